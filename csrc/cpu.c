@@ -1,0 +1,153 @@
+/* The CPU backend: threads take parts of the index until none is left. */
+#include "cpu.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "errors.h"
+#include "threads.h"
+
+/* Between looks at the clock and at `stop`: 64 Ki elements are well below a millisecond. */
+enum { STRETCH = 64 << 10 };
+/* What is not direct is packed in blocks that stay in the first cache. */
+enum { BLOCK = 1024 };
+
+static const gpr_cpu_table *best_table(void) {
+#ifdef GPR_X86_LEVELS
+  const char *wish = getenv("GPUREDUCE_ISA"); /* v4, v3 or plain: at most this */
+  const int most = !wish ? 4 : wish[0] == 'v' ? atoi(wish + 1) : 1;
+  __builtin_cpu_init();
+  if (most >= 4 && __builtin_cpu_supports("x86-64-v4")) return &gpr_cpu_table_v4;
+  if (most >= 3 && __builtin_cpu_supports("x86-64-v3")) return &gpr_cpu_table_v3;
+#endif
+  return &gpr_cpu_table_plain;
+}
+
+const gpr_cpu_table *gpr_cpu_table_here(void) {
+  static _Atomic(const gpr_cpu_table *) here;
+  const gpr_cpu_table *table = atomic_load_explicit(&here, memory_order_relaxed);
+  if (!table) atomic_store(&here, table = best_table());
+  return table;
+}
+
+/* What one thread is at: a part, how far it got, and the state it folds into. */
+typedef struct lane {
+  int64_t at, stop;
+  char *state;
+} lane;
+
+typedef struct cpu_run {
+  gpr_run base;
+  gpr_plan plan;
+  atomic_llong next; /* the part that is to be taken next */
+  atomic_int stop;
+  gpr_team team;
+  int slots; /* states: one a lane, or one a part where parts must merge in order */
+  size_t slot_bytes;
+  char *states;
+  lane caller;
+} cpu_run;
+
+static char *slot(const cpu_run *run, int64_t i) { return run->states + (size_t)i * run->slot_bytes; }
+
+static int per_part(const gpr_plan *plan) { return plan->row->law == GPR_TREE; }
+
+/* Folds elements [start, start + n); nonzero when the result is settled. */
+static int fold(const gpr_plan *p, void *state, int64_t start, int64_t n) {
+  if (p->direct) return p->row->fold(state, p->data + start * p->bytes, n, start);
+  _Alignas(64) char packed[BLOCK * 16], scratch[BLOCK * 16];
+  for (int64_t i = 0; i < n; i += BLOCK) {
+    const int64_t m = n - i < BLOCK ? n - i : BLOCK;
+    gpr_cpu_pack(p, start + i, m, packed, scratch);
+    if (p->row->fold(state, packed, m, start + i)) return 1;
+  }
+  return 0;
+}
+
+static int take_part(cpu_run *run, lane *l) {
+  const gpr_plan *p = &run->plan;
+  if (atomic_load(&run->next) >= p->parts) return 0;
+  const int64_t part = atomic_fetch_add(&run->next, 1);
+  if (part >= p->parts) return 0;
+  l->at = part * p->part;
+  l->stop = l->at + p->part < p->count ? l->at + p->part : p->count;
+  if (per_part(p)) l->state = slot(run, part);
+  return 1;
+}
+
+/* Until no part is left (1), or the time is over or the run is closed (0). */
+static int work(cpu_run *run, lane *l, int64_t until) {
+  const gpr_plan *p = &run->plan;
+  while (l->at < l->stop || take_part(run, l)) {
+    while (l->at < l->stop) {
+      if (atomic_load_explicit(&run->stop, memory_order_relaxed)) return 0;
+      const int64_t n = l->stop - l->at < STRETCH ? l->stop - l->at : STRETCH;
+      const int settled = fold(p, l->state, l->at, n);
+      l->at += n;
+      if (settled) { /* parts are taken in order: the ones before this are taken already */
+        l->at = l->stop;
+        atomic_store(&run->next, p->parts);
+      }
+      if (until && gpr_now() > until) return 0;
+    }
+  }
+  return 1;
+}
+
+static void help(void *argument, int number) {
+  cpu_run *run = argument;
+  lane l = {0, 0, per_part(&run->plan) ? NULL : slot(run, number)};
+  work(run, &l, 0);
+}
+
+static gpr_status step(gpr_run *base, int64_t nanoseconds) {
+  cpu_run *run = (cpu_run *)base;
+  /* A small array is done before the clock would be read twice. */
+  const int64_t until = run->plan.count <= STRETCH ? 0 : gpr_now() + nanoseconds;
+  if (!work(run, &run->caller, until)) return GPR_MORE;
+  return gpr_team_wait(&run->team, nanoseconds) ? GPR_OK : GPR_MORE;
+}
+
+static gpr_status finish(gpr_run *base, const void *initial, void *result) {
+  cpu_run *run = (cpu_run *)base;
+  const gpr_row *row = run->plan.row;
+  for (int i = 1; i < run->slots; i++) row->merge(run->states, slot(run, i));
+  row->finish(run->states, run->plan.count, initial, result);
+  return GPR_OK;
+}
+
+static void close_run(gpr_run *base) {
+  cpu_run *run = (cpu_run *)base;
+  atomic_store(&run->stop, 1);
+  while (!gpr_team_wait(&run->team, 1000000000)) continue;
+  free(run->states);
+  free(run);
+}
+
+static const gpr_backend cpu = {step, finish, close_run};
+
+gpr_status gpr_cpu_open(const gpr_plan *plan, gpr_run **out) {
+  cpu_run *run = NULL;
+  *out = NULL;
+  run = malloc(sizeof *run);
+  if (!run) goto fail;
+  memset(run, 0, offsetof(cpu_run, plan));
+  run->base.backend = &cpu;
+  run->plan = *plan;
+  atomic_init(&run->next, 0);
+  atomic_init(&run->stop, 0);
+  run->team = (gpr_team){.work = help, .argument = run, .helpers = plan->lanes - 1};
+  run->slots = per_part(plan) && plan->parts > 0 ? (int)plan->parts : plan->lanes;
+  run->slot_bytes = (plan->row->state_bytes + 63) & ~(size_t)63; /* a cache line apart */
+  run->states = aligned_alloc(64, (size_t)run->slots * run->slot_bytes);
+  if (!run->states) goto fail;
+  for (int i = 0; i < run->slots; i++) plan->row->open(slot(run, i));
+  run->caller = (lane){0, 0, run->states};
+  if (plan->lanes > 1) gpr_team_offer(&run->team);
+  *out = &run->base;
+  return GPR_OK;
+fail:
+  free(run);
+  return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for the states of %d threads", plan->lanes);
+}

@@ -1,0 +1,16 @@
+/* Stands in for gpu.c in a build without the CUDA Toolkit. */
+#include "errors.h"
+#include "gpu.h"
+
+int gpr_gpu_count(void) {
+  gpr_fail(GPR_DEVICE_ERROR, "gpureduce was built without CUDA: install the CUDA Toolkit, so that "
+                             "nvcc is on PATH or under CUDA_HOME, and build it again");
+  return 0;
+}
+
+gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **run) {
+  (void)plan, (void)device;
+  *run = NULL;
+  gpr_gpu_count();
+  return GPR_DEVICE_ERROR;
+}

@@ -1,0 +1,105 @@
+/* gpureduce for C programs: one header, one library, no Python.
+ *
+ *   gpr_view view = gpr_view_of(data, GPR_FLOAT64, n);
+ *   gpr_value sum;
+ *   if (gpr_reduce("sum", &view, NULL, &sum) != GPR_OK) puts(gpr_error());
+ *
+ * Every function may be called from any thread at any time. Nothing here keeps a pointer to the
+ * caller's memory after it returns, but for a gpr_run, which reads the array until it is closed. */
+#ifndef GPUREDUCE_H
+#define GPUREDUCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../kernels/dtypes.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum gpr_status {
+  GPR_OK,
+  GPR_MORE,         /* not an error: the run is not finished, step again */
+  GPR_BAD_VALUE,    /* NumPy would raise ValueError */
+  GPR_BAD_TYPE,     /* NumPy would raise TypeError */
+  GPR_OUT_OF_MEMORY,
+  GPR_DEVICE_ERROR, /* the device asked for is missing or failed */
+} gpr_status;
+
+/* What went wrong in the calling thread's last call that failed. The text stays the library's and
+ * lasts until that thread's next failure. */
+const char *gpr_error(void);
+
+enum { GPR_DIMS_MAX = 64 };
+
+/* An array as it lies: strides in bytes, of any sign or zero; `swapped` if the byte order is not
+ * the machine's. */
+typedef struct gpr_view {
+  const void *data;
+  int dtype; /* enum gpr_dtype */
+  int ndim;
+  int swapped;
+  int64_t shape[GPR_DIMS_MAX];
+  int64_t strides[GPR_DIMS_MAX];
+} gpr_view;
+
+/* A contiguous array of n elements. */
+gpr_view gpr_view_of(const void *data, int dtype, int64_t n);
+
+/* A scalar result: `bytes` holds a value of the dtype. */
+typedef struct gpr_value {
+  int dtype;
+  _Alignas(16) unsigned char bytes[16];
+} gpr_value;
+
+enum { GPR_DEVICE_AUTO = -2, GPR_DEVICE_CPU = -1 }; /* 0 and up: that CUDA device */
+
+/* All members may be left as gpr_defaults() gives them. */
+typedef struct gpr_options {
+  int dtype;                /* convert each element first, or GPR_NO_DTYPE */
+  int device;
+  const gpr_value *initial; /* takes part in the reduction; of the result's dtype. Or NULL */
+} gpr_options;
+
+gpr_options gpr_defaults(void);
+
+/* The whole array to one value. op is a name of kernels/ops.h or a NumPy ufunc's. options may be
+ * NULL. The result is the caller's. */
+gpr_status gpr_reduce(const char *op, const gpr_view *view, const gpr_options *options,
+                      gpr_value *result);
+
+/* --- the same in steps, for callers that have something else to look after -------------------- */
+
+typedef struct gpr_run gpr_run;
+
+/* The index of an operator, or -1. */
+int gpr_op_index(const char *name);
+
+/* The dtype of the result, or GPR_NO_DTYPE where the operator does not take the dtype. */
+int gpr_result_dtype(int op, int dtype);
+
+/* Plans and begins. The run is the caller's, to be closed; on failure *run is NULL. */
+gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gpr_run **run);
+
+/* Works for about `nanoseconds`; GPR_OK when all is done, GPR_MORE when it is not. */
+gpr_status gpr_step(gpr_run *run, int64_t nanoseconds);
+
+/* The result, after gpr_step gave GPR_OK. The run stays the caller's. */
+gpr_status gpr_finish(gpr_run *run, gpr_value *result);
+
+/* Gives up what is left to do and frees the run. NULL is fine. */
+void gpr_close(gpr_run *run);
+
+/* Threads that one call on the CPU may use; 0 sets the default: GPUREDUCE_NUM_THREADS, or what the
+ * affinity mask and the cgroup's quota allow. */
+void gpr_set_threads(int threads);
+int gpr_threads(void);
+
+/* The instruction set that the CPU half runs on: "v4", "v3" or "plain". */
+const char *gpr_isa(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

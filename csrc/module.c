@@ -1,0 +1,380 @@
+/* The only file that sees Python and NumPy: array → view, value → scalar, status → exception. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
+#include <numpy/arrayobject.h>
+#include <numpy/arrayscalars.h>
+
+#include "../kernels/lists.h"
+#include "../kernels/rows.h"
+#include "cpu.h"
+#include "gpu.h"
+#include "gpureduce.h"
+
+/* Below this a fold takes less than giving the GIL away and fetching it back under contention:
+ * 64 KiB are about 2 µs. */
+enum { GIL_BYTES = 64 << 10 };
+/* How long a call may go without a look at Ctrl-C. */
+enum { SIGNAL_NANOSECONDS = 50 * 1000 * 1000 };
+
+static PyObject *device_error;
+
+static PyObject *raise_status(gpr_status status) {
+  switch (status) {
+    case GPR_BAD_VALUE: PyErr_SetString(PyExc_ValueError, gpr_error()); break;
+    case GPR_BAD_TYPE: PyErr_SetString(PyExc_TypeError, gpr_error()); break;
+    case GPR_OUT_OF_MEMORY: PyErr_SetString(PyExc_MemoryError, gpr_error()); break;
+    default: PyErr_SetString(device_error, gpr_error()); break;
+  }
+  return NULL;
+}
+
+/* --- dtypes ------------------------------------------------------------------------------------ */
+
+/* NumPy's type numbers below NPY_NTYPES_LEGACY, as ours; filled in once at import. */
+static int builtin_dtype[NPY_NTYPES_LEGACY];
+
+static void match_builtin_dtypes(void) {
+  for (int num = 0; num < NPY_NTYPES_LEGACY; num++) {
+    builtin_dtype[num] = GPR_NO_DTYPE;
+    PyArray_Descr *descr = PyArray_DescrFromType(num);
+    if (!descr) {
+      PyErr_Clear();
+      continue;
+    }
+    for (int d = 0; d < GPR_DTYPE_COUNT; d++)
+      if (gpr_dtypes[d].kind == descr->kind && gpr_dtypes[d].bytes == PyDataType_ELSIZE(descr))
+        builtin_dtype[num] = d;
+    Py_DECREF(descr);
+  }
+}
+
+/* Types that another package registers, bfloat16 of ml_dtypes, go by their name. */
+static int dtype_of(PyArray_Descr *descr) {
+  const int num = descr->type_num;
+  if (num >= 0 && num < NPY_NTYPES_LEGACY) return builtin_dtype[num];
+  const char *name = strrchr(descr->typeobj->tp_name, '.');
+  name = name ? name + 1 : descr->typeobj->tp_name;
+  for (int d = 0; d < GPR_DTYPE_COUNT; d++)
+    if (gpr_dtypes[d].kind == 'V' && !strcmp(gpr_dtypes[d].name, name)) return d;
+  return GPR_NO_DTYPE;
+}
+
+static int supported_dtype(PyArray_Descr *descr, const char *function) {
+  const int dtype = dtype_of(descr);
+  if (dtype == GPR_NO_DTYPE)
+    PyErr_Format(PyExc_TypeError,
+                 "gpureduce.%s: dtype %R is not supported; booleans, integers, floats up to 64 bits, "
+                 "complex numbers and times are (gpureduce.dtypes() lists them)",
+                 function, (PyObject *)descr);
+  return dtype;
+}
+
+/* datetime64[unit] as timedelta64[unit]. */
+static PyArray_Descr *as_timedelta(PyArray_Descr *descr) {
+  PyArray_Descr *result = NULL;
+  PyObject *text = PyObject_GetAttrString((PyObject *)descr, "str"), *unit = NULL, *spec = NULL;
+  if (!text) return NULL;
+  unit = PyUnicode_Substring(text, 2, PyUnicode_GetLength(text));
+  if (unit) spec = PyUnicode_FromFormat("m%U", unit);
+  if (spec && !PyArray_DescrConverter(spec, &result)) result = NULL;
+  Py_XDECREF(spec);
+  Py_XDECREF(unit);
+  Py_DECREF(text);
+  return result;
+}
+
+/* The descr of a result of this dtype from an array of that descr: units of time are kept. */
+static PyArray_Descr *result_descr(int dtype, PyArray_Descr *descr) {
+  const char kind = gpr_dtypes[dtype].kind;
+  if (dtype_of(descr) == dtype) return PyArray_DescrNewByteorder(descr, NPY_NATIVE);
+  if (kind == 'm' && descr->kind == 'M') return as_timedelta(descr);
+  for (int num = 0; num < NPY_NTYPES_LEGACY; num++)
+    if (builtin_dtype[num] == dtype) return PyArray_DescrFromType(num);
+  return (PyArray_Descr *)PyErr_Format(PyExc_TypeError, "no NumPy dtype for %s", gpr_dtypes[dtype].name);
+}
+
+/* --- array → view ------------------------------------------------------------------------------ */
+
+static PyArrayObject *as_array(PyObject *object, const char *function) {
+  if (PyArray_CheckExact(object)) return (PyArrayObject *)Py_NewRef(object);
+  if (PyObject_HasAttrString(object, "mask") && PyObject_HasAttrString(object, "compressed")) {
+    PyErr_Format(PyExc_TypeError,
+                 "gpureduce.%s: masked arrays are not supported; give a.compressed() or a.filled(…)",
+                 function);
+    return NULL;
+  }
+  return (PyArrayObject *)PyArray_FromAny(object, NULL, 0, 0, 0, NULL);
+}
+
+static gpr_view view_of(PyArrayObject *array, int dtype) {
+  gpr_view view = {.data = PyArray_DATA(array), .dtype = dtype, .ndim = PyArray_NDIM(array)};
+  view.swapped = !PyArray_ISNOTSWAPPED(array);
+  for (int d = 0; d < view.ndim; d++) {
+    view.shape[d] = PyArray_DIM(array, d);
+    view.strides[d] = PyArray_STRIDE(array, d);
+  }
+  return view;
+}
+
+/* --- arguments --------------------------------------------------------------------------------- */
+
+/* "auto", "cpu", "cuda" or "cuda:N". */
+static int parse_device(PyObject *object, int *device) {
+  const char *text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : NULL;
+  char *end = NULL;
+  if (!text && PyErr_Occurred()) return 0;
+  if (text && !strcmp(text, "auto")) {
+    *device = GPR_DEVICE_AUTO;
+  } else if (text && !strcmp(text, "cpu")) {
+    *device = GPR_DEVICE_CPU;
+  } else if (text && !strcmp(text, "cuda")) {
+    *device = 0;
+  } else if (text && !strncmp(text, "cuda:", 5) && text[5] >= '0' && text[5] <= '9' &&
+             strlen(text) < 10 && (*device = (int)strtol(text + 5, &end, 10), *end == 0)) {
+    return 1;
+  } else {
+    PyErr_Format(PyExc_ValueError,
+                 "device %R is not one of 'auto', 'cpu', 'cuda' and 'cuda:0', 'cuda:1', …", object);
+    return 0;
+  }
+  return 1;
+}
+
+static int parse_dtype(PyObject *object, const char *function, gpr_options *options) {
+  PyArray_Descr *descr = NULL;
+  if (object == Py_None) return 1;
+  if (!PyArray_DescrConverter(object, &descr)) return 0;
+  options->dtype = supported_dtype(descr, function);
+  Py_DECREF(descr);
+  return options->dtype != GPR_NO_DTYPE;
+}
+
+/* initial as a value of the result's dtype. */
+static int parse_initial(PyObject *object, int dtype, PyArray_Descr *of, const char *function,
+                         gpr_value *initial) {
+  PyArray_Descr *descr = result_descr(dtype, of);
+  if (!descr) return 0;
+  PyArrayObject *array = (PyArrayObject *)PyArray_FromAny(object, descr, 0, 0, NPY_ARRAY_FORCECAST, NULL);
+  if (!array) return 0;
+  const int one = PyArray_NDIM(array) == 0;
+  if (one) {
+    initial->dtype = dtype;
+    memcpy(initial->bytes, PyArray_DATA(array), (size_t)PyArray_ITEMSIZE(array));
+  } else {
+    PyErr_Format(PyExc_ValueError, "gpureduce.%s: initial must be a scalar, not an array of %d dimensions",
+                 function, PyArray_NDIM(array));
+  }
+  Py_DECREF(array);
+  return one;
+}
+
+static int warn_complex(PyArray_Descr *descr, const gpr_options *options) {
+  if (options->dtype == GPR_NO_DTYPE || descr->kind != 'c') return 1;
+  const char kind = gpr_dtypes[options->dtype].kind;
+  if (kind == 'c' || kind == 'b') return 1;
+  PyObject *module = PyImport_ImportModule("numpy.exceptions"), *category = NULL;
+  if (module) category = PyObject_GetAttrString(module, "ComplexWarning");
+  const int fine = category && !PyErr_WarnEx(category,
+      "Casting complex values to real discards the imaginary part", 1);
+  Py_XDECREF(category);
+  Py_XDECREF(module);
+  return fine;
+}
+
+/* --- the run ----------------------------------------------------------------------------------- */
+
+/* To the end, with the GIL given away for what takes longer, and a look at Ctrl-C in between. */
+static int run_to_end(gpr_run *run, npy_intp bytes) {
+  gpr_status status;
+  if (bytes < GIL_BYTES) {
+    do status = gpr_step(run, SIGNAL_NANOSECONDS);
+    while (status == GPR_MORE);
+  } else {
+    do {
+      Py_BEGIN_ALLOW_THREADS
+      status = gpr_step(run, SIGNAL_NANOSECONDS);
+      Py_END_ALLOW_THREADS
+      if (status == GPR_MORE && PyErr_CheckSignals()) return 0;
+    } while (status == GPR_MORE);
+  }
+  if (status) raise_status(status);
+  return !status;
+}
+
+static void close_run(gpr_run *run) {
+  Py_BEGIN_ALLOW_THREADS
+  gpr_close(run);
+  Py_END_ALLOW_THREADS
+}
+
+static PyObject *scalar(const gpr_value *value, PyArray_Descr *of) {
+  PyArray_Descr *descr = result_descr(value->dtype, of);
+  if (!descr) return NULL;
+  PyObject *result = PyArray_Scalar((void *)value->bytes, descr, NULL);
+  Py_DECREF(descr);
+  return result;
+}
+
+/* reduce(op, a, dtype, initial, device): initial is None for none. */
+static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+  PyArrayObject *array = NULL;
+  PyObject *result = NULL;
+  gpr_run *run = NULL;
+  gpr_options options = gpr_defaults();
+  gpr_value initial, value;
+  (void)module;
+
+  if (count != 5) return PyErr_Format(PyExc_TypeError, "reduce takes 5 arguments, not %zd", count);
+  const long op = PyLong_AsLong(args[0]);
+  if (op < 0 || op >= GPR_OP_COUNT)
+    return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "no operator %ld", op);
+  const char *name = gpr_ops[op].name;
+
+  if (!parse_dtype(args[2], name, &options)) goto fail;
+  if (!parse_device(args[4], &options.device)) goto fail;
+  array = as_array(args[1], name);
+  if (!array) goto fail;
+  PyArray_Descr *descr = PyArray_DESCR(array);
+  const int dtype = supported_dtype(descr, name);
+  if (dtype == GPR_NO_DTYPE || !warn_complex(descr, &options)) goto fail;
+  if (args[3] != Py_None) {
+    const int result_dtype = gpr_result_dtype((int)op, options.dtype == GPR_NO_DTYPE ? dtype : options.dtype);
+    if (result_dtype != GPR_NO_DTYPE) { /* else gpr_open() says why not */
+      if (!parse_initial(args[3], result_dtype, descr, name, &initial)) goto fail;
+      options.initial = &initial;
+    }
+  }
+  if ((gpr_ops[op].flags & GPR_EMPTY_WARNS) && PyArray_SIZE(array) == 0 &&
+      PyErr_WarnEx(PyExc_RuntimeWarning, "Mean of empty slice.", 1))
+    goto fail;
+
+  const gpr_view view = view_of(array, dtype);
+  gpr_status status = gpr_open((int)op, &view, &options, &run);
+  if (status) {
+    raise_status(status);
+    goto fail;
+  }
+  if (!run_to_end(run, PyArray_NBYTES(array))) goto fail;
+  status = gpr_finish(run, &value);
+  if (status)
+    raise_status(status);
+  else
+    result = scalar(&value, descr);
+fail:
+  if (run) close_run(run);
+  Py_XDECREF(array);
+  return result;
+}
+
+/* --- the lists, for Python ---------------------------------------------------------------------- */
+
+static PyObject *operators(PyObject *module, PyObject *unused) {
+  (void)module, (void)unused;
+  PyObject *list = PyList_New(0);
+  for (int op = 0; list && op < GPR_OP_COUNT; op++) {
+    const gpr_op_info *o = &gpr_ops[op];
+    PyObject *item = Py_BuildValue(
+        "{s:s,s:s,s:s,s:s,s:O,s:O,s:O,s:O,s:O}", "name", o->name, "ufunc", o->ufunc, "alias", o->alias,
+        "sentence", o->sentence, "function", o->flags & GPR_FUNCTION ? Py_True : Py_False,
+        "takes_dtype", o->flags & GPR_TAKES_DTYPE ? Py_True : Py_False,
+        "takes_initial", o->flags & GPR_TAKES_INITIAL ? Py_True : Py_False,
+        "nonempty", o->flags & GPR_NONEMPTY ? Py_True : Py_False,
+        "position", o->flags & GPR_POSITION ? Py_True : Py_False);
+    if (!item || PyList_Append(list, item)) Py_CLEAR(list);
+    Py_XDECREF(item);
+  }
+  return list;
+}
+
+static PyObject *dtypes(PyObject *module, PyObject *unused) {
+  (void)module, (void)unused;
+  PyObject *list = PyList_New(0);
+  for (int d = 0; list && d < GPR_DTYPE_COUNT; d++) {
+    PyObject *item = PyUnicode_FromString(gpr_dtypes[d].name);
+    if (!item || PyList_Append(list, item)) Py_CLEAR(list);
+    Py_XDECREF(item);
+  }
+  return list;
+}
+
+/* (operator, dtype, result dtype, law) of every row. */
+static PyObject *rows(PyObject *module, PyObject *unused) {
+  static const char *const laws[] = {[GPR_FREE] = "free", [GPR_EXACT] = "exact", [GPR_TREE] = "tree"};
+  (void)module, (void)unused;
+  PyObject *list = PyList_New(0);
+  for (int i = 0; list && i < GPR_OP_COUNT * GPR_DTYPE_COUNT; i++) {
+    const gpr_row *row = &gpr_cpu_table_here()->row[i];
+    if (!row->open) continue;
+    PyObject *item = Py_BuildValue("(ssss)", gpr_ops[row->op].name, gpr_dtypes[row->dtype].name,
+                                   gpr_dtypes[row->result].name, laws[row->law]);
+    if (!item || PyList_Append(list, item)) Py_CLEAR(list);
+    Py_XDECREF(item);
+  }
+  return list;
+}
+
+/* --- threads and build -------------------------------------------------------------------------- */
+
+static PyObject *set_num_threads(PyObject *module, PyObject *number) {
+  (void)module;
+  const long n = PyLong_AsLong(number);
+  if (n == -1 && PyErr_Occurred()) return NULL;
+  if (n < 0 || n > 1 << 20)
+    return PyErr_Format(PyExc_ValueError, "%ld threads: give 1 and up, or 0 for the default", n);
+  gpr_set_threads((int)n);
+  Py_RETURN_NONE;
+}
+
+static PyObject *get_num_threads(PyObject *module, PyObject *unused) {
+  (void)module, (void)unused;
+  return PyLong_FromLong(gpr_threads());
+}
+
+static PyObject *isa(PyObject *module, PyObject *unused) {
+  (void)module, (void)unused;
+  return PyUnicode_FromString(gpr_isa());
+}
+
+/* The number of CUDA devices, and why there is none. */
+static PyObject *device_count(PyObject *module, PyObject *unused) {
+  (void)module, (void)unused;
+  const int n = gpr_gpu_count();
+  return Py_BuildValue("(is)", n, n ? "" : gpr_error());
+}
+
+static PyMethodDef methods[] = {
+    {"reduce", (PyCFunction)(void (*)(void))reduce, METH_FASTCALL, NULL},
+    {"operators", operators, METH_NOARGS, NULL},
+    {"dtypes", dtypes, METH_NOARGS, NULL},
+    {"rows", rows, METH_NOARGS, NULL},
+    {"set_num_threads", set_num_threads, METH_O, NULL},
+    {"get_num_threads", get_num_threads, METH_NOARGS, NULL},
+    {"isa", isa, METH_NOARGS, NULL},
+    {"device_count", device_count, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static int exec_module(PyObject *module) {
+  if (PyArray_ImportNumPyAPI() < 0) return -1;
+  match_builtin_dtypes();
+  if (!device_error)
+    device_error = PyErr_NewExceptionWithDoc(
+        "gpureduce.DeviceError", "The device asked for is missing, or a call to it failed.",
+        PyExc_RuntimeError, NULL);
+  return PyModule_AddObjectRef(module, "DeviceError", device_error);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, exec_module},
+#ifdef Py_mod_gil
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    .m_base = PyModuleDef_HEAD_INIT, .m_name = "gpureduce._core", .m_methods = methods, .m_slots = slots};
+
+PyMODINIT_FUNC PyInit__core(void) { return PyModuleDef_Init(&definition); }

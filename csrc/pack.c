@@ -1,0 +1,73 @@
+/* From any layout, alignment, byte order and dtype to contiguous elements of the row's dtype. */
+#include <string.h>
+
+#include "cpu.h"
+
+#define COPY(bytes)                                                                                \
+  for (int64_t i = 0; i < n; i++) memcpy(to + i * bytes, from + i * stride, bytes)
+
+static void copy_strided(char *to, const char *from, int64_t stride, int64_t n, int bytes) {
+  if (stride == bytes) {
+    memcpy(to, from, (size_t)(n * bytes));
+    return;
+  }
+  switch (bytes) { /* constant sizes, so that each memcpy is one move */
+    case 1: COPY(1); break;
+    case 2: COPY(2); break;
+    case 4: COPY(4); break;
+    case 8: COPY(8); break;
+    default: COPY(16); break;
+  }
+}
+
+static void swap_bytes(char *data, int64_t bytes, int unit) {
+  for (int64_t i = 0; i < bytes; i += unit) {
+    if (unit == 2) {
+      uint16_t x;
+      memcpy(&x, data + i, 2);
+      x = __builtin_bswap16(x);
+      memcpy(data + i, &x, 2);
+    } else if (unit == 4) {
+      uint32_t x;
+      memcpy(&x, data + i, 4);
+      x = __builtin_bswap32(x);
+      memcpy(data + i, &x, 4);
+    } else {
+      uint64_t x;
+      memcpy(&x, data + i, 8);
+      x = __builtin_bswap64(x);
+      memcpy(data + i, &x, 8);
+    }
+  }
+}
+
+static void gather(const gpr_plan *p, int64_t start, int64_t n, char *to) {
+  const int last = p->ndim - 1;
+  int64_t index[GPR_DIMS_MAX];
+  const char *from = p->data;
+  for (int d = last; d >= 0; d--) {
+    index[d] = start % p->shape[d];
+    start /= p->shape[d];
+    from += index[d] * p->strides[d];
+  }
+  while (n > 0) {
+    const int64_t rest = p->shape[last] - index[last], m = n < rest ? n : rest;
+    copy_strided(to, from, p->strides[last], m, p->bytes);
+    to += m * p->bytes;
+    n -= m;
+    from += m * p->strides[last];
+    index[last] += m;
+    for (int d = last; d > 0 && index[d] == p->shape[d]; d--) {
+      from += p->strides[d - 1] - p->shape[d] * p->strides[d];
+      index[d] = 0;
+      index[d - 1]++;
+    }
+  }
+}
+
+void gpr_cpu_pack(const gpr_plan *p, int64_t start, int64_t n, void *to, void *scratch) {
+  char *gathered = p->cast ? scratch : to;
+  gather(p, start, n, gathered);
+  if (p->swap) swap_bytes(gathered, n * p->bytes, p->swap);
+  if (p->cast) p->cast(gathered, to, n);
+}

@@ -1,0 +1,125 @@
+/* The way of the data: view → plan → backend → value. */
+#include <string.h>
+
+#include "../kernels/lists.h"
+#include "cpu.h"
+#include "errors.h"
+#include "gpu.h"
+
+int gpr_op_index(const char *name) {
+  for (int op = 0; op < GPR_OP_COUNT; op++)
+    if (!strcmp(name, gpr_ops[op].name) || (*name && !strcmp(name, gpr_ops[op].ufunc))) return op;
+  return -1;
+}
+
+static const gpr_row *row_of(int op, int dtype) {
+  return &gpr_cpu_table_here()->row[op * GPR_DTYPE_COUNT + dtype];
+}
+static gpr_cast cast_of(int from, int to) {
+  return gpr_cpu_table_here()->cast[from * GPR_DTYPE_COUNT + to];
+}
+
+int gpr_result_dtype(int op, int dtype) { return row_of(op, dtype)->result; }
+
+const char *gpr_isa(void) { return gpr_cpu_table_here()->isa; }
+
+gpr_options gpr_defaults(void) {
+  return (gpr_options){.dtype = GPR_NO_DTYPE, .device = GPR_DEVICE_AUTO, .initial = NULL};
+}
+
+gpr_view gpr_view_of(const void *data, int dtype, int64_t n) {
+  gpr_view view = {.data = data, .dtype = dtype, .ndim = 1};
+  view.shape[0] = n;
+  view.strides[0] = gpr_dtypes[dtype].bytes;
+  return view;
+}
+
+static gpr_status check(int op, const gpr_view *view, const gpr_options *options) {
+  const gpr_op_info *o = &gpr_ops[op];
+  const char *from = gpr_dtypes[view->dtype].name;
+  const int dtype = options->dtype == GPR_NO_DTYPE ? view->dtype : options->dtype;
+  if (dtype != view->dtype && !cast_of(view->dtype, dtype))
+    return gpr_fail(GPR_BAD_TYPE, "%s: no conversion from %s to %s", o->name, from,
+                    gpr_dtypes[dtype].name);
+  if (!row_of(op, dtype)->open)
+    return gpr_fail(GPR_BAD_TYPE, "%s: not defined for dtype %s", o->name, gpr_dtypes[dtype].name);
+  if (!(o->flags & GPR_NONEMPTY) || options->initial) return GPR_OK;
+  for (int d = 0; d < view->ndim; d++) {
+    if (view->shape[d] != 0) continue;
+    if (o->flags & GPR_POSITION)
+      return gpr_fail(GPR_BAD_VALUE, "attempt to get %s of an empty sequence", o->name);
+    return gpr_fail(GPR_BAD_VALUE, "zero-size array to reduction operation %s which has no identity%s",
+                    o->name, o->flags & GPR_TAKES_INITIAL ? "; initial= would give it one" : "");
+  }
+  return GPR_OK;
+}
+
+/* The CPU unless a device was asked for. */
+static gpr_status open_backend(const gpr_plan *plan, int device, gpr_run **run) {
+  if (device < 0) return gpr_cpu_open(plan, run);
+  const int devices = gpr_gpu_count();
+  if (!devices) return GPR_DEVICE_ERROR;
+  if (device >= devices)
+    return gpr_fail(GPR_DEVICE_ERROR, "device cuda:%d: there are %d, numbered from 0", device, devices);
+  return gpr_gpu_open(plan, device, run);
+}
+
+gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gpr_run **run) {
+  const gpr_options defaults = gpr_defaults();
+  if (!options) options = &defaults;
+  *run = NULL;
+  gpr_status status = check(op, view, options);
+  if (status) return status;
+
+  const int dtype = options->dtype == GPR_NO_DTYPE ? view->dtype : options->dtype;
+  const gpr_row *row = row_of(op, dtype);
+  const gpr_cast cast = dtype == view->dtype ? NULL : cast_of(view->dtype, dtype);
+  const gpr_plan plan = gpr_plan_make(view, row, cast, (gpr_limits){gpr_threads()});
+  status = open_backend(&plan, options->device, run);
+  if (status) return status;
+
+  const int narrows = (gpr_ops[op].flags & GPR_TAKES_DTYPE) && options->dtype != GPR_NO_DTYPE;
+  (*run)->row = row;
+  (*run)->dtype = narrows ? dtype : row->result;
+  (*run)->narrow = (*run)->dtype == row->result ? NULL : cast_of(row->result, dtype);
+  (*run)->has_initial = options->initial != NULL;
+  if (options->initial) (*run)->initial = *options->initial;
+  return GPR_OK;
+}
+
+gpr_status gpr_step(gpr_run *run, int64_t nanoseconds) {
+  return run->backend->step(run, nanoseconds);
+}
+
+gpr_status gpr_finish(gpr_run *run, gpr_value *result) {
+  gpr_value wide;
+  const gpr_status status =
+      run->backend->finish(run, run->has_initial ? run->initial.bytes : NULL, wide.bytes);
+  if (status) return status;
+  result->dtype = run->dtype;
+  if (run->narrow)
+    run->narrow(wide.bytes, result->bytes, 1);
+  else
+    memcpy(result->bytes, wide.bytes, sizeof wide.bytes);
+  return GPR_OK;
+}
+
+void gpr_close(gpr_run *run) {
+  if (run) run->backend->close(run);
+}
+
+gpr_status gpr_reduce(const char *op, const gpr_view *view, const gpr_options *options,
+                      gpr_value *result) {
+  gpr_run *run = NULL;
+  const int index = gpr_op_index(op);
+  if (index < 0) return gpr_fail(GPR_BAD_VALUE, "unknown operator %s", op);
+  gpr_status status = gpr_open(index, view, options, &run);
+  if (status) goto fail;
+  do status = gpr_step(run, INT64_C(1000000000));
+  while (status == GPR_MORE);
+  if (status) goto fail;
+  status = gpr_finish(run, result);
+fail:
+  gpr_close(run);
+  return status;
+}

@@ -1,0 +1,27 @@
+/* A small pool of threads, shared by all callers: the only room that starts any.
+ *
+ * Not OpenMP's: after fork() its pool hangs in the child. Here a child starts with an empty pool. */
+#ifndef GPR_THREADS_H
+#define GPR_THREADS_H
+
+#include <stdint.h>
+
+/* Work that several threads do together. The caller takes part in it itself, so that it is done
+ * even if no helper ever comes. Zero it, fill in the first three members. */
+typedef struct gpr_team {
+  void (*work)(void *argument, int lane); /* called by each helper once, lane 1 and up */
+  void *argument;
+  int helpers; /* how many may join */
+  int joined, active;
+  struct gpr_team *next;
+} gpr_team;
+
+/* Offers the work to the pool. The team stays the caller's and must live until gpr_team_wait(). */
+void gpr_team_offer(gpr_team *team);
+
+/* Closes the offer and waits for the helpers that joined, at most so long; 1 when none is left. */
+int gpr_team_wait(gpr_team *team, int64_t nanoseconds);
+
+int64_t gpr_now(void); /* nanoseconds of a clock that never goes back */
+
+#endif

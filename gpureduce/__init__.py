@@ -1,0 +1,30 @@
+"""NumPy's reductions on the GPU and the CPU, with answers that never depend on how they ran.
+
+Floating-point sums and means are exact and rounded once; products fold along one tree over the
+index; everything else is free of order. The same bits on any device, any number of threads, any
+layout. See the functions' own help, and ``gpureduce.operators()`` for the list.
+"""
+
+from gpureduce import functions as _functions
+from gpureduce._core import DeviceError, dtypes
+from gpureduce.functions import (
+    get_num_threads,
+    isa,
+    operators,
+    reduce,
+    set_num_threads,
+)
+
+__version__ = "0.1.0"
+__all__ = [  # noqa: PLE0604
+    "DeviceError",
+    "dtypes",
+    "get_num_threads",
+    "isa",
+    "operators",
+    "reduce",
+    "set_num_threads",
+    *_functions.PUBLIC,
+]
+
+globals().update(_functions.PUBLIC)

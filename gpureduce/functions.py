@@ -1,0 +1,170 @@
+"""The public functions, made from the extension's own list of operators."""
+
+from gpureduce import _core
+
+_DTYPE = """\
+dtype : dtype, optional
+    Each element is converted to it first, and the result has it.
+"""
+_INITIAL = """\
+initial : scalar, optional
+    Takes part in the reduction; of the result's dtype.
+"""
+_EMPTY = {
+    "nonempty": "    ValueError: the array is empty{unless}.\n",
+    "device": "    gpureduce.DeviceError: the device asked for is missing or failed.\n",
+    "type": "    TypeError: the dtype is not supported, or not by this function.\n",
+}
+_DOC = """\
+{sentence}
+
+Parameters
+----------
+a : array_like
+    Any shape, strides, alignment and byte order. It is never written or copied whole.
+{dtype}{initial}device : {{"auto", "cpu", "cuda", "cuda:N"}}, optional
+    Where to work. "auto" is the GPU where there is one and the array is worth the trip, else the
+    CPU. The result is the same in every bit.
+
+Returns
+-------
+scalar
+    A NumPy scalar over all elements{result}, of the dtype that ``numpy.{name}`` gives.
+
+Raises
+------
+{raises}
+Sources
+-------
+{source}
+"""
+_SOURCES = {
+    "exact": "Exact sums: Rump, Ogita, Oishi, Accurate floating-point summation (2008), into a long\n"
+    "accumulator (Kulisch and Miranker, 1986).",
+    "tree": "One perfect binary tree over the index, neighbours first; the picture that texts on\n"
+    "parallel reduction open with.",
+    "free": "Any order gives the same bits.",
+}
+_LAWS = {name: law for name, dtype, _, law in _core.rows() if dtype == "float64"}
+
+
+def operators():
+    """The operators as a list of dicts: name, ufunc, alias, sentence and what they take."""
+    return _core.operators()
+
+
+def _document(op):
+    unless = ", and initial is not given" if op["takes_initial"] else ""
+    raises = _EMPTY["type"] + _EMPTY["device"]
+    if op["nonempty"]:
+        raises = _EMPTY["nonempty"].format(unless=unless) + raises
+    return _DOC.format(
+        name=op["name"],
+        sentence=op["sentence"],
+        dtype=_DTYPE if op["takes_dtype"] else "",
+        initial=_INITIAL if op["takes_initial"] else "",
+        result=", counted in C order" if op["position"] else "",
+        raises=raises,
+        source=_SOURCES[_LAWS.get(op["name"], "free")],
+    )
+
+
+def _make(index, op):
+    """One function of the package: those that take dtype or initial have them as keywords."""
+    run = _core.reduce
+    if op["takes_dtype"] and op["takes_initial"]:
+
+        def function(a, *, dtype=None, initial=None, device="auto"):
+            return run(index, a, dtype, initial, device)
+
+    elif op["takes_dtype"]:
+
+        def function(a, *, dtype=None, device="auto"):
+            return run(index, a, dtype, None, device)
+
+    elif op["takes_initial"]:
+
+        def function(a, *, initial=None, device="auto"):
+            return run(index, a, None, initial, device)
+
+    else:
+
+        def function(a, *, device="auto"):
+            return run(index, a, None, None, device)
+
+    function.__name__ = function.__qualname__ = op["name"]
+    function.__module__ = "gpureduce"
+    function.__doc__ = _document(op)
+    return function
+
+
+def _public():
+    functions = {}
+    for index, op in enumerate(operators()):
+        if op["function"]:
+            functions[op["name"]] = _make(index, op)
+            if op["alias"]:
+                functions[op["alias"]] = functions[op["name"]]
+    return functions
+
+
+PUBLIC = _public()
+_BY_NAME = {op[key]: index for index, op in enumerate(operators()) for key in ("ufunc", "name")}
+_REDUCIBLE = {name: index for name, index in _BY_NAME.items() if operators()[index]["ufunc"] and name}
+
+
+def reduce(a, op, *, dtype=None, initial=None, device="auto"):
+    """Reduce all elements with an operator given by name or as the NumPy ufunc of its meaning.
+
+    Parameters
+    ----------
+    a : array_like
+        As for the functions of the package.
+    op : str or numpy.ufunc
+        "add" or numpy.add, "multiply", "minimum", "maximum", "logical_and", "logical_or",
+        "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"; the functions' names too.
+    dtype : dtype, optional
+        Each element is converted to it first.
+    initial : scalar, optional
+        Takes part in the reduction; of the result's dtype.
+    device : {"auto", "cpu", "cuda", "cuda:N"}, optional
+        As for the functions of the package.
+
+    Returns
+    -------
+    scalar
+        What ``op.reduce(a, axis=None)`` gives, sums exact and products along one tree.
+
+    Raises
+    ------
+    ValueError
+        The operator is not known; or the array is empty and the operator has no identity.
+    TypeError
+        The operator does not take the dtype, as bitwise operators do not take floats.
+    gpureduce.DeviceError
+        The device asked for is missing or failed.
+    """
+    name = op if isinstance(op, str) else getattr(op, "__name__", None)
+    index = _REDUCIBLE.get(name)
+    if index is None:
+        known = ", ".join(sorted(_REDUCIBLE))
+        raise ValueError(f"reduce: op {op!r} is not known; one of {known}, or that NumPy ufunc, is")
+    return _core.reduce(index, a, dtype, initial, device)
+
+
+def set_num_threads(n):
+    """Let one call use n threads of the CPU; 0 for the default.
+
+    The default is GPUREDUCE_NUM_THREADS, or what the affinity mask and the cgroup's quota allow.
+    """
+    _core.set_num_threads(n)
+
+
+def get_num_threads():
+    """How many threads of the CPU one call may use."""
+    return _core.get_num_threads()
+
+
+def isa():
+    """The instruction set that the CPU half runs on: "v4", "v3" or "plain"."""
+    return _core.isa()

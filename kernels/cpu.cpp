@@ -1,0 +1,285 @@
+/* The host half of the table: expands operators × dtypes into rows. Compiled once for each
+ * instruction set; the loops are plain or on GCC's vector types, whose width follows the target. */
+#include "exact_lanes.h"
+
+#include "convert.cuh"
+#include "ops.cuh"
+
+GPR_OPEN
+
+/* --- free folds: one loop, which the compiler vectorises --------------------------------------- */
+
+template <class F> struct Folder {
+  typedef typename F::Element T;
+  typedef typename F::State State;
+  static void fold(State &state, const T *x, int64_t n, int64_t index) {
+    State s;
+    F::open(s);
+    for (int64_t i = 0; i < n; i++) F::add(s, x[i], index + i);
+    F::merge(state, s);
+  }
+};
+
+/* Sums and counts in 32-bit lanes within stretches where these cannot overflow. */
+static constexpr int64_t NARROW = 1 << 15;
+template <class T, class Lane> GPR_FN uint64_t narrow_sum(const T *x, int64_t n) {
+  uint64_t sum = 0;
+  for (int64_t i = 0; i < n; i += NARROW) {
+    const int64_t m = least(NARROW, n - i);
+    Lane lane = 0;
+    for (int64_t j = 0; j < m; j++) lane += (Lane)wide(x[i + j]);
+    sum += (uint64_t)(int64_t)lane;
+  }
+  return sum;
+}
+template <class T> struct Folder<IntegerSum<T>> {
+  static void fold(typename IntegerSum<T>::State &s, const T *x, int64_t n, int64_t) {
+    if constexpr (sizeof(T) > 2)
+      s.sum += narrow_sum<T, uint64_t>(x, n);
+    else if constexpr (Traits<T>::kind == KIND_INT)
+      s.sum += narrow_sum<T, int32_t>(x, n);
+    else
+      s.sum += narrow_sum<T, uint32_t>(x, n);
+  }
+};
+template <class T, int WHAT> struct Folder<Counting<T, WHAT>> {
+  static void fold(typename Counting<T, WHAT>::State &s, const T *x, int64_t n, int64_t) {
+    for (int64_t i = 0; i < n; i += NARROW) {
+      const int64_t m = least(NARROW, n - i);
+      int32_t lane = 0;
+      for (int64_t j = 0; j < m; j++) lane += is_true(x[i + j]) == (bool)WHAT;
+      s.count += lane;
+    }
+  }
+};
+
+/* Blocks that hold nothing better than the champion are passed over; the last block that did is
+ * searched for the place at the end. */
+template <class T, bool GREATEST> struct Folder<Position<T, GREATEST>> {
+  typedef Position<T, GREATEST> F;
+  typedef typename F::State State;
+  typedef typename F::R R;
+  typedef Extremes<T> E;
+  static constexpr int64_t BLOCK = 2048, STRIDE = 64;
+
+  static bool beaten(const T *x, int64_t n, T champion) {
+    typename R::Flag any = 0;
+    for (int64_t i = 0; i < n; i++) any |= R::beats(x[i], champion);
+    return any != 0;
+  }
+  static bool matches(T x, const State &wanted) {
+    if (wanted.spoiled) return R::poisoned(x);
+    return !R::worse(R::of(x), wanted.best) && !R::worse(wanted.best, R::of(x));
+  }
+  static int64_t first_match(const T *x, int64_t n, const State &wanted) {
+    int64_t i = 0;
+    for (; i + STRIDE <= n; i += STRIDE) {
+      typename R::Flag any = 0;
+      for (int j = 0; j < STRIDE; j++) any |= matches(x[i + j], wanted);
+      if (any) break;
+    }
+    while (i < n && !matches(x[i], wanted)) i++;
+    return i;
+  }
+  static void fold(State &state, const T *x, int64_t n, int64_t index) {
+    State best;
+    F::open(best);
+    T champion = T();
+    int64_t at = 0;
+    for (int64_t i = 0; i < n && !best.spoiled; i += BLOCK) {
+      const int64_t m = least(BLOCK, n - i);
+      if (i && !beaten(x + i, m, champion)) continue;
+      typename E::State e;
+      E::open(e);
+      Folder<E>::fold(e, x + i, m, 0);
+      Extreme<T, GREATEST>::finish(e, m, 0, &champion);
+      F::open(best);
+      F::add(best, champion, index);
+      at = i;
+    }
+    if (n <= 0) return;
+    best.index = index + at + first_match(x + at, n - at, best);
+    F::merge(state, best);
+  }
+};
+
+/* --- exact folds ------------------------------------------------------------------------------- */
+
+template <class T> GPR_FN const T *reals(const T *x) { return x; }
+template <class R> GPR_FN const R *reals(const complex<R> *x) { return &x->re; }
+
+/* Whether every element is -0.0 matters to the sign of a zero alone, and the first that is not
+ * ends the question. */
+template <class R> static void look_for_other(Exact &e, const R *x, int64_t n, int stride) {
+  e.signs |= GPR_MET;
+  for (int64_t i = 0; i < n && !(e.signs & GPR_OTHER); i += stride)
+    if (bits((double)wide(x[i])) != 1ull << 63) e.signs |= GPR_OTHER;
+}
+
+template <class T, int = category<T>()> struct ExactFolder {
+  typedef ExactFold<T> F;
+  static void fold(typename F::State &s, const T *x, int64_t n, int64_t) {
+    const auto *r = reals(x);
+    for (int p = 0; p < F::parts; p++)
+      if (!(s.part[p].signs & GPR_OTHER)) look_for_other(s.part[p], r + p, n * F::parts, F::parts);
+    add_reals<F::parts>(s.part, r, n * F::parts);
+  }
+};
+/* Integers, for their mean: sums of halves cannot overflow within 2^31 elements. */
+template <class T> struct ExactFolder<T, INTEGER> {
+  typedef ExactFold<T> F;
+  static void fold(typename F::State &s, const T *x, int64_t n, int64_t) {
+    s.part[0].signs = GPR_MET | GPR_OTHER;
+    for (int64_t i = 0; i < n; i += 1 << 16) {
+      const int64_t m = n - i < 1 << 16 ? n - i : 1 << 16;
+      uint64_t low = 0;
+      int64_t high = 0;
+      for (int64_t j = 0; j < m; j++) {
+        const auto w = wide(x[i + j]);
+        low += (uint64_t)w & 0xffffffffu;
+        high += (int64_t)(w >> 32);
+      }
+      deposit(s.part[0], (int64_t)low, 0);
+      deposit(s.part[0], high, 32);
+    }
+  }
+};
+template <class T> struct Folder<ExactFold<T>> : ExactFolder<T> {};
+
+/* --- the tree ---------------------------------------------------------------------------------- */
+
+template <class T, template <class> class Op> struct Folder<TreeFold<T, Op>> {
+  typedef TreeFold<T, Op> F;
+  typedef typename F::Wide A;
+  typedef typename F::Combine C;
+  enum { LEVEL = 10 };
+
+  /* The perfect tree over 2^level elements, level by level. */
+  static A block(const T *x, int level) {
+    A one[1 << (LEVEL - 1)], two[1 << (LEVEL - 1)];
+    A *from = one, *to = two;
+    int64_t m = 1ll << level >> 1;
+    for (int64_t i = 0; i < m; i++) from[i] = C::combine(wide(x[2 * i]), wide(x[2 * i + 1]));
+    while (m > 1) {
+      m >>= 1;
+      halve(from, to, m);
+      A *swap = from;
+      from = to;
+      to = swap;
+    }
+    return from[0];
+  }
+  static void halve(const A *__restrict from, A *__restrict to, int64_t m) {
+    for (int64_t i = 0; i < m; i++) to[i] = C::combine(from[2 * i], from[2 * i + 1]);
+  }
+  static void fold(typename F::State &s, const T *x, int64_t n, int64_t index) {
+    F::start(s, index);
+    while (n > 0) {
+      int level = index ? __builtin_ctzll((uint64_t)index) : LEVEL;
+      if (level > LEVEL) level = LEVEL;
+      while (1ll << level > n) level--;
+      push<C>(s, level ? block(x, level) : wide(*x), level);
+      x += 1ll << level;
+      n -= 1ll << level;
+      index += 1ll << level;
+    }
+  }
+};
+
+/* --- rows -------------------------------------------------------------------------------------- */
+
+template <class O, class F = typename O::Fold> struct Row {
+  typedef typename F::State State;
+  typedef typename F::Element T;
+  typedef typename O::Result Result;
+  /* Between looks whether the result is settled: 16 KiB take about a microsecond. */
+  static constexpr int64_t STRETCH = 16384 / sizeof(T);
+
+  static void open(void *state) { F::open(*(State *)state); }
+  static int fold(void *state, const void *data, int64_t n, int64_t index) {
+    State &s = *(State *)state;
+    const T *x = (const T *)data;
+    if (F::law != GPR_FREE) {
+      Folder<F>::fold(s, x, n, index);
+      return 0;
+    }
+    for (int64_t i = 0; i < n; i += STRETCH) {
+      Folder<F>::fold(s, x + i, n - i < STRETCH ? n - i : STRETCH, index + i);
+      if (O::settled(s)) return 1;
+    }
+    return 0;
+  }
+  static void merge(void *state, const void *right) { F::merge(*(State *)state, *(const State *)right); }
+  static void finish(const void *state, int64_t n, const void *initial, void *result) {
+    O::finish(*(const State *)state, n, (const Result *)initial, (Result *)result);
+  }
+  static constexpr gpr_row make(int op, int dtype) {
+    return {op, dtype, Id<Result>::value, F::law, F::ordered, sizeof(State), open, fold, merge, finish};
+  }
+};
+template <class O> struct Row<O, void> {
+  static constexpr gpr_row make(int op, int dtype) {
+    return {op, dtype, GPR_NO_DTYPE, GPR_FREE, 0, 0, nullptr, nullptr, nullptr, nullptr};
+  }
+};
+
+struct Rows {
+  gpr_row row[GPR_OP_COUNT * GPR_DTYPE_COUNT];
+};
+template <template <class> class Op> constexpr void fill(Rows &rows, int op) {
+  gpr_row *row = rows.row + op * GPR_DTYPE_COUNT;
+#define GPR_X(id, name, kind, bytes, type) row[GPR_##id] = Row<Op<type>>::make(op, GPR_##id);
+  GPR_DTYPES(GPR_X)
+#undef GPR_X
+}
+constexpr Rows make_rows() {
+  Rows rows{};
+#define GPR_X(id, name, ufunc, alias, flags, op, sentence) fill<op>(rows, GPR_OP_##id);
+  GPR_OPS(GPR_X)
+#undef GPR_X
+  return rows;
+}
+static constexpr Rows rows = make_rows();
+
+/* --- conversions ------------------------------------------------------------------------------- */
+
+template <class From, class To> struct Cast {
+  enum { possible = Traits<From>::kind != KIND_TIME && Traits<To>::kind != KIND_TIME };
+  static void cast(const void *from, void *to, int64_t n) {
+    const From *x = (const From *)from;
+    To *y = (To *)to;
+    for (int64_t i = 0; i < n; i++) y[i] = convert<To>(x[i]);
+  }
+  static constexpr gpr_cast make() {
+    if constexpr (possible)
+      return cast;
+    else
+      return nullptr;
+  }
+};
+
+struct Casts {
+  gpr_cast cast[GPR_DTYPE_COUNT * GPR_DTYPE_COUNT];
+};
+template <class From> constexpr void fill_casts(gpr_cast *cast) {
+#define GPR_X(id, name, kind, bytes, type) cast[GPR_##id] = Cast<From, type>::make();
+  GPR_DTYPES(GPR_X)
+#undef GPR_X
+}
+constexpr Casts make_casts() {
+  Casts casts{};
+#define GPR_X(id, name, kind, bytes, type) fill_casts<type>(casts.cast + GPR_##id * GPR_DTYPE_COUNT);
+  GPR_DTYPES(GPR_X)
+#undef GPR_X
+  return casts;
+}
+static constexpr Casts casts = make_casts();
+
+GPR_CLOSE
+
+#define GPR_GLUE(a, b) a##b
+#define GPR_TABLE(isa) GPR_GLUE(gpr_cpu_table_, isa)
+#define GPR_TEXT(x) #x
+#define GPR_NAME(isa) GPR_TEXT(isa)
+extern "C" const gpr_cpu_table GPR_TABLE(GPR_ISA) = {GPR_NAME(GPR_ISA), gpr::rows.row,
+                                                     gpr::casts.cast};

@@ -1,0 +1,243 @@
+/* exact.cuh's windows on the host: vectors of lanes, a batch at a time. */
+#ifndef GPR_EXACT_LANES_H
+#define GPR_EXACT_LANES_H
+
+#include "types.cuh"
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
+GPR_OPEN
+
+#if defined(__AVX512F__)
+enum { GPR_VECTOR = 64 };
+#elif defined(__AVX2__)
+enum { GPR_VECTOR = 32 };
+#else
+enum { GPR_VECTOR = 16 };
+#endif
+/* Four vectors hide the latency of an addition; 32 rows of them are a batch: 1,024 reals at
+ * AVX-512, which stay in the first cache for a second look. */
+enum { VECTORS = 4, WIDTH = GPR_VECTOR / 8, LANES = VECTORS * WIDTH };
+
+typedef double Doubles __attribute__((vector_size(GPR_VECTOR)));
+typedef uint64_t Words __attribute__((vector_size(GPR_VECTOR)));
+typedef int64_t Counts __attribute__((vector_size(GPR_VECTOR)));
+typedef float Floats __attribute__((vector_size(GPR_VECTOR / 2)));
+typedef uint32_t Words32 __attribute__((vector_size(GPR_VECTOR)));
+
+GPR_FN Words bits(Doubles x) { return (Words)x; }
+
+GPR_CLOSE
+
+#include "exact.cuh" /* its templates want bits() of a vector */
+
+GPR_OPEN
+
+static constexpr int64_t REALS = LANES * GPR_BATCH;
+
+GPR_FN Doubles load(const double *x) {
+  Doubles v;
+  memcpy(&v, x, sizeof v);
+  return v;
+}
+GPR_FN Doubles load(const float *x) {
+#ifdef __AVX512F__ /* GCC 12's __builtin_convertvector goes by halves, and its unmasked one warns */
+  return (Doubles)_mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(x));
+#else
+  Floats v;
+  memcpy(&v, x, sizeof v);
+  return __builtin_convertvector(v, Doubles);
+#endif
+}
+
+GPR_FN void widen_all(const bfloat16 *from, float *to, int64_t n) {
+  for (int64_t i = 0; i < n; i++) to[i] = widen(from[i]);
+}
+GPR_FN void widen_all(const float16 *from, float *to, int64_t n) {
+  int64_t i = 0;
+#ifdef __F16C__
+  for (; i + 8 <= n; i += 8) {
+    __m128i half;
+    memcpy(&half, from + i, sizeof half);
+    const __m256 single = _mm256_cvtph_ps(half);
+    memcpy(to + i, &single, sizeof single);
+  }
+#endif
+  for (; i < n; i++) to[i] = widen(from[i]);
+}
+
+/* A full batch where it lies, or a copy: widened, or filled up with zeros. */
+template <class R> struct Loader {
+  typedef R Real;
+  R copy[REALS];
+  const R *batch(const R *x, int64_t n) {
+    if (n >= REALS) return x;
+    memset(copy, 0, sizeof copy);
+    memcpy(copy, x, (size_t)n * sizeof *x);
+    return copy;
+  }
+};
+template <class H> struct HalfLoader {
+  typedef float Real;
+  float copy[REALS];
+  const float *batch(const H *x, int64_t n) {
+    if (n < REALS) memset(copy, 0, sizeof copy);
+    widen_all(x, copy, n < REALS ? n : REALS);
+    return copy;
+  }
+};
+template <> struct Loader<float16> : HalfLoader<float16> {};
+template <> struct Loader<bfloat16> : HalfLoader<bfloat16> {};
+
+/* One more than the exponent of the largest magnitude; 1025 with NaN or inf. */
+template <class R, class U> GPR_FN int top_of(const R *x, U mask, int shift, int bias) {
+  U most = 0;
+  for (int i = 0; i < REALS; i++) {
+    const U b = copy_bits<U>(x[i]) & mask;
+    most = most < b ? b : most;
+  }
+  const int field = (int)(most >> shift);
+  return field == (int)(mask >> shift) ? 1025 : field - bias + 1;
+}
+GPR_FN int top_of(const double *x) { return top_of(x, 0x7fffffffffffffffull, 52, 1023); }
+GPR_FN int top_of(const float *x) { return top_of(x, 0x7fffffffu, 23, 127); }
+
+template <int PARTS> struct Adder {
+  Exact *part;
+  Window window;
+  int batches, patience;
+  Words count1[VECTORS], count2[VECTORS];
+
+  void open(int top) {
+    window = open_window(top);
+    batches = 0;
+    memset(count1, 0, sizeof count1);
+    memset(count2, 0, sizeof count2);
+  }
+  void flush_level(const Words *count, int unit) {
+    Words low = {};
+    Counts high = {};
+    for (int v = 0; v < VECTORS; v++) {
+      low += count[v] & 0xffffffffu;
+      high += (Counts)count[v] >> 32;
+    }
+    for (int p = 0; p < PARTS; p++) {
+      int64_t below = 0, above = 0;
+      for (int l = p; l < WIDTH; l += PARTS) {
+        below += (int64_t)low[l];
+        above += high[l];
+      }
+      deposit(part[p], below, unit);
+      deposit(part[p], above, unit + 32);
+    }
+  }
+  void flush() {
+    if (!batches) return;
+    flush_level(count1, window.unit1);
+    flush_level(count2, window.unit2);
+    batches = 0;
+  }
+
+  void commit(Words *count, int v, const Doubles sum, const Doubles start) {
+    count[v] += bits(sum) - bits(start);
+  }
+  void committed() {
+    if (++batches < GPR_BATCHES_MAX) return;
+    flush();
+    open(window.top);
+  }
+
+  /* Adds a batch of floats whose exponents are so close that plain sums of doubles are exact, and
+   * lie in the window's first level. It looks at the exponents instead of at each sum: five
+   * instructions a vector in place of eight. */
+  bool add_close(const float *x) {
+    Doubles sum[VECTORS] = {};
+    Words32 high = {}, low = ~Words32{};
+    for (int row = 0; row < GPR_BATCH; row++)
+      for (int v = 0; v < VECTORS; v += 2) {
+        const float *at = x + row * LANES + v * WIDTH;
+        Words32 b;
+        memcpy(&b, at, sizeof b);
+        b += b; /* no sign */
+        high = high > b ? high : b;
+        b -= 1; /* zero has no exponent that matters: it becomes the greatest */
+        low = low < b ? low : b;
+        sum[v] += load(at);
+        sum[v + 1] += load(at + WIDTH);
+      }
+    uint32_t most = 0, least = ~0u;
+    for (int l = 0; l < 2 * WIDTH; l++) {
+      most = greatest(most, (uint32_t)high[l]);
+      least = gpr::least(least, (uint32_t)low[l]);
+    }
+    if (most == 0) return true;
+    const int field = (int)((least + 1) >> 24);
+    if ((int)(most >> 24) - 126 > window.top || (field ? field : 1) - 150 < window.unit1) return false;
+    const Doubles start = window.start1 - Doubles{};
+    for (int v = 0; v < VECTORS; v++) commit(count1, v, start + sum[v], start);
+    committed();
+    return true;
+  }
+
+  /* Adds a batch if the window catches all of it. */
+  template <class R> bool attempt(const R *x) {
+    const Doubles start1 = window.start1 - Doubles{}, start2 = window.start2 - Doubles{};
+    Doubles sum1[VECTORS], sum2[VECTORS];
+    Words away = {}, lost = {};
+    for (int v = 0; v < VECTORS; v++) sum1[v] = start1, sum2[v] = start2;
+    for (int row = 0; row < GPR_BATCH; row++)
+      for (int v = 0; v < VECTORS; v++) {
+        const Doubles d = load(x + row * LANES + v * WIDTH);
+        add_two_levels(sum1[v], sum2[v], away, lost, start1, d);
+      }
+    uint64_t any_away = 0, any_lost = 0;
+    for (int l = 0; l < WIDTH; l++) any_away |= away[l], any_lost |= lost[l];
+    if (!is_exact(any_away, any_lost)) return false;
+    for (int v = 0; v < VECTORS; v++) {
+      commit(count1, v, sum1[v], start1);
+      commit(count2, v, sum2[v], start2);
+    }
+    committed();
+    return true;
+  }
+
+  /* A window at another place, unless this one is about right already. */
+  bool moved(int top) {
+    if (top > GPR_TOP_MAX || (top <= window.top && top + 8 > window.top)) return false;
+    flush();
+    open(top);
+    return true;
+  }
+
+  bool add_close(const double *) { return false; }
+
+  template <class R> void add(const R *x) {
+    if (patience-- <= 0) {
+      if (add_close(x)) return;
+      patience = 4; /* after a miss, look at every sum for a while */
+    }
+    if (attempt(x)) return;
+    if (moved(top_of(x) + 2) && attempt(x)) return;
+    for (int i = 0; i < REALS; i++) scatter(part[i % PARTS], x[i]);
+  }
+};
+
+template <int PARTS, class T> static void add_reals(Exact *part, const T *x, int64_t n) {
+  Loader<T> loader;
+  Adder<PARTS> adder;
+  adder.part = part;
+  adder.patience = 0;
+  for (int64_t i = 0; i < n; i += REALS) {
+    const auto *batch = loader.batch(x + i, n - i);
+    if (i == 0) {
+      const int top = top_of(batch) + 2;
+      adder.open(top > GPR_TOP_MAX ? 0 : top);
+    }
+    adder.add(batch);
+  }
+  if (n > 0) adder.flush();
+}
+
+GPR_CLOSE
+#endif

@@ -1,0 +1,15 @@
+/* The two lists as data. */
+#include "lists.h"
+
+const gpr_op_info gpr_ops[GPR_OP_COUNT] = {
+#define GPR_X(id, name, ufunc, alias, flags, operator, sentence)                                   \
+  {name, ufunc, alias, flags, sentence},
+    GPR_OPS(GPR_X)
+#undef GPR_X
+};
+
+const gpr_dtype_info gpr_dtypes[GPR_DTYPE_COUNT] = {
+#define GPR_X(id, name, kind, bytes, type) {name, kind, bytes},
+    GPR_DTYPES(GPR_X)
+#undef GPR_X
+};

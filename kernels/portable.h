@@ -1,0 +1,28 @@
+/* What lets one body be compiled by nvcc and by the host compiler. */
+#ifndef GPR_PORTABLE_H
+#define GPR_PORTABLE_H
+
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __CUDACC__
+#define GPR_FN static __host__ __device__ __forceinline__
+#define GPR_METHOD __host__ __device__ __forceinline__
+#else
+#define GPR_FN static inline __attribute__((always_inline))
+#define GPR_METHOD inline __attribute__((always_inline))
+#endif
+
+/* The host half is compiled once for each instruction set, each in a namespace of its own: the
+ * linker would else merge the instances of a template and run AVX-512 on a machine without. */
+#ifndef GPR_ISA
+#define GPR_ISA plain
+#endif
+#define GPR_OPEN                                                                                   \
+  namespace gpr {                                                                                  \
+  inline namespace GPR_ISA {
+#define GPR_CLOSE                                                                                  \
+  }                                                                                                \
+  }
+
+#endif
