@@ -54,6 +54,23 @@ template <class T> struct IntegerSum : FreeFold<T> {
   static GPR_METHOD void merge(State &s, const State &right) { s.sum += right.sum; }
 };
 
+/* A sum that never wraps, in 128 bits: what the mean of integers needs. */
+template <class T> struct LongSum : FreeFold<T> {
+  struct State {
+    uint64_t low;
+    int64_t high;
+  };
+  static GPR_METHOD void open(State &s) { s.low = 0, s.high = 0; }
+  static GPR_METHOD void add(State &s, T x, int64_t) {
+    const auto w = wide(x);
+    merge(s, State{(uint64_t)w, w < 0 ? -1 : 0});
+  }
+  static GPR_METHOD void merge(State &s, const State &right) {
+    s.low += right.low;
+    s.high += right.high + (s.low < right.low);
+  }
+};
+
 template <class T> struct IntegerProduct : FreeFold<T> {
   struct State {
     uint64_t product;
@@ -263,14 +280,7 @@ template <class T> struct ExactFold {
     add_real(s.part[1], x.im);
   }
   template <class R> static GPR_METHOD void add(State &s, R x, int64_t) {
-    const auto w = wide(x);
-    if (sizeof w == 8 && Traits<T>::kind != KIND_FLOAT) {
-      s.part[0].signs = GPR_MET | GPR_OTHER;
-      deposit(s.part[0], (int64_t)((uint64_t)w & 0xffffffffu), 0);
-      deposit(s.part[0], Traits<T>::kind == KIND_UINT ? (int64_t)((uint64_t)w >> 32) : (int64_t)w >> 32, 32);
-    } else {
-      add_real(s.part[0], (double)w);
-    }
+    add_real(s.part[0], wide(x));
   }
   static GPR_METHOD void merge(State &s, const State &right) {
     for (int i = 0; i < parts; i++) gpr::merge(s.part[i], right.part[i]);
@@ -365,10 +375,15 @@ template <class T> struct Sum : SumOf<T> {};
 
 /* mean */
 template <class T, int = category<T>()> struct MeanOf : Unsettled {
-  typedef ExactFold<T> Fold;
+  typedef LongSum<T> Fold;
   typedef double Result;
   static void finish(const typename Fold::State &s, int64_t n, const Result *, Result *out) {
-    round_parts(s.part, (uint64_t)n, out);
+    Exact e;
+    memset(&e, 0, sizeof e);
+    deposit(e, (int64_t)(s.low & 0xffffffffu), 0);
+    deposit(e, (int64_t)(s.low >> 32), 32);
+    deposit(e, s.high, 64);
+    *out = round_exact<double>(e, (uint64_t)n);
   }
 };
 template <class T> struct MeanOf<T, INEXACT> : Unsettled {
