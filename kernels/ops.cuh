@@ -171,6 +171,7 @@ template <class T, bool GREATEST> struct Rank {
     return Order<T>::poisoned(k, k);
   }
   static GPR_METHOD Key lowest() { return Limits<Key>::least; }
+  static GPR_METHOD T value(Key k) { return Order<T>::value(GREATEST ? k : (Key)~k); }
   /* x comes before the champion, which is neither NaN nor NaT */
   static GPR_METHOD bool beats(T x, T champion) {
     if constexpr (sizeof(T) >= 4 && Traits<T>::kind == KIND_FLOAT)
@@ -190,6 +191,9 @@ template <class R, bool GREATEST> struct Rank<complex<R>, GREATEST> {
     return a.re < b.re || (a.re == b.re && a.im < b.im);
   }
   static GPR_METHOD bool poisoned(complex<R> x) { return x.re != x.re || x.im != x.im; }
+  static GPR_METHOD complex<R> value(Key k) {
+    return {Rank<R, GREATEST>::value(k.re), Rank<R, GREATEST>::value(k.im)};
+  }
   static GPR_METHOD bool beats(complex<R> x, complex<R> champion) {
     return poisoned(x) || worse(of(champion), of(x));
   }
