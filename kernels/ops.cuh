@@ -286,7 +286,8 @@ template <class A> struct Times {
 template <class R> struct Times<complex<R>> {
   static GPR_METHOD complex<R> identity() { return {1, 0}; }
   static GPR_METHOD complex<R> combine(complex<R> a, complex<R> b) {
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+    return {GPR_PRODUCT(a.re, b.re) - GPR_PRODUCT(a.im, b.im),
+            GPR_PRODUCT(a.re, b.im) + GPR_PRODUCT(a.im, b.re)};
   }
 };
 
