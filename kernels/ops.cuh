@@ -424,7 +424,8 @@ template <class T, int WHICH> struct Extreme {
     *out = Fold::poisoned(s) ? O::poison() : O::value(WHICH ? s.high : s.low);
   }
   static GPR_METHOD bool settled(const State &s) {
-    return Fold::poisoned(s) || (Traits<T>::kind != KIND_FLOAT &&
+    /* after the greatest time a NaT may come, and after an infinity a NaN */
+    return Fold::poisoned(s) || (category<T>() == INTEGER &&
         (WHICH ? s.high == Fold::greatest_key() : s.low == Fold::least_key()));
   }
 };
