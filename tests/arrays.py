@@ -1,6 +1,7 @@
 """The one generator of nasty arrays. Every draw comes from one printed seed."""
 
 import os
+from itertools import chain
 
 import numpy as np
 
@@ -147,6 +148,22 @@ def float_values(rng, dtype):
         yield "near DBL_MAX", rng.uniform(0.5, 1, n) * top * rng.choice([-1, 1], n)
 
 
+def complex_values(rng, dtype):
+    """What only complex numbers can be: parts of different kinds."""
+    n = MIDDLE
+    signs = rng.choice([0.0, -0.0], (n, 2))
+    some = rng.choice([0.0, -0.0, 1.0, -1.0], (n, 2))
+    special = rng.choice([0.0, -0.0, 1.0, np.inf, -np.inf], (n, 2))
+    imaginary = np.stack([signs[:, 0], rng.standard_normal(n)], axis=-1)
+    yield "real parts zero", imaginary.astype(real_of(dtype)).view(dtype)[:, 0]
+    for label, pairs in (("zeros of any sign", signs), ("ties", some), ("infinite parts", special)):
+        yield label, pairs.astype(real_of(dtype)).view(dtype)[:, 0]
+    for nan in (complex(np.nan, 1), complex(1, np.nan), complex(np.inf, np.nan)):
+        a = draw(rng, dtype, n)
+        a[n // 2] = nan
+        yield f"{nan} in the middle", a
+
+
 def integer_values(rng, dtype):
     info = np.iinfo(dtype)
     n = MIDDLE
@@ -195,7 +212,9 @@ def time_values(rng, dtype):
 
 def values(dtype):
     rng = generator("values", dtype)
-    if is_float(dtype) or dtype.kind == "c":
+    if dtype.kind == "c":
+        return chain(float_values(rng, dtype), complex_values(rng, dtype))
+    if is_float(dtype):
         return float_values(rng, dtype)
     if dtype.kind in "mM":
         return time_values(rng, dtype)
