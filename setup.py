@@ -55,6 +55,7 @@ class Build(build_ext):
                 jobs.append((source, work, C_FLAGS + defines))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             ext.extra_objects = list(pool.map(lambda job: self.compile(*job), jobs))
+        ext.depends = ext.extra_objects  # or a changed object would not be linked again
         super().build_extension(ext)
 
     def compile(self, source, work, flags):

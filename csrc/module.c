@@ -100,7 +100,7 @@ static PyArrayObject *as_array(PyObject *object, const char *function) {
   if (PyArray_CheckExact(object)) return (PyArrayObject *)Py_NewRef(object);
   if (PyObject_HasAttrString(object, "mask") && PyObject_HasAttrString(object, "compressed")) {
     PyErr_Format(PyExc_TypeError,
-                 "gpureduce.%s: masked arrays are not supported; give a.compressed() or a.filled(…)",
+                 "gpureduce.%s: masked arrays are not supported; give a.compressed() or a.filled(...)",
                  function);
     return NULL;
   }
@@ -136,7 +136,7 @@ static int parse_device(PyObject *object, int *device) {
     return 1;
   } else {
     PyErr_Format(PyExc_ValueError,
-                 "device %R is not one of 'auto', 'cpu', 'cuda' and 'cuda:0', 'cuda:1', …", object);
+                 "device %R is not one of 'auto', 'cpu', 'cuda' and 'cuda:0', 'cuda:1', ...", object);
     return 0;
   }
   return 1;

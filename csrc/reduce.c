@@ -48,8 +48,10 @@ static gpr_status check(int op, const gpr_view *view, const gpr_options *options
     if (view->shape[d] != 0) continue;
     if (o->flags & GPR_POSITION)
       return gpr_fail(GPR_BAD_VALUE, "attempt to get %s of an empty sequence", o->name);
+    /* NumPy's words, which name the ufunc; its ptp asks for the maximum first. */
     return gpr_fail(GPR_BAD_VALUE, "zero-size array to reduction operation %s which has no identity%s",
-                    o->name, o->flags & GPR_TAKES_INITIAL ? "; initial= would give it one" : "");
+                    *o->ufunc ? o->ufunc : gpr_ops[GPR_OP_MAX].ufunc,
+                    o->flags & GPR_TAKES_INITIAL ? "; initial= would give it one" : "");
   }
   return GPR_OK;
 }

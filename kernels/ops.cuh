@@ -121,7 +121,8 @@ template <class T> struct Extremes : FreeFold<T> {
   static GPR_METHOD Key greatest_key() { return Traits<T>::kind == KIND_BOOL ? 1 : Limits<Key>::greatest; }
 };
 
-/* Complex numbers order by the real part, then the imaginary; a NaN in either spoils both. */
+/* Complex numbers order by the real part, then the imaginary, where the two zeros tie; then by the
+ * signs of zeros, so that equal numbers too have one answer. A NaN in either part spoils both. */
 template <class R> struct Extremes<complex<R>> : FreeFold<complex<R>> {
   typedef Order<R> O;
   typedef typename O::Key Key;
@@ -132,7 +133,11 @@ template <class R> struct Extremes<complex<R>> : FreeFold<complex<R>> {
     Pair low, high;
     uint32_t nan, unused;
   };
+  static GPR_METHOD Key tied(Key k) { return k == (Key)-1 ? (Key)0 : k; }
   static GPR_METHOD bool less(Pair a, Pair b) {
+    const Pair s = {tied(a.re), tied(a.im)}, t = {tied(b.re), tied(b.im)};
+    if (s.re != t.re) return s.re < t.re;
+    if (s.im != t.im) return s.im < t.im;
     return a.re < b.re || (a.re == b.re && a.im < b.im);
   }
   static GPR_METHOD Pair key(complex<R> x) { return Pair{O::key(x.re), O::key(x.im)}; }
@@ -300,7 +305,8 @@ template <class A> struct Times {
 template <class R> struct Times<complex<R>> {
   static GPR_METHOD complex<R> identity() { return {1, 0}; }
   static GPR_METHOD complex<R> combine(complex<R> a, complex<R> b) {
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+    return {GPR_PRODUCT(a.re, b.re) - GPR_PRODUCT(a.im, b.im),
+            GPR_PRODUCT(a.re, b.im) + GPR_PRODUCT(a.im, b.re)};
   }
 };
 
@@ -442,7 +448,8 @@ template <class T, int WHICH> struct Extreme {
     *out = Fold::poisoned(s) ? O::poison() : O::value(WHICH ? s.high : s.low);
   }
   static GPR_METHOD bool settled(const State &s) {
-    return Fold::poisoned(s) || (Traits<T>::kind != KIND_FLOAT &&
+    /* after the greatest time a NaT may come, and after an infinity a NaN */
+    return Fold::poisoned(s) || (category<T>() == INTEGER &&
         (WHICH ? s.high == Fold::greatest_key() : s.low == Fold::least_key()));
   }
 };
