@@ -142,32 +142,44 @@ static int parse_device(PyObject *object, int *device) {
   return 1;
 }
 
-static int parse_dtype(PyObject *object, const char *function, gpr_options *options) {
-  PyArray_Descr *descr = NULL;
+/* *asked is a new reference, or NULL where no dtype is asked for. */
+static int parse_dtype(PyObject *object, const char *function, gpr_options *options,
+                       PyArray_Descr **asked) {
   if (object == Py_None) return 1;
-  if (!PyArray_DescrConverter(object, &descr)) return 0;
-  options->dtype = supported_dtype(descr, function);
-  Py_DECREF(descr);
+  if (!PyArray_DescrConverter(object, asked)) return 0;
+  options->dtype = supported_dtype(*asked, function);
   return options->dtype != GPR_NO_DTYPE;
 }
 
-/* initial as a value of the result's dtype. */
-static int parse_initial(PyObject *object, int dtype, PyArray_Descr *of, const char *function,
-                         gpr_value *initial) {
+/* Units of time are not converted, by NumPy's reductions neither: dtype may be the array's own, or
+ * a time without unit. */
+static int check_unit(PyArray_Descr *asked, PyArray_Descr *descr, const char *function) {
+  PyArray_Descr *native = NULL, *own = NULL, *bare = NULL;
+  int fits = 1;
+  if (asked && asked->kind == descr->kind && (asked->kind == 'm' || asked->kind == 'M')) {
+    native = PyArray_DescrNewByteorder(asked, NPY_NATIVE);
+    own = PyArray_DescrNewByteorder(descr, NPY_NATIVE);
+    bare = PyArray_DescrFromType(asked->type_num);
+    fits = native && own && bare &&
+           (PyArray_EquivTypes(native, own) || PyArray_EquivTypes(native, bare));
+    if (!fits && !PyErr_Occurred())
+      PyErr_Format(PyExc_TypeError, "gpureduce.%s: dtype %R has another unit than the array's %R; "
+                   "convert with a.astype() first", function, asked, descr);
+  }
+  Py_XDECREF(bare);
+  Py_XDECREF(own);
+  Py_XDECREF(native);
+  return fits;
+}
+
+/* initial as a value of the result's dtype, taken or refused as NumPy's reductions do. */
+static int parse_initial(PyObject *object, int dtype, PyArray_Descr *of, gpr_value *initial) {
   PyArray_Descr *descr = result_descr(dtype, of);
   if (!descr) return 0;
-  PyArrayObject *array = (PyArrayObject *)PyArray_FromAny(object, descr, 0, 0, NPY_ARRAY_FORCECAST, NULL);
-  if (!array) return 0;
-  const int one = PyArray_NDIM(array) == 0;
-  if (one) {
-    initial->dtype = dtype;
-    memcpy(initial->bytes, PyArray_DATA(array), (size_t)PyArray_ITEMSIZE(array));
-  } else {
-    PyErr_Format(PyExc_ValueError, "gpureduce.%s: initial must be a scalar, not an array of %d dimensions",
-                 function, PyArray_NDIM(array));
-  }
-  Py_DECREF(array);
-  return one;
+  initial->dtype = dtype;
+  const int failed = PyArray_Pack(descr, initial->bytes, object);
+  Py_DECREF(descr);
+  return !failed;
 }
 
 static int warn_complex(PyArray_Descr *descr, const gpr_options *options) {
@@ -220,6 +232,7 @@ static PyObject *scalar(const gpr_value *value, PyArray_Descr *of) {
 /* reduce(op, a, dtype, initial, device): initial is None for none. */
 static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t count) {
   PyArrayObject *array = NULL;
+  PyArray_Descr *asked = NULL;
   PyObject *result = NULL;
   gpr_run *run = NULL;
   gpr_options options = gpr_defaults();
@@ -232,17 +245,20 @@ static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t coun
     return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "no operator %ld", op);
   const char *name = gpr_ops[op].name;
 
-  if (!parse_dtype(args[2], name, &options)) goto fail;
+  if (!parse_dtype(args[2], name, &options, &asked)) goto fail;
   if (!parse_device(args[4], &options.device)) goto fail;
   array = as_array(args[1], name);
   if (!array) goto fail;
   PyArray_Descr *descr = PyArray_DESCR(array);
   const int dtype = supported_dtype(descr, name);
   if (dtype == GPR_NO_DTYPE || !warn_complex(descr, &options)) goto fail;
+  if (!check_unit(asked, descr, name)) goto fail;
+  /* what the result's descr is made from: what was asked for, or the array's, which has the unit */
+  PyArray_Descr *of = asked && options.dtype != dtype ? asked : descr;
   if (args[3] != Py_None) {
-    const int result_dtype = gpr_result_dtype((int)op, options.dtype == GPR_NO_DTYPE ? dtype : options.dtype);
+    const int result_dtype = gpr_result_dtype((int)op, dtype, &options);
     if (result_dtype != GPR_NO_DTYPE) { /* else gpr_open() says why not */
-      if (!parse_initial(args[3], result_dtype, descr, name, &initial)) goto fail;
+      if (!parse_initial(args[3], result_dtype, of, &initial)) goto fail;
       options.initial = &initial;
     }
   }
@@ -261,9 +277,10 @@ static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t coun
   if (status)
     raise_status(status);
   else
-    result = scalar(&value, descr);
+    result = scalar(&value, of);
 fail:
   if (run) close_run(run);
+  Py_XDECREF(asked);
   Py_XDECREF(array);
   return result;
 }
