@@ -1,11 +1,17 @@
 """Builds gpureduce._core: C and C++ by the host compiler, CUDA by nvcc where there is one.
 
-Environment: CUDA_HOME; GPUREDUCE_CUDA=0 leaves the GPU half out; GPUREDUCE_CUDA_ARCHS="80 90";
-GPUREDUCE_SANITIZE="address,undefined"; GPUREDUCE_DEBUG=1; GPUREDUCE_COVERAGE=1.
+Environment: CC, CXX, CUDA_HOME; GPUREDUCE_CUDA=0 leaves the GPU half out;
+GPUREDUCE_CUDA_ARCHS="80 90" (default: all that nvcc knows from 75 on);
+GPUREDUCE_SANITIZE="address,undefined"; GPUREDUCE_DEBUG=1; GPUREDUCE_COVERAGE=1;
+GPUREDUCE_WERROR=1 turns warnings into errors.
 """
 
 import os
 import platform
+import re
+import shlex
+import shutil
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,20 +22,32 @@ from setuptools.command.build_ext import build_ext
 # Exactness depends on these and on nothing else: no contraction into fused multiply-adds, no
 # reassociation, no flushing of subnormals, wrap-around instead of undefined overflow.
 EXACT = ["-ffp-contract=off", "-fno-fast-math", "-fwrapv"]
-WARN = ["-Wall", "-Wextra", "-Werror"]
-DEBUG = os.environ.get("GPUREDUCE_DEBUG") == "1"
-# -fno-trapping-math lets comparisons of floats be vectorised; nothing here reads trap flags.
-# -funroll-loops: 10 to 40 % on min, max and products in the second cache.
-OPTIMISE = ["-Og", "-g3"] if DEBUG else ["-O3", "-funroll-loops", "-g1"]
-SANITIZE = [
-    f"-fsanitize={name}" for name in os.environ.get("GPUREDUCE_SANITIZE", "").split(",") if name
-]
+EXACT_CUDA = ["--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true"]
+
+
+def switched(name):
+    return os.environ.get(f"GPUREDUCE_{name}") == "1"
+
+
+SANITIZERS = [name for name in os.environ.get("GPUREDUCE_SANITIZE", "").split(",") if name]
+SANITIZE = [f"-fsanitize={name}" for name in SANITIZERS]
 if SANITIZE:
     SANITIZE += ["-fno-omit-frame-pointer", "-fno-sanitize-recover=all"]
-COVERAGE = ["--coverage"] if os.environ.get("GPUREDUCE_COVERAGE") == "1" else []
-COMMON = ["-fvisibility=hidden", *EXACT, *WARN, *SANITIZE, *COVERAGE]
-C_FLAGS = ["-std=c11", "-O2", "-g1", *COMMON]
-CXX_FLAGS = ["-std=c++17", "-fno-exceptions", "-fno-rtti", "-fno-trapping-math", *OPTIMISE, *COMMON]
+COVERAGE = ["--coverage"] if switched("COVERAGE") else []
+WARN = ["-Wall", "-Wextra", *(["-Werror"] if switched("WERROR") else [])]
+# -fno-trapping-math lets comparisons of floats be vectorised; nothing here reads trap flags.
+# -funroll-loops: 10 to 40 % on min, max and products in the second cache.
+OPTIMISE = ["-Og", "-g3"] if switched("DEBUG") else ["-O3", "-funroll-loops", "-g1"]
+COMMON = ["-fPIC", "-fvisibility=hidden", *EXACT, *WARN, *SANITIZE, *COVERAGE]
+C_FLAGS = ["-std=c11", *(["-Og", "-g3"] if switched("DEBUG") else ["-O2", "-g1"]), *COMMON]
+# The extension links no libstdc++.
+NO_RUNTIME = ["-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"]
+CXX_FLAGS = ["-std=c++17", *NO_RUNTIME, "-fno-trapping-math", *OPTIMISE, *COMMON]
+HOST_OF_CUDA = ["-fPIC", "-fvisibility=hidden", *EXACT, *NO_RUNTIME]
+CUDA_FLAGS = ["-std=c++17", "-O3", "-lineinfo", "--threads=0", *EXACT_CUDA]
+CUDA_FLAGS += [f"--compiler-options={','.join(HOST_OF_CUDA)}"]
+if switched("WERROR"):
+    CUDA_FLAGS += ["--Werror=all-warnings"]
 
 # kernels/cpu.cpp is compiled once for each; csrc/cpu.c chooses when it first runs.
 LEVELS = {"plain": []}
@@ -38,55 +56,99 @@ if platform.machine() in ("x86_64", "AMD64"):
         "v3": ["-march=x86-64-v3"],
         "v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
     }
+LEVEL_DEFINES = ["-DGPR_X86_LEVELS"] if len(LEVELS) > 1 else []
+
+CC = os.environ.get("CC", "gcc")
+CXX = os.environ.get("CXX", "g++")
+
+
+class Toolkit:
+    """The CUDA Toolkit, or in `missing` why the GPU half is left out."""
+
+    def __init__(self):
+        self.sources = sorted(Path("kernels").glob("gpu*.cu"))
+        self.nvcc = shutil.which("nvcc", path=os.path.expandvars("$CUDA_HOME/bin"))
+        self.nvcc = self.nvcc or shutil.which("nvcc")
+        self.missing = None
+        if os.environ.get("GPUREDUCE_CUDA") == "0":
+            self.missing = "GPUREDUCE_CUDA=0"
+        elif not self.nvcc:
+            self.missing = "no nvcc under CUDA_HOME or on PATH"
+        elif not self.sources:
+            self.missing = "no kernels/gpu.cu"
+
+    def ask(self, *arguments):
+        answer = subprocess.run([self.nvcc, *arguments], capture_output=True, text=True, check=True)
+        return answer.stdout + answer.stderr
+
+    def paths(self, what):
+        """The paths of nvcc's own INCLUDES or LIBRARIES, wherever the toolkit is installed."""
+        line = re.search(
+            rf"^#\$ {what}=(.*)$", self.ask("-E", "-x", "cu", os.devnull, "--dryrun"), re.M
+        )
+        return [flag[2:] for flag in shlex.split(line[1])]
+
+    def architectures(self):
+        known = re.findall(r"compute_(\d+)", self.ask("--list-gpu-arch"))
+        wish = os.environ.get("GPUREDUCE_CUDA_ARCHS", "").replace(",", " ").split()
+        archs = sorted(wish or [a for a in known if int(a) >= 75], key=int)
+        codes = [f"-gencode=arch=compute_{arch},code=sm_{arch}" for arch in archs]
+        return [*codes, f"-gencode=arch=compute_{archs[-1]},code=compute_{archs[-1]}"]
 
 
 class Build(build_ext):
     """build_ext that knows flags by language, one more object per instruction set, and nvcc."""
 
+    def finalize_options(self):
+        super().finalize_options()
+        self.force = True  # always link: compile() knows what is out of date, setuptools does not
+        variants = [*SANITIZERS, *(v for v in ("DEBUG", "COVERAGE") if switched(v))]
+        self.build_temp = "-".join([self.build_temp, *variants]).lower()
+
     def build_extension(self, ext):
         work = Path(self.build_temp)
-        defines = ["-DGPR_X86_LEVELS"] if len(LEVELS) > 1 else []
+        toolkit = Toolkit()
         jobs = []
+        c_flags = [*C_FLAGS, *LEVEL_DEFINES, *(f"-I{path}" for path in self.include_dirs)]
+        c_flags += ["-isystem", numpy.get_include()]
+        if toolkit.missing:
+            print(f"gpureduce: {toolkit.missing}: the GPU half is left out", flush=True)
+        else:
+            command = [toolkit.nvcc, *CUDA_FLAGS, *toolkit.architectures()]
+            jobs += [(command, source, work) for source in toolkit.sources]
+            c_flags += [f"-isystem{path}" for path in toolkit.paths("INCLUDES")]
+            ext.libraries = ["cudart_static", "rt", "dl", *ext.libraries]
+            ext.library_dirs = toolkit.paths("LIBRARIES")
         for level, flags in LEVELS.items():
-            flags = [*CXX_FLAGS, *flags, *defines, f"-DGPR_ISA={level}"]
-            jobs.append((Path("kernels/cpu.cpp"), work / level, flags))
-        for source in sorted(Path("csrc").glob("*.c")) + [Path("kernels/lists.c")]:
-            if source.name not in ABSENT:
-                jobs.append((source, work, C_FLAGS + defines))
+            command = [CXX, *CXX_FLAGS, *flags, *LEVEL_DEFINES, f"-DGPR_ISA={level}"]
+            jobs.append((command, Path("kernels/cpu.cpp"), work / level))
+        absent = Path("csrc", "gpu.c" if toolkit.missing else "gpu_absent.c")
+        c_sources = {Path("kernels/lists.c"), *Path("csrc").glob("*.c")} - {absent}
+        jobs += [([CC, *c_flags], source, work) for source in sorted(c_sources)]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             ext.extra_objects = list(pool.map(lambda job: self.compile(*job), jobs))
         ext.depends = ext.extra_objects  # or a changed object would not be linked again
         super().build_extension(ext)
 
-    def compile(self, source, work, flags):
-        """One object, unless it is newer than everything that it could depend on."""
-        work.mkdir(parents=True, exist_ok=True)
-        target = work / source.relative_to(source.parts[0]).with_suffix(".o")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        command = [self.compilers()[source.suffix], "-c", "-fPIC", str(source), "-o", str(target)]
-        command += flags
-        if source.suffix == ".c":
-            command += [f"-I{path}" for path in [*self.include_dirs, numpy.get_include()]]
-        stamp = target.with_suffix(".command")
-        if not target.exists() or not stamp.exists() or stamp.read_text() != " ".join(command) or (
-            target.stat().st_mtime < newest_source()
-        ):
+    def compile(self, command, source, work):
+        """One object, unless the same command made it and nothing that it includes is newer."""
+        target = work / f"{source.name}.o"
+        made_by, depends = target.with_suffix(".command"), target.with_suffix(".d")
+        command = [*command, "-MMD", "-MF", str(depends), "-c", str(source), "-o", str(target)]
+        if not is_current(target, made_by, depends, command):
+            work.mkdir(parents=True, exist_ok=True)
             self.spawn(command)
-            stamp.write_text(" ".join(command))
+            made_by.write_text(shlex.join(command))
         return str(target)
 
-    @staticmethod
-    def compilers():
-        return {".c": os.environ.get("CC", "gcc"), ".cpp": os.environ.get("CXX", "g++")}
 
-
-ABSENT = set()
-
-
-def newest_source():
-    rooms = [Path("csrc"), Path("kernels")]
-    files = [path for room in rooms for path in room.rglob("*") if path.is_file()]
-    return max(path.stat().st_mtime for path in [*files, Path("setup.py")])
+def is_current(target, made_by, depends, command):
+    if not all(path.exists() for path in (target, made_by, depends)):
+        return False
+    sources = [Path(name) for name in depends.read_text().replace("\\\n", " ").split()[1:]]
+    return made_by.read_text() == shlex.join(command) and all(
+        path.exists() and path.stat().st_mtime <= target.stat().st_mtime for path in sources
+    )
 
 
 setup(
@@ -95,7 +157,8 @@ setup(
             "gpureduce._core",
             sources=[],
             libraries=["pthread"],
-            extra_link_args=[*SANITIZE, *COVERAGE],
+            # A static cudart must not meet that of another extension.
+            extra_link_args=["-Wl,--exclude-libs,ALL", *SANITIZE, *COVERAGE],
         )
     ],
     cmdclass={"build_ext": Build},

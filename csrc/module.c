@@ -9,7 +9,6 @@
 #include "../kernels/lists.h"
 #include "../kernels/rows.h"
 #include "cpu.h"
-#include "gpu.h"
 #include "gpureduce.h"
 
 /* Below this a fold takes less than giving the GIL away and fetching it back under contention:
@@ -109,7 +108,8 @@ static PyArrayObject *as_array(PyObject *object, const char *function) {
 }
 
 static gpr_view view_of(PyArrayObject *array, int dtype) {
-  gpr_view view = {.data = PyArray_DATA(array), .dtype = dtype, .ndim = PyArray_NDIM(array)};
+  gpr_view view = {.data = PyArray_DATA(array), .dtype = dtype, .ndim = PyArray_NDIM(array),
+                   .device = GPR_DEVICE_CPU};
   view.swapped = !PyArray_ISNOTSWAPPED(array);
   for (int d = 0; d < view.ndim; d++) {
     view.shape[d] = PyArray_DIM(array, d);
@@ -357,7 +357,7 @@ static PyObject *isa(PyObject *module, PyObject *unused) {
 /* The number of CUDA devices, and why there is none. */
 static PyObject *device_count(PyObject *module, PyObject *unused) {
   (void)module, (void)unused;
-  const int n = gpr_gpu_count();
+  const int n = gpr_device_count();
   return Py_BuildValue("(is)", n, n ? "" : gpr_error());
 }
 

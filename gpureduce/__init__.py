@@ -16,7 +16,7 @@ from gpureduce.functions import (
 )
 
 __version__ = "0.1.0"
-__all__ = [  # noqa: PLE0604
+__all__ = [
     "DeviceError",
     "dtypes",
     "get_num_threads",

@@ -1,6 +1,27 @@
 """The public functions, made from the extension's own list of operators."""
 
+from collections.abc import Callable
+from typing import Any, TypedDict
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
 from gpureduce import _core
+
+
+class Operator(TypedDict):
+    """One row of kernels/ops.h."""
+
+    name: str
+    ufunc: str
+    alias: str
+    sentence: str
+    function: bool
+    takes_dtype: bool
+    takes_initial: bool
+    nonempty: bool
+    position: bool
+
 
 _DTYPE = """\
 dtype : dtype, optional
@@ -39,8 +60,8 @@ Sources
 {source}
 """
 _SOURCES = {
-    "exact": "Exact sums: Rump, Ogita, Oishi, Accurate floating-point summation (2008), into a long\n"
-    "accumulator (Kulisch and Miranker, 1986).",
+    "exact": "Exact sums: Rump, Ogita, Oishi, Accurate floating-point summation (2008), into a\n"
+    "long accumulator (Kulisch and Miranker, 1986).",
     "tree": "One perfect binary tree over the index, neighbours first; the picture that texts on\n"
     "parallel reduction open with.",
     "free": "Any order gives the same bits.",
@@ -48,12 +69,12 @@ _SOURCES = {
 _LAWS = {name: law for name, dtype, _, law in _core.rows() if dtype == "float64"}
 
 
-def operators():
+def operators() -> list[Operator]:
     """The operators as a list of dicts: name, ufunc, alias, sentence and what they take."""
     return _core.operators()
 
 
-def _document(op):
+def _document(op: Operator) -> str:
     unless = ", and initial is not given" if op["takes_initial"] else ""
     raises = _EMPTY["type"] + _EMPTY["device"]
     if op["nonempty"]:
@@ -69,36 +90,38 @@ def _document(op):
     )
 
 
-def _make(index, op):
+def _make(index: int, op: Operator) -> Callable[..., Any]:
     """One function of the package: those that take dtype or initial have them as keywords."""
     run = _core.reduce
-    if op["takes_dtype"] and op["takes_initial"]:
 
-        def function(a, *, dtype=None, initial=None, device="auto"):
-            return run(index, a, dtype, initial, device)
+    # Written out: **keywords would take longer than the sum of a small array.
+    def with_both(
+        a: ArrayLike, *, dtype: DTypeLike | None = None, initial: Any = None, device: str = "auto"
+    ) -> Any:
+        return run(index, a, dtype, initial, device)
 
-    elif op["takes_dtype"]:
+    def with_dtype(a: ArrayLike, *, dtype: DTypeLike | None = None, device: str = "auto") -> Any:
+        return run(index, a, dtype, None, device)
 
-        def function(a, *, dtype=None, device="auto"):
-            return run(index, a, dtype, None, device)
+    def with_initial(a: ArrayLike, *, initial: Any = None, device: str = "auto") -> Any:
+        return run(index, a, None, initial, device)
 
-    elif op["takes_initial"]:
+    def with_neither(a: ArrayLike, *, device: str = "auto") -> Any:
+        return run(index, a, None, None, device)
 
-        def function(a, *, initial=None, device="auto"):
-            return run(index, a, None, initial, device)
-
-    else:
-
-        def function(a, *, device="auto"):
-            return run(index, a, None, None, device)
-
+    function: Callable[..., Any] = {
+        (True, True): with_both,
+        (True, False): with_dtype,
+        (False, True): with_initial,
+        (False, False): with_neither,
+    }[op["takes_dtype"], op["takes_initial"]]
     function.__name__ = function.__qualname__ = op["name"]
     function.__module__ = "gpureduce"
     function.__doc__ = _document(op)
     return function
 
 
-def _public():
+def _public() -> dict[str, Callable[..., Any]]:
     functions = {}
     for index, op in enumerate(operators()):
         if op["function"]:
@@ -109,11 +132,22 @@ def _public():
 
 
 PUBLIC = _public()
-_BY_NAME = {op[key]: index for index, op in enumerate(operators()) for key in ("ufunc", "name")}
-_REDUCIBLE = {name: index for name, index in _BY_NAME.items() if operators()[index]["ufunc"] and name}
+_REDUCIBLE = {
+    name: index
+    for index, op in enumerate(operators())
+    if op["ufunc"]
+    for name in (op["ufunc"], op["name"])
+}
 
 
-def reduce(a, op, *, dtype=None, initial=None, device="auto"):
+def reduce(
+    a: ArrayLike,
+    op: str | np.ufunc,
+    *,
+    dtype: DTypeLike | None = None,
+    initial: Any = None,
+    device: str = "auto",
+) -> Any:
     """Reduce all elements with an operator given by name or as the NumPy ufunc of its meaning.
 
     Parameters
@@ -145,14 +179,14 @@ def reduce(a, op, *, dtype=None, initial=None, device="auto"):
         The device asked for is missing or failed.
     """
     name = op if isinstance(op, str) else getattr(op, "__name__", None)
-    index = _REDUCIBLE.get(name)
+    index = _REDUCIBLE.get(name) if isinstance(name, str) else None
     if index is None:
         known = ", ".join(sorted(_REDUCIBLE))
         raise ValueError(f"reduce: op {op!r} is not known; one of {known}, or that NumPy ufunc, is")
     return _core.reduce(index, a, dtype, initial, device)
 
 
-def set_num_threads(n):
+def set_num_threads(n: int) -> None:
     """Let one call use n threads of the CPU; 0 for the default.
 
     The default is GPUREDUCE_NUM_THREADS, or what the affinity mask and the cgroup's quota allow.
@@ -160,11 +194,11 @@ def set_num_threads(n):
     _core.set_num_threads(n)
 
 
-def get_num_threads():
+def get_num_threads() -> int:
     """How many threads of the CPU one call may use."""
     return _core.get_num_threads()
 
 
-def isa():
+def isa() -> str:
     """The instruction set that the CPU half runs on: "v4", "v3" or "plain"."""
     return _core.isa()

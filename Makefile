@@ -1,0 +1,66 @@
+# A fresh machine needs gcc, make and Python 3.10 or later with pip and venv; the rest comes by itself.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := setup.py pyproject.toml $(wildcard csrc/* kernels/* kernels/*/*)
+FORMATTED := $(wildcard csrc/*.[ch] kernels/*.* kernels/*/*.*)
+SANITIZERS := address,undefined
+CUDA_TOOLS := memcheck racecheck synccheck initcheck
+GPU_RECORD := build/gpu
+
+.PHONY: run test lint stubs bench sanitize gpu-test gpu-bench clean
+
+run: $(VENV)/demo
+	$(BIN)/python -m gpureduce demo
+
+test: $(VENV)/test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/lint
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/clang-format --dry-run -Werror $(FORMATTED)
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest gpureduce
+	$(BIN)/python -m gpureduce stubs | diff gpureduce/__init__.pyi -
+
+stubs: $(VENV)/lint
+	$(BIN)/python -m gpureduce stubs > build/stubs && cp build/stubs gpureduce/__init__.pyi
+
+bench: $(VENV)/test
+	$(BIN)/python benchmarks/cpu.py
+
+# Run from its own directory, so that the package that is found there is the sanitized one.
+sanitize: $(VENV)/test
+	GPUREDUCE_SANITIZE=$(SANITIZERS) GPUREDUCE_CUDA=0 \
+	  $(BIN)/python -m pip install --quiet --no-deps --upgrade --target build/sanitize .
+	cd build/sanitize && PYTHONPATH=$(CURDIR)/build/sanitize ASAN_OPTIONS=detect_leaks=0 \
+	  LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+	  ../../$(BIN)/python -m pytest ../../tests
+
+# One set-up for each extra of pyproject.toml; objects that are up to date are kept.
+$(VENV)/%: $(SOURCES)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	touch $@
+
+# Without network, virtual environment and pip: python3 brings what the tests use.
+gpu-test:
+	GPUREDUCE_CUDA_ARCHS=90 python3 setup.py build_ext --inplace
+	rm -rf $(GPU_RECORD) && mkdir -p $(GPU_RECORD)
+	status=0; \
+	python3 -m pytest --junitxml=$(GPU_RECORD)/tests.xml || status=1; \
+	for tool in $(CUDA_TOOLS); do \
+	  echo "--- compute-sanitizer $$tool"; \
+	  compute-sanitizer --tool $$tool --error-exitcode 1 --log-file $(GPU_RECORD)/$$tool.log \
+	    python3 -m pytest -q -m sanitized || status=1; \
+	done; \
+	python3 tests/gpu_record.py --write $(GPU_RECORD) && exit $$status
+
+gpu-bench:
+	GPUREDUCE_CUDA_ARCHS=90 python3 setup.py build_ext --inplace
+	python3 benchmarks/gpu.py
+
+clean:
+	rm -rf build dist $(VENV) *.egg-info gpureduce/*.so .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,99 @@
+"""The record of the last test run on a GPU: tests/gpu_record.json.
+
+--write FOLDER makes it from the folder's tests.xml (pytest) and TOOL.log (compute-sanitizer).
+--check fails unless it is of the sources as they are now. CI has no GPU, but it has this.
+"""
+
+import argparse
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+RECORD = Path(__file__).with_suffix(".json")
+SUFFIXES = {".c", ".h", ".cu", ".cuh", ".cpp"}
+TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
+REMEDY = "run `make gpu-test` on a machine with a GPU"
+
+
+def digest() -> str:
+    """Of all sources of csrc/ and kernels/, names and contents."""
+    sha = hashlib.sha256()
+    files = [path for room in ("csrc", "kernels") for path in (ROOT / room).rglob("*")]
+    for path in sorted(path for path in files if path.suffix in SUFFIXES):
+        content = path.read_bytes()
+        sha.update(f"{path.relative_to(ROOT).as_posix()}\n{len(content)}\n".encode())
+        sha.update(content)
+    return sha.hexdigest()
+
+
+def output(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def counts(path: Path) -> dict[str, int]:
+    suites = list(ElementTree.parse(path).getroot().iter("testsuite"))
+    total, skipped, failures, errors = (
+        sum(int(suite.get(key, 0)) for suite in suites)
+        for key in ("tests", "skipped", "failures", "errors")
+    )
+    failed = failures + errors
+    return {"passed": total - failed - skipped, "failed": failed, "skipped": skipped}
+
+
+def findings(log: Path) -> int | None:
+    """How much a tool found; None where it did not come to its summary."""
+    summary = re.search(r"SUMMARY: (\d+) ", log.read_text()) if log.exists() else None
+    return int(summary[1]) if summary else None
+
+
+def write(folder: Path) -> str | None:
+    gpu = output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
+    name, driver = gpu.splitlines()[0].split(", ")
+    release = re.search(r"release ([\d.]+)", output("nvcc", "--version"))
+    record = {
+        "device": name,
+        "driver": driver,
+        "cuda": release and release[1],
+        "digest": digest(),
+        "tests": counts(folder / "tests.xml"),
+        "sanitizer": {tool: findings(folder / f"{tool}.log") for tool in TOOLS},
+    }
+    RECORD.write_text(json.dumps(record, indent=2) + "\n")
+    print(RECORD.read_text(), end="")
+    return complaint(record)
+
+
+def check() -> str | None:
+    if not RECORD.exists():
+        return f"{RECORD.name} is missing: {REMEDY}"
+    record = json.loads(RECORD.read_text())
+    if record["digest"] != digest():
+        return f"{RECORD.name} is of other sources: {REMEDY}"
+    return complaint(record)
+
+
+def complaint(record: dict[str, Any]) -> str | None:
+    tests, sanitizer = record["tests"], record["sanitizer"]
+    if tests["failed"] or not tests["passed"]:
+        return f"{RECORD.name}: {tests['failed']} tests failed, {tests['passed']} passed"
+    unclean = [tool for tool in TOOLS if sanitizer[tool] != 0]
+    return f"{RECORD.name}: not clean under {', '.join(unclean)}" if unclean else None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--write", type=Path, metavar="FOLDER")
+    action.add_argument("--check", action="store_true")
+    arguments = parser.parse_args()
+    sys.exit(check() if arguments.check else write(arguments.write))
+
+
+if __name__ == "__main__":
+    main()
