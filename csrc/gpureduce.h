@@ -78,8 +78,9 @@ typedef struct gpr_run gpr_run;
 /* The index of an operator, or -1. */
 int gpr_op_index(const char *name);
 
-/* The dtype of the result, or GPR_NO_DTYPE where the operator does not take the dtype. */
-int gpr_result_dtype(int op, int dtype);
+/* The dtype of the result, which initial is of too, from an array of this dtype; GPR_NO_DTYPE where
+ * the operator does not take it. */
+int gpr_result_dtype(int op, int dtype, const gpr_options *options);
 
 /* Plans and begins. The run is the caller's, to be closed; on failure *run is NULL. */
 gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gpr_run **run);

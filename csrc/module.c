@@ -149,32 +149,44 @@ static int parse_device(PyObject *object, int *device) {
   return 1;
 }
 
-static int parse_dtype(PyObject *object, const char *function, gpr_options *options) {
-  PyArray_Descr *descr = NULL;
+/* *asked is a new reference, or NULL where no dtype is asked for. */
+static int parse_dtype(PyObject *object, const char *function, gpr_options *options,
+                       PyArray_Descr **asked) {
   if (object == Py_None) return 1;
-  if (!PyArray_DescrConverter(object, &descr)) return 0;
-  options->dtype = supported_dtype(descr, function);
-  Py_DECREF(descr);
+  if (!PyArray_DescrConverter(object, asked)) return 0;
+  options->dtype = supported_dtype(*asked, function);
   return options->dtype != GPR_NO_DTYPE;
 }
 
-/* initial as a value of the result's dtype. */
-static int parse_initial(PyObject *object, int dtype, PyArray_Descr *of, const char *function,
-                         gpr_value *initial) {
+/* Units of time are not converted, by NumPy's reductions neither: dtype may be the array's own, or
+ * a time without unit. */
+static int check_unit(PyArray_Descr *asked, PyArray_Descr *descr, const char *function) {
+  PyArray_Descr *native = NULL, *own = NULL, *bare = NULL;
+  int fits = 1;
+  if (asked && descr && asked->kind == descr->kind && (asked->kind == 'm' || asked->kind == 'M')) {
+    native = PyArray_DescrNewByteorder(asked, NPY_NATIVE);
+    own = PyArray_DescrNewByteorder(descr, NPY_NATIVE);
+    bare = PyArray_DescrFromType(asked->type_num);
+    fits = native && own && bare &&
+           (PyArray_EquivTypes(native, own) || PyArray_EquivTypes(native, bare));
+    if (!fits && !PyErr_Occurred())
+      PyErr_Format(PyExc_TypeError, "gpureduce.%s: dtype %R has another unit than the array's %R; "
+                   "convert with a.astype() first", function, asked, descr);
+  }
+  Py_XDECREF(bare);
+  Py_XDECREF(own);
+  Py_XDECREF(native);
+  return fits;
+}
+
+/* initial as a value of the result's dtype, taken or refused as NumPy's reductions do. */
+static int parse_initial(PyObject *object, int dtype, PyArray_Descr *of, gpr_value *initial) {
   PyArray_Descr *descr = result_descr(dtype, of);
   if (!descr) return 0;
-  PyArrayObject *array = (PyArrayObject *)PyArray_FromAny(object, descr, 0, 0, NPY_ARRAY_FORCECAST, NULL);
-  if (!array) return 0;
-  const int one = PyArray_NDIM(array) == 0;
-  if (one) {
-    initial->dtype = dtype;
-    memcpy(initial->bytes, PyArray_DATA(array), (size_t)PyArray_ITEMSIZE(array));
-  } else {
-    PyErr_Format(PyExc_ValueError, "gpureduce.%s: initial must be a scalar, not an array of %d dimensions",
-                 function, PyArray_NDIM(array));
-  }
-  Py_DECREF(array);
-  return one;
+  initial->dtype = dtype;
+  const int failed = PyArray_Pack(descr, initial->bytes, object);
+  Py_DECREF(descr);
+  return !failed;
 }
 
 static int warn_complex(int dtype, const gpr_options *options) {
@@ -262,6 +274,7 @@ static int check_op(PyObject *number) {
 /* reduce(op, a, dtype, initial, device): initial is None for none. */
 static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t count) {
   source s = {.holder = NULL, .descr = NULL};
+  PyArray_Descr *asked = NULL;
   PyObject *result = NULL;
   gpr_run *run = NULL;
   gpr_options options = gpr_defaults();
@@ -274,14 +287,16 @@ static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t coun
   if (op < 0) return NULL;
   const char *name = gpr_ops[op].name;
 
-  if (!parse_dtype(args[2], name, &options)) goto fail;
+  if (!parse_dtype(args[2], name, &options, &asked)) goto fail;
   if (!parse_device(args[4], &options.device)) goto fail;
   if (!open_source(args[1], name, &s)) goto fail;
-  if (!warn_complex(s.view.dtype, &options)) goto fail;
+  if (!warn_complex(s.view.dtype, &options) || !check_unit(asked, s.descr, name)) goto fail;
+  /* what the result's descr is made from: what was asked for, or the array's, which has the unit */
+  PyArray_Descr *of = asked && options.dtype != s.view.dtype ? asked : s.descr;
   if (args[3] != Py_None) {
-    const int dtype = gpr_result_dtype(op, options.dtype == GPR_NO_DTYPE ? s.view.dtype : options.dtype);
+    const int dtype = gpr_result_dtype(op, s.view.dtype, &options);
     if (dtype != GPR_NO_DTYPE) { /* else gpr_open() says why not */
-      if (!parse_initial(args[3], dtype, s.descr, name, &initial)) goto fail;
+      if (!parse_initial(args[3], dtype, of, &initial)) goto fail;
       options.initial = &initial;
     }
   }
@@ -299,9 +314,10 @@ static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t coun
   if (status)
     raise_status(status);
   else
-    result = scalar(&value, s.descr);
+    result = scalar(&value, of);
 fail:
   if (run) close_run(run);
+  Py_XDECREF(asked);
   Py_XDECREF(s.holder);
   return result;
 }

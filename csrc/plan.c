@@ -60,8 +60,8 @@ static void cut(gpr_plan *p, int lanes) {
   p->lanes = bytes < SHARED_BYTES ? 1 : lanes;
   p->part = p->lanes == 1 ? p->count : PART_BYTES / p->bytes;
   if (p->row->law == GPR_TREE)
-    while (p->part * ORDERED_PARTS < p->count) p->part *= 2;
-  p->parts = p->count ? (p->count + p->part - 1) / p->part : 0;
+    while (p->count && p->part <= (p->count - 1) / ORDERED_PARTS) p->part *= 2;
+  p->parts = p->count ? (p->count - 1) / p->part + 1 : 0; /* 2^63 - 1 elements are possible */
   if (p->lanes > p->parts) p->lanes = p->parts ? (int)p->parts : 1;
 }
 

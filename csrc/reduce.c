@@ -19,7 +19,12 @@ static gpr_cast cast_of(int from, int to) {
   return gpr_cpu_table_here()->cast[from * GPR_DTYPE_COUNT + to];
 }
 
-int gpr_result_dtype(int op, int dtype) { return row_of(op, dtype)->result; }
+int gpr_result_dtype(int op, int dtype, const gpr_options *options) {
+  const int asked = options ? options->dtype : GPR_NO_DTYPE;
+  const int result = row_of(op, asked == GPR_NO_DTYPE ? dtype : asked)->result;
+  const int narrows = asked != GPR_NO_DTYPE && (gpr_ops[op].flags & GPR_TAKES_DTYPE);
+  return narrows && result != GPR_NO_DTYPE ? asked : result;
+}
 
 const char *gpr_isa(void) { return gpr_cpu_table_here()->isa; }
 
@@ -89,12 +94,15 @@ gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gp
   if (!status) status = device < 0 ? gpr_cpu_open(&plan, run) : gpr_gpu_open(&plan, device, run);
   if (status) return status;
 
-  const int narrows = (gpr_ops[op].flags & GPR_TAKES_DTYPE) && options->dtype != GPR_NO_DTYPE;
   (*run)->row = row;
-  (*run)->dtype = narrows ? dtype : row->result;
-  (*run)->narrow = (*run)->dtype == row->result ? NULL : cast_of(row->result, dtype);
+  (*run)->dtype = gpr_result_dtype(op, view->dtype, options);
+  const int narrows = (*run)->dtype != row->result;
+  (*run)->narrow = narrows ? cast_of(row->result, dtype) : NULL;
   (*run)->has_initial = options->initial != NULL;
-  if (options->initial) (*run)->initial = *options->initial;
+  if (options->initial && narrows)
+    cast_of(dtype, row->result)(options->initial->bytes, (*run)->initial.bytes, 1);
+  else if (options->initial)
+    (*run)->initial = *options->initial;
   return GPR_OK;
 }
 

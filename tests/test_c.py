@@ -1,0 +1,132 @@
+"""The C half by itself: the plan, the public header, failing allocations. No Python in between."""
+
+import math
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from arrays import finite_bits, generator
+from reference import max_of, mean_of, min_of, prod_of, ptp_of, sum_of
+
+ROOT = Path(__file__).resolve().parent.parent
+HERE = Path(__file__).resolve().parent / "c"
+CC, CXX = os.environ.get("CC", "gcc"), os.environ.get("CXX", "g++")
+FLAGS = ["-O1", "-g", "-ffp-contract=off", "-fwrapv", "-Wall", "-Wextra", "-Werror"]
+SECONDS = 60
+
+pytestmark = [
+    pytest.mark.skipif(
+        not shutil.which(CC) or not shutil.which(CXX), reason=f"no {CC} or no {CXX}"
+    ),
+    pytest.mark.skipif(not (ROOT / "csrc").is_dir(), reason="the sources are not beside the tests"),
+]
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory):
+    """The library as a build without Python, CUDA and instruction sets makes it."""
+    room = tmp_path_factory.mktemp("objects")
+    absent = {"module.c", "foreign.c", "gpu.c"}  # Python's and CUDA's
+    sources = [path for path in sorted((ROOT / "csrc").glob("*.c")) if path.name not in absent]
+    sources += [ROOT / "kernels/lists.c", ROOT / "kernels/cpu.cpp"]
+
+    def compile(source):
+        target = room / f"{source.name}.o"
+        if source.suffix == ".cpp":
+            command = [CXX, "-std=c++17", "-fno-exceptions", "-fno-rtti", "-DGPR_ISA=plain"]
+            command += ["-fno-threadsafe-statics"]
+        else:
+            command = [CC, "-std=c11"]
+        subprocess.run([*command, *FLAGS, "-c", source, "-o", target], check=True)
+        return target
+
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip((s.name for s in sources), pool.map(compile, sources), strict=True))
+
+
+def program(room, name, objects, *flags):
+    target = room / name
+    source = HERE / f"{name}.c"
+    command = [CC, "-std=c11", *FLAGS, source, *objects, *flags, "-o", target, "-lpthread", "-lm"]
+    subprocess.run(command, check=True)
+    return target
+
+
+def run(target, text=""):
+    done = subprocess.run([target], input=text, capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_plan(objects, tmp_path):
+    run(program(tmp_path, "plan", [objects["plan.c"], objects["lists.c"]]))
+
+
+@pytest.mark.parametrize("n", [1, 33, 5000])
+def test_a_c_program(objects, tmp_path, n):
+    target = program(tmp_path, "reduce", objects.values())
+    x = finite_bits(generator("C program", n), np.dtype("f8"), n)
+    got = run(target, "\n".join(float.hex(value) for value in x.tolist()))
+    references = [sum_of, sum_of, mean_of, prod_of, min_of, max_of, ptp_of]
+    want = [f(x, x.dtype) for f in references] + [sum_of(np.append(x, 1e300), x.dtype)]
+    for line, value in zip(got.split(), want, strict=True):
+        given = float(line) if "n" in line else float.fromhex(line)
+        assert np.float64(given).tobytes() == value.tobytes() or (
+            math.isnan(given) and math.isnan(value)
+        )
+
+
+def test_every_allocation_fails_once(objects, tmp_path):
+    wrapped = ["malloc", "aligned_alloc", "free", "pthread_create"]
+    flags = [f"-Wl,--wrap={name}" for name in wrapped]
+    run(program(tmp_path, "memory", objects.values(), *flags))
+
+
+OUT_OF_MEMORY = """
+import ctypes
+import resource
+import numpy as np
+import gpureduce
+
+wide = np.broadcast_to(np.complex128(1), 1 << 22)
+full = resource.getrlimit(resource.RLIMIT_AS)
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+blocks = [None] * 100_000
+resource.setrlimit(resource.RLIMIT_AS, (1 << 20, full[1]))
+for i in range(len(blocks)):
+    blocks[i] = libc.malloc(100_000)  # until no such block is left
+    if blocks[i] is None:
+        break
+gpureduce.set_num_threads(256)
+try:
+    gpureduce.sum(wide)
+except MemoryError as error:
+    said = str(error)
+else:
+    said = ""
+gpureduce.set_num_threads(2)
+total = gpureduce.sum(wide)  # needs little, and no thread can start
+resource.setrlimit(resource.RLIMIT_AS, full)
+for block in blocks:
+    libc.free(block)
+assert "memory" in said, said
+assert total == 1 << 22
+gpureduce.set_num_threads(256)
+assert gpureduce.sum(wide) == 1 << 22
+print("end")
+"""
+
+
+def test_memory_error():
+    """The states of 256 threads take 300 KB."""
+    done = subprocess.run(
+        [sys.executable, "-c", OUT_OF_MEMORY], capture_output=True, text=True, timeout=SECONDS
+    )
+    assert (done.returncode, done.stdout) == (0, "end\n"), done.stderr

@@ -1,0 +1,275 @@
+"""Bad input: NumPy's exception type, a message that says what was given, and no harm done."""
+
+import warnings
+
+import numpy as np
+import pytest
+from table import OPS, call
+
+import gpureduce
+from gpureduce import _core
+
+FUNCTIONS = [op["name"] for op in gpureduce.operators() if op["function"]]
+NONEMPTY = [op["name"] for op in gpureduce.operators() if op["nonempty"]]
+FLOATS = ["float16", "float32", "float64", "complex64", "complex128"]
+BITWISE = ["bitwise_and", "bitwise_or", "bitwise_xor"]
+
+
+@pytest.fixture(autouse=True)
+def next_call_works():
+    yield
+    assert gpureduce.sum([1.0, 2.0]) == 3
+    assert _core.device_count()  # and no exception was left behind
+
+
+def numpy_error(function):
+    """What NumPy raises; its private subclasses count as what they are made from."""
+    with pytest.raises(Exception) as caught, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        function()
+    return next(t for t in caught.type.__mro__ if t.__module__ == "builtins")
+
+
+UNSUPPORTED = {
+    "object": np.array([1, "a", None], object),
+    "empty object": np.array([], object),
+    "string": np.array(["a", "b"]),
+    "bytes": np.array([b"a"]),
+    "structured": np.zeros(3, "i4,f4"),
+    "void": np.zeros(3, "V3"),
+    "void of two bytes": np.zeros(3, "V2"),
+    "long double": np.zeros(3, np.longdouble),
+    "complex long double": np.zeros(3, np.clongdouble),
+    "variable-width string": np.array(["a"], np.dtypes.StringDType()),
+    "a Python object": object(),
+    "a string": "abc",
+    "None": None,
+    "a set": {1, 2},
+    "a dict": {1: 2},
+}
+
+
+@pytest.mark.parametrize("label", UNSUPPORTED)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_unsupported_dtypes_are_named(function, label):
+    a = UNSUPPORTED[label]
+    with pytest.raises(TypeError) as caught:
+        call(function, a)
+    assert function in str(caught.value)
+    assert repr(np.asarray(a).dtype) in str(caught.value)
+    assert "supported" in str(caught.value)
+
+
+@pytest.mark.parametrize("label", ["object", "string", "structured", "long double"])
+def test_unsupported_dtype_arguments_are_named(label):
+    dtype = UNSUPPORTED[label].dtype
+    with pytest.raises(TypeError) as caught:
+        gpureduce.sum([1.0], dtype=dtype)
+    assert repr(dtype) in str(caught.value)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_ragged_lists(function):
+    with pytest.raises(numpy_error(lambda: getattr(np, function)([[1], [1, 2]])), match="shape"):
+        call(function, [[1], [1, 2]])
+
+
+@pytest.mark.parametrize("function", NONEMPTY)
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 2)])
+def test_empty_arrays(function, shape):
+    for a in (np.zeros(shape), np.zeros(shape, "i1"), np.zeros(shape, "M8[s]")):
+        with pytest.raises(ValueError) as numpys:
+            getattr(np, function)(a)
+        with pytest.raises(ValueError) as caught:
+            call(function, a)
+        assert type(caught.value) is type(numpys.value)
+        assert str(caught.value).startswith(str(numpys.value))
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "F", "D", "i1", "u8", "?", "m8[s]"])
+def test_mean_of_nothing_warns(dtype):
+    a = np.zeros((2, 0), dtype)
+    with pytest.warns(RuntimeWarning, match="Mean of empty slice"):
+        got = gpureduce.mean(a)
+    assert np.isnan(got)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning):
+            gpureduce.mean(a)
+
+
+@pytest.mark.parametrize("name", BITWISE)
+@pytest.mark.parametrize("dtype", [*FLOATS, "m8[s]", "M8[s]"])
+def test_bitwise_operators_take_no_floats(name, dtype):
+    a = np.zeros(3, dtype)
+    error = numpy_error(lambda: getattr(np, name).reduce(a, axis=None))
+    with pytest.raises(error) as caught:
+        gpureduce.reduce(a, name)
+    assert name in str(caught.value) and a.dtype.name.split("[")[0] in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype"),
+    [
+        ("sum", "M8[s]"),
+        ("mean", "M8[s]"),
+        ("prod", "M8[s]"),
+        ("prod", "m8[s]"),
+        ("ptp", "?"),
+    ],
+)
+def test_functions_that_a_dtype_does_not_have(function, dtype):
+    a = np.zeros(3, dtype)
+    error = numpy_error(lambda: getattr(np, function)(a))
+    assert error is TypeError
+    with pytest.raises(error) as caught:
+        call(function, a)
+    assert function in str(caught.value) and a.dtype.name.split("[")[0] in str(caught.value)
+
+
+@pytest.mark.parametrize("op", ["nonsense", "", "argmin", "mean", "subtract", "__name__", "add "])
+def test_unknown_operators(op):
+    with pytest.raises(ValueError) as caught:
+        gpureduce.reduce([1.0], op)
+    assert repr(op) in str(caught.value) and "bitwise_xor" in str(caught.value)
+
+
+@pytest.mark.parametrize("op", [np.subtract, np.sin, len, None, 3, object()])
+def test_operators_that_are_none(op):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        gpureduce.reduce([1.0], op)
+    assert repr(op) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "call_it", [lambda m: m.sum(), lambda m: m.sum([1], 2), lambda m: m.sum([1], out=1)]
+)
+def test_wrong_arguments(call_it):
+    with pytest.raises(TypeError):
+        call_it(gpureduce)
+
+
+def test_the_core_checks_its_arguments():
+    with pytest.raises(TypeError):
+        _core.reduce(0, [1.0])
+    with pytest.raises(ValueError):
+        _core.reduce(10_000, [1.0], None, None, "auto")
+    with pytest.raises(ValueError):
+        _core.reduce(-1, [1.0], None, None, "auto")
+    with pytest.raises(TypeError):
+        _core.reduce("sum", [1.0], None, None, "auto")
+
+
+@pytest.mark.parametrize(
+    "device",
+    ["gpu", "", "cuda:", "cuda:x", "cuda:-1", "cuda:1x", "cuda:99999999999", "CPU", "cpu:0", "é"],
+)
+def test_devices_that_are_none(device):
+    with pytest.raises(ValueError) as caught:
+        gpureduce.sum([1.0], device=device)
+    assert repr(device) in str(caught.value) and "'cuda'" in str(caught.value)
+
+
+@pytest.mark.parametrize("device", [0, None, b"cpu", ["cpu"], "\ud800"])
+def test_devices_of_another_type(device):
+    with pytest.raises((ValueError, TypeError)):
+        gpureduce.sum([1.0], device=device)
+
+
+def test_a_missing_device():
+    count, why = _core.device_count()
+    missing = f"cuda:{count}" if count else "cuda"
+    with pytest.raises(gpureduce.DeviceError) as caught:
+        gpureduce.sum([1.0], device=missing)
+    assert isinstance(caught.value, RuntimeError)
+    if count == 0:
+        assert str(caught.value) == why and len(why) > 20
+    else:
+        assert missing in str(caught.value)
+
+
+def test_errors_of_the_arguments_come_before_the_device():
+    with pytest.raises(TypeError):
+        gpureduce.sum(["a"], device="cpu")
+    with pytest.raises(ValueError):
+        gpureduce.max([], device="cpu")
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_masked_arrays(function):
+    a = np.ma.array([1.0, 2.0], mask=[True, False])
+    with pytest.raises(TypeError, match=r"masked.*compressed"):
+        call(function, a)
+
+
+@pytest.mark.parametrize("function", ["sum", "prod", "mean"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+def test_complex_to_real_warns(function, dtype):
+    a = np.array([1 + 1j, 2])
+    with pytest.warns(np.exceptions.ComplexWarning, match="discards the imaginary part"):
+        want = getattr(np, function)(a, dtype=dtype)
+    with pytest.warns(np.exceptions.ComplexWarning, match="discards the imaginary part"):
+        assert call(function, a, dtype=dtype) == want
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(np.exceptions.ComplexWarning):
+            call(function, a, dtype=dtype)
+        assert call(function, a, dtype="F") == getattr(np, function)(a, dtype="F")
+
+
+@pytest.mark.parametrize("dtype", ["nonsense", 3.5, object(), "f8,f8", "f3"])
+def test_dtypes_that_are_none(dtype):
+    with pytest.raises(TypeError):
+        gpureduce.sum([1.0], dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("i8", "m8[s]"), ("m8[s]", "f8"), ("M8[s]", "m8[s]")]
+)
+def test_no_conversion_of_times(source, target):
+    with pytest.raises(TypeError, match="conversion"):
+        gpureduce.sum(np.zeros(3, source), dtype=target)
+
+
+def test_units_of_time_are_not_converted():
+    a = np.array([1500, 500], "m8[ms]")
+    assert gpureduce.sum(a, dtype=a.dtype) == gpureduce.sum(a, dtype="m8") == gpureduce.sum(a)
+    with pytest.raises(TypeError):
+        np.sum(a, dtype="m8[s]")
+    with pytest.raises(TypeError, match="unit"):
+        gpureduce.sum(a, dtype="m8[s]")
+
+
+@pytest.mark.parametrize("n", [-1, 2**21, 2**40])
+def test_thread_counts_out_of_range(n):
+    with pytest.raises(ValueError, match=str(n)):
+        gpureduce.set_num_threads(n)
+
+
+@pytest.mark.parametrize("n", ["2", 2.0, None, 2**70])
+def test_thread_counts_that_are_none(n):
+    with pytest.raises((TypeError, OverflowError)):
+        gpureduce.set_num_threads(n)
+
+
+class Explodes:
+    def __array__(self, dtype=None, copy=None):
+        raise ZeroDivisionError("at home")
+
+
+class MaskExplodes(np.ndarray):
+    @property
+    def mask(self):
+        raise ZeroDivisionError("at home")
+
+
+def test_exceptions_of_the_argument_pass_through():
+    with pytest.raises(ZeroDivisionError, match="at home"):
+        gpureduce.sum(Explodes())
+    assert gpureduce.sum(np.ones(3).view(MaskExplodes)) == 3
+
+
+def test_every_operator_says_its_name():
+    for name in OPS:
+        with pytest.raises(TypeError, match=name):
+            call(name, np.zeros(3, "V3"))

@@ -1,0 +1,205 @@
+"""Who may know whom, headers that stand alone, lists that cannot drift, instructions not fused."""
+
+import ast
+import inspect
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+from table import OPS, dtype_names
+
+import gpureduce
+from gpureduce import _core
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = {room: sorted((ROOT / room).glob("*.*")) for room in ("kernels", "csrc")}
+FILES = [path for paths in ROOMS.values() for path in paths]
+HEADERS = [path for path in FILES if path.suffix in (".h", ".cuh")]
+PUBLIC = [name for name in gpureduce.__all__ if inspect.isfunction(getattr(gpureduce, name))]
+
+sources_here = pytest.mark.skipif(not FILES, reason="the sources are not beside the tests")
+
+
+def includes(path):
+    return set(re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', path.read_text(), re.M))
+
+
+def reached(path, known=()):
+    """All that a file includes, its own headers' includes too."""
+    found = set(includes(path))
+    for name in list(found):
+        header = (path.parent / name).resolve()
+        if header.is_file() and header not in known:
+            found |= reached(header, (*known, header))
+    return found
+
+
+def about(names, what):
+    return {name for name in names if re.search(what, name, re.I)}
+
+
+PYTHON, CUDA = "python|numpy", r"cuda|nvrtc|cub/|cooperative"
+STANDARD = {
+    *("stdint.h", "stddef.h", "string.h", "immintrin.h", "limits.h"),
+    *("cuda_runtime.h", "cuda_fp16.h", "cuda_bf16.h", "cooperative_groups.h"),
+}
+
+
+@sources_here
+def test_kernels_know_themselves_alone():
+    for path in ROOMS["kernels"]:
+        own = {name for name in includes(path) if (path.parent / name).is_file()}
+        assert not about(own, r"\.\."), path
+        assert includes(path) - own <= STANDARD, path
+
+
+@sources_here
+def test_who_may_know_whom():
+    csrc = {path.name: path for path in ROOMS["csrc"]}
+    for name, path in csrc.items():
+        python = name.startswith(("module.", "foreign."))  # and nothing else
+        assert python or not about(reached(path), PYTHON), f"{name} knows Python"
+        assert name == "gpu.c" or not about(reached(path), CUDA), f"{name} knows CUDA"
+        starts = re.search(r"pthread_create|thrd_create|omp parallel", path.read_text())
+        assert name == "threads.c" or not starts, f"{name} starts threads"
+    assert "cpu.h" not in reached(csrc["plan.c"]) | reached(csrc["gpu_absent.c"])
+    assert "gpu.h" not in reached(csrc["plan.c"]) | reached(csrc["cpu.c"])
+    if "gpu.c" in csrc:
+        assert "cpu.h" not in reached(csrc["gpu.c"])
+
+
+@sources_here
+def test_csrc_knows_no_operator_by_name():
+    """Strings of one operator: the lists are in kernels/."""
+    names = {f'"{key}"' for op in OPS.values() for key in (op["name"], op["ufunc"]) if key}
+    for path in ROOMS["csrc"]:
+        if path.suffix == ".c":
+            code = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
+            assert not names & set(re.findall(r'"\w+"', code)) - {'"add"', '"sum"'}, path
+
+
+@sources_here
+def test_no_printing_and_no_exit():
+    for path in ROOMS["csrc"]:
+        code = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
+        assert not re.search(r"\b(printf|puts|exit|abort)\s*\(", code), path
+
+
+@sources_here
+@pytest.mark.parametrize("path", HEADERS, ids=lambda p: p.name)
+def test_every_header_compiles_alone(path, tmp_path):
+    compiler, language = ("g++", "c++") if path.suffix == ".cuh" else ("gcc", "c")
+    if "exact_lanes" in path.name:
+        compiler, language = "g++", "c++"
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler}")
+    alone = tmp_path / ("alone.cpp" if language == "c++" else "alone.c")
+    alone.write_text(f'#include "{path}"\n#include "{path}"\n')  # twice: guards
+    standard = "-std=c++17" if language == "c++" else "-std=c11"
+    device = "__shared__" in path.read_text() or "__device__" in path.read_text()
+    if device and "portable" not in path.name:
+        if not shutil.which("nvcc"):
+            pytest.skip("device code, and no nvcc")
+        alone = alone.rename(alone.with_suffix(".cu"))
+        command = [
+            "nvcc",
+            "-std=c++17",
+            "--fmad=false",
+            "-arch=sm_90",
+            "-cuda",
+            "-o",
+            tmp_path / "out",
+        ]
+    else:
+        command = [compiler, standard, "-fsyntax-only", "-Wall", "-Wno-unused-function"]
+        command += [f"-I{sysconfig.get_paths()['include']}", f"-I{np.get_include()}"]
+    done = subprocess.run([*command, alone], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_operator_is_public():
+    for op in OPS.values():
+        if op["function"]:
+            assert op["name"] in gpureduce.__all__
+            assert getattr(gpureduce, op["name"]).__name__ == op["name"]
+            if op["alias"]:
+                assert op["alias"] in gpureduce.__all__
+        if op["ufunc"]:
+            assert op["ufunc"] in inspect.getdoc(gpureduce.reduce), op["ufunc"]
+    assert sorted(set(gpureduce.__all__)) == sorted(gpureduce.__all__)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_function_is_documented(name):
+    function = getattr(gpureduce, name)
+    text = inspect.getdoc(function)
+    assert text and text.splitlines()[0].endswith(".")
+    if "a" in inspect.signature(function).parameters:
+        for parameter in inspect.signature(function).parameters:
+            assert re.search(rf"^{parameter} : ", text, re.M), parameter
+        assert "Returns\n-------" in text and "Raises\n------" in text
+
+
+def test_every_row_has_a_known_law():
+    assert {law for *_, law in _core.rows()} == {"free", "exact", "tree"}
+    assert {name for _, name, _, _ in _core.rows()} == set(dtype_names())
+    assert {op for op, *_ in _core.rows()} == set(OPS)
+
+
+def test_the_stub_lists_what_is_public():
+    stub = Path(gpureduce.__file__).with_name("__init__.pyi")
+    if not stub.exists():
+        pytest.skip("there is no stub file")
+    body = ast.parse(stub.read_text()).body
+    named = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    for node in body:
+        if isinstance(node, ast.ImportFrom):
+            named |= {alias.asname or alias.name for alias in node.names}
+        if isinstance(node, ast.Assign):
+            named.add(node.targets[0].id)
+            if node.targets[0].id == "__all__":
+                assert sorted(ast.literal_eval(node.value)) == sorted(gpureduce.__all__)
+    functions = {name for name in named if callable(getattr(gpureduce, name, None))}
+    assert functions >= set(gpureduce.__all__)
+    assert not {name for name in functions if name.islower()} - set(gpureduce.__all__)
+
+
+def test_import_is_light():
+    """NumPy and what it brings; no other package."""
+    script = """
+import sys, numpy
+before = set(sys.modules)
+import gpureduce
+print(sorted({name.split(".")[0] for name in set(sys.modules) - before} - {"gpureduce"}))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert not set(ast.literal_eval(done.stdout)) & {"ml_dtypes", "scipy", "cupy", "torch"}
+
+
+def test_nothing_is_fused():
+    """A multiply-add with one rounding would break products and exact sums without a sound.
+
+    GCC makes them in spite of -ffp-contract=off: see GPR_PRODUCT. Conversions of uint32 may have
+    them, where they are exact."""
+    if not shutil.which("objdump"):
+        pytest.skip("no objdump")
+    done = subprocess.run(
+        ["objdump", "-d", "-C", "--no-show-raw-insn", _core.__file__],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    fused, function = set(), ""
+    for line in done.stdout.splitlines():
+        if line.endswith(">:"):
+            function = line
+        elif re.search(r"\bvfn?m(add|sub)|\bfn?m(add|sub|la|ls)\b", line):
+            fused.add(function)
+    assert not {name for name in fused if "Cast<unsigned int" not in name}

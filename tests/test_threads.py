@@ -1,0 +1,301 @@
+"""Many callers, fork, exit, Ctrl-C: nothing hangs, and the next call works."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from arrays import draw, finite_bits, generator
+from table import bits
+
+import gpureduce
+
+LARGE = finite_bits(generator("threads"), np.dtype("f8"), 400_000)  # 3 MB: several threads join
+SECONDS = 60  # beyond this a test hangs
+
+
+def reductions(a):
+    return [bits(getattr(gpureduce, name)(a)) for name in ("sum", "prod", "argmax", "min")]
+
+
+def python(script, **environment):
+    return subprocess.Popen(
+        [sys.executable, "-c", script],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def output(script, **environment):
+    """What the script prints; it has to end by itself, with 0."""
+    process = python(script, **environment)
+    try:
+        out, err = process.communicate(timeout=SECONDS)
+    finally:
+        process.kill()
+    assert process.returncode == 0, err
+    return out
+
+
+# --- many callers ---------------------------------------------------------------------------------
+
+
+def test_many_python_threads_at_once():
+    gpureduce.set_num_threads(3)
+    want = reductions(LARGE)
+    wrong, start = [], threading.Barrier(8)
+
+    def work():
+        start.wait()
+        for _ in range(20):
+            if reductions(LARGE) != want:
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SECONDS)
+        assert not thread.is_alive()
+    assert not wrong
+
+
+def test_thread_counts_may_change_under_way():
+    want, stop = reductions(LARGE), threading.Event()
+
+    def change():
+        for n in (1, 2, 3, 7, 256) * 10_000:
+            gpureduce.set_num_threads(n)
+            if stop.is_set():
+                return
+
+    changer = threading.Thread(target=change)
+    changer.start()
+    try:
+        for _ in range(40):
+            assert reductions(LARGE) == want
+    finally:
+        stop.set()
+        changer.join(SECONDS)
+
+
+def test_set_and_get():
+    for n in (1, 2, 7):
+        gpureduce.set_num_threads(n)
+        assert gpureduce.get_num_threads() == n
+    gpureduce.set_num_threads(0)
+    assert 1 <= gpureduce.get_num_threads() <= os.cpu_count()
+
+
+def test_the_environment_says_how_many():
+    script = "import gpureduce; print(gpureduce.get_num_threads())"
+    assert output(script, GPUREDUCE_NUM_THREADS="5").strip() == "5"
+    for nonsense in ("", "0", "-3", "many"):
+        assert 1 <= int(output(script, GPUREDUCE_NUM_THREADS=nonsense)) <= os.cpu_count()
+
+
+def test_the_affinity_mask_says_how_many():
+    script = """
+import os
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+import gpureduce
+print(gpureduce.get_num_threads())
+"""
+    assert output(script).strip() == "1"
+
+
+def test_small_arrays_start_no_thread():
+    script = """
+import os, numpy as np, gpureduce
+before = len(os.listdir("/proc/self/task"))
+gpureduce.set_num_threads(4)
+gpureduce.sum(np.ones(10_000))
+print(len(os.listdir("/proc/self/task")) - before)
+gpureduce.sum(np.ones(10_000_000))
+print(len(os.listdir("/proc/self/task")) - before)
+"""
+    assert output(script).split() == ["0", "3"]
+
+
+# --- the GIL --------------------------------------------------------------------------------------
+
+
+def slow():
+    """Scattered exponents, many times over, without memory for them: seconds to sum."""
+    scattered = finite_bits(generator("slow"), np.dtype("f8"), 100_003)
+    return np.broadcast_to(scattered, (20_000, len(scattered)))
+
+
+def test_other_python_threads_run_meanwhile():
+    """A thread that can only be stopped by this one, while it is in a call without end."""
+    script = """
+import os, sys, threading
+sys.path[:0] = [sys.argv[1] if len(sys.argv) > 1 else "tests"]
+from test_threads import slow
+import gpureduce
+a = slow()
+threading.Thread(target=gpureduce.sum, args=(a,), daemon=True).start()
+n = 0
+for _ in range(100_000):
+    n += 1
+print(n, flush=True)
+os._exit(0)
+"""
+    started = time.monotonic()
+    assert output(script, PYTHONPATH=os.pathsep.join(sys.path)).strip() == "100000"
+    assert time.monotonic() - started < SECONDS
+
+
+# --- fork -----------------------------------------------------------------------------------------
+
+
+def in_fork(work):
+    """Runs work() in a forked child; its exit status says whether it returned true."""
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if work() else 1)
+    deadline = time.monotonic() + SECONDS
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return "hangs"
+        os.sched_yield()
+
+
+# Python 3.12 warns of any fork in a process that has threads; that it works is the point here.
+FORK = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+
+
+@FORK
+def test_fork_after_use():
+    gpureduce.set_num_threads(4)
+    want = reductions(LARGE)
+    assert in_fork(lambda: reductions(LARGE) == want) == 0
+    assert reductions(LARGE) == want
+
+
+@FORK
+def test_fork_of_a_fork():
+    gpureduce.set_num_threads(4)
+    want = reductions(LARGE)
+
+    def work():
+        return reductions(LARGE) == want and in_fork(lambda: reductions(LARGE) == want) == 0
+
+    assert in_fork(work) == 0
+
+
+@FORK
+def test_fork_while_others_reduce():
+    gpureduce.set_num_threads(4)
+    want, stop, wrong = reductions(LARGE), threading.Event(), []
+
+    def work():
+        while not stop.is_set():
+            if reductions(LARGE) != want:
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        codes = [in_fork(lambda: reductions(LARGE) == want) for _ in range(15)]
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(SECONDS)
+    assert codes == [0] * 15
+    assert not wrong
+
+
+def pool_work(seed):
+    return bits(gpureduce.sum(draw(generator("pool", seed), np.dtype("f8"), 300_000)))
+
+
+@FORK
+def test_multiprocessing():
+    gpureduce.set_num_threads(4)
+    want = [pool_work(seed) for seed in range(6)]
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map_async(pool_work, range(6)).get(SECONDS) == want
+
+
+# --- exit -----------------------------------------------------------------------------------------
+
+USE = """
+import numpy as np, gpureduce, threading
+gpureduce.set_num_threads(4)
+a = np.ones(1 << 20)
+assert gpureduce.sum(a) == 1 << 20
+"""
+
+
+def test_exit_while_the_pool_waits():
+    assert output(USE + "print('end')") == "end\n"
+
+
+def test_exit_while_another_thread_reduces():
+    script = (
+        USE
+        + """
+wide = np.broadcast_to(a, (1 << 16, 1 << 20))
+threading.Thread(target=gpureduce.sum, args=(wide,), daemon=True).start()
+print('end', flush=True)
+"""
+    )
+    started = time.monotonic()
+    assert output(script) == "end\n"
+    assert time.monotonic() - started < SECONDS / 2
+
+
+def test_use_at_exit():
+    script = USE + "import atexit; atexit.register(lambda: print(gpureduce.sum(a)))"
+    assert output(script) == "1048576.0\n"
+
+
+# --- Ctrl-C ---------------------------------------------------------------------------------------
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+from test_threads import slow
+import gpureduce
+a = slow(){view}
+gpureduce.set_num_threads({threads})
+main = threading.main_thread().ident
+def interrupt():
+    global sent
+    sent = time.monotonic()
+    signal.pthread_kill(main, signal.SIGINT)
+timer = threading.Timer(0.3, interrupt)
+timer.start()
+try:
+    gpureduce.{function}(a)
+except KeyboardInterrupt:
+    print(time.monotonic() - sent)
+else:
+    print("not interrupted")
+assert gpureduce.sum([1.0, 2.0]) == 3
+assert gpureduce.sum(a[:1, :1]) == a[0, 0]
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("view", ["", "[:, ::-2]", ".astype"])
+@pytest.mark.parametrize("function", ["sum", "prod"])
+def test_ctrl_c(function, threads, view):
+    script = INTERRUPTED.format(function=function, threads=threads, view=view)
+    if view == ".astype":
+        script = script.replace("slow().astype", "slow().view('>f8')")
+    waited = output(script, PYTHONPATH=os.pathsep.join(sys.path))
+    assert float(waited) < 1
