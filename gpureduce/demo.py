@@ -108,7 +108,7 @@ def _compare(values: Array) -> None:
         ours, theirs, reference = PUBLIC[name], getattr(np, name), exact.get(name)
         mine, others = ours(values), theirs(values)
         here, there = _microseconds(partial(ours, values), partial(theirs, values))
-        shown = "" if reference is None else reference
+        shown = "(one tree)" if reference is None else reference
         print(
             f"{name:14}{shown!s:>20}{mine!s:>22}{_distance(mine, reference):>7}"
             f"{others!s:>22}{_distance(others, reference):>7}{here:8.1f}{there:10.1f}"
