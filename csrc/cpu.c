@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "errors.h"
+#include "pack.h"
 #include "threads.h"
 
 /* Between looks at the clock and at `stop`: 64 Ki elements are well below a millisecond. */
@@ -59,7 +60,7 @@ static int fold(const gpr_plan *p, void *state, int64_t start, int64_t n) {
   _Alignas(64) char packed[BLOCK * 16], scratch[BLOCK * 16];
   for (int64_t i = 0; i < n; i += BLOCK) {
     const int64_t m = n - i < BLOCK ? n - i : BLOCK;
-    gpr_cpu_pack(p, start + i, m, packed, scratch);
+    gpr_pack(p, start + i, m, packed, scratch);
     if (p->row->fold(state, packed, m, start + i)) return 1;
   }
   return 0;

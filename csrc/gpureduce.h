@@ -33,18 +33,22 @@ const char *gpr_error(void);
 
 enum { GPR_DIMS_MAX = 64 };
 
+enum { GPR_DEVICE_AUTO = -2, GPR_DEVICE_CPU = -1 }; /* 0 and up: that CUDA device */
+
 /* An array as it lies: strides in bytes, of any sign or zero; `swapped` if the byte order is not
  * the machine's. */
 typedef struct gpr_view {
   const void *data;
-  int dtype; /* enum gpr_dtype */
+  int dtype;    /* enum gpr_dtype */
   int ndim;
   int swapped;
+  int device;   /* where the data is: GPR_DEVICE_CPU, or a CUDA device */
+  void *stream; /* the CUDA stream that it is ready on; NULL is the default stream */
   int64_t shape[GPR_DIMS_MAX];
   int64_t strides[GPR_DIMS_MAX];
 } gpr_view;
 
-/* A contiguous array of n elements. */
+/* A contiguous array of n elements in host memory. */
 gpr_view gpr_view_of(const void *data, int dtype, int64_t n);
 
 /* A scalar result: `bytes` holds a value of the dtype. */
@@ -52,8 +56,6 @@ typedef struct gpr_value {
   int dtype;
   _Alignas(16) unsigned char bytes[16];
 } gpr_value;
-
-enum { GPR_DEVICE_AUTO = -2, GPR_DEVICE_CPU = -1 }; /* 0 and up: that CUDA device */
 
 /* All members may be left as gpr_defaults() gives them. */
 typedef struct gpr_options {
@@ -90,6 +92,9 @@ gpr_status gpr_finish(gpr_run *run, gpr_value *result);
 
 /* Gives up what is left to do and frees the run. NULL is fine. */
 void gpr_close(gpr_run *run);
+
+/* How many CUDA devices can be used; 0 leaves the reason for gpr_error(). */
+int gpr_device_count(void);
 
 /* Threads that one call on the CPU may use; 0 sets the default: GPUREDUCE_NUM_THREADS, or what the
  * affinity mask and the cgroup's quota allow. */

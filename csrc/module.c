@@ -9,7 +9,6 @@
 #include "../kernels/lists.h"
 #include "../kernels/rows.h"
 #include "cpu.h"
-#include "gpu.h"
 #include "gpureduce.h"
 
 /* Below this a fold takes less than giving the GIL away and fetching it back under contention:
@@ -101,7 +100,7 @@ static PyArrayObject *as_array(PyObject *object, const char *function) {
   if (PyArray_CheckExact(object)) return (PyArrayObject *)Py_NewRef(object);
   if (PyObject_HasAttrString(object, "mask") && PyObject_HasAttrString(object, "compressed")) {
     PyErr_Format(PyExc_TypeError,
-                 "gpureduce.%s: masked arrays are not supported; give a.compressed() or a.filled(…)",
+                 "gpureduce.%s: masked arrays are not supported; give a.compressed() or a.filled(...)",
                  function);
     return NULL;
   }
@@ -109,7 +108,8 @@ static PyArrayObject *as_array(PyObject *object, const char *function) {
 }
 
 static gpr_view view_of(PyArrayObject *array, int dtype) {
-  gpr_view view = {.data = PyArray_DATA(array), .dtype = dtype, .ndim = PyArray_NDIM(array)};
+  gpr_view view = {.data = PyArray_DATA(array), .dtype = dtype, .ndim = PyArray_NDIM(array),
+                   .device = GPR_DEVICE_CPU};
   view.swapped = !PyArray_ISNOTSWAPPED(array);
   for (int d = 0; d < view.ndim; d++) {
     view.shape[d] = PyArray_DIM(array, d);
@@ -136,7 +136,7 @@ static int parse_device(PyObject *object, int *device) {
     return 1;
   } else {
     PyErr_Format(PyExc_ValueError,
-                 "device %R is not one of 'auto', 'cpu', 'cuda' and 'cuda:0', 'cuda:1', …", object);
+                 "device %R is not one of 'auto', 'cpu', 'cuda' and 'cuda:0', 'cuda:1', ...", object);
     return 0;
   }
   return 1;
@@ -340,7 +340,7 @@ static PyObject *isa(PyObject *module, PyObject *unused) {
 /* The number of CUDA devices, and why there is none. */
 static PyObject *device_count(PyObject *module, PyObject *unused) {
   (void)module, (void)unused;
-  const int n = gpr_gpu_count();
+  const int n = gpr_device_count();
   return Py_BuildValue("(is)", n, n ? "" : gpr_error());
 }
 

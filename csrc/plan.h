@@ -13,7 +13,10 @@ typedef struct gpr_limits {
 typedef struct gpr_plan {
   const gpr_row *row;
   gpr_cast cast;   /* NULL: elements are of the row's dtype as they lie */
+  int dtype;       /* of the elements as they lie */
   const char *data;
+  int device;      /* where the data is */
+  void *stream;
   int64_t count;   /* elements */
   int bytes;       /* of an element as it lies */
   int swap;        /* bytes to reverse together: 0, or the element's, or half of a complex one's */

@@ -28,7 +28,7 @@ gpr_options gpr_defaults(void) {
 }
 
 gpr_view gpr_view_of(const void *data, int dtype, int64_t n) {
-  gpr_view view = {.data = data, .dtype = dtype, .ndim = 1};
+  gpr_view view = {.data = data, .dtype = dtype, .ndim = 1, .device = GPR_DEVICE_CPU};
   view.shape[0] = n;
   view.strides[0] = gpr_dtypes[dtype].bytes;
   return view;
@@ -48,20 +48,29 @@ static gpr_status check(int op, const gpr_view *view, const gpr_options *options
     if (view->shape[d] != 0) continue;
     if (o->flags & GPR_POSITION)
       return gpr_fail(GPR_BAD_VALUE, "attempt to get %s of an empty sequence", o->name);
+    /* NumPy's words, which name the ufunc; its ptp asks for the maximum first. */
     return gpr_fail(GPR_BAD_VALUE, "zero-size array to reduction operation %s which has no identity%s",
-                    o->name, o->flags & GPR_TAKES_INITIAL ? "; initial= would give it one" : "");
+                    *o->ufunc ? o->ufunc : gpr_ops[GPR_OP_MAX].ufunc,
+                    o->flags & GPR_TAKES_INITIAL ? "; initial= would give it one" : "");
   }
   return GPR_OK;
 }
 
-/* The CPU unless a device was asked for. */
-static gpr_status open_backend(const gpr_plan *plan, int device, gpr_run **run) {
-  if (device < 0) return gpr_cpu_open(plan, run);
-  const int devices = gpr_gpu_count();
+/* Where to work: arrays on a device there, arrays on the host where it was asked for. */
+static gpr_status choose(const gpr_view *view, int wanted, int *device) {
+  *device = wanted >= 0 ? wanted : GPR_DEVICE_CPU;
+  if (view->device >= 0) {
+    *device = view->device;
+    if (wanted != GPR_DEVICE_AUTO && wanted != view->device)
+      return gpr_fail(GPR_BAD_VALUE, "the array lies on cuda:%d, where it can be reduced; copy it to reduce it elsewhere",
+                      view->device);
+  }
+  if (*device < 0) return GPR_OK;
+  const int devices = gpr_device_count();
   if (!devices) return GPR_DEVICE_ERROR;
-  if (device >= devices)
-    return gpr_fail(GPR_DEVICE_ERROR, "device cuda:%d: there are %d, numbered from 0", device, devices);
-  return gpr_gpu_open(plan, device, run);
+  if (*device >= devices)
+    return gpr_fail(GPR_DEVICE_ERROR, "there is no device cuda:%d: there are %d, numbered from 0", *device, devices);
+  return GPR_OK;
 }
 
 gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gpr_run **run) {
@@ -75,7 +84,9 @@ gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gp
   const gpr_row *row = row_of(op, dtype);
   const gpr_cast cast = dtype == view->dtype ? NULL : cast_of(view->dtype, dtype);
   const gpr_plan plan = gpr_plan_make(view, row, cast, (gpr_limits){gpr_threads()});
-  status = open_backend(&plan, options->device, run);
+  int device;
+  status = choose(view, options->device, &device);
+  if (!status) status = device < 0 ? gpr_cpu_open(&plan, run) : gpr_gpu_open(&plan, device, run);
   if (status) return status;
 
   const int narrows = (gpr_ops[op].flags & GPR_TAKES_DTYPE) && options->dtype != GPR_NO_DTYPE;

@@ -42,6 +42,24 @@ template <class T> struct Folder<IntegerSum<T>> {
       s.sum += narrow_sum<T, uint32_t>(x, n);
   }
 };
+/* Halves of 32 bits, which cannot overflow within a stretch. */
+template <class T> struct Folder<LongSum<T>> {
+  typedef LongSum<T> F;
+  static void fold(typename F::State &s, const T *x, int64_t n, int64_t) {
+    for (int64_t i = 0; i < n; i += NARROW) {
+      const int64_t m = least(NARROW, n - i);
+      uint64_t low = 0;
+      int64_t high = 0;
+      for (int64_t j = 0; j < m; j++) {
+        const auto w = wide(x[i + j]);
+        low += (uint64_t)w & 0xffffffffu;
+        high += (int64_t)(w >> 32);
+      }
+      F::merge(s, {low, 0});
+      F::merge(s, {(uint64_t)high << 32, high >> 32});
+    }
+  }
+};
 template <class T, int WHAT> struct Folder<Counting<T, WHAT>> {
   static void fold(typename Counting<T, WHAT>::State &s, const T *x, int64_t n, int64_t) {
     for (int64_t i = 0; i < n; i += NARROW) {
@@ -116,7 +134,7 @@ template <class R> static void look_for_other(Exact &e, const R *x, int64_t n, i
     if (bits((double)wide(x[i])) != 1ull << 63) e.signs |= GPR_OTHER;
 }
 
-template <class T, int = category<T>()> struct ExactFolder {
+template <class T> struct Folder<ExactFold<T>> {
   typedef ExactFold<T> F;
   static void fold(typename F::State &s, const T *x, int64_t n, int64_t) {
     const auto *r = reals(x);
@@ -125,26 +143,6 @@ template <class T, int = category<T>()> struct ExactFolder {
     add_reals<F::parts>(s.part, r, n * F::parts);
   }
 };
-/* Integers, for their mean: sums of halves cannot overflow within 2^31 elements. */
-template <class T> struct ExactFolder<T, INTEGER> {
-  typedef ExactFold<T> F;
-  static void fold(typename F::State &s, const T *x, int64_t n, int64_t) {
-    s.part[0].signs = GPR_MET | GPR_OTHER;
-    for (int64_t i = 0; i < n; i += 1 << 16) {
-      const int64_t m = n - i < 1 << 16 ? n - i : 1 << 16;
-      uint64_t low = 0;
-      int64_t high = 0;
-      for (int64_t j = 0; j < m; j++) {
-        const auto w = wide(x[i + j]);
-        low += (uint64_t)w & 0xffffffffu;
-        high += (int64_t)(w >> 32);
-      }
-      deposit(s.part[0], (int64_t)low, 0);
-      deposit(s.part[0], high, 32);
-    }
-  }
-};
-template <class T> struct Folder<ExactFold<T>> : ExactFolder<T> {};
 
 /* --- the tree ---------------------------------------------------------------------------------- */
 

@@ -173,6 +173,7 @@ template <int PARTS> struct Adder {
     }
     if (most == 0) return true;
     const int field = (int)((least + 1) >> 24);
+    if (most >= 0xff000000u) return false; /* inf or NaN, which a window at the very top would take */
     if ((int)(most >> 24) - 126 > window.top || (field ? field : 1) - 150 < window.unit1) return false;
     const Doubles start = window.start1 - Doubles{};
     for (int v = 0; v < VECTORS; v++) commit(count1, v, start + sum[v], start);

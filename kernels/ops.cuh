@@ -54,6 +54,23 @@ template <class T> struct IntegerSum : FreeFold<T> {
   static GPR_METHOD void merge(State &s, const State &right) { s.sum += right.sum; }
 };
 
+/* A sum that never wraps, in 128 bits: what the mean of integers needs. */
+template <class T> struct LongSum : FreeFold<T> {
+  struct State {
+    uint64_t low;
+    int64_t high;
+  };
+  static GPR_METHOD void open(State &s) { s.low = 0, s.high = 0; }
+  static GPR_METHOD void add(State &s, T x, int64_t) {
+    const auto w = wide(x);
+    merge(s, State{(uint64_t)w, w < 0 ? -1 : 0});
+  }
+  static GPR_METHOD void merge(State &s, const State &right) {
+    s.low += right.low;
+    s.high += right.high + (s.low < right.low);
+  }
+};
+
 template <class T> struct IntegerProduct : FreeFold<T> {
   struct State {
     uint64_t product;
@@ -104,7 +121,8 @@ template <class T> struct Extremes : FreeFold<T> {
   static GPR_METHOD Key greatest_key() { return Traits<T>::kind == KIND_BOOL ? 1 : Limits<Key>::greatest; }
 };
 
-/* Complex numbers order by the real part, then the imaginary; a NaN in either spoils both. */
+/* Complex numbers order by the real part, then the imaginary, where the two zeros tie; then by the
+ * signs of zeros, so that equal numbers too have one answer. A NaN in either part spoils both. */
 template <class R> struct Extremes<complex<R>> : FreeFold<complex<R>> {
   typedef Order<R> O;
   typedef typename O::Key Key;
@@ -115,7 +133,11 @@ template <class R> struct Extremes<complex<R>> : FreeFold<complex<R>> {
     Pair low, high;
     uint32_t nan, unused;
   };
+  static GPR_METHOD Key tied(Key k) { return k == (Key)-1 ? (Key)0 : k; }
   static GPR_METHOD bool less(Pair a, Pair b) {
+    const Pair s = {tied(a.re), tied(a.im)}, t = {tied(b.re), tied(b.im)};
+    if (s.re != t.re) return s.re < t.re;
+    if (s.im != t.im) return s.im < t.im;
     return a.re < b.re || (a.re == b.re && a.im < b.im);
   }
   static GPR_METHOD Pair key(complex<R> x) { return Pair{O::key(x.re), O::key(x.im)}; }
@@ -154,6 +176,7 @@ template <class T, bool GREATEST> struct Rank {
     return Order<T>::poisoned(k, k);
   }
   static GPR_METHOD Key lowest() { return Limits<Key>::least; }
+  static GPR_METHOD T value(Key k) { return Order<T>::value(GREATEST ? k : (Key)~k); }
   /* x comes before the champion, which is neither NaN nor NaT */
   static GPR_METHOD bool beats(T x, T champion) {
     if constexpr (sizeof(T) >= 4 && Traits<T>::kind == KIND_FLOAT)
@@ -173,6 +196,9 @@ template <class R, bool GREATEST> struct Rank<complex<R>, GREATEST> {
     return a.re < b.re || (a.re == b.re && a.im < b.im);
   }
   static GPR_METHOD bool poisoned(complex<R> x) { return x.re != x.re || x.im != x.im; }
+  static GPR_METHOD complex<R> value(Key k) {
+    return {Rank<R, GREATEST>::value(k.re), Rank<R, GREATEST>::value(k.im)};
+  }
   static GPR_METHOD bool beats(complex<R> x, complex<R> champion) {
     return poisoned(x) || worse(of(champion), of(x));
   }
@@ -263,14 +289,7 @@ template <class T> struct ExactFold {
     add_real(s.part[1], x.im);
   }
   template <class R> static GPR_METHOD void add(State &s, R x, int64_t) {
-    const auto w = wide(x);
-    if (sizeof w == 8 && Traits<T>::kind != KIND_FLOAT) {
-      s.part[0].signs = GPR_MET | GPR_OTHER;
-      deposit(s.part[0], (int64_t)((uint64_t)w & 0xffffffffu), 0);
-      deposit(s.part[0], Traits<T>::kind == KIND_UINT ? (int64_t)((uint64_t)w >> 32) : (int64_t)w >> 32, 32);
-    } else {
-      add_real(s.part[0], (double)w);
-    }
+    add_real(s.part[0], wide(x));
   }
   static GPR_METHOD void merge(State &s, const State &right) {
     for (int i = 0; i < parts; i++) gpr::merge(s.part[i], right.part[i]);
@@ -286,7 +305,8 @@ template <class A> struct Times {
 template <class R> struct Times<complex<R>> {
   static GPR_METHOD complex<R> identity() { return {1, 0}; }
   static GPR_METHOD complex<R> combine(complex<R> a, complex<R> b) {
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+    return {GPR_PRODUCT(a.re, b.re) - GPR_PRODUCT(a.im, b.im),
+            GPR_PRODUCT(a.re, b.im) + GPR_PRODUCT(a.im, b.re)};
   }
 };
 
@@ -365,10 +385,15 @@ template <class T> struct Sum : SumOf<T> {};
 
 /* mean */
 template <class T, int = category<T>()> struct MeanOf : Unsettled {
-  typedef ExactFold<T> Fold;
+  typedef LongSum<T> Fold;
   typedef double Result;
   static void finish(const typename Fold::State &s, int64_t n, const Result *, Result *out) {
-    round_parts(s.part, (uint64_t)n, out);
+    Exact e;
+    memset(&e, 0, sizeof e);
+    deposit(e, (int64_t)(s.low & 0xffffffffu), 0);
+    deposit(e, (int64_t)(s.low >> 32), 32);
+    deposit(e, s.high, 64);
+    *out = round_exact<double>(e, (uint64_t)n);
   }
 };
 template <class T> struct MeanOf<T, INEXACT> : Unsettled {
@@ -423,7 +448,8 @@ template <class T, int WHICH> struct Extreme {
     *out = Fold::poisoned(s) ? O::poison() : O::value(WHICH ? s.high : s.low);
   }
   static GPR_METHOD bool settled(const State &s) {
-    return Fold::poisoned(s) || (Traits<T>::kind != KIND_FLOAT &&
+    /* after the greatest time a NaT may come, and after an infinity a NaN */
+    return Fold::poisoned(s) || (category<T>() == INTEGER &&
         (WHICH ? s.high == Fold::greatest_key() : s.low == Fold::least_key()));
   }
 };

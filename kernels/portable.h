@@ -13,6 +13,14 @@
 #define GPR_METHOD inline __attribute__((always_inline))
 #endif
 
+/* A product that must not be fused with the addition that follows. GCC 12 needs to be told beside
+ * -ffp-contract=off: its vectoriser turns a·b ∓ c·d into vfmaddsub all the same. */
+#if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && !defined(__CUDACC__)
+#define GPR_PRODUCT(a, b) __builtin_assoc_barrier((a) * (b))
+#else
+#define GPR_PRODUCT(a, b) ((a) * (b))
+#endif
+
 /* The host half is compiled once for each instruction set, each in a namespace of its own: the
  * linker would else merge the instances of a template and run AVX-512 on a machine without. */
 #ifndef GPR_ISA

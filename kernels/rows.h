@@ -46,6 +46,49 @@ extern const gpr_cpu_table gpr_cpu_table_v3;
 extern const gpr_cpu_table gpr_cpu_table_v4;
 #endif
 
+/* --- the device half ---------------------------------------------------------------------------- */
+
+/* What every kernel over a whole array takes. It folds n elements from `data`, of which the first
+ * has this index, and leaves the state in `state`, then `epoch` in `flag`. */
+typedef struct gpr_flat_args {
+  const void *data; /* aligned to its element's parts */
+  int64_t n, index;
+  void *scratch; /* device memory of the table's scratch_bytes, zero before the first launch; each
+                    launch leaves what it needs zero as it found it */
+  void *state;   /* host memory that the device can write, as `state_bytes` of the row */
+  volatile uint32_t *flag; /* likewise */
+  uint32_t epoch;
+} gpr_flat_args;
+
+typedef struct gpr_gpu_row {
+  void (*flat)(gpr_flat_args args); /* launched with cudaLaunchKernel; NULL: no such row */
+  int threads;                      /* a block */
+  int tile;                         /* bytes that a block takes at a time */
+  int blocks;                       /* a multiprocessor, at most */
+} gpr_gpu_row;
+
+/* What the gathering of strided, swapped or differently typed elements takes: elements
+ * [start, start + n) in C order, to `out` contiguous, native and of dtype `to`. */
+enum { GPR_GATHER_DIMS = 64, GPR_GATHER_THREADS = 256 };
+typedef struct gpr_gather_args {
+  const char *data;
+  int64_t start, n;
+  int ndim, bytes, swap, from, to;
+  char *out;
+  int64_t shape[GPR_GATHER_DIMS], strides[GPR_GATHER_DIMS];
+} gpr_gather_args;
+
+enum { GPR_GPU_BLOCKS_MAX = 4096 }; /* of one launch */
+
+/* row[op * GPR_DTYPE_COUNT + dtype] folds into the same states as the CPU's row. */
+typedef struct gpr_gpu_table {
+  const gpr_gpu_row *row;
+  void (*gather)(gpr_gather_args args);
+  size_t scratch_bytes;
+} gpr_gpu_table;
+
+extern const gpr_gpu_table gpr_gpu_table_cuda;
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,419 @@
+/* The CUDA backend, and the only file that calls the CUDA runtime.
+ *
+ * A run is a row of pieces. Each is made ready on the device (nothing to do, gathered there, or
+ * copied through a ring of pinned memory), folded by one launch, and its state, which the kernel
+ * writes to host memory together with a flag, merged here in order. Several are under way. */
+#define _GNU_SOURCE
+#include "gpu.h"
+
+#include <cuda_runtime.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../kernels/lists.h"
+#include "errors.h"
+#include "pack.h"
+#include "threads.h"
+
+enum { DEVICES_MAX = 64 };
+/* Pieces under way at once. Four of 8 MiB keep the copy engine busy while the host fills the next:
+ * 32 MiB pinned and 32 MiB on the device, whatever the array's size. */
+enum { SLOTS = 4, PIECE_BYTES = 8 << 20, FILL_BYTES = 128 << 10 };
+/* What lies on the device in one piece is folded in one launch, for the tree up to its limit. */
+#define RESIDENT_BYTES (INT64_C(1) << 32)
+enum { STATE_BYTES = 4096 }; /* of a state, and the flag behind it */
+/* The answer takes 7 µs at best; beyond this the waiting thread sleeps between looks. */
+enum { SPIN_NANOSECONDS = 200 * 1000, NAP_NANOSECONDS = 20 * 1000 };
+
+/* What one run at a time uses of a device. Scratch is zero between launches. */
+typedef struct workspace {
+  struct workspace *next;
+  cudaStream_t stream, copies;
+  cudaEvent_t copied[SLOTS];
+  void *scratch;
+  char *states;  /* pinned, mapped: SLOTS states with their flags */
+  char *pinned;  /* the ring, made when it is first wanted */
+  char *ring;    /* likewise, on the device */
+  uint32_t epoch;
+} workspace;
+
+static struct {
+  pthread_mutex_t lock;
+  workspace *idle[DEVICES_MAX];
+  int multiprocessors[DEVICES_MAX];
+  pid_t owner; /* the process that first used CUDA: a fork's child cannot */
+} gpus = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* --- errors ------------------------------------------------------------------------------------ */
+
+static gpr_status check(cudaError_t error, const char *call, int device) {
+  if (error == cudaSuccess) return GPR_OK;
+  cudaGetLastError();
+  const int sticky = cudaPeekAtLastError() != cudaSuccess;
+  return gpr_fail(error == cudaErrorMemoryAllocation ? GPR_OUT_OF_MEMORY : GPR_DEVICE_ERROR,
+                  "%s on cuda:%d: %s (%s)%s", call, device, cudaGetErrorString(error),
+                  cudaGetErrorName(error),
+                  sticky ? "; CUDA cannot be used again in this process" : "");
+}
+
+int gpr_device_count(void) {
+  int count = 0;
+  if (gpus.owner && gpus.owner != getpid()) {
+    gpr_fail(GPR_DEVICE_ERROR, "CUDA was used before fork(), and the child cannot use it: start "
+                               "processes with multiprocessing's \"spawn\", or use device=\"cpu\"");
+    return 0;
+  }
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaSuccess && count > 0) return count < DEVICES_MAX ? count : DEVICES_MAX;
+  cudaGetLastError();
+  gpr_fail(GPR_DEVICE_ERROR, "no CUDA device can be used: %s",
+           error == cudaErrorInsufficientDriver ? "there is no NVIDIA driver, or one too old"
+                                                : cudaGetErrorString(error));
+  return 0;
+}
+
+int gpr_gpu_pinned(const void *address) {
+  struct cudaPointerAttributes attributes;
+  if (cudaPointerGetAttributes(&attributes, address) != cudaSuccess) {
+    cudaGetLastError();
+    return 0;
+  }
+  return attributes.type == cudaMemoryTypeHost;
+}
+
+/* --- workspaces -------------------------------------------------------------------------------- */
+
+static void workspace_free(workspace *w) {
+  if (!w) return;
+  for (int i = 0; i < SLOTS; i++)
+    if (w->copied[i]) cudaEventDestroy(w->copied[i]);
+  if (w->stream) cudaStreamDestroy(w->stream);
+  if (w->copies) cudaStreamDestroy(w->copies);
+  cudaFree(w->scratch);
+  cudaFree(w->ring);
+  cudaFreeHost(w->states);
+  cudaFreeHost(w->pinned);
+  cudaGetLastError();
+  free(w);
+}
+
+static gpr_status workspace_make(int device, workspace **out) {
+  gpr_status status;
+  const size_t bytes = gpr_gpu_table_cuda.scratch_bytes;
+  workspace *w = calloc(1, sizeof *w);
+  if (!w) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a workspace");
+  if ((status = check(cudaStreamCreateWithFlags(&w->stream, cudaStreamNonBlocking), "cudaStreamCreate", device)) ||
+      (status = check(cudaStreamCreateWithFlags(&w->copies, cudaStreamNonBlocking), "cudaStreamCreate", device)) ||
+      (status = check(cudaMalloc(&w->scratch, bytes), "cudaMalloc", device)) ||
+      (status = check(cudaMemsetAsync(w->scratch, 0, bytes, w->stream), "cudaMemset", device)) ||
+      (status = check(cudaHostAlloc((void **)&w->states, SLOTS * STATE_BYTES, cudaHostAllocMapped | cudaHostAllocPortable),
+                      "cudaHostAlloc", device)))
+    goto fail;
+  memset(w->states, 0, SLOTS * STATE_BYTES);
+  for (int i = 0; i < SLOTS; i++)
+    if ((status = check(cudaEventCreateWithFlags(&w->copied[i], cudaEventDisableTiming), "cudaEventCreate", device)))
+      goto fail;
+  if ((status = check(cudaStreamSynchronize(w->stream), "cudaMemset", device))) goto fail;
+  *out = w;
+  return GPR_OK;
+fail:
+  workspace_free(w);
+  return status;
+}
+
+static gpr_status workspace_take(int device, workspace **out) {
+  pthread_mutex_lock(&gpus.lock);
+  workspace *w = gpus.idle[device];
+  if (w) gpus.idle[device] = w->next;
+  if (!gpus.owner) gpus.owner = getpid();
+  pthread_mutex_unlock(&gpus.lock);
+  if (w) {
+    *out = w;
+    return GPR_OK;
+  }
+  return workspace_make(device, out);
+}
+
+static void workspace_give(int device, workspace *w) {
+  pthread_mutex_lock(&gpus.lock);
+  w->next = gpus.idle[device];
+  gpus.idle[device] = w;
+  pthread_mutex_unlock(&gpus.lock);
+}
+
+/* The ring's device half alone (for gathering there), or with its pinned half. */
+static gpr_status workspace_ring(workspace *w, int device, int pinned) {
+  gpr_status status = GPR_OK;
+  if (!w->ring) status = check(cudaMalloc((void **)&w->ring, SLOTS * (size_t)PIECE_BYTES), "cudaMalloc", device);
+  if (!status && pinned && !w->pinned)
+    status = check(cudaHostAlloc((void **)&w->pinned, SLOTS * (size_t)PIECE_BYTES, cudaHostAllocPortable),
+                   "cudaHostAlloc", device);
+  return status;
+}
+
+static int multiprocessors(int device) {
+  if (!gpus.multiprocessors[device])
+    cudaDeviceGetAttribute(&gpus.multiprocessors[device], cudaDevAttrMultiProcessorCount, device);
+  return gpus.multiprocessors[device];
+}
+
+/* --- runs -------------------------------------------------------------------------------------- */
+
+enum road {
+  RESIDENT, /* folded where it lies */
+  GATHERED, /* on the device, but strided or to be converted: gathered into the ring */
+  PINNED,   /* in pinned host memory: copied into the ring */
+  STAGED,   /* anywhere else in host memory: through the pinned ring, filled by several threads */
+};
+
+typedef struct gpu_run {
+  gpr_run base;
+  gpr_plan plan;
+  const gpr_gpu_row *kernel;
+  int device, before; /* before: the thread's device when it called */
+  enum road road;
+  workspace *space;
+  cudaStream_t stream;
+  int bytes; /* of an element of the row's dtype */
+  int64_t pieces, piece, launched, collected;
+  uint32_t epoch[SLOTS];
+  int64_t idle_since;
+  char *state, *other;
+
+  gpr_team team; /* fills the pinned ring */
+  int64_t fill;  /* elements of one filling */
+  atomic_llong next_fill, filled[SLOTS], open_pieces;
+  atomic_int stop;
+} gpu_run;
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t piece_length(const gpu_run *r, int64_t piece) {
+  return least(r->piece, r->plan.count - piece * r->piece);
+}
+static char *state_of(const gpu_run *r, int slot) { return r->space->states + slot * STATE_BYTES; }
+static volatile uint32_t *flag_of(const gpu_run *r, int slot) {
+  return (volatile uint32_t *)(state_of(r, slot) + STATE_BYTES - 64);
+}
+
+/* --- filling ----------------------------------------------------------------------------------- */
+
+/* Fills one stretch of the ring, if one is free to be filled. */
+static int fill_one(gpu_run *r) {
+  const int64_t per_piece = r->piece / r->fill, all = (r->plan.count + r->fill - 1) / r->fill;
+  long long f = atomic_load(&r->next_fill);
+  do
+    if (f >= all || f / per_piece >= atomic_load(&r->open_pieces)) return 0;
+  while (!atomic_compare_exchange_weak(&r->next_fill, &f, f + 1));
+  const int slot = (int)(f / per_piece % SLOTS);
+  char *to = r->space->pinned + (size_t)slot * PIECE_BYTES + (f % per_piece) * r->fill * r->bytes;
+  gpr_pack_past_cache(&r->plan, f * r->fill, least(r->fill, r->plan.count - f * r->fill), r->bytes, to);
+  atomic_fetch_add(&r->filled[slot], 1);
+  return 1;
+}
+
+static void nap(void) {
+  const struct timespec t = {0, NAP_NANOSECONDS};
+  nanosleep(&t, NULL);
+}
+
+static void help(void *argument, int lane) {
+  gpu_run *r = argument;
+  const int64_t per_piece = r->piece / r->fill, all = (r->plan.count + r->fill - 1) / r->fill;
+  (void)lane, (void)per_piece;
+  while (!atomic_load(&r->stop) && atomic_load(&r->next_fill) < all)
+    if (!fill_one(r)) nap();
+}
+
+static int is_filled(gpu_run *r, int64_t piece) {
+  const int64_t wanted = (piece_length(r, piece) + r->fill - 1) / r->fill;
+  return atomic_load(&r->filled[piece % SLOTS]) == wanted;
+}
+
+/* --- pieces ------------------------------------------------------------------------------------ */
+
+static gpr_status copy_piece(gpu_run *r, int slot, const void *from, int64_t n) {
+  workspace *w = r->space;
+  gpr_status status = check(cudaMemcpyAsync(w->ring + (size_t)slot * PIECE_BYTES, from, (size_t)(n * r->bytes),
+                                            cudaMemcpyHostToDevice, w->copies), "cudaMemcpyAsync", r->device);
+  if (!status) status = check(cudaEventRecord(w->copied[slot], w->copies), "cudaEventRecord", r->device);
+  if (!status) status = check(cudaStreamWaitEvent(r->stream, w->copied[slot], 0), "cudaStreamWaitEvent", r->device);
+  return status;
+}
+
+static gpr_status gather_piece(gpu_run *r, int slot, int64_t start, int64_t n) {
+  const gpr_plan *p = &r->plan;
+  gpr_gather_args args = {.data = p->data, .start = start, .n = n, .ndim = p->ndim, .bytes = p->bytes,
+                          .swap = p->swap, .from = p->dtype, .to = p->row->dtype,
+                          .out = r->space->ring + (size_t)slot * PIECE_BYTES};
+  memcpy(args.shape, p->shape, sizeof args.shape);
+  memcpy(args.strides, p->strides, sizeof args.strides);
+  void *arguments[] = {&args};
+  const int64_t blocks = least((n + GPR_GATHER_THREADS - 1) / GPR_GATHER_THREADS, 16 * multiprocessors(r->device));
+  return check(cudaLaunchKernel((const void *)gpr_gpu_table_cuda.gather, (dim3){(unsigned)blocks, 1, 1},
+                                (dim3){GPR_GATHER_THREADS, 1, 1}, arguments, 0, r->stream),
+               "the launch of a gather", r->device);
+}
+
+static gpr_status launch_piece(gpu_run *r, int64_t piece) {
+  const int slot = (int)(piece % SLOTS);
+  const int64_t start = piece * r->piece, n = piece_length(r, piece);
+  const char *data = r->space->ring + (size_t)slot * PIECE_BYTES;
+  gpr_status status = GPR_OK;
+  switch (r->road) {
+    case RESIDENT: data = r->plan.data + start * r->bytes; break;
+    case GATHERED: status = gather_piece(r, slot, start, n); break;
+    case PINNED: status = copy_piece(r, slot, r->plan.data + start * r->bytes, n); break;
+    case STAGED:
+      atomic_store(&r->filled[slot], 0);
+      status = copy_piece(r, slot, r->space->pinned + (size_t)slot * PIECE_BYTES, n);
+      break;
+  }
+  if (status) return status;
+  r->epoch[slot] = ++r->space->epoch;
+  gpr_flat_args args = {.data = data, .n = n, .index = start, .scratch = r->space->scratch,
+                        .state = state_of(r, slot), .flag = flag_of(r, slot), .epoch = r->epoch[slot]};
+  void *arguments[] = {&args};
+  const int64_t tiles = (n * r->bytes + 15) / r->kernel->tile + 1;
+  const int64_t most = least((int64_t)multiprocessors(r->device) * r->kernel->blocks, GPR_GPU_BLOCKS_MAX);
+  return check(cudaLaunchKernel((const void *)r->kernel->flat, (dim3){(unsigned)least(tiles, most), 1, 1},
+                                (dim3){(unsigned)r->kernel->threads, 1, 1}, arguments, 0, r->stream),
+               "the launch of a reduction", r->device);
+}
+
+static void collect_piece(gpu_run *r) {
+  const int slot = (int)(r->collected % SLOTS);
+  const gpr_row *row = r->plan.row;
+  atomic_thread_fence(memory_order_acquire);
+  if (r->collected == 0) {
+    memcpy(r->state, state_of(r, slot), row->state_bytes);
+  } else {
+    memcpy(r->other, state_of(r, slot), row->state_bytes);
+    row->merge(r->state, r->other);
+  }
+  r->collected++;
+  atomic_store(&r->open_pieces, r->collected + SLOTS);
+}
+
+/* Nothing to do but wait: at first without leaving the processor. */
+static gpr_status idle(gpu_run *r, int64_t now) {
+  if (!r->idle_since) r->idle_since = now;
+  if (now - r->idle_since < SPIN_NANOSECONDS) return GPR_OK;
+  const cudaError_t error = cudaStreamQuery(r->stream);
+  if (error != cudaSuccess && error != cudaErrorNotReady) return check(error, "a reduction", r->device);
+  nap();
+  return GPR_OK;
+}
+
+static gpr_status step(gpr_run *base, int64_t nanoseconds) {
+  gpu_run *r = (gpu_run *)base;
+  const int64_t until = gpr_now() + nanoseconds;
+  gpr_status status = GPR_OK;
+  cudaSetDevice(r->device);
+  while (!status && r->collected < r->pieces) {
+    int busy = 0;
+    if (r->collected < r->launched && *flag_of(r, (int)(r->collected % SLOTS)) == r->epoch[r->collected % SLOTS]) {
+      collect_piece(r);
+      busy = 1;
+    }
+    if (r->launched < least(r->pieces, r->collected + SLOTS) && (r->road != STAGED || is_filled(r, r->launched))) {
+      status = launch_piece(r, r->launched++);
+      busy = 1;
+    }
+    if (!busy && r->road == STAGED) busy = fill_one(r);
+    if (busy) {
+      r->idle_since = 0;
+      if (r->road == RESIDENT) continue;
+    }
+    const int64_t now = gpr_now();
+    if (!busy && !status) status = idle(r, now);
+    if (!status && now > until) status = GPR_MORE;
+  }
+  cudaSetDevice(r->before);
+  return status;
+}
+
+static gpr_status finish(gpr_run *base, const void *initial, void *result) {
+  gpu_run *r = (gpu_run *)base;
+  r->plan.row->finish(r->state, r->plan.count, initial, result);
+  return GPR_OK;
+}
+
+/* A workspace goes back only when the device is done with it; one that failed is given up. */
+static void close_run(gpr_run *base) {
+  gpu_run *r = (gpu_run *)base;
+  atomic_store(&r->stop, 1);
+  while (!gpr_team_wait(&r->team, 1000000000)) continue;
+  cudaSetDevice(r->device);
+  if (r->space) {
+    cudaError_t error = cudaSuccess;
+    if (r->collected < r->launched) {
+      error = cudaStreamSynchronize(r->space->copies);
+      if (error == cudaSuccess) error = cudaStreamSynchronize(r->stream);
+    }
+    if (error == cudaSuccess)
+      workspace_give(r->device, r->space);
+    else
+      workspace_free(r->space);
+  }
+  cudaSetDevice(r->before);
+  free(r->state);
+  free(r);
+}
+
+static const gpr_backend gpu = {step, finish, close_run};
+
+static enum road road_of(const gpr_plan *p) {
+  if (p->device >= 0) return p->direct ? RESIDENT : GATHERED;
+  return p->direct && gpr_gpu_pinned(p->data) ? PINNED : STAGED;
+}
+
+static gpr_status start(gpu_run *r) {
+  const gpr_plan *p = &r->plan;
+  const size_t state_bytes = (p->row->state_bytes + 63) & ~(size_t)63;
+  gpr_status status = GPR_OK;
+  r->state = aligned_alloc(64, 2 * state_bytes);
+  if (!r->state) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a state of %zu bytes", state_bytes);
+  r->other = r->state + state_bytes;
+  p->row->open(r->state);
+  r->road = road_of(p);
+  r->bytes = gpr_dtypes[p->row->dtype].bytes;
+  r->piece = (r->road == RESIDENT ? RESIDENT_BYTES : PIECE_BYTES) / r->bytes;
+  if (r->road == RESIDENT && p->row->law != GPR_TREE) r->piece = p->count + !p->count;
+  r->pieces = (p->count + r->piece - 1) / r->piece;
+  atomic_init(&r->open_pieces, SLOTS);
+  if (!r->pieces) return GPR_OK;
+  if ((status = workspace_take(r->device, &r->space))) return status;
+  r->stream = r->road == RESIDENT || r->road == GATHERED ? p->stream : r->space->stream;
+  if (r->road != RESIDENT) status = workspace_ring(r->space, r->device, r->road == STAGED);
+  if (!status && r->road == STAGED) {
+    r->fill = FILL_BYTES / r->bytes;
+    const int64_t fills = (p->count + r->fill - 1) / r->fill;
+    r->team = (gpr_team){.work = help, .argument = r, .helpers = (int)least(gpr_threads() - 1, fills - 1)};
+    gpr_team_offer(&r->team);
+  }
+  return status;
+}
+
+gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **out) {
+  *out = NULL;
+  gpu_run *r = calloc(1, sizeof *r);
+  if (!r) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a run");
+  r->base.backend = &gpu;
+  r->plan = *plan;
+  r->device = device;
+  r->kernel = &gpr_gpu_table_cuda.row[plan->row->op * GPR_DTYPE_COUNT + plan->row->dtype];
+  gpr_status status = check(cudaGetDevice(&r->before), "cudaGetDevice", device);
+  if (!status) status = check(cudaSetDevice(device), "cudaSetDevice", device);
+  if (!status) status = start(r);
+  if (status) {
+    close_run(&r->base);
+    return status;
+  }
+  cudaSetDevice(r->before);
+  *out = &r->base;
+  return GPR_OK;
+}

@@ -1,0 +1,184 @@
+/* A whole array along the tree, the order kept.
+ *
+ * A warp folds aligned groups of eight rows; a row is 32 packets. Eight groups are a chunk with one
+ * partial result. Who writes the last of 64 neighbouring partials folds them, and so on to the
+ * root: no block waits for another. */
+#ifndef GPR_FLAT_TREE_CUH
+#define GPR_FLAT_TREE_CUH
+
+#include "flat.cuh"
+
+GPR_OPEN
+
+enum { TREE_ROWS = 8, TREE_GROUPS = 8, TREE_FAN = 64, TREE_BLOCKS = 3 };
+/* One launch folds 4 GiB at most, in chunks of 32 KiB. */
+enum { TREE_CHUNKS = 1 << 17, TREE_LEVELS = 4 };
+
+/* Partial results and counters of all levels, in the scratch behind each other. */
+enum { TREE_NODES = TREE_CHUNKS + TREE_CHUNKS / 64 + TREE_CHUNKS / 4096 + 1 };
+enum { TREE_COUNTER_BYTES = 4 * TREE_NODES / 64 + 64 };
+
+template <class C, class A> __device__ __forceinline__ A ordered(bool right, const A &own, const A &other) {
+  return right ? C::combine(other, own) : C::combine(own, other);
+}
+
+/* Every lane sends away half of what it has and keeps the other half: count/2 values afterwards,
+ * over twice as many lanes each. In place of a shuffle for each value and step, half of one. */
+template <class C, int COUNT, class A> __device__ __forceinline__ void exchange(A *v, int mask) {
+  const bool right = lane_of() & mask;
+#pragma unroll
+  for (int i = 0; i < COUNT / 2; i++) {
+    const A keep = right ? v[2 * i + 1] : v[2 * i], send = right ? v[2 * i] : v[2 * i + 1];
+    v[i] = ordered<C>(right, keep, shuffle_xor(send, mask));
+  }
+}
+
+template <class T, class F> struct TreeWarp {
+  typedef typename F::Wide A;
+  typedef typename F::Combine C;
+  static constexpr int V = Packet<T>::count;
+  static constexpr int64_t row = GPR_WARP * V, group = TREE_ROWS * row, chunk = TREE_GROUPS * group;
+
+  const T *data;
+  int64_t n;
+  bool aligned;
+
+  /* A full group, every lane with the result: rows over lanes, then lanes over rows. */
+  __device__ A full_group(int64_t start) const {
+    Packet<T> p[TREE_ROWS];
+    A v[TREE_ROWS];
+#pragma unroll
+    for (int r = 0; r < TREE_ROWS; r++) {
+      const T *at = data + start + r * row + lane_of() * V;
+      if (aligned)
+        p[r].words = __ldcs((const uint4 *)at);
+      else
+#pragma unroll
+        for (int j = 0; j < V; j++) p[r].element[j] = at[j];
+    }
+#pragma unroll
+    for (int r = 0; r < TREE_ROWS; r++) v[r] = fold_packet<V>(p[r].element);
+    exchange<C, 8>(v, 1);
+    exchange<C, 4>(v, 2);
+    exchange<C, 2>(v, 4);
+    A all = v[0];
+#pragma unroll
+    for (int i = 0; i < 5; i++) {
+      const int mask = i < 2 ? 8 << i : 1 << (i - 2);
+      all = ordered<C>(lane_of() & mask, all, shuffle_xor(all, mask));
+    }
+    return all;
+  }
+  template <int COUNT> static __device__ A fold_packet(const T *x) {
+    if constexpr (COUNT == 1)
+      return wide(x[0]);
+    else
+      return C::combine(fold_packet<COUNT / 2>(x), fold_packet<COUNT / 2>(x + COUNT / 2));
+  }
+
+  /* What is missing is always at the end: a right half is there if its first element is. */
+  __device__ A fold_some(const T *x, int64_t present, int count) const {
+    if (count == 1 || present <= 1) return present > 0 ? wide(x[0]) : C::identity();
+    const int half = count / 2;
+    const A left = fold_some(x, present, half);
+    return present > half ? C::combine(left, fold_some(x + half, present - half, half)) : left;
+  }
+  __device__ A some_row(int64_t start) const {
+    const int64_t at = start + lane_of() * V;
+    A v = fold_some(data + at, n - at, V);
+#pragma unroll
+    for (int d = 1; d < GPR_WARP; d *= 2) {
+      const A right = shuffle_down(v, d);
+      if (lane_of() % (2 * d) == 0 && at + d * V < n) v = C::combine(v, right);
+    }
+    return broadcast(v, 0);
+  }
+  template <int ROWS> __device__ A some_rows(int64_t start) const {
+    if constexpr (ROWS == 1) {
+      return some_row(start);
+    } else {
+      const A left = some_rows<ROWS / 2>(start);
+      const int64_t half = start + ROWS / 2 * row;
+      return half < n ? C::combine(left, some_rows<ROWS / 2>(half)) : left;
+    }
+  }
+
+  template <int GROUPS> __device__ A groups(int64_t start) const {
+    if constexpr (GROUPS == 1) {
+      return start + group <= n ? full_group(start) : some_rows<TREE_ROWS>(start);
+    } else {
+      const A left = groups<GROUPS / 2>(start);
+      const int64_t half = start + GROUPS / 2 * group;
+      return half < n ? C::combine(left, groups<GROUPS / 2>(half)) : left;
+    }
+  }
+};
+
+/* The fold of up to 64 neighbours, in order; every lane has it. */
+template <class C, class A> __device__ __forceinline__ A fold_neighbours(const A *node, int count) {
+  const int at = 2 * lane_of();
+  A v = C::identity();
+  if (at < count) v = node[at];
+  if (at + 1 < count) v = C::combine(v, node[at + 1]);
+#pragma unroll
+  for (int d = 1; d < GPR_WARP; d *= 2) {
+    const A right = shuffle_down(v, d);
+    if (lane_of() % (2 * d) == 0 && at + 2 * d < count) v = C::combine(v, right);
+  }
+  return broadcast(v, 0);
+}
+
+/* Up from a chunk's partial for as long as this warp is the last of the neighbours. True in the
+ * one warp that comes to the root. */
+template <class C, class A>
+__device__ __forceinline__ bool climb(A &value, int64_t index, int64_t count, void *scratch) {
+  uint32_t *counter = (uint32_t *)scratch;
+  A *node = (A *)((char *)scratch + (TREE_COUNTER_BYTES + 255) / 256 * 256);
+  while (count > 1) {
+    const int64_t parent = index / TREE_FAN;
+    const int children = (int)(count - parent * TREE_FAN < TREE_FAN ? count - parent * TREE_FAN : TREE_FAN);
+    uint32_t ticket = 0;
+    if (lane_of() == 0) {
+      node[index] = value;
+      __threadfence();
+      ticket = atomicInc(counter + parent, children - 1);
+      __threadfence();
+    }
+    if (__shfl_sync(GPR_ALL, ticket, 0) != (uint32_t)(children - 1)) return false;
+    value = fold_neighbours<C>(node + parent * TREE_FAN, children);
+    node += count;
+    count = (count + TREE_FAN - 1) / TREE_FAN;
+    counter += count;
+    index = parent;
+  }
+  return true;
+}
+
+template <class F>
+__global__ void __launch_bounds__(FLAT_THREADS, TREE_BLOCKS) flat_tree(gpr_flat_args args) {
+  typedef typename F::Element T;
+  typedef TreeWarp<T, F> W;
+  typedef typename F::Wide A;
+  const W warp = {(const T *)args.data, args.n, (uintptr_t)args.data % 16 == 0};
+  const int64_t chunks = (args.n + W::chunk - 1) / W::chunk;
+  const int64_t warps = (int64_t)gridDim.x * (FLAT_THREADS / GPR_WARP);
+  for (int64_t c = (int64_t)blockIdx.x * (FLAT_THREADS / GPR_WARP) + warp_of(); c < chunks; c += warps) {
+    A value = warp.template groups<TREE_GROUPS>(c * W::chunk);
+    if (!climb<typename F::Combine>(value, c, chunks, args.scratch)) continue;
+    if (lane_of() == 0) {
+      /* One node over the aligned block that holds the part: what it lacks is at the end of all. */
+      typename F::State *tree = (typename F::State *)args.state;
+      int level = 0;
+      while (1ll << level < args.n) level++;
+      tree->stop = args.index + (1ll << level);
+      tree->count = 1;
+      tree->level[0] = (int8_t)level;
+      tree->value[0] = value;
+      __threadfence_system();
+      *args.flag = args.epoch;
+    }
+  }
+}
+
+GPR_CLOSE
+#endif

@@ -1,0 +1,52 @@
+/* The device half of the table: expands operators × dtypes into kernels. */
+#include "flat.cuh"
+#include "flat_exact.cuh"
+#include "flat_tree.cuh"
+#include "gather.cuh"
+#include "ops.cuh"
+
+GPR_OPEN
+
+/* By the fold's law: rows that share a fold share a kernel. */
+template <class F, gpr_law LAW> struct GpuRow;
+template <class F> struct GpuRow<F, GPR_FREE> {
+  static constexpr gpr_gpu_row row = {flat_free<F>, FLAT_THREADS, 16 * FLAT_TILE, FLAT_BLOCKS};
+};
+template <class F> struct GpuRow<F, GPR_EXACT> {
+  static constexpr gpr_gpu_row row = {flat_exact<typename F::Element>, FLAT_THREADS,
+                                      16 * FLAT_THREADS * ExactShape<typename F::Element>::loads, EXACT_BLOCKS};
+};
+template <class F> struct GpuRow<F, GPR_TREE> {
+  typedef TreeWarp<typename F::Element, F> W;
+  static constexpr gpr_gpu_row row = {
+      flat_tree<F>, FLAT_THREADS,
+      (int)(FLAT_THREADS / GPR_WARP * W::chunk * sizeof(typename F::Element)), TREE_BLOCKS};
+};
+template <class F> constexpr gpr_gpu_row gpu_row() { return GpuRow<F, F::law>::row; }
+template <> constexpr gpr_gpu_row gpu_row<void>() { return {nullptr, 0, 0, 0}; }
+
+struct GpuRows {
+  gpr_gpu_row row[GPR_OP_COUNT * GPR_DTYPE_COUNT];
+};
+template <template <class> class Op> constexpr void fill(GpuRows &rows, int op) {
+  gpr_gpu_row *row = rows.row + op * GPR_DTYPE_COUNT;
+#define GPR_X(id, name, kind, bytes, type) row[GPR_##id] = gpu_row<typename Op<type>::Fold>();
+  GPR_DTYPES(GPR_X)
+#undef GPR_X
+}
+constexpr GpuRows make_rows() {
+  GpuRows rows{};
+#define GPR_X(id, name, ufunc, alias, flags, op, sentence) fill<op>(rows, GPR_OP_##id);
+  GPR_OPS(GPR_X)
+#undef GPR_X
+  return rows;
+}
+static constexpr GpuRows rows = make_rows();
+
+/* The states of a block's partial result are 48 bytes at most; the tree's nodes are the most. */
+static constexpr size_t scratch_bytes = TREE_COUNTER_BYTES + 256 + TREE_NODES * 16;
+static_assert(scratch_bytes > SCRATCH_PARTIALS + GPR_GPU_BLOCKS_MAX * 48, "");
+
+GPR_CLOSE
+
+extern "C" const gpr_gpu_table gpr_gpu_table_cuda = {gpr::rows.row, gpr::gather, gpr::scratch_bytes};

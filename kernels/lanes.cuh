@@ -1,0 +1,349 @@
+/* What one thread keeps while it folds, and how it takes packets: element by element in general,
+ * four or two elements an instruction where the dtype is small. */
+#ifndef GPR_LANES_CUH
+#define GPR_LANES_CUH
+
+#include "ops.cuh"
+#include "packets.cuh"
+#include "warp.cuh"
+
+GPR_OPEN
+
+/* state takes single elements too; add() takes U packets, of which packet u starts at index +
+ * u·step and lies at at + u·step; done() gives all of it. */
+template <class F> struct Lane {
+  typedef typename F::Element T;
+  typename F::State state;
+  __device__ Lane() { F::open(state); }
+  template <int U>
+  __device__ void add(const Packet<T> (&v)[U], int64_t index, int64_t step, const T *) {
+#pragma unroll
+    for (int u = 0; u < U; u++)
+#pragma unroll
+      for (int j = 0; j < Packet<T>::count; j++) F::add(state, v[u].element[j], index + u * step + j);
+  }
+  __device__ typename F::State done() { return state; }
+};
+
+template <class T, int U> __device__ __forceinline__ uint32_t word(const Packet<T> (&v)[U], int i) {
+  const uint4 &w = v[i / 4].words;
+  return i % 4 == 0 ? w.x : i % 4 == 1 ? w.y : i % 4 == 2 ? w.z : w.w;
+}
+
+/* The top bit of each byte that is not zero: adding 127 carries into it. */
+__device__ __forceinline__ uint32_t true_bytes(uint32_t w) {
+  return (((w & 0x7f7f7f7fu) + 0x7f7f7f7fu) | w) & 0x80808080u;
+}
+
+/* --- counting ---------------------------------------------------------------------------------- */
+
+template <class T, int WHAT> struct CountingBytes {
+  typedef Counting<T, WHAT> F;
+  typename F::State state;
+  __device__ CountingBytes() { F::open(state); }
+  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t, const T *) {
+    int trues = 0;
+#pragma unroll
+    for (int i = 0; i < 4 * U; i++) trues = __dp4a((int)(true_bytes(word(v, i)) >> 7), 0x01010101, trues);
+    state.count += WHAT ? trues : 16 * U - trues;
+  }
+  __device__ typename F::State done() { return state; }
+};
+template <int WHAT> struct Lane<Counting<boolean, WHAT>> : CountingBytes<boolean, WHAT> {};
+template <int WHAT> struct Lane<Counting<int8_t, WHAT>> : CountingBytes<int8_t, WHAT> {};
+template <int WHAT> struct Lane<Counting<uint8_t, WHAT>> : CountingBytes<uint8_t, WHAT> {};
+
+/* Any other type: 32-bit counts within a batch. */
+template <class T, int WHAT> struct Lane<Counting<T, WHAT>> {
+  typedef Counting<T, WHAT> F;
+  typename F::State state;
+  __device__ Lane() { F::open(state); }
+  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t, const T *) {
+    int n = 0;
+#pragma unroll
+    for (int u = 0; u < U; u++)
+#pragma unroll
+      for (int j = 0; j < Packet<T>::count; j++) n += is_true(v[u].element[j]) == (bool)WHAT;
+    state.count += n;
+  }
+  __device__ typename F::State done() { return state; }
+};
+
+/* --- integer sums ------------------------------------------------------------------------------ */
+
+/* The sum of a batch, exact in 32 bits for elements of one and two bytes and in 64 for others. */
+template <int U> __device__ __forceinline__ int64_t batch_sum(const Packet<int8_t> (&v)[U]) {
+  int sum = 0;
+#pragma unroll
+  for (int i = 0; i < 4 * U; i++) sum = __dp4a((int)word(v, i), 0x01010101, sum);
+  return sum;
+}
+template <int U> __device__ __forceinline__ int64_t batch_sum(const Packet<uint8_t> (&v)[U]) {
+  unsigned sum = 0;
+#pragma unroll
+  for (int i = 0; i < 4 * U; i++) sum = __dp4a(word(v, i), 0x01010101u, sum);
+  return sum;
+}
+template <int U> __device__ __forceinline__ int64_t batch_sum(const Packet<boolean> (&v)[U]) {
+  int sum = 0;
+#pragma unroll
+  for (int i = 0; i < 4 * U; i++) sum = __dp4a((int)(true_bytes(word(v, i)) >> 7), 0x01010101, sum);
+  return sum;
+}
+template <int U> __device__ __forceinline__ int64_t batch_sum(const Packet<int16_t> (&v)[U]) {
+  int sum = 0;
+#pragma unroll
+  for (int i = 0; i < 4 * U; i++) sum = __dp2a_lo((int)word(v, i), 0x0101, sum);
+  return sum;
+}
+template <int U> __device__ __forceinline__ int64_t batch_sum(const Packet<uint16_t> (&v)[U]) {
+  unsigned sum = 0;
+#pragma unroll
+  for (int i = 0; i < 4 * U; i++) sum = __dp2a_lo(word(v, i), 0x0101u, sum);
+  return sum;
+}
+template <int U> __device__ __forceinline__ int64_t batch_sum(const Packet<int32_t> (&v)[U]) {
+  int64_t sum = 0;
+#pragma unroll
+  for (int i = 0; i < 4 * U; i++) sum += (int)word(v, i);
+  return sum;
+}
+template <int U> __device__ __forceinline__ int64_t batch_sum(const Packet<uint32_t> (&v)[U]) {
+  int64_t sum = 0;
+#pragma unroll
+  for (int i = 0; i < 4 * U; i++) sum += word(v, i);
+  return sum;
+}
+
+template <class T> struct BatchSums {
+  typedef IntegerSum<T> F;
+  typename F::State state;
+  __device__ BatchSums() { F::open(state); }
+  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t, const T *) {
+    state.sum += (uint64_t)batch_sum(v);
+  }
+  __device__ typename F::State done() { return state; }
+};
+template <> struct Lane<IntegerSum<boolean>> : BatchSums<boolean> {};
+template <> struct Lane<IntegerSum<int8_t>> : BatchSums<int8_t> {};
+template <> struct Lane<IntegerSum<uint8_t>> : BatchSums<uint8_t> {};
+template <> struct Lane<IntegerSum<int16_t>> : BatchSums<int16_t> {};
+template <> struct Lane<IntegerSum<uint16_t>> : BatchSums<uint16_t> {};
+template <> struct Lane<IntegerSum<int32_t>> : BatchSums<int32_t> {};
+template <> struct Lane<IntegerSum<uint32_t>> : BatchSums<uint32_t> {};
+
+/* A thread's share of elements up to 32 bits never fills 64. */
+template <class T> struct LongSums {
+  typedef LongSum<T> F;
+  typename F::State state;
+  int64_t sum;
+  __device__ LongSums() : sum(0) { F::open(state); }
+  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t, const T *) { sum += batch_sum(v); }
+  __device__ typename F::State done() {
+    F::merge(state, typename F::State{(uint64_t)sum, sum >> 63});
+    return state;
+  }
+};
+template <> struct Lane<LongSum<boolean>> : LongSums<boolean> {};
+template <> struct Lane<LongSum<int8_t>> : LongSums<int8_t> {};
+template <> struct Lane<LongSum<uint8_t>> : LongSums<uint8_t> {};
+template <> struct Lane<LongSum<int16_t>> : LongSums<int16_t> {};
+template <> struct Lane<LongSum<uint16_t>> : LongSums<uint16_t> {};
+template <> struct Lane<LongSum<int32_t>> : LongSums<int32_t> {};
+template <> struct Lane<LongSum<uint32_t>> : LongSums<uint32_t> {};
+
+/* --- integer products -------------------------------------------------------------------------- */
+
+/* Four products of bytes, or two of 16 bits, fit 32 bits: one long multiplication for them. */
+template <class T, class Half> struct NarrowProducts {
+  typedef IntegerProduct<T> F;
+  typename F::State state;
+  __device__ NarrowProducts() { F::open(state); }
+  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t, const T *) {
+    constexpr int group = 4 / sizeof(T);
+#pragma unroll
+    for (int u = 0; u < U; u++)
+#pragma unroll
+      for (int j = 0; j < Packet<T>::count; j += group) {
+        Half product = 1;
+#pragma unroll
+        for (int k = 0; k < group; k++) product *= (Half)v[u].element[j + k];
+        state.product *= (uint64_t)product;
+      }
+  }
+  __device__ typename F::State done() { return state; }
+};
+template <> struct Lane<IntegerProduct<int8_t>> : NarrowProducts<int8_t, int32_t> {};
+template <> struct Lane<IntegerProduct<uint8_t>> : NarrowProducts<uint8_t, uint32_t> {};
+template <> struct Lane<IntegerProduct<int16_t>> : NarrowProducts<int16_t, int32_t> {};
+template <> struct Lane<IntegerProduct<uint16_t>> : NarrowProducts<uint16_t, uint32_t> {};
+template <> struct Lane<IntegerProduct<boolean>> {
+  typedef IntegerProduct<boolean> F;
+  F::State state;
+  uint32_t all;
+  __device__ Lane() : all(0x80808080u) { F::open(state); }
+  template <int U> __device__ void add(const Packet<boolean> (&v)[U], int64_t, int64_t, const boolean *) {
+#pragma unroll
+    for (int i = 0; i < 4 * U; i++) all &= true_bytes(word(v, i));
+  }
+  __device__ F::State done() {
+    state.product *= all == 0x80808080u;
+    return state;
+  }
+};
+
+/* --- extremes ---------------------------------------------------------------------------------- */
+
+/* Two 16-bit keys a register. Bytes are spread over two registers, sign and all. */
+template <class T> struct PairKeys; /* pairs(word, pair): the keys of a word as one or two pairs */
+template <> struct PairKeys<int16_t> {
+  static constexpr int pairs = 1;
+  static constexpr bool is_signed = true;
+  static __device__ uint32_t of(uint32_t w, int) { return w; }
+};
+template <> struct PairKeys<uint16_t> : PairKeys<int16_t> {
+  static constexpr bool is_signed = false;
+};
+template <class T> struct HalfKeys : PairKeys<int16_t> { /* flips what FloatOrder flips */
+  static __device__ uint32_t of(uint32_t w, int) { return w ^ ((w >> 15 & 0x00010001u) * 0x7fffu); }
+};
+template <> struct PairKeys<float16> : HalfKeys<float16> {};
+template <> struct PairKeys<bfloat16> : HalfKeys<bfloat16> {};
+template <> struct PairKeys<int8_t> {
+  static constexpr int pairs = 2;
+  static constexpr bool is_signed = true;
+  /* selector 8 + n repeats the sign of byte n */
+  static __device__ uint32_t of(uint32_t w, int pair) { return __byte_perm(w, 0, pair ? 0xb3a2 : 0x9180); }
+};
+template <> struct PairKeys<uint8_t> {
+  static constexpr int pairs = 2;
+  static constexpr bool is_signed = false;
+  static __device__ uint32_t of(uint32_t w, int pair) { return __byte_perm(w, 0, pair ? 0x4342 : 0x4140); }
+};
+
+template <class T> struct PairExtremes {
+  typedef Extremes<T> F;
+  typedef PairKeys<T> P;
+  typename F::State state;
+  uint32_t low, high;
+  __device__ PairExtremes() {
+    F::open(state);
+    low = P::is_signed ? 0x7fff7fffu : 0xffffffffu;
+    high = P::is_signed ? 0x80008000u : 0;
+  }
+  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t, const T *) {
+#pragma unroll
+    for (int i = 0; i < 4 * U; i++)
+#pragma unroll
+      for (int pair = 0; pair < P::pairs; pair++) {
+        const uint32_t k = P::of(word(v, i), pair);
+        low = P::is_signed ? __vmins2(low, k) : __vminu2(low, k);
+        high = P::is_signed ? __vmaxs2(high, k) : __vmaxu2(high, k);
+      }
+  }
+  /* Where nothing was folded yet the pairs lie outside a byte's range, which the casts of the
+   * untouched bounds must not wrap: they are compared as 16 bits. */
+  __device__ void take(int l, int h) {
+    if (l <= h) {
+      state.low = least(state.low, (typename F::Key)l);
+      state.high = greatest(state.high, (typename F::Key)h);
+    }
+  }
+  __device__ typename F::State done() {
+    for (int half = 0; half < 2; half++) {
+      const uint16_t l = (uint16_t)(low >> 16 * half), h = (uint16_t)(high >> 16 * half);
+      if (P::is_signed)
+        take((int16_t)l, (int16_t)h);
+      else
+        take(l, h);
+    }
+    return state;
+  }
+};
+template <> struct Lane<Extremes<int8_t>> : PairExtremes<int8_t> {};
+template <> struct Lane<Extremes<uint8_t>> : PairExtremes<uint8_t> {};
+template <> struct Lane<Extremes<int16_t>> : PairExtremes<int16_t> {};
+template <> struct Lane<Extremes<uint16_t>> : PairExtremes<uint16_t> {};
+template <> struct Lane<Extremes<float16>> : PairExtremes<float16> {};
+template <> struct Lane<Extremes<bfloat16>> : PairExtremes<bfloat16> {};
+
+template <> struct Lane<Extremes<boolean>> {
+  typedef Extremes<boolean> F;
+  F::State state;
+  uint32_t any, all;
+  bool met;
+  __device__ Lane() : any(0), all(0x80808080u), met(false) { F::open(state); }
+  template <int U> __device__ void add(const Packet<boolean> (&v)[U], int64_t, int64_t, const boolean *) {
+    met = true;
+#pragma unroll
+    for (int i = 0; i < 4 * U; i++) {
+      const uint32_t t = true_bytes(word(v, i));
+      any |= t;
+      all &= t;
+    }
+  }
+  __device__ F::State done() {
+    if (met) F::merge(state, F::State{(uint8_t)(all == 0x80808080u), (uint8_t)(any != 0)});
+    return state;
+  }
+};
+
+/* --- bitwise ----------------------------------------------------------------------------------- */
+
+/* Words of any elements, taken apart at the end; booleans as their true bytes. */
+template <class T, template <class> class Op> struct Lane<Bitwise<T, Op>> {
+  typedef Bitwise<T, Op> F;
+  typedef Op<uint32_t> Words;
+  typename F::State state;
+  Packet<T> sum;
+  __device__ Lane() {
+    F::open(state);
+    sum.words.x = sum.words.y = sum.words.z = sum.words.w = Words::identity();
+  }
+  static __device__ uint32_t lift(uint32_t w) {
+    return Traits<T>::kind == KIND_BOOL ? true_bytes(w) : w;
+  }
+  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t, const T *) {
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+      sum.words.x = Words::combine(sum.words.x, lift(v[u].words.x));
+      sum.words.y = Words::combine(sum.words.y, lift(v[u].words.y));
+      sum.words.z = Words::combine(sum.words.z, lift(v[u].words.z));
+      sum.words.w = Words::combine(sum.words.w, lift(v[u].words.w));
+    }
+  }
+  __device__ typename F::State done() {
+#pragma unroll
+    for (int j = 0; j < Packet<T>::count; j++) F::add(state, sum.element[j], 0);
+    return state;
+  }
+};
+
+/* --- positions --------------------------------------------------------------------------------- */
+
+/* A warp has one champion: a batch in which no lane beats it costs a comparison an element. */
+template <class T, bool GREATEST> struct Lane<Position<T, GREATEST>> {
+  typedef Position<T, GREATEST> F;
+  typedef typename F::R R;
+  typename F::State state;
+  __device__ Lane() { F::open(state); }
+  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t index, int64_t step, const T *at) {
+    const T champion = R::value(state.best);
+    bool beaten = state.index < 0;
+#pragma unroll
+    for (int u = 0; u < U; u++)
+#pragma unroll
+      for (int j = 0; j < Packet<T>::count; j++) beaten |= R::beats(v[u].element[j], champion);
+    if (!__any_sync(GPR_ALL, beaten && !state.spoiled)) return;
+    /* Seldom, and so from memory again: the registers stay few. */
+#pragma unroll 1
+    for (int64_t u = 0; u < U * step; u += step)
+#pragma unroll 1
+      for (int j = 0; j < Packet<T>::count; j++) F::add(state, at[u + j], index + u + j);
+    merge_warp<F>(state);
+  }
+  __device__ typename F::State done() { return state; }
+};
+
+GPR_CLOSE
+#endif

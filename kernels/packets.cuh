@@ -1,0 +1,47 @@
+/* Reading: 16 bytes a load for every dtype.
+ *
+ * The array is seen as packets that start at multiples of 16 bytes, so that only the first and the
+ * last one may lie partly outside; those are read element by element. */
+#ifndef GPR_PACKETS_CUH
+#define GPR_PACKETS_CUH
+
+#include "portable.h"
+
+GPR_OPEN
+
+/* Elements as a packet holds them. */
+template <class T> union Packet {
+  uint4 words;
+  static constexpr int count = 16 / sizeof(T);
+  T element[count];
+  __device__ Packet() {}
+};
+
+template <class T> struct Packets {
+  static constexpr int count = Packet<T>::count;
+  const T *data; /* at a multiple of 16 bytes: element 0 of packet 0, which may lie outside */
+  int64_t first, stop; /* elements [first, stop) from there are the array */
+
+  __device__ Packets(const void *address, int64_t n) {
+    const int64_t before = (int64_t)((uintptr_t)address % 16 / sizeof(T));
+    data = (const T *)address - before;
+    first = before;
+    stop = before + n;
+  }
+  __device__ int64_t packets() const { return (stop + count - 1) / count; }
+  /* Packets [p, p + n) lie wholly inside. */
+  __device__ bool inside(int64_t p, int64_t n) const {
+    return p * count >= first && (p + n) * count <= stop;
+  }
+  /* Volatile to the compiler's caches, not to be used again: do not keep it. */
+  __device__ uint4 load(int64_t p) const { return __ldcs((const uint4 *)(data + p * count)); }
+  template <class Each> __device__ void each(int64_t p, Each each) const {
+    for (int j = 0; j < count; j++) {
+      const int64_t i = p * count + j;
+      if (i >= first && i < stop) each(data[i], i - first, j);
+    }
+  }
+};
+
+GPR_CLOSE
+#endif

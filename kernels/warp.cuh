@@ -1,0 +1,46 @@
+/* The shuffle vocabulary: values of any size between the 32 lanes of a warp. */
+#ifndef GPR_WARP_CUH
+#define GPR_WARP_CUH
+
+#include "portable.h"
+
+GPR_OPEN
+
+enum { GPR_WARP = 32 };
+#define GPR_ALL 0xffffffffu
+
+__device__ __forceinline__ int lane_of() { return threadIdx.x & (GPR_WARP - 1); }
+__device__ __forceinline__ int warp_of() { return threadIdx.x / GPR_WARP; }
+
+/* A type without padding, or with padding that nobody reads, as 32-bit words. */
+template <class S, class Move> __device__ __forceinline__ S move_words(const S &value, Move move) {
+  constexpr int count = (sizeof(S) + 3) / 4;
+  uint32_t words[count] = {};
+  S result;
+  memcpy(words, &value, sizeof value);
+#pragma unroll
+  for (int i = 0; i < count; i++) words[i] = move(words[i]);
+  memcpy(&result, words, sizeof result);
+  return result;
+}
+template <class S> __device__ __forceinline__ S shuffle_down(const S &value, int by) {
+  return move_words(value, [=](uint32_t w) { return __shfl_down_sync(GPR_ALL, w, by); });
+}
+template <class S> __device__ __forceinline__ S shuffle_xor(const S &value, int mask) {
+  return move_words(value, [=](uint32_t w) { return __shfl_xor_sync(GPR_ALL, w, mask); });
+}
+template <class S> __device__ __forceinline__ S broadcast(const S &value, int lane) {
+  return move_words(value, [=](uint32_t w) { return __shfl_sync(GPR_ALL, w, lane); });
+}
+
+/* Merges the states of a warp; every lane has the result. For folds of any order. */
+template <class F> __device__ __forceinline__ void merge_warp(typename F::State &s) {
+#pragma unroll
+  for (int mask = GPR_WARP / 2; mask; mask /= 2) {
+    const typename F::State other = shuffle_xor(s, mask);
+    F::merge(s, other);
+  }
+}
+
+GPR_CLOSE
+#endif

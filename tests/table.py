@@ -1,0 +1,47 @@
+"""The extension's own list of rows, and how a test calls one. There is no second list."""
+
+import numpy as np
+import pytest
+
+import gpureduce
+from gpureduce import _core
+
+ROWS = _core.rows()
+OPS = {op["name"]: op for op in gpureduce.operators()}
+
+
+def rows(*, op=None, law=None):
+    """(op, dtype, result dtype, law) of the rows asked for."""
+    return [row for row in ROWS if op in (None, row[0]) and law in (None, row[3])]
+
+
+def numpy_dtype(name):
+    if name == "bfloat16":
+        return np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    return np.dtype({"datetime64": "M8[s]", "timedelta64": "m8[s]"}.get(name, name))
+
+
+def dtype_names():
+    return gpureduce.dtypes()
+
+
+def call(op, a, **arguments):
+    """The function of the package, or reduce() where the operator is no function."""
+    if OPS[op]["function"]:
+        return getattr(gpureduce, op)(a, **arguments)
+    return gpureduce.reduce(a, op, **arguments)
+
+
+def bits(value):
+    """A scalar's dtype and bytes: signs of zeros and of NaNs are part of it."""
+    value = np.asarray(value)
+    return value.dtype.str, value.dtype.name, value.tobytes()
+
+
+def show(value):
+    value = np.asarray(value)
+    return f"{value[()]!r} ({value.dtype} {value.tobytes().hex()})"
+
+
+def assert_bits(got, want, what):
+    assert bits(got) == bits(want), f"{what}: got {show(got)}, want {show(want)}"

@@ -1,0 +1,176 @@
+"""The same bits however it was computed: threads, instruction sets, layouts, order, chunks."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from arrays import THREADED_BYTES, draw, finite_bits, generator, is_float, near_one, values
+from table import OPS, assert_bits, bits, call, numpy_dtype, rows
+
+import gpureduce
+
+HARD = rows(law="exact") + rows(law="tree") + rows(op="argmax") + rows(op="max")
+UNORDERED = [row for row in HARD if row[3] != "tree" and not OPS[row[0]]["position"]]
+# 16-bit products are rounded once, at the root, and a chunk's product is rounded too.
+UNROUNDED = [row for row in rows(law="tree") if numpy_dtype(row[1]).itemsize > 2]
+REALS = [row for row in rows(op="sum") if numpy_dtype(row[1]).kind in "fcV"]
+
+
+def large_arrays(op, dtype):
+    """(label, array) big enough for several threads, with something to decide in every part."""
+    rng = generator("law", op, dtype)
+    n = THREADED_BYTES // dtype.itemsize + 77
+    if not (is_float(dtype) or dtype.kind == "c"):
+        yield "draws", draw(rng, dtype, n)
+        return
+    if op == "prod":
+        yield "near one", near_one(rng, dtype, n)
+        return
+    yield "draws", draw(rng, dtype, n)
+    yield "random bits", finite_bits(rng, dtype, n)
+
+
+@pytest.mark.parametrize(("op", "dtype", "result", "law"), HARD, ids=lambda x: x)
+def test_any_number_of_threads(op, dtype, result, law):
+    for label, a in large_arrays(op, numpy_dtype(dtype)):
+        gpureduce.set_num_threads(1)
+        want = call(op, a), call(op, a[::-2])
+        for threads in (2, 3, 7):
+            gpureduce.set_num_threads(threads)
+            assert_bits(call(op, a), want[0], f"{op}, {label}, {threads} threads")
+            assert_bits(call(op, a[::-2]), want[1], f"{op}, {label}, strided, {threads} threads")
+
+
+ISA_SCRIPT = """
+import sys
+sys.path[:0] = [sys.argv[1]]
+import warnings
+import gpureduce
+from arrays import values, generator, THREADED_BYTES, draw
+from table import ROWS, OPS, bits, call, numpy_dtype
+print(gpureduce.isa())
+warnings.simplefilter("ignore")
+for op, name, result, law in ROWS:
+    dtype = numpy_dtype(name)
+    for label, a in values(dtype):
+        print(op, name, label, bits(call(op, a))[2].hex())
+"""
+
+
+def test_every_instruction_set():
+    outputs = {}
+    for isa in ("v4", "v3", "plain"):
+        run = subprocess.run(
+            [sys.executable, "-c", ISA_SCRIPT, str(Path(__file__).parent)],
+            env={**os.environ, "GPUREDUCE_ISA": isa},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        used, _, text = run.stdout.partition("\n")
+        outputs[used] = text
+    assert "plain" in outputs
+    for used, text in outputs.items():
+        same = outputs["plain"].splitlines()
+        wrong = [pair for pair in zip(same, text.splitlines(), strict=True) if pair[0] != pair[1]]
+        assert not wrong, f"{used} differs from plain: {wrong[:5]}"
+
+
+@pytest.mark.parametrize(("op", "dtype", "result", "law"), HARD, ids=lambda x: x)
+def test_wherever_it_lies(op, dtype, result, law):
+    """Moved by one element, strided, byte-swapped, a matrix in either order."""
+    dtype = numpy_dtype(dtype)
+    for label, a in large_arrays(op, dtype):
+        a = a[: len(a) // 15 * 15]
+        want = call(op, a)
+        room = np.empty(2 * len(a) + 1, dtype)
+        moved, strided = room[1 : len(a) + 1], room[1::2]
+        moved[:] = a
+        assert_bits(call(op, moved), want, f"{op}, {label}, moved by one")
+        strided[:] = a
+        assert_bits(call(op, strided), want, f"{op}, {label}, strided")
+        swapped = a.astype(dtype.newbyteorder())
+        assert_bits(call(op, swapped), want, f"{op}, {label}, byte-swapped")
+        for shape in ((3, -1), (-1, 5), (5, -1, 3)):
+            assert_bits(call(op, a.reshape(shape)), want, f"{op}, {label}, {shape}")
+            fortran = np.asfortranarray(a.reshape(shape))
+            assert_bits(call(op, fortran), want, f"{op}, {label}, {shape} in Fortran order")
+
+
+@pytest.mark.parametrize(("op", "dtype", "result", "law"), UNORDERED, ids=lambda x: x)
+def test_order_does_not_matter(op, dtype, result, law):
+    dtype = numpy_dtype(dtype)
+    rng = generator("order", op, dtype)
+    for label, a in [*values(dtype), *large_arrays(op, dtype)]:
+        want = call(op, a)
+        assert_bits(call(op, a[::-1]), want, f"{op}, {label}, reversed")
+        assert_bits(call(op, rng.permutation(a)), want, f"{op}, {label}, permuted")
+        matrix = a[: len(a) // 2 * 2].reshape(2, -1) if len(a) > 1 else a
+        assert_bits(call(op, matrix.T), call(op, matrix), f"{op}, {label}, transposed")
+
+
+@pytest.mark.parametrize(("op", "dtype", "result", "law"), REALS, ids=lambda x: x)
+def test_zeros_change_no_sum(op, dtype, result, law):
+    dtype = numpy_dtype(dtype)
+    zeros = np.zeros(1000, dtype)
+    for label, a in values(dtype):
+        want = call(op, np.append(a, zeros[:1]))  # one turns -0.0 into 0.0
+        for padded in (
+            np.append(zeros[:1], a),
+            np.append(a, zeros),
+            np.insert(a, len(a) // 2, zeros),
+        ):
+            assert_bits(call(op, padded), want, f"{label}, with {len(padded) - len(a)} zeros")
+        minus = np.append(a, -zeros)
+        assert_bits(call(op, minus), call(op, a), f"{label}, with -0.0 appended")
+
+
+@pytest.mark.parametrize(("op", "dtype", "result", "law"), UNROUNDED, ids=lambda x: x)
+def test_products_of_aligned_chunks_multiply_to_the_product(op, dtype, result, law):
+    """Aligned blocks of a power of two are nodes of the tree."""
+    dtype = numpy_dtype(dtype)
+    a = near_one(generator("chunks", dtype), dtype, 2**16)
+    for log in (0, 3, 9, 10, 11, 14):
+        chunks = a.reshape(-1, 2**log)
+        parts = np.array([call(op, chunk) for chunk in chunks])
+        assert_bits(call(op, parts), call(op, a), f"chunks of 2**{log}")
+
+
+@pytest.mark.parametrize(("op", "dtype", "result", "law"), rows(op="sum"), ids=lambda x: x)
+def test_sums_of_chunks_add_to_the_sum(op, dtype, result, law):
+    """With values whose partial sums are exact, so that only the cuts could show."""
+    dtype = numpy_dtype(dtype)
+    rng = generator("cuts", dtype)
+    a = rng.integers(0, 2 if dtype.itemsize < 4 else 8, 250).astype(np.int64).astype(dtype)
+    cuts = np.sort(rng.integers(0, len(a), 6))
+    parts = np.array([call(op, part) for part in np.split(a, cuts)])
+    assert_bits(call(op, parts), call(op, a), f"cut at {cuts}")
+
+
+def test_the_number_in_the_issue():
+    """2^25 times float32(0.1), which NumPy's order misses, rounds to this."""
+    assert_bits(gpureduce.sum(np.full(2**25, 0.1, np.float32)), np.float32(3355443.25), "0.1")
+
+
+def test_one_number_many_ways():
+    """Ten arrangements of the same million numbers, one sum."""
+    rng = generator("arrangements")
+    a = rng.standard_normal(10**6).astype(np.float32) * np.float32(1000)
+    every_other = np.zeros(2 * len(a), np.float32)
+    every_other[::2] = a
+    arrangements = [
+        a,
+        a[::-1],
+        np.append(np.float32(0), a),
+        rng.permutation(a),
+        np.sort(a),
+        every_other,
+        every_other[::2],
+        a.reshape(1000, 1000).T,
+        a.astype(np.float64).astype(np.float32),
+        np.concatenate([a[500_000:], a[:500_000]]),
+    ]
+    assert len({bits(gpureduce.sum(x)) for x in arrangements}) == 1
