@@ -127,7 +127,6 @@ class Build(build_ext):
         jobs += [([CC, *c_flags], source, work) for source in sorted(c_sources)]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             ext.extra_objects = list(pool.map(lambda job: self.compile(*job), jobs))
-        ext.depends = ext.extra_objects  # or a changed object would not be linked again
         super().build_extension(ext)
 
     def compile(self, command, source, work):
