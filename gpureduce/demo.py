@@ -3,6 +3,7 @@
 import importlib.metadata
 import importlib.resources
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from fractions import Fraction
@@ -35,7 +36,10 @@ def run(path: str | None) -> None:
 
 def _earth() -> Array:
     """The Earth's orientation, day by day since 1962: the day's number, pole, clock, nutation, …"""
-    package = importlib.resources.files(_PACKAGE.replace("-", "_"))
+    try:
+        package = importlib.resources.files(_PACKAGE.replace("-", "_"))
+    except ModuleNotFoundError:
+        sys.exit(f"the demo's data comes with {_PACKAGE}: pip install 'gpureduce[demo]'")
     print(f"{_FILE} of {_PACKAGE} {importlib.metadata.version(_PACKAGE)}")
     with importlib.resources.as_file(package / "data" / _FILE) as path:
         return np.loadtxt(path, usecols=range(4, 21))  # after the date
