@@ -76,13 +76,22 @@ int gpr_device_count(void) {
   return 0;
 }
 
+static enum cudaMemoryType memory_at(const void *address, int *device) {
+  struct cudaPointerAttributes attributes = {.type = cudaMemoryTypeUnregistered};
+  if (cudaPointerGetAttributes(&attributes, address) != cudaSuccess) cudaGetLastError();
+  *device = attributes.device;
+  return attributes.type;
+}
+
 int gpr_gpu_pinned(const void *address) {
-  struct cudaPointerAttributes attributes;
-  if (cudaPointerGetAttributes(&attributes, address) != cudaSuccess) {
-    cudaGetLastError();
-    return 0;
-  }
-  return attributes.type == cudaMemoryTypeHost;
+  int device;
+  return memory_at(address, &device) == cudaMemoryTypeHost;
+}
+
+int gpr_gpu_device_of(const void *address) {
+  int device;
+  const enum cudaMemoryType type = memory_at(address, &device);
+  return type == cudaMemoryTypeDevice || type == cudaMemoryTypeManaged ? device : -1;
 }
 
 /* --- workspaces -------------------------------------------------------------------------------- */

@@ -19,3 +19,8 @@ int gpr_gpu_pinned(const void *address) {
   (void)address;
   return 0;
 }
+
+int gpr_gpu_device_of(const void *address) {
+  (void)address;
+  return -1;
+}

@@ -1,4 +1,4 @@
-/* The only file that sees Python and NumPy: array → view, value → scalar, status → exception. */
+/* Python and NumPy, with foreign.c the only ones that see them: array → view, value → scalar, status → exception. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
@@ -9,6 +9,7 @@
 #include "../kernels/lists.h"
 #include "../kernels/rows.h"
 #include "cpu.h"
+#include "foreign.h"
 #include "gpureduce.h"
 
 /* Below this a fold takes less than giving the GIL away and fetching it back under contention:
@@ -84,14 +85,20 @@ static PyArray_Descr *as_timedelta(PyArray_Descr *descr) {
   return result;
 }
 
-/* The descr of a result of this dtype from an array of that descr: units of time are kept. */
+/* The descr of a result of this dtype. descr is the array's, whose unit of time is kept, or NULL. */
 static PyArray_Descr *result_descr(int dtype, PyArray_Descr *descr) {
-  const char kind = gpr_dtypes[dtype].kind;
-  if (dtype_of(descr) == dtype) return PyArray_DescrNewByteorder(descr, NPY_NATIVE);
-  if (kind == 'm' && descr->kind == 'M') return as_timedelta(descr);
+  const gpr_dtype_info *type = &gpr_dtypes[dtype];
+  if (descr && dtype_of(descr) == dtype) return PyArray_DescrNewByteorder(descr, NPY_NATIVE);
+  if (descr && type->kind == 'm' && descr->kind == 'M') return as_timedelta(descr);
   for (int num = 0; num < NPY_NTYPES_LEGACY; num++)
     if (builtin_dtype[num] == dtype) return PyArray_DescrFromType(num);
-  return (PyArray_Descr *)PyErr_Format(PyExc_TypeError, "no NumPy dtype for %s", gpr_dtypes[dtype].name);
+  PyObject *package = PyImport_ImportModule("ml_dtypes"), *name = NULL;
+  PyArray_Descr *result = NULL;
+  if (package) name = PyObject_GetAttrString(package, type->name);
+  if (name && !PyArray_DescrConverter(name, &result)) result = NULL;
+  Py_XDECREF(name);
+  Py_XDECREF(package);
+  return result;
 }
 
 /* --- array → view ------------------------------------------------------------------------------ */
@@ -170,8 +177,8 @@ static int parse_initial(PyObject *object, int dtype, PyArray_Descr *of, const c
   return one;
 }
 
-static int warn_complex(PyArray_Descr *descr, const gpr_options *options) {
-  if (options->dtype == GPR_NO_DTYPE || descr->kind != 'c') return 1;
+static int warn_complex(int dtype, const gpr_options *options) {
+  if (options->dtype == GPR_NO_DTYPE || gpr_dtypes[dtype].kind != 'c') return 1;
   const char kind = gpr_dtypes[options->dtype].kind;
   if (kind == 'c' || kind == 'b') return 1;
   PyObject *module = PyImport_ImportModule("numpy.exceptions"), *category = NULL;
@@ -217,54 +224,85 @@ static PyObject *scalar(const gpr_value *value, PyArray_Descr *of) {
   return result;
 }
 
+/* What an argument turned out to be: a NumPy array, or one of another library on a device. */
+typedef struct source {
+  gpr_view view;
+  PyObject *holder;     /* keeps the data alive */
+  PyArray_Descr *descr; /* NumPy's, borrowed from the holder, or NULL */
+  npy_intp count;
+} source;
+
+static int open_source(PyObject *object, const char *function, source *s) {
+  if (!PyArray_Check(object)) {
+    const int found = gpr_foreign_view(object, function, &s->view, &s->holder);
+    if (found < 0) return 0;
+    if (found) {
+      s->count = 1;
+      for (int d = 0; d < s->view.ndim; d++) s->count *= s->view.shape[d];
+      return 1;
+    }
+  }
+  PyArrayObject *array = as_array(object, function);
+  if (!array) return 0;
+  s->holder = (PyObject *)array;
+  s->descr = PyArray_DESCR(array);
+  s->count = PyArray_SIZE(array);
+  const int dtype = supported_dtype(s->descr, function);
+  if (dtype != GPR_NO_DTYPE) s->view = view_of(array, dtype);
+  return dtype != GPR_NO_DTYPE;
+}
+
+static int check_op(PyObject *number) {
+  const long op = PyLong_AsLong(number);
+  if (op >= 0 && op < GPR_OP_COUNT) return (int)op;
+  if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "no operator %ld", op);
+  return -1;
+}
+
 /* reduce(op, a, dtype, initial, device): initial is None for none. */
 static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-  PyArrayObject *array = NULL;
+  source s = {.holder = NULL, .descr = NULL};
   PyObject *result = NULL;
   gpr_run *run = NULL;
   gpr_options options = gpr_defaults();
   gpr_value initial, value;
+  gpr_status status;
   (void)module;
 
   if (count != 5) return PyErr_Format(PyExc_TypeError, "reduce takes 5 arguments, not %zd", count);
-  const long op = PyLong_AsLong(args[0]);
-  if (op < 0 || op >= GPR_OP_COUNT)
-    return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "no operator %ld", op);
+  const int op = check_op(args[0]);
+  if (op < 0) return NULL;
   const char *name = gpr_ops[op].name;
 
   if (!parse_dtype(args[2], name, &options)) goto fail;
   if (!parse_device(args[4], &options.device)) goto fail;
-  array = as_array(args[1], name);
-  if (!array) goto fail;
-  PyArray_Descr *descr = PyArray_DESCR(array);
-  const int dtype = supported_dtype(descr, name);
-  if (dtype == GPR_NO_DTYPE || !warn_complex(descr, &options)) goto fail;
+  if (!open_source(args[1], name, &s)) goto fail;
+  if (!warn_complex(s.view.dtype, &options)) goto fail;
   if (args[3] != Py_None) {
-    const int result_dtype = gpr_result_dtype((int)op, options.dtype == GPR_NO_DTYPE ? dtype : options.dtype);
-    if (result_dtype != GPR_NO_DTYPE) { /* else gpr_open() says why not */
-      if (!parse_initial(args[3], result_dtype, descr, name, &initial)) goto fail;
+    const int dtype = gpr_result_dtype(op, options.dtype == GPR_NO_DTYPE ? s.view.dtype : options.dtype);
+    if (dtype != GPR_NO_DTYPE) { /* else gpr_open() says why not */
+      if (!parse_initial(args[3], dtype, s.descr, name, &initial)) goto fail;
       options.initial = &initial;
     }
   }
-  if ((gpr_ops[op].flags & GPR_EMPTY_WARNS) && PyArray_SIZE(array) == 0 &&
+  if ((gpr_ops[op].flags & GPR_EMPTY_WARNS) && s.count == 0 &&
       PyErr_WarnEx(PyExc_RuntimeWarning, "Mean of empty slice.", 1))
     goto fail;
 
-  const gpr_view view = view_of(array, dtype);
-  gpr_status status = gpr_open((int)op, &view, &options, &run);
+  status = gpr_open(op, &s.view, &options, &run);
   if (status) {
     raise_status(status);
     goto fail;
   }
-  if (!run_to_end(run, PyArray_NBYTES(array))) goto fail;
+  if (!run_to_end(run, s.view.device < 0 ? s.count * gpr_dtypes[s.view.dtype].bytes : GIL_BYTES)) goto fail;
   status = gpr_finish(run, &value);
   if (status)
     raise_status(status);
   else
-    result = scalar(&value, descr);
+    result = scalar(&value, s.descr);
 fail:
   if (run) close_run(run);
-  Py_XDECREF(array);
+  Py_XDECREF(s.holder);
   return result;
 }
 

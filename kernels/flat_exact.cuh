@@ -200,7 +200,7 @@ template <class R, int PARTS> struct WarpSum {
       const uint32_t b = (uint32_t)__double2hiint((double)x[i]) & 0x7fffffffu;
       most = most < b ? b : most;
     }
-    most = __reduce_max_sync(GPR_ALL, most);
+    most = warp_max(most);
     return (int)(most >> 20) - 1022;
   }
 
@@ -333,7 +333,7 @@ __global__ void __launch_bounds__(FLAT_THREADS, EXACT_BLOCKS) flat_exact(gpr_fla
   if (opened) sum.flush();
   sum.flush_scatter();
   for (int p = 0; p < PARTS; p++) {
-    const uint32_t special = __reduce_or_sync(GPR_ALL, sum.special[p]);
+    const uint32_t special = warp_or(sum.special[p]);
     const uint32_t signs = GPR_MET | (__any_sync(GPR_ALL, other[p]) ? GPR_OTHER : 0);
     if (lane_of() == 0) {
       if (special) atomicOr(&block[p].special, special);

@@ -63,7 +63,7 @@ template <class T> struct LongSum : FreeFold<T> {
   static GPR_METHOD void open(State &s) { s.low = 0, s.high = 0; }
   static GPR_METHOD void add(State &s, T x, int64_t) {
     const auto w = wide(x);
-    merge(s, State{(uint64_t)w, w < 0 ? -1 : 0});
+    merge(s, State{(uint64_t)w, Traits<T>::kind == KIND_INT && (int64_t)w < 0 ? -1 : 0});
   }
   static GPR_METHOD void merge(State &s, const State &right) {
     s.low += right.low;

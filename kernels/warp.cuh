@@ -33,6 +33,27 @@ template <class S> __device__ __forceinline__ S broadcast(const S &value, int la
   return move_words(value, [=](uint32_t w) { return __shfl_sync(GPR_ALL, w, lane); });
 }
 
+/* One instruction since sm_80. */
+__device__ __forceinline__ uint32_t warp_max(uint32_t value) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(GPR_ALL, value);
+#else
+  for (int mask = GPR_WARP / 2; mask; mask /= 2) {
+    const uint32_t other = __shfl_xor_sync(GPR_ALL, value, mask);
+    value = value < other ? other : value;
+  }
+  return value;
+#endif
+}
+__device__ __forceinline__ uint32_t warp_or(uint32_t value) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_or_sync(GPR_ALL, value);
+#else
+  for (int mask = GPR_WARP / 2; mask; mask /= 2) value |= __shfl_xor_sync(GPR_ALL, value, mask);
+  return value;
+#endif
+}
+
 /* Merges the states of a warp; every lane has the result. For folds of any order. */
 template <class F> __device__ __forceinline__ void merge_warp(typename F::State &s) {
 #pragma unroll
