@@ -292,9 +292,10 @@ static gpr_status launch_piece(gpu_run *r, int64_t piece) {
   gpr_flat_args args = {.data = data, .n = n, .index = start, .scratch = r->space->scratch,
                         .state = state_of(r, slot), .flag = flag_of(r, slot), .epoch = r->epoch[slot]};
   void *arguments[] = {&args};
-  const int64_t tiles = (n * r->bytes + 15) / r->kernel->tile + 1;
-  const int64_t most = least((int64_t)multiprocessors(r->device) * r->kernel->blocks, GPR_GPU_BLOCKS_MAX);
-  return check(cudaLaunchKernel((const void *)r->kernel->flat, (dim3){(unsigned)least(tiles, most), 1, 1},
+  int64_t blocks = (n * r->bytes + 15) / r->kernel->tile + 1;
+  if (r->kernel->blocks)
+    blocks = least(blocks, least((int64_t)multiprocessors(r->device) * r->kernel->blocks, GPR_GPU_BLOCKS_MAX));
+  return check(cudaLaunchKernel((const void *)r->kernel->flat, (dim3){(unsigned)blocks, 1, 1},
                                 (dim3){(unsigned)r->kernel->threads, 1, 1}, arguments, 0, r->stream),
                "the launch of a reduction", r->device);
 }
