@@ -59,7 +59,7 @@ gpu-test:
 
 gpu-bench:
 	GPUREDUCE_CUDA_ARCHS=90 python3 setup.py build_ext --inplace
-	python3 benchmarks/gpu.py
+	PYTHONPATH=. python3 benchmarks/gpu.py
 
 clean:
 	rm -rf build dist $(VENV) *.egg-info gpureduce/*.so .mypy_cache .pytest_cache .ruff_cache

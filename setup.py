@@ -45,7 +45,8 @@ NO_RUNTIME = ["-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"]
 CXX_FLAGS = ["-std=c++17", *NO_RUNTIME, "-fno-trapping-math", *OPTIMISE, *COMMON]
 HOST_OF_CUDA = ["-fPIC", "-fvisibility=hidden", *EXACT, *NO_RUNTIME]
 CUDA_FLAGS = ["-std=c++17", "-O3", "-lineinfo", "--threads=0", *EXACT_CUDA]
-CUDA_FLAGS += [f"--compiler-options={','.join(HOST_OF_CUDA)}"]
+# 186: a template compares an unsigned integer with zero.
+CUDA_FLAGS += ["--diag-suppress=186", f"--compiler-options={','.join(HOST_OF_CUDA)}"]
 if switched("WERROR"):
     CUDA_FLAGS += ["--Werror=all-warnings"]
 
@@ -102,8 +103,9 @@ class Build(build_ext):
     def finalize_options(self):
         super().finalize_options()
         self.force = True  # always link: compile() knows what is out of date, setuptools does not
-        variants = [*SANITIZERS, *(v for v in ("DEBUG", "COVERAGE") if switched(v))]
-        self.build_temp = "-".join([self.build_temp, *variants]).lower()
+        # One place, also where pip asks for a temporary one, so that objects are found again.
+        variants = [*SANITIZERS, *(name for name in ("DEBUG", "COVERAGE") if switched(name))]
+        self.build_temp = "-".join(["build/objects", *variants]).lower()
 
     def build_extension(self, ext):
         work = Path(self.build_temp)
@@ -127,7 +129,6 @@ class Build(build_ext):
         jobs += [([CC, *c_flags], source, work) for source in sorted(c_sources)]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             ext.extra_objects = list(pool.map(lambda job: self.compile(*job), jobs))
-        ext.depends = ext.extra_objects  # or a changed object would not be linked again
         super().build_extension(ext)
 
     def compile(self, command, source, work):

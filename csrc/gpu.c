@@ -208,6 +208,12 @@ static volatile uint32_t *flag_of(const gpu_run *r, int slot) {
   return (volatile uint32_t *)(state_of(r, slot) + STATE_BYTES - 64);
 }
 
+/* Whether the oldest piece under way has left its state. */
+static int is_answered(const gpu_run *r) {
+  const int slot = (int)(r->collected % SLOTS);
+  return *flag_of(r, slot) == r->epoch[slot];
+}
+
 /* --- filling ----------------------------------------------------------------------------------- */
 
 /* Fills one stretch of the ring, if one is free to be filled. */
@@ -231,8 +237,8 @@ static void nap(void) {
 
 static void help(void *argument, int lane) {
   gpu_run *r = argument;
-  const int64_t per_piece = r->piece / r->fill, all = (r->plan.count + r->fill - 1) / r->fill;
-  (void)lane, (void)per_piece;
+  const int64_t all = (r->plan.count + r->fill - 1) / r->fill;
+  (void)lane;
   while (!atomic_load(&r->stop) && atomic_load(&r->next_fill) < all)
     if (!fill_one(r)) nap();
 }
@@ -312,6 +318,8 @@ static gpr_status idle(gpu_run *r, int64_t now) {
   if (!r->idle_since) r->idle_since = now;
   if (now - r->idle_since < SPIN_NANOSECONDS) return GPR_OK;
   const cudaError_t error = cudaStreamQuery(r->stream);
+  if (error == cudaSuccess && r->collected < r->launched && !is_answered(r))
+    return gpr_fail(GPR_DEVICE_ERROR, "a reduction on cuda:%d ended without an answer", r->device);
   if (error != cudaSuccess && error != cudaErrorNotReady) return check(error, "a reduction", r->device);
   nap();
   return GPR_OK;
@@ -324,7 +332,7 @@ static gpr_status step(gpr_run *base, int64_t nanoseconds) {
   cudaSetDevice(r->device);
   while (!status && r->collected < r->pieces) {
     int busy = 0;
-    if (r->collected < r->launched && *flag_of(r, (int)(r->collected % SLOTS)) == r->epoch[r->collected % SLOTS]) {
+    if (r->collected < r->launched && is_answered(r)) {
       collect_piece(r);
       busy = 1;
     }

@@ -3,6 +3,7 @@
 import importlib.metadata
 import importlib.resources
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from fractions import Fraction
@@ -35,7 +36,10 @@ def run(path: str | None) -> None:
 
 def _earth() -> Array:
     """The Earth's orientation, day by day since 1962: the day's number, pole, clock, nutation, …"""
-    package = importlib.resources.files(_PACKAGE.replace("-", "_"))
+    try:
+        package = importlib.resources.files(_PACKAGE.replace("-", "_"))
+    except ModuleNotFoundError:
+        sys.exit(f"the demo's data comes with {_PACKAGE}: pip install 'gpureduce[demo]'")
     print(f"{_FILE} of {_PACKAGE} {importlib.metadata.version(_PACKAGE)}")
     with importlib.resources.as_file(package / "data" / _FILE) as path:
         return np.loadtxt(path, usecols=range(4, 21))  # after the date
@@ -108,7 +112,7 @@ def _compare(values: Array) -> None:
         ours, theirs, reference = PUBLIC[name], getattr(np, name), exact.get(name)
         mine, others = ours(values), theirs(values)
         here, there = _microseconds(partial(ours, values), partial(theirs, values))
-        shown = "" if reference is None else reference
+        shown = "(one tree)" if reference is None else reference
         print(
             f"{name:14}{shown!s:>20}{mine!s:>22}{_distance(mine, reference):>7}"
             f"{others!s:>22}{_distance(others, reference):>7}{here:8.1f}{there:10.1f}"

@@ -16,8 +16,12 @@ GPR_OPEN
 enum { FLAT_THREADS = 256, FLAT_LOADS = 8, FLAT_BLOCKS = 4 };
 enum { FLAT_TILE = FLAT_THREADS * FLAT_LOADS };
 
-/* Scratch: a ticket, then the blocks' partial states. */
-enum { SCRATCH_PARTIALS = 256 };
+/* The scratch: what every kernel leaves zero (the last block's ticket, the limbs of exact sums, the
+ * tree's counters), and behind it what may be left as it is (partial states, nodes of the tree). */
+enum { SCRATCH_TICKET = 0, SCRATCH_LIMBS = 256, SCRATCH_COUNTERS = 2048, SCRATCH_PARTIALS = 16384 };
+template <class S> __device__ __forceinline__ S *scratch_at(void *scratch, int offset) {
+  return (S *)((char *)scratch + offset);
+}
 
 /* Thread 0 has the block's state. */
 template <class F> __device__ __forceinline__ void merge_block(typename F::State &s) {
@@ -59,10 +63,10 @@ __global__ void __launch_bounds__(FLAT_THREADS, FLAT_BLOCKS) flat_free(gpr_flat_
   State s = lane.done();
   merge_block<F>(s);
 
-  State *partial = (State *)((char *)args.scratch + SCRATCH_PARTIALS);
+  State *partial = scratch_at<State>(args.scratch, SCRATCH_PARTIALS);
   if (gridDim.x > 1) {
     if (threadIdx.x == 0) partial[blockIdx.x] = s;
-    if (!is_last_block((uint32_t *)args.scratch)) return;
+    if (!is_last_block(scratch_at<uint32_t>(args.scratch, SCRATCH_TICKET))) return;
     F::open(s);
     for (int b = threadIdx.x; b < gridDim.x; b += FLAT_THREADS) F::merge(s, partial[b]);
     merge_block<F>(s);

@@ -343,7 +343,8 @@ __global__ void __launch_bounds__(FLAT_THREADS, EXACT_BLOCKS) flat_exact(gpr_fla
   __syncthreads();
 
   /* The grid's limbs are the scratch's; words and flags alike are added or or-ed in any order. */
-  Exact *grid = (Exact *)((char *)args.scratch + SCRATCH_PARTIALS);
+  static_assert(SCRATCH_LIMBS + 2 * sizeof(Exact) <= SCRATCH_COUNTERS, "");
+  Exact *grid = scratch_at<Exact>(args.scratch, SCRATCH_LIMBS);
   if (gridDim.x > 1) {
     for (int i = threadIdx.x; i < PARTS * GPR_DIGITS; i += FLAT_THREADS)
       add_digit(&grid[i / GPR_DIGITS].digit[i % GPR_DIGITS], block[i / GPR_DIGITS].digit[i % GPR_DIGITS]);
@@ -351,7 +352,7 @@ __global__ void __launch_bounds__(FLAT_THREADS, EXACT_BLOCKS) flat_exact(gpr_fla
       if (block[threadIdx.x].special) atomicOr(&grid[threadIdx.x].special, block[threadIdx.x].special);
       atomicOr(&grid[threadIdx.x].signs, block[threadIdx.x].signs);
     }
-    if (!is_last_block((uint32_t *)args.scratch)) return;
+    if (!is_last_block(scratch_at<uint32_t>(args.scratch, SCRATCH_TICKET))) return;
   }
   /* Carries are the host's: no word holds more than 2^31 deposits. */
   uint32_t *from = gridDim.x > 1 ? (uint32_t *)grid : (uint32_t *)block, *to = (uint32_t *)args.state;

@@ -12,11 +12,11 @@ GPR_OPEN
 
 enum { TREE_ROWS = 8, TREE_GROUPS = 8, TREE_FAN = 64, TREE_BLOCKS = 3 };
 /* One launch folds 4 GiB at most, in chunks of 32 KiB. */
-enum { TREE_CHUNKS = 1 << 17, TREE_LEVELS = 4 };
+enum { TREE_CHUNKS = 1 << 17 };
 
-/* Partial results and counters of all levels, in the scratch behind each other. */
+/* The nodes of all levels lie behind each other in the scratch, and so do their counters. */
 enum { TREE_NODES = TREE_CHUNKS + TREE_CHUNKS / 64 + TREE_CHUNKS / 4096 + 1 };
-enum { TREE_COUNTER_BYTES = 4 * TREE_NODES / 64 + 64 };
+static_assert(SCRATCH_COUNTERS + 4 * (TREE_NODES / TREE_FAN + 4) <= SCRATCH_PARTIALS, "");
 
 template <class C, class A> __device__ __forceinline__ A ordered(bool right, const A &own, const A &other) {
   return right ? C::combine(other, own) : C::combine(own, other);
@@ -132,8 +132,8 @@ template <class C, class A> __device__ __forceinline__ A fold_neighbours(const A
  * one warp that comes to the root. */
 template <class C, class A>
 __device__ __forceinline__ bool climb(A &value, int64_t index, int64_t count, void *scratch) {
-  uint32_t *counter = (uint32_t *)scratch;
-  A *node = (A *)((char *)scratch + (TREE_COUNTER_BYTES + 255) / 256 * 256);
+  uint32_t *counter = scratch_at<uint32_t>(scratch, SCRATCH_COUNTERS);
+  A *node = scratch_at<A>(scratch, SCRATCH_PARTIALS);
   while (count > 1) {
     const int64_t parent = index / TREE_FAN;
     const int children = (int)(count - parent * TREE_FAN < TREE_FAN ? count - parent * TREE_FAN : TREE_FAN);

@@ -44,7 +44,7 @@ constexpr GpuRows make_rows() {
 static constexpr GpuRows rows = make_rows();
 
 /* The states of a block's partial result are 48 bytes at most; the tree's nodes are the most. */
-static constexpr size_t scratch_bytes = TREE_COUNTER_BYTES + 256 + TREE_NODES * 16;
+static constexpr size_t scratch_bytes = SCRATCH_PARTIALS + TREE_NODES * 16;
 static_assert(scratch_bytes > SCRATCH_PARTIALS + GPR_GPU_BLOCKS_MAX * 48, "");
 
 GPR_CLOSE
