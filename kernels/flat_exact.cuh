@@ -88,11 +88,12 @@ template <> struct Summed<bfloat16> {
   typedef float type;
 };
 
-/* A batch is 16 reals: 8 loads of doubles, 4 of floats, 2 of halves. */
+/* A batch is 8 loads of doubles or floats, 4 of halves. */
 template <class T> struct ExactShape {
   typedef typename RealOf<T>::type Stored;
   typedef typename Summed<Stored>::type Real;
-  static constexpr int parts = ExactFold<T>::parts, reals = 16, per_load = Packet<Stored>::count;
+  static constexpr int parts = ExactFold<T>::parts, per_load = Packet<Stored>::count;
+  static constexpr int reals = sizeof(Real) == 4 ? 32 : 16;
   static constexpr int loads = reals / per_load;
 };
 
@@ -108,15 +109,15 @@ __device__ __forceinline__ void read_full(const Packets<typename S::Stored> &in,
 #pragma unroll
   for (int i = 0; i < S::reals; i++) x[i] = wide(v[i / V].element[i % V]);
 }
-/* Of any tile, padded with zeros. */
-template <class S>
-__device__ __forceinline__ void read_some(const Packets<typename S::Stored> &in, int64_t tile,
-                                          typename S::Real (&x)[S::reals]) {
+/* A part of the batch of any tile, from its real number `skip` on, padded with zeros. */
+template <class S, int N>
+__device__ __forceinline__ void read_some(const Packets<typename S::Stored> &in, int64_t tile, int skip,
+                                          typename S::Real (&x)[N]) {
   constexpr int V = S::per_load;
-  const int64_t first = tile * FLAT_THREADS * S::loads + threadIdx.x;
+  const int64_t first = (tile * FLAT_THREADS * S::loads + threadIdx.x + skip / V * FLAT_THREADS) * V;
 #pragma unroll
-  for (int i = 0; i < S::reals; i++) {
-    const int64_t at = (first + i / V * FLAT_THREADS) * V + i % V;
+  for (int i = 0; i < N; i++) {
+    const int64_t at = first + i / V * FLAT_THREADS * V + i % V;
     x[i] = 0;
     if (at >= in.first && at < in.stop) x[i] = wide(in.data[at]);
   }
@@ -170,13 +171,13 @@ template <int PARTS, int N>
 __device__ __forceinline__ bool close(const float (&x)[N], int unit1, Counts<PARTS, 1> &batch) {
   const float infinity = __int_as_float(0x7f800000);
   const double start = start_of(unit1, 0);
-  double sum[PARTS];
+  double sum[2 * PARTS]; /* two of each part: half the latency */
   float most = 0, least = infinity;
 #pragma unroll
-  for (int p = 0; p < PARTS; p++) sum[p] = start;
+  for (int p = 0; p < 2 * PARTS; p++) sum[p] = start;
 #pragma unroll
   for (int i = 0; i < N; i++) {
-    sum[i % PARTS] += (double)x[i];
+    sum[i % (2 * PARTS)] += (double)x[i];
     most = fmaxf(most, fabsf(x[i]));
     least = fminf(least, fabsf(x[i]));
   }
@@ -189,9 +190,11 @@ __device__ __forceinline__ bool close(const float (&x)[N], int unit1, Counts<PAR
   const int high = __float_as_int(most) >> 23, low = __float_as_int(least) >> 23;
   bool fine = high - 126 <= top_of_unit(unit1) && (low ? low : 1) - 150 >= unit1;
 #pragma unroll
-  for (int p = 0; p < PARTS; p++) { /* NaN hides from comparisons, but not from sums */
+  for (int p = 0; p < PARTS; p++) batch.units[p][0] = 0;
+#pragma unroll
+  for (int p = 0; p < 2 * PARTS; p++) { /* NaN hides from comparisons, but not from sums */
     fine &= (__double2hiint(sum[p]) ^ __double2hiint(start)) >> 20 == 0;
-    batch.units[p][0] = (int64_t)(bits(sum[p]) - bits(start));
+    batch.units[p % PARTS][0] += (int64_t)(bits(sum[p]) - bits(start));
   }
   return __all_sync(GPR_ALL, fine);
 }
@@ -238,6 +241,7 @@ template <class T> struct WarpSum {
 
   Exact *block; /* one for each part */
   int opened, unit1;
+  int moved;     /* whether the last slow batch emptied the narrow counts */
   int skip;      /* batches to come that are not worth the narrow try */
   int scatters;  /* of those, that go the last road */
   int scattered; /* numbers since the words were emptied */
@@ -285,7 +289,7 @@ template <class T> struct WarpSum {
         scatter[p].word[i] = 0;
         if (value) deposit_atomic(block[p], value, GPR_BOTTOM + 16 * i);
       }
-    __syncwarp();
+    set(scattered, 0);
   }
   /* All lanes write the same. */
   __device__ void set(int &member, int value) {
@@ -300,51 +304,59 @@ template <class T> struct WarpSum {
     top = top < least_top ? least_top : top > GPR_TOP_MAX ? GPR_TOP_MAX : top;
     set(unit1, top + GPR_HEADROOM - 51);
   }
-  __device__ void scatter_all(const R (&x)[S::reals]) {
+  __device__ void scatter_all(const R (&x)[16]) {
 #pragma unroll
-    for (int i = 0; i < S::reals; i++) {
+    for (int i = 0; i < 16; i++) {
       uint32_t found = 0;
       scatter_atomic(scatter[i % parts], (double)x[i], found);
       if (found) atomicOr(&special[i % parts], found);
     }
-    if (scattered + S::reals * GPR_WARP > SCATTER_MAX) flush_scatter();
-    set(scattered, scattered + S::reals * GPR_WARP > SCATTER_MAX ? 0 : scattered + S::reals * GPR_WARP);
+    set(scattered, scattered + 16 * GPR_WARP);
+    if (scattered > SCATTER_MAX) flush_scatter();
   }
 
-  /* A batch that the narrow levels did not catch, read again: not inlined, so that it costs the
-   * ones that they do nothing. Moves the window if it lies wrong, for which the narrow counts that
-   * were made with the old one are emptied. */
+  /* A batch that the narrow levels did not catch, read again, 16 reals at a time: not inlined, so
+   * that it costs the others nothing. It moves the window if that lies wrong, for which the narrow
+   * counts that were made with the old one are emptied. */
   __device__ __noinline__ void slow(const In in, int64_t tile, const Narrow counts) {
-    R x[S::reals];
-    read_some<S>(in, tile, x);
-    if (scatters > 0) {
-      set(scatters, scatters - 1);
-      set(skip, skip - 1);
-      scatter_all(x);
-      return;
+    bool emptied = false;
+#pragma unroll 1
+    for (int first = 0; first < S::reals; first += 16) {
+      R x[16];
+      read_some<S>(in, tile, first, x);
+      if (scatters > 0)
+        scatter_all(x);
+      else
+        emptied |= slow_16(x, emptied, counts);
     }
+    set(moved, emptied);
+    if (scatters > 0) set(scatters, scatters - 1);
+    if (skip > 0) set(skip, skip - 1);
+  }
+  __device__ bool slow_16(const R (&x)[16], bool emptied, const Narrow &counts) {
     const int top = top_of(x) + 2, here = top_of_unit(unit1);
-    if (top > here || top + 8 <= here || !opened) {
-      flush(counts);
+    const bool moves = top > here || top + 8 <= here || !opened;
+    if (moves) {
+      if (!emptied) flush(counts);
       flush_wide();
       move_to(top);
       set(opened, 1);
       Narrow batch;
       if (narrow(x, unit1, batch)) {
         widen(batch);
-        set(skip, 0);
-        return;
+        return true;
       }
     }
     Wide batch;
     if (cascade(x, unit1, batch)) {
       widen(batch);
-      set(skip, skip > 0 ? skip - 1 : 8);
+      if (skip == 0) set(skip, 9);
     } else {
-      set(scatters, 8);
-      set(skip, 8);
       scatter_all(x);
+      set(scatters, 9);
+      set(skip, 9);
     }
+    return moves;
   }
   __device__ __noinline__ void flush_narrow(const Narrow counts) { flush(counts); }
 };
@@ -391,7 +403,7 @@ __global__ void __launch_bounds__(FLAT_THREADS, EXACT_BLOCKS) flat_exact(gpr_fla
     if (!caught) {
       warp.slow(in, tile, counts);
       skip = warp.skip;
-      if (unit1 == warp.unit1) continue;
+      if (!warp.moved) continue;
       unit1 = warp.unit1;
     }
     counts = {};

@@ -108,14 +108,33 @@ template <class T, class F> struct TreeWarp {
     }
   }
 
-  template <int GROUPS> __device__ A groups(int64_t start) const {
-    if constexpr (GROUPS == 1) {
-      return start + group <= n ? full_group(start) : some_rows<TREE_ROWS>(start);
-    } else {
-      const A left = groups<GROUPS / 2>(start);
-      const int64_t half = start + GROUPS / 2 * group;
-      return half < n ? C::combine(left, groups<GROUPS / 2>(half)) : left;
+  /* A chunk, group by group, as a counter counts: a set bit of it is a finished left half. One loop
+   * and not a recursion unrolled, which would not fit the instruction cache. */
+  __device__ A some_chunk(int64_t start) const {
+    constexpr int levels = 4; /* 2^levels groups */
+    static_assert(TREE_GROUPS == 1 << levels, "");
+    A left[levels], value = C::identity();
+    int groups = 0;
+#pragma unroll 1
+    for (; groups < TREE_GROUPS && start < n; groups++, start += group) {
+      value = start + group <= n ? full_group(start) : some_rows<TREE_ROWS>(start);
+      bool joins = true;
+#pragma unroll
+      for (int l = 0; l < levels; l++) {
+        if (joins && (groups >> l & 1))
+          value = C::combine(left[l], value);
+        else if (joins)
+          left[l] = value, joins = false;
+      }
     }
+    bool begun = groups == TREE_GROUPS;
+#pragma unroll
+    for (int l = 0; l < levels; l++)
+      if (groups != TREE_GROUPS && (groups >> l & 1)) {
+        value = begun ? C::combine(left[l], value) : left[l];
+        begun = true;
+      }
+    return value;
   }
 };
 
@@ -168,7 +187,7 @@ __global__ void __launch_bounds__(FLAT_THREADS, TREE_BLOCKS) flat_tree(gpr_flat_
   const int64_t chunks = (args.n + W::chunk - 1) / W::chunk;
   const int64_t warps = (int64_t)gridDim.x * (FLAT_THREADS / GPR_WARP);
   for (int64_t c = (int64_t)blockIdx.x * (FLAT_THREADS / GPR_WARP) + warp_of(); c < chunks; c += warps) {
-    A value = warp.template groups<TREE_GROUPS>(c * W::chunk);
+    A value = warp.some_chunk(c * W::chunk);
     if (!climb<typename F::Combine>(value, c, chunks, args.scratch)) continue;
     if (lane_of() == 0) {
       /* One node over the aligned block that holds the part: what it lacks is at the end of all. */
