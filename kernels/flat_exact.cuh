@@ -88,12 +88,12 @@ template <> struct Summed<bfloat16> {
   typedef float type;
 };
 
-/* A batch is 8 loads of doubles or floats, 4 of halves. */
+/* A batch is 16 reals: 8 loads of doubles, 4 of floats, 2 of halves. */
 template <class T> struct ExactShape {
   typedef typename RealOf<T>::type Stored;
   typedef typename Summed<Stored>::type Real;
   static constexpr int parts = ExactFold<T>::parts, per_load = Packet<Stored>::count;
-  static constexpr int reals = sizeof(Real) == 4 ? 32 : 16;
+  static constexpr int reals = 16;
   static constexpr int loads = reals / per_load;
 };
 
@@ -109,14 +109,14 @@ __device__ __forceinline__ void read_full(const Packets<typename S::Stored> &in,
 #pragma unroll
   for (int i = 0; i < S::reals; i++) x[i] = wide(v[i / V].element[i % V]);
 }
-/* A part of the batch of any tile, from its real number `skip` on, padded with zeros. */
-template <class S, int N>
-__device__ __forceinline__ void read_some(const Packets<typename S::Stored> &in, int64_t tile, int skip,
-                                          typename S::Real (&x)[N]) {
+/* Of any tile, padded with zeros. */
+template <class S>
+__device__ __forceinline__ void read_some(const Packets<typename S::Stored> &in, int64_t tile,
+                                          typename S::Real (&x)[S::reals]) {
   constexpr int V = S::per_load;
-  const int64_t first = (tile * FLAT_THREADS * S::loads + threadIdx.x + skip / V * FLAT_THREADS) * V;
+  const int64_t first = (tile * FLAT_THREADS * S::loads + threadIdx.x) * V;
 #pragma unroll
-  for (int i = 0; i < N; i++) {
+  for (int i = 0; i < S::reals; i++) {
     const int64_t at = first + i / V * FLAT_THREADS * V + i % V;
     x[i] = 0;
     if (at >= in.first && at < in.stop) x[i] = wide(in.data[at]);
@@ -165,20 +165,40 @@ __device__ __forceinline__ bool cascade(const R (&x)[N], int unit1, Counts<PARTS
   return __all_sync(GPR_ALL, away >> 20 == 0 && lost == 0);
 }
 
+/* The float's bits where a double has its own: the value times 2^SCALE, subnormals included, in three
+ * integer instructions. The conversion instruction has a sixteenth of their rate. Inf and NaN come
+ * out as numbers. */
+enum { SCALE = 127 - 1023 };
+__device__ __forceinline__ double scaled(float x) {
+  const int b = __float_as_int(x);
+  return __hiloint2double((b >> 3) & (int)0x8fffffff, b << 29);
+}
+
+/* The greater magnitude, or NaN. */
+__device__ __forceinline__ float greater_or_nan(float a, float x) {
+#if __CUDA_ARCH__ >= 800
+  float m;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(m) : "f"(a), "f"(fabsf(x)));
+  return m;
+#else
+  return a != a || fabsf(x) <= a ? a : fabsf(x);
+#endif
+}
+
 /* float32 in one level: plain sums, exact if the exponents lie close enough, which two comparisons
  * an element tell. */
 template <int PARTS, int N>
 __device__ __forceinline__ bool close(const float (&x)[N], int unit1, Counts<PARTS, 1> &batch) {
   const float infinity = __int_as_float(0x7f800000);
-  const double start = start_of(unit1, 0);
+  const double start = start_of(unit1 + SCALE, 0);
   double sum[2 * PARTS]; /* two of each part: half the latency */
   float most = 0, least = infinity;
 #pragma unroll
   for (int p = 0; p < 2 * PARTS; p++) sum[p] = start;
 #pragma unroll
   for (int i = 0; i < N; i++) {
-    sum[i % (2 * PARTS)] += (double)x[i];
-    most = fmaxf(most, fabsf(x[i]));
+    sum[i % (2 * PARTS)] += scaled(x[i]);
+    most = greater_or_nan(most, x[i]);
     least = fminf(least, fabsf(x[i]));
   }
   if (least == 0) { /* zeros do no harm */
@@ -187,15 +207,12 @@ __device__ __forceinline__ bool close(const float (&x)[N], int unit1, Counts<PAR
     for (int i = 0; i < N; i++)
       if (x[i] != 0) least = fminf(least, fabsf(x[i]));
   }
-  const int high = __float_as_int(most) >> 23, low = __float_as_int(least) >> 23;
-  bool fine = high - 126 <= top_of_unit(unit1) && (low ? low : 1) - 150 >= unit1;
+  const int high = __float_as_int(most) >> 23 & 0xff, low = __float_as_int(least) >> 23;
+  const bool fine = high != 255 && high - 126 <= top_of_unit(unit1) && (low ? low : 1) - 150 >= unit1 &&
+                    unit1 + SCALE + 52 > -1022;
 #pragma unroll
-  for (int p = 0; p < PARTS; p++) batch.units[p][0] = 0;
-#pragma unroll
-  for (int p = 0; p < 2 * PARTS; p++) { /* NaN hides from comparisons, but not from sums */
-    fine &= (__double2hiint(sum[p]) ^ __double2hiint(start)) >> 20 == 0;
-    batch.units[p % PARTS][0] += (int64_t)(bits(sum[p]) - bits(start));
-  }
+  for (int p = 0; p < PARTS; p++)
+    batch.units[p][0] = (int64_t)(bits(sum[p]) - bits(start) + bits(sum[p + PARTS]) - bits(start));
   return __all_sync(GPR_ALL, fine);
 }
 template <int PARTS, int N>
@@ -241,7 +258,7 @@ template <class T> struct WarpSum {
 
   Exact *block; /* one for each part */
   int opened, unit1;
-  int moved;     /* whether the last slow batch emptied the narrow counts */
+  int lows;      /* batches in a row that lay far below the window */
   int skip;      /* batches to come that are not worth the narrow try */
   int scatters;  /* of those, that go the last road */
   int scattered; /* numbers since the words were emptied */
@@ -304,48 +321,54 @@ template <class T> struct WarpSum {
     top = top < least_top ? least_top : top > GPR_TOP_MAX ? GPR_TOP_MAX : top;
     set(unit1, top + GPR_HEADROOM - 51);
   }
-  __device__ void scatter_all(const R (&x)[16]) {
+  __device__ void scatter_all(const R (&x)[S::reals]) {
 #pragma unroll
-    for (int i = 0; i < 16; i++) {
+    for (int i = 0; i < S::reals; i++) {
       uint32_t found = 0;
       scatter_atomic(scatter[i % parts], (double)x[i], found);
       if (found) atomicOr(&special[i % parts], found);
     }
-    set(scattered, scattered + 16 * GPR_WARP);
+    set(scattered, scattered + S::reals * GPR_WARP);
     if (scattered > SCATTER_MAX) flush_scatter();
   }
 
-  /* A batch that the narrow levels did not catch, read again, 16 reals at a time: not inlined, so
-   * that it costs the others nothing. It moves the window if that lies wrong, for which the narrow
-   * counts that were made with the old one are emptied. */
-  __device__ __noinline__ void slow(const In in, int64_t tile, const Narrow counts) {
-    bool emptied = false;
-#pragma unroll 1
-    for (int first = 0; first < S::reals; first += 16) {
-      R x[16];
-      read_some<S>(in, tile, first, x);
-      if (scatters > 0)
-        scatter_all(x);
-      else
-        emptied |= slow_16(x, emptied, counts);
+  /* A batch that the narrow levels did not catch, read again: not inlined, so that it costs the
+   * others nothing. True if it moved the window and emptied the counts made with the old one. */
+  __device__ __noinline__ bool slow(const In in, int64_t tile, const Narrow counts) {
+    R x[S::reals];
+    if (in.inside(tile * FLAT_THREADS * S::loads, FLAT_THREADS * S::loads))
+      read_full<S>(in, tile, x);
+    else
+      read_some<S>(in, tile, x);
+    bool moves = false;
+    if (scatters > 0) {
+      set(scatters, scatters - 1);
+      scatter_all(x);
+    } else {
+      moves = place(top_of(x) + 2, counts);
+      take(x, moves);
     }
-    set(moved, emptied);
-    if (scatters > 0) set(scatters, scatters - 1);
     if (skip > 0) set(skip, skip - 1);
+    return moves;
   }
-  __device__ bool slow_16(const R (&x)[16], bool emptied, const Narrow &counts) {
-    const int top = top_of(x) + 2, here = top_of_unit(unit1);
-    const bool moves = top > here || top + 8 <= here || !opened;
-    if (moves) {
-      if (!emptied) flush(counts);
-      flush_wide();
-      move_to(top);
-      set(opened, 1);
-      Narrow batch;
-      if (narrow(x, unit1, batch)) {
-        widen(batch);
-        return true;
-      }
+  /* Up at once, and down only when sixteen batches in a row lay far below: data of a wide spread
+   * would move it at every batch. */
+  __device__ bool place(int top, const Narrow &counts) {
+    const int here = top_of_unit(unit1);
+    set(lows, top + 8 <= here ? lows + 1 : 0);
+    if (opened && top <= here && lows < 16) return false;
+    flush(counts);
+    flush_wide();
+    move_to(top);
+    set(opened, 1);
+    set(lows, 0);
+    return true;
+  }
+  __device__ void take(const R (&x)[S::reals], bool moved) {
+    Narrow narrow_batch;
+    if (moved && narrow(x, unit1, narrow_batch)) {
+      widen(narrow_batch);
+      return;
     }
     Wide batch;
     if (cascade(x, unit1, batch)) {
@@ -356,7 +379,6 @@ template <class T> struct WarpSum {
       set(scatters, 9);
       set(skip, 9);
     }
-    return moves;
   }
   __device__ __noinline__ void flush_narrow(const Narrow counts) { flush(counts); }
 };
@@ -401,9 +423,9 @@ __global__ void __launch_bounds__(FLAT_THREADS, EXACT_BLOCKS) flat_exact(gpr_fla
       }
     }
     if (!caught) {
-      warp.slow(in, tile, counts);
+      const bool moved = warp.slow(in, tile, counts);
       skip = warp.skip;
-      if (!warp.moved) continue;
+      if (!moved) continue;
       unit1 = warp.unit1;
     }
     counts = {};
