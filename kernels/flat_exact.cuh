@@ -125,9 +125,18 @@ __device__ __forceinline__ void read_some(const Packets<typename S::Stored> &in,
 
 /* --- sums of a batch ----------------------------------------------------------------------------- */
 
+enum { QUEUE = 16 };           /* tiles that a warp notes before it takes the slow road */
+enum { UNOPENED = -0x10000 }; /* a window so low that anything moves it */
+
 /* Units that fell into each level of the window, by part. */
 template <int PARTS, int LEVELS> struct Counts {
   int64_t units[PARTS][LEVELS];
+  template <int FEWER> __device__ void add(const Counts<PARTS, FEWER> &batch) {
+#pragma unroll
+    for (int p = 0; p < PARTS; p++)
+#pragma unroll
+      for (int l = 0; l < FEWER; l++) units[p][l] += batch.units[p][l];
+  }
 };
 
 /* The batch in LEVELS levels of a window; false if any lane's was not caught whole. */
@@ -253,19 +262,20 @@ template <class T> struct WarpSum {
   typedef Counts<parts, Levels<R>::wide> Wide;
 
   Exact *block; /* one for each part */
-  int opened, unit1;
+  int unit1;
   int lows;      /* batches in a row that lay far below the window */
-  int skip;      /* batches to come that are not worth the narrow try */
-  int scatters;  /* of those, that go the last road */
+  int scatters;  /* batches to come that go the last road */
   int scatter_ready, scattered; /* words zeroed; numbers since they were emptied */
   int widened;   /* batches in the wide counts since they were emptied */
   uint32_t special[parts];
+  int64_t missed[QUEUE]; /* tiles */
   Scatter scatter[parts];
   Wide wide[GPR_WARP];
 
   __device__ void begin(Exact *limbs) {
     block = limbs;
-    opened = unit1 = lows = skip = scatters = scatter_ready = scattered = widened = 0;
+    unit1 = UNOPENED;
+    lows = scatters = scatter_ready = scattered = widened = 0;
     for (int p = 0; p < parts; p++) special[p] = 0;
   }
   template <int LEVELS> __device__ void flush(const Counts<parts, LEVELS> &counts) {
@@ -292,10 +302,7 @@ template <class T> struct WarpSum {
   }
   template <int LEVELS> __device__ void widen(const Counts<parts, LEVELS> &batch) {
     if (!widened) memset(&wide[lane_of()], 0, sizeof(Wide));
-#pragma unroll
-    for (int p = 0; p < parts; p++)
-#pragma unroll
-      for (int l = 0; l < LEVELS; l++) wide[lane_of()].units[p][l] += batch.units[p][l];
+    wide[lane_of()].add(batch);
     set(widened, widened + 1);
     if (widened == GPR_BATCHES_MAX) flush_wide();
   }
@@ -318,14 +325,10 @@ template <class T> struct WarpSum {
   }
 
   /* The last of the wide levels must not fall below the subnormals. */
-  __device__ void move_to(int top) {
+  __device__ int move_to(int top) {
     const int least_top = GPR_BOTTOM + (Levels<R>::wide - 1) * LEVEL_BITS + 51 - GPR_HEADROOM;
     top = top < least_top ? least_top : top > GPR_TOP_MAX ? GPR_TOP_MAX : top;
     set(unit1, top + GPR_HEADROOM - 51);
-  }
-  __device__ int open(int top) {
-    move_to(top);
-    set(opened, 1);
     return unit1;
   }
   __device__ void scatter_all(const R (&x)[S::reals]) {
@@ -343,52 +346,40 @@ template <class T> struct WarpSum {
     if (scattered > SCATTER_MAX) flush_scatter();
   }
 
-  /* A batch that the narrow levels did not catch, read again: not inlined, so that it costs the
-   * others nothing. True if it moved the window and emptied the counts made with the old one. */
-  __device__ __noinline__ bool slow(const In in, int64_t tile, const Narrow counts, bool again) {
+  /* A batch that the narrow levels did not catch, or were not tried on. */
+  __device__ __noinline__ void slow(const In in, int64_t tile) {
     R x[S::reals];
     if (in.inside(tile * FLAT_THREADS * S::loads, FLAT_THREADS * S::loads))
       read_full<S>(in, tile, x);
     else
       read_some<S>(in, tile, x);
-    bool moves = false;
     if (scatters > 0) {
       set(scatters, scatters - 1);
       scatter_all(x);
-    } else {
-      moves = place(top_of(x) + 2, counts);
-      take(x, moves, again);
-    }
-    if (skip > 0) set(skip, skip - 1);
-    return moves;
-  }
-  /* Up at once, and down only when sixteen batches in a row lay far below: data of a wide spread
-   * would move it at every batch. */
-  __device__ bool place(int top, const Narrow &counts) {
-    const int here = top_of_unit(unit1);
-    set(lows, top + 8 <= here ? lows + 1 : 0);
-    if (opened && top <= here && lows < 16) return false;
-    flush(counts);
-    flush_wide();
-    open(top);
-    set(lows, 0);
-    return true;
-  }
-  __device__ void take(const R (&x)[S::reals], bool moved, bool again) {
-    Narrow narrow_batch;
-    if (moved && narrow<S>(x, unit1, narrow_batch)) {
-      widen(narrow_batch);
       return;
     }
+    const bool moved = place(top_of(x) + 2);
+    Narrow narrow_batch;
     Wide batch;
-    if (cascade(x, unit1, batch)) {
+    if (moved && narrow<S>(x, unit1, narrow_batch)) {
+      widen(narrow_batch);
+    } else if (cascade(x, unit1, batch)) {
       widen(batch);
-      if (again && skip == 0) set(skip, 9); /* one miss is chance, two in a row are the data */
     } else {
+      set(scatters, 8);
       scatter_all(x);
-      set(scatters, 9);
-      set(skip, 9);
     }
+  }
+  /* The window goes up at once, and down only when sixteen batches in a row lay far below: data of a
+   * wide spread would move it at every batch. */
+  __device__ bool place(int top) {
+    const int here = top_of_unit(unit1);
+    set(lows, top + 8 <= here ? lows + 1 : 0);
+    if (top <= here && lows < 16) return false;
+    if (unit1 != UNOPENED) flush_wide();
+    move_to(top);
+    set(lows, 0);
+    return true;
   }
   __device__ __noinline__ void flush_narrow(const Narrow counts) { flush(counts); }
 };
@@ -411,43 +402,36 @@ __global__ void __launch_bounds__(FLAT_THREADS, EXACT_BLOCKS) flat_exact(gpr_fla
   const Packets<typename S::Stored> in(args.data, args.n * PARTS);
   const int64_t packets = in.packets();
   typename W::Narrow counts = {};
-  int unit1 = 0, skip = 0, batches = 0;
-  bool opened = false, missed = false; /* the first batch finds the window */
   bool other[PARTS] = {};
 
-  for (int64_t tile = blockIdx.x; tile * TILE < packets; tile += gridDim.x) {
-    bool caught = false;
-    if (skip == 0 && in.inside(tile * TILE, TILE)) {
-      typename S::Real x[S::reals];
-      typename W::Narrow batch;
-      read_full<S>(in, tile, x);
-      if (!opened) unit1 = warp.open(top_of(x) + 2);
-      opened = true;
-      caught = narrow<S>(x, unit1, batch);
-      if (caught) {
-#pragma unroll
-        for (int p = 0; p < PARTS; p++)
-#pragma unroll
-          for (int l = 0; l < Levels<typename S::Real>::narrow; l++) counts.units[p][l] += batch.units[p][l];
-        missed = false;
-        if (++batches < GPR_BATCHES_MAX) continue;
-        warp.flush_narrow(counts);
+  /* The fast loop calls nothing and notes what it misses, which the slow road takes afterwards: a
+   * call within it would cost registers, and those are loads in flight. */
+  int64_t tile = blockIdx.x;
+  for (int slow_tiles = 1; tile * TILE < packets;) {
+    for (; slow_tiles > 0 && tile * TILE < packets; slow_tiles--, tile += gridDim.x)
+      warp.slow(in, tile);
+    const int unit1 = warp.unit1;
+    int tried = 0, missed = 0;
+    for (; tile * TILE < packets && missed < QUEUE && tried < GPR_BATCHES_MAX; tile += gridDim.x, tried++) {
+      bool caught = false;
+      if (in.inside(tile * TILE, TILE)) {
+        typename S::Real x[S::reals];
+        typename W::Narrow batch;
+        read_full<S>(in, tile, x);
+        caught = narrow<S>(x, unit1, batch);
+        if (caught) counts.add(batch);
       }
+      if (!caught && lane_of() == 0) warp.missed[missed] = tile;
+      missed += !caught;
     }
-    if (!caught) {
-      const bool moved = warp.slow(in, tile, counts, missed);
-      skip = warp.skip;
-      missed = true;
-      if (!moved) continue;
-      unit1 = warp.unit1;
-      opened = true;
-    }
+    warp.flush_narrow(counts);
     counts = {};
-    batches = 0;
+    __syncwarp();
+    for (int i = 0; i < missed; i++) warp.slow(in, warp.missed[i]);
+    slow_tiles = 2 * missed > tried ? 4 * QUEUE : 0;
   }
   look_for_other<S>(in, other);
-  warp.flush(counts);
-  warp.flush_wide();
+  if (warp.unit1 != UNOPENED) warp.flush_wide();
   warp.flush_scatter();
   for (int p = 0; p < PARTS; p++) {
     const bool others = __any_sync(GPR_ALL, other[p]);
