@@ -96,6 +96,7 @@ def float_values(rng, dtype):
         a = draw(rng, dtype, n)
         a.view(real)[where * parts] = np.inf
         yield f"inf at {where}", a
+        a = a.copy()  # what was yielded may be kept
         a.view(real)[(n - 1 - where) * parts] = -np.inf
         yield f"inf and -inf at {where}", a
     yield "inf then NaN", made([1, np.inf, np.nan, -np.inf])
