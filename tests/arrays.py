@@ -179,6 +179,7 @@ def integer_values(rng, dtype):
         a = np.ones(n, dtype)
         a[where] = info.max
         yield f"greatest at {where}", a
+        a = a.copy()
         a[where] = info.min
         yield f"least at {where}", a
 
@@ -205,6 +206,7 @@ def time_values(rng, dtype):
         b = a.copy()
         b[n // 3] = np.int64(most).view(dtype)
         yield f"the greatest, and NaT at {where}", b
+        b = b.copy()
         b[n // 3] = np.int64(-most).view(dtype)
         yield f"the least, and NaT at {where}", b
     yield "all NaT", np.full(9, "NaT", dtype)

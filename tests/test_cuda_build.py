@@ -23,7 +23,8 @@ def setup_py():
     """setup.py's names, without the call that builds and without setuptools."""
     if not (ROOT / "setup.py").exists():
         pytest.skip("the sources are not beside the tests")
-    stand_in = SimpleNamespace(Extension=dict, setup=dict, build_ext=object)
+    nothing = mock.Mock()
+    stand_in = SimpleNamespace(Extension=nothing, setup=nothing, build_ext=object)
     names = ("setuptools", "setuptools.command", "setuptools.command.build_ext")
     with mock.patch.dict(sys.modules, dict.fromkeys(names, stand_in)):
         return runpy.run_path(str(ROOT / "setup.py"))
