@@ -88,12 +88,12 @@ template <> struct Summed<bfloat16> {
   typedef float type;
 };
 
-/* A batch is 16 reals: 8 loads of doubles, 4 of floats, 2 of halves. */
+/* A batch is 8 loads of doubles, 4 of floats or halves. */
 template <class T> struct ExactShape {
   typedef typename RealOf<T>::type Stored;
   typedef typename Summed<Stored>::type Real;
   static constexpr int parts = ExactFold<T>::parts, per_load = Packet<Stored>::count;
-  static constexpr int reals = 16;
+  static constexpr int reals = sizeof(Stored) == 2 ? 32 : 16;
   static constexpr int loads = reals / per_load;
 };
 
@@ -165,15 +165,6 @@ __device__ __forceinline__ bool cascade(const R (&x)[N], int unit1, Counts<PARTS
   return __all_sync(GPR_ALL, away >> 20 == 0 && lost == 0);
 }
 
-/* The float's bits where a double has its own: the value times 2^SCALE, subnormals included, in three
- * integer instructions. The conversion instruction has a sixteenth of their rate. Inf and NaN come
- * out as numbers. */
-enum { SCALE = 127 - 1023 };
-__device__ __forceinline__ double scaled(float x) {
-  const int b = __float_as_int(x);
-  return __hiloint2double((b >> 3) & (int)0x8fffffff, b << 29);
-}
-
 /* The greater magnitude, or NaN. */
 __device__ __forceinline__ float greater_or_nan(float a, float x) {
 #if __CUDA_ARCH__ >= 800
@@ -187,17 +178,17 @@ __device__ __forceinline__ float greater_or_nan(float a, float x) {
 
 /* float32 in one level: plain sums, exact if the exponents lie close enough, which two comparisons
  * an element tell. */
-template <int PARTS, int N>
+template <int PRECISION, int PARTS, int N>
 __device__ __forceinline__ bool close(const float (&x)[N], int unit1, Counts<PARTS, 1> &batch) {
   const float infinity = __int_as_float(0x7f800000);
-  const double start = start_of(unit1 + SCALE, 0);
+  const double start = start_of(unit1, 0);
   double sum[2 * PARTS]; /* two of each part: half the latency */
   float most = 0, least = infinity;
 #pragma unroll
   for (int p = 0; p < 2 * PARTS; p++) sum[p] = start;
 #pragma unroll
   for (int i = 0; i < N; i++) {
-    sum[i % (2 * PARTS)] += scaled(x[i]);
+    sum[i % (2 * PARTS)] += (double)x[i];
     most = greater_or_nan(most, x[i]);
     least = fminf(least, fabsf(x[i]));
   }
@@ -208,18 +199,18 @@ __device__ __forceinline__ bool close(const float (&x)[N], int unit1, Counts<PAR
       if (x[i] != 0) least = fminf(least, fabsf(x[i]));
   }
   const int high = __float_as_int(most) >> 23 & 0xff, low = __float_as_int(least) >> 23;
-  const bool fine = high != 255 && high - 126 <= top_of_unit(unit1) && (low ? low : 1) - 150 >= unit1 &&
-                    unit1 + SCALE + 52 > -1022;
+  const bool fine = high != 255 && high - 126 <= top_of_unit(unit1) &&
+                    (low ? low : 1) - 126 - PRECISION >= unit1;
 #pragma unroll
   for (int p = 0; p < PARTS; p++)
     batch.units[p][0] = (int64_t)(bits(sum[p]) - bits(start) + bits(sum[p + PARTS]) - bits(start));
   return __all_sync(GPR_ALL, fine);
 }
-template <int PARTS, int N>
+template <class S, int PARTS, int N>
 __device__ __forceinline__ bool narrow(const float (&x)[N], int unit1, Counts<PARTS, 1> &batch) {
-  return close(x, unit1, batch);
+  return close<Format<typename S::Stored>::precision>(x, unit1, batch);
 }
-template <int PARTS, int N>
+template <class S, int PARTS, int N>
 __device__ __forceinline__ bool narrow(const double (&x)[N], int unit1, Counts<PARTS, 2> &batch) {
   return cascade(x, unit1, batch);
 }
@@ -261,12 +252,17 @@ template <class T> struct WarpSum {
   int lows;      /* batches in a row that lay far below the window */
   int skip;      /* batches to come that are not worth the narrow try */
   int scatters;  /* of those, that go the last road */
-  int scattered; /* numbers since the words were emptied */
+  int scatter_ready, scattered; /* words zeroed; numbers since they were emptied */
   int widened;   /* batches in the wide counts since they were emptied */
   uint32_t special[parts];
   Scatter scatter[parts];
   Wide wide[GPR_WARP];
 
+  __device__ void begin(Exact *limbs) {
+    block = limbs;
+    opened = unit1 = lows = skip = scatters = scatter_ready = scattered = widened = 0;
+    for (int p = 0; p < parts; p++) special[p] = 0;
+  }
   template <int LEVELS> __device__ void flush(const Counts<parts, LEVELS> &counts) {
 #pragma unroll
     for (int p = 0; p < parts; p++)
@@ -286,11 +282,11 @@ template <class T> struct WarpSum {
       }
   }
   __device__ void flush_wide() {
-    flush(wide[lane_of()]);
-    memset(&wide[lane_of()], 0, sizeof(Wide));
+    if (widened) flush(wide[lane_of()]);
     set(widened, 0);
   }
   template <int LEVELS> __device__ void widen(const Counts<parts, LEVELS> &batch) {
+    if (!widened) memset(&wide[lane_of()], 0, sizeof(Wide));
 #pragma unroll
     for (int p = 0; p < parts; p++)
 #pragma unroll
@@ -299,6 +295,7 @@ template <class T> struct WarpSum {
     if (widened == GPR_BATCHES_MAX) flush_wide();
   }
   __device__ void flush_scatter() {
+    if (!scattered) return;
     __syncwarp();
     for (int p = 0; p < parts; p++)
       for (int i = lane_of(); i < SCATTER_WORDS; i += GPR_WARP) {
@@ -321,7 +318,16 @@ template <class T> struct WarpSum {
     top = top < least_top ? least_top : top > GPR_TOP_MAX ? GPR_TOP_MAX : top;
     set(unit1, top + GPR_HEADROOM - 51);
   }
+  __device__ int open(int top) {
+    move_to(top);
+    set(opened, 1);
+    return unit1;
+  }
   __device__ void scatter_all(const R (&x)[S::reals]) {
+    if (!scatter_ready) {
+      for (int i = lane_of(); i < (int)(sizeof scatter / 4); i += GPR_WARP) scatter[0].word[i] = 0;
+      set(scatter_ready, 1);
+    }
 #pragma unroll
     for (int i = 0; i < S::reals; i++) {
       uint32_t found = 0;
@@ -334,7 +340,7 @@ template <class T> struct WarpSum {
 
   /* A batch that the narrow levels did not catch, read again: not inlined, so that it costs the
    * others nothing. True if it moved the window and emptied the counts made with the old one. */
-  __device__ __noinline__ bool slow(const In in, int64_t tile, const Narrow counts) {
+  __device__ __noinline__ bool slow(const In in, int64_t tile, const Narrow counts, bool again) {
     R x[S::reals];
     if (in.inside(tile * FLAT_THREADS * S::loads, FLAT_THREADS * S::loads))
       read_full<S>(in, tile, x);
@@ -346,7 +352,7 @@ template <class T> struct WarpSum {
       scatter_all(x);
     } else {
       moves = place(top_of(x) + 2, counts);
-      take(x, moves);
+      take(x, moves, again);
     }
     if (skip > 0) set(skip, skip - 1);
     return moves;
@@ -359,21 +365,20 @@ template <class T> struct WarpSum {
     if (opened && top <= here && lows < 16) return false;
     flush(counts);
     flush_wide();
-    move_to(top);
-    set(opened, 1);
+    open(top);
     set(lows, 0);
     return true;
   }
-  __device__ void take(const R (&x)[S::reals], bool moved) {
+  __device__ void take(const R (&x)[S::reals], bool moved, bool again) {
     Narrow narrow_batch;
-    if (moved && narrow(x, unit1, narrow_batch)) {
+    if (moved && narrow<S>(x, unit1, narrow_batch)) {
       widen(narrow_batch);
       return;
     }
     Wide batch;
     if (cascade(x, unit1, batch)) {
       widen(batch);
-      if (skip == 0) set(skip, 9);
+      if (again && skip == 0) set(skip, 9); /* one miss is chance, two in a row are the data */
     } else {
       scatter_all(x);
       set(scatters, 9);
@@ -393,17 +398,16 @@ __global__ void __launch_bounds__(FLAT_THREADS, EXACT_BLOCKS) flat_exact(gpr_fla
   constexpr int PARTS = S::parts, TILE = FLAT_THREADS * S::loads;
   __shared__ Exact block[PARTS];
   __shared__ W warps[FLAT_THREADS / GPR_WARP];
-  for (int i = threadIdx.x; i < (int)(sizeof block / 4); i += FLAT_THREADS) ((uint32_t *)block)[i] = 0;
-  for (int i = threadIdx.x; i < (int)(sizeof warps / 4); i += FLAT_THREADS) ((uint32_t *)warps)[i] = 0;
-  __syncthreads();
   W &warp = warps[warp_of()];
-  if (lane_of() == 0) warp.block = block;
-  __syncwarp();
+  for (int i = threadIdx.x; i < (int)(sizeof block / 4); i += FLAT_THREADS) ((uint32_t *)block)[i] = 0;
+  if (lane_of() == 0) warp.begin(block);
+  __syncthreads();
 
   const Packets<typename S::Stored> in(args.data, args.n * PARTS);
   const int64_t packets = in.packets();
   typename W::Narrow counts = {};
-  int unit1 = 0, skip = 1, batches = 0; /* the first batch finds the window */
+  int unit1 = 0, skip = 0, batches = 0;
+  bool opened = false, missed = false; /* the first batch finds the window */
   bool other[PARTS] = {};
 
   for (int64_t tile = blockIdx.x; tile * TILE < packets; tile += gridDim.x) {
@@ -412,21 +416,26 @@ __global__ void __launch_bounds__(FLAT_THREADS, EXACT_BLOCKS) flat_exact(gpr_fla
       typename S::Real x[S::reals];
       typename W::Narrow batch;
       read_full<S>(in, tile, x);
-      caught = narrow(x, unit1, batch);
+      if (!opened) unit1 = warp.open(top_of(x) + 2);
+      opened = true;
+      caught = narrow<S>(x, unit1, batch);
       if (caught) {
 #pragma unroll
         for (int p = 0; p < PARTS; p++)
 #pragma unroll
           for (int l = 0; l < Levels<typename S::Real>::narrow; l++) counts.units[p][l] += batch.units[p][l];
+        missed = false;
         if (++batches < GPR_BATCHES_MAX) continue;
         warp.flush_narrow(counts);
       }
     }
     if (!caught) {
-      const bool moved = warp.slow(in, tile, counts);
+      const bool moved = warp.slow(in, tile, counts, missed);
       skip = warp.skip;
+      missed = true;
       if (!moved) continue;
       unit1 = warp.unit1;
+      opened = true;
     }
     counts = {};
     batches = 0;
@@ -456,17 +465,15 @@ __global__ void __launch_bounds__(FLAT_THREADS, EXACT_BLOCKS) flat_exact(gpr_fla
     }
     if (!is_last_block(scratch_at<uint32_t>(args.scratch, SCRATCH_TICKET))) return;
   }
-  /* Carries are the host's: no word holds more than 2^31 deposits. */
-  /* A complex array that starts in the middle of a packet has its parts the other way round. */
+  /* Carries are the host's: no word holds more than 2^31 deposits. A complex array that starts in
+   * the middle of a packet has its parts the other way round. */
   const int swapped = PARTS == 2 ? (int)(in.first & 1) : 0;
-  uint32_t *from = gridDim.x > 1 ? (uint32_t *)grid : (uint32_t *)block, *to = (uint32_t *)args.state;
+  uint32_t *from = gridDim.x > 1 ? (uint32_t *)grid : (uint32_t *)block;
   constexpr int words = (int)(sizeof(Exact) / 4);
   for (int i = threadIdx.x; i < PARTS * words; i += FLAT_THREADS) {
-    const int p = i / words ^ swapped;
-    to[p * words + i % words] = from[i];
+    answer_word(args, (i / words ^ swapped) * words + i % words, from[i]);
     if (gridDim.x > 1) from[i] = 0;
   }
-  raise_flag(args.flag, args.epoch);
 }
 
 GPR_CLOSE
