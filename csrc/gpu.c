@@ -470,7 +470,7 @@ gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **out) {
 /* --- the device query and the bandwidth test ---------------------------------------------------- */
 
 /* Makes the device the thread's, whose own comes back in *before. */
-static gpr_status enter(int device, int *before) {
+static gpr_status open_device(int device, int *before) {
   const int devices = gpr_device_count();
   if (!devices) return GPR_DEVICE_ERROR;
   if (device < 0 || device >= devices)
@@ -492,7 +492,7 @@ gpr_status gpr_device_info(int device, gpr_device *out) {
   int before;
   size_t unused = 0, total = 0;
   struct cudaDeviceProp properties;
-  gpr_status status = enter(device, &before);
+  gpr_status status = open_device(device, &before);
   if (status) return status;
   memset(out, 0, sizeof *out);
   if ((status = check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties", device)) ||
@@ -561,7 +561,7 @@ gpr_status gpr_bandwidth_test(int device, int64_t bytes, gpr_bandwidth *out) {
   int before;
   if (bytes < 16 || bytes > INT64_MAX / 2)
     return gpr_fail(GPR_BAD_VALUE, "the bandwidth of %lld bytes cannot be measured", (long long)bytes);
-  gpr_status status = enter(device, &before);
+  gpr_status status = open_device(device, &before);
   if (status) return status;
   memset(out, 0, sizeof *out);
   if (!(pageable = malloc((size_t)bytes))) {
