@@ -215,15 +215,20 @@ __device__ __forceinline__ bool narrow(const double (&x)[N], int unit1, Counts<P
   return cascade(x, unit1, batch);
 }
 
-/* 2^result is above every magnitude of the warp's batch; 1025 with NaN or inf. */
+/* 2^result is above every magnitude of the warp's batch; much above with NaN or inf. From the bits as
+ * they are: a conversion here would be kept in registers for the sums. */
+__device__ __forceinline__ uint32_t high_bits(double x) { return (uint32_t)__double2hiint(x); }
+__device__ __forceinline__ uint32_t high_bits(float x) { return (uint32_t)__float_as_int(x); }
 template <class R, int N> __device__ __forceinline__ int top_of(const R (&x)[N]) {
+  constexpr int shift = sizeof(R) == 8 ? 20 : 23, infinite = sizeof(R) == 8 ? 0x7ff : 0xff;
   uint32_t most = 0;
 #pragma unroll
   for (int i = 0; i < N; i++) {
-    const uint32_t b = (uint32_t)__double2hiint((double)x[i]) & 0x7fffffffu;
+    const uint32_t b = high_bits(x[i]) & 0x7fffffffu;
     most = most < b ? b : most;
   }
-  return (int)(warp_max(most) >> 20) - 1022;
+  const int field = (int)(warp_max(most) >> shift);
+  return field == infinite ? GPR_TOP_MAX : field - infinite / 2 + 1;
 }
 
 /* Whether any element that this thread reads is not -0.0; the first one mostly ends the search. */
