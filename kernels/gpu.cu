@@ -4,6 +4,7 @@
 #include "flat_tree.cuh"
 #include "gather.cuh"
 #include "ops.cuh"
+#include "read_only.cuh"
 
 GPR_OPEN
 
@@ -49,4 +50,5 @@ static_assert(scratch_bytes > SCRATCH_PARTIALS + GPR_GPU_BLOCKS_MAX * 48, "");
 
 GPR_CLOSE
 
-extern "C" const gpr_gpu_table gpr_gpu_table_cuda = {gpr::rows.row, gpr::gather, gpr::scratch_bytes};
+extern "C" const gpr_gpu_table gpr_gpu_table_cuda = {gpr::rows.row, gpr::gather, gpr::scratch_bytes,
+                                                   gpr::read_only};

@@ -85,11 +85,20 @@ typedef struct gpr_gather_args {
 
 enum { GPR_GPU_BLOCKS_MAX = 4096 }; /* of one launch */
 
+/* What the kernel that only reads takes. */
+enum { GPR_READ_THREADS = 1024, GPR_READ_BLOCKS = 32 }; /* a block; a multiprocessor */
+typedef struct gpr_read_args {
+  const void *data; /* aligned to 16 */
+  int64_t bytes;
+  uint32_t *never;
+} gpr_read_args;
+
 /* row[op * GPR_DTYPE_COUNT + dtype] folds into the same states as the CPU's row. */
 typedef struct gpr_gpu_table {
   const gpr_gpu_row *row;
   void (*gather)(gpr_gather_args args);
   size_t scratch_bytes;
+  void (*read)(gpr_read_args args);
 } gpr_gpu_table;
 
 extern const gpr_gpu_table gpr_gpu_table_cuda;
