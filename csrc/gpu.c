@@ -23,11 +23,14 @@ enum { DEVICES_MAX = 64 };
 /* Pieces under way at once. Four of 8 MiB keep the copy engine busy while the host fills the next:
  * 32 MiB pinned and 32 MiB on the device, whatever the array's size. */
 enum { SLOTS = 4, PIECE_BYTES = 8 << 20, FILL_BYTES = 128 << 10 };
+/* Eight threads fill as fast as the copy engine empties; a piece takes it 150 µs. */
+enum { FILLERS = 8, FILL_SPIN_NANOSECONDS = 200 * 1000 };
 /* What lies on the device in one piece is folded in one launch, for the tree up to its limit. */
 #define RESIDENT_BYTES (INT64_C(1) << 32)
 enum { STATE_BYTES = 4096 }; /* of a state, and the flag behind it */
-/* The answer takes 7 µs at best; beyond this the waiting thread sleeps between looks. */
-enum { SPIN_NANOSECONDS = 200 * 1000, NAP_NANOSECONDS = 20 * 1000 };
+/* A sleep ends 50 µs late or more, a quarter of the time of 1 GiB: the waiting thread looks without
+ * pause for as long as 8 GiB take, then sleeps a hundredth of the time that it has waited. */
+enum { SPIN_NANOSECONDS = 2000 * 1000, NAP_MOST = 10 * 1000 * 1000 };
 
 /* What one run at a time uses of a device. Scratch is zero between launches. */
 typedef struct workspace {
@@ -45,6 +48,7 @@ static struct {
   pthread_mutex_t lock;
   workspace *idle[DEVICES_MAX];
   int multiprocessors[DEVICES_MAX];
+  atomic_int count; /* of devices, once known */
   pid_t owner; /* the process that first used CUDA: a fork's child cannot */
 } gpus = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -67,8 +71,14 @@ int gpr_device_count(void) {
                                "processes with multiprocessing's \"spawn\", or use device=\"cpu\"");
     return 0;
   }
+  const int known = atomic_load_explicit(&gpus.count, memory_order_relaxed);
+  if (known) return known;
   const cudaError_t error = cudaGetDeviceCount(&count);
-  if (error == cudaSuccess && count > 0) return count < DEVICES_MAX ? count : DEVICES_MAX;
+  if (count > DEVICES_MAX) count = DEVICES_MAX;
+  if (error == cudaSuccess && count > 0) {
+    atomic_store(&gpus.count, count);
+    return count;
+  }
   cudaGetLastError();
   gpr_fail(GPR_DEVICE_ERROR, "no CUDA device can be used: %s",
            error == cudaErrorInsufficientDriver ? "there is no NVIDIA driver, or one too old"
@@ -230,8 +240,8 @@ static int fill_one(gpu_run *r) {
   return 1;
 }
 
-static void nap(void) {
-  const struct timespec t = {0, NAP_NANOSECONDS};
+static void nap(int64_t nanoseconds) {
+  const struct timespec t = {0, nanoseconds};
   nanosleep(&t, NULL);
 }
 
@@ -239,8 +249,16 @@ static void help(void *argument, int lane) {
   gpu_run *r = argument;
   const int64_t all = (r->plan.count + r->fill - 1) / r->fill;
   (void)lane;
-  while (!atomic_load(&r->stop) && atomic_load(&r->next_fill) < all)
-    if (!fill_one(r)) nap();
+  int64_t since = 0;
+  while (!atomic_load(&r->stop) && atomic_load(&r->next_fill) < all) {
+    if (fill_one(r)) {
+      since = 0;
+    } else {
+      const int64_t now = gpr_now();
+      if (!since) since = now;
+      if (now - since > FILL_SPIN_NANOSECONDS) nap(FILL_SPIN_NANOSECONDS);
+    }
+  }
 }
 
 static int is_filled(gpu_run *r, int64_t piece) {
@@ -292,9 +310,10 @@ static gpr_status launch_piece(gpu_run *r, int64_t piece) {
   gpr_flat_args args = {.data = data, .n = n, .index = start, .scratch = r->space->scratch,
                         .state = state_of(r, slot), .flag = flag_of(r, slot), .epoch = r->epoch[slot]};
   void *arguments[] = {&args};
-  const int64_t tiles = (n * r->bytes + 15) / r->kernel->tile + 1;
-  const int64_t most = least((int64_t)multiprocessors(r->device) * r->kernel->blocks, GPR_GPU_BLOCKS_MAX);
-  return check(cudaLaunchKernel((const void *)r->kernel->flat, (dim3){(unsigned)least(tiles, most), 1, 1},
+  int64_t blocks = (n * r->bytes + 15) / r->kernel->tile + 1;
+  if (r->kernel->blocks)
+    blocks = least(blocks, least((int64_t)multiprocessors(r->device) * r->kernel->blocks, GPR_GPU_BLOCKS_MAX));
+  return check(cudaLaunchKernel((const void *)r->kernel->flat, (dim3){(unsigned)blocks, 1, 1},
                                 (dim3){(unsigned)r->kernel->threads, 1, 1}, arguments, 0, r->stream),
                "the launch of a reduction", r->device);
 }
@@ -321,7 +340,7 @@ static gpr_status idle(gpu_run *r, int64_t now) {
   if (error == cudaSuccess && r->collected < r->launched && !is_answered(r))
     return gpr_fail(GPR_DEVICE_ERROR, "a reduction on cuda:%d ended without an answer", r->device);
   if (error != cudaSuccess && error != cudaErrorNotReady) return check(error, "a reduction", r->device);
-  nap();
+  nap(least((now - r->idle_since) / 100, NAP_MOST));
   return GPR_OK;
 }
 
@@ -409,7 +428,7 @@ static gpr_status start(gpu_run *r) {
   if (!status && r->road == STAGED) {
     r->fill = FILL_BYTES / r->bytes;
     const int64_t fills = (p->count + r->fill - 1) / r->fill;
-    r->team = (gpr_team){.work = help, .argument = r, .helpers = (int)least(gpr_threads() - 1, fills - 1)};
+    r->team = (gpr_team){.work = help, .argument = r, .helpers = (int)least(least(gpr_threads(), FILLERS) - 1, fills - 1)};
     gpr_team_offer(&r->team);
   }
   return status;

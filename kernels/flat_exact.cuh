@@ -63,188 +63,12 @@ enum { LEVEL_BITS = 52 - GPR_HEADROOM }; /* from one level's unit to the next on
 
 /* Of a window for four levels and more the last unit must be a subnormal at least. */
 __device__ __forceinline__ int unit_of(int unit1, int level) { return unit1 - level * LEVEL_BITS; }
+__device__ __forceinline__ int top_of_unit(int unit1) { return unit1 + 51 - GPR_HEADROOM; }
 __device__ __forceinline__ double start_of(int unit1, int level) {
   return __hiloint2double((unit_of(unit1, level) + 52 + 1023) << 20 | 0x80000, 0);
 }
 
-/* --- a warp's sums ----------------------------------------------------------------------------- */
-
-template <class R, int PARTS> struct WarpSum {
-  typedef Levels<R> L;
-  Exact *block; /* PARTS of them */
-  Scatter *scatter;
-  int64_t count[PARTS][L::wide];
-  int unit1, top;
-  int batches;   /* in the counts since they were emptied */
-  int scattered; /* deposits since the words were emptied */
-  int wide_for, scatter_for; /* batches to come that are not worth the narrower try */
-  uint32_t special[PARTS];
-
-  __device__ void open(int new_top) {
-    /* the last of the wide levels must not fall below the subnormals */
-    const int least_top = GPR_BOTTOM + (L::wide - 1) * LEVEL_BITS + 51 - GPR_HEADROOM;
-    top = new_top < least_top ? least_top : new_top > GPR_TOP_MAX ? GPR_TOP_MAX : new_top;
-    unit1 = top + GPR_HEADROOM - 51;
-    batches = 0;
-#pragma unroll
-    for (int p = 0; p < PARTS; p++)
-#pragma unroll
-      for (int l = 0; l < L::wide; l++) count[p][l] = 0;
-  }
-
-  /* The warp's counts into the block's limbs, in halves that cannot overflow. */
-  __device__ void flush() {
-#pragma unroll
-    for (int p = 0; p < PARTS; p++)
-#pragma unroll
-      for (int l = 0; l < L::wide; l++) {
-        int64_t low = count[p][l] & 0xffffffff, high = count[p][l] >> 32;
-        if (!__any_sync(GPR_ALL, count[p][l] != 0)) continue;
-        for (int mask = GPR_WARP / 2; mask; mask /= 2) {
-          low += __shfl_xor_sync(GPR_ALL, low, mask);
-          high += __shfl_xor_sync(GPR_ALL, high, mask);
-        }
-        if (lane_of() == p) {
-          deposit_atomic(block[p], low, unit_of(unit1, l));
-          deposit_atomic(block[p], high, unit_of(unit1, l) + 32);
-        }
-      }
-  }
-
-  __device__ void flush_scatter() {
-    if (!scattered) return;
-    __syncwarp();
-    for (int p = 0; p < PARTS; p++)
-      for (int i = lane_of(); i < SCATTER_WORDS; i += GPR_WARP) {
-        const int32_t value = scatter[p].word[i];
-        scatter[p].word[i] = 0;
-        if (value) deposit_atomic(block[p], value, GPR_BOTTOM + 16 * i);
-      }
-    __syncwarp();
-    scattered = 0;
-  }
-
-  /* All of the batch in LEVELS levels, or nothing. */
-  template <int LEVELS, int N> __device__ bool cascade(const R (&x)[N]) {
-    double sum[PARTS][LEVELS];
-    uint32_t away = 0, lost = 0;
-#pragma unroll
-    for (int p = 0; p < PARTS; p++)
-#pragma unroll
-      for (int l = 0; l < LEVELS; l++) sum[p][l] = start_of(unit1, l);
-    const uint32_t binade = (uint32_t)__double2hiint(start_of(unit1, 0));
-#pragma unroll
-    for (int i = 0; i < N; i++) {
-      double rest = (double)x[i];
-      const int p = i % PARTS;
-#pragma unroll
-      for (int l = 0; l < LEVELS; l++) {
-        const double t = sum[p][l] + rest;
-        const double caught = t - sum[p][l];
-        if (l == 0) away |= (uint32_t)__double2hiint(t) ^ binade;
-        if (l + 1 == LEVELS) {
-          lost |= (uint32_t)((__double2hiint(caught) ^ __double2hiint(rest)) & 0x7fffffff);
-          lost |= (uint32_t)(__double2loint(caught) ^ __double2loint(rest));
-        }
-        rest -= caught;
-        sum[p][l] = t;
-      }
-    }
-    if (!__all_sync(GPR_ALL, away >> 20 == 0 && lost == 0)) return false;
-#pragma unroll
-    for (int p = 0; p < PARTS; p++)
-#pragma unroll
-      for (int l = 0; l < LEVELS; l++)
-        count[p][l] += (int64_t)(bits(sum[p][l]) - bits(start_of(unit1, l)));
-    return true;
-  }
-
-  /* float32 in one level: plain sums, exact if the exponents lie close enough; two comparisons an
-   * element tell. */
-  template <int N> __device__ bool close(const float (&x)[N]) {
-    double sum[PARTS];
-    float most = 0, least = __int_as_float(0x7f800000);
-#pragma unroll
-    for (int p = 0; p < PARTS; p++) sum[p] = start_of(unit1, 0);
-#pragma unroll
-    for (int i = 0; i < N; i++) {
-      sum[i % PARTS] += (double)x[i];
-      most = fmaxf(most, fabsf(x[i]));
-      least = fminf(least, fabsf(x[i]));
-    }
-    if (least == 0) { /* zeros do no harm */
-      least = __int_as_float(0x7f800000);
-#pragma unroll
-      for (int i = 0; i < N; i++)
-        if (x[i] != 0) least = fminf(least, fabsf(x[i]));
-    }
-    const int high = __float_as_int(most) >> 23, low = __float_as_int(least) >> 23;
-    bool fine = high - 126 <= top && (low ? low : 1) - 150 >= unit1;
-#pragma unroll
-    for (int p = 0; p < PARTS; p++) /* NaN hides from comparisons, but not from sums */
-      fine &= (__double2hiint(sum[p]) ^ __double2hiint(start_of(unit1, 0))) >> 20 == 0;
-    if (!__all_sync(GPR_ALL, fine)) return false;
-#pragma unroll
-    for (int p = 0; p < PARTS; p++)
-      count[p][0] += (int64_t)(bits(sum[p]) - bits(start_of(unit1, 0)));
-    return true;
-  }
-  template <int N> __device__ bool narrow(const float (&x)[N]) { return close(x); }
-  template <int N> __device__ bool narrow(const double (&x)[N]) { return cascade<L::narrow>(x); }
-
-  /* 2^result is above every magnitude of the warp's batch; 1025 with NaN or inf. */
-  template <int N> __device__ int top_of(const R (&x)[N]) {
-    uint32_t most = 0;
-#pragma unroll
-    for (int i = 0; i < N; i++) {
-      const uint32_t b = (uint32_t)__double2hiint((double)x[i]) & 0x7fffffffu;
-      most = most < b ? b : most;
-    }
-    most = warp_max(most);
-    return (int)(most >> 20) - 1022;
-  }
-
-  __device__ void moved(int wanted) {
-    if (wanted <= top && wanted + 8 > top) return;
-    flush();
-    open(wanted);
-  }
-
-  template <int N> __device__ void scatter_all(const R (&x)[N]) {
-#pragma unroll
-    for (int i = 0; i < N; i++)
-      scatter_atomic(scatter[i % PARTS], (double)x[i], special[i % PARTS]);
-    scattered += N * GPR_WARP;
-    if (scattered > SCATTER_MAX) flush_scatter();
-  }
-
-  template <int N> __device__ void add(const R (&x)[N]) {
-    static_assert(N <= GPR_BATCH, "a batch must leave the binade's headroom");
-    if (++batches == GPR_BATCHES_MAX) {
-      flush();
-      open(top);
-    }
-    if (scatter_for > 0) {
-      scatter_for--;
-      scatter_all(x);
-      return;
-    }
-    if (wide_for <= 0) {
-      if (narrow(x)) return;
-      wide_for = 8;
-    }
-    wide_for--;
-    moved(top_of(x) + 2);
-    if (cascade<L::wide>(x)) return;
-    scatter_for = 8;
-    scatter_all(x);
-  }
-};
-
-/* Three blocks leave 80 registers a thread, which the wide cascades want. */
-enum { EXACT_BLOCKS = 3 };
-
-/* --- the kernel -------------------------------------------------------------------------------- */
+/* --- what a thread reads at a time --------------------------------------------------------------- */
 
 template <class T> struct RealOf {
   typedef T type;
@@ -268,76 +92,354 @@ template <> struct Summed<bfloat16> {
 template <class T> struct ExactShape {
   typedef typename RealOf<T>::type Stored;
   typedef typename Summed<Stored>::type Real;
-  static constexpr int parts = ExactFold<T>::parts, reals = 16, per_load = Packet<Stored>::count;
+  static constexpr int parts = ExactFold<T>::parts, per_load = Packet<Stored>::count;
+  static constexpr int reals = 16;
   static constexpr int loads = reals / per_load;
 };
 
+/* The thread's batch of a tile that lies wholly inside. */
+template <class S>
+__device__ __forceinline__ void read_full(const Packets<typename S::Stored> &in, int64_t tile,
+                                          typename S::Real (&x)[S::reals]) {
+  constexpr int V = S::per_load;
+  Packet<typename S::Stored> v[S::loads];
+#pragma unroll
+  for (int u = 0; u < S::loads; u++)
+    v[u].words = in.load(tile * FLAT_THREADS * S::loads + threadIdx.x + u * FLAT_THREADS);
+#pragma unroll
+  for (int i = 0; i < S::reals; i++) x[i] = wide(v[i / V].element[i % V]);
+}
+/* Of any tile, padded with zeros. */
+template <class S>
+__device__ __forceinline__ void read_some(const Packets<typename S::Stored> &in, int64_t tile,
+                                          typename S::Real (&x)[S::reals]) {
+  constexpr int V = S::per_load;
+  const int64_t first = (tile * FLAT_THREADS * S::loads + threadIdx.x) * V;
+#pragma unroll
+  for (int i = 0; i < S::reals; i++) {
+    const int64_t at = first + i / V * FLAT_THREADS * V + i % V;
+    x[i] = 0;
+    if (at >= in.first && at < in.stop) x[i] = wide(in.data[at]);
+  }
+}
+
+/* --- sums of a batch ----------------------------------------------------------------------------- */
+
+/* Units that fell into each level of the window, by part. */
+template <int PARTS, int LEVELS> struct Counts {
+  int64_t units[PARTS][LEVELS];
+};
+
+/* The batch in LEVELS levels of a window; false if any lane's was not caught whole. */
+template <int PARTS, int LEVELS, class R, int N>
+__device__ __forceinline__ bool cascade(const R (&x)[N], int unit1, Counts<PARTS, LEVELS> &batch) {
+  static_assert(N <= GPR_BATCH, "a batch must leave the binade its headroom");
+  double sum[PARTS][LEVELS];
+  uint32_t away = 0, lost = 0;
+#pragma unroll
+  for (int p = 0; p < PARTS; p++)
+#pragma unroll
+    for (int l = 0; l < LEVELS; l++) sum[p][l] = start_of(unit1, l);
+  const uint32_t binade = (uint32_t)__double2hiint(start_of(unit1, 0));
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    double rest = (double)x[i];
+#pragma unroll
+    for (int l = 0; l < LEVELS; l++) {
+      double &s = sum[i % PARTS][l];
+      const double t = s + rest, caught = t - s;
+      if (l == 0) away |= (uint32_t)__double2hiint(t) ^ binade;
+      if (l + 1 == LEVELS) {
+        lost |= (uint32_t)((__double2hiint(caught) ^ __double2hiint(rest)) & 0x7fffffff);
+        lost |= (uint32_t)(__double2loint(caught) ^ __double2loint(rest));
+      }
+      rest -= caught;
+      s = t;
+    }
+  }
+#pragma unroll
+  for (int p = 0; p < PARTS; p++)
+#pragma unroll
+    for (int l = 0; l < LEVELS; l++)
+      batch.units[p][l] = (int64_t)(bits(sum[p][l]) - bits(start_of(unit1, l)));
+  return __all_sync(GPR_ALL, away >> 20 == 0 && lost == 0);
+}
+
+/* The float's bits where a double has its own: the value times 2^SCALE, subnormals included, in three
+ * integer instructions. The conversion instruction has a sixteenth of their rate. Inf and NaN come
+ * out as numbers. */
+enum { SCALE = 127 - 1023 };
+__device__ __forceinline__ double scaled(float x) {
+  const int b = __float_as_int(x);
+  return __hiloint2double((b >> 3) & (int)0x8fffffff, b << 29);
+}
+
+/* The greater magnitude, or NaN. */
+__device__ __forceinline__ float greater_or_nan(float a, float x) {
+#if __CUDA_ARCH__ >= 800
+  float m;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(m) : "f"(a), "f"(fabsf(x)));
+  return m;
+#else
+  return a != a || fabsf(x) <= a ? a : fabsf(x);
+#endif
+}
+
+/* float32 in one level: plain sums, exact if the exponents lie close enough, which two comparisons
+ * an element tell. */
+template <int PARTS, int N>
+__device__ __forceinline__ bool close(const float (&x)[N], int unit1, Counts<PARTS, 1> &batch) {
+  const float infinity = __int_as_float(0x7f800000);
+  const double start = start_of(unit1 + SCALE, 0);
+  double sum[2 * PARTS]; /* two of each part: half the latency */
+  float most = 0, least = infinity;
+#pragma unroll
+  for (int p = 0; p < 2 * PARTS; p++) sum[p] = start;
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    sum[i % (2 * PARTS)] += scaled(x[i]);
+    most = greater_or_nan(most, x[i]);
+    least = fminf(least, fabsf(x[i]));
+  }
+  if (least == 0) { /* zeros do no harm */
+    least = infinity;
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      if (x[i] != 0) least = fminf(least, fabsf(x[i]));
+  }
+  const int high = __float_as_int(most) >> 23 & 0xff, low = __float_as_int(least) >> 23;
+  const bool fine = high != 255 && high - 126 <= top_of_unit(unit1) && (low ? low : 1) - 150 >= unit1 &&
+                    unit1 + SCALE + 52 > -1022;
+#pragma unroll
+  for (int p = 0; p < PARTS; p++)
+    batch.units[p][0] = (int64_t)(bits(sum[p]) - bits(start) + bits(sum[p + PARTS]) - bits(start));
+  return __all_sync(GPR_ALL, fine);
+}
+template <int PARTS, int N>
+__device__ __forceinline__ bool narrow(const float (&x)[N], int unit1, Counts<PARTS, 1> &batch) {
+  return close(x, unit1, batch);
+}
+template <int PARTS, int N>
+__device__ __forceinline__ bool narrow(const double (&x)[N], int unit1, Counts<PARTS, 2> &batch) {
+  return cascade(x, unit1, batch);
+}
+
+/* 2^result is above every magnitude of the warp's batch; 1025 with NaN or inf. */
+template <class R, int N> __device__ __forceinline__ int top_of(const R (&x)[N]) {
+  uint32_t most = 0;
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    const uint32_t b = (uint32_t)__double2hiint((double)x[i]) & 0x7fffffffu;
+    most = most < b ? b : most;
+  }
+  return (int)(warp_max(most) >> 20) - 1022;
+}
+
+/* Whether any element that this thread reads is not -0.0; the first one mostly ends the search. */
+template <class S>
+__device__ __forceinline__ void look_for_other(const Packets<typename S::Stored> &in, bool (&other)[S::parts]) {
+  const int64_t step = (int64_t)gridDim.x * FLAT_THREADS * S::parts;
+  for (int p = 0; p < S::parts; p++)
+    for (int64_t i = in.first + ((int64_t)blockIdx.x * FLAT_THREADS + threadIdx.x) * S::parts + p;
+         i < in.stop && !other[p]; i += step)
+      other[p] = bits((double)wide(in.data[i])) != 1ull << 63;
+}
+
+/* --- a warp's share ------------------------------------------------------------------------------ */
+
+/* What is seldom looked at lies in shared memory, so that the registers are the batch's. */
+template <class T> struct WarpSum {
+  typedef ExactShape<T> S;
+  typedef typename S::Real R;
+  typedef Packets<typename S::Stored> In;
+  static constexpr int parts = S::parts;
+  typedef Counts<parts, Levels<R>::narrow> Narrow;
+  typedef Counts<parts, Levels<R>::wide> Wide;
+
+  Exact *block; /* one for each part */
+  int opened, unit1;
+  int lows;      /* batches in a row that lay far below the window */
+  int skip;      /* batches to come that are not worth the narrow try */
+  int scatters;  /* of those, that go the last road */
+  int scattered; /* numbers since the words were emptied */
+  int widened;   /* batches in the wide counts since they were emptied */
+  uint32_t special[parts];
+  Scatter scatter[parts];
+  Wide wide[GPR_WARP];
+
+  template <int LEVELS> __device__ void flush(const Counts<parts, LEVELS> &counts) {
+#pragma unroll
+    for (int p = 0; p < parts; p++)
+#pragma unroll
+      for (int l = 0; l < LEVELS; l++) {
+        const int64_t units = counts.units[p][l];
+        if (!__any_sync(GPR_ALL, units != 0)) continue;
+        int64_t low = units & 0xffffffff, high = units >> 32; /* halves: they cannot overflow */
+        for (int mask = GPR_WARP / 2; mask; mask /= 2) {
+          low += __shfl_xor_sync(GPR_ALL, low, mask);
+          high += __shfl_xor_sync(GPR_ALL, high, mask);
+        }
+        if (lane_of() == 0) {
+          deposit_atomic(block[p], low, unit_of(unit1, l));
+          deposit_atomic(block[p], high, unit_of(unit1, l) + 32);
+        }
+      }
+  }
+  __device__ void flush_wide() {
+    flush(wide[lane_of()]);
+    memset(&wide[lane_of()], 0, sizeof(Wide));
+    set(widened, 0);
+  }
+  template <int LEVELS> __device__ void widen(const Counts<parts, LEVELS> &batch) {
+#pragma unroll
+    for (int p = 0; p < parts; p++)
+#pragma unroll
+      for (int l = 0; l < LEVELS; l++) wide[lane_of()].units[p][l] += batch.units[p][l];
+    set(widened, widened + 1);
+    if (widened == GPR_BATCHES_MAX) flush_wide();
+  }
+  __device__ void flush_scatter() {
+    __syncwarp();
+    for (int p = 0; p < parts; p++)
+      for (int i = lane_of(); i < SCATTER_WORDS; i += GPR_WARP) {
+        const int32_t value = scatter[p].word[i];
+        scatter[p].word[i] = 0;
+        if (value) deposit_atomic(block[p], value, GPR_BOTTOM + 16 * i);
+      }
+    set(scattered, 0);
+  }
+  /* All lanes write the same. */
+  __device__ void set(int &member, int value) {
+    __syncwarp();
+    if (lane_of() == 0) member = value;
+    __syncwarp();
+  }
+
+  /* The last of the wide levels must not fall below the subnormals. */
+  __device__ void move_to(int top) {
+    const int least_top = GPR_BOTTOM + (Levels<R>::wide - 1) * LEVEL_BITS + 51 - GPR_HEADROOM;
+    top = top < least_top ? least_top : top > GPR_TOP_MAX ? GPR_TOP_MAX : top;
+    set(unit1, top + GPR_HEADROOM - 51);
+  }
+  __device__ void scatter_all(const R (&x)[S::reals]) {
+#pragma unroll
+    for (int i = 0; i < S::reals; i++) {
+      uint32_t found = 0;
+      scatter_atomic(scatter[i % parts], (double)x[i], found);
+      if (found) atomicOr(&special[i % parts], found);
+    }
+    set(scattered, scattered + S::reals * GPR_WARP);
+    if (scattered > SCATTER_MAX) flush_scatter();
+  }
+
+  /* A batch that the narrow levels did not catch, read again: not inlined, so that it costs the
+   * others nothing. True if it moved the window and emptied the counts made with the old one. */
+  __device__ __noinline__ bool slow(const In in, int64_t tile, const Narrow counts) {
+    R x[S::reals];
+    if (in.inside(tile * FLAT_THREADS * S::loads, FLAT_THREADS * S::loads))
+      read_full<S>(in, tile, x);
+    else
+      read_some<S>(in, tile, x);
+    bool moves = false;
+    if (scatters > 0) {
+      set(scatters, scatters - 1);
+      scatter_all(x);
+    } else {
+      moves = place(top_of(x) + 2, counts);
+      take(x, moves);
+    }
+    if (skip > 0) set(skip, skip - 1);
+    return moves;
+  }
+  /* Up at once, and down only when sixteen batches in a row lay far below: data of a wide spread
+   * would move it at every batch. */
+  __device__ bool place(int top, const Narrow &counts) {
+    const int here = top_of_unit(unit1);
+    set(lows, top + 8 <= here ? lows + 1 : 0);
+    if (opened && top <= here && lows < 16) return false;
+    flush(counts);
+    flush_wide();
+    move_to(top);
+    set(opened, 1);
+    set(lows, 0);
+    return true;
+  }
+  __device__ void take(const R (&x)[S::reals], bool moved) {
+    Narrow narrow_batch;
+    if (moved && narrow(x, unit1, narrow_batch)) {
+      widen(narrow_batch);
+      return;
+    }
+    Wide batch;
+    if (cascade(x, unit1, batch)) {
+      widen(batch);
+      if (skip == 0) set(skip, 9);
+    } else {
+      scatter_all(x);
+      set(scatters, 9);
+      set(skip, 9);
+    }
+  }
+  __device__ __noinline__ void flush_narrow(const Narrow counts) { flush(counts); }
+};
+
+/* Three blocks leave 80 registers a thread; with four, spills cost a fifth of the speed. */
+enum { EXACT_BLOCKS = 3 };
+
 template <class T>
 __global__ void __launch_bounds__(FLAT_THREADS, EXACT_BLOCKS) flat_exact(gpr_flat_args args) {
-  typedef ExactShape<T> Shape;
-  typedef typename Shape::Stored Stored;
-  typedef typename Shape::Real R;
-  constexpr int PARTS = Shape::parts, V = Shape::per_load, LOADS = Shape::loads, N = Shape::reals;
-  constexpr int TILE = FLAT_THREADS * LOADS;
+  typedef WarpSum<T> W;
+  typedef ExactShape<T> S;
+  constexpr int PARTS = S::parts, TILE = FLAT_THREADS * S::loads;
   __shared__ Exact block[PARTS];
-  __shared__ Scatter scatter[FLAT_THREADS / GPR_WARP][PARTS];
+  __shared__ W warps[FLAT_THREADS / GPR_WARP];
   for (int i = threadIdx.x; i < (int)(sizeof block / 4); i += FLAT_THREADS) ((uint32_t *)block)[i] = 0;
-  for (int i = threadIdx.x; i < (int)(sizeof scatter / 4); i += FLAT_THREADS)
-    ((uint32_t *)scatter)[i] = 0;
+  for (int i = threadIdx.x; i < (int)(sizeof warps / 4); i += FLAT_THREADS) ((uint32_t *)warps)[i] = 0;
   __syncthreads();
+  W &warp = warps[warp_of()];
+  if (lane_of() == 0) warp.block = block;
+  __syncwarp();
 
-  const Packets<Stored> in(args.data, args.n * PARTS);
-  /* A complex array that starts in the middle of a packet has its parts the other way round. */
-  const int swapped = PARTS == 2 ? (int)(in.first & 1) : 0;
+  const Packets<typename S::Stored> in(args.data, args.n * PARTS);
   const int64_t packets = in.packets();
-  WarpSum<R, PARTS> sum;
-  sum.block = block;
-  sum.scatter = scatter[warp_of()];
-  sum.scattered = sum.wide_for = sum.scatter_for = 0;
-  bool opened = false, other[PARTS];
-  for (int p = 0; p < PARTS; p++) sum.special[p] = 0, other[p] = false;
+  typename W::Narrow counts = {};
+  int unit1 = 0, skip = 1, batches = 0; /* the first batch finds the window */
+  bool other[PARTS] = {};
 
   for (int64_t tile = blockIdx.x; tile * TILE < packets; tile += gridDim.x) {
-    const int64_t first = tile * TILE + threadIdx.x;
-    R x[N];
-    if (in.inside(tile * TILE, TILE)) {
-      Packet<Stored> v[LOADS];
+    bool caught = false;
+    if (skip == 0 && in.inside(tile * TILE, TILE)) {
+      typename S::Real x[S::reals];
+      typename W::Narrow batch;
+      read_full<S>(in, tile, x);
+      caught = narrow(x, unit1, batch);
+      if (caught) {
 #pragma unroll
-      for (int u = 0; u < LOADS; u++) v[u].words = in.load(first + u * FLAT_THREADS);
+        for (int p = 0; p < PARTS; p++)
 #pragma unroll
-      for (int i = 0; i < N; i++) x[i] = wide(v[i / V].element[i % V]);
-      for (int p = 0; p < PARTS; p++)
-        if (!other[p])
-#pragma unroll
-          for (int i = p; i < N; i += PARTS) other[p] |= bits((double)x[i]) != 1ull << 63;
-    } else {
-#pragma unroll
-      for (int i = 0; i < N; i++) x[i] = 0;
-#pragma unroll
-      for (int u = 0; u < LOADS; u++)
-#pragma unroll
-        for (int j = 0; j < V; j++) {
-          const int64_t at = (first + u * FLAT_THREADS) * V + j;
-          if (at < in.first || at >= in.stop) continue;
-          x[u * V + j] = wide(in.data[at]);
-          other[j % PARTS] |= bits((double)x[u * V + j]) != 1ull << 63;
-        }
+          for (int l = 0; l < Levels<typename S::Real>::narrow; l++) counts.units[p][l] += batch.units[p][l];
+        if (++batches < GPR_BATCHES_MAX) continue;
+        warp.flush_narrow(counts);
+      }
     }
-    if (!opened) {
-      const int top = sum.top_of(x) + 2;
-      sum.open(top > GPR_TOP_MAX ? 0 : top);
-      opened = true;
+    if (!caught) {
+      const bool moved = warp.slow(in, tile, counts);
+      skip = warp.skip;
+      if (!moved) continue;
+      unit1 = warp.unit1;
     }
-    sum.add(x);
+    counts = {};
+    batches = 0;
   }
-  if (opened) sum.flush();
-  sum.flush_scatter();
+  look_for_other<S>(in, other);
+  warp.flush(counts);
+  warp.flush_wide();
+  warp.flush_scatter();
   for (int p = 0; p < PARTS; p++) {
-    const uint32_t special = warp_or(sum.special[p]);
-    const uint32_t signs = GPR_MET | (__any_sync(GPR_ALL, other[p]) ? GPR_OTHER : 0);
+    const bool others = __any_sync(GPR_ALL, other[p]);
     if (lane_of() == 0) {
-      if (special) atomicOr(&block[p].special, special);
-      atomicOr(&block[p].signs, signs);
+      if (warp.special[p]) atomicOr(&block[p].special, warp.special[p]);
+      atomicOr(&block[p].signs, others ? GPR_MET | GPR_OTHER : GPR_MET);
     }
   }
   __syncthreads();
@@ -355,6 +457,8 @@ __global__ void __launch_bounds__(FLAT_THREADS, EXACT_BLOCKS) flat_exact(gpr_fla
     if (!is_last_block(scratch_at<uint32_t>(args.scratch, SCRATCH_TICKET))) return;
   }
   /* Carries are the host's: no word holds more than 2^31 deposits. */
+  /* A complex array that starts in the middle of a packet has its parts the other way round. */
+  const int swapped = PARTS == 2 ? (int)(in.first & 1) : 0;
   uint32_t *from = gridDim.x > 1 ? (uint32_t *)grid : (uint32_t *)block, *to = (uint32_t *)args.state;
   constexpr int words = (int)(sizeof(Exact) / 4);
   for (int i = threadIdx.x; i < PARTS * words; i += FLAT_THREADS) {

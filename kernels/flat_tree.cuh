@@ -1,6 +1,6 @@
 /* A whole array along the tree, the order kept.
  *
- * A warp folds aligned groups of eight rows; a row is 32 packets. Eight groups are a chunk with one
+ * A warp folds aligned groups of eight rows; a row is 32 packets. Sixteen groups are a chunk with one
  * partial result. Who writes the last of 64 neighbouring partials folds them, and so on to the
  * root: no block waits for another. */
 #ifndef GPR_FLAT_TREE_CUH
@@ -10,9 +10,9 @@
 
 GPR_OPEN
 
-enum { TREE_ROWS = 8, TREE_GROUPS = 8, TREE_FAN = 64, TREE_BLOCKS = 3 };
-/* One launch folds 4 GiB at most, in chunks of 32 KiB. */
-enum { TREE_CHUNKS = 1 << 17 };
+enum { TREE_ROWS = 8, TREE_GROUPS = 16, TREE_FAN = 64, TREE_BLOCKS = 3 };
+/* One launch folds 4 GiB at most, in chunks of 64 KiB. */
+enum { TREE_CHUNKS = 1 << 16 };
 
 /* The nodes of all levels lie behind each other in the scratch, and so do their counters. */
 enum { TREE_NODES = TREE_CHUNKS + TREE_CHUNKS / 64 + TREE_CHUNKS / 4096 + 1 };
@@ -47,14 +47,15 @@ template <class T, class F> struct TreeWarp {
   __device__ A full_group(int64_t start) const {
     Packet<T> p[TREE_ROWS];
     A v[TREE_ROWS];
+    const T *at = data + start + lane_of() * V;
+    if (aligned) {
 #pragma unroll
-    for (int r = 0; r < TREE_ROWS; r++) {
-      const T *at = data + start + r * row + lane_of() * V;
-      if (aligned)
-        p[r].words = __ldcs((const uint4 *)at);
-      else
+      for (int r = 0; r < TREE_ROWS; r++) p[r].words = load_once(at + r * row);
+    } else {
 #pragma unroll
-        for (int j = 0; j < V; j++) p[r].element[j] = at[j];
+      for (int r = 0; r < TREE_ROWS; r++)
+#pragma unroll
+        for (int j = 0; j < V; j++) p[r].element[j] = at[r * row + j];
     }
 #pragma unroll
     for (int r = 0; r < TREE_ROWS; r++) v[r] = fold_packet<V>(p[r].element);
@@ -77,15 +78,19 @@ template <class T, class F> struct TreeWarp {
   }
 
   /* What is missing is always at the end: a right half is there if its first element is. */
-  __device__ A fold_some(const T *x, int64_t present, int count) const {
-    if (count == 1 || present <= 1) return present > 0 ? wide(x[0]) : C::identity();
-    const int half = count / 2;
-    const A left = fold_some(x, present, half);
-    return present > half ? C::combine(left, fold_some(x + half, present - half, half)) : left;
+  template <int COUNT> static __device__ A fold_some(const T *x, int64_t present) {
+    if constexpr (COUNT == 1) {
+      return present > 0 ? wide(x[0]) : C::identity();
+    } else {
+      const A left = fold_some<COUNT / 2>(x, present);
+      return present > COUNT / 2
+                 ? C::combine(left, fold_some<COUNT / 2>(x + COUNT / 2, present - COUNT / 2))
+                 : left;
+    }
   }
   __device__ A some_row(int64_t start) const {
     const int64_t at = start + lane_of() * V;
-    A v = fold_some(data + at, n - at, V);
+    A v = fold_some<V>(data + at, n - at);
 #pragma unroll
     for (int d = 1; d < GPR_WARP; d *= 2) {
       const A right = shuffle_down(v, d);
@@ -103,14 +108,33 @@ template <class T, class F> struct TreeWarp {
     }
   }
 
-  template <int GROUPS> __device__ A groups(int64_t start) const {
-    if constexpr (GROUPS == 1) {
-      return start + group <= n ? full_group(start) : some_rows<TREE_ROWS>(start);
-    } else {
-      const A left = groups<GROUPS / 2>(start);
-      const int64_t half = start + GROUPS / 2 * group;
-      return half < n ? C::combine(left, groups<GROUPS / 2>(half)) : left;
+  /* A chunk, group by group, as a counter counts: a set bit of it is a finished left half. One loop
+   * and not a recursion unrolled, which would not fit the instruction cache. */
+  __device__ A some_chunk(int64_t start) const {
+    constexpr int levels = 4; /* 2^levels groups */
+    static_assert(TREE_GROUPS == 1 << levels, "");
+    A left[levels], value = C::identity();
+    int groups = 0;
+#pragma unroll 1
+    for (; groups < TREE_GROUPS && start < n; groups++, start += group) {
+      value = start + group <= n ? full_group(start) : some_rows<TREE_ROWS>(start);
+      bool joins = true;
+#pragma unroll
+      for (int l = 0; l < levels; l++) {
+        if (joins && (groups >> l & 1))
+          value = C::combine(left[l], value);
+        else if (joins)
+          left[l] = value, joins = false;
+      }
     }
+    bool begun = groups == TREE_GROUPS;
+#pragma unroll
+    for (int l = 0; l < levels; l++)
+      if (groups != TREE_GROUPS && (groups >> l & 1)) {
+        value = begun ? C::combine(left[l], value) : left[l];
+        begun = true;
+      }
+    return value;
   }
 };
 
@@ -163,7 +187,7 @@ __global__ void __launch_bounds__(FLAT_THREADS, TREE_BLOCKS) flat_tree(gpr_flat_
   const int64_t chunks = (args.n + W::chunk - 1) / W::chunk;
   const int64_t warps = (int64_t)gridDim.x * (FLAT_THREADS / GPR_WARP);
   for (int64_t c = (int64_t)blockIdx.x * (FLAT_THREADS / GPR_WARP) + warp_of(); c < chunks; c += warps) {
-    A value = warp.template groups<TREE_GROUPS>(c * W::chunk);
+    A value = warp.some_chunk(c * W::chunk);
     if (!climb<typename F::Combine>(value, c, chunks, args.scratch)) continue;
     if (lane_of() == 0) {
       /* One node over the aligned block that holds the part: what it lacks is at the end of all. */

@@ -20,7 +20,7 @@ template <class F> struct GpuRow<F, GPR_TREE> {
   typedef TreeWarp<typename F::Element, F> W;
   static constexpr gpr_gpu_row row = {
       flat_tree<F>, FLAT_THREADS,
-      (int)(FLAT_THREADS / GPR_WARP * W::chunk * sizeof(typename F::Element)), TREE_BLOCKS};
+      (int)(FLAT_THREADS / GPR_WARP * W::chunk * sizeof(typename F::Element)), 0};
 };
 template <class F> constexpr gpr_gpu_row gpu_row() { return GpuRow<F, F::law>::row; }
 template <> constexpr gpr_gpu_row gpu_row<void>() { return {nullptr, 0, 0, 0}; }

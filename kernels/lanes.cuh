@@ -154,6 +154,15 @@ template <> struct Lane<LongSum<uint32_t>> : LongSums<uint32_t> {};
 
 /* --- integer products -------------------------------------------------------------------------- */
 
+/* An element in 32 bits; a signed byte by one permutation that repeats its sign. */
+template <class Half, class T> __device__ __forceinline__ Half half(const Packet<T> &v, int i) {
+  return (Half)v.element[i];
+}
+template <> __device__ __forceinline__ int32_t half<int32_t, int8_t>(const Packet<int8_t> &v, int i) {
+  const uint32_t w = i < 4 ? v.words.x : i < 8 ? v.words.y : i < 12 ? v.words.z : v.words.w;
+  return (int32_t)__byte_perm(w, 0, 0x8880u + 0x1111u * (i % 4));
+}
+
 /* Four products of bytes, or two of 16 bits, fit 32 bits: one long multiplication for them. */
 template <class T, class Half> struct NarrowProducts {
   typedef IntegerProduct<T> F;
@@ -167,7 +176,7 @@ template <class T, class Half> struct NarrowProducts {
       for (int j = 0; j < Packet<T>::count; j += group) {
         Half product = 1;
 #pragma unroll
-        for (int k = 0; k < group; k++) product *= (Half)v[u].element[j + k];
+        for (int k = 0; k < group; k++) product *= half<Half>(v[u], j + k);
         state.product *= (uint64_t)product;
       }
   }
@@ -321,19 +330,62 @@ template <class T, template <class> class Op> struct Lane<Bitwise<T, Op>> {
 
 /* --- positions --------------------------------------------------------------------------------- */
 
-/* A warp has one champion: a batch in which no lane beats it costs a comparison an element. */
+/* Whether anything in the batch could come before the champion: the best of it is found first, with
+ * the instructions that find extremes. A false alarm costs time alone. */
+template <class T, bool GREATEST> struct Challenge { /* numbers of four and eight bytes, complex */
+  typedef Rank<T, GREATEST> R;
+  template <int U> static __device__ bool any(const Packet<T> (&v)[U], T champion) {
+    bool beaten[4] = {}; /* four chains, for their latency */
+#pragma unroll
+    for (int u = 0; u < U; u++)
+#pragma unroll
+      for (int j = 0; j < Packet<T>::count; j++)
+        beaten[(u * Packet<T>::count + j) % 4] |= R::beats(v[u].element[j], champion);
+    return beaten[0] | beaten[1] | beaten[2] | beaten[3];
+  }
+};
+template <class T, bool GREATEST> struct IntegerChallenge {
+  typedef Rank<T, GREATEST> R;
+  template <int U> static __device__ bool any(const Packet<T> (&v)[U], T champion) {
+    T best = champion;
+#pragma unroll
+    for (int u = 0; u < U; u++)
+#pragma unroll
+      for (int j = 0; j < Packet<T>::count; j++)
+        best = GREATEST ? greatest(best, v[u].element[j]) : least(best, v[u].element[j]);
+    return best != champion;
+  }
+};
+template <bool G> struct Challenge<int32_t, G> : IntegerChallenge<int32_t, G> {};
+template <bool G> struct Challenge<uint32_t, G> : IntegerChallenge<uint32_t, G> {};
+
+/* Small types: the pairs of PairExtremes; the other end tells NaN. */
+template <class T, bool GREATEST> struct PairChallenge {
+  template <int U> static __device__ bool any(const Packet<T> (&v)[U], T champion) {
+    Lane<Extremes<T>> lane;
+    lane.add(v, 0, 0, nullptr);
+    const typename Extremes<T>::State s = lane.done();
+    const typename Order<T>::Key key = Order<T>::key(champion);
+    return Order<T>::poisoned(s.low, s.high) || (GREATEST ? s.high > key : s.low < key);
+  }
+};
+template <bool G> struct Challenge<int8_t, G> : PairChallenge<int8_t, G> {};
+template <bool G> struct Challenge<uint8_t, G> : PairChallenge<uint8_t, G> {};
+template <bool G> struct Challenge<int16_t, G> : PairChallenge<int16_t, G> {};
+template <bool G> struct Challenge<uint16_t, G> : PairChallenge<uint16_t, G> {};
+template <bool G> struct Challenge<float16, G> : PairChallenge<float16, G> {};
+template <bool G> struct Challenge<bfloat16, G> : PairChallenge<bfloat16, G> {};
+template <bool G> struct Challenge<boolean, G> : PairChallenge<boolean, G> {};
+
+/* A warp has one champion, and a batch that does not challenge it is passed over. */
 template <class T, bool GREATEST> struct Lane<Position<T, GREATEST>> {
   typedef Position<T, GREATEST> F;
   typedef typename F::R R;
   typename F::State state;
   __device__ Lane() { F::open(state); }
-  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t index, int64_t step, const T *at) {
-    const T champion = R::value(state.best);
-    bool beaten = state.index < 0;
-#pragma unroll
-    for (int u = 0; u < U; u++)
-#pragma unroll
-      for (int j = 0; j < Packet<T>::count; j++) beaten |= R::beats(v[u].element[j], champion);
+  template <int U>
+  __device__ void add(const Packet<T> (&v)[U], int64_t index, int64_t step, const T *at) {
+    const bool beaten = state.index < 0 || Challenge<T, GREATEST>::any(v, R::value(state.best));
     if (!__any_sync(GPR_ALL, beaten && !state.spoiled)) return;
     /* Seldom, and so from memory again: the registers stay few. */
 #pragma unroll 1

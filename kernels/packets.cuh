@@ -17,6 +17,16 @@ template <class T> union Packet {
   __device__ Packet() {}
 };
 
+/* 16 bytes that will not be read again soon: past the first cache. Measured on an H200, 98.6 % of
+ * the read limit, where plain and evict-first loads come to 94 to 98. */
+__device__ __forceinline__ uint4 load_once(const void *address) {
+  uint4 v;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(address));
+  return v;
+}
+
 template <class T> struct Packets {
   static constexpr int count = Packet<T>::count;
   const T *data; /* at a multiple of 16 bytes: element 0 of packet 0, which may lie outside */
@@ -33,8 +43,7 @@ template <class T> struct Packets {
   __device__ bool inside(int64_t p, int64_t n) const {
     return p * count >= first && (p + n) * count <= stop;
   }
-  /* Volatile to the compiler's caches, not to be used again: do not keep it. */
-  __device__ uint4 load(int64_t p) const { return __ldcs((const uint4 *)(data + p * count)); }
+  __device__ uint4 load(int64_t p) const { return load_once(data + p * count); }
   template <class Each> __device__ void each(int64_t p, Each each) const {
     for (int j = 0; j < count; j++) {
       const int64_t i = p * count + j;

@@ -64,7 +64,7 @@ typedef struct gpr_gpu_row {
   void (*flat)(gpr_flat_args args); /* launched with cudaLaunchKernel; NULL: no such row */
   int threads;                      /* a block */
   int tile;                         /* bytes that a block takes at a time */
-  int blocks;                       /* a multiprocessor, at most */
+  int blocks;                       /* a multiprocessor, at most; 0: one for every tile */
 } gpr_gpu_row;
 
 /* What the gathering of strided, swapped or differently typed elements takes: elements

@@ -6,10 +6,6 @@ from arrays import SEED
 import gpureduce
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "gpu: needs a CUDA device")
-
-
 def pytest_report_header():
     return (
         f"gpureduce: GPUREDUCE_TEST_SEED={SEED}, isa {gpureduce.isa()}, "

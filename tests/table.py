@@ -1,10 +1,16 @@
 """The extension's own list of rows, and how a test calls one. There is no second list."""
 
+import os
+
 import numpy as np
 import pytest
 
 import gpureduce
 from gpureduce import _core
+
+# AddressSanitizer keeps what is freed and reserves the address space, and is not for compilers.
+SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
+TOOLS = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
 ROWS = _core.rows()
 OPS = {op["name"]: op for op in gpureduce.operators()}

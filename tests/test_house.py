@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from table import OPS, dtype_names
+from table import OPS, TOOLS, dtype_names
 
 import gpureduce
 from gpureduce import _core
@@ -118,7 +118,7 @@ def test_every_header_compiles_alone(path, tmp_path):
     else:
         command = [compiler, standard, "-fsyntax-only", "-Wall", "-Wno-unused-function"]
         command += [f"-I{sysconfig.get_paths()['include']}", f"-I{np.get_include()}"]
-    done = subprocess.run([*command, alone], capture_output=True, text=True)
+    done = subprocess.run([*command, alone], capture_output=True, text=True, env=TOOLS)
     assert done.returncode == 0, done.stderr
 
 

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from table import OPS, call, numpy_dtype
+from table import OPS, SANITIZED, call, numpy_dtype
 
 import gpureduce
 from gpureduce import _core
@@ -99,7 +99,9 @@ def test_flat(path):
     for thing, by in zip(COUNTED, grown, strict=True):
         assert abs(by) < 100, f"{by} references to {thing!r} after {CALLS} calls of {path}"
     grew = resident_pages() - pages
-    assert grew < SLACK_PAGES, f"{grew * PAGE} bytes more after {CALLS} calls of {path}"
+    assert SANITIZED or grew < SLACK_PAGES, (
+        f"{grew * PAGE} bytes more after {CALLS} calls of {path}"
+    )
 
 
 def test_calls_on_several_threads_leave_memory_flat():
@@ -112,7 +114,7 @@ def test_calls_on_several_threads_leave_memory_flat():
     for _ in range(1000):
         for name in ("sum", "prod", "argmax"):
             call(name, a)
-    assert resident_pages() - pages < SLACK_PAGES
+    assert SANITIZED or resident_pages() - pages < SLACK_PAGES
 
 
 def test_warnings_are_no_leak():
