@@ -4,6 +4,7 @@
 #ifndef GPR_THREADS_H
 #define GPR_THREADS_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 /* Work that several threads do together. The caller takes part in it itself, so that it is done
@@ -12,7 +13,8 @@ typedef struct gpr_team {
   void (*work)(void *argument, int lane); /* called by each helper once, lane 1 and up */
   void *argument;
   int helpers; /* how many may join */
-  int joined, active;
+  int joined;
+  atomic_int active; /* helpers at work */
   struct gpr_team *next;
 } gpr_team;
 

@@ -9,7 +9,7 @@ GPR_OPEN
 
 /* --- free folds: one loop, which the compiler vectorises --------------------------------------- */
 
-template <class F> struct Folder {
+template <class O, class F = typename O::Fold> struct Folder {
   typedef typename F::Element T;
   typedef typename F::State State;
   static void fold(State &state, const T *x, int64_t n, int64_t index) {
@@ -32,7 +32,7 @@ template <class T, class Lane> GPR_FN uint64_t narrow_sum(const T *x, int64_t n)
   }
   return sum;
 }
-template <class T> struct Folder<IntegerSum<T>> {
+template <class O, class T> struct Folder<O, IntegerSum<T>> {
   static void fold(typename IntegerSum<T>::State &s, const T *x, int64_t n, int64_t) {
     if constexpr (sizeof(T) > 2)
       s.sum += narrow_sum<T, uint64_t>(x, n);
@@ -43,7 +43,7 @@ template <class T> struct Folder<IntegerSum<T>> {
   }
 };
 /* Halves of 32 bits, which cannot overflow within a stretch. */
-template <class T> struct Folder<LongSum<T>> {
+template <class O, class T> struct Folder<O, LongSum<T>> {
   typedef LongSum<T> F;
   static void fold(typename F::State &s, const T *x, int64_t n, int64_t) {
     for (int64_t i = 0; i < n; i += NARROW) {
@@ -60,7 +60,7 @@ template <class T> struct Folder<LongSum<T>> {
     }
   }
 };
-template <class T, int WHAT> struct Folder<Counting<T, WHAT>> {
+template <class O, class T, int WHAT> struct Folder<O, Counting<T, WHAT>> {
   static void fold(typename Counting<T, WHAT>::State &s, const T *x, int64_t n, int64_t) {
     for (int64_t i = 0; i < n; i += NARROW) {
       const int64_t m = least(NARROW, n - i);
@@ -71,22 +71,162 @@ template <class T, int WHAT> struct Folder<Counting<T, WHAT>> {
   }
 };
 
-/* Blocks that hold nothing better than the champion are passed over; the last block that did is
- * searched for the place at the end. */
-template <class T, bool GREATEST> struct Folder<Position<T, GREATEST>> {
+/* --- the least and the greatest ------------------------------------------------------------------ */
+
+/* Types that the hardware compares as they are. */
+template <class T> constexpr bool is_native() {
+  return category<T>() == INTEGER ? Traits<T>::kind != KIND_BOOL
+                                  : Traits<T>::kind == KIND_FLOAT && sizeof(T) >= 4;
+}
+
+/* The best value of a block, where the two zeros tie, and whether it is spoiled by a NaN. A sum of
+ * the elements tells that: NaN goes through every addition, and `inf - inf` costs a second look.
+ * Both are one instruction a vector. Rows overlap at both ends, since no element counts twice, so
+ * that the loads between do not straddle cache lines. */
+template <class T, bool GREATEST> struct Peak {
+  static constexpr bool real = Traits<T>::kind == KIND_FLOAT;
+  enum { VECTORS = 8, WIDTH = GPR_VECTOR / sizeof(T), ROW = VECTORS * WIDTH };
+  template <int BYTES> struct Vector {
+    typedef T type __attribute__((vector_size(BYTES)));
+  };
+  typedef typename Vector<GPR_VECTOR>::type V;
+
+  struct Better {
+    template <class U> static GPR_METHOD U of(U a, U b) {
+      return GREATEST ? (b > a ? b : a) : (b < a ? b : a);
+    }
+  };
+  struct Plus {
+    template <class U> static GPR_METHOD U of(U a, U b) { return a + b; }
+  };
+
+  template <class Op, int BYTES> static GPR_METHOD T across(typename Vector<BYTES>::type v) {
+    if constexpr (BYTES > 16) {
+      typename Vector<BYTES / 2>::type half[2];
+      memcpy(half, &v, sizeof v);
+      return across<Op, BYTES / 2>(Op::of(half[0], half[1]));
+    }
+    T one = v[0];
+    for (int l = 1; l < BYTES / (int)sizeof(T); l++) one = Op::of(one, (T)v[l]);
+    return one;
+  }
+  static GPR_METHOD void add_row(V *best, V *sum, const T *x) {
+    for (int v = 0; v < VECTORS; v++) {
+      V e;
+      memcpy(&e, x + v * WIDTH, sizeof e);
+      best[v] = Better::of(best[v], e);
+      if (real) sum[v] += e;
+    }
+  }
+  static bool has_nan(const T *x, int64_t n) {
+    int any = 0;
+    for (int64_t i = 0; i < n; i++) any |= x[i] != x[i];
+    return any;
+  }
+
+  T value;
+  bool spoiled;
+  Peak(const T *x, int64_t n) { /* n > 0 */
+    T total = 0;
+    value = *x;
+    if (n < ROW) {
+      for (int64_t i = 0; i < n; i++) {
+        value = Better::of(value, x[i]);
+        if (real) total += x[i];
+      }
+    } else {
+      V best[VECTORS], sum[VECTORS] = {};
+      memcpy(best, x, sizeof best);
+      add_row(best, sum, x);
+      const int64_t past = (int64_t)((uintptr_t)x % GPR_VECTOR / sizeof(T));
+      for (int64_t i = ROW - past; i + ROW <= n; i += ROW) add_row(best, sum, x + i);
+      add_row(best, sum, x + n - ROW);
+      for (int v = VECTORS / 2; v; v /= 2)
+        for (int u = 0; u < v; u++) {
+          best[u] = Better::of(best[u], best[u + v]);
+          sum[u] += sum[u + v];
+        }
+      value = across<Better, GPR_VECTOR>(best[0]);
+      if (real) total = across<Plus, GPR_VECTOR>(sum[0]);
+    }
+    spoiled = real && total != total && has_nan(x, n);
+  }
+};
+
+/* What an operator asks of the extremes: ptp both. */
+template <class O> struct Asks {
+  static constexpr bool low = true, high = true;
+};
+template <class T> struct Asks<Min<T>> {
+  static constexpr bool low = true, high = false;
+};
+template <class T> struct Asks<Max<T>> {
+  static constexpr bool low = false, high = true;
+};
+
+template <class O, class T> struct Folder<O, Extremes<T>> {
+  typedef Extremes<T> F;
+  typedef typename F::State State;
+
+  /* The one of the two zeros that is wanted, if x, without better values, has it. */
+  template <bool GREATEST> static auto zero(const T *x, int64_t n) {
+    typename F::Key signs = GREATEST ? -1 : 0;
+    for (int64_t i = 0; i < n; i++) {
+      const auto b = copy_bits<typename F::Key>(x[i]);
+      signs = GREATEST ? signs & b : signs | b;
+    }
+    return signs >> (8 * sizeof signs - 1);
+  }
+  template <bool GREATEST> static void fold_one(State &s, const T *x, int64_t n) {
+    const Peak<T, GREATEST> peak(x, n);
+    auto k = F::O::key(peak.spoiled ? F::O::poison() : peak.value);
+    if (Traits<T>::kind == KIND_FLOAT && peak.value == 0 && !peak.spoiled) k = zero<GREATEST>(x, n);
+    if (GREATEST || peak.spoiled) s.high = greatest(s.high, k);
+    if (!GREATEST && !peak.spoiled) s.low = least(s.low, k);
+  }
+  static void fold(State &state, const T *x, int64_t n, int64_t) {
+    if constexpr (is_native<T>()) {
+      if (n <= 0) return;
+      if (Asks<O>::low) fold_one<false>(state, x, n);
+      if (Asks<O>::high) fold_one<true>(state, x, n);
+    } else {
+      State s;
+      F::open(s);
+      for (int64_t i = 0; i < n; i++) F::add(s, x[i], 0);
+      F::merge(state, s);
+    }
+  }
+};
+
+/* A block that holds something better than the champion is searched for its place. */
+template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST>> {
   typedef Position<T, GREATEST> F;
   typedef typename F::State State;
   typedef typename F::R R;
-  typedef Extremes<T> E;
-  static constexpr int64_t BLOCK = 2048, STRIDE = 64;
+  /* 32 KiB: the end of a block and its start cost 50 ns, and searching it is quick in the cache. */
+  static constexpr int64_t BLOCK = 32768 / sizeof(T), STRIDE = 256 / sizeof(T);
 
-  static bool beaten(const T *x, int64_t n, T champion) {
-    typename R::Flag any = 0;
-    for (int64_t i = 0; i < n; i++) any |= R::beats(x[i], champion);
-    return any != 0;
+  static State best_of(const T *x, int64_t n) {
+    State s;
+    F::open(s);
+    if constexpr (is_native<T>()) {
+      const Peak<T, GREATEST> peak(x, n);
+      s.best = R::of(peak.value);
+      s.spoiled = peak.spoiled;
+    } else {
+      typename R::Flag spoiled = 0;
+      for (int64_t i = 0; i < n; i++) {
+        const typename R::Key k = R::of(x[i]);
+        if (R::worse(s.best, k)) s.best = k;
+        spoiled |= R::poisoned(x[i]);
+      }
+      s.spoiled = spoiled != 0;
+    }
+    return s;
   }
   static bool matches(T x, const State &wanted) {
     if (wanted.spoiled) return R::poisoned(x);
+    if constexpr (is_native<T>()) return x == R::value(wanted.best);
     return !R::worse(R::of(x), wanted.best) && !R::worse(wanted.best, R::of(x));
   }
   static int64_t first_match(const T *x, int64_t n, const State &wanted) {
@@ -100,24 +240,14 @@ template <class T, bool GREATEST> struct Folder<Position<T, GREATEST>> {
     return i;
   }
   static void fold(State &state, const T *x, int64_t n, int64_t index) {
-    State best;
-    F::open(best);
-    T champion = T();
-    int64_t at = 0;
-    for (int64_t i = 0; i < n && !best.spoiled; i += BLOCK) {
+    for (int64_t i = 0; i < n && !state.spoiled; i += BLOCK) {
       const int64_t m = least(BLOCK, n - i);
-      if (i && !beaten(x + i, m, champion)) continue;
-      typename E::State e;
-      E::open(e);
-      Folder<E>::fold(e, x + i, m, 0);
-      Extreme<T, GREATEST>::finish(e, m, 0, &champion);
-      F::open(best);
-      F::add(best, champion, index);
-      at = i;
+      State block = best_of(x + i, m);
+      const bool earlier = state.index >= 0 && state.index < index;
+      if (earlier && !block.spoiled && !R::worse(state.best, block.best)) continue;
+      block.index = index + i + first_match(x + i, m, block);
+      F::merge(state, block);
     }
-    if (n <= 0) return;
-    best.index = index + at + first_match(x + at, n - at, best);
-    F::merge(state, best);
   }
 };
 
@@ -134,7 +264,7 @@ template <class R> static void look_for_other(Exact &e, const R *x, int64_t n, i
     if (bits((double)wide(x[i])) != 1ull << 63) e.signs |= GPR_OTHER;
 }
 
-template <class T> struct Folder<ExactFold<T>> {
+template <class O, class T> struct Folder<O, ExactFold<T>> {
   typedef ExactFold<T> F;
   static void fold(typename F::State &s, const T *x, int64_t n, int64_t) {
     const auto *r = reals(x);
@@ -146,7 +276,7 @@ template <class T> struct Folder<ExactFold<T>> {
 
 /* --- the tree ---------------------------------------------------------------------------------- */
 
-template <class T, template <class> class Op> struct Folder<TreeFold<T, Op>> {
+template <class O, class T, template <class> class Op> struct Folder<O, TreeFold<T, Op>> {
   typedef TreeFold<T, Op> F;
   typedef typename F::Wide A;
   typedef typename F::Combine C;
@@ -190,19 +320,20 @@ template <class O, class F = typename O::Fold> struct Row {
   typedef typename F::State State;
   typedef typename F::Element T;
   typedef typename O::Result Result;
-  /* Between looks whether the result is settled: 16 KiB take about a microsecond. */
-  static constexpr int64_t STRETCH = 16384 / sizeof(T);
+  /* Until the first look whether the result is settled; the next come after twice as much each, so
+   * that they cost nothing and not more than twice what was needed is read. */
+  static constexpr int64_t STRETCH = 8192 / sizeof(T);
 
   static void open(void *state) { F::open(*(State *)state); }
   static int fold(void *state, const void *data, int64_t n, int64_t index) {
     State &s = *(State *)state;
     const T *x = (const T *)data;
     if (F::law != GPR_FREE) {
-      Folder<F>::fold(s, x, n, index);
+      Folder<O>::fold(s, x, n, index);
       return 0;
     }
-    for (int64_t i = 0; i < n; i += STRETCH) {
-      Folder<F>::fold(s, x + i, n - i < STRETCH ? n - i : STRETCH, index + i);
+    for (int64_t i = 0, m = STRETCH; i < n; i += m, m = i) {
+      Folder<O>::fold(s, x + i, least(m, n - i), index + i);
       if (O::settled(s)) return 1;
     }
     return 0;
