@@ -106,6 +106,12 @@ int gpr_gpu_device_of(const void *address) {
 
 /* --- workspaces -------------------------------------------------------------------------------- */
 
+static void free_ring(workspace *w) {
+  cudaFree(w->ring);
+  cudaFreeHost(w->pinned);
+  w->ring = w->pinned = NULL;
+}
+
 static void workspace_free(workspace *w) {
   if (!w) return;
   for (int i = 0; i < SLOTS; i++)
@@ -113,9 +119,8 @@ static void workspace_free(workspace *w) {
   if (w->stream) cudaStreamDestroy(w->stream);
   if (w->copies) cudaStreamDestroy(w->copies);
   cudaFree(w->scratch);
-  cudaFree(w->ring);
   cudaFreeHost(w->answers);
-  cudaFreeHost(w->pinned);
+  free_ring(w);
   cudaGetLastError();
   free(w);
 }
@@ -157,7 +162,13 @@ static gpr_status workspace_take(int device, workspace **out) {
   return workspace_make(device, out);
 }
 
+/* One ring a device is kept for the next run; others, made for runs at the same time, go back. */
 static void workspace_give(int device, workspace *w) {
+  int rings = 0;
+  pthread_mutex_lock(&gpus.lock);
+  for (const workspace *i = gpus.idle[device]; i; i = i->next) rings += i->ring != NULL;
+  pthread_mutex_unlock(&gpus.lock);
+  if (rings) free_ring(w);
   pthread_mutex_lock(&gpus.lock);
   w->next = gpus.idle[device];
   gpus.idle[device] = w;

@@ -15,7 +15,8 @@ template <class F> struct GpuRow<F, GPR_FREE> {
 };
 template <class F> struct GpuRow<F, GPR_EXACT> {
   static constexpr gpr_gpu_row row = {flat_exact<typename F::Element>, sizeof(typename F::State) / 4, FLAT_THREADS,
-                                      16 * FLAT_THREADS * ExactShape<typename F::Element>::loads, EXACT_BLOCKS};
+                                      16 * FLAT_THREADS * ExactShape<typename F::Element>::loads,
+                                      exact_blocks<typename F::Element>()};
 };
 template <class F> struct GpuRow<F, GPR_TREE> {
   typedef TreeWarp<typename F::Element, F> W;
