@@ -30,6 +30,13 @@ template <class T, int U> __device__ __forceinline__ uint32_t word(const Packet<
   return i % 4 == 0 ? w.x : i % 4 == 1 ? w.y : i % 4 == 2 ? w.z : w.w;
 }
 
+/* Bytes of w by the selector's nibbles; 8 + n repeats the sign of byte n, which __byte_perm masks. */
+__device__ __forceinline__ uint32_t permute(uint32_t w, uint32_t selector) {
+  uint32_t result;
+  asm("prmt.b32 %0, %1, 0, %2;" : "=r"(result) : "r"(w), "r"(selector));
+  return result;
+}
+
 /* The top bit of each byte that is not zero: adding 127 carries into it. */
 __device__ __forceinline__ uint32_t true_bytes(uint32_t w) {
   return (((w & 0x7f7f7f7fu) + 0x7f7f7f7fu) | w) & 0x80808080u;
@@ -160,7 +167,7 @@ template <class Half, class T> __device__ __forceinline__ Half half(const Packet
 }
 template <> __device__ __forceinline__ int32_t half<int32_t, int8_t>(const Packet<int8_t> &v, int i) {
   const uint32_t w = i < 4 ? v.words.x : i < 8 ? v.words.y : i < 12 ? v.words.z : v.words.w;
-  return (int32_t)__byte_perm(w, 0, 0x8880u + 0x1111u * (i % 4));
+  return (int32_t)permute(w, 0x8880u + 0x1111u * (i % 4));
 }
 
 /* Four products of bytes, or two of 16 bits, fit 32 bits: one long multiplication for them. */
@@ -221,13 +228,12 @@ template <> struct PairKeys<bfloat16> : HalfKeys<bfloat16> {};
 template <> struct PairKeys<int8_t> {
   static constexpr int pairs = 2;
   static constexpr bool is_signed = true;
-  /* selector 8 + n repeats the sign of byte n */
-  static __device__ uint32_t of(uint32_t w, int pair) { return __byte_perm(w, 0, pair ? 0xb3a2 : 0x9180); }
+  static __device__ uint32_t of(uint32_t w, int pair) { return permute(w, pair ? 0xb3a2 : 0x9180); }
 };
 template <> struct PairKeys<uint8_t> {
   static constexpr int pairs = 2;
   static constexpr bool is_signed = false;
-  static __device__ uint32_t of(uint32_t w, int pair) { return __byte_perm(w, 0, pair ? 0x4342 : 0x4140); }
+  static __device__ uint32_t of(uint32_t w, int pair) { return permute(w, pair ? 0x4342 : 0x4140); }
 };
 
 template <class T> struct PairExtremes {
