@@ -73,11 +73,12 @@ template <class O, class T, int WHAT> struct Folder<O, Counting<T, WHAT>> {
 
 /* --- the least and the greatest ------------------------------------------------------------------ */
 
-/* Types that the hardware compares as they are. */
+/* Types that the hardware compares as they are; of booleans the bytes. */
 template <class T> constexpr bool is_native() {
-  return category<T>() == INTEGER ? Traits<T>::kind != KIND_BOOL
-                                  : Traits<T>::kind == KIND_FLOAT && sizeof(T) >= 4;
+  return category<T>() == INTEGER || (Traits<T>::kind == KIND_FLOAT && sizeof(T) >= 4);
 }
+template <class T> GPR_FN const T *natives(const T *x) { return x; }
+GPR_FN const uint8_t *natives(const boolean *x) { return &x->byte; }
 
 /* The best value of a block, where the two zeros tie, and whether it is spoiled by a NaN. A sum of
  * the elements tells that: NaN goes through every addition, and `inf - inf` costs a second look.
@@ -114,6 +115,7 @@ template <class T, bool GREATEST> struct Peak {
     for (int v = 0; v < VECTORS; v++) {
       V e;
       memcpy(&e, x + v * WIDTH, sizeof e);
+      prefetch(x + v * WIDTH);
       best[v] = Better::of(best[v], e);
       if (real) sum[v] += e;
     }
@@ -121,7 +123,7 @@ template <class T, bool GREATEST> struct Peak {
   static bool has_nan(const T *x, int64_t n) {
     int any = 0;
     for (int64_t i = 0; i < n; i++) any |= x[i] != x[i];
-    return any;
+    return any != 0;
   }
 
   T value;
@@ -153,6 +155,10 @@ template <class T, bool GREATEST> struct Peak {
   }
 };
 
+template <bool GREATEST, class T> static Peak<T, GREATEST> peak_of(const T *x, int64_t n) {
+  return Peak<T, GREATEST>(x, n);
+}
+
 /* What an operator asks of the extremes: ptp both. */
 template <class O> struct Asks {
   static constexpr bool low = true, high = true;
@@ -178,8 +184,8 @@ template <class O, class T> struct Folder<O, Extremes<T>> {
     return signs >> (8 * sizeof signs - 1);
   }
   template <bool GREATEST> static void fold_one(State &s, const T *x, int64_t n) {
-    const Peak<T, GREATEST> peak(x, n);
-    auto k = F::O::key(peak.spoiled ? F::O::poison() : peak.value);
+    const auto peak = peak_of<GREATEST>(natives(x), n);
+    auto k = F::O::key(peak.spoiled ? F::O::poison() : copy_bits<T>(peak.value));
     if (Traits<T>::kind == KIND_FLOAT && peak.value == 0 && !peak.spoiled) k = zero<GREATEST>(x, n);
     if (GREATEST || peak.spoiled) s.high = greatest(s.high, k);
     if (!GREATEST && !peak.spoiled) s.low = least(s.low, k);
@@ -210,23 +216,25 @@ template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST
     State s;
     F::open(s);
     if constexpr (is_native<T>()) {
-      const Peak<T, GREATEST> peak(x, n);
-      s.best = R::of(peak.value);
+      const auto peak = peak_of<GREATEST>(natives(x), n);
+      s.best = R::of(copy_bits<T>(peak.value));
       s.spoiled = peak.spoiled;
     } else {
+      typename R::Key best = s.best;
       typename R::Flag spoiled = 0;
       for (int64_t i = 0; i < n; i++) {
         const typename R::Key k = R::of(x[i]);
-        if (R::worse(s.best, k)) s.best = k;
+        best = R::worse(best, k) ? k : best;
         spoiled |= R::poisoned(x[i]);
       }
+      s.best = best;
       s.spoiled = spoiled != 0;
     }
     return s;
   }
   static bool matches(T x, const State &wanted) {
     if (wanted.spoiled) return R::poisoned(x);
-    if constexpr (is_native<T>()) return x == R::value(wanted.best);
+    if constexpr (is_native<T>() && Traits<T>::kind != KIND_BOOL) return x == R::value(wanted.best);
     return !R::worse(R::of(x), wanted.best) && !R::worse(wanted.best, R::of(x));
   }
   static int64_t first_match(const T *x, int64_t n, const State &wanted) {
