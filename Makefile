@@ -3,12 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := setup.py pyproject.toml $(wildcard csrc/* kernels/* kernels/*/*)
-FORMATTED := $(wildcard csrc/*.[ch] kernels/*.* kernels/*/*.*)
+FORMATTED := $(wildcard examples/*.c csrc/*.[ch] kernels/*.* kernels/*/*.*)
 SANITIZERS := address,undefined
 CUDA_TOOLS := memcheck racecheck synccheck initcheck
 GPU_RECORD := build/gpu
 
-.PHONY: run test lint stubs bench sanitize gpu-test gpu-bench clean
+.PHONY: run test lint stubs bench example sanitize gpu-test gpu-bench clean
 
 run: $(VENV)/demo
 	$(BIN)/python -m gpureduce demo
@@ -30,6 +30,10 @@ stubs: $(VENV)/lint
 bench: $(VENV)/test
 	$(BIN)/python benchmarks/cpu.py
 
+# build/sum: the C API by a program without Python. The flags name the library and what it needs.
+example: $(VENV)/test
+	gcc -std=gnu11 -O2 -Wall -Wextra examples/sum.c @build/objects/libgpureduce.flags -o build/sum
+
 # Run from its own directory, so that the package that is found there is the sanitized one.
 sanitize: $(VENV)/test
 	GPUREDUCE_SANITIZE=$(SANITIZERS) GPUREDUCE_CUDA=0 \
@@ -49,17 +53,17 @@ gpu-test:
 	GPUREDUCE_CUDA_ARCHS=90 python3 setup.py build_ext --inplace
 	rm -rf $(GPU_RECORD) && mkdir -p $(GPU_RECORD)
 	status=0; \
-	python3 -m pytest --junitxml=$(GPU_RECORD)/tests.xml || status=1; \
+	timeout 3600 python3 -m pytest --junitxml=$(GPU_RECORD)/tests.xml || status=1; \
 	for tool in $(CUDA_TOOLS); do \
 	  echo "--- compute-sanitizer $$tool"; \
 	  compute-sanitizer --tool $$tool --error-exitcode 1 --log-file $(GPU_RECORD)/$$tool.log \
-	    python3 -m pytest -q -m sanitized || status=1; \
+	    timeout 1200 python3 -m pytest -q -m sanitized || status=1; \
 	done; \
 	python3 tests/gpu_record.py --write $(GPU_RECORD) && exit $$status
 
 gpu-bench:
 	GPUREDUCE_CUDA_ARCHS=90 python3 setup.py build_ext --inplace
-	PYTHONPATH=. python3 benchmarks/gpu.py
+	PYTHONPATH=. timeout 900 python3 benchmarks/gpu.py
 
 clean:
 	rm -rf build dist $(VENV) *.egg-info gpureduce/*.so .mypy_cache .pytest_cache .ruff_cache

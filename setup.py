@@ -129,7 +129,19 @@ class Build(build_ext):
         jobs += [([CC, *c_flags], source, work) for source in sorted(c_sources)]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             ext.extra_objects = list(pool.map(lambda job: self.compile(*job), jobs))
+        self.archive(ext, work)
         super().build_extension(ext)
+
+    def archive(self, ext, work):
+        """The library without Python, and what a C compiler has to be told to link it."""
+        python = {"module.c.o", "foreign.c.o"}
+        library = work / "libgpureduce.a"
+        library.unlink(missing_ok=True)
+        objects = [name for name in ext.extra_objects if Path(name).name not in python]
+        self.spawn(["ar", "rcsD", str(library), *objects])
+        flags = [str(library.resolve()), *(f"-L{path}" for path in ext.library_dirs)]
+        flags += [*(f"-l{name}" for name in ext.libraries), "-lm", *SANITIZE, *COVERAGE]
+        library.with_suffix(".flags").write_text(shlex.join(flags) + "\n")
 
     def compile(self, command, source, work):
         """One object, unless the same command made it and nothing that it includes is newer."""

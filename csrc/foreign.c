@@ -49,17 +49,30 @@ static int check_ndim(long ndim, const char *function) {
   return 0;
 }
 
+/* Not below zero, and no more elements than can be counted. */
+static int check_shape(const gpr_view *view, const char *function) {
+  int64_t count = 1;
+  int fine = 1;
+  for (int d = 0; d < view->ndim; d++) {
+    const int overflows = view->shape[d] && __builtin_mul_overflow(count, view->shape[d], &count);
+    if (view->shape[d] < 0 || overflows) fine = 0;
+  }
+  if (!fine) PyErr_Format(PyExc_ValueError, "gpureduce.%s: the device array has an impossible shape", function);
+  return fine;
+}
+
 static int view_of_tensor(const dl_tensor *t, const char *function, gpr_view *view) {
   const int bytes = t->dtype.bits / 8;
   if (!check_ndim(t->ndim, function)) return -1;
   *view = (gpr_view){.data = (const char *)t->data + t->byte_offset, .ndim = t->ndim, .device = t->device.id,
-                     .dtype = t->dtype.lanes == 1 ? find_dtype(kind_of_code(t->dtype.code), bytes) : GPR_NO_DTYPE};
+                     .dtype = t->dtype.lanes == 1 && t->dtype.bits % 8 == 0 ? find_dtype(kind_of_code(t->dtype.code), bytes) : GPR_NO_DTYPE};
   if (view->dtype == GPR_NO_DTYPE) {
     PyErr_Format(PyExc_TypeError, "gpureduce.%s: a DLPack tensor of type code %d, %d bits and %d lanes is not supported",
                  function, t->dtype.code, t->dtype.bits, t->dtype.lanes);
     return -1;
   }
   for (int d = 0; d < t->ndim; d++) view->shape[d] = t->shape[d];
+  if (!check_shape(view, function)) return -1;
   c_strides(view);
   for (int d = 0; d < t->ndim && t->strides; d++) view->strides[d] = t->strides[d] * bytes;
   return 1;
@@ -147,6 +160,7 @@ static int view_by_interface(PyObject *dict, const char *function, gpr_view *vie
   if (!check_ndim((long)PyTuple_GET_SIZE(shape), function)) return -1;
   view->ndim = (int)PyTuple_GET_SIZE(shape);
   if (!read_sizes(shape, view->ndim, view->shape)) return bad_interface(function, "shape");
+  if (!check_shape(view, function)) return -1;
   if (!read_typestr(PyDict_GetItemString(dict, "typestr"), view)) return bad_interface(function, "typestr");
   if (view->dtype == GPR_NO_DTYPE) {
     PyErr_Format(PyExc_TypeError, "gpureduce.%s: device arrays of type %R are not supported", function,

@@ -2,7 +2,7 @@
  *
  * A run is a row of pieces. Each is made ready on the device (nothing to do, gathered there, or
  * copied through a ring of pinned memory), folded by one launch, and its state, which the kernel
- * writes to host memory together with a flag, merged here in order. Several are under way. */
+ * writes to host memory word by word, merged here in order. Several are under way. */
 #define _GNU_SOURCE
 #include "gpu.h"
 
@@ -24,10 +24,10 @@ enum { DEVICES_MAX = 64 };
  * 32 MiB pinned and 32 MiB on the device, whatever the array's size. */
 enum { SLOTS = 4, PIECE_BYTES = 8 << 20, FILL_BYTES = 128 << 10 };
 /* Eight threads fill as fast as the copy engine empties; a piece takes it 150 µs. */
-enum { FILLERS = 8, FILL_SPIN_NANOSECONDS = 200 * 1000 };
+enum { FILLERS = 16, FILL_SPIN_NANOSECONDS = 200 * 1000 };
 /* What lies on the device in one piece is folded in one launch, for the tree up to its limit. */
 #define RESIDENT_BYTES (INT64_C(1) << 32)
-enum { STATE_BYTES = 4096 }; /* of a state, and the flag behind it */
+enum { ANSWER_WORDS = 512 }; /* the longest answer, two exact sums, has 296 */
 /* A sleep ends 50 µs late or more, a quarter of the time of 1 GiB: the waiting thread looks without
  * pause for as long as 8 GiB take, then sleeps a hundredth of the time that it has waited. */
 enum { SPIN_NANOSECONDS = 2000 * 1000, NAP_MOST = 10 * 1000 * 1000 };
@@ -38,7 +38,7 @@ typedef struct workspace {
   cudaStream_t stream, copies;
   cudaEvent_t copied[SLOTS];
   void *scratch;
-  char *states;  /* pinned, mapped: SLOTS states with their flags */
+  gpr_answer *answers; /* pinned, mapped: one for each slot */
   char *pinned;  /* the ring, made when it is first wanted */
   char *ring;    /* likewise, on the device */
   uint32_t epoch;
@@ -114,7 +114,7 @@ static void workspace_free(workspace *w) {
   if (w->copies) cudaStreamDestroy(w->copies);
   cudaFree(w->scratch);
   cudaFree(w->ring);
-  cudaFreeHost(w->states);
+  cudaFreeHost(w->answers);
   cudaFreeHost(w->pinned);
   cudaGetLastError();
   free(w);
@@ -129,10 +129,10 @@ static gpr_status workspace_make(int device, workspace **out) {
       (status = check(cudaStreamCreateWithFlags(&w->copies, cudaStreamNonBlocking), "cudaStreamCreate", device)) ||
       (status = check(cudaMalloc(&w->scratch, bytes), "cudaMalloc", device)) ||
       (status = check(cudaMemsetAsync(w->scratch, 0, bytes, w->stream), "cudaMemset", device)) ||
-      (status = check(cudaHostAlloc((void **)&w->states, SLOTS * STATE_BYTES, cudaHostAllocMapped | cudaHostAllocPortable),
+      (status = check(cudaHostAlloc((void **)&w->answers, SLOTS * ANSWER_WORDS * sizeof(gpr_answer), cudaHostAllocMapped | cudaHostAllocPortable),
                       "cudaHostAlloc", device)))
     goto fail;
-  memset(w->states, 0, SLOTS * STATE_BYTES);
+  memset(w->answers, 0, SLOTS * ANSWER_WORDS * sizeof(gpr_answer));
   for (int i = 0; i < SLOTS; i++)
     if ((status = check(cudaEventCreateWithFlags(&w->copied[i], cudaEventDisableTiming), "cudaEventCreate", device)))
       goto fail;
@@ -213,15 +213,27 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t piece_length(const gpu_run *r, int64_t piece) {
   return least(r->piece, r->plan.count - piece * r->piece);
 }
-static char *state_of(const gpu_run *r, int slot) { return r->space->states + slot * STATE_BYTES; }
-static volatile uint32_t *flag_of(const gpu_run *r, int slot) {
-  return (volatile uint32_t *)(state_of(r, slot) + STATE_BYTES - 64);
+static gpr_answer *answer_of(const gpu_run *r, int slot) { return r->space->answers + slot * ANSWER_WORDS; }
+
+/* The calling thread's device is put back as it was. */
+static void enter(const gpu_run *r) {
+  if (r->before != r->device) cudaSetDevice(r->device);
+}
+static void leave(const gpu_run *r) {
+  if (r->before != r->device) cudaSetDevice(r->before);
 }
 
-/* Whether the oldest piece under way has left its state. */
+/* Whether the oldest piece under way has left all words of its state; they are then in `other`. */
 static int is_answered(const gpu_run *r) {
   const int slot = (int)(r->collected % SLOTS);
-  return *flag_of(r, slot) == r->epoch[slot];
+  const volatile uint64_t *answer = (const volatile uint64_t *)answer_of(r, slot);
+  uint32_t *words = (uint32_t *)r->other;
+  for (int i = r->kernel->words - 1; i >= 0; i--) {
+    const uint64_t word = answer[i];
+    if (word >> 32 != r->epoch[slot]) return 0;
+    words[i] = (uint32_t)word;
+  }
+  return 1;
 }
 
 /* --- filling ----------------------------------------------------------------------------------- */
@@ -308,7 +320,7 @@ static gpr_status launch_piece(gpu_run *r, int64_t piece) {
   if (status) return status;
   r->epoch[slot] = ++r->space->epoch;
   gpr_flat_args args = {.data = data, .n = n, .index = start, .scratch = r->space->scratch,
-                        .state = state_of(r, slot), .flag = flag_of(r, slot), .epoch = r->epoch[slot]};
+                        .answer = answer_of(r, slot), .epoch = r->epoch[slot]};
   void *arguments[] = {&args};
   int64_t blocks = (n * r->bytes + 15) / r->kernel->tile + 1;
   if (r->kernel->blocks)
@@ -319,15 +331,11 @@ static gpr_status launch_piece(gpu_run *r, int64_t piece) {
 }
 
 static void collect_piece(gpu_run *r) {
-  const int slot = (int)(r->collected % SLOTS);
   const gpr_row *row = r->plan.row;
-  atomic_thread_fence(memory_order_acquire);
-  if (r->collected == 0) {
-    memcpy(r->state, state_of(r, slot), row->state_bytes);
-  } else {
-    memcpy(r->other, state_of(r, slot), row->state_bytes);
+  if (r->collected == 0)
+    memcpy(r->state, r->other, row->state_bytes);
+  else
     row->merge(r->state, r->other);
-  }
   r->collected++;
   atomic_store(&r->open_pieces, r->collected + SLOTS);
 }
@@ -348,7 +356,7 @@ static gpr_status step(gpr_run *base, int64_t nanoseconds) {
   gpu_run *r = (gpu_run *)base;
   const int64_t until = gpr_now() + nanoseconds;
   gpr_status status = GPR_OK;
-  cudaSetDevice(r->device);
+  enter(r);
   while (!status && r->collected < r->pieces) {
     int busy = 0;
     if (r->collected < r->launched && is_answered(r)) {
@@ -368,7 +376,7 @@ static gpr_status step(gpr_run *base, int64_t nanoseconds) {
     if (!busy && !status) status = idle(r, now);
     if (!status && now > until) status = GPR_MORE;
   }
-  cudaSetDevice(r->before);
+  leave(r);
   return status;
 }
 
@@ -383,7 +391,7 @@ static void close_run(gpr_run *base) {
   gpu_run *r = (gpu_run *)base;
   atomic_store(&r->stop, 1);
   while (!gpr_team_wait(&r->team, 1000000000)) continue;
-  cudaSetDevice(r->device);
+  enter(r);
   if (r->space) {
     cudaError_t error = cudaSuccess;
     if (r->collected < r->launched) {
@@ -395,15 +403,20 @@ static void close_run(gpr_run *base) {
     else
       workspace_free(r->space);
   }
-  cudaSetDevice(r->before);
+  leave(r);
   free(r->state);
   free(r);
 }
 
 static const gpr_backend gpu = {step, finish, close_run};
 
+/* Packets of complex numbers that are aligned only to their parts cannot be seen as 16 bytes. */
+static int lies_in_packets(const gpr_plan *p) {
+  return p->direct && (p->row->law != GPR_FREE || (uintptr_t)p->data % (uintptr_t)p->bytes == 0);
+}
+
 static enum road road_of(const gpr_plan *p) {
-  if (p->device >= 0) return p->direct ? RESIDENT : GATHERED;
+  if (p->device >= 0) return lies_in_packets(p) ? RESIDENT : GATHERED;
   return p->direct && gpr_gpu_pinned(p->data) ? PINNED : STAGED;
 }
 
@@ -443,13 +456,142 @@ gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **out) {
   r->device = device;
   r->kernel = &gpr_gpu_table_cuda.row[plan->row->op * GPR_DTYPE_COUNT + plan->row->dtype];
   gpr_status status = check(cudaGetDevice(&r->before), "cudaGetDevice", device);
-  if (!status) status = check(cudaSetDevice(device), "cudaSetDevice", device);
+  if (!status && r->before != device) status = check(cudaSetDevice(device), "cudaSetDevice", device);
   if (!status) status = start(r);
   if (status) {
     close_run(&r->base);
     return status;
   }
-  cudaSetDevice(r->before);
+  leave(r);
   *out = &r->base;
   return GPR_OK;
+}
+
+/* --- the device query and the bandwidth test ---------------------------------------------------- */
+
+/* Makes the device the thread's, whose own comes back in *before. */
+static gpr_status open_device(int device, int *before) {
+  const int devices = gpr_device_count();
+  if (!devices) return GPR_DEVICE_ERROR;
+  if (device < 0 || device >= devices)
+    return gpr_fail(GPR_DEVICE_ERROR, "there is no device cuda:%d: there are %d, numbered from 0", device, devices);
+  pthread_mutex_lock(&gpus.lock);
+  if (!gpus.owner) gpus.owner = getpid();
+  pthread_mutex_unlock(&gpus.lock);
+  const gpr_status status = check(cudaGetDevice(before), "cudaGetDevice", device);
+  return status ? status : check(cudaSetDevice(device), "cudaSetDevice", device);
+}
+
+static int attribute(enum cudaDeviceAttr which, int device) {
+  int value = 0;
+  if (cudaDeviceGetAttribute(&value, which, device) != cudaSuccess) cudaGetLastError();
+  return value;
+}
+
+gpr_status gpr_device_info(int device, gpr_device *out) {
+  int before;
+  size_t unused = 0, total = 0;
+  struct cudaDeviceProp properties;
+  gpr_status status = open_device(device, &before);
+  if (status) return status;
+  memset(out, 0, sizeof *out);
+  if ((status = check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties", device)) ||
+      (status = check(cudaMemGetInfo(&unused, &total), "cudaMemGetInfo", device)) ||
+      (status = check(cudaDriverGetVersion(&out->driver), "cudaDriverGetVersion", device)) ||
+      (status = check(cudaRuntimeGetVersion(&out->runtime), "cudaRuntimeGetVersion", device)))
+    goto end;
+  memcpy(out->name, properties.name, sizeof out->name);
+  out->name[sizeof out->name - 1] = 0;
+  out->memory_total = (int64_t)total;
+  out->memory_free = (int64_t)unused;
+  out->major = attribute(cudaDevAttrComputeCapabilityMajor, device);
+  out->minor = attribute(cudaDevAttrComputeCapabilityMinor, device);
+  out->multiprocessors = attribute(cudaDevAttrMultiProcessorCount, device);
+  out->threads_per_multiprocessor = attribute(cudaDevAttrMaxThreadsPerMultiProcessor, device);
+  out->bus_bits = attribute(cudaDevAttrGlobalMemoryBusWidth, device);
+  out->clock_hertz = attribute(cudaDevAttrClockRate, device) * INT64_C(1000);
+  out->memory_clock_hertz = attribute(cudaDevAttrMemoryClockRate, device) * INT64_C(1000);
+  out->l2_bytes = attribute(cudaDevAttrL2CacheSize, device);
+  out->shared_bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+end:
+  cudaSetDevice(before);
+  return status;
+}
+
+typedef struct transfer {
+  void *to;         /* NULL: `from` is only read */
+  const void *from;
+  int64_t bytes;
+  double *rate;     /* bytes a second */
+} transfer;
+
+static cudaError_t transfer_once(const transfer *t, int device, cudaStream_t stream) {
+  if (t->to) return cudaMemcpyAsync(t->to, t->from, (size_t)t->bytes, cudaMemcpyDefault, stream);
+  gpr_read_args args = {.data = t->from, .bytes = t->bytes, .never = (uint32_t *)t->from};
+  void *arguments[] = {&args};
+  return cudaLaunchKernel((const void *)gpr_gpu_table_cuda.read,
+                          (dim3){(unsigned)(multiprocessors(device) * GPR_READ_BLOCKS), 1, 1},
+                          (dim3){GPR_READ_THREADS, 1, 1}, arguments, 0, stream);
+}
+
+static gpr_status transfer_rate(const transfer *t, int device, cudaStream_t stream, cudaEvent_t begin, cudaEvent_t end) {
+  enum { TIMES = 9 };
+  float times[TIMES];
+  gpr_status status;
+  for (int i = -1; i < TIMES; i++) { /* the first is not counted */
+    float time = 0;
+    if ((status = check(cudaEventRecord(begin, stream), "cudaEventRecord", device)) ||
+        (status = check(transfer_once(t, device, stream), "a transfer", device)) ||
+        (status = check(cudaEventRecord(end, stream), "cudaEventRecord", device)) ||
+        (status = check(cudaEventSynchronize(end), "a transfer", device)) ||
+        (status = check(cudaEventElapsedTime(&time, begin, end), "cudaEventElapsedTime", device)))
+      return status;
+    int at = i;
+    for (; at > 0 && times[at - 1] > time; at--) times[at] = times[at - 1];
+    if (i >= 0) times[at] = time;
+  }
+  *t->rate = (double)t->bytes / (times[TIMES / 2] * 1e-3);
+  return GPR_OK;
+}
+
+gpr_status gpr_bandwidth_test(int device, int64_t bytes, gpr_bandwidth *out) {
+  void *here = NULL, *there = NULL, *pinned = NULL, *pageable = NULL;
+  cudaStream_t stream = NULL;
+  cudaEvent_t begin = NULL, end = NULL;
+  int before;
+  if (bytes < 16 || bytes > INT64_MAX / 2)
+    return gpr_fail(GPR_BAD_VALUE, "the bandwidth of %lld bytes cannot be measured", (long long)bytes);
+  gpr_status status = open_device(device, &before);
+  if (status) return status;
+  memset(out, 0, sizeof *out);
+  if (!(pageable = malloc((size_t)bytes))) {
+    status = gpr_fail(GPR_OUT_OF_MEMORY, "no memory for %lld bytes", (long long)bytes);
+    goto fail;
+  }
+  if ((status = check(cudaHostAlloc(&pinned, (size_t)bytes, cudaHostAllocPortable), "cudaHostAlloc", device)) ||
+      (status = check(cudaMalloc(&here, (size_t)bytes), "cudaMalloc", device)) ||
+      (status = check(cudaMalloc(&there, (size_t)bytes), "cudaMalloc", device)) ||
+      (status = check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate", device)) ||
+      (status = check(cudaEventCreate(&begin), "cudaEventCreate", device)) ||
+      (status = check(cudaEventCreate(&end), "cudaEventCreate", device)))
+    goto fail;
+  memset(pageable, 0x5a, (size_t)bytes); /* pages that were never written are all one */
+  memset(pinned, 0x5a, (size_t)bytes);
+  const transfer transfers[] = {
+      {here, pinned, bytes, &out->to_device_pinned}, {there, pageable, bytes, &out->to_device_pageable},
+      {pinned, here, bytes, &out->to_host_pinned},   {pageable, here, bytes, &out->to_host_pageable},
+      {there, here, bytes, &out->on_device},         {NULL, here, bytes, &out->read}};
+  for (size_t i = 0; !status && i < sizeof transfers / sizeof *transfers; i++)
+    status = transfer_rate(&transfers[i], device, stream, begin, end);
+  out->on_device *= 2; /* read and written */
+fail:
+  if (end) cudaEventDestroy(end);
+  if (begin) cudaEventDestroy(begin);
+  if (stream) cudaStreamDestroy(stream);
+  cudaFree(there);
+  cudaFree(here);
+  cudaFreeHost(pinned);
+  free(pageable);
+  cudaSetDevice(before);
+  return status;
 }

@@ -24,3 +24,15 @@ int gpr_gpu_device_of(const void *address) {
   (void)address;
   return -1;
 }
+
+gpr_status gpr_device_info(int device, gpr_device *out) {
+  (void)device, (void)out;
+  gpr_device_count();
+  return GPR_DEVICE_ERROR;
+}
+
+gpr_status gpr_bandwidth_test(int device, int64_t bytes, gpr_bandwidth *out) {
+  (void)device, (void)bytes, (void)out;
+  gpr_device_count();
+  return GPR_DEVICE_ERROR;
+}

@@ -97,6 +97,29 @@ void gpr_close(gpr_run *run);
 /* How many CUDA devices can be used; 0 leaves the reason for gpr_error(). */
 int gpr_device_count(void);
 
+/* What a CUDA device is. Versions are 1000 * major + 10 * minor. */
+typedef struct gpr_device {
+  char name[256];
+  int major, minor; /* the compute capability */
+  int multiprocessors, threads_per_multiprocessor, bus_bits;
+  int driver, runtime;
+  int64_t clock_hertz, memory_clock_hertz;
+  int64_t memory_total, memory_free, l2_bytes, shared_bytes; /* shared_bytes: of a block, at most */
+} gpr_device;
+
+/* The device query. *out is the caller's. */
+gpr_status gpr_device_info(int device, gpr_device *out);
+
+/* Medians in bytes a second. A copy on the device counts what is read and what is written. */
+typedef struct gpr_bandwidth {
+  double to_device_pinned, to_device_pageable, to_host_pinned, to_host_pageable;
+  double on_device, read;
+} gpr_bandwidth;
+
+/* The bandwidth test, with `bytes` (16 and up) in host and device memory each, in a few seconds for
+ * 1 GiB. *out is the caller's. */
+gpr_status gpr_bandwidth_test(int device, int64_t bytes, gpr_bandwidth *out);
+
 /* Threads that one call on the CPU may use; 0 sets the default: GPUREDUCE_NUM_THREADS, or what the
  * affinity mask and the cgroup's quota allow. */
 void gpr_set_threads(int threads);

@@ -398,6 +398,52 @@ static PyObject *device_count(PyObject *module, PyObject *unused) {
   return Py_BuildValue("(is)", n, n ? "" : gpr_error());
 }
 
+/* What gpr_device_info() tells of every device. */
+static PyObject *devices(PyObject *module, PyObject *unused) {
+  (void)module, (void)unused;
+  const int n = gpr_device_count();
+  PyObject *list = PyList_New(0);
+  for (int i = 0; list && i < n; i++) {
+    gpr_device d;
+    gpr_status status;
+    Py_BEGIN_ALLOW_THREADS
+    status = gpr_device_info(i, &d);
+    Py_END_ALLOW_THREADS
+    PyObject *item = NULL;
+    if (status)
+      raise_status(status);
+    else
+      item = Py_BuildValue("{s:N,s:(ii),s:i,s:i,s:i,s:L,s:L,s:L,s:L,s:L,s:L,s:(ii),s:(ii)}",
+          "name", PyUnicode_DecodeUTF8(d.name, (Py_ssize_t)strlen(d.name), "replace"),
+          "compute_capability", d.major, d.minor, "multiprocessors", d.multiprocessors,
+          "threads_per_multiprocessor", d.threads_per_multiprocessor, "bus_bits", d.bus_bits,
+          "clock_hertz", (long long)d.clock_hertz, "memory_clock_hertz", (long long)d.memory_clock_hertz,
+          "memory_total", (long long)d.memory_total, "memory_free", (long long)d.memory_free,
+          "l2_bytes", (long long)d.l2_bytes, "shared_bytes", (long long)d.shared_bytes,
+          "driver", d.driver / 1000, d.driver % 1000 / 10, "runtime", d.runtime / 1000, d.runtime % 1000 / 10);
+    if (!item || PyList_Append(list, item)) Py_CLEAR(list);
+    Py_XDECREF(item);
+  }
+  return list;
+}
+
+/* bandwidth(device, bytes): bytes a second of each kind of transfer. */
+static PyObject *bandwidth(PyObject *module, PyObject *args) {
+  int device;
+  long long bytes;
+  gpr_bandwidth b;
+  gpr_status status;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "iL", &device, &bytes)) return NULL;
+  Py_BEGIN_ALLOW_THREADS
+  status = gpr_bandwidth_test(device, bytes, &b);
+  Py_END_ALLOW_THREADS
+  if (status) return raise_status(status);
+  return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d,s:d}", "to_device_pinned", b.to_device_pinned,
+                       "to_device_pageable", b.to_device_pageable, "to_host_pinned", b.to_host_pinned,
+                       "to_host_pageable", b.to_host_pageable, "on_device", b.on_device, "read", b.read);
+}
+
 static PyMethodDef methods[] = {
     {"reduce", (PyCFunction)(void (*)(void))reduce, METH_FASTCALL, NULL},
     {"operators", operators, METH_NOARGS, NULL},
@@ -407,6 +453,8 @@ static PyMethodDef methods[] = {
     {"get_num_threads", get_num_threads, METH_NOARGS, NULL},
     {"isa", isa, METH_NOARGS, NULL},
     {"device_count", device_count, METH_NOARGS, NULL},
+    {"devices", devices, METH_NOARGS, NULL},
+    {"bandwidth", bandwidth, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

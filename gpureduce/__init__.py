@@ -8,6 +8,7 @@ layout. See the functions' own help, and ``gpureduce.operators()`` for the list.
 from gpureduce import functions as _functions
 from gpureduce._core import DeviceError, dtypes
 from gpureduce.functions import (
+    devices,
     get_num_threads,
     isa,
     operators,
@@ -18,6 +19,7 @@ from gpureduce.functions import (
 __version__ = "0.1.0"
 __all__ = [
     "DeviceError",
+    "devices",
     "dtypes",
     "get_num_threads",
     "isa",

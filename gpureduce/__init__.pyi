@@ -4,7 +4,14 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from gpureduce._core import DeviceError, dtypes
-from gpureduce.functions import get_num_threads, isa, operators, reduce, set_num_threads
+from gpureduce.functions import (
+    devices,
+    get_num_threads,
+    isa,
+    operators,
+    reduce,
+    set_num_threads,
+)
 
 __version__: str
 __all__ = [
@@ -16,6 +23,7 @@ __all__ = [
     "argmax",
     "argmin",
     "count_nonzero",
+    "devices",
     "dtypes",
     "get_num_threads",
     "isa",

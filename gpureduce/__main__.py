@@ -6,6 +6,9 @@ import numpy as np
 
 import gpureduce
 from gpureduce import _core, demo, stubs
+from gpureduce.functions import Device
+
+MIB = 1 << 20
 
 
 def info() -> None:
@@ -20,6 +23,49 @@ def info() -> None:
     }
     for name, text in lines.items():
         print(f"{name:10} {text}")
+    for number, device in enumerate(gpureduce.devices()):
+        print(f"cuda:{number:<5} {device['name']}")
+        for what, text in described(device):
+            print(f"{'':10} {what:16} {text}")
+
+
+def described(device: Device) -> list[tuple[str, str]]:
+    """The device query's lines."""
+
+    def version(pair: tuple[int, int]) -> str:
+        return f"{pair[0]}.{pair[1]}"
+
+    multiprocessors = (
+        f"{device['multiprocessors']} of {device['threads_per_multiprocessor']} threads"
+    )
+    return [
+        ("capability", version(device["compute_capability"])),
+        ("multiprocessors", f"{multiprocessors}, {device['clock_hertz'] / 1e6:.0f} MHz"),
+        ("memory", f"{device['memory_total'] / MIB:,.0f} MiB"),
+        ("memory free", f"{device['memory_free'] / MIB:,.0f} MiB"),
+        ("memory bus", f"{device['bus_bits']} bits, {device['memory_clock_hertz'] / 1e6:.0f} MHz"),
+        ("L2 cache", f"{device['l2_bytes'] / MIB:g} MiB"),
+        ("shared memory", f"{device['shared_bytes'] / 1024:g} KiB a block"),
+        ("driver", version(device["driver"])),
+        ("runtime", version(device["runtime"])),
+    ]
+
+
+TRANSFERS = {
+    "to_device_pinned": "host to device, pinned",
+    "to_device_pageable": "host to device, pageable",
+    "to_host_pinned": "device to host, pinned",
+    "to_host_pageable": "device to host, pageable",
+    "on_device": "device to device, read and written",
+    "read": "device, read only",
+}
+
+
+def bandwidth(mebibytes: int, device: int) -> None:
+    rates = _core.bandwidth(device, mebibytes * MIB)
+    print(f"cuda:{device}, {mebibytes:,} MiB, medians")
+    for key, text in TRANSFERS.items():
+        print(f"{text:36}{rates[key] / 1e9:10,.1f} GB/s")
 
 
 def main() -> None:
@@ -29,6 +75,11 @@ def main() -> None:
     command = commands.add_parser("info", help="version, instruction set, threads and devices")
     command.set_defaults(run=lambda _: info())
 
+    command = commands.add_parser("bandwidth", help="what memory and its copies come to on a GPU")
+    command.add_argument("--size", type=int, default=1024, metavar="MIB")
+    command.add_argument("--device", type=int, default=0, metavar="N", help="cuda:N")
+    command.set_defaults(run=lambda arguments: bandwidth(arguments.size, arguments.device))
+
     command = commands.add_parser("demo", help="every reduction of a file of numbers, beside NumPy")
     command.add_argument("file", nargs="?", help=".npy or a table of numbers; default: a real one")
     command.set_defaults(run=lambda arguments: demo.run(arguments.file))
@@ -37,7 +88,10 @@ def main() -> None:
     command.set_defaults(run=lambda _: print(stubs.text(), end=""))
 
     arguments = parser.parse_args()
-    arguments.run(arguments)
+    try:
+        arguments.run(arguments)
+    except (gpureduce.DeviceError, MemoryError, ValueError) as error:
+        parser.exit(1, f"{parser.prog}: {error}\n")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,24 @@ class Operator(TypedDict):
     position: bool
 
 
+class Device(TypedDict):
+    """One CUDA device; sizes in bytes, clocks in hertz, versions as (major, minor)."""
+
+    name: str
+    compute_capability: tuple[int, int]
+    multiprocessors: int
+    threads_per_multiprocessor: int
+    bus_bits: int
+    clock_hertz: int
+    memory_clock_hertz: int
+    memory_total: int
+    memory_free: int
+    l2_bytes: int
+    shared_bytes: int
+    driver: tuple[int, int]
+    runtime: tuple[int, int]
+
+
 _DTYPE = """\
 dtype : dtype, optional
     Each element is converted to it first, and the result has it.
@@ -72,6 +90,14 @@ _LAWS = {name: law for name, dtype, _, law in _core.rows() if dtype == "float64"
 def operators() -> list[Operator]:
     """The operators as a list of dicts: name, ufunc, alias, sentence and what they take."""
     return _core.operators()
+
+
+def devices() -> list[Device]:
+    """The CUDA devices as a list of dicts: name, compute capability, memory, clocks and limits.
+
+    Empty where there is none that can be used; ``python -m gpureduce info`` says why.
+    """
+    return _core.devices()
 
 
 def _document(op: Operator) -> str:

@@ -52,8 +52,7 @@ __global__ void __launch_bounds__(FLAT_THREADS, FLAT_BLOCKS) flat_free(gpr_flat_
       Packet<T> v[FLAT_LOADS];
 #pragma unroll
       for (int u = 0; u < FLAT_LOADS; u++) v[u].words = in.load(p + u * FLAT_THREADS);
-      lane.add(v, shift + p * Packet<T>::count, FLAT_THREADS * Packet<T>::count,
-               in.data + p * Packet<T>::count);
+      lane.add(v, shift + p * Packet<T>::count, FLAT_THREADS * Packet<T>::count);
     } else {
       for (int u = 0; u < FLAT_LOADS; u++)
         in.each(p + u * FLAT_THREADS,
@@ -71,8 +70,7 @@ __global__ void __launch_bounds__(FLAT_THREADS, FLAT_BLOCKS) flat_free(gpr_flat_
     for (int b = threadIdx.x; b < gridDim.x; b += FLAT_THREADS) F::merge(s, partial[b]);
     merge_block<F>(s);
   }
-  if (threadIdx.x == 0) *(State *)args.state = s;
-  raise_flag(args.flag, args.epoch);
+  if (threadIdx.x == 0) answer(args, s);
 }
 
 GPR_CLOSE

@@ -88,12 +88,12 @@ template <> struct Summed<bfloat16> {
   typedef float type;
 };
 
-/* A batch is 16 reals: 8 loads of doubles, 4 of floats, 2 of halves. */
+/* A batch is 8 loads of doubles, 4 of floats or halves. */
 template <class T> struct ExactShape {
   typedef typename RealOf<T>::type Stored;
   typedef typename Summed<Stored>::type Real;
   static constexpr int parts = ExactFold<T>::parts, per_load = Packet<Stored>::count;
-  static constexpr int reals = 16;
+  static constexpr int reals = sizeof(Stored) == 2 ? 32 : 16;
   static constexpr int loads = reals / per_load;
 };
 
@@ -125,9 +125,18 @@ __device__ __forceinline__ void read_some(const Packets<typename S::Stored> &in,
 
 /* --- sums of a batch ----------------------------------------------------------------------------- */
 
+enum { QUEUE = 16 };           /* tiles that a warp notes before it takes the slow road */
+enum { UNOPENED = -0x10000 }; /* a window so low that anything moves it */
+
 /* Units that fell into each level of the window, by part. */
 template <int PARTS, int LEVELS> struct Counts {
   int64_t units[PARTS][LEVELS];
+  template <int FEWER> __device__ void add(const Counts<PARTS, FEWER> &batch) {
+#pragma unroll
+    for (int p = 0; p < PARTS; p++)
+#pragma unroll
+      for (int l = 0; l < FEWER; l++) units[p][l] += batch.units[p][l];
+  }
 };
 
 /* The batch in LEVELS levels of a window; false if any lane's was not caught whole. */
@@ -165,15 +174,6 @@ __device__ __forceinline__ bool cascade(const R (&x)[N], int unit1, Counts<PARTS
   return __all_sync(GPR_ALL, away >> 20 == 0 && lost == 0);
 }
 
-/* The float's bits where a double has its own: the value times 2^SCALE, subnormals included, in three
- * integer instructions. The conversion instruction has a sixteenth of their rate. Inf and NaN come
- * out as numbers. */
-enum { SCALE = 127 - 1023 };
-__device__ __forceinline__ double scaled(float x) {
-  const int b = __float_as_int(x);
-  return __hiloint2double((b >> 3) & (int)0x8fffffff, b << 29);
-}
-
 /* The greater magnitude, or NaN. */
 __device__ __forceinline__ float greater_or_nan(float a, float x) {
 #if __CUDA_ARCH__ >= 800
@@ -187,17 +187,17 @@ __device__ __forceinline__ float greater_or_nan(float a, float x) {
 
 /* float32 in one level: plain sums, exact if the exponents lie close enough, which two comparisons
  * an element tell. */
-template <int PARTS, int N>
+template <int PRECISION, int PARTS, int N>
 __device__ __forceinline__ bool close(const float (&x)[N], int unit1, Counts<PARTS, 1> &batch) {
   const float infinity = __int_as_float(0x7f800000);
-  const double start = start_of(unit1 + SCALE, 0);
+  const double start = start_of(unit1, 0);
   double sum[2 * PARTS]; /* two of each part: half the latency */
   float most = 0, least = infinity;
 #pragma unroll
   for (int p = 0; p < 2 * PARTS; p++) sum[p] = start;
 #pragma unroll
   for (int i = 0; i < N; i++) {
-    sum[i % (2 * PARTS)] += scaled(x[i]);
+    sum[i % (2 * PARTS)] += (double)x[i];
     most = greater_or_nan(most, x[i]);
     least = fminf(least, fabsf(x[i]));
   }
@@ -208,31 +208,36 @@ __device__ __forceinline__ bool close(const float (&x)[N], int unit1, Counts<PAR
       if (x[i] != 0) least = fminf(least, fabsf(x[i]));
   }
   const int high = __float_as_int(most) >> 23 & 0xff, low = __float_as_int(least) >> 23;
-  const bool fine = high != 255 && high - 126 <= top_of_unit(unit1) && (low ? low : 1) - 150 >= unit1 &&
-                    unit1 + SCALE + 52 > -1022;
+  const bool fine = high != 255 && high - 126 <= top_of_unit(unit1) &&
+                    (low ? low : 1) - 126 - PRECISION >= unit1;
 #pragma unroll
   for (int p = 0; p < PARTS; p++)
     batch.units[p][0] = (int64_t)(bits(sum[p]) - bits(start) + bits(sum[p + PARTS]) - bits(start));
   return __all_sync(GPR_ALL, fine);
 }
-template <int PARTS, int N>
+template <class S, int PARTS, int N>
 __device__ __forceinline__ bool narrow(const float (&x)[N], int unit1, Counts<PARTS, 1> &batch) {
-  return close(x, unit1, batch);
+  return close<Format<typename S::Stored>::precision>(x, unit1, batch);
 }
-template <int PARTS, int N>
+template <class S, int PARTS, int N>
 __device__ __forceinline__ bool narrow(const double (&x)[N], int unit1, Counts<PARTS, 2> &batch) {
   return cascade(x, unit1, batch);
 }
 
-/* 2^result is above every magnitude of the warp's batch; 1025 with NaN or inf. */
+/* 2^result is above every magnitude of the warp's batch; much above with NaN or inf. From the bits as
+ * they are: a conversion here would be kept in registers for the sums. */
+__device__ __forceinline__ uint32_t high_bits(double x) { return (uint32_t)__double2hiint(x); }
+__device__ __forceinline__ uint32_t high_bits(float x) { return (uint32_t)__float_as_int(x); }
 template <class R, int N> __device__ __forceinline__ int top_of(const R (&x)[N]) {
+  constexpr int shift = sizeof(R) == 8 ? 20 : 23, infinite = sizeof(R) == 8 ? 0x7ff : 0xff;
   uint32_t most = 0;
 #pragma unroll
   for (int i = 0; i < N; i++) {
-    const uint32_t b = (uint32_t)__double2hiint((double)x[i]) & 0x7fffffffu;
+    const uint32_t b = high_bits(x[i]) & 0x7fffffffu;
     most = most < b ? b : most;
   }
-  return (int)(warp_max(most) >> 20) - 1022;
+  const int field = (int)(warp_max(most) >> shift);
+  return field == infinite ? GPR_TOP_MAX : field - infinite / 2 + 1;
 }
 
 /* Whether any element that this thread reads is not -0.0; the first one mostly ends the search. */
@@ -257,16 +262,22 @@ template <class T> struct WarpSum {
   typedef Counts<parts, Levels<R>::wide> Wide;
 
   Exact *block; /* one for each part */
-  int opened, unit1;
+  int unit1;
   int lows;      /* batches in a row that lay far below the window */
-  int skip;      /* batches to come that are not worth the narrow try */
-  int scatters;  /* of those, that go the last road */
-  int scattered; /* numbers since the words were emptied */
+  int scatters;  /* batches to come that go the last road */
+  int scatter_ready, scattered; /* words zeroed; numbers since they were emptied */
   int widened;   /* batches in the wide counts since they were emptied */
   uint32_t special[parts];
+  int64_t missed[QUEUE]; /* tiles */
   Scatter scatter[parts];
   Wide wide[GPR_WARP];
 
+  __device__ void begin(Exact *limbs) {
+    block = limbs;
+    unit1 = UNOPENED;
+    lows = scatters = scatter_ready = scattered = widened = 0;
+    for (int p = 0; p < parts; p++) special[p] = 0;
+  }
   template <int LEVELS> __device__ void flush(const Counts<parts, LEVELS> &counts) {
 #pragma unroll
     for (int p = 0; p < parts; p++)
@@ -286,19 +297,17 @@ template <class T> struct WarpSum {
       }
   }
   __device__ void flush_wide() {
-    flush(wide[lane_of()]);
-    memset(&wide[lane_of()], 0, sizeof(Wide));
+    if (widened) flush(wide[lane_of()]);
     set(widened, 0);
   }
   template <int LEVELS> __device__ void widen(const Counts<parts, LEVELS> &batch) {
-#pragma unroll
-    for (int p = 0; p < parts; p++)
-#pragma unroll
-      for (int l = 0; l < LEVELS; l++) wide[lane_of()].units[p][l] += batch.units[p][l];
+    if (!widened) memset(&wide[lane_of()], 0, sizeof(Wide));
+    wide[lane_of()].add(batch);
     set(widened, widened + 1);
     if (widened == GPR_BATCHES_MAX) flush_wide();
   }
   __device__ void flush_scatter() {
+    if (!scattered) return;
     __syncwarp();
     for (int p = 0; p < parts; p++)
       for (int i = lane_of(); i < SCATTER_WORDS; i += GPR_WARP) {
@@ -316,12 +325,17 @@ template <class T> struct WarpSum {
   }
 
   /* The last of the wide levels must not fall below the subnormals. */
-  __device__ void move_to(int top) {
+  __device__ int move_to(int top) {
     const int least_top = GPR_BOTTOM + (Levels<R>::wide - 1) * LEVEL_BITS + 51 - GPR_HEADROOM;
     top = top < least_top ? least_top : top > GPR_TOP_MAX ? GPR_TOP_MAX : top;
     set(unit1, top + GPR_HEADROOM - 51);
+    return unit1;
   }
   __device__ void scatter_all(const R (&x)[S::reals]) {
+    if (!scatter_ready) {
+      for (int i = lane_of(); i < (int)(sizeof scatter / 4); i += GPR_WARP) scatter[0].word[i] = 0;
+      set(scatter_ready, 1);
+    }
 #pragma unroll
     for (int i = 0; i < S::reals; i++) {
       uint32_t found = 0;
@@ -332,53 +346,40 @@ template <class T> struct WarpSum {
     if (scattered > SCATTER_MAX) flush_scatter();
   }
 
-  /* A batch that the narrow levels did not catch, read again: not inlined, so that it costs the
-   * others nothing. True if it moved the window and emptied the counts made with the old one. */
-  __device__ __noinline__ bool slow(const In in, int64_t tile, const Narrow counts) {
+  /* A batch that the narrow levels did not catch, or were not tried on. */
+  __device__ __noinline__ void slow(const In in, int64_t tile) {
     R x[S::reals];
     if (in.inside(tile * FLAT_THREADS * S::loads, FLAT_THREADS * S::loads))
       read_full<S>(in, tile, x);
     else
       read_some<S>(in, tile, x);
-    bool moves = false;
     if (scatters > 0) {
       set(scatters, scatters - 1);
       scatter_all(x);
-    } else {
-      moves = place(top_of(x) + 2, counts);
-      take(x, moves);
-    }
-    if (skip > 0) set(skip, skip - 1);
-    return moves;
-  }
-  /* Up at once, and down only when sixteen batches in a row lay far below: data of a wide spread
-   * would move it at every batch. */
-  __device__ bool place(int top, const Narrow &counts) {
-    const int here = top_of_unit(unit1);
-    set(lows, top + 8 <= here ? lows + 1 : 0);
-    if (opened && top <= here && lows < 16) return false;
-    flush(counts);
-    flush_wide();
-    move_to(top);
-    set(opened, 1);
-    set(lows, 0);
-    return true;
-  }
-  __device__ void take(const R (&x)[S::reals], bool moved) {
-    Narrow narrow_batch;
-    if (moved && narrow(x, unit1, narrow_batch)) {
-      widen(narrow_batch);
       return;
     }
+    const bool moved = place(top_of(x) + 2);
+    Narrow narrow_batch;
     Wide batch;
-    if (cascade(x, unit1, batch)) {
+    if (moved && narrow<S>(x, unit1, narrow_batch)) {
+      widen(narrow_batch);
+    } else if (cascade(x, unit1, batch)) {
       widen(batch);
-      if (skip == 0) set(skip, 9);
     } else {
+      set(scatters, 8);
       scatter_all(x);
-      set(scatters, 9);
-      set(skip, 9);
     }
+  }
+  /* The window goes up at once, and down only when sixteen batches in a row lay far below: data of a
+   * wide spread would move it at every batch. */
+  __device__ bool place(int top) {
+    const int here = top_of_unit(unit1);
+    set(lows, top + 8 <= here ? lows + 1 : 0);
+    if (top <= here && lows < 16) return false;
+    if (unit1 != UNOPENED) flush_wide();
+    move_to(top);
+    set(lows, 0);
+    return true;
   }
   __device__ __noinline__ void flush_narrow(const Narrow counts) { flush(counts); }
 };
@@ -393,47 +394,44 @@ __global__ void __launch_bounds__(FLAT_THREADS, EXACT_BLOCKS) flat_exact(gpr_fla
   constexpr int PARTS = S::parts, TILE = FLAT_THREADS * S::loads;
   __shared__ Exact block[PARTS];
   __shared__ W warps[FLAT_THREADS / GPR_WARP];
-  for (int i = threadIdx.x; i < (int)(sizeof block / 4); i += FLAT_THREADS) ((uint32_t *)block)[i] = 0;
-  for (int i = threadIdx.x; i < (int)(sizeof warps / 4); i += FLAT_THREADS) ((uint32_t *)warps)[i] = 0;
-  __syncthreads();
   W &warp = warps[warp_of()];
-  if (lane_of() == 0) warp.block = block;
-  __syncwarp();
+  for (int i = threadIdx.x; i < (int)(sizeof block / 4); i += FLAT_THREADS) ((uint32_t *)block)[i] = 0;
+  if (lane_of() == 0) warp.begin(block);
+  __syncthreads();
 
   const Packets<typename S::Stored> in(args.data, args.n * PARTS);
   const int64_t packets = in.packets();
   typename W::Narrow counts = {};
-  int unit1 = 0, skip = 1, batches = 0; /* the first batch finds the window */
   bool other[PARTS] = {};
 
-  for (int64_t tile = blockIdx.x; tile * TILE < packets; tile += gridDim.x) {
-    bool caught = false;
-    if (skip == 0 && in.inside(tile * TILE, TILE)) {
-      typename S::Real x[S::reals];
-      typename W::Narrow batch;
-      read_full<S>(in, tile, x);
-      caught = narrow(x, unit1, batch);
-      if (caught) {
-#pragma unroll
-        for (int p = 0; p < PARTS; p++)
-#pragma unroll
-          for (int l = 0; l < Levels<typename S::Real>::narrow; l++) counts.units[p][l] += batch.units[p][l];
-        if (++batches < GPR_BATCHES_MAX) continue;
-        warp.flush_narrow(counts);
+  /* The fast loop calls nothing and notes what it misses, which the slow road takes afterwards: a
+   * call within it would cost registers, and those are loads in flight. */
+  int64_t tile = blockIdx.x;
+  for (int slow_tiles = 1; tile * TILE < packets;) {
+    for (; slow_tiles > 0 && tile * TILE < packets; slow_tiles--, tile += gridDim.x)
+      warp.slow(in, tile);
+    const int unit1 = warp.unit1;
+    int tried = 0, missed = 0;
+    for (; tile * TILE < packets && missed < QUEUE && tried < GPR_BATCHES_MAX; tile += gridDim.x, tried++) {
+      bool caught = false;
+      if (in.inside(tile * TILE, TILE)) {
+        typename S::Real x[S::reals];
+        typename W::Narrow batch;
+        read_full<S>(in, tile, x);
+        caught = narrow<S>(x, unit1, batch);
+        if (caught) counts.add(batch);
       }
+      if (!caught && lane_of() == 0) warp.missed[missed] = tile;
+      missed += !caught;
     }
-    if (!caught) {
-      const bool moved = warp.slow(in, tile, counts);
-      skip = warp.skip;
-      if (!moved) continue;
-      unit1 = warp.unit1;
-    }
+    warp.flush_narrow(counts);
     counts = {};
-    batches = 0;
+    __syncwarp();
+    for (int i = 0; i < missed; i++) warp.slow(in, warp.missed[i]);
+    slow_tiles = 2 * missed > tried ? 4 * QUEUE : 0;
   }
   look_for_other<S>(in, other);
-  warp.flush(counts);
-  warp.flush_wide();
+  if (warp.unit1 != UNOPENED) warp.flush_wide();
   warp.flush_scatter();
   for (int p = 0; p < PARTS; p++) {
     const bool others = __any_sync(GPR_ALL, other[p]);
@@ -456,17 +454,15 @@ __global__ void __launch_bounds__(FLAT_THREADS, EXACT_BLOCKS) flat_exact(gpr_fla
     }
     if (!is_last_block(scratch_at<uint32_t>(args.scratch, SCRATCH_TICKET))) return;
   }
-  /* Carries are the host's: no word holds more than 2^31 deposits. */
-  /* A complex array that starts in the middle of a packet has its parts the other way round. */
+  /* Carries are the host's: no word holds more than 2^31 deposits. A complex array that starts in
+   * the middle of a packet has its parts the other way round. */
   const int swapped = PARTS == 2 ? (int)(in.first & 1) : 0;
-  uint32_t *from = gridDim.x > 1 ? (uint32_t *)grid : (uint32_t *)block, *to = (uint32_t *)args.state;
+  uint32_t *from = gridDim.x > 1 ? (uint32_t *)grid : (uint32_t *)block;
   constexpr int words = (int)(sizeof(Exact) / 4);
   for (int i = threadIdx.x; i < PARTS * words; i += FLAT_THREADS) {
-    const int p = i / words ^ swapped;
-    to[p * words + i % words] = from[i];
+    answer_word(args, (i / words ^ swapped) * words + i % words, from[i]);
     if (gridDim.x > 1) from[i] = 0;
   }
-  raise_flag(args.flag, args.epoch);
 }
 
 GPR_CLOSE

@@ -178,6 +178,12 @@ __device__ __forceinline__ bool climb(A &value, int64_t index, int64_t count, vo
   return true;
 }
 
+/* A Tree as far as its first node. */
+template <class A> struct TreeAnswer {
+  int64_t stop, count;
+  Node<A> node;
+};
+
 template <class F>
 __global__ void __launch_bounds__(FLAT_THREADS, TREE_BLOCKS) flat_tree(gpr_flat_args args) {
   typedef typename F::Element T;
@@ -191,15 +197,14 @@ __global__ void __launch_bounds__(FLAT_THREADS, TREE_BLOCKS) flat_tree(gpr_flat_
     if (!climb<typename F::Combine>(value, c, chunks, args.scratch)) continue;
     if (lane_of() == 0) {
       /* One node over the aligned block that holds the part: what it lacks is at the end of all. */
-      typename F::State *tree = (typename F::State *)args.state;
       int level = 0;
       while (1ll << level < args.n) level++;
-      tree->stop = args.index + (1ll << level);
-      tree->count = 1;
-      tree->level[0] = (int8_t)level;
-      tree->value[0] = value;
-      __threadfence_system();
-      *args.flag = args.epoch;
+      TreeAnswer<A> root;
+      root.stop = args.index + (1ll << level);
+      root.count = 1;
+      root.node.value = value;
+      root.node.level = level;
+      answer(args, root);
     }
   }
 }

@@ -4,26 +4,27 @@
 #include "flat_tree.cuh"
 #include "gather.cuh"
 #include "ops.cuh"
+#include "read_only.cuh"
 
 GPR_OPEN
 
 /* By the fold's law: rows that share a fold share a kernel. */
 template <class F, gpr_law LAW> struct GpuRow;
 template <class F> struct GpuRow<F, GPR_FREE> {
-  static constexpr gpr_gpu_row row = {flat_free<F>, FLAT_THREADS, 16 * FLAT_TILE, FLAT_BLOCKS};
+  static constexpr gpr_gpu_row row = {flat_free<F>, (sizeof(typename F::State) + 3) / 4, FLAT_THREADS, 16 * FLAT_TILE, FLAT_BLOCKS};
 };
 template <class F> struct GpuRow<F, GPR_EXACT> {
-  static constexpr gpr_gpu_row row = {flat_exact<typename F::Element>, FLAT_THREADS,
+  static constexpr gpr_gpu_row row = {flat_exact<typename F::Element>, sizeof(typename F::State) / 4, FLAT_THREADS,
                                       16 * FLAT_THREADS * ExactShape<typename F::Element>::loads, EXACT_BLOCKS};
 };
 template <class F> struct GpuRow<F, GPR_TREE> {
   typedef TreeWarp<typename F::Element, F> W;
   static constexpr gpr_gpu_row row = {
-      flat_tree<F>, FLAT_THREADS,
+      flat_tree<F>, sizeof(TreeAnswer<typename F::Wide>) / 4, FLAT_THREADS,
       (int)(FLAT_THREADS / GPR_WARP * W::chunk * sizeof(typename F::Element)), 0};
 };
 template <class F> constexpr gpr_gpu_row gpu_row() { return GpuRow<F, F::law>::row; }
-template <> constexpr gpr_gpu_row gpu_row<void>() { return {nullptr, 0, 0, 0}; }
+template <> constexpr gpr_gpu_row gpu_row<void>() { return {nullptr, 0, 0, 0, 0}; }
 
 struct GpuRows {
   gpr_gpu_row row[GPR_OP_COUNT * GPR_DTYPE_COUNT];
@@ -49,4 +50,5 @@ static_assert(scratch_bytes > SCRATCH_PARTIALS + GPR_GPU_BLOCKS_MAX * 48, "");
 
 GPR_CLOSE
 
-extern "C" const gpr_gpu_table gpr_gpu_table_cuda = {gpr::rows.row, gpr::gather, gpr::scratch_bytes};
+extern "C" const gpr_gpu_table gpr_gpu_table_cuda = {gpr::rows.row, gpr::gather, gpr::scratch_bytes,
+                                                   gpr::read_only};

@@ -10,13 +10,13 @@
 GPR_OPEN
 
 /* state takes single elements too; add() takes U packets, of which packet u starts at index +
- * u·step and lies at at + u·step; done() gives all of it. */
+ * u·step; done() gives all of it. */
 template <class F> struct Lane {
   typedef typename F::Element T;
   typename F::State state;
   __device__ Lane() { F::open(state); }
   template <int U>
-  __device__ void add(const Packet<T> (&v)[U], int64_t index, int64_t step, const T *) {
+  __device__ void add(const Packet<T> (&v)[U], int64_t index, int64_t step) {
 #pragma unroll
     for (int u = 0; u < U; u++)
 #pragma unroll
@@ -41,7 +41,7 @@ template <class T, int WHAT> struct CountingBytes {
   typedef Counting<T, WHAT> F;
   typename F::State state;
   __device__ CountingBytes() { F::open(state); }
-  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t, const T *) {
+  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
     int trues = 0;
 #pragma unroll
     for (int i = 0; i < 4 * U; i++) trues = __dp4a((int)(true_bytes(word(v, i)) >> 7), 0x01010101, trues);
@@ -58,7 +58,7 @@ template <class T, int WHAT> struct Lane<Counting<T, WHAT>> {
   typedef Counting<T, WHAT> F;
   typename F::State state;
   __device__ Lane() { F::open(state); }
-  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t, const T *) {
+  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
     int n = 0;
 #pragma unroll
     for (int u = 0; u < U; u++)
@@ -119,7 +119,7 @@ template <class T> struct BatchSums {
   typedef IntegerSum<T> F;
   typename F::State state;
   __device__ BatchSums() { F::open(state); }
-  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t, const T *) {
+  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
     state.sum += (uint64_t)batch_sum(v);
   }
   __device__ typename F::State done() { return state; }
@@ -138,7 +138,7 @@ template <class T> struct LongSums {
   typename F::State state;
   int64_t sum;
   __device__ LongSums() : sum(0) { F::open(state); }
-  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t, const T *) { sum += batch_sum(v); }
+  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) { sum += batch_sum(v); }
   __device__ typename F::State done() {
     F::merge(state, typename F::State{(uint64_t)sum, sum >> 63});
     return state;
@@ -168,7 +168,7 @@ template <class T, class Half> struct NarrowProducts {
   typedef IntegerProduct<T> F;
   typename F::State state;
   __device__ NarrowProducts() { F::open(state); }
-  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t, const T *) {
+  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
     constexpr int group = 4 / sizeof(T);
 #pragma unroll
     for (int u = 0; u < U; u++)
@@ -191,7 +191,7 @@ template <> struct Lane<IntegerProduct<boolean>> {
   F::State state;
   uint32_t all;
   __device__ Lane() : all(0x80808080u) { F::open(state); }
-  template <int U> __device__ void add(const Packet<boolean> (&v)[U], int64_t, int64_t, const boolean *) {
+  template <int U> __device__ void add(const Packet<boolean> (&v)[U], int64_t, int64_t) {
 #pragma unroll
     for (int i = 0; i < 4 * U; i++) all &= true_bytes(word(v, i));
   }
@@ -240,7 +240,7 @@ template <class T> struct PairExtremes {
     low = P::is_signed ? 0x7fff7fffu : 0xffffffffu;
     high = P::is_signed ? 0x80008000u : 0;
   }
-  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t, const T *) {
+  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
 #pragma unroll
     for (int i = 0; i < 4 * U; i++)
 #pragma unroll
@@ -282,7 +282,7 @@ template <> struct Lane<Extremes<boolean>> {
   uint32_t any, all;
   bool met;
   __device__ Lane() : any(0), all(0x80808080u), met(false) { F::open(state); }
-  template <int U> __device__ void add(const Packet<boolean> (&v)[U], int64_t, int64_t, const boolean *) {
+  template <int U> __device__ void add(const Packet<boolean> (&v)[U], int64_t, int64_t) {
     met = true;
 #pragma unroll
     for (int i = 0; i < 4 * U; i++) {
@@ -312,7 +312,7 @@ template <class T, template <class> class Op> struct Lane<Bitwise<T, Op>> {
   static __device__ uint32_t lift(uint32_t w) {
     return Traits<T>::kind == KIND_BOOL ? true_bytes(w) : w;
   }
-  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t, const T *) {
+  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
 #pragma unroll
     for (int u = 0; u < U; u++) {
       sum.words.x = Words::combine(sum.words.x, lift(v[u].words.x));
@@ -363,7 +363,7 @@ template <bool G> struct Challenge<uint32_t, G> : IntegerChallenge<uint32_t, G> 
 template <class T, bool GREATEST> struct PairChallenge {
   template <int U> static __device__ bool any(const Packet<T> (&v)[U], T champion) {
     Lane<Extremes<T>> lane;
-    lane.add(v, 0, 0, nullptr);
+    lane.add(v, 0, 0);
     const typename Extremes<T>::State s = lane.done();
     const typename Order<T>::Key key = Order<T>::key(champion);
     return Order<T>::poisoned(s.low, s.high) || (GREATEST ? s.high > key : s.low < key);
@@ -384,14 +384,17 @@ template <class T, bool GREATEST> struct Lane<Position<T, GREATEST>> {
   typename F::State state;
   __device__ Lane() { F::open(state); }
   template <int U>
-  __device__ void add(const Packet<T> (&v)[U], int64_t index, int64_t step, const T *at) {
+  __device__ void add(const Packet<T> (&v)[U], int64_t index, int64_t step) {
     const bool beaten = state.index < 0 || Challenge<T, GREATEST>::any(v, R::value(state.best));
     if (!__any_sync(GPR_ALL, beaten && !state.spoiled)) return;
-    /* Seldom, and so from memory again: the registers stay few. */
-#pragma unroll 1
-    for (int64_t u = 0; u < U * step; u += step)
-#pragma unroll 1
-      for (int j = 0; j < Packet<T>::count; j++) F::add(state, at[u + j], index + u + j);
+    T best = v[0].element[0];
+    int where = 0;
+#pragma unroll
+    for (int i = 1; i < U * Packet<T>::count; i++) {
+      const T x = v[i / Packet<T>::count].element[i % Packet<T>::count];
+      if (R::beats(x, best) && !R::poisoned(best)) best = x, where = i;
+    }
+    F::add(state, best, index + where / Packet<T>::count * step + where % Packet<T>::count);
     merge_warp<F>(state);
   }
   __device__ typename F::State done() { return state; }

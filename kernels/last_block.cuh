@@ -7,6 +7,7 @@
 #define GPR_LAST_BLOCK_CUH
 
 #include "portable.h"
+#include "rows.h"
 
 GPR_OPEN
 
@@ -23,11 +24,16 @@ __device__ __forceinline__ bool is_last_block(uint32_t *counter) {
   return last;
 }
 
-/* Called by all threads of one block after they wrote their words of the result. */
-__device__ __forceinline__ void raise_flag(volatile uint32_t *flag, uint32_t epoch) {
-  __threadfence_system();
-  __syncthreads();
-  if (threadIdx.x == 0) *flag = epoch;
+/* One word of the answer with its epoch, in one store that arrives whole. */
+__device__ __forceinline__ void answer_word(const gpr_flat_args &args, int i, uint32_t word) {
+  *(volatile uint64_t *)(args.answer + i) = (uint64_t)args.epoch << 32 | word;
+}
+/* A small state by one thread. */
+template <class S> __device__ __forceinline__ void answer(const gpr_flat_args &args, const S &state) {
+  uint32_t words[(sizeof(S) + 3) / 4] = {};
+  memcpy(words, &state, sizeof state);
+#pragma unroll
+  for (int i = 0; i < (int)((sizeof(S) + 3) / 4); i++) answer_word(args, i, words[i]);
 }
 
 GPR_CLOSE

@@ -49,19 +49,24 @@ extern const gpr_cpu_table gpr_cpu_table_v4;
 /* --- the device half ---------------------------------------------------------------------------- */
 
 /* What every kernel over a whole array takes. It folds n elements from `data`, of which the first
- * has this index, and leaves the state in `state`, then `epoch` in `flag`. */
+ * has this index, and leaves its state in `answer`, word by word and each word with the epoch: a
+ * reader who finds the epoch beside every word has them all, and the kernel need not wait for its
+ * stores to arrive before it raises a flag. */
+typedef struct gpr_answer {
+  uint32_t word, epoch;
+} gpr_answer;
 typedef struct gpr_flat_args {
   const void *data; /* aligned to its element's parts */
   int64_t n, index;
   void *scratch; /* device memory of the table's scratch_bytes, zero before the first launch; each
                     launch leaves what it needs zero as it found it */
-  void *state;   /* host memory that the device can write, as `state_bytes` of the row */
-  volatile uint32_t *flag; /* likewise */
+  gpr_answer *answer; /* host memory that the device can write, `words` of the row */
   uint32_t epoch;
 } gpr_flat_args;
 
 typedef struct gpr_gpu_row {
   void (*flat)(gpr_flat_args args); /* launched with cudaLaunchKernel; NULL: no such row */
+  int words;                        /* of the answer: the start of a state, as far as it is used */
   int threads;                      /* a block */
   int tile;                         /* bytes that a block takes at a time */
   int blocks;                       /* a multiprocessor, at most; 0: one for every tile */
@@ -80,11 +85,20 @@ typedef struct gpr_gather_args {
 
 enum { GPR_GPU_BLOCKS_MAX = 4096 }; /* of one launch */
 
+/* What the kernel that only reads takes. */
+enum { GPR_READ_THREADS = 1024, GPR_READ_BLOCKS = 32 }; /* a block; a multiprocessor */
+typedef struct gpr_read_args {
+  const void *data; /* aligned to 16 */
+  int64_t bytes;
+  uint32_t *never;
+} gpr_read_args;
+
 /* row[op * GPR_DTYPE_COUNT + dtype] folds into the same states as the CPU's row. */
 typedef struct gpr_gpu_table {
   const gpr_gpu_row *row;
   void (*gather)(gpr_gather_args args);
   size_t scratch_bytes;
+  void (*read)(gpr_read_args args);
 } gpr_gpu_table;
 
 extern const gpr_gpu_table gpr_gpu_table_cuda;

@@ -13,24 +13,27 @@ GPR_OPEN
 
 enum { GPR_TREE_NODES = 126 }; /* two of each level below 63 */
 
+template <class A> struct Node {
+  A value;
+  int32_t level;
+};
 template <class A> struct Tree {
   int64_t stop; /* one past the last index covered */
-  int32_t count;
-  int8_t level[GPR_TREE_NODES + 2];
-  A value[GPR_TREE_NODES + 2]; /* + 2: a node is pushed before it joins its sibling */
+  int64_t count;
+  Node<A> node[GPR_TREE_NODES + 2]; /* + 2: a node is pushed before it joins its sibling */
 };
 
 /* Appends the node that starts where the tree stops. */
 template <class Op, class A> GPR_FN void push(Tree<A> &t, A value, int level) {
-  int64_t node = t.stop >> level;
+  int64_t place = t.stop >> level;
   t.stop += 1ll << level;
-  while (t.count && t.level[t.count - 1] == level && (node & 1)) {
-    value = Op::combine(t.value[--t.count], value);
+  while (t.count && t.node[t.count - 1].level == level && (place & 1)) {
+    value = Op::combine(t.node[--t.count].value, value);
     level++;
-    node >>= 1;
+    place >>= 1;
   }
-  t.level[t.count] = (int8_t)level;
-  t.value[t.count++] = value;
+  t.node[t.count].value = value;
+  t.node[t.count++].level = level;
 }
 
 template <class Op, class A> GPR_FN void merge_trees(Tree<A> &left, const Tree<A> &right) {
@@ -39,14 +42,14 @@ template <class Op, class A> GPR_FN void merge_trees(Tree<A> &left, const Tree<A
     left = right;
     return;
   }
-  for (int i = 0; i < right.count; i++) push<Op>(left, right.value[i], right.level[i]);
+  for (int i = 0; i < right.count; i++) push<Op>(left, right.node[i].value, right.node[i].level);
 }
 
 /* The root: what is left folds from the right, each missing sibling passed through. */
 template <class Op, class A> GPR_FN A root(const Tree<A> &t, A identity) {
   if (!t.count) return identity;
-  A value = t.value[t.count - 1];
-  for (int i = t.count - 2; i >= 0; i--) value = Op::combine(t.value[i], value);
+  A value = t.node[t.count - 1].value;
+  for (int64_t i = t.count - 2; i >= 0; i--) value = Op::combine(t.node[i].value, value);
   return value;
 }
 

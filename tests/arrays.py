@@ -96,6 +96,7 @@ def float_values(rng, dtype):
         a = draw(rng, dtype, n)
         a.view(real)[where * parts] = np.inf
         yield f"inf at {where}", a
+        a = a.copy()  # what was yielded may be kept
         a.view(real)[(n - 1 - where) * parts] = -np.inf
         yield f"inf and -inf at {where}", a
     yield "inf then NaN", made([1, np.inf, np.nan, -np.inf])
@@ -178,6 +179,7 @@ def integer_values(rng, dtype):
         a = np.ones(n, dtype)
         a[where] = info.max
         yield f"greatest at {where}", a
+        a = a.copy()
         a[where] = info.min
         yield f"least at {where}", a
 
@@ -204,6 +206,7 @@ def time_values(rng, dtype):
         b = a.copy()
         b[n // 3] = np.int64(most).view(dtype)
         yield f"the greatest, and NaT at {where}", b
+        b = b.copy()
         b[n // 3] = np.int64(-most).view(dtype)
         yield f"the least, and NaT at {where}", b
     yield "all NaT", np.full(9, "NaT", dtype)

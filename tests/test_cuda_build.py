@@ -1,0 +1,89 @@
+"""What nvcc makes of the kernels, looked at in PTX: no GPU is needed for that.
+
+Exactness and the tree depend on each operation being rounded once, by itself."""
+
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+
+import pytest
+
+import gpureduce
+from gpureduce import _core
+
+ROOT = Path(__file__).resolve().parent.parent
+SECONDS = 600
+
+
+def setup_py():
+    """setup.py's names, without the call that builds and without setuptools."""
+    if not (ROOT / "setup.py").exists():
+        pytest.skip("the sources are not beside the tests")
+    nothing = mock.Mock()
+    stand_in = SimpleNamespace(Extension=nothing, setup=nothing, build_ext=object)
+    names = ("setuptools", "setuptools.command", "setuptools.command.build_ext")
+    with mock.patch.dict(sys.modules, dict.fromkeys(names, stand_in)):
+        return runpy.run_path(str(ROOT / "setup.py"))
+
+
+@pytest.fixture(scope="module")
+def functions(tmp_path_factory):
+    """{name: text} of every entry and function of kernels/gpu.cu for sm_90."""
+    build = setup_py()
+    toolkit = build["Toolkit"]()
+    if not toolkit.nvcc:
+        pytest.skip("no nvcc")
+    target = tmp_path_factory.mktemp("ptx") / "gpu.ptx"
+    flags = ["--ptx", "--gpu-architecture=compute_90", *build["CUDA_FLAGS"]]
+    command = [toolkit.nvcc, *flags, ROOT / "kernels/gpu.cu", "-o", target]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stderr
+    head = r"^(?:\.\w+ )*\.(?:entry|func)\s+(?:\([^)]*\)\s*)?([\w$]+)"
+    parts = re.split(head, target.read_text(), flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def lines(functions, pattern):
+    """(function, instruction) of all that match."""
+    return {
+        (name, line.strip())
+        for name, text in functions.items()
+        for line in text.splitlines()
+        if re.match(rf"\s*(?:@!?%p\d+\s+)?(?:{pattern})", line)
+    }
+
+
+def test_every_kernel_is_there(functions):
+    named = {kind: [n for n in functions if kind in n] for kind in ("flat_exact", "flat_tree")}
+    assert len(named["flat_exact"]) == 6 and len(named["flat_tree"]) == 6
+    assert any("flat_free" in name for name in functions)
+    assert any("gather" in name for name in functions)
+
+
+def test_nothing_is_fused(functions):
+    """Nor left to the assembler to be: without a rounding mode it may contract."""
+    assert not lines(functions, r"fma\.|mad\.(?:\w+\.)*f\d+")
+    assert not lines(functions, r"(?:add|sub|mul)\.(?:sat\.)?f(?:32|64|16)\b")
+    assert lines(functions, r"(?:add|sub|mul)\.rn\.f64"), "these are the ones looked for"
+
+
+def test_nothing_is_flushed_or_approximated(functions):
+    assert not lines(functions, r"[\w.]*\.(?:ftz|approx|full)\b")
+
+
+def test_nothing_is_spilled_into_local_arrays_on_the_way(functions):
+    """An indexed array in the exact kernels' entry would halve their speed."""
+    exact = {name: text for name, text in functions.items() if "flat_exact" in name}
+    assert not lines(exact, r"(?:ld|st)\.local")
+
+
+def test_a_build_without_cuda_says_so():
+    count, why = _core.device_count()
+    if count or "built without CUDA" not in why:
+        pytest.skip("built with CUDA")
+    with pytest.raises(gpureduce.DeviceError, match=r"built without CUDA.*nvcc"):
+        gpureduce.sum([1.0], device="cuda")

@@ -1,0 +1,196 @@
+"""Arrays of other libraries that say they are on a device, as far as no device is needed."""
+
+import ctypes
+
+import numpy as np
+import pytest
+from device import Interface, interface_of
+
+import gpureduce
+from gpureduce import _core
+
+A = np.arange(6.0)
+GOOD = interface_of(A, 64)
+SIGNED, UNSIGNED, FLOAT, HANDLE, BRAIN, COMPLEX = range(6)
+
+
+@pytest.fixture(autouse=True)
+def next_call_works():
+    yield
+    assert gpureduce.sum([1.0, 2.0]) == 3
+
+
+@pytest.mark.parametrize("key", ["shape", "typestr", "data", "strides", "stream"])
+@pytest.mark.parametrize("value", [3.5, "x", (1.5,), (1, "x"), ("x", 2), [6], 1 << 70, object()])
+def test_bad_interfaces(key, value):
+    with pytest.raises((ValueError, TypeError, OverflowError)):
+        gpureduce.sum(Interface({**GOOD, key: value}))
+
+
+@pytest.mark.parametrize("key", ["shape", "typestr", "data"])
+def test_interfaces_with_something_missing(key):
+    with pytest.raises(ValueError, match=key):
+        gpureduce.sum(Interface({name: value for name, value in GOOD.items() if name != key}))
+
+
+@pytest.mark.parametrize("what", [None, 3, [], "shape"])
+def test_interfaces_that_are_no_dict(what):
+    with pytest.raises(ValueError, match="dict"):
+        gpureduce.sum(Interface(what))
+
+
+def test_strides_of_another_length():
+    with pytest.raises(ValueError, match="strides"):
+        gpureduce.sum(Interface({**GOOD, "strides": (8, 8)}))
+
+
+def test_stream_0_is_ambiguous():
+    with pytest.raises(ValueError, match="stream"):
+        gpureduce.sum(Interface({**GOOD, "stream": 0}))
+
+
+def test_masks_are_not_supported():
+    with pytest.raises(TypeError, match="mask"):
+        gpureduce.sum(Interface({**GOOD, "mask": Interface(GOOD)}))
+    with pytest.raises(ValueError, match="address"):
+        gpureduce.sum(Interface({**GOOD, "mask": None}))
+
+
+@pytest.mark.parametrize("typestr", ["|O8", "<f16", "|S4", "<U1", "|V4", "<i3", "<f3"])
+def test_types_that_are_not_supported(typestr):
+    with pytest.raises((TypeError, ValueError)):
+        gpureduce.sum(Interface({**GOOD, "typestr": typestr}))
+
+
+@pytest.mark.parametrize("shape", [(-1,), (2, -3), (1 << 62, 1 << 62)])
+def test_shapes_that_are_impossible(shape):
+    with pytest.raises(ValueError, match="shape"):
+        gpureduce.sum(Interface({**GOOD, "shape": shape, "strides": None}))
+    with pytest.raises(ValueError, match="shape"):
+        gpureduce.sum(Pack(shape=shape))
+
+
+def test_too_many_dimensions():
+    with pytest.raises(ValueError, match="65"):
+        gpureduce.sum(Interface({**GOOD, "shape": (1,) * 65, "strides": None}))
+
+
+def test_pointers_to_host_memory():
+    with pytest.raises(ValueError, match="address"):
+        gpureduce.sum(Interface(interface_of(A, A.ctypes.data)))
+
+
+def test_errors_of_the_property_are_passed_on():
+    class Broken:
+        @property
+        def __cuda_array_interface__(self):
+            raise KeyError("broken")
+
+    with pytest.raises(KeyError, match="broken"):
+        gpureduce.sum(Broken())
+
+
+# --- DLPack ---------------------------------------------------------------------------------------
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    )
+
+
+_capsule = ctypes.pythonapi.PyCapsule_New
+_capsule.restype = ctypes.py_object
+_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
+class Pack:
+    """An object with DLPack's two methods; the tensor lives as long as it does."""
+
+    def __init__(self, *, code=FLOAT, bits=64, lanes=1, shape=(6,), device=0, name=b"dltensor"):
+        self.sizes = (ctypes.c_int64 * len(shape))(*shape)
+        self.tensor = Tensor(64, 2, device, len(shape), code, bits, lanes, self.sizes)
+        self.name, self.streams = name, []
+
+    def __dlpack_device__(self):
+        return (2, self.tensor.device_id)
+
+    def __dlpack__(self, *, stream=None):
+        self.streams.append(stream)
+        return _capsule(ctypes.addressof(self.tensor), self.name, None)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        {"bits": 128},
+        {"bits": 8},
+        {"lanes": 4},
+        {"code": SIGNED, "bits": 4},
+        {"code": SIGNED, "bits": 12},
+        {"code": UNSIGNED, "bits": 1},
+        {"code": HANDLE},
+        {"code": BRAIN, "bits": 32},
+        {"code": COMPLEX, "bits": 32},
+        {"code": 10, "bits": 8},
+        {"code": 255},
+    ],
+    ids=str,
+)
+def test_dlpack_dtypes_that_are_not_supported(dtype):
+    pack = Pack(**dtype)
+    with pytest.raises(TypeError, match="DLPack"):
+        gpureduce.sum(pack)
+    assert pack.streams == [1]
+
+
+def test_dlpack_of_another_version_or_used_up():
+    for name in (b"dltensor_versioned", b"used_dltensor"):
+        with pytest.raises(ValueError):
+            gpureduce.sum(Pack(name=name))
+
+
+def test_dlpack_of_too_many_dimensions():
+    with pytest.raises(ValueError, match="65"):
+        gpureduce.sum(Pack(shape=(1,) * 65))
+
+
+def test_dlpack_on_a_device_that_is_not_there():
+    with pytest.raises(gpureduce.DeviceError, match=r"CUDA|cuda:99"):
+        gpureduce.sum(Pack(device=99))
+
+
+def test_dlpack_errors_are_passed_on():
+    class Broken(Pack):
+        def __dlpack__(self, *, stream=None):
+            raise BufferError("broken")
+
+    with pytest.raises(BufferError, match="broken"):
+        gpureduce.sum(Broken())
+
+
+def test_device_arrays_are_not_reduced_on_the_cpu():
+    with pytest.raises(ValueError, match="cuda:0"):
+        gpureduce.sum(Pack(), device="cpu")
+
+
+@pytest.mark.skipif(_core.device_count()[0] > 0, reason="there is a GPU")
+def test_without_a_device():
+    for given in (Pack(), A):
+        with pytest.raises(gpureduce.DeviceError) as caught:
+            gpureduce.sum(given, device="cuda")
+        assert str(caught.value) == _core.device_count()[1]
+        assert "CUDA" in str(caught.value)
+    assert issubclass(gpureduce.DeviceError, RuntimeError)
+    assert gpureduce.sum(A) == gpureduce.sum(A, device="auto") == 15
