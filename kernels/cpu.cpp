@@ -7,7 +7,8 @@
 
 GPR_OPEN
 
-/* --- free folds: one loop, which the compiler vectorises --------------------------------------- */
+/* --- free folds: one loop, which the compiler vectorises ---------------------------------------
+ */
 
 template <class O, class F = typename O::Fold> struct Folder {
   typedef typename F::Element T;
@@ -71,7 +72,8 @@ template <class O, class T, int WHAT> struct Folder<O, Counting<T, WHAT>> {
   }
 };
 
-/* --- the least and the greatest ------------------------------------------------------------------ */
+/* --- the least and the greatest ------------------------------------------------------------------
+ */
 
 /* Types that the hardware compares as they are; of booleans the bytes. */
 template <class T> constexpr bool is_native() {
@@ -87,9 +89,7 @@ GPR_FN const uint8_t *natives(const boolean *x) { return &x->byte; }
 template <class T, bool GREATEST> struct Peak {
   static constexpr bool real = Traits<T>::kind == KIND_FLOAT;
   enum { VECTORS = 8, WIDTH = GPR_VECTOR / sizeof(T), ROW = VECTORS * WIDTH };
-  template <int BYTES> struct Vector {
-    typedef T type __attribute__((vector_size(BYTES)));
-  };
+  template <int BYTES> struct Vector { typedef T type __attribute__((vector_size(BYTES))); };
   typedef typename Vector<GPR_VECTOR>::type V;
 
   struct Better {
@@ -160,15 +160,9 @@ template <bool GREATEST, class T> static Peak<T, GREATEST> peak_of(const T *x, i
 }
 
 /* What an operator asks of the extremes: ptp both. */
-template <class O> struct Asks {
-  static constexpr bool low = true, high = true;
-};
-template <class T> struct Asks<Min<T>> {
-  static constexpr bool low = true, high = false;
-};
-template <class T> struct Asks<Max<T>> {
-  static constexpr bool low = false, high = true;
-};
+template <class O> struct Asks { static constexpr bool low = true, high = true; };
+template <class T> struct Asks<Min<T>> { static constexpr bool low = true, high = false; };
+template <class T> struct Asks<Max<T>> { static constexpr bool low = false, high = true; };
 
 template <class O, class T> struct Folder<O, Extremes<T>> {
   typedef Extremes<T> F;
@@ -259,7 +253,8 @@ template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST
   }
 };
 
-/* --- exact folds ------------------------------------------------------------------------------- */
+/* --- exact folds -------------------------------------------------------------------------------
+ */
 
 template <class T> GPR_FN const T *reals(const T *x) { return x; }
 template <class R> GPR_FN const R *reals(const complex<R> *x) { return &x->re; }
@@ -282,7 +277,8 @@ template <class O, class T> struct Folder<O, ExactFold<T>> {
   }
 };
 
-/* --- the tree ---------------------------------------------------------------------------------- */
+/* --- the tree ----------------------------------------------------------------------------------
+ */
 
 template <class O, class T, template <class> class Op> struct Folder<O, TreeFold<T, Op>> {
   typedef TreeFold<T, Op> F;
@@ -322,7 +318,8 @@ template <class O, class T, template <class> class Op> struct Folder<O, TreeFold
   }
 };
 
-/* --- rows -------------------------------------------------------------------------------------- */
+/* --- rows --------------------------------------------------------------------------------------
+ */
 
 template <class O, class F = typename O::Fold> struct Row {
   typedef typename F::State State;
@@ -346,12 +343,15 @@ template <class O, class F = typename O::Fold> struct Row {
     }
     return 0;
   }
-  static void merge(void *state, const void *right) { F::merge(*(State *)state, *(const State *)right); }
+  static void merge(void *state, const void *right) {
+    F::merge(*(State *)state, *(const State *)right);
+  }
   static void finish(const void *state, int64_t n, const void *initial, void *result) {
     O::finish(*(const State *)state, n, (const Result *)initial, (Result *)result);
   }
   static constexpr gpr_row make(int op, int dtype) {
-    return {op, dtype, Id<Result>::value, F::law, F::ordered, sizeof(State), open, fold, merge, finish};
+    return {op,    dtype, Id<Result>::value, F::law, F::ordered, sizeof(State), open, fold,
+            merge, finish};
   }
 };
 template <class O> struct Row<O, void> {
@@ -378,7 +378,8 @@ constexpr Rows make_rows() {
 }
 static constexpr Rows rows = make_rows();
 
-/* --- conversions ------------------------------------------------------------------------------- */
+/* --- conversions -------------------------------------------------------------------------------
+ */
 
 template <class From, class To> struct Cast {
   enum { possible = Traits<From>::kind != KIND_TIME && Traits<To>::kind != KIND_TIME };
@@ -405,7 +406,8 @@ template <class From> constexpr void fill_casts(gpr_cast *cast) {
 }
 constexpr Casts make_casts() {
   Casts casts{};
-#define GPR_X(id, name, kind, bytes, type) fill_casts<type>(casts.cast + GPR_##id * GPR_DTYPE_COUNT);
+#define GPR_X(id, name, kind, bytes, type) \
+  fill_casts<type>(casts.cast + GPR_##id * GPR_DTYPE_COUNT);
   GPR_DTYPES(GPR_X)
 #undef GPR_X
   return casts;

@@ -46,7 +46,8 @@ GPR_FN Doubles load(const double *x) {
   return v;
 }
 GPR_FN Doubles load(const float *x) {
-#ifdef __AVX512F__ /* GCC 12's __builtin_convertvector goes by halves, and its unmasked one warns */
+#ifdef __AVX512F__ /* GCC 12's __builtin_convertvector goes by halves, and its unmasked one warns \
+                    */
   return (Doubles)_mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(x));
 #else
   Floats v;
@@ -178,8 +179,10 @@ template <int PARTS> struct Adder {
     }
     if (most == 0) return true;
     const int field = (int)((least + 1) >> 24);
-    if (most >= 0xff000000u) return false; /* inf or NaN, which a window at the very top would take */
-    if ((int)(most >> 24) - 126 > window.top || (field ? field : 1) - 150 < window.unit1) return false;
+    if (most >= 0xff000000u)
+      return false; /* inf or NaN, which a window at the very top would take */
+    if ((int)(most >> 24) - 126 > window.top || (field ? field : 1) - 150 < window.unit1)
+      return false;
     const Doubles start = window.start1 - Doubles{};
     for (int v = 0; v < VECTORS; v++) commit(count1, v, start + sum[v], start);
     committed();
