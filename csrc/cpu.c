@@ -11,11 +11,12 @@
 
 /* Between looks at the clock and at `stop`: 64 Ki elements are well below a millisecond. */
 enum { STRETCH = 64 << 10 };
-/* any(), and argmax of booleans, mostly end here, where an offer to the pool would double their time. */
+/* any(), and argmax of booleans, mostly end here, where an offer to the pool would double their
+ * time. */
 enum { FIRST_STRETCH = 4 << 10 };
-/* More threads pay where the rest takes longer than this alone: one wakes up in 10 to 30 µs, and on a
- * busy machine comes later yet. From 64 to 90 µs (2 MiB) two were 0.9 to 1.05 times as fast as one,
- * from 110 to 170 µs (4 MiB) 0.9 to 1.4 times. */
+/* More threads pay where the rest takes longer than this alone: one wakes up in 10 to 30 µs, and on
+ * a busy machine comes later yet. From 64 to 90 µs (2 MiB) two were 0.9 to 1.05 times as fast as
+ * one, from 110 to 170 µs (4 MiB) 0.9 to 1.4 times. */
 enum { ALONE_NANOSECONDS = 100000 };
 /* What is not direct is packed in blocks that stay in the first cache. */
 enum { BLOCK = 1024 };
@@ -57,7 +58,9 @@ typedef struct cpu_run {
   lane caller;
 } cpu_run;
 
-static char *slot(const cpu_run *run, int64_t i) { return run->states + (size_t)i * run->slot_bytes; }
+static char *slot(const cpu_run *run, int64_t i) {
+  return run->states + (size_t)i * run->slot_bytes;
+}
 
 static int per_part(const gpr_plan *plan) { return plan->row->law == GPR_TREE; }
 
@@ -112,7 +115,8 @@ static int64_t time_left(cpu_run *run, lane *l) {
   const int64_t start = gpr_now(), from = l->at;
   advance(run, l, STRETCH);
   if (atomic_load(&run->next) >= run->plan.parts || l->at == from) return 0;
-  return (int64_t)((double)(gpr_now() - start) * (double)(run->plan.count - l->at) / (double)(l->at - from));
+  return (int64_t)((double)(gpr_now() - start) * (double)(run->plan.count - l->at) /
+                   (double)(l->at - from));
 }
 
 static void begin(cpu_run *run) {

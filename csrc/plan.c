@@ -68,8 +68,14 @@ static void cut(gpr_plan *p, int lanes) {
 gpr_plan gpr_plan_make(const gpr_view *view, const gpr_row *row, gpr_cast cast, gpr_limits limits) {
   const gpr_dtype_info *type = &gpr_dtypes[view->dtype];
   const int unit = type->kind == 'c' ? type->bytes / 2 : type->bytes;
-  gpr_plan p = {.row = row, .cast = cast, .dtype = view->dtype, .data = view->data, .device = view->device,
-                .stream = view->stream, .count = 1, .bytes = type->bytes};
+  gpr_plan p = {.row = row,
+                .cast = cast,
+                .dtype = view->dtype,
+                .data = view->data,
+                .device = view->device,
+                .stream = view->stream,
+                .count = 1,
+                .bytes = type->bytes};
   p.swap = view->swapped && unit > 1 ? unit : 0;
   p.ndim = view->ndim;
   for (int d = 0; d < view->ndim; d++) {

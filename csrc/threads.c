@@ -14,9 +14,9 @@
 #include "gpureduce.h"
 
 enum { THREADS_MAX = 256 };
-/* A helper's last part takes less than going to sleep and waking up, 10 to 50 µs: so long the caller
- * only lets others go first. (Helpers that look for work in this way, or in a loop, often stay on
- * their caller's core, where they took 10 times as long as asleep.) */
+/* A helper's last part takes less than going to sleep and waking up, 10 to 50 µs: so long the
+ * caller only lets others go first. (Helpers that look for work in this way, or in a loop, often
+ * stay on their caller's core, where they took 10 times as long as asleep.) */
 enum { AWAKE_NANOSECONDS = 50000 };
 
 static struct {
@@ -114,7 +114,8 @@ void gpr_team_offer(gpr_team *team) {
   while (*end) end = &(*end)->next;
   *end = team;
   /* A thread that cannot be started is no error: the caller does its share. */
-  for (int missing = team->helpers - pool.idle; missing > 0 && pool.workers < THREADS_MAX; missing--)
+  for (int missing = team->helpers - pool.idle; missing > 0 && pool.workers < THREADS_MAX;
+       missing--)
     if (start_worker())
       pool.workers++;
     else
@@ -150,7 +151,8 @@ int gpr_team_wait(gpr_team *team, int64_t nanoseconds) {
   return alone;
 }
 
-/* --- how many ---------------------------------------------------------------------------------- */
+/* --- how many ----------------------------------------------------------------------------------
+ */
 
 /* "max 100000" or "150000 100000" in cgroup v2's cpu.max; v1 has the two in files of their own. */
 static int quota_of(const char *limit_path, const char *period_path) {
@@ -178,13 +180,16 @@ static int available_threads(void) {
   int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
                                                       : (int)sysconf(_SC_NPROCESSORS_ONLN);
   n = least(n, quota_of("/sys/fs/cgroup/cpu.max", NULL));
-  n = least(n, quota_of("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"));
+  n = least(
+      n, quota_of("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"));
   return n < 1 ? 1 : least(n, THREADS_MAX);
 }
 
 static atomic_int chosen;
 
-void gpr_set_threads(int threads) { atomic_store(&chosen, threads > 0 ? least(threads, THREADS_MAX) : 0); }
+void gpr_set_threads(int threads) {
+  atomic_store(&chosen, threads > 0 ? least(threads, THREADS_MAX) : 0);
+}
 
 int gpr_threads(void) {
   int n = atomic_load(&chosen);

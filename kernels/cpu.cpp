@@ -7,7 +7,8 @@
 
 GPR_OPEN
 
-/* --- free folds: one loop, which the compiler vectorises --------------------------------------- */
+/* --- free folds: one loop, which the compiler vectorises ---------------------------------------
+ */
 
 template <class O, class F = typename O::Fold> struct Folder {
   typedef typename F::Element T;
@@ -71,13 +72,15 @@ template <class O, class T, int WHAT> struct Folder<O, Counting<T, WHAT>> {
   }
 };
 
-/* --- the least and the greatest ------------------------------------------------------------------ */
+/* --- the least and the greatest ------------------------------------------------------------------
+ */
 
-/* Types that the hardware compares as they are. */
+/* Types that the hardware compares as they are; of booleans the bytes. */
 template <class T> constexpr bool is_native() {
-  return category<T>() == INTEGER ? Traits<T>::kind != KIND_BOOL
-                                  : Traits<T>::kind == KIND_FLOAT && sizeof(T) >= 4;
+  return category<T>() == INTEGER || (Traits<T>::kind == KIND_FLOAT && sizeof(T) >= 4);
 }
+template <class T> GPR_FN const T *natives(const T *x) { return x; }
+GPR_FN const uint8_t *natives(const boolean *x) { return &x->byte; }
 
 /* The best value of a block, where the two zeros tie, and whether it is spoiled by a NaN. A sum of
  * the elements tells that: NaN goes through every addition, and `inf - inf` costs a second look.
@@ -86,9 +89,7 @@ template <class T> constexpr bool is_native() {
 template <class T, bool GREATEST> struct Peak {
   static constexpr bool real = Traits<T>::kind == KIND_FLOAT;
   enum { VECTORS = 8, WIDTH = GPR_VECTOR / sizeof(T), ROW = VECTORS * WIDTH };
-  template <int BYTES> struct Vector {
-    typedef T type __attribute__((vector_size(BYTES)));
-  };
+  template <int BYTES> struct Vector { typedef T type __attribute__((vector_size(BYTES))); };
   typedef typename Vector<GPR_VECTOR>::type V;
 
   struct Better {
@@ -114,6 +115,7 @@ template <class T, bool GREATEST> struct Peak {
     for (int v = 0; v < VECTORS; v++) {
       V e;
       memcpy(&e, x + v * WIDTH, sizeof e);
+      prefetch(x + v * WIDTH);
       best[v] = Better::of(best[v], e);
       if (real) sum[v] += e;
     }
@@ -121,7 +123,7 @@ template <class T, bool GREATEST> struct Peak {
   static bool has_nan(const T *x, int64_t n) {
     int any = 0;
     for (int64_t i = 0; i < n; i++) any |= x[i] != x[i];
-    return any;
+    return any != 0;
   }
 
   T value;
@@ -153,16 +155,14 @@ template <class T, bool GREATEST> struct Peak {
   }
 };
 
+template <bool GREATEST, class T> static Peak<T, GREATEST> peak_of(const T *x, int64_t n) {
+  return Peak<T, GREATEST>(x, n);
+}
+
 /* What an operator asks of the extremes: ptp both. */
-template <class O> struct Asks {
-  static constexpr bool low = true, high = true;
-};
-template <class T> struct Asks<Min<T>> {
-  static constexpr bool low = true, high = false;
-};
-template <class T> struct Asks<Max<T>> {
-  static constexpr bool low = false, high = true;
-};
+template <class O> struct Asks { static constexpr bool low = true, high = true; };
+template <class T> struct Asks<Min<T>> { static constexpr bool low = true, high = false; };
+template <class T> struct Asks<Max<T>> { static constexpr bool low = false, high = true; };
 
 template <class O, class T> struct Folder<O, Extremes<T>> {
   typedef Extremes<T> F;
@@ -178,8 +178,8 @@ template <class O, class T> struct Folder<O, Extremes<T>> {
     return signs >> (8 * sizeof signs - 1);
   }
   template <bool GREATEST> static void fold_one(State &s, const T *x, int64_t n) {
-    const Peak<T, GREATEST> peak(x, n);
-    auto k = F::O::key(peak.spoiled ? F::O::poison() : peak.value);
+    const auto peak = peak_of<GREATEST>(natives(x), n);
+    auto k = F::O::key(peak.spoiled ? F::O::poison() : copy_bits<T>(peak.value));
     if (Traits<T>::kind == KIND_FLOAT && peak.value == 0 && !peak.spoiled) k = zero<GREATEST>(x, n);
     if (GREATEST || peak.spoiled) s.high = greatest(s.high, k);
     if (!GREATEST && !peak.spoiled) s.low = least(s.low, k);
@@ -210,23 +210,25 @@ template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST
     State s;
     F::open(s);
     if constexpr (is_native<T>()) {
-      const Peak<T, GREATEST> peak(x, n);
-      s.best = R::of(peak.value);
+      const auto peak = peak_of<GREATEST>(natives(x), n);
+      s.best = R::of(copy_bits<T>(peak.value));
       s.spoiled = peak.spoiled;
     } else {
+      typename R::Key best = s.best;
       typename R::Flag spoiled = 0;
       for (int64_t i = 0; i < n; i++) {
         const typename R::Key k = R::of(x[i]);
-        if (R::worse(s.best, k)) s.best = k;
+        best = R::worse(best, k) ? k : best;
         spoiled |= R::poisoned(x[i]);
       }
+      s.best = best;
       s.spoiled = spoiled != 0;
     }
     return s;
   }
   static bool matches(T x, const State &wanted) {
     if (wanted.spoiled) return R::poisoned(x);
-    if constexpr (is_native<T>()) return x == R::value(wanted.best);
+    if constexpr (is_native<T>() && Traits<T>::kind != KIND_BOOL) return x == R::value(wanted.best);
     return !R::worse(R::of(x), wanted.best) && !R::worse(wanted.best, R::of(x));
   }
   static int64_t first_match(const T *x, int64_t n, const State &wanted) {
@@ -251,7 +253,8 @@ template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST
   }
 };
 
-/* --- exact folds ------------------------------------------------------------------------------- */
+/* --- exact folds -------------------------------------------------------------------------------
+ */
 
 template <class T> GPR_FN const T *reals(const T *x) { return x; }
 template <class R> GPR_FN const R *reals(const complex<R> *x) { return &x->re; }
@@ -274,7 +277,8 @@ template <class O, class T> struct Folder<O, ExactFold<T>> {
   }
 };
 
-/* --- the tree ---------------------------------------------------------------------------------- */
+/* --- the tree ----------------------------------------------------------------------------------
+ */
 
 template <class O, class T, template <class> class Op> struct Folder<O, TreeFold<T, Op>> {
   typedef TreeFold<T, Op> F;
@@ -314,7 +318,8 @@ template <class O, class T, template <class> class Op> struct Folder<O, TreeFold
   }
 };
 
-/* --- rows -------------------------------------------------------------------------------------- */
+/* --- rows --------------------------------------------------------------------------------------
+ */
 
 template <class O, class F = typename O::Fold> struct Row {
   typedef typename F::State State;
@@ -338,12 +343,15 @@ template <class O, class F = typename O::Fold> struct Row {
     }
     return 0;
   }
-  static void merge(void *state, const void *right) { F::merge(*(State *)state, *(const State *)right); }
+  static void merge(void *state, const void *right) {
+    F::merge(*(State *)state, *(const State *)right);
+  }
   static void finish(const void *state, int64_t n, const void *initial, void *result) {
     O::finish(*(const State *)state, n, (const Result *)initial, (Result *)result);
   }
   static constexpr gpr_row make(int op, int dtype) {
-    return {op, dtype, Id<Result>::value, F::law, F::ordered, sizeof(State), open, fold, merge, finish};
+    return {op,    dtype, Id<Result>::value, F::law, F::ordered, sizeof(State), open, fold,
+            merge, finish};
   }
 };
 template <class O> struct Row<O, void> {
@@ -370,7 +378,8 @@ constexpr Rows make_rows() {
 }
 static constexpr Rows rows = make_rows();
 
-/* --- conversions ------------------------------------------------------------------------------- */
+/* --- conversions -------------------------------------------------------------------------------
+ */
 
 template <class From, class To> struct Cast {
   enum { possible = Traits<From>::kind != KIND_TIME && Traits<To>::kind != KIND_TIME };
@@ -397,7 +406,8 @@ template <class From> constexpr void fill_casts(gpr_cast *cast) {
 }
 constexpr Casts make_casts() {
   Casts casts{};
-#define GPR_X(id, name, kind, bytes, type) fill_casts<type>(casts.cast + GPR_##id * GPR_DTYPE_COUNT);
+#define GPR_X(id, name, kind, bytes, type) \
+  fill_casts<type>(casts.cast + GPR_##id * GPR_DTYPE_COUNT);
   GPR_DTYPES(GPR_X)
 #undef GPR_X
   return casts;

@@ -11,7 +11,7 @@ SEED = int(os.environ.get("GPUREDUCE_TEST_SEED", "20240229"))
 SMALL = sorted({0, 1, 2, 3, 5, *(2**k + d for k in range(2, 13) for d in (-1, 0, 1))})
 EDGES = [2**k + d for k in (15, 16) for d in (-1, 0, 1)]
 MIDDLE = 3 * 1024 + 17  # several batches, and a tail
-THREADED_BYTES = 1_200_000  # beyond the 512 KiB where threads join in, and no round number
+THREADED_BYTES = 1_200_000  # beyond the 512 KiB that are cut in parts, and no round number
 
 
 def generator(*key):

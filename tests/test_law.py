@@ -22,7 +22,7 @@ REALS = [row for row in rows(op="sum") if numpy_dtype(row[1]).kind in "fcV"]
 def large_arrays(op, dtype):
     """(label, array) big enough for several threads, with something to decide in every part."""
     rng = generator("law", op, dtype)
-    n = THREADED_BYTES // dtype.itemsize + 77
+    n = 8 * THREADED_BYTES // dtype.itemsize + 77  # folds long enough for helpers to be asked
     if not (is_float(dtype) or dtype.kind == "c"):
         yield "draws", draw(rng, dtype, n)
         return

@@ -15,7 +15,7 @@ from table import bits
 
 import gpureduce
 
-LARGE = finite_bits(generator("threads"), np.dtype("f8"), 400_000)  # 3 MB: several threads join
+LARGE = finite_bits(generator("threads"), np.dtype("f8"), 1_000_000)  # 8 MB: several threads join
 SECONDS = 60  # beyond this a test hangs
 
 
