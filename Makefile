@@ -55,10 +55,11 @@ gpu-test:
 	status=0; \
 	timeout 3600 python3 -m pytest --junitxml=$(GPU_RECORD)/tests.xml || status=1; \
 	for tool in $(CUDA_TOOLS); do \
-	  echo "--- compute-sanitizer $$tool"; \
 	  compute-sanitizer --tool $$tool --error-exitcode 1 --log-file $(GPU_RECORD)/$$tool.log \
-	    timeout 1200 python3 -m pytest -q -m sanitized || status=1; \
-	done; \
+	    timeout 1200 python3 -m pytest -q -p no:cacheprovider -m sanitized \
+	    > $(GPU_RECORD)/$$tool.out 2>&1 || touch $(GPU_RECORD)/failed & \
+	done; wait; \
+	tail -n 3 $(GPU_RECORD)/*.out; test ! -e $(GPU_RECORD)/failed || status=1; \
 	python3 tests/gpu_record.py --write $(GPU_RECORD) && exit $$status
 
 gpu-bench:

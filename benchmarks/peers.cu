@@ -28,7 +28,8 @@ template <class Work> static float median_time(int repeats, Work work) {
 }
 
 // Every word is loaded and none is stored, but the compiler cannot know that.
-static __global__ void __launch_bounds__(1024) read_only(const uint4 *data, int64_t n, uint32_t *out) {
+static __global__ void __launch_bounds__(1024)
+    read_only(const uint4 *data, int64_t n, uint32_t *out) {
   uint32_t all = 0;
   const int64_t step = (int64_t)gridDim.x * blockDim.x;
   int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -47,8 +48,8 @@ extern "C" float read_limit(const void *data, int64_t bytes, int repeats) {
   float best = 1e30f;
   for (int blocks : {132 * 8, 132 * 16, 132 * 32, 132 * 64})
     best = std::min(best, median_time(repeats, [&] {
-      read_only<<<blocks, 1024>>>((const uint4 *)data, bytes / 16, out);
-    }));
+                      read_only<<<blocks, 1024>>>((const uint4 *)data, bytes / 16, out);
+                    }));
   cudaFree(out);
   return best;
 }
@@ -76,8 +77,8 @@ template <class T, class A> struct Widen {
 };
 template <class T, class A> static float cub_sum(const void *data, int64_t n, int repeats) {
   return cub_time(repeats, [&](void *temp, size_t &bytes, void *out) {
-    cub::DeviceReduce::TransformReduce(temp, bytes, (const T *)data, (A *)out, n, cuda::std::plus<>{},
-                                       Widen<T, A>{}, A{});
+    cub::DeviceReduce::TransformReduce(temp, bytes, (const T *)data, (A *)out, n,
+                                       cuda::std::plus<>{}, Widen<T, A>{}, A{});
   });
 }
 template <class T> static float cub_plain_sum(const void *data, int64_t n, int repeats) {
@@ -91,12 +92,12 @@ template <class T> static float cub_max(const void *data, int64_t n, int repeats
   });
 }
 
-#define CUB(name, T, A)                                                                             \
-  extern "C" float cub_sum_##name(const void *data, int64_t n, int repeats) {                      \
-    return cub_sum<T, A>(data, n, repeats);                                                        \
-  }                                                                                                \
-  extern "C" float cub_max_##name(const void *data, int64_t n, int repeats) {                      \
-    return cub_max<T>(data, n, repeats);                                                           \
+#define CUB(name, T, A)                                                       \
+  extern "C" float cub_sum_##name(const void *data, int64_t n, int repeats) { \
+    return cub_sum<T, A>(data, n, repeats);                                   \
+  }                                                                           \
+  extern "C" float cub_max_##name(const void *data, int64_t n, int repeats) { \
+    return cub_max<T>(data, n, repeats);                                      \
   }
 CUB(int8, int8_t, int64_t)
 CUB(int16, int16_t, int64_t)

@@ -6,7 +6,8 @@
 #include "../kernels/lists.h"
 #include "gpu.h"
 
-/* --- DLPack: dmlc/dlpack's dlpack.h, version 0 of the ABI, as far as it is needed ---------------- */
+/* --- DLPack: dmlc/dlpack's dlpack.h, version 0 of the ABI, as far as it is needed ----------------
+ */
 
 enum { DL_CUDA = 2, DL_CUDA_MANAGED = 13 };
 typedef struct dl_tensor {
@@ -45,7 +46,8 @@ static void c_strides(gpr_view *view) {
 
 static int check_ndim(long ndim, const char *function) {
   if (ndim >= 0 && ndim <= GPR_DIMS_MAX) return 1;
-  PyErr_Format(PyExc_ValueError, "gpureduce.%s: an array of %ld dimensions; %d are possible", function, ndim, GPR_DIMS_MAX);
+  PyErr_Format(PyExc_ValueError, "gpureduce.%s: an array of %ld dimensions; %d are possible",
+               function, ndim, GPR_DIMS_MAX);
   return 0;
 }
 
@@ -57,18 +59,26 @@ static int check_shape(const gpr_view *view, const char *function) {
     const int overflows = view->shape[d] && __builtin_mul_overflow(count, view->shape[d], &count);
     if (view->shape[d] < 0 || overflows) fine = 0;
   }
-  if (!fine) PyErr_Format(PyExc_ValueError, "gpureduce.%s: the device array has an impossible shape", function);
+  if (!fine)
+    PyErr_Format(PyExc_ValueError, "gpureduce.%s: the device array has an impossible shape",
+                 function);
   return fine;
 }
 
 static int view_of_tensor(const dl_tensor *t, const char *function, gpr_view *view) {
   const int bytes = t->dtype.bits / 8;
   if (!check_ndim(t->ndim, function)) return -1;
-  *view = (gpr_view){.data = (const char *)t->data + t->byte_offset, .ndim = t->ndim, .device = t->device.id,
-                     .dtype = t->dtype.lanes == 1 && t->dtype.bits % 8 == 0 ? find_dtype(kind_of_code(t->dtype.code), bytes) : GPR_NO_DTYPE};
+  *view = (gpr_view){.data = (const char *)t->data + t->byte_offset,
+                     .ndim = t->ndim,
+                     .device = t->device.id,
+                     .dtype = t->dtype.lanes == 1 && t->dtype.bits % 8 == 0
+                                  ? find_dtype(kind_of_code(t->dtype.code), bytes)
+                                  : GPR_NO_DTYPE};
   if (view->dtype == GPR_NO_DTYPE) {
-    PyErr_Format(PyExc_TypeError, "gpureduce.%s: a DLPack tensor of type code %d, %d bits and %d lanes is not supported",
-                 function, t->dtype.code, t->dtype.bits, t->dtype.lanes);
+    PyErr_Format(
+        PyExc_TypeError,
+        "gpureduce.%s: a DLPack tensor of type code %d, %d bits and %d lanes is not supported",
+        function, t->dtype.code, t->dtype.bits, t->dtype.lanes);
     return -1;
   }
   for (int d = 0; d < t->ndim; d++) view->shape[d] = t->shape[d];
@@ -82,7 +92,8 @@ static int view_of_tensor(const dl_tensor *t, const char *function, gpr_view *vi
 static int lies_on_cuda(PyObject *object) {
   PyObject *where = PyObject_CallMethod(object, "__dlpack_device__", NULL);
   long type = -1;
-  if (where && PyTuple_Check(where) && PyTuple_GET_SIZE(where) == 2) type = PyLong_AsLong(PyTuple_GET_ITEM(where, 0));
+  if (where && PyTuple_Check(where) && PyTuple_GET_SIZE(where) == 2)
+    type = PyLong_AsLong(PyTuple_GET_ITEM(where, 0));
   Py_XDECREF(where);
   if (PyErr_Occurred()) {
     PyErr_Clear();
@@ -93,8 +104,10 @@ static int lies_on_cuda(PyObject *object) {
 
 /* The producer is told that its data will be read on the legacy default stream (1), makes the data
  * ready there, and that is the stream that the view names. The capsule frees what it holds. */
-static int view_by_dlpack(PyObject *object, const char *function, gpr_view *view, PyObject **holder) {
-  PyObject *method = PyObject_GetAttrString(object, "__dlpack__"), *none = NULL, *keywords = NULL, *capsule = NULL;
+static int view_by_dlpack(PyObject *object, const char *function, gpr_view *view,
+                          PyObject **holder) {
+  PyObject *method = PyObject_GetAttrString(object, "__dlpack__"), *none = NULL, *keywords = NULL,
+           *capsule = NULL;
   int result = -1;
   if (method) none = PyTuple_New(0);
   if (none) keywords = Py_BuildValue("{s:i}", "stream", 1);
@@ -113,11 +126,13 @@ static int view_by_dlpack(PyObject *object, const char *function, gpr_view *view
   return result;
 }
 
-/* --- the CUDA array interface, version 3 ---------------------------------------------------------- */
+/* --- the CUDA array interface, version 3
+ * ---------------------------------------------------------- */
 
 static int bad_interface(const char *function, const char *what) {
   if (!PyErr_Occurred())
-    PyErr_Format(PyExc_ValueError, "gpureduce.%s: __cuda_array_interface__ has no valid %s", function, what);
+    PyErr_Format(PyExc_ValueError, "gpureduce.%s: __cuda_array_interface__ has no valid %s",
+                 function, what);
   return -1;
 }
 
@@ -150,7 +165,8 @@ static int read_stream(PyObject *stream, gpr_view *view) {
 static int view_by_interface(PyObject *dict, const char *function, gpr_view *view) {
   if (!PyDict_Check(dict)) return bad_interface(function, "dict");
   PyObject *shape = PyDict_GetItemString(dict, "shape"), *data = PyDict_GetItemString(dict, "data");
-  PyObject *strides = PyDict_GetItemString(dict, "strides"), *mask = PyDict_GetItemString(dict, "mask");
+  PyObject *strides = PyDict_GetItemString(dict, "strides"),
+           *mask = PyDict_GetItemString(dict, "mask");
   *view = (gpr_view){.device = GPR_DEVICE_CPU};
   if (mask && mask != Py_None) {
     PyErr_Format(PyExc_TypeError, "gpureduce.%s: masked device arrays are not supported", function);
@@ -161,25 +177,29 @@ static int view_by_interface(PyObject *dict, const char *function, gpr_view *vie
   view->ndim = (int)PyTuple_GET_SIZE(shape);
   if (!read_sizes(shape, view->ndim, view->shape)) return bad_interface(function, "shape");
   if (!check_shape(view, function)) return -1;
-  if (!read_typestr(PyDict_GetItemString(dict, "typestr"), view)) return bad_interface(function, "typestr");
+  if (!read_typestr(PyDict_GetItemString(dict, "typestr"), view))
+    return bad_interface(function, "typestr");
   if (view->dtype == GPR_NO_DTYPE) {
-    PyErr_Format(PyExc_TypeError, "gpureduce.%s: device arrays of type %R are not supported", function,
-                 PyDict_GetItemString(dict, "typestr"));
+    PyErr_Format(PyExc_TypeError, "gpureduce.%s: device arrays of type %R are not supported",
+                 function, PyDict_GetItemString(dict, "typestr"));
     return -1;
   }
   c_strides(view);
   if (strides && strides != Py_None && !read_sizes(strides, view->ndim, view->strides))
     return bad_interface(function, "strides");
-  if (!read_stream(PyDict_GetItemString(dict, "stream"), view)) return bad_interface(function, "stream");
-  if (!data || !PyTuple_Check(data) || PyTuple_GET_SIZE(data) < 1) return bad_interface(function, "data");
+  if (!read_stream(PyDict_GetItemString(dict, "stream"), view))
+    return bad_interface(function, "stream");
+  if (!data || !PyTuple_Check(data) || PyTuple_GET_SIZE(data) < 1)
+    return bad_interface(function, "data");
   view->data = PyLong_AsVoidPtr(PyTuple_GET_ITEM(data, 0));
   if (PyErr_Occurred()) return -1;
   view->device = gpr_gpu_device_of(view->data);
   if (view->device >= 0) return 1;
   for (int d = 0; d < view->ndim; d++)
     if (view->shape[d] == 0) return view->device = 0, 1; /* nothing will be read */
-  PyErr_Format(PyExc_ValueError, "gpureduce.%s: the array's address %p is not one of a CUDA device's memory", function,
-               view->data);
+  PyErr_Format(PyExc_ValueError,
+               "gpureduce.%s: the array's address %p is not one of a CUDA device's memory",
+               function, view->data);
   return -1;
 }
 
@@ -191,7 +211,9 @@ static PyObject *optional_attribute(PyObject *object, const char *name) {
 
 int gpr_foreign_view(PyObject *object, const char *function, gpr_view *view, PyObject **holder) {
   *holder = NULL;
-  if (PyList_Check(object) || PyTuple_Check(object) || PyFloat_Check(object) || PyLong_Check(object)) return 0;
+  if (PyList_Check(object) || PyTuple_Check(object) || PyFloat_Check(object) ||
+      PyLong_Check(object))
+    return 0;
   if (lies_on_cuda(object)) return view_by_dlpack(object, function, view, holder);
   PyObject *dict = optional_attribute(object, "__cuda_array_interface__");
   if (!dict) return PyErr_Occurred() ? -1 : 0;

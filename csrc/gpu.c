@@ -39,8 +39,8 @@ typedef struct workspace {
   cudaEvent_t copied[SLOTS];
   void *scratch;
   gpr_answer *answers; /* pinned, mapped: one for each slot */
-  char *pinned;  /* the ring, made when it is first wanted */
-  char *ring;    /* likewise, on the device */
+  char *pinned;        /* the ring, made when it is first wanted */
+  char *ring;          /* likewise, on the device */
   uint32_t epoch;
 } workspace;
 
@@ -49,10 +49,11 @@ static struct {
   workspace *idle[DEVICES_MAX];
   int multiprocessors[DEVICES_MAX];
   atomic_int count; /* of devices, once known */
-  pid_t owner; /* the process that first used CUDA: a fork's child cannot */
+  pid_t owner;      /* the process that first used CUDA: a fork's child cannot */
 } gpus = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* --- errors ------------------------------------------------------------------------------------ */
+/* --- errors ------------------------------------------------------------------------------------
+ */
 
 static gpr_status check(cudaError_t error, const char *call, int device) {
   if (error == cudaSuccess) return GPR_OK;
@@ -67,8 +68,9 @@ static gpr_status check(cudaError_t error, const char *call, int device) {
 int gpr_device_count(void) {
   int count = 0;
   if (gpus.owner && gpus.owner != getpid()) {
-    gpr_fail(GPR_DEVICE_ERROR, "CUDA was used before fork(), and the child cannot use it: start "
-                               "processes with multiprocessing's \"spawn\", or use device=\"cpu\"");
+    gpr_fail(GPR_DEVICE_ERROR,
+             "CUDA was used before fork(), and the child cannot use it: start "
+             "processes with multiprocessing's \"spawn\", or use device=\"cpu\"");
     return 0;
   }
   const int known = atomic_load_explicit(&gpus.count, memory_order_relaxed);
@@ -104,7 +106,8 @@ int gpr_gpu_device_of(const void *address) {
   return type == cudaMemoryTypeDevice || type == cudaMemoryTypeManaged ? device : -1;
 }
 
-/* --- workspaces -------------------------------------------------------------------------------- */
+/* --- workspaces --------------------------------------------------------------------------------
+ */
 
 static void free_ring(workspace *w) {
   cudaFree(w->ring);
@@ -130,16 +133,20 @@ static gpr_status workspace_make(int device, workspace **out) {
   const size_t bytes = gpr_gpu_table_cuda.scratch_bytes;
   workspace *w = calloc(1, sizeof *w);
   if (!w) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a workspace");
-  if ((status = check(cudaStreamCreateWithFlags(&w->stream, cudaStreamNonBlocking), "cudaStreamCreate", device)) ||
-      (status = check(cudaStreamCreateWithFlags(&w->copies, cudaStreamNonBlocking), "cudaStreamCreate", device)) ||
+  if ((status = check(cudaStreamCreateWithFlags(&w->stream, cudaStreamNonBlocking),
+                      "cudaStreamCreate", device)) ||
+      (status = check(cudaStreamCreateWithFlags(&w->copies, cudaStreamNonBlocking),
+                      "cudaStreamCreate", device)) ||
       (status = check(cudaMalloc(&w->scratch, bytes), "cudaMalloc", device)) ||
       (status = check(cudaMemsetAsync(w->scratch, 0, bytes, w->stream), "cudaMemset", device)) ||
-      (status = check(cudaHostAlloc((void **)&w->answers, SLOTS * ANSWER_WORDS * sizeof(gpr_answer), cudaHostAllocMapped | cudaHostAllocPortable),
+      (status = check(cudaHostAlloc((void **)&w->answers, SLOTS * ANSWER_WORDS * sizeof(gpr_answer),
+                                    cudaHostAllocMapped | cudaHostAllocPortable),
                       "cudaHostAlloc", device)))
     goto fail;
   memset(w->answers, 0, SLOTS * ANSWER_WORDS * sizeof(gpr_answer));
   for (int i = 0; i < SLOTS; i++)
-    if ((status = check(cudaEventCreateWithFlags(&w->copied[i], cudaEventDisableTiming), "cudaEventCreate", device)))
+    if ((status = check(cudaEventCreateWithFlags(&w->copied[i], cudaEventDisableTiming),
+                        "cudaEventCreate", device)))
       goto fail;
   if ((status = check(cudaStreamSynchronize(w->stream), "cudaMemset", device))) goto fail;
   *out = w;
@@ -178,10 +185,13 @@ static void workspace_give(int device, workspace *w) {
 /* The ring's device half alone (for gathering there), or with its pinned half. */
 static gpr_status workspace_ring(workspace *w, int device, int pinned) {
   gpr_status status = GPR_OK;
-  if (!w->ring) status = check(cudaMalloc((void **)&w->ring, SLOTS * (size_t)PIECE_BYTES), "cudaMalloc", device);
+  if (!w->ring)
+    status =
+        check(cudaMalloc((void **)&w->ring, SLOTS * (size_t)PIECE_BYTES), "cudaMalloc", device);
   if (!status && pinned && !w->pinned)
-    status = check(cudaHostAlloc((void **)&w->pinned, SLOTS * (size_t)PIECE_BYTES, cudaHostAllocPortable),
-                   "cudaHostAlloc", device);
+    status = check(
+        cudaHostAlloc((void **)&w->pinned, SLOTS * (size_t)PIECE_BYTES, cudaHostAllocPortable),
+        "cudaHostAlloc", device);
   return status;
 }
 
@@ -191,7 +201,8 @@ static int multiprocessors(int device) {
   return gpus.multiprocessors[device];
 }
 
-/* --- runs -------------------------------------------------------------------------------------- */
+/* --- runs --------------------------------------------------------------------------------------
+ */
 
 enum road {
   RESIDENT, /* folded where it lies */
@@ -224,7 +235,9 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t piece_length(const gpu_run *r, int64_t piece) {
   return least(r->piece, r->plan.count - piece * r->piece);
 }
-static gpr_answer *answer_of(const gpu_run *r, int slot) { return r->space->answers + slot * ANSWER_WORDS; }
+static gpr_answer *answer_of(const gpu_run *r, int slot) {
+  return r->space->answers + slot * ANSWER_WORDS;
+}
 
 /* The calling thread's device is put back as it was. */
 static void enter(const gpu_run *r) {
@@ -247,7 +260,8 @@ static int is_answered(const gpu_run *r) {
   return 1;
 }
 
-/* --- filling ----------------------------------------------------------------------------------- */
+/* --- filling -----------------------------------------------------------------------------------
+ */
 
 /* Fills one stretch of the ring, if one is free to be filled. */
 static int fill_one(gpu_run *r) {
@@ -258,7 +272,8 @@ static int fill_one(gpu_run *r) {
   while (!atomic_compare_exchange_weak(&r->next_fill, &f, f + 1));
   const int slot = (int)(f / per_piece % SLOTS);
   char *to = r->space->pinned + (size_t)slot * PIECE_BYTES + (f % per_piece) * r->fill * r->bytes;
-  gpr_pack_past_cache(&r->plan, f * r->fill, least(r->fill, r->plan.count - f * r->fill), r->bytes, to);
+  gpr_pack_past_cache(&r->plan, f * r->fill, least(r->fill, r->plan.count - f * r->fill), r->bytes,
+                      to);
   atomic_fetch_add(&r->filled[slot], 1);
   return 1;
 }
@@ -289,29 +304,43 @@ static int is_filled(gpu_run *r, int64_t piece) {
   return atomic_load(&r->filled[piece % SLOTS]) == wanted;
 }
 
-/* --- pieces ------------------------------------------------------------------------------------ */
+/* --- pieces ------------------------------------------------------------------------------------
+ */
 
 static gpr_status copy_piece(gpu_run *r, int slot, const void *from, int64_t n) {
   workspace *w = r->space;
-  gpr_status status = check(cudaMemcpyAsync(w->ring + (size_t)slot * PIECE_BYTES, from, (size_t)(n * r->bytes),
-                                            cudaMemcpyHostToDevice, w->copies), "cudaMemcpyAsync", r->device);
-  if (!status) status = check(cudaEventRecord(w->copied[slot], w->copies), "cudaEventRecord", r->device);
-  if (!status) status = check(cudaStreamWaitEvent(r->stream, w->copied[slot], 0), "cudaStreamWaitEvent", r->device);
+  gpr_status status =
+      check(cudaMemcpyAsync(w->ring + (size_t)slot * PIECE_BYTES, from, (size_t)(n * r->bytes),
+                            cudaMemcpyHostToDevice, w->copies),
+            "cudaMemcpyAsync", r->device);
+  if (!status)
+    status = check(cudaEventRecord(w->copied[slot], w->copies), "cudaEventRecord", r->device);
+  if (!status)
+    status =
+        check(cudaStreamWaitEvent(r->stream, w->copied[slot], 0), "cudaStreamWaitEvent", r->device);
   return status;
 }
 
 static gpr_status gather_piece(gpu_run *r, int slot, int64_t start, int64_t n) {
   const gpr_plan *p = &r->plan;
-  gpr_gather_args args = {.data = p->data, .start = start, .n = n, .ndim = p->ndim, .bytes = p->bytes,
-                          .swap = p->swap, .from = p->dtype, .to = p->row->dtype,
+  gpr_gather_args args = {.data = p->data,
+                          .start = start,
+                          .n = n,
+                          .ndim = p->ndim,
+                          .bytes = p->bytes,
+                          .swap = p->swap,
+                          .from = p->dtype,
+                          .to = p->row->dtype,
                           .out = r->space->ring + (size_t)slot * PIECE_BYTES};
   memcpy(args.shape, p->shape, sizeof args.shape);
   memcpy(args.strides, p->strides, sizeof args.strides);
   void *arguments[] = {&args};
-  const int64_t blocks = least((n + GPR_GATHER_THREADS - 1) / GPR_GATHER_THREADS, 16 * multiprocessors(r->device));
-  return check(cudaLaunchKernel((const void *)gpr_gpu_table_cuda.gather, (dim3){(unsigned)blocks, 1, 1},
-                                (dim3){GPR_GATHER_THREADS, 1, 1}, arguments, 0, r->stream),
-               "the launch of a gather", r->device);
+  const int64_t blocks =
+      least((n + GPR_GATHER_THREADS - 1) / GPR_GATHER_THREADS, 16 * multiprocessors(r->device));
+  return check(
+      cudaLaunchKernel((const void *)gpr_gpu_table_cuda.gather, (dim3){(unsigned)blocks, 1, 1},
+                       (dim3){GPR_GATHER_THREADS, 1, 1}, arguments, 0, r->stream),
+      "the launch of a gather", r->device);
 }
 
 static gpr_status launch_piece(gpu_run *r, int64_t piece) {
@@ -330,15 +359,21 @@ static gpr_status launch_piece(gpu_run *r, int64_t piece) {
   }
   if (status) return status;
   r->epoch[slot] = ++r->space->epoch;
-  gpr_flat_args args = {.data = data, .n = n, .index = start, .scratch = r->space->scratch,
-                        .answer = answer_of(r, slot), .epoch = r->epoch[slot]};
+  gpr_flat_args args = {.data = data,
+                        .n = n,
+                        .index = start,
+                        .scratch = r->space->scratch,
+                        .answer = answer_of(r, slot),
+                        .epoch = r->epoch[slot]};
   void *arguments[] = {&args};
   int64_t blocks = (n * r->bytes + 15) / r->kernel->tile + 1;
   if (r->kernel->blocks)
-    blocks = least(blocks, least((int64_t)multiprocessors(r->device) * r->kernel->blocks, GPR_GPU_BLOCKS_MAX));
-  return check(cudaLaunchKernel((const void *)r->kernel->flat, (dim3){(unsigned)blocks, 1, 1},
-                                (dim3){(unsigned)r->kernel->threads, 1, 1}, arguments, 0, r->stream),
-               "the launch of a reduction", r->device);
+    blocks = least(
+        blocks, least((int64_t)multiprocessors(r->device) * r->kernel->blocks, GPR_GPU_BLOCKS_MAX));
+  return check(
+      cudaLaunchKernel((const void *)r->kernel->flat, (dim3){(unsigned)blocks, 1, 1},
+                       (dim3){(unsigned)r->kernel->threads, 1, 1}, arguments, 0, r->stream),
+      "the launch of a reduction", r->device);
 }
 
 static void collect_piece(gpu_run *r) {
@@ -358,7 +393,8 @@ static gpr_status idle(gpu_run *r, int64_t now) {
   const cudaError_t error = cudaStreamQuery(r->stream);
   if (error == cudaSuccess && r->collected < r->launched && !is_answered(r))
     return gpr_fail(GPR_DEVICE_ERROR, "a reduction on cuda:%d ended without an answer", r->device);
-  if (error != cudaSuccess && error != cudaErrorNotReady) return check(error, "a reduction", r->device);
+  if (error != cudaSuccess && error != cudaErrorNotReady)
+    return check(error, "a reduction", r->device);
   nap(least((now - r->idle_since) / 100, NAP_MOST));
   return GPR_OK;
 }
@@ -374,7 +410,8 @@ static gpr_status step(gpr_run *base, int64_t nanoseconds) {
       collect_piece(r);
       busy = 1;
     }
-    if (r->launched < least(r->pieces, r->collected + SLOTS) && (r->road != STAGED || is_filled(r, r->launched))) {
+    if (r->launched < least(r->pieces, r->collected + SLOTS) &&
+        (r->road != STAGED || is_filled(r, r->launched))) {
       status = launch_piece(r, r->launched++);
       busy = 1;
     }
@@ -436,7 +473,8 @@ static gpr_status start(gpu_run *r) {
   const size_t state_bytes = (p->row->state_bytes + 63) & ~(size_t)63;
   gpr_status status = GPR_OK;
   r->state = aligned_alloc(64, 2 * state_bytes);
-  if (!r->state) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a state of %zu bytes", state_bytes);
+  if (!r->state)
+    return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a state of %zu bytes", state_bytes);
   r->other = r->state + state_bytes;
   p->row->open(r->state);
   r->road = road_of(p);
@@ -452,7 +490,9 @@ static gpr_status start(gpu_run *r) {
   if (!status && r->road == STAGED) {
     r->fill = FILL_BYTES / r->bytes;
     const int64_t fills = (p->count + r->fill - 1) / r->fill;
-    r->team = (gpr_team){.work = help, .argument = r, .helpers = (int)least(least(gpr_threads(), FILLERS) - 1, fills - 1)};
+    r->team = (gpr_team){.work = help,
+                         .argument = r,
+                         .helpers = (int)least(least(gpr_threads(), FILLERS) - 1, fills - 1)};
     gpr_team_offer(&r->team);
   }
   return status;
@@ -467,7 +507,8 @@ gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **out) {
   r->device = device;
   r->kernel = &gpr_gpu_table_cuda.row[plan->row->op * GPR_DTYPE_COUNT + plan->row->dtype];
   gpr_status status = check(cudaGetDevice(&r->before), "cudaGetDevice", device);
-  if (!status && r->before != device) status = check(cudaSetDevice(device), "cudaSetDevice", device);
+  if (!status && r->before != device)
+    status = check(cudaSetDevice(device), "cudaSetDevice", device);
   if (!status) status = start(r);
   if (status) {
     close_run(&r->base);
@@ -478,14 +519,16 @@ gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **out) {
   return GPR_OK;
 }
 
-/* --- the device query and the bandwidth test ---------------------------------------------------- */
+/* --- the device query and the bandwidth test ----------------------------------------------------
+ */
 
 /* Makes the device the thread's, whose own comes back in *before. */
 static gpr_status open_device(int device, int *before) {
   const int devices = gpr_device_count();
   if (!devices) return GPR_DEVICE_ERROR;
   if (device < 0 || device >= devices)
-    return gpr_fail(GPR_DEVICE_ERROR, "there is no device cuda:%d: there are %d, numbered from 0", device, devices);
+    return gpr_fail(GPR_DEVICE_ERROR, "there is no device cuda:%d: there are %d, numbered from 0",
+                    device, devices);
   pthread_mutex_lock(&gpus.lock);
   if (!gpus.owner) gpus.owner = getpid();
   pthread_mutex_unlock(&gpus.lock);
@@ -506,7 +549,8 @@ gpr_status gpr_device_info(int device, gpr_device *out) {
   gpr_status status = open_device(device, &before);
   if (status) return status;
   memset(out, 0, sizeof *out);
-  if ((status = check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties", device)) ||
+  if ((status = check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties",
+                      device)) ||
       (status = check(cudaMemGetInfo(&unused, &total), "cudaMemGetInfo", device)) ||
       (status = check(cudaDriverGetVersion(&out->driver), "cudaDriverGetVersion", device)) ||
       (status = check(cudaRuntimeGetVersion(&out->runtime), "cudaRuntimeGetVersion", device)))
@@ -530,10 +574,10 @@ end:
 }
 
 typedef struct transfer {
-  void *to;         /* NULL: `from` is only read */
+  void *to; /* NULL: `from` is only read */
   const void *from;
   int64_t bytes;
-  double *rate;     /* bytes a second */
+  double *rate; /* bytes a second */
 } transfer;
 
 static cudaError_t transfer_once(const transfer *t, int device, cudaStream_t stream) {
@@ -545,7 +589,8 @@ static cudaError_t transfer_once(const transfer *t, int device, cudaStream_t str
                           (dim3){GPR_READ_THREADS, 1, 1}, arguments, 0, stream);
 }
 
-static gpr_status transfer_rate(const transfer *t, int device, cudaStream_t stream, cudaEvent_t begin, cudaEvent_t end) {
+static gpr_status transfer_rate(const transfer *t, int device, cudaStream_t stream,
+                                cudaEvent_t begin, cudaEvent_t end) {
   enum { TIMES = 9 };
   float times[TIMES];
   gpr_status status;
@@ -571,7 +616,8 @@ gpr_status gpr_bandwidth_test(int device, int64_t bytes, gpr_bandwidth *out) {
   cudaEvent_t begin = NULL, end = NULL;
   int before;
   if (bytes < 16 || bytes > INT64_MAX / 2)
-    return gpr_fail(GPR_BAD_VALUE, "the bandwidth of %lld bytes cannot be measured", (long long)bytes);
+    return gpr_fail(GPR_BAD_VALUE, "the bandwidth of %lld bytes cannot be measured",
+                    (long long)bytes);
   gpr_status status = open_device(device, &before);
   if (status) return status;
   memset(out, 0, sizeof *out);
@@ -579,19 +625,23 @@ gpr_status gpr_bandwidth_test(int device, int64_t bytes, gpr_bandwidth *out) {
     status = gpr_fail(GPR_OUT_OF_MEMORY, "no memory for %lld bytes", (long long)bytes);
     goto fail;
   }
-  if ((status = check(cudaHostAlloc(&pinned, (size_t)bytes, cudaHostAllocPortable), "cudaHostAlloc", device)) ||
+  if ((status = check(cudaHostAlloc(&pinned, (size_t)bytes, cudaHostAllocPortable), "cudaHostAlloc",
+                      device)) ||
       (status = check(cudaMalloc(&here, (size_t)bytes), "cudaMalloc", device)) ||
       (status = check(cudaMalloc(&there, (size_t)bytes), "cudaMalloc", device)) ||
-      (status = check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate", device)) ||
+      (status = check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate",
+                      device)) ||
       (status = check(cudaEventCreate(&begin), "cudaEventCreate", device)) ||
       (status = check(cudaEventCreate(&end), "cudaEventCreate", device)))
     goto fail;
   memset(pageable, 0x5a, (size_t)bytes); /* pages that were never written are all one */
   memset(pinned, 0x5a, (size_t)bytes);
-  const transfer transfers[] = {
-      {here, pinned, bytes, &out->to_device_pinned}, {there, pageable, bytes, &out->to_device_pageable},
-      {pinned, here, bytes, &out->to_host_pinned},   {pageable, here, bytes, &out->to_host_pageable},
-      {there, here, bytes, &out->on_device},         {NULL, here, bytes, &out->read}};
+  const transfer transfers[] = {{here, pinned, bytes, &out->to_device_pinned},
+                                {there, pageable, bytes, &out->to_device_pageable},
+                                {pinned, here, bytes, &out->to_host_pinned},
+                                {pageable, here, bytes, &out->to_host_pageable},
+                                {there, here, bytes, &out->on_device},
+                                {NULL, here, bytes, &out->read}};
   for (size_t i = 0; !status && i < sizeof transfers / sizeof *transfers; i++)
     status = transfer_rate(&transfers[i], device, stream, begin, end);
   out->on_device *= 2; /* read and written */

@@ -3,8 +3,9 @@
 #include "gpu.h"
 
 int gpr_device_count(void) {
-  gpr_fail(GPR_DEVICE_ERROR, "gpureduce was built without CUDA: install the CUDA Toolkit, so that "
-                             "nvcc is on PATH or under CUDA_HOME, and build it again");
+  gpr_fail(GPR_DEVICE_ERROR,
+           "gpureduce was built without CUDA: install the CUDA Toolkit, so that "
+           "nvcc is on PATH or under CUDA_HOME, and build it again");
   return 0;
 }
 

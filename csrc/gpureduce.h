@@ -20,9 +20,9 @@ extern "C" {
 
 typedef enum gpr_status {
   GPR_OK,
-  GPR_MORE,         /* not an error: the run is not finished, step again */
-  GPR_BAD_VALUE,    /* NumPy would raise ValueError */
-  GPR_BAD_TYPE,     /* NumPy would raise TypeError */
+  GPR_MORE,      /* not an error: the run is not finished, step again */
+  GPR_BAD_VALUE, /* NumPy would raise ValueError */
+  GPR_BAD_TYPE,  /* NumPy would raise TypeError */
   GPR_OUT_OF_MEMORY,
   GPR_DEVICE_ERROR, /* the device asked for is missing or failed */
 } gpr_status;
@@ -39,10 +39,10 @@ enum { GPR_DEVICE_AUTO = -2, GPR_DEVICE_CPU = -1 }; /* 0 and up: that CUDA devic
  * the machine's. */
 typedef struct gpr_view {
   const void *data;
-  int dtype;    /* enum gpr_dtype */
+  int dtype; /* enum gpr_dtype */
   int ndim;
   int swapped;
-  int device;   /* where the data is: GPR_DEVICE_CPU, or a CUDA device */
+  int device;   /* where the data is: GPR_DEVICE_CPU (not 0), or a CUDA device */
   void *stream; /* the CUDA stream that it is ready on; NULL is the default stream */
   int64_t shape[GPR_DIMS_MAX];
   int64_t strides[GPR_DIMS_MAX];
@@ -59,7 +59,7 @@ typedef struct gpr_value {
 
 /* All members may be left as gpr_defaults() gives them. */
 typedef struct gpr_options {
-  int dtype;                /* convert each element first, or GPR_NO_DTYPE */
+  int dtype; /* convert each element first, or GPR_NO_DTYPE */
   int device;
   const gpr_value *initial; /* takes part in the reduction; of the result's dtype. Or NULL */
 } gpr_options;

@@ -1,4 +1,5 @@
-/* Python and NumPy, with foreign.c the only ones that see them: array → view, value → scalar, status → exception. */
+/* Python and NumPy, with foreign.c the only ones that see them: array → view, value → scalar,
+ * status → exception. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
@@ -30,7 +31,8 @@ static PyObject *raise_status(gpr_status status) {
   return NULL;
 }
 
-/* --- dtypes ------------------------------------------------------------------------------------ */
+/* --- dtypes ------------------------------------------------------------------------------------
+ */
 
 /* NumPy's type numbers below NPY_NTYPES_LEGACY, as ours; filled in once at import. */
 static int builtin_dtype[NPY_NTYPES_LEGACY];
@@ -64,10 +66,11 @@ static int dtype_of(PyArray_Descr *descr) {
 static int supported_dtype(PyArray_Descr *descr, const char *function) {
   const int dtype = dtype_of(descr);
   if (dtype == GPR_NO_DTYPE)
-    PyErr_Format(PyExc_TypeError,
-                 "gpureduce.%s: dtype %R is not supported; booleans, integers, floats up to 64 bits, "
-                 "complex numbers and times are (gpureduce.dtypes() lists them)",
-                 function, (PyObject *)descr);
+    PyErr_Format(
+        PyExc_TypeError,
+        "gpureduce.%s: dtype %R is not supported; booleans, integers, floats up to 64 bits, "
+        "complex numbers and times are (gpureduce.dtypes() lists them)",
+        function, (PyObject *)descr);
   return dtype;
 }
 
@@ -85,7 +88,8 @@ static PyArray_Descr *as_timedelta(PyArray_Descr *descr) {
   return result;
 }
 
-/* The descr of a result of this dtype. descr is the array's, whose unit of time is kept, or NULL. */
+/* The descr of a result of this dtype. descr is the array's, whose unit of time is kept, or NULL.
+ */
 static PyArray_Descr *result_descr(int dtype, PyArray_Descr *descr) {
   const gpr_dtype_info *type = &gpr_dtypes[dtype];
   if (descr && dtype_of(descr) == dtype) return PyArray_DescrNewByteorder(descr, NPY_NATIVE);
@@ -101,21 +105,25 @@ static PyArray_Descr *result_descr(int dtype, PyArray_Descr *descr) {
   return result;
 }
 
-/* --- array → view ------------------------------------------------------------------------------ */
+/* --- array → view ------------------------------------------------------------------------------
+ */
 
 static PyArrayObject *as_array(PyObject *object, const char *function) {
   if (PyArray_CheckExact(object)) return (PyArrayObject *)Py_NewRef(object);
   if (PyObject_HasAttrString(object, "mask") && PyObject_HasAttrString(object, "compressed")) {
-    PyErr_Format(PyExc_TypeError,
-                 "gpureduce.%s: masked arrays are not supported; give a.compressed() or a.filled(...)",
-                 function);
+    PyErr_Format(
+        PyExc_TypeError,
+        "gpureduce.%s: masked arrays are not supported; give a.compressed() or a.filled(...)",
+        function);
     return NULL;
   }
   return (PyArrayObject *)PyArray_FromAny(object, NULL, 0, 0, 0, NULL);
 }
 
 static gpr_view view_of(PyArrayObject *array, int dtype) {
-  gpr_view view = {.data = PyArray_DATA(array), .dtype = dtype, .ndim = PyArray_NDIM(array),
+  gpr_view view = {.data = PyArray_DATA(array),
+                   .dtype = dtype,
+                   .ndim = PyArray_NDIM(array),
                    .device = GPR_DEVICE_CPU};
   view.swapped = !PyArray_ISNOTSWAPPED(array);
   for (int d = 0; d < view.ndim; d++) {
@@ -125,7 +133,8 @@ static gpr_view view_of(PyArrayObject *array, int dtype) {
   return view;
 }
 
-/* --- arguments --------------------------------------------------------------------------------- */
+/* --- arguments ---------------------------------------------------------------------------------
+ */
 
 /* "auto", "cpu", "cuda" or "cuda:N". */
 static int parse_device(PyObject *object, int *device) {
@@ -143,7 +152,8 @@ static int parse_device(PyObject *object, int *device) {
     return 1;
   } else {
     PyErr_Format(PyExc_ValueError,
-                 "device %R is not one of 'auto', 'cpu', 'cuda' and 'cuda:0', 'cuda:1', ...", object);
+                 "device %R is not one of 'auto', 'cpu', 'cuda' and 'cuda:0', 'cuda:1', ...",
+                 object);
     return 0;
   }
   return 1;
@@ -170,8 +180,10 @@ static int check_unit(PyArray_Descr *asked, PyArray_Descr *descr, const char *fu
     fits = native && own && bare &&
            (PyArray_EquivTypes(native, own) || PyArray_EquivTypes(native, bare));
     if (!fits && !PyErr_Occurred())
-      PyErr_Format(PyExc_TypeError, "gpureduce.%s: dtype %R has another unit than the array's %R; "
-                   "convert with a.astype() first", function, asked, descr);
+      PyErr_Format(PyExc_TypeError,
+                   "gpureduce.%s: dtype %R has another unit than the array's %R; "
+                   "convert with a.astype() first",
+                   function, asked, descr);
   }
   Py_XDECREF(bare);
   Py_XDECREF(own);
@@ -195,14 +207,16 @@ static int warn_complex(int dtype, const gpr_options *options) {
   if (kind == 'c' || kind == 'b') return 1;
   PyObject *module = PyImport_ImportModule("numpy.exceptions"), *category = NULL;
   if (module) category = PyObject_GetAttrString(module, "ComplexWarning");
-  const int fine = category && !PyErr_WarnEx(category,
-      "Casting complex values to real discards the imaginary part", 1);
+  const int fine =
+      category &&
+      !PyErr_WarnEx(category, "Casting complex values to real discards the imaginary part", 1);
   Py_XDECREF(category);
   Py_XDECREF(module);
   return fine;
 }
 
-/* --- the run ----------------------------------------------------------------------------------- */
+/* --- the run -----------------------------------------------------------------------------------
+ */
 
 /* To the end, with the GIL given away for what takes longer, and a look at Ctrl-C in between. */
 static int run_to_end(gpr_run *run, npy_intp bytes) {
@@ -212,20 +226,22 @@ static int run_to_end(gpr_run *run, npy_intp bytes) {
     while (status == GPR_MORE);
   } else {
     do {
-      Py_BEGIN_ALLOW_THREADS
-      status = gpr_step(run, SIGNAL_NANOSECONDS);
-      Py_END_ALLOW_THREADS
-      if (status == GPR_MORE && PyErr_CheckSignals()) return 0;
+      Py_BEGIN_ALLOW_THREADS status = gpr_step(run, SIGNAL_NANOSECONDS);
+      Py_END_ALLOW_THREADS if (status == GPR_MORE && PyErr_CheckSignals()) return 0;
     } while (status == GPR_MORE);
   }
   if (status) raise_status(status);
   return !status;
 }
 
-static void close_run(gpr_run *run) {
-  Py_BEGIN_ALLOW_THREADS
-  gpr_close(run);
-  Py_END_ALLOW_THREADS
+/* Closing waits for helpers and for the device, if a run has any. */
+static void close_run(gpr_run *run, npy_intp bytes) {
+  if (bytes < GIL_BYTES) {
+    gpr_close(run);
+  } else {
+    Py_BEGIN_ALLOW_THREADS gpr_close(run);
+    Py_END_ALLOW_THREADS
+  }
 }
 
 static PyObject *scalar(const gpr_value *value, PyArray_Descr *of) {
@@ -280,6 +296,7 @@ static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t coun
   gpr_options options = gpr_defaults();
   gpr_value initial, value;
   gpr_status status;
+  npy_intp bytes = GIL_BYTES;
   (void)module;
 
   if (count != 5) return PyErr_Format(PyExc_TypeError, "reduce takes 5 arguments, not %zd", count);
@@ -309,20 +326,22 @@ static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t coun
     raise_status(status);
     goto fail;
   }
-  if (!run_to_end(run, s.view.device < 0 ? s.count * gpr_dtypes[s.view.dtype].bytes : GIL_BYTES)) goto fail;
+  bytes = s.view.device < 0 ? s.count * gpr_dtypes[s.view.dtype].bytes : GIL_BYTES;
+  if (!run_to_end(run, bytes)) goto fail;
   status = gpr_finish(run, &value);
   if (status)
     raise_status(status);
   else
     result = scalar(&value, of);
 fail:
-  if (run) close_run(run);
+  if (run) close_run(run, bytes);
   Py_XDECREF(asked);
   Py_XDECREF(s.holder);
   return result;
 }
 
-/* --- the lists, for Python ---------------------------------------------------------------------- */
+/* --- the lists, for Python ----------------------------------------------------------------------
+ */
 
 static PyObject *operators(PyObject *module, PyObject *unused) {
   (void)module, (void)unused;
@@ -330,12 +349,12 @@ static PyObject *operators(PyObject *module, PyObject *unused) {
   for (int op = 0; list && op < GPR_OP_COUNT; op++) {
     const gpr_op_info *o = &gpr_ops[op];
     PyObject *item = Py_BuildValue(
-        "{s:s,s:s,s:s,s:s,s:O,s:O,s:O,s:O,s:O}", "name", o->name, "ufunc", o->ufunc, "alias", o->alias,
-        "sentence", o->sentence, "function", o->flags & GPR_FUNCTION ? Py_True : Py_False,
-        "takes_dtype", o->flags & GPR_TAKES_DTYPE ? Py_True : Py_False,
-        "takes_initial", o->flags & GPR_TAKES_INITIAL ? Py_True : Py_False,
-        "nonempty", o->flags & GPR_NONEMPTY ? Py_True : Py_False,
-        "position", o->flags & GPR_POSITION ? Py_True : Py_False);
+        "{s:s,s:s,s:s,s:s,s:O,s:O,s:O,s:O,s:O}", "name", o->name, "ufunc", o->ufunc, "alias",
+        o->alias, "sentence", o->sentence, "function", o->flags & GPR_FUNCTION ? Py_True : Py_False,
+        "takes_dtype", o->flags & GPR_TAKES_DTYPE ? Py_True : Py_False, "takes_initial",
+        o->flags & GPR_TAKES_INITIAL ? Py_True : Py_False, "nonempty",
+        o->flags & GPR_NONEMPTY ? Py_True : Py_False, "position",
+        o->flags & GPR_POSITION ? Py_True : Py_False);
     if (!item || PyList_Append(list, item)) Py_CLEAR(list);
     Py_XDECREF(item);
   }
@@ -355,7 +374,8 @@ static PyObject *dtypes(PyObject *module, PyObject *unused) {
 
 /* (operator, dtype, result dtype, law) of every row. */
 static PyObject *rows(PyObject *module, PyObject *unused) {
-  static const char *const laws[] = {[GPR_FREE] = "free", [GPR_EXACT] = "exact", [GPR_TREE] = "tree"};
+  static const char *const laws[] = {
+      [GPR_FREE] = "free", [GPR_EXACT] = "exact", [GPR_TREE] = "tree"};
   (void)module, (void)unused;
   PyObject *list = PyList_New(0);
   for (int i = 0; list && i < GPR_OP_COUNT * GPR_DTYPE_COUNT; i++) {
@@ -369,7 +389,8 @@ static PyObject *rows(PyObject *module, PyObject *unused) {
   return list;
 }
 
-/* --- threads and build -------------------------------------------------------------------------- */
+/* --- threads and build --------------------------------------------------------------------------
+ */
 
 static PyObject *set_num_threads(PyObject *module, PyObject *number) {
   (void)module;
@@ -406,21 +427,21 @@ static PyObject *devices(PyObject *module, PyObject *unused) {
   for (int i = 0; list && i < n; i++) {
     gpr_device d;
     gpr_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = gpr_device_info(i, &d);
-    Py_END_ALLOW_THREADS
-    PyObject *item = NULL;
+    Py_BEGIN_ALLOW_THREADS status = gpr_device_info(i, &d);
+    Py_END_ALLOW_THREADS PyObject *item = NULL;
     if (status)
       raise_status(status);
     else
-      item = Py_BuildValue("{s:N,s:(ii),s:i,s:i,s:i,s:L,s:L,s:L,s:L,s:L,s:L,s:(ii),s:(ii)}",
-          "name", PyUnicode_DecodeUTF8(d.name, (Py_ssize_t)strlen(d.name), "replace"),
-          "compute_capability", d.major, d.minor, "multiprocessors", d.multiprocessors,
-          "threads_per_multiprocessor", d.threads_per_multiprocessor, "bus_bits", d.bus_bits,
-          "clock_hertz", (long long)d.clock_hertz, "memory_clock_hertz", (long long)d.memory_clock_hertz,
+      item = Py_BuildValue(
+          "{s:N,s:(ii),s:i,s:i,s:i,s:L,s:L,s:L,s:L,s:L,s:L,s:(ii),s:(ii)}", "name",
+          PyUnicode_DecodeUTF8(d.name, (Py_ssize_t)strlen(d.name), "replace"), "compute_capability",
+          d.major, d.minor, "multiprocessors", d.multiprocessors, "threads_per_multiprocessor",
+          d.threads_per_multiprocessor, "bus_bits", d.bus_bits, "clock_hertz",
+          (long long)d.clock_hertz, "memory_clock_hertz", (long long)d.memory_clock_hertz,
           "memory_total", (long long)d.memory_total, "memory_free", (long long)d.memory_free,
-          "l2_bytes", (long long)d.l2_bytes, "shared_bytes", (long long)d.shared_bytes,
-          "driver", d.driver / 1000, d.driver % 1000 / 10, "runtime", d.runtime / 1000, d.runtime % 1000 / 10);
+          "l2_bytes", (long long)d.l2_bytes, "shared_bytes", (long long)d.shared_bytes, "driver",
+          d.driver / 1000, d.driver % 1000 / 10, "runtime", d.runtime / 1000,
+          d.runtime % 1000 / 10);
     if (!item || PyList_Append(list, item)) Py_CLEAR(list);
     Py_XDECREF(item);
   }
@@ -435,13 +456,12 @@ static PyObject *bandwidth(PyObject *module, PyObject *args) {
   gpr_status status;
   (void)module;
   if (!PyArg_ParseTuple(args, "iL", &device, &bytes)) return NULL;
-  Py_BEGIN_ALLOW_THREADS
-  status = gpr_bandwidth_test(device, bytes, &b);
-  Py_END_ALLOW_THREADS
-  if (status) return raise_status(status);
+  Py_BEGIN_ALLOW_THREADS status = gpr_bandwidth_test(device, bytes, &b);
+  Py_END_ALLOW_THREADS if (status) return raise_status(status);
   return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d,s:d}", "to_device_pinned", b.to_device_pinned,
-                       "to_device_pageable", b.to_device_pageable, "to_host_pinned", b.to_host_pinned,
-                       "to_host_pageable", b.to_host_pageable, "on_device", b.on_device, "read", b.read);
+                       "to_device_pageable", b.to_device_pageable, "to_host_pinned",
+                       b.to_host_pinned, "to_host_pageable", b.to_host_pageable, "on_device",
+                       b.on_device, "read", b.read);
 }
 
 static PyMethodDef methods[] = {
@@ -476,7 +496,9 @@ static PyModuleDef_Slot slots[] = {
     {0, NULL},
 };
 
-static struct PyModuleDef definition = {
-    .m_base = PyModuleDef_HEAD_INIT, .m_name = "gpureduce._core", .m_methods = methods, .m_slots = slots};
+static struct PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT,
+                                        .m_name = "gpureduce._core",
+                                        .m_methods = methods,
+                                        .m_slots = slots};
 
 PyMODINIT_FUNC PyInit__core(void) { return PyModuleDef_Init(&definition); }

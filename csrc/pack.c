@@ -6,7 +6,7 @@
 #include <emmintrin.h>
 #endif
 
-#define COPY(bytes)                                                                                \
+#define COPY(bytes) \
   for (int64_t i = 0; i < n; i++) memcpy(to + i * bytes, from + i * stride, bytes)
 
 static void copy_strided(char *to, const char *from, int64_t stride, int64_t n, int bytes) {
@@ -81,7 +81,8 @@ static void copy_past_cache(char *to, const char *from, int64_t bytes) {
 #ifdef __SSE2__
   while (bytes >= 64 && (uintptr_t)to % 16 == 0) {
     for (int i = 0; i < 64; i += 16)
-      _mm_stream_si128((__m128i *)(void *)(to + i), _mm_loadu_si128((const __m128i *)(const void *)(from + i)));
+      _mm_stream_si128((__m128i *)(void *)(to + i),
+                       _mm_loadu_si128((const __m128i *)(const void *)(from + i)));
     to += 64;
     from += 64;
     bytes -= 64;

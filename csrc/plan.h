@@ -12,19 +12,19 @@ typedef struct gpr_limits {
 
 typedef struct gpr_plan {
   const gpr_row *row;
-  gpr_cast cast;   /* NULL: elements are of the row's dtype as they lie */
-  int dtype;       /* of the elements as they lie */
+  gpr_cast cast; /* NULL: elements are of the row's dtype as they lie */
+  int dtype;     /* of the elements as they lie */
   const char *data;
-  int device;      /* where the data is */
+  int device; /* where the data is */
   void *stream;
-  int64_t count;   /* elements */
-  int bytes;       /* of an element as it lies */
-  int swap;        /* bytes to reverse together: 0, or the element's, or half of a complex one's */
-  int direct;      /* contiguous, aligned, native and of the row's dtype: fold where it lies */
-  int ndim;        /* as few dimensions as describe it; the last one is the fastest */
+  int64_t count; /* elements */
+  int bytes;     /* of an element as it lies */
+  int swap;      /* bytes to reverse together: 0, or the element's, or half of a complex one's */
+  int direct;    /* contiguous, aligned, native and of the row's dtype: fold where it lies */
+  int ndim;      /* as few dimensions as describe it; the last one is the fastest */
   int64_t shape[GPR_DIMS_MAX];
   int64_t strides[GPR_DIMS_MAX];
-  int lanes;       /* how many threads are worth while */
+  int lanes;           /* how many threads are worth while */
   int64_t parts, part; /* the index is cut into `parts` parts of `part` elements */
 } gpr_plan;
 

@@ -54,7 +54,8 @@ static gpr_status check(int op, const gpr_view *view, const gpr_options *options
     if (o->flags & GPR_POSITION)
       return gpr_fail(GPR_BAD_VALUE, "attempt to get %s of an empty sequence", o->name);
     /* NumPy's words, which name the ufunc; its ptp asks for the maximum first. */
-    return gpr_fail(GPR_BAD_VALUE, "zero-size array to reduction operation %s which has no identity%s",
+    return gpr_fail(GPR_BAD_VALUE,
+                    "zero-size array to reduction operation %s which has no identity%s",
                     *o->ufunc ? o->ufunc : gpr_ops[GPR_OP_MAX].ufunc,
                     o->flags & GPR_TAKES_INITIAL ? "; initial= would give it one" : "");
   }
@@ -67,14 +68,17 @@ static gpr_status choose(const gpr_view *view, int wanted, int *device) {
   if (view->device >= 0) {
     *device = view->device;
     if (wanted != GPR_DEVICE_AUTO && wanted != view->device)
-      return gpr_fail(GPR_BAD_VALUE, "the array lies on cuda:%d, where it can be reduced; copy it to reduce it elsewhere",
-                      view->device);
+      return gpr_fail(
+          GPR_BAD_VALUE,
+          "the array lies on cuda:%d, where it can be reduced; copy it to reduce it elsewhere",
+          view->device);
   }
   if (*device < 0) return GPR_OK;
   const int devices = gpr_device_count();
   if (!devices) return GPR_DEVICE_ERROR;
   if (*device >= devices)
-    return gpr_fail(GPR_DEVICE_ERROR, "there is no device cuda:%d: there are %d, numbered from 0", *device, devices);
+    return gpr_fail(GPR_DEVICE_ERROR, "there is no device cuda:%d: there are %d, numbered from 0",
+                    *device, devices);
   return GPR_OK;
 }
 

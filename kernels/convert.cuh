@@ -7,9 +7,7 @@
 
 GPR_OPEN
 
-GPR_FN int64_t to_int64(double x) {
-  return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
-}
+GPR_FN int64_t to_int64(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
 GPR_FN uint64_t to_uint64(double x) {
   return x >= 0x1p63 && x < 0x1p64 ? (uint64_t)x : (uint64_t)to_int64(x);
 }

@@ -11,7 +11,8 @@
 
 GPR_OPEN
 
-/* --- the block's limbs in shared memory --------------------------------------------------------- */
+/* --- the block's limbs in shared memory ---------------------------------------------------------
+ */
 
 __device__ __forceinline__ void add_digit(int64_t *digit, int64_t value) {
   if (value) atomicAdd((unsigned long long *)digit, (unsigned long long)value);
@@ -23,9 +24,13 @@ __device__ __forceinline__ void deposit_atomic(Exact &e, int64_t value, int expo
   add_digit(&e.digit[d.at + 2], d.high);
 }
 
-/* --- any double at all: 16-bit digits in 32-bit words, a set for each warp ---------------------- */
+/* --- any double at all: 16-bit digits in 32-bit words, a set for each warp ----------------------
+ */
 
-enum { SCATTER_WORDS = 140, SCATTER_MAX = 1 << 14 }; /* deposits in a word before it could overflow */
+enum {
+  SCATTER_WORDS = 140,
+  SCATTER_MAX = 1 << 14
+}; /* deposits in a word before it could overflow */
 
 struct Scatter {
   int32_t word[SCATTER_WORDS];
@@ -47,17 +52,14 @@ __device__ __forceinline__ void scatter_atomic(Scatter &s, double x, uint32_t &s
   if (over) atomicAdd(word + 4, sign * over);
 }
 
-/* --- cascades ---------------------------------------------------------------------------------- */
+/* --- cascades ----------------------------------------------------------------------------------
+ */
 
 /* float64 tries two levels, 93 bits below the window's top, then four, 187 bits. float32 tries one,
  * when the batch's exponents are close, then six, which hold every finite float there is. */
 template <class R> struct Levels;
-template <> struct Levels<double> {
-  static constexpr int narrow = 2, wide = 4;
-};
-template <> struct Levels<float> {
-  static constexpr int narrow = 1, wide = 6;
-};
+template <> struct Levels<double> { static constexpr int narrow = 2, wide = 4; };
+template <> struct Levels<float> { static constexpr int narrow = 1, wide = 6; };
 
 enum { LEVEL_BITS = 52 - GPR_HEADROOM }; /* from one level's unit to the next one's */
 
@@ -68,25 +70,16 @@ __device__ __forceinline__ double start_of(int unit1, int level) {
   return __hiloint2double((unit_of(unit1, level) + 52 + 1023) << 20 | 0x80000, 0);
 }
 
-/* --- what a thread reads at a time --------------------------------------------------------------- */
+/* --- what a thread reads at a time ---------------------------------------------------------------
+ */
 
-template <class T> struct RealOf {
-  typedef T type;
-};
-template <class R> struct RealOf<complex<R>> {
-  typedef R type;
-};
+template <class T> struct RealOf { typedef T type; };
+template <class R> struct RealOf<complex<R>> { typedef R type; };
 
 /* float16 and bfloat16 are summed as the floats that they are. */
-template <class R> struct Summed {
-  typedef R type;
-};
-template <> struct Summed<float16> {
-  typedef float type;
-};
-template <> struct Summed<bfloat16> {
-  typedef float type;
-};
+template <class R> struct Summed { typedef R type; };
+template <> struct Summed<float16> { typedef float type; };
+template <> struct Summed<bfloat16> { typedef float type; };
 
 /* A batch is 8 loads of doubles or floats, 4 of halves. */
 template <class T> struct ExactShape {
@@ -123,9 +116,10 @@ __device__ __forceinline__ void read_some(const Packets<typename S::Stored> &in,
   }
 }
 
-/* --- sums of a batch ----------------------------------------------------------------------------- */
+/* --- sums of a batch -----------------------------------------------------------------------------
+ */
 
-enum { QUEUE = 16 };           /* tiles that a warp notes before it takes the slow road */
+enum { QUEUE = 16 };          /* tiles that a warp notes before it takes the slow road */
 enum { UNOPENED = -0x10000 }; /* a window so low that anything moves it */
 
 /* Units that fell into each level of the window, by part. */
@@ -208,8 +202,8 @@ __device__ __forceinline__ bool close(const float (&x)[N], int unit1, Counts<PAR
       if (x[i] != 0) least = fminf(least, fabsf(x[i]));
   }
   const int high = __float_as_int(most) >> 23 & 0xff, low = __float_as_int(least) >> 23;
-  const bool fine = high != 255 && high - 126 <= top_of_unit(unit1) &&
-                    (low ? low : 1) - 126 - PRECISION >= unit1;
+  const bool fine =
+      high != 255 && high - 126 <= top_of_unit(unit1) && (low ? low : 1) - 126 - PRECISION >= unit1;
 #pragma unroll
   for (int p = 0; p < PARTS; p++)
     batch.units[p][0] = (int64_t)(bits(sum[p]) - bits(start) + bits(sum[p + PARTS]) - bits(start));
@@ -224,8 +218,8 @@ __device__ __forceinline__ bool narrow(const double (&x)[N], int unit1, Counts<P
   return cascade(x, unit1, batch);
 }
 
-/* 2^result is above every magnitude of the warp's batch; much above with NaN or inf. From the bits as
- * they are: a conversion here would be kept in registers for the sums. */
+/* 2^result is above every magnitude of the warp's batch; much above with NaN or inf. From the bits
+ * as they are: a conversion here would be kept in registers for the sums. */
 __device__ __forceinline__ uint32_t high_bits(double x) { return (uint32_t)__double2hiint(x); }
 __device__ __forceinline__ uint32_t high_bits(float x) { return (uint32_t)__float_as_int(x); }
 template <class R, int N> __device__ __forceinline__ int top_of(const R (&x)[N]) {
@@ -242,7 +236,8 @@ template <class R, int N> __device__ __forceinline__ int top_of(const R (&x)[N])
 
 /* Whether any element that this thread reads is not -0.0; the first one mostly ends the search. */
 template <class S>
-__device__ __forceinline__ void look_for_other(const Packets<typename S::Stored> &in, bool (&other)[S::parts]) {
+__device__ __forceinline__ void look_for_other(const Packets<typename S::Stored> &in,
+                                               bool (&other)[S::parts]) {
   const int64_t step = (int64_t)gridDim.x * FLAT_THREADS * S::parts;
   for (int p = 0; p < S::parts; p++)
     for (int64_t i = in.first + ((int64_t)blockIdx.x * FLAT_THREADS + threadIdx.x) * S::parts + p;
@@ -250,7 +245,8 @@ __device__ __forceinline__ void look_for_other(const Packets<typename S::Stored>
       other[p] = bits((double)wide(in.data[i])) != 1ull << 63;
 }
 
-/* --- a warp's share ------------------------------------------------------------------------------ */
+/* --- a warp's share ------------------------------------------------------------------------------
+ */
 
 /* What is seldom looked at lies in shared memory, so that the registers are the batch's. */
 template <class T> struct WarpSum {
@@ -263,10 +259,10 @@ template <class T> struct WarpSum {
 
   Exact *block; /* one for each part */
   int unit1;
-  int lows;      /* batches in a row that lay far below the window */
-  int scatters;  /* batches to come that go the last road */
+  int lows;                     /* batches in a row that lay far below the window */
+  int scatters;                 /* batches to come that go the last road */
   int scatter_ready, scattered; /* words zeroed; numbers since they were emptied */
-  int widened;   /* batches in the wide counts since they were emptied */
+  int widened;                  /* batches in the wide counts since they were emptied */
   uint32_t special[parts];
   int64_t missed[QUEUE]; /* tiles */
   Scatter scatter[parts];
@@ -370,8 +366,8 @@ template <class T> struct WarpSum {
       scatter_all(x);
     }
   }
-  /* The window goes up at once, and down only when sixteen batches in a row lay far below: data of a
-   * wide spread would move it at every batch. */
+  /* The window goes up at once, and down only when sixteen batches in a row lay far below: data of
+   * a wide spread would move it at every batch. */
   __device__ bool place(int top) {
     const int here = top_of_unit(unit1);
     set(lows, top + 8 <= here ? lows + 1 : 0);
@@ -384,13 +380,12 @@ template <class T> struct WarpSum {
   __device__ __noinline__ void flush_narrow(const Narrow counts) { flush(counts); }
 };
 
-/* Blocks a multiprocessor. Three leave 80 registers a thread, two 128; measured on an H200, in percent
- * of the read limit, with 3 and 2: float64 98.1 and 97.4, complex128 95.9 and 96.9, float32 85 and
- * 96.8, complex64 82 and 95.3. */
+/* Blocks a multiprocessor. Three leave 80 registers a thread, two 128; measured on an H200, in
+ * percent of the read limit, with 3 and 2: float64 98.1 and 97.4, complex128 95.9 and 96.9, float32
+ * 85 and 96.8, complex64 82 and 95.3. */
 template <class T> constexpr int exact_blocks() {
   return sizeof(typename ExactShape<T>::Real) == 8 && ExactShape<T>::parts == 1 ? 3 : 2;
 }
-
 
 template <class T>
 __global__ void __launch_bounds__(FLAT_THREADS, exact_blocks<T>()) flat_exact(gpr_flat_args args) {
@@ -400,7 +395,8 @@ __global__ void __launch_bounds__(FLAT_THREADS, exact_blocks<T>()) flat_exact(gp
   __shared__ Exact block[PARTS];
   __shared__ W warps[FLAT_THREADS / GPR_WARP];
   W &warp = warps[warp_of()];
-  for (int i = threadIdx.x; i < (int)(sizeof block / 4); i += FLAT_THREADS) ((uint32_t *)block)[i] = 0;
+  for (int i = threadIdx.x; i < (int)(sizeof block / 4); i += FLAT_THREADS)
+    ((uint32_t *)block)[i] = 0;
   if (lane_of() == 0) warp.begin(block);
   __syncthreads();
 
@@ -417,7 +413,8 @@ __global__ void __launch_bounds__(FLAT_THREADS, exact_blocks<T>()) flat_exact(gp
       warp.slow(in, tile);
     const int unit1 = warp.unit1;
     int tried = 0, missed = 0;
-    for (; tile * TILE < packets && missed < QUEUE && tried < GPR_BATCHES_MAX; tile += gridDim.x, tried++) {
+    for (; tile * TILE < packets && missed < QUEUE && tried < GPR_BATCHES_MAX;
+         tile += gridDim.x, tried++) {
       bool caught = false;
       if (in.inside(tile * TILE, TILE)) {
         typename S::Real x[S::reals];
@@ -452,9 +449,11 @@ __global__ void __launch_bounds__(FLAT_THREADS, exact_blocks<T>()) flat_exact(gp
   Exact *grid = scratch_at<Exact>(args.scratch, SCRATCH_LIMBS);
   if (gridDim.x > 1) {
     for (int i = threadIdx.x; i < PARTS * GPR_DIGITS; i += FLAT_THREADS)
-      add_digit(&grid[i / GPR_DIGITS].digit[i % GPR_DIGITS], block[i / GPR_DIGITS].digit[i % GPR_DIGITS]);
+      add_digit(&grid[i / GPR_DIGITS].digit[i % GPR_DIGITS],
+                block[i / GPR_DIGITS].digit[i % GPR_DIGITS]);
     if (threadIdx.x < PARTS) {
-      if (block[threadIdx.x].special) atomicOr(&grid[threadIdx.x].special, block[threadIdx.x].special);
+      if (block[threadIdx.x].special)
+        atomicOr(&grid[threadIdx.x].special, block[threadIdx.x].special);
       atomicOr(&grid[threadIdx.x].signs, block[threadIdx.x].signs);
     }
     if (!is_last_block(scratch_at<uint32_t>(args.scratch, SCRATCH_TICKET))) return;

@@ -1,7 +1,7 @@
 /* A whole array along the tree, the order kept.
  *
- * A warp folds aligned groups of eight rows; a row is 32 packets. Sixteen groups are a chunk with one
- * partial result. Who writes the last of 64 neighbouring partials folds them, and so on to the
+ * A warp folds aligned groups of eight rows; a row is 32 packets. Sixteen groups are a chunk with
+ * one partial result. Who writes the last of 64 neighbouring partials folds them, and so on to the
  * root: no block waits for another. */
 #ifndef GPR_FLAT_TREE_CUH
 #define GPR_FLAT_TREE_CUH
@@ -18,7 +18,8 @@ enum { TREE_CHUNKS = 1 << 16 };
 enum { TREE_NODES = TREE_CHUNKS + TREE_CHUNKS / 64 + TREE_CHUNKS / 4096 + 1 };
 static_assert(SCRATCH_COUNTERS + 4 * (TREE_NODES / TREE_FAN + 4) <= SCRATCH_PARTIALS, "");
 
-template <class C, class A> __device__ __forceinline__ A ordered(bool right, const A &own, const A &other) {
+template <class C, class A>
+__device__ __forceinline__ A ordered(bool right, const A &own, const A &other) {
   return right ? C::combine(other, own) : C::combine(own, other);
 }
 
@@ -160,7 +161,8 @@ __device__ __forceinline__ bool climb(A &value, int64_t index, int64_t count, vo
   A *node = scratch_at<A>(scratch, SCRATCH_PARTIALS);
   while (count > 1) {
     const int64_t parent = index / TREE_FAN;
-    const int children = (int)(count - parent * TREE_FAN < TREE_FAN ? count - parent * TREE_FAN : TREE_FAN);
+    const int children =
+        (int)(count - parent * TREE_FAN < TREE_FAN ? count - parent * TREE_FAN : TREE_FAN);
     uint32_t ticket = 0;
     if (lane_of() == 0) {
       node[index] = value;
@@ -192,7 +194,8 @@ __global__ void __launch_bounds__(FLAT_THREADS, TREE_BLOCKS) flat_tree(gpr_flat_
   const W warp = {(const T *)args.data, args.n, (uintptr_t)args.data % 16 == 0};
   const int64_t chunks = (args.n + W::chunk - 1) / W::chunk;
   const int64_t warps = (int64_t)gridDim.x * (FLAT_THREADS / GPR_WARP);
-  for (int64_t c = (int64_t)blockIdx.x * (FLAT_THREADS / GPR_WARP) + warp_of(); c < chunks; c += warps) {
+  for (int64_t c = (int64_t)blockIdx.x * (FLAT_THREADS / GPR_WARP) + warp_of(); c < chunks;
+       c += warps) {
     A value = warp.some_chunk(c * W::chunk);
     if (!climb<typename F::Combine>(value, c, chunks, args.scratch)) continue;
     if (lane_of() == 0) {

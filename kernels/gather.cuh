@@ -53,23 +53,23 @@ __device__ __forceinline__ bool copy_aligned(char *to, const char *from, int byt
 __device__ inline void convert_element(char *to, const char *from, int from_dtype, int to_dtype) {
   Loose x = {};
   switch (from_dtype) {
-#define GPR_X(id, name, letter, size, type)                                                       \
-  case GPR_##id: {                                                                                 \
-    type value;                                                                                    \
-    memcpy(&value, from, sizeof value);                                                            \
-    x = loose(wide(value));                                                                        \
-    break;                                                                                         \
+#define GPR_X(id, name, letter, size, type) \
+  case GPR_##id: {                          \
+    type value;                             \
+    memcpy(&value, from, sizeof value);     \
+    x = loose(wide(value));                 \
+    break;                                  \
   }
     GPR_DTYPES(GPR_X)
 #undef GPR_X
   }
   switch (to_dtype) {
-#define GPR_X(id, name, letter, size, type)                                                       \
-  case GPR_##id:                                                                                   \
-    if constexpr (Traits<type>::kind != KIND_TIME) {                                               \
-      const type value = settle<type>(x);                                                          \
-      memcpy(to, &value, sizeof value);                                                            \
-    }                                                                                              \
+#define GPR_X(id, name, letter, size, type)          \
+  case GPR_##id:                                     \
+    if constexpr (Traits<type>::kind != KIND_TIME) { \
+      const type value = settle<type>(x);            \
+      memcpy(to, &value, sizeof value);              \
+    }                                                \
     break;
     GPR_DTYPES(GPR_X)
 #undef GPR_X
@@ -78,7 +78,7 @@ __device__ inline void convert_element(char *to, const char *from, int from_dtyp
 
 static __device__ int dtype_bytes(int dtype) {
   switch (dtype) {
-#define GPR_X(id, name, letter, size, type)                                                       \
+#define GPR_X(id, name, letter, size, type) \
   case GPR_##id: return size;
     GPR_DTYPES(GPR_X)
 #undef GPR_X
@@ -99,7 +99,8 @@ static __global__ void __launch_bounds__(GPR_GATHER_THREADS) gather(gpr_gather_a
     from += rest * args.strides[0];
     char *to = args.out + i * out_bytes;
     if (args.from == args.to) {
-      if (args.swap || !copy_aligned(to, from, args.bytes)) copy_element(to, from, args.bytes, args.swap);
+      if (args.swap || !copy_aligned(to, from, args.bytes))
+        copy_element(to, from, args.bytes, args.swap);
     } else {
       char native[16];
       copy_element(native, from, args.bytes, args.swap);

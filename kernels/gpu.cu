@@ -11,11 +11,13 @@ GPR_OPEN
 /* By the fold's law: rows that share a fold share a kernel. */
 template <class F, gpr_law LAW> struct GpuRow;
 template <class F> struct GpuRow<F, GPR_FREE> {
-  static constexpr gpr_gpu_row row = {flat_free<F>, (sizeof(typename F::State) + 3) / 4, FLAT_THREADS, 16 * FLAT_TILE, FLAT_BLOCKS};
+  static constexpr gpr_gpu_row row = {flat_free<F>, (sizeof(typename F::State) + 3) / 4,
+                                      FLAT_THREADS, 16 * FLAT_TILE, FLAT_BLOCKS};
 };
 template <class F> struct GpuRow<F, GPR_EXACT> {
-  static constexpr gpr_gpu_row row = {flat_exact<typename F::Element>, sizeof(typename F::State) / 4, FLAT_THREADS,
-                                      16 * FLAT_THREADS * ExactShape<typename F::Element>::loads,
+  static constexpr gpr_gpu_row row = {flat_exact<typename F::Element>,
+                                      sizeof(typename F::State) / 4, FLAT_THREADS,
+                                      16 * FLAT_THREADS *ExactShape<typename F::Element>::loads,
                                       exact_blocks<typename F::Element>()};
 };
 template <class F> struct GpuRow<F, GPR_TREE> {
@@ -52,4 +54,4 @@ static_assert(scratch_bytes > SCRATCH_PARTIALS + GPR_GPU_BLOCKS_MAX * 48, "");
 GPR_CLOSE
 
 extern "C" const gpr_gpu_table gpr_gpu_table_cuda = {gpr::rows.row, gpr::gather, gpr::scratch_bytes,
-                                                   gpr::read_only};
+                                                     gpr::read_only};

@@ -15,12 +15,12 @@ template <class F> struct Lane {
   typedef typename F::Element T;
   typename F::State state;
   __device__ Lane() { F::open(state); }
-  template <int U>
-  __device__ void add(const Packet<T> (&v)[U], int64_t index, int64_t step) {
+  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t index, int64_t step) {
 #pragma unroll
     for (int u = 0; u < U; u++)
 #pragma unroll
-      for (int j = 0; j < Packet<T>::count; j++) F::add(state, v[u].element[j], index + u * step + j);
+      for (int j = 0; j < Packet<T>::count; j++)
+        F::add(state, v[u].element[j], index + u * step + j);
   }
   __device__ typename F::State done() { return state; }
 };
@@ -30,7 +30,8 @@ template <class T, int U> __device__ __forceinline__ uint32_t word(const Packet<
   return i % 4 == 0 ? w.x : i % 4 == 1 ? w.y : i % 4 == 2 ? w.z : w.w;
 }
 
-/* Bytes of w by the selector's nibbles; 8 + n repeats the sign of byte n, which __byte_perm masks. */
+/* Bytes of w by the selector's nibbles; 8 + n repeats the sign of byte n, which __byte_perm masks.
+ */
 __device__ __forceinline__ uint32_t permute(uint32_t w, uint32_t selector) {
   uint32_t result;
   asm("prmt.b32 %0, %1, 0, %2;" : "=r"(result) : "r"(w), "r"(selector));
@@ -42,7 +43,8 @@ __device__ __forceinline__ uint32_t true_bytes(uint32_t w) {
   return (((w & 0x7f7f7f7fu) + 0x7f7f7f7fu) | w) & 0x80808080u;
 }
 
-/* --- counting ---------------------------------------------------------------------------------- */
+/* --- counting ----------------------------------------------------------------------------------
+ */
 
 template <class T, int WHAT> struct CountingBytes {
   typedef Counting<T, WHAT> F;
@@ -51,7 +53,8 @@ template <class T, int WHAT> struct CountingBytes {
   template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
     int trues = 0;
 #pragma unroll
-    for (int i = 0; i < 4 * U; i++) trues = __dp4a((int)(true_bytes(word(v, i)) >> 7), 0x01010101, trues);
+    for (int i = 0; i < 4 * U; i++)
+      trues = __dp4a((int)(true_bytes(word(v, i)) >> 7), 0x01010101, trues);
     state.count += WHAT ? trues : 16 * U - trues;
   }
   __device__ typename F::State done() { return state; }
@@ -76,7 +79,8 @@ template <class T, int WHAT> struct Lane<Counting<T, WHAT>> {
   __device__ typename F::State done() { return state; }
 };
 
-/* --- integer sums ------------------------------------------------------------------------------ */
+/* --- integer sums ------------------------------------------------------------------------------
+ */
 
 /* The sum of a batch, exact in 32 bits for elements of one and two bytes and in 64 for others. */
 template <int U> __device__ __forceinline__ int64_t batch_sum(const Packet<int8_t> (&v)[U]) {
@@ -145,7 +149,9 @@ template <class T> struct LongSums {
   typename F::State state;
   int64_t sum;
   __device__ LongSums() : sum(0) { F::open(state); }
-  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) { sum += batch_sum(v); }
+  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
+    sum += batch_sum(v);
+  }
   __device__ typename F::State done() {
     F::merge(state, typename F::State{(uint64_t)sum, sum >> 63});
     return state;
@@ -159,13 +165,15 @@ template <> struct Lane<LongSum<uint16_t>> : LongSums<uint16_t> {};
 template <> struct Lane<LongSum<int32_t>> : LongSums<int32_t> {};
 template <> struct Lane<LongSum<uint32_t>> : LongSums<uint32_t> {};
 
-/* --- integer products -------------------------------------------------------------------------- */
+/* --- integer products --------------------------------------------------------------------------
+ */
 
 /* An element in 32 bits; a signed byte by one permutation that repeats its sign. */
 template <class Half, class T> __device__ __forceinline__ Half half(const Packet<T> &v, int i) {
   return (Half)v.element[i];
 }
-template <> __device__ __forceinline__ int32_t half<int32_t, int8_t>(const Packet<int8_t> &v, int i) {
+template <>
+__device__ __forceinline__ int32_t half<int32_t, int8_t>(const Packet<int8_t> &v, int i) {
   const uint32_t w = i < 4 ? v.words.x : i < 8 ? v.words.y : i < 12 ? v.words.z : v.words.w;
   return (int32_t)permute(w, 0x8880u + 0x1111u * (i % 4));
 }
@@ -208,7 +216,8 @@ template <> struct Lane<IntegerProduct<boolean>> {
   }
 };
 
-/* --- extremes ---------------------------------------------------------------------------------- */
+/* --- extremes ----------------------------------------------------------------------------------
+ */
 
 /* Two 16-bit keys a register. Bytes are spread over two registers, sign and all. */
 template <class T> struct PairKeys; /* pairs(word, pair): the keys of a word as one or two pairs */
@@ -303,7 +312,8 @@ template <> struct Lane<Extremes<boolean>> {
   }
 };
 
-/* --- bitwise ----------------------------------------------------------------------------------- */
+/* --- bitwise -----------------------------------------------------------------------------------
+ */
 
 /* Words of any elements, taken apart at the end; booleans as their true bytes. */
 template <class T, template <class> class Op> struct Lane<Bitwise<T, Op>> {
@@ -334,7 +344,8 @@ template <class T, template <class> class Op> struct Lane<Bitwise<T, Op>> {
   }
 };
 
-/* --- positions --------------------------------------------------------------------------------- */
+/* --- positions ---------------------------------------------------------------------------------
+ */
 
 /* Whether anything in the batch could come before the champion: the best of it is found first, with
  * the instructions that find extremes. A false alarm costs time alone. */
@@ -389,8 +400,7 @@ template <class T, bool GREATEST> struct Lane<Position<T, GREATEST>> {
   typedef typename F::R R;
   typename F::State state;
   __device__ Lane() { F::open(state); }
-  template <int U>
-  __device__ void add(const Packet<T> (&v)[U], int64_t index, int64_t step) {
+  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t index, int64_t step) {
     const bool beaten = state.index < 0 || Challenge<T, GREATEST>::any(v, R::value(state.best));
     if (!__any_sync(GPR_ALL, beaten && !state.spoiled)) return;
     T best = v[0].element[0];

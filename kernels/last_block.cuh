@@ -29,7 +29,8 @@ __device__ __forceinline__ void answer_word(const gpr_flat_args &args, int i, ui
   *(volatile uint64_t *)(args.answer + i) = (uint64_t)args.epoch << 32 | word;
 }
 /* A small state by one thread. */
-template <class S> __device__ __forceinline__ void answer(const gpr_flat_args &args, const S &state) {
+template <class S>
+__device__ __forceinline__ void answer(const gpr_flat_args &args, const S &state) {
   uint32_t words[(sizeof(S) + 3) / 4] = {};
   memcpy(words, &state, sizeof state);
 #pragma unroll

@@ -2,7 +2,7 @@
 #include "lists.h"
 
 const gpr_op_info gpr_ops[GPR_OP_COUNT] = {
-#define GPR_X(id, name, ufunc, alias, flags, operator, sentence)                                   \
+#define GPR_X(id, name, ufunc, alias, flags, operator, sentence) \
   {name, ufunc, alias, flags, sentence},
     GPR_OPS(GPR_X)
 #undef GPR_X

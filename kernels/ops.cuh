@@ -19,9 +19,9 @@ GPR_OPEN
 /* --- the dtype of a C++ type ------------------------------------------------------------------ */
 
 template <class T> struct Id;
-#define GPR_X(id, name, kind, bytes, type)                                                         \
-  template <> struct Id<type> {                                                                    \
-    enum { value = GPR_##id };                                                                     \
+#define GPR_X(id, name, kind, bytes, type) \
+  template <> struct Id<type> {            \
+    enum { value = GPR_##id };             \
   };
 GPR_DTYPES(GPR_X)
 #undef GPR_X
@@ -117,8 +117,12 @@ template <class T> struct Extremes : FreeFold<T> {
     s.high = greatest(s.high, right.high);
   }
   static GPR_METHOD bool poisoned(const State &s) { return O::poisoned(s.low, s.high); }
-  static GPR_METHOD Key least_key() { return Traits<T>::kind == KIND_BOOL ? 0 : Limits<Key>::least; }
-  static GPR_METHOD Key greatest_key() { return Traits<T>::kind == KIND_BOOL ? 1 : Limits<Key>::greatest; }
+  static GPR_METHOD Key least_key() {
+    return Traits<T>::kind == KIND_BOOL ? 0 : Limits<Key>::least;
+  }
+  static GPR_METHOD Key greatest_key() {
+    return Traits<T>::kind == KIND_BOOL ? 1 : Limits<Key>::greatest;
+  }
 };
 
 /* Complex numbers order by the real part, then the imaginary, where the two zeros tie; then by the
@@ -167,7 +171,7 @@ template <class T, bool GREATEST> struct Rank {
   typedef Key Flag; /* as wide as an element, which vectors like */
   static GPR_METHOD Key of(T x) {
     const Key k = Order<T>::key(x);
-    const Key tied = Traits<T>::kind == KIND_FLOAT && k == (Key)~(Key)0 ? (Key)0 : k;
+    const Key tied = Traits<T>::kind == KIND_FLOAT && k == (Key) ~(Key)0 ? (Key)0 : k;
     return GREATEST ? tied : (Key)~tied;
   }
   static GPR_METHOD bool worse(Key a, Key b) { return a < b; }
@@ -202,7 +206,9 @@ template <class R, bool GREATEST> struct Rank<complex<R>, GREATEST> {
   static GPR_METHOD bool beats(complex<R> x, complex<R> champion) {
     return poisoned(x) || worse(of(champion), of(x));
   }
-  static GPR_METHOD Key lowest() { return Key{Rank<R, GREATEST>::lowest(), Rank<R, GREATEST>::lowest()}; }
+  static GPR_METHOD Key lowest() {
+    return Key{Rank<R, GREATEST>::lowest(), Rank<R, GREATEST>::lowest()};
+  }
 };
 
 /* The best key with the first index that has it; the first NaN or NaT beats all. */
@@ -242,7 +248,7 @@ template <class T, bool GREATEST> struct Position : FreeFold<T> {
 };
 
 template <class T> struct AndOf {
-  static GPR_METHOD T identity() { return (T)~(T)0; }
+  static GPR_METHOD T identity() { return (T) ~(T)0; }
   static GPR_METHOD T combine(T a, T b) { return (T)(a & b); }
 };
 template <class T> struct OrOf {
@@ -332,7 +338,7 @@ template <class T, template <class> class Op> struct TreeFold {
 
 enum Category { INTEGER, TIME, INEXACT };
 template <class T> constexpr int category() {
-  return Traits<T>::kind == KIND_TIME                                      ? TIME
+  return Traits<T>::kind == KIND_TIME                                       ? TIME
          : Traits<T>::kind == KIND_FLOAT || Traits<T>::kind == KIND_COMPLEX ? INEXACT
                                                                             : INTEGER;
 }
@@ -352,7 +358,8 @@ struct Unsettled {
 template <class T, int = category<T>()> struct SumOf : Unsettled {
   typedef IntegerSum<T> Fold;
   typedef typename Traits<T>::Wide Result;
-  static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *initial, Result *out) {
+  static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *initial,
+                                Result *out) {
     *out = (Result)(s.sum + (initial ? (uint64_t)*initial : 0));
   }
 };
@@ -418,7 +425,8 @@ template <class T> struct Mean : MeanOf<T> {};
 template <class T, int = category<T>()> struct ProdOf : Unsettled {
   typedef IntegerProduct<T> Fold;
   typedef typename Traits<T>::Wide Result;
-  static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *initial, Result *out) {
+  static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *initial,
+                                Result *out) {
     *out = (Result)(s.product * (initial ? (uint64_t)*initial : 1));
   }
 };
@@ -428,7 +436,8 @@ template <class T> struct ProdOf<T, INEXACT> : Unsettled {
   typedef T Result;
   typedef typename Fold::Combine Combine;
   /* initial stands to the left of the whole tree */
-  static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *initial, Result *out) {
+  static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *initial,
+                                Result *out) {
     auto value = root<Combine>(s, Combine::identity());
     if (initial) value = Combine::combine(wide(*initial), value);
     *out = narrow(plain_nan(value), T());
@@ -449,8 +458,8 @@ template <class T, int WHICH> struct Extreme {
   }
   static GPR_METHOD bool settled(const State &s) {
     /* after the greatest time a NaT may come, and after an infinity a NaN */
-    return Fold::poisoned(s) || (category<T>() == INTEGER &&
-        (WHICH ? s.high == Fold::greatest_key() : s.low == Fold::least_key()));
+    return Fold::poisoned(s) || (category<T>() == INTEGER && (WHICH ? s.high == Fold::greatest_key()
+                                                                    : s.low == Fold::least_key()));
   }
 };
 template <class R, int WHICH> struct Extreme<complex<R>, WHICH> {
@@ -467,7 +476,9 @@ template <class R, int WHICH> struct Extreme<complex<R>, WHICH> {
 template <class T> struct Min : Extreme<T, 0> {};
 template <class T> struct Max : Extreme<T, 1> {};
 
-template <class T> GPR_FN T difference(T high, T low) { return (T)((uint64_t)high - (uint64_t)low); }
+template <class T> GPR_FN T difference(T high, T low) {
+  return (T)((uint64_t)high - (uint64_t)low);
+}
 GPR_FN float difference(float high, float low) { return plain_nan(high - low); }
 GPR_FN double difference(double high, double low) { return plain_nan(high - low); }
 GPR_FN float16 difference(float16 high, float16 low) {
@@ -488,7 +499,8 @@ GPR_FN timedelta64 difference(timedelta64 high, timedelta64 low) {
 template <class T> struct PeakToPeak : Unsettled {
   typedef Extremes<T> Fold;
   typedef decltype(difference(T(), T())) Result;
-  static GPR_METHOD void finish(const typename Fold::State &s, int64_t n, const Result *, Result *out) {
+  static GPR_METHOD void finish(const typename Fold::State &s, int64_t n, const Result *,
+                                Result *out) {
     T low, high;
     Min<T>::finish(s, n, 0, &low);
     Max<T>::finish(s, n, 0, &high);
@@ -502,7 +514,8 @@ template <> struct PeakToPeak<boolean> : Unsupported {}; /* as NumPy: booleans d
 template <class T, bool GREATEST> struct Arg {
   typedef Position<T, GREATEST> Fold;
   typedef int64_t Result;
-  static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *, Result *out) {
+  static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *,
+                                Result *out) {
     *out = s.index;
   }
   static GPR_METHOD bool settled(const typename Fold::State &s) {
@@ -519,7 +532,8 @@ template <class T> struct Any {
   typedef Counting<T, 1> Fold;
   typedef boolean Result;
   static GPR_METHOD bool settled(const typename Fold::State &s) { return s.count != 0; }
-  static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *initial, Result *out) {
+  static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *initial,
+                                Result *out) {
     out->byte = s.count != 0 || (initial && initial->byte);
   }
 };
@@ -527,21 +541,24 @@ template <class T> struct All {
   typedef Counting<T, 0> Fold;
   typedef boolean Result;
   static GPR_METHOD bool settled(const typename Fold::State &s) { return s.count != 0; }
-  static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *initial, Result *out) {
+  static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *initial,
+                                Result *out) {
     out->byte = s.count == 0 && (!initial || initial->byte);
   }
 };
 template <class T> struct LogicalXor : Unsettled {
   typedef Counting<T, 1> Fold;
   typedef boolean Result;
-  static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *initial, Result *out) {
+  static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *initial,
+                                Result *out) {
     out->byte = (s.count & 1) != (initial && initial->byte);
   }
 };
 template <class T> struct CountNonzero : Unsettled {
   typedef Counting<T, 1> Fold;
   typedef int64_t Result;
-  static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *, Result *out) {
+  static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *,
+                                Result *out) {
     *out = s.count;
   }
 };
@@ -550,7 +567,8 @@ template <class T> struct CountNonzero : Unsettled {
 template <class T, template <class> class Op, bool SUPPORTED> struct BitwiseOf : Unsettled {
   typedef Bitwise<T, Op> Fold;
   typedef T Result;
-  static GPR_METHOD void finish(typename Fold::State s, int64_t, const Result *initial, Result *out) {
+  static GPR_METHOD void finish(typename Fold::State s, int64_t, const Result *initial,
+                                Result *out) {
     if (initial) Fold::add(s, *initial, -1);
     *out = Order<T>::value(s.word);
   }

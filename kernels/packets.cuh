@@ -29,7 +29,7 @@ __device__ __forceinline__ uint4 load_once(const void *address) {
 
 template <class T> struct Packets {
   static constexpr int count = Packet<T>::count;
-  const T *data; /* at a multiple of 16 bytes: element 0 of packet 0, which may lie outside */
+  const T *data;       /* at a multiple of 16 bytes: element 0 of packet 0, which may lie outside */
   int64_t first, stop; /* elements [first, stop) from there are the array */
 
   __device__ Packets(const void *address, int64_t n) {

@@ -26,11 +26,11 @@
 #ifndef GPR_ISA
 #define GPR_ISA plain
 #endif
-#define GPR_OPEN                                                                                   \
-  namespace gpr {                                                                                  \
+#define GPR_OPEN  \
+  namespace gpr { \
   inline namespace GPR_ISA {
-#define GPR_CLOSE                                                                                  \
-  }                                                                                                \
+#define GPR_CLOSE \
+  }               \
   }
 
 #endif

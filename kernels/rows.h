@@ -46,7 +46,8 @@ extern const gpr_cpu_table gpr_cpu_table_v3;
 extern const gpr_cpu_table gpr_cpu_table_v4;
 #endif
 
-/* --- the device half ---------------------------------------------------------------------------- */
+/* --- the device half ----------------------------------------------------------------------------
+ */
 
 /* What every kernel over a whole array takes. It folds n elements from `data`, of which the first
  * has this index, and leaves its state in `answer`, word by word and each word with the epoch: a

@@ -22,9 +22,7 @@ struct datetime64 {
 struct timedelta64 {
   int64_t ticks;
 };
-template <class T> struct complex {
-  T re, im;
-};
+template <class T> struct complex { T re, im; };
 
 #define GPR_NAT INT64_MIN
 
@@ -44,7 +42,8 @@ GPR_FN uint32_t bits(float x) { return copy_bits<uint32_t>(x); }
 GPR_FN double from_bits(uint64_t b) { return copy_bits<double>(b); }
 GPR_FN float from_bits(uint32_t b) { return copy_bits<float>(b); }
 
-/* --- IEEE formats: bits of precision (the hidden one counted), log2 of the least subnormal ----- */
+/* --- IEEE formats: bits of precision (the hidden one counted), log2 of the least subnormal -----
+ */
 
 template <class T> struct Format;
 template <> struct Format<float16> {
@@ -96,7 +95,7 @@ GPR_FN float16 narrow(float x, float16) {
   const uint32_t b = bits(x), sign = b >> 16 & 0x8000, magnitude = b & 0x7fffffff;
   if (x != x) return float16{(uint16_t)(sign | 0x7e00)};
   if (magnitude >= 0x477ff000u) return float16{(uint16_t)(sign | 0x7c00)}; /* 65520 and up */
-  if (magnitude >= 0x38800000u) /* normal */
+  if (magnitude >= 0x38800000u)                                            /* normal */
     return float16{(uint16_t)(sign | (round_bits(magnitude, 13) - (112u << 10)))};
   /* Subnormal: 0.5 has the unit 2^-24 in its last place, so the addition rounds there. */
   return float16{(uint16_t)(sign | (bits(from_bits(magnitude) + 0.5f) - bits(0.5f)))};
@@ -128,8 +127,10 @@ template <> struct Traits<float16> : traits_of<float16, KIND_FLOAT, float> {};
 template <> struct Traits<bfloat16> : traits_of<bfloat16, KIND_FLOAT, float> {};
 template <> struct Traits<float> : traits_of<float, KIND_FLOAT, float> {};
 template <> struct Traits<double> : traits_of<double, KIND_FLOAT, double> {};
-template <> struct Traits<complex<float>> : traits_of<complex<float>, KIND_COMPLEX, complex<float>> {};
-template <> struct Traits<complex<double>> : traits_of<complex<double>, KIND_COMPLEX, complex<double>> {};
+template <>
+struct Traits<complex<float>> : traits_of<complex<float>, KIND_COMPLEX, complex<float>> {};
+template <>
+struct Traits<complex<double>> : traits_of<complex<double>, KIND_COMPLEX, complex<double>> {};
 template <> struct Traits<datetime64> : traits_of<datetime64, KIND_TIME, int64_t> {};
 template <> struct Traits<timedelta64> : traits_of<timedelta64, KIND_TIME, int64_t> {};
 
@@ -161,9 +162,7 @@ GPR_FN bool is_true(float16 x) { return (x.bits & 0x7fff) != 0; }
  * -0.0 sorts below +0.0. NaNs lie beyond the infinities on both ends, so that the least and the
  * greatest key together tell whether there was one; so does NaT, the least key of all. */
 
-template <class K> struct Range {
-  K low, high;
-};
+template <class K> struct Range { K low, high; };
 
 template <class T> struct Order { /* integers */
   typedef T Key;
@@ -206,10 +205,18 @@ template <> struct Order<float> : FloatOrder<float, int32_t, uint32_t> {};
 template <> struct Order<double> : FloatOrder<double, int64_t, uint64_t> {};
 
 template <class K> struct Limits;
-template <> struct Limits<int8_t> { static constexpr int8_t least = INT8_MIN, greatest = INT8_MAX; };
-template <> struct Limits<int16_t> { static constexpr int16_t least = INT16_MIN, greatest = INT16_MAX; };
-template <> struct Limits<int32_t> { static constexpr int32_t least = INT32_MIN, greatest = INT32_MAX; };
-template <> struct Limits<int64_t> { static constexpr int64_t least = INT64_MIN, greatest = INT64_MAX; };
+template <> struct Limits<int8_t> {
+  static constexpr int8_t least = INT8_MIN, greatest = INT8_MAX;
+};
+template <> struct Limits<int16_t> {
+  static constexpr int16_t least = INT16_MIN, greatest = INT16_MAX;
+};
+template <> struct Limits<int32_t> {
+  static constexpr int32_t least = INT32_MIN, greatest = INT32_MAX;
+};
+template <> struct Limits<int64_t> {
+  static constexpr int64_t least = INT64_MIN, greatest = INT64_MAX;
+};
 template <> struct Limits<uint8_t> { static constexpr uint8_t least = 0, greatest = UINT8_MAX; };
 template <> struct Limits<uint16_t> { static constexpr uint16_t least = 0, greatest = UINT16_MAX; };
 template <> struct Limits<uint32_t> { static constexpr uint32_t least = 0, greatest = UINT32_MAX; };
