@@ -118,8 +118,12 @@ def sum_of(a, result):
 
 
 def mean_of(a, result):
-    if a.dtype.kind == "m":
-        return np.mean(a)
+    if a.dtype.kind == "m":  # from NumPy 2.5 on, its own sum raises where it would wrap
+        total = sum_of(a, result)
+        if np.isnat(total) or not a.size:
+            return result_ticks(np.iinfo(np.int64).min, result)
+        ticks = int(total.astype(np.int64))
+        return result_ticks(abs(ticks) // a.size * (1 if ticks >= 0 else -1), result)
     if a.dtype.kind in "biu":
         total = sum(truth(a).reshape(-1).tolist())
         return nearest(Fraction(total, a.size), result) if a.size else nan(result)
@@ -191,7 +195,12 @@ def max_of(a, result):
 
 
 def ptp_of(a, result):
-    if a.dtype.kind in "mM" or not (is_float(a.dtype) or a.dtype.kind == "c"):
+    if a.dtype.kind in "mM":
+        if np.isnat(a).any():
+            return result_ticks(np.iinfo(np.int64).min, result)
+        ticks = a.astype(np.int64)
+        return result_ticks(wrap(int(ticks.max()) - int(ticks.min()), np.dtype(np.int64)), result)
+    if not (is_float(a.dtype) or a.dtype.kind == "c"):
         with np.errstate(all="ignore"):
             return np.ptp(a)
     with np.errstate(all="ignore"):
