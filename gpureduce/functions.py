@@ -63,7 +63,8 @@ a : array_like
     Any shape, strides, alignment and byte order. It is never written or copied whole.
 {dtype}{initial}device : {{"auto", "cpu", "cuda", "cuda:N"}}, optional
     Where to work. "auto" is where the array lies: its device, or the CPU for arrays of the host,
-    whose threads were faster than the way to the device wherever it was measured. The result is the same in every bit.
+    whose threads were faster than the way to the device wherever it was measured. The
+    result is the same in every bit.
 
 Returns
 -------
