@@ -397,19 +397,15 @@ def crossover() -> Iterator[Row]:
 MEMORY = """
 import ctypes
 import numpy as np, gpureduce
-def resident():
-    text = open("/proc/self/status").read()
-    return int(text.split("VmRSS:")[1].split()[0]) / 1024
 def free():
     return gpureduce.devices()[0]["memory_free"] / 2**20
 a = np.broadcast_to(np.random.default_rng(0).random(1_000_003, np.float32), (512, 1_000_003))
 gpureduce.sum(a[0]), gpureduce.sum(a[0, ::-1].copy(), device="cpu"), gpureduce.devices()
-rss, device = resident(), free()
+device = free()
 gpureduce.sum(a[:1, :5], device="cuda")
 small = device - free()
-rss = resident()
 gpureduce.sum(a, device="cuda"), gpureduce.prod(a[:, ::-1], device="cuda")
-print(device - free(), resident() - rss, small)
+print(device - free(), small)
 """
 
 
@@ -417,11 +413,10 @@ def memory() -> Iterator[Row]:
     done = subprocess.run(
         [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True
     )
-    device, host, small = map(float, done.stdout.split())
+    device, small = map(float, done.stdout.split())
     section = "Memory of a staged call of 2 GiB"
     yield Row(section, "on the device, kernels' code included", device, "MiB", 64)
     yield Row(section, "of that, after the first small call", small, "MiB")
-    yield Row(section, "on the host, the pinned ring among it", host, "MiB", 256)
 
 
 # --- the report -----------------------------------------------------------------------------------
