@@ -1,8 +1,9 @@
 /* A whole array, an exact sum.
  *
- * A warp shares one window. Each thread sums a batch of what it loaded in the window's levels; if
- * every lane's batch was caught, its counts stay in registers until the window moves or the array
- * ends. If not, there are wider cascades, and at last a road that takes any double apart. */
+ * A warp shares one window, which its first tile opens. Each thread sums what it loads of a tile in
+ * the window's levels; if every lane's numbers were caught, its counts stay in registers until the
+ * window moves or the array ends. Tiles that were missed are noted and taken after the fast loop,
+ * by wider cascades, and at last by a road that takes any double apart. */
 #ifndef GPR_FLAT_EXACT_CUH
 #define GPR_FLAT_EXACT_CUH
 
@@ -56,7 +57,9 @@ __device__ __forceinline__ void scatter_atomic(Scatter &s, double x, uint32_t &s
  */
 
 /* float64 tries two levels, 93 bits below the window's top, then four, 187 bits. float32 tries one,
- * when the batch's exponents are close, then six, which hold every finite float there is. */
+ * when the batch's exponents are close, then four, then six, which hold every finite float there
+ * is. */
+enum { MIDDLE_LEVELS = 4 };
 template <class R> struct Levels;
 template <> struct Levels<double> { static constexpr int narrow = 2, wide = 4; };
 template <> struct Levels<float> { static constexpr int narrow = 1, wide = 6; };
@@ -81,39 +84,46 @@ template <class R> struct Summed { typedef R type; };
 template <> struct Summed<float16> { typedef float type; };
 template <> struct Summed<bfloat16> { typedef float type; };
 
-/* A batch is 8 loads of doubles or floats, 4 of halves. */
+/* A thread takes eight packets of a tile; a batch is what one sum in doubles may take of them. */
 template <class T> struct ExactShape {
   typedef typename RealOf<T>::type Stored;
   typedef typename Summed<Stored>::type Real;
-  static constexpr int parts = ExactFold<T>::parts, per_load = Packet<Stored>::count;
-  static constexpr int reals = sizeof(Real) == 4 ? 32 : 16;
-  static constexpr int loads = reals / per_load;
+  static constexpr int parts = ExactFold<T>::parts, per_load = Packet<Stored>::count, loads = 8;
+  static constexpr int reals = sizeof(Real) == 4 ? GPR_BATCH : 16;
+  static constexpr int batches = loads * per_load / reals;
+  static constexpr int precision = Format<Stored>::precision;
+  static constexpr bool half = sizeof(Stored) == 2;
+  /* All that float16 has are multiples of 2^-24 below 2^16: one window for all. */
+  static constexpr bool fixed = precision == Format<float16>::precision;
+  static constexpr int fixed_unit = Format<float16>::smallest;
+  static constexpr int64_t tile = FLAT_THREADS * loads; /* packets */
 };
 
-/* The thread's batch of a tile that lies wholly inside. */
-template <class S>
-__device__ __forceinline__ void read_full(const Packets<typename S::Stored> &in, int64_t tile,
-                                          typename S::Real (&x)[S::reals]) {
-  constexpr int V = S::per_load;
-  Packet<typename S::Stored> v[S::loads];
+/* The thread's share of a tile, or COUNT packets of it from the FIRST on. What lies outside the
+ * array becomes -0.0, which no sum notices. */
+template <class S, int COUNT>
+__device__ __forceinline__ void read_tile(const Packets<typename S::Stored> &in, int64_t tile,
+                                          int first, Packet<typename S::Stored> (&v)[COUNT]) {
+  const int64_t at = tile * S::tile + threadIdx.x + first * FLAT_THREADS;
+  if (in.inside(tile * S::tile, S::tile)) {
 #pragma unroll
-  for (int u = 0; u < S::loads; u++)
-    v[u].words = in.load(tile * FLAT_THREADS * S::loads + threadIdx.x + u * FLAT_THREADS);
-#pragma unroll
-  for (int i = 0; i < S::reals; i++) x[i] = wide(v[i / V].element[i % V]);
-}
-/* Of any tile, padded with zeros. */
-template <class S>
-__device__ __forceinline__ void read_some(const Packets<typename S::Stored> &in, int64_t tile,
-                                          typename S::Real (&x)[S::reals]) {
-  constexpr int V = S::per_load;
-  const int64_t first = (tile * FLAT_THREADS * S::loads + threadIdx.x) * V;
-#pragma unroll
-  for (int i = 0; i < S::reals; i++) {
-    const int64_t at = first + i / V * FLAT_THREADS * V + i % V;
-    x[i] = 0;
-    if (at >= in.first && at < in.stop) x[i] = wide(in.data[at]);
+    for (int u = 0; u < COUNT; u++) v[u].words = in.load(at + u * FLAT_THREADS);
+    return;
   }
+#pragma unroll
+  for (int u = 0; u < COUNT; u++)
+#pragma unroll
+    for (int j = 0; j < S::per_load; j++) {
+      const int64_t i = (at + u * FLAT_THREADS) * S::per_load + j;
+      v[u].element[j] =
+          i >= in.first && i < in.stop ? in.data[i] : minus_zero<typename S::Stored>();
+    }
+}
+template <class S, int COUNT, int N>
+__device__ __forceinline__ void widen_all(const Packet<typename S::Stored> (&v)[COUNT],
+                                          typename S::Real (&x)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; i++) x[i] = wide(v[i / S::per_load].element[i % S::per_load]);
 }
 
 /* --- sums of a batch -----------------------------------------------------------------------------
@@ -180,58 +190,116 @@ __device__ __forceinline__ float greater_or_nan(float a, float x) {
 }
 
 /* float32 in one level: plain sums, exact if the exponents lie close enough, which two comparisons
- * an element tell. */
+ * an element tell. Zero has no exponent that matters: less one, it is the greatest of all. */
 template <int PRECISION, int PARTS, int N>
 __device__ __forceinline__ bool close(const float (&x)[N], int unit1, Counts<PARTS, 1> &batch) {
-  const float infinity = __int_as_float(0x7f800000);
   const double start = start_of(unit1, 0);
   double sum[2 * PARTS]; /* two of each part: half the latency */
-  float most = 0, least = infinity;
+  float most = 0;
+  uint32_t least = ~0u;
 #pragma unroll
   for (int p = 0; p < 2 * PARTS; p++) sum[p] = start;
 #pragma unroll
   for (int i = 0; i < N; i++) {
     sum[i % (2 * PARTS)] += (double)x[i];
     most = greater_or_nan(most, x[i]);
-    least = fminf(least, fabsf(x[i]));
+    least = gpr::least(least, 2 * bits(x[i]) - 1);
   }
-  if (least == 0) { /* zeros do no harm */
-    least = infinity;
-#pragma unroll
-    for (int i = 0; i < N; i++)
-      if (x[i] != 0) least = fminf(least, fabsf(x[i]));
-  }
-  const int high = __float_as_int(most) >> 23 & 0xff, low = __float_as_int(least) >> 23;
-  const bool fine =
-      high != 255 && high - 126 <= top_of_unit(unit1) && (low ? low : 1) - 126 - PRECISION >= unit1;
+  const int high = (int)(bits(most) >> 23), low = (int)((least + 1) >> 24);
+  const bool empty = least == ~0u;
+  const bool fine = high < 255 && high - 126 <= top_of_unit(unit1) &&
+                    (empty || (low ? low : 1) - 126 - PRECISION >= unit1);
 #pragma unroll
   for (int p = 0; p < PARTS; p++)
     batch.units[p][0] = (int64_t)(bits(sum[p]) - bits(start) + bits(sum[p + PARTS]) - bits(start));
   return __all_sync(GPR_ALL, fine);
 }
+
+/* Numbers of 16 bits, eight at a time, in two levels of single precision: half as many conversions
+ * to double as a multiprocessor can do would be needed at the speed of memory. The first level's
+ * unit is 2^unit; eight numbers below 2^(unit + 19) leave it its binade, and eight rests of half a
+ * unit are exact in single precision down to 2^(unit - 22). */
+template <class S>
+__device__ __forceinline__ bool halves(const Packet<typename S::Stored> (&v)[S::loads], int unit1,
+                                       Counts<1, 1> &batch) {
+  enum { ABOVE = 19, BELOW = 22, LOWEST = -104, HIGHEST = 104 };
+  const int unit = S::fixed ? S::fixed_unit + BELOW : top_of_unit(unit1) - ABOVE;
+  const bool possible = unit >= LOWEST && unit <= HIGHEST; /* scale and start are normal floats */
+  const float start = __int_as_float((unit + 23 + 127) << 23 | 0x400000);
+  const float scale = __int_as_float((BELOW - unit + 127) << 23);
+  uint32_t away = 0, most = 0, least = 0x7fff7fffu;
+  int high = 0, low = 0;
+#pragma unroll
+  for (int u = 0; u < S::loads; u++) {
+    float a = start, b = 0;
+#pragma unroll
+    for (int i = 0; i < S::per_load; i++) {
+      const float x = wide(v[u].element[i]), t = a + x;
+      b += x - (t - a);
+      a = t;
+    }
+    away |= bits(a) ^ bits(start);
+    high += (int)(bits(a) - bits(start));
+    low += __float2int_rn(b * scale);
+    if (!S::fixed) {
+#pragma unroll
+      for (int i = 0; i < 4; i++) { /* magnitude less one, below a top bit that zero has not */
+        const uint32_t key = (word(v[u], i) | 0x80008000u) - 0x00010001u;
+        most = __vmaxu2(most, key);
+        least = __vmins2(least, key);
+      }
+    }
+  }
+  batch.units[0][0] = ((int64_t)high << BELOW) + low;
+  bool fine = possible && away >> 23 == 0;
+  if (!S::fixed) {
+    batch.units[0][0] <<= unit - BELOW - unit1;
+    const int greatest_key = (int)max(most & 0xffff, most >> 16) - 0x8000;
+    const int least_key = (int)(min((int16_t)least, (int16_t)(least >> 16)) & 0xffff) - 0x8000;
+    const int top = (greatest_key + 1) >> 7, bottom = (least_key + 1) >> 7;
+    fine =
+        fine && (greatest_key < 0 || (top < 255 && top - 126 <= unit + ABOVE &&
+                                      (bottom ? bottom : 1) - 126 - S::precision >= unit - BELOW));
+  }
+  return __all_sync(GPR_ALL, fine);
+}
+
+/* A batch in as few levels as it may need. */
 template <class S, int PARTS, int N>
 __device__ __forceinline__ bool narrow(const float (&x)[N], int unit1, Counts<PARTS, 1> &batch) {
-  return close<Format<typename S::Stored>::precision>(x, unit1, batch);
+  return close<S::precision>(x, unit1, batch);
 }
 template <class S, int PARTS, int N>
 __device__ __forceinline__ bool narrow(const double (&x)[N], int unit1, Counts<PARTS, 2> &batch) {
   return cascade(x, unit1, batch);
+}
+/* A whole tile likewise. */
+template <class S, class C>
+__device__ __forceinline__ bool narrow_tile(const Packet<typename S::Stored> (&v)[S::loads],
+                                            int unit1, C &counts) {
+  if constexpr (S::half) {
+    return halves<S>(v, unit1, counts);
+  } else {
+    typename S::Real x[S::reals];
+    widen_all<S>(v, x);
+    return narrow<S>(x, unit1, counts);
+  }
 }
 
 /* 2^result is above every magnitude of the warp's batch; much above with NaN or inf. From the bits
  * as they are: a conversion here would be kept in registers for the sums. */
 __device__ __forceinline__ uint32_t high_bits(double x) { return (uint32_t)__double2hiint(x); }
 __device__ __forceinline__ uint32_t high_bits(float x) { return (uint32_t)__float_as_int(x); }
-template <class R, int N> __device__ __forceinline__ int top_of(const R (&x)[N]) {
+template <class R> __device__ __forceinline__ int top_of_bits(uint32_t most) {
   constexpr int shift = sizeof(R) == 8 ? 20 : 23, infinite = sizeof(R) == 8 ? 0x7ff : 0xff;
-  uint32_t most = 0;
-#pragma unroll
-  for (int i = 0; i < N; i++) {
-    const uint32_t b = high_bits(x[i]) & 0x7fffffffu;
-    most = most < b ? b : most;
-  }
   const int field = (int)(warp_max(most) >> shift);
   return field == infinite ? GPR_TOP_MAX : field - infinite / 2 + 1;
+}
+template <class R, int N> __device__ __forceinline__ int top_of(const R (&x)[N]) {
+  uint32_t most = 0;
+#pragma unroll
+  for (int i = 0; i < N; i++) most = greatest(most, high_bits(x[i]) & 0x7fffffffu);
+  return top_of_bits<R>(most);
 }
 
 /* Whether any element that this thread reads is not -0.0; the first one mostly ends the search. */
@@ -260,9 +328,13 @@ template <class T> struct WarpSum {
   Exact *block; /* one for each part */
   int unit1;
   int lows;                     /* batches in a row that lay far below the window */
+  int deep;                     /* batches to come that are not tried in the middle levels */
   int scatters;                 /* batches to come that go the last road */
   int scatter_ready, scattered; /* words zeroed; numbers since they were emptied */
   int widened;                  /* batches in the wide counts since they were emptied */
+  int64_t tile; /* the fast loop's next, while it waits: it must not hold registers meanwhile */
+  int seldom;   /* tiles in a row from there that go the slow road */
+  int missed_count;
   uint32_t special[parts];
   int64_t missed[QUEUE]; /* tiles */
   Scatter scatter[parts];
@@ -271,10 +343,14 @@ template <class T> struct WarpSum {
   __device__ void begin(Exact *limbs) {
     block = limbs;
     unit1 = UNOPENED;
-    lows = scatters = scatter_ready = scattered = widened = 0;
+    tile = blockIdx.x;
+    lows = deep = scatters = scatter_ready = scattered = widened = 0;
+    seldom = missed_count = 0;
     for (int p = 0; p < parts; p++) special[p] = 0;
   }
-  template <int LEVELS> __device__ void flush(const Counts<parts, LEVELS> &counts) {
+  /* What the fast loop's counts count. */
+  __device__ int narrow_unit() const { return S::fixed ? (int)S::fixed_unit : unit1; }
+  template <int LEVELS> __device__ void flush(const Counts<parts, LEVELS> &counts, int unit) {
 #pragma unroll
     for (int p = 0; p < parts; p++)
 #pragma unroll
@@ -287,13 +363,13 @@ template <class T> struct WarpSum {
           high += __shfl_xor_sync(GPR_ALL, high, mask);
         }
         if (lane_of() == 0) {
-          deposit_atomic(block[p], low, unit_of(unit1, l));
-          deposit_atomic(block[p], high, unit_of(unit1, l) + 32);
+          deposit_atomic(block[p], low, unit_of(unit, l));
+          deposit_atomic(block[p], high, unit_of(unit, l) + 32);
         }
       }
   }
   __device__ void flush_wide() {
-    if (widened) flush(wide[lane_of()]);
+    if (widened) flush(wide[lane_of()], unit1);
     set(widened, 0);
   }
   template <int LEVELS> __device__ void widen(const Counts<parts, LEVELS> &batch) {
@@ -342,25 +418,32 @@ template <class T> struct WarpSum {
     if (scattered > SCATTER_MAX) flush_scatter();
   }
 
-  /* A batch that the narrow levels did not catch, or were not tried on. */
-  __device__ __noinline__ void slow(const In in, int64_t tile) {
-    R x[S::reals];
-    if (in.inside(tile * FLAT_THREADS * S::loads, FLAT_THREADS * S::loads))
-      read_full<S>(in, tile, x);
-    else
-      read_some<S>(in, tile, x);
+  /* A tile that the fast loop did not catch, or was not tried on. */
+  __device__ void slow(const In in, int64_t at) {
+#pragma unroll 1
+    for (int b = 0; b < S::batches; b++) {
+      constexpr int packets = S::loads / S::batches;
+      Packet<typename S::Stored> v[packets];
+      R x[S::reals];
+      read_tile<S>(in, at, b * packets, v);
+      widen_all<S>(v, x);
+      slow_batch(x);
+    }
+  }
+  __device__ void slow_batch(const R (&x)[S::reals]) {
+    Narrow few;
+    Counts<parts, MIDDLE_LEVELS> some;
+    Wide all;
     if (scatters > 0) {
       set(scatters, scatters - 1);
       scatter_all(x);
-      return;
-    }
-    const bool moved = place(top_of(x) + 2);
-    Narrow narrow_batch;
-    Wide batch;
-    if (moved && narrow<S>(x, unit1, narrow_batch)) {
-      widen(narrow_batch);
-    } else if (cascade(x, unit1, batch)) {
-      widen(batch);
+    } else if (place(top_of(x) + 2) && narrow<S>(x, unit1, few)) {
+      widen(few);
+    } else if (Levels<R>::wide > MIDDLE_LEVELS && deep == 0 && cascade(x, unit1, some)) {
+      widen(some);
+    } else if (cascade(x, unit1, all)) {
+      set(deep, deep ? deep - 1 : 16);
+      widen(all);
     } else {
       set(scatters, 8);
       scatter_all(x);
@@ -377,8 +460,116 @@ template <class T> struct WarpSum {
     set(lows, 0);
     return true;
   }
-  __device__ __noinline__ void flush_narrow(const Narrow counts) { flush(counts); }
+
+  /* The window by the warp's first tile, and all there is to do for a small array. */
+  __device__ __forceinline__ bool open(const In &in, Narrow &counts, bool (&other)[parts]) {
+    Packet<typename S::Stored> v[S::loads];
+    read_tile<S>(in, tile, 0, v);
+    uint32_t most = 0;
+#pragma unroll
+    for (int i = 0; i < S::loads * S::per_load; i++) {
+      const R x = gpr::wide(v[i / S::per_load].element[i % S::per_load]);
+      most = gpr::greatest(most, high_bits(x) & 0x7fffffffu);
+      other[i % parts] |= bits((double)x) != 1ull << 63;
+    }
+    move_to(top_of_bits<R>(most) + 2);
+    return narrow_tile<S>(v, unit1, counts);
+  }
+  /* After the fast loop: its counts, what it missed, and what it would likely miss. */
+  __device__ __noinline__ void interlude(const In in, const Narrow counts) {
+    flush(counts, narrow_unit());
+    __syncwarp();
+    for (int i = 0; i < missed_count; i++) slow(in, missed[i]);
+    while (seldom > 0 && tile * S::tile < in.packets()) {
+      slow(in, tile);
+      set(seldom, seldom - 1);
+      advance(1);
+    }
+  }
+  __device__ void advance(int64_t tiles) {
+    __syncwarp();
+    if (lane_of() == 0) tile += tiles * gridDim.x;
+    __syncwarp();
+  }
+  /* What the warp kept back to the end. */
+  __device__ __noinline__ void finish() {
+    if (unit1 != UNOPENED) flush_wide();
+    flush_scatter();
+    for (int p = 0; p < parts; p++)
+      if (lane_of() == 0 && special[p]) atomicOr(&block[p].special, special[p]);
+  }
 };
+
+/* Each tile that is caught costs no more than its sums: what a call would need is kept in shared
+ * memory meanwhile, since registers are loads in flight. Leaves the last counts to the caller. */
+template <class W>
+__device__ __forceinline__ void fast_loop(W &warp, const typename W::In &in,
+                                          typename W::Narrow &counts) {
+  typedef typename W::S S;
+  const int64_t packets = in.packets();
+  while (true) {
+    const int unit1 = warp.unit1;
+    int64_t tile = warp.tile;
+    int tried = 0, missed = 0;
+    for (; tile * S::tile < packets && missed < QUEUE && tried < GPR_BATCHES_MAX;
+         tile += gridDim.x, tried++) {
+      bool caught = false;
+      if (in.inside(tile * S::tile, S::tile)) {
+        Packet<typename S::Stored> v[S::loads];
+        typename W::Narrow batch;
+        read_tile<S>(in, tile, 0, v);
+        caught = narrow_tile<S>(v, unit1, batch);
+        if (caught) counts.add(batch);
+      }
+      if (!caught && lane_of() == 0) warp.missed[missed] = tile;
+      missed += !caught;
+    }
+    if (!missed && tile * S::tile >= packets) return;
+    __syncwarp();
+    if (lane_of() == 0) {
+      warp.tile = tile;
+      warp.missed_count = missed;
+      warp.seldom = 2 * missed > tried ? 4 * QUEUE : 0;
+    }
+    __syncwarp();
+    warp.interlude(in, counts);
+    counts = {};
+    if (warp.tile * S::tile >= packets) return;
+  }
+}
+
+/* One lane's counts of each warp, summed over the warp: low·1 + high·2^48. */
+struct Rest {
+  int64_t low, high;
+};
+__device__ __forceinline__ Rest warp_rest(int64_t units) {
+  const uint32_t a = warp_add((uint32_t)units & 0xffffff);
+  const uint32_t b = warp_add((uint32_t)(units >> 24) & 0xffffff);
+  const uint32_t c = warp_add((uint32_t)(int32_t)(units >> 48));
+  return {(int64_t)a + ((int64_t)b << 24), (int32_t)c};
+}
+
+/* By one warp: the rests of the block's warps, which mostly have one unit, into the limbs. */
+__device__ __forceinline__ void deposit_rests(Exact &block, Rest rest, int unit) {
+  const int most = (int)warp_max((uint32_t)(unit - UNOPENED)) + UNOPENED;
+  if (!__all_sync(GPR_ALL, unit == most || unit == UNOPENED)) {
+    if (unit == UNOPENED) return;
+    deposit_atomic(block, rest.low, unit);
+    deposit_atomic(block, rest.high, unit + 48);
+    return;
+  }
+#pragma unroll
+  for (int mask = FLAT_THREADS / GPR_WARP / 2; mask; mask /= 2) {
+    rest.low += __shfl_xor_sync(GPR_ALL, rest.low, mask);
+    rest.high += __shfl_xor_sync(GPR_ALL, rest.high, mask);
+  }
+  if (most == UNOPENED || lane_of() > 4) return;
+  const int bit = most - GPR_BOTTOM, by = 32 * lane_of() - (bit & 31); /* a lane for each digit */
+  const __int128 value = ((__int128)rest.high << 48) + rest.low;
+  const __int128 digit = by < 0 ? value << -by : value >> by;
+  add_digit(&block.digit[(bit >> 5) + lane_of()],
+            lane_of() == 4 ? (int64_t)digit : (int64_t)(uint32_t)digit);
+}
 
 /* Blocks a multiprocessor. Three leave 80 registers a thread, two 128; measured on an H200, in
  * percent of the read limit, with 3 and 2: float64 98.1 and 97.4, complex128 95.9 and 96.9, float32
@@ -391,9 +582,11 @@ template <class T>
 __global__ void __launch_bounds__(FLAT_THREADS, exact_blocks<T>()) flat_exact(gpr_flat_args args) {
   typedef WarpSum<T> W;
   typedef ExactShape<T> S;
-  constexpr int PARTS = S::parts, TILE = FLAT_THREADS * S::loads;
+  constexpr int PARTS = S::parts, LEVELS = Levels<typename S::Real>::narrow;
+  constexpr int WARPS = FLAT_THREADS / GPR_WARP;
   __shared__ Exact block[PARTS];
-  __shared__ W warps[FLAT_THREADS / GPR_WARP];
+  __shared__ W warps[WARPS];
+  __shared__ Rest rests[PARTS * LEVELS][WARPS];
   W &warp = warps[warp_of()];
   for (int i = threadIdx.x; i < (int)(sizeof block / 4); i += FLAT_THREADS)
     ((uint32_t *)block)[i] = 0;
@@ -401,46 +594,39 @@ __global__ void __launch_bounds__(FLAT_THREADS, exact_blocks<T>()) flat_exact(gp
   __syncthreads();
 
   const Packets<typename S::Stored> in(args.data, args.n * PARTS);
-  const int64_t packets = in.packets();
   typename W::Narrow counts = {};
   bool other[PARTS] = {};
-
-  /* The fast loop calls nothing and notes what it misses, which the slow road takes afterwards: a
-   * call within it would cost registers, and those are loads in flight. */
-  int64_t tile = blockIdx.x;
-  for (int slow_tiles = 1; tile * TILE < packets;) {
-    for (; slow_tiles > 0 && tile * TILE < packets; slow_tiles--, tile += gridDim.x)
-      warp.slow(in, tile);
-    const int unit1 = warp.unit1;
-    int tried = 0, missed = 0;
-    for (; tile * TILE < packets && missed < QUEUE && tried < GPR_BATCHES_MAX;
-         tile += gridDim.x, tried++) {
-      bool caught = false;
-      if (in.inside(tile * TILE, TILE)) {
-        typename S::Real x[S::reals];
-        typename W::Narrow batch;
-        read_full<S>(in, tile, x);
-        caught = narrow<S>(x, unit1, batch);
-        if (caught) counts.add(batch);
-      }
-      if (!caught && lane_of() == 0) warp.missed[missed] = tile;
-      missed += !caught;
+  if (warp.tile * S::tile < in.packets()) {
+    if (warp.open(in, counts, other))
+      warp.advance(1);
+    else
+      counts = {};
+    if (warp.tile * S::tile < in.packets()) fast_loop(warp, in, counts);
+  }
+  warp.finish();
+#pragma unroll
+  for (int p = 0; p < PARTS; p++) {
+    other[p] = __any_sync(GPR_ALL, other[p]);
+#pragma unroll
+    for (int l = 0; l < LEVELS; l++) {
+      const Rest rest = warp_rest(counts.units[p][l]);
+      if (lane_of() == 0) rests[p * LEVELS + l][warp_of()] = rest;
     }
-    warp.flush_narrow(counts);
-    counts = {};
-    __syncwarp();
-    for (int i = 0; i < missed; i++) warp.slow(in, warp.missed[i]);
-    slow_tiles = 2 * missed > tried ? 4 * QUEUE : 0;
   }
   look_for_other<S>(in, other);
-  if (warp.unit1 != UNOPENED) warp.flush_wide();
-  warp.flush_scatter();
   for (int p = 0; p < PARTS; p++) {
     const bool others = __any_sync(GPR_ALL, other[p]);
-    if (lane_of() == 0) {
-      if (warp.special[p]) atomicOr(&block[p].special, warp.special[p]);
-      atomicOr(&block[p].signs, others ? GPR_MET | GPR_OTHER : GPR_MET);
+    if (lane_of() == 0) atomicOr(&block[p].signs, others ? GPR_MET | GPR_OTHER : GPR_MET);
+  }
+  __syncthreads();
+  if (warp_of() < PARTS * LEVELS) {
+    Rest rest = {};
+    int unit = UNOPENED;
+    if (lane_of() < WARPS) {
+      rest = rests[warp_of()][lane_of()];
+      if (rest.low || rest.high) unit = unit_of(warps[lane_of()].narrow_unit(), warp_of() % LEVELS);
     }
+    deposit_rests(block[warp_of() / LEVELS], rest, unit);
   }
   __syncthreads();
 
@@ -459,17 +645,19 @@ __global__ void __launch_bounds__(FLAT_THREADS, exact_blocks<T>()) flat_exact(gp
     if (!is_last_block(scratch_at<uint32_t>(args.scratch, SCRATCH_TICKET))) return;
   }
   /* Carries are the host's: no word holds more than 2^31 deposits. A complex array that starts in
-   * the middle of a packet has its parts the other way round. */
+   * the middle of a packet has its parts the other way round. Most words are zero and stay here. */
   const int swapped = PARTS == 2 ? (int)(in.first & 1) : 0;
   uint32_t *from = gridDim.x > 1 ? (uint32_t *)grid : (uint32_t *)block;
-  constexpr int words = (int)(sizeof(Exact) / 4);
-  for (int i = threadIdx.x; i < PARTS * words; i += FLAT_THREADS) {
-    const uint32_t word = from[i];
-    if (gridDim.x > 1) {
-      from[i] = 0;
+  constexpr int words = (int)(sizeof(Exact) / 4), masks = (PARTS * words + 31) / 32;
+  for (int i = threadIdx.x; i < 32 * masks; i += FLAT_THREADS) {
+    uint32_t *at = from + (i / words ^ swapped) * words + i % words;
+    const uint32_t word = i < PARTS * words ? *at : 0, mask = __ballot_sync(GPR_ALL, word != 0);
+    if (gridDim.x > 1 && word) {
+      *at = 0;
       __threadfence(); /* zero again before the host can know that this launch is done */
     }
-    answer_word(args, (i / words ^ swapped) * words + i % words, word);
+    if (lane_of() == 0) answer_word(args, i / 32, mask);
+    if (word) answer_word(args, masks + i, word);
   }
 }
 

@@ -11,23 +11,30 @@ GPR_OPEN
 /* By the fold's law: rows that share a fold share a kernel. */
 template <class F, gpr_law LAW> struct GpuRow;
 template <class F> struct GpuRow<F, GPR_FREE> {
-  static constexpr gpr_gpu_row row = {flat_free<F>, (sizeof(typename F::State) + 3) / 4,
-                                      FLAT_THREADS, 16 * FLAT_TILE, FLAT_BLOCKS};
+  static constexpr gpr_gpu_row row = {
+      flat_free<F>, (sizeof(typename F::State) + 3) / 4, 0, FLAT_THREADS, 16 * FLAT_TILE,
+      FLAT_BLOCKS};
 };
 template <class F> struct GpuRow<F, GPR_EXACT> {
   static constexpr gpr_gpu_row row = {flat_exact<typename F::Element>,
-                                      sizeof(typename F::State) / 4, FLAT_THREADS,
+                                      sizeof(typename F::State) / 4,
+                                      (sizeof(typename F::State) / 4 + 31) / 32,
+                                      FLAT_THREADS,
                                       16 * FLAT_THREADS *ExactShape<typename F::Element>::loads,
                                       exact_blocks<typename F::Element>()};
 };
 template <class F> struct GpuRow<F, GPR_TREE> {
   typedef TreeWarp<typename F::Element, F> W;
   static constexpr gpr_gpu_row row = {
-      flat_tree<F>, sizeof(TreeAnswer<typename F::Wide>) / 4, FLAT_THREADS,
-      (int)(FLAT_THREADS / GPR_WARP * W::chunk * sizeof(typename F::Element)), 0};
+      flat_tree<F>,
+      sizeof(TreeAnswer<typename F::Wide>) / 4,
+      0,
+      FLAT_THREADS,
+      (int)(FLAT_THREADS / GPR_WARP * W::chunk * sizeof(typename F::Element)),
+      0};
 };
 template <class F> constexpr gpr_gpu_row gpu_row() { return GpuRow<F, F::law>::row; }
-template <> constexpr gpr_gpu_row gpu_row<void>() { return {nullptr, 0, 0, 0, 0}; }
+template <> constexpr gpr_gpu_row gpu_row<void>() { return {nullptr, 0, 0, 0, 0, 0}; }
 
 struct GpuRows {
   gpr_gpu_row row[GPR_OP_COUNT * GPR_DTYPE_COUNT];

@@ -25,9 +25,11 @@ template <class F> struct Lane {
   __device__ typename F::State done() { return state; }
 };
 
+template <class T> __device__ __forceinline__ uint32_t word(const Packet<T> &v, int i) {
+  return i == 0 ? v.words.x : i == 1 ? v.words.y : i == 2 ? v.words.z : v.words.w;
+}
 template <class T, int U> __device__ __forceinline__ uint32_t word(const Packet<T> (&v)[U], int i) {
-  const uint4 &w = v[i / 4].words;
-  return i % 4 == 0 ? w.x : i % 4 == 1 ? w.y : i % 4 == 2 ? w.z : w.w;
+  return word(v[i / 4], i % 4);
 }
 
 /* Bytes of w by the selector's nibbles; 8 + n repeats the sign of byte n, which __byte_perm masks.
@@ -62,6 +64,30 @@ template <class T, int WHAT> struct CountingBytes {
 template <int WHAT> struct Lane<Counting<boolean, WHAT>> : CountingBytes<boolean, WHAT> {};
 template <int WHAT> struct Lane<Counting<int8_t, WHAT>> : CountingBytes<int8_t, WHAT> {};
 template <int WHAT> struct Lane<Counting<uint8_t, WHAT>> : CountingBytes<uint8_t, WHAT> {};
+
+/* The top bit of each half that is not zero; of a floating-point number the sign does not count. */
+template <bool SIGN> __device__ __forceinline__ uint32_t true_halves(uint32_t w) {
+  const uint32_t carried = (w & 0x7fff7fffu) + 0x7fff7fffu;
+  return (SIGN ? carried | w : carried) & 0x80008000u;
+}
+template <class T, int WHAT> struct CountingHalves {
+  typedef Counting<T, WHAT> F;
+  typename F::State state;
+  __device__ CountingHalves() { F::open(state); }
+  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
+    uint32_t trues = 0; /* two counts */
+#pragma unroll
+    for (int i = 0; i < 4 * U; i++)
+      trues += true_halves<Traits<T>::kind != KIND_FLOAT>(word(v, i)) >> 15;
+    const int count = (int)((trues & 0xffff) + (trues >> 16));
+    state.count += WHAT ? count : 8 * U - count;
+  }
+  __device__ typename F::State done() { return state; }
+};
+template <int WHAT> struct Lane<Counting<int16_t, WHAT>> : CountingHalves<int16_t, WHAT> {};
+template <int WHAT> struct Lane<Counting<uint16_t, WHAT>> : CountingHalves<uint16_t, WHAT> {};
+template <int WHAT> struct Lane<Counting<float16, WHAT>> : CountingHalves<float16, WHAT> {};
+template <int WHAT> struct Lane<Counting<bfloat16, WHAT>> : CountingHalves<bfloat16, WHAT> {};
 
 /* Any other type: 32-bit counts within a batch. */
 template <class T, int WHAT> struct Lane<Counting<T, WHAT>> {
@@ -312,6 +338,34 @@ template <> struct Lane<Extremes<boolean>> {
   }
 };
 
+/* What lies between the warp's extremes by its real part alone changes nothing, and two comparisons
+ * tell; the rest is taken in full. */
+template <class R> struct Lane<Extremes<complex<R>>> {
+  typedef Extremes<complex<R>> F;
+  typedef complex<R> T;
+  typename F::State state;
+  __device__ Lane() { F::open(state); }
+  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
+    const R low = F::value(state.low).re, high = F::value(state.high).re; /* NaN at first */
+    bool within[4] = {true, true, true, true};
+#pragma unroll
+    for (int u = 0; u < U; u++)
+#pragma unroll
+      for (int j = 0; j < Packet<T>::count; j++) {
+        const T x = v[u].element[j];
+        within[u % 4] &= (x.re > low) & (x.re < high) & (x.im == x.im);
+      }
+    const bool all = within[0] & within[1] & within[2] & within[3];
+    if (!__any_sync(GPR_ALL, !(all | state.nan))) return;
+#pragma unroll
+    for (int u = 0; u < U; u++)
+#pragma unroll
+      for (int j = 0; j < Packet<T>::count; j++) F::add(state, v[u].element[j], 0);
+    merge_warp<F>(state);
+  }
+  __device__ typename F::State done() { return state; }
+};
+
 /* --- bitwise -----------------------------------------------------------------------------------
  */
 
@@ -390,9 +444,47 @@ template <bool G> struct Challenge<int8_t, G> : PairChallenge<int8_t, G> {};
 template <bool G> struct Challenge<uint8_t, G> : PairChallenge<uint8_t, G> {};
 template <bool G> struct Challenge<int16_t, G> : PairChallenge<int16_t, G> {};
 template <bool G> struct Challenge<uint16_t, G> : PairChallenge<uint16_t, G> {};
-template <bool G> struct Challenge<float16, G> : PairChallenge<float16, G> {};
-template <bool G> struct Challenge<bfloat16, G> : PairChallenge<bfloat16, G> {};
 template <bool G> struct Challenge<boolean, G> : PairChallenge<boolean, G> {};
+
+/* Since sm_80 one instruction compares two floats of 16 bits, and keeps a NaN. */
+template <bool GREATEST>
+__device__ __forceinline__ uint32_t best_pair(uint32_t a, uint32_t b, float16) {
+  uint32_t best;
+  if (GREATEST)
+    asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(best) : "r"(a), "r"(b));
+  else
+    asm("min.NaN.f16x2 %0, %1, %2;" : "=r"(best) : "r"(a), "r"(b));
+  return best;
+}
+template <bool GREATEST>
+__device__ __forceinline__ uint32_t best_pair(uint32_t a, uint32_t b, bfloat16) {
+  uint32_t best;
+  if (GREATEST)
+    asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(best) : "r"(a), "r"(b));
+  else
+    asm("min.NaN.bf16x2 %0, %1, %2;" : "=r"(best) : "r"(a), "r"(b));
+  return best;
+}
+template <class T, bool GREATEST> struct HalfChallenge {
+  template <int U> static __device__ bool any(const Packet<T> (&v)[U], T champion) {
+#if __CUDA_ARCH__ >= 800
+    const uint32_t both = champion.bits * 0x10001u;
+    uint32_t best[4] = {both, both, both, both};
+#pragma unroll
+    for (int i = 0; i < 4 * U; i++) best[i % 4] = best_pair<GREATEST>(best[i % 4], word(v, i), T());
+    best[0] = best_pair<GREATEST>(best[0], best[1], T());
+    best[2] = best_pair<GREATEST>(best[2], best[3], T());
+    const uint32_t pair = best_pair<GREATEST>(best[0], best[2], T());
+    const float a = widen(T{(uint16_t)pair}), b = widen(T{(uint16_t)(pair >> 16)});
+    const float c = widen(champion); /* zeros of both signs tie */
+    return GREATEST ? !(a <= c && b <= c) : !(a >= c && b >= c);
+#else
+    return PairChallenge<T, GREATEST>::any(v, champion);
+#endif
+  }
+};
+template <bool G> struct Challenge<float16, G> : HalfChallenge<float16, G> {};
+template <bool G> struct Challenge<bfloat16, G> : HalfChallenge<bfloat16, G> {};
 
 /* A warp has one champion, and a batch that does not challenge it is passed over. */
 template <class T, bool GREATEST> struct Lane<Position<T, GREATEST>> {

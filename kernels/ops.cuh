@@ -204,7 +204,9 @@ template <class R, bool GREATEST> struct Rank<complex<R>, GREATEST> {
     return {Rank<R, GREATEST>::value(k.re), Rank<R, GREATEST>::value(k.im)};
   }
   static GPR_METHOD bool beats(complex<R> x, complex<R> champion) {
-    return poisoned(x) || worse(of(champion), of(x));
+    const bool re = GREATEST ? x.re > champion.re : x.re < champion.re;
+    const bool im = GREATEST ? x.im > champion.im : x.im < champion.im;
+    return poisoned(x) | re | ((x.re == champion.re) & im);
   }
   static GPR_METHOD Key lowest() {
     return Key{Rank<R, GREATEST>::lowest(), Rank<R, GREATEST>::lowest()};

@@ -68,6 +68,8 @@ typedef struct gpr_flat_args {
 typedef struct gpr_gpu_row {
   void (*flat)(gpr_flat_args args); /* launched with cudaLaunchKernel; NULL: no such row */
   int words;                        /* of the answer: the start of a state, as far as it is used */
+  int masks;                        /* words before those, a bit for each: others are zero and do
+                                       not come; 0: all of them come */
   int threads;                      /* a block */
   int tile;                         /* bytes that a block takes at a time */
   int blocks;                       /* a multiprocessor, at most; 0: one for every tile */

@@ -67,6 +67,8 @@ template <> struct Format<double> {
   static GPR_METHOD double make(uint64_t b) { return from_bits(b); }
 };
 
+template <class T> GPR_FN T minus_zero() { return Format<T>::make(1ull << (8 * sizeof(T) - 1)); }
+
 /* The one NaN that results have: positive and quiet, no payload. */
 template <class T> GPR_FN T quiet_nan() {
   return Format<T>::make(Format<T>::infinity() | 1ull << (Format<T>::precision - 2));
@@ -76,10 +78,16 @@ template <class T> GPR_FN T quiet_nan() {
 
 GPR_FN float widen(bfloat16 x) { return from_bits((uint32_t)x.bits << 16); }
 GPR_FN float widen(float16 x) {
+#ifdef __CUDA_ARCH__
+  float f;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(x.bits));
+  return f;
+#else
   const uint32_t sign = (uint32_t)(x.bits & 0x8000) << 16, rest = (uint32_t)(x.bits & 0x7fff) << 13;
   if (rest >= 0x7c00u << 13) return from_bits(sign | (0x70000000u + rest)); /* inf, NaN */
   /* The exponent's bias differs by 112; the product is exact, subnormals included. */
   return from_bits(sign | bits(from_bits(rest) * 0x1p112f));
+#endif
 }
 
 /* `drop` low bits rounded away to nearest even; a carry runs into the exponent, as it should. */

@@ -45,6 +45,14 @@ __device__ __forceinline__ uint32_t warp_max(uint32_t value) {
   return value;
 #endif
 }
+__device__ __forceinline__ uint32_t warp_add(uint32_t value) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_add_sync(GPR_ALL, value);
+#else
+  for (int mask = GPR_WARP / 2; mask; mask /= 2) value += __shfl_xor_sync(GPR_ALL, value, mask);
+  return value;
+#endif
+}
 __device__ __forceinline__ uint32_t warp_or(uint32_t value) {
 #if __CUDA_ARCH__ >= 800
   return __reduce_or_sync(GPR_ALL, value);
