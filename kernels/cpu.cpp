@@ -213,7 +213,7 @@ template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST
       const auto peak = peak_of<GREATEST>(natives(x), n);
       s.best = R::of(copy_bits<T>(peak.value));
       s.spoiled = peak.spoiled;
-    } else {
+    } else if constexpr (Traits<T>::kind == KIND_COMPLEX) {
       typename R::Key best = s.best;
       typename R::Flag spoiled = 0;
       for (int64_t i = 0; i < n; i++) {
@@ -222,7 +222,14 @@ template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST
         spoiled |= R::poisoned(x[i]);
       }
       s.best = best;
-      s.spoiled = spoiled != 0;
+      s.spoiled = spoiled;
+    } else {
+      typedef Extremes<T> Both;
+      typename Both::State both;
+      Both::open(both);
+      for (int64_t i = 0; i < n; i++) Both::add(both, x[i], 0);
+      s.best = R::of(Both::O::value(GREATEST ? both.high : both.low));
+      s.spoiled = Both::poisoned(both);
     }
     return s;
   }
