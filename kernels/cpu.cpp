@@ -186,9 +186,13 @@ template <class O, class T> struct Folder<O, Extremes<T>> {
   }
   static void fold(State &state, const T *x, int64_t n, int64_t) {
     if constexpr (is_native<T>()) {
-      if (n <= 0) return;
-      if (Asks<O>::low) fold_one<false>(state, x, n);
-      if (Asks<O>::high) fold_one<true>(state, x, n);
+      /* Who asks for both reads a block again while it is in the first cache. */
+      const int64_t block = Asks<O>::low && Asks<O>::high ? 16384 / sizeof(T) : n;
+      for (int64_t i = 0; i < n; i += block) {
+        const int64_t m = least(block, n - i);
+        if (Asks<O>::low) fold_one<false>(state, x + i, m);
+        if (Asks<O>::high) fold_one<true>(state, x + i, m);
+      }
     } else {
       State s;
       F::open(s);
