@@ -210,7 +210,7 @@ template <int PARTS> struct Adder {
 
   /* Adds a batch of doubles whose exponents are among the 32 below the window's top: their last
    * bits are then multiples of the second level's unit, and no sum leaves its binade. Two vectors
-   * are checked by three instructions, where attempt() takes eight. Zero is no such number. */
+   * are checked by three instructions, where attempt() takes six. Zero is no such number. */
   bool add_close(const double *x, int rows) {
     const Doubles start1 = window.start1 - Doubles{}, start2 = window.start2 - Doubles{};
     const Words lowest = (uint64_t)(window.top + 1023 - 32) << 52 | Words{};
