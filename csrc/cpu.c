@@ -21,11 +21,17 @@ enum { ALONE_NANOSECONDS = 100000 };
 /* What is not direct is packed in blocks that stay in the first cache. */
 enum { BLOCK = 1024 };
 
+/* Intel's own prefetching stops at the end of a page: from DRAM, sums of float64 on a Xeon went
+ * from 9.9 to 14 GB/s with this, extremes from 15 to 17. Zen 4's does not, and extremes went from
+ * 26 to 19. Prefetching what is about to be loaded costs nothing that could be measured. */
+ptrdiff_t gpr_prefetch_ahead = 0;
+
 static const gpr_cpu_table *best_table(void) {
 #ifdef GPR_X86_LEVELS
   const char *wish = getenv("GPUREDUCE_ISA"); /* v4, v3 or plain: at most this */
   const int most = !wish ? 4 : wish[0] == 'v' ? atoi(wish + 1) : 1;
   __builtin_cpu_init();
+  if (__builtin_cpu_is("intel")) gpr_prefetch_ahead = 4096;
   if (most >= 4 && __builtin_cpu_supports("x86-64-v4")) return &gpr_cpu_table_v4;
   if (most >= 3 && __builtin_cpu_supports("x86-64-v3")) return &gpr_cpu_table_v3;
 #endif

@@ -26,6 +26,14 @@ int gpr_result_dtype(int op, int dtype, const gpr_options *options) {
   return narrows && result != GPR_NO_DTYPE ? asked : result;
 }
 
+/* What elements are converted to: nothing where the result is what was asked for anyway, as that of
+ * logical operators is bool. */
+static int folded_dtype(int op, int from, const gpr_options *options) {
+  if (options->dtype == GPR_NO_DTYPE) return from;
+  const int fits = row_of(op, from)->result == options->dtype;
+  return fits && !(gpr_ops[op].flags & GPR_TAKES_DTYPE) ? from : options->dtype;
+}
+
 const char *gpr_isa(void) { return gpr_cpu_table_here()->isa; }
 
 gpr_options gpr_defaults(void) {
@@ -42,7 +50,11 @@ gpr_view gpr_view_of(const void *data, int dtype, int64_t n) {
 static gpr_status check(int op, const gpr_view *view, const gpr_options *options) {
   const gpr_op_info *o = &gpr_ops[op];
   const char *from = gpr_dtypes[view->dtype].name;
-  const int dtype = options->dtype == GPR_NO_DTYPE ? view->dtype : options->dtype;
+  const int asked = options->dtype, dtype = folded_dtype(op, view->dtype, options);
+  const int result = gpr_result_dtype(op, view->dtype, options);
+  if (*o->ufunc && asked != GPR_NO_DTYPE && result != GPR_NO_DTYPE && result != asked)
+    return gpr_fail(GPR_BAD_TYPE, "%s: dtype %s is not possible, the result is always %s", o->name,
+                    gpr_dtypes[asked].name, gpr_dtypes[result].name);
   if (dtype != view->dtype && !cast_of(view->dtype, dtype))
     return gpr_fail(GPR_BAD_TYPE, "%s: no conversion from %s to %s", o->name, from,
                     gpr_dtypes[dtype].name);
@@ -89,7 +101,7 @@ gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gp
   gpr_status status = check(op, view, options);
   if (status) return status;
 
-  const int dtype = options->dtype == GPR_NO_DTYPE ? view->dtype : options->dtype;
+  const int dtype = folded_dtype(op, view->dtype, options);
   const gpr_row *row = row_of(op, dtype);
   const gpr_cast cast = dtype == view->dtype ? NULL : cast_of(view->dtype, dtype);
   const gpr_plan plan = gpr_plan_make(view, row, cast, (gpr_limits){gpr_threads()});

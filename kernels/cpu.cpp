@@ -186,9 +186,13 @@ template <class O, class T> struct Folder<O, Extremes<T>> {
   }
   static void fold(State &state, const T *x, int64_t n, int64_t) {
     if constexpr (is_native<T>()) {
-      if (n <= 0) return;
-      if (Asks<O>::low) fold_one<false>(state, x, n);
-      if (Asks<O>::high) fold_one<true>(state, x, n);
+      /* Who asks for both reads a block again while it is in the first cache. */
+      const int64_t block = Asks<O>::low && Asks<O>::high ? 16384 / sizeof(T) : n;
+      for (int64_t i = 0; i < n; i += block) {
+        const int64_t m = least(block, n - i);
+        if (Asks<O>::low) fold_one<false>(state, x + i, m);
+        if (Asks<O>::high) fold_one<true>(state, x + i, m);
+      }
     } else {
       State s;
       F::open(s);
@@ -213,7 +217,7 @@ template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST
       const auto peak = peak_of<GREATEST>(natives(x), n);
       s.best = R::of(copy_bits<T>(peak.value));
       s.spoiled = peak.spoiled;
-    } else {
+    } else if constexpr (Traits<T>::kind == KIND_COMPLEX) {
       typename R::Key best = s.best;
       typename R::Flag spoiled = 0;
       for (int64_t i = 0; i < n; i++) {
@@ -222,7 +226,14 @@ template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST
         spoiled |= R::poisoned(x[i]);
       }
       s.best = best;
-      s.spoiled = spoiled != 0;
+      s.spoiled = spoiled;
+    } else {
+      typedef Extremes<T> Both;
+      typename Both::State both;
+      Both::open(both);
+      for (int64_t i = 0; i < n; i++) Both::add(both, x[i], 0);
+      s.best = R::of(Both::O::value(GREATEST ? both.high : both.low));
+      s.spoiled = Both::poisoned(both);
     }
     return s;
   }

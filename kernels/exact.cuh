@@ -121,17 +121,25 @@ GPR_FN Window open_window(int top) {
   return w;
 }
 
+GPR_FN double minus(double a, double b) { return a - b; }
+
+/* Adds x to the first level's sum; what that does not hold is the result. */
+template <class D> GPR_FN D rest_of(D &sum, const D x) {
+  const D t = sum + x;
+  const D rest = minus(x, minus(t, sum)); /* exact while |x| is at most |sum| */
+  sum = t;
+  return rest;
+}
+
 /* One number into one lane's batch. `away` gathers in its top 12 bits whether the sum ever left its
  * binade (also by NaN and inf), `lost` in its low 63 whether a bit was rounded away. D is double
  * and U uint64_t, or vectors of them. */
 template <class D, class U>
 GPR_FN void add_two_levels(D &sum1, D &sum2, U &away, U &lost, const D start1, const D x) {
-  const D t = sum1 + x;
-  const D rest = x - (t - sum1); /* exact while `away` is clear: |x| is at most |sum1| */
-  away |= bits(t) ^ bits(start1);
-  sum1 = t;
+  const D rest = rest_of(sum1, x);
+  away |= bits(sum1) ^ bits(start1);
   const D u = sum2 + rest;
-  const D caught = u - sum2;
+  const D caught = minus(u, sum2);
   lost |= bits(caught) ^ bits(rest);
   sum2 = u;
 }

@@ -2,6 +2,7 @@
 #ifndef GPR_EXACT_LANES_H
 #define GPR_EXACT_LANES_H
 
+#include "rows.h"
 #include "types.cuh"
 #ifdef __AVX2__
 #include <immintrin.h>
@@ -28,21 +29,39 @@ typedef uint32_t Words32 __attribute__((vector_size(GPR_VECTOR)));
 
 GPR_FN Words bits(Doubles x) { return (Words)x; }
 
+/* a - b as one fused multiply-add, 1 times b exact: where additions and multiply-adds go to pipes
+ * of their own (Zen 4), half of each took exact sums of float64 from 55 to 73 GB/s. The compiler
+ * must not see that it is 1. */
+GPR_FN Doubles minus(Doubles a, Doubles b) {
+#if defined(__AVX512F__) || defined(__FMA__)
+  Doubles one = 1.0 - Doubles{};
+  asm("" : "+v"(one));
+#endif
+#if defined(__AVX512F__)
+  return (Doubles)_mm512_fnmadd_pd((__m512d)one, (__m512d)b, (__m512d)a);
+#elif defined(__FMA__)
+  return (Doubles)_mm256_fnmadd_pd((__m256d)one, (__m256d)b, (__m256d)a);
+#else
+  return a - b;
+#endif
+}
+
 GPR_CLOSE
 
-#include "exact.cuh" /* its templates want bits() of a vector */
+#include "exact.cuh" /* its templates want bits() and minus() of a vector */
 
 GPR_OPEN
 
 static constexpr int64_t REALS = LANES * GPR_BATCH;
 
-/* The hardware's own stops at the end of a page: from DRAM, sums of float64 went from 9.9 to
- * 14 GB/s with this, extremes from 15 to 17. */
-GPR_FN void prefetch(const void *x) { __builtin_prefetch((const char *)x + 4096); }
+GPR_FN void prefetch(const void *x) { __builtin_prefetch((const char *)x + gpr_prefetch_ahead); }
 
 GPR_FN Doubles load(const double *x) {
   Doubles v;
   memcpy(&v, x, sizeof v);
+#ifdef __AVX512F__
+  asm("" : "+v"(v)); /* once: GCC would load it again for each use, and Zen 4 loads one a cycle */
+#endif
   return v;
 }
 GPR_FN Doubles load(const float *x) {
@@ -72,23 +91,23 @@ GPR_FN void widen_all(const float16 *from, float *to, int64_t n) {
   for (; i < n; i++) to[i] = widen(from[i]);
 }
 
-/* A full batch where it lies, or a copy: widened, or filled up with zeros. */
+/* Whole rows where they lie, or a copy: widened, or the start of a row filled up with zeros. */
 template <class R> struct Loader {
-  typedef R Real;
-  R copy[REALS];
+  alignas(GPR_VECTOR) R copy[REALS];
+  void fill_row(int64_t n) {
+    for (; n % LANES; n++) copy[n] = 0;
+  }
   const R *batch(const R *x, int64_t n) {
-    if (n >= REALS) return x;
-    memset(copy, 0, sizeof copy);
+    if (n >= LANES) return x;
     memcpy(copy, x, (size_t)n * sizeof *x);
+    fill_row(n);
     return copy;
   }
 };
-template <class H> struct HalfLoader {
-  typedef float Real;
-  float copy[REALS];
+template <class H> struct HalfLoader : Loader<float> {
   const float *batch(const H *x, int64_t n) {
-    if (n < REALS) memset(copy, 0, sizeof copy);
-    widen_all(x, copy, n < REALS ? n : REALS);
+    widen_all(x, copy, n);
+    fill_row(n);
     return copy;
   }
 };
@@ -96,22 +115,22 @@ template <> struct Loader<float16> : HalfLoader<float16> {};
 template <> struct Loader<bfloat16> : HalfLoader<bfloat16> {};
 
 /* One more than the exponent of the largest magnitude; 1025 with NaN or inf. */
-template <class R, class U> GPR_FN int top_of(const R *x, U mask, int shift, int bias) {
+template <class R, class U> GPR_FN int top_of(const R *x, int n, U mask, int shift, int bias) {
   U most = 0;
-  for (int i = 0; i < REALS; i++) {
+  for (int i = 0; i < n; i++) {
     const U b = copy_bits<U>(x[i]) & mask;
     most = most < b ? b : most;
   }
   const int field = (int)(most >> shift);
   return field == (int)(mask >> shift) ? 1025 : field - bias + 1;
 }
-GPR_FN int top_of(const double *x) { return top_of(x, 0x7fffffffffffffffull, 52, 1023); }
-GPR_FN int top_of(const float *x) { return top_of(x, 0x7fffffffu, 23, 127); }
+GPR_FN int top_of(const double *x, int n) { return top_of(x, n, 0x7fffffffffffffffull, 52, 1023); }
+GPR_FN int top_of(const float *x, int n) { return top_of(x, n, 0x7fffffffu, 23, 127); }
 
 template <int PARTS> struct Adder {
   Exact *part;
   Window window;
-  int batches, patience;
+  int batches, wait, pause; /* batches until add_close() is tried again, and after its next miss */
   Words count1[VECTORS], count2[VECTORS];
 
   void open(int top) {
@@ -156,12 +175,12 @@ template <int PARTS> struct Adder {
   /* Adds a batch of floats whose exponents are so close that plain sums of doubles are exact, and
    * lie in the window's first level. It looks at the exponents instead of at each sum: five
    * instructions a vector in place of eight. */
-  bool add_close(const float *x) {
+  bool add_close(const float *x, int rows) {
     Doubles sum[VECTORS] = {};
     Words32 high = {}, low = ~Words32{};
-    for (int row = 0; row < GPR_BATCH; row++)
+    for (const float *end = x + rows * LANES; x < end; x += LANES)
       for (int v = 0; v < VECTORS; v += 2) {
-        const float *at = x + row * LANES + v * WIDTH;
+        const float *at = x + v * WIDTH;
         prefetch(at);
         Words32 b;
         memcpy(&b, at, sizeof b);
@@ -189,16 +208,46 @@ template <int PARTS> struct Adder {
     return true;
   }
 
+  /* Adds a batch of doubles whose exponents are among the 32 below the window's top: their last
+   * bits are then multiples of the second level's unit, and no sum leaves its binade. Two vectors
+   * are checked by three instructions, where attempt() takes six. Zero is no such number. */
+  bool add_close(const double *x, int rows) {
+    const Doubles start1 = window.start1 - Doubles{}, start2 = window.start2 - Doubles{};
+    const Words lowest = (uint64_t)(window.top + 1023 - 32) << 52 | Words{};
+    Doubles sum1[VECTORS], sum2[VECTORS];
+    Words outside[VECTORS / 2] = {};
+    for (int v = 0; v < VECTORS; v++) sum1[v] = start1, sum2[v] = start2;
+    for (const double *end = x + rows * LANES; x < end; x += LANES)
+      for (int v = 0; v < VECTORS; v += 2) {
+        const double *at = x + v * WIDTH;
+        const Doubles d = load(at), e = load(at + WIDTH);
+        prefetch(at);
+        prefetch(at + WIDTH);
+        outside[v / 2] |= (bits(d) - lowest) | (bits(e) - lowest);
+        sum2[v] += rest_of(sum1[v], d);
+        sum2[v + 1] += rest_of(sum1[v + 1], e);
+      }
+    uint64_t any = 0;
+    for (int l = 0; l < WIDTH; l++) any |= outside[0][l] | outside[1][l];
+    if (any << 1 >> 58) return false; /* an exponent is 32 or more above the lowest, or below it */
+    for (int v = 0; v < VECTORS; v++) {
+      commit(count1, v, sum1[v], start1);
+      commit(count2, v, sum2[v], start2);
+    }
+    committed();
+    return true;
+  }
+
   /* Adds a batch if the window catches all of it. */
-  template <class R> bool attempt(const R *x) {
+  template <class R> bool attempt(const R *x, int rows) {
     const Doubles start1 = window.start1 - Doubles{}, start2 = window.start2 - Doubles{};
     Doubles sum1[VECTORS], sum2[VECTORS];
     Words away = {}, lost = {};
     for (int v = 0; v < VECTORS; v++) sum1[v] = start1, sum2[v] = start2;
-    for (int row = 0; row < GPR_BATCH; row++)
+    for (const R *end = x + rows * LANES; x < end; x += LANES)
       for (int v = 0; v < VECTORS; v++) {
-        const Doubles d = load(x + row * LANES + v * WIDTH);
-        prefetch(x + row * LANES + v * WIDTH);
+        const Doubles d = load(x + v * WIDTH);
+        prefetch(x + v * WIDTH);
         add_two_levels(sum1[v], sum2[v], away, lost, start1, d);
       }
     uint64_t any_away = 0, any_lost = 0;
@@ -220,16 +269,21 @@ template <int PARTS> struct Adder {
     return true;
   }
 
-  bool add_close(const double *) { return false; }
+  /* Whether exponents alone tell that a batch is exact. Each miss in a row doubles the wait until
+   * the next try, so that data on which they never do loses little. */
+  template <class R> bool try_close(const R *x, int rows) {
+    if (wait-- > 0) return false;
+    const bool close = add_close(x, rows);
+    wait = close ? 0 : pause;
+    pause = close ? 1 : least(2 * pause, 64);
+    return close;
+  }
 
-  template <class R> void add(const R *x) {
-    if (patience-- <= 0) {
-      if (add_close(x)) return;
-      patience = 4; /* after a miss, look at every sum for a while */
-    }
-    if (attempt(x)) return;
-    if (moved(top_of(x) + 2) && attempt(x)) return;
-    for (int i = 0; i < REALS; i++) scatter(part[i % PARTS], x[i]);
+  template <class R> void add(const R *x, int rows) {
+    if (try_close(x, rows) || attempt(x, rows)) return;
+    const int n = rows * LANES;
+    if (moved(top_of(x, n) + 2) && attempt(x, rows)) return;
+    for (int i = 0; i < n; i++) scatter(part[i % PARTS], x[i]);
   }
 };
 
@@ -237,14 +291,21 @@ template <int PARTS, class T> static void add_reals(Exact *part, const T *x, int
   Loader<T> loader;
   Adder<PARTS> adder;
   adder.part = part;
-  adder.patience = 0;
-  for (int64_t i = 0; i < n; i += REALS) {
-    const auto *batch = loader.batch(x + i, n - i);
-    if (i == 0) {
-      const int top = top_of(batch) + 2;
+  adder.wait = 0;
+  adder.pause = 1;
+  /* Loads that straddle cache lines cost a tenth; a few numbers less, and none does. */
+  const int64_t head = n < 4 * REALS ? 0 : -(uintptr_t)x % GPR_VECTOR / sizeof *x / PARTS * PARTS;
+  for (int64_t i = 0; i < head; i++) scatter(part[i % PARTS], wide(x[i]));
+  for (int64_t i = head, m; i < n; i += m) {
+    m = n - i < LANES ? n - i : least(REALS, (n - i) / LANES * LANES);
+    if (m < LANES) adder.wait = 1; /* zeros fill the row, which are close to nothing */
+    const auto *batch = loader.batch(x + i, m);
+    const int rows = (int)((m + LANES - 1) / LANES);
+    if (i == head) {
+      const int top = top_of(batch, rows * LANES) + 2;
       adder.open(top > GPR_TOP_MAX ? 0 : top);
     }
-    adder.add(batch);
+    adder.add(batch, rows);
   }
   if (n > 0) adder.flush();
 }

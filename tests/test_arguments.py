@@ -205,6 +205,34 @@ def test_reduce_takes_names_and_ufuncs(name):
         assert_bits(gpureduce.reduce(a, op=name, device="cpu"), want, name)
 
 
+@pytest.mark.parametrize("op", UFUNCS)
+@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+def test_reduce_takes_or_refuses_dtype_as_the_ufunc_does(name, op):
+    """Times are asked for without their unit; of others only truth is asked, as README's limits
+    say."""
+    a = np.array([3, 0, 2, 1]).astype(numpy_dtype(name))
+    for to in map(np.dtype, (*(n for n in PLAIN if "time" not in n), "M8", "m8")):
+        times = {a.dtype.kind, to.kind} & set("mM")
+        if times and a.dtype.kind != to.kind and "logical" not in op:
+            continue
+        try:
+            want = getattr(np, op).reduce(a, axis=None, dtype=to)
+        except TypeError:
+            with pytest.raises(TypeError):
+                gpureduce.reduce(a, op, dtype=to)
+        else:
+            assert_bits(gpureduce.reduce(a, op, dtype=to), want, f"{op} of {name} as {to}")
+
+
+def test_logical_operators_give_bool_alone():
+    for name in ("logical_and", "logical_or", "logical_xor", "all", "any"):
+        with pytest.raises(
+            TypeError, match="dtype int64 is not possible, the result is always bool"
+        ):
+            gpureduce.reduce([1, 2], name, dtype=int)
+
+
 @pytest.mark.parametrize(
     "op", [op for op in gpureduce.operators() if op["ufunc"]], ids=lambda o: o["name"]
 )

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 import pytest
+from table import TOOLS
 
 import gpureduce
 from gpureduce import _core
@@ -40,7 +41,7 @@ def functions(tmp_path_factory):
     target = tmp_path_factory.mktemp("ptx") / "gpu.ptx"
     flags = ["--ptx", "--gpu-architecture=compute_90", *build["CUDA_FLAGS"]]
     command = [toolkit.nvcc, *flags, ROOT / "kernels/gpu.cu", "-o", target]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=TOOLS)
     assert done.returncode == 0, done.stderr
     head = r"^(?:\.\w+ )*\.(?:entry|func)\s+(?:\([^)]*\)\s*)?([\w$]+)"
     parts = re.split(head, target.read_text(), flags=re.M)
