@@ -13,16 +13,20 @@ enum gpr_op_flag {
   GPR_NONEMPTY = 8,      /* no identity: an empty array without initial is an error */
   GPR_EMPTY_WARNS = 16,  /* an empty array gives NaN and a RuntimeWarning */
   GPR_POSITION = 32,     /* the result is an index */
+  GPR_TAKES_KERNEL = 64, /* the textbook kernels of kernels/ladder.h are made for it */
 };
 
 #define GPR_OPS(X)                                                                                \
-  X(SUM, "sum", "add", "", GPR_FUNCTION | GPR_TAKES_DTYPE | GPR_TAKES_INITIAL, Sum,               \
-    "Sum of the elements; floating-point sums are exact and rounded once.")                       \
-  X(PROD, "prod", "multiply", "", GPR_FUNCTION | GPR_TAKES_DTYPE | GPR_TAKES_INITIAL, Prod,       \
+  X(SUM, "sum", "add", "", GPR_FUNCTION | GPR_TAKES_DTYPE | GPR_TAKES_INITIAL | GPR_TAKES_KERNEL, \
+    Sum, "Sum of the elements; floating-point sums are exact and rounded once.")                  \
+  X(PROD, "prod", "multiply", "",                                                                 \
+    GPR_FUNCTION | GPR_TAKES_DTYPE | GPR_TAKES_INITIAL | GPR_TAKES_KERNEL, Prod,                  \
     "Product of the elements; floating-point products fold along one tree over the index.")       \
-  X(MIN, "min", "minimum", "amin", GPR_FUNCTION | GPR_TAKES_INITIAL | GPR_NONEMPTY, Min,          \
+  X(MIN, "min", "minimum", "amin",                                                                \
+    GPR_FUNCTION | GPR_TAKES_INITIAL | GPR_NONEMPTY | GPR_TAKES_KERNEL, Min,                      \
     "Least element; NaN and NaT propagate.")                                                      \
-  X(MAX, "max", "maximum", "amax", GPR_FUNCTION | GPR_TAKES_INITIAL | GPR_NONEMPTY, Max,          \
+  X(MAX, "max", "maximum", "amax",                                                                \
+    GPR_FUNCTION | GPR_TAKES_INITIAL | GPR_NONEMPTY | GPR_TAKES_KERNEL, Max,                      \
     "Greatest element; NaN and NaT propagate.")                                                   \
   X(ARGMIN, "argmin", "", "", GPR_FUNCTION | GPR_NONEMPTY | GPR_POSITION, ArgMin,                 \
     "Index of the first least element in C order, or of the first NaN or NaT.")                   \
