@@ -14,6 +14,7 @@ from gpureduce.functions import (
     devices,
     get_num_threads,
     isa,
+    kernels,
     operators,
     reduce,
     set_num_threads,
@@ -34,6 +35,8 @@ def _function(op: functions.Operator) -> str:
     if not op["function"]:
         return ""
     parameters = ["a: ArrayLike", "*", 'device: str = "auto"']
+    if op["takes_kernel"]:
+        parameters.append("kernel: str | None = None")
     if op["takes_initial"]:
         parameters.insert(2, "initial: Any = None")
     if op["takes_dtype"]:
