@@ -41,10 +41,20 @@ __all__ = [
 ]
 
 def sum(
-    a: ArrayLike, *, dtype: DTypeLike | None = None, initial: Any = None, device: str = "auto", kernel: str | None = None
+    a: ArrayLike,
+    *,
+    dtype: DTypeLike | None = None,
+    initial: Any = None,
+    device: str = "auto",
+    kernel: str | None = None,
 ) -> Any: ...
 def prod(
-    a: ArrayLike, *, dtype: DTypeLike | None = None, initial: Any = None, device: str = "auto", kernel: str | None = None
+    a: ArrayLike,
+    *,
+    dtype: DTypeLike | None = None,
+    initial: Any = None,
+    device: str = "auto",
+    kernel: str | None = None,
 ) -> Any: ...
 def min(
     a: ArrayLike, *, initial: Any = None, device: str = "auto", kernel: str | None = None
