@@ -92,6 +92,7 @@ static void release(ladder *l) {
   cudaFree(l->array);
   cudaFree(l->scratch);
   cudaFreeHost(l->answer);
+  cudaGetLastError();
   l->array = l->scratch = NULL;
   l->answer = NULL;
 }

@@ -45,8 +45,10 @@ class Ladder(TypedDict):
 def measure(n: int, dtype: str, number: int, repeats: int) -> Ladder:
     """All kernels on sums of n elements of cuda:number, medians of so many times.
 
-    Raises ArithmeticError where a kernel's sum is not the CPU's.
+    Raises ArithmeticError where a kernel's sum is not the CPU's, DeviceError without a GPU.
     """
+    if n < 1:
+        raise ValueError(f"{n} elements: give 1 and up")
     device = f"cuda:{number}"
     # So small that sums of floats are exact in any order.
     a = np.random.default_rng(1).integers(-8, 9, n).astype(dtype)

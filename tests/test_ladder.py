@@ -131,6 +131,12 @@ def test_the_command_without_a_gpu():
     assert done.returncode == 1 and "CUDA" in done.stderr and "Traceback" not in done.stderr
 
 
+def test_the_command_checks_its_arguments():
+    done = climb("--n", 0)
+    assert done.returncode == 1 and "0 elements" in done.stderr
+    assert climb("--dtype", "int8").returncode == 2
+
+
 def pretended():
     steps = [
         {
