@@ -390,15 +390,19 @@ static PyObject *dtypes(PyObject *module, PyObject *unused) {
 }
 
 static PyObject *kernels(PyObject *module, PyObject *unused) {
+  static const char *const grids[] = {
+      [GPR_ONE_BLOCK] = "one", [GPR_EVERY_TILE] = "tiles", [GPR_FULL_DEVICE] = "device"};
   (void)module, (void)unused;
   PyObject *list = PyList_New(0);
   for (int i = 0; list && i < GPR_KERNEL_COUNT; i++) {
     const gpr_kernel_info *k = &gpr_kernels[i];
-    PyObject *item = Py_BuildValue(
-        "{s:s,s:s,s:s,s:i,s:O,s:O,s:(ii),s:i}", "name", k->name, "sentence", k->sentence, "section",
-        k->section, "limit", k->limit, "in_order", k->flags & GPR_IN_ORDER ? Py_True : Py_False,
-        "in_place", k->flags & GPR_IN_PLACE ? Py_True : Py_False, "threads", k->least, k->most,
-        "unroll", k->unroll);
+    PyObject *item =
+        Py_BuildValue("{s:s,s:s,s:s,s:i,s:O,s:O,s:O,s:(ii),s:i,s:s}", "name", k->name, "sentence",
+                      k->sentence, "section", k->section, "limit", k->limit, "in_order",
+                      k->flags & GPR_IN_ORDER ? Py_True : Py_False, "in_place",
+                      k->flags & GPR_IN_PLACE ? Py_True : Py_False, "second_launch",
+                      k->flags & GPR_SECOND_LAUNCH ? Py_True : Py_False, "threads", k->least,
+                      k->most, "unroll", k->unroll, "grid", grids[k->grid]);
     if (!item || PyList_Append(list, item)) Py_CLEAR(list);
     Py_XDECREF(item);
   }

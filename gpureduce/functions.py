@@ -33,8 +33,10 @@ class Kernel(TypedDict):
     limit: int
     in_order: bool
     in_place: bool
+    second_launch: bool
     threads: tuple[int, int]
     unroll: int
+    grid: str
 
 
 class Device(TypedDict):
@@ -126,9 +128,11 @@ def kernels() -> list[Kernel]:
     """The textbook kernels in their order, as a list of dicts: the ladder from the first to ours.
 
     name is for ``kernel=``; sentence says what it teaches, section the texts' chapter; limit is the
-    most elements that it takes, or 0; in_order says whether it keeps the order of the operands;
-    threads are the least and the most of a block, and each takes unroll elements at a time. Kernels
-    that are in_place work on a copy: no array is ever written.
+    most elements that it takes, or 0; in_order says whether it keeps the order of the operands.
+    threads are the least and the most of a block, and each takes unroll elements at a time; grid is
+    "one" block, one for all "tiles" of so many, or as many as fill the "device"; second_launch says
+    whether another launch folds the blocks' results. Kernels that are in_place work on a copy: no
+    array is ever written.
     """
     return _core.kernels()
 

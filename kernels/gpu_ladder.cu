@@ -27,8 +27,10 @@ template <class Op> constexpr gpr_ladder_row make_row(int op, int dtype) {
   row.dtype = dtype;
   row.value_bytes = sizeof(ValueOf<Op>);
   row.result_bytes = sizeof(typename Op::Result);
-  row.lift = lift<Op>;
-  row.partials = fold_partials<Op>;
+  if constexpr (Op::commutes) {
+    row.lift = lift<Op>;
+    row.partials = fold_partials<Op>;
+  }
   fill<Op, 128>(row, 0);
   fill<Op, 256>(row, 1);
   fill<Op, 512>(row, 2);

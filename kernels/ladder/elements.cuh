@@ -6,6 +6,7 @@
 #ifndef GPR_LADDER_ELEMENTS_CUH
 #define GPR_LADDER_ELEMENTS_CUH
 
+#include "../matrix.cuh"
 #include "../ops.cuh"
 #include "../portable.h"
 #include "../rows.h"
@@ -72,6 +73,16 @@ template <class T, template <class> class M> struct Extremum {
 };
 template <class T> struct Min : Extremum<T, Lower> {};
 template <class T> struct Max : Extremum<T, Higher> {};
+
+/* Products of 2 × 2 matrices, for the kernels that keep the order. */
+template <class T> struct Matmul {
+  typedef matrix<T> Element;
+  typedef matrix<T> Result;
+  typedef MatrixTimes<matrix<T>> Monoid;
+  static constexpr bool commutes = false;
+  static GPR_METHOD matrix<T> lift(const matrix<T> &x) { return x; }
+  static GPR_METHOD matrix<T> finish(const matrix<T> &v, int64_t) { return v; }
+};
 
 /* --- where kernels read and write ------------------------------------------------------------- */
 
