@@ -219,7 +219,7 @@ typedef struct gpu_run {
   enum road road;
   workspace *space;
   cudaStream_t stream;
-  int bytes; /* of an element of the row's dtype */
+  int bytes; /* of an element in the row's dtype */
   int64_t pieces, piece, launched, collected;
   uint32_t epoch[SLOTS];
   int64_t idle_since;
@@ -323,9 +323,10 @@ static gpr_status copy_piece(gpu_run *r, int slot, const void *from, int64_t n) 
 
 static gpr_status gather_piece(gpu_run *r, int slot, int64_t start, int64_t n) {
   const gpr_plan *p = &r->plan;
+  const int64_t scalars = n * p->row->scalars;
   gpr_gather_args args = {.data = p->data,
-                          .start = start,
-                          .n = n,
+                          .start = start * p->row->scalars,
+                          .n = scalars,
                           .ndim = p->ndim,
                           .bytes = p->bytes,
                           .swap = p->swap,
@@ -335,8 +336,8 @@ static gpr_status gather_piece(gpu_run *r, int slot, int64_t start, int64_t n) {
   memcpy(args.shape, p->shape, sizeof args.shape);
   memcpy(args.strides, p->strides, sizeof args.strides);
   void *arguments[] = {&args};
-  const int64_t blocks =
-      least((n + GPR_GATHER_THREADS - 1) / GPR_GATHER_THREADS, 16 * multiprocessors(r->device));
+  const int64_t blocks = least((scalars + GPR_GATHER_THREADS - 1) / GPR_GATHER_THREADS,
+                               16 * multiprocessors(r->device));
   return check(
       cudaLaunchKernel((const void *)gpr_gpu_table_cuda.gather, (dim3){(unsigned)blocks, 1, 1},
                        (dim3){GPR_GATHER_THREADS, 1, 1}, arguments, 0, r->stream),
@@ -478,7 +479,7 @@ static gpr_status start(gpu_run *r) {
   r->other = r->state + state_bytes;
   p->row->open(r->state);
   r->road = road_of(p);
-  r->bytes = gpr_dtypes[p->row->dtype].bytes;
+  r->bytes = gpr_dtypes[p->row->dtype].bytes * p->row->scalars;
   r->piece = (r->road == RESIDENT ? RESIDENT_BYTES : PIECE_BYTES) / r->bytes;
   if (r->road == RESIDENT && p->row->law != GPR_TREE) r->piece = p->count + !p->count;
   r->pieces = (p->count + r->piece - 1) / r->piece;

@@ -1,4 +1,5 @@
 /* The way of the data: view → plan → backend → value. */
+#include <stdio.h>
 #include <string.h>
 
 #include "../kernels/lists.h"
@@ -39,6 +40,19 @@ gpr_view gpr_view_of(const void *data, int dtype, int64_t n) {
   return view;
 }
 
+/* Where the elements are matrices: an array of shape (n, 2, 2). */
+static gpr_status check_matrices(const char *name, const gpr_view *view) {
+  char shape[128] = "";
+  size_t used = 0;
+  if (view->ndim == 3 && view->shape[1] == 2 && view->shape[2] == 2) return GPR_OK;
+  for (int d = 0; d < view->ndim && used < sizeof shape; d++)
+    used += (size_t)snprintf(shape + used, sizeof shape - used, d ? ", %lld" : "%lld",
+                             (long long)view->shape[d]);
+  return gpr_fail(GPR_BAD_VALUE,
+                  "%s: the array has the shape (%s%s); one of shape (n, 2, 2) would do", name,
+                  shape, view->ndim == 1 ? "," : "");
+}
+
 static gpr_status check(int op, const gpr_view *view, const gpr_options *options) {
   const gpr_op_info *o = &gpr_ops[op];
   const char *from = gpr_dtypes[view->dtype].name;
@@ -48,6 +62,7 @@ static gpr_status check(int op, const gpr_view *view, const gpr_options *options
                     gpr_dtypes[dtype].name);
   if (!row_of(op, dtype)->open)
     return gpr_fail(GPR_BAD_TYPE, "%s: not defined for dtype %s", o->name, gpr_dtypes[dtype].name);
+  if (o->flags & GPR_MATRICES) return check_matrices(o->name, view);
   if (!(o->flags & GPR_NONEMPTY) || options->initial) return GPR_OK;
   for (int d = 0; d < view->ndim; d++) {
     if (view->shape[d] != 0) continue;

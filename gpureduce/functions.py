@@ -21,6 +21,7 @@ class Operator(TypedDict):
     takes_initial: bool
     nonempty: bool
     position: bool
+    matrices: bool
 
 
 class Device(TypedDict):
@@ -162,8 +163,8 @@ PUBLIC = _public()
 _REDUCIBLE = {
     name: index
     for index, op in enumerate(operators())
-    if op["ufunc"]
-    for name in (op["ufunc"], op["name"])
+    if op["ufunc"] or not op["function"]
+    for name in {op["ufunc"], op["name"]} - {""}
 }
 
 
@@ -184,22 +185,27 @@ def reduce(
     op : str or numpy.ufunc
         "add" or numpy.add, "multiply", "minimum", "maximum", "logical_and", "logical_or",
         "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"; the functions' names too.
+        "matmul2x2" multiplies the 2 x 2 matrices of an array (n, 2, 2), float64 or int64 (modulo
+        2^64), from left to right along the tree of prod; of none it gives the identity matrix.
     dtype : dtype, optional
         Each element is converted to it first.
     initial : scalar, optional
-        Takes part in the reduction; of the result's dtype.
+        Takes part in the reduction; of the result's dtype. For "matmul2x2" a (2, 2) matrix, which
+        stands to the left of all others.
     device : {"auto", "cpu", "cuda", "cuda:N"}, optional
         As for the functions of the package.
 
     Returns
     -------
     scalar
-        What ``op.reduce(a, axis=None)`` gives, sums exact and products along one tree.
+        What ``op.reduce(a, axis=None)`` gives, sums exact and products along one tree. For
+        "matmul2x2" an array (2, 2) of its own, in C order.
 
     Raises
     ------
     ValueError
-        The operator is not known; or the array is empty and the operator has no identity.
+        The operator is not known; or the array is empty and the operator has no identity; or
+        "matmul2x2" is given an array of another shape than (n, 2, 2).
     TypeError
         The operator does not take the dtype, as bitwise operators do not take floats.
     gpureduce.DeviceError

@@ -13,6 +13,7 @@ enum gpr_op_flag {
   GPR_NONEMPTY = 8,      /* no identity: an empty array without initial is an error */
   GPR_EMPTY_WARNS = 16,  /* an empty array gives NaN and a RuntimeWarning */
   GPR_POSITION = 32,     /* the result is an index */
+  GPR_MATRICES = 64,     /* an array (n, 2, 2): elements, result and initial are 2 x 2 matrices */
 };
 
 #define GPR_OPS(X)                                                                                \
@@ -43,7 +44,9 @@ enum gpr_op_flag {
   X(BITWISE_AND, "bitwise_and", "bitwise_and", "", 0, BitwiseAnd, "Bitwise and of the elements.") \
   X(BITWISE_OR, "bitwise_or", "bitwise_or", "", 0, BitwiseOr, "Bitwise or of the elements.")      \
   X(BITWISE_XOR, "bitwise_xor", "bitwise_xor", "", 0, BitwiseXor,                                 \
-    "Bitwise exclusive or of the elements.")
+    "Bitwise exclusive or of the elements.")                                                      \
+  X(MATMUL2X2, "matmul2x2", "", "", GPR_MATRICES, Matmul,                                         \
+    "Product of the 2 x 2 matrices of an array (n, 2, 2), left to right along the one tree.")
 
 enum gpr_op {
 #define GPR_X(id, ...) GPR_OP_##id,
