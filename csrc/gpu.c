@@ -221,7 +221,7 @@ typedef struct gpu_run {
   enum road road;
   workspace *space;
   cudaStream_t stream;
-  int bytes; /* of an element of the row's dtype */
+  int bytes; /* of an element in the row's dtype */
   int64_t pieces, piece, launched, collected;
   uint32_t epoch[SLOTS];
   int64_t idle_since;
@@ -325,9 +325,10 @@ static gpr_status copy_piece(gpu_run *r, int slot, const void *from, int64_t n) 
 
 gpr_status gpr_cuda_gather(const gpr_plan *p, int64_t start, int64_t n, void *to, int device,
                            void *stream) {
+  const int64_t scalars = n * p->row->scalars;
   gpr_gather_args args = {.data = p->data,
-                          .start = start,
-                          .n = n,
+                          .start = start * p->row->scalars,
+                          .n = scalars,
                           .ndim = p->ndim,
                           .bytes = p->bytes,
                           .swap = p->swap,
@@ -338,7 +339,7 @@ gpr_status gpr_cuda_gather(const gpr_plan *p, int64_t start, int64_t n, void *to
   memcpy(args.strides, p->strides, sizeof args.strides);
   void *arguments[] = {&args};
   const int64_t blocks =
-      least((n + GPR_GATHER_THREADS - 1) / GPR_GATHER_THREADS, 16 * multiprocessors(device));
+      least((scalars + GPR_GATHER_THREADS - 1) / GPR_GATHER_THREADS, 16 * multiprocessors(device));
   return check(
       cudaLaunchKernel((const void *)gpr_gpu_table_cuda.gather, (dim3){(unsigned)blocks, 1, 1},
                        (dim3){GPR_GATHER_THREADS, 1, 1}, arguments, 0, stream),
@@ -487,7 +488,7 @@ static gpr_status start(gpu_run *r) {
   r->other = r->state + state_bytes;
   p->row->open(r->state);
   r->road = road_of(p);
-  r->bytes = gpr_dtypes[p->row->dtype].bytes;
+  r->bytes = gpr_dtypes[p->row->dtype].bytes * p->row->scalars;
   r->piece = (r->road == RESIDENT ? RESIDENT_BYTES : PIECE_BYTES) / r->bytes;
   if (r->road == RESIDENT && p->row->law != GPR_TREE) r->piece = p->count + !p->count;
   r->pieces = (p->count + r->piece - 1) / r->piece;

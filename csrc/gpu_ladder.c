@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../kernels/ladder_rows.h"
 #include "../kernels/lists.h"
 #include "errors.h"
 #include "gpu_device.h"
@@ -22,7 +23,7 @@ enum { COLD_CACHES = 4 };
 typedef struct ladder {
   gpr_run base;
   gpr_plan plan;
-  int device, threads, bytes; /* bytes: of an element */
+  int device, threads, bytes; /* bytes: of an element in the row's dtype */
   const gpr_kernel_info *about;
   const gpr_ladder_row *row;
   gpr_ladder_kernel kernel; /* NULL: the library's own */
@@ -77,7 +78,7 @@ static void set(ladder *l, const gpr_plan *plan, int kernel, int device) {
   memset(l, 0, sizeof *l);
   l->plan = *plan;
   l->device = device;
-  l->bytes = gpr_dtypes[plan->row->dtype].bytes;
+  l->bytes = gpr_dtypes[plan->row->dtype].bytes * plan->row->scalars;
   l->about = &gpr_kernels[kernel];
   l->row = row_of(plan->row);
   l->flat = &gpr_gpu_table_cuda.row[plan->row->op * GPR_DTYPE_COUNT + plan->row->dtype];
@@ -100,9 +101,10 @@ static void release(ladder *l) {
 static gpr_status pack_in(ladder *l) {
   enum { BLOCK = 1024 };
   _Alignas(64) char packed[BLOCK * 16], scratch[BLOCK * 16];
+  const int64_t block = BLOCK / l->plan.row->scalars;
   gpr_status status = GPR_OK;
-  for (int64_t i = 0; !status && i < l->plan.count; i += BLOCK) {
-    const int64_t m = least(BLOCK, l->plan.count - i);
+  for (int64_t i = 0; !status && i < l->plan.count; i += block) {
+    const int64_t m = least(block, l->plan.count - i);
     gpr_pack(&l->plan, i, m, packed, scratch);
     status = check(cudaMemcpy((char *)l->array + i * l->bytes, packed, (size_t)(m * l->bytes),
                               cudaMemcpyHostToDevice),

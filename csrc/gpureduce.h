@@ -52,10 +52,10 @@ typedef struct gpr_view {
 /* A contiguous array of n elements in host memory. */
 gpr_view gpr_view_of(const void *data, int dtype, int64_t n);
 
-/* A scalar result: `bytes` holds a value of the dtype. */
+/* A result: `bytes` holds a value of the dtype, or the four of a 2 x 2 matrix in C order. */
 typedef struct gpr_value {
   int dtype;
-  _Alignas(16) unsigned char bytes[16];
+  _Alignas(16) unsigned char bytes[32];
 } gpr_value;
 
 /* All members may be left as gpr_defaults() gives them. */

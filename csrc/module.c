@@ -206,11 +206,29 @@ static int check_unit(PyArray_Descr *asked, PyArray_Descr *descr, const char *fu
   return fits;
 }
 
+/* The reference to descr is the array's from here on. */
+static int parse_matrix(PyObject *object, PyArray_Descr *descr, gpr_value *value) {
+  const int flags = NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST;
+  PyArrayObject *array = (PyArrayObject *)PyArray_FromAny(object, descr, 2, 2, flags, NULL);
+  if (!array) return 0;
+  const npy_intp rows = PyArray_DIM(array, 0), columns = PyArray_DIM(array, 1);
+  const int fits = rows == 2 && columns == 2;
+  if (fits)
+    memcpy(value->bytes, PyArray_DATA(array), (size_t)PyArray_NBYTES(array));
+  else
+    PyErr_Format(PyExc_ValueError, "initial has the shape (%zd, %zd); a (2, 2) matrix would do",
+                 rows, columns);
+  Py_DECREF(array);
+  return fits;
+}
+
 /* initial as a value of the result's dtype, taken or refused as NumPy's reductions do. */
-static int parse_initial(PyObject *object, int dtype, PyArray_Descr *of, gpr_value *initial) {
+static int parse_initial(PyObject *object, int op, int dtype, PyArray_Descr *of,
+                         gpr_value *initial) {
   PyArray_Descr *descr = result_descr(dtype, of);
   if (!descr) return 0;
   initial->dtype = dtype;
+  if (gpr_ops[op].flags & GPR_MATRICES) return parse_matrix(object, descr, initial);
   const int failed = PyArray_Pack(descr, initial->bytes, object);
   Py_DECREF(descr);
   return !failed;
@@ -264,6 +282,17 @@ static PyObject *scalar(const gpr_value *value, PyArray_Descr *of) {
   if (!descr) return NULL;
   PyObject *result = PyArray_Scalar((void *)value->bytes, descr, NULL);
   Py_DECREF(descr);
+  return result;
+}
+
+static PyObject *matrix(const gpr_value *value, PyArray_Descr *of) {
+  const npy_intp shape[] = {2, 2};
+  PyArray_Descr *descr = result_descr(value->dtype, of);
+  if (!descr) return NULL;
+  PyObject *result = PyArray_NewFromDescr(&PyArray_Type, descr, 2, shape, NULL, NULL, 0, NULL);
+  if (!result) return NULL;
+  PyArrayObject *array = (PyArrayObject *)result;
+  memcpy(PyArray_DATA(array), value->bytes, (size_t)PyArray_NBYTES(array));
   return result;
 }
 
@@ -329,7 +358,7 @@ static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t coun
   if (args[3] != Py_None) {
     const int dtype = gpr_result_dtype(op, s.view.dtype, &options);
     if (dtype != GPR_NO_DTYPE) { /* else gpr_open() says why not */
-      if (!parse_initial(args[3], dtype, of, &initial)) goto fail;
+      if (!parse_initial(args[3], op, dtype, of, &initial)) goto fail;
       options.initial = &initial;
     }
   }
@@ -348,7 +377,7 @@ static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t coun
   if (status)
     raise_status(status);
   else
-    result = scalar(&value, of);
+    result = gpr_ops[op].flags & GPR_MATRICES ? matrix(&value, of) : scalar(&value, of);
 fail:
   if (run) close_run(run, bytes);
   Py_XDECREF(asked);
@@ -364,14 +393,16 @@ static PyObject *operators(PyObject *module, PyObject *unused) {
   PyObject *list = PyList_New(0);
   for (int op = 0; list && op < GPR_OP_COUNT; op++) {
     const gpr_op_info *o = &gpr_ops[op];
-    PyObject *item = Py_BuildValue(
-        "{s:s,s:s,s:s,s:s,s:O,s:O,s:O,s:O,s:O,s:O}", "name", o->name, "ufunc", o->ufunc, "alias",
-        o->alias, "sentence", o->sentence, "function", o->flags & GPR_FUNCTION ? Py_True : Py_False,
-        "takes_dtype", o->flags & GPR_TAKES_DTYPE ? Py_True : Py_False, "takes_initial",
-        o->flags & GPR_TAKES_INITIAL ? Py_True : Py_False, "nonempty",
-        o->flags & GPR_NONEMPTY ? Py_True : Py_False, "position",
-        o->flags & GPR_POSITION ? Py_True : Py_False, "takes_kernel",
-        o->flags & GPR_TAKES_KERNEL ? Py_True : Py_False);
+    PyObject *item =
+        Py_BuildValue("{s:s,s:s,s:s,s:s,s:O,s:O,s:O,s:O,s:O,s:O,s:O}", "name", o->name, "ufunc",
+                      o->ufunc, "alias", o->alias, "sentence", o->sentence, "function",
+                      o->flags & GPR_FUNCTION ? Py_True : Py_False, "takes_dtype",
+                      o->flags & GPR_TAKES_DTYPE ? Py_True : Py_False, "takes_initial",
+                      o->flags & GPR_TAKES_INITIAL ? Py_True : Py_False, "nonempty",
+                      o->flags & GPR_NONEMPTY ? Py_True : Py_False, "position",
+                      o->flags & GPR_POSITION ? Py_True : Py_False, "takes_kernel",
+                      o->flags & GPR_TAKES_KERNEL ? Py_True : Py_False, "matrices",
+                      o->flags & GPR_MATRICES ? Py_True : Py_False);
     if (!item || PyList_Append(list, item)) Py_CLEAR(list);
     Py_XDECREF(item);
   }
@@ -398,8 +429,8 @@ static PyObject *kernels(PyObject *module, PyObject *unused) {
     const gpr_kernel_info *k = &gpr_kernels[i];
     PyObject *item =
         Py_BuildValue("{s:s,s:s,s:s,s:i,s:O,s:O,s:O,s:(ii),s:i,s:s}", "name", k->name, "sentence",
-                      k->sentence, "section", k->section, "limit", k->limit, "in_order",
-                      k->flags & GPR_IN_ORDER ? Py_True : Py_False, "in_place",
+                      k->sentence, "section", gpr_chapters[k->chapter - 1], "limit", k->limit,
+                      "in_order", k->flags & GPR_IN_ORDER ? Py_True : Py_False, "in_place",
                       k->flags & GPR_IN_PLACE ? Py_True : Py_False, "second_launch",
                       k->flags & GPR_SECOND_LAUNCH ? Py_True : Py_False, "threads", k->least,
                       k->most, "unroll", k->unroll, "grid", grids[k->grid]);

@@ -47,6 +47,19 @@ gpr_view gpr_view_of(const void *data, int dtype, int64_t n) {
   return view;
 }
 
+/* Where the elements are matrices: an array of shape (n, 2, 2). */
+static gpr_status check_matrices(const char *name, const gpr_view *view) {
+  char shape[128] = "";
+  size_t used = 0;
+  if (view->ndim == 3 && view->shape[1] == 2 && view->shape[2] == 2) return GPR_OK;
+  for (int d = 0; d < view->ndim && used < sizeof shape; d++)
+    used += (size_t)snprintf(shape + used, sizeof shape - used, d ? ", %lld" : "%lld",
+                             (long long)view->shape[d]);
+  return gpr_fail(GPR_BAD_VALUE,
+                  "%s: the array has the shape (%s%s); one of shape (n, 2, 2) would do", name,
+                  shape, view->ndim == 1 ? "," : "");
+}
+
 static gpr_status check(int op, const gpr_view *view, const gpr_options *options) {
   const gpr_op_info *o = &gpr_ops[op];
   const char *from = gpr_dtypes[view->dtype].name;
@@ -56,6 +69,7 @@ static gpr_status check(int op, const gpr_view *view, const gpr_options *options
                     gpr_dtypes[dtype].name);
   if (!row_of(op, dtype)->open)
     return gpr_fail(GPR_BAD_TYPE, "%s: not defined for dtype %s", o->name, gpr_dtypes[dtype].name);
+  if (o->flags & GPR_MATRICES) return check_matrices(o->name, view);
   if (!(o->flags & GPR_NONEMPTY) || options->initial) return GPR_OK;
   for (int d = 0; d < view->ndim; d++) {
     if (view->shape[d] != 0) continue;
@@ -109,6 +123,10 @@ static gpr_status check_kernel(const gpr_row *row, int64_t n, const gpr_options 
       if (gpr_ops[o].flags & GPR_TAKES_KERNEL) append(list, sizeof list, gpr_ops[o].name);
     return gpr_fail(GPR_BAD_TYPE, "%s: kernel %s is made for %s", name, k->name, list);
   }
+  if ((gpr_ops[row->op].flags & GPR_MATRICES) && !(k->flags & GPR_IN_ORDER))
+    return gpr_fail(GPR_BAD_TYPE,
+                    "%s: kernel %s does not keep the order, as this operator needs it", name,
+                    k->name);
   if (!gpr_kernel_dtypes[row->dtype]) {
     for (int d = 0; d < GPR_DTYPE_COUNT; d++)
       if (gpr_kernel_dtypes[d]) append(list, sizeof list, gpr_dtypes[d].name);

@@ -22,6 +22,7 @@ class Operator(TypedDict):
     nonempty: bool
     position: bool
     takes_kernel: bool
+    matrices: bool
 
 
 class Kernel(TypedDict):
@@ -211,8 +212,8 @@ PUBLIC = _public()
 _REDUCIBLE = {
     name: index
     for index, op in enumerate(operators())
-    if op["ufunc"]
-    for name in (op["ufunc"], op["name"])
+    if op["ufunc"] or not op["function"]
+    for name in {op["ufunc"], op["name"]} - {""}
 }
 
 
@@ -234,25 +235,31 @@ def reduce(
     op : str or numpy.ufunc
         "add" or numpy.add, "multiply", "minimum", "maximum", "logical_and", "logical_or",
         "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"; the functions' names too.
+        "matmul2x2" multiplies the 2 x 2 matrices of an array (n, 2, 2), float64 or int64 (modulo
+        2^64), from left to right along the tree of prod; of none it gives the identity matrix.
     dtype : dtype, optional
         Each element is converted to it first.
     initial : scalar, optional
-        Takes part in the reduction; of the result's dtype.
+        Takes part in the reduction; of the result's dtype. For "matmul2x2" a (2, 2) matrix, which
+        stands to the left of all others.
     device : {"auto", "cpu", "cuda", "cuda:N"}, optional
         As for the functions of the package.
     kernel : str, optional
-        As for ``gpureduce.sum``; for sums, products, minima and maxima.
+        As for ``gpureduce.sum``; for sums, products, minima and maxima, and for "matmul2x2" those
+        that keep the order.
 
     Returns
     -------
     scalar
-        What ``op.reduce(a, axis=None)`` gives, sums exact and products along one tree.
+        What ``op.reduce(a, axis=None)`` gives, sums exact and products along one tree. For
+        "matmul2x2" an array (2, 2) of its own, in C order.
 
     Raises
     ------
     ValueError
-        The operator is not known; or the array is empty and the operator has no identity; or the
-        kernel is not known or cannot take so many elements.
+        The operator is not known; or the array is empty and the operator has no identity; or
+        "matmul2x2" is given an array of another shape than (n, 2, 2); or the kernel is not known or
+        cannot take so many elements.
     TypeError
         The operator does not take the dtype, as bitwise operators do not take floats, or has no
         such kernel.

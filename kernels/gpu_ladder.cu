@@ -1,5 +1,5 @@
 /* The textbook kernels' half of the table: expands kernels × operators × dtypes. */
-#include "ladder.h"
+#include "ladder_rows.h"
 #include "ladder/1_in_place.cuh"
 #include "ladder/2_unrolled.cuh"
 #include "ladder/3_memories.cuh"
@@ -14,7 +14,7 @@ namespace ladder {
 /* The kernels in place see values alone, and so int32 and int64 share those of sums. */
 template <class Op, int B> constexpr void fill(gpr_ladder_row &row, int block) {
   typedef typename Op::Monoid M;
-#define GPR_X(id, name, section, flags, limit, least, most, unroll, grid, sentence, ...) \
+#define GPR_X(id, name, chapter, flags, limit, least, most, unroll, grid, sentence, ...) \
   if constexpr (Op::commutes || (flags)&GPR_IN_ORDER)                                    \
     row.kernel[GPR_KERNEL_##id][block] = __VA_ARGS__;
   GPR_KERNELS(GPR_X)
@@ -44,15 +44,17 @@ template <int D> struct Stored;
 GPR_DTYPES(GPR_X)
 #undef GPR_X
 
-static constexpr gpr_ladder_row rows[] = {
 #define GPR_X(dtype)                                                     \
   make_row<Sum<Stored<GPR_##dtype>::is>>(GPR_OP_SUM, GPR_##dtype),       \
       make_row<Prod<Stored<GPR_##dtype>::is>>(GPR_OP_PROD, GPR_##dtype), \
       make_row<Min<Stored<GPR_##dtype>::is>>(GPR_OP_MIN, GPR_##dtype),   \
       make_row<Max<Stored<GPR_##dtype>::is>>(GPR_OP_MAX, GPR_##dtype),
-    GPR_KERNEL_DTYPES(GPR_X)
-#undef GPR_X
+static constexpr gpr_ladder_row rows[] = {
+    GPR_KERNEL_DTYPES(GPR_X)  //
+    make_row<Matmul<int64_t>>(GPR_OP_MATMUL2X2, GPR_INT64),
+    make_row<Matmul<double>>(GPR_OP_MATMUL2X2, GPR_FLOAT64),
 };
+#undef GPR_X
 
 }  // namespace ladder
 GPR_CLOSE

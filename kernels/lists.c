@@ -14,9 +14,11 @@ const gpr_dtype_info gpr_dtypes[GPR_DTYPE_COUNT] = {
 #undef GPR_X
 };
 
+const char *const gpr_chapters[] = GPR_CHAPTERS;
+
 const gpr_kernel_info gpr_kernels[GPR_KERNEL_COUNT] = {
-#define GPR_X(id, name, section, flags, limit, least, most, unroll, grid, sentence, ...) \
-  {name, section, flags, limit, least, most, unroll, grid, sentence},
+#define GPR_X(id, name, chapter, flags, limit, least, most, unroll, grid, sentence, ...) \
+  {name, chapter, flags, limit, least, most, unroll, grid, sentence},
     GPR_KERNELS(GPR_X)
 #undef GPR_X
 };

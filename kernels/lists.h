@@ -19,8 +19,9 @@ typedef struct gpr_dtype_info {
 } gpr_dtype_info;
 
 typedef struct gpr_kernel_info {
-  const char *name, *section;
-  int flags; /* enum gpr_kernel_flag */
+  const char *name;
+  int chapter; /* from 1 */
+  int flags;   /* enum gpr_kernel_flag */
   int limit, least, most, unroll;
   int grid; /* enum gpr_kernel_grid */
   const char *sentence;
@@ -28,6 +29,7 @@ typedef struct gpr_kernel_info {
 
 extern const gpr_op_info gpr_ops[GPR_OP_COUNT];
 extern const gpr_dtype_info gpr_dtypes[GPR_DTYPE_COUNT];
+extern const char *const gpr_chapters[];
 extern const gpr_kernel_info gpr_kernels[GPR_KERNEL_COUNT];
 
 /* Whether the textbook kernels are made for elements of this type. */

@@ -5,8 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ladder.h"
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -19,6 +17,7 @@ typedef struct gpr_row {
   int op, dtype, result; /* ids of ops.h and dtypes.h */
   int law;
   int ordered; /* the elements' index matters */
+  int scalars; /* of the dtype in an element and in the result: 4 in a 2 x 2 matrix, else 1 */
   size_t state_bytes;
   void (*open)(void *state);
   /* Folds n contiguous aligned elements, of which the first has this index; for GPR_TREE the
@@ -96,31 +95,6 @@ typedef struct gpr_read_args {
   uint32_t *never;
 } gpr_read_args;
 
-/* What every textbook kernel takes. */
-typedef struct gpr_ladder_args {
-  const void *data; /* device memory, aligned to its element */
-  int64_t n;
-  void *copy; /* `copied` values, of which the first n are the elements: for kernels in place */
-  int64_t copied;
-  void *partials;   /* a value for each block of the first launch */
-  int64_t blocks;   /* of the first launch */
-  uint32_t *ticket; /* 0 before the first launch */
-  void *result;     /* of the result's dtype */
-} gpr_ladder_args;
-
-typedef void (*gpr_ladder_kernel)(gpr_ladder_args args);
-
-/* One operator on one dtype, of the few that the textbook kernels are made for. A value is what
- * their copies and partial results are of. */
-typedef struct gpr_ladder_row {
-  int op, dtype, value_bytes, result_bytes;
-  gpr_ladder_kernel lift, partials; /* fills the copy; the second launch, by one block */
-  /* for blocks of GPR_KERNEL_LEAST_BLOCK << i threads; NULL where the operator needs the order */
-  gpr_ladder_kernel kernel[GPR_KERNEL_COUNT][GPR_KERNEL_BLOCKS];
-} gpr_ladder_row;
-
-enum { GPR_LADDER_THREADS = 1024 }; /* a block that lifts, or folds partial results */
-
 /* row[op * GPR_DTYPE_COUNT + dtype] folds into the same states as the CPU's row. */
 typedef struct gpr_gpu_table {
   const gpr_gpu_row *row;
@@ -130,13 +104,6 @@ typedef struct gpr_gpu_table {
 } gpr_gpu_table;
 
 extern const gpr_gpu_table gpr_gpu_table_cuda;
-
-typedef struct gpr_ladder_table {
-  const gpr_ladder_row *row;
-  int rows;
-} gpr_ladder_table;
-
-extern const gpr_ladder_table gpr_ladder_table_cuda;
 
 #ifdef __cplusplus
 }

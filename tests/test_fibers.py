@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from arrays import SEED, draw, generator
+from arrays import SEED, draw, generator, matrices
 from table import SANITIZED, assert_bits, call
 
 import gpureduce
@@ -115,3 +115,18 @@ def test_none_and_what_floats_have(launch, kernel):
         want = np.asarray(call(op, a, device="cpu"))
         got = fold(launch, kernel, op, a)[: want.nbytes].view(want.dtype)[0]
         assert_bits(got, want, f"{kernel}: {op} of {a}")
+
+
+@pytest.mark.parametrize(
+    "kernel", [k for k in KERNELS if KERNELS[k][1]["in_order"] and k != "default"]
+)
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+def test_the_order_is_kept(launch, kernel, dtype):
+    about = KERNELS[kernel][1]
+    for n in (0, 1, 2, 31, 32, 511, 512, 513, 5000):
+        if about["limit"] and n > about["limit"]:
+            continue
+        m = matrices(generator("fibers", n), np.dtype(dtype), n)
+        got = fold(launch, kernel, "matmul2x2", m).view(dtype).reshape(2, 2)
+        want = gpureduce.reduce(m, "matmul2x2", device="cpu")
+        assert_bits(got, want, f"{kernel}: {n} matrices")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from arrays import draw, generator
+from arrays import draw, generator, matrices
 from device import Interface, copy_out, interface_of, on_device
 from table import assert_bits, call
 
@@ -85,6 +85,21 @@ def test_what_no_kernel_takes(kernel):
         gpureduce.sum([1, 2], device="cpu", kernel=kernel)
     with pytest.raises(ValueError, match="zero-size"):
         gpureduce.min(np.zeros(0), kernel=kernel)
+
+
+@pytest.mark.parametrize("kernel", TEXTBOOK)
+def test_matrices_want_their_order(kernel):
+    m = np.zeros((3, 2, 2), "int32")
+    with pytest.raises(TypeError, match="not defined for dtype int32"):
+        gpureduce.reduce(m, "matmul2x2", kernel=kernel)
+    if not KERNELS[kernel]["in_order"]:
+        with pytest.raises(TypeError, match=f"{kernel} does not keep the order"):
+            gpureduce.reduce(m.astype("f8"), "matmul2x2", kernel=kernel)
+    elif KERNELS[kernel]["limit"]:
+        with pytest.raises(ValueError, match="at most 32 elements, not 33"):
+            gpureduce.reduce(np.zeros((33, 2, 2)), "matmul2x2", kernel=kernel)
+    with pytest.raises(ValueError, match="shape"):
+        gpureduce.reduce(np.zeros((3, 2)), "matmul2x2", kernel=kernel)
 
 
 def test_only_where_it_is_a_keyword():
@@ -330,6 +345,43 @@ def test_any_layout_and_the_input_unchanged(kernel):
     assert_bits(gpureduce.sum(a[:n] % 100, dtype="f8", kernel=kernel), np.sum(floats), "dtype")
 
 
+def in_order():
+    return [name for name in KERNELS if KERNELS[name]["in_order"]]
+
+
+def product(m):
+    """Pairs of neighbours until one is left; integers wrap, and so any bracketing is the same."""
+    while len(m) > 1:
+        m = np.concatenate([m, np.eye(2, dtype=m.dtype)[None]]) if len(m) % 2 else m
+        m = m[::2] @ m[1::2]
+    return m[0] if len(m) else np.eye(2, dtype=m.dtype)
+
+
+@on_gpu
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+@pytest.mark.parametrize("kernel", in_order())
+def test_matrices(kernel, dtype):
+    m = matrices(generator("matrices"), np.dtype(dtype), 1_000_000)
+    device = on_device(m)
+    for n in sizes(KERNELS[kernel]):
+        if n > len(m):
+            continue
+        given = first(device, m, n)
+        want = (
+            product(m[:n])
+            if dtype == "int64"
+            else gpureduce.reduce(m[:n], "matmul2x2", device="cpu")
+        )
+        assert_bits(gpureduce.reduce(given, "matmul2x2", kernel=kernel), want, f"{n} matrices")
+    few = m[: KERNELS[kernel]["limit"] or 3000]
+    for laid in (few, few[::-1], few.swapaxes(1, 2), few.astype(few.dtype.newbyteorder())):
+        want = gpureduce.reduce(laid, "matmul2x2", device="cpu")
+        assert_bits(gpureduce.reduce(laid, "matmul2x2", kernel=kernel), want, "host")
+        if laid.dtype.isnative:
+            given = on_device(laid)
+            assert_bits(gpureduce.reduce(given, "matmul2x2", kernel=kernel), want, "device")
+
+
 @on_gpu
 @each_kernel
 def test_times(kernel):
@@ -374,3 +426,7 @@ def test_each_kernel_under_the_sanitizers(kernel):
                     a = np.sign(a)
                 want = call(op, a, device="cpu")
                 assert_bits(call(op, a, kernel=kernel), want, f"{op} of {n} {dtype}")
+        for dtype in ("int64", "float64") if about["in_order"] else ():
+            m = matrices(np.random.default_rng(n), np.dtype(dtype), n)
+            want = gpureduce.reduce(m, "matmul2x2", device="cpu")
+            assert_bits(gpureduce.reduce(m, "matmul2x2", kernel=kernel), want, f"{n} matrices")

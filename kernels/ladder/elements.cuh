@@ -6,10 +6,10 @@
 #ifndef GPR_LADDER_ELEMENTS_CUH
 #define GPR_LADDER_ELEMENTS_CUH
 
+#include "../ladder_rows.h"
 #include "../matrix.cuh"
 #include "../ops.cuh"
 #include "../portable.h"
-#include "../rows.h"
 #include "../types.cuh"
 #include "../warp.cuh"
 
@@ -81,7 +81,7 @@ template <class T> struct Matmul {
   typedef MatrixTimes<matrix<T>> Monoid;
   static constexpr bool commutes = false;
   static GPR_METHOD matrix<T> lift(const matrix<T> &x) { return x; }
-  static GPR_METHOD matrix<T> finish(const matrix<T> &v, int64_t) { return v; }
+  static GPR_METHOD matrix<T> finish(const matrix<T> &v, int64_t) { return plain_nan(v); }
 };
 
 /* --- where kernels read and write ------------------------------------------------------------- */
