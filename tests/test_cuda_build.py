@@ -63,7 +63,7 @@ def lines(functions, pattern):
 
 def test_every_kernel_is_there(functions):
     named = {kind: [n for n in functions if kind in n] for kind in ("flat_exact", "flat_tree")}
-    assert len(named["flat_exact"]) == 6 and len(named["flat_tree"]) == 6
+    assert len(named["flat_exact"]) == 6 and len(named["flat_tree"]) == 8
     assert any("flat_free" in name for name in functions)
     assert any("gather" in name for name in functions)
     for name in {kernel["name"] for kernel in gpureduce.kernels()} - {"default"}:
@@ -83,9 +83,13 @@ def test_nothing_is_flushed_or_approximated(functions):
 
 
 def test_nothing_is_spilled_into_local_arrays_on_the_way(functions):
-    """An indexed array in the exact kernels' entry would halve their speed."""
-    exact = {name: text for name, text in functions.items() if "flat_exact" in name}
-    assert not lines(exact, r"(?:ld|st)\.local")
+    """An indexed array in the exact kernels' entry would halve their speed; matrices' too."""
+    flat = {
+        name: text
+        for name, text in functions.items()
+        if re.search("flat_exact|flat_tree.*matrix", name)
+    }
+    assert not lines(flat, r"(?:ld|st)\.local")
 
 
 def test_a_build_without_cuda_says_so():
