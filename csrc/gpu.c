@@ -1,4 +1,4 @@
-/* The CUDA backend, and with gpu_ladder.c the only file that calls the CUDA runtime.
+/* The CUDA backend. Only the files named gpu_*.c and this one call the CUDA runtime.
  *
  * A run is a row of pieces. Each is made ready on the device (nothing to do, gathered there, or
  * copied through a ring of pinned memory), folded by one launch, and its state, which the kernel

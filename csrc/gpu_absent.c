@@ -1,4 +1,4 @@
-/* Stands in for gpu.c and gpu_ladder.c in a build without the CUDA Toolkit. */
+/* Stands in for the other gpu*.c in a build without the CUDA Toolkit. */
 #include "errors.h"
 #include "gpu.h"
 

@@ -64,14 +64,13 @@ def test_who_may_know_whom():
     for name, path in csrc.items():
         python = name.startswith(("module.", "foreign."))  # and nothing else
         assert python or not about(reached(path), PYTHON), f"{name} knows Python"
-        cuda = name in ("gpu.c", "gpu_ladder.c")  # and nothing else
+        cuda = re.fullmatch(r"gpu(_\w+)?\.c", name) and name != "gpu_absent.c"  # and nothing else
         assert cuda or not about(reached(path), CUDA), f"{name} knows CUDA"
+        assert not cuda or "cpu.h" not in reached(path), f"{name} knows the other backend"
         starts = re.search(r"pthread_create|thrd_create|omp parallel", path.read_text())
         assert name == "threads.c" or not starts, f"{name} starts threads"
     assert "cpu.h" not in reached(csrc["plan.c"]) | reached(csrc["gpu_absent.c"])
     assert "gpu.h" not in reached(csrc["plan.c"]) | reached(csrc["cpu.c"])
-    for name in {"gpu.c", "gpu_ladder.c"} & set(csrc):
-        assert "cpu.h" not in reached(csrc[name])
 
 
 @sources_here
