@@ -65,6 +65,8 @@ gpu-test:
 gpu-bench:
 	GPUREDUCE_CUDA_ARCHS=90 python3 setup.py build_ext --inplace
 	PYTHONPATH=. timeout 900 python3 benchmarks/gpu.py
+	PYTHONPATH=. python3 -m gpureduce ladder --json benchmarks/results/ladder.json \
+	  --markdown benchmarks/results/ladder.md --plot benchmarks/results/ladder.png
 
 clean:
 	rm -rf build dist $(VENV) *.egg-info gpureduce/*.so .mypy_cache .pytest_cache .ruff_cache

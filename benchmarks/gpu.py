@@ -8,6 +8,7 @@ data and nvcc for the limit.
 import ctypes
 import importlib
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -203,13 +204,13 @@ def lognormal(dtype: str, size: int) -> Any:
 class Typed:
     """Device memory as an array of any of the library's dtypes."""
 
-    def __init__(self, array: Any, dtype: str) -> None:
+    def __init__(self, array: Any, dtype: str, inner: tuple[int, ...] = ()) -> None:
         self.array, self.nbytes = array, array.nbytes
         kind = {"bfloat16": "<V2", "datetime64": "<M8", "timedelta64": "<m8"}
         typestr = kind.get(dtype) or np.dtype(dtype).str
         size = 2 if dtype == "bfloat16" else np.dtype(typestr).itemsize
         self.__cuda_array_interface__ = {
-            "shape": (array.nbytes // size,),
+            "shape": (array.nbytes // size // math.prod(inner), *inner),
             "typestr": typestr,
             "data": (array.data.ptr, False),
             "strides": None,
@@ -259,6 +260,11 @@ def products(toolkit: Toolkit) -> Iterator[Row]:
         given = Typed(a, dtype)
         value = rate(a.nbytes, lambda given=given: gpureduce.prod(given))  # type: ignore[misc]
         yield Row("Products, 4 GiB", f"prod {dtype}", value, "GB/s", 0.94, limit)
+        if dtype == "float64":
+            for of in ("float64", "int64"):
+                given = Typed(a, of, (2, 2))
+                value = rate(a.nbytes, lambda given=given: reduced("matmul2x2", given))  # type: ignore[misc]
+                yield Row("Products, 4 GiB", f"matmul2x2 {of}", value, "GB/s", 0.82, limit)
         del a, given
         cupy.get_default_memory_pool().free_all_blocks()
 
@@ -296,7 +302,10 @@ def filled(op: str, dtype: str, pool: dict[str, Any]) -> Any:
 def every_row(toolkit: Toolkit) -> Iterator[Row]:
     pool: dict[str, Any] = {}
     limit = 0.0
+    matrices = {op["name"] for op in gpureduce.operators() if op["matrices"]}
     for op, dtype, _, law in _core.rows():
+        if op in matrices:
+            continue
         given = filled(op, dtype, pool)
         limit = limit or toolkit.limit(given.array)
         value = rate(given.nbytes, lambda op=op, given=given: reduced(op, given))  # type: ignore[misc]

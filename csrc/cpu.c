@@ -72,10 +72,12 @@ static int per_part(const gpr_plan *plan) { return plan->row->law == GPR_TREE; }
 
 /* Folds elements [start, start + n); nonzero when the result is settled. */
 static int fold(const gpr_plan *p, void *state, int64_t start, int64_t n) {
-  if (p->direct) return p->row->fold(state, p->data + start * p->bytes, n, start);
+  const int scalars = p->row->scalars;
+  if (p->direct) return p->row->fold(state, p->data + start * scalars * p->bytes, n, start);
   _Alignas(64) char packed[BLOCK * 16], scratch[BLOCK * 16];
-  for (int64_t i = 0; i < n; i += BLOCK) {
-    const int64_t m = n - i < BLOCK ? n - i : BLOCK;
+  const int64_t block = BLOCK / scalars;
+  for (int64_t i = 0; i < n; i += block) {
+    const int64_t m = n - i < block ? n - i : block;
     gpr_pack(p, start + i, m, packed, scratch);
     if (p->row->fold(state, packed, m, start + i)) return 1;
   }

@@ -1,4 +1,4 @@
-/* The CUDA backend, and the only file that calls the CUDA runtime.
+/* The CUDA backend. Only the files named gpu_*.c and this one call the CUDA runtime.
  *
  * A run is a row of pieces. Each is made ready on the device (nothing to do, gathered there, or
  * copied through a ring of pinned memory), folded by one launch, and its state, which the kernel
@@ -16,6 +16,7 @@
 
 #include "../kernels/lists.h"
 #include "errors.h"
+#include "gpu_device.h"
 #include "pack.h"
 #include "threads.h"
 
@@ -56,7 +57,8 @@ static struct {
 /* --- errors ------------------------------------------------------------------------------------
  */
 
-static gpr_status check(cudaError_t error, const char *call, int device) {
+gpr_status gpr_cuda_check(int code, const char *call, int device) {
+  const cudaError_t error = (cudaError_t)code;
   if (error == cudaSuccess) return GPR_OK;
   cudaGetLastError();
   const int sticky = cudaPeekAtLastError() != cudaSuccess;
@@ -220,7 +222,7 @@ typedef struct gpu_run {
   enum road road;
   workspace *space;
   cudaStream_t stream;
-  int bytes; /* of an element of the row's dtype */
+  int bytes; /* of an element in the row's dtype */
   int64_t pieces, piece, launched, collected;
   uint32_t epoch[SLOTS];
   int64_t idle_since;
@@ -334,26 +336,41 @@ static gpr_status copy_piece(gpu_run *r, int slot, const void *from, int64_t n) 
   return status;
 }
 
-static gpr_status gather_piece(gpu_run *r, int slot, int64_t start, int64_t n) {
-  const gpr_plan *p = &r->plan;
+gpr_status gpr_cuda_gather(const gpr_plan *p, int64_t start, int64_t n, void *to, int device,
+                           void *stream) {
+  const int64_t scalars = n * p->row->scalars;
   gpr_gather_args args = {.data = p->data,
-                          .start = start,
-                          .n = n,
+                          .start = start * p->row->scalars,
+                          .n = scalars,
                           .ndim = p->ndim,
                           .bytes = p->bytes,
                           .swap = p->swap,
                           .from = p->dtype,
                           .to = p->row->dtype,
-                          .out = r->space->ring + (size_t)slot * PIECE_BYTES};
+                          .out = to};
   memcpy(args.shape, p->shape, sizeof args.shape);
   memcpy(args.strides, p->strides, sizeof args.strides);
   void *arguments[] = {&args};
   const int64_t blocks =
-      least((n + GPR_GATHER_THREADS - 1) / GPR_GATHER_THREADS, 16 * multiprocessors(r->device));
+      least((scalars + GPR_GATHER_THREADS - 1) / GPR_GATHER_THREADS, 16 * multiprocessors(device));
   return check(
       cudaLaunchKernel((const void *)gpr_gpu_table_cuda.gather, (dim3){(unsigned)blocks, 1, 1},
-                       (dim3){GPR_GATHER_THREADS, 1, 1}, arguments, 0, r->stream),
-      "the launch of a gather", r->device);
+                       (dim3){GPR_GATHER_THREADS, 1, 1}, arguments, 0, stream),
+      "the launch of a gather", device);
+}
+
+gpr_status gpr_cuda_flat(const gpr_gpu_row *kernel, gpr_flat_args args, int bytes, int device,
+                         void *stream) {
+  void *arguments[] = {&args};
+  int64_t blocks = (args.n * bytes + 15) / kernel->tile + 1;
+  if (kernel->blocks) {
+    const int64_t most = (int64_t)multiprocessors(device) * kernel->blocks;
+    /* Two tiles are done sooner by one block than two blocks have merged: 9.3 and 10.4 µs. */
+    blocks = blocks <= 3 ? 1 : least(blocks, least(most, GPR_GPU_BLOCKS_MAX));
+  }
+  return check(cudaLaunchKernel((const void *)kernel->flat, (dim3){(unsigned)blocks, 1, 1},
+                                (dim3){(unsigned)kernel->threads, 1, 1}, arguments, 0, stream),
+               "the launch of a reduction", device);
 }
 
 static gpr_status launch_piece(gpu_run *r, int64_t piece) {
@@ -363,7 +380,10 @@ static gpr_status launch_piece(gpu_run *r, int64_t piece) {
   gpr_status status = GPR_OK;
   switch (r->road) {
     case RESIDENT: data = r->plan.data + start * r->bytes; break;
-    case GATHERED: status = gather_piece(r, slot, start, n); break;
+    case GATHERED:
+      status = gpr_cuda_gather(&r->plan, start, n, r->space->ring + (size_t)slot * PIECE_BYTES,
+                               r->device, r->stream);
+      break;
     case PINNED: status = copy_piece(r, slot, r->plan.data + start * r->bytes, n); break;
     case STAGED:
       atomic_store(&r->filled[slot], 0);
@@ -378,17 +398,7 @@ static gpr_status launch_piece(gpu_run *r, int64_t piece) {
                         .scratch = r->space->scratch,
                         .answer = answer_of(r, slot),
                         .epoch = r->epoch[slot]};
-  void *arguments[] = {&args};
-  int64_t blocks = (n * r->bytes + 15) / r->kernel->tile + 1;
-  if (r->kernel->blocks) {
-    const int64_t most = (int64_t)multiprocessors(r->device) * r->kernel->blocks;
-    /* Two tiles are done sooner by one block than two blocks have merged: 9.3 and 10.4 µs. */
-    blocks = blocks <= 3 ? 1 : least(blocks, least(most, GPR_GPU_BLOCKS_MAX));
-  }
-  return check(
-      cudaLaunchKernel((const void *)r->kernel->flat, (dim3){(unsigned)blocks, 1, 1},
-                       (dim3){(unsigned)r->kernel->threads, 1, 1}, arguments, 0, r->stream),
-      "the launch of a reduction", r->device);
+  return gpr_cuda_flat(r->kernel, args, r->bytes, r->device, r->stream);
 }
 
 static void collect_piece(gpu_run *r) {
@@ -493,7 +503,7 @@ static gpr_status start(gpu_run *r) {
   r->other = r->state + state_bytes;
   p->row->open(r->state);
   r->road = road_of(p);
-  r->bytes = gpr_dtypes[p->row->dtype].bytes;
+  r->bytes = gpr_dtypes[p->row->dtype].bytes * p->row->scalars;
   r->piece = (r->road == RESIDENT ? RESIDENT_BYTES : PIECE_BYTES) / r->bytes;
   if (r->road == RESIDENT && p->row->law != GPR_TREE) r->piece = p->count + !p->count;
   r->pieces = (p->count + r->piece - 1) / r->piece;
@@ -537,8 +547,7 @@ gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **out) {
 /* --- the device query and the bandwidth test ----------------------------------------------------
  */
 
-/* Makes the device the thread's, whose own comes back in *before. */
-static gpr_status open_device(int device, int *before) {
+gpr_status gpr_cuda_enter(int device, int *before) {
   const int devices = gpr_device_count();
   if (!devices) return GPR_DEVICE_ERROR;
   if (device < 0 || device >= devices)
@@ -561,7 +570,7 @@ gpr_status gpr_device_info(int device, gpr_device *out) {
   int before;
   size_t unused = 0, total = 0;
   struct cudaDeviceProp properties;
-  gpr_status status = open_device(device, &before);
+  gpr_status status = gpr_cuda_enter(device, &before);
   if (status) return status;
   memset(out, 0, sizeof *out);
   if ((status = check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties",
@@ -633,7 +642,7 @@ gpr_status gpr_bandwidth_test(int device, int64_t bytes, gpr_bandwidth *out) {
   if (bytes < 16 || bytes > INT64_MAX / 2)
     return gpr_fail(GPR_BAD_VALUE, "the bandwidth of %lld bytes cannot be measured",
                     (long long)bytes);
-  gpr_status status = open_device(device, &before);
+  gpr_status status = gpr_cuda_enter(device, &before);
   if (status) return status;
   memset(out, 0, sizeof *out);
   if (!(pageable = malloc((size_t)bytes))) {

@@ -6,6 +6,14 @@
 /* Begins a plan on a device. The run is the caller's; on failure *run is NULL. */
 gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **run);
 
+/* The same with a textbook kernel that is made for the plan's row. */
+gpr_status gpr_gpu_ladder_open(const gpr_plan *plan, int kernel, int device, gpr_run **run);
+
+/* Milliseconds of `repeats` runs (1 and up) of any kernel's launches, without copies to the device
+ * and on it, each with cold caches. */
+gpr_status gpr_gpu_ladder_time(const gpr_plan *plan, int kernel, int device, int repeats,
+                               double *milliseconds);
+
 /* Whether the CUDA driver knows the host memory at this address as pinned. */
 int gpr_gpu_pinned(const void *address);
 

@@ -1,4 +1,4 @@
-/* Stands in for gpu.c in a build without the CUDA Toolkit. */
+/* Stands in for the other gpu*.c in a build without the CUDA Toolkit. */
 #include "errors.h"
 #include "gpu.h"
 
@@ -12,6 +12,18 @@ int gpr_device_count(void) {
 gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **run) {
   (void)plan, (void)device;
   *run = NULL;
+  gpr_device_count();
+  return GPR_DEVICE_ERROR;
+}
+
+gpr_status gpr_gpu_ladder_open(const gpr_plan *plan, int kernel, int device, gpr_run **run) {
+  (void)kernel;
+  return gpr_gpu_open(plan, device, run);
+}
+
+gpr_status gpr_gpu_ladder_time(const gpr_plan *plan, int kernel, int device, int repeats,
+                               double *milliseconds) {
+  (void)plan, (void)kernel, (void)device, (void)repeats, (void)milliseconds;
   gpr_device_count();
   return GPR_DEVICE_ERROR;
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "../kernels/dtypes.h"
+#include "../kernels/ladder.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,10 +52,10 @@ typedef struct gpr_view {
 /* A contiguous array of n elements in host memory. */
 gpr_view gpr_view_of(const void *data, int dtype, int64_t n);
 
-/* A scalar result: `bytes` holds a value of the dtype. */
+/* A result: `bytes` holds a value of the dtype, or the four of a 2 x 2 matrix in C order. */
 typedef struct gpr_value {
   int dtype;
-  _Alignas(16) unsigned char bytes[16];
+  _Alignas(16) unsigned char bytes[32];
 } gpr_value;
 
 /* All members may be left as gpr_defaults() gives them. */
@@ -62,6 +63,7 @@ typedef struct gpr_options {
   int dtype; /* convert each element first, or GPR_NO_DTYPE */
   int device;
   const gpr_value *initial; /* takes part in the reduction; of the result's dtype. Or NULL */
+  int kernel; /* one of kernels/ladder.h, on a CUDA device and without initial; or GPR_NO_KERNEL */
 } gpr_options;
 
 gpr_options gpr_defaults(void);
@@ -70,6 +72,14 @@ gpr_options gpr_defaults(void);
  * NULL. The result is the caller's. */
 gpr_status gpr_reduce(const char *op, const gpr_view *view, const gpr_options *options,
                       gpr_value *result);
+
+/* The index of a textbook kernel, or GPR_NO_KERNEL. */
+int gpr_kernel_index(const char *name);
+
+/* Milliseconds that the launches of options->kernel take for the array, `repeats` times, each with
+ * cold caches and without the copies that come before. The times are the caller's. */
+gpr_status gpr_kernel_time(const char *op, const gpr_view *view, const gpr_options *options,
+                           int repeats, double *milliseconds);
 
 /* --- the same in steps, for callers that have something else to look after -------------------- */
 

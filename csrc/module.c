@@ -159,6 +159,21 @@ static int parse_device(PyObject *object, int *device) {
   return 1;
 }
 
+/* One of the textbook kernels' names, or None. */
+static int parse_kernel(PyObject *object, int *kernel) {
+  if (object == Py_None) return 1;
+  const char *text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : NULL;
+  if (!text && PyErr_Occurred()) return 0;
+  *kernel = text ? gpr_kernel_index(text) : GPR_NO_KERNEL;
+  if (*kernel != GPR_NO_KERNEL) return 1;
+  PyObject *names = PyUnicode_FromString(gpr_kernels[0].name);
+  for (int k = 1; names && k < GPR_KERNEL_COUNT; k++)
+    Py_SETREF(names, PyUnicode_FromFormat("%U, %s", names, gpr_kernels[k].name));
+  if (names) PyErr_Format(PyExc_ValueError, "kernel %R is not one of %U", object, names);
+  Py_XDECREF(names);
+  return 0;
+}
+
 /* *asked is a new reference, or NULL where no dtype is asked for. */
 static int parse_dtype(PyObject *object, const char *function, gpr_options *options,
                        PyArray_Descr **asked) {
@@ -191,11 +206,29 @@ static int check_unit(PyArray_Descr *asked, PyArray_Descr *descr, const char *fu
   return fits;
 }
 
+/* The reference to descr is the array's from here on. */
+static int parse_matrix(PyObject *object, PyArray_Descr *descr, gpr_value *value) {
+  const int flags = NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST;
+  PyArrayObject *array = (PyArrayObject *)PyArray_FromAny(object, descr, 2, 2, flags, NULL);
+  if (!array) return 0;
+  const npy_intp rows = PyArray_DIM(array, 0), columns = PyArray_DIM(array, 1);
+  const int fits = rows == 2 && columns == 2;
+  if (fits)
+    memcpy(value->bytes, PyArray_DATA(array), (size_t)PyArray_NBYTES(array));
+  else
+    PyErr_Format(PyExc_ValueError, "initial has the shape (%zd, %zd); a (2, 2) matrix would do",
+                 rows, columns);
+  Py_DECREF(array);
+  return fits;
+}
+
 /* initial as a value of the result's dtype, taken or refused as NumPy's reductions do. */
-static int parse_initial(PyObject *object, int dtype, PyArray_Descr *of, gpr_value *initial) {
+static int parse_initial(PyObject *object, int op, int dtype, PyArray_Descr *of,
+                         gpr_value *initial) {
   PyArray_Descr *descr = result_descr(dtype, of);
   if (!descr) return 0;
   initial->dtype = dtype;
+  if (gpr_ops[op].flags & GPR_MATRICES) return parse_matrix(object, descr, initial);
   const int failed = PyArray_Pack(descr, initial->bytes, object);
   Py_DECREF(descr);
   return !failed;
@@ -252,6 +285,17 @@ static PyObject *scalar(const gpr_value *value, PyArray_Descr *of) {
   return result;
 }
 
+static PyObject *matrix(const gpr_value *value, PyArray_Descr *of) {
+  const npy_intp shape[] = {2, 2};
+  PyArray_Descr *descr = result_descr(value->dtype, of);
+  if (!descr) return NULL;
+  PyObject *result = PyArray_NewFromDescr(&PyArray_Type, descr, 2, shape, NULL, NULL, 0, NULL);
+  if (!result) return NULL;
+  PyArrayObject *array = (PyArrayObject *)result;
+  memcpy(PyArray_DATA(array), value->bytes, (size_t)PyArray_NBYTES(array));
+  return result;
+}
+
 /* What an argument turned out to be: a NumPy array, or one of another library on a device. */
 typedef struct source {
   gpr_view view;
@@ -287,7 +331,7 @@ static int check_op(PyObject *number) {
   return -1;
 }
 
-/* reduce(op, a, dtype, initial, device): initial is None for none. */
+/* reduce(op, a, dtype, initial, device, kernel): initial and kernel are None for none. */
 static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t count) {
   source s = {.holder = NULL, .descr = NULL};
   PyArray_Descr *asked = NULL;
@@ -299,13 +343,14 @@ static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t coun
   npy_intp bytes = GIL_BYTES;
   (void)module;
 
-  if (count != 5) return PyErr_Format(PyExc_TypeError, "reduce takes 5 arguments, not %zd", count);
+  if (count != 6) return PyErr_Format(PyExc_TypeError, "reduce takes 6 arguments, not %zd", count);
   const int op = check_op(args[0]);
   if (op < 0) return NULL;
   const char *name = gpr_ops[op].name;
 
   if (!parse_dtype(args[2], name, &options, &asked)) goto fail;
   if (!parse_device(args[4], &options.device)) goto fail;
+  if (!parse_kernel(args[5], &options.kernel)) goto fail;
   if (!open_source(args[1], name, &s)) goto fail;
   if (!warn_complex(s.view.dtype, &options) || !check_unit(asked, s.descr, name)) goto fail;
   /* what the result's descr is made from: what was asked for, or the array's, which has the unit */
@@ -313,7 +358,7 @@ static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t coun
   if (args[3] != Py_None) {
     const int dtype = gpr_result_dtype(op, s.view.dtype, &options);
     if (dtype != GPR_NO_DTYPE) { /* else gpr_open() says why not */
-      if (!parse_initial(args[3], dtype, of, &initial)) goto fail;
+      if (!parse_initial(args[3], op, dtype, of, &initial)) goto fail;
       options.initial = &initial;
     }
   }
@@ -332,7 +377,7 @@ static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t coun
   if (status)
     raise_status(status);
   else
-    result = scalar(&value, of);
+    result = gpr_ops[op].flags & GPR_MATRICES ? matrix(&value, of) : scalar(&value, of);
 fail:
   if (run) close_run(run, bytes);
   Py_XDECREF(asked);
@@ -348,13 +393,16 @@ static PyObject *operators(PyObject *module, PyObject *unused) {
   PyObject *list = PyList_New(0);
   for (int op = 0; list && op < GPR_OP_COUNT; op++) {
     const gpr_op_info *o = &gpr_ops[op];
-    PyObject *item = Py_BuildValue(
-        "{s:s,s:s,s:s,s:s,s:O,s:O,s:O,s:O,s:O}", "name", o->name, "ufunc", o->ufunc, "alias",
-        o->alias, "sentence", o->sentence, "function", o->flags & GPR_FUNCTION ? Py_True : Py_False,
-        "takes_dtype", o->flags & GPR_TAKES_DTYPE ? Py_True : Py_False, "takes_initial",
-        o->flags & GPR_TAKES_INITIAL ? Py_True : Py_False, "nonempty",
-        o->flags & GPR_NONEMPTY ? Py_True : Py_False, "position",
-        o->flags & GPR_POSITION ? Py_True : Py_False);
+    PyObject *item =
+        Py_BuildValue("{s:s,s:s,s:s,s:s,s:O,s:O,s:O,s:O,s:O,s:O,s:O}", "name", o->name, "ufunc",
+                      o->ufunc, "alias", o->alias, "sentence", o->sentence, "function",
+                      o->flags & GPR_FUNCTION ? Py_True : Py_False, "takes_dtype",
+                      o->flags & GPR_TAKES_DTYPE ? Py_True : Py_False, "takes_initial",
+                      o->flags & GPR_TAKES_INITIAL ? Py_True : Py_False, "nonempty",
+                      o->flags & GPR_NONEMPTY ? Py_True : Py_False, "position",
+                      o->flags & GPR_POSITION ? Py_True : Py_False, "takes_kernel",
+                      o->flags & GPR_TAKES_KERNEL ? Py_True : Py_False, "matrices",
+                      o->flags & GPR_MATRICES ? Py_True : Py_False);
     if (!item || PyList_Append(list, item)) Py_CLEAR(list);
     Py_XDECREF(item);
   }
@@ -365,6 +413,38 @@ static PyObject *dtypes(PyObject *module, PyObject *unused) {
   (void)module, (void)unused;
   PyObject *list = PyList_New(0);
   for (int d = 0; list && d < GPR_DTYPE_COUNT; d++) {
+    PyObject *item = PyUnicode_FromString(gpr_dtypes[d].name);
+    if (!item || PyList_Append(list, item)) Py_CLEAR(list);
+    Py_XDECREF(item);
+  }
+  return list;
+}
+
+static PyObject *kernels(PyObject *module, PyObject *unused) {
+  static const char *const grids[] = {
+      [GPR_ONE_BLOCK] = "one", [GPR_EVERY_TILE] = "tiles", [GPR_FULL_DEVICE] = "device"};
+  (void)module, (void)unused;
+  PyObject *list = PyList_New(0);
+  for (int i = 0; list && i < GPR_KERNEL_COUNT; i++) {
+    const gpr_kernel_info *k = &gpr_kernels[i];
+    PyObject *item =
+        Py_BuildValue("{s:s,s:s,s:s,s:i,s:O,s:O,s:O,s:(ii),s:i,s:s}", "name", k->name, "sentence",
+                      k->sentence, "section", gpr_chapters[k->chapter - 1], "limit", k->limit,
+                      "in_order", k->flags & GPR_IN_ORDER ? Py_True : Py_False, "in_place",
+                      k->flags & GPR_IN_PLACE ? Py_True : Py_False, "second_launch",
+                      k->flags & GPR_SECOND_LAUNCH ? Py_True : Py_False, "threads", k->least,
+                      k->most, "unroll", k->unroll, "grid", grids[k->grid]);
+    if (!item || PyList_Append(list, item)) Py_CLEAR(list);
+    Py_XDECREF(item);
+  }
+  return list;
+}
+
+static PyObject *kernel_dtypes(PyObject *module, PyObject *unused) {
+  (void)module, (void)unused;
+  PyObject *list = PyList_New(0);
+  for (int d = 0; list && d < GPR_DTYPE_COUNT; d++) {
+    if (!gpr_kernel_dtypes[d]) continue;
     PyObject *item = PyUnicode_FromString(gpr_dtypes[d].name);
     if (!item || PyList_Append(list, item)) Py_CLEAR(list);
     Py_XDECREF(item);
@@ -464,10 +544,45 @@ static PyObject *bandwidth(PyObject *module, PyObject *args) {
                        b.on_device, "read", b.read);
 }
 
+/* kernel_time(kernel, op, a, device, repeats): milliseconds of each of the runs. */
+static PyObject *kernel_time(PyObject *module, PyObject *args) {
+  const char *op;
+  PyObject *kernel, *a, *device, *result = NULL;
+  int repeats;
+  gpr_options options = gpr_defaults();
+  source s = {.holder = NULL, .descr = NULL};
+  double *times = NULL;
+  gpr_status status;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "OsOOi", &kernel, &op, &a, &device, &repeats)) return NULL;
+  if (!parse_kernel(kernel, &options.kernel) || !parse_device(device, &options.device)) return NULL;
+  if (!open_source(a, op, &s)) goto fail;
+  if (!(times = PyMem_Calloc((size_t)(repeats > 0 ? repeats : 1), sizeof *times))) {
+    PyErr_NoMemory();
+    goto fail;
+  }
+  Py_BEGIN_ALLOW_THREADS status = gpr_kernel_time(op, &s.view, &options, repeats, times);
+  Py_END_ALLOW_THREADS if (status) {
+    raise_status(status);
+    goto fail;
+  }
+  result = PyList_New(repeats);
+  for (int i = 0; result && i < repeats; i++) {
+    PyObject *time = PyFloat_FromDouble(times[i]);
+    if (!time || PyList_SetItem(result, i, time)) Py_CLEAR(result);
+  }
+fail:
+  PyMem_Free(times);
+  Py_XDECREF(s.holder);
+  return result;
+}
+
 static PyMethodDef methods[] = {
     {"reduce", (PyCFunction)(void (*)(void))reduce, METH_FASTCALL, NULL},
     {"operators", operators, METH_NOARGS, NULL},
     {"dtypes", dtypes, METH_NOARGS, NULL},
+    {"kernels", kernels, METH_NOARGS, NULL},
+    {"kernel_dtypes", kernel_dtypes, METH_NOARGS, NULL},
     {"rows", rows, METH_NOARGS, NULL},
     {"set_num_threads", set_num_threads, METH_O, NULL},
     {"get_num_threads", get_num_threads, METH_NOARGS, NULL},
@@ -475,6 +590,7 @@ static PyMethodDef methods[] = {
     {"device_count", device_count, METH_NOARGS, NULL},
     {"devices", devices, METH_NOARGS, NULL},
     {"bandwidth", bandwidth, METH_VARARGS, NULL},
+    {"kernel_time", kernel_time, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

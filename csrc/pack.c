@@ -70,9 +70,10 @@ static void gather(const gpr_plan *p, int64_t start, int64_t n, char *to) {
 
 void gpr_pack(const gpr_plan *p, int64_t start, int64_t n, void *to, void *scratch) {
   char *gathered = p->cast ? scratch : to;
-  gather(p, start, n, gathered);
-  if (p->swap) swap_bytes(gathered, n * p->bytes, p->swap);
-  if (p->cast) p->cast(gathered, to, n);
+  const int64_t scalars = n * p->row->scalars;
+  gather(p, start * p->row->scalars, scalars, gathered);
+  if (p->swap) swap_bytes(gathered, scalars * p->bytes, p->swap);
+  if (p->cast) p->cast(gathered, to, scalars);
 }
 
 /* Stores that do not read the line first nor push others out of the cache: what the device copies
@@ -97,8 +98,9 @@ void gpr_pack_past_cache(const gpr_plan *p, int64_t start, int64_t n, int bytes,
   if (p->direct) {
     copy_past_cache(to, p->data + start * bytes, n * bytes);
   } else {
-    for (int64_t i = 0; i < n; i += BLOCK) {
-      const int64_t m = n - i < BLOCK ? n - i : BLOCK;
+    const int64_t block = BLOCK / p->row->scalars;
+    for (int64_t i = 0; i < n; i += block) {
+      const int64_t m = n - i < block ? n - i : block;
       gpr_pack(p, start + i, m, packed, scratch);
       copy_past_cache(to + i * bytes, packed, m * bytes);
     }

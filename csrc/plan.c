@@ -51,14 +51,15 @@ static void coalesce(gpr_plan *p) {
 }
 
 static int lies_ready(const gpr_plan *p, int alignment) {
-  return !p->cast && !p->swap && p->ndim == 1 && (p->strides[0] == p->bytes || p->count == 1) &&
+  return !p->cast && !p->swap && p->ndim == 1 && (p->strides[0] == p->bytes || p->shape[0] == 1) &&
          (uintptr_t)p->data % (uintptr_t)alignment == 0;
 }
 
 static void cut(gpr_plan *p, int lanes) {
-  const int64_t bytes = p->count * p->bytes;
+  const int element = p->bytes * p->row->scalars;
+  const int64_t bytes = p->count * element;
   p->lanes = bytes < SHARED_BYTES ? 1 : lanes;
-  p->part = p->lanes == 1 ? p->count : PART_BYTES / p->bytes;
+  p->part = p->lanes == 1 ? p->count : PART_BYTES / element;
   if (p->row->law == GPR_TREE)
     while (p->count && p->part <= (p->count - 1) / ORDERED_PARTS) p->part *= 2;
   p->parts = p->count ? (p->count - 1) / p->part + 1 : 0; /* 2^63 - 1 elements are possible */
@@ -91,6 +92,7 @@ gpr_plan gpr_plan_make(const gpr_view *view, const gpr_row *row, gpr_cast cast, 
     p.shape[0] = 0;
     p.strides[0] = p.bytes;
   }
+  p.count /= row->scalars;
   p.direct = lies_ready(&p, unit);
   cut(&p, limits.lanes);
   return p;

@@ -17,11 +17,11 @@ typedef struct gpr_plan {
   const char *data;
   int device; /* where the data is */
   void *stream;
-  int64_t count; /* elements */
-  int bytes;     /* of an element as it lies */
-  int swap;      /* bytes to reverse together: 0, or the element's, or half of a complex one's */
+  int64_t count; /* elements, of the row's number of scalars each */
+  int bytes;     /* of a scalar as it lies */
+  int swap;      /* bytes to reverse together: 0, or the scalar's, or half of a complex one's */
   int direct;    /* contiguous, aligned, native and of the row's dtype: fold where it lies */
-  int ndim;      /* as few dimensions as describe it; the last one is the fastest */
+  int ndim;      /* as few dimensions of scalars as describe it; the last one is the fastest */
   int64_t shape[GPR_DIMS_MAX];
   int64_t strides[GPR_DIMS_MAX];
   int lanes;           /* how many threads are worth while */

@@ -8,6 +8,7 @@ from gpureduce.functions import (
     devices,
     get_num_threads,
     isa,
+    kernels,
     operators,
     reduce,
     set_num_threads,
@@ -27,6 +28,7 @@ __all__ = [
     "dtypes",
     "get_num_threads",
     "isa",
+    "kernels",
     "max",
     "mean",
     "min",
@@ -39,16 +41,30 @@ __all__ = [
 ]
 
 def sum(
-    a: ArrayLike, *, dtype: DTypeLike | None = None, initial: Any = None, device: str = "auto"
+    a: ArrayLike,
+    *,
+    dtype: DTypeLike | None = None,
+    initial: Any = None,
+    device: str = "auto",
+    kernel: str | None = None,
 ) -> Any: ...
 def prod(
-    a: ArrayLike, *, dtype: DTypeLike | None = None, initial: Any = None, device: str = "auto"
+    a: ArrayLike,
+    *,
+    dtype: DTypeLike | None = None,
+    initial: Any = None,
+    device: str = "auto",
+    kernel: str | None = None,
 ) -> Any: ...
-def min(a: ArrayLike, *, initial: Any = None, device: str = "auto") -> Any: ...
+def min(
+    a: ArrayLike, *, initial: Any = None, device: str = "auto", kernel: str | None = None
+) -> Any: ...
 
 amin = min
 
-def max(a: ArrayLike, *, initial: Any = None, device: str = "auto") -> Any: ...
+def max(
+    a: ArrayLike, *, initial: Any = None, device: str = "auto", kernel: str | None = None
+) -> Any: ...
 
 amax = max
 

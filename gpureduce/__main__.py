@@ -5,7 +5,7 @@ import argparse
 import numpy as np
 
 import gpureduce
-from gpureduce import _core, demo, stubs
+from gpureduce import _core, demo, ladder, stubs
 from gpureduce.functions import Device
 
 MIB = 1 << 20
@@ -68,6 +68,11 @@ def bandwidth(mebibytes: int, device: int) -> None:
         print(f"{text:36}{rates[key] / 1e9:10,.1f} GB/s")
 
 
+def climb(arguments: argparse.Namespace) -> None:
+    given = {name: value for name, value in vars(arguments).items() if name != "run"}
+    ladder.run(**given)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m gpureduce", description=gpureduce.__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -80,6 +85,17 @@ def main() -> None:
     command.add_argument("--device", type=int, default=0, metavar="N", help="cuda:N")
     command.set_defaults(run=lambda arguments: bandwidth(arguments.size, arguments.device))
 
+    command = commands.add_parser("ladder", help="the textbook kernels on a GPU: checked, timed")
+    command.add_argument("--n", type=int, default=1 << 24, help="elements (default: %(default)s)")
+    command.add_argument("--dtype", choices=_core.kernel_dtypes(), default="int32")
+    command.add_argument("--device", type=int, default=0, metavar="N", help="cuda:N")
+    command.add_argument("--repeats", type=int, default=101, help="times of which the median is")
+    for kind, what in (("plot", "a chart of the"), ("json", "the"), ("markdown", "a table of the")):
+        command.add_argument(
+            f"--{kind}", dest=f"{kind}_file", metavar="FILE", help=f"write {what} results there"
+        )
+    command.set_defaults(run=climb)
+
     command = commands.add_parser("demo", help="every reduction of a file of numbers, beside NumPy")
     command.add_argument("file", nargs="?", help=".npy or a table of numbers; default: a real one")
     command.set_defaults(run=lambda arguments: demo.run(arguments.file))
@@ -90,7 +106,7 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         arguments.run(arguments)
-    except (gpureduce.DeviceError, MemoryError, ValueError) as error:
+    except (gpureduce.DeviceError, ArithmeticError, MemoryError, ValueError) as error:
         parser.exit(1, f"{parser.prog}: {error}\n")
 
 

@@ -14,6 +14,7 @@ from gpureduce.functions import (
     devices,
     get_num_threads,
     isa,
+    kernels,
     operators,
     reduce,
     set_num_threads,
@@ -34,13 +35,19 @@ def _function(op: functions.Operator) -> str:
     if not op["function"]:
         return ""
     parameters = ["a: ArrayLike", "*", 'device: str = "auto"']
+    if op["takes_kernel"]:
+        parameters.append("kernel: str | None = None")
     if op["takes_initial"]:
         parameters.insert(2, "initial: Any = None")
     if op["takes_dtype"]:
         parameters.insert(2, "dtype: DTypeLike | None = None")
-    signature = f"def {op['name']}({', '.join(parameters)}) -> {_result(op)}: ..."
+    result = f"-> {_result(op)}: ..."
+    signature = f"def {op['name']}({', '.join(parameters)}) {result}"
     if len(signature) > _LINE:
-        signature = signature.replace("(", "(\n    ", 1).replace(") ->", "\n) ->")
+        inside = f"    {', '.join(parameters)}"
+        if len(inside) > _LINE:
+            inside = "\n".join(f"    {parameter}," for parameter in parameters)
+        signature = f"def {op['name']}(\n{inside}\n) {result}"
     alias = f"\n{op['alias']} = {op['name']}\n\n" if op["alias"] else ""
     return f"{signature}\n{alias}"
 

@@ -360,14 +360,23 @@ template <class O, class F = typename O::Fold> struct Row {
   static void finish(const void *state, int64_t n, const void *initial, void *result) {
     O::finish(*(const State *)state, n, (const Result *)initial, (Result *)result);
   }
-  static constexpr gpr_row make(int op, int dtype) {
-    return {op,    dtype, Id<Result>::value, F::law, F::ordered, sizeof(State), open, fold,
-            merge, finish};
+  static constexpr gpr_row make(int op, int dtype, int bytes) {
+    return {op,
+            dtype,
+            Id<Result>::value,
+            F::law,
+            F::ordered,
+            (int)sizeof(T) / bytes,
+            sizeof(State),
+            open,
+            fold,
+            merge,
+            finish};
   }
 };
 template <class O> struct Row<O, void> {
-  static constexpr gpr_row make(int op, int dtype) {
-    return {op, dtype, GPR_NO_DTYPE, GPR_FREE, 0, 0, nullptr, nullptr, nullptr, nullptr};
+  static constexpr gpr_row make(int op, int dtype, int) {
+    return {op, dtype, GPR_NO_DTYPE, GPR_FREE, 0, 0, 0, nullptr, nullptr, nullptr, nullptr};
   }
 };
 
@@ -376,7 +385,7 @@ struct Rows {
 };
 template <template <class> class Op> constexpr void fill(Rows &rows, int op) {
   gpr_row *row = rows.row + op * GPR_DTYPE_COUNT;
-#define GPR_X(id, name, kind, bytes, type) row[GPR_##id] = Row<Op<type>>::make(op, GPR_##id);
+#define GPR_X(id, name, kind, bytes, type) row[GPR_##id] = Row<Op<type>>::make(op, GPR_##id, bytes);
   GPR_DTYPES(GPR_X)
 #undef GPR_X
 }

@@ -10,7 +10,9 @@
 
 GPR_OPEN
 
-enum { TREE_ROWS = 8, TREE_GROUPS = 16, TREE_FAN = 64, TREE_BLOCKS = 3 };
+enum { TREE_ROWS = 8, TREE_GROUPS = 16, TREE_FAN = 64 };
+/* A multiprocessor: as many as leave registers for the nodes of a chunk. */
+template <class A> constexpr int tree_blocks() { return sizeof(A) > 16 ? 2 : 3; }
 /* One launch folds 4 GiB at most, in chunks of 64 KiB. */
 enum { TREE_CHUNKS = 1 << 16 };
 
@@ -37,17 +39,18 @@ template <class C, int COUNT, class A> __device__ __forceinline__ void exchange(
 template <class T, class F> struct TreeWarp {
   typedef typename F::Wide A;
   typedef typename F::Combine C;
-  static constexpr int V = Packet<T>::count;
-  static constexpr int64_t row = GPR_WARP * V, group = TREE_ROWS * row, chunk = TREE_GROUPS * group;
+  /* Elements of a lane in a row, and rows of a group: a lane loads 16 bytes TREE_ROWS times. */
+  static constexpr int V = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
+  static constexpr int ROWS = sizeof(T) > 16 ? TREE_ROWS * 16 / (int)sizeof(T) : TREE_ROWS;
+  static constexpr int64_t row = GPR_WARP * V, group = ROWS * row, chunk = TREE_GROUPS * group;
 
   const T *data;
   int64_t n;
   bool aligned;
 
-  /* A full group, every lane with the result: rows over lanes, then lanes over rows. */
-  __device__ A full_group(int64_t start) const {
+  /* One value a lane of each row, lane after lane. */
+  __device__ void load_rows(int64_t start, A *v) const {
     Packet<T> p[TREE_ROWS];
-    A v[TREE_ROWS];
     const T *at = data + start + lane_of() * V;
     if (aligned) {
 #pragma unroll
@@ -60,7 +63,42 @@ template <class T, class F> struct TreeWarp {
     }
 #pragma unroll
     for (int r = 0; r < TREE_ROWS; r++) v[r] = fold_packet<V>(p[r].element);
-    exchange<C, 8>(v, 1);
+  }
+
+  /* An element of two loads. Neighbouring lanes load its halves, so that a load of the warp is one
+   * piece of memory, and change what they do not keep: the even lanes have the row's first 16
+   * elements then, the odd lanes the others. */
+  __device__ void load_halves(int64_t start, A *v) const {
+    const int odd = lane_of() & 1;
+    if (aligned) {
+      const uint4 *at = (const uint4 *)(data + start) + lane_of();
+      uint4 p[TREE_ROWS];
+#pragma unroll
+      for (int r = 0; r < TREE_ROWS; r++) p[r] = load_once(at + r * GPR_WARP);
+#pragma unroll
+      for (int r = 0; r < ROWS; r++) {
+        const uint4 keep = odd ? p[2 * r + 1] : p[2 * r], send = odd ? p[2 * r] : p[2 * r + 1];
+        const uint4 got = shuffle_xor(send, 1), halves[] = {odd ? got : keep, odd ? keep : got};
+        memcpy(v + r, halves, sizeof halves);
+      }
+    } else {
+      const T *at = data + start + odd * (GPR_WARP / 2) + lane_of() / 2;
+#pragma unroll
+      for (int r = 0; r < ROWS; r++) v[r] = wide(at[r * row]);
+    }
+  }
+
+  /* A full group, every lane with the result: rows over lanes, then lanes over rows. Of halves the
+   * last bit of the lane is the first of the place in the row. */
+  __device__ A full_group(int64_t start) const {
+    A v[ROWS];
+    if constexpr (sizeof(T) > 16) {
+      static_assert(sizeof(T) == 32 && sizeof(A) == 32, "");
+      load_halves(start, v);
+    } else {
+      load_rows(start, v);
+      exchange<C, 8>(v, 1);
+    }
     exchange<C, 4>(v, 2);
     exchange<C, 2>(v, 4);
     A all = v[0];
@@ -118,7 +156,7 @@ template <class T, class F> struct TreeWarp {
     int groups = 0;
 #pragma unroll 1
     for (; groups < TREE_GROUPS && start < n; groups++, start += group) {
-      value = start + group <= n ? full_group(start) : some_rows<TREE_ROWS>(start);
+      value = start + group <= n ? full_group(start) : some_rows<ROWS>(start);
       bool joins = true;
 #pragma unroll
       for (int l = 0; l < levels; l++) {
@@ -187,7 +225,8 @@ template <class A> struct TreeAnswer {
 };
 
 template <class F>
-__global__ void __launch_bounds__(FLAT_THREADS, TREE_BLOCKS) flat_tree(gpr_flat_args args) {
+__global__ void __launch_bounds__(FLAT_THREADS, tree_blocks<typename F::Wide>())
+    flat_tree(gpr_flat_args args) {
   typedef typename F::Element T;
   typedef TreeWarp<T, F> W;
   typedef typename F::Wide A;

@@ -54,8 +54,9 @@ constexpr GpuRows make_rows() {
 }
 static constexpr GpuRows rows = make_rows();
 
-/* The states of a block's partial result are 48 bytes at most; the tree's nodes are the most. */
-static constexpr size_t scratch_bytes = SCRATCH_PARTIALS + TREE_NODES * 16;
+/* The states of a block's partial result are 48 bytes at most; the tree's nodes, of 32 bytes at
+ * most, are the most. */
+static constexpr size_t scratch_bytes = SCRATCH_PARTIALS + TREE_NODES * sizeof(matrix<double>);
 static_assert(scratch_bytes > SCRATCH_PARTIALS + GPR_GPU_BLOCKS_MAX * 48, "");
 
 GPR_CLOSE

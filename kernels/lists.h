@@ -3,6 +3,7 @@
 #define GPR_LISTS_H
 
 #include "dtypes.h"
+#include "ladder.h"
 #include "ops.h"
 
 typedef struct gpr_op_info {
@@ -17,7 +18,21 @@ typedef struct gpr_dtype_info {
   int bytes;
 } gpr_dtype_info;
 
+typedef struct gpr_kernel_info {
+  const char *name;
+  int chapter; /* from 1 */
+  int flags;   /* enum gpr_kernel_flag */
+  int limit, least, most, unroll;
+  int grid; /* enum gpr_kernel_grid */
+  const char *sentence;
+} gpr_kernel_info;
+
 extern const gpr_op_info gpr_ops[GPR_OP_COUNT];
 extern const gpr_dtype_info gpr_dtypes[GPR_DTYPE_COUNT];
+extern const char *const gpr_chapters[];
+extern const gpr_kernel_info gpr_kernels[GPR_KERNEL_COUNT];
+
+/* Whether the textbook kernels are made for elements of this type. */
+extern const unsigned char gpr_kernel_dtypes[GPR_DTYPE_COUNT];
 
 #endif

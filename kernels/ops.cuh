@@ -9,6 +9,7 @@
 #define GPR_OPS_CUH
 
 #include "exact.cuh"
+#include "matrix.cuh"
 #include "ops.h"
 #include "rows.h"
 #include "tree.cuh"
@@ -25,6 +26,7 @@ template <class T> struct Id;
   };
 GPR_DTYPES(GPR_X)
 #undef GPR_X
+template <class T> struct Id<matrix<T>> : Id<T> {};
 
 /* --- free folds ------------------------------------------------------------------------------- */
 
@@ -318,6 +320,9 @@ template <class R> struct Times<complex<R>> {
   }
 };
 
+template <class T> struct Traits<matrix<T>> { typedef matrix<T> Wide; };
+template <class T> GPR_FN matrix<T> wide(matrix<T> m) { return m; }
+
 template <class T, template <class> class Op> struct TreeFold {
   typedef T Element;
   typedef typename Traits<T>::Wide Wide;
@@ -348,6 +353,10 @@ template <class T> constexpr int category() {
 template <class T> GPR_FN T plain_nan(T x) { return x != x ? quiet_nan<T>() : x; }
 template <class R> GPR_FN complex<R> plain_nan(complex<R> x) {
   return {plain_nan(x.re), plain_nan(x.im)};
+}
+GPR_FN matrix<int64_t> plain_nan(const matrix<int64_t> &m) { return m; }
+GPR_FN matrix<double> plain_nan(const matrix<double> &m) {
+  return {plain_nan(m.a), plain_nan(m.b), plain_nan(m.c), plain_nan(m.d)};
 }
 struct Unsupported {
   typedef void Fold;
@@ -447,6 +456,22 @@ template <class T> struct ProdOf<T, INEXACT> : Unsettled {
 };
 
 template <class T> struct Prod : ProdOf<T> {};
+
+/* matmul2x2 */
+template <class T> struct Matmul : Unsupported {};
+template <class T> struct MatmulOf : Unsettled {
+  typedef TreeFold<matrix<T>, MatrixTimes> Fold;
+  typedef matrix<T> Result;
+  typedef typename Fold::Combine Combine;
+  /* initial stands to the left of the whole tree */
+  static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *initial,
+                                Result *out) {
+    const Result value = root<Combine>(s, Combine::identity());
+    *out = plain_nan(initial ? Combine::combine(*initial, value) : value);
+  }
+};
+template <> struct Matmul<int64_t> : MatmulOf<int64_t> {};
+template <> struct Matmul<double> : MatmulOf<double> {};
 
 /* min, max, ptp */
 template <class T, int WHICH> struct Extreme {

@@ -17,6 +17,7 @@ typedef struct gpr_row {
   int op, dtype, result; /* ids of ops.h and dtypes.h */
   int law;
   int ordered; /* the elements' index matters */
+  int scalars; /* of the dtype in an element and in the result: 4 in a 2 x 2 matrix, else 1 */
   size_t state_bytes;
   void (*open)(void *state);
   /* Folds n contiguous aligned elements, of which the first has this index; for GPR_TREE the

@@ -61,6 +61,16 @@ def near_one(rng, dtype, n):
     return (1 + draw(rng, dtype, n) * dtype.type(0.01)).astype(dtype)
 
 
+def matrices(rng, dtype, n):
+    """2 x 2 matrices: of any int64, or of float64 whose products are exact in any order."""
+    if dtype.kind == "i":
+        return draw(rng, dtype, n * 4).reshape(n, 2, 2)
+    swap, sheared = [[0, 1], [1, 0]], [[1, 1], [0, 1]]
+    made = np.array([np.eye(2), swap])[rng.integers(0, 2, n)]
+    made[rng.integers(0, max(n, 1), min(n, 30))] = sheared  # entries grow to 2^30 at most
+    return made
+
+
 def subnormals(rng, dtype, n):
     words = rng.integers(0, 8, n * (2 if dtype.kind == "c" else 1))
     real = real_of(dtype)

@@ -55,11 +55,20 @@ def copy_in(to, address, size, stream=None):
         _check(_call("cuMemcpyHtoDAsync_v2", *arguments, ctypes.c_void_p(stream)))
 
 
+def copy_out(memory):
+    """What lies there, as bytes."""
+    to = ctypes.create_string_buffer(memory.size)
+    address, size = ctypes.c_uint64(memory.address), ctypes.c_size_t(memory.size)
+    _check(_call("cuMemcpyDtoH_v2", to, address, size))
+    return to.raw
+
+
 class Memory:
     """So many bytes on the device, freed with the object."""
 
     def __init__(self, size):
-        self.address = allocate(max(size, 1))
+        self.size = max(size, 1)
+        self.address = allocate(self.size)
         assert self.address, f"no {size} bytes of device memory"
 
     def __del__(self):

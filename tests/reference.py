@@ -145,6 +145,30 @@ def times(a, b):
     return np.stack([a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]])
 
 
+def times_matrices(a, b):
+    """2 x 2 matrices in four rows, as C order has them."""
+    return np.stack(
+        [
+            a[0] * b[0] + a[1] * b[2],
+            a[0] * b[1] + a[1] * b[3],
+            a[2] * b[0] + a[3] * b[2],
+            a[2] * b[1] + a[3] * b[3],
+        ]
+    )
+
+
+def matmul_of(a, result, initial=None):
+    """The product of matrices (n, 2, 2); initial stands to the left of all."""
+    with np.errstate(all="ignore"):
+        x = np.ascontiguousarray(a.reshape(-1, 4).astype(result).T)
+        root = tree(x, times_matrices) if len(a) else np.eye(2, dtype=result).reshape(4)
+        if initial is not None:
+            root = times_matrices(np.asarray(initial, result).reshape(4), root)
+    if result.kind == "f":
+        root[np.isnan(root)] = nan(result)
+    return root.reshape(2, 2)
+
+
 def wide_parts(a):
     """One row of the real numbers that products are taken in, or two."""
     wide = np.dtype(np.float64) if real_of(a.dtype).itemsize == 8 else np.dtype(np.float32)

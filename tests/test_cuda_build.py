@@ -33,19 +33,23 @@ def setup_py():
 
 @pytest.fixture(scope="module")
 def functions(tmp_path_factory):
-    """{name: text} of every entry and function of kernels/gpu.cu for sm_90."""
+    """{name: text} of every entry and function of kernels/gpu*.cu for sm_90."""
     build = setup_py()
     toolkit = build["Toolkit"]()
     if not toolkit.nvcc:
         pytest.skip("no nvcc")
-    target = tmp_path_factory.mktemp("ptx") / "gpu.ptx"
+    room = tmp_path_factory.mktemp("ptx")
     flags = ["--ptx", "--gpu-architecture=compute_90", *build["CUDA_FLAGS"]]
-    command = [toolkit.nvcc, *flags, ROOT / "kernels/gpu.cu", "-o", target]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=TOOLS)
-    assert done.returncode == 0, done.stderr
     head = r"^(?:\.\w+ )*\.(?:entry|func)\s+(?:\([^)]*\)\s*)?([\w$]+)"
-    parts = re.split(head, target.read_text(), flags=re.M)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
+    found = {}
+    for source in sorted((ROOT / "kernels").glob("gpu*.cu")):
+        target = room / f"{source.stem}.ptx"
+        command = [toolkit.nvcc, *flags, source, "-o", target]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=TOOLS)
+        assert done.returncode == 0, done.stderr
+        parts = re.split(head, target.read_text(), flags=re.M)
+        found |= zip(parts[1::2], parts[2::2], strict=True)
+    return found
 
 
 def lines(functions, pattern):
@@ -60,9 +64,12 @@ def lines(functions, pattern):
 
 def test_every_kernel_is_there(functions):
     named = {kind: [n for n in functions if kind in n] for kind in ("flat_exact", "flat_tree")}
-    assert len(named["flat_exact"]) == 6 and len(named["flat_tree"]) == 6
+    assert len(named["flat_exact"]) == 6 and len(named["flat_tree"]) == 8
     assert any("flat_free" in name for name in functions)
     assert any("gather" in name for name in functions)
+    for name in {kernel["name"] for kernel in gpureduce.kernels()} - {"default"}:
+        body = "unrolled" if re.fullmatch(r"unroll\d", name) else name
+        assert any(f"ladder{len(body)}{body}I" in entry for entry in functions), name
 
 
 def test_nothing_is_fused(functions):
@@ -77,9 +84,13 @@ def test_nothing_is_flushed_or_approximated(functions):
 
 
 def test_nothing_is_spilled_into_local_arrays_on_the_way(functions):
-    """An indexed array in the exact kernels' entry would halve their speed."""
-    exact = {name: text for name, text in functions.items() if "flat_exact" in name}
-    assert not lines(exact, r"(?:ld|st)\.local")
+    """An indexed array in the exact kernels' entry would halve their speed; matrices' too."""
+    flat = {
+        name: text
+        for name, text in functions.items()
+        if re.search("flat_exact|flat_tree.*matrix", name)
+    }
+    assert not lines(flat, r"(?:ld|st)\.local")
 
 
 def test_a_build_without_cuda_says_so():

@@ -153,11 +153,11 @@ def test_the_core_checks_its_arguments():
     with pytest.raises(TypeError):
         _core.reduce(0, [1.0])
     with pytest.raises(ValueError):
-        _core.reduce(10_000, [1.0], None, None, "auto")
+        _core.reduce(10_000, [1.0], None, None, "auto", None)
     with pytest.raises(ValueError):
-        _core.reduce(-1, [1.0], None, None, "auto")
+        _core.reduce(-1, [1.0], None, None, "auto", None)
     with pytest.raises(TypeError):
-        _core.reduce("sum", [1.0], None, None, "auto")
+        _core.reduce("sum", [1.0], None, None, "auto", None)
 
 
 @pytest.mark.parametrize(

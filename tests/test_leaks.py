@@ -17,6 +17,7 @@ PAGE = 4096
 SLACK_PAGES = 200
 
 A = np.ones(5)
+MATRICES = np.ones((3, 2, 2))
 EMPTY = np.ones(0)
 TIMES = np.zeros(3, "M8[ms]")
 OBJECTS = np.array([None])
@@ -47,6 +48,9 @@ PATHS |= {
     "dtype": lambda: gpureduce.sum(A, dtype="f4"),
     "dtype bfloat16": lambda: gpureduce.sum(A, dtype=LAID["bfloat16"].dtype),
     "initial": lambda: gpureduce.sum(A, initial=2.0),
+    "matrices": lambda: gpureduce.reduce(MATRICES, "matmul2x2", initial=np.eye(2)),
+    "other shapes": raising(ValueError, gpureduce.reduce, A, "matmul2x2"),
+    "other initial": raising(ValueError, gpureduce.reduce, MATRICES, "matmul2x2", initial=[[1]]),
     "initial and dtype": lambda: gpureduce.sum(A, dtype="i1", initial=2),
     "unit of time": lambda: gpureduce.max(TIMES),
     "difference of times": lambda: gpureduce.ptp(TIMES),

@@ -9,9 +9,9 @@
 enum { ROOM = 1 << 16 };
 static double data[ROOM];
 
-static const gpr_row unordered = {.law = GPR_FREE, .ordered = 0};
-static const gpr_row ordered = {.law = GPR_FREE, .ordered = 1};
-static const gpr_row tree = {.law = GPR_TREE, .ordered = 1};
+static const gpr_row unordered = {.law = GPR_FREE, .ordered = 0, .scalars = 1};
+static const gpr_row ordered = {.law = GPR_FREE, .ordered = 1, .scalars = 1};
+static const gpr_row tree = {.law = GPR_TREE, .ordered = 1, .scalars = 1};
 
 static gpr_plan plan_of(const gpr_view *view, const gpr_row *row, int lanes) {
   return gpr_plan_make(view, row, NULL, (gpr_limits){lanes});

@@ -1,0 +1,295 @@
+/* The textbook kernels: launched by their table, on memory that is theirs for one call. */
+#include "gpu.h"
+
+#include <cuda_runtime.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../kernels/ladder_rows.h"
+#include "../kernels/lists.h"
+#include "errors.h"
+#include "gpu_device.h"
+#include "pack.h"
+
+/* Where things lie in the scratch; the copy is behind the partial results. */
+enum { RESULT_AT = 64, PARTIALS_AT = 256, TICKET_BYTES = 64, RESULT_BYTES = 64 };
+/* What is read between two timings, in sizes of the L2 cache: what a run left there is pushed out,
+ * and the device is busy until the launches that are timed have arrived. */
+enum { COLD_CACHES = 4 };
+/* The library's own kernel folds what lies on the device in pieces of this size. */
+#define PIECE_BYTES (INT64_C(1) << 32)
+#define ELEMENTS_MAX (INT64_C(1) << 56) /* sizes in bytes are not to overflow */
+
+typedef struct ladder {
+  gpr_run base;
+  gpr_plan plan;
+  int device, threads, bytes; /* bytes: of an element in the row's dtype */
+  const gpr_kernel_info *about;
+  const gpr_ladder_row *row;
+  gpr_ladder_kernel kernel; /* NULL: the library's own */
+  const gpr_gpu_row *flat;  /* which is this */
+  gpr_answer *answer;       /* and answers here */
+  uint32_t epoch;
+  void *array; /* the elements, where they did not lie on the device ready to be read */
+  char *scratch;
+  gpr_ladder_args args;
+  _Alignas(16) char result[RESULT_BYTES];
+} ladder;
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t rounds(int64_t n, int64_t of) { return (n + of - 1) / of; }
+
+static int attribute(enum cudaDeviceAttr which, int device) {
+  int value = 0;
+  if (cudaDeviceGetAttribute(&value, which, device) != cudaSuccess) cudaGetLastError();
+  return value;
+}
+
+static const gpr_ladder_row *row_of(const gpr_row *wanted) {
+  for (int i = 0; i < gpr_ladder_table_cuda.rows; i++) {
+    const gpr_ladder_row *row = &gpr_ladder_table_cuda.row[i];
+    if (row->op == wanted->op && row->dtype == wanted->dtype) return row;
+  }
+  return NULL;
+}
+
+/* As few threads a block as take the array, then as many blocks as the kernel's rule wants. */
+static void shape_grid(ladder *l) {
+  const gpr_kernel_info *k = l->about;
+  const int64_t n = l->plan.count;
+  int size = 0;
+  l->threads = k->least;
+  while (l->threads < k->most && (int64_t)l->threads * k->unroll < n) l->threads *= 2;
+  while (GPR_KERNEL_LEAST_BLOCK << size < l->threads) size++;
+  const int64_t tile = (int64_t)l->threads * k->unroll;
+  int64_t blocks = n ? rounds(n, tile) : 1;
+  if (k->grid == GPR_ONE_BLOCK) blocks = 1;
+  if (k->grid == GPR_FULL_DEVICE)
+    blocks = least(blocks,
+                   (int64_t)attribute(cudaDevAttrMultiProcessorCount, l->device) *
+                       (attribute(cudaDevAttrMaxThreadsPerMultiProcessor, l->device) / l->threads));
+  l->kernel = l->row->kernel[k - gpr_kernels][size];
+  l->args.n = n;
+  l->args.blocks = blocks;
+  l->args.copied = k->flags & GPR_IN_PLACE ? blocks * tile : 0;
+}
+
+static void set(ladder *l, const gpr_plan *plan, int kernel, int device) {
+  memset(l, 0, sizeof *l);
+  l->plan = *plan;
+  l->device = device;
+  l->bytes = gpr_dtypes[plan->row->dtype].bytes * plan->row->scalars;
+  l->about = &gpr_kernels[kernel];
+  l->row = row_of(plan->row);
+  l->flat = &gpr_gpu_table_cuda.row[plan->row->op * GPR_DTYPE_COUNT + plan->row->dtype];
+  l->args.n = plan->count;
+  if (kernel != GPR_KERNEL_DEFAULT) shape_grid(l);
+}
+
+/* --- memory ------------------------------------------------------------------------------------
+ */
+
+static void release(ladder *l) {
+  cudaFree(l->array);
+  cudaFree(l->scratch);
+  cudaFreeHost(l->answer);
+  cudaGetLastError();
+  l->array = l->scratch = NULL;
+  l->answer = NULL;
+}
+
+static gpr_status pack_in(ladder *l) {
+  enum { BLOCK = 1024 };
+  _Alignas(64) char packed[BLOCK * 16], scratch[BLOCK * 16];
+  const int64_t block = BLOCK / l->plan.row->scalars;
+  gpr_status status = GPR_OK;
+  for (int64_t i = 0; !status && i < l->plan.count; i += block) {
+    const int64_t m = least(block, l->plan.count - i);
+    gpr_pack(&l->plan, i, m, packed, scratch);
+    status = check(cudaMemcpy((char *)l->array + i * l->bytes, packed, (size_t)(m * l->bytes),
+                              cudaMemcpyHostToDevice),
+                   "cudaMemcpy", l->device);
+  }
+  return status;
+}
+
+/* The elements on the device: where they lie, or copied or gathered there. */
+static gpr_status bring(ladder *l) {
+  const gpr_plan *p = &l->plan;
+  const int64_t n = p->count;
+  l->args.data = p->data;
+  if (n == 0 || (p->device >= 0 && p->direct)) return GPR_OK;
+  gpr_status status = check(cudaMalloc(&l->array, (size_t)(n * l->bytes)), "cudaMalloc", l->device);
+  if (status) return status;
+  l->args.data = l->array;
+  if (p->device >= 0) return gpr_cuda_gather(p, 0, n, l->array, l->device, p->stream);
+  if (!p->direct) return pack_in(l);
+  return check(cudaMemcpy(l->array, p->data, (size_t)(n * l->bytes), cudaMemcpyHostToDevice),
+               "cudaMemcpy", l->device);
+}
+
+static gpr_status make_ready(ladder *l) {
+  if (l->plan.count > ELEMENTS_MAX)
+    return gpr_fail(GPR_OUT_OF_MEMORY, "cuda:%d has no memory for %lld elements", l->device,
+                    (long long)l->plan.count);
+  const size_t value = l->row ? (size_t)l->row->value_bytes : 0;
+  const size_t copy_at = (PARTIALS_AT + (size_t)l->args.blocks * value + 255) & ~(size_t)255;
+  const size_t bytes =
+      l->kernel ? copy_at + (size_t)l->args.copied * value : gpr_gpu_table_cuda.scratch_bytes;
+  gpr_status status = check(cudaMalloc((void **)&l->scratch, bytes), "cudaMalloc", l->device);
+  if (status) return status;
+  l->args.ticket = (uint32_t *)l->scratch;
+  l->args.result = l->scratch + RESULT_AT;
+  l->args.partials = l->scratch + PARTIALS_AT;
+  l->args.copy = l->scratch + copy_at;
+  if (!l->kernel) {
+    const size_t words = (size_t)l->flat->words * sizeof *l->answer;
+    if ((status = check(cudaMemsetAsync(l->scratch, 0, bytes, l->plan.stream), "cudaMemset",
+                        l->device)) ||
+        (status = check(cudaHostAlloc((void **)&l->answer, words, cudaHostAllocMapped),
+                        "cudaHostAlloc", l->device)))
+      return status;
+  }
+  return bring(l);
+}
+
+/* --- launches ----------------------------------------------------------------------------------
+ */
+
+static gpr_status launch(ladder *l, gpr_ladder_kernel kernel, int64_t blocks, int threads) {
+  void *arguments[] = {&l->args};
+  return check(cudaLaunchKernel((const void *)kernel, (dim3){(unsigned)blocks, 1, 1},
+                                (dim3){(unsigned)threads, 1, 1}, arguments, 0, l->plan.stream),
+               l->about->name, l->device);
+}
+
+/* What a kernel finds: the ticket at 0, and a copy that it may write. */
+static gpr_status lay_out(ladder *l) {
+  if (!l->kernel) return GPR_OK;
+  const gpr_status status = check(cudaMemsetAsync(l->args.ticket, 0, TICKET_BYTES, l->plan.stream),
+                                  "cudaMemset", l->device);
+  if (status || !l->args.copied) return status;
+  return launch(l, l->row->lift,
+                least(rounds(l->args.copied, GPR_LADDER_THREADS), GPR_GPU_BLOCKS_MAX),
+                GPR_LADDER_THREADS);
+}
+
+static gpr_status fold_default(ladder *l) {
+  const int64_t piece = PIECE_BYTES / l->bytes;
+  gpr_status status = GPR_OK;
+  for (int64_t i = 0; !status && i < l->args.n; i += piece)
+    status = gpr_cuda_flat(l->flat,
+                           (gpr_flat_args){.data = (const char *)l->args.data + i * l->bytes,
+                                           .n = least(piece, l->args.n - i),
+                                           .index = i,
+                                           .scratch = l->scratch,
+                                           .answer = l->answer,
+                                           .epoch = ++l->epoch},
+                           l->bytes, l->device, l->plan.stream);
+  return status;
+}
+
+/* What is timed. */
+static gpr_status fold(ladder *l) {
+  if (!l->kernel) return fold_default(l);
+  const gpr_status status = launch(l, l->kernel, l->args.blocks, l->threads);
+  if (status || !(l->about->flags & GPR_SECOND_LAUNCH)) return status;
+  return launch(l, l->row->partials, 1, GPR_LADDER_THREADS);
+}
+
+/* --- a run -------------------------------------------------------------------------------------
+ */
+
+static gpr_status step(gpr_run *base, int64_t nanoseconds) {
+  ladder *l = (ladder *)base;
+  int before;
+  (void)nanoseconds;
+  gpr_status status = gpr_cuda_enter(l->device, &before);
+  if (status) return status;
+  if (!(status = make_ready(l)) && !(status = lay_out(l)) && !(status = fold(l)) &&
+      !(status = check(cudaMemcpyAsync(l->result, l->args.result, (size_t)l->row->result_bytes,
+                                       cudaMemcpyDeviceToHost, l->plan.stream),
+                       "cudaMemcpyAsync", l->device)))
+    status = check(cudaStreamSynchronize(l->plan.stream), l->about->name, l->device);
+  release(l);
+  cudaSetDevice(before);
+  return status;
+}
+
+static gpr_status finish(gpr_run *base, const void *initial, void *result) {
+  const ladder *l = (const ladder *)base;
+  (void)initial; /* refused where kernels are asked for */
+  memcpy(result, l->result, (size_t)l->row->result_bytes);
+  return GPR_OK;
+}
+
+static void close_run(gpr_run *base) { free(base); }
+
+static const gpr_backend backend = {step, finish, close_run};
+
+gpr_status gpr_gpu_ladder_open(const gpr_plan *plan, int kernel, int device, gpr_run **run) {
+  *run = NULL;
+  ladder *l = malloc(sizeof *l);
+  if (!l) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a run");
+  set(l, plan, kernel, device);
+  l->base.backend = &backend;
+  *run = &l->base;
+  return GPR_OK;
+}
+
+/* --- times -------------------------------------------------------------------------------------
+ */
+
+static gpr_status read_through(const ladder *l, void *cold, int64_t bytes) {
+  gpr_read_args args = {.data = cold, .bytes = bytes, .never = cold};
+  void *arguments[] = {&args};
+  const int blocks = attribute(cudaDevAttrMultiProcessorCount, l->device) * GPR_READ_BLOCKS;
+  return check(
+      cudaLaunchKernel((const void *)gpr_gpu_table_cuda.read, (dim3){(unsigned)blocks, 1, 1},
+                       (dim3){GPR_READ_THREADS, 1, 1}, arguments, 0, l->plan.stream),
+      "the launch of a read", l->device);
+}
+
+static gpr_status time_once(ladder *l, void *cold, int64_t bytes, cudaEvent_t begin,
+                            cudaEvent_t end, double *milliseconds) {
+  const cudaStream_t stream = l->plan.stream;
+  float time = 0;
+  gpr_status status = lay_out(l);
+  if (status || (status = read_through(l, cold, bytes)) ||
+      (status = check(cudaEventRecord(begin, stream), "cudaEventRecord", l->device)) ||
+      (status = fold(l)) ||
+      (status = check(cudaEventRecord(end, stream), "cudaEventRecord", l->device)) ||
+      (status = check(cudaEventSynchronize(end), l->about->name, l->device)) ||
+      (status = check(cudaEventElapsedTime(&time, begin, end), "cudaEventElapsedTime", l->device)))
+    return status;
+  *milliseconds = time;
+  return GPR_OK;
+}
+
+gpr_status gpr_gpu_ladder_time(const gpr_plan *plan, int kernel, int device, int repeats,
+                               double *milliseconds) {
+  ladder l;
+  void *cold = NULL;
+  cudaEvent_t begin = NULL, end = NULL;
+  int before;
+  gpr_status status = gpr_cuda_enter(device, &before);
+  if (status) return status;
+  set(&l, plan, kernel, device);
+  const int64_t bytes = (int64_t)attribute(cudaDevAttrL2CacheSize, device) * COLD_CACHES + 16;
+  if ((status = check(cudaMalloc(&cold, (size_t)bytes), "cudaMalloc", device)) ||
+      (status =
+           check(cudaMemsetAsync(cold, 0, (size_t)bytes, plan->stream), "cudaMemset", device)) ||
+      (status = check(cudaEventCreate(&begin), "cudaEventCreate", device)) ||
+      (status = check(cudaEventCreate(&end), "cudaEventCreate", device)) ||
+      (status = make_ready(&l)))
+    goto fail;
+  for (int i = -1; !status && i < repeats; i++) /* the first is not counted */
+    status = time_once(&l, cold, bytes, begin, end, &milliseconds[i < 0 ? 0 : i]);
+fail:
+  if (end) cudaEventDestroy(end);
+  if (begin) cudaEventDestroy(begin);
+  cudaFree(cold);
+  release(&l);
+  cudaSetDevice(before);
+  return status;
+}
