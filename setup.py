@@ -124,8 +124,9 @@ class Build(build_ext):
         for level, flags in LEVELS.items():
             command = [CXX, *CXX_FLAGS, *flags, *LEVEL_DEFINES, f"-DGPR_ISA={level}"]
             jobs.append((command, Path("kernels/cpu.cpp"), work / level))
-        absent = Path("csrc", "gpu.c" if toolkit.missing else "gpu_absent.c")
-        c_sources = {Path("kernels/lists.c"), *Path("csrc").glob("*.c")} - {absent}
+        stand_in = Path("csrc/gpu_absent.c")
+        absent = {*Path("csrc").glob("gpu*.c")} - {stand_in} if toolkit.missing else {stand_in}
+        c_sources = {Path("kernels/lists.c"), *Path("csrc").glob("*.c")} - absent
         jobs += [([CC, *c_flags], source, work) for source in sorted(c_sources)]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             ext.extra_objects = list(pool.map(lambda job: self.compile(*job), jobs))

@@ -16,6 +16,7 @@
 
 #include "../kernels/lists.h"
 #include "errors.h"
+#include "gpu_device.h"
 #include "pack.h"
 #include "threads.h"
 
@@ -55,7 +56,8 @@ static struct {
 /* --- errors ------------------------------------------------------------------------------------
  */
 
-static gpr_status check(cudaError_t error, const char *call, int device) {
+gpr_status gpr_cuda_check(int code, const char *call, int device) {
+  const cudaError_t error = (cudaError_t)code;
   if (error == cudaSuccess) return GPR_OK;
   cudaGetLastError();
   const int sticky = cudaPeekAtLastError() != cudaSuccess;
@@ -523,8 +525,7 @@ gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **out) {
 /* --- the device query and the bandwidth test ----------------------------------------------------
  */
 
-/* Makes the device the thread's, whose own comes back in *before. */
-static gpr_status open_device(int device, int *before) {
+gpr_status gpr_cuda_enter(int device, int *before) {
   const int devices = gpr_device_count();
   if (!devices) return GPR_DEVICE_ERROR;
   if (device < 0 || device >= devices)
@@ -547,7 +548,7 @@ gpr_status gpr_device_info(int device, gpr_device *out) {
   int before;
   size_t unused = 0, total = 0;
   struct cudaDeviceProp properties;
-  gpr_status status = open_device(device, &before);
+  gpr_status status = gpr_cuda_enter(device, &before);
   if (status) return status;
   memset(out, 0, sizeof *out);
   if ((status = check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties",
@@ -619,7 +620,7 @@ gpr_status gpr_bandwidth_test(int device, int64_t bytes, gpr_bandwidth *out) {
   if (bytes < 16 || bytes > INT64_MAX / 2)
     return gpr_fail(GPR_BAD_VALUE, "the bandwidth of %lld bytes cannot be measured",
                     (long long)bytes);
-  gpr_status status = open_device(device, &before);
+  gpr_status status = gpr_cuda_enter(device, &before);
   if (status) return status;
   memset(out, 0, sizeof *out);
   if (!(pageable = malloc((size_t)bytes))) {

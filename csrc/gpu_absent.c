@@ -1,4 +1,4 @@
-/* Stands in for gpu.c in a build without the CUDA Toolkit. */
+/* Stands in for what calls the CUDA runtime in a build without the CUDA Toolkit. */
 #include "errors.h"
 #include "gpu.h"
 
@@ -12,6 +12,19 @@ int gpr_device_count(void) {
 gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **run) {
   (void)plan, (void)device;
   *run = NULL;
+  gpr_device_count();
+  return GPR_DEVICE_ERROR;
+}
+
+gpr_status gpr_gpu_shuffle(const char *name, int dtype, int device, gpr_shuffle_args args) {
+  (void)name, (void)dtype, (void)device, (void)args;
+  gpr_device_count();
+  return GPR_DEVICE_ERROR;
+}
+
+gpr_status gpr_gpu_segment_sums(const char *name, int dtype, int device, gpr_segment_args args,
+                                int repeats, double *milliseconds) {
+  (void)name, (void)dtype, (void)device, (void)args, (void)repeats, (void)milliseconds;
   gpr_device_count();
   return GPR_DEVICE_ERROR;
 }
