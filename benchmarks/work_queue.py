@@ -42,7 +42,7 @@ def cases(elements: int) -> dict[str, Ints]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--elements", type=int, default=1 << 26)
     parser.add_argument("--repeats", type=int, default=20)
     arguments = parser.parse_args()
