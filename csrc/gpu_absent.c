@@ -1,4 +1,4 @@
-/* Stands in for the other gpu*.c in a build without the CUDA Toolkit. */
+/* Stands in for what calls the CUDA runtime in a build without the CUDA Toolkit. */
 #include "errors.h"
 #include "gpu.h"
 
@@ -24,6 +24,19 @@ gpr_status gpr_gpu_ladder_open(const gpr_plan *plan, int kernel, int device, gpr
 gpr_status gpr_gpu_ladder_time(const gpr_plan *plan, int kernel, int device, int repeats,
                                double *milliseconds) {
   (void)plan, (void)kernel, (void)device, (void)repeats, (void)milliseconds;
+  gpr_device_count();
+  return GPR_DEVICE_ERROR;
+}
+
+gpr_status gpr_gpu_shuffle(const char *name, int dtype, int device, gpr_shuffle_args args) {
+  (void)name, (void)dtype, (void)device, (void)args;
+  gpr_device_count();
+  return GPR_DEVICE_ERROR;
+}
+
+gpr_status gpr_gpu_segment_sums(const char *name, int dtype, int device, gpr_segment_args args,
+                                int repeats, double *milliseconds) {
+  (void)name, (void)dtype, (void)device, (void)args, (void)repeats, (void)milliseconds;
   gpr_device_count();
   return GPR_DEVICE_ERROR;
 }

@@ -11,6 +11,7 @@
 #include "../kernels/rows.h"
 #include "cpu.h"
 #include "foreign.h"
+#include "gpu.h"
 #include "gpureduce.h"
 
 /* Below this a fold takes less than giving the GIL away and fetching it back under contention:
@@ -544,6 +545,15 @@ static PyObject *bandwidth(PyObject *module, PyObject *args) {
                        b.on_device, "read", b.read);
 }
 
+static PyObject *list_of(const double *values, int n) {
+  PyObject *list = PyList_New(n);
+  for (int i = 0; list && i < n; i++) {
+    PyObject *value = PyFloat_FromDouble(values[i]);
+    if (!value || PyList_SetItem(list, i, value)) Py_CLEAR(list);
+  }
+  return list;
+}
+
 /* kernel_time(kernel, op, a, device, repeats): milliseconds of each of the runs. */
 static PyObject *kernel_time(PyObject *module, PyObject *args) {
   const char *op;
@@ -566,14 +576,59 @@ static PyObject *kernel_time(PyObject *module, PyObject *args) {
     raise_status(status);
     goto fail;
   }
-  result = PyList_New(repeats);
-  for (int i = 0; result && i < repeats; i++) {
-    PyObject *time = PyFloat_FromDouble(times[i]);
-    if (!time || PyList_SetItem(result, i, time)) Py_CLEAR(result);
-  }
+  result = list_of(times, repeats);
 fail:
   PyMem_Free(times);
   Py_XDECREF(s.holder);
+  return result;
+}
+
+/* shuffle(name, x, out, width, by, i, j): x and out are contiguous arrays of one shape and dtype.
+ */
+static PyObject *shuffle(PyObject *module, PyObject *args) {
+  const char *name;
+  PyArrayObject *x, *out;
+  gpr_shuffle_args shuffle;
+  gpr_status status;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "sO!O!iiii", &name, &PyArray_Type, &x, &PyArray_Type, &out,
+                        &shuffle.width, &shuffle.by, &shuffle.i, &shuffle.j))
+    return NULL;
+  const int dtype = supported_dtype(PyArray_DESCR(x), name);
+  if (dtype == GPR_NO_DTYPE) return NULL;
+  shuffle.data = PyArray_DATA(x);
+  shuffle.out = PyArray_DATA(out);
+  shuffle.n = PyArray_SIZE(x);
+  Py_BEGIN_ALLOW_THREADS status = gpr_gpu_shuffle(name, dtype, 0, shuffle);
+  Py_END_ALLOW_THREADS if (status) return raise_status(status);
+  Py_RETURN_NONE;
+}
+
+/* segment_sums(name, a, offsets, out, repeats): the milliseconds of each launch. The arrays are
+ * contiguous, the last two of int64, and all offsets lie inside a. */
+static PyObject *segment_sums(PyObject *module, PyObject *args) {
+  const char *name;
+  PyArrayObject *a, *offsets, *out;
+  PyObject *result = NULL;
+  int repeats;
+  gpr_status status;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "sO!O!O!i", &name, &PyArray_Type, &a, &PyArray_Type, &offsets,
+                        &PyArray_Type, &out, &repeats))
+    return NULL;
+  const int dtype = supported_dtype(PyArray_DESCR(a), name);
+  if (dtype == GPR_NO_DTYPE) return NULL;
+  const gpr_segment_args segments = {.data = PyArray_DATA(a),
+                                     .offset = PyArray_DATA(offsets),
+                                     .sum = PyArray_DATA(out),
+                                     .n = PyArray_SIZE(a),
+                                     .count = PyArray_SIZE(offsets)};
+  double *times = PyMem_Calloc((size_t)repeats, sizeof *times);
+  if (!times) return PyErr_NoMemory();
+  Py_BEGIN_ALLOW_THREADS status = gpr_gpu_segment_sums(name, dtype, 0, segments, repeats, times);
+  Py_END_ALLOW_THREADS if (status) raise_status(status);
+  else result = list_of(times, repeats);
+  PyMem_Free(times);
   return result;
 }
 
@@ -591,6 +646,8 @@ static PyMethodDef methods[] = {
     {"devices", devices, METH_NOARGS, NULL},
     {"bandwidth", bandwidth, METH_VARARGS, NULL},
     {"kernel_time", kernel_time, METH_VARARGS, NULL},
+    {"shuffle", shuffle, METH_VARARGS, NULL},
+    {"segment_sums", segment_sums, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

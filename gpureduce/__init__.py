@@ -6,6 +6,8 @@ layout. See the functions' own help, and ``gpureduce.operators()`` for the list.
 """
 
 from gpureduce import functions as _functions
+from gpureduce import warp as warp
+from gpureduce import work_queue as work_queue
 from gpureduce._core import DeviceError, dtypes
 from gpureduce.functions import (
     devices,

@@ -1,6 +1,7 @@
 from typing import Any
 
-from numpy.typing import ArrayLike, DTypeLike
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from gpureduce.functions import Device, Kernel, Operator
 
@@ -28,4 +29,22 @@ def devices() -> list[Device]: ...
 def bandwidth(device: int, bytes: int, /) -> dict[str, float]: ...
 def kernel_time(
     kernel: str, op: str, a: ArrayLike, device: str, repeats: int, /
+) -> list[float]: ...
+def shuffle(
+    name: str,
+    x: NDArray[np.generic],
+    out: NDArray[np.generic],
+    width: int,
+    by: int,
+    i: int,
+    j: int,
+    /,
+) -> None: ...
+def segment_sums(
+    name: str,
+    a: NDArray[np.generic],
+    offsets: NDArray[np.int64],
+    out: NDArray[np.int64],
+    repeats: int,
+    /,
 ) -> list[float]: ...

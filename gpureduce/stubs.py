@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from gpureduce import warp as warp
+from gpureduce import work_queue as work_queue
 from gpureduce._core import DeviceError, dtypes
 from gpureduce.functions import (
     devices,
