@@ -278,6 +278,20 @@ static int is_answered(const gpu_run *r) {
 /* --- filling -----------------------------------------------------------------------------------
  */
 
+/* Elements [start, start + n) to the ring. Plain copies: with stores past the caches the copy
+ * engine got 48 GB/s where these give it 53, of the 54 that it can take. */
+static void fill(const gpu_run *r, int64_t start, int64_t n, char *to) {
+  enum { BLOCK = 1024 }; /* scalars */
+  _Alignas(64) char scratch[BLOCK * 16];
+  if (r->plan.direct) {
+    memcpy(to, r->plan.data + start * r->bytes, (size_t)(n * r->bytes));
+    return;
+  }
+  const int64_t block = BLOCK / r->plan.row->scalars;
+  for (int64_t i = 0; i < n; i += block)
+    gpr_pack(&r->plan, start + i, least(block, n - i), to + i * r->bytes, scratch);
+}
+
 /* Fills one stretch of the ring, if one is free to be filled. */
 static int fill_one(gpu_run *r) {
   const int64_t per_piece = r->piece / r->fill, all = (r->plan.count + r->fill - 1) / r->fill;
@@ -287,8 +301,7 @@ static int fill_one(gpu_run *r) {
   while (!atomic_compare_exchange_weak(&r->next_fill, &f, f + 1));
   const int slot = (int)(f / per_piece % SLOTS);
   char *to = r->space->pinned + (size_t)slot * PIECE_BYTES + (f % per_piece) * r->fill * r->bytes;
-  gpr_pack_past_cache(&r->plan, f * r->fill, least(r->fill, r->plan.count - f * r->fill), r->bytes,
-                      to);
+  fill(r, f * r->fill, least(r->fill, r->plan.count - f * r->fill), to);
   atomic_fetch_add(&r->filled[slot], 1);
   return 1;
 }

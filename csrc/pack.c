@@ -2,9 +2,6 @@
 #include "pack.h"
 
 #include <string.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
 #define COPY(bytes) \
   for (int64_t i = 0; i < n; i++) memcpy(to + i * bytes, from + i * stride, bytes)
@@ -74,38 +71,4 @@ void gpr_pack(const gpr_plan *p, int64_t start, int64_t n, void *to, void *scrat
   gather(p, start * p->row->scalars, scalars, gathered);
   if (p->swap) swap_bytes(gathered, scalars * p->bytes, p->swap);
   if (p->cast) p->cast(gathered, to, scalars);
-}
-
-/* Stores that do not read the line first nor push others out of the cache: what the device copies
- * next is not wanted here again. */
-static void copy_past_cache(char *to, const char *from, int64_t bytes) {
-#ifdef __SSE2__
-  while (bytes >= 64 && (uintptr_t)to % 16 == 0) {
-    for (int i = 0; i < 64; i += 16)
-      _mm_stream_si128((__m128i *)(void *)(to + i),
-                       _mm_loadu_si128((const __m128i *)(const void *)(from + i)));
-    to += 64;
-    from += 64;
-    bytes -= 64;
-  }
-#endif
-  memcpy(to, from, (size_t)bytes);
-}
-
-void gpr_pack_past_cache(const gpr_plan *p, int64_t start, int64_t n, int bytes, char *to) {
-  enum { BLOCK = 1024 };
-  _Alignas(64) char packed[BLOCK * 16], scratch[BLOCK * 16];
-  if (p->direct) {
-    copy_past_cache(to, p->data + start * bytes, n * bytes);
-  } else {
-    const int64_t block = BLOCK / p->row->scalars;
-    for (int64_t i = 0; i < n; i += block) {
-      const int64_t m = n - i < block ? n - i : block;
-      gpr_pack(p, start + i, m, packed, scratch);
-      copy_past_cache(to + i * bytes, packed, m * bytes);
-    }
-  }
-#ifdef __SSE2__
-  _mm_sfence();
-#endif
 }

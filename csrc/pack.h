@@ -7,7 +7,4 @@
  * `scratch` hold 16 bytes for each of their scalars. */
 void gpr_pack(const gpr_plan *plan, int64_t start, int64_t n, void *to, void *scratch);
 
-/* The same without leaving it in the caches; bytes: of an element in the row's dtype. */
-void gpr_pack_past_cache(const gpr_plan *plan, int64_t start, int64_t n, int bytes, char *to);
-
 #endif

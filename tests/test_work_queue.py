@@ -25,7 +25,7 @@ def ragged(rng, n):
     yield "any order", rng.integers(0, n, 500)
     yield "backwards", np.arange(n - 1, -1, -7)
     yield "all the same", np.full(300, n // 2)
-    yield "few", np.array([0, n // 3, n // 3, 5, n - 1, 0])
+    yield "few", np.array([0, n // 3, n // 3, min(5, n - 1), n - 1, 0])
     lengths = np.minimum(rng.zipf(1.3, 5000), n)
     starts = np.cumsum(np.sort(lengths)[::-1]) - lengths.max()
     yield "long ones together", starts[(starts >= 0) & (starts < n)]
