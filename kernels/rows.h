@@ -12,6 +12,12 @@ extern "C" {
 /* Which orders give the same bits: any, any (sums kept as integers), the one tree. */
 enum gpr_law { GPR_FREE, GPR_EXACT, GPR_TREE };
 
+/* How a variance is finished: `with` of the rows whose operator is GPR_SPREAD. */
+typedef struct gpr_spread {
+  double ddof;
+  const double *means; /* of this output: one, or two of a complex row; NULL: the elements' own */
+} gpr_spread;
+
 /* One operator on one dtype. A state is `state_bytes` of memory aligned to 16. */
 typedef struct gpr_row {
   int op, dtype, result; /* ids of ops.h and dtypes.h */
@@ -24,8 +30,10 @@ typedef struct gpr_row {
   int (*fold)(void *state, const void *data, int64_t n, int64_t index);
   /* right covers the indices after the state's (GPR_TREE), or any others. */
   void (*merge)(void *state, const void *right);
-  /* initial: NULL or a value of the result's dtype, which takes part. */
-  void (*finish)(const void *state, int64_t n, const void *initial, void *result);
+  /* n elements were folded. with: NULL, or a value of the result's dtype which takes part, or a
+   * gpr_spread. Writes `results` values of dtype `result`. */
+  void (*finish)(const void *state, int64_t n, const void *with, void *result);
+  int results;
 } gpr_row;
 
 /* Converts n contiguous elements one by one, as NumPy's unsafe casting does. */
