@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "axes.h"
 #include "errors.h"
 #include "pack.h"
 #include "threads.h"
@@ -70,7 +71,7 @@ static int fold(const gpr_plan *p, void *state, int64_t start, int64_t n) {
   _Alignas(64) char packed[BLOCK * 16], scratch[BLOCK * 16];
   for (int64_t i = 0; i < n; i += BLOCK) {
     const int64_t m = n - i < BLOCK ? n - i : BLOCK;
-    gpr_pack(p, start + i, m, packed, scratch);
+    gpr_pack(p, p->data, start + i, m, packed, scratch);
     if (p->row->fold(state, packed, m, start + i)) return 1;
   }
   return 0;
@@ -162,6 +163,7 @@ static const gpr_backend cpu = {step, finish, close_run};
 gpr_status gpr_cpu_open(const gpr_plan *plan, gpr_run **out) {
   cpu_run *run = NULL;
   *out = NULL;
+  if (plan->axes) return gpr_axes_open(plan, out);
   run = malloc(sizeof *run);
   if (!run) goto fail;
   memset(run, 0, offsetof(cpu_run, plan));

@@ -106,14 +106,21 @@ int gpr_op_index(const char *name);
  * the operator does not take it. */
 int gpr_result_dtype(int op, int dtype, const gpr_options *options);
 
+/* How many values each output of it has: 1, or 2 of minmax and its like. */
+int gpr_results(int op);
+
 /* Plans and begins. The run is the caller's, to be closed; on failure *run is NULL. */
 gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gpr_run **run);
 
 /* Works for about `nanoseconds`; GPR_OK when all is done, GPR_MORE when it is not. */
 gpr_status gpr_step(gpr_run *run, int64_t nanoseconds);
 
-/* The result, after gpr_step gave GPR_OK. The run stays the caller's. */
+/* The result, after gpr_step gave GPR_OK; it may be NULL beside options->out. The run stays the
+ * caller's. */
 gpr_status gpr_finish(gpr_run *run, gpr_value *result);
+
+/* After gpr_finish(): the least number of elements that counted in an output; -1 if not known. */
+int64_t gpr_least(const gpr_run *run);
 
 /* Gives up what is left to do and frees the run. NULL is fine. */
 void gpr_close(gpr_run *run);

@@ -25,22 +25,22 @@ typedef struct gpr_dims {
  * elements alone would give: an ordered row's index starts at 0 in each. Where nothing counts, the
  * state is the opened one and n is 0. keepdims, out and 0-d results never come here. */
 typedef struct gpr_axes {
-  gpr_dims kept;    /* C order of the result; strides of any sign or zero */
-  gpr_dims reduced; /* of an ordered row C order of the index; else forwards, largest stride first */
-  int64_t outputs;  /* all of them; 0 is possible */
+  gpr_dims kept; /* C order of the result; strides of any sign or zero */
+  gpr_dims
+      reduced;     /* of an ordered row C order of the index; else forwards, largest stride first */
+  int64_t outputs; /* all of them; 0 is possible */
   /* Bytes, true where not 0: of the first element of the first output. NULL: all count. */
   const char *where;
   int skip; /* NaN and NaT do not count */
   /* Instead of all of reduced.shape[0] (then reduced.n is 1, and nothing was made forwards), output
-   * o takes [starts[s], stops[s]) of it; none where stops[s] <= starts[s]. Host memory. */
-  int64_t segments; /* 0: none, even so there is one of each output */
+   * o takes [starts[s], stops[s]) of it; none where stops[s] <= starts[s]. Host memory. starts is
+   * NULL where there are no segments. */
+  int64_t segments;
   const int64_t *starts, *stops;
   /* What the row's finish gets as `with`, the same for all outputs but for gpr_spread's means. */
   const void *with;
   /* outputs × row->results values of dtype row->result, in C order; where the data is. */
   void *result;
-  /* Set by the backend: the least number of elements that counted in an output. */
-  int64_t *least;
 } gpr_axes;
 
 typedef struct gpr_plan {
@@ -60,8 +60,8 @@ typedef struct gpr_plan {
   int lanes;           /* how many threads are worth while */
   int64_t parts, part; /* the index is cut into `parts` parts of `part` elements */
   /* NULL: one output of all elements. Else shape and strides are axes->reduced's, data is that of
-   * the first output, and `direct` is true of the elements of each output. The caller's, for as
-   * long as the run is open. */
+   * the first output, and `direct` is true of the elements of each output. The caller's: a run
+   * copies it when it opens. What it points to lives as long as the run. */
   const gpr_axes *axes;
 } gpr_plan;
 
@@ -69,7 +69,7 @@ typedef struct gpr_plan {
 gpr_plan gpr_plan_make(const gpr_view *view, const gpr_row *row, gpr_cast cast, gpr_limits limits);
 
 /* The same for the axes of `options`, its mask and its segments; *axes is filled in but for `with`,
- * `result` and `least`, and the plan points to it. */
+ * `skip` and `result`, and the plan points to it. */
 gpr_plan gpr_plan_axes(const gpr_view *view, const gpr_row *row, gpr_cast cast,
                        const gpr_options *options, gpr_limits limits, gpr_axes *axes);
 

@@ -1,6 +1,6 @@
 """NumPy's reductions on the GPU and the CPU, with answers that never depend on how they ran.
 
-Floating-point sums and means are exact and rounded once; products fold along one tree over the
+Floating-point sums, means and variances are exact and rounded once; products fold along one tree over the
 index; everything else is free of order. The same bits on any device, any number of threads, any
 layout. See the functions' own help, and ``gpureduce.operators()`` for the list.
 """
@@ -13,6 +13,8 @@ from gpureduce.functions import (
     isa,
     operators,
     reduce,
+    reduceat,
+    segments,
     set_num_threads,
 )
 
@@ -25,6 +27,8 @@ __all__ = [
     "isa",
     "operators",
     "reduce",
+    "reduceat",
+    "segments",
     "set_num_threads",
     *_functions.PUBLIC,
 ]

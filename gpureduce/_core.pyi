@@ -6,7 +6,32 @@ from gpureduce.functions import Device, Operator
 
 class DeviceError(RuntimeError): ...
 
-def reduce(op: int, a: ArrayLike, dtype: DTypeLike | None, initial: Any, device: str, /) -> Any: ...
+def reduce(
+    op: int,
+    a: ArrayLike,
+    axis: Any,
+    dtype: DTypeLike | None,
+    out: Any,
+    keepdims: Any,
+    initial: Any,
+    where: Any,
+    ddof: float,
+    mean: Any,
+    device: str,
+    /,
+) -> Any: ...
+def segments(
+    op: int,
+    a: ArrayLike,
+    starts: ArrayLike,
+    stops: ArrayLike | None,
+    axis: Any,
+    dtype: DTypeLike | None,
+    out: Any,
+    initial: Any,
+    device: str,
+    /,
+) -> Any: ...
 def operators() -> list[Operator]: ...
 def dtypes() -> list[str]: ...
 def rows() -> list[tuple[str, str, str, str]]: ...

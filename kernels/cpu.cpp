@@ -325,6 +325,7 @@ template <class O, class F = typename O::Fold> struct Row {
   typedef typename F::State State;
   typedef typename F::Element T;
   typedef typename O::Result Result;
+  typedef typename FinishedWith<O>::type With;
   /* Until the first look whether the result is settled; the next come after twice as much each, so
    * that they cost nothing and not more than twice what was needed is read. */
   static constexpr int64_t STRETCH = 8192 / sizeof(T);
@@ -346,17 +347,17 @@ template <class O, class F = typename O::Fold> struct Row {
   static void merge(void *state, const void *right) {
     F::merge(*(State *)state, *(const State *)right);
   }
-  static void finish(const void *state, int64_t n, const void *initial, void *result) {
-    O::finish(*(const State *)state, n, (const Result *)initial, (Result *)result);
+  static void finish(const void *state, int64_t n, const void *with, void *result) {
+    O::finish(*(const State *)state, n, (const With *)with, (Result *)result);
   }
   static constexpr gpr_row make(int op, int dtype) {
-    return {op,    dtype, Id<Result>::value, F::law, F::ordered, sizeof(State), open, fold,
-            merge, finish};
+    return {op,    dtype,  Id<Result>::value, F::law, F::ordered, sizeof(State), open, fold,
+            merge, finish, Results<O>::value};
   }
 };
 template <class O> struct Row<O, void> {
   static constexpr gpr_row make(int op, int dtype) {
-    return {op, dtype, GPR_NO_DTYPE, GPR_FREE, 0, 0, nullptr, nullptr, nullptr, nullptr};
+    return {op, dtype, GPR_NO_DTYPE, GPR_FREE, 0, 0, nullptr, nullptr, nullptr, nullptr, 1};
   }
 };
 
@@ -414,6 +415,33 @@ constexpr Casts make_casts() {
 }
 static constexpr Casts casts = make_casts();
 
+/* --- what nan-functions leave out --------------------------------------------------------------
+ */
+
+template <class T> struct Skip {
+  static GPR_METHOD bool spoiled(T x) {
+    const auto k = Order<T>::key(x);
+    return Order<T>::poisoned(k, k);
+  }
+  static void skip(const void *data, int64_t n, uint8_t *keep) {
+    const T *x = (const T *)data;
+    for (int64_t i = 0; i < n; i++) keep[i] &= !spoiled(x[i]);
+  }
+  static constexpr gpr_skip make() { return category<T>() == INTEGER ? nullptr : skip; }
+};
+template <class R> struct Skip<complex<R>> {
+  static void skip(const void *data, int64_t n, uint8_t *keep) {
+    const complex<R> *x = (const complex<R> *)data;
+    for (int64_t i = 0; i < n; i++) keep[i] &= x[i].re == x[i].re && x[i].im == x[i].im;
+  }
+  static constexpr gpr_skip make() { return skip; }
+};
+static constexpr gpr_skip skips[] = {
+#define GPR_X(id, name, kind, bytes, type) Skip<type>::make(),
+    GPR_DTYPES(GPR_X)
+#undef GPR_X
+};
+
 GPR_CLOSE
 
 #define GPR_GLUE(a, b) a##b
@@ -421,4 +449,4 @@ GPR_CLOSE
 #define GPR_TEXT(x) #x
 #define GPR_NAME(isa) GPR_TEXT(isa)
 extern "C" const gpr_cpu_table GPR_TABLE(GPR_ISA) = {GPR_NAME(GPR_ISA), gpr::rows.row,
-                                                     gpr::casts.cast};
+                                                     gpr::casts.cast, gpr::skips};

@@ -16,6 +16,7 @@ enum gpr_law { GPR_FREE, GPR_EXACT, GPR_TREE };
 typedef struct gpr_spread {
   double ddof;
   const double *means; /* of this output: one, or two of a complex row; NULL: the elements' own */
+  int nan; /* without degrees of freedom NaN, else zero by zero is NaN and all else infinite */
 } gpr_spread;
 
 /* One operator on one dtype. A state is `state_bytes` of memory aligned to 16. */
@@ -41,10 +42,15 @@ typedef void (*gpr_cast)(const void *from, void *to, int64_t n);
 
 /* row[op * GPR_DTYPE_COUNT + dtype].open is NULL where the operator does not take the dtype;
  * cast[from * GPR_DTYPE_COUNT + to] is NULL where there is no conversion. */
+/* keep[i] becomes 0 where x[i] is NaN or NaT. */
+typedef void (*gpr_skip)(const void *x, int64_t n, uint8_t *keep);
+
+/* skip[dtype] is NULL where the dtype has neither NaN nor NaT. */
 typedef struct gpr_cpu_table {
   const char *isa;
   const gpr_row *row;
   const gpr_cast *cast;
+  const gpr_skip *skip;
 } gpr_cpu_table;
 
 /* One for each instruction set that kernels/cpu.cpp was compiled for. */
