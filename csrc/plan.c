@@ -125,6 +125,13 @@ gpr_plan gpr_plan_make(const gpr_view *view, const gpr_row *row, gpr_cast cast, 
 /* --- many outputs ------------------------------------------------------------------------------
  */
 
+int64_t gpr_outputs(const gpr_view *view, const gpr_options *options) {
+  int64_t outputs = options->starts ? options->segments : 1;
+  for (int d = 0; d < view->ndim; d++)
+    if (!(options->axes >> d & 1)) outputs *= view->shape[d];
+  return outputs;
+}
+
 /* Outputs lie in step with each other as the elements of each do. */
 static int all_lie_ready(const gpr_plan *p, const gpr_dims *kept) {
   const int unit = unit_of(&gpr_dtypes[p->dtype]);

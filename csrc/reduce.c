@@ -48,13 +48,6 @@ gpr_view gpr_view_of(const void *data, int dtype, int64_t n) {
   return view;
 }
 
-int64_t gpr_outputs(const gpr_view *view, const gpr_options *options) {
-  int64_t outputs = options->starts ? options->segments : 1;
-  for (int d = 0; d < view->ndim; d++)
-    if (!(options->axes >> d & 1)) outputs *= view->shape[d];
-  return outputs;
-}
-
 /* --- what cannot be ----------------------------------------------------------------------------
  */
 
@@ -82,7 +75,8 @@ static gpr_status check_identity(const gpr_op_info *o, const gpr_view *view,
                     ufunc);
   if (!has_empty(view, options)) return GPR_OK;
   if (o->flags & GPR_POSITION)
-    return gpr_fail(GPR_BAD_VALUE, "attempt to get %s of an empty sequence", o->name);
+    return gpr_fail(GPR_BAD_VALUE, "attempt to get %s of an empty sequence",
+                    o->name + (o->flags & GPR_SKIPS_NAN ? strlen("nan") : 0));
   return gpr_fail(GPR_BAD_VALUE,
                   "zero-size array to reduction operation %s which has no identity%s", ufunc, help);
 }

@@ -48,18 +48,18 @@ class Device(TypedDict):
 
 _NO = np._NoValue
 
-# What a function may take, in NumPy's order: (name, its default in NumPy's signatures, its help).
+# What a function may take, in NumPy's order: its default in NumPy's signatures, and its help.
 _PARAMETERS = {
-    "axis": (None, "{axes}, optional\n    The axes to reduce; negative ones count from the last. All of them by default."),
-    "dtype": (None, "dtype, optional\n    Each element is converted to it first, and the result has it."),
-    "out": (None, "{outs}, optional\n    Takes the result, cast as it has to be, and is returned."),
+    "axis": (None, "{axes}, optional\n    The axes to reduce, negative ones from the last. All."),
+    "dtype": (None, "dtype, optional\n    Each element is converted to it first."),
+    "out": (None, "{outs}, optional\n    Takes the result, cast as it has to be; is returned."),
     "ddof": (0, "int or float, optional\n    The sum of squares is divided by n - ddof."),
-    "keepdims": (_NO, "bool, optional\n    Whether the reduced axes stay in the result, with length 1."),
-    "initial": (_NO, "scalar, optional\n    Takes part in the reduction of each output; of the result's dtype."),
-    "where": (_NO, "array_like of bool, optional\n    Only elements where it is true count. Broadcast to the shape of a."),
-    "mean": (_NO, "array_like, optional\n    Taken for the means, with the reduced axes of length 1."),
+    "keepdims": (_NO, "bool, optional\n    Whether reduced axes stay, with length 1."),
+    "initial": (_NO, "scalar, optional\n    Takes part in each output; of the result's dtype."),
+    "where": (_NO, "array_like of bool, optional\n    Which elements count; is broadcast."),
+    "mean": (_NO, "array_like, optional\n    Taken for the means; reduced axes have length 1."),
     "correction": (_NO, "int or float, optional\n    Another name of ddof."),
-}  # fmt: skip
+}
 _DEVICE = """\
 {"auto", "cpu", "cuda", "cuda:N"}, optional
     Where to work. "auto" is where the array lies: its device, or the CPU for arrays of the host,
@@ -164,7 +164,9 @@ def _document(op: Operator) -> str:
 # Written out for each: **keywords would take longer than the sum of a small array.
 _CODE = """\
 def {name}(a, {parameters}, device="auto"):
-    {ddof}return _reduce({index}, a, axis, {dtype}, {out}, keepdims, {initial}, {where}, {mean}, device)
+    {correction}return _reduce(
+        {index}, a, axis, {dtype}, {out}, keepdims, {initial}, {where}, {ddof}, {mean}, device
+    )
 """
 _CORRECTION = """\
 if correction is not _NO:
@@ -177,16 +179,14 @@ if correction is not _NO:
 def _make(index: int, op: Operator) -> Callable[..., Any]:
     """One function of the package, made as dataclasses make theirs."""
     names = signature(op)
-    given = {name: name if name in names else "None" for name in _PARAMETERS}
-    if not op["takes_initial"]:
-        given["initial"] = "_NO"
+    given = {name: name if name in names else "_NO" for name in _PARAMETERS}
+    given["ddof"] = "ddof" if op["spread"] else "0"
+    given["correction"] = _CORRECTION if op["spread"] else ""
     code = _CODE.format(
+        **given,
         name=op["name"],
         index=index,
         parameters=", ".join(n if n == "*" else f"{n}=_{n}" for n in names),
-        ddof=_CORRECTION if op["spread"] else "",
-        **{name: given[name] for name in ("dtype", "out", "initial", "where")},
-        mean="ddof, mean" if op["spread"] else "0, None",
     )
     defaults = {f"_{name}": default for name, (default, _) in _PARAMETERS.items()}
     space: dict[str, Any] = {"_reduce": _core.reduce, "_NO": _NO, **defaults}
@@ -247,7 +247,8 @@ def reduce(
         As for the functions of the package.
     op : str or numpy.ufunc
         "add" or numpy.add, "multiply", "minimum", "maximum", "logical_and", "logical_or",
-        "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"; the functions' names too.
+        "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "fmin", "fmax"; the functions'
+        names too.
     axis : int or tuple of ints, optional
         The axes to reduce. All of them by default, not the first as in NumPy's ``ufunc.reduce``.
     dtype : dtype, optional

@@ -6,7 +6,6 @@ from gpureduce import functions
 _HEAD = """\
 from typing import Any, SupportsIndex
 
-import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from gpureduce._core import DeviceError, dtypes

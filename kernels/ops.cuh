@@ -557,8 +557,6 @@ template <class T> struct Results<MinMax<T>> {
 };
 
 /* var, std */
-template <class T> struct RealOf { typedef T type; };
-template <class R> struct RealOf<complex<R>> { typedef R type; };
 template <class T, bool ROOT, int = category<T>()> struct Spread : Unsettled {
   typedef IntegerMoments<T> Fold;
   typedef double Result;

@@ -67,9 +67,9 @@ enum gpr_op_flag {
   X(NANPROD, "nanprod", "", "",                                                                   \
     GPR_FUNCTION | GPR_TAKES_DTYPE | GPR_TAKES_INITIAL | GPR_TAKES_WHERE | GPR_SKIPS_NAN, Prod,   \
     "Product along one tree over the index, in which NaN counts as one.")                         \
-  X(NANMIN, "nanmin", "", "", GPR_NAN_EXTREME, Min,                                               \
+  X(NANMIN, "nanmin", "fmin", "", GPR_NAN_EXTREME, Min,                                           \
     "Least element that is neither NaN nor NaT; NaN or NaT where there is none.")                 \
-  X(NANMAX, "nanmax", "", "", GPR_NAN_EXTREME, Max,                                               \
+  X(NANMAX, "nanmax", "fmax", "", GPR_NAN_EXTREME, Max,                                           \
     "Greatest element that is neither NaN nor NaT; NaN or NaT where there is none.")              \
   X(NANARGMIN, "nanargmin", "", "", GPR_FUNCTION | GPR_NONEMPTY | GPR_POSITION | GPR_SKIPS_NAN,   \
     ArgMin, "Index of the first least element that is not NaN.")                                  \
