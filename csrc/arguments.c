@@ -22,6 +22,11 @@ static int is_given(const PyObject *object) {
   return object && object != Py_None && object != no_value;
 }
 
+static int is_inexact(int dtype) {
+  const char kind = gpr_dtypes[dtype].kind;
+  return kind == 'f' || kind == 'c' || kind == 'V';
+}
+
 /* --- the array ---------------------------------------------------------------------------------
  */
 
@@ -176,7 +181,6 @@ static int add_axis(PyObject *object, gpr_call *call) {
   const int ndim = call->view.ndim;
   int axis = PyArray_PyIntAsInt(object);
   if (axis == -1 && PyErr_Occurred()) return 0;
-  if (ndim == 0 && (axis == 0 || axis == -1)) return 1; /* as NumPy: of a scalar */
   if (axis < -ndim || axis >= ndim) {
     PyObject *error = PyObject_CallFunction(axis_error, "ii", axis, ndim);
     if (error) PyErr_SetObject(axis_error, error);
@@ -192,9 +196,22 @@ static int add_axis(PyObject *object, gpr_call *call) {
   return 1;
 }
 
+/* NumPy lets most functions reduce a scalar along axis 0. */
+static int has_scalar_axis(PyObject *object, const gpr_call *call) {
+  const int flags = gpr_ops[call->op].flags;
+  if (call->view.ndim || PyTuple_Check(object)) return 0;
+  if ((flags & (GPR_EMPTY_WARNS | GPR_SPREAD)) &&
+      !((flags & GPR_SKIPS_NAN) && is_inexact(call->view.dtype)))
+    return 0;
+  const int axis = PyArray_PyIntAsInt(object), failed = PyErr_Occurred() != NULL;
+  if (failed) PyErr_Clear(); /* it comes again */
+  return !failed && (axis == 0 || axis == -1);
+}
+
 static int parse_axis(PyObject *object, gpr_call *call) {
   if (!is_given(object)) return 1;
   call->options.axes = 0;
+  if (has_scalar_axis(object, call)) return 1;
   if (!PyTuple_Check(object) || (gpr_ops[call->op].flags & GPR_POSITION))
     return add_axis(object, call);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++)
@@ -283,12 +300,7 @@ static int parse_spread(const gpr_given *given, gpr_call *call) {
 /* --- out ---------------------------------------------------------------------------------------
  */
 
-static int is_inexact(int dtype) {
-  const char kind = gpr_dtypes[dtype].kind;
-  return kind == 'f' || kind == 'c' || kind == 'V';
-}
-
-/* NumPy's reductions cast to out as they have to, its argmax and ptp do not. */
+/* NumPy's reductions cast to out as they have to; what it computes by other functions does not. */
 static int check_cast(const gpr_call *call, PyArray_Descr *to) {
   const int flags = gpr_ops[call->op].flags;
   int fits = 1;
@@ -296,7 +308,7 @@ static int check_cast(const gpr_call *call, PyArray_Descr *to) {
   if (flags & GPR_POSITION) {
     from = PyArray_DescrFromType(NPY_INT64);
     fits = PyArray_CanCastTypeTo(to, from, NPY_SAFE_CASTING);
-  } else if (call->op == GPR_OP_PTP) {
+  } else if (flags & GPR_OUT_KIND) {
     from = gpr_result_descr(gpr_result_dtype(call->op, call->view.dtype, &call->options), call->of);
     fits = from && PyArray_CanCastTypeTo(from, to, NPY_SAME_KIND_CASTING);
   }
@@ -358,7 +370,9 @@ static int widen_for_out(PyObject *object, gpr_call *call) {
   const int dtype = both ? gpr_dtype_of(both) : GPR_NO_DTYPE;
   const int wider = is_inexact(call->view.dtype) ? call->view.dtype != dtype
                                                  : dtype != GPR_NO_DTYPE && is_inexact(dtype);
-  if (dtype != GPR_NO_DTYPE && wider) {
+  const int both_parts = dtype != GPR_NO_DTYPE && gpr_dtypes[dtype].kind == 'c' &&
+                         (gpr_ops[call->op].flags & GPR_SPREAD); /* whose result is real */
+  if (dtype != GPR_NO_DTYPE && wider && !both_parts) {
     call->asked = both;
     call->options.dtype = dtype;
   } else {
@@ -411,6 +425,12 @@ static int end_segments(gpr_call *call, int64_t length) {
   return 1;
 }
 
+static int parse_bounds(const gpr_given *given, gpr_call *call) {
+  if (!given->starts) return 1;
+  if (!(call->starts = indices(given->starts))) return 0;
+  return !given->stops || (call->stops = indices(given->stops));
+}
+
 static int parse_segments(const gpr_given *given, gpr_call *call) {
   int64_t length = 0;
   if (!given->starts) return 1;
@@ -421,8 +441,7 @@ static int parse_segments(const gpr_given *given, gpr_call *call) {
   }
   for (int d = 0; d < call->view.ndim; d++)
     if (call->options.axes >> d & 1) length = call->view.shape[d];
-  if (!(call->starts = indices(given->starts))) return 0;
-  if (given->stops ? !(call->stops = indices(given->stops)) : !end_segments(call, length)) return 0;
+  if (!call->stops && !end_segments(call, length)) return 0;
   call->options.segments = PyArray_SIZE(call->starts);
   call->options.starts = PyArray_DATA(call->starts);
   call->options.stops = PyArray_DATA(call->stops);
@@ -454,9 +473,9 @@ static int parse_all(const gpr_given *given, gpr_call *call) {
       !check_unit(call->asked, call->descr, call->name) || !check_inexact(given->out, call))
     return 0;
   call->of = call->asked && call->options.dtype != call->view.dtype ? call->asked : call->descr;
-  if (!parse_axis(given->axis, call) || !parse_segments(given, call) ||
-      !parse_where(given->where, call) || !parse_initial(given->initial, call) ||
-      !parse_keepdims(given->keepdims, &keepdims))
+  if (!parse_bounds(given, call) || !parse_axis(given->axis, call) ||
+      !parse_segments(given, call) || !parse_where(given->where, call) ||
+      !parse_initial(given->initial, call) || !parse_keepdims(given->keepdims, &keepdims))
     return 0;
   shape_result(call, keepdims);
   return ((gpr_ops[call->op].flags & GPR_SPREAD) == 0 || parse_spread(given, call)) &&

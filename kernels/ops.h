@@ -18,6 +18,7 @@ enum gpr_op_flag {
   GPR_SKIPS_NAN = 256,   /* NaN does not count */
   GPR_SKIPS_NAT = 512,   /* nor does NaT */
   GPR_NO_OUT = 1024,     /* the function takes no out= */
+  GPR_OUT_KIND = 2048,   /* out= has to be of the result's kind, else it is cast as it has to be */
 };
 
 /* What several rows share. */
@@ -50,7 +51,7 @@ enum gpr_op_flag {
     "Whether all elements are true; NaN and NaT are.")                                            \
   X(COUNT_NONZERO, "count_nonzero", "", "", GPR_FUNCTION | GPR_NO_OUT, CountNonzero,              \
     "Number of elements that are not zero.")                                                      \
-  X(PTP, "ptp", "", "", GPR_FUNCTION | GPR_NONEMPTY, PeakToPeak,                                  \
+  X(PTP, "ptp", "", "", GPR_FUNCTION | GPR_NONEMPTY | GPR_OUT_KIND, PeakToPeak,                   \
     "Greatest element less the least, in one pass.")                                              \
   X(MINMAX, "minmax", "", "", GPR_FUNCTION | GPR_NONEMPTY, MinMax,                                \
     "Least and greatest element, in one pass; NaN and NaT propagate.")                            \
@@ -59,7 +60,7 @@ enum gpr_op_flag {
     "pass.")                                                                                      \
   X(VAR, "var", "", "", GPR_SPREADS, Var,                                                         \
     "Variance: the exact rational of the exact sums of x and of x squared, rounded once.")        \
-  X(STD, "std", "", "", GPR_SPREADS, Std,                                                         \
+  X(STD, "std", "", "", GPR_SPREADS | GPR_OUT_KIND, Std,                                          \
     "Standard deviation: the square root of the exact variance, rounded once.")                   \
   X(NANSUM, "nansum", "", "",                                                                     \
     GPR_FUNCTION | GPR_TAKES_DTYPE | GPR_TAKES_INITIAL | GPR_TAKES_WHERE | GPR_SKIPS_NAN, Sum,    \
@@ -80,7 +81,7 @@ enum gpr_op_flag {
     "Arithmetic mean of the elements that are not NaN: the exact sum divided exactly.")           \
   X(NANVAR, "nanvar", "", "", GPR_SPREADS | GPR_SKIPS_NAN, Var,                                   \
     "Variance of the elements that are not NaN, exact and rounded once.")                         \
-  X(NANSTD, "nanstd", "", "", GPR_SPREADS | GPR_SKIPS_NAN, Std,                                   \
+  X(NANSTD, "nanstd", "", "", GPR_SPREADS | GPR_SKIPS_NAN | GPR_OUT_KIND, Std,                    \
     "Standard deviation of the elements that are not NaN, rounded once.")                         \
   X(LOGICAL_XOR, "logical_xor", "logical_xor", "", 0, LogicalXor,                                 \
     "Whether an odd number of elements is true.")                                                 \
