@@ -17,6 +17,8 @@ enum { BLOCK = 1024 };
 enum { STRETCH = 64 << 10 };
 /* What a thread takes at a time. */
 enum { GRAIN_BYTES = 64 << 10 };
+/* Short outputs go by blocks: enough for vectors, and few enough to share out evenly. */
+enum { BLOCK_OUTPUTS = 512, BLOCKS_PER_LANE = 4 };
 /* More threads pay beyond this; see cpu.c. */
 enum { SHARED_BYTES = 2 << 20 };
 
@@ -32,6 +34,7 @@ typedef struct axes_run {
   gpr_plan plan;
   gpr_axes axes;
   int64_t items, grain; /* an item is a part of an output, the outputs' parts side by side */
+  int64_t block;        /* or, if not 0, so many outputs along the last kept dimension */
   atomic_llong next, least;
   atomic_int stop;
   int begun;
@@ -45,6 +48,7 @@ typedef struct axes_run {
 static char *slot(const axes_run *run, int64_t i) {
   return run->states + (size_t)i * run->slot_bytes;
 }
+static int is_short(const axes_run *run) { return run->block > 0; }
 static int is_cut(const axes_run *run) { return run->plan.parts > 1; }
 
 /* --- elements ----------------------------------------------------------------------------------
@@ -140,9 +144,57 @@ static void finish_output(axes_run *run, int64_t o, const void *state, int64_t c
   row->finish(state, counted, with, (char *)run->axes.result + (size_t)o * run->result_bytes);
 }
 
+/* --- blocks of short outputs -------------------------------------------------------------------
+ */
+
+static int64_t length_across(const gpr_axes *a) {
+  return a->kept.n ? a->kept.shape[a->kept.n - 1] : 1;
+}
+static int64_t blocks_across(const axes_run *run) {
+  return (length_across(&run->axes) + run->block - 1) / run->block;
+}
+
+/* Steps that the row's own loops can take. */
+static int steps_evenly(const gpr_plan *p) {
+  const gpr_axes *a = p->axes;
+  const gpr_dtype_info *type = &gpr_dtypes[p->dtype];
+  const int unit = type->kind == 'c' ? type->bytes / 2 : type->bytes;
+  int even = !p->cast && !p->swap && (uintptr_t)p->data % (uintptr_t)unit == 0;
+  for (int d = 0; d < a->kept.n; d++) even = even && a->kept.strides[d] % unit == 0;
+  return even && a->reduced.n == 1 && a->reduced.strides[0] % unit == 0;
+}
+
+/* How many outputs to take at a time; 0 where they go one by one. */
+static int64_t block_of(const gpr_plan *p) {
+  const gpr_axes *a = p->axes;
+  const int spread = gpr_ops[p->row->op].flags & GPR_SPREAD;
+  if (!p->row->many || a->where || a->skip || a->starts || p->count > GPR_SHORT || !p->count)
+    return 0;
+  if (a->with && (!spread || ((const gpr_spread *)a->with)->means)) return 0;
+  if (!a->outputs || !steps_evenly(p)) return 0;
+  const int64_t share = a->outputs / (BLOCKS_PER_LANE * p->lanes) + 1;
+  return ((share < BLOCK_OUTPUTS ? share : BLOCK_OUTPUTS) + 63) / 64 * 64;
+}
+
+static int64_t reduce_block(axes_run *run, lane *l) {
+  const gpr_plan *p = &run->plan;
+  const gpr_axes *a = &run->axes;
+  const int64_t across = length_across(a), blocks = blocks_across(run);
+  const int64_t first = l->item % blocks * run->block;
+  const int64_t n = across - first < run->block ? across - first : run->block;
+  const int64_t o = l->item / blocks * across + first;
+  const output out = output_at(run, o);
+  p->row->many(out.data, a->kept.n ? a->kept.strides[a->kept.n - 1] : 0, a->reduced.strides[0], n,
+               p->count, a->with, (char *)a->result + (size_t)o * run->result_bytes);
+  l->least = p->count;
+  l->item++;
+  return n * p->count;
+}
+
 /* At most n elements more of the lane's item; how many. */
 static int64_t advance(axes_run *run, lane *l, int64_t n) {
   const gpr_plan *p = &run->plan;
+  if (is_short(run)) return reduce_block(run, l);
   const int64_t o = l->item / p->parts, part = l->item % p->parts;
   const output out = output_at(run, o);
   const int64_t count = out.stop - out.start;
@@ -272,9 +324,12 @@ gpr_status gpr_axes_open(const gpr_plan *plan, gpr_run **out) {
   run->plan = *plan;
   run->axes = *plan->axes;
   run->plan.axes = &run->axes;
-  run->items = run->axes.outputs * plan->parts;
+  run->block = block_of(plan);
+  if (is_short(run)) run->plan.parts = 1;
+  run->items = is_short(run) ? run->axes.outputs / length_across(&run->axes) * blocks_across(run)
+                             : run->axes.outputs * plan->parts;
   const int64_t bytes = plan->count / plan->parts * plan->bytes + 1;
-  run->grain = is_cut(run) || bytes > GRAIN_BYTES ? 1 : GRAIN_BYTES / bytes;
+  run->grain = is_short(run) || is_cut(run) || bytes > GRAIN_BYTES ? 1 : GRAIN_BYTES / bytes;
   run->result_bytes = (size_t)(gpr_dtypes[plan->row->result].bytes * plan->row->results);
   atomic_init(&run->next, 0);
   atomic_init(&run->least, INT64_MAX);

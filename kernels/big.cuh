@@ -212,19 +212,22 @@ GPR_FN Leading root_of(Leading x) {
   return x;
 }
 
-/* Rounded once, to nearest even. */
-template <class T> GPR_FN T round_leading(const Leading &x) {
+/* The bits of the number of T that is nearest, ties to even. */
+template <class T> GPR_FN uint64_t round_bits_of(const Leading &x) {
   typedef Format<T> F;
-  if (!x.bits) return F::make(0);
+  if (!x.bits) return 0;
   const int last = greatest(x.exponent + 128 - F::precision, (int)F::smallest);
   const int drop = last - x.exponent; /* at least 75 */
-  if (drop > 128) return F::make(0);
+  if (drop > 128) return 0;
   uint64_t kept = drop < 128 ? (uint64_t)(x.bits >> drop) : 0;
   const bool half = x.bits >> (drop - 1) & 1;
   const bool below = x.sticky || x.bits << (129 - drop) != 0;
   if (half && (below || (kept & 1))) kept++;
   kept += (uint64_t)(last - F::smallest) << (F::precision - 1);
-  return F::make(least(kept, F::infinity()));
+  return least(kept, F::infinity());
+}
+template <class T> GPR_FN T round_leading(const Leading &x) {
+  return Format<T>::make(round_bits_of<T>(x));
 }
 
 GPR_CLOSE

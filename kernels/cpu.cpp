@@ -1,6 +1,6 @@
 /* The host half of the table: expands operators × dtypes into rows. Compiled once for each
  * instruction set; the loops are plain or on GCC's vector types, whose width follows the target. */
-#include "exact_lanes.h"
+#include "columns.h"
 
 #include "convert.cuh"
 #include "ops.cuh"
@@ -318,6 +318,115 @@ template <class O, class T, template <class> class Op> struct Folder<O, TreeFold
   }
 };
 
+/* --- many outputs ------------------------------------------------------------------------------
+ */
+
+/* What several outputs at a time leave over: one by itself. */
+template <class O> struct Alone {
+  typedef typename O::Fold F;
+  typedef typename F::Element T;
+  static void run(const char *data, int64_t along, int64_t n, typename O::Result *result) {
+    typename F::State s;
+    T x[GPR_SHORT];
+    memcpy(x, data, sizeof *x); /* n > 0, which the compiler cannot know */
+    for (int64_t i = 1; i < n; i++) memcpy(x + i, data + i * along, sizeof *x);
+    F::open(s);
+    Folder<O>::fold(s, x, n, 0);
+    O::finish(s, n, 0, result);
+  }
+};
+
+template <class O, class F = typename O::Fold> struct Many {
+  static constexpr decltype(gpr_row::many) run = nullptr;
+};
+
+template <class O> struct IsMean {
+  enum { value = 0 };
+};
+template <class T> struct IsMean<Mean<T>> {
+  enum { value = 1 };
+};
+
+template <class O, class T> struct Many<O, ExactFold<T>> {
+  typedef typename O::Result Result;
+  typedef typename RealOf<T>::type Part; /* as it lies */
+  typedef typename Traits<Part>::Wide R;
+  enum { PARTS = ExactFold<T>::parts, OUTPUTS = LANES / PARTS };
+  static constexpr int64_t TILE_ROWS = TILE_BYTES / (int)sizeof(R) / LANES;
+  static constexpr bool plain = sizeof(Part) == sizeof(R);
+
+  /* What was not caught is summed by itself; so is a zero, which may be -0.0. */
+  template <class S>
+  static void finish(const S &sums, int64_t o, const char *data, int64_t along, int64_t n,
+                     Result *result) {
+    R part[PARTS];
+    for (int p = 0; p < PARTS; p++) {
+      const Count c = sums.count(o * PARTS + p);
+      if (c.missed || (!c.value && starts_minus(data + p * (int64_t)sizeof(Part))))
+        return Alone<O>::run(data, along, n, result);
+      const Part rounded = round_count<Part>(c, IsMean<O>::value ? (uint32_t)n : 1);
+      memcpy((char *)part + p * (int64_t)sizeof rounded, &rounded, sizeof rounded);
+    }
+    memcpy(result, part, sizeof *result);
+  }
+  static bool starts_minus(const char *data) {
+    Part first;
+    memcpy(&first, data, sizeof first);
+    return bits((double)wide(first)) == 1ull << 63;
+  }
+
+  static void strips(const char *data, int64_t along, int64_t outputs, int64_t n, Result *result) {
+    Strip<R> strip;
+    const int64_t most = STRIP / PARTS;
+    for (int64_t o = 0; o < outputs; o += most) {
+      const int64_t m = least(most, outputs - o);
+      const char *at = data + o * (int64_t)sizeof(T);
+      strip.run((const R *)(const void *)at, along / (int64_t)sizeof(R), m * PARTS, n);
+      for (int64_t j = 0; j < m; j++)
+        finish(strip, j, at + j * (int64_t)sizeof(T), along, n, result + o + j);
+    }
+  }
+  /* Columns so few that several rows fill the lanes; or one, which is a row. */
+  static void ribbon(const char *data, int64_t along, int64_t columns, int64_t n, Result *result) {
+    Ribbon<R> ribbon;
+    ribbon.run((const R *)(const void *)data, columns * PARTS, n * columns * PARTS);
+    for (int64_t j = 0; j < columns; j++)
+      finish(ribbon, j, data + j * (int64_t)sizeof(T), along, n, result + j);
+  }
+  static void tiles(const char *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
+                    Result *result) {
+    alignas(64) R tile[TILE_ROWS * LANES];
+    Strip<R> strip;
+    memset(tile, 0, (size_t)n * LANES * sizeof *tile);
+    for (int64_t o = 0; o < outputs; o += OUTPUTS) {
+      const int64_t m = least((int64_t)OUTPUTS, outputs - o);
+      const char *at = data + o * across;
+      fill_tile<PARTS, Part>(tile, at, across, along, m, n);
+      strip.run(tile, LANES, LANES, n);
+      for (int64_t j = 0; j < m; j++) finish(strip, j, at + j * across, along, n, result + o + j);
+    }
+  }
+  static void run(const void *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
+                  const void *, void *to) {
+    const char *x = (const char *)data;
+    Result *result = (Result *)to;
+    const int64_t element = sizeof(T);
+    const bool side_by_side = plain && across == element, in_row = plain && along == element;
+    if (side_by_side && along == outputs * element && outputs * PARTS <= RIBBON)
+      ribbon(x, along, outputs, n, result);
+    else if (side_by_side && outputs * PARTS >= LANES / 2)
+      strips(x, along, outputs, n, result);
+    else if (n <= (in_row ? least(TILE_ROWS, (int64_t)128) : TILE_ROWS))
+      tiles(x, across, along, outputs, n, result);
+    else
+      for (int64_t o = 0; o < outputs; o++, x += across)
+        if (in_row)
+          ribbon(x, along, 1, n, result + o);
+        else
+          Alone<O>::run(x, along, n, result + o);
+  }
+};
+
 /* --- rows --------------------------------------------------------------------------------------
  */
 
@@ -351,13 +460,14 @@ template <class O, class F = typename O::Fold> struct Row {
     O::finish(*(const State *)state, n, (const With *)with, (Result *)result);
   }
   static constexpr gpr_row make(int op, int dtype) {
-    return {op,    dtype,  Id<Result>::value, F::law, F::ordered, sizeof(State), open, fold,
-            merge, finish, Results<O>::value};
+    return {op,    dtype,  Id<Result>::value, F::law,      F::ordered, sizeof(State), open, fold,
+            merge, finish, Results<O>::value, Many<O>::run};
   }
 };
 template <class O> struct Row<O, void> {
   static constexpr gpr_row make(int op, int dtype) {
-    return {op, dtype, GPR_NO_DTYPE, GPR_FREE, 0, 0, nullptr, nullptr, nullptr, nullptr, 1};
+    return {op,      dtype,   GPR_NO_DTYPE, GPR_FREE, 0, 0,
+            nullptr, nullptr, nullptr,      nullptr,  1, nullptr};
   }
 };
 

@@ -35,7 +35,13 @@ typedef struct gpr_row {
    * gpr_spread. Writes `results` values of dtype `result`. */
   void (*finish)(const void *state, int64_t n, const void *with, void *result);
   int results;
+  /* Many outputs of n elements each, GPR_SHORT at most, finished: element i of output o lies at
+   * data + o·across + i·along, aligned as its parts are. with: NULL or a gpr_spread without means.
+   * NULL: there is no such road. */
+  void (*many)(const void *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
+               const void *with, void *result);
 } gpr_row;
+enum { GPR_SHORT = 4096 };
 
 /* Converts n contiguous elements one by one, as NumPy's unsafe casting does. */
 typedef void (*gpr_cast)(const void *from, void *to, int64_t n);
