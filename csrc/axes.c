@@ -19,6 +19,8 @@ enum { STRETCH = 64 << 10 };
 enum { GRAIN_BYTES = 64 << 10 };
 /* Short outputs go by blocks: enough for vectors, and few enough to share out evenly. */
 enum { BLOCK_OUTPUTS = 512, BLOCKS_PER_LANE = 4 };
+/* Columns that keep states between their rows: 128 variances' are 220 KB. */
+enum { TALL_OUTPUTS = 128 };
 /* More threads pay beyond this; see cpu.c. */
 enum { SHARED_BYTES = 2 << 20 };
 
@@ -34,7 +36,7 @@ typedef struct axes_run {
   gpr_plan plan;
   gpr_axes axes;
   int64_t items, grain; /* an item is a part of an output, the outputs' parts side by side */
-  int64_t block;        /* or, if not 0, so many outputs along the last kept dimension */
+  int64_t block;        /* or, if not 0, of so many outputs along the last kept dimension */
   atomic_llong next, least;
   atomic_int stop;
   int begun;
@@ -48,8 +50,14 @@ typedef struct axes_run {
 static char *slot(const axes_run *run, int64_t i) {
   return run->states + (size_t)i * run->slot_bytes;
 }
-static int is_short(const axes_run *run) { return run->block > 0; }
+static int is_block(const axes_run *run) { return run->block > 0; }
+static int is_short(const axes_run *run) { return run->plan.count <= GPR_SHORT; }
 static int is_cut(const axes_run *run) { return run->plan.parts > 1; }
+
+/* How many states a lane or an item has. */
+static int64_t states_of(const axes_run *run) {
+  return is_block(run) && !is_short(run) ? run->block : 1;
+}
 
 /* --- elements ----------------------------------------------------------------------------------
  */
@@ -164,37 +172,107 @@ static int steps_evenly(const gpr_plan *p) {
   return even && a->reduced.n == 1 && a->reduced.strides[0] % unit == 0;
 }
 
-/* How many outputs to take at a time; 0 where they go one by one. */
+/* How many outputs to take at a time; 0 where they go one by one. Long ones do unless they lie side
+ * by side, where each alone would read a line of the cache for every element. */
 static int64_t block_of(const gpr_plan *p) {
   const gpr_axes *a = p->axes;
   const int spread = gpr_ops[p->row->op].flags & GPR_SPREAD;
-  if (!p->row->many || a->where || a->skip || a->starts || p->count > GPR_SHORT || !p->count)
-    return 0;
+  const int side_by_side = a->kept.n && a->kept.strides[a->kept.n - 1] == p->bytes;
+  if (!a->outputs || !p->count || a->where || a->skip || a->starts || !steps_evenly(p)) return 0;
+  if (p->count > GPR_SHORT) {
+    const int64_t across = length_across(a);
+    if (!p->row->fold_many || !side_by_side) return 0;
+    return across < TALL_OUTPUTS ? across : TALL_OUTPUTS;
+  }
+  if (!p->row->many) return 0;
   if (a->with && (!spread || ((const gpr_spread *)a->with)->means)) return 0;
-  if (!a->outputs || !steps_evenly(p)) return 0;
   const int64_t share = a->outputs / (BLOCKS_PER_LANE * p->lanes) + 1;
   return ((share < BLOCK_OUTPUTS ? share : BLOCK_OUTPUTS) + 63) / 64 * 64;
 }
 
+/* Tall columns are cut into parts where there are few. */
+static void cut_block(axes_run *run) {
+  gpr_plan *p = &run->plan;
+  const int64_t blocks = run->axes.outputs / length_across(&run->axes) * blocks_across(run);
+  p->part = p->count;
+  if (!is_short(run) && p->lanes > 1 && blocks < BLOCKS_PER_LANE * p->lanes) {
+    const int64_t wanted = (BLOCKS_PER_LANE * p->lanes + blocks - 1) / blocks;
+    p->part = (p->count / wanted / GPR_SHORT + 1) * GPR_SHORT;
+  }
+  p->parts = (p->count - 1) / p->part + 1;
+  run->items = blocks * p->parts;
+}
+
+/* The outputs of a block. */
+typedef struct block {
+  output at;
+  int64_t o, n, across;
+} block;
+
+static block block_at(const axes_run *run, int64_t b) {
+  const gpr_axes *a = &run->axes;
+  const int64_t length = length_across(a), blocks = blocks_across(run);
+  const int64_t first = b % blocks * run->block;
+  block it = {.o = b / blocks * length + first, .across = 0};
+  it.at = output_at(run, it.o);
+  it.n = length - first < run->block ? length - first : run->block;
+  if (a->kept.n) it.across = a->kept.strides[a->kept.n - 1];
+  return it;
+}
+
+static void finish_block(axes_run *run, const block *b, const char *states) {
+  for (int64_t j = 0; j < b->n; j++)
+    finish_output(run, b->o + j, states + (size_t)j * run->slot_bytes, run->plan.count);
+}
+
 static int64_t reduce_block(axes_run *run, lane *l) {
   const gpr_plan *p = &run->plan;
-  const gpr_axes *a = &run->axes;
-  const int64_t across = length_across(a), blocks = blocks_across(run);
-  const int64_t first = l->item % blocks * run->block;
-  const int64_t n = across - first < run->block ? across - first : run->block;
-  const int64_t o = l->item / blocks * across + first;
-  const output out = output_at(run, o);
-  p->row->many(out.data, a->kept.n ? a->kept.strides[a->kept.n - 1] : 0, a->reduced.strides[0], n,
-               p->count, a->with, (char *)a->result + (size_t)o * run->result_bytes);
-  l->least = p->count;
+  const block b = block_at(run, l->item);
+  char *result = (char *)run->axes.result + (size_t)b.o * run->result_bytes;
+  p->row->many(b.at.data, b.across, run->axes.reduced.strides[0], b.n, p->count, run->axes.with,
+               result);
   l->item++;
-  return n * p->count;
+  return b.n * p->count;
+}
+
+/* Some rows more of a block of tall columns. */
+static int64_t advance_block(axes_run *run, lane *l) {
+  const gpr_plan *p = &run->plan;
+  const int64_t along = run->axes.reduced.strides[0], part = l->item % p->parts;
+  const int64_t stop = (part + 1) * p->part < p->count ? (part + 1) * p->part : p->count;
+  const block b = block_at(run, l->item / p->parts);
+  if (!l->opened) {
+    if (is_cut(run)) l->state = slot(run, (p->lanes + l->item) * run->block);
+    for (int64_t j = 0; j < b.n; j++) p->row->open(l->state + (size_t)j * run->slot_bytes);
+    l->at = part * p->part;
+    l->opened = 1;
+  }
+  const int64_t n = stop - l->at < GPR_SHORT ? stop - l->at : GPR_SHORT;
+  p->row->fold_many(l->state, run->slot_bytes, b.at.data + l->at * along, b.across, along, b.n, n,
+                    l->at);
+  l->at += n;
+  if (l->at < stop) return b.n * n;
+  if (!is_cut(run)) finish_block(run, &b, l->state);
+  l->item++;
+  l->opened = 0;
+  return b.n * n;
+}
+
+static void merge_block(axes_run *run, int64_t number) {
+  const gpr_plan *p = &run->plan;
+  const block b = block_at(run, number);
+  char *first = slot(run, (p->lanes + number * p->parts) * run->block);
+  for (int64_t part = 1; part < p->parts; part++)
+    for (int64_t j = 0; j < b.n; j++)
+      p->row->merge(first + (size_t)j * run->slot_bytes,
+                    first + (size_t)(part * run->block + j) * run->slot_bytes);
+  finish_block(run, &b, first);
 }
 
 /* At most n elements more of the lane's item; how many. */
 static int64_t advance(axes_run *run, lane *l, int64_t n) {
   const gpr_plan *p = &run->plan;
-  if (is_short(run)) return reduce_block(run, l);
+  if (is_block(run)) return is_short(run) ? reduce_block(run, l) : advance_block(run, l);
   const int64_t o = l->item / p->parts, part = l->item % p->parts;
   const output out = output_at(run, o);
   const int64_t count = out.stop - out.start;
@@ -248,7 +326,7 @@ static int work(axes_run *run, lane *l, int64_t until) {
  */
 
 static lane lane_of(axes_run *run, int number) {
-  return (lane){.least = INT64_MAX, .state = slot(run, number)};
+  return (lane){.least = INT64_MAX, .state = slot(run, number * states_of(run))};
 }
 
 typedef struct caller_run {
@@ -279,6 +357,11 @@ static gpr_status finish(gpr_run *base, const void *with, void *result) {
   const gpr_plan *p = &run->plan;
   int64_t least = atomic_load(&run->least);
   (void)with, (void)result;
+  if (is_block(run)) {
+    for (int64_t b = 0; is_cut(run) && b < run->items / p->parts; b++) merge_block(run, b);
+    base->least = p->count;
+    return GPR_OK;
+  }
   for (int64_t o = 0; is_cut(run) && o < run->axes.outputs; o++) {
     const int64_t first = o * p->parts;
     for (int64_t i = first + 1; i < first + p->parts; i++) {
@@ -306,7 +389,7 @@ static const gpr_backend axes = {step, finish, close_run};
 static gpr_status allocate(axes_run *run) {
   const gpr_plan *p = &run->plan;
   const int64_t cut = is_cut(run) ? run->items : 0;
-  const size_t slots = (size_t)(p->lanes + cut);
+  const size_t slots = (size_t)((p->lanes + cut) * states_of(run));
   run->slot_bytes = (p->row->state_bytes + 63) & ~(size_t)63; /* a cache line apart */
   run->states = aligned_alloc(64, slots * run->slot_bytes);
   run->counted = cut ? malloc((size_t)cut * sizeof *run->counted) : NULL;
@@ -324,12 +407,11 @@ gpr_status gpr_axes_open(const gpr_plan *plan, gpr_run **out) {
   run->plan = *plan;
   run->axes = *plan->axes;
   run->plan.axes = &run->axes;
+  run->items = run->axes.outputs * plan->parts;
   run->block = block_of(plan);
-  if (is_short(run)) run->plan.parts = 1;
-  run->items = is_short(run) ? run->axes.outputs / length_across(&run->axes) * blocks_across(run)
-                             : run->axes.outputs * plan->parts;
+  if (is_block(run)) cut_block(run);
   const int64_t bytes = plan->count / plan->parts * plan->bytes + 1;
-  run->grain = is_short(run) || is_cut(run) || bytes > GRAIN_BYTES ? 1 : GRAIN_BYTES / bytes;
+  run->grain = is_block(run) || is_cut(run) || bytes > GRAIN_BYTES ? 1 : GRAIN_BYTES / bytes;
   run->result_bytes = (size_t)(gpr_dtypes[plan->row->result].bytes * plan->row->results);
   atomic_init(&run->next, 0);
   atomic_init(&run->least, INT64_MAX);

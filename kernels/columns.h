@@ -16,23 +16,25 @@ GPR_OPEN
 /* --- a sum as an integer that fits a register or two -------------------------------------------
  */
 
-/* value·2^unit. */
+static constexpr int LEVELS = GPR_HEADROOM - 51 - (2 * GPR_HEADROOM - 103); /* unit1 - unit2 */
+
+/* high·2^(unit + LEVELS) + low·2^unit. */
 struct Count {
-  __int128 value;
+  int64_t high, low;
   int unit;
   bool missed; /* something was not caught */
 };
 
 /* The count divided by n, rounded once. n > 0 has 32 bits at most, so that the quotient has more
  * bits than are kept. */
-GPR_FN Leading leading_of(const Count &c, uint32_t n) {
-  const uint128 magnitude = c.value < 0 ? -(uint128)c.value : (uint128)c.value;
+GPR_FN Leading leading_of(__int128 value, int unit, uint32_t n) {
+  const uint128 magnitude = value < 0 ? -(uint128)value : (uint128)value;
   Leading l = {0, 0, false};
   if (!magnitude) return l;
   const int zeros = magnitude >> 64 ? __builtin_clzll((uint64_t)(magnitude >> 64))
                                     : 64 + __builtin_clzll((uint64_t)magnitude);
   l.bits = magnitude << zeros;
-  l.exponent = c.unit - zeros;
+  l.exponent = unit - zeros;
   if (n == 1) return l;
   const uint128 quotient = l.bits / n;
   l.sticky = quotient * n != l.bits;
@@ -41,10 +43,37 @@ GPR_FN Leading leading_of(const Count &c, uint32_t n) {
   l.exponent -= more;
   return l;
 }
+
+/* Two doubles of which the second is 0 or T is a double need but one rounding. */
+template <class R> GPR_FN bool round_by_doubles(const Count &c, R *to) {
+  const int64_t most = 1ll << 53;
+  if (c.unit < -1022 || c.high > most || c.high < -most || c.low > most || c.low < -most)
+    return false;
+  if (c.low && sizeof(R) < sizeof(double)) return false;
+  const double high = (double)c.high * power_of_two(c.unit + LEVELS);
+  *to = (R)(high + (double)c.low * power_of_two(c.unit));
+  return true;
+}
 template <class R> GPR_FN R round_count(const Count &c, uint32_t n) {
+  R quick;
+  if constexpr (sizeof(R) >= sizeof(float))
+    if (n == 1 && round_by_doubles(c, &quick)) return quick;
   typedef Format<R> F;
   const uint64_t sign = F::infinity() + (1ull << (F::precision - 1));
-  return F::make((c.value < 0 ? sign : 0) | round_bits_of<R>(leading_of(c, n)));
+  const __int128 value = ((__int128)c.high << LEVELS) + c.low;
+  return F::make((value < 0 ? sign : 0) | round_bits_of<R>(leading_of(value, c.unit, n)));
+}
+
+/* One bit a lane of a vector of 0 and -1. */
+template <class V> GPR_FN uint64_t mask_of(V lanes) {
+  uint64_t mask = 0;
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+  if (sizeof lanes[0] == 4) return _mm512_movepi32_mask((__m512i)lanes);
+  if (sizeof lanes[0] == 8) return _mm512_movepi64_mask((__m512i)lanes);
+#endif
+  for (unsigned l = 0; l < sizeof lanes / sizeof lanes[0]; l++)
+    mask |= (uint64_t)(lanes[l] != 0) << l;
+  return mask;
 }
 
 /* --- lanes -------------------------------------------------------------------------------------
@@ -56,8 +85,6 @@ struct Lanes {
   Words count1[VECTORS], count2[VECTORS], missed[VECTORS];
   int top[LANES];
 };
-
-static constexpr int LEVELS = GPR_HEADROOM - 51 - (2 * GPR_HEADROOM - 103); /* unit1 - unit2 */
 
 /* Into tops the exponents (as top_of() has them) of the largest magnitudes of each column. */
 template <class R, class U, int SHIFT, int BIAS>
@@ -132,8 +159,9 @@ GPR_FN bool add_close_rows(Lanes &s, const float *x, int64_t stride, int64_t row
   int far = 0;
   for (int l = 0; l < LANES; l++) {
     const int field = (int)((least_[l] + 1) >> 24), unit = s.top[l] + GPR_HEADROOM - 51;
-    far |=
-        most[l] != 0 && ((int)(most[l] >> 24) - 126 > s.top[l] || (field ? field : 1) - 150 < unit);
+    const int above = (int)(most[l] >> 24) - 126 > s.top[l];
+    far |= (most[l] != 0) & (above | (greatest(field, 1) - 150 < unit));
+    far |= most[l] >= 0xff000000u; /* inf or NaN, which a window at the very top would take */
   }
   if (far) return false;
   for (int v = 0; v < VECTORS; v++) s.count1[v] += bits(s.start[v] + sum[v]) - bits(s.start[v]);
@@ -141,13 +169,147 @@ GPR_FN bool add_close_rows(Lanes &s, const float *x, int64_t stride, int64_t row
 }
 GPR_FN bool add_close_rows(Lanes &, const double *, int64_t, int64_t) { return false; }
 
+/* Of at most GPR_BATCH rows that doubles hold exactly; bits of the lanes that they do not, or whose
+ * sum is zero. */
+GPR_FN uint64_t batch_sums(const float *x, int64_t stride, int64_t rows, double *to) {
+  Doubles sum[VECTORS];
+  Words32 high[VECTORS / 2] = {}, low[VECTORS / 2];
+  for (int v = 0; v < VECTORS; v++) sum[v] = -Doubles{};
+  for (int v = 0; v < VECTORS / 2; v++) low[v] = ~Words32{};
+  for (int64_t row = 0; row < rows; row++)
+    for (int v = 0; v < VECTORS; v += 2) {
+      const float *at = x + row * stride + v * WIDTH;
+      Words32 b;
+      memcpy(&b, at, sizeof b);
+      b += b;
+      high[v / 2] = high[v / 2] > b ? high[v / 2] : b;
+      b -= 1;
+      low[v / 2] = low[v / 2] < b ? low[v / 2] : b;
+      sum[v] += load(at);
+      sum[v + 1] += load(at + WIDTH);
+    }
+  memcpy(to, sum, sizeof sum);
+  /* 24 bits of each, GPR_HEADROOM of carries: the rest of the 53 is for the exponents' spread */
+  const uint32_t spread = (53 - 24 - GPR_HEADROOM) << 24, infinity = 0xff000000u;
+  uint64_t missed = 0;
+  for (int v = 0; v < VECTORS / 2; v++) {
+    low[v] = (low[v] + 1) & 0xff000000u;
+    high[v] &= 0xff000000u;
+    const Words32 far = (Words32)((high[v] - low[v] > spread) & (high[v] > low[v])) |
+                        (Words32)(high[v] == infinity);
+    missed |= mask_of(far) << (v * 2 * WIDTH);
+  }
+  return missed;
+}
+GPR_FN uint64_t batch_sums(const double *x, int64_t stride, int64_t rows, double *to) {
+  Lanes s;
+  for (int l = 0; l < LANES; l++) s.top[l] = INT32_MIN / 2;
+  raise_tops(s.top, x, stride, rows);
+  open_lanes(s);
+  const double down = power_of_two(-LEVELS);
+  Doubles sum1[VECTORS], sum2[VECTORS];
+  Words away[VECTORS] = {}, lost[VECTORS] = {};
+  for (int v = 0; v < VECTORS; v++) sum1[v] = s.start[v], sum2[v] = s.start[v] * down;
+  for (int64_t row = 0; row < rows; row++)
+    for (int v = 0; v < VECTORS; v++) {
+      const Doubles d = load(x + row * stride + v * WIDTH);
+      add_two_levels(sum1[v], sum2[v], away[v], lost[v], s.start[v], d);
+    }
+  uint64_t missed = 0;
+  for (int v = 0; v < VECTORS; v++) {
+    /* two exact differences, added with the one rounding that there is */
+    const Doubles sum = (sum1[v] - s.start[v]) + (sum2[v] - s.start[v] * down);
+    memcpy(to + v * WIDTH, &sum, sizeof sum);
+    const Words bad = (away[v] >> 52 | lost[v] << 1 | (bits(sum) << 1 == 0 ? 1 : Words{})) != 0;
+    missed |= mask_of(bad) << (v * WIDTH);
+  }
+  return missed;
+}
+
 GPR_FN Count count_of(const Lanes &s, int lane) {
   const int v = lane / WIDTH, l = lane % WIDTH;
   Count c;
-  c.value = ((__int128)(int64_t)s.count1[v][l] << LEVELS) + (int64_t)s.count2[v][l];
+  c.high = (int64_t)s.count1[v][l];
+  c.low = (int64_t)s.count2[v][l];
   c.unit = s.top[lane] + 2 * GPR_HEADROOM - 103;
   c.missed = s.missed[v][l] != 0;
   return c;
+}
+
+/* --- rows --------------------------------------------------------------------------------------
+ */
+
+/* The sum of n contiguous reals, which a double or two hold; false where that is not sure. */
+GPR_FN bool row_sum(const float *x, int64_t n, double *to) {
+  Doubles sum[VECTORS] = {};
+  Words32 high[VECTORS / 2] = {}, low[VECTORS / 2];
+  for (int v = 0; v < VECTORS / 2; v++) low[v] = ~Words32{};
+  float rest[LANES] = {};
+  memcpy(rest, x + n / LANES * LANES, (size_t)(n % LANES) * sizeof *x);
+  for (int64_t row = 0; row <= n / LANES; row++)
+    for (int v = 0; v < VECTORS; v += 2) {
+      const float *at = (row < n / LANES ? x + row * LANES : rest) + v * WIDTH;
+      Words32 b;
+      memcpy(&b, at, sizeof b);
+      b += b;
+      high[v / 2] = high[v / 2] > b ? high[v / 2] : b;
+      b -= 1;
+      low[v / 2] = low[v / 2] < b ? low[v / 2] : b;
+      sum[v] += load(at);
+      sum[v + 1] += load(at + WIDTH);
+    }
+  uint32_t most = 0, fewest = ~0u;
+  double total = 0;
+  for (int v = 0; v < VECTORS / 2; v++)
+    for (int l = 0; l < 2 * WIDTH; l++) {
+      most = greatest(most, (uint32_t)high[v][l]);
+      fewest = least(fewest, (uint32_t)low[v][l]);
+    }
+  for (int v = 1; v < VECTORS; v++) sum[0] += sum[v];
+  for (int l = 0; l < WIDTH; l++) total += sum[0][l];
+  *to = total;
+  const int spread = (int)(most >> 24) - (int)((fewest + 1) >> 24);
+  return most && most < 0xff000000u && spread <= 53 - 24 - 12; /* GPR_SHORT are 2^12 */
+}
+GPR_FN bool row_sum(const double *x, int64_t n, double *to) {
+  if (n > (int64_t)LANES * GPR_BATCH) return false;
+  double rest[LANES] = {};
+  memcpy(rest, x + n / LANES * LANES, (size_t)(n % LANES) * sizeof *x);
+  Words most[VECTORS] = {};
+  for (int64_t row = 0; row <= n / LANES; row++)
+    for (int v = 0; v < VECTORS; v++) {
+      Words b = bits(load((row < n / LANES ? x + row * LANES : rest) + v * WIDTH));
+      b += b;
+      most[v] = most[v] > b ? most[v] : b;
+    }
+  for (int v = 1; v < VECTORS; v++) most[0] = most[0] > most[v] ? most[0] : most[v];
+  uint64_t highest = 0;
+  for (int l = 0; l < WIDTH; l++) highest = greatest(highest, (uint64_t)most[0][l]);
+  const int top = (int)(highest >> 53) - 1022;
+  if (!highest || top > GPR_TOP_MAX || top < GPR_TOP_MIN + 100) return false;
+  const Window w = open_window(top);
+  const Doubles start1 = w.start1 - Doubles{}, start2 = w.start2 - Doubles{};
+  Doubles sum1[VECTORS], sum2[VECTORS];
+  Words away = {}, lost = {}, count1 = {}, count2 = {};
+  for (int v = 0; v < VECTORS; v++) sum1[v] = start1, sum2[v] = start2;
+  for (int64_t row = 0; row <= n / LANES; row++)
+    for (int v = 0; v < VECTORS; v++) {
+      const Doubles d = load((row < n / LANES ? x + row * LANES : rest) + v * WIDTH);
+      add_two_levels(sum1[v], sum2[v], away, lost, start1, d);
+    }
+  for (int v = 0; v < VECTORS; v++) {
+    count1 += bits(sum1[v]) - bits(start1);
+    count2 += bits(sum2[v]) - bits(start2);
+  }
+  Count c = {0, 0, w.unit2, false};
+  uint64_t any_away = 0, any_lost = 0;
+  for (int l = 0; l < WIDTH; l++) {
+    c.high += (int64_t)count1[l];
+    c.low += (int64_t)count2[l];
+    any_away |= away[l];
+    any_lost |= lost[l];
+  }
+  return is_exact(any_away, any_lost) && (c.high | c.low) && round_by_doubles(c, to);
 }
 
 /* --- strips ------------------------------------------------------------------------------------
@@ -186,6 +348,19 @@ template <class R> struct Strip {
       const R *at = g < full ? x + g * LANES : fill(x, stride, rows);
       const int64_t step = g < full ? stride : (int64_t)LANES;
       if (!add_close_rows(lanes[g], at, step, rows)) add_rows(lanes[g], at, step, rows);
+    }
+  }
+  /* Sums of at most GPR_BATCH rows, which a double or two hold: false for lanes of which that is
+   * not so, or which are zero. */
+  template <class Store>
+  void sums(const R *x, int64_t stride, int64_t columns, int64_t rows, const Store &store) {
+    width = columns;
+    full = columns / LANES;
+    for (int64_t g = 0; g * LANES < width; g++) {
+      const R *at = g < full ? x + g * LANES : fill(x, stride, rows);
+      double sum[LANES];
+      const uint64_t missed = batch_sums(at, g < full ? stride : (int64_t)LANES, rows, sum);
+      store(g * LANES, least(width - g * LANES, (int64_t)LANES), sum, missed);
     }
   }
   /* All of a strip of at most STRIP columns and STRIP_ROWS rows; stride in reals. */
@@ -244,12 +419,19 @@ template <class R> struct Ribbon {
     if (more) strip.add(rest, width, 1);
   }
   Count count(int64_t column) const {
-    Count sum = strip.count(column);
-    for (int64_t l = column + period; l < strip.width; l += period) {
-      const Count c = strip.count(l);
-      sum.value += c.value;
-      sum.missed |= c.missed;
+    int64_t count1 = 0, count2 = 0;
+    uint64_t missed = 0;
+    for (int64_t l = column; l < strip.width; l += period) {
+      const Lanes &s = strip.lanes[l / LANES];
+      const int v = (int)(l % LANES) / WIDTH, i = (int)(l % LANES) % WIDTH;
+      count1 += (int64_t)s.count1[v][i];
+      count2 += (int64_t)s.count2[v][i];
+      missed |= s.missed[v][i];
     }
+    Count sum = count_of(strip.lanes[0], (int)column);
+    sum.high = count1;
+    sum.low = count2;
+    sum.missed = missed != 0;
     return sum;
   }
 };

@@ -40,6 +40,9 @@ typedef struct gpr_row {
    * NULL: there is no such road. */
   void (*many)(const void *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
                const void *with, void *result);
+  /* The same elements, from `index` on, into states that lie `slot` bytes apart. */
+  void (*fold_many)(void *states, size_t slot, const void *data, int64_t across, int64_t along,
+                    int64_t outputs, int64_t n, int64_t index);
 } gpr_row;
 enum { GPR_SHORT = 4096 };
 
