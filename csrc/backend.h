@@ -6,18 +6,28 @@
 
 typedef struct gpr_backend {
   gpr_status (*step)(gpr_run *run, int64_t nanoseconds);
-  gpr_status (*finish)(gpr_run *run, const void *initial, void *result);
+  /* The result of a plan without axes; of one with axes the rest of what goes to axes->result. */
+  gpr_status (*finish)(gpr_run *run, const void *with, void *result);
   void (*close)(gpr_run *run);
 } gpr_backend;
+
+/* What finishing needs: an initial value or how to make a variance. */
+typedef struct gpr_with {
+  gpr_value initial;
+  gpr_spread spread;
+  const void *given; /* one of them, or NULL */
+} gpr_with;
 
 struct gpr_run {
   const gpr_backend *backend;
   /* The rest is gpr_open()'s and gpr_finish()'s. */
   const gpr_row *row;
-  gpr_cast narrow; /* from the row's result to the dtype asked for, or NULL */
-  int dtype;       /* of the result */
-  int has_initial;
-  gpr_value initial;
+  int op, dtype;         /* dtype: of the result */
+  gpr_cast narrow;       /* from the row's result to the dtype asked for, or NULL */
+  int64_t least;         /* the least number of elements that counted in an output */
+  void *out;             /* of options, or NULL */
+  gpr_with with;         /* without axes */
+  struct gpr_wide *wide; /* with axes, else NULL */
 };
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "axes.h"
 #include "errors.h"
 #include "pack.h"
 #include "threads.h"
@@ -78,7 +79,7 @@ static int fold(const gpr_plan *p, void *state, int64_t start, int64_t n) {
   const int64_t block = BLOCK / scalars;
   for (int64_t i = 0; i < n; i += block) {
     const int64_t m = n - i < block ? n - i : block;
-    gpr_pack(p, start + i, m, packed, scratch);
+    gpr_pack(p, p->data, start + i, m, packed, scratch);
     if (p->row->fold(state, packed, m, start + i)) return 1;
   }
   return 0;
@@ -170,6 +171,7 @@ static const gpr_backend cpu = {step, finish, close_run};
 gpr_status gpr_cpu_open(const gpr_plan *plan, gpr_run **out) {
   cpu_run *run = NULL;
   *out = NULL;
+  if (plan->axes) return gpr_axes_open(plan, out);
   run = malloc(sizeof *run);
   if (!run) goto fail;
   memset(run, 0, offsetof(cpu_run, plan));

@@ -289,7 +289,7 @@ static void fill(const gpu_run *r, int64_t start, int64_t n, char *to) {
   }
   const int64_t block = BLOCK / r->plan.row->scalars;
   for (int64_t i = 0; i < n; i += block)
-    gpr_pack(&r->plan, start + i, least(block, n - i), to + i * r->bytes, scratch);
+    gpr_pack(&r->plan, r->plan.data, start + i, least(block, n - i), to + i * r->bytes, scratch);
 }
 
 /* Fills one stretch of the ring, if one is free to be filled. */
@@ -538,12 +538,18 @@ static gpr_status start(gpu_run *r) {
 
 gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **out) {
   *out = NULL;
+  const gpr_gpu_row *kernel =
+      &gpr_gpu_table_cuda.row[plan->row->op * GPR_DTYPE_COUNT + plan->row->dtype];
+  if (plan->axes || !kernel->flat)
+    return gpr_fail(GPR_DEVICE_ERROR,
+                    "%s is not on the device yet with these arguments; device=\"cpu\" does it",
+                    gpr_ops[plan->row->op].name);
   gpu_run *r = calloc(1, sizeof *r);
   if (!r) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a run");
   r->base.backend = &gpu;
   r->plan = *plan;
   r->device = device;
-  r->kernel = &gpr_gpu_table_cuda.row[plan->row->op * GPR_DTYPE_COUNT + plan->row->dtype];
+  r->kernel = kernel;
   gpr_status status = check(cudaGetDevice(&r->before), "cudaGetDevice", device);
   if (!status && r->before != device)
     status = check(cudaSetDevice(device), "cudaSetDevice", device);

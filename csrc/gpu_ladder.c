@@ -105,7 +105,7 @@ static gpr_status pack_in(ladder *l) {
   gpr_status status = GPR_OK;
   for (int64_t i = 0; !status && i < l->plan.count; i += block) {
     const int64_t m = least(block, l->plan.count - i);
-    gpr_pack(&l->plan, i, m, packed, scratch);
+    gpr_pack(&l->plan, l->plan.data, i, m, packed, scratch);
     status = check(cudaMemcpy((char *)l->array + i * l->bytes, packed, (size_t)(m * l->bytes),
                               cudaMemcpyHostToDevice),
                    "cudaMemcpy", l->device);

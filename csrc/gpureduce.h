@@ -52,24 +52,48 @@ typedef struct gpr_view {
 /* A contiguous array of n elements in host memory. */
 gpr_view gpr_view_of(const void *data, int dtype, int64_t n);
 
-/* A result: `bytes` holds a value of the dtype, or the four of a 2 x 2 matrix in C order. */
+/* A result: `bytes` holds a value of the dtype, or the four of a 2 x 2 matrix in C order; of
+ * operators that give two, like minmax, one after the other. */
 typedef struct gpr_value {
   int dtype;
   _Alignas(16) unsigned char bytes[32];
 } gpr_value;
 
-/* All members may be left as gpr_defaults() gives them. */
+/* For .axes: axis d of the view, or all. */
+#define GPR_AXIS(d) (UINT64_C(1) << (d))
+#define GPR_ALL_AXES UINT64_MAX
+
+/* All members may be left as gpr_defaults() gives them; pointers stay the caller's. */
 typedef struct gpr_options {
   int dtype; /* convert each element first, or GPR_NO_DTYPE */
   int device;
   const gpr_value *initial; /* takes part in the reduction; of the result's dtype. Or NULL */
   int kernel; /* one of kernels/ladder.h, on a CUDA device and without initial; or GPR_NO_KERNEL */
+  uint64_t axes; /* those to reduce: GPR_AXIS(0) | GPR_AXIS(2), or GPR_ALL_AXES */
+  /* A mask of dtype bool, or NULL: only elements where it is true count. Of the view's shape; a
+   * stride of 0 broadcasts it. */
+  const gpr_view *where;
+  /* With one axis in .axes: instead of all of it reduce each [starts[i], stops[i]) of it. The index
+   * i is the first axis of the result. */
+  int64_t segments;
+  const int64_t *starts, *stops;
+  double ddof; /* of var and std: divide by n - ddof */
+  /* Of var and std: take these for the means, one for each output, float64 (complex128 of complex
+   * numbers); or NULL. */
+  const double *means;
+  /* The result: of gpr_outputs() elements of gpr_result_dtype() in C order over the axes that are
+   * left; operators that give two have them one after the other. On the device where the array is.
+   * NULL: there is but one output, which gpr_finish() gives. */
+  void *out;
 } gpr_options;
 
 gpr_options gpr_defaults(void);
 
-/* The whole array to one value. op is a name of kernels/ops.h or a NumPy ufunc's. options may be
- * NULL. The result is the caller's. */
+/* How many outputs a reduction of the view has. */
+int64_t gpr_outputs(const gpr_view *view, const gpr_options *options);
+
+/* The array to one value, or to options->out. op is a name of kernels/ops.h or a NumPy ufunc's.
+ * options may be NULL. The result is the caller's, and may be NULL beside options->out. */
 gpr_status gpr_reduce(const char *op, const gpr_view *view, const gpr_options *options,
                       gpr_value *result);
 
@@ -92,14 +116,21 @@ int gpr_op_index(const char *name);
  * the operator does not take it. */
 int gpr_result_dtype(int op, int dtype, const gpr_options *options);
 
+/* How many values each output of it has: 1, or 2 of minmax and its like. */
+int gpr_results(int op);
+
 /* Plans and begins. The run is the caller's, to be closed; on failure *run is NULL. */
 gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gpr_run **run);
 
 /* Works for about `nanoseconds`; GPR_OK when all is done, GPR_MORE when it is not. */
 gpr_status gpr_step(gpr_run *run, int64_t nanoseconds);
 
-/* The result, after gpr_step gave GPR_OK. The run stays the caller's. */
+/* The result, after gpr_step gave GPR_OK; it may be NULL beside options->out. The run stays the
+ * caller's. */
 gpr_status gpr_finish(gpr_run *run, gpr_value *result);
+
+/* After gpr_finish(): the least number of elements that counted in an output; -1 if not known. */
+int64_t gpr_least(const gpr_run *run);
 
 /* Gives up what is left to do and frees the run. NULL is fine. */
 void gpr_close(gpr_run *run);

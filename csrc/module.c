@@ -1,18 +1,10 @@
-/* Python and NumPy, with foreign.c the only ones that see them: array → view, value → scalar,
- * status → exception. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
-#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
-#include <numpy/arrayobject.h>
-#include <numpy/arrayscalars.h>
+/* The extension module: call → run → result, and the lists for Python. */
+#include "arguments.h"
 
 #include "../kernels/lists.h"
 #include "../kernels/rows.h"
 #include "cpu.h"
-#include "foreign.h"
 #include "gpu.h"
-#include "gpureduce.h"
 
 /* Below this a fold takes less than giving the GIL away and fetching it back under contention:
  * 64 KiB are about 2 µs. */
@@ -30,223 +22,6 @@ static PyObject *raise_status(gpr_status status) {
     default: PyErr_SetString(device_error, gpr_error()); break;
   }
   return NULL;
-}
-
-/* --- dtypes ------------------------------------------------------------------------------------
- */
-
-/* NumPy's type numbers below NPY_NTYPES_LEGACY, as ours; filled in once at import. */
-static int builtin_dtype[NPY_NTYPES_LEGACY];
-
-static void match_builtin_dtypes(void) {
-  for (int num = 0; num < NPY_NTYPES_LEGACY; num++) {
-    builtin_dtype[num] = GPR_NO_DTYPE;
-    PyArray_Descr *descr = PyArray_DescrFromType(num);
-    if (!descr) {
-      PyErr_Clear();
-      continue;
-    }
-    for (int d = 0; d < GPR_DTYPE_COUNT; d++)
-      if (gpr_dtypes[d].kind == descr->kind && gpr_dtypes[d].bytes == PyDataType_ELSIZE(descr))
-        builtin_dtype[num] = d;
-    Py_DECREF(descr);
-  }
-}
-
-/* Types that another package registers, bfloat16 of ml_dtypes, go by their name. */
-static int dtype_of(PyArray_Descr *descr) {
-  const int num = descr->type_num;
-  if (num >= 0 && num < NPY_NTYPES_LEGACY) return builtin_dtype[num];
-  const char *name = strrchr(descr->typeobj->tp_name, '.');
-  name = name ? name + 1 : descr->typeobj->tp_name;
-  for (int d = 0; d < GPR_DTYPE_COUNT; d++)
-    if (gpr_dtypes[d].kind == 'V' && !strcmp(gpr_dtypes[d].name, name)) return d;
-  return GPR_NO_DTYPE;
-}
-
-static int supported_dtype(PyArray_Descr *descr, const char *function) {
-  const int dtype = dtype_of(descr);
-  if (dtype == GPR_NO_DTYPE)
-    PyErr_Format(
-        PyExc_TypeError,
-        "gpureduce.%s: dtype %R is not supported; booleans, integers, floats up to 64 bits, "
-        "complex numbers and times are (gpureduce.dtypes() lists them)",
-        function, (PyObject *)descr);
-  return dtype;
-}
-
-/* datetime64[unit] as timedelta64[unit]. */
-static PyArray_Descr *as_timedelta(PyArray_Descr *descr) {
-  PyArray_Descr *result = NULL;
-  PyObject *text = PyObject_GetAttrString((PyObject *)descr, "str"), *unit = NULL, *spec = NULL;
-  if (!text) return NULL;
-  unit = PyUnicode_Substring(text, 2, PyUnicode_GetLength(text));
-  if (unit) spec = PyUnicode_FromFormat("m%U", unit);
-  if (spec && !PyArray_DescrConverter(spec, &result)) result = NULL;
-  Py_XDECREF(spec);
-  Py_XDECREF(unit);
-  Py_DECREF(text);
-  return result;
-}
-
-/* The descr of a result of this dtype. descr is the array's, whose unit of time is kept, or NULL.
- */
-static PyArray_Descr *result_descr(int dtype, PyArray_Descr *descr) {
-  const gpr_dtype_info *type = &gpr_dtypes[dtype];
-  if (descr && dtype_of(descr) == dtype) return PyArray_DescrNewByteorder(descr, NPY_NATIVE);
-  if (descr && type->kind == 'm' && descr->kind == 'M') return as_timedelta(descr);
-  for (int num = 0; num < NPY_NTYPES_LEGACY; num++)
-    if (builtin_dtype[num] == dtype) return PyArray_DescrFromType(num);
-  PyObject *package = PyImport_ImportModule("ml_dtypes"), *name = NULL;
-  PyArray_Descr *result = NULL;
-  if (package) name = PyObject_GetAttrString(package, type->name);
-  if (name && !PyArray_DescrConverter(name, &result)) result = NULL;
-  Py_XDECREF(name);
-  Py_XDECREF(package);
-  return result;
-}
-
-/* --- array → view ------------------------------------------------------------------------------
- */
-
-static PyArrayObject *as_array(PyObject *object, const char *function) {
-  if (PyArray_CheckExact(object)) return (PyArrayObject *)Py_NewRef(object);
-  if (PyObject_HasAttrString(object, "mask") && PyObject_HasAttrString(object, "compressed")) {
-    PyErr_Format(
-        PyExc_TypeError,
-        "gpureduce.%s: masked arrays are not supported; give a.compressed() or a.filled(...)",
-        function);
-    return NULL;
-  }
-  return (PyArrayObject *)PyArray_FromAny(object, NULL, 0, 0, 0, NULL);
-}
-
-static gpr_view view_of(PyArrayObject *array, int dtype) {
-  gpr_view view = {.data = PyArray_DATA(array),
-                   .dtype = dtype,
-                   .ndim = PyArray_NDIM(array),
-                   .device = GPR_DEVICE_CPU};
-  view.swapped = !PyArray_ISNOTSWAPPED(array);
-  for (int d = 0; d < view.ndim; d++) {
-    view.shape[d] = PyArray_DIM(array, d);
-    view.strides[d] = PyArray_STRIDE(array, d);
-  }
-  return view;
-}
-
-/* --- arguments ---------------------------------------------------------------------------------
- */
-
-/* "auto", "cpu", "cuda" or "cuda:N". */
-static int parse_device(PyObject *object, int *device) {
-  const char *text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : NULL;
-  char *end = NULL;
-  if (!text && PyErr_Occurred()) return 0;
-  if (text && !strcmp(text, "auto")) {
-    *device = GPR_DEVICE_AUTO;
-  } else if (text && !strcmp(text, "cpu")) {
-    *device = GPR_DEVICE_CPU;
-  } else if (text && !strcmp(text, "cuda")) {
-    *device = 0;
-  } else if (text && !strncmp(text, "cuda:", 5) && text[5] >= '0' && text[5] <= '9' &&
-             strlen(text) < 10 && (*device = (int)strtol(text + 5, &end, 10), *end == 0)) {
-    return 1;
-  } else {
-    PyErr_Format(PyExc_ValueError,
-                 "device %R is not one of 'auto', 'cpu', 'cuda' and 'cuda:0', 'cuda:1', ...",
-                 object);
-    return 0;
-  }
-  return 1;
-}
-
-/* One of the textbook kernels' names, or None. */
-static int parse_kernel(PyObject *object, int *kernel) {
-  if (object == Py_None) return 1;
-  const char *text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : NULL;
-  if (!text && PyErr_Occurred()) return 0;
-  *kernel = text ? gpr_kernel_index(text) : GPR_NO_KERNEL;
-  if (*kernel != GPR_NO_KERNEL) return 1;
-  PyObject *names = PyUnicode_FromString(gpr_kernels[0].name);
-  for (int k = 1; names && k < GPR_KERNEL_COUNT; k++)
-    Py_SETREF(names, PyUnicode_FromFormat("%U, %s", names, gpr_kernels[k].name));
-  if (names) PyErr_Format(PyExc_ValueError, "kernel %R is not one of %U", object, names);
-  Py_XDECREF(names);
-  return 0;
-}
-
-/* *asked is a new reference, or NULL where no dtype is asked for. */
-static int parse_dtype(PyObject *object, const char *function, gpr_options *options,
-                       PyArray_Descr **asked) {
-  if (object == Py_None) return 1;
-  if (!PyArray_DescrConverter(object, asked)) return 0;
-  options->dtype = supported_dtype(*asked, function);
-  return options->dtype != GPR_NO_DTYPE;
-}
-
-/* Units of time are not converted, by NumPy's reductions neither: dtype may be the array's own, or
- * a time without unit. */
-static int check_unit(PyArray_Descr *asked, PyArray_Descr *descr, const char *function) {
-  PyArray_Descr *native = NULL, *own = NULL, *bare = NULL;
-  int fits = 1;
-  if (asked && descr && asked->kind == descr->kind && (asked->kind == 'm' || asked->kind == 'M')) {
-    native = PyArray_DescrNewByteorder(asked, NPY_NATIVE);
-    own = PyArray_DescrNewByteorder(descr, NPY_NATIVE);
-    bare = PyArray_DescrFromType(asked->type_num);
-    fits = native && own && bare &&
-           (PyArray_EquivTypes(native, own) || PyArray_EquivTypes(native, bare));
-    if (!fits && !PyErr_Occurred())
-      PyErr_Format(PyExc_TypeError,
-                   "gpureduce.%s: dtype %R has another unit than the array's %R; "
-                   "convert with a.astype() first",
-                   function, asked, descr);
-  }
-  Py_XDECREF(bare);
-  Py_XDECREF(own);
-  Py_XDECREF(native);
-  return fits;
-}
-
-/* The reference to descr is the array's from here on. */
-static int parse_matrix(PyObject *object, PyArray_Descr *descr, gpr_value *value) {
-  const int flags = NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST;
-  PyArrayObject *array = (PyArrayObject *)PyArray_FromAny(object, descr, 2, 2, flags, NULL);
-  if (!array) return 0;
-  const npy_intp rows = PyArray_DIM(array, 0), columns = PyArray_DIM(array, 1);
-  const int fits = rows == 2 && columns == 2;
-  if (fits)
-    memcpy(value->bytes, PyArray_DATA(array), (size_t)PyArray_NBYTES(array));
-  else
-    PyErr_Format(PyExc_ValueError, "initial has the shape (%zd, %zd); a (2, 2) matrix would do",
-                 rows, columns);
-  Py_DECREF(array);
-  return fits;
-}
-
-/* initial as a value of the result's dtype, taken or refused as NumPy's reductions do. */
-static int parse_initial(PyObject *object, int op, int dtype, PyArray_Descr *of,
-                         gpr_value *initial) {
-  PyArray_Descr *descr = result_descr(dtype, of);
-  if (!descr) return 0;
-  initial->dtype = dtype;
-  if (gpr_ops[op].flags & GPR_MATRICES) return parse_matrix(object, descr, initial);
-  const int failed = PyArray_Pack(descr, initial->bytes, object);
-  Py_DECREF(descr);
-  return !failed;
-}
-
-static int warn_complex(int dtype, const gpr_options *options) {
-  if (options->dtype == GPR_NO_DTYPE || gpr_dtypes[dtype].kind != 'c') return 1;
-  const char kind = gpr_dtypes[options->dtype].kind;
-  if (kind == 'c' || kind == 'b') return 1;
-  PyObject *module = PyImport_ImportModule("numpy.exceptions"), *category = NULL;
-  if (module) category = PyObject_GetAttrString(module, "ComplexWarning");
-  const int fine =
-      category &&
-      !PyErr_WarnEx(category, "Casting complex values to real discards the imaginary part", 1);
-  Py_XDECREF(category);
-  Py_XDECREF(module);
-  return fine;
 }
 
 /* --- the run -----------------------------------------------------------------------------------
@@ -278,17 +53,21 @@ static void close_run(gpr_run *run, npy_intp bytes) {
   }
 }
 
-static PyObject *scalar(const gpr_value *value, PyArray_Descr *of) {
-  PyArray_Descr *descr = result_descr(value->dtype, of);
+/* --- results -----------------------------------------------------------------------------------
+ */
+
+static PyObject *scalar(const gpr_value *value, int which, PyArray_Descr *of) {
+  const unsigned char *bytes = value->bytes + which * gpr_dtypes[value->dtype].bytes;
+  PyArray_Descr *descr = gpr_result_descr(value->dtype, of);
   if (!descr) return NULL;
-  PyObject *result = PyArray_Scalar((void *)value->bytes, descr, NULL);
+  PyObject *result = PyArray_Scalar((void *)bytes, descr, NULL);
   Py_DECREF(descr);
   return result;
 }
 
 static PyObject *matrix(const gpr_value *value, PyArray_Descr *of) {
   const npy_intp shape[] = {2, 2};
-  PyArray_Descr *descr = result_descr(value->dtype, of);
+  PyArray_Descr *descr = gpr_result_descr(value->dtype, of);
   if (!descr) return NULL;
   PyObject *result = PyArray_NewFromDescr(&PyArray_Type, descr, 2, shape, NULL, NULL, 0, NULL);
   if (!result) return NULL;
@@ -297,113 +76,181 @@ static PyObject *matrix(const gpr_value *value, PyArray_Descr *of) {
   return result;
 }
 
-/* What an argument turned out to be: a NumPy array, or one of another library on a device. */
-typedef struct source {
-  gpr_view view;
-  PyObject *holder;     /* keeps the data alive */
-  PyArray_Descr *descr; /* NumPy's, borrowed from the holder, or NULL */
-  npy_intp count;
-} source;
+/* Where the run writes: the result itself, or what has to be taken apart. */
+static PyArrayObject *result_array(const gpr_call *call, int results) {
+  npy_intp count = results;
+  const int dtype = gpr_result_dtype(call->op, call->view.dtype, &call->options);
+  PyArray_Descr *descr = gpr_result_descr(dtype, call->of);
+  if (!descr) return NULL;
+  for (int d = 0; d < call->ndim; d++) count *= call->shape[d];
+  if (results == 1 && call->segments_axis == 0)
+    return (PyArrayObject *)PyArray_Empty(call->ndim, (npy_intp *)call->shape, descr, 0);
+  return (PyArrayObject *)PyArray_Empty(1, &count, descr, 0);
+}
 
-static int open_source(PyObject *object, const char *function, source *s) {
-  if (!PyArray_Check(object)) {
-    const int found = gpr_foreign_view(object, function, &s->view, &s->holder);
-    if (found < 0) return 0;
-    if (found) {
-      s->count = 1;
-      for (int d = 0; d < s->view.ndim; d++) s->count *= s->view.shape[d];
-      return 1;
-    }
+/* One of the results of each output, and the segments' axis where it belongs. */
+static PyArrayObject *take_apart(const gpr_call *call, PyArrayObject *all, int results, int which) {
+  npy_intp strides[NPY_MAXDIMS], stride = results * PyArray_ITEMSIZE(all);
+  PyArray_Descr *descr = PyArray_DESCR(all);
+  char *data = PyArray_BYTES(all) + which * PyArray_ITEMSIZE(all);
+  for (int d = call->ndim - 1; d >= 0; d--) {
+    if (d == call->segments_axis && call->options.starts) continue;
+    strides[d] = stride;
+    stride *= call->shape[d];
   }
-  PyArrayObject *array = as_array(object, function);
-  if (!array) return 0;
-  s->holder = (PyObject *)array;
-  s->descr = PyArray_DESCR(array);
-  s->count = PyArray_SIZE(array);
-  const int dtype = supported_dtype(s->descr, function);
-  if (dtype != GPR_NO_DTYPE) s->view = view_of(array, dtype);
-  return dtype != GPR_NO_DTYPE;
+  if (call->options.starts) strides[call->segments_axis] = stride;
+  Py_INCREF(descr);
+  PyArrayObject *view = (PyArrayObject *)PyArray_NewFromDescr(
+      &PyArray_Type, descr, call->ndim, (npy_intp *)call->shape, strides, data, 0, NULL);
+  PyArrayObject *copy = view ? (PyArrayObject *)PyArray_NewCopy(view, NPY_CORDER) : NULL;
+  Py_XDECREF(view);
+  return copy;
 }
 
-static int check_op(PyObject *number) {
-  const long op = PyLong_AsLong(number);
-  if (op >= 0 && op < GPR_OP_COUNT) return (int)op;
-  if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "no operator %ld", op);
-  return -1;
+/* The array, as a scalar if it has no dimensions, or out with its values. Takes `array` over. */
+static PyObject *hand_over(PyArrayObject *array, PyArrayObject *out) {
+  if (!array || !out) return array ? PyArray_Return(array) : NULL;
+  const int failed = PyArray_CopyInto(out, array) < 0;
+  Py_DECREF(array);
+  return failed ? NULL : Py_NewRef(out);
 }
 
-/* reduce(op, a, dtype, initial, device, kernel): initial and kernel are None for none. */
-static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-  source s = {.holder = NULL, .descr = NULL};
-  PyArray_Descr *asked = NULL;
+static PyObject *pack_results(PyObject *const *result, int results) {
+  PyObject *packed = NULL;
+  if (results == 1) return result[0];
+  if (result[0] && result[1]) packed = PyTuple_Pack(2, result[0], result[1]);
+  Py_XDECREF(result[0]);
+  Py_XDECREF(result[1]);
+  return packed;
+}
+
+static PyObject *results_of(const gpr_call *call, PyArrayObject *all, const gpr_value *value) {
+  const int results = gpr_results(call->op), apart = results > 1 || call->segments_axis;
+  if (gpr_ops[call->op].flags & GPR_MATRICES) return matrix(value, call->of);
+  PyObject *result[2] = {NULL, NULL};
+  for (int i = 0; i < results; i++) {
+    if (!all)
+      result[i] = scalar(value, i, call->of);
+    else
+      result[i] =
+          hand_over(apart ? take_apart(call, all, results, i) : (PyArrayObject *)Py_NewRef(all),
+                    call->out[i]);
+    if (!result[i]) break;
+  }
+  return pack_results(result, results);
+}
+
+/* NumPy's warnings, by the least number of elements that counted in an output. */
+static int warn(const gpr_call *call, int64_t least) {
+  const int flags = gpr_ops[call->op].flags;
+  const char *text = NULL;
+  if (least < 0 || least == INT64_MAX) return 1;
+  if ((flags & GPR_EMPTY_WARNS) && least == 0) text = "Mean of empty slice";
+  if ((flags & GPR_SPREAD) && (double)least - call->options.ddof <= 0)
+    text = "Degrees of freedom <= 0 for slice";
+  if ((flags & GPR_SKIPS_NAN) && (flags & GPR_TAKES_INITIAL) && (flags & GPR_NONEMPTY) &&
+      least == 0 && !call->options.initial)
+    text = "All-NaN slice encountered";
+  return !text || !PyErr_WarnEx(PyExc_RuntimeWarning, text, 1);
+}
+
+/* --- the call ----------------------------------------------------------------------------------
+ */
+
+static PyObject *perform(gpr_call *call) {
+  const int is_scalar = call->ndim == 0 && !call->out[0];
+  const npy_intp bytes =
+      call->view.device < 0 ? call->count * gpr_dtypes[call->view.dtype].bytes : GIL_BYTES;
+  PyArrayObject *all = NULL;
   PyObject *result = NULL;
   gpr_run *run = NULL;
-  gpr_options options = gpr_defaults();
-  gpr_value initial, value;
-  gpr_status status;
-  npy_intp bytes = GIL_BYTES;
-  (void)module;
-
-  if (count != 6) return PyErr_Format(PyExc_TypeError, "reduce takes 6 arguments, not %zd", count);
-  const int op = check_op(args[0]);
-  if (op < 0) return NULL;
-  const char *name = gpr_ops[op].name;
-
-  if (!parse_dtype(args[2], name, &options, &asked)) goto fail;
-  if (!parse_device(args[4], &options.device)) goto fail;
-  if (!parse_kernel(args[5], &options.kernel)) goto fail;
-  if (!open_source(args[1], name, &s)) goto fail;
-  if (!warn_complex(s.view.dtype, &options) || !check_unit(asked, s.descr, name)) goto fail;
-  /* what the result's descr is made from: what was asked for, or the array's, which has the unit */
-  PyArray_Descr *of = asked && options.dtype != s.view.dtype ? asked : s.descr;
-  if (args[3] != Py_None) {
-    const int dtype = gpr_result_dtype(op, s.view.dtype, &options);
-    if (dtype != GPR_NO_DTYPE) { /* else gpr_open() says why not */
-      if (!parse_initial(args[3], op, dtype, of, &initial)) goto fail;
-      options.initial = &initial;
-    }
+  gpr_value value;
+  gpr_status status = GPR_OK;
+  if (!is_scalar && gpr_result_dtype(call->op, call->view.dtype, &call->options) != GPR_NO_DTYPE) {
+    if (!(all = result_array(call, gpr_results(call->op)))) return NULL;
+    call->options.out = PyArray_DATA(all);
   }
-  if ((gpr_ops[op].flags & GPR_EMPTY_WARNS) && s.count == 0 &&
-      PyErr_WarnEx(PyExc_RuntimeWarning, "Mean of empty slice.", 1))
-    goto fail;
-
-  status = gpr_open(op, &s.view, &options, &run);
-  if (status) {
-    raise_status(status);
-    goto fail;
-  }
-  bytes = s.view.device < 0 ? s.count * gpr_dtypes[s.view.dtype].bytes : GIL_BYTES;
+  if ((status = gpr_open(call->op, &call->view, &call->options, &run))) goto fail;
   if (!run_to_end(run, bytes)) goto fail;
-  status = gpr_finish(run, &value);
-  if (status)
-    raise_status(status);
-  else
-    result = gpr_ops[op].flags & GPR_MATRICES ? matrix(&value, of) : scalar(&value, of);
+  if ((status = gpr_finish(run, &value))) goto fail;
+  if (warn(call, gpr_least(run))) result = results_of(call, all, &value);
 fail:
+  if (status) raise_status(status);
   if (run) close_run(run, bytes);
-  Py_XDECREF(asked);
-  Py_XDECREF(s.holder);
+  Py_XDECREF(all);
   return result;
+}
+
+static PyObject *call_with(PyObject *number, const gpr_given *given) {
+  const long op = PyLong_AsLong(number);
+  gpr_call call;
+  if (op < 0 || op >= GPR_OP_COUNT) {
+    if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "no operator %ld", op);
+    return NULL;
+  }
+  PyObject *result = gpr_arguments_open((int)op, given, &call) ? perform(&call) : NULL;
+  gpr_arguments_close(&call);
+  return result;
+}
+
+static int check_count(const char *name, Py_ssize_t count, Py_ssize_t wanted) {
+  if (count == wanted) return 1;
+  PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, not %zd", name, wanted, count);
+  return 0;
+}
+
+/* reduce(op, a, axis, dtype, out, keepdims, initial, where, ddof, mean, device, kernel) */
+static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+  (void)module;
+  if (!check_count("reduce", count, 12)) return NULL;
+  const gpr_given given = {.a = args[1],
+                           .axis = args[2],
+                           .dtype = args[3],
+                           .out = args[4],
+                           .keepdims = args[5],
+                           .initial = args[6],
+                           .where = args[7],
+                           .ddof = args[8],
+                           .mean = args[9],
+                           .device = args[10],
+                           .kernel = args[11]};
+  return call_with(args[0], &given);
+}
+
+/* segments(op, a, starts, stops, axis, dtype, out, initial, device): stops is None for those that
+ * NumPy's reduceat has. */
+static PyObject *segments(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+  (void)module;
+  if (!check_count("segments", count, 9)) return NULL;
+  const gpr_given given = {.a = args[1],
+                           .starts = args[2],
+                           .stops = args[3] == Py_None ? NULL : args[3],
+                           .axis = args[4],
+                           .dtype = args[5],
+                           .out = args[6],
+                           .initial = args[7],
+                           .device = args[8]};
+  return call_with(args[0], &given);
 }
 
 /* --- the lists, for Python ----------------------------------------------------------------------
  */
+
+static PyObject *flag(const gpr_op_info *o, int which) { return PyBool_FromLong(o->flags & which); }
 
 static PyObject *operators(PyObject *module, PyObject *unused) {
   (void)module, (void)unused;
   PyObject *list = PyList_New(0);
   for (int op = 0; list && op < GPR_OP_COUNT; op++) {
     const gpr_op_info *o = &gpr_ops[op];
-    PyObject *item =
-        Py_BuildValue("{s:s,s:s,s:s,s:s,s:O,s:O,s:O,s:O,s:O,s:O,s:O}", "name", o->name, "ufunc",
-                      o->ufunc, "alias", o->alias, "sentence", o->sentence, "function",
-                      o->flags & GPR_FUNCTION ? Py_True : Py_False, "takes_dtype",
-                      o->flags & GPR_TAKES_DTYPE ? Py_True : Py_False, "takes_initial",
-                      o->flags & GPR_TAKES_INITIAL ? Py_True : Py_False, "nonempty",
-                      o->flags & GPR_NONEMPTY ? Py_True : Py_False, "position",
-                      o->flags & GPR_POSITION ? Py_True : Py_False, "takes_kernel",
-                      o->flags & GPR_TAKES_KERNEL ? Py_True : Py_False, "matrices",
-                      o->flags & GPR_MATRICES ? Py_True : Py_False);
+    PyObject *item = Py_BuildValue(
+        "{s:s,s:s,s:s,s:s,s:i,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N}", "name", o->name,
+        "ufunc", o->ufunc, "alias", o->alias, "sentence", o->sentence, "results", gpr_results(op),
+        "function", flag(o, GPR_FUNCTION), "takes_dtype", flag(o, GPR_TAKES_DTYPE), "takes_initial",
+        flag(o, GPR_TAKES_INITIAL), "takes_where", flag(o, GPR_TAKES_WHERE), "takes_out",
+        PyBool_FromLong(!(o->flags & GPR_NO_OUT)), "nonempty", flag(o, GPR_NONEMPTY), "position",
+        flag(o, GPR_POSITION), "spread", flag(o, GPR_SPREAD), "skips_nan", flag(o, GPR_SKIPS_NAN),
+        "takes_kernel", flag(o, GPR_TAKES_KERNEL), "matrices", flag(o, GPR_MATRICES));
     if (!item || PyList_Append(list, item)) Py_CLEAR(list);
     Py_XDECREF(item);
   }
@@ -557,29 +404,28 @@ static PyObject *list_of(const double *values, int n) {
 /* kernel_time(kernel, op, a, device, repeats): milliseconds of each of the runs. */
 static PyObject *kernel_time(PyObject *module, PyObject *args) {
   const char *op;
-  PyObject *kernel, *a, *device, *result = NULL;
+  gpr_given given = {NULL};
   int repeats;
-  gpr_options options = gpr_defaults();
-  source s = {.holder = NULL, .descr = NULL};
+  gpr_call call;
   double *times = NULL;
   gpr_status status;
+  PyObject *result = NULL;
   (void)module;
-  if (!PyArg_ParseTuple(args, "OsOOi", &kernel, &op, &a, &device, &repeats)) return NULL;
-  if (!parse_kernel(kernel, &options.kernel) || !parse_device(device, &options.device)) return NULL;
-  if (!open_source(a, op, &s)) goto fail;
+  if (!PyArg_ParseTuple(args, "OsOOi", &given.kernel, &op, &given.a, &given.device, &repeats))
+    return NULL;
+  const int index = gpr_op_index(op);
+  if (index < 0) return PyErr_Format(PyExc_ValueError, "unknown operator %s", op);
+  if (!gpr_arguments_open(index, &given, &call)) goto fail;
   if (!(times = PyMem_Calloc((size_t)(repeats > 0 ? repeats : 1), sizeof *times))) {
     PyErr_NoMemory();
     goto fail;
   }
-  Py_BEGIN_ALLOW_THREADS status = gpr_kernel_time(op, &s.view, &options, repeats, times);
-  Py_END_ALLOW_THREADS if (status) {
-    raise_status(status);
-    goto fail;
-  }
-  result = list_of(times, repeats);
+  Py_BEGIN_ALLOW_THREADS status = gpr_kernel_time(op, &call.view, &call.options, repeats, times);
+  Py_END_ALLOW_THREADS if (status) raise_status(status);
+  else result = list_of(times, repeats);
 fail:
   PyMem_Free(times);
-  Py_XDECREF(s.holder);
+  gpr_arguments_close(&call);
   return result;
 }
 
@@ -594,7 +440,7 @@ static PyObject *shuffle(PyObject *module, PyObject *args) {
   if (!PyArg_ParseTuple(args, "sO!O!iiii", &name, &PyArray_Type, &x, &PyArray_Type, &out,
                         &shuffle.width, &shuffle.by, &shuffle.i, &shuffle.j))
     return NULL;
-  const int dtype = supported_dtype(PyArray_DESCR(x), name);
+  const int dtype = gpr_supported_dtype(PyArray_DESCR(x), name);
   if (dtype == GPR_NO_DTYPE) return NULL;
   shuffle.data = PyArray_DATA(x);
   shuffle.out = PyArray_DATA(out);
@@ -616,7 +462,7 @@ static PyObject *segment_sums(PyObject *module, PyObject *args) {
   if (!PyArg_ParseTuple(args, "sO!O!O!i", &name, &PyArray_Type, &a, &PyArray_Type, &offsets,
                         &PyArray_Type, &out, &repeats))
     return NULL;
-  const int dtype = supported_dtype(PyArray_DESCR(a), name);
+  const int dtype = gpr_supported_dtype(PyArray_DESCR(a), name);
   if (dtype == GPR_NO_DTYPE) return NULL;
   const gpr_segment_args segments = {.data = PyArray_DATA(a),
                                      .offset = PyArray_DATA(offsets),
@@ -634,6 +480,7 @@ static PyObject *segment_sums(PyObject *module, PyObject *args) {
 
 static PyMethodDef methods[] = {
     {"reduce", (PyCFunction)(void (*)(void))reduce, METH_FASTCALL, NULL},
+    {"segments", (PyCFunction)(void (*)(void))segments, METH_FASTCALL, NULL},
     {"operators", operators, METH_NOARGS, NULL},
     {"dtypes", dtypes, METH_NOARGS, NULL},
     {"kernels", kernels, METH_NOARGS, NULL},
@@ -653,7 +500,8 @@ static PyMethodDef methods[] = {
 
 static int exec_module(PyObject *module) {
   if (PyArray_ImportNumPyAPI() < 0) return -1;
-  match_builtin_dtypes();
+  gpr_match_builtin_dtypes();
+  if (!gpr_arguments_init()) return -1;
   if (!device_error)
     device_error = PyErr_NewExceptionWithDoc(
         "gpureduce.DeviceError", "The device asked for is missing, or a call to it failed.",

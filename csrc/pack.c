@@ -41,34 +41,60 @@ static void swap_bytes(char *data, int64_t bytes, int unit) {
   }
 }
 
-static void gather(const gpr_plan *p, int64_t start, int64_t n, char *to) {
-  const int last = p->ndim - 1;
+/* Elements [start, start + n) in C order of these dimensions. */
+static void gather(int ndim, const int64_t *shape, const int64_t *strides, int bytes,
+                   const char *from, int64_t start, int64_t n, char *to) {
+  const int last = ndim - 1;
   int64_t index[GPR_DIMS_MAX];
-  const char *from = p->data;
   for (int d = last; d >= 0; d--) {
-    index[d] = start % p->shape[d];
-    start /= p->shape[d];
-    from += index[d] * p->strides[d];
+    index[d] = start % shape[d];
+    start /= shape[d];
+    from += index[d] * strides[d];
   }
   while (n > 0) {
-    const int64_t rest = p->shape[last] - index[last], m = n < rest ? n : rest;
-    copy_strided(to, from, p->strides[last], m, p->bytes);
-    to += m * p->bytes;
+    const int64_t rest = shape[last] - index[last], m = n < rest ? n : rest;
+    copy_strided(to, from, strides[last], m, bytes);
+    to += m * bytes;
     n -= m;
-    from += m * p->strides[last];
+    from += m * strides[last];
     index[last] += m;
-    for (int d = last; d > 0 && index[d] == p->shape[d]; d--) {
-      from += p->strides[d - 1] - p->shape[d] * p->strides[d];
+    for (int d = last; d > 0 && index[d] == shape[d]; d--) {
+      from += strides[d - 1] - shape[d] * strides[d];
       index[d] = 0;
       index[d - 1]++;
     }
   }
 }
 
-void gpr_pack(const gpr_plan *p, int64_t start, int64_t n, void *to, void *scratch) {
+void gpr_pack(const gpr_plan *p, const char *data, int64_t start, int64_t n, void *to,
+              void *scratch) {
   char *gathered = p->cast ? scratch : to;
   const int64_t scalars = n * p->row->scalars;
-  gather(p, start * p->row->scalars, scalars, gathered);
+  gather(p->ndim, p->shape, p->strides, p->bytes, data, start * p->row->scalars, scalars, gathered);
   if (p->swap) swap_bytes(gathered, scalars * p->bytes, p->swap);
   if (p->cast) p->cast(gathered, to, scalars);
+}
+
+void gpr_pack_mask(const gpr_dims *reduced, const char *where, int64_t start, int64_t n,
+                   uint8_t *keep) {
+  gather(reduced->n, reduced->shape, reduced->where, 1, where, start, n, (char *)keep);
+  for (int64_t i = 0; i < n; i++) keep[i] = keep[i] != 0;
+}
+
+#define SQUEEZE(bytes)                               \
+  for (int64_t i = 0; i < n; i++) {                  \
+    memmove(x + kept * bytes, x + i * bytes, bytes); \
+    kept += keep[i];                                 \
+  }
+
+int64_t gpr_squeeze(char *x, int bytes, const uint8_t *keep, int64_t n) {
+  int64_t kept = 0;
+  switch (bytes) {
+    case 1: SQUEEZE(1); break;
+    case 2: SQUEEZE(2); break;
+    case 4: SQUEEZE(4); break;
+    case 8: SQUEEZE(8); break;
+    default: SQUEEZE(16); break;
+  }
+  return kept;
 }

@@ -1,5 +1,7 @@
 #include "plan.h"
 
+#include <string.h>
+
 #include "../kernels/lists.h"
 
 /* Below this no thread would pay, above the backend decides: 512 KiB take 5 µs at the least. */
@@ -8,6 +10,8 @@ enum { SHARED_BYTES = 512 << 10 };
 enum { PART_BYTES = 256 << 10 };
 /* Where each part keeps a state of its own, for the tree, there are no more than this. */
 enum { ORDERED_PARTS = 64 };
+/* So many, for the threads to end at about the same time. */
+enum { PARTS_PER_LANE = 8 };
 
 static void swap_int64(int64_t *a, int64_t *b) {
   const int64_t c = *a;
@@ -15,44 +19,85 @@ static void swap_int64(int64_t *a, int64_t *b) {
   *b = c;
 }
 
+static void append(gpr_dims *dims, int64_t shape, int64_t stride, int64_t where) {
+  dims->shape[dims->n] = shape;
+  dims->strides[dims->n] = stride;
+  dims->where[dims->n++] = where;
+}
+
 /* Where the index does not matter: forwards along every dimension, the largest stride first. */
-static void reorder(gpr_plan *p) {
-  for (int d = 0; d < p->ndim; d++)
-    if (p->strides[d] < 0) {
-      p->data += (p->shape[d] - 1) * p->strides[d];
-      p->strides[d] = -p->strides[d];
+static void reorder(gpr_dims *dims, const char **data, const char **where) {
+  for (int d = 0; d < dims->n; d++)
+    if (dims->strides[d] < 0) {
+      *data += (dims->shape[d] - 1) * dims->strides[d];
+      *where += (dims->shape[d] - 1) * dims->where[d];
+      dims->strides[d] = -dims->strides[d];
+      dims->where[d] = -dims->where[d];
     }
-  for (int d = 1; d < p->ndim; d++)
-    for (int e = d; e > 0 && p->strides[e - 1] < p->strides[e]; e--) {
-      swap_int64(&p->shape[e - 1], &p->shape[e]);
-      swap_int64(&p->strides[e - 1], &p->strides[e]);
+  for (int d = 1; d < dims->n; d++)
+    for (int e = d; e > 0 && dims->strides[e - 1] < dims->strides[e]; e--) {
+      swap_int64(&dims->shape[e - 1], &dims->shape[e]);
+      swap_int64(&dims->strides[e - 1], &dims->strides[e]);
+      swap_int64(&dims->where[e - 1], &dims->where[e]);
     }
 }
 
 /* Drops dimensions of length 1 and joins neighbours that step evenly. */
-static void coalesce(gpr_plan *p) {
+static void coalesce(gpr_dims *dims) {
   int n = 0;
-  for (int d = 0; d < p->ndim; d++) {
-    if (p->shape[d] == 1) continue;
-    if (n && p->strides[n - 1] == p->shape[d] * p->strides[d]) {
-      p->shape[n - 1] *= p->shape[d];
-      p->strides[n - 1] = p->strides[d];
+  for (int d = 0; d < dims->n; d++) {
+    const int64_t shape = dims->shape[d], stride = dims->strides[d], where = dims->where[d];
+    if (shape == 1) continue;
+    if (n && dims->strides[n - 1] == shape * stride && dims->where[n - 1] == shape * where) {
+      dims->shape[n - 1] *= shape;
     } else {
-      p->shape[n] = p->shape[d];
-      p->strides[n++] = p->strides[d];
+      dims->shape[n++] = shape;
     }
+    dims->strides[n - 1] = stride;
+    dims->where[n - 1] = where;
   }
-  if (!n) {
-    p->shape[0] = 1;
-    p->strides[0] = p->bytes;
-    n = 1;
-  }
-  p->ndim = n;
+  dims->n = n;
 }
 
-static int lies_ready(const gpr_plan *p, int alignment) {
+static int unit_of(const gpr_dtype_info *type) {
+  return type->kind == 'c' ? type->bytes / 2 : type->bytes;
+}
+
+static gpr_plan begin(const gpr_view *view, const gpr_row *row, gpr_cast cast) {
+  const gpr_dtype_info *type = &gpr_dtypes[view->dtype];
+  gpr_plan p = {.row = row,
+                .cast = cast,
+                .dtype = view->dtype,
+                .data = view->data,
+                .device = view->device,
+                .stream = view->stream,
+                .count = 1,
+                .bytes = type->bytes};
+  p.swap = view->swapped && unit_of(type) > 1 ? unit_of(type) : 0;
+  return p;
+}
+
+/* The dimensions of the elements: what they are in any order, or in theirs. */
+static void settle(gpr_plan *p, gpr_dims *dims, const char **where) {
+  for (int d = 0; d < dims->n; d++) p->count *= dims->shape[d];
+  if (p->count) {
+    if (!p->row->ordered) reorder(dims, &p->data, where);
+    coalesce(dims);
+  }
+  if (!p->count || !dims->n) {
+    dims->n = 0;
+    append(dims, p->count, p->bytes, 0);
+  }
+  p->ndim = dims->n;
+  for (int d = 0; d < dims->n; d++) {
+    p->shape[d] = dims->shape[d];
+    p->strides[d] = dims->strides[d];
+  }
+}
+
+static int lies_ready(const gpr_plan *p) {
   return !p->cast && !p->swap && p->ndim == 1 && (p->strides[0] == p->bytes || p->shape[0] == 1) &&
-         (uintptr_t)p->data % (uintptr_t)alignment == 0;
+         (uintptr_t)p->data % (uintptr_t)unit_of(&gpr_dtypes[p->dtype]) == 0;
 }
 
 static void cut(gpr_plan *p, int lanes) {
@@ -67,33 +112,76 @@ static void cut(gpr_plan *p, int lanes) {
 }
 
 gpr_plan gpr_plan_make(const gpr_view *view, const gpr_row *row, gpr_cast cast, gpr_limits limits) {
-  const gpr_dtype_info *type = &gpr_dtypes[view->dtype];
-  const int unit = type->kind == 'c' ? type->bytes / 2 : type->bytes;
-  gpr_plan p = {.row = row,
-                .cast = cast,
-                .dtype = view->dtype,
-                .data = view->data,
-                .device = view->device,
-                .stream = view->stream,
-                .count = 1,
-                .bytes = type->bytes};
-  p.swap = view->swapped && unit > 1 ? unit : 0;
-  p.ndim = view->ndim;
-  for (int d = 0; d < view->ndim; d++) {
-    p.shape[d] = view->shape[d];
-    p.strides[d] = view->strides[d];
-    p.count *= view->shape[d];
-  }
-  if (p.count) {
-    if (!row->ordered) reorder(&p);
-    coalesce(&p);
-  } else {
-    p.ndim = 1;
-    p.shape[0] = 0;
-    p.strides[0] = p.bytes;
-  }
+  const char *where = NULL;
+  gpr_dims dims; /* most of it never read, and so not zeroed */
+  gpr_plan p = begin(view, row, cast);
+  dims.n = 0;
+  for (int d = 0; d < view->ndim; d++) append(&dims, view->shape[d], view->strides[d], 0);
+  settle(&p, &dims, &where);
   p.count /= row->scalars;
-  p.direct = lies_ready(&p, unit);
+  p.direct = lies_ready(&p);
   cut(&p, limits.lanes);
+  return p;
+}
+
+/* --- many outputs ------------------------------------------------------------------------------
+ */
+
+int64_t gpr_outputs(const gpr_view *view, const gpr_options *options) {
+  int64_t outputs = options->starts ? options->segments : 1;
+  for (int d = 0; d < view->ndim; d++)
+    if (!(options->axes >> d & 1)) outputs *= view->shape[d];
+  return outputs;
+}
+
+/* Outputs lie in step with each other as the elements of each do. */
+static int all_lie_ready(const gpr_plan *p, const gpr_dims *kept) {
+  const int unit = unit_of(&gpr_dtypes[p->dtype]);
+  int ready = lies_ready(p);
+  for (int d = 0; d < kept->n; d++) ready = ready && kept->strides[d] % unit == 0;
+  return ready;
+}
+
+/* Few outputs share out the index of each, many are shared out themselves. */
+static void cut_axes(gpr_plan *p, int64_t outputs, int lanes) {
+  const int64_t part = PART_BYTES / p->bytes;
+  const double bytes = (double)p->count * (double)p->bytes * (double)outputs;
+  p->lanes = bytes < SHARED_BYTES ? 1 : lanes;
+  p->part = p->count;
+  if (p->lanes > 1 && outputs < PARTS_PER_LANE * lanes && !p->axes->starts) {
+    const int64_t wanted = (PARTS_PER_LANE * lanes + outputs - 1) / outputs;
+    p->part = (p->count / wanted / part + 1) * part;
+  }
+  p->parts = p->count ? (p->count - 1) / p->part + 1 : 1;
+}
+
+gpr_plan gpr_plan_axes(const gpr_view *view, const gpr_row *row, gpr_cast cast,
+                       const gpr_options *options, gpr_limits limits, gpr_axes *axes) {
+  gpr_plan p = begin(view, row, cast);
+  memset(axes, 0, sizeof *axes);
+  p.axes = axes;
+  axes->where = options->where ? options->where->data : NULL;
+  for (int d = 0; d < view->ndim; d++)
+    append(options->axes >> d & 1 ? &axes->reduced : &axes->kept, view->shape[d], view->strides[d],
+           options->where ? options->where->strides[d] : 0);
+  axes->outputs = gpr_outputs(view, options);
+  axes->starts = options->starts;
+  axes->stops = options->stops;
+  axes->segments = options->segments;
+  if (!axes->outputs) {
+    axes->kept.n = 0;
+    append(&axes->kept, 0, 0, 0);
+  }
+  coalesce(&axes->kept);
+  if (options->starts) {
+    p.count = axes->reduced.shape[0];
+    p.ndim = 1;
+    p.shape[0] = axes->reduced.shape[0];
+    p.strides[0] = axes->reduced.strides[0];
+  } else {
+    settle(&p, &axes->reduced, &axes->where);
+  }
+  p.direct = all_lie_ready(&p, &axes->kept);
+  cut_axes(&p, axes->outputs, limits.lanes);
   return p;
 }

@@ -10,6 +10,39 @@ typedef struct gpr_limits {
   int lanes; /* threads that may fold at once, at least 1 */
 } gpr_limits;
 
+/* Dimensions, the last one the fastest, as few as describe it. */
+typedef struct gpr_dims {
+  int n;
+  int64_t shape[GPR_DIMS_MAX];
+  int64_t strides[GPR_DIMS_MAX]; /* bytes in the data */
+  int64_t where[GPR_DIMS_MAX];   /* bytes in the mask: 0 where it is broadcast, and without one */
+} gpr_dims;
+
+/* Many outputs, or elements that do not count.
+ *
+ * Output o = segment * (product of kept.shape) + k, of which without segments there is one, takes
+ * the elements of `reduced` at the k-th place of `kept` in C order. Each output is what the same
+ * elements alone would give: an ordered row's index starts at 0 in each. Where nothing counts, the
+ * state is the opened one and n is 0. keepdims, out and 0-d results never come here. */
+typedef struct gpr_axes {
+  gpr_dims kept; /* C order of the result; strides of any sign or zero */
+  gpr_dims
+      reduced;     /* of an ordered row C order of the index; else forwards, largest stride first */
+  int64_t outputs; /* all of them; 0 is possible */
+  /* Bytes, true where not 0: of the first element of the first output. NULL: all count. */
+  const char *where;
+  int skip; /* NaN and NaT do not count */
+  /* Instead of all of reduced.shape[0] (then reduced.n is 1, and nothing was made forwards), output
+   * o takes [starts[s], stops[s]) of it; none where stops[s] <= starts[s]. Host memory. starts is
+   * NULL where there are no segments. */
+  int64_t segments;
+  const int64_t *starts, *stops;
+  /* What the row's finish gets as `with`, the same for all outputs but for gpr_spread's means. */
+  const void *with;
+  /* outputs × row->results values of dtype row->result, in C order; where the data is. */
+  void *result;
+} gpr_axes;
+
 typedef struct gpr_plan {
   const gpr_row *row;
   gpr_cast cast; /* NULL: elements are of the row's dtype as they lie */
@@ -17,7 +50,8 @@ typedef struct gpr_plan {
   const char *data;
   int device; /* where the data is */
   void *stream;
-  int64_t count; /* elements, of the row's number of scalars each */
+  int64_t count; /* elements, of the row's number of scalars each; with axes those of one output,
+                    with segments those of all */
   int bytes;     /* of a scalar as it lies */
   int swap;      /* bytes to reverse together: 0, or the scalar's, or half of a complex one's */
   int direct;    /* contiguous, aligned, native and of the row's dtype: fold where it lies */
@@ -26,9 +60,18 @@ typedef struct gpr_plan {
   int64_t strides[GPR_DIMS_MAX];
   int lanes;           /* how many threads are worth while */
   int64_t parts, part; /* the index is cut into `parts` parts of `part` elements */
+  /* NULL: one output of all elements. Else shape and strides are axes->reduced's, data is that of
+   * the first output, and `direct` is true of the elements of each output. The caller's: a run
+   * copies it when it opens. What it points to lives as long as the run. */
+  const gpr_axes *axes;
 } gpr_plan;
 
 /* view and row stay the caller's, and the plan points to the view's data. */
 gpr_plan gpr_plan_make(const gpr_view *view, const gpr_row *row, gpr_cast cast, gpr_limits limits);
+
+/* The same for the axes of `options`, its mask and its segments; *axes is filled in but for `with`,
+ * `skip` and `result`, and the plan points to it. */
+gpr_plan gpr_plan_axes(const gpr_view *view, const gpr_row *row, gpr_cast cast,
+                       const gpr_options *options, gpr_limits limits, gpr_axes *axes);
 
 #endif

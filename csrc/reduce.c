@@ -1,5 +1,6 @@
 /* The way of the data: view → plan → backend → value. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../kernels/lists.h"
@@ -41,11 +42,20 @@ static int folded_dtype(int op, int from, const gpr_options *options) {
   return fits && !(gpr_ops[op].flags & GPR_TAKES_DTYPE) ? from : options->dtype;
 }
 
+int gpr_results(int op) {
+  int results = 1;
+  for (int dtype = 0; dtype < GPR_DTYPE_COUNT; dtype++)
+    if (row_of(op, dtype)->results > results) results = row_of(op, dtype)->results;
+  return results;
+}
+
 const char *gpr_isa(void) { return gpr_cpu_table_here()->isa; }
 
 gpr_options gpr_defaults(void) {
-  return (gpr_options){
-      .dtype = GPR_NO_DTYPE, .device = GPR_DEVICE_AUTO, .initial = NULL, .kernel = GPR_NO_KERNEL};
+  return (gpr_options){.dtype = GPR_NO_DTYPE,
+                       .device = GPR_DEVICE_AUTO,
+                       .kernel = GPR_NO_KERNEL,
+                       .axes = GPR_ALL_AXES};
 }
 
 gpr_view gpr_view_of(const void *data, int dtype, int64_t n) {
@@ -54,6 +64,9 @@ gpr_view gpr_view_of(const void *data, int dtype, int64_t n) {
   view.strides[0] = gpr_dtypes[dtype].bytes;
   return view;
 }
+
+/* --- what cannot be ----------------------------------------------------------------------------
+ */
 
 /* Where the elements are matrices: an array of shape (n, 2, 2). */
 static gpr_status check_matrices(const char *name, const gpr_view *view) {
@@ -66,6 +79,51 @@ static gpr_status check_matrices(const char *name, const gpr_view *view) {
   return gpr_fail(GPR_BAD_VALUE,
                   "%s: the array has the shape (%s%s); one of shape (n, 2, 2) would do", name,
                   shape, view->ndim == 1 ? "," : "");
+}
+
+/* Whether some output has no element. */
+static int has_empty(const gpr_view *view, const gpr_options *options) {
+  int empty = 0;
+  if (!gpr_outputs(view, options)) return 0;
+  for (int d = 0; d < view->ndim; d++)
+    if (options->axes >> d & 1) empty |= !options->starts && view->shape[d] == 0;
+  for (int64_t i = 0; options->starts && i < options->segments; i++)
+    empty |= options->stops[i] <= options->starts[i];
+  return empty;
+}
+
+/* In NumPy's words, which name the ufunc; its ptp asks for the maximum first. */
+static gpr_status check_identity(const gpr_op_info *o, const gpr_view *view,
+                                 const gpr_options *options) {
+  const char *ufunc = *o->ufunc ? o->ufunc : gpr_ops[GPR_OP_MAX].ufunc;
+  const char *help = o->flags & GPR_TAKES_INITIAL ? "; initial= would give it one" : "";
+  if (!(o->flags & GPR_NONEMPTY) || options->initial) return GPR_OK;
+  if (options->where)
+    return gpr_fail(GPR_BAD_VALUE,
+                    "reduction operation '%s' does not have an identity, so to use a where mask "
+                    "one has to specify 'initial'",
+                    ufunc);
+  if (!has_empty(view, options)) return GPR_OK;
+  if (o->flags & GPR_POSITION)
+    return gpr_fail(GPR_BAD_VALUE, "attempt to get %s of an empty sequence",
+                    o->name + (o->flags & GPR_SKIPS_NAN ? strlen("nan") : 0));
+  return gpr_fail(GPR_BAD_VALUE,
+                  "zero-size array to reduction operation %s which has no identity%s", ufunc, help);
+}
+
+static gpr_status check_segments(const gpr_view *view, const gpr_options *options) {
+  int64_t length = 0;
+  int axes = 0;
+  if (!options->starts) return GPR_OK;
+  for (int d = 0; d < view->ndim; d++)
+    if (options->axes >> d & 1) axes++, length = view->shape[d];
+  if (axes != 1) return gpr_fail(GPR_BAD_VALUE, "segments are parts of one axis, not of %d", axes);
+  for (int64_t i = 0; i < options->segments; i++)
+    if (options->starts[i] < 0 || options->stops[i] > length)
+      return gpr_fail(GPR_BAD_VALUE, "segment %lld, [%lld, %lld), is not within [0, %lld)",
+                      (long long)i, (long long)options->starts[i], (long long)options->stops[i],
+                      (long long)length);
+  return GPR_OK;
 }
 
 static gpr_status check(int op, const gpr_view *view, const gpr_options *options) {
@@ -82,30 +140,23 @@ static gpr_status check(int op, const gpr_view *view, const gpr_options *options
   if (!row_of(op, dtype)->open)
     return gpr_fail(GPR_BAD_TYPE, "%s: not defined for dtype %s", o->name, gpr_dtypes[dtype].name);
   if (o->flags & GPR_MATRICES) return check_matrices(o->name, view);
-  if (!(o->flags & GPR_NONEMPTY) || options->initial) return GPR_OK;
-  for (int d = 0; d < view->ndim; d++) {
-    if (view->shape[d] != 0) continue;
-    if (o->flags & GPR_POSITION)
-      return gpr_fail(GPR_BAD_VALUE, "attempt to get %s of an empty sequence", o->name);
-    /* NumPy's words, which name the ufunc; its ptp asks for the maximum first. */
-    return gpr_fail(GPR_BAD_VALUE,
-                    "zero-size array to reduction operation %s which has no identity%s",
-                    *o->ufunc ? o->ufunc : gpr_ops[GPR_OP_MAX].ufunc,
-                    o->flags & GPR_TAKES_INITIAL ? "; initial= would give it one" : "");
-  }
-  return GPR_OK;
+  if (options->where && options->where->dtype != GPR_BOOL)
+    return gpr_fail(GPR_BAD_TYPE, "%s: the mask is of dtype %s, not bool", o->name,
+                    gpr_dtypes[options->where->dtype].name);
+  const gpr_status status = check_segments(view, options);
+  return status ? status : check_identity(o, view, options);
 }
 
 /* Where to work: arrays on a device there, arrays on the host where it was asked for. */
-static gpr_status choose(const gpr_view *view, int wanted, int *device) {
+static gpr_status choose(int lies, int wanted, int *device) {
   *device = wanted >= 0 ? wanted : GPR_DEVICE_CPU;
-  if (view->device >= 0) {
-    *device = view->device;
-    if (wanted != GPR_DEVICE_AUTO && wanted != view->device)
+  if (lies >= 0) {
+    *device = lies;
+    if (wanted != GPR_DEVICE_AUTO && wanted != lies)
       return gpr_fail(
           GPR_BAD_VALUE,
           "the array lies on cuda:%d, where it can be reduced; copy it to reduce it elsewhere",
-          view->device);
+          lies);
   }
   if (*device < 0) return GPR_OK;
   const int devices = gpr_device_count();
@@ -161,41 +212,113 @@ static gpr_plan plan_of(int op, const gpr_view *view, const gpr_options *options
 }
 
 /* A kernel that is asked for by name works on a device. */
-static gpr_status choose_for_kernel(const gpr_view *view, const gpr_options *options,
-                                    const gpr_plan *plan, int *device) {
-  const int wanted = options->device == GPR_DEVICE_AUTO && view->device < 0 ? 0 : options->device;
+static gpr_status choose_for_kernel(const gpr_plan *plan, const gpr_options *options, int *device) {
+  const int wanted = options->device == GPR_DEVICE_AUTO && plan->device < 0 ? 0 : options->device;
   const gpr_status status = check_kernel(plan->row, plan->count, options);
-  return status ? status : choose(view, wanted, device);
+  return status ? status : choose(plan->device, wanted, device);
+}
+
+/* --- the run -----------------------------------------------------------------------------------
+ */
+
+/* What a run with axes keeps beside its backend's: results before they are narrowed, where they
+ * are or where the caller wants a single one. */
+struct gpr_wide {
+  gpr_with with;
+  int64_t values;
+  _Alignas(16) char results[];
+};
+
+static int skips(int op, int dtype) {
+  const char kind = gpr_dtypes[dtype].kind;
+  const int which = kind == 'm' || kind == 'M' ? GPR_SKIPS_NAT : GPR_SKIPS_NAN;
+  return (gpr_ops[op].flags & which) && gpr_cpu_table_here()->skip[dtype];
+}
+
+/* One output of all elements. */
+static int is_flat(int op, int dtype, const gpr_view *view, const gpr_options *options) {
+  const uint64_t all = view->ndim < 64 ? GPR_AXIS(view->ndim) - 1 : GPR_ALL_AXES;
+  return (options->axes & all) == all && !options->where && !options->starts && !skips(op, dtype);
+}
+
+/* initial as a value of the row's result. */
+static void finish_with(gpr_with *with, int op, const gpr_row *row, int dtype,
+                        const gpr_options *options) {
+  with->given = NULL;
+  if (gpr_ops[op].flags & GPR_SPREAD) {
+    with->spread = (gpr_spread){options->ddof, options->means, skips(op, dtype)};
+    with->given = &with->spread;
+  } else if (options->initial) {
+    with->initial = *options->initial;
+    if (options->initial->dtype != row->result)
+      cast_of(options->initial->dtype, row->result)(options->initial->bytes, with->initial.bytes,
+                                                    1);
+    with->given = with->initial.bytes;
+  }
+}
+
+static gpr_status start(const gpr_plan *plan, const gpr_options *options, gpr_run **run) {
+  int device;
+  const int kernel = options->kernel;
+  const gpr_status status = kernel == GPR_NO_KERNEL ? choose(plan->device, options->device, &device)
+                                                    : choose_for_kernel(plan, options, &device);
+  if (status) return status;
+  if (kernel != GPR_NO_KERNEL && kernel != GPR_KERNEL_DEFAULT)
+    return gpr_gpu_ladder_open(plan, kernel, device, run);
+  return device < 0 ? gpr_cpu_open(plan, run) : gpr_gpu_open(plan, device, run);
+}
+
+static gpr_status open_axes(int op, const gpr_view *view, const gpr_row *row, gpr_cast cast,
+                            const gpr_options *options, gpr_cast narrow, gpr_run **run) {
+  gpr_axes axes;
+  gpr_plan plan =
+      gpr_plan_axes(view, row, cast, options, (gpr_limits){.lanes = gpr_threads()}, &axes);
+  const int64_t values = axes.outputs * row->results;
+  const int own = narrow || !options->out;
+  const size_t bytes = own ? (size_t)values * (size_t)gpr_dtypes[row->result].bytes : 0;
+  struct gpr_wide *wide = malloc(sizeof *wide + bytes);
+  if (!wide) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for %lld results", (long long)values);
+  wide->values = values;
+  finish_with(&wide->with, op, row, row->dtype, options);
+  axes.with = wide->with.given;
+  axes.skip = skips(op, row->dtype);
+  axes.result = own ? wide->results : options->out;
+  const gpr_status status = start(&plan, options, run);
+  if (status)
+    free(wide);
+  else
+    (*run)->wide = wide;
+  return status;
 }
 
 gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gpr_run **run) {
   const gpr_options defaults = gpr_defaults();
-  int device;
   if (!options) options = &defaults;
   *run = NULL;
   gpr_status status = check(op, view, options);
   if (status) return status;
-  const gpr_plan plan = plan_of(op, view, options);
-  status = options->kernel == GPR_NO_KERNEL ? choose(view, options->device, &device)
-                                            : choose_for_kernel(view, options, &plan, &device);
-  if (status) return status;
-  if (options->kernel != GPR_NO_KERNEL && options->kernel != GPR_KERNEL_DEFAULT)
-    status = gpr_gpu_ladder_open(&plan, options->kernel, device, run);
-  else
-    status = device < 0 ? gpr_cpu_open(&plan, run) : gpr_gpu_open(&plan, device, run);
-  if (status) return status;
-
-  const gpr_row *row = plan.row;
-  const int dtype = row->dtype;
+  const int dtype = folded_dtype(op, view->dtype, options);
+  const gpr_row *row = row_of(op, dtype);
+  const gpr_cast cast = dtype == view->dtype ? NULL : cast_of(view->dtype, dtype);
+  const int result = gpr_result_dtype(op, view->dtype, options);
+  const gpr_cast narrow = result == row->result ? NULL : cast_of(row->result, result);
+  if (is_flat(op, dtype, view, options)) {
+    const gpr_plan plan = plan_of(op, view, options);
+    if ((status = start(&plan, options, run))) return status;
+    finish_with(&(*run)->with, op, row, dtype, options);
+    (*run)->least = plan.count;
+    (*run)->wide = NULL;
+  } else if (options->kernel != GPR_NO_KERNEL) {
+    return gpr_fail(GPR_BAD_VALUE, "%s: kernel %s reduces whole arrays alone", gpr_ops[op].name,
+                    gpr_kernels[options->kernel].name);
+  } else if ((status = open_axes(op, view, row, cast, options, narrow, run))) {
+    return status;
+  }
   (*run)->row = row;
-  (*run)->dtype = gpr_result_dtype(op, view->dtype, options);
-  const int narrows = (*run)->dtype != row->result;
-  (*run)->narrow = narrows ? cast_of(row->result, dtype) : NULL;
-  (*run)->has_initial = options->initial != NULL;
-  if (options->initial && narrows)
-    cast_of(dtype, row->result)(options->initial->bytes, (*run)->initial.bytes, 1);
-  else if (options->initial)
-    (*run)->initial = *options->initial;
+  (*run)->op = op;
+  (*run)->dtype = result;
+  (*run)->narrow = narrow;
+  (*run)->out = options->out;
   return GPR_OK;
 }
 
@@ -203,21 +326,37 @@ gpr_status gpr_step(gpr_run *run, int64_t nanoseconds) {
   return run->backend->step(run, nanoseconds);
 }
 
+/* Results of one or more values where they are wanted. */
+static void deliver(gpr_run *run, const char *from, int64_t values, gpr_value *result) {
+  char *to = run->out ? run->out : (char *)result->bytes;
+  if (run->narrow)
+    run->narrow(from, to, values);
+  else if (to != from)
+    memcpy(to, from, (size_t)values * (size_t)gpr_dtypes[run->dtype].bytes);
+  if (result) result->dtype = run->dtype;
+}
+
 gpr_status gpr_finish(gpr_run *run, gpr_value *result) {
   gpr_value wide;
-  const gpr_status status =
-      run->backend->finish(run, run->has_initial ? run->initial.bytes : NULL, wide.bytes);
+  const gpr_status status = run->backend->finish(run, run->with.given, wide.bytes);
   if (status) return status;
-  result->dtype = run->dtype;
-  if (run->narrow)
-    run->narrow(wide.bytes, result->bytes, 1);
-  else
-    memcpy(result->bytes, wide.bytes, sizeof wide.bytes);
+  if (!run->wide)
+    deliver(run, (const char *)wide.bytes, run->row->results * run->row->scalars, result);
+  else if (run->narrow || !run->out)
+    deliver(run, run->wide->results, run->wide->values, result);
+  const int flags = gpr_ops[run->op].flags;
+  if ((flags & GPR_POSITION) && (flags & GPR_SKIPS_NAN) && !run->least)
+    return gpr_fail(GPR_BAD_VALUE, "All-NaN slice encountered");
   return GPR_OK;
 }
 
+int64_t gpr_least(const gpr_run *run) { return run->least; }
+
 void gpr_close(gpr_run *run) {
-  if (run) run->backend->close(run);
+  if (!run) return;
+  struct gpr_wide *wide = run->wide;
+  run->backend->close(run);
+  free(wide);
 }
 
 gpr_status gpr_reduce(const char *op, const gpr_view *view, const gpr_options *options,
@@ -225,6 +364,11 @@ gpr_status gpr_reduce(const char *op, const gpr_view *view, const gpr_options *o
   gpr_run *run = NULL;
   const int index = gpr_op_index(op);
   if (index < 0) return gpr_fail(GPR_BAD_VALUE, "unknown operator %s", op);
+  if (!result && !(options && options->out))
+    return gpr_fail(GPR_BAD_VALUE, "%s: there is no place for the result", op);
+  if (options && !options->out && gpr_outputs(view, options) != 1)
+    return gpr_fail(GPR_BAD_VALUE, "%s: %lld outputs need options->out", op,
+                    (long long)gpr_outputs(view, options));
   gpr_status status = gpr_open(index, view, options, &run);
   if (status) goto fail;
   do status = gpr_step(run, INT64_C(1000000000));
@@ -247,7 +391,7 @@ gpr_status gpr_kernel_time(const char *op, const gpr_view *view, const gpr_optio
   gpr_status status = check(index, view, options);
   if (status) return status;
   const gpr_plan plan = plan_of(index, view, options);
-  status = choose_for_kernel(view, options, &plan, &device);
+  status = choose_for_kernel(&plan, options, &device);
   return status ? status
                 : gpr_gpu_ladder_time(&plan, options->kernel, device, repeats, milliseconds);
 }

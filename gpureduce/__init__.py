@@ -1,8 +1,8 @@
 """NumPy's reductions on the GPU and the CPU, with answers that never depend on how they ran.
 
-Floating-point sums and means are exact and rounded once; products fold along one tree over the
-index; everything else is free of order. The same bits on any device, any number of threads, any
-layout. See the functions' own help, and ``gpureduce.operators()`` for the list.
+Floating-point sums, means and variances are exact and rounded once; products fold along one tree
+over the index; everything else is free of order. The same bits on any device, any number of
+threads, any layout. See the functions' own help, and ``gpureduce.operators()`` for the list.
 """
 
 from gpureduce import functions as _functions
@@ -16,6 +16,8 @@ from gpureduce.functions import (
     kernels,
     operators,
     reduce,
+    reduceat,
+    segments,
     set_num_threads,
 )
 
@@ -29,6 +31,8 @@ __all__ = [
     "kernels",
     "operators",
     "reduce",
+    "reduceat",
+    "segments",
     "set_num_threads",
     *_functions.PUBLIC,
 ]

@@ -1,6 +1,5 @@
-from typing import Any
+from typing import Any, SupportsIndex
 
-import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from gpureduce import warp as warp
@@ -13,6 +12,8 @@ from gpureduce.functions import (
     kernels,
     operators,
     reduce,
+    reduceat,
+    segments,
     set_num_threads,
 )
 
@@ -25,6 +26,7 @@ __all__ = [
     "any",
     "argmax",
     "argmin",
+    "argminmax",
     "count_nonzero",
     "devices",
     "dtypes",
@@ -34,46 +36,272 @@ __all__ = [
     "max",
     "mean",
     "min",
+    "minmax",
+    "nanargmax",
+    "nanargmin",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
     "operators",
     "prod",
     "ptp",
     "reduce",
+    "reduceat",
+    "segments",
     "set_num_threads",
+    "std",
     "sum",
+    "var",
 ]
 
 def sum(
     a: ArrayLike,
-    *,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
     dtype: DTypeLike | None = None,
-    initial: Any = None,
+    out: Any = None,
+    keepdims: Any = ...,
+    initial: Any = ...,
+    where: Any = ...,
+    *,
     device: str = "auto",
     kernel: str | None = None,
 ) -> Any: ...
 def prod(
     a: ArrayLike,
-    *,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
     dtype: DTypeLike | None = None,
-    initial: Any = None,
+    out: Any = None,
+    keepdims: Any = ...,
+    initial: Any = ...,
+    where: Any = ...,
+    *,
     device: str = "auto",
     kernel: str | None = None,
 ) -> Any: ...
 def min(
-    a: ArrayLike, *, initial: Any = None, device: str = "auto", kernel: str | None = None
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    out: Any = None,
+    keepdims: Any = ...,
+    initial: Any = ...,
+    where: Any = ...,
+    *,
+    device: str = "auto",
+    kernel: str | None = None,
 ) -> Any: ...
 
 amin = min
 
 def max(
-    a: ArrayLike, *, initial: Any = None, device: str = "auto", kernel: str | None = None
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    out: Any = None,
+    keepdims: Any = ...,
+    initial: Any = ...,
+    where: Any = ...,
+    *,
+    device: str = "auto",
+    kernel: str | None = None,
 ) -> Any: ...
 
 amax = max
 
-def argmin(a: ArrayLike, *, device: str = "auto") -> np.int64: ...
-def argmax(a: ArrayLike, *, device: str = "auto") -> np.int64: ...
-def mean(a: ArrayLike, *, dtype: DTypeLike | None = None, device: str = "auto") -> Any: ...
-def any(a: ArrayLike, *, device: str = "auto") -> np.bool: ...
-def all(a: ArrayLike, *, device: str = "auto") -> np.bool: ...
-def count_nonzero(a: ArrayLike, *, device: str = "auto") -> np.int64: ...
-def ptp(a: ArrayLike, *, device: str = "auto") -> Any: ...
+def argmin(
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    out: Any = None,
+    *,
+    keepdims: Any = ...,
+    device: str = "auto",
+) -> Any: ...
+def argmax(
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    out: Any = None,
+    *,
+    keepdims: Any = ...,
+    device: str = "auto",
+) -> Any: ...
+def mean(
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    keepdims: Any = ...,
+    *,
+    where: Any = ...,
+    device: str = "auto",
+) -> Any: ...
+def any(
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    out: Any = None,
+    keepdims: Any = ...,
+    *,
+    where: Any = ...,
+    device: str = "auto",
+) -> Any: ...
+def all(
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    out: Any = None,
+    keepdims: Any = ...,
+    *,
+    where: Any = ...,
+    device: str = "auto",
+) -> Any: ...
+def count_nonzero(
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    *,
+    keepdims: Any = ...,
+    device: str = "auto",
+) -> Any: ...
+def ptp(
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    out: Any = None,
+    keepdims: Any = ...,
+    *,
+    device: str = "auto",
+) -> Any: ...
+def minmax(
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    out: Any = None,
+    keepdims: Any = ...,
+    *,
+    device: str = "auto",
+) -> tuple[Any, Any]: ...
+def argminmax(
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    out: Any = None,
+    *,
+    keepdims: Any = ...,
+    device: str = "auto",
+) -> tuple[Any, Any]: ...
+def var(
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: Any = ...,
+    *,
+    where: Any = ...,
+    mean: Any = ...,
+    correction: Any = ...,
+    device: str = "auto",
+) -> Any: ...
+def std(
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: Any = ...,
+    *,
+    where: Any = ...,
+    mean: Any = ...,
+    correction: Any = ...,
+    device: str = "auto",
+) -> Any: ...
+def nansum(
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    keepdims: Any = ...,
+    initial: Any = ...,
+    where: Any = ...,
+    *,
+    device: str = "auto",
+) -> Any: ...
+def nanprod(
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    keepdims: Any = ...,
+    initial: Any = ...,
+    where: Any = ...,
+    *,
+    device: str = "auto",
+) -> Any: ...
+def nanmin(
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    out: Any = None,
+    keepdims: Any = ...,
+    initial: Any = ...,
+    where: Any = ...,
+    *,
+    device: str = "auto",
+) -> Any: ...
+def nanmax(
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    out: Any = None,
+    keepdims: Any = ...,
+    initial: Any = ...,
+    where: Any = ...,
+    *,
+    device: str = "auto",
+) -> Any: ...
+def nanargmin(
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    out: Any = None,
+    *,
+    keepdims: Any = ...,
+    device: str = "auto",
+) -> Any: ...
+def nanargmax(
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    out: Any = None,
+    *,
+    keepdims: Any = ...,
+    device: str = "auto",
+) -> Any: ...
+def nanmean(
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    keepdims: Any = ...,
+    *,
+    where: Any = ...,
+    device: str = "auto",
+) -> Any: ...
+def nanvar(
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: Any = ...,
+    *,
+    where: Any = ...,
+    mean: Any = ...,
+    correction: Any = ...,
+    device: str = "auto",
+) -> Any: ...
+def nanstd(
+    a: ArrayLike,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: Any = ...,
+    *,
+    where: Any = ...,
+    mean: Any = ...,
+    correction: Any = ...,
+    device: str = "auto",
+) -> Any: ...

@@ -10,10 +10,28 @@ class DeviceError(RuntimeError): ...
 def reduce(
     op: int,
     a: ArrayLike,
+    axis: Any,
     dtype: DTypeLike | None,
+    out: Any,
+    keepdims: Any,
     initial: Any,
+    where: Any,
+    ddof: float,
+    mean: Any,
     device: str,
     kernel: str | None,
+    /,
+) -> Any: ...
+def segments(
+    op: int,
+    a: ArrayLike,
+    starts: ArrayLike,
+    stops: ArrayLike | None,
+    axis: Any,
+    dtype: DTypeLike | None,
+    out: Any,
+    initial: Any,
+    device: str,
     /,
 ) -> Any: ...
 def operators() -> list[Operator]: ...

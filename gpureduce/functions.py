@@ -1,7 +1,7 @@
 """The public functions, made from the extension's own list of operators."""
 
 from collections.abc import Callable
-from typing import Any, TypedDict
+from typing import Any, SupportsIndex, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -17,10 +17,15 @@ class Operator(TypedDict):
     alias: str
     sentence: str
     function: bool
+    results: int
     takes_dtype: bool
     takes_initial: bool
+    takes_where: bool
+    takes_out: bool
     nonempty: bool
     position: bool
+    spread: bool
+    skips_nan: bool
     takes_kernel: bool
     matrices: bool
 
@@ -58,23 +63,37 @@ class Device(TypedDict):
     runtime: tuple[int, int]
 
 
-_DTYPE = """\
-dtype : dtype, optional
-    Each element is converted to it first, and the result has it.
-"""
-_INITIAL = """\
-initial : scalar, optional
-    Takes part in the reduction; of the result's dtype.
-"""
+_NO = np._NoValue
+
+# What a function may take, in NumPy's order: its default in NumPy's signatures, and its help.
+_PARAMETERS = {
+    "axis": (None, "{axes}, optional\n    The axes to reduce, negative ones from the last. All."),
+    "dtype": (None, "dtype, optional\n    Each element is converted to it first."),
+    "out": (None, "{outs}, optional\n    Takes the result, cast as it has to be; is returned."),
+    "ddof": (0, "int or float, optional\n    The sum of squares is divided by n - ddof."),
+    "keepdims": (_NO, "bool, optional\n    Whether reduced axes stay, with length 1."),
+    "initial": (_NO, "scalar, optional\n    Takes part in each output; of the result's dtype."),
+    "where": (_NO, "array_like of bool, optional\n    Which elements count; is broadcast."),
+    "mean": (_NO, "array_like, optional\n    Taken for the means; reduced axes have length 1."),
+    "correction": (_NO, "int or float, optional\n    Another name of ddof."),
+}
 _KERNEL = """\
 kernel : str, optional
     One of the textbook kernels that ``gpureduce.kernels()`` lists, on a GPU; "default" is the
     library's own. The others are made for {dtypes}; their
     floating-point results may differ from the exact or the tree's in the last bits.
 """
+_DEVICE = """\
+{"auto", "cpu", "cuda", "cuda:N"}, optional
+    Where to work. "auto" is where the array lies: its device, or the CPU for arrays of the host,
+    whose threads were faster than the way to the device wherever it was measured. The
+    result is the same in every bit."""
 _EMPTY = {
-    "nonempty": "    ValueError: the array is empty{unless}.\n",
     "kernel": "    ValueError: the kernel is not known, or cannot take so many elements.\n",
+    "nonempty": "    ValueError: there is nothing to reduce{unless}.\n",
+    "position": "    ValueError: a slice is all NaN.\n",
+    "axis": "    numpy.exceptions.AxisError: an axis is out of bounds.\n",
+    "shape": "    ValueError: an axis is given twice, or out{where} has another shape.\n",
     "device": "    gpureduce.DeviceError: the device asked for is missing or failed.\n",
     "type": "    TypeError: the dtype is not supported, or not by this function.\n",
 }
@@ -85,15 +104,10 @@ Parameters
 ----------
 a : array_like
     Any shape, strides, alignment and byte order. It is never written or copied whole.
-{dtype}{initial}device : {{"auto", "cpu", "cuda", "cuda:N"}}, optional
-    Where to work. "auto" is where the array lies: its device, or the CPU for arrays of the host,
-    whose threads were faster than the way to the device wherever it was measured. The
-    result is the same in every bit.
-{kernel}
+{parameters}
 Returns
 -------
-scalar
-    A NumPy scalar over all elements{result}, of the dtype that ``numpy.{name}`` gives.
+{returns}
 
 Raises
 ------
@@ -102,6 +116,12 @@ Sources
 -------
 {source}
 """
+_RETURNS = {
+    1: "scalar or ndarray\n    One value for each place of the axes that are left{result}, of the "
+    "dtype that\n    ``numpy.{name}`` gives; a NumPy scalar where no axis is.",
+    2: "tuple of two scalars or ndarrays\n    The least and the greatest{result}, each as "
+    "``numpy.{low}`` and\n    ``numpy.{high}`` give it.",
+}
 _SOURCES = {
     "exact": "Exact sums: Rump, Ogita, Oishi, Accurate floating-point summation (2008), into a\n"
     "long accumulator (Kulisch and Miranker, 1986).",
@@ -138,61 +158,85 @@ def kernels() -> list[Kernel]:
     return _core.kernels()
 
 
+def signature(op: Operator) -> list[str]:
+    """The parameters in NumPy's order, with "*" before those that are given by keyword only."""
+    names = ["axis"]
+    names += ["dtype"] * op["takes_dtype"] + ["out"] * op["takes_out"] + ["ddof"] * op["spread"]
+    by_keyword = ["*"] * (op["position"] or not op["takes_out"])
+    names += [*by_keyword, "keepdims"]
+    names += ["initial"] * op["takes_initial"]
+    if not by_keyword and not op["takes_initial"]:
+        names.append("*")
+    names += ["where"] * op["takes_where"] + ["mean", "correction"] * op["spread"]
+    return names if "*" in names else [*names, "*"]
+
+
 def _document(op: Operator) -> str:
-    unless = ", and initial is not given" if op["takes_initial"] else ""
-    raises = _EMPTY["type"] + _EMPTY["device"]
-    if op["nonempty"]:
-        raises = _EMPTY["nonempty"].format(unless=unless) + raises
+    names = [name for name in signature(op) if name != "*"]
+    many = "int" if op["position"] else "int or tuple of ints"
+    kernel = ""
     if op["takes_kernel"]:
-        raises = _EMPTY["kernel"] + raises
+        kernel = _KERNEL.format(dtypes=", ".join(_core.kernel_dtypes()))
+    parameters = "".join(f"{name} : {_PARAMETERS[name][1]}\n" for name in names)
+    outs = "ndarray" if op["results"] == 1 else "tuple of two ndarrays"
+    raises = [_EMPTY[key] for key in ("type", "axis", "shape", "device")]
+    if op["nonempty"]:
+        raises.insert(0, _EMPTY["nonempty"])
+    if op["takes_kernel"]:
+        raises.insert(0, _EMPTY["kernel"])
+    if op["position"] and op["skips_nan"]:
+        raises.insert(0, _EMPTY["position"])
     return _DOC.format(
-        name=op["name"],
         sentence=op["sentence"],
-        dtype=_DTYPE if op["takes_dtype"] else "",
-        initial=_INITIAL if op["takes_initial"] else "",
-        kernel=_KERNEL.format(dtypes=", ".join(_core.kernel_dtypes()))
-        if op["takes_kernel"]
-        else "",
-        result=", counted in C order" if op["position"] else "",
-        raises=raises,
+        parameters=parameters.format(axes=many, outs=outs) + f"device : {_DEVICE}\n" + kernel,
+        returns=_RETURNS[op["results"]].format(
+            name=op["name"],
+            low=op["name"].replace("max", ""),
+            high=op["name"].replace("min", ""),
+            result=", counted in C order" if op["position"] else "",
+        ),
+        raises="".join(raises).format(
+            unless=", and initial is not given" if op["takes_initial"] else "",
+            where=" or where" if op["takes_where"] else "",
+        ),
         source=_SOURCES[_LAWS.get(op["name"], "free")],
     )
 
 
+# Written out for each: **keywords would take longer than the sum of a small array.
+_CODE = """\
+def {name}(a, {parameters}, device="auto"{kernel_too}):
+    {correction}return _reduce(
+        {index}, a, axis, {dtype}, {out}, keepdims, {initial}, {where}, {ddof}, {mean}, device,
+        {kernel},
+    )
+"""
+_CORRECTION = """\
+if correction is not _NO:
+        if ddof != 0:
+            raise ValueError("ddof and correction can't be provided simultaneously.")
+        ddof = correction
+    """
+
+
 def _make(index: int, op: Operator) -> Callable[..., Any]:
-    """One function of the package; those that take dtype, initial or kernel have the keyword."""
-    run = _core.reduce
-
-    # Written out: **keywords would take longer than the sum of a small array.
-    def with_all(
-        a: ArrayLike,
-        *,
-        dtype: DTypeLike | None = None,
-        initial: Any = None,
-        device: str = "auto",
-        kernel: str | None = None,
-    ) -> Any:
-        return run(index, a, dtype, initial, device, kernel)
-
-    def with_dtype(a: ArrayLike, *, dtype: DTypeLike | None = None, device: str = "auto") -> Any:
-        return run(index, a, dtype, None, device, None)
-
-    def with_initial(
-        a: ArrayLike, *, initial: Any = None, device: str = "auto", kernel: str | None = None
-    ) -> Any:
-        return run(index, a, None, initial, device, kernel)
-
-    def with_neither(a: ArrayLike, *, device: str = "auto") -> Any:
-        return run(index, a, None, None, device, None)
-
-    forms: dict[tuple[bool, bool, bool], Callable[..., Any]] = {
-        (True, True, True): with_all,
-        (True, False, False): with_dtype,
-        (False, True, True): with_initial,
-        (False, False, False): with_neither,
-    }
-    function = forms[op["takes_dtype"], op["takes_initial"], op["takes_kernel"]]
-    function.__name__ = function.__qualname__ = op["name"]
+    """One function of the package, made as dataclasses make theirs."""
+    names = signature(op)
+    given = {name: name if name in names else "_NO" for name in _PARAMETERS}
+    given["kernel"] = "kernel" if op["takes_kernel"] else "None"
+    given["ddof"] = "ddof" if op["spread"] else "0"
+    given["correction"] = _CORRECTION if op["spread"] else ""
+    given["kernel_too"] = ", kernel=None" if op["takes_kernel"] else ""
+    code = _CODE.format(
+        **given,
+        name=op["name"],
+        index=index,
+        parameters=", ".join(n if n == "*" else f"{n}=_{n}" for n in names),
+    )
+    defaults = {f"_{name}": default for name, (default, _) in _PARAMETERS.items()}
+    space: dict[str, Any] = {"_reduce": _core.reduce, "_NO": _NO, **defaults}
+    exec(compile(code, f"<gpureduce.{op['name']}>", "exec"), space)
+    function: Callable[..., Any] = space[op["name"]]
     function.__module__ = "gpureduce"
     function.__doc__ = _document(op)
     return function
@@ -217,16 +261,31 @@ _REDUCIBLE = {
 }
 
 
+def _index(op: str | np.ufunc, function: str) -> int:
+    name = op if isinstance(op, str) else getattr(op, "__name__", None)
+    index = _REDUCIBLE.get(name) if isinstance(name, str) else None
+    if index is None:
+        known = ", ".join(sorted(_REDUCIBLE))
+        raise ValueError(
+            f"{function}: op {op!r} is not known; one of {known}, or that NumPy ufunc, is"
+        )
+    return index
+
+
 def reduce(
     a: ArrayLike,
     op: str | np.ufunc,
-    *,
+    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
     dtype: DTypeLike | None = None,
-    initial: Any = None,
+    out: np.ndarray | None = None,
+    keepdims: bool = False,
+    initial: Any = _NO,
+    where: ArrayLike = True,
+    *,
     device: str = "auto",
     kernel: str | None = None,
 ) -> Any:
-    """Reduce all elements with an operator given by name or as the NumPy ufunc of its meaning.
+    """Reduce with an operator given by name or as the NumPy ufunc of its meaning.
 
     Parameters
     ----------
@@ -234,14 +293,23 @@ def reduce(
         As for the functions of the package.
     op : str or numpy.ufunc
         "add" or numpy.add, "multiply", "minimum", "maximum", "logical_and", "logical_or",
-        "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"; the functions' names too.
-        "matmul2x2" multiplies the 2 x 2 matrices of an array (n, 2, 2), float64 or int64 (modulo
-        2^64), from left to right along the tree of prod; of none it gives the identity matrix.
+        "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "fmin", "fmax"; the functions'
+        names too. "matmul2x2" multiplies the 2 x 2 matrices of an array (n, 2, 2), float64 or
+        int64 (modulo 2^64), from left to right along the tree of prod, with neither axis nor mask;
+        of none it gives the identity matrix.
+    axis : int or tuple of ints, optional
+        The axes to reduce. All of them by default, not the first as in NumPy's ``ufunc.reduce``.
     dtype : dtype, optional
         Each element is converted to it first.
+    out : ndarray, optional
+        Takes the result, and is returned.
+    keepdims : bool, optional
+        Whether the reduced axes stay in the result, with length 1.
     initial : scalar, optional
-        Takes part in the reduction; of the result's dtype. For "matmul2x2" a (2, 2) matrix, which
-        stands to the left of all others.
+        Takes part in the reduction of each output; of the result's dtype. For
+        "matmul2x2" a (2, 2) matrix, which stands to the left of all others.
+    where : array_like of bool, optional
+        Only elements where it is true count. Broadcast to the shape of a.
     device : {"auto", "cpu", "cuda", "cuda:N"}, optional
         As for the functions of the package.
     kernel : str, optional
@@ -250,8 +318,8 @@ def reduce(
 
     Returns
     -------
-    scalar
-        What ``op.reduce(a, axis=None)`` gives, sums exact and products along one tree. For
+    scalar or ndarray
+        What ``op.reduce(a, axis)`` gives, sums exact and products along one tree. For
         "matmul2x2" an array (2, 2) of its own, in C order.
 
     Raises
@@ -266,12 +334,114 @@ def reduce(
     gpureduce.DeviceError
         The device asked for is missing or failed.
     """
-    name = op if isinstance(op, str) else getattr(op, "__name__", None)
-    index = _REDUCIBLE.get(name) if isinstance(name, str) else None
-    if index is None:
-        known = ", ".join(sorted(_REDUCIBLE))
-        raise ValueError(f"reduce: op {op!r} is not known; one of {known}, or that NumPy ufunc, is")
-    return _core.reduce(index, a, dtype, initial, device, kernel)
+    index = _index(op, "reduce")
+    return _core.reduce(
+        index, a, axis, dtype, out, keepdims, initial, where, 0, None, device, kernel
+    )
+
+
+def reduceat(
+    a: ArrayLike,
+    offsets: ArrayLike,
+    op: str | np.ufunc,
+    axis: SupportsIndex = 0,
+    dtype: DTypeLike | None = None,
+    out: np.ndarray | None = None,
+    *,
+    device: str = "auto",
+) -> Any:
+    """Reduce the parts of one axis that start at these offsets, as NumPy's ``ufunc.reduceat``.
+
+    Parameters
+    ----------
+    a : array_like
+        As for the functions of the package, of one dimension at least.
+    offsets : array_like of int, one-dimensional
+        Part i is ``a[offsets[i]:offsets[i + 1]]``, the last one goes to the end; where the next
+        offset is not larger, it is the one element ``a[offsets[i]]``.
+    op : str or numpy.ufunc
+        As for `reduce`.
+    axis : int, optional
+        The axis that is cut.
+    dtype : dtype, optional
+        Each element is converted to it first.
+    out : ndarray, optional
+        Takes the result, and is returned.
+    device : {"auto", "cpu", "cuda", "cuda:N"}, optional
+        As for the functions of the package.
+
+    Returns
+    -------
+    ndarray
+        Of a's shape, but for the axis, which is as long as offsets. Each element is what reducing
+        its part alone gives.
+
+    Raises
+    ------
+    IndexError
+        An offset is negative or not below the length of the axis.
+    TypeError
+        The offsets are no integers, or the operator does not take the dtype.
+    ValueError
+        The operator is not known; axis is not one axis.
+    """
+    index = _index(op, "reduceat")
+    return _core.segments(index, a, offsets, None, axis, dtype, out, _NO, device)
+
+
+def segments(
+    a: ArrayLike,
+    starts: ArrayLike,
+    stops: ArrayLike,
+    op: str | np.ufunc,
+    axis: SupportsIndex = 0,
+    dtype: DTypeLike | None = None,
+    out: np.ndarray | None = None,
+    initial: Any = _NO,
+    *,
+    device: str = "auto",
+) -> Any:
+    """Reduce the segments ``a[starts[i]:stops[i]]`` of one axis, which may overlap and be empty.
+
+    Parameters
+    ----------
+    a : array_like
+        As for the functions of the package, of one dimension at least.
+    starts : array_like of int, one-dimensional
+        The first elements.
+    stops : array_like of int, one-dimensional
+        One past each segment's last element; one that is not above its start is empty
+        and gives the identity.
+    op : str or numpy.ufunc
+        As for `reduce`.
+    axis : int, optional
+        The axis that is cut.
+    dtype : dtype, optional
+        Each element is converted to it first.
+    out : ndarray, optional
+        Takes the result, and is returned.
+    initial : scalar, optional
+        Takes part in the reduction of each segment; of the result's dtype.
+    device : {"auto", "cpu", "cuda", "cuda:N"}, optional
+        As for the functions of the package.
+
+    Returns
+    -------
+    ndarray
+        Of a's shape, but for the axis, which is as long as starts.
+
+    Raises
+    ------
+    IndexError
+        A segment is not within the axis.
+    TypeError
+        The bounds are no integers, or the operator does not take the dtype.
+    ValueError
+        The operator is not known; starts and stops differ in length; or a segment is empty, the
+        operator has no identity, as minimum and maximum have none, and initial is not given.
+    """
+    index = _index(op, "segments")
+    return _core.segments(index, a, starts, stops, axis, dtype, out, initial, device)
 
 
 def set_num_threads(n: int) -> None:

@@ -1,12 +1,11 @@
 """The package's stub file, made from the list of operators: __init__.pyi."""
 
 import gpureduce
-from gpureduce import _core, functions
+from gpureduce import functions
 
 _HEAD = """\
-from typing import Any
+from typing import Any, SupportsIndex
 
-import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from gpureduce import warp as warp
@@ -19,6 +18,8 @@ from gpureduce.functions import (
     kernels,
     operators,
     reduce,
+    reduceat,
+    segments,
     set_num_threads,
 )
 
@@ -36,25 +37,31 @@ def text() -> str:
 def _function(op: functions.Operator) -> str:
     if not op["function"]:
         return ""
-    parameters = ["a: ArrayLike", "*", 'device: str = "auto"']
+    parameters = ["a: ArrayLike", *map(_parameter, functions.signature(op))]
+    parameters.append('device: str = "auto"')
     if op["takes_kernel"]:
         parameters.append("kernel: str | None = None")
-    if op["takes_initial"]:
-        parameters.insert(2, "initial: Any = None")
-    if op["takes_dtype"]:
-        parameters.insert(2, "dtype: DTypeLike | None = None")
-    result = f"-> {_result(op)}: ..."
-    signature = f"def {op['name']}({', '.join(parameters)}) {result}"
+    signature = f"def {op['name']}({', '.join(parameters)}) -> {_result(op)}: ..."
     if len(signature) > _LINE:
-        inside = f"    {', '.join(parameters)}"
-        if len(inside) > _LINE:
-            inside = "\n".join(f"    {parameter}," for parameter in parameters)
-        signature = f"def {op['name']}(\n{inside}\n) {result}"
+        signature = (
+            f"def {op['name']}(\n    " + ",\n    ".join(parameters) + f",\n) -> {_result(op)}: ..."
+        )
     alias = f"\n{op['alias']} = {op['name']}\n\n" if op["alias"] else ""
     return f"{signature}\n{alias}"
 
 
+_TYPES = {
+    "axis": "SupportsIndex | tuple[SupportsIndex, ...] | None = None",
+    "dtype": "DTypeLike | None = None",
+    "out": "Any = None",
+    "ddof": "float = 0",
+    "keepdims": "Any = ...",
+}
+
+
+def _parameter(name: str) -> str:
+    return name if name == "*" else f"{name}: {_TYPES.get(name, 'Any = ...')}"
+
+
 def _result(op: functions.Operator) -> str:
-    """One type where all dtypes give the same."""
-    results = {result for name, _, result, _ in _core.rows() if name == op["name"]}
-    return f"np.{results.pop()}" if len(results) == 1 else "Any"
+    return "Any" if op["results"] == 1 else "tuple[Any, Any]"

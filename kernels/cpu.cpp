@@ -1,6 +1,6 @@
 /* The host half of the table: expands operators × dtypes into rows. Compiled once for each
  * instruction set; the loops are plain or on GCC's vector types, whose width follows the target. */
-#include "exact_lanes.h"
+#include "columns.h"
 
 #include "convert.cuh"
 #include "ops.cuh"
@@ -329,6 +329,209 @@ template <class O, class T, template <class> class Op> struct Folder<O, TreeFold
   }
 };
 
+/* --- many outputs ------------------------------------------------------------------------------
+ */
+
+/* What several outputs at a time leave over: one by itself. */
+template <class O> struct Alone {
+  typedef typename O::Fold F;
+  typedef typename F::Element T;
+  typedef typename F::State State;
+  static void fold(State &s, const char *data, int64_t along, int64_t n, int64_t index) {
+    T x[GPR_SHORT];
+    memcpy(x, data, sizeof *x); /* n > 0, which the compiler cannot know */
+    for (int64_t i = 1; i < n; i++) memcpy(x + i, data + i * along, sizeof *x);
+    Folder<O>::fold(s, x, n, index);
+  }
+  static void run(const char *data, int64_t along, int64_t n, typename O::Result *result) {
+    State s;
+    F::open(s);
+    fold(s, data, along, n, 0);
+    O::finish(s, n, 0, result);
+  }
+};
+
+template <class O, class F = typename O::Fold> struct Many {
+  static constexpr decltype(gpr_row::many) run = nullptr;
+  static constexpr decltype(gpr_row::fold_many) fold = nullptr;
+};
+
+template <class O> struct IsMean {
+  enum { value = 0 };
+};
+template <class T> struct IsMean<Mean<T>> {
+  enum { value = 1 };
+};
+
+template <class O, class T> struct Many<O, ExactFold<T>> {
+  typedef typename O::Result Result;
+  typedef typename RealOf<T>::type Part; /* as it lies */
+  typedef typename Traits<Part>::Wide R;
+  enum { PARTS = ExactFold<T>::parts, OUTPUTS = LANES / PARTS };
+  static constexpr int64_t TILE_ROWS = TILE_BYTES / (int)sizeof(R) / LANES;
+  static constexpr bool plain = sizeof(Part) == sizeof(R);
+
+  /* What was not caught is summed by itself; so is a zero, which may be -0.0. */
+  template <class S>
+  static void finish(const S &sums, int64_t column, const char *data, int64_t along, int64_t n,
+                     Result *result) {
+    R part[PARTS];
+    for (int p = 0; p < PARTS; p++) {
+      const Count c = sums.count(column * PARTS + p);
+      if (c.missed || (is_zero(c) && starts_minus(data + p * (int64_t)sizeof(Part))))
+        return Alone<O>::run(data, along, n, result);
+      const Part rounded = round_count<Part>(c, IsMean<O>::value ? (uint32_t)n : 1);
+      memcpy((char *)part + p * (int64_t)sizeof rounded, &rounded, sizeof rounded);
+    }
+    memcpy(result, part, sizeof *result);
+  }
+  static bool is_zero(const Count &c) { return ((__int128)c.high << LEVELS) + c.low == 0; }
+  static bool starts_minus(const char *data) {
+    Part first;
+    memcpy(&first, data, sizeof first);
+    return bits((double)wide(first)) == 1ull << 63;
+  }
+
+  /* Calls take(sums, column of sums, output) for every output. */
+  template <class Take>
+  static void strips(const char *data, int64_t along, int64_t outputs, int64_t n,
+                     const Take &take) {
+    Strip<R> strip;
+    const int64_t most = STRIP / PARTS;
+    for (int64_t o = 0; o < outputs; o += most) {
+      const int64_t m = least(most, outputs - o);
+      const char *at = data + o * (int64_t)sizeof(T);
+      strip.run((const R *)(const void *)at, along / (int64_t)sizeof(R), m * PARTS, n);
+      for (int64_t j = 0; j < m; j++) take(strip, j, o + j);
+    }
+  }
+  /* Columns so few that several rows fill the lanes; or one, which is a row. */
+  template <class Take>
+  static void ribbon(const char *data, int64_t columns, int64_t n, int64_t o, const Take &take) {
+    Ribbon<R> ribbon;
+    ribbon.run((const R *)(const void *)data, columns * PARTS, n * columns * PARTS);
+    for (int64_t j = 0; j < columns; j++) take(ribbon, j, o + j);
+  }
+  template <class Take>
+  static void tiles(const char *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
+                    const Take &take) {
+    alignas(64) R tile[TILE_ROWS * LANES];
+    Strip<R> strip;
+    memset(tile, 0, (size_t)n * LANES * sizeof *tile);
+    for (int64_t o = 0; o < outputs; o += OUTPUTS) {
+      const int64_t m = least((int64_t)OUTPUTS, outputs - o);
+      fill_tile<PARTS, Part>(tile, data + o * across, across, along, m, n);
+      strip.run(tile, LANES, LANES, n);
+      for (int64_t j = 0; j < m; j++) take(strip, j, o + j);
+    }
+  }
+  static bool side_by_side(int64_t across) { return plain && across == (int64_t)sizeof(T); }
+  static bool in_row(int64_t along) { return plain && along == (int64_t)sizeof(T); }
+
+  /* Whichever fits the steps; take_alone(output) where none does. */
+  template <class Take, class TakeAlone>
+  static void each(const char *x, int64_t across, int64_t along, int64_t outputs, int64_t n,
+                   const Take &take, const TakeAlone &take_alone) {
+    const int64_t lanes = outputs * PARTS;
+    if (side_by_side(across) && along == outputs * across && lanes <= RIBBON)
+      ribbon(x, outputs, n, 0, take);
+    else if (side_by_side(across) && lanes >= LANES / 2)
+      strips(x, along, outputs, n, take);
+    else if (n <= (in_row(along) ? least(TILE_ROWS, (int64_t)64) : TILE_ROWS))
+      tiles(x, across, along, outputs, n, take);
+    else
+      for (int64_t o = 0; o < outputs; o++)
+        if (in_row(along))
+          ribbon(x + o * across, 1, n, o, take);
+        else
+          take_alone(o);
+  }
+
+  /* At most GPR_BATCH elements each, by doubles alone. */
+  static void quick(const char *x, int64_t across, int64_t along, int64_t outputs, int64_t n,
+                    Result *result) {
+    alignas(64) R tile[GPR_BATCH * LANES];
+    Strip<R> strip;
+    const auto store = [&](int64_t first, int64_t lanes, const double *sum, uint64_t missed) {
+      Part *to = (Part *)(void *)result + first;
+      for (int64_t l = 0; l < lanes; l++) to[l] = convert<Part>(sum[l]);
+      for (; missed; missed &= missed - 1) {
+        const int64_t l = __builtin_ctzll(missed), o = (first + l) / PARTS;
+        if (l < lanes &&
+            !(sum[l] == 0 &&
+              !starts_minus(x + o * across + (first + l) % PARTS * (int64_t)sizeof(Part))))
+          Alone<O>::run(x + o * across, along, n, result + o);
+      }
+    };
+    if (side_by_side(across) && outputs * PARTS >= LANES / 2)
+      return strip.sums((const R *)(const void *)x, along / (int64_t)sizeof(R), outputs * PARTS, n,
+                        store);
+    memset(tile, 0, sizeof tile);
+    for (int64_t o = 0; o < outputs; o += OUTPUTS) {
+      double sum[LANES];
+      const int64_t m = least((int64_t)OUTPUTS, outputs - o);
+      fill_tile<PARTS, Part>(tile, x + o * across, across, along, m, n);
+      const uint64_t missed = batch_sums(tile, LANES, n, sum);
+      store(o * PARTS, m * PARTS, sum, missed);
+    }
+  }
+
+  static void run(const void *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
+                  const void *, void *to) {
+    const char *x = (const char *)data;
+    Result *result = (Result *)to;
+    const auto take = [&](const auto &sums, int64_t j, int64_t o) {
+      finish(sums, j, x + o * across, along, n, result + o);
+    };
+    if constexpr (!IsMean<O>::value) {
+      if (n <= GPR_BATCH) return quick(x, across, along, outputs, n, result);
+      if constexpr (PARTS == 1)
+        if (in_row(along)) {
+          for (int64_t o = 0; o < outputs; o++, x += across) {
+            double sum;
+            if (row_sum((const R *)(const void *)x, n, &sum))
+              result[o] = convert<Part>(sum);
+            else
+              ribbon(x, 1, n, 0, [&](const auto &sums, int64_t j, int64_t) {
+                finish(sums, j, x, along, n, result + o);
+              });
+          }
+          return;
+        }
+    }
+    each(x, across, along, outputs, n, take,
+         [&](int64_t o) { Alone<O>::run(x + o * across, along, n, result + o); });
+  }
+
+  static void fold(void *states, size_t slot, const void *data, int64_t across, int64_t along,
+                   int64_t outputs, int64_t n, int64_t index) {
+    typedef typename ExactFold<T>::State State;
+    const char *x = (const char *)data;
+    const auto alone = [&](int64_t o) {
+      Alone<O>::fold(*(State *)((char *)states + (size_t)o * slot), x + o * across, along, n,
+                     index);
+    };
+    each(
+        x, across, along, outputs, n,
+        [&](const auto &sums, int64_t j, int64_t o) {
+          State &s = *(State *)((char *)states + (size_t)o * slot);
+          bool missed = false;
+          for (int p = 0; p < PARTS; p++) {
+            const Count c = sums.count(j * PARTS + p);
+            missed |= c.missed || (is_zero(c) && !(s.part[p].signs & GPR_OTHER));
+          }
+          if (missed) return alone(o);
+          for (int p = 0; p < PARTS; p++) add(s.part[p], sums.count(j * PARTS + p));
+        },
+        alone);
+  }
+  static void add(Exact &e, const Count &c) {
+    if (!is_zero(c)) e.signs |= GPR_MET | GPR_OTHER;
+    deposit(e, c.high, c.unit + LEVELS);
+    deposit(e, c.low, c.unit);
+  }
+};
+
 /* --- rows --------------------------------------------------------------------------------------
  */
 
@@ -336,6 +539,7 @@ template <class O, class F = typename O::Fold> struct Row {
   typedef typename F::State State;
   typedef typename F::Element T;
   typedef typename O::Result Result;
+  typedef typename FinishedWith<O>::type With;
   /* Until the first look whether the result is settled; the next come after twice as much each, so
    * that they cost nothing and not more than twice what was needed is read. */
   static constexpr int64_t STRETCH = 8192 / sizeof(T);
@@ -357,8 +561,8 @@ template <class O, class F = typename O::Fold> struct Row {
   static void merge(void *state, const void *right) {
     F::merge(*(State *)state, *(const State *)right);
   }
-  static void finish(const void *state, int64_t n, const void *initial, void *result) {
-    O::finish(*(const State *)state, n, (const Result *)initial, (Result *)result);
+  static void finish(const void *state, int64_t n, const void *with, void *result) {
+    O::finish(*(const State *)state, n, (const With *)with, (Result *)result);
   }
   static constexpr gpr_row make(int op, int dtype, int bytes) {
     return {op,
@@ -371,12 +575,20 @@ template <class O, class F = typename O::Fold> struct Row {
             open,
             fold,
             merge,
-            finish};
+            finish,
+            Results<O>::value,
+            Many<O>::run,
+            Many<O>::fold};
   }
 };
 template <class O> struct Row<O, void> {
   static constexpr gpr_row make(int op, int dtype, int) {
-    return {op, dtype, GPR_NO_DTYPE, GPR_FREE, 0, 0, 0, nullptr, nullptr, nullptr, nullptr};
+    gpr_row row{};
+    row.op = op;
+    row.dtype = dtype;
+    row.result = GPR_NO_DTYPE;
+    row.results = 1;
+    return row;
   }
 };
 
@@ -434,6 +646,33 @@ constexpr Casts make_casts() {
 }
 static constexpr Casts casts = make_casts();
 
+/* --- what nan-functions leave out --------------------------------------------------------------
+ */
+
+template <class T> struct Skip {
+  static GPR_METHOD bool spoiled(T x) {
+    const auto k = Order<T>::key(x);
+    return Order<T>::poisoned(k, k);
+  }
+  static void skip(const void *data, int64_t n, uint8_t *keep) {
+    const T *x = (const T *)data;
+    for (int64_t i = 0; i < n; i++) keep[i] &= !spoiled(x[i]);
+  }
+  static constexpr gpr_skip make() { return category<T>() == INTEGER ? nullptr : skip; }
+};
+template <class R> struct Skip<complex<R>> {
+  static void skip(const void *data, int64_t n, uint8_t *keep) {
+    const complex<R> *x = (const complex<R> *)data;
+    for (int64_t i = 0; i < n; i++) keep[i] &= x[i].re == x[i].re && x[i].im == x[i].im;
+  }
+  static constexpr gpr_skip make() { return skip; }
+};
+static constexpr gpr_skip skips[] = {
+#define GPR_X(id, name, kind, bytes, type) Skip<type>::make(),
+    GPR_DTYPES(GPR_X)
+#undef GPR_X
+};
+
 GPR_CLOSE
 
 #define GPR_GLUE(a, b) a##b
@@ -441,4 +680,4 @@ GPR_CLOSE
 #define GPR_TEXT(x) #x
 #define GPR_NAME(isa) GPR_TEXT(isa)
 extern "C" const gpr_cpu_table GPR_TABLE(GPR_ISA) = {GPR_NAME(GPR_ISA), gpr::rows.row,
-                                                     gpr::casts.cast};
+                                                     gpr::casts.cast, gpr::skips};

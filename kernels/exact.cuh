@@ -36,8 +36,9 @@ struct Deposit {
   int64_t low, middle, high;
 };
 
-GPR_FN Deposit split(int64_t value, int exponent) {
-  const int bit = exponent - GPR_BOTTOM, shift = bit & 31;
+/* bit: the exponent above that of digit 0. */
+GPR_FN Deposit split_at(int64_t value, int bit) {
+  const int shift = bit & 31;
   const uint64_t below = (uint64_t)value << shift;
   Deposit d;
   d.at = bit >> 5;
@@ -46,6 +47,7 @@ GPR_FN Deposit split(int64_t value, int exponent) {
   d.high = (value >> 1) >> (63 - shift);
   return d;
 }
+GPR_FN Deposit split(int64_t value, int exponent) { return split_at(value, exponent - GPR_BOTTOM); }
 
 GPR_FN void carry(Exact &e) {
   for (int i = 0; i + 1 < GPR_DIGITS; i++) {

@@ -33,6 +33,16 @@ template <class F> struct GpuRow<F, GPR_TREE> {
       (int)(FLAT_THREADS / GPR_WARP * W::chunk * sizeof(typename F::Element)),
       0};
 };
+/* Folds that have no kernel over whole arrays. */
+template <class T> struct GpuRow<MomentsFold<T>, GPR_EXACT> {
+  static constexpr gpr_gpu_row row = {nullptr, 0, 0, 0, 0};
+};
+template <class T> struct GpuRow<Positions<T>, GPR_FREE> {
+  static constexpr gpr_gpu_row row = {nullptr, 0, 0, 0, 0};
+};
+template <class T> struct GpuRow<IntegerMoments<T>, GPR_FREE> {
+  static constexpr gpr_gpu_row row = {nullptr, 0, 0, 0, 0};
+};
 template <class F> constexpr gpr_gpu_row gpu_row() { return GpuRow<F, F::law>::row; }
 template <> constexpr gpr_gpu_row gpu_row<void>() { return {nullptr, 0, 0, 0, 0, 0}; }
 

@@ -14,6 +14,7 @@
 #include "rows.h"
 #include "tree.cuh"
 #include "types.cuh"
+#include "variance.cuh"
 
 GPR_OPEN
 
@@ -264,6 +265,29 @@ template <class T> struct XorOf {
   static GPR_METHOD T combine(T a, T b) { return (T)(a ^ b); }
 };
 
+/* Both positions in one pass. */
+template <class T> struct Positions : FreeFold<T> {
+  typedef Position<T, false> Low;
+  typedef Position<T, true> High;
+  static constexpr bool ordered = true;
+  struct State {
+    typename Low::State low;
+    typename High::State high;
+  };
+  static GPR_METHOD void open(State &s) {
+    Low::open(s.low);
+    High::open(s.high);
+  }
+  static GPR_METHOD void add(State &s, T x, int64_t index) {
+    Low::add(s.low, x, index);
+    High::add(s.high, x, index);
+  }
+  static GPR_METHOD void merge(State &s, const State &right) {
+    Low::merge(s.low, right.low);
+    High::merge(s.high, right.high);
+  }
+};
+
 template <class T, template <class> class Op> struct Bitwise : FreeFold<T> {
   typedef typename Order<T>::Key Word;
   struct State {
@@ -341,7 +365,8 @@ template <class T, template <class> class Op> struct TreeFold {
   static GPR_METHOD void merge(State &s, const State &right) { merge_trees<Combine>(s, right); }
 };
 
-/* --- operators: finish(state, n, initial or NULL, result) ------------------------------------- */
+/* --- operators: finish(state, n, initial or NULL or gpr_spread, result)
+ * ------------------------------------- */
 
 enum Category { INTEGER, TIME, INEXACT };
 template <class T> constexpr int category() {
@@ -364,6 +389,12 @@ struct Unsupported {
 struct Unsettled {
   template <class S> static GPR_METHOD bool settled(const S &) { return false; }
 };
+/* How many values finish() writes. */
+template <class O> struct Results {
+  enum { value = 1 };
+};
+/* What its last but one argument points to: an initial value, or how to finish. */
+template <class O> struct FinishedWith { typedef typename O::Result type; };
 
 /* sum */
 template <class T, int = category<T>()> struct SumOf : Unsettled {
@@ -479,9 +510,10 @@ template <class T, int WHICH> struct Extreme {
   typedef typename Fold::State State;
   typedef T Result;
   typedef Order<T> O;
-  static GPR_METHOD void finish(State s, int64_t, const Result *initial, Result *out) {
+  static GPR_METHOD void finish(State s, int64_t n, const Result *initial, Result *out) {
     if (initial) Fold::add(s, *initial, -1);
-    *out = Fold::poisoned(s) ? O::poison() : O::value(WHICH ? s.high : s.low);
+    *out =
+        Fold::poisoned(s) || (n == 0 && !initial) ? O::poison() : O::value(WHICH ? s.high : s.low);
   }
   static GPR_METHOD bool settled(const State &s) {
     /* after the greatest time a NaT may come, and after an infinity a NaN */
@@ -493,10 +525,10 @@ template <class R, int WHICH> struct Extreme<complex<R>, WHICH> {
   typedef Extremes<complex<R>> Fold;
   typedef typename Fold::State State;
   typedef complex<R> Result;
-  static GPR_METHOD void finish(State s, int64_t, const Result *initial, Result *out) {
+  static GPR_METHOD void finish(State s, int64_t n, const Result *initial, Result *out) {
     if (initial) Fold::add(s, *initial, -1);
-    *out = Fold::poisoned(s) ? Result{quiet_nan<R>(), quiet_nan<R>()}
-                             : Fold::value(WHICH ? s.high : s.low);
+    *out = Fold::poisoned(s) || (n == 0 && !initial) ? Result{quiet_nan<R>(), quiet_nan<R>()}
+                                                     : Fold::value(WHICH ? s.high : s.low);
   }
   static GPR_METHOD bool settled(const State &s) { return Fold::poisoned(s); }
 };
@@ -537,7 +569,44 @@ template <class T> struct PeakToPeak : Unsettled {
 };
 template <> struct PeakToPeak<boolean> : Unsupported {}; /* as NumPy: booleans do not subtract */
 
-/* argmin, argmax */
+/* minmax */
+template <class T> struct MinMax : Unsettled {
+  typedef Extremes<T> Fold;
+  typedef T Result;
+  static GPR_METHOD void finish(const typename Fold::State &s, int64_t n, const Result *,
+                                Result *out) {
+    Min<T>::finish(s, n, 0, out);
+    Max<T>::finish(s, n, 0, out + 1);
+  }
+};
+template <class T> struct Results<MinMax<T>> {
+  enum { value = 2 };
+};
+
+/* var, std */
+template <class T, bool ROOT, int = category<T>()> struct Spread : Unsettled {
+  typedef IntegerMoments<T> Fold;
+  typedef double Result;
+  static GPR_METHOD void finish(const typename Fold::State &s, int64_t n, const gpr_spread *how,
+                                Result *out) {
+    *out = finish_integer_spread<ROOT, T>(s, n, how);
+  }
+};
+template <class T, bool ROOT> struct Spread<T, ROOT, TIME> : Unsupported {};
+template <class T, bool ROOT> struct Spread<T, ROOT, INEXACT> : Unsettled {
+  typedef MomentsFold<T> Fold;
+  typedef typename RealOf<T>::type Result;
+  static GPR_METHOD void finish(const typename Fold::State &s, int64_t n, const gpr_spread *how,
+                                Result *out) {
+    *out = finish_spread<Result, ROOT, T>(s, n, how);
+  }
+};
+template <class T> struct Var : Spread<T, false> {};
+template <class T> struct Std : Spread<T, true> {};
+template <class T> struct FinishedWith<Var<T>> { typedef gpr_spread type; };
+template <class T> struct FinishedWith<Std<T>> { typedef gpr_spread type; };
+
+/* argmin, argmax, argminmax */
 template <class T, bool GREATEST> struct Arg {
   typedef Position<T, GREATEST> Fold;
   typedef int64_t Result;
@@ -553,6 +622,21 @@ template <class T, bool GREATEST> struct Arg {
 };
 template <class T> struct ArgMin : Arg<T, false> {};
 template <class T> struct ArgMax : Arg<T, true> {};
+template <class T> struct ArgMinMax {
+  typedef Positions<T> Fold;
+  typedef int64_t Result;
+  static GPR_METHOD void finish(const typename Fold::State &s, int64_t n, const Result *,
+                                Result *out) {
+    ArgMin<T>::finish(s.low, n, 0, out);
+    ArgMax<T>::finish(s.high, n, 0, out + 1);
+  }
+  static GPR_METHOD bool settled(const typename Fold::State &s) {
+    return ArgMin<T>::settled(s.low) && ArgMax<T>::settled(s.high);
+  }
+};
+template <class T> struct Results<ArgMinMax<T>> {
+  enum { value = 2 };
+};
 
 /* any, all, logical_xor, count_nonzero */
 template <class T> struct Any {

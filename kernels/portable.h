@@ -8,9 +8,11 @@
 #ifdef __CUDACC__
 #define GPR_FN static __host__ __device__ __forceinline__
 #define GPR_METHOD __host__ __device__ __forceinline__
+#define GPR_CALL static __host__ __device__ __noinline__
 #else
 #define GPR_FN static inline __attribute__((always_inline))
 #define GPR_METHOD inline __attribute__((always_inline))
+#define GPR_CALL static __attribute__((noinline, unused))
 #endif
 
 /* A product that must not be fused with the addition that follows. GCC 12 needs to be told beside

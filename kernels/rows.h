@@ -12,6 +12,13 @@ extern "C" {
 /* Which orders give the same bits: any, any (sums kept as integers), the one tree. */
 enum gpr_law { GPR_FREE, GPR_EXACT, GPR_TREE };
 
+/* How a variance is finished: `with` of the rows whose operator is GPR_SPREAD. */
+typedef struct gpr_spread {
+  double ddof;
+  const double *means; /* of this output: one, or two of a complex row; NULL: the elements' own */
+  int nan; /* without degrees of freedom NaN, else zero by zero is NaN and all else infinite */
+} gpr_spread;
+
 /* One operator on one dtype. A state is `state_bytes` of memory aligned to 16. */
 typedef struct gpr_row {
   int op, dtype, result; /* ids of ops.h and dtypes.h */
@@ -25,19 +32,35 @@ typedef struct gpr_row {
   int (*fold)(void *state, const void *data, int64_t n, int64_t index);
   /* right covers the indices after the state's (GPR_TREE), or any others. */
   void (*merge)(void *state, const void *right);
-  /* initial: NULL or a value of the result's dtype, which takes part. */
-  void (*finish)(const void *state, int64_t n, const void *initial, void *result);
+  /* n elements were folded. with: NULL, or a value of the result's dtype which takes part, or a
+   * gpr_spread. Writes `results` values of dtype `result`. */
+  void (*finish)(const void *state, int64_t n, const void *with, void *result);
+  int results;
+  /* Many outputs of n elements each, GPR_SHORT at most, finished: element i of output o lies at
+   * data + o·across + i·along, aligned as its parts are. with: NULL or a gpr_spread without means.
+   * NULL: there is no such road. */
+  void (*many)(const void *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
+               const void *with, void *result);
+  /* The same elements, from `index` on, into states that lie `slot` bytes apart. */
+  void (*fold_many)(void *states, size_t slot, const void *data, int64_t across, int64_t along,
+                    int64_t outputs, int64_t n, int64_t index);
 } gpr_row;
+enum { GPR_SHORT = 4096 };
 
 /* Converts n contiguous elements one by one, as NumPy's unsafe casting does. */
 typedef void (*gpr_cast)(const void *from, void *to, int64_t n);
 
 /* row[op * GPR_DTYPE_COUNT + dtype].open is NULL where the operator does not take the dtype;
  * cast[from * GPR_DTYPE_COUNT + to] is NULL where there is no conversion. */
+/* keep[i] becomes 0 where x[i] is NaN or NaT. */
+typedef void (*gpr_skip)(const void *x, int64_t n, uint8_t *keep);
+
+/* skip[dtype] is NULL where the dtype has neither NaN nor NaT. */
 typedef struct gpr_cpu_table {
   const char *isa;
   const gpr_row *row;
   const gpr_cast *cast;
+  const gpr_skip *skip;
 } gpr_cpu_table;
 
 /* One for each instruction set that kernels/cpu.cpp was compiled for. */

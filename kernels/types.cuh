@@ -23,6 +23,8 @@ struct timedelta64 {
   int64_t ticks;
 };
 template <class T> struct complex { T re, im; };
+template <class T> struct RealOf { typedef T type; };
+template <class R> struct RealOf<complex<R>> { typedef R type; };
 
 #define GPR_NAT INT64_MIN
 

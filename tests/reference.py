@@ -74,6 +74,42 @@ def float_sum(a, dtype, over=1):
     return nearest(total / over, dtype)
 
 
+def exact_squares(x):
+    """The sum of the squares of finite float64 as an integer in units of 2^-2148."""
+    words = x.view(np.int64)
+    field = words >> 52 & 0x7FF
+    mantissa = (words & (2**52 - 1)) | (field > 0).astype(np.int64) << 52
+    shift = np.maximum(field, 1) - 1
+    high, low = mantissa >> 27, mantissa & (2**27 - 1)
+    total = 0
+    for part, offset in ((high * high, 54), (2 * high * low, 27), (low * low, 0)):
+        for bits, more in ((part & 0xFFFFFFFF, 0), (part >> 32, 32)):
+            sums = np.zeros(2048, np.int64)
+            np.add.at(sums, shift, bits)
+            for k in np.flatnonzero(sums):
+                total += int(sums[k]) << (2 * int(k) + offset + more)
+    return total
+
+
+def nearest_root(x, dtype):
+    """The square root of a Fraction rounded once: its first bits, and whether more follow."""
+    x = Fraction(x)
+    shift = max(0, 256 - x.numerator.bit_length() + x.denominator.bit_length()) // 2 * 2
+    scaled = (x.numerator << shift) // x.denominator
+    root = math.isqrt(scaled)
+    exact = Fraction(scaled, 2**shift) == x and root * root == scaled
+    return nearest(Fraction(2 * root + (not exact), 2 ** (shift // 2 + 1)), dtype)
+
+
+def moments(a):
+    """Fractions Σx and Σx² of finite real numbers of any kind."""
+    if a.dtype.kind in "biu":
+        values = truth(a).reshape(-1).tolist()
+        return Fraction(sum(map(int, values))), Fraction(sum(int(v) ** 2 for v in values))
+    x = a.astype(np.float64).reshape(-1)
+    return exact_sum(x), Fraction(exact_squares(x), 2**2148)
+
+
 def result_ticks(ticks, dtype):
     return np.array(ticks, np.int64).view(dtype)[()]
 
@@ -266,6 +302,76 @@ def bitwise(ufunc):
     return lambda a, result: ufunc.reduce(truth(a), axis=None)
 
 
+def minmax_of(a, result):
+    return np.array([extreme_of(a, False), extreme_of(a, True)], result)
+
+
+def argminmax_of(a, result):
+    return np.array([argmin_of(a, result), argmax_of(a, result)])
+
+
+def var_of(a, result, ddof=0, rounded=nearest):
+    """(n·Σx² - (Σx)²) / (n·(n - ddof)), of complex numbers the sum of both parts'."""
+    parts = [a.real, a.imag] if a.dtype.kind == "c" else [a]
+    n, freedom = a.size, a.size - Fraction(ddof)
+    with np.errstate(all="ignore"):
+        finite = all(p.dtype.kind in "biu" or np.isfinite(p.astype("f8")).all() for p in parts)
+    if not n or not finite:
+        return nan(result)
+    sums = [moments(p) for p in parts]
+    spread = sum(n * squares - total**2 for total, squares in sums)
+    if freedom <= 0:
+        return result.type(np.inf) if spread else nan(result)
+    return rounded(spread / (n * freedom), result)
+
+
+def std_of(a, result, ddof=0):
+    return var_of(a, result, ddof, nearest_root)
+
+
+def is_nan(a):
+    if a.dtype.kind in "mM":
+        return np.isnat(a)
+    with np.errstate(invalid="ignore"):
+        return a != a
+
+
+def without_nan(reference, times=False):
+    """The reference of what is not NaN; of times only where NumPy too leaves NaT out."""
+
+    def skipping(a, result):
+        if a.dtype.kind in "mM" and not times:
+            return reference(a, result)
+        return reference(a[~is_nan(a)], result)
+
+    return skipping
+
+
+def nan_extreme(greatest):
+    def skipping(a, result):
+        rest = a[~is_nan(a)]
+        return extreme_of(rest if rest.size else a, greatest)
+
+    return skipping
+
+
+def nan_prod(a, result):
+    if a.dtype.kind in "biu":
+        return prod_of(a, result)
+    return prod_of(np.where(is_nan(a), a.dtype.type(1), a), result)
+
+
+def nan_position(reference):
+    def skipping(a, result):
+        if a.dtype.kind in "mM":
+            return reference(a, result)
+        flat = a.reshape(-1)
+        present = np.flatnonzero(~is_nan(flat))
+        return result.type(present[reference(flat[present], result)])
+
+    return skipping
+
+
 REFERENCE = {
     "sum": sum_of,
     "prod": prod_of,
@@ -278,6 +384,19 @@ REFERENCE = {
     "all": all_of,
     "count_nonzero": count_of,
     "ptp": ptp_of,
+    "minmax": minmax_of,
+    "argminmax": argminmax_of,
+    "var": var_of,
+    "std": std_of,
+    "nansum": without_nan(sum_of),
+    "nanprod": nan_prod,
+    "nanmin": nan_extreme(False),
+    "nanmax": nan_extreme(True),
+    "nanargmin": nan_position(argmin_of),
+    "nanargmax": nan_position(argmax_of),
+    "nanmean": without_nan(mean_of),
+    "nanvar": without_nan(var_of),
+    "nanstd": without_nan(std_of),
     "logical_xor": xor_of,
     "bitwise_and": bitwise(np.bitwise_and),
     "bitwise_or": bitwise(np.bitwise_or),

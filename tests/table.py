@@ -39,6 +39,14 @@ def call(op, a, **arguments):
     return gpureduce.reduce(a, op, **arguments)
 
 
+def numpys(op):
+    """NumPy's function of this name, or what the two that it has not are made of."""
+    if hasattr(np, op):
+        return getattr(np, op)
+    low, high = getattr(np, op.replace("max", "")), getattr(np, op.replace("min", ""))
+    return lambda a, **arguments: (low(a, **arguments), high(a, **arguments))
+
+
 def bits(value):
     """A scalar's dtype and bytes: signs of zeros and of NaNs are part of it."""
     value = np.asarray(value)

@@ -16,7 +16,7 @@ def test_row(op, dtype, result, law):
         if a.size == 0 and OPS[op]["nonempty"]:
             continue
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Mean of empty slice|divide by zero", RuntimeWarning)
+            warnings.simplefilter("ignore", RuntimeWarning)
             want, got = REFERENCE[op](a, result), call(op, a)
         if bits(got) != bits(want):
             wrong.append(f"{label}: got {show(got)}, want {show(want)}")

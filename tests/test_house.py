@@ -62,7 +62,12 @@ def test_kernels_know_themselves_alone():
 def test_who_may_know_whom():
     csrc = {path.name: path for path in ROOMS["csrc"]}
     for name, path in csrc.items():
-        python = name.startswith(("module.", "foreign."))  # and nothing else
+        python = name.split(".")[0] in (
+            "module",
+            "arguments",
+            "descr",
+            "foreign",
+        )  # and nothing else
         assert python or not about(reached(path), PYTHON), f"{name} knows Python"
         cuda = re.fullmatch(r"gpu(_\w+)?\.c", name) and name != "gpu_absent.c"  # and nothing else
         assert cuda or not about(reached(path), CUDA), f"{name} knows CUDA"

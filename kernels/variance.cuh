@@ -1,0 +1,248 @@
+/* Variances: exact sums of x and of x² in one pass, and the rational that they make, rounded once.
+ *
+ * The square of a float with 24 bits or less is a double; that of a double takes 106 bits and twice
+ * the range of exponents, so it is added to digits of its own. */
+#ifndef GPR_VARIANCE_CUH
+#define GPR_VARIANCE_CUH
+
+#include "big.cuh"
+#include "exact.cuh"
+#include "rows.h"
+
+GPR_OPEN
+
+/* --- squares -----------------------------------------------------------------------------------
+ */
+
+enum { GPR_SQUARES_BOTTOM = 2 * GPR_BOTTOM };
+enum { GPR_SQUARES_DIGITS = 136 }; /* 2^2048 × 2^63 elements ends in digit 131 */
+
+struct Squares {
+  int64_t digit[GPR_SQUARES_DIGITS];
+  uint32_t pending, unused[3]; /* deposits since the last carry */
+};
+
+GPR_FN void carry(Squares &s) {
+  for (int i = 0; i + 1 < GPR_SQUARES_DIGITS; i++) {
+    s.digit[i + 1] += s.digit[i] >> 32;
+    s.digit[i] &= 0xffffffff;
+  }
+  s.pending = 1;
+}
+
+/* As an Exact's, for what multiplies 2^exponent. */
+GPR_FN void deposit(Squares &s, int64_t value, int exponent) {
+  const Deposit d = split_at(value, exponent - GPR_SQUARES_BOTTOM);
+  s.digit[d.at] += d.low;
+  s.digit[d.at + 1] += d.middle;
+  s.digit[d.at + 2] += d.high;
+  if (++s.pending >= 0x40000000u) carry(s);
+}
+
+GPR_FN void merge(Squares &into, const Squares &from) {
+  for (int i = 0; i < GPR_SQUARES_DIGITS; i++) into.digit[i] += from.digit[i];
+  into.pending += from.pending;
+  if (into.pending >= 0x40000000u) carry(into);
+}
+
+/* The slow and certain road of one number; what is not finite counts nothing. */
+GPR_FN void scatter_square(Squares &s, double x) {
+  int exponent;
+  uint32_t special = 0;
+  const int64_t m = mantissa(x, exponent, special);
+  if (!m) return;
+  const uint128 square = (uint128)m * (uint128)m; /* the sign vanishes modulo 2^128 */
+  deposit(s, (int64_t)(square & 0xfffffffffffffull), 2 * exponent);
+  deposit(s, (int64_t)(square >> 52), 2 * exponent + 52);
+}
+
+/* --- folds -------------------------------------------------------------------------------------
+ */
+
+/* Of complex numbers: sums of both parts, and one of the squares of both. */
+template <class T> struct MomentsFold {
+  typedef T Element;
+  static constexpr gpr_law law = GPR_EXACT;
+  static constexpr bool ordered = false;
+  enum { parts = Traits<T>::kind == KIND_COMPLEX ? 2 : 1 };
+  struct State {
+    Exact part[parts];
+    Squares squares;
+  };
+  static GPR_METHOD void open(State &s) { memset(&s, 0, sizeof s); }
+  static GPR_METHOD void add_real(State &s, int part, double x) {
+    scatter(s.part[part], x);
+    scatter_square(s.squares, x);
+  }
+  template <class R> static GPR_METHOD void add(State &s, complex<R> x, int64_t) {
+    add_real(s, 0, x.re);
+    add_real(s, 1, x.im);
+  }
+  template <class R> static GPR_METHOD void add(State &s, R x, int64_t) { add_real(s, 0, wide(x)); }
+  static GPR_METHOD void merge(State &s, const State &right) {
+    for (int i = 0; i < parts; i++) gpr::merge(s.part[i], right.part[i]);
+    gpr::merge(s.squares, right.squares);
+  }
+};
+
+/* Integers: the sum in 128 bits, the sum of squares in 192. */
+template <class T> struct IntegerMoments {
+  typedef T Element;
+  static constexpr gpr_law law = GPR_FREE;
+  static constexpr bool ordered = false;
+  struct State {
+    uint64_t low;
+    int64_t high;
+    uint64_t square[3];
+  };
+  static GPR_METHOD void open(State &s) { memset(&s, 0, sizeof s); }
+  static GPR_METHOD void add(State &s, T x, int64_t) {
+    const auto w = wide(x);
+    const bool negative = Traits<T>::kind == KIND_INT && (int64_t)w < 0;
+    const uint64_t magnitude = negative ? 0 - (uint64_t)w : (uint64_t)w;
+    const uint128 square = (uint128)magnitude * magnitude;
+    merge(s,
+          State{(uint64_t)w, negative ? -1 : 0, {(uint64_t)square, (uint64_t)(square >> 64), 0}});
+  }
+  static GPR_METHOD void merge(State &s, const State &right) {
+    s.low += right.low;
+    s.high += right.high + (s.low < right.low);
+    uint128 over = 0;
+    for (int i = 0; i < 3; i++) {
+      over += (uint128)s.square[i] + right.square[i];
+      s.square[i] = (uint64_t)over;
+      over >>= 64;
+    }
+  }
+};
+
+/* --- the rational ------------------------------------------------------------------------------
+ */
+
+/* n - ddof in units of 2^-64, not below zero: exact unless ddof has bits below 2^-64. */
+GPR_FN uint128 degrees_of_freedom(int64_t n, double ddof) {
+  if (!(ddof < (double)n)) return 0;
+  const double bounded = greatest(ddof, -0x1p62);
+  const double whole = (double)(int64_t)bounded - ((double)(int64_t)bounded > bounded);
+  const double fraction = (bounded - whole) * 0x1p64;
+  const uint128 result = (uint128)((uint64_t)n - (uint64_t)(int64_t)whole) << 64;
+  if (fraction >= 0x1p64) return result - ((uint128)1 << 64);
+  return result - (uint64_t)fraction;
+}
+
+/* x in units of 2^grid, which is below all bits of a double; whether it is negative. */
+GPR_FN bool big_of_double(Big &big, double x, int grid) {
+  int exponent;
+  uint32_t special = 0;
+  const int64_t m = mantissa(x, exponent, special);
+  const int bit = exponent - grid;
+  big_of(big, (uint128)(m < 0 ? -m : m) << (bit & 31));
+  big.at += bit >> 5;
+  return m < 0;
+}
+
+/* All parts' sums in units of 2^grid, and the sum of all their squares in units of 2^(2·grid). */
+template <int PARTS> struct Moments {
+  int grid;
+  Big sum[PARTS], squares;
+  bool negative[PARTS];
+  uint32_t special;
+};
+
+/* total − minus gets − (Σx)² or, with a mean m, − 2mΣx + nm². */
+GPR_FN void add_spread(Big &total, Big &minus, const Big &sum, bool negative, const Big &n,
+                       const double *mean, int grid) {
+  Big m, product, square;
+  if (!mean) {
+    multiply(product, sum, sum);
+    add<false>(minus, product);
+    return;
+  }
+  const bool opposite = big_of_double(m, *mean, grid) != negative;
+  multiply(product, sum, m);
+  for (int twice = 0; twice < 2; twice++) add<false>(opposite ? total : minus, product);
+  multiply(product, m, m);
+  multiply(square, product, n);
+  add<false>(total, square);
+}
+
+/* (n·Σx² − (Σx)²) / (n·freedom) or, with means, (Σx² − 2mΣx + nm²) / freedom. */
+template <int PARTS>
+GPR_CALL Leading spread_of(const Moments<PARTS> &s, int64_t n, uint128 freedom,
+                           const double *means) {
+  Big count, total, minus, divisor;
+  big_of(count, (uint128)(uint64_t)n);
+  big_of(divisor, freedom);
+  if (means) {
+    total = s.squares;
+  } else {
+    multiply(total, s.squares, count);
+    const Big one = divisor;
+    multiply(divisor, one, count);
+  }
+  minus.count = 0;
+  for (int p = 0; p < PARTS; p++)
+    add_spread(total, minus, s.sum[p], s.negative[p], count, means ? means + p : 0, s.grid);
+  add<true>(total, minus);
+  Leading result = divide(total, divisor);
+  result.exponent += 64 + 2 * s.grid; /* freedom counts in units of 2^-64 */
+  return result;
+}
+
+/* As IEEE arithmetic on x − mean has it: the mean of what is not finite is not, and then inf − inf;
+ * without degrees of freedom zero by zero is NaN, and all else infinite. */
+template <class R, bool ROOT, int PARTS>
+GPR_FN R round_spread(const Moments<PARTS> &s, int64_t n, const gpr_spread *how) {
+  const uint128 freedom = degrees_of_freedom(n, how ? how->ddof : 0);
+  const double *means = how ? how->means : 0;
+  bool infinite = s.special != 0;
+  if (n == 0 || (s.special && !means) || (s.special & GPR_NAN)) return quiet_nan<R>();
+  for (int p = 0; means && p < PARTS; p++) {
+    const bool inf = means[p] - means[p] != 0;
+    if (means[p] != means[p] || (inf && infinite)) return quiet_nan<R>();
+    infinite |= inf;
+  }
+  if (infinite) return Format<R>::make(Format<R>::infinity());
+  Leading spread = spread_of(s, n, freedom ? freedom : 1, means);
+  if (!freedom)
+    return spread.bits && !(how && how->nan) ? Format<R>::make(Format<R>::infinity())
+                                             : quiet_nan<R>();
+  return round_leading<R>(ROOT ? root_of(spread) : spread);
+}
+
+template <class R, bool ROOT, class T>
+GPR_FN R finish_spread(const typename MomentsFold<T>::State &s, int64_t n, const gpr_spread *how) {
+  enum { parts = MomentsFold<T>::parts };
+  Moments<parts> m;
+  m.grid = GPR_BOTTOM;
+  m.special = 0;
+  for (int p = 0; p < parts; p++) {
+    m.special |= s.part[p].special;
+    m.negative[p] = big_of(m.sum[p], s.part[p].digit, GPR_DIGITS);
+  }
+  big_of(m.squares, s.squares.digit, GPR_SQUARES_DIGITS);
+  return round_spread<R, ROOT>(m, n, how);
+}
+
+/* Whole digits from 1, and below all bits of a double that is given for a mean. */
+enum { INTEGER_GRID = -34 * 32 };
+
+template <bool ROOT, class T>
+GPR_FN double finish_integer_spread(const typename IntegerMoments<T>::State &s, int64_t n,
+                                    const gpr_spread *how) {
+  Moments<1> m;
+  const uint128 total = (uint128)(uint64_t)s.high << 64 | s.low;
+  int64_t words[6];
+  for (int i = 0; i < 6; i++) words[i] = (int64_t)(uint32_t)(s.square[i / 2] >> (32 * (i % 2)));
+  m.grid = INTEGER_GRID;
+  m.special = 0;
+  m.negative[0] = s.high < 0;
+  big_of(m.sum[0], m.negative[0] ? 0 - total : total);
+  big_of(m.squares, words, 6);
+  m.sum[0].at -= INTEGER_GRID / 32;
+  m.squares.at -= INTEGER_GRID / 16;
+  return round_spread<double, ROOT>(m, n, how);
+}
+
+GPR_CLOSE
+#endif

@@ -1,0 +1,705 @@
+"""axis, keepdims, out, initial, where, ddof, mean, segments: NumPy's shapes, types, warnings and
+errors; and every element of a result is what the same numbers give alone, in every bit."""
+
+import inspect
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from arrays import draw, finite_bits, generator, is_float, near_one, random_bits
+from reference import REFERENCE, nan_prod, prod_of, std_of, var_of
+from table import (
+    OPS,
+    ROWS,
+    assert_bits,
+    bits,
+    call,
+    dtype_names,
+    numpy_dtype,
+    numpys,
+    rows,
+    show,
+)
+
+import gpureduce
+
+FUNCTIONS = [name for name, op in OPS.items() if op["function"]]
+NUMPYS = [name for name in FUNCTIONS if hasattr(np, name)]
+SPREADS = [name for name in FUNCTIONS if OPS[name]["spread"]]
+TAKE_WHERE = [name for name in FUNCTIONS if OPS[name]["takes_where"]]
+POSITIONS = [name for name in FUNCTIONS if OPS[name]["position"]]
+PLAIN = [name for name in dtype_names() if name != "bfloat16"]  # NumPy's own
+SHAPE = (3, 5, 4)
+AXES = [None, 0, 1, -1, (0,), (0, 2), (-1, 1), (0, 1, 2), ()]
+
+
+def axes_of(op):
+    return [axis for axis in AXES if not (OPS[op]["position"] and isinstance(axis, tuple))]
+
+
+# --- what is alone and what is not ----------------------------------------------------------------
+
+
+def alone(a, axis):
+    """(index of the result, the elements of this output in C order)."""
+    axes = range(a.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    axes = sorted(d % a.ndim for d in axes)
+    kept = [d for d in range(a.ndim) if d not in axes]
+    for index in np.ndindex(*(a.shape[d] for d in kept)):
+        place = [slice(None)] * a.ndim
+        for d, i in zip(kept, index, strict=True):
+            place[d] = i
+        yield index, np.array(a[tuple(place)], a.dtype.newbyteorder("="), order="C")
+
+
+def at(result, index):
+    """One output of a result: two results of one are compared as one array."""
+    if isinstance(result, tuple):
+        return np.array([np.asarray(part)[index] for part in result])
+    return np.asarray(result)[index]
+
+
+def layouts(a):
+    """(label, array of three dimensions) of the same elements, or some of them."""
+    flat = a.reshape(-1)
+    raw = bytearray(a.nbytes + 1)
+    unaligned = np.frombuffer(raw, np.uint8)[1:].view(a.dtype).reshape(a.shape)
+    unaligned[:] = a
+    room = np.empty((*a.shape[:-1], 2 * a.shape[-1]), a.dtype)
+    room[..., ::2] = a
+    yield "C", a
+    yield "F", np.asfortranarray(a)
+    yield "transposed", a.transpose(2, 0, 1)
+    yield "transposed otherwise", a.transpose(1, 0, 2)
+    yield "strided", room[..., ::2]
+    yield "sliced", a[1:, ::2, 1:]
+    yield "reversed", a[::-1, ::-1, ::-1]
+    yield "reversed in the middle", a[:, ::-1]
+    yield "byte-swapped", a.astype(a.dtype.newbyteorder())
+    yield "unaligned", unaligned
+    yield "broadcast", np.broadcast_to(flat[:4], SHAPE)
+    yield "broadcast at the end", np.broadcast_to(flat[:5, None], SHAPE)
+    yield "broadcast from one", np.broadcast_to(flat[0], SHAPE)
+    yield "overlapping", np.lib.stride_tricks.sliding_window_view(flat[:12], (7,)).reshape(2, 3, 7)
+
+
+def elements(dtype, *key):
+    """Some of everything: ordinary numbers, any bits, NaN, zeros of both signs."""
+    rng = generator("axes", dtype, *key)
+    n = int(np.prod(SHAPE))
+    a = draw(rng, dtype, n)
+    odd = rng.integers(0, 12, n)
+    a[odd == 0] = random_bits(rng, dtype, n)[odd == 0]
+    a[odd < 3] = np.zeros((), dtype)
+    if is_float(dtype) or dtype.kind == "c":
+        a[odd == 1] = -a[odd == 1]
+        a[odd == 3] = np.nan
+        a[odd == 4] = finite_bits(rng, dtype, n)[odd == 4]
+    return a.reshape(SHAPE)
+
+
+@pytest.mark.parametrize(("op", "dtype", "result", "law"), ROWS, ids=lambda x: x)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_each_output_is_what_it_is_alone(op, dtype, result, law):
+    dtype, result = numpy_dtype(dtype), numpy_dtype(result)
+    rng = generator("which", op, dtype)
+    wrong = []
+    for label, a in layouts(elements(dtype)):
+        choices = axes_of(op)
+        for choice in rng.integers(0, len(choices), 3):
+            axis = choices[choice]
+            try:
+                got = call(op, a, axis=axis)
+            except ValueError as error:
+                assert "All-NaN slice" in str(error)  # it may be, and NumPy says so too
+                continue
+            outputs = list(alone(a, axis))
+            for which in rng.integers(0, len(outputs), 5):
+                index, x = outputs[which]
+                want = REFERENCE[op](x, result)
+                if bits(at(got, index)) != bits(want):
+                    wrong.append(
+                        f"{label}, axis {axis}, {index}: got {show(at(got, index))}, "
+                        f"want {show(want)} of {x!r}"
+                    )
+    assert not wrong, "\n".join(wrong)
+
+
+LONG = [(1, 3000), (3000, 1), (2, 5000), (5000, 2), (7, 1111), (1111, 7), (64, 64), (300, 301)]
+LONG += [(3, 40_000), (40_000, 3), (5, 33, 65), (1, 7, 900)]
+DEPTH = [row for row in ROWS if row[1] in ("float32", "float64", "complex64", "int8", "bfloat16")]
+
+
+def hard_matrix(op, dtype, shape):
+    rng = generator("long", op, dtype, shape)
+    n = int(np.prod(shape))
+    if op in ("prod", "nanprod") and (is_float(dtype) or dtype.kind == "c"):
+        return near_one(rng, dtype, n).reshape(shape)
+    a = draw(rng, dtype, n)
+    if is_float(dtype) or dtype.kind == "c":
+        some = rng.integers(0, n, 40)
+        a[some] = finite_bits(rng, dtype, 40)
+        a[rng.integers(0, n, 3)] = np.nan
+        a[rng.integers(0, n, 2)] = np.inf
+        a[: n // 5] = a[0]
+        a[n // 2 : n // 2 + shape[-1] + 1] = -0.0
+    return a.reshape(shape)
+
+
+@pytest.mark.parametrize("shape", LONG, ids=str)
+@pytest.mark.parametrize(("op", "dtype", "result", "law"), DEPTH, ids=lambda x: x)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_long_rows_and_columns(op, dtype, result, law, shape):
+    """Against whole arrays of the same numbers, whose bits test_bits.py knows."""
+    a = hard_matrix(op, numpy_dtype(dtype), shape)
+    rng = generator("outputs", op, dtype, shape)
+    for label, b in (("C", a), ("F", np.asfortranarray(a)), ("strided", a[..., ::-2])):
+        for axis in range(a.ndim):
+            if op.startswith("nanarg") and np.isnan(b.astype("D")).all(axis).any():
+                with pytest.raises(ValueError, match="All-NaN slice"):
+                    call(op, b, axis=axis)
+                continue
+            got = call(op, b, axis=axis)
+            outputs = int(np.prod(b.shape)) // b.shape[axis]
+            first = np.arange(outputs).reshape([n for d, n in enumerate(b.shape) if d != axis])
+            for which in {0, outputs - 1, *rng.integers(0, outputs, 12).tolist()}:
+                index = tuple(np.argwhere(first == which)[0])
+                x = np.moveaxis(b, axis, -1)[index]
+                want = at(call(op, x), ())
+                assert_bits(at(got, index), want, f"{label}, axis {axis}, {index}")
+
+
+# --- NumPy's shapes, types and warnings -----------------------------------------------------------
+
+
+def outcome(function, *arguments, **named):
+    """(shape, dtype and type of the result or the exception, warnings)."""
+    with warnings.catch_warnings(record=True) as caught, np.errstate(all="ignore"):
+        warnings.simplefilter("always")
+        try:
+            result = function(*arguments, **named)
+        except Exception as error:
+            builtin = next(
+                t for t in type(error).__mro__ if t.__module__ in ("builtins", "numpy.exceptions")
+            )
+            return builtin
+        parts = result if isinstance(result, tuple) else (result,)
+        said = sorted({str(w.message).rstrip(".") for w in caught})
+        return [(type(p), np.shape(p), p.dtype) for p in parts], said
+
+
+PARITY = {
+    "plain": np.arange(1, 61).reshape(SHAPE),
+    "0-d": np.array(3),
+    "one": np.array([5]),
+    "empty (0, 3)": np.empty((0, 3), int),
+    "empty (3, 0)": np.empty((3, 0), int),
+    "empty (2, 0, 3)": np.empty((2, 0, 3), int),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_shapes_types_and_warnings_are_numpys(function, name):
+    dtype = numpy_dtype(name)
+    for label, a in PARITY.items():
+        a = a.astype(np.int64).astype(dtype)
+        cases = [None, 0, -1, 1, (), (0, 1), 3, (0, 0), (0, -3), 1.5, "x", [0]]
+        for axis, keepdims in itertools.product(cases, (False, True)):
+            want = outcome(numpys(function), a, axis=axis, keepdims=keepdims)
+            got = outcome(getattr(gpureduce, function), a, axis=axis, keepdims=keepdims)
+            if got is TypeError and isinstance(want, type):
+                continue  # of two faults NumPy names the other: of the dtype, of a tuple
+            assert got == want, f"{label}, axis={axis!r}, keepdims={keepdims}"
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_all_nan_is_numpys(function):
+    for a in (np.full((2, 3), np.nan), np.array([[1, np.nan], [np.nan, np.nan]], "F")):
+        for axis in (None, 0, 1):
+            want = outcome(numpys(function), a, axis=axis)
+            assert outcome(getattr(gpureduce, function), a, axis=axis) == want, f"{a}, {axis}"
+
+
+@pytest.mark.parametrize("function", NUMPYS)
+def test_signatures_are_numpys(function):
+    want = [(p.name, p.kind) for p in inspect.signature(getattr(np, function)).parameters.values()]
+    ours = [
+        (p.name, p.kind)
+        for p in inspect.signature(getattr(gpureduce, function)).parameters.values()
+    ]
+    assert ours == [*want, ("device", inspect.Parameter.KEYWORD_ONLY)]
+
+
+def test_axes_of_another_kind():
+    a = np.arange(6.0).reshape(2, 3)
+    for axis in (True, np.int8(1), np.array(1), np.array([0, 1]), 2**70, None, np.float64(1)):
+        want, got = outcome(np.sum, a, axis=axis), outcome(gpureduce.sum, a, axis=axis)
+        assert got == want, repr(axis)
+    for keepdims in (0, 1, 2, "x", None, np.True_, 1.0):
+        want = outcome(np.sum, a, axis=0, keepdims=keepdims)
+        assert outcome(gpureduce.sum, a, axis=0, keepdims=keepdims) == want, repr(keepdims)
+
+
+def test_many_dimensions():
+    a = np.arange(2.0**12).reshape((2,) * 12)
+    for axis in ((0, 2, 4, 6, 8, 10), (11, 3), tuple(range(12))):
+        assert_bits(gpureduce.sum(a, axis), np.sum(a, axis), f"{axis}")
+    thin = np.ones((1,) * 62 + (3, 2))
+    assert gpureduce.sum(thin, axis=62).shape == (1,) * 62 + (2,)
+    assert gpureduce.minmax(thin, axis=0)[1].shape == (1,) * 61 + (3, 2)
+
+
+# --- where ----------------------------------------------------------------------------------------
+
+
+def masks(rng, shape):
+    yield "half", rng.integers(0, 2, shape).astype(bool)
+    yield "rows", rng.integers(0, 2, shape[-1]).astype(bool)
+    yield "columns", rng.integers(0, 2, (shape[-2], 1)).astype(bool)
+    yield "none", np.zeros(shape, bool)
+    yield "all", np.ones((1,) * len(shape), bool)
+    yield (
+        "strange bytes",
+        np.array([2, 0, 255, 1, 0, 3, 0], np.uint8)[np.arange(shape[-1]) % 7].view(bool),
+    )
+    yield "Fortran", np.asfortranarray(rng.integers(0, 2, shape).astype(bool))
+    yield "reversed", rng.integers(0, 2, shape).astype(bool)[::-1, :, ::-1]
+
+
+def masked(op, x, keep, result):
+    """The reference of what counts; of products over the tree, with ones for what does not."""
+    if op in ("prod", "nanprod") and x.dtype.kind not in "biu":
+        return (nan_prod if op == "nanprod" else prod_of)(
+            np.where(keep, x, x.dtype.type(1)), result
+        )
+    return REFERENCE[op](x[keep], result)
+
+
+MASKED = [
+    row
+    for row in ROWS
+    if row[0] in TAKE_WHERE
+    and row[1] in ("float32", "float64", "complex128", "int8", "bool", "float16")
+]
+
+
+@pytest.mark.parametrize(("op", "dtype", "result", "law"), MASKED, ids=lambda x: x)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_masks(op, dtype, result, law):
+    dtype, result = numpy_dtype(dtype), numpy_dtype(result)
+    rng = generator("masks", op, dtype)
+    a = elements(dtype, "masked")
+    extreme = OPS[op]["nonempty"]
+    worst = (np.finfo(dtype).max if is_float(dtype) else 0) if extreme else None
+    arguments = {"initial": dtype.type(worst)} if extreme else {}
+    for (label, mask), (laid, b) in zip(
+        itertools.cycle(masks(rng, SHAPE)), list(layouts(a))[:4] * 2
+    ):
+        if b.shape != SHAPE:
+            continue
+        mask = mask & np.ones((), bool) if label == "half" else mask
+        for axis in (None, 0, 1, (0, 2)):
+            got = call(op, b, axis=axis, where=mask, **arguments)
+            whole = np.broadcast_to(mask.view(np.uint8) != 0, SHAPE)
+            for (index, x), (_, keep) in zip(alone(b, axis), alone(whole, axis), strict=True):
+                if extreme:
+                    x = np.append(x[keep], dtype.type(worst))
+                    want = REFERENCE[op](x, result)
+                else:
+                    want = masked(op, x, keep, result)
+                assert_bits(at(got, index), want, f"{label}, {laid}, axis {axis}, {index}")
+
+
+@pytest.mark.parametrize("function", TAKE_WHERE)
+def test_masks_are_taken_or_refused_as_numpy_does(function):
+    a = np.arange(1.0, 7).reshape(2, 3)
+    choices = [
+        True,
+        False,
+        np.True_,
+        [1, 0, 1],
+        np.array([1, 0, 1]),
+        [True, False],
+        np.ones((2, 1), bool),
+    ]
+    choices += [
+        np.ones((4, 2, 3), bool),
+        np.ones((1, 2, 3), bool),
+        np.ones(3),
+        [True, True, False],
+    ]
+    for where, axis in itertools.product(choices, (None, 0, 1)):
+        arguments = {"axis": axis, "where": where}
+        want = outcome(getattr(np, function), a, **arguments)
+        assert outcome(getattr(gpureduce, function), a, **arguments) == want, f"{where!r}, {axis}"
+
+
+def test_a_mask_cannot_widen_the_array():
+    for axis in (None, 0, 1):
+        with pytest.raises(ValueError):
+            np.sum(np.ones((3, 1)), axis=axis, where=np.ones((3, 3), bool))
+        with pytest.raises(ValueError, match="where"):
+            gpureduce.sum(np.ones((3, 1)), axis=axis, where=np.ones((3, 3), bool))
+
+
+def test_large_masks():
+    rng = generator("large masks")
+    a = rng.standard_normal((300, 5000))
+    keep = rng.integers(0, 2, a.shape).astype(bool)
+    for axis in (None, 0, 1):
+        got = gpureduce.sum(a, axis, where=keep)
+        for index, x in itertools.islice(alone(np.where(keep, a, 0), axis), 0, None, 97):
+            assert_bits(at(got, index), gpureduce.sum(x), f"{axis}, {index}")
+    spoiled = np.where(keep, a, np.nan)
+    for name in ("sum", "prod", "mean", "var", "min", "argmax"):
+        for axis in (None, 0, 1):
+            got = getattr(gpureduce, f"nan{name}")(spoiled, axis)
+            index, x = next(alone(spoiled, axis))
+            assert_bits(at(got, index), REFERENCE[f"nan{name}"](x, np.asarray(got).dtype), name)
+
+
+# --- initial, out, dtype --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("op", "dtype", "result", "law"), rows(), ids=lambda x: x)
+def test_initial_takes_part_in_every_output(op, dtype, result, law):
+    if not OPS[op]["takes_initial"]:
+        return
+    a = elements(numpy_dtype(dtype), "initial")
+    initial = a[0, 0, 0]
+    got = call(op, a, axis=1, initial=initial)
+    for index, x in alone(a, 1):
+        assert_bits(at(got, index), call(op, x, initial=initial), f"{index}")
+    nothing = call(op, a[:, :0], axis=1, initial=initial)
+    assert nothing.shape == (3, 4) and bits(nothing[1, 1]) == bits(
+        call(op, a[0, 0, :0], initial=initial)
+    )
+
+
+def test_no_initial_at_all_is_numpys():
+    for a in (np.ones((2, 3)), np.ones((2, 0)), np.ones((0, 2))):
+        for axis in (None, 0, 1):
+            for more in ({}, {"where": np.ones(a.shape, bool)}):
+                for function in ("sum", "prod", "max"):
+                    arguments = {"axis": axis, "initial": None, **more}
+                    want = outcome(getattr(np, function), a, **arguments)
+                    assert outcome(getattr(gpureduce, function), a, **arguments) == want
+
+
+OUTS = ["f4", "f8", "F", "D", "i1", "i4", "i8", "u1", "?", ">f8", "f2"]
+
+
+@pytest.mark.parametrize("function", [name for name in NUMPYS if OPS[name]["takes_out"]])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "?", "F"])
+def test_out_is_taken_or_refused_as_numpy_does(function, dtype):
+    a = np.array([[1, 2, 3], [3, 5, 2]]).astype(dtype)
+    for kind, axis in itertools.product(OUTS, (None, 0, 1)):
+        wants, gots = np.zeros(np.sum(a, axis).shape, kind), np.zeros(np.sum(a, axis).shape, kind)
+        want = outcome(getattr(np, function), a, axis=axis, out=wants)
+        got = outcome(getattr(gpureduce, function), a, axis=axis, out=gots)
+        if isinstance(got, type) and function == "ptp" and dtype == "?":
+            continue  # booleans do not subtract; NumPy's do where out is none
+        if wants.dtype.kind == "c" and not isinstance(want, type):
+            got, want = got[0], want[0]  # NumPy warns of its own conversions on the way
+        assert got == want, kind
+        if not isinstance(got, type) and wants.dtype.kind not in "fc":
+            assert wants.tobytes() == gots.tobytes(), kind
+        elif not isinstance(got, type):
+            np.testing.assert_array_max_ulp(wants.real.astype("f4"), gots.real.astype("f4"), 2)
+
+
+def test_out_is_returned():
+    a = np.arange(6.0).reshape(2, 3)
+    for out in (np.empty(3), np.empty((3, 2))[:, 0], np.empty(6)[::-2], np.empty(3, ">f4")):
+        assert gpureduce.sum(a, 0, out=out) is out
+        assert out.tolist() == [3, 5, 7]
+    single = np.empty(())
+    assert gpureduce.mean(a, out=single) is single and single == 2.5
+    kept = np.empty((1, 1))
+    assert gpureduce.max(a, out=kept, keepdims=True) is kept and kept == 5
+    pair = np.empty(3), np.empty(3, int)
+    assert gpureduce.minmax(a, 0, out=pair)[1] is pair[1]
+    assert pair[0].tolist() == [0, 1, 2] and pair[1].tolist() == [3, 4, 5]
+
+
+def test_out_may_be_the_array():
+    a = np.arange(12.0).reshape(3, 4)
+    gpureduce.sum(a, 0, out=a[1])
+    assert a[1].tolist() == [12, 15, 18, 21]
+
+
+@pytest.mark.parametrize("function", [name for name in FUNCTIONS if OPS[name]["takes_out"]])
+def test_nothing_is_written_where_it_fails(function):
+    a = np.array([[1.0, np.nan], [2.0, 3.0]])
+    results = OPS[function]["results"]
+
+    def refused(make, error, x=a, **arguments):
+        out = make()
+        kept = out.copy()
+        given = out if results == 1 else (np.zeros_like(out), out)
+        with pytest.raises(error):
+            getattr(gpureduce, function)(x, out=given, **arguments)
+        assert out.tobytes() == kept.tobytes()
+
+    refused(lambda: np.ones(3), ValueError, axis=0)
+    refused(lambda: np.ones((1, 2)), ValueError, axis=0)
+    refused(lambda: np.ones(2), ValueError)
+    refused(lambda: np.ones(2), ValueError, axis=5)
+    refused(lambda: np.ones(2), TypeError, axis=0, x=np.array([["a", "b"]]))
+    read_only = np.ones(2, int if OPS[function]["position"] else float)
+    read_only.flags.writeable = False
+    refused(lambda: read_only, ValueError, axis=0)
+    for wrong in (3, [0, 0], "x", (np.ones(2),) * 3):
+        with pytest.raises(TypeError):
+            getattr(gpureduce, function)(a, axis=0, out=wrong)
+    if OPS[function]["nonempty"]:
+        kind = int if OPS[function]["position"] else float
+        refused(lambda: np.ones(2, kind), ValueError, axis=0, x=a[:0])
+    if function.startswith("nanarg"):
+        refused(lambda: np.ones(2, int), ValueError, axis=0, x=np.full((2, 2), np.nan))
+    if function in ("mean", "var"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            refused(lambda: np.ones(2), RuntimeWarning, axis=0, x=a[:0])
+
+
+@pytest.mark.parametrize("to", ["f2", "f4", "f8", "i1", "i8", "D", "?"])
+def test_dtype_with_axes(to):
+    a = draw(generator("dtype"), np.dtype("f4"), 60).reshape(SHAPE)
+    for function in ("sum", "prod", "mean", "var", "nansum"):
+        got = call(function, a, axis=1, dtype=to)
+        assert got.dtype == to and got.shape == (3, 4)
+        for index, x in alone(a, 1):
+            assert_bits(got[index], call(function, x, dtype=to), f"{function}, {index}")
+
+
+# --- variance -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", ["var", "std", "nanvar", "nanstd"])
+@pytest.mark.parametrize("ddof", [1, 0.5, -2, 0.1, 2.75, -1e-300, 1e-300, 4, 5, 7, -1e18])
+def test_ddof(function, ddof):
+    reference = std_of if "std" in function else var_of
+    for name in ("float32", "float64", "int16", "complex64", "float16"):
+        a = draw(generator("ddof", name), numpy_dtype(name), 12).reshape(3, 4)
+        result = numpy_dtype("float64") if a.dtype.kind == "i" else a.real.dtype
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            got = getattr(gpureduce, function)(a, axis=1, ddof=ddof)
+            assert bits(getattr(gpureduce, function)(a, axis=1, correction=ddof)) == bits(got)
+        assert bool(caught) == (ddof >= 4)
+        for index, x in alone(a, 1):
+            if ddof >= 4 and "nan" in function and a.dtype.kind != "i":
+                assert np.isnan(got[index])
+            elif abs(ddof) > 1e-200:
+                assert_bits(got[index], reference(x, result, ddof), f"{name}, {index}")
+
+
+@pytest.mark.parametrize("function", SPREADS)
+def test_spreads_take_or_refuse_what_numpy_does(function):
+    a = np.arange(6.0).reshape(2, 3)
+    means = [
+        0,
+        2.5,
+        np.zeros(3),
+        np.zeros(2),
+        np.zeros((2, 1)),
+        np.zeros((1, 3)),
+        np.zeros((1, 1)),
+        "x",
+    ]
+    for arguments in (
+        {"ddof": 1, "correction": 1},
+        {"ddof": 0, "correction": 1},
+        {"ddof": "x"},
+        {"correction": "x"},
+        {"ddof": None},
+    ):
+        want = outcome(getattr(np, function), a, **arguments)
+        assert outcome(getattr(gpureduce, function), a, **arguments) == want, f"{arguments}"
+    for axis, mean in itertools.product((None, 0, 1), means):
+        want = outcome(getattr(np, function), a, axis=axis, mean=mean)
+        got = outcome(getattr(gpureduce, function), a, axis=axis, mean=mean)
+        if isinstance(mean, np.ndarray) and axis is None and mean.size > 1:
+            assert got is ValueError  # NumPy takes one mean for each element
+        elif isinstance(mean, str):
+            assert isinstance(got, type) and isinstance(want, type)
+        elif np.shape(mean) != (1, 3) or axis != 1:
+            assert got == want or got is ValueError, f"{axis}, {mean!r}"
+
+
+def test_variance_about_a_given_mean():
+    """Σ(x - m)² / (n - ddof) as fractions."""
+    from fractions import Fraction
+
+    from reference import nearest
+
+    for name in ("float32", "float64", "int32"):
+        dtype = numpy_dtype(name)
+        result = np.dtype("f8") if dtype.kind == "i" else dtype
+        for spread in (draw, finite_bits) if dtype.kind == "f" else (draw,):
+            a = spread(generator("mean", name, spread.__name__), dtype, 60).reshape(6, 10)
+            means = draw(generator("means", name), np.dtype("f8"), 6).reshape(6, 1)
+            got = gpureduce.var(a, axis=1, mean=means, ddof=1)
+            for i in range(6):
+                m = Fraction(float(means[i, 0]))
+                total = sum((Fraction(x) - m) ** 2 for x in a[i].tolist())
+                assert_bits(got[i], nearest(total / 9, result), f"{name}, {i}")
+    z = draw(generator("mean", "complex"), np.dtype("D"), 9)
+    parts = gpureduce.var(z.real, mean=0.5), gpureduce.var(z.imag, mean=-2)
+    np.testing.assert_array_max_ulp(gpureduce.var(z, mean=0.5 - 2j), sum(parts), 1)
+    assert np.isnan(gpureduce.var([1.0, 2.0], mean=np.nan))
+    assert gpureduce.var([1.0, 2.0], mean=np.inf) == np.inf == gpureduce.var([np.inf, 1], mean=0)
+    assert np.isnan(gpureduce.var([np.inf, 1], mean=np.inf))
+
+
+def test_variance_where_others_fail():
+    assert gpureduce.var(np.full(10**5, 1e8 + 0.1)) == 0
+    assert gpureduce.var([1e200, -1e200]) == np.inf and gpureduce.std([1e200, -1e200]) == 1e200
+    assert gpureduce.std([5e-324, -5e-324]) == 5e-324 and gpureduce.var([5e-324, 0]) == 0
+    assert gpureduce.var(np.array([60000, -60000] * 500, "f2")) == np.inf
+    assert gpureduce.std(np.array([60000, -60000] * 500, "f2")) == 60000
+    assert gpureduce.var(np.array([2**62, -(2**62)])) == 2.0**124
+    assert gpureduce.var(np.array([2**64 - 1, 0], "u8")) == 2.0**126
+
+
+# --- segments -------------------------------------------------------------------------------------
+
+REDUCIBLE = [name for name, op in OPS.items() if op["ufunc"]]
+
+
+@pytest.mark.parametrize("name", REDUCIBLE)
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i1", "?", "D"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_reduceat(name, dtype):
+    if not any(row[:2] == (name, np.dtype(dtype).name) for row in ROWS):
+        return
+    rng = generator("reduceat", name, dtype)
+    for shape in ((50,), (50, 3), (4, 50), (2, 50, 3)):
+        axis = shape.index(50)
+        for n in (0, 1, 2, 30):
+            a = draw(rng, np.dtype(dtype), int(np.prod(shape))).reshape(shape)
+            offsets = rng.integers(0, 50, n)
+            got = gpureduce.reduceat(a, offsets, name, axis=axis - len(shape))
+            ufunc = getattr(np, OPS[name]["ufunc"])
+            want = ufunc.reduceat(a, offsets, axis=axis)
+            assert (got.shape, got.dtype) == (want.shape, want.dtype)
+            for i, start in enumerate(offsets):
+                stop = offsets[i + 1] if i + 1 < n else 50
+                part = np.take(a, range(start, max(stop, start + 1)), axis)
+                alone = gpureduce.reduce(part, name, axis=axis)
+                assert np.take(got, i, axis).tobytes() == alone.tobytes(), (shape, start, stop)
+
+
+def test_segments():
+    rng = generator("segments")
+    a = rng.standard_normal((3, 200))
+    starts, stops = rng.integers(0, 150, 40), rng.integers(0, 201, 40)
+    for name in ("sum", "prod", "logical_xor"):
+        got = gpureduce.segments(a, starts, stops, name, axis=1)
+        assert got.shape == (3, 40)
+        for i, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+            want = gpureduce.reduce(a[:, start : max(start, stop)], name, axis=1)
+            assert got[:, i].tobytes() == want.tobytes(), (start, stop)
+    out = np.empty((3, 40))
+    assert gpureduce.segments(a, starts, stops, np.minimum, 1, out=out, initial=2) is out
+    assert (out <= 2).all()
+    with pytest.raises(ValueError, match="identity"):
+        gpureduce.segments(a, [0, 5], [0, 9], "min", axis=1)
+    assert gpureduce.segments(a, [], [], "min", axis=1).shape == (3, 0)
+    assert gpureduce.segments(a[:, :0], [0], [0], "add", axis=1).tolist() == [[0]] * 3
+
+
+def test_skewed_segments():
+    rng = generator("skewed")
+    a = rng.standard_normal(400_000).astype("f4")
+    lengths = np.maximum(1, (400_000 / np.arange(1, 3000) ** 1.7)).astype(int)
+    lengths = lengths[np.cumsum(lengths) < len(a)]
+    stops = np.cumsum(lengths)
+    got = gpureduce.segments(a, stops - lengths, stops, "add")
+    for i in range(0, len(stops), 61):
+        assert_bits(got[i], gpureduce.sum(a[stops[i] - lengths[i] : stops[i]]), f"{i}")
+
+
+@pytest.mark.parametrize(
+    "offsets",
+    [
+        [0, 3],
+        [-1],
+        [0.5, 1],
+        [[0]],
+        0,
+        [],
+        [True],
+        ["x"],
+        [2**70],
+        np.array([0.0]),
+        np.array([0], "u8"),
+        None,
+        np.array([0, 1], "u1"),
+    ],
+    ids=repr,
+)
+def test_offsets_are_taken_or_refused_as_numpy_does(offsets):
+    a = np.arange(6.0).reshape(2, 3)
+    for axis in (0, 1, -1, 2, (0, 1), None, (0,)):
+        want = outcome(np.add.reduceat, a, offsets, axis=axis)
+        got = outcome(gpureduce.reduceat, a, offsets, "add", axis=axis)
+        assert got == want or axis == (0,), f"axis {axis}"
+    want = outcome(np.add.reduceat, 3, offsets)
+    assert outcome(gpureduce.reduceat, 3, offsets, "add") == want
+
+
+def test_segments_that_are_none():
+    a = np.arange(5.0)
+    for starts, stops in (([0], [6]), ([-1], [2]), ([0, 9], [1, 10])):
+        with pytest.raises(IndexError, match="not within"):
+            gpureduce.segments(a, starts, stops, "add")
+    with pytest.raises(ValueError, match="2 starts and 1 stops"):
+        gpureduce.segments(a, [0, 1], [2], "add")
+    with pytest.raises(TypeError):
+        gpureduce.segments(a, np.array([0.5]), [2], "add")
+    with pytest.raises(np.exceptions.AxisError):
+        gpureduce.segments(a, [0], [2], "add", axis=1)
+    with pytest.raises(ValueError, match="one axis"):
+        gpureduce.segments(a, [0], [2], "add", axis=None)
+    with pytest.raises(ValueError, match="op"):
+        gpureduce.segments(a, [0], [2], "nonsense")
+
+
+# --- however it was computed ----------------------------------------------------------------------
+
+THREADED = [("sum", "f4"), ("sum", "f8"), ("prod", "f8"), ("argmax", "f4"), ("var", "f8")]
+THREADED += [("min", "i1"), ("mean", "F"), ("nanprod", "f4"), ("nanargmin", "f8"), ("any", "?")]
+
+
+@pytest.mark.parametrize(("op", "dtype"), THREADED)
+def test_any_number_of_threads(op, dtype):
+    dtype = np.dtype(dtype)
+    for shape in ((3, 1_000_003), (1_000_003, 3), (1000, 2000), (1, 2_000_000), (70, 200, 200)):
+        if op in ("prod", "nanprod"):
+            a = near_one(generator("threads"), dtype, int(np.prod(shape))).reshape(shape)
+        else:
+            a = draw(generator("threads"), dtype, int(np.prod(shape))).reshape(shape)
+        for axis in range(len(shape)):
+            gpureduce.set_num_threads(1)
+            want = call(op, a, axis=axis)
+            for threads in (2, 7):
+                gpureduce.set_num_threads(threads)
+                assert call(op, a, axis=axis).tobytes() == want.tobytes(), (
+                    f"{shape}, {axis}, {threads}"
+                )
+
+
+def test_the_array_and_the_mask_are_not_written():
+    a = draw(generator("unwritten axes"), np.dtype("f4"), 600).reshape(20, 30)
+    keep = a > 0
+    before = a.tobytes(), keep.tobytes()
+    for op in (name for name, dtype, *_ in ROWS if dtype == "float32"):
+        for axis in (0, 1):
+            call(op, a, axis=axis)
+        if OPS[op]["takes_where"]:
+            call(op, a, axis=0, where=keep, **({"initial": 0} if OPS[op]["nonempty"] else {}))
+    assert before == (a.tobytes(), keep.tobytes())
