@@ -1,6 +1,6 @@
 /* The host half of the table: expands operators × dtypes into rows. Compiled once for each
  * instruction set; the loops are plain or on GCC's vector types, whose width follows the target. */
-#include "columns.h"
+#include "spread_lanes.h"
 
 #include "convert.cuh"
 #include "ops.cuh"
@@ -334,11 +334,12 @@ template <class O> struct Alone {
     for (int64_t i = 1; i < n; i++) memcpy(x + i, data + i * along, sizeof *x);
     Folder<O>::fold(s, x, n, index);
   }
-  static void run(const char *data, int64_t along, int64_t n, typename O::Result *result) {
+  static void run(const char *data, int64_t along, int64_t n,
+                  const typename FinishedWith<O>::type *with, typename O::Result *result) {
     State s;
     F::open(s);
     fold(s, data, along, n, 0);
-    O::finish(s, n, 0, result);
+    O::finish(s, n, with, result);
   }
 };
 
@@ -370,7 +371,7 @@ template <class O, class T> struct Many<O, ExactFold<T>> {
     for (int p = 0; p < PARTS; p++) {
       const Count c = sums.count(column * PARTS + p);
       if (c.missed || (is_zero(c) && starts_minus(data + p * (int64_t)sizeof(Part))))
-        return Alone<O>::run(data, along, n, result);
+        return Alone<O>::run(data, along, n, 0, result);
       const Part rounded = round_count<Part>(c, IsMean<O>::value ? (uint32_t)n : 1);
       memcpy((char *)part + p * (int64_t)sizeof rounded, &rounded, sizeof rounded);
     }
@@ -451,7 +452,7 @@ template <class O, class T> struct Many<O, ExactFold<T>> {
         if (l < lanes &&
             !(sum[l] == 0 &&
               !starts_minus(x + o * across + (first + l) % PARTS * (int64_t)sizeof(Part))))
-          Alone<O>::run(x + o * across, along, n, result + o);
+          Alone<O>::run(x + o * across, along, n, 0, result + o);
       }
     };
     if (side_by_side(across) && outputs * PARTS >= LANES / 2)
@@ -491,7 +492,7 @@ template <class O, class T> struct Many<O, ExactFold<T>> {
         }
     }
     each(x, across, along, outputs, n, take,
-         [&](int64_t o) { Alone<O>::run(x + o * across, along, n, result + o); });
+         [&](int64_t o) { Alone<O>::run(x + o * across, along, n, 0, result + o); });
   }
 
   static void fold(void *states, size_t slot, const void *data, int64_t across, int64_t along,
@@ -597,7 +598,8 @@ template <class O, class F> struct ManyBest {
     Result *result = (Result *)to;
     const auto take_alone = [&](int64_t o) {
       State s;
-      if (along != (int64_t)sizeof(T)) return Alone<O>::run(x + o * across, along, n, result + o);
+      if (along != (int64_t)sizeof(T))
+        return Alone<O>::run(x + o * across, along, n, 0, result + o);
       F::open(s);
       Folder<O>::fold(s, (const T *)(const void *)(x + o * across), n, 0);
       O::finish(s, n, 0, result + o);
@@ -638,6 +640,113 @@ template <class O, class F> struct ManyBestIf<O, F, true> : ManyBest<O, F> {};
 template <class O, class T> struct Many<O, Extremes<T>> : ManyBestIf<O, Extremes<T>> {};
 template <class O, class T, bool GREATEST>
 struct Many<O, Position<T, GREATEST>> : ManyBestIf<O, Position<T, GREATEST>> {};
+
+/* Variances of real numbers whose degrees of freedom are whole. */
+template <class O> struct IsRoot {
+  enum { value = 0 };
+};
+template <class T> struct IsRoot<Std<T>> {
+  enum { value = 1 };
+};
+
+template <class O, class T> struct ManySpreads {
+  typedef typename O::Result Result;
+  typedef typename Traits<T>::Wide R;
+  typedef typename MomentsFold<T>::State State;
+  static constexpr int64_t TILE_ROWS = TILE_BYTES / (int)sizeof(R) / LANES;
+  static constexpr bool plain = sizeof(T) == sizeof(R);
+
+  /* Calls take(count, output) for every output, or take_alone(output). */
+  template <class Take, class TakeAlone>
+  static void each(const char *x, int64_t across, int64_t along, int64_t outputs, int64_t n,
+                   const Take &take, const TakeAlone &take_alone) {
+    const bool side_by_side = plain && across == (int64_t)sizeof(T);
+    const bool in_row = plain && along == (int64_t)sizeof(T);
+    alignas(64) R tile[TILE_ROWS * LANES];
+    SpreadLanes<R> lanes;
+    if (n > TILE_ROWS || (in_row && n > 64)) {
+      if (!in_row && !side_by_side) {
+        for (int64_t o = 0; o < outputs; o++) take_alone(o);
+        return;
+      }
+    } else {
+      memset(tile, 0, (size_t)n * LANES * sizeof *tile);
+    }
+    for (int64_t o = 0; o < outputs;) {
+      const int64_t m = least((int64_t)LANES, outputs - o);
+      const char *at = x + o * across;
+      if (in_row && n > 64) {
+        lanes.run_row((const R *)(const void *)at, n);
+        take(spread_of_row(lanes), o++);
+        continue;
+      }
+      if (side_by_side && m == LANES) {
+        lanes.run((const R *)(const void *)at, along / (int64_t)sizeof(R), n);
+      } else if (n <= TILE_ROWS) {
+        fill_tile<1, T>(tile, at, across, along, m, n);
+        lanes.run(tile, LANES, n);
+      } else {
+        for (; o < outputs; o++) take_alone(o);
+        return;
+      }
+      for (int l = 0; l < m; l++) take(spread_of_lane(lanes, l), o++);
+    }
+  }
+  static void run(const void *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
+                  const void *with, void *to) {
+    const char *x = (const char *)data;
+    const gpr_spread *how = (const gpr_spread *)with;
+    Result *result = (Result *)to;
+    const double ddof = how ? how->ddof : 0, freedom = (double)n - ddof;
+    const bool whole = freedom >= 1 && freedom < 0x1p40 && freedom == (double)(int64_t)freedom;
+    const uint64_t divisor = whole ? (uint64_t)n * (uint64_t)freedom : 0;
+    const auto take_alone = [&](int64_t o) {
+      Alone<O>::run(x + o * across, along, n, how, result + o);
+    };
+    if (!whole) {
+      for (int64_t o = 0; o < outputs; o++) take_alone(o);
+      return;
+    }
+    each(
+        x, across, along, outputs, n,
+        [&](const SpreadCount &c, int64_t o) {
+          if (c.missed) return take_alone(o);
+          const Leading spread = spread_of_count(c, n, divisor);
+          result[o] = round_leading<Result>(IsRoot<O>::value ? root_of(spread) : spread);
+        },
+        take_alone);
+  }
+  static void fold(void *states, size_t slot, const void *data, int64_t across, int64_t along,
+                   int64_t outputs, int64_t n, int64_t) {
+    const char *x = (const char *)data;
+    const auto state = [&](int64_t o) -> State & {
+      return *(State *)((char *)states + (size_t)o * slot);
+    };
+    const auto take_alone = [&](int64_t o) {
+      Alone<O>::fold(state(o), x + o * across, along, n, 0);
+    };
+    each(
+        x, across, along, outputs, n,
+        [&](const SpreadCount &c, int64_t o) {
+          if (c.missed) return take_alone(o);
+          State &s = state(o);
+          add(s.part[0], c.sum, c.top - FINEST);
+          add(s.squares, c.square, 2 * c.top - FINEST);
+          add(s.squares, c.rest, 2 * c.top - SpreadLanes<R>::BELOW - FINEST);
+        },
+        take_alone);
+  }
+  template <class E> static void add(E &e, __int128 value, int unit) {
+    deposit(e, (int64_t)((uint64_t)value & (UINT64_MAX >> 2)), unit);
+    deposit(e, (int64_t)(value >> 62), unit + 62);
+  }
+};
+template <class O, class T, bool = Traits<T>::kind == KIND_FLOAT> struct ManySpreadsIf {
+  static constexpr decltype(gpr_row::many) run = nullptr;
+  static constexpr decltype(gpr_row::fold_many) fold = nullptr;
+};
+template <class O, class T> struct ManySpreadsIf<O, T, true> : ManySpreads<O, T> {};
+template <class O, class T> struct Many<O, MomentsFold<T>> : ManySpreadsIf<O, T> {};
 
 /* --- rows --------------------------------------------------------------------------------------
  */

@@ -99,7 +99,7 @@ def test_no_printing_and_no_exit():
 @pytest.mark.parametrize("path", HEADERS, ids=lambda p: p.name)
 def test_every_header_compiles_alone(path, tmp_path):
     compiler, language = ("g++", "c++") if path.suffix == ".cuh" else ("gcc", "c")
-    if "exact_lanes" in path.name:
+    if path.name in ("exact_lanes.h", "columns.h", "spread_lanes.h"):
         compiler, language = "g++", "c++"
     if not shutil.which(compiler):
         pytest.skip(f"no {compiler}")
@@ -192,7 +192,7 @@ def test_nothing_is_fused():
     """A multiply-add with one rounding would break products and exact sums without a sound.
 
     GCC makes them in spite of -ffp-contract=off: see GPR_PRODUCT. Conversions of uint32 may have
-    them, where they are exact."""
+    them, where they are exact, and what a square leaves over is made by one."""
     if not shutil.which("objdump"):
         pytest.skip("no objdump")
     done = subprocess.run(
@@ -207,4 +207,5 @@ def test_nothing_is_fused():
             function = line
         elif re.search(r"\bvfn?m(add|sub)|\bfn?m(add|sub|la|ls)\b", line):
             fused.add(function)
-    assert not {name for name in fused if "Cast<unsigned int" not in name}
+    meant = ("Cast<unsigned int", "exact_squares")
+    assert not {name for name in fused if not any(known in name for known in meant)}
