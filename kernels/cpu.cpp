@@ -279,6 +279,32 @@ template <class O, class T> struct Folder<O, ExactFold<T>> {
   }
 };
 
+/* Real numbers by rows of lanes; what these miss, and complex numbers, one by one. */
+template <class O, class T> struct Folder<O, MomentsFold<T>> {
+  typedef MomentsFold<T> F;
+  typedef typename F::State State;
+  static void fold(State &s, const T *x, int64_t n, int64_t) {
+    for (int64_t i = 0; i < n; i += GPR_SHORT)
+      if (!fold_row(s, x + i, least(n - i, (int64_t)GPR_SHORT)))
+        for (int64_t j = i; j < least(n, i + GPR_SHORT); j++) F::add(s, x[j], j);
+  }
+  template <class R> static bool fold_row(State &s, const R *x, int64_t n) {
+    SpreadLanes<R> lanes;
+    lanes.run_row(x, n);
+    const SpreadCount c = spread_of_row(lanes);
+    if (!c.missed) add_spread(s.part[0], s.squares, c);
+    return !c.missed;
+  }
+  static bool fold_row(State &s, const float16 *x, int64_t n) { return fold_halves(s, x, n); }
+  static bool fold_row(State &s, const bfloat16 *x, int64_t n) { return fold_halves(s, x, n); }
+  template <class H> static bool fold_halves(State &s, const H *x, int64_t n) {
+    float wide[GPR_SHORT];
+    widen_all(x, wide, n);
+    return fold_row(s, (const float *)wide, n);
+  }
+  template <class R> static bool fold_row(State &, const complex<R> *, int64_t) { return false; }
+};
+
 /* --- the tree ----------------------------------------------------------------------------------
  */
 
@@ -656,10 +682,12 @@ template <class O, class T> struct ManySpreads {
   static constexpr int64_t TILE_ROWS = TILE_BYTES / (int)sizeof(R) / LANES;
   static constexpr bool plain = sizeof(T) == sizeof(R);
 
-  /* Calls take(count, output) for every output, or take_alone(output). */
-  template <class Take, class TakeAlone>
+  /* Calls take(count, output) for every output, or take_alone(output), but for those that are done
+   * already: quick(reals, stride, output, lanes) says by a bit a lane which are not. A stride of 0
+   * means a row of n reals. */
+  template <class Quick, class Take, class TakeAlone>
   static void each(const char *x, int64_t across, int64_t along, int64_t outputs, int64_t n,
-                   const Take &take, const TakeAlone &take_alone) {
+                   const Quick &quick, const Take &take, const TakeAlone &take_alone) {
     const bool side_by_side = plain && across == (int64_t)sizeof(T);
     const bool in_row = plain && along == (int64_t)sizeof(T);
     alignas(64) R tile[TILE_ROWS * LANES];
@@ -672,26 +700,37 @@ template <class O, class T> struct ManySpreads {
     } else {
       memset(tile, 0, (size_t)n * LANES * sizeof *tile);
     }
-    for (int64_t o = 0; o < outputs;) {
-      const int64_t m = least((int64_t)LANES, outputs - o);
+    for (int64_t o = 0, m; o < outputs; o += m) {
       const char *at = x + o * across;
+      const R *reals = (const R *)(const void *)at;
+      m = least((int64_t)LANES, outputs - o);
       if (in_row && n > 64) {
-        lanes.run_row((const R *)(const void *)at, n);
-        take(spread_of_row(lanes), o++);
+        m = 1;
+        if (!quick(reals, 0, o, 1)) continue;
+        lanes.run_row(reals, n);
+        take(spread_of_row(lanes), o);
         continue;
       }
-      if (side_by_side && m == LANES) {
-        lanes.run((const R *)(const void *)at, along / (int64_t)sizeof(R), n);
-      } else if (n <= TILE_ROWS) {
+      int64_t stride = along / (int64_t)sizeof(R);
+      if (!side_by_side || m < LANES) {
+        if (n > TILE_ROWS) {
+          for (int64_t l = 0; l < m; l++) take_alone(o + l);
+          continue;
+        }
         fill_tile<1, T>(tile, at, across, along, m, n);
-        lanes.run(tile, LANES, n);
-      } else {
-        for (; o < outputs; o++) take_alone(o);
-        return;
+        reals = tile;
+        stride = LANES;
       }
-      for (int l = 0; l < m; l++) take(spread_of_lane(lanes, l), o++);
+      uint64_t left = quick(reals, stride, o, m);
+      if (left) lanes.run(reals, stride, n);
+      for (; left; left &= left - 1) {
+        const int l = __builtin_ctzll(left);
+        take(spread_of_lane(lanes, l), o + l);
+      }
     }
   }
+  static uint64_t all(int64_t lanes) { return lanes < 64 ? (1ull << lanes) - 1 : ~0ull; }
+
   static void run(const void *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
                   const void *with, void *to) {
     const char *x = (const char *)data;
@@ -707,8 +746,26 @@ template <class O, class T> struct ManySpreads {
       for (int64_t o = 0; o < outputs; o++) take_alone(o);
       return;
     }
+    const auto quick = [&](const R *reals, int64_t stride, int64_t o, int64_t m) {
+      uint64_t left = all(m);
+      if constexpr (sizeof(R) == sizeof(float) && !IsRoot<O>::value) {
+        double sum[LANES], square[LANES];
+        Result rounded[LANES];
+        bool sure[LANES];
+        if (!stride) {
+          row_moments(reals, n, sum, square);
+        } else {
+          plain_moments(reals, stride, n, sum, square);
+        }
+        for (int64_t l = 0; l < m; l++)
+          sure[l] = round_plain(sum[l], square[l], (double)n, freedom, rounded + l);
+        memcpy(result + o, rounded, (size_t)m * sizeof *result);
+        for (int64_t l = 0; l < m; l++) left &= ~((uint64_t)sure[l] << l);
+      }
+      return left;
+    };
     each(
-        x, across, along, outputs, n,
+        x, across, along, outputs, n, quick,
         [&](const SpreadCount &c, int64_t o) {
           if (c.missed) return take_alone(o);
           const Leading spread = spread_of_count(c, n, divisor);
@@ -726,19 +783,12 @@ template <class O, class T> struct ManySpreads {
       Alone<O>::fold(state(o), x + o * across, along, n, 0);
     };
     each(
-        x, across, along, outputs, n,
+        x, across, along, outputs, n, [](const R *, int64_t, int64_t, int64_t m) { return all(m); },
         [&](const SpreadCount &c, int64_t o) {
           if (c.missed) return take_alone(o);
-          State &s = state(o);
-          add(s.part[0], c.sum, c.top - FINEST);
-          add(s.squares, c.square, 2 * c.top - FINEST);
-          add(s.squares, c.rest, 2 * c.top - SpreadLanes<R>::BELOW - FINEST);
+          add_spread(state(o).part[0], state(o).squares, c);
         },
         take_alone);
-  }
-  template <class E> static void add(E &e, __int128 value, int unit) {
-    deposit(e, (int64_t)((uint64_t)value & (UINT64_MAX >> 2)), unit);
-    deposit(e, (int64_t)(value >> 62), unit + 62);
   }
 };
 template <class O, class T, bool = Traits<T>::kind == KIND_FLOAT> struct ManySpreadsIf {

@@ -4,6 +4,7 @@
 
 #include "columns.h"
 
+#include "convert.cuh"
 #include "variance.cuh"
 
 GPR_OPEN
@@ -129,6 +130,60 @@ template <class R> GPR_FN SpreadCount spread_of_row(const SpreadLanes<R> &s) {
     sum.missed |= one.missed;
   }
   return sum;
+}
+
+GPR_FN void deposit_wide(Exact &e, __int128 value, int unit) {
+  deposit(e, (int64_t)((uint64_t)value & (UINT64_MAX >> 2)), unit);
+  deposit(e, (int64_t)(value >> 62), unit + 62);
+}
+GPR_FN void deposit_wide(Squares &e, __int128 value, int unit) {
+  deposit(e, (int64_t)((uint64_t)value & (UINT64_MAX >> 2)), unit);
+  deposit(e, (int64_t)(value >> 62), unit + 62);
+}
+GPR_FN void add_spread(Exact &sum, Squares &squares, const SpreadCount &c) {
+  deposit_wide(sum, c.sum, c.top - FINEST);
+  deposit_wide(squares, c.square, 2 * c.top - FINEST);
+  deposit_wide(squares, c.rest, 2 * c.top - SpreadLanes<double>::BELOW - FINEST);
+}
+
+/* --- by doubles alone --------------------------------------------------------------------------
+ */
+
+/* Plain sums of x and x² in doubles, of LANES columns. */
+GPR_FN void plain_moments(const float *x, int64_t stride, int64_t rows, double *sum,
+                          double *square) {
+  Doubles s[VECTORS] = {}, q[VECTORS] = {};
+  for (int64_t row = 0; row < rows; row++)
+    for (int v = 0; v < VECTORS; v++) {
+      const Doubles d = load(x + row * stride + v * WIDTH);
+      s[v] += d;
+      q[v] += GPR_PRODUCT(d, d); /* exact: 48 bits */
+    }
+  memcpy(sum, s, sizeof s);
+  memcpy(square, q, sizeof q);
+}
+
+/* Of one row, into the first of each. */
+GPR_FN void row_moments(const float *x, int64_t n, double *sum, double *square) {
+  float rest[LANES] = {};
+  double s[LANES], q[LANES];
+  memcpy(rest, x + n / LANES * LANES, (size_t)(n % LANES) * sizeof *x);
+  plain_moments(x, LANES, n / LANES, sum, square);
+  plain_moments(rest, LANES, 1, s, q);
+  for (int l = 0; l < LANES; l++) sum[l] += s[l], square[l] += q[l];
+  for (int l = 1; l < LANES; l++) sum[0] += sum[l], square[0] += square[l];
+}
+
+/* The variance from such sums, if the errors that they may have do not change what it rounds to.
+ * With u = 2^-53, sums of n terms are off by less than n·u·Σ|terms|, in (Σx)²/n that is 2n·u·Σx²,
+ * and the few operations that follow add some u each. */
+template <class T>
+GPR_FN bool round_plain(double sum, double square, double n, double freedom, T *to) {
+  const double spread = (square - sum * sum / n) / freedom;
+  const double error = (4 * n + 16) * 0x1p-53 * square / freedom;
+  const T low = convert<T>(spread - error), high = convert<T>(spread + error);
+  *to = high;
+  return memcmp(&low, &high, sizeof low) == 0 && spread - spread == 0;
 }
 
 /* --- 256 bits ----------------------------------------------------------------------------------
