@@ -454,5 +454,38 @@ static void fill_tile(R *tile, const char *data, int64_t across, int64_t along, 
     }
 }
 
+/* Of at least two bytes. */
+template <int BYTES> struct Signed { typedef int16_t type; };
+template <> struct Signed<4> { typedef int32_t type; };
+template <> struct Signed<8> { typedef int64_t type; };
+
+/* --- extremes ----------------------------------------------------------------------------------
+ */
+
+/* The best of each column, where the two zeros tie, and its first row. A sum tells NaN, as for
+ * whole arrays. */
+template <class T, bool GREATEST, bool PLACE> struct Best {
+  enum { COLUMNS = 256 };
+  typedef typename Signed<sizeof(T)>::type Row; /* GPR_SHORT rows fit all of them */
+  static constexpr bool real = Traits<T>::kind == KIND_FLOAT;
+  T best[COLUMNS], sum[COLUMNS];
+  Row row[COLUMNS];
+
+  void run(const T *x, int64_t stride, int64_t columns, int64_t rows) {
+    for (int64_t j = 0; j < columns; j++) best[j] = sum[j] = x[j];
+    memset(row, 0, sizeof row);
+    for (int64_t i = 1; i < rows; i++) add(x + i * stride, columns, (Row)i);
+  }
+  void add(const T *__restrict x, int64_t columns, Row i) {
+    for (int64_t j = 0; j < columns; j++) {
+      const bool better = GREATEST ? x[j] > best[j] : x[j] < best[j];
+      best[j] = better ? x[j] : best[j];
+      if (PLACE) row[j] = better ? i : row[j];
+      if (real) sum[j] += x[j];
+    }
+  }
+  bool unsure(int64_t column) const { return real && sum[column] != sum[column]; }
+};
+
 GPR_CLOSE
 #endif

@@ -1,6 +1,6 @@
 /* The host half of the table: expands operators × dtypes into rows. Compiled once for each
  * instruction set; the loops are plain or on GCC's vector types, whose width follows the target. */
-#include "columns.h"
+#include "spread_lanes.h"
 
 #include "convert.cuh"
 #include "ops.cuh"
@@ -79,6 +79,8 @@ template <class O, class T, int WHAT> struct Folder<O, Counting<T, WHAT>> {
 template <class T> constexpr bool is_native() {
   return category<T>() == INTEGER || (Traits<T>::kind == KIND_FLOAT && sizeof(T) >= 4);
 }
+template <class T> struct Native { typedef T type; };
+template <> struct Native<boolean> { typedef uint8_t type; };
 template <class T> GPR_FN const T *natives(const T *x) { return x; }
 GPR_FN const uint8_t *natives(const boolean *x) { return &x->byte; }
 
@@ -288,6 +290,32 @@ template <class O, class T> struct Folder<O, ExactFold<T>> {
   }
 };
 
+/* Real numbers by rows of lanes; what these miss, and complex numbers, one by one. */
+template <class O, class T> struct Folder<O, MomentsFold<T>> {
+  typedef MomentsFold<T> F;
+  typedef typename F::State State;
+  static void fold(State &s, const T *x, int64_t n, int64_t) {
+    for (int64_t i = 0; i < n; i += GPR_SHORT)
+      if (!fold_row(s, x + i, least(n - i, (int64_t)GPR_SHORT)))
+        for (int64_t j = i; j < least(n, i + GPR_SHORT); j++) F::add(s, x[j], j);
+  }
+  template <class R> static bool fold_row(State &s, const R *x, int64_t n) {
+    SpreadLanes<R> lanes;
+    lanes.run_row(x, n);
+    const SpreadCount c = spread_of_row(lanes);
+    if (!c.missed) add_spread(s.part[0], s.squares, c);
+    return !c.missed;
+  }
+  static bool fold_row(State &s, const float16 *x, int64_t n) { return fold_halves(s, x, n); }
+  static bool fold_row(State &s, const bfloat16 *x, int64_t n) { return fold_halves(s, x, n); }
+  template <class H> static bool fold_halves(State &s, const H *x, int64_t n) {
+    float wide[GPR_SHORT];
+    widen_all(x, wide, n);
+    return fold_row(s, (const float *)wide, n);
+  }
+  template <class R> static bool fold_row(State &, const complex<R> *, int64_t) { return false; }
+};
+
 /* --- the tree ----------------------------------------------------------------------------------
  */
 
@@ -343,11 +371,12 @@ template <class O> struct Alone {
     for (int64_t i = 1; i < n; i++) memcpy(x + i, data + i * along, sizeof *x);
     Folder<O>::fold(s, x, n, index);
   }
-  static void run(const char *data, int64_t along, int64_t n, typename O::Result *result) {
+  static void run(const char *data, int64_t along, int64_t n,
+                  const typename FinishedWith<O>::type *with, typename O::Result *result) {
     State s;
     F::open(s);
     fold(s, data, along, n, 0);
-    O::finish(s, n, 0, result);
+    O::finish(s, n, with, result);
   }
 };
 
@@ -379,7 +408,7 @@ template <class O, class T> struct Many<O, ExactFold<T>> {
     for (int p = 0; p < PARTS; p++) {
       const Count c = sums.count(column * PARTS + p);
       if (c.missed || (is_zero(c) && starts_minus(data + p * (int64_t)sizeof(Part))))
-        return Alone<O>::run(data, along, n, result);
+        return Alone<O>::run(data, along, n, 0, result);
       const Part rounded = round_count<Part>(c, IsMean<O>::value ? (uint32_t)n : 1);
       memcpy((char *)part + p * (int64_t)sizeof rounded, &rounded, sizeof rounded);
     }
@@ -460,7 +489,7 @@ template <class O, class T> struct Many<O, ExactFold<T>> {
         if (l < lanes &&
             !(sum[l] == 0 &&
               !starts_minus(x + o * across + (first + l) % PARTS * (int64_t)sizeof(Part))))
-          Alone<O>::run(x + o * across, along, n, result + o);
+          Alone<O>::run(x + o * across, along, n, 0, result + o);
       }
     };
     if (side_by_side(across) && outputs * PARTS >= LANES / 2)
@@ -500,7 +529,7 @@ template <class O, class T> struct Many<O, ExactFold<T>> {
         }
     }
     each(x, across, along, outputs, n, take,
-         [&](int64_t o) { Alone<O>::run(x + o * across, along, n, result + o); });
+         [&](int64_t o) { Alone<O>::run(x + o * across, along, n, 0, result + o); });
   }
 
   static void fold(void *states, size_t slot, const void *data, int64_t across, int64_t along,
@@ -531,6 +560,254 @@ template <class O, class T> struct Many<O, ExactFold<T>> {
     deposit(e, c.low, c.unit);
   }
 };
+
+/* min, max, argmin and argmax of what the hardware compares as it is. */
+template <class O> struct Asked {
+  enum { any = 0, greatest = 0, place = 0 };
+};
+template <class T> struct Asked<Min<T>> {
+  enum { any = 1, greatest = 0, place = 0 };
+};
+template <class T> struct Asked<Max<T>> {
+  enum { any = 1, greatest = 1, place = 0 };
+};
+template <class T> struct Asked<ArgMin<T>> {
+  enum { any = 1, greatest = 0, place = 1 };
+};
+template <class T> struct Asked<ArgMax<T>> {
+  enum { any = 1, greatest = 1, place = 1 };
+};
+
+template <class O, class F> struct ManyBest {
+  typedef typename F::Element T;
+  typedef typename F::State State;
+  typedef typename O::Result Result;
+  typedef typename Native<T>::type N;
+  typedef Best<N, Asked<O>::greatest, Asked<O>::place> Columns;
+  static constexpr int64_t TILE_COLUMNS = 64, TILE_ROWS = TILE_BYTES / 64 / (int)sizeof(T);
+
+  /* Of one column what it adds to a state; false where its elements have to be looked at again: for
+   * NaN, and for the sign of a zero. */
+  static bool add(State &s, const Columns &c, int64_t column, int64_t index) {
+    const T value = copy_bits<T>(c.best[column]);
+    if (c.unsure(column)) return false;
+    if (!Asked<O>::place && Columns::real && c.best[column] == 0) return false;
+    F::add(s, value, index);
+    return true;
+  }
+  template <class Take>
+  static void strips(const char *x, int64_t along, int64_t outputs, int64_t n, const Take &take) {
+    Columns c;
+    for (int64_t o = 0; o < outputs; o += Columns::COLUMNS) {
+      const int64_t m = least((int64_t)Columns::COLUMNS, outputs - o);
+      c.run((const N *)(const void *)x + o, along / (int64_t)sizeof(T), m, n);
+      for (int64_t j = 0; j < m; j++) take(c, j, o + j);
+    }
+  }
+  template <class Take>
+  static void tiles(const char *x, int64_t across, int64_t along, int64_t outputs, int64_t n,
+                    const Take &take) {
+    alignas(64) N tile[TILE_ROWS * TILE_COLUMNS];
+    Columns c;
+    for (int64_t o = 0; o < outputs; o += TILE_COLUMNS) {
+      const int64_t m = least(TILE_COLUMNS, outputs - o);
+      for (int64_t j = 0; j < m; j++)
+        for (int64_t i = 0; i < n; i++)
+          memcpy(tile + i * TILE_COLUMNS + j, x + (o + j) * across + i * along, sizeof *tile);
+      c.run(tile, TILE_COLUMNS, m, n);
+      for (int64_t j = 0; j < m; j++) take(c, j, o + j);
+    }
+  }
+  template <class Take, class TakeAlone>
+  static void each(const char *x, int64_t across, int64_t along, int64_t outputs, int64_t n,
+                   const Take &take, const TakeAlone &take_alone) {
+    const bool in_row = along == (int64_t)sizeof(T);
+    if (across == (int64_t)sizeof(T) && outputs >= 8)
+      strips(x, along, outputs, n, take);
+    else if (outputs >= 8 && n <= (in_row ? least(TILE_ROWS, TILE_COLUMNS) : TILE_ROWS))
+      tiles(x, across, along, outputs, n, take);
+    else
+      for (int64_t o = 0; o < outputs; o++) take_alone(o);
+  }
+  static void run(const void *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
+                  const void *, void *to) {
+    const char *x = (const char *)data;
+    Result *result = (Result *)to;
+    const auto take_alone = [&](int64_t o) {
+      State s;
+      if (along != (int64_t)sizeof(T))
+        return Alone<O>::run(x + o * across, along, n, 0, result + o);
+      F::open(s);
+      Folder<O>::fold(s, (const T *)(const void *)(x + o * across), n, 0);
+      O::finish(s, n, 0, result + o);
+    };
+    each(
+        x, across, along, outputs, n,
+        [&](const Columns &c, int64_t j, int64_t o) {
+          State s;
+          F::open(s);
+          if (!add(s, c, j, c.row[j])) return take_alone(o);
+          O::finish(s, n, 0, result + o);
+        },
+        take_alone);
+  }
+  static void fold(void *states, size_t slot, const void *data, int64_t across, int64_t along,
+                   int64_t outputs, int64_t n, int64_t index) {
+    const char *x = (const char *)data;
+    const auto state = [&](int64_t o) -> State & {
+      return *(State *)((char *)states + (size_t)o * slot);
+    };
+    const auto take_alone = [&](int64_t o) {
+      Alone<O>::fold(state(o), x + o * across, along, n, index);
+    };
+    each(
+        x, across, along, outputs, n,
+        [&](const Columns &c, int64_t j, int64_t o) {
+          if (!add(state(o), c, j, index + c.row[j])) take_alone(o);
+        },
+        take_alone);
+  }
+};
+template <class O, class T> constexpr bool has_best() { return Asked<O>::any && is_native<T>(); }
+template <class O, class F, bool = has_best<O, typename F::Element>()> struct ManyBestIf {
+  static constexpr decltype(gpr_row::many) run = nullptr;
+  static constexpr decltype(gpr_row::fold_many) fold = nullptr;
+};
+template <class O, class F> struct ManyBestIf<O, F, true> : ManyBest<O, F> {};
+template <class O, class T> struct Many<O, Extremes<T>> : ManyBestIf<O, Extremes<T>> {};
+template <class O, class T, bool GREATEST>
+struct Many<O, Position<T, GREATEST>> : ManyBestIf<O, Position<T, GREATEST>> {};
+
+/* Variances of real numbers whose degrees of freedom are whole. */
+template <class O> struct IsRoot {
+  enum { value = 0 };
+};
+template <class T> struct IsRoot<Std<T>> {
+  enum { value = 1 };
+};
+
+template <class O, class T> struct ManySpreads {
+  typedef typename O::Result Result;
+  typedef typename Traits<T>::Wide R;
+  typedef typename MomentsFold<T>::State State;
+  static constexpr int64_t TILE_ROWS = TILE_BYTES / (int)sizeof(R) / LANES;
+  static constexpr bool plain = sizeof(T) == sizeof(R);
+
+  /* Calls take(count, output) for every output, or take_alone(output), but for those that are done
+   * already: quick(reals, stride, output, lanes) says by a bit a lane which are not. A stride of 0
+   * means a row of n reals. */
+  template <class Quick, class Take, class TakeAlone>
+  static void each(const char *x, int64_t across, int64_t along, int64_t outputs, int64_t n,
+                   const Quick &quick, const Take &take, const TakeAlone &take_alone) {
+    const bool side_by_side = plain && across == (int64_t)sizeof(T);
+    const bool in_row = plain && along == (int64_t)sizeof(T);
+    alignas(64) R tile[TILE_ROWS * LANES];
+    SpreadLanes<R> lanes;
+    if (n > TILE_ROWS || (in_row && n > 64)) {
+      if (!in_row && !side_by_side) {
+        for (int64_t o = 0; o < outputs; o++) take_alone(o);
+        return;
+      }
+    } else {
+      memset(tile, 0, (size_t)n * LANES * sizeof *tile);
+    }
+    for (int64_t o = 0, m; o < outputs; o += m) {
+      const char *at = x + o * across;
+      const R *reals = (const R *)(const void *)at;
+      m = least((int64_t)LANES, outputs - o);
+      if (in_row && n > 64) {
+        m = 1;
+        if (!quick(reals, 0, o, 1)) continue;
+        lanes.run_row(reals, n);
+        take(spread_of_row(lanes), o);
+        continue;
+      }
+      int64_t stride = along / (int64_t)sizeof(R);
+      if (!side_by_side || m < LANES) {
+        if (n > TILE_ROWS) {
+          for (int64_t l = 0; l < m; l++) take_alone(o + l);
+          continue;
+        }
+        fill_tile<1, T>(tile, at, across, along, m, n);
+        reals = tile;
+        stride = LANES;
+      }
+      uint64_t left = quick(reals, stride, o, m);
+      if (left) lanes.run(reals, stride, n);
+      for (; left; left &= left - 1) {
+        const int l = __builtin_ctzll(left);
+        take(spread_of_lane(lanes, l), o + l);
+      }
+    }
+  }
+  static uint64_t all(int64_t lanes) { return lanes < 64 ? (1ull << lanes) - 1 : ~0ull; }
+
+  static void run(const void *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
+                  const void *with, void *to) {
+    const char *x = (const char *)data;
+    const gpr_spread *how = (const gpr_spread *)with;
+    Result *result = (Result *)to;
+    const double ddof = how ? how->ddof : 0, freedom = (double)n - ddof;
+    const bool whole = freedom >= 1 && freedom < 0x1p40 && freedom == (double)(int64_t)freedom;
+    const uint64_t divisor = whole ? (uint64_t)n * (uint64_t)freedom : 0;
+    const auto take_alone = [&](int64_t o) {
+      Alone<O>::run(x + o * across, along, n, how, result + o);
+    };
+    if (!whole) {
+      for (int64_t o = 0; o < outputs; o++) take_alone(o);
+      return;
+    }
+    const auto quick = [&](const R *reals, int64_t stride, int64_t o, int64_t m) {
+      uint64_t left = all(m);
+      if constexpr (sizeof(R) == sizeof(float) && !IsRoot<O>::value) {
+        double sum[LANES], square[LANES];
+        Result rounded[LANES];
+        bool sure[LANES];
+        if (!stride) {
+          row_moments(reals, n, sum, square);
+        } else {
+          plain_moments(reals, stride, n, sum, square);
+        }
+        for (int64_t l = 0; l < m; l++)
+          sure[l] = round_plain(sum[l], square[l], (double)n, freedom, rounded + l);
+        memcpy(result + o, rounded, (size_t)m * sizeof *result);
+        for (int64_t l = 0; l < m; l++) left &= ~((uint64_t)sure[l] << l);
+      }
+      return left;
+    };
+    each(
+        x, across, along, outputs, n, quick,
+        [&](const SpreadCount &c, int64_t o) {
+          if (c.missed) return take_alone(o);
+          const Leading spread = spread_of_count(c, n, divisor);
+          result[o] = round_leading<Result>(IsRoot<O>::value ? root_of(spread) : spread);
+        },
+        take_alone);
+  }
+  static void fold(void *states, size_t slot, const void *data, int64_t across, int64_t along,
+                   int64_t outputs, int64_t n, int64_t) {
+    const char *x = (const char *)data;
+    const auto state = [&](int64_t o) -> State & {
+      return *(State *)((char *)states + (size_t)o * slot);
+    };
+    const auto take_alone = [&](int64_t o) {
+      Alone<O>::fold(state(o), x + o * across, along, n, 0);
+    };
+    each(
+        x, across, along, outputs, n, [](const R *, int64_t, int64_t, int64_t m) { return all(m); },
+        [&](const SpreadCount &c, int64_t o) {
+          if (c.missed) return take_alone(o);
+          add_spread(state(o).part[0], state(o).squares, c);
+        },
+        take_alone);
+  }
+};
+template <class O, class T, bool = Traits<T>::kind == KIND_FLOAT> struct ManySpreadsIf {
+  static constexpr decltype(gpr_row::many) run = nullptr;
+  static constexpr decltype(gpr_row::fold_many) fold = nullptr;
+};
+template <class O, class T> struct ManySpreadsIf<O, T, true> : ManySpreads<O, T> {};
+template <class O, class T> struct Many<O, MomentsFold<T>> : ManySpreadsIf<O, T> {};
 
 /* --- rows --------------------------------------------------------------------------------------
  */

@@ -25,6 +25,7 @@ from table import (
 import gpureduce
 
 FUNCTIONS = [name for name, op in OPS.items() if op["function"]]
+KERNELS = {op["name"] for op in gpureduce.operators() if op["takes_kernel"]}
 NUMPYS = [name for name in FUNCTIONS if hasattr(np, name)]
 SPREADS = [name for name in FUNCTIONS if OPS[name]["spread"]]
 TAKE_WHERE = [name for name in FUNCTIONS if OPS[name]["takes_where"]]
@@ -229,7 +230,8 @@ def test_signatures_are_numpys(function):
         (p.name, p.kind)
         for p in inspect.signature(getattr(gpureduce, function)).parameters.values()
     ]
-    assert ours == [*want, ("device", inspect.Parameter.KEYWORD_ONLY)]
+    own = ["device"] + ["kernel"] * (function in KERNELS)
+    assert ours == [*want, *((name, inspect.Parameter.KEYWORD_ONLY) for name in own)]
 
 
 def test_axes_of_another_kind():
