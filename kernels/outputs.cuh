@@ -17,6 +17,7 @@ enum { AXES_TICKETS = 4096, AXES_PARTIALS = 4 * AXES_TICKETS };
  */
 
 /* The offset of place `at` in C order of `dims` dimensions. */
+template <int = 0>
 __device__ __noinline__ int64_t far_offset_of(const int64_t *shape, const int64_t *strides,
                                               int dims, int64_t at) {
   int64_t offset = 0;
@@ -35,7 +36,7 @@ __device__ __noinline__ int64_t far_offset_of(const int64_t *shape, const int64_
 }
 __device__ __forceinline__ int64_t offset_of(const int64_t *shape, const int64_t *strides, int dims,
                                              int64_t at) {
-  return dims == 1 ? at * strides[0] : dims ? far_offset_of(shape, strides, dims, at) : 0;
+  return dims == 1 ? at * strides[0] : dims ? far_offset_of<>(shape, strides, dims, at) : 0;
 }
 
 /* --- results -------------------------------------------------------------------------------------
