@@ -119,7 +119,8 @@ struct AxesCut {
     Size wide = packets;
     if (groups == 1 && packets > 32) { /* as few threads down as fill the device */
       wide = AXES_THREADS;
-      while (wide > 32 && (up(packets, wide) * batches < 3 * slots || wide / 2 >= packets)) wide /= 2;
+      while (wide > 32 && (up(packets, wide) * batches < 3 * slots || wide / 2 >= packets))
+        wide /= 2;
     }
     a.team = (int)wide;
     a.rows = (int)(AXES_THREADS / wide);
@@ -127,8 +128,7 @@ struct AxesCut {
     const Size loads = row.bytes >= 4 ? 8 : 4;
     const Size steps = up(a.count / groups, (Size)a.rows * loads);
     a.split = 1;
-    if (a.tiles * batches <= AXES_TICKETS)
-      a.split = best_split(a.tiles * batches, slots, steps, 4);
+    if (a.tiles * batches <= AXES_TICKETS) a.split = best_split(a.tiles * batches, slots, steps, 4);
     const bool shared = a.split > 1 || groups > 1;
     return take(row.columns, a.tiles * batches * a.split,
                 shared ? (size_t)(a.tiles * batches * a.split * wide * v) : 0);
@@ -171,14 +171,10 @@ struct AxesCut {
 
 template <class F> struct AxesKernels {
   static constexpr AxesRow row() {
-    return {(const void *)&staged<F>,
-            (const void *)&rows<F>,
-            (const void *)&columns<F>,
-            (const void *)&general<F>,
-            (int)sizeof(typename F::Element),
-            RowsShape<F>::blocks,
-            ColumnsShape<F>::blocks,
-            sizeof(typename Counted<F>::State)};
+    return {(const void *)&staged<F>,         (const void *)&rows<F>,
+            (const void *)&columns<F>,        (const void *)&general<F>,
+            (int)sizeof(typename F::Element), RowsShape<F>::blocks,
+            ColumnsShape<F>::blocks,          sizeof(typename Counted<F>::State)};
   }
 };
 

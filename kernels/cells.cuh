@@ -18,7 +18,8 @@ template <class F> struct Cell {
   __device__ __forceinline__ typename F::State done() { return state; }
 };
 
-/* Elements come in the order of their index: what does not beat the champion does not precede it. */
+/* Elements come in the order of their index: what does not beat the champion does not precede it.
+ */
 template <class T, bool GREATEST> struct Cell<Position<T, GREATEST>> {
   typedef Position<T, GREATEST> F;
   typedef typename F::R R;
@@ -60,8 +61,7 @@ template <class F, int COLUMNS> struct Cells {
   template <int U>
   __device__ __forceinline__ uint32_t add(const T (&x)[U * COLUMNS], int64_t index, int64_t step) {
 #pragma unroll
-    for (int i = 0; i < U * COLUMNS; i++)
-      cell[i % COLUMNS].add(x[i], index + i / COLUMNS * step);
+    for (int i = 0; i < U * COLUMNS; i++) cell[i % COLUMNS].add(x[i], index + i / COLUMNS * step);
     return 0;
   }
   template <int U>
@@ -197,8 +197,7 @@ template <class T> struct RowLane<PairSum<T>> {
   static constexpr bool certain = false;
   static constexpr int V = Packet<T>::count;
   Cells<F, 1> cells;
-  template <int U>
-  __device__ __forceinline__ bool take(const Packet<T> (&v)[U], int64_t, int64_t) {
+  template <int U> __device__ __forceinline__ bool take(const Packet<T> (&v)[U], int64_t, int64_t) {
     /* Of halves, 32 elements at a time are a batch. */
     constexpr int most = sizeof(T) == 2 ? 32 : U * V, batches = U * V / most > 0 ? U * V / most : 1,
                   n = U * V / batches;

@@ -92,8 +92,7 @@ template <class F> struct ColumnsOf {
         }
       const uint32_t missed = cells.template some<FEW>(x, valid, index + r, step);
       const int64_t end = r + FEW * step;
-      if (!Cells<F, V>::certain && missed)
-        miss(cells, missed, r, step, end < stop ? end : stop);
+      if (!Cells<F, V>::certain && missed) miss(cells, missed, r, step, end < stop ? end : stop);
     }
   }
   static constexpr int FEW = 4;
@@ -152,8 +151,7 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
 
   const bool shared = a.split > 1 || groups > 1;
   const int64_t group = batch * a.tiles + tile; /* the blocks that share outputs */
-  State *partial =
-      (State *)((char *)a.scratch + AXES_PARTIALS) + group * a.split * wide * V;
+  State *partial = (State *)((char *)a.scratch + AXES_PARTIALS) + group * a.split * wide * V;
   State buffer[V];
   State *states = cells.done(buffer);
 #pragma unroll 1

@@ -23,7 +23,8 @@ template <class T> __device__ __forceinline__ bool is_nan_or_nat(T x) {
 }
 
 template <class F>
-__global__ void __launch_bounds__(AXES_THREADS, 2) general(const __grid_constant__ gpr_axes_args a) {
+__global__ void __launch_bounds__(AXES_THREADS, 2)
+    general(const __grid_constant__ gpr_axes_args a) {
   typedef typename F::Element T;
   typedef Counted<F> C;
   typedef typename C::State State;
@@ -51,17 +52,16 @@ __global__ void __launch_bounds__(AXES_THREADS, 2) general(const __grid_constant
     if (mine) {
       const char *base = a.data + offset_of(a.shape, a.strides, a.kept, kept) +
                          (a.starts ? begin * a.strides[a.kept] : 0);
-      const char *where =
-          a.where ? a.where + offset_of(a.shape, a.where_strides, a.kept, kept) +
-                        (a.starts ? begin * a.where_strides[a.kept] : 0)
-                  : nullptr;
+      const char *where = a.where ? a.where + offset_of(a.shape, a.where_strides, a.kept, kept) +
+                                        (a.starts ? begin * a.where_strides[a.kept] : 0)
+                                  : nullptr;
       const auto place = [&](int64_t r) {
         return (const T *)(base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced, r));
       };
       const auto counts = [&](int64_t r, T value) {
         if (a.skip && is_nan_or_nat(value)) return false;
-        return !where || where[offset_of(a.shape + a.kept, a.where_strides + a.kept, a.reduced,
-                                         r)] != 0;
+        return !where ||
+               where[offset_of(a.shape + a.kept, a.where_strides + a.kept, a.reduced, r)] != 0;
       };
       for (int64_t r = part * share + y; r < stop; r += U * high) {
         T v[U];

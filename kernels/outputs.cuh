@@ -61,8 +61,8 @@ __device__ __forceinline__ void finish_as(const gpr_axes_args &a, int64_t o,
 
 /* Inline where every thread finishes an output, else once a kernel. */
 template <class F> struct Finish {
-  static __device__ __forceinline__ void here(const gpr_axes_args &a, int64_t o, typename F::State &state,
-                                int64_t n) {
+  static __device__ __forceinline__ void here(const gpr_axes_args &a, int64_t o,
+                                              typename F::State &state, int64_t n) {
     typedef typename F::Element T;
     switch (a.op) {
 #define GPR_X(id, name, ufunc, alias, flags, op, sentence) \
@@ -74,8 +74,8 @@ template <class F> struct Finish {
 };
 template <class T> struct Finish<PairSum<T>> {
   typedef PairSum<T> F;
-  static __device__ __forceinline__ void here(const gpr_axes_args &a, int64_t o, typename F::State &state,
-                                int64_t n) {
+  static __device__ __forceinline__ void here(const gpr_axes_args &a, int64_t o,
+                                              typename F::State &state, int64_t n) {
     T initial;
     memcpy(&initial, a.initial, sizeof initial);
     if (a.has_initial) F::add(state, initial, -1);
@@ -129,7 +129,8 @@ template <class T> struct Move<PairSum<T>> {
       Pair pair = s.part[p].pair;
       bool lost = s.part[p].used;
 #pragma unroll 1
-      for (int mask = lanes / 2; mask; mask /= 2) pair = merged(pair, shuffle_xor(pair, mask), lost);
+      for (int mask = lanes / 2; mask; mask /= 2)
+        pair = merged(pair, shuffle_xor(pair, mask), lost);
       if (__any_sync(GPR_ALL, lost))
         merge_slowly(&s.part[p], lanes);
       else
@@ -167,17 +168,16 @@ template <class F> struct Move<Counted<F>> {
 /* What the states of half a block need, or of less in several rounds. */
 template <class F> struct Slots {
   typedef typename F::State State;
-  static constexpr int count = AXES_THREADS / 2 * sizeof(State) <= 40960
-                                   ? AXES_THREADS / 2
-                                   : (int)(40960 / sizeof(State));
+  static constexpr int count =
+      AXES_THREADS / 2 * sizeof(State) <= 40960 ? AXES_THREADS / 2 : (int)(40960 / sizeof(State));
   State slot[count];
 };
 
 /* The states of threads (x, 0 … height) come to (x, 0). Called by all threads of the block; those
  * outside have y >= height. */
 template <class F>
-__device__ __forceinline__ void merge_down(typename F::State &s, int x, int y, int width, int height,
-                                           Slots<F> &slots) {
+__device__ __forceinline__ void merge_down(typename F::State &s, int x, int y, int width,
+                                           int height, Slots<F> &slots) {
 #pragma unroll 1
   while (height > 1) {
     const int half = (height + 1) / 2, sent = (height - half) * width;

@@ -28,8 +28,8 @@ template <class R> struct Long {
 };
 
 /* value·2^(64·at) with its sign extended. */
-template <class R> __device__ inline void add_words(Long<R> &to, int at, uint64_t low, uint64_t high,
-                                                    uint64_t sign) {
+template <class R>
+__device__ inline void add_words(Long<R> &to, int at, uint64_t low, uint64_t high, uint64_t sign) {
   uint64_t over = 0;
   for (int i = at; i < Long<R>::words; i++) {
     const uint64_t value = i == at ? low : i == at + 1 ? high : sign;
@@ -165,8 +165,7 @@ __device__ __forceinline__ Pair merged(const Pair &a, const Pair &b, bool &lost)
   p.lo = add_checked(p.lo, rounding_error(a.hi, b.hi, p.hi), lost);
   return p;
 }
-template <class R>
-__device__ __forceinline__ void merge(RealSum<R> &s, const RealSum<R> &right) {
+template <class R> __device__ __forceinline__ void merge(RealSum<R> &s, const RealSum<R> &right) {
   bool lost = right.used;
   const Pair p = merged(s.pair, right.pair, lost);
   if (lost)
@@ -310,8 +309,7 @@ template <class T> struct PairSum : FreeFold<T> {
   static __device__ __forceinline__ void open(State &s) {
     for (int p = 0; p < parts; p++) gpr::open(s.part[p]);
   }
-  template <class R>
-  static __device__ __forceinline__ void add(State &s, complex<R> x, int64_t) {
+  template <class R> static __device__ __forceinline__ void add(State &s, complex<R> x, int64_t) {
     add_one(s.part[0], x.re);
     add_one(s.part[1], x.im);
   }

@@ -24,8 +24,7 @@ __device__ __forceinline__ void fold_packets(RowLane<F> &lane,
   const int64_t at = index - in.first + p * Packet<T>::count;
   if (!lane.take(v, at, team * Packet<T>::count) && !RowLane<F>::certain)
 #pragma unroll 1
-    for (int u = 0; u < U; u++)
-      in.each(p + u * team, [&](T x, int64_t, int) { lane.rest(x); });
+    for (int u = 0; u < U; u++) in.each(p + u * team, [&](T x, int64_t, int) { lane.rest(x); });
 }
 
 /* The part-th of `parts` shares of an output's elements. */
@@ -41,8 +40,7 @@ __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *bas
   const int64_t stop = (part + 1) * share < all ? (part + 1) * share : all;
   for (int64_t t = part * share; t < stop; t++) {
     const int64_t run = a.runs > 1 ? t / tiles : 0, first = (t - run * tiles) * tile;
-    const char *data =
-        base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1, run);
+    const char *data = base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1, run);
     const Packets<T> in(data, a.length);
     const int64_t index = run * a.length;
     if (in.inside(first, tile)) {
