@@ -67,6 +67,7 @@ gpu-bench:
 	PYTHONPATH=. timeout 900 python3 benchmarks/gpu.py
 	PYTHONPATH=. python3 -m gpureduce ladder --json benchmarks/results/ladder.json \
 	  --markdown benchmarks/results/ladder.md --plot benchmarks/results/ladder.png
+	PYTHONPATH=. python3 benchmarks/work_queue.py
 
 clean:
 	rm -rf build dist $(VENV) *.egg-info gpureduce/*.so .mypy_cache .pytest_cache .ruff_cache

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gpureduce import _core
 from gpureduce.functions import PUBLIC, Kernel, devices, kernels
+from gpureduce.story import WHY
 
 _READ_BYTES = 1 << 30  # that the read limit is measured with, at least
 _HEAD = ("kernel", "elements", "µs", "GB/s", "% of read", "speed-up")
@@ -125,6 +126,20 @@ def _about(ladder: Ladder) -> str:
     )
 
 
+def why(ladder: Ladder, name: str) -> str:
+    """The step's number, beside that of the step it is held against, and the reason for it."""
+    times = {step["name"]: step["microseconds"] for step in ladder["steps"]}
+    step = next(step for step in ladder["steps"] if step["name"] == name)
+    before, reason = WHY[name]
+    number = f"{times[name]:.1f} µs"
+    if before:
+        more = times[name] - times[before]
+        number = f"{times[before] / times[name]:.2f} times as fast as {before}, {more:+,.1f} µs"
+    wider = 2 if np.dtype(ladder["dtype"]) == np.int32 else 1  # of the copy's values: _notes()
+    copy = wider * step["rate"] / ladder["read_limit"]
+    return f"{number}: {reason.format(copy=copy, launch=times['single_warp'])}"
+
+
 def _notes(ladder: Ladder) -> str:
     notes = (
         "Times are those of the launches, the copy that kernels in place work in not counted, GB/s "
@@ -150,10 +165,11 @@ def table(ladder: Ladder) -> str:
 
 def markdown(ladder: Ladder) -> str:
     lines = ["# The ladder", "", _about(ladder), "", _notes(ladder), ""]
-    lines.append("| " + " | ".join([*_HEAD, "what it teaches"]) + " |")
-    lines.append("|---|" + "---:|" * (len(_HEAD) - 1) + "---|")
+    lines.append("| " + " | ".join([*_HEAD, "what it teaches", "its number, and why"]) + " |")
+    lines.append("|---|" + "---:|" * (len(_HEAD) - 1) + "---|---|")
     for step in ladder["steps"]:
-        lines.append("| " + " | ".join([*_cells(ladder, step), step["sentence"]]) + " |")
+        cells = [*_cells(ladder, step), step["sentence"], why(ladder, step["name"])]
+        lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 

@@ -39,7 +39,8 @@ enum gpr_kernel_grid {
   X(UNROLL4, "unroll4", 2, GPR_REWRITES, 0, 512, 512, 4, GPR_EVERY_TILE,                           \
     "Four loads in flight a thread hide more of the memory's latency.", unrolled<M, 4>)            \
   X(UNROLL8, "unroll8", 2, GPR_REWRITES, 0, 512, 512, 8, GPR_EVERY_TILE,                           \
-    "Eight loads in flight a thread; what is left is the tree of the block.", unrolled<M, 8>)      \
+    "Eight loads in flight a thread: from here on the tree hides behind the loading.",             \
+    unrolled<M, 8>)                                                                                \
   X(UNROLL_WARP8, "unroll_warp8", 2, GPR_REWRITES, 0, 512, 512, 8, GPR_EVERY_TILE,                 \
     "The last 64 values by one warp, which needs no barrier of the block.", unroll_warp8<M>)       \
   X(COMPLETE_UNROLL_WARP8, "complete_unroll_warp8", 2, GPR_REWRITES, 0, 128, 1024, 8,              \

@@ -16,7 +16,7 @@ from device import Interface, copy_out, interface_of, on_device
 from table import assert_bits, call
 
 import gpureduce
-from gpureduce import _core, ladder
+from gpureduce import _core, ladder, story
 
 COUNT, WHY = _core.device_count()
 ROOT = Path(__file__).resolve().parent.parent
@@ -176,6 +176,28 @@ def test_the_tables():
         assert places == sorted(places)
         assert "1,048,576" in text and "4,000 GB/s" in text
     assert ladder.markdown(made).count("\n|") == len(KERNELS) + 2
+
+
+def test_each_step_has_its_reason():
+    assert [*story.WHY] == [*KERNELS]
+    seen = {""}
+    for name, (before, _) in story.WHY.items():
+        assert before in seen, f"{name} is held against {before}, which comes later"
+        assert "{" not in ladder.why(pretended(), name)
+        seen.add(name)
+    assert "1.25 times as fast as unroll2, -5.0 µs" in ladder.why(pretended(), "unroll4")
+
+
+def test_the_committed_results():
+    """Every kernel is there, none faster than the library, and the table is made from them."""
+    results = ROOT / "benchmarks/results"
+    if not results.exists():
+        pytest.skip("the results are not beside the tests")
+    run = json.loads((results / "ladder.json").read_text())
+    assert [step["name"] for step in run["steps"]] == [*KERNELS]
+    assert [step["sentence"] for step in run["steps"]] == [k["sentence"] for k in KERNELS.values()]
+    assert (results / "ladder.md").read_text() == ladder.markdown(run)
+    assert max(run["steps"], key=lambda step: step["rate"])["name"] == "default"
 
 
 def test_the_chart(tmp_path):

@@ -21,8 +21,8 @@ template <class M, int U> __device__ __forceinline__ void fold_tile(Value<M> *x)
 /* unroll2, unroll4, unroll8: before the tree, each thread folds U values that lie a block apart.
  * The U loads do not wait for one another, which is what a memory with a latency of hundreds of
  * cycles needs to be kept busy, and there are U times fewer blocks to start, trees to walk and
- * partial results to fold. This is the largest step of the ladder, and it ends when enough is in
- * flight. */
+ * partial results to fold. The three together are worth as much as all that came before, each less
+ * than the last: it ends when enough is in flight. */
 template <class M, int U> __global__ void unrolled(gpr_ladder_args args) {
   Value<M> *x = tile_of<M>(args, U);
   const int t = threadIdx.x;
@@ -51,7 +51,8 @@ template <class M> __device__ __forceinline__ void fold_last_64(Value<M> *x) {
 
 /* In the last six steps at most one warp works, yet all others come to the barriers. Here the block
  * stops at 64 values and its first warp goes on alone, with __syncwarp, which costs next to
- * nothing, in place of __syncthreads: six barriers fewer of nine. */
+ * nothing, in place of __syncthreads: six barriers fewer of nine. The texts' devices won by it; an
+ * H200 does not, for while a block waits at its barriers the others on its multiprocessor load. */
 template <class M> __global__ void unroll_warp8(gpr_ladder_args args) {
   Value<M> *x = tile_of<M>(args, 8);
   const int t = threadIdx.x;
@@ -88,7 +89,8 @@ template <class M> __device__ __forceinline__ void fold_written_out(Value<M> *x,
 }
 
 /* No loop, no counter, no address that depends on it: the strides are constants, and what is left
- * of the loop is a test of the block's size before each step. */
+ * of the loop is a test of the block's size before each step. Fewer instructions, and no less time
+ * where they are not what is waited for. */
 template <class M> __global__ void complete_unroll_warp8(gpr_ladder_args args) {
   Value<M> *x = tile_of<M>(args, 8);
   fold_tile<M, 8>(x);

@@ -1,5 +1,6 @@
 /* Up to 32 elements by one warp: the smallest part of larger kernels, with no barrier of a block.
- * The texts' warps march in step; here each step says where the lanes must wait for one another. */
+ * The texts' warps march in step; here each step says where the lanes must wait for one another.
+ * Timed alone the five are equal: the launch takes longer than what they differ in. */
 #ifndef GPR_LADDER_ONE_WARP_CUH
 #define GPR_LADDER_ONE_WARP_CUH
 
@@ -92,7 +93,7 @@ template <class Op> __global__ void single_warp_noncomm_padded(gpr_ladder_args a
 
 /* The same runs from register to register: a shuffle gives lane l the value of lane l + s, or its
  * own where there is none, which only lanes see that lane 0 does not depend on. No memory, no
- * waiting, any operator, and lane 0 broadcasts the result: the best of the five. */
+ * waiting, any operator, and lane 0 broadcasts the result: the least work of the five. */
 template <class Op> __global__ void single_warp_registers(gpr_ladder_args args) {
   typedef typename Op::Monoid M;
   Value<M> v = Input<Op>(args)[lane_of()];

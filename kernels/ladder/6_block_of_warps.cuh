@@ -10,7 +10,8 @@ namespace ladder {
 
 /* single_block's loop; then each warp folds its own 32 words, and the first warp one word of each.
  * 32 warps of 32 lanes make 1024 in two levels: one barrier of the block where the tree had ten,
- * and all warps at work in the first level. It is still one block on one multiprocessor. */
+ * and all warps at work in the first level. That is won once, behind the loop: for
+ * millions of elements it is not seen, and it is still one block on one multiprocessor. */
 template <class Op> __global__ void __launch_bounds__(BLOCK) block_of_warps(gpr_ladder_args args) {
   typedef typename Op::Monoid M;
   __shared__ Value<M> r[BLOCK];
