@@ -73,7 +73,6 @@ __device__ __forceinline__ double start_of(int unit1, int level) {
 /* --- what a thread reads at a time ---------------------------------------------------------------
  */
 
-
 /* float16 and bfloat16 are summed as the floats that they are. */
 template <class R> struct Summed { typedef R type; };
 template <> struct Summed<float16> { typedef float type; };
