@@ -465,7 +465,7 @@ template <> struct Signed<8> { typedef int64_t type; };
 /* The best of each column, where the two zeros tie, and its first row. A sum tells NaN, as for
  * whole arrays. */
 template <class T, bool GREATEST, bool PLACE> struct Best {
-  enum { COLUMNS = 256 };
+  enum { COLUMNS = 256, TOGETHER = 4 };         /* rows between two looks at what was best */
   typedef typename Signed<sizeof(T)>::type Row; /* GPR_SHORT rows fit all of them */
   static constexpr bool real = Traits<T>::kind == KIND_FLOAT;
   T best[COLUMNS], sum[COLUMNS];
@@ -474,14 +474,25 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
   void run(const T *x, int64_t stride, int64_t columns, int64_t rows) {
     for (int64_t j = 0; j < columns; j++) best[j] = sum[j] = x[j];
     memset(row, 0, sizeof row);
-    for (int64_t i = 1; i < rows; i++) add(x + i * stride, columns, (Row)i);
+    int64_t i = 1;
+    for (; i + TOGETHER <= rows; i += TOGETHER)
+      add<TOGETHER>(x + i * stride, stride, columns, (Row)i);
+    for (; i < rows; i++) add<1>(x + i * stride, stride, columns, (Row)i);
   }
-  void add(const T *__restrict x, int64_t columns, Row i) {
+  template <int ROWS> void add(const T *__restrict x, int64_t stride, int64_t columns, Row i) {
     for (int64_t j = 0; j < columns; j++) {
-      const bool better = GREATEST ? x[j] > best[j] : x[j] < best[j];
-      best[j] = better ? x[j] : best[j];
-      if (PLACE) row[j] = better ? i : row[j];
-      if (real) sum[j] += x[j];
+      T b = best[j], s = sum[j];
+      Row r = row[j];
+      for (int k = 0; k < ROWS; k++) {
+        const T e = x[k * stride + j];
+        const bool better = GREATEST ? e > b : e < b;
+        b = better ? e : b;
+        if (PLACE) r = better ? (Row)(i + k) : r;
+        if (real) s += e;
+      }
+      best[j] = b;
+      if (PLACE) row[j] = r;
+      if (real) sum[j] = s;
     }
   }
   bool unsure(int64_t column) const { return real && sum[column] != sum[column]; }

@@ -512,6 +512,12 @@ template <class O, class T> struct Many<O, ExactFold<T>> {
     const auto take = [&](const auto &sums, int64_t j, int64_t o) {
       finish(sums, j, x + o * across, along, n, result + o);
     };
+    if constexpr (plain && PARTS == 1)
+      if (n == 1 && side_by_side(across)) {
+        const R *one = (const R *)data;
+        for (int64_t o = 0; o < outputs; o++) result[o] = plain_nan(one[o]);
+        return;
+      }
     if constexpr (!IsMean<O>::value) {
       if (n <= GPR_BATCH) return quick(x, across, along, outputs, n, result);
       if constexpr (PARTS == 1)
@@ -586,22 +592,24 @@ template <class O, class F> struct ManyBest {
   typedef Best<N, Asked<O>::greatest, Asked<O>::place> Columns;
   static constexpr int64_t TILE_COLUMNS = 64, TILE_ROWS = TILE_BYTES / 64 / (int)sizeof(T);
 
-  /* Of one column what it adds to a state; false where its elements have to be looked at again: for
-   * NaN, and for the sign of a zero. */
-  static bool add(State &s, const Columns &c, int64_t column, int64_t index) {
-    const T value = copy_bits<T>(c.best[column]);
-    if (c.unsure(column)) return false;
-    if (!Asked<O>::place && Columns::real && c.best[column] == 0) return false;
-    F::add(s, value, index);
-    return true;
+  /* Elements have to be looked at again for NaN, and for the sign of a zero. */
+  static int unsure(const Columns &c, int64_t j) {
+    return c.unsure(j) | (!Asked<O>::place && Columns::real && c.best[j] == 0);
   }
+  static Result result_of(const Columns &c, int64_t j) {
+    if constexpr (Asked<O>::place)
+      return c.row[j];
+    else
+      return Order<T>::value(Order<T>::key(copy_bits<T>(c.best[j])));
+  }
+  /* take(columns, how many, the first's output) */
   template <class Take>
   static void strips(const char *x, int64_t along, int64_t outputs, int64_t n, const Take &take) {
     Columns c;
     for (int64_t o = 0; o < outputs; o += Columns::COLUMNS) {
       const int64_t m = least((int64_t)Columns::COLUMNS, outputs - o);
       c.run((const N *)(const void *)x + o, along / (int64_t)sizeof(T), m, n);
-      for (int64_t j = 0; j < m; j++) take(c, j, o + j);
+      take(c, m, o);
     }
   }
   template <class Take>
@@ -615,7 +623,7 @@ template <class O, class F> struct ManyBest {
         for (int64_t i = 0; i < n; i++)
           memcpy(tile + i * TILE_COLUMNS + j, x + (o + j) * across + i * along, sizeof *tile);
       c.run(tile, TILE_COLUMNS, m, n);
-      for (int64_t j = 0; j < m; j++) take(c, j, o + j);
+      take(c, m, o);
     }
   }
   template <class Take, class TakeAlone>
@@ -643,11 +651,14 @@ template <class O, class F> struct ManyBest {
     };
     each(
         x, across, along, outputs, n,
-        [&](const Columns &c, int64_t j, int64_t o) {
-          State s;
-          F::open(s);
-          if (!add(s, c, j, c.row[j])) return take_alone(o);
-          O::finish(s, n, 0, result + o);
+        [&](const Columns &c, int64_t m, int64_t o) {
+          int any = 0;
+          for (int64_t j = 0; j < m; j++) {
+            result[o + j] = result_of(c, j);
+            any |= unsure(c, j);
+          }
+          for (int64_t j = 0; any && j < m; j++)
+            if (unsure(c, j)) take_alone(o + j);
         },
         take_alone);
   }
@@ -662,8 +673,12 @@ template <class O, class F> struct ManyBest {
     };
     each(
         x, across, along, outputs, n,
-        [&](const Columns &c, int64_t j, int64_t o) {
-          if (!add(state(o), c, j, index + c.row[j])) take_alone(o);
+        [&](const Columns &c, int64_t m, int64_t o) {
+          for (int64_t j = 0; j < m; j++)
+            if (unsure(c, j))
+              take_alone(o + j);
+            else
+              F::add(state(o + j), copy_bits<T>(c.best[j]), index + c.row[j]);
         },
         take_alone);
   }
@@ -755,6 +770,15 @@ template <class O, class T> struct ManySpreads {
     };
     if (!whole) {
       for (int64_t o = 0; o < outputs; o++) take_alone(o);
+      return;
+    }
+    if (n == 1) {
+      for (int64_t o = 0; o < outputs; o++) {
+        T one;
+        memcpy(&one, x + o * across, sizeof one);
+        const R zero = wide(one) - wide(one); /* or NaN */
+        result[o] = zero == 0 ? Format<Result>::make(0) : quiet_nan<Result>();
+      }
       return;
     }
     const auto quick = [&](const R *reals, int64_t stride, int64_t o, int64_t m) {

@@ -1,6 +1,6 @@
 """The record of the last test run on a GPU: tests/gpu_record.json.
 
---write FOLDER makes it from the folder's tests.xml (pytest) and TOOL.log (compute-sanitizer).
+--write FOLDER makes it from the folder's *.xml (pytest) and TOOL.log (compute-sanitizer).
 --check fails unless it is of the sources as they are now. CI has no GPU, but it has this.
 """
 
@@ -17,6 +17,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = Path(__file__).with_suffix(".json")
 SUFFIXES = {".c", ".h", ".cu", ".cuh", ".cpp"}
+PARTS = ("host", "gpu")
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 REMEDY = "run `make gpu-test` on a machine with a GPU"
 
@@ -36,8 +37,10 @@ def output(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def counts(path: Path) -> dict[str, int]:
-    suites = list(ElementTree.parse(path).getroot().iter("testsuite"))
+def counts(paths: list[Path]) -> dict[str, int]:
+    suites = [
+        suite for path in paths for suite in ElementTree.parse(path).getroot().iter("testsuite")
+    ]
     total, skipped, failures, errors = (
         sum(int(suite.get(key, 0)) for suite in suites)
         for key in ("tests", "skipped", "failures", "errors")
@@ -61,7 +64,7 @@ def write(folder: Path) -> str | None:
         "driver": driver,
         "cuda": release and release[1],
         "digest": digest(),
-        "tests": counts(folder / "tests.xml"),
+        "tests": counts([folder / f"{part}.xml" for part in PARTS]),
         "sanitizer": {tool: findings(folder / f"{tool}.log") for tool in TOOLS},
     }
     RECORD.write_text(json.dumps(record, indent=2) + "\n")

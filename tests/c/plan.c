@@ -176,6 +176,68 @@ static void any_view(void) {
   }
 }
 
+/* Output by output the elements that a plan with axes names, as the view has them. */
+static void check_outputs(const gpr_view *view, const gpr_view *where, uint64_t reduced,
+                          const gpr_row *row) {
+  static int seen[ROOM];
+  gpr_options options = {.dtype = GPR_NO_DTYPE, .axes = reduced, .where = where};
+  gpr_axes axes;
+  const gpr_plan p = gpr_plan_axes(view, row, NULL, &options, (gpr_limits){1}, &axes);
+  CHECK(p.axes == &axes && axes.reduced.n >= 1 && axes.outputs == gpr_outputs(view, &options));
+  CHECK(p.count * axes.outputs == elements(view));
+  gpr_view kept = {.ndim = 0}, rest = {.ndim = 0}; /* the view's own dimensions, taken apart */
+  for (int d = 0; d < view->ndim; d++) {
+    gpr_view *to = reduced >> d & 1 ? &rest : &kept;
+    to->shape[to->ndim] = view->shape[d];
+    to->strides[to->ndim++] = view->strides[d];
+  }
+  for (int64_t o = 0; o < axes.outputs; o++) {
+    const int64_t base = place(view->data, kept.ndim, kept.shape, kept.strides, o);
+    const int64_t first = place(p.data, axes.kept.n, axes.kept.shape, axes.kept.strides, o);
+    const int64_t mask =
+        place((const char *)axes.where, axes.kept.n, axes.kept.shape, axes.kept.where, o);
+    for (int64_t i = 0; i < p.count; i++) {
+      const int64_t want =
+          place((const char *)(data + base), rest.ndim, rest.shape, rest.strides, i);
+      const int64_t got = place((const char *)(data + first), p.ndim, p.shape, p.strides, i);
+      const int64_t beside = place((const char *)(data + mask), axes.reduced.n, axes.reduced.shape,
+                                   axes.reduced.where, i);
+      CHECK(beside == got); /* the mask was laid as the data is */
+      if (row->ordered) CHECK(got == want);
+      seen[want]++, seen[got]--;
+    }
+    for (int i = 0; i < ROOM; i++) CHECK(seen[i] == 0);
+  }
+}
+
+static void any_axes(void) {
+  for (int i = 0; i < 300; i++) {
+    int64_t shape[5], strides[5];
+    const int ndim = (int)below(6);
+    for (int d = 0; d < ndim; d++) {
+      shape[d] = 1 + below(3);
+      strides[d] = below(2) ? below(41) - 20 : (below(2) ? 1 : -1) * (INT64_C(1) << below(6));
+    }
+    const gpr_view view = view_of(ndim, shape, strides, ROOM / 2);
+    check_outputs(&view, &view, (uint64_t)below(64), below(2) ? &ordered : &unordered);
+  }
+}
+
+static void axes_that_join(void) {
+  const int64_t cube[] = {4, 5, 6}, packed[] = {30, 6, 1};
+  const gpr_view view = view_of(3, cube, packed, 0);
+  gpr_options options = {.dtype = GPR_NO_DTYPE, .axes = GPR_AXIS(1) | GPR_AXIS(2)};
+  gpr_axes axes;
+  gpr_plan p = gpr_plan_axes(&view, &ordered, NULL, &options, (gpr_limits){1}, &axes);
+  CHECK(p.direct && p.ndim == 1 && p.count == 30 && axes.kept.n == 1 && axes.outputs == 4);
+  options.axes = GPR_AXIS(1);
+  p = gpr_plan_axes(&view, &unordered, NULL, &options, (gpr_limits){1}, &axes);
+  CHECK(!p.direct && p.count == 5 && axes.kept.n == 2 && axes.outputs == 24);
+  options.axes = GPR_AXIS(0);
+  p = gpr_plan_axes(&view, &unordered, NULL, &options, (gpr_limits){1}, &axes);
+  CHECK(axes.kept.n == 1 && axes.kept.shape[0] == 30 && axes.kept.strides[0] == 8);
+}
+
 int main(void) {
   coalescing();
   negative_strides();
@@ -184,6 +246,8 @@ int main(void) {
   emptiness();
   parts();
   any_view();
+  any_axes();
+  axes_that_join();
   return 0;
 }
 
