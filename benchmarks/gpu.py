@@ -315,9 +315,10 @@ def filled(op: str, dtype: str, pool: dict[str, Any]) -> Any:
 def every_row(toolkit: Toolkit) -> Iterator[Row]:
     pool: dict[str, Any] = {}
     limit = 0.0
-    matrices = {op["name"] for op in gpureduce.operators() if op["matrices"]}
+    ops = {op["name"]: op for op in gpureduce.operators()}
     for op, dtype, _, law in _core.rows():
-        if op in matrices:
+        o = ops[op]
+        if o["matrices"] or o["spread"] or o["skips_nan"] or o["results"] > 1:
             continue
         given = filled(op, dtype, pool)
         limit = limit or toolkit.limit(given.array)

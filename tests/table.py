@@ -17,6 +17,15 @@ OPS = {op["name"]: op for op in gpureduce.operators() if not op["matrices"]}
 ROWS = [row for row in _core.rows() if row[0] in OPS]
 
 
+def is_on_devices(op):
+    """Whether a device reduces whole arrays by it; the others say that they are not there yet."""
+    return not (op["spread"] or op["skips_nan"] or (op["position"] and op["results"] > 1))
+
+
+DEVICE_OPS = {name: op for name, op in OPS.items() if is_on_devices(op)}
+DEVICE_ROWS = [row for row in ROWS if row[0] in DEVICE_OPS]
+
+
 def rows(*, op=None, law=None):
     """(op, dtype, result dtype, law) of the rows asked for."""
     return [row for row in ROWS if op in (None, row[0]) and law in (None, row[3])]
