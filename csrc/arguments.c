@@ -342,7 +342,9 @@ static int check_cast(const gpr_call *call, PyArray_Descr *to) {
     from = PyArray_DescrFromType(NPY_INT64);
     fits = PyArray_CanCastTypeTo(to, from, NPY_SAFE_CASTING);
   } else if (flags & GPR_OUT_KIND) {
-    from = gpr_result_descr(gpr_result_dtype(call->op, call->view.dtype, &call->options), call->of);
+    const int dtype = gpr_result_dtype(call->op, call->view.dtype, &call->options);
+    if (dtype == GPR_NO_DTYPE) return 1; /* gpr_open() says why not */
+    from = gpr_result_descr(dtype, call->of);
     fits = from && PyArray_CanCastTypeTo(from, to, NPY_SAME_KIND_CASTING);
   }
   if (!fits && !PyErr_Occurred())

@@ -19,8 +19,9 @@ enum { STRETCH = 64 << 10 };
 enum { GRAIN_BYTES = 64 << 10 };
 /* Short outputs go by blocks: enough for vectors, and few enough to share out evenly. */
 enum { BLOCK_OUTPUTS = 512, BLOCKS_PER_LANE = 4 };
-/* Columns that keep states between their rows: 128 variances' are 220 KB. */
-enum { TALL_OUTPUTS = 128 };
+/* Columns that keep states between their rows. 128 of them, a quarter of a page of each row, took
+ * twice the time. */
+enum { TALL_OUTPUTS = 512 };
 /* More threads pay beyond this; see cpu.c. */
 enum { SHARED_BYTES = 2 << 20 };
 
@@ -186,7 +187,8 @@ static int64_t block_of(const gpr_plan *p) {
   }
   if (!p->row->many) return 0;
   if (a->with && (!spread || ((const gpr_spread *)a->with)->means)) return 0;
-  const int64_t share = a->outputs / (BLOCKS_PER_LANE * p->lanes) + 1;
+  int64_t share = a->outputs / (BLOCKS_PER_LANE * p->lanes) + 1;
+  if (side_by_side && share < BLOCK_OUTPUTS / 2) share = BLOCK_OUTPUTS / 2;
   return ((share < BLOCK_OUTPUTS ? share : BLOCK_OUTPUTS) + 63) / 64 * 64;
 }
 

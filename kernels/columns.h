@@ -117,6 +117,9 @@ GPR_FN void open_lanes(Lanes &s) {
   memset(s.missed, 0, sizeof s.missed);
 }
 
+/* The lanes after the next, in the same row: the hardware does not follow so many rows. */
+enum { AHEAD = 2 * LANES };
+
 /* At most GPR_BATCH rows. */
 template <class R> GPR_FN void add_rows(Lanes &s, const R *x, int64_t stride, int64_t rows) {
   const double down = power_of_two(-LEVELS);
@@ -126,6 +129,7 @@ template <class R> GPR_FN void add_rows(Lanes &s, const R *x, int64_t stride, in
   for (int64_t row = 0; row < rows; row++)
     for (int v = 0; v < VECTORS; v++) {
       const R *at = x + row * stride + v * WIDTH;
+      __builtin_prefetch(at + AHEAD);
       add_two_levels(sum1[v], sum2[v], away[v], lost[v], s.start[v], load(at));
     }
   for (int v = 0; v < VECTORS; v++) {
@@ -145,6 +149,7 @@ GPR_FN bool add_close_rows(Lanes &s, const float *x, int64_t stride, int64_t row
     for (int v = 0; v < VECTORS; v += 2) {
       const float *at = x + row * stride + v * WIDTH;
       Words32 b;
+      __builtin_prefetch(at + AHEAD);
       memcpy(&b, at, sizeof b);
       b += b; /* no sign */
       high[v / 2] = high[v / 2] > b ? high[v / 2] : b;
@@ -318,6 +323,10 @@ GPR_FN bool row_sum(const double *x, int64_t n, double *to) {
 enum { STRIP_LANES = 16, STRIP_ROWS = GPR_BATCH * 128 }; /* 16 KiB of lanes */
 static constexpr int64_t STRIP = STRIP_LANES * LANES;    /* columns */
 
+/* Rows at a time: those of a matrix whose rows are a power of two apart compete for the same places
+ * of the caches, which have 8 of them. */
+enum { TOGETHER = 8 };
+
 template <class R> struct Strip {
   Lanes lanes[STRIP_LANES];
   R tail[GPR_BATCH * LANES];
@@ -369,8 +378,8 @@ template <class R> struct Strip {
     full = columns / LANES;
     open(x, stride, rows);
     for (int64_t g = 0; g * LANES < width; g++) open_lanes(lanes[g]);
-    for (int64_t row = 0; row < rows; row += GPR_BATCH)
-      add(x + row * stride, stride, least(rows - row, (int64_t)GPR_BATCH));
+    for (int64_t row = 0; row < rows; row += TOGETHER)
+      add(x + row * stride, stride, least(rows - row, (int64_t)TOGETHER));
   }
   Count count(int64_t column) const {
     return count_of(lanes[column / LANES], (int)(column % LANES));
