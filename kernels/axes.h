@@ -1,0 +1,63 @@
+/* The device half for many outputs: what its kernels take, and which of them is launched how. */
+#ifndef GPR_AXES_H
+#define GPR_AXES_H
+
+#include "rows.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { GPR_AXES_DIMS = 64 }; /* kept and reduced ones together */
+
+typedef struct gpr_axes_args {
+  const char *data;  /* the first element of the first output, aligned to its element */
+  const char *where; /* NULL, or bytes: an element counts where its byte is not 0 */
+  char *out;         /* outputs × results of the row's result dtype, device memory */
+  void *scratch;     /* of the launch's scratch bytes, zero before the first launch, and left so as
+                        far as it must be */
+  int64_t *least;    /* NULL, or the least number of elements that counted: an atomic minimum */
+  int64_t outputs, count; /* the products of the kept and of the reduced shape */
+  int op;
+  int kept, reduced; /* dimensions: the kept ones first */
+  int skip;          /* NaN and NaT do not count */
+  int has_initial;
+  int spread_nan; /* of a gpr_spread */
+  double ddof;
+  const double *means; /* device memory, or NULL: one an output, or two of a complex row */
+  uint64_t initial[2];
+  int64_t shape[GPR_AXES_DIMS], strides[GPR_AXES_DIMS], where_strides[GPR_AXES_DIMS];
+
+  /* Segments: starts and stops of each in device memory, of one reduced dimension; else NULL. */
+  const int64_t *starts, *stops;
+  int64_t segments;
+
+  /* Set by the table's launch(): how the work is cut. */
+  int64_t length, runs; /* rows: contiguous elements, and how many of such runs an output has */
+  int64_t tiles;        /* of the kept columns, or of staged rows */
+  int split;            /* blocks that share an output */
+  int team;             /* threads to an output, or to a row of columns */
+  int rows;             /* staged rows a tile; rows of threads a block */
+  int pitch;            /* packets from one staged row to the next */
+} gpr_axes_args;
+
+typedef struct gpr_axes_launch {
+  const void *kernel; /* takes a gpr_axes_args */
+  int64_t blocks;
+  int threads;
+  size_t scratch;
+} gpr_axes_launch;
+
+/* launch() sets *launch and the last part of *args, whose first parts are the caller's; nonzero:
+ * the row does not take the dtype. A pure function, without CUDA. */
+typedef struct gpr_axes_table {
+  int (*launch)(int op, int dtype, int multiprocessors, gpr_axes_args *args,
+                gpr_axes_launch *launch);
+} gpr_axes_table;
+
+extern const gpr_axes_table gpr_axes_table_cuda;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,182 @@
+/* Which kernel takes which shape, and how it is cut: for the host, without CUDA calls. */
+#ifndef GPR_AXES_LAUNCH_CUH
+#define GPR_AXES_LAUNCH_CUH
+
+#include "columns.cuh"
+#include "general.cuh"
+#include "rows.cuh"
+#include "staged.cuh"
+
+GPR_OPEN
+
+/* The kernels of one fold, and what their launch depends on. */
+struct AxesRow {
+  const void *staged, *rows, *columns, *general;
+  int bytes; /* of an element */
+  int rows_blocks, columns_blocks;
+  size_t state; /* bytes, the number that counted with it */
+};
+
+typedef int64_t Size;
+GPR_FN Size up(Size a, Size b) { return (a + b - 1) / b; }
+
+/* Parts of at least `least` steps of work, so that `blocks` times as many fill the slots well: the
+ * last wave should not be nearly empty. */
+inline int best_split(Size blocks, Size slots, Size steps, Size least) {
+  Size best = 1;
+  double most = 0;
+  const Size limit = steps / least > 1 ? steps / least : 1;
+  for (Size split = 1; split <= limit && split <= 1024; split++) {
+    const Size all = blocks * split, waves = up(all, slots);
+    const Size share = up(steps, split);
+    /* One step more a block for its start and its end. */
+    const double rate = (double)(blocks * steps) / ((double)waves * (double)(slots * (share + 1)));
+    if (rate > most * 1.005) most = rate, best = split;
+  }
+  return (int)best;
+}
+
+struct AxesCut {
+  const AxesRow &row;
+  int multiprocessors;
+  gpr_axes_args &a;
+  gpr_axes_launch &out;
+
+  int inner() const { return a.kept + a.reduced - 1; }
+  bool plain() const { return !a.where && !a.skip && !a.starts; }
+  Size reduced_stride() const { return a.strides[inner()]; }
+
+  bool take(const void *kernel, Size blocks, size_t partials) {
+    out.kernel = kernel;
+    out.blocks = blocks;
+    out.threads = AXES_THREADS;
+    out.scratch = AXES_PARTIALS + partials * row.state;
+    return true;
+  }
+
+  /* Rows one behind the other, of 4 KiB at most. */
+  bool staged() {
+    const Size bytes = a.count * row.bytes;
+    if (a.reduced != 1 || a.kept > 1 || reduced_stride() != row.bytes || bytes > 4096) return false;
+    if (a.kept == 1 && a.shape[0] > 1 && a.strides[0] != bytes) return false;
+    if ((uintptr_t)a.data % 16) return false;
+    a.length = a.count;
+    a.team = 1;
+    while (a.team * STAGED_BYTES < bytes) a.team *= 2;
+    const int packets = (int)(bytes / 16);
+    a.pitch = 0;
+    if (bytes % 16 == 0) {
+      a.pitch = packets;
+      if (a.team < 8)
+        while (a.pitch % (2 * a.team) != a.team) a.pitch++;
+    }
+    const int teams = AXES_THREADS / a.team, multiple = a.pitch || teams > 16 ? teams : 16;
+    const Size fit = a.pitch ? STAGED_PACKETS / a.pitch : (STAGED_PACKETS - 1) * 16 / bytes;
+    a.rows = (int)(fit < multiple ? (a.pitch ? fit : fit / 16 * 16) : fit / multiple * multiple);
+    if (!a.rows) return false;
+    a.tiles = up(a.outputs, a.rows);
+    return take(row.staged, a.tiles, 0);
+  }
+
+  bool rows() {
+    if (!a.reduced || reduced_stride() != row.bytes) return false;
+    a.length = a.shape[inner()];
+    a.runs = a.count / a.length;
+    const Size bytes = a.length * row.bytes;
+    if (bytes < 2048 || (bytes < 8192 && a.runs > 1)) return false;
+    const Size slots = (Size)multiprocessors * row.rows_blocks;
+    a.split = 1;
+    a.team = GPR_WARP;
+    if (a.count * row.bytes < 16384 && a.outputs >= 8 * slots)
+      return take(row.rows, up(a.outputs, AXES_THREADS / GPR_WARP), 0);
+    a.team = AXES_THREADS;
+    const Size steps = up(a.count * row.bytes, AXES_THREADS * ROWS_LOADS * 16);
+    if (a.outputs <= AXES_TICKETS) a.split = best_split(a.outputs, slots, steps, 2);
+    return take(row.rows, a.outputs * a.split, (size_t)(a.outputs * a.split));
+  }
+
+  bool columns() {
+    if (!a.kept || !a.reduced || a.strides[a.kept - 1] != row.bytes) return false;
+    const Size width = a.shape[a.kept - 1], bytes = width * row.bytes;
+    const int v = 16 / row.bytes;
+    if ((uintptr_t)a.data % 16) return false;
+    for (int d = 0; d < a.kept - 1; d++)
+      if (a.strides[d] % 16) return false;
+    const Size batches = a.outputs / width;
+    Size groups = 1;
+    bool aligned = true;
+    for (int d = 0; d < a.reduced; d++) aligned &= a.strides[a.kept + d] % 16 == 0;
+    if (!aligned || bytes < 16) {
+      /* Several rows to one of whole packets. */
+      if (a.reduced != 1 || a.strides[a.kept] != bytes) return false;
+      for (groups = 1; groups * width % v;) groups++;
+      if (groups * width / v > AXES_THREADS || groups > a.count || batches > AXES_TICKETS)
+        return false;
+    }
+    a.length = groups * width;
+    const Size packets = up(a.length, v);
+    const Size slots = (Size)multiprocessors * row.columns_blocks;
+    Size wide = packets;
+    if (groups == 1 && packets > 32) { /* as few threads down as fill the device */
+      wide = AXES_THREADS;
+      while (wide > 32 && (up(packets, wide) * batches < 3 * slots || wide / 2 >= packets))
+        wide /= 2;
+    }
+    a.team = (int)wide;
+    a.rows = (int)(AXES_THREADS / wide);
+    a.tiles = up(packets, wide);
+    const Size loads = row.bytes >= 4 ? 8 : 4;
+    const Size steps = up(a.count / groups, (Size)a.rows * loads);
+    a.split = 1;
+    if (a.tiles * batches <= AXES_TICKETS) a.split = best_split(a.tiles * batches, slots, steps, 4);
+    const bool shared = a.split > 1 || groups > 1;
+    return take(row.columns, a.tiles * batches * a.split,
+                shared ? (size_t)(a.tiles * batches * a.split * wide * v) : 0);
+  }
+
+  static Size magnitude(Size x) { return x < 0 ? -x : x; }
+  bool general() {
+    Size near_kept = INT64_MAX, near_reduced = INT64_MAX;
+    for (int d = 0; d < a.kept; d++)
+      if (a.strides[d] && magnitude(a.strides[d]) < near_kept) near_kept = magnitude(a.strides[d]);
+    for (int d = a.kept; d <= inner(); d++)
+      if (a.strides[d] && magnitude(a.strides[d]) < near_reduced)
+        near_reduced = magnitude(a.strides[d]);
+    const bool across = near_kept < near_reduced;
+    Size wide = across ? 32 : 1, high = AXES_THREADS / wide;
+    if (across)
+      while (wide < AXES_THREADS && wide < a.outputs && high > a.count) wide *= 2, high /= 2;
+    else
+      while (high > 1 && high / 2 >= up(a.count, GENERAL_LOADS)) wide *= 2, high /= 2;
+    a.team = (int)(across ? wide : -wide);
+    a.rows = (int)high;
+    a.tiles = up(a.outputs, wide);
+    const Size slots = (Size)multiprocessors * 4, steps = up(a.count, high * GENERAL_LOADS);
+    a.split = 1;
+    if (a.tiles <= AXES_TICKETS) a.split = best_split(a.tiles, slots, steps, 4);
+    const Size blocks = a.tiles * a.split;
+    return take(row.general, blocks < (1 << 30) ? blocks : 1 << 30,
+                a.split > 1 ? (size_t)(blocks * wide) : 0);
+  }
+
+  void cut() {
+    a.length = a.runs = a.tiles = 0;
+    a.split = a.team = a.rows = 1;
+    a.pitch = 0;
+    const bool easy = plain() && a.count > 0 && a.outputs > 0;
+    if (easy && (staged() || columns() || rows())) return;
+    general();
+  }
+};
+
+template <class F> struct AxesKernels {
+  static constexpr AxesRow row() {
+    return {(const void *)&staged<F>,         (const void *)&rows<F>,
+            (const void *)&columns<F>,        (const void *)&general<F>,
+            (int)sizeof(typename F::Element), RowsShape<F>::blocks,
+            ColumnsShape<F>::blocks,          sizeof(typename Counted<F>::State)};
+  }
+};
+
+GPR_CLOSE
+#endif

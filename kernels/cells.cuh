@@ -1,0 +1,231 @@
+/* What one thread keeps for COLUMNS outputs at a time while it folds elements of each. */
+#ifndef GPR_CELLS_CUH
+#define GPR_CELLS_CUH
+
+#include "lanes.cuh"
+#include "pair.cuh"
+
+GPR_OPEN
+
+/* --- one output ----------------------------------------------------------------------------------
+ */
+
+template <class F> struct Cell {
+  typedef typename F::Element T;
+  typename F::State state;
+  __device__ __forceinline__ Cell() { F::open(state); }
+  __device__ __forceinline__ void add(T x, int64_t index) { F::add(state, x, index); }
+  __device__ __forceinline__ typename F::State done() { return state; }
+};
+
+/* Elements come in the order of their index: what does not beat the champion does not precede it.
+ */
+template <class T, bool GREATEST> struct Cell<Position<T, GREATEST>> {
+  typedef Position<T, GREATEST> F;
+  typedef typename F::R R;
+  T best;
+  int64_t where;
+  __device__ __forceinline__ Cell() : best(R::value(R::lowest())), where(-1) {}
+  __device__ __forceinline__ void add(T x, int64_t index) {
+    if ((where < 0) | (R::beats(x, best) & !R::poisoned(best))) best = x, where = index;
+  }
+  __device__ __forceinline__ typename F::State done() {
+    typename F::State s;
+    F::open(s);
+    if (where >= 0) F::add(s, best, where);
+    return s;
+  }
+};
+template <class T> struct Cell<Positions<T>> {
+  typedef Positions<T> F;
+  Cell<Position<T, false>> low;
+  Cell<Position<T, true>> high;
+  __device__ __forceinline__ void add(T x, int64_t index) {
+    low.add(x, index);
+    high.add(x, index);
+  }
+  __device__ __forceinline__ typename F::State done() { return {low.done(), high.done()}; }
+};
+
+/* --- several -------------------------------------------------------------------------------------
+ */
+
+/* add() takes U elements of each output, of which u has this index + u·step; some() only those that
+ * `valid` says, by bit u·COLUMNS + c. Both return which outputs' elements were not taken after all
+ * and must go to rest(), one by one. */
+template <class F, int COLUMNS> struct Cells {
+  typedef typename F::Element T;
+  typedef typename F::State State;
+  static constexpr bool certain = true; /* never misses */
+  Cell<F> cell[COLUMNS];
+  template <int U>
+  __device__ __forceinline__ uint32_t add(const T (&x)[U * COLUMNS], int64_t index, int64_t step) {
+#pragma unroll
+    for (int i = 0; i < U * COLUMNS; i++) cell[i % COLUMNS].add(x[i], index + i / COLUMNS * step);
+    return 0;
+  }
+  template <int U>
+  __device__ __forceinline__ uint32_t some(T (&x)[U * COLUMNS], uint64_t valid, int64_t index,
+                                           int64_t step) {
+#pragma unroll
+    for (int i = 0; i < U * COLUMNS; i++)
+      if (valid >> i & 1) cell[i % COLUMNS].add(x[i], index + i / COLUMNS * step);
+    return 0;
+  }
+  __device__ __forceinline__ void rest(int, T) {}
+  __device__ __forceinline__ void done(int c, State &s) { s = cell[c].done(); }
+  /* All of them in memory: the buffer's or the cells' own. */
+  __device__ __forceinline__ State *done(State (&buffer)[COLUMNS]) {
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) buffer[c] = cell[c].done();
+    return buffer;
+  }
+};
+
+/* --- exact sums ----------------------------------------------------------------------------------
+ */
+
+/* One batch of one part of the elements: into the pair, if nothing is lost. */
+template <class T, int N, int EVERY, class R>
+__device__ __forceinline__ bool take(Pair &pair, const R (&x)[N], int first) {
+  Pair p = pair;
+  bool lost = false;
+  if constexpr (sizeof(R) == 4) {
+    Batch<Format<T>::precision, N / EVERY> batch;
+#pragma unroll
+    for (int i = 0; i < N; i += EVERY) batch.add(x[first + i]);
+    lost = !batch.fine();
+    add(p, batch.sum, lost);
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; i += EVERY) add(p, x[first + i], lost);
+  }
+  if (!lost) pair = p;
+  return !lost;
+}
+
+template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
+  typedef PairSum<T> F;
+  typedef typename F::State State;
+  typedef typename F::Real R;
+  typedef typename RealOf<T>::type Stored;
+  static constexpr bool certain = false;
+  static constexpr int parts = F::parts, reals = COLUMNS * parts;
+  Pair pair[reals];
+  State over[COLUMNS]; /* rarely touched: local memory, where it can be indexed */
+  __device__ __forceinline__ Cells() {
+#pragma unroll
+    for (int i = 0; i < reals; i++) pair[i].hi = pair[i].lo = -0.0;
+    for (int c = 0; c < COLUMNS; c++) F::open(over[c]);
+  }
+  static __device__ __forceinline__ R real(complex<R> x, int part) { return part ? x.im : x.re; }
+  template <class Q> static __device__ __forceinline__ R real(Q x, int) { return wide(x); }
+
+  template <int U>
+  __device__ __forceinline__ uint32_t add(const T (&x)[U * COLUMNS], int64_t, int64_t) {
+    R v[U * reals];
+#pragma unroll
+    for (int i = 0; i < U * reals; i++) v[i] = real(x[i / parts], i % parts);
+    uint32_t missed = 0;
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) {
+      bool fine = true;
+      Pair before[parts];
+#pragma unroll
+      for (int p = 0; p < parts; p++) {
+        before[p] = pair[c * parts + p];
+        fine &= take<Stored, U * reals, reals>(pair[c * parts + p], v, c * parts + p);
+      }
+      if (parts > 1 && !fine) { /* all parts or none */
+#pragma unroll
+        for (int p = 0; p < parts; p++) pair[c * parts + p] = before[p];
+      }
+      missed |= fine ? 0u : 1u << c;
+    }
+    return missed;
+  }
+  template <int U>
+  __device__ __forceinline__ uint32_t some(T (&x)[U * COLUMNS], uint64_t valid, int64_t index,
+                                           int64_t step) {
+#pragma unroll
+    for (int i = 0; i < U * COLUMNS; i++)
+      if (!(valid >> i & 1)) x[i] = minus_zero(T());
+    return add<U>(x, index, step);
+  }
+  static __device__ __forceinline__ float16 minus_zero(float16) { return float16{0x8000}; }
+  static __device__ __forceinline__ bfloat16 minus_zero(bfloat16) { return bfloat16{0x8000}; }
+  static __device__ __forceinline__ float minus_zero(float) { return -0.0f; }
+  static __device__ __forceinline__ double minus_zero(double) { return -0.0; }
+  static __device__ __forceinline__ complex<R> minus_zero(complex<R>) { return {-0.0f, -0.0f}; }
+
+  __device__ void rest(int c, T x) {
+    for (int p = 0; p < parts; p++) {
+      RealSum<R> &s = over[c].part[p];
+      use(s);
+      add_double(s.rest, (double)real(x, p), s.special);
+    }
+  }
+  /* c must be known to the compiler. */
+  __device__ __forceinline__ void done(int c, State &s) {
+    for (int p = 0; p < parts; p++) over[c].part[p].pair = pair[c * parts + p];
+    F::assign(s, over[c]);
+  }
+  __device__ __forceinline__ State *done(State (&)[COLUMNS]) {
+#pragma unroll
+    for (int i = 0; i < reals; i++) over[i / parts].part[i % parts].pair = pair[i];
+    return over;
+  }
+};
+
+/* --- lanes that fold packets of one output -------------------------------------------------------
+ */
+
+template <class F> struct RowLane : Lane<F> {
+  typedef typename F::Element T;
+  static constexpr bool certain = true;
+  template <int U>
+  __device__ __forceinline__ bool take(const Packet<T> (&v)[U], int64_t index, int64_t step) {
+    this->add(v, index, step);
+    return true;
+  }
+  __device__ __forceinline__ void one(T x, int64_t index) { F::add(this->state, x, index); }
+  __device__ __forceinline__ void rest(T) {}
+  __device__ __forceinline__ void result(typename F::State &s) { s = this->done(); }
+};
+template <class T> struct RowLane<PairSum<T>> {
+  typedef PairSum<T> F;
+  static constexpr bool certain = false;
+  static constexpr int V = Packet<T>::count;
+  Cells<F, 1> cells;
+  template <int U> __device__ __forceinline__ bool take(const Packet<T> (&v)[U], int64_t, int64_t) {
+    /* Of halves, 32 elements at a time are a batch. */
+    constexpr int most = sizeof(T) == 2 ? 32 : U * V, batches = U * V / most > 0 ? U * V / most : 1,
+                  n = U * V / batches;
+    Pair before[F::parts];
+    bool fine = true;
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) before[p] = cells.pair[p];
+#pragma unroll
+    for (int b = 0; b < batches; b++) {
+      T x[n];
+#pragma unroll
+      for (int i = 0; i < n; i++) x[i] = v[(b * n + i) / V].element[(b * n + i) % V];
+      fine &= !cells.template add<n>(x, 0, 0);
+    }
+    if (batches > 1 && !fine) {
+#pragma unroll
+      for (int p = 0; p < F::parts; p++) cells.pair[p] = before[p];
+    }
+    return fine;
+  }
+  __device__ __forceinline__ void one(T x, int64_t) {
+    T only[1] = {x};
+    if (cells.template add<1>(only, 0, 0)) cells.rest(0, x);
+  }
+  /* What take() did not take. */
+  __device__ __forceinline__ void rest(T x) { cells.rest(0, x); }
+  __device__ __forceinline__ void result(typename F::State &s) { cells.done(0, s); }
+};
+
+GPR_CLOSE
+#endif

@@ -1,0 +1,183 @@
+/* A slow axis: each thread folds a packet's adjacent columns, down the rows.
+ *
+ * A block is `team` threads across and `rows` down. Rows of a few elements that lie close together
+ * are taken as one longer row, whose columns of the same place fall together at the end. */
+#ifndef GPR_COLUMNS_CUH
+#define GPR_COLUMNS_CUH
+
+#include "outputs.cuh"
+
+GPR_OPEN
+
+template <class T> constexpr int columns_loads() { return sizeof(T) >= 4 ? 8 : 4; }
+template <class F> struct ColumnsShape { static constexpr int blocks = 2; };
+
+/* The state of the rows' group number `place` of `groups` that were one row. */
+template <class S> __device__ __forceinline__ void reindex(S &, int64_t, int64_t) {}
+template <class T, bool G>
+__device__ __forceinline__ void reindex_position(typename Position<T, G>::State &s, int64_t groups,
+                                                 int64_t place) {
+  if (s.index >= 0) s.index = s.index * groups + place;
+}
+template <class F> struct Reindex {
+  static __device__ __forceinline__ void apply(typename F::State &, int64_t, int64_t) {}
+};
+template <class T, bool G> struct Reindex<Position<T, G>> {
+  static __device__ __forceinline__ void apply(typename Position<T, G>::State &s, int64_t groups,
+                                               int64_t place) {
+    reindex_position<T, G>(s, groups, place);
+  }
+};
+template <class T> struct Reindex<Positions<T>> {
+  static __device__ __forceinline__ void apply(typename Positions<T>::State &s, int64_t groups,
+                                               int64_t place) {
+    reindex_position<T, false>(s.low, groups, place);
+    reindex_position<T, true>(s.high, groups, place);
+  }
+};
+
+/* What a thread sees of one run of rows: its packet of each. */
+template <class F> struct ColumnsOf {
+  typedef typename F::Element T;
+  static constexpr int V = Packet<T>::count, U = columns_loads<T>();
+  const char *base;
+  int64_t bytes, index; /* from one row to the next; of the run's first row */
+  int left;             /* elements of this thread's packet that exist */
+
+  __device__ __forceinline__ const T *row(int64_t r) const { return (const T *)(base + r * bytes); }
+  __device__ __forceinline__ void load(int64_t r, T *x) const {
+    if (left == V) {
+      Packet<T> v;
+      v.words = load_once(row(r));
+#pragma unroll
+      for (int e = 0; e < V; e++) x[e] = v.element[e];
+    } else {
+#pragma unroll
+      for (int e = 0; e < V; e++)
+        if (e < left) x[e] = row(r)[e];
+    }
+  }
+  __device__ __forceinline__ void miss(Cells<F, V> &cells, uint32_t missed, int64_t r, int64_t step,
+                                       int64_t stop) const {
+#pragma unroll 1
+    for (int u = 0; u < U && r < stop; u++, r += step)
+#pragma unroll 1
+      for (int e = 0; e < left; e++)
+        if (missed >> e & 1) cells.rest(e, row(r)[e]);
+  }
+  /* Rows r, r + step, … below stop. */
+  __device__ __forceinline__ void fold(Cells<F, V> &cells, int64_t r, int64_t step,
+                                       int64_t stop) const {
+    if (left == V)
+#pragma unroll 1
+      for (; r + (U - 1) * step < stop; r += U * step) {
+        Packet<T> v[U];
+        T x[U * V];
+#pragma unroll
+        for (int u = 0; u < U; u++) v[u].words = load_once(row(r + u * step));
+#pragma unroll
+        for (int i = 0; i < U * V; i++) x[i] = v[i / V].element[i % V];
+        const uint32_t missed = cells.template add<U>(x, index + r, step);
+        if (!Cells<F, V>::certain && missed) miss(cells, missed, r, step, stop);
+      }
+#pragma unroll 1
+    for (; r < stop; r += FEW * step) {
+      T x[FEW * V];
+      uint64_t valid = 0;
+#pragma unroll
+      for (int u = 0; u < FEW; u++)
+        if (r + u * step < stop) {
+          load(r + u * step, x + u * V);
+          valid |= ((1ull << V) - 1) << (u * V);
+        }
+      const uint32_t missed = cells.template some<FEW>(x, valid, index + r, step);
+      const int64_t end = r + FEW * step;
+      if (!Cells<F, V>::certain && missed) miss(cells, missed, r, step, end < stop ? end : stop);
+    }
+  }
+  static constexpr int FEW = 4;
+};
+
+template <class F>
+__global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
+    columns(const __grid_constant__ gpr_axes_args a) {
+  typedef typename F::Element T;
+  typedef typename F::State State;
+  constexpr int V = Packet<T>::count;
+  __shared__ Slots<F> slots;
+  const int wide = a.team, high = a.rows, x = threadIdx.x % wide, y = threadIdx.x / wide;
+  /* length: elements of a row; groups rows of width elements are one. */
+  const int64_t width = a.shape[a.kept - 1], groups = a.length / width;
+  const int64_t tile = blockIdx.x % a.tiles, above = blockIdx.x / a.tiles;
+  const int64_t part = above % a.split, batch = above / a.split;
+  const int64_t first = (tile * wide + x) * V; /* this thread's first column */
+  const int64_t full = a.count / groups, share = (full + a.split - 1) / a.split;
+  const int64_t start = part * share, stop = start + share < full ? start + share : full;
+  Cells<F, V> cells;
+  const char *base =
+      a.data + offset_of(a.shape, a.strides, a.kept - 1, batch) + first * (int64_t)sizeof(T);
+  const int64_t left = a.length - first;
+  const int inner = a.kept + a.reduced - 1;
+  ColumnsOf<F> in = {base, a.strides[inner] * groups, 0,
+                     y >= high || left <= 0 ? 0
+                     : left < V             ? (int)left
+                                            : V};
+  const int64_t run = a.reduced == 1 ? full : a.shape[inner];
+  if (in.left)
+#pragma unroll 1
+    for (int64_t begin = a.reduced == 1 ? 0 : start / run * run; begin < stop; begin += run) {
+      in.base = base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1, begin / run);
+      in.index = begin;
+      in.fold(cells, (start > begin ? start - begin : 0) + y, high,
+              stop - begin < run ? stop - begin : run);
+    }
+  /* Rows beyond the last full group: of one group of them, some. */
+  if (groups > 1 && part == a.split - 1 && y == 0 && in.left) {
+    const int64_t extra = (a.count - full * groups) * width - first;
+    T v[V];
+    uint64_t valid = 0;
+#pragma unroll
+    for (int e = 0; e < V; e++)
+      if (e < extra) {
+        v[e] = in.row(full)[e];
+        valid |= 1ull << e;
+      }
+    const uint32_t missed = valid ? cells.template some<1>(v, valid, full, 0) : 0;
+    if (!Cells<F, V>::certain)
+#pragma unroll 1
+      for (int e = 0; e < V; e++)
+        if (missed >> e & 1 && valid >> e & 1) cells.rest(e, in.row(full)[e]);
+  }
+
+  const bool shared = a.split > 1 || groups > 1;
+  const int64_t group = batch * a.tiles + tile; /* the blocks that share outputs */
+  State *partial = (State *)((char *)a.scratch + AXES_PARTIALS) + group * a.split * wide * V;
+  State buffer[V];
+  State *states = cells.done(buffer);
+#pragma unroll 1
+  for (int e = 0; e < V; e++) {
+    State &s = states[e];
+    if (groups > 1) Reindex<F>::apply(s, groups, (first + e) / width);
+    merge_down<F>(s, x, y, wide, high, slots);
+    if (y == 0 && e < in.left) {
+      if (shared)
+        Move<F>::assign(partial[(part * wide + x) * V + e], s);
+      else
+        finish_output<F>(&a, batch * width + first + e, &s, a.count);
+    }
+  }
+  if (!shared || !is_last_of((uint32_t *)a.scratch + group, a.split)) return;
+  const int64_t here = tile * wide * V; /* the tile's first column */
+  const auto done = [&](int j, State &s) {
+    finish_output<F>(&a, batch * width + here + j, &s, a.count);
+  };
+  /* One tile holds the whole of a row of groups. */
+  if (groups > 1)
+    merge_partials<F>(partial, (int)width, groups * a.split, width, slots, done);
+  else
+    merge_partials<F>(partial, (int)(width - here < wide * V ? width - here : wide * V), a.split,
+                      wide * V, slots, done);
+}
+
+GPR_CLOSE
+#endif

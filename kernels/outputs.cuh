@@ -1,0 +1,237 @@
+/* Many outputs: where their elements lie, how threads and blocks that share one come together, and
+ * how its state becomes a result. */
+#ifndef GPR_OUTPUTS_CUH
+#define GPR_OUTPUTS_CUH
+
+#include "axes.h"
+#include "cells.cuh"
+
+GPR_OPEN
+
+enum { AXES_THREADS = 256 };
+
+/* The scratch: tickets, which every launch leaves zero, and partial states. */
+enum { AXES_TICKETS = 4096, AXES_PARTIALS = 4 * AXES_TICKETS };
+
+/* --- places --------------------------------------------------------------------------------------
+ */
+
+/* The offset of place `at` in C order of `dims` dimensions. */
+template <int = 0>
+__device__ __noinline__ int64_t far_offset_of(const int64_t *shape, const int64_t *strides,
+                                              int dims, int64_t at) {
+  int64_t offset = 0;
+  for (int d = dims - 1; d > 0; d--) {
+    const int64_t n = shape[d];
+    int64_t rest;
+    if (((uint64_t)at | (uint64_t)n) >> 32) {
+      rest = at / n;
+    } else {
+      rest = (uint32_t)at / (uint32_t)n;
+    }
+    offset += (at - rest * n) * strides[d];
+    at = rest;
+  }
+  return offset + at * strides[0];
+}
+__device__ __forceinline__ int64_t offset_of(const int64_t *shape, const int64_t *strides, int dims,
+                                             int64_t at) {
+  return dims == 1 ? at * strides[0] : dims ? far_offset_of<>(shape, strides, dims, at) : 0;
+}
+
+/* --- results -------------------------------------------------------------------------------------
+ */
+
+template <class A, class B> struct Same { static constexpr bool value = false; };
+template <class A> struct Same<A, A> { static constexpr bool value = true; };
+
+template <class O, class F>
+__device__ __forceinline__ void finish_as(const gpr_axes_args &a, int64_t o,
+                                          typename F::State &state, int64_t n) {
+  if constexpr (Same<typename O::Fold, F>::value)
+    if constexpr (Same<typename FinishedWith<O>::type, typename O::Result>::value) {
+      typedef typename O::Result R;
+      constexpr int results = Results<O>::value;
+      R initial, result[results];
+      memcpy(&initial, a.initial, sizeof initial);
+      O::finish(state, n, a.has_initial ? &initial : nullptr, result);
+      for (int r = 0; r < results; r++) ((R *)a.out)[o * results + r] = result[r];
+    }
+}
+
+/* Inline where every thread finishes an output, else once a kernel. */
+template <class F> struct Finish {
+  static __device__ __forceinline__ void here(const gpr_axes_args &a, int64_t o,
+                                              typename F::State &state, int64_t n) {
+    typedef typename F::Element T;
+    switch (a.op) {
+#define GPR_X(id, name, ufunc, alias, flags, op, sentence) \
+  case GPR_OP_##id: finish_as<op<T>, F>(a, o, state, n); break;
+      GPR_OPS(GPR_X)
+#undef GPR_X
+    }
+  }
+};
+template <class T> struct Finish<PairSum<T>> {
+  typedef PairSum<T> F;
+  static __device__ __forceinline__ void here(const gpr_axes_args &a, int64_t o,
+                                              typename F::State &state, int64_t n) {
+    T initial;
+    memcpy(&initial, a.initial, sizeof initial);
+    if (a.has_initial) F::add(state, initial, -1);
+    const bool mean = a.op == GPR_OP_MEAN || a.op == GPR_OP_NANMEAN;
+    F::finish(state, mean ? n : 1, (T *)a.out + o);
+  }
+};
+
+template <class F>
+__device__ __noinline__ void finish_output(const gpr_axes_args *a, int64_t o,
+                                           typename F::State *state, int64_t n) {
+  Finish<F>::here(*a, o, *state, n);
+}
+
+/* --- states that are copied and merged -----------------------------------------------------------
+ */
+
+template <class F> struct Move {
+  typedef typename F::State State;
+  static __device__ __forceinline__ void assign(State &to, const State &from) { to = from; }
+  /* Among each `lanes` neighbours of a warp, a power of two; all have the result. */
+  static __device__ __forceinline__ void merge_lanes(State &s, int lanes) {
+#pragma unroll 1
+    for (int mask = lanes / 2; mask; mask /= 2) {
+      const State other = shuffle_xor(s, mask);
+      F::merge(s, other);
+    }
+  }
+};
+
+template <class T> struct Move<PairSum<T>> {
+  typedef PairSum<T> F;
+  typedef typename F::State State;
+  typedef RealSum<typename F::Real> Real;
+  static __device__ __forceinline__ void assign(State &to, const State &from) {
+    F::assign(to, from);
+  }
+  static __device__ __noinline__ void merge_slowly(Real *s, int lanes) {
+    for (int mask = lanes / 2; mask; mask /= 2) {
+      Real other;
+      use(*s);
+      uint32_t *to = (uint32_t *)&other, *from = (uint32_t *)s;
+      for (int i = 0; i < (int)(sizeof other / 4); i++)
+        to[i] = __shfl_xor_sync(GPR_ALL, from[i], mask);
+      merge(*s, other);
+    }
+  }
+  static __device__ __forceinline__ void merge_lanes(State &s, int lanes) {
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) {
+      Pair pair = s.part[p].pair;
+      bool lost = s.part[p].used;
+#pragma unroll 1
+      for (int mask = lanes / 2; mask; mask /= 2)
+        pair = merged(pair, shuffle_xor(pair, mask), lost);
+      if (__any_sync(GPR_ALL, lost))
+        merge_slowly(&s.part[p], lanes);
+      else
+        s.part[p].pair = pair;
+    }
+  }
+};
+
+/* A fold with the number of elements that counted. */
+template <class F> struct Counted {
+  struct State {
+    typename F::State state;
+    int64_t n;
+  };
+  static __device__ __forceinline__ void merge(State &s, const State &right) {
+    F::merge(s.state, right.state);
+    s.n += right.n;
+  }
+  static __device__ __forceinline__ void open(State &s) {
+    F::open(s.state);
+    s.n = 0;
+  }
+};
+template <class F> struct Move<Counted<F>> {
+  typedef typename Counted<F>::State State;
+  static __device__ __forceinline__ void assign(State &to, const State &from) {
+    Move<F>::assign(to.state, from.state);
+    to.n = from.n;
+  }
+};
+
+/* --- threads of a block that share an output -----------------------------------------------------
+ */
+
+/* What the states of half a block need, or of less in several rounds. */
+template <class F> struct Slots {
+  typedef typename F::State State;
+  static constexpr int count =
+      AXES_THREADS / 2 * sizeof(State) <= 40960 ? AXES_THREADS / 2 : (int)(40960 / sizeof(State));
+  State slot[count];
+};
+
+/* The states of threads (x, 0 … height) come to (x, 0). Called by all threads of the block; those
+ * outside have y >= height. */
+template <class F>
+__device__ __forceinline__ void merge_down(typename F::State &s, int x, int y, int width,
+                                           int height, Slots<F> &slots) {
+#pragma unroll 1
+  while (height > 1) {
+    const int half = (height + 1) / 2, sent = (height - half) * width;
+    const int give = y >= half && y < height ? (y - half) * width + x : -1;
+    const int get = y + half < height ? y * width + x : -1;
+#pragma unroll 1
+    for (int first = 0; first < sent; first += Slots<F>::count) {
+      const int stop = first + Slots<F>::count;
+      __syncthreads();
+      if (give >= first && give < stop) Move<F>::assign(slots.slot[give - first], s);
+      __syncthreads();
+      if (get >= first && get < stop) F::merge(s, slots.slot[get - first]);
+    }
+    height = half;
+  }
+  __syncthreads();
+}
+
+/* --- blocks that share outputs -------------------------------------------------------------------
+ */
+
+/* True in all threads of the block that comes last of `blocks`. */
+__device__ __forceinline__ bool is_last_of(uint32_t *ticket, int blocks) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = atomicInc(ticket, blocks - 1) == (uint32_t)blocks - 1;
+    __threadfence();
+  }
+  __syncthreads();
+  return last;
+}
+
+/* The last block's work: outputs 0 … outputs, each of `entries` partial states, of which entry e of
+ * output j lies at partial[e·step + j]. done(j, state) is called by one thread of each. */
+template <class F, class Done>
+__device__ __forceinline__ void merge_partials(const typename F::State *partial, int outputs,
+                                               int64_t entries, int64_t step, Slots<F> &slots,
+                                               Done done) {
+  int height = 1;
+  while (height < entries && 2 * height * outputs <= AXES_THREADS) height *= 2;
+  const int width = AXES_THREADS / height, x = threadIdx.x % width, y = threadIdx.x / width;
+  for (int first = 0; first < outputs; first += width) {
+    const int j = first + x;
+    typename F::State s;
+    F::open(s);
+    if (j < outputs)
+#pragma unroll 4
+      for (int64_t e = y; e < entries; e += height) F::merge(s, partial[e * step + j]);
+    merge_down<F>(s, x, y, width, height, slots);
+    if (y == 0 && j < outputs) done(j, s);
+  }
+}
+
+GPR_CLOSE
+#endif

@@ -1,0 +1,107 @@
+/* The fast axis: a warp or a block to each output, or several blocks. */
+#ifndef GPR_ROWS_CUH
+#define GPR_ROWS_CUH
+
+#include "outputs.cuh"
+
+GPR_OPEN
+
+enum { ROWS_LOADS = 8, ROWS_FEW = 2 };
+
+/* Blocks a multiprocessor: an exact sum's batch wants more registers. */
+template <class F> struct RowsShape { static constexpr int blocks = 4; };
+template <class T> struct RowsShape<PairSum<T>> { static constexpr int blocks = 3; };
+
+/* U packets a thread from p on, a team's width apart, all inside. */
+template <int U, class F>
+__device__ __forceinline__ void fold_packets(RowLane<F> &lane,
+                                             const Packets<typename F::Element> &in, int64_t p,
+                                             int team, int64_t index) {
+  typedef typename F::Element T;
+  Packet<T> v[U];
+#pragma unroll
+  for (int u = 0; u < U; u++) v[u].words = in.load(p + u * team);
+  const int64_t at = index - in.first + p * Packet<T>::count;
+  if (!lane.take(v, at, team * Packet<T>::count) && !RowLane<F>::certain)
+#pragma unroll 1
+    for (int u = 0; u < U; u++) in.each(p + u * team, [&](T x, int64_t, int) { lane.rest(x); });
+}
+
+/* The part-th of `parts` shares of an output's elements. */
+template <class F>
+__device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *base, int64_t part,
+                                         int64_t parts, int team, RowLane<F> &lane) {
+  typedef typename F::Element T;
+  const int id = threadIdx.x & (team - 1), warp = id & ~(GPR_WARP - 1);
+  const int64_t tile = (int64_t)team * ROWS_LOADS;
+  /* One tile more than needed where a run starts in the middle of a packet. */
+  const int64_t tiles = a.length / Packet<T>::count / tile + 1 + 1;
+  const int64_t all = a.runs * tiles, share = (all + parts - 1) / parts;
+  const int64_t stop = (part + 1) * share < all ? (part + 1) * share : all;
+  for (int64_t t = part * share; t < stop; t++) {
+    const int64_t run = a.runs > 1 ? t / tiles : 0, first = (t - run * tiles) * tile;
+    const char *data = base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1, run);
+    const Packets<T> in(data, a.length);
+    const int64_t index = run * a.length;
+    if (in.inside(first, tile)) {
+      fold_packets<ROWS_LOADS>(lane, in, first + id, team, index);
+    } else {
+#pragma unroll 1
+      for (int u = 0; u < ROWS_LOADS; u += ROWS_FEW) {
+        const int64_t p = first + u * team;
+        if (p >= in.packets()) break;
+        if (in.inside(p + warp, GPR_WARP) &&
+            in.inside(p + warp + (ROWS_FEW - 1) * team, GPR_WARP)) {
+          fold_packets<ROWS_FEW>(lane, in, p + id, team, index);
+        } else {
+#pragma unroll 1
+          for (int k = 0; k < ROWS_FEW; k++)
+            in.each(p + id + k * team, [&](T x, int64_t i, int) { lane.one(x, index + i); });
+        }
+      }
+    }
+  }
+}
+
+template <class F>
+__global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
+    rows(const __grid_constant__ gpr_axes_args a) {
+  typedef typename F::State State;
+  __shared__ Slots<F> slots;
+  const int team = a.team, teams = AXES_THREADS / team;
+  const int64_t outputs = a.outputs, split = a.split;
+  if (team == GPR_WARP) {
+    for (int64_t o = (int64_t)blockIdx.x * teams + warp_of(); o < outputs;
+         o += (int64_t)gridDim.x * teams) {
+      RowLane<F> lane;
+      fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o), 0, 1, GPR_WARP, lane);
+      State s;
+      lane.result(s);
+      Move<F>::merge_lanes(s, GPR_WARP);
+      if (lane_of() == 0) finish_output<F>(&a, o, &s, a.count);
+    }
+    return;
+  }
+  for (int64_t b = blockIdx.x; b < outputs * split; b += gridDim.x) {
+    const int64_t o = b / split, part = b - o * split;
+    RowLane<F> lane;
+    fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o), part, split, AXES_THREADS,
+                lane);
+    State s;
+    lane.result(s);
+    Move<F>::merge_lanes(s, GPR_WARP);
+    merge_down<F>(s, 0, lane_of() ? AXES_THREADS : warp_of(), 1, AXES_THREADS / GPR_WARP, slots);
+    if (split > 1) {
+      State *partial = (State *)((char *)a.scratch + AXES_PARTIALS);
+      if (threadIdx.x == 0) Move<F>::assign(partial[b], s);
+      if (!is_last_of((uint32_t *)a.scratch + o, (int)split)) continue;
+      merge_partials<F>(partial + o * split, 1, split, 1, slots,
+                        [&](int, State &all) { finish_output<F>(&a, o, &all, a.count); });
+    } else if (threadIdx.x == 0) {
+      finish_output<F>(&a, o, &s, a.count);
+    }
+  }
+}
+
+GPR_CLOSE
+#endif
