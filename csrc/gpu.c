@@ -198,7 +198,7 @@ static gpr_status workspace_ring(workspace *w, int device, int pinned) {
   return status;
 }
 
-static int multiprocessors(int device) {
+int gpr_cuda_multiprocessors(int device) {
   if (!gpus.multiprocessors[device])
     cudaDeviceGetAttribute(&gpus.multiprocessors[device], cudaDevAttrMultiProcessorCount, device);
   return gpus.multiprocessors[device];
@@ -227,6 +227,7 @@ typedef struct gpu_run {
   uint32_t epoch[SLOTS];
   int64_t idle_since;
   char *state, *other;
+  char *to; /* elements are brought there and nothing is folded; or NULL */
 
   gpr_team team; /* fills the pinned ring */
   int64_t fill;  /* elements of one filling */
@@ -258,7 +259,9 @@ static int is_here(const volatile uint64_t *answer, uint32_t epoch, uint32_t *wo
 
 /* Whether the oldest piece under way has left all words of its state; they are then in `other`. */
 static int is_answered(const gpu_run *r) {
-  const int slot = (int)(r->collected % SLOTS), masks = r->kernel->masks;
+  const int slot = (int)(r->collected % SLOTS);
+  if (r->to) return cudaEventQuery(r->space->copied[slot]) == cudaSuccess;
+  const int masks = r->kernel->masks;
   const volatile uint64_t *answer = (const volatile uint64_t *)answer_of(r, slot);
   const uint32_t epoch = r->epoch[slot];
   uint32_t *words = (uint32_t *)r->other, mask;
@@ -335,11 +338,10 @@ static int is_filled(gpu_run *r, int64_t piece) {
 /* --- pieces ------------------------------------------------------------------------------------
  */
 
-static gpr_status copy_piece(gpu_run *r, int slot, const void *from, int64_t n) {
+static gpr_status copy_piece(gpu_run *r, int slot, const void *from, int64_t n, char *to) {
   workspace *w = r->space;
   gpr_status status =
-      check(cudaMemcpyAsync(w->ring + (size_t)slot * PIECE_BYTES, from, (size_t)(n * r->bytes),
-                            cudaMemcpyHostToDevice, w->copies),
+      check(cudaMemcpyAsync(to, from, (size_t)(n * r->bytes), cudaMemcpyHostToDevice, w->copies),
             "cudaMemcpyAsync", r->device);
   if (!status)
     status = check(cudaEventRecord(w->copied[slot], w->copies), "cudaEventRecord", r->device);
@@ -364,8 +366,8 @@ gpr_status gpr_cuda_gather(const gpr_plan *p, int64_t start, int64_t n, void *to
   memcpy(args.shape, p->shape, sizeof args.shape);
   memcpy(args.strides, p->strides, sizeof args.strides);
   void *arguments[] = {&args};
-  const int64_t blocks =
-      least((scalars + GPR_GATHER_THREADS - 1) / GPR_GATHER_THREADS, 16 * multiprocessors(device));
+  const int64_t blocks = least((scalars + GPR_GATHER_THREADS - 1) / GPR_GATHER_THREADS,
+                               16 * gpr_cuda_multiprocessors(device));
   return check(
       cudaLaunchKernel((const void *)gpr_gpu_table_cuda.gather, (dim3){(unsigned)blocks, 1, 1},
                        (dim3){GPR_GATHER_THREADS, 1, 1}, arguments, 0, stream),
@@ -377,7 +379,7 @@ gpr_status gpr_cuda_flat(const gpr_gpu_row *kernel, gpr_flat_args args, int byte
   void *arguments[] = {&args};
   int64_t blocks = (args.n * bytes + 15) / kernel->tile + 1;
   if (kernel->blocks) {
-    const int64_t most = (int64_t)multiprocessors(device) * kernel->blocks;
+    const int64_t most = (int64_t)gpr_cuda_multiprocessors(device) * kernel->blocks;
     /* Two tiles are done sooner by one block than two blocks have merged: 9.3 and 10.4 µs. */
     blocks = blocks <= 3 ? 1 : least(blocks, least(most, GPR_GPU_BLOCKS_MAX));
   }
@@ -389,21 +391,21 @@ gpr_status gpr_cuda_flat(const gpr_gpu_row *kernel, gpr_flat_args args, int byte
 static gpr_status launch_piece(gpu_run *r, int64_t piece) {
   const int slot = (int)(piece % SLOTS);
   const int64_t start = piece * r->piece, n = piece_length(r, piece);
-  const char *data = r->space->ring + (size_t)slot * PIECE_BYTES;
+  char *to = r->to ? r->to + start * r->bytes : r->space->ring + (size_t)slot * PIECE_BYTES;
+  const char *data = to;
   gpr_status status = GPR_OK;
   switch (r->road) {
     case RESIDENT: data = r->plan.data + start * r->bytes; break;
-    case GATHERED:
-      status = gpr_cuda_gather(&r->plan, start, n, r->space->ring + (size_t)slot * PIECE_BYTES,
-                               r->device, r->stream);
-      break;
-    case PINNED: status = copy_piece(r, slot, r->plan.data + start * r->bytes, n); break;
+    case GATHERED: status = gpr_cuda_gather(&r->plan, start, n, to, r->device, r->stream); break;
+    case PINNED: status = copy_piece(r, slot, r->plan.data + start * r->bytes, n, to); break;
     case STAGED:
       atomic_store(&r->filled[slot], 0);
-      status = copy_piece(r, slot, r->space->pinned + (size_t)slot * PIECE_BYTES, n);
+      status = copy_piece(r, slot, r->space->pinned + (size_t)slot * PIECE_BYTES, n, to);
       break;
   }
   if (status) return status;
+  if (r->to)
+    return check(cudaEventRecord(r->space->copied[slot], r->stream), "cudaEventRecord", r->device);
   r->epoch[slot] = ++r->space->epoch;
   gpr_flat_args args = {.data = data,
                         .n = n,
@@ -416,12 +418,17 @@ static gpr_status launch_piece(gpu_run *r, int64_t piece) {
 
 static void collect_piece(gpu_run *r) {
   const gpr_row *row = r->plan.row;
-  if (r->collected == 0)
+  if (!r->to && r->collected == 0)
     memcpy(r->state, r->other, row->state_bytes);
-  else
+  else if (!r->to)
     row->merge(r->state, r->other);
   r->collected++;
   atomic_store(&r->open_pieces, r->collected + SLOTS);
+}
+
+void gpr_cuda_wait(int64_t since) {
+  const int64_t waited = gpr_now() - since;
+  if (waited > SPIN_NANOSECONDS) nap(least(waited / 100, NAP_MOST));
 }
 
 /* Nothing to do but wait: at first without leaving the processor. */
@@ -433,7 +440,7 @@ static gpr_status idle(gpu_run *r, int64_t now) {
     return gpr_fail(GPR_DEVICE_ERROR, "a reduction on cuda:%d ended without an answer", r->device);
   if (error != cudaSuccess && error != cudaErrorNotReady)
     return check(error, "a reduction", r->device);
-  nap(least((now - r->idle_since) / 100, NAP_MOST));
+  gpr_cuda_wait(r->idle_since);
   return GPR_OK;
 }
 
@@ -501,55 +508,61 @@ static int lies_in_packets(const gpr_plan *p) {
   return p->direct && (p->row->law != GPR_FREE || (uintptr_t)p->data % (uintptr_t)p->bytes == 0);
 }
 
-static enum road road_of(const gpr_plan *p) {
-  if (p->device >= 0) return lies_in_packets(p) ? RESIDENT : GATHERED;
+static enum road road_of(const gpr_plan *p, const char *to) {
+  if (p->device >= 0) return lies_in_packets(p) && !to ? RESIDENT : GATHERED;
   return p->direct && gpr_gpu_pinned(p->data) ? PINNED : STAGED;
 }
 
-static gpr_status start(gpu_run *r) {
-  const gpr_plan *p = &r->plan;
-  const size_t state_bytes = (p->row->state_bytes + 63) & ~(size_t)63;
-  gpr_status status = GPR_OK;
+static gpr_status make_states(gpu_run *r) {
+  const gpr_row *row = r->plan.row;
+  const size_t state_bytes = (row->state_bytes + 63) & ~(size_t)63;
   r->state = aligned_alloc(64, 2 * state_bytes);
   if (!r->state)
     return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a state of %zu bytes", state_bytes);
   r->other = r->state + state_bytes;
-  p->row->open(r->state);
-  r->road = road_of(p);
+  row->open(r->state);
+  return GPR_OK;
+}
+
+static void offer_filling(gpu_run *r) {
+  r->fill = FILL_BYTES / r->bytes;
+  const int64_t fills = (r->plan.count + r->fill - 1) / r->fill;
+  r->team = (gpr_team){.work = help,
+                       .argument = r,
+                       .helpers = (int)least(least(gpr_threads(), FILLERS) - 1, fills - 1)};
+  gpr_team_offer(&r->team);
+}
+
+static gpr_status start(gpu_run *r) {
+  const gpr_plan *p = &r->plan;
+  gpr_status status = r->to ? GPR_OK : make_states(r);
+  if (status) return status;
+  r->road = road_of(p, r->to);
   r->bytes = gpr_dtypes[p->row->dtype].bytes * p->row->scalars;
   r->piece = (r->road == RESIDENT ? RESIDENT_BYTES : PIECE_BYTES) / r->bytes;
-  if (r->road == RESIDENT && p->row->law != GPR_TREE) r->piece = p->count + !p->count;
+  if ((r->road == RESIDENT && p->row->law != GPR_TREE) || (r->road == GATHERED && r->to))
+    r->piece = p->count + !p->count;
   r->pieces = (p->count + r->piece - 1) / r->piece;
   atomic_init(&r->open_pieces, SLOTS);
   if (!r->pieces) return GPR_OK;
   if ((status = workspace_take(r->device, &r->space))) return status;
   r->stream = r->road == RESIDENT || r->road == GATHERED ? p->stream : r->space->stream;
-  if (r->road != RESIDENT) status = workspace_ring(r->space, r->device, r->road == STAGED);
-  if (!status && r->road == STAGED) {
-    r->fill = FILL_BYTES / r->bytes;
-    const int64_t fills = (p->count + r->fill - 1) / r->fill;
-    r->team = (gpr_team){.work = help,
-                         .argument = r,
-                         .helpers = (int)least(least(gpr_threads(), FILLERS) - 1, fills - 1)};
-    gpr_team_offer(&r->team);
-  }
+  if (r->road == STAGED || (r->road != RESIDENT && !r->to))
+    status = workspace_ring(r->space, r->device, r->road == STAGED);
+  if (!status && r->road == STAGED) offer_filling(r);
   return status;
 }
 
-gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **out) {
+static gpr_status begin(const gpr_plan *plan, const gpr_gpu_row *kernel, void *to, int device,
+                        gpr_run **out) {
   *out = NULL;
-  const gpr_gpu_row *kernel =
-      &gpr_gpu_table_cuda.row[plan->row->op * GPR_DTYPE_COUNT + plan->row->dtype];
-  if (plan->axes || !kernel->flat)
-    return gpr_fail(GPR_DEVICE_ERROR,
-                    "%s is not on the device yet with these arguments; device=\"cpu\" does it",
-                    gpr_ops[plan->row->op].name);
   gpu_run *r = calloc(1, sizeof *r);
   if (!r) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a run");
   r->base.backend = &gpu;
   r->plan = *plan;
   r->device = device;
   r->kernel = kernel;
+  r->to = to;
   gpr_status status = check(cudaGetDevice(&r->before), "cudaGetDevice", device);
   if (!status && r->before != device)
     status = check(cudaSetDevice(device), "cudaSetDevice", device);
@@ -561,6 +574,20 @@ gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **out) {
   leave(r);
   *out = &r->base;
   return GPR_OK;
+}
+
+static const gpr_gpu_row *kernel_of(const gpr_plan *plan) {
+  return &gpr_gpu_table_cuda.row[plan->row->op * GPR_DTYPE_COUNT + plan->row->dtype];
+}
+
+int gpr_gpu_folds_whole(const gpr_plan *plan) { return kernel_of(plan)->flat != NULL; }
+
+gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **out) {
+  return begin(plan, kernel_of(plan), NULL, device, out);
+}
+
+gpr_status gpr_gpu_copy_open(const gpr_plan *plan, int device, void *to, gpr_run **out) {
+  return begin(plan, NULL, to, device, out);
 }
 
 /* --- the device query and the bandwidth test ----------------------------------------------------
@@ -627,9 +654,10 @@ static cudaError_t transfer_once(const transfer *t, int device, cudaStream_t str
   if (t->to) return cudaMemcpyAsync(t->to, t->from, (size_t)t->bytes, cudaMemcpyDefault, stream);
   gpr_read_args args = {.data = t->from, .bytes = t->bytes, .never = (uint32_t *)t->from};
   void *arguments[] = {&args};
-  return cudaLaunchKernel((const void *)gpr_gpu_table_cuda.read,
-                          (dim3){(unsigned)(multiprocessors(device) * GPR_READ_BLOCKS), 1, 1},
-                          (dim3){GPR_READ_THREADS, 1, 1}, arguments, 0, stream);
+  return cudaLaunchKernel(
+      (const void *)gpr_gpu_table_cuda.read,
+      (dim3){(unsigned)(gpr_cuda_multiprocessors(device) * GPR_READ_BLOCKS), 1, 1},
+      (dim3){GPR_READ_THREADS, 1, 1}, arguments, 0, stream);
 }
 
 static gpr_status transfer_rate(const transfer *t, int device, cudaStream_t stream,

@@ -8,6 +8,12 @@
 /* Begins a plan on a device. The run is the caller's; on failure *run is NULL. */
 gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **run);
 
+/* Whether a plan without axes has a kernel of its own, which reads all of it at once. */
+int gpr_gpu_folds_whole(const gpr_plan *plan);
+
+/* Begins a plan with axes. */
+gpr_status gpr_gpu_axes_open(const gpr_plan *plan, int device, gpr_run **run);
+
 /* The same with a textbook kernel that is made for the plan's row. */
 gpr_status gpr_gpu_ladder_open(const gpr_plan *plan, int kernel, int device, gpr_run **run);
 

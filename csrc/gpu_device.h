@@ -23,4 +23,20 @@ gpr_status gpr_cuda_gather(const gpr_plan *plan, int64_t start, int64_t n, void 
 gpr_status gpr_cuda_flat(const gpr_gpu_row *kernel, gpr_flat_args args, int bytes, int device,
                          void *stream);
 
+/* Begins to bring the plan's elements to `to` on the device, contiguous, native and of the row's
+ * dtype: they are there when the run's step says GPR_OK. The run is the caller's. */
+gpr_status gpr_gpu_copy_open(const gpr_plan *plan, int device, void *to, gpr_run **run);
+
+/* Memory in the order of the stream, which the caller releases on the same or on a later one. NULL
+ * is fine. */
+gpr_status gpr_cuda_allocate(void **out, size_t bytes, int device, void *stream);
+void gpr_cuda_release(void *memory, void *stream);
+
+/* The number of multiprocessors. */
+int gpr_cuda_multiprocessors(int device);
+
+/* Waits a little, the longer the longer it was waited for: `since` is when that began, as
+ * gpr_now() has it. */
+void gpr_cuda_wait(int64_t since);
+
 #endif

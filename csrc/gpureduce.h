@@ -82,9 +82,12 @@ typedef struct gpr_options {
    * numbers); or NULL. */
   const double *means;
   /* The result: of gpr_outputs() elements of gpr_result_dtype() in C order over the axes that are
-   * left; operators that give two have them one after the other. On the device where the array is.
-   * NULL: there is but one output, which gpr_finish() gives. */
+   * left; operators that give two have them one after the other. NULL: there is but one output,
+   * which gpr_finish() gives. */
   void *out;
+  /* Where out is: GPR_DEVICE_CPU, or the device where the array is. There it is written in the
+   * order of the array's stream, perhaps after gpr_finish() has returned. */
+  int out_device;
 } gpr_options;
 
 gpr_options gpr_defaults(void);

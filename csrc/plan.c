@@ -42,8 +42,7 @@ static void reorder(gpr_dims *dims, const char **data, const char **where) {
     }
 }
 
-/* Drops dimensions of length 1 and joins neighbours that step evenly. */
-static void coalesce(gpr_dims *dims) {
+void gpr_dims_coalesce(gpr_dims *dims) {
   int n = 0;
   for (int d = 0; d < dims->n; d++) {
     const int64_t shape = dims->shape[d], stride = dims->strides[d], where = dims->where[d];
@@ -82,7 +81,7 @@ static void settle(gpr_plan *p, gpr_dims *dims, const char **where) {
   for (int d = 0; d < dims->n; d++) p->count *= dims->shape[d];
   if (p->count) {
     if (!p->row->ordered) reorder(dims, &p->data, where);
-    coalesce(dims);
+    gpr_dims_coalesce(dims);
   }
   if (!p->count || !dims->n) {
     dims->n = 0;
@@ -161,6 +160,7 @@ gpr_plan gpr_plan_axes(const gpr_view *view, const gpr_row *row, gpr_cast cast,
   memset(axes, 0, sizeof *axes);
   p.axes = axes;
   axes->where = options->where ? options->where->data : NULL;
+  axes->where_stream = options->where ? options->where->stream : NULL;
   for (int d = 0; d < view->ndim; d++)
     append(options->axes >> d & 1 ? &axes->reduced : &axes->kept, view->shape[d], view->strides[d],
            options->where ? options->where->strides[d] : 0);
@@ -172,7 +172,7 @@ gpr_plan gpr_plan_axes(const gpr_view *view, const gpr_row *row, gpr_cast cast,
     axes->kept.n = 0;
     append(&axes->kept, 0, 0, 0);
   }
-  coalesce(&axes->kept);
+  gpr_dims_coalesce(&axes->kept);
   if (options->starts) {
     p.count = axes->reduced.shape[0];
     p.ndim = 1;

@@ -31,7 +31,8 @@ typedef struct gpr_axes {
   int64_t outputs; /* all of them; 0 is possible */
   /* Bytes, true where not 0: of the first element of the first output. NULL: all count. */
   const char *where;
-  int skip; /* NaN and NaT do not count */
+  void *where_stream; /* that the mask is ready on, where it lies on a device */
+  int skip;           /* NaN and NaT do not count */
   /* Instead of all of reduced.shape[0] (then reduced.n is 1, and nothing was made forwards), output
    * o takes [starts[s], stops[s]) of it; none where stops[s] <= starts[s]. Host memory. starts is
    * NULL where there are no segments. */
@@ -39,9 +40,14 @@ typedef struct gpr_axes {
   const int64_t *starts, *stops;
   /* What the row's finish gets as `with`, the same for all outputs but for gpr_spread's means. */
   const void *with;
-  /* outputs × row->results values of dtype row->result, in C order; where the data is. */
+  /* outputs × row->results values in C order: of dtype row->result in host memory; or, on the
+   * device where the data is, of result_dtype. */
   void *result;
+  int result_device, result_dtype; /* result_device: GPR_DEVICE_CPU, or that device */
 } gpr_axes;
+
+/* Drops dimensions of length 1 and joins neighbours that step evenly. */
+void gpr_dims_coalesce(gpr_dims *dims);
 
 typedef struct gpr_plan {
   const gpr_row *row;

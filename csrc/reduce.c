@@ -55,7 +55,8 @@ gpr_options gpr_defaults(void) {
   return (gpr_options){.dtype = GPR_NO_DTYPE,
                        .device = GPR_DEVICE_AUTO,
                        .kernel = GPR_NO_KERNEL,
-                       .axes = GPR_ALL_AXES};
+                       .axes = GPR_ALL_AXES,
+                       .out_device = GPR_DEVICE_CPU};
 }
 
 gpr_view gpr_view_of(const void *data, int dtype, int64_t n) {
@@ -226,6 +227,7 @@ static gpr_status choose_for_kernel(const gpr_plan *plan, const gpr_options *opt
 struct gpr_wide {
   gpr_with with;
   int64_t values;
+  int own; /* they are in `results` */
   _Alignas(16) char results[];
 };
 
@@ -235,10 +237,12 @@ static int skips(int op, int dtype) {
   return (gpr_ops[op].flags & which) && gpr_cpu_table_here()->skip[dtype];
 }
 
-/* One output of all elements. */
+/* One output of all elements, for the host. */
 static int is_flat(int op, int dtype, const gpr_view *view, const gpr_options *options) {
   const uint64_t all = view->ndim < 64 ? GPR_AXIS(view->ndim) - 1 : GPR_ALL_AXES;
-  return (options->axes & all) == all && !options->where && !options->starts && !skips(op, dtype);
+  const int there = options->out && options->out_device >= 0;
+  return (options->axes & all) == all && !options->where && !options->starts && !there &&
+         !skips(op, dtype);
 }
 
 /* initial as a value of the row's result. */
@@ -257,33 +261,51 @@ static void finish_with(gpr_with *with, int op, const gpr_row *row, int dtype,
   }
 }
 
-static gpr_status start(const gpr_plan *plan, const gpr_options *options, gpr_run **run) {
-  int device;
+/* Where to work, and whether all elements go into one state there. */
+static gpr_status settle(int op, const gpr_view *view, const gpr_options *options, int *device,
+                         gpr_plan *flat, int *is_whole) {
+  const int dtype = folded_dtype(op, view->dtype, options);
+  *is_whole = is_flat(op, dtype, view, options);
+  if (!*is_whole && options->kernel != GPR_NO_KERNEL)
+    return gpr_fail(GPR_BAD_VALUE, "%s: kernel %s reduces whole arrays alone", gpr_ops[op].name,
+                    gpr_kernels[options->kernel].name);
+  if (*is_whole) *flat = plan_of(op, view, options);
+  if (options->kernel != GPR_NO_KERNEL) return choose_for_kernel(flat, options, device);
+  const gpr_status status = choose(view->device, options->device, device);
+  if (!status && *device >= 0 && *is_whole) *is_whole = gpr_gpu_folds_whole(flat);
+  return status;
+}
+
+static gpr_status open_flat(const gpr_plan *plan, int device, const gpr_options *options,
+                            gpr_run **run) {
   const int kernel = options->kernel;
-  const gpr_status status = kernel == GPR_NO_KERNEL ? choose(plan->device, options->device, &device)
-                                                    : choose_for_kernel(plan, options, &device);
-  if (status) return status;
   if (kernel != GPR_NO_KERNEL && kernel != GPR_KERNEL_DEFAULT)
     return gpr_gpu_ladder_open(plan, kernel, device, run);
   return device < 0 ? gpr_cpu_open(plan, run) : gpr_gpu_open(plan, device, run);
 }
 
 static gpr_status open_axes(int op, const gpr_view *view, const gpr_row *row, gpr_cast cast,
-                            const gpr_options *options, gpr_cast narrow, gpr_run **run) {
+                            int device, const gpr_options *options, gpr_run **run) {
   gpr_axes axes;
   gpr_plan plan =
       gpr_plan_axes(view, row, cast, options, (gpr_limits){.lanes = gpr_threads()}, &axes);
   const int64_t values = axes.outputs * row->results;
-  const int own = narrow || !options->out;
+  const int result = gpr_result_dtype(op, view->dtype, options);
+  const int there = options->out && options->out_device >= 0;
+  const int own = !there && (result != row->result || !options->out);
   const size_t bytes = own ? (size_t)values * (size_t)gpr_dtypes[row->result].bytes : 0;
   struct gpr_wide *wide = malloc(sizeof *wide + bytes);
   if (!wide) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for %lld results", (long long)values);
   wide->values = values;
+  wide->own = own;
   finish_with(&wide->with, op, row, row->dtype, options);
   axes.with = wide->with.given;
   axes.skip = skips(op, row->dtype);
   axes.result = own ? wide->results : options->out;
-  const gpr_status status = start(&plan, options, run);
+  axes.result_dtype = result;
+  axes.result_device = there ? options->out_device : GPR_DEVICE_CPU;
+  const gpr_status status =
+      device < 0 ? gpr_cpu_open(&plan, run) : gpr_gpu_axes_open(&plan, device, run);
   if (status)
     free(wide);
   else
@@ -291,33 +313,38 @@ static gpr_status open_axes(int op, const gpr_view *view, const gpr_row *row, gp
   return status;
 }
 
+static gpr_status check_place(int device, const gpr_options *options) {
+  if (!options->out || options->out_device < 0 || options->out_device == device) return GPR_OK;
+  return gpr_fail(GPR_BAD_VALUE, "out lies on cuda:%d, and the array is not reduced there",
+                  options->out_device);
+}
+
 gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gpr_run **run) {
   const gpr_options defaults = gpr_defaults();
+  gpr_plan flat;
+  int device, is_whole;
   if (!options) options = &defaults;
   *run = NULL;
   gpr_status status = check(op, view, options);
-  if (status) return status;
+  if (status || (status = settle(op, view, options, &device, &flat, &is_whole)) ||
+      (status = check_place(device, options)))
+    return status;
   const int dtype = folded_dtype(op, view->dtype, options);
   const gpr_row *row = row_of(op, dtype);
   const gpr_cast cast = dtype == view->dtype ? NULL : cast_of(view->dtype, dtype);
   const int result = gpr_result_dtype(op, view->dtype, options);
-  const gpr_cast narrow = result == row->result ? NULL : cast_of(row->result, result);
-  if (is_flat(op, dtype, view, options)) {
-    const gpr_plan plan = plan_of(op, view, options);
-    if ((status = start(&plan, options, run))) return status;
+  status = is_whole ? open_flat(&flat, device, options, run)
+                    : open_axes(op, view, row, cast, device, options, run);
+  if (status) return status;
+  if (is_whole) {
     finish_with(&(*run)->with, op, row, dtype, options);
-    (*run)->least = plan.count;
+    (*run)->least = flat.count;
     (*run)->wide = NULL;
-  } else if (options->kernel != GPR_NO_KERNEL) {
-    return gpr_fail(GPR_BAD_VALUE, "%s: kernel %s reduces whole arrays alone", gpr_ops[op].name,
-                    gpr_kernels[options->kernel].name);
-  } else if ((status = open_axes(op, view, row, cast, options, narrow, run))) {
-    return status;
   }
   (*run)->row = row;
   (*run)->op = op;
   (*run)->dtype = result;
-  (*run)->narrow = narrow;
+  (*run)->narrow = result == row->result ? NULL : cast_of(row->result, result);
   (*run)->out = options->out;
   return GPR_OK;
 }
@@ -342,7 +369,7 @@ gpr_status gpr_finish(gpr_run *run, gpr_value *result) {
   if (status) return status;
   if (!run->wide)
     deliver(run, (const char *)wide.bytes, run->row->results * run->row->scalars, result);
-  else if (run->narrow || !run->out)
+  else if (run->wide->own)
     deliver(run, run->wide->results, run->wide->values, result);
   const int flags = gpr_ops[run->op].flags;
   if ((flags & GPR_POSITION) && (flags & GPR_SKIPS_NAN) && !run->least)

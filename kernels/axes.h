@@ -14,8 +14,7 @@ typedef struct gpr_axes_args {
   const char *data;  /* the first element of the first output, aligned to its element */
   const char *where; /* NULL, or bytes: an element counts where its byte is not 0 */
   char *out;         /* outputs × results of the row's result dtype, device memory */
-  void *scratch;     /* of the launch's scratch bytes, zero before the first launch, and left so as
-                        far as it must be */
+  void *scratch;     /* of the launch's bytes, of which the first `zeroed` are zero before it */
   int64_t *least;    /* NULL, or the least number of elements that counted: an atomic minimum */
   int64_t outputs, count; /* the products of the kept and of the reduced shape */
   int op;
@@ -45,7 +44,7 @@ typedef struct gpr_axes_launch {
   const void *kernel; /* takes a gpr_axes_args */
   int64_t blocks;
   int threads;
-  size_t scratch;
+  size_t scratch, zeroed;
 } gpr_axes_launch;
 
 /* launch() sets *launch and the last part of *args, whose first parts are the caller's; nonzero:

@@ -6,13 +6,14 @@
 #include "general.cuh"
 #include "rows.cuh"
 #include "staged.cuh"
+#include "trees.cuh"
 
 GPR_OPEN
 
 /* The kernels of one fold, and what their launch depends on. */
 struct AxesRow {
-  const void *staged, *rows, *columns, *general;
-  int bytes; /* of an element */
+  const void *staged, *rows, *columns, *general; /* all but the last may be NULL */
+  int bytes;                                     /* of an element */
   int rows_blocks, columns_blocks;
   size_t state; /* bytes, the number that counted with it */
 };
@@ -50,7 +51,8 @@ struct AxesCut {
     out.kernel = kernel;
     out.blocks = blocks;
     out.threads = AXES_THREADS;
-    out.scratch = AXES_PARTIALS + partials * row.state;
+    out.zeroed = partials ? AXES_PARTIALS : 0;
+    out.scratch = out.zeroed + partials * row.state;
     return true;
   }
 
@@ -163,7 +165,7 @@ struct AxesCut {
     a.length = a.runs = a.tiles = 0;
     a.split = a.team = a.rows = 1;
     a.pitch = 0;
-    const bool easy = plain() && a.count > 0 && a.outputs > 0;
+    const bool easy = row.staged && plain() && a.count > 0 && a.outputs > 0;
     if (easy && (staged() || columns() || rows())) return;
     general();
   }
@@ -175,6 +177,15 @@ template <class F> struct AxesKernels {
             (const void *)&columns<F>,        (const void *)&general<F>,
             (int)sizeof(typename F::Element), RowsShape<F>::blocks,
             ColumnsShape<F>::blocks,          sizeof(typename Counted<F>::State)};
+  }
+};
+
+/* Any strides go through one kernel, which keeps the order. */
+template <class T, template <class> class Op> struct AxesKernels<TreeFold<T, Op>> {
+  typedef TreeFold<T, Op> F;
+  static constexpr AxesRow row() {
+    return {nullptr,        nullptr, nullptr, (const void *)&trees<F>,
+            (int)sizeof(T), 1,       1,       sizeof(Branch<typename F::Wide>)};
   }
 };
 

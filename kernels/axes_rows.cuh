@@ -6,7 +6,7 @@
 
 GPR_OPEN
 
-enum AxesFamily { AXES_SUMS, AXES_EXTREMES, AXES_POSITIONS, AXES_WORDS, AXES_FAMILIES };
+enum AxesFamily { AXES_SUMS, AXES_EXTREMES, AXES_POSITIONS, AXES_WORDS, AXES_TREES, AXES_FAMILIES };
 
 /* The fold that the device uses for one of ops.cuh's, and its family; void: none. */
 template <class F> struct AxesFold {
@@ -29,7 +29,9 @@ template <class T> struct AxesFold<Positions<T>> : AxesFoldOf<Positions<T>, AXES
 template <class T> struct AxesFold<MomentsFold<T>> : AxesFoldOf<void, AXES_WORDS> {};
 template <class T> struct AxesFold<IntegerMoments<T>> : AxesFoldOf<void, AXES_WORDS> {};
 template <class T, template <class> class Op>
-struct AxesFold<TreeFold<T, Op>> : AxesFoldOf<void, AXES_WORDS> {};
+struct AxesFold<TreeFold<T, Op>> : AxesFoldOf<TreeFold<T, Op>, AXES_TREES> {};
+template <class T, template <class> class Op> /* whose products are never taken along an axis */
+struct AxesFold<TreeFold<matrix<T>, Op>> : AxesFoldOf<void, AXES_TREES> {};
 
 struct AxesRows {
   AxesRow row[GPR_OP_COUNT * GPR_DTYPE_COUNT];

@@ -346,6 +346,16 @@ template <class R> struct Times<complex<R>> {
 
 template <class T> struct Traits<matrix<T>> { typedef matrix<T> Wide; };
 template <class T> GPR_FN matrix<T> wide(matrix<T> m) { return m; }
+template <class T> GPR_FN matrix<T> narrow(matrix<T> m, matrix<T>) { return m; }
+
+template <class T> GPR_FN T plain_nan(T x) { return x != x ? quiet_nan<T>() : x; }
+template <class R> GPR_FN complex<R> plain_nan(complex<R> x) {
+  return {plain_nan(x.re), plain_nan(x.im)};
+}
+GPR_FN matrix<int64_t> plain_nan(const matrix<int64_t> &m) { return m; }
+GPR_FN matrix<double> plain_nan(const matrix<double> &m) {
+  return {plain_nan(m.a), plain_nan(m.b), plain_nan(m.c), plain_nan(m.d)};
+}
 
 template <class T, template <class> class Op> struct TreeFold {
   typedef T Element;
@@ -363,6 +373,11 @@ template <class T, template <class> class Op> struct TreeFold {
     push<Combine>(s, wide(x), 0);
   }
   static GPR_METHOD void merge(State &s, const State &right) { merge_trees<Combine>(s, right); }
+  /* initial stands to the left of the whole tree */
+  static GPR_METHOD T finish(Wide root, const T *initial) {
+    if (initial) root = Combine::combine(wide(*initial), root);
+    return narrow(plain_nan(root), T());
+  }
 };
 
 /* --- operators: finish(state, n, initial or NULL or gpr_spread, result)
@@ -375,14 +390,6 @@ template <class T> constexpr int category() {
                                                                             : INTEGER;
 }
 
-template <class T> GPR_FN T plain_nan(T x) { return x != x ? quiet_nan<T>() : x; }
-template <class R> GPR_FN complex<R> plain_nan(complex<R> x) {
-  return {plain_nan(x.re), plain_nan(x.im)};
-}
-GPR_FN matrix<int64_t> plain_nan(const matrix<int64_t> &m) { return m; }
-GPR_FN matrix<double> plain_nan(const matrix<double> &m) {
-  return {plain_nan(m.a), plain_nan(m.b), plain_nan(m.c), plain_nan(m.d)};
-}
 struct Unsupported {
   typedef void Fold;
 };
@@ -486,12 +493,9 @@ template <class T> struct ProdOf<T, INEXACT> : Unsettled {
   typedef TreeFold<T, Times> Fold;
   typedef T Result;
   typedef typename Fold::Combine Combine;
-  /* initial stands to the left of the whole tree */
   static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *initial,
                                 Result *out) {
-    auto value = root<Combine>(s, Combine::identity());
-    if (initial) value = Combine::combine(wide(*initial), value);
-    *out = narrow(plain_nan(value), T());
+    *out = Fold::finish(root<Combine>(s, Combine::identity()), initial);
   }
 };
 
@@ -503,11 +507,9 @@ template <class T> struct MatmulOf : Unsettled {
   typedef TreeFold<matrix<T>, MatrixTimes> Fold;
   typedef matrix<T> Result;
   typedef typename Fold::Combine Combine;
-  /* initial stands to the left of the whole tree */
   static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *initial,
                                 Result *out) {
-    const Result value = root<Combine>(s, Combine::identity());
-    *out = plain_nan(initial ? Combine::combine(*initial, value) : value);
+    *out = Fold::finish(root<Combine>(s, Combine::identity()), initial);
   }
 };
 template <> struct Matmul<int64_t> : MatmulOf<int64_t> {};
