@@ -135,7 +135,13 @@ class Build(build_ext):
 
     def archive(self, ext, work):
         """The library without Python, and what a C compiler has to be told to link it."""
-        python = {"module.c.o", "arguments.c.o", "descr.c.o", "foreign.c.o"}
+        python = {
+            "module.c.o",
+            "arguments.c.o",
+            "descr.c.o",
+            "foreign.c.o",
+            "device_array.c.o",
+        }
         library = work / "libgpureduce.a"
         library.unlink(missing_ok=True)
         objects = [name for name in ext.extra_objects if Path(name).name not in python]

@@ -305,6 +305,12 @@ static int parse_where(PyObject *object, gpr_call *call) {
       PyErr_Format(PyExc_TypeError,
                    "gpureduce.%s: where is to lie on the device, as the array does", call->name);
     if (found != 1) return 0;
+    if (mask.device != call->view.device) {
+      PyErr_Format(PyExc_ValueError,
+                   "gpureduce.%s: where lies on cuda:%d, and the array on cuda:%d", call->name,
+                   mask.device, call->view.device);
+      return 0;
+    }
   } else {
     PyObject *array = PyArray_FromAny(object, PyArray_DescrFromType(NPY_BOOL), 0, 0, 0, NULL);
     if (!array) return 0;
@@ -354,6 +360,16 @@ static int check_cast(const gpr_call *call, PyArray_Descr *to) {
   return fits;
 }
 
+static int shape_error(const gpr_call *call, PyObject *given) {
+  PyObject *shape = PyArray_IntTupleFromIntp(call->ndim, call->shape);
+  if (shape && given)
+    PyErr_Format(PyExc_ValueError, "gpureduce.%s: the result has shape %R, and out %R", call->name,
+                 shape, given);
+  Py_XDECREF(given);
+  Py_XDECREF(shape);
+  return 0;
+}
+
 static int check_out(PyObject *object, const gpr_call *call) {
   PyArrayObject *out = (PyArrayObject *)object;
   if (!PyArray_Check(object)) {
@@ -363,22 +379,54 @@ static int check_out(PyObject *object, const gpr_call *call) {
   }
   int fits = PyArray_NDIM(out) == call->ndim;
   for (int d = 0; fits && d < call->ndim; d++) fits = PyArray_DIM(out, d) == call->shape[d];
-  if (!fits) {
-    PyObject *shape = PyArray_IntTupleFromIntp(call->ndim, call->shape);
-    PyObject *given = PyArray_IntTupleFromIntp(PyArray_NDIM(out), PyArray_DIMS(out));
-    if (shape && given)
-      PyErr_Format(PyExc_ValueError, "gpureduce.%s: the result has shape %R, and out %R",
-                   call->name, shape, given);
-    Py_XDECREF(given);
-    Py_XDECREF(shape);
-    return 0;
-  }
+  if (!fits)
+    return shape_error(call, PyArray_IntTupleFromIntp(PyArray_NDIM(out), PyArray_DIMS(out)));
   return PyArray_FailUnlessWriteable(out, "output array") >= 0 &&
          check_cast(call, PyArray_DESCR(out));
 }
 
+/* A device array's out lies beside it, as the result would. */
+static int parse_device_out(PyObject *object, gpr_call *call, int results) {
+  const int dtype = gpr_result_dtype(call->op, call->view.dtype, &call->options);
+  gpr_view out;
+  if (dtype == GPR_NO_DTYPE) return 1; /* gpr_open() says why not */
+  const int found =
+      results == 1 ? gpr_foreign_view(object, call->name, &out, &call->out_holder) : 0;
+  if (found < 0) return 0;
+  if (!found || out.device != call->view.device) {
+    PyErr_Format(PyExc_TypeError, "gpureduce.%s: out is to be one array on cuda:%d, where a is",
+                 call->name, call->view.device);
+    return 0;
+  }
+  int fits = out.ndim == call->ndim, ready = !out.read_only && !out.swapped;
+  int64_t stride = gpr_dtypes[dtype].bytes;
+  for (int d = call->ndim - 1; fits && d >= 0; d--) {
+    fits = out.shape[d] == call->shape[d];
+    ready = ready && (out.shape[d] <= 1 || out.strides[d] == stride);
+    stride *= out.shape[d];
+  }
+  if (!fits) return shape_error(call, PyArray_IntTupleFromIntp(out.ndim, out.shape));
+  if (out.dtype != dtype) {
+    PyErr_Format(PyExc_TypeError, "gpureduce.%s: the result is of dtype %s, and out of %s",
+                 call->name, gpr_dtypes[dtype].name, gpr_dtypes[out.dtype].name);
+    return 0;
+  }
+  if (!ready || call->segments_axis) {
+    PyErr_Format(
+        PyExc_ValueError,
+        "gpureduce.%s: out is to be writeable and in C order, and segments are to be along "
+        "the first axis",
+        call->name);
+    return 0;
+  }
+  call->device_out = object;
+  call->options.out = (void *)out.data;
+  return 1;
+}
+
 static int parse_out(PyObject *object, gpr_call *call, int results) {
   if (!is_given(object)) return 1;
+  if (call->view.device >= 0) return parse_device_out(object, call, results);
   if (results == 1) {
     call->out[0] = (PyArrayObject *)object;
     return check_out(object, call);
@@ -535,6 +583,7 @@ int gpr_arguments_open(int op, const gpr_given *given, gpr_call *call) {
   memset(call, 0, offsetof(gpr_call, view));
   call->op = op;
   call->name = gpr_ops[op].name;
+  call->array = given->a;
   call->options = gpr_defaults();
   return parse_all(given, call);
 }
@@ -544,6 +593,7 @@ void gpr_arguments_close(gpr_call *call) {
   Py_XDECREF(call->means);
   Py_XDECREF(call->stops);
   Py_XDECREF(call->starts);
+  Py_XDECREF(call->out_holder);
   Py_XDECREF(call->where_holder);
   Py_XDECREF(call->holder);
 }

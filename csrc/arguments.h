@@ -19,11 +19,13 @@ typedef struct gpr_call {
   npy_intp count;        /* elements of the array */
   PyArray_Descr *descr;  /* NumPy's of the array, borrowed; NULL of a device array */
   PyArray_Descr *of;     /* what the result's descr is made from, borrowed */
+  PyObject *array;       /* what was given, borrowed */
   PyArrayObject *out[2]; /* borrowed; one for each result, or NULL */
+  PyObject *device_out;  /* borrowed; out, where the array lies on a device, or NULL */
   int ndim;              /* of the result, as is `shape` */
   int segments_axis;     /* of the result, whose first it is as the run gives it; else 0 */
   /* gpr_arguments_close()'s */
-  PyObject *holder, *where_holder;
+  PyObject *holder, *where_holder, *out_holder;
   PyArrayObject *starts, *stops, *means;
   PyArray_Descr *asked;
   gpr_value initial;

@@ -4,31 +4,11 @@
 #include <string.h>
 
 #include "../kernels/lists.h"
+#include "dlpack.h"
 #include "gpu.h"
 
-/* --- DLPack: dmlc/dlpack's dlpack.h, version 0 of the ABI, as far as it is needed ----------------
+/* --- DLPack ------------------------------------------------------------------------------------
  */
-
-enum { DL_CUDA = 2, DL_CUDA_MANAGED = 13 };
-typedef struct dl_tensor {
-  void *data;
-  struct {
-    int32_t type, id;
-  } device;
-  int32_t ndim;
-  struct {
-    uint8_t code, bits;
-    uint16_t lanes;
-  } dtype;
-  int64_t *shape, *strides; /* in elements; no strides: C order */
-  uint64_t byte_offset;
-} dl_tensor;
-
-/* DLPack's type codes as NumPy's kinds; 4 is bfloat16. */
-static char kind_of_code(int code) {
-  static const char kinds[] = {'i', 'u', 'f', 0, 'V', 'c', 'b'};
-  return code < (int)sizeof kinds ? kinds[code] : 0;
-}
 
 static int find_dtype(char kind, int bytes) {
   for (int d = 0; d < GPR_DTYPE_COUNT; d++)
@@ -65,14 +45,14 @@ static int check_shape(const gpr_view *view, const char *function) {
   return fine;
 }
 
-static int view_of_tensor(const dl_tensor *t, const char *function, gpr_view *view) {
+static int view_of_tensor(const gpr_dl_tensor *t, const char *function, gpr_view *view) {
   const int bytes = t->dtype.bits / 8;
   if (!check_ndim(t->ndim, function)) return -1;
   *view = (gpr_view){.data = (const char *)t->data + t->byte_offset,
                      .ndim = t->ndim,
                      .device = t->device.id,
                      .dtype = t->dtype.lanes == 1 && t->dtype.bits % 8 == 0
-                                  ? find_dtype(kind_of_code(t->dtype.code), bytes)
+                                  ? find_dtype(gpr_dl_kind(t->dtype.code), bytes)
                                   : GPR_NO_DTYPE};
   if (view->dtype == GPR_NO_DTYPE) {
     PyErr_Format(
@@ -99,7 +79,7 @@ static int lies_on_cuda(PyObject *object) {
     PyErr_Clear();
     return 0;
   }
-  return type == DL_CUDA || type == DL_CUDA_MANAGED;
+  return type == GPR_DL_CUDA || type == GPR_DL_CUDA_MANAGED;
 }
 
 /* The producer is told that its data will be read on the legacy default stream (1), makes the data
@@ -113,7 +93,7 @@ static int view_by_dlpack(PyObject *object, const char *function, gpr_view *view
   if (none) keywords = Py_BuildValue("{s:i}", "stream", 1);
   if (keywords) capsule = PyObject_Call(method, none, keywords);
   if (capsule) {
-    const dl_tensor *tensor = PyCapsule_GetPointer(capsule, "dltensor");
+    const gpr_dl_tensor *tensor = PyCapsule_GetPointer(capsule, "dltensor");
     if (tensor) result = view_of_tensor(tensor, function, view);
   }
   if (result == 1)
@@ -192,6 +172,7 @@ static int view_by_interface(PyObject *dict, const char *function, gpr_view *vie
   if (!data || !PyTuple_Check(data) || PyTuple_GET_SIZE(data) < 1)
     return bad_interface(function, "data");
   view->data = PyLong_AsVoidPtr(PyTuple_GET_ITEM(data, 0));
+  view->read_only = PyTuple_GET_SIZE(data) > 1 && PyObject_IsTrue(PyTuple_GET_ITEM(data, 1)) == 1;
   if (PyErr_Occurred()) return -1;
   view->device = gpr_gpu_device_of(view->data);
   if (view->device >= 0) return 1;

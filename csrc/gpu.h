@@ -30,6 +30,17 @@ gpr_status gpr_gpu_shuffle(const char *name, int dtype, int device, gpr_shuffle_
 gpr_status gpr_gpu_segment_sums(const char *name, int dtype, int device, gpr_segment_args args,
                                 int repeats, double *milliseconds);
 
+/* Device memory in the order of the stream. It is the caller's, to be released on a stream that
+ * comes after all its uses. */
+gpr_status gpr_gpu_allocate(int device, size_t bytes, void *stream, void **out);
+void gpr_gpu_release(int device, void *memory, void *stream);
+
+/* What comes on the stream `to` from now on waits for what is on `from`. */
+gpr_status gpr_gpu_order(int device, void *from, void *to);
+
+/* Waits for what is on the stream. */
+gpr_status gpr_gpu_wait(int device, void *stream);
+
 /* Whether the CUDA driver knows the host memory at this address as pinned. */
 int gpr_gpu_pinned(const void *address);
 

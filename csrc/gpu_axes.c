@@ -51,6 +51,7 @@ static int to_device(const axes_run *r) { return r->axes.result_device >= 0; }
 static int is_narrowed(const axes_run *r) {
   return to_device(r) && r->axes.result_dtype != r->plan.row->result;
 }
+static int comes_apart(const axes_run *r) { return to_device(r) && r->plan.row->results == 2; }
 /* Whether an output may have fewer elements that count than it has. */
 static int counts(const axes_run *r) { return r->axes.where || r->axes.skip; }
 static int wants_least(const axes_run *r) {
@@ -92,7 +93,7 @@ static void choose_cut(axes_run *r) {
   const gpr_dims *kept = &r->axes.kept;
   r->cut = -1;
   r->length = 1;
-  for (int d = 0; d < kept->n && !r->in_place; d++)
+  for (int d = 0; d < kept->n && !r->in_place && !comes_apart(r); d++)
     if (r->cut < 0 || kept->shape[d] > kept->shape[r->cut]) r->cut = d;
   if (r->cut < 0) return;
   const int64_t longest = kept->shape[r->cut];
@@ -303,7 +304,7 @@ static gpr_status begin_slab(axes_run *r) {
     status = allocate(r, &r->where, count + 1);
   if (!status && !r->in_place)
     status = check(cudaStreamSynchronize(r->stream), "cudaMallocAsync", r->device);
-  if (to_device(r) && r->cut < 0 && !is_narrowed(r))
+  if (to_device(r) && r->cut < 0 && !is_narrowed(r) && !comes_apart(r))
     r->out = r->axes.result;
   else if (!status)
     status = allocate(r, &r->out, (size_t)(r->outputs * result_bytes(r, p->row->result)));
@@ -346,6 +347,17 @@ static gpr_status narrow(axes_run *r) {
   return status ? status : gpr_cuda_gather(&p, 0, values, r->narrowed, r->device, r->stream);
 }
 
+/* All first results, then all second ones. */
+static gpr_status deliver_apart(axes_run *r, const char *from, int bytes) {
+  gpr_status status = GPR_OK;
+  for (int i = 0; !status && i < 2; i++)
+    status = check(cudaMemcpy2DAsync((char *)r->axes.result + i * r->outputs * bytes, (size_t)bytes,
+                                     from + i * bytes, (size_t)(2 * bytes), (size_t)bytes,
+                                     (size_t)r->outputs, cudaMemcpyDefault, r->stream),
+                   "cudaMemcpy2DAsync", r->device);
+  return status;
+}
+
 /* The slab's results to their places: a range of one dimension is a column of the result. */
 static gpr_status deliver(axes_run *r) {
   const gpr_dims *kept = &r->axes.kept;
@@ -353,6 +365,7 @@ static gpr_status deliver(axes_run *r) {
   const char *from = r->narrowed ? r->narrowed : r->out;
   int64_t inner = result_bytes(r, dtype);
   if (from == r->axes.result) return GPR_OK;
+  if (comes_apart(r)) return deliver_apart(r, from, gpr_dtypes[dtype].bytes);
   if (r->cut < 0)
     return check(cudaMemcpyAsync(r->axes.result, from, (size_t)(r->outputs * inner),
                                  cudaMemcpyDefault, r->stream),

@@ -2,6 +2,7 @@
 #include <cuda_runtime.h>
 #include <pthread.h>
 
+#include "gpu.h"
 #include "gpu_device.h"
 
 enum { DEVICES_MAX = 64 };
@@ -40,4 +41,47 @@ gpr_status gpr_cuda_allocate(void **out, size_t bytes, int device, void *stream)
 
 void gpr_cuda_release(void *memory, void *stream) {
   if (memory && cudaFreeAsync(memory, stream) != cudaSuccess) cudaGetLastError();
+}
+
+/* --- for results that stay on the device -------------------------------------------------------
+ */
+
+gpr_status gpr_gpu_allocate(int device, size_t bytes, void *stream, void **out) {
+  int before;
+  gpr_status status = gpr_cuda_enter(device, &before);
+  *out = NULL;
+  if (status) return status;
+  status = gpr_cuda_allocate(out, bytes, device, stream);
+  cudaSetDevice(before);
+  return status;
+}
+
+void gpr_gpu_release(int device, void *memory, void *stream) {
+  int before;
+  if (gpr_cuda_enter(device, &before)) return;
+  gpr_cuda_release(memory, stream);
+  cudaSetDevice(before);
+}
+
+gpr_status gpr_gpu_order(int device, void *from, void *to) {
+  cudaEvent_t event = NULL;
+  int before;
+  gpr_status status = gpr_cuda_enter(device, &before);
+  if (status) return status;
+  status =
+      check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate", device);
+  if (!status) status = check(cudaEventRecord(event, from), "cudaEventRecord", device);
+  if (!status) status = check(cudaStreamWaitEvent(to, event, 0), "cudaStreamWaitEvent", device);
+  if (event) cudaEventDestroy(event);
+  cudaSetDevice(before);
+  return status;
+}
+
+gpr_status gpr_gpu_wait(int device, void *stream) {
+  int before;
+  gpr_status status = gpr_cuda_enter(device, &before);
+  if (status) return status;
+  status = check(cudaStreamSynchronize(stream), "cudaStreamSynchronize", device);
+  cudaSetDevice(before);
+  return status;
 }

@@ -42,7 +42,7 @@ typedef struct gpr_view {
   const void *data;
   int dtype; /* enum gpr_dtype */
   int ndim;
-  int swapped;
+  int swapped, read_only;
   int device;   /* where the data is: GPR_DEVICE_CPU (not 0), or a CUDA device */
   void *stream; /* the CUDA stream that it is ready on; NULL is the default stream */
   int64_t shape[GPR_DIMS_MAX];

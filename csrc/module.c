@@ -4,6 +4,7 @@
 #include "../kernels/lists.h"
 #include "../kernels/rows.h"
 #include "cpu.h"
+#include "device_array.h"
 #include "gpu.h"
 
 /* Below this a fold takes less than giving the GIL away and fetching it back under contention:
@@ -181,6 +182,66 @@ fail:
   return result;
 }
 
+/* --- the call of an array on a device, whose result stays there --------------------------------
+ */
+
+/* One of the results, of all that are there, as an array of the caller's kind. */
+static PyObject *own_kind(const gpr_call *call, PyObject *all, int64_t outputs, int which) {
+  int64_t shape[GPR_DIMS_MAX], strides[GPR_DIMS_MAX], stride = 1;
+  for (int d = call->ndim - 1; d >= 0; d--) {
+    shape[d] = call->shape[d];
+    if (d == call->segments_axis && call->options.starts) continue;
+    strides[d] = stride;
+    stride *= shape[d];
+  }
+  if (call->options.starts) strides[call->segments_axis] = stride;
+  PyObject *view = gpr_device_array_view(all, which * outputs, call->ndim, shape, strides);
+  PyObject *module = view ? PyImport_ImportModule("gpureduce.libraries") : NULL, *result = NULL;
+  if (module) result = PyObject_CallMethod(module, "of_its_kind", "OO", view, call->array);
+  Py_XDECREF(module);
+  Py_XDECREF(view);
+  return result;
+}
+
+static gpr_status reduce_there(gpr_call *call, int *fine) {
+  gpr_run *run = NULL;
+  gpr_status status = gpr_open(call->op, &call->view, &call->options, &run);
+  *fine = 0;
+  if (status) return status;
+  if (run_to_end(run, GIL_BYTES) && !(status = gpr_finish(run, NULL)))
+    *fine = warn(call, gpr_least(run));
+  close_run(run, GIL_BYTES);
+  return status;
+}
+
+/* Of an out that came by DLPack nobody knows the stream. */
+static PyObject *wait_for_out(const gpr_call *call) {
+  gpr_status status;
+  Py_BEGIN_ALLOW_THREADS status = gpr_gpu_wait(call->view.device, call->view.stream);
+  Py_END_ALLOW_THREADS return status ? raise_status(status) : Py_NewRef(call->device_out);
+}
+
+static PyObject *perform_there(gpr_call *call) {
+  const int results = gpr_results(call->op);
+  const int dtype = gpr_result_dtype(call->op, call->view.dtype, &call->options);
+  const int64_t outputs = gpr_outputs(&call->view, &call->options);
+  PyObject *all = NULL, *result[2] = {NULL, NULL};
+  int fine = 0;
+  call->options.out_device = call->view.device;
+  if (!call->options.out && dtype != GPR_NO_DTYPE) {
+    all = gpr_device_array_new(call->view.device, call->view.stream, dtype, outputs * results);
+    if (!all) return PyErr_Occurred() ? NULL : raise_status(GPR_DEVICE_ERROR);
+    call->options.out = gpr_device_array_data(all);
+  }
+  const gpr_status status = reduce_there(call, &fine);
+  if (status) raise_status(status);
+  if (fine && !all) return wait_for_out(call);
+  for (int i = 0; fine && i < results; i++)
+    if (!(result[i] = own_kind(call, all, outputs, i))) break;
+  Py_XDECREF(all);
+  return fine ? pack_results(result, results) : NULL;
+}
+
 static PyObject *call_with(PyObject *number, const gpr_given *given) {
   const long op = PyLong_AsLong(number);
   gpr_call call;
@@ -188,7 +249,10 @@ static PyObject *call_with(PyObject *number, const gpr_given *given) {
     if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "no operator %ld", op);
     return NULL;
   }
-  PyObject *result = gpr_arguments_open((int)op, given, &call) ? perform(&call) : NULL;
+  PyObject *result = NULL;
+  if (gpr_arguments_open((int)op, given, &call))
+    result = call.view.device >= 0 && (call.ndim || call.device_out) ? perform_there(&call)
+                                                                     : perform(&call);
   gpr_arguments_close(&call);
   return result;
 }
@@ -501,7 +565,7 @@ static PyMethodDef methods[] = {
 static int exec_module(PyObject *module) {
   if (PyArray_ImportNumPyAPI() < 0) return -1;
   gpr_match_builtin_dtypes();
-  if (!gpr_arguments_init()) return -1;
+  if (!gpr_arguments_init() || !gpr_device_array_init(module)) return -1;
   if (!device_error)
     device_error = PyErr_NewExceptionWithDoc(
         "gpureduce.DeviceError", "The device asked for is missing, or a call to it failed.",

@@ -14,7 +14,7 @@ GPR_OPEN
 struct AxesRow {
   const void *staged, *rows, *columns, *general; /* all but the last may be NULL */
   int bytes;                                     /* of an element */
-  int rows_blocks, columns_blocks;
+  int rows_blocks, rows_loads, columns_blocks, columns_loads;
   size_t state; /* bytes, the number that counted with it */
 };
 
@@ -92,7 +92,7 @@ struct AxesCut {
     if (a.count * row.bytes < 16384 && a.outputs >= 8 * slots)
       return take(row.rows, up(a.outputs, AXES_THREADS / GPR_WARP), 0);
     a.team = AXES_THREADS;
-    const Size steps = up(a.count * row.bytes, AXES_THREADS * ROWS_LOADS * 16);
+    const Size steps = up(a.count * row.bytes, AXES_THREADS * row.rows_loads * 16);
     if (a.outputs <= AXES_TICKETS) a.split = best_split(a.outputs, slots, steps, 2);
     return take(row.rows, a.outputs * a.split, (size_t)(a.outputs * a.split));
   }
@@ -127,8 +127,7 @@ struct AxesCut {
     a.team = (int)wide;
     a.rows = (int)(AXES_THREADS / wide);
     a.tiles = up(packets, wide);
-    const Size loads = row.bytes >= 4 ? 8 : 4;
-    const Size steps = up(a.count / groups, (Size)a.rows * loads);
+    const Size steps = up(a.count / groups, (Size)a.rows * row.columns_loads);
     a.split = 1;
     if (a.tiles * batches <= AXES_TICKETS) a.split = best_split(a.tiles * batches, slots, steps, 4);
     const bool shared = a.split > 1 || groups > 1;
@@ -173,10 +172,16 @@ struct AxesCut {
 
 template <class F> struct AxesKernels {
   static constexpr AxesRow row() {
-    return {(const void *)&staged<F>,         (const void *)&rows<F>,
-            (const void *)&columns<F>,        (const void *)&general<F>,
-            (int)sizeof(typename F::Element), RowsShape<F>::blocks,
-            ColumnsShape<F>::blocks,          sizeof(typename Counted<F>::State)};
+    return {(const void *)&staged<F>,
+            (const void *)&rows<F>,
+            (const void *)&columns<F>,
+            (const void *)&general<F>,
+            (int)sizeof(typename F::Element),
+            RowsShape<F>::blocks,
+            RowsShape<F>::loads,
+            ColumnsShape<F>::blocks,
+            ColumnsShape<F>::loads,
+            sizeof(typename Counted<F>::State)};
   }
 };
 
@@ -184,8 +189,8 @@ template <class F> struct AxesKernels {
 template <class T, template <class> class Op> struct AxesKernels<TreeFold<T, Op>> {
   typedef TreeFold<T, Op> F;
   static constexpr AxesRow row() {
-    return {nullptr,        nullptr, nullptr, (const void *)&trees<F>,
-            (int)sizeof(T), 1,       1,       sizeof(Branch<typename F::Wide>)};
+    return {nullptr, nullptr, nullptr, (const void *)&trees<F>,         (int)sizeof(T), 1,
+            1,       1,       1,       sizeof(Branch<typename F::Wide>)};
   }
 };
 

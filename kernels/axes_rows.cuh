@@ -8,6 +8,22 @@ GPR_OPEN
 
 enum AxesFamily { AXES_SUMS, AXES_EXTREMES, AXES_POSITIONS, AXES_WORDS, AXES_TREES, AXES_FAMILIES };
 
+/* Types that an operator treats alike share its kernels. */
+template <class T> struct SameBits { typedef T type; };
+template <> struct SameBits<int8_t> { typedef uint8_t type; };
+template <> struct SameBits<int16_t> { typedef uint16_t type; };
+template <> struct SameBits<int32_t> { typedef uint32_t type; };
+template <> struct SameBits<int64_t> { typedef uint64_t type; };
+template <class T> struct SameTruth : SameBits<T> {};
+template <> struct SameTruth<boolean> { typedef uint8_t type; };
+template <> struct SameTruth<bfloat16> { typedef float16 type; };
+template <> struct SameTruth<datetime64> { typedef uint64_t type; };
+template <> struct SameTruth<timedelta64> { typedef uint64_t type; };
+template <class T> struct SameSum { typedef T type; };
+template <> struct SameSum<int64_t> { typedef uint64_t type; };
+template <class T> struct SameTime { typedef T type; };
+template <> struct SameTime<datetime64> { typedef timedelta64 type; };
+
 /* The fold that the device uses for one of ops.cuh's, and its family; void: none. */
 template <class F> struct AxesFold {
   typedef F Fold;
@@ -19,13 +35,27 @@ template <class F, int FAMILY> struct AxesFoldOf {
 };
 template <> struct AxesFold<void> : AxesFoldOf<void, AXES_WORDS> {};
 template <class T> struct AxesFold<ExactFold<T>> : AxesFoldOf<PairSum<T>, AXES_SUMS> {};
-template <class T> struct AxesFold<IntegerSum<T>> : AxesFoldOf<IntegerSum<T>, AXES_SUMS> {};
+template <class T>
+struct AxesFold<IntegerSum<T>> : AxesFoldOf<IntegerSum<typename SameSum<T>::type>, AXES_SUMS> {};
 template <class T> struct AxesFold<LongSum<T>> : AxesFoldOf<LongSum<T>, AXES_SUMS> {};
 template <class T> struct AxesFold<TimeSum<T>> : AxesFoldOf<TimeSum<T>, AXES_SUMS> {};
-template <class T> struct AxesFold<Extremes<T>> : AxesFoldOf<Extremes<T>, AXES_EXTREMES> {};
+template <class T>
+struct AxesFold<Extremes<T>> : AxesFoldOf<Extremes<typename SameTime<T>::type>, AXES_EXTREMES> {};
 template <class T, bool G>
-struct AxesFold<Position<T, G>> : AxesFoldOf<Position<T, G>, AXES_POSITIONS> {};
-template <class T> struct AxesFold<Positions<T>> : AxesFoldOf<Positions<T>, AXES_POSITIONS> {};
+struct AxesFold<Position<T, G>>
+    : AxesFoldOf<Position<typename SameTime<T>::type, G>, AXES_POSITIONS> {};
+template <class T>
+struct AxesFold<Positions<T>> : AxesFoldOf<Positions<typename SameTime<T>::type>, AXES_POSITIONS> {
+};
+template <class T, int WHAT>
+struct AxesFold<Counting<T, WHAT>>
+    : AxesFoldOf<Counting<typename SameTruth<T>::type, WHAT>, AXES_WORDS> {};
+template <class T>
+struct AxesFold<IntegerProduct<T>>
+    : AxesFoldOf<IntegerProduct<typename SameSum<T>::type>, AXES_WORDS> {};
+template <class T, template <class> class Op>
+struct AxesFold<Bitwise<T, Op>> : AxesFoldOf<Bitwise<typename SameBits<T>::type, Op>, AXES_WORDS> {
+};
 template <class T> struct AxesFold<MomentsFold<T>> : AxesFoldOf<void, AXES_WORDS> {};
 template <class T> struct AxesFold<IntegerMoments<T>> : AxesFoldOf<void, AXES_WORDS> {};
 template <class T, template <class> class Op>

@@ -9,8 +9,12 @@
 
 GPR_OPEN
 
-template <class T> constexpr int columns_loads() { return sizeof(T) >= 4 ? 8 : 4; }
-template <class F> struct ColumnsShape { static constexpr int blocks = 2; };
+template <class F> struct ColumnsShape {
+  static constexpr int blocks = 2, loads = sizeof(typename F::Element) >= 4 ? 8 : 4;
+};
+template <class T> struct ColumnsShape<Positions<T>> {
+  static constexpr int blocks = 2, loads = sizeof(T) >= 4 ? 4 : 2;
+};
 
 /* The state of the rows' group number `place` of `groups` that were one row. */
 template <class S> __device__ __forceinline__ void reindex(S &, int64_t, int64_t) {}
@@ -39,7 +43,7 @@ template <class T> struct Reindex<Positions<T>> {
 /* What a thread sees of one run of rows: its packet of each. */
 template <class F> struct ColumnsOf {
   typedef typename F::Element T;
-  static constexpr int V = Packet<T>::count, U = columns_loads<T>();
+  static constexpr int V = Packet<T>::count, U = ColumnsShape<F>::loads;
   const char *base;
   int64_t bytes, index; /* from one row to the next; of the run's first row */
   int left;             /* elements of this thread's packet that exist */

@@ -6,11 +6,15 @@
 
 GPR_OPEN
 
-enum { ROWS_LOADS = 8, ROWS_FEW = 2 };
+enum { ROWS_FEW = 2 };
 
-/* Blocks a multiprocessor: an exact sum's batch wants more registers. */
-template <class F> struct RowsShape { static constexpr int blocks = 4; };
-template <class T> struct RowsShape<PairSum<T>> { static constexpr int blocks = 3; };
+/* Blocks a multiprocessor, and packets a thread has under way. An exact sum's batch wants more
+ * registers; two positions of small elements would be thousands of instructions. */
+template <class F> struct RowsShape { static constexpr int blocks = 4, loads = 8; };
+template <class T> struct RowsShape<PairSum<T>> { static constexpr int blocks = 3, loads = 8; };
+template <class T> struct RowsShape<Positions<T>> {
+  static constexpr int blocks = 4, loads = sizeof(T) < 4 ? 2 : 4;
+};
 
 /* U packets a thread from p on, a team's width apart, all inside. */
 template <int U, class F>
@@ -33,7 +37,8 @@ __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *bas
                                          int64_t parts, int team, RowLane<F> &lane) {
   typedef typename F::Element T;
   const int id = threadIdx.x & (team - 1), warp = id & ~(GPR_WARP - 1);
-  const int64_t tile = (int64_t)team * ROWS_LOADS;
+  constexpr int loads = RowsShape<F>::loads;
+  const int64_t tile = (int64_t)team * loads;
   /* One tile more than needed where a run starts in the middle of a packet. */
   const int64_t tiles = a.length / Packet<T>::count / tile + 1 + 1;
   const int64_t all = a.runs * tiles, share = (all + parts - 1) / parts;
@@ -44,10 +49,10 @@ __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *bas
     const Packets<T> in(data, a.length);
     const int64_t index = run * a.length;
     if (in.inside(first, tile)) {
-      fold_packets<ROWS_LOADS>(lane, in, first + id, team, index);
+      fold_packets<loads>(lane, in, first + id, team, index);
     } else {
 #pragma unroll 1
-      for (int u = 0; u < ROWS_LOADS; u += ROWS_FEW) {
+      for (int u = 0; u < loads; u += ROWS_FEW) {
         const int64_t p = first + u * team;
         if (p >= in.packets()) break;
         if (in.inside(p + warp, GPR_WARP) &&

@@ -1,6 +1,8 @@
 """axis, keepdims, out, initial, where, ddof, mean, segments: NumPy's shapes, types, warnings and
-errors; and every element of a result is what the same numbers give alone, in every bit."""
+errors; and every element of a result is what the same numbers give alone, in every bit. On the CPU
+and, where there is one, on a device."""
 
+import functools
 import inspect
 import itertools
 import warnings
@@ -23,6 +25,10 @@ from table import (
 )
 
 import gpureduce
+from gpureduce import _core
+
+COUNT, WHY = _core.device_count()
+ON_DEVICE = [pytest.mark.gpu, pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")]
 
 FUNCTIONS = [name for name, op in OPS.items() if op["function"]]
 KERNELS = {op["name"] for op in gpureduce.operators() if op["takes_kernel"]}
@@ -37,6 +43,16 @@ AXES = [None, 0, 1, -1, (0,), (0, 2), (-1, 1), (0, 1, 2), ()]
 
 def axes_of(op):
     return [axis for axis in AXES if not (OPS[op]["position"] and isinstance(axis, tuple))]
+
+
+@pytest.fixture(autouse=True, params=["cpu", pytest.param("cuda", marks=ON_DEVICE)])
+def device(request, monkeypatch):
+    """Every function of the package works there, unless it is told otherwise."""
+    for name in (*FUNCTIONS, "reduce", "reduceat", "segments"):
+        function = getattr(gpureduce, name)
+        there = functools.partial(function, device=request.param)
+        monkeypatch.setattr(gpureduce, name, functools.update_wrapper(there, function))
+    return request.param
 
 
 # --- what is alone and what is not ----------------------------------------------------------------

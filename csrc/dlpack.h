@@ -1,0 +1,40 @@
+/* DLPack: dmlc/dlpack's dlpack.h, version 0 of the ABI, as far as it is needed. */
+#ifndef GPR_DLPACK_H
+#define GPR_DLPACK_H
+
+#include <stdint.h>
+#include <string.h>
+
+enum { GPR_DL_CUDA = 2, GPR_DL_CUDA_MANAGED = 13 };
+
+typedef struct gpr_dl_tensor {
+  void *data;
+  struct {
+    int32_t type, id;
+  } device;
+  int32_t ndim;
+  struct {
+    uint8_t code, bits;
+    uint16_t lanes;
+  } dtype;
+  int64_t *shape, *strides; /* in elements; no strides: C order */
+  uint64_t byte_offset;
+} gpr_dl_tensor;
+
+typedef struct gpr_dl_managed {
+  gpr_dl_tensor tensor;
+  void *context;
+  void (*deleter)(struct gpr_dl_managed *);
+} gpr_dl_managed;
+
+/* Type codes by NumPy's kinds; 3 is a handle, and V, of numbers, is bfloat16. */
+static const char gpr_dl_kinds[] = "iuf?Vcb";
+static inline char gpr_dl_kind(int code) {
+  return code < (int)sizeof gpr_dl_kinds - 1 && code != 3 ? gpr_dl_kinds[code] : 0;
+}
+static inline int gpr_dl_code(char kind) {
+  const char *at = kind && kind != '?' ? strchr(gpr_dl_kinds, kind) : NULL;
+  return at ? (int)(at - gpr_dl_kinds) : -1;
+}
+
+#endif
