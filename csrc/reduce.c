@@ -268,6 +268,15 @@ static gpr_status start(const gpr_plan *plan, const gpr_options *options, gpr_ru
   return device < 0 ? gpr_cpu_open(plan, run) : gpr_gpu_open(plan, device, run);
 }
 
+/* With segments the outputs differ in length. */
+static int64_t total_of(const gpr_axes *axes, int64_t count) {
+  int64_t all = 0;
+  if (!axes->starts) return axes->outputs * count;
+  for (int64_t i = 0; i < axes->segments; i++)
+    if (axes->stops[i] > axes->starts[i]) all += axes->stops[i] - axes->starts[i];
+  return axes->segments ? axes->outputs / axes->segments * all : 0;
+}
+
 static gpr_status open_axes(int op, const gpr_view *view, const gpr_row *row, gpr_cast cast,
                             const gpr_options *options, gpr_cast narrow, gpr_run **run) {
   gpr_axes axes;
@@ -284,11 +293,13 @@ static gpr_status open_axes(int op, const gpr_view *view, const gpr_row *row, gp
   axes.skip = skips(op, row->dtype);
   axes.result = own ? wide->results : options->out;
   const gpr_status status = start(&plan, options, run);
-  if (status)
+  if (status) {
     free(wide);
-  else
-    (*run)->wide = wide;
-  return status;
+    return status;
+  }
+  (*run)->wide = wide;
+  (*run)->total = total_of(&axes, plan.count);
+  return GPR_OK;
 }
 
 gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gpr_run **run) {
@@ -306,7 +317,7 @@ gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gp
     const gpr_plan plan = plan_of(op, view, options);
     if ((status = start(&plan, options, run))) return status;
     finish_with(&(*run)->with, op, row, dtype, options);
-    (*run)->least = plan.count;
+    (*run)->least = (*run)->total = plan.count;
     (*run)->wide = NULL;
   } else if (options->kernel != GPR_NO_KERNEL) {
     return gpr_fail(GPR_BAD_VALUE, "%s: kernel %s reduces whole arrays alone", gpr_ops[op].name,
@@ -319,11 +330,20 @@ gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gp
   (*run)->dtype = result;
   (*run)->narrow = narrow;
   (*run)->out = options->out;
+  atomic_init(&(*run)->done, 0);
   return GPR_OK;
 }
 
 gpr_status gpr_step(gpr_run *run, int64_t nanoseconds) {
-  return run->backend->step(run, nanoseconds);
+  const gpr_status status = run->backend->step(run, nanoseconds);
+  if (!status) atomic_store_explicit(&run->done, run->total, memory_order_relaxed);
+  return status;
+}
+
+int64_t gpr_done(const gpr_run *run, int64_t *total) {
+  const int64_t done = atomic_load_explicit(&run->done, memory_order_relaxed);
+  *total = run->total;
+  return done < *total ? done : *total;
 }
 
 /* Results of one or more values where they are wanted. */

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any, SupportsIndex
 
 from numpy.typing import ArrayLike, DTypeLike
@@ -69,6 +70,7 @@ def sum(
     *,
     device: str = "auto",
     kernel: str | None = None,
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def prod(
     a: ArrayLike,
@@ -81,6 +83,7 @@ def prod(
     *,
     device: str = "auto",
     kernel: str | None = None,
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def min(
     a: ArrayLike,
@@ -92,6 +95,7 @@ def min(
     *,
     device: str = "auto",
     kernel: str | None = None,
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 
 amin = min
@@ -106,6 +110,7 @@ def max(
     *,
     device: str = "auto",
     kernel: str | None = None,
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 
 amax = max
@@ -117,6 +122,7 @@ def argmin(
     *,
     keepdims: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def argmax(
     a: ArrayLike,
@@ -125,6 +131,7 @@ def argmax(
     *,
     keepdims: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def mean(
     a: ArrayLike,
@@ -135,6 +142,7 @@ def mean(
     *,
     where: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def any(
     a: ArrayLike,
@@ -144,6 +152,7 @@ def any(
     *,
     where: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def all(
     a: ArrayLike,
@@ -153,6 +162,7 @@ def all(
     *,
     where: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def count_nonzero(
     a: ArrayLike,
@@ -160,6 +170,7 @@ def count_nonzero(
     *,
     keepdims: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def ptp(
     a: ArrayLike,
@@ -168,6 +179,7 @@ def ptp(
     keepdims: Any = ...,
     *,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def minmax(
     a: ArrayLike,
@@ -176,6 +188,7 @@ def minmax(
     keepdims: Any = ...,
     *,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> tuple[Any, Any]: ...
 def argminmax(
     a: ArrayLike,
@@ -184,6 +197,7 @@ def argminmax(
     *,
     keepdims: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> tuple[Any, Any]: ...
 def var(
     a: ArrayLike,
@@ -197,6 +211,7 @@ def var(
     mean: Any = ...,
     correction: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def std(
     a: ArrayLike,
@@ -210,6 +225,7 @@ def std(
     mean: Any = ...,
     correction: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def nansum(
     a: ArrayLike,
@@ -221,6 +237,7 @@ def nansum(
     where: Any = ...,
     *,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def nanprod(
     a: ArrayLike,
@@ -232,6 +249,7 @@ def nanprod(
     where: Any = ...,
     *,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def nanmin(
     a: ArrayLike,
@@ -242,6 +260,7 @@ def nanmin(
     where: Any = ...,
     *,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def nanmax(
     a: ArrayLike,
@@ -252,6 +271,7 @@ def nanmax(
     where: Any = ...,
     *,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def nanargmin(
     a: ArrayLike,
@@ -260,6 +280,7 @@ def nanargmin(
     *,
     keepdims: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def nanargmax(
     a: ArrayLike,
@@ -268,6 +289,7 @@ def nanargmax(
     *,
     keepdims: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def nanmean(
     a: ArrayLike,
@@ -278,6 +300,7 @@ def nanmean(
     *,
     where: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def nanvar(
     a: ArrayLike,
@@ -291,6 +314,7 @@ def nanvar(
     mean: Any = ...,
     correction: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def nanstd(
     a: ArrayLike,
@@ -304,4 +328,5 @@ def nanstd(
     mean: Any = ...,
     correction: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
