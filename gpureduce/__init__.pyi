@@ -3,6 +3,7 @@ from typing import Any, SupportsIndex
 
 from numpy.typing import ArrayLike, DTypeLike
 
+from gpureduce import array_api as array_api
 from gpureduce import warp as warp
 from gpureduce import work_queue as work_queue
 from gpureduce._core import DeviceError, dtypes
