@@ -116,6 +116,26 @@ def test_under_way(way, threads):
     assert min(np.diff(times)) >= 0.1
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not _core.device_count()[0], reason="no GPU")
+@pytest.mark.parametrize("dtype", ["f8", ">f8"])
+def test_streamed_to_a_device(dtype):
+    calls = []
+
+    def progress(done, total):
+        calls.append((done, total))
+        if len(calls) == 3:
+            raise Enough
+
+    with pytest.raises(Enough):
+        gpureduce.sum(ENDLESS.view(dtype), device="cuda", progress=progress)
+    (first, _), (second, _), (third, total) = calls
+    assert 0 < first < second < third < total == ENDLESS.size
+    calls.clear()
+    assert gpureduce.sum(np.ones(1 << 22, dtype), device="cuda", progress=told(calls)) == 1 << 22
+    assert calls[-1] == (1 << 22, 1 << 22)
+
+
 def test_any_is_settled_at_once():
     calls = []
     assert gpureduce.any(ENDLESS, progress=told(calls))
