@@ -43,23 +43,26 @@ def _add_command(commands: Any, op: Operator) -> None:
 def _run(op: Operator, given: argparse.Namespace) -> None:
     if given.out and not Path(given.out).parent.is_dir():
         raise ValueError(f"--out {given.out}: there is no such directory")
-    options: dict[str, Any] = {"ddof": given.ddof} if op["spread"] else {}
-    axes = _integers("--axis", ",".join(given.axis)) if given.axis else None
-    if op["position"] and axes and len(axes) > 1:
-        raise ValueError(f"{op['name']} takes one --axis, not {len(axes)}")
-    options["axis"] = axes[0] if axes and len(axes) == 1 else axes
-    for name in ("keepdims", "device", "progress"):
-        options[name] = getattr(given, name)
+    options = _options(op, given)
     a = _npy(given) if given.dtype is None else _raw(given)
     try:
         result = getattr(gpureduce, op["name"])(a, **options)
     except TypeError as error:  # of what the file holds
         raise ValueError(error) from None
-    if given.out:
-        with open(given.out, "wb") as file:  # of two results one array
-            np.save(file, np.asarray(result))
-    else:
+    if not given.out:
         print(*(result if op["results"] > 1 else [result]), sep="\n")
+        return
+    with open(given.out, "wb") as file:  # of two results one array
+        np.save(file, np.asarray(result))
+
+
+def _options(op: Operator, given: argparse.Namespace) -> dict[str, Any]:
+    names = ["keepdims", "device", "progress"] + ["ddof"] * op["spread"]
+    axes = _integers("--axis", ",".join(given.axis)) if given.axis else None
+    if op["position"] and axes and len(axes) > 1:
+        raise ValueError(f"{op['name']} takes one --axis, not {len(axes)}")
+    axis = axes[0] if axes and len(axes) == 1 else axes
+    return {"axis": axis, **{name: getattr(given, name) for name in names}}
 
 
 def _integers(option: str, text: str) -> tuple[int, ...]:
