@@ -8,6 +8,7 @@
 /* What Python gives; NULL and None are nothing, and so is NumPy's _NoValue. */
 typedef struct gpr_given {
   PyObject *a, *axis, *dtype, *out, *keepdims, *initial, *where, *ddof, *mean, *device, *kernel;
+  PyObject *progress;       /* a function of (elements done, of how many), called under way */
   PyObject *starts, *stops; /* of segments; without stops as NumPy's reduceat has them */
 } gpr_given;
 

@@ -287,7 +287,7 @@ static int64_t advance(axes_run *run, lane *l, int64_t n) {
     l->opened = 1;
   }
   if (n > stop - l->at) n = stop - l->at;
-  if (n > 0 && fold(run, l, &out, l->at, n)) l->at = stop;
+  if (n > 0 && fold(run, l, &out, l->at, n)) n = stop - l->at;
   l->at += n;
   if (l->at < stop) return n;
   if (is_cut(run))
@@ -311,12 +311,15 @@ static int take_items(axes_run *run, lane *l) {
 /* Until no item is left (1), or the time is over or the run is closed (0). */
 static int work(axes_run *run, lane *l, int64_t until) {
   const int64_t each = 64; /* what an output costs beside its elements */
-  int64_t done = 0;
+  int64_t cost = 0, read = 0;
   while (l->item < l->stop || take_items(run, l)) {
     if (atomic_load_explicit(&run->stop, memory_order_relaxed)) return 0;
-    done += advance(run, l, STRETCH) + each;
-    if (done < STRETCH) continue;
-    done = 0;
+    const int64_t n = advance(run, l, STRETCH);
+    read += n;
+    cost += n + each;
+    if (cost < STRETCH) continue;
+    atomic_fetch_add_explicit(&run->base.done, read, memory_order_relaxed);
+    cost = read = 0;
     if (until && gpr_now() > until) return 0;
   }
   int64_t least = atomic_load(&run->least);

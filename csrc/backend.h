@@ -2,6 +2,8 @@
 #ifndef GPR_BACKEND_H
 #define GPR_BACKEND_H
 
+#include <stdatomic.h>
+
 #include "plan.h"
 
 typedef struct gpr_backend {
@@ -25,6 +27,8 @@ struct gpr_run {
   int op, dtype;         /* dtype: of the result */
   gpr_cast narrow;       /* from the row's result to the dtype asked for, or NULL */
   int64_t least;         /* the least number of elements that counted in an output */
+  int64_t total;         /* the elements that are to be read, */
+  atomic_llong done;     /* and those that the backend has read, about */
   void *out;             /* of options, or NULL */
   gpr_with with;         /* without axes */
   struct gpr_wide *wide; /* with axes, else NULL */

@@ -102,6 +102,8 @@ static void advance(cpu_run *run, lane *l, int64_t n) {
   if (n > l->stop - l->at) n = l->stop - l->at;
   const int settled = fold(p, l->state, l->at, n);
   l->at += n;
+  if (p->count > STRETCH) /* a small array is never asked for it */
+    atomic_fetch_add_explicit(&run->base.done, n, memory_order_relaxed);
   if (!settled) return;
   l->at = l->stop; /* parts are taken in order: the ones before this are taken already */
   atomic_store(&run->next, p->parts);

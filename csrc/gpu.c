@@ -422,6 +422,7 @@ static void collect_piece(gpu_run *r) {
     memcpy(r->state, r->other, row->state_bytes);
   else if (!r->to)
     row->merge(r->state, r->other);
+  atomic_fetch_add(&r->base.done, piece_length(r, r->collected));
   r->collected++;
   atomic_store(&r->open_pieces, r->collected + SLOTS);
 }

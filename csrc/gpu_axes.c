@@ -427,6 +427,7 @@ static gpr_status end_slab(axes_run *r) {
   if (!status) status = check(cudaStreamSynchronize(r->stream), "a reduction", r->device);
   if (status) return status;
   release_slab(r);
+  if (!r->axes.starts) atomic_fetch_add(&r->base.done, r->outputs * r->plan.count);
   r->at += slab_length(r);
   r->state = OVER;
   return r->cut >= 0 && r->at < r->axes.kept.shape[r->cut] ? begin_slab(r) : GPR_OK;

@@ -128,6 +128,10 @@ gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gp
 /* Works for about `nanoseconds`; GPR_OK when all is done, GPR_MORE when it is not. */
 gpr_status gpr_step(gpr_run *run, int64_t nanoseconds);
 
+/* How many elements are done, about, and of how many: all of them once gpr_step gave GPR_OK. May be
+ * asked between steps. *total is the caller's. */
+int64_t gpr_done(const gpr_run *run, int64_t *total);
+
 /* The result, after gpr_step gave GPR_OK; it may be NULL beside options->out. The run stays the
  * caller's. */
 gpr_status gpr_finish(gpr_run *run, gpr_value *result);

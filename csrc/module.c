@@ -12,6 +12,8 @@
 enum { GIL_BYTES = 64 << 10 };
 /* How long a call may go without a look at Ctrl-C. */
 enum { SIGNAL_NANOSECONDS = 50 * 1000 * 1000 };
+/* And between two calls of progress. */
+enum { PROGRESS_NANOSECONDS = 100 * 1000 * 1000 };
 
 static PyObject *device_error;
 
@@ -28,20 +30,30 @@ static PyObject *raise_status(gpr_status status) {
 /* --- the run -----------------------------------------------------------------------------------
  */
 
+static int report(const gpr_run *run, PyObject *progress) {
+  int64_t total;
+  const int64_t done = gpr_done(run, &total);
+  PyObject *answer = PyObject_CallFunction(progress, "LL", (long long)done, (long long)total);
+  Py_XDECREF(answer);
+  return answer != NULL;
+}
+
 /* To the end, with the GIL given away for what takes longer, and a look at Ctrl-C in between. */
-static int run_to_end(gpr_run *run, npy_intp bytes) {
+static int run_to_end(gpr_run *run, npy_intp bytes, PyObject *progress) {
+  const int64_t slice = progress ? PROGRESS_NANOSECONDS : SIGNAL_NANOSECONDS;
   gpr_status status;
   if (bytes < GIL_BYTES) {
-    do status = gpr_step(run, SIGNAL_NANOSECONDS);
+    do status = gpr_step(run, slice);
     while (status == GPR_MORE);
   } else {
     do {
-      Py_BEGIN_ALLOW_THREADS status = gpr_step(run, SIGNAL_NANOSECONDS);
+      Py_BEGIN_ALLOW_THREADS status = gpr_step(run, slice);
       Py_END_ALLOW_THREADS if (status == GPR_MORE && PyErr_CheckSignals()) return 0;
+      if (status == GPR_MORE && progress && !report(run, progress)) return 0;
     } while (status == GPR_MORE);
   }
   if (status) raise_status(status);
-  return !status;
+  return !status && (!progress || report(run, progress));
 }
 
 /* Closing waits for helpers and for the device, if a run has any. */
@@ -158,7 +170,7 @@ static int warn(const gpr_call *call, int64_t least) {
 /* --- the call ----------------------------------------------------------------------------------
  */
 
-static PyObject *perform(gpr_call *call) {
+static PyObject *perform(gpr_call *call, PyObject *progress) {
   const int is_scalar = call->ndim == 0 && !call->out[0];
   const npy_intp bytes =
       call->view.device < 0 ? call->count * gpr_dtypes[call->view.dtype].bytes : GIL_BYTES;
@@ -172,7 +184,7 @@ static PyObject *perform(gpr_call *call) {
     call->options.out = PyArray_DATA(all);
   }
   if ((status = gpr_open(call->op, &call->view, &call->options, &run))) goto fail;
-  if (!run_to_end(run, bytes)) goto fail;
+  if (!run_to_end(run, bytes, progress)) goto fail;
   if ((status = gpr_finish(run, &value))) goto fail;
   if (warn(call, gpr_least(run))) result = results_of(call, all, &value);
 fail:
@@ -203,12 +215,12 @@ static PyObject *own_kind(const gpr_call *call, PyObject *all, int64_t outputs, 
   return result;
 }
 
-static gpr_status reduce_there(gpr_call *call, int *fine) {
+static gpr_status reduce_there(gpr_call *call, PyObject *progress, int *fine) {
   gpr_run *run = NULL;
   gpr_status status = gpr_open(call->op, &call->view, &call->options, &run);
   *fine = 0;
   if (status) return status;
-  if (run_to_end(run, GIL_BYTES) && !(status = gpr_finish(run, NULL)))
+  if (run_to_end(run, GIL_BYTES, progress) && !(status = gpr_finish(run, NULL)))
     *fine = warn(call, gpr_least(run));
   close_run(run, GIL_BYTES);
   return status;
@@ -221,7 +233,7 @@ static PyObject *wait_for_out(const gpr_call *call) {
   Py_END_ALLOW_THREADS return status ? raise_status(status) : Py_NewRef(call->device_out);
 }
 
-static PyObject *perform_there(gpr_call *call) {
+static PyObject *perform_there(gpr_call *call, PyObject *progress) {
   const int results = gpr_results(call->op);
   const int dtype = gpr_result_dtype(call->op, call->view.dtype, &call->options);
   const int64_t outputs = gpr_outputs(&call->view, &call->options);
@@ -233,7 +245,7 @@ static PyObject *perform_there(gpr_call *call) {
     if (!all) return PyErr_Occurred() ? NULL : raise_status(GPR_DEVICE_ERROR);
     call->options.out = gpr_device_array_data(all);
   }
-  const gpr_status status = reduce_there(call, &fine);
+  const gpr_status status = reduce_there(call, progress, &fine);
   if (status) raise_status(status);
   if (fine && !all) return wait_for_out(call);
   for (int i = 0; fine && i < results; i++)
@@ -249,10 +261,11 @@ static PyObject *call_with(PyObject *number, const gpr_given *given) {
     if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "no operator %ld", op);
     return NULL;
   }
-  PyObject *result = NULL;
+  PyObject *progress = given->progress == Py_None ? NULL : given->progress, *result = NULL;
   if (gpr_arguments_open((int)op, given, &call))
-    result = call.view.device >= 0 && (call.ndim || call.device_out) ? perform_there(&call)
-                                                                     : perform(&call);
+    result = call.view.device >= 0 && (call.ndim || call.device_out)
+                 ? perform_there(&call, progress)
+                 : perform(&call, progress);
   gpr_arguments_close(&call);
   return result;
 }
@@ -263,10 +276,11 @@ static int check_count(const char *name, Py_ssize_t count, Py_ssize_t wanted) {
   return 0;
 }
 
-/* reduce(op, a, axis, dtype, out, keepdims, initial, where, ddof, mean, device, kernel) */
+/* reduce(op, a, axis, dtype, out, keepdims, initial, where, ddof, mean, device, kernel, progress)
+ */
 static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t count) {
   (void)module;
-  if (!check_count("reduce", count, 12)) return NULL;
+  if (!check_count("reduce", count, 13)) return NULL;
   const gpr_given given = {.a = args[1],
                            .axis = args[2],
                            .dtype = args[3],
@@ -277,15 +291,16 @@ static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t coun
                            .ddof = args[8],
                            .mean = args[9],
                            .device = args[10],
-                           .kernel = args[11]};
+                           .kernel = args[11],
+                           .progress = args[12]};
   return call_with(args[0], &given);
 }
 
-/* segments(op, a, starts, stops, axis, dtype, out, initial, device): stops is None for those that
- * NumPy's reduceat has. */
+/* segments(op, a, starts, stops, axis, dtype, out, initial, device, progress): stops is None for
+ * those that NumPy's reduceat has. */
 static PyObject *segments(PyObject *module, PyObject *const *args, Py_ssize_t count) {
   (void)module;
-  if (!check_count("segments", count, 9)) return NULL;
+  if (!check_count("segments", count, 10)) return NULL;
   const gpr_given given = {.a = args[1],
                            .starts = args[2],
                            .stops = args[3] == Py_None ? NULL : args[3],
@@ -293,7 +308,8 @@ static PyObject *segments(PyObject *module, PyObject *const *args, Py_ssize_t co
                            .dtype = args[5],
                            .out = args[6],
                            .initial = args[7],
-                           .device = args[8]};
+                           .device = args[8],
+                           .progress = args[9]};
   return call_with(args[0], &given);
 }
 

@@ -284,6 +284,15 @@ static gpr_status open_flat(const gpr_plan *plan, int device, const gpr_options 
   return device < 0 ? gpr_cpu_open(plan, run) : gpr_gpu_open(plan, device, run);
 }
 
+/* With segments the outputs differ in length. */
+static int64_t total_of(const gpr_axes *axes, int64_t count) {
+  int64_t all = 0;
+  if (!axes->starts) return axes->outputs * count;
+  for (int64_t i = 0; i < axes->segments; i++)
+    if (axes->stops[i] > axes->starts[i]) all += axes->stops[i] - axes->starts[i];
+  return axes->segments ? axes->outputs / axes->segments * all : 0;
+}
+
 static gpr_status open_axes(int op, const gpr_view *view, const gpr_row *row, gpr_cast cast,
                             int device, const gpr_options *options, gpr_run **run) {
   gpr_axes axes;
@@ -306,11 +315,13 @@ static gpr_status open_axes(int op, const gpr_view *view, const gpr_row *row, gp
   axes.result_device = there ? options->out_device : GPR_DEVICE_CPU;
   const gpr_status status =
       device < 0 ? gpr_cpu_open(&plan, run) : gpr_gpu_axes_open(&plan, device, run);
-  if (status)
+  if (status) {
     free(wide);
-  else
-    (*run)->wide = wide;
-  return status;
+    return status;
+  }
+  (*run)->wide = wide;
+  (*run)->total = total_of(&axes, plan.count);
+  return GPR_OK;
 }
 
 static gpr_status check_place(int device, const gpr_options *options) {
@@ -338,7 +349,7 @@ gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gp
   if (status) return status;
   if (is_whole) {
     finish_with(&(*run)->with, op, row, dtype, options);
-    (*run)->least = flat.count;
+    (*run)->least = (*run)->total = flat.count;
     (*run)->wide = NULL;
   }
   (*run)->row = row;
@@ -346,11 +357,20 @@ gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gp
   (*run)->dtype = result;
   (*run)->narrow = result == row->result ? NULL : cast_of(row->result, result);
   (*run)->out = options->out;
+  atomic_init(&(*run)->done, 0);
   return GPR_OK;
 }
 
 gpr_status gpr_step(gpr_run *run, int64_t nanoseconds) {
-  return run->backend->step(run, nanoseconds);
+  const gpr_status status = run->backend->step(run, nanoseconds);
+  if (!status) atomic_store_explicit(&run->done, run->total, memory_order_relaxed);
+  return status;
+}
+
+int64_t gpr_done(const gpr_run *run, int64_t *total) {
+  const int64_t done = atomic_load_explicit(&run->done, memory_order_relaxed);
+  *total = run->total;
+  return done < *total ? done : *total;
 }
 
 /* Results of one or more values where they are wanted. */

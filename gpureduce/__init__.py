@@ -5,6 +5,7 @@ over the index; everything else is free of order. The same bits on any device, a
 threads, any layout. See the functions' own help, and ``gpureduce.operators()`` for the list.
 """
 
+from gpureduce import array_api as array_api
 from gpureduce import functions as _functions
 from gpureduce import warp as warp
 from gpureduce import work_queue as work_queue

@@ -1,7 +1,9 @@
+from collections.abc import Callable
 from typing import Any, SupportsIndex
 
 from numpy.typing import ArrayLike, DTypeLike
 
+from gpureduce import array_api as array_api
 from gpureduce import warp as warp
 from gpureduce import work_queue as work_queue
 from gpureduce._core import DeviceError, dtypes
@@ -69,6 +71,7 @@ def sum(
     *,
     device: str = "auto",
     kernel: str | None = None,
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def prod(
     a: ArrayLike,
@@ -81,6 +84,7 @@ def prod(
     *,
     device: str = "auto",
     kernel: str | None = None,
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def min(
     a: ArrayLike,
@@ -92,6 +96,7 @@ def min(
     *,
     device: str = "auto",
     kernel: str | None = None,
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 
 amin = min
@@ -106,6 +111,7 @@ def max(
     *,
     device: str = "auto",
     kernel: str | None = None,
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 
 amax = max
@@ -117,6 +123,7 @@ def argmin(
     *,
     keepdims: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def argmax(
     a: ArrayLike,
@@ -125,6 +132,7 @@ def argmax(
     *,
     keepdims: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def mean(
     a: ArrayLike,
@@ -135,6 +143,7 @@ def mean(
     *,
     where: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def any(
     a: ArrayLike,
@@ -144,6 +153,7 @@ def any(
     *,
     where: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def all(
     a: ArrayLike,
@@ -153,6 +163,7 @@ def all(
     *,
     where: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def count_nonzero(
     a: ArrayLike,
@@ -160,6 +171,7 @@ def count_nonzero(
     *,
     keepdims: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def ptp(
     a: ArrayLike,
@@ -168,6 +180,7 @@ def ptp(
     keepdims: Any = ...,
     *,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def minmax(
     a: ArrayLike,
@@ -176,6 +189,7 @@ def minmax(
     keepdims: Any = ...,
     *,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> tuple[Any, Any]: ...
 def argminmax(
     a: ArrayLike,
@@ -184,6 +198,7 @@ def argminmax(
     *,
     keepdims: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> tuple[Any, Any]: ...
 def var(
     a: ArrayLike,
@@ -197,6 +212,7 @@ def var(
     mean: Any = ...,
     correction: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def std(
     a: ArrayLike,
@@ -210,6 +226,7 @@ def std(
     mean: Any = ...,
     correction: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def nansum(
     a: ArrayLike,
@@ -221,6 +238,7 @@ def nansum(
     where: Any = ...,
     *,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def nanprod(
     a: ArrayLike,
@@ -232,6 +250,7 @@ def nanprod(
     where: Any = ...,
     *,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def nanmin(
     a: ArrayLike,
@@ -242,6 +261,7 @@ def nanmin(
     where: Any = ...,
     *,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def nanmax(
     a: ArrayLike,
@@ -252,6 +272,7 @@ def nanmax(
     where: Any = ...,
     *,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def nanargmin(
     a: ArrayLike,
@@ -260,6 +281,7 @@ def nanargmin(
     *,
     keepdims: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def nanargmax(
     a: ArrayLike,
@@ -268,6 +290,7 @@ def nanargmax(
     *,
     keepdims: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def nanmean(
     a: ArrayLike,
@@ -278,6 +301,7 @@ def nanmean(
     *,
     where: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def nanvar(
     a: ArrayLike,
@@ -291,6 +315,7 @@ def nanvar(
     mean: Any = ...,
     correction: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...
 def nanstd(
     a: ArrayLike,
@@ -304,4 +329,5 @@ def nanstd(
     mean: Any = ...,
     correction: Any = ...,
     device: str = "auto",
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Any: ...

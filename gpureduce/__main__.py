@@ -5,10 +5,19 @@ import argparse
 import numpy as np
 
 import gpureduce
-from gpureduce import _core, demo, ladder, stubs
+from gpureduce import _core, demo, files, ladder, stubs
 from gpureduce.functions import Device
 
 MIB = 1 << 20
+# What is told in a line: of files, devices and what was asked for.
+EXPECTED = (
+    gpureduce.DeviceError,
+    ArithmeticError,
+    ImportError,
+    MemoryError,
+    OSError,
+    ValueError,
+)
 
 
 def info() -> None:
@@ -103,10 +112,14 @@ def main() -> None:
     command = commands.add_parser("stubs", help="print the stub file of the package")
     command.set_defaults(run=lambda _: print(stubs.text(), end=""))
 
+    files.add_commands(commands)
+
     arguments = parser.parse_args()
     try:
         arguments.run(arguments)
-    except (gpureduce.DeviceError, ArithmeticError, MemoryError, ValueError) as error:
+    except KeyboardInterrupt:
+        parser.exit(130)
+    except EXPECTED as error:
         parser.exit(1, f"{parser.prog}: {error}\n")
 
 

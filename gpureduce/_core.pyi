@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ def reduce(
     mean: Any,
     device: str,
     kernel: str | None,
+    progress: Callable[[int, int], object] | None,
     /,
 ) -> Any: ...
 def segments(
@@ -32,6 +34,7 @@ def segments(
     out: Any,
     initial: Any,
     device: str,
+    progress: Callable[[int, int], object] | None,
     /,
 ) -> Any: ...
 def operators() -> list[Operator]: ...

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from gpureduce import _core
+from gpureduce.progress import Progress, shown
 
 
 class Operator(TypedDict):
@@ -88,6 +89,11 @@ _DEVICE = """\
     Where to work. "auto" is where the array lies: its device, or the CPU for arrays of the host,
     whose threads were faster than the way to the device wherever it was measured. The
     result is the same in every bit."""
+_PROGRESS = """\
+progress : bool or callable, optional
+    True shows tqdm's bar of what takes long. A function is called with ``(done, total)``, in
+    elements, ten times a second at most, and once at the end. Of arrays of the host.
+"""
 _EMPTY = {
     "kernel": "    ValueError: the kernel is not known, or cannot take so many elements.\n",
     "nonempty": "    ValueError: there is nothing to reduce{unless}.\n",
@@ -188,7 +194,8 @@ def _document(op: Operator) -> str:
         raises.insert(0, _EMPTY["position"])
     return _DOC.format(
         sentence=op["sentence"],
-        parameters=parameters.format(axes=many, outs=outs) + f"device : {_DEVICE}\n" + kernel,
+        parameters=parameters.format(axes=many, outs=outs)
+        + f"device : {_DEVICE}\n{kernel}{_PROGRESS}",
         returns=_RETURNS[op["results"]].format(
             name=op["name"],
             low=op["name"].replace("max", ""),
@@ -205,12 +212,13 @@ def _document(op: Operator) -> str:
 
 # Written out for each: **keywords would take longer than the sum of a small array.
 _CODE = """\
-def {name}(a, {parameters}, device="auto"{kernel_too}):
-    {correction}return _reduce(
-        {index}, a, axis, {dtype}, {out}, keepdims, {initial}, {where}, {ddof}, {mean}, device,
-        {kernel},
-    )
+def {name}(a, {parameters}, device="auto"{kernel_too}, progress=False):
+    {correction}if progress:
+        return _shown(progress, "{name}", _reduce, {arguments})
+    return _reduce({arguments}, None)
 """
+_ARGUMENTS = """\
+{index}, a, axis, {dtype}, {out}, keepdims, {initial}, {where}, {ddof}, {mean}, device, {kernel}"""
 _CORRECTION = """\
 if correction is not _NO:
         if ddof != 0:
@@ -230,11 +238,11 @@ def _make(index: int, op: Operator) -> Callable[..., Any]:
     code = _CODE.format(
         **given,
         name=op["name"],
-        index=index,
+        arguments=_ARGUMENTS.format(index=index, **given),
         parameters=", ".join(n if n == "*" else f"{n}=_{n}" for n in names),
     )
     defaults = {f"_{name}": default for name, (default, _) in _PARAMETERS.items()}
-    space: dict[str, Any] = {"_reduce": _core.reduce, "_NO": _NO, **defaults}
+    space: dict[str, Any] = {"_reduce": _core.reduce, "_shown": shown, "_NO": _NO, **defaults}
     exec(compile(code, f"<gpureduce.{op['name']}>", "exec"), space)
     function: Callable[..., Any] = space[op["name"]]
     function.__module__ = "gpureduce"
@@ -284,6 +292,7 @@ def reduce(
     *,
     device: str = "auto",
     kernel: str | None = None,
+    progress: Progress = False,
 ) -> Any:
     """Reduce with an operator given by name or as the NumPy ufunc of its meaning.
 
@@ -315,6 +324,8 @@ def reduce(
     kernel : str, optional
         As for ``gpureduce.sum``; for sums, products, minima and maxima, and for "matmul2x2" those
         that keep the order.
+    progress : bool or callable, optional
+        As for the functions of the package.
 
     Returns
     -------
@@ -335,9 +346,8 @@ def reduce(
         The device asked for is missing or failed.
     """
     index = _index(op, "reduce")
-    return _core.reduce(
-        index, a, axis, dtype, out, keepdims, initial, where, 0, None, device, kernel
-    )
+    arguments = (index, a, axis, dtype, out, keepdims, initial, where, 0, None, device, kernel)
+    return shown(progress, "reduce", _core.reduce, *arguments)
 
 
 def reduceat(
@@ -349,6 +359,7 @@ def reduceat(
     out: np.ndarray | None = None,
     *,
     device: str = "auto",
+    progress: Progress = False,
 ) -> Any:
     """Reduce the parts of one axis that start at these offsets, as NumPy's ``ufunc.reduceat``.
 
@@ -369,6 +380,8 @@ def reduceat(
         Takes the result, and is returned.
     device : {"auto", "cpu", "cuda", "cuda:N"}, optional
         As for the functions of the package.
+    progress : bool or callable, optional
+        As for the functions of the package.
 
     Returns
     -------
@@ -386,7 +399,8 @@ def reduceat(
         The operator is not known; axis is not one axis.
     """
     index = _index(op, "reduceat")
-    return _core.segments(index, a, offsets, None, axis, dtype, out, _NO, device)
+    arguments = (index, a, offsets, None, axis, dtype, out, _NO, device)
+    return shown(progress, "reduceat", _core.segments, *arguments)
 
 
 def segments(
@@ -400,6 +414,7 @@ def segments(
     initial: Any = _NO,
     *,
     device: str = "auto",
+    progress: Progress = False,
 ) -> Any:
     """Reduce the segments ``a[starts[i]:stops[i]]`` of one axis, which may overlap and be empty.
 
@@ -424,6 +439,8 @@ def segments(
         Takes part in the reduction of each segment; of the result's dtype.
     device : {"auto", "cpu", "cuda", "cuda:N"}, optional
         As for the functions of the package.
+    progress : bool or callable, optional
+        As for the functions of the package.
 
     Returns
     -------
@@ -441,7 +458,8 @@ def segments(
         operator has no identity, as minimum and maximum have none, and initial is not given.
     """
     index = _index(op, "segments")
-    return _core.segments(index, a, starts, stops, axis, dtype, out, initial, device)
+    arguments = (index, a, starts, stops, axis, dtype, out, initial, device)
+    return shown(progress, "segments", _core.segments, *arguments)
 
 
 def set_num_threads(n: int) -> None:

@@ -4,10 +4,12 @@ import gpureduce
 from gpureduce import functions
 
 _HEAD = """\
+from collections.abc import Callable
 from typing import Any, SupportsIndex
 
 from numpy.typing import ArrayLike, DTypeLike
 
+from gpureduce import array_api as array_api
 from gpureduce import warp as warp
 from gpureduce import work_queue as work_queue
 from gpureduce._core import DeviceError, dtypes
@@ -41,6 +43,7 @@ def _function(op: functions.Operator) -> str:
     parameters.append('device: str = "auto"')
     if op["takes_kernel"]:
         parameters.append("kernel: str | None = None")
+    parameters.append("progress: bool | Callable[[int, int], object] = False")
     signature = f"def {op['name']}({', '.join(parameters)}) -> {_result(op)}: ..."
     if len(signature) > _LINE:
         signature = (

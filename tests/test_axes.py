@@ -246,7 +246,7 @@ def test_signatures_are_numpys(function):
         (p.name, p.kind)
         for p in inspect.signature(getattr(gpureduce, function)).parameters.values()
     ]
-    own = ["device"] + ["kernel"] * (function in KERNELS)
+    own = ["device"] + ["kernel"] * (function in KERNELS) + ["progress"]
     assert ours == [*want, *((name, inspect.Parameter.KEYWORD_ONLY) for name in own)]
 
 

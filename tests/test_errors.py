@@ -154,7 +154,7 @@ def test_wrong_arguments(call_it):
 
 def test_the_core_checks_its_arguments():
     no = np._NoValue
-    rest = ([1.0], None, None, None, no, no, no, 0, no, "auto", None)
+    rest = ([1.0], None, None, None, no, no, no, 0, no, "auto", None, None)
     with pytest.raises(TypeError):
         _core.reduce(0, [1.0])
     with pytest.raises(ValueError):

@@ -23,6 +23,12 @@ TIMES = np.zeros(3, "M8[ms]")
 OBJECTS = np.array([None])
 MASKED = np.ma.array([1.0])
 COMPLEX = np.ones(3, complex)
+
+
+def progress(done, total):
+    return done, total
+
+
 LAID = {
     "strided": np.ones(9)[::-2],
     "byte-swapped": np.ones(5, ">f8"),
@@ -75,13 +81,17 @@ PATHS |= {
     "initial overflow": raising(OverflowError, gpureduce.min, np.ones(2, "i1"), initial=300),
     "initial list": raising(ValueError, gpureduce.sum, A, initial=[1, 2]),
     "complex warning": raising(np.exceptions.ComplexWarning, gpureduce.sum, COMPLEX, dtype="f8"),
+    "progress": lambda: gpureduce.sum(A, progress=progress),
+    "progress and axis": lambda: gpureduce.minmax(MATRICES, axis=0, progress=progress),
+    "progress that fails": raising(TypeError, gpureduce.sum, A, progress=len),
+    "no progress": raising(TypeError, gpureduce.sum, A, progress=3),
     "threads out of range": raising(ValueError, gpureduce.set_num_threads, -1),
 }
 
 COUNTED = [A, EMPTY, TIMES, OBJECTS, MASKED, COMPLEX, *LAID.values()]
 COUNTED += [a.dtype for a in COUNTED if isinstance(a, np.ndarray)]
 COUNTED += [np.dtype(code) for code in ("f4", "f8", "i8", "?", "m8", "M8", "m8[ms]")]
-COUNTED += [None, True, gpureduce.DeviceError]
+COUNTED += [None, True, progress, gpureduce.DeviceError]
 
 
 def resident_pages():

@@ -57,5 +57,19 @@ int main(void) {
   CHECK(gpr_open(gpr_op_index("sum"), &view, NULL, &run) == GPR_OK);
   gpr_close(run);
   gpr_close(NULL);
+
+  static int8_t many[1 << 24]; /* as many steps as the clock allows */
+  const gpr_view long_view = gpr_view_of(many, GPR_INT8, sizeof many);
+  int64_t total = -1, done = 0, before = 0;
+  gpr_status status;
+  CHECK(gpr_open(gpr_op_index("sum"), &long_view, NULL, &run) == GPR_OK);
+  CHECK(gpr_done(run, &total) == 0 && total == sizeof many);
+  do {
+    status = gpr_step(run, 1);
+    CHECK((done = gpr_done(run, &total)) >= before && done <= total);
+    before = done;
+  } while (status == GPR_MORE);
+  CHECK(status == GPR_OK && done == sizeof many);
+  gpr_close(run);
   return 0;
 }

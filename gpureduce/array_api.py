@@ -1,0 +1,192 @@
+"""The reductions as the Python array API standard has them, for code that is written to it.
+
+``from gpureduce import array_api as xp``, then ``xp.sum(x, axis=0)``: the standard's signatures,
+dtypes and refusals (2024.12), gpureduce's values. x is an array of NumPy or of a device. Results
+are NumPy arrays of the host, and always arrays: with no dimension where none is left, not scalars,
+since the standard has none and promises an array's attributes and operators.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from gpureduce.functions import PUBLIC, operators
+
+__all__ = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "std",
+    "sum",
+    "var",
+]
+
+Array = NDArray[Any]
+Axes = int | tuple[int, ...] | None
+
+
+class Reduction(Protocol):
+    def __call__(self, x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Array: ...
+
+
+class Position(Protocol):
+    def __call__(self, x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Array: ...
+
+
+class Accumulation(Protocol):
+    def __call__(
+        self,
+        x: Any,
+        /,
+        *,
+        axis: Axes = None,
+        dtype: DTypeLike | None = None,
+        keepdims: bool = False,
+    ) -> Array: ...
+
+
+class Spread(Protocol):
+    def __call__(
+        self, x: Any, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False
+    ) -> Array: ...
+
+
+# The standard's kinds of dtypes, by the names of dtypes without their bits.
+_FLOATING = ("float", "bfloat")
+_REAL = ("int", "uint", *_FLOATING)
+_COMPLEX = "complex"
+_NUMERIC = (*_REAL, _COMPLEX)
+_EVERY = ("bool", *_NUMERIC)
+
+_DOC = """\
+{sentence}
+
+Parameters
+----------
+x : array
+    Of a dtype of {kinds}.
+axis : {axes}, optional
+    What to reduce, negative from the last. All by default.
+{own}keepdims : bool, optional
+    Whether reduced axes stay, with length 1.
+
+Returns
+-------
+array
+    A NumPy array, of no dimension where none is left, of {result}.
+
+Raises
+------
+TypeError
+    The dtype is of another kind.
+numpy.exceptions.AxisError
+    An axis is out of bounds.
+ValueError
+    An axis is given twice, or there is nothing of which to give one.
+
+Sources
+-------
+Python array API standard, 2024.12: {name}. The value is that of ``gpureduce.{name}``.
+"""
+_DTYPE = """\
+dtype : dtype, optional
+    Each element is converted to it first, and the result is of it.
+"""
+_CORRECTION = """\
+correction : int or float, optional
+    The sum of squares is divided by n - correction.
+"""
+
+
+def _checked(x: Any, name: str, kinds: tuple[str, ...]) -> Any:
+    """x, an array, where the standard has the function of its kind of dtype."""
+    x = x if hasattr(x, "dtype") else np.asarray(x)
+    dtype = getattr(x.dtype, "name", str(x.dtype).rpartition(".")[2])  # torch's have no name
+    if dtype.rstrip("0123456789") in kinds:
+        return x
+    raise TypeError(
+        f"array_api.{name}: x is of dtype {dtype}; the standard has it of {', '.join(kinds)}"
+    )
+
+
+def _named(
+    function: Callable[..., Array],
+    name: str,
+    kinds: tuple[str, ...],
+    result: str,
+    own: str = "",
+    axes: str = "int or tuple of ints",
+) -> None:
+    sentence = next(op["sentence"] for op in operators() if op["name"] == name)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = _DOC.format(
+        sentence=sentence, name=name, kinds=", ".join(kinds), result=result, own=own, axes=axes
+    )
+
+
+def _reduction(name: str, kinds: tuple[str, ...], result: str) -> Reduction:
+    function = PUBLIC[name]
+
+    def reduced(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+        return np.asarray(function(_checked(x, name, kinds), axis=axis, keepdims=keepdims))
+
+    _named(reduced, name, kinds, result)
+    return reduced
+
+
+def _position(name: str) -> Position:
+    function = PUBLIC[name]
+
+    def position(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+        return np.asarray(function(_checked(x, name, _REAL), axis=axis, keepdims=keepdims))
+
+    _named(position, name, _REAL, "int64, counted in C order", axes="int")
+    return position
+
+
+def _accumulation(name: str) -> Accumulation:
+    function = PUBLIC[name]
+
+    def accumulated(
+        x: Any, /, *, axis: Axes = None, dtype: DTypeLike | None = None, keepdims: bool = False
+    ) -> Array:
+        x = _checked(x, name, _NUMERIC)
+        return np.asarray(function(x, axis=axis, dtype=dtype, keepdims=keepdims))
+
+    _named(accumulated, name, _NUMERIC, "x's dtype; int64 or uint64 of integers", _DTYPE)
+    return accumulated
+
+
+def _spread(name: str) -> Spread:
+    function = PUBLIC[name]
+
+    def spread(
+        x: Any, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False
+    ) -> Array:
+        x = _checked(x, name, _FLOATING)
+        return np.asarray(function(x, axis=axis, correction=correction, keepdims=keepdims))
+
+    _named(spread, name, _FLOATING, "x's dtype", _CORRECTION)
+    return spread
+
+
+sum = _accumulation("sum")
+prod = _accumulation("prod")
+min = _reduction("min", _REAL, "x's dtype")
+max = _reduction("max", _REAL, "x's dtype")
+mean = _reduction("mean", (*_FLOATING, _COMPLEX), "x's dtype")
+var = _spread("var")
+std = _spread("std")
+any = _reduction("any", _EVERY, "bool")
+all = _reduction("all", _EVERY, "bool")
+count_nonzero = _reduction("count_nonzero", _EVERY, "int64")
+argmin = _position("argmin")
+argmax = _position("argmax")

@@ -1,0 +1,190 @@
+"""python -m gpureduce sum FILE: .npy files and raw numbers, and one line for what goes wrong."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from table import OPS, assert_bits, call, dtype_names, numpy_dtype
+from test_threads import SECONDS, python
+
+import gpureduce
+from gpureduce import __main__
+
+FUNCTIONS = [name for name, op in OPS.items() if op["function"]]
+A = (np.arange(24.0).reshape(2, 3, 4) * 7) % 11
+
+
+@pytest.fixture
+def command(monkeypatch, capsys, tmp_path):
+    """The command line in this process, in a room of its own: what it prints."""
+    monkeypatch.chdir(tmp_path)
+    np.save("a.npy", A)
+    A.tofile("a.raw")
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["gpureduce", *words])
+        __main__.main()
+        out, err = capsys.readouterr()
+        assert not err
+        return out
+
+    return run
+
+
+def shown(result, name):
+    return "".join(f"{one}\n" for one in (result if OPS[name]["results"] > 1 else [result]))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function(command, name):
+    assert command(name, "a.npy") == shown(call(name, A), name)
+    assert command(name, "a.npy", "--axis", "1") == shown(call(name, A, axis=1), name)
+    kept = command(name, "a.npy", "--axis=-1", "--keepdims", "--device", "cpu")
+    assert kept == shown(call(name, A, axis=-1, keepdims=True), name)
+    if OPS[name]["position"]:
+        with pytest.raises(SystemExit):
+            command(name, "a.npy", "--axis", "0,1")
+    else:
+        two = shown(call(name, A, axis=(0, 2)), name)
+        assert command(name, "a.npy", "--axis", "0,2") == two
+        assert command(name, "a.npy", "--axis", "0", "--axis", "-1") == two
+    if OPS[name]["spread"]:
+        assert command(name, "a.npy", "--ddof", "1.5") == shown(call(name, A, ddof=1.5), name)
+    if OPS[name]["alias"]:
+        assert command(OPS[name]["alias"], "a.npy") == command(name, "a.npy")
+
+
+@pytest.mark.parametrize("name", ["sum", "minmax", "argmax"])
+def test_out(command, name):
+    for words, axis in ([], None), (["--axis", "0"], 0):
+        assert command(name, "a.npy", *words, "--out", "result") == ""
+        assert_bits(np.load("result"), call(name, A, axis=axis), name)
+
+
+@pytest.mark.parametrize("dtype", [name for name in dtype_names() if "time" not in name])
+def test_raw_numbers(command, dtype):
+    a = A.astype(numpy_dtype(dtype))
+    with open("raw", "wb") as file:
+        file.write(b"head.." + a.tobytes())
+    words = ["max", "raw", "--dtype", dtype, "--offset", "6"]
+    assert command(*words) == f"{gpureduce.max(a)!s}\n"
+    assert command(*words, "--shape", "2,3,4", "--axis", "0,1") == f"{a.max((0, 1))}\n"
+
+
+def test_other_layouts(command):
+    A.astype(">f4").tofile("raw")
+    assert command("sum", "raw", "--dtype", ">f4") == f"{gpureduce.sum(A, dtype='f4')}\n"
+    np.save("f.npy", np.asfortranarray(A).astype(">i2"))
+    assert command("sum", "f.npy", "--axis", "0") == f"{A.sum(0).astype(int)}\n"
+    np.save("time.npy", A.astype("m8[s]"))
+    assert command("max", "time.npy") == "10 seconds\n"
+    A.astype("M8[D]").tofile("raw")
+    assert command("max", "raw", "--dtype", "M8[D]") == "1970-01-11\n"
+
+
+def test_nothing_in_the_file(command):
+    open("empty", "w").close()
+    np.save("empty.npy", np.ones((0, 3)))
+    assert command("sum", "empty", "--dtype", "f4") == "0.0\n"
+    assert command("sum", "empty", "--dtype", "f4", "--shape", "0,2", "--axis", "0") == "[0. 0.]\n"
+    assert command("sum", "empty.npy", "--axis", "1") == "[]\n"
+    np.save("scalar.npy", np.int8(3))
+    assert command("sum", "scalar.npy") == "3\n"
+
+
+def test_progress(command):
+    pytest.importorskip("tqdm")
+    assert command("sum", "a.npy", "--progress") == f"{A.sum()}\n"
+
+
+WRONG = {
+    "no file": ("sum nowhere.npy", "nowhere.npy"),
+    "a directory": ("sum .", "directory"),
+    "no .npy": ("sum a.raw", "--dtype"),
+    "empty": ("sum nothing", "--dtype"),
+    "cut off": ("sum cut.npy", "cut.npy: mmap"),
+    "objects": ("sum objects.npy", "objects.npy: "),
+    "text": ("sum text.npy", "<U1"),
+    "structure": ("sum structure.npy", "'f0'"),
+    "not of floats": ("nansum bits.npy --axis 3", "axis 3"),
+    "npy with dtype": ("sum a.npy --dtype f8", "without --dtype"),
+    "npy with shape": ("sum a.npy --shape 24", "--shape"),
+    "npy with offset": ("sum a.npy --offset 8", "--offset"),
+    "unknown dtype": ("sum a.raw --dtype f3", "float64"),
+    "nonsense dtype": ("sum a.raw --dtype []", "float64"),
+    "object dtype": ("sum a.raw --dtype O", "float64"),
+    "dtype of nothing": ("sum a.raw --dtype S0", "float64"),
+    "long double": ("sum a.raw --dtype g", "float64"),
+    "shape too small": ("sum a.raw --dtype f8 --shape 2,3", "192 bytes"),
+    "shape too large": ("sum a.raw --dtype f8 --shape 2,3,5", "192 bytes"),
+    "shape negative": ("sum a.raw --dtype f8 --shape=-1", "192 bytes"),
+    "shape of no numbers": ("sum a.raw --dtype f8 --shape 2x3", "--shape 2x3"),
+    "size": ("sum a.raw --dtype f8 --offset 3", "189 bytes"),
+    "offset too large": ("sum a.raw --dtype f8 --offset 200", "-8 bytes"),
+    "offset negative": ("sum a.raw --dtype f8 --offset -8", "200 bytes"),
+    "axis": ("sum a.npy --axis 3", "axis 3 is out of bounds"),
+    "axis twice": ("sum a.npy --axis 1,-2", "duplicate"),
+    "axis of no numbers": ("sum a.npy --axis x", "--axis x"),
+    "two axes": ("argmin a.npy --axis 0,1", "one --axis"),
+    "device": ("sum a.npy --device gpu", "'gpu'"),
+    "no device": ("sum a.npy --device cuda:99", ""),
+    "nowhere to write": ("sum a.npy --out nowhere/b.npy", "nowhere/b.npy"),
+    "no file to write": ("sum a.npy --out .", "directory"),
+    "nothing to reduce": ("max empty.npy", "zero-size"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_goes_wrong_is_one_line(command, capsys, what):
+    words, said = WRONG[what]
+    open("nothing", "w").close()
+    np.save("objects.npy", np.array([None]))
+    np.save("text.npy", np.array(["a"]))
+    np.save("structure.npy", np.zeros(3, "i4,f4"))
+    np.save("bits.npy", np.ones(3, bool))
+    np.save("empty.npy", np.ones(0))
+    with open("a.npy", "rb") as whole, open("cut.npy", "wb") as cut:
+        cut.write(whole.read()[:-1])
+    with pytest.raises(SystemExit) as ended:
+        command(*words.split())
+    out, err = capsys.readouterr()
+    assert ended.value.code == 1 and not out
+    assert err.startswith("python -m gpureduce: ") and err.count("\n") == 1 and said in err, err
+
+
+def test_without_tqdm(command, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    with pytest.raises(SystemExit):
+        command("sum", "a.npy", "--progress")
+    assert "pip install 'gpureduce[progress]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["sum", "sum a.npy --offset x", "sum a.npy --nonsense", "summe"])
+def test_usage(command, capsys, words):
+    with pytest.raises(SystemExit) as ended:
+        command(*words.split())
+    assert ended.value.code == 2 and "usage" in capsys.readouterr().err
+
+
+def test_as_a_module(tmp_path):
+    np.save(tmp_path / "a.npy", A)
+    words = [sys.executable, "-m", "gpureduce", "mean", tmp_path / "a.npy"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=SECONDS)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{A.mean()}\n", "")
+
+
+def test_ctrl_c():
+    script = """
+import sys
+from gpureduce import __main__, stubs
+def interrupted():
+    raise KeyboardInterrupt
+stubs.text = interrupted
+sys.argv = ["gpureduce", "stubs"]
+__main__.main()
+"""
+    process = python(script, PYTHONPATH=os.pathsep.join(sys.path))
+    assert process.communicate(timeout=SECONDS) == ("", "") and process.returncode == 130
