@@ -67,6 +67,7 @@ def test_who_may_know_whom():
             "arguments",
             "descr",
             "foreign",
+            "device_array",
         )  # and nothing else
         assert python or not about(reached(path), PYTHON), f"{name} knows Python"
         cuda = re.fullmatch(r"gpu(_\w+)?\.c", name) and name != "gpu_absent.c"  # and nothing else
@@ -107,8 +108,9 @@ def test_every_header_compiles_alone(path, tmp_path):
     alone = tmp_path / ("alone.cpp" if language == "c++" else "alone.c")
     alone.write_text(f'#include "{path}"\n#include "{path}"\n')  # twice: guards
     standard = "-std=c++17" if language == "c++" else "-std=c11"
-    device = re.search("__(shared|device|global)__", path.read_text())
-    if device and "portable" not in path.name:
+    reads = [path, *(path.parent / name for name in reached(path))]
+    device = (one for one in reads if one.is_file() and one.name != "portable.h")
+    if any(re.search("__(shared|device|global)__", one.read_text()) for one in device):
         if not shutil.which("nvcc"):
             pytest.skip("device code, and no nvcc")
         alone = alone.rename(alone.with_suffix(".cu"))

@@ -1,0 +1,203 @@
+"""Results along an axis of a device array stay on the device, in the library that it came from."""
+
+import numpy as np
+import pytest
+from arrays import draw, generator
+from device import Interface, copy_out, interface_of, on_device
+from table import OPS, bits, call, numpy_dtype
+
+import gpureduce
+from gpureduce import _core
+
+COUNT, WHY = _core.device_count()
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}"),
+    pytest.mark.filterwarnings("ignore"),
+]
+FUNCTIONS = [name for name, op in OPS.items() if op["function"]]
+DTYPES = ["float32", "float64", "int32", "int8", "bool", "complex64", "float16"]
+
+
+def host(array):
+    """A device array's elements, by nothing but its interface."""
+    interface = array.__cuda_array_interface__
+    dtype = np.dtype(interface["typestr"])
+    count = int(np.prod(interface["shape"]))
+    strides = interface["strides"]
+    assert strides is None or count == 0 or min(strides, default=1) >= 0
+    span = 1 + sum((n - 1) * s for n, s in zip(interface["shape"], strides or (), strict=False))
+    size = (span - 1 + dtype.itemsize) if strides else count * dtype.itemsize
+
+    class Memory:
+        address = interface["data"][0]
+
+    if count == 0:
+        return np.empty(interface["shape"], dtype)
+    Memory.size = size
+    raw = np.frombuffer(copy_out(Memory), np.uint8)
+    return np.ndarray(interface["shape"], dtype, raw.tobytes(), 0, strides)
+
+
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_any_array_gets_a_device_array(function, name):
+    a = draw(generator("own", name), numpy_dtype(name), 60).reshape(3, 4, 5)
+    for axis in (0, 1, -1):
+        try:
+            want = call(function, a, axis=axis, device="cpu")
+        except TypeError:
+            with pytest.raises(TypeError):
+                call(function, on_device(a), axis=axis)
+            continue
+        got = call(function, on_device(a), axis=axis)
+        if not isinstance(got, tuple):
+            got, want = (got,), (want,)
+        for one, other in zip(got, want, strict=True):
+            assert type(one) is _core.DeviceArray
+            assert bits(host(one)) == bits(np.asarray(other)), f"{function} {name} axis {axis}"
+
+
+def test_a_device_array_can_be_reduced_again():
+    a = np.arange(60.0).reshape(3, 4, 5)
+    sums = gpureduce.sum(on_device(a), axis=0)
+    assert sums.shape == (4, 5)
+    assert repr(sums) == "<gpureduce.DeviceArray of shape (4, 5), dtype float64, on cuda:0>"
+    assert gpureduce.sum(sums) == a.sum()
+    assert gpureduce.max(gpureduce.sum(sums, axis=1, keepdims=True)) == a.sum((0, 2)).max()
+
+
+def test_whole_arrays_give_scalars():
+    a = np.arange(60.0).reshape(3, 4, 5)
+    assert type(gpureduce.sum(on_device(a))) is np.float64
+    assert gpureduce.sum(on_device(a), keepdims=True).shape == (1, 1, 1)
+
+
+def test_masks_and_initial_on_the_device():
+    rng = generator("own masks")
+    a, keep = rng.standard_normal((300, 70)), rng.random((300, 70)) < 0.5
+    got = gpureduce.sum(on_device(a), axis=0, where=on_device(keep), initial=2.5)
+    assert bits(host(got)) == bits(gpureduce.sum(a, axis=0, where=keep, initial=2.5))
+    row = gpureduce.sum(on_device(a), axis=1, where=on_device(keep[0]))
+    assert bits(host(row)) == bits(gpureduce.sum(a, axis=1, where=keep[0]))
+    with pytest.raises(TypeError, match="where is to lie on the device"):
+        gpureduce.sum(on_device(a), axis=0, where=keep)
+    with pytest.raises(ValueError, match="broadcast"):
+        gpureduce.sum(on_device(a), axis=0, where=on_device(keep[:3]))
+
+
+def test_segments_on_the_device():
+    a = generator("own segments").standard_normal((1000, 3)).astype(np.float32)
+    starts, stops = np.array([0, 10, 10, 990]), np.array([10, 10, 900, 1000])
+    got = gpureduce.segments(on_device(a), starts, stops, "sum")
+    assert bits(host(got)) == bits(gpureduce.segments(a, starts, stops, "sum"))
+    got = gpureduce.segments(on_device(a.T), starts, stops, "sum", axis=1)
+    assert bits(host(got)) == bits(gpureduce.segments(a.T, starts, stops, "sum", axis=1))
+
+
+def test_dtypes_are_converted_there():
+    a = generator("own dtypes").integers(-100, 100, (64, 33)).astype(np.int16)
+    for to in (np.float32, np.float64, np.int32, np.complex64, np.int8):
+        got = gpureduce.sum(on_device(a), axis=0, dtype=to)
+        assert bits(host(got)) == bits(gpureduce.sum(a, axis=0, dtype=to))
+    swapped = a.astype(">i2")
+    assert bits(host(gpureduce.sum(on_device(swapped), axis=1))) == bits(gpureduce.sum(a, axis=1))
+
+
+def test_out_on_the_device():
+    a = generator("own out").standard_normal((64, 33))
+    out = on_device(np.zeros(33))
+    assert gpureduce.sum(on_device(a), axis=0, out=out) is out
+    assert bits(host(out)) == bits(gpureduce.sum(a, axis=0))
+    scalar = on_device(np.zeros(()))
+    assert gpureduce.max(on_device(a), out=scalar) is scalar
+    assert host(scalar) == a.max()
+
+
+@pytest.mark.parametrize(
+    ("out", "error", "match"),
+    [
+        (lambda: on_device(np.zeros(32)), ValueError, "shape"),
+        (lambda: on_device(np.zeros(33, np.float32)), TypeError, "float32"),
+        (lambda: on_device(np.zeros(66)[::2]), ValueError, "C order"),
+        (lambda: np.zeros(33), TypeError, "cuda:0"),
+        (lambda: 3, TypeError, "cuda:0"),
+        (lambda: (on_device(np.zeros(33)),), TypeError, "cuda:0"),
+    ],
+    ids=str,
+)
+def test_out_that_does_not_fit(out, error, match):
+    with pytest.raises(error, match=match):
+        gpureduce.sum(on_device(np.ones((64, 33))), axis=0, out=out())
+
+
+def test_out_that_is_read_only():
+    memory = on_device(np.zeros(33))
+    interface = memory.__cuda_array_interface__
+    address = interface["data"][0]
+    out = Interface({**interface_of(np.zeros(33), address), "data": (address, True)}, memory)
+    with pytest.raises(ValueError, match="writeable"):
+        gpureduce.sum(on_device(np.ones((64, 33))), axis=0, out=out)
+
+
+def test_warnings_are_the_hosts():
+    a = np.full((3, 4), np.nan)
+    with pytest.warns(RuntimeWarning, match="All-NaN"):
+        got = gpureduce.nanmax(on_device(a), axis=0)
+    assert np.isnan(host(got)).all()
+    with pytest.raises(ValueError, match="All-NaN"):
+        gpureduce.nanargmax(on_device(a), axis=0)
+    with pytest.warns(RuntimeWarning, match="Degrees of freedom"):
+        gpureduce.var(on_device(np.ones((1, 4))), axis=0, ddof=1)
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "int32", "bool", "complex64"])
+def test_cupy_gets_cupy(name):
+    cupy = pytest.importorskip("cupy")
+    a = draw(generator("own cupy", name), numpy_dtype(name), 6000).reshape(100, 60)
+    given = cupy.asarray(a)
+    stream = cupy.cuda.Stream(non_blocking=True)
+    for function in ("sum", "max", "argmax", "any", "minmax", "var"):
+        for view in (given, given.T, given[::3, ::-2]):
+            with stream:
+                got = getattr(gpureduce, function)(view, axis=0)
+                got = got if isinstance(got, tuple) else (got,)
+                twice = [one + one for one in got]  # on the same stream
+            want = getattr(gpureduce, function)(view.get(), axis=0, device="cpu")
+            want = want if isinstance(want, tuple) else (want,)
+            for one, two, other in zip(got, twice, want, strict=True):
+                assert isinstance(one, cupy.ndarray)
+                assert bits(one.get()) == bits(other)
+                assert bits(two.get()) == bits(other + other)
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "int64", "bool", "bfloat16"])
+def test_torch_gets_torch(name):
+    torch = pytest.importorskip("torch")
+    a = torch.randn(100, 60, device="cuda").to(getattr(torch, name))
+    for function in ("sum", "max", "argmin", "count_nonzero", "std"):
+        got = getattr(gpureduce, function)(a, axis=1)
+        assert isinstance(got, torch.Tensor)
+        assert got.device == a.device
+        again = [getattr(gpureduce, function)(a[i]) for i in (0, 57, 99)]
+        assert [float(got[i]) for i in (0, 57, 99)] == [float(one) for one in again]
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        b = torch.full((1 << 12, 1 << 12), 1.0, device="cuda")
+        for _ in range(20):
+            total = gpureduce.sum(b, axis=0) + 1
+    assert float(total.sum()) == ((1 << 12) + 1) * (1 << 12)
+
+
+def test_nothing_leaks():
+    from device import free_bytes
+
+    a = on_device(np.ones((1 << 10, 1 << 10), np.float32))
+    for _ in range(100):
+        gpureduce.sum(a, axis=0)
+    before = free_bytes()
+    for _ in range(3000):
+        gpureduce.sum(a, axis=0)
+        with pytest.raises(TypeError):
+            gpureduce.sum(a, axis=0, out=3)
+    assert before - free_bytes() < 1 << 20
