@@ -13,7 +13,7 @@
 typedef struct buffer {
   atomic_int users;
   int device;
-  _Atomic(void *) stream; /* the last one that it was made ready on */
+  void *mark; /* on the stream that makes it ready; streams themselves may be gone by then */
   void *data;
 } buffer;
 
@@ -26,9 +26,11 @@ typedef struct device_array {
 
 static PyTypeObject *type; /* the module's, made once */
 
+#define LEGACY ((void *)1) /* the driver's name of the default stream */
+
 static void drop(buffer *b) {
   if (!b || atomic_fetch_sub(&b->users, 1) != 1) return;
-  gpr_gpu_release(b->device, b->data, atomic_load(&b->stream));
+  gpr_gpu_release(b->device, b->data, b->mark);
   free(b);
 }
 
@@ -47,7 +49,6 @@ PyObject *gpr_device_array_new(int device, void *stream, int dtype, int64_t coun
   if (!b) return PyErr_NoMemory();
   b->device = device;
   atomic_init(&b->users, 1);
-  atomic_init(&b->stream, stream);
   const size_t bytes = (size_t)count * (size_t)gpr_dtypes[dtype].bytes;
   if (gpr_gpu_allocate(device, bytes, stream, &b->data)) {
     free(b);
@@ -62,6 +63,11 @@ PyObject *gpr_device_array_new(int device, void *stream, int dtype, int64_t coun
   a->shape[0] = count;
   a->strides[0] = 1;
   return (PyObject *)a;
+}
+
+int gpr_device_array_mark(PyObject *array, void *stream) {
+  buffer *b = ((device_array *)array)->buffer;
+  return gpr_gpu_mark(b->device, stream, &b->mark) == GPR_OK;
 }
 
 void *gpr_device_array_data(PyObject *array) { return ((device_array *)array)->buffer->data; }
@@ -109,20 +115,21 @@ static PyObject *get_dtype(PyObject *self, void *unused) {
   return PyUnicode_FromString(gpr_dtypes[((device_array *)self)->dtype].name);
 }
 
-/* The CUDA array interface, version 3. */
+/* The CUDA array interface, version 3, on the legacy default stream. */
 static PyObject *get_interface(PyObject *self, void *unused) {
   const device_array *a = (device_array *)self;
   const gpr_dtype_info *dtype = &gpr_dtypes[a->dtype];
-  const intptr_t stream = (intptr_t)atomic_load(&a->buffer->stream);
   char typestr[8];
   (void)unused;
+  if (gpr_gpu_follow(a->buffer->device, a->buffer->mark, LEGACY))
+    return PyErr_Format(PyExc_BufferError, "%s", gpr_error());
   snprintf(typestr, sizeof typestr, "%c%c%d", dtype->bytes == 1 ? '|' : '<', dtype->kind,
            dtype->bytes);
-  return Py_BuildValue("{s:N,s:N,s:s,s:(NO),s:i,s:L}", "shape", tuple_of(a->shape, a->ndim, 1),
+  return Py_BuildValue("{s:N,s:N,s:s,s:(NO),s:i,s:i}", "shape", tuple_of(a->shape, a->ndim, 1),
                        "strides", tuple_of(a->strides, a->ndim, dtype->bytes), "typestr", typestr,
                        "data",
                        PyLong_FromVoidPtr((char *)a->buffer->data + a->offset * dtype->bytes),
-                       Py_False, "version", 3, "stream", (long long)(stream ? stream : 1));
+                       Py_False, "version", 3, "stream", 1);
 }
 
 static PyObject *dlpack_device(PyObject *self, PyObject *unused) {
@@ -187,12 +194,8 @@ static PyObject *dlpack(PyObject *self, PyObject *args, PyObject *keywords) {
                         gpr_dtypes[a->dtype].name, copy == Py_True ? " as a copy" : "");
   const long long handle = stream == Py_None ? 1 : PyLong_AsLongLong(stream);
   if (PyErr_Occurred()) return NULL;
-  void *to = (void *)(intptr_t)handle;
-  if (handle >= 0 && to != atomic_load(&a->buffer->stream)) {
-    if (gpr_gpu_order(a->buffer->device, atomic_load(&a->buffer->stream), to))
-      return PyErr_Format(PyExc_BufferError, "%s", gpr_error());
-    atomic_store(&a->buffer->stream, to);
-  }
+  if (handle >= 0 && gpr_gpu_follow(a->buffer->device, a->buffer->mark, (void *)(intptr_t)handle))
+    return PyErr_Format(PyExc_BufferError, "%s", gpr_error());
   return export_tensor(a);
 }
 

@@ -15,6 +15,9 @@ int gpr_device_array_init(PyObject *module);
 PyObject *gpr_device_array_new(int device, void *stream, int dtype, int64_t count);
 void *gpr_device_array_data(PyObject *array);
 
+/* Its elements are ready after what is on the stream now; 0 and a message on failure. */
+int gpr_device_array_mark(PyObject *array, void *stream);
+
 /* A view into its memory, `offset` elements from its start; strides count elements too. */
 PyObject *gpr_device_array_view(PyObject *array, int64_t offset, int ndim, const int64_t *shape,
                                 const int64_t *strides);

@@ -30,13 +30,18 @@ gpr_status gpr_gpu_shuffle(const char *name, int dtype, int device, gpr_shuffle_
 gpr_status gpr_gpu_segment_sums(const char *name, int dtype, int device, gpr_segment_args args,
                                 int repeats, double *milliseconds);
 
-/* Device memory in the order of the stream. It is the caller's, to be released on a stream that
- * comes after all its uses. */
+/* Device memory in the order of the stream. It is the caller's, who releases it. */
 gpr_status gpr_gpu_allocate(int device, size_t bytes, void *stream, void **out);
-void gpr_gpu_release(int device, void *memory, void *stream);
 
-/* What comes on the stream `to` from now on waits for what is on `from`. */
-gpr_status gpr_gpu_order(int device, void *from, void *to);
+/* The end of what is on the stream now. The mark is the caller's, for gpr_gpu_release(); of the
+ * default stream it is NULL. */
+gpr_status gpr_gpu_mark(int device, void *stream, void **mark);
+
+/* What comes on the stream from now on waits for the mark. */
+gpr_status gpr_gpu_follow(int device, void *mark, void *stream);
+
+/* Gives memory and mark back after that, and after what is on the default stream. */
+void gpr_gpu_release(int device, void *memory, void *mark);
 
 /* Waits for what is on the stream. */
 gpr_status gpr_gpu_wait(int device, void *stream);

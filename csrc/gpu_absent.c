@@ -57,17 +57,29 @@ gpr_status gpr_gpu_allocate(int device, size_t bytes, void *stream, void **out) 
   return GPR_DEVICE_ERROR;
 }
 
-void gpr_gpu_release(int device, void *memory, void *stream) {
-  (void)device, (void)memory, (void)stream;
-}
-
-gpr_status gpr_gpu_order(int device, void *from, void *to) {
-  (void)device, (void)from, (void)to;
+static gpr_status none(void) {
   gpr_device_count();
   return GPR_DEVICE_ERROR;
 }
 
-gpr_status gpr_gpu_wait(int device, void *stream) { return gpr_gpu_order(device, stream, stream); }
+gpr_status gpr_gpu_mark(int device, void *stream, void **mark) {
+  (void)device, (void)stream, (void)mark;
+  return none();
+}
+
+gpr_status gpr_gpu_follow(int device, void *mark, void *stream) {
+  (void)device, (void)stream, (void)mark;
+  return none();
+}
+
+gpr_status gpr_gpu_wait(int device, void *stream) {
+  (void)device, (void)stream;
+  return none();
+}
+
+void gpr_gpu_release(int device, void *memory, void *mark) {
+  (void)device, (void)memory, (void)mark;
+}
 
 int gpr_gpu_pinned(const void *address) {
   (void)address;

@@ -56,25 +56,49 @@ gpr_status gpr_gpu_allocate(int device, size_t bytes, void *stream, void **out) 
   return status;
 }
 
-void gpr_gpu_release(int device, void *memory, void *stream) {
-  int before;
-  if (gpr_cuda_enter(device, &before)) return;
-  gpr_cuda_release(memory, stream);
-  cudaSetDevice(before);
+static int is_default(const void *stream) {
+  return !stream || stream == (const void *)cudaStreamLegacy;
 }
 
-gpr_status gpr_gpu_order(int device, void *from, void *to) {
+gpr_status gpr_gpu_mark(int device, void *stream, void **mark) {
   cudaEvent_t event = NULL;
   int before;
+  *mark = NULL;
+  if (is_default(stream)) return GPR_OK;
   gpr_status status = gpr_cuda_enter(device, &before);
   if (status) return status;
   status =
       check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate", device);
-  if (!status) status = check(cudaEventRecord(event, from), "cudaEventRecord", device);
-  if (!status) status = check(cudaStreamWaitEvent(to, event, 0), "cudaStreamWaitEvent", device);
-  if (event) cudaEventDestroy(event);
+  if (!status) status = check(cudaEventRecord(event, stream), "cudaEventRecord", device);
+  if (status && event) cudaEventDestroy(event);
+  if (!status) *mark = event;
   cudaSetDevice(before);
   return status;
+}
+
+gpr_status gpr_gpu_follow(int device, void *mark, void *stream) {
+  cudaEvent_t event = mark;
+  int before;
+  if (!mark && is_default(stream)) return GPR_OK;
+  gpr_status status = gpr_cuda_enter(device, &before);
+  if (status) return status;
+  if (!mark) {
+    status =
+        check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate", device);
+    if (!status) status = check(cudaEventRecord(event, NULL), "cudaEventRecord", device);
+  }
+  if (!status) status = check(cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent", device);
+  if (!mark && event) cudaEventDestroy(event);
+  cudaSetDevice(before);
+  return status;
+}
+
+void gpr_gpu_release(int device, void *memory, void *mark) {
+  int before;
+  if (gpr_gpu_follow(device, mark, NULL) || gpr_cuda_enter(device, &before)) return;
+  gpr_cuda_release(memory, NULL);
+  if (mark) cudaEventDestroy(mark);
+  cudaSetDevice(before);
 }
 
 gpr_status gpr_gpu_wait(int device, void *stream) {

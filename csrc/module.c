@@ -245,7 +245,9 @@ static PyObject *perform_there(gpr_call *call, PyObject *progress) {
     if (!all) return PyErr_Occurred() ? NULL : raise_status(GPR_DEVICE_ERROR);
     call->options.out = gpr_device_array_data(all);
   }
-  const gpr_status status = reduce_there(call, progress, &fine);
+  gpr_status status = reduce_there(call, progress, &fine);
+  if (fine && all && !gpr_device_array_mark(all, call->view.stream))
+    fine = 0, status = GPR_DEVICE_ERROR;
   if (status) raise_status(status);
   if (fine && !all) return wait_for_out(call);
   for (int i = 0; fine && i < results; i++)

@@ -78,7 +78,10 @@ template <class T> struct Finish<PairSum<T>> {
                                               typename F::State &state, int64_t n) {
     T initial;
     memcpy(&initial, a.initial, sizeof initial);
-    if (a.has_initial) F::add(state, initial, -1);
+    if (a.has_initial)
+      F::add(state, initial, -1);
+    else if (n == 0) /* a sum of nothing is +0.0 */
+      F::add(state, T{}, -1);
     const bool mean = a.op == GPR_OP_MEAN || a.op == GPR_OP_NANMEAN;
     F::finish(state, mean ? n : 1, (T *)a.out + o);
   }
