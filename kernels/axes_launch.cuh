@@ -5,6 +5,7 @@
 #include "columns.cuh"
 #include "general.cuh"
 #include "rows.cuh"
+#include "shallow.cuh"
 #include "staged.cuh"
 #include "trees.cuh"
 
@@ -12,8 +13,9 @@ GPR_OPEN
 
 /* The kernels of one fold, and what their launch depends on. */
 struct AxesRow {
-  const void *staged, *rows, *columns, *general; /* all but the last may be NULL */
-  int bytes;                                     /* of an element */
+  const void *shallow, *packed, *staged, *rows, *columns,
+      *general; /* all but the last may be NULL */
+  int bytes;    /* of an element */
   int rows_blocks, rows_loads, columns_blocks, columns_loads;
   size_t state; /* bytes, the number that counted with it */
 };
@@ -56,12 +58,38 @@ struct AxesCut {
     return true;
   }
 
+  /* Columns of a few rows, enough of them for all threads. */
+  bool shallow() {
+    if (!row.shallow || !a.kept || a.reduced != 1 || a.count > 32 ||
+        a.strides[a.kept - 1] != row.bytes)
+      return false;
+    Size offsets = (Size)(uintptr_t)a.data | (a.count > 1 ? a.strides[a.kept] : 0);
+    for (int d = 0; d < a.kept - 1; d++) offsets |= a.strides[d];
+    const Size width = a.shape[a.kept - 1];
+    a.tiles = a.outputs / width * up(width * row.bytes, 16);
+    if (offsets % 16 || width * row.bytes < 1024 || a.tiles < (Size)multiprocessors * 1024)
+      return false;
+    return take(row.shallow, up(a.tiles, AXES_THREADS), 0);
+  }
+
+  bool follow_each_other() const {
+    const Size bytes = a.count * row.bytes;
+    if (a.reduced != 1 || a.kept > 1 || (a.count > 1 && reduced_stride() != row.bytes))
+      return false;
+    return (a.kept == 0 || a.shape[0] == 1 || a.strides[0] == bytes) && (uintptr_t)a.data % 16 == 0;
+  }
+
+  /* Rows one behind the other, whole ones in a packet. */
+  bool packed() {
+    const Size bytes = a.count * row.bytes;
+    if (!row.packed || !follow_each_other() || bytes > 16 || 16 % bytes) return false;
+    return take(row.packed, up(a.outputs * bytes / 16 + 1, AXES_THREADS * SHALLOW_LOADS), 0);
+  }
+
   /* Rows one behind the other, of 4 KiB at most. */
   bool staged() {
     const Size bytes = a.count * row.bytes;
-    if (a.reduced != 1 || a.kept > 1 || reduced_stride() != row.bytes || bytes > 4096) return false;
-    if (a.kept == 1 && a.shape[0] > 1 && a.strides[0] != bytes) return false;
-    if ((uintptr_t)a.data % 16) return false;
+    if (!follow_each_other() || bytes > 4096) return false;
     a.length = a.count;
     a.team = 1;
     while (a.team * STAGED_BYTES < bytes) a.team *= 2;
@@ -89,7 +117,9 @@ struct AxesCut {
     const Size slots = (Size)multiprocessors * row.rows_blocks;
     a.split = 1;
     a.team = GPR_WARP;
-    if (a.count * row.bytes < 16384 && a.outputs >= 8 * slots)
+    /* Half of the warps that there can be keep the memory busy; the last wave is to be full. */
+    const Size warps = slots * (AXES_THREADS / GPR_WARP), waves = up(a.outputs, warps);
+    if (2 * a.outputs >= warps && (waves == 1 || 5 * a.outputs >= 4 * waves * warps))
       return take(row.rows, up(a.outputs, AXES_THREADS / GPR_WARP), 0);
     a.team = AXES_THREADS;
     const Size steps = up(a.count * row.bytes, AXES_THREADS * row.rows_loads * 16);
@@ -165,14 +195,26 @@ struct AxesCut {
     a.split = a.team = a.rows = 1;
     a.pitch = 0;
     const bool easy = row.staged && plain() && a.count > 0 && a.outputs > 0;
-    if (easy && (staged() || columns() || rows())) return;
+    if (easy && (packed() || shallow() || staged() || columns() || rows())) return;
     general();
   }
 };
 
 template <class F> struct AxesKernels {
+  /* Of a packet of smaller elements they would be thousands of instructions. */
+  template <bool WIDE> static constexpr const void *shallow_kernel() {
+    if constexpr (WIDE) return (const void *)&shallow<F>;
+    return nullptr;
+  }
+  template <bool WIDE> static constexpr const void *packed_kernel() {
+    if constexpr (WIDE) return (const void *)&packed<F>;
+    return nullptr;
+  }
   static constexpr AxesRow row() {
-    return {(const void *)&staged<F>,
+    constexpr bool wide = sizeof(typename F::Element) >= 4;
+    return {shallow_kernel<wide>(),
+            packed_kernel<wide>(),
+            (const void *)&staged<F>,
             (const void *)&rows<F>,
             (const void *)&columns<F>,
             (const void *)&general<F>,
@@ -189,8 +231,8 @@ template <class F> struct AxesKernels {
 template <class T, template <class> class Op> struct AxesKernels<TreeFold<T, Op>> {
   typedef TreeFold<T, Op> F;
   static constexpr AxesRow row() {
-    return {nullptr, nullptr, nullptr, (const void *)&trees<F>,         (int)sizeof(T), 1,
-            1,       1,       1,       sizeof(Branch<typename F::Wide>)};
+    return {nullptr,        nullptr, nullptr, nullptr, nullptr, (const void *)&trees<F>,
+            (int)sizeof(T), 1,       1,       1,       1,       sizeof(Branch<typename F::Wide>)};
   }
 };
 

@@ -48,6 +48,7 @@ __global__ void __launch_bounds__(AXES_THREADS, 2)
     const int64_t share = (count + a.split - 1) / a.split;
     const int64_t stop = (part + 1) * share < count ? (part + 1) * share : count;
     Cells<F, 1> cells;
+    typename Cells<F, 1>::Rest rest;
     int64_t n = 0;
     if (mine) {
       const char *base = a.data + offset_of(a.shape, a.strides, a.kept, kept) +
@@ -77,11 +78,11 @@ __global__ void __launch_bounds__(AXES_THREADS, 2)
         if (!Cells<F, 1>::certain && missed)
 #pragma unroll 1
           for (int u = 0; u < U; u++)
-            if (valid >> u & 1) cells.rest(0, *place(r + u * high));
+            if (valid >> u & 1) rest.add(0, *place(r + u * high));
       }
     }
     State s;
-    cells.done(0, s.state);
+    cells.done(rest, 0, s.state);
     s.n = n;
     merge_down<C>(s, x, y < high ? y : AXES_THREADS, wide, high, slots);
     const auto done = [&](int j, State &all) {

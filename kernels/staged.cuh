@@ -3,7 +3,7 @@
 #ifndef GPR_STAGED_CUH
 #define GPR_STAGED_CUH
 
-#include "outputs.cuh"
+#include "few.cuh"
 
 GPR_OPEN
 
@@ -28,111 +28,35 @@ __device__ __forceinline__ void copies_done() {
   __syncthreads();
 }
 
-/* Elements id, id + team, … of a staged row, or packets of them, in the order of their index. */
-template <class F> struct StagedRow {
-  typedef typename F::Element T;
-  typedef typename F::State State;
-  static constexpr int V = Packet<T>::count;
+/* Elements id, id + team, … of a staged row, or packets of them, in the order of their index: at
+ * most FEW_MOST, in STAGED_BYTES. */
+template <class F>
+__device__ __forceinline__ void fold_packed(Few<F> &few, const uint4 *packet, int count, int id,
+                                            int team) {
+  constexpr int V = Packet<typename F::Element>::count;
+  for (int p = id; p < count; p += team) {
+    Packet<typename F::Element> v;
+    v.words = packet[p];
+#pragma unroll
+    for (int j = 0; j < V; j++) few.add(v.element[j], (int64_t)p * V + j);
+  }
+}
+template <class F>
+__device__ __forceinline__ void fold_single(Few<F> &few, const typename F::Element *element,
+                                            int count, int id, int team) {
+  for (int i = id; i < count; i += team) few.add(element[i], i);
+}
 
-  static __device__ __forceinline__ void fold(const uint4 *packet, int count, int id, int team,
-                                              State &s) {
-    Cells<F, 1> cells;
-    for (int p = id; p < count; p += team) {
-      Packet<T> v;
-      v.words = packet[p];
-      cells.template add<V>(v.element, (int64_t)p * V, 1);
-    }
-    cells.done(0, s);
-  }
-  static __device__ __forceinline__ void fold(const T *element, int count, int id, int team,
-                                              State &s) {
-    Cells<F, 1> cells;
-    for (int i = id; i < count; i += team) {
-      const T only[1] = {element[i]};
-      cells.template add<1>(only, i, 0);
-    }
-    cells.done(0, s);
-  }
-};
-
-/* Exact sums of a few numbers: plain sums that are checked, as cells.cuh's batches. */
-template <class T> struct StagedRow<PairSum<T>> {
-  typedef PairSum<T> F;
-  typedef typename F::State State;
-  typedef typename F::Real R;
-  typedef typename RealOf<T>::type Stored;
-  static constexpr int V = Packet<T>::count, parts = F::parts;
-  struct Sum {
-    Batch<Format<Stored>::precision, 64> batch[parts];
-    Pair pair[parts];
-    bool lost[parts];
-    __device__ __forceinline__ Sum() {
-#pragma unroll
-      for (int p = 0; p < parts; p++) {
-        pair[p].hi = pair[p].lo = -0.0;
-        lost[p] = false;
-      }
-    }
-    __device__ __forceinline__ void add(T x) {
-#pragma unroll
-      for (int p = 0; p < parts; p++) {
-        const R r = Cells<F, 1>::real(x, p);
-        if constexpr (sizeof(R) == 4)
-          batch[p].add(r);
-        else
-          gpr::add(pair[p], r, lost[p]);
-      }
-    }
-    __device__ __forceinline__ bool done(State &s) {
-      bool all = true;
-#pragma unroll
-      for (int p = 0; p < parts; p++) {
-        open(s.part[p]);
-        if constexpr (sizeof(R) == 4) {
-          s.part[p].pair.hi = batch[p].sum;
-          lost[p] = !batch[p].fine();
-        } else {
-          s.part[p].pair = pair[p];
-        }
-        if (lost[p]) open(s.part[p]);
-        all &= !lost[p];
-      }
-      return all;
-    }
-  };
-  /* At most 64 elements a thread: 128 bytes. */
-  static __device__ __forceinline__ void fold(const uint4 *packet, int count, int id, int team,
-                                              State &s) {
-    Sum sum;
-    for (int p = id; p < count; p += team) {
-      Packet<T> v;
-      v.words = packet[p];
-#pragma unroll
-      for (int j = 0; j < V; j++) sum.add(v.element[j]);
-    }
-    if (sum.done(s)) return;
-    open_all(s);
-    for (int p = id; p < count; p += team)
-      for (int j = 0; j < V; j++) rest(s, ((const T *)(packet + p))[j]);
-  }
-  static __device__ __forceinline__ void fold(const T *element, int count, int id, int team,
-                                              State &s) {
-    Sum sum;
-    for (int i = id; i < count; i += team) sum.add(element[i]);
-    if (sum.done(s)) return;
-    open_all(s);
-    for (int i = id; i < count; i += team) rest(s, element[i]);
-  }
-  static __device__ __forceinline__ void open_all(State &s) {
-    for (int p = 0; p < parts; p++) open(s.part[p]);
-  }
-  static __device__ __noinline__ void rest(State &s, T x) {
-    for (int p = 0; p < parts; p++) {
-      use(s.part[p]);
-      add_double(s.part[p].rest, (double)Cells<F, 1>::real(x, p), s.part[p].special);
-    }
-  }
-};
+/* This thread's part of a row once more. */
+template <class F>
+__device__ __noinline__ void fold_slowly(typename F::State &s, const uint4 *packet, int count,
+                                         int id, int team) {
+  constexpr int V = Packet<typename F::Element>::count;
+  SlowFew<F>::open(s);
+  for (int p = id; p < count; p += team)
+    for (int j = 0; j < V; j++)
+      SlowFew<F>::add(s, ((const typename F::Element *)(packet + p))[j], (int64_t)p * V + j);
+}
 
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, StagedShape<F>::blocks)
@@ -165,13 +89,28 @@ __global__ void __launch_bounds__(AXES_THREADS, StagedShape<F>::blocks)
     copies_done();
     for (int row = threadIdx.x / team; row < here + teams - 1; row += teams) {
       if (row - (int)(threadIdx.x / team) >= here) break; /* by whole blocks: lanes merge below */
-      State s;
       const int mine = row < here ? row : here - 1;
+      const uint4 *packet = stage + mine * pitch;
+      const T *element = (const T *)stage + mine * length;
+      Few<F> few;
       if (pitch)
-        StagedRow<F>::fold(stage + mine * pitch, row_packets, id, team, s);
+        fold_packed(few, packet, row_packets, id, team);
       else
-        StagedRow<F>::fold((const T *)stage + mine * length, length, id, team, s);
-      if (team > 1) Move<F>::merge_lanes(s, team);
+        fold_single(few, element, length, id, team);
+      if (team == 1) {
+        if (row < here && !few.finish(a, first + row, length))
+          slow_output<F>(&a, first + row, pitch ? (const char *)packet : (const char *)element,
+                         sizeof(T), length);
+        continue;
+      }
+      State s;
+      if (few.done(s)) {
+      } else if (pitch) {
+        fold_slowly<F>(s, packet, row_packets, id, team);
+      } else {
+        slow_few<F>(s, (const char *)element, sizeof(T), id, length, team);
+      }
+      Move<F>::merge_lanes(s, team);
       if (id == 0 && row < here) Finish<F>::here(a, first + row, s, length);
     }
   }
