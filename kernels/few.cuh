@@ -124,15 +124,9 @@ template <class T> struct Few<PairSum<T>> {
 
 template <class T> struct SlowFew<PairSum<T>> {
   typedef PairSum<T> F;
-  static __device__ __forceinline__ void open(typename F::State &s) {
-    for (int p = 0; p < F::parts; p++) {
-      gpr::open(s.part[p]);
-      use(s.part[p]);
-    }
-  }
-  static __device__ __noinline__ void add(typename F::State &s, T x, int64_t) {
-    for (int p = 0; p < F::parts; p++)
-      add_double(s.part[p].rest, (double)Cells<F, 1>::real(x, p), s.part[p].special);
+  static __device__ __forceinline__ void open(typename F::State &s) { F::open(s); }
+  static __device__ __noinline__ void add(typename F::State &s, T x, int64_t index) {
+    F::add(s, x, index);
   }
 };
 

@@ -163,6 +163,7 @@ def test_cupy_gets_cupy(name):
                 got = getattr(gpureduce, function)(view, axis=0)
                 got = got if isinstance(got, tuple) else (got,)
                 twice = [one + one for one in got]  # on the same stream
+            stream.synchronize()
             want = getattr(gpureduce, function)(view.get(), axis=0, device="cpu")
             want = want if isinstance(want, tuple) else (want,)
             for one, two, other in zip(got, twice, want, strict=True):
