@@ -14,12 +14,12 @@ typedef unsigned __int128 uint128;
 enum { GPR_BIG_DIGITS = 148 };
 
 /* The sum of digit[i]·2^(32·(at + i)) for i below count; neither end is zero. */
-struct Big {
+template <int DIGITS> struct Big {
   int at, count;
-  uint32_t digit[GPR_BIG_DIGITS];
+  uint32_t digit[DIGITS];
 };
 
-GPR_FN void trim(Big &x) {
+template <int D> GPR_FN void trim(Big<D> &x) {
   int zeros = 0;
   while (x.count && !x.digit[x.count - 1]) x.count--;
   while (zeros < x.count && !x.digit[zeros]) zeros++;
@@ -29,7 +29,7 @@ GPR_FN void trim(Big &x) {
   for (int i = 0; i < x.count; i++) x.digit[i] = x.digit[i + zeros];
 }
 
-GPR_FN void big_of(Big &x, uint128 value) {
+template <int D> GPR_FN void big_of(Big<D> &x, uint128 value) {
   x.at = 0;
   for (x.count = 0; value; value >>= 32) x.digit[x.count++] = (uint32_t)value;
   trim(x);
@@ -37,7 +37,7 @@ GPR_FN void big_of(Big &x, uint128 value) {
 
 /* The magnitude of digits in 64-bit words that were added to without a carry; whether it was
  * negative. */
-GPR_FN bool big_of(Big &x, const int64_t *word, int count) {
+template <int D> GPR_FN bool big_of(Big<D> &x, const int64_t *word, int count) {
   int64_t over = 0;
   int low = 0;
   while (low < count && !word[low]) low++;
@@ -61,7 +61,8 @@ GPR_FN bool big_of(Big &x, const int64_t *word, int count) {
   return negative;
 }
 
-GPR_FN void multiply(Big &to, const Big &a, const Big &b) {
+template <int D, int A, int B>
+GPR_FN void multiply(Big<D> &to, const Big<A> &a, const Big<B> &b) {
   to.at = a.at + b.at;
   to.count = a.count && b.count ? a.count + b.count : 0;
   for (int i = 0; i < to.count; i++) to.digit[i] = 0;
@@ -78,7 +79,7 @@ GPR_FN void multiply(Big &to, const Big &a, const Big &b) {
 }
 
 /* x += 2^(32·shift)·y, or -= of what is not larger. */
-template <bool MINUS> GPR_FN void add(Big &x, const Big &y) {
+template <bool MINUS, int D, int E> GPR_FN void add(Big<D> &x, const Big<E> &y) {
   if (!y.count) return;
   if (!x.count) x.at = y.at;
   const int low = least(x.at, y.at), gap = x.at - low;
@@ -121,7 +122,7 @@ GPR_FN int leading_zeros(uint128 x) { /* x > 0 */
 }
 
 /* Shifts up until the first bit of the last digit is set; by how far. */
-GPR_FN int normalise(Big &x) {
+template <int D> GPR_FN int normalise(Big<D> &x) {
   int shift = 0;
   while (!(x.digit[x.count - 1] << shift >> 31)) shift++;
   for (int i = x.count - 1; shift && i >= 0; i--)
@@ -133,7 +134,7 @@ enum { GPR_DIVISOR_DIGITS = 8 };
 
 /* rest (of one digit more than d, and less than d·2^32) becomes the remainder; the digit of the
  * quotient. d is normalised. */
-GPR_FN uint32_t divide_step(uint32_t *rest, const Big &d) {
+template <int D> GPR_FN uint32_t divide_step(uint32_t *rest, const Big<D> &d) {
   const int k = d.count;
   const uint64_t top = (uint64_t)rest[k] << 32 | rest[k - 1];
   uint64_t q = top / d.digit[k - 1];
@@ -160,8 +161,9 @@ GPR_FN uint32_t divide_step(uint32_t *rest, const Big &d) {
   return (uint32_t)q;
 }
 
-/* The leading bits of x / d; d > 0 has at most GPR_DIVISOR_DIGITS digits, and is changed. */
-GPR_FN Leading divide(const Big &x, Big &d) {
+/* The leading bits of x / d; d > 0 is changed. */
+template <int D>
+GPR_FN Leading divide(const Big<D> &x, Big<GPR_DIVISOR_DIGITS> &d) {
   Leading result = {0, 0, false};
   if (!x.count) return result;
   const int shift = normalise(d);
