@@ -15,6 +15,7 @@ struct AxesRow {
   int bytes; /* of an element */
   int rows_blocks, columns_blocks;
   size_t state; /* bytes, the number that counted with it */
+  size_t pool;
 };
 
 typedef int64_t Size;
@@ -50,7 +51,7 @@ struct AxesCut {
     out.kernel = kernel;
     out.blocks = blocks;
     out.threads = AXES_THREADS;
-    out.scratch = AXES_PARTIALS + partials * row.state;
+    out.scratch = AXES_POOL + row.pool + partials * row.state;
     return true;
   }
 
@@ -174,7 +175,8 @@ template <class F> struct AxesKernels {
     return {(const void *)&staged<F>,         (const void *)&rows<F>,
             (const void *)&columns<F>,        (const void *)&general<F>,
             (int)sizeof(typename F::Element), RowsShape<F>::blocks,
-            ColumnsShape<F>::blocks,          sizeof(typename Counted<F>::State)};
+            ColumnsShape<F>::blocks,          sizeof(typename Counted<F>::State),
+            PoolBytes<F>::value};
   }
 };
 

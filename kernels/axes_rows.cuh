@@ -3,10 +3,11 @@
 #define GPR_AXES_ROWS_CUH
 
 #include "axes_launch.cuh"
+#include "moment_outputs.cuh"
 
 GPR_OPEN
 
-enum AxesFamily { AXES_SUMS, AXES_EXTREMES, AXES_POSITIONS, AXES_WORDS, AXES_FAMILIES };
+enum AxesFamily { AXES_SUMS, AXES_EXTREMES, AXES_POSITIONS, AXES_WORDS, AXES_MOMENTS, AXES_FAMILIES };
 
 /* The fold that the device uses for one of ops.cuh's, and its family; void: none. */
 template <class F> struct AxesFold {
@@ -26,8 +27,9 @@ template <class T> struct AxesFold<Extremes<T>> : AxesFoldOf<Extremes<T>, AXES_E
 template <class T, bool G>
 struct AxesFold<Position<T, G>> : AxesFoldOf<Position<T, G>, AXES_POSITIONS> {};
 template <class T> struct AxesFold<Positions<T>> : AxesFoldOf<Positions<T>, AXES_POSITIONS> {};
-template <class T> struct AxesFold<MomentsFold<T>> : AxesFoldOf<void, AXES_WORDS> {};
-template <class T> struct AxesFold<IntegerMoments<T>> : AxesFoldOf<void, AXES_WORDS> {};
+template <class T> struct AxesFold<MomentsFold<T>> : AxesFoldOf<PairMoments<T>, AXES_MOMENTS> {};
+template <class T>
+struct AxesFold<IntegerMoments<T>> : AxesFoldOf<IntegerMoments<T>, AXES_MOMENTS> {};
 template <class T, template <class> class Op>
 struct AxesFold<TreeFold<T, Op>> : AxesFoldOf<void, AXES_WORDS> {};
 

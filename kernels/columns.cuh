@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
 
   const bool shared = a.split > 1 || groups > 1;
   const int64_t group = batch * a.tiles + tile; /* the blocks that share outputs */
-  State *partial = (State *)((char *)a.scratch + AXES_PARTIALS) + group * a.split * wide * V;
+  State *partial = partials_of<F>(a) + group * a.split * wide * V;
   State buffer[V];
   State *states = cells.done(buffer);
 #pragma unroll 1

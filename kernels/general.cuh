@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(AXES_THREADS, 2)
       if (mine && y == 0) done(x, s);
       continue;
     }
-    State *partial = (State *)((char *)a.scratch + AXES_PARTIALS) + tile * a.split * wide;
+    State *partial = partials_of<C>(a) + tile * a.split * wide;
     if (mine && y == 0) Move<C>::assign(partial[part * wide + x], s);
     if (!is_last_of((uint32_t *)a.scratch + tile, a.split)) continue;
     const int64_t left = a.outputs - tile * wide;

@@ -10,8 +10,10 @@ GPR_OPEN
 
 enum { AXES_THREADS = 256 };
 
-/* The scratch: tickets, which every launch leaves zero, and partial states. */
-enum { AXES_TICKETS = 4096, AXES_PARTIALS = 4 * AXES_TICKETS };
+/* The scratch: tickets and locks, which every launch leaves zero; what the locks are for, of folds
+ * that have it; partial states. */
+enum { AXES_TICKETS = 4096, AXES_LOCKS = 1024, AXES_POOL = 4 * (AXES_TICKETS + AXES_LOCKS) };
+template <class F> struct PoolBytes { static constexpr size_t value = 0; };
 
 /* --- places --------------------------------------------------------------------------------------
  */
@@ -154,6 +156,12 @@ template <class F> struct Counted {
     s.n = 0;
   }
 };
+template <class F> struct PoolBytes<Counted<F>> : PoolBytes<F> {};
+template <class F>
+__device__ __forceinline__ typename F::State *partials_of(const gpr_axes_args &a) {
+  return (typename F::State *)((char *)a.scratch + AXES_POOL + PoolBytes<F>::value);
+}
+
 template <class F> struct Move<Counted<F>> {
   typedef typename Counted<F>::State State;
   static __device__ __forceinline__ void assign(State &to, const State &from) {

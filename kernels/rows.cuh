@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
     Move<F>::merge_lanes(s, GPR_WARP);
     merge_down<F>(s, 0, lane_of() ? AXES_THREADS : warp_of(), 1, AXES_THREADS / GPR_WARP, slots);
     if (split > 1) {
-      State *partial = (State *)((char *)a.scratch + AXES_PARTIALS);
+      State *partial = partials_of<F>(a);
       if (threadIdx.x == 0) Move<F>::assign(partial[b], s);
       if (!is_last_of((uint32_t *)a.scratch + o, (int)split)) continue;
       merge_partials<F>(partial + o * split, 1, split, 1, slots,
