@@ -172,10 +172,14 @@ struct AxesCut {
 
 template <class F> struct AxesKernels {
   static constexpr AxesRow row() {
-    return {(const void *)&staged<F>,         (const void *)&rows<F>,
-            (const void *)&columns<F>,        (const void *)&general<F>,
-            (int)sizeof(typename F::Element), RowsShape<F>::blocks,
-            ColumnsShape<F>::blocks,          sizeof(typename Counted<F>::State),
+    return {(const void *)&staged<F>,
+            (const void *)&rows<F>,
+            (const void *)&columns<F>,
+            (const void *)&general<F>,
+            (int)sizeof(typename F::Element),
+            RowsShape<F>::blocks,
+            ColumnsShape<F>::blocks,
+            sizeof(typename Counted<F>::State),
             PoolBytes<F>::value};
   }
 };

@@ -7,7 +7,14 @@
 
 GPR_OPEN
 
-enum AxesFamily { AXES_SUMS, AXES_EXTREMES, AXES_POSITIONS, AXES_WORDS, AXES_MOMENTS, AXES_FAMILIES };
+enum AxesFamily {
+  AXES_SUMS,
+  AXES_EXTREMES,
+  AXES_POSITIONS,
+  AXES_WORDS,
+  AXES_MOMENTS,
+  AXES_FAMILIES
+};
 
 /* The fold that the device uses for one of ops.cuh's, and its family; void: none. */
 template <class F> struct AxesFold {

@@ -19,8 +19,8 @@ template <class T, int = sizeof(T)> struct IntegerCell {
     squares += (uint32_t)(w * w);
   }
   __device__ __forceinline__ State done() const {
-    return {(uint64_t)sum, Traits<T>::kind == KIND_INT && (int64_t)sum < 0 ? -1 : 0,
-            {squares, 0, 0}};
+    return {
+        (uint64_t)sum, Traits<T>::kind == KIND_INT && (int64_t)sum < 0 ? -1 : 0, {squares, 0, 0}};
   }
 };
 template <> struct IntegerCell<uint16_t, 2> {
@@ -46,7 +46,8 @@ template <class T> struct IntegerCell<T, 4> {
     over += squares < square;
   }
   __device__ __forceinline__ State done() const {
-    return {(uint64_t)sum, Traits<T>::kind == KIND_INT && (int64_t)sum < 0 ? -1 : 0,
+    return {(uint64_t)sum,
+            Traits<T>::kind == KIND_INT && (int64_t)sum < 0 ? -1 : 0,
             {squares, over, 0}};
   }
 };
@@ -63,7 +64,6 @@ template <class T> struct Cell<IntegerMoments<T>> {
   __device__ __forceinline__ void add(T x, int64_t) { cell.add(x); }
   __device__ __forceinline__ typename IntegerMoments<T>::State done() { return cell.done(); }
 };
-
 
 template <class T> struct RowLane<IntegerMoments<T>> {
   typedef IntegerMoments<T> F;

@@ -193,9 +193,7 @@ template <class H, int COLUMNS> struct HalfCells {
 /* --- both ----------------------------------------------------------------------------------------
  */
 
-template <class T, int COLUMNS> struct MomentCells {
-  typedef BatchCells<T, COLUMNS> type;
-};
+template <class T, int COLUMNS> struct MomentCells { typedef BatchCells<T, COLUMNS> type; };
 template <int COLUMNS> struct MomentCells<float16, COLUMNS> {
   typedef HalfCells<float16, COLUMNS> type;
 };

@@ -15,16 +15,21 @@ template <class T> struct PoolBytes<PairMoments<T>> {
 template <class T> struct PoolBytes<IntegerMoments<T>> : PoolBytes<PairMoments<float>> {};
 
 template <class T> struct RowsShape<PairMoments<T>> { static constexpr int blocks = 2; };
+template <class T> struct RowsShape<IntegerMoments<T>> { static constexpr int blocks = 3; };
+template <class T> struct StagedShape<PairMoments<T>> { static constexpr int blocks = 3; };
+template <class T> struct StagedShape<IntegerMoments<T>> { static constexpr int blocks = 3; };
 
 /* --- moving --------------------------------------------------------------------------------------
  */
 
 template <class W, int P>
 __device__ __noinline__ void merge_lanes_slowly(Levels<W, P> *s, int lanes) {
+#pragma unroll 1
   for (int mask = lanes / 2; mask; mask /= 2) {
     Levels<W, P> other;
     use(*s);
     uint32_t *to = (uint32_t *)&other, *from = (uint32_t *)s;
+#pragma unroll 4
     for (int i = 0; i < (int)(sizeof other / 4); i++)
       to[i] = __shfl_xor_sync(GPR_ALL, from[i], mask);
     merge(*s, other);
@@ -117,9 +122,7 @@ template <class T> struct StagedRow<PairMoments<T>> {
 /* --- results -------------------------------------------------------------------------------------
  */
 
-__device__ __forceinline__ bool is_root(int op) {
-  return op == GPR_OP_STD || op == GPR_OP_NANSTD;
-}
+__device__ __forceinline__ bool is_root(int op) { return op == GPR_OP_STD || op == GPR_OP_NANSTD; }
 template <class W, int P> __device__ __forceinline__ LongView view_of(const Levels<W, P> &s) {
   return {s.rest.word, Long<W>::words, Long<W>::bottom};
 }

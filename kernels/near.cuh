@@ -76,7 +76,7 @@ GPR_FN Near root_of(const Near &a) {
 }
 
 /* Integers in two's complement, in units of 2^bottom, of which the leading digits are looked at. */
-GPR_FN Near near_of(const uint64_t *word, int words, int bottom) {
+GPR_CALL Near near_of(const uint64_t *word, int words, int bottom) {
   const uint64_t sign = word[words - 1] >> 63 ? ~0ull : 0;
   int digit = 2 * words - 1;
   const auto at = [&](int i) { return (uint32_t)((word[i / 2] ^ sign) >> (32 * (i % 2))); };
@@ -84,12 +84,15 @@ GPR_FN Near near_of(const uint64_t *word, int words, int bottom) {
   const int last = digit < 6 ? 0 : digit - 5;
   Near sum = {0, 0, 0};
   if (bottom + 32 * digit > 900 || bottom + 32 * last < -900) return {0, 0, INFINITY};
+  GPR_ROLLED
   for (int i = digit; i >= last; i--) {
     const double unit = power_of_two(bottom + 32 * i);
     sum = add(sum, near_of(at(i) * unit));
     if (i > last) continue;
-    if (last) sum.off += unit;
-    else if (sign) sum = add(sum, near_of(unit)); /* -x is ~x + 1 */
+    if (last)
+      sum.off += unit;
+    else if (sign)
+      sum = add(sum, near_of(unit)); /* -x is ~x + 1 */
   }
   return sign ? minus(sum) : sum;
 }

@@ -69,15 +69,11 @@ __device__ __forceinline__ Near near_spread(const Near &numerator, double n, dou
 enum { SPREAD_GRID = -1088 }; /* whole digits from 1, and below all bits of a double */
 enum { SPREAD_FEW_DIGITS = 32 };
 
-template <int DIGITS> struct SpreadSlot {
-  Moments<DIGITS> moments;
-  SpreadWork<DIGITS> work;
-};
-typedef SpreadSlot<GPR_BIG_DIGITS> PoolSlot;
+typedef MomentDigits<GPR_BIG_DIGITS> PoolSlot;
 static_assert(sizeof(PoolSlot) * AXES_LOCKS <= 8 << 20, "");
 
 /* The magnitude; whether it was negative. */
-template <int D> __device__ inline bool big_of(Big<D> &big, const LongView &x, int grid) {
+static __device__ __noinline__ bool big_of(Big &big, const LongView &x, int grid) {
   const bool negative = x.word[x.words - 1] >> 63;
   int low = 0, high = x.words;
   while (low < high && !x.word[low]) low++;
@@ -85,6 +81,7 @@ template <int D> __device__ inline bool big_of(Big<D> &big, const LongView &x, i
   uint64_t borrow = negative;
   big.count = 0;
   big.at = (x.bottom - grid) / 32 + 2 * low;
+#pragma unroll 1
   for (int i = low; i < high; i++) {
     const uint64_t word = negative ? ~x.word[i] + borrow : x.word[i];
     borrow = borrow && !word;
@@ -96,23 +93,22 @@ template <int D> __device__ inline bool big_of(Big<D> &big, const LongView &x, i
   return negative;
 }
 
-template <int D>
-__device__ __forceinline__ Leading work_out(const SpreadQuestion &q, uint128 freedom,
-                                            SpreadSlot<D> &slot) {
-  Moments<D> &m = slot.moments;
+static __device__ __noinline__ Leading work_out(const SpreadQuestion &q, uint128 freedom,
+                                                Moments &m) {
   m.grid = SPREAD_GRID;
   m.parts = q.parts;
   m.special = 0;
+#pragma unroll 1
   for (int p = 0; p < q.parts; p++) m.negative[p] = big_of(m.sum[p], q.sum[p], SPREAD_GRID);
   big_of(m.squares, q.squares, 2 * SPREAD_GRID);
-  return spread_of(m, q.n, freedom, q.means, slot.work);
+  return spread_of(m, q.n, freedom, q.means);
 }
 
 /* Digits from the lowest to the highest one that is not zero, above SPREAD_GRID. */
 struct Span {
   int low, high;
 };
-__device__ inline Span span_of(const LongView &x, int grid) {
+static __device__ __noinline__ Span span_of(const LongView &x, int grid) {
   const uint64_t sign = x.word[x.words - 1] >> 63 ? ~0ull : 0;
   Span s = {0, x.words};
   while (s.low < s.high && !x.word[s.low]) s.low++;
@@ -132,42 +128,40 @@ __device__ inline bool has_few_digits(const SpreadQuestion &q) {
   return all.high - all.low + 2 <= SPREAD_FEW_DIGITS;
 }
 
-static __device__ __noinline__ void few_digits(const SpreadQuestion *q, uint128 freedom,
-                                               Leading *result) {
-  SpreadSlot<SPREAD_FEW_DIGITS> slot;
-  *result = work_out(*q, freedom, slot);
-}
 /* Local memory is set aside for every thread that a device can hold; so many digits are in slots of
  * the scratch instead, each for one thread at a time. */
-static __device__ __noinline__ void all_digits(const SpreadQuestion *q, uint128 freedom,
-                                               void *scratch, Leading *result) {
+static __device__ __noinline__ Leading in_pool(const SpreadQuestion &q, uint128 freedom,
+                                               void *scratch, Moments &m) {
   uint32_t *lock = (uint32_t *)scratch + AXES_TICKETS;
   PoolSlot *slot = (PoolSlot *)((char *)scratch + AXES_POOL);
   uint32_t at = blockIdx.x * AXES_THREADS + threadIdx.x;
+  Leading result;
   for (bool done = false; !done; at++) {
     const int i = (int)(at % AXES_LOCKS);
     if (atomicCAS(lock + i, 0, 1)) continue;
     __threadfence();
-    *result = work_out(*q, freedom, slot[i]);
+    place(m, slot[i]);
+    result = work_out(q, freedom, m);
     __threadfence();
     atomicExch(lock + i, 0);
     done = true;
   }
+  return result;
 }
-static __device__ __noinline__ void spread_by_digits(const SpreadQuestion *q, uint128 freedom,
-                                                     void *scratch, Leading *result) {
-  if (has_few_digits(*q))
-    few_digits(q, freedom, result);
-  else
-    all_digits(q, freedom, scratch, result);
+static __device__ __noinline__ Leading spread_by_digits(const SpreadQuestion &q, uint128 freedom,
+                                                        void *scratch) {
+  Moments m;
+  if (!has_few_digits(q)) return in_pool(q, freedom, scratch, m);
+  MomentDigits<SPREAD_FEW_DIGITS> digits;
+  place(m, digits);
+  return work_out(q, freedom, m);
 }
 
 template <class R>
 __device__ __forceinline__ R round_digits(const gpr_axes_args &a, const SpreadQuestion &q,
                                           bool root) {
   const uint128 freedom = degrees_of_freedom(q.n, q.ddof);
-  Leading spread;
-  spread_by_digits(&q, freedom ? freedom : 1, a.scratch, &spread);
+  const Leading spread = spread_by_digits(q, freedom ? freedom : 1, a.scratch);
   if (!freedom) return round_case<R>(case_without_freedom(!spread.bits, a.spread_nan));
   return round_leading<R>(root ? root_of(spread) : spread);
 }

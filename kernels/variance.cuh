@@ -131,7 +131,7 @@ GPR_FN uint128 degrees_of_freedom(int64_t n, double ddof) {
 }
 
 /* x in units of 2^grid, which is below all bits of a double; whether it is negative. */
-template <int D> GPR_FN bool big_of_double(Big<D> &big, double x, int grid) {
+GPR_FN bool big_of_double(Big &big, double x, int grid) {
   int exponent;
   uint32_t special = 0;
   const int64_t m = mantissa(x, exponent, special);
@@ -141,31 +141,43 @@ template <int D> GPR_FN bool big_of_double(Big<D> &big, double x, int grid) {
   return m < 0;
 }
 
-/* All parts' sums in units of 2^grid, and the sum of all their squares in units of 2^(2·grid). */
-template <int DIGITS> struct Moments {
+/* All parts' sums in units of 2^grid, and the sum of all their squares in units of 2^(2·grid); what
+ * the rational is worked out in. */
+struct Moments {
   int grid, parts;
-  Big<DIGITS> sum[2], squares;
-  bool negative[2];
   uint32_t special;
+  bool negative[2];
+  Big sum[2], squares;
+  Big total, minus, product, square, count, freedom, divisor, mean;
 };
-
-/* What the rational is worked out in. */
-template <int DIGITS> struct SpreadWork {
-  Big<DIGITS> total, minus, product, square;
-  Big<GPR_DIVISOR_DIGITS> count, freedom, divisor, mean;
+template <int DIGITS> struct MomentDigits {
+  uint32_t sum[2][DIGITS], squares[DIGITS];
+  uint32_t total[DIGITS], minus[DIGITS], product[DIGITS], square[DIGITS];
+  uint32_t count[2], freedom[4], divisor[GPR_DIVISOR_DIGITS], mean[4];
 };
+template <int DIGITS> GPR_FN void place(Moments &m, MomentDigits<DIGITS> &d) {
+  m.sum[0].digit = d.sum[0];
+  m.sum[1].digit = d.sum[1];
+  m.squares.digit = d.squares;
+  m.total.digit = d.total;
+  m.minus.digit = d.minus;
+  m.product.digit = d.product;
+  m.square.digit = d.square;
+  m.count.digit = d.count;
+  m.freedom.digit = d.freedom;
+  m.divisor.digit = d.divisor;
+  m.mean.digit = d.mean;
+}
 
 /* total − minus gets − (Σx)² or, with a mean m, − 2mΣx + nm². */
-template <int D>
-GPR_FN void add_spread(SpreadWork<D> &w, const Big<D> &sum, bool negative, const double *mean,
-                       int grid) {
+GPR_FN void add_spread(Moments &w, int part, const double *mean) {
   if (!mean) {
-    multiply(w.product, sum, sum);
+    multiply(w.product, w.sum[part], w.sum[part]);
     add<false>(w.minus, w.product);
     return;
   }
-  const bool opposite = big_of_double(w.mean, *mean, grid) != negative;
-  multiply(w.product, sum, w.mean);
+  const bool opposite = big_of_double(w.mean, *mean, w.grid) != w.negative[part];
+  multiply(w.product, w.sum[part], w.mean);
   for (int twice = 0; twice < 2; twice++) add<false>(opposite ? w.total : w.minus, w.product);
   multiply(w.product, w.mean, w.mean);
   multiply(w.square, w.product, w.count);
@@ -173,24 +185,22 @@ GPR_FN void add_spread(SpreadWork<D> &w, const Big<D> &sum, bool negative, const
 }
 
 /* (n·Σx² − (Σx)²) / (n·freedom) or, with means, (Σx² − 2mΣx + nm²) / freedom. */
-template <int D>
-GPR_CALL Leading spread_of(const Moments<D> &s, int64_t n, uint128 freedom, const double *means,
-                           SpreadWork<D> &w) {
+GPR_CALL Leading spread_of(Moments &w, int64_t n, uint128 freedom, const double *means) {
   big_of(w.count, (uint128)(uint64_t)n);
   big_of(w.freedom, freedom);
   if (means) {
-    w.total = s.squares;
-    w.divisor = w.freedom;
+    copy(w.total, w.squares);
+    copy(w.divisor, w.freedom);
   } else {
-    multiply(w.total, s.squares, w.count);
+    multiply(w.total, w.squares, w.count);
     multiply(w.divisor, w.freedom, w.count);
   }
   w.minus.count = 0;
-  for (int p = 0; p < s.parts; p++)
-    add_spread(w, s.sum[p], s.negative[p], means ? means + p : 0, s.grid);
+  GPR_ROLLED
+  for (int p = 0; p < w.parts; p++) add_spread(w, p, means ? means + p : 0);
   add<true>(w.total, w.minus);
   Leading result = divide(w.total, w.divisor);
-  result.exponent += 64 + 2 * s.grid; /* freedom counts in units of 2^-64 */
+  result.exponent += 64 + 2 * w.grid; /* freedom counts in units of 2^-64 */
   return result;
 }
 
@@ -217,21 +227,21 @@ template <class R> GPR_FN R round_case(SpreadCase c) {
   return c == SPREAD_NAN ? quiet_nan<R>() : Format<R>::make(Format<R>::infinity());
 }
 
-template <class R, bool ROOT, int D>
-GPR_FN R round_spread(const Moments<D> &s, int64_t n, const gpr_spread *how) {
+template <class R, bool ROOT> GPR_FN R round_spread(Moments &s, int64_t n, const gpr_spread *how) {
   const uint128 freedom = degrees_of_freedom(n, how ? how->ddof : 0);
   const double *means = how ? how->means : 0;
   const SpreadCase c = case_of_spread(s.special, n, means, s.parts);
   if (c != SPREAD_FINITE) return round_case<R>(c);
-  SpreadWork<D> work;
-  Leading spread = spread_of(s, n, freedom ? freedom : 1, means, work);
+  Leading spread = spread_of(s, n, freedom ? freedom : 1, means);
   if (!freedom) return round_case<R>(case_without_freedom(!spread.bits, how && how->nan));
   return round_leading<R>(ROOT ? root_of(spread) : spread);
 }
 
 template <class R, bool ROOT, class T>
 GPR_FN R finish_spread(const typename MomentsFold<T>::State &s, int64_t n, const gpr_spread *how) {
-  Moments<GPR_BIG_DIGITS> m;
+  MomentDigits<GPR_BIG_DIGITS> digits;
+  Moments m;
+  place(m, digits);
   m.grid = GPR_BOTTOM;
   m.parts = MomentsFold<T>::parts;
   m.special = 0;
@@ -249,7 +259,9 @@ enum { INTEGER_GRID = -34 * 32 };
 template <bool ROOT, class T>
 GPR_FN double finish_integer_spread(const typename IntegerMoments<T>::State &s, int64_t n,
                                     const gpr_spread *how) {
-  Moments<GPR_BIG_DIGITS> m;
+  MomentDigits<GPR_BIG_DIGITS> digits;
+  Moments m;
+  place(m, digits);
   const uint128 total = (uint128)(uint64_t)s.high << 64 | s.low;
   int64_t words[6];
   for (int i = 0; i < 6; i++) words[i] = (int64_t)(uint32_t)(s.square[i / 2] >> (32 * (i % 2)));
