@@ -52,12 +52,14 @@ template <class T> struct Cell<Positions<T>> {
 
 /* add() takes U elements of each output, of which u has this index + u·step; some() only those that
  * `valid` says, by bit u·COLUMNS + c. Both return which outputs' elements were not taken after all
- * and must go to rest(), one by one. */
+ * and must go to rest(), one by one. keep(), which comes first, says where states in memory may lie:
+ * done() is called for the same. */
 template <class F, int COLUMNS> struct Cells {
   typedef typename F::Element T;
   typedef typename F::State State;
   static constexpr bool certain = true; /* never misses */
   Cell<F> cell[COLUMNS];
+  __device__ __forceinline__ void keep(State *) {}
   template <int U>
   __device__ __forceinline__ uint32_t add(const T (&x)[U * COLUMNS], int64_t index, int64_t step) {
 #pragma unroll
@@ -118,6 +120,7 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
     for (int i = 0; i < reals; i++) pair[i].hi = pair[i].lo = -0.0;
     for (int c = 0; c < COLUMNS; c++) F::open(over[c]);
   }
+  __device__ __forceinline__ void keep(State *) {}
   static __device__ __forceinline__ R real(complex<R> x, int part) { return part ? x.im : x.re; }
   template <class Q> static __device__ __forceinline__ R real(Q x, int) { return wide(x); }
 
@@ -183,6 +186,7 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
 template <class F> struct RowLane : Lane<F> {
   typedef typename F::Element T;
   static constexpr bool certain = true;
+  __device__ __forceinline__ void keep(typename F::State *) {}
   template <int U>
   __device__ __forceinline__ bool take(const Packet<T> (&v)[U], int64_t index, int64_t step) {
     this->add(v, index, step);
@@ -197,6 +201,7 @@ template <class T> struct RowLane<PairSum<T>> {
   static constexpr bool certain = false;
   static constexpr int V = Packet<T>::count;
   Cells<F, 1> cells;
+  __device__ __forceinline__ void keep(typename F::State *) {}
   template <int U> __device__ __forceinline__ bool take(const Packet<T> (&v)[U], int64_t, int64_t) {
     /* Of halves, 32 elements at a time are a batch. */
     constexpr int most = sizeof(T) == 2 ? 32 : U * V, batches = U * V / most > 0 ? U * V / most : 1,

@@ -113,7 +113,9 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
   const int64_t first = (tile * wide + x) * V; /* this thread's first column */
   const int64_t full = a.count / groups, share = (full + a.split - 1) / a.split;
   const int64_t start = part * share, stop = start + share < full ? start + share : full;
+  State buffer[V];
   Cells<F, V> cells;
+  cells.keep(buffer);
   const char *base =
       a.data + offset_of(a.shape, a.strides, a.kept - 1, batch) + first * (int64_t)sizeof(T);
   const int64_t left = a.length - first;
@@ -152,7 +154,6 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
   const bool shared = a.split > 1 || groups > 1;
   const int64_t group = batch * a.tiles + tile; /* the blocks that share outputs */
   State *partial = partials_of<F>(a) + group * a.split * wide * V;
-  State buffer[V];
   State *states = cells.done(buffer);
 #pragma unroll 1
   for (int e = 0; e < V; e++) {

@@ -47,7 +47,9 @@ __global__ void __launch_bounds__(AXES_THREADS, 2)
     }
     const int64_t share = (count + a.split - 1) / a.split;
     const int64_t stop = (part + 1) * share < count ? (part + 1) * share : count;
+    State s;
     Cells<F, 1> cells;
+    cells.keep(&s.state);
     int64_t n = 0;
     if (mine) {
       const char *base = a.data + offset_of(a.shape, a.strides, a.kept, kept) +
@@ -80,7 +82,6 @@ __global__ void __launch_bounds__(AXES_THREADS, 2)
             if (valid >> u & 1) cells.rest(0, *place(r + u * high));
       }
     }
-    State s;
     cells.done(0, s.state);
     s.n = n;
     merge_down<C>(s, x, y < high ? y : AXES_THREADS, wide, high, slots);

@@ -70,6 +70,7 @@ template <class T> struct RowLane<IntegerMoments<T>> {
   typedef typename F::State State;
   static constexpr bool certain = true;
   IntegerCell<T> cell;
+  __device__ __forceinline__ void keep(State *) {}
   template <int U> __device__ __forceinline__ bool take(const Packet<T> (&v)[U], int64_t, int64_t) {
 #pragma unroll
     for (int i = 0; i < U * Packet<T>::count; i++)

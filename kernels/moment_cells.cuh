@@ -42,11 +42,7 @@ template <class T, int COLUMNS> struct BatchCells {
   static constexpr bool certain = false;
   static constexpr int parts = F::parts;
   MomentPairs<R> pairs[COLUMNS * parts];
-  State over[COLUMNS]; /* rarely touched: local memory, where it can be indexed */
-  __device__ __forceinline__ BatchCells() {
-#pragma unroll
-    for (int c = 0; c < COLUMNS; c++) F::open(over[c]);
-  }
+  State *over; /* rarely touched: not in here, where it would take the pairs to memory with it */
   /* U elements of one output, all or none. */
   template <int U> __device__ __forceinline__ bool take(const T (&x)[U * COLUMNS], int c) {
     MomentBatch<Stored, U> batch[parts];
@@ -145,12 +141,8 @@ template <class H, int COLUMNS> struct HalfCells {
   int count = 0;
   double total[COLUMNS];
   SquareWindows<HALF_HEADROOM> window[COLUMNS];
-  State over[COLUMNS];
-  __device__ __forceinline__ HalfCells() {
-#pragma unroll
-    for (int c = 0; c < COLUMNS; c++) F::open(over[c]);
-    open();
-  }
+  State *over;
+  __device__ __forceinline__ HalfCells() { open(); }
   __device__ __forceinline__ void open() {
     count = 0;
 #pragma unroll
@@ -214,12 +206,14 @@ struct Cells<PairMoments<T>, COLUMNS> : MomentCells<T, COLUMNS>::type {
       if (!(valid >> i & 1)) x[i] = zero;
     return this->template add<U>(x, index, step);
   }
+  __device__ __forceinline__ void keep(State *over) {
+#pragma unroll 1
+    for (int c = 0; c < COLUMNS; c++) F::open(over[c]);
+    this->over = over;
+  }
   __device__ __forceinline__ void rest(int c, T x) { F::add(this->over[c], x); }
   /* c must be known to the compiler. */
-  __device__ __forceinline__ void done(int c, State &s) {
-    this->give(c);
-    F::assign(s, this->over[c]);
-  }
+  __device__ __forceinline__ void done(int c, State &) { this->give(c); }
   __device__ __forceinline__ State *done(State (&)[COLUMNS]) {
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++) this->give(c);
@@ -232,6 +226,7 @@ template <class T> struct RowLane<PairMoments<T>> {
   static constexpr bool certain = Cells<F, 1>::certain;
   static constexpr int V = Packet<T>::count;
   Cells<F, 1> cells;
+  __device__ __forceinline__ void keep(typename F::State *s) { cells.keep(s); }
   template <int U> __device__ __forceinline__ bool take(const Packet<T> (&v)[U], int64_t, int64_t) {
     T x[U * V];
 #pragma unroll

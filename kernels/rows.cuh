@@ -73,9 +73,10 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
   if (team == GPR_WARP) {
     for (int64_t o = (int64_t)blockIdx.x * teams + warp_of(); o < outputs;
          o += (int64_t)gridDim.x * teams) {
-      RowLane<F> lane;
-      fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o), 0, 1, GPR_WARP, lane);
       State s;
+      RowLane<F> lane;
+      lane.keep(&s);
+      fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o), 0, 1, GPR_WARP, lane);
       lane.result(s);
       Move<F>::merge_lanes(s, GPR_WARP);
       if (lane_of() == 0) finish_output<F>(&a, o, &s, a.count);
@@ -84,10 +85,11 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
   }
   for (int64_t b = blockIdx.x; b < outputs * split; b += gridDim.x) {
     const int64_t o = b / split, part = b - o * split;
+    State s;
     RowLane<F> lane;
+    lane.keep(&s);
     fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o), part, split, AXES_THREADS,
                 lane);
-    State s;
     lane.result(s);
     Move<F>::merge_lanes(s, GPR_WARP);
     merge_down<F>(s, 0, lane_of() ? AXES_THREADS : warp_of(), 1, AXES_THREADS / GPR_WARP, slots);
