@@ -10,27 +10,37 @@ GPR_OPEN
 /* --- a window for each batch ---------------------------------------------------------------------
  */
 
-/* The pairs of one part of one output. */
+/* The pairs of one part of one output: fewer than the windows, as far as one pair has the bits of
+ * two. The state has more, so that many threads' pairs still add up in it. */
 template <class R> struct MomentPairs {
   typedef MomentBatch<R, 1> B;
-  Pair sum[B::sums], square[B::squares];
+  static constexpr int squares = sizeof(R) == 4 ? 1 : B::squares;
+  Pair sum, square[squares];
   __device__ __forceinline__ MomentPairs() {
+    sum = {0, 0};
 #pragma unroll
-    for (int i = 0; i < B::sums; i++) sum[i] = {0, 0};
-#pragma unroll
-    for (int i = 0; i < B::squares; i++) square[i] = {0, 0};
+    for (int i = 0; i < squares; i++) square[i] = {0, 0};
   }
   template <class Batch> __device__ __forceinline__ void add(const Batch &b, bool &lost) {
 #pragma unroll
-    for (int i = 0; i < B::sums; i++) gpr::add(sum[i], b.sum(i), lost);
+    for (int i = 0; i < B::sums; i++) gpr::add(sum, b.sum(i), lost);
 #pragma unroll
-    for (int i = 0; i < B::squares; i++) gpr::add(square[i], b.square(i), lost);
+    for (int i = 0; i < B::squares; i++) gpr::add(square[i % squares], b.square(i), lost);
   }
   template <class State> __device__ __forceinline__ void give(State &s, int part) const {
+    give(s.sum[part], 0, sum, B::sums > 1);
 #pragma unroll
-    for (int i = 0; i < B::sums; i++) add_to(s.sum[part], i, sum[i]);
-#pragma unroll
-    for (int i = 0; i < B::squares; i++) add_to(s.squares, part * B::squares + i, square[i]);
+    for (int i = 0; i < squares; i++)
+      give(s.squares, part * B::squares + i, square[i], squares < B::squares);
+  }
+  template <class Levels>
+  static __device__ __forceinline__ void give(Levels &s, int level, const Pair &p, bool two) {
+    if (two) {
+      add_to(s, level, p.hi);
+      add_to(s, level + 1, p.lo);
+    } else {
+      add_to(s, level, p);
+    }
   }
 };
 
