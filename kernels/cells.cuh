@@ -52,8 +52,8 @@ template <class T> struct Cell<Positions<T>> {
 
 /* add() takes U elements of each output, of which u has this index + u·step; some() only those that
  * `valid` says, by bit u·COLUMNS + c. Both return which outputs' elements were not taken after all
- * and must go to rest(), one by one. keep(), which comes first, says where states in memory may lie:
- * done() is called for the same. */
+ * and must go to rest(), one by one. keep(), which comes first, says where states in memory may
+ * lie: done() is called for the same. */
 template <class F, int COLUMNS> struct Cells {
   typedef typename F::Element T;
   typedef typename F::State State;

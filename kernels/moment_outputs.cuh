@@ -119,6 +119,27 @@ template <class T> struct StagedRow<PairMoments<T>> {
   }
 };
 
+template <class T> struct StagedRow<IntegerMoments<T>> {
+  typedef IntegerMoments<T> F;
+  typedef typename F::State State;
+  static __device__ __forceinline__ void fold(const uint4 *packet, int count, int id, int team,
+                                              State &s) {
+    RowLane<F> lane;
+    for (int p = id; p < count; p += team) {
+      Packet<T> v[1];
+      v[0].words = packet[p];
+      lane.take(v, 0, 0);
+    }
+    lane.result(s);
+  }
+  static __device__ __forceinline__ void fold(const T *element, int count, int id, int team,
+                                              State &s) {
+    RowLane<F> lane;
+    for (int i = id; i < count; i += team) lane.one(element[i], 0);
+    lane.result(s);
+  }
+};
+
 /* --- results -------------------------------------------------------------------------------------
  */
 
