@@ -174,10 +174,10 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
   };
   /* One tile holds the whole of a row of groups. */
   if (groups > 1)
-    merge_partials<F>(partial, (int)width, groups * a.split, width, slots, done);
+    merge_partials<F>(partial, (int)width, groups * a.split, width, slots, *states, done);
   else
     merge_partials<F>(partial, (int)(width - here < wide * V ? width - here : wide * V), a.split,
-                      wide * V, slots, done);
+                      wide * V, slots, *states, done);
 }
 
 GPR_CLOSE

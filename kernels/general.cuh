@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(AXES_THREADS, 2)
     if (mine && y == 0) Move<C>::assign(partial[part * wide + x], s);
     if (!is_last_of((uint32_t *)a.scratch + tile, a.split)) continue;
     const int64_t left = a.outputs - tile * wide;
-    merge_partials<C>(partial, (int)(left < wide ? left : wide), a.split, wide, slots, done);
+    merge_partials<C>(partial, (int)(left < wide ? left : wide), a.split, wide, slots, s, done);
   }
 }
 

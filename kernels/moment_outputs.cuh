@@ -155,6 +155,28 @@ template <class W, int P> __device__ __forceinline__ Near near_of(const Levels<W
   return sum;
 }
 
+/* What tells most results of floats and halves. */
+template <int PARTS>
+__device__ __forceinline__ Plain plain_result(const MomentState<float, PARTS> &s, int64_t n,
+                                              double freedom, bool root) {
+  double squares = 0, size = 0, roots = 0;
+  bool used = s.squares.used;
+#pragma unroll
+  for (int i = 0; i < s.squares.pairs; i++) {
+    squares += s.squares.pair[i].hi + s.squares.pair[i].lo;
+    size += fabs(s.squares.pair[i].hi) + fabs(s.squares.pair[i].lo);
+  }
+#pragma unroll
+  for (int p = 0; p < PARTS; p++) {
+    const double sum = s.sum[p].pair[0].hi + s.sum[p].pair[0].lo;
+    used |= s.sum[p].used;
+    roots += sum * sum;
+  }
+  if (used || !(freedom > 0)) return {0, INFINITY};
+  const double count = (double)n;
+  return plain_spread(count * squares - roots, count * size + roots, count * freedom, root);
+}
+
 /* A function for all types whose states are the same. */
 template <class R, int PARTS>
 __device__ __noinline__ Near near_result(const MomentState<R, PARTS> *s, int64_t n, double ddof,
@@ -192,9 +214,14 @@ template <class T> struct Finish<PairMoments<T>> {
     uint32_t special = 0;
     for (int p = 0; p < F::parts; p++) special |= s.sum[p].special;
     const SpreadCase c = case_of_spread(special, n, means, F::parts);
-    if (c != SPREAD_FINITE)
+    if (c != SPREAD_FINITE) {
       *out = round_case<Result>(c);
-    else if (!round_near(near_result(&s, n, a.ddof, means, is_root(a.op)), out))
+      return;
+    }
+    if constexpr (Same<typename F::Real, float>::value)
+      if (!means && round_plain(plain_result(s, n, plain_freedom(n, a.ddof), is_root(a.op)), out))
+        return;
+    if (!round_near(near_result(&s, n, a.ddof, means, is_root(a.op)), out))
       *out = by_digits(&a, &s, n, means);
   }
 };

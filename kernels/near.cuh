@@ -108,7 +108,7 @@ GPR_FN bool round_near(const Near &x, double *out) {
   return low == high && fabs(low) < 0x1p1000;
 }
 template <class T> __device__ __forceinline__ bool round_near(const Near &x, T *out) {
-  const double rest = fabs(x.lo) + loosened(x.off);
+  const double rest = fabs(x.lo) + loosened(x.off); /* infinite: the ends differ */
   const double off = rest == 0 ? 0 : rest + fabs(x.hi) * 0x1p-51;
   T low, high;
   uint32_t words[2] = {0, 0};

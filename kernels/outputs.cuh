@@ -221,17 +221,17 @@ __device__ __forceinline__ bool is_last_of(uint32_t *ticket, int blocks) {
 }
 
 /* The last block's work: outputs 0 … outputs, each of `entries` partial states, of which entry e of
- * output j lies at partial[e·step + j]. done(j, state) is called by one thread of each. */
+ * output j lies at partial[e·step + j]. done(j, state) is called by one thread of each; s is where
+ * it is worked out. */
 template <class F, class Done>
 __device__ __forceinline__ void merge_partials(const typename F::State *partial, int outputs,
                                                int64_t entries, int64_t step, Slots<F> &slots,
-                                               Done done) {
+                                               typename F::State &s, Done done) {
   int height = 1;
   while (height < entries && 2 * height * outputs <= AXES_THREADS) height *= 2;
   const int width = AXES_THREADS / height, x = threadIdx.x % width, y = threadIdx.x / width;
   for (int first = 0; first < outputs; first += width) {
     const int j = first + x;
-    typename F::State s;
     F::open(s);
     if (j < outputs)
 #pragma unroll 4

@@ -70,10 +70,10 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
   __shared__ Slots<F> slots;
   const int team = a.team, teams = AXES_THREADS / team;
   const int64_t outputs = a.outputs, split = a.split;
+  State s; /* once: local memory is not shared by what is not alive together */
   if (team == GPR_WARP) {
     for (int64_t o = (int64_t)blockIdx.x * teams + warp_of(); o < outputs;
          o += (int64_t)gridDim.x * teams) {
-      State s;
       RowLane<F> lane;
       lane.keep(&s);
       fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o), 0, 1, GPR_WARP, lane);
@@ -85,7 +85,6 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
   }
   for (int64_t b = blockIdx.x; b < outputs * split; b += gridDim.x) {
     const int64_t o = b / split, part = b - o * split;
-    State s;
     RowLane<F> lane;
     lane.keep(&s);
     fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o), part, split, AXES_THREADS,
@@ -97,7 +96,7 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
       State *partial = partials_of<F>(a);
       if (threadIdx.x == 0) Move<F>::assign(partial[b], s);
       if (!is_last_of((uint32_t *)a.scratch + o, (int)split)) continue;
-      merge_partials<F>(partial + o * split, 1, split, 1, slots,
+      merge_partials<F>(partial + o * split, 1, split, 1, slots, s,
                         [&](int, State &all) { finish_output<F>(&a, o, &all, a.count); });
     } else if (threadIdx.x == 0) {
       finish_output<F>(&a, o, &s, a.count);

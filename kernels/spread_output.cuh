@@ -27,6 +27,25 @@ struct SpreadQuestion {
 /* --- by doubles ----------------------------------------------------------------------------------
  */
 
+/* Plain doubles, for results of far fewer bits: off by at most `off`, which is infinite where they
+ * do not serve. */
+struct Plain {
+  double value, off;
+};
+/* size is what the squares' terms come to without their signs. With u = 2^-53, the few operations
+ * on each of n·size and (Σx)² are off by less than 16u of them, and the quotient by 4u. */
+__device__ __forceinline__ Plain plain_spread(double numerator, double size, double divisor,
+                                              bool root) {
+  const double unit = 1 / divisor, value = numerator * unit, off = 0x1p-48 * size * unit;
+  if (!(value > off)) return {0, INFINITY};
+  if (!root) return {value, off};
+  const double y = sqrt(value);
+  return {y, off / y + 0x1p-50 * y};
+}
+template <class T> __device__ __forceinline__ bool round_plain(const Plain &x, T *out) {
+  return round_near(Near{x.value, 0, x.off}, out);
+}
+
 /* n − ddof as variance.cuh's degrees_of_freedom has it, in units of 2^-64; else not a number. */
 __device__ __forceinline__ double plain_freedom(int64_t n, double ddof) {
   const double size = (double)n, freedom = size - ddof;
