@@ -14,9 +14,10 @@ typedef unsigned __int128 uint128;
 enum { GPR_BIG_DIGITS = 148 };
 
 /* The sum of digit[i]·2^(32·(at + i)) for i below count; neither end is zero. The digits lie in
- * memory of the caller's, enough of them. */
+ * memory of the caller's, enough of them. Counts of another type than digits: by that the compiler
+ * knows that a digit's store leaves them as they are. */
 struct Big {
-  int at, count;
+  int16_t at, count;
   uint32_t *digit;
 };
 
@@ -83,20 +84,23 @@ GPR_DIGIT_FN bool big_of(Big &x, const int64_t *word, int count) {
 }
 
 GPR_DIGIT_FN void multiply(Big &to, const Big &a, const Big &b) {
+  const int rows = b.count ? a.count : 0, columns = b.count;
+  const uint32_t *left = a.digit, *right = b.digit;
+  uint32_t *digit = to.digit;
   to.at = a.at + b.at;
-  to.count = a.count && b.count ? a.count + b.count : 0;
+  to.count = rows ? rows + columns : 0;
   GPR_ROLLED
-  for (int i = 0; i < to.count; i++) to.digit[i] = 0;
+  for (int i = 0; i < columns; i++) digit[i] = 0;
   GPR_ROLLED
-  for (int i = 0; i < a.count; i++) {
+  for (int i = 0; i < rows; i++) {
     uint64_t over = 0;
     GPR_ROLLED
-    for (int j = 0; j < b.count; j++) {
-      over += (uint64_t)a.digit[i] * b.digit[j] + to.digit[i + j];
-      to.digit[i + j] = (uint32_t)over;
+    for (int j = 0; j < columns; j++) {
+      over += (uint64_t)left[i] * right[j] + digit[i + j];
+      digit[i + j] = (uint32_t)over;
       over >>= 32;
     }
-    if (to.count) to.digit[i + b.count] = (uint32_t)over;
+    digit[i + columns] = (uint32_t)over;
   }
   trim(to);
 }

@@ -107,8 +107,12 @@ def test_every_header_compiles_alone(path, tmp_path):
     alone = tmp_path / ("alone.cpp" if language == "c++" else "alone.c")
     alone.write_text(f'#include "{path}"\n#include "{path}"\n')  # twice: guards
     standard = "-std=c++17" if language == "c++" else "-std=c11"
-    device = re.search("__(shared|device|global)__", path.read_text())
-    if device and "portable" not in path.name:
+    texts = [
+        path,
+        *(path.parent / name for name in reached(path) if (path.parent / name).is_file()),
+    ]
+    texts = [text.read_text() for text in texts if text.name != "portable.h"]
+    if any(re.search("__(shared|device|global)__", text) for text in texts):
         if not shutil.which("nvcc"):
             pytest.skip("device code, and no nvcc")
         alone = alone.rename(alone.with_suffix(".cu"))
