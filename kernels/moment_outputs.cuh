@@ -177,15 +177,32 @@ __device__ __forceinline__ Plain plain_result(const MomentState<float, PARTS> &s
   return plain_spread(count * squares - roots, count * size + roots, count * freedom, root);
 }
 
+/* The same of doubles. */
+template <int PARTS>
+__device__ __forceinline__ Near coarse_result(const MomentState<double, PARTS> &s, int64_t n,
+                                              double freedom, bool root) {
+  bool used = s.squares.used;
+  Near sum[PARTS];
+#pragma unroll
+  for (int p = 0; p < PARTS; p++) {
+    sum[p] = coarse_sum(s.sum[p].pair);
+    used |= s.sum[p].used;
+  }
+  if (used) return {0, 0, INFINITY};
+  const double count = (double)n;
+  const Near numerator = coarse_numerator<PARTS>(sum, coarse_sum(s.squares.pair), count);
+  return coarse_spread(numerator, count, freedom, root);
+}
+
 /* A function for all types whose states are the same. */
 template <class R, int PARTS>
-__device__ __noinline__ Near near_result(const MomentState<R, PARTS> *s, int64_t n, double ddof,
+__device__ __noinline__ Near near_result(const MomentState<R, PARTS> *s, int64_t n, double freedom,
                                          const double *means, bool root) {
   Near sum[PARTS];
 #pragma unroll
   for (int p = 0; p < PARTS; p++) sum[p] = near_of(s->sum[p]);
   const Near numerator = near_numerator<PARTS>(sum, near_of(s->squares), (double)n, means);
-  return near_spread(numerator, (double)n, plain_freedom(n, ddof), means, root);
+  return near_spread(numerator, (double)n, freedom, means, root);
 }
 
 template <class T> struct Finish<PairMoments<T>> {
@@ -218,10 +235,14 @@ template <class T> struct Finish<PairMoments<T>> {
       *out = round_case<Result>(c);
       return;
     }
-    if constexpr (Same<typename F::Real, float>::value)
-      if (!means && round_plain(plain_result(s, n, plain_freedom(n, a.ddof), is_root(a.op)), out))
-        return;
-    if (!round_near(near_result(&s, n, a.ddof, means, is_root(a.op)), out))
+    const double freedom = plain_freedom(n, a.ddof);
+    const bool root = is_root(a.op);
+    if constexpr (Same<typename F::Real, float>::value) {
+      if (!means && round_plain(plain_result(s, n, freedom, root), out)) return;
+    } else {
+      if (!means && round_near(coarse_result(s, n, freedom, root), out)) return;
+    }
+    if (!round_near(near_result(&s, n, freedom, means, root), out))
       *out = by_digits(&a, &s, n, means);
   }
 };
