@@ -18,6 +18,7 @@ struct AxesRow {
   int bytes;    /* of an element */
   int rows_blocks, rows_loads, columns_blocks, columns_loads;
   size_t state; /* bytes, the number that counted with it */
+  size_t pool;
 };
 
 typedef int64_t Size;
@@ -53,8 +54,8 @@ struct AxesCut {
     out.kernel = kernel;
     out.blocks = blocks;
     out.threads = AXES_THREADS;
-    out.zeroed = partials ? AXES_PARTIALS : 0;
-    out.scratch = out.zeroed + partials * row.state;
+    out.zeroed = partials || row.pool ? AXES_POOL : 0;
+    out.scratch = out.zeroed + row.pool + partials * row.state;
     return true;
   }
 
@@ -211,7 +212,7 @@ template <class F> struct AxesKernels {
     return nullptr;
   }
   static constexpr AxesRow row() {
-    constexpr bool wide = sizeof(typename F::Element) >= 4;
+    constexpr bool wide = sizeof(typename F::Element) >= 4 && StagedRow<F>::few;
     return {shallow_kernel<wide>(),
             packed_kernel<wide>(),
             (const void *)&staged<F>,
@@ -223,7 +224,8 @@ template <class F> struct AxesKernels {
             RowsShape<F>::loads,
             ColumnsShape<F>::blocks,
             ColumnsShape<F>::loads,
-            sizeof(typename Counted<F>::State)};
+            sizeof(typename Counted<F>::State),
+            PoolBytes<F>::value};
   }
 };
 
@@ -231,8 +233,19 @@ template <class F> struct AxesKernels {
 template <class T, template <class> class Op> struct AxesKernels<TreeFold<T, Op>> {
   typedef TreeFold<T, Op> F;
   static constexpr AxesRow row() {
-    return {nullptr,        nullptr, nullptr, nullptr, nullptr, (const void *)&trees<F>,
-            (int)sizeof(T), 1,       1,       1,       1,       sizeof(Branch<typename F::Wide>)};
+    return {nullptr,
+            nullptr,
+            nullptr,
+            nullptr,
+            nullptr,
+            (const void *)&trees<F>,
+            (int)sizeof(T),
+            1,
+            1,
+            1,
+            1,
+            sizeof(Branch<typename F::Wide>),
+            0};
   }
 };
 

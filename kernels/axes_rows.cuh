@@ -3,10 +3,19 @@
 #define GPR_AXES_ROWS_CUH
 
 #include "axes_launch.cuh"
+#include "moment_outputs.cuh"
 
 GPR_OPEN
 
-enum AxesFamily { AXES_SUMS, AXES_EXTREMES, AXES_POSITIONS, AXES_WORDS, AXES_TREES, AXES_FAMILIES };
+enum AxesFamily {
+  AXES_SUMS,
+  AXES_EXTREMES,
+  AXES_POSITIONS,
+  AXES_WORDS,
+  AXES_TREES,
+  AXES_MOMENTS,
+  AXES_FAMILIES
+};
 
 /* Types that an operator treats alike share its kernels. */
 template <class T> struct SameBits { typedef T type; };
@@ -56,8 +65,9 @@ struct AxesFold<IntegerProduct<T>>
 template <class T, template <class> class Op>
 struct AxesFold<Bitwise<T, Op>> : AxesFoldOf<Bitwise<typename SameBits<T>::type, Op>, AXES_WORDS> {
 };
-template <class T> struct AxesFold<MomentsFold<T>> : AxesFoldOf<void, AXES_WORDS> {};
-template <class T> struct AxesFold<IntegerMoments<T>> : AxesFoldOf<void, AXES_WORDS> {};
+template <class T> struct AxesFold<MomentsFold<T>> : AxesFoldOf<PairMoments<T>, AXES_MOMENTS> {};
+template <class T>
+struct AxesFold<IntegerMoments<T>> : AxesFoldOf<IntegerMoments<T>, AXES_MOMENTS> {};
 template <class T, template <class> class Op>
 struct AxesFold<TreeFold<T, Op>> : AxesFoldOf<TreeFold<T, Op>, AXES_TREES> {};
 template <class T, template <class> class Op> /* whose products are never taken along an axis */

@@ -52,17 +52,15 @@ template <class T> struct Cell<Positions<T>> {
 
 /* add() takes U elements of each output, of which u has this index + u·step; some() only those that
  * `valid` says, by bit u·COLUMNS + c. Both return which outputs' elements were not taken after all
- * and must go to a Rest, one by one. That is a variable of its own, in local memory: what is
- * indexed there at run time would take all that lies in one variable with it out of the registers.
- */
+ * and must go to rest(), one by one. keep(), which comes first, says where states in memory may
+ * lie: done() is called for the same. They are not in here: what is indexed at run time would take
+ * all that lies in one variable with it out of the registers. */
 template <class F, int COLUMNS> struct Cells {
   typedef typename F::Element T;
   typedef typename F::State State;
   static constexpr bool certain = true; /* never misses */
-  struct Rest {
-    __device__ __forceinline__ void add(int, T) {}
-  };
   Cell<F> cell[COLUMNS];
+  __device__ __forceinline__ void keep(State *) {}
   template <int U>
   __device__ __forceinline__ uint32_t add(const T (&x)[U * COLUMNS], int64_t index, int64_t step) {
 #pragma unroll
@@ -77,9 +75,10 @@ template <class F, int COLUMNS> struct Cells {
       if (valid >> i & 1) cell[i % COLUMNS].add(x[i], index + i / COLUMNS * step);
     return 0;
   }
-  __device__ __forceinline__ void done(Rest &, int c, State &s) { s = cell[c].done(); }
-  /* All of them in memory: the buffer's or the rest's own. */
-  __device__ __forceinline__ State *done(Rest &, State (&buffer)[COLUMNS]) {
+  __device__ __forceinline__ void rest(int, T) {}
+  __device__ __forceinline__ void done(int c, State &s) { s = cell[c].done(); }
+  /* All of them in memory: the buffer's or the cells' own. */
+  __device__ __forceinline__ State *done(State (&buffer)[COLUMNS]) {
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++) buffer[c] = cell[c].done();
     return buffer;
@@ -115,24 +114,23 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
   typedef typename RealOf<T>::type Stored;
   static constexpr bool certain = false;
   static constexpr int parts = F::parts, reals = COLUMNS * parts;
-  struct Rest {
-    State over[COLUMNS];
-    __device__ __forceinline__ Rest() {
-#pragma unroll
-      for (int c = 0; c < COLUMNS; c++) F::open(over[c]);
-    }
-    __device__ __noinline__ void add(int c, T x) {
-      for (int p = 0; p < parts; p++) {
-        RealSum<R> &s = over[c].part[p];
-        use(s);
-        add_double(s.rest, (double)real(x, p), s.special);
-      }
-    }
-  };
   Pair pair[reals];
+  State *over;
   __device__ __forceinline__ Cells() {
 #pragma unroll
     for (int i = 0; i < reals; i++) pair[i].hi = pair[i].lo = -0.0;
+  }
+  __device__ __forceinline__ void keep(State *states) {
+    over = states;
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) F::open(over[c]);
+  }
+  __device__ __forceinline__ void rest(int c, T x) { add_rests(over + c, x); }
+  static __device__ __noinline__ void add_rests(State *s, T x) {
+    for (int p = 0; p < parts; p++) {
+      use(s->part[p]);
+      add_double(s->part[p].rest, (double)real(x, p), s->part[p].special);
+    }
   }
   static __device__ __forceinline__ R real(complex<R> x, int part) { return part ? x.im : x.re; }
   template <class Q> static __device__ __forceinline__ R real(Q x, int) { return wide(x); }
@@ -174,16 +172,15 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
   static __device__ __forceinline__ double minus_zero(double) { return -0.0; }
   static __device__ __forceinline__ complex<R> minus_zero(complex<R>) { return {-0.0f, -0.0f}; }
 
-  /* c must be known to the compiler. */
-  __device__ __forceinline__ void done(Rest &rest, int c, State &s) {
+  /* c must be known to the compiler; the state is where keep() said. */
+  __device__ __forceinline__ void done(int c, State &) {
 #pragma unroll
-    for (int p = 0; p < parts; p++) rest.over[c].part[p].pair = pair[c * parts + p];
-    F::assign(s, rest.over[c]);
+    for (int p = 0; p < parts; p++) over[c].part[p].pair = pair[c * parts + p];
   }
-  __device__ __forceinline__ State *done(Rest &rest, State (&)[COLUMNS]) {
+  __device__ __forceinline__ State *done(State (&)[COLUMNS]) {
 #pragma unroll
-    for (int i = 0; i < reals; i++) rest.over[i / parts].part[i % parts].pair = pair[i];
-    return rest.over;
+    for (int i = 0; i < reals; i++) over[i / parts].part[i % parts].pair = pair[i];
+    return over;
   }
 };
 
@@ -192,22 +189,23 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
 
 template <class F> struct RowLane : Lane<F> {
   typedef typename F::Element T;
-  typedef typename Cells<F, 1>::Rest Rest;
   static constexpr bool certain = true;
+  __device__ __forceinline__ void keep(typename F::State *) {}
   template <int U>
   __device__ __forceinline__ bool take(const Packet<T> (&v)[U], int64_t index, int64_t step) {
     this->add(v, index, step);
     return true;
   }
-  __device__ __forceinline__ void one(Rest &, T x, int64_t index) { F::add(this->state, x, index); }
-  __device__ __forceinline__ void result(Rest &, typename F::State &s) { s = this->done(); }
+  __device__ __forceinline__ void one(T x, int64_t index) { F::add(this->state, x, index); }
+  __device__ __forceinline__ void rest(T) {}
+  __device__ __forceinline__ void result(typename F::State &s) { s = this->done(); }
 };
 template <class T> struct RowLane<PairSum<T>> {
   typedef PairSum<T> F;
-  typedef typename Cells<F, 1>::Rest Rest;
   static constexpr bool certain = false;
   static constexpr int V = Packet<T>::count;
   Cells<F, 1> cells;
+  __device__ __forceinline__ void keep(typename F::State *) {}
   template <int U> __device__ __forceinline__ bool take(const Packet<T> (&v)[U], int64_t, int64_t) {
     /* Of halves, 32 elements at a time are a batch. */
     constexpr int most = sizeof(T) == 2 ? 32 : U * V, batches = U * V / most > 0 ? U * V / most : 1,
@@ -229,13 +227,12 @@ template <class T> struct RowLane<PairSum<T>> {
     }
     return fine;
   }
-  __device__ __forceinline__ void one(Rest &rest, T x, int64_t) {
+  __device__ __forceinline__ void one(T x, int64_t) {
     T only[1] = {x};
-    if (cells.template add<1>(only, 0, 0)) rest.add(0, x);
+    if (cells.template add<1>(only, 0, 0)) cells.rest(0, x);
   }
-  __device__ __forceinline__ void result(Rest &rest, typename F::State &s) {
-    cells.done(rest, 0, s);
-  }
+  __device__ __forceinline__ void rest(T x) { cells.rest(0, x); }
+  __device__ __forceinline__ void result(typename F::State &s) { cells.done(0, s); }
 };
 
 GPR_CLOSE

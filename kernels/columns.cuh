@@ -43,7 +43,6 @@ template <class T> struct Reindex<Positions<T>> {
 /* What a thread sees of one run of rows: its packet of each. */
 template <class F> struct ColumnsOf {
   typedef typename F::Element T;
-  typedef typename Cells<F, Packet<T>::count>::Rest Rest;
   static constexpr int V = Packet<T>::count, U = ColumnsShape<F>::loads;
   const char *base;
   int64_t bytes, index; /* from one row to the next; of the run's first row */
@@ -62,16 +61,16 @@ template <class F> struct ColumnsOf {
         if (e < left) x[e] = row(r)[e];
     }
   }
-  __device__ __forceinline__ void miss(Rest &rest, uint32_t missed, int64_t r, int64_t step,
+  __device__ __forceinline__ void miss(Cells<F, V> &cells, uint32_t missed, int64_t r, int64_t step,
                                        int64_t stop) const {
 #pragma unroll 1
     for (int u = 0; u < U && r < stop; u++, r += step)
 #pragma unroll 1
       for (int e = 0; e < left; e++)
-        if (missed >> e & 1) rest.add(e, row(r)[e]);
+        if (missed >> e & 1) cells.rest(e, row(r)[e]);
   }
   /* Rows r, r + step, … below stop. */
-  __device__ __forceinline__ void fold(Cells<F, V> &cells, Rest &rest, int64_t r, int64_t step,
+  __device__ __forceinline__ void fold(Cells<F, V> &cells, int64_t r, int64_t step,
                                        int64_t stop) const {
     if (left == V)
 #pragma unroll 1
@@ -83,7 +82,7 @@ template <class F> struct ColumnsOf {
 #pragma unroll
         for (int i = 0; i < U * V; i++) x[i] = v[i / V].element[i % V];
         const uint32_t missed = cells.template add<U>(x, index + r, step);
-        if (!Cells<F, V>::certain && missed) miss(rest, missed, r, step, stop);
+        if (!Cells<F, V>::certain && missed) miss(cells, missed, r, step, stop);
       }
 #pragma unroll 1
     for (; r < stop; r += FEW * step) {
@@ -97,7 +96,7 @@ template <class F> struct ColumnsOf {
         }
       const uint32_t missed = cells.template some<FEW>(x, valid, index + r, step);
       const int64_t end = r + FEW * step;
-      if (!Cells<F, V>::certain && missed) miss(rest, missed, r, step, end < stop ? end : stop);
+      if (!Cells<F, V>::certain && missed) miss(cells, missed, r, step, end < stop ? end : stop);
     }
   }
   static constexpr int FEW = 4;
@@ -118,8 +117,9 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
   const int64_t first = (tile * wide + x) * V; /* this thread's first column */
   const int64_t full = a.count / groups, share = (full + a.split - 1) / a.split;
   const int64_t start = part * share, stop = start + share < full ? start + share : full;
+  State buffer[V];
   Cells<F, V> cells;
-  typename Cells<F, V>::Rest rest;
+  cells.keep(buffer);
   const char *base =
       a.data + offset_of(a.shape, a.strides, a.kept - 1, batch) + first * (int64_t)sizeof(T);
   const int64_t left = a.length - first;
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
     for (int64_t begin = a.reduced == 1 ? 0 : start / run * run; begin < stop; begin += run) {
       in.base = base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1, begin / run);
       in.index = begin;
-      in.fold(cells, rest, (start > begin ? start - begin : 0) + y, high,
+      in.fold(cells, (start > begin ? start - begin : 0) + y, high,
               stop - begin < run ? stop - begin : run);
     }
   /* Rows beyond the last full group: of one group of them, some. */
@@ -152,14 +152,13 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
     if (!Cells<F, V>::certain)
 #pragma unroll 1
       for (int e = 0; e < V; e++)
-        if (missed >> e & 1 && valid >> e & 1) rest.add(e, in.row(full)[e]);
+        if (missed >> e & 1 && valid >> e & 1) cells.rest(e, in.row(full)[e]);
   }
 
   const bool shared = a.split > 1 || groups > 1;
   const int64_t group = batch * a.tiles + tile; /* the blocks that share outputs */
-  State *partial = (State *)((char *)a.scratch + AXES_PARTIALS) + group * a.split * wide * V;
-  State buffer[V];
-  State *states = cells.done(rest, buffer);
+  State *partial = partials_of<F>(a) + group * a.split * wide * V;
+  State *states = cells.done(buffer);
 #pragma unroll 1
   for (int e = 0; e < V; e++) {
     State &s = states[e];
@@ -179,10 +178,10 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
   };
   /* One tile holds the whole of a row of groups. */
   if (groups > 1)
-    merge_partials<F>(partial, (int)width, groups * a.split, width, slots, done);
+    merge_partials<F>(partial, (int)width, groups * a.split, width, slots, *states, done);
   else
     merge_partials<F>(partial, (int)(width - here < wide * V ? width - here : wide * V), a.split,
-                      wide * V, slots, done);
+                      wide * V, slots, *states, done);
 }
 
 GPR_CLOSE

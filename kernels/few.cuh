@@ -19,8 +19,7 @@ template <class F> struct Few {
   }
   /* The state; false as finish(). */
   __device__ __forceinline__ bool done(State &s) {
-    typename Cells<F, 1>::Rest none;
-    cells.done(none, 0, s);
+    cells.done(0, s);
     return true;
   }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) {

@@ -47,8 +47,9 @@ __global__ void __launch_bounds__(AXES_THREADS, 2)
     }
     const int64_t share = (count + a.split - 1) / a.split;
     const int64_t stop = (part + 1) * share < count ? (part + 1) * share : count;
+    State s;
     Cells<F, 1> cells;
-    typename Cells<F, 1>::Rest rest;
+    cells.keep(&s.state);
     int64_t n = 0;
     if (mine) {
       const char *base = a.data + offset_of(a.shape, a.strides, a.kept, kept) +
@@ -78,11 +79,10 @@ __global__ void __launch_bounds__(AXES_THREADS, 2)
         if (!Cells<F, 1>::certain && missed)
 #pragma unroll 1
           for (int u = 0; u < U; u++)
-            if (valid >> u & 1) rest.add(0, *place(r + u * high));
+            if (valid >> u & 1) cells.rest(0, *place(r + u * high));
       }
     }
-    State s;
-    cells.done(rest, 0, s.state);
+    cells.done(0, s.state);
     s.n = n;
     merge_down<C>(s, x, y < high ? y : AXES_THREADS, wide, high, slots);
     const auto done = [&](int j, State &all) {
@@ -93,11 +93,11 @@ __global__ void __launch_bounds__(AXES_THREADS, 2)
       if (mine && y == 0) done(x, s);
       continue;
     }
-    State *partial = (State *)((char *)a.scratch + AXES_PARTIALS) + tile * a.split * wide;
+    State *partial = partials_of<C>(a) + tile * a.split * wide;
     if (mine && y == 0) Move<C>::assign(partial[part * wide + x], s);
     if (!is_last_of((uint32_t *)a.scratch + tile, a.split)) continue;
     const int64_t left = a.outputs - tile * wide;
-    merge_partials<C>(partial, (int)(left < wide ? left : wide), a.split, wide, slots, done);
+    merge_partials<C>(partial, (int)(left < wide ? left : wide), a.split, wide, slots, s, done);
   }
 }
 

@@ -8,11 +8,12 @@ const AxesRow *axes_extremes(int row);
 const AxesRow *axes_positions(int row);
 const AxesRow *axes_words(int row);
 const AxesRow *axes_trees(int row);
+const AxesRow *axes_moments(int row);
 
 static int launch(int op, int dtype, int multiprocessors, gpr_axes_args *args,
                   gpr_axes_launch *out) {
-  const AxesRow *(*const family[])(int) = {axes_sums, axes_extremes, axes_positions, axes_words,
-                                           axes_trees};
+  const AxesRow *(*const family[])(int) = {axes_sums,  axes_extremes, axes_positions,
+                                           axes_words, axes_trees,    axes_moments};
   for (int f = 0; f < AXES_FAMILIES; f++) {
     const AxesRow &row = *family[f](op * GPR_DTYPE_COUNT + dtype);
     if (!row.general) continue;

@@ -10,8 +10,10 @@ GPR_OPEN
 
 enum { AXES_THREADS = 256 };
 
-/* The scratch: tickets, which every launch leaves zero, and partial states. */
-enum { AXES_TICKETS = 4096, AXES_PARTIALS = 4 * AXES_TICKETS };
+/* The scratch: tickets and locks, which every launch leaves zero; what the locks are for, of folds
+ * that have it; partial states. */
+enum { AXES_TICKETS = 4096, AXES_LOCKS = 1024, AXES_POOL = 4 * (AXES_TICKETS + AXES_LOCKS) };
+template <class F> struct PoolBytes { static constexpr size_t value = 0; };
 
 /* --- places --------------------------------------------------------------------------------------
  */
@@ -157,6 +159,12 @@ template <class F> struct Counted {
     s.n = 0;
   }
 };
+template <class F> struct PoolBytes<Counted<F>> : PoolBytes<F> {};
+template <class F>
+__device__ __forceinline__ typename F::State *partials_of(const gpr_axes_args &a) {
+  return (typename F::State *)((char *)a.scratch + AXES_POOL + PoolBytes<F>::value);
+}
+
 template <class F> struct Move<Counted<F>> {
   typedef typename Counted<F>::State State;
   static __device__ __forceinline__ void assign(State &to, const State &from) {
@@ -216,17 +224,17 @@ __device__ __forceinline__ bool is_last_of(uint32_t *ticket, int blocks) {
 }
 
 /* The last block's work: outputs 0 … outputs, each of `entries` partial states, of which entry e of
- * output j lies at partial[e·step + j]. done(j, state) is called by one thread of each. */
+ * output j lies at partial[e·step + j]. done(j, state) is called by one thread of each; s is where
+ * it is worked out. */
 template <class F, class Done>
 __device__ __forceinline__ void merge_partials(const typename F::State *partial, int outputs,
                                                int64_t entries, int64_t step, Slots<F> &slots,
-                                               Done done) {
+                                               typename F::State &s, Done done) {
   int height = 1;
   while (height < entries && 2 * height * outputs <= AXES_THREADS) height *= 2;
   const int width = AXES_THREADS / height, x = threadIdx.x % width, y = threadIdx.x / width;
   for (int first = 0; first < outputs; first += width) {
     const int j = first + x;
-    typename F::State s;
     F::open(s);
     if (j < outputs)
 #pragma unroll 4

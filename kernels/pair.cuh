@@ -61,12 +61,12 @@ template <class R> __device__ inline void add_long(Long<R> &to, const Long<R> &f
  */
 
 /* What a + b was rounded by to t; NaN where t is not finite. */
-__device__ __forceinline__ double rounding_error(double a, double b, double t) {
+GPR_FN double rounding_error(double a, double b, double t) {
   const double bb = t - a;
   return (a - (t - bb)) + (b - bb);
 }
 /* Exact if and only if both parts come back: of the larger one the subtraction is exact. */
-__device__ __forceinline__ double add_checked(double a, double b, bool &lost) {
+GPR_FN double add_checked(double a, double b, bool &lost) {
   const double t = a + b;
   lost |= !(t - a == b);
   lost |= !(t - b == a);
@@ -77,7 +77,7 @@ __device__ __forceinline__ double add_checked(double a, double b, bool &lost) {
 struct Pair {
   double hi, lo;
 };
-__device__ __forceinline__ void add(Pair &p, double x, bool &lost) {
+GPR_FN void add(Pair &p, double x, bool &lost) {
   const double t = p.hi + x;
   p.lo = add_checked(p.lo, rounding_error(p.hi, x, t), lost);
   p.hi = t;
@@ -86,21 +86,29 @@ __device__ __forceinline__ void add(Pair &p, double x, bool &lost) {
 /* --- a batch of floats ---------------------------------------------------------------------------
  */
 
+/* The larger one in size; NaN stays. */
+__device__ __forceinline__ float larger(float most, float x) {
+#if __CUDA_ARCH__ >= 800
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(most), "f"(fabsf(x)));
+  return most;
+#else
+  return most != most || fabsf(x) <= most ? most : fabsf(x);
+#endif
+}
+/* Twice the bits less one, which are greatest of zeros. */
+__device__ __forceinline__ uint32_t size_key(float x) { return 2 * bits(x) - 1; }
+
 /* Plain additions in double, exact if the exponents lie close enough; N additions at most. */
 template <int PRECISION, int N> struct Batch {
   static constexpr int headroom = N <= 8 ? 3 : N <= 16 ? 4 : N <= 32 ? 5 : 6;
   static_assert(N <= 64, "");
   double sum = -0.0;
   float most = 0;
-  uint32_t least = 0xffffffffu; /* of twice the bits less one, which zeros do not lower */
+  uint32_t least = 0xffffffffu; /* of the keys */
   __device__ __forceinline__ void add(float x) {
     sum += (double)x;
-#if __CUDA_ARCH__ >= 800
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(most), "f"(fabsf(x)));
-#else
-    most = most != most || fabsf(x) <= most ? most : fabsf(x);
-#endif
-    const uint32_t key = 2 * bits(x) - 1;
+    most = larger(most, x);
+    const uint32_t key = size_key(x);
     least = least < key ? least : key;
   }
   /* Whether sum is exact. */
@@ -158,7 +166,7 @@ template <class R> __device__ __noinline__ void add_both(RealSum<R> *s, const Re
   add_double(s->rest, right->pair.lo, s->special);
 }
 /* lost stays as it is where the sum of both is exact. */
-__device__ __forceinline__ Pair merged(const Pair &a, const Pair &b, bool &lost) {
+GPR_FN Pair merged(const Pair &a, const Pair &b, bool &lost) {
   Pair p;
   p.hi = a.hi + b.hi;
   p.lo = add_checked(a.lo, b.lo, lost);

@@ -18,7 +18,7 @@ template <class T> struct RowsShape<Positions<T>> {
 
 /* U packets a thread from p on, a team's width apart, all inside. */
 template <int U, class F>
-__device__ __forceinline__ void fold_packets(RowLane<F> &lane, typename RowLane<F>::Rest &rest,
+__device__ __forceinline__ void fold_packets(RowLane<F> &lane,
                                              const Packets<typename F::Element> &in, int64_t p,
                                              int team, int64_t index) {
   typedef typename F::Element T;
@@ -28,14 +28,13 @@ __device__ __forceinline__ void fold_packets(RowLane<F> &lane, typename RowLane<
   const int64_t at = index - in.first + p * Packet<T>::count;
   if (!lane.take(v, at, team * Packet<T>::count) && !RowLane<F>::certain)
 #pragma unroll 1
-    for (int u = 0; u < U; u++) in.each(p + u * team, [&](T x, int64_t, int) { rest.add(0, x); });
+    for (int u = 0; u < U; u++) in.each(p + u * team, [&](T x, int64_t, int) { lane.rest(x); });
 }
 
 /* The part-th of `parts` shares of an output's elements. */
 template <class F>
 __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *base, int64_t part,
-                                         int64_t parts, int team, RowLane<F> &lane,
-                                         typename RowLane<F>::Rest &rest) {
+                                         int64_t parts, int team, RowLane<F> &lane) {
   typedef typename F::Element T;
   const int id = threadIdx.x & (team - 1), warp = id & ~(GPR_WARP - 1);
   constexpr int loads = RowsShape<F>::loads;
@@ -50,7 +49,7 @@ __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *bas
     const Packets<T> in(data, a.length);
     const int64_t index = run * a.length;
     if (in.inside(first, tile)) {
-      fold_packets<loads>(lane, rest, in, first + id, team, index);
+      fold_packets<loads>(lane, in, first + id, team, index);
     } else {
 #pragma unroll 1
       for (int u = 0; u < loads; u += ROWS_FEW) {
@@ -58,11 +57,11 @@ __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *bas
         if (p >= in.packets()) break;
         if (in.inside(p + warp, GPR_WARP) &&
             in.inside(p + warp + (ROWS_FEW - 1) * team, GPR_WARP)) {
-          fold_packets<ROWS_FEW>(lane, rest, in, p + id, team, index);
+          fold_packets<ROWS_FEW>(lane, in, p + id, team, index);
         } else {
 #pragma unroll 1
           for (int k = 0; k < ROWS_FEW; k++)
-            in.each(p + id + k * team, [&](T x, int64_t i, int) { lane.one(rest, x, index + i); });
+            in.each(p + id + k * team, [&](T x, int64_t i, int) { lane.one(x, index + i); });
         }
       }
     }
@@ -76,14 +75,14 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
   __shared__ Slots<F> slots;
   const int team = a.team, teams = AXES_THREADS / team;
   const int64_t outputs = a.outputs, split = a.split;
+  State s; /* once: local memory is not shared by what is not alive together */
   if (team == GPR_WARP) {
     for (int64_t o = (int64_t)blockIdx.x * teams + warp_of(); o < outputs;
          o += (int64_t)gridDim.x * teams) {
       RowLane<F> lane;
-      typename RowLane<F>::Rest rest;
-      fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o), 0, 1, GPR_WARP, lane, rest);
-      State s;
-      lane.result(rest, s);
+      lane.keep(&s);
+      fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o), 0, 1, GPR_WARP, lane);
+      lane.result(s);
       Move<F>::merge_lanes(s, GPR_WARP);
       if (lane_of() == 0) finish_output<F>(&a, o, &s, a.count);
     }
@@ -92,18 +91,17 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
   for (int64_t b = blockIdx.x; b < outputs * split; b += gridDim.x) {
     const int64_t o = b / split, part = b - o * split;
     RowLane<F> lane;
-    typename RowLane<F>::Rest rest;
+    lane.keep(&s);
     fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o), part, split, AXES_THREADS,
-                lane, rest);
-    State s;
-    lane.result(rest, s);
+                lane);
+    lane.result(s);
     Move<F>::merge_lanes(s, GPR_WARP);
     merge_down<F>(s, 0, lane_of() ? AXES_THREADS : warp_of(), 1, AXES_THREADS / GPR_WARP, slots);
     if (split > 1) {
-      State *partial = (State *)((char *)a.scratch + AXES_PARTIALS);
+      State *partial = partials_of<F>(a);
       if (threadIdx.x == 0) Move<F>::assign(partial[b], s);
       if (!is_last_of((uint32_t *)a.scratch + o, (int)split)) continue;
-      merge_partials<F>(partial + o * split, 1, split, 1, slots,
+      merge_partials<F>(partial + o * split, 1, split, 1, slots, s,
                         [&](int, State &all) { finish_output<F>(&a, o, &all, a.count); });
     } else if (threadIdx.x == 0) {
       finish_output<F>(&a, o, &s, a.count);

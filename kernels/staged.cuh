@@ -30,33 +30,58 @@ __device__ __forceinline__ void copies_done() {
 
 /* Elements id, id + team, … of a staged row, or packets of them, in the order of their index: at
  * most FEW_MOST, in STAGED_BYTES. */
-template <class F>
-__device__ __forceinline__ void fold_packed(Few<F> &few, const uint4 *packet, int count, int id,
-                                            int team) {
-  constexpr int V = Packet<typename F::Element>::count;
-  for (int p = id; p < count; p += team) {
-    Packet<typename F::Element> v;
-    v.words = packet[p];
-#pragma unroll
-    for (int j = 0; j < V; j++) few.add(v.element[j], (int64_t)p * V + j);
-  }
-}
-template <class F>
-__device__ __forceinline__ void fold_single(Few<F> &few, const typename F::Element *element,
-                                            int count, int id, int team) {
-  for (int i = id; i < count; i += team) few.add(element[i], i);
-}
+template <class F> struct StagedRow {
+  typedef typename F::Element T;
+  typedef typename F::State State;
+  static constexpr bool few = true; /* a row of one thread needs no state */
+  static constexpr int V = Packet<T>::count;
 
-/* This thread's part of a row once more. */
-template <class F>
-__device__ __noinline__ void fold_slowly(typename F::State &s, const uint4 *packet, int count,
-                                         int id, int team) {
-  constexpr int V = Packet<typename F::Element>::count;
-  SlowFew<F>::open(s);
-  for (int p = id; p < count; p += team)
-    for (int j = 0; j < V; j++)
-      SlowFew<F>::add(s, ((const typename F::Element *)(packet + p))[j], (int64_t)p * V + j);
-}
+  static __device__ __forceinline__ void fold(Few<F> &few, const uint4 *packet, int count, int id,
+                                              int team) {
+    for (int p = id; p < count; p += team) {
+      Packet<T> v;
+      v.words = packet[p];
+#pragma unroll
+      for (int j = 0; j < V; j++) few.add(v.element[j], (int64_t)p * V + j);
+    }
+  }
+  static __device__ __forceinline__ void fold(Few<F> &few, const T *element, int count, int id,
+                                              int team) {
+    for (int i = id; i < count; i += team) few.add(element[i], i);
+  }
+  static __device__ __noinline__ void fold_slowly(State &s, const uint4 *packet, int count, int id,
+                                                  int team) {
+    SlowFew<F>::open(s);
+    for (int p = id; p < count; p += team)
+      for (int j = 0; j < V; j++)
+        SlowFew<F>::add(s, ((const T *)(packet + p))[j], (int64_t)p * V + j);
+  }
+  static __device__ __forceinline__ void fold(const uint4 *packet, int count, int id, int team,
+                                              State &s) {
+    Few<F> few;
+    fold(few, packet, count, id, team);
+    if (!few.done(s)) fold_slowly(s, packet, count, id, team);
+  }
+  static __device__ __forceinline__ void fold(const T *element, int count, int id, int team,
+                                              State &s) {
+    Few<F> few;
+    fold(few, element, count, id, team);
+    if (!few.done(s)) slow_few<F>(s, (const char *)element, sizeof(T), id, count, team);
+  }
+  /* A row of one thread, finished. */
+  static __device__ __forceinline__ void alone(const gpr_axes_args &a, int64_t o,
+                                               const uint4 *packet, const T *element, int length,
+                                               bool packed) {
+    Few<F> few;
+    if (packed)
+      fold(few, packet, length / V, 0, 1);
+    else
+      fold(few, element, length, 0, 1);
+    if (!few.finish(a, o, length))
+      slow_output<F>(&a, o, packed ? (const char *)packet : (const char *)element, sizeof(T),
+                     length);
+  }
+};
 
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, StagedShape<F>::blocks)
@@ -92,25 +117,17 @@ __global__ void __launch_bounds__(AXES_THREADS, StagedShape<F>::blocks)
       const int mine = row < here ? row : here - 1;
       const uint4 *packet = stage + mine * pitch;
       const T *element = (const T *)stage + mine * length;
-      Few<F> few;
-      if (pitch)
-        fold_packed(few, packet, row_packets, id, team);
-      else
-        fold_single(few, element, length, id, team);
-      if (team == 1) {
-        if (row < here && !few.finish(a, first + row, length))
-          slow_output<F>(&a, first + row, pitch ? (const char *)packet : (const char *)element,
-                         sizeof(T), length);
-        continue;
-      }
+      if constexpr (StagedRow<F>::few)
+        if (team == 1) {
+          if (row < here) StagedRow<F>::alone(a, first + row, packet, element, length, pitch);
+          continue;
+        }
       State s;
-      if (few.done(s)) {
-      } else if (pitch) {
-        fold_slowly<F>(s, packet, row_packets, id, team);
-      } else {
-        slow_few<F>(s, (const char *)element, sizeof(T), id, length, team);
-      }
-      Move<F>::merge_lanes(s, team);
+      if (pitch)
+        StagedRow<F>::fold(packet, row_packets, id, team, s);
+      else
+        StagedRow<F>::fold(element, length, id, team, s);
+      if (team > 1) Move<F>::merge_lanes(s, team);
       if (id == 0 && row < here) Finish<F>::here(a, first + row, s, length);
     }
   }

@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(AXES_THREADS) trees(const __grid_constant__ gp
       if (mine && y == 0) finish_tree<F>(a, o, node[x]);
       continue;
     }
-    B *partial = (B *)((char *)a.scratch + AXES_PARTIALS) + tile * a.split * wide;
+    B *partial = (B *)((char *)a.scratch + AXES_POOL) + tile * a.split * wide;
     if (y == 0) partial[part * wide + x] = node[x];
     if (!is_last_of((uint32_t *)a.scratch + tile, a.split)) continue;
     if (mine && y == 0) finish_tree<F>(a, o, fold_nodes<F>(partial + x, a.split, wide));

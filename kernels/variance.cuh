@@ -141,82 +141,111 @@ GPR_FN bool big_of_double(Big &big, double x, int grid) {
   return m < 0;
 }
 
-/* All parts' sums in units of 2^grid, and the sum of all their squares in units of 2^(2·grid). */
-template <int PARTS> struct Moments {
-  int grid;
-  Big sum[PARTS], squares;
-  bool negative[PARTS];
+/* All parts' sums in units of 2^grid, and the sum of all their squares in units of 2^(2·grid); what
+ * the rational is worked out in. */
+struct Moments {
+  int grid, parts;
   uint32_t special;
+  bool negative[2];
+  Big sum[2], squares;
+  Big total, minus, product, square, count, freedom, divisor, mean;
 };
+template <int DIGITS> struct MomentDigits {
+  uint32_t sum[2][DIGITS], squares[DIGITS];
+  uint32_t total[DIGITS], minus[DIGITS], product[DIGITS], square[DIGITS];
+  uint32_t count[2], freedom[4], divisor[GPR_DIVISOR_DIGITS], mean[4];
+};
+template <int DIGITS> GPR_FN void place(Moments &m, MomentDigits<DIGITS> &d) {
+  m.sum[0].digit = d.sum[0];
+  m.sum[1].digit = d.sum[1];
+  m.squares.digit = d.squares;
+  m.total.digit = d.total;
+  m.minus.digit = d.minus;
+  m.product.digit = d.product;
+  m.square.digit = d.square;
+  m.count.digit = d.count;
+  m.freedom.digit = d.freedom;
+  m.divisor.digit = d.divisor;
+  m.mean.digit = d.mean;
+}
 
 /* total − minus gets − (Σx)² or, with a mean m, − 2mΣx + nm². */
-GPR_FN void add_spread(Big &total, Big &minus, const Big &sum, bool negative, const Big &n,
-                       const double *mean, int grid) {
-  Big m, product, square;
+GPR_FN void add_spread(Moments &w, int part, const double *mean) {
   if (!mean) {
-    multiply(product, sum, sum);
-    add<false>(minus, product);
+    multiply(w.product, w.sum[part], w.sum[part]);
+    add<false>(w.minus, w.product);
     return;
   }
-  const bool opposite = big_of_double(m, *mean, grid) != negative;
-  multiply(product, sum, m);
-  for (int twice = 0; twice < 2; twice++) add<false>(opposite ? total : minus, product);
-  multiply(product, m, m);
-  multiply(square, product, n);
-  add<false>(total, square);
+  const bool opposite = big_of_double(w.mean, *mean, w.grid) != w.negative[part];
+  multiply(w.product, w.sum[part], w.mean);
+  for (int twice = 0; twice < 2; twice++) add<false>(opposite ? w.total : w.minus, w.product);
+  multiply(w.product, w.mean, w.mean);
+  multiply(w.square, w.product, w.count);
+  add<false>(w.total, w.square);
 }
 
 /* (n·Σx² − (Σx)²) / (n·freedom) or, with means, (Σx² − 2mΣx + nm²) / freedom. */
-template <int PARTS>
-GPR_CALL Leading spread_of(const Moments<PARTS> &s, int64_t n, uint128 freedom,
-                           const double *means) {
-  Big count, total, minus, divisor;
-  big_of(count, (uint128)(uint64_t)n);
-  big_of(divisor, freedom);
+GPR_CALL Leading spread_of(Moments &w, int64_t n, uint128 freedom, const double *means) {
+  big_of(w.count, (uint128)(uint64_t)n);
+  big_of(w.freedom, freedom);
   if (means) {
-    total = s.squares;
+    copy(w.total, w.squares);
+    copy(w.divisor, w.freedom);
   } else {
-    multiply(total, s.squares, count);
-    const Big one = divisor;
-    multiply(divisor, one, count);
+    multiply(w.total, w.squares, w.count);
+    multiply(w.divisor, w.freedom, w.count);
   }
-  minus.count = 0;
-  for (int p = 0; p < PARTS; p++)
-    add_spread(total, minus, s.sum[p], s.negative[p], count, means ? means + p : 0, s.grid);
-  add<true>(total, minus);
-  Leading result = divide(total, divisor);
-  result.exponent += 64 + 2 * s.grid; /* freedom counts in units of 2^-64 */
+  w.minus.count = 0;
+  GPR_ROLLED
+  for (int p = 0; p < w.parts; p++) add_spread(w, p, means ? means + p : 0);
+  add<true>(w.total, w.minus);
+  Leading result = divide(w.total, w.divisor);
+  result.exponent += 64 + 2 * w.grid; /* freedom counts in units of 2^-64 */
   return result;
 }
 
-/* As IEEE arithmetic on x − mean has it: the mean of what is not finite is not, and then inf − inf;
- * without degrees of freedom zero by zero is NaN, and all else infinite. */
-template <class R, bool ROOT, int PARTS>
-GPR_FN R round_spread(const Moments<PARTS> &s, int64_t n, const gpr_spread *how) {
-  const uint128 freedom = degrees_of_freedom(n, how ? how->ddof : 0);
-  const double *means = how ? how->means : 0;
-  bool infinite = s.special != 0;
-  if (n == 0 || (s.special && !means) || (s.special & GPR_NAN)) return quiet_nan<R>();
-  for (int p = 0; means && p < PARTS; p++) {
+/* What there is to round, apart from a rational. */
+enum SpreadCase { SPREAD_FINITE, SPREAD_INFINITE, SPREAD_NAN };
+
+/* As IEEE arithmetic on x − mean has it: the mean of what is not finite is not, and then inf − inf.
+ */
+GPR_FN SpreadCase case_of_spread(uint32_t special, int64_t n, const double *means, int parts) {
+  bool infinite = special != 0;
+  if (n == 0 || (special && !means) || (special & GPR_NAN)) return SPREAD_NAN;
+  for (int p = 0; means && p < parts; p++) {
     const bool inf = means[p] - means[p] != 0;
-    if (means[p] != means[p] || (inf && infinite)) return quiet_nan<R>();
+    if (means[p] != means[p] || (inf && infinite)) return SPREAD_NAN;
     infinite |= inf;
   }
-  if (infinite) return Format<R>::make(Format<R>::infinity());
+  return infinite ? SPREAD_INFINITE : SPREAD_FINITE;
+}
+/* Without degrees of freedom zero by zero is NaN, and all else infinite. */
+GPR_FN SpreadCase case_without_freedom(bool zero, bool nan) {
+  return zero || nan ? SPREAD_NAN : SPREAD_INFINITE;
+}
+template <class R> GPR_FN R round_case(SpreadCase c) {
+  return c == SPREAD_NAN ? quiet_nan<R>() : Format<R>::make(Format<R>::infinity());
+}
+
+template <class R, bool ROOT> GPR_FN R round_spread(Moments &s, int64_t n, const gpr_spread *how) {
+  const uint128 freedom = degrees_of_freedom(n, how ? how->ddof : 0);
+  const double *means = how ? how->means : 0;
+  const SpreadCase c = case_of_spread(s.special, n, means, s.parts);
+  if (c != SPREAD_FINITE) return round_case<R>(c);
   Leading spread = spread_of(s, n, freedom ? freedom : 1, means);
-  if (!freedom)
-    return spread.bits && !(how && how->nan) ? Format<R>::make(Format<R>::infinity())
-                                             : quiet_nan<R>();
+  if (!freedom) return round_case<R>(case_without_freedom(!spread.bits, how && how->nan));
   return round_leading<R>(ROOT ? root_of(spread) : spread);
 }
 
 template <class R, bool ROOT, class T>
 GPR_FN R finish_spread(const typename MomentsFold<T>::State &s, int64_t n, const gpr_spread *how) {
-  enum { parts = MomentsFold<T>::parts };
-  Moments<parts> m;
+  MomentDigits<GPR_BIG_DIGITS> digits;
+  Moments m;
+  place(m, digits);
   m.grid = GPR_BOTTOM;
+  m.parts = MomentsFold<T>::parts;
   m.special = 0;
-  for (int p = 0; p < parts; p++) {
+  for (int p = 0; p < m.parts; p++) {
     m.special |= s.part[p].special;
     m.negative[p] = big_of(m.sum[p], s.part[p].digit, GPR_DIGITS);
   }
@@ -230,11 +259,14 @@ enum { INTEGER_GRID = -34 * 32 };
 template <bool ROOT, class T>
 GPR_FN double finish_integer_spread(const typename IntegerMoments<T>::State &s, int64_t n,
                                     const gpr_spread *how) {
-  Moments<1> m;
+  MomentDigits<GPR_BIG_DIGITS> digits;
+  Moments m;
+  place(m, digits);
   const uint128 total = (uint128)(uint64_t)s.high << 64 | s.low;
   int64_t words[6];
   for (int i = 0; i < 6; i++) words[i] = (int64_t)(uint32_t)(s.square[i / 2] >> (32 * (i % 2)));
   m.grid = INTEGER_GRID;
+  m.parts = 1;
   m.special = 0;
   m.negative[0] = s.high < 0;
   big_of(m.sum[0], m.negative[0] ? 0 - total : total);

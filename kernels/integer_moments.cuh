@@ -1,0 +1,183 @@
+/* Σx and Σx² of integers by one thread: as wide as its share can need. */
+#ifndef GPR_INTEGER_MOMENTS_CUH
+#define GPR_INTEGER_MOMENTS_CUH
+
+#include "cells.cuh"
+
+GPR_OPEN
+
+/* A thread's share is far below 2^31 elements of up to 16 bits: 64 bits hold both sums, and 96 of
+ * elements of 32 bits. */
+template <class T, int = sizeof(T)> struct IntegerCell {
+  typedef typename IntegerMoments<T>::State State;
+  typedef typename Traits<T>::Wide Wide;
+  Wide sum = 0;
+  uint64_t squares = 0;
+  __device__ __forceinline__ void add(T x) {
+    const int w = (int)wide(x);
+    sum += w;
+    squares += (uint32_t)(w * w);
+  }
+  __device__ __forceinline__ State done() const {
+    return {
+        (uint64_t)sum, Traits<T>::kind == KIND_INT && (int64_t)sum < 0 ? -1 : 0, {squares, 0, 0}};
+  }
+};
+template <> struct IntegerCell<uint16_t, 2> {
+  uint64_t sum = 0, squares = 0;
+  __device__ __forceinline__ void add(uint16_t x) {
+    sum += x;
+    squares += (uint32_t)x * x;
+  }
+  __device__ __forceinline__ IntegerMoments<uint16_t>::State done() const {
+    return {sum, 0, {squares, 0, 0}};
+  }
+};
+template <class T> struct IntegerCell<T, 4> {
+  typedef typename IntegerMoments<T>::State State;
+  typename Traits<T>::Wide sum = 0;
+  uint64_t squares = 0;
+  uint32_t over = 0;
+  __device__ __forceinline__ void add(T x) {
+    const typename Traits<T>::Wide w = x;
+    const uint64_t square = (uint64_t)(w * w);
+    sum += w;
+    squares += square;
+    over += squares < square;
+  }
+  __device__ __forceinline__ State done() const {
+    return {(uint64_t)sum,
+            Traits<T>::kind == KIND_INT && (int64_t)sum < 0 ? -1 : 0,
+            {squares, over, 0}};
+  }
+};
+template <class T> struct IntegerCell<T, 8> {
+  typedef IntegerMoments<T> F;
+  typename F::State state;
+  __device__ __forceinline__ IntegerCell() { F::open(state); }
+  __device__ __forceinline__ void add(T x) { F::add(state, x, 0); }
+  __device__ __forceinline__ typename F::State done() const { return state; }
+};
+
+template <class T> struct Cell<IntegerMoments<T>> {
+  IntegerCell<T> cell;
+  __device__ __forceinline__ void add(T x, int64_t) { cell.add(x); }
+  __device__ __forceinline__ typename IntegerMoments<T>::State done() { return cell.done(); }
+};
+
+/* --- bytes ---------------------------------------------------------------------------------------
+ */
+
+/* 32 bits hold 2^15 of them, and of their squares. */
+enum { BYTES_AT_ONCE = 1 << 15 };
+
+template <class T>
+__device__ __noinline__ void add_count(typename IntegerMoments<T>::State *s, int32_t sum,
+                                       uint32_t squares) {
+  IntegerMoments<T>::merge(*s, {(uint64_t)(int64_t)sum, sum < 0 ? -1 : 0, {squares, 0, 0}});
+}
+
+template <class T, int COLUMNS> struct ByteCells {
+  typedef IntegerMoments<T> F;
+  typedef typename F::State State;
+  static constexpr bool certain = true;
+  int32_t sum[COLUMNS];
+  uint32_t squares[COLUMNS];
+  int count;
+  State *over;
+  __device__ __forceinline__ void keep(State *over) {
+#pragma unroll 1
+    for (int c = 0; c < COLUMNS; c++) F::open(over[c]);
+    this->over = over;
+    open();
+  }
+  __device__ __forceinline__ void open() {
+    count = 0;
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) sum[c] = 0, squares[c] = 0;
+  }
+  __device__ __forceinline__ void give() {
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) add_count<T>(&over[c], sum[c], squares[c]);
+  }
+  __device__ __forceinline__ void expect(int elements) {
+    count += elements;
+    if (count <= BYTES_AT_ONCE) return;
+    give();
+    open();
+    count = elements;
+  }
+  __device__ __forceinline__ void one(int c, T x) {
+    const int w = (int)wide(x);
+    sum[c] += w;
+    squares[c] += (uint32_t)(w * w);
+  }
+  template <int U>
+  __device__ __forceinline__ uint32_t add(const T (&x)[U * COLUMNS], int64_t, int64_t) {
+    expect(U);
+#pragma unroll
+    for (int i = 0; i < U * COLUMNS; i++) one(i % COLUMNS, x[i]);
+    return 0;
+  }
+  template <int U>
+  __device__ __forceinline__ uint32_t some(T (&x)[U * COLUMNS], uint64_t valid, int64_t, int64_t) {
+    expect(U);
+#pragma unroll
+    for (int i = 0; i < U * COLUMNS; i++)
+      if (valid >> i & 1) one(i % COLUMNS, x[i]);
+    return 0;
+  }
+  __device__ __forceinline__ void rest(int, T) {}
+  __device__ __forceinline__ void done(int, State &) { give(); }
+  __device__ __forceinline__ State *done(State (&)[COLUMNS]) {
+    give();
+    return over;
+  }
+};
+template <int C> struct Cells<IntegerMoments<boolean>, C> : ByteCells<boolean, C> {};
+template <int C> struct Cells<IntegerMoments<int8_t>, C> : ByteCells<int8_t, C> {};
+template <int C> struct Cells<IntegerMoments<uint8_t>, C> : ByteCells<uint8_t, C> {};
+
+/* --- packets of one output -----------------------------------------------------------------------
+ */
+
+template <int U> __device__ __forceinline__ uint32_t batch_squares(const Packet<boolean> (&v)[U]) {
+  return (uint32_t)batch_sum(v);
+}
+template <int U> __device__ __forceinline__ uint32_t batch_squares(const Packet<int8_t> (&v)[U]) {
+  int sum = 0;
+#pragma unroll
+  for (int i = 0; i < 4 * U; i++) sum = __dp4a((int)word(v, i), (int)word(v, i), sum);
+  return (uint32_t)sum;
+}
+template <int U> __device__ __forceinline__ uint32_t batch_squares(const Packet<uint8_t> (&v)[U]) {
+  uint32_t sum = 0;
+#pragma unroll
+  for (int i = 0; i < 4 * U; i++) sum = __dp4a(word(v, i), word(v, i), sum);
+  return sum;
+}
+
+template <class T> struct RowLane<IntegerMoments<T>> {
+  typedef IntegerMoments<T> F;
+  typedef typename F::State State;
+  static constexpr bool certain = true;
+  IntegerCell<T> cell;
+  __device__ __forceinline__ void keep(State *) {}
+  template <int U> __device__ __forceinline__ bool take(const Packet<T> (&v)[U], int64_t, int64_t) {
+    if constexpr (sizeof(T) == 1) {
+      cell.sum += batch_sum(v);
+      cell.squares += batch_squares(v);
+    } else {
+#pragma unroll
+      for (int i = 0; i < U * Packet<T>::count; i++)
+        cell.add(v[i / Packet<T>::count].element[i % Packet<T>::count]);
+    }
+    return true;
+  }
+  __device__ __forceinline__ void one(T x, int64_t) { cell.add(x); }
+  __device__ __forceinline__ void rest(T) {}
+  __device__ __forceinline__ void result(State &s) { s = cell.done(); }
+};
+
+GPR_CLOSE
+#endif

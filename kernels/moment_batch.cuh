@@ -1,0 +1,146 @@
+/* Σx and Σx² of a batch of numbers in doubles that nothing is rounded in.
+ *
+ * The greatest and the least exponent of the batch are read off its bits. The greatest one places
+ * windows, doubles of 1.5·2^k to which the squares are added: what the first one does not hold is
+ * the second one's, and so on. The least one tells whether the last window holds all that comes to
+ * it, so that no addition needs a check of its own. */
+#ifndef GPR_MOMENT_BATCH_CUH
+#define GPR_MOMENT_BATCH_CUH
+
+#include "pair.cuh"
+
+GPR_OPEN
+
+constexpr int log2_up(int n) {
+  int h = 0;
+  while (1 << h < n) h++;
+  return h;
+}
+
+/* 1.5·2^k: sums of both signs up to 2^(k-1) stay in its binade, whose unit is 2^(k-52). */
+GPR_FN double window_start(int k) {
+  return from_bits((uint64_t)((uint32_t)(k + 1023) << 20 | 0x80000u) << 32);
+}
+/* Adds x to a window; what is below its unit is the result. */
+GPR_FN double caught(double &window, double x) {
+  const double t = window + x, rest = x - (t - window);
+  window = t;
+  return rest;
+}
+
+/* --- floats, and what fits them ------------------------------------------------------------------
+ */
+
+/* Two windows of squares, which fused operations add to as if they were exact: they are, of a rest
+ * of 48 bits. For squares below 2^(2·top) and 2^HEADROOM of them. */
+template <int HEADROOM> struct SquareWindows {
+  double first, second;
+  static GPR_METHOD int place(int top, int level) {
+    return 2 * top + HEADROOM + 1 + level * (HEADROOM - 52);
+  }
+  static GPR_METHOD double start(int top, int level) { return window_start(place(top, level)); }
+  GPR_METHOD void open(int top) {
+    first = start(top, 0);
+    second = start(top, 1);
+  }
+  GPR_METHOD void add(double x) {
+    const double t = fma(x, x, first), q = t - first;
+    second += fma(x, x, -q);
+    first = t;
+  }
+};
+
+/* How far the exponents of a batch may lie apart: 2·PRECISION bits of each square, 2·spread, and
+ * 2·HEADROOM in the windows' 103. A plain sum of x then is exact too. */
+constexpr int spread_most(int precision, int headroom) { return 51 - precision - headroom; }
+
+template <int PRECISION, int N> struct FloatBatch {
+  static constexpr int sums = 1, squares = 2, headroom = log2_up(N),
+                       spread = spread_most(PRECISION, headroom);
+  static_assert(headroom < 12, "");
+  SquareWindows<headroom> window;
+  double total;
+  float most;
+  uint32_t least;
+  int top;
+  __device__ __forceinline__ FloatBatch() : total(0), most(0), least(0xffffffffu) {}
+  __device__ __forceinline__ void see(float x) {
+    most = larger(most, x);
+    const uint32_t key = size_key(x);
+    least = least < key ? least : key;
+  }
+  /* Whether sums will be exact of what was seen, none of which was added yet. */
+  __device__ __forceinline__ bool open() {
+    const int high = (int)(bits(most) >> 23 & 0xff), low = (int)(least >> 24);
+    top = high - 126;
+    window.open(top);
+    return high != 255 && high - (low ? low : 1) <= spread;
+  }
+  __device__ __forceinline__ void add(float x) {
+    const double d = x;
+    total += d;
+    window.add(d);
+  }
+  __device__ __forceinline__ double sum(int) const { return total; }
+  __device__ __forceinline__ double square(int level) const {
+    return (level ? window.second : window.first) - window.start(top, level);
+  }
+};
+
+/* --- doubles -------------------------------------------------------------------------------------
+ */
+
+/* x² = p + e. p goes to windows 1 and 2, e to 2 and 3; x to two of its own. */
+template <int N> struct DoubleBatch {
+  static constexpr int sums = 2, squares = 3, h = log2_up(N);
+  /* Exponents as stored: e is exact of far less than half of the lower, p finite of the upper. */
+  enum { LEAST = 600, MOST = 1500 };
+  double x1, x2, s1, s2, s3;
+  uint32_t most, least;
+  int top;
+  __device__ __forceinline__ DoubleBatch() : most(0), least(0xffffffffu) {}
+  __device__ __forceinline__ void see(double x) {
+    const uint32_t size = (uint32_t)(bits(x) >> 32) & 0x7fffffffu;
+    const uint32_t key = (uint32_t)((2 * bits(x) - 1) >> 32);
+    most = most < size ? size : most;
+    least = least < key ? least : key;
+  }
+  __device__ __forceinline__ double start_x(int level) const {
+    return window_start(top + h + 1 + level * (h - 52));
+  }
+  __device__ __forceinline__ double start_square(int level) const {
+    /* One bit more in the second, which takes of both p and e. */
+    return window_start(2 * top + h + 1 + level * (h - 52) + (level > 0));
+  }
+  /* p's last bit is in window 2's 2^(2·top+2h-102), e's in window 3's 2^(2·top+3h-154). */
+  __device__ __forceinline__ bool open() {
+    const int found = (int)(most >> 20), low = (int)(least >> 21);
+    const int high = found < LEAST ? (int)LEAST : found;
+    top = high - 1022;
+    x1 = start_x(0);
+    x2 = start_x(1);
+    s1 = start_square(0);
+    s2 = start_square(1);
+    s3 = start_square(2);
+    return high <= MOST && high - low <= (48 - 3 * h) >> 1;
+  }
+  __device__ __forceinline__ void add(double x) {
+    x2 += caught(x1, x);
+    const double p = x * x, e = fma(x, x, -p);
+    s2 += caught(s1, p);
+    s3 += caught(s2, e);
+  }
+  __device__ __forceinline__ double sum(int level) const {
+    return (level ? x2 : x1) - start_x(level);
+  }
+  __device__ __forceinline__ double square(int level) const {
+    return (level == 0 ? s1 : level == 1 ? s2 : s3) - start_square(level);
+  }
+};
+
+/* By the type that elements are stored in. */
+template <class T, int N> struct MomentBatch : FloatBatch<Format<T>::precision, N> {};
+template <int N> struct MomentBatch<double, N> : DoubleBatch<N> {};
+
+GPR_CLOSE
+#endif

@@ -1,0 +1,252 @@
+/* What one thread keeps of Σx and Σx² for COLUMNS outputs: cells.cuh's for moments. */
+#ifndef GPR_MOMENT_CELLS_CUH
+#define GPR_MOMENT_CELLS_CUH
+
+#include "cells.cuh"
+#include "pair_moments.cuh"
+
+GPR_OPEN
+
+/* --- a window for each batch ---------------------------------------------------------------------
+ */
+
+/* The pairs of one part of one output: fewer than the windows, as far as one pair has the bits of
+ * two. The state has more, so that many threads' pairs still add up in it. */
+template <class R> struct MomentPairs {
+  typedef MomentBatch<R, 1> B;
+  static constexpr int squares = sizeof(R) == 4 ? 1 : B::squares;
+  Pair sum, square[squares];
+  __device__ __forceinline__ MomentPairs() {
+    sum = {0, 0};
+#pragma unroll
+    for (int i = 0; i < squares; i++) square[i] = {0, 0};
+  }
+  template <class Batch> __device__ __forceinline__ void add(const Batch &b, bool &lost) {
+#pragma unroll
+    for (int i = 0; i < B::sums; i++) gpr::add(sum, b.sum(i), lost);
+#pragma unroll
+    for (int i = 0; i < B::squares; i++) gpr::add(square[i % squares], b.square(i), lost);
+  }
+  template <class State> __device__ __forceinline__ void give(State &s, int part) const {
+    give(s.sum[part], 0, sum, B::sums > 1);
+#pragma unroll
+    for (int i = 0; i < squares; i++)
+      give(s.squares, part * B::squares + i, square[i], squares < B::squares);
+  }
+  template <class Levels>
+  static __device__ __forceinline__ void give(Levels &s, int level, const Pair &p, bool two) {
+    if (two) {
+      add_to(s, level, p.hi);
+      add_to(s, level + 1, p.lo);
+    } else {
+      add_to(s, level, p);
+    }
+  }
+};
+
+template <class T, int COLUMNS> struct BatchCells {
+  typedef PairMoments<T> F;
+  typedef typename F::State State;
+  typedef typename F::Real R;
+  typedef typename RealOf<T>::type Stored;
+  static constexpr bool certain = false;
+  static constexpr int parts = F::parts;
+  MomentPairs<R> pairs[COLUMNS * parts];
+  State *over; /* rarely touched: not in here, where it would take the pairs to memory with it */
+  /* U elements of one output, all or none. */
+  template <int U> __device__ __forceinline__ bool take(const T (&x)[U * COLUMNS], int c) {
+    MomentBatch<Stored, U> batch[parts];
+    MomentPairs<R> next[parts];
+    bool lost = false;
+#pragma unroll
+    for (int p = 0; p < parts; p++) {
+#pragma unroll
+      for (int u = 0; u < U; u++) batch[p].see(F::real(x[u * COLUMNS + c], p));
+      lost |= !batch[p].open();
+#pragma unroll
+      for (int u = 0; u < U; u++) batch[p].add(F::real(x[u * COLUMNS + c], p));
+      next[p] = pairs[c * parts + p];
+      next[p].add(batch[p], lost);
+    }
+#pragma unroll
+    for (int p = 0; p < parts; p++)
+      if (!lost) pairs[c * parts + p] = next[p];
+    return !lost;
+  }
+  template <int U>
+  __device__ __forceinline__ uint32_t add(const T (&x)[U * COLUMNS], int64_t, int64_t) {
+    uint32_t missed = 0;
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) missed |= take<U>(x, c) ? 0u : 1u << c;
+    return missed;
+  }
+  __device__ __forceinline__ void give(int c) {
+#pragma unroll
+    for (int p = 0; p < parts; p++) pairs[c * parts + p].give(over[c], p);
+  }
+};
+
+/* --- one window for many batches -----------------------------------------------------------------
+ */
+
+/* Halves have so few bits that a window serves 2^11 of them, whichever column they are in. */
+enum { HALF_HEADROOM = 11, HALVES_AT_ONCE = 1 << HALF_HEADROOM };
+
+/* Where it lies. All squares of float16 are within the windows of the greatest one. */
+template <class H> struct HalfRange;
+template <> struct HalfRange<float16> {
+  static constexpr bool certain = true;
+  int top = 16;
+  __device__ __forceinline__ void see(float) {}
+  __device__ __forceinline__ bool inside() const { return true; }
+  __device__ __forceinline__ bool move() { return true; }
+  __device__ __forceinline__ void next() {}
+};
+template <> struct HalfRange<bfloat16> {
+  static constexpr bool certain = false;
+  static constexpr int spread = spread_most(8, HALF_HEADROOM);
+  int top = -126;
+  float most = 0;
+  uint32_t least = 0xffffffffu;
+  __device__ __forceinline__ void see(float x) {
+    most = larger(most, x);
+    const uint32_t key = size_key(x);
+    least = least < key ? least : key;
+  }
+  __device__ __forceinline__ int high() const { return (int)(bits(most) >> 23); }
+  __device__ __forceinline__ int low() const { return least >> 24 ? (int)(least >> 24) : 1; }
+  __device__ __forceinline__ bool inside() const {
+    return high() - 126 <= top && top + 126 - low() <= spread;
+  }
+  /* Two above the greatest, for what comes later, where that leaves the least inside. */
+  __device__ __forceinline__ bool move() {
+    const int room = high() + 2 - low() <= spread ? 2 : 0;
+    top = high() + room - 126;
+    return high() < 255 && high() - low() <= spread;
+  }
+  __device__ __forceinline__ void next() {
+    most = 0;
+    least = 0xffffffffu;
+  }
+};
+
+/* A window's count into the state. Infinities and NaN of float16 come here as such: the window is
+ * then one itself. */
+static __device__ __noinline__ void add_count(MomentState<float, 1> *s, double sum, double first,
+                                              double second) {
+  if (first - first == 0) {
+    add_to(s->sum[0], 0, sum);
+    add_to(s->squares, 0, first);
+    add_to(s->squares, 1, second);
+  } else {
+    add_rest(&s->sum[0], first);
+  }
+}
+
+template <class H, int COLUMNS> struct HalfCells {
+  typedef PairMoments<H> F;
+  typedef typename F::State State;
+  static constexpr bool certain = HalfRange<H>::certain;
+  HalfRange<H> range;
+  int count = 0;
+  double total[COLUMNS];
+  SquareWindows<HALF_HEADROOM> window[COLUMNS];
+  State *over;
+  __device__ __forceinline__ HalfCells() { open(); }
+  __device__ __forceinline__ void open() {
+    count = 0;
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) {
+      total[c] = 0;
+      window[c].open(range.top);
+    }
+  }
+  __device__ __forceinline__ void give(int c) {
+    add_count(&over[c], total[c], window[c].first - window[c].start(range.top, 0),
+              window[c].second - window[c].start(range.top, 1));
+  }
+  __device__ __forceinline__ void flush() {
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) give(c);
+  }
+  template <int U>
+  __device__ __forceinline__ uint32_t add(const H (&x)[U * COLUMNS], int64_t, int64_t) {
+    bool fine = true;
+    range.next();
+#pragma unroll
+    for (int i = 0; i < U * COLUMNS; i++) range.see(wide(x[i]));
+    if (count + U > HALVES_AT_ONCE || !range.inside()) {
+      flush();
+      if (!range.inside()) fine = range.move();
+      open();
+    }
+    if (!fine) return (1u << COLUMNS) - 1;
+    count += U;
+#pragma unroll
+    for (int i = 0; i < U * COLUMNS; i++) {
+      const double d = wide(x[i]);
+      total[i % COLUMNS] += d;
+      window[i % COLUMNS].add(d);
+    }
+    return 0;
+  }
+};
+
+/* --- both ----------------------------------------------------------------------------------------
+ */
+
+template <class T, int COLUMNS> struct MomentCells { typedef BatchCells<T, COLUMNS> type; };
+template <int COLUMNS> struct MomentCells<float16, COLUMNS> {
+  typedef HalfCells<float16, COLUMNS> type;
+};
+template <int COLUMNS> struct MomentCells<bfloat16, COLUMNS> {
+  typedef HalfCells<bfloat16, COLUMNS> type;
+};
+
+template <class T, int COLUMNS>
+struct Cells<PairMoments<T>, COLUMNS> : MomentCells<T, COLUMNS>::type {
+  typedef PairMoments<T> F;
+  typedef typename F::State State;
+  template <int U>
+  __device__ __forceinline__ uint32_t some(T (&x)[U * COLUMNS], uint64_t valid, int64_t index,
+                                           int64_t step) {
+    const T zero = {};
+#pragma unroll
+    for (int i = 0; i < U * COLUMNS; i++)
+      if (!(valid >> i & 1)) x[i] = zero;
+    return this->template add<U>(x, index, step);
+  }
+  __device__ __forceinline__ void keep(State *over) {
+#pragma unroll 1
+    for (int c = 0; c < COLUMNS; c++) F::open(over[c]);
+    this->over = over;
+  }
+  __device__ __forceinline__ void rest(int c, T x) { F::add(this->over[c], x); }
+  /* c must be known to the compiler. */
+  __device__ __forceinline__ void done(int c, State &) { this->give(c); }
+  __device__ __forceinline__ State *done(State (&)[COLUMNS]) {
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) this->give(c);
+    return this->over;
+  }
+};
+
+template <class T> struct RowLane<PairMoments<T>> {
+  typedef PairMoments<T> F;
+  static constexpr bool certain = Cells<F, 1>::certain;
+  static constexpr int V = Packet<T>::count;
+  Cells<F, 1> cells;
+  __device__ __forceinline__ void keep(typename F::State *s) { cells.keep(s); }
+  template <int U> __device__ __forceinline__ bool take(const Packet<T> (&v)[U], int64_t, int64_t) {
+    T x[U * V];
+#pragma unroll
+    for (int i = 0; i < U * V; i++) x[i] = v[i / V].element[i % V];
+    return !cells.template add<U * V>(x, 0, 0);
+  }
+  __device__ __forceinline__ void one(T x, int64_t) { cells.rest(0, x); }
+  __device__ __forceinline__ void rest(T x) { cells.rest(0, x); }
+  __device__ __forceinline__ void result(typename F::State &s) { cells.done(0, s); }
+};
+
+GPR_CLOSE
+#endif

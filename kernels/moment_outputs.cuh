@@ -1,0 +1,288 @@
+/* Moments with many outputs: rows.cuh's and its neighbours' parts that are special to them. */
+#ifndef GPR_MOMENT_OUTPUTS_CUH
+#define GPR_MOMENT_OUTPUTS_CUH
+
+#include "axes_launch.cuh"
+#include "integer_moments.cuh"
+#include "moment_cells.cuh"
+#include "spread_output.cuh"
+
+GPR_OPEN
+
+template <class T> struct PoolBytes<PairMoments<T>> {
+  static constexpr size_t value = AXES_LOCKS * sizeof(PoolSlot);
+};
+template <class T> struct PoolBytes<IntegerMoments<T>> : PoolBytes<PairMoments<float>> {};
+
+template <class T> struct RowsShape<PairMoments<T>> { static constexpr int blocks = 2, loads = 8; };
+template <class T> struct RowsShape<IntegerMoments<T>> {
+  static constexpr int blocks = 3, loads = 8;
+};
+template <class T> struct StagedShape<PairMoments<T>> { static constexpr int blocks = 3; };
+template <class T> struct StagedShape<IntegerMoments<T>> { static constexpr int blocks = 3; };
+
+/* --- moving --------------------------------------------------------------------------------------
+ */
+
+template <class W, int P>
+__device__ __noinline__ void merge_lanes_slowly(Levels<W, P> *s, int lanes) {
+#pragma unroll 1
+  for (int mask = lanes / 2; mask; mask /= 2) {
+    Levels<W, P> other;
+    use(*s);
+    uint32_t *to = (uint32_t *)&other, *from = (uint32_t *)s;
+#pragma unroll 4
+    for (int i = 0; i < (int)(sizeof other / 4); i++)
+      to[i] = __shfl_xor_sync(GPR_ALL, from[i], mask);
+    merge(*s, other);
+  }
+}
+template <class W, int P>
+__device__ __forceinline__ void merge_lanes_of(Levels<W, P> &s, int lanes) {
+  Pair pair[P];
+  bool lost = s.used;
+#pragma unroll
+  for (int i = 0; i < P; i++) {
+    pair[i] = s.pair[i];
+#pragma unroll 1
+    for (int mask = lanes / 2; mask; mask /= 2)
+      pair[i] = merged(pair[i], shuffle_xor(pair[i], mask), lost);
+  }
+  if (__any_sync(GPR_ALL, lost)) return merge_lanes_slowly(&s, lanes);
+#pragma unroll
+  for (int i = 0; i < P; i++) s.pair[i] = pair[i];
+}
+template <class T> struct Move<PairMoments<T>> {
+  typedef PairMoments<T> F;
+  typedef typename F::State State;
+  static __device__ __forceinline__ void assign(State &to, const State &from) {
+    F::assign(to, from);
+  }
+  static __device__ __forceinline__ void merge_lanes(State &s, int lanes) {
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) merge_lanes_of(s.sum[p], lanes);
+    merge_lanes_of(s.squares, lanes);
+  }
+};
+
+/* --- short rows ----------------------------------------------------------------------------------
+ */
+
+/* Two passes over shared memory: one for the windows' place, one for the sums. */
+template <class T> struct StagedRow<PairMoments<T>> {
+  typedef PairMoments<T> F;
+  typedef typename F::State State;
+  typedef typename RealOf<T>::type Stored;
+  static constexpr bool few = false;
+  static constexpr int V = Packet<T>::count, parts = F::parts;
+  typedef MomentBatch<Stored, STAGED_BYTES / sizeof(T)> Batch;
+  /* each(f) calls f(x) for each element. */
+  template <class Each> static __device__ __forceinline__ void fold(State &s, Each each) {
+    Batch batch[parts];
+    bool fine = true;
+    F::open(s);
+    each([&](T x) {
+#pragma unroll
+      for (int p = 0; p < parts; p++) batch[p].see(F::real(x, p));
+    });
+#pragma unroll
+    for (int p = 0; p < parts; p++) fine &= batch[p].open();
+    if (!fine) return each([&](T x) { F::add(s, x); });
+    each([&](T x) {
+#pragma unroll
+      for (int p = 0; p < parts; p++) batch[p].add(F::real(x, p));
+    });
+#pragma unroll
+    for (int p = 0; p < parts; p++) {
+#pragma unroll
+      for (int i = 0; i < Batch::sums; i++) s.sum[p].pair[i].hi = batch[p].sum(i);
+#pragma unroll
+      for (int i = 0; i < Batch::squares; i++)
+        s.squares.pair[p * Batch::squares + i].hi = batch[p].square(i);
+    }
+  }
+  static __device__ __forceinline__ void fold(const uint4 *packet, int count, int id, int team,
+                                              State &s) {
+    fold(s, [&](auto f) {
+#pragma unroll 1
+      for (int p = id; p < count; p += team) {
+        Packet<T> v;
+        v.words = packet[p];
+#pragma unroll
+        for (int j = 0; j < V; j++) f(v.element[j]);
+      }
+    });
+  }
+  static __device__ __forceinline__ void fold(const T *element, int count, int id, int team,
+                                              State &s) {
+    fold(s, [&](auto f) {
+#pragma unroll 1
+      for (int i = id; i < count; i += team) f(element[i]);
+    });
+  }
+};
+
+template <class T> struct StagedRow<IntegerMoments<T>> {
+  typedef IntegerMoments<T> F;
+  typedef typename F::State State;
+  static constexpr bool few = false;
+  static __device__ __forceinline__ void fold(const uint4 *packet, int count, int id, int team,
+                                              State &s) {
+    RowLane<F> lane;
+    for (int p = id; p < count; p += team) {
+      Packet<T> v[1];
+      v[0].words = packet[p];
+      lane.take(v, 0, 0);
+    }
+    lane.result(s);
+  }
+  static __device__ __forceinline__ void fold(const T *element, int count, int id, int team,
+                                              State &s) {
+    RowLane<F> lane;
+    for (int i = id; i < count; i += team) lane.one(element[i], 0);
+    lane.result(s);
+  }
+};
+
+/* --- results -------------------------------------------------------------------------------------
+ */
+
+__device__ __forceinline__ bool is_root(int op) { return op == GPR_OP_STD || op == GPR_OP_NANSTD; }
+template <class W, int P> __device__ __forceinline__ LongView view_of(const Levels<W, P> &s) {
+  return {s.rest.word, Long<W>::words, Long<W>::bottom};
+}
+template <class W, int P> __device__ __forceinline__ Near near_of(const Levels<W, P> &s) {
+  Near sum = near_of(s.pair[0].hi, s.pair[0].lo);
+#pragma unroll
+  for (int i = 1; i < P; i++) sum = add(sum, near_of(s.pair[i].hi, s.pair[i].lo));
+  if (s.used) sum = add(sum, near_of(s.rest.word, Long<W>::words, Long<W>::bottom));
+  return sum;
+}
+
+/* What tells most results of floats and halves. */
+template <int PARTS>
+__device__ __forceinline__ Plain plain_result(const MomentState<float, PARTS> &s, int64_t n,
+                                              double freedom, bool root) {
+  double squares = 0, size = 0, roots = 0;
+  bool used = s.squares.used;
+#pragma unroll
+  for (int i = 0; i < s.squares.pairs; i++) {
+    squares += s.squares.pair[i].hi + s.squares.pair[i].lo;
+    size += fabs(s.squares.pair[i].hi) + fabs(s.squares.pair[i].lo);
+  }
+#pragma unroll
+  for (int p = 0; p < PARTS; p++) {
+    const double sum = s.sum[p].pair[0].hi + s.sum[p].pair[0].lo;
+    used |= s.sum[p].used;
+    roots += sum * sum;
+  }
+  if (used || !(freedom > 0)) return {0, INFINITY};
+  const double count = (double)n;
+  return plain_spread(count * squares - roots, count * size + roots, count * freedom, root);
+}
+
+/* The same of doubles. */
+template <int PARTS>
+__device__ __forceinline__ Near coarse_result(const MomentState<double, PARTS> &s, int64_t n,
+                                              double freedom, bool root) {
+  bool used = s.squares.used;
+  Near sum[PARTS];
+#pragma unroll
+  for (int p = 0; p < PARTS; p++) {
+    sum[p] = coarse_sum(s.sum[p].pair);
+    used |= s.sum[p].used;
+  }
+  if (used) return {0, 0, INFINITY};
+  const double count = (double)n;
+  const Near numerator = coarse_numerator<PARTS>(sum, coarse_sum(s.squares.pair), count);
+  return coarse_spread(numerator, count, freedom, root);
+}
+
+/* A function for all types whose states are the same. */
+template <class R, int PARTS>
+__device__ __noinline__ Near near_result(const MomentState<R, PARTS> *s, int64_t n, double freedom,
+                                         const double *means, bool root) {
+  Near sum[PARTS];
+#pragma unroll
+  for (int p = 0; p < PARTS; p++) sum[p] = near_of(s->sum[p]);
+  const Near numerator = near_numerator<PARTS>(sum, near_of(s->squares), (double)n, means);
+  return near_spread(numerator, (double)n, freedom, means, root);
+}
+
+template <class T> struct Finish<PairMoments<T>> {
+  typedef PairMoments<T> F;
+  typedef typename F::State State;
+  typedef typename RealOf<T>::type Result;
+  static __device__ __noinline__ Result by_digits(const gpr_axes_args *a, State *s, int64_t n,
+                                                  const double *means) {
+    SpreadQuestion q;
+    for (int p = 0; p < F::parts; p++) {
+      settle(s->sum[p]);
+      q.sum[p] = view_of(s->sum[p]);
+    }
+    settle(s->squares);
+    q.squares = view_of(s->squares);
+    q.parts = F::parts;
+    q.n = n;
+    q.means = means;
+    q.ddof = a->ddof;
+    return round_digits<Result>(*a, q, is_root(a->op));
+  }
+  static __device__ __forceinline__ void here(const gpr_axes_args &a, int64_t o, State &s,
+                                              int64_t n) {
+    const double *means = a.means ? a.means + o * F::parts : nullptr;
+    Result *out = (Result *)a.out + o;
+    uint32_t special = 0;
+    for (int p = 0; p < F::parts; p++) special |= s.sum[p].special;
+    const SpreadCase c = case_of_spread(special, n, means, F::parts);
+    if (c != SPREAD_FINITE) {
+      *out = round_case<Result>(c);
+      return;
+    }
+    const double freedom = plain_freedom(n, a.ddof);
+    const bool root = is_root(a.op);
+    if constexpr (Same<typename F::Real, float>::value) {
+      if (!means && round_plain(plain_result(s, n, freedom, root), out)) return;
+    } else {
+      if (!means && round_near(coarse_result(s, n, freedom, root), out)) return;
+    }
+    if (!round_near(near_result(&s, n, freedom, means, root), out))
+      *out = by_digits(&a, &s, n, means);
+  }
+};
+
+/* Words for unsigned sums too: the sum has 128 bits, the squares 192 and never the last of them. */
+struct IntegerViews {
+  uint64_t sum[2], squares[3];
+};
+static __device__ __noinline__ double integer_spread(const gpr_axes_args *a, int64_t o,
+                                                     const IntegerViews *v, int64_t n) {
+  const double *means = a->means ? a->means + o : nullptr;
+  const SpreadCase c = case_of_spread(0, n, means, 1);
+  if (c != SPREAD_FINITE) return round_case<double>(c);
+  const Near sum[1] = {near_of(v->sum, 2, 0)};
+  const Near numerator = near_numerator<1>(sum, near_of(v->squares, 3, 0), (double)n, means);
+  const double freedom = plain_freedom(n, a->ddof);
+  double result;
+  if (round_near(near_spread(numerator, (double)n, freedom, means, is_root(a->op)), &result))
+    return result;
+  SpreadQuestion q;
+  q.sum[0] = {v->sum, 2, 0};
+  q.squares = {v->squares, 3, 0};
+  q.parts = 1;
+  q.n = n;
+  q.means = means;
+  q.ddof = a->ddof;
+  return round_digits<double>(*a, q, is_root(a->op));
+}
+template <class T> struct Finish<IntegerMoments<T>> {
+  typedef typename IntegerMoments<T>::State State;
+  static __device__ __forceinline__ void here(const gpr_axes_args &a, int64_t o, State &s,
+                                              int64_t n) {
+    const IntegerViews v = {{s.low, (uint64_t)s.high}, {s.square[0], s.square[1], s.square[2]}};
+    ((double *)a.out)[o] = integer_spread(&a, o, &v, n);
+  }
+};
+
+GPR_CLOSE
+#endif
