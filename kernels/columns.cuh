@@ -111,11 +111,12 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
   __shared__ Slots<F> slots;
   const int wide = a.team, high = a.rows, x = threadIdx.x % wide, y = threadIdx.x / wide;
   /* length: elements of a row; groups rows of width elements are one. */
-  const int64_t width = a.shape[a.kept - 1], groups = a.length / width;
-  const int64_t tile = blockIdx.x % a.tiles, above = blockIdx.x / a.tiles;
-  const int64_t part = above % a.split, batch = above / a.split;
+  const int64_t width = a.shape[a.kept - 1], groups = quotient_of(a.length, width);
+  const int64_t above = quotient_of(blockIdx.x, a.tiles), tile = blockIdx.x - above * a.tiles;
+  const int64_t batch = quotient_of(above, a.split), part = above - batch * a.split;
   const int64_t first = (tile * wide + x) * V; /* this thread's first column */
-  const int64_t full = a.count / groups, share = (full + a.split - 1) / a.split;
+  const int64_t full = quotient_of(a.count, groups);
+  const int64_t share = quotient_of(full + a.split - 1, a.split);
   const int64_t start = part * share, stop = start + share < full ? start + share : full;
   State buffer[V];
   Cells<F, V> cells;
@@ -131,8 +132,10 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
   const int64_t run = a.reduced == 1 ? full : a.shape[inner];
   if (in.left)
 #pragma unroll 1
-    for (int64_t begin = a.reduced == 1 ? 0 : start / run * run; begin < stop; begin += run) {
-      in.base = base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1, begin / run);
+    for (int64_t begin = a.reduced == 1 ? 0 : quotient_of(start, run) * run; begin < stop;
+         begin += run) {
+      in.base = base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1,
+                                 quotient_of(begin, run));
       in.index = begin;
       in.fold(cells, (start > begin ? start - begin : 0) + y, high,
               stop - begin < run ? stop - begin : run);
@@ -162,7 +165,7 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
 #pragma unroll 1
   for (int e = 0; e < V; e++) {
     State &s = states[e];
-    if (groups > 1) Reindex<F>::apply(s, groups, (first + e) / width);
+    if (groups > 1) Reindex<F>::apply(s, groups, quotient_of(first + e, width));
     merge_down<F>(s, x, y, wide, high, slots);
     if (y == 0 && e < in.left) {
       if (shared)

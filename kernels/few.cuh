@@ -28,6 +28,15 @@ template <class F> struct Few {
     Finish<F>::here(a, o, s, n);
     return true;
   }
+  /* Neighbours' parts of one output, finished by the thread that says so. */
+  __device__ __forceinline__ bool finish_team(const gpr_axes_args &a, int64_t o, int64_t n,
+                                              int team, bool mine) {
+    State s;
+    done(s);
+    Move<F>::merge_lanes(s, team);
+    if (mine) Finish<F>::here(a, o, s, n);
+    return true;
+  }
 };
 
 /* Into any state, with certainty. */
@@ -117,6 +126,22 @@ template <class T> struct Few<PairSum<T>> {
     T result;
     if (!value(a, n, &result)) return false;
     ((T *)a.out)[o] = result;
+    return true;
+  }
+  /* All of the warp, or nobody. */
+  __device__ __forceinline__ bool finish_team(const gpr_axes_args &a, int64_t o, int64_t n,
+                                              int team, bool mine) const {
+    bool lost = !fine() || a.has_initial || is_mean(a);
+    T result;
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) {
+      Pair sum = part[p].pair();
+#pragma unroll 1
+      for (int mask = team / 2; mask; mask /= 2) sum = merged(sum, shuffle_xor(sum, mask), lost);
+      round_pair(sum.hi, sum.lo, (Stored *)&result + p);
+    }
+    if (__any_sync(GPR_ALL, lost)) return false;
+    if (mine) ((T *)a.out)[o] = result;
     return true;
   }
 };

@@ -34,18 +34,18 @@ __global__ void __launch_bounds__(AXES_THREADS, 2)
   const int x = a.team > 0 ? threadIdx.x % wide : threadIdx.x / high;
   const int y = a.team > 0 ? threadIdx.x / wide : threadIdx.x % high;
   for (int64_t b = blockIdx.x; b < a.tiles * a.split; b += gridDim.x) {
-    const int64_t tile = b % a.tiles, part = b / a.tiles;
+    const int64_t part = quotient_of(b, a.tiles), tile = b - part * a.tiles;
     int64_t o = tile * wide + x;
     const bool mine = o < a.outputs && x < wide && y < high;
     int64_t begin = 0, count = a.count, kept = o;
     if (a.starts && mine) {
-      const int64_t per = a.outputs / a.segments, segment = o / per;
+      const int64_t per = quotient_of(a.outputs, a.segments), segment = quotient_of(o, per);
       kept = o - segment * per;
       begin = a.starts[segment];
       count = a.stops[segment] - begin;
       count = count < 0 ? 0 : count;
     }
-    const int64_t share = (count + a.split - 1) / a.split;
+    const int64_t share = quotient_of(count + a.split - 1, a.split);
     const int64_t stop = (part + 1) * share < count ? (part + 1) * share : count;
     State s;
     Cells<F, 1> cells;

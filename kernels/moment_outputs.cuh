@@ -58,6 +58,11 @@ template <class T> struct Move<PairMoments<T>> {
   static __device__ __forceinline__ void assign(State &to, const State &from) {
     F::assign(to, from);
   }
+  static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
+                                                   int64_t step) {
+#pragma unroll 1
+    for (int64_t i = 0; i < count; i++) F::merge(s, from[i * step]);
+  }
   static __device__ __forceinline__ void merge_lanes(State &s, int lanes) {
 #pragma unroll
     for (int p = 0; p < F::parts; p++) merge_lanes_of(s.sum[p], lanes);

@@ -18,19 +18,22 @@ template <class F> struct PoolBytes { static constexpr size_t value = 0; };
 /* --- places --------------------------------------------------------------------------------------
  */
 
+/* a / b of what is not negative: a division of 64 bits takes a hundred instructions. */
+template <int = 0> __device__ __noinline__ int64_t long_quotient(int64_t a, int64_t b) {
+  return a / b;
+}
+__device__ __forceinline__ int64_t quotient_of(int64_t a, int64_t b) {
+  return ((uint64_t)a | (uint64_t)b) >> 32 ? long_quotient<>(a, b)
+                                           : (int64_t)((uint32_t)a / (uint32_t)b);
+}
+
 /* The offset of place `at` in C order of `dims` dimensions. */
 template <int = 0>
 __device__ __noinline__ int64_t far_offset_of(const int64_t *shape, const int64_t *strides,
                                               int dims, int64_t at) {
   int64_t offset = 0;
   for (int d = dims - 1; d > 0; d--) {
-    const int64_t n = shape[d];
-    int64_t rest;
-    if (((uint64_t)at | (uint64_t)n) >> 32) {
-      rest = at / n;
-    } else {
-      rest = (uint32_t)at / (uint32_t)n;
-    }
+    const int64_t n = shape[d], rest = quotient_of(at, n);
     offset += (at - rest * n) * strides[d];
     at = rest;
   }
@@ -109,6 +112,22 @@ template <class F> struct Move {
       F::merge(s, other);
     }
   }
+  /* `count` states, `step` apart: several are on their way at a time, where they fit. */
+  static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
+                                                   int64_t step) {
+    constexpr int N = sizeof(State) <= 32 ? 8 : 1;
+    State part[N];
+    int64_t i = 0;
+#pragma unroll 1
+    for (; i + N <= count; i += N) {
+#pragma unroll
+      for (int u = 0; u < N; u++) part[u] = from[(i + u) * step];
+#pragma unroll
+      for (int u = 0; u < N; u++) F::merge(s, part[u]);
+    }
+#pragma unroll 1
+    for (; i < count; i++) F::merge(s, from[i * step]);
+  }
 };
 
 template <class T> struct Move<PairSum<T>> {
@@ -118,6 +137,8 @@ template <class T> struct Move<PairSum<T>> {
   static __device__ __forceinline__ void assign(State &to, const State &from) {
     F::assign(to, from);
   }
+  static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
+                                                   int64_t step);
   static __device__ __noinline__ void merge_slowly(Real *s, int lanes) {
     for (int mask = lanes / 2; mask; mask /= 2) {
       Real other;
@@ -143,6 +164,39 @@ template <class T> struct Move<PairSum<T>> {
     }
   }
 };
+
+template <class T> struct MergePairs {
+  typedef PairSum<T> F;
+  typedef typename F::State State;
+  enum { N = 8 };
+  /* N states' pairs of one part: false if they do not fit. */
+  static __device__ __forceinline__ bool merge(State &s, const State *from, int64_t step, int p) {
+    Pair next[N], sum = s.part[p].pair;
+    bool lost = s.part[p].used;
+#pragma unroll
+    for (int u = 0; u < N; u++) {
+      next[u] = from[u * step].part[p].pair;
+      lost |= from[u * step].part[p].used;
+    }
+#pragma unroll
+    for (int u = 0; u < N; u++) sum = merged(sum, next[u], lost);
+    if (!lost) s.part[p].pair = sum;
+    return !lost;
+  }
+};
+template <class T>
+__device__ __forceinline__ void Move<PairSum<T>>::merge_all(State &s, const State *from,
+                                                            int64_t count, int64_t step) {
+  enum { N = MergePairs<T>::N };
+#pragma unroll 1
+  for (int p = 0; p < F::parts; p++) {
+    int64_t i = 0;
+#pragma unroll 1
+    for (; i + N <= count && MergePairs<T>::merge(s, from + i * step, step, p); i += N) continue;
+#pragma unroll 1
+    for (; i < count; i++) merge(s.part[p], from[i * step].part[p]);
+  }
+}
 
 /* A fold with the number of elements that counted. */
 template <class F> struct Counted {
@@ -170,6 +224,11 @@ template <class F> struct Move<Counted<F>> {
   static __device__ __forceinline__ void assign(State &to, const State &from) {
     Move<F>::assign(to.state, from.state);
     to.n = from.n;
+  }
+  static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
+                                                   int64_t step) {
+#pragma unroll 1
+    for (int64_t i = 0; i < count; i++) Counted<F>::merge(s, from[i * step]);
   }
 };
 
@@ -236,9 +295,9 @@ __device__ __forceinline__ void merge_partials(const typename F::State *partial,
   for (int first = 0; first < outputs; first += width) {
     const int j = first + x;
     F::open(s);
-    if (j < outputs)
-#pragma unroll 4
-      for (int64_t e = y; e < entries; e += height) F::merge(s, partial[e * step + j]);
+    if (j < outputs && y < entries)
+      Move<F>::merge_all(s, partial + y * step + j, (entries - y + height - 1) / height,
+                         height * step);
     merge_down<F>(s, x, y, width, height, slots);
     if (y == 0 && j < outputs) done(j, s);
   }

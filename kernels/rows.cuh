@@ -8,10 +8,9 @@ GPR_OPEN
 
 enum { ROWS_FEW = 2 };
 
-/* Blocks a multiprocessor, and packets a thread has under way. An exact sum's batch wants more
- * registers; two positions of small elements would be thousands of instructions. */
+/* Blocks a multiprocessor, and packets a thread has under way. Two positions of small elements
+ * would be thousands of instructions. */
 template <class F> struct RowsShape { static constexpr int blocks = 4, loads = 8; };
-template <class T> struct RowsShape<PairSum<T>> { static constexpr int blocks = 3, loads = 8; };
 template <class T> struct RowsShape<Positions<T>> {
   static constexpr int blocks = 4, loads = sizeof(T) < 4 ? 2 : 4;
 };
@@ -41,10 +40,10 @@ __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *bas
   const int64_t tile = (int64_t)team * loads;
   /* One tile more than needed where a run starts in the middle of a packet. */
   const int64_t tiles = a.length / Packet<T>::count / tile + 1 + 1;
-  const int64_t all = a.runs * tiles, share = (all + parts - 1) / parts;
+  const int64_t all = a.runs * tiles, share = quotient_of(all + parts - 1, parts);
   const int64_t stop = (part + 1) * share < all ? (part + 1) * share : all;
   for (int64_t t = part * share; t < stop; t++) {
-    const int64_t run = a.runs > 1 ? t / tiles : 0, first = (t - run * tiles) * tile;
+    const int64_t run = a.runs > 1 ? quotient_of(t, tiles) : 0, first = (t - run * tiles) * tile;
     const char *data = base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1, run);
     const Packets<T> in(data, a.length);
     const int64_t index = run * a.length;
@@ -89,7 +88,7 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
     return;
   }
   for (int64_t b = blockIdx.x; b < outputs * split; b += gridDim.x) {
-    const int64_t o = b / split, part = b - o * split;
+    const int64_t o = quotient_of(b, split), part = b - o * split;
     RowLane<F> lane;
     lane.keep(&s);
     fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o), part, split, AXES_THREADS,

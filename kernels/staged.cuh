@@ -33,7 +33,7 @@ __device__ __forceinline__ void copies_done() {
 template <class F> struct StagedRow {
   typedef typename F::Element T;
   typedef typename F::State State;
-  static constexpr bool few = true; /* a row of one thread needs no state */
+  static constexpr bool few = true; /* most rows need no state in memory */
   static constexpr int V = Packet<T>::count;
 
   static __device__ __forceinline__ void fold(Few<F> &few, const uint4 *packet, int count, int id,
@@ -68,18 +68,21 @@ template <class F> struct StagedRow {
     fold(few, element, count, id, team);
     if (!few.done(s)) slow_few<F>(s, (const char *)element, sizeof(T), id, count, team);
   }
-  /* A row of one thread, finished. */
-  static __device__ __forceinline__ void alone(const gpr_axes_args &a, int64_t o,
+  /* A row finished without states in memory; the teams of a warp say the same. */
+  static __device__ __forceinline__ bool quick(const gpr_axes_args &a, int64_t o,
                                                const uint4 *packet, const T *element, int length,
-                                               bool packed) {
+                                               int team, bool here) {
+    const int id = threadIdx.x % team;
     Few<F> few;
-    if (packed)
-      fold(few, packet, length / V, 0, 1);
+    if (a.pitch)
+      fold(few, packet, length / V, id, team);
     else
-      fold(few, element, length, 0, 1);
-    if (!few.finish(a, o, length))
-      slow_output<F>(&a, o, packed ? (const char *)packet : (const char *)element, sizeof(T),
+      fold(few, element, length, id, team);
+    if (team > 1) return few.finish_team(a, o, length, team, here && id == 0);
+    if (here && !few.finish(a, o, length))
+      slow_output<F>(&a, o, a.pitch ? (const char *)packet : (const char *)element, sizeof(T),
                      length);
+    return true;
   }
 };
 
@@ -118,10 +121,8 @@ __global__ void __launch_bounds__(AXES_THREADS, StagedShape<F>::blocks)
       const uint4 *packet = stage + mine * pitch;
       const T *element = (const T *)stage + mine * length;
       if constexpr (StagedRow<F>::few)
-        if (team == 1) {
-          if (row < here) StagedRow<F>::alone(a, first + row, packet, element, length, pitch);
+        if (StagedRow<F>::quick(a, first + row, packet, element, length, team, row < here))
           continue;
-        }
       State s;
       if (pitch)
         StagedRow<F>::fold(packet, row_packets, id, team, s);

@@ -29,7 +29,7 @@ template <class F> struct Leaves {
   __device__ Leaves(const gpr_axes_args &args, int64_t o) : a(args), count(args.count) {
     int64_t begin = 0, kept = o;
     if (a.starts) {
-      const int64_t per = a.outputs / a.segments, segment = o / per;
+      const int64_t per = quotient_of(a.outputs, a.segments), segment = quotient_of(o, per);
       kept = o - segment * per;
       begin = a.starts[segment];
       count = a.stops[segment] > begin ? a.stops[segment] - begin : 0;
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(AXES_THREADS) trees(const __grid_constant__ gp
   const int x = a.team > 0 ? threadIdx.x % wide : threadIdx.x / high;
   const int y = a.team > 0 ? threadIdx.x / wide : threadIdx.x % high;
   for (int64_t b = blockIdx.x; b < a.tiles * a.split; b += gridDim.x) {
-    const int64_t tile = b % a.tiles, part = b / a.tiles, o = tile * wide + x;
+    const int64_t part = quotient_of(b, a.tiles), tile = b - part * a.tiles, o = tile * wide + x;
     const bool mine = o < a.outputs && y < high;
     B root = {F::Combine::identity(), 0};
     if (mine) {
