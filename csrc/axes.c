@@ -389,7 +389,7 @@ static void close_run(gpr_run *base) {
   free(run);
 }
 
-static const gpr_backend axes = {step, finish, close_run};
+static const gpr_backend axes = {step, finish, close_run, NULL};
 
 static gpr_status allocate(axes_run *run) {
   const gpr_plan *p = &run->plan;

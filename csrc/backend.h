@@ -11,6 +11,8 @@ typedef struct gpr_backend {
   /* The result of a plan without axes; of one with axes the rest of what goes to axes->result. */
   gpr_status (*finish)(gpr_run *run, const void *with, void *result);
   void (*close)(gpr_run *run);
+  /* gpr_time(), or NULL. */
+  gpr_status (*time)(gpr_run *run, int repeats, double *milliseconds);
 } gpr_backend;
 
 /* What finishing needs: an initial value or how to make a variance. */

@@ -168,7 +168,7 @@ static void close_run(gpr_run *base) {
   free(run);
 }
 
-static const gpr_backend cpu = {step, finish, close_run};
+static const gpr_backend cpu = {step, finish, close_run, NULL};
 
 gpr_status gpr_cpu_open(const gpr_plan *plan, gpr_run **out) {
   cpu_run *run = NULL;

@@ -225,7 +225,7 @@ static gpr_status finish(gpr_run *base, const void *initial, void *result) {
 
 static void close_run(gpr_run *base) { free(base); }
 
-static const gpr_backend backend = {step, finish, close_run};
+static const gpr_backend backend = {step, finish, close_run, NULL};
 
 gpr_status gpr_gpu_ladder_open(const gpr_plan *plan, int kernel, int device, gpr_run **run) {
   *run = NULL;

@@ -139,6 +139,11 @@ gpr_status gpr_finish(gpr_run *run, gpr_value *result);
 /* After gpr_finish(): the least number of elements that counted in an output; -1 if not known. */
 int64_t gpr_least(const gpr_run *run);
 
+/* Milliseconds of the kernel that folds many outputs of an array on a device, launched so many
+ * times (1 and up) one after the other. The run is to be fresh, and is of no other use afterwards.
+ */
+gpr_status gpr_time(gpr_run *run, int repeats, double *milliseconds);
+
 /* Gives up what is left to do and frees the run. NULL is fine. */
 void gpr_close(gpr_run *run);
 

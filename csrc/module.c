@@ -511,6 +511,55 @@ fail:
   return result;
 }
 
+/* axes_time(op, a, axis, starts, stops, repeats): milliseconds of each launch, for an array on a
+ * device whose result stays there. */
+static PyObject *axes_time(PyObject *module, PyObject *args) {
+  const char *op;
+  gpr_given given = {NULL};
+  int repeats;
+  gpr_call call;
+  gpr_run *run = NULL;
+  double *times = NULL;
+  PyObject *out = NULL, *result = NULL;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "sOOOOi", &op, &given.a, &given.axis, &given.starts, &given.stops,
+                        &repeats))
+    return NULL;
+  if (given.starts == Py_None) given.starts = given.stops = NULL;
+  const int index = gpr_op_index(op);
+  if (index < 0) return PyErr_Format(PyExc_ValueError, "unknown operator %s", op);
+  if (!gpr_arguments_open(index, &given, &call)) goto fail;
+  if (call.view.device < 0) {
+    PyErr_SetString(PyExc_ValueError, "only what lies on a device is timed");
+    goto fail;
+  }
+  if (!(times = PyMem_Calloc((size_t)(repeats > 0 ? repeats : 1), sizeof *times))) {
+    PyErr_NoMemory();
+    goto fail;
+  }
+  gpr_status status = GPR_DEVICE_ERROR;
+  out = gpr_device_array_new(call.view.device, call.view.stream,
+                             gpr_result_dtype(index, call.view.dtype, &call.options),
+                             gpr_outputs(&call.view, &call.options) * gpr_results(index));
+  if (out) {
+    call.options.out = gpr_device_array_data(out);
+    call.options.out_device = call.view.device;
+    status = gpr_open(index, &call.view, &call.options, &run);
+  }
+  if (!status) {
+    Py_BEGIN_ALLOW_THREADS status = gpr_time(run, repeats, times);
+    Py_END_ALLOW_THREADS
+  }
+  if (status && !PyErr_Occurred()) raise_status(status);
+  if (!status) result = list_of(times, repeats);
+fail:
+  gpr_close(run);
+  PyMem_Free(times);
+  Py_XDECREF(out);
+  gpr_arguments_close(&call);
+  return result;
+}
+
 /* shuffle(name, x, out, width, by, i, j): x and out are contiguous arrays of one shape and dtype.
  */
 static PyObject *shuffle(PyObject *module, PyObject *args) {
@@ -575,6 +624,7 @@ static PyMethodDef methods[] = {
     {"devices", devices, METH_NOARGS, NULL},
     {"bandwidth", bandwidth, METH_VARARGS, NULL},
     {"kernel_time", kernel_time, METH_VARARGS, NULL},
+    {"axes_time", axes_time, METH_VARARGS, NULL},
     {"shuffle", shuffle, METH_VARARGS, NULL},
     {"segment_sums", segment_sums, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

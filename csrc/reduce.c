@@ -373,6 +373,11 @@ int64_t gpr_done(const gpr_run *run, int64_t *total) {
   return done < *total ? done : *total;
 }
 
+gpr_status gpr_time(gpr_run *run, int repeats, double *milliseconds) {
+  if (run->backend->time && repeats > 0) return run->backend->time(run, repeats, milliseconds);
+  return gpr_fail(GPR_BAD_VALUE, "only kernels for many outputs are timed, once and more");
+}
+
 /* Results of one or more values where they are wanted. */
 static void deliver(gpr_run *run, const char *from, int64_t values, gpr_value *result) {
   char *to = run->out ? run->out : (char *)result->bytes;

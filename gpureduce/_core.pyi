@@ -51,6 +51,9 @@ def bandwidth(device: int, bytes: int, /) -> dict[str, float]: ...
 def kernel_time(
     kernel: str, op: str, a: ArrayLike, device: str, repeats: int, /
 ) -> list[float]: ...
+def axes_time(
+    op: str, a: Any, axis: int | None, starts: Any, stops: Any, repeats: int, /
+) -> list[float]: ...
 def shuffle(
     name: str,
     x: NDArray[np.generic],

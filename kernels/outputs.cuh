@@ -41,7 +41,10 @@ __device__ __noinline__ int64_t far_offset_of(const int64_t *shape, const int64_
 }
 __device__ __forceinline__ int64_t offset_of(const int64_t *shape, const int64_t *strides, int dims,
                                              int64_t at) {
-  return dims == 1 ? at * strides[0] : dims ? far_offset_of<>(shape, strides, dims, at) : 0;
+  if (dims <= 1) return dims ? at * strides[0] : 0;
+  if (dims > 2) return far_offset_of<>(shape, strides, dims, at);
+  const int64_t row = quotient_of(at, shape[1]);
+  return row * strides[0] + (at - row * shape[1]) * strides[1];
 }
 
 /* --- results -------------------------------------------------------------------------------------

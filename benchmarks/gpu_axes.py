@@ -1,0 +1,271 @@
+"""Axes, variances, strides and segments of device arrays beside PyTorch, CuPy and JAX, in one run.
+
+Medians: the kernel by events around its launches; beside the libraries, calls that follow each
+other without waiting, by events on the stream (JAX's by the clock). A percentage is the array's
+bytes a second over the read limit of as many bytes, measured in the run; what is written does not
+count. Prints what misses its bar; writes benchmarks/results/gpu_axes.md and gpu_axes.json.
+"""
+
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from gpu import GIB, RESULTS, Row, Toolkit, cupy, jax, normal, table, torch, versions
+
+import gpureduce
+from gpureduce import _core
+
+BATCHES, CALLS, WARM, LAUNCHES = 5, 8, 2, 15
+# (shape, axis, bar of sums and of extremes)
+SHAPES: list[tuple[tuple[int, ...], int, float]] = [
+    ((8192, 8192), 0, 0.85),
+    ((8192, 8192), 1, 0.85),
+    ((1 << 20, 64), 1, 0.85),
+    ((1 << 20, 64), 0, 0.85),
+    ((64, 1 << 20), 1, 0.85),
+    ((64, 1 << 20), 0, 0.85),
+    ((16, 4096, 4096), 1, 0.88),
+    ((4, 1 << 26), 1, 0.88),
+    ((1 << 26, 4), 0, 0.88),
+    ((1 << 26, 4), 1, 0.80),
+    ((1 << 24, 7), 1, 0.80),
+]
+BARS = {"argmax": 0.75}
+SWEEP, SWEEP_BAR = 26, 0.70  # log2 of the elements
+SEGMENTS, LONGEST = 10**6, 4_000_000
+
+
+def milliseconds(work: Callable[[], Any]) -> float:
+    """Of one call, by events on the default stream: a median of batches."""
+    times = []
+    for _ in range(BATCHES):
+        begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+        for call in range(WARM + CALLS):
+            if call == WARM:
+                begin.record()
+            work()
+        end.record()
+        end.synchronize()
+        times.append(cupy.cuda.get_elapsed_time(begin, end) / CALLS)
+    return statistics.median(times)
+
+
+def seconds_of_jax(work: Callable[[], Any]) -> float:
+    work().block_until_ready()
+    times = []
+    for _ in range(BATCHES):
+        start = time.perf_counter()
+        for _ in range(CALLS):
+            result = work()
+        result.block_until_ready()
+        times.append((time.perf_counter() - start) / CALLS)
+    return statistics.median(times)
+
+
+# --- the others -----------------------------------------------------------------------------------
+
+TORCHS = {"sum": "sum", "max": "amax", "argmax": "argmax", "var": "var"}
+
+
+def peers(op: str, array: Any, axis: int | None) -> dict[str, float]:
+    """GB/s of the same call; none where it fails, as for want of memory."""
+    found: dict[str, float] = {}
+    calls: dict[str, Callable[[], float]] = {
+        "CuPy": lambda: milliseconds(lambda: getattr(cupy, op)(array, axis=axis)) / 1e3
+    }
+    if torch:
+        of_torch = torch.from_dlpack(array)
+        where: dict[str, Any] = {} if axis is None else {"dim": axis}
+        if op == "var":
+            where["correction"] = 0
+        calls["torch"] = lambda: (
+            milliseconds(lambda: getattr(torch, TORCHS[op])(of_torch, **where)) / 1e3
+        )
+    if jax:
+        of_jax = jax.dlpack.from_dlpack(array)
+        compiled = jax.jit(lambda x: getattr(jax.numpy, op)(x, axis=axis))
+        calls["JAX"] = lambda: seconds_of_jax(lambda: compiled(of_jax))
+    for name, call in calls.items():
+        try:
+            found[name] = array.nbytes / call() / 1e9
+        except Exception as error:
+            print(f"{name} {op} {array.shape} axis {axis}: {error}", flush=True)
+    return found
+
+
+# --- ours -----------------------------------------------------------------------------------------
+
+
+def kernel(op: str, array: Any, axis: int | None, size: int | None = None) -> float:
+    """GB/s of the kernel."""
+    took = _core.axes_time(op, array, axis, None, None, LAUNCHES)
+    return float((size or array.nbytes) / statistics.median(took) / 1e6)
+
+
+def calls(op: str, array: Any, axis: int | None) -> float:
+    """GB/s of calls whose results stay on the device."""
+    function = getattr(gpureduce, op)
+    keep = {"keepdims": True} if axis is None else {}
+    return float(array.nbytes / milliseconds(lambda: function(array, axis=axis, **keep)) / 1e6)
+
+
+def shaped(data: Any, shape: tuple[int, ...]) -> Any:
+    return data[: int(np.prod(shape, dtype=np.int64))].reshape(shape)
+
+
+def along_axes(limit: Callable[[int], float], data: Any) -> Iterator[Row]:
+    for op in ("sum", "max", "argmax"):
+        for shape, axis, bar in SHAPES:
+            array = shaped(data, shape)
+            yield Row(
+                "Along an axis, float32",
+                f"{op} {shape} axis {axis}",
+                kernel(op, array, axis),
+                "GB/s",
+                BARS.get(op, bar),
+                limit(array.nbytes),
+                calls(op, array, axis),
+                peers=peers(op, array, axis),
+            )
+
+
+def variances(limit: Callable[[int], float]) -> Iterator[Row]:
+    side = 1 << 14
+    for dtype in ("float32", "float64"):
+        data = normal(dtype, 4 * GIB)
+        cases: list[tuple[Any, int | None, float]] = [(data, None, 0.75)]
+        if dtype == "float32":
+            cases += [(shaped(data, (side, side)), axis, 0.65) for axis in (0, 1)]
+        for array, axis, bar in cases:
+            what = "all of 4 GiB" if axis is None else f"{array.shape} axis {axis}"
+            yield Row(
+                "Variances, exact and in one pass",
+                f"var {dtype} {what}",
+                kernel("var", array, axis),
+                "GB/s",
+                bar,
+                limit(array.nbytes),
+                calls("var", array, axis),
+                peers=peers("var", array, axis),
+            )
+        del data
+        cupy.get_default_memory_pool().free_all_blocks()
+
+
+def strides(limit: Callable[[int], float], data: Any) -> Iterator[Row]:
+    """Half of the time that as many bytes take in a row; of a line in memory all are touched."""
+    flat, square = shaped(data, (1 << 28,)), shaped(data, (1 << 14, 1 << 14))
+    for op in ("sum", "var"):
+        whole = kernel(op, flat, None)
+        views = {"x[::2]": flat[::2], "x[:, ::2]": square[:, ::2], "x.T": square.T}
+        for name, view in views.items():
+            size = GIB
+            yield Row(
+                "Strides, 1 GiB touched",
+                f"{op} {name}",
+                kernel(op, view, None, size),
+                "GB/s",
+                limit=limit(size),
+                peers={"contiguous": whole},
+                peer_bar=0.5,
+            )
+
+
+def skewed() -> Any:
+    """Lengths from 1 on, of which few are most: 1 GiB of float32 in all."""
+    rng = np.random.default_rng(5)
+    wanted = GIB // 4
+    lengths = np.minimum(1 + rng.pareto(0.8, SEGMENTS) * 20, LONGEST)
+    for _ in range(20):
+        lengths = np.clip(lengths * wanted / lengths.sum(), 1, LONGEST)
+    return np.maximum(lengths.astype(np.int64), 1)
+
+
+def ragged(limit: Callable[[int], float], data: Any) -> Iterator[Row]:
+    lengths = skewed()
+    stops = np.cumsum(lengths)
+    starts = stops - lengths
+    array = data[: int(stops[-1])]
+    for op in ("sum", "max"):
+        took = _core.axes_time(op, array, 0, starts, stops, LAUNCHES)
+        yield Row(
+            "Segments, float32",
+            f"{op} of {SEGMENTS:,} of {lengths.min()} to {lengths.max():,}",
+            array.nbytes / statistics.median(took) / 1e6,
+            "GB/s",
+            0.60,
+            limit(array.nbytes),
+        )
+
+
+def sweep(limit: Callable[[int], float], data: Any) -> Iterator[Row]:
+    for op in ("sum", "max"):
+        for axis in (0, 1):
+            for k in range(SWEEP + 1):
+                array = shaped(data, (1 << k, 1 << (SWEEP - k)))
+                yield Row(
+                    "Every shape of 256 MiB, float32",
+                    f"{op} (2^{k}, 2^{SWEEP - k}) axis {axis}",
+                    kernel(op, array, axis),
+                    "GB/s",
+                    SWEEP_BAR,
+                    limit(array.nbytes),
+                )
+
+
+def limits(toolkit: Toolkit, data: Any) -> Callable[[int], float]:
+    known: dict[int, float] = {}
+
+    def limit(size: int) -> float:
+        size = min(size, data.nbytes)
+        if size not in known:
+            known[size] = toolkit.limit(data[: size // 4])
+        return known[size]
+
+    return limit
+
+
+def report(rows: list[Row], about: str) -> str:
+    misses = [row for row in rows if row.miss]
+    parts = ["# The GPU half: axes, variances, strides and segments\n", about]
+    parts.append(f"\n{len(misses)} of {len(rows)} rows miss their bar.\n")
+    for section in dict.fromkeys(row.section for row in rows):
+        parts += [f"## {section}\n", table([row for row in rows if row.section == section]), ""]
+    return "\n".join(parts)
+
+
+def main() -> None:
+    count, reason = _core.device_count()
+    if not count:
+        sys.exit(f"no GPU: {reason}")
+    if not cupy:
+        sys.exit("CuPy makes the data: install it")
+    start = time.perf_counter()
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        data = normal("float32", GIB)
+        limit = limits(Toolkit(folder), data)
+        for section in (along_axes(limit, data), strides(limit, data), ragged(limit, data)):
+            rows += section
+        rows += sweep(limit, data)
+        rows += variances(limit)
+    for row in rows:
+        print("  ".join(cell for cell in row.cells() if cell))
+    about = versions().partition("Made by")[0] + "Made by `benchmarks/gpu_axes.py`."
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "gpu_axes.md").write_text(report(rows, about + "\n\n" + (__doc__ or "")))
+    facts = [{**asdict(row), "fraction": row.fraction, "miss": row.miss} for row in rows]
+    record = {"machine": about, "rows": facts}
+    (RESULTS / "gpu_axes.json").write_text(json.dumps(record, indent=1) + "\n")
+    misses = [row for row in rows if row.miss]
+    print(f"\n{len(misses)} of {len(rows)} rows miss, {time.perf_counter() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
