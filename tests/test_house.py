@@ -100,7 +100,7 @@ def test_no_printing_and_no_exit():
 @pytest.mark.parametrize("path", HEADERS, ids=lambda p: p.name)
 def test_every_header_compiles_alone(path, tmp_path):
     compiler, language = ("g++", "c++") if path.suffix == ".cuh" else ("gcc", "c")
-    if path.name in ("exact_lanes.h", "columns.h", "spread_lanes.h"):
+    if "\nGPR_OPEN\n" in path.read_text():  # a namespace
         compiler, language = "g++", "c++"
     if not shutil.which(compiler):
         pytest.skip(f"no {compiler}")
