@@ -188,7 +188,7 @@ static int64_t block_of(const gpr_plan *p) {
   }
   if (!p->row->many) return 0;
   if (a->with && (!spread || ((const gpr_spread *)a->with)->means)) return 0;
-  int64_t share = a->outputs / (BLOCKS_PER_LANE * p->lanes) + 1;
+  int64_t share = (a->outputs - 1) / (BLOCKS_PER_LANE * p->lanes) + 1;
   if (side_by_side && share < BLOCK_OUTPUTS / 2) share = BLOCK_OUTPUTS / 2;
   const int64_t fit = BLOCK_ELEMENTS / p->count;
   const int64_t most = fit > BLOCK_OUTPUTS ? fit : BLOCK_OUTPUTS;

@@ -60,5 +60,14 @@ static bool best_few(const T *x, int64_t stride, int64_t columns, int64_t rows, 
   }
 }
 
+/* The places of the better of pairs: the first of a tie, and the first NaN. */
+template <bool GREATEST, class T>
+static void place_in_pairs(const T *x, int64_t pairs, int64_t *__restrict to) {
+  for (int64_t o = 0; o < pairs; o++) {
+    const T a = x[2 * o], b = x[2 * o + 1];
+    to[o] = a == a && !(GREATEST ? b <= a : b >= a);
+  }
+}
+
 GPR_CLOSE
 #endif

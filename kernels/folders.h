@@ -3,6 +3,7 @@
 #ifndef GPR_FOLDERS_H
 #define GPR_FOLDERS_H
 
+#include "bins.h"
 #include "spread_lanes.h"
 
 #include "convert.cuh"
@@ -293,14 +294,36 @@ template <class O, class T> struct Folder<O, ExactFold<T>> {
   }
 };
 
-/* Real numbers by rows of lanes; what these miss, and complex numbers, one by one. */
+/* Real numbers by rows of lanes. What these miss goes to bins, doubles and complex numbers one by
+ * one; each miss in a row doubles the wait until the next try. */
 template <class O, class T> struct Folder<O, MomentsFold<T>> {
   typedef MomentsFold<T> F;
   typedef typename F::State State;
   static void fold(State &s, const T *x, int64_t n, int64_t) {
-    for (int64_t i = 0; i < n; i += GPR_SHORT)
-      if (!fold_row(s, x + i, least(n - i, (int64_t)GPR_SHORT)))
-        for (int64_t j = i; j < least(n, i + GPR_SHORT); j++) F::add(s, x[j], j);
+    Bins bins;
+    bins.count = -1;
+    for (int64_t i = 0, wait = 0, pause = 1; i < n; i += GPR_SHORT) {
+      const int64_t m = least(n - i, (int64_t)GPR_SHORT);
+      if (wait-- > 0 || !fold_row(s, x + i, m)) {
+        if (wait < 0) wait = pause, pause = least(2 * pause, (int64_t)64);
+        fold_far(s, bins, x + i, m);
+      } else {
+        wait = 0, pause = 1;
+      }
+    }
+    if (bins.count > 0) bins.flush(s.part[0], s.squares);
+  }
+  template <class R> static void fold_far(State &s, Bins &, const R *x, int64_t n) {
+    for (int64_t i = 0; i < n; i++) F::add(s, x[i], i);
+  }
+  static void fold_far(State &s, Bins &bins, const float *x, int64_t n) {
+    if (bins.count < 0) bins.open();
+    if (bins.count + n > Bins::MOST) bins.flush(s.part[0], s.squares);
+    bins.add(x, n);
+    if (bins.finite()) return;
+    for (int64_t i = 0; i < n; i++)
+      if (x[i] - x[i] != 0) F::add(s, x[i], i);
+    bins.forget();
   }
   template <class R> static bool fold_row(State &s, const R *x, int64_t n) {
     SpreadLanes<R> lanes;

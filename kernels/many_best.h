@@ -97,6 +97,9 @@ template <class O, class F> struct ManyBest {
             if (result[o] != result[o]) take_alone(o);
         return;
       }
+    if constexpr (Asked<O>::place && Traits<T>::kind != KIND_BOOL)
+      if (n == 2 && across == 2 * (int64_t)sizeof(T) && along == (int64_t)sizeof(T))
+        return place_in_pairs<Asked<O>::greatest>((const T *)data, outputs, result);
     each(
         x, across, along, outputs, n,
         [&](const Columns &c, int64_t m, int64_t o) {

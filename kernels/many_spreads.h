@@ -20,6 +20,7 @@ template <class O, class T> struct ManySpreads {
   typedef typename MomentsFold<T>::State State;
   static constexpr int64_t TILE_ROWS = TILE_BYTES / (int)sizeof(R) / LANES;
   static constexpr bool plain = sizeof(T) == sizeof(R);
+  static constexpr int64_t TWOFOLD_ROWS = 32;
 
   /* Calls take(count, output) for every output, or take_alone(output), but for those that are done
    * already: quick(reals, stride, output, lanes) says by a bit a lane which are not. A stride of 0
@@ -96,6 +97,12 @@ template <class O, class T> struct ManySpreads {
     }
     const auto quick = [&](const R *reals, int64_t stride, int64_t o, int64_t m) {
       uint64_t left = all(m);
+      if constexpr (sizeof(R) == sizeof(double))
+        if (stride && n <= TWOFOLD_ROWS) {
+          double spread[LANES];
+          left &= twofold_spreads<IsRoot<O>::value>(reals, stride, n, (double)divisor, spread);
+          memcpy(result + o, spread, (size_t)m * sizeof *result);
+        }
       if constexpr (sizeof(R) == sizeof(float) && !IsRoot<O>::value) {
         double sum[LANES], square[LANES];
         Result rounded[LANES];

@@ -79,14 +79,20 @@ template <class O, class T> struct Many<O, ExactFold<T>> {
   static bool side_by_side(int64_t across) { return plain && across == (int64_t)sizeof(T); }
   static bool in_row(int64_t along) { return plain && along == (int64_t)sizeof(T); }
 
+  static bool is_ribbon(int64_t across, int64_t along, int64_t outputs) {
+    return side_by_side(across) && along == outputs * across && outputs * PARTS <= RIBBON;
+  }
+  static bool fills_lanes(int64_t across, int64_t outputs) {
+    return side_by_side(across) && outputs * PARTS >= LANES / 2;
+  }
+
   /* Whichever fits the steps; take_alone(output) where none does. */
   template <class Take, class TakeAlone>
   static void each(const char *x, int64_t across, int64_t along, int64_t outputs, int64_t n,
                    const Take &take, const TakeAlone &take_alone) {
-    const int64_t lanes = outputs * PARTS;
-    if (side_by_side(across) && along == outputs * across && lanes <= RIBBON)
+    if (is_ribbon(across, along, outputs))
       ribbon(x, outputs, n, 0, take);
-    else if (side_by_side(across) && lanes >= LANES / 2)
+    else if (fills_lanes(across, outputs))
       strips(x, along, outputs, n, take);
     else if (n <= (in_row(along) ? least(TILE_ROWS, (int64_t)64) : TILE_ROWS))
       tiles(x, across, along, outputs, n, take);
@@ -98,33 +104,87 @@ template <class O, class T> struct Many<O, ExactFold<T>> {
           take_alone(o);
   }
 
-  /* At most GPR_BATCH elements each, by doubles alone. */
-  static void quick(const char *x, int64_t across, int64_t along, int64_t outputs, int64_t n,
-                    Result *result) {
+  /* What is left of lanes that missed, from output `first` on: together, or one by one. */
+  template <class Take, class TakeAlone>
+  static void finish_rest(uint64_t missed, int64_t first, const char *x, int64_t across,
+                          int64_t along, int64_t outputs, int64_t n, const Take &take,
+                          const TakeAlone &take_alone) {
+    if (__builtin_popcountll(missed) > LANES / 4)
+      return each(
+          x + first * across, across, along, outputs, n,
+          [&](const auto &sums, int64_t j, int64_t o) { take(sums, j, first + o); },
+          [&](int64_t o) { take_alone(first + o); });
+    for (; missed; missed &= missed - 1) take_alone(first + __builtin_ctzll(missed) / PARTS);
+  }
+  /* The sums of a strip's columns, of which the first is output o: by doubles alone, where these
+   * hold them. */
+  template <class Take, class Rest>
+  static void store_sums(Strip<R> &strip, const R *x, int64_t stride, int64_t outputs, int64_t n,
+                         Part *to, const Take &take, const Rest &rest) {
+    const auto store = [&](int64_t first, int64_t lanes, const double *sum) {
+      for (int64_t l = 0; l < lanes; l++) to[first + l] = convert<Part>(sum[l]);
+    };
+    const auto store_or_rest = [&](int64_t first, int64_t lanes, const double *sum,
+                                   uint64_t missed) {
+      store(first, lanes, sum);
+      if (lanes < LANES) missed &= (1ull << lanes) - 1; /* zeros beside them */
+      if (missed) rest(missed, first / PARTS, lanes / PARTS);
+    };
+    if constexpr (Strip<R>::narrow) {
+      if (n <= Strip<R>::SPAN)
+        return strip.plain_sums(x, stride, outputs * PARTS, n, store_or_rest);
+    } else {
+      if (n <= TOGETHER) return strip.short_sums(x, stride, outputs * PARTS, n, store_or_rest);
+    }
+    strip.run(x, stride, outputs * PARTS, n);
+    strip.sums([&](int64_t first, int64_t lanes, const double *sum, uint64_t missed) {
+      store(first, lanes, sum);
+      for (; missed; missed &= missed - 1) {
+        const int64_t l = __builtin_ctzll(missed);
+        if (l < lanes) take(strip, (first + l) / PARTS);
+      }
+    });
+  }
+  template <class Take, class TakeAlone>
+  static void quick_strips(const char *x, int64_t along, int64_t outputs, int64_t n, Result *result,
+                           const Take &take, const TakeAlone &take_alone) {
+    const int64_t across = sizeof(T);
+    Strip<R> strip;
+    for (int64_t o = 0; o < outputs; o += STRIP / PARTS) {
+      const R *at = (const R *)(const void *)(x + o * across);
+      store_sums(
+          strip, at, along / (int64_t)sizeof(R), least(STRIP / PARTS, outputs - o), n,
+          (Part *)(void *)(result + o), [&](const auto &sums, int64_t j) { take(sums, j, o + j); },
+          [&](uint64_t missed, int64_t first, int64_t m) {
+            finish_rest(missed, o + first, x, across, along, m, n, take, take_alone);
+          });
+    }
+  }
+  /* At most GPR_BATCH elements each, in any step. */
+  template <class Take, class TakeAlone>
+  static void quick_tiles(const char *x, int64_t across, int64_t along, int64_t outputs, int64_t n,
+                          Result *result, const Take &take, const TakeAlone &take_alone) {
     alignas(64) R tile[GPR_BATCH * LANES];
     Strip<R> strip;
-    const auto store = [&](int64_t first, int64_t lanes, const double *sum, uint64_t missed) {
-      Part *to = (Part *)(void *)result + first;
-      for (int64_t l = 0; l < lanes; l++) to[l] = convert<Part>(sum[l]);
-      for (; missed; missed &= missed - 1) {
-        const int64_t l = __builtin_ctzll(missed), o = (first + l) / PARTS;
-        if (l < lanes &&
-            !(sum[l] == 0 &&
-              !starts_minus(x + o * across + (first + l) % PARTS * (int64_t)sizeof(Part))))
-          Alone<O>::run(x + o * across, along, n, 0, result + o);
-      }
-    };
-    if (side_by_side(across) && outputs * PARTS >= LANES / 2)
-      return strip.sums((const R *)(const void *)x, along / (int64_t)sizeof(R), outputs * PARTS, n,
-                        store);
-    memset(tile, 0, sizeof tile);
     for (int64_t o = 0; o < outputs; o += OUTPUTS) {
-      double sum[LANES];
       const int64_t m = least((int64_t)OUTPUTS, outputs - o);
+      if (m < OUTPUTS) memset(tile, 0, sizeof tile);
       fill_tile<PARTS, Part>(tile, x + o * across, across, along, m, n);
-      const uint64_t missed = batch_sums(tile, LANES, n, sum);
-      store(o * PARTS, m * PARTS, sum, missed);
+      store_sums(
+          strip, tile, LANES, m, n, (Part *)(void *)(result + o),
+          [&](const auto &sums, int64_t j) { take(sums, j, o + j); },
+          [&](uint64_t missed, int64_t first, int64_t) {
+            finish_rest(missed, o + first, x, across, along, m, n, take, take_alone);
+          });
     }
+  }
+  static void run_row(const char *x, int64_t along, int64_t n, Result *result) {
+    double sum;
+    if (row_sum((const R *)(const void *)x, n, &sum))
+      *result = convert<Part>(sum);
+    else
+      ribbon(x, 1, n, 0,
+             [&](const auto &sums, int64_t j, int64_t) { finish(sums, j, x, along, n, result); });
   }
 
   static void run(const void *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
@@ -134,27 +194,26 @@ template <class O, class T> struct Many<O, ExactFold<T>> {
     const auto take = [&](const auto &sums, int64_t j, int64_t o) {
       finish(sums, j, x + o * across, along, n, result + o);
     };
+    const auto take_alone = [&](int64_t o) {
+      Alone<O>::run(x + o * across, along, n, 0, result + o);
+    };
     if constexpr (plain)
       if (side_by_side(across) && n <= (IsMean<O>::value ? 1 : FEW_TERMS))
         return add_few((const R *)data, along / (int64_t)sizeof(R), outputs * PARTS, n, (R *)to);
     if constexpr (!IsMean<O>::value) {
-      if (n <= GPR_BATCH) return quick(x, across, along, outputs, n, result);
       if constexpr (PARTS == 1)
-        if (in_row(along)) {
-          for (int64_t o = 0; o < outputs; o++, x += across) {
-            double sum;
-            if (row_sum((const R *)(const void *)x, n, &sum))
-              result[o] = convert<Part>(sum);
-            else
-              ribbon(x, 1, n, 0, [&](const auto &sums, int64_t j, int64_t) {
-                finish(sums, j, x, along, n, result + o);
-              });
-          }
+        if (in_row(along) && n > GPR_BATCH) {
+          for (int64_t o = 0; o < outputs; o++) run_row(x + o * across, along, n, result + o);
           return;
         }
+      if (n > GPR_BATCH && is_ribbon(across, along, outputs))
+        return each(x, across, along, outputs, n, take, take_alone);
+      if (fills_lanes(across, outputs))
+        return quick_strips(x, along, outputs, n, result, take, take_alone);
+      if (n <= GPR_BATCH)
+        return quick_tiles(x, across, along, outputs, n, result, take, take_alone);
     }
-    each(x, across, along, outputs, n, take,
-         [&](int64_t o) { Alone<O>::run(x + o * across, along, n, 0, result + o); });
+    each(x, across, along, outputs, n, take, take_alone);
   }
 
   static void fold(void *states, size_t slot, const void *data, int64_t across, int64_t along,
