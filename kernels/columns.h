@@ -245,19 +245,24 @@ GPR_FN Count count_of(const Lanes &s, int lane) {
 
 /* The sum of n contiguous reals, which a double or two hold; false where that is not sure. */
 GPR_FN bool row_sum(const float *x, int64_t n, double *to) {
-  float rest[LANES] = {};
   Plain p;
-  memcpy(rest, x + n / LANES * LANES, (size_t)(n % LANES) * sizeof *x);
   p.open();
   p.add(x, LANES, n / LANES);
-  p.add(rest, LANES, 1);
+  if (n % LANES) {
+    float rest[LANES] = {};
+    memcpy(rest, x + n / LANES * LANES, (size_t)(n % LANES) * sizeof *x);
+    p.add(rest, LANES, 1);
+  }
   uint32_t most = 0, fewest = ~0u;
   double total = 0;
-  for (int v = 0; v < VECTORS / 2; v++)
-    for (int l = 0; l < 2 * WIDTH; l++) {
-      most = greatest(most, (uint32_t)p.high[v][l]);
-      fewest = least(fewest, (uint32_t)p.low[v][l]);
-    }
+  for (int v = 1; v < VECTORS / 2; v++) {
+    p.high[0] = p.high[0] > p.high[v] ? p.high[0] : p.high[v];
+    p.low[0] = p.low[0] < p.low[v] ? p.low[0] : p.low[v];
+  }
+  for (int l = 0; l < 2 * WIDTH; l++) {
+    most = greatest(most, (uint32_t)p.high[0][l]);
+    fewest = least(fewest, (uint32_t)p.low[0][l]);
+  }
   for (int v = 1; v < VECTORS; v++) p.sum[0] += p.sum[v];
   for (int l = 0; l < WIDTH; l++) total += p.sum[0][l];
   *to = total;
