@@ -17,8 +17,9 @@ enum { BLOCK = 1024 };
 enum { STRETCH = 64 << 10 };
 /* What a thread takes at a time. */
 enum { GRAIN_BYTES = 64 << 10 };
-/* Short outputs go by blocks: enough for vectors, and few enough to share out evenly. */
-enum { BLOCK_OUTPUTS = 512, BLOCKS_PER_LANE = 4 };
+/* Short outputs go by blocks: enough for vectors, and few enough to share out evenly. Those of one
+ * element each took twice the time in blocks of 512. */
+enum { BLOCK_OUTPUTS = 512, BLOCK_ELEMENTS = 256 << 10, BLOCKS_PER_LANE = 4 };
 /* Columns that keep states between their rows. 128 of them, a quarter of a page of each row, took
  * twice the time. */
 enum { TALL_OUTPUTS = 512 };
@@ -187,9 +188,11 @@ static int64_t block_of(const gpr_plan *p) {
   }
   if (!p->row->many) return 0;
   if (a->with && (!spread || ((const gpr_spread *)a->with)->means)) return 0;
-  int64_t share = a->outputs / (BLOCKS_PER_LANE * p->lanes) + 1;
+  int64_t share = (a->outputs - 1) / (BLOCKS_PER_LANE * p->lanes) + 1;
   if (side_by_side && share < BLOCK_OUTPUTS / 2) share = BLOCK_OUTPUTS / 2;
-  return ((share < BLOCK_OUTPUTS ? share : BLOCK_OUTPUTS) + 63) / 64 * 64;
+  const int64_t fit = BLOCK_ELEMENTS / p->count;
+  const int64_t most = fit > BLOCK_OUTPUTS ? fit : BLOCK_OUTPUTS;
+  return ((share < most ? share : most) + 63) / 64 * 64;
 }
 
 /* Tall columns are cut into parts where there are few. */
@@ -416,8 +419,8 @@ gpr_status gpr_axes_open(const gpr_plan *plan, gpr_run **out) {
   run->block = block_of(plan);
   if (is_block(run)) cut_block(run);
   const int64_t bytes = plan->count / plan->parts * plan->bytes + 1;
-  run->grain = is_block(run) || is_cut(run) || bytes > GRAIN_BYTES ? 1 : GRAIN_BYTES / bytes;
   run->result_bytes = (size_t)(gpr_dtypes[plan->row->result].bytes * plan->row->results);
+  run->grain = is_block(run) || is_cut(run) || bytes > GRAIN_BYTES ? 1 : GRAIN_BYTES / bytes;
   atomic_init(&run->next, 0);
   atomic_init(&run->least, INT64_MAX);
   const double all = (double)plan->count * (double)run->axes.outputs * (double)plan->bytes;

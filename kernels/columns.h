@@ -117,11 +117,14 @@ GPR_FN void open_lanes(Lanes &s) {
   memset(s.missed, 0, sizeof s.missed);
 }
 
-/* The lanes after the next, in the same row: the hardware does not follow so many rows. */
-enum { AHEAD = 2 * LANES };
+/* What comes some lanes later: the hardware does not follow so many rows. */
+template <class R> GPR_FN void prefetch_later(const R *at, int64_t ahead) {
+  __builtin_prefetch((const void *)((uintptr_t)at + (uintptr_t)ahead * sizeof *at));
+}
 
 /* At most GPR_BATCH rows. */
-template <class R> GPR_FN void add_rows(Lanes &s, const R *x, int64_t stride, int64_t rows) {
+template <class R>
+GPR_FN void add_rows(Lanes &s, const R *x, int64_t stride, int64_t rows, int64_t ahead = 0) {
   const double down = power_of_two(-LEVELS);
   Doubles sum1[VECTORS], sum2[VECTORS];
   Words away[VECTORS] = {}, lost[VECTORS] = {};
@@ -129,7 +132,7 @@ template <class R> GPR_FN void add_rows(Lanes &s, const R *x, int64_t stride, in
   for (int64_t row = 0; row < rows; row++)
     for (int v = 0; v < VECTORS; v++) {
       const R *at = x + row * stride + v * WIDTH;
-      __builtin_prefetch(at + AHEAD);
+      prefetch_later(at, ahead);
       add_two_levels(sum1[v], sum2[v], away[v], lost[v], s.start[v], load(at));
     }
   for (int v = 0; v < VECTORS; v++) {
@@ -139,94 +142,90 @@ template <class R> GPR_FN void add_rows(Lanes &s, const R *x, int64_t stride, in
   }
 }
 
-/* Floats whose exponents are so close that plain sums of doubles are exact and lie in the window's
- * first level: as Adder::add_close(), for each lane by itself. False: nothing was added. */
-GPR_FN bool add_close_rows(Lanes &s, const float *x, int64_t stride, int64_t rows) {
-  Doubles sum[VECTORS] = {};
-  Words32 high[VECTORS / 2] = {}, low[VECTORS / 2];
-  for (int v = 0; v < VECTORS / 2; v++) low[v] = ~Words32{};
-  for (int64_t row = 0; row < rows; row++)
-    for (int v = 0; v < VECTORS; v += 2) {
-      const float *at = x + row * stride + v * WIDTH;
-      Words32 b;
-      __builtin_prefetch(at + AHEAD);
-      memcpy(&b, at, sizeof b);
-      b += b; /* no sign */
-      high[v / 2] = high[v / 2] > b ? high[v / 2] : b;
-      b -= 1; /* zero becomes the greatest */
-      low[v / 2] = low[v / 2] < b ? low[v / 2] : b;
-      sum[v] += load(at);
-      sum[v + 1] += load(at + WIDTH);
-    }
-  uint32_t most[LANES], least_[LANES];
-  memcpy(most, high, sizeof most);
-  memcpy(least_, low, sizeof least_);
-  int far = 0;
-  for (int l = 0; l < LANES; l++) {
-    const int field = (int)((least_[l] + 1) >> 24), unit = s.top[l] + GPR_HEADROOM - 51;
-    const int above = (int)(most[l] >> 24) - 126 > s.top[l];
-    far |= (most[l] != 0) & (above | (greatest(field, 1) - 150 < unit));
-    far |= most[l] >= 0xff000000u; /* inf or NaN, which a window at the very top would take */
-  }
-  if (far) return false;
-  for (int v = 0; v < VECTORS; v++) s.count1[v] += bits(s.start[v] + sum[v]) - bits(s.start[v]);
-  return true;
-}
-GPR_FN bool add_close_rows(Lanes &, const double *, int64_t, int64_t) { return false; }
-
-/* Of at most GPR_BATCH rows that doubles hold exactly; bits of the lanes that they do not, or whose
- * sum is zero. */
-GPR_FN uint64_t batch_sums(const float *x, int64_t stride, int64_t rows, double *to) {
-  Doubles sum[VECTORS];
-  Words32 high[VECTORS / 2] = {}, low[VECTORS / 2];
-  for (int v = 0; v < VECTORS; v++) sum[v] = -Doubles{};
-  for (int v = 0; v < VECTORS / 2; v++) low[v] = ~Words32{};
-  for (int64_t row = 0; row < rows; row++)
-    for (int v = 0; v < VECTORS; v += 2) {
-      const float *at = x + row * stride + v * WIDTH;
-      Words32 b;
-      memcpy(&b, at, sizeof b);
-      b += b;
-      high[v / 2] = high[v / 2] > b ? high[v / 2] : b;
-      b -= 1;
-      low[v / 2] = low[v / 2] < b ? low[v / 2] : b;
-      sum[v] += load(at);
-      sum[v + 1] += load(at + WIDTH);
-    }
-  memcpy(to, sum, sizeof sum);
-  /* 24 bits of each, GPR_HEADROOM of carries: the rest of the 53 is for the exponents' spread */
-  const uint32_t spread = (53 - 24 - GPR_HEADROOM) << 24, infinity = 0xff000000u;
-  uint64_t missed = 0;
-  for (int v = 0; v < VECTORS / 2; v++) {
-    low[v] = (low[v] + 1) & 0xff000000u;
-    high[v] &= 0xff000000u;
-    const Words32 far = (Words32)((high[v] - low[v] > spread) & (high[v] > low[v])) |
-                        (Words32)(high[v] == infinity);
-    missed |= mask_of(far) << (v * 2 * WIDTH);
-  }
-  return missed;
-}
-GPR_FN uint64_t batch_sums(const double *x, int64_t stride, int64_t rows, double *to) {
-  Lanes s;
-  for (int l = 0; l < LANES; l++) s.top[l] = INT32_MIN / 2;
-  raise_tops(s.top, x, stride, rows);
-  open_lanes(s);
+/* Doubles whose exponents are among the 32 below the windows' tops: as Adder::add_close(), for each
+ * lane by itself. False: nothing was added. */
+GPR_FN bool add_close_rows(Lanes &s, const double *x, int64_t stride, int64_t rows, int64_t ahead) {
   const double down = power_of_two(-LEVELS);
+  const uint64_t above = (uint64_t)(GPR_HEADROOM + 1 + 32) << 52 | 1ull << 51;
   Doubles sum1[VECTORS], sum2[VECTORS];
-  Words away[VECTORS] = {}, lost[VECTORS] = {};
-  for (int v = 0; v < VECTORS; v++) sum1[v] = s.start[v], sum2[v] = s.start[v] * down;
+  Words lowest[VECTORS], outside = {};
+  for (int v = 0; v < VECTORS; v++) {
+    sum1[v] = s.start[v], sum2[v] = s.start[v] * down;
+    lowest[v] = bits(s.start[v]) - above;
+  }
   for (int64_t row = 0; row < rows; row++)
     for (int v = 0; v < VECTORS; v++) {
-      const Doubles d = load(x + row * stride + v * WIDTH);
-      add_two_levels(sum1[v], sum2[v], away[v], lost[v], s.start[v], d);
+      const double *at = x + row * stride + v * WIDTH;
+      const Doubles d = load(at);
+      prefetch_later(at, ahead);
+      outside |= bits(d) - lowest[v];
+      sum2[v] += rest_of(sum1[v], d);
     }
+  uint64_t any = 0;
+  for (int l = 0; l < WIDTH; l++) any |= outside[l];
+  if (any << 1 >> 58) return false; /* an exponent is 32 or more above the lowest, or below it */
+  for (int v = 0; v < VECTORS; v++) {
+    s.count1[v] += bits(sum1[v]) - bits(s.start[v]);
+    s.count2[v] += bits(sum2[v]) - bits(s.start[v] * down);
+  }
+  return true;
+}
+
+/* Sums of floats in doubles, which are exact where the exponents are close. */
+struct Plain {
+  Doubles sum[VECTORS];
+  Words32 high[VECTORS / 2], low[VECTORS / 2]; /* the magnitudes' bits, shifted; zero is no low */
+
+  GPR_METHOD void open() {
+    for (int v = 0; v < VECTORS; v++) sum[v] = -Doubles{};
+    for (int v = 0; v < VECTORS / 2; v++) high[v] = Words32{}, low[v] = ~Words32{};
+  }
+  GPR_METHOD void add(const float *x, int64_t stride, int64_t rows, int64_t ahead = 0) {
+    Plain p = *this;
+    for (int64_t row = 0; row < rows; row++)
+      for (int v = 0; v < VECTORS; v += 2) {
+        const float *at = x + row * stride + v * WIDTH;
+        Words32 b;
+        prefetch_later(at, ahead);
+        memcpy(&b, at, sizeof b);
+        b += b; /* no sign */
+        p.high[v / 2] = p.high[v / 2] > b ? p.high[v / 2] : b;
+        b -= 1; /* zero becomes the greatest */
+        p.low[v / 2] = p.low[v / 2] < b ? p.low[v / 2] : b;
+        p.sum[v] += load(at);
+        p.sum[v + 1] += load(at + WIDTH);
+      }
+    *this = p;
+  }
+  /* Bits of the lanes whose sum of 2^carries numbers at most is not sure. */
+  GPR_METHOD uint64_t unsure(int carries) const {
+    const uint32_t spread = (uint32_t)(53 - 24 - carries) << 24, infinity = 0xff000000u;
+    uint64_t missed = 0;
+    for (int v = 0; v < VECTORS / 2; v++) {
+      const Words32 most = high[v] & infinity, fewest = (low[v] + 1) & infinity;
+      const Words32 far = (Words32)((most - fewest > spread) & (most > fewest));
+      missed |= mask_of(far | (Words32)(most == infinity)) << (v * 2 * WIDTH);
+    }
+    return missed;
+  }
+};
+
+/* The sums of all lanes, where a double holds each or, if wide, two do; bits of the lanes of which
+ * that is not so, or whose sum is zero. */
+GPR_FN uint64_t sums_of(const Lanes &s, bool wide, double *to) {
+  const Words one = 1 - Words{}, half = one << 51, unit = 52 * (one << 52);
+  const Doubles magic = (Doubles)(((1023 + 52) * one) << 52 | half); /* 1.5·2^52 */
   uint64_t missed = 0;
   for (int v = 0; v < VECTORS; v++) {
-    /* two exact differences, added with the one rounding that there is */
-    const Doubles sum = (sum1[v] - s.start[v]) + (sum2[v] - s.start[v] * down);
+    const Words unit1 = bits(s.start[v]) - half - unit, unit2 = unit1 - LEVELS * (one << 52);
+    const Doubles high = (Doubles)(bits(magic) + s.count1[v]) - magic;
+    const Doubles low = (Doubles)(bits(magic) + s.count2[v]) - magic;
+    const Doubles sum = GPR_PRODUCT(high, (Doubles)unit1) + GPR_PRODUCT(low, (Doubles)unit2);
+    const Words far = ((s.count1[v] + half) | (s.count2[v] + half)) >> 52;
+    const Words more = wide ? Words{} : s.count2[v];
+    const Words tiny = (Words)(s.start[v] < 0x1p-900) | (Words)(bits(sum) << 1 == 0);
+    missed |= mask_of((Words)((s.missed[v] | far | more | tiny) != 0)) << (v * WIDTH);
     memcpy(to + v * WIDTH, &sum, sizeof sum);
-    const Words bad = (away[v] >> 52 | lost[v] << 1 | (bits(sum) << 1 == 0 ? 1 : Words{})) != 0;
-    missed |= mask_of(bad) << (v * WIDTH);
   }
   return missed;
 }
@@ -246,32 +245,26 @@ GPR_FN Count count_of(const Lanes &s, int lane) {
 
 /* The sum of n contiguous reals, which a double or two hold; false where that is not sure. */
 GPR_FN bool row_sum(const float *x, int64_t n, double *to) {
-  Doubles sum[VECTORS] = {};
-  Words32 high[VECTORS / 2] = {}, low[VECTORS / 2];
-  for (int v = 0; v < VECTORS / 2; v++) low[v] = ~Words32{};
-  float rest[LANES] = {};
-  memcpy(rest, x + n / LANES * LANES, (size_t)(n % LANES) * sizeof *x);
-  for (int64_t row = 0; row <= n / LANES; row++)
-    for (int v = 0; v < VECTORS; v += 2) {
-      const float *at = (row < n / LANES ? x + row * LANES : rest) + v * WIDTH;
-      Words32 b;
-      memcpy(&b, at, sizeof b);
-      b += b;
-      high[v / 2] = high[v / 2] > b ? high[v / 2] : b;
-      b -= 1;
-      low[v / 2] = low[v / 2] < b ? low[v / 2] : b;
-      sum[v] += load(at);
-      sum[v + 1] += load(at + WIDTH);
-    }
+  Plain p;
+  p.open();
+  p.add(x, LANES, n / LANES);
+  if (n % LANES) {
+    float rest[LANES] = {};
+    memcpy(rest, x + n / LANES * LANES, (size_t)(n % LANES) * sizeof *x);
+    p.add(rest, LANES, 1);
+  }
   uint32_t most = 0, fewest = ~0u;
   double total = 0;
-  for (int v = 0; v < VECTORS / 2; v++)
-    for (int l = 0; l < 2 * WIDTH; l++) {
-      most = greatest(most, (uint32_t)high[v][l]);
-      fewest = least(fewest, (uint32_t)low[v][l]);
-    }
-  for (int v = 1; v < VECTORS; v++) sum[0] += sum[v];
-  for (int l = 0; l < WIDTH; l++) total += sum[0][l];
+  for (int v = 1; v < VECTORS / 2; v++) {
+    p.high[0] = p.high[0] > p.high[v] ? p.high[0] : p.high[v];
+    p.low[0] = p.low[0] < p.low[v] ? p.low[0] : p.low[v];
+  }
+  for (int l = 0; l < 2 * WIDTH; l++) {
+    most = greatest(most, (uint32_t)p.high[0][l]);
+    fewest = least(fewest, (uint32_t)p.low[0][l]);
+  }
+  for (int v = 1; v < VECTORS; v++) p.sum[0] += p.sum[v];
+  for (int l = 0; l < WIDTH; l++) total += p.sum[0][l];
   *to = total;
   const int spread = (int)(most >> 24) - (int)((fewest + 1) >> 24);
   return most && most < 0xff000000u && spread <= 53 - 24 - 12; /* GPR_SHORT are 2^12 */
@@ -326,12 +319,28 @@ static constexpr int64_t STRIP = STRIP_LANES * LANES;    /* columns */
 /* Rows at a time: those of a matrix whose rows are a power of two apart compete for the same places
  * of the caches, which have 8 of them. */
 enum { TOGETHER = 8 };
+/* Floats' sums are plain for so many rows, 2^CARRIES. */
+enum { CARRIES = 8, PLAIN_ROWS = 1 << CARRIES };
 
 template <class R> struct Strip {
+  static constexpr bool narrow = sizeof(R) == sizeof(float);
+  static constexpr int64_t SPAN = narrow ? (int)PLAIN_ROWS : (int)GPR_BATCH; /* rows for add() */
+  /* Above the tops of the first rows: for what comes later, and for plain sums of many. */
+  static constexpr int MARGIN = 4;
+  static constexpr int64_t AHEAD = 1024 / sizeof(R) / LANES; /* lanes */
   Lanes lanes[STRIP_LANES];
+  Plain plain[narrow ? STRIP_LANES : 1];
   R tail[GPR_BATCH * LANES];
   int64_t width, full; /* reals; lanes that lie whole in the matrix */
+  int wait, pause;     /* until the quick way is tried again, and after its next miss */
 
+  void shape(int64_t columns) {
+    width = columns;
+    full = columns / LANES;
+    wait = 0;
+    pause = 1;
+  }
+  int64_t groups() const { return (width + LANES - 1) / LANES; }
   /* Rows of the last, partial lanes with zeros beside them. */
   const R *fill(const R *x, int64_t stride, int64_t rows) {
     const int64_t rest = width - full * LANES;
@@ -340,46 +349,161 @@ template <class R> struct Strip {
       memcpy(tail + row * LANES, x + row * stride + full * LANES, (size_t)rest * sizeof *x);
     return tail;
   }
-  void open(const R *x, int64_t stride, int64_t rows) {
-    const int64_t first = least(rows, (int64_t)GPR_BATCH);
-    const int margin = rows > first ? 2 : 0; /* for what comes later */
-    for (int64_t g = 0; g * LANES < width; g++) {
+  /* Calls take(rows of LANES reals, stride) for the g-th lanes. */
+  template <class Take>
+  void with_lanes(int64_t g, const R *x, int64_t stride, int64_t rows, const Take &take) {
+    if (g < full)
+      take(x + g * LANES, stride);
+    else
+      take(fill(x, stride, rows), (int64_t)LANES);
+  }
+  /* Calls take(g, rows of the g-th lanes, stride, how many, how far ahead to look) for a few rows
+   * of all lanes, then for the next few. */
+  template <class Take> void weave(const R *x, int64_t stride, int64_t rows, const Take &take) {
+    const int64_t all = groups();
+    for (int64_t row = 0; row < rows; row += TOGETHER)
+      for (int64_t g = 0; g < all; g++) {
+        const int64_t m = least(rows - row, (int64_t)TOGETHER), later = g + AHEAD;
+        const int64_t ahead = later / all * TOGETHER * stride + (later % all - g) * (int64_t)LANES;
+        with_lanes(g, x + row * stride, stride, m,
+                   [&](const R *at, int64_t step) { take(g, at, step, m, ahead); });
+      }
+  }
+
+  void clear_tops() {
+    for (int64_t g = 0; g < groups(); g++)
       for (int l = 0; l < LANES; l++) lanes[g].top[l] = INT32_MIN / 2;
-      if (g < full)
-        raise_tops(lanes[g].top, x + g * LANES, stride, first);
-      else
-        raise_tops(lanes[g].top, fill(x, stride, first), LANES, first);
+  }
+  /* From some first rows. */
+  void raise(const R *x, int64_t stride, int64_t rows) {
+    weave(x, stride, least(rows, (int64_t)TOGETHER),
+          [&](int64_t g, const R *at, int64_t step, int64_t m, int64_t) {
+            raise_tops(lanes[g].top, at, step, m);
+          });
+  }
+  void open(int margin) {
+    for (int64_t g = 0; g < groups(); g++) {
       for (int l = 0; l < LANES; l++) lanes[g].top[l] += margin;
+      open_lanes(lanes[g]);
     }
   }
-  void add(const R *x, int64_t stride, int64_t rows) {
-    for (int64_t g = 0; g * LANES < width; g++) {
-      const R *at = g < full ? x + g * LANES : fill(x, stride, rows);
-      const int64_t step = g < full ? stride : (int64_t)LANES;
-      if (!add_close_rows(lanes[g], at, step, rows)) add_rows(lanes[g], at, step, rows);
+
+  /* As Adder's: each miss in a row doubles the wait until the next try. */
+  bool tried(bool close) {
+    wait = close ? 0 : pause;
+    pause = close ? 1 : least(2 * pause, 64);
+    return close;
+  }
+  void add_plain(const float *x, int64_t stride, int64_t rows) {
+    for (int64_t g = 0; g < groups(); g++) plain[g].open();
+    weave(x, stride, rows, [&](int64_t g, const float *at, int64_t step, int64_t m, int64_t ahead) {
+      plain[g].add(at, step, m, ahead);
+    });
+  }
+  void add_windows(int64_t g, const R *x, int64_t stride, int64_t rows) {
+    for (int64_t row = 0; row < rows; row += GPR_BATCH) {
+      const int64_t m = least(rows - row, (int64_t)GPR_BATCH);
+      with_lanes(g, x + row * stride, stride, m,
+                 [&](const R *at, int64_t step) { add_rows(lanes[g], at, step, m); });
     }
   }
-  /* Sums of at most GPR_BATCH rows, which a double or two hold: false for lanes of which that is
-   * not so, or which are zero. */
-  template <class Store>
-  void sums(const R *x, int64_t stride, int64_t columns, int64_t rows, const Store &store) {
-    width = columns;
-    full = columns / LANES;
-    for (int64_t g = 0; g * LANES < width; g++) {
-      const R *at = g < full ? x + g * LANES : fill(x, stride, rows);
+  /* At most SPAN rows. */
+  void add(const float *x, int64_t stride, int64_t rows) {
+    if (wait-- > 0)
+      return weave(x, stride, rows,
+                   [&](int64_t g, const float *at, int64_t step, int64_t m, int64_t ahead) {
+                     add_rows(lanes[g], at, step, m, ahead);
+                   });
+    int64_t far = 0;
+    add_plain(x, stride, rows);
+    for (int64_t g = 0; g < groups(); g++) {
       double sum[LANES];
-      const uint64_t missed = batch_sums(at, g < full ? stride : (int64_t)LANES, rows, sum);
+      memcpy(sum, plain[g].sum, sizeof sum);
+      if (!plain[g].unsure(CARRIES)) {
+        add_rows(lanes[g], sum, (int64_t)LANES, 1);
+      } else {
+        add_windows(g, x, stride, rows);
+        far++;
+      }
+    }
+    tried(2 * far <= groups());
+  }
+  void add(const double *x, int64_t stride, int64_t rows) {
+    weave(x, stride, rows,
+          [&](int64_t g, const double *at, int64_t step, int64_t m, int64_t ahead) {
+            if (g >= full || wait-- > 0 || !tried(add_close_rows(lanes[g], at, step, m, ahead)))
+              add_rows(lanes[g], at, step, m, ahead);
+          });
+  }
+
+  /* All of a strip of at most STRIP columns and STRIP_ROWS rows; stride in reals. */
+  void run(const R *x, int64_t stride, int64_t columns, int64_t rows) {
+    shape(columns);
+    clear_tops();
+    raise(x, stride, rows);
+    open(rows > TOGETHER ? MARGIN : 0);
+    for (int64_t row = 0; row < rows; row += SPAN)
+      add(x + row * stride, stride, least(rows - row, SPAN));
+  }
+  /* What run() has added up: store(first column, columns, sums, bits of those that sums_of() does
+   * not tell). */
+  template <class Store> void sums(const Store &store) const {
+    for (int64_t g = 0; g < groups(); g++) {
+      double sum[LANES];
+      const uint64_t missed = sums_of(lanes[g], !narrow, sum);
       store(g * LANES, least(width - g * LANES, (int64_t)LANES), sum, missed);
     }
   }
-  /* All of a strip of at most STRIP columns and STRIP_ROWS rows; stride in reals. */
-  void run(const R *x, int64_t stride, int64_t columns, int64_t rows) {
-    width = columns;
-    full = columns / LANES;
-    open(x, stride, rows);
-    for (int64_t g = 0; g * LANES < width; g++) open_lanes(lanes[g]);
-    for (int64_t row = 0; row < rows; row += TOGETHER)
-      add(x + row * stride, stride, least(rows - row, (int64_t)TOGETHER));
+  /* Of the rows of one group of lanes, without a state that is kept. */
+  GPR_CALL uint64_t brief_sums(const double *x, int64_t stride, int64_t rows, double *to) {
+    Lanes s;
+    for (int l = 0; l < LANES; l++) s.top[l] = INT32_MIN / 2;
+    raise_tops(s.top, x, stride, rows);
+    open_lanes(s);
+    const double down = power_of_two(-LEVELS);
+    Doubles sum1[VECTORS], sum2[VECTORS];
+    Words away[VECTORS] = {}, lost[VECTORS] = {};
+    for (int v = 0; v < VECTORS; v++) sum1[v] = s.start[v], sum2[v] = s.start[v] * down;
+    for (int64_t row = 0; row < rows; row++)
+      for (int v = 0; v < VECTORS; v++) {
+        const Doubles d = load(x + row * stride + v * WIDTH);
+        add_two_levels(sum1[v], sum2[v], away[v], lost[v], s.start[v], d);
+      }
+    uint64_t missed = 0;
+    for (int v = 0; v < VECTORS; v++) {
+      /* two exact differences, added with the one rounding that there is */
+      const Doubles sum = (sum1[v] - s.start[v]) + (sum2[v] - s.start[v] * down);
+      memcpy(to + v * WIDTH, &sum, sizeof sum);
+      const Words bad = (away[v] >> 52 | lost[v] << 1 | (bits(sum) << 1 == 0 ? 1 : Words{})) != 0;
+      missed |= mask_of(bad) << (v * WIDTH);
+    }
+    return missed;
+  }
+  /* The same without run(), of at most TOGETHER rows. */
+  template <class Store>
+  void short_sums(const double *x, int64_t stride, int64_t columns, int64_t rows,
+                  const Store &store) {
+    shape(columns);
+    for (int64_t g = 0; g < groups(); g++) {
+      double sum[LANES];
+      uint64_t missed = 0;
+      with_lanes(g, x, stride, rows,
+                 [&](const double *at, int64_t step) { missed = brief_sums(at, step, rows, sum); });
+      store(g * LANES, least(width - g * LANES, (int64_t)LANES), sum, missed);
+    }
+  }
+  /* The same without run(), of at most SPAN rows of floats; zeros are sure. */
+  template <class Store>
+  void plain_sums(const float *x, int64_t stride, int64_t columns, int64_t rows,
+                  const Store &store) {
+    shape(columns);
+    add_plain(x, stride, rows);
+    for (int64_t g = 0; g < groups(); g++) {
+      double sum[LANES];
+      memcpy(sum, plain[g].sum, sizeof sum);
+      const uint64_t missed = plain[g].unsure(rows <= GPR_BATCH ? (int)GPR_HEADROOM : (int)CARRIES);
+      store(g * LANES, least(width - g * LANES, (int64_t)LANES), sum, missed);
+    }
   }
   Count count(int64_t column) const {
     return count_of(lanes[column / LANES], (int)(column % LANES));
@@ -398,7 +522,7 @@ template <class R> struct Ribbon {
   int64_t period;
 
   /* All lanes of a column have one window, so that their counts add up. */
-  void share_tops(int margin) {
+  void share_tops() {
     int top[RIBBON];
     for (int64_t c = 0; c < period; c++) top[c] = INT32_MIN;
     for (int64_t l = 0; l < strip.width; l++) {
@@ -406,25 +530,24 @@ template <class R> struct Ribbon {
       top[l % period] = greatest(top[l % period], own);
     }
     for (int64_t l = 0; l < strip.width; l++)
-      strip.lanes[l / LANES].top[l % LANES] = top[l % period] + margin;
+      strip.lanes[l / LANES].top[l % LANES] = top[l % period];
   }
   /* reals of them, at most STRIP_ROWS rows of the widened matrix. */
   void run(const R *x, int64_t columns, int64_t reals) {
     int64_t width = columns;
     while (width % LANES) width += columns;
     period = columns;
-    strip.width = width;
-    strip.full = width / LANES;
+    strip.shape(width);
     const int64_t rows = reals / width, more = reals - rows * width;
     memset(rest, 0, (size_t)width * sizeof *rest);
     memcpy(rest, x + rows * width, (size_t)more * sizeof *x);
-    strip.open(rest, width, 1);
-    for (int64_t g = 0; g < strip.full; g++)
-      raise_tops(strip.lanes[g].top, x + g * LANES, width, least(rows, (int64_t)GPR_BATCH));
-    share_tops(rows > GPR_BATCH ? 2 : 0);
-    for (int64_t g = 0; g < strip.full; g++) open_lanes(strip.lanes[g]);
-    for (int64_t row = 0; row < rows; row += GPR_BATCH)
-      strip.add(x + row * width, width, least(rows - row, (int64_t)GPR_BATCH));
+    strip.clear_tops();
+    strip.raise(rest, width, 1);
+    strip.raise(x, width, rows);
+    share_tops();
+    strip.open(rows > TOGETHER ? Strip<R>::MARGIN : 0);
+    for (int64_t row = 0; row < rows; row += Strip<R>::SPAN)
+      strip.add(x + row * width, width, least(rows - row, Strip<R>::SPAN));
     if (more) strip.add(rest, width, 1);
   }
   Count count(int64_t column) const {

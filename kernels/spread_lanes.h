@@ -2,26 +2,12 @@
 #ifndef GPR_SPREAD_LANES_H
 #define GPR_SPREAD_LANES_H
 
-#include "columns.h"
+#include "twofold.h"
 
 #include "convert.cuh"
 #include "variance.cuh"
 
 GPR_OPEN
-
-/* x·x − square, exactly, while nothing underflows: by one fused instruction, or by halves of the
- * mantissa (Dekker, "A floating-point technique for extending the available precision", 1971). */
-GPR_FN Doubles square_rest(const Doubles x, const Doubles square) {
-#if defined(__AVX512F__)
-  return (Doubles)_mm512_fmsub_pd((__m512d)x, (__m512d)x, (__m512d)square);
-#elif defined(__FMA__) && defined(__AVX2__)
-  return (Doubles)_mm256_fmsub_pd((__m256d)x, (__m256d)x, (__m256d)square);
-#else
-  const Doubles split = x * 134217729.0; /* 2^27 + 1 */
-  const Doubles high = split - (split - x), low = x - high;
-  return ((high * high - square) + 2.0 * high * low) + low * low;
-#endif
-}
 
 /* Below this a square's last bits would be below the last of all doubles, above it overflows. */
 enum { SQUARE_LEAST = -450, SQUARE_MOST = 500 };
@@ -35,7 +21,7 @@ GPR_CALL void exact_squares(const double *x, int64_t stride, int64_t rows, doubl
   for (int64_t row = 0; row < rows; row++)
     for (int v = 0; v < VECTORS; v++) {
       const Doubles d = load(x + row * stride + v * WIDTH), p = d * d;
-      const Doubles r = square_rest(d, p);
+      const Doubles r = product_rest(d, d, p);
       missed[v] |= (Words)((bits(d) << 1) - 1 < least - 1);
       memcpy(square + row * LANES + v * WIDTH, &p, sizeof p);
       memcpy(rest + row * LANES + v * WIDTH, &r, sizeof r);

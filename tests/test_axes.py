@@ -187,6 +187,45 @@ def test_long_rows_and_columns(op, dtype, result, law, shape):
                 assert_bits(at(got, index), want, f"{label}, axis {axis}, {index}")
 
 
+FEW = ("sum", "mean", "min", "max", "argmin", "argmax", "var", "std")
+NASTY = (0.0, -0.0, 1, -1, 1.5, 0.1, -3, 1e-30, 1e30, np.nan, -np.nan, np.inf, -np.inf)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 9, 32, 33, 257])
+@pytest.mark.parametrize(
+    ("op", "dtype", "result"),
+    [row[:3] for row in ROWS if row[0] in FEW and row[1] in ("float32", "float64", "int16")],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_few_elements_of_many_outputs(op, dtype, result, n):
+    """Some columns of zeros, NaN and infinities, of ties, of close numbers, of any range."""
+    dtype, result = numpy_dtype(dtype), numpy_dtype(result)
+    rng = generator("few", op, dtype, n)
+    a = rng.integers(-3, 4, (n, 150)).astype(dtype)
+    if is_float(dtype):
+        a[:, :10] = rng.choice(NASTY, (n, 10))
+        a[:, 10:20] = rng.choice(NASTY[:2], (n, 10))
+        a[:, 40:120] = rng.standard_normal((n, 80))
+        a[:, 120:140] = finite_bits(rng, dtype, n * 20).reshape(n, 20)
+    for got in (call(op, a, axis=0), call(op, a.T.copy(), axis=1)):
+        for j in range(0, 150, 3 if n > 33 else 1):
+            want = REFERENCE[op](a[:, j].copy(), result)
+            assert_bits(at(got, j), want, f"column {j}: {a[:, j]!r}")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_spreads_of_any_range(dtype):
+    """A part of close numbers between two of any range."""
+    dtype = numpy_dtype(dtype)
+    a = finite_bits(generator("range", dtype), dtype, 30_000)
+    a[8192:20_000] = 1.25
+    a[20_000:] /= dtype.type(16)
+    for value in (a[9], np.inf, np.nan):
+        a[9] = value
+        assert_bits(call("var", a), REFERENCE["var"](a, dtype), str(value))
+
+
 # --- NumPy's shapes, types and warnings -----------------------------------------------------------
 
 

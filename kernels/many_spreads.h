@@ -1,0 +1,157 @@
+/* Many variances at a time. */
+#ifndef GPR_MANY_SPREADS_H
+#define GPR_MANY_SPREADS_H
+
+#include "many.h"
+
+GPR_OPEN
+
+/* Variances of real numbers whose degrees of freedom are whole. */
+template <class O> struct IsRoot {
+  enum { value = 0 };
+};
+template <class T> struct IsRoot<Std<T>> {
+  enum { value = 1 };
+};
+
+template <class O, class T> struct ManySpreads {
+  typedef typename O::Result Result;
+  typedef typename Traits<T>::Wide R;
+  typedef typename MomentsFold<T>::State State;
+  static constexpr int64_t TILE_ROWS = TILE_BYTES / (int)sizeof(R) / LANES;
+  static constexpr bool plain = sizeof(T) == sizeof(R);
+  static constexpr int64_t TWOFOLD_ROWS = 32;
+
+  /* Calls take(count, output) for every output, or take_alone(output), but for those that are done
+   * already: quick(reals, stride, output, lanes) says by a bit a lane which are not. A stride of 0
+   * means a row of n reals. */
+  template <class Quick, class Take, class TakeAlone>
+  static void each(const char *x, int64_t across, int64_t along, int64_t outputs, int64_t n,
+                   const Quick &quick, const Take &take, const TakeAlone &take_alone) {
+    const bool side_by_side = plain && across == (int64_t)sizeof(T);
+    const bool in_row = plain && along == (int64_t)sizeof(T);
+    alignas(64) R tile[TILE_ROWS * LANES];
+    SpreadLanes<R> lanes;
+    if (n > TILE_ROWS || (in_row && n > 64)) {
+      if (!in_row && !side_by_side) {
+        for (int64_t o = 0; o < outputs; o++) take_alone(o);
+        return;
+      }
+    } else {
+      memset(tile, 0, (size_t)n * LANES * sizeof *tile);
+    }
+    for (int64_t o = 0, m; o < outputs; o += m) {
+      const char *at = x + o * across;
+      const R *reals = (const R *)(const void *)at;
+      m = least((int64_t)LANES, outputs - o);
+      if (in_row && n > 64) {
+        m = 1;
+        if (!quick(reals, 0, o, 1)) continue;
+        lanes.run_row(reals, n);
+        take(spread_of_row(lanes), o);
+        continue;
+      }
+      int64_t stride = along / (int64_t)sizeof(R);
+      if (!side_by_side || m < LANES) {
+        if (n > TILE_ROWS) {
+          for (int64_t l = 0; l < m; l++) take_alone(o + l);
+          continue;
+        }
+        fill_tile<1, T>(tile, at, across, along, m, n);
+        reals = tile;
+        stride = LANES;
+      }
+      uint64_t left = quick(reals, stride, o, m);
+      if (left) lanes.run(reals, stride, n);
+      for (; left; left &= left - 1) {
+        const int l = __builtin_ctzll(left);
+        take(spread_of_lane(lanes, l), o + l);
+      }
+    }
+  }
+  static uint64_t all(int64_t lanes) { return lanes < 64 ? (1ull << lanes) - 1 : ~0ull; }
+
+  static void run(const void *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
+                  const void *with, void *to) {
+    const char *x = (const char *)data;
+    const gpr_spread *how = (const gpr_spread *)with;
+    Result *result = (Result *)to;
+    const double ddof = how ? how->ddof : 0, freedom = (double)n - ddof;
+    const bool whole = freedom >= 1 && freedom < 0x1p40 && freedom == (double)(int64_t)freedom;
+    const uint64_t divisor = whole ? (uint64_t)n * (uint64_t)freedom : 0;
+    const auto take_alone = [&](int64_t o) {
+      Alone<O>::run(x + o * across, along, n, how, result + o);
+    };
+    if (!whole) {
+      for (int64_t o = 0; o < outputs; o++) take_alone(o);
+      return;
+    }
+    if (n == 1) {
+      for (int64_t o = 0; o < outputs; o++) {
+        T one;
+        memcpy(&one, x + o * across, sizeof one);
+        const R zero = wide(one) - wide(one); /* or NaN */
+        result[o] = zero == 0 ? Format<Result>::make(0) : quiet_nan<Result>();
+      }
+      return;
+    }
+    const auto quick = [&](const R *reals, int64_t stride, int64_t o, int64_t m) {
+      uint64_t left = all(m);
+      if constexpr (sizeof(R) == sizeof(double))
+        if (stride && n <= TWOFOLD_ROWS) {
+          double spread[LANES];
+          left &= twofold_spreads<IsRoot<O>::value>(reals, stride, n, (double)divisor, spread);
+          memcpy(result + o, spread, (size_t)m * sizeof *result);
+        }
+      if constexpr (sizeof(R) == sizeof(float) && !IsRoot<O>::value) {
+        double sum[LANES], square[LANES];
+        Result rounded[LANES];
+        bool sure[LANES];
+        if (!stride) {
+          row_moments(reals, n, sum, square);
+        } else {
+          plain_moments(reals, stride, n, sum, square);
+        }
+        for (int64_t l = 0; l < m; l++)
+          sure[l] = round_plain(sum[l], square[l], (double)n, freedom, rounded + l);
+        memcpy(result + o, rounded, (size_t)m * sizeof *result);
+        for (int64_t l = 0; l < m; l++) left &= ~((uint64_t)sure[l] << l);
+      }
+      return left;
+    };
+    each(
+        x, across, along, outputs, n, quick,
+        [&](const SpreadCount &c, int64_t o) {
+          if (c.missed) return take_alone(o);
+          const Leading spread = spread_of_count(c, n, divisor);
+          result[o] = round_leading<Result>(IsRoot<O>::value ? root_of(spread) : spread);
+        },
+        take_alone);
+  }
+  static void fold(void *states, size_t slot, const void *data, int64_t across, int64_t along,
+                   int64_t outputs, int64_t n, int64_t) {
+    const char *x = (const char *)data;
+    const auto state = [&](int64_t o) -> State & {
+      return *(State *)((char *)states + (size_t)o * slot);
+    };
+    const auto take_alone = [&](int64_t o) {
+      Alone<O>::fold(state(o), x + o * across, along, n, 0);
+    };
+    each(
+        x, across, along, outputs, n, [](const R *, int64_t, int64_t, int64_t m) { return all(m); },
+        [&](const SpreadCount &c, int64_t o) {
+          if (c.missed) return take_alone(o);
+          add_spread(state(o).part[0], state(o).squares, c);
+        },
+        take_alone);
+  }
+};
+template <class O, class T, bool = Traits<T>::kind == KIND_FLOAT> struct ManySpreadsIf {
+  static constexpr decltype(gpr_row::many) run = nullptr;
+  static constexpr decltype(gpr_row::fold_many) fold = nullptr;
+};
+template <class O, class T> struct ManySpreadsIf<O, T, true> : ManySpreads<O, T> {};
+template <class O, class T> struct Many<O, MomentsFold<T>> : ManySpreadsIf<O, T> {};
+
+GPR_CLOSE
+#endif
