@@ -205,7 +205,7 @@ template <class T> struct RowLane<PairSum<T>> {
   static constexpr bool certain = false;
   static constexpr int V = Packet<T>::count;
   Cells<F, 1> cells;
-  __device__ __forceinline__ void keep(typename F::State *) {}
+  __device__ __forceinline__ void keep(typename F::State *s) { cells.keep(s); }
   template <int U> __device__ __forceinline__ bool take(const Packet<T> (&v)[U], int64_t, int64_t) {
     /* Of halves, 32 elements at a time are a batch. */
     constexpr int most = sizeof(T) == 2 ? 32 : U * V, batches = U * V / most > 0 ? U * V / most : 1,
