@@ -142,10 +142,12 @@ template <class T> struct Move<PairSum<T>> {
   }
   static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
                                                    int64_t step);
+  /* Only what a thread could not hold makes a state a used one: zeros keep their signs in others.
+   */
   static __device__ __noinline__ void merge_slowly(Real *s, int lanes) {
+    for (int i = 0; !s->used && i < Long<typename F::Real>::words; i++) s->rest.word[i] = 0;
     for (int mask = lanes / 2; mask; mask /= 2) {
       Real other;
-      use(*s);
       uint32_t *to = (uint32_t *)&other, *from = (uint32_t *)s;
       for (int i = 0; i < (int)(sizeof other / 4); i++)
         to[i] = __shfl_xor_sync(GPR_ALL, from[i], mask);
@@ -267,6 +269,24 @@ __device__ __forceinline__ void merge_down(typename F::State &s, int x, int y, i
     height = half;
   }
   __syncthreads();
+}
+
+/* All threads' states come to thread 0, by the block's lanes and then by its warps. */
+template <class F>
+__device__ __forceinline__ void merge_block(typename F::State &s, Slots<F> &slots) {
+  constexpr int warps = AXES_THREADS / GPR_WARP;
+  static_assert(Slots<F>::count >= warps, "");
+#pragma unroll 1
+  for (int lanes = GPR_WARP;; lanes = warps) {
+    Move<F>::merge_lanes(s, lanes);
+    if (lanes == warps) break;
+    __syncthreads();
+    if (lane_of() == 0) Move<F>::assign(slots.slot[warp_of()], s);
+    __syncthreads();
+    if (warp_of() > 0) break;
+    F::open(s);
+    if (lane_of() < warps) Move<F>::assign(s, slots.slot[lane_of()]);
+  }
 }
 
 /* --- blocks that share outputs -------------------------------------------------------------------

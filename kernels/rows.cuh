@@ -8,9 +8,11 @@ GPR_OPEN
 
 enum { ROWS_FEW = 2 };
 
-/* Blocks a multiprocessor, and packets a thread has under way. Two positions of small elements
- * would be thousands of instructions. */
+/* Blocks a multiprocessor, and packets a thread has under way. With four blocks an exact sum's
+ * loads wait for registers (71 % of the read limit for 79); two positions of small elements would
+ * be thousands of instructions. */
 template <class F> struct RowsShape { static constexpr int blocks = 4, loads = 8; };
+template <class T> struct RowsShape<PairSum<T>> { static constexpr int blocks = 3, loads = 8; };
 template <class T> struct RowsShape<Positions<T>> {
   static constexpr int blocks = 4, loads = sizeof(T) < 4 ? 2 : 4;
 };
@@ -94,14 +96,18 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
     fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o), part, split, AXES_THREADS,
                 lane);
     lane.result(s);
-    Move<F>::merge_lanes(s, GPR_WARP);
-    merge_down<F>(s, 0, lane_of() ? AXES_THREADS : warp_of(), 1, AXES_THREADS / GPR_WARP, slots);
+    merge_block<F>(s, slots);
     if (split > 1) {
-      State *partial = partials_of<F>(a);
-      if (threadIdx.x == 0) Move<F>::assign(partial[b], s);
+      State *partial = partials_of<F>(a) + o * split;
+      if (threadIdx.x == 0) Move<F>::assign(partial[part], s);
       if (!is_last_of((uint32_t *)a.scratch + o, (int)split)) continue;
-      merge_partials<F>(partial + o * split, 1, split, 1, slots, s,
-                        [&](int, State &all) { finish_output<F>(&a, o, &all, a.count); });
+      F::open(s);
+      if (threadIdx.x < split)
+        Move<F>::merge_all(s, partial + threadIdx.x,
+                           quotient_of(split - threadIdx.x + AXES_THREADS - 1, AXES_THREADS),
+                           AXES_THREADS);
+      merge_block<F>(s, slots);
+      if (threadIdx.x == 0) finish_output<F>(&a, o, &s, a.count);
     } else if (threadIdx.x == 0) {
       finish_output<F>(&a, o, &s, a.count);
     }
