@@ -231,8 +231,8 @@ static void set_finish(axes_run *r) {
  */
 
 static int64_t pieces_of(const axes_run *r, int64_t segment) {
-  const int64_t length = r->axes.stops[segment] - r->axes.starts[segment];
-  const int64_t bytes = length * row_bytes(r);
+  const int64_t start = r->axes.starts[segment], stop = r->axes.stops[segment];
+  const int64_t bytes = stop > start ? (stop - start) * row_bytes(r) : 0;
   return bytes > r->piece_bytes / 4 ? (bytes - 1) / r->piece_bytes + 1 : 0;
 }
 static void count_pieces(axes_run *r) {

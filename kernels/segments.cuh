@@ -24,9 +24,9 @@ struct Segment {
 };
 __device__ __forceinline__ Segment segment_of(const gpr_axes_args &a, int64_t segment, int64_t kept,
                                               int bytes) {
-  const int64_t start = a.starts[segment], n = a.stops[segment] - start;
+  const int64_t start = a.starts[segment], stop = a.stops[segment];
   const char *base = a.data + offset_of(a.shape, a.strides, a.kept, kept);
-  return {base + start * bytes, n < 0 ? 0 : n};
+  return {base + start * bytes, stop > start ? stop - start : 0};
 }
 /* x / per and the rest, which cost nothing where an array has one axis. */
 __device__ __forceinline__ int64_t share_out(int64_t x, int64_t per, int64_t &rest) {
@@ -42,6 +42,7 @@ __device__ __forceinline__ int64_t share_out(int64_t x, int64_t per, int64_t &re
 template <class F>
 __device__ __noinline__ void fold_run(const Segment &segment, int64_t first, int64_t stop, int team,
                                       typename F::State *s) {
+  static_assert(GPR_PIECE_BYTES % (AXES_THREADS * RowsShape<F>::loads * 16) == 0, "");
   const Packets<typename F::Element> in(segment.data, segment.n);
   RowLane<F> lane;
   typename RowLane<F>::Rest rest;
@@ -144,6 +145,7 @@ __device__ __forceinline__ void fold_teams(const gpr_axes_args &a, int64_t first
 template <class F>
 __device__ __forceinline__ void fold_segments(const gpr_axes_args &a, int64_t first) {
   constexpr int bytes = sizeof(typename F::Element);
+  static_assert(GPR_WARP * SEGMENTS_SHORT * bytes <= GPR_PIECE_BYTES / 4, "");
   const int64_t o = first + lane_of();
   Segment mine = {a.data, -1};
   if (lane_of() < a.rows && o < a.outputs) {
