@@ -87,25 +87,26 @@ __device__ __forceinline__ void fold_piece(const gpr_axes_args &a, int64_t work,
 /* A lane's packets id, id + team, …, whole ones: what lies around the segment is there to be read.
  */
 template <class F>
-__device__ __forceinline__ void fold_short(Few<F> &few, const char *data, int n, int id, int team) {
+__device__ __forceinline__ void fold_short(Few<F> &few, const char *data, unsigned n, int id,
+                                           int team) {
   typedef typename F::Element T;
   constexpr int V = Packet<T>::count, U = sizeof(T) < 4 ? sizeof(T) : 4;
-  const int before = (int)((uintptr_t)data % 16 / sizeof(T));
-  const int packets = n ? (before + n + V - 1) / V : 0;
+  const unsigned before = (unsigned)((uintptr_t)data % 16 / sizeof(T));
+  const unsigned packets = n ? (before + n + V - 1) / V : 0;
   const uint4 *packet = (const uint4 *)(data - before * sizeof(T));
 #pragma unroll 1
-  for (int first = id; first < packets; first += U * team) {
+  for (unsigned first = id; first < packets; first += U * team) {
     Packet<T> v[U];
 #pragma unroll
     for (int u = 0; u < U; u++)
-      if (first + u * team < packets) v[u].words = __ldg(packet + first + u * team);
+      if (first + u * team < packets) v[u].words = __ldg(packet + (first + u * team));
 #pragma unroll
     for (int u = 0; u < U; u++) {
       if (first + u * team >= packets) break;
-      const int at = (first + u * team) * V - before;
+      const unsigned at = (first + u * team) * V - before; /* beyond any n where it lies before 0 */
 #pragma unroll
       for (int j = 0; j < V; j++)
-        if ((unsigned)(at + j) < (unsigned)n) few.add(v[u].element[j], at + j);
+        if (at + j < n) few.add(v[u].element[j], (int)(at + j));
     }
   }
 }
@@ -121,13 +122,13 @@ __device__ __noinline__ void fold_short_slowly(typename F::State &s, const char 
 /* Lane l has the first elements of output first + l and how many there are, or -1. */
 template <class F>
 __device__ __forceinline__ void fold_teams(const gpr_axes_args &a, int64_t first, const char *data,
-                                           int n, int team) {
-  const int id = lane_of() & (team - 1);
-  const int least = team == SEGMENTS_TEAM ? -1 : team / 2 * SEGMENTS_SHORT;
-  const int most = team * SEGMENTS_SHORT;
+                                           int n, int doubled) {
+  const int team = SEGMENTS_TEAM << doubled, id = lane_of() & (team - 1);
+  const int most = team * SEGMENTS_SHORT, least = doubled ? most / 2 : -1;
   if (!__any_sync(GPR_ALL, n > least && n <= most)) return;
 #pragma unroll 1
-  for (int j = lane_of() / team; __any_sync(GPR_ALL, j < a.rows); j += GPR_WARP / team) {
+  for (int j = lane_of() / SEGMENTS_TEAM >> doubled; __any_sync(GPR_ALL, j < a.rows);
+       j += GPR_WARP / SEGMENTS_TEAM >> doubled) {
     const int here = __shfl_sync(GPR_ALL, n, j);
     const char *from = broadcast(data, j);
     const bool mine = j < a.rows && here > least && here <= most;
@@ -158,8 +159,8 @@ __device__ __forceinline__ void fold_segments(const gpr_axes_args &a, int64_t fi
   const bool few =
       mine.n <= GPR_WARP * SEGMENTS_SHORT && (mine.n <= 0 || (low >= a.low && high <= a.high));
 #pragma unroll 1
-  for (int team = SEGMENTS_TEAM; team <= GPR_WARP; team *= 2)
-    fold_teams<F>(a, first, mine.data, few ? (int)mine.n : -1, team);
+  for (int doubled = 0; SEGMENTS_TEAM << doubled <= GPR_WARP; doubled++)
+    fold_teams<F>(a, first, mine.data, few ? (int)mine.n : -1, doubled);
   uint32_t left = __ballot_sync(GPR_ALL, !few && mine.n * bytes <= a.piece_bytes / 4);
   for (; left; left &= left - 1) {
     const int j = __ffs(left) - 1;
