@@ -18,6 +18,9 @@
 /* What a slab takes of the device, if one index of its dimension does not take more. */
 enum { SLAB_BYTES = 64 << 20 };
 
+/* Pieces of long segments: 16 MiB of them. */
+enum { PIECES_MOST = 1 << 20 };
+
 enum state { ELEMENTS, MASK, FOLD, RESULTS, OVER };
 
 typedef struct axes_run {
@@ -37,6 +40,8 @@ typedef struct axes_run {
   char *data, *where, *out, *narrowed;
   void *scratch;
   int64_t *least, *bounds; /* bounds: starts, then stops */
+  gpr_axes_piece *pieces;  /* of segments that lie side by side: piece_bytes is not 0 */
+  int64_t piece_count, piece_bytes;
   double *means;
   gpr_axes_launch launch;
   gpr_axes_args args;
@@ -222,6 +227,57 @@ static void set_finish(axes_run *r) {
   }
 }
 
+/* --- pieces of long segments -------------------------------------------------------------------
+ */
+
+static int64_t pieces_of(const axes_run *r, int64_t segment) {
+  const int64_t start = r->axes.starts[segment], stop = r->axes.stops[segment];
+  const int64_t bytes = stop > start ? (stop - start) * row_bytes(r) : 0;
+  return bytes > r->piece_bytes / 4 ? (bytes - 1) / r->piece_bytes + 1 : 0;
+}
+static void count_pieces(axes_run *r) {
+  r->piece_count = 0;
+  for (int64_t s = 0; s < r->axes.segments; s++) r->piece_count += pieces_of(r, s);
+}
+
+/* Segments that overlap can have any number of pieces: then those are longer. */
+static void choose_pieces(axes_run *r) {
+  const int64_t per = r->axes.outputs / r->axes.segments;
+  r->piece_bytes = GPR_PIECE_BYTES;
+  for (count_pieces(r); r->piece_count > PIECES_MOST / per; count_pieces(r)) r->piece_bytes *= 2;
+}
+
+static gpr_status list_pieces(axes_run *r) {
+  choose_pieces(r);
+  if (!r->piece_count) return GPR_OK;
+  const size_t bytes = (size_t)r->piece_count * sizeof *r->pieces;
+  gpr_axes_piece *list = malloc(bytes), *next = list;
+  if (!list) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a list of segments");
+  for (int64_t s = 0; s < r->axes.segments; s++) {
+    const int32_t pieces = (int32_t)pieces_of(r, s);
+    for (int32_t i = 0; i < pieces; i++) *next++ = (gpr_axes_piece){s, i, pieces};
+  }
+  gpr_status status = allocate(r, &r->pieces, bytes);
+  if (!status) status = upload(r, r->pieces, list, bytes); /* which has read it when it returns */
+  free(list);
+  return status;
+}
+
+static gpr_status set_segments(axes_run *r) {
+  const gpr_axes *x = &r->axes;
+  gpr_axes_args *a = &r->args;
+  gpr_status status = GPR_OK;
+  a->segments = x->segments;
+  a->starts = r->bounds;
+  a->stops = r->bounds + x->segments;
+  if (counts(r) || a->reduced != 1 || a->strides[a->kept] != row_bytes(r)) return GPR_OK;
+  if (!r->piece_bytes) status = list_pieces(r);
+  a->pieces = r->pieces;
+  a->piece_count = r->piece_count;
+  a->piece_bytes = r->piece_bytes;
+  return status;
+}
+
 static gpr_status set_args(axes_run *r) {
   const gpr_axes *x = &r->axes;
   const gpr_plan *p = &r->plan;
@@ -247,12 +303,9 @@ static gpr_status set_args(axes_run *r) {
   r->args.outputs = r->outputs;
   r->args.count = p->count;
   r->args.skip = x->skip;
-  if (x->starts) {
-    r->args.segments = x->segments;
-    r->args.starts = r->bounds;
-    r->args.stops = r->bounds + x->segments;
-  }
   set_finish(r);
+  gpr_status status = x->starts ? set_segments(r) : GPR_OK;
+  if (status) return status;
   if (gpr_axes_table_cuda.launch(p->row->op, p->row->dtype, gpr_cuda_multiprocessors(r->device),
                                  &r->args, &r->launch))
     return gpr_fail(GPR_DEVICE_ERROR,
@@ -480,6 +533,7 @@ static void close_run(gpr_run *base) {
     gpr_cuda_release(r->where, r->stream);
     gpr_cuda_release(r->least, r->stream);
     gpr_cuda_release(r->bounds, r->stream);
+    gpr_cuda_release(r->pieces, r->stream);
     if (r->done) cudaEventDestroy(r->done);
     if (r->own) {
       cudaStreamSynchronize(r->own);

@@ -10,6 +10,15 @@ extern "C" {
 
 enum { GPR_AXES_DIMS = 64 }; /* kept and reduced ones together */
 
+/* A piece of a segment that is longer than a quarter of one: a block's work. A piece is a whole
+ * number of a block's tiles; of less than a quarter, most of a block's time would be its start and
+ * its end. Pieces of a segment follow each other. */
+enum { GPR_PIECE_BYTES = 128 << 10 };
+typedef struct gpr_axes_piece {
+  int64_t segment;
+  int32_t piece, pieces; /* this one, and all of the segment */
+} gpr_axes_piece;
+
 typedef struct gpr_axes_args {
   const char *data;  /* the first element of the first output, aligned to its element */
   const char *where; /* NULL, or bytes: an element counts where its byte is not 0 */
@@ -30,14 +39,20 @@ typedef struct gpr_axes_args {
   /* Segments: starts and stops of each in device memory, of one reduced dimension; else NULL. */
   const int64_t *starts, *stops;
   int64_t segments;
+  /* Where the segments' elements lie side by side: what is longer than piece_bytes / 4. Else 0. */
+  const gpr_axes_piece *pieces; /* device memory */
+  int64_t piece_count, piece_bytes;
 
   /* Set by the table's launch(): how the work is cut. */
-  int64_t length, runs; /* rows: contiguous elements, and how many of such runs an output has */
-  int64_t tiles;        /* of the kept columns, or of staged rows */
-  int split;            /* blocks that share an output */
-  int team;             /* threads to an output, or to a row of columns */
-  int rows;             /* staged rows a tile; rows of threads a block */
-  int pitch;            /* packets from one staged row to the next */
+  int64_t length, runs;   /* rows: contiguous elements, and how many of such runs an output has */
+  int64_t tiles;          /* of the kept columns, or of staged rows */
+  int split;              /* blocks that share an output */
+  int team;               /* threads to an output, or to a row of columns */
+  int rows;               /* staged rows a tile; rows of threads a block; segments a warp */
+  int pitch;              /* packets from one staged row to the next */
+  int64_t per;            /* outputs of one segment */
+  uint64_t mix;           /* which part of the blocks takes pieces, in 2^-32 */
+  const char *low, *high; /* of segments: whole packets between them may be read */
 } gpr_axes_args;
 
 typedef struct gpr_axes_launch {

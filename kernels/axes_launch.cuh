@@ -5,6 +5,7 @@
 #include "columns.cuh"
 #include "general.cuh"
 #include "rows.cuh"
+#include "segments.cuh"
 #include "shallow.cuh"
 #include "staged.cuh"
 #include "trees.cuh"
@@ -13,7 +14,7 @@ GPR_OPEN
 
 /* The kernels of one fold, and what their launch depends on. */
 struct AxesRow {
-  const void *shallow, *packed, *staged, *rows, *columns,
+  const void *shallow, *packed, *staged, *rows, *columns, *segments,
       *general; /* all but the last may be NULL */
   int bytes;    /* of an element */
   int rows_blocks, rows_loads, columns_blocks, columns_loads;
@@ -166,6 +167,34 @@ struct AxesCut {
                 shared ? (size_t)(a.tiles * batches * a.split * wide * v) : 0);
   }
 
+  /* The bytes from the first to the last element of all. */
+  void set_extent() {
+    a.low = a.high = a.data;
+    for (int d = 0; d <= inner(); d++) {
+      const Size reach = (a.shape[d] - 1) * a.strides[d];
+      *(reach < 0 ? &a.low : &a.high) += reach;
+    }
+    a.high += row.bytes;
+  }
+
+  /* Blocks of pieces of long segments among blocks of short ones, which wait more than they read.
+   */
+  bool segments() {
+    if (!row.segments || !a.piece_bytes || !a.outputs) return false;
+    a.per = a.outputs / a.segments;
+    const Size warps = AXES_THREADS / GPR_WARP, slots = (Size)multiprocessors * row.rows_blocks;
+    a.rows = SEGMENTS_MOST;
+    while (a.rows > 1 && a.outputs < slots * warps * a.rows) a.rows /= 2;
+    const Size pieces = a.piece_count * a.per, blocks = pieces + up(a.outputs, warps * a.rows);
+    if (blocks > INT32_MAX) return false;
+    a.mix = (uint64_t)up(pieces << 32, blocks);
+    set_extent();
+    take(row.segments, blocks, 0);
+    out.zeroed = (size_t)up(pieces, 4) * 16;
+    out.scratch = out.zeroed + (size_t)pieces * row.state;
+    return true;
+  }
+
   static Size magnitude(Size x) { return x < 0 ? -x : x; }
   bool general() {
     Size near_kept = INT64_MAX, near_reduced = INT64_MAX;
@@ -195,6 +224,7 @@ struct AxesCut {
     a.length = a.runs = a.tiles = 0;
     a.split = a.team = a.rows = 1;
     a.pitch = 0;
+    if (segments()) return;
     const bool easy = row.staged && plain() && a.count > 0 && a.outputs > 0;
     if (easy && (packed() || shallow() || staged() || columns() || rows())) return;
     general();
@@ -211,6 +241,10 @@ template <class F> struct AxesKernels {
     if constexpr (WIDE) return (const void *)&packed<F>;
     return nullptr;
   }
+  template <bool FEW> static constexpr const void *segments_kernel() {
+    if constexpr (FEW) return (const void *)&segments<F>;
+    return nullptr;
+  }
   static constexpr AxesRow row() {
     constexpr bool wide = sizeof(typename F::Element) >= 4 && StagedRow<F>::few;
     return {shallow_kernel<wide>(),
@@ -218,6 +252,7 @@ template <class F> struct AxesKernels {
             (const void *)&staged<F>,
             (const void *)&rows<F>,
             (const void *)&columns<F>,
+            segments_kernel<StagedRow<F>::few>(),
             (const void *)&general<F>,
             (int)sizeof(typename F::Element),
             RowsShape<F>::blocks,
@@ -234,6 +269,7 @@ template <class T, template <class> class Op> struct AxesKernels<TreeFold<T, Op>
   typedef TreeFold<T, Op> F;
   static constexpr AxesRow row() {
     return {nullptr,
+            nullptr,
             nullptr,
             nullptr,
             nullptr,

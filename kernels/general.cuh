@@ -42,8 +42,7 @@ __global__ void __launch_bounds__(AXES_THREADS, 2)
       const int64_t per = quotient_of(a.outputs, a.segments), segment = quotient_of(o, per);
       kept = o - segment * per;
       begin = a.starts[segment];
-      count = a.stops[segment] - begin;
-      count = count < 0 ? 0 : count;
+      count = a.stops[segment] > begin ? a.stops[segment] - begin : 0;
     }
     const int64_t share = quotient_of(count + a.split - 1, a.split);
     const int64_t stop = (part + 1) * share < count ? (part + 1) * share : count;

@@ -326,5 +326,16 @@ __device__ __forceinline__ void merge_partials(const typename F::State *partial,
   }
 }
 
+/* The same for one output; thread 0 has it. */
+template <class F>
+__device__ __forceinline__ void merge_row(typename F::State &s, const typename F::State *partial,
+                                          int64_t entries, Slots<F> &slots) {
+  F::open(s);
+  const int64_t mine = entries - threadIdx.x + AXES_THREADS - 1;
+  if (threadIdx.x < entries)
+    Move<F>::merge_all(s, partial + threadIdx.x, quotient_of(mine, AXES_THREADS), AXES_THREADS);
+  merge_block<F>(s, slots);
+}
+
 GPR_CLOSE
 #endif

@@ -32,14 +32,38 @@ __device__ __forceinline__ void fold_packets(RowLane<F> &lane,
     for (int u = 0; u < U; u++) in.each(p + u * team, [&](T x, int64_t, int) { lane.rest(x); });
 }
 
+/* Each thread's share of a tile of a team's packets, RowsShape<F>::loads a thread, of which the
+ * last may lie outside. Called by whole warps. */
+template <class F>
+__device__ __forceinline__ void fold_tile(const Packets<typename F::Element> &in, int64_t first,
+                                          int64_t index, int team, RowLane<F> &lane) {
+  typedef typename F::Element T;
+  const int id = threadIdx.x & (team - 1), warp = id & ~(GPR_WARP - 1);
+  constexpr int loads = RowsShape<F>::loads;
+  if (in.inside(first, (int64_t)team * loads)) {
+    fold_packets<loads>(lane, in, first + id, team, index);
+    return;
+  }
+#pragma unroll 1
+  for (int u = 0; u < loads; u += ROWS_FEW) {
+    const int64_t p = first + u * team;
+    if (p >= in.packets()) break;
+    if (in.inside(p + warp, GPR_WARP) && in.inside(p + warp + (ROWS_FEW - 1) * team, GPR_WARP)) {
+      fold_packets<ROWS_FEW>(lane, in, p + id, team, index);
+    } else {
+#pragma unroll 1
+      for (int k = 0; k < ROWS_FEW; k++)
+        in.each(p + id + k * team, [&](T x, int64_t i, int) { lane.one(x, index + i); });
+    }
+  }
+}
+
 /* The part-th of `parts` shares of an output's elements. */
 template <class F>
 __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *base, int64_t part,
                                          int64_t parts, int team, RowLane<F> &lane) {
   typedef typename F::Element T;
-  const int id = threadIdx.x & (team - 1), warp = id & ~(GPR_WARP - 1);
-  constexpr int loads = RowsShape<F>::loads;
-  const int64_t tile = (int64_t)team * loads;
+  const int64_t tile = (int64_t)team * RowsShape<F>::loads;
   /* One tile more than needed where a run starts in the middle of a packet. */
   const int64_t tiles = a.length / Packet<T>::count / tile + 1 + 1;
   const int64_t all = a.runs * tiles, share = quotient_of(all + parts - 1, parts);
@@ -47,25 +71,7 @@ __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *bas
   for (int64_t t = part * share; t < stop; t++) {
     const int64_t run = a.runs > 1 ? quotient_of(t, tiles) : 0, first = (t - run * tiles) * tile;
     const char *data = base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1, run);
-    const Packets<T> in(data, a.length);
-    const int64_t index = run * a.length;
-    if (in.inside(first, tile)) {
-      fold_packets<loads>(lane, in, first + id, team, index);
-    } else {
-#pragma unroll 1
-      for (int u = 0; u < loads; u += ROWS_FEW) {
-        const int64_t p = first + u * team;
-        if (p >= in.packets()) break;
-        if (in.inside(p + warp, GPR_WARP) &&
-            in.inside(p + warp + (ROWS_FEW - 1) * team, GPR_WARP)) {
-          fold_packets<ROWS_FEW>(lane, in, p + id, team, index);
-        } else {
-#pragma unroll 1
-          for (int k = 0; k < ROWS_FEW; k++)
-            in.each(p + id + k * team, [&](T x, int64_t i, int) { lane.one(x, index + i); });
-        }
-      }
-    }
+    fold_tile<F>(Packets<T>(data, a.length), first, run * a.length, team, lane);
   }
 }
 
@@ -101,12 +107,7 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
       State *partial = partials_of<F>(a) + o * split;
       if (threadIdx.x == 0) Move<F>::assign(partial[part], s);
       if (!is_last_of((uint32_t *)a.scratch + o, (int)split)) continue;
-      F::open(s);
-      if (threadIdx.x < split)
-        Move<F>::merge_all(s, partial + threadIdx.x,
-                           quotient_of(split - threadIdx.x + AXES_THREADS - 1, AXES_THREADS),
-                           AXES_THREADS);
-      merge_block<F>(s, slots);
+      merge_row<F>(s, partial, split, slots);
       if (threadIdx.x == 0) finish_output<F>(&a, o, &s, a.count);
     } else if (threadIdx.x == 0) {
       finish_output<F>(&a, o, &s, a.count);

@@ -681,6 +681,95 @@ def test_skewed_segments():
         assert_bits(got[i], gpureduce.sum(a[stops[i] - lengths[i] : stops[i]]), f"{i}")
 
 
+# Around what one lane, a team of lanes, a warp and a block take, in elements of 1 to 16 bytes.
+LENGTHS = [
+    0,
+    1,
+    2,
+    3,
+    5,
+    15,
+    16,
+    17,
+    31,
+    64,
+    *(48 * team + d for team in (4, 8, 16, 32) for d in (0, 1)),
+]
+LENGTHS += [(2**k >> 10) * 1000 + d for k in range(12, 19) for d in (0, 31)] + [
+    2**17,
+    2**17 + 1,
+    290_000,
+]
+LONGEST = 300_000
+INDEX = {op["name"]: index for index, op in enumerate(gpureduce.operators())}
+NOT_GIVEN = gpureduce.functions._NO
+
+
+def segments_of_all_lengths(rng):
+    """Starts and stops, in no order: some at both ends, some that overlap, most unaligned."""
+    lengths = rng.permutation(LENGTHS * 3)
+    starts = rng.integers(0, LONGEST + 1 - lengths)
+    starts[:9] = 0
+    starts[9:18] = LONGEST - lengths[9:18]
+    return starts, starts + lengths
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "f2", "F"])
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "argmax", "any", "prod"])
+def test_segments_of_all_lengths(name, dtype, device):
+    rng = generator("all lengths", name, dtype)
+    starts, stops = segments_of_all_lengths(rng)
+    if name in ("max", "argmax"):
+        starts, stops = starts[stops > starts], stops[stops > starts]
+    make = near_one if name == "prod" and dtype != "i1" else draw
+    a = make(rng, np.dtype(dtype), 2 * (LONGEST + 1)).reshape(2, LONGEST + 1)[:, :LONGEST]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing
+        for array, axis in ((a[0], 0), (a[1, ::-1], 0), (a, 1), (a.T, 0)):
+            # Of all operators, also those that segments() has no name for.
+            arguments = (array, starts, stops, axis, None, None, NOT_GIVEN, device, None)
+            got = np.moveaxis(_core.segments(INDEX[name], *arguments), axis, 0)
+            for i in range(0, len(starts), 1 if array.ndim == 1 else 5):
+                part = array.swapaxes(0, axis)[starts[i] : stops[i]]
+                want = getattr(gpureduce, name)(part, axis=0)
+                assert_bits(got[i], want, f"[{starts[i]}, {stops[i]}) of axis {axis}")
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2"])
+def test_segments_of_any_exponents(dtype):
+    rng = generator("any exponents", dtype)
+    starts, stops = segments_of_all_lengths(rng)
+    for make in (finite_bits, random_bits):
+        a = make(rng, np.dtype(dtype), LONGEST)
+        got = gpureduce.segments(a, starts, stops, "sum", initial=-1.5)
+        for i in range(0, len(starts), 4):
+            want = gpureduce.sum(a[starts[i] : stops[i]], initial=-1.5)
+            assert_bits(got[i], want, f"[{starts[i]}, {stops[i]})")
+
+
+def test_many_short_segments():
+    rng = generator("many short")
+    a = rng.standard_normal(60_000).astype("f4")
+    for most in (2, 9, 300):
+        starts = rng.integers(0, len(a) - most, 40_000)
+        stops = starts + rng.integers(0, most, len(starts))
+        got = gpureduce.segments(a, starts, stops, "max", initial=-1)
+        sums = gpureduce.segments(a, starts, stops, "sum")
+        for i in range(0, len(starts), 997):
+            part = a[starts[i] : stops[i]]
+            assert_bits(got[i], np.max(part, initial=np.float32(-1)), f"{i} of {most}")
+            assert_bits(sums[i], gpureduce.sum(part), f"{i} of {most}")
+
+
+def test_segments_that_end_long_before_they_start():
+    a = np.ones((4, 3), "f4")
+    starts, stops = [0, 5, 2**62, 3], [4, -(2**63), 0, 3]
+    for axis in (0, 1):
+        array = a if axis == 0 else a.T
+        got = np.moveaxis(gpureduce.segments(array, starts, stops, "sum", axis=axis), axis, 0)
+        assert got.tolist() == [[4.0] * 3, [0.0] * 3, [0.0] * 3, [0.0] * 3]
+
+
 @pytest.mark.parametrize(
     "offsets",
     [

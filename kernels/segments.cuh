@@ -1,0 +1,186 @@
+/* Segments of the fast axis, of any lengths.
+ *
+ * The long ones come in pieces, a block to each. A warp takes a few of the others: the short ones
+ * by teams of 4, 8, 16 or 32 lanes, all of a size at once, then the rest one after the other. Who
+ * works next is up to the hardware, which starts a block wherever one ends. */
+#ifndef GPR_SEGMENTS_CUH
+#define GPR_SEGMENTS_CUH
+
+#include "few.cuh"
+#include "rows.cuh"
+
+GPR_OPEN
+
+/* Segments a warp; lanes of the smallest team; elements a lane of a team, whose packets, of which
+ * two may lie partly outside, then hold FEW_MOST at most. */
+enum { SEGMENTS_MOST = 8, SEGMENTS_TEAM = 4, SEGMENTS_SHORT = 48 };
+
+/* --- places --------------------------------------------------------------------------------------
+ */
+
+struct Segment {
+  const char *data;
+  int64_t n;
+};
+__device__ __forceinline__ Segment segment_of(const gpr_axes_args &a, int64_t segment, int64_t kept,
+                                              int bytes) {
+  const int64_t start = a.starts[segment], stop = a.stops[segment];
+  const char *base = a.data + offset_of(a.shape, a.strides, a.kept, kept);
+  return {base + start * bytes, stop > start ? stop - start : 0};
+}
+/* x / per and the rest, which cost nothing where an array has one axis. */
+__device__ __forceinline__ int64_t share_out(int64_t x, int64_t per, int64_t &rest) {
+  const int64_t quotient = per == 1 ? x : quotient_of(x, per);
+  rest = x - quotient * per;
+  return quotient;
+}
+
+/* --- long ones -----------------------------------------------------------------------------------
+ */
+
+/* Packets [first, stop) by a team of whole warps. Not inlined: it stands once for both teams. */
+template <class F>
+__device__ __noinline__ void fold_run(const Segment &segment, int64_t first, int64_t stop, int team,
+                                      typename F::State *s) {
+  static_assert(GPR_PIECE_BYTES % (AXES_THREADS * RowsShape<F>::loads * 16) == 0, "");
+  const Packets<typename F::Element> in(segment.data, segment.n);
+  RowLane<F> lane;
+  lane.keep(s);
+  if (stop > in.packets()) stop = in.packets();
+  for (int64_t p = first; p < stop; p += (int64_t)team * RowsShape<F>::loads)
+    fold_tile<F>(in, p, 0, team, lane);
+  lane.result(*s);
+}
+
+/* By a block, of which the last one of its segment finishes it. */
+template <class F>
+__device__ __forceinline__ void fold_piece(const gpr_axes_args &a, int64_t work, Slots<F> &slots) {
+  typedef typename F::State State;
+  int64_t kept;
+  const int64_t i = share_out(work, a.per, kept);
+  const gpr_axes_piece piece = a.pieces[i];
+  const Segment segment = segment_of(a, piece.segment, kept, sizeof(typename F::Element));
+  const int64_t packets = a.piece_bytes / 16, first = piece.piece * packets;
+  const bool last = piece.piece == piece.pieces - 1;
+  State s;
+  fold_run<F>(segment, first, last ? INT64_MAX : first + packets, AXES_THREADS, &s);
+  merge_block<F>(s, slots);
+  const int64_t o = piece.segment * a.per + kept;
+  if (piece.pieces == 1) {
+    if (threadIdx.x == 0) finish_output<F>(&a, o, &s, segment.n);
+    return;
+  }
+  /* The segment's partials, and its ticket, which is the first one of as many. */
+  const int64_t place = (i - piece.piece) * a.per + kept * piece.pieces;
+  const int64_t tickets = (a.piece_count * a.per + 3) / 4 * 4;
+  State *partial = (State *)((uint32_t *)a.scratch + tickets) + place;
+  if (threadIdx.x == 0) Move<F>::assign(partial[piece.piece], s);
+  if (!is_last_of((uint32_t *)a.scratch + place, piece.pieces)) return;
+  merge_row<F>(s, partial, piece.pieces, slots);
+  if (threadIdx.x == 0) finish_output<F>(&a, o, &s, segment.n);
+}
+
+/* --- short ones ----------------------------------------------------------------------------------
+ */
+
+/* A lane's packets id, id + team, …, whole ones: what lies around the segment is there to be read.
+ */
+template <class F>
+__device__ __forceinline__ void fold_short(Few<F> &few, const char *data, unsigned n, int id,
+                                           int team) {
+  typedef typename F::Element T;
+  constexpr int V = Packet<T>::count, U = sizeof(T) < 4 ? sizeof(T) : 4;
+  const unsigned before = (unsigned)((uintptr_t)data % 16 / sizeof(T));
+  const unsigned packets = n ? (before + n + V - 1) / V : 0;
+  const uint4 *packet = (const uint4 *)(data - before * sizeof(T));
+#pragma unroll 1
+  for (unsigned first = id; first < packets; first += U * team) {
+    Packet<T> v[U];
+#pragma unroll
+    for (int u = 0; u < U; u++)
+      if (first + u * team < packets) v[u].words = __ldg(packet + (first + u * team));
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+      if (first + u * team >= packets) break;
+      const unsigned at = (first + u * team) * V - before; /* beyond any n where it lies before 0 */
+#pragma unroll
+      for (int j = 0; j < V; j++)
+        if (at + j < n) few.add(v[u].element[j], (int)(at + j));
+    }
+  }
+}
+template <class F>
+__device__ __noinline__ void fold_short_slowly(typename F::State &s, const char *data, int n,
+                                               int id, int team) {
+  const Packets<typename F::Element> in(data, n);
+  SlowFew<F>::open(s);
+  for (int p = id; p < in.packets(); p += team)
+    in.each(p, [&](typename F::Element x, int64_t i, int) { SlowFew<F>::add(s, x, i); });
+}
+
+/* Lane l has the first elements of output first + l and how many there are, or -1. */
+template <class F>
+__device__ __forceinline__ void fold_teams(const gpr_axes_args &a, int64_t first, const char *data,
+                                           int n, int doubled) {
+  const int team = SEGMENTS_TEAM << doubled, id = lane_of() & (team - 1);
+  const int most = team * SEGMENTS_SHORT, least = doubled ? most / 2 : -1;
+  if (!__any_sync(GPR_ALL, n > least && n <= most)) return;
+#pragma unroll 1
+  for (int j = lane_of() / SEGMENTS_TEAM >> doubled; __any_sync(GPR_ALL, j < a.rows);
+       j += GPR_WARP / SEGMENTS_TEAM >> doubled) {
+    const int here = __shfl_sync(GPR_ALL, n, j);
+    const char *from = broadcast(data, j);
+    const bool mine = j < a.rows && here > least && here <= most;
+    if (!__any_sync(GPR_ALL, mine)) continue;
+    Few<F> few;
+    fold_short(few, from, mine ? here : 0, id, team);
+    typename F::State s;
+    if (!few.done(s)) fold_short_slowly<F>(s, from, mine ? here : 0, id, team);
+    Move<F>::merge_lanes(s, team);
+    if (id == 0 && mine) finish_output<F>(&a, first + j, &s, here);
+  }
+}
+
+/* A warp's segments, of which the long ones are others' work. */
+template <class F>
+__device__ __forceinline__ void fold_segments(const gpr_axes_args &a, int64_t first) {
+  constexpr int bytes = sizeof(typename F::Element);
+  static_assert(GPR_WARP * SEGMENTS_SHORT * bytes <= GPR_PIECE_BYTES / 4, "");
+  const int64_t o = first + lane_of();
+  Segment mine = {a.data, -1};
+  if (lane_of() < a.rows && o < a.outputs) {
+    int64_t kept;
+    const int64_t segment = share_out(o, a.per, kept);
+    mine = segment_of(a, segment, kept, bytes);
+  }
+  const char *low = (const char *)((uintptr_t)mine.data & ~(uintptr_t)15);
+  const char *high = (const char *)((uintptr_t)(mine.data + mine.n * bytes + 15) & ~(uintptr_t)15);
+  const bool few =
+      mine.n <= GPR_WARP * SEGMENTS_SHORT && (mine.n <= 0 || (low >= a.low && high <= a.high));
+#pragma unroll 1
+  for (int doubled = 0; SEGMENTS_TEAM << doubled <= GPR_WARP; doubled++)
+    fold_teams<F>(a, first, mine.data, few ? (int)mine.n : -1, doubled);
+  uint32_t left = __ballot_sync(GPR_ALL, !few && mine.n * bytes <= a.piece_bytes / 4);
+  for (; left; left &= left - 1) {
+    const int j = __ffs(left) - 1;
+    const Segment segment = {broadcast(mine.data, j), broadcast(mine.n, j)};
+    typename F::State s;
+    fold_run<F>(segment, 0, INT64_MAX, GPR_WARP, &s);
+    Move<F>::merge_lanes(s, GPR_WARP);
+    if (lane_of() == 0) finish_output<F>(&a, first + j, &s, segment.n);
+  }
+}
+
+template <class F>
+__global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
+    segments(const __grid_constant__ gpr_axes_args a) {
+  __shared__ Slots<F> slots;
+  const uint64_t b = blockIdx.x, pieces = b * a.mix >> 32;
+  if ((b + 1) * a.mix >> 32 > pieces)
+    fold_piece<F>(a, (int64_t)pieces, slots);
+  else
+    fold_segments<F>(a, ((int64_t)(b - pieces) * (AXES_THREADS / GPR_WARP) + warp_of()) * a.rows);
+}
+
+GPR_CLOSE
+#endif
