@@ -80,6 +80,7 @@ static int open_array(PyObject *object, gpr_call *call) {
 
 /* "auto", "cpu", "cuda" or "cuda:N". */
 static int parse_device(PyObject *object, int *device) {
+  if (!object) return 1;
   const char *text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : NULL;
   char *end = NULL;
   if (!text && PyErr_Occurred()) return 0;

@@ -271,22 +271,18 @@ __device__ __forceinline__ void merge_down(typename F::State &s, int x, int y, i
   __syncthreads();
 }
 
-/* All threads' states come to thread 0, by the block's lanes and then by its warps. */
+/* All threads' states come to thread 0: by lanes, then its own hands, for there are few warps. */
 template <class F>
 __device__ __forceinline__ void merge_block(typename F::State &s, Slots<F> &slots) {
   constexpr int warps = AXES_THREADS / GPR_WARP;
   static_assert(Slots<F>::count >= warps, "");
+  Move<F>::merge_lanes(s, GPR_WARP);
+  __syncthreads();
+  if (lane_of() == 0) Move<F>::assign(slots.slot[warp_of()], s);
+  __syncthreads();
+  if (threadIdx.x == 0)
 #pragma unroll 1
-  for (int lanes = GPR_WARP;; lanes = warps) {
-    Move<F>::merge_lanes(s, lanes);
-    if (lanes == warps) break;
-    __syncthreads();
-    if (lane_of() == 0) Move<F>::assign(slots.slot[warp_of()], s);
-    __syncthreads();
-    if (warp_of() > 0) break;
-    F::open(s);
-    if (lane_of() < warps) Move<F>::assign(s, slots.slot[lane_of()]);
-  }
+    for (int w = 1; w < warps; w++) F::merge(s, slots.slot[w]);
 }
 
 /* --- blocks that share outputs -------------------------------------------------------------------

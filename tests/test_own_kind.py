@@ -201,4 +201,4 @@ def test_nothing_leaks():
             with pytest.raises(TypeError):
                 gpureduce.sum(a, axis=0, out=3)
         free.append(free_bytes())
-    assert free[2] == free[1], free  # 8 MB of results each time
+    assert free[2] >= free[1], free  # 8 MB of results each time
