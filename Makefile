@@ -69,6 +69,7 @@ gpu-test:
 gpu-bench:
 	GPUREDUCE_CUDA_ARCHS=90 python3 setup.py build_ext --inplace
 	PYTHONPATH=. timeout 900 python3 benchmarks/gpu.py
+	PYTHONPATH=. timeout 900 python3 benchmarks/gpu_axes.py
 	PYTHONPATH=. python3 -m gpureduce ladder --json benchmarks/results/ladder.json \
 	  --markdown benchmarks/results/ladder.md --plot benchmarks/results/ladder.png
 	PYTHONPATH=. python3 benchmarks/work_queue.py

@@ -18,7 +18,8 @@ ROWS = [row for row in _core.rows() if row[0] in OPS]
 
 
 def is_on_devices(op):
-    """Whether a device reduces whole arrays by it; the others say that they are not there yet."""
+    """Whether a device has kernels of its own for whole arrays by it; the others are one output of
+    the kernels for many, which test_axes.py is about."""
     return not (op["spread"] or op["skips_nan"] or (op["position"] and op["results"] > 1))
 
 

@@ -279,18 +279,6 @@ def test_initial_takes_part(op, dtype):
             compare(op, [("host", laid, laid), ("device", laid, on_device(laid))], initial=initial)
 
 
-def test_what_is_not_there_says_so():
-    a = np.arange(12.0).reshape(3, 4)
-    calls = [(name, {}) for name in sorted(set(OPS) - set(DEVICE_OPS))]
-    calls += [("sum", {"axis": 0}), ("max", {"axis": (0,)}), ("prod", {"where": a > 3})]
-    for op, arguments in calls:
-        with pytest.raises(gpureduce.DeviceError, match="not on the device yet"):
-            call(op, a, device="cuda", **arguments)
-    with pytest.raises(gpureduce.DeviceError, match="not on the device yet"):
-        gpureduce.sum(on_device(a), axis=1)
-    assert gpureduce.sum(on_device(a), axis=(1, 0)) == 66
-
-
 @each_row
 def test_nothing_and_one(op, dtype, result, law):
     dtype = numpy_dtype(dtype)

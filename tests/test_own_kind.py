@@ -190,6 +190,48 @@ def test_torch_gets_torch(name):
     assert float(total.sum()) == ((1 << 12) + 1) * (1 << 12)
 
 
+# One for each way that the kernels for many outputs have: rows in a packet, staged rows, rows of a
+# warp's, of blocks'; columns of a few rows, of many blocks, of rows taken together; any strides.
+WAYS = [
+    ((5000, 4), 1, slice(None)),
+    ((300, 33), 1, slice(None)),
+    ((5000, 800), 1, slice(None)),
+    ((3, 40_000), 1, slice(None)),
+    ((2, 600_000), 0, slice(None)),
+    ((3000, 72), 0, slice(None)),
+    ((40_000, 3), 0, slice(None)),
+    ((60, 700), 1, (slice(None), slice(None, None, 2))),
+]
+
+
+@pytest.mark.sanitized
+@pytest.mark.parametrize("name", ["float32", "float64", "int8", "complex64"])
+def test_every_way_of_many_outputs(name):
+    for shape, axis, which in WAYS:
+        a = draw(generator("ways", name, shape), numpy_dtype(name), int(np.prod(shape)))
+        a = a.reshape(shape)[which]
+        for function in ("sum", "max", "argmax", "var", "prod"):
+            got = call(function, on_device(a), axis=axis)
+            want = call(function, a, axis=axis, device="cpu")
+            assert bits(host(got)) == bits(want), f"{function} {name} {shape} axis {axis}"
+    keep = generator("ways mask").random(a.shape) < 0.5
+    got = gpureduce.sum(on_device(a), axis=1, where=on_device(keep))
+    assert bits(host(got)) == bits(gpureduce.sum(a, axis=1, where=keep, device="cpu"))
+
+
+@pytest.mark.sanitized
+@pytest.mark.parametrize("name", ["float32", "int8"])
+def test_segments_of_every_length(name):
+    rng = generator("ways segments", name)
+    a = draw(rng, numpy_dtype(name), 300_000)
+    lengths = np.concatenate([rng.integers(0, 40, 2000), [0, 500, 3000, 20_000, 200_000]])
+    starts = rng.integers(0, a.size - lengths + 1)
+    for op in ("add", "maximum"):
+        got = gpureduce.segments(on_device(a), starts, starts + lengths, op, initial=0)
+        want = gpureduce.segments(a, starts, starts + lengths, op, initial=0, device="cpu")
+        assert bits(host(got)) == bits(want)
+
+
 def test_nothing_leaks():
     from device import free_bytes
 
