@@ -52,7 +52,7 @@ def milliseconds(work: Callable[[], Any]) -> float:
             work()
         end.record()
         end.synchronize()
-        times.append(cupy.cuda.get_elapsed_time(begin, end) / CALLS)
+        times.append(float(cupy.cuda.get_elapsed_time(begin, end)) / CALLS)
     return statistics.median(times)
 
 
