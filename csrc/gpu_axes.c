@@ -372,8 +372,8 @@ static gpr_status launch(axes_run *r) {
   const gpr_axes_launch *l = &r->launch;
   void *arguments[] = {&r->args};
   if (!status && l->scratch) status = allocate(r, &r->scratch, l->scratch);
-  if (!status && l->zeroed)
-    status = check(cudaMemsetAsync(r->scratch, 0, l->zeroed, r->stream), "cudaMemset", r->device);
+  if (!status && l->zeroed) /* and the rest: states have holes, which copies of them read */
+    status = check(cudaMemsetAsync(r->scratch, 0, l->scratch, r->stream), "cudaMemset", r->device);
   r->args.scratch = r->scratch;
   if (!status)
     status = check(cudaLaunchKernel(l->kernel, (dim3){(unsigned)l->blocks, 1, 1},
