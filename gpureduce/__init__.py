@@ -9,7 +9,7 @@ from gpureduce import array_api as array_api
 from gpureduce import functions as _functions
 from gpureduce import warp as warp
 from gpureduce import work_queue as work_queue
-from gpureduce._core import DeviceError, dtypes
+from gpureduce._core import DeviceArray, DeviceError, dtypes
 from gpureduce.functions import (
     devices,
     get_num_threads,
@@ -24,6 +24,7 @@ from gpureduce.functions import (
 
 __version__ = "0.1.0"
 __all__ = [
+    "DeviceArray",
     "DeviceError",
     "devices",
     "dtypes",

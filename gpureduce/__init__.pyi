@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from gpureduce import array_api as array_api
 from gpureduce import warp as warp
 from gpureduce import work_queue as work_queue
-from gpureduce._core import DeviceError, dtypes
+from gpureduce._core import DeviceArray, DeviceError, dtypes
 from gpureduce.functions import (
     devices,
     get_num_threads,
@@ -21,6 +21,7 @@ from gpureduce.functions import (
 
 __version__: str
 __all__ = [
+    "DeviceArray",
     "DeviceError",
     "all",
     "amax",

@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -73,6 +73,7 @@ def segment_sums(
     /,
 ) -> list[float]: ...
 
+@final
 class DeviceArray:
     @property
     def shape(self) -> tuple[int, ...]: ...
