@@ -27,7 +27,7 @@ GPR_FN Doubles root_of(const Doubles x) {
 #if defined(__AVX512F__)
   return (Doubles)_mm512_maskz_sqrt_pd(0xff, (__m512d)x);
 #else
-  Doubles root;
+  Doubles root = x; /* gcc warns of what is filled lane by lane */
   for (int l = 0; l < WIDTH; l++) root[l] = __builtin_sqrt(x[l]);
   return root;
 #endif
