@@ -2,10 +2,12 @@
 
 Exactness and the tree depend on each operation being rounded once, by itself."""
 
+import os
 import re
 import runpy
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -41,14 +43,19 @@ def functions(tmp_path_factory):
     room = tmp_path_factory.mktemp("ptx")
     flags = ["--ptx", "--gpu-architecture=compute_90", *build["CUDA_FLAGS"]]
     head = r"^(?:\.\w+ )*\.(?:entry|func)\s+(?:\([^)]*\)\s*)?([\w$]+)"
-    found = {}
-    for source in sorted((ROOT / "kernels").glob("gpu*.cu")):
+
+    def text_of(source):
         target = room / f"{source.stem}.ptx"
         command = [toolkit.nvcc, *flags, source, "-o", target]
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=TOOLS)
         assert done.returncode == 0, done.stderr
-        parts = re.split(head, target.read_text(), flags=re.M)
-        found |= zip(parts[1::2], parts[2::2], strict=True)
+        return target.read_text()
+
+    found = {}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for text in pool.map(text_of, sorted((ROOT / "kernels").glob("gpu*.cu"))):
+            parts = re.split(head, text, flags=re.M)
+            found |= zip(parts[1::2], parts[2::2], strict=True)
     return found
 
 
