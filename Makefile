@@ -14,7 +14,7 @@ run: $(VENV)/demo
 	$(BIN)/python -m gpureduce demo
 
 test: $(VENV)/test
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest
 
 lint: $(VENV)/lint
 	$(BIN)/ruff check
