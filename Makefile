@@ -48,23 +48,31 @@ $(VENV)/%: $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
 	touch $@
 
-# Without network, virtual environment and pip: python3 brings what the tests use. Those that need no
-# GPU run beside the others.
+# Without network, virtual environment and pip: python3 brings what the tests use. A process for each
+# file, once for what needs a GPU and once for what does not, the long ones first; then what looks at
+# memory that all of them share.
+TESTS := $(patsubst tests/test_%.py,%,$(wildcard tests/test_*.py))
+FIRST := gpu-gpu gpu-axes host-axes
+RUNS := $(FIRST) $(filter-out $(FIRST),$(TESTS:%=gpu-%) $(TESTS:%=host-%))
+PYTEST := timeout 1800 python3 -m pytest -q -p no:cacheprovider
+NONE_IS_FINE := || test $$? = 5
+
 gpu-test:
 	GPUREDUCE_CUDA_ARCHS=90 python3 setup.py build_ext --inplace
 	rm -rf $(GPU_RECORD) && mkdir -p $(GPU_RECORD)
-	{ timeout 1800 python3 -m pytest -q -p no:cacheprovider -m "not gpu" \
-	    --junitxml=$(GPU_RECORD)/host.xml > $(GPU_RECORD)/host.out 2>&1 \
-	    || touch $(GPU_RECORD)/failed; } & \
-	timeout 1800 python3 -m pytest -m gpu --junitxml=$(GPU_RECORD)/gpu.xml \
-	  || touch $(GPU_RECORD)/failed; \
-	for tool in $(CUDA_TOOLS); do \
-	  compute-sanitizer --tool $$tool --error-exitcode 1 --log-file $(GPU_RECORD)/$$tool.log \
-	    timeout 1200 python3 -m pytest -q -p no:cacheprovider -m sanitized \
-	    > $(GPU_RECORD)/$$tool.out 2>&1 || touch $(GPU_RECORD)/failed & \
-	done; wait; \
-	tail -n 3 $(GPU_RECORD)/*.out; \
+	$(MAKE) -s -k -j $$(nproc) $(RUNS:%=$(GPU_RECORD)/%.xml) $(CUDA_TOOLS:%=$(GPU_RECORD)/%.log) \
+	  || touch $(GPU_RECORD)/failed
+	$(PYTEST) -m "gpu and alone" --junitxml=$(GPU_RECORD)/alone.xml || touch $(GPU_RECORD)/failed
+	grep -hE "^(FAILED|ERROR)|[0-9] passed" $(GPU_RECORD)/*.out
 	python3 tests/gpu_record.py --write $(GPU_RECORD) && test ! -e $(GPU_RECORD)/failed
+
+$(GPU_RECORD)/gpu-%.xml:
+	$(PYTEST) -m "gpu and not alone" --junitxml=$@ tests/test_$*.py > $(@:xml=out) 2>&1 $(NONE_IS_FINE)
+$(GPU_RECORD)/host-%.xml:
+	$(PYTEST) -m "not gpu" --junitxml=$@ tests/test_$*.py > $(@:xml=out) 2>&1 $(NONE_IS_FINE)
+$(GPU_RECORD)/%.log:
+	compute-sanitizer --tool $* --error-exitcode 1 --log-file $@ $(PYTEST) -m sanitized \
+	  > $(@:log=out) 2>&1
 
 gpu-bench:
 	GPUREDUCE_CUDA_ARCHS=90 python3 setup.py build_ext --inplace

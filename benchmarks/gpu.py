@@ -151,10 +151,16 @@ class Toolkit:
         milliseconds = float(function(array.data.ptr, count, RUNS))
         return size / milliseconds / 1e6 if milliseconds > 0 else None
 
-    def limit(self, array: Any) -> float:
-        found = self.call("read_limit", array, array.nbytes, array.nbytes)
-        assert found, "the read limit could not be measured"
-        return found
+    def limit(self, array: Any, size: int = 0) -> float:
+        """Of reading so many bytes of the array, or all."""
+        size = size or array.nbytes
+        function = self.library["read_limit"]
+        function.restype = ctypes.c_float
+        function.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int]
+        cupy.cuda.Device().synchronize()
+        milliseconds = float(function(array.data.ptr, array.nbytes, size, RUNS))
+        assert milliseconds > 0, "the read limit could not be measured"
+        return size / milliseconds / 1e6
 
     def peers(self, array: Any, **names: str) -> dict[str, float]:
         found = {

@@ -20,7 +20,6 @@
 #include "pack.h"
 #include "threads.h"
 
-enum { DEVICES_MAX = 64 };
 /* Pieces under way at once. Four of 8 MiB keep the copy engine busy while the host fills the next:
  * 32 MiB pinned and 32 MiB on the device, whatever the array's size. */
 enum { SLOTS = 4, PIECE_BYTES = 8 << 20, FILL_BYTES = 128 << 10 };
@@ -48,8 +47,8 @@ typedef struct workspace {
 
 static struct {
   pthread_mutex_t lock;
-  workspace *idle[DEVICES_MAX];
-  int multiprocessors[DEVICES_MAX];
+  workspace *idle[GPR_DEVICES_MAX];
+  int multiprocessors[GPR_DEVICES_MAX];
   atomic_int count; /* of devices, once known */
   pid_t owner;      /* the process that first used CUDA: a fork's child cannot */
 } gpus = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -79,7 +78,7 @@ int gpr_device_count(void) {
   const int known = atomic_load_explicit(&gpus.count, memory_order_relaxed);
   if (known) return known;
   const cudaError_t error = cudaGetDeviceCount(&count);
-  if (count > DEVICES_MAX) count = DEVICES_MAX;
+  if (count > GPR_DEVICES_MAX) count = GPR_DEVICES_MAX;
   if (error == cudaSuccess && count > 0) {
     atomic_store(&gpus.count, count);
     return count;

@@ -85,7 +85,7 @@ static gpr_status upload(axes_run *r, void *to, const void *from, size_t bytes) 
 /* --- where the elements lie --------------------------------------------------------------------
  */
 
-static int lies_ready(const gpr_plan *p) {
+static int lies_in_place(const gpr_plan *p) {
   const int bytes = gpr_dtypes[p->row->dtype].bytes;
   uint64_t offsets = (uint64_t)(uintptr_t)p->data;
   for (int d = 0; d < p->axes->kept.n; d++) offsets |= (uint64_t)p->axes->kept.strides[d];
@@ -308,9 +308,8 @@ static gpr_status set_args(axes_run *r) {
   if (status) return status;
   if (gpr_axes_table_cuda.launch(p->row->op, p->row->dtype, gpr_cuda_multiprocessors(r->device),
                                  &r->args, &r->launch))
-    return gpr_fail(GPR_DEVICE_ERROR,
-                    "%s is not on the device yet with these arguments; device=\"cpu\" does it",
-                    gpr_ops[p->row->op].name);
+    return gpr_fail(GPR_DEVICE_ERROR, "%s of %s has no kernel for many outputs; device=\"cpu\" has",
+                    gpr_ops[p->row->op].name, gpr_dtypes[p->row->dtype].name);
   return GPR_OK;
 }
 
@@ -367,19 +366,22 @@ static gpr_status begin_slab(axes_run *r) {
   return status;
 }
 
-static gpr_status launch(axes_run *r) {
-  gpr_status status = set_args(r);
+static gpr_status launch_again(axes_run *r) {
   const gpr_axes_launch *l = &r->launch;
   void *arguments[] = {&r->args};
-  if (!status && l->scratch) status = allocate(r, &r->scratch, l->scratch);
-  if (!status && l->zeroed) /* and the rest: states have holes, which copies of them read */
-    status = check(cudaMemsetAsync(r->scratch, 0, l->scratch, r->stream), "cudaMemset", r->device);
+  return check(cudaLaunchKernel(l->kernel, (dim3){(unsigned)l->blocks, 1, 1},
+                                (dim3){(unsigned)l->threads, 1, 1}, arguments, 0, r->stream),
+               "the launch of a reduction", r->device);
+}
+
+static gpr_status launch(axes_run *r) {
+  gpr_status status = set_args(r);
+  const size_t bytes = r->launch.scratch;
+  if (!status && bytes) status = allocate(r, &r->scratch, bytes);
+  if (!status && bytes)
+    status = check(cudaMemsetAsync(r->scratch, 0, bytes, r->stream), "cudaMemset", r->device);
   r->args.scratch = r->scratch;
-  if (!status)
-    status = check(cudaLaunchKernel(l->kernel, (dim3){(unsigned)l->blocks, 1, 1},
-                                    (dim3){(unsigned)l->threads, 1, 1}, arguments, 0, r->stream),
-                   "the launch of a reduction", r->device);
-  return status;
+  return status ? status : launch_again(r);
 }
 
 /* On the device: to the dtype that the result has. */
@@ -549,13 +551,8 @@ static void close_run(gpr_run *base) {
 
 static gpr_status time_launch(axes_run *r, cudaEvent_t begin, double *milliseconds) {
   float time = 0;
-  void *arguments[] = {&r->args};
   gpr_status status = check(cudaEventRecord(begin, r->stream), "cudaEventRecord", r->device);
-  if (!status)
-    status =
-        check(cudaLaunchKernel(r->launch.kernel, (dim3){(unsigned)r->launch.blocks, 1, 1},
-                               (dim3){(unsigned)r->launch.threads, 1, 1}, arguments, 0, r->stream),
-              "the launch of a reduction", r->device);
+  if (!status) status = launch_again(r);
   if (!status) status = check(cudaEventRecord(r->done, r->stream), "cudaEventRecord", r->device);
   if (!status) status = check(cudaEventSynchronize(r->done), "a reduction", r->device);
   if (!status)
@@ -628,7 +625,7 @@ gpr_status gpr_gpu_axes_open(const gpr_plan *plan, int device, gpr_run **out) {
   r->byte = (gpr_row){.dtype = GPR_BOOL, .scalars = 1, .results = 1};
   r->device = device;
   r->stream = plan->stream;
-  r->in_place = lies_ready(plan);
+  r->in_place = lies_in_place(plan);
   r->state = OVER;
   gpr_status status = gpr_cuda_enter(device, &r->before);
   if (!status && r->axes.outputs) status = prepare(r);

@@ -5,6 +5,8 @@
 
 #include "plan.h"
 
+enum { GPR_DEVICES_MAX = 64 }; /* more are not seen */
+
 /* A cudaError_t as a status, with the call named in the message. */
 gpr_status gpr_cuda_check(int error, const char *call, int device);
 static inline gpr_status check(int error, const char *call, int device) {

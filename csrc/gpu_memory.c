@@ -5,13 +5,12 @@
 #include "gpu.h"
 #include "gpu_device.h"
 
-enum { DEVICES_MAX = 64 };
 /* What is kept when nothing is in use: a slab. */
 static const uint64_t kept_bytes = UINT64_C(64) << 20;
 
 static struct {
   pthread_mutex_t lock;
-  cudaMemPool_t pool[DEVICES_MAX];
+  cudaMemPool_t pool[GPR_DEVICES_MAX];
 } memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static gpr_status make_pool(int device) {

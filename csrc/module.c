@@ -483,29 +483,35 @@ static PyObject *list_of(const double *values, int n) {
   return list;
 }
 
+/* The call that is to be timed, and room for its times; NULL: an exception is set, nothing open. */
+static double *open_timed(const char *op, const gpr_given *given, int repeats, gpr_call *call) {
+  const int index = gpr_op_index(op);
+  double *times = NULL;
+  if (index < 0) return PyErr_Format(PyExc_ValueError, "unknown operator %s", op), NULL;
+  if (gpr_arguments_open(index, given, call)) {
+    times = PyMem_Calloc((size_t)(repeats > 0 ? repeats : 1), sizeof *times);
+    if (!times) PyErr_NoMemory();
+  }
+  if (!times) gpr_arguments_close(call);
+  return times;
+}
+
 /* kernel_time(kernel, op, a, device, repeats): milliseconds of each of the runs. */
 static PyObject *kernel_time(PyObject *module, PyObject *args) {
   const char *op;
   gpr_given given = {NULL};
   int repeats;
   gpr_call call;
-  double *times = NULL;
   gpr_status status;
   PyObject *result = NULL;
   (void)module;
   if (!PyArg_ParseTuple(args, "OsOOi", &given.kernel, &op, &given.a, &given.device, &repeats))
     return NULL;
-  const int index = gpr_op_index(op);
-  if (index < 0) return PyErr_Format(PyExc_ValueError, "unknown operator %s", op);
-  if (!gpr_arguments_open(index, &given, &call)) goto fail;
-  if (!(times = PyMem_Calloc((size_t)(repeats > 0 ? repeats : 1), sizeof *times))) {
-    PyErr_NoMemory();
-    goto fail;
-  }
+  double *times = open_timed(op, &given, repeats, &call);
+  if (!times) return NULL;
   Py_BEGIN_ALLOW_THREADS status = gpr_kernel_time(op, &call.view, &call.options, repeats, times);
   Py_END_ALLOW_THREADS if (status) raise_status(status);
   else result = list_of(times, repeats);
-fail:
   PyMem_Free(times);
   gpr_arguments_close(&call);
   return result;
@@ -519,25 +525,20 @@ static PyObject *axes_time(PyObject *module, PyObject *args) {
   int repeats;
   gpr_call call;
   gpr_run *run = NULL;
-  double *times = NULL;
   PyObject *out = NULL, *result = NULL;
   (void)module;
   if (!PyArg_ParseTuple(args, "sOOOOi", &op, &given.a, &given.axis, &given.starts, &given.stops,
                         &repeats))
     return NULL;
   if (given.starts == Py_None) given.starts = given.stops = NULL;
+  double *times = open_timed(op, &given, repeats, &call);
+  if (!times) return NULL;
   const int index = gpr_op_index(op);
-  if (index < 0) return PyErr_Format(PyExc_ValueError, "unknown operator %s", op);
-  if (!gpr_arguments_open(index, &given, &call)) goto fail;
+  gpr_status status = GPR_DEVICE_ERROR;
   if (call.view.device < 0) {
     PyErr_SetString(PyExc_ValueError, "only what lies on a device is timed");
     goto fail;
   }
-  if (!(times = PyMem_Calloc((size_t)(repeats > 0 ? repeats : 1), sizeof *times))) {
-    PyErr_NoMemory();
-    goto fail;
-  }
-  gpr_status status = GPR_DEVICE_ERROR;
   out = gpr_device_array_new(call.view.device, call.view.stream,
                              gpr_result_dtype(index, call.view.dtype, &call.options),
                              gpr_outputs(&call.view, &call.options) * gpr_results(index));

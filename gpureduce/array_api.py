@@ -2,8 +2,10 @@
 
 ``from gpureduce import array_api as xp``, then ``xp.sum(x, axis=0)``: the standard's signatures,
 dtypes and refusals (2024.12), gpureduce's values. x is an array of NumPy or of a device. Results
-are NumPy arrays of the host, and always arrays: with no dimension where none is left, not scalars,
-since the standard has none and promises an array's attributes and operators.
+are arrays of x's library, where x lies, and always arrays: with no dimension where none is left,
+not scalars, since the standard has none and promises an array's attributes and operators. Of an
+array of a library that gpureduce does not know they are ``gpureduce.DeviceArray``, and of the host
+where no dimension is left.
 """
 
 from collections.abc import Callable
@@ -29,7 +31,7 @@ __all__ = [
     "var",
 ]
 
-Array = NDArray[Any]
+Array = NDArray[Any] | Any  # or of x's library
 Axes = int | tuple[int, ...] | None
 
 
@@ -59,6 +61,8 @@ class Spread(Protocol):
     ) -> Array: ...
 
 
+_HOST = 1  # kDLCPU
+
 # The standard's kinds of dtypes, by the names of dtypes without their bits.
 _FLOATING = ("float", "bfloat")
 _REAL = ("int", "uint", *_FLOATING)
@@ -81,7 +85,7 @@ axis : {axes}, optional
 Returns
 -------
 array
-    A NumPy array, of no dimension where none is left, of {result}.
+    Of x's library and device, of no dimension where none is left, of {result}.
 
 Raises
 ------
@@ -117,6 +121,26 @@ def _checked(x: Any, name: str, kinds: tuple[str, ...]) -> Any:
     )
 
 
+def _on_device(x: Any) -> bool:
+    if hasattr(x, "__dlpack_device__"):
+        return bool(x.__dlpack_device__()[0] != _HOST)
+    return hasattr(x, "__cuda_array_interface__")
+
+
+def _array(
+    function: Callable[..., Any], x: Any, axis: Axes, keepdims: bool, **options: Any
+) -> Array:
+    """What function says, as an array of x's library."""
+    shape = getattr(x, "shape", ())
+    reduced = len(shape) if axis is None else len(axis) if isinstance(axis, tuple) else 1
+    if not keepdims and reduced == len(shape) and _on_device(x):
+        kept = function(x, axis=axis, keepdims=True, **options)
+        if hasattr(kept, "reshape"):
+            return kept.reshape(())
+    result = function(x, axis=axis, keepdims=keepdims, **options)
+    return np.asarray(result) if isinstance(result, np.generic) else result
+
+
 def _named(
     function: Callable[..., Array],
     name: str,
@@ -136,7 +160,7 @@ def _reduction(name: str, kinds: tuple[str, ...], result: str) -> Reduction:
     function = PUBLIC[name]
 
     def reduced(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-        return np.asarray(function(_checked(x, name, kinds), axis=axis, keepdims=keepdims))
+        return _array(function, _checked(x, name, kinds), axis, keepdims)
 
     _named(reduced, name, kinds, result)
     return reduced
@@ -146,7 +170,7 @@ def _position(name: str) -> Position:
     function = PUBLIC[name]
 
     def position(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-        return np.asarray(function(_checked(x, name, _REAL), axis=axis, keepdims=keepdims))
+        return _array(function, _checked(x, name, _REAL), axis, keepdims)
 
     _named(position, name, _REAL, "int64, counted in C order", axes="int")
     return position
@@ -158,8 +182,7 @@ def _accumulation(name: str) -> Accumulation:
     def accumulated(
         x: Any, /, *, axis: Axes = None, dtype: DTypeLike | None = None, keepdims: bool = False
     ) -> Array:
-        x = _checked(x, name, _NUMERIC)
-        return np.asarray(function(x, axis=axis, dtype=dtype, keepdims=keepdims))
+        return _array(function, _checked(x, name, _NUMERIC), axis, keepdims, dtype=dtype)
 
     _named(accumulated, name, _NUMERIC, "x's dtype; int64 or uint64 of integers", _DTYPE)
     return accumulated
@@ -172,7 +195,7 @@ def _spread(name: str) -> Spread:
         x: Any, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False
     ) -> Array:
         x = _checked(x, name, _FLOATING)
-        return np.asarray(function(x, axis=axis, correction=correction, keepdims=keepdims))
+        return _array(function, x, axis, keepdims, correction=correction)
 
     _named(spread, name, _FLOATING, "x's dtype", _CORRECTION)
     return spread

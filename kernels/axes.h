@@ -23,7 +23,7 @@ typedef struct gpr_axes_args {
   const char *data;  /* the first element of the first output, aligned to its element */
   const char *where; /* NULL, or bytes: an element counts where its byte is not 0 */
   char *out;         /* outputs × results of the row's result dtype, device memory */
-  void *scratch;     /* of the launch's bytes, of which the first `zeroed` are zero before it */
+  void *scratch;     /* of the launch's bytes, all zero before the first one */
   int64_t *least;    /* NULL, or the least number of elements that counted: an atomic minimum */
   int64_t outputs, count; /* the products of the kept and of the reduced shape */
   int op;
@@ -47,6 +47,7 @@ typedef struct gpr_axes_args {
   int64_t length, runs;   /* rows: contiguous elements, and how many of such runs an output has */
   int64_t tiles;          /* of the kept columns, or of staged rows */
   int split;              /* blocks that share an output */
+  int crowd;              /* of these come together first, if more than one */
   int team;               /* threads to an output, or to a row of columns */
   int rows;               /* staged rows a tile; rows of threads a block; segments a warp */
   int pitch;              /* packets from one staged row to the next */
@@ -59,7 +60,7 @@ typedef struct gpr_axes_launch {
   const void *kernel; /* takes a gpr_axes_args */
   int64_t blocks;
   int threads;
-  size_t scratch, zeroed;
+  size_t scratch;
 } gpr_axes_launch;
 
 /* launch() sets *launch and the last part of *args, whose first parts are the caller's; nonzero:

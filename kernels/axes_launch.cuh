@@ -14,7 +14,7 @@ GPR_OPEN
 
 /* The kernels of one fold, and what their launch depends on. */
 struct AxesRow {
-  const void *shallow, *packed, *staged, *rows, *columns, *segments,
+  const void *shallow, *tall, *packed, *staged, *rows, *columns, *segments,
       *general; /* all but the last may be NULL */
   int bytes;    /* of an element */
   int rows_blocks, rows_loads, columns_blocks, columns_loads;
@@ -25,20 +25,25 @@ struct AxesRow {
 typedef int64_t Size;
 GPR_FN Size up(Size a, Size b) { return (a + b - 1) / b; }
 
+/* How many blocks share an output, and how long all of it takes, in steps of one block. */
+struct Split {
+  int blocks;
+  double time;
+};
+
 /* Parts of at least `least` steps of work, so that `blocks` times as many fill the slots well: the
- * last wave should not be nearly empty. */
-inline int best_split(Size blocks, Size slots, Size steps, Size least) {
-  Size best = 1;
-  double most = 0;
+ * last wave should not be nearly empty. A block's start and end take it `ends` steps; a part more
+ * is `each` steps for the block that comes last. */
+inline Split best_split(Size blocks, Size slots, Size steps, Size least, double ends = 1,
+                        double each = 0) {
+  Split best = {1, 1e300};
   const Size limit = steps / least > 1 ? steps / least : 1;
   for (Size split = 1; split <= limit && split <= 1024; split++) {
-    const Size all = blocks * split, waves = up(all, slots);
-    const Size share = up(steps, split);
-    /* One step more a block for its start and its end. */
-    const double rate = (double)(blocks * steps) / ((double)waves * (double)(slots * (share + 1)));
-    if (rate > most * 1.005) most = rate, best = split;
+    const double waves = (double)up(blocks * split, slots);
+    const double time = waves * ((double)up(steps, split) + ends) + (double)(split - 1) * each;
+    if (time * 1.005 < best.time) best = {(int)split, time};
   }
-  return (int)best;
+  return best;
 }
 
 struct AxesCut {
@@ -55,14 +60,13 @@ struct AxesCut {
     out.kernel = kernel;
     out.blocks = blocks;
     out.threads = AXES_THREADS;
-    out.zeroed = partials || row.pool ? AXES_POOL : 0;
-    out.scratch = out.zeroed + row.pool + partials * row.state;
+    out.scratch = partials || row.pool ? AXES_POOL + row.pool + partials * row.state : 0;
     return true;
   }
 
   /* Columns of a few rows, enough of them for all threads. */
   bool shallow() {
-    if (!row.shallow || !a.kept || a.reduced != 1 || a.count > 32 ||
+    if (!row.shallow || !a.kept || a.reduced != 1 || a.count > FEW_MOST ||
         a.strides[a.kept - 1] != row.bytes)
       return false;
     Size offsets = (Size)(uintptr_t)a.data | (a.count > 1 ? a.strides[a.kept] : 0);
@@ -71,7 +75,8 @@ struct AxesCut {
     a.tiles = a.outputs / width * up(width * row.bytes, 16);
     if (offsets % 16 || width * row.bytes < 1024 || a.tiles < (Size)multiprocessors * 1024)
       return false;
-    return take(row.shallow, up(a.tiles, AXES_THREADS), 0);
+    if (a.count > FEW_SHORT && row.tall) return take(row.tall, up(a.tiles, AXES_THREADS), 0);
+    return take(row.shallow, up(a.tiles, AXES_THREADS * (a.count == 2 ? 2 : 1)), 0);
   }
 
   bool follow_each_other() const {
@@ -81,10 +86,13 @@ struct AxesCut {
     return (a.kept == 0 || a.shape[0] == 1 || a.strides[0] == bytes) && (uintptr_t)a.data % 16 == 0;
   }
 
-  /* Rows one behind the other, whole ones in a packet. */
+  /* Rows one behind the other, whole ones in a packet, or of two packets. */
   bool packed() {
     const Size bytes = a.count * row.bytes;
-    if (!row.packed || !follow_each_other() || bytes > 16 || 16 % bytes) return false;
+    if (!row.packed || !follow_each_other() || bytes > 32 || bytes & (bytes - 1)) return false;
+    /* Lanes that share a row end quickly only if a sum is all that is asked for. */
+    if (bytes > 16 && (a.has_initial || a.op == GPR_OP_MEAN || a.op == GPR_OP_NANMEAN))
+      return false;
     return take(row.packed, up(a.outputs * bytes / 16 + 1, AXES_THREADS * SHALLOW_LOADS), 0);
   }
 
@@ -125,7 +133,7 @@ struct AxesCut {
       return take(row.rows, up(a.outputs, AXES_THREADS / GPR_WARP), 0);
     a.team = AXES_THREADS;
     const Size steps = up(a.count * row.bytes, AXES_THREADS * row.rows_loads * 16);
-    if (a.outputs <= AXES_TICKETS) a.split = best_split(a.outputs, slots, steps, 2);
+    if (a.outputs <= AXES_TICKETS) a.split = best_split(a.outputs, slots, steps, 2).blocks;
     return take(row.rows, a.outputs * a.split, (size_t)(a.outputs * a.split));
   }
 
@@ -149,22 +157,39 @@ struct AxesCut {
     }
     a.length = groups * width;
     const Size packets = up(a.length, v);
-    const Size slots = (Size)multiprocessors * row.columns_blocks;
-    Size wide = packets;
-    if (groups == 1 && packets > 32) { /* as few threads down as fill the device */
-      wide = AXES_THREADS;
-      while (wide > 32 && (up(packets, wide) * batches < 3 * slots || wide / 2 >= packets))
-        wide /= 2;
+    Split best = {1, 1e300};
+    if (groups > 1 || packets <= 32) {
+      best = columns_split(packets, packets, batches, groups);
+      a.team = (int)packets;
+    } else {
+      for (Size wide = 32; wide <= AXES_THREADS && wide < 2 * packets; wide *= 2) {
+        const Split split = columns_split(wide, packets, batches, 1);
+        if (split.time < best.time) best = split, a.team = (int)wide;
+      }
     }
-    a.team = (int)wide;
-    a.rows = (int)(AXES_THREADS / wide);
-    a.tiles = up(packets, wide);
-    const Size steps = up(a.count / groups, (Size)a.rows * row.columns_loads);
-    a.split = 1;
-    if (a.tiles * batches <= AXES_TICKETS) a.split = best_split(a.tiles * batches, slots, steps, 4);
+    a.rows = AXES_THREADS / a.team;
+    a.tiles = up(packets, a.team);
+    a.split = best.blocks;
+    const Size tickets = a.tiles * batches, blocks = tickets * a.split;
+    /* Where a thread of the last block would have more than 1 KiB to read. */
+    if (groups == 1 && a.split * a.team * v * (Size)row.state > AXES_THREADS * 1024 &&
+        a.split > 2 * CROWD && tickets * (1 + up(a.split, CROWD)) <= AXES_TICKETS)
+      a.crowd = CROWD;
     const bool shared = a.split > 1 || groups > 1;
-    return take(row.columns, a.tiles * batches * a.split,
-                shared ? (size_t)(a.tiles * batches * a.split * wide * v) : 0);
+    return take(row.columns, blocks, shared ? (size_t)(blocks * a.team * v) : 0);
+  }
+  /* Measured on an H200: a block's ends take one and a half of its steps, each of 32 KiB, and a
+   * quarter for each time that its threads come together by halves; to read 8 states, one. */
+  enum { CROWD = 16 };
+  Split columns_split(Size wide, Size packets, Size batches, Size groups) const {
+    const Size high = AXES_THREADS / wide, tiles = up(packets, wide) * batches;
+    const Size steps = up(a.count / groups, high * row.columns_loads);
+    double ends = 1.5;
+    for (Size h = high; h > 1; h /= 2) ends += 0.25;
+    const Size slots = (Size)multiprocessors * row.columns_blocks;
+    if (tiles > AXES_TICKETS) return {1, (double)up(tiles, slots) * ((double)steps + ends)};
+    const double states = (double)(wide * (16 / row.bytes)) / AXES_THREADS; /* a thread's */
+    return best_split(tiles, slots, steps, 4, ends, states / 8);
   }
 
   /* The bytes from the first to the last element of all. */
@@ -190,8 +215,7 @@ struct AxesCut {
     a.mix = (uint64_t)up(pieces << 32, blocks);
     set_extent();
     take(row.segments, blocks, 0);
-    out.zeroed = (size_t)up(pieces, 4) * 16;
-    out.scratch = out.zeroed + (size_t)pieces * row.state;
+    out.scratch = (size_t)up(pieces, 4) * 16 + (size_t)pieces * row.state;
     return true;
   }
 
@@ -214,7 +238,7 @@ struct AxesCut {
     a.tiles = up(a.outputs, wide);
     const Size slots = (Size)multiprocessors * 4, steps = up(a.count, high * GENERAL_LOADS);
     a.split = 1;
-    if (a.tiles <= AXES_TICKETS) a.split = best_split(a.tiles, slots, steps, 4);
+    if (a.tiles <= AXES_TICKETS) a.split = best_split(a.tiles, slots, steps, 4).blocks;
     const Size blocks = a.tiles * a.split;
     return take(row.general, blocks < (1 << 30) ? blocks : 1 << 30,
                 a.split > 1 ? (size_t)(blocks * wide) : 0);
@@ -223,7 +247,7 @@ struct AxesCut {
   void cut() {
     a.length = a.runs = a.tiles = 0;
     a.split = a.team = a.rows = 1;
-    a.pitch = 0;
+    a.pitch = a.crowd = 0;
     if (segments()) return;
     const bool easy = row.staged && plain() && a.count > 0 && a.outputs > 0;
     if (easy && (packed() || shallow() || staged() || columns() || rows())) return;
@@ -237,6 +261,10 @@ template <class F> struct AxesKernels {
     if constexpr (WIDE) return (const void *)&shallow<F>;
     return nullptr;
   }
+  template <bool WIDE> static constexpr const void *tall_kernel() {
+    if constexpr (WIDE && IsTall<F>::value) return (const void *)&tall<F>;
+    return nullptr;
+  }
   template <bool WIDE> static constexpr const void *packed_kernel() {
     if constexpr (WIDE) return (const void *)&packed<F>;
     return nullptr;
@@ -248,6 +276,7 @@ template <class F> struct AxesKernels {
   static constexpr AxesRow row() {
     constexpr bool wide = sizeof(typename F::Element) >= 4 && StagedRow<F>::few;
     return {shallow_kernel<wide>(),
+            tall_kernel<wide>(),
             packed_kernel<wide>(),
             (const void *)&staged<F>,
             (const void *)&rows<F>,
@@ -269,6 +298,7 @@ template <class T, template <class> class Op> struct AxesKernels<TreeFold<T, Op>
   typedef TreeFold<T, Op> F;
   static constexpr AxesRow row() {
     return {nullptr,
+            nullptr,
             nullptr,
             nullptr,
             nullptr,

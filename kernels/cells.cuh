@@ -52,9 +52,41 @@ template <class T> struct Cell<Positions<T>> {
 
 /* add() takes U elements of each output, of which u has this index + u·step; some() only those that
  * `valid` says, by bit u·COLUMNS + c. Both return which outputs' elements were not taken after all
- * and must go to rest(), one by one. keep(), which comes first, says where states in memory may
- * lie: done() is called for the same. They are not in here: what is indexed at run time would take
- * all that lies in one variable with it out of the registers. */
+ * and must go to rest(), which reads them again: `pieces` for each output, of N neighbours each and
+ * step bytes apart; those of output c begin c elements behind `from`. It is seldom called, but a
+ * block waits for each call: of 2^26 normal floats a dozen batches are missed. keep(), which comes
+ * first, says where states in memory may lie: done() is called for the same. They are not in here:
+ * what is indexed at run time would take all that lies in one variable with it out of the
+ * registers. */
+enum { REST_BYTES = 128 };
+
+/* An element, or a packet. */
+template <int N, class T> __device__ __forceinline__ void load_piece(T *x, const T *from) {
+  static_assert(N == 1 || N == Packet<T>::count, "");
+  Packet<T> v;
+  if constexpr (N == 1)
+    v.element[0] = *from;
+  else
+    v.words = *(const uint4 *)from;
+#pragma unroll
+  for (int j = 0; j < N; j++) x[j] = v.element[j];
+}
+/* Calls each(x, n) for n elements at a time of those that rest() takes. Their loads do not wait for
+ * each other: where the memory is busy, one takes two microseconds. */
+template <int N, class T, class Each>
+__device__ __forceinline__ void each_rest(const T *from, int64_t step, int pieces, Each each) {
+  constexpr int fit = REST_BYTES / (N * (int)sizeof(T)), most = fit < 32 ? fit : 32;
+#pragma unroll 1
+  for (int first = 0; first < pieces; first += most) {
+    T x[most * N];
+    const int here = pieces - first < most ? pieces - first : most;
+#pragma unroll
+    for (int u = 0; u < most; u++)
+      if (u < here) load_piece<N>(x + u * N, (const T *)((const char *)from + (first + u) * step));
+    each(x, here * N);
+  }
+}
+
 template <class F, int COLUMNS> struct Cells {
   typedef typename F::Element T;
   typedef typename F::State State;
@@ -75,7 +107,7 @@ template <class F, int COLUMNS> struct Cells {
       if (valid >> i & 1) cell[i % COLUMNS].add(x[i], index + i / COLUMNS * step);
     return 0;
   }
-  __device__ __forceinline__ void rest(int, T) {}
+  template <int N> __device__ __forceinline__ void rest(uint32_t, const void *, int64_t, int) {}
   __device__ __forceinline__ void done(int c, State &s) { s = cell[c].done(); }
   /* All of them in memory: the buffer's or the cells' own. */
   __device__ __forceinline__ State *done(State (&buffer)[COLUMNS]) {
@@ -125,12 +157,44 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++) F::open(over[c]);
   }
-  __device__ __forceinline__ void rest(int c, T x) { add_rests(over + c, x); }
-  static __device__ __noinline__ void add_rests(State *s, T x) {
-    for (int p = 0; p < parts; p++) {
-      use(s->part[p]);
-      add_double(s->part[p].rest, (double)real(x, p), s->part[p].special);
+  template <int N>
+  __device__ __forceinline__ void rest(uint32_t missed, const void *from, int64_t step,
+                                       int pieces) {
+    Pair now[reals];
+#pragma unroll
+    for (int i = 0; i < reals; i++) now[i] = pair[i];
+    add_rests<N>(over, now, missed, (const T *)from, step, pieces);
+#pragma unroll
+    for (int i = 0; i < reals; i++) pair[i] = now[i];
+  }
+  template <int N>
+  static __device__ __noinline__ void add_rests(State *s, Pair *now, uint32_t missed, const T *from,
+                                                int64_t step, int pieces) {
+    for (; missed; missed &= missed - 1) {
+      const int c = __ffs(missed) - 1;
+      each_rest<N>(from + c, step, pieces, [&](const T *x, int n) {
+#pragma unroll
+        for (int p = 0; p < parts; p++)
+          now[c * parts + p] = added(s[c], now[c * parts + p], x, n, p);
+      });
     }
+  }
+  /* Fewer at a time are likelier to fit. */
+  static __device__ __forceinline__ Pair added(State &s, Pair sum, const T *x, int n, int p) {
+    constexpr int few = 4;
+#pragma unroll 1
+    for (int first = 0; first < n; first += few) {
+      R v[few];
+#pragma unroll
+      for (int i = 0; i < few; i++) v[i] = first + i < n ? real(x[first + i], p) : (R)-0.0;
+      if (take<Stored, few, 1>(sum, v, 0)) continue;
+#pragma unroll 1
+      for (int i = first; i < n && i < first + few; i++) {
+        const R one[1] = {real(x[i], p)};
+        if (!take<Stored, 1, 1>(sum, one, 0)) add_rest(&s.part[p], (double)one[0]);
+      }
+    }
+    return sum;
   }
   static __device__ __forceinline__ R real(complex<R> x, int part) { return part ? x.im : x.re; }
   template <class Q> static __device__ __forceinline__ R real(Q x, int) { return wide(x); }
@@ -197,7 +261,7 @@ template <class F> struct RowLane : Lane<F> {
     return true;
   }
   __device__ __forceinline__ void one(T x, int64_t index) { F::add(this->state, x, index); }
-  __device__ __forceinline__ void rest(T) {}
+  template <int U> __device__ __forceinline__ void rest(const void *, int64_t) {}
   __device__ __forceinline__ void result(typename F::State &s) { s = this->done(); }
 };
 template <class T> struct RowLane<PairSum<T>> {
@@ -229,9 +293,15 @@ template <class T> struct RowLane<PairSum<T>> {
   }
   __device__ __forceinline__ void one(T x, int64_t) {
     T only[1] = {x};
-    if (cells.template add<1>(only, 0, 0)) cells.rest(0, x);
+    if (cells.template add<1>(only, 0, 0)) {
+      const T again = x;
+      cells.template rest<1>(1, &again, 0, 1);
+    }
   }
-  __device__ __forceinline__ void rest(T x) { cells.rest(0, x); }
+  /* U packets, step bytes apart. */
+  template <int U> __device__ __forceinline__ void rest(const void *from, int64_t step) {
+    cells.template rest<V>(1, from, step, U);
+  }
   __device__ __forceinline__ void result(typename F::State &s) { cells.done(0, s); }
 };
 

@@ -62,12 +62,8 @@ template <class F> struct ColumnsOf {
     }
   }
   __device__ __forceinline__ void miss(Cells<F, V> &cells, uint32_t missed, int64_t r, int64_t step,
-                                       int64_t stop) const {
-#pragma unroll 1
-    for (int u = 0; u < U && r < stop; u++, r += step)
-#pragma unroll 1
-      for (int e = 0; e < left; e++)
-        if (missed >> e & 1) cells.rest(e, row(r)[e]);
+                                       int rows) const {
+    cells.template rest<1>(missed & ((1u << left) - 1), row(r), step * bytes, rows);
   }
   /* Rows r, r + step, … below stop. */
   __device__ __forceinline__ void fold(Cells<F, V> &cells, int64_t r, int64_t step,
@@ -82,21 +78,22 @@ template <class F> struct ColumnsOf {
 #pragma unroll
         for (int i = 0; i < U * V; i++) x[i] = v[i / V].element[i % V];
         const uint32_t missed = cells.template add<U>(x, index + r, step);
-        if (!Cells<F, V>::certain && missed) miss(cells, missed, r, step, stop);
+        if (!Cells<F, V>::certain && missed) miss(cells, missed, r, step, U);
       }
 #pragma unroll 1
     for (; r < stop; r += FEW * step) {
       T x[FEW * V];
       uint64_t valid = 0;
+      int here = 0;
 #pragma unroll
       for (int u = 0; u < FEW; u++)
         if (r + u * step < stop) {
           load(r + u * step, x + u * V);
           valid |= ((1ull << V) - 1) << (u * V);
+          here = u + 1;
         }
       const uint32_t missed = cells.template some<FEW>(x, valid, index + r, step);
-      const int64_t end = r + FEW * step;
-      if (!Cells<F, V>::certain && missed) miss(cells, missed, r, step, end < stop ? end : stop);
+      if (!Cells<F, V>::certain && missed) miss(cells, missed, r, step, here);
     }
   }
   static constexpr int FEW = 4;
@@ -108,7 +105,7 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
   typedef typename F::Element T;
   typedef typename F::State State;
   constexpr int V = Packet<T>::count;
-  __shared__ Slots<F> slots;
+  __shared__ Slots<F, V> slots;
   const int wide = a.team, high = a.rows, x = threadIdx.x % wide, y = threadIdx.x / wide;
   /* length: elements of a row; groups rows of width elements are one. */
   const int64_t width = a.shape[a.kept - 1], groups = quotient_of(a.length, width);
@@ -152,29 +149,38 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
         valid |= 1ull << e;
       }
     const uint32_t missed = valid ? cells.template some<1>(v, valid, full, 0) : 0;
-    if (!Cells<F, V>::certain)
-#pragma unroll 1
-      for (int e = 0; e < V; e++)
-        if (missed >> e & 1 && valid >> e & 1) cells.rest(e, in.row(full)[e]);
+    if (!Cells<F, V>::certain && missed) in.miss(cells, missed & (uint32_t)valid, full, 0, 1);
   }
 
   const bool shared = a.split > 1 || groups > 1;
   const int64_t group = batch * a.tiles + tile; /* the blocks that share outputs */
   State *partial = partials_of<F>(a) + group * a.split * wide * V;
   State *states = cells.done(buffer);
+  if (groups > 1)
 #pragma unroll 1
-  for (int e = 0; e < V; e++) {
-    State &s = states[e];
-    if (groups > 1) Reindex<F>::apply(s, groups, quotient_of(first + e, width));
-    merge_down<F>(s, x, y, wide, high, slots);
-    if (y == 0 && e < in.left) {
-      if (shared)
-        Move<F>::assign(partial[(part * wide + x) * V + e], s);
-      else
-        finish_output<F>(&a, batch * width + first + e, &s, a.count);
-    }
+    for (int e = 0; e < V; e++) Reindex<F>::apply(states[e], groups, quotient_of(first + e, width));
+  merge_across<F, V>(states, x, y, wide, high, slots);
+#pragma unroll 1
+  for (int e = 0; y == 0 && e < in.left; e++)
+    if (shared)
+      Move<F>::assign(partial[(part * wide + x) * V + e], states[e]);
+    else
+      finish_output<F>(&a, batch * width + first + e, states + e, a.count);
+  if (!shared) return;
+  uint32_t *ticket = (uint32_t *)a.scratch + group;
+  int64_t entries = a.split, step = wide * V; /* of partial states, and from one to the next */
+  if (a.crowd > 1) { /* neighbours first: few states are left to the last block */
+    const int64_t crowd = quotient_of(part, a.crowd), begin = crowd * a.crowd;
+    const int members = (int)(entries - begin < a.crowd ? entries - begin : a.crowd);
+    entries = quotient_of(entries + a.crowd - 1, a.crowd);
+    const int64_t tickets = quotient_of(gridDim.x, a.split);
+    if (!is_last_of((uint32_t *)a.scratch + tickets + group * entries + crowd, members)) return;
+    State *mine = partial + begin * step;
+    merge_partials<F>(mine, wide * V, members, step, slots, *states,
+                      [&](int j, State &s) { Move<F>::assign(mine[j], s); });
+    step *= a.crowd;
   }
-  if (!shared || !is_last_of((uint32_t *)a.scratch + group, a.split)) return;
+  if (!is_last_of(ticket, (int)entries)) return;
   const int64_t here = tile * wide * V; /* the tile's first column */
   const auto done = [&](int j, State &s) {
     finish_output<F>(&a, batch * width + here + j, &s, a.count);
@@ -183,8 +189,8 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
   if (groups > 1)
     merge_partials<F>(partial, (int)width, groups * a.split, width, slots, *states, done);
   else
-    merge_partials<F>(partial, (int)(width - here < wide * V ? width - here : wide * V), a.split,
-                      wide * V, slots, *states, done);
+    merge_partials<F>(partial, (int)(width - here < wide * V ? width - here : wide * V), entries,
+                      step, slots, *states, done);
 }
 
 GPR_CLOSE

@@ -81,6 +81,9 @@ template <class R> struct Summed { typedef R type; };
 template <> struct Summed<float16> { typedef float type; };
 template <> struct Summed<bfloat16> { typedef float type; };
 
+/* Of so few numbers a sum, each may lie a little above the window's top. */
+GPR_FN constexpr int close_slack(int numbers) { return numbers <= 8 ? 2 : numbers <= 16 ? 1 : 0; }
+
 /* A thread takes eight packets of a tile; a batch is what one sum in doubles may take of them. */
 template <class T> struct ExactShape {
   typedef typename RealOf<T>::type Stored;
@@ -89,6 +92,10 @@ template <class T> struct ExactShape {
   static constexpr int reals = sizeof(Real) == 4 ? GPR_BATCH : 16;
   static constexpr int batches = loads * per_load / reals;
   static constexpr int precision = Format<Stored>::precision;
+  /* How far above a warp's first numbers its window is opened: a bit less is a bit more at its end,
+   * where floats are missed that are 2^-20 of the greatest. */
+  static constexpr int margin =
+      sizeof(Real) == 8 || sizeof(Stored) == 2 ? 2 : 1 - close_slack(reals / (2 * parts));
   static constexpr bool half = sizeof(Stored) == 2;
   /* All that float16 has are multiples of 2^-24 below 2^16: one window for all. */
   static constexpr bool fixed = precision == Format<float16>::precision;
@@ -204,8 +211,10 @@ __device__ __forceinline__ bool close(const float (&x)[N], int unit1, Counts<PAR
   }
   const int high = (int)(bits(most) >> 23), low = (int)((least + 1) >> 24);
   const bool empty = least == ~0u;
-  const bool fine = high < 255 && high - 126 <= top_of_unit(unit1) &&
-                    (empty || (low ? low : 1) - 126 - PRECISION >= unit1);
+  constexpr int slack = close_slack(N / (2 * PARTS));
+  const int top = top_of_unit(unit1) + slack;
+  const bool fine =
+      high < 255 && high - 126 <= top && (empty || (low ? low : 1) - 126 - PRECISION >= unit1);
 #pragma unroll
   for (int p = 0; p < PARTS; p++)
     batch.units[p][0] = (int64_t)(bits(sum[p]) - bits(start) + bits(sum[p + PARTS]) - bits(start));
@@ -434,7 +443,7 @@ template <class T> struct WarpSum {
     if (scatters > 0) {
       set(scatters, scatters - 1);
       scatter_all(x);
-    } else if (place(top_of(x) + 2) && narrow<S>(x, unit1, few)) {
+    } else if (place(top_of(x) + S::margin) && narrow<S>(x, unit1, few)) {
       widen(few);
     } else if (Levels<R>::wide > MIDDLE_LEVELS && deep == 0 && cascade(x, unit1, some)) {
       widen(some);
@@ -469,7 +478,7 @@ template <class T> struct WarpSum {
       most = gpr::greatest(most, high_bits(x) & 0x7fffffffu);
       other[i % parts] |= bits((double)x) != 1ull << 63;
     }
-    move_to(top_of_bits<R>(most) + 2);
+    move_to(top_of_bits<R>(most) + S::margin);
     return narrow_tile<S>(v, unit1, counts);
   }
   /* After the fast loop: its counts, what it missed, and what it would likely miss. */

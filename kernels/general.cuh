@@ -9,7 +9,7 @@
 
 GPR_OPEN
 
-enum { GENERAL_LOADS = 4 };
+enum { GENERAL_LOADS = 4, PLAIN_LOADS = 8 };
 
 template <class T> __device__ __forceinline__ bool is_nan_or_nat(T x) {
   if constexpr (Traits<T>::kind == KIND_COMPLEX)
@@ -20,6 +20,25 @@ template <class T> __device__ __forceinline__ bool is_nan_or_nat(T x) {
     return wide(x) == GPR_NAT;
   else
     return false;
+}
+
+/* Elements r, r + step, … below stop, `stride` bytes apart, as long as there are PLAIN_LOADS of
+ * them; all count. The first that is left. */
+template <class F>
+__device__ __forceinline__ int64_t fold_plain(Cells<F, 1> &cells, const char *base, int64_t stride,
+                                              int64_t r, int64_t step, int64_t stop) {
+  typedef typename F::Element T;
+  constexpr int U = PLAIN_LOADS;
+#pragma unroll 1
+  for (; r + (U - 1) * step < stop; r += U * step) {
+    T v[U];
+    const char *from = base + r * stride;
+#pragma unroll
+    for (int u = 0; u < U; u++) v[u] = *(const T *)(from + u * step * stride);
+    if (cells.template add<U>(v, r, step) && !Cells<F, 1>::certain)
+      cells.template rest<1>(1, from, step * stride, U);
+  }
+  return r;
 }
 
 template <class F>
@@ -56,34 +75,59 @@ __global__ void __launch_bounds__(AXES_THREADS, 2)
       const char *where = a.where ? a.where + offset_of(a.shape, a.where_strides, a.kept, kept) +
                                         (a.starts ? begin * a.where_strides[a.kept] : 0)
                                   : nullptr;
-      const auto place = [&](int64_t r) {
-        return (const T *)(base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced, r));
+      /* Where the inner dimension is long, run by run, so that a place costs no division. */
+      const int inner = a.kept + a.reduced - 1;
+      const bool by_runs = a.reduced == 1 || a.shape[inner] >= PLAIN_LOADS * high;
+      const int64_t run = by_runs && a.reduced > 1 ? a.shape[inner] : count;
+      const int outer = by_runs ? a.reduced - 1 : a.reduced;
+      const auto offset = [&](const int64_t *strides, int64_t r) {
+        return by_runs ? r * strides[inner]
+                       : offset_of(a.shape + a.kept, strides + a.kept, outer, r);
       };
-      const auto counts = [&](int64_t r, T value) {
-        if (a.skip && is_nan_or_nat(value)) return false;
-        return !where ||
-               where[offset_of(a.shape + a.kept, a.where_strides + a.kept, a.reduced, r)] != 0;
-      };
-      for (int64_t r = part * share + y; r < stop; r += U * high) {
-        T v[U];
-        uint64_t valid = 0;
-#pragma unroll
-        for (int u = 0; u < U; u++)
-          if (r + u * high < stop) v[u] = *place(r + u * high);
-#pragma unroll
-        for (int u = 0; u < U; u++)
-          if (r + u * high < stop && counts(r + u * high, v[u])) valid |= 1ull << u;
-        n += __popc((uint32_t)valid);
-        const uint32_t missed = cells.template some<U>(v, valid, r, high);
-        if (!Cells<F, 1>::certain && missed)
+      for (int64_t start = part * share; start < stop;) {
+        const int64_t number = quotient_of(start, run), first = by_runs ? number * run : 0;
+        const int64_t end = first + run < stop ? first + run : stop;
+        const auto begin_of = [&](const char *from, const int64_t *strides) {
+          if (!by_runs) return from;
+          return from + offset_of(a.shape + a.kept, strides + a.kept, outer, number) -
+                 first * strides[inner];
+        };
+        const char *data = begin_of(base, a.strides);
+        const char *mask = where ? begin_of(where, a.where_strides) : nullptr;
+        const auto place = [&](int64_t r) { return (const T *)(data + offset(a.strides, r)); };
+        const auto counts = [&](int64_t r, T value) {
+          if (a.skip && is_nan_or_nat(value)) return false;
+          return !mask || mask[offset(a.where_strides, r)] != 0;
+        };
+        int64_t r = start + y;
+        if (by_runs && !mask && !a.skip) {
+          const int64_t after = fold_plain<F>(cells, data, a.strides[inner], r, high, end);
+          n += quotient_of(after - r, high);
+          r = after;
+        }
 #pragma unroll 1
+        for (; r < end; r += U * high) {
+          T v[U];
+          uint64_t valid = 0;
+#pragma unroll
           for (int u = 0; u < U; u++)
-            if (valid >> u & 1) cells.rest(0, *place(r + u * high));
+            if (r + u * high < end) v[u] = *place(r + u * high);
+#pragma unroll
+          for (int u = 0; u < U; u++)
+            if (r + u * high < end && counts(r + u * high, v[u])) valid |= 1ull << u;
+          n += __popc((uint32_t)valid);
+          const uint32_t missed = cells.template some<U>(v, valid, r, high);
+          if (!Cells<F, 1>::certain && missed)
+#pragma unroll 1
+            for (int u = 0; u < U; u++)
+              if (valid >> u & 1) cells.template rest<1>(1, place(r + u * high), 0, 1);
+        }
+        start = end;
       }
     }
     cells.done(0, s.state);
     s.n = n;
-    merge_down<C>(s, x, y < high ? y : AXES_THREADS, wide, high, slots);
+    merge_down<C, 1>(&s, x, y < high ? y : AXES_THREADS, wide, high, slots);
     const auto done = [&](int j, State &all) {
       if (a.least) atomicMin((long long *)a.least, (long long)all.n);
       finish_output<F>(&a, tile * wide + j, &all.state, all.n);

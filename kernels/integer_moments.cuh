@@ -127,7 +127,7 @@ template <class T, int COLUMNS> struct ByteCells {
       if (valid >> i & 1) one(i % COLUMNS, x[i]);
     return 0;
   }
-  __device__ __forceinline__ void rest(int, T) {}
+  template <int N> __device__ __forceinline__ void rest(uint32_t, const void *, int64_t, int) {}
   __device__ __forceinline__ void done(int, State &) { give(); }
   __device__ __forceinline__ State *done(State (&)[COLUMNS]) {
     give();
@@ -175,7 +175,7 @@ template <class T> struct RowLane<IntegerMoments<T>> {
     return true;
   }
   __device__ __forceinline__ void one(T x, int64_t) { cell.add(x); }
-  __device__ __forceinline__ void rest(T) {}
+  template <int U> __device__ __forceinline__ void rest(const void *, int64_t) {}
   __device__ __forceinline__ void result(State &s) { s = cell.done(); }
 };
 

@@ -24,6 +24,12 @@ template <class R> struct MomentPairs {
   template <class Batch> __device__ __forceinline__ void add(const Batch &b, bool &lost) {
 #pragma unroll
     for (int i = 0; i < B::sums; i++) gpr::add(sum, b.sum(i), lost);
+    if constexpr (squares < B::squares) {
+      /* The low part gathers what the high one is rounded by: it would outgrow its bits. */
+      const double high = square[0].hi + square[0].lo;
+      square[0].lo -= high - square[0].hi;
+      square[0].hi = high;
+    }
 #pragma unroll
     for (int i = 0; i < B::squares; i++) gpr::add(square[i % squares], b.square(i), lost);
   }
@@ -221,7 +227,22 @@ struct Cells<PairMoments<T>, COLUMNS> : MomentCells<T, COLUMNS>::type {
     for (int c = 0; c < COLUMNS; c++) F::open(over[c]);
     this->over = over;
   }
-  __device__ __forceinline__ void rest(int c, T x) { F::add(this->over[c], x); }
+  template <int N>
+  __device__ __forceinline__ void rest(uint32_t missed, const void *from, int64_t step,
+                                       int pieces) {
+    add_rests<N>(this->over, missed, (const T *)from, step, pieces);
+  }
+  template <int N>
+  static __device__ __noinline__ void add_rests(State *s, uint32_t missed, const T *from,
+                                                int64_t step, int pieces) {
+    for (; missed; missed &= missed - 1) {
+      const int c = __ffs(missed) - 1;
+      each_rest<N>(from + c, step, pieces, [&](const T *x, int n) {
+#pragma unroll 1
+        for (int i = 0; i < n; i++) F::add(s[c], x[i]);
+      });
+    }
+  }
   /* c must be known to the compiler. */
   __device__ __forceinline__ void done(int c, State &) { this->give(c); }
   __device__ __forceinline__ State *done(State (&)[COLUMNS]) {
@@ -243,8 +264,10 @@ template <class T> struct RowLane<PairMoments<T>> {
     for (int i = 0; i < U * V; i++) x[i] = v[i / V].element[i % V];
     return !cells.template add<U * V>(x, 0, 0);
   }
-  __device__ __forceinline__ void one(T x, int64_t) { cells.rest(0, x); }
-  __device__ __forceinline__ void rest(T x) { cells.rest(0, x); }
+  __device__ __forceinline__ void one(T x, int64_t) { F::add(cells.over[0], x); }
+  template <int U> __device__ __forceinline__ void rest(const void *from, int64_t step) {
+    cells.template rest<V>(1, from, step, U);
+  }
   __device__ __forceinline__ void result(typename F::State &s) { cells.done(0, s); }
 };
 

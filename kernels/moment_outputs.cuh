@@ -25,30 +25,31 @@ template <class T> struct StagedShape<IntegerMoments<T>> { static constexpr int 
  */
 
 template <class W, int P>
-__device__ __noinline__ void merge_lanes_slowly(Levels<W, P> *s, int lanes) {
+__device__ __noinline__ void merge_lanes_slowly(Levels<W, P> *s, int lanes, int step) {
 #pragma unroll 1
-  for (int mask = lanes / 2; mask; mask /= 2) {
+  for (int mask = lanes / 2; mask >= step; mask /= 2) {
     Levels<W, P> other;
-    use(*s);
+    const bool rests = __any_sync(GPR_ALL, s->used);
+    if (rests) use(*s);
+    const int bytes = rests ? sizeof other : offsetof(decltype(other), rest);
     uint32_t *to = (uint32_t *)&other, *from = (uint32_t *)s;
 #pragma unroll 4
-    for (int i = 0; i < (int)(sizeof other / 4); i++)
-      to[i] = __shfl_xor_sync(GPR_ALL, from[i], mask);
+    for (int i = 0; i < bytes / 4; i++) to[i] = __shfl_xor_sync(GPR_ALL, from[i], mask);
     merge(*s, other);
   }
 }
 template <class W, int P>
-__device__ __forceinline__ void merge_lanes_of(Levels<W, P> &s, int lanes) {
+__device__ __forceinline__ void merge_lanes_of(Levels<W, P> &s, int lanes, int step) {
   Pair pair[P];
   bool lost = s.used;
 #pragma unroll
   for (int i = 0; i < P; i++) {
     pair[i] = s.pair[i];
 #pragma unroll 1
-    for (int mask = lanes / 2; mask; mask /= 2)
+    for (int mask = lanes / 2; mask >= step; mask /= 2)
       pair[i] = merged(pair[i], shuffle_xor(pair[i], mask), lost);
   }
-  if (__any_sync(GPR_ALL, lost)) return merge_lanes_slowly(&s, lanes);
+  if (__any_sync(GPR_ALL, lost)) return merge_lanes_slowly(&s, lanes, step);
 #pragma unroll
   for (int i = 0; i < P; i++) s.pair[i] = pair[i];
 }
@@ -63,10 +64,10 @@ template <class T> struct Move<PairMoments<T>> {
 #pragma unroll 1
     for (int64_t i = 0; i < count; i++) F::merge(s, from[i * step]);
   }
-  static __device__ __forceinline__ void merge_lanes(State &s, int lanes) {
+  static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
 #pragma unroll
-    for (int p = 0; p < F::parts; p++) merge_lanes_of(s.sum[p], lanes);
-    merge_lanes_of(s.squares, lanes);
+    for (int p = 0; p < F::parts; p++) merge_lanes_of(s.sum[p], lanes, step);
+    merge_lanes_of(s.squares, lanes, step);
   }
 };
 

@@ -440,7 +440,7 @@ template <class T> struct SumOf<T, INEXACT> : Unsettled {
 template <class T> struct Sum : SumOf<T> {};
 
 /* sum / n, rounded once; n is below 2^63. */
-GPR_FN double quotient(uint128 sum, uint64_t n) {
+GPR_CALL double quotient(uint128 sum, uint64_t n) {
   if (!sum) return 0;
   const int zeros = leading_zeros(sum);
   const uint128 digits = (sum << zeros) / n;

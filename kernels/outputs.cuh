@@ -53,31 +53,66 @@ __device__ __forceinline__ int64_t offset_of(const int64_t *shape, const int64_t
 template <class A, class B> struct Same { static constexpr bool value = false; };
 template <class A> struct Same<A, A> { static constexpr bool value = true; };
 
-template <class O, class F>
+template <int BYTES> struct Store;
+template <> struct Store<1> { typedef uint8_t type; };
+template <> struct Store<2> { typedef uint16_t type; };
+template <> struct Store<4> { typedef uint32_t type; };
+template <> struct Store<8> { typedef uint2 type; };
+template <> struct Store<16> { typedef uint4 type; };
+
+/* The first `left` of N neighbours, in as few stores as there can be. */
+template <class R, int N>
+__device__ __forceinline__ void store_row(R *to, const R (&from)[N], int left) {
+  constexpr int bytes = N * (int)sizeof(R), word = bytes < 16 ? bytes : 16;
+  typedef typename Store<word>::type Word;
+  if (left == N && (uintptr_t)to % word == 0) {
+#pragma unroll
+    for (int i = 0; i < bytes / word; i++) {
+      Word w;
+      memcpy(&w, from + i * (N * word / bytes), sizeof w);
+      ((Word *)to)[i] = w;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      if (i < left) to[i] = from[i];
+  }
+}
+
+/* N neighbours' states, of which the first `left` are of outputs that exist. */
+template <class O, class F, int N>
 __device__ __forceinline__ void finish_as(const gpr_axes_args &a, int64_t o,
-                                          typename F::State &state, int64_t n) {
+                                          typename F::State (&state)[N], int64_t n, int left) {
   if constexpr (Same<typename O::Fold, F>::value)
     if constexpr (Same<typename FinishedWith<O>::type, typename O::Result>::value) {
       typedef typename O::Result R;
       constexpr int results = Results<O>::value;
-      R initial, result[results];
+      R initial, result[N * results];
       memcpy(&initial, a.initial, sizeof initial);
-      O::finish(state, n, a.has_initial ? &initial : nullptr, result);
-      for (int r = 0; r < results; r++) ((R *)a.out)[o * results + r] = result[r];
+#pragma unroll
+      for (int e = 0; e < N; e++)
+        O::finish(state[e], n, a.has_initial ? &initial : nullptr, result + e * results);
+      store_row((R *)a.out + o * results, result, left * results);
     }
 }
 
 /* Inline where every thread finishes an output, else once a kernel. */
 template <class F> struct Finish {
-  static __device__ __forceinline__ void here(const gpr_axes_args &a, int64_t o,
-                                              typename F::State &state, int64_t n) {
+  template <int N>
+  static __device__ __forceinline__ void row(const gpr_axes_args &a, int64_t o,
+                                             typename F::State (&state)[N], int64_t n, int left) {
     typedef typename F::Element T;
     switch (a.op) {
 #define GPR_X(id, name, ufunc, alias, flags, op, sentence) \
-  case GPR_OP_##id: finish_as<op<T>, F>(a, o, state, n); break;
+  case GPR_OP_##id: finish_as<op<T>, F>(a, o, state, n, left); break;
       GPR_OPS(GPR_X)
 #undef GPR_X
     }
+  }
+  static __device__ __forceinline__ void here(const gpr_axes_args &a, int64_t o,
+                                              typename F::State &state, int64_t n) {
+    typename F::State only[1] = {state};
+    row(a, o, only, n, 1);
   }
 };
 template <class T> struct Finish<PairSum<T>> {
@@ -107,10 +142,10 @@ __device__ __noinline__ void finish_output(const gpr_axes_args *a, int64_t o,
 template <class F> struct Move {
   typedef typename F::State State;
   static __device__ __forceinline__ void assign(State &to, const State &from) { to = from; }
-  /* Among each `lanes` neighbours of a warp, a power of two; all have the result. */
-  static __device__ __forceinline__ void merge_lanes(State &s, int lanes) {
+  /* Every `step`-th of each `lanes` neighbours of a warp, powers of two; all have the result. */
+  static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
 #pragma unroll 1
-    for (int mask = lanes / 2; mask; mask /= 2) {
+    for (int mask = lanes / 2; mask >= step; mask /= 2) {
       const State other = shuffle_xor(s, mask);
       F::merge(s, other);
     }
@@ -144,9 +179,9 @@ template <class T> struct Move<PairSum<T>> {
                                                    int64_t step);
   /* Only what a thread could not hold makes a state a used one: zeros keep their signs in others.
    */
-  static __device__ __noinline__ void merge_slowly(Real *s, int lanes) {
+  static __device__ __noinline__ void merge_slowly(Real *s, int lanes, int step) {
     for (int i = 0; !s->used && i < Long<typename F::Real>::words; i++) s->rest.word[i] = 0;
-    for (int mask = lanes / 2; mask; mask /= 2) {
+    for (int mask = lanes / 2; mask >= step; mask /= 2) {
       Real other;
       uint32_t *to = (uint32_t *)&other, *from = (uint32_t *)s;
       for (int i = 0; i < (int)(sizeof other / 4); i++)
@@ -154,16 +189,16 @@ template <class T> struct Move<PairSum<T>> {
       merge(*s, other);
     }
   }
-  static __device__ __forceinline__ void merge_lanes(State &s, int lanes) {
+  static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
 #pragma unroll
     for (int p = 0; p < F::parts; p++) {
       Pair pair = s.part[p].pair;
       bool lost = s.part[p].used;
 #pragma unroll 1
-      for (int mask = lanes / 2; mask; mask /= 2)
+      for (int mask = lanes / 2; mask >= step; mask /= 2)
         pair = merged(pair, shuffle_xor(pair, mask), lost);
       if (__any_sync(GPR_ALL, lost))
-        merge_slowly(&s.part[p], lanes);
+        merge_slowly(&s.part[p], lanes, step);
       else
         s.part[p].pair = pair;
     }
@@ -230,6 +265,10 @@ template <class F> struct Move<Counted<F>> {
     Move<F>::assign(to.state, from.state);
     to.n = from.n;
   }
+  static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
+    Move<F>::merge_lanes(s.state, lanes, step);
+    for (int mask = lanes / 2; mask >= step; mask /= 2) s.n += shuffle_xor(s.n, mask);
+  }
   static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
                                                    int64_t step) {
 #pragma unroll 1
@@ -240,35 +279,109 @@ template <class F> struct Move<Counted<F>> {
 /* --- threads of a block that share an output -----------------------------------------------------
  */
 
-/* What the states of half a block need, or of less in several rounds. */
-template <class F> struct Slots {
+/* Whether lanes of a warp have the same x where `width` threads lie across and `height` down. */
+__device__ __forceinline__ bool by_lanes(int width, int height) {
+  return width < GPR_WARP && width * height == AXES_THREADS;
+}
+
+/* What half a block of threads with N states each need, or less in several rounds. */
+template <class F, int N = 1> struct Slots {
   typedef typename F::State State;
-  static constexpr int count =
-      AXES_THREADS / 2 * sizeof(State) <= 40960 ? AXES_THREADS / 2 : (int)(40960 / sizeof(State));
+  static constexpr int most = 40960 / sizeof(State), wanted = AXES_THREADS / 2 * N,
+                       count = wanted < most ? wanted : most;
   State slot[count];
 };
 
-/* The states of threads (x, 0 … height) come to (x, 0). Called by all threads of the block; those
- * outside have y >= height. */
-template <class F>
-__device__ __forceinline__ void merge_down(typename F::State &s, int x, int y, int width,
-                                           int height, Slots<F> &slots) {
+/* True where a block's states came together without merge_across(), which is then not needed. */
+template <class F, int N> struct Quick {
+  template <int SLOTS>
+  static __device__ __forceinline__ bool merge(typename F::State *, int, int, int, int,
+                                               Slots<F, SLOTS> &) {
+    return false;
+  }
+};
+/* Sums as long as nothing is lost: pairs alone, all of them at a time. */
+template <class T, int N> struct Quick<PairSum<T>, N> {
+  typedef PairSum<T> F;
+  static constexpr int parts = F::parts, pairs = N * parts;
+  template <int SLOTS>
+  static __device__ __forceinline__ bool merge(typename F::State *s, int x, int y, int width,
+                                               int height, Slots<F, SLOTS> &slots) {
+    Pair sum[pairs], (*slot)[AXES_THREADS / 2] = (Pair(*)[AXES_THREADS / 2]) & slots;
+    static_assert(sizeof slots >= pairs * sizeof *slot, "");
+    bool lost = false;
+#pragma unroll
+    for (int i = 0; i < pairs; i++) {
+      sum[i] = s[i / parts].part[i % parts].pair;
+      lost |= s[i / parts].part[i % parts].used;
+    }
+    if (by_lanes(width, height)) {
+#pragma unroll 1
+      for (int mask = GPR_WARP / 2; mask >= width; mask /= 2)
+#pragma unroll
+        for (int i = 0; i < pairs; i++) sum[i] = merged(sum[i], shuffle_xor(sum[i], mask), lost);
+      height = AXES_THREADS / GPR_WARP;
+      y = lane_of() < width ? warp_of() : height;
+    }
+#pragma unroll 1
+    for (int half; height > 1; height = half) {
+      half = (height + 1) / 2;
+      __syncthreads();
+      if (y >= half && y < height)
+#pragma unroll
+        for (int i = 0; i < pairs; i++) slot[i][(y - half) * width + x] = sum[i];
+      __syncthreads();
+      if (y + half < height)
+#pragma unroll
+        for (int i = 0; i < pairs; i++) sum[i] = merged(sum[i], slot[i][y * width + x], lost);
+    }
+    if (__syncthreads_or(lost)) return false;
+#pragma unroll
+    for (int i = 0; i < pairs; i++) s[i / parts].part[i % parts].pair = sum[i];
+    return true;
+  }
+};
+
+/* The N states of each of the threads (x, 0 … height) come to (x, 0). Called by all threads of the
+ * block; those outside have y >= height. */
+template <class F, int N, int SLOTS>
+__device__ __forceinline__ void merge_down(typename F::State *s, int x, int y, int width,
+                                           int height, Slots<F, SLOTS> &slots) {
+  constexpr int count = Slots<F, SLOTS>::count;
 #pragma unroll 1
   while (height > 1) {
     const int half = (height + 1) / 2, sent = (height - half) * width;
     const int give = y >= half && y < height ? (y - half) * width + x : -1;
     const int get = y + half < height ? y * width + x : -1;
 #pragma unroll 1
-    for (int first = 0; first < sent; first += Slots<F>::count) {
-      const int stop = first + Slots<F>::count;
+    for (int first = 0; first < sent * N; first += count) {
       __syncthreads();
-      if (give >= first && give < stop) Move<F>::assign(slots.slot[give - first], s);
+#pragma unroll 1
+      for (int e = 0, at = give - first; give >= 0 && e < N; e++, at += sent)
+        if (at >= 0 && at < count) Move<F>::assign(slots.slot[at], s[e]);
       __syncthreads();
-      if (get >= first && get < stop) F::merge(s, slots.slot[get - first]);
+#pragma unroll 1
+      for (int e = 0, at = get - first; get >= 0 && e < N; e++, at += sent)
+        if (at >= 0 && at < count) F::merge(s[e], slots.slot[at]);
     }
     height = half;
   }
   __syncthreads();
+}
+
+/* The same of a block of all threads, neighbours of which lie across: as far as lanes of a warp
+ * have the same x, by them. */
+template <class F, int N, int SLOTS>
+__device__ __forceinline__ void merge_across(typename F::State *s, int x, int y, int width,
+                                             int height, Slots<F, SLOTS> &slots) {
+  if (Quick<F, N>::merge(s, x, y, width, height, slots)) return;
+  if (by_lanes(width, height)) {
+#pragma unroll 1
+    for (int e = 0; e < N; e++) Move<F>::merge_lanes(s[e], GPR_WARP, width);
+    height = AXES_THREADS / GPR_WARP;
+    y = lane_of() < width ? warp_of() : height;
+  }
+  merge_down<F, N>(s, x, y, width, height, slots);
 }
 
 /* All threads' states come to thread 0: by lanes, then its own hands, for there are few warps. */
@@ -304,10 +417,11 @@ __device__ __forceinline__ bool is_last_of(uint32_t *ticket, int blocks) {
 /* The last block's work: outputs 0 … outputs, each of `entries` partial states, of which entry e of
  * output j lies at partial[e·step + j]. done(j, state) is called by one thread of each; s is where
  * it is worked out. */
-template <class F, class Done>
+template <class F, int SLOTS, class Done>
 __device__ __forceinline__ void merge_partials(const typename F::State *partial, int outputs,
-                                               int64_t entries, int64_t step, Slots<F> &slots,
-                                               typename F::State &s, Done done) {
+                                               int64_t entries, int64_t step,
+                                               Slots<F, SLOTS> &slots, typename F::State &s,
+                                               Done done) {
   int height = 1;
   while (height < entries && 2 * height * outputs <= AXES_THREADS) height *= 2;
   const int width = AXES_THREADS / height, x = threadIdx.x % width, y = threadIdx.x / width;
@@ -317,7 +431,7 @@ __device__ __forceinline__ void merge_partials(const typename F::State *partial,
     if (j < outputs && y < entries)
       Move<F>::merge_all(s, partial + y * step + j, (entries - y + height - 1) / height,
                          height * step);
-    merge_down<F>(s, x, y, width, height, slots);
+    merge_across<F, 1>(&s, x, y, width, height, slots);
     if (y == 0 && j < outputs) done(j, s);
   }
 }

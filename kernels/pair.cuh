@@ -106,8 +106,12 @@ template <int PRECISION, int N> struct Batch {
   float most = 0;
   uint32_t least = 0xffffffffu; /* of the keys */
   __device__ __forceinline__ void add(float x) {
-    sum += (double)x;
     most = larger(most, x);
+    add_below(x);
+  }
+  /* Where `most` is known otherwise. */
+  __device__ __forceinline__ void add_below(float x) {
+    sum += (double)x;
     const uint32_t key = size_key(x);
     least = least < key ? least : key;
   }

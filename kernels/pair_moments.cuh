@@ -49,13 +49,27 @@ template <class W, int P> __device__ __noinline__ void add_rest(Levels<W, P> *s,
   use(*s);
   add_double(s->rest, x, s->special);
 }
+/* What a level cannot hold goes to the next one, and from the last to the long integer. */
+template <class W, int P>
+__device__ __noinline__ void add_in_turn(Levels<W, P> *s, int level, double x) {
+#pragma unroll 1
+  for (; level < P && x != 0; level++) {
+    const Pair p = s->pair[level];
+    const double t = p.hi + x, error = rounding_error(p.hi, x, t);
+    const double u = p.lo + error, left = rounding_error(p.lo, error, u);
+    if (left != left) break; /* t overflowed */
+    s->pair[level] = {t, u};
+    x = left;
+  }
+  if (x != 0) add_rest(s, x);
+}
 template <class W, int P>
 __device__ __forceinline__ void add_to(Levels<W, P> &s, int level, double x) {
   Pair p = s.pair[level];
   bool lost = false;
   add(p, x, lost);
   if (lost)
-    add_rest(&s, x);
+    add_in_turn(&s, level, x);
   else
     s.pair[level] = p;
 }
@@ -64,8 +78,8 @@ __device__ __forceinline__ void add_to(Levels<W, P> &s, int level, const Pair &x
   bool lost = false;
   const Pair p = merged(s.pair[level], x, lost);
   if (lost) {
-    add_rest(&s, x.hi);
-    add_rest(&s, x.lo);
+    add_in_turn(&s, level, x.hi);
+    add_in_turn(&s, level, x.lo);
   } else {
     s.pair[level] = p;
   }

@@ -28,8 +28,7 @@ __device__ __forceinline__ void fold_packets(RowLane<F> &lane,
   for (int u = 0; u < U; u++) v[u].words = in.load(p + u * team);
   const int64_t at = index - in.first + p * Packet<T>::count;
   if (!lane.take(v, at, team * Packet<T>::count) && !RowLane<F>::certain)
-#pragma unroll 1
-    for (int u = 0; u < U; u++) in.each(p + u * team, [&](T x, int64_t, int) { lane.rest(x); });
+    lane.template rest<U>(in.data + p * Packet<T>::count, team * (int64_t)sizeof(Packet<T>));
 }
 
 /* Each thread's share of a tile of a team's packets, RowsShape<F>::loads a thread, of which the
@@ -66,9 +65,8 @@ __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *bas
   const int64_t tile = (int64_t)team * RowsShape<F>::loads;
   /* One tile more than needed where a run starts in the middle of a packet. */
   const int64_t tiles = a.length / Packet<T>::count / tile + 1 + 1;
-  const int64_t all = a.runs * tiles, share = quotient_of(all + parts - 1, parts);
-  const int64_t stop = (part + 1) * share < all ? (part + 1) * share : all;
-  for (int64_t t = part * share; t < stop; t++) {
+  /* Parts take turns: what is read at a time lies close together. */
+  for (int64_t t = part; t < a.runs * tiles; t += parts) {
     const int64_t run = a.runs > 1 ? quotient_of(t, tiles) : 0, first = (t - run * tiles) * tile;
     const char *data = base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1, run);
     fold_tile<F>(Packets<T>(data, a.length), first, run * a.length, team, lane);

@@ -132,10 +132,12 @@ __device__ __forceinline__ void fold_teams(const gpr_axes_args &a, int64_t first
     const char *from = broadcast(data, j);
     const bool mine = j < a.rows && here > least && here <= most;
     if (!__any_sync(GPR_ALL, mine)) continue;
+    const int n = mine ? here : 0;
     Few<F> few;
-    fold_short(few, from, mine ? here : 0, id, team);
+    fold_short(few, from, n, id, team);
+    if (few.finish_team(a, first + j, n, team, id == 0 && mine)) continue;
     typename F::State s;
-    if (!few.done(s)) fold_short_slowly<F>(s, from, mine ? here : 0, id, team);
+    if (!few.done(s)) fold_short_slowly<F>(s, from, n, id, team);
     Move<F>::merge_lanes(s, team);
     if (id == 0 && mine) finish_output<F>(&a, first + j, &s, here);
   }

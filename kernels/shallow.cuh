@@ -1,5 +1,5 @@
 /* Outputs of a few elements each, as many as there are threads and more: columns of a few rows, and
- * rows of which a packet holds one or several. */
+ * rows of which a packet holds several or a few packets hold one. */
 #ifndef GPR_SHALLOW_CUH
 #define GPR_SHALLOW_CUH
 
@@ -9,64 +9,101 @@ GPR_OPEN
 
 enum { SHALLOW_BLOCKS = 4, SHALLOW_LOADS = 4 };
 
-/* Neighbouring results of one thread: of exact sums one store, where they are aligned. */
+/* Neighbouring results of one thread, and those of them, as bits, that need slow_output(): when
+ * nothing is alive that its registers would drive to memory. */
 template <class F, int N> struct FinishRow {
-  static __device__ __forceinline__ void here(const gpr_axes_args &a, int64_t o, int left,
-                                              Few<F> (&few)[N], int64_t n, const char *from,
-                                              int64_t across, int64_t along) {
+  template <class Few>
+  static __device__ __forceinline__ uint32_t here(const gpr_axes_args &a, int64_t o, int left,
+                                                  Few (&few)[N], int64_t n) {
+    typename F::State state[N];
 #pragma unroll
-    for (int e = 0; e < N; e++)
-      if (e < left && !few[e].finish(a, o + e, n))
-        slow_output<F>(&a, o + e, from + e * across, along, n);
+    for (int e = 0; e < N; e++) few[e].done(state[e]);
+    Finish<F>::row(a, o, state, n, left);
+    return 0;
   }
 };
-template <int BYTES> struct Store;
-template <> struct Store<4> { typedef uint32_t type; };
-template <> struct Store<8> { typedef uint2 type; };
-template <> struct Store<16> { typedef uint4 type; };
 template <class T, int N> struct FinishRow<PairSum<T>, N> {
   typedef PairSum<T> F;
-  typedef typename Store<N * sizeof(T)>::type Word;
-  static __device__ __forceinline__ void here(const gpr_axes_args &a, int64_t o, int left,
-                                              Few<F> (&few)[N], int64_t n, const char *from,
-                                              int64_t across, int64_t along) {
-    alignas(16) T result[N];
+  template <class Few>
+  static __device__ __forceinline__ uint32_t here(const gpr_axes_args &a, int64_t o, int left,
+                                                  Few (&few)[N], int64_t n) {
+    T result[N];
     uint32_t missed = 0;
 #pragma unroll
     for (int e = 0; e < N; e++) missed |= few[e].value(a, n, result + e) ? 0u : 1u << e;
-    T *out = (T *)a.out + o;
-    if (left == N && (uintptr_t)out % sizeof(Word) == 0) {
-      Word word;
-      memcpy(&word, result, sizeof word);
-      *(Word *)out = word;
-    } else {
-#pragma unroll
-      for (int e = 0; e < N; e++)
-        if (e < left) out[e] = result[e];
-    }
-#pragma unroll 1
-    for (int e = 0; missed && e < left; e++)
-      if (missed >> e & 1) slow_output<F>(&a, o + e, from + e * across, along, n);
+    store_row((T *)a.out + o, result, left);
+    return missed & ((1u << left) - 1);
   }
 };
 
-/* Columns: rows of a.shape[kept - 1] elements that start at multiples of 16 bytes, of which there
- * are a.count, FEW_MOST at most, a.strides[kept] apart. */
+/* A packet's columns: a.count elements of each, a.strides[kept] apart. */
+template <class F> struct Strip {
+  typedef typename F::Element T;
+  static constexpr int V = Packet<T>::count;
+  const char *base;
+  int64_t o;
+  int left; /* columns that exist */
+  __device__ __forceinline__ Strip(const gpr_axes_args &a, int64_t t) : left(0) {
+    if (t >= a.tiles) return;
+    const int64_t width = a.shape[a.kept - 1], across = quotient_of(width + V - 1, V);
+    const int64_t batch = across == a.tiles ? 0 : quotient_of(t, across),
+                  first = (t - batch * across) * V;
+    base = a.data + offset_of(a.shape, a.strides, a.kept - 1, batch) + first * (int64_t)sizeof(T);
+    o = batch * width + first;
+    left = width - first < V ? (int)(width - first) : V;
+  }
+};
+
 template <class F>
-__global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
-    shallow(const __grid_constant__ gpr_axes_args a) {
+__device__ __forceinline__ void finish_strip(const gpr_axes_args &a, const Strip<F> &strip,
+                                             uint32_t missed) {
+#pragma unroll 1
+  for (; missed; missed &= missed - 1) {
+    const int e = __ffs(missed) - 1;
+    slow_output<F>(&a, strip.o + e, strip.base + e * sizeof(typename F::Element), a.strides[a.kept],
+                   a.count);
+  }
+}
+
+/* Two strips of two rows a thread: of one there would be too few loads under way. */
+template <class F> __device__ __forceinline__ void fold_two(const gpr_axes_args &a) {
   typedef typename F::Element T;
   constexpr int V = Packet<T>::count;
-  const int64_t width = a.shape[a.kept - 1], across = quotient_of(width + V - 1, V);
-  const int64_t t = (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x;
-  const int64_t batch = across == a.tiles ? 0 : quotient_of(t, across),
-                first = (t - batch * across) * V;
-  if (t >= a.tiles) return;
+  const int64_t t = (int64_t)blockIdx.x * AXES_THREADS * 2 + threadIdx.x,
+                stride = a.strides[a.kept];
+  const Strip<F> strip[2] = {Strip<F>(a, t), Strip<F>(a, t + AXES_THREADS)};
+  Packet<T> v[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    if (strip[i / 2].left == V) {
+      v[i].words = load_once(strip[i / 2].base + i % 2 * stride);
+    } else {
+#pragma unroll
+      for (int e = 0; e < V; e++)
+        if (e < strip[i / 2].left)
+          v[i].element[e] = ((const T *)(strip[i / 2].base + i % 2 * stride))[e];
+    }
+  uint32_t missed[2] = {0, 0};
+#pragma unroll
+  for (int s = 0; s < 2; s++) {
+    if (!strip[s].left) continue;
+    Few<F> few[V];
+#pragma unroll
+    for (int i = 0; i < 2 * V; i++) few[i % V].add(v[2 * s + i / V].element[i % V], i / V);
+    missed[s] = FinishRow<F, V>::here(a, strip[s].o, strip[s].left, few, 2);
+  }
+  for (int s = 0; s < 2; s++) finish_strip(a, strip[s], missed[s]);
+}
+
+template <class F, class Few> __device__ __forceinline__ void fold_strip(const gpr_axes_args &a) {
+  typedef typename F::Element T;
+  constexpr int V = Packet<T>::count;
+  const Strip<F> strip(a, (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x);
+  const int left = strip.left;
+  if (!left) return;
   const int64_t stride = a.strides[a.kept];
-  const char *base =
-      a.data + offset_of(a.shape, a.strides, a.kept - 1, batch) + first * (int64_t)sizeof(T);
-  const int left = width - first < V ? (int)(width - first) : V;
-  Few<F> few[V];
+  const char *base = strip.base;
+  Few few[V];
   int r = 0;
 #pragma unroll 1
   for (; left == V && r + SHALLOW_LOADS <= (int)a.count; r += SHALLOW_LOADS) {
@@ -90,21 +127,29 @@ __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
     for (int e = 0; e < V; e++)
       if (e < left) few[e].add(v.element[e], r);
   }
-  FinishRow<F, V>::here(a, batch * width + first, left, few, a.count, base, sizeof(T), stride);
+  finish_strip(a, strip, FinishRow<F, V>::here(a, strip.o, left, few, a.count));
 }
 
-/* The rows in a packet of which there are `left`, from output o on. */
-template <class F, int COUNT>
-__device__ __forceinline__ void finish_packet(const gpr_axes_args &a,
-                                              const Packet<typename F::Element> &v, int64_t o,
-                                              int left) {
+/* Columns: rows of a.shape[kept - 1] elements that start at multiples of 16 bytes, of which there
+ * are a.count, FEW_MOST at most, a.strides[kept] apart. */
+template <class F>
+__global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
+    shallow(const __grid_constant__ gpr_axes_args a) {
+  if (a.count == 2)
+    fold_two<F>(a);
+  else
+    fold_strip<F, Few<F>>(a);
+}
+template <class F>
+__global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
+    tall(const __grid_constant__ gpr_axes_args a) {
+  fold_strip<F, Tall<F>>(a);
+}
+
+/* One output of rows that lie one behind the other. */
+template <class F> __device__ __forceinline__ void slow_row(const gpr_axes_args &a, int64_t o) {
   typedef typename F::Element T;
-  constexpr int N = Packet<T>::count / COUNT;
-  Few<F> few[N];
-#pragma unroll
-  for (int e = 0; e < Packet<T>::count; e++) few[e / COUNT].add(v.element[e], e % COUNT);
-  FinishRow<F, N>::here(a, o, left, few, COUNT, a.data + o * COUNT * (int64_t)sizeof(T),
-                        COUNT * sizeof(T), sizeof(T));
+  slow_output<F>(&a, o, a.data + o * a.count * (int64_t)sizeof(T), sizeof(T), a.count);
 }
 
 /* Rows one behind the other, of COUNT elements each: a power of two of them, a packet at most. */
@@ -118,18 +163,57 @@ template <class F, int COUNT> __device__ __forceinline__ void fold_packed(const 
   for (int u = 0; u < SHALLOW_LOADS; u++)
     if (first + u * AXES_THREADS < full)
       v[u].words = load_once(a.data + (first + u * AXES_THREADS) * 16);
+  uint32_t missed = 0;
 #pragma unroll
   for (int u = 0; u < SHALLOW_LOADS; u++) {
     const int64_t p = first + u * AXES_THREADS;
-    if (p < full) finish_packet<F, COUNT>(a, v[u], p * N, N);
+    if (p >= full) break;
+    Few<F> few[N];
+#pragma unroll
+    for (int e = 0; e < V; e++) few[e / COUNT].add(v[u].element[e], e % COUNT);
+    missed |= FinishRow<F, N>::here(a, p * N, N, few, COUNT) << (u * N);
+  }
+  for (; missed; missed &= missed - 1) {
+    const int i = __ffs(missed) - 1;
+    slow_row<F>(a, (first + i / N * AXES_THREADS) * N + i % N);
   }
   for (int64_t o = full * N; blockIdx.x == 0 && threadIdx.x == 0 && o < a.outputs; o++)
-    slow_output<F>(&a, o, a.data + o * COUNT * (int64_t)sizeof(T), sizeof(T), COUNT);
+    slow_row<F>(a, o);
 }
+
+/* Rows one behind the other, of two packets each, one to a lane. Of four, staged rows are as fast.
+ */
+template <class F> __device__ __forceinline__ void fold_lanes(const gpr_axes_args &a) {
+  typedef typename F::Element T;
+  constexpr int V = Packet<T>::count;
+  const int id = threadIdx.x & 1;
+  const int64_t first = (int64_t)blockIdx.x * AXES_THREADS * SHALLOW_LOADS + threadIdx.x;
+  Packet<T> v[SHALLOW_LOADS];
+#pragma unroll
+  for (int u = 0; u < SHALLOW_LOADS; u++) {
+    const int64_t p = first + u * AXES_THREADS;
+    v[u].words = make_uint4(0, 0, 0, 0);
+    if (p / 2 < a.outputs) v[u].words = load_once(a.data + p * 16);
+  }
+  uint32_t missed = 0;
+#pragma unroll
+  for (int u = 0; u < SHALLOW_LOADS; u++) {
+    const int64_t o = (first + u * AXES_THREADS) / 2;
+    const bool mine = id == 0 && o < a.outputs;
+    Few<F> few;
+#pragma unroll
+    for (int e = 0; e < V; e++) few.add(v[u].element[e], id * V + e);
+    if (!few.finish_team(a, o, a.count, 2, mine) && mine) missed |= 1u << u;
+  }
+  for (; missed; missed &= missed - 1)
+    slow_row<F>(a, (first + (__ffs(missed) - 1) * AXES_THREADS) / 2);
+}
+
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
     packed(const __grid_constant__ gpr_axes_args a) {
   constexpr int V = Packet<typename F::Element>::count;
+  if (a.count > V) return fold_lanes<F>(a);
   if (a.count == 1) return fold_packed<F, 1>(a);
   if constexpr (V >= 2)
     if (a.count == 2) return fold_packed<F, 2>(a);

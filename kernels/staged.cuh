@@ -56,6 +56,11 @@ template <class F> struct StagedRow {
       for (int j = 0; j < V; j++)
         SlowFew<F>::add(s, ((const T *)(packet + p))[j], (int64_t)p * V + j);
   }
+  static __device__ __noinline__ void fold_slowly(State &s, const T *element, int count, int id,
+                                                  int team) {
+    SlowFew<F>::open(s);
+    for (int i = id; i < count; i += team) SlowFew<F>::add(s, element[i], i);
+  }
   static __device__ __forceinline__ void fold(const uint4 *packet, int count, int id, int team,
                                               State &s) {
     Few<F> few;
@@ -66,9 +71,9 @@ template <class F> struct StagedRow {
                                               State &s) {
     Few<F> few;
     fold(few, element, count, id, team);
-    if (!few.done(s)) slow_few<F>(s, (const char *)element, sizeof(T), id, count, team);
+    if (!few.done(s)) fold_slowly(s, element, count, id, team);
   }
-  /* A row finished without states in memory; the teams of a warp say the same. */
+  /* A row finished without states in memory; lanes that share rows say the same. */
   static __device__ __forceinline__ bool quick(const gpr_axes_args &a, int64_t o,
                                                const uint4 *packet, const T *element, int length,
                                                int team, bool here) {
@@ -79,10 +84,7 @@ template <class F> struct StagedRow {
     else
       fold(few, element, length, id, team);
     if (team > 1) return few.finish_team(a, o, length, team, here && id == 0);
-    if (here && !few.finish(a, o, length))
-      slow_output<F>(&a, o, a.pitch ? (const char *)packet : (const char *)element, sizeof(T),
-                     length);
-    return true;
+    return !here || few.finish(a, o, length);
   }
 };
 

@@ -624,6 +624,7 @@ print("end")
 """
 
 
+@pytest.mark.alone
 def test_out_of_device_memory():
     assert script(OUT_OF_MEMORY) == "end\n"
 
@@ -764,6 +765,7 @@ def refused(*arguments, **named):
         gpureduce.sum(*arguments, **named)
 
 
+@pytest.mark.alone
 def test_no_leak():
     small, large = A, np.ones(1_500_000)
     there, strided, none = on_device(A), on_device(A[::-2]), on_device(A[:0])
@@ -799,6 +801,7 @@ def test_no_leak():
     assert resident_bytes() - host_bytes < 4 * MIB
 
 
+@pytest.mark.alone
 def test_memory_is_bounded():
     """Ring and workspace do not grow with the array."""
     text = """

@@ -7,7 +7,7 @@ from device import Interface, copy_out, interface_of, on_device
 from table import OPS, bits, call, numpy_dtype
 
 import gpureduce
-from gpureduce import _core
+from gpureduce import _core, array_api
 
 COUNT, WHY = _core.device_count()
 pytestmark = [
@@ -190,15 +190,18 @@ def test_torch_gets_torch(name):
     assert float(total.sum()) == ((1 << 12) + 1) * (1 << 12)
 
 
-# One for each way that the kernels for many outputs have: rows in a packet, staged rows, rows of a
-# warp's, of blocks'; columns of a few rows, of many blocks, of rows taken together; any strides.
+# One for each way that the kernels for many outputs have: rows in a packet, of two, staged rows,
+# rows of a warp's, of blocks'; columns of a few rows, of many blocks, of so many that they come
+# together in crowds, of rows taken together; any strides.
 WAYS = [
     ((5000, 4), 1, slice(None)),
+    ((5003, 8), 1, slice(None)),
     ((300, 33), 1, slice(None)),
     ((5000, 800), 1, slice(None)),
     ((3, 40_000), 1, slice(None)),
     ((2, 600_000), 0, slice(None)),
     ((3000, 72), 0, slice(None)),
+    ((40_000, 64), 0, slice(None)),
     ((40_000, 3), 0, slice(None)),
     ((60, 700), 1, (slice(None), slice(None, None, 2))),
 ]
@@ -232,6 +235,37 @@ def test_segments_of_every_length(name):
         assert bits(host(got)) == bits(want)
 
 
+@pytest.mark.parametrize("rows", [2, 5, 40, 64])
+def test_columns_of_a_few_rows(rows):
+    """More of them than threads; some with a number that is far smaller than the others."""
+    rng = generator("few rows", rows)
+    a = rng.standard_normal((rows, 700_001 if rows == 5 else 700_000), np.float32)
+    a[rng.integers(0, rows, 1000), rng.integers(0, a.shape[1], 1000)] *= np.float32(1e-12)
+    a[rng.integers(0, rows, 1000), rng.integers(0, a.shape[1], 1000)] *= np.float32(1e-30)
+    a[:, 77] = 0
+    a[0, 78] = np.inf
+    for function in ("sum", "mean", "max", "argmax"):
+        got = call(function, on_device(a), axis=0)
+        want = call(function, a, axis=0, device="cpu")
+        assert bits(host(got)) == bits(want), f"{function} of {rows} rows"
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "int16", "complex64"])
+def test_runs_of_a_strided_axis(name):
+    a = draw(generator("runs", name), numpy_dtype(name), 40 * 30 * 5000).reshape(40, 30, 5000)
+    keep = generator("runs mask").random(a.shape) < 0.5
+    for which in (np.s_[:, :, 1:-1:2], np.s_[:, ::-2, :-3]):
+        for function in ("sum", "max", "var", "prod"):
+            for axis in ((1, 2), None):
+                got = call(function, on_device(a[which]), axis=axis, keepdims=True)
+                want = call(function, a[which], axis=axis, keepdims=True, device="cpu")
+                assert bits(host(got)) == bits(want), f"{function} {name} {which} {axis}"
+        got = gpureduce.sum(on_device(a[which]), axis=(1, 2), where=on_device(keep[which]))
+        want = gpureduce.sum(a[which], axis=(1, 2), where=keep[which], device="cpu")
+        assert bits(host(got)) == bits(want)
+
+
+@pytest.mark.alone
 def test_nothing_leaks():
     from device import free_bytes
 
@@ -244,3 +278,34 @@ def test_nothing_leaks():
                 gpureduce.sum(a, axis=0, out=3)
         free.append(free_bytes())
     assert free[2] >= free[1], free  # 8 MB of results each time
+
+
+@pytest.mark.parametrize("library", ["cupy", "torch", "jax"])
+def test_array_api(library):
+    """Arrays of the caller's library, also where no dimension is left."""
+    module = pytest.importorskip(library)
+    a = draw(generator("array api"), np.dtype("float32"), 60).reshape(3, 4, 5)
+    there = {
+        "cupy": lambda: module.asarray(a),
+        "torch": lambda: module.as_tensor(a, device="cuda"),
+        "jax": lambda: module.device_put(a, module.devices("gpu")[0]),
+    }
+    here = {"cupy": lambda x: x.get(), "torch": lambda x: x.cpu().numpy(), "jax": np.asarray}
+    x = there[library]()
+    for axis in (None, 0, (0, 1, 2), (0, 2)):
+        for keepdims in (False, True):
+            for function in ("sum", "max", "std"):
+                got = getattr(array_api, function)(x, axis=axis, keepdims=keepdims)
+                want = getattr(array_api, function)(a, axis=axis, keepdims=keepdims)
+                assert type(got) is type(x) and tuple(got.shape) == want.shape
+                assert bits(here[library](got)) == bits(want), f"{function} {axis} {keepdims}"
+
+
+def test_array_api_of_an_unknown_library():
+    a = draw(generator("array api"), np.dtype("int32"), 12).reshape(3, 4)
+    x = on_device(a)
+    x.dtype = a.dtype
+    assert type(array_api.sum(x, axis=0)) is _core.DeviceArray
+    assert bits(host(array_api.sum(x, axis=0))) == bits(a.sum(0))
+    whole = array_api.sum(x)
+    assert type(whole) is np.ndarray and whole.shape == () and whole == a.sum()
