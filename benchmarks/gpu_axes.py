@@ -94,7 +94,8 @@ def peers(op: str, array: Any, axis: int | None) -> dict[str, float]:
     if jax:
         of_jax = jax.dlpack.from_dlpack(array)
         compiled = jax.jit(lambda x: getattr(jax.numpy, op)(x, axis=axis))
-        calls["JAX"] = lambda: seconds_of_jax(lambda: compiled(of_jax))
+        if str(compiled(of_jax).dtype) == str(array.dtype) or op == "argmax":
+            calls["JAX"] = lambda: seconds_of_jax(lambda: compiled(of_jax))
     for name, call in calls.items():
         try:
             found[name] = array.nbytes / call() / 1e9
