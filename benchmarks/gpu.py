@@ -467,12 +467,27 @@ def table(rows: list[Row]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def report(rows: list[Row], about: str) -> str:
+def report(title: str, about: str, rows: list[Row]) -> str:
     misses = [row for row in rows if row.miss]
-    parts = ["# The GPU half\n", about, f"\n{len(misses)} rows miss their bar.\n"]
+    parts = [f"# {title}\n", about, f"\n{len(misses)} of {len(rows)} rows miss their bar.\n"]
     for section in dict.fromkeys(row.section for row in rows):
         parts += [f"## {section}\n", table([row for row in rows if row.section == section]), ""]
-    return "\n".join([*parts, "![bars](gpu.png)\n"])
+    return "\n".join(parts)
+
+
+def write(name: str, title: str, about: str, rows: list[Row]) -> None:
+    """results/NAME.md and NAME.json; prints what misses its bar."""
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.md").write_text(report(title, about, rows))
+    facts = [
+        {**asdict(row), "fraction": row.fraction, "ratio": row.ratio, "miss": row.miss}
+        for row in rows
+    ]
+    record = {"machine": about, "rows": facts}
+    (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+    misses = [row for row in rows if row.miss]
+    print(f"\n{len(misses)} of {len(rows)} rows miss their bar")
+    shown(misses)
 
 
 def chart(rows: list[Row]) -> None:
@@ -501,7 +516,7 @@ def chart(rows: list[Row]) -> None:
     figure.savefig(RESULTS / "gpu.png", dpi=110)
 
 
-def versions() -> str:
+def machine() -> str:
     device = gpureduce.devices()[0]
     libraries = [("NumPy", np), ("CuPy", cupy), ("torch", torch), ("JAX", jax)]
     named = ", ".join(f"{name} {library.__version__}" for name, library in libraries if library)
@@ -509,9 +524,7 @@ def versions() -> str:
         f"{device['name']}, {device['multiprocessors']} multiprocessors, driver"
         f" {device['driver'][0]}.{device['driver'][1]}, CUDA"
         f" {device['runtime'][0]}.{device['runtime'][1]};"
-        f" {gpureduce.get_num_threads()} threads of the CPU; {named}. Made by `benchmarks/gpu.py`:"
-        " medians in one run; what is held against the read limit and CUB by events around the"
-        " kernel, as they are, the rest by whole calls."
+        f" {gpureduce.get_num_threads()} threads of the CPU; {named}."
     )
 
 
@@ -523,13 +536,22 @@ def shown(rows: Iterable[Row]) -> list[Row]:
     return kept
 
 
-def main() -> None:
+def need_a_gpu() -> None:
     count, reason = _core.device_count()
     if not count:
         sys.exit(f"no GPU: {reason}")
     if not cupy:
         sys.exit("CuPy makes the data: install it")
-    start = time.perf_counter()
+
+
+ABOUT = """Made by `benchmarks/gpu.py`: medians in one run; what is held against the read limit and
+CUB by events around the kernel, as they are, the rest by whole calls.
+
+![bars](gpu.png)"""
+
+
+def main() -> None:
+    need_a_gpu()
     rows = shown(memory())
     with tempfile.TemporaryDirectory() as folder:
         toolkit = Toolkit(folder)
@@ -538,22 +560,8 @@ def main() -> None:
             cupy.get_default_memory_pool().free_all_blocks()
     for part in (latencies, host_arrays, crossover):
         rows += shown(part())
-    about = versions()
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "gpu.md").write_text(report(rows, about))
-    facts = [
-        {**asdict(row), "fraction": row.fraction, "ratio": row.ratio, "miss": row.miss}
-        for row in rows
-    ]
-    record = {"machine": about, "rows": facts}
-    (RESULTS / "gpu.json").write_text(json.dumps(record, indent=1) + "\n")
+    write("gpu", "The GPU half", f"{machine()}\n\n{ABOUT}", rows)
     chart(rows)
-    misses = [row for row in rows if row.miss]
-    print(
-        f"\n{len(misses)} of {len(rows)} rows miss their bar, {time.perf_counter() - start:.0f} s"
-    )
-    for row in misses:
-        print("  ".join(cell for cell in row.cells() if cell))
 
 
 if __name__ == "__main__":

@@ -10,17 +10,26 @@ four such arrays in turn.
 Prints what misses its bar; writes benchmarks/results/gpu_axes.md and gpu_axes.json.
 """
 
-import json
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from gpu import GIB, RESULTS, Row, Toolkit, cupy, jax, normal, table, torch, versions
+from gpu import (
+    GIB,
+    Row,
+    Toolkit,
+    cupy,
+    jax,
+    machine,
+    need_a_gpu,
+    normal,
+    shown,
+    torch,
+    write,
+)
 
 import gpureduce
 from gpureduce import _core
@@ -243,40 +252,19 @@ def limits(toolkit: Toolkit, data: Any) -> Callable[[int], float]:
     return limit
 
 
-def report(rows: list[Row], about: str) -> str:
-    misses = [row for row in rows if row.miss]
-    parts = ["# The GPU half: axes, variances, strides and segments\n", about]
-    parts.append(f"\n{len(misses)} of {len(rows)} rows miss their bar.\n")
-    for section in dict.fromkeys(row.section for row in rows):
-        parts += [f"## {section}\n", table([row for row in rows if row.section == section]), ""]
-    return "\n".join(parts)
-
-
 def main() -> None:
-    count, reason = _core.device_count()
-    if not count:
-        sys.exit(f"no GPU: {reason}")
-    if not cupy:
-        sys.exit("CuPy makes the data: install it")
-    start = time.perf_counter()
+    need_a_gpu()
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         data = normal("float32", GIB)
         limit = limits(Toolkit(folder), data)
         for section in (along_axes(limit, data), strides(limit, data), ragged(limit, data)):
-            rows += section
-        rows += sweep(limit, data)
-        rows += variances(limit)
-    for row in rows:
-        print("  ".join(cell for cell in row.cells() if cell))
-    about = versions().partition("Made by")[0] + "Made by `benchmarks/gpu_axes.py`."
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "gpu_axes.md").write_text(report(rows, about + "\n\n" + (__doc__ or "")))
-    facts = [{**asdict(row), "fraction": row.fraction, "miss": row.miss} for row in rows]
-    record = {"machine": about, "rows": facts}
-    (RESULTS / "gpu_axes.json").write_text(json.dumps(record, indent=1) + "\n")
-    misses = [row for row in rows if row.miss]
-    print(f"\n{len(misses)} of {len(rows)} rows miss, {time.perf_counter() - start:.0f} s")
+            rows += shown(section)
+        rows += shown(sweep(limit, data))
+        rows += shown(variances(limit))
+    about = f"{machine()} Made by `benchmarks/gpu_axes.py`.\n\n{__doc__ or ''}"
+    title = "The GPU half: axes, variances, strides and segments"
+    write("gpu_axes", title, about, rows)
 
 
 if __name__ == "__main__":
