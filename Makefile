@@ -13,8 +13,10 @@ GPU_RECORD := build/gpu
 run: $(VENV)/demo
 	$(BIN)/python -m gpureduce demo
 
+# A file's tests by one process: they share what is slow to make.
 test: $(VENV)/test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile -m "not alone"
+	$(BIN)/python -m pytest -m alone
 
 lint: $(VENV)/lint
 	$(BIN)/ruff check
