@@ -3,7 +3,8 @@
 Environment: CC, CXX, CUDA_HOME; GPUREDUCE_CUDA=0 leaves the GPU half out;
 GPUREDUCE_CUDA_ARCHS="80 90" (default: all that nvcc knows from 75 on);
 GPUREDUCE_SANITIZE="address,undefined"; GPUREDUCE_DEBUG=1; GPUREDUCE_COVERAGE=1;
-GPUREDUCE_WERROR=1 turns warnings into errors.
+GPUREDUCE_WERROR=1 turns warnings into errors; GPUREDUCE_PTX=1 keeps the kernels' PTX in
+build/objects/ptx, where the tests find it.
 """
 
 import os
@@ -44,7 +45,9 @@ C_FLAGS = ["-std=c11", *(["-Og", "-g3"] if switched("DEBUG") else ["-O2", "-g1"]
 NO_RUNTIME = ["-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"]
 CXX_FLAGS = ["-std=c++17", *NO_RUNTIME, "-fno-trapping-math", *OPTIMISE, *COMMON]
 HOST_OF_CUDA = ["-fPIC", "-fvisibility=hidden", *EXACT, *NO_RUNTIME]
-CUDA_FLAGS = ["-std=c++17", "-O3", "-lineinfo", "--threads=0", *EXACT_CUDA]
+CUDA_FLAGS = ["-std=c++17", "-O3", "-lineinfo", *EXACT_CUDA]
+if not switched("PTX"):  # what it keeps, nvcc's threads take away from each other
+    CUDA_FLAGS += ["--threads=0"]
 # 186: a template compares an unsigned integer with zero.
 CUDA_FLAGS += ["--diag-suppress=186", f"--compiler-options={','.join(HOST_OF_CUDA)}"]
 if switched("WERROR"):
@@ -155,10 +158,16 @@ class Build(build_ext):
         target = work / f"{source.name}.o"
         made_by, depends = target.with_suffix(".command"), target.with_suffix(".d")
         command = [*command, "-MMD", "-MF", str(depends), "-c", str(source), "-o", str(target)]
+        kept = work / "ptx" / source.stem if switched("PTX") and source.suffix == ".cu" else None
+        if kept:
+            command += ["--keep", f"--keep-dir={kept}"]
         if not is_current(target, made_by, depends, command):
-            work.mkdir(parents=True, exist_ok=True)
+            (kept or work).mkdir(parents=True, exist_ok=True)
             self.spawn(command)
             made_by.write_text(shlex.join(command))
+            for path in kept.iterdir() if kept else []:
+                if path.suffix != ".ptx":
+                    path.unlink()
         return str(target)
 
 
