@@ -35,7 +35,8 @@ def setup_py():
 
 def kept_by_the_build(source):
     """The PTX that a build of these very sources kept (GPUREDUCE_PTX=1), or None."""
-    newest = max(path.stat().st_mtime for path in (ROOT / "kernels").rglob("*"))
+    made_of = [ROOT / "setup.py", *(ROOT / "kernels").rglob("*")]  # the flags are in setup.py
+    newest = max(path.stat().st_mtime for path in made_of)
     for path in (ROOT / "build/objects/ptx" / source.stem).glob("*.ptx"):
         text = path.read_text()
         if path.stat().st_mtime > newest and ".target sm_90" in text:
