@@ -13,10 +13,11 @@ GPU_RECORD := build/gpu
 run: $(VENV)/demo
 	$(BIN)/python -m gpureduce demo
 
+# What looks at memory that all share goes first: the last line is then of the run that has the tests.
 # A file's tests by one process: they share what is slow to make.
 test: $(VENV)/test
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile -m "not alone"
 	$(BIN)/python -m pytest -m alone
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile -m "not alone"
 
 lint: $(VENV)/lint
 	$(BIN)/ruff check
