@@ -1,4 +1,5 @@
-/* DLPack: dmlc/dlpack's dlpack.h, version 0 of the ABI, as far as it is needed. */
+/* DLPack: dmlc/dlpack's dlpack.h, version 0 of the ABI and the exchange of version 1, as far as
+ * they are needed. */
 #ifndef GPR_DLPACK_H
 #define GPR_DLPACK_H
 
@@ -26,6 +27,20 @@ typedef struct gpr_dl_managed {
   void *context;
   void (*deleter)(struct gpr_dl_managed *);
 } gpr_dl_managed;
+
+/* What a type of arrays leaves for C in a capsule: tensors and streams without a call of Python.
+ * Functions give 0, or -1 with an exception. */
+#define GPR_DL_EXCHANGE "__dlpack_c_exchange_api__"
+#define GPR_DL_EXCHANGE_CAPSULE "dlpack_exchange_api"
+typedef struct gpr_dl_exchange {
+  struct {
+    uint32_t major, minor;
+    void *previous;
+  } version;
+  void *unused[3];
+  int (*tensor_of)(void *object, gpr_dl_tensor *out); /* as long as the object lives; or NULL */
+  int (*current_stream)(int device_type, int32_t device, void **stream);
+} gpr_dl_exchange;
 
 /* Type codes by NumPy's kinds; 3 is a handle, and V, of numbers, is bfloat16. */
 static const char gpr_dl_kinds[] = "iuf?Vcb";

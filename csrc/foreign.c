@@ -7,6 +7,39 @@
 #include "dlpack.h"
 #include "gpu.h"
 
+/* Made once: a name costs as much as the look-up. */
+static PyObject *name_dlpack, *name_device, *name_interface, *name_exchange, *name_stream;
+static PyObject *name_gradient, *name_conjugated, *name_negated;
+
+int gpr_foreign_init(void) {
+  const struct {
+    PyObject **name;
+    const char *text;
+  } names[] = {{&name_dlpack, "__dlpack__"},
+               {&name_device, "__dlpack_device__"},
+               {&name_interface, "__cuda_array_interface__"},
+               {&name_exchange, GPR_DL_EXCHANGE},
+               {&name_stream, "stream"},
+               {&name_gradient, "requires_grad"},
+               {&name_conjugated, "is_conj"},
+               {&name_negated, "is_neg"}};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (!*names[i].name && !(*names[i].name = PyUnicode_InternFromString(names[i].text))) return 0;
+  return 1;
+}
+
+/* NULL without an exception if there is none. */
+static PyObject *optional_attribute(PyObject *object, PyObject *name) {
+  PyObject *value;
+#if PY_VERSION_HEX >= 0x030d0000
+  PyObject_GetOptionalAttr(object, name, &value);
+#else
+  value = PyObject_GetAttr(object, name);
+  if (!value && PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();
+#endif
+  return value;
+}
+
 /* --- DLPack ------------------------------------------------------------------------------------
  */
 
@@ -68,9 +101,11 @@ static int view_of_tensor(const gpr_dl_tensor *t, const char *function, gpr_view
   return 1;
 }
 
+static int is_cuda(long type) { return type == GPR_DL_CUDA || type == GPR_DL_CUDA_MANAGED; }
+
 /* (device type, device id), if it is a CUDA device's. */
 static int lies_on_cuda(PyObject *object) {
-  PyObject *where = PyObject_CallMethod(object, "__dlpack_device__", NULL);
+  PyObject *where = PyObject_CallMethodNoArgs(object, name_device);
   long type = -1;
   if (where && PyTuple_Check(where) && PyTuple_GET_SIZE(where) == 2)
     type = PyLong_AsLong(PyTuple_GET_ITEM(where, 0));
@@ -79,19 +114,17 @@ static int lies_on_cuda(PyObject *object) {
     PyErr_Clear();
     return 0;
   }
-  return type == GPR_DL_CUDA || type == GPR_DL_CUDA_MANAGED;
+  return is_cuda(type);
 }
 
 /* The producer is told that its data will be read on the legacy default stream (1), makes the data
  * ready there, and that is the stream that the view names. The capsule frees what it holds. */
 static int view_by_dlpack(PyObject *object, const char *function, gpr_view *view,
                           PyObject **holder) {
-  PyObject *method = PyObject_GetAttrString(object, "__dlpack__"), *none = NULL, *keywords = NULL,
-           *capsule = NULL;
+  PyObject *keywords = PyTuple_Pack(1, name_stream), *stream = PyLong_FromLong(1), *capsule = NULL;
   int result = -1;
-  if (method) none = PyTuple_New(0);
-  if (none) keywords = Py_BuildValue("{s:i}", "stream", 1);
-  if (keywords) capsule = PyObject_Call(method, none, keywords);
+  if (keywords && stream)
+    capsule = PyObject_VectorcallMethod(name_dlpack, (PyObject *[]){object, stream}, 1, keywords);
   if (capsule) {
     const gpr_dl_tensor *tensor = PyCapsule_GetPointer(capsule, "dltensor");
     if (tensor) result = view_of_tensor(tensor, function, view);
@@ -100,9 +133,63 @@ static int view_by_dlpack(PyObject *object, const char *function, gpr_view *view
     *holder = capsule;
   else
     Py_XDECREF(capsule);
+  Py_XDECREF(stream);
   Py_XDECREF(keywords);
-  Py_XDECREF(none);
-  Py_XDECREF(method);
+  return result;
+}
+
+/* NULL if the object's type has none, or of another version. */
+static const gpr_dl_exchange *exchange_of(PyObject *object) {
+  PyObject *capsule = optional_attribute((PyObject *)Py_TYPE(object), name_exchange);
+  const gpr_dl_exchange *exchange =
+      capsule ? PyCapsule_GetPointer(capsule, GPR_DL_EXCHANGE_CAPSULE) : NULL;
+  Py_XDECREF(capsule); /* the type keeps it */
+  PyErr_Clear();
+  return exchange && exchange->version.major == 1 && exchange->tensor_of && exchange->current_stream
+             ? exchange
+             : NULL;
+}
+
+/* Whether an attribute, or a method of it, says so. */
+static int says(PyObject *object, PyObject *name) {
+  PyObject *value = optional_attribute(object, name);
+  if (value && PyCallable_Check(value)) Py_SETREF(value, PyObject_CallNoArgs(value));
+  const int answer = value && PyObject_IsTrue(value) == 1;
+  Py_XDECREF(value);
+  PyErr_Clear();
+  return answer;
+}
+
+/* PyTorch's exchange gives the memory as it is of tensors that its __dlpack__ refuses, as they need
+ * gradients or are to be conjugated first. Neither of them looks at a sign that is to be changed.
+ */
+static int check_negated(PyObject *object, const char *function) {
+  if (!says(object, name_negated)) return 1;
+  PyErr_Format(PyExc_BufferError,
+               "gpureduce.%s: the tensor is a view whose signs are not changed yet: use "
+               "tensor.resolve_neg()",
+               function);
+  return 0;
+}
+static int is_refused(PyObject *object) {
+  return says(object, name_gradient) || says(object, name_conjugated);
+}
+
+/* 0 also for what it has no answer for: __dlpack__ will say why. */
+static int view_by_exchange(const gpr_dl_exchange *exchange, PyObject *object, const char *function,
+                            gpr_view *view) {
+  gpr_dl_tensor tensor;
+  void *stream = NULL;
+  if (is_refused(object)) return 0;
+  if (exchange->tensor_of(object, &tensor)) {
+    PyErr_Clear();
+    return 0;
+  }
+  if (!is_cuda(tensor.device.type)) return 0;
+  if (!check_negated(object, function)) return -1;
+  if (exchange->current_stream(tensor.device.type, tensor.device.id, &stream)) return -1;
+  const int result = view_of_tensor(&tensor, function, view);
+  view->stream = stream;
   return result;
 }
 
@@ -184,22 +271,19 @@ static int view_by_interface(PyObject *dict, const char *function, gpr_view *vie
   return -1;
 }
 
-static PyObject *optional_attribute(PyObject *object, const char *name) {
-  PyObject *value = PyObject_GetAttrString(object, name);
-  if (!value && PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();
-  return value;
-}
-
 int gpr_foreign_view(PyObject *object, const char *function, gpr_view *view, PyObject **holder) {
   *holder = NULL;
   if (PyList_Check(object) || PyTuple_Check(object) || PyFloat_Check(object) ||
       PyLong_Check(object))
     return 0;
-  if (lies_on_cuda(object)) return view_by_dlpack(object, function, view, holder);
-  PyObject *dict = optional_attribute(object, "__cuda_array_interface__");
-  if (!dict) return PyErr_Occurred() ? -1 : 0;
-  const int result = view_by_interface(dict, function, view);
-  Py_DECREF(dict);
+  int result = 0;
+  const gpr_dl_exchange *exchange = exchange_of(object);
+  if (exchange) result = view_by_exchange(exchange, object, function, view);
+  if (!result && lies_on_cuda(object)) return view_by_dlpack(object, function, view, holder);
+  PyObject *dict = result ? NULL : optional_attribute(object, name_interface);
+  if (dict) result = view_by_interface(dict, function, view);
+  Py_XDECREF(dict);
+  if (PyErr_Occurred()) return -1;
   if (result == 1) *holder = Py_NewRef(object);
   return result;
 }

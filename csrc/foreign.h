@@ -7,6 +7,9 @@
 
 #include "gpureduce.h"
 
+/* Once, before the others; 0 with an exception. */
+int gpr_foreign_init(void);
+
 /* 1: the object lies on a CUDA device, and the view describes it for as long as *holder lives,
  * which is the caller's. 0: it is no such object. -1: an exception is set. */
 int gpr_foreign_view(PyObject *object, const char *function, gpr_view *view, PyObject **holder);

@@ -38,6 +38,7 @@ typedef struct workspace {
   struct workspace *next;
   cudaStream_t stream, copies;
   cudaEvent_t copied[SLOTS];
+  gpr_launcher *launcher;
   void *scratch;
   gpr_answer *answers; /* pinned, mapped: one for each slot */
   char *pinned;        /* the ring, made when it is first wanted */
@@ -123,6 +124,7 @@ static void workspace_free(workspace *w) {
     if (w->copied[i]) cudaEventDestroy(w->copied[i]);
   if (w->stream) cudaStreamDestroy(w->stream);
   if (w->copies) cudaStreamDestroy(w->copies);
+  gpr_cuda_launcher_free(w->launcher);
   cudaFree(w->scratch);
   cudaFreeHost(w->answers);
   free_ring(w);
@@ -134,7 +136,11 @@ static gpr_status workspace_make(int device, workspace **out) {
   gpr_status status;
   const size_t bytes = gpr_gpu_table_cuda.scratch_bytes;
   workspace *w = calloc(1, sizeof *w);
-  if (!w) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a workspace");
+  if (w) w->launcher = gpr_cuda_launcher();
+  if (!w || !w->launcher) {
+    status = gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a workspace");
+    goto fail;
+  }
   if ((status = check(cudaStreamCreateWithFlags(&w->stream, cudaStreamNonBlocking),
                       "cudaStreamCreate", device)) ||
       (status = check(cudaStreamCreateWithFlags(&w->copies, cudaStreamNonBlocking),
@@ -373,8 +379,8 @@ gpr_status gpr_cuda_gather(const gpr_plan *p, int64_t start, int64_t n, void *to
       "the launch of a gather", device);
 }
 
-gpr_status gpr_cuda_flat(const gpr_gpu_row *kernel, gpr_flat_args args, int bytes, int device,
-                         void *stream) {
+gpr_status gpr_cuda_flat(const gpr_gpu_row *kernel, gpr_flat_args args, int bytes,
+                         gpr_launcher *launcher, int device, void *stream) {
   void *arguments[] = {&args};
   int64_t blocks = (args.n * bytes + 15) / kernel->tile + 1;
   if (kernel->blocks) {
@@ -382,6 +388,9 @@ gpr_status gpr_cuda_flat(const gpr_gpu_row *kernel, gpr_flat_args args, int byte
     /* Two tiles are done sooner by one block than two blocks have merged: 9.3 and 10.4 µs. */
     blocks = blocks <= 3 ? 1 : least(blocks, least(most, GPR_GPU_BLOCKS_MAX));
   }
+  if (launcher)
+    return gpr_cuda_launch(launcher, (const void *)kernel->flat, blocks, kernel->threads, arguments,
+                           device, stream);
   return check(cudaLaunchKernel((const void *)kernel->flat, (dim3){(unsigned)blocks, 1, 1},
                                 (dim3){(unsigned)kernel->threads, 1, 1}, arguments, 0, stream),
                "the launch of a reduction", device);
@@ -412,7 +421,8 @@ static gpr_status launch_piece(gpu_run *r, int64_t piece) {
                         .scratch = r->space->scratch,
                         .answer = answer_of(r, slot),
                         .epoch = r->epoch[slot]};
-  return gpr_cuda_flat(r->kernel, args, r->bytes, r->device, r->stream);
+  gpr_launcher *launcher = r->pieces == 1 ? r->space->launcher : NULL;
+  return gpr_cuda_flat(r->kernel, args, r->bytes, launcher, r->device, r->stream);
 }
 
 static void collect_piece(gpu_run *r) {

@@ -21,9 +21,18 @@ gpr_status gpr_cuda_enter(int device, int *before);
 gpr_status gpr_cuda_gather(const gpr_plan *plan, int64_t start, int64_t n, void *to, int device,
                            void *stream);
 
-/* Begins to fold a whole array of elements of so many bytes. */
-gpr_status gpr_cuda_flat(const gpr_gpu_row *kernel, gpr_flat_args args, int bytes, int device,
-                         void *stream);
+/* Launches that are soon done, again and again, of a few kernels. One launch at a time. */
+typedef struct gpr_launcher gpr_launcher;
+gpr_status gpr_cuda_launch(gpr_launcher *launcher, const void *kernel, int64_t blocks, int threads,
+                           void **arguments, int device, void *stream);
+/* The caller's, of the device that is current then; NULL for want of memory. */
+gpr_launcher *gpr_cuda_launcher(void);
+void gpr_cuda_launcher_free(gpr_launcher *launcher);
+
+/* Begins to fold a whole array of elements of so many bytes, by a launcher or, with NULL, without.
+ */
+gpr_status gpr_cuda_flat(const gpr_gpu_row *kernel, gpr_flat_args args, int bytes,
+                         gpr_launcher *launcher, int device, void *stream);
 
 /* Begins to bring the plan's elements to `to` on the device, contiguous, native and of the row's
  * dtype: they are there when the run's step says GPR_OK. The run is the caller's. */

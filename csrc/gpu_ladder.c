@@ -185,7 +185,7 @@ static gpr_status fold_default(ladder *l) {
                                            .scratch = l->scratch,
                                            .answer = l->answer,
                                            .epoch = ++l->epoch},
-                           l->bytes, l->device, l->plan.stream);
+                           l->bytes, NULL, l->device, l->plan.stream);
   return status;
 }
 

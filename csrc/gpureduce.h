@@ -9,6 +9,7 @@
 #ifndef GPUREDUCE_H
 #define GPUREDUCE_H
 
+#include <stdalign.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -56,7 +57,7 @@ gpr_view gpr_view_of(const void *data, int dtype, int64_t n);
  * operators that give two, like minmax, one after the other. */
 typedef struct gpr_value {
   int dtype;
-  _Alignas(16) unsigned char bytes[32];
+  alignas(16) unsigned char bytes[32];
 } gpr_value;
 
 /* For .axes: axis d of the view, or all. */

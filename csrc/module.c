@@ -5,6 +5,7 @@
 #include "../kernels/rows.h"
 #include "cpu.h"
 #include "device_array.h"
+#include "foreign.h"
 #include "gpu.h"
 
 /* Below this a fold takes less than giving the GIL away and fetching it back under contention:
@@ -634,7 +635,7 @@ static PyMethodDef methods[] = {
 static int exec_module(PyObject *module) {
   if (PyArray_ImportNumPyAPI() < 0) return -1;
   gpr_match_builtin_dtypes();
-  if (!gpr_arguments_init() || !gpr_device_array_init(module)) return -1;
+  if (!gpr_arguments_init() || !gpr_foreign_init() || !gpr_device_array_init(module)) return -1;
   if (!device_error)
     device_error = PyErr_NewExceptionWithDoc(
         "gpureduce.DeviceError", "The device asked for is missing, or a call to it failed.",

@@ -135,6 +135,9 @@ __device__ __forceinline__ void widen_all(const Packet<typename S::Stored> (&v)[
 
 enum { QUEUE = 16 };          /* tiles that a warp notes before it takes the slow road */
 enum { UNOPENED = -0x10000 }; /* a window so low that anything moves it */
+/* Tiles between two flushes of the fast loop's counts. A tile whose numbers lie above the window's
+ * top, as far as close_slack() lets them, has 2^52 units. */
+enum { TRIES_MAX = GPR_BATCHES_MAX / 2 - QUEUE - 1 };
 
 /* Units that fell into each level of the window, by part. */
 template <int PARTS, int LEVELS> struct Counts {
@@ -221,19 +224,17 @@ __device__ __forceinline__ bool close(const float (&x)[N], int unit1, Counts<PAR
   return __all_sync(GPR_ALL, fine);
 }
 
-/* Numbers of 16 bits, eight at a time, in two levels of single precision: half as many conversions
- * to double as a multiprocessor can do would be needed at the speed of memory. The first level's
- * unit is 2^unit; eight numbers below 2^(unit + 19) leave it its binade, and eight rests of half a
- * unit are exact in single precision down to 2^(unit - 22). */
+/* float16, eight numbers at a time, in two levels of single precision: half as many conversions to
+ * double as a multiprocessor can do would be needed at the speed of memory. The first level's unit
+ * is 2^(fixed_unit + 22); eight numbers below 2^(that + 19) leave it its binade, and eight rests of
+ * half a unit are exact in single precision down to fixed_unit. */
 template <class S>
-__device__ __forceinline__ bool halves(const Packet<typename S::Stored> (&v)[S::loads], int unit1,
+__device__ __forceinline__ bool halves(const Packet<float16> (&v)[S::loads], int,
                                        Counts<1, 1> &batch) {
-  enum { ABOVE = 19, BELOW = 22, LOWEST = -104, HIGHEST = 104 };
-  const int unit = S::fixed ? S::fixed_unit + BELOW : top_of_unit(unit1) - ABOVE;
-  const bool possible = unit >= LOWEST && unit <= HIGHEST; /* scale and start are normal floats */
-  const float start = __int_as_float((unit + 23 + 127) << 23 | 0x400000);
-  const float scale = __int_as_float((BELOW - unit + 127) << 23);
-  uint32_t away = 0, most = 0, least = 0x7fff7fffu;
+  enum { BELOW = 22, UNIT = S::fixed_unit + BELOW };
+  const float start = __int_as_float((UNIT + 23 + 127) << 23 | 0x400000);
+  const float scale = __int_as_float((BELOW - UNIT + 127) << 23);
+  uint32_t away = 0;
   int high = 0, low = 0;
 #pragma unroll
   for (int u = 0; u < S::loads; u++) {
@@ -247,26 +248,38 @@ __device__ __forceinline__ bool halves(const Packet<typename S::Stored> (&v)[S::
     away |= bits(a) ^ bits(start);
     high += (int)(bits(a) - bits(start));
     low += __float2int_rn(b * scale);
-    if (!S::fixed) {
-#pragma unroll
-      for (int i = 0; i < 4; i++) { /* magnitude less one, below a top bit that zero has not */
-        const uint32_t key = (word(v[u], i) | 0x80008000u) - 0x00010001u;
-        most = __vmaxu2(most, key);
-        least = __vmins2(least, key);
-      }
-    }
   }
   batch.units[0][0] = ((int64_t)high << BELOW) + low;
-  bool fine = possible && away >> 23 == 0;
-  if (!S::fixed) {
-    batch.units[0][0] <<= unit - BELOW - unit1;
-    const int greatest_key = (int)max(most & 0xffff, most >> 16) - 0x8000;
-    const int least_key = (int)(min((int16_t)least, (int16_t)(least >> 16)) & 0xffff) - 0x8000;
-    const int top = (greatest_key + 1) >> 7, bottom = (least_key + 1) >> 7;
-    fine =
-        fine && (greatest_key < 0 || (top < 255 && top - 126 <= unit + ABOVE &&
-                                      (bottom ? bottom : 1) - 126 - S::precision >= unit - BELOW));
-  }
+  return __all_sync(GPR_ALL, away >> 23 == 0);
+}
+
+/* bfloat16 in one level of doubles that are 2^-896 of the numbers, which takes a shift and a mask
+ * and no conversion: the exponent is where a double has it, with its own bias. */
+template <class S>
+__device__ __forceinline__ bool halves(const Packet<bfloat16> (&v)[S::loads], int unit1,
+                                       Counts<1, 1> &batch) {
+  enum { LESS = 1023 - 127 };
+  const double start = start_of(unit1 - LESS, 0);
+  double sum[2] = {start, start};
+  uint32_t most = 0, least = 0x7fff7fffu;
+#pragma unroll
+  for (int u = 0; u < S::loads; u++)
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const uint32_t pair = word(v[u], i);
+      sum[0] += __hiloint2double((int)(pair << 16) >> 3 & (int)0x8fffe000, 0);
+      sum[1] += __hiloint2double((int)pair >> 3 & (int)0x8fffe000, 0);
+      /* magnitude less one, below a top bit that zero has not */
+      const uint32_t key = (pair | 0x80008000u) - 0x00010001u;
+      most = __vmaxu2(most, key);
+      least = __vmins2(least, key);
+    }
+  batch.units[0][0] = (int64_t)(bits(sum[0]) - bits(start) + bits(sum[1]) - bits(start));
+  const int greatest_key = (int)max(most & 0xffff, most >> 16) - 0x8000;
+  const int least_key = (int)(min((int16_t)least, (int16_t)(least >> 16)) & 0xffff) - 0x8000;
+  const int top = (greatest_key + 1) >> 7, bottom = (least_key + 1) >> 7;
+  const bool fine = greatest_key < 0 || (top < 255 && top - 126 <= top_of_unit(unit1) &&
+                                         (bottom ? bottom : 1) - 126 - S::precision >= unit1);
   return __all_sync(GPR_ALL, fine);
 }
 
@@ -337,6 +350,7 @@ template <class T> struct WarpSum {
   int deep;                     /* batches to come that are not tried in the middle levels */
   int scatters;                 /* batches to come that go the last road */
   int scatter_ready, scattered; /* words zeroed; numbers since they were emptied */
+  int slowed;                   /* whether anything went another road than the fast loop's */
   int widened;                  /* batches in the wide counts since they were emptied */
   int64_t tile; /* the fast loop's next, while it waits: it must not hold registers meanwhile */
   int seldom;   /* tiles in a row from there that go the slow road */
@@ -350,7 +364,7 @@ template <class T> struct WarpSum {
     block = limbs;
     unit1 = UNOPENED;
     tile = blockIdx.x;
-    lows = deep = scatters = scatter_ready = scattered = widened = 0;
+    lows = deep = scatters = scatter_ready = scattered = widened = slowed = 0;
     seldom = missed_count = 0;
     for (int p = 0; p < parts; p++) special[p] = 0;
   }
@@ -467,10 +481,53 @@ template <class T> struct WarpSum {
     return true;
   }
 
-  /* The window by the warp's first tile, and all there is to do for a small array. */
-  __device__ __forceinline__ bool open(const In &in, Narrow &counts, bool (&other)[parts]) {
+  /* A tile that narrow() missed for a few numbers that reach below the window, as a dozen of a
+   * million normal ones do: they go to the limbs one by one, the others into the window. */
+  struct Mended {
+    Narrow counts;
+    bool fine;
+  };
+  __device__ __noinline__ Mended mended(const In in, int64_t at) {
+    enum { FEW = 2 };
     Packet<typename S::Stored> v[S::loads];
-    read_tile<S>(in, tile, 0, v);
+    R x[S::reals];
+    uint32_t below = 0;
+    read_tile<S>(in, at, 0, v);
+    widen_all<S>(v, x);
+    const int field = unit1 + S::precision + 126; /* of the least that fits; subnormals have 1's */
+    const uint32_t bottom = field > 1 ? (uint32_t)field << 23 : 1;
+#pragma unroll
+    for (int i = 0; i < S::reals; i++) {
+      const uint32_t magnitude = bits(x[i]) & 0x7fffffffu;
+      if (magnitude - 1 < bottom - 1) below |= 1u << i, x[i] = 0;
+    }
+    Mended result;
+    result.fine = __all_sync(GPR_ALL, __popc(below) <= FEW) && narrow<S>(x, unit1, result.counts);
+    for (; result.fine && below; below &= below - 1) {
+      const int i = __ffs(below) - 1;
+      const int64_t packet = at * S::tile + threadIdx.x + i / S::per_load * FLAT_THREADS;
+      const double y = in.data[packet * S::per_load + i % S::per_load];
+      int exponent;
+      uint32_t none = 0;
+      const int64_t m = mantissa(y, exponent, none);
+      deposit_atomic(block[i % parts], m, exponent);
+    }
+    __syncwarp();
+    return result;
+  }
+  __device__ __forceinline__ bool mend(const In &in, int64_t at, Narrow &counts) {
+    if constexpr (sizeof(R) == 8 || S::half) {
+      return false;
+    } else {
+      const Mended m = mended(in, at);
+      if (m.fine) counts.add(m.counts);
+      return m.fine;
+    }
+  }
+
+  /* The window by the warp's first tile, and all there is to do for a small array. */
+  __device__ __forceinline__ bool open(const Packet<typename S::Stored> (&v)[S::loads],
+                                       Narrow &counts, bool (&other)[parts]) {
     uint32_t most = 0;
 #pragma unroll
     for (int i = 0; i < S::loads * S::per_load; i++) {
@@ -484,7 +541,7 @@ template <class T> struct WarpSum {
   /* After the fast loop: its counts, what it missed, and what it would likely miss. */
   __device__ __noinline__ void interlude(const In in, const Narrow counts) {
     flush(counts, narrow_unit());
-    __syncwarp();
+    set(slowed, 1);
     for (int i = 0; i < missed_count; i++) slow(in, missed[i]);
     while (seldom > 0 && tile * S::tile < in.packets()) {
       slow(in, tile);
@@ -517,7 +574,7 @@ __device__ __forceinline__ void fast_loop(W &warp, const typename W::In &in,
     const int unit1 = warp.unit1;
     int64_t tile = warp.tile;
     int tried = 0, missed = 0;
-    for (; tile * S::tile < packets && missed < QUEUE && tried < GPR_BATCHES_MAX;
+    for (; tile * S::tile < packets && missed < QUEUE && tried < TRIES_MAX;
          tile += gridDim.x, tried++) {
       bool caught = false;
       if (in.inside(tile * S::tile, S::tile)) {
@@ -530,11 +587,20 @@ __device__ __forceinline__ void fast_loop(W &warp, const typename W::In &in,
       if (!caught && lane_of() == 0) warp.missed[missed] = tile;
       missed += !caught;
     }
-    if (!missed && tile * S::tile >= packets) return;
+    __syncwarp(); /* one lane has written what is read here */
+    int left = 0;
+    for (int i = 0; i < missed; i++) {
+      const int64_t at = warp.missed[i];
+      if (2 * missed <= tried + 2 && warp.mend(in, at, counts)) continue;
+      __syncwarp();
+      if (lane_of() == 0) warp.missed[left] = at;
+      left++;
+    }
+    if (!left && tile * S::tile >= packets) return;
     __syncwarp();
     if (lane_of() == 0) {
       warp.tile = tile;
-      warp.missed_count = missed;
+      warp.missed_count = left;
       warp.seldom = 2 * missed > tried ? 4 * QUEUE : 0;
     }
     __syncwarp();
@@ -555,23 +621,28 @@ __device__ __forceinline__ Rest warp_rest(int64_t units) {
   return {(int64_t)a + ((int64_t)b << 24), (int32_t)c};
 }
 
-/* By one warp: the rests of the block's warps, which mostly have one unit, into the limbs. */
+/* By one warp: the rests of the block's warps into the limbs, with a lane for each digit. Units lie
+ * apart as the greatest numbers do that the warps saw first, mostly by a bit. */
 __device__ __forceinline__ void deposit_rests(Exact &block, Rest rest, int unit) {
-  const int most = (int)warp_max((uint32_t)(unit - UNOPENED)) + UNOPENED;
-  if (!__all_sync(GPR_ALL, unit == most || unit == UNOPENED)) {
+  enum { APART = 40 }; /* a rest has 80 bits, their sum 3 more */
+  const uint32_t deepest = warp_max((uint32_t)(unit == UNOPENED ? 0 : -UNOPENED - unit));
+  const int least = -UNOPENED - (int)deepest;
+  if (!deepest) return;
+  if (!__all_sync(GPR_ALL, unit - least <= APART)) {
     if (unit == UNOPENED) return;
     deposit_atomic(block, rest.low, unit);
     deposit_atomic(block, rest.high, unit + 48);
     return;
   }
+  __int128 value = ((__int128)rest.high << 48) + rest.low;
+  value = unit == UNOPENED ? 0 : value << (unit - least);
 #pragma unroll
   for (int mask = FLAT_THREADS / GPR_WARP / 2; mask; mask /= 2) {
-    rest.low += __shfl_xor_sync(GPR_ALL, rest.low, mask);
-    rest.high += __shfl_xor_sync(GPR_ALL, rest.high, mask);
+    const uint64_t low = __shfl_xor_sync(GPR_ALL, (uint64_t)value, mask);
+    value += (__int128)__shfl_xor_sync(GPR_ALL, (int64_t)(value >> 64), mask) << 64 | low;
   }
-  if (most == UNOPENED || lane_of() > 4) return;
-  const int bit = most - GPR_BOTTOM, by = 32 * lane_of() - (bit & 31); /* a lane for each digit */
-  const __int128 value = ((__int128)rest.high << 48) + rest.low;
+  if (lane_of() > 4) return;
+  const int bit = least - GPR_BOTTOM, by = 32 * lane_of() - (bit & 31);
   const __int128 digit = by < 0 ? value << -by : value >> by;
   add_digit(&block.digit[(bit >> 5) + lane_of()],
             lane_of() == 4 ? (int64_t)digit : (int64_t)(uint32_t)digit);
@@ -594,22 +665,23 @@ __global__ void __launch_bounds__(FLAT_THREADS, exact_blocks<T>()) flat_exact(gp
   __shared__ W warps[WARPS];
   __shared__ Rest rests[PARTS * LEVELS][WARPS];
   W &warp = warps[warp_of()];
+  const Packets<typename S::Stored> in(args.data, args.n * PARTS);
+  bool opens = (int64_t)blockIdx.x * S::tile < in.packets();
+  Packet<typename S::Stored> first[S::loads];
+  if (opens) read_tile<S>(in, blockIdx.x, 0, first); /* under way while limbs are zeroed */
   for (int i = threadIdx.x; i < (int)(sizeof block / 4); i += FLAT_THREADS)
     ((uint32_t *)block)[i] = 0;
   if (lane_of() == 0) warp.begin(block);
   __syncthreads();
 
-  const Packets<typename S::Stored> in(args.data, args.n * PARTS);
   typename W::Narrow counts = {};
   bool other[PARTS] = {};
-  if (warp.tile * S::tile < in.packets()) {
-    if (warp.open(in, counts, other))
-      warp.advance(1);
-    else
-      counts = {};
+  if (opens) {
+    if (!warp.open(first, counts, other)) counts = {}, opens = warp.mend(in, blockIdx.x, counts);
+    if (opens) warp.advance(1);
     if (warp.tile * S::tile < in.packets()) fast_loop(warp, in, counts);
   }
-  warp.finish();
+  if (warp.slowed) warp.finish();
 #pragma unroll
   for (int p = 0; p < PARTS; p++) {
     other[p] = __any_sync(GPR_ALL, other[p]);

@@ -180,6 +180,90 @@ def test_dlpack_errors_are_passed_on():
         gpureduce.sum(Broken())
 
 
+# --- DLPack's exchange for C ----------------------------------------------------------------------
+
+TensorOf = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))
+CurrentStream = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_int, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p)
+)
+
+
+class Exchange(ctypes.Structure):
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("previous", ctypes.c_void_p),
+        ("unused", ctypes.c_void_p * 3),
+        ("tensor_of", TensorOf),
+        ("current_stream", CurrentStream),
+    )
+
+
+def exchanging(*, major=1, failing=False, name=b"dlpack_exchange_api", **attributes):
+    """A type of arrays with an exchange, and the calls that it had."""
+    calls = []
+
+    def tensor_of(given, out):
+        calls.append("tensor")
+        size = ctypes.sizeof(Tensor) - 16  # without the manager's part
+        ctypes.memmove(out, ctypes.addressof(given.tensor), size)
+        return -1 if failing else 0
+
+    def current_stream(kind, device, out):
+        calls.append((kind, device))
+        out[0] = 0
+        return 0
+
+    table = Exchange(major, 3, None, (None, None, None), TensorOf(tensor_of))
+    table.current_stream = CurrentStream(current_stream)
+    capsule = _capsule(ctypes.addressof(table), name, None)
+    members = {"__dlpack_c_exchange_api__": capsule, "table": table, "name": name, **attributes}
+    return type("Exchanging", (Pack,), members), calls
+
+
+def test_the_exchange_is_taken_and_nothing_else_called():
+    kind, calls = exchanging()
+    pack = kind(device=99)
+    with pytest.raises(gpureduce.DeviceError, match=r"CUDA|cuda:99"):
+        gpureduce.sum(pack)
+    assert calls == ["tensor", (2, 99)] and pack.streams == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"major": 2},
+        {"failing": True},
+        {"name": b"another"},
+        {"requires_grad": True},
+        {"is_conj": lambda self: True},
+    ],
+    ids=lambda fault: next(iter(fault)),
+)
+def test_without_a_usable_exchange_dlpack_is_asked(fault):
+    kind, calls = exchanging(**fault)
+    pack = kind(device=99)
+    with pytest.raises(gpureduce.DeviceError, match=r"CUDA|cuda:99"):
+        gpureduce.sum(pack)
+    assert pack.streams == [1] and (2, 99) not in calls
+
+
+def test_signs_that_are_not_changed_yet():
+    kind, _ = exchanging(is_neg=lambda self: True)
+    with pytest.raises(BufferError, match="resolve_neg"):
+        gpureduce.sum(kind(device=99))
+
+
+def test_the_exchange_of_an_array_of_the_host():
+    kind, calls = exchanging(
+        __array__=lambda self, dtype=None, copy=None: A, __dlpack_device__=lambda self: (1, 0)
+    )
+    pack = kind()
+    pack.tensor.device_type = 1
+    assert gpureduce.sum(pack) == 15
+    assert calls == ["tensor"] and pack.streams == []
+
+
 def test_device_arrays_are_not_reduced_on_the_cpu():
     with pytest.raises(ValueError, match="cuda:0"):
         gpureduce.sum(Pack(), device="cpu")

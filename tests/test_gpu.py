@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import warnings
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from device import (
     interface_of,
     on_device,
 )
+from reference import nearest
 from table import DEVICE_OPS, DEVICE_ROWS, OPS, bits, call, dtype_names, numpy_dtype, show
 
 import gpureduce
@@ -580,6 +582,37 @@ def test_wide_sums(dtype):
         given = on_device(a)
         compare("sum", [(label, a, given), (f"{label}, host", a, a)])
         compare("mean", [(label, a, given)])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "float64", "bfloat16"])
+def test_a_few_numbers_far_below_the_others(dtype):
+    dtype = numpy_dtype(dtype)
+    rng = generator("far below", str(dtype))
+    real = real_of(dtype)
+    for n in (100, 5000, 8192, 16383, 32768 + 5, 300_001, 3_000_001):
+        for far in (19, 21, 24, 30, 45, 100, 140):
+            a = draw(rng, dtype, n)
+            parts = a.view(real)
+            few = rng.integers(0, parts.size, 1 + parts.size // 20_000)
+            parts[few] = np.ldexp(np.abs(parts[few].astype("f8")) + 0.3, -far).astype(real)
+            compare("sum", [(f"{n}, 2^-{far}", a, on_device(a))])
+
+
+@pytest.mark.alone
+def test_counts_of_a_warp_do_not_overflow():
+    """A first tile of small numbers sets the windows; thousands just above their tops follow."""
+    cupy = pytest.importorskip("cupy")
+    n, head = 9_000_000_000, 3_000_000
+    if free_bytes() < 5 * n:
+        pytest.skip(f"{4 * n >> 30} GiB and room are needed, {free_bytes() >> 30} are free")
+    value = np.nextafter(np.float32(4), np.float32(0))
+    a = cupy.full(n, value)
+    a[:head] = 1
+    exact = head + (n - head) * Fraction(float(value))
+    total = gpureduce.sum(a)
+    del a
+    cupy.get_default_memory_pool().free_all_blocks()
+    assert bits(total) == bits(nearest(exact, np.dtype("f4")))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex128"])

@@ -130,6 +130,17 @@ def test_every_header_compiles_alone(path, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@sources_here
+def test_the_public_header_is_for_cpp_too(tmp_path):
+    if not shutil.which("g++"):
+        pytest.skip("no g++")
+    program = tmp_path / "program.cpp"
+    program.write_text(f'#include "{ROOT}/csrc/gpureduce.h"\n')
+    command = ["g++", "-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", program]
+    done = subprocess.run(command, capture_output=True, text=True, env=TOOLS)
+    assert done.returncode == 0, done.stderr
+
+
 def test_every_operator_is_public():
     for op in gpureduce.operators():
         if op["function"]:
