@@ -48,6 +48,8 @@ typedef struct gpr_axes_args {
   int64_t tiles;          /* of the kept columns, or of staged rows */
   int split;              /* blocks that share an output */
   int crowd;              /* of these come together first, if more than one */
+  int queue;              /* where in the scratch their counters are, by which they draw; 0: none */
+  int queue_apart;        /* words from one counter to the next */
   int team;               /* threads to an output, or to a row of columns */
   int rows;               /* staged rows a tile; rows of threads a block; segments a warp */
   int pitch;              /* packets from one staged row to the next */

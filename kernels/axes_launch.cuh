@@ -175,8 +175,17 @@ struct AxesCut {
     if (groups == 1 && a.split * a.team * v * (Size)row.state > AXES_THREADS * 1024 &&
         a.split > 2 * CROWD && tickets * (1 + up(a.split, CROWD)) <= AXES_TICKETS)
       a.crowd = CROWD;
+    if (a.split > 1 && a.reduced == 1)
+      set_queue(tickets * (1 + (a.crowd ? up(a.split, CROWD) : 0)),
+                tickets * (AXES_THREADS / GPR_WARP));
     const bool shared = a.split > 1 || groups > 1;
     return take(row.columns, blocks, shared ? (size_t)(blocks * a.team * v) : 0);
+  }
+  /* Counters behind the tickets, if there is room. */
+  void set_queue(Size used, Size counters) {
+    const Size room = used < AXES_TICKETS ? (AXES_TICKETS - used) / counters : 0;
+    if (room) a.queue = (int)used;
+    a.queue_apart = (int)(room < 64 ? room : 64);
   }
   /* Measured on an H200: a block's ends take one and a half of its steps, each of 32 KiB, and a
    * quarter for each time that its threads come together by halves; to read 8 states, one. */
@@ -247,7 +256,7 @@ struct AxesCut {
   void cut() {
     a.length = a.runs = a.tiles = 0;
     a.split = a.team = a.rows = 1;
-    a.pitch = a.crowd = 0;
+    a.pitch = a.crowd = a.queue = a.queue_apart = 0;
     if (segments()) return;
     const bool easy = row.staged && plain() && a.count > 0 && a.outputs > 0;
     if (easy && (packed() || shallow() || staged() || columns() || rows())) return;

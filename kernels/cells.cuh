@@ -50,14 +50,6 @@ template <class T> struct Cell<Positions<T>> {
 /* --- several -------------------------------------------------------------------------------------
  */
 
-/* add() takes U elements of each output, of which u has this index + u·step; some() only those that
- * `valid` says, by bit u·COLUMNS + c. Both return which outputs' elements were not taken after all
- * and must go to rest(), which reads them again: `pieces` for each output, of N neighbours each and
- * step bytes apart; those of output c begin c elements behind `from`. It is seldom called, but a
- * block waits for each call: of 2^26 normal floats a dozen batches are missed. keep(), which comes
- * first, says where states in memory may lie: done() is called for the same. They are not in here:
- * what is indexed at run time would take all that lies in one variable with it out of the
- * registers. */
 enum { REST_BYTES = 128 };
 
 /* An element, or a packet. */
@@ -72,7 +64,7 @@ template <int N, class T> __device__ __forceinline__ void load_piece(T *x, const
   for (int j = 0; j < N; j++) x[j] = v.element[j];
 }
 /* Calls each(x, n) for n elements at a time of those that rest() takes. Their loads do not wait for
- * each other: where the memory is busy, one takes two microseconds. */
+ * each other: where the memory is busy, one takes a microsecond and more. */
 template <int N, class T, class Each>
 __device__ __forceinline__ void each_rest(const T *from, int64_t step, int pieces, Each each) {
   constexpr int fit = REST_BYTES / (N * (int)sizeof(T)), most = fit < 32 ? fit : 32;
@@ -87,6 +79,14 @@ __device__ __forceinline__ void each_rest(const T *from, int64_t step, int piece
   }
 }
 
+/* add() takes U elements of each output, of which u has this index + u·step; some() only those that
+ * `valid` says, by bit u·COLUMNS + c. Both return which outputs' elements were not taken after all
+ * and must go to rest(), which reads them again: `pieces` for each output, of N neighbours each and
+ * step bytes apart; those of output c begin c elements behind `from`. It is seldom called, but a
+ * block waits for each call: of 2^26 normal floats a dozen batches are missed. keep(), which comes
+ * first, says where states in memory may lie: done() is called for the same. They are not in here:
+ * what is indexed at run time would take all that lies in one variable with it out of the
+ * registers. */
 template <class F, int COLUMNS> struct Cells {
   typedef typename F::Element T;
   typedef typename F::State State;

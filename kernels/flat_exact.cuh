@@ -2,8 +2,9 @@
  *
  * A warp shares one window, which its first tile opens. Each thread sums what it loads of a tile in
  * the window's levels; if every lane's numbers were caught, its counts stay in registers until the
- * window moves or the array ends. Tiles that were missed are noted and taken after the fast loop,
- * by wider cascades, and at last by a road that takes any double apart. */
+ * window moves or the array ends. Tiles that were missed are noted. Those with a few numbers far
+ * below the others are mended; more than that is taken after the fast loop, by wider cascades, and
+ * at last by a road that takes any double apart. */
 #ifndef GPR_FLAT_EXACT_CUH
 #define GPR_FLAT_EXACT_CUH
 
@@ -133,7 +134,17 @@ __device__ __forceinline__ void widen_all(const Packet<typename S::Stored> (&v)[
 /* --- sums of a batch -----------------------------------------------------------------------------
  */
 
-enum { QUEUE = 16 };          /* tiles that a warp notes before it takes the slow road */
+/* Some multiprocessors are nearer to the memory: of equal shares of 4 GiB blocks had read theirs
+ * after 907 to 946 µs on an H200. The last of so many parts of a share is drawn instead, by each
+ * warp. */
+enum { HANDED_OUT = 16 };
+static_assert(SCRATCH_COUNTERS + 256 * FLAT_THREADS / GPR_WARP <= SCRATCH_PARTIALS, "");
+__device__ __forceinline__ uint32_t *queue_of(void *scratch, int warp) {
+  return scratch_at<uint32_t>(scratch, SCRATCH_COUNTERS + 256 * warp);
+}
+
+enum { QUEUE = 16 }; /* tiles that a warp notes before it takes the slow road */
+enum { PATIENCE_MIN = 64, PATIENCE_MAX = 1024 };
 enum { UNOPENED = -0x10000 }; /* a window so low that anything moves it */
 /* Tiles between two flushes of the fast loop's counts. A tile whose numbers lie above the window's
  * top, as far as close_slack() lets them, has 2^52 units. */
@@ -253,28 +264,29 @@ __device__ __forceinline__ bool halves(const Packet<float16> (&v)[S::loads], int
   return __all_sync(GPR_ALL, away >> 23 == 0);
 }
 
-/* bfloat16 in one level of doubles that are 2^-896 of the numbers, which takes a shift and a mask
- * and no conversion: the exponent is where a double has it, with its own bias. */
+/* bfloat16 in one level of doubles. There are units for the conversion of half of the numbers; the
+ * others become doubles that are 2^-896 of them by a shift and a mask, which leave the exponent its
+ * own bias. */
 template <class S>
 __device__ __forceinline__ bool halves(const Packet<bfloat16> (&v)[S::loads], int unit1,
                                        Counts<1, 1> &batch) {
   enum { LESS = 1023 - 127 };
-  const double start = start_of(unit1 - LESS, 0);
-  double sum[2] = {start, start};
+  const double start[2] = {start_of(unit1, 0), start_of(unit1 - LESS, 0)};
+  double sum[2] = {start[0], start[1]};
   uint32_t most = 0, least = 0x7fff7fffu;
 #pragma unroll
   for (int u = 0; u < S::loads; u++)
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       const uint32_t pair = word(v[u], i);
-      sum[0] += __hiloint2double((int)(pair << 16) >> 3 & (int)0x8fffe000, 0);
+      sum[0] += (double)__uint_as_float(pair << 16);
       sum[1] += __hiloint2double((int)pair >> 3 & (int)0x8fffe000, 0);
       /* magnitude less one, below a top bit that zero has not */
       const uint32_t key = (pair | 0x80008000u) - 0x00010001u;
       most = __vmaxu2(most, key);
       least = __vmins2(least, key);
     }
-  batch.units[0][0] = (int64_t)(bits(sum[0]) - bits(start) + bits(sum[1]) - bits(start));
+  batch.units[0][0] = (int64_t)(bits(sum[0]) - bits(start[0]) + bits(sum[1]) - bits(start[1]));
   const int greatest_key = (int)max(most & 0xffff, most >> 16) - 0x8000;
   const int least_key = (int)(min((int16_t)least, (int16_t)(least >> 16)) & 0xffff) - 0x8000;
   const int top = (greatest_key + 1) >> 7, bottom = (least_key + 1) >> 7;
@@ -353,19 +365,27 @@ template <class T> struct WarpSum {
   int slowed;                   /* whether anything went another road than the fast loop's */
   int widened;                  /* batches in the wide counts since they were emptied */
   int64_t tile; /* the fast loop's next, while it waits: it must not hold registers meanwhile */
+  int64_t handed_out; /* from this tile on they are drawn from the queue, first come first served */
+  uint32_t *queue;
   int seldom;   /* tiles in a row from there that go the slow road */
+  int patience; /* as many the next time */
   int missed_count;
   uint32_t special[parts];
   int64_t missed[QUEUE]; /* tiles */
   Scatter scatter[parts];
   Wide wide[GPR_WARP];
 
-  __device__ void begin(Exact *limbs) {
+  __device__ void begin(Exact *limbs, int64_t packets, void *scratch) {
+    const int64_t share = (packets + S::tile - 1) / S::tile / gridDim.x;
     block = limbs;
     unit1 = UNOPENED;
     tile = blockIdx.x;
+    const int64_t drawn = share < 4 ? 0 : share < HANDED_OUT ? 1 : share / HANDED_OUT;
+    handed_out = drawn ? (share - drawn) * gridDim.x : INT64_MAX;
+    queue = queue_of(scratch, warp_of());
     lows = deep = scatters = scatter_ready = scattered = widened = slowed = 0;
     seldom = missed_count = 0;
+    patience = PATIENCE_MIN;
     for (int p = 0; p < parts; p++) special[p] = 0;
   }
   /* What the fast loop's counts count. */
@@ -546,12 +566,15 @@ template <class T> struct WarpSum {
     while (seldom > 0 && tile * S::tile < in.packets()) {
       slow(in, tile);
       set(seldom, seldom - 1);
-      advance(1);
+      advance();
     }
   }
-  __device__ void advance(int64_t tiles) {
+  __device__ void advance() {
     __syncwarp();
-    if (lane_of() == 0) tile += tiles * gridDim.x;
+    if (lane_of() == 0) {
+      tile += gridDim.x;
+      if (tile >= handed_out) tile = handed_out + atomicAdd(queue, 1);
+    }
     __syncwarp();
   }
   /* What the warp kept back to the end. */
@@ -570,13 +593,18 @@ __device__ __forceinline__ void fast_loop(W &warp, const typename W::In &in,
                                           typename W::Narrow &counts) {
   typedef typename W::S S;
   const int64_t packets = in.packets();
+  int64_t tile = warp.tile;
+  int tried = 0;
   while (true) {
-    const int unit1 = warp.unit1;
-    int64_t tile = warp.tile;
-    int tried = 0, missed = 0;
-    for (; tile * S::tile < packets && missed < QUEUE && tried < TRIES_MAX;
-         tile += gridDim.x, tried++) {
+    const int unit1 = warp.unit1, begin = tried;
+    int missed = 0;
+    for (int64_t next; tile * S::tile < packets && tried < TRIES_MAX; tile = next, tried++) {
+      /* What is noted is mended before another tile is drawn: not when all others have ended. */
+      if (missed == QUEUE || (missed && tile >= warp.handed_out)) break;
       bool caught = false;
+      uint32_t drawn = 0;
+      next = tile + gridDim.x;
+      if (next >= warp.handed_out && lane_of() == 0) drawn = atomicAdd(warp.queue, 1);
       if (in.inside(tile * S::tile, S::tile)) {
         Packet<typename S::Stored> v[S::loads];
         typename W::Narrow batch;
@@ -586,27 +614,33 @@ __device__ __forceinline__ void fast_loop(W &warp, const typename W::In &in,
       }
       if (!caught && lane_of() == 0) warp.missed[missed] = tile;
       missed += !caught;
+      if (next >= warp.handed_out) next = warp.handed_out + __shfl_sync(GPR_ALL, drawn, 0);
     }
     __syncwarp(); /* one lane has written what is read here */
+    const bool ended = tile * S::tile >= packets, mostly = 2 * missed > tried - begin + 2;
     int left = 0;
     for (int i = 0; i < missed; i++) {
       const int64_t at = warp.missed[i];
-      if (2 * missed <= tried + 2 && warp.mend(in, at, counts)) continue;
+      if (!mostly && warp.mend(in, at, counts)) continue;
       __syncwarp();
       if (lane_of() == 0) warp.missed[left] = at;
       left++;
     }
-    if (!left && tile * S::tile >= packets) return;
+    if (!left && ended) return;
+    if (!left && tried < TRIES_MAX) continue;
     __syncwarp();
     if (lane_of() == 0) {
       warp.tile = tile;
       warp.missed_count = left;
-      warp.seldom = 2 * missed > tried ? 4 * QUEUE : 0;
+      warp.seldom = mostly ? warp.patience : 0;
+      warp.patience = mostly ? least(4 * warp.patience, (int)PATIENCE_MAX) : (int)PATIENCE_MIN;
     }
     __syncwarp();
     warp.interlude(in, counts);
     counts = {};
-    if (warp.tile * S::tile >= packets) return;
+    tried = 0;
+    tile = warp.tile;
+    if (tile * S::tile >= packets) return;
   }
 }
 
@@ -671,14 +705,14 @@ __global__ void __launch_bounds__(FLAT_THREADS, exact_blocks<T>()) flat_exact(gp
   if (opens) read_tile<S>(in, blockIdx.x, 0, first); /* under way while limbs are zeroed */
   for (int i = threadIdx.x; i < (int)(sizeof block / 4); i += FLAT_THREADS)
     ((uint32_t *)block)[i] = 0;
-  if (lane_of() == 0) warp.begin(block);
+  if (lane_of() == 0) warp.begin(block, in.packets(), args.scratch);
   __syncthreads();
 
   typename W::Narrow counts = {};
   bool other[PARTS] = {};
   if (opens) {
     if (!warp.open(first, counts, other)) counts = {}, opens = warp.mend(in, blockIdx.x, counts);
-    if (opens) warp.advance(1);
+    if (opens) warp.advance();
     if (warp.tile * S::tile < in.packets()) fast_loop(warp, in, counts);
   }
   if (warp.slowed) warp.finish();
@@ -722,6 +756,7 @@ __global__ void __launch_bounds__(FLAT_THREADS, exact_blocks<T>()) flat_exact(gp
     }
     if (!is_last_block(scratch_at<uint32_t>(args.scratch, SCRATCH_TICKET))) return;
   }
+  if (lane_of() == 0) *warp.queue = 0;
   /* Carries are the host's: no word holds more than 2^31 deposits. A complex array that starts in
    * the middle of a packet has its parts the other way round. Most words are zero and stay here. */
   const int swapped = PARTS == 2 ? (int)(in.first & 1) : 0;

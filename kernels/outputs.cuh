@@ -209,12 +209,15 @@ template <class T> struct MergePairs {
   typedef PairSum<T> F;
   typedef typename F::State State;
   enum { N = 8 };
-  /* N states' pairs of one part: false if they do not fit. */
-  static __device__ __forceinline__ bool merge(State &s, const State *from, int64_t step, int p) {
+  /* The pairs of one part of N states, or of `count`: false if they do not fit. */
+  static __device__ __forceinline__ bool merge(State &s, const State *from, int64_t count,
+                                               int64_t step, int p) {
     Pair next[N], sum = s.part[p].pair;
     bool lost = s.part[p].used;
 #pragma unroll
     for (int u = 0; u < N; u++) {
+      next[u] = {-0.0, -0.0};
+      if (u >= count) continue;
       next[u] = from[u * step].part[p].pair;
       lost |= from[u * step].part[p].used;
     }
@@ -232,7 +235,8 @@ __device__ __forceinline__ void Move<PairSum<T>>::merge_all(State &s, const Stat
   for (int p = 0; p < F::parts; p++) {
     int64_t i = 0;
 #pragma unroll 1
-    for (; i + N <= count && MergePairs<T>::merge(s, from + i * step, step, p); i += N) continue;
+    for (; i < count && MergePairs<T>::merge(s, from + i * step, count - i, step, p); i += N)
+      continue;
 #pragma unroll 1
     for (; i < count; i++) merge(s.part[p], from[i * step].part[p]);
   }
