@@ -13,7 +13,7 @@ enum { GPR_AXES_DIMS = 64 }; /* kept and reduced ones together */
 /* A piece of a segment that is longer than a quarter of one: a block's work. A piece is a whole
  * number of a block's tiles; of less than a quarter, most of a block's time would be its start and
  * its end. Pieces of a segment follow each other. */
-enum { GPR_PIECE_BYTES = 128 << 10 };
+enum { GPR_PIECE_BYTES = 256 << 10 };
 typedef struct gpr_axes_piece {
   int64_t segment;
   int32_t piece, pieces; /* this one, and all of the segment */

@@ -20,14 +20,18 @@ template <class F> struct Cell {
 
 /* Elements come in the order of their index: what does not beat the champion does not precede it.
  */
-template <class T, bool GREATEST> struct Cell<Position<T, GREATEST>> {
+template <class T, bool GREATEST, class Index = int64_t> struct PositionCell {
   typedef Position<T, GREATEST> F;
   typedef typename F::R R;
   T best;
-  int64_t where;
-  __device__ __forceinline__ Cell() : best(R::value(R::lowest())), where(-1) {}
-  __device__ __forceinline__ void add(T x, int64_t index) {
-    if ((where < 0) | (R::beats(x, best) & !R::poisoned(best))) best = x, where = index;
+  Index where;
+  __device__ __forceinline__ PositionCell() : best(R::value(R::lowest())), where(-1) {}
+  __device__ __forceinline__ void add(T x, Index index) {
+    if ((where < 0) | (R::beats(x, best) & !settled())) best = x, where = index;
+  }
+  __device__ __forceinline__ bool settled() const { /* by one comparison, not by keys */
+    if constexpr (sizeof(T) >= 4 && Traits<T>::kind == KIND_FLOAT) return best != best;
+    return R::poisoned(best);
   }
   __device__ __forceinline__ typename F::State done() {
     typename F::State s;
@@ -36,6 +40,7 @@ template <class T, bool GREATEST> struct Cell<Position<T, GREATEST>> {
     return s;
   }
 };
+template <class T, bool GREATEST> struct Cell<Position<T, GREATEST>> : PositionCell<T, GREATEST> {};
 template <class T> struct Cell<Positions<T>> {
   typedef Positions<T> F;
   Cell<Position<T, false>> low;

@@ -8,18 +8,29 @@ GPR_OPEN
 
 enum { FEW_MOST = 64, FEW_SHORT = 16 }; /* elements */
 
-/* finish() writes the result of n elements; false: they have to be folded again, by SlowFew. */
-template <class F> struct Few {
-  typedef typename F::Element T;
-  typedef typename F::State State;
+template <class F> struct FewCells {
   Cells<F, 1> cells;
-  __device__ __forceinline__ void add(T x, int64_t index) {
-    const T only[1] = {x};
+  __device__ __forceinline__ void add(typename F::Element x, int64_t index) {
+    const typename F::Element only[1] = {x};
     cells.template add<1>(only, index, 0);
   }
+  __device__ __forceinline__ void result(typename F::State &s) { cells.done(0, s); }
+};
+/* Indices of few elements are small. */
+template <class T, bool GREATEST> struct FewCells<Position<T, GREATEST>> {
+  PositionCell<T, GREATEST, int> cell;
+  __device__ __forceinline__ void add(T x, int64_t index) { cell.add(x, (int)index); }
+  __device__ __forceinline__ void result(typename Position<T, GREATEST>::State &s) {
+    s = cell.done();
+  }
+};
+
+/* finish() writes the result of n elements; false: they have to be folded again, by SlowFew. */
+template <class F> struct Few : FewCells<F> {
+  typedef typename F::State State;
   /* The state; false as finish(). */
   __device__ __forceinline__ bool done(State &s) {
-    cells.done(0, s);
+    this->result(s);
     return true;
   }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) {

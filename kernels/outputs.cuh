@@ -296,12 +296,47 @@ template <class F, int N = 1> struct Slots {
   State slot[count];
 };
 
-/* True where a block's states came together without merge_across(), which is then not needed. */
+/* True where a block's states came together without merge_across(), which is then not needed: a few
+ * small ones, all of them at a time. */
 template <class F, int N> struct Quick {
+  typedef typename F::State State;
+  static constexpr bool small = sizeof(State) <= 16 && N <= 4;
   template <int SLOTS>
-  static __device__ __forceinline__ bool merge(typename F::State *, int, int, int, int,
-                                               Slots<F, SLOTS> &) {
-    return false;
+  static __device__ __forceinline__ bool merge(State *s, int x, int y, int width, int height,
+                                               Slots<F, SLOTS> &slots) {
+    if constexpr (small) merge_small(s, x, y, width, height, slots);
+    return small;
+  }
+  template <int SLOTS>
+  static __device__ __forceinline__ void merge_small(State *s, int x, int y, int width, int height,
+                                                     Slots<F, SLOTS> &slots) {
+    State all[N], (*slot)[AXES_THREADS / 2] = (State(*)[AXES_THREADS / 2]) & slots;
+    static_assert(sizeof slots >= N * sizeof *slot, "");
+#pragma unroll
+    for (int i = 0; i < N; i++) all[i] = s[i];
+    if (by_lanes(width, height)) {
+#pragma unroll 1
+      for (int mask = GPR_WARP / 2; mask >= width; mask /= 2)
+#pragma unroll
+        for (int i = 0; i < N; i++) F::merge(all[i], shuffle_xor(all[i], mask));
+      height = AXES_THREADS / GPR_WARP;
+      y = lane_of() < width ? warp_of() : height;
+    }
+#pragma unroll 1
+    for (int half; height > 1; height = half) {
+      half = (height + 1) / 2;
+      __syncthreads();
+      if (y >= half && y < height)
+#pragma unroll
+        for (int i = 0; i < N; i++) slot[i][(y - half) * width + x] = all[i];
+      __syncthreads();
+      if (y + half < height)
+#pragma unroll
+        for (int i = 0; i < N; i++) F::merge(all[i], slot[i][y * width + x]);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < N; i++) s[i] = all[i];
   }
 };
 /* Sums as long as nothing is lost: pairs alone, all of them at a time. */
