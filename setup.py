@@ -174,7 +174,8 @@ class Build(build_ext):
 def is_current(target, made_by, depends, command):
     if not all(path.exists() for path in (target, made_by, depends)):
         return False
-    sources = [Path(name) for name in depends.read_text().replace("\\\n", " ").split()[1:]]
+    listed = depends.read_text().replace("\\\n", " ").partition(":")[2]
+    sources = [Path(name) for name in listed.split()]
     return made_by.read_text() == shlex.join(command) and all(
         path.exists() and path.stat().st_mtime <= target.stat().st_mtime for path in sources
     )

@@ -68,7 +68,7 @@ static int open_array(PyObject *object, gpr_call *call) {
   PyArrayObject *array = as_array(object, call->name);
   if (!array) return 0;
   call->holder = (PyObject *)array;
-  call->descr = PyArray_DESCR(array);
+  call->descr = (PyArray_Descr *)Py_NewRef(PyArray_DESCR(array));
   call->count = PyArray_SIZE(array);
   const int dtype = gpr_supported_dtype(call->descr, call->name);
   if (dtype != GPR_NO_DTYPE) call->view = view_of(array, dtype);
@@ -485,8 +485,10 @@ static int check_inexact(PyObject *out, const gpr_call *call) {
 /* --- segments ----------------------------------------------------------------------------------
  */
 
+/* Always a copy: they are checked once and read until the call ends. */
 static PyArrayObject *indices(PyObject *object) {
-  return (PyArrayObject *)PyArray_ContiguousFromAny(object, NPY_INT64, 1, 1);
+  return (PyArrayObject *)PyArray_FromAny(object, PyArray_DescrFromType(NPY_INT64), 1, 1,
+                                          NPY_ARRAY_DEFAULT | NPY_ARRAY_ENSURECOPY, NULL);
 }
 
 /* As NumPy's reduceat: each starts where it says and ends where the next one starts, and one that
@@ -597,4 +599,5 @@ void gpr_arguments_close(gpr_call *call) {
   Py_XDECREF(call->out_holder);
   Py_XDECREF(call->where_holder);
   Py_XDECREF(call->holder);
+  Py_XDECREF(call->descr);
 }

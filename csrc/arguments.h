@@ -18,7 +18,6 @@ typedef struct gpr_call {
   const char *name;
   gpr_options options;
   npy_intp count;        /* elements of the array */
-  PyArray_Descr *descr;  /* NumPy's of the array, borrowed; NULL of a device array */
   PyArray_Descr *of;     /* what the result's descr is made from, borrowed */
   PyObject *array;       /* what was given, borrowed */
   PyArrayObject *out[2]; /* borrowed; one for each result, or NULL */
@@ -28,7 +27,7 @@ typedef struct gpr_call {
   /* gpr_arguments_close()'s */
   PyObject *holder, *where_holder, *out_holder;
   PyArrayObject *starts, *stops, *means;
-  PyArray_Descr *asked;
+  PyArray_Descr *asked, *descr; /* descr: NumPy's of the array; NULL of a device array */
   gpr_value initial;
   /* filled in as far as they are used */
   gpr_view view, where;

@@ -40,6 +40,13 @@ static PyObject *optional_attribute(PyObject *object, PyObject *name) {
   return value;
 }
 
+/* An exception that means that the object is of another kind; Ctrl-C and the like do not. */
+static int pass_over(void) {
+  if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return 0;
+  PyErr_Clear();
+  return 1;
+}
+
 /* --- DLPack ------------------------------------------------------------------------------------
  */
 
@@ -78,9 +85,18 @@ static int check_shape(const gpr_view *view, const char *function) {
   return fine;
 }
 
+static int is_cuda(long type) { return type == GPR_DL_CUDA || type == GPR_DL_CUDA_MANAGED; }
+
 static int view_of_tensor(const gpr_dl_tensor *t, const char *function, gpr_view *view) {
   const int bytes = t->dtype.bits / 8;
   if (!check_ndim(t->ndim, function)) return -1;
+  if (!is_cuda(t->device.type) || t->device.id < 0) {
+    PyErr_Format(PyExc_ValueError,
+                 "gpureduce.%s: the DLPack tensor names device %d of type %d, which is no CUDA "
+                 "device",
+                 function, t->device.id, t->device.type);
+    return -1;
+  }
   *view = (gpr_view){.data = (const char *)t->data + t->byte_offset,
                      .ndim = t->ndim,
                      .device = t->device.id,
@@ -101,19 +117,14 @@ static int view_of_tensor(const gpr_dl_tensor *t, const char *function, gpr_view
   return 1;
 }
 
-static int is_cuda(long type) { return type == GPR_DL_CUDA || type == GPR_DL_CUDA_MANAGED; }
-
-/* (device type, device id), if it is a CUDA device's. */
+/* (device type, device id), if it is a CUDA device's; -1 for what is not to be passed over. */
 static int lies_on_cuda(PyObject *object) {
   PyObject *where = PyObject_CallMethodNoArgs(object, name_device);
   long type = -1;
   if (where && PyTuple_Check(where) && PyTuple_GET_SIZE(where) == 2)
     type = PyLong_AsLong(PyTuple_GET_ITEM(where, 0));
   Py_XDECREF(where);
-  if (PyErr_Occurred()) {
-    PyErr_Clear();
-    return 0;
-  }
+  if (PyErr_Occurred()) return pass_over() ? 0 : -1;
   return is_cuda(type);
 }
 
@@ -144,8 +155,8 @@ static const gpr_dl_exchange *exchange_of(PyObject *object) {
   const gpr_dl_exchange *exchange =
       capsule ? PyCapsule_GetPointer(capsule, GPR_DL_EXCHANGE_CAPSULE) : NULL;
   Py_XDECREF(capsule); /* the type keeps it */
-  PyErr_Clear();
-  return exchange && exchange->version.major == 1 && exchange->tensor_of && exchange->current_stream
+  return pass_over() && exchange && exchange->version.major == 1 && exchange->tensor_of &&
+                 exchange->current_stream
              ? exchange
              : NULL;
 }
@@ -156,8 +167,7 @@ static int says(PyObject *object, PyObject *name) {
   if (value && PyCallable_Check(value)) Py_SETREF(value, PyObject_CallNoArgs(value));
   const int answer = value && PyObject_IsTrue(value) == 1;
   Py_XDECREF(value);
-  PyErr_Clear();
-  return answer;
+  return pass_over() && answer;
 }
 
 /* PyTorch's exchange gives the memory as it is of tensors that its __dlpack__ refuses, as they need
@@ -172,7 +182,7 @@ static int check_negated(PyObject *object, const char *function) {
   return 0;
 }
 static int is_refused(PyObject *object) {
-  return says(object, name_gradient) || says(object, name_conjugated);
+  return says(object, name_gradient) || (!PyErr_Occurred() && says(object, name_conjugated));
 }
 
 /* 0 also for what it has no answer for: __dlpack__ will say why. */
@@ -180,14 +190,16 @@ static int view_by_exchange(const gpr_dl_exchange *exchange, PyObject *object, c
                             gpr_view *view) {
   gpr_dl_tensor tensor;
   void *stream = NULL;
-  if (is_refused(object)) return 0;
-  if (exchange->tensor_of(object, &tensor)) {
-    PyErr_Clear();
-    return 0;
-  }
+  if (is_refused(object) || PyErr_Occurred()) return 0;
+  if (exchange->tensor_of(object, &tensor)) return pass_over() ? 0 : -1;
   if (!is_cuda(tensor.device.type)) return 0;
   if (!check_negated(object, function)) return -1;
-  if (exchange->current_stream(tensor.device.type, tensor.device.id, &stream)) return -1;
+  if (exchange->current_stream(tensor.device.type, tensor.device.id, &stream)) {
+    if (!PyErr_Occurred())
+      PyErr_Format(PyExc_BufferError, "gpureduce.%s: the tensor's library names no stream",
+                   function);
+    return -1;
+  }
   const int result = view_of_tensor(&tensor, function, view);
   view->stream = stream;
   return result;
@@ -229,8 +241,7 @@ static int read_stream(PyObject *stream, gpr_view *view) {
   return 1;
 }
 
-static int view_by_interface(PyObject *dict, const char *function, gpr_view *view) {
-  if (!PyDict_Check(dict)) return bad_interface(function, "dict");
+static int read_interface(PyObject *dict, const char *function, gpr_view *view) {
   PyObject *shape = PyDict_GetItemString(dict, "shape"), *data = PyDict_GetItemString(dict, "data");
   PyObject *strides = PyDict_GetItemString(dict, "strides"),
            *mask = PyDict_GetItemString(dict, "mask");
@@ -271,6 +282,15 @@ static int view_by_interface(PyObject *dict, const char *function, gpr_view *vie
   return -1;
 }
 
+/* By a copy: a number's __index__ may empty the dict that it came in. */
+static int view_by_interface(PyObject *given, const char *function, gpr_view *view) {
+  if (!PyDict_Check(given)) return bad_interface(function, "dict");
+  PyObject *dict = PyDict_Copy(given);
+  const int result = dict ? read_interface(dict, function, view) : -1;
+  Py_XDECREF(dict);
+  return result;
+}
+
 int gpr_foreign_view(PyObject *object, const char *function, gpr_view *view, PyObject **holder) {
   *holder = NULL;
   if (PyList_Check(object) || PyTuple_Check(object) || PyFloat_Check(object) ||
@@ -279,7 +299,10 @@ int gpr_foreign_view(PyObject *object, const char *function, gpr_view *view, PyO
   int result = 0;
   const gpr_dl_exchange *exchange = exchange_of(object);
   if (exchange) result = view_by_exchange(exchange, object, function, view);
-  if (!result && lies_on_cuda(object)) return view_by_dlpack(object, function, view, holder);
+  if (PyErr_Occurred()) return -1;
+  const int there = result ? 0 : lies_on_cuda(object);
+  if (there < 0) return -1;
+  if (there) return view_by_dlpack(object, function, view, holder);
   PyObject *dict = result ? NULL : optional_attribute(object, name_interface);
   if (dict) result = view_by_interface(dict, function, view);
   Py_XDECREF(dict);

@@ -173,8 +173,10 @@ static int warn(const gpr_call *call, int64_t least) {
 
 static PyObject *perform(gpr_call *call, PyObject *progress) {
   const int is_scalar = call->ndim == 0 && !call->out[0];
-  const npy_intp bytes =
-      call->view.device < 0 ? call->count * gpr_dtypes[call->view.dtype].bytes : GIL_BYTES;
+  /* Segments may lie over each other: the array tells nothing of the work. */
+  const npy_intp bytes = call->view.device < 0 && !call->options.starts
+                             ? call->count * gpr_dtypes[call->view.dtype].bytes
+                             : GIL_BYTES;
   PyArrayObject *all = NULL;
   PyObject *result = NULL;
   gpr_run *run = NULL;

@@ -82,14 +82,13 @@ static gpr_status check_matrices(const char *name, const gpr_view *view) {
                   shape, view->ndim == 1 ? "," : "");
 }
 
-/* Whether some output has no element. */
+/* Whether some output has no element, or would have none if there were outputs, as NumPy asks. */
 static int has_empty(const gpr_view *view, const gpr_options *options) {
   int empty = 0;
-  if (!gpr_outputs(view, options)) return 0;
   for (int d = 0; d < view->ndim; d++)
     if (options->axes >> d & 1) empty |= !options->starts && view->shape[d] == 0;
-  for (int64_t i = 0; options->starts && i < options->segments; i++)
-    empty |= options->stops[i] <= options->starts[i];
+  if (!options->starts || !gpr_outputs(view, options)) return empty;
+  for (int64_t i = 0; i < options->segments; i++) empty |= options->stops[i] <= options->starts[i];
   return empty;
 }
 

@@ -171,6 +171,53 @@ def test_dlpack_on_a_device_that_is_not_there():
         gpureduce.sum(Pack(device=99))
 
 
+@pytest.mark.parametrize("device", [-1, -2, -(2**31)])
+def test_dlpack_on_a_device_below_zero(device):
+    with pytest.raises(ValueError, match=str(device)):
+        gpureduce.sum(Pack(device=device))
+
+
+def test_dlpack_of_the_host_that_said_it_was_not():
+    pack = Pack()
+    pack.tensor.device_type = 1
+    with pytest.raises(ValueError, match="type 1"):
+        gpureduce.sum(pack)
+
+
+def test_interfaces_that_are_emptied_meanwhile():
+    for key in ("shape", "data", "strides"):
+        interface = {**GOOD, "shape": (1, 2, 3), "strides": (48, 24, 8)}
+
+        class Number:
+            def __index__(self):
+                interface.pop(key, None)  # noqa: B023
+                return 1
+
+        interface[key] = (Number(), *interface[key][1:])
+        with pytest.raises((ValueError, TypeError)):
+            gpureduce.sum(Interface(interface))
+
+
+@pytest.mark.parametrize("name", ["__dlpack_device__", "__dlpack__", "requires_grad"])
+def test_interrupts_are_not_passed_over(name):
+    def interrupt(self, **given):
+        raise KeyboardInterrupt
+
+    member = property(interrupt) if name == "requires_grad" else interrupt
+    kind, _ = exchanging(**{name: member})
+    if name != "requires_grad":
+        kind = type("Interrupting", (Pack,), {name: member})
+    with pytest.raises(KeyboardInterrupt):
+        gpureduce.sum(kind(device=99))
+
+
+def test_an_exchange_without_a_stream_or_a_reason():
+    kind, _ = exchanging()
+    kind.table.current_stream = CurrentStream(lambda *given: -1)
+    with pytest.raises(BufferError, match="stream"):
+        gpureduce.sum(kind(device=99))
+
+
 def test_dlpack_errors_are_passed_on():
     class Broken(Pack):
         def __dlpack__(self, *, stream=None):
