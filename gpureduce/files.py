@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import importlib
 import math
+import tokenize
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from gpureduce.functions import Operator
 
 Array = NDArray[Any]
 _MAGIC = b"\x93NUMPY"
+# What else np.load() raises for headers that are no Python, or not the one that it expects.
+_DAMAGED = (EOFError, RecursionError, SyntaxError, TypeError, tokenize.TokenError)
 
 
 def add_commands(commands: Any) -> None:
@@ -73,6 +76,8 @@ def _integers(option: str, text: str) -> tuple[int, ...]:
 
 
 def _is_npy(path: str) -> bool:
+    if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
+        raise ValueError(f"{path} is a pipe or a device, not a file that can be mapped into memory")
     with open(path, "rb") as file:
         return file.read(len(_MAGIC)) == _MAGIC
 
@@ -84,8 +89,8 @@ def _npy(given: argparse.Namespace) -> Array:
         raise ValueError(f"--shape and --offset are of raw numbers, and {given.file} is an .npy")
     try:
         array: Array = np.load(given.file, mmap_mode="r")
-    except ValueError as error:
-        raise ValueError(f"{given.file}: {error}") from None
+    except (ValueError, *_DAMAGED) as error:
+        raise ValueError(f"{given.file}: {error or 'a damaged header'}") from None
     return array
 
 

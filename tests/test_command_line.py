@@ -105,6 +105,10 @@ WRONG = {
     "no .npy": ("sum a.raw", "--dtype"),
     "empty": ("sum nothing", "--dtype"),
     "cut off": ("sum cut.npy", "cut.npy: mmap"),
+    "a pipe": ("sum pipe", "pipe is a pipe"),
+    "raw numbers from a pipe": ("sum pipe --dtype u1", "pipe is a pipe"),
+    "no end of its header": ("sum open.npy", "open.npy: "),
+    "a shape of truth": ("sum true.npy", "true.npy: "),
     "objects": ("sum objects.npy", "objects.npy: "),
     "text": ("sum text.npy", "<U1"),
     "structure": ("sum structure.npy", "'f0'"),
@@ -140,6 +144,14 @@ WRONG = {
 def test_what_goes_wrong_is_one_line(command, capsys, what):
     words, said = WRONG[what]
     open("nothing", "w").close()
+    os.mkfifo("pipe")
+    for name, header in (
+        ("open", b"{'descr': '<f8'"),
+        ("true", b"{'descr': '<f8', 'fortran_order': False, 'shape': (True,), }"),
+    ):
+        with open(f"{name}.npy", "wb") as file:
+            file.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+            file.write(bytes(8))
     np.save("objects.npy", np.array([None]))
     np.save("text.npy", np.array(["a"]))
     np.save("structure.npy", np.zeros(3, "i4,f4"))
