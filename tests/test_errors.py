@@ -280,3 +280,46 @@ def test_every_operator_says_its_name():
     for name in OPS:
         with pytest.raises(TypeError, match=name):
             call(name, np.zeros(3, "V3"))
+
+
+# --- what changes under a call --------------------------------------------------------------------
+
+
+def test_a_dtype_that_is_replaced_meanwhile():
+    for unit in range(1, 40):
+        a = np.arange(10, dtype=np.dtype(f"m8[{unit}us]"))
+        others = []
+
+        class Axis:
+            def __index__(self):
+                a.dtype = "i8"  # noqa: B023
+                others.extend(np.dtype(f"m8[{i}ns]") for i in range(2, 30))  # noqa: B023
+                return 0
+
+        assert gpureduce.sum(a, axis=Axis()) == np.timedelta64(45 * unit, "us")
+
+
+def test_bounds_that_are_written_meanwhile():
+    starts, stops = np.zeros(300, np.int64), np.full(300, 1_000_000)
+
+    def spoil(done, total):
+        starts[:], stops[:] = 1 << 40, (1 << 40) + 100
+
+    sums = gpureduce.segments(np.ones(1_000_000), starts, stops, "add", progress=spoil)
+    assert (sums == 1_000_000).all()
+
+
+@pytest.mark.parametrize("name", NONEMPTY)
+@pytest.mark.parametrize(
+    ("shape", "axis", "raises"),
+    [((0, 0), 0, True), ((0, 0), 1, True), ((0, 3), 1, False), ((0, 0, 2), 1, True)],
+)
+def test_an_empty_axis_without_outputs(name, shape, axis, raises):
+    a = np.empty(shape)
+    if raises:
+        with pytest.raises(ValueError):
+            call(name, a, axis=axis)
+    else:
+        results = call(name, a, axis=axis)
+        results = results if OPS[name]["results"] > 1 else [results]
+        assert all(one.shape == (0,) for one in results)
