@@ -348,9 +348,19 @@ static void help(void *argument, int number) {
   work(run, &l, 0);
 }
 
+static void start(caller_run *c) {
+  axes_run *run = &c->run;
+  atomic_store(&run->base.done, 0);
+  atomic_store(&run->next, 0);
+  atomic_store(&run->least, INT64_MAX);
+  run->begun = 0;
+  c->caller = lane_of(run, 0);
+}
+
 static gpr_status step(gpr_run *base, int64_t nanoseconds) {
   caller_run *c = (caller_run *)base;
   axes_run *run = &c->run;
+  if (gpr_team_lost(&run->team)) start(c);
   const int64_t until = gpr_now() + nanoseconds;
   if (!run->begun) {
     run->begun = 1;
@@ -421,8 +431,6 @@ gpr_status gpr_axes_open(const gpr_plan *plan, gpr_run **out) {
   const int64_t bytes = plan->count / plan->parts * plan->bytes + 1;
   run->result_bytes = (size_t)(gpr_dtypes[plan->row->result].bytes * plan->row->results);
   run->grain = is_block(run) || is_cut(run) || bytes > GRAIN_BYTES ? 1 : GRAIN_BYTES / bytes;
-  atomic_init(&run->next, 0);
-  atomic_init(&run->least, INT64_MAX);
   const double all = (double)plan->count * (double)run->axes.outputs * (double)plan->bytes;
   run->team = (gpr_team){.work = help, .argument = run};
   if (all > SHARED_BYTES) run->team.helpers = plan->lanes - 1;
@@ -435,7 +443,7 @@ gpr_status gpr_axes_open(const gpr_plan *plan, gpr_run **out) {
     plan->row->open(run->states);
     plan->row->finish(run->states, 0, NULL, run->identity);
   }
-  c->caller = lane_of(run, 0);
+  start(c);
   *out = &run->base;
   return GPR_OK;
 }

@@ -143,8 +143,18 @@ static void help(void *argument, int number) {
   work(run, &l, 0);
 }
 
+static void start(cpu_run *run) {
+  atomic_store(&run->base.done, 0);
+  atomic_store(&run->next, 0);
+  run->begun = 0;
+  run->team = (gpr_team){.work = help, .argument = run};
+  for (int i = 0; i < run->slots; i++) run->plan.row->open(slot(run, i));
+  run->caller = (lane){0, 0, run->states};
+}
+
 static gpr_status step(gpr_run *base, int64_t nanoseconds) {
   cpu_run *run = (cpu_run *)base;
+  if (gpr_team_lost(&run->team)) start(run);
   /* A small array is done before the clock would be read twice. */
   const int64_t until = run->plan.count <= STRETCH ? 0 : gpr_now() + nanoseconds;
   if (!run->begun) begin(run);
@@ -179,16 +189,12 @@ gpr_status gpr_cpu_open(const gpr_plan *plan, gpr_run **out) {
   memset(run, 0, offsetof(cpu_run, plan));
   run->base.backend = &cpu;
   run->plan = *plan;
-  atomic_init(&run->next, 0);
   atomic_init(&run->stop, 0);
-  run->begun = 0;
-  run->team = (gpr_team){.work = help, .argument = run};
   run->slots = per_part(plan) && plan->parts > 0 ? (int)plan->parts : plan->lanes;
   run->slot_bytes = (plan->row->state_bytes + 63) & ~(size_t)63; /* a cache line apart */
   run->states = aligned_alloc(64, (size_t)run->slots * run->slot_bytes);
   if (!run->states) goto fail;
-  for (int i = 0; i < run->slots; i++) plan->row->open(slot(run, i));
-  run->caller = (lane){0, 0, run->states};
+  start(run);
   *out = &run->base;
   return GPR_OK;
 fail:

@@ -27,6 +27,7 @@ static struct {
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .offered = PTHREAD_COND_INITIALIZER};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static atomic_int forks; /* from the first process with a pool to this one */
 
 int64_t gpr_now(void) {
   struct timespec t;
@@ -51,6 +52,7 @@ static void in_child(void) {
   init_left();
   pool.teams = NULL;
   pool.workers = pool.idle = 0;
+  atomic_fetch_add(&forks, 1);
 }
 
 static void init_pool(void) {
@@ -107,6 +109,7 @@ void gpr_team_offer(gpr_team *team) {
   pthread_once(&once, init_pool);
   team->joined = 0;
   atomic_init(&team->active, 0);
+  team->forks = atomic_load(&forks);
   team->next = NULL;
   if (team->helpers <= 0) return;
   pthread_mutex_lock(&pool.lock);
@@ -135,8 +138,12 @@ static void withdraw(gpr_team *team) {
     }
 }
 
+int gpr_team_lost(const gpr_team *team) {
+  return atomic_load(&team->active) && team->forks != atomic_load(&forks);
+}
+
 int gpr_team_wait(gpr_team *team, int64_t nanoseconds) {
-  if (team->helpers <= 0) return 1;
+  if (team->helpers <= 0 || gpr_team_lost(team)) return 1;
   const int64_t start = gpr_now(), end = start + nanoseconds;
   const struct timespec until = {end / 1000000000, end % 1000000000};
   pthread_mutex_lock(&pool.lock);

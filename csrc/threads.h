@@ -16,6 +16,7 @@ typedef struct gpr_team {
   int helpers; /* how many may join */
   int joined;
   atomic_int active; /* helpers at work */
+  int forks;         /* that the process had behind it at the offer */
   struct gpr_team *next;
 } gpr_team;
 
@@ -24,6 +25,10 @@ void gpr_team_offer(gpr_team *team);
 
 /* Closes the offer and waits for the helpers that joined, at most so long; 1 when none is left. */
 int gpr_team_wait(gpr_team *team, int64_t nanoseconds);
+
+/* Whether this is the child of a fork() that left helpers at work behind: what they had taken is
+ * done by nobody. */
+int gpr_team_lost(const gpr_team *team);
 
 int64_t gpr_now(void); /* nanoseconds of a clock that never goes back */
 

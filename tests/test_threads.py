@@ -161,6 +161,11 @@ def in_fork(work):
     child = os.fork()
     if child == 0:
         os._exit(0 if work() else 1)
+    return ended(child)
+
+
+def ended(child):
+    """How it ended: its exit status, or that it hangs."""
     deadline = time.monotonic() + SECONDS
     while True:
         done, status = os.waitpid(child, os.WNOHANG)
@@ -217,6 +222,55 @@ def test_fork_while_others_reduce():
             thread.join(SECONDS)
     assert codes == [0] * 15
     assert not wrong
+
+
+class Enough(Exception):
+    pass
+
+
+UNDER_WAY = [("sum", None, 2500), ("sum", 0, 20_000), ("sum", 1, 1500), ("prod", None, 15_000)]
+
+
+@FORK
+@pytest.mark.parametrize(("name", "axis", "times"), UNDER_WAY)
+def test_fork_under_way(name, axis, times):
+    """The child has none of the threads that took parts, and starts again alone."""
+    a, function = slow()[:times], getattr(gpureduce, name)
+    got, forked = None, []
+    gpureduce.set_num_threads(4)
+    want = bits(function(a, axis))
+
+    def fork(done, total):
+        if not forked:
+            forked.extend([done < total, os.fork()])
+
+    try:
+        got = bits(function(a, axis, progress=fork))
+    finally:
+        if forked and not forked[1]:
+            os._exit(0 if got == want else 1)
+    under_way, child = forked
+    assert ended(child) == 0
+    assert got == want and under_way
+
+
+@FORK
+@pytest.mark.parametrize("axis", [None, 1])
+def test_a_fork_may_end_its_call(axis):
+    gpureduce.set_num_threads(4)
+    want, children = reductions(LARGE), []
+
+    def fork(done, total):
+        children.append(os.fork())
+        raise Enough
+
+    try:
+        gpureduce.sum(slow(), axis, progress=fork)
+    except Enough:
+        if not children[0]:
+            os._exit(0 if reductions(LARGE) == want else 1)
+    assert ended(children[0]) == 0
+    assert reductions(LARGE) == want
 
 
 def pool_work(seed):
