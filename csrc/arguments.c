@@ -300,25 +300,42 @@ static int broadcast_mask(gpr_call *call, const gpr_view *mask) {
 static int parse_where(PyObject *object, gpr_call *call) {
   gpr_view mask;
   if (!object || object == no_value || object == Py_True) return 1;
-  if (call->view.device >= 0) {
-    const int found = gpr_foreign_view(object, call->name, &mask, &call->where_holder);
-    if (!found)
-      PyErr_Format(PyExc_TypeError,
-                   "gpureduce.%s: where is to lie on the device, as the array does", call->name);
-    if (found != 1) return 0;
-    if (mask.device != call->view.device) {
-      PyErr_Format(PyExc_ValueError,
-                   "gpureduce.%s: where lies on cuda:%d, and the array on cuda:%d", call->name,
-                   mask.device, call->view.device);
-      return 0;
-    }
-  } else {
-    PyObject *array = PyArray_FromAny(object, PyArray_DescrFromType(NPY_BOOL), 0, 0, 0, NULL);
-    if (!array) return 0;
-    call->where_holder = array;
-    mask = view_of((PyArrayObject *)array, GPR_BOOL);
-  }
   call->options.where = &call->where;
+  if (call->view.device < 0) { /* look_again() fills it in */
+    call->where_holder = PyArray_FromAny(object, PyArray_DescrFromType(NPY_BOOL), 0, 0, 0, NULL);
+    return call->where_holder != NULL;
+  }
+  const int found = gpr_foreign_view(object, call->name, &mask, &call->where_holder);
+  if (!found)
+    PyErr_Format(PyExc_TypeError, "gpureduce.%s: where is to lie on the device, as the array does",
+                 call->name);
+  if (found != 1) return 0;
+  if (mask.device != call->view.device) {
+    PyErr_Format(PyExc_ValueError, "gpureduce.%s: where lies on cuda:%d, and the array on cuda:%d",
+                 call->name, mask.device, call->view.device);
+    return 0;
+  }
+  return broadcast_mask(call, &mask);
+}
+
+/* When all of the caller's code has run, which may have resized the arrays of the host. */
+static int look_again(gpr_call *call) {
+  if (!call->descr) return 1;
+  PyArrayObject *array = (PyArrayObject *)call->holder;
+  const gpr_view *view = &call->view;
+  const int bytes = gpr_dtypes[view->dtype].bytes;
+  int same = PyArray_NDIM(array) == view->ndim && PyArray_ITEMSIZE(array) == bytes;
+  for (int d = 0; same && d < view->ndim; d++)
+    same = PyArray_DIM(array, d) == view->shape[d] && PyArray_STRIDE(array, d) == view->strides[d];
+  if (!same) {
+    PyErr_Format(PyExc_RuntimeError,
+                 "gpureduce.%s: the array was resized while the other arguments were read",
+                 call->name);
+    return 0;
+  }
+  call->view.data = PyArray_DATA(array);
+  if (!call->where_holder) return 1;
+  const gpr_view mask = view_of((PyArrayObject *)call->where_holder, GPR_BOOL);
   return broadcast_mask(call, &mask);
 }
 
@@ -579,7 +596,7 @@ static int parse_all(const gpr_given *given, gpr_call *call) {
     return 0;
   shape_result(call, keepdims);
   return ((gpr_ops[call->op].flags & GPR_SPREAD) == 0 || parse_spread(given, call)) &&
-         parse_out(given->out, call, results);
+         parse_out(given->out, call, results) && look_again(call);
 }
 
 int gpr_arguments_open(int op, const gpr_given *given, gpr_call *call) {

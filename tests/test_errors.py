@@ -299,6 +299,81 @@ def test_a_dtype_that_is_replaced_meanwhile():
         assert gpureduce.sum(a, axis=Axis()) == np.timedelta64(45 * unit, "us")
 
 
+class Meanwhile:
+    """An argument of any kind, which does something when it is asked for its value."""
+
+    def __init__(self, work, value=0):
+        self.work, self.value = work, value
+
+    def tell(self, *_, **__):
+        self.work()
+        return self.value
+
+    __index__ = __float__ = __bool__ = __array__ = tell
+
+
+ASKED = {
+    "axis": ("sum", lambda ask: {"axis": ask(0)}),
+    "axes": ("max", lambda ask: {"axis": (ask(0),)}),
+    "keepdims": ("prod", lambda ask: {"keepdims": ask(0)}),
+    "initial": ("sum", lambda ask: {"initial": ask(1.0)}),
+    "where": ("sum", lambda ask: {"where": ask(np.array(True))}),
+    "where and initial": ("min", lambda ask: {"where": np.ones(9, bool), "initial": ask(1.0)}),
+    "ddof": ("var", lambda ask: {"ddof": ask(1.0)}),
+    "mean": ("std", lambda ask: {"mean": ask(np.array(1.0))}),
+}
+
+
+@pytest.mark.parametrize("label", ASKED)
+@pytest.mark.parametrize("size", [1, 5, 9, 1000, 1_000_000])
+def test_an_array_that_is_resized_meanwhile(label, size):
+    """The memory that it had is gone, though the size may be the same again."""
+    name, make = ASKED[label]
+    arguments = make(lambda value: value)
+    a, kept = np.arange(9.0), []
+
+    def resize():
+        kept.append(np.full(9, 9.0))
+        a.resize(1_000_000, refcheck=False)
+        a.resize(size, refcheck=False)
+        kept.append(np.full(9, 9.0))
+
+    given = make(lambda value: Meanwhile(resize, value))
+    if size == 9:
+        want = getattr(np, name)(np.arange(9.0), **arguments)
+        assert np.array_equal(getattr(gpureduce, name)(a, **given), want)
+    else:
+        with pytest.raises(RuntimeError, match=f"{name}: the array was resized"):
+            getattr(gpureduce, name)(a, **given)
+    assert a.size == size
+
+
+@pytest.mark.parametrize("size", [1, 5, 9, 1_000_000])
+def test_a_mask_that_is_resized_meanwhile(size):
+    a, mask = np.arange(1.0, 10), np.ones(9, bool)
+
+    def resize():
+        mask.resize(1_000_000, refcheck=False)
+        mask.resize(size, refcheck=False)
+
+    if size in (1, 9):
+        assert gpureduce.sum(a, where=mask, initial=Meanwhile(resize, 1.0)) == 46
+    else:
+        with pytest.raises(ValueError, match="where could not be broadcast"):
+            gpureduce.sum(a, where=mask, initial=Meanwhile(resize, 1.0))
+
+
+def test_an_array_that_becomes_another_meanwhile():
+    a = np.arange(1000, dtype="i8")
+
+    def shrink():
+        a.dtype = "i1"
+        a.resize(1000, refcheck=False)
+
+    with pytest.raises(RuntimeError, match="resized"):
+        gpureduce.sum(a, axis=Meanwhile(shrink))
+
+
 def test_bounds_that_are_written_meanwhile():
     starts, stops = np.zeros(300, np.int64), np.full(300, 1000)
 
