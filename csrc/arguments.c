@@ -211,10 +211,29 @@ static int warn_complex(int dtype, const gpr_options *options) {
 /* --- axis, keepdims ----------------------------------------------------------------------------
  */
 
+static int as_int(PyObject *object, const char *name, PyObject *too_large, const gpr_call *call,
+                  int *value) {
+  const npy_intp number = PyArray_PyIntAsIntp(object);
+  if (number == -1 && PyErr_Occurred()) return 0;
+  *value = (int)number;
+  if (*value == number) return 1;
+  PyErr_Format(too_large, "gpureduce.%s: %s=%zd does not fit into a C int", call->name, name,
+               (Py_ssize_t)number);
+  return 0;
+}
+
+/* NumPy's means and variances are Python's, and count the elements along the axes first. */
+static int counts_first(const gpr_call *call) {
+  const int flags = gpr_ops[call->op].flags;
+  return (flags & (GPR_EMPTY_WARNS | GPR_SPREAD)) &&
+         !((flags & GPR_SKIPS_NAN) && is_inexact(call->view.dtype));
+}
+
 static int add_axis(PyObject *object, gpr_call *call) {
   const int ndim = call->view.ndim;
-  int axis = PyArray_PyIntAsInt(object);
-  if (axis == -1 && PyErr_Occurred()) return 0;
+  PyObject *too_large = counts_first(call) ? PyExc_OverflowError : PyExc_ValueError;
+  int axis;
+  if (!as_int(object, "axis", too_large, call, &axis)) return 0;
   if (axis < -ndim || axis >= ndim) {
     PyObject *error = PyObject_CallFunction(axis_error, "ii", axis, ndim);
     if (error) PyErr_SetObject(axis_error, error);
@@ -232,11 +251,7 @@ static int add_axis(PyObject *object, gpr_call *call) {
 
 /* NumPy lets most functions reduce a scalar along axis 0. */
 static int has_scalar_axis(PyObject *object, const gpr_call *call) {
-  const int flags = gpr_ops[call->op].flags;
-  if (call->view.ndim || PyTuple_Check(object)) return 0;
-  if ((flags & (GPR_EMPTY_WARNS | GPR_SPREAD)) &&
-      !((flags & GPR_SKIPS_NAN) && is_inexact(call->view.dtype)))
-    return 0;
+  if (call->view.ndim || PyTuple_Check(object) || counts_first(call)) return 0;
   const int axis = PyArray_PyIntAsInt(object), failed = PyErr_Occurred() != NULL;
   if (failed) PyErr_Clear(); /* it comes again */
   return !failed && (axis == 0 || axis == -1);
@@ -253,13 +268,12 @@ static int parse_axis(PyObject *object, gpr_call *call) {
   return 1;
 }
 
-static int parse_keepdims(PyObject *object, int *keepdims) {
-  *keepdims = 0;
-  if (!object || object == no_value || object == Py_False) return 1;
-  const int value = PyBool_Check(object) ? object == Py_True : PyArray_PyIntAsInt(object);
-  if (value == -1 && PyErr_Occurred()) return 0;
-  *keepdims = value != 0;
-  return 1;
+/* An integer for NumPy's ufuncs; anything that is true or false for its positions. */
+static int parse_keepdims(PyObject *object, const gpr_call *call, int *keepdims) {
+  *keepdims = object == Py_True;
+  if (!object || object == no_value || PyBool_Check(object)) return 1;
+  if (gpr_ops[call->op].flags & GPR_POSITION) return (*keepdims = PyObject_IsTrue(object)) >= 0;
+  return as_int(object, "keepdims", PyExc_OverflowError, call, keepdims);
 }
 
 static void shape_result(gpr_call *call, int keepdims) {
@@ -592,7 +606,7 @@ static int parse_all(const gpr_given *given, gpr_call *call) {
   call->of = call->asked && call->options.dtype != call->view.dtype ? call->asked : call->descr;
   if (!parse_bounds(given, call) || !parse_axis(given->axis, call) ||
       !parse_segments(given, call) || !parse_where(given->where, call) ||
-      !parse_initial(given->initial, call) || !parse_keepdims(given->keepdims, &keepdims))
+      !parse_initial(given->initial, call) || !parse_keepdims(given->keepdims, call, &keepdims))
     return 0;
   shape_result(call, keepdims);
   return ((gpr_ops[call->op].flags & GPR_SPREAD) == 0 || parse_spread(given, call)) &&

@@ -315,6 +315,7 @@ class Meanwhile:
 ASKED = {
     "axis": ("sum", lambda ask: {"axis": ask(0)}),
     "axes": ("max", lambda ask: {"axis": (ask(0),)}),
+    "keepdims of a position": ("argmin", lambda ask: {"keepdims": ask(False)}),
     "keepdims": ("prod", lambda ask: {"keepdims": ask(0)}),
     "initial": ("sum", lambda ask: {"initial": ask(1.0)}),
     "where": ("sum", lambda ask: {"where": ask(np.array(True))}),
