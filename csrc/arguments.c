@@ -550,14 +550,16 @@ static int parse_bounds(const gpr_given *given, gpr_call *call) {
 
 static int parse_segments(const gpr_given *given, gpr_call *call) {
   int64_t length = 0;
+  int axes = 0;
   if (!given->starts) return 1;
-  if (!call->view.ndim || !is_given(given->axis) || PyTuple_Check(given->axis)) {
+  for (int d = 0; d < call->view.ndim; d++)
+    if (call->options.axes >> d & 1) axes++, length = call->view.shape[d];
+  if (axes != 1) {
     PyErr_Format(call->view.ndim ? PyExc_ValueError : PyExc_TypeError,
-                 "gpureduce.%s: segments are parts of one axis of an array", call->name);
+                 "gpureduce.%s: segments are parts of one axis, not of %d (the array has %d)",
+                 call->name, axes, call->view.ndim);
     return 0;
   }
-  for (int d = 0; d < call->view.ndim; d++)
-    if (call->options.axes >> d & 1) length = call->view.shape[d];
   if (!call->stops && !end_segments(call, length)) return 0;
   call->options.segments = PyArray_SIZE(call->starts);
   call->options.starts = PyArray_DATA(call->starts);
@@ -616,7 +618,7 @@ static int parse_all(const gpr_given *given, gpr_call *call) {
 int gpr_arguments_open(int op, const gpr_given *given, gpr_call *call) {
   memset(call, 0, offsetof(gpr_call, view));
   call->op = op;
-  call->name = gpr_ops[op].name;
+  call->name = !given->starts ? gpr_ops[op].name : given->stops ? "segments" : "reduceat";
   call->array = given->a;
   call->options = gpr_defaults();
   return parse_all(given, call);

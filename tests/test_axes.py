@@ -801,9 +801,20 @@ def test_offsets_are_taken_or_refused_as_numpy_does(offsets):
     for axis in (0, 1, -1, 2, (0, 1), None, (0,)):
         want = outcome(np.add.reduceat, a, offsets, axis=axis)
         got = outcome(gpureduce.reduceat, a, offsets, "add", axis=axis)
-        assert got == want or axis == (0,), f"axis {axis}"
-    want = outcome(np.add.reduceat, 3, offsets)
-    assert outcome(gpureduce.reduceat, 3, offsets, "add") == want
+        assert got == want, f"axis {axis}"
+    for scalar_or_row, axis in itertools.product((3, a[0]), (0, None, (0,), (), (0, 0), -1)):
+        want = outcome(np.add.reduceat, scalar_or_row, offsets, axis=axis)
+        got = outcome(gpureduce.reduceat, scalar_or_row, offsets, "add", axis=axis)
+        assert got == want, f"axis {axis} of {scalar_or_row}"
+
+
+def test_a_single_axis_in_other_words():
+    a = np.arange(5.0)
+    for axis in (0, (0,), None):
+        assert gpureduce.reduceat(a, [0, 2], "add", axis=axis).tolist() == [1, 9]
+        assert gpureduce.segments(a, [0, 2], [3, 5], "add", axis=axis).tolist() == [3, 9]
+    got = gpureduce.reduceat(a.reshape(1, 5), [0, 2], "add", axis=(-1,))
+    assert got.tolist() == [[1, 9]]
 
 
 def test_segments_that_are_none():
@@ -817,8 +828,11 @@ def test_segments_that_are_none():
         gpureduce.segments(a, np.array([0.5]), [2], "add")
     with pytest.raises(np.exceptions.AxisError):
         gpureduce.segments(a, [0], [2], "add", axis=1)
-    with pytest.raises(ValueError, match="one axis"):
-        gpureduce.segments(a, [0], [2], "add", axis=None)
+    for axis in (None, (0, 1), ()):
+        with pytest.raises(ValueError, match=r"gpureduce\.segments: .* one axis"):
+            gpureduce.segments(a[None], [0], [2], "add", axis=axis)
+        with pytest.raises(ValueError, match=r"gpureduce\.reduceat: .* one axis"):
+            gpureduce.reduceat(a[None], [0], "add", axis=axis)
     with pytest.raises(ValueError, match="op"):
         gpureduce.segments(a, [0], [2], "nonsense")
 
