@@ -516,10 +516,28 @@ static int check_inexact(PyObject *out, const gpr_call *call) {
 /* --- segments ----------------------------------------------------------------------------------
  */
 
-/* Always a copy: they are checked once and read until the call ends. */
-static PyArrayObject *indices(PyObject *object) {
-  return (PyArrayObject *)PyArray_FromAny(object, PyArray_DescrFromType(NPY_INT64), 1, 1,
-                                          NPY_ARRAY_DEFAULT | NPY_ARRAY_ENSURECOPY, NULL);
+/* Always a copy: they are checked once and read until the call ends. Of a list NumPy takes floats
+ * too, without what follows the point. */
+static PyArrayObject *indices(PyObject *object, int more) {
+  const int flags = NPY_ARRAY_DEFAULT | NPY_ARRAY_ENSURECOPY | more;
+  return (PyArrayObject *)PyArray_FromAny(object, PyArray_DescrFromType(NPY_INT64), 1, 1, flags,
+                                          NULL);
+}
+
+/* Whole numbers, of a list too; an empty one is of floats to NumPy. */
+static PyArrayObject *whole_indices(PyObject *object, const char *function) {
+  PyArrayObject *given = (PyArrayObject *)PyArray_FromAny(object, NULL, 0, 0, 0, NULL);
+  PyArray_Descr *whole = PyArray_DescrFromType(NPY_INT64);
+  PyArrayObject *result = NULL;
+  if (given && PyArray_SIZE(given) && !PyArray_CanCastArrayTo(given, whole, NPY_SAFE_CASTING))
+    PyErr_Format(PyExc_TypeError,
+                 "gpureduce.%s: starts and stops are integers of 64 bits, not of %R", function,
+                 (PyObject *)PyArray_DESCR(given));
+  else if (given)
+    result = indices((PyObject *)given, NPY_ARRAY_FORCECAST);
+  Py_DECREF(whole);
+  Py_XDECREF(given);
+  return result;
 }
 
 /* As NumPy's reduceat: each starts where it says and ends where the next one starts, and one that
@@ -544,8 +562,9 @@ static int end_segments(gpr_call *call, int64_t length) {
 
 static int parse_bounds(const gpr_given *given, gpr_call *call) {
   if (!given->starts) return 1;
-  if (!(call->starts = indices(given->starts))) return 0;
-  return !given->stops || (call->stops = indices(given->stops));
+  if (!given->stops) return (call->starts = indices(given->starts, 0)) != NULL;
+  return (call->starts = whole_indices(given->starts, call->name)) &&
+         (call->stops = whole_indices(given->stops, call->name));
 }
 
 static int parse_segments(const gpr_given *given, gpr_call *call) {

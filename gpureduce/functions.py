@@ -394,7 +394,7 @@ def reduceat(
     IndexError
         An offset is negative or not below the length of the axis.
     TypeError
-        The offsets are no integers, or the operator does not take the dtype.
+        The offsets are an array of no integers, or the operator does not take the dtype.
     ValueError
         The operator is not known; axis is not one axis.
     """

@@ -824,8 +824,15 @@ def test_segments_that_are_none():
             gpureduce.segments(a, starts, stops, "add")
     with pytest.raises(ValueError, match="2 starts and 1 stops"):
         gpureduce.segments(a, [0, 1], [2], "add")
-    with pytest.raises(TypeError):
-        gpureduce.segments(a, np.array([0.5]), [2], "add")
+    for wrong in (0.5, 1.0, np.float32(1), "1", 1j, None, 2**63, 2**70, np.timedelta64(1)):
+        for bounds in ([wrong], np.array([wrong])):
+            with pytest.raises(TypeError, match=r"segments: .* not of dtype"):
+                gpureduce.segments(a, bounds, [2], "add")
+            with pytest.raises(TypeError, match=r"segments: .* not of dtype"):
+                gpureduce.segments(a, [0], bounds, "add")
+    for whole in ([1], (1,), [True], [np.uint8(1)], np.array([1], ">i2"), range(1, 2)):
+        assert gpureduce.segments(a, whole, [3], "add").tolist() == [3]
+    assert gpureduce.segments(a, [], np.array([]), "add").tolist() == []
     with pytest.raises(np.exceptions.AxisError):
         gpureduce.segments(a, [0], [2], "add", axis=1)
     for axis in (None, (0, 1), ()):
