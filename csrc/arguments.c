@@ -637,6 +637,7 @@ static int parse_all(const gpr_given *given, gpr_call *call) {
 int gpr_arguments_open(int op, const gpr_given *given, gpr_call *call) {
   memset(call, 0, offsetof(gpr_call, view));
   call->op = op;
+  call->is_ufunc = given->is_ufunc;
   call->name = !given->starts ? gpr_ops[op].name : given->stops ? "segments" : "reduceat";
   call->array = given->a;
   call->options = gpr_defaults();

@@ -10,11 +10,12 @@ typedef struct gpr_given {
   PyObject *a, *axis, *dtype, *out, *keepdims, *initial, *where, *ddof, *mean, *device, *kernel;
   PyObject *progress;       /* a function of (elements done, of how many), called under way */
   PyObject *starts, *stops; /* of segments; without stops as NumPy's reduceat has them */
+  int is_ufunc;             /* as a method of NumPy's ufunc, which does not warn */
 } gpr_given;
 
 /* A call: `options` and `view` are what gpr_open() wants and point into the call. */
 typedef struct gpr_call {
-  int op;
+  int op, is_ufunc;
   const char *name;
   gpr_options options;
   npy_intp count;        /* elements of the array */

@@ -137,7 +137,8 @@ int64_t gpr_done(const gpr_run *run, int64_t *total);
  * caller's. */
 gpr_status gpr_finish(gpr_run *run, gpr_value *result);
 
-/* After gpr_finish(): the least number of elements that counted in an output; -1 if not known. */
+/* After gpr_finish(): the least number of elements that counted in an output, initial one of them;
+ * -1 if not known. */
 int64_t gpr_least(const gpr_run *run);
 
 /* Milliseconds of the kernel that folds many outputs of an array on a device, launched so many

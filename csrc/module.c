@@ -162,8 +162,7 @@ static int warn(const gpr_call *call, int64_t least) {
   if ((flags & GPR_EMPTY_WARNS) && least == 0) text = "Mean of empty slice";
   if ((flags & GPR_SPREAD) && (double)least - call->options.ddof <= 0)
     text = "Degrees of freedom <= 0 for slice";
-  if ((flags & GPR_SKIPS_NAN) && (flags & GPR_TAKES_INITIAL) && (flags & GPR_NONEMPTY) &&
-      least == 0 && !call->options.initial)
+  if ((flags & GPR_SKIPS_NAN) && (flags & GPR_NONEMPTY) && !call->is_ufunc && least == 0)
     text = "All-NaN slice encountered";
   return !text || !PyErr_WarnEx(PyExc_RuntimeWarning, text, 1);
 }
@@ -283,8 +282,7 @@ static int check_count(const char *name, Py_ssize_t count, Py_ssize_t wanted) {
 
 /* reduce(op, a, axis, dtype, out, keepdims, initial, where, ddof, mean, device, kernel, progress)
  */
-static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-  (void)module;
+static PyObject *reduce_by(PyObject *const *args, Py_ssize_t count, int is_ufunc) {
   if (!check_count("reduce", count, 13)) return NULL;
   const gpr_given given = {.a = args[1],
                            .axis = args[2],
@@ -297,8 +295,19 @@ static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t coun
                            .mean = args[9],
                            .device = args[10],
                            .kernel = args[11],
-                           .progress = args[12]};
+                           .progress = args[12],
+                           .is_ufunc = is_ufunc};
   return call_with(args[0], &given);
+}
+
+static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+  (void)module;
+  return reduce_by(args, count, 0);
+}
+
+static PyObject *ufunc_reduce(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+  (void)module;
+  return reduce_by(args, count, 1);
 }
 
 /* segments(op, a, starts, stops, axis, dtype, out, initial, device, progress): stops is None for
@@ -314,7 +323,8 @@ static PyObject *segments(PyObject *module, PyObject *const *args, Py_ssize_t co
                            .out = args[6],
                            .initial = args[7],
                            .device = args[8],
-                           .progress = args[9]};
+                           .progress = args[9],
+                           .is_ufunc = 1};
   return call_with(args[0], &given);
 }
 
@@ -615,6 +625,7 @@ static PyObject *segment_sums(PyObject *module, PyObject *args) {
 
 static PyMethodDef methods[] = {
     {"reduce", (PyCFunction)(void (*)(void))reduce, METH_FASTCALL, NULL},
+    {"ufunc_reduce", (PyCFunction)(void (*)(void))ufunc_reduce, METH_FASTCALL, NULL},
     {"segments", (PyCFunction)(void (*)(void))segments, METH_FASTCALL, NULL},
     {"operators", operators, METH_NOARGS, NULL},
     {"dtypes", dtypes, METH_NOARGS, NULL},

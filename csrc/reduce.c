@@ -69,6 +69,9 @@ gpr_view gpr_view_of(const void *data, int dtype, int64_t n) {
 /* --- what cannot be ----------------------------------------------------------------------------
  */
 
+/* Below this the kernels' degrees of freedom stay the same. */
+#define DDOF_LEAST (-0x1p62)
+
 /* Where the elements are matrices: an array of shape (n, 2, 2). */
 static gpr_status check_matrices(const char *name, const gpr_view *view) {
   char shape[128] = "";
@@ -131,6 +134,8 @@ static gpr_status check(int op, const gpr_view *view, const gpr_options *options
   const char *from = gpr_dtypes[view->dtype].name;
   const int asked = options->dtype, dtype = folded_dtype(op, view->dtype, options);
   const int result = gpr_result_dtype(op, view->dtype, options);
+  if ((o->flags & GPR_SPREAD) && options->ddof < DDOF_LEAST)
+    return gpr_fail(GPR_BAD_VALUE, "%s: ddof %g is below -2^62", o->name, options->ddof);
   if (*o->ufunc && asked != GPR_NO_DTYPE && result != GPR_NO_DTYPE && result != asked)
     return gpr_fail(GPR_BAD_TYPE, "%s: dtype %s is not possible, the result is always %s", o->name,
                     gpr_dtypes[asked].name, gpr_dtypes[result].name);
@@ -244,14 +249,23 @@ static int is_flat(int op, int dtype, const gpr_view *view, const gpr_options *o
          !skips(op, dtype);
 }
 
+/* Extremes that skip NaN skip it as initial too. */
+static int skips_initial(int op, const gpr_value *initial) {
+  uint8_t keep = 1;
+  if (!(gpr_ops[op].flags & GPR_NONEMPTY) || !skips(op, initial->dtype)) return 0;
+  gpr_cpu_table_here()->skip[initial->dtype](initial->bytes, 1, &keep);
+  return !keep;
+}
+
 /* initial as a value of the row's result. */
 static void finish_with(gpr_with *with, int op, const gpr_row *row, int dtype,
                         const gpr_options *options) {
   with->given = NULL;
   if (gpr_ops[op].flags & GPR_SPREAD) {
-    with->spread = (gpr_spread){options->ddof, options->means, skips(op, dtype)};
+    const int nan = skips(op, dtype) || options->ddof != options->ddof;
+    with->spread = (gpr_spread){options->ddof, options->means, nan};
     with->given = &with->spread;
-  } else if (options->initial) {
+  } else if (options->initial && !skips_initial(op, options->initial)) {
     with->initial = *options->initial;
     if (options->initial->dtype != row->result)
       cast_of(options->initial->dtype, row->result)(options->initial->bytes, with->initial.bytes,
@@ -396,6 +410,8 @@ gpr_status gpr_finish(gpr_run *run, gpr_value *result) {
   else if (run->wide->own)
     deliver(run, run->wide->results, run->wide->values, result);
   const int flags = gpr_ops[run->op].flags;
+  const gpr_with *with = run->wide ? &run->wide->with : &run->with;
+  if (with->given == with->initial.bytes && run->least >= 0 && run->least < INT64_MAX) run->least++;
   if ((flags & GPR_POSITION) && (flags & GPR_SKIPS_NAN) && !run->least)
     return gpr_fail(GPR_BAD_VALUE, "All-NaN slice encountered");
   return GPR_OK;

@@ -24,6 +24,9 @@ def reduce(
     progress: Callable[[int, int], object] | None,
     /,
 ) -> Any: ...
+
+ufunc_reduce = reduce
+
 def segments(
     op: int,
     a: ArrayLike,

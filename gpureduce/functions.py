@@ -347,7 +347,7 @@ def reduce(
     """
     index = _index(op, "reduce")
     arguments = (index, a, axis, dtype, out, keepdims, initial, where, 0, None, device, kernel)
-    return shown(progress, "reduce", _core.reduce, *arguments)
+    return shown(progress, "reduce", _core.ufunc_reduce, *arguments)
 
 
 def reduceat(

@@ -452,6 +452,36 @@ def test_no_initial_at_all_is_numpys():
                     assert outcome(getattr(gpureduce, function), a, **arguments) == want
 
 
+@pytest.mark.parametrize("ufunc", ["fmin", "fmax"])
+@pytest.mark.parametrize("name", [n for n in PLAIN if numpy_dtype(n).kind in "fcm"])
+def test_initial_that_is_nan_does_not_count(name, ufunc):
+    dtype, function = numpy_dtype(name), "nan" + ufunc[1:]
+    nothing = dtype.type("NaT" if dtype.kind == "m" else np.nan)
+    for values in ([3, 1, 2], [3, None, 2], [None, None, None], []):
+        row = np.array([nothing if x is None else x for x in values], dtype)
+        calls = [(row, None), (row, 0), (np.stack([row, row[::-1]]), 1), (row[None], 0)]
+        for (a, axis), initial in itertools.product(calls, (nothing, dtype.type(2))):
+            arguments = {"axis": axis, "initial": initial}
+            for theirs, ours in (
+                (getattr(np, function), getattr(gpureduce, function)),
+                (getattr(np, ufunc).reduce, lambda a, **more: gpureduce.reduce(a, ufunc, **more)),
+            ):
+                assert outcome(ours, a, **arguments) == outcome(theirs, a, **arguments), values
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", RuntimeWarning)
+                    got, want = np.asarray(ours(a, **arguments)), np.asarray(theirs(a, **arguments))
+                assert np.array_equal(got, want, equal_nan=True), (values, axis, initial)
+
+
+def test_ufuncs_do_not_warn_of_nan():
+    a = np.full((2, 2), np.nan)
+    assert np.isnan(gpureduce.reduce(a, "fmin", axis=0)).all()
+    assert np.isnan(gpureduce.reduceat(a, [0], np.fmax)).all()
+    assert np.isnan(gpureduce.segments(a, [0], [1], "nanmin")).all()
+    with pytest.warns(RuntimeWarning, match="All-NaN"):
+        gpureduce.nanmin(a, axis=0)
+
+
 OUTS = ["f4", "f8", "F", "D", "i1", "i4", "i8", "u1", "?", ">f8", "f2"]
 
 
@@ -559,6 +589,22 @@ def test_ddof(function, ddof):
                 assert np.isnan(got[index])
             elif abs(ddof) > 1e-200:
                 assert_bits(got[index], reference(x, result, ddof), f"{name}, {index}")
+
+
+@pytest.mark.parametrize("function", ["var", "std", "nanvar", "nanstd"])
+def test_ddof_that_is_none(function):
+    """Without a number there is no variance, and no warning."""
+    ours, theirs = getattr(gpureduce, function), getattr(np, function)
+    for name in ("float32", "float64", "int16", "complex64", "bool"):
+        a = draw(generator("ddof", name), numpy_dtype(name), 12).reshape(3, 4)
+        for axis, more in itertools.product((None, 0, 1), ({}, {"mean": 0.5})):
+            want = outcome(theirs, a, axis=axis, ddof=np.nan, **more)
+            assert outcome(ours, a, axis=axis, ddof=np.nan, **more) == want, name
+            assert np.isnan(ours(a, axis=axis, ddof=np.nan, **more)).all(), name
+    assert ours(np.arange(5.0), ddof=-(2.0**62)) == theirs(np.arange(5.0), ddof=-(2.0**62))
+    for ddof in (-(2.0**62) * (1 + 2.0**-52), -(2**70), -1e300, -np.inf):
+        with pytest.raises(ValueError, match=rf"{function}: ddof .* is below"):
+            ours(np.arange(5.0), ddof=ddof)
 
 
 @pytest.mark.parametrize("function", SPREADS)
