@@ -27,6 +27,15 @@ static int is_inexact(int dtype) {
   return kind == 'f' || kind == 'c' || kind == 'V';
 }
 
+static int is_time(const PyArray_Descr *descr) { return descr->kind == 'm' || descr->kind == 'M'; }
+
+/* Neither text nor bytes without meaning; bfloat16 is a type of the user's to NumPy. */
+static int is_number(const PyArray_Descr *descr) {
+  const int num = descr->type_num;
+  return PyTypeNum_ISNUMBER(num) || PyTypeNum_ISBOOL(num) || PyTypeNum_ISUSERDEF(num) ||
+         PyTypeNum_ISOBJECT(num);
+}
+
 /* --- the array ---------------------------------------------------------------------------------
  */
 
@@ -353,6 +362,18 @@ static int look_again(gpr_call *call) {
   return broadcast_mask(call, &mask);
 }
 
+static int copy_numbers(PyArrayObject *to, PyObject *object, const char *function) {
+  PyArrayObject *from = (PyArrayObject *)PyArray_FromAny(object, NULL, 0, 0, 0, NULL);
+  int fits =
+      from && is_number(PyArray_DESCR(from)) && (PyArray_ISCOMPLEX(to) || !PyArray_ISCOMPLEX(from));
+  if (from && !fits)
+    PyErr_Format(PyExc_TypeError, "gpureduce.%s: mean is of %s numbers, not of %R", function,
+                 PyArray_ISCOMPLEX(to) ? "complex" : "real", (PyObject *)PyArray_DESCR(from));
+  fits = fits && PyArray_CopyInto(to, from) >= 0;
+  Py_XDECREF(from);
+  return fits;
+}
+
 static int parse_spread(const gpr_given *given, gpr_call *call) {
   npy_intp shape[NPY_MAXDIMS];
   const int parts = gpr_dtypes[call->view.dtype].kind == 'c' ? 2 : 1;
@@ -363,7 +384,7 @@ static int parse_spread(const gpr_given *given, gpr_call *call) {
     shape[d] = call->options.axes >> d & 1 ? 1 : call->view.shape[d];
   call->means = (PyArrayObject *)PyArray_SimpleNew(call->view.ndim, shape,
                                                    parts == 2 ? NPY_COMPLEX128 : NPY_FLOAT64);
-  if (!call->means || PyArray_CopyObject(call->means, given->mean) < 0) return 0;
+  if (!call->means || !copy_numbers(call->means, given->mean, call->name)) return 0;
   call->options.means = PyArray_DATA(call->means);
   return 1;
 }
@@ -371,24 +392,31 @@ static int parse_spread(const gpr_given *given, gpr_call *call) {
 /* --- out ---------------------------------------------------------------------------------------
  */
 
-/* NumPy's reductions cast to out as they have to; what it computes by other functions does not. */
+/* NumPy's reductions cast numbers to out as they have to, and times to times and integers. */
+static int is_cast(PyArray_Descr *from, PyArray_Descr *to) {
+  if (is_time(to))
+    return PyArray_CanCastTypeTo(from, to,
+                                 is_time(from) ? NPY_SAME_KIND_CASTING : NPY_SAFE_CASTING);
+  if (!is_time(from) || PyTypeNum_ISOBJECT(to->type_num)) return is_number(to);
+  return from->kind == 'm' && (PyTypeNum_ISINTEGER(to->type_num) || PyTypeNum_ISBOOL(to->type_num));
+}
+
+/* Truth goes wherever assignment takes it. */
+static int is_truth(int op) { return gpr_result_dtype(op, GPR_FLOAT64, NULL) == GPR_BOOL; }
+
 static int check_cast(const gpr_call *call, PyArray_Descr *to) {
   const int flags = gpr_ops[call->op].flags;
-  int fits = 1;
-  PyArray_Descr *from = NULL;
-  if (flags & GPR_POSITION) {
-    from = PyArray_DescrFromType(NPY_INT64);
-    fits = PyArray_CanCastTypeTo(to, from, NPY_SAFE_CASTING);
-  } else if (flags & GPR_OUT_KIND) {
-    const int dtype = gpr_result_dtype(call->op, call->view.dtype, &call->options);
-    if (dtype == GPR_NO_DTYPE) return 1; /* gpr_open() says why not */
-    from = gpr_result_descr(dtype, call->of);
-    fits = from && PyArray_CanCastTypeTo(from, to, NPY_SAME_KIND_CASTING);
-  }
-  if (!fits && !PyErr_Occurred())
+  const int dtype = gpr_result_dtype(call->op, call->view.dtype, &call->options);
+  if (dtype == GPR_NO_DTYPE) return 1; /* gpr_open() says why not */
+  PyArray_Descr *from = gpr_result_descr(dtype, call->of);
+  if (!from) return 0;
+  int fits = is_truth(call->op) ? !PyDataType_HASFIELDS(to) : is_cast(from, to);
+  if (flags & GPR_POSITION) fits = PyArray_CanCastTypeTo(to, from, NPY_SAFE_CASTING);
+  if (flags & GPR_OUT_KIND) fits &= PyArray_CanCastTypeTo(from, to, NPY_SAME_KIND_CASTING);
+  if (!fits)
     PyErr_Format(PyExc_TypeError, "gpureduce.%s: cannot cast the result from %R to out's %R",
                  call->name, (PyObject *)from, (PyObject *)to);
-  Py_XDECREF(from);
+  Py_DECREF(from);
   return fits;
 }
 

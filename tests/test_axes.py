@@ -504,6 +504,54 @@ def test_out_is_taken_or_refused_as_numpy_does(function, dtype):
             np.testing.assert_array_max_ulp(wants.real.astype("f4"), gots.real.astype("f4"), 2)
 
 
+NO_NUMBERS = ["M8[s]", "M8", "m8[s]", "m8[ms]", "m8", "S32", "U32", "V8", "i4,f4"]
+
+
+@pytest.mark.parametrize("function", [name for name in NUMPYS if OPS[name]["takes_out"]])
+@pytest.mark.parametrize("dtype", ["f8", "i8", "u8", "?", "D", "m8[s]", "M8[s]"])
+def test_out_of_no_numbers(function, dtype):
+    """NumPy takes some more: the sum of integers for a date, or their product for a text."""
+    a = np.array([[1, 2, 3], [3, 5, 2]]).astype(dtype)
+    for kind in [*NO_NUMBERS, "i8", "f8", "?"]:
+        out = np.zeros((), kind)
+        want = outcome(getattr(np, function), a, out=np.zeros((), kind))
+        got = outcome(getattr(gpureduce, function), a, out=out)
+        if not isinstance(got, type):  # ptp: uint64 into integers, and a date's times into times
+            assert not isinstance(want, type) or function == "ptp", kind
+            continue
+        assert got is TypeError and out == np.zeros((), kind), kind
+        text = np.dtype(kind).kind in "SU"
+        if isinstance(want, type) or text or (function, dtype) == ("ptp", "?"):
+            continue
+        result = getattr(np, function)(a).dtype
+        casting = "same_kind" if result.kind in "mM" else "safe"
+        assert not np.can_cast(result, kind, casting), kind
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_text_is_no_out(function):
+    if not OPS[function]["takes_out"] or function in ("any", "all"):
+        return  # NumPy assigns truth to text
+    results = OPS[function]["results"]
+    for kind in ("S32", "U32", "V8", "i4,f4", np.dtypes.StringDType()):
+        out = tuple(np.zeros(3, kind) for _ in range(results))
+        with pytest.raises(TypeError, match=rf"{function}: .* out"):
+            getattr(gpureduce, function)(np.ones((2, 3)), 0, out=out if results > 1 else out[0])
+
+
+def test_out_of_times():
+    a = np.array([[1500, 500], [7, 8]], "m8[ms]")
+    for kind in ("i8", "u1", "m8[s]", "m8[us]"):
+        wants, gots = np.zeros(2, kind), np.zeros(2, kind)
+        assert gpureduce.sum(a, 1, out=gots) is gots
+        assert np.sum(a, 1, out=wants).tolist() == gots.tolist(), kind
+    days = np.array([[5, 3], [1, 2]], "M8[D]")
+    hours = np.zeros(2, "M8[h]")
+    assert gpureduce.min(days, 1, out=hours).tolist() == np.min(days, 1).astype("M8[h]").tolist()
+    truth = np.zeros((), "S8")
+    assert gpureduce.any(a, out=truth) == np.any(a, out=np.zeros((), "S8"))
+
+
 def test_out_is_returned():
     a = np.arange(6.0).reshape(2, 3)
     for out in (np.empty(3), np.empty((3, 2))[:, 0], np.empty(6)[::-2], np.empty(3, ">f4")):
@@ -638,6 +686,26 @@ def test_spreads_take_or_refuse_what_numpy_does(function):
             assert isinstance(got, type) and isinstance(want, type)
         elif np.shape(mean) != (1, 3) or axis != 1:
             assert got == want or got is ValueError, f"{axis}, {mean!r}"
+
+
+@pytest.mark.parametrize("function", SPREADS)
+def test_means_are_numbers(function):
+    from fractions import Fraction
+
+    a, theirs, ours = np.arange(6.0), getattr(np, function), getattr(gpureduce, function)
+    for kind in NO_NUMBERS:
+        for mean in (np.ones((), kind), np.ones(1, kind)):
+            assert outcome(theirs, a, mean=mean) is TypeError
+            with pytest.raises(TypeError, match=f"{function}: mean is of real numbers"):
+                ours(a, mean=mean)
+    for mean in ("1", ["1"], b"1", np.datetime64(1, "s")):
+        assert outcome(ours, a, mean=mean) is outcome(theirs, a, mean=mean) is TypeError
+    for mean in (1j, np.ones(1, "F")):  # NumPy's have the parts of x - mean
+        with pytest.raises(TypeError, match="real"):
+            ours(a, mean=mean)
+        assert ours(a + 0j, mean=mean) == ours(a - mean, mean=0)
+    for mean in (1, True, [1.0], np.float16(1), np.longdouble(1), Fraction(1)):
+        assert ours(a, mean=mean) == ours(a, mean=1.0)
 
 
 def test_variance_about_a_given_mean():
