@@ -5,26 +5,28 @@ import importlib.resources
 import statistics
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import gpureduce
+from gpureduce import files
 from gpureduce.functions import PUBLIC
 
 _PACKAGE, _FILE = "astropy-iers-data", "eopc04.1962-now"
 _REPEATS = 25
+_MOST = 1e19  # the square is within float32
 
 Array = NDArray[Any]
 
 
 def run(path: str | None) -> None:
-    table = _read(Path(path)) if path else _earth()
+    table = _read(path) if path is not None else _earth()
     missing = int(np.isnan(table).sum())
     values = table[~np.isnan(table)] if missing else table
     left_out = f"{missing:,} NaN left out" if missing else "no NaN"
@@ -45,9 +47,25 @@ def _earth() -> Array:
         return np.loadtxt(path, usecols=range(4, 21))  # after the date
 
 
-def _read(path: Path) -> Array:
+def _read(path: str) -> Array:
+    table = files.load(path) if path.endswith(".npy") else _text(path)
+    if table.dtype.kind not in "biuf":
+        raise ValueError(f"{path} is of {table.dtype}; the demo compares real numbers")
+    if np.isnan(table).all():
+        raise ValueError(f"{path}: there are no numbers in it")
+    if np.nanmax(np.abs(table.astype(np.float64))) > _MOST:
+        raise ValueError(f"{path}: the demo takes numbers up to {_MOST:g}, not beyond")
     print(path)
-    return np.load(path) if path.suffix == ".npy" else np.genfromtxt(path)
+    return table
+
+
+def _text(path: str) -> Array:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of an empty file
+        try:
+            return np.genfromtxt(path)
+        except ValueError as error:
+            raise ValueError(f"{path}: {' '.join(str(error).split())}") from None
 
 
 # --- the exact answers, by Python's own integers and fractions ------------------------------------

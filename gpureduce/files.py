@@ -4,9 +4,10 @@ import argparse
 import contextlib
 import importlib
 import math
+import os
 import tokenize
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +80,10 @@ def _is_npy(path: str) -> bool:
     if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
         raise ValueError(f"{path} is a pipe or a device, not a file that can be mapped into memory")
     with open(path, "rb") as file:
-        return file.read(len(_MAGIC)) == _MAGIC
+        head = file.read(len(_MAGIC))
+        if head and not os.fstat(file.fileno()).st_size:
+            raise ValueError(f"{path} is made as it is read, not mapped: give a copy of it")
+        return head == _MAGIC
 
 
 def _npy(given: argparse.Namespace) -> Array:
@@ -87,10 +91,15 @@ def _npy(given: argparse.Namespace) -> Array:
         raise ValueError(f"{given.file} is no .npy file; raw numbers need their --dtype")
     if given.shape or given.offset:
         raise ValueError(f"--shape and --offset are of raw numbers, and {given.file} is an .npy")
+    return load(given.file, "r")
+
+
+def load(path: str, mode: Literal["r"] | None = None) -> Array:
+    """np.load(), which has many words for what is wrong with a file."""
     try:
-        array: Array = np.load(given.file, mmap_mode="r")
+        array: Array = np.load(path, mode)
     except (ValueError, *_DAMAGED) as error:
-        raise ValueError(f"{given.file}: {error or 'a damaged header'}") from None
+        raise ValueError(f"{path}: {error or 'a damaged header'}") from None
     return array
 
 

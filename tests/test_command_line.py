@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -137,13 +138,35 @@ WRONG = {
     "nowhere to write": ("sum a.npy --out nowhere/b.npy", "nowhere/b.npy"),
     "no file to write": ("sum a.npy --out .", "directory"),
     "nothing to reduce": ("max empty.npy", "zero-size"),
+    "made as it is read": ("sum /proc/version", "/proc/version is made as it is read"),
+    "raw, made as it is read": ("sum /proc/version --dtype u1", "/proc/version is made as it is"),
+    "demo of no file": ("demo nowhere", "nowhere"),
+    "demo of no .npy file": ("demo nowhere.npy", "nowhere.npy"),
+    "demo of a directory": ("demo .", "directory"),
+    "demo of what is cut off": ("demo cut.npy", "cut.npy: "),
+    "demo of half a header": ("demo open.npy", "open.npy: "),
+    "demo of objects": ("demo objects.npy", "objects.npy: "),
+    "demo of text": ("demo text.npy", "text.npy is of <U1"),
+    "demo of structure": ("demo structure.npy", "structure.npy is of [('f0'"),
+    "demo of nothing": ("demo empty.npy", "empty.npy: there are no numbers"),
+    "demo of an empty text": ("demo nothing", "nothing: there are no numbers"),
+    "demo of no numbers": ("demo words", "words: there are no numbers"),
+    "demo of rows of any length": ("demo rows", "rows: Some errors were detected"),
+    "demo of bytes": ("demo a.raw", "a.raw: "),
+    "demo of infinity": ("demo infinite", "infinite: the demo takes numbers up to 1e+19"),
 }
 
 
 @pytest.mark.parametrize("what", WRONG)
 def test_what_goes_wrong_is_one_line(command, capsys, what):
     words, said = WRONG[what]
-    open("nothing", "w").close()
+    for name, text in (
+        ("nothing", ""),
+        ("words", "a b"),
+        ("rows", "1 2\n3"),
+        ("infinite", "1 inf"),
+    ):
+        Path(name).write_text(text)
     os.mkfifo("pipe")
     for name, header in (
         ("open", b"{'descr': '<f8'"),
