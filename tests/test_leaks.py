@@ -23,6 +23,8 @@ TIMES = np.zeros(3, "M8[ms]")
 OBJECTS = np.array([None])
 MASKED = np.ma.array([1.0])
 COMPLEX = np.ones(3, complex)
+OUT, TEXT = np.zeros(()), np.zeros((), "S8")
+MASK = np.ones(5, bool)
 
 
 def progress(done, total):
@@ -46,6 +48,22 @@ def raising(error, function, *arguments, **named):
         raise AssertionError(f"no {error}")
 
     return once
+
+
+class Resizes:
+    """An axis that makes the array another one."""
+
+    def __init__(self):
+        self.a = A.copy()  # NumPy's ones() leaves a reference to the dtype behind
+
+    def __index__(self):
+        self.a.resize(9, refcheck=False)
+        return 0
+
+
+def resized():
+    axis = Resizes()
+    gpureduce.sum(axis.a, axis=axis, where=MASK)
 
 
 PATHS = {name: lambda name=name: call(name, np.int64(3) if "bit" in name else A) for name in OPS}
@@ -85,10 +103,22 @@ PATHS |= {
     "progress and axis": lambda: gpureduce.minmax(MATRICES, axis=0, progress=progress),
     "progress that fails": raising(TypeError, gpureduce.sum, A, progress=len),
     "no progress": raising(TypeError, gpureduce.sum, A, progress=3),
+    "out": lambda: gpureduce.sum(A, out=OUT),
+    "text for out": raising(TypeError, gpureduce.sum, A, out=TEXT),
+    "mean": lambda: gpureduce.var(A, mean=[1]),
+    "text for mean": raising(TypeError, gpureduce.var, A, mean=TEXT),
+    "where": lambda: gpureduce.sum(A, where=MASK),
+    "a mask that does not fit": raising(ValueError, gpureduce.sum, COMPLEX, where=MASK),
+    "resized": raising(RuntimeError, resized),
+    "segments": lambda: gpureduce.segments(A, [0], MASK[:1], "add"),
+    "no segments": raising(TypeError, gpureduce.segments, A, [0], [0.5], "add"),
+    "two axes of segments": raising(ValueError, gpureduce.reduceat, MATRICES, [0], "add", (0, 1)),
+    "axis too large": raising(ValueError, gpureduce.sum, A, axis=1 << 40),
+    "NaN for initial": lambda: gpureduce.nanmin(A, initial=np.nan),
     "threads out of range": raising(ValueError, gpureduce.set_num_threads, -1),
 }
 
-COUNTED = [A, EMPTY, TIMES, OBJECTS, MASKED, COMPLEX, *LAID.values()]
+COUNTED = [A, EMPTY, TIMES, OBJECTS, MASKED, COMPLEX, OUT, TEXT, MASK, *LAID.values()]
 COUNTED += [a.dtype for a in COUNTED if isinstance(a, np.ndarray)]
 COUNTED += [np.dtype(code) for code in ("f4", "f8", "i8", "?", "m8", "M8", "m8[ms]")]
 COUNTED += [None, True, progress, gpureduce.DeviceError]
