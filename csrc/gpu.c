@@ -2,7 +2,8 @@
  *
  * A run is a row of pieces. Each is made ready on the device (nothing to do, gathered there, or
  * copied through a ring of pinned memory), folded by one launch, and its state, which the kernel
- * writes to host memory word by word, merged here in order. Several are under way. */
+ * writes to host memory word by word, or block by block in lines, merged here in order. Several are
+ * under way. */
 #define _GNU_SOURCE
 #include "gpu.h"
 
@@ -28,7 +29,9 @@ enum { SLOTS = 4, PIECE_BYTES = 8 << 20, FILL_BYTES = 128 << 10 };
 enum { FILLERS = 12, FILL_SPIN_NANOSECONDS = 200 * 1000 };
 /* What lies on the device in one piece is folded in one launch, for the tree up to its limit. */
 #define RESIDENT_BYTES (INT64_C(1) << 32)
-enum { ANSWER_WORDS = 512 }; /* the longest answer, two exact sums, has 296 */
+/* Blocks of a small array's launch: 2^18 float32 take so 8.3 µs from the launch to the answer, by
+ * the other kernel 9.4. A miss costs a launch. */
+enum { SMALL_BLOCKS = 64, WARY_RUNS = 15 };
 /* A sleep ends 50 µs late or more, a quarter of the time of 1 GiB: the waiting thread looks without
  * pause for as long as 8 GiB take, then sleeps a hundredth of the time that it has waited. */
 enum { SPIN_NANOSECONDS = 2000 * 1000, NAP_MOST = 10 * 1000 * 1000 };
@@ -40,10 +43,12 @@ typedef struct workspace {
   cudaEvent_t copied[SLOTS];
   gpr_launcher *launcher;
   void *scratch;
-  gpr_answer *answers; /* pinned, mapped: one for each slot */
-  char *pinned;        /* the ring, made when it is first wanted */
-  char *ring;          /* likewise, on the device */
+  gpr_answer *answers; /* pinned, mapped: one for each slot, of so many words */
+  int64_t answer_words;
+  char *pinned; /* the ring, made when it is first wanted */
+  char *ring;   /* likewise, on the device */
   uint32_t epoch;
+  int wary; /* runs to come that are not tried as small ones */
 } workspace;
 
 static struct {
@@ -109,6 +114,19 @@ int gpr_gpu_device_of(const void *address) {
   return type == cudaMemoryTypeDevice || type == cudaMemoryTypeManaged ? device : -1;
 }
 
+gpr_status gpr_cuda_enter(int device, int *before) {
+  const int devices = gpr_device_count();
+  if (!devices) return GPR_DEVICE_ERROR;
+  if (device < 0 || device >= devices)
+    return gpr_fail(GPR_DEVICE_ERROR, "there is no device cuda:%d: there are %d, numbered from 0",
+                    device, devices);
+  pthread_mutex_lock(&gpus.lock);
+  if (!gpus.owner) gpus.owner = getpid();
+  pthread_mutex_unlock(&gpus.lock);
+  const gpr_status status = check(cudaGetDevice(before), "cudaGetDevice", device);
+  return status ? status : check(cudaSetDevice(device), "cudaSetDevice", device);
+}
+
 /* --- workspaces --------------------------------------------------------------------------------
  */
 
@@ -137,6 +155,8 @@ static gpr_status workspace_make(int device, workspace **out) {
   const size_t bytes = gpr_gpu_table_cuda.scratch_bytes;
   workspace *w = calloc(1, sizeof *w);
   if (w) w->launcher = gpr_cuda_launcher();
+  if (w) w->answer_words = gpr_cuda_answer_words(device);
+  const size_t answer_bytes = SLOTS * (size_t)gpr_cuda_answer_words(device) * sizeof(gpr_answer);
   if (!w || !w->launcher) {
     status = gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a workspace");
     goto fail;
@@ -147,11 +167,11 @@ static gpr_status workspace_make(int device, workspace **out) {
                       "cudaStreamCreate", device)) ||
       (status = check(cudaMalloc(&w->scratch, bytes), "cudaMalloc", device)) ||
       (status = check(cudaMemsetAsync(w->scratch, 0, bytes, w->stream), "cudaMemset", device)) ||
-      (status = check(cudaHostAlloc((void **)&w->answers, SLOTS * ANSWER_WORDS * sizeof(gpr_answer),
+      (status = check(cudaHostAlloc((void **)&w->answers, answer_bytes,
                                     cudaHostAllocMapped | cudaHostAllocPortable),
                       "cudaHostAlloc", device)))
     goto fail;
-  memset(w->answers, 0, SLOTS * ANSWER_WORDS * sizeof(gpr_answer));
+  memset(w->answers, 0, answer_bytes);
   for (int i = 0; i < SLOTS; i++)
     if ((status = check(cudaEventCreateWithFlags(&w->copied[i], cudaEventDisableTiming),
                         "cudaEventCreate", device)))
@@ -231,6 +251,10 @@ typedef struct gpu_run {
   int64_t pieces, piece, launched, collected;
   uint32_t epoch[SLOTS];
   int64_t idle_since;
+  int small; /* a small array */
+  int blocks[SLOTS];
+  int taken;      /* lines of the oldest piece under way that the state has, */
+  uint32_t flags; /* and what they said */
   char *state, *other;
   char *to; /* elements are brought there and nothing is folded; or NULL */
 
@@ -245,7 +269,7 @@ static int64_t piece_length(const gpu_run *r, int64_t piece) {
   return least(r->piece, r->plan.count - piece * r->piece);
 }
 static gpr_answer *answer_of(const gpu_run *r, int slot) {
-  return r->space->answers + slot * ANSWER_WORDS;
+  return r->space->answers + slot * r->space->answer_words;
 }
 
 /* The calling thread's device is put back as it was. */
@@ -262,10 +286,21 @@ static int is_here(const volatile uint64_t *answer, uint32_t epoch, uint32_t *wo
   return both >> 32 == epoch;
 }
 
+/* Whether the oldest piece under way is in the state by the lines of all its blocks. */
+static int is_in_lines(gpu_run *r, int slot) {
+  r->taken = r->kernel->lines.take(r->state, answer_of(r, slot), r->taken, r->blocks[slot],
+                                   r->epoch[slot], &r->flags);
+  return r->taken == r->blocks[slot];
+}
+
 /* Whether the oldest piece under way has left all words of its state; they are then in `other`. */
-static int is_answered(const gpu_run *r) {
+static int is_answered(gpu_run *r) {
   const int slot = (int)(r->collected % SLOTS);
   if (r->to) return cudaEventQuery(r->space->copied[slot]) == cudaSuccess;
+  if (r->kernel->lines.parts) {
+    if (!is_in_lines(r, slot)) return 0;
+    if (r->small || !(r->flags & GPR_LINE_MORE)) return 1;
+  }
   const int masks = r->kernel->masks;
   const volatile uint64_t *answer = (const volatile uint64_t *)answer_of(r, slot);
   const uint32_t epoch = r->epoch[slot];
@@ -379,15 +414,23 @@ gpr_status gpr_cuda_gather(const gpr_plan *p, int64_t start, int64_t n, void *to
       "the launch of a gather", device);
 }
 
-gpr_status gpr_cuda_flat(const gpr_gpu_row *kernel, gpr_flat_args args, int bytes,
+/* Lines: of kernels with so many a multiprocessor, and of small arrays. */
+int64_t gpr_cuda_answer_words(int device) {
+  const int64_t lines = gpr_cuda_multiprocessors(device) * (int64_t)GPR_LINES_MOST;
+  return GPR_LINES_AT + GPR_LINE_PITCH * (lines < 2 * SMALL_BLOCKS ? 2 * SMALL_BLOCKS : lines);
+}
+
+int64_t gpr_cuda_blocks(const gpr_gpu_row *kernel, int64_t bytes, int device) {
+  const int64_t blocks = (bytes + 15) / kernel->tile + 1;
+  const int64_t most = (int64_t)gpr_cuda_multiprocessors(device) * kernel->blocks;
+  if (!kernel->blocks) return blocks;
+  /* Two tiles are done sooner by one block than two blocks have merged: 9.3 and 10.4 µs. */
+  return blocks <= 3 ? 1 : least(blocks, least(most, GPR_GPU_BLOCKS_MAX));
+}
+
+gpr_status gpr_cuda_flat(const gpr_gpu_row *kernel, gpr_flat_args args, int64_t blocks,
                          gpr_launcher *launcher, int device, void *stream) {
   void *arguments[] = {&args};
-  int64_t blocks = (args.n * bytes + 15) / kernel->tile + 1;
-  if (kernel->blocks) {
-    const int64_t most = (int64_t)gpr_cuda_multiprocessors(device) * kernel->blocks;
-    /* Two tiles are done sooner by one block than two blocks have merged: 9.3 and 10.4 µs. */
-    blocks = blocks <= 3 ? 1 : least(blocks, least(most, GPR_GPU_BLOCKS_MAX));
-  }
   if (launcher)
     return gpr_cuda_launch(launcher, (const void *)kernel->flat, blocks, kernel->threads, arguments,
                            device, stream);
@@ -396,44 +439,89 @@ gpr_status gpr_cuda_flat(const gpr_gpu_row *kernel, gpr_flat_args args, int byte
                "the launch of a reduction", device);
 }
 
-static gpr_status launch_piece(gpu_run *r, int64_t piece) {
+static int64_t small_threads(const gpu_run *r, const void *data) {
+  const int64_t packets = ((int64_t)((uintptr_t)data % 16) + r->plan.count * r->bytes + 15) / 16;
+  const int loads = r->kernel->small.bytes / 16;
+  return (packets + loads - 1) / loads;
+}
+
+/* Two blocks of half the size answer sooner than one. */
+static gpr_status launch_small(gpu_run *r, gpr_flat_args args) {
+  void *arguments[] = {&args};
+  const int64_t wanted = small_threads(r, args.data);
+  const int threads = wanted <= GPR_SMALL_THREADS ? GPR_SMALL_THREADS / 2 : GPR_SMALL_THREADS;
+  r->blocks[0] = (int)((wanted + threads - 1) / threads);
+  return gpr_cuda_launch(r->space->launcher, (const void *)r->kernel->small.kernel, r->blocks[0],
+                         threads, arguments, r->device, r->stream);
+}
+
+/* Where the piece is, or is to be, on the device. */
+static char *piece_at(const gpu_run *r, int64_t piece) {
+  const int64_t start = piece * r->piece * r->bytes;
+  if (r->road == RESIDENT) return (char *)r->plan.data + start;
+  return r->to ? r->to + start : r->space->ring + piece % SLOTS * PIECE_BYTES;
+}
+
+static gpr_status bring_piece(gpu_run *r, int64_t piece) {
   const int slot = (int)(piece % SLOTS);
   const int64_t start = piece * r->piece, n = piece_length(r, piece);
-  char *to = r->to ? r->to + start * r->bytes : r->space->ring + (size_t)slot * PIECE_BYTES;
-  const char *data = to;
-  gpr_status status = GPR_OK;
+  char *to = piece_at(r, piece);
   switch (r->road) {
-    case RESIDENT: data = r->plan.data + start * r->bytes; break;
-    case GATHERED: status = gpr_cuda_gather(&r->plan, start, n, to, r->device, r->stream); break;
-    case PINNED: status = copy_piece(r, slot, r->plan.data + start * r->bytes, n, to); break;
+    case RESIDENT: break;
+    case GATHERED: return gpr_cuda_gather(&r->plan, start, n, to, r->device, r->stream);
+    case PINNED: return copy_piece(r, slot, r->plan.data + start * r->bytes, n, to);
     case STAGED:
       atomic_store(&r->filled[slot], 0);
-      status = copy_piece(r, slot, r->space->pinned + (size_t)slot * PIECE_BYTES, n, to);
-      break;
+      return copy_piece(r, slot, r->space->pinned + (size_t)slot * PIECE_BYTES, n, to);
   }
-  if (status) return status;
-  if (r->to)
-    return check(cudaEventRecord(r->space->copied[slot], r->stream), "cudaEventRecord", r->device);
+  return GPR_OK;
+}
+
+static gpr_status fold_piece(gpu_run *r, int64_t piece) {
+  const int slot = (int)(piece % SLOTS);
   r->epoch[slot] = ++r->space->epoch;
-  gpr_flat_args args = {.data = data,
-                        .n = n,
-                        .index = start,
+  gpr_flat_args args = {.data = piece_at(r, piece),
+                        .n = piece_length(r, piece),
+                        .index = piece * r->piece,
                         .scratch = r->space->scratch,
                         .answer = answer_of(r, slot),
                         .epoch = r->epoch[slot]};
+  if (r->small) return launch_small(r, args);
   gpr_launcher *launcher = r->pieces == 1 ? r->space->launcher : NULL;
-  return gpr_cuda_flat(r->kernel, args, r->bytes, launcher, r->device, r->stream);
+  r->blocks[slot] = (int)gpr_cuda_blocks(r->kernel, args.n * r->bytes, r->device);
+  return gpr_cuda_flat(r->kernel, args, r->blocks[slot], launcher, r->device, r->stream);
 }
 
-static void collect_piece(gpu_run *r) {
+static gpr_status launch_piece(gpu_run *r, int64_t piece) {
+  const gpr_status status = bring_piece(r, piece);
+  if (status) return status;
+  if (!r->to) return fold_piece(r, piece);
+  return check(cudaEventRecord(r->space->copied[piece % SLOTS], r->stream), "cudaEventRecord",
+               r->device);
+}
+
+/* What a small array's launch missed, by the kernel that misses nothing. */
+static gpr_status fold_again(gpu_run *r) {
+  r->plan.row->open(r->state);
+  r->space->wary = WARY_RUNS;
+  r->small = 0;
+  return fold_piece(r, 0);
+}
+
+static gpr_status collect_piece(gpu_run *r) {
   const gpr_row *row = r->plan.row;
-  if (!r->to && r->collected == 0)
+  const int lines = !r->to && r->kernel->lines.parts, more = r->flags & GPR_LINE_MORE;
+  r->taken = 0;
+  r->flags = 0;
+  if (r->small && more) return fold_again(r);
+  if (!r->to && !lines && r->collected == 0)
     memcpy(r->state, r->other, row->state_bytes);
-  else if (!r->to)
+  else if (!r->to && (!lines || more))
     row->merge(r->state, r->other);
   atomic_fetch_add(&r->base.done, piece_length(r, r->collected));
   r->collected++;
   atomic_store(&r->open_pieces, r->collected + SLOTS);
+  return GPR_OK;
 }
 
 void gpr_cuda_wait(int64_t since) {
@@ -462,10 +550,10 @@ static gpr_status step(gpr_run *base, int64_t nanoseconds) {
   while (!status && r->collected < r->pieces) {
     int busy = 0;
     if (r->collected < r->launched && is_answered(r)) {
-      collect_piece(r);
+      status = collect_piece(r);
       busy = 1;
     }
-    if (r->launched < least(r->pieces, r->collected + SLOTS) &&
+    if (!status && r->launched < least(r->pieces, r->collected + SLOTS) &&
         (r->road != STAGED || is_filled(r, r->launched))) {
       status = launch_piece(r, r->launched++);
       busy = 1;
@@ -543,6 +631,14 @@ static void offer_filling(gpu_run *r) {
   gpr_team_offer(&r->team);
 }
 
+static int is_small(gpu_run *r) {
+  if (r->pieces > 1 || r->to || !r->kernel->small.kernel) return 0;
+  if (small_threads(r, piece_at(r, 0)) > SMALL_BLOCKS * GPR_SMALL_THREADS) return 0;
+  if (!r->space->wary) return 1;
+  r->space->wary--;
+  return 0;
+}
+
 static gpr_status start(gpu_run *r) {
   const gpr_plan *p = &r->plan;
   gpr_status status = r->to ? GPR_OK : make_states(r);
@@ -559,6 +655,7 @@ static gpr_status start(gpu_run *r) {
   r->stream = r->road == RESIDENT || r->road == GATHERED ? p->stream : r->space->stream;
   if (r->road == STAGED || (r->road != RESIDENT && !r->to))
     status = workspace_ring(r->space, r->device, r->road == STAGED);
+  r->small = !status && is_small(r);
   if (!status && r->road == STAGED) offer_filling(r);
   return status;
 }
@@ -610,142 +707,4 @@ gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **out) {
 
 gpr_status gpr_gpu_copy_open(const gpr_plan *plan, int device, void *to, gpr_run **out) {
   return begin(plan, NULL, to, device, out);
-}
-
-/* --- the device query and the bandwidth test ----------------------------------------------------
- */
-
-gpr_status gpr_cuda_enter(int device, int *before) {
-  const int devices = gpr_device_count();
-  if (!devices) return GPR_DEVICE_ERROR;
-  if (device < 0 || device >= devices)
-    return gpr_fail(GPR_DEVICE_ERROR, "there is no device cuda:%d: there are %d, numbered from 0",
-                    device, devices);
-  pthread_mutex_lock(&gpus.lock);
-  if (!gpus.owner) gpus.owner = getpid();
-  pthread_mutex_unlock(&gpus.lock);
-  const gpr_status status = check(cudaGetDevice(before), "cudaGetDevice", device);
-  return status ? status : check(cudaSetDevice(device), "cudaSetDevice", device);
-}
-
-static int attribute(enum cudaDeviceAttr which, int device) {
-  int value = 0;
-  if (cudaDeviceGetAttribute(&value, which, device) != cudaSuccess) cudaGetLastError();
-  return value;
-}
-
-gpr_status gpr_device_info(int device, gpr_device *out) {
-  int before;
-  size_t unused = 0, total = 0;
-  struct cudaDeviceProp properties;
-  gpr_status status = gpr_cuda_enter(device, &before);
-  if (status) return status;
-  memset(out, 0, sizeof *out);
-  if ((status = check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties",
-                      device)) ||
-      (status = check(cudaMemGetInfo(&unused, &total), "cudaMemGetInfo", device)) ||
-      (status = check(cudaDriverGetVersion(&out->driver), "cudaDriverGetVersion", device)) ||
-      (status = check(cudaRuntimeGetVersion(&out->runtime), "cudaRuntimeGetVersion", device)))
-    goto end;
-  memcpy(out->name, properties.name, sizeof out->name);
-  out->name[sizeof out->name - 1] = 0;
-  out->memory_total = (int64_t)total;
-  out->memory_free = (int64_t)unused;
-  out->major = attribute(cudaDevAttrComputeCapabilityMajor, device);
-  out->minor = attribute(cudaDevAttrComputeCapabilityMinor, device);
-  out->multiprocessors = attribute(cudaDevAttrMultiProcessorCount, device);
-  out->threads_per_multiprocessor = attribute(cudaDevAttrMaxThreadsPerMultiProcessor, device);
-  out->bus_bits = attribute(cudaDevAttrGlobalMemoryBusWidth, device);
-  out->clock_hertz = attribute(cudaDevAttrClockRate, device) * INT64_C(1000);
-  out->memory_clock_hertz = attribute(cudaDevAttrMemoryClockRate, device) * INT64_C(1000);
-  out->l2_bytes = attribute(cudaDevAttrL2CacheSize, device);
-  out->shared_bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-end:
-  cudaSetDevice(before);
-  return status;
-}
-
-typedef struct transfer {
-  void *to; /* NULL: `from` is only read */
-  const void *from;
-  int64_t bytes;
-  double *rate; /* bytes a second */
-} transfer;
-
-static cudaError_t transfer_once(const transfer *t, int device, cudaStream_t stream) {
-  if (t->to) return cudaMemcpyAsync(t->to, t->from, (size_t)t->bytes, cudaMemcpyDefault, stream);
-  gpr_read_args args = {.data = t->from, .bytes = t->bytes, .never = (uint32_t *)t->from};
-  void *arguments[] = {&args};
-  return cudaLaunchKernel(
-      (const void *)gpr_gpu_table_cuda.read,
-      (dim3){(unsigned)(gpr_cuda_multiprocessors(device) * GPR_READ_BLOCKS), 1, 1},
-      (dim3){GPR_READ_THREADS, 1, 1}, arguments, 0, stream);
-}
-
-static gpr_status transfer_rate(const transfer *t, int device, cudaStream_t stream,
-                                cudaEvent_t begin, cudaEvent_t end) {
-  enum { TIMES = 9 };
-  float times[TIMES];
-  gpr_status status;
-  for (int i = -1; i < TIMES; i++) { /* the first is not counted */
-    float time = 0;
-    if ((status = check(cudaEventRecord(begin, stream), "cudaEventRecord", device)) ||
-        (status = check(transfer_once(t, device, stream), "a transfer", device)) ||
-        (status = check(cudaEventRecord(end, stream), "cudaEventRecord", device)) ||
-        (status = check(cudaEventSynchronize(end), "a transfer", device)) ||
-        (status = check(cudaEventElapsedTime(&time, begin, end), "cudaEventElapsedTime", device)))
-      return status;
-    int at = i;
-    for (; at > 0 && times[at - 1] > time; at--) times[at] = times[at - 1];
-    if (i >= 0) times[at] = time;
-  }
-  *t->rate = (double)t->bytes / (times[TIMES / 2] * 1e-3);
-  return GPR_OK;
-}
-
-gpr_status gpr_bandwidth_test(int device, int64_t bytes, gpr_bandwidth *out) {
-  void *here = NULL, *there = NULL, *pinned = NULL, *pageable = NULL;
-  cudaStream_t stream = NULL;
-  cudaEvent_t begin = NULL, end = NULL;
-  int before;
-  if (bytes < 16 || bytes > INT64_MAX / 2)
-    return gpr_fail(GPR_BAD_VALUE, "the bandwidth of %lld bytes cannot be measured",
-                    (long long)bytes);
-  gpr_status status = gpr_cuda_enter(device, &before);
-  if (status) return status;
-  memset(out, 0, sizeof *out);
-  if (!(pageable = malloc((size_t)bytes))) {
-    status = gpr_fail(GPR_OUT_OF_MEMORY, "no memory for %lld bytes", (long long)bytes);
-    goto fail;
-  }
-  if ((status = check(cudaHostAlloc(&pinned, (size_t)bytes, cudaHostAllocPortable), "cudaHostAlloc",
-                      device)) ||
-      (status = check(cudaMalloc(&here, (size_t)bytes), "cudaMalloc", device)) ||
-      (status = check(cudaMalloc(&there, (size_t)bytes), "cudaMalloc", device)) ||
-      (status = check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate",
-                      device)) ||
-      (status = check(cudaEventCreate(&begin), "cudaEventCreate", device)) ||
-      (status = check(cudaEventCreate(&end), "cudaEventCreate", device)))
-    goto fail;
-  memset(pageable, 0x5a, (size_t)bytes); /* pages that were never written are all one */
-  memset(pinned, 0x5a, (size_t)bytes);
-  const transfer transfers[] = {{here, pinned, bytes, &out->to_device_pinned},
-                                {there, pageable, bytes, &out->to_device_pageable},
-                                {pinned, here, bytes, &out->to_host_pinned},
-                                {pageable, here, bytes, &out->to_host_pageable},
-                                {there, here, bytes, &out->on_device},
-                                {NULL, here, bytes, &out->read}};
-  for (size_t i = 0; !status && i < sizeof transfers / sizeof *transfers; i++)
-    status = transfer_rate(&transfers[i], device, stream, begin, end);
-  out->on_device *= 2; /* read and written */
-fail:
-  if (end) cudaEventDestroy(end);
-  if (begin) cudaEventDestroy(begin);
-  if (stream) cudaStreamDestroy(stream);
-  cudaFree(there);
-  cudaFree(here);
-  cudaFreeHost(pinned);
-  free(pageable);
-  cudaSetDevice(before);
-  return status;
 }

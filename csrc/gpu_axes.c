@@ -255,7 +255,8 @@ static gpr_status list_pieces(axes_run *r) {
   if (!list) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a list of segments");
   for (int64_t s = 0; s < r->axes.segments; s++) {
     const int32_t pieces = (int32_t)pieces_of(r, s);
-    for (int32_t i = 0; i < pieces; i++) *next++ = (gpr_axes_piece){s, i, pieces};
+    const int64_t start = r->axes.starts[s], n = r->axes.stops[s] - start;
+    for (int32_t i = 0; i < pieces; i++) *next++ = (gpr_axes_piece){s, start, n, i, pieces};
   }
   gpr_status status = allocate(r, &r->pieces, bytes);
   if (!status) status = upload(r, r->pieces, list, bytes); /* which has read it when it returns */

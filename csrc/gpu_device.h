@@ -29,10 +29,13 @@ gpr_status gpr_cuda_launch(gpr_launcher *launcher, const void *kernel, int64_t b
 gpr_launcher *gpr_cuda_launcher(void);
 void gpr_cuda_launcher_free(gpr_launcher *launcher);
 
-/* Begins to fold a whole array of elements of so many bytes, by a launcher or, with NULL, without.
- */
-gpr_status gpr_cuda_flat(const gpr_gpu_row *kernel, gpr_flat_args args, int bytes,
+/* Begins to fold a whole array in so many blocks, by a launcher or, with NULL, without. */
+gpr_status gpr_cuda_flat(const gpr_gpu_row *kernel, gpr_flat_args args, int64_t blocks,
                          gpr_launcher *launcher, int device, void *stream);
+
+/* The blocks for an array of so many bytes, and the words of an answer for any kernel. */
+int64_t gpr_cuda_blocks(const gpr_gpu_row *kernel, int64_t bytes, int device);
+int64_t gpr_cuda_answer_words(int device);
 
 /* Begins to bring the plan's elements to `to` on the device, contiguous, native and of the row's
  * dtype: they are there when the run's step says GPR_OK. The run is the caller's. */

@@ -143,7 +143,7 @@ static gpr_status make_ready(ladder *l) {
   l->args.partials = l->scratch + PARTIALS_AT;
   l->args.copy = l->scratch + copy_at;
   if (!l->kernel) {
-    const size_t words = (size_t)l->flat->words * sizeof *l->answer;
+    const size_t words = (size_t)gpr_cuda_answer_words(l->device) * sizeof *l->answer;
     if ((status = check(cudaMemsetAsync(l->scratch, 0, bytes, l->plan.stream), "cudaMemset",
                         l->device)) ||
         (status = check(cudaHostAlloc((void **)&l->answer, words, cudaHostAllocMapped),
@@ -177,15 +177,17 @@ static gpr_status lay_out(ladder *l) {
 static gpr_status fold_default(ladder *l) {
   const int64_t piece = PIECE_BYTES / l->bytes;
   gpr_status status = GPR_OK;
-  for (int64_t i = 0; !status && i < l->args.n; i += piece)
-    status = gpr_cuda_flat(l->flat,
-                           (gpr_flat_args){.data = (const char *)l->args.data + i * l->bytes,
-                                           .n = least(piece, l->args.n - i),
-                                           .index = i,
-                                           .scratch = l->scratch,
-                                           .answer = l->answer,
-                                           .epoch = ++l->epoch},
-                           l->bytes, NULL, l->device, l->plan.stream);
+  for (int64_t i = 0; !status && i < l->args.n; i += piece) {
+    const int64_t n = least(piece, l->args.n - i);
+    const gpr_flat_args args = {.data = (const char *)l->args.data + i * l->bytes,
+                                .n = n,
+                                .index = i,
+                                .scratch = l->scratch,
+                                .answer = l->answer,
+                                .epoch = ++l->epoch};
+    status = gpr_cuda_flat(l->flat, args, gpr_cuda_blocks(l->flat, n * l->bytes, l->device), NULL,
+                           l->device, l->plan.stream);
+  }
   return status;
 }
 

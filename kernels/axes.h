@@ -16,6 +16,7 @@ enum { GPR_AXES_DIMS = 64 }; /* kept and reduced ones together */
 enum { GPR_PIECE_BYTES = 256 << 10 };
 typedef struct gpr_axes_piece {
   int64_t segment;
+  int64_t start, n;      /* the segment's first element and their number */
   int32_t piece, pieces; /* this one, and all of the segment */
 } gpr_axes_piece;
 

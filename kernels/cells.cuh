@@ -258,7 +258,7 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
 
 template <class F> struct RowLane : Lane<F> {
   typedef typename F::Element T;
-  static constexpr bool certain = true;
+  static constexpr bool certain = true, neutral = false;
   __device__ __forceinline__ void keep(typename F::State *) {}
   template <int U>
   __device__ __forceinline__ bool take(const Packet<T> (&v)[U], int64_t index, int64_t step) {
@@ -271,7 +271,7 @@ template <class F> struct RowLane : Lane<F> {
 };
 template <class T> struct RowLane<PairSum<T>> {
   typedef PairSum<T> F;
-  static constexpr bool certain = false;
+  static constexpr bool certain = false, neutral = true; /* -0.0 changes nothing */
   static constexpr int V = Packet<T>::count;
   Cells<F, 1> cells;
   __device__ __forceinline__ void keep(typename F::State *s) { cells.keep(s); }

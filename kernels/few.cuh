@@ -99,6 +99,17 @@ template <class R, class Stored> struct FewReals {
     round_exact_double(batch.sum, n, out);
     return true;
   }
+  /* A team's as one batch, if that is exact in all of the warp; all lanes have it. */
+  __device__ __forceinline__ bool join(int team) {
+    int doubled = 0;
+#pragma unroll 1
+    for (int mask = team / 2; mask; mask /= 2, doubled++) {
+      batch.sum += shuffle_xor(batch.sum, mask);
+      batch.most = larger(batch.most, shuffle_xor(batch.most, mask));
+      batch.least = gpr::least(batch.least, shuffle_xor(batch.least, mask));
+    }
+    return __all_sync(GPR_ALL, batch.fine(doubled));
+  }
 };
 
 /* The numbers that are far smaller than those before them have a sum of their own. Of 64 normal
@@ -134,6 +145,7 @@ template <class R, class Stored> struct FewApart {
   }
 };
 template <class Stored> struct FewReals<double, Stored> {
+  __device__ __forceinline__ bool join(int) { return false; }
   Pair sum = {-0.0, -0.0};
   bool lost = false;
   __device__ __forceinline__ void add(double x) { gpr::add(sum, x, lost); }
@@ -183,9 +195,24 @@ template <class T, template <class, class> class Reals> struct FewSums {
     ((T *)a.out)[o] = result;
     return true;
   }
+  /* Plain sums: all of the warp, or nobody. */
+  __device__ __forceinline__ bool finish_plainly(const gpr_axes_args &a, int64_t o, int64_t n,
+                                                 int team, bool mine) const {
+    T result;
+    bool all = !a.has_initial && (!is_mean(a) || __all_sync(GPR_ALL, n > 0 || !mine));
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) {
+      auto sum = part[p];
+      all = all && sum.join(team);
+      all = all && sum.round(is_mean(a) ? n : 1, (Stored *)&result + p);
+    }
+    if (all && mine) ((T *)a.out)[o] = n ? result : T{};
+    return all;
+  }
   /* All of the warp, or nobody. */
   __device__ __forceinline__ bool finish_team(const gpr_axes_args &a, int64_t o, int64_t n,
                                               int team, bool mine) const {
+    if (finish_plainly(a, o, n, team, mine)) return true;
     bool lost = !fine() || a.has_initial || is_mean(a);
     T result;
 #pragma unroll

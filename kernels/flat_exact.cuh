@@ -8,8 +8,8 @@
 #ifndef GPR_FLAT_EXACT_CUH
 #define GPR_FLAT_EXACT_CUH
 
-#include "exact.cuh"
 #include "flat.cuh"
+#include "lines.cuh"
 
 GPR_OPEN
 
@@ -24,6 +24,15 @@ __device__ __forceinline__ void deposit_atomic(Exact &e, int64_t value, int expo
   add_digit(&e.digit[d.at], d.low);
   add_digit(&e.digit[d.at + 1], d.middle);
   add_digit(&e.digit[d.at + 2], d.high);
+}
+
+/* By one lane. */
+__device__ __forceinline__ void deposit_wide(Exact &e, __int128 value, int unit) {
+  const int64_t mask = (INT64_C(1) << 48) - 1;
+  if (!value) return;
+  deposit_atomic(e, (int64_t)value & mask, unit);
+  deposit_atomic(e, (int64_t)(value >> 48) & mask, unit + 48);
+  deposit_atomic(e, (int64_t)(value >> 96), unit + 96);
 }
 
 /* --- any double at all: 16-bit digits in 32-bit words, a set for each warp ----------------------
@@ -65,13 +74,19 @@ template <class R> struct Levels;
 template <> struct Levels<double> { static constexpr int narrow = 2, wide = 4; };
 template <> struct Levels<float> { static constexpr int narrow = 1, wide = 6; };
 
-enum { LEVEL_BITS = 52 - GPR_HEADROOM }; /* from one level's unit to the next one's */
-
 /* Of a window for four levels and more the last unit must be a subnormal at least. */
 __device__ __forceinline__ int unit_of(int unit1, int level) { return unit1 - level * LEVEL_BITS; }
 __device__ __forceinline__ int top_of_unit(int unit1) { return unit1 + 51 - GPR_HEADROOM; }
 __device__ __forceinline__ double start_of(int unit1, int level) {
   return __hiloint2double((unit_of(unit1, level) + 52 + 1023) << 20 | 0x80000, 0);
+}
+
+/* The first level's unit for numbers below 2^top. The last level's must not fall below the
+ * subnormals. */
+template <int LEVELS> __device__ __forceinline__ int unit_below(int top) {
+  const int least_top = GPR_BOTTOM + (LEVELS - 1) * LEVEL_BITS + 51 - GPR_HEADROOM;
+  top = top < least_top ? least_top : top > GPR_TOP_MAX ? GPR_TOP_MAX : top;
+  return top + GPR_HEADROOM - 51;
 }
 
 /* --- what a thread reads at a time ---------------------------------------------------------------
@@ -145,7 +160,6 @@ __device__ __forceinline__ uint32_t *queue_of(void *scratch, int warp) {
 
 enum { QUEUE = 16 }; /* tiles that a warp notes before it takes the slow road */
 enum { PATIENCE_MIN = 64, PATIENCE_MAX = 1024 };
-enum { UNOPENED = -0x10000 }; /* a window so low that anything moves it */
 /* Tiles between two flushes of the fast loop's counts. A tile whose numbers lie above the window's
  * top, as far as close_slack() lets them, has 2^52 units. */
 enum { TRIES_MAX = GPR_BATCHES_MAX / 2 - QUEUE - 1 };
@@ -372,6 +386,7 @@ template <class T> struct WarpSum {
   int missed_count;
   uint32_t special[parts];
   int64_t missed[QUEUE]; /* tiles */
+  __int128 below[parts]; /* what mended tiles had below the window, a level lower */
   Scatter scatter[parts];
   Wide wide[GPR_WARP];
 
@@ -386,7 +401,7 @@ template <class T> struct WarpSum {
     lows = deep = scatters = scatter_ready = scattered = widened = slowed = 0;
     seldom = missed_count = 0;
     patience = PATIENCE_MIN;
-    for (int p = 0; p < parts; p++) special[p] = 0;
+    for (int p = 0; p < parts; p++) special[p] = 0, below[p] = 0;
   }
   /* What the fast loop's counts count. */
   __device__ int narrow_unit() const { return S::fixed ? (int)S::fixed_unit : unit1; }
@@ -436,13 +451,7 @@ template <class T> struct WarpSum {
     __syncwarp();
   }
 
-  /* The last of the wide levels must not fall below the subnormals. */
-  __device__ int move_to(int top) {
-    const int least_top = GPR_BOTTOM + (Levels<R>::wide - 1) * LEVEL_BITS + 51 - GPR_HEADROOM;
-    top = top < least_top ? least_top : top > GPR_TOP_MAX ? GPR_TOP_MAX : top;
-    set(unit1, top + GPR_HEADROOM - 51);
-    return unit1;
-  }
+  __device__ void move_to(int top) { set(unit1, unit_below<Levels<R>::wide>(top)); }
   __device__ void scatter_all(const R (&x)[S::reals]) {
     if (!scatter_ready) {
       for (int i = lane_of(); i < (int)(sizeof scatter / 4); i += GPR_WARP) scatter[0].word[i] = 0;
@@ -502,37 +511,24 @@ template <class T> struct WarpSum {
   }
 
   /* A tile that narrow() missed for a few numbers that reach below the window, as a dozen of a
-   * million normal ones do: they go to the limbs one by one, the others into the window. */
+   * million normal ones do: in two levels. */
   struct Mended {
     Narrow counts;
     bool fine;
   };
   __device__ __noinline__ Mended mended(const In in, int64_t at) {
-    enum { FEW = 2 };
     Packet<typename S::Stored> v[S::loads];
     R x[S::reals];
-    uint32_t below = 0;
+    Counts<parts, 2> both;
+    Mended result;
     read_tile<S>(in, at, 0, v);
     widen_all<S>(v, x);
-    const int field = unit1 + S::precision + 126; /* of the least that fits; subnormals have 1's */
-    const uint32_t bottom = field > 1 ? (uint32_t)field << 23 : 1;
-#pragma unroll
-    for (int i = 0; i < S::reals; i++) {
-      const uint32_t magnitude = bits(x[i]) & 0x7fffffffu;
-      if (magnitude - 1 < bottom - 1) below |= 1u << i, x[i] = 0;
+    result.fine = cascade(x, unit1, both);
+    for (int p = 0; p < parts; p++) {
+      result.counts.units[p][0] = both.units[p][0];
+      const __int128 units = warp_units(both.units[p][1]);
+      if (lane_of() == 0 && result.fine) below[p] += units;
     }
-    Mended result;
-    result.fine = __all_sync(GPR_ALL, __popc(below) <= FEW) && narrow<S>(x, unit1, result.counts);
-    for (; result.fine && below; below &= below - 1) {
-      const int i = __ffs(below) - 1;
-      const int64_t packet = at * S::tile + threadIdx.x + i / S::per_load * FLAT_THREADS;
-      const double y = in.data[packet * S::per_load + i % S::per_load];
-      int exponent;
-      uint32_t none = 0;
-      const int64_t m = mantissa(y, exponent, none);
-      deposit_atomic(block[i % parts], m, exponent);
-    }
-    __syncwarp();
     return result;
   }
   __device__ __forceinline__ bool mend(const In &in, int64_t at, Narrow &counts) {
@@ -561,6 +557,10 @@ template <class T> struct WarpSum {
   /* After the fast loop: its counts, what it missed, and what it would likely miss. */
   __device__ __noinline__ void interlude(const In in, const Narrow counts) {
     flush(counts, narrow_unit());
+    for (int p = 0; p < parts && lane_of() == 0; p++) {
+      deposit_wide(block[p], below[p], unit_of(unit1, 1));
+      below[p] = 0;
+    }
     set(slowed, 1);
     for (int i = 0; i < missed_count; i++) slow(in, missed[i]);
     while (seldom > 0 && tile * S::tile < in.packets()) {
@@ -644,42 +644,52 @@ __device__ __forceinline__ void fast_loop(W &warp, const typename W::In &in,
   }
 }
 
-/* One lane's counts of each warp, summed over the warp: low·1 + high·2^48. */
-struct Rest {
-  int64_t low, high;
-};
-__device__ __forceinline__ Rest warp_rest(int64_t units) {
-  const uint32_t a = warp_add((uint32_t)units & 0xffffff);
-  const uint32_t b = warp_add((uint32_t)(units >> 24) & 0xffffff);
-  const uint32_t c = warp_add((uint32_t)(int32_t)(units >> 48));
-  return {(int64_t)a + ((int64_t)b << 24), (int32_t)c};
+/* A complex array that starts in the middle of a packet has its parts the other way round. */
+template <int PARTS> __device__ __forceinline__ int64_t line_of(int64_t first, int part) {
+  return (int64_t)blockIdx.x * PARTS + (PARTS == 2 ? part ^ (int)(first & 1) : part);
 }
 
-/* By one warp: the rests of the block's warps into the limbs, with a lane for each digit. Units lie
- * apart as the greatest numbers do that the warps saw first, mostly by a bit. */
-__device__ __forceinline__ void deposit_rests(Exact &block, Rest rest, int unit) {
-  enum { APART = 40 }; /* a rest has 80 bits, their sum 3 more */
-  const uint32_t deepest = warp_max((uint32_t)(unit == UNOPENED ? 0 : -UNOPENED - unit));
-  const int least = -UNOPENED - (int)deepest;
-  if (!deepest) return;
-  if (!__all_sync(GPR_ALL, unit - least <= APART)) {
-    if (unit == UNOPENED) return;
-    deposit_atomic(block, rest.low, unit);
-    deposit_atomic(block, rest.high, unit + 48);
-    return;
+/* By one lane: all that its warp has in its window, of one part. */
+template <class W, class C>
+__device__ __forceinline__ void line_sum(LineSum &s, const W &warp, const C &units, int part) {
+  constexpr int LEVELS = sizeof units / sizeof *units;
+  s.value = units[0];
+  s.unit = warp.narrow_unit();
+  if (LEVELS == 2 || !W::S::half) {
+    s.value = (s.value << LEVEL_BITS) + (LEVELS == 2 ? units[LEVELS - 1] : warp.below[part]);
+    s.unit = unit_of(s.unit, 1);
   }
-  __int128 value = ((__int128)rest.high << 48) + rest.low;
-  value = unit == UNOPENED ? 0 : value << (unit - least);
-#pragma unroll
-  for (int mask = FLAT_THREADS / GPR_WARP / 2; mask; mask /= 2) {
-    const uint64_t low = __shfl_xor_sync(GPR_ALL, (uint64_t)value, mask);
-    value += (__int128)__shfl_xor_sync(GPR_ALL, (int64_t)(value >> 64), mask) << 64 | low;
+  if (!s.value) s.unit = UNOPENED;
+}
+
+/* The limbs of all blocks that had more than their lines: into the scratch's, by blocks with any,
+ * and from there to the host, by the last block, which leaves them zero. Words and flags alike are
+ * added or or-ed in any order, and carries are the host's: no word holds more than 2^31 deposits.
+ * Most words are zero and stay here. */
+template <int PARTS>
+__device__ __forceinline__ void gather_limbs(Exact *grid, const Exact (&block)[PARTS]) {
+  for (int i = threadIdx.x; i < PARTS * GPR_DIGITS; i += FLAT_THREADS)
+    add_digit(&grid[i / GPR_DIGITS].digit[i % GPR_DIGITS],
+              block[i / GPR_DIGITS].digit[i % GPR_DIGITS]);
+  if (threadIdx.x < PARTS) {
+    const uint32_t special = block[threadIdx.x].special;
+    if (special) atomicOr(&grid[threadIdx.x].special, special);
+    atomicOr(&grid[threadIdx.x].signs, GPR_MET);
   }
-  if (lane_of() > 4) return;
-  const int bit = least - GPR_BOTTOM, by = 32 * lane_of() - (bit & 31);
-  const __int128 digit = by < 0 ? value << -by : value >> by;
-  add_digit(&block.digit[(bit >> 5) + lane_of()],
-            lane_of() == 4 ? (int64_t)digit : (int64_t)(uint32_t)digit);
+}
+template <int PARTS>
+__device__ __forceinline__ void answer_limbs(const gpr_flat_args &args, Exact *grid, int swapped) {
+  constexpr int words = (int)(sizeof(Exact) / 4), masks = (PARTS * words + 31) / 32;
+  for (int i = threadIdx.x; i < 32 * masks; i += FLAT_THREADS) {
+    uint32_t *at = (uint32_t *)grid + (i / words ^ swapped) * words + i % words;
+    const uint32_t word = i < PARTS * words ? *at : 0, mask = __ballot_sync(GPR_ALL, word != 0);
+    if (word) {
+      *at = 0;
+      __threadfence(); /* zero again before the host can know that this launch is done */
+    }
+    if (lane_of() == 0) answer_word(args, i / 32, mask);
+    if (word) answer_word(args, masks + i, word);
+  }
 }
 
 /* Blocks a multiprocessor. Three leave 80 registers a thread, two 128; measured on an H200, in
@@ -697,7 +707,8 @@ __global__ void __launch_bounds__(FLAT_THREADS, exact_blocks<T>()) flat_exact(gp
   constexpr int WARPS = FLAT_THREADS / GPR_WARP;
   __shared__ Exact block[PARTS];
   __shared__ W warps[WARPS];
-  __shared__ Rest rests[PARTS * LEVELS][WARPS];
+  __shared__ LineSum sums[PARTS][WARPS];
+  __shared__ int more;
   W &warp = warps[warp_of()];
   const Packets<typename S::Stored> in(args.data, args.n * PARTS);
   bool opens = (int64_t)blockIdx.x * S::tile < in.packets();
@@ -706,6 +717,7 @@ __global__ void __launch_bounds__(FLAT_THREADS, exact_blocks<T>()) flat_exact(gp
   for (int i = threadIdx.x; i < (int)(sizeof block / 4); i += FLAT_THREADS)
     ((uint32_t *)block)[i] = 0;
   if (lane_of() == 0) warp.begin(block, in.packets(), args.scratch);
+  if (threadIdx.x == 0) more = 0;
   __syncthreads();
 
   typename W::Narrow counts = {};
@@ -716,62 +728,38 @@ __global__ void __launch_bounds__(FLAT_THREADS, exact_blocks<T>()) flat_exact(gp
     if (warp.tile * S::tile < in.packets()) fast_loop(warp, in, counts);
   }
   if (warp.slowed) warp.finish();
-#pragma unroll
-  for (int p = 0; p < PARTS; p++) {
-    other[p] = __any_sync(GPR_ALL, other[p]);
-#pragma unroll
-    for (int l = 0; l < LEVELS; l++) {
-      const Rest rest = warp_rest(counts.units[p][l]);
-      if (lane_of() == 0) rests[p * LEVELS + l][warp_of()] = rest;
-    }
-  }
   look_for_other<S>(in, other);
+#pragma unroll
   for (int p = 0; p < PARTS; p++) {
     const bool others = __any_sync(GPR_ALL, other[p]);
-    if (lane_of() == 0) atomicOr(&block[p].signs, others ? GPR_MET | GPR_OTHER : GPR_MET);
+    __int128 units[LEVELS];
+#pragma unroll
+    for (int l = 0; l < LEVELS; l++) units[l] = warp_units(counts.units[p][l]);
+    LineSum &s = sums[p][warp_of()];
+    if (lane_of() == 0) line_sum(s, warp, units, p);
+    if (lane_of() == 0)
+      s.flags = GPR_MET | (others ? GPR_OTHER : 0) | (warp.slowed ? GPR_LINE_MORE : 0);
   }
   __syncthreads();
-  if (warp_of() < PARTS * LEVELS) {
-    Rest rest = {};
-    int unit = UNOPENED;
-    if (lane_of() < WARPS) {
-      rest = rests[warp_of()][lane_of()];
-      if (rest.low || rest.high) unit = unit_of(warps[lane_of()].narrow_unit(), warp_of() % LEVELS);
-    }
-    deposit_rests(block[warp_of() / LEVELS], rest, unit);
+  const int part = warp_of();
+  if (part < PARTS) {
+    LineSum s = {0, UNOPENED, 0};
+    if (lane_of() < WARPS) s = sums[part][lane_of()];
+    const uint32_t flags = answer_line<118>(
+        args, line_of<PARTS>(in.first, part), s,
+        [&](const LineSum &far) { deposit_wide(block[part], far.value, far.unit); });
+    if (flags & GPR_LINE_MORE) atomicOr(&more, 1);
   }
   __syncthreads();
 
-  /* The grid's limbs are the scratch's; words and flags alike are added or or-ed in any order. */
   static_assert(SCRATCH_LIMBS + 2 * sizeof(Exact) <= SCRATCH_COUNTERS, "");
   Exact *grid = scratch_at<Exact>(args.scratch, SCRATCH_LIMBS);
-  if (gridDim.x > 1) {
-    for (int i = threadIdx.x; i < PARTS * GPR_DIGITS; i += FLAT_THREADS)
-      add_digit(&grid[i / GPR_DIGITS].digit[i % GPR_DIGITS],
-                block[i / GPR_DIGITS].digit[i % GPR_DIGITS]);
-    if (threadIdx.x < PARTS) {
-      if (block[threadIdx.x].special)
-        atomicOr(&grid[threadIdx.x].special, block[threadIdx.x].special);
-      atomicOr(&grid[threadIdx.x].signs, block[threadIdx.x].signs);
-    }
-    if (!is_last_block(scratch_at<uint32_t>(args.scratch, SCRATCH_TICKET))) return;
-  }
+  if (more) gather_limbs(grid, block);
+  if (!is_last_block(scratch_at<uint32_t>(args.scratch, SCRATCH_TICKET))) return;
   if (lane_of() == 0) *warp.queue = 0;
-  /* Carries are the host's: no word holds more than 2^31 deposits. A complex array that starts in
-   * the middle of a packet has its parts the other way round. Most words are zero and stay here. */
-  const int swapped = PARTS == 2 ? (int)(in.first & 1) : 0;
-  uint32_t *from = gridDim.x > 1 ? (uint32_t *)grid : (uint32_t *)block;
-  constexpr int words = (int)(sizeof(Exact) / 4), masks = (PARTS * words + 31) / 32;
-  for (int i = threadIdx.x; i < 32 * masks; i += FLAT_THREADS) {
-    uint32_t *at = from + (i / words ^ swapped) * words + i % words;
-    const uint32_t word = i < PARTS * words ? *at : 0, mask = __ballot_sync(GPR_ALL, word != 0);
-    if (gridDim.x > 1 && word) {
-      *at = 0;
-      __threadfence(); /* zero again before the host can know that this launch is done */
-    }
-    if (lane_of() == 0) answer_word(args, i / 32, mask);
-    if (word) answer_word(args, masks + i, word);
-  }
+  const bool any = *(volatile uint32_t *)&grid->signs != 0;
+  __syncthreads();
+  if (any) answer_limbs<PARTS>(args, grid, PARTS == 2 ? (int)(in.first & 1) : 0);
 }
 
 GPR_CLOSE

@@ -5,23 +5,35 @@
 #include "gather.cuh"
 #include "ops.cuh"
 #include "read_only.cuh"
+#include "small_exact.cuh"
 
 GPR_OPEN
 
 /* By the fold's law: rows that share a fold share a kernel. */
 template <class F, gpr_law LAW> struct GpuRow;
 template <class F> struct GpuRow<F, GPR_FREE> {
-  static constexpr gpr_gpu_row row = {
-      flat_free<F>, (sizeof(typename F::State) + 3) / 4, 0, FLAT_THREADS, 16 * FLAT_TILE,
-      FLAT_BLOCKS};
+  static constexpr gpr_gpu_row row = {flat_free<F>,
+                                      (sizeof(typename F::State) + 3) / 4,
+                                      0,
+                                      FLAT_THREADS,
+                                      16 * FLAT_TILE,
+                                      FLAT_BLOCKS,
+                                      {},
+                                      {}};
 };
 template <class F> struct GpuRow<F, GPR_EXACT> {
-  static constexpr gpr_gpu_row row = {flat_exact<typename F::Element>,
-                                      sizeof(typename F::State) / 4,
-                                      (sizeof(typename F::State) / 4 + 31) / 32,
+  typedef typename F::Element T;
+  typedef typename F::State State;
+  static_assert(exact_blocks<T>() * F::parts <= GPR_LINES_MOST, "");
+  static_assert(sizeof(State) / 4 * 33 / 32 + 1 <= GPR_LINES_AT, "");
+  static constexpr gpr_gpu_row row = {flat_exact<T>,
+                                      sizeof(State) / 4,
+                                      (sizeof(State) / 4 + 31) / 32,
                                       FLAT_THREADS,
-                                      16 * FLAT_THREADS *ExactShape<typename F::Element>::loads,
-                                      exact_blocks<typename F::Element>()};
+                                      16 * FLAT_THREADS *ExactShape<T>::loads,
+                                      exact_blocks<T>(),
+                                      {F::parts, take_lines<State>},
+                                      {small_exact<T>, 16 * SmallShape<T>::loads}};
 };
 template <class F> struct GpuRow<F, GPR_TREE> {
   typedef TreeWarp<typename F::Element, F> W;
@@ -31,20 +43,20 @@ template <class F> struct GpuRow<F, GPR_TREE> {
       0,
       FLAT_THREADS,
       (int)(FLAT_THREADS / GPR_WARP * W::chunk * sizeof(typename F::Element)),
-      0};
+      0,
+      {},
+      {}};
 };
 /* Folds that have no kernel over whole arrays. */
 template <class T> struct GpuRow<MomentsFold<T>, GPR_EXACT> {
-  static constexpr gpr_gpu_row row = {nullptr, 0, 0, 0, 0};
+  static constexpr gpr_gpu_row row = {};
 };
-template <class T> struct GpuRow<Positions<T>, GPR_FREE> {
-  static constexpr gpr_gpu_row row = {nullptr, 0, 0, 0, 0};
-};
+template <class T> struct GpuRow<Positions<T>, GPR_FREE> { static constexpr gpr_gpu_row row = {}; };
 template <class T> struct GpuRow<IntegerMoments<T>, GPR_FREE> {
-  static constexpr gpr_gpu_row row = {nullptr, 0, 0, 0, 0};
+  static constexpr gpr_gpu_row row = {};
 };
 template <class F> constexpr gpr_gpu_row gpu_row() { return GpuRow<F, F::law>::row; }
-template <> constexpr gpr_gpu_row gpu_row<void>() { return {nullptr, 0, 0, 0, 0, 0}; }
+template <> constexpr gpr_gpu_row gpu_row<void>() { return {}; }
 
 struct GpuRows {
   gpr_gpu_row row[GPR_OP_COUNT * GPR_DTYPE_COUNT];

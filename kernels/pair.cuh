@@ -115,10 +115,10 @@ template <int PRECISION, int N> struct Batch {
     const uint32_t key = size_key(x);
     least = least < key ? least : key;
   }
-  /* Whether sum is exact. */
-  __device__ __forceinline__ bool fine() const {
+  /* Whether sum is exact, of so many times as many numbers as a power of two says. */
+  __device__ __forceinline__ bool fine(int doubled = 0) const {
     const int high = (int)(bits(most) >> 23 & 0xff), low = (int)((least >> 1) >> 23);
-    return high != 255 && high - (low ? low : 1) + PRECISION + headroom <= 53;
+    return high != 255 && high - (low ? low : 1) + PRECISION + headroom + doubled <= 53;
   }
 };
 

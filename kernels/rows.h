@@ -88,18 +88,49 @@ typedef struct gpr_flat_args {
   int64_t n, index;
   void *scratch; /* device memory of the table's scratch_bytes, zero before the first launch; each
                     launch leaves what it needs zero as it found it */
-  gpr_answer *answer; /* host memory that the device can write, `words` of the row */
+  gpr_answer *answer; /* host memory that the device can write: masks and words of the row; for
+                         lines GPR_LINES_AT and their pitch for each part of each block */
   uint32_t epoch;
 } gpr_flat_args;
 
+/* The answer of an exact sum: each block leaves, for each part of its elements, a line of 64 bytes
+ * with an integer, in signed digits that overlap, and a word for its unit and flags. */
+enum {
+  GPR_LINES_AT = 512, /* words of the answer before the first */
+  GPR_LINES_MOST = 4, /* a multiprocessor */
+  GPR_LINE_PITCH = 8,
+  GPR_LINE_DIGITS = 5,
+  GPR_LINE_BITS = 27, /* from one digit to the next */
+  GPR_LINE_FLAGS = 8, /* bits; the unit lies above them */
+  GPR_LINE_MORE = 4,  /* a flag beside GPR_MET and GPR_OTHER: there is more than the line has */
+};
+typedef struct gpr_lines {
+  int parts; /* 0: there are none */
+  /* Adds the lines of the blocks from the first on to a state, as far as they have come, and their
+   * flags; which block is the next. */
+  int (*take)(void *state, const gpr_answer *answer, int first, int blocks, uint32_t epoch,
+              uint32_t *flags);
+} gpr_lines;
+
+/* A kernel for few elements, which answers by lines. Its scratch is not used. Where there is more
+ * than the lines have they are void, and the row's first kernel is to be launched. */
+enum { GPR_SMALL_THREADS = 512 }; /* a block at most; a power of two, 32 at least */
+typedef struct gpr_small {
+  void (*kernel)(gpr_flat_args args); /* NULL: there is none */
+  int bytes;                          /* that a thread reads, from a multiple of 16 on */
+} gpr_small;
+
 typedef struct gpr_gpu_row {
   void (*flat)(gpr_flat_args args); /* launched with cudaLaunchKernel; NULL: no such row */
-  int words;                        /* of the answer: the start of a state, as far as it is used */
+  int words;                        /* of the answer: the start of a state, as far as it is used,
+                                       or of what there is beside the lines, if there is more */
   int masks;                        /* words before those, a bit for each: others are zero and do
                                        not come; 0: all of them come */
   int threads;                      /* a block */
   int tile;                         /* bytes that a block takes at a time */
   int blocks;                       /* a multiprocessor, at most; 0: one for every tile */
+  gpr_lines lines;
+  gpr_small small;
 } gpr_gpu_row;
 
 /* What the gathering of strided, swapped or differently typed elements takes: elements

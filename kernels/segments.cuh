@@ -1,8 +1,8 @@
 /* Segments of the fast axis, of any lengths.
  *
  * The long ones come in pieces, a block to each. A warp takes a few of the others: the short ones
- * by teams of 4, 8, 16 or 32 lanes, all of a size at once, then the rest one after the other. Who
- * works next is up to the hardware, which starts a block wherever one ends. */
+ * by teams of 1, 4, 8, 16 or 32 lanes, all of a size at once, then the rest one after the other.
+ * Who works next is up to the hardware, which starts a block wherever one ends. */
 #ifndef GPR_SEGMENTS_CUH
 #define GPR_SEGMENTS_CUH
 
@@ -11,9 +11,16 @@
 
 GPR_OPEN
 
-/* Segments a warp; lanes of the smallest team; elements a lane of a team, whose packets, of which
- * two may lie partly outside, then hold FEW_MOST at most. */
-enum { SEGMENTS_MOST = 8, SEGMENTS_TEAM = 4, SEGMENTS_SHORT = 48 };
+/* Segments a warp; lanes of the smallest team of several; elements of a segment that one lane
+ * takes, and a lane of a team, whose packets, of which two may lie partly outside, then hold
+ * FEW_MOST at most. */
+enum {
+  SEGMENTS_MOST = 32,
+  SEGMENTS_GROUPS = 64,
+  SEGMENTS_TEAM = 4,
+  SEGMENTS_TINY = 24,
+  SEGMENTS_SHORT = 48
+};
 
 /* --- places --------------------------------------------------------------------------------------
  */
@@ -22,11 +29,10 @@ struct Segment {
   const char *data;
   int64_t n;
 };
-__device__ __forceinline__ Segment segment_of(const gpr_axes_args &a, int64_t segment, int64_t kept,
-                                              int bytes) {
-  const int64_t start = a.starts[segment], stop = a.stops[segment];
+__device__ __forceinline__ Segment segment_of(const gpr_axes_args &a, int64_t start, int64_t n,
+                                              int64_t kept, int bytes) {
   const char *base = a.data + offset_of(a.shape, a.strides, a.kept, kept);
-  return {base + start * bytes, stop > start ? stop - start : 0};
+  return {base + start * bytes, n > 0 ? n : 0};
 }
 /* x / per and the rest, which cost nothing where an array has one axis. */
 __device__ __forceinline__ int64_t share_out(int64_t x, int64_t per, int64_t &rest) {
@@ -38,36 +44,90 @@ __device__ __forceinline__ int64_t share_out(int64_t x, int64_t per, int64_t &re
 /* --- long ones -----------------------------------------------------------------------------------
  */
 
-/* Packets [first, stop) by a team of whole warps. Not inlined: it stands once for both teams. */
+/* Whether the packets at a segment's ends may be read whole. */
+__device__ __forceinline__ bool lies_inside(const gpr_axes_args &a, const Segment &s, int bytes) {
+  const char *low = (const char *)((uintptr_t)s.data & ~(uintptr_t)15);
+  const char *high = (const char *)((uintptr_t)(s.data + s.n * bytes + 15) & ~(uintptr_t)15);
+  return s.n <= 0 || (low >= a.low && high <= a.high);
+}
+
+/* A tile at an end of a segment as all others, with -0.0 around it; false if it did not fit. */
 template <class F>
-__device__ __noinline__ void fold_run(const Segment &segment, int64_t first, int64_t stop, int team,
-                                      typename F::State *s) {
-  static_assert(GPR_PIECE_BYTES % (AXES_THREADS * RowsShape<F>::loads * 16) == 0, "");
+__device__ __forceinline__ bool fold_end(const Packets<typename F::Element> &in, int64_t first,
+                                         int team, RowLane<F> &lane) {
+  typedef typename F::Element T;
+  typedef typename RealOf<T>::type R;
+  constexpr int U = RowsShape<F>::loads, V = Packet<T>::count, REALS = 16 / sizeof(R);
+  const int64_t p = first + (threadIdx.x & (team - 1));
+  Packet<T> v[U];
+#pragma unroll
+  for (int u = 0; u < U; u++) {
+    v[u].words = make_uint4(0, 0, 0, 0);
+    if (p + u * team < in.packets()) v[u].words = in.load(p + u * team);
+  }
+#pragma unroll
+  for (int u = 0; u < U; u++) {
+    const int64_t before = in.first - (p + u * team) * V, left = in.stop - (p + u * team) * V;
+    Packet<R> reals;
+    reals.words = v[u].words;
+#pragma unroll
+    for (int j = 0; j < REALS; j++)
+      if (j * V / REALS < before || j * V / REALS >= left) reals.element[j] = minus_zero<R>();
+    v[u].words = reals.words;
+  }
+  return lane.take(v, 0, 0);
+}
+
+/* Packets [first, stop) by a team of whole warps. */
+template <class F, int TEAM>
+__device__ __forceinline__ void fold_run(const gpr_axes_args &a, const Segment &segment,
+                                         int64_t first, int64_t stop, typename F::State *s) {
+  constexpr int loads = RowsShape<F>::loads;
+  static_assert(GPR_PIECE_BYTES % (AXES_THREADS * loads * 16) == 0, "");
+  const bool inside = lies_inside(a, segment, sizeof(typename F::Element));
   const Packets<typename F::Element> in(segment.data, segment.n);
   RowLane<F> lane;
   lane.keep(s);
   if (stop > in.packets()) stop = in.packets();
-  for (int64_t p = first; p < stop; p += (int64_t)team * RowsShape<F>::loads)
-    fold_tile<F>(in, p, 0, team, lane);
+  for (int64_t p = first; p < stop; p += (int64_t)TEAM * loads) {
+    if constexpr (RowLane<F>::neutral)
+      if (inside && !in.inside(p, (int64_t)TEAM * loads) && fold_end<F>(in, p, TEAM, lane))
+        continue;
+    fold_tile<F>(in, p, 0, TEAM, lane);
+  }
   lane.result(*s);
+}
+
+/* What is alive where these are called would hold registers of their loads. */
+template <class F>
+__device__ __noinline__ void fold_whole(const gpr_axes_args &a, const Segment segment,
+                                        typename F::State *s) {
+  fold_run<F, GPR_WARP>(a, segment, 0, INT64_MAX, s);
+}
+template <class F>
+__device__ __noinline__ void fold_part(const gpr_axes_args &a, int64_t work, typename F::State *s) {
+  int64_t kept;
+  const gpr_axes_piece piece = a.pieces[share_out(work, a.per, kept)];
+  const int64_t packets = a.piece_bytes / 16, first = piece.piece * packets;
+  const bool last = piece.piece == piece.pieces - 1;
+  fold_run<F, AXES_THREADS>(a,
+                            segment_of(a, piece.start, piece.n, kept, sizeof(typename F::Element)),
+                            first, last ? INT64_MAX : first + packets, s);
 }
 
 /* By a block, of which the last one of its segment finishes it. */
 template <class F>
 __device__ __forceinline__ void fold_piece(const gpr_axes_args &a, int64_t work, Slots<F> &slots) {
   typedef typename F::State State;
+  State s;
+  fold_part<F>(a, work, &s);
+  merge_block<F>(s, slots);
   int64_t kept;
   const int64_t i = share_out(work, a.per, kept);
   const gpr_axes_piece piece = a.pieces[i];
-  const Segment segment = segment_of(a, piece.segment, kept, sizeof(typename F::Element));
-  const int64_t packets = a.piece_bytes / 16, first = piece.piece * packets;
-  const bool last = piece.piece == piece.pieces - 1;
-  State s;
-  fold_run<F>(segment, first, last ? INT64_MAX : first + packets, AXES_THREADS, &s);
-  merge_block<F>(s, slots);
   const int64_t o = piece.segment * a.per + kept;
   if (piece.pieces == 1) {
-    if (threadIdx.x == 0) finish_output<F>(&a, o, &s, segment.n);
+    if (threadIdx.x == 0) finish_output<F>(&a, o, &s, piece.n);
     return;
   }
   /* The segment's partials, and its ticket, which is the first one of as many. */
@@ -77,7 +137,7 @@ __device__ __forceinline__ void fold_piece(const gpr_axes_args &a, int64_t work,
   if (threadIdx.x == 0) Move<F>::assign(partial[piece.piece], s);
   if (!is_last_of((uint32_t *)a.scratch + place, piece.pieces)) return;
   merge_row<F>(s, partial, piece.pieces, slots);
-  if (threadIdx.x == 0) finish_output<F>(&a, o, &s, segment.n);
+  if (threadIdx.x == 0) finish_output<F>(&a, o, &s, piece.n);
 }
 
 /* --- short ones ----------------------------------------------------------------------------------
@@ -89,7 +149,7 @@ template <class F>
 __device__ __forceinline__ void fold_short(Few<F> &few, const char *data, unsigned n, int id,
                                            int team) {
   typedef typename F::Element T;
-  constexpr int V = Packet<T>::count, U = sizeof(T) < 4 ? sizeof(T) : 4;
+  constexpr int V = Packet<T>::count, U = sizeof(T) < 4 ? sizeof(T) : 5;
   const unsigned before = (unsigned)((uintptr_t)data % 16 / sizeof(T));
   const unsigned packets = n ? (before + n + V - 1) / V : 0;
   const uint4 *packet = (const uint4 *)(data - before * sizeof(T));
@@ -118,26 +178,36 @@ __device__ __noinline__ void fold_short_slowly(typename F::State &s, const char 
     in.each(p, [&](typename F::Element x, int64_t i, int) { SlowFew<F>::add(s, x, i); });
 }
 
-/* Lane l has the first elements of output first + l and how many there are, or -1. */
+/* The place of the one that `before` others precede. */
+__device__ __forceinline__ int place_of_one(uint32_t mask, int before) {
+  int place = 0;
+#pragma unroll
+  for (int half = GPR_WARP / 2; half; half /= 2) {
+    const int below = __popc(mask >> place & ((1u << half) - 1));
+    if (before >= below) before -= below, place += half;
+  }
+  return place;
+}
+
+/* Lane l has the elements of output first + l and how many there are, or -1. Those of more than
+ * `least` and at most `most` are folded, side by side. */
 template <class F>
 __device__ __forceinline__ void fold_teams(const gpr_axes_args &a, int64_t first, const char *data,
-                                           int n, int doubled) {
-  const int team = SEGMENTS_TEAM << doubled, id = lane_of() & (team - 1);
-  const int most = team * SEGMENTS_SHORT, least = doubled ? most / 2 : -1;
-  if (!__any_sync(GPR_ALL, n > least && n <= most)) return;
+                                           int n, int team, int least, int most) {
+  const uint32_t members = __ballot_sync(GPR_ALL, n > least && n <= most);
+  const int id = lane_of() & (team - 1), count = __popc(members);
 #pragma unroll 1
-  for (int j = lane_of() / SEGMENTS_TEAM >> doubled; __any_sync(GPR_ALL, j < a.rows);
-       j += GPR_WARP / SEGMENTS_TEAM >> doubled) {
-    const int here = __shfl_sync(GPR_ALL, n, j);
+  for (int done = 0; done < count; done += GPR_WARP / team) {
+    const int k = done + lane_of() / team;
+    const bool mine = k < count;
+    const int j = place_of_one(members, mine ? k : 0);
+    const int length = __shfl_sync(GPR_ALL, n, j), here = mine ? length : 0;
     const char *from = broadcast(data, j);
-    const bool mine = j < a.rows && here > least && here <= most;
-    if (!__any_sync(GPR_ALL, mine)) continue;
-    const int n = mine ? here : 0;
     Few<F> few;
-    fold_short(few, from, n, id, team);
-    if (few.finish_team(a, first + j, n, team, id == 0 && mine)) continue;
+    fold_short(few, from, here, id, team);
+    if (few.finish_team(a, first + j, here, team, id == 0 && mine)) continue;
     typename F::State s;
-    if (!few.done(s)) fold_short_slowly<F>(s, from, n, id, team);
+    if (!few.done(s)) fold_short_slowly<F>(s, from, here, id, team);
     Move<F>::merge_lanes(s, team);
     if (id == 0 && mine) finish_output<F>(&a, first + j, &s, here);
   }
@@ -152,22 +222,23 @@ __device__ __forceinline__ void fold_segments(const gpr_axes_args &a, int64_t fi
   Segment mine = {a.data, -1};
   if (lane_of() < a.rows && o < a.outputs) {
     int64_t kept;
-    const int64_t segment = share_out(o, a.per, kept);
-    mine = segment_of(a, segment, kept, bytes);
+    const int64_t segment = share_out(o, a.per, kept), start = a.starts[segment];
+    mine = segment_of(a, start, a.stops[segment] - start, kept, bytes);
   }
-  const char *low = (const char *)((uintptr_t)mine.data & ~(uintptr_t)15);
-  const char *high = (const char *)((uintptr_t)(mine.data + mine.n * bytes + 15) & ~(uintptr_t)15);
-  const bool few =
-      mine.n <= GPR_WARP * SEGMENTS_SHORT && (mine.n <= 0 || (low >= a.low && high <= a.high));
+  const bool few = mine.n <= GPR_WARP * SEGMENTS_SHORT && lies_inside(a, mine, bytes);
+  int least = -1, most = SEGMENTS_TINY;
 #pragma unroll 1
-  for (int doubled = 0; SEGMENTS_TEAM << doubled <= GPR_WARP; doubled++)
-    fold_teams<F>(a, first, mine.data, few ? (int)mine.n : -1, doubled);
+  for (int team = 1; team <= GPR_WARP; team = team == 1 ? (int)SEGMENTS_TEAM : 2 * team) {
+    fold_teams<F>(a, first, mine.data, few ? (int)mine.n : -1, team, least, most);
+    least = most;
+    most = team == 1 ? SEGMENTS_TEAM * SEGMENTS_SHORT : 2 * most;
+  }
   uint32_t left = __ballot_sync(GPR_ALL, !few && mine.n * bytes <= a.piece_bytes / 4);
   for (; left; left &= left - 1) {
     const int j = __ffs(left) - 1;
     const Segment segment = {broadcast(mine.data, j), broadcast(mine.n, j)};
     typename F::State s;
-    fold_run<F>(segment, 0, INT64_MAX, GPR_WARP, &s);
+    fold_whole<F>(a, segment, &s);
     Move<F>::merge_lanes(s, GPR_WARP);
     if (lane_of() == 0) finish_output<F>(&a, first + j, &s, segment.n);
   }

@@ -285,6 +285,10 @@ def test_every_operator_says_its_name():
 # --- what changes under a call --------------------------------------------------------------------
 
 
+setting_dtypes = pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")
+
+
+@setting_dtypes
 def test_a_dtype_that_is_replaced_meanwhile():
     for unit in range(1, 40):
         a = np.arange(10, dtype=np.dtype(f"m8[{unit}us]"))
@@ -364,6 +368,7 @@ def test_a_mask_that_is_resized_meanwhile(size):
             gpureduce.sum(a, where=mask, initial=Meanwhile(resize, 1.0))
 
 
+@setting_dtypes
 def test_an_array_that_becomes_another_meanwhile():
     a = np.arange(1000, dtype="i8")
 

@@ -615,6 +615,43 @@ def test_counts_of_a_warp_do_not_overflow():
     assert bits(total) == bits(nearest(exact, np.dtype("f4")))
 
 
+@pytest.mark.parametrize(
+    "dtype", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+)
+def test_small_sums(dtype):
+    """Around the edges of blocks of 256 and 512 threads, each of eight numbers, and of the most."""
+    dtype = numpy_dtype(dtype)
+    parts = 2 if dtype.kind == "c" else 1
+    pool = draw(generator("small", str(dtype)), dtype, 64 * 4096 + 100)
+    given = on_device(pool)
+    edges = {k * numbers // parts for numbers in (2048, 4096) for k in (1, 2, 3, 4, 9, 64)}
+    for n in sorted({edge + d for edge in edges for d in (-1, 0, 1, 5)}):
+        for start in (0, 1 / parts, 1, 3, 5):
+            host, part = part_of(pool, given, start, n)
+            compare("sum", [(f"{n} from {start}", host, part)])
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64", "complex64"])
+def test_small_sums_that_spread_too_far(dtype):
+    """One of them, and the close ones that come after it; by every road."""
+    dtype = numpy_dtype(dtype)
+    rng = generator("small and wide", str(dtype))
+    for n in (3, 100, 3000, 20_000):
+        close, wide = draw(rng, dtype, n), finite_bits(rng, dtype, n)
+        special = close.copy()
+        special[n // 2] = -np.inf
+        zeros = np.full(n, -0.0, dtype)
+        for i in range(40):
+            a = wide if i == 1 else special if i == 20 else zeros if i % 3 else close
+            pairs = [(f"{n} the {i}th", a, on_device(a)), (f"{n} the {i}th, host", a, a)]
+            compare("mean" if i % 2 else "sum", pairs)
+        strided = np.repeat(wide, 2)[::2]
+        compare("sum", [(f"{n} strided", strided, on_device(strided))])
+        pinned = Pinned(wide.nbytes)
+        pinned.array(dtype)[:] = wide
+        compare("sum", [(f"{n} pinned", wide, pinned.array(dtype))])
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex128"])
 def test_what_is_hidden_in_the_last_element(dtype):
     dtype = numpy_dtype(dtype)
