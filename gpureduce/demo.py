@@ -41,7 +41,7 @@ def _earth() -> Array:
     try:
         package = importlib.resources.files(_PACKAGE.replace("-", "_"))
     except ModuleNotFoundError:
-        sys.exit(f"the demo's data comes with {_PACKAGE}: pip install 'gpureduce[demo]'")
+        sys.exit(f"the demo's data comes with {_PACKAGE}: pip install {_PACKAGE}")
     print(f"{_FILE} of {_PACKAGE} {importlib.metadata.version(_PACKAGE)}")
     with importlib.resources.as_file(package / "data" / _FILE) as path:
         return np.loadtxt(path, usecols=range(4, 21))  # after the date
@@ -63,7 +63,7 @@ def _text(path: str) -> Array:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of an empty file
         try:
-            return np.genfromtxt(path)
+            return np.genfromtxt(path, delimiter="," if path.endswith(".csv") else None)
         except ValueError as error:
             raise ValueError(f"{path}: {' '.join(str(error).split())}") from None
 

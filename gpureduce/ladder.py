@@ -202,7 +202,7 @@ def _matplotlib() -> Any:
     try:
         return importlib.import_module("matplotlib")
     except ModuleNotFoundError:
-        sys.exit("the chart needs matplotlib: pip install 'gpureduce[ladder]'")
+        sys.exit("the chart needs matplotlib: pip install matplotlib")
 
 
 def run(

@@ -34,7 +34,6 @@ def _bar(name: str) -> Any:
         tqdm = importlib.import_module("tqdm").tqdm
     except ImportError:
         raise ImportError(
-            f"{name}: progress=True takes tqdm, which is not installed: "
-            "pip install 'gpureduce[progress]'"
+            f"{name}: the bar of progress takes tqdm, which is not installed: pip install tqdm"
         ) from None
     return tqdm(desc=name, unit=" elements", unit_scale=True, delay=_SECONDS, miniters=1)

@@ -189,11 +189,16 @@ def test_what_goes_wrong_is_one_line(command, capsys, what):
     assert err.startswith("python -m gpureduce: ") and err.count("\n") == 1 and said in err, err
 
 
+def test_demo_of_a_table_with_commas(command):
+    Path("table.csv").write_text("1,2\n3,4\n")
+    assert "(2, 2) float64: 4 values, no NaN" in command("demo", "table.csv")
+
+
 def test_without_tqdm(command, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     with pytest.raises(SystemExit):
         command("sum", "a.npy", "--progress")
-    assert "pip install 'gpureduce[progress]'" in capsys.readouterr().err
+    assert "pip install tqdm" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", ["sum", "sum a.npy --offset x", "sum a.npy --nonsense", "summe"])
