@@ -253,8 +253,11 @@ typedef struct gpu_run {
   int64_t idle_since;
   int small; /* a small array */
   int blocks[SLOTS];
-  int taken;      /* lines of the oldest piece under way that the state has, */
-  uint32_t flags; /* and what they said */
+  /* Of the oldest piece under way: a bit for each block whose lines the state has not yet, in -1
+   * words before they are looked for, and what the others' said. */
+  uint64_t awaited[GPR_GPU_BLOCKS_MAX / 64];
+  int awaited_words;
+  uint32_t flags;
   char *state, *other;
   char *to; /* elements are brought there and nothing is folded; or NULL */
 
@@ -288,9 +291,14 @@ static int is_here(const volatile uint64_t *answer, uint32_t epoch, uint32_t *wo
 
 /* Whether the oldest piece under way is in the state by the lines of all its blocks. */
 static int is_in_lines(gpu_run *r, int slot) {
-  r->taken = r->kernel->lines.take(r->state, answer_of(r, slot), r->taken, r->blocks[slot],
-                                   r->epoch[slot], &r->flags);
-  return r->taken == r->blocks[slot];
+  const int blocks = r->blocks[slot];
+  if (r->awaited_words < 0) {
+    r->awaited_words = (blocks + 63) / 64;
+    for (int w = 0; w < r->awaited_words; w++)
+      r->awaited[w] = blocks - 64 * w < 64 ? (UINT64_C(1) << (blocks - 64 * w)) - 1 : ~UINT64_C(0);
+  }
+  return !r->kernel->lines.take(r->state, answer_of(r, slot), r->awaited, r->awaited_words,
+                                r->epoch[slot], &r->flags);
 }
 
 /* Whether the oldest piece under way has left all words of its state; they are then in `other`. */
@@ -511,7 +519,7 @@ static gpr_status fold_again(gpu_run *r) {
 static gpr_status collect_piece(gpu_run *r) {
   const gpr_row *row = r->plan.row;
   const int lines = !r->to && r->kernel->lines.parts, more = r->flags & GPR_LINE_MORE;
-  r->taken = 0;
+  r->awaited_words = -1;
   r->flags = 0;
   if (r->small && more) return fold_again(r);
   if (!r->to && !lines && r->collected == 0)
@@ -670,6 +678,7 @@ static gpr_status begin(const gpr_plan *plan, const gpr_gpu_row *kernel, void *t
   r->device = device;
   r->kernel = kernel;
   r->to = to;
+  r->awaited_words = -1;
   gpr_status status = check(cudaGetDevice(&r->before), "cudaGetDevice", device);
   if (!status && r->before != device)
     status = check(cudaSetDevice(device), "cudaSetDevice", device);

@@ -20,6 +20,7 @@ typedef struct gpr_axes_piece {
   int32_t piece, pieces; /* this one, and all of the segment */
 } gpr_axes_piece;
 
+enum { GPR_COPIES = 4 }; /* of digits that blocks add to, at most */
 typedef struct gpr_axes_args {
   const char *data;  /* the first element of the first output, aligned to its element */
   const char *where; /* NULL, or bytes: an element counts where its byte is not 0 */
@@ -49,6 +50,7 @@ typedef struct gpr_axes_args {
   int64_t tiles;          /* of the kept columns, or of staged rows */
   int split;              /* blocks that share an output */
   int crowd;              /* of these come together first, if more than one */
+  int copies;             /* exact sums: of the digits that blocks add to */
   int queue;              /* where in the scratch their counters are, by which they draw; 0: none */
   int queue_apart;        /* words from one counter to the next */
   int team;               /* threads to an output, or to a row of columns */

@@ -20,6 +20,7 @@ struct AxesRow {
   int rows_blocks, rows_loads, columns_blocks, columns_loads;
   size_t state; /* bytes, the number that counted with it */
   size_t pool;
+  size_t joint; /* words of an output that blocks add to; 0: they leave partial states */
 };
 
 typedef int64_t Size;
@@ -172,14 +173,22 @@ struct AxesCut {
     a.split = best.blocks;
     const Size tickets = a.tiles * batches, blocks = tickets * a.split;
     /* Where a thread of the last block would have more than 1 KiB to read. */
-    if (groups == 1 && a.split * a.team * v * (Size)row.state > AXES_THREADS * 1024 &&
+    if (!row.joint && groups == 1 && a.split * a.team * v * (Size)row.state > AXES_THREADS * 1024 &&
         a.split > 2 * CROWD && tickets * (1 + up(a.split, CROWD)) <= AXES_TICKETS)
       a.crowd = CROWD;
     if (a.split > 1 && a.reduced == 1)
       set_queue(tickets * (1 + (a.crowd ? up(a.split, CROWD) : 0)),
                 tickets * (AXES_THREADS / GPR_WARP));
     const bool shared = a.split > 1 || groups > 1;
-    return take(row.columns, blocks, shared ? (size_t)(blocks * a.team * v) : 0);
+    if (!shared || !row.joint)
+      return take(row.columns, blocks, shared ? (size_t)(blocks * a.team * v) : 0);
+    /* 256 blocks that add to the same digits wait 5.5 µs for each other, to 4 copies 1.9 µs; a copy
+     * more is one more to read for the last. */
+    while (a.copies < GPR_COPIES && a.split >= 16 * a.copies * a.copies) a.copies *= 2;
+    take(row.columns, blocks, 0);
+    const Size cells = tickets * (groups > 1 ? width : a.team * v);
+    out.scratch = AXES_POOL + (size_t)(cells * a.copies) * row.joint * sizeof(uint64_t);
+    return true;
   }
   /* Counters behind the tickets, if there is room. */
   void set_queue(Size used, Size counters) {
@@ -255,7 +264,7 @@ struct AxesCut {
 
   void cut() {
     a.length = a.runs = a.tiles = 0;
-    a.split = a.team = a.rows = 1;
+    a.split = a.team = a.rows = a.copies = 1;
     a.pitch = a.crowd = a.queue = a.queue_apart = 0;
     if (segments()) return;
     const bool easy = row.staged && plain() && a.count > 0 && a.outputs > 0;
@@ -298,7 +307,8 @@ template <class F> struct AxesKernels {
             ColumnsShape<F>::blocks,
             ColumnsShape<F>::loads,
             sizeof(typename Counted<F>::State),
-            PoolBytes<F>::value};
+            PoolBytes<F>::value,
+            Joint<F>::words};
   }
 };
 
@@ -320,6 +330,7 @@ template <class T, template <class> class Op> struct AxesKernels<TreeFold<T, Op>
             1,
             1,
             sizeof(Branch<typename F::Wide>),
+            0,
             0};
   }
 };

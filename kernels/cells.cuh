@@ -89,7 +89,7 @@ __device__ __forceinline__ void each_rest(const T *from, int64_t step, int piece
  * and must go to rest(), which reads them again: `pieces` for each output, of N neighbours each and
  * step bytes apart; those of output c begin c elements behind `from`. It is seldom called, but a
  * block waits for each call: of 2^26 normal floats a dozen batches are missed. keep(), which comes
- * first, says where states in memory may lie: done() is called for the same. They are not in here:
+ * first, says where states in memory may lie: done() leaves them there. They are not in here:
  * what is indexed at run time would take all that lies in one variable with it out of the
  * registers. */
 template <class F, int COLUMNS> struct Cells {
@@ -114,11 +114,10 @@ template <class F, int COLUMNS> struct Cells {
   }
   template <int N> __device__ __forceinline__ void rest(uint32_t, const void *, int64_t, int) {}
   __device__ __forceinline__ void done(int c, State &s) { s = cell[c].done(); }
-  /* All of them in memory: the buffer's or the cells' own. */
-  __device__ __forceinline__ State *done(State (&buffer)[COLUMNS]) {
+  /* All of them, to where keep() was told. */
+  __device__ __forceinline__ void done(State *states) {
 #pragma unroll
-    for (int c = 0; c < COLUMNS; c++) buffer[c] = cell[c].done();
-    return buffer;
+    for (int c = 0; c < COLUMNS; c++) states[c] = cell[c].done();
   }
 };
 
@@ -246,10 +245,9 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
 #pragma unroll
     for (int p = 0; p < parts; p++) over[c].part[p].pair = pair[c * parts + p];
   }
-  __device__ __forceinline__ State *done(State (&)[COLUMNS]) {
+  __device__ __forceinline__ void done(State *) {
 #pragma unroll
     for (int i = 0; i < reals; i++) over[i / parts].part[i % parts].pair = pair[i];
-    return over;
   }
 };
 

@@ -5,7 +5,7 @@
 #ifndef GPR_COLUMNS_CUH
 #define GPR_COLUMNS_CUH
 
-#include "outputs.cuh"
+#include "digits.cuh"
 
 GPR_OPEN
 
@@ -44,11 +44,36 @@ template <class T> struct Reindex<Positions<T>> {
  * after 56 to 66 µs on an H200, after 62 to 63 where a sixth of the turns was drawn. Each warp of
  * the blocks that share columns draws for itself. */
 enum { DRAWN_PART = 6 };
-struct Turns {
-  int64_t drawn;   /* from this row on */
-  uint32_t *queue; /* a counter for each warp, `apart` words from the next one's: draws of a sector
-                      wait for each other */
-  int apart;
+
+/* Where a block stands: its own work is reckoned once, by one thread. */
+struct ColumnsPlace {
+  int64_t width, groups; /* groups rows of width elements are one */
+  int64_t full;          /* rows of groups */
+  int64_t batch, part;
+  int64_t here;    /* the tile's first column */
+  int64_t group;   /* the blocks that share outputs */
+  int64_t drawn;   /* from this row on turns are drawn */
+  uint32_t *queue; /* by a counter for each warp, a.queue_apart words from the next one's: draws of
+                      a sector wait for each other */
+  __device__ __forceinline__ void set(const gpr_axes_args &a, int columns, int rows) {
+    const int64_t above = quotient_of(blockIdx.x, a.tiles), tile = blockIdx.x - above * a.tiles;
+    width = a.shape[a.kept - 1], groups = quotient_of(a.length, width);
+    full = quotient_of(a.count, groups);
+    batch = quotient_of(above, a.split), part = above - batch * a.split;
+    here = tile * columns;
+    group = batch * a.tiles + tile;
+    const int64_t turns = quotient_of(full, (int64_t)rows * a.split);
+    const bool draws = a.queue && here + columns <= a.length && a.team * a.rows == AXES_THREADS;
+    drawn =
+        draws && turns >= DRAWN_PART ? (turns - turns / DRAWN_PART) * a.split * rows : INT64_MAX;
+    queue = (uint32_t *)a.scratch + a.queue + group * (AXES_THREADS / GPR_WARP) * a.queue_apart;
+  }
+  __device__ __forceinline__ bool shared(const gpr_axes_args &a) const {
+    return a.split > 1 || groups > 1;
+  }
+  __device__ __forceinline__ void leave_queue(const gpr_axes_args &a) const {
+    if (a.queue && lane_of() == 0) queue[warp_of() * a.queue_apart] = 0;
+  }
 };
 
 /* What a thread sees of one run of rows: its packet of each. */
@@ -76,12 +101,14 @@ template <class F> struct ColumnsOf {
                                        int rows) const {
     cells.template rest<1>(missed & ((1u << left) - 1), row(r), step * bytes, rows);
   }
-  /* U rows from r on. */
-  __device__ __forceinline__ void batch(Cells<F, V> &cells, int64_t r, int64_t step) const {
+  /* U rows from r on; what was drawn for the next ones is then there too. */
+  __device__ __forceinline__ void batch(Cells<F, V> &cells, int64_t r, int64_t step,
+                                        uint32_t drawn = 0) const {
     Packet<T> v[U];
     T x[U * V];
 #pragma unroll
     for (int u = 0; u < U; u++) v[u].words = load_once(row(r + u * step));
+    load_together(v, drawn);
 #pragma unroll
     for (int i = 0; i < U * V; i++) x[i] = v[i / V].element[i % V];
     const uint32_t missed = cells.template add<U>(x, index + r, step);
@@ -115,11 +142,24 @@ template <class F> struct ColumnsOf {
       for (; r + (U - 1) * step < stop; r += U * step) batch(cells, r, step);
     some(cells, r, step, stop);
   }
+  /* The first `extra` elements of its packet of row r, which ends there. */
+  __device__ __forceinline__ void fold_extra(Cells<F, V> &cells, int64_t r, int extra) const {
+    T v[V];
+    uint64_t valid = 0;
+#pragma unroll
+    for (int e = 0; e < V; e++)
+      if (e < extra) {
+        v[e] = row(r)[e];
+        valid |= 1ull << e;
+      }
+    const uint32_t missed = cells.template some<1>(v, valid, index + r, 0);
+    if (!Cells<F, V>::certain && missed) miss(cells, missed & (uint32_t)valid, r, 0, 1);
+  }
   /* The only run, of `full` rows: parts take turns of U·step rows, so that all blocks read what
-   * lies together, and at last draw them. */
+   * lies together, and from the row `from` on they draw them. */
   __device__ __forceinline__ void take_turns(Cells<F, V> &cells, int64_t part, int64_t parts,
-                                             int64_t y, int64_t step, int64_t full,
-                                             const Turns &turns) const {
+                                             int64_t y, int64_t step, int64_t full, int64_t from,
+                                             uint32_t *queue) const {
     const int64_t turn = U * step, count = quotient_of(full, turn), stop = count * turn;
     int64_t r = part * turn + y;
     if (left == V)
@@ -127,10 +167,9 @@ template <class F> struct ColumnsOf {
       for (int64_t next; r < stop; r = next) {
         uint32_t drawn = 0;
         next = r + parts * turn;
-        if (next >= turns.drawn && lane_of() == 0)
-          drawn = atomicAdd(turns.queue + warp_of() * turns.apart, 1);
-        batch(cells, r, step);
-        if (next >= turns.drawn) next = turns.drawn + __shfl_sync(GPR_ALL, drawn, 0) * turn + y;
+        if (next >= from && lane_of() == 0) drawn = atomicAdd(queue, 1);
+        batch(cells, r, step, drawn);
+        if (next >= from) next = from + __shfl_sync(GPR_ALL, drawn, 0) * turn + y;
       }
 #pragma unroll 1
     for (; r < stop; r += parts * turn) some(cells, r, step, r - y + turn);
@@ -138,110 +177,158 @@ template <class F> struct ColumnsOf {
   }
 };
 
+/* The only run; of the row after the full ones, `extra` elements. */
 template <class F>
-__global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
-    columns(const __grid_constant__ gpr_axes_args a) {
-  typedef typename F::Element T;
-  typedef typename F::State State;
-  constexpr int V = Packet<T>::count, WARPS = AXES_THREADS / GPR_WARP;
-  __shared__ Slots<F, V> slots;
-  const int wide = a.team, high = a.rows, x = threadIdx.x % wide, y = threadIdx.x / wide;
-  /* length: elements of a row; groups rows of width elements are one. */
-  const int64_t width = a.shape[a.kept - 1], groups = quotient_of(a.length, width);
-  const int64_t above = quotient_of(blockIdx.x, a.tiles), tile = blockIdx.x - above * a.tiles;
-  const int64_t batch = quotient_of(above, a.split), part = above - batch * a.split;
-  const int64_t first = (tile * wide + x) * V; /* this thread's first column */
-  const int64_t full = quotient_of(a.count, groups);
-  __shared__ Turns turns;
-  if (threadIdx.x == 0) {
-    const int64_t most = quotient_of(full, (int64_t)ColumnsOf<F>::U * high * a.split);
-    const bool draws = a.queue && (tile + 1) * wide * V <= a.length && wide * high == AXES_THREADS;
-    turns.drawn = draws && most >= DRAWN_PART
-                      ? (most - most / DRAWN_PART) * a.split * ColumnsOf<F>::U * high
-                      : INT64_MAX;
-    turns.apart = a.queue_apart;
-    turns.queue = (uint32_t *)a.scratch + a.queue + (batch * a.tiles + tile) * WARPS * turns.apart;
-  }
-  __syncthreads();
-  const int64_t share = quotient_of(full + a.split - 1, a.split);
-  const int64_t start = part * share, stop = start + share < full ? start + share : full;
-  State buffer[V];
-  Cells<F, V> cells;
-  cells.keep(buffer);
-  const char *base =
-      a.data + offset_of(a.shape, a.strides, a.kept - 1, batch) + first * (int64_t)sizeof(T);
-  const int64_t left = a.length - first;
-  const int inner = a.kept + a.reduced - 1;
-  ColumnsOf<F> in = {base, a.strides[inner] * groups, 0,
-                     y >= high || left <= 0 ? 0
-                     : left < V             ? (int)left
-                                            : V};
-  const int64_t run = a.shape[inner];
-  if (in.left && a.reduced == 1) in.take_turns(cells, part, a.split, y, high, full, turns);
-  if (in.left && a.reduced > 1)
+__device__ __forceinline__ void fold_run(const ColumnsOf<F> in, int part, int parts, int y,
+                                         int high, int64_t full, int extra, int64_t from,
+                                         uint32_t *queue, typename F::State *states) {
+  Cells<F, ColumnsOf<F>::V> cells;
+  cells.keep(states);
+  if (in.left) in.take_turns(cells, part, parts, y, high, full, from, queue);
+  if (extra) in.fold_extra(cells, full, extra);
+  cells.done(states);
+}
+/* What is alive around it would hold registers of its loads: 78 µs instead of 81 for 256 MiB. By
+ * values: a kernel's parameters are read slowly through their address. */
+template <class F>
+__device__ __noinline__ void fold_run_apart(const ColumnsOf<F> in, int part, int parts, int y,
+                                            int high, int64_t full, int extra, int64_t from,
+                                            uint32_t *queue, typename F::State *states) {
+  fold_run(in, part, parts, y, high, full, extra, from, queue, states);
+}
+/* Rows [start, stop) of several runs, one after the other. */
+template <class F>
+__device__ __noinline__ void fold_runs(const gpr_axes_args &a, ColumnsOf<F> in, int64_t start,
+                                       int64_t stop, int y, int high, typename F::State *states) {
+  const char *base = in.base;
+  const int64_t run = a.shape[a.kept + a.reduced - 1];
+  Cells<F, ColumnsOf<F>::V> cells;
+  cells.keep(states);
 #pragma unroll 1
-    for (int64_t begin = quotient_of(start, run) * run; begin < stop; begin += run) {
-      in.base = base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1,
-                                 quotient_of(begin, run));
-      in.index = begin;
-      in.fold(cells, (start > begin ? start - begin : 0) + y, high,
-              stop - begin < run ? stop - begin : run);
-    }
-  /* Rows beyond the last full group: of one group of them, some. */
-  if (groups > 1 && part == a.split - 1 && y == 0 && in.left) {
-    const int64_t extra = (a.count - full * groups) * width - first;
-    T v[V];
-    uint64_t valid = 0;
-#pragma unroll
-    for (int e = 0; e < V; e++)
-      if (e < extra) {
-        v[e] = in.row(full)[e];
-        valid |= 1ull << e;
-      }
-    const uint32_t missed = valid ? cells.template some<1>(v, valid, full, 0) : 0;
-    if (!Cells<F, V>::certain && missed) in.miss(cells, missed & (uint32_t)valid, full, 0, 1);
+  for (int64_t begin = quotient_of(start, run) * run; in.left && begin < stop; begin += run) {
+    in.base = base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1,
+                               quotient_of(begin, run));
+    in.index = begin;
+    in.fold(cells, (start > begin ? start - begin : 0) + y, high,
+            stop - begin < run ? stop - begin : run);
   }
+  cells.done(states);
+}
 
-  const bool shared = a.split > 1 || groups > 1;
-  const int64_t group = batch * a.tiles + tile; /* the blocks that share outputs */
-  State *partial = partials_of<F>(a) + group * a.split * wide * V;
-  State *states = cells.done(buffer);
-  if (groups > 1)
-#pragma unroll 1
-    for (int e = 0; e < V; e++) Reindex<F>::apply(states[e], groups, quotient_of(first + e, width));
-  merge_across<F, V>(states, x, y, wide, high, slots);
-#pragma unroll 1
-  for (int e = 0; y == 0 && e < in.left; e++)
-    if (shared)
-      Move<F>::assign(partial[(part * wide + x) * V + e], states[e]);
-    else
-      finish_output<F>(&a, batch * width + first + e, states + e, a.count);
-  if (!shared) return;
-  uint32_t *ticket = (uint32_t *)a.scratch + group;
+/* A thread's share. */
+template <class F>
+__device__ __forceinline__ void fold_columns(const gpr_axes_args &a, const ColumnsPlace &at, int x,
+                                             int y, typename F::State *states) {
+  constexpr int V = ColumnsOf<F>::V;
+  const int64_t first = at.here + x * V, left = a.length - first;
+  const ColumnsOf<F> in = {a.data + offset_of(a.shape, a.strides, a.kept - 1, at.batch) +
+                               first * (int64_t)sizeof(typename F::Element),
+                           a.strides[a.kept + a.reduced - 1] * at.groups, 0,
+                           y >= a.rows || left <= 0 ? 0
+                           : left < V               ? (int)left
+                                                    : V};
+  if (a.reduced == 1) {
+    int extra = 0;
+    if (at.groups > 1 && at.part == a.split - 1 && y == 0) {
+      const int64_t rest = (a.count - at.full * at.groups) * at.width - first;
+      extra = rest < 0 ? 0 : rest < V ? (int)rest : V;
+    }
+    constexpr auto run = Cells<F, V>::certain ? fold_run<F> : fold_run_apart<F>;
+    run(in, (int)at.part, a.split, y, a.rows, at.full, extra, at.drawn,
+        at.queue + warp_of() * a.queue_apart, states);
+  } else {
+    const int64_t share = quotient_of(at.full + a.split - 1, a.split), start = at.part * share;
+    fold_runs<F>(a, in, start, start + share < at.full ? start + share : at.full, y, a.rows,
+                 states);
+  }
+}
+
+/* Threads (x, 0) have the block's states, of which the first `left` are of columns. */
+template <class F, int V>
+__device__ __forceinline__ void share_states(const gpr_axes_args &a, const ColumnsPlace &at, int x,
+                                             int y, int left, int columns,
+                                             typename F::State *states, Slots<F, V> &slots) {
+  typedef typename F::State State;
+  const int wide = a.team;
   int64_t entries = a.split, step = wide * V; /* of partial states, and from one to the next */
+  State *partial = partials_of<F>(a) + at.group * a.split * step;
+#pragma unroll 1
+  for (int e = 0; y == 0 && e < left; e++)
+    Move<F>::assign(partial[(at.part * wide + x) * V + e], states[e]);
   if (a.crowd > 1) { /* neighbours first: few states are left to the last block */
-    const int64_t crowd = quotient_of(part, a.crowd), begin = crowd * a.crowd;
+    const int64_t crowd = quotient_of(at.part, a.crowd), begin = crowd * a.crowd;
     const int members = (int)(entries - begin < a.crowd ? entries - begin : a.crowd);
     entries = quotient_of(entries + a.crowd - 1, a.crowd);
     const int64_t tickets = quotient_of(gridDim.x, a.split);
-    if (!is_last_of((uint32_t *)a.scratch + tickets + group * entries + crowd, members)) return;
+    if (!is_last_of((uint32_t *)a.scratch + tickets + at.group * entries + crowd, members)) return;
     State *mine = partial + begin * step;
     merge_partials<F>(mine, wide * V, members, step, slots, *states,
                       [&](int j, State &s) { Move<F>::assign(mine[j], s); });
     step *= a.crowd;
   }
-  if (!is_last_of(ticket, (int)entries)) return;
-  if (a.queue && lane_of() == 0) turns.queue[warp_of() * turns.apart] = 0;
-  const int64_t here = tile * wide * V; /* the tile's first column */
+  if (!is_last_of((uint32_t *)a.scratch + at.group, (int)entries)) return;
+  at.leave_queue(a);
   const auto done = [&](int j, State &s) {
-    finish_output<F>(&a, batch * width + here + j, &s, a.count);
+    finish_output<F>(&a, at.batch * at.width + at.here + j, &s, a.count);
   };
   /* One tile holds the whole of a row of groups. */
-  if (groups > 1)
-    merge_partials<F>(partial, (int)width, groups * a.split, width, slots, *states, done);
+  if (at.groups > 1)
+    merge_partials<F>(partial, (int)at.width, at.groups * a.split, at.width, slots, *states, done);
   else
-    merge_partials<F>(partial, (int)(width - here < wide * V ? width - here : wide * V), entries,
-                      step, slots, *states, done);
+    merge_partials<F>(partial, columns, entries, step, slots, *states, done);
+}
+
+/* The same of exact sums, by digits that all blocks add to. */
+template <class F, int V>
+__device__ __forceinline__ void share_sums(const gpr_axes_args &a, const ColumnsPlace &at, int x,
+                                           int y, int columns, typename F::State *states,
+                                           Slots<F, V> &slots) {
+  const int cells = at.groups > 1 ? (int)at.width : a.team * V;
+  const Joint<F> joint = {(unsigned long long *)((char *)a.scratch + AXES_POOL) +
+                              at.group * a.copies * cells * Joint<F>::words,
+                          cells};
+  joint.copy(at.part & (a.copies - 1))
+      .template add<V>(states, x, y, a.team, a.rows, columns, slots);
+  if (!is_last_of((uint32_t *)a.scratch + at.group, a.split)) return;
+  at.leave_queue(a);
+  joint.take(a.copies, cells < columns ? cells : columns, slots, *states,
+             [&](int j, typename F::State &s) {
+               finish_output<F>(&a, at.batch * at.width + at.here + j, &s, a.count);
+             });
+}
+
+template <class F>
+__global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
+    columns(const __grid_constant__ gpr_axes_args a) {
+  constexpr int V = ColumnsOf<F>::V;
+  __shared__ Slots<F, V> slots;
+  __shared__ ColumnsPlace at;
+  typename F::State states[V];
+  const int wide = a.team, high = a.rows, x = threadIdx.x % wide, y = threadIdx.x / wide;
+  if (threadIdx.x == 0) at.set(a, wide * V, ColumnsOf<F>::U * high);
+  __syncthreads();
+  fold_columns<F>(a, at, x, y, states);
+
+  const int64_t first = at.here + x * V;
+  const int columns = (int)least(a.length - at.here, (int64_t)wide * V); /* of the tile */
+  const int left = columns - x * V < V ? columns - x * V : V;
+  if (at.groups > 1)
+#pragma unroll 1
+    for (int e = 0; e < V; e++)
+      Reindex<F>::apply(states[e], at.groups, quotient_of(first + e, at.width));
+  if constexpr (Joint<F>::value)
+    if (at.shared(a)) {
+      share_sums(a, at, x, y, columns, states, slots);
+      return;
+    }
+  merge_across<F, V>(states, x, y, wide, high, slots);
+  if (at.shared(a)) {
+    share_states<F>(a, at, x, y, left, columns, states, slots);
+    return;
+  }
+#pragma unroll 1
+  for (int e = 0; y == 0 && e < left; e++)
+    finish_output<F>(&a, at.batch * at.width + first + e, states + e, a.count);
 }
 
 GPR_CLOSE

@@ -129,10 +129,7 @@ template <class T, int COLUMNS> struct ByteCells {
   }
   template <int N> __device__ __forceinline__ void rest(uint32_t, const void *, int64_t, int) {}
   __device__ __forceinline__ void done(int, State &) { give(); }
-  __device__ __forceinline__ State *done(State (&)[COLUMNS]) {
-    give();
-    return over;
-  }
+  __device__ __forceinline__ void done(State *) { give(); }
 };
 template <int C> struct Cells<IntegerMoments<boolean>, C> : ByteCells<boolean, C> {};
 template <int C> struct Cells<IntegerMoments<int8_t>, C> : ByteCells<int8_t, C> {};

@@ -97,29 +97,33 @@ static inline bool read_line(const volatile uint64_t *line, uint32_t epoch, uint
 
 /* As gpr_lines says in rows.h. */
 template <class State>
-static int take_lines(void *state, const gpr_answer *answer, int first, int blocks, uint32_t epoch,
-                      uint32_t *flags) {
+static int take_lines(void *state, const gpr_answer *answer, uint64_t *awaited, int words,
+                      uint32_t epoch, uint32_t *flags) {
   constexpr int parts = sizeof(State::part) / sizeof(Exact);
   Exact *part = ((State *)state)->part;
   const volatile uint64_t *line = (const volatile uint64_t *)(answer + GPR_LINES_AT);
   LinesSum sum[parts];
   uint32_t word[parts][GPR_LINE_DIGITS + 1];
-  int block = first;
-  for (; block < blocks; block++) {
-    bool here = true;
-    for (int p = 0; p < parts; p++)
-      here = here && read_line(line + (block * parts + p) * GPR_LINE_PITCH, epoch, word[p]);
-    if (!here) break;
-    for (int p = 0; p < parts; p++) {
-      const uint32_t last = word[p][GPR_LINE_DIGITS];
-      const int unit = (int)(last >> GPR_LINE_FLAGS) + UNOPENED;
-      if (unit != UNOPENED) sum[p].add(part[p], word[p], unit);
-      part[p].signs |= last & (GPR_MET | GPR_OTHER);
-      *flags |= last;
+  int left = 0;
+  for (int w = 0; w < words; w++)
+    for (uint64_t bits = awaited[w]; bits; bits &= bits - 1) {
+      const int block = 64 * w + __builtin_ctzll(bits);
+      bool here = true;
+      for (int p = 0; p < parts; p++)
+        here = here && read_line(line + (block * parts + p) * GPR_LINE_PITCH, epoch, word[p]);
+      left += !here;
+      if (!here) continue;
+      awaited[w] ^= bits & -bits;
+      for (int p = 0; p < parts; p++) {
+        const uint32_t last = word[p][GPR_LINE_DIGITS];
+        const int unit = (int)(last >> GPR_LINE_FLAGS) + UNOPENED;
+        if (unit != UNOPENED) sum[p].add(part[p], word[p], unit);
+        part[p].signs |= last & (GPR_MET | GPR_OTHER);
+        *flags |= last;
+      }
     }
-  }
   for (int p = 0; p < parts; p++) sum[p].flush(part[p]);
-  return block;
+  return left;
 }
 
 GPR_CLOSE

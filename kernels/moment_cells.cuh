@@ -245,10 +245,9 @@ struct Cells<PairMoments<T>, COLUMNS> : MomentCells<T, COLUMNS>::type {
   }
   /* c must be known to the compiler. */
   __device__ __forceinline__ void done(int c, State &) { this->give(c); }
-  __device__ __forceinline__ State *done(State (&)[COLUMNS]) {
+  __device__ __forceinline__ void done(State *) {
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++) this->give(c);
-    return this->over;
   }
 };
 

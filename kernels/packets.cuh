@@ -27,6 +27,20 @@ __device__ __forceinline__ uint4 load_once(const void *address) {
   return v;
 }
 
+/* Makes the first packet's words wait for all the others', and for `with`: the compiler is apt to
+ * put some of the loads, or an atomic that is under way meanwhile, behind the first additions, a
+ * memory's latency later. threadIdx.y is zero, which it cannot know. */
+template <class T, int U>
+__device__ __forceinline__ void load_together(Packet<T> (&v)[U], uint32_t with) {
+#pragma unroll
+  for (int u = 1; u < U; u++) with |= v[u].words.w;
+  with &= threadIdx.y;
+  v[0].words.x |= with;
+  v[0].words.y |= with;
+  v[0].words.z |= with;
+  v[0].words.w |= with;
+}
+
 template <class T> struct Packets {
   static constexpr int count = Packet<T>::count;
   const T *data;       /* at a multiple of 16 bytes: element 0 of packet 0, which may lie outside */

@@ -106,9 +106,9 @@ enum {
 };
 typedef struct gpr_lines {
   int parts; /* 0: there are none */
-  /* Adds the lines of the blocks from the first on to a state, as far as they have come, and their
-   * flags; which block is the next. */
-  int (*take)(void *state, const gpr_answer *answer, int first, int blocks, uint32_t epoch,
+  /* Adds the lines that have come of the blocks whose bits are set in `words` words to a state, in
+   * any order, and their flags; clears their bits, and returns how many are still awaited. */
+  int (*take)(void *state, const gpr_answer *answer, uint64_t *awaited, int words, uint32_t epoch,
               uint32_t *flags);
 } gpr_lines;
 

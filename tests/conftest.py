@@ -1,9 +1,15 @@
 """What every test shares: the seed in the header, the thread count put back afterwards."""
 
+import signal
+
 import pytest
 from arrays import SEED
 
 import gpureduce
+
+# A job in a shell's background is started deaf to Ctrl-C, and so are the processes it starts.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header():

@@ -213,6 +213,37 @@ def test_few_elements_of_many_outputs(op, dtype, result, n):
             assert_bits(at(got, j), want, f"column {j}: {a[:, j]!r}")
 
 
+@pytest.mark.parametrize("n", [33, 63, 64, 100, 1000, 1024, 1025, 3333, 4096, 5000])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_whose_first_numbers_mislead(dtype, n):
+    """Rows of close numbers, and of some that lie far from the first ones."""
+    dtype = numpy_dtype(dtype)
+    rng = generator("misled", dtype, n)
+    a = rng.standard_normal((40, n)).astype(dtype)
+    a[1] = rng.random(n) + 1  # more than 2^53 units
+    a[2] = -a[1]
+    a[3] *= 1e30
+    a[4] *= 1e-30
+    a[5, :32] *= 1e-20
+    a[6, :32] *= 1e20
+    a[7, 32:] *= 33  # just above the window
+    a[8, n // 2] = 2.0**35
+    a[9, n // 2] = 2.0**-35
+    a[10, n - 1] = 2.0**-70
+    a[11, ::3] = 0
+    a[12, 1::2] = -a[12, 0 : n - 1 : 2]  # to zero, or the last one
+    a[13] = 2.0**-126 * rng.integers(1, 100, n)
+    a[14, :] = np.finfo(dtype).tiny / 4
+    a[15, n - 1] = 2.0**100
+    a[16, 0] = 0
+    a[17] = 0
+    a[18] = -0.0
+    a[19, 0], a[19, 1:] = 1, -0.0
+    want = np.array([REFERENCE["sum"](row, dtype) for row in a], dtype)
+    assert_bits(gpureduce.sum(a, axis=1), want, "rows")
+    assert_bits(gpureduce.sum(a.T.copy(), axis=0), want, "columns")
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16"])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_spreads_of_any_range(dtype):

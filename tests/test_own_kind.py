@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from arrays import draw, generator
+from arrays import draw, finite_bits, generator, real_of
 from device import Interface, copy_out, interface_of, on_device
 from table import OPS, bits, call, numpy_dtype
 
@@ -248,6 +248,41 @@ def test_columns_of_a_few_rows(rows):
         got = call(function, on_device(a), axis=0)
         want = call(function, a, axis=0, device="cpu")
         assert bits(host(got)) == bits(want), f"{function} of {rows} rows"
+
+
+def awkward_columns(name, rows, columns):
+    """Ordinary numbers, but for the first ten columns and the last two."""
+    dtype = numpy_dtype(name)
+    rng = generator("awkward", name, rows, columns)
+    a = draw(rng, dtype, rows * columns).reshape(rows, columns)
+    large = dtype.type(np.finfo(real_of(dtype)).max)
+    any_bits = [finite_bits(rng, dtype, rows) for _ in range(3)]
+    a[:, 0] = -dtype.type(0)
+    a[:, 1] = 0
+    a[rows // 2 :, 2] = -a[: rows - rows // 2, 2][::-1]  # to zero, or a number of the middle
+    a[:, 3] = any_bits[0]
+    a[:, 4] = -np.abs(any_bits[1])
+    a[rows // 2, 5] = np.inf
+    a[:, 6] = large * (-1) ** np.arange(rows)
+    a[: rows // 3, 7] = large
+    a[:, 8] = any_bits[2] * dtype.type(1e-30 if dtype.itemsize > 2 else 1e-4)
+    a[rows // 7, 9] = np.nan
+    a[:, -1] = -dtype.type(0)
+    a[rows - 1, -1] = 0
+    a[0, -2], a[rows - 1, -2] = np.inf, -np.inf
+    return a
+
+
+# Columns that blocks add up together: many blocks to few, few to many, rows taken together.
+@pytest.mark.parametrize("shape", [(200_000, 12), (30_000, 130), (70_000, 14), (9_000, 1200)])
+@pytest.mark.parametrize("name", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_sums_that_blocks_share(name, shape):
+    a = awkward_columns(name, *shape)
+    given = on_device(a)
+    for function in ("sum", "mean"):
+        want = call(function, a, axis=0, device="cpu")
+        for _ in range(3):  # each leaves its memory as it found it
+            assert bits(host(call(function, given, axis=0))) == bits(want), function
 
 
 @pytest.mark.parametrize("name", ["float32", "float64", "int16", "complex64"])

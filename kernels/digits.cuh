@@ -1,0 +1,242 @@
+/* Exact sums that many blocks share: digits in the scratch, to which all of them add.
+ *
+ * Sums that are integers may be added up in any order, and so by the memory's own adders: the last
+ * block finds one number of each output, or few, instead of one of each block and output. */
+#ifndef GPR_DIGITS_CUH
+#define GPR_DIGITS_CUH
+
+#include "outputs.cuh"
+
+GPR_OPEN
+
+/* Of one real sum: a word for which digits there are and what else was met, and signed digits of 40
+ * bits in 64, so that 2^23 deposits fit. A kernel has 2^18 threads at most that share an output,
+ * and each deposits at most one of its two doubles and three words of its long integer in a digit.
+ */
+template <class R> struct Digits {
+  enum { BITS = 40, OTHER = 60, SPECIAL = 61 }; /* bits of the first word */
+  static constexpr int bottom = Long<R>::bottom, digits = sizeof(R) == 4 ? 11 : 57;
+  static constexpr int words = 1 + digits;
+  static_assert(digits <= OTHER && GPR_MINUS_INF < 1 << (64 - SPECIAL), "");
+  unsigned long long *word; /* of this output: the next one is `step` words away */
+  int step;
+
+  __device__ __forceinline__ void add_magnitude(uint64_t m, int bit, bool negative,
+                                                uint64_t &met) const {
+    const uint64_t mask = (UINT64_C(1) << BITS) - 1;
+    const int at = bit / BITS, shift = bit - at * BITS;
+    const uint64_t digit[3] = {m << shift & mask, m >> (BITS - shift) & mask,
+                               shift > 2 * BITS - 64 ? m >> (2 * BITS - shift) : 0};
+    met |= UINT64_C(7) << at;
+#pragma unroll
+    for (int i = 0; i < 3; i++)
+      if (digit[i]) atomicAdd(word + (1 + at + i) * step, negative ? 0 - digit[i] : digit[i]);
+  }
+  /* Finite ones. met becomes what the first word must be told; of a sum of -0.0 the lower half is
+   * any zero. */
+  __device__ __forceinline__ void add(const Pair &p, uint64_t &met) const {
+    if (bits(p.hi) != 1ull << 63) met |= UINT64_C(1) << OTHER;
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      const double x = i ? p.lo : p.hi;
+      int exponent;
+      uint32_t special = 0;
+      const int64_t m = mantissa(x, exponent, special);
+      if (m) add_magnitude((uint64_t)(m < 0 ? -m : m), exponent - bottom, m < 0, met);
+    }
+  }
+  __device__ __forceinline__ void tell(uint64_t met) const {
+    if (met) atomicOr(word, met);
+  }
+  /* What would be lost in a merge. */
+  static __device__ __noinline__ void add_apart(unsigned long long *word, int step, const Pair p) {
+    const Digits to = {word, step};
+    uint64_t met = 0;
+    to.add(p, met);
+    to.tell(met);
+  }
+  /* All that a thread has. */
+  static __device__ __noinline__ void add_state(unsigned long long *word, int step,
+                                                const RealSum<R> *s) {
+    const Digits to = {word, step};
+    uint64_t met = 0;
+    to.add(s->pair, met);
+    if (s->used) {
+      met |= UINT64_C(1) << OTHER | (uint64_t)s->special << SPECIAL;
+      const bool negative = s->rest.word[Long<R>::words - 1] >> 63;
+      uint64_t borrow = negative;
+      for (int i = 0; i < Long<R>::words; i++) {
+        const uint64_t m = (negative ? ~s->rest.word[i] : s->rest.word[i]) + borrow;
+        borrow = borrow && !m;
+        if (m) to.add_magnitude(m, 64 * i, negative, met);
+      }
+    }
+    to.tell(met);
+  }
+
+  /* A digit to the pair, or to the long integer if it does not fit there. */
+  static __device__ __forceinline__ void give(RealSum<R> &s, int64_t value, int at) {
+    const int unit = bottom + BITS * at;
+    const double high = (double)value, low = (double)(value - (int64_t)high);
+    bool lost = unit < -1022 || unit > 900; /* of what products give exactly */
+    Pair p = s.pair;
+    if (!lost) {
+      const double scale = from_bits((uint64_t)(unit + 1023) << 52);
+      gpr::add(p, high * scale, lost);
+      if (low != 0) gpr::add(p, low * scale, lost);
+    }
+    if (lost)
+      give_rest(&s, value, BITS * at);
+    else
+      s.pair = p;
+  }
+  static __device__ __noinline__ void give_rest(RealSum<R> *s, int64_t value, int bit) {
+    const int shift = bit & 63;
+    use(*s);
+    add_words(s->rest, bit >> 6, (uint64_t)value << shift, (uint64_t)((value >> 1) >> (63 - shift)),
+              (uint64_t)(value >> 63));
+  }
+  /* By one thread, when all have added. The words are zero again afterwards. */
+  __device__ __forceinline__ void take(RealSum<R> &s) const {
+    constexpr uint64_t all = (UINT64_C(1) << digits) - 1;
+    constexpr int at_once = digits <= 12 ? digits : 8;
+    uint64_t met = at_once < digits ? __ldcg(word) : all;
+    const int least = __ffsll((long long)(met & all)) - 1;
+    open(s);
+#pragma unroll 1
+    for (int top = 63 - __clzll((long long)(met & all)); least >= 0 && top >= least;
+         top -= at_once) { /* from the top, where less is lost */
+      int64_t value[at_once];
+#pragma unroll
+      for (int u = 0; u < at_once; u++)
+        value[u] = top - u >= least ? (int64_t)__ldcg(word + (1 + top - u) * step) : 0;
+      if (at_once == digits) met = __ldcg(word);
+#pragma unroll
+      for (int u = 0; u < at_once; u++)
+        if (value[u]) {
+          word[(1 + top - u) * step] = 0;
+          give(s, value[u], top - u);
+        }
+    }
+    *word = 0;
+    const uint32_t special = (uint32_t)(met >> SPECIAL);
+    if (special) {
+      use(s);
+      s.special = special;
+    }
+    if ((met >> OTHER & 1) && s.pair.hi == 0) s.pair.hi = 0;
+  }
+};
+
+/* What a group of blocks shares: the words of each part of `columns` outputs, in copies, so that
+ * fewer blocks wait for each other's additions. */
+template <class F> struct Joint {
+  static constexpr bool value = false;
+  static constexpr int words = 0;
+};
+template <class T> struct Joint<PairSum<T>> {
+  static constexpr bool value = true;
+  typedef PairSum<T> F;
+  typedef typename F::State State;
+  typedef Digits<typename F::Real> D;
+  static constexpr int parts = F::parts, words = parts * D::words; /* of an output */
+  unsigned long long *word;
+  int columns;
+  __device__ __forceinline__ D of(int j, int part) const {
+    return {word + (size_t)part * D::words * columns + j, columns};
+  }
+  __device__ __forceinline__ Joint copy(int i) const {
+    return {word + (size_t)i * words * columns, columns};
+  }
+
+  /* By all threads of a block: V states of each, of adjacent columns, wide threads across and high
+   * down; of the block's columns `here` exist, and column c is of output c % columns. */
+  template <int V, int SLOTS>
+  __device__ __forceinline__ void add(const State *states, int x, int y, int wide, int high,
+                                      int here, Slots<F, SLOTS> &slots) const {
+    constexpr int pairs = V * parts;
+    Pair sum[pairs], *slot = (Pair *)&slots;
+    static_assert(sizeof slots >= AXES_THREADS * pairs * sizeof *slot, "");
+    bool lost = false;
+    int row = y, rows = high;
+#pragma unroll
+    for (int i = 0; i < pairs; i++) {
+      sum[i] = states[i / parts].part[i % parts].pair;
+      lost |= states[i / parts].part[i % parts].used != 0;
+    }
+    if (by_lanes(wide, high)) {
+#pragma unroll 1
+      for (int mask = GPR_WARP / 2; mask >= wide; mask /= 2)
+#pragma unroll
+        for (int i = 0; i < pairs; i++) sum[i] = merged(sum[i], shuffle_xor(sum[i], mask), lost);
+      rows = AXES_THREADS / GPR_WARP;
+      row = lane_of() < wide ? warp_of() : rows;
+    }
+    if (row < rows)
+#pragma unroll
+      for (int i = 0; i < pairs; i++) slot[(row * pairs + i) * wide + x] = sum[i];
+    if (!__syncthreads_or(lost))
+      add_slots<pairs>(slot, wide, rows, here);
+    else
+      for (int i = 0; y < high && i < pairs; i++) {
+        const int c = x * V + i / parts;
+        const D to = of(c % columns, i % parts);
+        if (c < here) D::add_state(to.word, to.step, &states[i / parts].part[i % parts]);
+      }
+  }
+  /* Pairs of each row, the i-th of all its threads together. A few lanes merge those of a column.
+   */
+  template <int PAIRS>
+  __device__ __forceinline__ void add_slots(const Pair *slot, int wide, int rows, int here) const {
+    constexpr int V = PAIRS / parts;
+    const int cells = wide * PAIRS;
+    int team = 1;
+    while (2 * team <= rows && 2 * team * cells <= AXES_THREADS) team *= 2;
+    const int lane = threadIdx.x % team;
+#pragma unroll 1
+    for (int first = 0; first < cells; first += AXES_THREADS / team) {
+      const int cell = first + threadIdx.x / team, i = cell / wide;
+      const int c = (cell - i * wide) * V + i / parts;
+      const bool exists = cell < cells && c < here;
+      const D to = of(exists ? c % columns : 0, i % parts);
+      Pair p = {-0.0, -0.0};
+      for (int r = lane; exists && r < rows; r += team) take_in(to, p, slot[r * cells + cell]);
+      for (int mask = team / 2; mask; mask /= 2) {
+        const Pair other = shuffle_xor(p, mask);
+        if (lane < mask && exists) take_in(to, p, other);
+      }
+      if (!exists || lane) continue;
+      uint64_t met = 0;
+      to.add(p, met);
+      to.tell(met);
+    }
+  }
+  static __device__ __forceinline__ void take_in(const D &to, Pair &p, const Pair &other) {
+    bool lost = false;
+    const Pair both = merged(p, other, lost);
+    if (lost)
+      D::add_apart(to.word, to.step, other);
+    else
+      p = both;
+  }
+
+  /* By all threads of the last block: done(j, s) by one thread for each of `outputs`. s is where a
+   * state is worked out; copies are a power of two. */
+  template <int SLOTS, class Done>
+  __device__ __forceinline__ void take(int copies, int outputs, Slots<F, SLOTS> &slots, State &s,
+                                       Done done) const {
+    const int width = AXES_THREADS / copies, x = threadIdx.x % width, y = threadIdx.x / width;
+#pragma unroll 1
+    for (int first = 0; first < outputs; first += width) {
+      const int j = first + x;
+      F::open(s);
+#pragma unroll 1
+      for (int p = 0; p < parts && j < outputs; p++) copy(y).of(j, p).take(s.part[p]);
+      if (copies > 1) merge_across<F, 1>(&s, x, y, width, copies, slots);
+      if (y == 0 && j < outputs) done(j, s);
+    }
+  }
+};
+
+GPR_CLOSE
+#endif
