@@ -545,7 +545,8 @@ def need_a_gpu() -> None:
 
 
 ABOUT = """Made by `benchmarks/gpu.py`: medians in one run; what is held against the read limit and
-CUB by events around the kernel, as they are, the rest by whole calls.
+CUB by events around the kernel, as they are, the rest by whole calls. A scalar in hand is of one
+array again and again, of which the L2 then has a part.
 
 ![bars](gpu.png)"""
 
