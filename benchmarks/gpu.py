@@ -1,9 +1,9 @@
 """The GPU half against the read limit of the device, CUB, PyTorch, CuPy and JAX, in one run.
 
 Medians. What is held against the read limit and CUB is timed as they are, by events around the
-kernel; what is held against the libraries, by whole calls as theirs. Prints
-what misses its bar; writes benchmarks/results/gpu.md, gpu.json and gpu.png. Needs CuPy for the
-data and nvcc for the limit.
+kernel while the one before it still runs; what is held against the libraries, by whole calls as
+theirs. Prints what misses its bar; writes benchmarks/results/gpu.md, gpu.json and gpu.png. Needs
+CuPy for the data and nvcc for the limit.
 """
 
 import ctypes
@@ -34,6 +34,7 @@ LARGE = 4 * GIB  # bytes of the arrays on the device
 RUNS, FEW = 15, 5
 KERNEL_RUNS = 41  # a kernel is timed in a row, and the first ones may find slower clocks
 LATENCY_RUNS = 301
+TURNS, TURN_RUNS, WARM = 41, 21, 10
 
 
 @dataclass
@@ -99,6 +100,7 @@ def optional(name: str) -> Any:
 cupy: Any = optional("cupy")
 torch: Any = optional("torch")
 jax: Any = optional("jax")
+Works = dict[str, Callable[[], Any]]
 
 
 def median(work: Callable[[], Any], runs: int = RUNS, warm: int = 2) -> float:
@@ -321,14 +323,13 @@ def filled(op: str, dtype: str, pool: dict[str, Any]) -> Any:
 
 def every_row(toolkit: Toolkit) -> Iterator[Row]:
     pool: dict[str, Any] = {}
-    limit = 0.0
     ops = {op["name"]: op for op in gpureduce.operators()}
     for op, dtype, _, law in _core.rows():
         o = ops[op]
         if o["matrices"] or o["spread"] or o["skips_nan"] or o["results"] > 1:
             continue
         given = filled(op, dtype, pool)
-        limit = limit or toolkit.limit(given.array)
+        limit = toolkit.limit(given.array)  # each time: what ran before leaves its clocks behind
         bar = 0.94 if law == "tree" else 0.95
         row = resident("Every row, 4 GiB", op, given, f"{op} {dtype}", bar, limit)
         if op in ("sum", "max") and dtype in PEER_DTYPES:
@@ -348,27 +349,47 @@ def library_rates(op: str, a: Any) -> dict[str, float]:
     return rates
 
 
+def contestants(a: Any) -> tuple[Works, Works]:
+    """The libraries' sums and ours, each until the scalar is there."""
+    peers: Works = {"CuPy": lambda: float(a.sum())}
+    ours: Works = {"CuPy array": lambda: gpureduce.sum(a)}
+    if torch:
+        t = torch.from_dlpack(a)
+        peers["torch"] = lambda: t.sum().item()
+        ours["torch tensor"] = lambda: gpureduce.sum(t)
+    if jax:
+        j = jax.device_put(cupy.asnumpy(a))
+        total = jax.jit(jax.numpy.sum)
+        peers["JAX"] = lambda: float(total(j))
+        ours["JAX array"] = lambda: gpureduce.sum(j)
+    return peers, ours
+
+
+def in_turns(works: list[Callable[[], Any]]) -> list[float]:
+    """Microseconds, medians. A slow phase of the host is longer than a turn, and falls on all."""
+    times: list[list[float]] = [[] for _ in works]
+    for _ in range(TURNS):
+        for work, taken in zip(works, times, strict=True):
+            cupy.cuda.Device().synchronize()
+            for run in range(WARM + TURN_RUNS):
+                start = time.perf_counter()
+                work()
+                if run >= WARM:
+                    taken.append(time.perf_counter() - start)
+    return [statistics.median(taken) * 1e6 for taken in times]
+
+
 def latencies() -> Iterator[Row]:
-    for log in (10, 12, 14, 16, 17, 20, 24):
-        a = cupy.random.standard_normal(1 << log, "float32")
-        times = {"CuPy": median(lambda a=a: float(a.sum()), LATENCY_RUNS, 20)}  # type: ignore[misc]
-        cupy.cuda.Device().synchronize()
-        ours = {"CuPy array": median(lambda a=a: gpureduce.sum(a), LATENCY_RUNS, 20)}  # type: ignore[misc]
-        if torch:
-            t = torch.from_dlpack(a)
-            times["torch"] = median(lambda t=t: t.sum().item(), LATENCY_RUNS, 20)  # type: ignore[misc]
-            ours["torch tensor"] = median(lambda t=t: gpureduce.sum(t), LATENCY_RUNS, 20)  # type: ignore[misc]
-        if jax:
-            j = jax.device_put(cupy.asnumpy(a))
-            total = jax.jit(jax.numpy.sum)
-            times["JAX"] = median(lambda j=j, total=total: float(total(j)), 51, 5)  # type: ignore[misc]
-            ours["JAX array"] = median(lambda j=j: gpureduce.sum(j), LATENCY_RUNS, 20)  # type: ignore[misc]
-        bar = 10 if log <= 17 else 12 if log == 20 else 26
-        for label, seconds in ours.items():
-            row = Row("Scalar in hand", f"sum float32, 2^{log}, {label}", seconds * 1e6, "µs")
+    logs = (10, 12, 14, 16, 17, 20, 24)
+    cases = [contestants(cupy.random.standard_normal(1 << log, "float32")) for log in logs]
+    times = iter(in_turns([work for both in cases for works in both for work in works.values()]))
+    for log, (peers, ours) in zip(logs, cases, strict=True):
+        theirs = {name: next(times) for name in peers}
+        for label in ours:
+            row = Row("Scalar in hand", f"sum float32, 2^{log}, {label}", next(times), "µs")
             if label == "CuPy array":
-                row.bar, row.peer_bar = bar, 1 / 0.6
-                row.peers = {name: s * 1e6 for name, s in times.items()}
+                row.bar = 10 if log <= 17 else 12 if log == 20 else 26
+                row.peers, row.peer_bar = theirs, 1 / 0.6
             yield row
 
 
@@ -545,8 +566,9 @@ def need_a_gpu() -> None:
 
 
 ABOUT = """Made by `benchmarks/gpu.py`: medians in one run; what is held against the read limit and
-CUB by events around the kernel, as they are, the rest by whole calls. A scalar in hand is of one
-array again and again, of which the L2 then has a part.
+CUB by events around the kernel while the one before it still runs, as they are, the rest by whole
+calls. A scalar in hand is of one array again and again, of which the L2 then has a part; the
+contestants and sizes take turns.
 
 ![bars](gpu.png)"""
 

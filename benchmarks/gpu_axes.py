@@ -1,9 +1,9 @@
 """Axes, variances, strides and segments of device arrays beside PyTorch, CuPy and JAX, in one run.
 
-Medians: the kernel by events around its launches; beside the libraries, calls that follow each
-other without waiting, by events on the stream (JAX's by the clock). GB/s are of the array's bytes,
-as the peers' are; a percentage is of all bytes that are moved, those of the results too, over the
-read limit of as many bytes, measured in the run on bytes that no cache holds. It is the array's
+Medians: the kernel by events between launches that follow each other without waiting, and beside
+the libraries such calls (JAX's by the clock). GB/s are of the array's bytes, as the peers' are; a
+percentage is of all bytes that are moved, those of the results too, over the read limit of as many
+bytes, measured in the run in the same way on bytes that no cache holds. It is the array's
 alone but for the shapes with few elements an output: of (2^26, 1) as much is written as read, and
 half would be its most. Kernels that take an array of 256 MiB again and again are as fast as over
 four such arrays in turn.
@@ -34,7 +34,7 @@ from gpu import (
 import gpureduce
 from gpureduce import _core
 
-BATCHES, CALLS, WARM, LAUNCHES = 5, 8, 2, 15
+BATCHES, CALLS, WARM, LAUNCHES = 5, 8, 2, 201
 # (shape, axis, bar of sums and of extremes)
 SHAPES: list[tuple[tuple[int, ...], int, float]] = [
     ((8192, 8192), 0, 0.85),

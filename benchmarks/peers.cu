@@ -8,21 +8,19 @@
 #include <cuda_fp16.h>
 #include <vector>
 
+// Works that follow each other without waiting, so that no time of the host is between their
+// events; the first is not counted.
 template <class Work> static float median_time(int repeats, Work work) {
-  cudaEvent_t begin, end;
-  cudaEventCreate(&begin);
-  cudaEventCreate(&end);
+  std::vector<cudaEvent_t> ends(repeats + 1);
   std::vector<float> times(repeats);
-  work();
-  for (float &time : times) {
-    cudaEventRecord(begin);
+  for (cudaEvent_t &end : ends) {
+    cudaEventCreate(&end);
     work();
     cudaEventRecord(end);
-    cudaEventSynchronize(end);
-    cudaEventElapsedTime(&time, begin, end);
   }
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
+  cudaEventSynchronize(ends[repeats]);
+  for (int i = 0; i < repeats; i++) cudaEventElapsedTime(&times[i], ends[i], ends[i + 1]);
+  for (cudaEvent_t end : ends) cudaEventDestroy(end);
   std::sort(times.begin(), times.end());
   return cudaGetLastError() == cudaSuccess ? times[repeats / 2] : -1;
 }

@@ -171,6 +171,8 @@ struct AxesCut {
     a.rows = AXES_THREADS / a.team;
     a.tiles = up(packets, a.team);
     a.split = best.blocks;
+    a.groups = groups;
+    a.full = a.count / groups;
     const Size tickets = a.tiles * batches, blocks = tickets * a.split;
     /* Where a thread of the last block would have more than 1 KiB to read. */
     if (!row.joint && groups == 1 && a.split * a.team * v * (Size)row.state > AXES_THREADS * 1024 &&
@@ -179,6 +181,7 @@ struct AxesCut {
     if (a.split > 1 && a.reduced == 1)
       set_queue(tickets * (1 + (a.crowd ? up(a.split, CROWD) : 0)),
                 tickets * (AXES_THREADS / GPR_WARP));
+    set_drawn();
     const bool shared = a.split > 1 || groups > 1;
     if (!shared || !row.joint)
       return take(row.columns, blocks, shared ? (size_t)(blocks * a.team * v) : 0);
@@ -195,6 +198,11 @@ struct AxesCut {
     const Size room = used < AXES_TICKETS ? (AXES_TICKETS - used) / counters : 0;
     if (room) a.queue = (int)used;
     a.queue_apart = (int)(room < 64 ? room : 64);
+  }
+  void set_drawn() {
+    const Size rows = (Size)a.rows * row.columns_loads * a.split, turns = a.full / rows;
+    const bool draws = a.queue && a.team * a.rows == AXES_THREADS && turns >= DRAWN_PART;
+    a.drawn = draws ? (turns - turns / DRAWN_PART) * rows : INT64_MAX;
   }
   /* Measured on an H200: a block's ends take one and a half of its steps, each of 32 KiB, and a
    * quarter for each time that its threads come together by halves; to read 8 states, one. */
@@ -263,7 +271,7 @@ struct AxesCut {
   }
 
   void cut() {
-    a.length = a.runs = a.tiles = 0;
+    a.length = a.runs = a.tiles = a.groups = a.full = a.drawn = 0;
     a.split = a.team = a.rows = a.copies = 1;
     a.pitch = a.crowd = a.queue = a.queue_apart = 0;
     if (segments()) return;

@@ -47,29 +47,24 @@ enum { DRAWN_PART = 6 };
 
 /* Where a block stands: its own work is reckoned once, by one thread. */
 struct ColumnsPlace {
-  int64_t width, groups; /* groups rows of width elements are one */
-  int64_t full;          /* rows of groups */
+  int64_t width; /* elements of a row */
   int64_t batch, part;
   int64_t here;    /* the tile's first column */
   int64_t group;   /* the blocks that share outputs */
-  int64_t drawn;   /* from this row on turns are drawn */
+  int64_t drawn;   /* from this row on it draws its turns */
   uint32_t *queue; /* by a counter for each warp, a.queue_apart words from the next one's: draws of
                       a sector wait for each other */
-  __device__ __forceinline__ void set(const gpr_axes_args &a, int columns, int rows) {
+  __device__ __forceinline__ void set(const gpr_axes_args &a, int columns) {
     const int64_t above = quotient_of(blockIdx.x, a.tiles), tile = blockIdx.x - above * a.tiles;
-    width = a.shape[a.kept - 1], groups = quotient_of(a.length, width);
-    full = quotient_of(a.count, groups);
+    width = a.shape[a.kept - 1];
     batch = quotient_of(above, a.split), part = above - batch * a.split;
     here = tile * columns;
     group = batch * a.tiles + tile;
-    const int64_t turns = quotient_of(full, (int64_t)rows * a.split);
-    const bool draws = a.queue && here + columns <= a.length && a.team * a.rows == AXES_THREADS;
-    drawn =
-        draws && turns >= DRAWN_PART ? (turns - turns / DRAWN_PART) * a.split * rows : INT64_MAX;
+    drawn = here + columns <= a.length ? a.drawn : INT64_MAX;
     queue = (uint32_t *)a.scratch + a.queue + group * (AXES_THREADS / GPR_WARP) * a.queue_apart;
   }
   __device__ __forceinline__ bool shared(const gpr_axes_args &a) const {
-    return a.split > 1 || groups > 1;
+    return a.split > 1 || a.groups > 1;
   }
   __device__ __forceinline__ void leave_queue(const gpr_axes_args &a) const {
     if (a.queue && lane_of() == 0) queue[warp_of() * a.queue_apart] = 0;
@@ -223,23 +218,22 @@ __device__ __forceinline__ void fold_columns(const gpr_axes_args &a, const Colum
   const int64_t first = at.here + x * V, left = a.length - first;
   const ColumnsOf<F> in = {a.data + offset_of(a.shape, a.strides, a.kept - 1, at.batch) +
                                first * (int64_t)sizeof(typename F::Element),
-                           a.strides[a.kept + a.reduced - 1] * at.groups, 0,
+                           a.strides[a.kept + a.reduced - 1] * a.groups, 0,
                            y >= a.rows || left <= 0 ? 0
                            : left < V               ? (int)left
                                                     : V};
   if (a.reduced == 1) {
     int extra = 0;
-    if (at.groups > 1 && at.part == a.split - 1 && y == 0) {
-      const int64_t rest = (a.count - at.full * at.groups) * at.width - first;
+    if (a.groups > 1 && at.part == a.split - 1 && y == 0) {
+      const int64_t rest = (a.count - a.full * a.groups) * at.width - first;
       extra = rest < 0 ? 0 : rest < V ? (int)rest : V;
     }
     constexpr auto run = Cells<F, V>::certain ? fold_run<F> : fold_run_apart<F>;
-    run(in, (int)at.part, a.split, y, a.rows, at.full, extra, at.drawn,
+    run(in, (int)at.part, a.split, y, a.rows, a.full, extra, at.drawn,
         at.queue + warp_of() * a.queue_apart, states);
   } else {
-    const int64_t share = quotient_of(at.full + a.split - 1, a.split), start = at.part * share;
-    fold_runs<F>(a, in, start, start + share < at.full ? start + share : at.full, y, a.rows,
-                 states);
+    const int64_t share = quotient_of(a.full + a.split - 1, a.split), start = at.part * share;
+    fold_runs<F>(a, in, start, start + share < a.full ? start + share : a.full, y, a.rows, states);
   }
 }
 
@@ -272,8 +266,8 @@ __device__ __forceinline__ void share_states(const gpr_axes_args &a, const Colum
     finish_output<F>(&a, at.batch * at.width + at.here + j, &s, a.count);
   };
   /* One tile holds the whole of a row of groups. */
-  if (at.groups > 1)
-    merge_partials<F>(partial, (int)at.width, at.groups * a.split, at.width, slots, *states, done);
+  if (a.groups > 1)
+    merge_partials<F>(partial, (int)at.width, a.groups * a.split, at.width, slots, *states, done);
   else
     merge_partials<F>(partial, columns, entries, step, slots, *states, done);
 }
@@ -283,7 +277,7 @@ template <class F, int V>
 __device__ __forceinline__ void share_sums(const gpr_axes_args &a, const ColumnsPlace &at, int x,
                                            int y, int columns, typename F::State *states,
                                            Slots<F, V> &slots) {
-  const int cells = at.groups > 1 ? (int)at.width : a.team * V;
+  const int cells = a.groups > 1 ? (int)at.width : a.team * V;
   const Joint<F> joint = {(unsigned long long *)((char *)a.scratch + AXES_POOL) +
                               at.group * a.copies * cells * Joint<F>::words,
                           cells};
@@ -305,17 +299,17 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
   __shared__ ColumnsPlace at;
   typename F::State states[V];
   const int wide = a.team, high = a.rows, x = threadIdx.x % wide, y = threadIdx.x / wide;
-  if (threadIdx.x == 0) at.set(a, wide * V, ColumnsOf<F>::U * high);
+  if (threadIdx.x == 0) at.set(a, wide * V);
   __syncthreads();
   fold_columns<F>(a, at, x, y, states);
 
   const int64_t first = at.here + x * V;
   const int columns = (int)least(a.length - at.here, (int64_t)wide * V); /* of the tile */
   const int left = columns - x * V < V ? columns - x * V : V;
-  if (at.groups > 1)
+  if (a.groups > 1)
 #pragma unroll 1
     for (int e = 0; e < V; e++)
-      Reindex<F>::apply(states[e], at.groups, quotient_of(first + e, at.width));
+      Reindex<F>::apply(states[e], a.groups, quotient_of(first + e, at.width));
   if constexpr (Joint<F>::value)
     if (at.shared(a)) {
       share_sums(a, at, x, y, columns, states, slots);

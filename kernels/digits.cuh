@@ -157,18 +157,11 @@ template <class T> struct Joint<PairSum<T>> {
     constexpr int pairs = V * parts;
     Pair sum[pairs], *slot = (Pair *)&slots;
     static_assert(sizeof slots >= AXES_THREADS * pairs * sizeof *slot, "");
-    bool lost = false;
+    bool lost = Quick<F, V>::take(states, sum);
     int row = y, rows = high;
-#pragma unroll
-    for (int i = 0; i < pairs; i++) {
-      sum[i] = states[i / parts].part[i % parts].pair;
-      lost |= states[i / parts].part[i % parts].used != 0;
-    }
     if (by_lanes(wide, high)) {
-#pragma unroll 1
-      for (int mask = GPR_WARP / 2; mask >= wide; mask /= 2)
-#pragma unroll
-        for (int i = 0; i < pairs; i++) sum[i] = merged(sum[i], shuffle_xor(sum[i], mask), lost);
+      merge_lanes(sum, wide,
+                  [&](Pair &mine, const Pair &theirs) { mine = merged(mine, theirs, lost); });
       rows = AXES_THREADS / GPR_WARP;
       row = lane_of() < wide ? warp_of() : rows;
     }

@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(FLAT_THREADS, FLAT_BLOCKS) flat_free(gpr_flat_
   State *partial = scratch_at<State>(args.scratch, SCRATCH_PARTIALS);
   if (gridDim.x > 1) {
     if (threadIdx.x == 0) partial[blockIdx.x] = s;
-    if (!is_last_block(scratch_at<uint32_t>(args.scratch, SCRATCH_TICKET))) return;
+    if (!is_last_of(scratch_at<uint32_t>(args.scratch, SCRATCH_TICKET), gridDim.x)) return;
     F::open(s);
     for (int b = threadIdx.x; b < gridDim.x; b += FLAT_THREADS) F::merge(s, partial[b]);
     merge_block<F>(s);

@@ -100,11 +100,17 @@ template <> struct Summed<bfloat16> { typedef float type; };
 /* Of so few numbers a sum, each may lie a little above the window's top. */
 GPR_FN constexpr int close_slack(int numbers) { return numbers <= 8 ? 2 : numbers <= 16 ? 1 : 0; }
 
-/* A thread takes eight packets of a tile; a batch is what one sum in doubles may take of them. */
+/* One block a multiprocessor, since each line is one more for the host to wait for: on an H200 2^24
+ * float32 take 21.7 µs, and 22.8 in two blocks of half the size each; 2 GiB 474.5 and 475.8. Two of
+ * complex numbers, whose warps would need more shared memory than a block has. So many threads have
+ * 128 registers each; half as many again, with 80, take 480 µs for 2 GiB of float64 instead of 474.
+ *
+ * A thread takes eight packets of a tile; a batch is what one sum in doubles may take of them. */
 template <class T> struct ExactShape {
   typedef typename RealOf<T>::type Stored;
   typedef typename Summed<Stored>::type Real;
   static constexpr int parts = ExactFold<T>::parts, per_load = Packet<Stored>::count, loads = 8;
+  static constexpr int blocks = parts, threads = 512 / blocks; /* a multiprocessor, a block */
   static constexpr int reals = sizeof(Real) == 4 ? GPR_BATCH : 16;
   static constexpr int batches = loads * per_load / reals;
   static constexpr int precision = Format<Stored>::precision;
@@ -116,12 +122,12 @@ template <class T> struct ExactShape {
   /* All that float16 has are multiples of 2^-24 below 2^16: one window for all. */
   static constexpr bool fixed = precision == Format<float16>::precision;
   static constexpr int fixed_unit = Format<float16>::smallest;
-  static constexpr int64_t tile = FLAT_THREADS * loads; /* packets */
+  static constexpr int64_t tile = threads * loads; /* packets */
 };
 
 /* The array in tiles, from the front or from the back. What the run before it has read last lies in
- * the L2, and there the next one should begin: 2^24 float32 again and again take 21.1 µs instead of
- * 22.8 from the launch to the answer on an H200. Of a long array too little is left there. */
+ * the L2, and there the next one should begin: 2^24 float32 again and again take 1.7 µs less from
+ * the launch to the answer on an H200. Of a long array too little is left there. */
 enum { BACK_BYTES = 128 << 20 };
 template <class S> struct Tiles : Packets<typename S::Stored> {
   int64_t start, step; /* packets: of tile 0, and from one tile to the next */
@@ -139,17 +145,17 @@ template <class S> struct Tiles : Packets<typename S::Stored> {
 template <class S, int COUNT>
 __device__ __forceinline__ void read_tile(const Tiles<S> &in, int64_t tile, int first,
                                           Packet<typename S::Stored> (&v)[COUNT]) {
-  const int64_t place = in.place(tile), at = place + threadIdx.x + first * FLAT_THREADS;
+  const int64_t place = in.place(tile), at = place + threadIdx.x + first * S::threads;
   if (in.inside(place, S::tile)) {
 #pragma unroll
-    for (int u = 0; u < COUNT; u++) v[u].words = in.load(at + u * FLAT_THREADS);
+    for (int u = 0; u < COUNT; u++) v[u].words = in.load(at + u * S::threads);
     return;
   }
 #pragma unroll
   for (int u = 0; u < COUNT; u++)
 #pragma unroll
     for (int j = 0; j < S::per_load; j++) {
-      const int64_t i = (at + u * FLAT_THREADS) * S::per_load + j;
+      const int64_t i = (at + u * S::threads) * S::per_load + j;
       v[u].element[j] =
           i >= in.first && i < in.stop ? in.data[i] : minus_zero<typename S::Stored>();
     }
@@ -168,7 +174,6 @@ __device__ __forceinline__ void widen_all(const Packet<typename S::Stored> (&v)[
  * after 907 to 946 µs on an H200. The last of so many parts of a share is drawn instead, by each
  * warp. */
 enum { HANDED_OUT = 16 };
-static_assert(SCRATCH_COUNTERS + 256 * FLAT_THREADS / GPR_WARP <= SCRATCH_PARTIALS, "");
 __device__ __forceinline__ uint32_t *queue_of(void *scratch, int warp) {
   return scratch_at<uint32_t>(scratch, SCRATCH_COUNTERS + 256 * warp);
 }
@@ -366,9 +371,9 @@ template <class R, int N> __device__ __forceinline__ int top_of(const R (&x)[N])
 template <class S>
 __device__ __forceinline__ void look_for_other(const Packets<typename S::Stored> &in,
                                                bool (&other)[S::parts]) {
-  const int64_t step = (int64_t)gridDim.x * FLAT_THREADS * S::parts;
+  const int64_t step = (int64_t)gridDim.x * S::threads * S::parts;
   for (int p = 0; p < S::parts; p++)
-    for (int64_t i = in.first + ((int64_t)blockIdx.x * FLAT_THREADS + threadIdx.x) * S::parts + p;
+    for (int64_t i = in.first + ((int64_t)blockIdx.x * S::threads + threadIdx.x) * S::parts + p;
          i < in.stop && !other[p]; i += step)
       other[p] = bits((double)wide(in.data[i])) != 1ull << 63;
 }
@@ -683,7 +688,7 @@ __device__ __forceinline__ void line_sum(LineSum &s, const W &warp, const C &uni
  * Most words are zero and stay here. */
 template <int PARTS>
 __device__ __forceinline__ void gather_limbs(Exact *grid, const Exact (&block)[PARTS]) {
-  for (int i = threadIdx.x; i < PARTS * GPR_DIGITS; i += FLAT_THREADS)
+  for (int i = threadIdx.x; i < PARTS * GPR_DIGITS; i += blockDim.x)
     add_digit(&grid[i / GPR_DIGITS].digit[i % GPR_DIGITS],
               block[i / GPR_DIGITS].digit[i % GPR_DIGITS]);
   if (threadIdx.x < PARTS) {
@@ -695,7 +700,7 @@ __device__ __forceinline__ void gather_limbs(Exact *grid, const Exact (&block)[P
 template <int PARTS>
 __device__ __forceinline__ void answer_limbs(const gpr_flat_args &args, Exact *grid, int swapped) {
   constexpr int words = (int)(sizeof(Exact) / 4), masks = (PARTS * words + 31) / 32;
-  for (int i = threadIdx.x; i < 32 * masks; i += FLAT_THREADS) {
+  for (int i = threadIdx.x; i < 32 * masks; i += blockDim.x) {
     uint32_t *at = (uint32_t *)grid + (i / words ^ swapped) * words + i % words;
     const uint32_t word = i < PARTS * words ? *at : 0, mask = __ballot_sync(GPR_ALL, word != 0);
     if (word) {
@@ -707,19 +712,14 @@ __device__ __forceinline__ void answer_limbs(const gpr_flat_args &args, Exact *g
   }
 }
 
-/* Blocks a multiprocessor. Three leave 80 registers a thread, two 128; measured on an H200, in
- * percent of the read limit, with 3 and 2: float64 98.1 and 97.4, complex128 95.9 and 96.9, float32
- * 85 and 96.8, complex64 82 and 95.3. */
-template <class T> constexpr int exact_blocks() {
-  return sizeof(typename ExactShape<T>::Real) == 8 && ExactShape<T>::parts == 1 ? 3 : 2;
-}
-
 template <class T>
-__global__ void __launch_bounds__(FLAT_THREADS, exact_blocks<T>()) flat_exact(gpr_flat_args args) {
+__global__ void __launch_bounds__(ExactShape<T>::threads, ExactShape<T>::blocks)
+    flat_exact(gpr_flat_args args) {
   typedef WarpSum<T> W;
   typedef ExactShape<T> S;
   constexpr int PARTS = S::parts, LEVELS = Levels<typename S::Real>::narrow;
-  constexpr int WARPS = FLAT_THREADS / GPR_WARP;
+  constexpr int WARPS = S::threads / GPR_WARP;
+  static_assert(SCRATCH_COUNTERS + 256 * WARPS <= SCRATCH_PARTIALS, "");
   __shared__ Exact block[PARTS];
   __shared__ W warps[WARPS];
   __shared__ LineSum sums[PARTS][WARPS];
@@ -729,7 +729,7 @@ __global__ void __launch_bounds__(FLAT_THREADS, exact_blocks<T>()) flat_exact(gp
   bool opens = (int64_t)blockIdx.x * S::tile < in.packets();
   Packet<typename S::Stored> first[S::loads];
   if (opens) read_tile<S>(in, blockIdx.x, 0, first); /* under way while limbs are zeroed */
-  for (int i = threadIdx.x; i < (int)(sizeof block / 4); i += FLAT_THREADS)
+  for (int i = threadIdx.x; i < (int)(sizeof block / 4); i += S::threads)
     ((uint32_t *)block)[i] = 0;
   if (lane_of() == 0) warp.begin(block, in.packets(), args.scratch);
   if (threadIdx.x == 0) more = 0;
@@ -770,7 +770,7 @@ __global__ void __launch_bounds__(FLAT_THREADS, exact_blocks<T>()) flat_exact(gp
   static_assert(SCRATCH_LIMBS + 2 * sizeof(Exact) <= SCRATCH_COUNTERS, "");
   Exact *grid = scratch_at<Exact>(args.scratch, SCRATCH_LIMBS);
   if (more) gather_limbs(grid, block);
-  if (!is_last_block(scratch_at<uint32_t>(args.scratch, SCRATCH_TICKET))) return;
+  if (!is_last_of(scratch_at<uint32_t>(args.scratch, SCRATCH_TICKET), gridDim.x)) return;
   if (lane_of() == 0) *warp.queue = 0;
   const bool any = *(volatile uint32_t *)&grid->signs != 0;
   __syncthreads();

@@ -85,45 +85,76 @@ template <class T> constexpr bool is_native() {
 }
 template <class T> struct Native { typedef T type; };
 template <> struct Native<boolean> { typedef uint8_t type; };
+template <int BYTES> struct Unsigned { typedef uint64_t type; };
+template <> struct Unsigned<1> { typedef uint8_t type; };
+template <> struct Unsigned<2> { typedef uint16_t type; };
+template <> struct Unsigned<4> { typedef uint32_t type; };
 template <class T> GPR_FN const T *natives(const T *x) { return x; }
 GPR_FN const uint8_t *natives(const boolean *x) { return &x->byte; }
 
-/* The best value of a block, where the two zeros tie, and whether it is spoiled by a NaN. A sum of
- * the elements tells that: NaN goes through every addition, and `inf - inf` costs a second look.
- * Both are one instruction a vector. Rows overlap at both ends, since no element counts twice, so
- * that the loads between do not straddle cache lines. */
-template <class T, bool GREATEST> struct Peak {
+/* The best value of a block, where the two zeros tie, whether it is spoiled by a NaN and, if that
+ * is asked for and it is not, the first place of the best. A sum of the elements tells NaN: that
+ * goes through every addition, and `inf - inf` costs a second look. Both are one instruction a
+ * vector. Rows of vectors overlap at both ends, since no element counts twice, so that the loads
+ * between do not straddle cache lines. */
+template <class T, bool GREATEST, bool PLACE> struct Peak {
   static constexpr bool real = Traits<T>::kind == KIND_FLOAT;
-  enum { VECTORS = 8, WIDTH = GPR_VECTOR / sizeof(T), ROW = VECTORS * WIDTH };
-  template <int BYTES> struct Vector { typedef T type __attribute__((vector_size(BYTES))); };
-  typedef typename Vector<GPR_VECTOR>::type V;
+  template <class U, int BYTES> struct Vector {
+    typedef U type __attribute__((vector_size(BYTES)));
+  };
+  typedef typename Unsigned<sizeof(T)>::type Number; /* of a row, or of an element in one */
+  typedef typename Vector<T, GPR_VECTOR>::type V;
+  typedef typename Vector<Number, GPR_VECTOR>::type Numbers;
+  enum { VECTORS = 8, WIDTH = GPR_VECTOR / sizeof(T) };
 
+  T value;
+  bool spoiled;
+  int64_t place;
+
+  template <class U> static GPR_METHOD auto better(U a, U b) {
+    if constexpr (GREATEST)
+      return b > a;
+    else
+      return b < a;
+  }
   struct Better {
-    template <class U> static GPR_METHOD U of(U a, U b) {
-      return GREATEST ? (b > a ? b : a) : (b < a ? b : a);
-    }
+    template <class U> static GPR_METHOD U of(U a, U b) { return better(a, b) ? b : a; }
   };
   struct Plus {
     template <class U> static GPR_METHOD U of(U a, U b) { return a + b; }
   };
+  struct Less {
+    template <class U> static GPR_METHOD U of(U a, U b) { return b < a ? b : a; }
+  };
 
-  template <class Op, int BYTES> static GPR_METHOD T across(typename Vector<BYTES>::type v) {
-    if constexpr (BYTES > 16) {
-      typename Vector<BYTES / 2>::type half[2];
+  template <class Op, class U, int BYTES = GPR_VECTOR>
+  static GPR_METHOD U across(typename Vector<U, BYTES>::type v) {
+    if constexpr (BYTES > 8) {
+      typename Vector<U, BYTES / 2>::type half[2];
       memcpy(half, &v, sizeof v);
-      return across<Op, BYTES / 2>(Op::of(half[0], half[1]));
+      return across<Op, U, BYTES / 2>(Op::of(half[0], half[1]));
     }
-    T one = v[0];
-    for (int l = 1; l < BYTES / (int)sizeof(T); l++) one = Op::of(one, (T)v[l]);
+    U one = v[0];
+    for (int l = 1; l < BYTES / (int)sizeof(U); l++) one = Op::of(one, (U)v[l]);
     return one;
   }
-  static GPR_METHOD void add_row(V *best, V *sum, const T *x) {
-    for (int v = 0; v < VECTORS; v++) {
-      V e;
-      memcpy(&e, x + v * WIDTH, sizeof e);
-      prefetch(x + v * WIDTH);
-      best[v] = Better::of(best[v], e);
-      if (real) sum[v] += e;
+  static GPR_METHOD V load(const T *x) {
+    V v;
+    memcpy(&v, x, sizeof v);
+    return v;
+  }
+  /* Of a row of N vectors, lane by lane; they are loaded in their order, since in another one rows
+   * from DRAM took 1.5 to 1.9 times as long on Zen 4. */
+  template <int N> static GPR_METHOD void along(const T *x, V &best, V &sum) {
+    if constexpr (N == 1) {
+      best = sum = load(x);
+      prefetch(x);
+    } else {
+      V best2, sum2;
+      along<N / 2>(x, best, sum);
+      along<N / 2>(x + N / 2 * WIDTH, best2, sum2);
+      best = Better::of(best, best2);
+      if (real) sum += sum2;
     }
   }
   static bool has_nan(const T *x, int64_t n) {
@@ -131,38 +162,62 @@ template <class T, bool GREATEST> struct Peak {
     for (int64_t i = 0; i < n; i++) any |= x[i] != x[i];
     return any != 0;
   }
-
-  T value;
-  bool spoiled;
-  Peak(const T *x, int64_t n) { /* n > 0 */
-    T total = 0;
-    value = *x;
-    if (n < ROW) {
-      for (int64_t i = 0; i < n; i++) {
-        value = Better::of(value, x[i]);
-        if (real) total += x[i];
-      }
-    } else {
-      V best[VECTORS], sum[VECTORS] = {};
-      memcpy(best, x, sizeof best);
-      add_row(best, sum, x);
-      const int64_t past = (int64_t)((uintptr_t)x % GPR_VECTOR / sizeof(T));
-      for (int64_t i = ROW - past; i + ROW <= n; i += ROW) add_row(best, sum, x + i);
-      add_row(best, sum, x + n - ROW);
-      for (int v = VECTORS / 2; v; v /= 2)
-        for (int u = 0; u < v; u++) {
-          best[u] = Better::of(best[u], best[u + v]);
-          sum[u] += sum[u + v];
-        }
-      value = across<Better, GPR_VECTOR>(best[0]);
-      if (real) total = across<Plus, GPR_VECTOR>(sum[0]);
-    }
+  void tell_nan(T total, const T *x, int64_t n) {
     spoiled = real && total != total && has_nan(x, n);
+  }
+
+  void run_alone(const T *x, int64_t n) {
+    T best = *x, total = 0;
+    int64_t at = 0;
+    for (int64_t i = 0; i < n; i++) {
+      if (PLACE) at = better(best, x[i]) ? i : at;
+      best = Better::of(best, x[i]);
+      if (real) total += x[i];
+    }
+    value = best;
+    place = at;
+    tell_nan(total, x, n);
+  }
+  /* Each lane keeps its best and the first row that had it, so that one row is searched at last. */
+  template <int N> void run_rows(const T *x, int64_t n) {
+    constexpr int64_t ROW = N * WIDTH;
+    const int64_t last = n - ROW;
+    const int64_t past = n < 4 * ROW ? 0 : (int64_t)((uintptr_t)x % GPR_VECTOR / sizeof(T));
+    V best = *x - V{}, sum = {};
+    Numbers first = {}, number = {};
+    for (int64_t i = 0;; number++) {
+      V row, sums;
+      along<N>(x + i, row, sums);
+      if (PLACE) first = better(best, row) ? number : first;
+      best = Better::of(best, row);
+      if (real) sum += sums;
+      if (i == last) break;
+      i = least(i ? i + ROW : ROW - past, last);
+    }
+    value = across<Better, T>(best);
+    tell_nan(real ? across<Plus, T>(sum) : T{}, x, n);
+    if (!PLACE || spoiled) return;
+    const int64_t r = across<Less, Number>(best == value ? first : ~Numbers{});
+    place = least(r ? r * ROW - past : 0, last);
+    Numbers lane, found = ~Numbers{};
+    for (int l = 0; l < WIDTH; l++) lane[l] = (Number)l;
+    for (int v = N; v--;)
+      found = load(x + place + v * WIDTH) == value ? lane + (Number)(v * WIDTH) : found;
+    place += (int64_t)across<Less, Number>(found);
+  }
+  Peak(const T *x, int64_t n) : place(0) { /* n > 0 */
+    if (n >= VECTORS * WIDTH)
+      run_rows<VECTORS>(x, n);
+    else if (n >= WIDTH && (real || PLACE)) /* the compiler's own are quicker */
+      run_rows<1>(x, n);
+    else
+      run_alone(x, n);
   }
 };
 
-template <bool GREATEST, class T> static Peak<T, GREATEST> peak_of(const T *x, int64_t n) {
-  return Peak<T, GREATEST>(x, n);
+template <bool GREATEST, bool PLACE, class T>
+static Peak<T, GREATEST, PLACE> peak_of(const T *x, int64_t n) {
+  return Peak<T, GREATEST, PLACE>(x, n);
 }
 
 /* What an operator asks of the extremes: ptp both. */
@@ -184,7 +239,7 @@ template <class O, class T> struct Folder<O, Extremes<T>> {
     return signs >> (8 * sizeof signs - 1);
   }
   template <bool GREATEST> static void fold_one(State &s, const T *x, int64_t n) {
-    const auto peak = peak_of<GREATEST>(natives(x), n);
+    const auto peak = peak_of<GREATEST, false>(natives(x), n);
     auto k = F::O::key(peak.spoiled ? F::O::poison() : copy_bits<T>(peak.value));
     if (Traits<T>::kind == KIND_FLOAT && peak.value == 0 && !peak.spoiled) k = zero<GREATEST>(x, n);
     if (GREATEST || peak.spoiled) s.high = greatest(s.high, k);
@@ -208,21 +263,25 @@ template <class O, class T> struct Folder<O, Extremes<T>> {
   }
 };
 
-/* A block that holds something better than the champion is searched for its place. */
+/* A block that holds something better than the champion is searched for its place, unless that is
+ * known. */
 template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST>> {
   typedef Position<T, GREATEST> F;
   typedef typename F::State State;
   typedef typename F::R R;
   /* 32 KiB: the end of a block and its start cost 50 ns, and searching it is quick in the cache. */
   static constexpr int64_t BLOCK = 32768 / sizeof(T), STRIDE = 256 / sizeof(T);
+  /* Whether the best comes with its place. A byte would not number the rows of a block. */
+  static constexpr bool PLACED = is_native<T>() && sizeof(T) > 1;
 
   static State best_of(const T *x, int64_t n) {
     State s;
     F::open(s);
     if constexpr (is_native<T>()) {
-      const auto peak = peak_of<GREATEST>(natives(x), n);
+      const auto peak = peak_of<GREATEST, PLACED>(natives(x), n);
       s.best = R::of(copy_bits<T>(peak.value));
       s.spoiled = peak.spoiled;
+      if (PLACED && !peak.spoiled) s.index = peak.place;
     } else if constexpr (Traits<T>::kind == KIND_COMPLEX) {
       typename R::Key best = s.best;
       typename R::Flag spoiled = 0;
@@ -264,7 +323,8 @@ template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST
       State block = best_of(x + i, m);
       const bool earlier = state.index >= 0 && state.index < index;
       if (earlier && !block.spoiled && !R::worse(state.best, block.best)) continue;
-      block.index = index + i + first_match(x + i, m, block);
+      if (block.index < 0) block.index = first_match(x + i, m, block);
+      block.index += index + i;
       F::merge(state, block);
     }
   }

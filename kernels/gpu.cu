@@ -24,14 +24,14 @@ template <class F> struct GpuRow<F, GPR_FREE> {
 template <class F> struct GpuRow<F, GPR_EXACT> {
   typedef typename F::Element T;
   typedef typename F::State State;
-  static_assert(exact_blocks<T>() * F::parts <= GPR_LINES_MOST, "");
+  static_assert(ExactShape<T>::blocks * F::parts <= GPR_LINES_MOST, "");
   static_assert(sizeof(State) / 4 * 33 / 32 + 1 <= GPR_LINES_AT, "");
   static constexpr gpr_gpu_row row = {flat_exact<T>,
                                       sizeof(State) / 4,
                                       (sizeof(State) / 4 + 31) / 32,
-                                      FLAT_THREADS,
-                                      16 * FLAT_THREADS *ExactShape<T>::loads,
-                                      exact_blocks<T>(),
+                                      ExactShape<T>::threads,
+                                      16 * ExactShape<T>::tile,
+                                      ExactShape<T>::blocks,
                                       {F::parts, take_lines<State>},
                                       {small_exact<T>, 16 * SmallShape<T>::loads}};
 };

@@ -5,6 +5,7 @@
 
 #include "axes.h"
 #include "cells.cuh"
+#include "last_block.cuh"
 
 GPR_OPEN
 
@@ -296,6 +297,37 @@ template <class F, int N = 1> struct Slots {
   State slot[count];
 };
 
+/* N things of each thread and of the lanes that have the same x: merge(mine, theirs). */
+template <int N, class X, class Merge>
+__device__ __forceinline__ void merge_lanes(X (&all)[N], int width, Merge merge) {
+#pragma unroll 1
+  for (int mask = GPR_WARP / 2; mask >= width; mask /= 2)
+#pragma unroll
+    for (int i = 0; i < N; i++) merge(all[i], shuffle_xor(all[i], mask));
+}
+/* And of all threads, by lanes and then by halves of the block. */
+template <int N, class X, class Merge>
+__device__ __forceinline__ void merge_halves(X (&all)[N], int x, int y, int width, int height,
+                                             X (*slot)[AXES_THREADS / 2], Merge merge) {
+  if (by_lanes(width, height)) {
+    merge_lanes(all, width, merge);
+    height = AXES_THREADS / GPR_WARP;
+    y = lane_of() < width ? warp_of() : height;
+  }
+#pragma unroll 1
+  for (int half; height > 1; height = half) {
+    half = (height + 1) / 2;
+    __syncthreads();
+    if (y >= half && y < height)
+#pragma unroll
+      for (int i = 0; i < N; i++) slot[i][(y - half) * width + x] = all[i];
+    __syncthreads();
+    if (y + half < height)
+#pragma unroll
+      for (int i = 0; i < N; i++) merge(all[i], slot[i][y * width + x]);
+  }
+}
+
 /* True where a block's states came together without merge_across(), which is then not needed: a few
  * small ones, all of them at a time. */
 template <class F, int N> struct Quick {
@@ -314,26 +346,8 @@ template <class F, int N> struct Quick {
     static_assert(sizeof slots >= N * sizeof *slot, "");
 #pragma unroll
     for (int i = 0; i < N; i++) all[i] = s[i];
-    if (by_lanes(width, height)) {
-#pragma unroll 1
-      for (int mask = GPR_WARP / 2; mask >= width; mask /= 2)
-#pragma unroll
-        for (int i = 0; i < N; i++) F::merge(all[i], shuffle_xor(all[i], mask));
-      height = AXES_THREADS / GPR_WARP;
-      y = lane_of() < width ? warp_of() : height;
-    }
-#pragma unroll 1
-    for (int half; height > 1; height = half) {
-      half = (height + 1) / 2;
-      __syncthreads();
-      if (y >= half && y < height)
-#pragma unroll
-        for (int i = 0; i < N; i++) slot[i][(y - half) * width + x] = all[i];
-      __syncthreads();
-      if (y + half < height)
-#pragma unroll
-        for (int i = 0; i < N; i++) F::merge(all[i], slot[i][y * width + x]);
-    }
+    merge_halves(all, x, y, width, height, slot,
+                 [](State &mine, const State &theirs) { F::merge(mine, theirs); });
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < N; i++) s[i] = all[i];
@@ -343,37 +357,24 @@ template <class F, int N> struct Quick {
 template <class T, int N> struct Quick<PairSum<T>, N> {
   typedef PairSum<T> F;
   static constexpr int parts = F::parts, pairs = N * parts;
+  /* Whether the states have more than pairs. */
+  static __device__ __forceinline__ bool take(const typename F::State *s, Pair (&sum)[pairs]) {
+    bool more = false;
+#pragma unroll
+    for (int i = 0; i < pairs; i++) {
+      sum[i] = s[i / parts].part[i % parts].pair;
+      more |= s[i / parts].part[i % parts].used != 0;
+    }
+    return more;
+  }
   template <int SLOTS>
   static __device__ __forceinline__ bool merge(typename F::State *s, int x, int y, int width,
                                                int height, Slots<F, SLOTS> &slots) {
     Pair sum[pairs], (*slot)[AXES_THREADS / 2] = (Pair(*)[AXES_THREADS / 2]) & slots;
     static_assert(sizeof slots >= pairs * sizeof *slot, "");
-    bool lost = false;
-#pragma unroll
-    for (int i = 0; i < pairs; i++) {
-      sum[i] = s[i / parts].part[i % parts].pair;
-      lost |= s[i / parts].part[i % parts].used;
-    }
-    if (by_lanes(width, height)) {
-#pragma unroll 1
-      for (int mask = GPR_WARP / 2; mask >= width; mask /= 2)
-#pragma unroll
-        for (int i = 0; i < pairs; i++) sum[i] = merged(sum[i], shuffle_xor(sum[i], mask), lost);
-      height = AXES_THREADS / GPR_WARP;
-      y = lane_of() < width ? warp_of() : height;
-    }
-#pragma unroll 1
-    for (int half; height > 1; height = half) {
-      half = (height + 1) / 2;
-      __syncthreads();
-      if (y >= half && y < height)
-#pragma unroll
-        for (int i = 0; i < pairs; i++) slot[i][(y - half) * width + x] = sum[i];
-      __syncthreads();
-      if (y + half < height)
-#pragma unroll
-        for (int i = 0; i < pairs; i++) sum[i] = merged(sum[i], slot[i][y * width + x], lost);
-    }
+    bool lost = take(s, sum);
+    merge_halves(sum, x, y, width, height, slot,
+                 [&](Pair &mine, const Pair &theirs) { mine = merged(mine, theirs, lost); });
     if (__syncthreads_or(lost)) return false;
 #pragma unroll
     for (int i = 0; i < pairs; i++) s[i / parts].part[i % parts].pair = sum[i];
@@ -439,19 +440,6 @@ __device__ __forceinline__ void merge_block(typename F::State &s, Slots<F> &slot
 
 /* --- blocks that share outputs -------------------------------------------------------------------
  */
-
-/* True in all threads of the block that comes last of `blocks`. */
-__device__ __forceinline__ bool is_last_of(uint32_t *ticket, int blocks) {
-  __shared__ bool last;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    last = atomicInc(ticket, blocks - 1) == (uint32_t)blocks - 1;
-    __threadfence();
-  }
-  __syncthreads();
-  return last;
-}
 
 /* The last block's work: outputs 0 … outputs, each of `entries` partial states, of which entry e of
  * output j lies at partial[e·step + j]. done(j, state) is called by one thread of each; s is where

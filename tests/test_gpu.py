@@ -887,6 +887,17 @@ print(before - free_bytes())
     assert int(script(text)) <= 64 * MIB
 
 
+# Arrays that the L2 may hold are read from the front and from the back in turns.
+@pytest.mark.parametrize("name", ["float16", "float32", "float64", "complex64"])
+def test_again_and_again(name):
+    rng = generator("again", name)
+    for n, start in ((300_007, 1), (2_000_000, 0), (2_000_003, 5)):
+        a = finite_bits(rng, numpy_dtype(name), n)
+        given = on_device(a[start:])
+        want = bits(call("sum", a[start:], device="cpu"))
+        assert {bits(call("sum", given)) for _ in range(4)} == {want}
+
+
 # --- under compute-sanitizer ----------------------------------------------------------------------
 
 

@@ -274,7 +274,16 @@ def awkward_columns(name, rows, columns):
 
 
 # Columns that blocks add up together: many blocks to few, few to many, rows taken together.
-@pytest.mark.parametrize("shape", [(200_000, 12), (30_000, 130), (70_000, 14), (9_000, 1200)])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (200_000, 12),
+        (30_000, 130),
+        (70_000, 14),
+        (9_000, 1200),
+        pytest.param((12_000, 12), marks=pytest.mark.sanitized),
+    ],
+)
 @pytest.mark.parametrize("name", ["float16", "float32", "float64", "complex64", "complex128"])
 def test_sums_that_blocks_share(name, shape):
     a = awkward_columns(name, *shape)

@@ -1,0 +1,111 @@
+"""argmin and argmax on the CPU, whose vectors remember the first row of them that had their best:
+the first of what ties, in whatever lane and row it lies, is NumPy's, on every instruction set."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from arrays import generator
+
+import gpureduce
+
+DTYPES = [np.dtype(code) for code in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")]
+VECTORS = (16, 32, 64)  # bytes, on the three instruction sets
+CACHE_LINE = 64
+ROW = 8  # vectors
+BLOCK = 32768  # bytes
+
+
+def lengths(dtype):
+    """About the edges of vectors, of rows of them and of blocks."""
+    widths = [vector // dtype.itemsize for vector in VECTORS]
+    rows = [width * ROW * k for width in widths for k in (1, 2, 4, 5)]
+    edges = [*widths, *rows, BLOCK // dtype.itemsize, BLOCK // dtype.itemsize + rows[-1]]
+    return sorted({1, 2, 3, 33, *(edge + d for edge in edges for d in (-1, 0, 1))} - {0})
+
+
+def places(rng, n):
+    """All, or those of some lanes and rows."""
+    if n <= 300:
+        return np.arange(n)
+    return np.unique([*range(40), *rng.integers(0, n, 80), *range(n - 40, n)])
+
+
+def check(name, a, what):
+    """The rows of a matrix, and some by themselves."""
+    function, want = getattr(gpureduce, name), getattr(np, name)(a, axis=1)
+    wrong = np.flatnonzero(function(a, axis=1, device="cpu") != want)
+    assert not len(wrong), f"{name}, {a.dtype}, {what}, {a.shape}: rows {wrong[:5]}"
+    for row in range(0, len(a), 1 if a.shape[1] < 64 else 7):
+        assert function(a[row], device="cpu") == want[row], f"{name}, {a.dtype}, {what}, {row}"
+
+
+def matrices(dtype, n):
+    """(what it is, matrix of rows of n)."""
+    rng = generator("places", dtype, n)
+    at = places(rng, n)
+    shape, each = (len(at), n), np.arange(len(at))
+    alone = np.ones(shape, dtype)
+    alone[each, at] = 2
+    yield "the greatest at each place", alone
+    alone[each, at] = 0
+    yield "the least at each place", alone
+    later = alone.copy()
+    later[each, rng.integers(at, n)] = 0
+    yield "again at a later place", later
+    yield "few values", rng.integers(0, 3, shape).astype(dtype)
+    yield "rare ones", (rng.random(shape) < 3 / n).astype(dtype)
+    if dtype.kind == "f":
+        yield "zeros", rng.choice(np.array([0.0, -0.0], dtype), shape)
+        infinite = rng.choice(np.array([np.inf, -np.inf, 1, 0], dtype), shape)
+        yield "infinities", infinite
+        infinite[each, at] = np.nan
+        infinite[each, rng.integers(at, n)] = np.nan
+        yield "the first NaN at each place", infinite
+        yield "no value is better", np.full(shape, rng.choice([np.inf, -np.inf, np.nan]), dtype)
+    else:
+        info = np.iinfo(dtype)
+        yield "the ends of the range", rng.choice(np.array([info.min, info.max], dtype), shape)
+        yield "the least everywhere", np.full(shape, info.min, dtype)
+
+
+def check_all():
+    for dtype in DTYPES:
+        for n in lengths(dtype):
+            for what, a in matrices(dtype, n):
+                check("argmax", a, what)
+                check("argmin", a, what)
+
+
+@pytest.mark.parametrize("isa", ["v4", "v3", "plain"])
+def test_the_first_place(isa):
+    """Each in a process of its own: the instruction set is chosen once."""
+    script = "import sys; sys.path.insert(0, sys.argv[1]); import test_places as t; t.check_all()"
+    run = subprocess.run(
+        [sys.executable, "-c", script, str(Path(__file__).parent)],
+        env={**os.environ, "GPUREDUCE_ISA": isa},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_alignment(dtype):
+    rng = generator("alignment", dtype)
+    room = np.zeros(BLOCK // dtype.itemsize + 4 * CACHE_LINE, dtype)
+    aligned = -room.ctypes.data % CACHE_LINE // dtype.itemsize
+    for n in (n for n in lengths(dtype) if n > 30):
+        for offset in range(CACHE_LINE // dtype.itemsize):
+            a = room[aligned + offset :][:n]
+            room[:] = 3  # beside it, what would be better
+            a[:] = rng.integers(1, 3, len(a))
+            assert gpureduce.argmax(a, device="cpu") == np.argmax(a), (n, offset)
+            room[:] = 0
+            a[:] = rng.random(len(a)) > 2 / n
+            a += 1
+            assert gpureduce.argmin(a, device="cpu") == np.argmin(a), (n, offset)
