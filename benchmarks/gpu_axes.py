@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from gpu import (
     GIB,
+    ROUNDS,
     Row,
     Toolkit,
     cupy,
@@ -34,7 +35,7 @@ from gpu import (
 import gpureduce
 from gpureduce import _core
 
-BATCHES, CALLS, WARM, LAUNCHES = 5, 8, 2, 201
+BATCHES, CALLS, WARM, LAUNCHES = 5, 8, 2, 15
 # (shape, axis, bar of sums and of extremes)
 SHAPES: list[tuple[tuple[int, ...], int, float]] = [
     ((8192, 8192), 0, 0.85),
@@ -118,10 +119,19 @@ def peers(op: str, array: Any, axis: int | None) -> dict[str, float]:
 # --- ours -----------------------------------------------------------------------------------------
 
 
-def kernel(op: str, array: Any, axis: int | None, size: int | None = None) -> float:
-    """GB/s of the kernel."""
-    took = _core.axes_time(op, array, axis, None, None, LAUNCHES)
-    return float((size or array.nbytes) / statistics.median(took) / 1e6)
+Case = tuple[str, Any, int | None]  # operator, array, axis
+
+
+def kernels(cases: list[Case], starts: Any = None, stops: Any = None) -> list[float]:
+    """Of each case GB/s of the kernel."""
+    times: list[list[float]] = [[] for _ in cases]
+    for _ in range(ROUNDS):
+        for (op, array, axis), taken in zip(cases, times, strict=True):
+            taken += _core.axes_time(op, array, axis, starts, stops, LAUNCHES)
+    return [
+        array.nbytes / statistics.median(taken) / 1e6
+        for (_, array, _), taken in zip(cases, times, strict=True)
+    ]
 
 
 def calls(op: str, array: Any, axis: int | None) -> float:
@@ -143,58 +153,64 @@ def shaped(data: Any, shape: tuple[int, ...]) -> Any:
 
 
 def along_axes(limit: Callable[[int], float], data: Any) -> Iterator[Row]:
-    for op in ("sum", "max", "argmax"):
-        for shape, axis, bar in SHAPES:
-            array = shaped(data, shape)
-            yield Row(
-                "Along an axis, float32",
-                f"{op} {shape} axis {axis}",
-                kernel(op, array, axis),
-                "GB/s",
-                BARS.get(op, bar),
-                most(limit, op, array, axis),
-                calls(op, array, axis),
-                peers=peers(op, array, axis),
-            )
+    bars = [
+        (op, shape, axis, BARS.get(op, bar))
+        for op in ("sum", "max", "argmax")
+        for shape, axis, bar in SHAPES
+    ]
+    cases: list[Case] = [(op, shaped(data, shape), axis) for op, shape, axis, _ in bars]
+    for (op, shape, axis, bar), (_, array, _), value in zip(
+        bars, cases, kernels(cases), strict=True
+    ):
+        yield Row(
+            "Along an axis, float32",
+            f"{op} {shape} axis {axis}",
+            value,
+            "GB/s",
+            bar,
+            most(limit, op, array, axis),
+            calls(op, array, axis),
+            peers=peers(op, array, axis),
+        )
 
 
 def variances(limit: Callable[[int], float]) -> Iterator[Row]:
     side = 1 << 14
     for dtype in ("float32", "float64"):
         data = normal(dtype, 4 * GIB)
-        cases: list[tuple[Any, int | None, float]] = [(data, None, 0.75)]
+        cases: list[Case] = [("var", data, None)]
         if dtype == "float32":
-            cases += [(shaped(data, (side, side)), axis, 0.65) for axis in (0, 1)]
-        for array, axis, bar in cases:
+            cases += [("var", shaped(data, (side, side)), axis) for axis in (0, 1)]
+        for (op, array, axis), value in zip(cases, kernels(cases), strict=True):
             what = "all of 4 GiB" if axis is None else f"{array.shape} axis {axis}"
             yield Row(
                 "Variances, exact and in one pass",
-                f"var {dtype} {what}",
-                kernel("var", array, axis),
+                f"{op} {dtype} {what}",
+                value,
                 "GB/s",
-                bar,
-                most(limit, "var", array, axis),
-                calls("var", array, axis),
-                peers=peers("var", array, axis),
+                0.75 if axis is None else 0.65,
+                most(limit, op, array, axis),
+                calls(op, array, axis),
+                peers=peers(op, array, axis),
             )
-        del data
+        del data, cases, array
         cupy.get_default_memory_pool().free_all_blocks()
 
 
 def strides(limit: Callable[[int], float], data: Any) -> Iterator[Row]:
     """Half of the time that as many bytes take in a row; of a line in memory all are touched."""
     flat, square = shaped(data, (1 << 28,)), shaped(data, (1 << 14, 1 << 14))
+    views = {"x[::2]": flat[::2], "x[:, ::2]": square[:, ::2], "x.T": square.T}
     for op in ("sum", "var"):
-        whole = kernel(op, flat, None)
-        views = {"x[::2]": flat[::2], "x[:, ::2]": square[:, ::2], "x.T": square.T}
-        for name, view in views.items():
-            size = GIB
+        cases: list[Case] = [(op, view, None) for view in (flat, *views.values())]
+        whole, *values = kernels(cases)
+        for (name, view), value in zip(views.items(), values, strict=True):
             yield Row(
                 "Strides, 1 GiB touched",
                 f"{op} {name}",
-                kernel(op, view, None, size),
+                value * GIB / view.nbytes,
                 "GB/s",
-                limit=limit(size),
+                limit=limit(GIB),
                 peers={"contiguous": whole},
                 peer_bar=0.5,
             )
@@ -215,12 +231,12 @@ def ragged(limit: Callable[[int], float], data: Any) -> Iterator[Row]:
     stops = np.cumsum(lengths)
     starts = stops - lengths
     array = data[: int(stops[-1])]
-    for op in ("sum", "max"):
-        took = _core.axes_time(op, array, 0, starts, stops, LAUNCHES)
+    cases: list[Case] = [(op, array, 0) for op in ("sum", "max")]
+    for (op, _, _), value in zip(cases, kernels(cases, starts, stops), strict=True):
         yield Row(
             "Segments, float32",
             f"{op} of {SEGMENTS:,} of {lengths.min()} to {lengths.max():,}",
-            array.nbytes / statistics.median(took) / 1e6,
+            value,
             "GB/s",
             0.60,
             limit(array.nbytes),
@@ -228,18 +244,19 @@ def ragged(limit: Callable[[int], float], data: Any) -> Iterator[Row]:
 
 
 def sweep(limit: Callable[[int], float], data: Any) -> Iterator[Row]:
-    for op in ("sum", "max"):
-        for axis in (0, 1):
-            for k in range(SWEEP + 1):
-                array = shaped(data, (1 << k, 1 << (SWEEP - k)))
-                yield Row(
-                    "Every shape of 256 MiB, float32",
-                    f"{op} (2^{k}, 2^{SWEEP - k}) axis {axis}",
-                    kernel(op, array, axis),
-                    "GB/s",
-                    SWEEP_BAR,
-                    most(limit, op, array, axis),
-                )
+    shapes = [(op, axis, k) for op in ("sum", "max") for axis in (0, 1) for k in range(SWEEP + 1)]
+    cases: list[Case] = [
+        (op, shaped(data, (1 << k, 1 << (SWEEP - k))), axis) for op, axis, k in shapes
+    ]
+    for (op, axis, k), (_, array, _), value in zip(shapes, cases, kernels(cases), strict=True):
+        yield Row(
+            "Every shape of 256 MiB, float32",
+            f"{op} (2^{k}, 2^{SWEEP - k}) axis {axis}",
+            value,
+            "GB/s",
+            SWEEP_BAR,
+            most(limit, op, array, axis),
+        )
 
 
 def limits(toolkit: Toolkit, data: Any) -> Callable[[int], float]:

@@ -48,7 +48,8 @@ typedef struct workspace {
   char *pinned; /* the ring, made when it is first wanted */
   char *ring;   /* likewise, on the device */
   uint32_t epoch;
-  int wary; /* runs to come that are not tried as small ones */
+  uint32_t line_epoch[SLOTS]; /* the bits of their epochs that a slot's lines have not */
+  int wary;                   /* runs to come that are not tried as small ones */
 } workspace;
 
 static struct {
@@ -425,7 +426,7 @@ gpr_status gpr_cuda_gather(const gpr_plan *p, int64_t start, int64_t n, void *to
 /* Lines: of kernels with so many a multiprocessor, and of small arrays. */
 int64_t gpr_cuda_answer_words(int device) {
   const int64_t lines = gpr_cuda_multiprocessors(device) * (int64_t)GPR_LINES_MOST;
-  return GPR_LINES_AT + GPR_LINE_PITCH * (lines < 2 * SMALL_BLOCKS ? 2 * SMALL_BLOCKS : lines);
+  return GPR_LINES_AT + GPR_LINE_WORDS * (lines < 2 * SMALL_BLOCKS ? 2 * SMALL_BLOCKS : lines);
 }
 
 int64_t gpr_cuda_blocks(const gpr_gpu_row *kernel, int64_t bytes, int device) {
@@ -485,9 +486,20 @@ static gpr_status bring_piece(gpu_run *r, int64_t piece) {
   return GPR_OK;
 }
 
+/* Lines of other epochs with the same low bits are not to be taken for this one's. */
+static uint32_t next_epoch(gpu_run *r, int slot) {
+  workspace *w = r->space;
+  if (!(++w->epoch << (32 - GPR_LINE_EPOCH))) w->epoch++;
+  const uint32_t high = w->epoch >> GPR_LINE_EPOCH;
+  if (w->line_epoch[slot] != high)
+    memset(answer_of(r, slot), 0, (size_t)w->answer_words * sizeof(gpr_answer));
+  w->line_epoch[slot] = high;
+  return w->epoch;
+}
+
 static gpr_status fold_piece(gpu_run *r, int64_t piece) {
   const int slot = (int)(piece % SLOTS);
-  r->epoch[slot] = ++r->space->epoch;
+  r->epoch[slot] = next_epoch(r, slot);
   gpr_flat_args args = {.data = piece_at(r, piece),
                         .n = piece_length(r, piece),
                         .index = piece * r->piece,

@@ -760,9 +760,9 @@ __global__ void __launch_bounds__(ExactShape<T>::threads, ExactShape<T>::blocks)
   if (part < PARTS) {
     LineSum s = {0, UNOPENED, 0};
     if (lane_of() < WARPS) s = sums[part][lane_of()];
-    const uint32_t flags = answer_line<118>(
-        args, line_of<PARTS>(in.first, part), s,
-        [&](const LineSum &far) { deposit_wide(block[part], far.value, far.unit); });
+    const uint32_t flags =
+        answer_line(args, line_of<PARTS>(in.first, part), s,
+                    [&](const LineSum &far) { deposit_wide(block[part], far.value, far.unit); });
     if (flags & GPR_LINE_MORE) atomicOr(&more, 1);
   }
   __syncthreads();

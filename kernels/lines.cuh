@@ -30,70 +30,95 @@ struct LineSum {
   uint32_t flags;
 };
 
-/* By a warp, a lane each: the sums of the block's warps in the lowest one's unit, each digit summed
- * for itself. A sum has BITS bits; those that lie too far above are taken apart by far(). The
- * result is the flags of all. */
-template <int BITS, class Far>
+/* A warp's sum that this shifts up has so many bits at most; those of 32 warps have five more. */
+enum { SUM_BITS = 122 };
+__device__ __forceinline__ bool fits_above(__int128 value, int above) {
+  const __int128 beyond = value >> (SUM_BITS - (above & 31));
+  return above < 32 && (beyond == 0 || beyond == -1);
+}
+/* Of all lanes; those hold 2^126 at most. */
+__device__ __forceinline__ __int128 warp_sum(__int128 value) {
+  enum { DIGIT = 27 };
+  __int128 sum = (__int128)(int32_t)warp_add((uint32_t)(value >> 4 * DIGIT)) << 4 * DIGIT;
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    sum += (__int128)warp_add((uint32_t)(value >> DIGIT * i) & ((1u << DIGIT) - 1)) << DIGIT * i;
+  return sum;
+}
+
+/* By a warp, a lane each: the sums of the block's warps in the lowest one's unit. Those that lie
+ * too far above are taken apart by far(). The result is the flags of all. */
+template <class Far>
 __device__ __forceinline__ uint32_t answer_line(const gpr_flat_args &args, int64_t line, LineSum s,
                                                 Far far) {
-  enum { APART = 126 - BITS };
   const uint32_t depth = warp_max(s.unit == UNOPENED ? 0 : (uint32_t)(-UNOPENED - s.unit));
   const int unit = depth ? -UNOPENED - (int)depth : (int)UNOPENED;
   const int above = s.unit == UNOPENED ? 0 : s.unit - unit;
-  if (above > APART) {
+  if (!fits_above(s.value, above)) {
     far(s);
     s.value = 0;
     s.flags |= GPR_LINE_MORE;
   }
-  s.value <<= above & 31;
+  s.value = warp_sum(s.value << (above & 31));
   s.flags = warp_or(s.flags);
-  uint32_t word = (uint32_t)(unit - UNOPENED) << GPR_LINE_FLAGS | s.flags;
-#pragma unroll
-  for (int i = 0; i < GPR_LINE_DIGITS; i++) {
-    const uint32_t digit = (uint32_t)(s.value >> GPR_LINE_BITS * i);
-    const bool last = i == GPR_LINE_DIGITS - 1; /* with the sign */
-    const uint32_t sum = warp_add(last ? digit : digit & ((1u << GPR_LINE_BITS) - 1));
-    if (lane_of() == i) word = sum;
+  const uint32_t beside = (uint32_t)(unit - UNOPENED) << GPR_LINE_FLAGS | s.flags;
+  const int i = lane_of();
+  if (i < GPR_LINE_WORDS) {
+    const uint32_t word = (uint32_t)(s.value >> 32 * i), upper = beside >> 8 * i & 0xff;
+    const gpr_answer both = {word, args.epoch << 8 | upper};
+    *(volatile uint64_t *)(args.answer + GPR_LINES_AT + line * GPR_LINE_WORDS + i) =
+        copy_bits<uint64_t>(both);
   }
-  if (lane_of() <= GPR_LINE_DIGITS)
-    answer_word(args, GPR_LINES_AT + (int)line * GPR_LINE_PITCH + lane_of(), word);
   return s.flags;
 }
 
 /* --- the host's side ----------------------------------------------------------------------------
  */
 
-/* Lines of one part, added up in units of 2^unit: a digit takes 31 bits, and up to 2^12 of them. */
+/* A line as it was read. */
+struct Line {
+  __int128 value;
+  uint32_t beside;
+  int unit() const { return (int)(beside >> GPR_LINE_FLAGS) + UNOPENED; }
+  bool read(const volatile uint64_t *line, uint32_t epoch) {
+    unsigned __int128 all = 0;
+    beside = 0;
+    for (int i = GPR_LINE_WORDS - 1; i >= 0; i--) {
+      const uint64_t both = line[i];
+      if ((both >> 40) != (epoch & ((1u << GPR_LINE_EPOCH) - 1))) return false;
+      all = all << 32 | (uint32_t)both;
+      beside = beside << 8 | (uint32_t)(both >> 32 & 0xff);
+    }
+    value = (__int128)all;
+    return true;
+  }
+};
+
+/* Lines of one part, added up in units of 2^unit by digits of 32 bits, up to 2^12 of them. */
 struct LinesSum {
   enum { NONE = INT32_MIN, BELOW = 4, APART = 16 };
-  int64_t digit[GPR_LINE_DIGITS] = {};
+  int64_t digit[GPR_LINE_WORDS] = {};
   int unit = NONE;
 
   void flush(Exact &e) {
-    for (int i = 0; i < GPR_LINE_DIGITS && unit != NONE; i++) {
-      deposit(e, digit[i], unit + GPR_LINE_BITS * i);
+    for (int i = 0; i < GPR_LINE_WORDS && unit != NONE; i++) {
+      deposit(e, digit[i], unit + 32 * i);
       digit[i] = 0;
     }
     unit = NONE;
   }
-  void add(Exact &e, const uint32_t *word, int at) {
+  void add(Exact &e, __int128 value, int at) {
     if (unit == NONE || at < unit || at > unit + APART) {
       flush(e);
       unit = at < GPR_BOTTOM + BELOW ? (int)GPR_BOTTOM : at - BELOW;
     }
-    for (int i = 0; i < GPR_LINE_DIGITS; i++)
-      digit[i] += (int64_t)(int32_t)word[i] * (INT64_C(1) << (at - unit));
+    for (int i = 0; i < GPR_LINE_WORDS; i++) {
+      const bool last = i == GPR_LINE_WORDS - 1; /* with the sign */
+      const uint32_t word = (uint32_t)(value >> 32 * i);
+      digit[i] += (last ? (int64_t)(int32_t)word : (int64_t)word) * (INT64_C(1) << (at - unit));
+    }
   }
 };
-
-static inline bool read_line(const volatile uint64_t *line, uint32_t epoch, uint32_t *word) {
-  for (int i = GPR_LINE_DIGITS; i >= 0; i--) {
-    const uint64_t both = line[i];
-    if (both >> 32 != epoch) return false;
-    word[i] = (uint32_t)both;
-  }
-  return true;
-}
 
 /* As gpr_lines says in rows.h. */
 template <class State>
@@ -103,23 +128,22 @@ static int take_lines(void *state, const gpr_answer *answer, uint64_t *awaited, 
   Exact *part = ((State *)state)->part;
   const volatile uint64_t *line = (const volatile uint64_t *)(answer + GPR_LINES_AT);
   LinesSum sum[parts];
-  uint32_t word[parts][GPR_LINE_DIGITS + 1];
+  Line read[parts];
   int left = 0;
   for (int w = 0; w < words; w++)
     for (uint64_t bits = awaited[w]; bits; bits &= bits - 1) {
       const int block = 64 * w + __builtin_ctzll(bits);
       bool here = true;
       for (int p = 0; p < parts; p++)
-        here = here && read_line(line + (block * parts + p) * GPR_LINE_PITCH, epoch, word[p]);
+        here = here && read[p].read(line + (block * parts + p) * GPR_LINE_WORDS, epoch);
       left += !here;
       if (!here) continue;
       awaited[w] ^= bits & -bits;
       for (int p = 0; p < parts; p++) {
-        const uint32_t last = word[p][GPR_LINE_DIGITS];
-        const int unit = (int)(last >> GPR_LINE_FLAGS) + UNOPENED;
-        if (unit != UNOPENED) sum[p].add(part[p], word[p], unit);
-        part[p].signs |= last & (GPR_MET | GPR_OTHER);
-        *flags |= last;
+        const int unit = read[p].unit();
+        if (unit != UNOPENED) sum[p].add(part[p], read[p].value, unit);
+        part[p].signs |= read[p].beside & (GPR_MET | GPR_OTHER);
+        *flags |= read[p].beside;
       }
     }
   for (int p = 0; p < parts; p++) sum[p].flush(part[p]);

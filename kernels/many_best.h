@@ -52,8 +52,9 @@ template <class O, class F> struct ManyBest {
   template <class Take>
   static void strips(const char *x, int64_t along, int64_t outputs, int64_t n, const Take &take) {
     Columns c;
-    for (int64_t o = 0; o < outputs; o += Columns::COLUMNS) {
-      const int64_t m = least((int64_t)Columns::COLUMNS, outputs - o);
+    const int64_t most = Columns::width(n);
+    for (int64_t o = 0; o < outputs; o += most) {
+      const int64_t m = least(most, outputs - o);
       c.run((const N *)(const void *)x + o, along / (int64_t)sizeof(T), m, n);
       take(c, m, o);
     }

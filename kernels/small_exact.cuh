@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(GPR_SMALL_THREADS) small_exact(gpr_flat_args a
   if (part >= S::parts) return;
   LineSum s = {0, UNOPENED, 0};
   if (lane_of() < blockDim.x / GPR_WARP) s = sums[part][lane_of()];
-  answer_line<104>(args, line_of<S::parts>(in.first, part), s, [](const LineSum &) {});
+  answer_line(args, line_of<S::parts>(in.first, part), s, [](const LineSum &) {});
 }
 
 GPR_CLOSE
