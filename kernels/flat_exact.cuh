@@ -160,6 +160,17 @@ __device__ __forceinline__ void read_tile(const Tiles<S> &in, int64_t tile, int 
           i >= in.first && i < in.stop ? in.data[i] : minus_zero<typename S::Stored>();
     }
 }
+/* Its lines are asked for, one by each lane of what the warp will read. The first tiles find all
+ * warps in step, and the memory would rest while these open their windows: 2^22 float32 take 11.2
+ * µs so on an H200 instead of 11.7, and 2^24 21.4 instead of 21.9. Before each tile it was no gain:
+ * 2 GiB took 531 µs instead of 474. */
+template <class S> __device__ __forceinline__ void expect_tile(const Tiles<S> &in, int64_t tile) {
+  static_assert(S::loads * GPR_WARP * 16 == GPR_WARP * 128, "");
+  const int64_t place = in.place(tile);
+  if (!in.inside(place, S::tile)) return;
+  const int lane = lane_of(), packet = lane / 4 * S::threads + warp_of() * GPR_WARP + lane % 4 * 8;
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(in.data + (place + packet) * S::per_load));
+}
 template <class S, int COUNT, int N>
 __device__ __forceinline__ void widen_all(const Packet<typename S::Stored> (&v)[COUNT],
                                           typename S::Real (&x)[N]) {
@@ -729,6 +740,7 @@ __global__ void __launch_bounds__(ExactShape<T>::threads, ExactShape<T>::blocks)
   bool opens = (int64_t)blockIdx.x * S::tile < in.packets();
   Packet<typename S::Stored> first[S::loads];
   if (opens) read_tile<S>(in, blockIdx.x, 0, first); /* under way while limbs are zeroed */
+  expect_tile<S>(in, blockIdx.x + gridDim.x);
   for (int i = threadIdx.x; i < (int)(sizeof block / 4); i += S::threads)
     ((uint32_t *)block)[i] = 0;
   if (lane_of() == 0) warp.begin(block, in.packets(), args.scratch);
