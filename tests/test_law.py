@@ -1,13 +1,9 @@
 """The same bits however it was computed: threads, instruction sets, layouts, order, chunks."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from arrays import THREADED_BYTES, draw, finite_bits, generator, is_float, near_one, values
+from isa import ISAS, run_on
 from table import OPS, assert_bits, bits, call, numpy_dtype, rows
 
 import gpureduce
@@ -45,13 +41,9 @@ def test_any_number_of_threads(op, dtype, result, law):
 
 
 ISA_SCRIPT = """
-import sys
-sys.path[:0] = [sys.argv[1]]
 import warnings
-import gpureduce
 from arrays import values, generator, THREADED_BYTES, draw
 from table import ROWS, OPS, bits, call, numpy_dtype
-print(gpureduce.isa())
 warnings.simplefilter("ignore")
 for op, name, result, law in ROWS:
     dtype = numpy_dtype(name)
@@ -61,17 +53,7 @@ for op, name, result, law in ROWS:
 
 
 def test_every_instruction_set():
-    outputs = {}
-    for isa in ("v4", "v3", "plain"):
-        run = subprocess.run(
-            [sys.executable, "-c", ISA_SCRIPT, str(Path(__file__).parent)],
-            env={**os.environ, "GPUREDUCE_ISA": isa},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        used, _, text = run.stdout.partition("\n")
-        outputs[used] = text
+    outputs = dict(run_on(isa, ISA_SCRIPT) for isa in ISAS)
     assert "plain" in outputs
     for used, text in outputs.items():
         same = outputs["plain"].splitlines()
