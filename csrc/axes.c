@@ -1,9 +1,11 @@
 /* Many outputs on the CPU: threads take some outputs at a time, or parts of few. */
+#define _DEFAULT_SOURCE
 #include "axes.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "../kernels/lists.h"
 #include "cpu.h"
@@ -18,8 +20,10 @@ enum { STRETCH = 64 << 10 };
 /* What a thread takes at a time. */
 enum { GRAIN_BYTES = 64 << 10 };
 /* Short outputs go by blocks: enough for vectors, and few enough to share out evenly. Those of one
- * element each took twice the time in blocks of 512. */
-enum { BLOCK_OUTPUTS = 512, BLOCK_ELEMENTS = 256 << 10, BLOCKS_PER_LANE = 4 };
+ * element each took twice the time in blocks of 512. Side by side they are read by pieces of rows:
+ * of a page each, sums of (4096, 1024) doubles took 0.8 ms on two threads of Zen 4, of half a page
+ * 1.1; on one thread 1.3 and 1.7. */
+enum { BLOCK_OUTPUTS = 512, BLOCK_ELEMENTS = 256 << 10, BLOCKS_PER_LANE = 4, PIECE_BYTES = 4096 };
 /* Columns that keep states between their rows. 128 of them, a quarter of a page of each row, took
  * twice the time. */
 enum { TALL_OUTPUTS = 512 };
@@ -39,7 +43,7 @@ typedef struct axes_run {
   gpr_axes axes;
   int64_t items, grain; /* an item is a part of an output, the outputs' parts side by side */
   int64_t block;        /* or, if not 0, of so many outputs along the last kept dimension */
-  atomic_llong next, least;
+  atomic_llong next, least, made; /* made: huge pages of the results */
   atomic_int stop;
   int begun;
   gpr_team team;
@@ -188,8 +192,11 @@ static int64_t block_of(const gpr_plan *p) {
   }
   if (!p->row->many) return 0;
   if (a->with && (!spread || ((const gpr_spread *)a->with)->means)) return 0;
-  int64_t share = (a->outputs - 1) / (BLOCKS_PER_LANE * p->lanes) + 1;
-  if (side_by_side && share < BLOCK_OUTPUTS / 2) share = BLOCK_OUTPUTS / 2;
+  int64_t share = (a->outputs - 1) / (p->lanes > 1 ? BLOCKS_PER_LANE * p->lanes : 1) + 1;
+  int64_t piece = PIECE_BYTES / p->bytes, each = (a->outputs - 1) / p->lanes + 1;
+  if (piece > each) piece = each;
+  if (piece < BLOCK_OUTPUTS / 2) piece = BLOCK_OUTPUTS / 2;
+  if (side_by_side && share < piece) share = piece;
   const int64_t fit = BLOCK_ELEMENTS / p->count;
   const int64_t most = fit > BLOCK_OUTPUTS ? fit : BLOCK_OUTPUTS;
   return ((share < most ? share : most) + 63) / 64 * 64;
@@ -303,11 +310,41 @@ static int64_t advance(axes_run *run, lane *l, int64_t n) {
   return n;
 }
 
+/* The outputs of all items below this one. */
+static int64_t outputs_below(const axes_run *run, int64_t item) {
+  const int64_t number = item / run->plan.parts;
+  if (!is_block(run)) return number;
+  const int64_t blocks = blocks_across(run);
+  return number / blocks * length_across(&run->axes) + number % blocks * run->block;
+}
+
+/* Has the results' memory made for the items below `stop` and a huge page ahead, each page by its
+ * last bytes: Linux clears a huge page upwards where it is first used in its upper half, and
+ * downwards, at half the speed, in its lower one. 32 MiB take 1.7 ms in place of 3.9 on Zen 4. */
+static void make_pages(axes_run *run, int64_t stop) {
+#ifdef MADV_POPULATE_WRITE
+  const uintptr_t huge = 2 << 20, small = 4 << 10, first = (uintptr_t)run->axes.result;
+  const uintptr_t end = first + (uintptr_t)run->axes.outputs * run->result_bytes;
+  if (end - first < 2 * huge) return; /* NumPy does not ask for huge pages */
+  const uintptr_t needed = first + (uintptr_t)outputs_below(run, stop) * run->result_bytes;
+  const int64_t wanted = (int64_t)(needed / huge - first / huge) + 2;
+  while (atomic_load_explicit(&run->made, memory_order_relaxed) < wanted) {
+    const uintptr_t page = first / huge + (uintptr_t)atomic_fetch_add(&run->made, 1);
+    if (page * huge >= end) return;
+    const uintptr_t above = (page + 1) * huge < end ? (page + 1) * huge : end;
+    madvise((void *)((above - 1) / small * small), small, MADV_POPULATE_WRITE);
+  }
+#else
+  (void)run, (void)stop;
+#endif
+}
+
 static int take_items(axes_run *run, lane *l) {
   if (atomic_load(&run->next) >= run->items) return 0;
   l->item = atomic_fetch_add(&run->next, run->grain);
   if (l->item >= run->items) return 0;
   l->stop = l->item + run->grain < run->items ? l->item + run->grain : run->items;
+  make_pages(run, l->stop);
   return 1;
 }
 
@@ -353,6 +390,7 @@ static void start(caller_run *c) {
   atomic_store(&run->base.done, 0);
   atomic_store(&run->next, 0);
   atomic_store(&run->least, INT64_MAX);
+  atomic_store(&run->made, 0);
   run->begun = 0;
   c->caller = lane_of(run, 0);
 }

@@ -29,8 +29,8 @@ enum { SLOTS = 4, PIECE_BYTES = 8 << 20, FILL_BYTES = 128 << 10 };
 enum { FILLERS = 12, FILL_SPIN_NANOSECONDS = 200 * 1000 };
 /* What lies on the device in one piece is folded in one launch, for the tree up to its limit. */
 #define RESIDENT_BYTES (INT64_C(1) << 32)
-/* Blocks of a small array's launch: 2^18 float32 take so 8.3 µs from the launch to the answer, by
- * the other kernel 9.4. A miss costs a launch. */
+/* Blocks of a small array's launch: 2^18 float32 take as long as by the other kernel, fewer less. A
+ * miss costs a launch. */
 enum { SMALL_BLOCKS = 64, WARY_RUNS = 15 };
 /* A sleep ends 50 µs late or more, a quarter of the time of 1 GiB: the waiting thread looks without
  * pause for as long as 8 GiB take, then sleeps a hundredth of the time that it has waited. */

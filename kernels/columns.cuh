@@ -40,11 +40,6 @@ template <class T> struct Reindex<Positions<T>> {
   }
 };
 
-/* Some multiprocessors are nearer to the memory: of 256 MiB in equal parts blocks had read theirs
- * after 56 to 66 µs on an H200, after 62 to 63 where a sixth of the turns was drawn. Each warp of
- * the blocks that share columns draws for itself. */
-enum { DRAWN_PART = 6 };
-
 /* Where a block stands: its own work is reckoned once, by one thread. */
 struct ColumnsPlace {
   int64_t width; /* elements of a row */
@@ -52,8 +47,8 @@ struct ColumnsPlace {
   int64_t here;    /* the tile's first column */
   int64_t group;   /* the blocks that share outputs */
   int64_t drawn;   /* from this row on it draws its turns */
-  uint32_t *queue; /* by a counter for each warp, a.queue_apart words from the next one's: draws of
-                      a sector wait for each other */
+  uint32_t *queue; /* by a counter for each warp of a block, a.queue_apart words from the next
+                      one's: draws at places close to each other wait for each other */
   __device__ __forceinline__ void set(const gpr_axes_args &a, int columns) {
     const int64_t above = quotient_of(blockIdx.x, a.tiles), tile = blockIdx.x - above * a.tiles;
     width = a.shape[a.kept - 1];
@@ -69,6 +64,15 @@ struct ColumnsPlace {
   __device__ __forceinline__ void leave_queue(const gpr_axes_args &a) const {
     if (a.queue && lane_of() == 0) queue[warp_of() * a.queue_apart] = 0;
   }
+};
+
+/* How a thread goes down the only run of rows: from row y on in steps, in turns of several steps
+ * that the parts take one after the other. */
+struct ColumnsTurns {
+  int64_t full, from; /* rows; from this one on turns are drawn */
+  uint32_t *queue;
+  int part, parts, y, step;
+  int extra; /* elements of the row after the full ones that are in this thread's packet */
 };
 
 /* What a thread sees of one run of rows: its packet of each. */
@@ -150,46 +154,41 @@ template <class F> struct ColumnsOf {
     const uint32_t missed = cells.template some<1>(v, valid, index + r, 0);
     if (!Cells<F, V>::certain && missed) miss(cells, missed & (uint32_t)valid, r, 0, 1);
   }
-  /* The only run, of `full` rows: parts take turns of U·step rows, so that all blocks read what
-   * lies together, and from the row `from` on they draw them. */
-  __device__ __forceinline__ void take_turns(Cells<F, V> &cells, int64_t part, int64_t parts,
-                                             int64_t y, int64_t step, int64_t full, int64_t from,
-                                             uint32_t *queue) const {
-    const int64_t turn = U * step, count = quotient_of(full, turn), stop = count * turn;
-    int64_t r = part * turn + y;
+  /* A turn is of U steps, so that all blocks read what lies together. */
+  __device__ __forceinline__ void take_turns(Cells<F, V> &cells, const ColumnsTurns &t) const {
+    const int64_t y = t.y, step = t.step, parts = t.parts;
+    const int64_t turn = U * step, count = quotient_of(t.full, turn), stop = count * turn;
+    int64_t r = t.part * turn + y;
     if (left == V)
 #pragma unroll 1
       for (int64_t next; r < stop; r = next) {
         uint32_t drawn = 0;
         next = r + parts * turn;
-        if (next >= from && lane_of() == 0) drawn = atomicAdd(queue, 1);
+        if (next >= t.from && lane_of() == 0) drawn = atomicAdd(t.queue, 1);
         batch(cells, r, step, drawn);
-        if (next >= from) next = from + __shfl_sync(GPR_ALL, drawn, 0) * turn + y;
+        if (next >= t.from) next = t.from + __shfl_sync(GPR_ALL, drawn, 0) * turn + y;
       }
 #pragma unroll 1
     for (; r < stop; r += parts * turn) some(cells, r, step, r - y + turn);
-    if (count - quotient_of(count, parts) * parts == part) some(cells, stop + y, step, full);
+    if (count - quotient_of(count, parts) * parts == t.part) some(cells, stop + y, step, t.full);
   }
 };
 
-/* The only run; of the row after the full ones, `extra` elements. */
 template <class F>
-__device__ __forceinline__ void fold_run(const ColumnsOf<F> in, int part, int parts, int y,
-                                         int high, int64_t full, int extra, int64_t from,
-                                         uint32_t *queue, typename F::State *states) {
+__device__ __forceinline__ void fold_run(const ColumnsOf<F> in, const ColumnsTurns turns,
+                                         typename F::State *states) {
   Cells<F, ColumnsOf<F>::V> cells;
   cells.keep(states);
-  if (in.left) in.take_turns(cells, part, parts, y, high, full, from, queue);
-  if (extra) in.fold_extra(cells, full, extra);
+  if (in.left) in.take_turns(cells, turns);
+  if (turns.extra) in.fold_extra(cells, turns.full, turns.extra);
   cells.done(states);
 }
 /* What is alive around it would hold registers of its loads: 78 µs instead of 81 for 256 MiB. By
  * values: a kernel's parameters are read slowly through their address. */
 template <class F>
-__device__ __noinline__ void fold_run_apart(const ColumnsOf<F> in, int part, int parts, int y,
-                                            int high, int64_t full, int extra, int64_t from,
-                                            uint32_t *queue, typename F::State *states) {
-  fold_run(in, part, parts, y, high, full, extra, from, queue, states);
+__device__ __noinline__ void fold_run_apart(const ColumnsOf<F> in, const ColumnsTurns turns,
+                                            typename F::State *states) {
+  fold_run(in, turns, states);
 }
 /* Rows [start, stop) of several runs, one after the other. */
 template <class F>
@@ -229,8 +228,9 @@ __device__ __forceinline__ void fold_columns(const gpr_axes_args &a, const Colum
       extra = rest < 0 ? 0 : rest < V ? (int)rest : V;
     }
     constexpr auto run = Cells<F, V>::certain ? fold_run<F> : fold_run_apart<F>;
-    run(in, (int)at.part, a.split, y, a.rows, a.full, extra, at.drawn,
-        at.queue + warp_of() * a.queue_apart, states);
+    uint32_t *queue = at.queue + warp_of() * a.queue_apart;
+    const ColumnsTurns turns = {a.full, at.drawn, queue, (int)at.part, a.split, y, a.rows, extra};
+    run(in, turns, states);
   } else {
     const int64_t share = quotient_of(a.full + a.split - 1, a.split), start = at.part * share;
     fold_runs<F>(a, in, start, start + share < a.full ? start + share : a.full, y, a.rows, states);
@@ -278,17 +278,15 @@ __device__ __forceinline__ void share_sums(const gpr_axes_args &a, const Columns
                                            int y, int columns, typename F::State *states,
                                            Slots<F, V> &slots) {
   const int cells = a.groups > 1 ? (int)at.width : a.team * V;
-  const Joint<F> joint = {(unsigned long long *)((char *)a.scratch + AXES_POOL) +
-                              at.group * a.copies * cells * Joint<F>::words,
-                          cells};
-  joint.copy(at.part & (a.copies - 1))
-      .template add<V>(states, x, y, a.team, a.rows, columns, slots);
+  const Joint<F> joint = {
+      (unsigned long long *)((char *)a.scratch + AXES_POOL) + at.group * cells * Joint<F>::words,
+      cells};
+  joint.template add<V>(states, x, y, a.team, a.rows, columns, slots);
   if (!is_last_of((uint32_t *)a.scratch + at.group, a.split)) return;
   at.leave_queue(a);
-  joint.take(a.copies, cells < columns ? cells : columns, slots, *states,
-             [&](int j, typename F::State &s) {
-               finish_output<F>(&a, at.batch * at.width + at.here + j, &s, a.count);
-             });
+  joint.take(cells < columns ? cells : columns, *states, [&](int j, typename F::State &s) {
+    finish_output<F>(&a, at.batch * at.width + at.here + j, &s, a.count);
+  });
 }
 
 template <class F>

@@ -128,8 +128,7 @@ template <class R> struct Digits {
   }
 };
 
-/* What a group of blocks shares: the words of each part of `columns` outputs, in copies, so that
- * fewer blocks wait for each other's additions. */
+/* What a group of blocks shares: the words of each part of `columns` outputs. */
 template <class F> struct Joint {
   static constexpr bool value = false;
   static constexpr int words = 0;
@@ -140,13 +139,11 @@ template <class T> struct Joint<PairSum<T>> {
   typedef typename F::State State;
   typedef Digits<typename F::Real> D;
   static constexpr int parts = F::parts, words = parts * D::words; /* of an output */
+  enum { APART = 2 }; /* pairs between rows of them, whose readers then meet in no bank */
   unsigned long long *word;
   int columns;
   __device__ __forceinline__ D of(int j, int part) const {
     return {word + (size_t)part * D::words * columns + j, columns};
-  }
-  __device__ __forceinline__ Joint copy(int i) const {
-    return {word + (size_t)i * words * columns, columns};
   }
 
   /* By all threads of a block: V states of each, of adjacent columns, wide threads across and high
@@ -156,7 +153,7 @@ template <class T> struct Joint<PairSum<T>> {
                                       int here, Slots<F, SLOTS> &slots) const {
     constexpr int pairs = V * parts;
     Pair sum[pairs], *slot = (Pair *)&slots;
-    static_assert(sizeof slots >= AXES_THREADS * pairs * sizeof *slot, "");
+    static_assert(sizeof slots >= AXES_THREADS * (pairs + APART) * sizeof *slot, "");
     bool lost = Quick<F, V>::take(states, sum);
     int row = y, rows = high;
     if (by_lanes(wide, high)) {
@@ -167,9 +164,9 @@ template <class T> struct Joint<PairSum<T>> {
     }
     if (row < rows)
 #pragma unroll
-      for (int i = 0; i < pairs; i++) slot[(row * pairs + i) * wide + x] = sum[i];
+      for (int i = 0; i < pairs; i++) slot[row * (wide * pairs + APART) + x * pairs + i] = sum[i];
     if (!__syncthreads_or(lost))
-      add_slots<pairs>(slot, wide, rows, here);
+      add_slots(slot, wide * pairs, rows, here);
     else
       for (int i = 0; y < high && i < pairs; i++) {
         const int c = x * V + i / parts;
@@ -177,23 +174,21 @@ template <class T> struct Joint<PairSum<T>> {
         if (c < here) D::add_state(to.word, to.step, &states[i / parts].part[i % parts]);
       }
   }
-  /* Pairs of each row, the i-th of all its threads together. A few lanes merge those of a column.
-   */
-  template <int PAIRS>
-  __device__ __forceinline__ void add_slots(const Pair *slot, int wide, int rows, int here) const {
-    constexpr int V = PAIRS / parts;
-    const int cells = wide * PAIRS;
+  /* `cells` pairs of each row, in the order of their columns. A few lanes merge those of a column,
+   * and neighbouring ones add to neighbouring words: where each met a sector of its own, 256 blocks
+   * waited 4 µs longer for each other on an H200, and 9 at some places of the scratch. */
+  __device__ __forceinline__ void add_slots(const Pair *slot, int cells, int rows, int here) const {
     int team = 1;
     while (2 * team <= rows && 2 * team * cells <= AXES_THREADS) team *= 2;
     const int lane = threadIdx.x % team;
 #pragma unroll 1
     for (int first = 0; first < cells; first += AXES_THREADS / team) {
-      const int cell = first + threadIdx.x / team, i = cell / wide;
-      const int c = (cell - i * wide) * V + i / parts;
+      const int cell = first + threadIdx.x / team, c = cell / parts;
       const bool exists = cell < cells && c < here;
-      const D to = of(exists ? c % columns : 0, i % parts);
+      const D to = of(exists ? c % columns : 0, cell % parts);
       Pair p = {-0.0, -0.0};
-      for (int r = lane; exists && r < rows; r += team) take_in(to, p, slot[r * cells + cell]);
+      for (int r = lane; exists && r < rows; r += team)
+        take_in(to, p, slot[r * (cells + APART) + cell]);
       for (int mask = team / 2; mask; mask /= 2) {
         const Pair other = shuffle_xor(p, mask);
         if (lane < mask && exists) take_in(to, p, other);
@@ -214,19 +209,14 @@ template <class T> struct Joint<PairSum<T>> {
   }
 
   /* By all threads of the last block: done(j, s) by one thread for each of `outputs`. s is where a
-   * state is worked out; copies are a power of two. */
-  template <int SLOTS, class Done>
-  __device__ __forceinline__ void take(int copies, int outputs, Slots<F, SLOTS> &slots, State &s,
-                                       Done done) const {
-    const int width = AXES_THREADS / copies, x = threadIdx.x % width, y = threadIdx.x / width;
+   * state is worked out. */
+  template <class Done>
+  __device__ __forceinline__ void take(int outputs, State &s, Done done) const {
 #pragma unroll 1
-    for (int first = 0; first < outputs; first += width) {
-      const int j = first + x;
-      F::open(s);
+    for (int j = threadIdx.x; j < outputs; j += AXES_THREADS) {
 #pragma unroll 1
-      for (int p = 0; p < parts && j < outputs; p++) copy(y).of(j, p).take(s.part[p]);
-      if (copies > 1) merge_across<F, 1>(&s, x, y, width, copies, slots);
-      if (y == 0 && j < outputs) done(j, s);
+      for (int p = 0; p < parts; p++) of(j, p).take(s.part[p]);
+      done(j, s);
     }
   }
 };

@@ -263,6 +263,29 @@ template <class O, class T> struct Folder<O, Extremes<T>> {
   }
 };
 
+/* The first byte that is not zero, or is; n if there is none. A word's lowest byte comes first, and
+ * what found() makes of a word has its lowest bit in the first such byte. */
+template <bool TRUTH> static int64_t first_truth(const uint8_t *x, int64_t n) {
+  enum { WORDS = 32 };
+  const auto found = [](const uint8_t *at) {
+    const uint64_t ones = ~UINT64_C(0) / 255;
+    uint64_t w;
+    memcpy(&w, at, sizeof w);
+    return TRUTH ? w : (w - ones) & ~w & ones << 7;
+  };
+  if (n >= 8 && found(x)) return __builtin_ctzll(found(x)) / 8; /* as in most rows */
+  int64_t i = 0;
+  for (uint64_t any; i + 8 * WORDS <= n; i += 8 * WORDS) {
+    any = 0;
+    for (int j = 0; j < WORDS; j++) any |= found(x + i + 8 * j);
+    if (any) break;
+  }
+  for (; i + 8 <= n; i += 8)
+    if (const uint64_t bits = found(x + i)) return i + __builtin_ctzll(bits) / 8;
+  while (i < n && (x[i] != 0) != TRUTH) i++;
+  return i;
+}
+
 /* A block that holds something better than the champion is searched for its place, unless that is
  * known. */
 template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST>> {
@@ -277,7 +300,11 @@ template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST
   static State best_of(const T *x, int64_t n) {
     State s;
     F::open(s);
-    if constexpr (is_native<T>()) {
+    if constexpr (Traits<T>::kind == KIND_BOOL) { /* the first one that wins ends the search */
+      s.best = R::of(T{GREATEST});
+      s.index = first_truth<GREATEST>(natives(x), n);
+      if (s.index == n) s.best = R::of(T{!GREATEST}), s.index = 0;
+    } else if constexpr (is_native<T>()) {
       const auto peak = peak_of<GREATEST, PLACED>(natives(x), n);
       s.best = R::of(copy_bits<T>(peak.value));
       s.spoiled = peak.spoiled;

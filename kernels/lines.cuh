@@ -14,6 +14,7 @@ GPR_OPEN
 
 enum { LEVEL_BITS = 52 - GPR_HEADROOM }; /* from one level's unit to the next one's */
 enum { UNOPENED = -0x10000 };            /* a window so low that anything moves it */
+enum { BESIDE = 32 - GPR_LINE_EPOCH };   /* bits of the unit and the flags that a word brings */
 
 /* One lane's counts of each warp, summed over the warp. */
 __device__ __forceinline__ __int128 warp_units(int64_t units) {
@@ -36,7 +37,7 @@ __device__ __forceinline__ bool fits_above(__int128 value, int above) {
   const __int128 beyond = value >> (SUM_BITS - (above & 31));
   return above < 32 && (beyond == 0 || beyond == -1);
 }
-/* Of all lanes; those hold 2^126 at most. */
+/* Of all lanes, which hold what fits_above() says. */
 __device__ __forceinline__ __int128 warp_sum(__int128 value) {
   enum { DIGIT = 27 };
   __int128 sum = (__int128)(int32_t)warp_add((uint32_t)(value >> 4 * DIGIT)) << 4 * DIGIT;
@@ -64,8 +65,9 @@ __device__ __forceinline__ uint32_t answer_line(const gpr_flat_args &args, int64
   const uint32_t beside = (uint32_t)(unit - UNOPENED) << GPR_LINE_FLAGS | s.flags;
   const int i = lane_of();
   if (i < GPR_LINE_WORDS) {
-    const uint32_t word = (uint32_t)(s.value >> 32 * i), upper = beside >> 8 * i & 0xff;
-    const gpr_answer both = {word, args.epoch << 8 | upper};
+    const uint32_t word = (uint32_t)(s.value >> 32 * i);
+    const uint32_t upper = beside >> BESIDE * i & ((1u << BESIDE) - 1);
+    const gpr_answer both = {word, args.epoch << BESIDE | upper};
     *(volatile uint64_t *)(args.answer + GPR_LINES_AT + line * GPR_LINE_WORDS + i) =
         copy_bits<uint64_t>(both);
   }
@@ -85,9 +87,9 @@ struct Line {
     beside = 0;
     for (int i = GPR_LINE_WORDS - 1; i >= 0; i--) {
       const uint64_t both = line[i];
-      if ((both >> 40) != (epoch & ((1u << GPR_LINE_EPOCH) - 1))) return false;
+      if (both >> (32 + BESIDE) != (epoch & ((1u << GPR_LINE_EPOCH) - 1))) return false;
       all = all << 32 | (uint32_t)both;
-      beside = beside << 8 | (uint32_t)(both >> 32 & 0xff);
+      beside = beside << BESIDE | (uint32_t)(both >> 32 & ((1u << BESIDE) - 1));
     }
     value = (__int128)all;
     return true;

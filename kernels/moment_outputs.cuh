@@ -18,8 +18,10 @@ template <class T> struct RowsShape<PairMoments<T>> { static constexpr int block
 template <class T> struct RowsShape<IntegerMoments<T>> {
   static constexpr int blocks = 3, loads = 8;
 };
-template <class T> struct StagedShape<PairMoments<T>> { static constexpr int blocks = 3; };
-template <class T> struct StagedShape<IntegerMoments<T>> { static constexpr int blocks = 3; };
+template <class T> struct StagedShape<PairMoments<T>> {
+  static constexpr int blocks = 3, packets = 2304;
+};
+template <class T> struct StagedShape<IntegerMoments<T>> : StagedShape<PairMoments<T>> {};
 
 /* --- moving --------------------------------------------------------------------------------------
  */

@@ -95,8 +95,8 @@ typedef struct gpr_flat_args {
 
 /* The answer of an exact sum: each block leaves, for each part of its elements, a line of 32 bytes.
  * Its four words are an integer; the upper halves of the epochs beside them, the epoch's low bits,
- * and the lower bytes its unit and flags. What is longer goes to the host in more packets: of 132
- * blocks that end together lines of 48 bytes came 1 µs later on an H200. */
+ * and the lower bytes its unit and flags. They are one sector: of 132 blocks that end together
+ * lines of 48 bytes came 1 µs later on an H200. */
 enum {
   GPR_LINES_AT = 512, /* words of the answer before the first */
   GPR_LINES_MOST = 4, /* a multiprocessor */

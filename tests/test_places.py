@@ -8,7 +8,8 @@ from isa import ISAS, run_on
 
 import gpureduce
 
-DTYPES = [np.dtype(code) for code in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")]
+NUMBERS = [np.dtype(code) for code in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")]
+DTYPES = [np.dtype("?"), *NUMBERS]
 VECTORS = (16, 32, 64)  # bytes, on the three instruction sets
 CACHE_LINE = 64
 ROW = 8  # vectors
@@ -39,11 +40,26 @@ def check(name, a, what):
         assert function(a[row], device="cpu") == want[row], f"{name}, {a.dtype}, {what}, {row}"
 
 
+def truths(rng, shape, at):
+    """Of booleans; what is not zero is true."""
+    alone, each = np.zeros(shape, np.uint8), np.arange(len(at))
+    alone[each, at] = (1, 2, 128, 255)[shape[1] % 4]
+    again = alone.copy()
+    again[each, rng.integers(at, shape[1])] = alone.max()
+    for what, a in (("the only one", alone), ("the first one", again), ("none", 0 * alone)):
+        yield f"{what} that is true", a.view(bool)
+        yield f"{what} that is false", ~a.astype(bool)
+    yield "rare ones", rng.random(shape) < 3 / shape[1]
+
+
 def matrices(dtype, n):
     """(what it is, matrix of rows of n)."""
     rng = generator("places", dtype, n)
     at = places(rng, n)
     shape, each = (len(at), n), np.arange(len(at))
+    if dtype.kind == "b":
+        yield from truths(rng, shape, at)
+        return
     alone = np.ones(shape, dtype)
     alone[each, at] = 2
     yield "the greatest at each place", alone
@@ -83,7 +99,7 @@ def test_the_first_place(isa):
         pytest.skip(f"this processor has no {isa}: {used} was used, which has a test of its own")
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
 def test_every_alignment(dtype):
     rng = generator("alignment", dtype)
     room = np.zeros(BLOCK // dtype.itemsize + 4 * CACHE_LINE, dtype)
