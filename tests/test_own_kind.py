@@ -190,9 +190,9 @@ def test_torch_gets_torch(name):
     assert float(total.sum()) == ((1 << 12) + 1) * (1 << 12)
 
 
-# One for each way that the kernels for many outputs have: rows in a packet, of two, of four, staged
-# rows, rows of a warp's, of blocks'; columns of a few rows, of many blocks, of so many that they come
-# together in crowds, of rows taken together; any strides.
+# One for each way that the kernels for many outputs have: rows in a packet, of two, of four,
+# staged rows, rows of a warp's, of blocks'; columns of a few rows, of many blocks, of so many that
+# they come together in crowds, of rows taken together; any strides.
 WAYS = [
     ((5000, 4), 1, slice(None)),
     ((5003, 8), 1, slice(None)),

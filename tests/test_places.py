@@ -114,3 +114,16 @@ def test_every_alignment(dtype):
             a[:] = rng.random(len(a)) > 2 / n
             a += 1
             assert gpureduce.argmin(a, device="cpu") == np.argmin(a), (n, offset)
+
+
+def test_booleans_of_every_alignment():
+    room = np.zeros(700, bool)
+    for n in (7, 8, 9, 255, 256, 257, 600):
+        for offset in range(CACHE_LINE):
+            a = room[offset:][:n]
+            for at in (0, 1, n // 2, n - 1):
+                room[:] = True  # beside it, what would be better
+                a[:] = np.arange(n) == at
+                assert gpureduce.argmax(a, device="cpu") == at, (n, offset)
+                room[:] = ~room
+                assert gpureduce.argmin(a, device="cpu") == at, (n, offset)
