@@ -1,6 +1,6 @@
 """Reductions along one axis on the CPU beside NumPy, in turn, in one run: least times of both, of
-four rounds over all rows, each row for 0.15 s or more in each: of a virtual machine that has
-been idle the second processor may be slow for a while.
+four rounds over all rows. In each round a row takes 0.15 s or more: a virtual machine's second
+processor may be slow for a while after it was idle.
 
 Every (2^k, 2^(22-k)) along either axis, and (10^7, 2) along its rows. Prints a table and the rows
 that are slower than their bar; writes benchmarks/results/axes_cpu.md.
