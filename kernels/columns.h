@@ -7,7 +7,7 @@
 #ifndef GPR_COLUMNS_H
 #define GPR_COLUMNS_H
 
-#include "exact_lanes.h"
+#include "carried.h"
 
 #include "big.cuh"
 
@@ -64,18 +64,6 @@ template <class R> GPR_FN R round_count(const Count &c, uint32_t n) {
   return F::make((value < 0 ? sign : 0) | round_bits_of<R>(leading_of(value, c.unit, n)));
 }
 
-/* One bit a lane of a vector of 0 and -1. */
-template <class V> GPR_FN uint64_t mask_of(V lanes) {
-  uint64_t mask = 0;
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
-  if (sizeof lanes[0] == 4) return _mm512_movepi32_mask((__m512i)lanes);
-  if (sizeof lanes[0] == 8) return _mm512_movepi64_mask((__m512i)lanes);
-#endif
-  for (unsigned l = 0; l < sizeof lanes / sizeof lanes[0]; l++)
-    mask |= (uint64_t)(lanes[l] != 0) << l;
-  return mask;
-}
-
 /* --- lanes -------------------------------------------------------------------------------------
  */
 
@@ -87,21 +75,22 @@ struct Lanes {
 };
 
 /* Into tops the exponents (as top_of() has them) of the largest magnitudes of each column. */
-template <class R, class U, int SHIFT, int BIAS>
+template <class R, class I, int SHIFT, int BIAS>
 GPR_FN void raise_tops(int *top, const R *x, int64_t stride, int64_t rows) {
-  U most[LANES] = {};
+  const I no_sign = (I)(~(I)0 ^ (I)1 << (8 * sizeof(I) - 1));
+  I most[LANES] = {}; /* signed, as AVX2 compares */
   for (int64_t row = 0; row < rows; row++)
     for (int l = 0; l < LANES; l++) {
-      const U b = (U)(copy_bits<U>(x[row * stride + l]) << 1);
+      const I b = copy_bits<I>(x[row * stride + l]) & no_sign;
       most[l] = most[l] < b ? b : most[l];
     }
   for (int l = 0; l < LANES; l++) top[l] = greatest(top[l], (int)(most[l] >> SHIFT) - BIAS + 1);
 }
 GPR_FN void raise_tops(int *top, const float *x, int64_t stride, int64_t rows) {
-  raise_tops<float, uint32_t, 24, 127>(top, x, stride, rows);
+  raise_tops<float, int32_t, 23, 127>(top, x, stride, rows);
 }
 GPR_FN void raise_tops(int *top, const double *x, int64_t stride, int64_t rows) {
-  raise_tops<double, uint64_t, 53, 1023>(top, x, stride, rows);
+  raise_tops<double, int64_t, 52, 1023>(top, x, stride, rows);
 }
 
 /* What is not finite has the greatest exponent: no window will catch it. */
@@ -117,31 +106,32 @@ GPR_FN void open_lanes(Lanes &s) {
   memset(s.missed, 0, sizeof s.missed);
 }
 
-/* What comes some lanes later, into the second cache: the hardware does not follow so many rows,
- * and in the first one those of a power of two apart would push each other out. On Zen 4, 32 MiB of
- * doubles in 8 rows at a time by one thread: 17 to 20 GB/s without, 14 to 17 into the first, 23 to
- * 27 so. */
-template <class R> GPR_FN void prefetch_later(const R *at, int64_t ahead) {
-  __builtin_prefetch((const void *)((uintptr_t)at + (uintptr_t)ahead * sizeof *at), 0, 2);
-}
+/* Vectors that a loop over rows goes through at a time: a cache line of doubles, where 16 registers
+ * would not do for all VECTORS. */
+enum { ABREAST = WIDTH < 8 ? 2 : VECTORS };
 
 /* At most GPR_BATCH rows. */
 template <class R>
 GPR_FN void add_rows(Lanes &s, const R *x, int64_t stride, int64_t rows, int64_t ahead = 0) {
   const double down = power_of_two(-LEVELS);
-  Doubles sum1[VECTORS], sum2[VECTORS];
-  Words away[VECTORS] = {}, lost[VECTORS] = {};
-  for (int v = 0; v < VECTORS; v++) sum1[v] = s.start[v], sum2[v] = s.start[v] * down;
-  for (int64_t row = 0; row < rows; row++)
-    for (int v = 0; v < VECTORS; v++) {
-      const R *at = x + row * stride + v * WIDTH;
-      prefetch_later(at, ahead);
-      add_two_levels(sum1[v], sum2[v], away[v], lost[v], s.start[v], load(at));
+  for (int w = 0; w < VECTORS; w += ABREAST, x += ABREAST * WIDTH) {
+    Doubles start[ABREAST], sum1[ABREAST], sum2[ABREAST];
+    Words away[ABREAST] = {}, lost[ABREAST] = {};
+    for (int v = 0; v < ABREAST; v++) {
+      start[v] = sum1[v] = s.start[w + v];
+      sum2[v] = start[v] * down;
     }
-  for (int v = 0; v < VECTORS; v++) {
-    s.count1[v] += bits(sum1[v]) - bits(s.start[v]);
-    s.count2[v] += bits(sum2[v]) - bits(s.start[v] * down);
-    s.missed[v] |= away[v] >> 52 | lost[v] << 1;
+    const R *at = x;
+    for (int64_t row = 0; row < rows; row++, at += stride) {
+      prefetch_later<ABREAST * WIDTH>(at, ahead);
+      for (int v = 0; v < ABREAST; v++)
+        add_two_levels(sum1[v], sum2[v], away[v], lost[v], start[v], load(at + v * WIDTH));
+    }
+    for (int v = 0; v < ABREAST; v++) {
+      s.count1[w + v] += bits(sum1[v]) - bits(start[v]);
+      s.count2[w + v] += bits(sum2[v]) - bits(start[v] * down);
+      s.missed[w + v] |= away[v] >> 52 | lost[v] << 1;
+    }
   }
 }
 
@@ -151,19 +141,23 @@ GPR_FN bool add_close_rows(Lanes &s, const double *x, int64_t stride, int64_t ro
   const double down = power_of_two(-LEVELS);
   const uint64_t above = (uint64_t)(GPR_HEADROOM + 1 + 32) << 52 | 1ull << 51;
   Doubles sum1[VECTORS], sum2[VECTORS];
-  Words lowest[VECTORS], outside = {};
-  for (int v = 0; v < VECTORS; v++) {
-    sum1[v] = s.start[v], sum2[v] = s.start[v] * down;
-    lowest[v] = bits(s.start[v]) - above;
-  }
-  for (int64_t row = 0; row < rows; row++)
-    for (int v = 0; v < VECTORS; v++) {
-      const double *at = x + row * stride + v * WIDTH;
-      const Doubles d = load(at);
-      prefetch_later(at, ahead);
-      outside |= bits(d) - lowest[v];
-      sum2[v] += rest_of(sum1[v], d);
+  Words outside = {};
+  for (int w = 0; w < VECTORS; w += ABREAST, x += ABREAST * WIDTH) {
+    Words lowest[ABREAST];
+    for (int v = 0; v < ABREAST; v++) {
+      sum1[w + v] = s.start[w + v], sum2[w + v] = s.start[w + v] * down;
+      lowest[v] = bits(s.start[w + v]) - above;
     }
+    const double *at = x;
+    for (int64_t row = 0; row < rows; row++, at += stride) {
+      prefetch_later<ABREAST * WIDTH>(at, ahead);
+      for (int v = 0; v < ABREAST; v++) {
+        const Doubles d = load(at + v * WIDTH);
+        outside |= bits(d) - lowest[v];
+        sum2[w + v] += rest_of(sum1[w + v], d);
+      }
+    }
+  }
   uint64_t any = 0;
   for (int l = 0; l < WIDTH; l++) any |= outside[l];
   if (any << 1 >> 58) return false; /* an exponent is 32 or more above the lowest, or below it */
@@ -185,11 +179,11 @@ struct Plain {
   }
   GPR_METHOD void add(const float *x, int64_t stride, int64_t rows, int64_t ahead = 0) {
     Plain p = *this;
-    for (int64_t row = 0; row < rows; row++)
+    for (int64_t row = 0; row < rows; row++) {
+      prefetch_later<LANES>(x + row * stride, ahead);
       for (int v = 0; v < VECTORS; v += 2) {
         const float *at = x + row * stride + v * WIDTH;
         Words32 b;
-        prefetch_later(at, ahead);
         memcpy(&b, at, sizeof b);
         b += b; /* no sign */
         p.high[v / 2] = p.high[v / 2] > b ? p.high[v / 2] : b;
@@ -198,6 +192,7 @@ struct Plain {
         p.sum[v] += load(at);
         p.sum[v + 1] += load(at + WIDTH);
       }
+    }
     *this = p;
   }
   /* Bits of the lanes whose sum of 2^carries numbers at most is not sure. */
@@ -359,8 +354,9 @@ GPR_FN bool row_sum(const double *x, int64_t n, double *to) {
 /* --- strips ------------------------------------------------------------------------------------
  */
 
-enum { STRIP_LANES = 16, STRIP_ROWS = GPR_BATCH * 128 }; /* 16 KiB of lanes */
-static constexpr int64_t STRIP = STRIP_LANES * LANES;    /* columns */
+/* Columns: of half as many, sums of (1024, 4096) doubles took a fifth longer on Zen 3. */
+static constexpr int64_t STRIP = 512;
+enum { STRIP_LANES = STRIP / LANES, STRIP_ROWS = GPR_BATCH * 128 };
 
 /* Rows at a time: those of a matrix whose rows are a power of two apart compete for the same places
  * of the caches, which have 8 of them. */
@@ -374,21 +370,24 @@ template <class R> struct Strip {
   /* Above the tops of the first rows: for what comes later, and for plain sums of many. */
   static constexpr int MARGIN = 4;
   static constexpr int64_t AHEAD = 8192 / sizeof(R) / LANES; /* lanes */
+  static constexpr int PARTS = LANES / Carried<R>::COLUMNS;
   Lanes lanes[STRIP_LANES];
   Plain plain[narrow ? STRIP_LANES : 1];
+  Carried<R> carried[narrow ? 1 : STRIP_LANES * PARTS];
   R tail[GPR_BATCH * LANES];
   int64_t width, full;   /* reals; lanes that lie whole in the matrix */
   int64_t height, above; /* rows of the strip; those before the ones that are woven */
-  int wait, pause;       /* until the quick way is tried again, and after its next miss */
+  Tries close;
 
   void shape(int64_t columns, int64_t rows) {
     width = columns;
     full = columns / LANES;
     height = rows;
     above = 0;
-    wait = 0;
-    pause = 1;
+    close = Tries();
   }
+  /* How many columns are best for so many rows. */
+  static int64_t columns_for(int64_t rows) { return rows > CARRIED_ROWS ? STRIP : STRIP / 2; }
   int64_t groups() const { return (width + LANES - 1) / LANES; }
   /* Rows of the last, partial lanes with zeros beside them. */
   const R *fill(const R *x, int64_t stride, int64_t rows) {
@@ -410,12 +409,13 @@ template <class R> struct Strip {
    * of all lanes, then for the next few. What comes after the last of them is the next strip. */
   template <class Take> void weave(const R *x, int64_t stride, int64_t rows, const Take &take) {
     const int64_t all = groups(), steps = (height + TOGETHER - 1) / TOGETHER;
+    const int64_t far = least(AHEAD, steps * all), below = far / all, aside = far % all;
     for (int64_t row = 0; row < rows; row += TOGETHER)
       for (int64_t g = 0; g < all; g++) {
-        const int64_t m = least(rows - row, (int64_t)TOGETHER);
-        const int64_t later = g + least(AHEAD, steps * all), down = later / all * TOGETHER;
+        const int64_t m = least(rows - row, (int64_t)TOGETHER), over = g + aside >= all;
+        const int64_t down = (below + over) * TOGETHER;
         const int64_t next = above + row + down < height ? 0 : width - steps * TOGETHER * stride;
-        const int64_t ahead = down * stride + next + (later % all - g) * (int64_t)LANES;
+        const int64_t ahead = down * stride + next + (aside - over * all) * (int64_t)LANES;
         with_lanes(g, x + row * stride, stride, m,
                    [&](const R *at, int64_t step) { take(g, at, step, m, ahead); });
       }
@@ -439,12 +439,6 @@ template <class R> struct Strip {
     }
   }
 
-  /* As Adder's: each miss in a row doubles the wait until the next try. */
-  bool tried(bool close) {
-    wait = close ? 0 : pause;
-    pause = close ? 1 : least(2 * pause, 64);
-    return close;
-  }
   void add_plain(const float *x, int64_t stride, int64_t rows) {
     for (int64_t g = 0; g < groups(); g++) plain[g].open();
     weave(x, stride, rows, [&](int64_t g, const float *at, int64_t step, int64_t m, int64_t ahead) {
@@ -460,7 +454,7 @@ template <class R> struct Strip {
   }
   /* At most SPAN rows. */
   void add(const float *x, int64_t stride, int64_t rows) {
-    if (wait-- > 0)
+    if (!close.due())
       return weave(x, stride, rows,
                    [&](int64_t g, const float *at, int64_t step, int64_t m, int64_t ahead) {
                      add_rows(lanes[g], at, step, m, ahead);
@@ -477,12 +471,13 @@ template <class R> struct Strip {
         far++;
       }
     }
-    tried(2 * far <= groups());
+    close.tell(2 * far <= groups());
   }
   void add(const double *x, int64_t stride, int64_t rows) {
     weave(x, stride, rows,
           [&](int64_t g, const double *at, int64_t step, int64_t m, int64_t ahead) {
-            if (g >= full || wait-- > 0 || !tried(add_close_rows(lanes[g], at, step, m, ahead)))
+            if (g >= full || !close.due() ||
+                !close.tell(add_close_rows(lanes[g], at, step, m, ahead)))
               add_rows(lanes[g], at, step, m, ahead);
           });
   }
@@ -504,43 +499,59 @@ template <class R> struct Strip {
       store(g * LANES, least(width - g * LANES, (int64_t)LANES), sum, missed);
     }
   }
-  /* Of the rows of one group of lanes, without a state that is kept. */
-  GPR_CALL uint64_t brief_sums(const double *x, int64_t stride, int64_t rows, double *to) {
-    Lanes s;
-    for (int l = 0; l < LANES; l++) s.top[l] = INT32_MIN / 2;
-    raise_tops(s.top, x, stride, rows);
-    open_lanes(s);
-    const double down = power_of_two(-LEVELS);
-    Doubles sum1[VECTORS], sum2[VECTORS];
-    Words away[VECTORS] = {}, lost[VECTORS] = {};
-    for (int v = 0; v < VECTORS; v++) sum1[v] = s.start[v], sum2[v] = s.start[v] * down;
-    for (int64_t row = 0; row < rows; row++)
-      for (int v = 0; v < VECTORS; v++) {
-        const Doubles d = load(x + row * stride + v * WIDTH);
-        add_two_levels(sum1[v], sum2[v], away[v], lost[v], s.start[v], d);
-      }
-    uint64_t missed = 0;
-    for (int v = 0; v < VECTORS; v++) {
-      /* two exact differences, added with the one rounding that there is */
-      const Doubles sum = (sum1[v] - s.start[v]) + (sum2[v] - s.start[v] * down);
-      memcpy(to + v * WIDTH, &sum, sizeof sum);
-      const Words bad = (away[v] >> 52 | lost[v] << 1 | (bits(sum) << 1 == 0 ? 1 : Words{})) != 0;
-      missed |= mask_of(bad) << (v * WIDTH);
-    }
-    return missed;
-  }
-  /* The same without run(), of at most TOGETHER rows. */
-  template <class Store>
-  void short_sums(const double *x, int64_t stride, int64_t columns, int64_t rows,
-                  const Store &store) {
-    shape(columns, rows);
+  /* Without run(): calls round(g, where to) for the sums of the g-th lanes, and rest(bits of those
+   * that it is not sure of, first column, columns). */
+  template <class Round, class Rest> void store_lanes(R *to, const Round &round, const Rest &rest) {
     for (int64_t g = 0; g < groups(); g++) {
-      double sum[LANES];
-      uint64_t missed = 0;
-      with_lanes(g, x, stride, rows,
-                 [&](const double *at, int64_t step) { missed = brief_sums(at, step, rows, sum); });
-      store(g * LANES, least(width - g * LANES, (int64_t)LANES), sum, missed);
+      R sum[LANES];
+      const int64_t first = g * LANES, lanes = least(width - first, (int64_t)LANES);
+      uint64_t missed = round(g, g < full ? to + first : sum);
+      if (g >= full) {
+        memcpy(to + first, sum, (size_t)lanes * sizeof *sum);
+        missed &= (1ull << lanes) - 1;
+      }
+      if (missed) rest(missed, first, lanes);
     }
+  }
+  /* The sums of at most TOGETHER rows; zeros are sure. */
+  template <class Rest>
+  void few_sums(const R *x, int64_t stride, int64_t columns, int64_t rows, R *to,
+                const Rest &rest) {
+    shape(columns, rows);
+    store_lanes(
+        to,
+        [&](int64_t g, R *sum) {
+          uint64_t missed = 0;
+          with_lanes(g, x, stride, rows,
+                     [&](const R *at, int64_t step) { missed = sum_few(at, step, rows, sum); });
+          return missed;
+        },
+        rest);
+  }
+  /* Of more rows. */
+  template <class Rest>
+  void carried_sums(const R *x, int64_t stride, int64_t columns, int64_t rows, R *to,
+                    const Rest &rest) {
+    shape(columns, rows);
+    const auto each = [&](int64_t g, const auto &take) {
+      for (int64_t k = 0; k < PARTS; k++) take(carried[g * PARTS + k], k * Carried<R>::COLUMNS);
+    };
+    for (int64_t g = 0; g < groups(); g++)
+      with_lanes(g, x, stride, 1, [&](const R *at, int64_t) {
+        each(g, [&](Carried<R> &c, int64_t j) { c.open(at + j); });
+      });
+    weave(x + stride, stride, rows - 1,
+          [&](int64_t g, const R *at, int64_t step, int64_t m, int64_t ahead) {
+            each(g, [&](Carried<R> &c, int64_t j) { c.add(at + j, step, m, ahead); });
+          });
+    store_lanes(
+        to,
+        [&](int64_t g, R *sum) {
+          uint64_t missed = 0;
+          each(g, [&](Carried<R> &c, int64_t j) { missed |= c.round(sum + j) << j; });
+          return missed;
+        },
+        rest);
   }
   /* The same without run(), of at most SPAN rows of floats; zeros are sure. */
   template <class Store>
@@ -674,8 +685,7 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
     for (; i < rows; i++) add<1>(x + i * stride, stride, 0, columns, (Row)i);
   }
   static void look_ahead(const T *x, int64_t stride) {
-    for (int k = 0; k < TOGETHER; k++)
-      for (int j = 0; j < CHUNK; j += 64 / (int)sizeof(T)) prefetch_later(x, k * stride + j);
+    for (int k = 0; k < TOGETHER; k++) prefetch_later<CHUNK>(x, k * stride);
   }
   template <int ROWS>
   void add(const T *__restrict x, int64_t stride, int64_t first, int64_t stop, Row i) {

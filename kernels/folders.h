@@ -382,21 +382,17 @@ template <class O, class T> struct Folder<O, ExactFold<T>> {
 };
 
 /* Real numbers by rows of lanes. What these miss goes to bins, doubles and complex numbers one by
- * one; each miss in a row doubles the wait until the next try. */
+ * one. */
 template <class O, class T> struct Folder<O, MomentsFold<T>> {
   typedef MomentsFold<T> F;
   typedef typename F::State State;
   static void fold(State &s, const T *x, int64_t n, int64_t) {
     Bins bins;
     bins.count = -1;
-    for (int64_t i = 0, wait = 0, pause = 1; i < n; i += GPR_SHORT) {
+    Tries rows;
+    for (int64_t i = 0; i < n; i += GPR_SHORT) {
       const int64_t m = least(n - i, (int64_t)GPR_SHORT);
-      if (wait-- > 0 || !fold_row(s, x + i, m)) {
-        if (wait < 0) wait = pause, pause = least(2 * pause, (int64_t)64);
-        fold_far(s, bins, x + i, m);
-      } else {
-        wait = 0, pause = 1;
-      }
+      if (!rows.due() || !rows.tell(fold_row(s, x + i, m))) fold_far(s, bins, x + i, m);
     }
     if (bins.count > 0) bins.flush(s.part[0], s.squares);
   }

@@ -20,39 +20,28 @@ template <class O, class T> struct ManySpreads {
   typedef typename MomentsFold<T>::State State;
   static constexpr int64_t TILE_ROWS = TILE_BYTES / (int)sizeof(R) / LANES;
   static constexpr bool plain = sizeof(T) == sizeof(R);
-  static constexpr int64_t TWOFOLD_ROWS = 32;
 
   /* Calls take(count, output) for every output, or take_alone(output), but for those that are done
-   * already: quick(reals, stride, output, lanes) says by a bit a lane which are not. A stride of 0
-   * means a row of n reals. */
+   * already: quick(reals, stride, along rows?, output, lanes) says by a bit a lane which are not.
+   */
   template <class Quick, class Take, class TakeAlone>
   static void each(const char *x, int64_t across, int64_t along, int64_t outputs, int64_t n,
                    const Quick &quick, const Take &take, const TakeAlone &take_alone) {
     const bool side_by_side = plain && across == (int64_t)sizeof(T);
-    const bool in_row = plain && along == (int64_t)sizeof(T);
+    const bool rows = plain && along == (int64_t)sizeof(T) && n > 64;
     alignas(64) R tile[TILE_ROWS * LANES];
     SpreadLanes<R> lanes;
-    if (n > TILE_ROWS || (in_row && n > 64)) {
-      if (!in_row && !side_by_side) {
-        for (int64_t o = 0; o < outputs; o++) take_alone(o);
-        return;
-      }
-    } else {
-      memset(tile, 0, (size_t)n * LANES * sizeof *tile);
+    if (!rows && n > TILE_ROWS && !side_by_side) {
+      for (int64_t o = 0; o < outputs; o++) take_alone(o);
+      return;
     }
+    if (!rows && n <= TILE_ROWS) memset(tile, 0, (size_t)n * LANES * sizeof *tile);
     for (int64_t o = 0, m; o < outputs; o += m) {
       const char *at = x + o * across;
       const R *reals = (const R *)(const void *)at;
+      int64_t stride = (rows ? across : along) / (int64_t)sizeof(R);
       m = least((int64_t)LANES, outputs - o);
-      if (in_row && n > 64) {
-        m = 1;
-        if (!quick(reals, 0, o, 1)) continue;
-        lanes.run_row(reals, n);
-        take(spread_of_row(lanes), o);
-        continue;
-      }
-      int64_t stride = along / (int64_t)sizeof(R);
-      if (!side_by_side || m < LANES) {
+      if (!rows && (!side_by_side || m < LANES)) {
         if (n > TILE_ROWS) {
           for (int64_t l = 0; l < m; l++) take_alone(o + l);
           continue;
@@ -61,11 +50,12 @@ template <class O, class T> struct ManySpreads {
         reals = tile;
         stride = LANES;
       }
-      uint64_t left = quick(reals, stride, o, m);
-      if (left) lanes.run(reals, stride, n);
+      uint64_t left = quick(reals, stride, rows, o, m);
+      if (left && !rows) lanes.run(reals, stride, n);
       for (; left; left &= left - 1) {
         const int l = __builtin_ctzll(left);
-        take(spread_of_lane(lanes, l), o + l);
+        if (rows) lanes.run_row(reals + l * stride, n);
+        take(rows ? spread_of_row(lanes) : spread_of_lane(lanes, l), o + l);
       }
     }
   }
@@ -95,23 +85,26 @@ template <class O, class T> struct ManySpreads {
       }
       return;
     }
-    const auto quick = [&](const R *reals, int64_t stride, int64_t o, int64_t m) {
+    Tries twofold;
+    const auto quick = [&](const R *reals, int64_t stride, bool rows, int64_t o, int64_t m) {
       uint64_t left = all(m);
-      if constexpr (sizeof(R) == sizeof(double))
-        if (stride && n <= TWOFOLD_ROWS) {
-          double spread[LANES];
-          left &= twofold_spreads<IsRoot<O>::value>(reals, stride, n, (double)divisor, spread);
-          memcpy(result + o, spread, (size_t)m * sizeof *result);
-        }
+      if constexpr (sizeof(R) == sizeof(double)) {
+        constexpr bool root = IsRoot<O>::value;
+        if (!twofold.due()) return left;
+        double spread[LANES];
+        left &= rows ? twofold_rows<root>(reals, stride, m, n, (double)divisor, spread)
+                     : twofold_columns<root>(reals, stride, n, (double)divisor, spread);
+        memcpy(result + o, spread, (size_t)m * sizeof *result);
+        twofold.tell(2 * __builtin_popcountll(left) <= m);
+      }
       if constexpr (sizeof(R) == sizeof(float) && !IsRoot<O>::value) {
         double sum[LANES], square[LANES];
         Result rounded[LANES];
         bool sure[LANES];
-        if (!stride) {
-          row_moments(reals, n, sum, square);
-        } else {
+        if (rows)
+          for (int64_t l = 0; l < m; l++) row_moments(reals + l * stride, n, sum + l, square + l);
+        else
           plain_moments(reals, stride, n, sum, square);
-        }
         for (int64_t l = 0; l < m; l++)
           sure[l] = round_plain(sum[l], square[l], (double)n, freedom, rounded + l);
         memcpy(result + o, rounded, (size_t)m * sizeof *result);
@@ -138,7 +131,8 @@ template <class O, class T> struct ManySpreads {
       Alone<O>::fold(state(o), x + o * across, along, n, 0);
     };
     each(
-        x, across, along, outputs, n, [](const R *, int64_t, int64_t, int64_t m) { return all(m); },
+        x, across, along, outputs, n,
+        [](const R *, int64_t, bool, int64_t, int64_t m) { return all(m); },
         [&](const SpreadCount &c, int64_t o) {
           if (c.missed) return take_alone(o);
           add_spread(state(o).part[0], state(o).squares, c);

@@ -124,17 +124,22 @@ template <class O, class T> struct Many<O, ExactFold<T>> {
     const auto store = [&](int64_t first, int64_t lanes, const double *sum) {
       for (int64_t l = 0; l < lanes; l++) to[first + l] = convert<Part>(sum[l]);
     };
-    const auto store_or_rest = [&](int64_t first, int64_t lanes, const double *sum,
-                                   uint64_t missed) {
-      store(first, lanes, sum);
-      if (lanes < LANES) missed &= (1ull << lanes) - 1; /* zeros beside them */
-      if (missed) rest(missed, first / PARTS, lanes / PARTS);
+    const auto rest_of = [&](uint64_t missed, int64_t first, int64_t lanes) {
+      rest(missed, first / PARTS, lanes / PARTS);
     };
+    if constexpr (plain)
+      if (n <= TOGETHER) return strip.few_sums(x, stride, outputs * PARTS, n, to, rest_of);
     if constexpr (Strip<R>::narrow) {
       if (n <= Strip<R>::SPAN)
-        return strip.plain_sums(x, stride, outputs * PARTS, n, store_or_rest);
+        return strip.plain_sums(
+            x, stride, outputs * PARTS, n,
+            [&](int64_t first, int64_t lanes, const double *sum, uint64_t missed) {
+              store(first, lanes, sum);
+              if (lanes < LANES) missed &= (1ull << lanes) - 1; /* zeros beside them */
+              if (missed) rest_of(missed, first, lanes);
+            });
     } else {
-      if (n <= TOGETHER) return strip.short_sums(x, stride, outputs * PARTS, n, store_or_rest);
+      if (n <= CARRIED_ROWS) return strip.carried_sums(x, stride, outputs * PARTS, n, to, rest_of);
     }
     strip.run(x, stride, outputs * PARTS, n);
     strip.sums([&](int64_t first, int64_t lanes, const double *sum, uint64_t missed) {
@@ -150,10 +155,11 @@ template <class O, class T> struct Many<O, ExactFold<T>> {
                            const Take &take, const TakeAlone &take_alone) {
     const int64_t across = sizeof(T);
     Strip<R> strip;
-    for (int64_t o = 0; o < outputs; o += STRIP / PARTS) {
+    const int64_t most = Strip<R>::columns_for(n) / PARTS;
+    for (int64_t o = 0; o < outputs; o += most) {
       const R *at = (const R *)(const void *)(x + o * across);
       store_sums(
-          strip, at, along / (int64_t)sizeof(R), least(STRIP / PARTS, outputs - o), n,
+          strip, at, along / (int64_t)sizeof(R), least(most, outputs - o), n,
           (Part *)(void *)(result + o), [&](const auto &sums, int64_t j) { take(sums, j, o + j); },
           [&](uint64_t missed, int64_t first, int64_t m) {
             finish_rest(missed, o + first, x, across, along, m, n, take, take_alone);

@@ -149,15 +149,17 @@ GPR_FN void plain_moments(const float *x, int64_t stride, int64_t rows, double *
   memcpy(square, q, sizeof q);
 }
 
-/* Of one row, into the first of each. */
+/* Of one row. */
 GPR_FN void row_moments(const float *x, int64_t n, double *sum, double *square) {
   float rest[LANES] = {};
-  double s[LANES], q[LANES];
+  double s[LANES], q[LANES], s_rest[LANES], q_rest[LANES];
   memcpy(rest, x + n / LANES * LANES, (size_t)(n % LANES) * sizeof *x);
-  plain_moments(x, LANES, n / LANES, sum, square);
-  plain_moments(rest, LANES, 1, s, q);
-  for (int l = 0; l < LANES; l++) sum[l] += s[l], square[l] += q[l];
-  for (int l = 1; l < LANES; l++) sum[0] += sum[l], square[0] += square[l];
+  plain_moments(x, LANES, n / LANES, s, q);
+  plain_moments(rest, LANES, 1, s_rest, q_rest);
+  for (int l = 0; l < LANES; l++) s[l] += s_rest[l], q[l] += q_rest[l];
+  for (int l = 1; l < LANES; l++) s[0] += s[l], q[0] += q[l];
+  *sum = s[0];
+  *square = q[0];
 }
 
 /* The variance from such sums, if the errors that they may have do not change what it rounds to.

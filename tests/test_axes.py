@@ -191,7 +191,7 @@ FEW = ("sum", "mean", "min", "max", "argmin", "argmax", "var", "std")
 NASTY = (0.0, -0.0, 1, -1, 1.5, 0.1, -3, 1e-30, 1e30, np.nan, -np.nan, np.inf, -np.inf)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 9, 32, 33, 257])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 9, 16, 17, 32, 33, 65, 257])
 @pytest.mark.parametrize(
     ("op", "dtype", "result"),
     [row[:3] for row in ROWS if row[0] in FEW and row[1] in ("float32", "float64", "int16")],
@@ -207,10 +207,55 @@ def test_few_elements_of_many_outputs(op, dtype, result, n):
         a[:, 10:20] = rng.choice(NASTY[:2], (n, 10))
         a[:, 40:120] = rng.standard_normal((n, 80))
         a[:, 120:140] = finite_bits(rng, dtype, n * 20).reshape(n, 20)
+        a[:, 140:145] *= np.finfo(dtype).max / 2
+        a[:, 145:] *= np.finfo(dtype).smallest_subnormal
     for got in (call(op, a, axis=0), call(op, a.T.copy(), axis=1)):
         for j in range(0, 150, 3 if n > 33 else 1):
             want = REFERENCE[op](a[:, j].copy(), result)
             assert_bits(at(got, j), want, f"column {j}: {a[:, j]!r}")
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 6, 7, 8, 9, 12, 24, 32])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_between_two_numbers(dtype, n):
+    """Columns whose sums lie half between two numbers, or next to that, and some that cancel."""
+    dtype = numpy_dtype(dtype)
+    rng = generator("half", dtype, n)
+    a = np.zeros((n, 400), dtype)
+    eps = np.finfo(dtype).eps
+    a[0] = 1 + eps * rng.integers(0, 9, 400)
+    a[1] = eps / 2 * rng.choice((-1, 1, 3), 400)
+    a[2, ::2] = eps**2 * rng.choice((-1, 0, 1), 200)
+    a[3:, 100:] = eps**3 * rng.integers(-1, 2, (n - 3, 300))
+    a[3:, 200:] += rng.integers(-2, 3, (n - 3, 200)).astype(dtype) * 2 ** rng.integers(0, 30)
+    a[n - 1, 300:] = -a[0, 300:]
+    a = rng.permuted(a, axis=0) * 2.0 ** rng.integers(-40, 40, 400).astype(dtype)
+    a = a.astype(dtype)
+    want = np.array([REFERENCE["sum"](x.copy(), dtype) for x in a.T], dtype)
+    assert_bits(gpureduce.sum(a, axis=0), want, "columns")
+    assert_bits(gpureduce.sum(a.T.copy(), axis=1), want, "rows")
+    assert_bits(gpureduce.sum(np.repeat(a, 2, axis=1)[:, ::2], axis=0), want, "columns apart")
+
+
+@pytest.mark.parametrize("n", [2, 9, 64, 65, 127, 128, 129, 300, 1000, 2049, 4096])
+@pytest.mark.parametrize("op", ["var", "std"])
+def test_spreads_far_from_zero(op, n):
+    """Of numbers that are close to each other and far from zero, and of others that are not."""
+    dtype = np.dtype("float64")
+    rng = generator("far", op, n)
+    a = rng.standard_normal((n, 67))
+    a[:, :60] += 10.0 ** (np.arange(60) // 4)
+    a[:, 60] = 1e300 * a[:, 61]
+    a[:, 62] = 1e-300 * a[:, 61]
+    a[:, 63] = 0.1
+    a[n // 2, 64] = 1e18
+    a[:, 65] = rng.integers(0, 2, n)
+    a[:, 66] = 1 + np.finfo(dtype).eps * rng.integers(0, 2, n)
+    for ddof in (0, 1):
+        want = [REFERENCE[op](x.copy(), dtype, ddof) for x in a.T]
+        ours = getattr(gpureduce, op)
+        for got in (ours(a, axis=0, ddof=ddof), ours(a.T.copy(), axis=1, ddof=ddof)):
+            assert_bits(got, np.array(want), f"ddof {ddof}")
 
 
 @pytest.mark.parametrize("n", [33, 63, 64, 100, 1000, 1024, 1025, 3333, 4096, 5000])
