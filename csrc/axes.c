@@ -21,9 +21,9 @@ enum { STRETCH = 64 << 10 };
 enum { GRAIN_BYTES = 64 << 10 };
 /* Short outputs go by blocks: enough for vectors, and few enough to share out evenly. Those of one
  * element each took twice the time in blocks of 512. Side by side they are read by pieces of rows:
- * of a page each, sums of (4096, 1024) doubles took 0.8 ms on two threads of Zen 4, of half a page
- * 1.1; on one thread 1.3 and 1.7. */
-enum { BLOCK_OUTPUTS = 512, BLOCK_ELEMENTS = 256 << 10, BLOCKS_PER_LANE = 4, PIECE_BYTES = 4096 };
+ * of 4 KiB each, sums of (4096, 1024) doubles took 0.8 ms on two threads of Zen 4, of 2 KiB 1.1; on
+ * one thread 1.3 and 1.7. */
+enum { BLOCK_OUTPUTS = 512, BLOCK_ELEMENTS = 256 << 10, BLOCKS_PER_LANE = 4, ROW_BYTES = 4096 };
 /* Columns that keep states between their rows. 128 of them, a quarter of a page of each row, took
  * twice the time. */
 enum { TALL_OUTPUTS = 512 };
@@ -193,7 +193,7 @@ static int64_t block_of(const gpr_plan *p) {
   if (!p->row->many) return 0;
   if (a->with && (!spread || ((const gpr_spread *)a->with)->means)) return 0;
   int64_t share = (a->outputs - 1) / (p->lanes > 1 ? BLOCKS_PER_LANE * p->lanes : 1) + 1;
-  int64_t piece = PIECE_BYTES / p->bytes, each = (a->outputs - 1) / p->lanes + 1;
+  int64_t piece = ROW_BYTES / p->bytes, each = (a->outputs - 1) / p->lanes + 1;
   if (piece > each) piece = each;
   if (piece < BLOCK_OUTPUTS / 2) piece = BLOCK_OUTPUTS / 2;
   if (side_by_side && share < piece) share = piece;
@@ -318,11 +318,13 @@ static int64_t outputs_below(const axes_run *run, int64_t item) {
   return number / blocks * length_across(&run->axes) + number % blocks * run->block;
 }
 
+/* madvise's MADV_POPULATE_WRITE: Linux has it from 5.14 on, glibc's headers from 2.35 on. */
+enum { POPULATE_WRITE = 23 };
+
 /* Has the results' memory made for the items below `stop` and a huge page ahead, each page by its
  * last bytes: Linux clears a huge page upwards where it is first used in its upper half, and
  * downwards, at half the speed, in its lower one. 32 MiB take 1.7 ms in place of 3.9 on Zen 4. */
 static void make_pages(axes_run *run, int64_t stop) {
-#ifdef MADV_POPULATE_WRITE
   const uintptr_t huge = 2 << 20, small = 4 << 10, first = (uintptr_t)run->axes.result;
   const uintptr_t end = first + (uintptr_t)run->axes.outputs * run->result_bytes;
   if (end - first < 2 * huge) return; /* NumPy does not ask for huge pages */
@@ -332,11 +334,8 @@ static void make_pages(axes_run *run, int64_t stop) {
     const uintptr_t page = first / huge + (uintptr_t)atomic_fetch_add(&run->made, 1);
     if (page * huge >= end) return;
     const uintptr_t above = (page + 1) * huge < end ? (page + 1) * huge : end;
-    madvise((void *)((above - 1) / small * small), small, MADV_POPULATE_WRITE);
+    madvise((void *)((above - 1) / small * small), small, POPULATE_WRITE);
   }
-#else
-  (void)run, (void)stop;
-#endif
 }
 
 static int take_items(axes_run *run, lane *l) {

@@ -139,7 +139,7 @@ template <class T> struct Joint<PairSum<T>> {
   typedef typename F::State State;
   typedef Digits<typename F::Real> D;
   static constexpr int parts = F::parts, words = parts * D::words; /* of an output */
-  enum { APART = 2 }; /* pairs between rows of them, whose readers then meet in no bank */
+  enum { APART = 2 }; /* pairs between rows, so that teams of four read from different banks */
   unsigned long long *word;
   int columns;
   __device__ __forceinline__ D of(int j, int part) const {

@@ -64,8 +64,8 @@ GPR_FN Doubles load(const double *x) {
 #endif
   return v;
 }
-/* Not by __builtin_convertvector: GCC 12's goes by halves and through memory. Sums of columns of
- * floats took 3.5 times as long with it on Zen 3. */
+/* Not by __builtin_convertvector: GCC 12's goes by halves and through memory. 2^22 floats in
+ * columns of 64 took 2.0 ms with it on Zen 3, and 0.7 so. */
 GPR_FN Doubles load(const float *x) {
 #if defined(__AVX512F__) /* the unmasked one warns */
   return (Doubles)_mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(x));

@@ -22,8 +22,8 @@ template <class O, class T> struct ManySpreads {
   static constexpr bool plain = sizeof(T) == sizeof(R);
 
   /* Calls take(count, output) for every output, or take_alone(output), but for those that are done
-   * already: quick(reals, stride, along rows?, output, lanes) says by a bit a lane which are not.
-   */
+   * already: quick(reals, stride, along rows?, first output, its lanes from, to) says by a bit a
+   * lane which are not. */
   template <class Quick, class Take, class TakeAlone>
   static void each(const char *x, int64_t across, int64_t along, int64_t outputs, int64_t n,
                    const Quick &quick, const Take &take, const TakeAlone &take_alone) {
@@ -36,11 +36,17 @@ template <class O, class T> struct ManySpreads {
       return;
     }
     if (!rows && n <= TILE_ROWS) memset(tile, 0, (size_t)n * LANES * sizeof *tile);
-    for (int64_t o = 0, m; o < outputs; o += m) {
-      const char *at = x + o * across;
+    const int64_t lead =
+        side_by_side ? lead_of((const R *)(const void *)x, along / (int64_t)sizeof(R), outputs)
+                     : (int64_t)LANES;
+    for (int64_t o = 0, next; o < outputs; o = next) {
+      /* Side by side, lanes that lie whole in the matrix and may be others' too. */
+      const int64_t first = side_by_side ? greatest((int64_t)0, least(o, outputs - LANES)) : o;
+      const int64_t m = least((int64_t)LANES, outputs - first);
+      const char *at = x + first * across;
       const R *reals = (const R *)(const void *)at;
       int64_t stride = (rows ? across : along) / (int64_t)sizeof(R);
-      m = least((int64_t)LANES, outputs - o);
+      next = first + (o ? m : least(m, lead));
       if (!rows && (!side_by_side || m < LANES)) {
         if (n > TILE_ROWS) {
           for (int64_t l = 0; l < m; l++) take_alone(o + l);
@@ -50,16 +56,16 @@ template <class O, class T> struct ManySpreads {
         reals = tile;
         stride = LANES;
       }
-      uint64_t left = quick(reals, stride, rows, o, m);
+      uint64_t left = quick(reals, stride, rows, first, o - first, next - first);
       if (left && !rows) lanes.run(reals, stride, n);
       for (; left; left &= left - 1) {
         const int l = __builtin_ctzll(left);
         if (rows) lanes.run_row(reals + l * stride, n);
-        take(rows ? spread_of_row(lanes) : spread_of_lane(lanes, l), o + l);
+        take(rows ? spread_of_row(lanes) : spread_of_lane(lanes, l), first + l);
       }
     }
   }
-  static uint64_t all(int64_t lanes) { return lanes < 64 ? (1ull << lanes) - 1 : ~0ull; }
+  static uint64_t lanes_between(int64_t from, int64_t to) { return (1ull << to) - (1ull << from); }
 
   static void run(const void *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
                   const void *with, void *to) {
@@ -86,29 +92,30 @@ template <class O, class T> struct ManySpreads {
       return;
     }
     Tries twofold;
-    const auto quick = [&](const R *reals, int64_t stride, bool rows, int64_t o, int64_t m) {
-      uint64_t left = all(m);
+    const auto quick = [&](const R *reals, int64_t stride, bool rows, int64_t o, int64_t from,
+                           int64_t to) {
+      uint64_t left = lanes_between(from, to);
       if constexpr (sizeof(R) == sizeof(double)) {
         constexpr bool root = IsRoot<O>::value;
-        if (!twofold.due()) return left;
         double spread[LANES];
-        left &= rows ? twofold_rows<root>(reals, stride, m, n, (double)divisor, spread)
+        if (!twofold.due()) return left;
+        left &= rows ? twofold_rows<root>(reals, stride, to, n, (double)divisor, spread)
                      : twofold_columns<root>(reals, stride, n, (double)divisor, spread);
-        memcpy(result + o, spread, (size_t)m * sizeof *result);
-        twofold.tell(2 * __builtin_popcountll(left) <= m);
+        memcpy(result + o + from, spread + from, (size_t)(to - from) * sizeof *result);
+        twofold.tell(2 * __builtin_popcountll(left) <= to - from);
       }
       if constexpr (sizeof(R) == sizeof(float) && !IsRoot<O>::value) {
         double sum[LANES], square[LANES];
         Result rounded[LANES];
         bool sure[LANES];
         if (rows)
-          for (int64_t l = 0; l < m; l++) row_moments(reals + l * stride, n, sum + l, square + l);
+          for (int64_t l = 0; l < to; l++) row_moments(reals + l * stride, n, sum + l, square + l);
         else
           plain_moments(reals, stride, n, sum, square);
-        for (int64_t l = 0; l < m; l++)
+        for (int64_t l = 0; l < to; l++)
           sure[l] = round_plain(sum[l], square[l], (double)n, freedom, rounded + l);
-        memcpy(result + o, rounded, (size_t)m * sizeof *result);
-        for (int64_t l = 0; l < m; l++) left &= ~((uint64_t)sure[l] << l);
+        memcpy(result + o + from, rounded + from, (size_t)(to - from) * sizeof *result);
+        for (int64_t l = from; l < to; l++) left &= ~((uint64_t)sure[l] << l);
       }
       return left;
     };
@@ -132,7 +139,9 @@ template <class O, class T> struct ManySpreads {
     };
     each(
         x, across, along, outputs, n,
-        [](const R *, int64_t, bool, int64_t, int64_t m) { return all(m); },
+        [](const R *, int64_t, bool, int64_t, int64_t from, int64_t to) {
+          return lanes_between(from, to);
+        },
         [&](const SpreadCount &c, int64_t o) {
           if (c.missed) return take_alone(o);
           add_spread(state(o).part[0], state(o).squares, c);
