@@ -12,13 +12,13 @@ typedef float Singles __attribute__((vector_size(GPR_VECTOR)));
 
 /* As that of Doubles. */
 GPR_FN Singles minus(Singles a, Singles b) {
-#if defined(__AVX512F__) || defined(__FMA__)
+#if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
   Singles one = 1.0f - Singles{};
   asm("" : "+v"(one));
 #endif
 #if defined(__AVX512F__)
   return (Singles)_mm512_fnmadd_ps((__m512)one, (__m512)b, (__m512)a);
-#elif defined(__FMA__)
+#elif defined(__AVX2__) && defined(__FMA__)
   return (Singles)_mm256_fnmadd_ps((__m256)one, (__m256)b, (__m256)a);
 #else
   return a - b;
@@ -43,7 +43,7 @@ template <class R> struct Carried {
   Reals high[ABREAST], low[ABREAST];
   Bits lost[ABREAST];
 
-  /* What an addition to the sum loses; NaN where anything overflows. */
+  /* What an addition to the sum loses; infinite or NaN where anything overflows. */
   static GPR_METHOD Reals add(Reals &sum, const Reals x) {
     const Reals all = sum + x, of_x = minus(all, sum);
     const Reals rest = minus(sum, all - of_x) + minus(x, of_x);

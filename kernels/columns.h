@@ -366,7 +366,7 @@ enum { CARRIES = 8, PLAIN_ROWS = 1 << CARRIES };
 
 /* How many columns there are before the first whose rows start a cache line: NumPy's large arrays
  * lie 16 bytes beyond one, and 2^22 doubles in 512 rows, read across lines, took 2.4 ms in place of
- * 1.8 on Zen 3. LANES where there is no such column, or few others. */
+ * 1.8 on Zen 3. LANES where the very first is one, or there is none, or few others. */
 template <class R> GPR_FN int64_t lead_of(const R *x, int64_t stride, int64_t columns) {
   const int64_t line = least(64 / (int64_t)sizeof(R), (int64_t)LANES);
   const int64_t beyond = (int64_t)((uintptr_t)x / sizeof(R)) % line;
@@ -378,11 +378,10 @@ template <class R> struct Strip {
   static constexpr int64_t SPAN = narrow ? (int)PLAIN_ROWS : (int)GPR_BATCH; /* rows for add() */
   /* Above the tops of the first rows: for what comes later, and for plain sums of many. */
   static constexpr int MARGIN = 4;
-  static constexpr int64_t AHEAD = 8192 / sizeof(R) / LANES; /* lanes */
   static constexpr int PARTS = LANES / Carried<R>::COLUMNS;
   Lanes lanes[STRIP_LANES + 1];
   Plain plain[narrow ? STRIP_LANES + 1 : 1];
-  Carried<R> carried[narrow ? 1 : STRIP_LANES * PARTS];
+  Carried<R> carried[narrow ? 1 : STRIP_LANES / 2 * PARTS]; /* columns_for() few rows */
   R tail[GPR_BATCH * LANES];
   int64_t width, lead;   /* reals; those before the second lanes */
   int64_t height, above; /* rows of the strip; those before the ones that are woven */
@@ -421,7 +420,8 @@ template <class R> struct Strip {
    * of all lanes, then for the next few. What comes after the last of them is the next strip. */
   template <class Take> void weave(const R *x, int64_t stride, int64_t rows, const Take &take) {
     const int64_t all = groups(), steps = (height + TOGETHER - 1) / TOGETHER;
-    const int64_t far = least(AHEAD, steps * all), below = far / all, aside = far % all;
+    const int64_t wanted = gpr_prefetch_columns / (int64_t)sizeof(R) / LANES;
+    const int64_t far = least(wanted, steps * all), below = far / all, aside = far % all;
     for (int64_t row = 0; row < rows; row += TOGETHER)
       for (int64_t g = 0; g < all; g++) {
         const int64_t m = least(rows - row, (int64_t)TOGETHER), over = g + aside >= all;
@@ -566,12 +566,13 @@ template <class R> struct Strip {
         },
         rest);
   }
-  /* The same without run(), of at most SPAN rows of floats; zeros are sure. */
+  /* The same of at most SPAN rows of floats, of which so many are an element. */
   template <class Store>
-  void plain_sums(const float *x, int64_t stride, int64_t columns, int64_t rows,
+  void plain_sums(const float *x, int64_t stride, int64_t columns, int64_t rows, int parts,
                   const Store &store) {
     shape(columns, rows);
     if (rows > CARRIED_ROWS) lead = lead_of(x, stride, columns);
+    if (lead % parts) lead = LANES;
     add_plain(x, stride, rows);
     for (int64_t g = 0; g < groups(); g++) {
       double sum[LANES];
@@ -636,7 +637,7 @@ template <class R> struct Ribbon {
       count2 += (int64_t)s.count2[v][i];
       missed |= s.missed[v][i];
     }
-    Count sum = count_of(strip.lanes[0], (int)column);
+    Count sum = count_of(strip.lanes[column / LANES], (int)(column % LANES));
     sum.high = count1;
     sum.low = count2;
     sum.missed = missed != 0;
@@ -649,17 +650,26 @@ template <class R> struct Ribbon {
 
 enum { TILE_BYTES = 32 << 10 };
 
+/* Calls take(i, the i-th of n elements' address). Later compilers than GCC 12 would gather them by
+ * one instruction, which takes ten times as long on Intel's processors since it was made safe. */
+template <class Take> GPR_FN void walk(const char *at, int64_t step, int64_t n, const Take &take) {
+  for (int64_t i = 0; i < n; i++, at += step) {
+    asm("" : "+r"(at));
+    take(i, at);
+  }
+}
+
 /* Outputs that lie in any step, as columns of a tile: real `part` of element i of output o is at
  * tile[i * LANES + o * PARTS + part]. */
 template <int PARTS, class T, class R>
 static void fill_tile(R *tile, const char *data, int64_t across, int64_t along, int64_t outputs,
                       int64_t n) {
   for (int64_t o = 0; o < outputs; o++)
-    for (int64_t i = 0; i < n; i++) {
+    walk(data + o * across, along, n, [&](int64_t i, const char *at) {
       T x[PARTS];
-      memcpy(x, data + o * across + i * along, sizeof x);
+      memcpy(x, at, sizeof x);
       for (int p = 0; p < PARTS; p++) tile[i * LANES + o * PARTS + p] = wide(x[p]);
-    }
+    });
 }
 
 /* Of at least two bytes. */
@@ -693,7 +703,8 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
       const int64_t later = i - 1 + least((int64_t)AHEAD, rows);
       const int64_t next = later < rows ? 0 : columns - rows * stride; /* strip */
       for (int64_t j = 0; j < columns; j += CHUNK) {
-        if (rows > FEW_ROWS) look_ahead(x + later * stride + next + j, stride);
+        if (rows > FEW_ROWS && gpr_prefetch_columns)
+          look_ahead(x + later * stride + next + j, stride);
         add<TOGETHER>(x + i * stride, stride, j, least(columns, j + CHUNK), (Row)i);
       }
     }

@@ -14,7 +14,7 @@ template <class O> struct Alone {
   static void fold(State &s, const char *data, int64_t along, int64_t n, int64_t index) {
     T x[GPR_SHORT];
     memcpy(x, data, sizeof *x); /* n > 0, which the compiler cannot know */
-    for (int64_t i = 1; i < n; i++) memcpy(x + i, data + i * along, sizeof *x);
+    walk(data, along, n, [&](int64_t i, const char *at) { memcpy(x + i, at, sizeof *x); });
     Folder<O>::fold(s, x, n, index);
   }
   static void run(const char *data, int64_t along, int64_t n,

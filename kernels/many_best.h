@@ -67,8 +67,9 @@ template <class O, class F> struct ManyBest {
     for (int64_t o = 0; o < outputs; o += TILE_COLUMNS) {
       const int64_t m = least(TILE_COLUMNS, outputs - o);
       for (int64_t j = 0; j < m; j++)
-        for (int64_t i = 0; i < n; i++)
-          memcpy(tile + i * TILE_COLUMNS + j, x + (o + j) * across + i * along, sizeof *tile);
+        walk(x + (o + j) * across, along, n, [&](int64_t i, const char *at) {
+          memcpy(tile + i * TILE_COLUMNS + j, at, sizeof *tile);
+        });
       c.run(tile, TILE_COLUMNS, m, n);
       take(c, m, o);
     }

@@ -132,7 +132,7 @@ template <class O, class T> struct Many<O, ExactFold<T>> {
     if constexpr (Strip<R>::narrow) {
       if (n <= Strip<R>::SPAN)
         return strip.plain_sums(
-            x, stride, outputs * PARTS, n,
+            x, stride, outputs * PARTS, n, PARTS,
             [&](int64_t first, int64_t lanes, const double *sum, uint64_t missed) {
               store(first, lanes, sum);
               if (lanes < LANES) missed &= (1ull << lanes) - 1; /* zeros beside them */

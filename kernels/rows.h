@@ -70,8 +70,9 @@ extern const gpr_cpu_table gpr_cpu_table_v3;
 extern const gpr_cpu_table gpr_cpu_table_v4;
 #endif
 
-/* By how many bytes the CPU's folds prefetch; csrc/cpu.c knows the machine. */
-extern ptrdiff_t gpr_prefetch_ahead;
+/* By how many bytes the CPU's folds prefetch, and those of columns; csrc/cpu.c knows the machine.
+ */
+extern ptrdiff_t gpr_prefetch_ahead, gpr_prefetch_columns;
 
 /* --- the device half ----------------------------------------------------------------------------
  */

@@ -1,6 +1,6 @@
-/* Variances of columns of doubles in twice the precision of one, where that tells what the exact
- * one rounds to. Idea: a sum that carries its errors along (Ogita, Rump, Oishi, "Accurate sum and
- * dot product", 2005), and a bound that says whether they can matter (Ziv, 1991). */
+/* Variances of columns and rows of doubles in twice the precision of one, where that tells what the
+ * exact one rounds to. Idea: a sum that carries its errors along (Ogita, Rump, Oishi, "Accurate sum
+ * and dot product", 2005), and a bound that says whether they can matter (Ziv, 1991). */
 #ifndef GPR_TWOFOLD_H
 #define GPR_TWOFOLD_H
 

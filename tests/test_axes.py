@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
-from arrays import draw, finite_bits, generator, is_float, near_one, random_bits
+from arrays import draw, finite_bits, generator, is_float, near_one, random_bits, real_of
 from reference import REFERENCE, nan_prod, prod_of, std_of, var_of
 from table import (
     OPS,
@@ -235,6 +235,28 @@ def test_sums_between_two_numbers(dtype, n):
     assert_bits(gpureduce.sum(a, axis=0), want, "columns")
     assert_bits(gpureduce.sum(a.T.copy(), axis=1), want, "rows")
     assert_bits(gpureduce.sum(np.repeat(a, 2, axis=1)[:, ::2], axis=0), want, "columns apart")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("op", ["sum", "mean", "var"])
+def test_columns_wherever_they_start(op, dtype):
+    """Rows of whole cache lines, of which the first begins anywhere in one."""
+    dtype = numpy_dtype(dtype)
+    unit = real_of(dtype).itemsize
+    rng = generator("start", op, dtype)
+    for n, offset in itertools.product((7, 33, 200, 300), range(0, 64, unit)):
+        room = np.empty(n * 128 * dtype.itemsize + 128, np.uint8)
+        start = -room.ctypes.data % 64 + offset
+        a = room[start : start + n * 128 * dtype.itemsize].view(dtype).reshape(n, 128)
+        a[:] = draw(rng, dtype, n * 128).reshape(n, 128)
+        parts = a.view(real_of(dtype))
+        far = rng.integers(0, parts.shape[1], 9)
+        parts[0, far], parts[-1, far] = 2.0**100, -(2.0**100)
+        width = 128 - int(rng.integers(0, 40))
+        got = call(op, a[:, :width], axis=0)
+        for j in {0, width - 1, *(far * unit // dtype.itemsize).tolist()} & set(range(width)):
+            want = call(op, a[:, j].copy())
+            assert_bits(at(got, j), want, f"{n} rows, {offset} bytes, column {j} of {width}")
 
 
 @pytest.mark.parametrize("n", [2, 9, 64, 65, 127, 128, 129, 300, 1000, 2049, 4096])
