@@ -395,7 +395,9 @@ template <class R> struct Strip {
     close = Tries();
   }
   /* How many columns are best for so many rows. */
-  static int64_t columns_for(int64_t rows) { return rows > CARRIED_ROWS ? STRIP : STRIP / 2; }
+  static int64_t columns_for(int64_t rows) {
+    return narrow || rows > CARRIED_ROWS ? STRIP : STRIP / 2;
+  }
   int64_t groups() const { return width > lead ? 1 + (width - lead + LANES - 1) / LANES : 1; }
   /* The first column of the g-th lanes. Those of the second and of the last may be others' too. */
   int64_t column_of(int64_t g) const {
@@ -571,7 +573,7 @@ template <class R> struct Strip {
   void plain_sums(const float *x, int64_t stride, int64_t columns, int64_t rows, int parts,
                   const Store &store) {
     shape(columns, rows);
-    if (rows > CARRIED_ROWS) lead = lead_of(x, stride, columns);
+    lead = lead_of(x, stride, columns);
     if (lead % parts) lead = LANES;
     add_plain(x, stride, rows);
     for (int64_t g = 0; g < groups(); g++) {
