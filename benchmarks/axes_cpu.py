@@ -3,10 +3,11 @@ four rounds over all rows. In each round a row takes 0.15 s or more: a virtual m
 processor may be slow for a while after it was idle.
 
 Every (2^k, 2^(22-k)) along either axis, and (10^7, 2) along its rows. Prints a table and the rows
-that are slower than their bar; writes benchmarks/results/axes_cpu.md.
+that are slower than their bar; writes it to benchmarks/results, a file for each instruction set.
 """
 
 import functools
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 import gpureduce
 
-RESULT = Path(__file__).parent / "results" / "axes_cpu.md"
+RESULT = Path(__file__).parent / "results" / f"axes_cpu_{gpureduce.isa()}.md"
 OPERATORS = ("sum", "max", "argmax", "var")
 DTYPES = ("float32", "float64")
 ELEMENTS = 22  # log2
@@ -73,9 +74,17 @@ def rows() -> list[Row]:
     return sweep + pairs
 
 
+def processor() -> str:
+    """Its name, and the numbers that tell more of it where a virtual machine hides that."""
+    text = Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
+    known = dict(re.findall(r"^(.*?)\s*: (.*)$", text, re.M))
+    return f"{known['model name']} (family {known['cpu family']}, model {known['model']})"
+
+
 def main() -> None:
     lines = [
-        f"NumPy {np.__version__}, {gpureduce.get_num_threads()} threads, {gpureduce.isa()}.",
+        f"{processor()}, {gpureduce.isa()}, {gpureduce.get_num_threads()} threads, "
+        f"NumPy {np.__version__}.",
         "",
         "| | dtype | shape | axis | ms | NumPy | times its speed | bar |",
         "|---|---|---|---|---|---|---|---|",
