@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := setup.py pyproject.toml $(wildcard csrc/* kernels/* kernels/*/*)
-FORMATTED := $(wildcard examples/*.c* csrc/*.[ch] kernels/*.* kernels/*/*.*)
+SOURCES := setup.py pyproject.toml $(wildcard csrc/* csrc/*/* kernels/* kernels/*/*)
+FORMATTED := $(wildcard examples/*.c* csrc/*.[ch] csrc/*/*.[ch] kernels/*.* kernels/*/*.*)
 SANITIZERS := address,undefined
 CUDA_TOOLS := memcheck racecheck synccheck initcheck
 GPU_RECORD := build/gpu

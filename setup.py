@@ -127,9 +127,9 @@ class Build(build_ext):
         for level, flags in LEVELS.items():
             command = [CXX, *CXX_FLAGS, *flags, *LEVEL_DEFINES, f"-DGPR_ISA={level}"]
             jobs.append((command, Path("kernels/cpu.cpp"), work / level))
-        stand_in = Path("csrc/gpu_absent.c")
-        absent = {*Path("csrc").glob("gpu*.c")} - {stand_in} if toolkit.missing else {stand_in}
-        c_sources = {Path("kernels/lists.c"), *Path("csrc").glob("*.c")} - absent
+        stand_in = Path("csrc/cuda/absent.c")
+        absent = {*Path("csrc/cuda").glob("*.c")} - {stand_in} if toolkit.missing else {stand_in}
+        c_sources = {Path("kernels/lists.c"), *Path("csrc").rglob("*.c")} - absent
         jobs += [([CC, *c_flags], source, work) for source in sorted(c_sources)]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             ext.extra_objects = list(pool.map(lambda job: self.compile(*job), jobs))
@@ -155,7 +155,7 @@ class Build(build_ext):
 
     def compile(self, command, source, work):
         """One object, unless the same command made it and nothing that it includes is newer."""
-        target = work / f"{source.name}.o"
+        target = work / f"{'_'.join(source.parts[1:])}.o"
         made_by, depends = target.with_suffix(".command"), target.with_suffix(".d")
         command = [*command, "-MMD", "-MF", str(depends), "-c", str(source), "-o", str(target)]
         kept = work / "ptx" / source.stem if switched("PTX") and source.suffix == ".cu" else None

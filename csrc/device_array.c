@@ -7,7 +7,7 @@
 
 #include "../kernels/lists.h"
 #include "dlpack.h"
-#include "gpu.h"
+#include "cuda/gpu.h"
 
 /* Device memory that arrays and DLPack's tensors share; whoever is last may not hold the GIL. */
 typedef struct buffer {

@@ -5,7 +5,7 @@
 
 #include "../kernels/lists.h"
 #include "dlpack.h"
-#include "gpu.h"
+#include "cuda/gpu.h"
 
 /* Made once: a name costs as much as the look-up. */
 static PyObject *name_dlpack, *name_device, *name_interface, *name_exchange, *name_stream;

@@ -6,7 +6,7 @@
 #include "cpu.h"
 #include "device_array.h"
 #include "foreign.h"
-#include "gpu.h"
+#include "cuda/gpu.h"
 
 /* Below this a fold takes less than giving the GIL away and fetching it back under contention:
  * 64 KiB are about 2 µs. */

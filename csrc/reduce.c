@@ -6,7 +6,7 @@
 #include "../kernels/lists.h"
 #include "cpu.h"
 #include "errors.h"
-#include "gpu.h"
+#include "cuda/gpu.h"
 
 int gpr_op_index(const char *name) {
   for (int op = 0; op < GPR_OP_COUNT; op++)

@@ -32,10 +32,9 @@ pytestmark = [
 def objects(tmp_path_factory):
     """The library as a build without Python, CUDA and instruction sets makes it."""
     room = tmp_path_factory.mktemp("objects")
-    cuda = {path.name for path in (ROOT / "csrc").glob("gpu*.c")} - {"gpu_absent.c"}
-    absent = {"module.c", "arguments.c", "descr.c", "foreign.c", "device_array.c", *cuda}
+    absent = {"module.c", "arguments.c", "descr.c", "foreign.c", "device_array.c"}
     sources = [path for path in sorted((ROOT / "csrc").glob("*.c")) if path.name not in absent]
-    sources += [ROOT / "kernels/lists.c", ROOT / "kernels/cpu.cpp"]
+    sources += [ROOT / "csrc/cuda/absent.c", ROOT / "kernels/lists.c", ROOT / "kernels/cpu.cpp"]
 
     def compile(source):
         target = room / f"{source.name}.o"

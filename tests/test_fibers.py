@@ -1,5 +1,5 @@
 """The textbook kernels where there is no GPU: compiled for the host by tests/c/fibers.cpp, their
-threads as fibers in random order between barriers. Launched here as csrc/gpu_ladder.c does."""
+threads as fibers in random order between barriers. Launched here as csrc/cuda/ladder.c does."""
 
 import ctypes
 import shutil

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "gpu_device.h"
+#include "device.h"
 
 enum { GRAPHS = 8 };
 

@@ -1,5 +1,5 @@
 /* Stands in for what calls the CUDA runtime in a build without the CUDA Toolkit. */
-#include "errors.h"
+#include "../errors.h"
 #include "gpu.h"
 
 int gpr_device_count(void) {

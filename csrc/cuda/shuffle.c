@@ -2,10 +2,10 @@
 #include <cuda_runtime.h>
 #include <string.h>
 
-#include "../kernels/lists.h"
-#include "errors.h"
+#include "../../kernels/lists.h"
+#include "../errors.h"
 #include "gpu.h"
-#include "gpu_device.h"
+#include "device.h"
 
 static gpr_status launch(const gpr_shuffle_row *row, int dtype, int device, gpr_shuffle_args args) {
   const int64_t lanes = (args.n + row->values - 1) / row->values;

@@ -3,7 +3,7 @@
 #ifndef GPR_GPU_DEVICE_H
 #define GPR_GPU_DEVICE_H
 
-#include "plan.h"
+#include "../plan.h"
 
 enum { GPR_DEVICES_MAX = 64 }; /* more are not seen */
 

@@ -3,7 +3,7 @@
 #include <pthread.h>
 
 #include "gpu.h"
-#include "gpu_device.h"
+#include "device.h"
 
 /* What is kept when nothing is in use: a slab. */
 static const uint64_t kept_bytes = UINT64_C(64) << 20;

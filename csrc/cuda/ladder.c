@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../kernels/ladder_rows.h"
-#include "../kernels/lists.h"
-#include "errors.h"
-#include "gpu_device.h"
-#include "pack.h"
+#include "../../kernels/ladder_rows.h"
+#include "../../kernels/lists.h"
+#include "../errors.h"
+#include "device.h"
+#include "../pack.h"
 
 /* Where things lie in the scratch; the copy is behind the partial results. */
 enum { RESULT_AT = 64, PARTIALS_AT = 256, TICKET_BYTES = 64, RESULT_BYTES = 64 };

@@ -2,10 +2,10 @@
 #include <cuda_runtime.h>
 #include <string.h>
 
-#include "../kernels/lists.h"
-#include "errors.h"
+#include "../../kernels/lists.h"
+#include "../errors.h"
 #include "gpu.h"
-#include "gpu_device.h"
+#include "device.h"
 
 /* What one call has on the device. */
 typedef struct segments {

@@ -1,4 +1,4 @@
-/* The CUDA backend. Only the files named gpu_*.c and this one call the CUDA runtime.
+/* The CUDA backend. Only the files of this folder call CUDA.
  *
  * A run is a row of pieces. Each is made ready on the device (nothing to do, gathered there, or
  * copied through a ring of pinned memory), folded by one launch, and its state, which the kernel
@@ -15,11 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../kernels/lists.h"
-#include "errors.h"
-#include "gpu_device.h"
-#include "pack.h"
-#include "threads.h"
+#include "../../kernels/lists.h"
+#include "../errors.h"
+#include "device.h"
+#include "../pack.h"
+#include "../threads.h"
 
 /* Pieces under way at once. Four of 8 MiB keep the copy engine busy while the host fills the next:
  * 32 MiB pinned and 32 MiB on the device, whatever the array's size. */

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "errors.h"
+#include "../errors.h"
 #include "gpu.h"
-#include "gpu_device.h"
+#include "device.h"
 
 static int attribute(enum cudaDeviceAttr which, int device) {
   int value = 0;

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../kernels/axes.h"
-#include "../kernels/lists.h"
-#include "errors.h"
-#include "gpu_device.h"
-#include "threads.h"
+#include "../../kernels/axes.h"
+#include "../../kernels/lists.h"
+#include "../errors.h"
+#include "device.h"
+#include "../threads.h"
 
 /* What a slab takes of the device, if one index of its dimension does not take more. */
 enum { SLAB_BYTES = 64 << 20 };

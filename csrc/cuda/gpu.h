@@ -1,9 +1,9 @@
 #ifndef GPR_GPU_H
 #define GPR_GPU_H
 
-#include "../kernels/shuffles.h"
-#include "../kernels/work_queue.h"
-#include "backend.h"
+#include "../../kernels/shuffles.h"
+#include "../../kernels/work_queue.h"
+#include "../backend.h"
 
 /* Begins a plan on a device. The run is the caller's; on failure *run is NULL. */
 gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **run);
