@@ -555,9 +555,8 @@ def machine() -> str:
     libraries = [("NumPy", np), ("CuPy", cupy), ("torch", torch), ("JAX", jax)]
     named = ", ".join(f"{name} {library.__version__}" for name, library in libraries if library)
     return (
-        f"{device['name']}, {device['multiprocessors']} multiprocessors, driver"
-        f" {device['driver'][0]}.{device['driver'][1]}, CUDA"
-        f" {device['runtime'][0]}.{device['runtime'][1]};"
+        f"{device['name']}, {device['multiprocessors']} multiprocessors, driver for CUDA"
+        f" {device['driver'][0]}.{device['driver'][1]};"
         f" {gpureduce.get_num_threads()} threads of the CPU; {named}."
     )
 

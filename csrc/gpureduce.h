@@ -152,12 +152,12 @@ void gpr_close(gpr_run *run);
 /* How many CUDA devices can be used; 0 leaves the reason for gpr_error(). */
 int gpr_device_count(void);
 
-/* What a CUDA device is. Versions are 1000 * major + 10 * minor. */
+/* What a CUDA device is. */
 typedef struct gpr_device {
   char name[256];
   int major, minor; /* the compute capability */
   int multiprocessors, threads_per_multiprocessor, bus_bits;
-  int driver, runtime;
+  int driver; /* 1000 * major + 10 * minor of the CUDA that it is for */
   int64_t clock_hertz, memory_clock_hertz;
   int64_t memory_total, memory_free, l2_bytes, shared_bytes; /* shared_bytes: of a block, at most */
 } gpr_device;

@@ -7,6 +7,7 @@
 #include "device_array.h"
 #include "foreign.h"
 #include "cuda/gpu.h"
+#include "programs.h"
 
 /* Below this a fold takes less than giving the GIL away and fetching it back under contention:
  * 64 KiB are about 2 µs. */
@@ -18,7 +19,7 @@ enum { PROGRESS_NANOSECONDS = 100 * 1000 * 1000 };
 
 static PyObject *device_error;
 
-static PyObject *raise_status(gpr_status status) {
+PyObject *gpr_raise(gpr_status status) {
   switch (status) {
     case GPR_BAD_VALUE: PyErr_SetString(PyExc_ValueError, gpr_error()); break;
     case GPR_BAD_TYPE: PyErr_SetString(PyExc_TypeError, gpr_error()); break;
@@ -42,18 +43,13 @@ static int report(const gpr_run *run, PyObject *progress) {
 /* To the end, with the GIL given away for what takes longer, and a look at Ctrl-C in between. */
 static int run_to_end(gpr_run *run, npy_intp bytes, PyObject *progress) {
   const int64_t slice = progress ? PROGRESS_NANOSECONDS : SIGNAL_NANOSECONDS;
-  gpr_status status;
-  if (bytes < GIL_BYTES) {
-    do status = gpr_step(run, slice);
-    while (status == GPR_MORE);
-  } else {
-    do {
-      Py_BEGIN_ALLOW_THREADS status = gpr_step(run, slice);
-      Py_END_ALLOW_THREADS if (status == GPR_MORE && PyErr_CheckSignals()) return 0;
-      if (status == GPR_MORE && progress && !report(run, progress)) return 0;
-    } while (status == GPR_MORE);
+  gpr_status status = bytes < GIL_BYTES ? gpr_step(run, slice) : GPR_MORE;
+  while (status == GPR_MORE) {
+    Py_BEGIN_ALLOW_THREADS status = gpr_step(run, slice);
+    Py_END_ALLOW_THREADS if (status == GPR_MORE && PyErr_CheckSignals()) return 0;
+    if (status == GPR_MORE && progress && !report(run, progress)) return 0;
   }
-  if (status) raise_status(status);
+  if (status) gpr_raise(status);
   return !status && (!progress || report(run, progress));
 }
 
@@ -190,7 +186,7 @@ static PyObject *perform(gpr_call *call, PyObject *progress) {
   if ((status = gpr_finish(run, &value))) goto fail;
   if (warn(call, gpr_least(run))) result = results_of(call, all, &value);
 fail:
-  if (status) raise_status(status);
+  if (status) gpr_raise(status);
   if (run) close_run(run, bytes);
   Py_XDECREF(all);
   return result;
@@ -232,7 +228,7 @@ static gpr_status reduce_there(gpr_call *call, PyObject *progress, int *fine) {
 static PyObject *wait_for_out(const gpr_call *call) {
   gpr_status status;
   Py_BEGIN_ALLOW_THREADS status = gpr_gpu_wait(call->view.device, call->view.stream);
-  Py_END_ALLOW_THREADS return status ? raise_status(status) : Py_NewRef(call->device_out);
+  Py_END_ALLOW_THREADS return status ? gpr_raise(status) : Py_NewRef(call->device_out);
 }
 
 static PyObject *perform_there(gpr_call *call, PyObject *progress) {
@@ -244,13 +240,13 @@ static PyObject *perform_there(gpr_call *call, PyObject *progress) {
   call->options.out_device = call->view.device;
   if (!call->options.out && dtype != GPR_NO_DTYPE) {
     all = gpr_device_array_new(call->view.device, call->view.stream, dtype, outputs * results);
-    if (!all) return PyErr_Occurred() ? NULL : raise_status(GPR_DEVICE_ERROR);
+    if (!all) return PyErr_Occurred() ? NULL : gpr_raise(GPR_DEVICE_ERROR);
     call->options.out = gpr_device_array_data(all);
   }
   gpr_status status = reduce_there(call, progress, &fine);
   if (fine && all && !gpr_device_array_mark(all, call->view.stream))
     fine = 0, status = GPR_DEVICE_ERROR;
-  if (status) raise_status(status);
+  if (status) gpr_raise(status);
   if (fine && !all) return wait_for_out(call);
   for (int i = 0; fine && i < results; i++)
     if (!(result[i] = own_kind(call, all, outputs, i))) break;
@@ -453,18 +449,17 @@ static PyObject *devices(PyObject *module, PyObject *unused) {
     Py_BEGIN_ALLOW_THREADS status = gpr_device_info(i, &d);
     Py_END_ALLOW_THREADS PyObject *item = NULL;
     if (status)
-      raise_status(status);
+      gpr_raise(status);
     else
       item = Py_BuildValue(
-          "{s:N,s:(ii),s:i,s:i,s:i,s:L,s:L,s:L,s:L,s:L,s:L,s:(ii),s:(ii)}", "name",
+          "{s:N,s:(ii),s:i,s:i,s:i,s:L,s:L,s:L,s:L,s:L,s:L,s:(ii)}", "name",
           PyUnicode_DecodeUTF8(d.name, (Py_ssize_t)strlen(d.name), "replace"), "compute_capability",
           d.major, d.minor, "multiprocessors", d.multiprocessors, "threads_per_multiprocessor",
           d.threads_per_multiprocessor, "bus_bits", d.bus_bits, "clock_hertz",
           (long long)d.clock_hertz, "memory_clock_hertz", (long long)d.memory_clock_hertz,
           "memory_total", (long long)d.memory_total, "memory_free", (long long)d.memory_free,
           "l2_bytes", (long long)d.l2_bytes, "shared_bytes", (long long)d.shared_bytes, "driver",
-          d.driver / 1000, d.driver % 1000 / 10, "runtime", d.runtime / 1000,
-          d.runtime % 1000 / 10);
+          d.driver / 1000, d.driver % 1000 / 10);
     if (!item || PyList_Append(list, item)) Py_CLEAR(list);
     Py_XDECREF(item);
   }
@@ -480,7 +475,7 @@ static PyObject *bandwidth(PyObject *module, PyObject *args) {
   (void)module;
   if (!PyArg_ParseTuple(args, "iL", &device, &bytes)) return NULL;
   Py_BEGIN_ALLOW_THREADS status = gpr_bandwidth_test(device, bytes, &b);
-  Py_END_ALLOW_THREADS if (status) return raise_status(status);
+  Py_END_ALLOW_THREADS if (status) return gpr_raise(status);
   return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d,s:d}", "to_device_pinned", b.to_device_pinned,
                        "to_device_pageable", b.to_device_pageable, "to_host_pinned",
                        b.to_host_pinned, "to_host_pageable", b.to_host_pageable, "on_device",
@@ -523,7 +518,7 @@ static PyObject *kernel_time(PyObject *module, PyObject *args) {
   double *times = open_timed(op, &given, repeats, &call);
   if (!times) return NULL;
   Py_BEGIN_ALLOW_THREADS status = gpr_kernel_time(op, &call.view, &call.options, repeats, times);
-  Py_END_ALLOW_THREADS if (status) raise_status(status);
+  Py_END_ALLOW_THREADS if (status) gpr_raise(status);
   else result = list_of(times, repeats);
   PyMem_Free(times);
   gpr_arguments_close(&call);
@@ -564,7 +559,7 @@ static PyObject *axes_time(PyObject *module, PyObject *args) {
     Py_BEGIN_ALLOW_THREADS status = gpr_time(run, repeats, times);
     Py_END_ALLOW_THREADS
   }
-  if (status && !PyErr_Occurred()) raise_status(status);
+  if (status && !PyErr_Occurred()) gpr_raise(status);
   if (!status) result = list_of(times, repeats);
 fail:
   gpr_close(run);
@@ -591,7 +586,7 @@ static PyObject *shuffle(PyObject *module, PyObject *args) {
   shuffle.out = PyArray_DATA(out);
   shuffle.n = PyArray_SIZE(x);
   Py_BEGIN_ALLOW_THREADS status = gpr_gpu_shuffle(name, dtype, 0, shuffle);
-  Py_END_ALLOW_THREADS if (status) return raise_status(status);
+  Py_END_ALLOW_THREADS if (status) return gpr_raise(status);
   Py_RETURN_NONE;
 }
 
@@ -617,7 +612,7 @@ static PyObject *segment_sums(PyObject *module, PyObject *args) {
   double *times = PyMem_Calloc((size_t)repeats, sizeof *times);
   if (!times) return PyErr_NoMemory();
   Py_BEGIN_ALLOW_THREADS status = gpr_gpu_segment_sums(name, dtype, 0, segments, repeats, times);
-  Py_END_ALLOW_THREADS if (status) raise_status(status);
+  Py_END_ALLOW_THREADS if (status) gpr_raise(status);
   else result = list_of(times, repeats);
   PyMem_Free(times);
   return result;
@@ -636,6 +631,10 @@ static PyMethodDef methods[] = {
     {"get_num_threads", get_num_threads, METH_NOARGS, NULL},
     {"isa", isa, METH_NOARGS, NULL},
     {"device_count", device_count, METH_NOARGS, NULL},
+    {"programs", gpr_programs_list, METH_NOARGS, NULL},
+    {"program_image", gpr_programs_image, METH_VARARGS, NULL},
+    {"compiler", gpr_programs_compiler, METH_O, NULL},
+    {"cache_folder", gpr_programs_cache, METH_NOARGS, NULL},
     {"devices", devices, METH_NOARGS, NULL},
     {"bandwidth", bandwidth, METH_VARARGS, NULL},
     {"kernel_time", kernel_time, METH_VARARGS, NULL},
@@ -653,6 +652,7 @@ static int exec_module(PyObject *module) {
     device_error = PyErr_NewExceptionWithDoc(
         "gpureduce.DeviceError", "The device asked for is missing, or a call to it failed.",
         PyExc_RuntimeError, NULL);
+  gpr_programs_open();
   return PyModule_AddObjectRef(module, "DeviceError", device_error);
 }
 

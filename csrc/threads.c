@@ -35,12 +35,17 @@ int64_t gpr_now(void) {
   return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-static void init_left(void) {
+void gpr_condition_init(pthread_cond_t *condition) {
   pthread_condattr_t attributes;
   pthread_condattr_init(&attributes);
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-  pthread_cond_init(&pool.left, &attributes);
+  pthread_cond_init(condition, &attributes);
   pthread_condattr_destroy(&attributes);
+}
+
+void gpr_condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, int64_t until) {
+  const struct timespec t = {until / 1000000000, until % 1000000000};
+  pthread_cond_timedwait(condition, lock, &t);
 }
 
 /* fork() copies the pool's memory but none of its threads: the child starts over. */
@@ -49,14 +54,14 @@ static void in_parent(void) { pthread_mutex_unlock(&pool.lock); }
 static void in_child(void) {
   pthread_mutex_init(&pool.lock, NULL);
   pthread_cond_init(&pool.offered, NULL);
-  init_left();
+  gpr_condition_init(&pool.left);
   pool.teams = NULL;
   pool.workers = pool.idle = 0;
   atomic_fetch_add(&forks, 1);
 }
 
 static void init_pool(void) {
-  init_left();
+  gpr_condition_init(&pool.left);
   pthread_atfork(before_fork, in_parent, in_child);
 }
 
@@ -91,7 +96,7 @@ static void *worker(void *unused) {
 }
 
 /* Signals are for the threads that Python knows. */
-static int start_worker(void) {
+static int start_thread(void *(*run)(void *), void *argument) {
   pthread_attr_t attributes;
   pthread_t thread;
   sigset_t all, old;
@@ -99,10 +104,31 @@ static int start_worker(void) {
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  const int failed = pthread_create(&thread, &attributes, worker, NULL);
+  const int failed = pthread_create(&thread, &attributes, run, argument);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   pthread_attr_destroy(&attributes);
   return !failed;
+}
+
+typedef struct errand {
+  void (*work)(void *argument);
+  void *argument;
+} errand;
+
+static void *run_errand(void *argument) {
+  const errand e = *(errand *)argument;
+  free(argument);
+  e.work(e.argument);
+  return NULL;
+}
+
+int gpr_thread_start(void (*work)(void *argument), void *argument) {
+  errand *e = malloc(sizeof *e);
+  if (!e) return 0;
+  *e = (errand){work, argument};
+  if (start_thread(run_errand, e)) return 1;
+  free(e);
+  return 0;
 }
 
 void gpr_team_offer(gpr_team *team) {
@@ -119,7 +145,7 @@ void gpr_team_offer(gpr_team *team) {
   /* A thread that cannot be started is no error: the caller does its share. */
   for (int missing = team->helpers - pool.idle; missing > 0 && pool.workers < THREADS_MAX;
        missing--)
-    if (start_worker())
+    if (start_thread(worker, NULL))
       pool.workers++;
     else
       break;

@@ -5,6 +5,7 @@
 #ifndef GPR_THREADS_H
 #define GPR_THREADS_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -29,6 +30,13 @@ int gpr_team_wait(gpr_team *team, int64_t nanoseconds);
 /* Whether this is the child of a fork() that left helpers at work behind: what they had taken is
  * done by nobody. */
 int gpr_team_lost(const gpr_team *team);
+
+/* A thread of its own, which nobody joins; 0 where there is none to be had. */
+int gpr_thread_start(void (*work)(void *argument), void *argument);
+
+/* A condition whose waits end at a time of gpr_now(). */
+void gpr_condition_init(pthread_cond_t *condition);
+void gpr_condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, int64_t until);
 
 int64_t gpr_now(void); /* nanoseconds of a clock that never goes back */
 

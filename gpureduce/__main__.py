@@ -5,7 +5,7 @@ import argparse
 import numpy as np
 
 import gpureduce
-from gpureduce import _core, demo, files, ladder, stubs
+from gpureduce import _core, cache, demo, files, ladder, stubs
 from gpureduce.functions import Device
 
 MIB = 1 << 20
@@ -56,7 +56,6 @@ def described(device: Device) -> list[tuple[str, str]]:
         ("L2 cache", f"{device['l2_bytes'] / MIB:g} MiB"),
         ("shared memory", f"{device['shared_bytes'] / 1024:g} KiB a block"),
         ("driver", version(device["driver"])),
-        ("runtime", version(device["runtime"])),
     ]
 
 
@@ -112,6 +111,7 @@ def main() -> None:
     command = commands.add_parser("stubs", help="print the stub file of the package")
     command.set_defaults(run=lambda _: print(stubs.text(), end=""))
 
+    cache.add_command(commands)
     files.add_commands(commands)
 
     arguments = parser.parse_args()

@@ -61,7 +61,6 @@ class Device(TypedDict):
     l2_bytes: int
     shared_bytes: int
     driver: tuple[int, int]
-    runtime: tuple[int, int]
 
 
 _NO = np._NoValue

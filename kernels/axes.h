@@ -65,7 +65,7 @@ typedef struct gpr_axes_args {
 } gpr_axes_args;
 
 typedef struct gpr_axes_launch {
-  const void *kernel; /* takes a gpr_axes_args */
+  gpr_program *kernel; /* takes a gpr_axes_args */
   int64_t blocks;
   int threads;
   size_t scratch;
@@ -78,7 +78,9 @@ typedef struct gpr_axes_table {
                 gpr_axes_launch *launch);
 } gpr_axes_table;
 
+#ifndef __CUDACC__
 extern const gpr_axes_table gpr_axes_table_cuda;
+#endif
 
 #ifdef __cplusplus
 }

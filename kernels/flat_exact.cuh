@@ -70,9 +70,9 @@ __device__ __forceinline__ void scatter_atomic(Scatter &s, double x, uint32_t &s
  * when the batch's exponents are close, then four, then six, which hold every finite float there
  * is. */
 enum { MIDDLE_LEVELS = 4 };
-template <class R> struct Levels;
-template <> struct Levels<double> { static constexpr int narrow = 2, wide = 4; };
-template <> struct Levels<float> { static constexpr int narrow = 1, wide = 6; };
+template <class R> struct RealLevels;
+template <> struct RealLevels<double> { static constexpr int narrow = 2, wide = 4; };
+template <> struct RealLevels<float> { static constexpr int narrow = 1, wide = 6; };
 
 /* Of a window for four levels and more the last unit must be a subnormal at least. */
 __device__ __forceinline__ int unit_of(int unit1, int level) { return unit1 - level * LEVEL_BITS; }
@@ -398,8 +398,8 @@ template <class T> struct WarpSum {
   typedef typename S::Real R;
   typedef Tiles<S> In;
   static constexpr int parts = S::parts;
-  typedef Counts<parts, Levels<R>::narrow> Narrow;
-  typedef Counts<parts, Levels<R>::wide> Wide;
+  typedef Counts<parts, RealLevels<R>::narrow> Narrow;
+  typedef Counts<parts, RealLevels<R>::wide> Wide;
 
   Exact *block; /* one for each part */
   int unit1;
@@ -482,8 +482,8 @@ template <class T> struct WarpSum {
     __syncwarp();
   }
 
-  __device__ void move_to(int top) { set(unit1, unit_below<Levels<R>::wide>(top)); }
-  __device__ void scatter_all(const R (&x)[S::reals]) {
+  __device__ void move_to(int top) { set(unit1, unit_below<RealLevels<R>::wide>(top)); }
+  __device__ __noinline__ void scatter_all(const R (&x)[S::reals]) {
     if (!scatter_ready) {
       for (int i = lane_of(); i < (int)(sizeof scatter / 4); i += GPR_WARP) scatter[0].word[i] = 0;
       set(scatter_ready, 1);
@@ -499,7 +499,7 @@ template <class T> struct WarpSum {
   }
 
   /* A tile that the fast loop did not catch, or was not tried on. */
-  __device__ void slow(const In in, int64_t at) {
+  __device__ __noinline__ void slow(const In in, int64_t at) {
 #pragma unroll 1
     for (int b = 0; b < S::batches; b++) {
       constexpr int packets = S::loads / S::batches;
@@ -514,20 +514,21 @@ template <class T> struct WarpSum {
     Narrow few;
     Counts<parts, MIDDLE_LEVELS> some;
     Wide all;
-    if (scatters > 0) {
+    bool rest = scatters > 0;
+    if (rest) {
       set(scatters, scatters - 1);
-      scatter_all(x);
     } else if (place(top_of(x) + S::margin) && narrow<S>(x, unit1, few)) {
       widen(few);
-    } else if (Levels<R>::wide > MIDDLE_LEVELS && deep == 0 && cascade(x, unit1, some)) {
+    } else if (RealLevels<R>::wide > MIDDLE_LEVELS && deep == 0 && cascade(x, unit1, some)) {
       widen(some);
     } else if (cascade(x, unit1, all)) {
       set(deep, deep ? deep - 1 : 16);
       widen(all);
     } else {
       set(scatters, 8);
-      scatter_all(x);
+      rest = true;
     }
+    if (rest) scatter_all(x);
   }
   /* The window goes up at once, and down only when sixteen batches in a row lay far below: data of
    * a wide spread would move it at every batch. */
@@ -728,7 +729,7 @@ __global__ void __launch_bounds__(ExactShape<T>::threads, ExactShape<T>::blocks)
     flat_exact(gpr_flat_args args) {
   typedef WarpSum<T> W;
   typedef ExactShape<T> S;
-  constexpr int PARTS = S::parts, LEVELS = Levels<typename S::Real>::narrow;
+  constexpr int PARTS = S::parts, LEVELS = RealLevels<typename S::Real>::narrow;
   constexpr int WARPS = S::threads / GPR_WARP;
   static_assert(SCRATCH_COUNTERS + 256 * WARPS <= SCRATCH_PARTIALS, "");
   __shared__ Exact block[PARTS];

@@ -12,7 +12,7 @@ GPR_OPEN
 
 enum { TREE_ROWS = 8, TREE_GROUPS = 16, TREE_FAN = 64 };
 /* A multiprocessor: as many as leave registers for the nodes of a chunk. */
-template <class A> constexpr int tree_blocks() { return sizeof(A) > 16 ? 2 : 3; }
+template <class A> GPR_CONSTEXPR int tree_blocks() { return sizeof(A) > 16 ? 2 : 3; }
 /* One launch folds 4 GiB at most, in chunks of 64 KiB. */
 enum { TREE_CHUNKS = 1 << 16 };
 
@@ -199,8 +199,8 @@ __device__ __forceinline__ bool climb(A &value, int64_t index, int64_t count, vo
   A *node = scratch_at<A>(scratch, SCRATCH_PARTIALS);
   while (count > 1) {
     const int64_t parent = index / TREE_FAN;
-    const int children =
-        (int)(count - parent * TREE_FAN < TREE_FAN ? count - parent * TREE_FAN : TREE_FAN);
+    const int64_t left = count - parent * TREE_FAN;
+    const int children = left < TREE_FAN ? (int)left : (int)TREE_FAN;
     uint32_t ticket = 0;
     if (lane_of() == 0) {
       node[index] = value;

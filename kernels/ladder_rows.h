@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "ladder.h"
+#include "program.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,15 +23,13 @@ typedef struct gpr_ladder_args {
   void *result;     /* of the result's dtype */
 } gpr_ladder_args;
 
-typedef void (*gpr_ladder_kernel)(gpr_ladder_args args);
-
 /* One operator on one dtype, of the few that the textbook kernels are made for. A value is what
  * their copies and partial results are of. */
 typedef struct gpr_ladder_row {
   int op, dtype, value_bytes, result_bytes;
-  gpr_ladder_kernel lift, partials; /* fills the copy; the second launch, by one block */
+  gpr_program *lift, *partials; /* fills the copy; the second launch, by one block */
   /* for blocks of GPR_KERNEL_LEAST_BLOCK << i threads; NULL where the operator needs the order */
-  gpr_ladder_kernel kernel[GPR_KERNEL_COUNT][GPR_KERNEL_BLOCKS];
+  gpr_program *kernel[GPR_KERNEL_COUNT][GPR_KERNEL_BLOCKS];
 } gpr_ladder_row;
 
 enum { GPR_LADDER_THREADS = 1024 }; /* a block that lifts, or folds partial results */
@@ -40,7 +39,9 @@ typedef struct gpr_ladder_table {
   int rows;
 } gpr_ladder_table;
 
+#ifndef __CUDACC__
 extern const gpr_ladder_table gpr_ladder_table_cuda;
+#endif
 
 #ifdef __cplusplus
 }

@@ -11,7 +11,7 @@
 
 GPR_OPEN
 
-constexpr int log2_up(int n) {
+GPR_CONSTEXPR int log2_up(int n) {
   int h = 0;
   while (1 << h < n) h++;
   return h;
@@ -52,7 +52,7 @@ template <int HEADROOM> struct SquareWindows {
 
 /* How far the exponents of a batch may lie apart: 2·PRECISION bits of each square, 2·spread, and
  * 2·HEADROOM in the windows' 103. A plain sum of x then is exact too. */
-constexpr int spread_most(int precision, int headroom) { return 51 - precision - headroom; }
+GPR_CONSTEXPR int spread_most(int precision, int headroom) { return 51 - precision - headroom; }
 
 template <int PRECISION, int N> struct FloatBatch {
   static constexpr int sums = 1, squares = 2, headroom = log2_up(N),

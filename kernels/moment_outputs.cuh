@@ -2,7 +2,12 @@
 #ifndef GPR_MOMENT_OUTPUTS_CUH
 #define GPR_MOMENT_OUTPUTS_CUH
 
-#include "axes_launch.cuh"
+#include "columns.cuh"
+#include "general.cuh"
+#include "rows.cuh"
+#include "segments.cuh"
+#include "shallow.cuh"
+#include "staged.cuh"
 #include "integer_moments.cuh"
 #include "moment_cells.cuh"
 #include "spread_output.cuh"

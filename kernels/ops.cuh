@@ -384,7 +384,7 @@ template <class T, template <class> class Op> struct TreeFold {
  * ------------------------------------- */
 
 enum Category { INTEGER, TIME, INEXACT };
-template <class T> constexpr int category() {
+template <class T> GPR_CONSTEXPR int category() {
   return Traits<T>::kind == KIND_TIME                                       ? TIME
          : Traits<T>::kind == KIND_FLOAT || Traits<T>::kind == KIND_COMPLEX ? INEXACT
                                                                             : INTEGER;
@@ -431,10 +431,12 @@ template <class R> GPR_FN void round_parts(const Exact *part, uint64_t n, comple
 template <class T> struct SumOf<T, INEXACT> : Unsettled {
   typedef ExactFold<T> Fold;
   typedef T Result;
+#ifndef __CUDACC__
   static void finish(typename Fold::State s, int64_t, const Result *initial, Result *out) {
     if (initial) Fold::add(s, *initial, -1);
     round_parts(s.part, 1, out);
   }
+#endif
 };
 
 template <class T> struct Sum : SumOf<T> {};
@@ -464,9 +466,11 @@ template <class T, int = category<T>()> struct MeanOf : Unsettled {
 template <class T> struct MeanOf<T, INEXACT> : Unsettled {
   typedef ExactFold<T> Fold;
   typedef T Result;
+#ifndef __CUDACC__
   static void finish(const typename Fold::State &s, int64_t n, const Result *, Result *out) {
     round_parts(s.part, (uint64_t)n, out);
   }
+#endif
 };
 template <> struct MeanOf<datetime64, TIME> : Unsupported {};
 template <> struct MeanOf<timedelta64, TIME> : Unsettled {

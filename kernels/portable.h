@@ -1,4 +1,4 @@
-/* What lets one body be compiled by nvcc and by the host compiler. */
+/* What lets one body be compiled for a device, by NVRTC, and by the host compiler. */
 #ifndef GPR_PORTABLE_H
 #define GPR_PORTABLE_H
 
@@ -6,10 +6,12 @@
 #include <string.h>
 
 #ifdef __CUDACC__
+#define GPR_CONSTEXPR constexpr __host__ __device__
 #define GPR_FN static __host__ __device__ __forceinline__
 #define GPR_METHOD __host__ __device__ __forceinline__
 #define GPR_CALL static __host__ __device__ __noinline__
 #else
+#define GPR_CONSTEXPR constexpr
 #define GPR_FN static inline __attribute__((always_inline))
 #define GPR_METHOD inline __attribute__((always_inline))
 #define GPR_CALL static __attribute__((noinline, unused))
@@ -24,9 +26,14 @@
 #endif
 
 /* The host half is compiled once for each instruction set, each in a namespace of its own: the
- * linker would else merge the instances of a template and run AVX-512 on a machine without. */
+ * linker would else merge the instances of a template and run AVX-512 on a machine without. Device
+ * code has one too, where the same names mean other things. */
 #ifndef GPR_ISA
+#ifdef __CUDACC__
+#define GPR_ISA gpu
+#else
 #define GPR_ISA plain
+#endif
 #endif
 #define GPR_OPEN  \
   namespace gpr { \

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "program.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -63,6 +65,7 @@ typedef struct gpr_cpu_table {
   const gpr_skip *skip;
 } gpr_cpu_table;
 
+#ifndef __CUDACC__
 /* One for each instruction set that kernels/cpu.cpp was compiled for. */
 extern const gpr_cpu_table gpr_cpu_table_plain;
 #ifdef GPR_X86_LEVELS
@@ -73,6 +76,7 @@ extern const gpr_cpu_table gpr_cpu_table_v4;
 /* By how many bytes the CPU's folds prefetch, and those of columns; csrc/cpu.c knows the machine.
  */
 extern ptrdiff_t gpr_prefetch_ahead, gpr_prefetch_columns;
+#endif
 
 /* --- the device half ----------------------------------------------------------------------------
  */
@@ -118,19 +122,19 @@ typedef struct gpr_lines {
  * than the lines have they are void, and the row's first kernel is to be launched. */
 enum { GPR_SMALL_THREADS = 512 }; /* a block at most; a power of two, 32 at least */
 typedef struct gpr_small {
-  void (*kernel)(gpr_flat_args args); /* NULL: there is none */
-  int bytes;                          /* that a thread reads, from a multiple of 16 on */
+  gpr_program *kernel; /* takes a gpr_flat_args; NULL: there is none */
+  int bytes;           /* that a thread reads, from a multiple of 16 on */
 } gpr_small;
 
 typedef struct gpr_gpu_row {
-  void (*flat)(gpr_flat_args args); /* launched with cudaLaunchKernel; NULL: no such row */
-  int words;                        /* of the answer: the start of a state, as far as it is used,
-                                       or of what there is beside the lines, if there is more */
-  int masks;                        /* words before those, a bit for each: others are zero and do
-                                       not come; 0: all of them come */
-  int threads;                      /* a block */
-  int tile;                         /* bytes that a block takes at a time */
-  int blocks;                       /* a multiprocessor, at most; 0: one for every tile */
+  gpr_program *flat; /* takes a gpr_flat_args; NULL: no such row */
+  int words;         /* of the answer: the start of a state, as far as it is used,
+                        or of what there is beside the lines, if there is more */
+  int masks;         /* words before those, a bit for each: others are zero and do
+                        not come; 0: all of them come */
+  int threads;       /* a block */
+  int tile;          /* bytes that a block takes at a time */
+  int blocks;        /* a multiprocessor, at most; 0: one for every tile */
   gpr_lines lines;
   gpr_small small;
 } gpr_gpu_row;
@@ -159,12 +163,14 @@ typedef struct gpr_read_args {
 /* row[op * GPR_DTYPE_COUNT + dtype] folds into the same states as the CPU's row. */
 typedef struct gpr_gpu_table {
   const gpr_gpu_row *row;
-  void (*gather)(gpr_gather_args args);
+  gpr_program *gather; /* takes a gpr_gather_args */
   size_t scratch_bytes;
-  void (*read)(gpr_read_args args);
+  gpr_program *read; /* takes a gpr_read_args */
 } gpr_gpu_table;
 
+#ifndef __CUDACC__
 extern const gpr_gpu_table gpr_gpu_table_cuda;
+#endif
 
 #ifdef __cplusplus
 }

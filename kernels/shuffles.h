@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "dtypes.h"
+#include "program.h"
 
 #define GPR_SHUFFLES(X)                                     \
   X(BROADCAST, "broadcast", 1, broadcast_lane)              \
@@ -39,19 +40,21 @@ typedef struct gpr_shuffle_args {
 
 typedef struct gpr_shuffle_row {
   const char *name;
-  int values;                                             /* of a lane */
-  void (*kernel[GPR_DTYPE_COUNT])(gpr_shuffle_args args); /* NULL: not for this dtype */
+  int values;                           /* of a lane */
+  gpr_program *kernel[GPR_DTYPE_COUNT]; /* takes a gpr_shuffle_args; NULL: not for this dtype */
 } gpr_shuffle_row;
 
 typedef struct gpr_shuffle_table {
   const gpr_shuffle_row *row; /* GPR_SHUFFLE_COUNT of them */
 } gpr_shuffle_table;
 
+#ifndef __CUDACC__
 #ifdef __cplusplus
 extern "C" {
 #endif
 extern const gpr_shuffle_table gpr_shuffle_table_cuda;
 #ifdef __cplusplus
 }
+#endif
 #endif
 #endif

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "dtypes.h"
+#include "program.h"
 
 /* X(id, name, kernel of kernels/ladder/work_queue.cuh) */
 #define GPR_SEGMENT_KERNELS(X)                        \
@@ -32,18 +33,20 @@ typedef struct gpr_segment_args {
 
 typedef struct gpr_segment_row {
   const char *name;
-  void (*kernel[GPR_DTYPE_COUNT])(gpr_segment_args args); /* NULL: not for this dtype */
+  gpr_program *kernel[GPR_DTYPE_COUNT]; /* takes a gpr_segment_args; NULL: not for this dtype */
 } gpr_segment_row;
 
 typedef struct gpr_segment_table {
   const gpr_segment_row *row; /* GPR_SEGMENT_KERNEL_COUNT of them */
 } gpr_segment_table;
 
+#ifndef __CUDACC__
 #ifdef __cplusplus
 extern "C" {
 #endif
 extern const gpr_segment_table gpr_segment_table_cuda;
 #ifdef __cplusplus
 }
+#endif
 #endif
 #endif

@@ -5,7 +5,6 @@
  * and lies in memory as the array does. */
 #include "gpu.h"
 
-#include <cuda_runtime.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,9 +27,10 @@ typedef struct axes_run {
   gpr_plan plan;
   gpr_axes axes;
   gpr_row byte; /* what a mask's elements are as */
-  int device, before, in_place;
-  cudaStream_t stream, own; /* own: made for this run, whose elements come from the host */
-  cudaEvent_t done;
+  int device, in_place;
+  CUcontext before;
+  CUstream stream, own; /* own: made for this run, whose elements come from the host */
+  CUevent done;
   enum state state;
   int cut;            /* the kept dimension that slabs are ranges of, or -1 */
   int64_t at, length; /* the slab's */
@@ -44,6 +44,7 @@ typedef struct axes_run {
   int64_t piece_count, piece_bytes;
   double *means;
   gpr_axes_launch launch;
+  CUfunction function, gather; /* the launch's; gather: where results are narrowed */
   gpr_axes_args args;
 } axes_run;
 
@@ -64,22 +65,30 @@ static int wants_least(const axes_run *r) {
   return counts(r) && (gpr_ops[r->plan.row->op].flags & asks);
 }
 
-static gpr_status enter(axes_run *r) {
-  gpr_status status = check(cudaGetDevice(&r->before), "cudaGetDevice", r->device);
-  if (!status && r->before != r->device)
-    status = check(cudaSetDevice(r->device), "cudaSetDevice", r->device);
-  return status;
-}
-static void leave(const axes_run *r) {
-  if (r->before != r->device) cudaSetDevice(r->before);
-}
+static gpr_status enter(axes_run *r) { return gpr_cuda_enter(r->device, &r->before); }
+static void leave(const axes_run *r) { gpr_cuda_leave(r->device, r->before); }
 
 static gpr_status allocate(axes_run *r, void *to, size_t bytes) {
   return gpr_cuda_allocate((void **)to, bytes, r->device, r->stream);
 }
-static gpr_status upload(axes_run *r, void *to, const void *from, size_t bytes) {
-  return check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, r->stream),
-               "cudaMemcpyAsync", r->device);
+static gpr_status fill(axes_run *r, void *to, unsigned char byte, size_t bytes) {
+  return check(cu.MemsetD8Async(to, byte, bytes, r->stream), "cuMemsetD8Async", r->device);
+}
+static gpr_status copy(axes_run *r, void *to, const void *from, size_t bytes) {
+  return check(cu.MemcpyAsync(to, from, bytes, r->stream), "cuMemcpyAsync", r->device);
+}
+/* Rows of `width` bytes, each so many bytes behind the one before. */
+static gpr_status copy_rows(axes_run *r, void *to, int64_t to_pitch, const void *from,
+                            int64_t from_pitch, int64_t width, int64_t rows) {
+  const CUDA_MEMCPY2D rectangle = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                   .srcDevice = from,
+                                   .srcPitch = (size_t)from_pitch,
+                                   .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                   .dstDevice = to,
+                                   .dstPitch = (size_t)to_pitch,
+                                   .WidthInBytes = (size_t)width,
+                                   .Height = (size_t)rows};
+  return check(cu.Memcpy2DAsync(&rectangle, r->stream), "cuMemcpy2DAsync", r->device);
 }
 
 /* --- where the elements lie --------------------------------------------------------------------
@@ -259,7 +268,7 @@ static gpr_status list_pieces(axes_run *r) {
     for (int32_t i = 0; i < pieces; i++) *next++ = (gpr_axes_piece){s, start, n, i, pieces};
   }
   gpr_status status = allocate(r, &r->pieces, bytes);
-  if (!status) status = upload(r, r->pieces, list, bytes); /* which has read it when it returns */
+  if (!status) status = copy(r, r->pieces, list, bytes); /* which has read it when it returns */
   free(list);
   return status;
 }
@@ -325,14 +334,11 @@ static gpr_status upload_means(axes_run *r) {
   int64_t inner = parts;
   gpr_status status = allocate(r, &r->means, (size_t)(r->outputs * parts) * sizeof *means);
   if (status || r->cut < 0)
-    return status ? status : upload(r, r->means, means, (size_t)(r->outputs * parts) * 8);
+    return status ? status : copy(r, r->means, means, (size_t)(r->outputs * parts) * 8);
   for (int d = r->cut + 1; d < kept->n; d++) inner *= kept->shape[d];
-  const size_t width = (size_t)(slab_length(r) * inner) * 8;
-  return check(cudaMemcpy2DAsync(r->means, width, means + r->at * inner,
-                                 (size_t)(kept->shape[r->cut] * inner) * 8, width,
-                                 (size_t)(r->outputs * parts) * 8 / width, cudaMemcpyHostToDevice,
-                                 r->stream),
-               "cudaMemcpy2DAsync", r->device);
+  const int64_t width = slab_length(r) * inner * 8;
+  return copy_rows(r, r->means, width, means + r->at * inner, kept->shape[r->cut] * inner * 8,
+                   width, r->outputs * parts * 8 / width);
 }
 
 static void release_slab(axes_run *r) {
@@ -356,7 +362,7 @@ static gpr_status begin_slab(axes_run *r) {
   if (!status && !r->in_place && r->axes.where && !r->where)
     status = allocate(r, &r->where, count + 1);
   if (!status && !r->in_place)
-    status = check(cudaStreamSynchronize(r->stream), "cudaMallocAsync", r->device);
+    status = check(cu.StreamSynchronize(r->stream), "cuMemAllocFromPoolAsync", r->device);
   if (to_device(r) && r->cut < 0 && !is_narrowed(r) && !comes_apart(r))
     r->out = r->axes.result;
   else if (!status)
@@ -367,20 +373,25 @@ static gpr_status begin_slab(axes_run *r) {
   return status;
 }
 
+/* The arguments and the functions of a launch. GPR_MORE: one is being compiled; ask again. */
+static gpr_status make_ready(axes_run *r, int64_t nanoseconds) {
+  gpr_status status = set_args(r);
+  if (!status) status = gpr_cuda_function(r->launch.kernel, r->device, nanoseconds, &r->function);
+  if (!status && is_narrowed(r))
+    status = gpr_cuda_function(gpr_gpu_table_cuda.gather, r->device, nanoseconds, &r->gather);
+  return status;
+}
+
 static gpr_status launch_again(axes_run *r) {
-  const gpr_axes_launch *l = &r->launch;
-  void *arguments[] = {&r->args};
-  return check(cudaLaunchKernel(l->kernel, (dim3){(unsigned)l->blocks, 1, 1},
-                                (dim3){(unsigned)l->threads, 1, 1}, arguments, 0, r->stream),
-               "the launch of a reduction", r->device);
+  return gpr_cuda_start(r->function, r->launch.blocks, r->launch.threads, &r->args,
+                        "the launch of a reduction", r->device, r->stream);
 }
 
 static gpr_status launch(axes_run *r) {
-  gpr_status status = set_args(r);
+  gpr_status status = GPR_OK;
   const size_t bytes = r->launch.scratch;
-  if (!status && bytes) status = allocate(r, &r->scratch, bytes);
-  if (!status && bytes)
-    status = check(cudaMemsetAsync(r->scratch, 0, bytes, r->stream), "cudaMemset", r->device);
+  if (bytes) status = allocate(r, &r->scratch, bytes);
+  if (!status && bytes) status = fill(r, r->scratch, 0, bytes);
   r->args.scratch = r->scratch;
   return status ? status : launch_again(r);
 }
@@ -400,17 +411,16 @@ static gpr_status narrow(axes_run *r) {
                 .shape = {values},
                 .strides = {from->bytes}};
   gpr_status status = allocate(r, &r->narrowed, (size_t)(r->outputs * result_bytes(r, as.dtype)));
-  return status ? status : gpr_cuda_gather(&p, 0, values, r->narrowed, r->device, r->stream);
+  if (status) return status;
+  return gpr_cuda_gather(r->gather, &p, 0, values, r->narrowed, r->device, r->stream);
 }
 
 /* All first results, then all second ones. */
 static gpr_status deliver_apart(axes_run *r, const char *from, int bytes) {
   gpr_status status = GPR_OK;
   for (int i = 0; !status && i < 2; i++)
-    status = check(cudaMemcpy2DAsync((char *)r->axes.result + i * r->outputs * bytes, (size_t)bytes,
-                                     from + i * bytes, (size_t)(2 * bytes), (size_t)bytes,
-                                     (size_t)r->outputs, cudaMemcpyDefault, r->stream),
-                   "cudaMemcpy2DAsync", r->device);
+    status = copy_rows(r, (char *)r->axes.result + i * r->outputs * bytes, bytes, from + i * bytes,
+                       2 * bytes, bytes, r->outputs);
   return status;
 }
 
@@ -422,18 +432,12 @@ static gpr_status deliver(axes_run *r) {
   int64_t inner = result_bytes(r, dtype);
   if (from == r->axes.result) return GPR_OK;
   if (comes_apart(r)) return deliver_apart(r, from, gpr_dtypes[dtype].bytes);
-  if (r->cut < 0)
-    return check(cudaMemcpyAsync(r->axes.result, from, (size_t)(r->outputs * inner),
-                                 cudaMemcpyDefault, r->stream),
-                 "cudaMemcpyAsync", r->device);
+  if (r->cut < 0) return copy(r, r->axes.result, from, (size_t)(r->outputs * inner));
   const int64_t all = r->outputs * inner;
   for (int d = r->cut + 1; d < kept->n; d++) inner *= kept->shape[d];
   const int64_t width = slab_length(r) * inner;
-  return check(
-      cudaMemcpy2DAsync((char *)r->axes.result + r->at * inner,
-                        (size_t)(kept->shape[r->cut] * inner), from, (size_t)width, (size_t)width,
-                        (size_t)(all / width), cudaMemcpyDefault, r->stream),
-      "cudaMemcpy2DAsync", r->device);
+  return copy_rows(r, (char *)r->axes.result + r->at * inner, kept->shape[r->cut] * inner, from,
+                   width, width, all / width);
 }
 
 /* --- the run -----------------------------------------------------------------------------------
@@ -458,8 +462,10 @@ static gpr_status bring(axes_run *r, int64_t nanoseconds) {
 }
 
 /* Results on the device are left to come in their stream's order, if nothing has to be known. */
-static gpr_status fold(axes_run *r) {
-  gpr_status status = launch(r);
+static gpr_status fold(axes_run *r, int64_t nanoseconds) {
+  gpr_status status = make_ready(r, nanoseconds);
+  if (status) return status;
+  status = launch(r);
   if (!status && is_narrowed(r)) status = narrow(r);
   if (!status && to_device(r)) status = deliver(r);
   r->state = RESULTS;
@@ -469,18 +475,18 @@ static gpr_status fold(axes_run *r) {
     r->state = OVER;
     return GPR_OK;
   }
-  return check(cudaEventRecord(r->done, r->stream), "cudaEventRecord", r->device);
+  return check(cu.EventRecord(r->done, r->stream), "cuEventRecord", r->device);
 }
 
 static gpr_status end_slab(axes_run *r) {
-  const cudaError_t error = cudaEventQuery(r->done);
-  if (error == cudaErrorNotReady) {
+  const CUresult result = cu.EventQuery(r->done);
+  if (result == CUDA_ERROR_NOT_READY) {
     gpr_cuda_wait(r->waiting_since);
     return GPR_MORE;
   }
-  gpr_status status = check(error, "a reduction", r->device);
+  gpr_status status = check(result, "a reduction", r->device);
   if (!status && !to_device(r)) status = deliver(r);
-  if (!status) status = check(cudaStreamSynchronize(r->stream), "a reduction", r->device);
+  if (!status) status = check(cu.StreamSynchronize(r->stream), "a reduction", r->device);
   if (status) return status;
   release_slab(r);
   if (!r->axes.starts) atomic_fetch_add(&r->base.done, r->outputs * r->plan.count);
@@ -493,11 +499,12 @@ static gpr_status step(gpr_run *base, int64_t nanoseconds) {
   axes_run *r = (axes_run *)base;
   const int64_t until = gpr_now() + nanoseconds;
   gpr_status status = enter(r);
+  if (status) return status;
   while (!status && r->state != OVER) {
     if (r->state < FOLD)
       status = bring(r, nanoseconds);
     else
-      status = r->state == FOLD ? fold(r) : end_slab(r);
+      status = r->state == FOLD ? fold(r, nanoseconds) : end_slab(r);
     if (status == GPR_MORE && gpr_now() < until) status = GPR_OK;
     if (!status && r->state != OVER && gpr_now() >= until) status = GPR_MORE;
   }
@@ -518,11 +525,9 @@ static gpr_status finish(gpr_run *base, const void *with, void *result) {
   }
   if (!r->least) return GPR_OK;
   gpr_status status = enter(r);
-  if (!status)
-    status = check(
-        cudaMemcpyAsync(&base->least, r->least, sizeof *r->least, cudaMemcpyDefault, r->stream),
-        "cudaMemcpyAsync", r->device);
-  if (!status) status = check(cudaStreamSynchronize(r->stream), "a reduction", r->device);
+  if (status) return status;
+  status = copy(r, &base->least, r->least, sizeof *r->least);
+  if (!status) status = check(cu.StreamSynchronize(r->stream), "a reduction", r->device);
   leave(r);
   return status;
 }
@@ -537,14 +542,13 @@ static void close_run(gpr_run *base) {
     gpr_cuda_release(r->least, r->stream);
     gpr_cuda_release(r->bounds, r->stream);
     gpr_cuda_release(r->pieces, r->stream);
-    if (r->done) cudaEventDestroy(r->done);
+    if (r->done) cu.EventDestroy(r->done);
     if (r->own) {
-      cudaStreamSynchronize(r->own);
-      cudaStreamDestroy(r->own);
+      cu.StreamSynchronize(r->own);
+      cu.StreamDestroy(r->own);
     } else if (!to_device(r) && r->state != OVER) {
-      cudaStreamSynchronize(r->stream); /* the caller's memory is his again */
+      cu.StreamSynchronize(r->stream); /* the caller's memory is his again */
     }
-    cudaGetLastError();
     leave(r);
   }
   free(r);
@@ -552,17 +556,19 @@ static void close_run(gpr_run *base) {
 
 /* Launches that follow each other without waiting, so that no time of the host is between their
  * events; the first is not counted. */
-static gpr_status time_launches(axes_run *r, cudaEvent_t *ends, int repeats, double *milliseconds) {
-  gpr_status status = launch(r);
+static gpr_status time_launches(axes_run *r, CUevent *ends, int repeats, double *milliseconds) {
+  gpr_status status = set_args(r);
+  if (!status) status = gpr_cuda_function_now(r->launch.kernel, r->device, &r->function);
+  if (!status) status = launch(r);
   for (int i = 0; !status && i <= repeats; i++) {
     if (i) status = launch_again(r);
-    if (!status) status = check(cudaEventRecord(ends[i], r->stream), "cudaEventRecord", r->device);
+    if (!status) status = check(cu.EventRecord(ends[i], r->stream), "cuEventRecord", r->device);
   }
-  if (!status) status = check(cudaEventSynchronize(ends[repeats]), "a reduction", r->device);
+  if (!status) status = check(cu.EventSynchronize(ends[repeats]), "a reduction", r->device);
   for (int i = 0; !status && i < repeats; i++) {
     float time = 0;
     status =
-        check(cudaEventElapsedTime(&time, ends[i], ends[i + 1]), "cudaEventElapsedTime", r->device);
+        check(cu.EventElapsedTime(&time, ends[i], ends[i + 1]), "cuEventElapsedTime", r->device);
     milliseconds[i] = time;
   }
   return status;
@@ -573,15 +579,17 @@ static gpr_status time_run(gpr_run *base, int repeats, double *milliseconds) {
   axes_run *r = (axes_run *)base;
   if (!r->in_place || r->state != FOLD)
     return gpr_fail(GPR_BAD_VALUE, "only what lies on a device ready to be read is timed");
-  cudaEvent_t *ends = calloc((size_t)repeats + 1, sizeof *ends);
+  CUevent *ends = calloc((size_t)repeats + 1, sizeof *ends);
   if (!ends) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for the times");
   gpr_status status = enter(r);
+  if (status) goto fail;
   for (int i = 0; !status && i <= repeats; i++)
-    status = check(cudaEventCreate(&ends[i]), "cudaEventCreate", r->device);
+    status = check(cu.EventCreate(&ends[i], CU_EVENT_DEFAULT), "cuEventCreate", r->device);
   if (!status) status = time_launches(r, ends, repeats, milliseconds);
-  for (int i = 0; i <= repeats && ends[i]; i++) cudaEventDestroy(ends[i]);
-  free(ends);
+  for (int i = 0; i <= repeats && ends[i]; i++) cu.EventDestroy(ends[i]);
   leave(r);
+fail:
+  free(ends);
   return status;
 }
 
@@ -593,28 +601,24 @@ static gpr_status prepare(axes_run *r) {
   const size_t bytes = (size_t)x->segments * sizeof *x->starts;
   gpr_status status = GPR_OK;
   if (r->plan.device < 0) {
-    status = check(cudaStreamCreateWithFlags(&r->own, cudaStreamNonBlocking), "cudaStreamCreate",
-                   r->device);
+    status = check(cu.StreamCreate(&r->own, CU_STREAM_NON_BLOCKING), "cuStreamCreate", r->device);
     r->stream = r->own;
   }
   if (!status)
-    status = check(cudaEventCreateWithFlags(&r->done, cudaEventDisableTiming), "cudaEventCreate",
-                   r->device);
+    status = check(cu.EventCreate(&r->done, CU_EVENT_DISABLE_TIMING), "cuEventCreate", r->device);
   if (!status && r->plan.device >= 0 && x->where && x->where_stream != r->stream) {
-    status = check(cudaEventRecord(r->done, x->where_stream), "cudaEventRecord", r->device);
+    status = check(cu.EventRecord(r->done, x->where_stream), "cuEventRecord", r->device);
     if (!status)
-      status = check(cudaStreamWaitEvent(r->stream, r->done, 0), "cudaStreamWaitEvent", r->device);
+      status = check(cu.StreamWaitEvent(r->stream, r->done, 0), "cuStreamWaitEvent", r->device);
   }
   if (!status && wants_least(r)) {
     status = allocate(r, &r->least, sizeof *r->least);
-    if (!status) /* more than any count */
-      status = check(cudaMemsetAsync(r->least, 0x7f, sizeof *r->least, r->stream), "cudaMemset",
-                     r->device);
+    if (!status) status = fill(r, r->least, 0x7f, sizeof *r->least); /* more than any count */
   }
   if (!status && x->starts) {
     status = allocate(r, &r->bounds, 2 * bytes);
-    if (!status) status = upload(r, r->bounds, x->starts, bytes);
-    if (!status) status = upload(r, r->bounds + x->segments, x->stops, bytes);
+    if (!status) status = copy(r, r->bounds, x->starts, bytes);
+    if (!status) status = copy(r, r->bounds + x->segments, x->stops, bytes);
   }
   choose_cut(r);
   return status ? status : begin_slab(r);
@@ -633,13 +637,14 @@ gpr_status gpr_gpu_axes_open(const gpr_plan *plan, int device, gpr_run **out) {
   r->stream = plan->stream;
   r->in_place = lies_in_place(plan);
   r->state = OVER;
-  gpr_status status = gpr_cuda_enter(device, &r->before);
-  if (!status && r->axes.outputs) status = prepare(r);
-  if (status) {
-    close_run(&r->base);
-    return status;
+  gpr_status status = enter(r);
+  if (!status) {
+    if (r->axes.outputs) status = prepare(r);
+    leave(r);
   }
-  leave(r);
-  *out = &r->base;
-  return GPR_OK;
+  if (status)
+    close_run(&r->base);
+  else
+    *out = &r->base;
+  return status;
 }

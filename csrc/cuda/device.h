@@ -1,37 +1,49 @@
-/* What the files that call the CUDA runtime share. It names no type of CUDA's: an error and a
- * stream come as int and void *. */
-#ifndef GPR_GPU_DEVICE_H
-#define GPR_GPU_DEVICE_H
+/* What the files of this folder share: devices, errors, memory, launches. */
+#ifndef GPR_DEVICE_H
+#define GPR_DEVICE_H
 
 #include "../plan.h"
+#include "driver.h"
 
 enum { GPR_DEVICES_MAX = 64 }; /* more are not seen */
 
-/* A cudaError_t as a status, with the call named in the message. */
-gpr_status gpr_cuda_check(int error, const char *call, int device);
-static inline gpr_status check(int error, const char *call, int device) {
-  return gpr_cuda_check(error, call, device);
+/* The driver's answer as a status, with the call named in the message. */
+gpr_status gpr_cuda_check(CUresult result, const char *call, int device);
+static inline gpr_status check(CUresult result, const char *call, int device) {
+  return result == CUDA_SUCCESS ? GPR_OK : gpr_cuda_check(result, call, device);
 }
 
-/* Makes the device the thread's, whose own comes back in *before, for cudaSetDevice() afterwards.
- */
-gpr_status gpr_cuda_enter(int device, int *before);
+/* Makes the device's primary context the thread's, which the CUDA runtime and the libraries of
+ * arrays use too; gpr_cuda_leave() puts back the one that was. */
+gpr_status gpr_cuda_enter(int device, CUcontext *before);
+void gpr_cuda_leave(int device, CUcontext before);
 
-/* Begins to gather elements [start, start + n) of a plan on the device into `to`, there too. */
-gpr_status gpr_cuda_gather(const gpr_plan *plan, int64_t start, int64_t n, void *to, int device,
-                           void *stream);
+int gpr_cuda_attribute(int which, int device); /* 0 where it is not known */
+int gpr_cuda_multiprocessors(int device);
+
+/* The program's kernel on the device, whose context is current: made now if it is not yet.
+ * GPR_MORE: it is being compiled still, after so many nanoseconds; ask again. */
+gpr_status gpr_cuda_function(gpr_program *program, int device, int64_t nanoseconds,
+                             CUfunction *function);
+/* The same, however long it takes. */
+gpr_status gpr_cuda_function_now(gpr_program *program, int device, CUfunction *function);
+
+/* Begins a launch; arguments is what the kernel takes. */
+gpr_status gpr_cuda_start(CUfunction function, int64_t blocks, int threads, void *arguments,
+                          const char *what, int device, CUstream stream);
+
+/* Begins to gather elements [start, start + n) of a plan on the device into `to`, there too, by
+ * the function of the table's gather. */
+gpr_status gpr_cuda_gather(CUfunction gather, const gpr_plan *plan, int64_t start, int64_t n,
+                           void *to, int device, CUstream stream);
 
 /* Launches that are soon done, again and again, of a few kernels. One launch at a time. */
 typedef struct gpr_launcher gpr_launcher;
-gpr_status gpr_cuda_launch(gpr_launcher *launcher, const void *kernel, int64_t blocks, int threads,
-                           void **arguments, int device, void *stream);
+gpr_status gpr_cuda_launch(gpr_launcher *launcher, CUfunction function, int64_t blocks, int threads,
+                           void *arguments, int device, CUstream stream);
 /* The caller's, of the device that is current then; NULL for want of memory. */
 gpr_launcher *gpr_cuda_launcher(void);
 void gpr_cuda_launcher_free(gpr_launcher *launcher);
-
-/* Begins to fold a whole array in so many blocks, by a launcher or, with NULL, without. */
-gpr_status gpr_cuda_flat(const gpr_gpu_row *kernel, gpr_flat_args args, int64_t blocks,
-                         gpr_launcher *launcher, int device, void *stream);
 
 /* The blocks for an array of so many bytes, and the words of an answer for any kernel. */
 int64_t gpr_cuda_blocks(const gpr_gpu_row *kernel, int64_t bytes, int device);
@@ -43,14 +55,12 @@ gpr_status gpr_gpu_copy_open(const gpr_plan *plan, int device, void *to, gpr_run
 
 /* Memory in the order of the stream, which the caller releases on the same or on a later one. NULL
  * is fine. */
-gpr_status gpr_cuda_allocate(void **out, size_t bytes, int device, void *stream);
-void gpr_cuda_release(void *memory, void *stream);
-
-/* The number of multiprocessors. */
-int gpr_cuda_multiprocessors(int device);
+gpr_status gpr_cuda_allocate(void **out, size_t bytes, int device, CUstream stream);
+void gpr_cuda_release(void *memory, CUstream stream);
 
 /* Waits a little, the longer the longer it was waited for: `since` is when that began, as
- * gpr_now() has it. */
-void gpr_cuda_wait(int64_t since);
+ * gpr_now() has it. 0: so far without leaving the processor. */
+int gpr_cuda_wait(int64_t since);
+void gpr_cuda_nap(int64_t nanoseconds);
 
 #endif

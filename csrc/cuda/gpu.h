@@ -4,6 +4,7 @@
 #include "../../kernels/shuffles.h"
 #include "../../kernels/work_queue.h"
 #include "../backend.h"
+#include "cache.h"
 
 /* Begins a plan on a device. The run is the caller's; on failure *run is NULL. */
 gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **run);
@@ -51,5 +52,27 @@ int gpr_gpu_pinned(const void *address);
 
 /* The device that the memory at this address belongs to, or -1. */
 int gpr_gpu_device_of(const void *address);
+
+/* --- kernels that are made when they are needed ------------------------------------------------
+ */
+
+/* What the library asks of where it is embedded; any may be NULL. Called by threads that called the
+ * library. */
+typedef struct gpr_surroundings {
+  void (*say)(int is_warning, const char *text);
+  /* The image of that key for the architecture from a pack, malloc's, or NULL. */
+  char *(*packed)(const char *arch, const char *key, size_t *size);
+  /* Folders where NVRTC may be, one a line, malloc's; or NULL. */
+  char *(*nvrtc_folders)(void);
+} gpr_surroundings;
+extern gpr_surroundings gpr_host;
+
+/* A program's image for "sm_90", or its PTX for "compute_90", made by the calling thread if the
+ * cache has it not: a lowered name, a zero, the image. Its key comes back too. Needs no device. */
+gpr_status gpr_program_image(const gpr_program *program, const char *arch, char key[GPR_KEY_CHARS],
+                             int *was_there, gpr_image *image);
+
+/* "NVRTC 13.0, PATH", which would compile for that architecture, or why there is none. */
+gpr_status gpr_compiler_about(const char *arch, char *text, size_t room);
 
 #endif

@@ -1,5 +1,4 @@
 /* The device query and the bandwidth test. */
-#include <cuda_runtime.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,40 +6,35 @@
 #include "gpu.h"
 #include "device.h"
 
-static int attribute(enum cudaDeviceAttr which, int device) {
-  int value = 0;
-  if (cudaDeviceGetAttribute(&value, which, device) != cudaSuccess) cudaGetLastError();
-  return value;
-}
-
 gpr_status gpr_device_info(int device, gpr_device *out) {
-  int before;
+  CUcontext before;
+  CUdevice handle;
   size_t unused = 0, total = 0;
-  struct cudaDeviceProp properties;
   gpr_status status = gpr_cuda_enter(device, &before);
   if (status) return status;
   memset(out, 0, sizeof *out);
-  if ((status = check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties",
-                      device)) ||
-      (status = check(cudaMemGetInfo(&unused, &total), "cudaMemGetInfo", device)) ||
-      (status = check(cudaDriverGetVersion(&out->driver), "cudaDriverGetVersion", device)) ||
-      (status = check(cudaRuntimeGetVersion(&out->runtime), "cudaRuntimeGetVersion", device)))
+  if ((status = check(cu.DeviceGet(&handle, device), "cuDeviceGet", device)) ||
+      (status = check(cu.DeviceGetName(out->name, (int)sizeof out->name - 1, handle),
+                      "cuDeviceGetName", device)) ||
+      (status = check(cu.MemGetInfo(&unused, &total), "cuMemGetInfo", device)))
     goto end;
-  memcpy(out->name, properties.name, sizeof out->name);
-  out->name[sizeof out->name - 1] = 0;
+  out->driver = cu.version;
   out->memory_total = (int64_t)total;
   out->memory_free = (int64_t)unused;
-  out->major = attribute(cudaDevAttrComputeCapabilityMajor, device);
-  out->minor = attribute(cudaDevAttrComputeCapabilityMinor, device);
-  out->multiprocessors = attribute(cudaDevAttrMultiProcessorCount, device);
-  out->threads_per_multiprocessor = attribute(cudaDevAttrMaxThreadsPerMultiProcessor, device);
-  out->bus_bits = attribute(cudaDevAttrGlobalMemoryBusWidth, device);
-  out->clock_hertz = attribute(cudaDevAttrClockRate, device) * INT64_C(1000);
-  out->memory_clock_hertz = attribute(cudaDevAttrMemoryClockRate, device) * INT64_C(1000);
-  out->l2_bytes = attribute(cudaDevAttrL2CacheSize, device);
-  out->shared_bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  out->major = gpr_cuda_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+  out->minor = gpr_cuda_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+  out->multiprocessors = gpr_cuda_multiprocessors(device);
+  out->threads_per_multiprocessor =
+      gpr_cuda_attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device);
+  out->bus_bits = gpr_cuda_attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, device);
+  out->clock_hertz = gpr_cuda_attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE, device) * INT64_C(1000);
+  out->memory_clock_hertz =
+      gpr_cuda_attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, device) * INT64_C(1000);
+  out->l2_bytes = gpr_cuda_attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device);
+  out->shared_bytes =
+      gpr_cuda_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device);
 end:
-  cudaSetDevice(before);
+  gpr_cuda_leave(device, before);
   return status;
 }
 
@@ -48,31 +42,30 @@ typedef struct transfer {
   void *to; /* NULL: `from` is only read */
   const void *from;
   int64_t bytes;
-  double *rate; /* bytes a second */
+  double *rate;    /* bytes a second */
+  CUfunction read; /* reads where there is no `to` */
 } transfer;
 
-static cudaError_t transfer_once(const transfer *t, int device, cudaStream_t stream) {
-  if (t->to) return cudaMemcpyAsync(t->to, t->from, (size_t)t->bytes, cudaMemcpyDefault, stream);
+static gpr_status transfer_once(const transfer *t, int device, CUstream stream) {
+  if (t->to)
+    return check(cu.MemcpyAsync(t->to, t->from, (size_t)t->bytes, stream), "a transfer", device);
   gpr_read_args args = {.data = t->from, .bytes = t->bytes, .never = (uint32_t *)t->from};
-  void *arguments[] = {&args};
-  return cudaLaunchKernel(
-      (const void *)gpr_gpu_table_cuda.read,
-      (dim3){(unsigned)(gpr_cuda_multiprocessors(device) * GPR_READ_BLOCKS), 1, 1},
-      (dim3){GPR_READ_THREADS, 1, 1}, arguments, 0, stream);
+  return gpr_cuda_start(t->read, (int64_t)gpr_cuda_multiprocessors(device) * GPR_READ_BLOCKS,
+                        GPR_READ_THREADS, &args, "a transfer", device, stream);
 }
 
-static gpr_status transfer_rate(const transfer *t, int device, cudaStream_t stream,
-                                cudaEvent_t begin, cudaEvent_t end) {
+static gpr_status transfer_rate(const transfer *t, int device, CUstream stream, CUevent begin,
+                                CUevent end) {
   enum { TIMES = 9 };
   float times[TIMES];
   gpr_status status;
   for (int i = -1; i < TIMES; i++) { /* the first is not counted */
     float time = 0;
-    if ((status = check(cudaEventRecord(begin, stream), "cudaEventRecord", device)) ||
-        (status = check(transfer_once(t, device, stream), "a transfer", device)) ||
-        (status = check(cudaEventRecord(end, stream), "cudaEventRecord", device)) ||
-        (status = check(cudaEventSynchronize(end), "a transfer", device)) ||
-        (status = check(cudaEventElapsedTime(&time, begin, end), "cudaEventElapsedTime", device)))
+    if ((status = check(cu.EventRecord(begin, stream), "cuEventRecord", device)) ||
+        (status = transfer_once(t, device, stream)) ||
+        (status = check(cu.EventRecord(end, stream), "cuEventRecord", device)) ||
+        (status = check(cu.EventSynchronize(end), "a transfer", device)) ||
+        (status = check(cu.EventElapsedTime(&time, begin, end), "cuEventElapsedTime", device)))
       return status;
     int at = i;
     for (; at > 0 && times[at - 1] > time; at--) times[at] = times[at - 1];
@@ -84,9 +77,10 @@ static gpr_status transfer_rate(const transfer *t, int device, cudaStream_t stre
 
 gpr_status gpr_bandwidth_test(int device, int64_t bytes, gpr_bandwidth *out) {
   void *here = NULL, *there = NULL, *pinned = NULL, *pageable = NULL;
-  cudaStream_t stream = NULL;
-  cudaEvent_t begin = NULL, end = NULL;
-  int before;
+  CUstream stream = NULL;
+  CUevent begin = NULL, end = NULL;
+  CUfunction read;
+  CUcontext before;
   if (bytes < 16 || bytes > INT64_MAX / 2)
     return gpr_fail(GPR_BAD_VALUE, "the bandwidth of %lld bytes cannot be measured",
                     (long long)bytes);
@@ -97,34 +91,36 @@ gpr_status gpr_bandwidth_test(int device, int64_t bytes, gpr_bandwidth *out) {
     status = gpr_fail(GPR_OUT_OF_MEMORY, "no memory for %lld bytes", (long long)bytes);
     goto fail;
   }
-  if ((status = check(cudaHostAlloc(&pinned, (size_t)bytes, cudaHostAllocPortable), "cudaHostAlloc",
-                      device)) ||
-      (status = check(cudaMalloc(&here, (size_t)bytes), "cudaMalloc", device)) ||
-      (status = check(cudaMalloc(&there, (size_t)bytes), "cudaMalloc", device)) ||
-      (status = check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate",
-                      device)) ||
-      (status = check(cudaEventCreate(&begin), "cudaEventCreate", device)) ||
-      (status = check(cudaEventCreate(&end), "cudaEventCreate", device)))
+  const unsigned pinning = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+  if ((status = gpr_cuda_function_now(gpr_gpu_table_cuda.read, device, &read)) ||
+      (status =
+           check(cu.MemHostAlloc(&pinned, (size_t)bytes, pinning), "cuMemHostAlloc", device)) ||
+      (status = check(cu.MemAlloc(&here, (size_t)bytes), "cuMemAlloc", device)) ||
+      (status = check(cu.MemAlloc(&there, (size_t)bytes), "cuMemAlloc", device)) ||
+      (status =
+           check(cu.StreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate", device)) ||
+      (status = check(cu.EventCreate(&begin, CU_EVENT_DEFAULT), "cuEventCreate", device)) ||
+      (status = check(cu.EventCreate(&end, CU_EVENT_DEFAULT), "cuEventCreate", device)))
     goto fail;
   memset(pageable, 0x5a, (size_t)bytes); /* pages that were never written are all one */
   memset(pinned, 0x5a, (size_t)bytes);
-  const transfer transfers[] = {{here, pinned, bytes, &out->to_device_pinned},
-                                {there, pageable, bytes, &out->to_device_pageable},
-                                {pinned, here, bytes, &out->to_host_pinned},
-                                {pageable, here, bytes, &out->to_host_pageable},
-                                {there, here, bytes, &out->on_device},
-                                {NULL, here, bytes, &out->read}};
+  const transfer transfers[] = {{here, pinned, bytes, &out->to_device_pinned, NULL},
+                                {there, pageable, bytes, &out->to_device_pageable, NULL},
+                                {pinned, here, bytes, &out->to_host_pinned, NULL},
+                                {pageable, here, bytes, &out->to_host_pageable, NULL},
+                                {there, here, bytes, &out->on_device, NULL},
+                                {NULL, here, bytes, &out->read, read}};
   for (size_t i = 0; !status && i < sizeof transfers / sizeof *transfers; i++)
     status = transfer_rate(&transfers[i], device, stream, begin, end);
   out->on_device *= 2; /* read and written */
 fail:
-  if (end) cudaEventDestroy(end);
-  if (begin) cudaEventDestroy(begin);
-  if (stream) cudaStreamDestroy(stream);
-  cudaFree(there);
-  cudaFree(here);
-  cudaFreeHost(pinned);
+  if (end) cu.EventDestroy(end);
+  if (begin) cu.EventDestroy(begin);
+  if (stream) cu.StreamDestroy(stream);
+  if (there) cu.MemFree(there);
+  if (here) cu.MemFree(here);
+  if (pinned) cu.MemFreeHost(pinned);
   free(pageable);
-  cudaSetDevice(before);
+  gpr_cuda_leave(device, before);
   return status;
 }

@@ -1,7 +1,6 @@
 /* The textbook kernels: launched by their table, on memory that is theirs for one call. */
 #include "gpu.h"
 
-#include <cuda_runtime.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,9 +25,11 @@ typedef struct ladder {
   int device, threads, bytes; /* bytes: of an element in the row's dtype */
   const gpr_kernel_info *about;
   const gpr_ladder_row *row;
-  gpr_ladder_kernel kernel; /* NULL: the library's own */
-  const gpr_gpu_row *flat;  /* which is this */
-  gpr_answer *answer;       /* and answers here */
+  gpr_program *kernel;                     /* NULL: the library's own */
+  const gpr_gpu_row *flat;                 /* which is this */
+  gpr_answer *answer;                      /* and answers here */
+  CUfunction function;                     /* of the one or of the other */
+  CUfunction lift, partials, gather, read; /* those that are needed */
   uint32_t epoch;
   void *array; /* the elements, where they did not lie on the device ready to be read */
   char *scratch;
@@ -39,10 +40,9 @@ typedef struct ladder {
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t rounds(int64_t n, int64_t of) { return (n + of - 1) / of; }
 
-static int attribute(enum cudaDeviceAttr which, int device) {
-  int value = 0;
-  if (cudaDeviceGetAttribute(&value, which, device) != cudaSuccess) cudaGetLastError();
-  return value;
+/* Elements on the device that are not ready to be read there. */
+static int is_gathered(const ladder *l) {
+  return l->plan.count > 0 && l->plan.device >= 0 && !l->plan.direct;
 }
 
 static const gpr_ladder_row *row_of(const gpr_row *wanted) {
@@ -57,6 +57,8 @@ static const gpr_ladder_row *row_of(const gpr_row *wanted) {
 static void shape_grid(ladder *l) {
   const gpr_kernel_info *k = l->about;
   const int64_t n = l->plan.count;
+  const int held =
+      gpr_cuda_attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, l->device);
   int size = 0;
   l->threads = k->least;
   while (l->threads < k->most && (int64_t)l->threads * k->unroll < n) l->threads *= 2;
@@ -65,9 +67,7 @@ static void shape_grid(ladder *l) {
   int64_t blocks = n ? rounds(n, tile) : 1;
   if (k->grid == GPR_ONE_BLOCK) blocks = 1;
   if (k->grid == GPR_FULL_DEVICE)
-    blocks = least(blocks,
-                   (int64_t)attribute(cudaDevAttrMultiProcessorCount, l->device) *
-                       (attribute(cudaDevAttrMaxThreadsPerMultiProcessor, l->device) / l->threads));
+    blocks = least(blocks, (int64_t)gpr_cuda_multiprocessors(l->device) * (held / l->threads));
   l->kernel = l->row->kernel[k - gpr_kernels][size];
   l->args.n = n;
   l->args.blocks = blocks;
@@ -90,10 +90,9 @@ static void set(ladder *l, const gpr_plan *plan, int kernel, int device) {
  */
 
 static void release(ladder *l) {
-  cudaFree(l->array);
-  cudaFree(l->scratch);
-  cudaFreeHost(l->answer);
-  cudaGetLastError();
+  if (l->array) cu.MemFree(l->array);
+  if (l->scratch) cu.MemFree(l->scratch);
+  if (l->answer) cu.MemFreeHost(l->answer);
   l->array = l->scratch = NULL;
   l->answer = NULL;
 }
@@ -106,9 +105,8 @@ static gpr_status pack_in(ladder *l) {
   for (int64_t i = 0; !status && i < l->plan.count; i += block) {
     const int64_t m = least(block, l->plan.count - i);
     gpr_pack(&l->plan, l->plan.data, i, m, packed, scratch);
-    status = check(cudaMemcpy((char *)l->array + i * l->bytes, packed, (size_t)(m * l->bytes),
-                              cudaMemcpyHostToDevice),
-                   "cudaMemcpy", l->device);
+    status = check(cu.MemcpyHtoD((char *)l->array + i * l->bytes, packed, (size_t)(m * l->bytes)),
+                   "cuMemcpyHtoD", l->device);
   }
   return status;
 }
@@ -119,24 +117,38 @@ static gpr_status bring(ladder *l) {
   const int64_t n = p->count;
   l->args.data = p->data;
   if (n == 0 || (p->device >= 0 && p->direct)) return GPR_OK;
-  gpr_status status = check(cudaMalloc(&l->array, (size_t)(n * l->bytes)), "cudaMalloc", l->device);
+  gpr_status status =
+      check(cu.MemAlloc(&l->array, (size_t)(n * l->bytes)), "cuMemAlloc", l->device);
   if (status) return status;
   l->args.data = l->array;
-  if (p->device >= 0) return gpr_cuda_gather(p, 0, n, l->array, l->device, p->stream);
+  if (is_gathered(l)) return gpr_cuda_gather(l->gather, p, 0, n, l->array, l->device, p->stream);
   if (!p->direct) return pack_in(l);
-  return check(cudaMemcpy(l->array, p->data, (size_t)(n * l->bytes), cudaMemcpyHostToDevice),
-               "cudaMemcpy", l->device);
+  return check(cu.MemcpyHtoD(l->array, p->data, (size_t)(n * l->bytes)), "cuMemcpyHtoD", l->device);
+}
+
+/* All of them first: nothing is to be compiled between two launches. */
+static gpr_status find_functions(ladder *l) {
+  gpr_program *own = l->kernel ? l->kernel : l->flat->flat;
+  gpr_status status = gpr_cuda_function_now(own, l->device, &l->function);
+  if (!status && l->args.copied) status = gpr_cuda_function_now(l->row->lift, l->device, &l->lift);
+  if (!status && (l->about->flags & GPR_SECOND_LAUNCH))
+    status = gpr_cuda_function_now(l->row->partials, l->device, &l->partials);
+  if (!status && is_gathered(l))
+    status = gpr_cuda_function_now(gpr_gpu_table_cuda.gather, l->device, &l->gather);
+  return status;
 }
 
 static gpr_status make_ready(ladder *l) {
   if (l->plan.count > ELEMENTS_MAX)
     return gpr_fail(GPR_OUT_OF_MEMORY, "cuda:%d has no memory for %lld elements", l->device,
                     (long long)l->plan.count);
+  gpr_status status = find_functions(l);
+  if (status) return status;
   const size_t value = l->row ? (size_t)l->row->value_bytes : 0;
   const size_t copy_at = (PARTIALS_AT + (size_t)l->args.blocks * value + 255) & ~(size_t)255;
   const size_t bytes =
       l->kernel ? copy_at + (size_t)l->args.copied * value : gpr_gpu_table_cuda.scratch_bytes;
-  gpr_status status = check(cudaMalloc((void **)&l->scratch, bytes), "cudaMalloc", l->device);
+  status = check(cu.MemAlloc(&l->scratch, bytes), "cuMemAlloc", l->device);
   if (status) return status;
   l->args.ticket = (uint32_t *)l->scratch;
   l->args.result = l->scratch + RESULT_AT;
@@ -144,10 +156,10 @@ static gpr_status make_ready(ladder *l) {
   l->args.copy = l->scratch + copy_at;
   if (!l->kernel) {
     const size_t words = (size_t)gpr_cuda_answer_words(l->device) * sizeof *l->answer;
-    if ((status = check(cudaMemsetAsync(l->scratch, 0, bytes, l->plan.stream), "cudaMemset",
+    const unsigned pinning = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+    if ((status = check(cu.MemsetD8Async(l->scratch, 0, bytes, l->plan.stream), "cuMemsetD8Async",
                         l->device)) ||
-        (status = check(cudaHostAlloc((void **)&l->answer, words, cudaHostAllocMapped),
-                        "cudaHostAlloc", l->device)))
+        (status = check(cu.MemHostAlloc(&l->answer, words, pinning), "cuMemHostAlloc", l->device)))
       return status;
   }
   return bring(l);
@@ -156,21 +168,18 @@ static gpr_status make_ready(ladder *l) {
 /* --- launches ----------------------------------------------------------------------------------
  */
 
-static gpr_status launch(ladder *l, gpr_ladder_kernel kernel, int64_t blocks, int threads) {
-  void *arguments[] = {&l->args};
-  return check(cudaLaunchKernel((const void *)kernel, (dim3){(unsigned)blocks, 1, 1},
-                                (dim3){(unsigned)threads, 1, 1}, arguments, 0, l->plan.stream),
-               l->about->name, l->device);
+static gpr_status launch(ladder *l, CUfunction function, int64_t blocks, int threads) {
+  return gpr_cuda_start(function, blocks, threads, &l->args, l->about->name, l->device,
+                        l->plan.stream);
 }
 
 /* What a kernel finds: the ticket at 0, and a copy that it may write. */
 static gpr_status lay_out(ladder *l) {
   if (!l->kernel) return GPR_OK;
-  const gpr_status status = check(cudaMemsetAsync(l->args.ticket, 0, TICKET_BYTES, l->plan.stream),
-                                  "cudaMemset", l->device);
+  const gpr_status status = check(cu.MemsetD8Async(l->args.ticket, 0, TICKET_BYTES, l->plan.stream),
+                                  "cuMemsetD8Async", l->device);
   if (status || !l->args.copied) return status;
-  return launch(l, l->row->lift,
-                least(rounds(l->args.copied, GPR_LADDER_THREADS), GPR_GPU_BLOCKS_MAX),
+  return launch(l, l->lift, least(rounds(l->args.copied, GPR_LADDER_THREADS), GPR_GPU_BLOCKS_MAX),
                 GPR_LADDER_THREADS);
 }
 
@@ -179,14 +188,15 @@ static gpr_status fold_default(ladder *l) {
   gpr_status status = GPR_OK;
   for (int64_t i = 0; !status && i < l->args.n; i += piece) {
     const int64_t n = least(piece, l->args.n - i);
-    const gpr_flat_args args = {.data = (const char *)l->args.data + i * l->bytes,
-                                .n = n,
-                                .index = i,
-                                .scratch = l->scratch,
-                                .answer = l->answer,
-                                .epoch = ++l->epoch};
-    status = gpr_cuda_flat(l->flat, args, gpr_cuda_blocks(l->flat, n * l->bytes, l->device), NULL,
-                           l->device, l->plan.stream);
+    gpr_flat_args args = {.data = (const char *)l->args.data + i * l->bytes,
+                          .n = n,
+                          .index = i,
+                          .scratch = l->scratch,
+                          .answer = l->answer,
+                          .epoch = ++l->epoch};
+    status = gpr_cuda_start(l->function, gpr_cuda_blocks(l->flat, n * l->bytes, l->device),
+                            l->flat->threads, &args, "the launch of a reduction", l->device,
+                            l->plan.stream);
   }
   return status;
 }
@@ -194,9 +204,9 @@ static gpr_status fold_default(ladder *l) {
 /* What is timed. */
 static gpr_status fold(ladder *l) {
   if (!l->kernel) return fold_default(l);
-  const gpr_status status = launch(l, l->kernel, l->args.blocks, l->threads);
+  const gpr_status status = launch(l, l->function, l->args.blocks, l->threads);
   if (status || !(l->about->flags & GPR_SECOND_LAUNCH)) return status;
-  return launch(l, l->row->partials, 1, GPR_LADDER_THREADS);
+  return launch(l, l->partials, 1, GPR_LADDER_THREADS);
 }
 
 /* --- a run -------------------------------------------------------------------------------------
@@ -204,17 +214,17 @@ static gpr_status fold(ladder *l) {
 
 static gpr_status step(gpr_run *base, int64_t nanoseconds) {
   ladder *l = (ladder *)base;
-  int before;
+  CUcontext before;
   (void)nanoseconds;
   gpr_status status = gpr_cuda_enter(l->device, &before);
   if (status) return status;
   if (!(status = make_ready(l)) && !(status = lay_out(l)) && !(status = fold(l)) &&
-      !(status = check(cudaMemcpyAsync(l->result, l->args.result, (size_t)l->row->result_bytes,
-                                       cudaMemcpyDeviceToHost, l->plan.stream),
-                       "cudaMemcpyAsync", l->device)))
-    status = check(cudaStreamSynchronize(l->plan.stream), l->about->name, l->device);
+      !(status = check(
+            cu.MemcpyAsync(l->result, l->args.result, (size_t)l->row->result_bytes, l->plan.stream),
+            "cuMemcpyAsync", l->device)))
+    status = check(cu.StreamSynchronize(l->plan.stream), l->about->name, l->device);
   release(l);
-  cudaSetDevice(before);
+  gpr_cuda_leave(l->device, before);
   return status;
 }
 
@@ -230,10 +240,14 @@ static void close_run(gpr_run *base) { free(base); }
 static const gpr_backend backend = {step, finish, close_run, NULL};
 
 gpr_status gpr_gpu_ladder_open(const gpr_plan *plan, int kernel, int device, gpr_run **run) {
+  CUcontext before;
   *run = NULL;
+  const gpr_status status = gpr_cuda_enter(device, &before);
+  if (status) return status;
   ladder *l = malloc(sizeof *l);
+  if (l) set(l, plan, kernel, device);
+  gpr_cuda_leave(device, before);
   if (!l) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a run");
-  set(l, plan, kernel, device);
   l->base.backend = &backend;
   *run = &l->base;
   return GPR_OK;
@@ -244,25 +258,22 @@ gpr_status gpr_gpu_ladder_open(const gpr_plan *plan, int kernel, int device, gpr
 
 static gpr_status read_through(const ladder *l, void *cold, int64_t bytes) {
   gpr_read_args args = {.data = cold, .bytes = bytes, .never = cold};
-  void *arguments[] = {&args};
-  const int blocks = attribute(cudaDevAttrMultiProcessorCount, l->device) * GPR_READ_BLOCKS;
-  return check(
-      cudaLaunchKernel((const void *)gpr_gpu_table_cuda.read, (dim3){(unsigned)blocks, 1, 1},
-                       (dim3){GPR_READ_THREADS, 1, 1}, arguments, 0, l->plan.stream),
-      "the launch of a read", l->device);
+  const int64_t blocks = (int64_t)gpr_cuda_multiprocessors(l->device) * GPR_READ_BLOCKS;
+  return gpr_cuda_start(l->read, blocks, GPR_READ_THREADS, &args, "the launch of a read", l->device,
+                        l->plan.stream);
 }
 
-static gpr_status time_once(ladder *l, void *cold, int64_t bytes, cudaEvent_t begin,
-                            cudaEvent_t end, double *milliseconds) {
-  const cudaStream_t stream = l->plan.stream;
+static gpr_status time_once(ladder *l, void *cold, int64_t bytes, CUevent begin, CUevent end,
+                            double *milliseconds) {
+  const CUstream stream = l->plan.stream;
   float time = 0;
   gpr_status status = lay_out(l);
   if (status || (status = read_through(l, cold, bytes)) ||
-      (status = check(cudaEventRecord(begin, stream), "cudaEventRecord", l->device)) ||
+      (status = check(cu.EventRecord(begin, stream), "cuEventRecord", l->device)) ||
       (status = fold(l)) ||
-      (status = check(cudaEventRecord(end, stream), "cudaEventRecord", l->device)) ||
-      (status = check(cudaEventSynchronize(end), l->about->name, l->device)) ||
-      (status = check(cudaEventElapsedTime(&time, begin, end), "cudaEventElapsedTime", l->device)))
+      (status = check(cu.EventRecord(end, stream), "cuEventRecord", l->device)) ||
+      (status = check(cu.EventSynchronize(end), l->about->name, l->device)) ||
+      (status = check(cu.EventElapsedTime(&time, begin, end), "cuEventElapsedTime", l->device)))
     return status;
   *milliseconds = time;
   return GPR_OK;
@@ -272,26 +283,28 @@ gpr_status gpr_gpu_ladder_time(const gpr_plan *plan, int kernel, int device, int
                                double *milliseconds) {
   ladder l;
   void *cold = NULL;
-  cudaEvent_t begin = NULL, end = NULL;
-  int before;
+  CUevent begin = NULL, end = NULL;
+  CUcontext before;
   gpr_status status = gpr_cuda_enter(device, &before);
   if (status) return status;
   set(&l, plan, kernel, device);
-  const int64_t bytes = (int64_t)attribute(cudaDevAttrL2CacheSize, device) * COLD_CACHES + 16;
-  if ((status = check(cudaMalloc(&cold, (size_t)bytes), "cudaMalloc", device)) ||
-      (status =
-           check(cudaMemsetAsync(cold, 0, (size_t)bytes, plan->stream), "cudaMemset", device)) ||
-      (status = check(cudaEventCreate(&begin), "cudaEventCreate", device)) ||
-      (status = check(cudaEventCreate(&end), "cudaEventCreate", device)) ||
+  const int64_t cache = gpr_cuda_attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device);
+  const int64_t bytes = cache * COLD_CACHES + 16;
+  if ((status = gpr_cuda_function_now(gpr_gpu_table_cuda.read, device, &l.read)) ||
+      (status = check(cu.MemAlloc(&cold, (size_t)bytes), "cuMemAlloc", device)) ||
+      (status = check(cu.MemsetD8Async(cold, 0, (size_t)bytes, plan->stream), "cuMemsetD8Async",
+                      device)) ||
+      (status = check(cu.EventCreate(&begin, CU_EVENT_DEFAULT), "cuEventCreate", device)) ||
+      (status = check(cu.EventCreate(&end, CU_EVENT_DEFAULT), "cuEventCreate", device)) ||
       (status = make_ready(&l)))
     goto fail;
   for (int i = -1; !status && i < repeats; i++) /* the first is not counted */
     status = time_once(&l, cold, bytes, begin, end, &milliseconds[i < 0 ? 0 : i]);
 fail:
-  if (end) cudaEventDestroy(end);
-  if (begin) cudaEventDestroy(begin);
-  cudaFree(cold);
+  if (end) cu.EventDestroy(end);
+  if (begin) cu.EventDestroy(begin);
+  if (cold) cu.MemFree(cold);
   release(&l);
-  cudaSetDevice(before);
+  gpr_cuda_leave(device, before);
   return status;
 }

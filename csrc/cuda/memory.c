@@ -1,5 +1,4 @@
 /* Device memory in the order of a stream, from a pool that keeps some of it for the next call. */
-#include <cuda_runtime.h>
 #include <pthread.h>
 
 #include "gpu.h"
@@ -10,101 +9,97 @@ static const uint64_t kept_bytes = UINT64_C(64) << 20;
 
 static struct {
   pthread_mutex_t lock;
-  cudaMemPool_t pool[GPR_DEVICES_MAX];
+  CUmemoryPool pool[GPR_DEVICES_MAX];
 } memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static gpr_status make_pool(int device) {
-  const struct cudaMemPoolProps wanted = {
-      .allocType = cudaMemAllocationTypePinned,
-      .location = {.type = cudaMemLocationTypeDevice, .id = device}};
+  const CUmemPoolProps wanted = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
   uint64_t keep = kept_bytes;
   gpr_status status =
-      check(cudaMemPoolCreate(&memory.pool[device], &wanted), "cudaMemPoolCreate", device);
+      check(cu.MemPoolCreate(&memory.pool[device], &wanted), "cuMemPoolCreate", device);
   if (!status)
     status =
-        check(cudaMemPoolSetAttribute(memory.pool[device], cudaMemPoolAttrReleaseThreshold, &keep),
-              "cudaMemPoolSetAttribute", device);
+        check(cu.MemPoolSetAttribute(memory.pool[device], CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep),
+              "cuMemPoolSetAttribute", device);
   return status;
 }
 
-gpr_status gpr_cuda_allocate(void **out, size_t bytes, int device, void *stream) {
+gpr_status gpr_cuda_allocate(void **out, size_t bytes, int device, CUstream stream) {
   gpr_status status = GPR_OK;
   *out = NULL;
   pthread_mutex_lock(&memory.lock);
   if (!memory.pool[device]) status = make_pool(device);
   pthread_mutex_unlock(&memory.lock);
   if (status) return status;
-  return check(cudaMallocFromPoolAsync(out, bytes + !bytes, memory.pool[device], stream),
-               "cudaMallocAsync", device);
+  return check(cu.MemAllocFromPoolAsync(out, bytes + !bytes, memory.pool[device], stream),
+               "cuMemAllocFromPoolAsync", device);
 }
 
-void gpr_cuda_release(void *memory, void *stream) {
-  if (memory && cudaFreeAsync(memory, stream) != cudaSuccess) cudaGetLastError();
+void gpr_cuda_release(void *memory, CUstream stream) {
+  if (memory) cu.MemFreeAsync(memory, stream);
 }
 
 /* --- for results that stay on the device -------------------------------------------------------
  */
 
 gpr_status gpr_gpu_allocate(int device, size_t bytes, void *stream, void **out) {
-  int before;
+  CUcontext before;
   gpr_status status = gpr_cuda_enter(device, &before);
   *out = NULL;
   if (status) return status;
   status = gpr_cuda_allocate(out, bytes, device, stream);
-  cudaSetDevice(before);
+  gpr_cuda_leave(device, before);
   return status;
 }
 
-static int is_default(const void *stream) {
-  return !stream || stream == (const void *)cudaStreamLegacy;
-}
+/* The legacy default stream has another name: 1. */
+static int is_default(const void *stream) { return !stream || (uintptr_t)stream == 1; }
 
 gpr_status gpr_gpu_mark(int device, void *stream, void **mark) {
-  cudaEvent_t event = NULL;
-  int before;
+  CUevent event = NULL;
+  CUcontext before;
   *mark = NULL;
   if (is_default(stream)) return GPR_OK;
   gpr_status status = gpr_cuda_enter(device, &before);
   if (status) return status;
-  status =
-      check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate", device);
-  if (!status) status = check(cudaEventRecord(event, stream), "cudaEventRecord", device);
-  if (status && event) cudaEventDestroy(event);
+  status = check(cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate", device);
+  if (!status) status = check(cu.EventRecord(event, stream), "cuEventRecord", device);
+  if (status && event) cu.EventDestroy(event);
   if (!status) *mark = event;
-  cudaSetDevice(before);
+  gpr_cuda_leave(device, before);
   return status;
 }
 
 gpr_status gpr_gpu_follow(int device, void *mark, void *stream) {
-  cudaEvent_t event = mark;
-  int before;
+  CUevent event = mark;
+  CUcontext before;
   if (!mark && is_default(stream)) return GPR_OK;
   gpr_status status = gpr_cuda_enter(device, &before);
   if (status) return status;
   if (!mark) {
-    status =
-        check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate", device);
-    if (!status) status = check(cudaEventRecord(event, NULL), "cudaEventRecord", device);
+    status = check(cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate", device);
+    if (!status) status = check(cu.EventRecord(event, NULL), "cuEventRecord", device);
   }
-  if (!status) status = check(cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent", device);
-  if (!mark && event) cudaEventDestroy(event);
-  cudaSetDevice(before);
+  if (!status) status = check(cu.StreamWaitEvent(stream, event, 0), "cuStreamWaitEvent", device);
+  if (!mark && event) cu.EventDestroy(event);
+  gpr_cuda_leave(device, before);
   return status;
 }
 
 void gpr_gpu_release(int device, void *memory, void *mark) {
-  int before;
+  CUcontext before;
   if (gpr_gpu_follow(device, mark, NULL) || gpr_cuda_enter(device, &before)) return;
   gpr_cuda_release(memory, NULL);
-  if (mark) cudaEventDestroy(mark);
-  cudaSetDevice(before);
+  if (mark) cu.EventDestroy(mark);
+  gpr_cuda_leave(device, before);
 }
 
 gpr_status gpr_gpu_wait(int device, void *stream) {
-  int before;
+  CUcontext before;
   gpr_status status = gpr_cuda_enter(device, &before);
   if (status) return status;
-  status = check(cudaStreamSynchronize(stream), "cudaStreamSynchronize", device);
-  cudaSetDevice(before);
+  status = check(cu.StreamSynchronize(stream), "cuStreamSynchronize", device);
+  gpr_cuda_leave(device, before);
   return status;
 }

@@ -4,232 +4,25 @@
  * copied through a ring of pinned memory), folded by one launch, and its state, which the kernel
  * writes to host memory word by word, or block by block in lines, merged here in order. Several are
  * under way. */
-#define _GNU_SOURCE
-#include "gpu.h"
-
-#include <cuda_runtime.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "../../kernels/lists.h"
 #include "../errors.h"
-#include "device.h"
 #include "../pack.h"
 #include "../threads.h"
+#include "gpu.h"
+#include "workspace.h"
 
-/* Pieces under way at once. Four of 8 MiB keep the copy engine busy while the host fills the next:
- * 32 MiB pinned and 32 MiB on the device, whatever the array's size. */
-enum { SLOTS = 4, PIECE_BYTES = 8 << 20, FILL_BYTES = 128 << 10 };
-/* Twelve threads fill as fast as the copy engine empties (53 of 54 GB/s); a piece takes it 150 µs.
- */
-enum { FILLERS = 12, FILL_SPIN_NANOSECONDS = 200 * 1000 };
+/* Twelve threads fill as fast as the copy engine empties (53 of 54 GB/s) by so much at a time; a
+ * piece takes it 150 µs. */
+enum { FILLERS = 12, FILL_BYTES = 128 << 10, FILL_SPIN_NANOSECONDS = 200 * 1000 };
 /* What lies on the device in one piece is folded in one launch, for the tree up to its limit. */
 #define RESIDENT_BYTES (INT64_C(1) << 32)
 /* Blocks of a small array's launch: 2^18 float32 take as long as by the other kernel, fewer less. A
  * miss costs a launch. */
 enum { SMALL_BLOCKS = 64, WARY_RUNS = 15 };
-/* A sleep ends 50 µs late or more, a quarter of the time of 1 GiB: the waiting thread looks without
- * pause for as long as 8 GiB take, then sleeps a hundredth of the time that it has waited. */
-enum { SPIN_NANOSECONDS = 2000 * 1000, NAP_MOST = 10 * 1000 * 1000 };
-
-/* What one run at a time uses of a device. Scratch is zero between launches. */
-typedef struct workspace {
-  struct workspace *next;
-  cudaStream_t stream, copies;
-  cudaEvent_t copied[SLOTS];
-  gpr_launcher *launcher;
-  void *scratch;
-  gpr_answer *answers; /* pinned, mapped: one for each slot, of so many words */
-  int64_t answer_words;
-  char *pinned; /* the ring, made when it is first wanted */
-  char *ring;   /* likewise, on the device */
-  uint32_t epoch;
-  uint32_t line_epoch[SLOTS]; /* the bits of their epochs that a slot's lines have not */
-  int wary;                   /* runs to come that are not tried as small ones */
-} workspace;
-
-static struct {
-  pthread_mutex_t lock;
-  workspace *idle[GPR_DEVICES_MAX];
-  int multiprocessors[GPR_DEVICES_MAX];
-  atomic_int count; /* of devices, once known */
-  pid_t owner;      /* the process that first used CUDA: a fork's child cannot */
-} gpus = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* --- errors ------------------------------------------------------------------------------------
- */
-
-gpr_status gpr_cuda_check(int code, const char *call, int device) {
-  const cudaError_t error = (cudaError_t)code;
-  if (error == cudaSuccess) return GPR_OK;
-  cudaGetLastError();
-  const int sticky = cudaPeekAtLastError() != cudaSuccess;
-  return gpr_fail(error == cudaErrorMemoryAllocation ? GPR_OUT_OF_MEMORY : GPR_DEVICE_ERROR,
-                  "%s on cuda:%d: %s (%s)%s", call, device, cudaGetErrorString(error),
-                  cudaGetErrorName(error),
-                  sticky ? "; CUDA cannot be used again in this process" : "");
-}
-
-int gpr_device_count(void) {
-  int count = 0;
-  if (gpus.owner && gpus.owner != getpid()) {
-    gpr_fail(GPR_DEVICE_ERROR,
-             "CUDA was used before fork(), and the child cannot use it: start "
-             "processes with multiprocessing's \"spawn\", or use device=\"cpu\"");
-    return 0;
-  }
-  const int known = atomic_load_explicit(&gpus.count, memory_order_relaxed);
-  if (known) return known;
-  const cudaError_t error = cudaGetDeviceCount(&count);
-  if (count > GPR_DEVICES_MAX) count = GPR_DEVICES_MAX;
-  if (error == cudaSuccess && count > 0) {
-    atomic_store(&gpus.count, count);
-    return count;
-  }
-  cudaGetLastError();
-  gpr_fail(GPR_DEVICE_ERROR, "no CUDA device can be used: %s",
-           error == cudaErrorInsufficientDriver ? "there is no NVIDIA driver, or one too old"
-                                                : cudaGetErrorString(error));
-  return 0;
-}
-
-static enum cudaMemoryType memory_at(const void *address, int *device) {
-  struct cudaPointerAttributes attributes = {.type = cudaMemoryTypeUnregistered};
-  if (cudaPointerGetAttributes(&attributes, address) != cudaSuccess) cudaGetLastError();
-  *device = attributes.device;
-  return attributes.type;
-}
-
-int gpr_gpu_pinned(const void *address) {
-  int device;
-  return memory_at(address, &device) == cudaMemoryTypeHost;
-}
-
-int gpr_gpu_device_of(const void *address) {
-  int device;
-  const enum cudaMemoryType type = memory_at(address, &device);
-  return type == cudaMemoryTypeDevice || type == cudaMemoryTypeManaged ? device : -1;
-}
-
-gpr_status gpr_cuda_enter(int device, int *before) {
-  const int devices = gpr_device_count();
-  if (!devices) return GPR_DEVICE_ERROR;
-  if (device < 0 || device >= devices)
-    return gpr_fail(GPR_DEVICE_ERROR, "there is no device cuda:%d: there are %d, numbered from 0",
-                    device, devices);
-  pthread_mutex_lock(&gpus.lock);
-  if (!gpus.owner) gpus.owner = getpid();
-  pthread_mutex_unlock(&gpus.lock);
-  const gpr_status status = check(cudaGetDevice(before), "cudaGetDevice", device);
-  return status ? status : check(cudaSetDevice(device), "cudaSetDevice", device);
-}
-
-/* --- workspaces --------------------------------------------------------------------------------
- */
-
-static void free_ring(workspace *w) {
-  cudaFree(w->ring);
-  cudaFreeHost(w->pinned);
-  w->ring = w->pinned = NULL;
-}
-
-static void workspace_free(workspace *w) {
-  if (!w) return;
-  for (int i = 0; i < SLOTS; i++)
-    if (w->copied[i]) cudaEventDestroy(w->copied[i]);
-  if (w->stream) cudaStreamDestroy(w->stream);
-  if (w->copies) cudaStreamDestroy(w->copies);
-  gpr_cuda_launcher_free(w->launcher);
-  cudaFree(w->scratch);
-  cudaFreeHost(w->answers);
-  free_ring(w);
-  cudaGetLastError();
-  free(w);
-}
-
-static gpr_status workspace_make(int device, workspace **out) {
-  gpr_status status;
-  const size_t bytes = gpr_gpu_table_cuda.scratch_bytes;
-  workspace *w = calloc(1, sizeof *w);
-  if (w) w->launcher = gpr_cuda_launcher();
-  if (w) w->answer_words = gpr_cuda_answer_words(device);
-  const size_t answer_bytes = SLOTS * (size_t)gpr_cuda_answer_words(device) * sizeof(gpr_answer);
-  if (!w || !w->launcher) {
-    status = gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a workspace");
-    goto fail;
-  }
-  if ((status = check(cudaStreamCreateWithFlags(&w->stream, cudaStreamNonBlocking),
-                      "cudaStreamCreate", device)) ||
-      (status = check(cudaStreamCreateWithFlags(&w->copies, cudaStreamNonBlocking),
-                      "cudaStreamCreate", device)) ||
-      (status = check(cudaMalloc(&w->scratch, bytes), "cudaMalloc", device)) ||
-      (status = check(cudaMemsetAsync(w->scratch, 0, bytes, w->stream), "cudaMemset", device)) ||
-      (status = check(cudaHostAlloc((void **)&w->answers, answer_bytes,
-                                    cudaHostAllocMapped | cudaHostAllocPortable),
-                      "cudaHostAlloc", device)))
-    goto fail;
-  memset(w->answers, 0, answer_bytes);
-  for (int i = 0; i < SLOTS; i++)
-    if ((status = check(cudaEventCreateWithFlags(&w->copied[i], cudaEventDisableTiming),
-                        "cudaEventCreate", device)))
-      goto fail;
-  if ((status = check(cudaStreamSynchronize(w->stream), "cudaMemset", device))) goto fail;
-  *out = w;
-  return GPR_OK;
-fail:
-  workspace_free(w);
-  return status;
-}
-
-static gpr_status workspace_take(int device, workspace **out) {
-  pthread_mutex_lock(&gpus.lock);
-  workspace *w = gpus.idle[device];
-  if (w) gpus.idle[device] = w->next;
-  if (!gpus.owner) gpus.owner = getpid();
-  pthread_mutex_unlock(&gpus.lock);
-  if (w) {
-    *out = w;
-    return GPR_OK;
-  }
-  return workspace_make(device, out);
-}
-
-/* One ring a device is kept for the next run; others, made for runs at the same time, go back. */
-static void workspace_give(int device, workspace *w) {
-  int rings = 0;
-  pthread_mutex_lock(&gpus.lock);
-  for (const workspace *i = gpus.idle[device]; i; i = i->next) rings += i->ring != NULL;
-  pthread_mutex_unlock(&gpus.lock);
-  if (rings) free_ring(w);
-  pthread_mutex_lock(&gpus.lock);
-  w->next = gpus.idle[device];
-  gpus.idle[device] = w;
-  pthread_mutex_unlock(&gpus.lock);
-}
-
-/* The ring's device half alone (for gathering there), or with its pinned half. */
-static gpr_status workspace_ring(workspace *w, int device, int pinned) {
-  gpr_status status = GPR_OK;
-  if (!w->ring)
-    status =
-        check(cudaMalloc((void **)&w->ring, SLOTS * (size_t)PIECE_BYTES), "cudaMalloc", device);
-  if (!status && pinned && !w->pinned)
-    status = check(
-        cudaHostAlloc((void **)&w->pinned, SLOTS * (size_t)PIECE_BYTES, cudaHostAllocPortable),
-        "cudaHostAlloc", device);
-  return status;
-}
-
-int gpr_cuda_multiprocessors(int device) {
-  if (!gpus.multiprocessors[device])
-    cudaDeviceGetAttribute(&gpus.multiprocessors[device], cudaDevAttrMultiProcessorCount, device);
-  return gpus.multiprocessors[device];
-}
-
 /* --- runs --------------------------------------------------------------------------------------
  */
 
@@ -244,15 +37,18 @@ typedef struct gpu_run {
   gpr_run base;
   gpr_plan plan;
   const gpr_gpu_row *kernel;
-  int device, before; /* before: the thread's device when it called */
+  int device;
+  CUcontext before;            /* the thread's when it called */
+  CUfunction function, gather; /* NULL: not needed, or not asked for yet */
   enum road road;
   workspace *space;
-  cudaStream_t stream;
+  CUstream stream;
   int bytes; /* of an element in the row's dtype */
   int64_t pieces, piece, launched, collected;
   uint32_t epoch[SLOTS];
   int64_t idle_since;
   int small; /* a small array */
+  int again; /* which wants the other kernel after all */
   int blocks[SLOTS];
   /* Of the oldest piece under way: a bit for each block whose lines the state has not yet, in -1
    * words before they are looked for, and what the others' said. */
@@ -276,14 +72,6 @@ static gpr_answer *answer_of(const gpu_run *r, int slot) {
   return r->space->answers + slot * r->space->answer_words;
 }
 
-/* The calling thread's device is put back as it was. */
-static void enter(const gpu_run *r) {
-  if (r->before != r->device) cudaSetDevice(r->device);
-}
-static void leave(const gpu_run *r) {
-  if (r->before != r->device) cudaSetDevice(r->before);
-}
-
 static int is_here(const volatile uint64_t *answer, uint32_t epoch, uint32_t *word) {
   const uint64_t both = *answer;
   *word = (uint32_t)both;
@@ -305,7 +93,7 @@ static int is_in_lines(gpu_run *r, int slot) {
 /* Whether the oldest piece under way has left all words of its state; they are then in `other`. */
 static int is_answered(gpu_run *r) {
   const int slot = (int)(r->collected % SLOTS);
-  if (r->to) return cudaEventQuery(r->space->copied[slot]) == cudaSuccess;
+  if (r->to) return cu.EventQuery(r->space->copied[slot]) == CUDA_SUCCESS;
   if (r->kernel->lines.parts) {
     if (!is_in_lines(r, slot)) return 0;
     if (r->small || !(r->flags & GPR_LINE_MORE)) return 1;
@@ -358,11 +146,6 @@ static int fill_one(gpu_run *r) {
   return 1;
 }
 
-static void nap(int64_t nanoseconds) {
-  const struct timespec t = {0, nanoseconds};
-  nanosleep(&t, NULL);
-}
-
 static void help(void *argument, int lane) {
   gpu_run *r = argument;
   const int64_t all = (r->plan.count + r->fill - 1) / r->fill;
@@ -374,7 +157,7 @@ static void help(void *argument, int lane) {
     } else {
       const int64_t now = gpr_now();
       if (!since) since = now;
-      if (now - since > FILL_SPIN_NANOSECONDS) nap(FILL_SPIN_NANOSECONDS);
+      if (now - since > FILL_SPIN_NANOSECONDS) gpr_cuda_nap(FILL_SPIN_NANOSECONDS);
     }
   }
 }
@@ -389,19 +172,18 @@ static int is_filled(gpu_run *r, int64_t piece) {
 
 static gpr_status copy_piece(gpu_run *r, int slot, const void *from, int64_t n, char *to) {
   workspace *w = r->space;
-  gpr_status status =
-      check(cudaMemcpyAsync(to, from, (size_t)(n * r->bytes), cudaMemcpyHostToDevice, w->copies),
-            "cudaMemcpyAsync", r->device);
+  gpr_status status = check(cu.MemcpyAsync(to, from, (size_t)(n * r->bytes), w->copies),
+                            "cuMemcpyAsync", r->device);
   if (!status)
-    status = check(cudaEventRecord(w->copied[slot], w->copies), "cudaEventRecord", r->device);
+    status = check(cu.EventRecord(w->copied[slot], w->copies), "cuEventRecord", r->device);
   if (!status)
     status =
-        check(cudaStreamWaitEvent(r->stream, w->copied[slot], 0), "cudaStreamWaitEvent", r->device);
+        check(cu.StreamWaitEvent(r->stream, w->copied[slot], 0), "cuStreamWaitEvent", r->device);
   return status;
 }
 
-gpr_status gpr_cuda_gather(const gpr_plan *p, int64_t start, int64_t n, void *to, int device,
-                           void *stream) {
+gpr_status gpr_cuda_gather(CUfunction gather, const gpr_plan *p, int64_t start, int64_t n, void *to,
+                           int device, CUstream stream) {
   const int64_t scalars = n * p->row->scalars;
   gpr_gather_args args = {.data = p->data,
                           .start = start * p->row->scalars,
@@ -414,13 +196,10 @@ gpr_status gpr_cuda_gather(const gpr_plan *p, int64_t start, int64_t n, void *to
                           .out = to};
   memcpy(args.shape, p->shape, sizeof args.shape);
   memcpy(args.strides, p->strides, sizeof args.strides);
-  void *arguments[] = {&args};
   const int64_t blocks = least((scalars + GPR_GATHER_THREADS - 1) / GPR_GATHER_THREADS,
                                16 * gpr_cuda_multiprocessors(device));
-  return check(
-      cudaLaunchKernel((const void *)gpr_gpu_table_cuda.gather, (dim3){(unsigned)blocks, 1, 1},
-                       (dim3){GPR_GATHER_THREADS, 1, 1}, arguments, 0, stream),
-      "the launch of a gather", device);
+  return gpr_cuda_start(gather, blocks, GPR_GATHER_THREADS, &args, "the launch of a gather", device,
+                        stream);
 }
 
 /* Lines: of kernels with so many a multiprocessor, and of small arrays. */
@@ -437,17 +216,6 @@ int64_t gpr_cuda_blocks(const gpr_gpu_row *kernel, int64_t bytes, int device) {
   return blocks <= 3 ? 1 : least(blocks, least(most, GPR_GPU_BLOCKS_MAX));
 }
 
-gpr_status gpr_cuda_flat(const gpr_gpu_row *kernel, gpr_flat_args args, int64_t blocks,
-                         gpr_launcher *launcher, int device, void *stream) {
-  void *arguments[] = {&args};
-  if (launcher)
-    return gpr_cuda_launch(launcher, (const void *)kernel->flat, blocks, kernel->threads, arguments,
-                           device, stream);
-  return check(cudaLaunchKernel((const void *)kernel->flat, (dim3){(unsigned)blocks, 1, 1},
-                                (dim3){(unsigned)kernel->threads, 1, 1}, arguments, 0, stream),
-               "the launch of a reduction", device);
-}
-
 static int64_t small_threads(const gpu_run *r, const void *data) {
   const int64_t packets = ((int64_t)((uintptr_t)data % 16) + r->plan.count * r->bytes + 15) / 16;
   const int loads = r->kernel->small.bytes / 16;
@@ -456,12 +224,11 @@ static int64_t small_threads(const gpu_run *r, const void *data) {
 
 /* Two blocks of half the size answer sooner than one. */
 static gpr_status launch_small(gpu_run *r, gpr_flat_args args) {
-  void *arguments[] = {&args};
   const int64_t wanted = small_threads(r, args.data);
   const int threads = wanted <= GPR_SMALL_THREADS ? GPR_SMALL_THREADS / 2 : GPR_SMALL_THREADS;
   r->blocks[0] = (int)((wanted + threads - 1) / threads);
-  return gpr_cuda_launch(r->space->launcher, (const void *)r->kernel->small.kernel, r->blocks[0],
-                         threads, arguments, r->device, r->stream);
+  return gpr_cuda_launch(r->space->launcher, r->function, r->blocks[0], threads, &args, r->device,
+                         r->stream);
 }
 
 /* Where the piece is, or is to be, on the device. */
@@ -477,7 +244,7 @@ static gpr_status bring_piece(gpu_run *r, int64_t piece) {
   char *to = piece_at(r, piece);
   switch (r->road) {
     case RESIDENT: break;
-    case GATHERED: return gpr_cuda_gather(&r->plan, start, n, to, r->device, r->stream);
+    case GATHERED: return gpr_cuda_gather(r->gather, &r->plan, start, n, to, r->device, r->stream);
     case PINNED: return copy_piece(r, slot, r->plan.data + start * r->bytes, n, to);
     case STAGED:
       atomic_store(&r->filled[slot], 0);
@@ -507,33 +274,40 @@ static gpr_status fold_piece(gpu_run *r, int64_t piece) {
                         .answer = answer_of(r, slot),
                         .epoch = r->epoch[slot]};
   if (r->small) return launch_small(r, args);
-  gpr_launcher *launcher = r->pieces == 1 ? r->space->launcher : NULL;
   r->blocks[slot] = (int)gpr_cuda_blocks(r->kernel, args.n * r->bytes, r->device);
-  return gpr_cuda_flat(r->kernel, args, r->blocks[slot], launcher, r->device, r->stream);
+  if (r->pieces == 1)
+    return gpr_cuda_launch(r->space->launcher, r->function, r->blocks[slot], r->kernel->threads,
+                           &args, r->device, r->stream);
+  return gpr_cuda_start(r->function, r->blocks[slot], r->kernel->threads, &args,
+                        "the launch of a reduction", r->device, r->stream);
 }
 
 static gpr_status launch_piece(gpu_run *r, int64_t piece) {
   const gpr_status status = bring_piece(r, piece);
   if (status) return status;
   if (!r->to) return fold_piece(r, piece);
-  return check(cudaEventRecord(r->space->copied[piece % SLOTS], r->stream), "cudaEventRecord",
+  return check(cu.EventRecord(r->space->copied[piece % SLOTS], r->stream), "cuEventRecord",
                r->device);
 }
 
-/* What a small array's launch missed, by the kernel that misses nothing. */
-static gpr_status fold_again(gpu_run *r) {
+/* What a small array's launch missed is for the kernel that misses nothing. */
+static void begin_again(gpu_run *r) {
   r->plan.row->open(r->state);
   r->space->wary = WARY_RUNS;
   r->small = 0;
-  return fold_piece(r, 0);
+  r->function = NULL;
+  r->again = 1;
 }
 
-static gpr_status collect_piece(gpu_run *r) {
+static void collect_piece(gpu_run *r) {
   const gpr_row *row = r->plan.row;
   const int lines = !r->to && r->kernel->lines.parts, more = r->flags & GPR_LINE_MORE;
   r->awaited_words = -1;
   r->flags = 0;
-  if (r->small && more) return fold_again(r);
+  if (r->small && more) {
+    begin_again(r);
+    return;
+  }
   if (!r->to && !lines && r->collected == 0)
     memcpy(r->state, r->other, row->state_bytes);
   else if (!r->to && (!lines || more))
@@ -541,53 +315,69 @@ static gpr_status collect_piece(gpu_run *r) {
   atomic_fetch_add(&r->base.done, piece_length(r, r->collected));
   r->collected++;
   atomic_store(&r->open_pieces, r->collected + SLOTS);
-  return GPR_OK;
-}
-
-void gpr_cuda_wait(int64_t since) {
-  const int64_t waited = gpr_now() - since;
-  if (waited > SPIN_NANOSECONDS) nap(least(waited / 100, NAP_MOST));
 }
 
 /* Nothing to do but wait: at first without leaving the processor. */
 static gpr_status idle(gpu_run *r, int64_t now) {
   if (!r->idle_since) r->idle_since = now;
-  if (now - r->idle_since < SPIN_NANOSECONDS) return GPR_OK;
-  const cudaError_t error = cudaStreamQuery(r->stream);
-  if (error == cudaSuccess && r->collected < r->launched && !is_answered(r))
+  if (!gpr_cuda_wait(r->idle_since)) return GPR_OK;
+  const CUresult result = cu.StreamQuery(r->stream);
+  if (result == CUDA_SUCCESS && r->collected < r->launched && !is_answered(r))
     return gpr_fail(GPR_DEVICE_ERROR, "a reduction on cuda:%d ended without an answer", r->device);
-  if (error != cudaSuccess && error != cudaErrorNotReady)
-    return check(error, "a reduction", r->device);
-  gpr_cuda_wait(r->idle_since);
-  return GPR_OK;
+  return result == CUDA_ERROR_NOT_READY ? GPR_OK : check(result, "a reduction", r->device);
+}
+
+/* The kernels that the run needs. */
+static gpr_status find_functions(gpu_run *r, int64_t nanoseconds) {
+  gpr_status status = GPR_OK;
+  if (r->road == GATHERED && !r->gather)
+    status = gpr_cuda_function(gpr_gpu_table_cuda.gather, r->device, nanoseconds, &r->gather);
+  if (!status && !r->to && !r->function)
+    status = gpr_cuda_function(r->small ? r->kernel->small.kernel : r->kernel->flat, r->device,
+                               nanoseconds, &r->function);
+  return status;
+}
+
+/* Collects, launches or fills; *busy tells whether there was something to do. */
+static gpr_status work(gpu_run *r, int *busy) {
+  gpr_status status = GPR_OK;
+  *busy = 1;
+  if (r->again) {
+    r->again = 0;
+    return fold_piece(r, 0);
+  }
+  *busy = 0;
+  if (r->collected < r->launched && is_answered(r)) {
+    collect_piece(r);
+    *busy = 1;
+    if (r->again) return GPR_OK;
+  }
+  if (r->launched < least(r->pieces, r->collected + SLOTS) &&
+      (r->road != STAGED || is_filled(r, r->launched))) {
+    status = launch_piece(r, r->launched++);
+    *busy = 1;
+  }
+  if (!*busy && r->road == STAGED) *busy = fill_one(r);
+  return status;
 }
 
 static gpr_status step(gpr_run *base, int64_t nanoseconds) {
   gpu_run *r = (gpu_run *)base;
   const int64_t until = gpr_now() + nanoseconds;
-  gpr_status status = GPR_OK;
-  enter(r);
+  gpr_status status = gpr_cuda_enter(r->device, &r->before);
+  if (status) return status;
   while (!status && r->collected < r->pieces) {
-    int busy = 0;
-    if (r->collected < r->launched && is_answered(r)) {
-      status = collect_piece(r);
-      busy = 1;
-    }
-    if (!status && r->launched < least(r->pieces, r->collected + SLOTS) &&
-        (r->road != STAGED || is_filled(r, r->launched))) {
-      status = launch_piece(r, r->launched++);
-      busy = 1;
-    }
-    if (!busy && r->road == STAGED) busy = fill_one(r);
+    int busy;
+    if ((status = find_functions(r, nanoseconds)) || (status = work(r, &busy))) break;
     if (busy) {
       r->idle_since = 0;
       if (r->road == RESIDENT) continue;
     }
     const int64_t now = gpr_now();
-    if (!busy && !status) status = idle(r, now);
+    if (!busy) status = idle(r, now);
     if (!status && now > until) status = GPR_MORE;
   }
-  leave(r);
+  gpr_cuda_leave(r->device, r->before);
   return status;
 }
 
@@ -598,23 +388,25 @@ static gpr_status finish(gpr_run *base, const void *initial, void *result) {
 }
 
 /* A workspace goes back only when the device is done with it; one that failed is given up. */
+static void let_go(gpu_run *r) {
+  CUresult result = CUDA_SUCCESS;
+  if (!r->space || gpr_cuda_enter(r->device, &r->before)) return;
+  if (r->collected < r->launched) {
+    result = cu.StreamSynchronize(r->space->copies);
+    if (result == CUDA_SUCCESS) result = cu.StreamSynchronize(r->stream);
+  }
+  if (result == CUDA_SUCCESS)
+    gpr_workspace_give(r->device, r->space);
+  else
+    gpr_workspace_free(r->space);
+  gpr_cuda_leave(r->device, r->before);
+}
+
 static void close_run(gpr_run *base) {
   gpu_run *r = (gpu_run *)base;
   atomic_store(&r->stop, 1);
   while (!gpr_team_wait(&r->team, 1000000000)) continue;
-  enter(r);
-  if (r->space) {
-    cudaError_t error = cudaSuccess;
-    if (r->collected < r->launched) {
-      error = cudaStreamSynchronize(r->space->copies);
-      if (error == cudaSuccess) error = cudaStreamSynchronize(r->stream);
-    }
-    if (error == cudaSuccess)
-      workspace_give(r->device, r->space);
-    else
-      workspace_free(r->space);
-  }
-  leave(r);
+  let_go(r);
   free(r->state);
   free(r);
 }
@@ -671,10 +463,10 @@ static gpr_status start(gpu_run *r) {
   r->pieces = (p->count + r->piece - 1) / r->piece;
   atomic_init(&r->open_pieces, SLOTS);
   if (!r->pieces) return GPR_OK;
-  if ((status = workspace_take(r->device, &r->space))) return status;
+  if ((status = gpr_workspace_take(r->device, &r->space))) return status;
   r->stream = r->road == RESIDENT || r->road == GATHERED ? p->stream : r->space->stream;
   if (r->road == STAGED || (r->road != RESIDENT && !r->to))
-    status = workspace_ring(r->space, r->device, r->road == STAGED);
+    status = gpr_workspace_ring(r->space, r->device, r->road == STAGED);
   r->small = !status && is_small(r);
   if (!status && r->road == STAGED) offer_filling(r);
   return status;
@@ -691,17 +483,16 @@ static gpr_status begin(const gpr_plan *plan, const gpr_gpu_row *kernel, void *t
   r->kernel = kernel;
   r->to = to;
   r->awaited_words = -1;
-  gpr_status status = check(cudaGetDevice(&r->before), "cudaGetDevice", device);
-  if (!status && r->before != device)
-    status = check(cudaSetDevice(device), "cudaSetDevice", device);
-  if (!status) status = start(r);
-  if (status) {
-    close_run(&r->base);
-    return status;
+  gpr_status status = gpr_cuda_enter(device, &r->before);
+  if (!status) {
+    status = start(r);
+    gpr_cuda_leave(device, r->before);
   }
-  leave(r);
-  *out = &r->base;
-  return GPR_OK;
+  if (status)
+    close_run(&r->base);
+  else
+    *out = &r->base;
+  return status;
 }
 
 static const gpr_gpu_row *kernel_of(const gpr_plan *plan) {

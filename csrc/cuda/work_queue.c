@@ -1,5 +1,4 @@
 /* Sums of segments, and how long each way to hand the segments to the blocks takes. */
-#include <cuda_runtime.h>
 #include <string.h>
 
 #include "../../kernels/lists.h"
@@ -10,10 +9,11 @@
 /* What one call has on the device. */
 typedef struct segments {
   int device, blocks;
-  void (*kernel)(gpr_segment_args args);
+  gpr_program *kernel;
+  CUfunction function; /* the kernel's */
   gpr_segment_args args;
   void *data, *offset;
-  cudaEvent_t begin, end;
+  CUevent begin, end;
 } segments;
 
 static gpr_status bring(segments *s, const gpr_segment_args *here, size_t bytes) {
@@ -21,17 +21,14 @@ static gpr_status bring(segments *s, const gpr_segment_args *here, size_t bytes)
   gpr_status status;
   s->args = *here;
   s->args.sum = NULL;
-  if ((status = check(cudaMalloc(&s->data, bytes), "cudaMalloc", s->device)) ||
-      (status = check(cudaMalloc(&s->offset, list), "cudaMalloc", s->device)) ||
-      (status = check(cudaMalloc((void **)&s->args.sum, list), "cudaMalloc", s->device)) ||
-      (status = check(cudaMalloc((void **)&s->args.next, sizeof *s->args.next), "cudaMalloc",
-                      s->device)) ||
-      (status = check(cudaMemcpy(s->data, here->data, bytes, cudaMemcpyHostToDevice), "cudaMemcpy",
-                      s->device)) ||
-      (status = check(cudaMemcpy(s->offset, here->offset, list, cudaMemcpyHostToDevice),
-                      "cudaMemcpy", s->device)) ||
-      (status = check(cudaEventCreate(&s->begin), "cudaEventCreate", s->device)) ||
-      (status = check(cudaEventCreate(&s->end), "cudaEventCreate", s->device)))
+  if ((status = check(cu.MemAlloc(&s->data, bytes + !bytes), "cuMemAlloc", s->device)) ||
+      (status = check(cu.MemAlloc(&s->offset, list), "cuMemAlloc", s->device)) ||
+      (status = check(cu.MemAlloc(&s->args.sum, list), "cuMemAlloc", s->device)) ||
+      (status = check(cu.MemAlloc(&s->args.next, sizeof *s->args.next), "cuMemAlloc", s->device)) ||
+      (status = check(cu.MemcpyHtoD(s->data, here->data, bytes), "cuMemcpyHtoD", s->device)) ||
+      (status = check(cu.MemcpyHtoD(s->offset, here->offset, list), "cuMemcpyHtoD", s->device)) ||
+      (status = check(cu.EventCreate(&s->begin, CU_EVENT_DEFAULT), "cuEventCreate", s->device)) ||
+      (status = check(cu.EventCreate(&s->end, CU_EVENT_DEFAULT), "cuEventCreate", s->device)))
     return status;
   s->args.data = s->data;
   s->args.offset = s->offset;
@@ -39,44 +36,40 @@ static gpr_status bring(segments *s, const gpr_segment_args *here, size_t bytes)
 }
 
 static void release(segments *s) {
-  if (s->end) cudaEventDestroy(s->end);
-  if (s->begin) cudaEventDestroy(s->begin);
-  cudaFree(s->args.next);
-  cudaFree(s->args.sum);
-  cudaFree(s->offset);
-  cudaFree(s->data);
+  if (s->end) cu.EventDestroy(s->end);
+  if (s->begin) cu.EventDestroy(s->begin);
+  if (s->args.next) cu.MemFree(s->args.next);
+  if (s->args.sum) cu.MemFree(s->args.sum);
+  if (s->offset) cu.MemFree(s->offset);
+  if (s->data) cu.MemFree(s->data);
 }
 
 /* As many blocks as the device holds at once: more would only wait for the first to end. */
 static gpr_status shape_grid(segments *s) {
-  int multiprocessors, each;
+  int each;
   gpr_status status;
-  if ((status = check(
-           cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, s->device),
-           "cudaDeviceGetAttribute", s->device)) ||
-      (status = check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, (const void *)s->kernel,
-                                                                    GPR_SEGMENT_THREADS, 0),
-                      "cudaOccupancyMaxActiveBlocksPerMultiprocessor", s->device)))
+  if ((status = gpr_cuda_function_now(s->kernel, s->device, &s->function)) ||
+      (status = check(
+           cu.OccupancyMaxActiveBlocksPerMultiprocessor(&each, s->function, GPR_SEGMENT_THREADS, 0),
+           "cuOccupancyMaxActiveBlocksPerMultiprocessor", s->device)))
     return status;
-  const int64_t most = (int64_t)multiprocessors * each;
+  const int64_t most = (int64_t)gpr_cuda_multiprocessors(s->device) * each;
   s->blocks = (int)(s->args.count < most ? s->args.count : most);
   return GPR_OK;
 }
 
 static gpr_status launch(segments *s, double *milliseconds) {
-  void *arguments[] = {&s->args};
   float time = 0;
   gpr_status status;
-  if ((status = check(cudaMemsetAsync(s->args.next, 0, sizeof *s->args.next, NULL), "cudaMemset",
-                      s->device)) ||
-      (status = check(cudaEventRecord(s->begin, NULL), "cudaEventRecord", s->device)) ||
-      (status = check(cudaLaunchKernel((const void *)s->kernel, (dim3){(unsigned)s->blocks, 1, 1},
-                                       (dim3){GPR_SEGMENT_THREADS, 1, 1}, arguments, 0, NULL),
-                      "the launch of the sums", s->device)) ||
-      (status = check(cudaEventRecord(s->end, NULL), "cudaEventRecord", s->device)) ||
-      (status = check(cudaEventSynchronize(s->end), "sums of segments", s->device)) ||
+  if ((status = check(cu.MemsetD8Async(s->args.next, 0, sizeof *s->args.next, NULL),
+                      "cuMemsetD8Async", s->device)) ||
+      (status = check(cu.EventRecord(s->begin, NULL), "cuEventRecord", s->device)) ||
+      (status = gpr_cuda_start(s->function, s->blocks, GPR_SEGMENT_THREADS, &s->args,
+                               "the launch of the sums", s->device, NULL)) ||
+      (status = check(cu.EventRecord(s->end, NULL), "cuEventRecord", s->device)) ||
+      (status = check(cu.EventSynchronize(s->end), "sums of segments", s->device)) ||
       (status =
-           check(cudaEventElapsedTime(&time, s->begin, s->end), "cudaEventElapsedTime", s->device)))
+           check(cu.EventElapsedTime(&time, s->begin, s->end), "cuEventElapsedTime", s->device)))
     return status;
   *milliseconds = time;
   return GPR_OK;
@@ -88,16 +81,15 @@ static gpr_status run(segments *s, const gpr_segment_args *here, size_t bytes, i
   if (!status) status = shape_grid(s);
   for (int i = 0; !status && i < repeats; i++) status = launch(s, milliseconds + i);
   if (status) return status;
-  return check(cudaMemcpy(here->sum, s->args.sum, (size_t)here->count * sizeof *here->sum,
-                          cudaMemcpyDeviceToHost),
-               "cudaMemcpy", s->device);
+  return check(cu.MemcpyDtoH(here->sum, s->args.sum, (size_t)here->count * sizeof *here->sum),
+               "cuMemcpyDtoH", s->device);
 }
 
 gpr_status gpr_gpu_segment_sums(const char *name, int dtype, int device, gpr_segment_args args,
                                 int repeats, double *milliseconds) {
   const gpr_segment_row *row = gpr_segment_table_cuda.row;
   const gpr_segment_row *end = row + GPR_SEGMENT_KERNEL_COUNT;
-  int before;
+  CUcontext before;
   while (row < end && strcmp(row->name, name)) row++;
   if (row == end) return gpr_fail(GPR_BAD_VALUE, "no kernel for segments is called %s", name);
   if (!row->kernel[dtype])
@@ -108,6 +100,6 @@ gpr_status gpr_gpu_segment_sums(const char *name, int dtype, int device, gpr_seg
   const size_t bytes = (size_t)args.n * (size_t)gpr_dtypes[dtype].bytes;
   if (args.count) status = run(&s, &args, bytes, repeats, milliseconds);
   release(&s);
-  cudaSetDevice(before);
+  gpr_cuda_leave(device, before);
   return status;
 }

@@ -1,20 +1,15 @@
-/* Which kernel takes which shape, and how it is cut: for the host, without CUDA calls. */
-#ifndef GPR_AXES_LAUNCH_CUH
-#define GPR_AXES_LAUNCH_CUH
+/* Which kernel takes which shape, and how it is cut: the host's. */
+#ifndef GPR_AXES_CUT_H
+#define GPR_AXES_CUT_H
 
-#include "columns.cuh"
-#include "general.cuh"
-#include "rows.cuh"
-#include "segments.cuh"
-#include "shallow.cuh"
-#include "staged.cuh"
-#include "trees.cuh"
+#include "as_host.h"
+#include "axes_kernels.cuh"
 
 GPR_OPEN
 
 /* The kernels of one fold, and what their launch depends on. */
 struct AxesRow {
-  const void *shallow, *tall, *packed, *staged, *rows, *columns, *segments,
+  gpr_program *shallow, *tall, *packed, *staged, *rows, *columns, *segments,
       *general; /* all but the last may be NULL */
   int bytes;    /* of an element */
   int packed_bytes, staged_packets;
@@ -58,7 +53,7 @@ struct AxesCut {
   bool plain() const { return !a.where && !a.skip && !a.starts; }
   Size reduced_stride() const { return a.strides[inner()]; }
 
-  bool take(const void *kernel, Size blocks, size_t partials) {
+  bool take(gpr_program *kernel, Size blocks, size_t partials) {
     out.kernel = kernel;
     out.blocks = blocks;
     out.threads = AXES_THREADS;
@@ -282,72 +277,6 @@ struct AxesCut {
     const bool easy = row.staged && plain() && a.count > 0 && a.outputs > 0;
     if (easy && (packed() || shallow() || staged() || columns() || rows())) return;
     general();
-  }
-};
-
-template <class F> struct AxesKernels {
-  /* Of a packet of smaller elements they would be thousands of instructions. */
-  template <bool WIDE> static constexpr const void *shallow_kernel() {
-    if constexpr (WIDE) return (const void *)&shallow<F>;
-    return nullptr;
-  }
-  template <bool WIDE> static constexpr const void *tall_kernel() {
-    if constexpr (WIDE && IsTall<F>::value) return (const void *)&tall<F>;
-    return nullptr;
-  }
-  template <bool WIDE> static constexpr const void *packed_kernel() {
-    if constexpr (WIDE) return (const void *)&packed<F>;
-    return nullptr;
-  }
-  template <bool FEW> static constexpr const void *segments_kernel() {
-    if constexpr (FEW) return (const void *)&segments<F>;
-    return nullptr;
-  }
-  static constexpr AxesRow row() {
-    constexpr bool wide = sizeof(typename F::Element) >= 4 && StagedRow<F>::few;
-    return {shallow_kernel<wide>(),
-            tall_kernel<wide>(),
-            packed_kernel<wide>(),
-            (const void *)&staged<F>,
-            (const void *)&rows<F>,
-            (const void *)&columns<F>,
-            segments_kernel<StagedRow<F>::few>(),
-            (const void *)&general<F>,
-            (int)sizeof(typename F::Element),
-            PackedShape<F>::bytes,
-            StagedShape<F>::packets,
-            RowsShape<F>::blocks,
-            RowsShape<F>::loads,
-            ColumnsShape<F>::blocks,
-            ColumnsShape<F>::loads,
-            sizeof(typename Counted<F>::State),
-            PoolBytes<F>::value,
-            Joint<F>::words};
-  }
-};
-
-/* Any strides go through one kernel, which keeps the order. */
-template <class T, template <class> class Op> struct AxesKernels<TreeFold<T, Op>> {
-  typedef TreeFold<T, Op> F;
-  static constexpr AxesRow row() {
-    return {nullptr,
-            nullptr,
-            nullptr,
-            nullptr,
-            nullptr,
-            nullptr,
-            nullptr,
-            (const void *)&trees<F>,
-            (int)sizeof(T),
-            0,
-            0,
-            1,
-            1,
-            1,
-            1,
-            sizeof(Branch<typename F::Wide>),
-            0,
-            0};
   }
 };
 

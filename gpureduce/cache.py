@@ -1,0 +1,143 @@
+"""python -m gpureduce cache: the compiled kernels that are kept for the next process."""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from gpureduce import _core, pack
+
+MIB = 1 << 20
+
+
+def folder() -> Path | None:
+    """Where kernels are kept, or None without a home."""
+    path = _core.cache_folder()
+    return None if path is None else Path(path)
+
+
+def kept() -> list[Path]:
+    """The files of the cache, and what killed processes left there."""
+    there = folder()
+    if there is None or not there.is_dir():
+        return []
+    return [path for path in there.iterdir() if path.suffix in (".kernel", ".part")]
+
+
+def here() -> list[str]:
+    """The architectures of the devices that are there."""
+    found = ("sm_{}{}".format(*device["compute_capability"]) for device in _core.devices())
+    return sorted(set(found))
+
+
+def named(arch: str) -> str:
+    """ "sm_90" of 90, 9.0 or sm_90."""
+    digits = arch.removeprefix("sm_").replace(".", "")
+    if not digits.isdecimal():
+        raise ValueError(f"{arch} is no architecture: give 90, for one")
+    return f"sm_{digits}"
+
+
+def show() -> None:
+    there, files = folder(), kept()
+    print(f"{'cache':10} {there or 'none: neither HOME nor XDG_CACHE_HOME is set'}")
+    print(f"{'':10} {len(files)} kernels, {sum(f.stat().st_size for f in files) / MIB:.1f} MiB")
+    packs = sorted(pack.FOLDER.glob("*.pack"))
+    for path in packs:
+        print(f"{'pack':10} {path.name}, {path.stat().st_size / MIB:.1f} MiB")
+    if not packs:
+        print(f"{'pack':10} none")
+    for arch in here() or ["sm_90"]:
+        print(f"{'compiler':10} {_core.compiler(arch)[1]} ({arch})")
+
+
+def clear() -> None:
+    files = kept()
+    for path in files:
+        path.unlink(missing_ok=True)
+    print(f"{len(files)} kernels removed")
+
+
+def _wanted(words: Sequence[str]) -> list[int]:
+    """The numbers of the programs that have one of the words in their names; without words all."""
+    return [
+        number
+        for number, names in enumerate(_core.programs())
+        if not words or any(word in " ".join(names) for word in words)
+    ]
+
+
+def _compile(number: int, arch: str) -> tuple[int, str, bytes, bool]:
+    key, image, was_there = _core.program_image(number, arch)
+    return number, key, image, was_there
+
+
+def _compiled(
+    numbers: Sequence[int], arch: str, jobs: int
+) -> Iterator[tuple[int, str, bytes, bool]]:
+    """As they are done, with a line now and then that says how far that is."""
+    start = last = time.monotonic()
+    found = 0
+    with ProcessPoolExecutor(jobs) as pool:
+        tasks = [pool.submit(_compile, number, arch) for number in numbers]
+        for done, task in enumerate(tasks, 1):
+            answer = task.result()
+            found += answer[3]
+            now = time.monotonic()
+            if now - last > 5 or done == len(tasks):
+                last = now
+                print(
+                    f"{arch}: {done} of {len(tasks)} kernels, {found} of them there already, "
+                    f"{now - start:.0f} s",
+                    flush=True,
+                )
+            yield answer
+
+
+def warm(archs: Sequence[str], words: Sequence[str], jobs: int) -> None:
+    """Compiles into the cache."""
+    if folder() is None:
+        raise OSError("there is no cache to warm: neither HOME nor XDG_CACHE_HOME is set")
+    for arch in archs:
+        for _ in _compiled(_wanted(words), arch, jobs):
+            pass
+
+
+def make_packs(archs: Sequence[str], jobs: int) -> None:
+    """Packs of all kernels: those that resemble each other, of one kind, side by side."""
+    programs = _core.programs()
+    for arch in archs:
+        made = {n: (key, image) for n, key, image, _ in _compiled(range(len(programs)), arch, jobs)}
+        alike = sorted(made, key=lambda n: (programs[n][2], programs[n][0], programs[n][1]))
+        path = pack.FOLDER / f"{arch}.pack"
+        pack.write(path, [made[n] for n in alike])
+        raw = sum(len(image) for _, image in made.values())
+        print(f"{path}: {raw / MIB:.1f} MiB in {path.stat().st_size / MIB:.2f}")
+
+
+def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    command = commands.add_parser("cache", help="the compiled kernels: show, warm, clear, pack")
+    actions = command.add_subparsers(metavar="ACTION")
+    command.set_defaults(run=lambda _: show())
+
+    action = actions.add_parser("show", help="what is kept, and what would compile")
+    action.set_defaults(run=lambda _: show())
+    action = actions.add_parser("clear", help="remove what is kept")
+    action.set_defaults(run=lambda _: clear())
+
+    def archs(given: argparse.Namespace) -> list[str]:
+        found = [named(arch) for arch in given.arch] or here()
+        if not found:
+            sys.exit("there is no device here: name architectures, --arch 90 for one")
+        return found
+
+    for name, what in (("warm", "compile all kernels now"), ("pack", "make the packs of a release")):
+        action = actions.add_parser(name, help=f"{what}, for the devices here or --arch")
+        action.add_argument("--arch", nargs="+", default=[], metavar="90")
+        action.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
+    actions.choices["warm"].add_argument("words", nargs="*", help="only kernels with one in a name")
+    actions.choices["warm"].set_defaults(run=lambda a: warm(archs(a), a.words, a.jobs))
+    actions.choices["pack"].set_defaults(run=lambda a: make_packs(archs(a), a.jobs))

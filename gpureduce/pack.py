@@ -1,0 +1,92 @@
+"""Packs: the compiled kernels that a release carries, a file for each architecture.
+
+A pack is a head of a line, an index and blocks of kernels that resemble each other, each compressed by
+xz. A kernel is found by its key, which changes with all that it was made of, so that a pack of other
+sources is the same as none.
+"""
+
+import functools
+import lzma
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "packs"
+MAGIC = b"gpureduce pack 1\n"
+_COUNTS = struct.Struct("<II")  # blocks, kernels
+_BLOCK = struct.Struct("<QQ")  # where it lies, its bytes
+_KERNEL = struct.Struct("<16sIII")  # key, block, where in it, bytes
+# A kernel comes with its block: a block takes some 5 ms, and larger ones hardly make a pack smaller.
+BLOCK_BYTES = 1 << 20
+
+
+class Pack:
+    """A pack's index; blocks are read when they are asked for."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        with path.open("rb") as file:
+            if file.read(len(MAGIC)) != MAGIC:
+                raise ValueError(f"{path} is no pack")
+            blocks, kernels = _COUNTS.unpack(file.read(_COUNTS.size))
+            self.blocks = list(_BLOCK.iter_unpack(file.read(blocks * _BLOCK.size)))
+            index = file.read(kernels * _KERNEL.size)
+        self.kernels = {key: place for key, *place in _KERNEL.iter_unpack(index)}
+        self._block = functools.lru_cache(maxsize=4)(self._read)
+
+    def _read(self, number: int) -> bytes:
+        start, size = self.blocks[number]
+        with self.path.open("rb") as file:
+            file.seek(start)
+            return lzma.decompress(file.read(size))
+
+    def find(self, key: str) -> bytes | None:
+        """The kernel's image: its lowered name, a zero, what the driver takes."""
+        place = self.kernels.get(bytes.fromhex(key))
+        if place is None:
+            return None
+        block, start, size = place
+        return self._block(block)[start : start + size]
+
+
+@functools.cache
+def of(arch: str) -> Pack | None:
+    """The pack for "sm_90", or None."""
+    try:
+        return Pack(FOLDER / f"{arch}.pack")
+    except (OSError, ValueError, struct.error):
+        return None
+
+
+def find(arch: str, key: str) -> bytes | None:
+    """A kernel's image, or None where there is no pack that has it."""
+    there = of(arch)
+    return there.find(key) if there else None
+
+
+def write(path: Path, kernels: Iterable[tuple[str, bytes]]) -> None:
+    """Makes a pack of (key, image), which are to come with those that resemble each other side by
+    side."""
+    blocks: list[bytes] = []
+    index: list[tuple[bytes, int, int, int]] = []
+    block = bytearray()
+    for key, image in kernels:
+        if block and len(block) + len(image) > BLOCK_BYTES:
+            blocks.append(bytes(block))
+            block = bytearray()
+        index.append((bytes.fromhex(key), len(blocks), len(block), len(image)))
+        block += image
+    blocks.append(bytes(block))
+    packed = [lzma.compress(one, preset=9 | lzma.PRESET_EXTREME) for one in blocks]
+    start = len(MAGIC) + _COUNTS.size + len(packed) * _BLOCK.size + len(index) * _KERNEL.size
+    path.parent.mkdir(exist_ok=True)
+    aside = path.with_suffix(".part")
+    with aside.open("wb") as file:
+        file.write(MAGIC + _COUNTS.pack(len(packed), len(index)))
+        for one in packed:
+            file.write(_BLOCK.pack(start, len(one)))
+            start += len(one)
+        for row in index:
+            file.write(_KERNEL.pack(*row))
+        file.writelines(packed)
+    aside.replace(path)

@@ -1,0 +1,26 @@
+/* A kernel as text: compiled for a device when it is first launched there, by NVRTC. */
+#ifndef GPR_PROGRAM_H
+#define GPR_PROGRAM_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gpr_program {
+  const char *header;    /* of kernels/; with what it includes it has all that the kernel needs */
+  const char *fold;      /* the type that F stands for in what follows, or NULL */
+  const char *defines;   /* declarations before the kernel, or NULL */
+  const char *kernel;    /* an expression where namespace gpr is used */
+  struct gpr_made *made; /* the host's: what it is on each device */
+} gpr_program;
+
+#ifndef __CUDACC__
+/* Every program that the tables hold, each once. At most `room` go to `to`; the result is how many
+ * there are. */
+int gpr_programs(gpr_program **to, int room);
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif
