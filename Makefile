@@ -8,7 +8,10 @@ SANITIZERS := address,undefined
 CUDA_TOOLS := memcheck racecheck synccheck initcheck
 GPU_RECORD := build/gpu
 
-.PHONY: run test lint stubs bench example sanitize gpu-test gpu-bench clean
+ARCHS ?= 75 80 86 89 90 100 120
+PACK_NVRTC := build/nvrtc/nvidia/cuda_nvrtc/lib/libnvrtc.so.12
+
+.PHONY: run test lint stubs bench example pack sanitize gpu-test gpu-bench clean
 
 run: $(VENV)/demo
 	$(BIN)/python -m gpureduce demo
@@ -33,13 +36,23 @@ stubs: $(VENV)/lint
 bench: $(VENV)/test
 	$(BIN)/python benchmarks/cpu.py
 
+# The kernels of a release, a file an architecture in gpureduce/packs: by all cores, and those alone that
+# have changed. Of CUDA 12, so that the drivers of CUDA 12 take them.
+pack: $(VENV)/demo $(PACK_NVRTC)
+	GPUREDUCE_NVRTC=$(CURDIR)/$(PACK_NVRTC) XDG_CACHE_HOME=$(CURDIR)/build/kernels \
+	  $(BIN)/python -m gpureduce cache pack --arch $(ARCHS)
+
+$(PACK_NVRTC): | $(VENV)/demo
+	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --target build/nvrtc \
+	  nvidia-cuda-nvrtc-cu12==12.9.86
+
 # build/sum: the C API by a program without Python. The flags name the library and what it needs.
 example: $(VENV)/test
 	gcc -std=gnu11 -O2 -Wall -Wextra examples/sum.c @build/objects/libgpureduce.flags -o build/sum
 
 # Run from its own directory, so that the package that is found there is the sanitized one.
 sanitize: $(VENV)/test
-	GPUREDUCE_SANITIZE=$(SANITIZERS) GPUREDUCE_CUDA=0 \
+	GPUREDUCE_SANITIZE=$(SANITIZERS) \
 	  $(BIN)/python -m pip install --quiet --no-deps --upgrade --target build/sanitize .
 	cd build/sanitize && PYTHONPATH=$(CURDIR)/build/sanitize ASAN_OPTIONS=detect_leaks=0 \
 	  LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
@@ -48,7 +61,7 @@ sanitize: $(VENV)/test
 # One set-up for each extra of pyproject.toml; objects that are up to date are kept.
 $(VENV)/%: $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -v --editable '.[$*]'
 	touch $@
 
 # Without network, virtual environment and pip: python3 brings what the tests use. A process for each
@@ -60,12 +73,17 @@ RUNS := $(FIRST) $(filter-out $(FIRST),$(TESTS:%=gpu-%) $(TESTS:%=host-%))
 PYTEST := timeout 1800 python3 -m pytest -q -p no:cacheprovider
 NONE_IS_FINE := || test $$? = 5
 
+# What is tested and timed is the pack, without a compiler.
+GPU_ARCH := 90
+GPU_PACK := python3 setup.py -q build_ext --inplace && \
+  XDG_CACHE_HOME=$(CURDIR)/build/kernels python3 -m gpureduce cache pack --arch $(GPU_ARCH)
+
 gpu-test:
-	GPUREDUCE_CUDA_ARCHS=90 python3 setup.py build_ext --inplace
+	$(GPU_PACK)
 	rm -rf $(GPU_RECORD) && mkdir -p $(GPU_RECORD)
-	$(MAKE) -s -k -j $$(nproc) $(RUNS:%=$(GPU_RECORD)/%.xml) $(CUDA_TOOLS:%=$(GPU_RECORD)/%.log) \
+	GPUREDUCE_NVRTC=none $(MAKE) -s -k -j $$(nproc) $(RUNS:%=$(GPU_RECORD)/%.xml) $(CUDA_TOOLS:%=$(GPU_RECORD)/%.log) \
 	  || touch $(GPU_RECORD)/failed
-	$(PYTEST) -m "gpu and alone" --junitxml=$(GPU_RECORD)/alone.xml || touch $(GPU_RECORD)/failed
+	GPUREDUCE_NVRTC=none $(PYTEST) -m "gpu and alone" --junitxml=$(GPU_RECORD)/alone.xml || touch $(GPU_RECORD)/failed
 	grep -hE "^(FAILED|ERROR)|[0-9] passed" $(GPU_RECORD)/*.out
 	python3 tests/gpu_record.py --write $(GPU_RECORD) && test ! -e $(GPU_RECORD)/failed
 
@@ -77,8 +95,9 @@ $(GPU_RECORD)/%.log:
 	compute-sanitizer --tool $* --error-exitcode 1 --log-file $@ $(PYTEST) -m sanitized \
 	  > $(@:log=out) 2>&1
 
+gpu-bench: export GPUREDUCE_NVRTC = none
 gpu-bench:
-	GPUREDUCE_CUDA_ARCHS=90 python3 setup.py build_ext --inplace
+	GPUREDUCE_NVRTC= && $(GPU_PACK)
 	PYTHONPATH=. timeout 900 python3 benchmarks/gpu.py
 	PYTHONPATH=. timeout 900 python3 benchmarks/gpu_axes.py
 	PYTHONPATH=. python3 -m gpureduce ladder --json benchmarks/results/ladder.json \

@@ -134,7 +134,10 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
             sys.exit("there is no device here: name architectures, --arch 90 for one")
         return found
 
-    for name, what in (("warm", "compile all kernels now"), ("pack", "make the packs of a release")):
+    for name, what in (
+        ("warm", "compile all kernels now"),
+        ("pack", "make the packs of a release"),
+    ):
         action = actions.add_parser(name, help=f"{what}, for the devices here or --arch")
         action.add_argument("--arch", nargs="+", default=[], metavar="90")
         action.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")

@@ -1,5 +1,5 @@
-"""What the library asks of Python when it needs a kernel: where NVRTC and the packs may be, and whom
-to tell what takes time. Called from C, when a kernel is first needed; nothing here is imported
+"""What the library asks of Python when it needs a kernel: where NVRTC and the packs may be, and
+whom to tell what takes time. Called from C, when a kernel is first needed; nothing here is imported
 before that."""
 
 import logging

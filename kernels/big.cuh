@@ -21,7 +21,7 @@ struct Big {
   uint32_t *digit;
 };
 
-/* Once in a kernel, and short: nvcc would inline and unroll each call of every kernel. */
+/* Once in a kernel, and short: the compiler would inline and unroll each call of every kernel. */
 #ifdef __CUDACC__
 #define GPR_DIGIT_FN GPR_CALL
 #define GPR_ROLLED _Pragma("unroll 1")

@@ -655,6 +655,7 @@ enum { TILE_BYTES = 32 << 10 };
 /* Calls take(i, the i-th of n elements' address). Later compilers than GCC 12 would gather them by
  * one instruction, which takes ten times as long on Intel's processors since it was made safe. */
 template <class Take> GPR_FN void walk(const char *at, int64_t step, int64_t n, const Take &take) {
+  GPR_UNROLL(8)
   for (int64_t i = 0; i < n; i++, at += step) {
     asm("" : "+r"(at));
     take(i, at);
@@ -697,7 +698,7 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
    * 256 and 512 of them: in 8 rows 2.2 and 2.8, in 512 1.7 and 1.2. */
   static int64_t width(int64_t rows) { return rows > FEW_ROWS ? COLUMNS : COLUMNS / 2; }
 
-  void run(const T *x, int64_t stride, int64_t columns, int64_t rows) {
+  GPR_APART void run(const T *x, int64_t stride, int64_t columns, int64_t rows) {
     for (int64_t j = 0; j < columns; j++) best[j] = sum[j] = x[j];
     memset(row, 0, (size_t)columns * sizeof *row);
     int64_t i = 1;
@@ -717,6 +718,7 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
   }
   template <int ROWS>
   void add(const T *__restrict x, int64_t stride, int64_t first, int64_t stop, Row i) {
+    GPR_UNROLL(2)
     for (int64_t j = first; j < stop; j++) {
       T b = best[j], s = sum[j];
       Row r = row[j];

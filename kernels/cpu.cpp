@@ -9,18 +9,20 @@ GPR_OPEN
 /* --- rows --------------------------------------------------------------------------------------
  */
 
-template <class O, class F = typename O::Fold> struct Row {
-  typedef typename F::State State;
+template <class F> struct State {
+  static void open(void *state) { F::open(*(typename F::State *)state); }
+  static void merge(void *state, const void *right) {
+    F::merge(*(typename F::State *)state, *(const typename F::State *)right);
+  }
+};
+template <class O, class F = typename O::Fold> struct Fold {
   typedef typename F::Element T;
-  typedef typename O::Result Result;
-  typedef typename FinishedWith<O>::type With;
   /* Until the first look whether the result is settled; the next come after twice as much each, so
    * that they cost nothing and not more than twice what was needed is read. */
   static constexpr int64_t STRETCH = 8192 / sizeof(T);
 
-  static void open(void *state) { F::open(*(State *)state); }
   static int fold(void *state, const void *data, int64_t n, int64_t index) {
-    State &s = *(State *)state;
+    auto &s = *(typename F::State *)state;
     const T *x = (const T *)data;
     if (F::law != GPR_FREE) {
       Folder<O>::fold(s, x, n, index);
@@ -32,11 +34,15 @@ template <class O, class F = typename O::Fold> struct Row {
     }
     return 0;
   }
-  static void merge(void *state, const void *right) {
-    F::merge(*(State *)state, *(const State *)right);
-  }
+};
+
+template <class O, class F = typename O::Fold> struct Row {
+  typedef typename O::Result Result;
+  typedef typename FinishedWith<O>::type With;
+  typedef typename FoldsAs<O>::type Like;
+
   static void finish(const void *state, int64_t n, const void *with, void *result) {
-    O::finish(*(const State *)state, n, (const With *)with, (Result *)result);
+    O::finish(*(const typename F::State *)state, n, (const With *)with, (Result *)result);
   }
   static constexpr gpr_row make(int op, int dtype, int bytes) {
     return {op,
@@ -44,15 +50,15 @@ template <class O, class F = typename O::Fold> struct Row {
             Id<Result>::value,
             F::law,
             F::ordered,
-            (int)sizeof(T) / bytes,
-            sizeof(State),
-            open,
-            fold,
-            merge,
+            (int)sizeof(typename F::Element) / bytes,
+            sizeof(typename F::State),
+            State<F>::open,
+            Fold<Like>::fold,
+            State<F>::merge,
             finish,
             Results<O>::value,
             Many<O>::run,
-            Many<O>::fold};
+            Many<Like>::fold};
   }
 };
 template <class O> struct Row<O, void> {
@@ -87,16 +93,28 @@ static constexpr Rows rows = make_rows();
 /* --- conversions -------------------------------------------------------------------------------
  */
 
+template <class T> constexpr bool is_whole() {
+  return Traits<T>::kind == KIND_INT || Traits<T>::kind == KIND_UINT;
+}
+/* Where the sign of an integer makes no difference, one without. */
+template <class T, bool = false> struct Plainer { typedef T type; };
+template <> struct Plainer<int8_t, true> { typedef uint8_t type; };
+template <> struct Plainer<int16_t, true> { typedef uint16_t type; };
+template <> struct Plainer<int32_t, true> { typedef uint32_t type; };
+template <> struct Plainer<int64_t, true> { typedef uint64_t type; };
+
 template <class From, class To> struct Cast {
   enum { possible = Traits<From>::kind != KIND_TIME && Traits<To>::kind != KIND_TIME };
   static void cast(const void *from, void *to, int64_t n) {
     const From *x = (const From *)from;
     To *y = (To *)to;
+    GPR_UNROLL(4)
     for (int64_t i = 0; i < n; i++) y[i] = convert<To>(x[i]);
   }
   static constexpr gpr_cast make() {
     if constexpr (possible)
-      return cast;
+      return Cast<typename Plainer<From, sizeof(To) <= sizeof(From) && is_whole<To>()>::type,
+                  typename Plainer<To, is_whole<From>() || sizeof(To) < 8>::type>::cast;
     else
       return nullptr;
   }

@@ -483,7 +483,7 @@ template <class T> struct WarpSum {
   }
 
   __device__ void move_to(int top) { set(unit1, unit_below<RealLevels<R>::wide>(top)); }
-  __device__ __noinline__ void scatter_all(const R (&x)[S::reals]) {
+  __device__ __forceinline__ void scatter_all(const R (&x)[S::reals]) {
     if (!scatter_ready) {
       for (int i = lane_of(); i < (int)(sizeof scatter / 4); i += GPR_WARP) scatter[0].word[i] = 0;
       set(scatter_ready, 1);
@@ -499,7 +499,7 @@ template <class T> struct WarpSum {
   }
 
   /* A tile that the fast loop did not catch, or was not tried on. */
-  __device__ __noinline__ void slow(const In in, int64_t at) {
+  __device__ __forceinline__ void slow(const In in, int64_t at) {
 #pragma unroll 1
     for (int b = 0; b < S::batches; b++) {
       constexpr int packets = S::loads / S::batches;
@@ -594,9 +594,12 @@ template <class T> struct WarpSum {
       below[p] = 0;
     }
     set(slowed, 1);
-    for (int i = 0; i < missed_count; i++) slow(in, missed[i]);
-    while (seldom > 0 && tile * S::tile < in.packets()) {
-      slow(in, tile);
+    /* One place that calls slow(): it is most of the kernel's code. */
+    for (int i = 0;; i++) {
+      const bool is_noted = i < missed_count;
+      if (!is_noted && (seldom <= 0 || tile * S::tile >= in.packets())) break;
+      slow(in, is_noted ? missed[i] : tile);
+      if (is_noted) continue;
       set(seldom, seldom - 1);
       advance();
     }

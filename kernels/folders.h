@@ -20,6 +20,7 @@ template <class O, class F = typename O::Fold> struct Folder {
   static void fold(State &state, const T *x, int64_t n, int64_t index) {
     State s;
     F::open(s);
+    GPR_UNROLL(4)
     for (int64_t i = 0; i < n; i++) F::add(s, x[i], index + i);
     F::merge(state, s);
   }
@@ -166,9 +167,10 @@ template <class T, bool GREATEST, bool PLACE> struct Peak {
     spoiled = real && total != total && has_nan(x, n);
   }
 
-  void run_alone(const T *x, int64_t n) {
+  GPR_METHOD void run_alone(const T *x, int64_t n) {
     T best = *x, total = 0;
     int64_t at = 0;
+    GPR_UNROLL(8)
     for (int64_t i = 0; i < n; i++) {
       if (PLACE) at = better(best, x[i]) ? i : at;
       best = Better::of(best, x[i]);
@@ -205,7 +207,7 @@ template <class T, bool GREATEST, bool PLACE> struct Peak {
       found = load(x + place + v * WIDTH) == value ? lane + (Number)(v * WIDTH) : found;
     place += (int64_t)across<Less, Number>(found);
   }
-  Peak(const T *x, int64_t n) : place(0) { /* n > 0 */
+  GPR_METHOD Peak(const T *x, int64_t n) : place(0) { /* n > 0 */
     if (n >= VECTORS * WIDTH)
       run_rows<VECTORS>(x, n);
     else if (n >= WIDTH && (real || PLACE)) /* the compiler's own are quicker */
@@ -216,7 +218,7 @@ template <class T, bool GREATEST, bool PLACE> struct Peak {
 };
 
 template <bool GREATEST, bool PLACE, class T>
-static Peak<T, GREATEST, PLACE> peak_of(const T *x, int64_t n) {
+GPR_FN Peak<T, GREATEST, PLACE> peak_of(const T *x, int64_t n) {
   return Peak<T, GREATEST, PLACE>(x, n);
 }
 
@@ -265,7 +267,7 @@ template <class O, class T> struct Folder<O, Extremes<T>> {
 
 /* The first byte that is not zero, or is; n if there is none. A word's lowest byte comes first, and
  * what found() makes of a word has its lowest bit in the first such byte. */
-template <bool TRUTH> static int64_t first_truth(const uint8_t *x, int64_t n) {
+template <bool TRUTH> GPR_FN int64_t first_truth(const uint8_t *x, int64_t n) {
   enum { WORDS = 32 };
   const auto found = [](const uint8_t *at) {
     const uint64_t ones = ~UINT64_C(0) / 255;
@@ -439,6 +441,7 @@ template <class O, class T, template <class> class Op> struct Folder<O, TreeFold
     A one[1 << (LEVEL - 1)], two[1 << (LEVEL - 1)];
     A *from = one, *to = two;
     int64_t m = 1ll << level >> 1;
+    GPR_UNROLL(4)
     for (int64_t i = 0; i < m; i++) from[i] = C::combine(wide(x[2 * i]), wide(x[2 * i + 1]));
     while (m > 1) {
       m >>= 1;
@@ -450,6 +453,7 @@ template <class O, class T, template <class> class Op> struct Folder<O, TreeFold
     return from[0];
   }
   static void halve(const A *__restrict from, A *__restrict to, int64_t m) {
+    GPR_UNROLL(4)
     for (int64_t i = 0; i < m; i++) to[i] = C::combine(from[2 * i], from[2 * i + 1]);
   }
   static void fold(typename F::State &s, const T *x, int64_t n, int64_t index) {

@@ -144,13 +144,13 @@ template <int U> __device__ __forceinline__ uint32_t batch_squares(const Packet<
 template <int U> __device__ __forceinline__ uint32_t batch_squares(const Packet<int8_t> (&v)[U]) {
   int sum = 0;
 #pragma unroll
-  for (int i = 0; i < 4 * U; i++) sum = __dp4a((int)word(v, i), (int)word(v, i), sum);
+  for (int i = 0; i < 4 * U; i++) sum = dot4((int)word(v, i), (int)word(v, i), sum);
   return (uint32_t)sum;
 }
 template <int U> __device__ __forceinline__ uint32_t batch_squares(const Packet<uint8_t> (&v)[U]) {
   uint32_t sum = 0;
 #pragma unroll
-  for (int i = 0; i < 4 * U; i++) sum = __dp4a(word(v, i), word(v, i), sum);
+  for (int i = 0; i < 4 * U; i++) sum = dot4(word(v, i), word(v, i), sum);
   return sum;
 }
 

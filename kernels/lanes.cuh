@@ -56,7 +56,7 @@ template <class T, int WHAT> struct CountingBytes {
     int trues = 0;
 #pragma unroll
     for (int i = 0; i < 4 * U; i++)
-      trues = __dp4a((int)(true_bytes(word(v, i)) >> 7), 0x01010101, trues);
+      trues = dot4((int)(true_bytes(word(v, i)) >> 7), 0x01010101, trues);
     state.count += WHAT ? trues : 16 * U - trues;
   }
   __device__ typename F::State done() { return state; }
@@ -112,31 +112,31 @@ template <class T, int WHAT> struct Lane<Counting<T, WHAT>> {
 template <int U> __device__ __forceinline__ int64_t batch_sum(const Packet<int8_t> (&v)[U]) {
   int sum = 0;
 #pragma unroll
-  for (int i = 0; i < 4 * U; i++) sum = __dp4a((int)word(v, i), 0x01010101, sum);
+  for (int i = 0; i < 4 * U; i++) sum = dot4((int)word(v, i), 0x01010101, sum);
   return sum;
 }
 template <int U> __device__ __forceinline__ int64_t batch_sum(const Packet<uint8_t> (&v)[U]) {
   unsigned sum = 0;
 #pragma unroll
-  for (int i = 0; i < 4 * U; i++) sum = __dp4a(word(v, i), 0x01010101u, sum);
+  for (int i = 0; i < 4 * U; i++) sum = dot4(word(v, i), 0x01010101u, sum);
   return sum;
 }
 template <int U> __device__ __forceinline__ int64_t batch_sum(const Packet<boolean> (&v)[U]) {
   int sum = 0;
 #pragma unroll
-  for (int i = 0; i < 4 * U; i++) sum = __dp4a((int)(true_bytes(word(v, i)) >> 7), 0x01010101, sum);
+  for (int i = 0; i < 4 * U; i++) sum = dot4((int)(true_bytes(word(v, i)) >> 7), 0x01010101, sum);
   return sum;
 }
 template <int U> __device__ __forceinline__ int64_t batch_sum(const Packet<int16_t> (&v)[U]) {
   int sum = 0;
 #pragma unroll
-  for (int i = 0; i < 4 * U; i++) sum = __dp2a_lo((int)word(v, i), 0x0101, sum);
+  for (int i = 0; i < 4 * U; i++) sum = dot2_low((int)word(v, i), 0x0101, sum);
   return sum;
 }
 template <int U> __device__ __forceinline__ int64_t batch_sum(const Packet<uint16_t> (&v)[U]) {
   unsigned sum = 0;
 #pragma unroll
-  for (int i = 0; i < 4 * U; i++) sum = __dp2a_lo(word(v, i), 0x0101u, sum);
+  for (int i = 0; i < 4 * U; i++) sum = dot2_low(word(v, i), 0x0101u, sum);
   return sum;
 }
 template <int U> __device__ __forceinline__ int64_t batch_sum(const Packet<int32_t> (&v)[U]) {

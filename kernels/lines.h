@@ -9,8 +9,8 @@ GPR_OPEN
 
 /* A line as it was read. */
 struct Line {
-  __int128 value;
-  uint32_t beside;
+  __int128 value = 0;
+  uint32_t beside = 0;
   int unit() const { return (int)(beside >> GPR_LINE_FLAGS) + UNOPENED; }
   bool read(const volatile uint64_t *line, uint32_t epoch) {
     unsigned __int128 all = 0;

@@ -6,6 +6,18 @@
 
 GPR_OPEN
 
+template <bool, class A, class> struct Either { typedef A type; };
+template <class A, class B> struct Either<false, A, B> { typedef B type; };
+/* Operators that differ in what they finish alone share what is compiled for their folds. */
+template <class O> struct FoldsAs { typedef O type; };
+template <class T> struct FoldsAs<Std<T>> { typedef Var<T> type; };
+template <class T> struct FoldsAs<PeakToPeak<T>> { typedef MinMax<T> type; };
+template <class T> struct FoldsAs<LogicalXor<T>> { typedef CountNonzero<T> type; };
+template <class T> struct FoldsAs<Mean<T>> {
+  enum { alike = category<T>() == INEXACT };
+  typedef typename Either<alike, Sum<T>, Mean<T>>::type type;
+};
+
 /* What several outputs at a time leave over: one by itself. */
 template <class O> struct Alone {
   typedef typename O::Fold F;
@@ -21,7 +33,7 @@ template <class O> struct Alone {
                   const typename FinishedWith<O>::type *with, typename O::Result *result) {
     State s;
     F::open(s);
-    fold(s, data, along, n, 0);
+    Alone<typename FoldsAs<O>::type>::fold(s, data, along, n, 0);
     O::finish(s, n, with, result);
   }
 };

@@ -114,9 +114,11 @@ template <class T> struct StagedRow<PairMoments<T>> {
         s.squares.pair[p * Batch::squares + i].hi = batch[p].square(i);
     }
   }
-  static __device__ __forceinline__ void fold(const uint4 *packet, int count, int id, int team,
-                                              State &s) {
-    fold(s, [&](auto f) {
+  /* NVRTC takes generic lambdas here for the host's. */
+  struct EachOfPackets {
+    const uint4 *packet;
+    int count, id, team;
+    template <class Fn> __device__ __forceinline__ void operator()(Fn f) const {
 #pragma unroll 1
       for (int p = id; p < count; p += team) {
         Packet<T> v;
@@ -124,14 +126,23 @@ template <class T> struct StagedRow<PairMoments<T>> {
 #pragma unroll
         for (int j = 0; j < V; j++) f(v.element[j]);
       }
-    });
+    }
+  };
+  struct EachOfElements {
+    const T *element;
+    int count, id, team;
+    template <class Fn> __device__ __forceinline__ void operator()(Fn f) const {
+#pragma unroll 1
+      for (int i = id; i < count; i += team) f(element[i]);
+    }
+  };
+  static __device__ __forceinline__ void fold(const uint4 *packet, int count, int id, int team,
+                                              State &s) {
+    fold(s, EachOfPackets{packet, count, id, team});
   }
   static __device__ __forceinline__ void fold(const T *element, int count, int id, int team,
                                               State &s) {
-    fold(s, [&](auto f) {
-#pragma unroll 1
-      for (int i = id; i < count; i += team) f(element[i]);
-    });
+    fold(s, EachOfElements{element, count, id, team});
   }
 };
 

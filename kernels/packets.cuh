@@ -9,6 +9,20 @@
 
 GPR_OPEN
 
+/* Sums of products of bytes and of 16-bit halves. As __dp4a() and __dp2a_lo(), which NVRTC 12.0
+ * declares but does not have. */
+#define GPR_DOT(name, instruction, type)                                      \
+  __device__ __forceinline__ type name(type a, type b, type sum) {            \
+    type d;                                                                   \
+    asm(instruction " %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(sum)); \
+    return d;                                                                 \
+  }
+GPR_DOT(dot4, "dp4a.s32.s32", int)
+GPR_DOT(dot4, "dp4a.u32.u32", uint32_t)
+GPR_DOT(dot2_low, "dp2a.lo.s32.s32", int)
+GPR_DOT(dot2_low, "dp2a.lo.u32.u32", uint32_t)
+#undef GPR_DOT
+
 /* Elements as a packet holds them. */
 template <class T> union Packet {
   uint4 words;

@@ -15,6 +15,9 @@
 #define GPR_FN static inline __attribute__((always_inline))
 #define GPR_METHOD inline __attribute__((always_inline))
 #define GPR_CALL static __attribute__((noinline, unused))
+#define GPR_UNROLL(times) GPR_PRAGMA(GCC unroll times)
+#define GPR_PRAGMA(text) _Pragma(#text)
+#define GPR_APART __attribute__((noinline)) /* large and called from many places: compiled once */
 #endif
 
 /* A product that must not be fused with the addition that follows. GCC 12 needs to be told beside

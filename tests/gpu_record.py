@@ -16,24 +16,52 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = Path(__file__).with_suffix(".json")
-SUFFIXES = {".c", ".h", ".cu", ".cuh", ".cpp"}
+SUFFIXES = {".c", ".h", ".cuh", ".cpp"}
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
+NVRTC = "from gpureduce import _core; print(_core.compiler('sm_90')[1])"
 REMEDY = "run `make gpu-test` on a machine with a GPU"
 
 
+# A literal is kept; a comment and a line's continuation are as good as a blank.
+_PARTS = re.compile(
+    r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//(?:\\\n|[^\n])*|/\*.*?\*/|\\\n""", re.S
+)
+_LITERAL = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""")
+# Blanks that part no two words and no two operators, but not where they stand in a directive.
+_BLANKS = re.compile(r"(?<=\w) (?!\w)|(?<!\w) (?=\w)|(?<=[][(){},;]) | (?=[][(){},;])")
+
+
+def code(text: str) -> str:
+    """C or C++ without comments, on as few lines as there are directives, without spare blanks."""
+    lines = [""]
+    for line in _PARTS.sub(lambda found: found[1] or " ", text).splitlines():
+        is_directive = line.lstrip().startswith("#")
+        lines[-1:] = [lines[-1], line, ""] if is_directive else [f"{lines[-1]} {line}"]
+    return "\n".join(filter(None, map(_tidy, lines)))
+
+
+def _tidy(line: str) -> str:
+    parts = _LITERAL.split(line.strip())
+    for i in range(0, len(parts), 2):
+        parts[i] = re.sub(r"\s+", " ", parts[i])
+        if not line.lstrip().startswith("#"):
+            parts[i] = _BLANKS.sub("", parts[i]).strip()
+    return "".join(parts)
+
+
 def digest() -> str:
-    """Of all sources of csrc/ and kernels/, names and contents."""
+    """Of all sources of csrc/ and kernels/: their names and their code."""
     sha = hashlib.sha256()
     files = [path for room in ("csrc", "kernels") for path in (ROOT / room).rglob("*")]
     for path in sorted(path for path in files if path.suffix in SUFFIXES):
-        content = path.read_bytes()
+        content = code(path.read_text()).encode()
         sha.update(f"{path.relative_to(ROOT).as_posix()}\n{len(content)}\n".encode())
         sha.update(content)
     return sha.hexdigest()
 
 
 def output(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
 
 
 def counts(paths: list[Path]) -> dict[str, int]:
@@ -57,7 +85,10 @@ def findings(log: Path) -> int | None:
 def write(folder: Path) -> str | None:
     gpu = output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
     name, driver = gpu.splitlines()[0].split(", ")
-    release = re.search(r"release ([\d.]+)", output("nvcc", "--version"))
+    compiler = output(sys.executable, "-c", NVRTC)
+    version = re.match(r"NVRTC ([\d.]+)", compiler)
+    if not version:
+        return compiler.strip()
     unfinished = [
         path.stem for path in folder.glob("*-*.out") if not path.with_suffix(".xml").exists()
     ]
@@ -66,7 +97,7 @@ def write(folder: Path) -> str | None:
     record = {
         "device": name,
         "driver": driver,
-        "cuda": release and release[1],
+        "nvrtc": version[1],
         "digest": digest(),
         "tests": counts(list(folder.glob("*.xml"))),
         "sanitizer": {tool: findings(folder / f"{tool}.log") for tool in TOOLS},

@@ -2,11 +2,14 @@
 
 import math
 import os
+import runpy
 import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -28,32 +31,56 @@ pytestmark = [
 ]
 
 
+def setup_py():
+    """setup.py's names, without the call that builds and without setuptools."""
+    nothing = mock.Mock()
+    stand_in = SimpleNamespace(Extension=nothing, setup=nothing, build_ext=object)
+    names = ("setuptools", "setuptools.command", "setuptools.command.build_ext")
+    with mock.patch.dict(sys.modules, dict.fromkeys(names, stand_in)):
+        return runpy.run_path(str(ROOT / "setup.py"))
+
+
+def headers_c():
+    """What the build makes of kernels/'s headers of device code."""
+    here = os.getcwd()
+    os.chdir(ROOT)
+    try:
+        return setup_py()["headers_c"]()
+    finally:
+        os.chdir(here)
+
+
 @pytest.fixture(scope="module")
 def objects(tmp_path_factory):
-    """The library as a build without Python, CUDA and instruction sets makes it."""
+    """{path: object} of the library as a build without Python and instruction sets makes it."""
     room = tmp_path_factory.mktemp("objects")
-    absent = {"module.c", "arguments.c", "descr.c", "foreign.c", "device_array.c"}
-    sources = [path for path in sorted((ROOT / "csrc").glob("*.c")) if path.name not in absent]
-    sources += [ROOT / "csrc/cuda/absent.c", ROOT / "kernels/lists.c", ROOT / "kernels/cpu.cpp"]
+    python = {ROOT / f"csrc/{name}.c" for name in setup_py()["PYTHON"]}
+    sources = [ROOT / "kernels/cpu.cpp", *(ROOT / name for name in setup_py()["TABLES"])]
+    sources += [path for path in sorted((ROOT / "csrc").rglob("*.c")) if path not in python]
+    sources += [ROOT / "kernels/lists.c", room / "headers.c"]
+    (room / "headers.c").write_text(headers_c())
 
     def compile(source):
-        target = room / f"{source.name}.o"
+        name = str(source.relative_to(room if source.parent == room else ROOT))
+        target = room / f"{name.replace('/', '_')}.o"
         if source.suffix == ".cpp":
-            command = [CXX, "-std=c++17", "-fno-exceptions", "-fno-rtti", "-DGPR_ISA=plain"]
-            command += ["-fno-threadsafe-statics"]
+            isa = "plain" if source.name == "cpu.cpp" else "gpu"
+            command = [CXX, "-std=c++17", "-fno-exceptions", "-fno-rtti", f"-DGPR_ISA={isa}"]
+            command += ["-fno-threadsafe-statics", "-Wno-unknown-pragmas"]
         else:
-            command = [CC, "-std=c11"]
+            command = [CC, "-std=c11", f"-I{ROOT}"]
         subprocess.run([*command, *FLAGS, "-c", source, "-o", target], check=True, env=TOOLS)
-        return target
+        return name, target
 
     with ThreadPoolExecutor(2) as pool:
-        return dict(zip((s.name for s in sources), pool.map(compile, sources), strict=True))
+        return dict(pool.map(compile, sources))
 
 
 def program(room, name, objects, *flags):
     target = room / name
     source = HERE / f"{name}.c"
-    command = [CC, "-std=c11", *FLAGS, source, *objects, *flags, "-o", target, "-lpthread", "-lm"]
+    command = [CC, "-std=c11", *FLAGS, source, *objects, *flags, "-o", target]
+    command += ["-lpthread", "-ldl", "-lm"]
     subprocess.run(command, check=True, env=TOOLS)
     return target
 
@@ -67,7 +94,7 @@ def run(target, text=""):
 
 
 def test_plan(objects, tmp_path):
-    run(program(tmp_path, "plan", [objects["plan.c"], objects["lists.c"]]))
+    run(program(tmp_path, "plan", [objects["csrc/plan.c"], objects["kernels/lists.c"]]))
 
 
 @pytest.mark.parametrize("n", [1, 33, 5000])

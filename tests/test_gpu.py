@@ -939,3 +939,53 @@ def test_a_flag_is_never_missed():
     for n in range(1, 5000, 3):
         assert gpureduce.sum(a[:n], device="cuda") == n * (n - 1) // 2
     assert time.monotonic() - start < SECONDS
+
+
+# --- where kernels come from ----------------------------------------------------------------------
+
+FROM = """
+import sys
+import numpy as np
+import gpureduce
+from gpureduce import pack
+if "no pack" in sys.argv:
+    pack.find = lambda arch, key: None
+a = np.arange(1000, dtype=np.int16) * 31
+try:
+    b = gpureduce.max(a.reshape(40, 25), axis=0, device="cuda")
+    print(gpureduce.sum(a, device="cuda"), b[7])
+except gpureduce.DeviceError as error:
+    print(error)
+print("nvrtc" if "libnvrtc" in open("/proc/self/maps").read() else "no nvrtc")
+"""
+ANSWER = f"{31 * 999 * 1000 // 2} {31 * (39 * 25 + 7)}"
+
+
+def kernels_from(words, cache, nvrtc):
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "GPUREDUCE_NVRTC": nvrtc}
+    command = [sys.executable, "-c", FROM, *words]
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=True
+    )
+    return done.stdout.splitlines()
+
+
+def test_kernels_are_compiled_kept_and_found(tmp_path):
+    there, why = _core.compiler("sm_{}{}".format(*gpureduce.devices()[0]["compute_capability"]))
+    if not there and not os.environ.get("GPUREDUCE_NVRTC"):
+        pytest.skip(f"no NVRTC: {why}")
+    assert kernels_from(["no pack"], tmp_path, "") == [ANSWER, "nvrtc"]
+    assert len(list((tmp_path / "gpureduce").glob("*.kernel"))) == 2
+    assert kernels_from(["no pack"], tmp_path, "none") == [ANSWER, "no nvrtc"]
+    said, loaded = kernels_from(["no pack"], tmp_path / "empty", "none")
+    assert "GPUREDUCE_NVRTC=none" in said and "pip install" in said and loaded == "no nvrtc"
+
+
+def test_a_pack_needs_no_compiler(tmp_path):
+    from gpureduce import pack
+
+    arch = "sm_{}{}".format(*gpureduce.devices()[0]["compute_capability"])
+    if not pack.of(arch):
+        pytest.skip(f"no pack of {arch}: python -m gpureduce cache pack")
+    assert kernels_from([], tmp_path, "none") == [ANSWER, "no nvrtc"]
+    assert not list(tmp_path.iterdir())

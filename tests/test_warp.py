@@ -198,7 +198,7 @@ def test_swap_has_four_values():
 @pytest.mark.skipif(COUNT > 0, reason="there is a GPU")
 def test_without_a_device_it_says_what_is_missing(function):
     more = (0, 3) if function == "swap" else ()
-    with pytest.raises(gpureduce.DeviceError, match=r"driver|nvcc"):
+    with pytest.raises(gpureduce.DeviceError, match="driver"):
         getattr(warp, function)(N, 1, *more)
 
 

@@ -120,5 +120,5 @@ def test_repeats_are_counted_from_one():
 @pytest.mark.skipif(COUNT > 0, reason="there is a GPU")
 @each_kernel
 def test_without_a_device_it_says_what_is_missing(kernel):
-    with pytest.raises(gpureduce.DeviceError, match=r"driver|nvcc"):
+    with pytest.raises(gpureduce.DeviceError, match="driver"):
         work_queue.segment_sums(A, [0, 5], kernel=kernel)

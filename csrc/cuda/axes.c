@@ -481,7 +481,7 @@ static gpr_status fold(axes_run *r, int64_t nanoseconds) {
 static gpr_status end_slab(axes_run *r) {
   const CUresult result = cu.EventQuery(r->done);
   if (result == CUDA_ERROR_NOT_READY) {
-    gpr_cuda_wait(r->waiting_since);
+    gpr_cuda_wait(r->waiting_since, gpr_now());
     return GPR_MORE;
   }
   gpr_status status = check(result, "a reduction", r->device);

@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../threads.h"
+
 /* --- digests: FNV-1a of 128 bits ---------------------------------------------------------------
  */
 
@@ -60,12 +62,11 @@ static const char *why(const char *path, const char *what) {
   return trouble;
 }
 
-/* The folder, opened; -1 with the reason in *problem, which is NULL where there is none to be had.
- */
+/* The folder, opened; -1 with the reason in *problem. */
 static int open_folder(int make, const char **problem) {
   char path[4096];
   struct stat is;
-  *problem = NULL;
+  *problem = "neither XDG_CACHE_HOME nor HOME names a folder";
   if (!folder_above(path, sizeof path)) return -1;
   if (make && mkdir(path, 0700) && errno != EEXIST) {
     *problem = why(path, strerror(errno));
@@ -81,6 +82,7 @@ static int open_folder(int make, const char **problem) {
     *problem = why(path, strerror(errno));
     return -1;
   }
+  *problem = NULL;
   if (fstat(folder, &is) == 0 && is_ours(&is)) return folder;
   *problem = why(path, "it is another user's, or others may write to it");
   close(folder);
@@ -174,11 +176,13 @@ static int write_image(int folder, const char *name, gpr_image image) {
 
 const char *gpr_cache_write(const char *key, gpr_image image) {
   const char *problem;
-  char name[GPR_KEY_CHARS + 8], aside[GPR_KEY_CHARS + 64];
+  char name[GPR_KEY_CHARS + 8], aside[GPR_KEY_CHARS + 80];
   const int folder = open_folder(1, &problem);
   if (folder < 0) return problem;
   snprintf(name, sizeof name, "%s.kernel", key);
-  snprintf(aside, sizeof aside, "%s.%ld.%ld.part", key, (long)getpid(), (long)syscall(SYS_gettid));
+  /* Containers that share the folder have processes and threads of the same numbers. */
+  snprintf(aside, sizeof aside, "%s.%ld.%ld.%llx.part", key, (long)getpid(),
+           (long)syscall(SYS_gettid), (unsigned long long)gpr_now());
   if (!write_image(folder, aside, image) || renameat(folder, aside, folder, name)) {
     char path[4096];
     const int error = errno;

@@ -14,12 +14,18 @@
  * pause for as long as 8 GiB take, then sleeps a hundredth of the time that it has waited. */
 enum { SPIN_NANOSECONDS = 2000 * 1000, NAP_MOST = 10 * 1000 * 1000 };
 
+/* Those that nothing can be done without. */
+enum { KNOWN = 3 };
+static const int attributes[KNOWN] = {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                                      CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                      CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR};
+
 static struct {
   pthread_mutex_t lock;
   atomic_int count;  /* of devices, once known */
   atomic_int forked; /* this process is the child of one that used CUDA, and cannot */
   _Atomic(CUcontext) context[GPR_DEVICES_MAX];
-  atomic_int multiprocessors[GPR_DEVICES_MAX];
+  int known[GPR_DEVICES_MAX][KNOWN]; /* attributes[], once there is a context */
 } devices = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- errors ------------------------------------------------------------------------------------
@@ -57,13 +63,23 @@ static int count_devices(void) {
     return 0;
   }
   pthread_once(&once, watch_forks);
+  const char *call = "cuInit", *name = NULL, *text = NULL;
   CUresult result = cu.Init(0);
-  if (result == CUDA_SUCCESS) result = cu.DeviceGetCount(&count);
+  if (result == CUDA_SUCCESS) {
+    call = "cuDeviceGetCount";
+    result = cu.DeviceGetCount(&count);
+  }
   if (result == CUDA_SUCCESS && count > 0) return count < GPR_DEVICES_MAX ? count : GPR_DEVICES_MAX;
-  const char *text = NULL;
-  if (result != CUDA_SUCCESS) cu.GetErrorString(result, &text);
-  gpr_fail(GPR_DEVICE_ERROR, "no CUDA device can be used: %s",
-           text ? text : "the driver sees none (CUDA_VISIBLE_DEVICES?)");
+  if (result == CUDA_SUCCESS || result == CUDA_ERROR_NO_DEVICE) {
+    gpr_fail(GPR_DEVICE_ERROR,
+             "no CUDA device can be used: the driver sees none; look whether nvidia-smi lists one "
+             "that CUDA_VISIBLE_DEVICES hides, or use device=\"cpu\"");
+    return 0;
+  }
+  cu.GetErrorName(result, &name);
+  cu.GetErrorString(result, &text);
+  gpr_fail(GPR_DEVICE_ERROR, "no CUDA device can be used: %s: %s (%s)", call,
+           text ? text : "unknown error", name ? name : "?");
   return 0;
 }
 
@@ -117,6 +133,9 @@ static gpr_status retain_context(int device) {
   pthread_mutex_lock(&devices.lock);
   if (!atomic_load(&devices.context[device])) {
     status = check(cu.DeviceGet(&handle, device), "cuDeviceGet", device);
+    for (int i = 0; !status && i < KNOWN; i++)
+      status = check(cu.DeviceGetAttribute(&devices.known[device][i], attributes[i], handle),
+                     "cuDeviceGetAttribute", device);
     if (!status)
       status =
           check(cu.DevicePrimaryCtxRetain(&context, handle), "cuDevicePrimaryCtxRetain", device);
@@ -147,15 +166,14 @@ void gpr_cuda_leave(int device, CUcontext before) {
 int gpr_cuda_attribute(int which, int device) {
   int value = 0;
   CUdevice handle;
+  for (int i = 0; i < KNOWN; i++)
+    if (which == attributes[i]) return devices.known[device][i];
   if (cu.DeviceGet(&handle, device) != CUDA_SUCCESS) return 0;
   return cu.DeviceGetAttribute(&value, which, handle) == CUDA_SUCCESS ? value : 0;
 }
 
 int gpr_cuda_multiprocessors(int device) {
-  if (!devices.multiprocessors[device])
-    devices.multiprocessors[device] =
-        gpr_cuda_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
-  return devices.multiprocessors[device];
+  return gpr_cuda_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
 }
 
 /* --- launches and waits ------------------------------------------------------------------------
@@ -174,9 +192,9 @@ void gpr_cuda_nap(int64_t nanoseconds) {
   nanosleep(&t, NULL);
 }
 
-int gpr_cuda_wait(int64_t since) {
-  const int64_t waited = gpr_now() - since;
-  const int64_t wanted = waited / 100 < NAP_MOST ? waited / 100 : NAP_MOST;
-  if (waited > SPIN_NANOSECONDS) gpr_cuda_nap(wanted);
-  return waited > SPIN_NANOSECONDS;
+int gpr_cuda_wait(int64_t since, int64_t now) {
+  const int64_t waited = now - since;
+  if (waited <= SPIN_NANOSECONDS) return 0;
+  gpr_cuda_nap(waited / 100 < NAP_MOST ? waited / 100 : NAP_MOST);
+  return 1;
 }

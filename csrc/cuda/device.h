@@ -18,7 +18,9 @@ static inline gpr_status check(CUresult result, const char *call, int device) {
 gpr_status gpr_cuda_enter(int device, CUcontext *before);
 void gpr_cuda_leave(int device, CUcontext before);
 
-int gpr_cuda_attribute(int which, int device); /* 0 where it is not known */
+/* Of a device that was entered. 0 where it is not known; of the compute capability and the
+ * multiprocessors it is. */
+int gpr_cuda_attribute(int which, int device);
 int gpr_cuda_multiprocessors(int device);
 
 /* The program's kernel on the device, whose context is current: made now if it is not yet.
@@ -58,9 +60,9 @@ gpr_status gpr_gpu_copy_open(const gpr_plan *plan, int device, void *to, gpr_run
 gpr_status gpr_cuda_allocate(void **out, size_t bytes, int device, CUstream stream);
 void gpr_cuda_release(void *memory, CUstream stream);
 
-/* Waits a little, the longer the longer it was waited for: `since` is when that began, as
- * gpr_now() has it. 0: so far without leaving the processor. */
-int gpr_cuda_wait(int64_t since);
+/* Waits a little, the longer the longer it was waited for: `since` is when that began, and now is
+ * now, as gpr_now() has them. 0: so far without leaving the processor. */
+int gpr_cuda_wait(int64_t since, int64_t now);
 void gpr_cuda_nap(int64_t nanoseconds);
 
 #endif

@@ -17,7 +17,11 @@ static void explain(const char *what, const char *detail) {
 }
 
 static int is_old(void) {
-  if (!cu.DriverGetVersion || cu.DriverGetVersion(&cu.version) != CUDA_SUCCESS) cu.version = 0;
+  const CUresult result = cu.DriverGetVersion ? cu.DriverGetVersion(&cu.version) : CUDA_SUCCESS;
+  if (result != CUDA_SUCCESS) {
+    snprintf(missing, sizeof missing, "cuDriverGetVersion: error %d of the NVIDIA driver", result);
+    return 1;
+  }
   if (cu.version >= OLDEST) return 0;
   snprintf(missing, sizeof missing,
            "the NVIDIA driver is for CUDA %d.%d, and gpureduce needs one for CUDA %d.%d or later "

@@ -67,8 +67,9 @@ typedef struct gpr_surroundings {
 } gpr_surroundings;
 extern gpr_surroundings gpr_host;
 
-/* A program's image for "sm_90", or its PTX for "compute_90", made by the calling thread if the
- * cache has it not: a lowered name, a zero, the image. Its key comes back too. Needs no device. */
+/* A program's image for "sm_90", or its PTX for "compute_90", made by the calling thread if
+ * neither a pack nor the cache has it: a lowered name, a zero, the image. Its key comes back too.
+ * Needs no device. */
 gpr_status gpr_program_image(const gpr_program *program, const char *arch, char key[GPR_KEY_CHARS],
                              int *was_there, gpr_image *image);
 

@@ -80,9 +80,8 @@ static void free_job(job *j) {
   free(j);
 }
 
-/* Somebody has the result; the last of those who waited for it ends the job. The lock is held. */
+/* Ends a job that is done and that nobody waits for; the lock is held. */
 static void let_go(job *j) {
-  j->waiting--;
   if (j->waiting || j->state == COMPILING) return;
   for (job **at = &jit.jobs; *at; at = &(*at)->next)
     if (*at == j) {
@@ -103,16 +102,24 @@ static void compile(void *argument) {
   j->state = status ? FAILED : COMPILED;
   snprintf(j->error, sizeof j->error, "%s", status ? gpr_error() : problem ? problem : "");
   jit.running--;
+  /* Who waits looks away now and then, and finds in the cache what is there. */
+  if (!status && !problem) let_go(j);
   pthread_cond_broadcast(&jit.done);
   pthread_mutex_unlock(&jit.lock);
+}
+
+static job *known_job(const char *key) {
+  for (job *j = jit.jobs; j; j = j->next)
+    if (!strcmp(j->key, key)) return j;
+  return NULL;
 }
 
 /* The one under way, or a new one, which keeps the folders; the lock is held. NULL for want of
  * memory. */
 static job *job_for(const gpr_program *program, const char *arch, const char *key, char **folders) {
-  for (job *j = jit.jobs; j; j = j->next)
-    if (!strcmp(j->key, key)) return j;
-  job *j = calloc(1, sizeof *j);
+  job *j = known_job(key);
+  if (j) return j;
+  j = calloc(1, sizeof *j);
   if (!j) return NULL;
   j->program = program;
   j->newest = cu.version;
@@ -143,13 +150,21 @@ static void tell(const gpr_program *program, const char *arch) {
   say(0, text);
 }
 
-/* Waits for a compilation, which begins now if it is not under way. */
+/* Waits for a compilation, which begins now if it is not under way. `refused`: what the cache has
+ * is of no use. */
 static gpr_status compiled(const gpr_program *program, const char *arch, const char *key,
-                           int64_t nanoseconds, gpr_image *image) {
+                           int refused, int64_t nanoseconds, gpr_image *image) {
   const int64_t end = gpr_now() + nanoseconds;
   char problem[512] = "", *folders = gpr_host.nvrtc_folders ? gpr_host.nvrtc_folders() : NULL;
   pthread_once(&once, start_up);
   pthread_mutex_lock(&jit.lock);
+  /* Another thread's may have ended since the cache was looked at. */
+  if (!refused && !known_job(key)) *image = gpr_cache_read(key);
+  if (image->bytes) {
+    pthread_mutex_unlock(&jit.lock);
+    free(folders);
+    return GPR_OK;
+  }
   const int running = jit.running;
   job *j = job_for(program, arch, key, &folders);
   if (!j) {
@@ -180,6 +195,7 @@ static gpr_status compiled(const gpr_program *program, const char *arch, const c
       status = gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a kernel");
     memcpy(problem, j->error, sizeof problem);
   }
+  j->waiting--;
   let_go(j);
   pthread_mutex_unlock(&jit.lock);
   free(folders);
@@ -242,15 +258,16 @@ static gpr_status make(gpr_program *program, int device, int64_t nanoseconds, lo
   char arch[16], key[GPR_KEY_CHARS];
   snprintf(arch, sizeof arch, "sm_%d%d", major, minor);
   gpr_nvrtc_key(program, arch, key);
+  int unfit = 0;
   for (int where = 0; where < 2; where++) {
-    int unfit = 0;
+    unfit = 0;
     const gpr_image image = where ? gpr_cache_read(key) : packed(program, major, minor);
     if (!image.bytes) continue;
     const gpr_status status = load(image, device, &unfit, out);
     if (!unfit) return status;
   }
   gpr_image image = {NULL, 0};
-  const gpr_status status = compiled(program, arch, key, nanoseconds, &image);
+  const gpr_status status = compiled(program, arch, key, unfit, nanoseconds, &image);
   return status ? status : load(image, device, NULL, out);
 }
 
@@ -300,8 +317,10 @@ gpr_status gpr_program_image(const gpr_program *program, const char *arch, char 
                              int *was_there, gpr_image *image) {
   gpr_nvrtc_key(program, arch, key);
   *was_there = 0;
+  *image = (gpr_image){NULL, 0};
   if (arch[0] == 's') {
-    *image = gpr_cache_read(key);
+    if (gpr_host.packed) image->bytes = gpr_host.packed(arch, key, &image->size);
+    if (!image->bytes) *image = gpr_cache_read(key);
     *was_there = image->bytes != NULL;
     if (*was_there) return GPR_OK;
   }

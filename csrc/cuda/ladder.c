@@ -67,7 +67,8 @@ static void shape_grid(ladder *l) {
   int64_t blocks = n ? rounds(n, tile) : 1;
   if (k->grid == GPR_ONE_BLOCK) blocks = 1;
   if (k->grid == GPR_FULL_DEVICE)
-    blocks = least(blocks, (int64_t)gpr_cuda_multiprocessors(l->device) * (held / l->threads));
+    blocks = least(blocks, (int64_t)gpr_cuda_multiprocessors(l->device) *
+                               (held > l->threads ? held / l->threads : 1));
   l->kernel = l->row->kernel[k - gpr_kernels][size];
   l->args.n = n;
   l->args.blocks = blocks;

@@ -16,12 +16,15 @@ static gpr_status make_pool(int device) {
   const CUmemPoolProps wanted = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
   uint64_t keep = kept_bytes;
-  gpr_status status =
-      check(cu.MemPoolCreate(&memory.pool[device], &wanted), "cuMemPoolCreate", device);
-  if (!status)
-    status =
-        check(cu.MemPoolSetAttribute(memory.pool[device], CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep),
-              "cuMemPoolSetAttribute", device);
+  CUmemoryPool pool;
+  gpr_status status = check(cu.MemPoolCreate(&pool, &wanted), "cuMemPoolCreate", device);
+  if (status) return status;
+  status = check(cu.MemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep),
+                 "cuMemPoolSetAttribute", device);
+  if (status)
+    cu.MemPoolDestroy(pool);
+  else
+    memory.pool[device] = pool;
   return status;
 }
 
@@ -87,10 +90,12 @@ gpr_status gpr_gpu_follow(int device, void *mark, void *stream) {
   return status;
 }
 
+/* Without the order the host waits; memory that may be in use still is given up. */
 void gpr_gpu_release(int device, void *memory, void *mark) {
   CUcontext before;
-  if (gpr_gpu_follow(device, mark, NULL) || gpr_cuda_enter(device, &before)) return;
-  gpr_cuda_release(memory, NULL);
+  const int ordered = gpr_gpu_follow(device, mark, NULL) == GPR_OK;
+  if (gpr_cuda_enter(device, &before)) return;
+  if (ordered || cu.EventSynchronize(mark) == CUDA_SUCCESS) gpr_cuda_release(memory, NULL);
   if (mark) cu.EventDestroy(mark);
   gpr_cuda_leave(device, before);
 }

@@ -161,6 +161,12 @@ static gpr_status explain(const search *s) {
                     "%d.%d at most: update the driver, or pip install 'gpureduce[cuda%d]'",
                     s->too_new / 1000, s->too_new % 1000 / 10, s->newest / 1000,
                     s->newest % 1000 / 10, major);
+  const char *named = getenv("GPUREDUCE_NVRTC");
+  if (named && *named)
+    return gpr_fail(GPR_DEVICE_ERROR,
+                    "a kernel has to be compiled for this device and GPUREDUCE_NVRTC=%.200s is no "
+                    "NVRTC that can be used: unset it and pip install 'gpureduce[cuda%d]'",
+                    named, major);
   return gpr_fail(GPR_DEVICE_ERROR,
                   "a kernel has to be compiled for this device and there is no NVRTC to do it: "
                   "pip install 'gpureduce[cuda%d]'",

@@ -320,7 +320,7 @@ static void collect_piece(gpu_run *r) {
 /* Nothing to do but wait: at first without leaving the processor. */
 static gpr_status idle(gpu_run *r, int64_t now) {
   if (!r->idle_since) r->idle_since = now;
-  if (!gpr_cuda_wait(r->idle_since)) return GPR_OK;
+  if (!gpr_cuda_wait(r->idle_since, now)) return GPR_OK;
   const CUresult result = cu.StreamQuery(r->stream);
   if (result == CUDA_SUCCESS && r->collected < r->launched && !is_answered(r))
     return gpr_fail(GPR_DEVICE_ERROR, "a reduction on cuda:%d ended without an answer", r->device);

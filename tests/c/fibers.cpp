@@ -76,11 +76,73 @@ uint32_t atomicAdd(uint32_t *at, uint32_t by) {
 
 }  // namespace
 
-#include "../../kernels/gpu_ladder.cu"
+#include "../../kernels/dtypes.h"
+#include "../../kernels/ladder/kernels.cuh"
+#include "../../kernels/ladder_rows.h"
+#include "../../kernels/ops.h"
 
 namespace {
 
-gpr_ladder_kernel kernel;
+/* --- the list's kernels, as functions ----------------------------------------------------------
+ */
+
+typedef void (*Kernel)(gpr_ladder_args);
+
+struct Row {
+  Kernel lift, partials, kernel[GPR_KERNEL_COUNT][GPR_KERNEL_BLOCKS];
+};
+
+template <class Op, int B> void fill(Row &row, int block) {
+  using namespace gpr::ladder;
+  typedef typename Op::Monoid M;
+#define GPR_X(id, name, chapter, flags, limit, least, most, unroll, grid, sentence, ...) \
+  if constexpr (Op::commutes || (flags)&GPR_IN_ORDER)                                    \
+    row.kernel[GPR_KERNEL_##id][block] = __VA_ARGS__;
+  GPR_KERNELS(GPR_X)
+#undef GPR_X
+}
+
+template <class Op> Row row_of() {
+  Row row{};
+  if constexpr (Op::commutes) {
+    row.lift = gpr::ladder::lift<Op>;
+    row.partials = gpr::ladder::fold_partials<Op>;
+  }
+  fill<Op, 128>(row, 0);
+  fill<Op, 256>(row, 1);
+  fill<Op, 512>(row, 2);
+  fill<Op, 1024>(row, 3);
+  return row;
+}
+
+template <class T> Row row_of(int op) {
+  using namespace gpr::ladder;
+  switch (op) {
+    case GPR_OP_SUM: return row_of<Sum<T>>();
+    case GPR_OP_PROD: return row_of<Prod<T>>();
+    case GPR_OP_MIN: return row_of<Min<T>>();
+    case GPR_OP_MAX: return row_of<Max<T>>();
+    default: break;
+  }
+  if constexpr (sizeof(T) == 8)
+    if (op == GPR_OP_MATMUL2X2) return row_of<Matmul<T>>();
+  return {};
+}
+
+Row row_of(int op, int dtype) {
+  switch (dtype) {
+    case GPR_INT32: return row_of<int32_t>(op);
+    case GPR_INT64: return row_of<int64_t>(op);
+    case GPR_FLOAT32: return row_of<float>(op);
+    case GPR_FLOAT64: return row_of<double>(op);
+    default: return {};
+  }
+}
+
+/* --- a block -----------------------------------------------------------------------------------
+ */
+
+Kernel kernel;
 gpr_ladder_args arguments;
 
 void body() {
@@ -152,12 +214,8 @@ extern "C" __attribute__((visibility("default"))) int launch(int op, int dtype, 
   std::vector<unsigned> order(blocks);
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), random);
-  kernel = nullptr;
-  for (int i = 0; i < gpr_ladder_table_cuda.rows; i++) {
-    const gpr_ladder_row &row = gpr_ladder_table_cuda.row[i];
-    if (row.op != op || row.dtype != dtype) continue;
-    kernel = which == -1 ? row.lift : which == -2 ? row.partials : row.kernel[which][size];
-  }
+  const Row row = row_of(op, dtype);
+  kernel = which == -1 ? row.lift : which == -2 ? row.partials : row.kernel[which][size];
   if (!kernel) return 2;
   arguments = *args;
   gridDim.x = blocks;

@@ -1,0 +1,302 @@
+"""What NVRTC makes of the kernels, looked at in PTX: no GPU is needed for that.
+
+Exactness and the tree depend on each operation being rounded once, by itself, whichever NVRTC a
+machine has: the oldest and the newest that are supported compile the same kernels here."""
+
+import os
+import pickle
+import re
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
+
+import pytest
+from table import SANITIZED
+
+import gpureduce
+from gpureduce import _core
+
+SECONDS = 600
+# The wheels of the test extra: (package, its library, how _core.compiler() tells of it).
+LIBRARIES = {
+    "oldest": ("nvidia-cuda-nvrtc-cu12", "nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "NVRTC 12.0,"),
+    "newest": ("nvidia-cuda-nvrtc", "nvidia/cu13/lib/libnvrtc.so.13", "NVRTC 13."),
+}
+
+# --- which programs ------------------------------------------------------------------------------
+
+PROGRAMS = _core.programs()  # (kernel, fold, header)
+TYPES = {
+    "bool": "boolean",
+    "int8": "signed char",
+    "int16": "short int",
+    "int32": "int",
+    "int64": "long int",
+    "uint8": "unsigned char",
+    "uint16": "short unsigned int",
+    "uint32": "unsigned int",
+    "uint64": "long unsigned int",
+    "float32": "float",
+    "float64": "double",
+    "complex64": "complex<float>",
+    "complex128": "complex<double>",
+} | {name: name for name in ("float16", "bfloat16", "datetime64", "timedelta64")}
+DTYPES = {name: dtype for dtype, name in TYPES.items()}
+TYPE = re.compile("|".join(sorted(map(re.escape, DTYPES), key=len, reverse=True)))
+
+# Which folds an operator's rows have, by its name.
+FOLDS = {
+    r"(nan)?sum": {"IntegerSum", "ExactFold", "TimeSum"},
+    r"(nan)?mean": {"LongSum", "ExactFold", "TimeSum"},
+    r"(nan)?prod|matmul2x2": {"IntegerProduct", "TreeFold"},
+    r"(nan)?(min|max)|minmax|ptp": {"Extremes"},
+    r"(nan)?arg(min|max)": {"Position"},
+    r"argminmax": {"Positions"},
+    r"any|all|count_nonzero|logical_xor": {"Counting"},
+    r"bitwise_\w+": {"Bitwise"},
+    r"(nan)?(var|std)": {"IntegerMoments", "PairMoments"},
+}
+
+
+def dtype_of(fold):
+    found = TYPE.search(fold.replace("gpr::gpu::", ""))
+    return found and DTYPES[found[0]]
+
+
+def kind_of(fold):
+    """The template's name, or "" of a type; complex numbers have their own code in what rounds."""
+    name = fold.replace("gpr::gpu::", "").partition("<")[0] if "<" in fold else ""
+    return name + "complex" * (name.startswith("Pair") and "complex" in fold)
+
+
+def family_of(kernel, header):
+    """A kernel of the library, or a chapter of the textbook's."""
+    return header if header.startswith("ladder/") else kernel.partition("<")[0]
+
+
+def chosen():
+    """{family: numbers of programs}: each kernel with each kind of fold, on the dtype that the
+    family has had least often, rare ones first. Of what sums and multiplies whole arrays all."""
+    dtypes = [dtype_of(fold) for _, fold, _ in PROGRAMS]
+    alike = {}
+    for number, (kernel, fold, header) in enumerate(PROGRAMS):
+        alike.setdefault((family_of(kernel, header), kernel, kind_of(fold)), []).append(number)
+    families, had, all_of = {}, Counter(), Counter(dtypes)
+    for (family, _, _), numbers in alike.items():
+        if family not in ("flat_exact", "flat_tree"):
+            numbers = [min(numbers, key=lambda n: (had[family, dtypes[n]], all_of[dtypes[n]]))]
+        had.update((family, dtypes[number]) for number in numbers)
+        families.setdefault(family, []).extend(numbers)
+    return families
+
+
+CHOSEN = chosen()
+
+
+def test_every_program_is_there_once():
+    blocks = Counter(PROGRAMS)
+    assert not {program for program, n in blocks.items() if n > 1 and " B>" not in program[0]}
+    assert {n for program, n in blocks.items() if " B>" in program[0]} == {4}  # sizes of blocks
+
+
+def test_every_row_has_its_fold():
+    """But positions of dates, which are those of times."""
+    there = {(kind_of(fold).removesuffix("complex"), dtype_of(fold)) for _, fold, _ in PROGRAMS}
+    for op, dtype, _, _ in _core.rows():
+        (kinds,) = (kinds for names, kinds in FOLDS.items() if re.fullmatch(names, op))
+        dtypes = {dtype} | ({"timedelta64"} if kinds == {"Positions"} else set())
+        assert there & {(kind, dtype) for kind in kinds for dtype in dtypes}, (op, dtype)
+
+
+def test_every_kind_of_kernel_is_compiled_here():
+    names = {PROGRAMS[n][0].partition("<")[0] for numbers in CHOSEN.values() for n in numbers}
+    assert names == {kernel.partition("<")[0] for kernel, _, _ in PROGRAMS}
+    for name in {kernel["name"] for kernel in gpureduce.kernels()} - {"default"}:
+        assert re.sub(r"^unroll\d$", "unrolled", name) in names
+    folds = {PROGRAMS[n][1] for numbers in CHOSEN.values() for n in numbers}
+    assert {kind_of(fold) for fold in folds} == {kind_of(fold) for _, fold, _ in PROGRAMS}
+    assert {dtype_of(fold) for fold in folds} - {None} == set(gpureduce.dtypes())
+    assert len(CHOSEN["flat_exact"]) == 6 and len(CHOSEN["flat_tree"]) == 8
+
+
+# --- what the compilers make of them -------------------------------------------------------------
+
+# {number: (lowered name, PTX), or what the compiler said}
+COMPILE = """
+import pickle, sys
+from gpureduce import DeviceError, _core
+made = {}
+for number in map(int, sys.argv[1:]):
+    try:
+        name, _, ptx = _core.program_image(number, "compute_90")[1].partition(b"\\0")
+        made[number] = name.decode(), ptx.rstrip(b"\\0").decode()
+    except DeviceError as error:
+        made[number] = str(error)
+sys.stdout.buffer.write(pickle.dumps((_core.compiler("sm_90"), made)))
+"""
+
+
+def library(which):
+    """Its path, or None."""
+    package, name, _ = LIBRARIES[which]
+    try:
+        path = metadata.distribution(package).locate_file(name)
+    except metadata.PackageNotFoundError:
+        return None
+    return path if path.exists() else None
+
+
+def compile_all(path, numbers):
+    environment = {**os.environ, "GPUREDUCE_NVRTC": str(path)}
+    command = [sys.executable, "-c", COMPILE, *map(str, numbers)]
+    done = subprocess.run(command, capture_output=True, timeout=SECONDS, env=environment)
+    assert done.returncode == 0, done.stderr.decode()
+    return pickle.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def tasks():
+    """{(which, family): its compilation}, in the order that the tests ask for them."""
+    if SANITIZED:
+        pytest.skip("AddressSanitizer is not for compilers")
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield {
+            (which, family): pool.submit(compile_all, library(which), numbers)
+            for family, numbers in CHOSEN.items()
+            for which in LIBRARIES
+            if library(which)
+        }
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.fixture(scope="module")
+def compiled(tasks):
+    def result(which, family):
+        if (which, family) not in tasks:
+            pytest.skip(f"no {LIBRARIES[which][1]}: pip install {LIBRARIES[which][0]}")
+        return tasks[which, family].result()
+
+    return result
+
+
+@pytest.fixture(scope="module")
+def functions(compiled):
+    head = r"^(?:\.\w+ )*\.(?:entry|func)\s+(?:\([^)]*\)\s*)?([\w$]+)"
+
+    def of(which, family):
+        """{(program, name): text} of every entry and function."""
+        found = {}
+        for number, made in compiled(which, family)[1].items():
+            if isinstance(made, tuple):
+                parts = re.split(head, made[1], flags=re.M)
+                pairs = zip(parts[1::2], parts[2::2], strict=True)
+                found |= {(number, name): text for name, text in pairs}
+        return found
+
+    return of
+
+
+def lines(functions, pattern):
+    """(function, instruction) of all that match."""
+    return {
+        (name, line.strip())
+        for (_, name), text in functions.items()
+        for line in text.splitlines()
+        if re.match(rf"\s*(?:@!?%p\d+\s+)?(?:{pattern})", line)
+    }
+
+
+each_family = pytest.mark.parametrize("family", CHOSEN)
+each_library = pytest.mark.parametrize("which", LIBRARIES)
+
+
+@each_family
+@each_library
+def test_it_compiles(compiled, functions, which, family):
+    (is_there, about), made = compiled(which, family)
+    assert is_there and about.startswith(LIBRARIES[which][2])
+    failed = {PROGRAMS[n][:2]: text for n, text in made.items() if isinstance(text, str)}
+    assert not failed
+    found = functions(which, family)
+    assert all((number, name) in found for number, (name, _) in made.items())
+    assert all("gpr3gpu" in name for _, name in found), "names that the tests below go by"
+
+
+@each_family
+@each_library
+def test_all_that_it_calls_is_there(compiled, which, family):
+    """NVRTC 12.0 declares __dp4a() and its like and has no text of them."""
+    for number, made in compiled(which, family)[1].items():
+        missing = re.findall(r"^\.extern\s+\.func.*", made[1], re.M)
+        assert missing == [], PROGRAMS[number]
+
+
+@each_family
+@each_library
+def test_nothing_is_fused(functions, which, family):
+    """But where fma() is written, in quotients and squares of exact sums along axes. Nor left to
+    the assembler to be: without a rounding mode it may contract."""
+    written = r"PairSum|Moments|MomentState|Near|near|spread"
+    found = functions(which, family)
+    assert all(re.search(written, name) for name, _ in lines(found, r"fma\."))
+    assert not lines(found, r"mad\.(?:\w+\.)*f\d+")
+    for _, line in lines(found, r"(?:add|sub|mul|div|sqrt|fma)\.(?:\w+\.)*b?f(?:32|64|16)\b"):
+        assert re.match(r"(?:@!?%p\d+\s+)?\w+\.rn\.", line), line
+
+
+@each_library
+def test_what_is_looked_for_is_there(functions, which):
+    assert lines(functions(which, "flat_exact"), r"(?:add|sub|mul)\.rn\.f64")
+    assert lines(functions(which, "rows"), r"fma\.rn\.f64")
+    assert lines(functions(which, "rows"), r"[\w.]*\.approx\b")
+
+
+@each_family
+@each_library
+def test_nothing_is_flushed_or_approximated(functions, which, family):
+    """But NVRTC's own division of 128-bit integers, which guesses first and mends its guess."""
+    found = functions(which, family)
+    assert not lines(found, r"[\w.]*\.(?:ftz|full)\b")
+    divides = "LongSum|Moments|integer_spread|round_long|8quotientE"
+    for name, line in lines(found, r"[\w.]*\.approx\b"):
+        assert line.startswith("rcp.approx.f32") and re.search(divides, name), (name, line)
+
+
+@pytest.mark.parametrize("family", ["flat_exact", "flat_tree"])
+@each_library
+def test_nothing_is_spilled_into_local_arrays_on_the_way(functions, which, family):
+    """An indexed array in the exact kernels' entry would halve their speed; matrices' too."""
+    entries = {
+        key: text
+        for key, text in functions(which, family).items()
+        if re.search("flat_exact|flat_tree.*matrix", key[1])
+    }
+    assert entries and not lines(entries, r"(?:ld|st)\.local")
+
+
+@each_family
+def test_both_compute_the_same(functions, family):
+    """As many instructions of each kind, or as many with operands of their own: one may have
+    written the same product on two paths. Or it may have written a sum of two numbers with its
+    rounding error, two additions and four subtractions, in more places than the other."""
+    arithmetic = r"((?:add|sub|mul|div|sqrt|rcp|fma)\.[\w.]*f(?:16|32|64)\w*)\s+[%\w]+,\s*(.*);"
+
+    def operations(which):
+        """{program: (all of each opcode, those with operands of their own)}."""
+        found = {number: (Counter(), Counter()) for number in CHOSEN[family]}
+        for (number, _), text in functions(which, family).items():
+            lines = re.findall(arithmetic, text)
+            for counter, counted in zip(found[number], (lines, set(lines)), strict=True):
+                counter.update(opcode for opcode, _ in counted)
+        return found
+
+    old, new = map(operations, LIBRARIES)
+    for number in CHOSEN[family]:
+        (a, a_own), (b, b_own) = old[number], new[number]
+        more = a - b or b - a
+        sums = more["add.rn.f64"] // 2 if "PairSum" in PROGRAMS[number][1] else 0
+        copies = +Counter({"add.rn.f64": 2 * sums, "sub.rn.f64": 4 * sums})
+        assert set(a) == set(b), PROGRAMS[number]
+        assert a_own == b_own or more == copies, (PROGRAMS[number], a, b)
