@@ -35,9 +35,6 @@ typedef struct gpr_call {
   npy_intp shape[NPY_MAXDIMS];
 } gpr_call;
 
-/* Raises what the status and gpr_error() say; NULL. */
-PyObject *gpr_raise(gpr_status status);
-
 /* Once, at import. */
 int gpr_arguments_init(void);
 

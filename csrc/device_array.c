@@ -8,6 +8,7 @@
 #include "../kernels/lists.h"
 #include "dlpack.h"
 #include "cuda/gpu.h"
+#include "raise.h"
 
 /* Device memory that arrays and DLPack's tensors share; whoever is last may not hold the GIL. */
 typedef struct buffer {
@@ -50,9 +51,10 @@ PyObject *gpr_device_array_new(int device, void *stream, int dtype, int64_t coun
   b->device = device;
   atomic_init(&b->users, 1);
   const size_t bytes = (size_t)count * (size_t)gpr_dtypes[dtype].bytes;
-  if (gpr_gpu_allocate(device, bytes, stream, &b->data)) {
+  const gpr_status status = gpr_gpu_allocate(device, bytes, stream, &b->data);
+  if (status) {
     free(b);
-    return NULL;
+    return gpr_raise(status);
   }
   device_array *a = (device_array *)make(b, dtype);
   if (!a) {

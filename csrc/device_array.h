@@ -11,7 +11,7 @@
 int gpr_device_array_init(PyObject *module);
 
 /* Room for `count` elements of a dtype, made on the device in the order of the stream: an array of
- * one dimension. NULL and a message for gpr_error() on failure, or an exception. */
+ * one dimension. NULL with an exception on failure. */
 PyObject *gpr_device_array_new(int device, void *stream, int dtype, int64_t count);
 void *gpr_device_array_data(PyObject *array);
 

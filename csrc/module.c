@@ -8,6 +8,7 @@
 #include "foreign.h"
 #include "cuda/gpu.h"
 #include "programs.h"
+#include "raise.h"
 
 /* Below this a fold takes less than giving the GIL away and fetching it back under contention:
  * 64 KiB are about 2 µs. */
@@ -240,7 +241,7 @@ static PyObject *perform_there(gpr_call *call, PyObject *progress) {
   call->options.out_device = call->view.device;
   if (!call->options.out && dtype != GPR_NO_DTYPE) {
     all = gpr_device_array_new(call->view.device, call->view.stream, dtype, outputs * results);
-    if (!all) return PyErr_Occurred() ? NULL : gpr_raise(GPR_DEVICE_ERROR);
+    if (!all) return NULL;
     call->options.out = gpr_device_array_data(all);
   }
   gpr_status status = reduce_there(call, progress, &fine);

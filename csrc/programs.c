@@ -1,12 +1,11 @@
-#define NO_IMPORT_ARRAY
 #define PY_SSIZE_T_CLEAN
 #include "programs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "arguments.h"
 #include "cuda/gpu.h"
+#include "raise.h"
 
 enum { PROGRAMS_MOST = 1 << 14 };
 

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -106,14 +107,22 @@ def warm(archs: Sequence[str], words: Sequence[str], jobs: int) -> None:
             pass
 
 
+def _is_rare(fold: str) -> bool:
+    """Of none of the commonest types."""
+    return not re.search(r"<(float|double|int|long int)[,> ]", fold)
+
+
 def make_packs(archs: Sequence[str], jobs: int) -> None:
-    """Packs of all kernels: those that resemble each other, of one kind, side by side."""
+    """Packs of all kernels, by kinds; those of a textbook's are one."""
     programs = _core.programs()
     for arch in archs:
         made = {n: (key, image) for n, key, image, _ in _compiled(range(len(programs)), arch, jobs)}
-        alike = sorted(made, key=lambda n: (programs[n][2], programs[n][0], programs[n][1]))
+        kinds: dict[str, list[int]] = {}
+        for n in sorted(made, key=lambda n: (_is_rare(programs[n][1]), programs[n])):
+            kernel, _, header = programs[n]
+            kinds.setdefault(header if header.startswith("ladder/") else kernel, []).append(n)
         path = pack.FOLDER / f"{arch}.pack"
-        pack.write(path, [made[n] for n in alike])
+        pack.write(path, [[made[n] for n in kinds[kind]] for kind in sorted(kinds)])
         raw = sum(len(image) for _, image in made.values())
         print(f"{path}: {raw / MIB:.1f} MiB in {path.stat().st_size / MIB:.2f}")
 

@@ -94,19 +94,20 @@ def _compressed(block: bytes) -> bytes:
     return lzma.compress(block, preset=9 | lzma.PRESET_EXTREME)
 
 
-def write(path: Path, kernels: Iterable[tuple[str, bytes]]) -> None:
-    """Makes a pack of (key, image), which are to come with those that resemble each other side by
-    side."""
+def write(path: Path, kinds: Iterable[Iterable[tuple[str, bytes]]]) -> None:
+    """Makes a pack of kinds of kernels, (key, image) each: of a kind they resemble each other, and
+    come one behind the other as they are given, the often needed first."""
     blocks: list[bytes] = []
     index: list[tuple[bytes, int, int, int]] = []
-    block = bytearray()
-    for key, image in kernels:
-        if block and len(block) + len(image) > BLOCK_BYTES:
-            blocks.append(bytes(block))
-            block = bytearray()
-        index.append((bytes.fromhex(key), len(blocks), len(block), len(image)))
-        block += image
-    blocks.append(bytes(block))
+    for kind in kinds:
+        block = bytearray()
+        for key, image in kind:
+            if block and len(block) + len(image) > BLOCK_BYTES:
+                blocks.append(bytes(block))
+                block = bytearray()
+            index.append((bytes.fromhex(key), len(blocks), len(block), len(image)))
+            block += image
+        blocks.append(bytes(block))
     with ThreadPoolExecutor() as pool:
         packed = list(pool.map(_compressed, blocks))
     start = len(MAGIC) + _COUNTS.size + len(packed) * _BLOCK.size + len(index) * _KERNEL.size
