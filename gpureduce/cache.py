@@ -107,9 +107,11 @@ def warm(archs: Sequence[str], words: Sequence[str], jobs: int) -> None:
             pass
 
 
-def _is_rare(fold: str) -> bool:
-    """Of none of the commonest types."""
-    return not re.search(r"<(float|double|int|long int)[,> ]", fold)
+def _rank(fold: str) -> int:
+    """How seldom it is asked for: sums and extremes of the commonest types first."""
+    if not re.search(r"<(float|double|int|long int)[,> ]", fold):
+        return 2
+    return 0 if re.search(r"Sum<|Extremes<|ExactFold<", fold) else 1
 
 
 def make_packs(archs: Sequence[str], jobs: int) -> None:
@@ -118,7 +120,7 @@ def make_packs(archs: Sequence[str], jobs: int) -> None:
     for arch in archs:
         made = {n: (key, image) for n, key, image, _ in _compiled(range(len(programs)), arch, jobs)}
         kinds: dict[str, list[int]] = {}
-        for n in sorted(made, key=lambda n: (_is_rare(programs[n][1]), programs[n])):
+        for n in sorted(made, key=lambda n: (_rank(programs[n][1]), programs[n])):
             kernel, _, header = programs[n]
             kinds.setdefault(header if header.startswith("ladder/") else kernel, []).append(n)
         path = pack.FOLDER / f"{arch}.pack"

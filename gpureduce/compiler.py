@@ -2,20 +2,20 @@
 whom to tell what takes time. Called from C, when a kernel is first needed; nothing here is imported
 before that."""
 
-import logging
 import sys
 from pathlib import Path
 
 from gpureduce import pack
 
-_LOG = logging.getLogger("gpureduce")
 # Of the wheels nvidia-cuda-nvrtc and nvidia-cuda-nvrtc-cu12, below nvidia/ of some path.
 _WHEELS = ("cu13/lib", "cuda_nvrtc/lib")
 
 
 def say(is_warning: bool, text: str) -> None:
     """To the logger "gpureduce"."""
-    _LOG.log(logging.WARNING if is_warning else logging.INFO, text)
+    import logging  # 5 ms, where there is something to be said
+
+    logging.getLogger("gpureduce").log(logging.WARNING if is_warning else logging.INFO, text)
 
 
 def packed(arch: str, key: str) -> bytes | None:

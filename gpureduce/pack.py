@@ -10,7 +10,6 @@ import lzma
 import struct
 import threading
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "packs"
@@ -108,6 +107,8 @@ def write(path: Path, kinds: Iterable[Iterable[tuple[str, bytes]]]) -> None:
             index.append((bytes.fromhex(key), len(blocks), len(block), len(image)))
             block += image
         blocks.append(bytes(block))
+    from concurrent.futures import ThreadPoolExecutor  # which takes as long as reading a kernel
+
     with ThreadPoolExecutor() as pool:
         packed = list(pool.map(_compressed, blocks))
     start = len(MAGIC) + _COUNTS.size + len(packed) * _BLOCK.size + len(index) * _KERNEL.size
