@@ -93,7 +93,7 @@ def main() -> None:
     if not devices:
         sys.exit(f"no GPU: {_core.device_count()[1]}")
     arch = "sm_{}{}".format(*devices[0]["compute_capability"])
-    there = pack.FOLDER / f"{arch}.pack"
+    there = Path(pack.FOLDER) / f"{arch}.pack"
     if not there.exists():
         sys.exit(f"{there} is missing: python -m gpureduce cache pack")
     os.environ.pop("GPUREDUCE_NVRTC", None)

@@ -46,7 +46,7 @@ def show() -> None:
     there, files = folder(), kept()
     print(f"{'cache':10} {there or 'none: neither HOME nor XDG_CACHE_HOME is set'}")
     print(f"{'':10} {len(files)} kernels, {sum(f.stat().st_size for f in files) / MIB:.1f} MiB")
-    packs = sorted(pack.FOLDER.glob("*.pack"))
+    packs = sorted(Path(pack.FOLDER).glob("*.pack"))
     for path in packs:
         print(f"{'pack':10} {path.name}, {path.stat().st_size / MIB:.1f} MiB")
     if not packs:
@@ -123,7 +123,7 @@ def make_packs(archs: Sequence[str], jobs: int) -> None:
         for n in sorted(made, key=lambda n: (_rank(programs[n][1]), programs[n])):
             kernel, _, header = programs[n]
             kinds.setdefault(header if header.startswith("ladder/") else kernel, []).append(n)
-        path = pack.FOLDER / f"{arch}.pack"
+        path = Path(pack.FOLDER) / f"{arch}.pack"
         pack.write(path, [[made[n] for n in kinds[kind]] for kind in sorted(kinds)])
         raw = sum(len(image) for _, image in made.values())
         print(f"{path}: {raw / MIB:.1f} MiB in {path.stat().st_size / MIB:.2f}")

@@ -2,8 +2,8 @@
 whom to tell what takes time. Called from C, when a kernel is first needed; nothing here is imported
 before that."""
 
+import os
 import sys
-from pathlib import Path
 
 from gpureduce import pack
 
@@ -29,6 +29,6 @@ def nvrtc_folders() -> bytes:
         folder
         for path in sys.path
         for wheel in _WHEELS
-        if (folder := Path(path or ".") / "nvidia" / wheel).is_dir()
+        if os.path.isdir(folder := os.path.join(path or ".", "nvidia", wheel))
     ]
-    return "\n".join(map(str, found)).encode(errors="surrogateescape")
+    return os.fsencode("\n".join(found))

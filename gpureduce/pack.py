@@ -7,12 +7,12 @@ other sources is the same as none.
 
 import functools
 import lzma
+import os
 import struct
 import threading
 from collections.abc import Iterable
-from pathlib import Path
 
-FOLDER = Path(__file__).parent / "packs"
+FOLDER: str | os.PathLike[str] = os.path.join(os.path.dirname(__file__), "packs")
 MAGIC = b"gpureduce pack 1\n"
 _COUNTS = struct.Struct("<II")  # blocks, kernels
 _BLOCK = struct.Struct("<QQ")  # where it lies, its bytes
@@ -42,9 +42,9 @@ class Block:
 class Pack:
     """A pack's index; blocks are read when they are asked for."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: str | os.PathLike[str]):
         self.path = path
-        with path.open("rb") as file:
+        with open(path, "rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
                 raise ValueError(f"{path} is no pack")
             blocks, kernels = _COUNTS.unpack(file.read(_COUNTS.size))
@@ -56,7 +56,7 @@ class Pack:
 
     def _open(self, number: int) -> Block:
         start, size = self.blocks[number]
-        with self.path.open("rb") as file:
+        with open(self.path, "rb") as file:
             file.seek(start)
             return Block(file.read(size))
 
@@ -77,7 +77,7 @@ def of(arch: str) -> Pack | None:
     """The pack for "sm_90", or None."""
     if arch not in _open:
         try:
-            _open[arch] = Pack(FOLDER / f"{arch}.pack")
+            _open[arch] = Pack(os.path.join(FOLDER, f"{arch}.pack"))
         except (OSError, ValueError, struct.error):
             _open[arch] = None
     return _open[arch]
@@ -93,7 +93,7 @@ def _compressed(block: bytes) -> bytes:
     return lzma.compress(block, preset=9 | lzma.PRESET_EXTREME)
 
 
-def write(path: Path, kinds: Iterable[Iterable[tuple[str, bytes]]]) -> None:
+def write(path: str | os.PathLike[str], kinds: Iterable[Iterable[tuple[str, bytes]]]) -> None:
     """Makes a pack of kinds of kernels, (key, image) each: of a kind they resemble each other, and
     come one behind the other as they are given, the often needed first."""
     blocks: list[bytes] = []
@@ -112,9 +112,9 @@ def write(path: Path, kinds: Iterable[Iterable[tuple[str, bytes]]]) -> None:
     with ThreadPoolExecutor() as pool:
         packed = list(pool.map(_compressed, blocks))
     start = len(MAGIC) + _COUNTS.size + len(packed) * _BLOCK.size + len(index) * _KERNEL.size
-    path.parent.mkdir(exist_ok=True)
-    aside = path.with_suffix(".part")
-    with aside.open("wb") as file:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    aside = f"{os.fspath(path)}.part"
+    with open(aside, "wb") as file:
         file.write(MAGIC + _COUNTS.pack(len(packed), len(index)))
         for one in packed:
             file.write(_BLOCK.pack(start, len(one)))
@@ -122,4 +122,4 @@ def write(path: Path, kinds: Iterable[Iterable[tuple[str, bytes]]]) -> None:
         for row in index:
             file.write(_KERNEL.pack(*row))
         file.writelines(packed)
-    aside.replace(path)
+    os.replace(aside, path)

@@ -19,8 +19,8 @@ RECORD = Path(__file__).with_suffix(".json")
 SUFFIXES = {".c", ".h", ".cuh", ".cpp"}
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 NVRTC = "from gpureduce import _core; print(_core.compiler('sm_90')[1])"
-# What failed in the run of the record by the run's own fault: mended since, and to be emptied by the
-# next one. C programs have no pack, and `make gpu-test` had forbidden them to compile.
+# What failed in the run of the record by the run's own fault: mended since, and to be emptied by
+# the next one. C programs have no pack, and `make gpu-test` had forbidden them to compile.
 EXCUSED = {
     "test_c.test_a_c_program": "a C program needs NVRTC, which the run had forbidden",
     "test_example.test_prints_what_python_gives": "likewise",
