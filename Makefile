@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := setup.py pyproject.toml $(wildcard csrc/* csrc/*/* kernels/* kernels/*/*)
 FORMATTED := $(wildcard examples/*.c* csrc/*.[ch] csrc/*/*.[ch] kernels/*.* kernels/*/*.*)
 SANITIZERS := address,undefined
+SANITIZED ?= tests
 CUDA_TOOLS := memcheck racecheck synccheck initcheck
 GPU_RECORD := build/gpu
 
@@ -53,10 +54,10 @@ example: $(VENV)/test
 # Run from its own directory, so that the package that is found there is the sanitized one.
 sanitize: $(VENV)/test
 	GPUREDUCE_SANITIZE=$(SANITIZERS) \
-	  $(BIN)/python -m pip install --quiet --no-deps --upgrade --target build/sanitize .
+	  $(BIN)/python -m pip install -v --no-deps --upgrade --target build/sanitize .
 	cd build/sanitize && PYTHONPATH=$(CURDIR)/build/sanitize ASAN_OPTIONS=detect_leaks=0 \
 	  LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
-	  ../../$(BIN)/python -m pytest ../../tests
+	  ../../$(BIN)/python -m pytest -p no:cacheprovider $(SANITIZED:%=../../%)
 
 # One set-up for each extra of pyproject.toml; objects that are up to date are kept.
 $(VENV)/%: $(SOURCES)

@@ -48,8 +48,9 @@ LEAN = ["-fno-ipa-cp-clone", "-fno-split-paths", "-fno-gcse-after-reload"]
 LEAN += ["-fno-version-loops-for-strides", "-fno-loop-unroll-and-jam"]
 LEAN += ["--param=max-inline-insns-auto=15", "--param=max-inline-insns-single=70"]
 LEAN += ["--param=early-inlining-insns=6", "--param=inline-min-speedup=30"]
+FAST = ["-O1", "-g1"] if SANITIZE else ["-O3", "-funroll-loops", *LEAN, "-g1"]
 # -fno-trapping-math lets comparisons of floats be vectorised; nothing here reads trap flags.
-CPU_FLAGS = [*CXX_FLAGS, "-fno-trapping-math", *(DEBUG or ["-O3", "-funroll-loops", *LEAN, "-g1"])]
+CPU_FLAGS = [*CXX_FLAGS, "-fno-trapping-math", *(DEBUG or FAST)]
 # Headers of device code, read for their types alone.
 TABLE_FLAGS = [*CXX_FLAGS, *(DEBUG or ["-O3", "-g1"]), "-Wno-unknown-pragmas", "-DGPR_ISA=gpu"]
 
