@@ -41,7 +41,7 @@ bench: $(VENV)/test
 # have changed. Of CUDA 12, so that the drivers of CUDA 12 take them.
 pack: $(VENV)/demo $(PACK_NVRTC)
 	GPUREDUCE_NVRTC=$(CURDIR)/$(PACK_NVRTC) XDG_CACHE_HOME=$(CURDIR)/build/kernels \
-	  $(BIN)/python -m gpureduce cache pack --arch $(ARCHS)
+	  $(BIN)/python -m gpureduce cache pack --arch "$(ARCHS)"
 
 $(PACK_NVRTC): | $(VENV)/demo
 	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --target build/nvrtc \

@@ -5,6 +5,18 @@ over the index; everything else is free of order. The same bits on any device, a
 threads, any layout. See the functions' own help, and ``gpureduce.operators()`` for the list.
 """
 
+try:
+    from gpureduce import _core as _core
+except ImportError as error:
+    from pathlib import Path
+
+    if not list(Path(__file__).parent.glob("_core.*.so")):
+        raise ImportError(
+            "this is gpureduce's source folder, without its compiled module: work in another "
+            "directory, or build it here (pip install -e .)"
+        ) from error
+    raise
+
 from gpureduce import array_api as array_api
 from gpureduce import functions as _functions
 from gpureduce import warp as warp

@@ -1,6 +1,8 @@
 """The command line: python -m gpureduce COMMAND."""
 
 import argparse
+import os
+import sys
 
 import numpy as np
 
@@ -30,7 +32,7 @@ def info() -> None:
         "operators": ", ".join(op["name"] for op in gpureduce.operators()),
         "dtypes": ", ".join(gpureduce.dtypes()),
     }
-    for name, text in lines.items():
+    for name, text in (*lines.items(), *cache.described()):
         print(f"{name:10} {text}")
     for number, device in enumerate(gpureduce.devices()):
         print(f"cuda:{number:<5} {device['name']}")
@@ -119,6 +121,9 @@ def main() -> None:
         arguments.run(arguments)
     except KeyboardInterrupt:
         parser.exit(130)
+    except BrokenPipeError:  # whoever read has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        parser.exit(1)
     except EXPECTED as error:
         parser.exit(1, f"{parser.prog}: {error}\n")
 

@@ -3,7 +3,9 @@
 import argparse
 import os
 import re
+import signal
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -42,24 +44,36 @@ def named(arch: str) -> str:
     return f"sm_{digits}"
 
 
-def show() -> None:
+def described() -> Iterator[tuple[str, str]]:
+    """Where kernels come from: name and text of each line."""
     there, files = folder(), kept()
-    print(f"{'cache':10} {there or 'none: neither HOME nor XDG_CACHE_HOME is set'}")
-    print(f"{'':10} {len(files)} kernels, {sum(f.stat().st_size for f in files) / MIB:.1f} MiB")
+    size = sum(file.stat().st_size for file in files) / MIB
+    yield "cache", f"{there or 'none: neither HOME nor XDG_CACHE_HOME is set'}"
+    yield "", f"{counted(len(files))}, {size:.1f} MiB"
     packs = sorted(Path(pack.FOLDER).glob("*.pack"))
     for path in packs:
-        print(f"{'pack':10} {path.name}, {path.stat().st_size / MIB:.1f} MiB")
+        yield "pack", f"{path.name}, {path.stat().st_size / MIB:.1f} MiB"
     if not packs:
-        print(f"{'pack':10} none")
+        yield "pack", "none"
     for arch in here() or ["sm_90"]:
-        print(f"{'compiler':10} {_core.compiler(arch)[1]} ({arch})")
+        is_there, text = _core.compiler(arch)
+        yield "compiler", text if is_there else f"none: {text}"
+
+
+def counted(number: int) -> str:
+    return "1 kernel" if number == 1 else f"{number} kernels"
+
+
+def show() -> None:
+    for name, text in described():
+        print(f"{name:10} {text}")
 
 
 def clear() -> None:
     files = kept()
     for path in files:
         path.unlink(missing_ok=True)
-    print(f"{len(files)} kernels removed")
+    print(f"{counted(len(files))} removed")
 
 
 def _wanted(words: Sequence[str]) -> list[int]:
@@ -82,28 +96,43 @@ def _compiled(
     """As they are done, with a line now and then that says how far that is."""
     start = last = time.monotonic()
     found = 0
-    with ProcessPoolExecutor(jobs) as pool:
+    # Ctrl-C ends the workers at once, and the parent tells of it.
+    with ProcessPoolExecutor(
+        jobs, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL)
+    ) as pool:
         tasks = [pool.submit(_compile, number, arch) for number in numbers]
-        for done, task in enumerate(tasks, 1):
-            answer = task.result()
-            found += answer[3]
-            now = time.monotonic()
-            if now - last > 5 or done == len(tasks):
-                last = now
-                print(
-                    f"{arch}: {done} of {len(tasks)} kernels, {found} of them there already, "
-                    f"{now - start:.0f} s",
-                    flush=True,
-                )
-            yield answer
+        try:
+            for done, task in enumerate(tasks, 1):
+                answer = task.result()
+                found += answer[3]
+                now = time.monotonic()
+                if now - last > 5 or done == len(tasks):
+                    last = now
+                    print(
+                        f"{arch}: {done} of {len(tasks)} kernels, {found} of them there already, "
+                        f"{now - start:.0f} s",
+                        flush=True,
+                    )
+                yield answer
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def warm(archs: Sequence[str], words: Sequence[str], jobs: int) -> None:
     """Compiles into the cache."""
-    if folder() is None:
+    there, numbers = folder(), _wanted(words)
+    if there is None:
         raise OSError("there is no cache to warm: neither HOME nor XDG_CACHE_HOME is set")
+    if not numbers:
+        raise ValueError(f"no kernel has {' or '.join(words)} in its name")
+    try:
+        there.mkdir(mode=0o700, parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=there).close()
+    except OSError as error:
+        raise OSError(f"kernels cannot be kept in {there}: {error.strerror}") from error
     for arch in archs:
-        for _ in _compiled(_wanted(words), arch, jobs):
+        for _ in _compiled(numbers, arch, jobs):
             pass
 
 
@@ -140,7 +169,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     action.set_defaults(run=lambda _: clear())
 
     def archs(given: argparse.Namespace) -> list[str]:
-        found = [named(arch) for arch in given.arch] or here()
+        found = [named(arch) for arch in re.split("[ ,]+", given.arch.strip()) if arch] or here()
         if not found:
             sys.exit("there is no device here: name architectures, --arch 90 for one")
         return found
@@ -150,8 +179,10 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         ("pack", "make the packs of a release"),
     ):
         action = actions.add_parser(name, help=f"{what}, for the devices here or --arch")
-        action.add_argument("--arch", nargs="+", default=[], metavar="90")
+        action.add_argument("--arch", default="", metavar="80,90", help="architectures")
         action.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
-    actions.choices["warm"].add_argument("words", nargs="*", help="only kernels with one in a name")
+    actions.choices["warm"].add_argument(
+        "words", nargs="*", help="only kernels with one in a name, as columns or PairSum"
+    )
     actions.choices["warm"].set_defaults(run=lambda a: warm(archs(a), a.words, a.jobs))
     actions.choices["pack"].set_defaults(run=lambda a: make_packs(archs(a), a.jobs))

@@ -2,6 +2,7 @@
 no pack is made for."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -37,7 +38,7 @@ def test_warm_show_and_clear(run, tmp_path):
     assert "1 of 1 kernels, 0 of them there already" in run("warm", FEW, "--arch", "87")
     assert "1 of 1 kernels, 1 of them there already" in run("warm", FEW, "--arch", "8.7")
     shown = run()
-    assert f"{tmp_path}/gpureduce" in shown and "1 kernels" in shown and "NVRTC" in shown
+    assert f"{tmp_path}/gpureduce" in shown and "1 kernel, " in shown and "NVRTC" in shown
     (tmp_path / "gpureduce/0.1.2.part").write_bytes(b"of a process that was killed")
     assert run("clear") == "2 kernels removed\n"
     assert not list((tmp_path / "gpureduce").iterdir())
@@ -105,3 +106,23 @@ def test_folder_follows_the_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")
     monkeypatch.setenv("HOME", "/home/someone")
     assert str(cache.folder()) == "/home/someone/.cache/gpureduce"
+
+
+@needs_nvrtc
+def test_warm_says_what_it_cannot(run, tmp_path):
+    assert "no kernel has nosuchword" in run("warm", "nosuchword", "--arch", "87", fails=True)
+    (tmp_path / "file").touch()
+    said = run("warm", FEW, "--arch", "87", fails=True, XDG_CACHE_HOME=str(tmp_path / "file"))
+    assert f"kernels cannot be kept in {tmp_path}/file" in said
+
+
+@needs_nvrtc
+def test_ctrl_c_ends_a_warming(tmp_path):
+    command = [sys.executable, "-m", "gpureduce", "cache", "warm", "--arch", "87", "--jobs", "2"]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert " kernels, 0 of them there already" in process.stdout.readline()
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(timeout=20) in (130, 1)
