@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := setup.py pyproject.toml $(wildcard csrc/* csrc/*/* kernels/* kernels/*/*)
-FORMATTED := $(wildcard examples/*.c* csrc/*.[ch] csrc/*/*.[ch] kernels/*.* kernels/*/*.*)
+SOURCES := setup.py pyproject.toml $(wildcard csrc/* csrc/*/* kernels/*/*)
+FORMATTED := $(wildcard examples/*.c* csrc/*.[ch] csrc/*/*.[ch] kernels/*/*.*)
 SANITIZERS := address,undefined
 SANITIZED ?= tests
 CUDA_TOOLS := memcheck racecheck synccheck initcheck

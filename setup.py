@@ -54,7 +54,7 @@ CPU_FLAGS = [*CXX_FLAGS, "-fno-trapping-math", *(DEBUG or FAST)]
 # Headers of device code, read for their types alone.
 TABLE_FLAGS = [*CXX_FLAGS, *(DEBUG or ["-O3", "-g1"]), "-Wno-unknown-pragmas", "-DGPR_ISA=gpu"]
 
-# kernels/cpu.cpp is compiled once for each; csrc/cpu.c chooses when it first runs.
+# kernels/cpu/table.cpp is compiled once for each; csrc/cpu.c chooses when it first runs.
 LEVELS = {"plain": []}
 if platform.machine() in ("x86_64", "AMD64"):
     LEVELS = {  # the longest first
@@ -66,30 +66,40 @@ LEVEL_DEFINES = ["-DGPR_X86_LEVELS"] if len(LEVELS) > 1 else []
 
 CC = os.environ.get("CC", "gcc")
 CXX = os.environ.get("CXX", "g++")
-TABLES = ("kernels/gpu_table.cpp", "kernels/textbook_table.cpp")
+TABLES = ("kernels/gpu/table.cpp", "kernels/textbook/table.cpp")
 
 
 # --- headers that the library carries, to be compiled for a device -------------------------------
 
 
+def name_of(path):
+    """What the compiler knows a header by: its path in kernels/, or a C header's own name."""
+    return Path(os.path.normpath(path)).relative_to("kernels").as_posix().removeprefix("nvrtc/")
+
+
 def code_of(path):
-    """The file without its comments, line by line where it was."""
+    """The file without its comments, line by line where it was, that names what it includes as
+    name_of() does: one name for a header, whichever folder it is included from."""
     text = Path(path).read_text()
-    return re.sub(
+    text = re.sub(
         r"/\*.*?\*/|//[^\n]*", lambda found: "\n" * found[0].count("\n") or " ", text, flags=re.S
+    )
+    return re.sub(
+        r'^#include "(.*)"',
+        lambda found: f'#include "{name_of(path.parent / found[1])}"',
+        text,
+        flags=re.M,
     )
 
 
 def included(path, known):
-    """{name in an #include: file} of all that the file includes, directly or not."""
-    names = {}
+    """All files that the file includes, directly or not; `known` has those that were seen."""
     for opening, name in re.findall(r'^#include (["<])(.*)[">]', code_of(path), re.M):
-        folder = Path("kernels/nvrtc") if opening == "<" else path.parent
-        names[name] = Path(os.path.normpath(folder / name))
-    for file in set(names.values()) - known:
-        known.add(file)
-        names |= included(file, known)
-    return names
+        file = Path("kernels/nvrtc" if opening == "<" else "kernels") / name
+        if file not in known:
+            known.add(file)
+            included(file, known)
+    return known
 
 
 def headers_c():
@@ -98,12 +108,11 @@ def headers_c():
     roots = sorted(Path("kernels").rglob("*.cuh"))
     names, digests = {}, {}
     for root in roots:
-        reached = included(root, set())
-        for name, file in reached.items():
-            assert names.setdefault(name, file) == file, f"{name} stands for two files"
-        texts = [code_of(file) for file in sorted({root, *reached.values()})]
+        files = sorted({root} | included(root, set()))
+        for file in files:
+            assert names.setdefault(name_of(file), file) == file, f"{file}: two of this name"
+        texts = [code_of(file) for file in files]
         digests[root] = hashlib.sha256("\0".join(texts).encode()).hexdigest()
-    names |= {root.relative_to("kernels").as_posix(): root for root in roots}
     rows = [
         f"{{{json.dumps(name)}, text_{number}, {json.dumps(digests.get(file, ''))}}},"
         for number, (name, file) in enumerate(sorted(names.items()))
@@ -148,14 +157,14 @@ class Build(build_ext):
         jobs = [
             (
                 [CXX, *CPU_FLAGS, *flags, *LEVEL_DEFINES, f"-DGPR_ISA={level}"],
-                "kernels/cpu.cpp",
+                "kernels/cpu/table.cpp",
                 level,
             )
             for level, flags in LEVELS.items()
         ]
         jobs += [([CXX, *TABLE_FLAGS], name, "") for name in TABLES]
         jobs += [([*c, "-I."], self.generate(work), "")]
-        sources = [Path("kernels/lists.c"), *sorted(Path("csrc").rglob("*.c"))]
+        sources = [Path("kernels/abi/lists.c"), *sorted(Path("csrc").rglob("*.c"))]
         jobs += [(c, source, "") for source in sources]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             made = list(pool.map(lambda job: self.compile(*job, work), jobs))
@@ -172,10 +181,9 @@ class Build(build_ext):
 
     def archive(self, ext, work):
         """The library without Python, and what a C compiler has to be told to link it."""
-        python = {f"csrc_{name}.c.o" for name in PYTHON}
         library = work / "libgpureduce.a"
         library.unlink(missing_ok=True)
-        objects = [name for name in ext.extra_objects if Path(name).name not in python]
+        objects = [name for name in ext.extra_objects if "csrc_python_" not in Path(name).name]
         subprocess.run(["ar", "rcsD", str(library), *objects], check=True)
         flags = [str(library.resolve()), *(f"-l{name}" for name in ext.libraries)]
         flags += ["-lm", *SANITIZE, *COVERAGE]
@@ -196,10 +204,6 @@ class Build(build_ext):
             print(f"gpureduce: {what}, {time.monotonic() - start:.1f} s", flush=True)
             made_by.write_text(shlex.join(command))
         return str(target)
-
-
-# What of csrc/ knows Python.
-PYTHON = ("module", "arguments", "descr", "foreign", "device_array", "programs")
 
 
 def is_current(target, made_by, depends, command):

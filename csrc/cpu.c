@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "axes.h"
+#include "cpu_axes.h"
 #include "errors.h"
 #include "pack.h"
 #include "threads.h"

@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../kernels/dtypes.h"
-#include "../kernels/ladder.h"
+#include "../kernels/abi/dtypes.h"
+#include "../kernels/abi/ladder.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -69,7 +69,7 @@ typedef struct gpr_options {
   int dtype; /* convert each element first, or GPR_NO_DTYPE */
   int device;
   const gpr_value *initial; /* takes part in the reduction; of the result's dtype. Or NULL */
-  int kernel; /* one of kernels/ladder.h, on a CUDA device and without initial; or GPR_NO_KERNEL */
+  int kernel;    /* one of abi/ladder.h, on a CUDA device and without initial; or GPR_NO_KERNEL */
   uint64_t axes; /* those to reduce: GPR_AXIS(0) | GPR_AXIS(2), or GPR_ALL_AXES */
   /* A mask of dtype bool, or NULL: only elements where it is true count. Of the view's shape; a
    * stride of 0 broadcasts it. */
@@ -96,7 +96,7 @@ gpr_options gpr_defaults(void);
 /* How many outputs a reduction of the view has. */
 int64_t gpr_outputs(const gpr_view *view, const gpr_options *options);
 
-/* The array to one value, or to options->out. op is a name of kernels/ops.h or a NumPy ufunc's.
+/* The array to one value, or to options->out. op is a name of kernels/abi/ops.h or a NumPy ufunc's.
  * options may be NULL. The result is the caller's, and may be NULL beside options->out. */
 gpr_status gpr_reduce(const char *op, const gpr_view *view, const gpr_options *options,
                       gpr_value *result);

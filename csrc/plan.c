@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "../kernels/lists.h"
+#include "../kernels/abi/lists.h"
 
 /* Below this no thread would pay, above the backend decides: 512 KiB take 5 µs at the least. */
 enum { SHARED_BYTES = 512 << 10 };

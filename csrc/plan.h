@@ -2,7 +2,7 @@
 #ifndef GPR_PLAN_H
 #define GPR_PLAN_H
 
-#include "../kernels/rows.h"
+#include "../kernels/abi/rows.h"
 #include "gpureduce.h"
 
 /* What the backend can use. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../kernels/lists.h"
+#include "../kernels/abi/lists.h"
 #include "cpu.h"
 #include "errors.h"
 #include "cuda/gpu.h"

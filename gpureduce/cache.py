@@ -151,7 +151,7 @@ def make_packs(archs: Sequence[str], jobs: int) -> None:
         kinds: dict[str, list[int]] = {}
         for n in sorted(made, key=lambda n: (_rank(programs[n][1]), programs[n])):
             kernel, _, header = programs[n]
-            kinds.setdefault(header if header.startswith("ladder/") else kernel, []).append(n)
+            kinds.setdefault(header if header.startswith("textbook/") else kernel, []).append(n)
         path = Path(pack.FOLDER) / f"{arch}.pack"
         pack.write(path, [[made[n] for n in kinds[kind]] for kind in sorted(kinds)])
         raw = sum(len(image) for _, image in made.values())

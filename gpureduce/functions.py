@@ -11,7 +11,7 @@ from gpureduce.progress import Progress, shown
 
 
 class Operator(TypedDict):
-    """One row of kernels/ops.h."""
+    """One row of kernels/abi/ops.h."""
 
     name: str
     ufunc: str
@@ -32,7 +32,7 @@ class Operator(TypedDict):
 
 
 class Kernel(TypedDict):
-    """One row of kernels/ladder.h; limit is the most elements that it takes, or 0."""
+    """One row of kernels/abi/ladder.h; limit is the most elements that it takes, or 0."""
 
     name: str
     sentence: str

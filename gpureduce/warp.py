@@ -1,7 +1,7 @@
 """The shuffles of a warp: how the lanes of a GPU read each other's registers, value by value.
 
 Each function cuts the values into segments of ``width`` lanes, runs one small kernel
-(kernels/ladder/shuffles.cuh) on the first CUDA device and gives back what each lane got::
+(kernels/textbook/shuffles.cuh) on the first CUDA device and gives back what each lane got::
 
     >>> gpureduce.warp.shift_up(np.arange(16), 2, width=16)
     array([ 0,  1,  0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12, 13])

@@ -1,6 +1,6 @@
 """Sums of ragged segments by the global work queue, and by fixed assignments beside it.
 
-A textbook's way to share out items of very different cost (kernels/ladder/work_queue.cuh): the
+A textbook's way to share out items of very different cost (kernels/textbook/work_queue.cuh): the
 blocks fetch them one by one from one counter.
 """
 

@@ -54,17 +54,17 @@ def headers_c():
 def objects(tmp_path_factory):
     """{path: object} of the library as a build without Python and instruction sets makes it."""
     room = tmp_path_factory.mktemp("objects")
-    python = {ROOT / f"csrc/{name}.c" for name in setup_py()["PYTHON"]}
-    sources = [ROOT / "kernels/cpu.cpp", *(ROOT / name for name in setup_py()["TABLES"])]
-    sources += [path for path in sorted((ROOT / "csrc").rglob("*.c")) if path not in python]
-    sources += [ROOT / "kernels/lists.c", room / "headers.c"]
+    sources = [ROOT / "kernels/cpu/table.cpp", *(ROOT / name for name in setup_py()["TABLES"])]
+    csrc = sorted((ROOT / "csrc").rglob("*.c"))
+    sources += [path for path in csrc if path.parent.name != "python"]
+    sources += [ROOT / "kernels/abi/lists.c", room / "headers.c"]
     (room / "headers.c").write_text(headers_c())
 
     def compile(source):
         name = str(source.relative_to(room if source.parent == room else ROOT))
         target = room / f"{name.replace('/', '_')}.o"
         if source.suffix == ".cpp":
-            isa = "plain" if source.name == "cpu.cpp" else "gpu"
+            isa = "plain" if source.parent.name == "cpu" else "gpu"
             command = [CXX, "-std=c++17", "-fno-exceptions", "-fno-rtti", f"-DGPR_ISA={isa}"]
             command += ["-fno-threadsafe-statics", "-Wno-unknown-pragmas"]
         else:
@@ -94,7 +94,7 @@ def run(target, text=""):
 
 
 def test_plan(objects, tmp_path):
-    run(program(tmp_path, "plan", [objects["csrc/plan.c"], objects["kernels/lists.c"]]))
+    run(program(tmp_path, "plan", [objects["csrc/plan.c"], objects["kernels/abi/lists.c"]]))
 
 
 @pytest.mark.parametrize("n", [1, 33, 5000])

@@ -87,7 +87,7 @@ def test_what_is_no_pack_is_none(tmp_path, monkeypatch):
 
 def test_programs_are_listed():
     programs = _core.programs()
-    assert len(programs) > 1000 and ("gather", "", "gather.cuh") in programs
+    assert len(programs) > 1000 and ("gather", "", "gpu/gather.cuh") in programs
     with pytest.raises(IndexError, match="programs, numbered from 0"):
         _core.program_image(len(programs), "sm_90")
     with pytest.raises(ValueError, match="sm_90"):

@@ -73,7 +73,7 @@ def kind_of(fold):
 
 def family_of(kernel, header):
     """A kernel of the library, or a chapter of the textbook's."""
-    return header if header.startswith("ladder/") else kernel.partition("<")[0]
+    return header if header.startswith("textbook/") else kernel.partition("<")[0]
 
 
 def chosen():

@@ -647,7 +647,7 @@ arch = os.environ["ARCH"]
 wanted = [
     number
     for number, (kernel, fold, header) in enumerate(gpureduce._core.programs())
-    if header == "flat_kernels.cuh" and "double" in fold
+    if header == "gpu/flat_kernels.cuh" and "double" in fold
 ]
 made = [gpureduce._core.program_image(number, arch)[:2] for number in wanted]
 gpureduce.pack.write(Path(os.environ["FAKE_PACKS"]) / f"{arch}.pack", [made])

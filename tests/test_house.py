@@ -30,14 +30,19 @@ def includes(path):
     return set(re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', path.read_text(), re.M))
 
 
-def reached(path, known=()):
-    """All that a file includes, its own headers' includes too."""
-    found = set(includes(path))
-    for name in list(found):
-        header = (path.parent / name).resolve()
-        if header.is_file() and header not in known:
-            found |= reached(header, (*known, header))
-    return found
+def own(path):
+    """Of what a file includes the files of this tree."""
+    headers = {(path.parent / name).resolve() for name in includes(path)}
+    return {header for header in headers if header.is_file()}
+
+
+def reached(path):
+    """All that a file includes, its own headers' includes too: paths from ROOT, and names."""
+    known = {path}
+    while more := set().union(*map(own, known)) - known:
+        known |= more
+    names = {name for one in known for name in includes(one) if not (one.parent / name).is_file()}
+    return names | {one.relative_to(ROOT).as_posix() for one in known - {path}}
 
 
 def about(names, what):
@@ -48,14 +53,29 @@ PYTHON, CUDA = "python|numpy", r"(^|/)cuda\w*\.h|nvrtc|cub/|cooperative"
 # Of the C library: what kernels/nvrtc/ has a stand-in for, and more where NVRTC does not come.
 STAND_INS = {path.name for path in ROOMS["kernels"] if path.parent.name == "nvrtc"}
 MORE = {"as_host.h": {"math.h"}, "exact_lanes.h": {"immintrin.h"}}
+# The floors of kernels/, each with those that it stands on.
+FLOORS = {
+    "nvrtc": set(),
+    "abi": set(),
+    "core": {"abi"},
+    "cpu": {"core", "abi"},
+    "gpu": {"core", "abi"},
+    "textbook": {"gpu", "core", "abi"},
+}
+HOST = {"nvrtc", "abi"}  # C's
+DEVICE = {"gpu", "textbook"}  # as_host.h's words
 
 
 @sources_here
-def test_kernels_know_themselves_alone():
+def test_kernels_know_the_floors_below_alone():
     for path in ROOMS["kernels"]:
-        own = {name for name in includes(path) if (path.parent / name).is_file()}
-        assert {(path.parent / name).resolve() for name in own} <= set(ROOMS["kernels"]), path
-        assert includes(path) - own <= STAND_INS | MORE.get(path.name, set()), path
+        floor = path.parent.name
+        assert path.parent.parent == ROOT / "kernels" and floor in FLOORS, path
+        for header in own(path):
+            assert header.parent.parent == ROOT / "kernels", (path, header)
+            assert header.parent.name in FLOORS[floor] | {floor}, (path, header)
+        others = {name for name in includes(path) if not (path.parent / name).is_file()}
+        assert others <= STAND_INS | MORE.get(path.name, set()), path
         assert not re.search(r"\bstd::", path.read_text()), path
 
 
@@ -63,31 +83,35 @@ def test_kernels_know_themselves_alone():
 def test_device_code_has_no_header_of_std_or_cuda():
     """Neither itself nor by what it includes: NVRTC has none but those of kernels/nvrtc/."""
     assert sorted(STAND_INS) == ["stddef.h", "stdint.h", "string.h"]
-    known = {path.name for path in ROOMS["kernels"]} - set(MORE)
     for path in ROOMS["kernels"]:
-        if path.suffix == ".cuh":
-            assert {Path(name).name for name in reached(path)} <= known, path
+        if path.suffix == ".cuh" or path.parent.name == "core":
+            names = {name for name in reached(path) if not name.startswith("kernels/")}
+            assert names <= STAND_INS, path
+            assert not {Path(name).name for name in reached(path)} & set(MORE), path
 
 
 @sources_here
 def test_who_may_know_whom():
     csrc = {path.relative_to(ROOT / "csrc").as_posix(): path for path in ROOMS["csrc"]}
-    python = ("module", "arguments", "descr", "foreign", "device_array", "programs", "raise")
     for name, path in csrc.items():
-        text, is_cuda = path.read_text(), name.startswith("cuda/")
-        known = {"/".join((path.parent / one).resolve().parts[-2:]) for one in includes(path)}
-        cuda = {one for one in known if one.startswith("cuda/")}
-        is_python = name.split(".")[0] in python  # and nothing else
-        assert is_python or not about(reached(path), PYTHON), f"{name} knows Python"
-        assert not about(includes(path) - {"cuda/gpu.h", "nvrtc.h"}, CUDA), f"{name}: a toolkit"
-        assert is_cuda or cuda <= {"cuda/gpu.h"}, f"{name} knows more of csrc/cuda than gpu.h"
-        assert is_cuda or not {"driver.h", "nvrtc.h"} & reached(path), f"{name} knows the driver"
+        text, all_of_it = path.read_text(), reached(path)
+        is_cuda, is_python = name.startswith("cuda/"), name.startswith("python/")
+        known = {header.relative_to(ROOT).as_posix() for header in own(path)}
+        kernels = {one for one in known if one.startswith("kernels/")}
+        assert all(one.startswith("kernels/abi/") for one in kernels), f"{name} knows kernels"
+        cuda = {one for one in known if one.startswith("csrc/cuda/")}
+        names = {one for one in includes(path) if not (path.parent / one).is_file()}
+        driver = {"csrc/cuda/driver.h", "csrc/cuda/nvrtc.h"}
+        assert is_python or not about(all_of_it, PYTHON), f"{name} knows Python"
+        assert not about(names, CUDA), f"{name}: a toolkit"
+        assert is_cuda or cuda <= {"csrc/cuda/gpu.h"}, f"{name} knows more of cuda/ than gpu.h"
+        assert is_cuda or not driver & all_of_it, f"{name} knows the driver"
         assert is_cuda or not re.search(r"\bdl(open|sym|fcn)\b", text), f"{name} loads libraries"
-        assert not is_cuda or "cpu.h" not in reached(path), f"{name} knows the other backend"
+        assert not is_cuda or "csrc/cpu.h" not in all_of_it, f"{name} knows the other backend"
         starts = re.search(r"pthread_create|thrd_create|omp parallel", text)
         assert name == "threads.c" or not starts, f"{name} starts threads"
-    assert "cpu.h" not in reached(csrc["plan.c"])
-    assert "cuda/gpu.h" not in reached(csrc["plan.c"]) | reached(csrc["cpu.c"])
+    assert "csrc/cpu.h" not in reached(csrc["plan.c"])
+    assert "csrc/cuda/gpu.h" not in reached(csrc["plan.c"]) | reached(csrc["cpu.c"])
 
 
 @sources_here
@@ -111,11 +135,11 @@ def test_no_printing_and_no_exit():
 @sources_here
 @pytest.mark.parametrize("path", HEADERS, ids=lambda p: p.name)
 def test_every_header_compiles_alone(path, tmp_path):
-    """Headers of device code by the host's compiler, as kernels/gpu_table.cpp reads them."""
-    if path.parent.name == "nvrtc":
+    """Headers of device code by the host's compiler, as kernels/gpu/table.cpp reads them."""
+    floor = path.parent.name
+    if floor == "nvrtc":
         pytest.skip("in place of a C library's header, for a compiler that has none")
-    device = path.suffix == ".cuh" or "as_host.h" in reached(path)
-    cpp = device or path.name == "as_host.h" or "\nGPR_OPEN\n" in path.read_text()  # a namespace
+    device, cpp = floor in DEVICE, floor in FLOORS.keys() - HOST
     compiler, standard = ("g++", "-std=c++17") if cpp else ("gcc", "-std=c11")
     if not shutil.which(compiler):
         pytest.skip(f"no {compiler}")
@@ -124,7 +148,8 @@ def test_every_header_compiles_alone(path, tmp_path):
     command = [compiler, standard, "-fsyntax-only", "-Wall", "-Wno-unused-function"]
     command += [f"-I{sysconfig.get_paths()['include']}", f"-I{np.get_include()}"]
     if device:
-        command += ["-include", ROOT / "kernels/as_host.h", "-Wno-unknown-pragmas", "-DGPR_ISA=gpu"]
+        command += ["-include", ROOT / "kernels/gpu/as_host.h"]
+        command += ["-Wno-unknown-pragmas", "-DGPR_ISA=gpu"]
     done = subprocess.run([*command, alone], capture_output=True, text=True, env=TOOLS)
     assert done.returncode == 0, done.stderr
 

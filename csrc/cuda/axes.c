@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../kernels/axes.h"
-#include "../../kernels/lists.h"
+#include "../../kernels/abi/axes.h"
+#include "../../kernels/abi/lists.h"
 #include "../errors.h"
 #include "device.h"
 #include "../threads.h"

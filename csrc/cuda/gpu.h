@@ -1,8 +1,8 @@
 #ifndef GPR_GPU_H
 #define GPR_GPU_H
 
-#include "../../kernels/shuffles.h"
-#include "../../kernels/work_queue.h"
+#include "../../kernels/abi/shuffles.h"
+#include "../../kernels/abi/work_queue.h"
 #include "../backend.h"
 #include "cache.h"
 
@@ -23,11 +23,11 @@ gpr_status gpr_gpu_ladder_open(const gpr_plan *plan, int kernel, int device, gpr
 gpr_status gpr_gpu_ladder_time(const gpr_plan *plan, int kernel, int device, int repeats,
                                double *milliseconds);
 
-/* One of kernels/shuffles.h by its name, with `data` and `out` in host memory. */
+/* One of kernels/abi/shuffles.h by its name, with `data` and `out` in host memory. */
 gpr_status gpr_gpu_shuffle(const char *name, int dtype, int device, gpr_shuffle_args args);
 
-/* Sums of segments by one of the kernels of kernels/work_queue.h, with all arrays in host memory;
- * launched so many times (1 and up), each of which leaves its milliseconds. */
+/* Sums of segments by one of the kernels of kernels/abi/work_queue.h, with all arrays in host
+ * memory; launched so many times (1 and up), each of which leaves its milliseconds. */
 gpr_status gpr_gpu_segment_sums(const char *name, int dtype, int device, gpr_segment_args args,
                                 int repeats, double *milliseconds);
 

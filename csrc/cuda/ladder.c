@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../kernels/ladder_rows.h"
-#include "../../kernels/lists.h"
+#include "../../kernels/abi/ladder_rows.h"
+#include "../../kernels/abi/lists.h"
 #include "../errors.h"
 #include "device.h"
 #include "../pack.h"

@@ -3,11 +3,11 @@
 #define GPR_NVRTC_H
 
 #include "../gpureduce.h"
-#include "../../kernels/program.h"
+#include "../../kernels/abi/program.h"
 #include "cache.h"
 
-/* The headers of kernels/, as the build put them into the library, by the names that #include has
- * for them; and for those that programs name, a digest of all that they include. */
+/* The headers of kernels/, as the build put them into the library, by their paths there; and for
+ * those that programs name, a digest of all that they include. */
 typedef struct gpr_header {
   const char *name, *text, *digest;
 } gpr_header;

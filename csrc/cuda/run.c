@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../kernels/lists.h"
+#include "../../kernels/abi/lists.h"
 #include "../errors.h"
 #include "../pack.h"
 #include "../threads.h"

@@ -1,7 +1,7 @@
 /* The shuffles: values in, one launch, values out. */
 #include <string.h>
 
-#include "../../kernels/lists.h"
+#include "../../kernels/abi/lists.h"
 #include "../errors.h"
 #include "gpu.h"
 #include "device.h"

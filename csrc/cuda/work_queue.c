@@ -1,7 +1,7 @@
 /* Sums of segments, and how long each way to hand the segments to the blocks takes. */
 #include <string.h>
 
-#include "../../kernels/lists.h"
+#include "../../kernels/abi/lists.h"
 #include "../errors.h"
 #include "gpu.h"
 #include "device.h"

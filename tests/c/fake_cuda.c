@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 
 #include "../../csrc/cuda/driver.h"
-#include "../../kernels/rows.h"
+#include "../../kernels/abi/rows.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -76,10 +76,10 @@ uint32_t atomicAdd(uint32_t *at, uint32_t by) {
 
 }  // namespace
 
-#include "../../kernels/dtypes.h"
-#include "../../kernels/ladder/kernels.cuh"
-#include "../../kernels/ladder_rows.h"
-#include "../../kernels/ops.h"
+#include "../../kernels/abi/dtypes.h"
+#include "../../kernels/textbook/kernels.cuh"
+#include "../../kernels/abi/ladder_rows.h"
+#include "../../kernels/abi/ops.h"
 
 namespace {
 

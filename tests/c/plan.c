@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "../../kernels/lists.h"
+#include "../../kernels/abi/lists.h"
 #include "check.h"
 
 enum { ROOM = 1 << 16 };

@@ -1,9 +1,0 @@
-#ifndef GPR_AXES_H
-#define GPR_AXES_H
-
-#include "backend.h"
-
-/* Begins a plan with axes on the CPU. The run is the caller's; on failure *run is NULL. */
-gpr_status gpr_axes_open(const gpr_plan *plan, gpr_run **run);
-
-#endif

@@ -1,0 +1,143 @@
+#define PY_SSIZE_T_CLEAN
+#include "programs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../cuda/gpu.h"
+#include "raise.h"
+
+enum { PROGRAMS_MOST = 1 << 14 };
+
+/* --- what the library asks ---------------------------------------------------------------------
+ */
+
+/* A function of gpureduce.compiler; whatever goes wrong is as if it had given nothing, but Ctrl-C
+ * is left to be met again. */
+static PyObject *ask(const char *function, PyObject *arguments) {
+  PyObject *module = arguments ? PyImport_ImportModule("gpureduce.compiler") : NULL;
+  PyObject *callable = module ? PyObject_GetAttrString(module, function) : NULL;
+  PyObject *answer = callable ? PyObject_CallObject(callable, arguments) : NULL;
+  if (!answer && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
+  if (!answer) PyErr_Clear();
+  Py_XDECREF(callable);
+  Py_XDECREF(module);
+  Py_XDECREF(arguments);
+  return answer;
+}
+
+static void say(int is_warning, const char *text) {
+  if (!Py_IsInitialized()) return;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  Py_XDECREF(ask("say", Py_BuildValue("(Ns)", PyBool_FromLong(is_warning), text)));
+  PyGILState_Release(state);
+}
+
+/* The bytes of an answer, malloc's; NULL where it is None. */
+static char *take_bytes(PyObject *answer, size_t *size) {
+  char *bytes = NULL;
+  if (answer && PyBytes_Check(answer)) {
+    *size = (size_t)PyBytes_GET_SIZE(answer);
+    bytes = malloc(*size + 1);
+    if (bytes) memcpy(bytes, PyBytes_AS_STRING(answer), *size + 1);
+  }
+  Py_XDECREF(answer);
+  return bytes;
+}
+
+static char *packed(const char *arch, const char *key, size_t *size) {
+  if (!Py_IsInitialized()) return NULL;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  char *bytes = take_bytes(ask("packed", Py_BuildValue("(ss)", arch, key)), size);
+  PyGILState_Release(state);
+  if (bytes && memchr(bytes, 0, *size)) return bytes;
+  free(bytes);
+  return NULL;
+}
+
+static char *nvrtc_folders(void) {
+  size_t size;
+  if (!Py_IsInitialized()) return NULL;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  char *text = take_bytes(ask("nvrtc_folders", PyTuple_New(0)), &size);
+  PyGILState_Release(state);
+  return text;
+}
+
+void gpr_programs_open(void) { gpr_host = (gpr_surroundings){say, packed, nvrtc_folders}; }
+
+/* --- what Python asks --------------------------------------------------------------------------
+ */
+
+/* All programs; PyMem's, the caller's. */
+static gpr_program **all_programs(int *count) {
+  gpr_program **all = PyMem_Malloc(PROGRAMS_MOST * sizeof *all);
+  if (!all)
+    PyErr_NoMemory();
+  else
+    *count = gpr_programs(all, PROGRAMS_MOST);
+  return all;
+}
+
+/* (kernel, fold, header) of each. */
+PyObject *gpr_programs_list(PyObject *module, PyObject *unused) {
+  int count = 0;
+  gpr_program **all = all_programs(&count);
+  (void)module, (void)unused;
+  PyObject *list = all ? PyList_New(0) : NULL;
+  for (int i = 0; list && i < count; i++) {
+    PyObject *item =
+        Py_BuildValue("(sss)", all[i]->kernel, all[i]->fold ? all[i]->fold : "", all[i]->header);
+    if (!item || PyList_Append(list, item)) Py_CLEAR(list);
+    Py_XDECREF(item);
+  }
+  PyMem_Free(all);
+  return list;
+}
+
+/* program_image(index, arch): (key, image, whether the cache had it). */
+PyObject *gpr_programs_image(PyObject *module, PyObject *args) {
+  int index, count = 0, was_there = 0;
+  const char *arch;
+  char key[GPR_KEY_CHARS];
+  gpr_image image = {NULL, 0};
+  (void)module;
+  if (!PyArg_ParseTuple(args, "is", &index, &arch)) return NULL;
+  if (strncmp(arch, "sm_", 3) && strncmp(arch, "compute_", 8))
+    return PyErr_Format(PyExc_ValueError, "%s is no architecture: give sm_90 or compute_90", arch);
+  gpr_program **all = all_programs(&count);
+  if (!all) return NULL;
+  if (index < 0 || index >= count) {
+    PyMem_Free(all);
+    return PyErr_Format(PyExc_IndexError, "there are %d programs, numbered from 0", count);
+  }
+  gpr_program *program = all[index];
+  gpr_status status;
+  PyMem_Free(all);
+  Py_BEGIN_ALLOW_THREADS status = gpr_program_image(program, arch, key, &was_there, &image);
+  Py_END_ALLOW_THREADS if (status) return gpr_raise(status);
+  PyObject *answer =
+      Py_BuildValue("(sy#N)", key, image.bytes, (Py_ssize_t)image.size, PyBool_FromLong(was_there));
+  free(image.bytes);
+  return answer;
+}
+
+/* compiler(arch): (whether there is one, which or why not). */
+PyObject *gpr_programs_compiler(PyObject *module, PyObject *arch) {
+  char text[512];
+  (void)module;
+  const char *name = PyUnicode_AsUTF8(arch);
+  if (!name) return NULL;
+  if (!strchr(name, '_')) return PyErr_Format(PyExc_ValueError, "%s is no architecture", name);
+  gpr_status status;
+  Py_BEGIN_ALLOW_THREADS status = gpr_compiler_about(name, text, sizeof text);
+  Py_END_ALLOW_THREADS return Py_BuildValue("(Ns)", PyBool_FromLong(status == GPR_OK), text);
+}
+
+/* cache_folder(): its path, or None. */
+PyObject *gpr_programs_cache(PyObject *module, PyObject *unused) {
+  char path[4096];
+  (void)module, (void)unused;
+  if (!gpr_cache_folder(path, sizeof path)) Py_RETURN_NONE;
+  return PyUnicode_DecodeFSDefault(path);
+}

@@ -1,0 +1,178 @@
+/* The tables that kernels/ gives to the host: all that csrc/ knows of operators and dtypes. */
+#ifndef GPR_ROWS_H
+#define GPR_ROWS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "program.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Which orders give the same bits: any, any (sums kept as integers), the one tree. */
+enum gpr_law { GPR_FREE, GPR_EXACT, GPR_TREE };
+
+/* How a variance is finished: `with` of the rows whose operator is GPR_SPREAD. */
+typedef struct gpr_spread {
+  double ddof;
+  const double *means; /* of this output: one, or two of a complex row; NULL: the elements' own */
+  int nan; /* without degrees of freedom NaN, else zero by zero is NaN and all else infinite */
+} gpr_spread;
+
+/* One operator on one dtype. A state is `state_bytes` of memory aligned to 16. */
+typedef struct gpr_row {
+  int op, dtype, result; /* ids of ops.h and dtypes.h */
+  int law;
+  int ordered; /* the elements' index matters */
+  int scalars; /* of the dtype in an element and in the result: 4 in a 2 x 2 matrix, else 1 */
+  size_t state_bytes;
+  void (*open)(void *state);
+  /* Folds n contiguous aligned elements, of which the first has this index; for GPR_TREE the
+   * index must be the state's next. Nonzero: no further element can change the result. */
+  int (*fold)(void *state, const void *data, int64_t n, int64_t index);
+  /* right covers the indices after the state's (GPR_TREE), or any others. */
+  void (*merge)(void *state, const void *right);
+  /* n elements were folded. with: NULL, or a value of the result's dtype which takes part, or a
+   * gpr_spread. Writes `results` values of dtype `result`. */
+  void (*finish)(const void *state, int64_t n, const void *with, void *result);
+  int results;
+  /* Many outputs of n elements each, GPR_SHORT at most, finished: element i of output o lies at
+   * data + o·across + i·along, aligned as its parts are. with: NULL or a gpr_spread without means.
+   * NULL: there is no such road. */
+  void (*many)(const void *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
+               const void *with, void *result);
+  /* The same elements, from `index` on, into states that lie `slot` bytes apart. */
+  void (*fold_many)(void *states, size_t slot, const void *data, int64_t across, int64_t along,
+                    int64_t outputs, int64_t n, int64_t index);
+} gpr_row;
+enum { GPR_SHORT = 4096 };
+
+/* Converts n contiguous elements one by one, as NumPy's unsafe casting does. */
+typedef void (*gpr_cast)(const void *from, void *to, int64_t n);
+
+/* row[op * GPR_DTYPE_COUNT + dtype].open is NULL where the operator does not take the dtype;
+ * cast[from * GPR_DTYPE_COUNT + to] is NULL where there is no conversion. */
+/* keep[i] becomes 0 where x[i] is NaN or NaT. */
+typedef void (*gpr_skip)(const void *x, int64_t n, uint8_t *keep);
+
+/* skip[dtype] is NULL where the dtype has neither NaN nor NaT. */
+typedef struct gpr_cpu_table {
+  const char *isa;
+  const gpr_row *row;
+  const gpr_cast *cast;
+  const gpr_skip *skip;
+} gpr_cpu_table;
+
+#ifndef __CUDACC__
+/* One for each instruction set that kernels/cpu/table.cpp was compiled for. */
+extern const gpr_cpu_table gpr_cpu_table_plain;
+#ifdef GPR_X86_LEVELS
+extern const gpr_cpu_table gpr_cpu_table_v3;
+extern const gpr_cpu_table gpr_cpu_table_v4;
+#endif
+
+/* By how many bytes the CPU's folds prefetch, and those of columns; csrc/cpu.c knows the machine.
+ */
+extern ptrdiff_t gpr_prefetch_ahead, gpr_prefetch_columns;
+#endif
+
+/* --- the device half ----------------------------------------------------------------------------
+ */
+
+/* What every kernel over a whole array takes. It folds n elements from `data`, of which the first
+ * has this index, and leaves its state in `answer`, word by word and each word with the epoch: a
+ * reader who finds the epoch beside every word has them all, and the kernel need not wait for its
+ * stores to arrive before it raises a flag. */
+typedef struct gpr_answer {
+  uint32_t word, epoch;
+} gpr_answer;
+typedef struct gpr_flat_args {
+  const void *data; /* aligned to its element's parts */
+  int64_t n, index;
+  void *scratch; /* device memory of the table's scratch_bytes, zero before the first launch; each
+                    launch leaves what it needs zero as it found it */
+  gpr_answer *answer; /* host memory that the device can write: masks and words of the row; for
+                         lines GPR_LINES_AT and GPR_LINE_WORDS for each part of each block */
+  uint32_t epoch;
+} gpr_flat_args;
+
+/* The answer of an exact sum: each block leaves, for each part of its elements, a line of 32 bytes.
+ * Its four words are an integer; the upper halves of the epochs beside them, the epoch's low bits,
+ * and the lower bytes its unit and flags. They are one sector: of 132 blocks that end together
+ * lines of 48 bytes came 1 µs later on an H200. */
+enum {
+  GPR_LINES_AT = 512, /* words of the answer before the first */
+  GPR_LINES_MOST = 4, /* a multiprocessor */
+  GPR_LINE_WORDS = 4,
+  GPR_LINE_EPOCH = 24, /* bits, which are never all zero */
+  GPR_LINE_FLAGS = 8,  /* bits; the unit lies above them */
+  GPR_LINE_MORE = 4,   /* a flag beside GPR_MET and GPR_OTHER: there is more than the line has */
+};
+typedef struct gpr_lines {
+  int parts; /* 0: there are none */
+  /* Adds the lines that have come of the blocks whose bits are set in `words` words to a state, in
+   * any order, and their flags; clears their bits, and returns how many are still awaited. */
+  int (*take)(void *state, const gpr_answer *answer, uint64_t *awaited, int words, uint32_t epoch,
+              uint32_t *flags);
+} gpr_lines;
+
+/* A kernel for few elements, which answers by lines. Its scratch is not used. Where there is more
+ * than the lines have they are void, and the row's first kernel is to be launched. */
+enum { GPR_SMALL_THREADS = 512 }; /* a block at most; a power of two, 32 at least */
+typedef struct gpr_small {
+  gpr_program *kernel; /* takes a gpr_flat_args; NULL: there is none */
+  int bytes;           /* that a thread reads, from a multiple of 16 on */
+} gpr_small;
+
+typedef struct gpr_gpu_row {
+  gpr_program *flat; /* takes a gpr_flat_args; NULL: no such row */
+  int words;         /* of the answer: the start of a state, as far as it is used,
+                        or of what there is beside the lines, if there is more */
+  int masks;         /* words before those, a bit for each: others are zero and do
+                        not come; 0: all of them come */
+  int threads;       /* a block */
+  int tile;          /* bytes that a block takes at a time */
+  int blocks;        /* a multiprocessor, at most; 0: one for every tile */
+  gpr_lines lines;
+  gpr_small small;
+} gpr_gpu_row;
+
+/* What the gathering of strided, swapped or differently typed elements takes: elements
+ * [start, start + n) in C order, to `out` contiguous, native and of dtype `to`. */
+enum { GPR_GATHER_DIMS = 64, GPR_GATHER_THREADS = 256 };
+typedef struct gpr_gather_args {
+  const char *data;
+  int64_t start, n;
+  int ndim, bytes, swap, from, to;
+  char *out;
+  int64_t shape[GPR_GATHER_DIMS], strides[GPR_GATHER_DIMS];
+} gpr_gather_args;
+
+enum { GPR_GPU_BLOCKS_MAX = 4096 }; /* of one launch */
+
+/* What the kernel that only reads takes. */
+enum { GPR_READ_THREADS = 1024, GPR_READ_BLOCKS = 32 }; /* a block; a multiprocessor */
+typedef struct gpr_read_args {
+  const void *data; /* aligned to 16 */
+  int64_t bytes;
+  uint32_t *never;
+} gpr_read_args;
+
+/* row[op * GPR_DTYPE_COUNT + dtype] folds into the same states as the CPU's row. */
+typedef struct gpr_gpu_table {
+  const gpr_gpu_row *row;
+  gpr_program *gather; /* takes a gpr_gather_args */
+  size_t scratch_bytes;
+  gpr_program *read; /* takes a gpr_read_args */
+} gpr_gpu_table;
+
+#ifndef __CUDACC__
+extern const gpr_gpu_table gpr_gpu_table_cuda;
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,257 @@
+/* Law 1: a sum of floating-point numbers as an integer.
+ *
+ * Every finite double is an integer multiple of 2^-1074. An Exact is such an integer, in 32-bit
+ * digits held in 64-bit words so that additions need no carry and any order of them gives the same
+ * words. A Window is what makes it fast: doubles that catch a batch of numbers without error and
+ * say so, or are thrown away. Idea: error-free extraction (Rump, Ogita, Oishi, "Accurate
+ * floating-point summation", 2008) into a long accumulator (Kulisch). Written once for both sides;
+ * compile without contraction, without fast-math. */
+#ifndef GPR_EXACT_H
+#define GPR_EXACT_H
+
+#include "portable.h"
+#include "types.h"
+
+GPR_OPEN
+
+/* --- the long accumulator -------------------------------------------------------------------- */
+
+enum { GPR_BOTTOM = -1074 }; /* the exponent of digit 0: the last bit of the smallest subnormal */
+enum { GPR_DIGITS = 72 };    /* 2^1024 × 2^63 elements ends in digit 67 */
+
+enum { GPR_NAN = 1, GPR_PLUS_INF = 2, GPR_MINUS_INF = 4 };
+enum { GPR_MET = 1, GPR_OTHER = 2 }; /* an element; an element that is not -0.0 */
+
+struct Exact {
+  int64_t digit[GPR_DIGITS];
+  uint32_t special; /* NaN, +inf and -inf met, as bits */
+  uint32_t pending; /* deposits since the last carry: a word holds 2^31 of them */
+  uint32_t signs;   /* GPR_MET, GPR_OTHER: a zero is -0.0 where all that was met is -0.0 */
+  uint32_t unused;
+};
+
+/* The three digits that `value`·2^exponent adds to, the first at index `at`. */
+struct Deposit {
+  int at;
+  int64_t low, middle, high;
+};
+
+/* bit: the exponent above that of digit 0. */
+GPR_FN Deposit split_at(int64_t value, int bit) {
+  const int shift = bit & 31;
+  const uint64_t below = (uint64_t)value << shift;
+  Deposit d;
+  d.at = bit >> 5;
+  d.low = (int64_t)(below & 0xffffffffu);
+  d.middle = (int64_t)(below >> 32);
+  d.high = (value >> 1) >> (63 - shift);
+  return d;
+}
+GPR_FN Deposit split(int64_t value, int exponent) { return split_at(value, exponent - GPR_BOTTOM); }
+
+GPR_FN void carry(Exact &e) {
+  for (int i = 0; i + 1 < GPR_DIGITS; i++) {
+    e.digit[i + 1] += e.digit[i] >> 32;
+    e.digit[i] &= 0xffffffff;
+  }
+  e.pending = 1;
+}
+
+GPR_FN void deposit(Exact &e, int64_t value, int exponent) {
+  const Deposit d = split(value, exponent);
+  e.digit[d.at] += d.low;
+  e.digit[d.at + 1] += d.middle;
+  e.digit[d.at + 2] += d.high;
+  if (++e.pending >= 0x40000000u) carry(e);
+}
+
+/* A double as mantissa·2^exponent; 0 for what is not finite, which goes to `special`. */
+GPR_FN int64_t mantissa(double x, int &exponent, uint32_t &special) {
+  const uint64_t b = bits(x);
+  const int field = (int)(b >> 52) & 0x7ff;
+  int64_t m = (int64_t)(b & 0xfffffffffffffull);
+  if (field == 0x7ff) {
+    special |= m ? GPR_NAN : b >> 63 ? GPR_MINUS_INF : GPR_PLUS_INF;
+    m = 0;
+    exponent = 0;
+    return 0;
+  }
+  if (field) m |= 1ll << 52;
+  exponent = (field ? field : 1) - 1075;
+  return b >> 63 ? -m : m;
+}
+
+/* The slow and certain road of one number: any exponent, any sign, NaN and infinities. */
+GPR_FN void scatter(Exact &e, double x) {
+  int exponent;
+  const int64_t m = mantissa(x, exponent, e.special);
+  if (m) deposit(e, m, exponent);
+}
+
+GPR_FN void merge(Exact &into, const Exact &from) {
+  for (int i = 0; i < GPR_DIGITS; i++) into.digit[i] += from.digit[i];
+  into.special |= from.special;
+  into.signs |= from.signs;
+  into.pending += from.pending;
+  if (into.pending >= 0x40000000u) carry(into);
+}
+
+/* --- the window ------------------------------------------------------------------------------ */
+
+/* HEADROOM = 5: a batch is 32 numbers a lane. Each doubling of the batch costs one of the 46 bits
+ * that the first level keeps below 2^top, and two of the 93 that both keep. */
+enum { GPR_HEADROOM = 5, GPR_BATCH = 1 << GPR_HEADROOM };
+/* Beyond these a start or a unit is no normal double; such numbers take the slow road. */
+enum { GPR_TOP_MAX = 1010, GPR_TOP_MIN = -980 };
+
+/* Numbers below 2^top: level 1 counts in units of 2^unit1, what falls below it goes to level 2. */
+struct Window {
+  double start1, start2;
+  int top, unit1, unit2;
+};
+
+GPR_FN double power_of_two(int exponent) { return from_bits((uint64_t)(exponent + 1023) << 52); }
+
+GPR_FN Window open_window(int top) {
+  Window w;
+  w.top = top < GPR_TOP_MIN ? GPR_TOP_MIN : top;
+  w.unit1 = w.top + GPR_HEADROOM - 51;
+  w.unit2 = w.top + 2 * GPR_HEADROOM - 103;
+  /* 1.5·2^k: sums of both signs stay within the binade, where all numbers share one unit. */
+  w.start1 = 1.5 * power_of_two(w.unit1 + 52);
+  w.start2 = 1.5 * power_of_two(w.unit2 + 52);
+  return w;
+}
+
+GPR_FN double minus(double a, double b) { return a - b; }
+
+/* Adds x to the first level's sum; what that does not hold is the result. */
+template <class D> GPR_FN D rest_of(D &sum, const D x) {
+  const D t = sum + x;
+  const D rest = minus(x, minus(t, sum)); /* exact while |x| is at most |sum| */
+  sum = t;
+  return rest;
+}
+
+/* One number into one lane's batch. `away` gathers in its top 12 bits whether the sum ever left its
+ * binade (also by NaN and inf), `lost` in its low 63 whether a bit was rounded away. D is double
+ * and U uint64_t, or vectors of them. */
+template <class D, class U>
+GPR_FN void add_two_levels(D &sum1, D &sum2, U &away, U &lost, const D start1, const D x) {
+  const D rest = rest_of(sum1, x);
+  away |= bits(sum1) ^ bits(start1);
+  const D u = sum2 + rest;
+  const D caught = minus(u, sum2);
+  lost |= bits(caught) ^ bits(rest);
+  sum2 = u;
+}
+
+GPR_FN bool is_exact(uint64_t away, uint64_t lost) { return (away >> 52) == 0 && (lost << 1) == 0; }
+
+/* Within one binade the bits of a double are its count of units plus a constant. A batch adds less
+ * than 2^51 units, so an int64_t holds 2^12 batches. */
+enum { GPR_BATCHES_MAX = 1 << 12 };
+
+/* --- rounding: once, to nearest even --------------------------------------------------------- */
+
+/* The magnitude as 32-bit digits, digit 0 one below GPR_BOTTOM's so that a quotient has room for
+ * its rounding bit. */
+struct Magnitude {
+  uint32_t digit[GPR_DIGITS + 1];
+  bool negative, sticky; /* sticky: something not zero lies below digit 0 */
+  int top;               /* the highest digit that is not zero, or -1 */
+};
+
+GPR_FN Magnitude magnitude(const Exact &e) {
+  Magnitude m;
+  int64_t over = 0;
+  m.digit[0] = 0;
+  m.sticky = false;
+  for (int i = 0; i < GPR_DIGITS; i++) {
+    over += e.digit[i];
+    m.digit[i + 1] = (uint32_t)over;
+    over >>= 32;
+  }
+  m.negative = over < 0;
+  uint64_t borrow = 1;
+  m.top = -1;
+  for (int i = 1; i <= GPR_DIGITS; i++) {
+    if (m.negative) {
+      borrow += (uint32_t)~m.digit[i];
+      m.digit[i] = (uint32_t)borrow;
+      borrow >>= 32;
+    }
+    if (m.digit[i]) m.top = i;
+  }
+  return m;
+}
+
+/* Long division by n, exact but for the sticky bit. */
+GPR_FN void divide(Magnitude &m, uint64_t n) {
+  unsigned __int128 rest = 0;
+  const int top = m.top;
+  m.top = -1;
+  for (int i = top; i >= 0; i--) {
+    rest = rest << 32 | m.digit[i];
+    if (n >> 32) {
+      m.digit[i] = (uint32_t)(rest / n);
+      rest %= n;
+    } else {
+      m.digit[i] = (uint32_t)((uint64_t)rest / (uint32_t)n);
+      rest = (uint64_t)rest % (uint32_t)n;
+    }
+    if (m.digit[i] && m.top < 0) m.top = i;
+  }
+  m.sticky = rest != 0;
+}
+
+/* Bits [low, low + 64) of the digits; low may be negative. */
+GPR_FN uint64_t window_of(const Magnitude &m, int low) {
+  uint64_t word = 0;
+  for (int i = 0; i < 3; i++) {
+    const int d = (low >> 5) + i, at = 32 * d - low; /* at is in (-32, 64] */
+    if (d < 0 || d > GPR_DIGITS || at >= 64) continue;
+    word |= at < 0 ? (uint64_t)m.digit[d] >> -at : (uint64_t)m.digit[d] << at;
+  }
+  return word;
+}
+
+/* Bits of the IEEE number of `precision` bits (hidden one counted) whose smallest subnormal is
+ * 2^smallest and whose infinity is `infinity`. */
+GPR_FN uint64_t round_to(const Magnitude &m, int precision, int smallest, uint64_t infinity) {
+  if (m.top < 0) return 0; /* below half of any subnormal, if not zero: 2^-1106 at most */
+  int highest = 32 * m.top + 31;
+  for (uint32_t d = m.digit[m.top]; !(d >> 31); d <<= 1) highest--;
+  const int floor = smallest - (GPR_BOTTOM - 32);
+  int last = highest - precision + 1;
+  if (last < floor) last = floor;
+  if (highest < last - 1) return 0;
+  /* 64 bits ending two below the last one kept: precision is at most 53. */
+  const uint64_t word = window_of(m, last - 2);
+  uint64_t kept = word >> 2;
+  bool below = m.sticky || (word & 1);
+  for (int i = 0; !below && i <= (last - 3) >> 5; i++) {
+    const uint32_t mask = i == (last - 2) >> 5 ? (1u << ((last - 2) & 31)) - 1 : 0xffffffffu;
+    below = (m.digit[i] & mask) != 0;
+  }
+  if ((word & 2) && (below || (kept & 1))) kept++;
+  const uint64_t result = kept + ((uint64_t)(last - floor) << (precision - 1));
+  return result < infinity ? result : infinity;
+}
+
+/* The sum divided by n, rounded once into T. n = 0 (an empty mean) is NaN. */
+template <class T> GPR_FN T round_exact(const Exact &e, uint64_t n) {
+  typedef Format<T> F;
+  const uint64_t infinity = F::infinity(), sign = infinity + (1ull << (F::precision - 1));
+  const uint32_t both = GPR_PLUS_INF | GPR_MINUS_INF;
+  if (n == 0 || (e.special & GPR_NAN) || (e.special & both) == both) return quiet_nan<T>();
+  if (e.special) return F::make(e.special & GPR_MINUS_INF ? sign | infinity : infinity);
+  Magnitude m = magnitude(e);
+  if (m.top < 0) return F::make(e.signs == GPR_MET ? sign : 0);
+  if (n > 1) divide(m, n);
+  const uint64_t rounded = round_to(m, F::precision, F::smallest, infinity);
+  return F::make(m.negative ? sign | rounded : rounded);
+}
+
+GPR_CLOSE
+#endif

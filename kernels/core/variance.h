@@ -1,0 +1,280 @@
+/* Variances: exact sums of x and of x² in one pass, and the rational that they make, rounded once.
+ *
+ * The square of a float with 24 bits or less is a double; that of a double takes 106 bits and twice
+ * the range of exponents, so it is added to digits of its own. */
+#ifndef GPR_VARIANCE_H
+#define GPR_VARIANCE_H
+
+#include "bigint.h"
+#include "exact.h"
+#include "../abi/rows.h"
+
+GPR_OPEN
+
+/* --- squares -----------------------------------------------------------------------------------
+ */
+
+enum { GPR_SQUARES_BOTTOM = 2 * GPR_BOTTOM };
+enum { GPR_SQUARES_DIGITS = 136 }; /* 2^2048 × 2^63 elements ends in digit 131 */
+
+struct Squares {
+  int64_t digit[GPR_SQUARES_DIGITS];
+  uint32_t pending, unused[3]; /* deposits since the last carry */
+};
+
+GPR_FN void carry(Squares &s) {
+  for (int i = 0; i + 1 < GPR_SQUARES_DIGITS; i++) {
+    s.digit[i + 1] += s.digit[i] >> 32;
+    s.digit[i] &= 0xffffffff;
+  }
+  s.pending = 1;
+}
+
+/* As an Exact's, for what multiplies 2^exponent. */
+GPR_FN void deposit(Squares &s, int64_t value, int exponent) {
+  const Deposit d = split_at(value, exponent - GPR_SQUARES_BOTTOM);
+  s.digit[d.at] += d.low;
+  s.digit[d.at + 1] += d.middle;
+  s.digit[d.at + 2] += d.high;
+  if (++s.pending >= 0x40000000u) carry(s);
+}
+
+GPR_FN void merge(Squares &into, const Squares &from) {
+  for (int i = 0; i < GPR_SQUARES_DIGITS; i++) into.digit[i] += from.digit[i];
+  into.pending += from.pending;
+  if (into.pending >= 0x40000000u) carry(into);
+}
+
+/* The slow and certain road of one number; what is not finite counts nothing. */
+GPR_FN void scatter_square(Squares &s, double x) {
+  int exponent;
+  uint32_t special = 0;
+  const int64_t m = mantissa(x, exponent, special);
+  if (!m) return;
+  const uint128 square = (uint128)m * (uint128)m; /* the sign vanishes modulo 2^128 */
+  deposit(s, (int64_t)(square & 0xfffffffffffffull), 2 * exponent);
+  deposit(s, (int64_t)(square >> 52), 2 * exponent + 52);
+}
+
+/* --- folds -------------------------------------------------------------------------------------
+ */
+
+/* Of complex numbers: sums of both parts, and one of the squares of both. */
+template <class T> struct MomentsFold {
+  typedef T Element;
+  static constexpr gpr_law law = GPR_EXACT;
+  static constexpr bool ordered = false;
+  enum { parts = Traits<T>::kind == KIND_COMPLEX ? 2 : 1 };
+  struct State {
+    Exact part[parts];
+    Squares squares;
+  };
+  static GPR_METHOD void open(State &s) { memset(&s, 0, sizeof s); }
+  static GPR_METHOD void add_real(State &s, int part, double x) {
+    scatter(s.part[part], x);
+    scatter_square(s.squares, x);
+  }
+  template <class R> static GPR_METHOD void add(State &s, complex<R> x, int64_t) {
+    add_real(s, 0, x.re);
+    add_real(s, 1, x.im);
+  }
+  template <class R> static GPR_METHOD void add(State &s, R x, int64_t) { add_real(s, 0, wide(x)); }
+  static GPR_METHOD void merge(State &s, const State &right) {
+    for (int i = 0; i < parts; i++) gpr::merge(s.part[i], right.part[i]);
+    gpr::merge(s.squares, right.squares);
+  }
+};
+
+/* Integers: the sum in 128 bits, the sum of squares in 192. */
+template <class T> struct IntegerMoments {
+  typedef T Element;
+  static constexpr gpr_law law = GPR_FREE;
+  static constexpr bool ordered = false;
+  struct State {
+    uint64_t low;
+    int64_t high;
+    uint64_t square[3];
+  };
+  static GPR_METHOD void open(State &s) { memset(&s, 0, sizeof s); }
+  static GPR_METHOD void add(State &s, T x, int64_t) {
+    const auto w = wide(x);
+    const bool negative = Traits<T>::kind == KIND_INT && (int64_t)w < 0;
+    const uint64_t magnitude = negative ? 0 - (uint64_t)w : (uint64_t)w;
+    const uint128 square = (uint128)magnitude * magnitude;
+    merge(s,
+          State{(uint64_t)w, negative ? -1 : 0, {(uint64_t)square, (uint64_t)(square >> 64), 0}});
+  }
+  static GPR_METHOD void merge(State &s, const State &right) {
+    s.low += right.low;
+    s.high += right.high + (s.low < right.low);
+    uint128 over = 0;
+    for (int i = 0; i < 3; i++) {
+      over += (uint128)s.square[i] + right.square[i];
+      s.square[i] = (uint64_t)over;
+      over >>= 64;
+    }
+  }
+};
+
+/* --- the rational ------------------------------------------------------------------------------
+ */
+
+/* n - ddof in units of 2^-64, not below zero: exact unless ddof has bits below 2^-64. */
+GPR_FN uint128 degrees_of_freedom(int64_t n, double ddof) {
+  if (!(ddof < (double)n)) return 0;
+  const double bounded = greatest(ddof, -0x1p62);
+  const double whole = (double)(int64_t)bounded - ((double)(int64_t)bounded > bounded);
+  const double fraction = (bounded - whole) * 0x1p64;
+  const uint128 result = (uint128)((uint64_t)n - (uint64_t)(int64_t)whole) << 64;
+  if (fraction >= 0x1p64) return result - ((uint128)1 << 64);
+  return result - (uint64_t)fraction;
+}
+
+/* x in units of 2^grid, which is below all bits of a double; whether it is negative. */
+GPR_FN bool big_of_double(Big &big, double x, int grid) {
+  int exponent;
+  uint32_t special = 0;
+  const int64_t m = mantissa(x, exponent, special);
+  const int bit = exponent - grid;
+  big_of(big, (uint128)(m < 0 ? -m : m) << (bit & 31));
+  big.at += bit >> 5;
+  return m < 0;
+}
+
+/* All parts' sums in units of 2^grid, and the sum of all their squares in units of 2^(2·grid); what
+ * the rational is worked out in. */
+struct Moments {
+  int grid, parts;
+  uint32_t special;
+  bool negative[2];
+  Big sum[2], squares;
+  Big total, minus, product, square, count, freedom, divisor, mean;
+};
+template <int DIGITS> struct MomentDigits {
+  uint32_t sum[2][DIGITS], squares[DIGITS];
+  uint32_t total[DIGITS], minus[DIGITS], product[DIGITS], square[DIGITS];
+  uint32_t count[2], freedom[4], divisor[GPR_DIVISOR_DIGITS], mean[4];
+};
+template <int DIGITS> GPR_FN void place(Moments &m, MomentDigits<DIGITS> &d) {
+  m.sum[0].digit = d.sum[0];
+  m.sum[1].digit = d.sum[1];
+  m.squares.digit = d.squares;
+  m.total.digit = d.total;
+  m.minus.digit = d.minus;
+  m.product.digit = d.product;
+  m.square.digit = d.square;
+  m.count.digit = d.count;
+  m.freedom.digit = d.freedom;
+  m.divisor.digit = d.divisor;
+  m.mean.digit = d.mean;
+}
+
+/* total − minus gets − (Σx)² or, with a mean m, − 2mΣx + nm². */
+GPR_FN void add_spread(Moments &w, int part, const double *mean) {
+  if (!mean) {
+    multiply(w.product, w.sum[part], w.sum[part]);
+    add<false>(w.minus, w.product);
+    return;
+  }
+  const bool opposite = big_of_double(w.mean, *mean, w.grid) != w.negative[part];
+  multiply(w.product, w.sum[part], w.mean);
+  for (int twice = 0; twice < 2; twice++) add<false>(opposite ? w.total : w.minus, w.product);
+  multiply(w.product, w.mean, w.mean);
+  multiply(w.square, w.product, w.count);
+  add<false>(w.total, w.square);
+}
+
+/* (n·Σx² − (Σx)²) / (n·freedom) or, with means, (Σx² − 2mΣx + nm²) / freedom. */
+GPR_CALL Leading spread_of(Moments &w, int64_t n, uint128 freedom, const double *means) {
+  big_of(w.count, (uint128)(uint64_t)n);
+  big_of(w.freedom, freedom);
+  if (means) {
+    copy(w.total, w.squares);
+    copy(w.divisor, w.freedom);
+  } else {
+    multiply(w.total, w.squares, w.count);
+    multiply(w.divisor, w.freedom, w.count);
+  }
+  w.minus.count = 0;
+  GPR_ROLLED
+  for (int p = 0; p < w.parts; p++) add_spread(w, p, means ? means + p : 0);
+  add<true>(w.total, w.minus);
+  Leading result = divide(w.total, w.divisor);
+  result.exponent += 64 + 2 * w.grid; /* freedom counts in units of 2^-64 */
+  return result;
+}
+
+/* What there is to round, apart from a rational. */
+enum SpreadCase { SPREAD_FINITE, SPREAD_INFINITE, SPREAD_NAN };
+
+/* As IEEE arithmetic on x − mean has it: the mean of what is not finite is not, and then inf − inf.
+ */
+GPR_FN SpreadCase case_of_spread(uint32_t special, int64_t n, const double *means, int parts) {
+  bool infinite = special != 0;
+  if (n == 0 || (special && !means) || (special & GPR_NAN)) return SPREAD_NAN;
+  for (int p = 0; means && p < parts; p++) {
+    const bool inf = means[p] - means[p] != 0;
+    if (means[p] != means[p] || (inf && infinite)) return SPREAD_NAN;
+    infinite |= inf;
+  }
+  return infinite ? SPREAD_INFINITE : SPREAD_FINITE;
+}
+/* Without degrees of freedom zero by zero is NaN, and all else infinite. */
+GPR_FN SpreadCase case_without_freedom(bool zero, bool nan) {
+  return zero || nan ? SPREAD_NAN : SPREAD_INFINITE;
+}
+template <class R> GPR_FN R round_case(SpreadCase c) {
+  return c == SPREAD_NAN ? quiet_nan<R>() : Format<R>::make(Format<R>::infinity());
+}
+
+template <class R, bool ROOT> GPR_FN R round_spread(Moments &s, int64_t n, const gpr_spread *how) {
+  const uint128 freedom = degrees_of_freedom(n, how ? how->ddof : 0);
+  const double *means = how ? how->means : 0;
+  const SpreadCase c = case_of_spread(s.special, n, means, s.parts);
+  if (c != SPREAD_FINITE) return round_case<R>(c);
+  Leading spread = spread_of(s, n, freedom ? freedom : 1, means);
+  if (!freedom) return round_case<R>(case_without_freedom(!spread.bits, how && how->nan));
+  return round_leading<R>(ROOT ? root_of(spread) : spread);
+}
+
+template <class R, bool ROOT, class T>
+GPR_FN R finish_spread(const typename MomentsFold<T>::State &s, int64_t n, const gpr_spread *how) {
+  MomentDigits<GPR_BIG_DIGITS> digits;
+  Moments m;
+  place(m, digits);
+  m.grid = GPR_BOTTOM;
+  m.parts = MomentsFold<T>::parts;
+  m.special = 0;
+  for (int p = 0; p < m.parts; p++) {
+    m.special |= s.part[p].special;
+    m.negative[p] = big_of(m.sum[p], s.part[p].digit, GPR_DIGITS);
+  }
+  big_of(m.squares, s.squares.digit, GPR_SQUARES_DIGITS);
+  return round_spread<R, ROOT>(m, n, how);
+}
+
+/* Whole digits from 1, and below all bits of a double that is given for a mean. */
+enum { INTEGER_GRID = -34 * 32 };
+
+template <bool ROOT, class T>
+GPR_FN double finish_integer_spread(const typename IntegerMoments<T>::State &s, int64_t n,
+                                    const gpr_spread *how) {
+  MomentDigits<GPR_BIG_DIGITS> digits;
+  Moments m;
+  place(m, digits);
+  const uint128 total = (uint128)(uint64_t)s.high << 64 | s.low;
+  int64_t words[6];
+  for (int i = 0; i < 6; i++) words[i] = (int64_t)(uint32_t)(s.square[i / 2] >> (32 * (i % 2)));
+  m.grid = INTEGER_GRID;
+  m.parts = 1;
+  m.special = 0;
+  m.negative[0] = s.high < 0;
+  big_of(m.sum[0], m.negative[0] ? 0 - total : total);
+  big_of(m.squares, words, 6);
+  m.sum[0].at -= INTEGER_GRID / 32;
+  m.squares.at -= INTEGER_GRID / 16;
+  return round_spread<double, ROOT>(m, n, how);
+}
+
+GPR_CLOSE
+#endif

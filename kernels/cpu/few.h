@@ -1,0 +1,73 @@
+/* Outputs of so few elements that each is one expression, side by side. */
+#ifndef GPR_FEW_H
+#define GPR_FEW_H
+
+#include "exact_lanes.h"
+
+#include "../core/operators.h"
+
+GPR_OPEN
+
+/* Sums of one or two: an addition of IEEE rounds the exact sum once, and has its zeros. */
+enum { FEW_TERMS = 2 };
+template <class R>
+static void add_few(const R *x, int64_t stride, int64_t columns, int64_t rows, R *__restrict to) {
+  const R *y = x + stride;
+  if (rows == 1)
+    for (int64_t j = 0; j < columns; j++) to[j] = plain_nan(x[j]);
+  else
+    for (int64_t j = 0; j < columns; j++) to[j] = plain_nan(x[j] + y[j]);
+}
+
+/* The better of two, of which zeros have their order: compared both ways, the two differ where they
+ * tie. */
+template <bool GREATEST, class T> GPR_FN T better_of(T a, T b) {
+  if constexpr (Traits<T>::kind == KIND_FLOAT) {
+    typedef decltype(Order<T>::key(a)) Key;
+    const Key one = copy_bits<Key>(GREATEST ? (b > a ? b : a) : (b < a ? b : a));
+    const Key other = copy_bits<Key>(GREATEST ? (a > b ? a : b) : (a < b ? a : b));
+    return copy_bits<T>((Key)(GREATEST ? one & other : one | other));
+  } else {
+    return GREATEST ? greatest(a, b) : least(a, b);
+  }
+}
+
+/* The best of at most four. NaN where NaN or inf - inf was met; whether there is any. */
+enum { FEW_RIVALS = 4 };
+template <bool GREATEST, int ROWS, class T>
+static bool best_rows(const T *x, int64_t stride, int64_t columns, T *__restrict to) {
+  constexpr bool real = Traits<T>::kind == KIND_FLOAT;
+  int any = 0;
+  for (int64_t j = 0; j < columns; j++) {
+    T best = x[j], sum = x[j];
+    for (int i = 1; i < ROWS; i++) {
+      const T e = x[i * stride + j];
+      best = better_of<GREATEST>(best, e);
+      if (real) sum += e;
+    }
+    if (real) any |= sum != sum;
+    to[j] = real && sum != sum ? Order<T>::poison() : best;
+  }
+  return any != 0;
+}
+template <bool GREATEST, class T>
+static bool best_few(const T *x, int64_t stride, int64_t columns, int64_t rows, T *to) {
+  switch (rows) {
+    case 1: return best_rows<GREATEST, 1>(x, stride, columns, to);
+    case 2: return best_rows<GREATEST, 2>(x, stride, columns, to);
+    case 3: return best_rows<GREATEST, 3>(x, stride, columns, to);
+    default: return best_rows<GREATEST, FEW_RIVALS>(x, stride, columns, to);
+  }
+}
+
+/* The places of the better of pairs: the first of a tie, and the first NaN. */
+template <bool GREATEST, class T>
+static void place_in_pairs(const T *x, int64_t pairs, int64_t *__restrict to) {
+  for (int64_t o = 0; o < pairs; o++) {
+    const T a = x[2 * o], b = x[2 * o + 1];
+    to[o] = a == a && !(GREATEST ? b <= a : b >= a);
+  }
+}
+
+GPR_CLOSE
+#endif

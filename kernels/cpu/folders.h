@@ -1,0 +1,474 @@
+/* How each fold takes a run of contiguous elements. The loops are plain or on GCC's vector types,
+ * whose width follows the target. */
+#ifndef GPR_FOLDERS_H
+#define GPR_FOLDERS_H
+
+#include "bins.h"
+#include "spread_lanes.h"
+
+#include "../core/convert.h"
+#include "../core/operators.h"
+
+GPR_OPEN
+
+/* --- free folds: one loop, which the compiler vectorises ---------------------------------------
+ */
+
+template <class O, class F = typename O::Fold> struct Folder {
+  typedef typename F::Element T;
+  typedef typename F::State State;
+  static void fold(State &state, const T *x, int64_t n, int64_t index) {
+    State s;
+    F::open(s);
+    GPR_UNROLL(4)
+    for (int64_t i = 0; i < n; i++) F::add(s, x[i], index + i);
+    F::merge(state, s);
+  }
+};
+
+/* Sums and counts in 32-bit lanes within stretches where these cannot overflow. */
+static constexpr int64_t NARROW = 1 << 15;
+template <class T, class Lane> GPR_FN uint64_t narrow_sum(const T *x, int64_t n) {
+  uint64_t sum = 0;
+  for (int64_t i = 0; i < n; i += NARROW) {
+    const int64_t m = least(NARROW, n - i);
+    Lane lane = 0;
+    for (int64_t j = 0; j < m; j++) lane += (Lane)wide(x[i + j]);
+    sum += (uint64_t)(int64_t)lane;
+  }
+  return sum;
+}
+template <class O, class T> struct Folder<O, IntegerSum<T>> {
+  static void fold(typename IntegerSum<T>::State &s, const T *x, int64_t n, int64_t) {
+    if constexpr (sizeof(T) > 2)
+      s.sum += narrow_sum<T, uint64_t>(x, n);
+    else if constexpr (Traits<T>::kind == KIND_INT)
+      s.sum += narrow_sum<T, int32_t>(x, n);
+    else
+      s.sum += narrow_sum<T, uint32_t>(x, n);
+  }
+};
+/* Halves of 32 bits, which cannot overflow within a stretch. */
+template <class O, class T> struct Folder<O, LongSum<T>> {
+  typedef LongSum<T> F;
+  static void fold(typename F::State &s, const T *x, int64_t n, int64_t) {
+    for (int64_t i = 0; i < n; i += NARROW) {
+      const int64_t m = least(NARROW, n - i);
+      uint64_t low = 0;
+      int64_t high = 0;
+      for (int64_t j = 0; j < m; j++) {
+        const auto w = wide(x[i + j]);
+        low += (uint64_t)w & 0xffffffffu;
+        high += (int64_t)(w >> 32);
+      }
+      F::merge(s, {low, 0});
+      F::merge(s, {(uint64_t)high << 32, high >> 32});
+    }
+  }
+};
+template <class O, class T, int WHAT> struct Folder<O, Counting<T, WHAT>> {
+  static void fold(typename Counting<T, WHAT>::State &s, const T *x, int64_t n, int64_t) {
+    for (int64_t i = 0; i < n; i += NARROW) {
+      const int64_t m = least(NARROW, n - i);
+      int32_t lane = 0;
+      for (int64_t j = 0; j < m; j++) lane += is_true(x[i + j]) == (bool)WHAT;
+      s.count += lane;
+    }
+  }
+};
+
+/* --- the least and the greatest ------------------------------------------------------------------
+ */
+
+/* Types that the hardware compares as they are; of booleans the bytes. */
+template <class T> constexpr bool is_native() {
+  return category<T>() == INTEGER || (Traits<T>::kind == KIND_FLOAT && sizeof(T) >= 4);
+}
+template <class T> struct Native { typedef T type; };
+template <> struct Native<boolean> { typedef uint8_t type; };
+template <int BYTES> struct Unsigned { typedef uint64_t type; };
+template <> struct Unsigned<1> { typedef uint8_t type; };
+template <> struct Unsigned<2> { typedef uint16_t type; };
+template <> struct Unsigned<4> { typedef uint32_t type; };
+template <class T> GPR_FN const T *natives(const T *x) { return x; }
+GPR_FN const uint8_t *natives(const boolean *x) { return &x->byte; }
+
+/* The best value of a block, where the two zeros tie, whether it is spoiled by a NaN and, if that
+ * is asked for and it is not, the first place of the best. A sum of the elements tells NaN: that
+ * goes through every addition, and `inf - inf` costs a second look. Both are one instruction a
+ * vector. Rows of vectors overlap at both ends, since no element counts twice, so that the loads
+ * between do not straddle cache lines. */
+template <class T, bool GREATEST, bool PLACE> struct Peak {
+  static constexpr bool real = Traits<T>::kind == KIND_FLOAT;
+  template <class U, int BYTES> struct Vector {
+    typedef U type __attribute__((vector_size(BYTES)));
+  };
+  typedef typename Unsigned<sizeof(T)>::type Number; /* of a row, or of an element in one */
+  typedef typename Vector<T, GPR_VECTOR>::type V;
+  typedef typename Vector<Number, GPR_VECTOR>::type Numbers;
+  enum { VECTORS = 8, WIDTH = GPR_VECTOR / sizeof(T) };
+
+  T value;
+  bool spoiled;
+  int64_t place;
+
+  template <class U> static GPR_METHOD auto better(U a, U b) {
+    if constexpr (GREATEST)
+      return b > a;
+    else
+      return b < a;
+  }
+  struct Better {
+    template <class U> static GPR_METHOD U of(U a, U b) { return better(a, b) ? b : a; }
+  };
+  struct Plus {
+    template <class U> static GPR_METHOD U of(U a, U b) { return a + b; }
+  };
+  struct Less {
+    template <class U> static GPR_METHOD U of(U a, U b) { return b < a ? b : a; }
+  };
+
+  template <class Op, class U, int BYTES = GPR_VECTOR>
+  static GPR_METHOD U across(typename Vector<U, BYTES>::type v) {
+    if constexpr (BYTES > 8) {
+      typename Vector<U, BYTES / 2>::type half[2];
+      memcpy(half, &v, sizeof v);
+      return across<Op, U, BYTES / 2>(Op::of(half[0], half[1]));
+    }
+    U one = v[0];
+    for (int l = 1; l < BYTES / (int)sizeof(U); l++) one = Op::of(one, (U)v[l]);
+    return one;
+  }
+  static GPR_METHOD V load(const T *x) {
+    V v;
+    memcpy(&v, x, sizeof v);
+    return v;
+  }
+  /* Of a row of N vectors, lane by lane; they are loaded in their order, since in another one rows
+   * from DRAM took 1.5 to 1.9 times as long on Zen 4. */
+  template <int N> static GPR_METHOD void along(const T *x, V &best, V &sum) {
+    if constexpr (N == 1) {
+      best = sum = load(x);
+      prefetch(x);
+    } else {
+      V best2, sum2;
+      along<N / 2>(x, best, sum);
+      along<N / 2>(x + N / 2 * WIDTH, best2, sum2);
+      best = Better::of(best, best2);
+      if (real) sum += sum2;
+    }
+  }
+  static bool has_nan(const T *x, int64_t n) {
+    int any = 0;
+    for (int64_t i = 0; i < n; i++) any |= x[i] != x[i];
+    return any != 0;
+  }
+  void tell_nan(T total, const T *x, int64_t n) {
+    spoiled = real && total != total && has_nan(x, n);
+  }
+
+  GPR_METHOD void run_alone(const T *x, int64_t n) {
+    T best = *x, total = 0;
+    int64_t at = 0;
+    GPR_UNROLL(8)
+    for (int64_t i = 0; i < n; i++) {
+      if (PLACE) at = better(best, x[i]) ? i : at;
+      best = Better::of(best, x[i]);
+      if (real) total += x[i];
+    }
+    value = best;
+    place = at;
+    tell_nan(total, x, n);
+  }
+  /* Each lane keeps its best and the first row that had it, so that one row is searched at last. */
+  template <int N> void run_rows(const T *x, int64_t n) {
+    constexpr int64_t ROW = N * WIDTH;
+    const int64_t last = n - ROW;
+    const int64_t past = n < 4 * ROW ? 0 : (int64_t)((uintptr_t)x % GPR_VECTOR / sizeof(T));
+    V best = *x - V{}, sum = {};
+    Numbers first = {}, number = {};
+    for (int64_t i = 0;; number++) {
+      V row, sums;
+      along<N>(x + i, row, sums);
+      if (PLACE) first = better(best, row) ? number : first;
+      best = Better::of(best, row);
+      if (real) sum += sums;
+      if (i == last) break;
+      i = least(i ? i + ROW : ROW - past, last);
+    }
+    value = across<Better, T>(best);
+    tell_nan(real ? across<Plus, T>(sum) : T{}, x, n);
+    if (!PLACE || spoiled) return;
+    const int64_t r = across<Less, Number>(best == value ? first : ~Numbers{});
+    place = least(r ? r * ROW - past : 0, last);
+    Numbers lane, found = ~Numbers{};
+    for (int l = 0; l < WIDTH; l++) lane[l] = (Number)l;
+    for (int v = N; v--;)
+      found = load(x + place + v * WIDTH) == value ? lane + (Number)(v * WIDTH) : found;
+    place += (int64_t)across<Less, Number>(found);
+  }
+  GPR_METHOD Peak(const T *x, int64_t n) : place(0) { /* n > 0 */
+    if (n >= VECTORS * WIDTH)
+      run_rows<VECTORS>(x, n);
+    else if (n >= WIDTH && (real || PLACE)) /* the compiler's own are quicker */
+      run_rows<1>(x, n);
+    else
+      run_alone(x, n);
+  }
+};
+
+template <bool GREATEST, bool PLACE, class T>
+GPR_FN Peak<T, GREATEST, PLACE> peak_of(const T *x, int64_t n) {
+  return Peak<T, GREATEST, PLACE>(x, n);
+}
+
+/* What an operator asks of the extremes: ptp both. */
+template <class O> struct Asks { static constexpr bool low = true, high = true; };
+template <class T> struct Asks<Min<T>> { static constexpr bool low = true, high = false; };
+template <class T> struct Asks<Max<T>> { static constexpr bool low = false, high = true; };
+
+template <class O, class T> struct Folder<O, Extremes<T>> {
+  typedef Extremes<T> F;
+  typedef typename F::State State;
+
+  /* The one of the two zeros that is wanted, if x, without better values, has it. */
+  template <bool GREATEST> static auto zero(const T *x, int64_t n) {
+    typename F::Key signs = GREATEST ? -1 : 0;
+    for (int64_t i = 0; i < n; i++) {
+      const auto b = copy_bits<typename F::Key>(x[i]);
+      signs = GREATEST ? signs & b : signs | b;
+    }
+    return signs >> (8 * sizeof signs - 1);
+  }
+  template <bool GREATEST> static void fold_one(State &s, const T *x, int64_t n) {
+    const auto peak = peak_of<GREATEST, false>(natives(x), n);
+    auto k = F::O::key(peak.spoiled ? F::O::poison() : copy_bits<T>(peak.value));
+    if (Traits<T>::kind == KIND_FLOAT && peak.value == 0 && !peak.spoiled) k = zero<GREATEST>(x, n);
+    if (GREATEST || peak.spoiled) s.high = greatest(s.high, k);
+    if (!GREATEST && !peak.spoiled) s.low = least(s.low, k);
+  }
+  static void fold(State &state, const T *x, int64_t n, int64_t) {
+    if constexpr (is_native<T>()) {
+      /* Who asks for both reads a block again while it is in the first cache. */
+      const int64_t block = Asks<O>::low && Asks<O>::high ? 16384 / sizeof(T) : n;
+      for (int64_t i = 0; i < n; i += block) {
+        const int64_t m = least(block, n - i);
+        if (Asks<O>::low) fold_one<false>(state, x + i, m);
+        if (Asks<O>::high) fold_one<true>(state, x + i, m);
+      }
+    } else {
+      State s;
+      F::open(s);
+      for (int64_t i = 0; i < n; i++) F::add(s, x[i], 0);
+      F::merge(state, s);
+    }
+  }
+};
+
+/* The first byte that is not zero, or is; n if there is none. A word's lowest byte comes first, and
+ * what found() makes of a word has its lowest bit in the first such byte. */
+template <bool TRUTH> GPR_FN int64_t first_truth(const uint8_t *x, int64_t n) {
+  enum { WORDS = 32 };
+  const auto found = [](const uint8_t *at) {
+    const uint64_t ones = ~UINT64_C(0) / 255;
+    uint64_t w;
+    memcpy(&w, at, sizeof w);
+    return TRUTH ? w : (w - ones) & ~w & ones << 7;
+  };
+  if (n >= 8 && found(x)) return __builtin_ctzll(found(x)) / 8; /* as in most rows */
+  int64_t i = 0;
+  for (uint64_t any; i + 8 * WORDS <= n; i += 8 * WORDS) {
+    any = 0;
+    for (int j = 0; j < WORDS; j++) any |= found(x + i + 8 * j);
+    if (any) break;
+  }
+  for (; i + 8 <= n; i += 8)
+    if (const uint64_t bits = found(x + i)) return i + __builtin_ctzll(bits) / 8;
+  while (i < n && (x[i] != 0) != TRUTH) i++;
+  return i;
+}
+
+/* A block that holds something better than the champion is searched for its place, unless that is
+ * known. */
+template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST>> {
+  typedef Position<T, GREATEST> F;
+  typedef typename F::State State;
+  typedef typename F::R R;
+  /* 32 KiB: the end of a block and its start cost 50 ns, and searching it is quick in the cache. */
+  static constexpr int64_t BLOCK = 32768 / sizeof(T), STRIDE = 256 / sizeof(T);
+  /* Whether the best comes with its place. A byte would not number the rows of a block. */
+  static constexpr bool PLACED = is_native<T>() && sizeof(T) > 1;
+
+  static State best_of(const T *x, int64_t n) {
+    State s;
+    F::open(s);
+    if constexpr (Traits<T>::kind == KIND_BOOL) { /* the first one that wins ends the search */
+      s.best = R::of(T{GREATEST});
+      s.index = first_truth<GREATEST>(natives(x), n);
+      if (s.index == n) s.best = R::of(T{!GREATEST}), s.index = 0;
+    } else if constexpr (is_native<T>()) {
+      const auto peak = peak_of<GREATEST, PLACED>(natives(x), n);
+      s.best = R::of(copy_bits<T>(peak.value));
+      s.spoiled = peak.spoiled;
+      if (PLACED && !peak.spoiled) s.index = peak.place;
+    } else if constexpr (Traits<T>::kind == KIND_COMPLEX) {
+      typename R::Key best = s.best;
+      typename R::Flag spoiled = 0;
+      for (int64_t i = 0; i < n; i++) {
+        const typename R::Key k = R::of(x[i]);
+        best = R::worse(best, k) ? k : best;
+        spoiled |= R::poisoned(x[i]);
+      }
+      s.best = best;
+      s.spoiled = spoiled;
+    } else {
+      typedef Extremes<T> Both;
+      typename Both::State both;
+      Both::open(both);
+      for (int64_t i = 0; i < n; i++) Both::add(both, x[i], 0);
+      s.best = R::of(Both::O::value(GREATEST ? both.high : both.low));
+      s.spoiled = Both::poisoned(both);
+    }
+    return s;
+  }
+  static bool matches(T x, const State &wanted) {
+    if (wanted.spoiled) return R::poisoned(x);
+    if constexpr (is_native<T>() && Traits<T>::kind != KIND_BOOL) return x == R::value(wanted.best);
+    return !R::worse(R::of(x), wanted.best) && !R::worse(wanted.best, R::of(x));
+  }
+  static int64_t first_match(const T *x, int64_t n, const State &wanted) {
+    int64_t i = 0;
+    for (; i + STRIDE <= n; i += STRIDE) {
+      typename R::Flag any = 0;
+      for (int j = 0; j < STRIDE; j++) any |= matches(x[i + j], wanted);
+      if (any) break;
+    }
+    while (i < n && !matches(x[i], wanted)) i++;
+    return i;
+  }
+  static void fold(State &state, const T *x, int64_t n, int64_t index) {
+    for (int64_t i = 0; i < n && !state.spoiled; i += BLOCK) {
+      const int64_t m = least(BLOCK, n - i);
+      State block = best_of(x + i, m);
+      const bool earlier = state.index >= 0 && state.index < index;
+      if (earlier && !block.spoiled && !R::worse(state.best, block.best)) continue;
+      if (block.index < 0) block.index = first_match(x + i, m, block);
+      block.index += index + i;
+      F::merge(state, block);
+    }
+  }
+};
+
+/* --- exact folds -------------------------------------------------------------------------------
+ */
+
+template <class T> GPR_FN const T *reals(const T *x) { return x; }
+template <class R> GPR_FN const R *reals(const complex<R> *x) { return &x->re; }
+
+/* Whether every element is -0.0 matters to the sign of a zero alone, and the first that is not
+ * ends the question. */
+template <class R> static void look_for_other(Exact &e, const R *x, int64_t n, int stride) {
+  e.signs |= GPR_MET;
+  for (int64_t i = 0; i < n && !(e.signs & GPR_OTHER); i += stride)
+    if (bits((double)wide(x[i])) != 1ull << 63) e.signs |= GPR_OTHER;
+}
+
+template <class O, class T> struct Folder<O, ExactFold<T>> {
+  typedef ExactFold<T> F;
+  static void fold(typename F::State &s, const T *x, int64_t n, int64_t) {
+    const auto *r = reals(x);
+    for (int p = 0; p < F::parts; p++)
+      if (!(s.part[p].signs & GPR_OTHER)) look_for_other(s.part[p], r + p, n * F::parts, F::parts);
+    add_reals<F::parts>(s.part, r, n * F::parts);
+  }
+};
+
+/* Real numbers by rows of lanes. What these miss goes to bins, doubles and complex numbers one by
+ * one. */
+template <class O, class T> struct Folder<O, MomentsFold<T>> {
+  typedef MomentsFold<T> F;
+  typedef typename F::State State;
+  static void fold(State &s, const T *x, int64_t n, int64_t) {
+    Bins bins;
+    bins.count = -1;
+    Tries rows;
+    for (int64_t i = 0; i < n; i += GPR_SHORT) {
+      const int64_t m = least(n - i, (int64_t)GPR_SHORT);
+      if (!rows.due() || !rows.tell(fold_row(s, x + i, m))) fold_far(s, bins, x + i, m);
+    }
+    if (bins.count > 0) bins.flush(s.part[0], s.squares);
+  }
+  template <class R> static void fold_far(State &s, Bins &, const R *x, int64_t n) {
+    for (int64_t i = 0; i < n; i++) F::add(s, x[i], i);
+  }
+  static void fold_far(State &s, Bins &bins, const float *x, int64_t n) {
+    if (bins.count < 0) bins.open();
+    if (bins.count + n > Bins::MOST) bins.flush(s.part[0], s.squares);
+    bins.add(x, n);
+    if (bins.finite()) return;
+    for (int64_t i = 0; i < n; i++)
+      if (x[i] - x[i] != 0) F::add(s, x[i], i);
+    bins.forget();
+  }
+  template <class R> static bool fold_row(State &s, const R *x, int64_t n) {
+    SpreadLanes<R> lanes;
+    lanes.run_row(x, n);
+    const SpreadCount c = spread_of_row(lanes);
+    if (!c.missed) add_spread(s.part[0], s.squares, c);
+    return !c.missed;
+  }
+  static bool fold_row(State &s, const float16 *x, int64_t n) { return fold_halves(s, x, n); }
+  static bool fold_row(State &s, const bfloat16 *x, int64_t n) { return fold_halves(s, x, n); }
+  template <class H> static bool fold_halves(State &s, const H *x, int64_t n) {
+    float wide[GPR_SHORT];
+    widen_all(x, wide, n);
+    return fold_row(s, (const float *)wide, n);
+  }
+  template <class R> static bool fold_row(State &, const complex<R> *, int64_t) { return false; }
+};
+
+/* --- the tree ----------------------------------------------------------------------------------
+ */
+
+template <class O, class T, template <class> class Op> struct Folder<O, TreeFold<T, Op>> {
+  typedef TreeFold<T, Op> F;
+  typedef typename F::Wide A;
+  typedef typename F::Combine C;
+  enum { LEVEL = 10 };
+
+  /* The perfect tree over 2^level elements, level by level. */
+  static A block(const T *x, int level) {
+    A one[1 << (LEVEL - 1)], two[1 << (LEVEL - 1)];
+    A *from = one, *to = two;
+    int64_t m = 1ll << level >> 1;
+    GPR_UNROLL(4)
+    for (int64_t i = 0; i < m; i++) from[i] = C::combine(wide(x[2 * i]), wide(x[2 * i + 1]));
+    while (m > 1) {
+      m >>= 1;
+      halve(from, to, m);
+      A *swap = from;
+      from = to;
+      to = swap;
+    }
+    return from[0];
+  }
+  static void halve(const A *__restrict from, A *__restrict to, int64_t m) {
+    GPR_UNROLL(4)
+    for (int64_t i = 0; i < m; i++) to[i] = C::combine(from[2 * i], from[2 * i + 1]);
+  }
+  static void fold(typename F::State &s, const T *x, int64_t n, int64_t index) {
+    F::start(s, index);
+    while (n > 0) {
+      int level = index ? __builtin_ctzll((uint64_t)index) : LEVEL;
+      if (level > LEVEL) level = LEVEL;
+      while (1ll << level > n) level--;
+      push<C>(s, level ? block(x, level) : wide(*x), level);
+      x += 1ll << level;
+      n -= 1ll << level;
+      index += 1ll << level;
+    }
+  }
+};
+
+GPR_CLOSE
+#endif

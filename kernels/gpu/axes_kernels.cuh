@@ -1,0 +1,16 @@
+/* All kernels for many outputs, with the folds that have forms of their own in them: what a program
+ * includes, so that each of them sees the same specialisations. */
+#ifndef GPR_AXES_KERNELS_CUH
+#define GPR_AXES_KERNELS_CUH
+
+#include "columns.cuh"
+#include "general.cuh"
+#include "moment_outputs.cuh"
+#include "../core/operators.h"
+#include "rows.cuh"
+#include "segments.cuh"
+#include "shallow.cuh"
+#include "staged.cuh"
+#include "trees.cuh"
+
+#endif

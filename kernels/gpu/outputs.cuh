@@ -1,0 +1,478 @@
+/* Many outputs: where their elements lie, how threads and blocks that share one come together, and
+ * how its state becomes a result. */
+#ifndef GPR_OUTPUTS_CUH
+#define GPR_OUTPUTS_CUH
+
+#include "../abi/axes.h"
+#include "cells.cuh"
+#include "last_block.cuh"
+
+GPR_OPEN
+
+enum { AXES_THREADS = 256 };
+
+/* The scratch: tickets and locks, which every launch leaves zero; what the locks are for, of folds
+ * that have it; partial states. */
+enum { AXES_TICKETS = 4096, AXES_LOCKS = 1024, AXES_POOL = 4 * (AXES_TICKETS + AXES_LOCKS) };
+template <class F> struct PoolBytes { static constexpr size_t value = 0; };
+
+/* --- places --------------------------------------------------------------------------------------
+ */
+
+/* a / b of what is not negative: a division of 64 bits takes a hundred instructions. */
+template <int = 0> __device__ __noinline__ int64_t long_quotient(int64_t a, int64_t b) {
+  return a / b;
+}
+__device__ __forceinline__ int64_t quotient_of(int64_t a, int64_t b) {
+  return ((uint64_t)a | (uint64_t)b) >> 32 ? long_quotient<>(a, b)
+                                           : (int64_t)((uint32_t)a / (uint32_t)b);
+}
+
+/* The offset of place `at` in C order of `dims` dimensions. */
+template <int = 0>
+__device__ __noinline__ int64_t far_offset_of(const int64_t *shape, const int64_t *strides,
+                                              int dims, int64_t at) {
+  int64_t offset = 0;
+  for (int d = dims - 1; d > 0; d--) {
+    const int64_t n = shape[d], rest = quotient_of(at, n);
+    offset += (at - rest * n) * strides[d];
+    at = rest;
+  }
+  return offset + at * strides[0];
+}
+__device__ __forceinline__ int64_t offset_of(const int64_t *shape, const int64_t *strides, int dims,
+                                             int64_t at) {
+  if (dims <= 1) return dims ? at * strides[0] : 0;
+  if (dims > 2) return far_offset_of<>(shape, strides, dims, at);
+  const int64_t row = quotient_of(at, shape[1]);
+  return row * strides[0] + (at - row * shape[1]) * strides[1];
+}
+
+/* --- results -------------------------------------------------------------------------------------
+ */
+
+template <class A, class B> struct Same { static constexpr bool value = false; };
+template <class A> struct Same<A, A> { static constexpr bool value = true; };
+
+template <int BYTES> struct Store;
+template <> struct Store<1> { typedef uint8_t type; };
+template <> struct Store<2> { typedef uint16_t type; };
+template <> struct Store<4> { typedef uint32_t type; };
+template <> struct Store<8> { typedef uint2 type; };
+template <> struct Store<16> { typedef uint4 type; };
+
+/* The first `left` of N neighbours, in as few stores as there can be. */
+template <class R, int N>
+__device__ __forceinline__ void store_row(R *to, const R (&from)[N], int left) {
+  constexpr int bytes = N * (int)sizeof(R), word = bytes < 16 ? bytes : 16;
+  typedef typename Store<word>::type Word;
+  if (left == N && (uintptr_t)to % word == 0) {
+#pragma unroll
+    for (int i = 0; i < bytes / word; i++) {
+      Word w;
+      memcpy(&w, from + i * (N * word / bytes), sizeof w);
+      ((Word *)to)[i] = w;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      if (i < left) to[i] = from[i];
+  }
+}
+
+/* N neighbours' states, of which the first `left` are of outputs that exist. */
+template <class O, class F, int N>
+__device__ __forceinline__ void finish_as(const gpr_axes_args &a, int64_t o,
+                                          typename F::State (&state)[N], int64_t n, int left) {
+  if constexpr (Same<typename O::Fold, F>::value)
+    if constexpr (Same<typename FinishedWith<O>::type, typename O::Result>::value) {
+      typedef typename O::Result R;
+      constexpr int results = Results<O>::value;
+      R initial, result[N * results];
+      memcpy(&initial, a.initial, sizeof initial);
+#pragma unroll
+      for (int e = 0; e < N; e++)
+        O::finish(state[e], n, a.has_initial ? &initial : nullptr, result + e * results);
+      store_row((R *)a.out + o * results, result, left * results);
+    }
+}
+
+/* Inline where every thread finishes an output, else once a kernel. */
+template <class F> struct Finish {
+  template <int N>
+  static __device__ __forceinline__ void row(const gpr_axes_args &a, int64_t o,
+                                             typename F::State (&state)[N], int64_t n, int left) {
+    typedef typename F::Element T;
+    switch (a.op) {
+#define GPR_X(id, name, ufunc, alias, flags, op, sentence) \
+  case GPR_OP_##id: finish_as<op<T>, F>(a, o, state, n, left); break;
+      GPR_OPS(GPR_X)
+#undef GPR_X
+    }
+  }
+  static __device__ __forceinline__ void here(const gpr_axes_args &a, int64_t o,
+                                              typename F::State &state, int64_t n) {
+    typename F::State only[1] = {state};
+    row(a, o, only, n, 1);
+  }
+};
+template <class T> struct Finish<PairSum<T>> {
+  typedef PairSum<T> F;
+  static __device__ __forceinline__ void here(const gpr_axes_args &a, int64_t o,
+                                              typename F::State &state, int64_t n) {
+    T initial;
+    memcpy(&initial, a.initial, sizeof initial);
+    if (a.has_initial)
+      F::add(state, initial, -1);
+    else if (n == 0) /* a sum of nothing is +0.0 */
+      F::add(state, T{}, -1);
+    const bool mean = a.op == GPR_OP_MEAN || a.op == GPR_OP_NANMEAN;
+    F::finish(state, mean ? n : 1, (T *)a.out + o);
+  }
+};
+
+template <class F>
+__device__ __noinline__ void finish_output(const gpr_axes_args *a, int64_t o,
+                                           typename F::State *state, int64_t n) {
+  Finish<F>::here(*a, o, *state, n);
+}
+
+/* --- states that are copied and merged -----------------------------------------------------------
+ */
+
+template <class F> struct Move {
+  typedef typename F::State State;
+  static __device__ __forceinline__ void assign(State &to, const State &from) { to = from; }
+  /* Every `step`-th of each `lanes` neighbours of a warp, powers of two; all have the result. */
+  static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
+#pragma unroll 1
+    for (int mask = lanes / 2; mask >= step; mask /= 2) {
+      const State other = shuffle_xor(s, mask);
+      F::merge(s, other);
+    }
+  }
+  /* `count` states, `step` apart: several are on their way at a time, where they fit. */
+  static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
+                                                   int64_t step) {
+    constexpr int N = sizeof(State) <= 32 ? 8 : 1;
+    State part[N];
+    int64_t i = 0;
+#pragma unroll 1
+    for (; i + N <= count; i += N) {
+#pragma unroll
+      for (int u = 0; u < N; u++) part[u] = from[(i + u) * step];
+#pragma unroll
+      for (int u = 0; u < N; u++) F::merge(s, part[u]);
+    }
+#pragma unroll 1
+    for (; i < count; i++) F::merge(s, from[i * step]);
+  }
+};
+
+template <class T> struct Move<PairSum<T>> {
+  typedef PairSum<T> F;
+  typedef typename F::State State;
+  typedef RealSum<typename F::Real> Real;
+  static __device__ __forceinline__ void assign(State &to, const State &from) {
+    F::assign(to, from);
+  }
+  static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
+                                                   int64_t step);
+  /* Only what a thread could not hold makes a state a used one: zeros keep their signs in others.
+   */
+  static __device__ __noinline__ void merge_slowly(Real *s, int lanes, int step) {
+    for (int i = 0; !s->used && i < Long<typename F::Real>::words; i++) s->rest.word[i] = 0;
+    for (int mask = lanes / 2; mask >= step; mask /= 2) {
+      Real other;
+      uint32_t *to = (uint32_t *)&other, *from = (uint32_t *)s;
+      for (int i = 0; i < (int)(sizeof other / 4); i++)
+        to[i] = __shfl_xor_sync(GPR_ALL, from[i], mask);
+      merge(*s, other);
+    }
+  }
+  static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) {
+      Pair pair = s.part[p].pair;
+      bool lost = s.part[p].used;
+#pragma unroll 1
+      for (int mask = lanes / 2; mask >= step; mask /= 2)
+        pair = merged(pair, shuffle_xor(pair, mask), lost);
+      if (__any_sync(GPR_ALL, lost))
+        merge_slowly(&s.part[p], lanes, step);
+      else
+        s.part[p].pair = pair;
+    }
+  }
+};
+
+template <class T> struct MergePairs {
+  typedef PairSum<T> F;
+  typedef typename F::State State;
+  enum { N = 8 };
+  /* The pairs of one part of N states, or of `count`: false if they do not fit. */
+  static __device__ __forceinline__ bool merge(State &s, const State *from, int64_t count,
+                                               int64_t step, int p) {
+    Pair next[N], sum = s.part[p].pair;
+    bool lost = s.part[p].used;
+#pragma unroll
+    for (int u = 0; u < N; u++) {
+      next[u] = {-0.0, -0.0};
+      if (u >= count) continue;
+      next[u] = from[u * step].part[p].pair;
+      lost |= from[u * step].part[p].used;
+    }
+#pragma unroll
+    for (int u = 0; u < N; u++) sum = merged(sum, next[u], lost);
+    if (!lost) s.part[p].pair = sum;
+    return !lost;
+  }
+};
+template <class T>
+__device__ __forceinline__ void Move<PairSum<T>>::merge_all(State &s, const State *from,
+                                                            int64_t count, int64_t step) {
+  enum { N = MergePairs<T>::N };
+#pragma unroll 1
+  for (int p = 0; p < F::parts; p++) {
+    int64_t i = 0;
+#pragma unroll 1
+    for (; i < count && MergePairs<T>::merge(s, from + i * step, count - i, step, p); i += N)
+      continue;
+#pragma unroll 1
+    for (; i < count; i++) merge(s.part[p], from[i * step].part[p]);
+  }
+}
+
+/* A fold with the number of elements that counted. */
+template <class F> struct Counted {
+  struct State {
+    typename F::State state;
+    int64_t n;
+  };
+  static __device__ __forceinline__ void merge(State &s, const State &right) {
+    F::merge(s.state, right.state);
+    s.n += right.n;
+  }
+  static __device__ __forceinline__ void open(State &s) {
+    F::open(s.state);
+    s.n = 0;
+  }
+};
+template <class F> struct PoolBytes<Counted<F>> : PoolBytes<F> {};
+template <class F>
+__device__ __forceinline__ typename F::State *partials_of(const gpr_axes_args &a) {
+  return (typename F::State *)((char *)a.scratch + AXES_POOL + PoolBytes<F>::value);
+}
+
+template <class F> struct Move<Counted<F>> {
+  typedef typename Counted<F>::State State;
+  static __device__ __forceinline__ void assign(State &to, const State &from) {
+    Move<F>::assign(to.state, from.state);
+    to.n = from.n;
+  }
+  static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
+    Move<F>::merge_lanes(s.state, lanes, step);
+    for (int mask = lanes / 2; mask >= step; mask /= 2) s.n += shuffle_xor(s.n, mask);
+  }
+  static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
+                                                   int64_t step) {
+#pragma unroll 1
+    for (int64_t i = 0; i < count; i++) Counted<F>::merge(s, from[i * step]);
+  }
+};
+
+/* --- threads of a block that share an output -----------------------------------------------------
+ */
+
+/* Whether lanes of a warp have the same x where `width` threads lie across and `height` down. */
+__device__ __forceinline__ bool by_lanes(int width, int height) {
+  return width < GPR_WARP && width * height == AXES_THREADS;
+}
+
+/* What half a block of threads with N states each need, or less in several rounds. */
+template <class F, int N = 1> struct Slots {
+  typedef typename F::State State;
+  static constexpr int most = 40960 / sizeof(State), wanted = AXES_THREADS / 2 * N,
+                       count = wanted < most ? wanted : most;
+  State slot[count];
+};
+
+/* N things of each thread and of the lanes that have the same x: merge(mine, theirs). */
+template <int N, class X, class Merge>
+__device__ __forceinline__ void merge_lanes(X (&all)[N], int width, Merge merge) {
+#pragma unroll 1
+  for (int mask = GPR_WARP / 2; mask >= width; mask /= 2)
+#pragma unroll
+    for (int i = 0; i < N; i++) merge(all[i], shuffle_xor(all[i], mask));
+}
+/* And of all threads, by lanes and then by halves of the block. */
+template <int N, class X, class Merge>
+__device__ __forceinline__ void merge_halves(X (&all)[N], int x, int y, int width, int height,
+                                             X (*slot)[AXES_THREADS / 2], Merge merge) {
+  if (by_lanes(width, height)) {
+    merge_lanes(all, width, merge);
+    height = AXES_THREADS / GPR_WARP;
+    y = lane_of() < width ? warp_of() : height;
+  }
+#pragma unroll 1
+  for (int half; height > 1; height = half) {
+    half = (height + 1) / 2;
+    __syncthreads();
+    if (y >= half && y < height)
+#pragma unroll
+      for (int i = 0; i < N; i++) slot[i][(y - half) * width + x] = all[i];
+    __syncthreads();
+    if (y + half < height)
+#pragma unroll
+      for (int i = 0; i < N; i++) merge(all[i], slot[i][y * width + x]);
+  }
+}
+
+/* True where a block's states came together without merge_across(), which is then not needed: a few
+ * small ones, all of them at a time. */
+template <class F, int N> struct Quick {
+  typedef typename F::State State;
+  static constexpr bool small = sizeof(State) <= 16 && N <= 4;
+  template <int SLOTS>
+  static __device__ __forceinline__ bool merge(State *s, int x, int y, int width, int height,
+                                               Slots<F, SLOTS> &slots) {
+    if constexpr (small) merge_small(s, x, y, width, height, slots);
+    return small;
+  }
+  template <int SLOTS>
+  static __device__ __forceinline__ void merge_small(State *s, int x, int y, int width, int height,
+                                                     Slots<F, SLOTS> &slots) {
+    State all[N], (*slot)[AXES_THREADS / 2] = (State(*)[AXES_THREADS / 2]) & slots;
+    static_assert(sizeof slots >= N * sizeof *slot, "");
+#pragma unroll
+    for (int i = 0; i < N; i++) all[i] = s[i];
+    merge_halves(all, x, y, width, height, slot,
+                 [](State &mine, const State &theirs) { F::merge(mine, theirs); });
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < N; i++) s[i] = all[i];
+  }
+};
+/* Sums as long as nothing is lost: pairs alone, all of them at a time. */
+template <class T, int N> struct Quick<PairSum<T>, N> {
+  typedef PairSum<T> F;
+  static constexpr int parts = F::parts, pairs = N * parts;
+  /* Whether the states have more than pairs. */
+  static __device__ __forceinline__ bool take(const typename F::State *s, Pair (&sum)[pairs]) {
+    bool more = false;
+#pragma unroll
+    for (int i = 0; i < pairs; i++) {
+      sum[i] = s[i / parts].part[i % parts].pair;
+      more |= s[i / parts].part[i % parts].used != 0;
+    }
+    return more;
+  }
+  template <int SLOTS>
+  static __device__ __forceinline__ bool merge(typename F::State *s, int x, int y, int width,
+                                               int height, Slots<F, SLOTS> &slots) {
+    Pair sum[pairs], (*slot)[AXES_THREADS / 2] = (Pair(*)[AXES_THREADS / 2]) & slots;
+    static_assert(sizeof slots >= pairs * sizeof *slot, "");
+    bool lost = take(s, sum);
+    merge_halves(sum, x, y, width, height, slot,
+                 [&](Pair &mine, const Pair &theirs) { mine = merged(mine, theirs, lost); });
+    if (__syncthreads_or(lost)) return false;
+#pragma unroll
+    for (int i = 0; i < pairs; i++) s[i / parts].part[i % parts].pair = sum[i];
+    return true;
+  }
+};
+
+/* The N states of each of the threads (x, 0 … height) come to (x, 0). Called by all threads of the
+ * block; those outside have y >= height. */
+template <class F, int N, int SLOTS>
+__device__ __forceinline__ void merge_down(typename F::State *s, int x, int y, int width,
+                                           int height, Slots<F, SLOTS> &slots) {
+  constexpr int count = Slots<F, SLOTS>::count;
+#pragma unroll 1
+  while (height > 1) {
+    const int half = (height + 1) / 2, sent = (height - half) * width;
+    const int give = y >= half && y < height ? (y - half) * width + x : -1;
+    const int get = y + half < height ? y * width + x : -1;
+#pragma unroll 1
+    for (int first = 0; first < sent * N; first += count) {
+      __syncthreads();
+#pragma unroll 1
+      for (int e = 0, at = give - first; give >= 0 && e < N; e++, at += sent)
+        if (at >= 0 && at < count) Move<F>::assign(slots.slot[at], s[e]);
+      __syncthreads();
+#pragma unroll 1
+      for (int e = 0, at = get - first; get >= 0 && e < N; e++, at += sent)
+        if (at >= 0 && at < count) F::merge(s[e], slots.slot[at]);
+    }
+    height = half;
+  }
+  __syncthreads();
+}
+
+/* The same of a block of all threads, neighbours of which lie across: as far as lanes of a warp
+ * have the same x, by them. */
+template <class F, int N, int SLOTS>
+__device__ __forceinline__ void merge_across(typename F::State *s, int x, int y, int width,
+                                             int height, Slots<F, SLOTS> &slots) {
+  if (Quick<F, N>::merge(s, x, y, width, height, slots)) return;
+  if (by_lanes(width, height)) {
+#pragma unroll 1
+    for (int e = 0; e < N; e++) Move<F>::merge_lanes(s[e], GPR_WARP, width);
+    height = AXES_THREADS / GPR_WARP;
+    y = lane_of() < width ? warp_of() : height;
+  }
+  merge_down<F, N>(s, x, y, width, height, slots);
+}
+
+/* All threads' states come to thread 0: by lanes, then its own hands, for there are few warps. */
+template <class F>
+__device__ __forceinline__ void merge_block(typename F::State &s, Slots<F> &slots) {
+  constexpr int warps = AXES_THREADS / GPR_WARP;
+  static_assert(Slots<F>::count >= warps, "");
+  Move<F>::merge_lanes(s, GPR_WARP);
+  __syncthreads();
+  if (lane_of() == 0) Move<F>::assign(slots.slot[warp_of()], s);
+  __syncthreads();
+  if (threadIdx.x == 0)
+#pragma unroll 1
+    for (int w = 1; w < warps; w++) F::merge(s, slots.slot[w]);
+}
+
+/* --- blocks that share outputs -------------------------------------------------------------------
+ */
+
+/* The last block's work: outputs 0 … outputs, each of `entries` partial states, of which entry e of
+ * output j lies at partial[e·step + j]. done(j, state) is called by one thread of each; s is where
+ * it is worked out. */
+template <class F, int SLOTS, class Done>
+__device__ __forceinline__ void merge_partials(const typename F::State *partial, int outputs,
+                                               int64_t entries, int64_t step,
+                                               Slots<F, SLOTS> &slots, typename F::State &s,
+                                               Done done) {
+  int height = 1;
+  while (height < entries && 2 * height * outputs <= AXES_THREADS) height *= 2;
+  const int width = AXES_THREADS / height, x = threadIdx.x % width, y = threadIdx.x / width;
+  for (int first = 0; first < outputs; first += width) {
+    const int j = first + x;
+    F::open(s);
+    if (j < outputs && y < entries)
+      Move<F>::merge_all(s, partial + y * step + j, (entries - y + height - 1) / height,
+                         height * step);
+    merge_across<F, 1>(&s, x, y, width, height, slots);
+    if (y == 0 && j < outputs) done(j, s);
+  }
+}
+
+/* The same for one output; thread 0 has it. */
+template <class F>
+__device__ __forceinline__ void merge_row(typename F::State &s, const typename F::State *partial,
+                                          int64_t entries, Slots<F> &slots) {
+  F::open(s);
+  const int64_t mine = entries - threadIdx.x + AXES_THREADS - 1;
+  if (threadIdx.x < entries)
+    Move<F>::merge_all(s, partial + threadIdx.x, quotient_of(mine, AXES_THREADS), AXES_THREADS);
+  merge_block<F>(s, slots);
+}
+
+GPR_CLOSE
+#endif

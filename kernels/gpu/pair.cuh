@@ -1,0 +1,347 @@
+/* An exact sum by one thread: two doubles, and a long integer for what they cannot hold.
+ *
+ * Additions of doubles whose rounding error is zero, which two subtractions tell, need no window:
+ * the pair hi + lo follows its sum up and down, keeps about 104 bits below it, and IEEE's rules for
+ * the signs of zeros come for free. What would be rounded goes to the long integer instead, a
+ * number at a time, which is certain and seldom. (Knuth, The Art of Computer Programming 2, 4.2.2.)
+ */
+#ifndef GPR_PAIR_CUH
+#define GPR_PAIR_CUH
+
+#include "../core/convert.h"
+#include "../core/exact.h"
+#include "../core/operators.h"
+
+GPR_OPEN
+
+/* --- the long integer ----------------------------------------------------------------------------
+ */
+
+/* Units of 2^bottom in two's complement: 64 bits below the least number, for rounding; 64 above the
+ * greatest, for 2^63 of them. */
+template <class R> struct LongBits;
+template <> struct LongBits<float> { static constexpr int bottom = -149 - 64, words = 7; };
+template <> struct LongBits<double> { static constexpr int bottom = -1074 - 64, words = 36; };
+template <class R> struct Long {
+  static constexpr int bottom = LongBits<R>::bottom, words = LongBits<R>::words;
+  uint64_t word[words];
+};
+
+/* value·2^(64·at) with its sign extended. */
+template <class R>
+__device__ inline void add_words(Long<R> &to, int at, uint64_t low, uint64_t high, uint64_t sign) {
+  uint64_t over = 0;
+  for (int i = at; i < Long<R>::words; i++) {
+    const uint64_t value = i == at ? low : i == at + 1 ? high : sign;
+    if (i > at + 1 && (over ? sign : ~sign) == ~0ull) return; /* nothing changes any more */
+    const uint64_t sum = to.word[i] + value, all = sum + over;
+    over = (sum < value) | (all < sum);
+    to.word[i] = all;
+  }
+}
+/* A finite double that is a multiple of the least number; NaN and infinities go to special. */
+template <class R> __device__ inline void add_double(Long<R> &to, double x, uint32_t &special) {
+  int exponent;
+  const int64_t m = mantissa(x, exponent, special);
+  if (!m) return;
+  const int bit = exponent - Long<R>::bottom, shift = bit & 63;
+  add_words(to, bit >> 6, (uint64_t)m << shift, (uint64_t)((m >> 1) >> (63 - shift)),
+            (uint64_t)(m >> 63));
+}
+template <class R> __device__ inline void add_long(Long<R> &to, const Long<R> &from) {
+  uint64_t over = 0;
+  for (int i = 0; i < Long<R>::words; i++) {
+    const uint64_t value = from.word[i], sum = to.word[i] + value, all = sum + over;
+    over = (sum < value) | (all < sum);
+    to.word[i] = all;
+  }
+}
+
+/* --- errors of additions -------------------------------------------------------------------------
+ */
+
+/* What a + b was rounded by to t; NaN where t is not finite. */
+GPR_FN double rounding_error(double a, double b, double t) {
+  const double bb = t - a;
+  return (a - (t - bb)) + (b - bb);
+}
+/* Exact if and only if both parts come back: of the larger one the subtraction is exact. */
+GPR_FN double add_checked(double a, double b, bool &lost) {
+  const double t = a + b;
+  lost |= !(t - a == b);
+  lost |= !(t - b == a);
+  return t;
+}
+
+/* An unevaluated sum. -0.0 is the neutral element: a sum is -0.0 only where all that it met is. */
+struct Pair {
+  double hi, lo;
+};
+GPR_FN void add(Pair &p, double x, bool &lost) {
+  const double t = p.hi + x;
+  p.lo = add_checked(p.lo, rounding_error(p.hi, x, t), lost);
+  p.hi = t;
+}
+
+/* --- a batch of floats ---------------------------------------------------------------------------
+ */
+
+/* The larger one in size; NaN stays. */
+__device__ __forceinline__ float larger(float most, float x) {
+#if __CUDA_ARCH__ >= 800
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(most), "f"(fabsf(x)));
+  return most;
+#else
+  return most != most || fabsf(x) <= most ? most : fabsf(x);
+#endif
+}
+/* Twice the bits less one, which are greatest of zeros. */
+__device__ __forceinline__ uint32_t size_key(float x) { return 2 * bits(x) - 1; }
+
+/* Plain additions in double, exact if the exponents lie close enough; N additions at most. */
+template <int PRECISION, int N> struct Batch {
+  static constexpr int headroom = N <= 8 ? 3 : N <= 16 ? 4 : N <= 32 ? 5 : 6;
+  static_assert(N <= 64, "");
+  double sum = -0.0;
+  float most = 0;
+  uint32_t least = 0xffffffffu; /* of the keys */
+  __device__ __forceinline__ void add(float x) {
+    most = larger(most, x);
+    add_below(x);
+  }
+  /* Where `most` is known otherwise. */
+  __device__ __forceinline__ void add_below(float x) {
+    sum += (double)x;
+    const uint32_t key = size_key(x);
+    least = least < key ? least : key;
+  }
+  /* Whether sum is exact, of so many times as many numbers as a power of two says. */
+  __device__ __forceinline__ bool fine(int doubled = 0) const {
+    const int high = (int)(bits(most) >> 23 & 0xff), low = (int)((least >> 1) >> 23);
+    return high != 255 && high - (low ? low : 1) + PRECISION + headroom + doubled <= 53;
+  }
+};
+
+/* --- the state of a real sum ---------------------------------------------------------------------
+ */
+
+template <class R> struct RealSum {
+  Pair pair;
+  uint32_t special; /* as an Exact's */
+  uint32_t used;    /* rest is more than nothing */
+  Long<R> rest;
+};
+template <class R> __device__ __forceinline__ void open(RealSum<R> &s) {
+  s.pair.hi = s.pair.lo = -0.0;
+  s.special = s.used = 0;
+}
+/* As far as it is used. */
+template <class R> __device__ __forceinline__ void assign(RealSum<R> &to, const RealSum<R> &from) {
+  to.pair = from.pair;
+  to.special = from.special;
+  to.used = from.used;
+  if (from.used)
+    for (int i = 0; i < Long<R>::words; i++) to.rest.word[i] = from.rest.word[i];
+}
+template <class R> __device__ inline void use(RealSum<R> &s) {
+  if (s.used) return;
+  s.used = 1;
+  for (int i = 0; i < Long<R>::words; i++) s.rest.word[i] = 0;
+}
+/* Any number. Not inlined: it stands where nothing else is alive. */
+template <class R> __device__ __noinline__ void add_rest(RealSum<R> *s, double x) {
+  use(*s);
+  add_double(s->rest, x, s->special);
+}
+template <class R> __device__ __forceinline__ void add_one(RealSum<R> &s, double x) {
+  Pair p = s.pair;
+  bool lost = false;
+  add(p, x, lost);
+  if (lost)
+    add_rest(&s, x);
+  else
+    s.pair = p;
+}
+template <class R> __device__ __noinline__ void add_both(RealSum<R> *s, const RealSum<R> *right) {
+  use(*s);
+  s->special |= right->special;
+  if (right->used) add_long(s->rest, right->rest);
+  add_double(s->rest, right->pair.hi, s->special);
+  add_double(s->rest, right->pair.lo, s->special);
+}
+/* lost stays as it is where the sum of both is exact. */
+GPR_FN Pair merged(const Pair &a, const Pair &b, bool &lost) {
+  Pair p;
+  p.hi = a.hi + b.hi;
+  p.lo = add_checked(a.lo, b.lo, lost);
+  p.lo = add_checked(p.lo, rounding_error(a.hi, b.hi, p.hi), lost);
+  return p;
+}
+template <class R> __device__ __forceinline__ void merge(RealSum<R> &s, const RealSum<R> &right) {
+  bool lost = right.used;
+  const Pair p = merged(s.pair, right.pair, lost);
+  if (lost)
+    add_both(&s, &right);
+  else
+    s.pair = p;
+}
+
+/* --- rounding, once ------------------------------------------------------------------------------
+ */
+
+/* a + b rounded to odd: what a second rounding needs to know is kept. */
+__device__ __forceinline__ double add_to_odd(double a, double b) {
+  const double t = a + b, error = rounding_error(a, b, t);
+  if (error == 0) return t;
+  uint64_t u = bits(t);
+  if ((error > 0) != (t > 0)) u--;
+  return from_bits(u | 1);
+}
+__device__ __forceinline__ void narrow_once(double x, float *out) { *out = (float)x; }
+__device__ __forceinline__ void narrow_once(double x, float16 *out) {
+  *out = narrow(to_odd(x), float16());
+}
+__device__ __forceinline__ void narrow_once(double x, bfloat16 *out) {
+  *out = narrow(to_odd(x), bfloat16());
+}
+template <class T> __device__ __forceinline__ void round_pair(double hi, double lo, T *out) {
+  narrow_once(lo == 0 ? hi : add_to_odd(hi, lo), out);
+}
+__device__ __forceinline__ void round_pair(double hi, double lo, double *out) {
+  *out = lo == 0 ? hi : hi + lo;
+}
+
+/* Divided by n first: two digits of the quotient, the second one rounded to odd by the sign of what
+ * is left. */
+template <class T>
+__device__ __forceinline__ void round_quotient(const Pair &p, int64_t n, T *out) {
+  const double d = (double)n, hi = p.lo == 0 ? p.hi : p.hi + p.lo,
+               lo = p.lo == 0 ? 0 : rounding_error(p.hi, p.lo, hi);
+  const double first = hi / d, rest = fma(-first, d, hi);
+  const double sum = rest + lo, error = rounding_error(rest, lo, sum);
+  double second = sum / d;
+  const double left = fma(-second, d, sum) + error;
+  if (left != 0) {
+    uint64_t u = bits(second);
+    if ((left > 0) != (second > 0)) u--;
+    second = from_bits(u | 1);
+  }
+  round_pair(first, second == 0 ? 0 : second, out);
+}
+
+/* What two doubles cannot: any words, divided by n and rounded. */
+template <class T, class R>
+__device__ __noinline__ void round_long(RealSum<R> *s, int64_t n, T *out) {
+  typedef Format<T> F;
+  const uint64_t infinity = F::infinity(), sign = infinity + (1ull << (F::precision - 1));
+  const uint32_t both = GPR_PLUS_INF | GPR_MINUS_INF;
+  use(*s);
+  add_double(s->rest, s->pair.hi, s->special);
+  add_double(s->rest, s->pair.lo, s->special);
+  if ((s->special & GPR_NAN) || (s->special & both) == both) {
+    *out = quiet_nan<T>();
+    return;
+  }
+  if (s->special) {
+    *out = F::make(s->special & GPR_MINUS_INF ? sign | infinity : infinity);
+    return;
+  }
+  uint64_t *word = s->rest.word;
+  const bool negative = word[Long<R>::words - 1] >> 63;
+  uint64_t borrow = 1;
+  unsigned __int128 left = 0;
+  if (negative)
+    for (int i = 0; i < Long<R>::words; i++) {
+      word[i] = ~word[i] + borrow;
+      borrow = borrow && !word[i];
+    }
+  int top = -1;
+  for (int i = Long<R>::words - 1; i >= 0; i--) {
+    if (n > 1) {
+      left = left << 64 | word[i];
+      word[i] = (uint64_t)(left / (uint64_t)n);
+      left %= (uint64_t)n;
+    }
+    if (word[i] && top < 0) top = i;
+  }
+  if (top < 0) { /* zero, of elements that were not all zero */
+    *out = F::make(0);
+    return;
+  }
+  const int highest = 64 * top + 63 - __clzll((long long)word[top]);
+  const int floor = F::smallest - Long<R>::bottom;
+  const int last = greatest(highest - F::precision + 1, floor);
+  uint64_t kept = 0;
+  bool below = left != 0;
+  if (highest >= last) {
+    const int at = last >> 6, shift = last & 63;
+    kept = word[at] >> shift;
+    if (shift && at < top) kept |= word[at + 1] << (64 - shift);
+  }
+  const int half = last - 1;
+  for (int i = 0; i < half >> 6; i++) below |= word[i] != 0;
+  below |= (word[half >> 6] & ((1ull << (half & 63)) - 1)) != 0;
+  if ((word[half >> 6] >> (half & 63) & 1) && (below || (kept & 1))) kept++;
+  const uint64_t result = kept + ((uint64_t)(last - floor) << (F::precision - 1));
+  *out = F::make((negative ? sign : 0) | (result < infinity ? result : infinity));
+}
+
+/* The sum over n, rounded once. */
+template <class T, class R>
+__device__ __forceinline__ void round_sum(RealSum<R> &s, int64_t n, T *out) {
+  const double size = fabs(s.pair.hi);
+  if (!s.used && n == 1)
+    round_pair(s.pair.hi, s.pair.lo, out);
+  else if (n == 0)
+    *out = quiet_nan<T>();
+  else if (!s.used && s.pair.hi == 0 && s.pair.lo == 0)
+    round_pair(s.pair.hi, 0, out);
+  else if (!s.used && n >> 53 == 0 && size > 0x1p-800 && size < 0x1p1000)
+    round_quotient(s.pair, n, out);
+  else
+    round_long<T>(&s, n, out);
+}
+
+/* --- the fold ------------------------------------------------------------------------------------
+ */
+
+/* What float16 and bfloat16 are summed as. */
+template <class R> struct RealOfSum { typedef R type; };
+template <> struct RealOfSum<float16> { typedef float type; };
+template <> struct RealOfSum<bfloat16> { typedef float type; };
+template <class R> struct RealOfSum<complex<R>> { typedef R type; };
+
+/* operators.h's ExactFold in the states of this file. */
+template <class T> struct PairSum : FreeFold<T> {
+  typedef typename RealOfSum<T>::type Real;
+  static constexpr int parts = Traits<T>::kind == KIND_COMPLEX ? 2 : 1;
+  struct State {
+    RealSum<Real> part[parts];
+  };
+  static __device__ __forceinline__ void open(State &s) {
+    for (int p = 0; p < parts; p++) gpr::open(s.part[p]);
+  }
+  template <class R> static __device__ __forceinline__ void add(State &s, complex<R> x, int64_t) {
+    add_one(s.part[0], x.re);
+    add_one(s.part[1], x.im);
+  }
+  template <class R> static __device__ __forceinline__ void add(State &s, R x, int64_t) {
+    add_one(s.part[0], wide(x));
+  }
+  static __device__ __forceinline__ void merge(State &s, const State &right) {
+    for (int p = 0; p < parts; p++) gpr::merge(s.part[p], right.part[p]);
+  }
+  static __device__ __forceinline__ void assign(State &to, const State &from) {
+    for (int p = 0; p < parts; p++) gpr::assign(to.part[p], from.part[p]);
+  }
+  template <class R> static __device__ void finish(State &s, int64_t n, complex<R> *out) {
+    round_sum(s.part[0], n, &out->re);
+    round_sum(s.part[1], n, &out->im);
+  }
+  template <class R> static __device__ void finish(State &s, int64_t n, R *out) {
+    round_sum(s.part[0], n, out);
+  }
+};
+
+GPR_CLOSE
+#endif

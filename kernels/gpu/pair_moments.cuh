@@ -1,0 +1,195 @@
+/* Σx and Σx² by one thread: pairs for each window of a batch, and long integers for the rest. */
+#ifndef GPR_PAIR_MOMENTS_CUH
+#define GPR_PAIR_MOMENTS_CUH
+
+#include "moment_batch.cuh"
+
+GPR_OPEN
+
+/* --- pairs with a long integer -------------------------------------------------------------------
+ */
+
+/* Units that are whole digits of 32 bits, the squares' twice as far down. */
+template <class R> struct TermsOf;
+template <class R> struct SquaresOf;
+template <> struct LongBits<TermsOf<float>> { static constexpr int bottom = -160, words = 6; };
+template <> struct LongBits<SquaresOf<float>> { static constexpr int bottom = -320, words = 11; };
+template <> struct LongBits<TermsOf<double>> { static constexpr int bottom = -1088, words = 35; };
+template <> struct LongBits<SquaresOf<double>> { static constexpr int bottom = -2176, words = 68; };
+
+template <class W, int PAIRS> struct Levels {
+  static constexpr int pairs = PAIRS;
+  Pair pair[PAIRS];
+  uint32_t special; /* as an Exact's */
+  uint32_t used;    /* rest is more than nothing */
+  Long<W> rest;
+};
+template <class W, int P> __device__ __forceinline__ void open(Levels<W, P> &s) {
+#pragma unroll
+  for (int i = 0; i < P; i++) s.pair[i] = {0, 0};
+  s.special = s.used = 0;
+}
+template <class W, int P>
+__device__ __forceinline__ void assign(Levels<W, P> &to, const Levels<W, P> &from) {
+#pragma unroll
+  for (int i = 0; i < P; i++) to.pair[i] = from.pair[i];
+  to.special = from.special;
+  to.used = from.used;
+  if (from.used)
+#pragma unroll 1
+    for (int i = 0; i < Long<W>::words; i++) to.rest.word[i] = from.rest.word[i];
+}
+template <class W, int P> __device__ inline void use(Levels<W, P> &s) {
+  if (s.used) return;
+  s.used = 1;
+#pragma unroll 1
+  for (int i = 0; i < Long<W>::words; i++) s.rest.word[i] = 0;
+}
+template <class W, int P> __device__ __noinline__ void add_rest(Levels<W, P> *s, double x) {
+  use(*s);
+  add_double(s->rest, x, s->special);
+}
+/* What a level cannot hold goes to the next one, and from the last to the long integer. */
+template <class W, int P>
+__device__ __noinline__ void add_in_turn(Levels<W, P> *s, int level, double x) {
+#pragma unroll 1
+  for (; level < P && x != 0; level++) {
+    const Pair p = s->pair[level];
+    const double t = p.hi + x, error = rounding_error(p.hi, x, t);
+    const double u = p.lo + error, left = rounding_error(p.lo, error, u);
+    if (left != left) break; /* t overflowed */
+    s->pair[level] = {t, u};
+    x = left;
+  }
+  if (x != 0) add_rest(s, x);
+}
+template <class W, int P>
+__device__ __forceinline__ void add_to(Levels<W, P> &s, int level, double x) {
+  Pair p = s.pair[level];
+  bool lost = false;
+  add(p, x, lost);
+  if (lost)
+    add_in_turn(&s, level, x);
+  else
+    s.pair[level] = p;
+}
+template <class W, int P>
+__device__ __forceinline__ void add_to(Levels<W, P> &s, int level, const Pair &x) {
+  bool lost = false;
+  const Pair p = merged(s.pair[level], x, lost);
+  if (lost) {
+    add_in_turn(&s, level, x.hi);
+    add_in_turn(&s, level, x.lo);
+  } else {
+    s.pair[level] = p;
+  }
+}
+template <class W, int P>
+__device__ __noinline__ void merge_rests(Levels<W, P> *s, const Levels<W, P> *right) {
+  use(*s);
+  s->special |= right->special;
+  add_long(s->rest, right->rest);
+}
+template <class W, int P>
+__device__ __forceinline__ void merge(Levels<W, P> &s, const Levels<W, P> &right) {
+#pragma unroll
+  for (int i = 0; i < P; i++) add_to(s, i, right.pair[i]);
+  if (right.used) merge_rests(&s, &right);
+}
+/* All of it in the long integer. */
+template <class W, int P> __device__ __forceinline__ void settle(Levels<W, P> &s) {
+#pragma unroll 1
+  for (int i = 0; i < P; i++) {
+    add_rest(&s, s.pair[i].hi);
+    add_rest(&s, s.pair[i].lo);
+    s.pair[i] = {0, 0};
+  }
+}
+
+/* --- the state -----------------------------------------------------------------------------------
+ */
+
+/* Of complex numbers: sums of both parts, and one of the squares of both. */
+template <class R, int PARTS> struct MomentState {
+  static constexpr int parts = PARTS;
+  typedef MomentBatch<R, 1> Batch;
+  Levels<TermsOf<R>, Batch::sums> sum[PARTS];
+  Levels<SquaresOf<R>, Batch::squares * PARTS> squares;
+};
+
+__device__ __forceinline__ void add_bits(Long<SquaresOf<double>> &to, uint64_t value, int bit) {
+  const int shift = bit & 63;
+  add_words(to, bit >> 6, value << shift, shift ? value >> (64 - shift) : 0, 0);
+}
+/* Of any exponent. */
+static __device__ __noinline__ void add_square(Long<SquaresOf<double>> *to, double x) {
+  int exponent;
+  uint32_t special = 0;
+  const int64_t m = mantissa(x, exponent, special);
+  const uint64_t size = (uint64_t)(m < 0 ? -m : m);
+  const int bit = 2 * exponent - LongBits<SquaresOf<double>>::bottom;
+  add_bits(*to, size * size, bit);
+  add_bits(*to, __umul64hi(size, size), bit + 64);
+}
+
+/* x² of a float is a double; of a double it is two, unless it overflows or its end underflows. */
+template <int P>
+__device__ __forceinline__ void add_square_of(Levels<SquaresOf<float>, P> &s, int part, double x) {
+  add_to(s, part * MomentBatch<float, 1>::squares, x * x);
+}
+template <int P>
+__device__ __forceinline__ void add_square_of(Levels<SquaresOf<double>, P> &s, int part, double x) {
+  const double size = fabs(x), p = x * x;
+  const int level = part * MomentBatch<double, 1>::squares;
+  if (size >= 0x1p-450 && size <= 0x1p500) {
+    add_to(s, level, p);
+    add_to(s, level + 1, fma(x, x, -p));
+  } else if (size > 0) {
+    use(s);
+    add_square(&s.rest, x);
+  }
+}
+
+/* Any number. Not inlined: it stands where nothing else is alive. */
+template <class R, int PARTS>
+__device__ __noinline__ void add_alone(MomentState<R, PARTS> *s, int part, double x) {
+  if (x - x == 0) {
+    add_to(s->sum[part], 0, x);
+    add_square_of(s->squares, part, x);
+  } else {
+    add_rest(&s->sum[part], x);
+  }
+}
+
+/* --- the fold ------------------------------------------------------------------------------------
+ */
+
+/* variance.h's MomentsFold in the states of this file. */
+template <class T> struct PairMoments : FreeFold<T> {
+  typedef typename RealOfSum<T>::type Real;
+  static constexpr int parts = Traits<T>::kind == KIND_COMPLEX ? 2 : 1;
+  typedef MomentState<Real, parts> State;
+  template <class R> static __device__ __forceinline__ R real(complex<R> x, int part) {
+    return part ? x.im : x.re;
+  }
+  template <class Q> static __device__ __forceinline__ Real real(Q x, int) { return wide(x); }
+  static __device__ __forceinline__ void open(State &s) {
+#pragma unroll
+    for (int p = 0; p < parts; p++) gpr::open(s.sum[p]);
+    gpr::open(s.squares);
+  }
+  static __device__ __forceinline__ void add(State &s, T x, int64_t = 0) {
+    for (int p = 0; p < parts; p++) add_alone(&s, p, (double)real(x, p));
+  }
+  static __device__ __forceinline__ void merge(State &s, const State &right) {
+    for (int p = 0; p < parts; p++) gpr::merge(s.sum[p], right.sum[p]);
+    gpr::merge(s.squares, right.squares);
+  }
+  static __device__ __forceinline__ void assign(State &to, const State &from) {
+    for (int p = 0; p < parts; p++) gpr::assign(to.sum[p], from.sum[p]);
+    gpr::assign(to.squares, from.squares);
+  }
+};
+
+GPR_CLOSE
+#endif

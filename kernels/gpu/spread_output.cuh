@@ -1,0 +1,233 @@
+/* The rational of a variance on the device: nearly always by doubles that know how far they are
+ * off, else by plain digit arithmetic. */
+#ifndef GPR_SPREAD_OUTPUT_CUH
+#define GPR_SPREAD_OUTPUT_CUH
+
+#include "near.cuh"
+#include "outputs.cuh"
+#include "pair_moments.cuh"
+
+GPR_OPEN
+
+/* An integer in two's complement, in units of 2^bottom. */
+struct LongView {
+  const uint64_t *word;
+  int words, bottom;
+};
+
+/* One output: what it has counted, and how it is finished. */
+struct SpreadQuestion {
+  LongView sum[2], squares;
+  int parts;
+  int64_t n;
+  const double *means; /* or NULL */
+  double ddof;
+};
+
+/* --- by doubles ----------------------------------------------------------------------------------
+ */
+
+/* Plain doubles, for results of far fewer bits: off by at most `off`, which is infinite where they
+ * do not serve. */
+struct Plain {
+  double value, off;
+};
+/* size is what the squares' terms come to without their signs. With u = 2^-53, the few operations
+ * on each of n·size and (Σx)² are off by less than 16u of them, and the quotient by 4u. */
+__device__ __forceinline__ Plain plain_spread(double numerator, double size, double divisor,
+                                              bool root) {
+  const double unit = 1 / divisor, value = numerator * unit, off = 0x1p-48 * size * unit;
+  if (!(value > off)) return {0, INFINITY};
+  if (!root) return {value, off};
+  const double y = sqrt(value);
+  return {y, off / y + 0x1p-50 * y};
+}
+template <class T> __device__ __forceinline__ bool round_plain(const Plain &x, T *out) {
+  return round_near(Near{x.value, 0, x.off}, out);
+}
+
+/* Doubles twice as long, for float64: a fifth of the operations that near_spread needs, since the
+ * bounds are not of what is dropped but of what could be. With u = 2^-53 that is less than 2P·u of
+ * the smaller terms of a sum of P pairs, and 16u² of each product and of their difference. */
+template <int P> __device__ __forceinline__ Near coarse_sum(const Pair (&pair)[P]) {
+  double hi = pair[0].hi, lo = pair[0].lo, size = fabs(lo);
+#pragma unroll
+  for (int i = 1; i < P; i++) {
+    const double t = hi + pair[i].hi, error = rounding_error(hi, pair[i].hi, t);
+    hi = t;
+    lo = (lo + error) + pair[i].lo;
+    size = (size + fabs(error)) + fabs(pair[i].lo);
+  }
+  Near sum = near_of(hi, lo);
+  sum.off = P * 0x1p-51 * size;
+  return sum;
+}
+template <int PARTS>
+__device__ __forceinline__ Near coarse_numerator(const Near (&sum)[PARTS], const Near &squares,
+                                                 double n) {
+  double hi = n * squares.hi, lo = fma(n, squares.lo, fma(n, squares.hi, -hi));
+  double size = hi, off = n * squares.off;
+#pragma unroll
+  for (int p = 0; p < PARTS; p++) {
+    const double x = sum[p].hi, square = x * x, rest = fma(2 * x, sum[p].lo, fma(x, x, -square));
+    const double t = hi - square;
+    lo = (lo - rest) + rounding_error(hi, -square, t);
+    hi = t;
+    size += square;
+    off += (3 * fabs(x) + sum[p].off) * sum[p].off;
+  }
+  Near numerator = near_of(hi, lo);
+  numerator.off = 2 * off + 0x1p-100 * size + 0x1p-1000; /* and what underflows */
+  return numerator;
+}
+__device__ __forceinline__ Near coarse_spread(const Near &a, double n, double freedom, bool root) {
+  const double d = n * freedom;
+  const bool exact = fma(n, freedom, -d) == 0; /* NaN is not */
+  if (!exact || !(a.hi > 0x1p-700 && a.hi < 0x1p900 && a.off < a.hi / 2)) return {0, 0, INFINITY};
+  const double first = a.hi / d, rest = fma(-first, d, a.hi) + a.lo;
+  Near spread = near_of(first, rest / d);
+  spread.off = loosened((a.off + 0x1p-51 * fabs(rest)) / d);
+  return root ? root_of(spread) : spread;
+}
+
+/* n − ddof as variance.h's degrees_of_freedom has it, in units of 2^-64; else not a number. */
+__device__ __forceinline__ double plain_freedom(int64_t n, double ddof) {
+  const double size = (double)n, freedom = size - ddof;
+  const bool whole = ddof == 0 || (fabs(ddof) >= 0x1p-11 && fabs(ddof) < 0x1p53);
+  const bool exact = n >> 53 == 0 && whole && rounding_error(size, -ddof, freedom) == 0;
+  return exact && freedom > 0 ? freedom : NAN;
+}
+
+/* n·Σx² − (Σx)² or, with means, Σx² − 2mΣx + nm². */
+template <int PARTS>
+__device__ __forceinline__ Near near_numerator(const Near (&sum)[PARTS], const Near &squares,
+                                               double n, const double *means) {
+  Near total = means ? squares : multiply(squares, near_of(n));
+#pragma unroll
+  for (int p = 0; p < PARTS; p++) {
+    if (means) {
+      const Near m = near_of(means[p]), both = multiply(near_of(2 * means[p]), sum[p]);
+      total = add(add(total, minus(both)), multiply(multiply(m, m), near_of(n)));
+    } else {
+      total = add(total, minus(multiply(sum[p], sum[p])));
+    }
+  }
+  return total;
+}
+/* An infinite `off` where it is not known. */
+__device__ __forceinline__ Near near_spread(const Near &numerator, double n, double freedom,
+                                            const double *means, bool root) {
+  const Near none = {0, 0, INFINITY}, &a = numerator;
+  if (!(freedom > 0)) return none;
+  if (a.hi == 0 && a.lo == 0 && a.off == 0) return a;
+  if (!(a.hi > 0x1p-700 && a.hi < 0x1p900 && a.off < a.hi / 2)) return none;
+  const Near divisor = means ? near_of(freedom) : multiply(near_of(n), near_of(freedom));
+  const Near spread = divide(a, divisor);
+  return root ? root_of(spread) : spread;
+}
+
+/* --- by digits -----------------------------------------------------------------------------------
+ */
+
+enum { SPREAD_GRID = -1088 }; /* whole digits from 1, and below all bits of a double */
+enum { SPREAD_FEW_DIGITS = 32 };
+
+typedef MomentDigits<GPR_BIG_DIGITS> PoolSlot;
+static_assert(sizeof(PoolSlot) * AXES_LOCKS <= 8 << 20, "");
+
+/* The magnitude; whether it was negative. */
+static __device__ __noinline__ bool big_of(Big &big, const LongView &x, int grid) {
+  const bool negative = x.word[x.words - 1] >> 63;
+  int low = 0, high = x.words;
+  while (low < high && !x.word[low]) low++;
+  while (high > low && x.word[high - 1] == (negative ? ~0ull : 0ull)) high--;
+  uint64_t borrow = negative;
+  big.count = 0;
+  big.at = (x.bottom - grid) / 32 + 2 * low;
+#pragma unroll 1
+  for (int i = low; i < high; i++) {
+    const uint64_t word = negative ? ~x.word[i] + borrow : x.word[i];
+    borrow = borrow && !word;
+    big.digit[big.count++] = (uint32_t)word;
+    big.digit[big.count++] = (uint32_t)(word >> 32);
+  }
+  if (borrow) big.digit[big.count++] = 1; /* minus a power of 2^64 */
+  trim(big);
+  return negative;
+}
+
+static __device__ __noinline__ Leading work_out(const SpreadQuestion &q, uint128 freedom,
+                                                Moments &m) {
+  m.grid = SPREAD_GRID;
+  m.parts = q.parts;
+  m.special = 0;
+#pragma unroll 1
+  for (int p = 0; p < q.parts; p++) m.negative[p] = big_of(m.sum[p], q.sum[p], SPREAD_GRID);
+  big_of(m.squares, q.squares, 2 * SPREAD_GRID);
+  return spread_of(m, q.n, freedom, q.means);
+}
+
+/* Digits from the lowest to the highest one that is not zero, above SPREAD_GRID. */
+struct Span {
+  int low, high;
+};
+static __device__ __noinline__ Span span_of(const LongView &x, int grid) {
+  const uint64_t sign = x.word[x.words - 1] >> 63 ? ~0ull : 0;
+  Span s = {0, x.words};
+  while (s.low < s.high && !x.word[s.low]) s.low++;
+  while (s.high > s.low && x.word[s.high - 1] == sign) s.high--;
+  const int at = (x.bottom - grid) / 32;
+  return {at + 2 * s.low, at + 2 * s.high + 1};
+}
+/* A given mean may lie anywhere. */
+__device__ inline bool has_few_digits(const SpreadQuestion &q) {
+  if (q.means) return false;
+  Span all = span_of(q.squares, 2 * SPREAD_GRID);
+  all.high += 2; /* times n */
+  for (int p = 0; p < q.parts; p++) {
+    const Span s = span_of(q.sum[p], SPREAD_GRID);
+    all = {least(all.low, 2 * s.low), greatest(all.high, 2 * s.high)};
+  }
+  return all.high - all.low + 2 <= SPREAD_FEW_DIGITS;
+}
+
+/* Local memory is set aside for every thread that a device can hold; so many digits are in slots of
+ * the scratch instead, each for one thread at a time. */
+static __device__ __noinline__ Leading in_pool(const SpreadQuestion &q, uint128 freedom,
+                                               void *scratch, Moments &m) {
+  uint32_t *lock = (uint32_t *)scratch + AXES_TICKETS;
+  PoolSlot *slot = (PoolSlot *)((char *)scratch + AXES_POOL);
+  uint32_t at = blockIdx.x * AXES_THREADS + threadIdx.x;
+  Leading result;
+  for (bool done = false; !done; at++) {
+    const int i = (int)(at % AXES_LOCKS);
+    if (atomicCAS(lock + i, 0, 1)) continue;
+    __threadfence();
+    place(m, slot[i]);
+    result = work_out(q, freedom, m);
+    __threadfence();
+    atomicExch(lock + i, 0);
+    done = true;
+  }
+  return result;
+}
+static __device__ __noinline__ Leading spread_by_digits(const SpreadQuestion &q, uint128 freedom,
+                                                        void *scratch) {
+  Moments m;
+  if (!has_few_digits(q)) return in_pool(q, freedom, scratch, m);
+  MomentDigits<SPREAD_FEW_DIGITS> digits;
+  place(m, digits);
+  return work_out(q, freedom, m);
+}
+
+template <class R>
+__device__ __forceinline__ R round_digits(const gpr_axes_args &a, const SpreadQuestion &q,
+                                          bool root) {
+  const uint128 freedom = degrees_of_freedom(q.n, q.ddof);
+  const Leading spread = spread_by_digits(q, freedom ? freedom : 1, a.scratch);
+  if (!freedom) return round_case<R>(case_without_freedom(!spread.bits, a.spread_nan));
+  return round_leading<R>(root ? root_of(spread) : spread);
+}
+
+GPR_CLOSE
+#endif

@@ -1,0 +1,227 @@
+/* The device half of the table: expands operators × dtypes into programs, by the host's compiler.
+ */
+#include "axes_cut.h"
+#include "axes_folds.h"
+#include "flat.cuh"
+#include "flat_exact.cuh"
+#include "flat_tree.cuh"
+#include "../abi/ladder_rows.h"
+#include "lines.h"
+#include "../core/operators.h"
+#include "program_text.h"
+#include "../abi/shuffles.h"
+#include "small_exact.cuh"
+#include "../abi/work_queue.h"
+
+GPR_OPEN
+
+namespace code {
+GPR_PROGRAM_KIND(FlatFree, "gpu/flat_kernels.cuh", nullptr, "flat_free<F>");
+GPR_PROGRAM_KIND(FlatExact, "gpu/flat_kernels.cuh", nullptr, "flat_exact<F::Element>");
+GPR_PROGRAM_KIND(SmallExact, "gpu/flat_kernels.cuh", nullptr, "small_exact<F::Element>");
+GPR_PROGRAM_KIND(FlatTree, "gpu/flat_kernels.cuh", nullptr, "flat_tree<F>");
+GPR_PROGRAM_KIND(Shallow, "gpu/axes_kernels.cuh", nullptr, "shallow<F>");
+GPR_PROGRAM_KIND(Tall, "gpu/axes_kernels.cuh", nullptr, "tall<F>");
+GPR_PROGRAM_KIND(Packed, "gpu/axes_kernels.cuh", nullptr, "packed<F>");
+GPR_PROGRAM_KIND(Staged, "gpu/axes_kernels.cuh", nullptr, "staged<F>");
+GPR_PROGRAM_KIND(Rows, "gpu/axes_kernels.cuh", nullptr, "rows<F>");
+GPR_PROGRAM_KIND(Columns, "gpu/axes_kernels.cuh", nullptr, "columns<F>");
+GPR_PROGRAM_KIND(Segments, "gpu/axes_kernels.cuh", nullptr, "segments<F>");
+GPR_PROGRAM_KIND(General, "gpu/axes_kernels.cuh", nullptr, "general<F>");
+GPR_PROGRAM_KIND(Trees, "gpu/axes_kernels.cuh", nullptr, "trees<F>");
+}  // namespace code
+
+static gpr_program gather = {"gpu/gather.cuh", nullptr, nullptr, "gather", nullptr};
+static gpr_program read_through = {"gpu/read_only.cuh", nullptr, nullptr, "read_only", nullptr};
+
+/* --- whole arrays ------------------------------------------------------------------------------
+ */
+
+/* By the fold's law: rows that share a fold share a kernel. */
+template <class F, gpr_law LAW> struct GpuRow;
+template <class F> struct GpuRow<F, GPR_FREE> {
+  static constexpr gpr_gpu_row row = {&Program<F, code::FlatFree>::it,
+                                      (sizeof(typename F::State) + 3) / 4,
+                                      0,
+                                      FLAT_THREADS,
+                                      16 * FLAT_TILE,
+                                      FLAT_BLOCKS,
+                                      {},
+                                      {}};
+};
+template <class F> struct GpuRow<F, GPR_EXACT> {
+  typedef typename F::Element T;
+  typedef typename F::State State;
+  static_assert(ExactShape<T>::blocks * F::parts <= GPR_LINES_MOST, "");
+  static_assert(sizeof(State) / 4 * 33 / 32 + 1 <= GPR_LINES_AT, "");
+  static constexpr gpr_gpu_row row = {
+      &Program<F, code::FlatExact>::it,
+      sizeof(State) / 4,
+      (sizeof(State) / 4 + 31) / 32,
+      ExactShape<T>::threads,
+      16 * ExactShape<T>::tile,
+      ExactShape<T>::blocks,
+      {F::parts, take_lines<State>},
+      {&Program<F, code::SmallExact>::it, 16 * SmallShape<T>::loads}};
+};
+template <class F> struct GpuRow<F, GPR_TREE> {
+  typedef TreeWarp<typename F::Element, F> W;
+  static constexpr gpr_gpu_row row = {
+      &Program<F, code::FlatTree>::it,
+      sizeof(TreeAnswer<typename F::Wide>) / 4,
+      0,
+      FLAT_THREADS,
+      (int)(FLAT_THREADS / GPR_WARP * W::chunk * sizeof(typename F::Element)),
+      0,
+      {},
+      {}};
+};
+/* Folds that have no kernel over whole arrays. */
+template <class T> struct GpuRow<MomentsFold<T>, GPR_EXACT> {
+  static constexpr gpr_gpu_row row = {};
+};
+template <class T> struct GpuRow<Positions<T>, GPR_FREE> { static constexpr gpr_gpu_row row = {}; };
+template <class T> struct GpuRow<IntegerMoments<T>, GPR_FREE> {
+  static constexpr gpr_gpu_row row = {};
+};
+template <class F> constexpr gpr_gpu_row gpu_row() { return GpuRow<F, F::law>::row; }
+template <> constexpr gpr_gpu_row gpu_row<void>() { return {}; }
+
+/* --- many outputs ------------------------------------------------------------------------------
+ */
+
+template <class F, class KERNEL, bool IS_THERE> constexpr gpr_program *program_if() {
+  if constexpr (IS_THERE)
+    return &Program<F, KERNEL>::it;
+  else
+    return nullptr;
+}
+
+template <class F> struct AxesKernels {
+  static constexpr AxesRow row() {
+    /* Of a packet of smaller elements they would be thousands of instructions. */
+    constexpr bool wide = sizeof(typename F::Element) >= 4 && StagedRow<F>::few;
+    return {program_if<F, code::Shallow, wide>(),
+            program_if < F,
+            code::Tall,
+            wide && IsTall<F>::value > (),
+            program_if<F, code::Packed, wide>(),
+            &Program<F, code::Staged>::it,
+            &Program<F, code::Rows>::it,
+            &Program<F, code::Columns>::it,
+            program_if<F, code::Segments, StagedRow<F>::few>(),
+            &Program<F, code::General>::it,
+            (int)sizeof(typename F::Element),
+            PackedShape<F>::bytes,
+            StagedShape<F>::packets,
+            RowsShape<F>::blocks,
+            RowsShape<F>::loads,
+            ColumnsShape<F>::blocks,
+            ColumnsShape<F>::loads,
+            sizeof(typename Counted<F>::State),
+            PoolBytes<F>::value,
+            Joint<F>::words};
+  }
+};
+/* Any strides go through one kernel, which keeps the order. */
+template <class T, template <class> class Op> struct AxesKernels<TreeFold<T, Op>> {
+  typedef TreeFold<T, Op> F;
+  static constexpr AxesRow row() {
+    AxesRow row = {};
+    row.general = &Program<F, code::Trees>::it;
+    row.bytes = (int)sizeof(T);
+    row.rows_blocks = row.rows_loads = row.columns_blocks = row.columns_loads = 1;
+    row.state = sizeof(Branch<typename F::Wide>);
+    return row;
+  }
+};
+template <> struct AxesKernels<void> {
+  static constexpr AxesRow row() { return {}; }
+};
+
+/* --- the tables --------------------------------------------------------------------------------
+ */
+
+struct Tables {
+  gpr_gpu_row whole[GPR_OP_COUNT * GPR_DTYPE_COUNT];
+  AxesRow axes[GPR_OP_COUNT * GPR_DTYPE_COUNT];
+};
+template <template <class> class Op> constexpr void fill(Tables &tables, int op) {
+  gpr_gpu_row *whole = tables.whole + op * GPR_DTYPE_COUNT;
+  AxesRow *axes = tables.axes + op * GPR_DTYPE_COUNT;
+#define GPR_X(id, name, kind, bytes, type)              \
+  whole[GPR_##id] = gpu_row<typename Op<type>::Fold>(); \
+  axes[GPR_##id] = AxesKernels<typename AxesFold<typename Op<type>::Fold>::Fold>::row();
+  GPR_DTYPES(GPR_X)
+#undef GPR_X
+}
+constexpr Tables make_tables() {
+  Tables tables{};
+#define GPR_X(id, name, ufunc, alias, flags, op, sentence) fill<op>(tables, GPR_OP_##id);
+  GPR_OPS(GPR_X)
+#undef GPR_X
+  return tables;
+}
+static constexpr Tables tables = make_tables();
+
+/* The states of a block's partial result are 48 bytes at most; the tree's nodes, of 32 bytes at
+ * most, are the most. */
+static constexpr size_t scratch_bytes = SCRATCH_PARTIALS + TREE_NODES * sizeof(matrix<double>);
+static_assert(scratch_bytes > SCRATCH_PARTIALS + GPR_GPU_BLOCKS_MAX * 48, "");
+
+static int launch(int op, int dtype, int multiprocessors, gpr_axes_args *args,
+                  gpr_axes_launch *out) {
+  const AxesRow &row = tables.axes[op * GPR_DTYPE_COUNT + dtype];
+  if (!row.general) return 1;
+  args->op = op;
+  AxesCut{row, multiprocessors, *args, *out}.cut();
+  return 0;
+}
+
+/* --- all programs ------------------------------------------------------------------------------
+ */
+
+struct ProgramList {
+  gpr_program **to;
+  int room, count;
+  void add(gpr_program *program) {
+    for (int i = 0; i < count && i < room; i++)
+      if (to[i] == program) return;
+    if (!program) return;
+    if (count < room) to[count] = program;
+    count++;
+  }
+};
+
+GPR_CLOSE
+
+extern "C" const gpr_gpu_table gpr_gpu_table_cuda = {gpr::tables.whole, &gpr::gather,
+                                                     gpr::scratch_bytes, &gpr::read_through};
+extern "C" const gpr_axes_table gpr_axes_table_cuda = {gpr::launch};
+
+extern "C" int gpr_programs(gpr_program **to, int room) {
+  gpr::ProgramList list = {to, room, 0};
+  list.add(&gpr::gather);
+  list.add(&gpr::read_through);
+  for (const gpr_gpu_row &row : gpr::tables.whole) {
+    list.add(row.flat);
+    list.add(row.small.kernel);
+  }
+  for (const gpr::AxesRow &row : gpr::tables.axes) {
+    gpr_program *const kernels[] = {row.shallow, row.tall,    row.packed,   row.staged,
+                                    row.rows,    row.columns, row.segments, row.general};
+    for (gpr_program *p : kernels) list.add(p);
+  }
+  for (int i = 0; i < gpr_ladder_table_cuda.rows; i++) {
+    const gpr_ladder_row &row = gpr_ladder_table_cuda.row[i];
+    list.add(row.lift);
+    list.add(row.partials);
+    for (const auto &kernel : row.kernel)
+      for (gpr_program *p : kernel) list.add(p);
+  }
+  for (int i = 0; i < GPR_SHUFFLE_COUNT; i++)
+    for (gpr_program *p : gpr_shuffle_table_cuda.row[i].kernel) list.add(p);
+  for (int i = 0; i < GPR_SEGMENT_KERNEL_COUNT; i++)
+    for (gpr_program *p : gpr_segment_table_cuda.row[i].kernel) list.add(p);
+  return list.count;
+}

@@ -1,0 +1,75 @@
+/* The shuffle vocabulary: values of any size between the 32 lanes of a warp. */
+#ifndef GPR_WARP_CUH
+#define GPR_WARP_CUH
+
+#include "../core/portable.h"
+
+GPR_OPEN
+
+enum { GPR_WARP = 32 };
+#define GPR_ALL 0xffffffffu
+
+__device__ __forceinline__ int lane_of() { return threadIdx.x & (GPR_WARP - 1); }
+__device__ __forceinline__ int warp_of() { return threadIdx.x / GPR_WARP; }
+
+/* A type without padding, or with padding that nobody reads, as 32-bit words. */
+template <class S, class Move> __device__ __forceinline__ S move_words(const S &value, Move move) {
+  constexpr int count = (sizeof(S) + 3) / 4;
+  uint32_t words[count] = {};
+  S result;
+  memcpy(words, &value, sizeof value);
+#pragma unroll
+  for (int i = 0; i < count; i++) words[i] = move(words[i]);
+  memcpy(&result, words, sizeof result);
+  return result;
+}
+template <class S> __device__ __forceinline__ S shuffle_down(const S &value, int by) {
+  return move_words(value, [=](uint32_t w) { return __shfl_down_sync(GPR_ALL, w, by); });
+}
+template <class S> __device__ __forceinline__ S shuffle_xor(const S &value, int mask) {
+  return move_words(value, [=](uint32_t w) { return __shfl_xor_sync(GPR_ALL, w, mask); });
+}
+template <class S> __device__ __forceinline__ S broadcast(const S &value, int lane) {
+  return move_words(value, [=](uint32_t w) { return __shfl_sync(GPR_ALL, w, lane); });
+}
+
+/* One instruction since sm_80. */
+__device__ __forceinline__ uint32_t warp_max(uint32_t value) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(GPR_ALL, value);
+#else
+  for (int mask = GPR_WARP / 2; mask; mask /= 2) {
+    const uint32_t other = __shfl_xor_sync(GPR_ALL, value, mask);
+    value = value < other ? other : value;
+  }
+  return value;
+#endif
+}
+__device__ __forceinline__ uint32_t warp_add(uint32_t value) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_add_sync(GPR_ALL, value);
+#else
+  for (int mask = GPR_WARP / 2; mask; mask /= 2) value += __shfl_xor_sync(GPR_ALL, value, mask);
+  return value;
+#endif
+}
+__device__ __forceinline__ uint32_t warp_or(uint32_t value) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_or_sync(GPR_ALL, value);
+#else
+  for (int mask = GPR_WARP / 2; mask; mask /= 2) value |= __shfl_xor_sync(GPR_ALL, value, mask);
+  return value;
+#endif
+}
+
+/* Merges the states of a warp; every lane has the result. For folds of any order. */
+template <class F> __device__ __forceinline__ void merge_warp(typename F::State &s) {
+#pragma unroll
+  for (int mask = GPR_WARP / 2; mask; mask /= 2) {
+    const typename F::State other = shuffle_xor(s, mask);
+    F::merge(s, other);
+  }
+}
+
+GPR_CLOSE
+#endif
