@@ -13,51 +13,6 @@ enum { ORDERED_PARTS = 64 };
 /* So many, for the threads to end at about the same time. */
 enum { PARTS_PER_LANE = 8 };
 
-static void swap_int64(int64_t *a, int64_t *b) {
-  const int64_t c = *a;
-  *a = *b;
-  *b = c;
-}
-
-static void append(gpr_dims *dims, int64_t shape, int64_t stride, int64_t where) {
-  dims->shape[dims->n] = shape;
-  dims->strides[dims->n] = stride;
-  dims->where[dims->n++] = where;
-}
-
-/* Where the index does not matter: forwards along every dimension, the largest stride first. */
-static void reorder(gpr_dims *dims, const char **data, const char **where) {
-  for (int d = 0; d < dims->n; d++)
-    if (dims->strides[d] < 0) {
-      *data += (dims->shape[d] - 1) * dims->strides[d];
-      *where += (dims->shape[d] - 1) * dims->where[d];
-      dims->strides[d] = -dims->strides[d];
-      dims->where[d] = -dims->where[d];
-    }
-  for (int d = 1; d < dims->n; d++)
-    for (int e = d; e > 0 && dims->strides[e - 1] < dims->strides[e]; e--) {
-      swap_int64(&dims->shape[e - 1], &dims->shape[e]);
-      swap_int64(&dims->strides[e - 1], &dims->strides[e]);
-      swap_int64(&dims->where[e - 1], &dims->where[e]);
-    }
-}
-
-void gpr_dims_coalesce(gpr_dims *dims) {
-  int n = 0;
-  for (int d = 0; d < dims->n; d++) {
-    const int64_t shape = dims->shape[d], stride = dims->strides[d], where = dims->where[d];
-    if (shape == 1) continue;
-    if (n && dims->strides[n - 1] == shape * stride && dims->where[n - 1] == shape * where) {
-      dims->shape[n - 1] *= shape;
-    } else {
-      dims->shape[n++] = shape;
-    }
-    dims->strides[n - 1] = stride;
-    dims->where[n - 1] = where;
-  }
-  dims->n = n;
-}
-
 static int unit_of(const gpr_dtype_info *type) {
   return type->kind == 'c' ? type->bytes / 2 : type->bytes;
 }
@@ -80,12 +35,15 @@ static gpr_plan begin(const gpr_view *view, const gpr_row *row, gpr_cast cast) {
 static void settle(gpr_plan *p, gpr_dims *dims, const char **where) {
   for (int d = 0; d < dims->n; d++) p->count *= dims->shape[d];
   if (p->count) {
-    if (!p->row->ordered) reorder(dims, &p->data, where);
+    if (!p->row->ordered) {
+      gpr_dims_forwards(dims, &p->data, where);
+      gpr_dims_sort(dims);
+    }
     gpr_dims_coalesce(dims);
   }
   if (!p->count || !dims->n) {
     dims->n = 0;
-    append(dims, p->count, p->bytes, 0);
+    gpr_dims_append(dims, p->count, p->bytes, 0);
   }
   p->ndim = dims->n;
   for (int d = 0; d < dims->n; d++) {
@@ -115,7 +73,7 @@ gpr_plan gpr_plan_make(const gpr_view *view, const gpr_row *row, gpr_cast cast, 
   gpr_dims dims; /* most of it never read, and so not zeroed */
   gpr_plan p = begin(view, row, cast);
   dims.n = 0;
-  for (int d = 0; d < view->ndim; d++) append(&dims, view->shape[d], view->strides[d], 0);
+  for (int d = 0; d < view->ndim; d++) gpr_dims_append(&dims, view->shape[d], view->strides[d], 0);
   settle(&p, &dims, &where);
   p.count /= row->scalars;
   p.direct = lies_ready(&p);
@@ -162,15 +120,17 @@ gpr_plan gpr_plan_axes(const gpr_view *view, const gpr_row *row, gpr_cast cast,
   axes->where = options->where ? options->where->data : NULL;
   axes->where_stream = options->where ? options->where->stream : NULL;
   for (int d = 0; d < view->ndim; d++)
-    append(options->axes >> d & 1 ? &axes->reduced : &axes->kept, view->shape[d], view->strides[d],
-           options->where ? options->where->strides[d] : 0);
+    gpr_dims_append(options->axes >> d & 1 ? &axes->reduced : &axes->kept, view->shape[d],
+                    view->strides[d], options->where ? options->where->strides[d] : 0);
+  if (row->ordered) gpr_dims_number(&axes->reduced);
+  gpr_dims_number(&axes->kept);
   axes->outputs = gpr_outputs(view, options);
   axes->starts = options->starts;
   axes->stops = options->stops;
   axes->segments = options->segments;
   if (!axes->outputs) {
     axes->kept.n = 0;
-    append(&axes->kept, 0, 0, 0);
+    gpr_dims_append(&axes->kept, 0, 0, 0);
   }
   gpr_dims_coalesce(&axes->kept);
   if (options->starts) {

@@ -3,20 +3,12 @@
 #define GPR_PLAN_H
 
 #include "../kernels/abi/rows.h"
-#include "gpureduce.h"
+#include "layout.h"
 
 /* What the backend can use. */
 typedef struct gpr_limits {
   int lanes; /* threads that may fold at once, at least 1 */
 } gpr_limits;
-
-/* Dimensions, the last one the fastest, as few as describe it. */
-typedef struct gpr_dims {
-  int n;
-  int64_t shape[GPR_DIMS_MAX];
-  int64_t strides[GPR_DIMS_MAX]; /* bytes in the data */
-  int64_t where[GPR_DIMS_MAX];   /* bytes in the mask: 0 where it is broadcast, and without one */
-} gpr_dims;
 
 /* Many outputs, or elements that do not count.
  *
@@ -25,7 +17,7 @@ typedef struct gpr_dims {
  * elements alone would give: an ordered row's index starts at 0 in each. Where nothing counts, the
  * state is the opened one and n is 0. keepdims, out and 0-d results never come here. */
 typedef struct gpr_axes {
-  gpr_dims kept; /* C order of the result; strides of any sign or zero */
+  gpr_dims kept; /* C order of the result, with places; strides of any sign or zero */
   gpr_dims
       reduced;     /* of an ordered row C order of the index; else forwards, largest stride first */
   int64_t outputs; /* all of them; 0 is possible */
@@ -45,9 +37,6 @@ typedef struct gpr_axes {
   void *result;
   int result_device, result_dtype; /* result_device: GPR_DEVICE_CPU, or that device */
 } gpr_axes;
-
-/* Drops dimensions of length 1 and joins neighbours that step evenly. */
-void gpr_dims_coalesce(gpr_dims *dims);
 
 typedef struct gpr_plan {
   const gpr_row *row;
