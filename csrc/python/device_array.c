@@ -8,7 +8,7 @@
 #include "../../kernels/abi/lists.h"
 #include "dlpack.h"
 #include "../cuda/gpu.h"
-#include "raise.h"
+#include "module.h"
 
 /* Device memory that arrays and DLPack's tensors share; whoever is last may not hold the GIL. */
 typedef struct buffer {

@@ -1,11 +1,11 @@
 #define PY_SSIZE_T_CLEAN
-#include "programs.h"
+#include "module.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "../cuda/gpu.h"
-#include "raise.h"
+#include "module.h"
 
 enum { PROGRAMS_MOST = 1 << 14 };
 
@@ -80,7 +80,7 @@ static gpr_program **all_programs(int *count) {
 }
 
 /* (kernel, fold, header) of each. */
-PyObject *gpr_programs_list(PyObject *module, PyObject *unused) {
+static PyObject *programs(PyObject *module, PyObject *unused) {
   int count = 0;
   gpr_program **all = all_programs(&count);
   (void)module, (void)unused;
@@ -96,7 +96,7 @@ PyObject *gpr_programs_list(PyObject *module, PyObject *unused) {
 }
 
 /* program_image(index, arch): (key, image, whether the cache had it). */
-PyObject *gpr_programs_image(PyObject *module, PyObject *args) {
+static PyObject *program_image(PyObject *module, PyObject *args) {
   int index, count = 0, was_there = 0;
   const char *arch;
   char key[GPR_KEY_CHARS];
@@ -123,7 +123,7 @@ PyObject *gpr_programs_image(PyObject *module, PyObject *args) {
 }
 
 /* compiler(arch): (whether there is one, which or why not). */
-PyObject *gpr_programs_compiler(PyObject *module, PyObject *arch) {
+static PyObject *compiler(PyObject *module, PyObject *arch) {
   char text[512];
   (void)module;
   const char *name = PyUnicode_AsUTF8(arch);
@@ -135,9 +135,17 @@ PyObject *gpr_programs_compiler(PyObject *module, PyObject *arch) {
 }
 
 /* cache_folder(): its path, or None. */
-PyObject *gpr_programs_cache(PyObject *module, PyObject *unused) {
+static PyObject *cache_folder(PyObject *module, PyObject *unused) {
   char path[4096];
   (void)module, (void)unused;
   if (!gpr_cache_folder(path, sizeof path)) Py_RETURN_NONE;
   return PyUnicode_DecodeFSDefault(path);
 }
+
+PyMethodDef gpr_program_methods[] = {
+    {"programs", programs, METH_NOARGS, NULL},
+    {"program_image", program_image, METH_VARARGS, NULL},
+    {"compiler", compiler, METH_O, NULL},
+    {"cache_folder", cache_folder, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,204 @@
+/* A call: arguments → run → results. */
+#define NO_IMPORT_ARRAY
+#include "arguments.h"
+
+#include "../../kernels/abi/lists.h"
+#include "../cuda/gpu.h"
+#include "device_array.h"
+#include "module.h"
+#include "results.h"
+
+/* Below this a fold takes less than giving the GIL away and fetching it back under contention:
+ * 64 KiB are about 2 µs. */
+enum { GIL_BYTES = 64 << 10 };
+/* How long a call may go without a look at Ctrl-C. */
+enum { SIGNAL_NANOSECONDS = 50 * 1000 * 1000 };
+/* And between two calls of progress. */
+enum { PROGRESS_NANOSECONDS = 100 * 1000 * 1000 };
+
+/* --- the run -----------------------------------------------------------------------------------
+ */
+
+static int report(const gpr_run *run, PyObject *progress) {
+  int64_t total;
+  const int64_t done = gpr_done(run, &total);
+  PyObject *answer = PyObject_CallFunction(progress, "LL", (long long)done, (long long)total);
+  Py_XDECREF(answer);
+  return answer != NULL;
+}
+
+/* To the end, with the GIL given away for what takes longer, and a look at Ctrl-C in between. */
+static int run_to_end(gpr_run *run, npy_intp bytes, PyObject *progress) {
+  const int64_t slice = progress ? PROGRESS_NANOSECONDS : SIGNAL_NANOSECONDS;
+  gpr_status status = bytes < GIL_BYTES ? gpr_step(run, slice) : GPR_MORE;
+  while (status == GPR_MORE) {
+    Py_BEGIN_ALLOW_THREADS status = gpr_step(run, slice);
+    Py_END_ALLOW_THREADS if (status == GPR_MORE && PyErr_CheckSignals()) return 0;
+    if (status == GPR_MORE && progress && !report(run, progress)) return 0;
+  }
+  if (status) gpr_raise(status);
+  return !status && (!progress || report(run, progress));
+}
+
+/* Closing waits for helpers and for the device, if a run has any. */
+static void close_run(gpr_run *run, npy_intp bytes) {
+  if (bytes < GIL_BYTES) {
+    gpr_close(run);
+  } else {
+    Py_BEGIN_ALLOW_THREADS gpr_close(run);
+    Py_END_ALLOW_THREADS
+  }
+}
+
+/* --- the call ----------------------------------------------------------------------------------
+ */
+
+static PyObject *perform(gpr_call *call, PyObject *progress) {
+  const int is_scalar = call->ndim == 0 && !call->out[0];
+  /* Segments may lie over each other: the array tells nothing of the work. */
+  const npy_intp bytes = call->view.device < 0 && !call->options.starts
+                             ? call->count * gpr_dtypes[call->view.dtype].bytes
+                             : GIL_BYTES;
+  PyArrayObject *all = NULL;
+  PyObject *result = NULL;
+  gpr_run *run = NULL;
+  gpr_value value;
+  gpr_status status = GPR_OK;
+  if (!is_scalar && gpr_result_dtype(call->op, call->view.dtype, &call->options) != GPR_NO_DTYPE) {
+    if (!(all = gpr_result_array(call, gpr_results(call->op)))) return NULL;
+    call->options.out = PyArray_DATA(all);
+  }
+  if ((status = gpr_open(call->op, &call->view, &call->options, &run))) goto fail;
+  if (!run_to_end(run, bytes, progress)) goto fail;
+  if ((status = gpr_finish(run, &value))) goto fail;
+  if (gpr_warn(call, gpr_least(run))) result = gpr_results_of(call, all, &value);
+fail:
+  if (status) gpr_raise(status);
+  if (run) close_run(run, bytes);
+  Py_XDECREF(all);
+  return result;
+}
+
+/* --- the call of an array on a device, whose result stays there --------------------------------
+ */
+
+static gpr_status reduce_there(gpr_call *call, PyObject *progress, int *fine) {
+  gpr_run *run = NULL;
+  gpr_status status = gpr_open(call->op, &call->view, &call->options, &run);
+  *fine = 0;
+  if (status) return status;
+  if (run_to_end(run, GIL_BYTES, progress) && !(status = gpr_finish(run, NULL)))
+    *fine = gpr_warn(call, gpr_least(run));
+  close_run(run, GIL_BYTES);
+  return status;
+}
+
+/* Of an out that came by DLPack nobody knows the stream. */
+static PyObject *wait_for_out(const gpr_call *call) {
+  gpr_status status;
+  Py_BEGIN_ALLOW_THREADS status = gpr_gpu_wait(call->view.device, call->view.stream);
+  Py_END_ALLOW_THREADS return status ? gpr_raise(status) : Py_NewRef(call->device_out);
+}
+
+static PyObject *perform_there(gpr_call *call, PyObject *progress) {
+  const int results = gpr_results(call->op);
+  const int dtype = gpr_result_dtype(call->op, call->view.dtype, &call->options);
+  const int64_t outputs = gpr_outputs(&call->view, &call->options);
+  PyObject *all = NULL, *result[2] = {NULL, NULL};
+  int fine = 0;
+  call->options.out_device = call->view.device;
+  if (!call->options.out && dtype != GPR_NO_DTYPE) {
+    all = gpr_device_array_new(call->view.device, call->view.stream, dtype, outputs * results);
+    if (!all) return NULL;
+    call->options.out = gpr_device_array_data(all);
+  }
+  gpr_status status = reduce_there(call, progress, &fine);
+  if (fine && all && !gpr_device_array_mark(all, call->view.stream))
+    fine = 0, status = GPR_DEVICE_ERROR;
+  if (status) gpr_raise(status);
+  if (fine && !all) return wait_for_out(call);
+  for (int i = 0; fine && i < results; i++)
+    if (!(result[i] = gpr_own_kind(call, all, outputs, i))) break;
+  Py_XDECREF(all);
+  return fine ? gpr_pack_results(result, results) : NULL;
+}
+
+/* --- what Python calls ---
+ */
+
+static PyObject *call_with(PyObject *number, const gpr_given *given) {
+  const long op = PyLong_AsLong(number);
+  gpr_call call;
+  if (op < 0 || op >= GPR_OP_COUNT) {
+    if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "no operator %ld", op);
+    return NULL;
+  }
+  PyObject *progress = given->progress == Py_None ? NULL : given->progress, *result = NULL;
+  if (gpr_arguments_open((int)op, given, &call))
+    result = call.view.device >= 0 && (call.ndim || call.device_out)
+                 ? perform_there(&call, progress)
+                 : perform(&call, progress);
+  gpr_arguments_close(&call);
+  return result;
+}
+
+static int check_count(const char *name, Py_ssize_t count, Py_ssize_t wanted) {
+  if (count == wanted) return 1;
+  PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, not %zd", name, wanted, count);
+  return 0;
+}
+
+/* reduce(op, a, axis, dtype, out, keepdims, initial, where, ddof, mean, device, kernel, progress)
+ */
+static PyObject *reduce_by(PyObject *const *args, Py_ssize_t count, int is_ufunc) {
+  if (!check_count("reduce", count, 13)) return NULL;
+  const gpr_given given = {.a = args[1],
+                           .axis = args[2],
+                           .dtype = args[3],
+                           .out = args[4],
+                           .keepdims = args[5],
+                           .initial = args[6],
+                           .where = args[7],
+                           .ddof = args[8],
+                           .mean = args[9],
+                           .device = args[10],
+                           .kernel = args[11],
+                           .progress = args[12],
+                           .is_ufunc = is_ufunc};
+  return call_with(args[0], &given);
+}
+
+static PyObject *reduce(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+  (void)module;
+  return reduce_by(args, count, 0);
+}
+
+static PyObject *ufunc_reduce(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+  (void)module;
+  return reduce_by(args, count, 1);
+}
+
+/* segments(op, a, starts, stops, axis, dtype, out, initial, device, progress): stops is None for
+ * those that NumPy's reduceat has. */
+static PyObject *segments(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+  (void)module;
+  if (!check_count("segments", count, 10)) return NULL;
+  const gpr_given given = {.a = args[1],
+                           .starts = args[2],
+                           .stops = args[3] == Py_None ? NULL : args[3],
+                           .axis = args[4],
+                           .dtype = args[5],
+                           .out = args[6],
+                           .initial = args[7],
+                           .device = args[8],
+                           .progress = args[9],
+                           .is_ufunc = 1};
+  return call_with(args[0], &given);
+}
+
+PyMethodDef gpr_call_methods[] = {
+    {"reduce", (PyCFunction)(void (*)(void))reduce, METH_FASTCALL, NULL},
+    {"ufunc_reduce", (PyCFunction)(void (*)(void))ufunc_reduce, METH_FASTCALL, NULL},
+    {"segments", (PyCFunction)(void (*)(void))segments, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL},
+};

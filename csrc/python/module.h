@@ -1,0 +1,19 @@
+/* What the module is made of. */
+#ifndef GPR_MODULE_H
+#define GPR_MODULE_H
+
+#include <Python.h>
+
+#include "../gpureduce.h"
+
+/* Of call.c, lists.c, timing.c and programs.c. */
+extern PyMethodDef gpr_call_methods[], gpr_list_methods[], gpr_timing_methods[],
+    gpr_program_methods[];
+
+/* Raises what the status and gpr_error() say; NULL. */
+PyObject *gpr_raise(gpr_status status);
+
+/* Lets the library ask what it needs to make kernels; once, when the module is made. */
+void gpr_programs_open(void);
+
+#endif

@@ -1,0 +1,167 @@
+#define NO_IMPORT_ARRAY
+#include "arguments.h"
+
+#include "../cuda/gpu.h"
+#include "device_array.h"
+#include "module.h"
+
+/* bandwidth(device, bytes): bytes a second of each kind of transfer. */
+static PyObject *bandwidth(PyObject *module, PyObject *args) {
+  int device;
+  long long bytes;
+  gpr_bandwidth b;
+  gpr_status status;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "iL", &device, &bytes)) return NULL;
+  Py_BEGIN_ALLOW_THREADS status = gpr_bandwidth_test(device, bytes, &b);
+  Py_END_ALLOW_THREADS if (status) return gpr_raise(status);
+  return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d,s:d}", "to_device_pinned", b.to_device_pinned,
+                       "to_device_pageable", b.to_device_pageable, "to_host_pinned",
+                       b.to_host_pinned, "to_host_pageable", b.to_host_pageable, "on_device",
+                       b.on_device, "read", b.read);
+}
+
+static PyObject *list_of(const double *values, int n) {
+  PyObject *list = PyList_New(n);
+  for (int i = 0; list && i < n; i++) {
+    PyObject *value = PyFloat_FromDouble(values[i]);
+    if (!value || PyList_SetItem(list, i, value)) Py_CLEAR(list);
+  }
+  return list;
+}
+
+/* The call that is to be timed, and room for its times; NULL: an exception is set, nothing open. */
+static double *open_timed(const char *op, const gpr_given *given, int repeats, gpr_call *call) {
+  const int index = gpr_op_index(op);
+  double *times = NULL;
+  if (index < 0) return PyErr_Format(PyExc_ValueError, "unknown operator %s", op), NULL;
+  if (gpr_arguments_open(index, given, call)) {
+    times = PyMem_Calloc((size_t)(repeats > 0 ? repeats : 1), sizeof *times);
+    if (!times) PyErr_NoMemory();
+  }
+  if (!times) gpr_arguments_close(call);
+  return times;
+}
+
+/* kernel_time(kernel, op, a, device, repeats): milliseconds of each of the runs. */
+static PyObject *kernel_time(PyObject *module, PyObject *args) {
+  const char *op;
+  gpr_given given = {NULL};
+  int repeats;
+  gpr_call call;
+  gpr_status status;
+  PyObject *result = NULL;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "OsOOi", &given.kernel, &op, &given.a, &given.device, &repeats))
+    return NULL;
+  double *times = open_timed(op, &given, repeats, &call);
+  if (!times) return NULL;
+  Py_BEGIN_ALLOW_THREADS status = gpr_kernel_time(op, &call.view, &call.options, repeats, times);
+  Py_END_ALLOW_THREADS if (status) gpr_raise(status);
+  else result = list_of(times, repeats);
+  PyMem_Free(times);
+  gpr_arguments_close(&call);
+  return result;
+}
+
+/* axes_time(op, a, axis, starts, stops, repeats): milliseconds of each launch, for an array on a
+ * device whose result stays there. */
+static PyObject *axes_time(PyObject *module, PyObject *args) {
+  const char *op;
+  gpr_given given = {NULL};
+  int repeats;
+  gpr_call call;
+  gpr_run *run = NULL;
+  PyObject *out = NULL, *result = NULL;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "sOOOOi", &op, &given.a, &given.axis, &given.starts, &given.stops,
+                        &repeats))
+    return NULL;
+  if (given.starts == Py_None) given.starts = given.stops = NULL;
+  double *times = open_timed(op, &given, repeats, &call);
+  if (!times) return NULL;
+  const int index = gpr_op_index(op);
+  gpr_status status = GPR_DEVICE_ERROR;
+  if (call.view.device < 0) {
+    PyErr_SetString(PyExc_ValueError, "only what lies on a device is timed");
+    goto fail;
+  }
+  out = gpr_device_array_new(call.view.device, call.view.stream,
+                             gpr_result_dtype(index, call.view.dtype, &call.options),
+                             gpr_outputs(&call.view, &call.options) * gpr_results(index));
+  if (out) {
+    call.options.out = gpr_device_array_data(out);
+    call.options.out_device = call.view.device;
+    status = gpr_open(index, &call.view, &call.options, &run);
+  }
+  if (!status) {
+    Py_BEGIN_ALLOW_THREADS status = gpr_time(run, repeats, times);
+    Py_END_ALLOW_THREADS
+  }
+  if (status && !PyErr_Occurred()) gpr_raise(status);
+  if (!status) result = list_of(times, repeats);
+fail:
+  gpr_close(run);
+  PyMem_Free(times);
+  Py_XDECREF(out);
+  gpr_arguments_close(&call);
+  return result;
+}
+
+/* shuffle(name, x, out, width, by, i, j): x and out are contiguous arrays of one shape and dtype.
+ */
+static PyObject *shuffle(PyObject *module, PyObject *args) {
+  const char *name;
+  PyArrayObject *x, *out;
+  gpr_shuffle_args shuffle;
+  gpr_status status;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "sO!O!iiii", &name, &PyArray_Type, &x, &PyArray_Type, &out,
+                        &shuffle.width, &shuffle.by, &shuffle.i, &shuffle.j))
+    return NULL;
+  const int dtype = gpr_supported_dtype(PyArray_DESCR(x), name);
+  if (dtype == GPR_NO_DTYPE) return NULL;
+  shuffle.data = PyArray_DATA(x);
+  shuffle.out = PyArray_DATA(out);
+  shuffle.n = PyArray_SIZE(x);
+  Py_BEGIN_ALLOW_THREADS status = gpr_gpu_shuffle(name, dtype, 0, shuffle);
+  Py_END_ALLOW_THREADS if (status) return gpr_raise(status);
+  Py_RETURN_NONE;
+}
+
+/* segment_sums(name, a, offsets, out, repeats): the milliseconds of each launch. The arrays are
+ * contiguous, the last two of int64, and all offsets lie inside a. */
+static PyObject *segment_sums(PyObject *module, PyObject *args) {
+  const char *name;
+  PyArrayObject *a, *offsets, *out;
+  PyObject *result = NULL;
+  int repeats;
+  gpr_status status;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "sO!O!O!i", &name, &PyArray_Type, &a, &PyArray_Type, &offsets,
+                        &PyArray_Type, &out, &repeats))
+    return NULL;
+  const int dtype = gpr_supported_dtype(PyArray_DESCR(a), name);
+  if (dtype == GPR_NO_DTYPE) return NULL;
+  const gpr_segment_args segments = {.data = PyArray_DATA(a),
+                                     .offset = PyArray_DATA(offsets),
+                                     .sum = PyArray_DATA(out),
+                                     .n = PyArray_SIZE(a),
+                                     .count = PyArray_SIZE(offsets)};
+  double *times = PyMem_Calloc((size_t)repeats, sizeof *times);
+  if (!times) return PyErr_NoMemory();
+  Py_BEGIN_ALLOW_THREADS status = gpr_gpu_segment_sums(name, dtype, 0, segments, repeats, times);
+  Py_END_ALLOW_THREADS if (status) gpr_raise(status);
+  else result = list_of(times, repeats);
+  PyMem_Free(times);
+  return result;
+}
+
+PyMethodDef gpr_timing_methods[] = {
+    {"bandwidth", bandwidth, METH_VARARGS, NULL},
+    {"kernel_time", kernel_time, METH_VARARGS, NULL},
+    {"axes_time", axes_time, METH_VARARGS, NULL},
+    {"shuffle", shuffle, METH_VARARGS, NULL},
+    {"segment_sums", segment_sums, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
