@@ -35,6 +35,8 @@ const char *gpr_error(void);
 
 enum { GPR_DIMS_MAX = 64 };
 
+enum { GPR_C_ORDER, GPR_MEMORY_ORDER }; /* as the kept axes of the array lie in memory */
+
 enum { GPR_DEVICE_AUTO = -2, GPR_DEVICE_CPU = -1 }; /* 0 and up: that CUDA device */
 
 /* An array as it lies: strides in bytes, of any sign or zero; `swapped` if the byte order is not
@@ -89,6 +91,7 @@ typedef struct gpr_options {
   /* Where out is: GPR_DEVICE_CPU, or the device where the array is. There it is written in the
    * order of the array's stream, perhaps after gpr_finish() has returned. */
   int out_device;
+  int out_order; /* GPR_MEMORY_ORDER: of one result on a device, without segments and means */
 } gpr_options;
 
 gpr_options gpr_defaults(void);

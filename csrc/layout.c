@@ -83,3 +83,16 @@ int gpr_memory_order(const gpr_view *view, uint64_t reduced, int *axes) {
   }
   return n;
 }
+
+int gpr_kept_before(int axis, uint64_t reduced) {
+  return axis - __builtin_popcountll(reduced & (GPR_AXIS(axis) - 1));
+}
+
+void gpr_dims_number_as(gpr_dims *kept, const gpr_view *view, uint64_t reduced) {
+  int axes[GPR_DIMS_MAX];
+  int64_t place = 1;
+  for (int i = gpr_memory_order(view, reduced, axes) - 1; i >= 0; i--) {
+    kept->place[gpr_kept_before(axes[i], reduced)] = place;
+    place *= view->shape[axes[i]];
+  }
+}

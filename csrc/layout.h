@@ -20,6 +20,12 @@ void gpr_dims_append(gpr_dims *dims, int64_t shape, int64_t stride, int64_t wher
 /* place: as in an array of these dimensions in C order. The result is how many elements it has. */
 int64_t gpr_dims_number(gpr_dims *dims);
 
+/* How many of a view's axes before this one are kept. */
+int gpr_kept_before(int axis, uint64_t reduced);
+
+/* place: as in an array of the view's kept axes that lies in memory as the view does. */
+void gpr_dims_number_as(gpr_dims *kept, const gpr_view *view, uint64_t reduced);
+
 /* Forwards along every dimension; the addresses go to the new first element. Of dimensions whose
  * places do not matter. */
 void gpr_dims_forwards(gpr_dims *dims, const char **data, const char **where);

@@ -124,6 +124,7 @@ gpr_plan gpr_plan_axes(const gpr_view *view, const gpr_row *row, gpr_cast cast,
                     view->strides[d], options->where ? options->where->strides[d] : 0);
   if (row->ordered) gpr_dims_number(&axes->reduced);
   gpr_dims_number(&axes->kept);
+  if (options->out_order) gpr_dims_number_as(&axes->kept, view, options->axes);
   axes->outputs = gpr_outputs(view, options);
   axes->starts = options->starts;
   axes->stops = options->stops;

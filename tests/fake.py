@@ -319,6 +319,21 @@ def outs():
 
 
 @operation
+def of_a_library():
+    pool = stand_ins.Pool(1 << 20)
+    torch = stand_ins.torch_of(pool)
+    a = torch.empty((30, 40), dtype=torch.float32, device="cuda:0")
+    out = torch.empty((40,), dtype=torch.float32, device="cuda:0")
+
+    def reduce():
+        pool.used = 1 << 18
+        gpureduce.sum(a, axis=1)
+        gpureduce.sum(a, axis=0, out=out)
+
+    return reduce
+
+
+@operation
 def handed_on():
     """A result on a device, as what another call takes."""
     memory, stream = device.Memory(24 * 8), device.Stream()
@@ -471,6 +486,7 @@ def loads_nvrtc():
 if "FAKE_CHILD" in os.environ:
     import device
     import numpy as np
+    import stand_ins
 
     import gpureduce
     import gpureduce.compiler  # as the first kernel does

@@ -41,6 +41,9 @@ gpr_status gpr_gpu_mark(int device, void *stream, void **mark);
 /* What comes on the stream from now on waits for the mark. */
 gpr_status gpr_gpu_follow(int device, void *mark, void *stream);
 
+/* What comes on the stream from now on waits for what is on the other one now. */
+gpr_status gpr_gpu_order(int device, void *before, void *stream);
+
 /* Gives memory and mark back after that, and after what is on the default stream. */
 void gpr_gpu_release(int device, void *memory, void *mark);
 

@@ -74,18 +74,26 @@ gpr_status gpr_gpu_mark(int device, void *stream, void **mark) {
   return status;
 }
 
+gpr_status gpr_gpu_order(int device, void *before, void *stream) {
+  CUevent event = NULL;
+  CUcontext context;
+  if (before == stream || (is_default(before) && is_default(stream))) return GPR_OK;
+  gpr_status status = gpr_cuda_enter(device, &context);
+  if (status) return status;
+  status = check(cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate", device);
+  if (!status) status = check(cu.EventRecord(event, before), "cuEventRecord", device);
+  if (!status) status = check(cu.StreamWaitEvent(stream, event, 0), "cuStreamWaitEvent", device);
+  if (event) cu.EventDestroy(event);
+  gpr_cuda_leave(device, context);
+  return status;
+}
+
 gpr_status gpr_gpu_follow(int device, void *mark, void *stream) {
-  CUevent event = mark;
   CUcontext before;
-  if (!mark && is_default(stream)) return GPR_OK;
+  if (!mark) return gpr_gpu_order(device, NULL, stream);
   gpr_status status = gpr_cuda_enter(device, &before);
   if (status) return status;
-  if (!mark) {
-    status = check(cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate", device);
-    if (!status) status = check(cu.EventRecord(event, NULL), "cuEventRecord", device);
-  }
-  if (!status) status = check(cu.StreamWaitEvent(stream, event, 0), "cuStreamWaitEvent", device);
-  if (!mark && event) cu.EventDestroy(event);
+  status = check(cu.StreamWaitEvent(stream, mark, 0), "cuStreamWaitEvent", device);
   gpr_cuda_leave(device, before);
   return status;
 }

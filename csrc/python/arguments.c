@@ -50,6 +50,7 @@ static int open_array(PyObject *object, gpr_call *call) {
     const int found = gpr_foreign_view(object, call->name, &call->view, &call->holder);
     if (found < 0) return 0;
     if (found) {
+      call->found = found;
       call->count = 1;
       for (int d = 0; d < call->view.ndim; d++) call->count *= call->view.shape[d];
       return 1;
@@ -233,7 +234,7 @@ static int parse_where(PyObject *object, gpr_call *call) {
   if (!found)
     PyErr_Format(PyExc_TypeError, "gpureduce.%s: where is to lie on the device, as the array does",
                  call->name);
-  if (found != 1) return 0;
+  if (found <= 0) return 0;
   if (mask.device != call->view.device) {
     PyErr_Format(PyExc_ValueError, "gpureduce.%s: where lies on cuda:%d, and the array on cuda:%d",
                  call->name, mask.device, call->view.device);

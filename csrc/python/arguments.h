@@ -23,8 +23,11 @@ typedef struct gpr_call {
   PyObject *array;       /* what was given, borrowed */
   PyArrayObject *out[2]; /* borrowed; one for each result, or NULL */
   PyObject *device_out;  /* borrowed; out, where the array lies on a device, or NULL */
-  int ndim;              /* of the result, as is `shape` */
-  int segments_axis;     /* of the result, whose first it is as the run gives it; else 0 */
+  void *out_stream;      /* which its library works on, if out_is_known */
+  int found;             /* how the array was: GPR_ON_ITS_STREAM and its like */
+  int out_is_known;
+  int ndim;          /* of the result, as is `shape` */
+  int segments_axis; /* of the result, whose first it is as the run gives it; else 0 */
   /* gpr_arguments_close()'s */
   PyObject *holder, *where_holder, *out_holder;
   PyArrayObject *starts, *stops, *means;

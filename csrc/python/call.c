@@ -4,7 +4,6 @@
 
 #include "../../kernels/abi/lists.h"
 #include "../cuda/gpu.h"
-#include "device_array.h"
 #include "module.h"
 #include "results.h"
 
@@ -93,34 +92,38 @@ static gpr_status reduce_there(gpr_call *call, PyObject *progress, int *fine) {
   return status;
 }
 
-/* Of an out that came by DLPack nobody knows the stream. */
-static PyObject *wait_for_out(const gpr_call *call) {
+/* What comes next on the stream that out's library works on waits for the result; of an out that
+ * came by DLPack nobody knows the stream, and the host waits. */
+static PyObject *hand_out(const gpr_call *call) {
+  const int device = call->view.device;
   gpr_status status;
-  Py_BEGIN_ALLOW_THREADS status = gpr_gpu_wait(call->view.device, call->view.stream);
+  Py_BEGIN_ALLOW_THREADS status = call->out_is_known
+                                      ? gpr_gpu_order(device, call->view.stream, call->out_stream)
+                                      : gpr_gpu_wait(device, call->view.stream);
   Py_END_ALLOW_THREADS return status ? gpr_raise(status) : Py_NewRef(call->device_out);
 }
 
 static PyObject *perform_there(gpr_call *call, PyObject *progress) {
   const int results = gpr_results(call->op);
   const int dtype = gpr_result_dtype(call->op, call->view.dtype, &call->options);
-  const int64_t outputs = gpr_outputs(&call->view, &call->options);
-  PyObject *all = NULL, *result[2] = {NULL, NULL};
+  PyObject *result = NULL;
+  gpr_room room = {NULL};
+  gpr_status status = GPR_OK;
   int fine = 0;
   call->options.out_device = call->view.device;
-  if (!call->options.out && dtype != GPR_NO_DTYPE) {
-    all = gpr_device_array_new(call->view.device, call->view.stream, dtype, outputs * results);
-    if (!all) return NULL;
-    call->options.out = gpr_device_array_data(all);
+  if (call->device_out) {
+    status = gpr_gpu_order(call->view.device, call->out_stream, call->view.stream);
+  } else if (dtype != GPR_NO_DTYPE) {
+    if (!gpr_room_open(call, dtype, results, &room)) return NULL;
+    call->options.out = room.data;
   }
-  gpr_status status = reduce_there(call, progress, &fine);
-  if (fine && all && !gpr_device_array_mark(all, call->view.stream))
-    fine = 0, status = GPR_DEVICE_ERROR;
-  if (status) gpr_raise(status);
-  if (fine && !all) return wait_for_out(call);
-  for (int i = 0; fine && i < results; i++)
-    if (!(result[i] = gpr_own_kind(call, all, outputs, i))) break;
-  Py_XDECREF(all);
-  return fine ? gpr_pack_results(result, results) : NULL;
+  if (!status) status = reduce_there(call, progress, &fine);
+  if (status)
+    gpr_raise(status);
+  else if (fine)
+    result = call->device_out ? hand_out(call) : gpr_room_results(call, &room, results);
+  Py_XDECREF(room.array);
+  return result;
 }
 
 /* --- what Python calls ---

@@ -5,6 +5,7 @@
 
 #include "../../kernels/abi/lists.h"
 #include "dlpack.h"
+#include "libraries.h"
 #include "../cuda/gpu.h"
 
 /* Made once: a name costs as much as the look-up. */
@@ -52,8 +53,7 @@ static PyObject *optional_attribute_of(PyTypeObject *type, PyObject *name) {
 #endif
 }
 
-/* An exception that means that the object is of another kind; Ctrl-C and the like do not. */
-static int pass_over(void) {
+int gpr_pass_over(void) {
   if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return 0;
   PyErr_Clear();
   return 1;
@@ -136,7 +136,7 @@ static int lies_on_cuda(PyObject *object) {
   if (where && PyTuple_Check(where) && PyTuple_GET_SIZE(where) == 2)
     type = PyLong_AsLong(PyTuple_GET_ITEM(where, 0));
   Py_XDECREF(where);
-  if (PyErr_Occurred()) return pass_over() ? 0 : -1;
+  if (PyErr_Occurred()) return gpr_pass_over() ? 0 : -1;
   return is_cuda(type);
 }
 
@@ -164,7 +164,7 @@ static const gpr_dl_exchange *exchange_of(PyObject *object) {
   const gpr_dl_exchange *exchange =
       capsule ? PyCapsule_GetPointer(capsule, GPR_DL_EXCHANGE_CAPSULE) : NULL;
   Py_XDECREF(capsule); /* the type keeps it */
-  return pass_over() && exchange && exchange->version.major == 1 && exchange->tensor_of &&
+  return gpr_pass_over() && exchange && exchange->version.major == 1 && exchange->tensor_of &&
                  exchange->current_stream
              ? exchange
              : NULL;
@@ -176,7 +176,7 @@ static int says(PyObject *object, PyObject *name) {
   if (value && PyCallable_Check(value)) Py_SETREF(value, PyObject_CallNoArgs(value));
   const int answer = value && PyObject_IsTrue(value) == 1;
   Py_XDECREF(value);
-  return pass_over() && answer;
+  return gpr_pass_over() && answer;
 }
 
 /* PyTorch's exchange gives the memory as it is of tensors that its __dlpack__ refuses, as they need
@@ -200,7 +200,7 @@ static int view_by_exchange(const gpr_dl_exchange *exchange, PyObject *object, c
   gpr_dl_tensor tensor;
   void *stream = NULL;
   if (is_refused(object) || PyErr_Occurred()) return 0;
-  if (exchange->tensor_of(object, &tensor)) return pass_over() ? 0 : -1;
+  if (exchange->tensor_of(object, &tensor)) return gpr_pass_over() ? 0 : -1;
   if (!is_cuda(tensor.device.type)) return 0;
   if (!check_negated(object, function)) return -1;
   if (exchange->current_stream(tensor.device.type, tensor.device.id, &stream)) {
@@ -212,6 +212,13 @@ static int view_by_exchange(const gpr_dl_exchange *exchange, PyObject *object, c
   const int result = view_of_tensor(&tensor, function, view);
   view->stream = stream;
   return result;
+}
+
+/* Likewise, of a library without an exchange. */
+static int view_by_library(int library, PyObject *object, const char *function, gpr_view *view) {
+  if (library == GPR_TORCH && (is_refused(object) || PyErr_Occurred())) return 0;
+  const int found = gpr_library_view(library, object, view);
+  return found == 1 && library == GPR_TORCH && !check_negated(object, function) ? -1 : found;
 }
 
 /* --- the CUDA array interface, version 3
@@ -304,15 +311,21 @@ int gpr_foreign_view(PyObject *object, const char *function, gpr_view *view, PyO
   *holder = NULL;
   if (PyList_Check(object) || PyTuple_Check(object) || PyFloat_Check(object) ||
       PyLong_Check(object))
-    return 0;
+    return GPR_NOT_THERE;
   int result = 0;
   const gpr_dl_exchange *exchange = exchange_of(object);
+  const int library = exchange ? GPR_NO_LIBRARY : gpr_library_of(object);
   if (exchange) result = view_by_exchange(exchange, object, function, view);
+  if (library) result = view_by_library(library, object, function, view);
   if (PyErr_Occurred()) return -1;
-  const int there = result ? 0 : lies_on_cuda(object);
+  if (result == 1) {
+    *holder = Py_NewRef(object);
+    return GPR_ON_ITS_STREAM;
+  }
+  const int there = lies_on_cuda(object);
   if (there < 0) return -1;
   if (there) return view_by_dlpack(object, function, view, holder);
-  PyObject *dict = result ? NULL : optional_attribute(object, name_interface);
+  PyObject *dict = optional_attribute(object, name_interface);
   if (dict) result = view_by_interface(dict, function, view);
   Py_XDECREF(dict);
   if (PyErr_Occurred()) return -1;

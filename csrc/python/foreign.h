@@ -10,8 +10,14 @@
 /* Once, before the others; 0 with an exception. */
 int gpr_foreign_init(void);
 
-/* 1: the object lies on a CUDA device, and the view describes it for as long as *holder lives,
- * which is the caller's. 0: it is no such object. -1: an exception is set. */
+/* An exception that means that the object is of another kind is cleared; 0 of Ctrl-C and the like.
+ */
+int gpr_pass_over(void);
+
+/* GPR_NOT_THERE: the object is none that lies on a CUDA device. Else the view describes it for as
+ * long as *holder lives, which is the caller's; GPR_ON_ITS_STREAM: it is ready on the stream that
+ * its library works on now. -1: an exception is set. */
+enum { GPR_NOT_THERE, GPR_THERE, GPR_ON_ITS_STREAM };
 int gpr_foreign_view(PyObject *object, const char *function, gpr_view *view, PyObject **holder);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "device_array.h"
 #include "foreign.h"
+#include "libraries.h"
 #include "module.h"
 
 static PyObject *device_error;
@@ -20,7 +21,9 @@ PyObject *gpr_raise(gpr_status status) {
 static int exec_module(PyObject *module) {
   if (PyArray_ImportNumPyAPI() < 0) return -1;
   gpr_match_builtin_dtypes();
-  if (!gpr_arguments_init() || !gpr_foreign_init() || !gpr_device_array_init(module)) return -1;
+  if (!gpr_arguments_init() || !gpr_foreign_init() || !gpr_libraries_init() ||
+      !gpr_device_array_init(module))
+    return -1;
   if (!device_error)
     device_error = PyErr_NewExceptionWithDoc(
         "gpureduce.DeviceError", "The device asked for is missing, or a call to it failed.",

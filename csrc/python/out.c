@@ -93,6 +93,8 @@ static int parse_device_out(PyObject *object, gpr_call *call, int results) {
     return 0;
   }
   call->device_out = object;
+  call->out_stream = out.stream;
+  call->out_is_known = found == GPR_ON_ITS_STREAM;
   call->options.out = (void *)out.data;
   return 1;
 }

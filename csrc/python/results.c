@@ -2,7 +2,11 @@
 #include "results.h"
 
 #include "../../kernels/abi/lists.h"
+#include "../layout.h"
 #include "device_array.h"
+#include "foreign.h"
+#include "libraries.h"
+#include "module.h"
 
 static PyObject *scalar(const gpr_value *value, int which, PyArray_Descr *of) {
   const unsigned char *bytes = value->bytes + which * gpr_dtypes[value->dtype].bytes;
@@ -35,17 +39,40 @@ PyArrayObject *gpr_result_array(const gpr_call *call, int results) {
   return (PyArrayObject *)PyArray_Empty(1, &count, descr, 0);
 }
 
+/* The result's axes as they lie in memory, the slowest first. */
+static void axes_in_memory(const gpr_call *call, int *axes) {
+  const gpr_options *o = &call->options;
+  const int kept_all = call->ndim == call->view.ndim;
+  int n = 0, kept[GPR_DIMS_MAX];
+  if (o->out_order == GPR_C_ORDER) {
+    if (o->starts) axes[n++] = call->segments_axis;
+    for (int d = 0; d < call->ndim; d++)
+      if (!o->starts || d != call->segments_axis) axes[n++] = d;
+    return;
+  }
+  for (int d = 0; d < call->ndim; d++)
+    if (kept_all && (o->axes >> d & 1)) axes[n++] = d;
+  const int count = gpr_memory_order(&call->view, o->axes, kept);
+  for (int i = 0; i < count; i++)
+    axes[n++] = kept_all ? kept[i] : gpr_kept_before(kept[i], o->axes);
+}
+
+/* Steps along the axes of one of the results, in units of the step from one output to the next. */
+static void steps(const gpr_call *call, int64_t step, int64_t *strides) {
+  int axes[GPR_DIMS_MAX];
+  axes_in_memory(call, axes);
+  for (int i = call->ndim - 1; i >= 0; i--) {
+    strides[axes[i]] = step;
+    step *= call->shape[axes[i]];
+  }
+}
+
 /* One of the results of each output, and the segments' axis where it belongs. */
 static PyArrayObject *take_apart(const gpr_call *call, PyArrayObject *all, int results, int which) {
-  npy_intp strides[NPY_MAXDIMS], stride = results * PyArray_ITEMSIZE(all);
+  int64_t strides[NPY_MAXDIMS];
   PyArray_Descr *descr = PyArray_DESCR(all);
   char *data = PyArray_BYTES(all) + which * PyArray_ITEMSIZE(all);
-  for (int d = call->ndim - 1; d >= 0; d--) {
-    if (d == call->segments_axis && call->options.starts) continue;
-    strides[d] = stride;
-    stride *= call->shape[d];
-  }
-  if (call->options.starts) strides[call->segments_axis] = stride;
+  steps(call, results * PyArray_ITEMSIZE(all), strides);
   Py_INCREF(descr);
   PyArrayObject *view = (PyArrayObject *)PyArray_NewFromDescr(
       &PyArray_Type, descr, call->ndim, (npy_intp *)call->shape, strides, data, 0, NULL);
@@ -62,7 +89,7 @@ static PyObject *hand_over(PyArrayObject *array, PyArrayObject *out) {
   return failed ? NULL : Py_NewRef(out);
 }
 
-PyObject *gpr_pack_results(PyObject *const *result, int results) {
+static PyObject *pack_results(PyObject *const *result, int results) {
   PyObject *packed = NULL;
   if (results == 1) return result[0];
   if (result[0] && result[1]) packed = PyTuple_Pack(2, result[0], result[1]);
@@ -84,7 +111,7 @@ PyObject *gpr_results_of(const gpr_call *call, PyArrayObject *all, const gpr_val
                     call->out[i]);
     if (!result[i]) break;
   }
-  return gpr_pack_results(result, results);
+  return pack_results(result, results);
 }
 
 int gpr_warn(const gpr_call *call, int64_t least) {
@@ -99,19 +126,71 @@ int gpr_warn(const gpr_call *call, int64_t least) {
   return !text || !PyErr_WarnEx(PyExc_RuntimeWarning, text, 1);
 }
 
-PyObject *gpr_own_kind(const gpr_call *call, PyObject *all, int64_t outputs, int which) {
-  int64_t shape[GPR_DIMS_MAX], strides[GPR_DIMS_MAX], stride = 1;
-  for (int d = call->ndim - 1; d >= 0; d--) {
-    shape[d] = call->shape[d];
-    if (d == call->segments_axis && call->options.starts) continue;
-    strides[d] = stride;
-    stride *= shape[d];
+/* --- results that stay on a device -------------------------------------------------------------
+ */
+
+/* Of results in the order of the input's memory, as NumPy's are: GPR_MEMORY_ORDER. */
+enum { ORDER_THERE = GPR_C_ORDER };
+
+/* What the run writes, as an array of the caller's library. */
+static int room_of_library(const gpr_call *call, int dtype, int results, gpr_room *room) {
+  int64_t shape[GPR_DIMS_MAX + 1] = {results};
+  int axes[GPR_DIMS_MAX], n = results > 1;
+  axes_in_memory(call, axes);
+  for (int i = 0; i < call->ndim; i++) shape[n++] = call->shape[axes[i]];
+  return gpr_library_empty(room->library, call->array, call->view.device, dtype, n, shape,
+                           &room->array, &room->data);
+}
+
+int gpr_room_open(gpr_call *call, int dtype, int results, gpr_room *room) {
+  const int64_t outputs = gpr_outputs(&call->view, &call->options);
+  if (results == 1 && !call->options.starts && !call->options.means)
+    call->options.out_order = ORDER_THERE;
+  if (call->found == GPR_ON_ITS_STREAM && outputs) room->library = gpr_library_of(call->array);
+  if (room->library) {
+    const int made = room_of_library(call, dtype, results, room);
+    if (made) return made > 0;
+    room->library = GPR_NO_LIBRARY;
   }
-  if (call->options.starts) strides[call->segments_axis] = stride;
-  PyObject *view = gpr_device_array_view(all, which * outputs, call->ndim, shape, strides);
+  room->array =
+      gpr_device_array_new(call->view.device, call->view.stream, dtype, outputs * results);
+  if (room->array) room->data = gpr_device_array_data(room->array);
+  return room->array != NULL;
+}
+
+static PyObject *of_library(const gpr_call *call, const gpr_room *room, int results, int which) {
+  int axes[GPR_DIMS_MAX], order[GPR_DIMS_MAX], as_it_is = 1;
+  PyObject *one = results > 1 ? PySequence_GetItem(room->array, which) : Py_NewRef(room->array);
+  axes_in_memory(call, axes);
+  for (int i = 0; i < call->ndim; i++) {
+    order[axes[i]] = i;
+    as_it_is = as_it_is && axes[i] == i;
+  }
+  if (one && !as_it_is) Py_SETREF(one, gpr_library_permuted(room->library, one, call->ndim, order));
+  return one;
+}
+
+/* As an array of the caller's kind, by DLPack. */
+static PyObject *own_kind(const gpr_call *call, const gpr_room *room, int which) {
+  const int64_t outputs = gpr_outputs(&call->view, &call->options);
+  int64_t shape[GPR_DIMS_MAX], strides[GPR_DIMS_MAX];
+  for (int d = 0; d < call->ndim; d++) shape[d] = call->shape[d];
+  steps(call, 1, strides);
+  PyObject *view = gpr_device_array_view(room->array, which * outputs, call->ndim, shape, strides);
   PyObject *module = view ? PyImport_ImportModule("gpureduce.libraries") : NULL, *result = NULL;
   if (module) result = PyObject_CallMethod(module, "of_its_kind", "OO", view, call->array);
   Py_XDECREF(module);
   Py_XDECREF(view);
   return result;
+}
+
+PyObject *gpr_room_results(const gpr_call *call, const gpr_room *room, int results) {
+  PyObject *result[2] = {NULL, NULL};
+  if (!room->library && !gpr_device_array_mark(room->array, call->view.stream))
+    return gpr_raise(GPR_DEVICE_ERROR);
+  for (int i = 0; i < results; i++) {
+    result[i] = room->library ? of_library(call, room, results, i) : own_kind(call, room, i);
+    if (!result[i]) break;
+  }
+  return pack_results(result, results);
 }

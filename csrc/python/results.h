@@ -10,12 +10,17 @@ PyArrayObject *gpr_result_array(const gpr_call *call, int results);
 /* The caller's result from what the run gave: all of it, or without an array the value. */
 PyObject *gpr_results_of(const gpr_call *call, PyArrayObject *all, const gpr_value *value);
 
-/* One of the results of an array on a device, of all that are there, as one of the caller's kind.
- */
-PyObject *gpr_own_kind(const gpr_call *call, PyObject *all, int64_t outputs, int which);
+/* Where the run writes results that stay on the device: an array of the caller's library or, to be
+ * handed on by DLPack, a gpureduce.DeviceArray. It begins as zeros; the array is the caller's. */
+typedef struct gpr_room {
+  PyObject *array;
+  void *data;
+  int library;
+} gpr_room;
+int gpr_room_open(gpr_call *call, int dtype, int results, gpr_room *room);
 
-/* The one, or both as a tuple. Takes them over. */
-PyObject *gpr_pack_results(PyObject *const *result, int results);
+/* The caller's result, of what is on the array's stream now. */
+PyObject *gpr_room_results(const gpr_call *call, const gpr_room *room, int results);
 
 /* NumPy's warnings, by the least number of elements that counted in an output; 0: an exception. */
 int gpr_warn(const gpr_call *call, int64_t least);

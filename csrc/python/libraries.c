@@ -1,0 +1,216 @@
+#define NO_IMPORT_ARRAY
+#include "descr.h"
+#include "libraries.h"
+
+#include <stdatomic.h>
+
+#include "../../kernels/abi/lists.h"
+#include "foreign.h"
+
+#define NAMES(X)                                                                                   \
+  X(torch)                                                                                         \
+  X(cupy)                                                                                          \
+  X(Tensor)                                                                                        \
+  X(ndarray) X(empty) X(dtype) X(device) X(shape) X(strides) X(stride) X(data) X(ptr) X(device_id) \
+      X(data_ptr) X(get_device) X(permute) X(transpose) X(cuda) X(get_current_stream) X(_C)        \
+          X(_cuda_getCurrentRawStream)
+#define GPR_X(name) *name,
+static struct { PyObject NAMES(GPR_X) * torch_keywords, *cupy_keywords; } names;
+#undef GPR_X
+
+typedef struct library {
+  PyTypeObject *type;
+  PyObject *make, *stream, *dtypes[GPR_DTYPE_COUNT]; /* the last two NULL where it has none such */
+} library;
+
+/* Made when an array may be of it, and kept. */
+static _Atomic(library *) libraries[GPR_LIBRARIES];
+
+int gpr_libraries_init(void) {
+#define GPR_X(name) \
+  if (!names.name && !(names.name = PyUnicode_InternFromString(#name))) return 0;
+  NAMES(GPR_X)
+#undef GPR_X
+  if (!names.torch_keywords) names.torch_keywords = PyTuple_Pack(2, names.dtype, names.device);
+  if (!names.cupy_keywords) names.cupy_keywords = PyTuple_Pack(1, names.dtype);
+  return names.torch_keywords && names.cupy_keywords;
+}
+
+/* --- what there is ---------------------------------------------------------------------------- */
+
+static PyObject *attribute_of_attribute(PyObject *object, PyObject *name, PyObject *last) {
+  PyObject *value = object ? PyObject_GetAttr(object, name) : NULL;
+  if (value) Py_SETREF(value, PyObject_GetAttr(value, last));
+  return value;
+}
+
+static PyObject *dtype_of_library(int which, PyObject *module, int dtype) {
+  const char kind = gpr_dtypes[dtype].kind;
+  if (which == GPR_TORCH) return PyObject_GetAttrString(module, gpr_dtypes[dtype].name);
+  return strchr("?iufc", kind) ? (PyObject *)gpr_result_descr(dtype, NULL) : NULL;
+}
+
+static library *fill(int which, PyObject *module) {
+  const int torch = which == GPR_TORCH;
+  library *l = PyMem_Calloc(1, sizeof *l);
+  if (!l) return NULL;
+  l->type = (PyTypeObject *)PyObject_GetAttr(module, torch ? names.Tensor : names.ndarray);
+  l->make = PyObject_GetAttr(module, torch ? names.empty : names.ndarray);
+  l->stream = torch ? attribute_of_attribute(module, names._C, names._cuda_getCurrentRawStream)
+                    : attribute_of_attribute(module, names.cuda, names.get_current_stream);
+  PyErr_Clear();
+  for (int d = 0; d < GPR_DTYPE_COUNT; d++) {
+    l->dtypes[d] = dtype_of_library(which, module, d);
+    PyErr_Clear();
+  }
+  if (l->type && PyType_Check(l->type) && l->make) return l;
+  PyMem_Free(l); /* a module that is being imported still: its attributes live on in it */
+  return NULL;
+}
+
+static const library *find(int which) {
+  library *known = atomic_load_explicit(&libraries[which], memory_order_acquire), *other = NULL;
+  if (known) return known;
+  PyObject *module = PyImport_GetModule(which == GPR_TORCH ? names.torch : names.cupy);
+  if (module) known = fill(which, module);
+  Py_XDECREF(module);
+  if (known && !atomic_compare_exchange_strong(&libraries[which], &other, known)) known = other;
+  PyErr_Clear();
+  return known;
+}
+
+/* CuPy's subclasses are of other meanings: arrays of several devices. */
+int gpr_library_of(PyObject *object) {
+  const library *torch = find(GPR_TORCH), *cupy = find(GPR_CUPY);
+  if (torch && PyObject_TypeCheck(object, torch->type)) return GPR_TORCH;
+  return cupy && Py_IS_TYPE(object, cupy->type) ? GPR_CUPY : GPR_NO_LIBRARY;
+}
+
+/* --- numbers of an array -----------------------------------------------------------------------
+ */
+
+/* Takes the object over. */
+static int as_number(PyObject *object, int64_t *number) {
+  if (object) *number = (int64_t)PyLong_AsUnsignedLongLongMask(object);
+  Py_XDECREF(object);
+  return object && !PyErr_Occurred();
+}
+
+static int as_numbers(PyObject *tuple, int n, int64_t scale, int64_t *numbers) {
+  int fine = tuple && PyTuple_Check(tuple) && PyTuple_GET_SIZE(tuple) == n;
+  for (int d = 0; fine && d < n; d++) {
+    fine = as_number(Py_NewRef(PyTuple_GET_ITEM(tuple, d)), &numbers[d]);
+    numbers[d] *= scale;
+  }
+  return fine;
+}
+
+/* Where it lies; a device below 0 is the host. */
+static int place_of(int library, PyObject *array, int64_t *address, int64_t *device) {
+  if (library == GPR_TORCH)
+    return as_number(PyObject_CallMethodNoArgs(array, names.data_ptr), address) &&
+           as_number(PyObject_CallMethodNoArgs(array, names.get_device), device);
+  PyObject *data = PyObject_GetAttr(array, names.data);
+  const int fine = data && as_number(PyObject_GetAttr(data, names.ptr), address) &&
+                   as_number(PyObject_GetAttr(data, names.device_id), device);
+  Py_XDECREF(data);
+  return fine;
+}
+
+static int stream_of(int which, int64_t device, int64_t *stream) {
+  PyObject *number = PyLong_FromLongLong(device), *found = NULL;
+  PyObject *current = find(which)->stream;
+  if (number && current) found = PyObject_CallOneArg(current, number);
+  Py_XDECREF(number);
+  if (found && which == GPR_CUPY) Py_SETREF(found, PyObject_GetAttr(found, names.ptr));
+  return as_number(found, stream);
+}
+
+static int find_dtype(int which, PyObject *dtype) {
+  const library *l = find(which);
+  if (which == GPR_CUPY)
+    return PyArray_DescrCheck(dtype) ? gpr_dtype_of((PyArray_Descr *)dtype) : GPR_NO_DTYPE;
+  for (int d = 0; d < GPR_DTYPE_COUNT; d++)
+    if (l->dtypes[d] == dtype) return d;
+  return GPR_NO_DTYPE;
+}
+
+static int read_view(int library, PyObject *array, PyObject *shape, PyObject *strides,
+                     PyObject *dtype, gpr_view *view) {
+  int64_t address, device, stream;
+  if (!shape || !strides || !dtype || !PyTuple_Check(shape)) return 0;
+  if (PyTuple_GET_SIZE(shape) > GPR_DIMS_MAX || !place_of(library, array, &address, &device))
+    return 0;
+  view->ndim = (int)PyTuple_GET_SIZE(shape);
+  view->dtype = find_dtype(library, dtype);
+  if (device < 0 || view->dtype == GPR_NO_DTYPE || !stream_of(library, device, &stream)) return 0;
+  view->data = (const void *)(intptr_t)address;
+  view->device = (int)device;
+  view->stream = (void *)(intptr_t)stream;
+  view->swapped = view->read_only = 0;
+  const int64_t scale = library == GPR_TORCH ? gpr_dtypes[view->dtype].bytes : 1;
+  return as_numbers(shape, view->ndim, 1, view->shape) &&
+         as_numbers(strides, view->ndim, scale, view->strides);
+}
+
+int gpr_library_view(int library, PyObject *array, gpr_view *view) {
+  PyObject *shape = PyObject_GetAttr(array, names.shape);
+  PyObject *strides = shape && library == GPR_TORCH ? PyObject_CallMethodNoArgs(array, names.stride)
+                      : shape                       ? PyObject_GetAttr(array, names.strides)
+                                                    : NULL;
+  PyObject *dtype = strides ? PyObject_GetAttr(array, names.dtype) : NULL;
+  const int found = read_view(library, array, shape, strides, dtype, view);
+  Py_XDECREF(dtype);
+  Py_XDECREF(strides);
+  Py_XDECREF(shape);
+  return gpr_pass_over() ? found : -1;
+}
+
+/* --- new arrays --------------------------------------------------------------------------------
+ */
+
+static PyObject *make(int which, PyObject *like, int dtype, PyObject *shape) {
+  const library *l = find(which);
+  if (which == GPR_CUPY)
+    return PyObject_Vectorcall(l->make, (PyObject *[]){shape, l->dtypes[dtype]}, 1,
+                               names.cupy_keywords);
+  PyObject *device = PyObject_GetAttr(like, names.device), *array = NULL;
+  if (device)
+    array = PyObject_Vectorcall(l->make, (PyObject *[]){shape, l->dtypes[dtype], device}, 1,
+                                names.torch_keywords);
+  Py_XDECREF(device);
+  return array;
+}
+
+int gpr_library_empty(int library, PyObject *like, int device, int dtype, int ndim,
+                      const int64_t *shape, PyObject **array, void **data) {
+  int64_t address = 0, there = -1;
+  if (!find(library)->dtypes[dtype]) return 0;
+  PyObject *tuple = PyTuple_New(ndim);
+  for (int d = 0; tuple && d < ndim; d++) {
+    PyObject *length = PyLong_FromLongLong(shape[d]);
+    if (!length) Py_CLEAR(tuple);
+    if (tuple) PyTuple_SET_ITEM(tuple, d, length);
+  }
+  *array = tuple ? make(library, like, dtype, tuple) : NULL;
+  Py_XDECREF(tuple);
+  if (!*array) return -1;
+  const int known = place_of(library, *array, &address, &there);
+  *data = (void *)(intptr_t)address;
+  if (known && address && there == device) return 1;
+  Py_CLEAR(*array);
+  return known ? 0 : -1;
+}
+
+PyObject *gpr_library_permuted(int library, PyObject *array, int ndim, const int *axes) {
+  PyObject *order = PyTuple_New(ndim), *view = NULL;
+  for (int d = 0; order && d < ndim; d++) {
+    PyObject *axis = PyLong_FromLong(axes[d]);
+    if (!axis) Py_CLEAR(order);
+    if (order) PyTuple_SET_ITEM(order, d, axis);
+  }
+  PyObject *method = library == GPR_TORCH ? names.permute : names.transpose;
+  if (order) view = PyObject_CallMethodOneArg(array, method, order);
+  Py_XDECREF(order);
+  return view;
+}
