@@ -7,16 +7,31 @@
 #include "../../kernels/abi/lists.h"
 #include "foreign.h"
 
-#define NAMES(X)                                                                                   \
-  X(torch)                                                                                         \
-  X(cupy)                                                                                          \
-  X(Tensor)                                                                                        \
-  X(ndarray) X(empty) X(dtype) X(device) X(shape) X(strides) X(stride) X(data) X(ptr) X(device_id) \
-      X(data_ptr) X(get_device) X(permute) X(transpose) X(cuda) X(get_current_stream) X(_C)        \
-          X(_cuda_getCurrentRawStream)
-#define GPR_X(name) *name,
-static struct { PyObject NAMES(GPR_X) * torch_keywords, *cupy_keywords; } names;
-#undef GPR_X
+enum { TORCH, CUPY, TENSOR, NDARRAY, EMPTY, DTYPE, DEVICE, SHAPE, STRIDES, STRIDE, DATA, PTR };
+enum { DEVICE_ID = PTR + 1, DATA_PTR, GET_DEVICE, PERMUTE, TRANSPOSE, CUDA, CORE };
+enum { CURRENT_STREAM = CORE + 1, RAW_STREAM, NAMES };
+static const char *const texts[NAMES] = {"torch",
+                                         "cupy",
+                                         "Tensor",
+                                         "ndarray",
+                                         "empty",
+                                         "dtype",
+                                         "device",
+                                         "shape",
+                                         "strides",
+                                         "stride",
+                                         "data",
+                                         "ptr",
+                                         "device_id",
+                                         "data_ptr",
+                                         "get_device",
+                                         "permute",
+                                         "transpose",
+                                         "cuda",
+                                         "_C",
+                                         "get_current_stream",
+                                         "_cuda_getCurrentRawStream"};
+static PyObject *names[NAMES], *torch_keywords, *cupy_keywords;
 
 typedef struct library {
   PyTypeObject *type;
@@ -27,13 +42,11 @@ typedef struct library {
 static _Atomic(library *) libraries[GPR_LIBRARIES];
 
 int gpr_libraries_init(void) {
-#define GPR_X(name) \
-  if (!names.name && !(names.name = PyUnicode_InternFromString(#name))) return 0;
-  NAMES(GPR_X)
-#undef GPR_X
-  if (!names.torch_keywords) names.torch_keywords = PyTuple_Pack(2, names.dtype, names.device);
-  if (!names.cupy_keywords) names.cupy_keywords = PyTuple_Pack(1, names.dtype);
-  return names.torch_keywords && names.cupy_keywords;
+  for (int i = 0; i < NAMES; i++)
+    if (!names[i] && !(names[i] = PyUnicode_InternFromString(texts[i]))) return 0;
+  if (!torch_keywords) torch_keywords = PyTuple_Pack(2, names[DTYPE], names[DEVICE]);
+  if (!cupy_keywords) cupy_keywords = PyTuple_Pack(1, names[DTYPE]);
+  return torch_keywords && cupy_keywords;
 }
 
 /* --- what there is ---------------------------------------------------------------------------- */
@@ -54,10 +67,10 @@ static library *fill(int which, PyObject *module) {
   const int torch = which == GPR_TORCH;
   library *l = PyMem_Calloc(1, sizeof *l);
   if (!l) return NULL;
-  l->type = (PyTypeObject *)PyObject_GetAttr(module, torch ? names.Tensor : names.ndarray);
-  l->make = PyObject_GetAttr(module, torch ? names.empty : names.ndarray);
-  l->stream = torch ? attribute_of_attribute(module, names._C, names._cuda_getCurrentRawStream)
-                    : attribute_of_attribute(module, names.cuda, names.get_current_stream);
+  l->type = (PyTypeObject *)PyObject_GetAttr(module, torch ? names[TENSOR] : names[NDARRAY]);
+  l->make = PyObject_GetAttr(module, torch ? names[EMPTY] : names[NDARRAY]);
+  l->stream = torch ? attribute_of_attribute(module, names[CORE], names[RAW_STREAM])
+                    : attribute_of_attribute(module, names[CUDA], names[CURRENT_STREAM]);
   PyErr_Clear();
   for (int d = 0; d < GPR_DTYPE_COUNT; d++) {
     l->dtypes[d] = dtype_of_library(which, module, d);
@@ -71,7 +84,7 @@ static library *fill(int which, PyObject *module) {
 static const library *find(int which) {
   library *known = atomic_load_explicit(&libraries[which], memory_order_acquire), *other = NULL;
   if (known) return known;
-  PyObject *module = PyImport_GetModule(which == GPR_TORCH ? names.torch : names.cupy);
+  PyObject *module = PyImport_GetModule(which == GPR_TORCH ? names[TORCH] : names[CUPY]);
   if (module) known = fill(which, module);
   Py_XDECREF(module);
   if (known && !atomic_compare_exchange_strong(&libraries[which], &other, known)) known = other;
@@ -108,11 +121,11 @@ static int as_numbers(PyObject *tuple, int n, int64_t scale, int64_t *numbers) {
 /* Where it lies; a device below 0 is the host. */
 static int place_of(int library, PyObject *array, int64_t *address, int64_t *device) {
   if (library == GPR_TORCH)
-    return as_number(PyObject_CallMethodNoArgs(array, names.data_ptr), address) &&
-           as_number(PyObject_CallMethodNoArgs(array, names.get_device), device);
-  PyObject *data = PyObject_GetAttr(array, names.data);
-  const int fine = data && as_number(PyObject_GetAttr(data, names.ptr), address) &&
-                   as_number(PyObject_GetAttr(data, names.device_id), device);
+    return as_number(PyObject_CallMethodNoArgs(array, names[DATA_PTR]), address) &&
+           as_number(PyObject_CallMethodNoArgs(array, names[GET_DEVICE]), device);
+  PyObject *data = PyObject_GetAttr(array, names[DATA]);
+  const int fine = data && as_number(PyObject_GetAttr(data, names[PTR]), address) &&
+                   as_number(PyObject_GetAttr(data, names[DEVICE_ID]), device);
   Py_XDECREF(data);
   return fine;
 }
@@ -122,7 +135,7 @@ static int stream_of(int which, int64_t device, int64_t *stream) {
   PyObject *current = find(which)->stream;
   if (number && current) found = PyObject_CallOneArg(current, number);
   Py_XDECREF(number);
-  if (found && which == GPR_CUPY) Py_SETREF(found, PyObject_GetAttr(found, names.ptr));
+  if (found && which == GPR_CUPY) Py_SETREF(found, PyObject_GetAttr(found, names[PTR]));
   return as_number(found, stream);
 }
 
@@ -154,11 +167,11 @@ static int read_view(int library, PyObject *array, PyObject *shape, PyObject *st
 }
 
 int gpr_library_view(int library, PyObject *array, gpr_view *view) {
-  PyObject *shape = PyObject_GetAttr(array, names.shape);
-  PyObject *strides = shape && library == GPR_TORCH ? PyObject_CallMethodNoArgs(array, names.stride)
-                      : shape                       ? PyObject_GetAttr(array, names.strides)
-                                                    : NULL;
-  PyObject *dtype = strides ? PyObject_GetAttr(array, names.dtype) : NULL;
+  const int torch = library == GPR_TORCH;
+  PyObject *shape = PyObject_GetAttr(array, names[SHAPE]);
+  PyObject *strides = shape ? PyObject_GetAttr(array, names[torch ? STRIDE : STRIDES]) : NULL;
+  if (strides && torch) Py_SETREF(strides, PyObject_CallNoArgs(strides));
+  PyObject *dtype = strides ? PyObject_GetAttr(array, names[DTYPE]) : NULL;
   const int found = read_view(library, array, shape, strides, dtype, view);
   Py_XDECREF(dtype);
   Py_XDECREF(strides);
@@ -169,15 +182,14 @@ int gpr_library_view(int library, PyObject *array, gpr_view *view) {
 /* --- new arrays --------------------------------------------------------------------------------
  */
 
-static PyObject *make(int which, PyObject *like, int dtype, PyObject *shape) {
+static PyObject *make_one(int which, PyObject *like, int dtype, PyObject *shape) {
   const library *l = find(which);
   if (which == GPR_CUPY)
-    return PyObject_Vectorcall(l->make, (PyObject *[]){shape, l->dtypes[dtype]}, 1,
-                               names.cupy_keywords);
-  PyObject *device = PyObject_GetAttr(like, names.device), *array = NULL;
+    return PyObject_Vectorcall(l->make, (PyObject *[]){shape, l->dtypes[dtype]}, 1, cupy_keywords);
+  PyObject *device = PyObject_GetAttr(like, names[DEVICE]), *array = NULL;
   if (device)
     array = PyObject_Vectorcall(l->make, (PyObject *[]){shape, l->dtypes[dtype], device}, 1,
-                                names.torch_keywords);
+                                torch_keywords);
   Py_XDECREF(device);
   return array;
 }
@@ -192,7 +204,7 @@ int gpr_library_empty(int library, PyObject *like, int device, int dtype, int nd
     if (!length) Py_CLEAR(tuple);
     if (tuple) PyTuple_SET_ITEM(tuple, d, length);
   }
-  *array = tuple ? make(library, like, dtype, tuple) : NULL;
+  *array = tuple ? make_one(library, like, dtype, tuple) : NULL;
   Py_XDECREF(tuple);
   if (!*array) return -1;
   const int known = place_of(library, *array, &address, &there);
@@ -209,7 +221,7 @@ PyObject *gpr_library_permuted(int library, PyObject *array, int ndim, const int
     if (!axis) Py_CLEAR(order);
     if (order) PyTuple_SET_ITEM(order, d, axis);
   }
-  PyObject *method = library == GPR_TORCH ? names.permute : names.transpose;
+  PyObject *method = library == GPR_TORCH ? names[PERMUTE] : names[TRANSPOSE];
   if (order) view = PyObject_CallMethodOneArg(array, method, order);
   Py_XDECREF(order);
   return view;
