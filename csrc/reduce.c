@@ -337,8 +337,15 @@ static gpr_status open_axes(int op, const gpr_view *view, const gpr_row *row, gp
   return GPR_OK;
 }
 
-static gpr_status check_place(int device, const gpr_options *options) {
-  if (!options->out || options->out_device < 0 || options->out_device == device) return GPR_OK;
+static gpr_status check_place(int op, int device, const gpr_view *view,
+                              const gpr_options *options) {
+  const int there = options->out && options->out_device >= 0;
+  if (!there && view->device >= 0 && gpr_gpu_is_capturing(device, view->stream))
+    return gpr_fail(GPR_BAD_VALUE,
+                    "%s: while a graph is captured the host cannot wait for a result; it stays on "
+                    "the device with keepdims=True, or with out= there",
+                    gpr_ops[op].name);
+  if (!there || options->out_device == device) return GPR_OK;
   return gpr_fail(GPR_BAD_VALUE, "out lies on cuda:%d, and the array is not reduced there",
                   options->out_device);
 }
@@ -351,7 +358,7 @@ gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gp
   *run = NULL;
   gpr_status status = check(op, view, options);
   if (status || (status = settle(op, view, options, &device, &flat, &is_whole)) ||
-      (status = check_place(device, options)))
+      (status = check_place(op, device, view, options)))
     return status;
   const int dtype = folded_dtype(op, view->dtype, options);
   const gpr_row *row = row_of(op, dtype);

@@ -69,11 +69,12 @@ GIVE_BACK = {
 }
 # Without a context nothing can be given back.
 ENTER = {"cuCtxGetCurrent", "cuCtxPushCurrent_v2"}
-# Fine without: a thread's context is then the library's; pinned memory is taken for another's; it
-# is asked again; what is on the device is done anyway, or waited for otherwise.
+# Fine without: a thread's context is then the library's; pinned memory is taken for another's; no
+# graph is captured; it is asked again; what is on the device is done, or waited for otherwise.
 HARMLESS = {
     *("cuCtxPopCurrent_v2", "cuPointerGetAttributes", "cuEventQuery"),
     *("cuStreamSynchronize", "cuStreamWaitEvent"),
+    *("cuStreamIsCapturing", "cuThreadExchangeStreamCaptureMode"),
 }
 # The device query gives 0 for an attribute that is not told, and is empty without a driver; how
 # large the L2 cache is and how many threads a multiprocessor holds makes kernels slower alone.

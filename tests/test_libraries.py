@@ -194,3 +194,56 @@ second = gpureduce.sum(other.ndarray((3, 4), f4), axis=0)
 print(json.dumps([type(first).__name__, type(second) is other.ndarray]))
 """
     assert run("torch", script, env) == ["DeviceArray", True]
+
+
+# --- graphs that are captured ---------------------------------------------------------------------
+
+CAPTURED = """
+stream = device.Stream()
+pool.stream = stream.handle
+out, pairs = new(4, 5), new(6, 2)
+
+def captured(call):
+    driver.reset()
+    driver.capture(fake.ctypes.c_void_p(stream.handle))
+    said = fake.attempt(call)
+    driver.capture(None)
+    return said | {"mistakes": driver.mistakes(), "mistake": driver.mistake().decode()}
+"""
+
+
+@LIBRARIES
+def test_what_can_be_captured(library, env):
+    """Kernels that are not made yet too."""
+    script = """
+calls = [
+    lambda: gpureduce.max(a, axis=0),
+    lambda: gpureduce.max(a, axis=0, out=out),
+    lambda: gpureduce.min(pairs, keepdims=True),
+    lambda: gpureduce.minmax(pairs, axis=0),
+]
+print(json.dumps([captured(call) for call in calls]))
+"""
+    for said in run(library, CAPTURED + script, env):
+        assert said == {"raised": None, "text": "", "mistakes": 0, "mistake": ""}
+
+
+@LIBRARIES
+def test_what_cannot_be_captured_says_so(library, env):
+    """And the capture goes on."""
+    script = """
+other = device.on_device(np.zeros((4, 5), f4))
+def elsewhere():
+    pool.device = 1
+    return gpureduce.sum(a, axis=0, dtype="i2")
+calls = [
+    lambda: gpureduce.max(a),
+    elsewhere,
+    lambda: gpureduce.max(a, axis=0, out=other),
+]
+print(json.dumps([captured(call) for call in calls]))
+"""
+    answers = run(library, CAPTURED + script, env)
+    for said, words in zip(answers, ("keepdims=True", "give out=", "captured"), strict=True):
+        assert said["raised"] == "ValueError" and words in said["text"]
+        assert said["mistakes"] == 0, said["mistake"]

@@ -187,6 +187,22 @@ gpr_status gpr_cuda_start(CUfunction function, int64_t blocks, int threads, void
                what, device);
 }
 
+/* The default stream cannot be used while others of the context are captured. */
+int gpr_cuda_is_capturing(CUstream stream) {
+  int status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult result = cu.StreamIsCapturing(stream, &status);
+  return result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+         (result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE);
+}
+
+int gpr_cuda_relaxed(void) {
+  int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  cu.ThreadExchangeStreamCaptureMode(&mode);
+  return mode;
+}
+
+void gpr_cuda_strict(int before) { cu.ThreadExchangeStreamCaptureMode(&before); }
+
 void gpr_cuda_nap(int64_t nanoseconds) {
   const struct timespec t = {0, nanoseconds};
   nanosleep(&t, NULL);

@@ -30,6 +30,14 @@ gpr_status gpr_cuda_function(gpr_program *program, int device, int64_t nanosecon
 /* The same, however long it takes. */
 gpr_status gpr_cuda_function_now(gpr_program *program, int device, CUfunction *function);
 
+/* Whether what comes on the stream, of a device that was entered, goes into a graph. */
+int gpr_cuda_is_capturing(CUstream stream);
+
+/* What a capture anywhere would forbid this thread is allowed from now on, as it has nothing to do
+ * with streams; gpr_cuda_strict() ends it. */
+int gpr_cuda_relaxed(void);
+void gpr_cuda_strict(int before);
+
 /* Begins a launch; arguments is what the kernel takes. */
 gpr_status gpr_cuda_start(CUfunction function, int64_t blocks, int threads, void *arguments,
                           const char *what, int device, CUstream stream);

@@ -26,6 +26,7 @@ enum {
   CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
   CUDA_ERROR_INVALID_SOURCE = 300,
   CUDA_ERROR_NOT_READY = 600,
+  CUDA_ERROR_STREAM_CAPTURE_IMPLICIT = 906,
 };
 enum {
   CU_DEVICE_ATTRIBUTE_CLOCK_RATE = 13,
@@ -45,6 +46,7 @@ enum {
 };
 enum { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2, CU_MEMORYTYPE_UNIFIED = 4 };
 enum { CU_MEMHOSTALLOC_PORTABLE = 1, CU_MEMHOSTALLOC_DEVICEMAP = 2 };
+enum { CU_STREAM_CAPTURE_STATUS_NONE = 0, CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
 enum { CU_STREAM_NON_BLOCKING = 1, CU_EVENT_DEFAULT = 0, CU_EVENT_DISABLE_TIMING = 2 };
 enum { CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4 };
 enum { CU_MEM_ALLOCATION_TYPE_PINNED = 1, CU_MEM_LOCATION_TYPE_DEVICE = 1 };
@@ -122,6 +124,8 @@ typedef struct CUmemPoolProps {
   X(StreamDestroy, "cuStreamDestroy_v2", (CUstream))                                             \
   X(StreamQuery, "cuStreamQuery", (CUstream))                                                    \
   X(StreamSynchronize, "cuStreamSynchronize", (CUstream))                                        \
+  X(StreamIsCapturing, "cuStreamIsCapturing", (CUstream, int *))                                 \
+  X(ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", (int *))               \
   X(StreamWaitEvent, "cuStreamWaitEvent", (CUstream, CUevent, unsigned))                         \
   X(EventCreate, "cuEventCreate", (CUevent *, unsigned))                                         \
   X(EventDestroy, "cuEventDestroy_v2", (CUevent))                                                \

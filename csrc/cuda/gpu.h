@@ -41,13 +41,16 @@ gpr_status gpr_gpu_mark(int device, void *stream, void **mark);
 /* What comes on the stream from now on waits for the mark. */
 gpr_status gpr_gpu_follow(int device, void *mark, void *stream);
 
+/* Whether what comes on the stream goes into a graph. */
+int gpr_gpu_is_capturing(int device, void *stream);
+
 /* What comes on the stream from now on waits for what is on the other one now. */
 gpr_status gpr_gpu_order(int device, void *before, void *stream);
 
 /* Gives memory and mark back after that, and after what is on the default stream. */
 void gpr_gpu_release(int device, void *memory, void *mark);
 
-/* Waits for what is on the stream. */
+/* Waits for what is on the stream; what is captured there is ordered by its graph. */
 gpr_status gpr_gpu_wait(int device, void *stream);
 
 /* Whether the CUDA driver knows the host memory at this address as pinned. */

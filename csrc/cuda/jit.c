@@ -239,7 +239,9 @@ typedef struct loaded {
  * be compiled instead. */
 static gpr_status load(gpr_image image, int device, int *unfit, loaded *out) {
   const char *name = image.bytes;
+  const int before = gpr_cuda_relaxed();
   const CUresult result = cu.ModuleLoadData(&out->module, image.bytes + strlen(name) + 1);
+  gpr_cuda_strict(before);
   gpr_status status = GPR_OK;
   if (unfit) *unfit = is_unfit(result);
   if (!unfit || !*unfit) status = check(result, "cuModuleLoadData", device);

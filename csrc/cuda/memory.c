@@ -1,6 +1,7 @@
 /* Device memory in the order of a stream, from a pool that keeps some of it for the next call. */
 #include <pthread.h>
 
+#include "../errors.h"
 #include "gpu.h"
 #include "device.h"
 
@@ -17,7 +18,9 @@ static gpr_status make_pool(int device) {
                                  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
   uint64_t keep = kept_bytes;
   CUmemoryPool pool;
+  const int before = gpr_cuda_relaxed();
   gpr_status status = check(cu.MemPoolCreate(&pool, &wanted), "cuMemPoolCreate", device);
+  gpr_cuda_strict(before);
   if (status) return status;
   status = check(cu.MemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep),
                  "cuMemPoolSetAttribute", device);
@@ -51,7 +54,13 @@ gpr_status gpr_gpu_allocate(int device, size_t bytes, void *stream, void **out) 
   gpr_status status = gpr_cuda_enter(device, &before);
   *out = NULL;
   if (status) return status;
-  status = gpr_cuda_allocate(out, bytes, device, stream);
+  if (gpr_cuda_is_capturing(stream))
+    status = gpr_fail(GPR_BAD_VALUE,
+                      "a graph that is captured on cuda:%d cannot have memory of gpureduce's own: "
+                      "give out= there",
+                      device);
+  else
+    status = gpr_cuda_allocate(out, bytes, device, stream);
   gpr_cuda_leave(device, before);
   return status;
 }
@@ -74,13 +83,31 @@ gpr_status gpr_gpu_mark(int device, void *stream, void **mark) {
   return status;
 }
 
+int gpr_gpu_is_capturing(int device, void *stream) {
+  CUcontext before;
+  if (gpr_cuda_enter(device, &before)) return 0;
+  const int is_capturing = gpr_cuda_is_capturing(stream);
+  gpr_cuda_leave(device, before);
+  return is_capturing;
+}
+
+/* A graph waits for nothing outside of it. */
+static gpr_status check_graphs(void *before, void *stream) {
+  if (gpr_cuda_is_capturing(before) == gpr_cuda_is_capturing(stream)) return GPR_OK;
+  return gpr_fail(GPR_BAD_VALUE,
+                  "one of the arrays is of a stream that is captured into a graph, and another is "
+                  "not: give arrays of the captured stream alone");
+}
+
 gpr_status gpr_gpu_order(int device, void *before, void *stream) {
   CUevent event = NULL;
   CUcontext context;
   if (before == stream || (is_default(before) && is_default(stream))) return GPR_OK;
   gpr_status status = gpr_cuda_enter(device, &context);
   if (status) return status;
-  status = check(cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate", device);
+  status = check_graphs(before, stream);
+  if (!status)
+    status = check(cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate", device);
   if (!status) status = check(cu.EventRecord(event, before), "cuEventRecord", device);
   if (!status) status = check(cu.StreamWaitEvent(stream, event, 0), "cuStreamWaitEvent", device);
   if (event) cu.EventDestroy(event);
@@ -112,7 +139,8 @@ gpr_status gpr_gpu_wait(int device, void *stream) {
   CUcontext before;
   gpr_status status = gpr_cuda_enter(device, &before);
   if (status) return status;
-  status = check(cu.StreamSynchronize(stream), "cuStreamSynchronize", device);
+  if (!gpr_cuda_is_capturing(stream))
+    status = check(cu.StreamSynchronize(stream), "cuStreamSynchronize", device);
   gpr_cuda_leave(device, before);
   return status;
 }

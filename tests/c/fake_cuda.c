@@ -95,6 +95,7 @@ static struct {
   int late, silent, miss;
   gpr_flat_args pending[64];
   int pendings;
+  const void *captured; /* a stream, or NULL */
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static char contexts[DEVICES_MAX];
@@ -136,6 +137,16 @@ static int fails(enum call call, CUresult *result) {
   return *result = fake.fail_name_result, 1;
 }
 
+/* What a captured stream does not survive, unless the thread says that it knows what it does. */
+static int is_unsafe(enum call call) {
+  return call == CALL_MemAlloc || call == CALL_MemFree || call == CALL_MemHostAlloc ||
+         call == CALL_MemFreeHost || call == CALL_MemcpyHtoD || call == CALL_MemcpyDtoH ||
+         call == CALL_ModuleLoadData || call == CALL_MemPoolCreate || call == CALL_EventQuery ||
+         call == CALL_StreamSynchronize || call == CALL_EventSynchronize ||
+         call == CALL_StreamQuery;
+}
+static _Thread_local int capture_mode;
+
 /* Every call begins so, with the lock taken; nothing is done where it gives an error. */
 enum needs { NOTHING, INIT, CONTEXT };
 static CUresult begin(enum call call, enum needs needs) {
@@ -145,6 +156,8 @@ static CUresult begin(enum call call, enum needs needs) {
   if (fake.calls < TRACE_MOST) fake.trace[fake.calls] = (unsigned char)call;
   fake.calls++;
   if (fails(call, &result)) return fake.failed = symbols[call], result;
+  if (fake.captured && is_unsafe(call) && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+    return mistake(UNKNOWN, call, "while a stream is captured");
   if (needs && !fake.ready) return mistake(NOT_INITIALIZED, call, "before cuInit");
   if (needs == CONTEXT && !current()) return mistake(INVALID_CONTEXT, call, "without a context");
   return CUDA_SUCCESS;
@@ -250,6 +263,8 @@ EXPORT long fake_mistakes(void) { return fake.mistakes; }
 EXPORT const char *fake_mistake(void) { return fake.mistakes ? fake.mistake : ""; }
 /* Contexts on the thread's stack. */
 EXPORT int fake_depth(void) { return stack.depth; }
+/* The stream is captured from now on; with NULL none is. */
+EXPORT void fake_capture(const void *stream) { fake.captured = stream; }
 /* So many queries find work not done yet, and answers come after the last of them. */
 EXPORT void fake_late(int queries) { fake.late = queries; }
 /* So many launches leave no answer. */
@@ -633,6 +648,19 @@ CUresult fake_StreamSynchronize(CUstream stream) {
   BEGIN(StreamSynchronize, needs_of(stream));
   if (!is_stream(stream)) WRONG(INVALID_HANDLE, "no such stream");
   finish_all();
+  return end(CUDA_SUCCESS);
+}
+CUresult fake_StreamIsCapturing(CUstream stream, int *status) {
+  BEGIN(StreamIsCapturing, needs_of(stream));
+  if (!is_stream(stream)) WRONG(INVALID_HANDLE, "no such stream");
+  *status = fake.captured == (const void *)stream && stream;
+  return end(CUDA_SUCCESS);
+}
+CUresult fake_ThreadExchangeStreamCaptureMode(int *mode) {
+  BEGIN(ThreadExchangeStreamCaptureMode, INIT);
+  const int before = capture_mode;
+  capture_mode = *mode;
+  *mode = before;
   return end(CUDA_SUCCESS);
 }
 CUresult fake_StreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
