@@ -169,7 +169,7 @@ static int pack_initial(PyObject *object, int dtype, gpr_call *call) {
 /* NumPy's None is no initial value at all, not even the identity. */
 static int parse_initial(PyObject *object, gpr_call *call) {
   const gpr_op_info *o = &gpr_ops[call->op];
-  const int dtype = gpr_result_dtype(call->op, call->view.dtype, &call->options);
+  const int dtype = call->what.result;
   if (object == Py_None && !(o->flags & GPR_NONEMPTY)) {
     const int masked = call->options.where != NULL;
     if (!masked && (call->count || !gpr_outputs(&call->view, &call->options))) return 1;
@@ -310,13 +310,13 @@ static int check_matrices(const gpr_given *given, const gpr_call *call) {
 
 static int parse_all(const gpr_given *given, gpr_call *call) {
   int keepdims;
-  const int results = gpr_results(call->op);
   if (!check_matrices(given, call) || !parse_dtype(given->dtype, call) ||
       !parse_device(given->device, &call->options.device) ||
       !parse_kernel(given->kernel, &call->options.kernel) || !open_array(given->a, call) ||
       !gpr_widen_for_out(given->out, call) || !warn_complex(call->view.dtype, &call->options) ||
       !check_unit(call->asked, call->descr, call->name) || !gpr_check_inexact(given->out, call))
     return 0;
+  call->what = gpr_resolve(call->op, call->view.dtype, &call->options);
   call->of = call->asked && call->options.dtype != call->view.dtype ? call->asked : call->descr;
   if (!gpr_parse_bounds(given, call) || !gpr_parse_axis(given->axis, call) ||
       !gpr_parse_segments(given, call) || !parse_where(given->where, call) ||
@@ -324,7 +324,7 @@ static int parse_all(const gpr_given *given, gpr_call *call) {
     return 0;
   gpr_shape_result(call, keepdims);
   return ((gpr_ops[call->op].flags & GPR_SPREAD) == 0 || parse_spread(given, call)) &&
-         gpr_parse_out(given->out, call, results) && look_again(call);
+         gpr_parse_out(given->out, call) && look_again(call);
 }
 
 int gpr_arguments_open(int op, const gpr_given *given, gpr_call *call) {

@@ -3,7 +3,7 @@
 #define GPR_ARGUMENTS_H
 
 #include "descr.h"
-#include "../gpureduce.h"
+#include "../resolve.h"
 
 /* What Python gives; NULL and None are nothing, and so is NumPy's _NoValue. */
 typedef struct gpr_given {
@@ -18,6 +18,7 @@ typedef struct gpr_call {
   int op, is_ufunc;
   const char *name;
   gpr_options options;
+  gpr_resolved what;     /* once the array, dtype and out are known */
   npy_intp count;        /* elements of the array */
   PyArray_Descr *of;     /* what the result's descr is made from, borrowed */
   PyObject *array;       /* what was given, borrowed */

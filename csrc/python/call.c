@@ -63,8 +63,8 @@ static PyObject *perform(gpr_call *call, PyObject *progress) {
   gpr_run *run = NULL;
   gpr_value value;
   gpr_status status = GPR_OK;
-  if (!is_scalar && gpr_result_dtype(call->op, call->view.dtype, &call->options) != GPR_NO_DTYPE) {
-    if (!(all = gpr_result_array(call, gpr_results(call->op)))) return NULL;
+  if (!is_scalar && call->what.result != GPR_NO_DTYPE) {
+    if (!(all = gpr_result_array(call))) return NULL;
     call->options.out = PyArray_DATA(all);
   }
   if ((status = gpr_open(call->op, &call->view, &call->options, &run))) goto fail;
@@ -104,8 +104,6 @@ static PyObject *hand_out(const gpr_call *call) {
 }
 
 static PyObject *perform_there(gpr_call *call, PyObject *progress) {
-  const int results = gpr_results(call->op);
-  const int dtype = gpr_result_dtype(call->op, call->view.dtype, &call->options);
   PyObject *result = NULL;
   gpr_room room = {NULL};
   gpr_status status = GPR_OK;
@@ -113,15 +111,15 @@ static PyObject *perform_there(gpr_call *call, PyObject *progress) {
   call->options.out_device = call->view.device;
   if (call->device_out) {
     status = gpr_gpu_order(call->view.device, call->out_stream, call->view.stream);
-  } else if (dtype != GPR_NO_DTYPE) {
-    if (!gpr_room_open(call, dtype, results, &room)) return NULL;
+  } else if (call->what.result != GPR_NO_DTYPE) {
+    if (!gpr_room_open(call, &room)) return NULL;
     call->options.out = room.data;
   }
   if (!status) status = reduce_there(call, progress, &fine);
   if (status)
     gpr_raise(status);
   else if (fine)
-    result = call->device_out ? hand_out(call) : gpr_room_results(call, &room, results);
+    result = call->device_out ? hand_out(call) : gpr_room_results(call, &room);
   Py_XDECREF(room.array);
   return result;
 }

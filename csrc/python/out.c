@@ -19,7 +19,7 @@ static int is_truth(int op) { return gpr_result_dtype(op, GPR_FLOAT64, NULL) == 
 
 static int check_cast(const gpr_call *call, PyArray_Descr *to) {
   const int flags = gpr_ops[call->op].flags;
-  const int dtype = gpr_result_dtype(call->op, call->view.dtype, &call->options);
+  const int dtype = call->what.result;
   if (dtype == GPR_NO_DTYPE) return 1; /* gpr_open() says why not */
   PyArray_Descr *from = gpr_result_descr(dtype, call->of);
   if (!from) return 0;
@@ -59,12 +59,12 @@ static int check_out(PyObject *object, const gpr_call *call) {
 }
 
 /* A device array's out lies beside it, as the result would. */
-static int parse_device_out(PyObject *object, gpr_call *call, int results) {
-  const int dtype = gpr_result_dtype(call->op, call->view.dtype, &call->options);
+static int parse_device_out(PyObject *object, gpr_call *call) {
+  const int dtype = call->what.result;
   gpr_view out;
   if (dtype == GPR_NO_DTYPE) return 1; /* gpr_open() says why not */
   const int found =
-      results == 1 ? gpr_foreign_view(object, call->name, &out, &call->out_holder) : 0;
+      call->what.results == 1 ? gpr_foreign_view(object, call->name, &out, &call->out_holder) : 0;
   if (found < 0) return 0;
   if (!found || out.device != call->view.device) {
     PyErr_Format(PyExc_TypeError, "gpureduce.%s: out is to be one array on cuda:%d, where a is",
@@ -99,9 +99,10 @@ static int parse_device_out(PyObject *object, gpr_call *call, int results) {
   return 1;
 }
 
-int gpr_parse_out(PyObject *object, gpr_call *call, int results) {
+int gpr_parse_out(PyObject *object, gpr_call *call) {
+  const int results = call->what.results;
   if (!gpr_is_given(object)) return 1;
-  if (call->view.device >= 0) return parse_device_out(object, call, results);
+  if (call->view.device >= 0) return parse_device_out(object, call);
   if (results == 1) {
     call->out[0] = (PyArrayObject *)object;
     return check_out(object, call);

@@ -30,7 +30,7 @@ void gpr_shape_result(gpr_call *call, int keepdims);
 int gpr_parse_bounds(const gpr_given *given, gpr_call *call);
 int gpr_parse_segments(const gpr_given *given, gpr_call *call);
 
-int gpr_parse_out(PyObject *object, gpr_call *call, int results);
+int gpr_parse_out(PyObject *object, gpr_call *call);
 /* Without dtype, NumPy's sums and products are taken in what both the array and out fit. */
 int gpr_widen_for_out(PyObject *object, gpr_call *call);
 /* NumPy's nanmean, nanvar and nanstd of inexact numbers. */

@@ -28,13 +28,12 @@ static PyObject *matrix(const gpr_value *value, PyArray_Descr *of) {
   return result;
 }
 
-PyArrayObject *gpr_result_array(const gpr_call *call, int results) {
-  npy_intp count = results;
-  const int dtype = gpr_result_dtype(call->op, call->view.dtype, &call->options);
-  PyArray_Descr *descr = gpr_result_descr(dtype, call->of);
+PyArrayObject *gpr_result_array(const gpr_call *call) {
+  npy_intp count = call->what.results;
+  PyArray_Descr *descr = gpr_result_descr(call->what.result, call->of);
   if (!descr) return NULL;
   for (int d = 0; d < call->ndim; d++) count *= call->shape[d];
-  if (results == 1 && call->segments_axis == 0)
+  if (call->what.results == 1 && call->segments_axis == 0)
     return (PyArrayObject *)PyArray_Empty(call->ndim, (npy_intp *)call->shape, descr, 0);
   return (PyArrayObject *)PyArray_Empty(1, &count, descr, 0);
 }
@@ -68,11 +67,11 @@ static void steps(const gpr_call *call, int64_t step, int64_t *strides) {
 }
 
 /* One of the results of each output, and the segments' axis where it belongs. */
-static PyArrayObject *take_apart(const gpr_call *call, PyArrayObject *all, int results, int which) {
+static PyArrayObject *take_apart(const gpr_call *call, PyArrayObject *all, int which) {
   int64_t strides[NPY_MAXDIMS];
   PyArray_Descr *descr = PyArray_DESCR(all);
   char *data = PyArray_BYTES(all) + which * PyArray_ITEMSIZE(all);
-  steps(call, results * PyArray_ITEMSIZE(all), strides);
+  steps(call, call->what.results * PyArray_ITEMSIZE(all), strides);
   Py_INCREF(descr);
   PyArrayObject *view = (PyArrayObject *)PyArray_NewFromDescr(
       &PyArray_Type, descr, call->ndim, (npy_intp *)call->shape, strides, data, 0, NULL);
@@ -99,16 +98,15 @@ static PyObject *pack_results(PyObject *const *result, int results) {
 }
 
 PyObject *gpr_results_of(const gpr_call *call, PyArrayObject *all, const gpr_value *value) {
-  const int results = gpr_results(call->op), apart = results > 1 || call->segments_axis;
+  const int results = call->what.results, apart = results > 1 || call->segments_axis;
   if (gpr_ops[call->op].flags & GPR_MATRICES) return matrix(value, call->of);
   PyObject *result[2] = {NULL, NULL};
   for (int i = 0; i < results; i++) {
     if (!all)
       result[i] = scalar(value, i, call->of);
     else
-      result[i] =
-          hand_over(apart ? take_apart(call, all, results, i) : (PyArrayObject *)Py_NewRef(all),
-                    call->out[i]);
+      result[i] = hand_over(apart ? take_apart(call, all, i) : (PyArrayObject *)Py_NewRef(all),
+                            call->out[i]);
     if (!result[i]) break;
   }
   return pack_results(result, results);
@@ -133,34 +131,36 @@ int gpr_warn(const gpr_call *call, int64_t least) {
 enum { ORDER_THERE = GPR_C_ORDER };
 
 /* What the run writes, as an array of the caller's library. */
-static int room_of_library(const gpr_call *call, int dtype, int results, gpr_room *room) {
-  int64_t shape[GPR_DIMS_MAX + 1] = {results};
-  int axes[GPR_DIMS_MAX], n = results > 1;
+static int room_of_library(const gpr_call *call, gpr_room *room) {
+  int64_t shape[GPR_DIMS_MAX + 1] = {call->what.results};
+  int axes[GPR_DIMS_MAX], n = call->what.results > 1;
   axes_in_memory(call, axes);
   for (int i = 0; i < call->ndim; i++) shape[n++] = call->shape[axes[i]];
-  return gpr_library_empty(room->library, call->array, call->view.device, dtype, n, shape,
-                           &room->array, &room->data);
+  return gpr_library_empty(room->library, call->array, call->view.device, call->what.result, n,
+                           shape, &room->array, &room->data);
 }
 
-int gpr_room_open(gpr_call *call, int dtype, int results, gpr_room *room) {
+int gpr_room_open(gpr_call *call, gpr_room *room) {
+  const int results = call->what.results;
   const int64_t outputs = gpr_outputs(&call->view, &call->options);
   if (results == 1 && !call->options.starts && !call->options.means)
     call->options.out_order = ORDER_THERE;
   if (call->found == GPR_ON_ITS_STREAM && outputs) room->library = gpr_library_of(call->array);
   if (room->library) {
-    const int made = room_of_library(call, dtype, results, room);
+    const int made = room_of_library(call, room);
     if (made) return made > 0;
     room->library = GPR_NO_LIBRARY;
   }
-  room->array =
-      gpr_device_array_new(call->view.device, call->view.stream, dtype, outputs * results);
+  room->array = gpr_device_array_new(call->view.device, call->view.stream, call->what.result,
+                                     outputs * results);
   if (room->array) room->data = gpr_device_array_data(room->array);
   return room->array != NULL;
 }
 
-static PyObject *of_library(const gpr_call *call, const gpr_room *room, int results, int which) {
+static PyObject *of_library(const gpr_call *call, const gpr_room *room, int which) {
   int axes[GPR_DIMS_MAX], order[GPR_DIMS_MAX], as_it_is = 1;
-  PyObject *one = results > 1 ? PySequence_GetItem(room->array, which) : Py_NewRef(room->array);
+  PyObject *one =
+      call->what.results > 1 ? PySequence_GetItem(room->array, which) : Py_NewRef(room->array);
   axes_in_memory(call, axes);
   for (int i = 0; i < call->ndim; i++) {
     order[axes[i]] = i;
@@ -184,12 +184,13 @@ static PyObject *own_kind(const gpr_call *call, const gpr_room *room, int which)
   return result;
 }
 
-PyObject *gpr_room_results(const gpr_call *call, const gpr_room *room, int results) {
+PyObject *gpr_room_results(const gpr_call *call, const gpr_room *room) {
+  const int results = call->what.results;
   PyObject *result[2] = {NULL, NULL};
   if (!room->library && !gpr_device_array_mark(room->array, call->view.stream))
     return gpr_raise(GPR_DEVICE_ERROR);
   for (int i = 0; i < results; i++) {
-    result[i] = room->library ? of_library(call, room, results, i) : own_kind(call, room, i);
+    result[i] = room->library ? of_library(call, room, i) : own_kind(call, room, i);
     if (!result[i]) break;
   }
   return pack_results(result, results);

@@ -5,7 +5,7 @@
 #include "arguments.h"
 
 /* Where the run writes: the result itself, or what has to be taken apart. */
-PyArrayObject *gpr_result_array(const gpr_call *call, int results);
+PyArrayObject *gpr_result_array(const gpr_call *call);
 
 /* The caller's result from what the run gave: all of it, or without an array the value. */
 PyObject *gpr_results_of(const gpr_call *call, PyArrayObject *all, const gpr_value *value);
@@ -17,10 +17,10 @@ typedef struct gpr_room {
   void *data;
   int library;
 } gpr_room;
-int gpr_room_open(gpr_call *call, int dtype, int results, gpr_room *room);
+int gpr_room_open(gpr_call *call, gpr_room *room);
 
 /* The caller's result, of what is on the array's stream now. */
-PyObject *gpr_room_results(const gpr_call *call, const gpr_room *room, int results);
+PyObject *gpr_room_results(const gpr_call *call, const gpr_room *room);
 
 /* NumPy's warnings, by the least number of elements that counted in an output; 0: an exception. */
 int gpr_warn(const gpr_call *call, int64_t least);

@@ -86,9 +86,8 @@ static PyObject *axes_time(PyObject *module, PyObject *args) {
     PyErr_SetString(PyExc_ValueError, "only what lies on a device is timed");
     goto fail;
   }
-  out = gpr_device_array_new(call.view.device, call.view.stream,
-                             gpr_result_dtype(index, call.view.dtype, &call.options),
-                             gpr_outputs(&call.view, &call.options) * gpr_results(index));
+  out = gpr_device_array_new(call.view.device, call.view.stream, call.what.result,
+                             gpr_outputs(&call.view, &call.options) * call.what.results);
   if (out) {
     call.options.out = gpr_device_array_data(out);
     call.options.out_device = call.view.device;

@@ -1,0 +1,13 @@
+/* What cannot be, by a message that says so. */
+#ifndef GPR_CHECKS_H
+#define GPR_CHECKS_H
+
+#include "resolve.h"
+
+/* What is asked of the array, wherever it is. */
+gpr_status gpr_check(const gpr_resolved *what, const gpr_view *view, const gpr_options *options);
+
+/* Whether the textbook kernel can take n elements of this dtype. */
+gpr_status gpr_check_kernel(const gpr_row *row, int64_t n, const gpr_options *options);
+
+#endif

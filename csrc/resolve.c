@@ -1,0 +1,68 @@
+#include "resolve.h"
+
+#include <string.h>
+
+#include "../kernels/abi/lists.h"
+#include "cpu.h"
+
+int gpr_op_index(const char *name) {
+  for (int op = 0; op < GPR_OP_COUNT; op++)
+    if (!strcmp(name, gpr_ops[op].name) || (*name && !strcmp(name, gpr_ops[op].ufunc))) return op;
+  return -1;
+}
+
+int gpr_kernel_index(const char *name) {
+  for (int k = 0; k < GPR_KERNEL_COUNT; k++)
+    if (!strcmp(name, gpr_kernels[k].name)) return k;
+  return GPR_NO_KERNEL;
+}
+
+static const gpr_row *row_of(int op, int dtype) {
+  return &gpr_cpu_table_here()->row[op * GPR_DTYPE_COUNT + dtype];
+}
+static gpr_cast cast_of(int from, int to) {
+  return gpr_cpu_table_here()->cast[from * GPR_DTYPE_COUNT + to];
+}
+
+int gpr_skips(int op, int dtype) {
+  const char kind = gpr_dtypes[dtype].kind;
+  const int which = kind == 'm' || kind == 'M' ? GPR_SKIPS_NAT : GPR_SKIPS_NAN;
+  return (gpr_ops[op].flags & which) && gpr_cpu_table_here()->skip[dtype];
+}
+
+int gpr_results(int op) {
+  int results = 1;
+  for (int dtype = 0; dtype < GPR_DTYPE_COUNT; dtype++)
+    if (row_of(op, dtype)->results > results) results = row_of(op, dtype)->results;
+  return results;
+}
+
+int gpr_result_dtype(int op, int dtype, const gpr_options *options) {
+  const int asked = options ? options->dtype : GPR_NO_DTYPE;
+  const int result = row_of(op, asked == GPR_NO_DTYPE ? dtype : asked)->result;
+  const int narrows = asked != GPR_NO_DTYPE && (gpr_ops[op].flags & GPR_TAKES_DTYPE);
+  return narrows && result != GPR_NO_DTYPE ? asked : result;
+}
+
+/* What elements are converted to: nothing where the result is what was asked for anyway, as that of
+ * logical operators is bool. */
+static int folded_dtype(int op, int from, const gpr_options *options) {
+  if (options->dtype == GPR_NO_DTYPE) return from;
+  const int fits = row_of(op, from)->result == options->dtype;
+  return fits && !(gpr_ops[op].flags & GPR_TAKES_DTYPE) ? from : options->dtype;
+}
+
+gpr_resolved gpr_resolve(int op, int dtype, const gpr_options *options) {
+  const int folded = folded_dtype(op, dtype, options);
+  const gpr_row *row = row_of(op, folded);
+  gpr_resolved r = {.op = op,
+                    .row = row,
+                    .is_cast = folded != dtype,
+                    .cast = folded == dtype ? NULL : cast_of(dtype, folded),
+                    .result = gpr_result_dtype(op, dtype, options),
+                    .results = row->open ? row->results : gpr_results(op),
+                    .skips = gpr_skips(op, folded)};
+  if (row->open && r.result != GPR_NO_DTYPE && r.result != row->result)
+    r.narrow = cast_of(row->result, r.result);
+  return r;
+}

@@ -1,0 +1,25 @@
+/* An operator, for elements of one dtype and what is asked of them: worked out once a call. */
+#ifndef GPR_RESOLVE_H
+#define GPR_RESOLVE_H
+
+#include "../kernels/abi/rows.h"
+#include "gpureduce.h"
+
+typedef struct gpr_resolved {
+  int op;
+  const gpr_row
+      *row;        /* that folds; its `open` is NULL where the operator does not take the dtype */
+  gpr_cast cast;   /* from the elements' dtype to the row's, or NULL */
+  int is_cast;     /* whether elements are to be converted, if that can be done */
+  int result;      /* the dtype of the result, or GPR_NO_DTYPE */
+  gpr_cast narrow; /* to it, from that of the row's result; or NULL */
+  int results;     /* values of each output */
+  int skips;       /* NaN and NaT do not count */
+} gpr_resolved;
+
+gpr_resolved gpr_resolve(int op, int dtype, const gpr_options *options);
+
+/* Whether the operator passes over what is no number in the dtype. */
+int gpr_skips(int op, int dtype);
+
+#endif
