@@ -163,14 +163,19 @@ static gpr_status open_axes(const gpr_resolved *what, const gpr_view *view, int 
   return GPR_OK;
 }
 
-static gpr_status check_place(int op, int device, const gpr_view *view,
+static gpr_status check_place(const gpr_resolved *what, int device, const gpr_view *view,
                               const gpr_options *options) {
   const int there = options->out && options->out_device >= 0;
   if (!there && view->device >= 0 && gpr_gpu_is_capturing(device, view->stream))
     return gpr_fail(GPR_BAD_VALUE,
                     "%s: while a graph is captured the host cannot wait for a result; it stays on "
                     "the device with keepdims=True, or with out= there",
-                    gpr_ops[op].name);
+                    gpr_ops[what->op].name);
+  if (options->out_order && (!there || what->results > 1 || options->starts || options->means))
+    return gpr_fail(GPR_BAD_VALUE,
+                    "%s: only one result on a device, without segments and means, has the order "
+                    "of the array's memory",
+                    gpr_ops[what->op].name);
   if (!there || options->out_device == device) return GPR_OK;
   return gpr_fail(GPR_BAD_VALUE, "out lies on cuda:%d, and the array is not reduced there",
                   options->out_device);
@@ -185,7 +190,7 @@ gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gp
   const gpr_resolved what = gpr_resolve(op, view->dtype, options);
   gpr_status status = gpr_check(&what, view, options);
   if (!status) status = settle(&what, view, options, &device, &flat, &is_whole);
-  if (!status) status = check_place(op, device, view, options);
+  if (!status) status = check_place(&what, device, view, options);
   if (!status)
     status = is_whole ? open_flat(&flat, device, options, run)
                       : open_axes(&what, view, device, options, run);

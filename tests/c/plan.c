@@ -238,6 +238,22 @@ static void axes_that_join(void) {
   CHECK(axes.kept.n == 1 && axes.kept.shape[0] == 30 && axes.kept.strides[0] == 8);
 }
 
+/* As NumPy lays its results. */
+static void results_in_memory_order(void) {
+  const int64_t shape[] = {6, 5, 4}, turned[] = {1, 6, 30};
+  const gpr_view view = view_of(3, shape, turned, 0);
+  gpr_options options = {.dtype = GPR_NO_DTYPE, .axes = GPR_AXIS(1)};
+  gpr_axes axes;
+  gpr_plan_axes(&view, &unordered, NULL, &options, (gpr_limits){1}, &axes);
+  CHECK(axes.kept.n == 2 && axes.kept.place[0] == 4 && axes.kept.place[1] == 1);
+  options.out_order = GPR_MEMORY_ORDER;
+  gpr_plan_axes(&view, &unordered, NULL, &options, (gpr_limits){1}, &axes);
+  CHECK(axes.kept.n == 2 && axes.kept.place[0] == 1 && axes.kept.place[1] == 6);
+  options.axes = GPR_AXIS(0);
+  gpr_plan_axes(&view, &unordered, NULL, &options, (gpr_limits){1}, &axes);
+  CHECK(axes.kept.n == 2 && axes.kept.place[0] == 1 && axes.kept.place[1] == 5);
+}
+
 int main(void) {
   coalescing();
   negative_strides();
@@ -248,6 +264,7 @@ int main(void) {
   any_view();
   any_axes();
   axes_that_join();
+  results_in_memory_order();
   return 0;
 }
 

@@ -49,6 +49,9 @@ int main(void) {
   options = gpr_defaults();
   options.device = 0;
   refuses(GPR_DEVICE_ERROR, "sum", &view, &options, "CUDA");
+  options = gpr_defaults();
+  options.out_order = GPR_MEMORY_ORDER;
+  refuses(GPR_BAD_VALUE, "sum", &view, &options, "order");
   CHECK(gpr_op_index("sum") == gpr_op_index("add") && gpr_op_index("") == -1);
 
   gpr_run *run = NULL; /* opened and given up */
