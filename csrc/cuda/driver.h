@@ -122,6 +122,8 @@ typedef struct CUmemPoolProps {
   X(StreamDestroy, "cuStreamDestroy_v2", (CUstream))                                             \
   X(StreamQuery, "cuStreamQuery", (CUstream))                                                    \
   X(StreamSynchronize, "cuStreamSynchronize", (CUstream))                                        \
+  X(StreamGetId, "cuStreamGetId", (CUstream, unsigned long long *))                              \
+  X(StreamIsCapturing, "cuStreamIsCapturing", (CUstream, int *))                                 \
   X(StreamWaitEvent, "cuStreamWaitEvent", (CUstream, CUevent, unsigned))                         \
   X(EventCreate, "cuEventCreate", (CUevent *, unsigned))                                         \
   X(EventDestroy, "cuEventDestroy_v2", (CUevent))                                                \

@@ -3,11 +3,11 @@
 #define GPR_MOMENT_OUTPUTS_CUH
 
 #include "columns.cuh"
-#include "general.cuh"
 #include "rows.cuh"
 #include "segments.cuh"
 #include "shallow.cuh"
 #include "staged.cuh"
+#include "tile.cuh"
 #include "integer_moments.cuh"
 #include "moment_cells.cuh"
 #include "spread_output.cuh"
@@ -22,6 +22,9 @@ template <class T> struct PoolBytes<IntegerMoments<T>> : PoolBytes<PairMoments<f
 template <class T> struct RowsShape<PairMoments<T>> { static constexpr int blocks = 2, loads = 8; };
 template <class T> struct RowsShape<IntegerMoments<T>> {
   static constexpr int blocks = 3, loads = 8;
+};
+template <class T> struct TileShape<PairMoments<T>> {
+  static constexpr int blocks = 2, loads = 8, some = 4;
 };
 template <class T> struct StagedShape<PairMoments<T>> {
   static constexpr int blocks = 3, packets = 2304;

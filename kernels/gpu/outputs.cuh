@@ -48,6 +48,24 @@ __device__ __forceinline__ int64_t offset_of(const int64_t *shape, const int64_t
   return row * strides[0] + (at - row * shape[1]) * strides[1];
 }
 
+/* Where output k of the kept dimensions lies: bytes in the data and in the mask, and its place in
+ * the result. */
+struct KeptPlace {
+  int64_t data, where, out;
+};
+__device__ __forceinline__ KeptPlace kept_place(const gpr_axes_args &a, int64_t k) {
+  KeptPlace p = {0, 0, 0};
+#pragma unroll 1
+  for (int d = a.kept - 1; d >= 0; d--) {
+    const int64_t over = d ? quotient_of(k, a.shape[d]) : 0, at = k - over * a.shape[d];
+    p.data += at * a.strides[d];
+    p.where += at * a.where_strides[d];
+    p.out += at * a.place[d];
+    k = over;
+  }
+  return p;
+}
+
 /* --- results -------------------------------------------------------------------------------------
  */
 

@@ -635,6 +635,18 @@ CUresult fake_StreamSynchronize(CUstream stream) {
   finish_all();
   return end(CUDA_SUCCESS);
 }
+CUresult fake_StreamGetId(CUstream stream, unsigned long long *id) {
+  BEGIN(StreamGetId, needs_of(stream));
+  if (!is_stream(stream)) WRONG(INVALID_HANDLE, "no such stream");
+  *id = (uintptr_t)stream;
+  return end(CUDA_SUCCESS);
+}
+CUresult fake_StreamIsCapturing(CUstream stream, int *capturing) {
+  BEGIN(StreamIsCapturing, needs_of(stream));
+  if (!is_stream(stream)) WRONG(INVALID_HANDLE, "no such stream");
+  *capturing = 0;
+  return end(CUDA_SUCCESS);
+}
 CUresult fake_StreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
   BEGIN(StreamWaitEvent, needs_of(stream));
   if (!is_stream(stream) || !find(EVENTS, event) || flags)
