@@ -21,12 +21,12 @@ typedef struct gpr_axes_piece {
 } gpr_axes_piece;
 
 typedef struct gpr_axes_args {
-  const char *data;  /* the first element of the first output, aligned to its element */
-  const char *where; /* NULL, or bytes: an element counts where its byte is not 0 */
-  char *out;         /* outputs × results of the row's result dtype, device memory */
-  void *scratch;     /* of the launch's bytes, all zero before the first one */
-  int64_t *least; /* NULL, or where one goes of the numbers of elements that counted */
-  int64_t few;    /* that are not greater than this */
+  const char *data;       /* the first element of the first output, aligned to its element */
+  const char *where;      /* NULL, or bytes: an element counts where its byte is not 0 */
+  char *out;              /* outputs × results of the row's result dtype, device memory */
+  void *scratch;          /* of the launch's bytes, all zero before the first one */
+  int64_t *least;         /* NULL, or where one goes of the numbers of elements that counted */
+  int64_t few;            /* that are not greater than this */
   int64_t outputs, count; /* the products of the kept and of the reduced shape */
   int op;
   int kept, reduced; /* dimensions: the kept ones first */
@@ -58,6 +58,7 @@ typedef struct gpr_axes_args {
 
   /* Of a tile (kernels/gpu/tile.cuh): lanes, the box, its runs and the rounds of all of them. */
   int across, down, beyond;
+  int brief;                         /* a thread takes all of an output */
   int boxed;                         /* of the reduced dimensions, the innermost */
   int64_t box, chunk, chunks;        /* elements; of the outermost boxed dimension */
   int64_t last_box;                  /* elements of the last chunk's */

@@ -13,8 +13,8 @@ struct AxesRow {
   gpr_program *tile, *any; /* of elements as they lie; of any dtype, order and address */
   gpr_program *convert[GPR_DTYPE_COUNT];                  /* of this dtype, where there is one */
   gpr_program *tile_rows, *convert_rows[GPR_DTYPE_COUNT]; /* the same by packets */
-  int is_tree;
-  int bytes; /* of an element */
+  int is_tree, is_ordered, is_brief; /* is_brief: a few elements need no state in memory */
+  int bytes;                         /* of an element */
   int tile_blocks, tile_loads;
   int packed_bytes, staged_packets;
   int rows_blocks, rows_loads, columns_blocks, columns_loads;
@@ -397,6 +397,9 @@ struct AxesCut {
     const Size slots = (Size)multiprocessors * row.tile_blocks;
     set_box();
     set_lanes(slots);
+    const bool in_order = a.boxed == 1 && a.place[inner()] >= 0;
+    a.brief = row.is_brief && a.down == 1 && !a.starts && a.count > 0 && a.count <= FEW_SHORT &&
+              runs_of_box() == 1 && (in_order || !row.is_ordered);
     a.run_rounds = a.starts || !a.box ? 1 : up(a.box, (Size)a.down * row.tile_loads);
     a.rounds = a.starts ? 1 : a.run_rounds * runs_of_box();
     share_rounds(slots);
@@ -427,6 +430,7 @@ struct AxesCut {
     a.split = a.team = a.rows = 1;
     a.pitch = a.crowd = a.queue = a.queue_apart = 0;
     a.across = a.down = a.beyond = a.boxed = 1;
+    a.brief = 0;
     if (row.is_tree) return (void)trees();
     const bool in_place = is_native() && is_numbered();
     if (in_place && segments()) return;

@@ -151,6 +151,8 @@ template <class F, class ROW> struct AxesKernels {
     GPR_DTYPES(GPR_X)
 #undef GPR_X
     row.bytes = (int)sizeof(typename F::Element);
+    row.is_ordered = F::ordered;
+    row.is_brief = StagedRow<F>::few;
     row.tile_blocks = TileShape<F>::blocks;
     row.tile_loads = TileShape<F>::loads;
     row.packed_bytes = PackedShape<F>::bytes;

@@ -10,7 +10,7 @@
 #define GPR_TILE_CUH
 
 #include "load.cuh"
-#include "outputs.cuh"
+#include "staged.cuh"
 
 GPR_OPEN
 
@@ -105,6 +105,7 @@ template <class F, class LOAD> struct TileRun {
   typedef typename F::Element T;
   typedef TileShape<F> Shape;
   static constexpr int U = Shape::loads;
+  static constexpr bool can_be_brief = StagedRow<F>::few;
   const gpr_axes_args &a;
   const BoxTable<F::ordered> &table;
   const char *data, *where; /* the first element */
@@ -123,18 +124,20 @@ template <class F, class LOAD> struct TileRun {
     return load(data + (a.boxed > 1 ? table.data[r] : r * stride));
   }
   /* Elements r, r + down, …; of those that are not below stop the first again. */
-  template <int U>
+  template <int U, bool ALL>
   __device__ __forceinline__ void load(T (&x)[U], int64_t r, int down, int64_t stop) const {
     if (a.boxed > 1) {
       const int first = (int)r, end = (int)stop;
 #pragma unroll
-      for (int u = 0; u < U; u++)
-        x[u] = load(data + table.data[first + u * down < end ? first + u * down : first]);
+      for (int u = 0; u < U; u++) {
+        const int at = first + u * down;
+        x[u] = load(data + table.data[ALL || at < end ? at : first]);
+      }
     } else {
       const char *from = data + r * stride;
       const int64_t step = down * stride;
 #pragma unroll
-      for (int u = 0; u < U; u++) x[u] = load(from + (r + u * down < stop ? u * step : 0));
+      for (int u = 0; u < U; u++) x[u] = load(from + (ALL || r + u * down < stop ? u * step : 0));
     }
   }
   __device__ __forceinline__ bool masked(int64_t r) const {
@@ -180,7 +183,7 @@ template <class F, class LOAD> struct TileRun {
 #pragma unroll 1
       for (; r + (U - 1) * down < stop; r += U * down) {
         T x[U];
-        load<U>(x, r, down, INT64_MAX);
+        load<U, true>(x, r, down, stop);
         add<U>(cell, x, r, down);
         n += U;
       }
@@ -188,7 +191,7 @@ template <class F, class LOAD> struct TileRun {
     for (; r < stop; r += S * down) {
       T x[S];
       uint32_t valid = 0;
-      load<S>(x, r, down, stop);
+      load<S, false>(x, r, down, stop);
 #pragma unroll
       for (int u = 0; u < S; u++) {
         const bool there = r + u * down < stop && !masked(r + u * down);
@@ -212,6 +215,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
   typedef typename F::Element T;
   typedef typename Load<T, LOAD>::From From;
   typedef TileRun<F, LOAD> Base;
+  static constexpr bool can_be_brief = false;
   static constexpr int V = Packet<From>::count, U = row_loads(V, sizeof(T));
   static constexpr uint64_t ALL = U * V == 64 ? ~0ull : (1ull << (U * V % 64)) - 1;
   using Base::a;
@@ -326,6 +330,63 @@ __device__ __forceinline__ void merge_tile(const gpr_axes_args &a, typename C::S
     merge_warps<C>(&a, &s, x, y, &slots);
 }
 
+/* Outputs of so few elements that a thread folds and finishes one without a state in memory. */
+template <class F, class RUN>
+__device__ __forceinline__ bool fold_brief(const gpr_axes_args &a, RUN &run, int64_t out) {
+  typedef typename F::Element T;
+  constexpr int U = 4;
+  Few<F> few;
+  int64_t n = 0;
+#pragma unroll 1
+  for (int r = 0; r < (int)a.count; r += U) {
+    T x[U];
+    run.template load<U, false>(x, r, 1, a.count);
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+      if (r + u >= (int)a.count || run.masked(r + u) || (a.skip && is_nan_or_nat(x[u]))) continue;
+      few.add(x[u], run.index_of(r + u));
+      n++;
+    }
+  }
+  return n && few.finish(a, out, n);
+}
+template <class F, class RUN>
+__device__ __noinline__ void fold_brief_slowly(const gpr_axes_args *a, const char *data,
+                                               const char *where, const BoxTable<F::ordered> *table,
+                                               int64_t out) {
+  typename F::State s;
+  RUN run(*a, *table);
+  run.data = data;
+  run.where = where;
+  run.index = 0;
+  int64_t n = 0;
+  SlowFew<F>::open(s);
+#pragma unroll 1
+  for (int r = 0; r < (int)a->count; r++) {
+    const typename F::Element x = run.at(r);
+    if (run.masked(r) || (a->skip && is_nan_or_nat(x))) continue;
+    SlowFew<F>::add(s, x, run.index_of(r));
+    n++;
+  }
+  if (a->least && n <= a->few) *a->least = n;
+  finish_output<F>(a, out, &s, n);
+}
+template <class F, class RUN>
+__device__ __forceinline__ void tile_brief(const gpr_axes_args &a,
+                                           const BoxTable<F::ordered> &table) {
+  RUN run(a, table);
+  run.index = 0;
+#pragma unroll 1
+  for (int64_t k = (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x; k < a.outputs;
+       k += (int64_t)gridDim.x * AXES_THREADS) {
+    const KeptPlace place = kept_place(a, k);
+    run.data = a.data + place.data;
+    run.where = a.where + place.where;
+    if (!fold_brief<F>(a, run, place.out))
+      fold_brief_slowly<F, RUN>(&a, run.data, run.where, &table, place.out);
+  }
+}
+
 template <class F, class RUN>
 __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
     tile(const __grid_constant__ gpr_axes_args a) {
@@ -338,6 +399,8 @@ __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
   const int far = threadIdx.x / across, x = threadIdx.x - far * across + far / down * across;
   const int y = x < wide ? far % down : AXES_THREADS;
   if (a.boxed > 1) fill_table(table, a);
+  if constexpr (RUN::can_be_brief)
+    if (a.brief) return tile_brief<F, RUN>(a, table);
   RUN run(a, table);
   for (int64_t b = blockIdx.x; b < a.tiles * a.split; b += gridDim.x) {
     const int64_t part = quotient_of(b, a.tiles), tile = b - part * a.tiles, k = tile * wide + x;
