@@ -33,5 +33,17 @@ template <class T> struct ExactFold {
   }
 };
 
+template <class T> struct ExactSumValue {
+  typename ExactFold<T>::State state;
+  GPR_METHOD void add(T x) { ExactFold<T>::add(state, x, -1); }
+  template <class R> GPR_METHOD R part(int p, uint64_t n) const {
+    return round_exact<R>(state.part[p], n);
+  }
+  template <class R> GPR_METHOD R round(uint64_t n = 1) const { return Parts<R>::round(*this, n); }
+};
+template <class T> struct Shown<ExactFold<T>> {
+  static GPR_METHOD ExactSumValue<T> of(const typename ExactFold<T>::State &s) { return {s}; }
+};
+
 GPR_CLOSE
 #endif

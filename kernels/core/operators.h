@@ -11,8 +11,7 @@
 
 GPR_OPEN
 
-/* --- operators: finish(state, n, initial or NULL or gpr_spread, result)
- * ------------------------------------- */
+/* --- operators: finish(Value, n, with, result) ------------------------------------------------ */
 
 enum Category { INTEGER, TIME, INEXACT };
 template <class T> GPR_CONSTEXPR int category() {
@@ -52,22 +51,15 @@ template <> struct SumOf<timedelta64, TIME> : Unsettled {
     out->ticks = s.nat ? GPR_NAT : (int64_t)s.sum;
   }
 };
-template <class R> GPR_FN void round_parts(const Exact *part, uint64_t n, R *out) {
-  *out = round_exact<R>(part[0], n);
-}
-template <class R> GPR_FN void round_parts(const Exact *part, uint64_t n, complex<R> *out) {
-  out->re = round_exact<R>(part[0], n);
-  out->im = round_exact<R>(part[1], n);
-}
 template <class T> struct SumOf<T, INEXACT> : Unsettled {
   typedef ExactFold<T> Fold;
   typedef T Result;
-#ifndef __CUDACC__
-  static void finish(typename Fold::State s, int64_t, const Result *initial, Result *out) {
-    if (initial) Fold::add(s, *initial, -1);
-    round_parts(s.part, 1, out);
+  static constexpr bool divides = false;
+  template <class V>
+  static GPR_METHOD void finish(V &sum, int64_t, const Result *initial, Result *out) {
+    if (initial) sum.add(*initial);
+    *out = sum.template round<T>();
   }
-#endif
 };
 
 template <class T> struct Sum : SumOf<T> {};
@@ -97,11 +89,10 @@ template <class T, int = category<T>()> struct MeanOf : Unsettled {
 template <class T> struct MeanOf<T, INEXACT> : Unsettled {
   typedef ExactFold<T> Fold;
   typedef T Result;
-#ifndef __CUDACC__
-  static void finish(const typename Fold::State &s, int64_t n, const Result *, Result *out) {
-    round_parts(s.part, (uint64_t)n, out);
+  static constexpr bool divides = true;
+  template <class V> static GPR_METHOD void finish(V &sum, int64_t n, const Result *, Result *out) {
+    *out = sum.template round<T>((uint64_t)n);
   }
-#endif
 };
 template <> struct MeanOf<datetime64, TIME> : Unsupported {};
 template <> struct MeanOf<timedelta64, TIME> : Unsettled {
@@ -113,6 +104,21 @@ template <> struct MeanOf<timedelta64, TIME> : Unsettled {
 };
 
 template <class T> struct Mean : MeanOf<T> {};
+
+/* twice_sum: no function of the package, but a test that engines leave finish() to the operator.
+ * Sums are multiples of the least number of T, so that doubling rounds what rounding the double
+ * would. */
+template <class T> GPR_FN T twice(T x) { return narrow(plain_nan(wide(x) + wide(x)), T()); }
+template <class R> GPR_FN complex<R> twice(complex<R> x) { return {twice(x.re), twice(x.im)}; }
+template <class T, int = category<T>()> struct TwiceSumOf : Unsupported {};
+template <class T> struct TwiceSumOf<T, INEXACT> : SumOf<T> {
+  template <class V> static GPR_METHOD void finish(V &sum, int64_t n, const T *initial, T *out) {
+    T once;
+    SumOf<T>::finish(sum, n, initial, &once);
+    *out = twice(once);
+  }
+};
+template <class T> struct TwiceSum : TwiceSumOf<T> {};
 
 /* prod */
 template <class T, int = category<T>()> struct ProdOf : Unsettled {
@@ -127,10 +133,9 @@ template <class T> struct ProdOf<T, TIME> : Unsupported {};
 template <class T> struct ProdOf<T, INEXACT> : Unsettled {
   typedef TreeFold<T, Times> Fold;
   typedef T Result;
-  typedef typename Fold::Combine Combine;
-  static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *initial,
-                                Result *out) {
-    *out = Fold::finish(root<Combine>(s, Combine::identity()), initial);
+  template <class V>
+  static GPR_METHOD void finish(const V &tree, int64_t, const Result *initial, Result *out) {
+    *out = tree.result(initial);
   }
 };
 
@@ -141,10 +146,9 @@ template <class T> struct Matmul : Unsupported {};
 template <class T> struct MatmulOf : Unsettled {
   typedef TreeFold<matrix<T>, MatrixTimes> Fold;
   typedef matrix<T> Result;
-  typedef typename Fold::Combine Combine;
-  static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *initial,
-                                Result *out) {
-    *out = Fold::finish(root<Combine>(s, Combine::identity()), initial);
+  template <class V>
+  static GPR_METHOD void finish(const V &tree, int64_t, const Result *initial, Result *out) {
+    *out = tree.result(initial);
   }
 };
 template <> struct Matmul<int64_t> : MatmulOf<int64_t> {};
@@ -230,22 +234,21 @@ template <class T> struct Results<MinMax<T>> {
 };
 
 /* var, std */
-template <class T, bool ROOT, int = category<T>()> struct Spread : Unsettled {
-  typedef IntegerMoments<T> Fold;
-  typedef double Result;
-  static GPR_METHOD void finish(const typename Fold::State &s, int64_t n, const gpr_spread *how,
-                                Result *out) {
-    *out = finish_integer_spread<ROOT, T>(s, n, how);
+template <bool ROOT> struct SpreadOf : Unsettled {
+  static constexpr bool root = ROOT;
+  template <class V, class R>
+  static GPR_METHOD void finish(V &moments, int64_t n, const gpr_spread *how, R *out) {
+    *out = moments.template spread<R, ROOT>(n, how);
   }
 };
+template <class T, bool ROOT, int = category<T>()> struct Spread : SpreadOf<ROOT> {
+  typedef IntegerMoments<T> Fold;
+  typedef double Result;
+};
 template <class T, bool ROOT> struct Spread<T, ROOT, TIME> : Unsupported {};
-template <class T, bool ROOT> struct Spread<T, ROOT, INEXACT> : Unsettled {
+template <class T, bool ROOT> struct Spread<T, ROOT, INEXACT> : SpreadOf<ROOT> {
   typedef MomentsFold<T> Fold;
   typedef typename RealOf<T>::type Result;
-  static GPR_METHOD void finish(const typename Fold::State &s, int64_t n, const gpr_spread *how,
-                                Result *out) {
-    *out = finish_spread<Result, ROOT, T>(s, n, how);
-  }
 };
 template <class T> struct Var : Spread<T, false> {};
 template <class T> struct Std : Spread<T, true> {};
@@ -334,6 +337,46 @@ template <class T, template <class> class Op> struct BitwiseOf<T, Op, false> : U
 template <class T> struct BitwiseAnd : BitwiseOf<T, AndOf, category<T>() == INTEGER> {};
 template <class T> struct BitwiseOr : BitwiseOf<T, OrOf, category<T>() == INTEGER> {};
 template <class T> struct BitwiseXor : BitwiseOf<T, XorOf, category<T>() == INTEGER> {};
+
+/* --- from a row to its finish ------------------------------------------------------------------
+ */
+
+template <class O>
+GPR_FN void finish_from(const typename O::Fold::State &s, int64_t n,
+                        const typename FinishedWith<O>::type *with, typename O::Result *out) {
+  auto &&value = Shown<typename O::Fold>::of(s);
+  O::finish(value, n, with, out);
+}
+
+/* The first row with the same operator, for all that fold alike and finish alike. */
+static constexpr const char *operator_names[] = {
+#define GPR_X(id, name, ufunc, alias, flags, op, sentence) #op,
+    GPR_OPS(GPR_X)
+#undef GPR_X
+};
+GPR_CONSTEXPR int first_alike(int row) {
+  for (int i = 0; i < row; i++) {
+    const char *a = operator_names[i], *b = operator_names[row];
+    while (*a && *a == *b) a++, b++;
+    if (*a == *b) return i;
+  }
+  return row;
+}
+
+/* Whether it will ask for a sum over the number of its elements. */
+template <class O, class F = typename O::Fold> struct Divides {
+  static constexpr bool value = false;
+};
+template <class O, class T> struct Divides<O, ExactFold<T>> {
+  static constexpr bool value = O::divides;
+};
+GPR_CONSTEXPR bool divides(int row) {
+#define GPR_X(id, name, ufunc, alias, flags, op, sentence) \
+  if (row == GPR_OP_##id) return Divides<op<double>>::value;
+  GPR_OPS(GPR_X)
+#undef GPR_X
+  return false;
+}
 
 GPR_CLOSE
 #endif

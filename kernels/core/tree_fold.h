@@ -50,10 +50,19 @@ template <class T, template <class> class Op> struct TreeFold {
     push<Combine>(s, wide(x), 0);
   }
   static GPR_METHOD void merge(State &s, const State &right) { merge_trees<Combine>(s, right); }
-  /* initial stands to the left of the whole tree */
-  static GPR_METHOD T finish(Wide root, const T *initial) {
-    if (initial) root = Combine::combine(wide(*initial), root);
-    return narrow(plain_nan(root), T());
+};
+
+template <class F> struct TreeValue {
+  typename F::Wide root;
+  template <class T> GPR_METHOD T result(const T *initial) const {
+    const typename F::Wide all = initial ? F::Combine::combine(wide(*initial), root) : root;
+    return narrow(plain_nan(all), T());
+  }
+};
+template <class T, template <class> class Op> struct Shown<TreeFold<T, Op>> {
+  typedef TreeFold<T, Op> F;
+  static GPR_METHOD TreeValue<F> of(const typename F::State &s) {
+    return {root<typename F::Combine>(s, F::Combine::identity())};
   }
 };
 

@@ -92,9 +92,8 @@ __device__ __forceinline__ Branch<A> fold_nodes(Branch<A> *node, int64_t entries
 template <class F>
 __device__ __forceinline__ void finish_tree(const gpr_axes_args &a, int64_t o,
                                             const Branch<typename F::Wide> &root) {
-  typename F::Element initial;
-  memcpy(&initial, a.initial, sizeof initial);
-  ((typename F::Element *)a.out)[o] = F::finish(root.value, a.has_initial ? &initial : nullptr);
+  const TreeValue<F> value[1] = {{root.value}};
+  finish_values<F>(a, o, value, a.count, 1);
 }
 
 template <class F>
