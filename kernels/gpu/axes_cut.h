@@ -109,8 +109,7 @@ struct AxesCut {
     if (!row.packed || !follow_each_other() || bytes > row.packed_bytes || bytes & (bytes - 1))
       return false;
     /* Lanes that share a row end quickly only if a sum is all that is asked for. */
-    if (bytes > 16 && (a.has_initial || a.op == GPR_OP_MEAN || a.op == GPR_OP_NANMEAN))
-      return false;
+    if (bytes > 16 && (a.has_initial || divides(a.op))) return false;
     return take(row.packed, up(a.outputs * bytes / 16 + 1, AXES_THREADS * SHALLOW_LOADS), 0);
   }
 

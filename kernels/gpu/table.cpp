@@ -217,7 +217,7 @@ static int launch(int op, int dtype, int multiprocessors, gpr_axes_args *args,
                   gpr_axes_launch *out) {
   const AxesRow &row = tables.axes[op * GPR_DTYPE_COUNT + dtype];
   if (!row.tile) return 1;
-  args->op = op;
+  args->op = first_alike(op);
   args->to = dtype;
   AxesCut{row, multiprocessors, *args, *out}.cut();
   return 0;

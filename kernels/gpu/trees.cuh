@@ -97,10 +97,8 @@ __device__ __forceinline__ void finish_tree(const gpr_axes_args &a, int64_t o,
                                             const Branch<typename F::Wide> &root) {
   const int64_t per = a.starts ? quotient_of(a.outputs, a.segments) : a.outputs;
   const int64_t first = a.starts ? quotient_of(o, per) * per : 0;
-  typename F::Element initial;
-  memcpy(&initial, a.initial, sizeof initial);
-  ((typename F::Element *)a.out)[first + kept_place(a, o - first).out] =
-      F::finish(root.value, a.has_initial ? &initial : nullptr);
+  const TreeValue<F> value[1] = {{root.value}};
+  finish_values<F>(a, first + kept_place(a, o - first).out, value, a.count, 1);
 }
 
 template <class F, class LOAD>
