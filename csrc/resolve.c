@@ -7,7 +7,9 @@
 
 int gpr_op_index(const char *name) {
   for (int op = 0; op < GPR_OP_COUNT; op++)
-    if (!strcmp(name, gpr_ops[op].name) || (*name && !strcmp(name, gpr_ops[op].ufunc))) return op;
+    if (!(gpr_ops[op].flags & GPR_HIDDEN) &&
+        (!strcmp(name, gpr_ops[op].name) || (*name && !strcmp(name, gpr_ops[op].ufunc))))
+      return op;
   return -1;
 }
 

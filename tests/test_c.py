@@ -94,8 +94,8 @@ def run(target, text=""):
 
 
 def test_plan(objects, tmp_path):
-    needed = ("csrc/plan.c", "csrc/layout.c", "kernels/abi/lists.c")
-    run(program(tmp_path, "plan", [objects[name] for name in needed]))
+    names = ["csrc/plan.c", "csrc/layout.c", "kernels/abi/lists.c"]
+    run(program(tmp_path, "plan", [objects[name] for name in names]))
 
 
 @pytest.mark.parametrize("n", [1, 33, 5000])

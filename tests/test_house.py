@@ -274,7 +274,9 @@ print(time.process_time() - start)
 
 
 # objdump leaves long names as they are in the file: 5StripId and not Strip<double>.
-EXACT_SUMS = re.compile(r"(::|\d)(add_reals|Adder|Strip|Ribbon|Sum|SpreadLanes|ManySpreads)[<I]")
+EXACT_SUMS = re.compile(
+    r"(::|\d)(add_reals|Adder|Strip|Ribbon|Sum|SpreadLanes|ManySums|ManySpreads)[<I]"
+)
 
 
 def test_nothing_is_fused():

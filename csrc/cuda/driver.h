@@ -124,6 +124,7 @@ typedef struct CUmemPoolProps {
   X(StreamDestroy, "cuStreamDestroy_v2", (CUstream))                                             \
   X(StreamQuery, "cuStreamQuery", (CUstream))                                                    \
   X(StreamSynchronize, "cuStreamSynchronize", (CUstream))                                        \
+  X(StreamGetId, "cuStreamGetId", (CUstream, unsigned long long *))                              \
   X(StreamIsCapturing, "cuStreamIsCapturing", (CUstream, int *))                                 \
   X(ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", (int *))               \
   X(StreamWaitEvent, "cuStreamWaitEvent", (CUstream, CUevent, unsigned))                         \

@@ -499,18 +499,11 @@ static const gpr_gpu_row *kernel_of(const gpr_plan *plan) {
   return &gpr_gpu_table_cuda.row[plan->row->op * GPR_DTYPE_COUNT + plan->row->dtype];
 }
 
-static int lies_aligned(const gpr_plan *plan) {
-  uint64_t offsets = (uint64_t)(uintptr_t)plan->data;
-  for (int d = 0; d < plan->ndim; d++) offsets |= (uint64_t)plan->strides[d];
-  return offsets % (uint64_t)plan->bytes == 0;
-}
-
-/* Strided elements on the device are read where they lie by the kernels for many outputs, which
- * have no products of matrices and no conversions. */
+/* Elements on the device that are no packets of the row's are read where they lie by the kernels
+ * for many outputs, which have no products of matrices. */
 int gpr_gpu_folds_whole(const gpr_plan *plan) {
-  const int strided = plan->device >= 0 && !plan->direct && plan->row->scalars == 1;
-  const int there = strided && !plan->cast && !plan->swap && lies_aligned(plan);
-  return kernel_of(plan)->flat && !there;
+  return kernel_of(plan)->flat &&
+         (plan->device < 0 || lies_in_packets(plan) || plan->row->scalars != 1);
 }
 
 gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **out) {

@@ -14,6 +14,7 @@ static PyObject *operators(PyObject *module, PyObject *unused) {
   PyObject *list = PyList_New(0);
   for (int op = 0; list && op < GPR_OP_COUNT; op++) {
     const gpr_op_info *o = &gpr_ops[op];
+    if (o->flags & GPR_HIDDEN) continue;
     PyObject *item = Py_BuildValue(
         "{s:s,s:s,s:s,s:s,s:i,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N}", "name", o->name,
         "ufunc", o->ufunc, "alias", o->alias, "sentence", o->sentence, "results", gpr_results(op),
@@ -79,7 +80,7 @@ static PyObject *rows(PyObject *module, PyObject *unused) {
   PyObject *list = PyList_New(0);
   for (int i = 0; list && i < GPR_OP_COUNT * GPR_DTYPE_COUNT; i++) {
     const gpr_row *row = &gpr_cpu_table_here()->row[i];
-    if (!row->open) continue;
+    if (!row->open || (gpr_ops[row->op].flags & GPR_HIDDEN)) continue;
     PyObject *item = Py_BuildValue("(ssss)", gpr_ops[row->op].name, gpr_dtypes[row->dtype].name,
                                    gpr_dtypes[row->result].name, laws[row->law]);
     if (!item || PyList_Append(list, item)) Py_CLEAR(list);

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-enum { GPR_AXES_DIMS = 64 }; /* kept and reduced ones together */
+enum { GPR_AXES_DIMS = 64, GPR_TILE_BOX = 1000 }; /* kept and reduced ones together; a table's */
 
 /* A piece of a segment that is longer than a quarter of one: a block's work. A piece is a whole
  * number of a block's tiles; of less than a quarter, most of a block's time would be its start and
@@ -21,11 +21,12 @@ typedef struct gpr_axes_piece {
 } gpr_axes_piece;
 
 typedef struct gpr_axes_args {
-  const char *data;  /* the first element of the first output, aligned to its element */
-  const char *where; /* NULL, or bytes: an element counts where its byte is not 0 */
-  char *out;         /* outputs × results of the row's result dtype, device memory */
-  void *scratch;     /* of the launch's bytes, all zero before the first one */
-  int64_t *least;    /* NULL, or the least number of elements that counted: an atomic minimum */
+  const char *data;       /* the first element of the first output, aligned to its element */
+  const char *where;      /* NULL, or bytes: an element counts where its byte is not 0 */
+  char *out;              /* outputs × results of the row's result dtype, device memory */
+  void *scratch;          /* of the launch's bytes, all zero before the first one */
+  int64_t *least;         /* NULL, or where one goes of the numbers of elements that counted */
+  int64_t few;            /* that are not greater than this */
   int64_t outputs, count; /* the products of the kept and of the reduced shape */
   int op;
   int kept, reduced; /* dimensions: the kept ones first */
@@ -35,6 +36,7 @@ typedef struct gpr_axes_args {
   double ddof;
   const double *means; /* device memory, or NULL: one an output, or two of a complex row */
   uint64_t initial[2];
+  int from, to, from_bytes, swap, unaligned; /* the elements as they lie; `to`: the row's dtype */
 
   /* Set by the table's launch(): how the work is cut. It stands beside the first ones, and the host
    * reckons what it can: blocks on an H200 began to read after 0.4 µs, and 0.9 before. */
@@ -54,7 +56,18 @@ typedef struct gpr_axes_args {
   uint64_t mix;           /* which part of the blocks takes pieces, in 2^-32 */
   const char *low, *high; /* of segments: whole packets between them may be read */
 
+  /* Of a tile (kernels/gpu/tile.cuh): lanes, the box, its runs and the rounds of all of them. */
+  int across, down, beyond;
+  int brief;                         /* a thread takes all of an output */
+  int boxed;                         /* of the reduced dimensions, the innermost */
+  int64_t box, chunk, chunks;        /* elements; of the outermost boxed dimension */
+  int64_t last_box;                  /* elements of the last chunk's */
+  int64_t run_rounds, rounds, share; /* a round is tile_loads elements of each lane */
+
+  /* Kept dimensions, then reduced ones, each the largest stride first but where an order is kept.
+   */
   int64_t shape[GPR_AXES_DIMS], strides[GPR_AXES_DIMS], where_strides[GPR_AXES_DIMS];
+  int64_t place[GPR_AXES_DIMS]; /* as in gpr_dims */
 
   /* Segments: starts and stops of each in device memory, of one reduced dimension; else NULL. */
   const int64_t *starts, *stops;
@@ -69,6 +82,7 @@ typedef struct gpr_axes_launch {
   int64_t blocks;
   int threads;
   size_t scratch;
+  int leaves_zero; /* of the scratch what has to be zero before, whichever the launch is */
 } gpr_axes_launch;
 
 /* launch() sets *launch and its part of *args, whose others are the caller's; nonzero: the row does

@@ -21,6 +21,7 @@ enum gpr_op_flag {
   GPR_OUT_KIND = 2048,   /* out= has to be of the result's kind, else it is cast as it has to be */
   GPR_MATRICES = 4096,   /* an array (n, 2, 2): elements, result and initial are 2 x 2 matrices */
   GPR_TAKES_KERNEL = 8192, /* the textbook kernels of kernels/abi/ladder.h are made for it */
+  GPR_HIDDEN = 16384,      /* for tests: in no list, after all that are */
 };
 
 /* What several rows share. */
@@ -93,7 +94,10 @@ enum gpr_op_flag {
   X(BITWISE_XOR, "bitwise_xor", "bitwise_xor", "", 0, BitwiseXor,                                  \
     "Bitwise exclusive or of the elements.")                                                       \
   X(MATMUL2X2, "matmul2x2", "", "", GPR_MATRICES | GPR_TAKES_KERNEL, Matmul,                       \
-    "Product of the 2 x 2 matrices of an array (n, 2, 2), left to right along the one tree.")
+    "Product of the 2 x 2 matrices of an array (n, 2, 2), left to right along the one tree.")      \
+  X(TWICE_SUM, "twice_sum", "", "",                                                                \
+    GPR_TAKES_DTYPE | GPR_TAKES_INITIAL | GPR_TAKES_WHERE | GPR_HIDDEN, TwiceSum,                  \
+    "Twice the exact sum, rounded once.")
 
 enum gpr_op {
 #define GPR_X(id, ...) GPR_OP_##id,

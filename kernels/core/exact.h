@@ -240,7 +240,7 @@ GPR_FN uint64_t round_to(const Magnitude &m, int precision, int smallest, uint64
 }
 
 /* The sum divided by n, rounded once into T. n = 0 (an empty mean) is NaN. */
-template <class T> GPR_FN T round_exact(const Exact &e, uint64_t n) {
+template <class T> GPR_CALL T round_exact(const Exact &e, uint64_t n) {
   typedef Format<T> F;
   const uint64_t infinity = F::infinity(), sign = infinity + (1ull << (F::precision - 1));
   const uint32_t both = GPR_PLUS_INF | GPR_MINUS_INF;

@@ -7,7 +7,7 @@
 
 #include "bigint.h"
 #include "exact.h"
-#include "../abi/rows.h"
+#include "fold.h"
 
 GPR_OPEN
 
@@ -227,7 +227,8 @@ template <class R> GPR_FN R round_case(SpreadCase c) {
   return c == SPREAD_NAN ? quiet_nan<R>() : Format<R>::make(Format<R>::infinity());
 }
 
-template <class R, bool ROOT> GPR_FN R round_spread(Moments &s, int64_t n, const gpr_spread *how) {
+template <class R, bool ROOT>
+GPR_CALL R round_spread(Moments &s, int64_t n, const gpr_spread *how) {
   const uint128 freedom = degrees_of_freedom(n, how ? how->ddof : 0);
   const double *means = how ? how->means : 0;
   const SpreadCase c = case_of_spread(s.special, n, means, s.parts);
@@ -237,44 +238,54 @@ template <class R, bool ROOT> GPR_FN R round_spread(Moments &s, int64_t n, const
   return round_leading<R>(ROOT ? root_of(spread) : spread);
 }
 
-template <class R, bool ROOT, class T>
-GPR_FN R finish_spread(const typename MomentsFold<T>::State &s, int64_t n, const gpr_spread *how) {
-  MomentDigits<GPR_BIG_DIGITS> digits;
-  Moments m;
-  place(m, digits);
-  m.grid = GPR_BOTTOM;
-  m.parts = MomentsFold<T>::parts;
-  m.special = 0;
-  for (int p = 0; p < m.parts; p++) {
-    m.special |= s.part[p].special;
-    m.negative[p] = big_of(m.sum[p], s.part[p].digit, GPR_DIGITS);
+template <class T> struct MomentsValue {
+  const typename MomentsFold<T>::State &s;
+  template <class R, bool ROOT> GPR_METHOD R spread(int64_t n, const gpr_spread *how) const {
+    MomentDigits<GPR_BIG_DIGITS> digits;
+    Moments m;
+    place(m, digits);
+    m.grid = GPR_BOTTOM;
+    m.parts = MomentsFold<T>::parts;
+    m.special = 0;
+    for (int p = 0; p < m.parts; p++) {
+      m.special |= s.part[p].special;
+      m.negative[p] = big_of(m.sum[p], s.part[p].digit, GPR_DIGITS);
+    }
+    big_of(m.squares, s.squares.digit, GPR_SQUARES_DIGITS);
+    return round_spread<R, ROOT>(m, n, how);
   }
-  big_of(m.squares, s.squares.digit, GPR_SQUARES_DIGITS);
-  return round_spread<R, ROOT>(m, n, how);
-}
+};
+template <class T> struct Shown<MomentsFold<T>> {
+  static GPR_METHOD MomentsValue<T> of(const typename MomentsFold<T>::State &s) { return {s}; }
+};
 
 /* Whole digits from 1, and below all bits of a double that is given for a mean. */
 enum { INTEGER_GRID = -34 * 32 };
 
-template <bool ROOT, class T>
-GPR_FN double finish_integer_spread(const typename IntegerMoments<T>::State &s, int64_t n,
-                                    const gpr_spread *how) {
-  MomentDigits<GPR_BIG_DIGITS> digits;
-  Moments m;
-  place(m, digits);
-  const uint128 total = (uint128)(uint64_t)s.high << 64 | s.low;
-  int64_t words[6];
-  for (int i = 0; i < 6; i++) words[i] = (int64_t)(uint32_t)(s.square[i / 2] >> (32 * (i % 2)));
-  m.grid = INTEGER_GRID;
-  m.parts = 1;
-  m.special = 0;
-  m.negative[0] = s.high < 0;
-  big_of(m.sum[0], m.negative[0] ? 0 - total : total);
-  big_of(m.squares, words, 6);
-  m.sum[0].at -= INTEGER_GRID / 32;
-  m.squares.at -= INTEGER_GRID / 16;
-  return round_spread<double, ROOT>(m, n, how);
-}
+template <class T> struct IntegerMomentsValue {
+  const typename IntegerMoments<T>::State &s;
+  template <class R, bool ROOT> GPR_METHOD R spread(int64_t n, const gpr_spread *how) const {
+    MomentDigits<GPR_BIG_DIGITS> digits;
+    Moments m;
+    place(m, digits);
+    const uint128 total = (uint128)(uint64_t)s.high << 64 | s.low;
+    int64_t words[6];
+    for (int i = 0; i < 6; i++) words[i] = (int64_t)(uint32_t)(s.square[i / 2] >> (32 * (i % 2)));
+    m.grid = INTEGER_GRID;
+    m.parts = 1;
+    m.special = 0;
+    m.negative[0] = s.high < 0;
+    big_of(m.sum[0], m.negative[0] ? 0 - total : total);
+    big_of(m.squares, words, 6);
+    m.sum[0].at -= INTEGER_GRID / 32;
+    m.squares.at -= INTEGER_GRID / 16;
+    return round_spread<R, ROOT>(m, n, how);
+  }
+};
+template <class T> struct Shown<IntegerMoments<T>> {
+  typedef typename IntegerMoments<T>::State State;
+  static GPR_METHOD IntegerMomentsValue<T> of(const State &s) { return {s}; }
+};
 
 GPR_CLOSE
 #endif

@@ -6,17 +6,13 @@
 
 GPR_OPEN
 
-template <bool, class A, class> struct Either { typedef A type; };
-template <class A, class B> struct Either<false, A, B> { typedef B type; };
 /* Operators that differ in what they finish alone share what is compiled for their folds. */
-template <class O> struct FoldsAs { typedef O type; };
-template <class T> struct FoldsAs<Std<T>> { typedef Var<T> type; };
-template <class T> struct FoldsAs<PeakToPeak<T>> { typedef MinMax<T> type; };
-template <class T> struct FoldsAs<LogicalXor<T>> { typedef CountNonzero<T> type; };
-template <class T> struct FoldsAs<Mean<T>> {
-  enum { alike = category<T>() == INEXACT };
-  typedef typename Either<alike, Sum<T>, Mean<T>>::type type;
-};
+template <class O, class F = typename O::Fold> struct FoldsAs { typedef O type; };
+template <class O, class T> struct FoldsAs<O, ExactFold<T>> { typedef Sum<T> type; };
+template <class O, class T> struct FoldsAs<O, MomentsFold<T>> { typedef Var<T> type; };
+template <class O, class T> struct FoldsAs<O, IntegerMoments<T>> { typedef Var<T> type; };
+template <class T, class F> struct FoldsAs<PeakToPeak<T>, F> { typedef MinMax<T> type; };
+template <class T, class F> struct FoldsAs<LogicalXor<T>, F> { typedef CountNonzero<T> type; };
 
 /* What several outputs at a time leave over: one by itself. */
 template <class O> struct Alone {
@@ -34,9 +30,22 @@ template <class O> struct Alone {
     State s;
     F::open(s);
     Alone<typename FoldsAs<O>::type>::fold(s, data, along, n, 0);
-    O::finish(s, n, with, result);
+    finish_from<O>(s, n, with, result);
   }
 };
+
+/* Finishes what an engine has rounded, each where it lies: value_of(it) is the operator's Value. */
+template <class O, class R, class ValueOf>
+static void finish_rounded(R *result, const char *data, int64_t across, int64_t along,
+                           int64_t outputs, int64_t n, const typename FinishedWith<O>::type *with,
+                           const ValueOf &value_of) {
+  static_assert(Same<R, typename O::Result>::value, "");
+  for (int64_t o = 0; o < outputs; o++) {
+    auto value = value_of(result[o]);
+    O::finish(value, n, with, result + o);
+    if (!value.certified) Alone<O>::run(data + o * across, along, n, with, result + o);
+  }
+}
 
 template <class O, class F = typename O::Fold> struct Many {
   static constexpr decltype(gpr_row::many) run = nullptr;

@@ -95,7 +95,7 @@ template <class O, class F> struct ManyBest {
         return Alone<O>::run(x + o * across, along, n, 0, result + o);
       F::open(s);
       Folder<O>::fold(s, (const T *)(const void *)(x + o * across), n, 0);
-      O::finish(s, n, 0, result + o);
+      finish_from<O>(s, n, 0, result + o);
     };
     if constexpr (!Asked<O>::place && Traits<T>::kind != KIND_BOOL)
       if (across == (int64_t)sizeof(T) && n <= FEW_RIVALS) {

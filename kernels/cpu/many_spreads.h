@@ -7,15 +7,9 @@
 GPR_OPEN
 
 /* Variances of real numbers whose degrees of freedom are whole. */
-template <class O> struct IsRoot {
-  enum { value = 0 };
-};
-template <class T> struct IsRoot<Std<T>> {
-  enum { value = 1 };
-};
-
-template <class O, class T> struct ManySpreads {
-  typedef typename O::Result Result;
+template <class T, bool ROOT> struct ManySpreads {
+  typedef T Result;
+  typedef Alone<Var<T>> One;
   typedef typename Traits<T>::Wide R;
   typedef typename MomentsFold<T>::State State;
   static constexpr int64_t TILE_ROWS = TILE_BYTES / (int)sizeof(R) / LANES;
@@ -67,16 +61,21 @@ template <class O, class T> struct ManySpreads {
   }
   static uint64_t lanes_between(int64_t from, int64_t to) { return (1ull << to) - (1ull << from); }
 
-  static void run(const void *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
-                  const void *with, void *to) {
+  GPR_APART static void run_alone(const char *data, int64_t along, int64_t n, const gpr_spread *how,
+                                  Result *result) {
+    State s;
+    MomentsFold<T>::open(s);
+    One::fold(s, data, along, n, 0);
+    *result = MomentsValue<T>{s}.template spread<T, ROOT>(n, how);
+  }
+  GPR_APART static void run(const void *data, int64_t across, int64_t along, int64_t outputs,
+                            int64_t n, const gpr_spread *how, Result *result) {
     const char *x = (const char *)data;
-    const gpr_spread *how = (const gpr_spread *)with;
-    Result *result = (Result *)to;
     const double ddof = how ? how->ddof : 0, freedom = (double)n - ddof;
     const bool whole = freedom >= 1 && freedom < 0x1p40 && freedom == (double)(int64_t)freedom;
     const uint64_t divisor = whole ? (uint64_t)n * (uint64_t)freedom : 0;
     const auto take_alone = [&](int64_t o) {
-      Alone<O>::run(x + o * across, along, n, how, result + o);
+      run_alone(x + o * across, along, n, how, result + o);
     };
     if (!whole) {
       for (int64_t o = 0; o < outputs; o++) take_alone(o);
@@ -96,15 +95,14 @@ template <class O, class T> struct ManySpreads {
                            int64_t to) {
       uint64_t left = lanes_between(from, to);
       if constexpr (sizeof(R) == sizeof(double)) {
-        constexpr bool root = IsRoot<O>::value;
         double spread[LANES];
         if (!twofold.due()) return left;
-        left &= rows ? twofold_rows<root>(reals, stride, to, n, (double)divisor, spread)
-                     : twofold_columns<root>(reals, stride, n, (double)divisor, spread);
+        left &= rows ? twofold_rows<ROOT>(reals, stride, to, n, (double)divisor, spread)
+                     : twofold_columns<ROOT>(reals, stride, n, (double)divisor, spread);
         memcpy(result + o + from, spread + from, (size_t)(to - from) * sizeof *result);
         twofold.tell(2 * __builtin_popcountll(left) <= to - from);
       }
-      if constexpr (sizeof(R) == sizeof(float) && !IsRoot<O>::value) {
+      if constexpr (sizeof(R) == sizeof(float) && !ROOT) {
         double sum[LANES], square[LANES];
         Result rounded[LANES];
         bool sure[LANES];
@@ -124,7 +122,7 @@ template <class O, class T> struct ManySpreads {
         [&](const SpreadCount &c, int64_t o) {
           if (c.missed) return take_alone(o);
           const Leading spread = spread_of_count(c, n, divisor);
-          result[o] = round_leading<Result>(IsRoot<O>::value ? root_of(spread) : spread);
+          result[o] = round_leading<Result>(ROOT ? root_of(spread) : spread);
         },
         take_alone);
   }
@@ -134,9 +132,7 @@ template <class O, class T> struct ManySpreads {
     const auto state = [&](int64_t o) -> State & {
       return *(State *)((char *)states + (size_t)o * slot);
     };
-    const auto take_alone = [&](int64_t o) {
-      Alone<O>::fold(state(o), x + o * across, along, n, 0);
-    };
+    const auto take_alone = [&](int64_t o) { One::fold(state(o), x + o * across, along, n, 0); };
     each(
         x, across, along, outputs, n,
         [](const R *, int64_t, bool, int64_t, int64_t from, int64_t to) {
@@ -149,11 +145,22 @@ template <class O, class T> struct ManySpreads {
         take_alone);
   }
 };
+
 template <class O, class T, bool = Traits<T>::kind == KIND_FLOAT> struct ManySpreadsIf {
   static constexpr decltype(gpr_row::many) run = nullptr;
   static constexpr decltype(gpr_row::fold_many) fold = nullptr;
 };
-template <class O, class T> struct ManySpreadsIf<O, T, true> : ManySpreads<O, T> {};
+template <class O, class T> struct ManySpreadsIf<O, T, true> {
+  static void run(const void *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
+                  const void *with, void *to) {
+    const gpr_spread *how = (const gpr_spread *)with;
+    ManySpreads<T, O::root>::run(data, across, along, outputs, n, how, (T *)to);
+    finish_rounded<O>((T *)to, (const char *)data, across, along, outputs, n, how, [](T spread) {
+      return RoundedSpread<T, O::root>{spread, true};
+    });
+  }
+  static constexpr decltype(gpr_row::fold_many) fold = ManySpreads<T, false>::fold;
+};
 template <class O, class T> struct Many<O, MomentsFold<T>> : ManySpreadsIf<O, T> {};
 
 GPR_CLOSE

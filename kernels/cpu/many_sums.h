@@ -7,21 +7,22 @@
 
 GPR_OPEN
 
-template <class O> struct IsMean {
-  enum { value = 0 };
-};
-template <class T> struct IsMean<Mean<T>> {
-  enum { value = 1 };
-};
-
-template <class O, class T> struct Many<O, ExactFold<T>> {
-  typedef typename O::Result Result;
+/* Rounded, or divided by their number and then rounded. */
+template <class T, bool DIVIDED> struct ManySums {
+  typedef T Result;
+  typedef Alone<Sum<T>> One;
   typedef typename RealOf<T>::type Part; /* as it lies */
   typedef typename Traits<Part>::Wide R;
   enum { PARTS = ExactFold<T>::parts, OUTPUTS = LANES / PARTS };
   static constexpr int64_t TILE_ROWS = TILE_BYTES / (int)sizeof(R) / LANES;
   static constexpr bool plain = sizeof(Part) == sizeof(R);
 
+  GPR_APART static void run_alone(const char *data, int64_t along, int64_t n, Result *result) {
+    ExactSumValue<T> sum;
+    ExactFold<T>::open(sum.state);
+    One::fold(sum.state, data, along, n, 0);
+    *result = sum.template round<T>(DIVIDED ? (uint64_t)n : 1);
+  }
   /* What was not caught is summed by itself; so is a zero, which may be -0.0. */
   template <class S>
   static void finish(const S &sums, int64_t column, const char *data, int64_t along, int64_t n,
@@ -30,8 +31,8 @@ template <class O, class T> struct Many<O, ExactFold<T>> {
     for (int p = 0; p < PARTS; p++) {
       const Count c = sums.count(column * PARTS + p);
       if (c.missed || (is_zero(c) && starts_minus(data + p * (int64_t)sizeof(Part))))
-        return Alone<O>::run(data, along, n, 0, result);
-      const Part rounded = round_count<Part>(c, IsMean<O>::value ? (uint32_t)n : 1);
+        return run_alone(data, along, n, result);
+      const Part rounded = round_count<Part>(c, DIVIDED ? (uint32_t)n : 1);
       memcpy((char *)part + p * (int64_t)sizeof rounded, &rounded, sizeof rounded);
     }
     memcpy(result, part, sizeof *result);
@@ -193,20 +194,18 @@ template <class O, class T> struct Many<O, ExactFold<T>> {
              [&](const auto &sums, int64_t j, int64_t) { finish(sums, j, x, along, n, result); });
   }
 
-  static void run(const void *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
-                  const void *, void *to) {
+  GPR_APART static void run(const void *data, int64_t across, int64_t along, int64_t outputs,
+                            int64_t n, Result *result) {
     const char *x = (const char *)data;
-    Result *result = (Result *)to;
     const auto take = [&](const auto &sums, int64_t j, int64_t o) {
       finish(sums, j, x + o * across, along, n, result + o);
     };
-    const auto take_alone = [&](int64_t o) {
-      Alone<O>::run(x + o * across, along, n, 0, result + o);
-    };
+    const auto take_alone = [&](int64_t o) { run_alone(x + o * across, along, n, result + o); };
     if constexpr (plain)
-      if (side_by_side(across) && n <= (IsMean<O>::value ? 1 : FEW_TERMS))
-        return add_few((const R *)data, along / (int64_t)sizeof(R), outputs * PARTS, n, (R *)to);
-    if constexpr (!IsMean<O>::value) {
+      if (side_by_side(across) && n <= (DIVIDED ? 1 : FEW_TERMS))
+        return add_few((const R *)data, along / (int64_t)sizeof(R), outputs * PARTS, n,
+                       (R *)result);
+    if constexpr (!DIVIDED) {
       if constexpr (PARTS == 1)
         if (in_row(along) && n > GPR_BATCH) {
           for (int64_t o = 0; o < outputs; o++) run_row(x + o * across, along, n, result + o);
@@ -227,8 +226,7 @@ template <class O, class T> struct Many<O, ExactFold<T>> {
     typedef typename ExactFold<T>::State State;
     const char *x = (const char *)data;
     const auto alone = [&](int64_t o) {
-      Alone<O>::fold(*(State *)((char *)states + (size_t)o * slot), x + o * across, along, n,
-                     index);
+      One::fold(*(State *)((char *)states + (size_t)o * slot), x + o * across, along, n, index);
     };
     each(
         x, across, along, outputs, n,
@@ -249,6 +247,18 @@ template <class O, class T> struct Many<O, ExactFold<T>> {
     deposit(e, c.high, c.unit + LEVELS);
     deposit(e, c.low, c.unit);
   }
+};
+
+template <class O, class T> struct Many<O, ExactFold<T>> {
+  static void run(const void *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
+                  const void *, void *to) {
+    T *result = (T *)to;
+    ManySums<T, O::divides>::run(data, across, along, outputs, n, result);
+    finish_rounded<O>(result, (const char *)data, across, along, outputs, n, nullptr, [&](T sum) {
+      return RoundedSum<T>{sum, O::divides ? (uint64_t)n : 1, true};
+    });
+  }
+  static constexpr decltype(gpr_row::fold_many) fold = ManySums<T, false>::fold;
 };
 
 GPR_CLOSE

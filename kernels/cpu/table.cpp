@@ -42,7 +42,7 @@ template <class O, class F = typename O::Fold> struct Row {
   typedef typename FoldsAs<O>::type Like;
 
   static void finish(const void *state, int64_t n, const void *with, void *result) {
-    O::finish(*(const typename F::State *)state, n, (const With *)with, (Result *)result);
+    finish_from<O>(*(const typename F::State *)state, n, (const With *)with, (Result *)result);
   }
   static constexpr gpr_row make(int op, int dtype, int bytes) {
     return {op,

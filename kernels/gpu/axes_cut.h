@@ -9,9 +9,13 @@ GPR_OPEN
 
 /* The kernels of one fold, and what their launch depends on. */
 struct AxesRow {
-  gpr_program *shallow, *tall, *packed, *staged, *rows, *columns, *segments,
-      *general; /* all but the last may be NULL */
-  int bytes;    /* of an element */
+  gpr_program *shallow, *tall, *packed, *staged, *rows, *columns, *segments; /* may be NULL */
+  gpr_program *tile, *any; /* of elements as they lie; of any dtype, order and address */
+  gpr_program *convert[GPR_DTYPE_COUNT];                  /* of this dtype, where there is one */
+  gpr_program *tile_rows, *convert_rows[GPR_DTYPE_COUNT]; /* the same by packets */
+  int is_tree, is_ordered, is_brief; /* is_brief: a few elements need no state in memory */
+  int bytes;                         /* of an element */
+  int tile_blocks, tile_loads;
   int packed_bytes, staged_packets;
   int rows_blocks, rows_loads, columns_blocks, columns_loads;
   size_t state; /* bytes, the number that counted with it */
@@ -50,6 +54,21 @@ struct AxesCut {
   gpr_axes_launch &out;
 
   int inner() const { return a.kept + a.reduced - 1; }
+  /* Elements are the row's, at addresses that suit them. */
+  bool is_native() const { return a.from == a.to && !a.swap && !a.unaligned; }
+  gpr_program *loader() const {
+    if (is_native()) return row.tile;
+    return !a.swap && !a.unaligned && row.convert[a.from] ? row.convert[a.from] : row.any;
+  }
+  /* Results lie in the order of the kept dimensions. */
+  bool is_numbered() const {
+    Size place = 1;
+    for (int d = a.kept - 1; d >= 0; d--) {
+      if (a.place[d] != place) return false;
+      place *= a.shape[d];
+    }
+    return true;
+  }
   bool plain() const { return !a.where && !a.skip && !a.starts; }
   Size reduced_stride() const { return a.strides[inner()]; }
 
@@ -57,6 +76,7 @@ struct AxesCut {
     out.kernel = kernel;
     out.blocks = blocks;
     out.threads = AXES_THREADS;
+    out.leaves_zero = 1;
     out.scratch = partials || row.pool ? AXES_POOL + row.pool + partials * row.state : 0;
     return true;
   }
@@ -89,8 +109,7 @@ struct AxesCut {
     if (!row.packed || !follow_each_other() || bytes > row.packed_bytes || bytes & (bytes - 1))
       return false;
     /* Lanes that share a row end quickly only if a sum is all that is asked for. */
-    if (bytes > 16 && (a.has_initial || a.op == GPR_OP_MEAN || a.op == GPR_OP_NANMEAN))
-      return false;
+    if (bytes > 16 && (a.has_initial || divides(a.op))) return false;
     return take(row.packed, up(a.outputs * bytes / 16 + 1, AXES_THREADS * SHALLOW_LOADS), 0);
   }
 
@@ -183,6 +202,7 @@ struct AxesCut {
     if (!shared || !row.joint)
       return take(row.columns, blocks, shared ? (size_t)(blocks * a.team * v) : 0);
     take(row.columns, blocks, 0);
+    out.leaves_zero = 0;
     const Size cells = tickets * (groups > 1 ? width : a.team * v);
     out.scratch = AXES_POOL + (size_t)cells * row.joint * sizeof(uint64_t);
     return true;
@@ -240,32 +260,167 @@ struct AxesCut {
     a.mix = (uint64_t)up(pieces << 32, blocks);
     set_extent();
     take(row.segments, blocks, 0);
+    out.leaves_zero = 0;
     out.scratch = (size_t)up(pieces, 4) * 16 + (size_t)pieces * row.state;
     return true;
   }
 
+  /* --- any layout: tile.cuh ----------------------------------------------------------------------
+   */
+
   static Size magnitude(Size x) { return x < 0 ? -x : x; }
-  bool general() {
-    Size near_kept = INT64_MAX, near_reduced = INT64_MAX;
-    for (int d = 0; d < a.kept; d++)
-      if (a.strides[d] && magnitude(a.strides[d]) < near_kept) near_kept = magnitude(a.strides[d]);
-    for (int d = a.kept; d <= inner(); d++)
-      if (a.strides[d] && magnitude(a.strides[d]) < near_reduced)
-        near_reduced = magnitude(a.strides[d]);
-    const bool across = near_kept < near_reduced;
+  Size kept_stride() const { return a.kept ? magnitude(a.strides[a.kept - 1]) : INT64_MAX; }
+
+  /* How many more of dimension d the box takes before one of its offsets leaves 31 bits. */
+  static Size fit(Size n, Size stride, Size &room) {
+    const Size step = magnitude(stride);
+    if (step && (n - 1) > room / step) n = room / step + 1;
+    return n;
+  }
+  Size take_of(int d, Size n, Size (&room)[3]) {
+    n = fit(n, a.strides[d], room[0]);
+    n = fit(n, a.where_strides[d], room[1]);
+    n = fit(n, a.place[d], room[2]);
+    room[0] -= (n - 1) * magnitude(a.strides[d]);
+    room[1] -= (n - 1) * magnitude(a.where_strides[d]);
+    room[2] -= (n - 1) * magnitude(a.place[d]);
+    return n;
+  }
+  /* The innermost reduced dimensions, as many as the table has places for. */
+  void set_box() {
+    Size room[3] = {INT32_MAX, INT32_MAX, INT32_MAX};
+    int d = inner();
+    a.boxed = 1;
+    a.box = a.chunk = a.shape[d];
+    a.chunks = 1;
+    if (a.reduced > 1 && 2 * a.box <= GPR_TILE_BOX && take_of(d, a.box, room) == a.box)
+      while (d-- > a.kept) {
+        const Size wanted = GPR_TILE_BOX / a.box < a.shape[d] ? GPR_TILE_BOX / a.box : a.shape[d];
+        Size chunk = take_of(d, wanted, room);
+        if (chunk < 2) break;
+        a.chunks = up(a.shape[d], chunk);
+        a.chunk = up(a.shape[d], a.chunks);
+        a.last_box = a.box * (a.shape[d] - (a.chunks - 1) * a.chunk);
+        a.box *= a.chunk;
+        a.boxed++;
+        if (a.chunks > 1) break;
+      }
+    if (a.boxed == 1) a.last_box = a.box;
+  }
+  Size runs_of_box() const {
+    Size runs = a.chunks;
+    for (int d = a.kept; d < a.kept + a.reduced - a.boxed; d++) runs *= a.shape[d];
+    return runs;
+  }
+
+  /* Elements of an output lie closer to each other than outputs do: how long it takes with `down`
+   * lanes an output. A request of a warp that touches more than four lines of the first cache waits
+   * for it, not for the memory; lanes without an element idle; and lanes come together by halves.
+   */
+  double rows_time(Size down) const {
+    const double bytes = (double)magnitude(reduced_stride() ? reduced_stride() : row.bytes);
+    const double groups = 32.0 / (double)down, apart = (double)kept_stride();
+    double lines = groups * (1 + (double)(down - 1) * bytes / 128);
+    const double span = groups * apart / 128 + 1;
+    if (span < lines) lines = span;
+    const double ideal = row.bytes < 4 ? 1 : row.bytes / 4.0, each = lines / ideal / 4;
+    const double idle = (double)(up(a.box, down) * down) / (double)a.box;
+    double halves = 0;
+    for (Size h = down; h > 1; h /= 2) halves += 1.5;
+    return (each > 1 ? each : 1) * idle * (1 + halves * (double)down / (double)a.count);
+  }
+  void set_lanes(Size slots) {
+    const Size outputs = a.outputs, count = a.starts ? INT32_MAX : a.count;
+    const Size width = a.kept ? a.shape[a.kept - 1] : 1;
+    a.across = a.down = a.beyond = 1;
+    if (kept_stride() >= magnitude(reduced_stride())) { /* lanes down the elements first */
+      for (int down = 2; down <= 32; down *= 2)
+        if (rows_time(down) < rows_time(a.down)) a.down = down;
+      while (a.down < 32 && 8 * a.down <= count && outputs * a.down < slots * AXES_THREADS)
+        a.down *= 2;
+      if (a.down == 32 && count >= 4 * AXES_THREADS && outputs * 32 < slots * AXES_THREADS)
+        a.down = AXES_THREADS;
+      a.beyond = AXES_THREADS / a.down;
+      return;
+    }
+    const bool between = a.kept == 1 || magnitude(reduced_stride()) < a.strides[a.kept - 2];
+    if (width * row.bytes < 32 && between && width < outputs) {
+      a.across = (int)width;
+      while (a.across * a.down * 2 <= 64 && 2 * a.down <= count) a.down *= 2;
+      a.beyond = AXES_THREADS / (a.across * a.down);
+      return;
+    }
+    if (outputs < 32) {
+      a.across = (int)outputs;
+      while (2 * a.down * a.across <= AXES_THREADS && 2 * a.down <= count) a.down *= 2;
+      return;
+    }
+    while (a.down < 8 && 2 * a.down * row.tile_loads <= count &&
+           outputs * a.down < slots * AXES_THREADS)
+      a.down *= 2;
+    a.across = AXES_THREADS / a.down;
+  }
+  void share_rounds(Size slots) {
+    a.tiles = up(a.outputs, (Size)a.across * a.beyond);
+    a.split = 1;
+    if (a.tiles <= AXES_TICKETS) a.split = best_split(a.tiles, slots, a.rounds, 2).blocks;
+    a.share = up(a.rounds, a.split);
+    if (a.share) a.split = (int)up(a.rounds, a.share);
+  }
+  bool take_tile(gpr_program *program, Size slots) {
+    const Size blocks = a.tiles * a.split, most = 16 * slots;
+    return take(program, blocks < most ? blocks : most,
+                a.split > 1 ? (size_t)(blocks * a.across * a.beyond) : 0);
+  }
+  /* Long rows whose elements, and their masks, lie side by side. */
+  bool tile_rows() {
+    const int d = inner();
+    gpr_program *program = is_native() ? row.tile_rows : nullptr;
+    if (!is_native() && !a.swap && !a.unaligned) program = row.convert_rows[a.from];
+    if (!program || a.starts || a.strides[d] != a.from_bytes ||
+        (a.where && a.where_strides[d] != 1) || a.shape[d] * a.from_bytes < 1024)
+      return false;
+    const Size slots = (Size)multiprocessors * row.tile_blocks;
+    const int elements = 16 / a.from_bytes;
+    a.box = a.chunk = a.last_box = a.shape[d];
+    a.chunks = 1;
+    const bool many = 2 * a.outputs >= slots * (AXES_THREADS / GPR_WARP);
+    a.down = many ? (int)GPR_WARP : (int)AXES_THREADS;
+    a.beyond = AXES_THREADS / a.down;
+    a.run_rounds = up(a.box / elements + 2, (Size)a.down * row_loads(elements, row.bytes));
+    a.rounds = a.run_rounds * runs_of_box();
+    share_rounds(slots);
+    return take_tile(program, slots);
+  }
+  bool tile() {
+    const Size slots = (Size)multiprocessors * row.tile_blocks;
+    set_box();
+    set_lanes(slots);
+    const bool in_order = a.boxed == 1 && a.place[inner()] >= 0;
+    a.brief = row.is_brief && a.down == 1 && !a.starts && a.count > 0 && a.count <= FEW_SHORT &&
+              runs_of_box() == 1 && (in_order || !row.is_ordered);
+    a.run_rounds = a.starts || !a.box ? 1 : up(a.box, (Size)a.down * row.tile_loads);
+    a.rounds = a.starts ? 1 : a.run_rounds * runs_of_box();
+    share_rounds(slots);
+    return take_tile(loader(), slots);
+  }
+
+  /* Trees keep the order of the index: lanes across outputs where those lie closer together. */
+  bool trees() {
+    const bool across = kept_stride() < magnitude(reduced_stride());
     Size wide = across ? 32 : 1, high = AXES_THREADS / wide;
     if (across)
       while (wide < AXES_THREADS && wide < a.outputs && high > a.count) wide *= 2, high /= 2;
     else
-      while (high > 1 && high / 2 >= up(a.count, GENERAL_LOADS)) wide *= 2, high /= 2;
+      while (high > 1 && high / 2 >= up(a.count, TREE_LEAVES)) wide *= 2, high /= 2;
     a.team = (int)(across ? wide : -wide);
     a.rows = (int)high;
     a.tiles = up(a.outputs, wide);
-    const Size slots = (Size)multiprocessors * 4, steps = up(a.count, high * GENERAL_LOADS);
+    const Size slots = (Size)multiprocessors * 4, steps = up(a.count, high * TREE_LEAVES);
     a.split = 1;
     if (a.tiles <= AXES_TICKETS) a.split = best_split(a.tiles, slots, steps, 4).blocks;
     const Size blocks = a.tiles * a.split;
-    return take(row.general, blocks < (1 << 30) ? blocks : 1 << 30,
+    return take(loader(), blocks < (1 << 30) ? blocks : 1 << 30,
                 a.split > 1 ? (size_t)(blocks * wide) : 0);
   }
 
@@ -273,10 +428,15 @@ struct AxesCut {
     a.length = a.runs = a.tiles = a.groups = a.full = a.drawn = 0;
     a.split = a.team = a.rows = 1;
     a.pitch = a.crowd = a.queue = a.queue_apart = 0;
-    if (segments()) return;
-    const bool easy = row.staged && plain() && a.count > 0 && a.outputs > 0;
+    a.across = a.down = a.beyond = a.boxed = 1;
+    a.brief = 0;
+    if (row.is_tree) return (void)trees();
+    const bool in_place = is_native() && is_numbered();
+    if (in_place && segments()) return;
+    const bool easy = in_place && row.staged && plain() && a.count > 0 && a.outputs > 0;
     if (easy && (packed() || shallow() || staged() || columns() || rows())) return;
-    general();
+    if (a.count > 0 && a.outputs > 0 && tile_rows()) return;
+    tile();
   }
 };
 

@@ -4,13 +4,13 @@
 #define GPR_AXES_KERNELS_CUH
 
 #include "columns.cuh"
-#include "general.cuh"
 #include "moment_outputs.cuh"
 #include "../core/operators.h"
 #include "rows.cuh"
 #include "segments.cuh"
 #include "shallow.cuh"
 #include "staged.cuh"
+#include "tile.cuh"
 #include "trees.cuh"
 
 #endif

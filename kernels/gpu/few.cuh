@@ -27,25 +27,28 @@ template <class T, bool GREATEST> struct FewCells<Position<T, GREATEST>> {
 
 /* finish() writes the result of n elements; false: they have to be folded again, by SlowFew. */
 template <class F> struct Few : FewCells<F> {
-  typedef typename F::State State;
+  typedef typename F::State State, Value;
+  __device__ __forceinline__ void show(const gpr_axes_args &, int64_t, Value &value) {
+    this->result(value);
+  }
   /* The state; false as finish(). */
   __device__ __forceinline__ bool done(State &s) {
     this->result(s);
     return true;
   }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) {
-    State s;
-    done(s);
-    Finish<F>::here(a, o, s, n);
+    Value value[1];
+    this->result(value[0]);
+    finish_values<F>(a, o, value, n, 1);
     return true;
   }
   /* Neighbours' parts of one output, finished by the thread that says so. */
   __device__ __forceinline__ bool finish_team(const gpr_axes_args &a, int64_t o, int64_t n,
                                               int team, bool mine) {
-    State s;
-    done(s);
-    Move<F>::merge_lanes(s, team);
-    if (mine) Finish<F>::here(a, o, s, n);
+    Value value[1];
+    this->result(value[0]);
+    Move<F>::merge_lanes(value[0], team);
+    if (mine) finish_values<F>(a, o, value, n, 1);
     return true;
   }
 };
@@ -85,8 +88,16 @@ template <class T> __device__ __forceinline__ void round_exact_double(double x, 
   }
   narrow_once(x, out);
 }
-__device__ __forceinline__ bool is_mean(const gpr_axes_args &a) {
-  return a.op == GPR_OP_MEAN || a.op == GPR_OP_NANMEAN;
+/* What two doubles hold, over n; false if that takes more than this. */
+template <class T> __device__ __forceinline__ bool round_few(const Pair &sum, int64_t n, T *out) {
+  if (n > 1 && (sum.lo != 0 || Same<T, double>::value)) return false;
+  if constexpr (Same<T, double>::value)
+    round_pair(sum.hi, sum.lo, out);
+  else if (n > 1)
+    round_exact_double(sum.hi, n, out);
+  else
+    round_pair(sum.hi, sum.lo, out);
+  return n > 0;
 }
 
 /* Of floats plain additions in double, which are checked; of doubles pairs. */
@@ -95,10 +106,6 @@ template <class R, class Stored> struct FewReals {
   __device__ __forceinline__ void add(R x) { batch.add(x); }
   __device__ __forceinline__ bool fine() const { return batch.fine(); }
   __device__ __forceinline__ Pair pair() const { return {batch.sum, -0.0}; }
-  __device__ __forceinline__ bool round(int64_t n, Stored *out) const {
-    round_exact_double(batch.sum, n, out);
-    return true;
-  }
   /* A team's as one batch, if that is exact in all of the warp; all lanes have it. */
   __device__ __forceinline__ bool join(int team) {
     int doubled = 0;
@@ -134,15 +141,6 @@ template <class R, class Stored> struct FewApart {
     gpr::add(sum, small.sum, lost);
     return sum;
   }
-  __device__ __forceinline__ bool round(int64_t n, Stored *out) const {
-    const Pair sum = pair();
-    if (n > 1 && sum.lo != 0) return false;
-    if (n > 1)
-      round_exact_double(sum.hi, n, out);
-    else
-      round_pair(sum.hi, sum.lo, out);
-    return true;
-  }
 };
 template <class Stored> struct FewReals<double, Stored> {
   __device__ __forceinline__ bool join(int) { return false; }
@@ -151,11 +149,6 @@ template <class Stored> struct FewReals<double, Stored> {
   __device__ __forceinline__ void add(double x) { gpr::add(sum, x, lost); }
   __device__ __forceinline__ bool fine() const { return !lost; }
   __device__ __forceinline__ Pair pair() const { return sum; }
-  __device__ __forceinline__ bool round(int64_t n, double *out) const {
-    if (n > 1) return false;
-    round_pair(sum.hi, sum.lo, out);
-    return true;
-  }
 };
 template <class Stored> struct FewApart<double, Stored> : FewReals<double, Stored> {};
 
@@ -182,50 +175,62 @@ template <class T, template <class, class> class Reals> struct FewSums {
     }
     return fine();
   }
-  __device__ __forceinline__ bool value(const gpr_axes_args &a, int64_t n, T *out) const {
-    bool all = fine() && !a.has_initial;
-    const int64_t over = is_mean(a) ? n : 1;
+  typedef RoundedSum<T> Value;
+  /* Rounded as the operator says that it will ask. */
+  static __device__ __forceinline__ Value rounded(const gpr_axes_args &a, int64_t n,
+                                                  const Pair (&sum)[F::parts], bool certified) {
+    const int64_t over = divides(a.op) ? n : 1;
+    Value value = {T(), (uint64_t)over, certified};
 #pragma unroll
-    for (int p = 0; p < F::parts; p++) all = all && part[p].round(over, (Stored *)out + p);
-    return all;
+    for (int p = 0; p < F::parts; p++)
+      value.certified &= round_few(sum[p], over, (Stored *)&value.value + p);
+    return value;
+  }
+  __device__ __forceinline__ void show(const gpr_axes_args &a, int64_t n, Value &value) const {
+    Pair sum[F::parts];
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) sum[p] = part[p].pair();
+    value = rounded(a, n, sum, fine());
   }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
-    T result;
-    if (!value(a, n, &result)) return false;
-    ((T *)a.out)[o] = result;
-    return true;
+    Value value[1];
+    show(a, n, value[0]);
+    finish_values<F>(a, o, value, n, 1);
+    return value[0].certified;
   }
-  /* Plain sums: all of the warp, or nobody. */
-  __device__ __forceinline__ bool finish_plainly(const gpr_axes_args &a, int64_t o, int64_t n,
-                                                 int team, bool mine) const {
-    T result;
-    bool all = !a.has_initial && (!is_mean(a) || __all_sync(GPR_ALL, n > 0 || !mine));
+  /* All of the warp or nobody: a team's as plain sums. */
+  __device__ __forceinline__ bool join(int team, Pair (&sum)[F::parts]) const {
+    bool all = true;
 #pragma unroll
     for (int p = 0; p < F::parts; p++) {
-      auto sum = part[p];
-      all = all && sum.join(team);
-      all = all && sum.round(is_mean(a) ? n : 1, (Stored *)&result + p);
+      auto mine = part[p];
+      all = all && mine.join(team);
+      sum[p] = mine.pair();
     }
-    if (all && mine) ((T *)a.out)[o] = n ? result : T{};
     return all;
+  }
+  /* As pairs. */
+  __device__ __forceinline__ bool merge(int team, Pair (&sum)[F::parts]) const {
+    bool lost = !fine();
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) {
+      sum[p] = part[p].pair();
+#pragma unroll 1
+      for (int mask = team / 2; mask; mask /= 2)
+        sum[p] = merged(sum[p], shuffle_xor(sum[p], mask), lost);
+    }
+    return !__any_sync(GPR_ALL, lost);
   }
   /* All of the warp, or nobody. */
   __device__ __forceinline__ bool finish_team(const gpr_axes_args &a, int64_t o, int64_t n,
                                               int team, bool mine) const {
-    if (finish_plainly(a, o, n, team, mine)) return true;
-    bool lost = !fine() || a.has_initial || is_mean(a);
-    T result;
+    Pair sum[F::parts];
+    if (!join(team, sum) && !merge(team, sum)) return false;
 #pragma unroll
-    for (int p = 0; p < F::parts; p++) {
-      Pair sum = part[p].pair();
-      if (n == 0) sum.hi = 0; /* a sum of nothing is +0.0 */
-#pragma unroll 1
-      for (int mask = team / 2; mask; mask /= 2) sum = merged(sum, shuffle_xor(sum, mask), lost);
-      round_pair(sum.hi, sum.lo, (Stored *)&result + p);
-    }
-    if (__any_sync(GPR_ALL, lost)) return false;
-    if (mine) ((T *)a.out)[o] = result;
-    return true;
+    for (int p = 0; n == 0 && p < F::parts; p++) sum[p].hi = 0; /* a sum of nothing is +0.0 */
+    Value value[1] = {rounded(a, n, sum, true)};
+    finish_values<F>(a, o, value, n, mine ? 1 : 0);
+    return __all_sync(GPR_ALL, value[0].certified || !mine);
   }
 };
 template <class T> struct Few<PairSum<T>> : FewSums<T, FewReals> {};

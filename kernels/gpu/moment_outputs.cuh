@@ -3,11 +3,11 @@
 #define GPR_MOMENT_OUTPUTS_CUH
 
 #include "columns.cuh"
-#include "general.cuh"
 #include "rows.cuh"
 #include "segments.cuh"
 #include "shallow.cuh"
 #include "staged.cuh"
+#include "tile.cuh"
 #include "integer_moments.cuh"
 #include "moment_cells.cuh"
 #include "spread_output.cuh"
@@ -22,6 +22,9 @@ template <class T> struct PoolBytes<IntegerMoments<T>> : PoolBytes<PairMoments<f
 template <class T> struct RowsShape<PairMoments<T>> { static constexpr int blocks = 2, loads = 8; };
 template <class T> struct RowsShape<IntegerMoments<T>> {
   static constexpr int blocks = 3, loads = 8;
+};
+template <class T> struct TileShape<PairMoments<T>> {
+  static constexpr int blocks = 2, loads = 8, some = 4;
 };
 template <class T> struct StagedShape<PairMoments<T>> {
   static constexpr int blocks = 3, packets = 2304;
@@ -171,7 +174,6 @@ template <class T> struct StagedRow<IntegerMoments<T>> {
 /* --- results -------------------------------------------------------------------------------------
  */
 
-__device__ __forceinline__ bool is_root(int op) { return op == GPR_OP_STD || op == GPR_OP_NANSTD; }
 template <class W, int P> __device__ __forceinline__ LongView view_of(const Levels<W, P> &s) {
   return {s.rest.word, Long<W>::words, Long<W>::bottom};
 }
@@ -233,12 +235,14 @@ __device__ __noinline__ Near near_result(const MomentState<R, PARTS> *s, int64_t
   return near_spread(numerator, (double)n, freedom, means, root);
 }
 
-template <class T> struct Finish<PairMoments<T>> {
+template <class T> struct PairMomentsValue {
   typedef PairMoments<T> F;
   typedef typename F::State State;
-  typedef typename RealOf<T>::type Result;
-  static __device__ __noinline__ Result by_digits(const gpr_axes_args *a, State *s, int64_t n,
-                                                  const double *means) {
+  State *s;
+  void *scratch;
+  template <class R>
+  static __device__ __noinline__ R by_digits(State *s, int64_t n, const gpr_spread how, bool root,
+                                             void *scratch) {
     SpreadQuestion q;
     for (int p = 0; p < F::parts; p++) {
       settle(s->sum[p]);
@@ -248,30 +252,33 @@ template <class T> struct Finish<PairMoments<T>> {
     q.squares = view_of(s->squares);
     q.parts = F::parts;
     q.n = n;
-    q.means = means;
-    q.ddof = a->ddof;
-    return round_digits<Result>(*a, q, is_root(a->op));
+    q.how = how;
+    return round_digits<R>(q, scratch, root);
   }
-  static __device__ __forceinline__ void here(const gpr_axes_args &a, int64_t o, State &s,
-                                              int64_t n) {
-    const double *means = a.means ? a.means + o * F::parts : nullptr;
-    Result *out = (Result *)a.out + o;
+  template <class R, bool ROOT>
+  __device__ __forceinline__ R spread(int64_t n, const gpr_spread *how) const {
+    const double *means = how->means;
     uint32_t special = 0;
-    for (int p = 0; p < F::parts; p++) special |= s.sum[p].special;
+    for (int p = 0; p < F::parts; p++) special |= s->sum[p].special;
     const SpreadCase c = case_of_spread(special, n, means, F::parts);
-    if (c != SPREAD_FINITE) {
-      *out = round_case<Result>(c);
-      return;
-    }
-    const double freedom = plain_freedom(n, a.ddof);
-    const bool root = is_root(a.op);
+    if (c != SPREAD_FINITE) return round_case<R>(c);
+    const double freedom = plain_freedom(n, how->ddof);
+    R result;
     if constexpr (Same<typename F::Real, float>::value) {
-      if (!means && round_plain(plain_result(s, n, freedom, root), out)) return;
+      if (!means && round_plain(plain_result(*s, n, freedom, ROOT), &result)) return result;
     } else {
-      if (!means && round_near(coarse_result(s, n, freedom, root), out)) return;
+      if (!means && round_near(coarse_result(*s, n, freedom, ROOT), &result)) return result;
     }
-    if (!round_near(near_result(&s, n, freedom, means, root), out))
-      *out = by_digits(&a, &s, n, means);
+    if (round_near(near_result(s, n, freedom, means, ROOT), &result)) return result;
+    return by_digits<R>(s, n, *how, ROOT, scratch);
+  }
+};
+template <class T> struct StandsFor<PairMoments<T>> { typedef MomentsFold<T> Fold; };
+template <class T> struct View<PairMoments<T>> {
+  typedef PairMomentsValue<T> Value;
+  static __device__ __forceinline__ Value of(const gpr_axes_args &a,
+                                             typename PairMoments<T>::State &s, int64_t) {
+    return {&s, a.scratch};
   }
 };
 
@@ -279,32 +286,39 @@ template <class T> struct Finish<PairMoments<T>> {
 struct IntegerViews {
   uint64_t sum[2], squares[3];
 };
-static __device__ __noinline__ double integer_spread(const gpr_axes_args *a, int64_t o,
-                                                     const IntegerViews *v, int64_t n) {
-  const double *means = a->means ? a->means + o : nullptr;
-  const SpreadCase c = case_of_spread(0, n, means, 1);
+static __device__ __noinline__ double integer_spread(const IntegerViews *v, int64_t n,
+                                                     const gpr_spread how, bool root,
+                                                     void *scratch) {
+  const SpreadCase c = case_of_spread(0, n, how.means, 1);
   if (c != SPREAD_FINITE) return round_case<double>(c);
   const Near sum[1] = {near_of(v->sum, 2, 0)};
-  const Near numerator = near_numerator<1>(sum, near_of(v->squares, 3, 0), (double)n, means);
-  const double freedom = plain_freedom(n, a->ddof);
+  const Near numerator = near_numerator<1>(sum, near_of(v->squares, 3, 0), (double)n, how.means);
+  const double freedom = plain_freedom(n, how.ddof);
   double result;
-  if (round_near(near_spread(numerator, (double)n, freedom, means, is_root(a->op)), &result))
+  if (round_near(near_spread(numerator, (double)n, freedom, how.means, root), &result))
     return result;
   SpreadQuestion q;
   q.sum[0] = {v->sum, 2, 0};
   q.squares = {v->squares, 3, 0};
   q.parts = 1;
   q.n = n;
-  q.means = means;
-  q.ddof = a->ddof;
-  return round_digits<double>(*a, q, is_root(a->op));
+  q.how = how;
+  return round_digits<double>(q, scratch, root);
 }
-template <class T> struct Finish<IntegerMoments<T>> {
-  typedef typename IntegerMoments<T>::State State;
-  static __device__ __forceinline__ void here(const gpr_axes_args &a, int64_t o, State &s,
-                                              int64_t n) {
-    const IntegerViews v = {{s.low, (uint64_t)s.high}, {s.square[0], s.square[1], s.square[2]}};
-    ((double *)a.out)[o] = integer_spread(&a, o, &v, n);
+struct IntegerViewsValue {
+  IntegerViews views;
+  void *scratch;
+  template <class R, bool ROOT>
+  __device__ __forceinline__ R spread(int64_t n, const gpr_spread *how) const {
+    static_assert(Same<R, double>::value, "");
+    return integer_spread(&views, n, *how, ROOT, scratch);
+  }
+};
+template <class T> struct View<IntegerMoments<T>> {
+  typedef IntegerViewsValue Value;
+  static __device__ __forceinline__ Value of(const gpr_axes_args &a,
+                                             typename IntegerMoments<T>::State &s, int64_t) {
+    return {{{s.low, (uint64_t)s.high}, {s.square[0], s.square[1], s.square[2]}}, a.scratch};
   }
 };
 

@@ -48,11 +48,26 @@ __device__ __forceinline__ int64_t offset_of(const int64_t *shape, const int64_t
   return row * strides[0] + (at - row * shape[1]) * strides[1];
 }
 
+/* Where output k of the kept dimensions lies: bytes in the data and in the mask, and its place in
+ * the result. */
+struct KeptPlace {
+  int64_t data, where, out;
+};
+__device__ __forceinline__ KeptPlace kept_place(const gpr_axes_args &a, int64_t k) {
+  KeptPlace p = {0, 0, 0};
+#pragma unroll 1
+  for (int d = a.kept - 1; d >= 0; d--) {
+    const int64_t over = d ? quotient_of(k, a.shape[d]) : 0, at = k - over * a.shape[d];
+    p.data += at * a.strides[d];
+    p.where += at * a.where_strides[d];
+    p.out += at * a.place[d];
+    k = over;
+  }
+  return p;
+}
+
 /* --- results -------------------------------------------------------------------------------------
  */
-
-template <class A, class B> struct Same { static constexpr bool value = false; };
-template <class A> struct Same<A, A> { static constexpr bool value = true; };
 
 template <int BYTES> struct Store;
 template <> struct Store<1> { typedef uint8_t type; };
@@ -66,7 +81,7 @@ template <class R, int N>
 __device__ __forceinline__ void store_row(R *to, const R (&from)[N], int left) {
   constexpr int bytes = N * (int)sizeof(R), word = bytes < 16 ? bytes : 16;
   typedef typename Store<word>::type Word;
-  if (left == N && (uintptr_t)to % word == 0) {
+  if (N > 1 && left == N && (uintptr_t)to % word == 0) {
 #pragma unroll
     for (int i = 0; i < bytes / word; i++) {
       Word w;
@@ -80,61 +95,82 @@ __device__ __forceinline__ void store_row(R *to, const R (&from)[N], int left) {
   }
 }
 
-/* N neighbours' states, of which the first `left` are of outputs that exist. */
-template <class O, class F, int N>
-__device__ __forceinline__ void finish_as(const gpr_axes_args &a, int64_t o,
-                                          typename F::State (&state)[N], int64_t n, int left) {
-  if constexpr (Same<typename O::Fold, F>::value)
-    if constexpr (Same<typename FinishedWith<O>::type, typename O::Result>::value) {
-      typedef typename O::Result R;
-      constexpr int results = Results<O>::value;
-      R initial, result[N * results];
-      memcpy(&initial, a.initial, sizeof initial);
+/* The fold of core/ whose operators finish what F has folded. */
+template <class F> struct StandsFor { typedef F Fold; };
+template <class T> struct StandsFor<PairSum<T>> { typedef ExactFold<T> Fold; };
+
+/* What finish() sees of an F's state of n elements. */
+template <class F> struct View {
+  typedef typename F::State Value;
+  static __device__ __forceinline__ Value of(const gpr_axes_args &, Value &s, int64_t) { return s; }
+};
+template <class T> struct View<PairSum<T>> {
+  typedef PairSumValue<T> Value;
+  static __device__ __forceinline__ Value of(const gpr_axes_args &, typename PairSum<T>::State &s,
+                                             int64_t n) {
+    return {&s, n == 0};
+  }
+};
+
+/* finish()'s `with` for output o; whether there is one. */
+template <class F, class R>
+__device__ __forceinline__ bool given(const gpr_axes_args &a, int64_t, R &initial) {
+  memcpy(&initial, a.initial, sizeof initial);
+  return a.has_initial;
+}
+template <class F>
+__device__ __forceinline__ bool given(const gpr_axes_args &a, int64_t o, gpr_spread &how) {
+  constexpr int parts = Traits<typename F::Element>::kind == KIND_COMPLEX ? 2 : 1;
+  how.ddof = a.ddof;
+  how.means = a.means ? a.means + o * parts : nullptr;
+  how.nan = a.spread_nan;
+  return true;
+}
+
+/* The Values of N neighbours, of which the first `left` are of outputs that exist. */
+template <class O, class F, class V, int N>
+__device__ __forceinline__ void finish_as(const gpr_axes_args &a, int64_t o, V (&value)[N],
+                                          int64_t n, int left) {
+  if constexpr (Same<typename O::Fold, typename StandsFor<F>::Fold>::value) {
+    typedef typename O::Result R;
+    constexpr int results = Results<O>::value;
+    typename FinishedWith<O>::type with;
+    R result[N * results];
+    const bool has = given<F>(a, o, with);
 #pragma unroll
-      for (int e = 0; e < N; e++)
-        O::finish(state[e], n, a.has_initial ? &initial : nullptr, result + e * results);
+    for (int e = 0; e < N; e++) O::finish(value[e], n, has ? &with : nullptr, result + e * results);
+    if (N > 1 || is_certified(value[0]))
       store_row((R *)a.out + o * results, result, left * results);
-    }
+  }
+}
+
+/* The one place that knows an operator by its number, and finds it among those of the fold. */
+template <class F, class V, int N>
+__device__ __forceinline__ void finish_values(const gpr_axes_args &a, int64_t o, V (&value)[N],
+                                              int64_t n, int left) {
+  typedef typename F::Element T;
+  switch (a.op) {
+#define GPR_X(id, name, ufunc, alias, flags, op, sentence) \
+  case GPR_OP_##id:                                        \
+    if constexpr (first_alike(GPR_OP_##id) == GPR_OP_##id) \
+      finish_as<op<T>, F>(a, o, value, n, left);           \
+    break;
+    GPR_OPS(GPR_X)
+#undef GPR_X
+  }
 }
 
 /* Inline where every thread finishes an output, else once a kernel. */
-template <class F> struct Finish {
-  template <int N>
-  static __device__ __forceinline__ void row(const gpr_axes_args &a, int64_t o,
-                                             typename F::State (&state)[N], int64_t n, int left) {
-    typedef typename F::Element T;
-    switch (a.op) {
-#define GPR_X(id, name, ufunc, alias, flags, op, sentence) \
-  case GPR_OP_##id: finish_as<op<T>, F>(a, o, state, n, left); break;
-      GPR_OPS(GPR_X)
-#undef GPR_X
-    }
-  }
-  static __device__ __forceinline__ void here(const gpr_axes_args &a, int64_t o,
-                                              typename F::State &state, int64_t n) {
-    typename F::State only[1] = {state};
-    row(a, o, only, n, 1);
-  }
-};
-template <class T> struct Finish<PairSum<T>> {
-  typedef PairSum<T> F;
-  static __device__ __forceinline__ void here(const gpr_axes_args &a, int64_t o,
-                                              typename F::State &state, int64_t n) {
-    T initial;
-    memcpy(&initial, a.initial, sizeof initial);
-    if (a.has_initial)
-      F::add(state, initial, -1);
-    else if (n == 0) /* a sum of nothing is +0.0 */
-      F::add(state, T{}, -1);
-    const bool mean = a.op == GPR_OP_MEAN || a.op == GPR_OP_NANMEAN;
-    F::finish(state, mean ? n : 1, (T *)a.out + o);
-  }
-};
-
+template <class F>
+__device__ __forceinline__ void finish_here(const gpr_axes_args &a, int64_t o,
+                                            typename F::State &state, int64_t n) {
+  typename View<F>::Value value[1] = {View<F>::of(a, state, n)};
+  finish_values<F>(a, o, value, n, 1);
+}
 template <class F>
 __device__ __noinline__ void finish_output(const gpr_axes_args *a, int64_t o,
                                            typename F::State *state, int64_t n) {
-  Finish<F>::here(*a, o, *state, n);
+  finish_here<F>(*a, o, *state, n);
 }
 
 /* --- states that are copied and merged -----------------------------------------------------------

@@ -334,12 +334,30 @@ template <class T> struct PairSum : FreeFold<T> {
   static __device__ __forceinline__ void assign(State &to, const State &from) {
     for (int p = 0; p < parts; p++) gpr::assign(to.part[p], from.part[p]);
   }
-  template <class R> static __device__ void finish(State &s, int64_t n, complex<R> *out) {
-    round_sum(s.part[0], n, &out->re);
-    round_sum(s.part[1], n, &out->im);
+};
+
+/* A state, spent by being asked. Its functions stand once in a kernel, whatever operators ask. */
+template <class T> struct PairSumValue {
+  typedef PairSum<T> F;
+  typename F::State *sum;
+  bool nothing; /* was met: the neutral -0.0 is no sum of nothing */
+  static __device__ __noinline__ void add_to(typename F::State *sum, T x) { F::add(*sum, x, -1); }
+  template <class R>
+  static __device__ __noinline__ R rounded(RealSum<typename F::Real> *sum, int64_t n) {
+    R out;
+    round_sum(*sum, n, &out);
+    return out;
   }
-  template <class R> static __device__ void finish(State &s, int64_t n, R *out) {
-    round_sum(s.part[0], n, out);
+  __device__ __forceinline__ void add(T x) {
+    add_to(sum, x);
+    nothing = false;
+  }
+  template <class R> __device__ __forceinline__ R part(int p, uint64_t n) {
+    if (nothing) sum->part[p].pair.hi = 0;
+    return rounded<R>(&sum->part[p], (int64_t)n);
+  }
+  template <class R> __device__ __forceinline__ R round(uint64_t n = 1) {
+    return Parts<R>::round(*this, n);
   }
 };
 

@@ -11,30 +11,18 @@ enum { SHALLOW_BLOCKS = 4, SHALLOW_LOADS = 4 };
 
 /* Neighbouring results of one thread, and those of them, as bits, that need slow_output(): when
  * nothing is alive that its registers would drive to memory. */
-template <class F, int N> struct FinishRow {
-  template <class Few>
-  static __device__ __forceinline__ uint32_t here(const gpr_axes_args &a, int64_t o, int left,
-                                                  Few (&few)[N], int64_t n) {
-    typename F::State state[N];
+template <class F, class Few, int N>
+__device__ __forceinline__ uint32_t finish_few(const gpr_axes_args &a, int64_t o, int left,
+                                               Few (&few)[N], int64_t n) {
+  typename Few::Value value[N];
+  uint32_t missed = 0;
 #pragma unroll
-    for (int e = 0; e < N; e++) few[e].done(state[e]);
-    Finish<F>::row(a, o, state, n, left);
-    return 0;
-  }
-};
-template <class T, int N> struct FinishRow<PairSum<T>, N> {
-  typedef PairSum<T> F;
-  template <class Few>
-  static __device__ __forceinline__ uint32_t here(const gpr_axes_args &a, int64_t o, int left,
-                                                  Few (&few)[N], int64_t n) {
-    T result[N];
-    uint32_t missed = 0;
+  for (int e = 0; e < N; e++) few[e].show(a, n, value[e]);
+  finish_values<F>(a, o, value, n, left);
 #pragma unroll
-    for (int e = 0; e < N; e++) missed |= few[e].value(a, n, result + e) ? 0u : 1u << e;
-    store_row((T *)a.out + o, result, left);
-    return missed & ((1u << left) - 1);
-  }
-};
+  for (int e = 0; e < N; e++) missed |= is_certified(value[e]) ? 0u : 1u << e;
+  return missed & ((1u << left) - 1);
+}
 
 /* A packet's columns: a.count elements of each, a.strides[kept] apart. */
 template <class F> struct Strip {
@@ -90,7 +78,7 @@ template <class F> __device__ __forceinline__ void fold_two(const gpr_axes_args 
     Few<F> few[V];
 #pragma unroll
     for (int i = 0; i < 2 * V; i++) few[i % V].add(v[2 * s + i / V].element[i % V], i / V);
-    missed[s] = FinishRow<F, V>::here(a, strip[s].o, strip[s].left, few, 2);
+    missed[s] = finish_few<F>(a, strip[s].o, strip[s].left, few, 2);
   }
   for (int s = 0; s < 2; s++) finish_strip(a, strip[s], missed[s]);
 }
@@ -127,7 +115,7 @@ template <class F, class Few> __device__ __forceinline__ void fold_strip(const g
     for (int e = 0; e < V; e++)
       if (e < left) few[e].add(v.element[e], r);
   }
-  finish_strip(a, strip, FinishRow<F, V>::here(a, strip.o, left, few, a.count));
+  finish_strip(a, strip, finish_few<F>(a, strip.o, left, few, a.count));
 }
 
 /* Columns: rows of a.shape[kept - 1] elements that start at multiples of 16 bytes, of which there
@@ -171,7 +159,7 @@ template <class F, int COUNT> __device__ __forceinline__ void fold_packed(const 
     Few<F> few[N];
 #pragma unroll
     for (int e = 0; e < V; e++) few[e / COUNT].add(v[u].element[e], e % COUNT);
-    missed |= FinishRow<F, N>::here(a, p * N, N, few, COUNT) << (u * N);
+    missed |= finish_few<F>(a, p * N, N, few, COUNT) << (u * N);
   }
   for (; missed; missed &= missed - 1) {
     const int i = __ffs(missed) - 1;

@@ -20,8 +20,7 @@ struct SpreadQuestion {
   LongView sum[2], squares;
   int parts;
   int64_t n;
-  const double *means; /* or NULL */
-  double ddof;
+  gpr_spread how;
 };
 
 /* --- by doubles ----------------------------------------------------------------------------------
@@ -164,7 +163,7 @@ static __device__ __noinline__ Leading work_out(const SpreadQuestion &q, uint128
 #pragma unroll 1
   for (int p = 0; p < q.parts; p++) m.negative[p] = big_of(m.sum[p], q.sum[p], SPREAD_GRID);
   big_of(m.squares, q.squares, 2 * SPREAD_GRID);
-  return spread_of(m, q.n, freedom, q.means);
+  return spread_of(m, q.n, freedom, q.how.means);
 }
 
 /* Digits from the lowest to the highest one that is not zero, above SPREAD_GRID. */
@@ -181,7 +180,7 @@ static __device__ __noinline__ Span span_of(const LongView &x, int grid) {
 }
 /* A given mean may lie anywhere. */
 __device__ inline bool has_few_digits(const SpreadQuestion &q) {
-  if (q.means) return false;
+  if (q.how.means) return false;
   Span all = span_of(q.squares, 2 * SPREAD_GRID);
   all.high += 2; /* times n */
   for (int p = 0; p < q.parts; p++) {
@@ -221,11 +220,10 @@ static __device__ __noinline__ Leading spread_by_digits(const SpreadQuestion &q,
 }
 
 template <class R>
-__device__ __forceinline__ R round_digits(const gpr_axes_args &a, const SpreadQuestion &q,
-                                          bool root) {
-  const uint128 freedom = degrees_of_freedom(q.n, q.ddof);
-  const Leading spread = spread_by_digits(q, freedom ? freedom : 1, a.scratch);
-  if (!freedom) return round_case<R>(case_without_freedom(!spread.bits, a.spread_nan));
+__device__ __forceinline__ R round_digits(const SpreadQuestion &q, void *scratch, bool root) {
+  const uint128 freedom = degrees_of_freedom(q.n, q.how.ddof);
+  const Leading spread = spread_by_digits(q, freedom ? freedom : 1, scratch);
+  if (!freedom) return round_case<R>(case_without_freedom(!spread.bits, q.how.nan));
   return round_leading<R>(root ? root_of(spread) : spread);
 }
 

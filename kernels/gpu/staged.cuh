@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(AXES_THREADS, StagedShape<F>::blocks)
       else
         StagedRow<F>::fold(element, length, id, team, s);
       if (team > 1) Move<F>::merge_lanes(s, team);
-      if (id == 0 && row < here) Finish<F>::here(a, first + row, s, length);
+      if (id == 0 && row < here) finish_here<F>(a, first + row, s, length);
     }
   }
 }

@@ -27,11 +27,31 @@ GPR_PROGRAM_KIND(Staged, "gpu/axes_kernels.cuh", nullptr, "staged<F>");
 GPR_PROGRAM_KIND(Rows, "gpu/axes_kernels.cuh", nullptr, "rows<F>");
 GPR_PROGRAM_KIND(Columns, "gpu/axes_kernels.cuh", nullptr, "columns<F>");
 GPR_PROGRAM_KIND(Segments, "gpu/axes_kernels.cuh", nullptr, "segments<F>");
-GPR_PROGRAM_KIND(General, "gpu/axes_kernels.cuh", nullptr, "general<F>");
-GPR_PROGRAM_KIND(Trees, "gpu/axes_kernels.cuh", nullptr, "trees<F>");
+GPR_PROGRAM_KIND(Tile, "gpu/axes_kernels.cuh", nullptr, "tile<F, TileRun<F, F::Element>>");
+GPR_PROGRAM_KIND(TileAny, "gpu/axes_kernels.cuh", nullptr, "tile<F, TileRun<F, AnyDtype>>");
+GPR_PROGRAM_KIND(TileRows, "gpu/axes_kernels.cuh", nullptr, "tile<F, RowRun<F, F::Element>>");
+GPR_PROGRAM_KIND(Trees, "gpu/axes_kernels.cuh", nullptr, "trees<F, F::Element>");
+GPR_PROGRAM_KIND(TreesAny, "gpu/axes_kernels.cuh", nullptr, "trees<F, AnyDtype>");
+constexpr char tile_run[] = "tile<F, TileRun<F, ", row_run[] = "tile<F, RowRun<F, ";
+template <const char *RUN, class ROW, class FROM> struct TileConvert {
+  static constexpr const char *header = "gpu/axes_kernels.cuh", *defines = nullptr;
+  struct Text {
+    char text[sizeof TypeName<Convert<ROW, FROM>>::name.text + 32];
+  };
+  static constexpr Text make() {
+    Text made{};
+    int at = 0;
+    const char *const parts[] = {RUN, TypeName<Convert<ROW, FROM>>::name.text, ">>"};
+    for (const char *part : parts)
+      while (*part) made.text[at++] = *part++;
+    return made;
+  }
+  static constexpr Text name = make();
+  static constexpr const char *text = name.text;
+};
 }  // namespace code
 
-static gpr_program gather = {"gpu/gather.cuh", nullptr, nullptr, "gather", nullptr};
+static gpr_program gather_program = {"gpu/gather.cuh", nullptr, nullptr, "gather", nullptr};
 static gpr_program read_through = {"gpu/read_only.cuh", nullptr, nullptr, "read_only", nullptr};
 
 /* --- whole arrays ------------------------------------------------------------------------------
@@ -97,45 +117,69 @@ template <class F, class KERNEL, bool IS_THERE> constexpr gpr_program *program_i
     return nullptr;
 }
 
-template <class F> struct AxesKernels {
+/* Conversions that have a program of their own: what sums are asked to be summed as. */
+template <class F> struct Converts { static constexpr bool value = false; };
+template <class T> struct Converts<PairSum<T>> { static constexpr bool value = true; };
+template <class T> struct Converts<IntegerSum<T>> { static constexpr bool value = sizeof(T) >= 4; };
+template <class F, const char *RUN, class ROW, class FROM>
+constexpr gpr_program *convert_program() {
+  constexpr bool times = Traits<ROW>::kind == KIND_TIME || Traits<FROM>::kind == KIND_TIME;
+  if constexpr (Converts<F>::value && !times && !Same<ROW, FROM>::value)
+    return &Program<F, code::TileConvert<RUN, ROW, FROM>>::it;
+  else
+    return nullptr;
+}
+
+template <class F, class ROW> struct AxesKernels {
   static constexpr AxesRow row() {
     /* Of a packet of smaller elements they would be thousands of instructions. */
     constexpr bool wide = sizeof(typename F::Element) >= 4 && StagedRow<F>::few;
-    return {program_if<F, code::Shallow, wide>(),
-            program_if < F,
-            code::Tall,
-            wide && IsTall<F>::value > (),
-            program_if<F, code::Packed, wide>(),
-            &Program<F, code::Staged>::it,
-            &Program<F, code::Rows>::it,
-            &Program<F, code::Columns>::it,
-            program_if<F, code::Segments, StagedRow<F>::few>(),
-            &Program<F, code::General>::it,
-            (int)sizeof(typename F::Element),
-            PackedShape<F>::bytes,
-            StagedShape<F>::packets,
-            RowsShape<F>::blocks,
-            RowsShape<F>::loads,
-            ColumnsShape<F>::blocks,
-            ColumnsShape<F>::loads,
-            sizeof(typename Counted<F>::State),
-            PoolBytes<F>::value,
-            Joint<F>::words};
+    AxesRow row = {};
+    row.shallow = program_if<F, code::Shallow, wide>();
+    row.tall = program_if<F, code::Tall, (wide && IsTall<F>::value)>();
+    row.packed = program_if<F, code::Packed, wide>();
+    row.staged = &Program<F, code::Staged>::it;
+    row.rows = &Program<F, code::Rows>::it;
+    row.columns = &Program<F, code::Columns>::it;
+    row.segments = program_if<F, code::Segments, StagedRow<F>::few>();
+    row.tile = &Program<F, code::Tile>::it;
+    row.any = &Program<F, code::TileAny>::it;
+    row.tile_rows = &Program<F, code::TileRows>::it;
+#define GPR_X(id, name, kind, bytes, type)                                 \
+  row.convert[GPR_##id] = convert_program<F, code::tile_run, ROW, type>(); \
+  row.convert_rows[GPR_##id] = convert_program<F, code::row_run, ROW, type>();
+    GPR_DTYPES(GPR_X)
+#undef GPR_X
+    row.bytes = (int)sizeof(typename F::Element);
+    row.is_ordered = F::ordered;
+    row.is_brief = StagedRow<F>::few;
+    row.tile_blocks = TileShape<F>::blocks;
+    row.tile_loads = TileShape<F>::loads;
+    row.packed_bytes = PackedShape<F>::bytes;
+    row.staged_packets = StagedShape<F>::packets;
+    row.rows_blocks = RowsShape<F>::blocks;
+    row.rows_loads = RowsShape<F>::loads;
+    row.columns_blocks = ColumnsShape<F>::blocks;
+    row.columns_loads = ColumnsShape<F>::loads;
+    row.state = sizeof(typename Counted<F>::State);
+    row.pool = PoolBytes<F>::value;
+    row.joint = Joint<F>::words;
+    return row;
   }
 };
-/* Any strides go through one kernel, which keeps the order. */
-template <class T, template <class> class Op> struct AxesKernels<TreeFold<T, Op>> {
+template <class T, template <class> class Op, class ROW> struct AxesKernels<TreeFold<T, Op>, ROW> {
   typedef TreeFold<T, Op> F;
   static constexpr AxesRow row() {
     AxesRow row = {};
-    row.general = &Program<F, code::Trees>::it;
+    row.tile = &Program<F, code::Trees>::it;
+    row.any = &Program<F, code::TreesAny>::it;
+    row.is_tree = 1;
     row.bytes = (int)sizeof(T);
-    row.rows_blocks = row.rows_loads = row.columns_blocks = row.columns_loads = 1;
     row.state = sizeof(Branch<typename F::Wide>);
     return row;
   }
 };
-template <> struct AxesKernels<void> {
+template <class ROW> struct AxesKernels<void, ROW> {
   static constexpr AxesRow row() { return {}; }
 };
 
@@ -151,7 +195,7 @@ template <template <class> class Op> constexpr void fill(Tables &tables, int op)
   AxesRow *axes = tables.axes + op * GPR_DTYPE_COUNT;
 #define GPR_X(id, name, kind, bytes, type)              \
   whole[GPR_##id] = gpu_row<typename Op<type>::Fold>(); \
-  axes[GPR_##id] = AxesKernels<typename AxesFold<typename Op<type>::Fold>::Fold>::row();
+  axes[GPR_##id] = AxesKernels<typename AxesFold<typename Op<type>::Fold>::Fold, type>::row();
   GPR_DTYPES(GPR_X)
 #undef GPR_X
 }
@@ -172,8 +216,9 @@ static_assert(scratch_bytes > SCRATCH_PARTIALS + GPR_GPU_BLOCKS_MAX * 48, "");
 static int launch(int op, int dtype, int multiprocessors, gpr_axes_args *args,
                   gpr_axes_launch *out) {
   const AxesRow &row = tables.axes[op * GPR_DTYPE_COUNT + dtype];
-  if (!row.general) return 1;
-  args->op = op;
+  if (!row.tile) return 1;
+  args->op = first_alike(op);
+  args->to = dtype;
   AxesCut{row, multiprocessors, *args, *out}.cut();
   return 0;
 }
@@ -195,22 +240,25 @@ struct ProgramList {
 
 GPR_CLOSE
 
-extern "C" const gpr_gpu_table gpr_gpu_table_cuda = {gpr::tables.whole, &gpr::gather,
+extern "C" const gpr_gpu_table gpr_gpu_table_cuda = {gpr::tables.whole, &gpr::gather_program,
                                                      gpr::scratch_bytes, &gpr::read_through};
 extern "C" const gpr_axes_table gpr_axes_table_cuda = {gpr::launch};
 
 extern "C" int gpr_programs(gpr_program **to, int room) {
   gpr::ProgramList list = {to, room, 0};
-  list.add(&gpr::gather);
+  list.add(&gpr::gather_program);
   list.add(&gpr::read_through);
   for (const gpr_gpu_row &row : gpr::tables.whole) {
     list.add(row.flat);
     list.add(row.small.kernel);
   }
   for (const gpr::AxesRow &row : gpr::tables.axes) {
-    gpr_program *const kernels[] = {row.shallow, row.tall,    row.packed,   row.staged,
-                                    row.rows,    row.columns, row.segments, row.general};
+    gpr_program *const kernels[] = {row.shallow, row.tall,     row.packed,   row.staged,
+                                    row.rows,    row.columns,  row.segments, row.tile,
+                                    row.any,     row.tile_rows};
     for (gpr_program *p : kernels) list.add(p);
+    for (gpr_program *p : row.convert) list.add(p);
+    for (gpr_program *p : row.convert_rows) list.add(p);
   }
   for (int i = 0; i < gpr_ladder_table_cuda.rows; i++) {
     const gpr_ladder_row &row = gpr_ladder_table_cuda.row[i];

@@ -3,7 +3,8 @@
 #ifndef GPR_TREES_CUH
 #define GPR_TREES_CUH
 
-#include "general.cuh"
+#include "load.cuh"
+#include "outputs.cuh"
 
 GPR_OPEN
 
@@ -17,11 +18,13 @@ __device__ __forceinline__ void join(Branch<A> &left, const Branch<A> &right) {
   if (right.there) left.value = Combine::combine(left.value, right.value);
 }
 
+enum { TREE_LEAVES = 8 }; /* that a thread loads at a time */
+
 /* The leaves of one output; what does not count is the identity. */
-template <class F> struct Leaves {
+template <class F, class LOAD> struct Leaves {
   typedef typename F::Element T;
   typedef typename F::Wide A;
-  enum { TOGETHER = 8 };
+  enum { TOGETHER = TREE_LEAVES };
   const gpr_axes_args &a;
   const char *base, *where;
   int64_t count;
@@ -34,13 +37,13 @@ template <class F> struct Leaves {
       begin = a.starts[segment];
       count = a.stops[segment] > begin ? a.stops[segment] - begin : 0;
     }
-    base = a.data + offset_of(a.shape, a.strides, a.kept, kept) + begin * a.strides[a.kept];
-    where = a.where ? a.where + offset_of(a.shape, a.where_strides, a.kept, kept) +
-                          begin * a.where_strides[a.kept]
-                    : nullptr;
+    const KeptPlace place = kept_place(a, kept);
+    base = a.data + place.data + begin * a.strides[a.kept];
+    where = a.where ? a.where + place.where + begin * a.where_strides[a.kept] : nullptr;
   }
   __device__ A leaf(int64_t i) const {
-    const T x = *(const T *)(base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced, i));
+    const T x =
+        Load<T, LOAD>::get(base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced, i), a);
     const bool masked =
         where && !where[offset_of(a.shape + a.kept, a.where_strides + a.kept, a.reduced, i)];
     return masked || (a.skip && is_nan_or_nat(x)) ? F::Combine::identity() : wide(x);
@@ -61,11 +64,11 @@ template <class F> struct Leaves {
 };
 
 /* The node of [first, stop): an aligned part, or as much of one as there is. */
-template <class F>
-__device__ __forceinline__ Branch<typename F::Wide> fold_part(const Leaves<F> &leaves,
+template <class F, class LOAD>
+__device__ __forceinline__ Branch<typename F::Wide> fold_part(const Leaves<F, LOAD> &leaves,
                                                               int64_t first, int64_t stop) {
   typedef typename F::Wide A;
-  enum { TOGETHER = Leaves<F>::TOGETHER };
+  enum { TOGETHER = TREE_LEAVES };
   A stack[60]; /* nodes that wait for their right sibling */
   int waiting = 0;
   if (first >= stop) return {F::Combine::identity(), 0};
@@ -92,12 +95,13 @@ __device__ __forceinline__ Branch<A> fold_nodes(Branch<A> *node, int64_t entries
 template <class F>
 __device__ __forceinline__ void finish_tree(const gpr_axes_args &a, int64_t o,
                                             const Branch<typename F::Wide> &root) {
-  typename F::Element initial;
-  memcpy(&initial, a.initial, sizeof initial);
-  ((typename F::Element *)a.out)[o] = F::finish(root.value, a.has_initial ? &initial : nullptr);
+  const int64_t per = a.starts ? quotient_of(a.outputs, a.segments) : a.outputs;
+  const int64_t first = a.starts ? quotient_of(o, per) * per : 0;
+  const TreeValue<F> value[1] = {{root.value}};
+  finish_values<F>(a, first + kept_place(a, o - first).out, value, a.count, 1);
 }
 
-template <class F>
+template <class F, class LOAD>
 __global__ void __launch_bounds__(AXES_THREADS) trees(const __grid_constant__ gpr_axes_args a) {
   typedef Branch<typename F::Wide> B;
   __shared__ B node[AXES_THREADS];
@@ -109,11 +113,11 @@ __global__ void __launch_bounds__(AXES_THREADS) trees(const __grid_constant__ gp
     const bool mine = o < a.outputs && y < high;
     B root = {F::Combine::identity(), 0};
     if (mine) {
-      const Leaves<F> leaves(a, o);
-      int64_t share = Leaves<F>::TOGETHER;
+      const Leaves<F, LOAD> leaves(a, o);
+      int64_t share = TREE_LEAVES;
       while (share * high * a.split < leaves.count) share *= 2;
       const int64_t first = (part * high + y) * share, stop = first + share;
-      root = fold_part<F>(leaves, first, stop < leaves.count ? stop : leaves.count);
+      root = fold_part<F, LOAD>(leaves, first, stop < leaves.count ? stop : leaves.count);
     }
     __syncthreads();
     node[y * wide + x] = root;

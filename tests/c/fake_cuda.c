@@ -650,6 +650,12 @@ CUresult fake_StreamSynchronize(CUstream stream) {
   finish_all();
   return end(CUDA_SUCCESS);
 }
+CUresult fake_StreamGetId(CUstream stream, unsigned long long *id) {
+  BEGIN(StreamGetId, needs_of(stream));
+  if (!is_stream(stream)) WRONG(INVALID_HANDLE, "no such stream");
+  *id = (uintptr_t)stream;
+  return end(CUDA_SUCCESS);
+}
 CUresult fake_StreamIsCapturing(CUstream stream, int *status) {
   BEGIN(StreamIsCapturing, needs_of(stream));
   if (!is_stream(stream)) WRONG(INVALID_HANDLE, "no such stream");

@@ -1,0 +1,105 @@
+/* A run with axes on a device: what the files axes*.c share. */
+#ifndef GPR_CUDA_AXES_H
+#define GPR_CUDA_AXES_H
+
+#include "../../kernels/abi/axes.h"
+#include "../../kernels/abi/lists.h"
+#include "device.h"
+#include "gpu.h"
+#include "scratch.h"
+
+enum state { ELEMENTS, MASK, FOLD, RESULTS, OVER };
+
+typedef struct axes_run {
+  gpr_run base;
+  gpr_plan plan;
+  gpr_axes axes;
+  gpr_row byte; /* what a mask's elements are as */
+  int device, in_place;
+  CUcontext before;
+  CUstream stream, own; /* own: made for this run, whose elements come from the host */
+  enum state state;
+  int cut;            /* the kept dimension that slabs are ranges of, or -1 */
+  int64_t at, length; /* the slab's */
+  int64_t outputs;    /* of it */
+  int64_t waiting_since;
+  gpr_run *copy; /* under way */
+  char *data, *where, *out, *narrowed;
+  gpr_waiter *waiter;     /* NULL: the results come in the stream's order, and nobody waits */
+  void *scratch;          /* of this slab alone: else the stream's */
+  int64_t *bounds;        /* starts, then stops */
+  gpr_axes_piece *pieces; /* of segments that lie side by side: piece_bytes is not 0 */
+  int64_t piece_count, piece_bytes;
+  double *means;
+  gpr_axes_launch launch;
+  CUfunction function, gather; /* the launch's; gather: where results are narrowed */
+  gpr_axes_args args;
+} axes_run;
+
+static inline int row_bytes(const axes_run *r) { return gpr_dtypes[r->plan.row->dtype].bytes; }
+static inline int result_bytes(const axes_run *r, int dtype) {
+  return gpr_dtypes[dtype].bytes * r->plan.row->results;
+}
+static inline int to_device(const axes_run *r) { return r->axes.result_device >= 0; }
+static inline int is_narrowed(const axes_run *r) {
+  return to_device(r) && r->axes.result_dtype != r->plan.row->result;
+}
+static inline int comes_apart(const axes_run *r) {
+  return to_device(r) && r->plan.row->results == 2;
+}
+/* Whether an output may have fewer elements that count than it has. */
+static inline int counts(const axes_run *r) { return r->axes.where || r->axes.skip; }
+static inline int wants_least(const axes_run *r) {
+  const int flags = gpr_ops[r->plan.row->op].flags;
+  const int of_nothing = (flags & GPR_SKIPS_NAN) && (flags & GPR_NONEMPTY);
+  return counts(r) && ((flags & (GPR_EMPTY_WARNS | GPR_SPREAD)) || of_nothing);
+}
+
+static inline gpr_status allocate(axes_run *r, void *to, size_t bytes) {
+  return gpr_cuda_allocate((void **)to, bytes, r->device, r->stream);
+}
+static inline gpr_status fill(axes_run *r, void *to, unsigned char byte, size_t bytes) {
+  return check(cu.MemsetD8Async(to, byte, bytes, r->stream), "cuMemsetD8Async", r->device);
+}
+static inline gpr_status copy(axes_run *r, void *to, const void *from, size_t bytes) {
+  return check(cu.MemcpyAsync(to, from, bytes, r->stream), "cuMemcpyAsync", r->device);
+}
+/* Rows of `width` bytes, each so many bytes behind the one before. */
+static inline gpr_status copy_rows(axes_run *r, void *to, int64_t to_pitch, const void *from,
+                                   int64_t from_pitch, int64_t width, int64_t rows) {
+  const CUDA_MEMCPY2D rectangle = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                   .srcDevice = from,
+                                   .srcPitch = (size_t)from_pitch,
+                                   .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                   .dstDevice = to,
+                                   .dstPitch = (size_t)to_pitch,
+                                   .WidthInBytes = (size_t)width,
+                                   .Height = (size_t)rows};
+  return check(cu.Memcpy2DAsync(&rectangle, r->stream), "cuMemcpy2DAsync", r->device);
+}
+
+/* --- axes_args.c ---------------------------------------------------------------------------------
+ */
+
+/* Everything that a launch takes, but for its scratch. */
+gpr_status gpr_axes_prepare(axes_run *r);
+
+/* --- axes_slabs.c --------------------------------------------------------------------------------
+ */
+
+/* Which dimension slabs are ranges of, and how many places of it. */
+void gpr_slabs_choose(axes_run *r);
+int64_t gpr_slab_length(const axes_run *r);
+
+/* The slab's dimensions where its elements were brought to: strides and mask strides in elements,
+ * one behind the other as they lie in the array. */
+void gpr_slab_dims(const axes_run *r, gpr_dims *kept, gpr_dims *reduced);
+
+/* Brings the slab's elements, then its mask. GPR_MORE: ask again. */
+gpr_status gpr_slab_bring(axes_run *r, int64_t nanoseconds);
+gpr_status gpr_slab_means(axes_run *r);
+
+/* The slab's results to their places. */
+gpr_status gpr_slab_deliver(axes_run *r);
+
+#endif

@@ -1,0 +1,164 @@
+/* What a launch for many outputs takes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../errors.h"
+#include "axes.h"
+
+/* Pieces of long segments: 16 MiB of them. */
+enum { PIECES_MOST = 1 << 20 };
+
+/* Dimensions from number `first` on, as the elements lie in memory where the row lets them. */
+static int set_part(gpr_axes_args *a, int first, gpr_dims dims, int sorts) {
+  if (sorts) gpr_dims_sort(&dims);
+  gpr_dims_coalesce(&dims);
+  for (int d = 0; d < dims.n; d++) {
+    a->shape[first + d] = dims.shape[d];
+    a->strides[first + d] = dims.strides[d];
+    a->where_strides[first + d] = dims.where[d];
+    a->place[first + d] = dims.place[d];
+  }
+  return dims.n;
+}
+
+static void set_dims(axes_run *r, const gpr_dims *kept, const gpr_dims *reduced) {
+  gpr_axes_args *a = &r->args;
+  a->kept = set_part(a, 0, *kept, 1);
+  a->reduced = set_part(a, a->kept, *reduced, r->plan.row->law != GPR_TREE);
+  if (a->reduced) return;
+  a->reduced = 1; /* of one element, or of none where a coalesced dimension has none */
+  a->shape[a->kept] = r->plan.count;
+  a->strides[a->kept] = a->from_bytes;
+  a->place[a->kept] = 1;
+}
+
+/* Bytes, of dimensions of elements of one byte each. */
+static void scale(gpr_dims *dims, int64_t bytes) {
+  for (int d = 0; d < dims->n; d++) dims->strides[d] *= bytes;
+}
+
+/* Whether an element's address is no multiple of its size. */
+static int is_unaligned(const gpr_plan *p) {
+  uint64_t offsets = (uint64_t)(uintptr_t)p->data;
+  for (int d = 0; d < p->axes->kept.n; d++) offsets |= (uint64_t)p->axes->kept.strides[d];
+  for (int d = 0; d < p->axes->reduced.n; d++) offsets |= (uint64_t)p->axes->reduced.strides[d];
+  return offsets % (uint64_t)p->bytes != 0;
+}
+
+/* Elements as they lie, or as they were brought. */
+static void set_elements(axes_run *r) {
+  gpr_axes_args *a = &r->args;
+  gpr_dims kept, reduced;
+  a->from = a->to = r->plan.row->dtype;
+  a->from_bytes = row_bytes(r);
+  a->data = r->in_place ? r->plan.data : r->data;
+  a->where = r->in_place ? r->axes.where : r->where;
+  if (r->in_place) {
+    a->from = r->plan.dtype;
+    a->from_bytes = r->plan.bytes;
+    a->swap = r->plan.swap;
+    a->unaligned = is_unaligned(&r->plan);
+    set_dims(r, &r->axes.kept, &r->axes.reduced);
+    return;
+  }
+  gpr_slab_dims(r, &kept, &reduced);
+  gpr_dims_number(&kept);
+  scale(&kept, row_bytes(r));
+  scale(&reduced, row_bytes(r));
+  set_dims(r, &kept, &reduced);
+}
+
+static void set_finish(axes_run *r) {
+  const gpr_axes *x = &r->axes;
+  if (!x->with) return;
+  if (gpr_ops[r->plan.row->op].flags & GPR_SPREAD) {
+    const gpr_spread *spread = x->with;
+    r->args.ddof = spread->ddof;
+    r->args.spread_nan = spread->nan;
+    r->args.means = r->means;
+  } else {
+    r->args.has_initial = 1;
+    memcpy(r->args.initial, x->with, (size_t)gpr_dtypes[r->plan.row->result].bytes);
+  }
+}
+
+/* Outputs of which so few elements count are told about. */
+static void set_least(axes_run *r) {
+  const gpr_spread *spread = r->axes.with;
+  if (!wants_least(r)) return;
+  r->args.least = r->waiter->least;
+  if (!(gpr_ops[r->plan.row->op].flags & GPR_SPREAD)) return;
+  r->args.few = spread->ddof >= 0 ? (int64_t)(spread->ddof < 0x1p62 ? spread->ddof : 0x1p62) : -1;
+}
+
+/* --- pieces of long segments -------------------------------------------------------------------
+ */
+
+static int64_t pieces_of(const axes_run *r, int64_t segment) {
+  const int64_t start = r->axes.starts[segment], stop = r->axes.stops[segment];
+  const int64_t bytes = stop > start ? (stop - start) * row_bytes(r) : 0;
+  return bytes > r->piece_bytes / 4 ? (bytes - 1) / r->piece_bytes + 1 : 0;
+}
+static void count_pieces(axes_run *r) {
+  r->piece_count = 0;
+  for (int64_t s = 0; s < r->axes.segments; s++) r->piece_count += pieces_of(r, s);
+}
+
+/* Segments that overlap can have any number of pieces: then those are longer. */
+static void choose_pieces(axes_run *r) {
+  const int64_t per = r->axes.outputs / r->axes.segments;
+  r->piece_bytes = GPR_PIECE_BYTES;
+  for (count_pieces(r); r->piece_count > PIECES_MOST / per; count_pieces(r)) r->piece_bytes *= 2;
+}
+
+static gpr_status list_pieces(axes_run *r) {
+  choose_pieces(r);
+  if (!r->piece_count) return GPR_OK;
+  const size_t bytes = (size_t)r->piece_count * sizeof *r->pieces;
+  gpr_axes_piece *list = malloc(bytes), *next = list;
+  if (!list) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a list of segments");
+  for (int64_t s = 0; s < r->axes.segments; s++) {
+    const int32_t pieces = (int32_t)pieces_of(r, s);
+    const int64_t start = r->axes.starts[s], n = r->axes.stops[s] - start;
+    for (int32_t i = 0; i < pieces; i++) *next++ = (gpr_axes_piece){s, start, n, i, pieces};
+  }
+  gpr_status status = allocate(r, &r->pieces, bytes);
+  if (!status) status = copy(r, r->pieces, list, bytes); /* which has read it when it returns */
+  free(list);
+  return status;
+}
+
+static gpr_status set_segments(axes_run *r) {
+  const gpr_axes *x = &r->axes;
+  gpr_axes_args *a = &r->args;
+  gpr_status status = GPR_OK;
+  a->segments = x->segments;
+  a->starts = r->bounds;
+  a->stops = r->bounds + x->segments;
+  if (counts(r) || a->reduced != 1 || a->strides[a->kept] != row_bytes(r)) return GPR_OK;
+  if (!r->piece_bytes) status = list_pieces(r);
+  a->pieces = r->pieces;
+  a->piece_count = r->piece_count;
+  a->piece_bytes = r->piece_bytes;
+  return status;
+}
+
+gpr_status gpr_axes_prepare(axes_run *r) {
+  const gpr_axes *x = &r->axes;
+  const gpr_plan *p = &r->plan;
+  memset(&r->args, 0, sizeof r->args);
+  set_elements(r);
+  r->args.out = r->out;
+  set_least(r);
+  r->args.outputs = r->outputs;
+  r->args.count = p->count;
+  r->args.skip = x->skip;
+  set_finish(r);
+  gpr_status status = x->starts ? set_segments(r) : GPR_OK;
+  if (status) return status;
+  if (gpr_axes_table_cuda.launch(p->row->op, p->row->dtype, gpr_cuda_multiprocessors(r->device),
+                                 &r->args, &r->launch))
+    return gpr_fail(GPR_DEVICE_ERROR, "%s of %s has no kernel for many outputs; device=\"cpu\" has",
+                    gpr_ops[p->row->op].name, gpr_dtypes[p->row->dtype].name);
+  return GPR_OK;
+}

@@ -1,0 +1,175 @@
+/* Arrays in host memory, a slab at a time: a slab is a range of one kept dimension, so that it has
+ * whole outputs, and lies on the device as the array does. */
+#include "axes.h"
+
+/* What a slab takes of the device, if one index of its dimension does not take more. */
+enum { SLAB_BYTES = 64 << 20 };
+
+static int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
+/* The longest kept dimension shares out best. */
+void gpr_slabs_choose(axes_run *r) {
+  const gpr_dims *kept = &r->axes.kept;
+  r->cut = -1;
+  r->length = 1;
+  for (int d = 0; d < kept->n && !r->in_place && !comes_apart(r); d++)
+    if (r->cut < 0 || kept->shape[d] > kept->shape[r->cut]) r->cut = d;
+  if (r->cut < 0) return;
+  const int64_t longest = kept->shape[r->cut];
+  double each = (double)r->plan.count * row_bytes(r);
+  for (int d = 0; d < kept->n; d++)
+    if (d != r->cut) each *= (double)kept->shape[d];
+  const double fit = SLAB_BYTES / (each + 1);
+  r->length = fit < 1 ? 1 : fit < (double)longest ? (int64_t)fit : longest;
+}
+
+int64_t gpr_slab_length(const axes_run *r) {
+  const int64_t left = r->cut < 0 ? 1 : r->axes.kept.shape[r->cut] - r->at;
+  return r->length < left ? r->length : left;
+}
+
+/* The slab's dimensions. */
+static gpr_dims slab_kept(const axes_run *r) {
+  gpr_dims kept = r->axes.kept;
+  if (r->cut >= 0) kept.shape[r->cut] = gpr_slab_length(r);
+  return kept;
+}
+
+/* All dimensions, the kept ones first, by the size of their strides: as the array lies in memory.
+ */
+static int order_in_memory(const gpr_dims *kept, const gpr_dims *reduced, int *order) {
+  const int n = kept->n + reduced->n;
+  for (int d = 0; d < n; d++) {
+    const int64_t stride =
+        magnitude(d < kept->n ? kept->strides[d] : reduced->strides[d - kept->n]);
+    int at = d;
+    for (; at > 0; at--) {
+      const int other = order[at - 1];
+      const int64_t before =
+          other < kept->n ? kept->strides[other] : reduced->strides[other - kept->n];
+      if (magnitude(before) >= stride) break;
+      order[at] = other;
+    }
+    order[at] = d;
+  }
+  return n;
+}
+
+/* The slab's elements, or its mask, as a plan without axes; what is packed gets strides of its own.
+ */
+typedef struct slab {
+  gpr_dims kept, reduced; /* packed, of elements of one byte */
+  gpr_plan elements, mask;
+  int64_t count;
+} slab;
+
+static void set_shape(gpr_plan *p, gpr_dims *dims, int64_t count) {
+  gpr_dims_coalesce(dims);
+  p->axes = NULL;
+  p->count = count;
+  p->ndim = dims->n ? dims->n : 1;
+  p->shape[0] = count;
+  p->strides[0] = p->bytes;
+  for (int d = 0; d < dims->n; d++) {
+    p->shape[d] = dims->shape[d];
+    p->strides[d] = dims->strides[d];
+  }
+  p->direct = !p->cast && !p->swap && p->ndim == 1 && p->strides[0] == p->bytes;
+}
+
+static void make_slab(const axes_run *r, slab *s) {
+  int order[2 * GPR_DIMS_MAX];
+  gpr_dims elements = {.n = 0}, mask = {.n = 0};
+  s->kept = slab_kept(r);
+  s->reduced = r->axes.reduced;
+  const int n = order_in_memory(&s->kept, &s->reduced, order);
+  s->count = 1;
+  for (int i = n - 1; i >= 0; i--) {
+    gpr_dims *of = order[i] < s->kept.n ? &s->kept : &s->reduced;
+    const int d = order[i] < s->kept.n ? order[i] : order[i] - s->kept.n;
+    elements.shape[i] = mask.shape[i] = of->shape[d];
+    elements.strides[i] = of->strides[d];
+    mask.strides[i] = of->where[d];
+    elements.where[i] = mask.where[i] = elements.place[i] = mask.place[i] = 0;
+    of->strides[d] = of->where[d] = s->count;
+    s->count *= of->shape[d];
+  }
+  elements.n = mask.n = n;
+  const int64_t first = r->cut < 0 ? 0 : r->at * r->axes.kept.strides[r->cut];
+  s->elements = r->plan;
+  s->elements.data += first;
+  set_shape(&s->elements, &elements, s->count);
+  s->mask = r->plan;
+  s->mask.row = &r->byte;
+  s->mask.cast = NULL;
+  s->mask.dtype = r->byte.dtype;
+  s->mask.bytes = 1;
+  s->mask.swap = 0;
+  s->mask.data = r->axes.where;
+  if (r->axes.where && r->cut >= 0) s->mask.data += r->at * r->axes.kept.where[r->cut];
+  set_shape(&s->mask, &mask, s->count);
+}
+
+void gpr_slab_dims(const axes_run *r, gpr_dims *kept, gpr_dims *reduced) {
+  slab s;
+  make_slab(r, &s);
+  *kept = s.kept;
+  *reduced = s.reduced;
+}
+
+/* The slab's means, one behind the other. */
+gpr_status gpr_slab_means(axes_run *r) {
+  const double *means = ((const gpr_spread *)r->axes.with)->means;
+  const int64_t parts = gpr_dtypes[r->plan.row->dtype].kind == 'c' ? 2 : 1;
+  const gpr_dims *kept = &r->axes.kept;
+  int64_t inner = parts;
+  gpr_status status = allocate(r, &r->means, (size_t)(r->outputs * parts) * sizeof *means);
+  if (status || r->cut < 0)
+    return status ? status : copy(r, r->means, means, (size_t)(r->outputs * parts) * 8);
+  for (int d = r->cut + 1; d < kept->n; d++) inner *= kept->shape[d];
+  const int64_t width = gpr_slab_length(r) * inner * 8;
+  return copy_rows(r, r->means, width, means + r->at * inner, kept->shape[r->cut] * inner * 8,
+                   width, r->outputs * parts * 8 / width);
+}
+
+/* All first results, then all second ones. */
+static gpr_status deliver_apart(axes_run *r, const char *from, int bytes) {
+  gpr_status status = GPR_OK;
+  for (int i = 0; !status && i < 2; i++)
+    status = copy_rows(r, (char *)r->axes.result + i * r->outputs * bytes, bytes, from + i * bytes,
+                       2 * bytes, bytes, r->outputs);
+  return status;
+}
+
+/* The slab's results to their places: a range of one dimension is a column of the result. */
+gpr_status gpr_slab_deliver(axes_run *r) {
+  const gpr_dims *kept = &r->axes.kept;
+  const int dtype = to_device(r) ? r->axes.result_dtype : r->plan.row->result;
+  const char *from = r->narrowed ? r->narrowed : r->out;
+  int64_t inner = result_bytes(r, dtype);
+  if (from == r->axes.result) return GPR_OK;
+  if (comes_apart(r)) return deliver_apart(r, from, gpr_dtypes[dtype].bytes);
+  if (r->cut < 0) return copy(r, r->axes.result, from, (size_t)(r->outputs * inner));
+  const int64_t all = r->outputs * inner;
+  for (int d = r->cut + 1; d < kept->n; d++) inner *= kept->shape[d];
+  const int64_t width = gpr_slab_length(r) * inner;
+  return copy_rows(r, (char *)r->axes.result + r->at * inner, kept->shape[r->cut] * inner, from,
+                   width, width, all / width);
+}
+
+static gpr_status begin_copy(axes_run *r) {
+  slab s;
+  make_slab(r, &s);
+  if (r->state == ELEMENTS) return gpr_gpu_copy_open(&s.elements, r->device, r->data, &r->copy);
+  if (s.mask.device >= 0) s.mask.stream = r->stream;
+  return gpr_gpu_copy_open(&s.mask, r->device, r->where, &r->copy);
+}
+
+gpr_status gpr_slab_bring(axes_run *r, int64_t nanoseconds) {
+  gpr_status status = r->copy ? GPR_OK : begin_copy(r);
+  if (!status) status = r->copy->backend->step(r->copy, nanoseconds);
+  if (status) return status;
+  r->copy->backend->close(r->copy);
+  r->copy = NULL;
+  r->state = r->state == ELEMENTS && r->axes.where ? MASK : FOLD;
+  return GPR_OK;
+}

@@ -1,0 +1,61 @@
+/* From memory to a fold's element: as it lies, converted from a dtype that the compiler knows, or
+ * from any dtype and byte order at any address. */
+#ifndef GPR_LOAD_CUH
+#define GPR_LOAD_CUH
+
+#include "../abi/axes.h"
+#include "any_dtype.cuh"
+
+GPR_OPEN
+
+/* ROW: the row's dtype, of which the fold's element T may have the bits under another name. */
+template <class ROW, class FROM> struct Convert;
+struct AnyDtype;
+
+template <class T, class LOAD> struct Load { /* LOAD: the element itself */
+  typedef T From;
+  static_assert(sizeof(T) == sizeof(LOAD), "");
+  static __device__ __forceinline__ T of(T from) { return from; }
+  static __device__ __forceinline__ T get(const char *from, const gpr_axes_args &) {
+    return *(const T *)from;
+  }
+};
+template <class T, class ROW, class FROM> struct Load<T, Convert<ROW, FROM>> {
+  typedef FROM From;
+  static_assert(sizeof(T) == sizeof(ROW), "");
+  static __device__ __forceinline__ T of(FROM from) {
+    const ROW row = convert<ROW>(from);
+    T x;
+    memcpy(&x, &row, sizeof x);
+    return x;
+  }
+  static __device__ __forceinline__ T get(const char *from, const gpr_axes_args &) {
+    return of(*(const FROM *)from);
+  }
+};
+template <class T> struct Load<T, AnyDtype> {
+  static __device__ __noinline__ T get(const char *from, const gpr_axes_args &a) {
+    char native[16];
+    T x;
+    copy_element(native, from, a.from_bytes, a.swap);
+    if (a.from == a.to)
+      memcpy(&x, native, sizeof x);
+    else
+      convert_element((char *)&x, native, a.from, a.to);
+    return x;
+  }
+};
+
+template <class T> __device__ __forceinline__ bool is_nan_or_nat(T x) {
+  if constexpr (Traits<T>::kind == KIND_COMPLEX)
+    return x.re != x.re || x.im != x.im;
+  else if constexpr (Traits<T>::kind == KIND_FLOAT)
+    return wide(x) != wide(x);
+  else if constexpr (Traits<T>::kind == KIND_TIME)
+    return wide(x) == GPR_NAT;
+  else
+    return false;
+}
+
+GPR_CLOSE
+#endif

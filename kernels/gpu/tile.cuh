@@ -1,0 +1,471 @@
+/* Any layout: the variant that takes what no other one does.
+ *
+ * Dimensions come in memory order, outermost first, the kept ones and the reduced ones apart. Of a
+ * block's threads `across` neighbours take neighbouring outputs, `down` of those the elements of
+ * each, and `beyond` of these further outputs; whichever lies closest together in memory stands
+ * first. The innermost reduced dimensions are a box: its places come from a table in shared memory,
+ * so that no division is left in the loop. The box's outermost dimension may be cut into chunks;
+ * chunks and the dimensions outside the box are the runs. */
+#ifndef GPR_TILE_CUH
+#define GPR_TILE_CUH
+
+#include "load.cuh"
+#include "staged.cuh"
+
+GPR_OPEN
+
+/* Loads that a thread has under way; fewer where batches are long to compile. */
+template <class F> struct TileShape {
+  static constexpr int blocks = 3, loads = sizeof(typename F::Element) <= 4 ? 16 : 8, some = 4;
+};
+template <class T> struct TileShape<PairSum<complex<T>>> {
+  static constexpr int blocks = 2, loads = 4, some = 4;
+};
+
+/* Elements need not come in the order of their index. */
+template <class F> struct TileCell : Cells<F, 1> {};
+template <class T, bool GREATEST> struct AnyOrderCell {
+  typedef Position<T, GREATEST> F;
+  typedef Rank<T, GREATEST> R;
+  T best;
+  int64_t where = -1;
+  __device__ __forceinline__ void add(T x, int64_t index) {
+    bool better = where < 0;
+    if (!better) {
+      const bool spoiled = R::poisoned(best), earlier = index < where;
+      if (spoiled)
+        better = R::poisoned(x) && earlier;
+      else
+        better = R::beats(x, best) || (earlier && !R::beats(best, x));
+    }
+    if (better) best = x, where = index;
+  }
+  __device__ __forceinline__ void done(typename F::State &s) {
+    F::open(s);
+    if (where >= 0) F::add(s, best, where);
+  }
+};
+template <class T, bool GREATEST> struct TileCell<Position<T, GREATEST>> {
+  static constexpr bool certain = true;
+  AnyOrderCell<T, GREATEST> cell;
+  __device__ __forceinline__ void keep(typename Position<T, GREATEST>::State *) {}
+  __device__ __forceinline__ void one(T x, int64_t index) { cell.add(x, index); }
+  __device__ __forceinline__ void done(int, typename Position<T, GREATEST>::State &s) {
+    cell.done(s);
+  }
+};
+template <class T> struct TileCell<Positions<T>> {
+  static constexpr bool certain = true;
+  AnyOrderCell<T, false> low;
+  AnyOrderCell<T, true> high;
+  __device__ __forceinline__ void keep(typename Positions<T>::State *) {}
+  __device__ __forceinline__ void one(T x, int64_t index) {
+    low.add(x, index);
+    high.add(x, index);
+  }
+  __device__ __forceinline__ void done(int, typename Positions<T>::State &s) {
+    low.done(s.low);
+    high.done(s.high);
+  }
+};
+
+/* Bytes, and steps of the index, from the box's first element. */
+template <bool ORDERED> struct BoxTable {
+  int data[GPR_TILE_BOX], where[GPR_TILE_BOX];
+  __device__ __forceinline__ void set_index(int, int) {}
+  __device__ __forceinline__ int index_at(int) const { return 0; }
+};
+template <> struct BoxTable<true> : BoxTable<false> {
+  int index[GPR_TILE_BOX];
+  __device__ __forceinline__ void set_index(int r, int at) { index[r] = at; }
+  __device__ __forceinline__ int index_at(int r) const { return index[r]; }
+};
+
+template <bool ORDERED>
+__device__ __forceinline__ void fill_table(BoxTable<ORDERED> &table, const gpr_axes_args &a) {
+  for (int r = threadIdx.x; r < a.box; r += AXES_THREADS) {
+    int rest = r, data = 0, where = 0, index = 0;
+    for (int d = a.kept + a.reduced - 1; d >= a.kept + a.reduced - a.boxed; d--) {
+      const int n = (int)a.shape[d], over = d > a.kept + a.reduced - a.boxed ? rest / n : 0;
+      const int at = rest - over * n;
+      data += at * (int)a.strides[d];
+      where += at * (int)a.where_strides[d];
+      index += at * (int)a.place[d];
+      rest = over;
+    }
+    table.data[r] = data;
+    table.where[r] = where;
+    table.set_index(r, index);
+  }
+  __syncthreads();
+}
+
+/* One output's elements of one run. */
+template <class F, class LOAD> struct TileRun {
+  typedef typename F::Element T;
+  typedef TileShape<F> Shape;
+  static constexpr int U = Shape::loads;
+  static constexpr bool can_be_brief = StagedRow<F>::few;
+  const gpr_axes_args &a;
+  const BoxTable<F::ordered> &table;
+  const char *data, *where; /* the first element */
+  int64_t index;
+  int64_t stride, where_stride, place; /* where there is no table */
+
+  __device__ __forceinline__ TileRun(const gpr_axes_args &args, const BoxTable<F::ordered> &box)
+      : a(args), table(box) {
+    const int inner = a.kept + a.reduced - 1;
+    stride = a.strides[inner];
+    where_stride = a.where_strides[inner];
+    place = a.place[inner];
+  }
+  __device__ __forceinline__ T load(const char *from) const { return Load<T, LOAD>::get(from, a); }
+  __device__ __forceinline__ T at(int64_t r) const {
+    return load(data + (a.boxed > 1 ? table.data[r] : r * stride));
+  }
+  /* Elements r, r + down, …; of those that are not below stop the first again. */
+  template <int U, bool ALL>
+  __device__ __forceinline__ void load(T (&x)[U], int64_t r, int down, int64_t stop) const {
+    if (a.boxed > 1) {
+      const int first = (int)r, end = (int)stop;
+#pragma unroll
+      for (int u = 0; u < U; u++) {
+        const int at = first + u * down;
+        x[u] = load(data + table.data[ALL || at < end ? at : first]);
+      }
+    } else {
+      const char *from = data + r * stride;
+      const int64_t step = down * stride;
+#pragma unroll
+      for (int u = 0; u < U; u++) x[u] = load(from + (ALL || r + u * down < stop ? u * step : 0));
+    }
+  }
+  __device__ __forceinline__ bool masked(int64_t r) const {
+    return a.where && where[a.boxed > 1 ? table.where[r] : r * where_stride] == 0;
+  }
+  __device__ __forceinline__ int64_t index_of(int64_t r) const {
+    return index + (a.boxed > 1 ? table.index_at((int)r) : r * place);
+  }
+  template <int U>
+  __device__ __forceinline__ void add(TileCell<F> &cell, const T (&x)[U], int64_t r, int down) {
+    if constexpr (F::ordered) {
+#pragma unroll
+      for (int u = 0; u < U; u++) cell.one(x[u], index_of(r + u * down));
+    } else if (cell.template add<U>(x, 0, 0) && !TileCell<F>::certain) {
+#pragma unroll 1
+      for (int u = 0; u < U; u++) rest(cell, r + u * down);
+    }
+  }
+  __device__ __forceinline__ void rest(TileCell<F> &cell, int64_t r) {
+    const T again = at(r);
+    cell.template rest<1>(1, &again, 0, 1);
+  }
+  template <int U>
+  __device__ __forceinline__ void some(TileCell<F> &cell, T (&x)[U], uint32_t valid, int64_t r,
+                                       int down) {
+    if constexpr (F::ordered) {
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        if (valid >> u & 1) cell.one(x[u], index_of(r + u * down));
+    } else if (cell.template some<U>(x, valid, 0, 0) && !TileCell<F>::certain) {
+#pragma unroll 1
+      for (int u = 0; u < U; u++)
+        if (valid >> u & 1) rest(cell, r + u * down);
+    }
+  }
+  /* Elements r, r + down, … below stop, of so many that there are; how many counted. */
+  __device__ __forceinline__ int64_t fold(TileCell<F> &cell, int64_t r, int down, int64_t stop,
+                                          int64_t length) {
+    constexpr int S = Shape::some;
+    int64_t n = 0;
+    if (length < stop) stop = length;
+    if (!a.where && !a.skip)
+#pragma unroll 1
+      for (; r + (U - 1) * down < stop; r += U * down) {
+        T x[U];
+        load<U, true>(x, r, down, stop);
+        add<U>(cell, x, r, down);
+        n += U;
+      }
+#pragma unroll 1
+    for (; r < stop; r += S * down) {
+      T x[S];
+      uint32_t valid = 0;
+      load<S, false>(x, r, down, stop);
+#pragma unroll
+      for (int u = 0; u < S; u++) {
+        const bool there = r + u * down < stop && !masked(r + u * down);
+        if (there && !(a.skip && is_nan_or_nat(x[u]))) valid |= 1u << u;
+      }
+      n += __popc(valid);
+      some<S>(cell, x, valid, r, down);
+    }
+    return n;
+  }
+};
+
+/* Packets that a thread has under way, of so many elements, each of so many bytes as folded. */
+GPR_FN GPR_CONSTEXPR int row_loads(int elements, int bytes) {
+  return elements == 16 || bytes > 8 ? 2 : elements > 4 ? 16 / elements : 4;
+}
+
+/* The same of elements that lie side by side, 16 bytes a load: what is counted is packets. Masks
+ * lie so too, or there is none. */
+template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
+  typedef typename F::Element T;
+  typedef typename Load<T, LOAD>::From From;
+  typedef TileRun<F, LOAD> Base;
+  static constexpr bool can_be_brief = false;
+  static constexpr int V = Packet<From>::count, U = row_loads(V, sizeof(T));
+  static constexpr uint64_t ALL = U * V == 64 ? ~0ull : (1ull << (U * V % 64)) - 1;
+  using Base::a;
+  using Base::Base;
+  using Base::where;
+
+  /* A bit for each of the V bytes that is not 0. */
+  static __device__ __forceinline__ uint32_t bits_of(uint32_t w) {
+    return ((true_bytes(w) >> 7) * 0x10204080u) >> 28;
+  }
+  __device__ __forceinline__ uint32_t counted(const char *mask, bool aligned) const {
+    uint32_t bits = 0;
+    if (V % 4 == 0 && aligned) {
+#pragma unroll
+      for (int i = 0; i < V / 4; i++) bits |= bits_of(((const uint32_t *)mask)[i]) << 4 * i;
+    } else {
+#pragma unroll
+      for (int i = 0; i < V; i++) bits |= (uint32_t)(mask[i] != 0) << i;
+    }
+    return bits;
+  }
+  __device__ __forceinline__ void batch(TileCell<F> &cell, T (&x)[U * V], uint64_t valid, int64_t r,
+                                        int down) {
+    bool missed = false;
+    if constexpr (F::ordered) {
+#pragma unroll
+      for (int i = 0; i < U * V; i++)
+        if (valid >> i & 1) cell.one(x[i], this->index_of(r + i / V * (V * down) + i % V));
+    } else if (valid == ALL) {
+      missed = cell.template add<U * V>(x, 0, 0);
+    } else {
+      missed = cell.template some<U * V>(x, valid, 0, 0);
+    }
+    if constexpr (!TileCell<F>::certain)
+      if (missed)
+#pragma unroll 1
+        for (int i = 0; i < U * V; i++)
+          if (valid >> i & 1) this->rest(cell, r + i / V * (V * down) + i % V);
+  }
+  /* Packets p, p + down, … below stop; what belongs to none that is whole comes with the first. */
+  __device__ __forceinline__ int64_t fold(TileCell<F> &cell, int64_t p, int down, int64_t stop,
+                                          int64_t length) {
+    const Packets<From> in(this->data, length);
+    const int64_t first = in.first ? 1 : 0, whole = in.stop / V;
+    const bool aligned = ((uintptr_t)where - (uintptr_t)in.first) % 4 == 0;
+    int64_t n = 0;
+    if (p < down) n = ends(cell, (int)p, down, first * V - in.first, whole * V - in.first, length);
+    if (whole < stop) stop = whole;
+#pragma unroll 1
+    for (; p < stop; p += U * down) {
+      Packet<From> v[U];
+      T x[U * V];
+      uint64_t valid = 0;
+#pragma unroll
+      for (int u = 0; u < U; u++) {
+        const int64_t at = p + u * down;
+        if (at < first || at >= stop) continue;
+        v[u].words = in.load(at);
+        const uint64_t bits =
+            a.where ? counted(where + at * V - in.first, aligned) : (uint32_t)((1ull << V) - 1);
+        valid |= bits << u * V;
+      }
+#pragma unroll
+      for (int i = 0; i < U * V; i++) x[i] = Load<T, LOAD>::of(v[i / V].element[i % V]);
+      if (a.skip)
+#pragma unroll
+        for (int i = 0; i < U * V; i++)
+          if (is_nan_or_nat(x[i])) valid &= ~(1ull << i);
+      n += __popc((uint32_t)valid) + __popc((uint32_t)(valid >> 32));
+      batch(cell, x, valid, p * V - in.first, down);
+    }
+    return n;
+  }
+  /* Elements below `head` and from `tail` on. */
+  __device__ __forceinline__ int64_t ends(TileCell<F> &cell, int y, int down, int64_t head,
+                                          int64_t tail, int64_t length) {
+    if (tail < head) head = tail = length;
+    const int64_t all = head + length - tail;
+    int64_t n = 0;
+#pragma unroll 1
+    for (int64_t i = y; i < all; i += down) {
+      const int64_t r = i < head ? i : tail + i - head;
+      T x[1] = {this->at(r)};
+      if (this->masked(r) || (a.skip && is_nan_or_nat(x[0]))) continue;
+      this->template add<1>(cell, x, r, 0);
+      n++;
+    }
+    return n;
+  }
+};
+
+/* The threads of each output come together in the one with y == 0. */
+template <class C>
+__device__ __noinline__ void merge_warps(const gpr_axes_args *a, typename C::State *s, int x, int y,
+                                         Slots<C> *slots) {
+  int down = a->down;
+  if (a->across == 1 && down % GPR_WARP == 0) {
+    Move<C>::merge_lanes(*s, GPR_WARP);
+    y = y % GPR_WARP ? AXES_THREADS : y / GPR_WARP;
+    down /= GPR_WARP;
+  }
+  merge_down<C, 1>(s, x, y, a->across * a->beyond, down, *slots);
+}
+template <class C>
+__device__ __forceinline__ void merge_tile(const gpr_axes_args &a, typename C::State &s, int x,
+                                           int y, Slots<C> &slots) {
+  const int lanes = a.across * a.down;
+  if (a.down == 1) return;
+  if (lanes <= GPR_WARP && (lanes & (lanes - 1)) == 0)
+    Move<C>::merge_lanes(s, lanes, a.across);
+  else
+    merge_warps<C>(&a, &s, x, y, &slots);
+}
+
+/* Outputs of so few elements that a thread folds and finishes one without a state in memory. */
+template <class F, class RUN>
+__device__ __forceinline__ bool fold_brief(const gpr_axes_args &a, RUN &run, int64_t out) {
+  typedef typename F::Element T;
+  constexpr int U = 4;
+  Few<F> few;
+  int64_t n = 0;
+#pragma unroll 1
+  for (int r = 0; r < (int)a.count; r += U) {
+    T x[U];
+    run.template load<U, false>(x, r, 1, a.count);
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+      if (r + u >= (int)a.count || run.masked(r + u) || (a.skip && is_nan_or_nat(x[u]))) continue;
+      few.add(x[u], run.index_of(r + u));
+      n++;
+    }
+  }
+  return n && few.finish(a, out, n);
+}
+template <class F, class RUN>
+__device__ __noinline__ void fold_brief_slowly(const gpr_axes_args *a, const char *data,
+                                               const char *where, const BoxTable<F::ordered> *table,
+                                               int64_t out) {
+  typename F::State s;
+  RUN run(*a, *table);
+  run.data = data;
+  run.where = where;
+  run.index = 0;
+  int64_t n = 0;
+  SlowFew<F>::open(s);
+#pragma unroll 1
+  for (int r = 0; r < (int)a->count; r++) {
+    const typename F::Element x = run.at(r);
+    if (run.masked(r) || (a->skip && is_nan_or_nat(x))) continue;
+    SlowFew<F>::add(s, x, run.index_of(r));
+    n++;
+  }
+  if (a->least && n <= a->few) *a->least = n;
+  finish_output<F>(a, out, &s, n);
+}
+template <class F, class RUN>
+__device__ __forceinline__ void tile_brief(const gpr_axes_args &a,
+                                           const BoxTable<F::ordered> &table) {
+  RUN run(a, table);
+  run.index = 0;
+#pragma unroll 1
+  for (int64_t k = (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x; k < a.outputs;
+       k += (int64_t)gridDim.x * AXES_THREADS) {
+    const KeptPlace place = kept_place(a, k);
+    run.data = a.data + place.data;
+    run.where = a.where + place.where;
+    if (!fold_brief<F>(a, run, place.out))
+      fold_brief_slowly<F, RUN>(&a, run.data, run.where, &table, place.out);
+  }
+}
+
+template <class F, class RUN>
+__global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
+    tile(const __grid_constant__ gpr_axes_args a) {
+  typedef Counted<F> C;
+  typedef typename C::State State;
+  constexpr int U = RUN::U;
+  __shared__ Slots<C> slots;
+  __shared__ BoxTable<F::ordered> table;
+  const int across = a.across, down = a.down, wide = across * a.beyond;
+  const int far = threadIdx.x / across, x = threadIdx.x - far * across + far / down * across;
+  const int y = x < wide ? far % down : AXES_THREADS;
+  if (a.boxed > 1) fill_table(table, a);
+  if constexpr (RUN::can_be_brief)
+    if (a.brief) return tile_brief<F, RUN>(a, table);
+  RUN run(a, table);
+  for (int64_t b = blockIdx.x; b < a.tiles * a.split; b += gridDim.x) {
+    const int64_t part = quotient_of(b, a.tiles), tile = b - part * a.tiles, k = tile * wide + x;
+    const bool mine = k < a.outputs && x < wide;
+    State s;
+    TileCell<F> cell;
+    cell.keep(&s.state);
+    int64_t n = 0, out = 0;
+    if (mine) {
+      int64_t kept = k, segment = 0, begin = 0, length = a.box;
+      if (a.starts) {
+        const int64_t per = quotient_of(a.outputs, a.segments);
+        segment = quotient_of(k, per);
+        kept = k - segment * per;
+        begin = a.starts[segment];
+        length = a.stops[segment] > begin ? a.stops[segment] - begin : 0;
+        out = segment * per;
+      }
+      const KeptPlace place = kept_place(a, kept);
+      out += place.out;
+      const char *data = a.data + place.data + begin * run.stride;
+      const char *where = a.where + place.where + begin * run.where_stride;
+      const int outer = a.reduced - a.boxed, edge = a.kept + outer; /* the box's outermost one */
+      int64_t t = part * a.share, stop = t + a.share < a.rounds ? t + a.share : a.rounds;
+#pragma unroll 1
+      while (t < stop) {
+        const int64_t number = quotient_of(t, a.run_rounds), first = t - number * a.run_rounds;
+        const int64_t rest = quotient_of(number, a.chunks), chunk = number - rest * a.chunks;
+        run.data = data + chunk * a.chunk * a.strides[edge];
+        run.where = where + chunk * a.chunk * a.where_strides[edge];
+        run.index = chunk * a.chunk * a.place[edge];
+        if (outer) {
+          run.data += offset_of(a.shape + a.kept, a.strides + a.kept, outer, rest);
+          if (a.where)
+            run.where += offset_of(a.shape + a.kept, a.where_strides + a.kept, outer, rest);
+          if (F::ordered) run.index += offset_of(a.shape + a.kept, a.place + a.kept, outer, rest);
+        }
+        if (a.chunks > 1 && chunk == a.chunks - 1)
+          length = a.last_box;
+        else if (!a.starts)
+          length = a.box;
+        const int64_t left = a.run_rounds - first, rounds = left < stop - t ? left : stop - t;
+        const int64_t end = a.starts ? length : (first + rounds) * down * U;
+        n += run.fold(cell, first * down * U + y, down, end, length);
+        t += rounds;
+      }
+    }
+    cell.done(0, s.state);
+    s.n = n;
+    State *partial = partials_of<C>(a) + tile * a.split * wide + x;
+    for (bool all = a.split == 1;; all = true) {
+      merge_tile<C>(a, s, x, y, slots);
+      if (all && mine && y == 0) {
+        if (a.least && s.n <= a.few) *a.least = s.n;
+        finish_output<F>(&a, out, &s.state, s.n);
+      }
+      if (all) break;
+      if (mine && y == 0) Move<C>::assign(partial[part * wide], s);
+      if (!is_last_of((uint32_t *)a.scratch + tile, a.split)) break;
+      C::open(s);
+      if (mine && y < a.split)
+        Move<C>::merge_all(s, partial + y * wide, (a.split - y + down - 1) / down, down * wide);
+    }
+  }
+}
+
+GPR_CLOSE
+#endif
