@@ -190,6 +190,66 @@ def test_torch_gets_torch(name):
     assert float(total.sum()) == ((1 << 12) + 1) * (1 << 12)
 
 
+def test_torchs_allocator_has_the_results():
+    torch = pytest.importorskip("torch")
+    a = torch.randn(64, 1 << 12, device="cuda")
+    before = torch.cuda.memory_allocated()
+    got = gpureduce.sum(a, axis=0)
+    assert torch.cuda.memory_allocated() - before >= got.numel() * 4
+    segments = gpureduce.segments(a, [0, 10], [10, 4000], "add", axis=1)
+    want = gpureduce.segments(a.cpu().numpy(), [0, 10], [10, 4000], "add", axis=1)
+    assert segments.shape == (64, 2) and bits(segments.cpu().numpy()) == bits(want)
+    low, high = gpureduce.minmax(a, axis=1)
+    assert torch.equal(low, a.amin(1)) and torch.equal(high, a.amax(1))
+
+
+@pytest.mark.parametrize("name", ["float32", "int64", "bfloat16"])
+def test_torchs_graphs(name):
+    """Captured without a call before, and launched again with other numbers."""
+    torch = pytest.importorskip("torch")
+    a = (100 * torch.randn(300, 70, device="cuda")).to(getattr(torch, name))
+    out, graph = torch.empty(70, dtype=a.dtype, device="cuda"), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        results = {
+            ("sum", 0, False): gpureduce.sum(a, axis=0),
+            ("max", 0, False): gpureduce.max(a, axis=0, out=out),
+            ("sum", 1, False): gpureduce.sum(a, axis=1),
+            ("min", None, True): gpureduce.min(a, keepdims=True),
+        }
+        both = gpureduce.minmax(a, axis=1)
+        with pytest.raises(ValueError, match="captured"):
+            gpureduce.sum(a)
+    for factor in (1, 3):
+        a.mul_(factor)
+        graph.replay()
+        torch.cuda.synchronize()
+        for (function, axis, keepdims), got in results.items():
+            want = getattr(gpureduce, function)(a, axis=axis, keepdims=keepdims)
+            assert torch.equal(got, want), f"{function} {axis}"
+        for got, want in zip(both, gpureduce.minmax(a, axis=1), strict=True):
+            assert torch.equal(got, want)
+
+
+def test_cupys_graphs():
+    cupy = pytest.importorskip("cupy")
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        a = cupy.arange(300 * 70, dtype="f4").reshape(300, 70)
+        out = cupy.empty(70, "f4")
+        gpureduce.sum(a, axis=0)  # so that CuPy's pool has memory
+        stream.synchronize()
+        stream.begin_capture()
+        one = gpureduce.sum(a, axis=0)
+        gpureduce.max(a, axis=0, out=out)
+        graph = stream.end_capture()
+        for factor in (1, 3):
+            a *= factor
+            graph.launch(stream)
+            stream.synchronize()
+            assert bits(one.get()) == bits(gpureduce.sum(a.get(), axis=0))
+            assert bits(out.get()) == bits(a.get().max(0))
+
+
 # One for each way that the kernels for many outputs have: rows in a packet, of two, of four,
 # staged rows, rows of a warp's, of blocks'; columns of a few rows, of many blocks, of so many that
 # they come together in crowds, of rows taken together; any strides.

@@ -94,9 +94,10 @@ static const library *find(int which) {
 
 /* CuPy's subclasses are of other meanings: arrays of several devices. */
 int gpr_library_of(PyObject *object) {
-  const library *torch = find(GPR_TORCH), *cupy = find(GPR_CUPY);
-  if (torch && PyObject_TypeCheck(object, torch->type)) return GPR_TORCH;
-  return cupy && Py_IS_TYPE(object, cupy->type) ? GPR_CUPY : GPR_NO_LIBRARY;
+  const library *l = find(GPR_TORCH);
+  if (l && PyObject_TypeCheck(object, l->type)) return GPR_TORCH;
+  l = find(GPR_CUPY);
+  return l && Py_IS_TYPE(object, l->type) ? GPR_CUPY : GPR_NO_LIBRARY;
 }
 
 /* --- numbers of an array -----------------------------------------------------------------------
