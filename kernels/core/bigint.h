@@ -4,11 +4,9 @@
 #ifndef GPR_BIGINT_H
 #define GPR_BIGINT_H
 
-#include "types.h"
+#include "round.h"
 
 GPR_OPEN
-
-typedef unsigned __int128 uint128;
 
 /* A variance of float64 is (n·Σx² − (Σx)²), of 2^2111 · 2^63 in units of 2^-2148, at most. */
 enum { GPR_BIG_DIGITS = 148 };
@@ -134,24 +132,6 @@ template <bool MINUS> GPR_DIGIT_FN void add(Big &x, const Big &y) {
 /* --- quotients ---------------------------------------------------------------------------------
  */
 
-/* The leading bits of a number: between bits·2^exponent (inclusive) and that of bits + 1; `sticky`
- * if it is not the lower end. The first bit is set, unless all is zero. */
-struct Leading {
-  uint128 bits;
-  int exponent;
-  bool sticky;
-};
-
-GPR_FN int leading_zeros(uint128 x) { /* x > 0 */
-  int n = 0;
-  for (int step = 64; step; step >>= 1)
-    if (!(x >> (128 - step))) {
-      n += step;
-      x <<= step;
-    }
-  return n;
-}
-
 /* Shifts up until the first bit of the last digit is set; by how far. */
 GPR_DIGIT_FN int normalise(Big &x) {
   int shift = 0;
@@ -225,48 +205,6 @@ GPR_DIGIT_FN Leading divide(const Big &x, Big &d) {
   GPR_ROLLED
   for (i--; i >= 0; i--) result.sticky |= x.digit[i] != 0;
   return result;
-}
-
-/* The square root from above, by Newton's iteration. */
-GPR_FN uint64_t root_of(uint128 x) { /* x >= 2^126 */
-  uint128 root = ~(uint64_t)0;
-  for (;;) {
-    const uint128 next = (root + x / root) >> 1;
-    if (next >= root) return (uint64_t)root;
-    root = next;
-  }
-}
-GPR_FN Leading root_of(Leading x) {
-  if (!x.bits) return x;
-  if (x.exponent & 1) {
-    x.sticky |= x.bits & 1;
-    x.bits >>= 1;
-    x.exponent++;
-  }
-  const uint64_t root = root_of(x.bits);
-  const int zeros = root >> 63 ? 0 : 1;
-  x.sticky |= (uint128)root * root != x.bits;
-  x.bits = (uint128)root << (64 + zeros);
-  x.exponent = x.exponent / 2 - 64 - zeros;
-  return x;
-}
-
-/* The bits of the number of T that is nearest, ties to even. */
-template <class T> GPR_FN uint64_t round_bits_of(const Leading &x) {
-  typedef Format<T> F;
-  if (!x.bits) return 0;
-  const int last = greatest(x.exponent + 128 - F::precision, (int)F::smallest);
-  const int drop = last - x.exponent; /* at least 75 */
-  if (drop > 128) return 0;
-  uint64_t kept = drop < 128 ? (uint64_t)(x.bits >> drop) : 0;
-  const bool half = x.bits >> (drop - 1) & 1;
-  const bool below = x.sticky || x.bits << (129 - drop) != 0;
-  if (half && (below || (kept & 1))) kept++;
-  kept += (uint64_t)(last - F::smallest) << (F::precision - 1);
-  return least(kept, F::infinity());
-}
-template <class T> GPR_FN T round_leading(const Leading &x) {
-  return Format<T>::make(round_bits_of<T>(x));
 }
 
 GPR_CLOSE

@@ -9,8 +9,8 @@
 #ifndef GPR_EXACT_H
 #define GPR_EXACT_H
 
-#include "portable.h"
-#include "types.h"
+#include "error_free.h"
+#include "round.h"
 
 GPR_OPEN
 
@@ -19,7 +19,6 @@ GPR_OPEN
 enum { GPR_BOTTOM = -1074 }; /* the exponent of digit 0: the last bit of the smallest subnormal */
 enum { GPR_DIGITS = 72 };    /* 2^1024 × 2^63 elements ends in digit 67 */
 
-enum { GPR_NAN = 1, GPR_PLUS_INF = 2, GPR_MINUS_INF = 4 };
 enum { GPR_MET = 1, GPR_OTHER = 2 }; /* an element; an element that is not -0.0 */
 
 struct Exact {
@@ -63,6 +62,12 @@ GPR_FN void deposit(Exact &e, int64_t value, int exponent) {
   e.digit[d.at + 1] += d.middle;
   e.digit[d.at + 2] += d.high;
   if (++e.pending >= 0x40000000u) carry(e);
+}
+
+/* A sum of many, of 128 bits. */
+template <class A> GPR_FN void deposit_wide(A &a, __int128 value, int exponent) {
+  deposit(a, (int64_t)((uint64_t)value & (UINT64_MAX >> 2)), exponent);
+  deposit(a, (int64_t)(value >> 62), exponent + 62);
 }
 
 /* A double as mantissa·2^exponent; 0 for what is not finite, which goes to `special`. */
@@ -123,8 +128,6 @@ GPR_FN Window open_window(int top) {
   return w;
 }
 
-GPR_FN double minus(double a, double b) { return a - b; }
-
 /* Adds x to the first level's sum; what that does not hold is the result. */
 template <class D> GPR_FN D rest_of(D &sum, const D x) {
   const D t = sum + x;
@@ -154,103 +157,22 @@ enum { GPR_BATCHES_MAX = 1 << 12 };
 
 /* --- rounding: once, to nearest even --------------------------------------------------------- */
 
-/* The magnitude as 32-bit digits, digit 0 one below GPR_BOTTOM's so that a quotient has room for
- * its rounding bit. */
-struct Magnitude {
-  uint32_t digit[GPR_DIGITS + 1];
-  bool negative, sticky; /* sticky: something not zero lies below digit 0 */
-  int top;               /* the highest digit that is not zero, or -1 */
-};
-
-GPR_FN Magnitude magnitude(const Exact &e) {
-  Magnitude m;
-  int64_t over = 0;
-  m.digit[0] = 0;
-  m.sticky = false;
-  for (int i = 0; i < GPR_DIGITS; i++) {
-    over += e.digit[i];
-    m.digit[i + 1] = (uint32_t)over;
-    over >>= 32;
-  }
-  m.negative = over < 0;
-  uint64_t borrow = 1;
-  m.top = -1;
-  for (int i = 1; i <= GPR_DIGITS; i++) {
-    if (m.negative) {
-      borrow += (uint32_t)~m.digit[i];
-      m.digit[i] = (uint32_t)borrow;
-      borrow >>= 32;
-    }
-    if (m.digit[i]) m.top = i;
-  }
-  return m;
-}
-
-/* Long division by n, exact but for the sticky bit. */
-GPR_FN void divide(Magnitude &m, uint64_t n) {
-  unsigned __int128 rest = 0;
-  const int top = m.top;
-  m.top = -1;
-  for (int i = top; i >= 0; i--) {
-    rest = rest << 32 | m.digit[i];
-    if (n >> 32) {
-      m.digit[i] = (uint32_t)(rest / n);
-      rest %= n;
-    } else {
-      m.digit[i] = (uint32_t)((uint64_t)rest / (uint32_t)n);
-      rest = (uint64_t)rest % (uint32_t)n;
-    }
-    if (m.digit[i] && m.top < 0) m.top = i;
-  }
-  m.sticky = rest != 0;
-}
-
-/* Bits [low, low + 64) of the digits; low may be negative. */
-GPR_FN uint64_t window_of(const Magnitude &m, int low) {
-  uint64_t word = 0;
-  for (int i = 0; i < 3; i++) {
-    const int d = (low >> 5) + i, at = 32 * d - low; /* at is in (-32, 64] */
-    if (d < 0 || d > GPR_DIGITS || at >= 64) continue;
-    word |= at < 0 ? (uint64_t)m.digit[d] >> -at : (uint64_t)m.digit[d] << at;
-  }
-  return word;
-}
-
-/* Bits of the IEEE number of `precision` bits (hidden one counted) whose smallest subnormal is
- * 2^smallest and whose infinity is `infinity`. */
-GPR_FN uint64_t round_to(const Magnitude &m, int precision, int smallest, uint64_t infinity) {
-  if (m.top < 0) return 0; /* below half of any subnormal, if not zero: 2^-1106 at most */
-  int highest = 32 * m.top + 31;
-  for (uint32_t d = m.digit[m.top]; !(d >> 31); d <<= 1) highest--;
-  const int floor = smallest - (GPR_BOTTOM - 32);
-  int last = highest - precision + 1;
-  if (last < floor) last = floor;
-  if (highest < last - 1) return 0;
-  /* 64 bits ending two below the last one kept: precision is at most 53. */
-  const uint64_t word = window_of(m, last - 2);
-  uint64_t kept = word >> 2;
-  bool below = m.sticky || (word & 1);
-  for (int i = 0; !below && i <= (last - 3) >> 5; i++) {
-    const uint32_t mask = i == (last - 2) >> 5 ? (1u << ((last - 2) & 31)) - 1 : 0xffffffffu;
-    below = (m.digit[i] & mask) != 0;
-  }
-  if ((word & 2) && (below || (kept & 1))) kept++;
-  const uint64_t result = kept + ((uint64_t)(last - floor) << (precision - 1));
-  return result < infinity ? result : infinity;
-}
-
 /* The sum divided by n, rounded once into T. n = 0 (an empty mean) is NaN. */
 template <class T> GPR_CALL T round_exact(const Exact &e, uint64_t n) {
-  typedef Format<T> F;
-  const uint64_t infinity = F::infinity(), sign = infinity + (1ull << (F::precision - 1));
-  const uint32_t both = GPR_PLUS_INF | GPR_MINUS_INF;
-  if (n == 0 || (e.special & GPR_NAN) || (e.special & both) == both) return quiet_nan<T>();
-  if (e.special) return F::make(e.special & GPR_MINUS_INF ? sign | infinity : infinity);
-  Magnitude m = magnitude(e);
-  if (m.top < 0) return F::make(e.signs == GPR_MET ? sign : 0);
-  if (n > 1) divide(m, n);
-  const uint64_t rounded = round_to(m, F::precision, F::smallest, infinity);
-  return F::make(m.negative ? sign | rounded : rounded);
+  T special;
+  if (n == 0) return quiet_nan<T>();
+  if (round_special(e.special, &special)) return special;
+  uint64_t word[GPR_DIGITS / 2];
+  int64_t rest = 0; /* of the digits below */
+  for (int i = 0; i < GPR_DIGITS; i += 2) {
+    const int64_t low = e.digit[i] + rest, high = e.digit[i + 1] + (low >> 32);
+    word[i / 2] = (uint32_t)low | (uint64_t)high << 32;
+    rest = high >> 32;
+  }
+  bool negative;
+  const Leading sum = leading_of(word, GPR_DIGITS / 2, GPR_BOTTOM, negative);
+  if (!sum.bits) return e.signs == GPR_MET ? minus_zero<T>() : Format<T>::make(0);
+  return round_leading<T>(over(sum, n), negative);
 }
 
 GPR_CLOSE

@@ -64,26 +64,19 @@ template <class T> struct SumOf<T, INEXACT> : Unsettled {
 
 template <class T> struct Sum : SumOf<T> {};
 
-/* sum / n, rounded once; n is below 2^63. */
-GPR_CALL double quotient(uint128 sum, uint64_t n) {
-  if (!sum) return 0;
-  const int zeros = leading_zeros(sum);
-  const uint128 digits = (sum << zeros) / n;
-  const int more = leading_zeros(digits); /* at most 63 */
-  const uint128 first = digits << more;
-  const bool sticky = (uint64_t)first != 0 || digits * n != sum << zeros;
-  return (double)((uint64_t)(first >> 64) | sticky) * power_of_two(64 - zeros - more);
-}
-
 /* mean */
+/* sum / n, rounded once. */
+GPR_CALL double quotient(__int128 sum, uint64_t n) {
+  const Leading size = leading_of(sum < 0 ? -(uint128)sum : (uint128)sum, 0);
+  return round_leading<double>(over(size, n), sum < 0);
+}
 template <class T, int = category<T>()> struct MeanOf : Unsettled {
   typedef LongSum<T> Fold;
   typedef double Result;
   static GPR_METHOD void finish(const typename Fold::State &s, int64_t n, const Result *,
                                 Result *out) {
-    const uint128 sum = (uint128)(uint64_t)s.high << 64 | s.low;
-    const double size = n ? quotient(s.high < 0 ? 0 - sum : sum, (uint64_t)n) : quiet_nan<double>();
-    *out = s.high < 0 ? -size : size;
+    const __int128 sum = (__int128)((uint128)(uint64_t)s.high << 64 | s.low);
+    *out = n ? quotient(sum, (uint64_t)n) : quiet_nan<double>();
   }
 };
 template <class T> struct MeanOf<T, INEXACT> : Unsettled {

@@ -69,7 +69,14 @@ template <> struct Format<double> {
   static GPR_METHOD double make(uint64_t b) { return from_bits(b); }
 };
 
-template <class T> GPR_FN T minus_zero() { return Format<T>::make(1ull << (8 * sizeof(T) - 1)); }
+template <class T> GPR_FN T minus_zero() {
+  typedef typename RealOf<T>::type R;
+  const R zero = Format<R>::make(1ull << (8 * sizeof(R) - 1));
+  if constexpr (sizeof(T) > sizeof(R))
+    return {zero, zero};
+  else
+    return zero;
+}
 
 /* The one NaN that results have: positive and quiet, no payload. */
 template <class T> GPR_FN T quiet_nan() {

@@ -8,23 +8,6 @@
 
 GPR_OPEN
 
-typedef float Singles __attribute__((vector_size(GPR_VECTOR)));
-
-/* As that of Doubles. */
-GPR_FN Singles minus(Singles a, Singles b) {
-#if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
-  Singles one = 1.0f - Singles{};
-  asm("" : "+v"(one));
-#endif
-#if defined(__AVX512F__)
-  return (Singles)_mm512_fnmadd_ps((__m512)one, (__m512)b, (__m512)a);
-#elif defined(__AVX2__) && defined(__FMA__)
-  return (Singles)_mm256_fnmadd_ps((__m256)one, (__m256)b, (__m256)a);
-#else
-  return a - b;
-#endif
-}
-
 template <class R> struct Vector;
 template <> struct Vector<float> {
   typedef Singles Reals;
@@ -45,8 +28,7 @@ template <class R> struct Carried {
 
   /* What an addition to the sum loses; infinite or NaN where anything overflows. */
   static GPR_METHOD Reals add(Reals &sum, const Reals x) {
-    const Reals all = sum + x, of_x = minus(all, sum);
-    const Reals rest = minus(sum, all - of_x) + minus(x, of_x);
+    const Reals all = sum + x, rest = rounding_error(sum, x, all);
     sum = all;
     return rest;
   }

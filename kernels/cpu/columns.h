@@ -9,7 +9,7 @@
 
 #include "carried.h"
 
-#include "../core/bigint.h"
+#include "../core/round.h"
 
 GPR_OPEN
 
@@ -25,25 +25,6 @@ struct Count {
   bool missed; /* something was not caught */
 };
 
-/* The count divided by n, rounded once. n > 0 has 32 bits at most, so that the quotient has more
- * bits than are kept. */
-GPR_FN Leading leading_of(__int128 value, int unit, uint32_t n) {
-  const uint128 magnitude = value < 0 ? -(uint128)value : (uint128)value;
-  Leading l = {0, 0, false};
-  if (!magnitude) return l;
-  const int zeros = magnitude >> 64 ? __builtin_clzll((uint64_t)(magnitude >> 64))
-                                    : 64 + __builtin_clzll((uint64_t)magnitude);
-  l.bits = magnitude << zeros;
-  l.exponent = unit - zeros;
-  if (n == 1) return l;
-  const uint128 quotient = l.bits / n;
-  l.sticky = quotient * n != l.bits;
-  const int more = __builtin_clzll((uint64_t)(quotient >> 64)); /* n has less than 64 bits */
-  l.bits = quotient << more;
-  l.exponent -= more;
-  return l;
-}
-
 /* Two doubles of which the second is 0 or T is a double need but one rounding. */
 template <class R> GPR_FN bool round_by_doubles(const Count &c, R *to) {
   const int64_t most = 1ll << 53;
@@ -54,14 +35,14 @@ template <class R> GPR_FN bool round_by_doubles(const Count &c, R *to) {
   *to = (R)(high + (double)c.low * power_of_two(c.unit));
   return true;
 }
+/* Divided by n and rounded once. */
 template <class R> GPR_FN R round_count(const Count &c, uint32_t n) {
   R quick;
   if constexpr (sizeof(R) >= sizeof(float))
     if (n == 1 && round_by_doubles(c, &quick)) return quick;
-  typedef Format<R> F;
-  const uint64_t sign = F::infinity() + (1ull << (F::precision - 1));
   const __int128 value = ((__int128)c.high << LEVELS) + c.low;
-  return F::make((value < 0 ? sign : 0) | round_bits_of<R>(leading_of(value, c.unit, n)));
+  const Leading sum = leading_of(value < 0 ? -(uint128)value : (uint128)value, c.unit);
+  return round_leading<R>(over(sum, n), value < 0);
 }
 
 /* --- lanes -------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ enum { VECTORS = 4, WIDTH = GPR_VECTOR / 8, LANES = VECTORS * WIDTH };
 typedef double Doubles __attribute__((vector_size(GPR_VECTOR)));
 typedef uint64_t Words __attribute__((vector_size(GPR_VECTOR)));
 typedef int64_t Counts __attribute__((vector_size(GPR_VECTOR)));
+typedef float Singles __attribute__((vector_size(GPR_VECTOR)));
 typedef float Floats __attribute__((vector_size(GPR_VECTOR / 2)));
 typedef uint32_t Words32 __attribute__((vector_size(GPR_VECTOR)));
 
@@ -41,6 +42,21 @@ GPR_FN Doubles minus(Doubles a, Doubles b) {
   return (Doubles)_mm512_fnmadd_pd((__m512d)one, (__m512d)b, (__m512d)a);
 #elif defined(__AVX2__) && defined(__FMA__)
   return (Doubles)_mm256_fnmadd_pd((__m256d)one, (__m256d)b, (__m256d)a);
+#else
+  return a - b;
+#endif
+}
+
+/* As that of Doubles. */
+GPR_FN Singles minus(Singles a, Singles b) {
+#if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
+  Singles one = 1.0f - Singles{};
+  asm("" : "+v"(one));
+#endif
+#if defined(__AVX512F__)
+  return (Singles)_mm512_fnmadd_ps((__m512)one, (__m512)b, (__m512)a);
+#elif defined(__AVX2__) && defined(__FMA__)
+  return (Singles)_mm256_fnmadd_ps((__m256)one, (__m256)b, (__m256)a);
 #else
   return a - b;
 #endif

@@ -118,14 +118,6 @@ template <class R> GPR_FN SpreadCount spread_of_row(const SpreadLanes<R> &s) {
   return sum;
 }
 
-GPR_FN void deposit_wide(Exact &e, __int128 value, int unit) {
-  deposit(e, (int64_t)((uint64_t)value & (UINT64_MAX >> 2)), unit);
-  deposit(e, (int64_t)(value >> 62), unit + 62);
-}
-GPR_FN void deposit_wide(Squares &e, __int128 value, int unit) {
-  deposit(e, (int64_t)((uint64_t)value & (UINT64_MAX >> 2)), unit);
-  deposit(e, (int64_t)(value >> 62), unit + 62);
-}
 GPR_FN void add_spread(Exact &sum, Squares &squares, const SpreadCount &c) {
   deposit_wide(sum, c.sum, c.top - FINEST);
   deposit_wide(squares, c.square, 2 * c.top - FINEST);
@@ -215,33 +207,14 @@ GPR_FN void subtract_square(Words256 &x, uint128 root) {
   }
 }
 
-/* x·2^unit / divisor; x is not negative, divisor > 0 has less than 64 bits. */
-GPR_FN Leading divide(const Words256 &x, int unit, uint64_t divisor) {
-  Leading l = {0, 0, false};
-  int top = 3;
-  while (top >= 0 && !x.word[top]) top--;
-  if (top < 0) return l;
-  const int zeros = __builtin_clzll(x.word[top]);
-  const uint64_t next = top > 0 ? x.word[top - 1] : 0, last = top > 1 ? x.word[top - 2] : 0;
-  const uint128 first = (uint128)x.word[top] << 64 | next;
-  const uint128 bits = zeros ? first << zeros | last >> (64 - zeros) : first;
-  l.sticky = (last << zeros) != 0 || (top > 2 && x.word[0]);
-  const uint128 quotient = bits / divisor;
-  l.sticky |= quotient * divisor != bits;
-  const int more = quotient >> 64 ? __builtin_clzll((uint64_t)(quotient >> 64))
-                                  : 64 + __builtin_clzll((uint64_t)quotient);
-  l.bits = quotient << more;
-  l.exponent = unit + 64 * (top - 1) - zeros - more;
-  return l;
-}
-
 /* The variance of an output of n elements, GPR_SHORT at most, with n·(n − ddof) for the divisor. */
 GPR_FN Leading spread_of_count(const SpreadCount &c, int64_t n, uint64_t divisor) {
   Words256 x = {{0, 0, 0, 0}};
   add_shifted(x, c.square * n, FINEST);
   add_shifted(x, c.rest * n, FINEST - SpreadLanes<double>::BELOW);
   subtract_square(x, c.sum < 0 ? -(uint128)c.sum : (uint128)c.sum);
-  return divide(x, 2 * c.top - 2 * FINEST, divisor);
+  bool negative; /* never */
+  return over(leading_of(x.word, 4, 2 * c.top - 2 * FINEST, negative), divisor);
 }
 
 GPR_CLOSE

@@ -142,22 +142,11 @@ static constexpr Casts casts = make_casts();
  */
 
 template <class T> struct Skip {
-  static GPR_METHOD bool spoiled(T x) {
-    const auto k = Order<T>::key(x);
-    return Order<T>::poisoned(k, k);
-  }
   static void skip(const void *data, int64_t n, uint8_t *keep) {
     const T *x = (const T *)data;
-    for (int64_t i = 0; i < n; i++) keep[i] &= !spoiled(x[i]);
+    for (int64_t i = 0; i < n; i++) keep[i] &= !Rank<T, true>::poisoned(x[i]);
   }
   static constexpr gpr_skip make() { return category<T>() == INTEGER ? nullptr : skip; }
-};
-template <class R> struct Skip<complex<R>> {
-  static void skip(const void *data, int64_t n, uint8_t *keep) {
-    const complex<R> *x = (const complex<R> *)data;
-    for (int64_t i = 0; i < n; i++) keep[i] &= x[i].re == x[i].re && x[i].im == x[i].im;
-  }
-  static constexpr gpr_skip make() { return skip; }
 };
 static constexpr gpr_skip skips[] = {
 #define GPR_X(id, name, kind, bytes, type) Skip<type>::make(),

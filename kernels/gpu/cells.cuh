@@ -231,14 +231,9 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
                                            int64_t step) {
 #pragma unroll
     for (int i = 0; i < U * COLUMNS; i++)
-      if (!(valid >> i & 1)) x[i] = minus_zero(T());
+      if (!(valid >> i & 1)) x[i] = minus_zero<T>();
     return add<U>(x, index, step);
   }
-  static __device__ __forceinline__ float16 minus_zero(float16) { return float16{0x8000}; }
-  static __device__ __forceinline__ bfloat16 minus_zero(bfloat16) { return bfloat16{0x8000}; }
-  static __device__ __forceinline__ float minus_zero(float) { return -0.0f; }
-  static __device__ __forceinline__ double minus_zero(double) { return -0.0; }
-  static __device__ __forceinline__ complex<R> minus_zero(complex<R>) { return {-0.0f, -0.0f}; }
 
   /* c must be known to the compiler; the state is where keep() said. */
   __device__ __forceinline__ void done(int c, State &) {

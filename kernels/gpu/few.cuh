@@ -78,13 +78,8 @@ template <class F> struct SlowFew {
 /* A double that is exact, as the result of a sum of n elements or of their mean. */
 template <class T> __device__ __forceinline__ void round_exact_double(double x, int64_t n, T *out) {
   if (n > 1) {
-    const double quotient = x / (double)n, left = fma(-quotient, (double)n, x);
-    uint64_t u = bits(quotient);
-    if (left != 0) { /* to odd, so that the second rounding knows */
-      if ((left > 0) != (quotient > 0)) u--;
-      u |= 1;
-    }
-    x = from_bits(u);
+    const double d = (double)n, quotient = x / d;
+    x = to_odd(quotient, product_error(-quotient, d, -x));
   }
   narrow_once(x, out);
 }
@@ -112,7 +107,7 @@ template <class R, class Stored> struct FewReals {
 #pragma unroll 1
     for (int mask = team / 2; mask; mask /= 2, doubled++) {
       batch.sum += shuffle_xor(batch.sum, mask);
-      batch.most = larger(batch.most, shuffle_xor(batch.most, mask));
+      batch.most = larger_or_nan(batch.most, shuffle_xor(batch.most, mask));
       batch.least = gpr::least(batch.least, shuffle_xor(batch.least, mask));
     }
     return __all_sync(GPR_ALL, batch.fine(doubled));

@@ -92,11 +92,6 @@ template <int LEVELS> __device__ __forceinline__ int unit_below(int top) {
 /* --- what a thread reads at a time ---------------------------------------------------------------
  */
 
-/* float16 and bfloat16 are summed as the floats that they are. */
-template <class R> struct Summed { typedef R type; };
-template <> struct Summed<float16> { typedef float type; };
-template <> struct Summed<bfloat16> { typedef float type; };
-
 /* Of so few numbers a sum, each may lie a little above the window's top. */
 GPR_FN constexpr int close_slack(int numbers) { return numbers <= 8 ? 2 : numbers <= 16 ? 1 : 0; }
 
@@ -108,7 +103,7 @@ GPR_FN constexpr int close_slack(int numbers) { return numbers <= 8 ? 2 : number
  * A thread takes eight packets of a tile; a batch is what one sum in doubles may take of them. */
 template <class T> struct ExactShape {
   typedef typename RealOf<T>::type Stored;
-  typedef typename Summed<Stored>::type Real;
+  typedef typename Traits<Stored>::Wide Real;
   static constexpr int parts = ExactFold<T>::parts, per_load = Packet<Stored>::count, loads = 8;
   static constexpr int blocks = parts, threads = 512 / blocks; /* a multiprocessor, a block */
   static constexpr int reals = sizeof(Real) == 4 ? GPR_BATCH : 16;
@@ -241,17 +236,6 @@ __device__ __forceinline__ bool cascade(const R (&x)[N], int unit1, Counts<PARTS
   return __all_sync(GPR_ALL, away >> 20 == 0 && lost == 0);
 }
 
-/* The greater magnitude, or NaN. */
-__device__ __forceinline__ float greater_or_nan(float a, float x) {
-#if __CUDA_ARCH__ >= 800
-  float m;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(m) : "f"(a), "f"(fabsf(x)));
-  return m;
-#else
-  return a != a || fabsf(x) <= a ? a : fabsf(x);
-#endif
-}
-
 /* float32 in one level: plain sums, exact if the exponents lie close enough, which two comparisons
  * an element tell. Zero has no exponent that matters: less one, it is the greatest of all. */
 template <int PRECISION, int PARTS, int N>
@@ -265,7 +249,7 @@ __device__ __forceinline__ bool close(const float (&x)[N], int unit1, Counts<PAR
 #pragma unroll
   for (int i = 0; i < N; i++) {
     sum[i % (2 * PARTS)] += (double)x[i];
-    most = greater_or_nan(most, x[i]);
+    most = larger_or_nan(most, x[i]);
     least = gpr::least(least, 2 * bits(x[i]) - 1);
   }
   const int high = (int)(bits(most) >> 23), low = (int)((least + 1) >> 24);

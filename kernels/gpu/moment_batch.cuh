@@ -65,7 +65,7 @@ template <int PRECISION, int N> struct FloatBatch {
   int top;
   __device__ __forceinline__ FloatBatch() : total(0), most(0), least(0xffffffffu) {}
   __device__ __forceinline__ void see(float x) {
-    most = larger(most, x);
+    most = larger_or_nan(most, x);
     const uint32_t key = size_key(x);
     least = least < key ? least : key;
   }
@@ -126,7 +126,7 @@ template <int N> struct DoubleBatch {
   }
   __device__ __forceinline__ void add(double x) {
     x2 += caught(x1, x);
-    const double p = x * x, e = fma(x, x, -p);
+    const double p = x * x, e = product_error(x, x, p);
     s2 += caught(s1, p);
     s3 += caught(s2, e);
   }

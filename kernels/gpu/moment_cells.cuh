@@ -115,7 +115,7 @@ template <> struct HalfRange<bfloat16> {
   float most = 0;
   uint32_t least = 0xffffffffu;
   __device__ __forceinline__ void see(float x) {
-    most = larger(most, x);
+    most = larger_or_nan(most, x);
     const uint32_t key = size_key(x);
     least = least < key ? least : key;
   }

@@ -32,7 +32,7 @@ GPR_FN Near minus(const Near &a) { return {-a.hi, -a.lo, a.off}; }
 /* a·b − p, which is exact unless it underflows. */
 GPR_FN double rest_of_product(double a, double b, double p, double &off) {
   if (a != 0 && b != 0 && !(fabs(p) >= 0x1p-900)) off += 0x1p-900;
-  return fma(a, b, -p);
+  return product_error(a, b, p);
 }
 GPR_FN Near multiply(const Near &a, const Near &b) {
   double off = 0;
@@ -67,7 +67,7 @@ GPR_FN Near divide(const Near &a, const Near &d) {
 
 /* a > off */
 GPR_FN Near root_of(const Near &a) {
-  const double first = sqrt(a.hi), error = fma(-first, first, a.hi);
+  const double first = sqrt(a.hi), error = product_error(-first, first, -a.hi);
   const double rest = error + a.lo, second = rest / (2 * first);
   Near root = near_of(first, second);
   const double dropped = fabs(rest) * 0x1p-51 + second * second;

@@ -127,37 +127,71 @@ __device__ __forceinline__ bool given(const gpr_axes_args &a, int64_t o, gpr_spr
   return true;
 }
 
-/* The Values of N neighbours, of which the first `left` are of outputs that exist. */
-template <class O, class F, class V, int N>
-__device__ __forceinline__ void finish_as(const gpr_axes_args &a, int64_t o, V (&value)[N],
-                                          int64_t n, int left) {
-  if constexpr (Same<typename O::Fold, typename StandsFor<F>::Fold>::value) {
-    typedef typename O::Result R;
-    constexpr int results = Results<O>::value;
-    typename FinishedWith<O>::type with;
-    R result[N * results];
-    const bool has = given<F>(a, o, with);
-#pragma unroll
-    for (int e = 0; e < N; e++) O::finish(value[e], n, has ? &with : nullptr, result + e * results);
-    if (N > 1 || is_certified(value[0]))
-      store_row((R *)a.out + o * results, result, left * results);
-  }
-}
-
 /* The one place that knows an operator by its number, and finds it among those of the fold. */
-template <class F, class V, int N>
-__device__ __forceinline__ void finish_values(const gpr_axes_args &a, int64_t o, V (&value)[N],
-                                              int64_t n, int left) {
+template <class F, class Finish>
+__device__ __forceinline__ void with_operator(int row, const Finish &finish) {
   typedef typename F::Element T;
-  switch (a.op) {
-#define GPR_X(id, name, ufunc, alias, flags, op, sentence) \
-  case GPR_OP_##id:                                        \
-    if constexpr (first_alike(GPR_OP_##id) == GPR_OP_##id) \
-      finish_as<op<T>, F>(a, o, value, n, left);           \
+  switch (row) {
+#define GPR_X(id, name, ufunc, alias, flags, op, sentence)                        \
+  case GPR_OP_##id:                                                               \
+    if constexpr (first_alike(GPR_OP_##id) == GPR_OP_##id &&                      \
+                  Same<typename op<T>::Fold, typename StandsFor<F>::Fold>::value) \
+      finish.template by<op<T>>();                                                \
     break;
     GPR_OPS(GPR_X)
 #undef GPR_X
   }
+}
+
+/* Calls O::finish() for each of N neighbours' Values. */
+template <class O, class F, class V, int N>
+__device__ __forceinline__ void finish_each(const gpr_axes_args &a, int64_t o, V (&value)[N],
+                                            int64_t n, typename O::Result *result) {
+  typename FinishedWith<O>::type with;
+  const bool has = given<F>(a, o, with);
+#pragma unroll
+  for (int e = 0; e < N; e++)
+    O::finish(value[e], n, has ? &with : nullptr, result + e * Results<O>::value);
+}
+
+/* Of N Values the first `left` are of outputs that exist. */
+template <class F, class V, int N> struct FinishValues {
+  const gpr_axes_args &a;
+  int64_t o;
+  V (&value)[N];
+  int64_t n;
+  int left;
+  template <class O> __device__ __forceinline__ void by() const {
+    constexpr int results = Results<O>::value;
+    typename O::Result result[N * results];
+    finish_each<O, F>(a, o, value, n, result);
+    store_row((typename O::Result *)a.out + o * results, result, left * results);
+  }
+};
+template <class F, class V, int N>
+__device__ __forceinline__ void finish_values(const gpr_axes_args &a, int64_t o, V (&value)[N],
+                                              int64_t n, int left) {
+  with_operator<F>(a.op, FinishValues<F, V, N>{a, o, value, n, left});
+}
+
+/* What is rounded already has but one type, and is stored once for all operators. */
+template <class F, class T, int N> struct FinishRounded {
+  const gpr_axes_args &a;
+  int64_t o;
+  RoundedSum<T> (&value)[N];
+  int64_t n;
+  T (&result)[N];
+  template <class O> __device__ __forceinline__ void by() const {
+    static_assert(Same<typename O::Result, T>::value, "");
+    finish_each<O, F>(a, o, value, n, result);
+  }
+};
+template <class F, class T, int N>
+__device__ __forceinline__ void finish_values(const gpr_axes_args &a, int64_t o,
+                                              RoundedSum<T> (&value)[N], int64_t n, int left) {
+  T result[N];
+  with_operator<F>(a.op, FinishRounded<F, T, N>{a, o, value, n, result});
+  if (N > 1 || is_certified(value[0])) store_row((T *)a.out + o, result, left);
 }
 
 /* Inline where every thread finishes an output, else once a kernel. */

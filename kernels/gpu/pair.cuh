@@ -11,6 +11,7 @@
 #include "../core/convert.h"
 #include "../core/exact.h"
 #include "../core/operators.h"
+#include "warp.cuh"
 
 GPR_OPEN
 
@@ -57,21 +58,8 @@ template <class R> __device__ inline void add_long(Long<R> &to, const Long<R> &f
   }
 }
 
-/* --- errors of additions -------------------------------------------------------------------------
+/* --- pairs ---------------------------------------------------------------------------------------
  */
-
-/* What a + b was rounded by to t; NaN where t is not finite. */
-GPR_FN double rounding_error(double a, double b, double t) {
-  const double bb = t - a;
-  return (a - (t - bb)) + (b - bb);
-}
-/* Exact if and only if both parts come back: of the larger one the subtraction is exact. */
-GPR_FN double add_checked(double a, double b, bool &lost) {
-  const double t = a + b;
-  lost |= !(t - a == b);
-  lost |= !(t - b == a);
-  return t;
-}
 
 /* An unevaluated sum. -0.0 is the neutral element: a sum is -0.0 only where all that it met is. */
 struct Pair {
@@ -86,15 +74,6 @@ GPR_FN void add(Pair &p, double x, bool &lost) {
 /* --- a batch of floats ---------------------------------------------------------------------------
  */
 
-/* The larger one in size; NaN stays. */
-__device__ __forceinline__ float larger(float most, float x) {
-#if __CUDA_ARCH__ >= 800
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(most), "f"(fabsf(x)));
-  return most;
-#else
-  return most != most || fabsf(x) <= most ? most : fabsf(x);
-#endif
-}
 /* Twice the bits less one, which are greatest of zeros. */
 __device__ __forceinline__ uint32_t size_key(float x) { return 2 * bits(x) - 1; }
 
@@ -106,7 +85,7 @@ template <int PRECISION, int N> struct Batch {
   float most = 0;
   uint32_t least = 0xffffffffu; /* of the keys */
   __device__ __forceinline__ void add(float x) {
-    most = larger(most, x);
+    most = larger_or_nan(most, x);
     add_below(x);
   }
   /* Where `most` is known otherwise. */
@@ -189,14 +168,6 @@ template <class R> __device__ __forceinline__ void merge(RealSum<R> &s, const Re
 /* --- rounding, once ------------------------------------------------------------------------------
  */
 
-/* a + b rounded to odd: what a second rounding needs to know is kept. */
-__device__ __forceinline__ double add_to_odd(double a, double b) {
-  const double t = a + b, error = rounding_error(a, b, t);
-  if (error == 0) return t;
-  uint64_t u = bits(t);
-  if ((error > 0) != (t > 0)) u--;
-  return from_bits(u | 1);
-}
 __device__ __forceinline__ void narrow_once(double x, float *out) { *out = (float)x; }
 __device__ __forceinline__ void narrow_once(double x, float16 *out) {
   *out = narrow(to_odd(x), float16());
@@ -205,7 +176,8 @@ __device__ __forceinline__ void narrow_once(double x, bfloat16 *out) {
   *out = narrow(to_odd(x), bfloat16());
 }
 template <class T> __device__ __forceinline__ void round_pair(double hi, double lo, T *out) {
-  narrow_once(lo == 0 ? hi : add_to_odd(hi, lo), out);
+  const double sum = hi + lo;
+  narrow_once(lo == 0 ? hi : to_odd(sum, rounding_error(hi, lo, sum)), out);
 }
 __device__ __forceinline__ void round_pair(double hi, double lo, double *out) {
   *out = lo == 0 ? hi : hi + lo;
@@ -217,73 +189,24 @@ template <class T>
 __device__ __forceinline__ void round_quotient(const Pair &p, int64_t n, T *out) {
   const double d = (double)n, hi = p.lo == 0 ? p.hi : p.hi + p.lo,
                lo = p.lo == 0 ? 0 : rounding_error(p.hi, p.lo, hi);
-  const double first = hi / d, rest = fma(-first, d, hi);
+  const double first = hi / d, rest = product_error(-first, d, -hi);
   const double sum = rest + lo, error = rounding_error(rest, lo, sum);
   double second = sum / d;
-  const double left = fma(-second, d, sum) + error;
-  if (left != 0) {
-    uint64_t u = bits(second);
-    if ((left > 0) != (second > 0)) u--;
-    second = from_bits(u | 1);
-  }
+  second = to_odd(second, product_error(-second, d, -sum) + error);
   round_pair(first, second == 0 ? 0 : second, out);
 }
 
 /* What two doubles cannot: any words, divided by n and rounded. */
 template <class T, class R>
 __device__ __noinline__ void round_long(RealSum<R> *s, int64_t n, T *out) {
-  typedef Format<T> F;
-  const uint64_t infinity = F::infinity(), sign = infinity + (1ull << (F::precision - 1));
-  const uint32_t both = GPR_PLUS_INF | GPR_MINUS_INF;
   use(*s);
   add_double(s->rest, s->pair.hi, s->special);
   add_double(s->rest, s->pair.lo, s->special);
-  if ((s->special & GPR_NAN) || (s->special & both) == both) {
-    *out = quiet_nan<T>();
-    return;
-  }
-  if (s->special) {
-    *out = F::make(s->special & GPR_MINUS_INF ? sign | infinity : infinity);
-    return;
-  }
-  uint64_t *word = s->rest.word;
-  const bool negative = word[Long<R>::words - 1] >> 63;
-  uint64_t borrow = 1;
-  unsigned __int128 left = 0;
-  if (negative)
-    for (int i = 0; i < Long<R>::words; i++) {
-      word[i] = ~word[i] + borrow;
-      borrow = borrow && !word[i];
-    }
-  int top = -1;
-  for (int i = Long<R>::words - 1; i >= 0; i--) {
-    if (n > 1) {
-      left = left << 64 | word[i];
-      word[i] = (uint64_t)(left / (uint64_t)n);
-      left %= (uint64_t)n;
-    }
-    if (word[i] && top < 0) top = i;
-  }
-  if (top < 0) { /* zero, of elements that were not all zero */
-    *out = F::make(0);
-    return;
-  }
-  const int highest = 64 * top + 63 - __clzll((long long)word[top]);
-  const int floor = F::smallest - Long<R>::bottom;
-  const int last = greatest(highest - F::precision + 1, floor);
-  uint64_t kept = 0;
-  bool below = left != 0;
-  if (highest >= last) {
-    const int at = last >> 6, shift = last & 63;
-    kept = word[at] >> shift;
-    if (shift && at < top) kept |= word[at + 1] << (64 - shift);
-  }
-  const int half = last - 1;
-  for (int i = 0; i < half >> 6; i++) below |= word[i] != 0;
-  below |= (word[half >> 6] & ((1ull << (half & 63)) - 1)) != 0;
-  if ((word[half >> 6] >> (half & 63) & 1) && (below || (kept & 1))) kept++;
-  const uint64_t result = kept + ((uint64_t)(last - floor) << (F::precision - 1));
-  *out = F::make((negative ? sign : 0) | (result < infinity ? result : infinity));
+  s->pair.hi = s->pair.lo = -0.0;
+  if (round_special(s->special, out)) return;
+  bool negative;
+  const Leading sum = leading_of(s->rest.word, Long<R>::words, Long<R>::bottom, negative);
+  *out = round_leading<T>(over(sum, (uint64_t)n), negative);
 }
 
 /* The sum over n, rounded once. */
@@ -305,15 +228,9 @@ __device__ __forceinline__ void round_sum(RealSum<R> &s, int64_t n, T *out) {
 /* --- the fold ------------------------------------------------------------------------------------
  */
 
-/* What float16 and bfloat16 are summed as. */
-template <class R> struct RealOfSum { typedef R type; };
-template <> struct RealOfSum<float16> { typedef float type; };
-template <> struct RealOfSum<bfloat16> { typedef float type; };
-template <class R> struct RealOfSum<complex<R>> { typedef R type; };
-
 /* operators.h's ExactFold in the states of this file. */
 template <class T> struct PairSum : FreeFold<T> {
-  typedef typename RealOfSum<T>::type Real;
+  typedef typename Traits<typename RealOf<T>::type>::Wide Real;
   static constexpr int parts = Traits<T>::kind == KIND_COMPLEX ? 2 : 1;
   struct State {
     RealSum<Real> part[parts];

@@ -143,7 +143,7 @@ __device__ __forceinline__ void add_square_of(Levels<SquaresOf<double>, P> &s, i
   const int level = part * MomentBatch<double, 1>::squares;
   if (size >= 0x1p-450 && size <= 0x1p500) {
     add_to(s, level, p);
-    add_to(s, level + 1, fma(x, x, -p));
+    add_to(s, level + 1, product_error(x, x, p));
   } else if (size > 0) {
     use(s);
     add_square(&s.rest, x);
@@ -166,7 +166,7 @@ __device__ __noinline__ void add_alone(MomentState<R, PARTS> *s, int part, doubl
 
 /* variance.h's MomentsFold in the states of this file. */
 template <class T> struct PairMoments : FreeFold<T> {
-  typedef typename RealOfSum<T>::type Real;
+  typedef typename Traits<typename RealOf<T>::type>::Wide Real;
   static constexpr int parts = Traits<T>::kind == KIND_COMPLEX ? 2 : 1;
   typedef MomentState<Real, parts> State;
   template <class R> static __device__ __forceinline__ R real(complex<R> x, int part) {

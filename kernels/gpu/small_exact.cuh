@@ -18,7 +18,7 @@ enum { SMALL_NUMBERS = 8 };
 
 template <class T> struct SmallShape {
   typedef typename RealOf<T>::type Stored;
-  typedef typename Summed<Stored>::type Real;
+  typedef typename Traits<Stored>::Wide Real;
   static constexpr int parts = ExactFold<T>::parts, per_load = Packet<Stored>::count;
   static constexpr int loads = SMALL_NUMBERS / per_load, numbers = SMALL_NUMBERS + parts;
 };

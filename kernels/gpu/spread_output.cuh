@@ -64,11 +64,12 @@ template <int P> __device__ __forceinline__ Near coarse_sum(const Pair (&pair)[P
 template <int PARTS>
 __device__ __forceinline__ Near coarse_numerator(const Near (&sum)[PARTS], const Near &squares,
                                                  double n) {
-  double hi = n * squares.hi, lo = fma(n, squares.lo, fma(n, squares.hi, -hi));
+  double hi = n * squares.hi, lo = fma(n, squares.lo, product_error(n, squares.hi, hi));
   double size = hi, off = n * squares.off;
 #pragma unroll
   for (int p = 0; p < PARTS; p++) {
-    const double x = sum[p].hi, square = x * x, rest = fma(2 * x, sum[p].lo, fma(x, x, -square));
+    const double x = sum[p].hi, square = x * x,
+                 rest = fma(2 * x, sum[p].lo, product_error(x, x, square));
     const double t = hi - square;
     lo = (lo - rest) + rounding_error(hi, -square, t);
     hi = t;
@@ -81,9 +82,9 @@ __device__ __forceinline__ Near coarse_numerator(const Near (&sum)[PARTS], const
 }
 __device__ __forceinline__ Near coarse_spread(const Near &a, double n, double freedom, bool root) {
   const double d = n * freedom;
-  const bool exact = fma(n, freedom, -d) == 0; /* NaN is not */
+  const bool exact = product_error(n, freedom, d) == 0; /* NaN is not */
   if (!exact || !(a.hi > 0x1p-700 && a.hi < 0x1p900 && a.off < a.hi / 2)) return {0, 0, INFINITY};
-  const double first = a.hi / d, rest = fma(-first, d, a.hi) + a.lo;
+  const double first = a.hi / d, rest = product_error(-first, d, -a.hi) + a.lo;
   Near spread = near_of(first, rest / d);
   spread.off = loosened((a.off + 0x1p-51 * fabs(rest)) / d);
   return root ? root_of(spread) : spread;

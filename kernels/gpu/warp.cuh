@@ -71,5 +71,15 @@ template <class F> __device__ __forceinline__ void merge_warp(typename F::State 
   }
 }
 
+/* The larger one in size; NaN stays. */
+__device__ __forceinline__ float larger_or_nan(float most, float x) {
+#if __CUDA_ARCH__ >= 800
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(most), "f"(fabsf(x)));
+  return most;
+#else
+  return most != most || fabsf(x) <= most ? most : fabsf(x);
+#endif
+}
+
 GPR_CLOSE
 #endif
