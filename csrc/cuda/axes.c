@@ -166,7 +166,7 @@ static gpr_status finish(gpr_run *base, const void *with, void *result) {
     const int64_t length = x->stops[i] > x->starts[i] ? x->stops[i] - x->starts[i] : 0;
     if (length < base->least) base->least = length;
   }
-  if (wants_least(r)) base->least = *r->waiter->least;
+  if (r->waiter && wants_least(r)) base->least = *r->waiter->least;
   return GPR_OK;
 }
 
@@ -240,48 +240,40 @@ fail:
 
 static const gpr_backend axes = {step, finish, close_run, time_run};
 
-/* What comes next waits for what is on the other stream. */
-static gpr_status follow(axes_run *r, CUstream other) {
-  CUevent now = NULL;
-  gpr_status status =
-      check(cu.EventCreate(&now, CU_EVENT_DISABLE_TIMING), "cuEventCreate", r->device);
-  if (status) return status;
-  status = check(cu.EventRecord(now, other), "cuEventRecord", r->device);
-  if (!status)
-    status = check(cu.StreamWaitEvent(r->stream, now, 0), "cuStreamWaitEvent", r->device);
-  cu.EventDestroy(now);
-  return status;
+/* Of results that stay on the device nobody knows in a graph how many elements counted. */
+static int has_to_wait(const axes_run *r) {
+  if (!to_device(r) || !r->in_place) return 1;
+  return wants_least(r) && !gpr_cuda_is_capturing(r->stream);
 }
 
-static gpr_status check_capture(const axes_run *r) {
-  if (!gpr_cuda_is_capturing(r->stream)) return GPR_OK;
-  return gpr_fail(GPR_BAD_VALUE,
-                  "%s: the stream is being captured, and a result for the host or a warning would "
-                  "have to wait for it; axis= leaves results on the device",
-                  gpr_ops[r->plan.row->op].name);
+/* Bounds come from memory that a graph would read again when it is gone. */
+static gpr_status upload_bounds(axes_run *r) {
+  const gpr_axes *x = &r->axes;
+  const size_t bytes = (size_t)x->segments * sizeof *x->starts;
+  if (gpr_cuda_is_capturing(r->stream))
+    return gpr_fail(GPR_BAD_VALUE, "%s: segments cannot be captured into a graph",
+                    gpr_ops[r->plan.row->op].name);
+  gpr_status status = allocate(r, &r->bounds, 2 * bytes);
+  if (!status) status = copy(r, r->bounds, x->starts, bytes);
+  if (!status) status = copy(r, r->bounds + x->segments, x->stops, bytes);
+  return status;
 }
 
 /* What all slabs need. */
 static gpr_status prepare(axes_run *r) {
   const gpr_axes *x = &r->axes;
-  const size_t bytes = (size_t)x->segments * sizeof *x->starts;
   gpr_status status = GPR_OK;
   if (r->plan.device < 0) {
     status = check(cu.StreamCreate(&r->own, CU_STREAM_NON_BLOCKING), "cuStreamCreate", r->device);
     r->stream = r->own;
   }
-  if (!status && r->plan.device >= 0 && x->where && x->where_stream != r->stream)
-    status = follow(r, x->where_stream);
-  if (!status && (!to_device(r) || wants_least(r) || r->plan.device < 0)) {
+  if (!status && r->in_place && x->where)
+    status = gpr_gpu_order(r->device, x->where_stream, r->stream);
+  if (!status && has_to_wait(r)) {
     status = gpr_waiter_take(r->device, &r->waiter);
     if (!status) *r->waiter->least = INT64_MAX;
   }
-  if (!status && r->waiter && r->in_place) status = check_capture(r);
-  if (!status && x->starts) {
-    status = allocate(r, &r->bounds, 2 * bytes);
-    if (!status) status = copy(r, r->bounds, x->starts, bytes);
-    if (!status) status = copy(r, r->bounds + x->segments, x->stops, bytes);
-  }
+  if (!status && x->starts) status = upload_bounds(r);
   gpr_slabs_choose(r);
   return status ? status : begin_slab(r);
 }

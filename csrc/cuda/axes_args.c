@@ -85,7 +85,7 @@ static void set_finish(axes_run *r) {
 /* Outputs of which so few elements count are told about. */
 static void set_least(axes_run *r) {
   const gpr_spread *spread = r->axes.with;
-  if (!wants_least(r)) return;
+  if (!r->waiter || !wants_least(r)) return;
   r->args.least = r->waiter->least;
   if (!(gpr_ops[r->plan.row->op].flags & GPR_SPREAD)) return;
   r->args.few = spread->ddof >= 0 ? (int64_t)(spread->ddof < 0x1p62 ? spread->ddof : 0x1p62) : -1;

@@ -59,8 +59,11 @@ gpr_status gpr_stream_scratch(int device, CUstream stream, size_t bytes, void **
   if (status) return status;
   pthread_mutex_lock(&kept.lock);
   stream_scratch *s = place_of(device, id);
-  if (!s->memory || s->stream != id || s->bytes < bytes)
+  if (!s->memory || s->stream != id || s->bytes < bytes) {
+    const int before = gpr_cuda_relaxed(); /* another stream may be captured meanwhile */
     status = make(s, device, stream, id, bytes);
+    gpr_cuda_strict(before);
+  }
   s->used = ++kept.uses;
   *out = s->memory;
   pthread_mutex_unlock(&kept.lock);
@@ -101,7 +104,12 @@ gpr_status gpr_waiter_take(int device, gpr_waiter **out) {
   gpr_waiter *w = kept.idle[device];
   if (w) kept.idle[device] = w->next;
   pthread_mutex_unlock(&kept.lock);
-  if (!w) return make_waiter(device, out);
+  if (!w) {
+    const int before = gpr_cuda_relaxed();
+    const gpr_status status = make_waiter(device, out);
+    gpr_cuda_strict(before);
+    return status;
+  }
   *out = w;
   return GPR_OK;
 }

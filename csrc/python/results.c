@@ -128,7 +128,7 @@ int gpr_warn(const gpr_call *call, int64_t least) {
  */
 
 /* Of results in the order of the input's memory, as NumPy's are: GPR_MEMORY_ORDER. */
-enum { ORDER_THERE = GPR_C_ORDER };
+enum { ORDER_THERE = GPR_MEMORY_ORDER };
 
 /* What the run writes, as an array of the caller's library. */
 static int room_of_library(const gpr_call *call, gpr_room *room) {

@@ -140,7 +140,7 @@ __device__ __forceinline__ bool take(Pair &pair, const R (&x)[N], int first) {
     for (int i = 0; i < N; i += EVERY) add(p, x[first + i], lost);
   }
   if (!lost) pair = p;
-  return !lost;
+  return !lost || pair.hi != pair.hi;
 }
 
 template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
@@ -195,7 +195,12 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
 #pragma unroll 1
       for (int i = first; i < n && i < first + few; i++) {
         const R one[1] = {real(x[i], p)};
-        if (!take<Stored, 1, 1>(sum, one, 0)) add_rest(&s.part[p], (double)one[0]);
+        if (take<Stored, 1, 1>(sum, one, 0)) continue;
+        if (one[0] != one[0]) {
+          sum.hi = one[0];
+          return sum;
+        }
+        add_rest(&s.part[p], (double)one[0]);
       }
     }
     return sum;

@@ -32,7 +32,7 @@ template <class R> struct Digits {
     for (int i = 0; i < 3; i++)
       if (digit[i]) atomicAdd(word + (1 + at + i) * step, negative ? 0 - digit[i] : digit[i]);
   }
-  /* Finite ones. met becomes what the first word must be told; of a sum of -0.0 the lower half is
+  /* met becomes what the first word must be told; of a sum of -0.0 the lower half is
    * any zero. */
   __device__ __forceinline__ void add(const Pair &p, uint64_t &met) const {
     if (bits(p.hi) != 1ull << 63) met |= UINT64_C(1) << OTHER;
@@ -43,6 +43,7 @@ template <class R> struct Digits {
       uint32_t special = 0;
       const int64_t m = mantissa(x, exponent, special);
       if (m) add_magnitude((uint64_t)(m < 0 ? -m : m), exponent - bottom, m < 0, met);
+      met |= (uint64_t)special << SPECIAL;
     }
   }
   __device__ __forceinline__ void tell(uint64_t met) const {

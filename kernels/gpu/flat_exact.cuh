@@ -484,6 +484,9 @@ template <class T> struct WarpSum {
 
   /* A tile that the fast loop did not catch, or was not tried on. */
   __device__ __forceinline__ void slow(const In in, int64_t at) {
+    bool is_nan = true; /* then nothing else matters any more */
+    for (int p = 0; p < parts; p++) is_nan &= (special[p] & GPR_NAN) != 0;
+    if (__all_sync(GPR_ALL, is_nan)) return;
 #pragma unroll 1
     for (int b = 0; b < S::batches; b++) {
       constexpr int packets = S::loads / S::batches;

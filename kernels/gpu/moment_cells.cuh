@@ -237,6 +237,9 @@ struct Cells<PairMoments<T>, COLUMNS> : MomentCells<T, COLUMNS>::type {
                                                 int64_t step, int pieces) {
     for (; missed; missed &= missed - 1) {
       const int c = __ffs(missed) - 1;
+      uint32_t special = 0;
+      for (int p = 0; p < F::parts; p++) special |= s[c].sum[p].special;
+      if (special & GPR_NAN) continue; /* nothing else matters any more */
       each_rest<N>(from + c, step, pieces, [&](const T *x, int n) {
 #pragma unroll 1
         for (int i = 0; i < n; i++) F::add(s[c], x[i]);

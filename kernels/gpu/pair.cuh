@@ -61,7 +61,8 @@ template <class R> __device__ inline void add_long(Long<R> &to, const Long<R> &f
 /* --- pairs ---------------------------------------------------------------------------------------
  */
 
-/* An unevaluated sum. -0.0 is the neutral element: a sum is -0.0 only where all that it met is. */
+/* An unevaluated sum. -0.0 is the neutral element: a sum is -0.0 only where all that it met is. hi
+ * is NaN where a NaN was met: whatever else there is, that is the sum. */
 struct Pair {
   double hi, lo;
 };
@@ -136,10 +137,12 @@ template <class R> __device__ __forceinline__ void add_one(RealSum<R> &s, double
   Pair p = s.pair;
   bool lost = false;
   add(p, x, lost);
-  if (lost)
-    add_rest(&s, x);
-  else
+  if (!lost)
     s.pair = p;
+  else if (x != x)
+    s.pair.hi = x;
+  else if (s.pair.hi == s.pair.hi)
+    add_rest(&s, x);
 }
 template <class R> __device__ __noinline__ void add_both(RealSum<R> *s, const RealSum<R> *right) {
   use(*s);
@@ -151,9 +154,11 @@ template <class R> __device__ __noinline__ void add_both(RealSum<R> *s, const Re
 /* lost stays as it is where the sum of both is exact. */
 GPR_FN Pair merged(const Pair &a, const Pair &b, bool &lost) {
   Pair p;
+  bool is_lost = false;
   p.hi = a.hi + b.hi;
-  p.lo = add_checked(a.lo, b.lo, lost);
-  p.lo = add_checked(p.lo, rounding_error(a.hi, b.hi, p.hi), lost);
+  p.lo = add_checked(a.lo, b.lo, is_lost);
+  p.lo = add_checked(p.lo, rounding_error(a.hi, b.hi, p.hi), is_lost);
+  lost |= is_lost && p.hi == p.hi;
   return p;
 }
 template <class R> __device__ __forceinline__ void merge(RealSum<R> &s, const RealSum<R> &right) {
@@ -213,7 +218,9 @@ __device__ __noinline__ void round_long(RealSum<R> *s, int64_t n, T *out) {
 template <class T, class R>
 __device__ __forceinline__ void round_sum(RealSum<R> &s, int64_t n, T *out) {
   const double size = fabs(s.pair.hi);
-  if (!s.used && n == 1)
+  if (size != size)
+    *out = quiet_nan<T>();
+  else if (!s.used && n == 1)
     round_pair(s.pair.hi, s.pair.lo, out);
   else if (n == 0)
     *out = quiet_nan<T>();
