@@ -9,7 +9,7 @@
 
 enum { TORCH, CUPY, TENSOR, NDARRAY, EMPTY, DTYPE, DEVICE, SHAPE, STRIDES, STRIDE, DATA, PTR };
 enum { DEVICE_ID = PTR + 1, DATA_PTR, GET_DEVICE, PERMUTE, TRANSPOSE, CUDA, CORE };
-enum { CURRENT_STREAM = CORE + 1, RAW_STREAM, NAMES };
+enum { CURRENT_STREAM = CORE + 1, RAW_STREAM, NEW_EMPTY, NAMES };
 static const char *const texts[NAMES] = {"torch",
                                          "cupy",
                                          "Tensor",
@@ -30,7 +30,8 @@ static const char *const texts[NAMES] = {"torch",
                                          "cuda",
                                          "_C",
                                          "get_current_stream",
-                                         "_cuda_getCurrentRawStream"};
+                                         "_cuda_getCurrentRawStream",
+                                         "new_empty"};
 static PyObject *names[NAMES], *torch_keywords, *cupy_keywords;
 
 typedef struct library {
@@ -183,8 +184,11 @@ int gpr_library_view(int library, PyObject *array, gpr_view *view) {
 /* --- new arrays --------------------------------------------------------------------------------
  */
 
-static PyObject *make_one(int which, PyObject *like, int dtype, PyObject *shape) {
+/* By torch's own attributes where nothing else has to be said: 2.1 µs in place of 2.9. */
+static PyObject *make_one(int which, PyObject *like, int likes_dtype, int dtype, PyObject *shape) {
   const library *l = find(which);
+  if (which == GPR_TORCH && dtype == likes_dtype)
+    return PyObject_CallMethodOneArg(like, names[NEW_EMPTY], shape);
   if (which == GPR_CUPY)
     return PyObject_Vectorcall(l->make, (PyObject *[]){shape, l->dtypes[dtype]}, 1, cupy_keywords);
   PyObject *device = PyObject_GetAttr(like, names[DEVICE]), *array = NULL;
@@ -195,7 +199,7 @@ static PyObject *make_one(int which, PyObject *like, int dtype, PyObject *shape)
   return array;
 }
 
-int gpr_library_empty(int library, PyObject *like, int device, int dtype, int ndim,
+int gpr_library_empty(int library, PyObject *like, int likes_dtype, int device, int dtype, int ndim,
                       const int64_t *shape, PyObject **array, void **data) {
   int64_t address = 0, there = -1;
   if (!find(library)->dtypes[dtype]) return 0;
@@ -205,7 +209,7 @@ int gpr_library_empty(int library, PyObject *like, int device, int dtype, int nd
     if (!length) Py_CLEAR(tuple);
     if (tuple) PyTuple_SET_ITEM(tuple, d, length);
   }
-  *array = tuple ? make_one(library, like, dtype, tuple) : NULL;
+  *array = tuple ? make_one(library, like, likes_dtype, dtype, tuple) : NULL;
   Py_XDECREF(tuple);
   if (!*array) return -1;
   const int known = place_of(library, *array, &address, &there);

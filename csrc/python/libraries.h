@@ -22,7 +22,7 @@ int gpr_library_view(int library, PyObject *array, gpr_view *view);
 
 /* A new array in C order on the device, and its address. The result is as of gpr_library_view(); 0
  * where the library has no such dtype or would put it elsewhere. */
-int gpr_library_empty(int library, PyObject *like, int device, int dtype, int ndim,
+int gpr_library_empty(int library, PyObject *like, int likes_dtype, int device, int dtype, int ndim,
                       const int64_t *shape, PyObject **array, void **data);
 
 /* The array with its axes in another order. */

@@ -136,8 +136,8 @@ static int room_of_library(const gpr_call *call, gpr_room *room) {
   int axes[GPR_DIMS_MAX], n = call->what.results > 1;
   axes_in_memory(call, axes);
   for (int i = 0; i < call->ndim; i++) shape[n++] = call->shape[axes[i]];
-  return gpr_library_empty(room->library, call->array, call->view.device, call->what.result, n,
-                           shape, &room->array, &room->data);
+  return gpr_library_empty(room->library, call->array, call->view.dtype, call->view.device,
+                           call->what.result, n, shape, &room->array, &room->data);
 }
 
 int gpr_room_open(gpr_call *call, gpr_room *room) {
@@ -159,8 +159,10 @@ int gpr_room_open(gpr_call *call, gpr_room *room) {
 
 static PyObject *of_library(const gpr_call *call, const gpr_room *room, int which) {
   int axes[GPR_DIMS_MAX], order[GPR_DIMS_MAX], as_it_is = 1;
-  PyObject *one =
-      call->what.results > 1 ? PySequence_GetItem(room->array, which) : Py_NewRef(room->array);
+  PyObject *one = NULL, *number = PyLong_FromLong(which);
+  if (number)
+    one = call->what.results > 1 ? PyObject_GetItem(room->array, number) : Py_NewRef(room->array);
+  Py_XDECREF(number);
   axes_in_memory(call, axes);
   for (int i = 0; i < call->ndim; i++) {
     order[axes[i]] = i;

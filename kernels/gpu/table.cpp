@@ -119,8 +119,9 @@ template <class F, class KERNEL, bool IS_THERE> constexpr gpr_program *program_i
 
 /* Conversions that have a program of their own: what sums are asked to be summed as. */
 template <class F> struct Converts { static constexpr bool value = false; };
-template <class T> struct Converts<PairSum<T>> { static constexpr bool value = true; };
-template <class T> struct Converts<IntegerSum<T>> { static constexpr bool value = sizeof(T) >= 4; };
+template <> struct Converts<PairSum<float>> { static constexpr bool value = true; };
+template <> struct Converts<PairSum<double>> { static constexpr bool value = true; };
+template <> struct Converts<IntegerSum<uint64_t>> { static constexpr bool value = true; };
 template <class F, const char *RUN, class ROW, class FROM>
 constexpr gpr_program *convert_program() {
   constexpr bool times = Traits<ROW>::kind == KIND_TIME || Traits<FROM>::kind == KIND_TIME;

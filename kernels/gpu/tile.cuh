@@ -206,8 +206,14 @@ template <class F, class LOAD> struct TileRun {
 
 /* Packets that a thread has under way, of so many elements, each of so many bytes as folded. */
 GPR_FN GPR_CONSTEXPR int row_loads(int elements, int bytes) {
-  return elements == 16 || bytes > 8 ? 2 : elements > 4 ? 16 / elements : 4;
+  return elements == 16 || bytes > 8 ? 2 : 4;
 }
+
+/* Sums in double of what floats hold, which are certified as floats are. */
+template <class F, class FROM> struct SumsFloats { static constexpr bool value = false; };
+template <> struct SumsFloats<PairSum<double>, float> { static constexpr bool value = true; };
+template <> struct SumsFloats<PairSum<double>, float16> { static constexpr bool value = true; };
+template <> struct SumsFloats<PairSum<double>, bfloat16> { static constexpr bool value = true; };
 
 /* The same of elements that lie side by side, 16 bytes a load: what is counted is packets. Masks
  * lie so too, or there is none. */
@@ -237,47 +243,53 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
     }
     return bits;
   }
-  __device__ __forceinline__ void batch(TileCell<F> &cell, T (&x)[U * V], uint64_t valid, int64_t r,
-                                        int down) {
-    bool missed = false;
+  /* False: to be taken one by one. */
+  __device__ __forceinline__ bool take(TileCell<F> &cell, const Packet<From> (&v)[U], T (&x)[U * V],
+                                       uint64_t valid, int64_t r, int down) {
     if constexpr (F::ordered) {
 #pragma unroll
       for (int i = 0; i < U * V; i++)
         if (valid >> i & 1) cell.one(x[i], this->index_of(r + i / V * (V * down) + i % V));
-    } else if (valid == ALL) {
-      missed = cell.template add<U * V>(x, 0, 0);
+      return true;
+    } else if constexpr (SumsFloats<F, From>::value) {
+      float w[U * V];
+#pragma unroll
+      for (int i = 0; i < U * V; i++) w[i] = valid >> i & 1 ? wide(v[i / V].element[i % V]) : -0.0f;
+      return gpr::take<From, U * V, 1>(cell.pair[0], w, 0);
     } else {
-      missed = cell.template some<U * V>(x, valid, 0, 0);
+      return !(valid == ALL ? cell.template add<U * V>(x, 0, 0)
+                            : cell.template some<U * V>(x, valid, 0, 0));
     }
-    if constexpr (!TileCell<F>::certain)
-      if (missed)
-#pragma unroll 1
-        for (int i = 0; i < U * V; i++)
-          if (valid >> i & 1) this->rest(cell, r + i / V * (V * down) + i % V);
   }
   /* Packets p, p + down, … below stop; what belongs to none that is whole comes with the first. */
   __device__ __forceinline__ int64_t fold(TileCell<F> &cell, int64_t p, int down, int64_t stop,
                                           int64_t length) {
     const Packets<From> in(this->data, length);
     const int64_t first = in.first ? 1 : 0, whole = in.stop / V;
-    const bool aligned = ((uintptr_t)where - (uintptr_t)in.first) % 4 == 0;
+    const char *const mask = where - in.first;
+    const bool aligned = (uintptr_t)mask % 4 == 0;
     int64_t n = 0;
     if (p < down) n = ends(cell, (int)p, down, first * V - in.first, whole * V - in.first, length);
     if (whole < stop) stop = whole;
+    if (first >= whole) return n;
 #pragma unroll 1
     for (; p < stop; p += U * down) {
       Packet<From> v[U];
       T x[U * V];
+      uint32_t bits[U];
       uint64_t valid = 0;
+      /* Without a branch, so that all loads are under way together. */
 #pragma unroll
-      for (int u = 0; u < U; u++) {
-        const int64_t at = p + u * down;
-        if (at < first || at >= stop) continue;
-        v[u].words = in.load(at);
-        const uint64_t bits =
-            a.where ? counted(where + at * V - in.first, aligned) : (uint32_t)((1ull << V) - 1);
-        valid |= bits << u * V;
-      }
+      for (int u = 0; u < U; u++) v[u].words = in.load(inside(p + u * down, first, whole));
+#pragma unroll
+      for (int u = 0; u < U; u++) bits[u] = (1u << V) - 1;
+      if (a.where)
+#pragma unroll
+        for (int u = 0; u < U; u++)
+          bits[u] = counted(mask + inside(p + u * down, first, whole) * V, aligned);
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        if (p + u * down >= first && p + u * down < stop) valid |= (uint64_t)bits[u] << u * V;
 #pragma unroll
       for (int i = 0; i < U * V; i++) x[i] = Load<T, LOAD>::of(v[i / V].element[i % V]);
       if (a.skip)
@@ -285,9 +297,18 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
         for (int i = 0; i < U * V; i++)
           if (is_nan_or_nat(x[i])) valid &= ~(1ull << i);
       n += __popc((uint32_t)valid) + __popc((uint32_t)(valid >> 32));
-      batch(cell, x, valid, p * V - in.first, down);
+      const int64_t r = p * V - in.first;
+      const bool fine = take(cell, v, x, valid, r, down);
+      if constexpr (!TileCell<F>::certain)
+        if (!fine)
+#pragma unroll 1
+          for (int i = 0; i < U * V; i++)
+            if (valid >> i & 1) this->rest(cell, r + i / V * (V * down) + i % V);
     }
     return n;
+  }
+  static __device__ __forceinline__ int64_t inside(int64_t p, int64_t first, int64_t whole) {
+    return p < first ? first : p < whole ? p : whole - 1;
   }
   /* Elements below `head` and from `tail` on. */
   __device__ __forceinline__ int64_t ends(TileCell<F> &cell, int y, int down, int64_t head,
