@@ -1,0 +1,179 @@
+"""A program folded by what the machine's compiler made of it."""
+
+import ctypes
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpureduce.custom import emit_c, toolchain
+from gpureduce.custom.layout import Layout
+from gpureduce.custom.program import Program
+from gpureduce.custom.work import Slice, run
+
+SLICE = 1 << 18  # elements of one call: a millisecond or some ten
+
+Progress = Callable[[int, int], object] | None
+Arrays = Sequence[NDArray[np.generic]]
+
+
+class _Call(ctypes.Structure):
+    """gpr_call of engine.c."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("swapped", ctypes.c_void_p),
+        ("out", ctypes.c_void_p),
+        ("steps", ctypes.c_void_p),
+        ("places", ctypes.c_void_p),
+        ("initial", ctypes.c_void_p),
+        ("nodes", ctypes.c_void_p),
+        ("kept", ctypes.c_int64),
+        ("reduced", ctypes.c_int64),
+        ("outputs", ctypes.c_int64),
+        ("count", ctypes.c_int64),
+        ("across", ctypes.c_int64),
+    ]
+
+
+class Native:
+    """The compiled form of a program."""
+
+    def __init__(self, program: Program, library: ctypes.CDLL):
+        self.program = program
+        self.lanes = emit_c.shape(program)["LANES"]
+        integer, pointer = ctypes.c_int64, ctypes.c_void_p
+        self.fold, self.close, self.segments = (
+            library.gpr_fold,
+            library.gpr_close,
+            library.gpr_segments,
+        )
+        self.fold.argtypes = [pointer, *[integer] * 5]
+        self.close.argtypes = [pointer, *[integer] * 3]
+        self.segments.argtypes = [pointer, pointer, pointer, *[integer] * 3]
+        for function in (self.fold, self.close, self.segments):
+            function.restype = None
+
+    def reduce(
+        self, layout: Layout, arrays: Arrays, outs: Arrays, initial: bytes | None, tell: Progress
+    ) -> None:
+        """Into outs, one array a result, its numbers one behind the other."""
+        call = _Prepared(self.program, layout, arrays, outs, initial)
+        if not layout.outputs:
+            return
+        least = min(layout.outputs, self.lanes) if layout.across else 1
+        part = layout.count
+        if part * least > 2 * SLICE:
+            part = 1 << max(4, (SLICE // least).bit_length() - 1)
+        parts = -(-layout.count // part) if part else 1
+        if parts > 1:
+            size = sum(slot.bytes for slot in self.program.slots)
+            assert size
+            call.give_nodes(parts * layout.outputs * self.program_struct().itemsize)
+            step = least
+        else:
+            step = max(least, SLICE // max(part, 1) // least * least)
+        total = layout.outputs * layout.count
+        slices = _slices(layout, step, part, parts)
+        number = -(-layout.outputs // step) * parts
+        run(slices, number, total, lambda *a: self.fold(call.address, *a), tell)
+        if parts > 1:
+            self.close(call.address, 0, layout.outputs, parts)
+
+    def program_struct(self) -> np.dtype:
+        slots = enumerate(self.program.slots)
+        return np.dtype([(f"s{n}", slot.numpy) for n, slot in slots], align=True)
+
+    def reduce_segments(
+        self,
+        layout: Layout,
+        arrays: Arrays,
+        outs: Arrays,
+        initial: bytes | None,
+        bounds: tuple[NDArray[np.int64], NDArray[np.int64]],
+        tell: Progress,
+    ) -> None:
+        """Of the one reduced dimension the segments; outs have them first."""
+        call = _Prepared(self.program, layout, arrays, outs, initial)
+        starts, stops = bounds
+        if not layout.outputs or not len(starts):
+            return
+        sizes = np.maximum(stops - starts, 1) * layout.outputs
+        ends = np.cumsum(sizes)
+        cuts = np.unique(np.searchsorted(ends, np.arange(SLICE, int(ends[-1]), SLICE)) + 1)
+        edges = [0, *cuts[cuts < len(starts)].tolist(), len(starts)]
+        slices = [
+            Slice((s, end), int(sizes[s:end].sum()))
+            for s, end in zip(edges, edges[1:], strict=False)
+        ]
+        first, last = starts.ctypes.data, stops.ctypes.data
+
+        def fold(s: int, end: int) -> None:
+            self.segments(call.address, first, last, s, end, layout.outputs)
+
+        run(slices, len(slices), int(ends[-1]), fold, tell)
+
+
+def _slices(layout: Layout, step: int, part: int, parts: int) -> Iterator[Slice]:
+    for o in range(0, layout.outputs, step):
+        end = min(o + step, layout.outputs)
+        for number in range(parts):
+            first = number * part
+            stop = min(first + part, layout.count)
+            where = number if parts > 1 else -1
+            yield Slice((o, end, first, stop, where), (end - o) * (stop - first))
+
+
+class _Prepared:
+    """A gpr_call and what it points to."""
+
+    def __init__(
+        self,
+        program: Program,
+        layout: Layout,
+        arrays: Arrays,
+        outs: Arrays,
+        initial: bytes | None,
+    ):
+        dims = (*layout.kept, *layout.reduced)
+        streams = program.streams
+        data = [arrays[s.input].ctypes.data + offset for s, offset in zip(streams, layout.offsets, strict=True)]
+        strides = [dim.strides[n] for n in range(len(streams)) for dim in dims]
+        to, steps = [], []
+        for result, out in zip(program.results, outs, strict=True):
+            size = out.itemsize // result.kind.parts
+            for number in range(len(result.nodes)):
+                to.append(out.ctypes.data + number * size)
+                steps.append(len(result.nodes) * size)
+        self.numbers = np.array(
+            [*data, *(dim.length for dim in dims), *strides, *to, *steps,
+             *(dim.place for dim in layout.kept)], np.int64
+        )  # fmt: skip
+        self.swapped = np.array([not arrays[s.input].dtype.isnative for s in streams], np.int32)
+        self.initial = np.frombuffer(initial, np.uint8).copy() if initial is not None else None
+        at, ends = self.numbers.ctypes.data, []
+        for length in (len(data), len(dims), len(strides), len(to), len(steps), 0):
+            ends.append(at)
+            at += 8 * length
+        self.call = _Call(
+            ends[0], ends[1], ends[2], self.swapped.ctypes.data, ends[3], ends[4], ends[5],
+            None if self.initial is None else self.initial.ctypes.data, None,
+            len(layout.kept), len(layout.reduced), layout.outputs, layout.count, layout.across,
+        )  # fmt: skip
+        self.kept_alive = (arrays, outs)
+
+    @property
+    def address(self) -> int:
+        return ctypes.addressof(self.call)
+
+    def give_nodes(self, size: int) -> None:
+        self.nodes = np.empty(-(-size // 8), np.uint64)
+        self.call.nodes = self.nodes.ctypes.data
+
+
+def native(program: Program) -> Native | None:
+    """None where there is no compiler."""
+    library = toolchain.library(emit_c.host(program))
+    return None if library is None else Native(program, library)
