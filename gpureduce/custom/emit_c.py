@@ -75,7 +75,9 @@ def _expression(node: Node, args: Sequence[str]) -> str:
         return f"!{args[0]}"
     if op in ("neg", "not"):
         sign = "-" if op == "neg" else "~"
-        return f"{sign}{args[0]}" if type_.is_float else _wrapped(type_, f"{sign}({type_.unsigned}){args[0]}")  # fmt: skip
+        if type_.is_float:
+            return f"{sign}{args[0]}"
+        return _wrapped(type_, f"{sign}({type_.unsigned}){args[0]}")
     if op == "mul":
         return f"GPR_MUL({args[0]}, {args[1]})" if type_.is_float else _two(type_, "*", args)
     if op == "div":
@@ -105,7 +107,7 @@ def _leaf(node: Node) -> str:
 def lines(outputs: Sequence[Node]) -> tuple[list[str], list[str]]:
     """Statements, and how each output is called after them."""
     names: dict[Node, str] = {}
-    found = []
+    found: list[str] = []
     for node in in_order(outputs):
         if node.op in ("a", "b", "input", "index") and node.type.kind != "b":
             names[node] = _leaf(node)

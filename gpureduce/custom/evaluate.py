@@ -47,11 +47,13 @@ def _one(node: Node, args: list[Numbers], given: Callable[[Node], Numbers]) -> N
 
 def _operation(op: str, type_: Scalar, args: list[Numbers]) -> Numbers:
     if op in ("div", "rem", "shl", "shr") and not type_.is_float:
-        return _INTEGERS[op](*args, type_)
+        x, y = args
+        return _INTEGERS[op](x, y, type_)
     ufunc = {"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lt": "less",
              "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
              "ne": "not_equal", "add": "add", "sub": "subtract", "mul": "multiply",
-             "div": "divide", "neg": "negative", "not": "invert", "lnot": "logical_not"}  # fmt: skip
+             "div": "divide", "neg": "negative", "not": "invert",
+             "lnot": "logical_not"}  # fmt: skip
     return np.asarray(getattr(np, ufunc[op])(*args))
 
 
@@ -83,7 +85,7 @@ _INTEGERS = {"div": _quotient, "rem": _rest, "shl": _left, "shr": _right}
 
 def _cast(x: Numbers, of: Scalar, to: Scalar) -> Numbers:
     if to.kind == "b":
-        return x != 0
+        return np.asarray(x != 0)
     if not of.is_float or to.is_float:
         return x.astype(to.numpy)
     wide = x.astype(np.float64)
@@ -125,7 +127,7 @@ def _to_odd(x: Numbers) -> Numbers:
 
 
 def _signbit(x: Numbers) -> Numbers:
-    return np.signbit(x) & (x == x)
+    return np.asarray(np.signbit(x) & (x == x))
 
 
 def _copysign(x: Numbers, y: Numbers) -> Numbers:

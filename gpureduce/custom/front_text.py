@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpureduce.custom.errors import OperatorError
+from gpureduce.custom.expressions import Record, Scope
 from gpureduce.custom.graph import Graph, Node
-from gpureduce.custom.lower import Record, Scope, run
+from gpureduce.custom.lower import run
 from gpureduce.custom.program import Input
 from gpureduce.custom.scan import Text, tokens_of
 from gpureduce.custom.state import Array, Field, Held, State
@@ -45,7 +46,9 @@ class Texts:
     def maker(self, graph: Graph) -> Maker:
         return Maker(graph)
 
-    def _run(self, text: Text, graph: Graph, state: State | None, given: dict[str, Any]) -> list[Held]:
+    def _run(
+        self, text: Text, graph: Graph, state: State | None, given: dict[str, Any]
+    ) -> list[Held]:
         named = () if state is None or state.is_number else state.fields
         scope = Scope(given, named, _names(state))
         results, value = run(text, graph, scope)
@@ -56,11 +59,15 @@ class Texts:
             raise text.wrong(end, "the last line is to be an expression: the result")
         return [value]
 
-    def lift(self, graph: Graph, state: State | None, inputs: Sequence[Held], index: Node) -> list[Held]:
+    def lift(
+        self, graph: Graph, state: State | None, inputs: Sequence[Held], index: Node
+    ) -> list[Held]:
         given: dict[str, Any] = {i.name: held for i, held in zip(self.inputs, inputs, strict=True)}
         return self._run(self.texts["lift"], graph, state, {**given, "i": index})
 
-    def combine(self, graph: Graph, state: State, a: Sequence[Held], b: Sequence[Held]) -> list[Held]:
+    def combine(
+        self, graph: Graph, state: State, a: Sequence[Held], b: Sequence[Held]
+    ) -> list[Held]:
         given = {name: _side(state, name, held) for name, held in (("a", a), ("b", b))}
         return self._run(self.texts["combine"], graph, state, given)
 

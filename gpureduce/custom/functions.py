@@ -38,15 +38,12 @@ EXACT = {
     "isfinite": Function(1, True, "isfinite", BOOL),
     "signbit": Function(1, True, "", BOOL),
 }
+_INVERTED = ("sin", "cos", "tan", "sinh", "cosh", "tanh")
+_PLAIN = (*_INVERTED, "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt")
 # The host's C library and a device's differ in these functions' last bits.
 ROUNDED = {
-    **{
-        name: Function(1, False, name)
-        for name in (
-            "exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh cbrt"
-        ).split()
-    },
-    **{f"a{name}": Function(1, False, f"arc{name}") for name in "sin cos tan sinh cosh tanh".split()},
+    **{name: Function(1, False, name) for name in _PLAIN},
+    **{f"a{name}": Function(1, False, f"arc{name}") for name in _INVERTED},
     **{name: Function(1, False, "") for name in ("erf", "erfc", "tgamma", "lgamma")},
     "pow": Function(2, False, "power"),
     "hypot": Function(2, False, "hypot"),

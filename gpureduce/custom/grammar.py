@@ -1,6 +1,7 @@
 """The parts of an operator's text: C's expressions, assignments, if and for."""
 
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from gpureduce.custom.scan import Text, Token, tokens_of
 
@@ -26,7 +27,7 @@ class Element(NamedTuple):
 
     at: Token
     of: "Expression"
-    index: "Expression"
+    place: "Expression"
 
 
 class Unary(NamedTuple):
@@ -112,14 +113,18 @@ _MEANINGS = {
     "long unsigned": "u8", "int long unsigned": "u8", "long long unsigned": "u8",
     "int long long unsigned": "u8",
 }  # fmt: skip
-_SIZED = {f"{u}int{bits}_t": f"{u or 'i'}{bits // 8}" for u in ("", "u") for bits in (8, 16, 32, 64)}
-_KEYWORDS = set(
-    "asm __asm __asm__ auto break case const continue default do enum extern goto inline register "
-    "restrict return sizeof static struct switch typedef union void volatile while".split()
-)
+_SIZED = {
+    f"{u}int{bits}_t": f"{u or 'i'}{bits // 8}" for u in ("", "u") for bits in (8, 16, 32, 64)
+}
+_KEYWORDS = {
+    "asm", "__asm", "__asm__", "auto", "break", "case", "const", "continue", "default", "do",
+    "enum", "extern", "goto", "inline", "register", "restrict", "return", "sizeof", "static",
+    "struct", "switch", "typedef", "union", "void", "volatile", "while",
+}  # fmt: skip
 _LEVELS = [["||"], ["&&"], ["|"], ["^"], ["&"], ["==", "!="], ["<", "<=", ">", ">="], ["<<", ">>"],
            ["+", "-"], ["*", "/", "%"]]  # fmt: skip
 _DEPTH_MOST = 200
+T = TypeVar("T")
 
 
 def parse(source: Text) -> tuple[Statement, ...]:
@@ -198,7 +203,8 @@ class _Parser:
         self.expect("(")
         condition = self.expression()
         self.expect(")")
-        yes, no = self._body(), ()
+        yes = self._body()
+        no: tuple[Statement, ...] = ()
         mark = self.place
         while self.token.kind == ";":
             self.take()
@@ -265,7 +271,7 @@ class _Parser:
 
     # --- expressions ----------------------------------------------------------------------------
 
-    def _deeper(self, method):  # type: ignore[no-untyped-def]
+    def _deeper(self, method: Callable[[], T]) -> T:
         """A limit where Python has none that can be told."""
         self.depth += 1
         if self.depth > _DEPTH_MOST:
@@ -276,7 +282,7 @@ class _Parser:
             self.depth -= 1
 
     def expression(self) -> Expression:
-        return self._deeper(self._choice)  # type: ignore[no-any-return]
+        return self._deeper(self._choice)
 
     def _choice(self) -> Expression:
         condition = self.level(0)
@@ -290,7 +296,7 @@ class _Parser:
     def level(self, number: int) -> Expression:
         """Operators that bind as tightly as _LEVELS[number], or more."""
         if number == len(_LEVELS):
-            return self._deeper(self.unary)  # type: ignore[no-any-return]
+            return self._deeper(self.unary)
         left = self.level(number + 1)
         while self.token.kind == "mark" and self.token.text in _LEVELS[number]:
             at = self.take()

@@ -117,4 +117,3 @@ def in_order(outputs: Sequence[Node]) -> list[Node]:
             waiting.append((node, True))
             waiting += [(arg, False) for arg in reversed(node.args)]
     return list(found)
-

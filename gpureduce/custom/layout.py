@@ -1,5 +1,6 @@
 """Where the numbers of every leaf lie: arrays and axes as dimensions and strides."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -25,11 +26,13 @@ class Layout(NamedTuple):
     reduced: tuple[Dim, ...]
     offsets: tuple[int, ...]  # of each stream: bytes into its array
     outputs: int
-    count: int
+    leaves: int  # of an output
     across: bool
 
 
-def shape_of(name: str, arrays: Sequence[NDArray[np.generic]], inputs: Sequence[Input]) -> tuple[int, ...]:
+def shape_of(
+    name: str, arrays: Sequence[NDArray[np.generic]], inputs: Sequence[Input]
+) -> tuple[int, ...]:
     """That of the elements of all inputs together."""
     shapes = []
     for array, given in zip(arrays, inputs, strict=True):
@@ -72,7 +75,9 @@ def layout_of(
         offset = sum(int(p) * step for p, step in zip(places, steps, strict=True))
         offsets.append(offset + stream.part * stream.scalar.bytes)
     by_dim = [tuple(s[d] for s in strides) for d in range(len(shape))]
-    place, kept, reduced = 1, [], []
+    place = 1
+    kept: list[Dim] = []
+    reduced: list[Dim] = []
     for d in reversed(range(len(shape))):
         dim = Dim(shape[d], by_dim[d], place)
         if d in axes:
@@ -80,7 +85,7 @@ def layout_of(
         else:
             kept.insert(0, dim)
             place *= shape[d]
-    count = int(np.prod([dim.length for dim in reduced], dtype=object))
+    count = math.prod(dim.length for dim in reduced)
     whole = _joined([dim for dim in reduced if dim.length != 1])
     whole = whole or [Dim(1, (0,) * len(streams), 0)]
     ordered, across = _ordered([dim for dim in kept if dim.length != 1], whole, count)

@@ -21,8 +21,8 @@ def number_of(graph: Graph, text: str) -> Node:
         else:
             value = int(digits, 0)
         kinds = [I4, U4, I8, U8] if is_hex else [I4, I8]
-        kinds = [k for k in kinds if "l" not in lower[len(digits):] or k.bits == 64]
-        if "u" in lower[len(digits):]:
+        kinds = [k for k in kinds if "l" not in lower[len(digits) :] or k.bits == 64]
+        if "u" in lower[len(digits) :]:
             kinds = [k for k in (U4, U8) if "l" not in lower or k is U8]
         return graph.const(value, first_that_holds(value, kinds))
     suffix = lower[-1] if lower[-1] in "fl" and not (is_hex and "p" not in lower) else ""
@@ -30,12 +30,12 @@ def number_of(graph: Graph, text: str) -> Node:
     if suffix == "l":
         raise Slip(f"{text} is a long double, which devices have not")
     try:
-        value = float.fromhex(body) if is_hex else float(body)
+        number = float.fromhex(body) if is_hex else float(body)
     except (ValueError, OverflowError):
         raise Slip(f"{text} is no number") from None
     if "_" in body:
         raise Slip(f"{text} is no number")
-    node = graph.const(value, F8)
+    node = graph.const(number, F8)
     return graph.cast(node, F4) if suffix == "f" else node
 
 

@@ -2,6 +2,7 @@
 
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,10 +65,10 @@ class Native:
         if not layout.outputs:
             return
         least = min(layout.outputs, self.lanes) if layout.across else 1
-        part = layout.count
+        part = layout.leaves
         if part * least > 2 * SLICE:
             part = 1 << max(4, (SLICE // least).bit_length() - 1)
-        parts = -(-layout.count // part) if part else 1
+        parts = -(-layout.leaves // part) if part else 1
         if parts > 1:
             size = sum(slot.bytes for slot in self.program.slots)
             assert size
@@ -75,7 +76,7 @@ class Native:
             step = least
         else:
             step = max(least, SLICE // max(part, 1) // least * least)
-        total = layout.outputs * layout.count
+        total = layout.outputs * layout.leaves
         slices = _slices(layout, step, part, parts)
         number = -(-layout.outputs // step) * parts
         run(slices, number, total, lambda *a: self.fold(call.address, *a), tell)
@@ -104,10 +105,7 @@ class Native:
         ends = np.cumsum(sizes)
         cuts = np.unique(np.searchsorted(ends, np.arange(SLICE, int(ends[-1]), SLICE)) + 1)
         edges = [0, *cuts[cuts < len(starts)].tolist(), len(starts)]
-        slices = [
-            Slice((s, end), int(sizes[s:end].sum()))
-            for s, end in zip(edges, edges[1:], strict=False)
-        ]
+        slices = [Slice((s, end), int(sizes[s:end].sum())) for s, end in pairwise(edges)]
         first, last = starts.ctypes.data, stops.ctypes.data
 
         def fold(s: int, end: int) -> None:
@@ -121,7 +119,7 @@ def _slices(layout: Layout, step: int, part: int, parts: int) -> Iterator[Slice]
         end = min(o + step, layout.outputs)
         for number in range(parts):
             first = number * part
-            stop = min(first + part, layout.count)
+            stop = min(first + part, layout.leaves)
             where = number if parts > 1 else -1
             yield Slice((o, end, first, stop, where), (end - o) * (stop - first))
 
@@ -139,7 +137,10 @@ class _Prepared:
     ):
         dims = (*layout.kept, *layout.reduced)
         streams = program.streams
-        data = [arrays[s.input].ctypes.data + offset for s, offset in zip(streams, layout.offsets, strict=True)]
+        data = [
+            arrays[s.input].ctypes.data + offset
+            for s, offset in zip(streams, layout.offsets, strict=True)
+        ]
         strides = [dim.strides[n] for n in range(len(streams)) for dim in dims]
         to, steps = [], []
         for result, out in zip(program.results, outs, strict=True):
@@ -160,7 +161,7 @@ class _Prepared:
         self.call = _Call(
             ends[0], ends[1], ends[2], self.swapped.ctypes.data, ends[3], ends[4], ends[5],
             None if self.initial is None else self.initial.ctypes.data, None,
-            len(layout.kept), len(layout.reduced), layout.outputs, layout.count, layout.across,
+            len(layout.kept), len(layout.reduced), layout.outputs, layout.leaves, layout.across,
         )  # fmt: skip
         self.kept_alive = (arrays, outs)
 

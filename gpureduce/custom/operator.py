@@ -108,6 +108,11 @@ class Operator:
     def __reduce__(self) -> Any:
         return self._reduced
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the inputs."""
+        return tuple(i.name for i in self._front.inputs)
+
     def __repr__(self) -> str:
         given = ", ".join(i.name + "".join(f"[{n}]" for n in i.shape) for i in self._front.inputs)
         return f"<gpureduce.Operator {self.name}({given})>"
@@ -175,7 +180,7 @@ class Operator:
     ) -> Any:  # fmt: skip
         """As ``gpureduce.reduceat(a, offsets, operator, axis)``."""
         starts = host.bounds_of(self.name, "offsets", offsets)
-        case, _ = self._case(self._several(a), True)
+        case, _ = self._case(self.several(a), True)
         at = host.one_axis(self.name, axis, len(case.shape))
         n = case.shape[at]
         wrong = starts[(starts < 0) | (starts >= n)]
@@ -196,15 +201,15 @@ class Operator:
             host.bounds_of(self.name, "starts", starts),
             host.bounds_of(self.name, "stops", stops),
         )
-        case, _ = self._case(self._several(a), True)
+        case, _ = self._case(self.several(a), True)
         at = host.one_axis(self.name, axis, len(case.shape))
         check_bounds(self.name, *bounds, case.shape[at])
         return self._segments(case, at, *bounds, dtype, out, initial, device, progress)
 
     # --- one call -------------------------------------------------------------------------------
 
-    def _several(self, a: Any) -> tuple[Any, ...]:
-        """The inputs of an operator with more than one come as a tuple."""
+    def several(self, a: Any) -> tuple[Any, ...]:
+        """What reduce() and its like take as one: the inputs, a tuple where there are more."""
         return tuple(a) if len(self._front.inputs) > 1 and isinstance(a, tuple | list) else (a,)
 
     def _case(self, inputs: Sequence[Any], where: Any) -> Any:
@@ -347,7 +352,9 @@ def _each(name: str, what: str, given: Any, names: tuple[str, ...]) -> list[Any]
         return [given.get(one) for one in names]
     if isinstance(given, tuple):
         if len(given) != len(names):
-            raise ValueError(f"{name}: {what} has {len(given)} parts, and there are {len(names)} results")
+            raise ValueError(
+                f"{name}: {what} has {len(given)} parts, and there are {len(names)} results"
+            )
         return list(given)
     if what == "dtype" or len(names) == 1:
         return [given] * len(names)
@@ -358,7 +365,8 @@ def _each(name: str, what: str, given: Any, names: tuple[str, ...]) -> list[Any]
 def result_type(name: str, names: tuple[str, ...]) -> Any:
     """The namedtuple of an operator's results, which pickles by its names."""
     plain = name if name.isidentifier() else "operator"
-    made: Any = namedtuple(plain, names)  # type: ignore[misc]
+    of: Any = namedtuple
+    made = of(plain, names)
     made.__reduce__ = lambda self: (_result, (name, names, tuple(self)))
     return made
 

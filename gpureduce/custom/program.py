@@ -25,8 +25,12 @@ class Front(Protocol):
     state: State | None  # None: a number of the type that the inputs give it
 
     def maker(self, graph: Graph) -> Maker: ...
-    def lift(self, graph: Graph, state: State | None, inputs: Sequence[Held], index: Node) -> list[Held]: ...  # fmt: skip
-    def combine(self, graph: Graph, state: State, a: Sequence[Held], b: Sequence[Held]) -> list[Held]: ...  # fmt: skip
+    def lift(
+        self, graph: Graph, state: State | None, inputs: Sequence[Held], index: Node
+    ) -> list[Held]: ...
+    def combine(
+        self, graph: Graph, state: State, a: Sequence[Held], b: Sequence[Held]
+    ) -> list[Held]: ...
     def identity(self, graph: Graph, state: State) -> list[Held] | None: ...
     def finish(self, graph: Graph, state: State, held: Sequence[Held]) -> Mapping[str, Held]: ...
 
@@ -77,8 +81,12 @@ def _given(graph: Graph, state: State, side: str) -> list[Held]:
     return _readable(graph, unpacked(state.fields, nodes))
 
 
-def _inputs(graph: Graph, inputs: Sequence[Input], kinds: Sequence[Kind]) -> tuple[list[Stream], list[Held]]:  # fmt: skip
-    fields = [Field(f"{n}", kind, i.shape) for n, (i, kind) in enumerate(zip(inputs, kinds, strict=True))]
+def _inputs(
+    graph: Graph, inputs: Sequence[Input], kinds: Sequence[Kind]
+) -> tuple[list[Stream], list[Held]]:
+    fields = [
+        Field(f"{n}", kind, i.shape) for n, (i, kind) in enumerate(zip(inputs, kinds, strict=True))
+    ]
     streams = [
         Stream(number, place, part, kind.part)
         for number, (field, kind) in enumerate(zip(fields, kinds, strict=True))
@@ -207,4 +215,3 @@ def with_mask(program: Program) -> Program:
         streams=(*program.streams, Stream(last, 0, 0, BOOL)),
         lift=tuple(graph.select(counts, lifted, nothing) for lifted, nothing in pairs),
     )
-

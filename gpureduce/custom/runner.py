@@ -1,5 +1,6 @@
 """One call of an operator: from arrays and axes to its results."""
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -79,10 +80,10 @@ def reduce(case: Case, axes: Sequence[int], tell: Progress) -> list[NDArray[Any]
     if case.made.native:
         layout = layout_of(case.arrays, program.streams, _shapes(case), case.shape, axes)
         case.made.native.reduce(layout, case.arrays, outs, _struct(case), tell)
-    elif np.prod(kept, dtype=object):
+    elif math.prod(kept):
         _by_numpy(case, axes, outs)
         if tell:
-            tell(int(np.prod(case.shape)), int(np.prod(case.shape)))
+            tell(math.prod(case.shape), math.prod(case.shape))
     return outs
 
 
@@ -108,8 +109,8 @@ def _stream(case: Case, number: int) -> NDArray[Any]:
     stream = case.made.program.streams[number]
     array, inner = case.arrays[stream.input], _shapes(case)[stream.input]
     if inner:
-        place = np.unravel_index(stream.place, inner)
-        array = array[(..., *map(int, place))]
+        place: tuple[Any, ...] = np.unravel_index(stream.place, inner)
+        array = array[(Ellipsis, *place)]
     if array.dtype.kind == "c":
         array = array.imag if stream.part else array.real
     if stream.scalar.name == "bf16":
@@ -122,7 +123,7 @@ def _stream(case: Case, number: int) -> NDArray[Any]:
 def _by_numpy(case: Case, axes: Sequence[int], outs: Arrays) -> None:
     program = case.made.program
     first = sorted(axes)
-    count = int(np.prod([case.shape[d] for d in first], dtype=object))
+    count = math.prod([case.shape[d] for d in first])
     kept = tuple(n for d, n in enumerate(case.shape) if d not in axes)
     if count:
         streams = [
@@ -135,8 +136,11 @@ def _by_numpy(case: Case, axes: Sequence[int], outs: Arrays) -> None:
     if case.initial is not None:
         left = [np.broadcast_to(number, kept) for number in case.initial]
         root = evaluate.combined(program, left, root)
-    for result, out, parts in zip(program.results, outs, evaluate.finished(program, root), strict=True):
-        numbers = out.view(result.kind.part.numpy).reshape(*kept, -1) if result.kind.is_complex else out.reshape(*kept, -1)  # fmt: skip
+    for result, out, parts in zip(
+        program.results, outs, evaluate.finished(program, root), strict=True
+    ):
+        plain = out.view(result.kind.part.numpy) if result.kind.is_complex else out
+        numbers = plain.reshape(*kept, -1)
         for n, part in enumerate(parts):
             numbers[..., n] = part
 
@@ -151,7 +155,7 @@ def segments(
     program = case.made.program
     kept = tuple(n for d, n in enumerate(case.shape) if d != axis)
     outs = _empty(program.results, (len(starts), *kept))
-    outputs = int(np.prod(kept, dtype=object))
+    outputs = math.prod(kept)
     alone = np.flatnonzero((stops - starts) * outputs > LARGE)
     if case.made.native is None:
         alone = np.arange(len(starts) if outputs else 0)
@@ -190,7 +194,6 @@ def check_bounds(name: str, starts: NDArray[np.int64], stops: NDArray[np.int64],
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
         raise IndexError(
-            f"{name}: segment {at}, [{starts[at]}, {stops[at]}), is not within the axis of length {n}"
+            f"{name}: segment {at}, [{starts[at]}, {stops[at]}), is not within the axis of "
+            f"length {n}"
         )
-
-

@@ -39,8 +39,13 @@ class Scalar(NamedTuple):
 
 
 BOOL = Scalar("b1", "b", 8, "bool")
-INTS = {f"{kind}{bits // 8}": Scalar(f"{kind}{bits // 8}", kind, bits, f"{'u' * (kind == 'u')}int{bits}_t")
-        for kind in "iu" for bits in (8, 16, 32, 64)}  # fmt: skip
+INTS = {
+    f"{kind}{bits // 8}": Scalar(
+        f"{kind}{bits // 8}", kind, bits, f"{'u' * (kind == 'u')}int{bits}_t"
+    )
+    for kind in "iu"
+    for bits in (8, 16, 32, 64)
+}
 I4, I8, U4, U8 = (INTS[name] for name in ("i4", "i8", "u4", "u8"))
 F4 = Scalar("f4", "f", 32, "float")
 F8 = Scalar("f8", "f", 64, "double")
@@ -72,7 +77,7 @@ def bfloat16() -> np.dtype:
     """Of ml_dtypes: who has such an array or names such a field has it."""
     import ml_dtypes
 
-    return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(ml_dtypes.bfloat16)  # type: ignore[no-any-return]
 
 
 def kind_of(dtype: np.dtype) -> Kind | None:

@@ -16,10 +16,13 @@ TOKEN = re.compile(
     re.X | re.S,
 )
 # A line that ends or begins with one of these goes on.
-OPEN_ENDED = set("+ - * / % & | ^ ~ ! < > <= >= == != && || << >> = ? : , ( [".split()) | {
-    f"{op}=" for op in ("+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>")
-}
-GOES_ON = set("* / % & | ^ < > <= >= == != && || << >> = ? : , ) ] .".split())
+_BINARY = {
+    "*", "/", "%", "&", "|", "^", "<", ">", "<=", ">=", "==", "!=", "&&", "||", "<<", ">>", "=",
+    "?", ":", ",",
+}  # fmt: skip
+_ASSIGNED = {f"{op}=" for op in ("+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>")}
+OPEN_ENDED = {"+", "-", "~", "!", "(", "[", *_BINARY, *_ASSIGNED}
+GOES_ON = {")", "]", ".", *_BINARY}
 REFUSED = {
     "#": "a line of the preprocessor has no place in an operator",
     '"': "there are no strings in an operator",

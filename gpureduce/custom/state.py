@@ -66,7 +66,9 @@ class State(NamedTuple):
         return ", ".join(f.name for f in self.fields) or "a number"
 
 
-_WORD = re.compile(r"\s*([A-Za-z_]\w*)\s*:\s*([^,\[]+?)\s*((?:\[\s*\d+\s*\]|\[\s*\d+\s*,\s*\d+\s*\])*)\s*(?:,|;|\n|$)")
+_WORD = re.compile(
+    r"\s*([A-Za-z_]\w*)\s*:\s*([^,\[]+?)\s*((?:\[\s*\d+\s*\]|\[\s*\d+\s*,\s*\d+\s*\])*)\s*(?:,|;|\n|$)"
+)
 
 
 def _fields_of_text(text: str) -> list[tuple[str, DTypeLike, tuple[int, ...]]]:

@@ -73,7 +73,7 @@ def _loaded(digest: str, command: tuple[str, ...], text: str) -> ctypes.CDLL | N
         image = _compiled(command, text)
         if image is None:
             return None
-        is_kept = bool(folder) and _written(folder, name, image)
+        is_kept = folder is not None and _written(folder, name, image)
     found = _open(folder / name) if is_kept and folder else None
     if found is None:  # no folder, or one whose files may not be run
         with tempfile.TemporaryDirectory(prefix="gpureduce-") as aside:

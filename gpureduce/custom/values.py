@@ -6,7 +6,16 @@ from typing import NamedTuple, TypeAlias
 
 from gpureduce.custom.errors import Slip
 from gpureduce.custom.functions import FUNCTIONS
-from gpureduce.custom.graph import ARITHMETIC, BITWISE, COMPARISONS, SHIFTS, Constant, Graph, Node, wrapped
+from gpureduce.custom.graph import (
+    ARITHMETIC,
+    BITWISE,
+    COMPARISONS,
+    SHIFTS,
+    Constant,
+    Graph,
+    Node,
+    wrapped,
+)
 from gpureduce.custom.scalars import (
     BOOL,
     F8,
@@ -245,9 +254,8 @@ class Maker:
 
     def select(self, condition: Value, x: Value, y: Value) -> Value:
         truth = self.truth(condition)
-        if isinstance(x, Weak) and isinstance(y, Weak) and type(x.number) is type(y.number):
-            if repr(x.number) == repr(y.number):
-                return x
+        if isinstance(x, Weak) and isinstance(y, Weak) and repr(x.number) == repr(y.number):
+            return x
         if isinstance(x, Node) and isinstance(y, Node) and x.type is y.type:
             return self.graph.select(truth, x, y)
         a, b = self.pair(x, y)
@@ -288,7 +296,7 @@ class Maker:
         return self.select(self.binary(op, y, x), y, x)
 
 
-_WEAK: dict[str, Callable[..., Constant]] = {
+_WEAK: dict[str, Callable[..., Constant | None]] = {
     "+": lambda x, y: x + y,
     "-": lambda x, y: x - y,
     "*": lambda x, y: x * y,
