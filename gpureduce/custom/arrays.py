@@ -2,12 +2,13 @@
 
 import operator as python_operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpureduce.custom.scalars import Kind, kind_of
+if TYPE_CHECKING:
+    from gpureduce.custom.scalars import Kind
 
 Array = NDArray[np.generic]
 
@@ -43,7 +44,9 @@ def taken(name: str, a: Any) -> Array:
     return found
 
 
-def kind(name: str, a: Array) -> Kind:
+def kind(name: str, a: Array) -> "Kind":
+    from gpureduce.custom.scalars import kind_of
+
     found = kind_of(a.dtype)
     if found is None:
         raise TypeError(f"{name}: dtype {a.dtype} is not supported: operators take numbers")

@@ -1,18 +1,15 @@
 """Whether an operator is what it is said to be, on samples."""
 
 import math
-import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from gpureduce.custom import arrays as host
 from gpureduce.custom import evaluate
-from gpureduce.custom.operator import Operator
+from gpureduce.custom.laws import Verdict
 from gpureduce.custom.program import Program
-from gpureduce.custom.scalars import Scalar
 
 # Numbers that most operators are made for: none is negative.
 _SAMPLES = [0.5, 1.0, 2.0, 3.0, 7.0, 11.0]
@@ -22,31 +19,23 @@ _LIMIT = 24  # samples whose triples are tried
 States = list[NDArray[Any]]
 
 
-class Verdict(NamedTuple):
-    """What check_operator() found: whether the law holds on all samples, up to rounding. exact
-    says whether associativity holds in every bit; example is the first that breaks it."""
-
-    associative: bool
-    commutative: bool
-    neutral: bool
-    exact: bool
-    example: tuple[Any, ...] | None
-
-
-def _close(slot: Scalar, x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
-    if not slot.is_float:
-        return np.asarray(x == y)
+def _size(states: States) -> NDArray[Any]:
+    """How large the numbers of each state are: what is left by rounding goes by the largest."""
     with np.errstate(all="ignore"):
-        scale = np.maximum(np.abs(x), np.abs(y))
-        near = np.abs(x - y) <= _LEAST[slot.name] * np.maximum(scale, 1e-30)
-    return np.asarray((x == y) | near | ((x != x) & (y != y)))
+        sizes = [np.abs(np.where(np.isfinite(s), s, 0)).astype(np.float64) for s in states]
+    return np.max(np.stack([*sizes, np.full(sizes[0].shape, 1e-30)]), axis=0)  # type: ignore[no-any-return]
 
 
 def same(program: Program, x: States, y: States, exact: bool = False) -> NDArray[Any]:
     """Which states are the same, by all of their slots."""
     found = np.ones(x[0].shape, bool)
-    for slot, a, b in zip(program.slots, x, y, strict=True):
-        found &= (a == b) | ((a != a) & (b != b)) if exact else _close(slot, a, b)
+    size = np.maximum(_size(x), _size(y))
+    with np.errstate(all="ignore"):
+        for slot, a, b in zip(program.slots, x, y, strict=True):
+            equal = (a == b) | ((a != a) & (b != b))
+            if slot.is_float and not exact:
+                equal |= np.abs(a - b) <= _LEAST[slot.name] * size
+            found &= equal
     return found
 
 
@@ -87,7 +76,7 @@ def is_idempotent(program: Program) -> bool:
     return bool(same(program, two, nothing, exact=True).all())
 
 
-def _verdict(program: Program, streams: Sequence[NDArray[Any]]) -> Verdict:
+def verdict(program: Program, streams: Sequence[NDArray[Any]]) -> Verdict:
     states = [s[:_LIMIT] for s in _stated(program, streams)]
     n = len(states[0])
     a, b, c = (grid.reshape(-1) for grid in np.meshgrid(*[np.arange(n)] * 3, indexing="ij"))
@@ -116,7 +105,7 @@ def _verdict(program: Program, streams: Sequence[NDArray[Any]]) -> Verdict:
     )
 
 
-def _streams(
+def streams_of(
     program: Program, arrays: Sequence[NDArray[Any]], shapes: Sequence[tuple[int, ...]]
 ) -> list[NDArray[Any]]:
     """The samples, one stream behind the other, along one axis."""
@@ -128,54 +117,4 @@ def _streams(
             flat = flat.imag if stream.part else flat.real
         flat = flat.astype(flat.dtype.newbyteorder("="))
         found.append(flat.view(np.uint16) if stream.scalar.name == "bf16" else flat)
-    return found
-
-
-def check_operator(op: Operator, samples: ArrayLike) -> Verdict:
-    """Try an operator's laws on all triples of samples, and of neighbours combined.
-
-    Parameters
-    ----------
-    op : Operator
-        It is run by NumPy here, as on machines without a compiler.
-    samples : array_like
-        Elements; of an operator with several inputs a tuple of arrays. The first 24 states count.
-
-    Returns
-    -------
-    namedtuple
-        associative, commutative and neutral (the identity), up to rounding; exact: whether
-        associativity holds in every bit; example: three operands that break it, or None.
-
-    Raises
-    ------
-    TypeError
-        op is no `Operator`, or the samples are no numbers.
-    ValueError
-        There is no sample.
-
-    Examples
-    --------
-    >>> minus = gpureduce.Operator("f8", combine="a - b")
-    >>> gpureduce.check_operator(minus, [1.0, 2.0, 3.0]).associative
-    False
-    """
-    if not isinstance(op, Operator):
-        raise TypeError(f"check_operator: {op!r} is no gpureduce.Operator")
-    case, _ = op._case(op.several(samples), True)
-    if 0 in case.shape:
-        raise ValueError("check_operator: there is no sample")
-    outer = [a.ndim - len(i.shape) for a, i in zip(case.arrays, case.inputs, strict=True)]
-    arrays = [
-        np.broadcast_to(a, case.shape + a.shape[n:])
-        for a, n in zip(case.arrays, outer, strict=True)
-    ]
-    program = op._program(tuple(host.kind(op.name, array) for array in arrays))
-    found = _verdict(program, _streams(program, arrays, [i.shape for i in case.inputs]))
-    if op.commutative and not found.commutative:
-        warnings.warn(
-            f"{op.name}: it is said to commute, and does not on these samples",
-            RuntimeWarning,
-            stacklevel=2,
-        )
     return found

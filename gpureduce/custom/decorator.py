@@ -12,6 +12,8 @@ from gpureduce.custom.operator import Operator
 def operator(function: Callable[..., Any], /) -> Operator: ...
 @overload
 def operator(
+    function: None = None,
+    /,
     *,
     state: DTypeLike | None = None,
     lift: Callable[..., Any] | None = None,

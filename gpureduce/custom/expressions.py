@@ -45,6 +45,7 @@ class Expressions:
         self.results = {field.name: field for field in scope.results}
         self.names: dict[str, Any] = {}
         self.types: dict[str, tuple[Kind, tuple[int, ...]]] = {}
+        self.declared: list[list[str]] = [[]]
         self.turns = 0
 
     def wrong(self, at: Token, message: str) -> Exception:

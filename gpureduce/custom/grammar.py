@@ -123,7 +123,8 @@ _KEYWORDS = {
 }  # fmt: skip
 _LEVELS = [["||"], ["&&"], ["|"], ["^"], ["&"], ["==", "!="], ["<", "<=", ">", ">="], ["<<", ">>"],
            ["+", "-"], ["*", "/", "%"]]  # fmt: skip
-_DEPTH_MOST = 200
+_LEVEL = {op: number for number, ops in enumerate(_LEVELS) for op in ops}
+_DEPTH_MOST = 100
 T = TypeVar("T")
 
 
@@ -293,14 +294,12 @@ class _Parser:
         self.expect(":")
         return Choice(at, condition, yes, self.expression())
 
-    def level(self, number: int) -> Expression:
-        """Operators that bind as tightly as _LEVELS[number], or more."""
-        if number == len(_LEVELS):
-            return self._deeper(self.unary)
-        left = self.level(number + 1)
-        while self.token.kind == "mark" and self.token.text in _LEVELS[number]:
+    def level(self, least: int) -> Expression:
+        """Operators that bind as tightly as _LEVELS[least], or more."""
+        left = self._deeper(self.unary)
+        while self.token.kind == "mark" and _LEVEL.get(self.token.text, -1) >= least:
             at = self.take()
-            left = Binary(at, left, self.level(number + 1))
+            left = Binary(at, left, self.level(_LEVEL[at.text] + 1))
         return left
 
     def unary(self) -> Expression:

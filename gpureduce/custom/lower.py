@@ -55,9 +55,14 @@ class _Body(Expressions):
         else:
             raise self.wrong(statement.at, "this has no effect: the last expression is the result")
 
-    def all_of(self, statements: Sequence[g.Statement]) -> None:
+    def block(self, statements: Sequence[g.Statement]) -> None:
+        """A body of its own: what it declares ends with it."""
+        self.declared.append([])
         for statement in statements:
             self.execute(statement)
+        for name in self.declared.pop():
+            self.types.pop(name)
+            self.names.pop(name, None)
 
     def assign(self, s: g.Assign) -> None:
         target = s.target
@@ -81,6 +86,7 @@ class _Body(Expressions):
         if name in self.types or name in self.results:
             raise self.wrong(s.at, f"{name} is declared twice")
         self.check_free(s.at, name)
+        self.declared[-1].append(name)
         shape = tuple(self.size(size) for size in s.sizes)
         self.types[name] = (KINDS[s.type], shape)
         if shape:
@@ -149,11 +155,11 @@ class _Body(Expressions):
         condition = self.tried(s.at, self.maker.truth, self.real(s.condition))
         before = dict(self.names)
         if condition.op == "const":
-            self.all_of(s.yes if condition.detail else s.no)
+            self.block(s.yes if condition.detail else s.no)
             return
-        self.all_of(s.yes)
+        self.block(s.yes)
         yes, self.names = self.names, dict(before)
-        self.all_of(s.no)
+        self.block(s.no)
         no = self.names
         self.names = {
             name: self.merged(s.at, condition, yes.get(name), no.get(name))
@@ -171,20 +177,24 @@ class _Body(Expressions):
     def loop(self, s: g.For) -> None:
         if not isinstance(s.start, g.Assign) or not isinstance(s.start.target, g.Name):
             raise self.wrong(s.at, "a loop begins with k = 0")
-        name = s.start.at.text
         if s.start.type:
-            self.types.pop(name, None)
+            self.declared.append([])
         self.execute(s.start)
-        while True:
-            condition = self.tried(s.condition.at, self.maker.truth, self.real(s.condition))
-            if condition.op != "const":
-                raise self.wrong(
-                    s.condition.at, "how often a loop turns has to be known: constants alone"
-                )
-            if not condition.detail:
-                return
-            self.turns += 1
-            if self.turns > TURNS_MOST:
-                raise self.wrong(s.at, f"more than {TURNS_MOST} turns of loops")
-            self.all_of(s.body)
+        while self.goes_on(s):
+            self.block(s.body)
             self.execute(s.step)
+        if s.start.type:
+            (name,) = self.declared.pop()
+            self.types.pop(name)
+            self.names.pop(name, None)
+
+    def goes_on(self, s: g.For) -> bool:
+        condition = self.tried(s.condition.at, self.maker.truth, self.real(s.condition))
+        if condition.op != "const":
+            raise self.wrong(
+                s.condition.at, "how often a loop turns has to be known: constants alone"
+            )
+        self.turns += 1
+        if self.turns > TURNS_MOST:
+            raise self.wrong(s.at, f"more than {TURNS_MOST} turns of loops")
+        return bool(condition.detail)

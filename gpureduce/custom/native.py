@@ -12,31 +12,11 @@ from gpureduce.custom.layout import Layout
 from gpureduce.custom.program import Program
 from gpureduce.custom.work import Slice, run
 
+_NODES = 8  # of gpr_call
 SLICE = 1 << 18  # elements of one call: a millisecond or some ten
 
 Progress = Callable[[int, int], object] | None
 Arrays = Sequence[NDArray[np.generic]]
-
-
-class _Call(ctypes.Structure):
-    """gpr_call of engine.c."""
-
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("shape", ctypes.c_void_p),
-        ("strides", ctypes.c_void_p),
-        ("swapped", ctypes.c_void_p),
-        ("out", ctypes.c_void_p),
-        ("steps", ctypes.c_void_p),
-        ("places", ctypes.c_void_p),
-        ("initial", ctypes.c_void_p),
-        ("nodes", ctypes.c_void_p),
-        ("kept", ctypes.c_int64),
-        ("reduced", ctypes.c_int64),
-        ("outputs", ctypes.c_int64),
-        ("count", ctypes.c_int64),
-        ("across", ctypes.c_int64),
-    ]
 
 
 class Native:
@@ -125,7 +105,7 @@ def _slices(layout: Layout, step: int, part: int, parts: int) -> Iterator[Slice]
 
 
 class _Prepared:
-    """A gpr_call and what it points to."""
+    """A gpr_call of engine.c, whose members are eight bytes each, and what it points to."""
 
     def __init__(
         self,
@@ -158,20 +138,20 @@ class _Prepared:
         for length in (len(data), len(dims), len(strides), len(to), len(steps), 0):
             ends.append(at)
             at += 8 * length
-        self.call = _Call(
-            ends[0], ends[1], ends[2], self.swapped.ctypes.data, ends[3], ends[4], ends[5],
-            None if self.initial is None else self.initial.ctypes.data, None,
-            len(layout.kept), len(layout.reduced), layout.outputs, layout.leaves, layout.across,
+        first = 0 if self.initial is None else self.initial.ctypes.data
+        self.call = np.array(
+            [*ends[:3], self.swapped.ctypes.data, *ends[3:], first, 0, len(layout.kept),
+             len(layout.reduced), layout.outputs, layout.leaves, layout.across], np.int64
         )  # fmt: skip
         self.kept_alive = (arrays, outs)
 
     @property
     def address(self) -> int:
-        return ctypes.addressof(self.call)
+        return int(self.call.ctypes.data)
 
     def give_nodes(self, size: int) -> None:
         self.nodes = np.empty(-(-size // 8), np.uint64)
-        self.call.nodes = self.nodes.ctypes.data
+        self.call[_NODES] = self.nodes.ctypes.data
 
 
 def native(program: Program) -> Native | None:

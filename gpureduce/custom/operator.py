@@ -4,7 +4,6 @@ import threading
 import warnings
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -295,13 +294,21 @@ class Operator:
             return self._made[key]
 
     def _try(self) -> None:
-        """What is wrong with any dtype is told at once."""
-        from gpureduce.custom.scalars import F8, Kind
+        """What is wrong with inputs of any dtype is told at once."""
+        from gpureduce.custom.errors import OperatorError
+        from gpureduce.custom.scalars import F8, I8, Kind
 
         state = self._front.state
-        part = state.fields[0].kind if state and state.is_number else Kind(F8)
-        kinds = tuple(part for _ in self._front.inputs)
-        self._program(kinds)
+        own = [state.fields[0].kind] if state and state.is_number else []
+        first = None
+        for kind in (*own, Kind(F8), Kind(I8), Kind(F8, True)):
+            try:
+                self._program(tuple(kind for _ in self._front.inputs))
+                return
+            except OperatorError as error:
+                first = first or error
+        assert first
+        raise first
 
     def _check_identity(self, program: Any) -> None:
         from gpureduce.custom.check import is_neutral
@@ -361,13 +368,17 @@ def _each(name: str, what: str, given: Any, names: tuple[str, ...]) -> list[Any]
     raise ValueError(f"{name}: {what} is a tuple of {len(names)}, for {', '.join(names)}")
 
 
-@lru_cache(maxsize=256)
+_types: dict[tuple[str, tuple[str, ...]], Any] = {}
+
+
 def result_type(name: str, names: tuple[str, ...]) -> Any:
     """The namedtuple of an operator's results, which pickles by its names."""
-    plain = name if name.isidentifier() else "operator"
-    of: Any = namedtuple
-    made = of(plain, names)
-    made.__reduce__ = lambda self: (_result, (name, names, tuple(self)))
+    made = _types.get((name, names))
+    if made is None:
+        of: Any = namedtuple
+        made = of(name if name.isidentifier() else "operator", names)
+        made.__reduce__ = lambda self: (_result, (name, names, tuple(self)))
+        _types[name, names] = made
     return made
 
 

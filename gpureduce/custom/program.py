@@ -116,6 +116,8 @@ def make(front: Front, kinds: Sequence[Kind]) -> Program:
         return _make(graph, front, kinds)
     except Slip as slip:
         raise OperatorError(str(slip)) from None
+    except RecursionError:
+        raise OperatorError("this is too long, or nested too deeply") from None
 
 
 def _make(graph: Graph, front: Front, kinds: Sequence[Kind]) -> Program:

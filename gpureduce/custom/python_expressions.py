@@ -33,6 +33,8 @@ _COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==
 class Tuple(tuple[Any, ...]):
     """Several values: a state that is given back, or the elements of an array."""
 
+    __slots__ = ()
+
 
 class Expressions:
     """What the names of a function stand for, and what its expressions come to."""

@@ -139,10 +139,12 @@ def _by_numpy(case: Case, axes: Sequence[int], outs: Arrays) -> None:
     for result, out, parts in zip(
         program.results, outs, evaluate.finished(program, root), strict=True
     ):
-        plain = out.view(result.kind.part.numpy) if result.kind.is_complex else out
-        numbers = plain.reshape(*kept, -1)
+        plain = out.reshape(*kept, -1)
         for n, part in enumerate(parts):
-            numbers[..., n] = part
+            if result.kind.is_complex:
+                (plain.imag if n % 2 else plain.real)[..., n // 2] = part
+            else:
+                plain[..., n] = part
 
 
 # --- segments -------------------------------------------------------------------------------------

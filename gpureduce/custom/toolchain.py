@@ -2,14 +2,12 @@
 for devices are kept too."""
 
 import ctypes
-import functools
 import os
 import shlex
 import shutil
 import stat
 import subprocess
 import tempfile
-import threading
 from pathlib import Path
 
 from gpureduce import _core
@@ -20,10 +18,8 @@ FLAGS = ["-std=gnu11", "-O3", "-ffp-contract=off", "-fno-fast-math", "-fwrapv", 
          "-fno-trapping-math", "-fPIC", "-shared", "-fvisibility=hidden", "-w"]  # fmt: skip
 LEVELS = {"v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"], "v3": ["-march=x86-64-v3"]}
 SECONDS_MOST = 300
-_lock = threading.Lock()
 
 
-@functools.lru_cache(maxsize=8)
 def _found(named: str | None, path: str | None) -> tuple[str, ...] | None:
     if named:
         words = shlex.split(named)
@@ -54,9 +50,7 @@ def library(text: str) -> ctypes.CDLL | None:
     command = compiler()
     if command is None:
         return None
-    with _lock:
-        digest = _digest(command, text)
-        return _loaded(digest, command, text)
+    return _loaded(_digest(command, text), command, text)
 
 
 _libraries: dict[str, ctypes.CDLL] = {}
