@@ -110,7 +110,7 @@ GPR_OP uint16_t gpr_narrow_e2_f8(double x) { return gpr_narrow_e2_f4(gpr_to_odd(
 /* --- math.h, where machines differ: signs of NaN and which of two zeros ------------------------- */
 
 #define GPR_FLOATS(type, f)                                                                     \
-  GPR_OP bool gpr_signbit##f(type x) { return x == x && __builtin_signbit##f(x) != 0; }         \
+  GPR_OP bool gpr_signbit##f(type x) { return x == x && gpr_is_negative##f(x); }                \
   GPR_OP bool gpr_isnan##f(type x) { return x != x; }                                           \
   GPR_OP bool gpr_isinf##f(type x) { return x - x != x - x && x == x; }                         \
   GPR_OP bool gpr_isfinite##f(type x) { return x - x == x - x; }                                \
@@ -129,10 +129,12 @@ GPR_OP uint16_t gpr_narrow_e2_f8(double x) { return gpr_narrow_e2_f4(gpr_to_odd(
     const type whole = trunc##f(x), rest = fabs##f(x - whole);                                  \
     return gpr_copysign##f(rest >= (type)0.5 ? fabs##f(whole) + 1 : fabs##f(whole), x);         \
   }
-#ifdef __CUDACC__
-#define __builtin_signbit(x) signbit(x)
-#define __builtin_signbitf(x) signbit(x)
-#endif
+GPR_OP bool gpr_is_negativef(float x) { return gpr_bits(x) >> 31; }
+GPR_OP bool gpr_is_negative(double x) {
+  uint64_t b;
+  memcpy(&b, &x, sizeof b);
+  return b >> 63;
+}
 GPR_FLOATS(double, )
 GPR_FLOATS(float, f)
 GPR_OP double gpr_plain_f8(double x) { return x == x ? x : (double)gpr_float(0x7fc00000); }
