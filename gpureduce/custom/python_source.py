@@ -112,7 +112,7 @@ def _names(name: str, function: types.FunctionType) -> dict[str, Meaning]:
     found: dict[str, Meaning] = {}
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     given: dict[str, Any] = {}
-    for key in function.__code__.co_names:
+    for key in _globals(function.__code__):
         if key in function.__globals__:
             given[key] = function.__globals__[key]
         elif hasattr(builtins, key):
@@ -130,6 +130,12 @@ def _names(name: str, function: types.FunctionType) -> dict[str, Meaning]:
         else:
             found[key] = Meaning("unknown", type(value).__name__)
     return found
+
+
+def _globals(code: types.CodeType) -> set[str]:
+    """Comprehensions are code of their own until Python 3.12."""
+    inner = [_globals(c) for c in code.co_consts if isinstance(c, types.CodeType)]
+    return set(code.co_names).union(*inner)
 
 
 _BUILTINS = {abs: "abs", min: "min", max: "max", sum: "sum", range: "range", pow: "pow",

@@ -80,7 +80,10 @@ class Maker:
     def to(self, x: Value, kind: Kind) -> Node | Complex:
         """As an assignment to that type converts it."""
         if isinstance(x, Weak) and kind.part.kind in "fh" and not isinstance(x.number, complex):
-            node = self.graph.const(float(x.number), F8)
+            try:
+                node = self.graph.const(float(x.number), F8)
+            except OverflowError:
+                raise Slip("an integer is too large for a float") from None
             if kind.part.is_float:
                 node = self.graph.cast(node, kind.part)
             x = node
