@@ -3,15 +3,17 @@
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpureduce.custom import emit_c, toolchain
-from gpureduce.custom.layout import Layout
+from gpureduce.custom.layout import Layout, layout_of
 from gpureduce.custom.program import Program
 from gpureduce.custom.work import Slice, run
 
+LAYOUTS_MOST = 64
 _NODES = 8  # of gpr_call
 SLICE = 1 << 18  # elements of one call: a millisecond or some ten
 
@@ -19,11 +21,17 @@ Progress = Callable[[int, int], object] | None
 Arrays = Sequence[NDArray[np.generic]]
 
 
+def _address(array: NDArray[Any]) -> int:
+    """array.ctypes.data takes three times as long."""
+    return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
+
+
 class Native:
     """The compiled form of a program."""
 
     def __init__(self, program: Program, library: ctypes.CDLL):
         self.program = program
+        self.layouts: dict[Any, Layout] = {}
         self.lanes = emit_c.shape(program)["LANES"]
         integer, pointer = ctypes.c_int64, ctypes.c_void_p
         self.fold, self.close, self.segments = (
@@ -36,6 +44,23 @@ class Native:
         self.segments.argtypes = [pointer, pointer, pointer, *[integer] * 3]
         for function in (self.fold, self.close, self.segments):
             function.restype = None
+
+    def layout(
+        self,
+        arrays: Arrays,
+        shapes: Sequence[tuple[int, ...]],
+        shape: tuple[int, ...],
+        axes: tuple[int, ...],
+    ) -> Layout:
+        """Kept, as arrays of one layout come again."""
+        key = (shape, axes, *((a.shape, a.strides) for a in arrays))
+        found = self.layouts.get(key)
+        if found is None:
+            if len(self.layouts) >= LAYOUTS_MOST:
+                self.layouts.clear()
+            found = layout_of(arrays, self.program.streams, shapes, shape, axes)
+            self.layouts[key] = found
+        return found
 
     def reduce(
         self, layout: Layout, arrays: Arrays, outs: Arrays, initial: bytes | None, tell: Progress
@@ -86,7 +111,7 @@ class Native:
         cuts = np.unique(np.searchsorted(ends, np.arange(SLICE, int(ends[-1]), SLICE)) + 1)
         edges = [0, *cuts[cuts < len(starts)].tolist(), len(starts)]
         slices = [Slice((s, end), int(sizes[s:end].sum())) for s, end in pairwise(edges)]
-        first, last = starts.ctypes.data, stops.ctypes.data
+        first, last = _address(starts), _address(stops)
 
         def fold(s: int, end: int) -> None:
             self.segments(call.address, first, last, s, end, layout.outputs)
@@ -118,15 +143,16 @@ class _Prepared:
         dims = (*layout.kept, *layout.reduced)
         streams = program.streams
         data = [
-            arrays[s.input].ctypes.data + offset
+            _address(arrays[s.input]) + offset
             for s, offset in zip(streams, layout.offsets, strict=True)
         ]
         strides = [dim.strides[n] for n in range(len(streams)) for dim in dims]
         to, steps = [], []
         for result, out in zip(program.results, outs, strict=True):
             size = out.itemsize // result.kind.parts
+            first = _address(out)
             for number in range(len(result.nodes)):
-                to.append(out.ctypes.data + number * size)
+                to.append(first + number * size)
                 steps.append(len(result.nodes) * size)
         self.numbers = np.array(
             [*data, *(dim.length for dim in dims), *strides, *to, *steps,
@@ -134,24 +160,24 @@ class _Prepared:
         )  # fmt: skip
         self.swapped = np.array([not arrays[s.input].dtype.isnative for s in streams], np.int32)
         self.initial = np.frombuffer(initial, np.uint8).copy() if initial is not None else None
-        at, ends = self.numbers.ctypes.data, []
+        at, ends = _address(self.numbers), []
         for length in (len(data), len(dims), len(strides), len(to), len(steps), 0):
             ends.append(at)
             at += 8 * length
-        first = 0 if self.initial is None else self.initial.ctypes.data
+        left = 0 if self.initial is None else _address(self.initial)
         self.call = np.array(
-            [*ends[:3], self.swapped.ctypes.data, *ends[3:], first, 0, len(layout.kept),
+            [*ends[:3], _address(self.swapped), *ends[3:], left, 0, len(layout.kept),
              len(layout.reduced), layout.outputs, layout.leaves, layout.across], np.int64
         )  # fmt: skip
         self.kept_alive = (arrays, outs)
 
     @property
     def address(self) -> int:
-        return int(self.call.ctypes.data)
+        return _address(self.call)
 
     def give_nodes(self, size: int) -> None:
         self.nodes = np.empty(-(-size // 8), np.uint64)
-        self.call[_NODES] = self.nodes.ctypes.data
+        self.call[_NODES] = _address(self.nodes)
 
 
 def native(program: Program) -> Native | None:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpureduce.custom import evaluate
-from gpureduce.custom.layout import layout_of
 from gpureduce.custom.native import Native, native
 from gpureduce.custom.program import Input, Program, Result
 
@@ -78,7 +77,7 @@ def reduce(case: Case, axes: Sequence[int], tell: Progress) -> list[NDArray[Any]
     program = case.made.program
     outs = _empty(program.results, kept)
     if case.made.native:
-        layout = layout_of(case.arrays, program.streams, _shapes(case), case.shape, axes)
+        layout = case.made.native.layout(case.arrays, _shapes(case), case.shape, tuple(axes))
         case.made.native.reduce(layout, case.arrays, outs, _struct(case), tell)
     elif math.prod(kept):
         _by_numpy(case, axes, outs)
@@ -164,7 +163,7 @@ def segments(
     elif outputs:
         short = stops.copy()
         short[alone] = starts[alone]
-        layout = layout_of(case.arrays, program.streams, _shapes(case), case.shape, (axis,))
+        layout = case.made.native.layout(case.arrays, _shapes(case), case.shape, (axis,))
         if not case.shape[axis] or len(layout.reduced) != 1:
             layout = layout._replace(reduced=layout.reduced[:1])
         bounds = np.ascontiguousarray(starts), short

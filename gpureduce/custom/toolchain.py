@@ -3,11 +3,7 @@ for devices are kept too."""
 
 import ctypes
 import os
-import shlex
-import shutil
 import stat
-import subprocess
-import tempfile
 from pathlib import Path
 
 from gpureduce import _core
@@ -20,25 +16,34 @@ LEVELS = {"v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"], "v3": ["-marc
 SECONDS_MOST = 300
 
 
-def _found(named: str | None, path: str | None) -> tuple[str, ...] | None:
-    if named:
-        words = shlex.split(named)
-        return tuple(words) if words and shutil.which(words[0]) else None
-    for name in ("cc", "gcc", "clang"):
-        if there := shutil.which(name):
-            return (there,)
+def _which(name: str) -> str | None:
+    """_which(), without the 2 ms of its import."""
+    if "/" in name:
+        return name if os.access(name, os.X_OK) else None
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        path = os.path.join(folder or ".", name)
+        if os.access(path, os.X_OK) and os.path.isfile(path):
+            return path
     return None
 
 
 def compiler() -> tuple[str, ...] | None:
-    """CC's words, or the first of cc, gcc and clang; CC=none is none."""
-    return _found(os.environ.get("CC"), os.environ.get("PATH"))
+    """CC's words, or the first of cc, gcc and clang; None where there is none."""
+    if named := os.environ.get("CC"):
+        import shlex
+
+        words = shlex.split(named)
+        return tuple(words) if words and _which(words[0]) else None
+    for name in ("cc", "gcc", "clang"):
+        if there := _which(name):
+            return (there,)
+    return None
 
 
 def _digest(command: tuple[str, ...], text: str) -> str:
     import hashlib
 
-    program = os.path.realpath(shutil.which(command[0]) or command[0])
+    program = os.path.realpath(_which(command[0]) or command[0])
     is_ = os.stat(program)
     made_by = [*command, program, str(is_.st_size), str(is_.st_mtime_ns), os.uname().machine]
     whole = "\0".join(["gpureduce 1", *made_by, *FLAGS, _core.isa(), text])
@@ -70,6 +75,8 @@ def _loaded(digest: str, command: tuple[str, ...], text: str) -> ctypes.CDLL | N
         is_kept = folder is not None and _written(folder, name, image)
     found = _open(folder / name) if is_kept and folder else None
     if found is None:  # no folder, or one whose files may not be run
+        import tempfile
+
         with tempfile.TemporaryDirectory(prefix="gpureduce-") as aside:
             path = Path(aside) / name
             path.write_bytes(image)
@@ -130,6 +137,8 @@ def _seal(image: bytes) -> bytes:
 
 def _written(folder: Path, name: str, image: bytes) -> bool:
     """Aside, and renamed when it is whole."""
+    import tempfile
+
     try:
         file, aside = tempfile.mkstemp(dir=folder, prefix=f"{name}.", suffix=".part")
     except OSError as error:
@@ -156,6 +165,9 @@ def _say(text: str) -> None:
 
 
 def _compiled(command: tuple[str, ...], text: str) -> bytes | None:
+    import subprocess
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="gpureduce-") as aside:
         source, target = Path(aside) / "operator.c", Path(aside) / "operator.so"
         source.write_text(text)
@@ -181,5 +193,7 @@ def _compiled(command: tuple[str, ...], text: str) -> bytes | None:
 
 def described() -> str:
     """What compiles operators here, for a message."""
+    import shlex
+
     command = compiler()
     return shlex.join(command) if command else "no C compiler (CC, cc, gcc or clang)"
