@@ -22,6 +22,10 @@ from gpureduce import functions as _functions
 from gpureduce import warp as warp
 from gpureduce import work_queue as work_queue
 from gpureduce._core import DeviceArray, DeviceError, dtypes
+from gpureduce.custom.decorator import operator
+from gpureduce.custom.errors import OperatorError
+from gpureduce.custom.laws import check_operator
+from gpureduce.custom.operator import Operator
 from gpureduce.functions import (
     devices,
     get_num_threads,
@@ -38,11 +42,15 @@ __version__ = "0.1.0"
 __all__ = [
     "DeviceArray",
     "DeviceError",
+    "Operator",
+    "OperatorError",
+    "check_operator",
     "devices",
     "dtypes",
     "get_num_threads",
     "isa",
     "kernels",
+    "operator",
     "operators",
     "reduce",
     "reduceat",

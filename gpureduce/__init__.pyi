@@ -7,6 +7,10 @@ from gpureduce import array_api as array_api
 from gpureduce import warp as warp
 from gpureduce import work_queue as work_queue
 from gpureduce._core import DeviceArray, DeviceError, dtypes
+from gpureduce.custom.decorator import operator
+from gpureduce.custom.errors import OperatorError
+from gpureduce.custom.laws import check_operator
+from gpureduce.custom.operator import Operator
 from gpureduce.functions import (
     devices,
     get_num_threads,
@@ -23,6 +27,8 @@ __version__: str
 __all__ = [
     "DeviceArray",
     "DeviceError",
+    "Operator",
+    "OperatorError",
     "all",
     "amax",
     "amin",
@@ -30,6 +36,7 @@ __all__ = [
     "argmax",
     "argmin",
     "argminmax",
+    "check_operator",
     "count_nonzero",
     "devices",
     "dtypes",
@@ -49,6 +56,7 @@ __all__ = [
     "nanstd",
     "nansum",
     "nanvar",
+    "operator",
     "operators",
     "prod",
     "ptp",

@@ -27,7 +27,7 @@ def kept() -> list[Path]:
     there = folder()
     if there is None or not there.is_dir():
         return []
-    return [path for path in there.iterdir() if path.suffix in (".kernel", ".part")]
+    return [path for path in there.iterdir() if path.suffix in (".kernel", ".so", ".part")]
 
 
 def here() -> list[str]:

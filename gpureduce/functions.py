@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from gpureduce import _core
+from gpureduce.custom.operator import Operator as CustomOperator
 from gpureduce.progress import Progress, shown
 
 
@@ -281,7 +282,7 @@ def _index(op: str | np.ufunc, function: str) -> int:
 
 def reduce(
     a: ArrayLike,
-    op: str | np.ufunc,
+    op: str | np.ufunc | CustomOperator,
     axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
     dtype: DTypeLike | None = None,
     out: np.ndarray | None = None,
@@ -299,12 +300,13 @@ def reduce(
     ----------
     a : array_like
         As for the functions of the package.
-    op : str or numpy.ufunc
+    op : str, numpy.ufunc or Operator
         "add" or numpy.add, "multiply", "minimum", "maximum", "logical_and", "logical_or",
         "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "fmin", "fmax"; the functions'
         names too. "matmul2x2" multiplies the 2 x 2 matrices of an array (n, 2, 2), float64 or
         int64 (modulo 2^64), from left to right along the tree of prod, with neither axis nor mask;
-        of none it gives the identity matrix.
+        of none it gives the identity matrix. An `Operator` of your own is called with a; one that
+        takes several inputs has them as a tuple in place of a.
     axis : int or tuple of ints, optional
         The axes to reduce. All of them by default, not the first as in NumPy's ``ufunc.reduce``.
     dtype : dtype, optional
@@ -344,6 +346,20 @@ def reduce(
     gpureduce.DeviceError
         The device asked for is missing or failed.
     """
+    if isinstance(op, CustomOperator):
+        if kernel is not None:
+            raise TypeError(f"reduce: {op.name} is your own operator and has no kernel {kernel!r}")
+        return op(
+            *op.several(a),
+            axis=axis,
+            dtype=dtype,
+            out=out,
+            keepdims=keepdims,
+            initial=initial,
+            where=where,
+            device=device,
+            progress=progress,
+        )
     index = _index(op, "reduce")
     arguments = (index, a, axis, dtype, out, keepdims, initial, where, 0, None, device, kernel)
     return shown(progress, "reduce", _core.ufunc_reduce, *arguments)
@@ -352,7 +368,7 @@ def reduce(
 def reduceat(
     a: ArrayLike,
     offsets: ArrayLike,
-    op: str | np.ufunc,
+    op: str | np.ufunc | CustomOperator,
     axis: SupportsIndex = 0,
     dtype: DTypeLike | None = None,
     out: np.ndarray | None = None,
@@ -369,7 +385,7 @@ def reduceat(
     offsets : array_like of int, one-dimensional
         Part i is ``a[offsets[i]:offsets[i + 1]]``, the last one goes to the end; where the next
         offset is not larger, it is the one element ``a[offsets[i]]``.
-    op : str or numpy.ufunc
+    op : str, numpy.ufunc or Operator
         As for `reduce`.
     axis : int, optional
         The axis that is cut.
@@ -397,6 +413,8 @@ def reduceat(
     ValueError
         The operator is not known; axis is not one axis.
     """
+    if isinstance(op, CustomOperator):
+        return op.reduceat(a, offsets, axis, dtype, out, device=device, progress=progress)
     index = _index(op, "reduceat")
     arguments = (index, a, offsets, None, axis, dtype, out, _NO, device)
     return shown(progress, "reduceat", _core.segments, *arguments)
@@ -406,7 +424,7 @@ def segments(
     a: ArrayLike,
     starts: ArrayLike,
     stops: ArrayLike,
-    op: str | np.ufunc,
+    op: str | np.ufunc | CustomOperator,
     axis: SupportsIndex = 0,
     dtype: DTypeLike | None = None,
     out: np.ndarray | None = None,
@@ -426,7 +444,7 @@ def segments(
     stops : array_like of int, one-dimensional
         One past each segment's last element; one that is not above its start is empty
         and gives the identity.
-    op : str or numpy.ufunc
+    op : str, numpy.ufunc or Operator
         As for `reduce`.
     axis : int, optional
         The axis that is cut.
@@ -456,6 +474,10 @@ def segments(
         The operator is not known; starts and stops differ in length; or a segment is empty, the
         operator has no identity, as minimum and maximum have none, and initial is not given.
     """
+    if isinstance(op, CustomOperator):
+        return op.segments(
+            a, starts, stops, axis, dtype, out, initial, device=device, progress=progress
+        )
     index = _index(op, "segments")
     arguments = (index, a, starts, stops, axis, dtype, out, initial, device)
     return shown(progress, "segments", _core.segments, *arguments)

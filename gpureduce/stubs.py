@@ -13,6 +13,10 @@ from gpureduce import array_api as array_api
 from gpureduce import warp as warp
 from gpureduce import work_queue as work_queue
 from gpureduce._core import DeviceArray, DeviceError, dtypes
+from gpureduce.custom.decorator import operator
+from gpureduce.custom.errors import OperatorError
+from gpureduce.custom.laws import check_operator
+from gpureduce.custom.operator import Operator
 from gpureduce.functions import (
     devices,
     get_num_threads,

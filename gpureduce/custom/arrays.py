@@ -1,0 +1,121 @@
+"""What operators are given and give back: arrays of the host, and nothing stripped in silence."""
+
+import operator as python_operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from gpureduce.custom.scalars import Kind
+
+Array = NDArray[np.generic]
+
+
+def _is_on_device(a: Any) -> bool:
+    if hasattr(a, "__cuda_array_interface__"):
+        return True
+    where = getattr(a, "__dlpack_device__", None)
+    if where is None or isinstance(a, np.ndarray | np.generic):
+        return False
+    return int(where()[0]) not in (1, 3)  # the host's memory, and its pinned memory
+
+
+def taken(name: str, a: Any) -> Array:
+    """The array, as it lies."""
+    if isinstance(a, np.ndarray) and type(a) in (np.ndarray, np.memmap):
+        return a
+    what = f"{type(a).__module__}.{type(a).__qualname__}"
+    if _is_on_device(a):
+        raise TypeError(
+            f"{name}: a user's operator does not run on devices yet, and this {what} is on one: "
+            "give an array of the host; gpureduce's own functions take it as it is"
+        )
+    other = hasattr(a, "__array_ufunc__") or hasattr(a, "__array_function__")
+    if other and not isinstance(a, np.generic) and type(a) is not np.ndarray:
+        raise TypeError(
+            f"{name}: {what} is more than an array, and a user's operator would lose what it is: "
+            "give numpy.asarray() of it"
+        )
+    found = np.asarray(a)
+    if found.dtype == object and isinstance(a, Sequence):
+        raise TypeError(f"{name}: {what} makes an array of objects, which have no numbers")
+    return found
+
+
+def kind(name: str, a: Array) -> "Kind":
+    from gpureduce.custom.scalars import kind_of
+
+    found = kind_of(a.dtype)
+    if found is None:
+        raise TypeError(f"{name}: dtype {a.dtype} is not supported: operators take numbers")
+    return found
+
+
+def check_device(name: str, device: str) -> None:
+    if device in ("auto", "cpu"):
+        return
+    if isinstance(device, str) and device.partition(":")[0] in ("cuda", "all"):
+        raise TypeError(
+            f"{name}: a user's operator does not run on devices yet: device is auto or cpu, "
+            f"not {device!r}"
+        )
+    raise ValueError(f"{name}: device {device!r} is not known: auto and cpu are")
+
+
+def axes_of(axis: Any, dims: int) -> tuple[int, ...]:
+    """All forms of axis=."""
+    if axis is None:
+        return tuple(range(dims))
+    return tuple(np.lib.array_utils.normalize_axis_tuple(axis, dims, "axis"))
+
+
+def one_axis(name: str, axis: Any, dims: int) -> int:
+    if dims == 0:
+        raise TypeError(f"{name}: a number has no axis to cut")
+    try:
+        at = python_operator.index(axis)
+    except TypeError:
+        raise ValueError(f"{name}: axis is one axis, not {axis!r}") from None
+    return axes_of(at, dims)[0]
+
+
+def mask_of(name: str, where: Any, shape: tuple[int, ...]) -> Array | None:
+    """None where all count."""
+    if where is True:
+        return None
+    mask = taken(name, where)
+    if mask.dtype != bool:
+        raise TypeError(f"{name}: where is of dtype {mask.dtype}, not bool")
+    try:
+        return np.broadcast_to(mask, shape)
+    except ValueError:
+        raise ValueError(
+            f"{name}: where of shape {mask.shape} does not fit the shape {shape}"
+        ) from None
+
+
+def bounds_of(name: str, what: str, given: Any) -> NDArray[np.int64]:
+    found = np.asarray(given)
+    if found.size == 0 and found.ndim == 1 and not isinstance(given, np.ndarray):
+        found = found.astype(np.int64)
+    if found.dtype.kind not in "iu":
+        raise TypeError(f"{name}: {what} are of dtype {found.dtype}, not integers")
+    if found.ndim != 1:
+        raise ValueError(f"{name}: {what} have {found.ndim} dimensions, not one")
+    return np.ascontiguousarray(found, np.int64)
+
+
+def put(name: str, result: Array, out: Any) -> Array:
+    """The result into the caller's own array."""
+    if not isinstance(out, np.ndarray):
+        if _is_on_device(out):
+            raise TypeError(f"{name}: out is on a device, and a user's operator runs on the host")
+        raise TypeError(f"{name}: out is a {type(out).__name__}, not an array")
+    if out.shape != result.shape:
+        raise ValueError(f"{name}: out has the shape {out.shape}, and the result {result.shape}")
+    if not np.can_cast(result.dtype, out.dtype, "same_kind"):
+        raise TypeError(f"{name}: a result of {result.dtype} does not fit out's {out.dtype}")
+    np.copyto(out, result, casting="same_kind")
+    return out

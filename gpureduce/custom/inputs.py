@@ -1,0 +1,37 @@
+"""What an operator is given names for."""
+
+import re
+from typing import Any
+
+from gpureduce.custom.errors import OperatorError
+from gpureduce.custom.functions import CONSTANTS, in_c
+from gpureduce.custom.program import Input
+
+_INPUT = re.compile(r"\s*([A-Za-z_]\w*)\s*((?:\[\s*\d+\s*\])*)\s*$")
+
+
+def inputs_of(text: str | None) -> tuple[Input, ...] | None:
+    """Of "x, weight, m[3][3]"."""
+    if text is None:
+        return None
+    strings_checked(inputs=text)
+    found: list[Input] = []
+    for one in text.split(","):
+        match = _INPUT.match(one)
+        if not match:
+            raise OperatorError(f"inputs: {one.strip()!r} is no name, nor a name with [lengths]")
+        shape = tuple(int(n) for n in re.findall(r"\d+", match[2]))
+        if match[1] in {i.name for i in found}:
+            raise OperatorError(f"inputs: {match[1]} is there twice")
+        if match[1] in ("i", "I") or match[1] in CONSTANTS or in_c(match[1]):
+            raise OperatorError(f"inputs: {match[1]} means something else in the text")
+        if len(shape) > 2 or 0 in shape or (shape and max(shape) > 64):
+            raise OperatorError(f"inputs: {one.strip()} has one or two lengths, from 1 to 64")
+        found.append(Input(match[1], shape))
+    return tuple(found)
+
+
+def strings_checked(**given: Any) -> None:
+    for name, text in given.items():
+        if text is not None and not isinstance(text, str):
+            raise TypeError(f"{name} is a text, not {type(text).__name__}")

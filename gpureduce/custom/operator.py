@@ -1,0 +1,386 @@
+"""The public operators: what users write, made for each dtype when it is first asked for."""
+
+import threading
+import warnings
+from collections import namedtuple
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from gpureduce.custom import arrays as host
+from gpureduce.progress import Progress, shown
+
+_NO = np._NoValue
+
+
+class Operator:
+    """An associative operator of a user's own, folded along the one tree over the index.
+
+    It need not commute: operands stand in the order of the index, and the bits are the same
+    for every layout and any number of threads. Compiled by the machine's C compiler when it is
+    first called with arrays of some dtypes, and kept for the next process.
+
+    Parameters
+    ----------
+    state : dtype or str, optional
+        What is combined: a dtype, one with fields, or their list, as in
+        ``"n: i8, mean: f8, m: f8[3][3]"``; 256 bytes at most. Without it the state is one number,
+        of the dtype that the input and ``combine`` give it.
+    combine : str
+        How two states, ``a`` and ``b`` in their order, are one: ``a.mean`` reads a field, and
+        results are assigned by bare names. C's expressions and statements, with ``;`` or a new
+        line between them; any other name that is assigned is a local. Of a state that is one
+        number, ``a`` and ``b`` are the numbers and the last expression is the result.
+    lift : str, optional
+        The state of one element: ``x``, ``y``, ``z`` and ``w`` are the inputs, ``i`` is the index
+        along the reduced axes. By default ``x``, for a state that is one number.
+    identity : str, number, tuple or dict, optional
+        The neutral state. Without it, there is nothing to give where there is no element.
+    finish : str or dict of str, optional
+        The result as an expression of the fields, or several by name. By default the state.
+    inputs : str, optional
+        Other names for the inputs, as in ``"x, weight, m[3][3]"``; one with lengths is an array
+        that has them as its last axes.
+    commutative : bool, optional
+        Whether ``b`` and ``a`` may change places.
+    name : str, optional
+        What it is called in messages.
+
+    Raises
+    ------
+    ValueError
+        What is written cannot be used; the message says where (``OperatorError``).
+
+    Notes
+    -----
+    ``+ - * / sqrt fma`` and the other functions that IEEE 754 defines give the same bits
+    everywhere; ``exp``, ``log``, ``sin`` and their like are each machine's own, in the last bits.
+    Integers wrap around, and of a division by 0 an integer is 0.
+
+    Examples
+    --------
+    >>> total = gpureduce.Operator("f8", combine="a + b", identity=0.0)
+    >>> float(total(np.arange(5.0)))
+    10.0
+    """
+
+    def __init__(
+        self,
+        state: DTypeLike | None = None,
+        *,
+        combine: str,
+        lift: str | None = None,
+        identity: Any = None,
+        finish: str | Mapping[str, str] | None = None,
+        inputs: str | None = None,
+        commutative: bool = False,
+        name: str = "operator",
+    ):
+        from gpureduce.custom.front_text import Texts
+        from gpureduce.custom.inputs import inputs_of, strings_checked
+        from gpureduce.custom.state import state_of
+
+        strings_checked(combine=combine, lift=lift, name=name)
+        made = Texts(
+            None if state is None else state_of(state),
+            lift,
+            combine,
+            identity,
+            finish,
+            inputs_of(inputs),
+        )
+        described = (state, combine, lift, identity, finish, inputs, commutative, name)
+        self._set_up(made, name, commutative, (_of_text, described))
+        self._try()
+
+    def _set_up(self, front: Any, name: str, commutative: bool, reduced: Any) -> None:
+        self._front = front
+        self.name = name
+        self.commutative = bool(commutative)
+        self._reduced = reduced
+        self._lock = threading.RLock()
+        self._made: dict[Any, Any] = {}
+        self._warned = False
+
+    def __reduce__(self) -> Any:
+        return self._reduced
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the inputs."""
+        return tuple(i.name for i in self._front.inputs)
+
+    def __repr__(self) -> str:
+        given = ", ".join(i.name + "".join(f"[{n}]" for n in i.shape) for i in self._front.inputs)
+        return f"<gpureduce.Operator {self.name}({given})>"
+
+    def __call__(
+        self,
+        *inputs: ArrayLike,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = _NO,
+        where: Any = True,
+        device: str = "auto",
+        progress: Progress = False,
+    ) -> Any:
+        """Reduce the inputs, broadcast against each other.
+
+        Parameters
+        ----------
+        *inputs : array_like
+            As many as the operator has; of any layout.
+        axis : int or tuple of ints, optional
+            The axes to reduce. All.
+        dtype : dtype, or a tuple or dict of them, optional
+            Of the results, which are cast to it.
+        out : ndarray or tuple of ndarrays, optional
+            Takes the results, and is returned.
+        keepdims : bool, optional
+            Whether reduced axes stay, with length 1.
+        initial : number, tuple or dict, optional
+            A state, which stands left of all others.
+        where : array_like of bool, optional
+            Which elements count; the others are the identity.
+        device : {"auto", "cpu"}, optional
+            Where to work.
+        progress : bool or callable, optional
+            As for the functions of the package.
+
+        Returns
+        -------
+        scalar, ndarray, or a namedtuple of them
+            The results by name.
+        """
+        host.check_device(self.name, device)
+        case, mask = self._case(inputs, where)
+        axes = host.axes_of(axis, len(case.shape))
+        has_none = not all(case.shape[d] for d in axes) and all(
+            n for d, n in enumerate(case.shape) if d not in axes
+        )
+        case = self._complete(case, mask, initial, has_none)
+        from gpureduce.custom import runner
+
+        outs = shown(progress, self.name, runner.reduce, case, axes)
+        results = case.made.program.results
+        found = runner.dressed(results, outs)
+        if keepdims:
+            full = tuple(1 if d in axes else n for d, n in enumerate(case.shape))
+            found = [f.reshape(full + r.shape) for f, r in zip(found, results, strict=True)]
+        return self._given_back(results, found, dtype, out)
+
+    def reduceat(
+        self, a: Any, offsets: ArrayLike, axis: Any = 0, dtype: Any = None, out: Any = None,
+        *, device: str = "auto", progress: Progress = False,
+    ) -> Any:  # fmt: skip
+        """As ``gpureduce.reduceat(a, offsets, operator, axis)``."""
+        starts = host.bounds_of(self.name, "offsets", offsets)
+        case, _ = self._case(self.several(a), True)
+        at = host.one_axis(self.name, axis, len(case.shape))
+        n = case.shape[at]
+        wrong = starts[(starts < 0) | (starts >= n)]
+        if len(wrong):
+            raise IndexError(f"{self.name}: offset {wrong[0]} is not within the axis of length {n}")
+        stops = np.append(starts[1:], n)
+        stops = np.where(stops > starts, stops, starts + 1)
+        return self._segments(case, at, starts, stops, dtype, out, _NO, device, progress)
+
+    def segments(
+        self, a: Any, starts: ArrayLike, stops: ArrayLike, axis: Any = 0, dtype: Any = None,
+        out: Any = None, initial: Any = _NO, *, device: str = "auto", progress: Progress = False,
+    ) -> Any:  # fmt: skip
+        """As ``gpureduce.segments(a, starts, stops, operator, axis)``."""
+        from gpureduce.custom.runner import check_bounds
+
+        bounds = (
+            host.bounds_of(self.name, "starts", starts),
+            host.bounds_of(self.name, "stops", stops),
+        )
+        case, _ = self._case(self.several(a), True)
+        at = host.one_axis(self.name, axis, len(case.shape))
+        check_bounds(self.name, *bounds, case.shape[at])
+        return self._segments(case, at, *bounds, dtype, out, initial, device, progress)
+
+    # --- one call -------------------------------------------------------------------------------
+
+    def several(self, a: Any) -> tuple[Any, ...]:
+        """What reduce() and its like take as one: the inputs, a tuple where there are more."""
+        return tuple(a) if len(self._front.inputs) > 1 and isinstance(a, tuple | list) else (a,)
+
+    def _case(self, inputs: Sequence[Any], where: Any) -> Any:
+        from gpureduce.custom.layout import shape_of
+        from gpureduce.custom.runner import Case, Made
+
+        given = self._front.inputs
+        if len(inputs) != len(given):
+            names = ", ".join(i.name for i in given)
+            raise TypeError(f"{self.name} takes {len(given)} inputs, {names}, not {len(inputs)}")
+        found = [host.taken(self.name, a) for a in inputs]
+        shape = shape_of(self.name, found, given)
+        made: Any = Made
+        return Case(made, given, found, shape, None), host.mask_of(self.name, where, shape)
+
+    def _complete(self, case: Any, mask: Any, initial: Any, has_none: bool) -> Any:
+        """The case with the program that is needed, the mask and the initial state."""
+        from gpureduce.custom.check import is_idempotent
+
+        kinds = tuple(host.kind(self.name, a) for a in case.arrays)
+        plain = self._program(kinds)
+        is_needed = has_none or mask is not None
+        is_absent = is_needed and not is_idempotent(plain)
+        if is_needed and plain.identity is None and initial is _NO:
+            raise ValueError(
+                f"zero-size array to reduction operation {self.name} which has no identity"
+                if has_none
+                else f"reduction operation {self.name!r} does not have an identity, so to use a "
+                "where mask one has to specify 'initial'"
+            )
+        left = None if initial is _NO else self._initial(plain, initial, is_absent)
+        arrays = [*case.arrays, *([] if mask is None else [mask])]
+        made = self._compiled(kinds, mask is not None, is_absent)
+        return case._replace(made=made, arrays=arrays, initial=left)
+
+    def _segments(
+        self, case: Any, at: int, starts: Any, stops: Any, dtype: Any, out: Any, initial: Any,
+        device: str, progress: Progress,
+    ) -> Any:  # fmt: skip
+        from gpureduce.custom import runner
+
+        host.check_device(self.name, device)
+        outputs = all(n for d, n in enumerate(case.shape) if d != at)
+        has_none = bool((stops <= starts).any()) and outputs
+        case = self._complete(case, None, initial, has_none)
+        outs = shown(progress, self.name, runner.segments, case, at, starts, stops)
+        results = case.made.program.results
+        return self._given_back(results, runner.dressed(results, outs), dtype, out)
+
+    def _given_back(self, results: Any, found: list[Any], dtype: Any, out: Any) -> Any:
+        names = tuple(r.name for r in results)
+        for n, wanted in enumerate(_each(self.name, "dtype", dtype, names)):
+            if wanted is not None:
+                found[n] = found[n].astype(wanted)
+        outs = _each(self.name, "out", out, names)
+        given = [
+            f[()] if o is None else host.put(self.name, f, o)
+            for f, o in zip(found, outs, strict=True)
+        ]
+        return given[0] if names == ("",) else result_type(self.name, names)(*given)
+
+    # --- programs -------------------------------------------------------------------------------
+
+    def _program(self, kinds: Any) -> Any:
+        from gpureduce.custom.program import make
+
+        with self._lock:
+            if kinds not in self._made:
+                self._made[kinds] = make(self._front, kinds)
+                self._check_identity(self._made[kinds])
+            return self._made[kinds]
+
+    def _compiled(self, kinds: Any, masked: bool, absent: bool) -> Any:
+        from gpureduce.custom import runner
+        from gpureduce.custom.program import with_absence, with_mask
+
+        with self._lock:
+            key = (kinds, masked, absent)
+            if key not in self._made:
+                program = self._program(kinds)
+                program = with_absence(program) if absent else program
+                self._made[key] = runner.made(self.name, with_mask(program) if masked else program)
+            return self._made[key]
+
+    def _try(self) -> None:
+        """What is wrong with inputs of any dtype is told at once."""
+        from gpureduce.custom.errors import OperatorError
+        from gpureduce.custom.scalars import F8, I8, Kind
+
+        state = self._front.state
+        own = [state.fields[0].kind] if state and state.is_number else []
+        first = None
+        for kind in (*own, Kind(F8), Kind(I8), Kind(F8, True)):
+            try:
+                self._program(tuple(kind for _ in self._front.inputs))
+                return
+            except OperatorError as error:
+                first = first or error
+        assert first
+        raise first
+
+    def _check_identity(self, program: Any) -> None:
+        from gpureduce.custom.check import is_neutral
+
+        if program.identity is None or self._warned or is_neutral(program):
+            return
+        self._warned = True
+        warnings.warn(
+            f"{self.name}: the identity changes what it is combined with, and elements that do "
+            "not count will show; gpureduce.check_operator() tells more",
+            RuntimeWarning,
+            stacklevel=6,
+        )
+
+    def _initial(self, program: Any, initial: Any, is_absent: bool) -> list[Any]:
+        from gpureduce.custom.evaluate import numbers
+        from gpureduce.custom.front_text import constants
+        from gpureduce.custom.graph import Graph
+        from gpureduce.custom.state import packed
+
+        nodes = packed(constants(Graph(), program.state, initial))
+        found = numbers(nodes, lambda node: np.asarray(0))
+        return [*found, np.asarray(True)] if is_absent else found
+
+
+def _of_text(*described: Any) -> Operator:
+    state, combine, lift, identity, finish, inputs, commutative, name = described
+    return Operator(
+        state,
+        combine=combine,
+        lift=lift,
+        identity=identity,
+        finish=finish,
+        inputs=inputs,
+        commutative=commutative,
+        name=name,
+    )
+
+
+def _each(name: str, what: str, given: Any, names: tuple[str, ...]) -> list[Any]:
+    """What was given for each result: one for all dtypes, or a tuple or dict by results."""
+    if given is None:
+        return [None] * len(names)
+    if isinstance(given, Mapping):
+        unknown = set(given) - set(names)
+        if unknown:
+            raise ValueError(f"{name}: {what} names {sorted(unknown)[0]!r}, which is no result")
+        return [given.get(one) for one in names]
+    if isinstance(given, tuple):
+        if len(given) != len(names):
+            raise ValueError(
+                f"{name}: {what} has {len(given)} parts, and there are {len(names)} results"
+            )
+        return list(given)
+    if what == "dtype" or len(names) == 1:
+        return [given] * len(names)
+    raise ValueError(f"{name}: {what} is a tuple of {len(names)}, for {', '.join(names)}")
+
+
+_types: dict[tuple[str, tuple[str, ...]], Any] = {}
+
+
+def result_type(name: str, names: tuple[str, ...]) -> Any:
+    """The namedtuple of an operator's results, which pickles by its names."""
+    made = _types.get((name, names))
+    if made is None:
+        of: Any = namedtuple
+        made = of(name if name.isidentifier() else "operator", names)
+        made.__reduce__ = lambda self: (_result, (name, names, tuple(self)))
+        _types[name, names] = made
+    return made
+
+
+def _result(name: str, names: tuple[str, ...], values: tuple[Any, ...]) -> Any:
+    return result_type(name, names)(*values)

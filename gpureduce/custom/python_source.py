@@ -1,0 +1,194 @@
+"""The text of a Python function, and what the names in it stand for."""
+
+import ast
+import builtins
+import inspect
+import math
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpureduce.custom.errors import OperatorError, at_place
+from gpureduce.custom.functions import IN_PYTHON
+from gpureduce.custom.scalars import kind_of
+
+
+class Meaning(NamedTuple):
+    """sort: "number", "array", "module", "function" or "type"; all of it pickles."""
+
+    sort: str
+    of: Any
+
+
+class Source(NamedTuple):
+    """A function as text. line is the first of text in its file; column what was cut off the
+    beginning of lines."""
+
+    name: str
+    file: str
+    line: int
+    column: int
+    text: str
+    names: Mapping[str, Meaning]
+
+    def tree(self) -> ast.FunctionDef | ast.Lambda:
+        (statement,) = ast.parse(self.text).body
+        if isinstance(statement, ast.FunctionDef):
+            return statement
+        assert isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Lambda)
+        return statement.value
+
+    def wrong(self, node: ast.AST, message: str) -> OperatorError:
+        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        lines = [""] * (self.line - 1) + self.text.split("\n")
+        where = f"{self.name} in {self.file}"
+        return at_place(where, "\n".join(lines), line + self.line - 1, column + 1, message)
+
+
+def source_of(function: Any) -> Source:
+    if not isinstance(function, types.FunctionType):
+        raise TypeError(f"{function!r} is no function of Python's")
+    name = function.__name__
+    code = function.__code__
+    try:
+        lines, _ = inspect.findsource(code)
+    except (OSError, TypeError) as error:
+        raise OperatorError(f"{name}: its source cannot be read: {error}") from None
+    whole = "".join(lines)
+    try:
+        tree = ast.parse(whole)
+    except SyntaxError as error:
+        raise OperatorError(f"{name}: its file cannot be read: {error}") from None
+    node = _found(tree, function)
+    if isinstance(node, ast.FunctionDef):
+        node.decorator_list = []
+    text = ast.get_source_segment(whole, node)
+    if text is None:
+        raise OperatorError(f"{name}: its source cannot be read")
+    # Lines after the first keep the indentation of the file.
+    first = node.lineno
+    cut = node.col_offset
+    rest = [line[min(cut, len(line) - len(line.lstrip())) :] for line in text.split("\n")[1:]]
+    text = "\n".join([text.split("\n")[0], *rest])
+    if isinstance(node, ast.Lambda):
+        text = f"({text})"
+    file = code.co_filename.rpartition("/")[2]
+    return Source(name, file, first, cut, text, _names(name, function))
+
+
+def _found(tree: ast.AST, function: types.FunctionType) -> ast.FunctionDef | ast.Lambda:
+    code = function.__code__
+    here = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            if first == code.co_firstlineno:
+                return node
+        if isinstance(node, ast.AsyncFunctionDef) and node.name == code.co_name:
+            raise OperatorError(f"{code.co_name}: an async function is no operator")
+        if isinstance(node, ast.Lambda) and code.co_name == "<lambda>":
+            made = compile(ast.Expression(node), code.co_filename, "eval").co_consts
+            own = [c for c in made if isinstance(c, types.CodeType)]
+            if own and own[0].co_code == code.co_code and _like(own[0], code):
+                here.append(node)
+    near = [node for node in here if node.lineno == code.co_firstlineno] or here
+    if not near:
+        raise OperatorError(f"{code.co_name}: its source has changed since it was imported")
+    return near[0]
+
+
+def _like(x: types.CodeType, y: types.CodeType) -> bool:
+    return (x.co_varnames, x.co_names, repr(x.co_consts)) == (
+        y.co_varnames,
+        y.co_names,
+        repr(y.co_consts),
+    )
+
+
+def _names(name: str, function: types.FunctionType) -> dict[str, Meaning]:
+    """What the function closes over and takes of its module, as far as it means something here."""
+    found: dict[str, Meaning] = {}
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    given: dict[str, Any] = {}
+    for key in _globals(function.__code__):
+        if key in function.__globals__:
+            given[key] = function.__globals__[key]
+        elif hasattr(builtins, key):
+            given[key] = getattr(builtins, key)
+    for key, cell in cells:
+        try:
+            given[key] = cell.cell_contents
+        except ValueError:  # the function itself, for one, before it is assigned
+            continue
+    for key, value in given.items():
+        if value is function or getattr(value, "__wrapped__", None) is function:
+            found[key] = Meaning("itself", name)
+        elif meaning := meaning_of(value):
+            found[key] = meaning
+        else:
+            found[key] = Meaning("unknown", type(value).__name__)
+    return found
+
+
+def _globals(code: types.CodeType) -> set[str]:
+    """Comprehensions are code of their own until Python 3.12."""
+    inner = [_globals(c) for c in code.co_consts if isinstance(c, types.CodeType)]
+    return set(code.co_names).union(*inner)
+
+
+_BUILTINS = {abs: "abs", min: "min", max: "max", sum: "sum", range: "range", pow: "pow",
+             tuple: "tuple", list: "tuple"}  # fmt: skip
+_TYPES = {float: "f8", int: "i8", bool: "b1", complex: "c16"}
+_ROUNDED = {math.floor: "floor", math.ceil: "ceil", math.trunc: "trunc"}  # to an int
+
+
+def meaning_of(value: Any) -> Meaning | None:
+    if isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic):
+        return Meaning("number", value)
+    if isinstance(value, np.generic):
+        return Meaning("number", value) if kind_of(value.dtype) else None
+    if isinstance(value, tuple | list | np.ndarray):
+        return _array(value)
+    if isinstance(value, types.ModuleType) and value in (math, np):
+        return Meaning("module", value.__name__)
+    try:
+        if value in _TYPES:
+            return Meaning("type", np.dtype(_TYPES[value]).str)
+        if value in _BUILTINS:
+            return Meaning("function", _BUILTINS[value])
+        if value in _ROUNDED:
+            return Meaning("function", f"int {_ROUNDED[value]}")
+    except TypeError:  # what has no hash
+        return None
+    if isinstance(value, type) and issubclass(value, np.generic):
+        dtype = np.dtype(value)
+        return Meaning("type", dtype.str) if kind_of(dtype) else None
+    return _function(value)
+
+
+def _array(value: Any) -> Meaning | None:
+    array = np.asarray(value) if not isinstance(value, np.ndarray) else value
+    if array.dtype == object or kind_of(array.dtype) is None or not 1 <= array.ndim <= 2:
+        return None
+    if array.size > 4096:
+        return None
+    return Meaning("array", array.copy() if isinstance(value, np.ndarray) else value)
+
+
+_NUMPYS = {"where": "where", "minimum": "minimum", "maximum": "maximum", "square": "square",
+           "conjugate": "conjugate", "conj": "conjugate", "real": "real",
+           "imag": "imag"}  # fmt: skip
+
+
+def _function(value: Callable[..., Any]) -> Meaning | None:
+    name = getattr(value, "__name__", "")
+    module = getattr(value, "__module__", "")
+    is_numpys = isinstance(value, np.ufunc) and getattr(np, name, None) is value
+    if is_numpys or (name in _NUMPYS and getattr(np, name, None) is value):
+        found = _NUMPYS.get(name) or IN_PYTHON.get(name)
+        return Meaning("function", found) if found else None
+    if module == "math" and name in IN_PYTHON:
+        return Meaning("function", IN_PYTHON[name])
+    return None

@@ -1,0 +1,103 @@
+"""Users' operators as device code: what NVRTC makes of them. No GPU is needed for that."""
+
+import ctypes
+import re
+from pathlib import Path
+
+import pytest
+from operator_cases import CASES
+from table import SANITIZED
+from test_device_code import LIBRARIES, library
+
+from gpureduce import Operator
+from gpureduce.custom.device import device
+from gpureduce.custom.program import with_absence
+from gpureduce.custom.scalars import F4, F8, HALF, I8, Kind
+
+KERNELS = Path(__file__).resolve().parent.parent / "kernels"
+OPTIONS = ["--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "--std=c++17",
+           "--device-int128", "--diag-suppress=186", f"-I{KERNELS}",
+           f"-I{KERNELS / 'nvrtc'}"]  # fmt: skip
+CHOSEN = {
+    "welford": F8,
+    "hypot": F4,
+    "quaternions": F8,
+    "matrices": F8,
+    "longest run": I8,
+    "modular affine": I8,
+    "argmax": F8,
+    "logsumexp": F8,
+    "half": HALF,
+    "histogram": F4,
+}
+
+pytestmark = [
+    pytest.mark.skipif(SANITIZED, reason="AddressSanitizer is not for compilers"),
+    pytest.mark.skipif(not KERNELS.is_dir(), reason="the sources are not beside the tests"),
+]
+
+
+def program_of(name):
+    op = Operator(**CASES[name].text)
+    program = op._program(tuple(Kind(CHOSEN[name]) for _ in op._front.inputs))
+    return with_absence(program) if CASES[name].skips else program
+
+
+def compiled(path, made, arch):
+    """PTX or a cubin; what the compiler says is the failure."""
+    nvrtc = ctypes.CDLL(str(path))
+    source = f'#include "{made.header}"\n{made.defines}'.encode()
+    program, size, lowered = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_char_p()
+    assert not nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"op.cu", 0, None, None)
+    try:
+        assert not nvrtc.nvrtcAddNameExpression(program, made.kernel.encode())
+        words = [word.encode() for word in (*OPTIONS, f"--gpu-architecture={arch}")]
+        options = (ctypes.c_char_p * len(words))(*words)
+        failed = nvrtc.nvrtcCompileProgram(program, len(words), options)
+        nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+        log = ctypes.create_string_buffer(size.value + 1)
+        nvrtc.nvrtcGetProgramLog(program, log)
+        assert not failed, log.value.decode()
+        name = made.kernel.encode()
+        assert not nvrtc.nvrtcGetLoweredName(program, name, ctypes.byref(lowered))
+        what = "PTX" if arch.startswith("compute") else "CUBIN"
+        getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
+        image = ctypes.create_string_buffer(size.value)
+        assert not getattr(nvrtc, f"nvrtcGet{what}")(program, image)
+        return lowered.value.decode(), image.raw
+    finally:
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def path_of(which):
+    path = library(which)
+    if path is None:
+        pytest.skip(f"no {LIBRARIES[which][1]}")
+    return path
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+@pytest.mark.parametrize("which", LIBRARIES)
+def test_the_tree_of_an_operator_compiles_exactly(which, name):
+    made = device(program_of(name))
+    kernel, image = compiled(path_of(which), made, "compute_90")
+    text = image.rstrip(b"\0").decode()
+    assert f".entry {kernel}" in text and not re.search(r"^\.extern\s+\.func", text, re.M)
+    if name == "logsumexp":  # exp() and log() are NVIDIA's own
+        return
+    rounded = re.findall(r"\b((?:add|sub|mul|div|sqrt|fma|mad)\.[\w.]*f(?:16|32|64))\b", text)
+    assert all(re.match(r"\w+\.rn\.", op) for op in rounded), set(rounded)
+    assert not [op for op in rounded if op.startswith(("fma", "mad"))]
+    assert not re.search(r"\.(ftz|approx|full)\b", text)
+
+
+@pytest.mark.parametrize("name", ["welford", "hypot"])
+def test_an_image_for_a_device(name):
+    kernel, image = compiled(path_of("newest"), device(program_of(name)), "sm_90")
+    assert image[:4] == b"\x7fELF" and kernel.encode() in image
+
+
+def test_records_are_those_of_the_device():
+    made = device(program_of("argmax"))
+    assert made.element.itemsize == 16 and made.state.itemsize == 24
+    assert made.results.itemsize == 16 and made.results.fields["r1"][1] == 8

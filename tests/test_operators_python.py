@@ -1,0 +1,287 @@
+"""Operators written as Python functions: what the functions themselves give along the tree."""
+
+import importlib.util
+import math
+import pickle
+from collections import namedtuple
+from math import sqrt
+
+import numpy as np
+import pytest
+from arrays import generator
+from table import SANITIZED
+
+import gpureduce
+from gpureduce import OperatorError
+
+pytestmark = pytest.mark.skipif(SANITIZED, reason="AddressSanitizer is not for compilers")
+
+SCALE = 2.5
+HALF = np.float32(0.5)
+WEIGHTS = (1.0, -2.0, 0.5)
+TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
+
+
+def tree(combine, leaves):
+    while len(leaves) > 1:
+        pairs = [combine(*leaves[k : k + 2]) for k in range(0, len(leaves) - 1, 2)]
+        leaves = pairs + leaves[len(pairs) * 2 :]
+    return leaves[0]
+
+
+# --- of numbers -----------------------------------------------------------------------------------
+
+
+def hypot(a, b):
+    """A docstring has no effect."""
+    return math.sqrt(a * a + b * b)
+
+
+def branches(a, b):
+    if a > b:
+        t = a - b
+    elif a == b:
+        t = a
+    else:
+        t = b * HALF
+        t += 1
+    return t
+
+
+def returns(a, b):
+    if a < 0 and not b > 1:
+        return a
+    if a > 3 or b < -3:
+        return b / 2
+    return a if abs(a) < abs(b) else b
+
+
+def chained(a, b):
+    c = -1 < a <= b < 5
+    return (a * SCALE if c else b) + max(a, b, 0.25) - min(a, 1)
+
+
+def loops(a, b):
+    s = 0.0
+    for k in range(3):
+        s += WEIGHTS[k] * (a if k % 2 else b)
+    for w in WEIGHTS:
+        s = s - w * a
+    return s + sum(w * b for w in WEIGHTS)
+
+
+def numpys(a, b):
+    return np.where(a > b, np.floor(a), np.copysign(b, a)) + np.square(a) - np.fmin(a, b)
+
+
+def taken_apart(a, b):
+    x, (y, z) = a, (b, a)
+    return x * TURN[0, 1] + y * TURN[1][0] - z**2 + sqrt(abs(b)) ** 1
+
+
+def whole(a, b):
+    return a // 3 + b % 7 - (a ^ b) + (a << 1) - (b >> 1) + ~a
+
+
+def floor_of_floats(a, b):
+    return a // 0.7 + b % -1.3
+
+
+def casts(a, b):
+    return float(int(a)) + np.float64(np.float32(b)) + bool(a) + math.floor(b)
+
+
+FLOATS = [hypot, branches, returns, chained, loops, numpys, taken_apart, floor_of_floats, casts]
+
+
+@pytest.mark.parametrize("function", FLOATS, ids=lambda f: f.__name__)
+def test_of_doubles_it_is_the_function(function):
+    x = generator("python", function.__name__).normal(size=(7, 33)) * 3
+    op = gpureduce.operator(function)
+    with np.errstate(all="ignore"):
+        wanted = [np.float64(tree(function, list(row))) for row in x]
+    assert op.name == function.__name__
+    assert op(x, axis=1).tobytes() == np.array(wanted).tobytes()
+
+
+def test_of_single_floats_types_are_numpys():
+    x = generator("python", "single").normal(size=300).astype(np.float32)
+
+    def combine(a, b):
+        return np.sqrt(a * a + 2 * b * b) * HALF
+
+    found = gpureduce.operator(combine)(x)
+    assert found.dtype == np.float32 and found == tree(combine, list(x))
+
+
+def test_of_integers_types_are_numpys():
+    x = generator("python", "integers").integers(-1000, 1000, 200)
+    op = gpureduce.operator(whole)
+    with np.errstate(over="ignore"):
+        assert op(x) == tree(whole, list(x))
+    assert op(x).dtype == np.int64
+    mean = gpureduce.operator(lambda a, b: (a + b) / 2)
+    assert mean(np.array([1, 2])).dtype == np.float64
+
+
+def test_of_complex_numbers():
+    rng = generator("python", "complex")
+    x = rng.normal(size=9) + 1j * rng.normal(size=9)
+    op = gpureduce.operator(lambda a, b: a * b.conjugate() + a.real - 2j * b.imag)
+    wanted = tree(lambda a, b: a * b.conjugate() + a.real - 2j * b.imag, x.tolist())
+    np.testing.assert_allclose(op(x), wanted, rtol=1e-13)
+
+
+# --- of states ------------------------------------------------------------------------------------
+
+Moments = namedtuple("Moments", "n mean m2")
+
+
+def welford(a, b):
+    n = a.n + b.n
+    if n == 0:
+        return a
+    d = b.mean - a.mean
+    return n, a.mean + d * b.n / n, a.m2 + b.m2 + d * d * a.n * b.n / n
+
+
+def welford_of(**more):
+    return gpureduce.operator(
+        state="n: i8, mean: f8, m2: f8",
+        lift=lambda x: (1, x, 0),
+        finish=lambda a: {"mean": a.mean, "var": a.m2 / a.n},
+        **more,
+    )(welford)
+
+
+def test_states_are_read_by_names_and_given_as_tuples():
+    x = generator("python", "welford").normal(size=(100, 3))
+    op = welford_of(identity=(0, 0, 0))
+    found = op(x, axis=0, where=x > -1)
+    np.testing.assert_allclose(found.var, x.var(axis=0, where=x > -1))
+    leaves = [Moments(np.int64(1), v, np.float64(0)) for v in x[:, 0]]
+    root = tree(lambda a, b: Moments(*welford(a, b)), leaves)
+    assert op(x, axis=0).mean[0] == root.mean and op(x, axis=0).var[0] == root.m2 / root.n
+
+
+def test_arrays_and_several_inputs():
+    @gpureduce.operator(
+        state="m: f8[2][2]",
+        inputs="x[2][2]",
+        lift=lambda x: (x,),
+        identity={"m": np.eye(2)},
+    )
+    def product(a, b):
+        rows = [[sum(a.m[i][k] * b.m[k, j] for k in range(2)) for j in range(2)] for i in range(2)]
+        return (rows,)
+
+    x = generator("python", "matrices").normal(size=(5, 2, 2))
+    wanted = tree(lambda a, b: a @ b, list(x))
+    np.testing.assert_allclose(product(x).m, wanted, rtol=1e-12)
+
+    @gpureduce.operator(state="s: f8, at: i8", lift=lambda x, w, i: (x * w, i))
+    def heaviest(a, b):
+        return b if b.s > a.s else a
+
+    assert heaviest.inputs == ("x", "w")
+    assert tuple(heaviest([1.0, 5.0, 2.0], [1, 2, 3])) == (10.0, 1)
+
+
+def test_they_pickle_by_their_text():
+    op = pickle.loads(pickle.dumps(welford_of()))
+    x = np.arange(10.0)
+    assert op(x) == welford_of()(x)
+    assert pickle.loads(pickle.dumps(gpureduce.operator(chained)))(x) == gpureduce.operator(
+        chained
+    )(x)
+
+
+def test_a_constant_is_that_of_its_time():
+    scale = 3.0
+
+    def scaled(a, b):
+        return a + scale * b
+
+    op = gpureduce.operator(scaled)
+    scale = 5.0
+    assert op(np.array([1.0, 2.0])) == 7.0
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+REFUSED = {
+    "import os; return a": "line 2, column 5: an import has no place",
+    "return foo(a)": "there is no foo here",
+    "return print(a)": "print is a builtin_function_or_method",
+    "return combine(a, b)": "combine calls itself",
+    "while a: a = b\n    return a": "a while loop has no place",
+    "return [a for a in b]": "this is one number",
+    "return open": "which an operator cannot use",
+    "return a.field": ".field is not known",
+    "return 'text'": "is no number",
+    "return math.gcd(a, b)": "math.gcd is not known",
+    "return np.linalg.norm(a)": "numpy.linalg is not known",
+    "return np.nothing(a)": "numpy has no nothing",
+    "return a if b in a else b": "in and is have no place",
+    "try:\n        return a\n    except ValueError:\n        return b": "try has no place",
+    "x = lambda: 3\n    return a": "a lambda has no place",
+    "def inner(): pass\n    return a": "a function inside has no place",
+    "if a > b:\n        t = 1\n    return t": "assigned on one way alone",
+    "if a > b:\n        return a": "does not return a value on every way",
+    "t = a": "may end here without a return",
+    "return": "a return without a value",
+    "return a, b": "give back one number",
+    "a.x = 3\n    return a": "only names can be assigned",
+    "for k in range(a): pass\n    return a": "a whole number that is known",
+    "for k in range(99999): pass\n    return a": "turns of loops",
+    "return max(a, key=b)": "by keyword",
+    "return a @ b": "no place in an operator",
+    "return f'{a}'": "a string has no place",
+    "yield a": "yield has no place",
+    "return WEIGHTS[3]": "there is no WEIGHTS here",
+    "global t\n    return a": "global has no place",
+    "assert a\n    return a": "assert has no place",
+    "return -a if math.isnan(b) else ~(b * 0.5)": "~ is for integers",
+    "return 10 ** 400 * a": "too large for a float",
+    "return int(a) | 2 ** 70": "does not fit",
+    "return 1 / 0": "division by zero",
+}
+
+
+def from_file(tmp_path, text):
+    path = tmp_path / "operators_of_mine.py"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location("operators_of_mine", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("body", REFUSED)
+def test_what_it_does_not_know_is_refused_by_name_and_line(tmp_path, body):
+    text = f"import math\nimport numpy as np\ndef combine(a, b):\n    {body}\n"
+    module = from_file(tmp_path, text)
+    with pytest.raises(OperatorError) as failed:
+        gpureduce.operator(module.combine)
+    wanted = REFUSED[body].replace("line 2", "line 4")
+    assert wanted in str(failed.value)
+    assert "combine in operators_of_mine.py, line " in str(failed.value)
+
+
+def test_other_things_are_refused():
+    with pytest.raises(TypeError, match="no function of Python"):
+        gpureduce.operator(np.add)
+    with pytest.raises(OperatorError, match="without defaults"):
+        gpureduce.operator(lambda a, b=1: a + b)
+    with pytest.raises(OperatorError, match="takes 1 arguments, not 2"):
+        gpureduce.operator(lambda a: a)
+    space = {}
+    exec("def unseen(a, b): return a", space)
+    with pytest.raises(OperatorError, match="source"):
+        gpureduce.operator(space["unseen"])
+    with pytest.raises(OperatorError, match="a tuple of 2, x, y"):
+        gpureduce.operator(state="x: f8, y: f8", lift=lambda x: x)(welford)
+    with pytest.raises(OperatorError, match="lift is missing"):
+        gpureduce.operator(state="x: f8, y: f8")(welford)
+    with pytest.raises(OperatorError, match="a has no field n; it has x"):
+        gpureduce.operator(state="x: f8", lift=lambda x: (x,))(welford)
