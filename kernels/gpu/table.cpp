@@ -1,6 +1,6 @@
 /* The device half of the table: expands operators × dtypes into programs, by the host's compiler.
  */
-#include "axes_cut.h"
+#include "select.h"
 #include "axes_folds.h"
 #include "flat.cuh"
 #include "flat_exact.cuh"

@@ -1,6 +1,6 @@
 /* Which kernel takes which shape, and how it is cut: the host's. */
-#ifndef GPR_AXES_CUT_H
-#define GPR_AXES_CUT_H
+#ifndef GPR_SELECT_H
+#define GPR_SELECT_H
 
 #include "as_host.h"
 #include "axes_kernels.cuh"
