@@ -104,7 +104,7 @@ int64_t gpr_outputs(const gpr_view *view, const gpr_options *options);
 gpr_status gpr_reduce(const char *op, const gpr_view *view, const gpr_options *options,
                       gpr_value *result);
 
-/* The index of a textbook kernel, or GPR_NO_KERNEL. */
+/* The index of a textbook kernel or of a variant for many outputs, or GPR_NO_KERNEL. */
 int gpr_kernel_index(const char *name);
 
 /* Milliseconds that the launches of options->kernel take for the array, `repeats` times, each with

@@ -24,6 +24,7 @@ typedef struct gpr_axes {
   /* Bytes, true where not 0: of the first element of the first output. NULL: all count. */
   const char *where;
   void *where_stream; /* that the mask is ready on, where it lies on a device */
+  int variant;        /* a device's, by which it is to be done, or GPR_ANY_VARIANT */
   int skip;           /* NaN and NaT do not count */
   /* Instead of all of reduced.shape[0] (then reduced.n is 1, and nothing was made forwards), output
    * o takes [starts[s], stops[s]) of it; none where stops[s] <= starts[s]. Host memory. starts is

@@ -49,9 +49,27 @@ static gpr_plan plan_of(const gpr_resolved *what, const gpr_view *view) {
   return gpr_plan_make(view, what->row, what->cast, (gpr_limits){gpr_threads()});
 }
 
+static int variant_of(const gpr_options *options) {
+  return options->kernel > GPR_KERNEL_COUNT ? options->kernel - GPR_KERNEL_COUNT : GPR_ANY_VARIANT;
+}
+
 /* A kernel that is asked for by name works on a device. */
+static int named_device(const gpr_options *options, int lies) {
+  return options->device == GPR_DEVICE_AUTO && lies < 0 ? 0 : options->device;
+}
+static gpr_status choose_for_variant(const gpr_resolved *what, const gpr_view *view,
+                                     const gpr_options *options, int *device) {
+  const char *variant = gpr_variants[variant_of(options)].name;
+  if (options->device == GPR_DEVICE_CPU)
+    return gpr_fail(GPR_BAD_VALUE, "%s: kernel %s is a GPU's; device=\"cpu\" has none by a name",
+                    gpr_ops[what->op].name, variant);
+  if (gpr_ops[what->op].flags & GPR_MATRICES)
+    return gpr_fail(GPR_BAD_TYPE, "%s: kernel %s takes no matrices", gpr_ops[what->op].name,
+                    variant);
+  return choose(view->device, named_device(options, view->device), device);
+}
 static gpr_status choose_for_kernel(const gpr_plan *plan, const gpr_options *options, int *device) {
-  const int wanted = options->device == GPR_DEVICE_AUTO && plan->device < 0 ? 0 : options->device;
+  const int wanted = named_device(options, plan->device);
   const gpr_status status = gpr_check_kernel(plan->row, plan->count, options);
   return status ? status : choose(plan->device, wanted, device);
 }
@@ -105,7 +123,8 @@ static void finish_with(gpr_with *with, const gpr_resolved *what, const gpr_opti
 /* Where to work, and whether all elements go into one state there. */
 static gpr_status settle(const gpr_resolved *what, const gpr_view *view, const gpr_options *options,
                          int *device, gpr_plan *flat, int *is_whole) {
-  *is_whole = is_flat(what, view, options);
+  *is_whole = is_flat(what, view, options) && !variant_of(options);
+  if (variant_of(options)) return choose_for_variant(what, view, options, device);
   if (!*is_whole && options->kernel != GPR_NO_KERNEL)
     return gpr_fail(GPR_BAD_VALUE, "%s: kernel %s reduces whole arrays alone",
                     gpr_ops[what->op].name, gpr_kernels[options->kernel].name);
@@ -149,6 +168,7 @@ static gpr_status open_axes(const gpr_resolved *what, const gpr_view *view, int 
   finish_with(&wide->with, what, options);
   axes.with = wide->with.given;
   axes.skip = what->skips;
+  axes.variant = variant_of(options);
   axes.result = own ? wide->results : options->out;
   axes.result_dtype = what->result;
   axes.result_device = there ? options->out_device : GPR_DEVICE_CPU;
@@ -287,8 +307,8 @@ gpr_status gpr_kernel_time(const char *op, const gpr_view *view, const gpr_optio
   const int index = gpr_op_index(op);
   int device;
   if (index < 0) return gpr_fail(GPR_BAD_VALUE, "unknown operator %s", op);
-  if (options->kernel == GPR_NO_KERNEL)
-    return gpr_fail(GPR_BAD_VALUE, "no kernel is named whose time is to be taken");
+  if (options->kernel == GPR_NO_KERNEL || variant_of(options))
+    return gpr_fail(GPR_BAD_VALUE, "no textbook kernel is named whose time is to be taken");
   if (repeats < 1) return gpr_fail(GPR_BAD_VALUE, "%d repeats: give 1 and up", repeats);
   const gpr_resolved what = gpr_resolve(index, view->dtype, options);
   gpr_status status = gpr_check(&what, view, options);

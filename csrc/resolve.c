@@ -16,6 +16,8 @@ int gpr_op_index(const char *name) {
 int gpr_kernel_index(const char *name) {
   for (int k = 0; k < GPR_KERNEL_COUNT; k++)
     if (!strcmp(name, gpr_kernels[k].name)) return k;
+  for (int v = GPR_ANY_VARIANT + 1; v < GPR_VARIANT_END; v++)
+    if (!strcmp(name, gpr_variants[v].name)) return GPR_KERNEL_COUNT + v;
   return GPR_NO_KERNEL;
 }
 

@@ -156,9 +156,16 @@ gpr_status gpr_axes_prepare(axes_run *r) {
   set_finish(r);
   gpr_status status = x->starts ? set_segments(r) : GPR_OK;
   if (status) return status;
-  if (gpr_axes_table_cuda.launch(p->row->op, p->row->dtype, gpr_cuda_multiprocessors(r->device),
-                                 &r->args, &r->launch))
-    return gpr_fail(GPR_DEVICE_ERROR, "%s of %s has no kernel for many outputs; device=\"cpu\" has",
-                    gpr_ops[p->row->op].name, gpr_dtypes[p->row->dtype].name);
-  return GPR_OK;
+  switch (gpr_axes_table_cuda.launch(p->row->op, p->row->dtype, x->variant,
+                                     gpr_cuda_multiprocessors(r->device), &r->args, &r->launch)) {
+    case 0: return GPR_OK;
+    case 1:
+      return gpr_fail(GPR_DEVICE_ERROR,
+                      "%s of %s has no kernel for many outputs; device=\"cpu\" has",
+                      gpr_ops[p->row->op].name, gpr_dtypes[p->row->dtype].name);
+    default:
+      return gpr_fail(GPR_BAD_VALUE, "%s: kernel %s does not take this layout; it takes %s",
+                      gpr_ops[p->row->op].name, gpr_variants[x->variant].name,
+                      gpr_variants[x->variant].sentence);
+  }
 }

@@ -93,7 +93,7 @@ static int parse_device(PyObject *object, int *device) {
   return 1;
 }
 
-/* One of the textbook kernels' names. */
+/* The name of a textbook kernel, or of a variant. */
 static int parse_kernel(PyObject *object, int *kernel) {
   if (!gpr_is_given(object)) return 1;
   const char *text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : NULL;
@@ -103,6 +103,8 @@ static int parse_kernel(PyObject *object, int *kernel) {
   PyObject *names = PyUnicode_FromString(gpr_kernels[0].name);
   for (int k = 1; names && k < GPR_KERNEL_COUNT; k++)
     Py_SETREF(names, PyUnicode_FromFormat("%U, %s", names, gpr_kernels[k].name));
+  for (int v = GPR_ANY_VARIANT + 1; names && v < GPR_VARIANT_END; v++)
+    Py_SETREF(names, PyUnicode_FromFormat("%U, %s", names, gpr_variants[v].name));
   if (names) PyErr_Format(PyExc_ValueError, "kernel %R is not one of %U", object, names);
   Py_XDECREF(names);
   return 0;

@@ -85,10 +85,10 @@ typedef struct gpr_axes_launch {
   int leaves_zero; /* of the scratch what has to be zero before, whichever the launch is */
 } gpr_axes_launch;
 
-/* launch() sets *launch and its part of *args, whose others are the caller's; nonzero: the row does
- * not take the dtype. A pure function, without CUDA. */
+/* launch() sets *launch and its part of *args, whose others are the caller's. 1: the row does not
+ * take the dtype; 2: the variant (variants.h) not the layout. A pure function, without CUDA. */
 typedef struct gpr_axes_table {
-  int (*launch)(int op, int dtype, int multiprocessors, gpr_axes_args *args,
+  int (*launch)(int op, int dtype, int variant, int multiprocessors, gpr_axes_args *args,
                 gpr_axes_launch *launch);
 } gpr_axes_table;
 

@@ -23,6 +23,12 @@ const gpr_kernel_info gpr_kernels[GPR_KERNEL_COUNT] = {
 #undef GPR_X
 };
 
+const gpr_variant_info gpr_variants[GPR_VARIANT_END] = {{"", ""},
+#define GPR_X(id, name, sentence) {name, sentence},
+                                                        GPR_VARIANTS(GPR_X)
+#undef GPR_X
+};
+
 const unsigned char gpr_kernel_dtypes[GPR_DTYPE_COUNT] = {
 #define GPR_X(dtype) [GPR_##dtype] = 1,
     GPR_KERNEL_DTYPES(GPR_X)

@@ -5,6 +5,7 @@
 #include "dtypes.h"
 #include "ladder.h"
 #include "ops.h"
+#include "variants.h"
 
 typedef struct gpr_op_info {
   const char *name, *ufunc, *alias;
@@ -31,6 +32,11 @@ extern const gpr_op_info gpr_ops[GPR_OP_COUNT];
 extern const gpr_dtype_info gpr_dtypes[GPR_DTYPE_COUNT];
 extern const char *const gpr_chapters[];
 extern const gpr_kernel_info gpr_kernels[GPR_KERNEL_COUNT];
+
+typedef struct gpr_variant_info {
+  const char *name, *sentence;
+} gpr_variant_info;
+extern const gpr_variant_info gpr_variants[GPR_VARIANT_END]; /* the first one is none */
 
 /* Whether the textbook kernels are made for elements of this type. */
 extern const unsigned char gpr_kernel_dtypes[GPR_DTYPE_COUNT];

@@ -2,6 +2,7 @@
 #ifndef GPR_SELECT_H
 #define GPR_SELECT_H
 
+#include "../abi/variants.h"
 #include "as_host.h"
 #include "axes_kernels.cuh"
 
@@ -424,19 +425,36 @@ struct AxesCut {
                 a.split > 1 ? (size_t)(blocks * wide) : 0);
   }
 
-  void cut() {
+  bool is_any() const { return a.count > 0 && a.outputs > 0; }
+  bool is_easy() const { return row.staged && is_native() && is_numbered() && plain() && is_any(); }
+  bool take(int variant) {
+    if (row.is_tree != (variant == GPR_VARIANT_TREES)) return false;
+    switch (variant) {
+      case GPR_VARIANT_TREES: return trees();
+      case GPR_VARIANT_SEGMENTS: return is_native() && is_numbered() && segments();
+      case GPR_VARIANT_PACKED: return is_easy() && packed();
+      case GPR_VARIANT_SHALLOW: return is_easy() && shallow();
+      case GPR_VARIANT_STAGED: return is_easy() && staged();
+      case GPR_VARIANT_COLUMNS: return is_easy() && columns();
+      case GPR_VARIANT_ROWS: return is_easy() && rows();
+      case GPR_VARIANT_TILE_ROWS: return is_any() && tile_rows();
+      default: return tile();
+    }
+  }
+  void clear() {
     a.length = a.runs = a.tiles = a.groups = a.full = a.drawn = 0;
     a.split = a.team = a.rows = 1;
     a.pitch = a.crowd = a.queue = a.queue_apart = 0;
     a.across = a.down = a.beyond = a.boxed = 1;
     a.brief = 0;
-    if (row.is_tree) return (void)trees();
-    const bool in_place = is_native() && is_numbered();
-    if (in_place && segments()) return;
-    const bool easy = in_place && row.staged && plain() && a.count > 0 && a.outputs > 0;
-    if (easy && (packed() || shallow() || staged() || columns() || rows())) return;
-    if (a.count > 0 && a.outputs > 0 && tile_rows()) return;
-    tile();
+  }
+  /* The one that is wanted, or the first that takes the layout. */
+  bool select(int wanted) {
+    for (int v = GPR_ANY_VARIANT + 1; v < GPR_VARIANT_END; v++) {
+      clear();
+      if ((wanted == GPR_ANY_VARIANT || v == wanted) && take(v)) return true;
+    }
+    return false;
   }
 };
 

@@ -214,14 +214,13 @@ static constexpr Tables tables = make_tables();
 static constexpr size_t scratch_bytes = SCRATCH_PARTIALS + TREE_NODES * sizeof(matrix<double>);
 static_assert(scratch_bytes > SCRATCH_PARTIALS + GPR_GPU_BLOCKS_MAX * 48, "");
 
-static int launch(int op, int dtype, int multiprocessors, gpr_axes_args *args,
+static int launch(int op, int dtype, int variant, int multiprocessors, gpr_axes_args *args,
                   gpr_axes_launch *out) {
   const AxesRow &row = tables.axes[op * GPR_DTYPE_COUNT + dtype];
   if (!row.tile) return 1;
   args->op = first_alike(op);
   args->to = dtype;
-  AxesCut{row, multiprocessors, *args, *out}.cut();
-  return 0;
+  return AxesCut{row, multiprocessors, *args, *out}.select(variant) ? 0 : 2;
 }
 
 /* --- all programs ------------------------------------------------------------------------------

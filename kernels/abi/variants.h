@@ -1,0 +1,26 @@
+/* The variants of the device's engine for many outputs, in the order in which they are tried: the
+ * first that takes a layout has it. kernel= asks for one by its name. */
+#ifndef GPR_VARIANTS_H
+#define GPR_VARIANTS_H
+
+/* id, name, what it takes */
+#define GPR_VARIANTS(X)                                                                          \
+  X(TREES, "trees", "the one tree of an ordered operator, any layout")                           \
+  X(SEGMENTS, "segments", "segments of elements that lie side by side")                          \
+  X(PACKED, "rows_tiny", "rows one behind the other, whole ones in a packet of 16 bytes or few") \
+  X(SHALLOW, "columns_small", "columns of a few rows that start at multiples of 16 bytes")       \
+  X(STAGED, "rows_shared", "rows one behind the other of 4 KiB at most, through shared memory")  \
+  X(COLUMNS, "columns", "columns of rows that start at multiples of 16 bytes")                   \
+  X(ROWS, "rows", "rows of 2 KiB and more")                                                      \
+  X(TILE_ROWS, "tile_rows", "rows of 1 KiB and more, with masks, NaN and conversions")           \
+  X(TILE, "tile", "any layout and any load")
+
+enum {
+  GPR_ANY_VARIANT,
+#define GPR_X(id, name, sentence) GPR_VARIANT_##id,
+  GPR_VARIANTS(GPR_X)
+#undef GPR_X
+      GPR_VARIANT_END
+};
+
+#endif
