@@ -1,7 +1,9 @@
 """Users' operators as device code: what NVRTC makes of them. No GPU is needed for that."""
 
-import ctypes
+import pickle
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,29 +46,14 @@ def program_of(name):
 
 
 def compiled(path, made, arch):
-    """PTX or a cubin; what the compiler says is the failure."""
-    nvrtc = ctypes.CDLL(str(path))
-    source = f'#include "{made.header}"\n{made.defines}'.encode()
-    program, size, lowered = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_char_p()
-    assert not nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"op.cu", 0, None, None)
-    try:
-        assert not nvrtc.nvrtcAddNameExpression(program, made.kernel.encode())
-        words = [word.encode() for word in (*OPTIONS, f"--gpu-architecture={arch}")]
-        options = (ctypes.c_char_p * len(words))(*words)
-        failed = nvrtc.nvrtcCompileProgram(program, len(words), options)
-        nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
-        log = ctypes.create_string_buffer(size.value + 1)
-        nvrtc.nvrtcGetProgramLog(program, log)
-        assert not failed, log.value.decode()
-        name = made.kernel.encode()
-        assert not nvrtc.nvrtcGetLoweredName(program, name, ctypes.byref(lowered))
-        what = "PTX" if arch.startswith("compute") else "CUBIN"
-        getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
-        image = ctypes.create_string_buffer(size.value)
-        assert not getattr(nvrtc, f"nvrtcGet{what}")(program, image)
-        return lowered.value.decode(), image.raw
-    finally:
-        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    """By a process of its own: NVRTC changes the locale of who loads it."""
+    source = f'#include "{made.header}"\n{made.defines}'
+    options = [*OPTIONS, f"--gpu-architecture={arch}"]
+    given = pickle.dumps((str(path), source, made.kernel, options, arch.startswith("compute")))
+    command = [sys.executable, Path(__file__).with_name("nvrtc.py")]
+    done = subprocess.run(command, input=given, capture_output=True, timeout=300)
+    assert done.returncode == 0, done.stderr.decode()
+    return pickle.loads(done.stdout)
 
 
 def path_of(which):

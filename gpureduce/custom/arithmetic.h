@@ -13,29 +13,30 @@
 #endif
 #endif
 
-/* --- integers: they wrap around; x / 0 and x % 0 are 0; shifts beyond the width leave nothing --- */
+/* --- integers: they wrap around; x / 0 and x % 0 are 0; shifts beyond the width leave nothing ---
+ */
 
-#define GPR_SIGNED(name, type)                                                                 \
-  GPR_OP type gpr_div_##name(type x, type y) {                                                 \
-    return (type)(y == 0 ? 0 : y == -1 ? (type)(0 - (uint64_t)x) : x / (y == 0 ? 1 : y));      \
-  }                                                                                            \
-  GPR_OP type gpr_rem_##name(type x, type y) {                                                 \
-    return (type)(y == 0 || y == -1 ? 0 : x % (y == 0 ? 1 : y));                               \
-  }                                                                                            \
-  GPR_OP type gpr_shr_##name(type x, int64_t by) {                                             \
+#define GPR_SIGNED(name, type)                                                                    \
+  GPR_OP type gpr_div_##name(type x, type y) {                                                    \
+    return (type)(y == 0 ? 0 : y == -1 ? (type)(0 - (uint64_t)x) : x / (y == 0 ? 1 : y));         \
+  }                                                                                               \
+  GPR_OP type gpr_rem_##name(type x, type y) {                                                    \
+    return (type)(y == 0 || y == -1 ? 0 : x % (y == 0 ? 1 : y));                                  \
+  }                                                                                               \
+  GPR_OP type gpr_shr_##name(type x, int64_t by) {                                                \
     return (type)(x >> (by < 0 || by >= 8 * (int64_t)sizeof x ? 8 * (int64_t)sizeof x - 1 : by)); \
   }
-#define GPR_UNSIGNED(name, type)                                                               \
+#define GPR_UNSIGNED(name, type)                                                                   \
   GPR_OP type gpr_div_##name(type x, type y) { return (type)(y == 0 ? 0 : x / (y == 0 ? 1 : y)); } \
   GPR_OP type gpr_rem_##name(type x, type y) { return (type)(y == 0 ? 0 : x % (y == 0 ? 1 : y)); } \
-  GPR_OP type gpr_shr_##name(type x, int64_t by) {                                             \
-    return (type)(by < 0 || by >= 8 * (int64_t)sizeof x ? 0 : x >> (by & (8 * sizeof x - 1))); \
+  GPR_OP type gpr_shr_##name(type x, int64_t by) {                                                 \
+    return (type)(by < 0 || by >= 8 * (int64_t)sizeof x ? 0 : x >> (by & (8 * sizeof x - 1)));     \
   }
-#define GPR_SHIFTS(name, type)                                                                 \
-  GPR_OP type gpr_shl_##name(type x, int64_t by) {                                             \
-    return (type)(by < 0 || by >= 8 * (int64_t)sizeof x                                        \
-                      ? 0                                                                      \
-                      : (uint64_t)x << (by & (8 * sizeof x - 1)));                             \
+#define GPR_SHIFTS(name, type)                                     \
+  GPR_OP type gpr_shl_##name(type x, int64_t by) {                 \
+    return (type)(by < 0 || by >= 8 * (int64_t)sizeof x            \
+                      ? 0                                          \
+                      : (uint64_t)x << (by & (8 * sizeof x - 1))); \
   }
 GPR_SIGNED(i1, int8_t)
 GPR_SIGNED(i2, int16_t)
@@ -64,7 +65,8 @@ GPR_OP uint64_t gpr_to_u8(double x) {
   return is_large ? (uint64_t)(is_large ? x : 0) : (uint64_t)gpr_to_i8(x);
 }
 
-/* --- bits of floats ------------------------------------------------------------------------------ */
+/* --- bits of floats ------------------------------------------------------------------------------
+ */
 
 GPR_OP uint32_t gpr_bits(float x) {
   uint32_t b;
@@ -92,7 +94,10 @@ GPR_OP uint16_t gpr_narrow_e2_f4(float x) {
   const uint32_t b = gpr_bits(x), sign = b >> 16 & 0x8000, rest = b & 0x7fffffff;
   const uint32_t normal = (rest - (112u << 23) + 0xfff + (rest >> 13 & 1)) >> 13;
   const uint32_t small = gpr_bits(gpr_float(rest) + 0.5f) - gpr_bits(0.5f);
-  const uint32_t h = x != x ? 0x7e00 : rest >= 0x477ff000 ? 0x7c00 : rest < 0x38800000 ? small : normal;
+  const uint32_t h = x != x               ? 0x7e00
+                     : rest >= 0x477ff000 ? 0x7c00
+                     : rest < 0x38800000  ? small
+                                          : normal;
   return (uint16_t)(x != x ? h : sign | h);
 }
 /* Rounding to odd on the way keeps what a second rounding needs to know. */
@@ -107,27 +112,28 @@ GPR_OP float gpr_to_odd(double x) {
 GPR_OP uint16_t gpr_narrow_bf16_f8(double x) { return gpr_narrow_bf16_f4(gpr_to_odd(x)); }
 GPR_OP uint16_t gpr_narrow_e2_f8(double x) { return gpr_narrow_e2_f4(gpr_to_odd(x)); }
 
-/* --- math.h, where machines differ: signs of NaN and which of two zeros ------------------------- */
+/* --- math.h, where machines differ: signs of NaN and which of two zeros -------------------------
+ */
 
-#define GPR_FLOATS(type, f)                                                                     \
-  GPR_OP bool gpr_signbit##f(type x) { return x == x && gpr_is_negative##f(x); }                \
-  GPR_OP bool gpr_isnan##f(type x) { return x != x; }                                           \
-  GPR_OP bool gpr_isinf##f(type x) { return x - x != x - x && x == x; }                         \
-  GPR_OP bool gpr_isfinite##f(type x) { return x - x == x - x; }                                \
-  GPR_OP type gpr_copysign##f(type x, type y) {                                                 \
-    const type a = fabs##f(x);                                                                  \
-    return gpr_signbit##f(y) ? -a : a;                                                          \
-  }                                                                                             \
-  GPR_OP type gpr_fmin##f(type x, type y) {                                                     \
-    return x < y || y != y || (x == y && gpr_signbit##f(x)) ? x : y;                            \
-  }                                                                                             \
-  GPR_OP type gpr_fmax##f(type x, type y) {                                                     \
-    return x > y || y != y || (x == y && !gpr_signbit##f(x)) ? x : y;                           \
-  }                                                                                             \
-  GPR_OP type gpr_fdim##f(type x, type y) { return x > y || x != x || y != y ? x - y : 0; }     \
-  GPR_OP type gpr_round##f(type x) {                                                            \
-    const type whole = trunc##f(x), rest = fabs##f(x - whole);                                  \
-    return gpr_copysign##f(rest >= (type)0.5 ? fabs##f(whole) + 1 : fabs##f(whole), x);         \
+#define GPR_FLOATS(type, f)                                                                 \
+  GPR_OP bool gpr_signbit##f(type x) { return x == x && gpr_is_negative##f(x); }            \
+  GPR_OP bool gpr_isnan##f(type x) { return x != x; }                                       \
+  GPR_OP bool gpr_isinf##f(type x) { return x - x != x - x && x == x; }                     \
+  GPR_OP bool gpr_isfinite##f(type x) { return x - x == x - x; }                            \
+  GPR_OP type gpr_copysign##f(type x, type y) {                                             \
+    const type a = fabs##f(x);                                                              \
+    return gpr_signbit##f(y) ? -a : a;                                                      \
+  }                                                                                         \
+  GPR_OP type gpr_fmin##f(type x, type y) {                                                 \
+    return x < y || y != y || (x == y && gpr_signbit##f(x)) ? x : y;                        \
+  }                                                                                         \
+  GPR_OP type gpr_fmax##f(type x, type y) {                                                 \
+    return x > y || y != y || (x == y && !gpr_signbit##f(x)) ? x : y;                       \
+  }                                                                                         \
+  GPR_OP type gpr_fdim##f(type x, type y) { return x > y || x != x || y != y ? x - y : 0; } \
+  GPR_OP type gpr_round##f(type x) {                                                        \
+    const type whole = trunc##f(x), rest = fabs##f(x - whole);                              \
+    return gpr_copysign##f(rest >= (type)0.5 ? fabs##f(whole) + 1 : fabs##f(whole), x);     \
   }
 GPR_OP bool gpr_is_negativef(float x) { return gpr_bits(x) >> 31; }
 GPR_OP bool gpr_is_negative(double x) {

@@ -16,7 +16,7 @@ _OWN = {"fmin", "fmax", "fdim", "round", "copysign", "isnan", "isinf", "isfinite
 
 
 def arithmetic() -> str:
-    return Path(__file__).with_name("arithmetic.h").read_text()
+    return Path(__file__).with_name("arithmetic.h").read_text(encoding="utf-8")
 
 
 def literal(value: object, type_: Scalar) -> str:
@@ -230,4 +230,4 @@ GPR_OP gpr_state gpr_leaves(const gpr_rows *p, int64_t k, int64_t i) {{
 }}
 GPR_OP void gpr_finish_to(gpr_state s, char *const *to) {{ gpr_finish(s, {outs}); }}
 static const int gpr_bytes[STREAMS] = {{ {size_list} }};
-{Path(__file__).with_name("engine.c").read_text()}"""
+{Path(__file__).with_name("engine.c").read_text(encoding="utf-8")}"""

@@ -29,9 +29,10 @@ typedef struct gpr_call {
 #define GPR_APART _Pragma("GCC ivdep")
 #endif
 
-/* --- memory -------------------------------------------------------------------------------------- */
+/* --- memory --------------------------------------------------------------------------------------
+ */
 
-#define GPR_COPY(type)                                                                    \
+#define GPR_COPY(type)                                                                     \
   for (int64_t k = 0; k < n; k++) memcpy((type *)to + k, from + k * stride, sizeof(type)); \
   break;
 
@@ -92,7 +93,8 @@ static void gpr_step(const gpr_call *c, gpr_cursor *u, int first, int dims, int6
   }
 }
 
-/* --- one output ---------------------------------------------------------------------------------- */
+/* --- one output ----------------------------------------------------------------------------------
+ */
 
 /* The next n leaves: where they lie, or copied to the room. */
 static void gpr_load(const gpr_call *c, gpr_cursor *u, int64_t n, uint64_t (*room)[BLOCK],
@@ -110,7 +112,8 @@ static void gpr_load(const gpr_call *c, gpr_cursor *u, int64_t n, uint64_t (*roo
     if (here > n) here = n;
     for (int s = 0; s < STREAMS; s++)
       if (to[s]) {
-        gpr_gather(to[s], u->place[s], c->strides[s * all + last], here, gpr_bytes[s], c->swapped[s]);
+        gpr_gather(to[s], u->place[s], c->strides[s * all + last], here, gpr_bytes[s],
+                   c->swapped[s]);
         to[s] += here * gpr_bytes[s];
       }
     gpr_step(c, u, (int)c->kept, (int)c->reduced, here);
@@ -122,7 +125,8 @@ static void gpr_fold_leaves(gpr_run *restrict to, const gpr_places *at, int64_t 
   const gpr_places p = *at;
   GPR_APART
   for (int64_t k = 0; k < pairs; k++)
-    gpr_run_set(to, k, gpr_combine(gpr_leaf(&p, 2 * k, i + 2 * k), gpr_leaf(&p, 2 * k + 1, i + 2 * k + 1)));
+    gpr_run_set(
+        to, k, gpr_combine(gpr_leaf(&p, 2 * k, i + 2 * k), gpr_leaf(&p, 2 * k + 1, i + 2 * k + 1)));
 }
 static void gpr_fold_pairs(gpr_run *restrict to, const gpr_run *restrict from, int64_t pairs) {
   GPR_APART
@@ -167,7 +171,8 @@ static gpr_state gpr_fold_index(const gpr_call *c, const char *const *base, int6
   return value;
 }
 
-/* --- outputs side by side ------------------------------------------------------------------------ */
+/* --- outputs side by side ------------------------------------------------------------------------
+ */
 
 /* The leaves of n outputs, ROWS of each. */
 static void gpr_fold_rows(gpr_lanes *restrict to, const gpr_rows *rows, int64_t n, int64_t i) {
@@ -239,7 +244,8 @@ static void gpr_fold_across(const gpr_call *c, const char *const *base, int64_t 
   while (waiting) gpr_join(value, &stack[--waiting], n);
 }
 
-/* --- results ------------------------------------------------------------------------------------- */
+/* --- results -------------------------------------------------------------------------------------
+ */
 
 static void gpr_give(const gpr_call *c, gpr_state root, int64_t place) {
   char *to[RESULTS];

@@ -170,13 +170,14 @@ def _compiled(command: tuple[str, ...], text: str) -> bytes | None:
 
     with tempfile.TemporaryDirectory(prefix="gpureduce-") as aside:
         source, target = Path(aside) / "operator.c", Path(aside) / "operator.so"
-        source.write_text(text)
+        source.write_text(text, encoding="utf-8")
         words = [*command, *FLAGS, *LEVELS.get(_core.isa(), [])]
         try:
             done = subprocess.run(
                 [*words, str(source), "-o", str(target), "-lm"],
                 capture_output=True,
-                text=True,
+                encoding="utf-8",
+                errors="replace",
                 timeout=SECONDS_MOST,
                 stdin=subprocess.DEVNULL,
             )
