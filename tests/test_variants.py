@@ -1,0 +1,104 @@
+"""Every variant of the device's engine, on each layout that it takes: the bits of the CPU. By
+random layouts, of which each variant has to take some."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from arrays import draw, generator
+from device import copy_out, on_device
+from table import assert_bits, numpy_dtype
+
+import gpureduce
+from gpureduce import _core
+
+COUNT, WHY = _core.device_count()
+LIST = Path(__file__).parent.parent / "kernels/abi/variants.h"
+
+pytestmark = [
+    pytest.mark.skipif(not LIST.is_file(), reason="the sources are not beside the tests"),
+]
+ON_DEVICE = [pytest.mark.gpu, pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")]
+
+OPS = {
+    "sum": ("float32", "float64", "complex64", "bfloat16", "int32"),
+    "mean": ("float32", "int16"),
+    "var": ("float32", "int32"),
+    "max": ("float32", "float64", "int8"),
+    "argmax": ("float32", "int64"),
+    "count_nonzero": ("bool", "float16"),
+    "prod": ("float32", "int64"),
+    "nansum": ("float32", "float16"),
+}
+
+
+def names():
+    """Segments are no layout of a whole axis: test_axes.py has them."""
+    found = re.findall(r'X\(\w+, "(\w+)"', LIST.read_text()) if LIST.is_file() else []
+    return [name for name in found if name != "segments"]
+
+
+def layout(rng):
+    """Shape, axes and how to look at an array of it."""
+    rank = int(rng.integers(1, 6))
+    total = 2 ** rng.uniform(2, 18)
+    shape = [max(1, round(total**part)) for part in rng.dirichlet(np.ones(rank))]
+    if rng.random() < 0.4:
+        shape[-1] = int(rng.choice([1, 2, 4, 16, 64, 256, 2048]))
+    order = rng.permutation(rank) if rng.random() < 0.3 else np.arange(rank)
+    step = int(rng.integers(1, 3)) if rng.random() < 0.3 else 1
+    axes = tuple(sorted(rng.permutation(rank)[: rng.integers(1, rank + 1)].tolist()))
+    return shape, axes, lambda a: a.transpose(order)[::step]
+
+
+def outcome(*arguments, **options):
+    try:
+        return gpureduce.reduce(*arguments, **options)
+    except ValueError as error:
+        assert "does not take this layout" in str(error)
+        return None
+
+
+def fetched(result):
+    """Of a result that stayed on the device, what it is on the host."""
+    if not hasattr(result, "__cuda_array_interface__"):
+        return np.asarray(result)
+    about = result.__cuda_array_interface__
+    dtype = np.dtype(about["typestr"])
+    size = int(np.prod(about["shape"])) * dtype.itemsize
+    raw = copy_out(SimpleNamespace(address=about["data"][0], size=size))
+    strides = about["strides"] or None
+    return np.ndarray(about["shape"], dtype, raw, strides=strides)
+
+
+@pytest.mark.parametrize("variant", [pytest.param(name, marks=ON_DEVICE) for name in names()])
+def test_a_variant_has_the_cpus_bits(variant):
+    rng, taken = generator("variants", variant), 0
+    for _ in range(300):
+        op = str(rng.choice(list(OPS)))
+        dtype = numpy_dtype(str(rng.choice(OPS[op])))
+        shape, axes, view = layout(rng)
+        if op == "argmax":
+            axes = axes[0]
+        a = view(draw(rng, dtype, int(np.prod(shape))).reshape(shape))
+        there = rng.random() < 0.5 and dtype.name != "bfloat16"
+        given, where = (on_device(a), "auto") if there else (a, "cuda")
+        result = outcome(given, op, axis=axes, kernel=variant, device=where)
+        if result is None:
+            continue
+        taken += 1
+        want = gpureduce.reduce(a, op, axis=axes, device="cpu")
+        assert_bits(fetched(result), want, f"{op} {dtype} {shape} axes {axes}")
+    assert taken > 3, "no layout came to it"
+
+
+def test_unknown_names_are_told_apart():
+    with pytest.raises(ValueError, match="rows_shared"):
+        gpureduce.reduce(np.ones(3), "sum", kernel="rows_of_some_kind")
+
+
+def test_a_variant_is_a_gpus():
+    with pytest.raises(ValueError, match="is a GPU's"):
+        gpureduce.reduce(np.ones((3, 4)), "sum", axis=0, kernel="tile", device="cpu")
