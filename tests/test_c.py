@@ -94,7 +94,8 @@ def run(target, text=""):
 
 
 def test_plan(objects, tmp_path):
-    run(program(tmp_path, "plan", [objects["csrc/plan.c"], objects["kernels/abi/lists.c"]]))
+    names = ["csrc/plan.c", "csrc/layout.c", "kernels/abi/lists.c"]
+    run(program(tmp_path, "plan", [objects[name] for name in names]))
 
 
 @pytest.mark.parametrize("n", [1, 33, 5000])

@@ -443,7 +443,7 @@ template <class T> struct Sum : SumOf<T> {};
 
 /* sum / n, rounded once; n is below 2^63. */
 GPR_CALL double quotient(uint128 sum, uint64_t n) {
-  if (!sum) return 0;
+  if (sum >> 53 == 0 && n >> 53 == 0) return (double)(uint64_t)sum / (double)n;
   const int zeros = leading_zeros(sum);
   const uint128 digits = (sum << zeros) / n;
   const int more = leading_zeros(digits); /* at most 63 */

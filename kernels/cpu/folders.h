@@ -3,7 +3,9 @@
 #ifndef GPR_FOLDERS_H
 #define GPR_FOLDERS_H
 
+#include "best.h"
 #include "bins.h"
+#include "levels.h"
 #include "spread_lanes.h"
 
 #include "../core/convert.h"
@@ -84,12 +86,11 @@ template <class O, class T, int WHAT> struct Folder<O, Counting<T, WHAT>> {
 template <class T> constexpr bool is_native() {
   return category<T>() == INTEGER || (Traits<T>::kind == KIND_FLOAT && sizeof(T) >= 4);
 }
+template <class T> constexpr bool is_half() {
+  return Traits<T>::kind == KIND_FLOAT && sizeof(T) == 2;
+}
 template <class T> struct Native { typedef T type; };
 template <> struct Native<boolean> { typedef uint8_t type; };
-template <int BYTES> struct Unsigned { typedef uint64_t type; };
-template <> struct Unsigned<1> { typedef uint8_t type; };
-template <> struct Unsigned<2> { typedef uint16_t type; };
-template <> struct Unsigned<4> { typedef uint32_t type; };
 template <class T> GPR_FN const T *natives(const T *x) { return x; }
 GPR_FN const uint8_t *natives(const boolean *x) { return &x->byte; }
 
@@ -375,8 +376,13 @@ template <class R> static void look_for_other(Exact &e, const R *x, int64_t n, i
 
 template <class O, class T> struct Folder<O, ExactFold<T>> {
   typedef ExactFold<T> F;
+  /* NaN in each part stays, whatever comes. */
+  static bool is_settled(const typename F::State &s) {
+    return s.part[0].special & s.part[F::parts - 1].special & GPR_NAN;
+  }
   static void fold(typename F::State &s, const T *x, int64_t n, int64_t) {
     const auto *r = reals(x);
+    if (is_settled(s)) return;
     for (int p = 0; p < F::parts; p++)
       if (!(s.part[p].signs & GPR_OTHER)) look_for_other(s.part[p], r + p, n * F::parts, F::parts);
     add_reals<F::parts>(s.part, r, n * F::parts);
@@ -388,6 +394,9 @@ template <class O, class T> struct Folder<O, ExactFold<T>> {
 template <class O, class T> struct Folder<O, MomentsFold<T>> {
   typedef MomentsFold<T> F;
   typedef typename F::State State;
+  static bool is_settled(const State &s) {
+    return (s.part[0].special | s.part[F::parts - 1].special) & GPR_NAN;
+  }
   static void fold(State &s, const T *x, int64_t n, int64_t) {
     Bins bins;
     bins.count = -1;

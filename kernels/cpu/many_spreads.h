@@ -14,7 +14,65 @@ template <class T> struct IsRoot<Std<T>> {
   enum { value = 1 };
 };
 
+/* --- integers ----------------------------------------------------------------------------------
+ */
+
+/* a·b − product, exactly, by halves of the mantissa. */
+GPR_FN double product_rest(double a, double b, double product) {
+  const double half = 134217729.0; /* 2^27 + 1 */
+  const double a1 = a * half - (a * half - a), a2 = a - a1;
+  const double b1 = b * half - (b * half - b), b2 = b - b1;
+  return ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2;
+}
+/* √(x / divisor) in twice the precision, if that tells what it rounds to. */
+GPR_FN bool root_of_quotient(uint128 x, uint64_t divisor, double *to) {
+  if (x >> 100 || divisor >> 53) return false;
+  const double d = (double)divisor, high = (double)x, low = (double)(__int128)(x - (uint128)high);
+  const double q = high / d, back = q * d;
+  const double more = ((high - back) - product_rest(q, d, back) + low) / d;
+  const double root = __builtin_sqrt(q), square = root * root;
+  const double rest = ((q - square) - product_rest(root, root, square) + more) / (2 * root);
+  const double result = root + rest, error = rest - (result - root);
+  const double size = from_bits((uint64_t)(bits(result) & 0x7ffull << 52));
+  *to = result;
+  return (error < 0 ? -error : error) * 0x1.000002p53 < size && bits(result) << 12;
+}
+/* n·Σx² − (Σx)² over n·(n − ddof), where 128 bits hold the one and 64 the other. */
+template <bool ROOT, class S>
+GPR_FN bool finish_small_spread(const S &s, int64_t n, const gpr_spread *how, double *to) {
+  const double ddof = how ? how->ddof : 0, freedom = (double)n - ddof;
+  const int64_t sign = (int64_t)s.low >> 63;
+  if ((how && how->means) || !(freedom >= 1 && freedom <= 0x1p31) || n >> 31) return false;
+  if (freedom != (double)(int64_t)freedom || s.square[1] | s.square[2] || s.high != sign)
+    return false;
+  const uint64_t size = (s.low ^ (uint64_t)sign) - (uint64_t)sign;
+  const uint128 spread = (uint128)(uint64_t)n * s.square[0] - (uint128)size * size;
+  const uint64_t divisor = (uint64_t)n * (uint64_t)freedom;
+  if (ROOT && spread) return root_of_quotient(spread, divisor, to);
+  *to = quotient(spread, divisor);
+  return true;
+}
+template <class O, class F = typename O::Fold> struct QuickFinish {
+  template <class S, class W, class R> static bool finish(const S &, int64_t, const W *, R *) {
+    return false;
+  }
+};
+template <class O, class T> struct QuickFinish<O, LongSum<T>> {
+  template <class S> static bool finish(const S &s, int64_t n, const double *, double *to) {
+    const int64_t sum = (int64_t)s.low, most = 1ll << 53;
+    *to = (double)sum / (double)n;
+    return sum < most && sum > -most && s.high == sum >> 63 && n > 0;
+  }
+};
+template <class O, class T> struct QuickFinish<O, IntegerMoments<T>> {
+  template <class S, class R>
+  static bool finish(const S &s, int64_t n, const gpr_spread *how, R *to) {
+    return finish_small_spread<IsRoot<O>::value>(s, n, how, to);
+  }
+};
+
 template <class O, class T> struct ManySpreads {
+  enum { side = 0 };
   typedef typename O::Result Result;
   typedef typename Traits<T>::Wide R;
   typedef typename MomentsFold<T>::State State;
@@ -67,20 +125,30 @@ template <class O, class T> struct ManySpreads {
   }
   static uint64_t lanes_between(int64_t from, int64_t to) { return (1ull << to) - (1ull << from); }
 
-  static void run(const void *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
-                  const void *with, void *to) {
-    const char *x = (const char *)data;
+  static int run(const gpr_tile *t, const void *with, void *to) {
+    const char *x = t->data;
+    const int64_t across = t->across, along = t->along, outputs = t->outputs, n = t->n;
+    if (t->counts) {
+      gpr_tile whole = *t; /* as if all counted; of what does not, the outputs again */
+      whole.counts = nullptr;
+      run(&whole, with, to);
+      for (int64_t o = 0; o < outputs; o++)
+        if (t->counts[o] != n)
+          Alone<O>::run(x + o * across, along, n, t->counts[o], (const gpr_spread *)with,
+                        (Result *)to + o);
+      return 1;
+    }
     const gpr_spread *how = (const gpr_spread *)with;
     Result *result = (Result *)to;
     const double ddof = how ? how->ddof : 0, freedom = (double)n - ddof;
     const bool whole = freedom >= 1 && freedom < 0x1p40 && freedom == (double)(int64_t)freedom;
     const uint64_t divisor = whole ? (uint64_t)n * (uint64_t)freedom : 0;
     const auto take_alone = [&](int64_t o) {
-      Alone<O>::run(x + o * across, along, n, how, result + o);
+      Alone<O>::run(x + o * across, along, n, n, how, result + o);
     };
     if (!whole) {
       for (int64_t o = 0; o < outputs; o++) take_alone(o);
-      return;
+      return 1;
     }
     if (n == 1) {
       for (int64_t o = 0; o < outputs; o++) {
@@ -89,7 +157,7 @@ template <class O, class T> struct ManySpreads {
         const R zero = wide(one) - wide(one); /* or NaN */
         result[o] = zero == 0 ? Format<Result>::make(0) : quiet_nan<Result>();
       }
-      return;
+      return 1;
     }
     Tries twofold;
     const auto quick = [&](const R *reals, int64_t stride, bool rows, int64_t o, int64_t from,
@@ -127,10 +195,11 @@ template <class O, class T> struct ManySpreads {
           result[o] = round_leading<Result>(IsRoot<O>::value ? root_of(spread) : spread);
         },
         take_alone);
+    return 1;
   }
-  static void fold(void *states, size_t slot, const void *data, int64_t across, int64_t along,
-                   int64_t outputs, int64_t n, int64_t) {
-    const char *x = (const char *)data;
+  static void fold(void *states, size_t slot, const gpr_tile *t, int64_t) {
+    const char *x = t->data;
+    const int64_t across = t->across, along = t->along, outputs = t->outputs, n = t->n;
     const auto state = [&](int64_t o) -> State & {
       return *(State *)((char *)states + (size_t)o * slot);
     };
@@ -149,12 +218,8 @@ template <class O, class T> struct ManySpreads {
         take_alone);
   }
 };
-template <class O, class T, bool = Traits<T>::kind == KIND_FLOAT> struct ManySpreadsIf {
-  static constexpr decltype(gpr_row::many) run = nullptr;
-  static constexpr decltype(gpr_row::fold_many) fold = nullptr;
-};
-template <class O, class T> struct ManySpreadsIf<O, T, true> : ManySpreads<O, T> {};
-template <class O, class T> struct Many<O, MomentsFold<T>> : ManySpreadsIf<O, T> {};
+template <class O, class T> struct Many<O, MomentsFold<T>> : ManySpreads<O, T> {};
+template <class O, class R> struct Many<O, MomentsFold<complex<R>>> : ManyAlone<O> {};
 
 GPR_CLOSE
 #endif

@@ -8,21 +8,6 @@
 
 GPR_OPEN
 
-/* a·b − product, exactly, while nothing underflows: by one fused instruction, or by halves of the
- * mantissa (Dekker, "A floating-point technique for extending the available precision", 1971). */
-GPR_FN Doubles product_rest(const Doubles a, const Doubles b, const Doubles product) {
-#if defined(__AVX512F__)
-  return (Doubles)_mm512_fmsub_pd((__m512d)a, (__m512d)b, (__m512d)product);
-#elif defined(__FMA__) && defined(__AVX2__)
-  return (Doubles)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)product);
-#else
-  const double half = 134217729.0; /* 2^27 + 1 */
-  const Doubles a1 = a * half - (a * half - a), a2 = a - a1;
-  const Doubles b1 = b * half - (b * half - b), b2 = b - b1;
-  return ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2;
-#endif
-}
-
 GPR_FN Doubles root_of(const Doubles x) {
 #if defined(__AVX512F__)
   return (Doubles)_mm512_maskz_sqrt_pd(0xff, (__m512d)x);
