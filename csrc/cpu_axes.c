@@ -250,6 +250,12 @@ static int reduce_at_once(axes_run *run, lane *l, const gpr_tile *tile, const gp
   return 1;
 }
 
+/* What fold_wide() keeps. */
+static size_t wide_bytes(const axes_run *run) {
+  const int wide = run->slot_bytes <= SMALL_STATE && outputs_of_block(run) <= WIDE_OUTPUTS / 2;
+  return wide ? WIDE_OUTPUTS * run->slot_bytes : 0;
+}
+
 /* A few columns whose rows lie one after the other are added up as more, of several rows. */
 static void fold_wide(axes_run *run, const lane *l, const gpr_tile *tile, int64_t together) {
   const gpr_row *row = run->plan.row;
@@ -279,7 +285,8 @@ static int fold_tile(axes_run *run, lane *l, const gpr_tile *tile, int64_t index
   if (row->side && tile->across == bytes && tile->outputs > 1) {
     const int64_t fit = WIDE_OUTPUTS / tile->outputs, few = tile->n / 4;
     const int64_t together = fit < few ? fit : few;
-    if (!row->ordered && together > 1 && tile->along == tile->outputs * bytes && !tile->skip)
+    if (wide_bytes(run) && !row->ordered && together > 1 && tile->along == tile->outputs * bytes &&
+        !tile->skip)
       fold_wide(run, l, tile, together);
     else
       row->fold_many(l->states, run->slot_bytes, tile, index);
@@ -429,12 +436,6 @@ static int work(axes_run *run, lane *l, int64_t until) {
 /* Of a tile that is made. */
 static int64_t elements_of(const axes_run *run) {
   return run->tiles.kept.most * run->tiles.reduced.most;
-}
-
-/* What fold_wide() keeps. */
-static size_t wide_bytes(const axes_run *run) {
-  const int wide = run->slot_bytes <= SMALL_STATE && outputs_of_block(run) <= WIDE_OUTPUTS / 2;
-  return wide ? WIDE_OUTPUTS * run->slot_bytes : 0;
 }
 
 static lane lane_of(axes_run *run, int number) {
