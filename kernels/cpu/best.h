@@ -14,7 +14,7 @@ static constexpr int64_t COLUMNS = 512;
 template <class T, bool GREATEST, bool PLACE> struct Best {
   enum { TOGETHER = 4 }; /* rows between two looks at what was best */
   enum { FEW_ROWS = 8 }; /* which the hardware follows by itself */
-  enum { AHEAD = 8 * TOGETHER, CHUNK = 32 };
+  enum { AHEAD = 8 * TOGETHER, CHUNK = 256 / sizeof(T) };
   typedef typename Signed<sizeof(T)>::type Row; /* GPR_SHORT rows fit all of them */
   typedef typename Unsigned<sizeof(T)>::type Bits;
   static constexpr bool real = Traits<T>::kind == KIND_FLOAT;

@@ -401,14 +401,14 @@ template <class O, class T> struct Folder<O, MomentsFold<T>> {
     Bins bins;
     bins.count = -1;
     Tries rows;
-    for (int64_t i = 0; i < n; i += GPR_SHORT) {
+    for (int64_t i = 0; i < n && !is_settled(s); i += GPR_SHORT) {
       const int64_t m = least(n - i, (int64_t)GPR_SHORT);
       if (!rows.due() || !rows.tell(fold_row(s, x + i, m))) fold_far(s, bins, x + i, m);
     }
     if (bins.count > 0) bins.flush(s.part[0], s.squares);
   }
   template <class R> static void fold_far(State &s, Bins &, const R *x, int64_t n) {
-    for (int64_t i = 0; i < n; i++) F::add(s, x[i], i);
+    for (int64_t i = 0; i < n && !is_settled(s); i++) F::add(s, x[i], i);
   }
   static void fold_far(State &s, Bins &bins, const float *x, int64_t n) {
     if (bins.count < 0) bins.open();
@@ -433,7 +433,34 @@ template <class O, class T> struct Folder<O, MomentsFold<T>> {
     widen_all(x, wide, n);
     return fold_row(s, (const float *)wide, n);
   }
-  template <class R> static bool fold_row(State &, const complex<R> *, int64_t) { return false; }
+  /* Real and imaginary parts alternate in the lanes. */
+  template <class R> static bool fold_row(State &s, const complex<R> *x, int64_t n) {
+    SpreadLanes<R> lanes;
+    if (n < LANES) return false;
+    for (int64_t i = 0; i < n; i += GPR_SHORT / 2) {
+      const int64_t m = least(n - i, (int64_t)GPR_SHORT / 2);
+      SpreadCount part[2];
+      lanes.run_row(&x[i].re, 2 * m);
+      for (int l = 0; l < LANES; l++) {
+        const SpreadCount one = spread_of_lane(lanes, l);
+        SpreadCount &sum = part[l % 2];
+        if (l < 2) {
+          sum = one;
+          continue;
+        }
+        sum.sum += one.sum;
+        sum.square += one.square;
+        sum.rest += one.rest;
+        sum.missed |= one.missed;
+      }
+      if (part[0].missed || part[1].missed) {
+        for (int64_t j = i; j < i + m; j++) F::add(s, x[j], 0);
+        continue;
+      }
+      for (int p = 0; p < 2; p++) add_spread(s.part[p], s.squares, part[p]);
+    }
+    return true;
+  }
 };
 
 /* --- the tree ----------------------------------------------------------------------------------

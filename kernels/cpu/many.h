@@ -237,6 +237,22 @@ template <class T> struct Columns<IntegerMoments<T>> : SumOfColumns<T> {
   }
 };
 
+/* Contiguous integers as columns. */
+template <class O, class T> struct Folder<O, IntegerMoments<T>> {
+  typedef IntegerMoments<T> F;
+  static void fold(typename F::State &s, const T *x, int64_t n, int64_t index) {
+    Columns<F> c;
+    for (int64_t i = 0; i < n;) {
+      const int64_t columns = least((int64_t)64, n - i),
+                    rows = least((int64_t)GPR_SHORT, (n - i) / columns);
+      c.open(columns);
+      c.add(x + i, columns, columns, rows, index);
+      for (int64_t j = 0; j < columns; j++) F::merge(s, c.get(j));
+      i += rows * columns;
+    }
+  }
+};
+
 /* --- extremes ----------------------------------------------------------------------------------
  */
 

@@ -18,13 +18,15 @@ template <class T> struct IsMean<Mean<T>> {
 template <class Part>
 GPR_FN uint64_t divide_sums(const double *sum, const double *by, int64_t lanes, Part *to) {
   uint64_t missed = 0;
+  bool far[64];
   for (int64_t l = 0; l < lanes; l++) {
     const double q = sum[l] / by[l];
-    const Part low = convert<Part>(from_bits(bits(q) - 1)),
-               high = convert<Part>(from_bits(bits(q) + 1));
+    const Part low = convert<Part>(from_bits(bits(q) - 1));
+    const Part high = convert<Part>(from_bits(bits(q) + 1));
     to[l] = convert<Part>(q);
-    missed |= (uint64_t)(q != 0 && memcmp(&low, &high, sizeof low) != 0) << l;
+    far[l] = (q != 0) & (wide(low) != wide(high));
   }
+  for (int64_t l = 0; l < lanes; l++) missed |= (uint64_t)far[l] << l;
   return missed;
 }
 
@@ -310,15 +312,54 @@ template <class O, class T> struct Many<O, ExactFold<T>> {
       memcpy(result + o, &part, sizeof part);
       return;
     }
+    if (mean && Strip<R>::narrow && PARTS == 1 && row_sum(at, n, &sum)) {
+      const double by = (double)greatest((int64_t)1, count_at(o));
+      if (!divide_sums(&sum, &by, 1, (Part *)(void *)(result + o))) return;
+    }
+    if (!easy.due() && settle_row(at, o)) return;
     ribbon(x + o * across, 1, n, 0, [&](const auto &sums, int64_t j, int64_t) {
-      if (!finish(sums, j, o)) alone(o);
+      if (easy.tell(finish(sums, j, o))) return;
+      if (!settle_row(at, o)) alone(o);
     });
+  }
+  /* What is not finite decides the sum of a row too. */
+  bool settle_row(const R *at, int64_t o) {
+    R sum[LANES] = {}, special = 0;
+    if (PARTS > 1) return false;
+    const auto part_of = [](R e) { return e - e == 0 ? 0 : e; };
+    for (int64_t i = 0; i < n / LANES; i++)
+      for (int64_t l = 0; l < LANES; l++) sum[l] += part_of(at[i * LANES + l]);
+    for (int64_t i = n / LANES * LANES; i < n; i++) special += part_of(at[i]);
+    for (int64_t l = 0; l < LANES; l++) special += sum[l];
+    if (special == 0) return false;
+    const Part part = convert<Part>((double)plain_nan(special));
+    memcpy((void *)(result + o), &part, sizeof part);
+    return true;
+  }
+  /* Means of two: half of a sum is rounded where the sum is, unless that overflows or is small. */
+  void halve() {
+    const R *a = (const R *)(const void *)x, *b = a + along / (int64_t)sizeof(R);
+    R *to = (R *)(void *)result;
+    const R least = (R)(Strip<R>::narrow ? 0x1p-100 : 0x1p-1000);
+    const R most = (R)(Strip<R>::narrow ? 0x1p126 : 0x1p1022);
+    int any = 0;
+    for (int64_t j = 0; j < outputs * PARTS; j++) {
+      const R sum = a[j] + b[j], size = sum < 0 ? -sum : sum;
+      to[j] = plain_nan(sum * (R)0.5);
+      any |= (size < least) & (sum != 0);
+      any |= size > most;
+    }
+    for (int64_t j = 0; any && j < outputs * PARTS; j++) {
+      const R sum = a[j] + b[j], size = sum < 0 ? -sum : sum;
+      if ((size < least && sum != 0) || size > most) alone(j / PARTS);
+    }
   }
   void run_all() {
     if constexpr (plain)
       if (side_by_side(across) && n <= (mean ? 1 : FEW_TERMS) && (!mean || !counts))
         return add_few((const R *)(const void *)x, along / (int64_t)sizeof(R), outputs * PARTS, n,
                        (R *)(void *)result);
+    if (plain && mean && n == 2 && !counts && side_by_side(across)) return halve();
     if (in_row(along) && n > GPR_BATCH && PARTS == 1) {
       for (int64_t o = 0; o < outputs; o++) run_row(o);
     } else if (n > GPR_BATCH && is_ribbon(across, along, outputs)) {
