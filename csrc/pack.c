@@ -20,7 +20,7 @@ static void copy_strided(char *to, const char *from, int64_t stride, int64_t n, 
   }
 }
 
-static void swap_bytes(char *data, int64_t bytes, int unit) {
+void gpr_swap_bytes(char *data, int64_t bytes, int unit) {
   for (int64_t i = 0; i < bytes; i += unit) {
     if (unit == 2) {
       uint16_t x;
@@ -71,30 +71,6 @@ void gpr_pack(const gpr_plan *p, const char *data, int64_t start, int64_t n, voi
   char *gathered = p->cast ? scratch : to;
   const int64_t scalars = n * p->row->scalars;
   gather(p->ndim, p->shape, p->strides, p->bytes, data, start * p->row->scalars, scalars, gathered);
-  if (p->swap) swap_bytes(gathered, scalars * p->bytes, p->swap);
+  if (p->swap) gpr_swap_bytes(gathered, scalars * p->bytes, p->swap);
   if (p->cast) p->cast(gathered, to, scalars);
-}
-
-void gpr_pack_mask(const gpr_dims *reduced, const char *where, int64_t start, int64_t n,
-                   uint8_t *keep) {
-  gather(reduced->n, reduced->shape, reduced->where, 1, where, start, n, (char *)keep);
-  for (int64_t i = 0; i < n; i++) keep[i] = keep[i] != 0;
-}
-
-#define SQUEEZE(bytes)                               \
-  for (int64_t i = 0; i < n; i++) {                  \
-    memmove(x + kept * bytes, x + i * bytes, bytes); \
-    kept += keep[i];                                 \
-  }
-
-int64_t gpr_squeeze(char *x, int bytes, const uint8_t *keep, int64_t n) {
-  int64_t kept = 0;
-  switch (bytes) {
-    case 1: SQUEEZE(1); break;
-    case 2: SQUEEZE(2); break;
-    case 4: SQUEEZE(4); break;
-    case 8: SQUEEZE(8); break;
-    default: SQUEEZE(16); break;
-  }
-  return kept;
 }

@@ -8,11 +8,7 @@
 void gpr_pack(const gpr_plan *plan, const char *data, int64_t start, int64_t n, void *to,
               void *scratch);
 
-/* Their bytes of the mask, whose first is at `where`: 1 where they count. */
-void gpr_pack_mask(const gpr_dims *reduced, const char *where, int64_t start, int64_t n,
-                   uint8_t *keep);
-
-/* Moves elements of so many bytes that are kept to the front; how many they are. */
-int64_t gpr_squeeze(char *x, int bytes, const uint8_t *keep, int64_t n);
+/* Reverses the bytes of each `unit`. */
+void gpr_swap_bytes(char *data, int64_t bytes, int unit);
 
 #endif

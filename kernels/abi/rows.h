@@ -21,6 +21,16 @@ typedef struct gpr_spread {
   int nan; /* without degrees of freedom NaN, else zero by zero is NaN and all else infinite */
 } gpr_spread;
 
+/* Elements of some outputs: element i of output o lies at data + o·across + i·along, aligned as its
+ * parts are. counts: NULL, or how many elements of each output count; the others are the row's
+ * identity. */
+typedef struct gpr_tile {
+  const char *data;
+  int64_t across, along, outputs, n;
+  const int64_t *counts;
+  int skip; /* NaN does not count, of a row that skips */
+} gpr_tile;
+
 /* One operator on one dtype. A state is `state_bytes` of memory aligned to 16. */
 typedef struct gpr_row {
   int op, dtype, result; /* ids of ops.h and dtypes.h */
@@ -38,31 +48,49 @@ typedef struct gpr_row {
    * gpr_spread. Writes `results` values of dtype `result`. */
   void (*finish)(const void *state, int64_t n, const void *with, void *result);
   int results;
-  /* Many outputs of n elements each, GPR_SHORT at most, finished: element i of output o lies at
-   * data + o·across + i·along, aligned as its parts are. with: NULL or a gpr_spread without means.
-   * NULL: there is no such road. */
-  void (*many)(const void *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
-               const void *with, void *result);
-  /* The same elements, from `index` on, into states that lie `slot` bytes apart. */
-  void (*fold_many)(void *states, size_t slot, const void *data, int64_t across, int64_t along,
-                    int64_t outputs, int64_t n, int64_t index);
+  int side; /* `many` and `fold_many` take outputs side by side alone */
+  /* Finishes the outputs of a tile that has all their elements. with: NULL, or as finish()'s but
+   * without means. Zero: this is no tile or `with` for it, and nothing was done. NULL: there is no
+   * such way. */
+  int (*many)(const gpr_tile *tile, const void *with, void *result);
+  /* The tile's elements, from `index` on, into states that lie `slot` bytes apart: state_bytes
+   * where the row is `side`. */
+  void (*fold_many)(void *states, size_t slot, const gpr_tile *tile, int64_t index);
+  /* finish() of states one after the other, of n elements each or as many as counts says, which may
+   * be NULL. Or NULL. */
+  void (*finish_many)(const void *states, int64_t outputs, int64_t n, const int64_t *counts,
+                      const void *with, void *result);
+  /* An element that changes nothing, however often it is folded. */
+  void (*identity)(void *element);
+  /* Whether nothing was folded that counts; NULL where `fold_many` and `fold_skipping` cannot leave
+   * out NaN by themselves. */
+  int (*empty)(const void *state);
+  int (*fold_skipping)(void *state, const void *data, int64_t n, int64_t index);
 } gpr_row;
-enum { GPR_SHORT = 4096 };
+enum { GPR_SHORT = 4096 }; /* elements of an output in a tile, at most */
 
 /* Converts n contiguous elements one by one, as NumPy's unsafe casting does. */
 typedef void (*gpr_cast)(const void *from, void *to, int64_t n);
 
-/* row[op * GPR_DTYPE_COUNT + dtype].open is NULL where the operator does not take the dtype;
- * cast[from * GPR_DTYPE_COUNT + to] is NULL where there is no conversion. */
 /* keep[i] becomes 0 where x[i] is NaN or NaT. */
 typedef void (*gpr_skip)(const void *x, int64_t n, uint8_t *keep);
 
-/* skip[dtype] is NULL where the dtype has neither NaN nor NaT. */
+/* What does not count: x[i], of so many bytes, becomes the identity where keep[i] is 0. */
+typedef void (*gpr_blend)(void *x, int bytes, const uint8_t *keep, int64_t n, const void *identity);
+/* Adds to counts[o] how many of the n keep[o·across + i·along] are 1. */
+typedef void (*gpr_count)(const uint8_t *keep, int64_t across, int64_t along, int64_t outputs,
+                          int64_t n, int64_t *counts);
+
+/* row[op * GPR_DTYPE_COUNT + dtype].open is NULL where the operator does not take the dtype;
+ * cast[from * GPR_DTYPE_COUNT + to] where there is no conversion, skip[dtype] where the dtype has
+ * neither NaN nor NaT. */
 typedef struct gpr_cpu_table {
   const char *isa;
   const gpr_row *row;
   const gpr_cast *cast;
   const gpr_skip *skip;
+  gpr_blend blend;
+  gpr_count count;
 } gpr_cpu_table;
 
 #ifndef __CUDACC__

@@ -66,9 +66,14 @@ template <class T> struct Sum : SumOf<T> {};
 
 /* mean */
 /* sum / n, rounded once. */
-GPR_CALL double quotient(__int128 sum, uint64_t n) {
+GPR_CALL double long_quotient(__int128 sum, uint64_t n) {
   const Leading size = leading_of(sum < 0 ? -(uint128)sum : (uint128)sum, 0);
   return round_leading<double>(over(size, n), sum < 0);
+}
+GPR_FN double quotient(__int128 sum, uint64_t n) {
+  const int64_t low = (int64_t)sum, most = 1ll << 53;
+  if (low == sum && low < most && low > -most && n >> 53 == 0) return (double)low / (double)n;
+  return long_quotient(sum, n);
 }
 template <class T, int = category<T>()> struct MeanOf : Unsettled {
   typedef LongSum<T> Fold;

@@ -18,6 +18,20 @@ template <> struct Vector<double> {
   typedef Words Bits;
 };
 
+/* TwoProd by one fused instruction, where there is one. */
+GPR_FN Doubles product_rest(const Doubles a, const Doubles b, const Doubles product) {
+#if defined(__AVX512F__)
+  return (Doubles)_mm512_fmsub_pd((__m512d)a, (__m512d)b, (__m512d)product);
+#elif defined(__FMA__) && defined(__AVX2__)
+  return (Doubles)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)product);
+#else
+  return product_error(a, b, product);
+#endif
+}
+
+GPR_CALL Doubles round_pair(Doubles high, Doubles low, const Words whole, const Doubles n,
+                            Words &missed);
+
 /* Of two vectors, which hide some of an addition's latency and stay in 16 registers. */
 template <class R> struct Carried {
   typedef typename Vector<R>::Reals Reals;
@@ -55,6 +69,18 @@ template <class R> struct Carried {
     }
     *this = c;
   }
+  /* The sums, divided. */
+  GPR_METHOD uint64_t round(double *to, const double *by) const {
+    uint64_t missed = 0;
+    for (int k = 0; k < ABREAST; k++) {
+      Words unsure = (Words)(lost[k] << 1 != 0);
+      const Doubles n = gpr::load(by + k * ACROSS);
+      const Doubles quotient = round_pair(high[k], low[k], ~Words{}, n, unsure);
+      memcpy(to + k * ACROSS, &quotient, sizeof quotient);
+      missed |= mask_of((Words)(unsure != 0)) << (k * ACROSS);
+    }
+    return missed;
+  }
   /* The sums; bits of the columns of which they are not sure. */
   GPR_METHOD uint64_t round(R *to) const {
     uint64_t missed = 0;
@@ -85,6 +111,85 @@ template <class R> GPR_FN uint64_t sum_few(const R *x, int64_t stride, int64_t r
   }
   return missed;
 }
+
+/* --- sums and means of what two doubles hold ---------------------------------------------------
+ */
+
+/* high + low, with a rest that is below low's last bit: whole where there is none. Divided by n and
+ * rounded once; missed gets what is not sure. What is next to half of a last place, but not
+ * just there, is left to the certain road, as is what is so small or large that a quotient's rest
+ * is no double. */
+GPR_CALL Doubles round_pair(Doubles high, Doubles low, const Words whole, const Doubles n,
+                            Words &missed) {
+  const Words exponent = (0x7ffull << 52) - Words{}, one = 1 - Words{};
+  const Words zero = (Words)(high == 0) & (Words)(low == 0) & whole, sign = bits(high);
+  const Doubles rest = Carried<double>::add(high, low);
+  const Doubles quotient = high / n;
+  Doubles left = rest;
+  const Doubles gone = Carried<double>::add(left, -product_rest(quotient, n, high));
+  const Doubles more = left / n, back = more * n; /* more is all there is where that goes back */
+  const Words all = (Words)(back == left) & (Words)(gone == 0) & whole &
+                    (Words)(product_rest(more, n, back) == 0);
+  const Doubles result = quotient + more, error = more - (result - quotient);
+  const Words size = bits(result) & exponent;
+  const Doubles doubt = (Doubles)(bits(error) & (~(one << 63))) * 0x1.000002p53;
+  const Words tiny = (Words)(size < 200 * (one << 52)) | (Words)(size > 2000 * (one << 52));
+  const Words simple = (Words)(bits(result) << 12 != 0) | (Words)(bits(error) << 1 == 0);
+  missed |= ~zero & (tiny | (~all & (~simple | ~(Words)(doubt < (Doubles)size))));
+  return (Doubles)((zero & sign) | (~zero & bits(result)));
+}
+/* The same of a sum, which one addition rounds if that is all. */
+GPR_FN Doubles round_pair(Doubles high, Doubles low, const Words whole, Words &missed) {
+  const Doubles rest = Carried<double>::add(high, low), error = rest;
+  const Words exponent = (0x7ffull << 52) - Words{};
+  const Words tie = (Words)(((bits(error) & exponent) + (54ull << 52) >= (bits(high) & exponent)));
+  missed |= ~whole & tie & (Words)(bits(error) << 12 == 0);
+  missed |= (Words)(high != high);
+  return high;
+}
+
+/* --- sums of any range -------------------------------------------------------------------------
+ */
+
+/* Three doubles a column: 159 bits wherever they lie. */
+struct Triple {
+  enum { ABREAST = 2, COLUMNS = ABREAST * WIDTH };
+  Doubles high[ABREAST], middle[ABREAST], low[ABREAST];
+  Words lost[ABREAST];
+
+  GPR_METHOD void open() {
+    for (int k = 0; k < ABREAST; k++) {
+      high[k] = middle[k] = low[k] = -Doubles{};
+      lost[k] = Words{};
+    }
+  }
+  template <class R> GPR_METHOD void add(const R *x, int64_t stride, int64_t rows) {
+    Triple t = *this;
+    for (int64_t row = 0; row < rows; row++, x += stride)
+      for (int k = 0; k < ABREAST; k++) {
+        const Doubles rest = Carried<double>::add(t.high[k], gpr::load(x + k * WIDTH));
+        const Doubles last = Carried<double>::add(t.middle[k], rest);
+        t.lost[k] |= bits(Carried<double>::add(t.low[k], last));
+      }
+    *this = t;
+  }
+  /* Two doubles a column, and whether they are all; bits of the columns that are not known. */
+  GPR_METHOD uint64_t pairs(int k, Doubles &a, Doubles &b, Words &whole) const {
+    Doubles c = low[k];
+    b = middle[k];
+    a = high[k];
+    for (int twice = 0; twice < 2; twice++) {
+      c = Carried<double>::add(b, c);
+      b = Carried<double>::add(a, b);
+    }
+    c = Carried<double>::add(b, c);
+    whole = (Words)(bits(c) << 1 == 0);
+    const Words exponent = (0x7ffull << 52) - Words{}, apart = 52 * (1ull << 52) - Words{};
+    const Words near = (Words)((bits(b) & exponent) + apart > (bits(a) & exponent)) |
+                       (Words)((bits(c) & exponent) + apart > (bits(b) & exponent));
+    return mask_of((Words)(lost[k] << 1 != 0) | (Words)(a != a) | (~whole & near));
+  }
+};
 
 GPR_CLOSE
 #endif

@@ -191,7 +191,7 @@ struct Plain {
 
 /* The sums of all lanes, where a double holds each or, if wide, two do; bits of the lanes of which
  * that is not so, or whose sum is zero. */
-GPR_FN uint64_t sums_of(const Lanes &s, bool wide, double *to) {
+GPR_FN uint64_t sums_of(const Lanes &s, bool wide, const double *by, double *to) {
   const Words one = 1 - Words{}, half = one << 51, unit = 52 * (one << 52);
   const Doubles magic = (Doubles)(((1023 + 52) * one) << 52 | half); /* 1.5·2^52 */
   uint64_t missed = 0;
@@ -199,11 +199,14 @@ GPR_FN uint64_t sums_of(const Lanes &s, bool wide, double *to) {
     const Words unit1 = bits(s.start[v]) - half - unit, unit2 = unit1 - LEVELS * (one << 52);
     const Doubles high = (Doubles)(bits(magic) + s.count1[v]) - magic;
     const Doubles low = (Doubles)(bits(magic) + s.count2[v]) - magic;
-    const Doubles sum = GPR_PRODUCT(high, (Doubles)unit1) + GPR_PRODUCT(low, (Doubles)unit2);
+    const Doubles above = high * (Doubles)unit1, below = low * (Doubles)unit2;
+    Words unsure = {};
+    const Doubles n = by ? load(by + v * WIDTH) : Doubles{};
+    const Doubles sum = by ? round_pair(above, below, ~Words{}, n, unsure) : above + below;
     const Words far = ((s.count1[v] + half) | (s.count2[v] + half)) >> 52;
     const Words more = wide ? Words{} : s.count2[v];
     const Words tiny = (Words)(s.start[v] < 0x1p-900) | (Words)(bits(sum) << 1 == 0);
-    missed |= mask_of((Words)((s.missed[v] | far | more | tiny) != 0)) << (v * WIDTH);
+    missed |= mask_of((Words)((s.missed[v] | far | more | tiny | unsure) != 0)) << (v * WIDTH);
     memcpy(to + v * WIDTH, &sum, sizeof sum);
   }
   return missed;
@@ -488,10 +491,10 @@ template <class R> struct Strip {
   }
   /* What run() has added up: store(first column, columns, sums, bits of those that sums_of() does
    * not tell). */
-  template <class Store> void sums(const Store &store) const {
+  template <class Store> void sums(const double *by, const Store &store) const {
     for (int64_t g = 0; g < groups(); g++) {
       double sum[LANES];
-      const uint64_t missed = sums_of(lanes[g], !narrow, sum);
+      const uint64_t missed = sums_of(lanes[g], !narrow, by ? by + column_of(g) : by, sum);
       store(column_of(g), least(width, (int64_t)LANES), sum, missed);
     }
   }
@@ -524,10 +527,10 @@ template <class R> struct Strip {
         },
         rest);
   }
-  /* Of more rows. */
+  /* Of more rows; by: what each column is divided by, or NULL. */
   template <class Rest>
-  void carried_sums(const R *x, int64_t stride, int64_t columns, int64_t rows, R *to,
-                    const Rest &rest) {
+  void carried_sums(const R *x, int64_t stride, int64_t columns, int64_t rows, const double *by,
+                    R *to, const Rest &rest) {
     shape(columns, rows);
     const auto each = [&](int64_t g, const auto &take) {
       for (int64_t k = 0; k < PARTS; k++) take(carried[g * PARTS + k], k * Carried<R>::COLUMNS);
@@ -544,7 +547,9 @@ template <class R> struct Strip {
         to,
         [&](int64_t g, R *sum) {
           uint64_t missed = 0;
-          each(g, [&](Carried<R> &c, int64_t j) { missed |= c.round(sum + j) << j; });
+          each(g, [&](Carried<R> &c, int64_t j) {
+            missed |= (by ? c.round(sum + j, by + column_of(g) + j) : c.round(sum + j)) << j;
+          });
           return missed;
         },
         rest);
@@ -660,63 +665,11 @@ static void fill_tile(R *tile, const char *data, int64_t across, int64_t along, 
 template <int BYTES> struct Signed { typedef int16_t type; };
 template <> struct Signed<4> { typedef int32_t type; };
 template <> struct Signed<8> { typedef int64_t type; };
-
-/* --- extremes ----------------------------------------------------------------------------------
- */
-
-/* The best of each column, where the two zeros tie, and its first row. A sum tells NaN, as for
- * whole arrays. */
-template <class T, bool GREATEST, bool PLACE> struct Best {
-  enum { COLUMNS = 512, TOGETHER = 4 }; /* rows between two looks at what was best */
-  enum { FEW_ROWS = 8 };                /* which the hardware follows by itself */
-  enum { AHEAD = 8 * TOGETHER, CHUNK = 32 };
-  typedef typename Signed<sizeof(T)>::type Row; /* GPR_SHORT rows fit all of them */
-  static constexpr bool real = Traits<T>::kind == KIND_FLOAT;
-  T best[COLUMNS], sum[COLUMNS];
-  Row row[COLUMNS];
-
-  /* How many columns are best for so many rows. On Zen 4, the greatest of 2^22 doubles in ms with
-   * 256 and 512 of them: in 8 rows 2.2 and 2.8, in 512 1.7 and 1.2. */
-  static int64_t width(int64_t rows) { return rows > FEW_ROWS ? COLUMNS : COLUMNS / 2; }
-
-  GPR_APART void run(const T *x, int64_t stride, int64_t columns, int64_t rows) {
-    for (int64_t j = 0; j < columns; j++) best[j] = sum[j] = x[j];
-    memset(row, 0, (size_t)columns * sizeof *row);
-    int64_t i = 1;
-    for (; i + TOGETHER <= rows; i += TOGETHER) {
-      const int64_t later = i - 1 + least((int64_t)AHEAD, rows);
-      const int64_t next = later < rows ? 0 : columns - rows * stride; /* strip */
-      for (int64_t j = 0; j < columns; j += CHUNK) {
-        if (rows > FEW_ROWS && gpr_prefetch_columns)
-          look_ahead(x + later * stride + next + j, stride);
-        add<TOGETHER>(x + i * stride, stride, j, least(columns, j + CHUNK), (Row)i);
-      }
-    }
-    for (; i < rows; i++) add<1>(x + i * stride, stride, 0, columns, (Row)i);
-  }
-  static void look_ahead(const T *x, int64_t stride) {
-    for (int k = 0; k < TOGETHER; k++) prefetch_later<CHUNK>(x, k * stride);
-  }
-  template <int ROWS>
-  void add(const T *__restrict x, int64_t stride, int64_t first, int64_t stop, Row i) {
-    GPR_UNROLL(2)
-    for (int64_t j = first; j < stop; j++) {
-      T b = best[j], s = sum[j];
-      Row r = row[j];
-      for (int k = 0; k < ROWS; k++) {
-        const T e = x[k * stride + j];
-        const bool better = GREATEST ? e > b : e < b;
-        b = better ? e : b;
-        if (PLACE) r = better ? (Row)(i + k) : r;
-        if (real) s += e;
-      }
-      best[j] = b;
-      if (PLACE) row[j] = r;
-      if (real) sum[j] = s;
-    }
-  }
-  bool unsure(int64_t column) const { return real && sum[column] != sum[column]; }
-};
+template <> struct Signed<16> { typedef int64_t type; };
+template <int BYTES> struct Unsigned { typedef uint64_t type; };
+template <> struct Unsigned<1> { typedef uint8_t type; };
+template <> struct Unsigned<2> { typedef uint16_t type; };
+template <> struct Unsigned<4> { typedef uint32_t type; };
 
 GPR_CLOSE
 #endif

@@ -3,7 +3,9 @@
 #ifndef GPR_FOLDERS_H
 #define GPR_FOLDERS_H
 
+#include "best.h"
 #include "bins.h"
+#include "levels.h"
 #include "spread_lanes.h"
 
 #include "../core/convert.h"
@@ -84,12 +86,11 @@ template <class O, class T, int WHAT> struct Folder<O, Counting<T, WHAT>> {
 template <class T> constexpr bool is_native() {
   return category<T>() == INTEGER || (Traits<T>::kind == KIND_FLOAT && sizeof(T) >= 4);
 }
+template <class T> constexpr bool is_half() {
+  return Traits<T>::kind == KIND_FLOAT && sizeof(T) == 2;
+}
 template <class T> struct Native { typedef T type; };
 template <> struct Native<boolean> { typedef uint8_t type; };
-template <int BYTES> struct Unsigned { typedef uint64_t type; };
-template <> struct Unsigned<1> { typedef uint8_t type; };
-template <> struct Unsigned<2> { typedef uint16_t type; };
-template <> struct Unsigned<4> { typedef uint32_t type; };
 template <class T> GPR_FN const T *natives(const T *x) { return x; }
 GPR_FN const uint8_t *natives(const boolean *x) { return &x->byte; }
 
@@ -375,8 +376,13 @@ template <class R> static void look_for_other(Exact &e, const R *x, int64_t n, i
 
 template <class O, class T> struct Folder<O, ExactFold<T>> {
   typedef ExactFold<T> F;
+  /* NaN in each part stays, whatever comes. */
+  static bool is_settled(const typename F::State &s) {
+    return s.part[0].special & s.part[F::parts - 1].special & GPR_NAN;
+  }
   static void fold(typename F::State &s, const T *x, int64_t n, int64_t) {
     const auto *r = reals(x);
+    if (is_settled(s)) return;
     for (int p = 0; p < F::parts; p++)
       if (!(s.part[p].signs & GPR_OTHER)) look_for_other(s.part[p], r + p, n * F::parts, F::parts);
     add_reals<F::parts>(s.part, r, n * F::parts);
@@ -388,18 +394,21 @@ template <class O, class T> struct Folder<O, ExactFold<T>> {
 template <class O, class T> struct Folder<O, MomentsFold<T>> {
   typedef MomentsFold<T> F;
   typedef typename F::State State;
+  static bool is_settled(const State &s) {
+    return (s.part[0].special | s.part[F::parts - 1].special) & GPR_NAN;
+  }
   static void fold(State &s, const T *x, int64_t n, int64_t) {
     Bins bins;
     bins.count = -1;
     Tries rows;
-    for (int64_t i = 0; i < n; i += GPR_SHORT) {
+    for (int64_t i = 0; i < n && !is_settled(s); i += GPR_SHORT) {
       const int64_t m = least(n - i, (int64_t)GPR_SHORT);
       if (!rows.due() || !rows.tell(fold_row(s, x + i, m))) fold_far(s, bins, x + i, m);
     }
     if (bins.count > 0) bins.flush(s.part[0], s.squares);
   }
   template <class R> static void fold_far(State &s, Bins &, const R *x, int64_t n) {
-    for (int64_t i = 0; i < n; i++) F::add(s, x[i], i);
+    for (int64_t i = 0; i < n && !is_settled(s); i++) F::add(s, x[i], i);
   }
   static void fold_far(State &s, Bins &bins, const float *x, int64_t n) {
     if (bins.count < 0) bins.open();
@@ -424,7 +433,34 @@ template <class O, class T> struct Folder<O, MomentsFold<T>> {
     widen_all(x, wide, n);
     return fold_row(s, (const float *)wide, n);
   }
-  template <class R> static bool fold_row(State &, const complex<R> *, int64_t) { return false; }
+  /* Real and imaginary parts alternate in the lanes. */
+  template <class R> static bool fold_row(State &s, const complex<R> *x, int64_t n) {
+    SpreadLanes<R> lanes;
+    if (n < LANES) return false;
+    for (int64_t i = 0; i < n; i += GPR_SHORT / 2) {
+      const int64_t m = least(n - i, (int64_t)GPR_SHORT / 2);
+      SpreadCount part[2];
+      lanes.run_row(&x[i].re, 2 * m);
+      for (int l = 0; l < LANES; l++) {
+        const SpreadCount one = spread_of_lane(lanes, l);
+        SpreadCount &sum = part[l % 2];
+        if (l < 2) {
+          sum = one;
+          continue;
+        }
+        sum.sum += one.sum;
+        sum.square += one.square;
+        sum.rest += one.rest;
+        sum.missed |= one.missed;
+      }
+      if (part[0].missed || part[1].missed) {
+        for (int64_t j = i; j < i + m; j++) F::add(s, x[j], 0);
+        continue;
+      }
+      for (int p = 0; p < 2; p++) add_spread(s.part[p], s.squares, part[p]);
+    }
+    return true;
+  }
 };
 
 /* --- the tree ----------------------------------------------------------------------------------

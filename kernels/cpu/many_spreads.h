@@ -6,6 +6,49 @@
 
 GPR_OPEN
 
+/* --- integers ----------------------------------------------------------------------------------
+ */
+
+/* √(x / divisor) in twice the precision, if that tells what it rounds to. */
+GPR_FN bool root_of_quotient(uint128 x, uint64_t divisor, double *to) {
+  if (x >> 100 || divisor >> 53) return false;
+  const double d = (double)divisor, high = (double)x, low = (double)(__int128)(x - (uint128)high);
+  const double q = high / d, back = q * d;
+  const double more = ((high - back) - product_error(q, d, back) + low) / d;
+  const double root = __builtin_sqrt(q), square = root * root;
+  const double rest = ((q - square) - product_error(root, root, square) + more) / (2 * root);
+  const double result = root + rest, error = rest - (result - root);
+  const double size = from_bits((uint64_t)(bits(result) & 0x7ffull << 52));
+  *to = result;
+  return (error < 0 ? -error : error) * 0x1.000002p53 < size && bits(result) << 12;
+}
+/* n·Σx² − (Σx)² over n·(n − ddof), where 128 bits hold the one and 64 the other. */
+template <bool ROOT, class S>
+GPR_FN bool finish_small_spread(const S &s, int64_t n, const gpr_spread *how, double *to) {
+  const double ddof = how ? how->ddof : 0, freedom = (double)n - ddof;
+  const int64_t sign = (int64_t)s.low >> 63;
+  if ((how && how->means) || !(freedom >= 1 && freedom <= 0x1p31) || n >> 31) return false;
+  if (freedom != (double)(int64_t)freedom || s.square[1] | s.square[2] || s.high != sign)
+    return false;
+  const uint64_t size = (s.low ^ (uint64_t)sign) - (uint64_t)sign;
+  const uint128 spread = (uint128)(uint64_t)n * s.square[0] - (uint128)size * size;
+  const uint64_t divisor = (uint64_t)n * (uint64_t)freedom;
+  if (ROOT && spread) return root_of_quotient(spread, divisor, to);
+  *to = quotient(spread, divisor);
+  return true;
+}
+template <class T> struct QuickMoments {
+  const typename IntegerMoments<T>::State &s;
+  template <class R, bool ROOT> R spread(int64_t n, const gpr_spread *how) const {
+    double quick;
+    if (Same<R, double>::value && finish_small_spread<ROOT>(s, n, how, &quick)) return (R)quick;
+    return IntegerMomentsValue<T>{s}.template spread<R, ROOT>(n, how);
+  }
+};
+template <class T> struct QuicklyShown<IntegerMoments<T>> {
+  static QuickMoments<T> of(const typename IntegerMoments<T>::State &s) { return {s}; }
+};
+
 /* Variances of real numbers whose degrees of freedom are whole. */
 template <class T, bool ROOT> struct ManySpreads {
   typedef T Result;
@@ -61,22 +104,28 @@ template <class T, bool ROOT> struct ManySpreads {
   }
   static uint64_t lanes_between(int64_t from, int64_t to) { return (1ull << to) - (1ull << from); }
 
-  GPR_APART static void run_alone(const char *data, int64_t along, int64_t n, const gpr_spread *how,
-                                  Result *result) {
+  GPR_APART static void run_alone(const gpr_tile *t, int64_t o, int64_t count,
+                                  const gpr_spread *how, Result *result) {
     State s;
     MomentsFold<T>::open(s);
-    One::fold(s, data, along, n, 0);
-    *result = MomentsValue<T>{s}.template spread<T, ROOT>(n, how);
+    One::fold(s, t->data + o * t->across, t->along, t->n, 0);
+    result[o] = MomentsValue<T>{s}.template spread<T, ROOT>(count, how);
   }
-  GPR_APART static void run(const void *data, int64_t across, int64_t along, int64_t outputs,
-                            int64_t n, const gpr_spread *how, Result *result) {
-    const char *x = (const char *)data;
+  GPR_APART static void run(const gpr_tile *t, const gpr_spread *how, Result *result) {
+    const char *x = t->data;
+    const int64_t across = t->across, along = t->along, outputs = t->outputs, n = t->n;
+    if (t->counts) {
+      gpr_tile whole = *t; /* as if all counted; of what does not, the outputs again */
+      whole.counts = nullptr;
+      run(&whole, how, result);
+      for (int64_t o = 0; o < outputs; o++)
+        if (t->counts[o] != n) run_alone(t, o, t->counts[o], how, result);
+      return;
+    }
     const double ddof = how ? how->ddof : 0, freedom = (double)n - ddof;
     const bool whole = freedom >= 1 && freedom < 0x1p40 && freedom == (double)(int64_t)freedom;
     const uint64_t divisor = whole ? (uint64_t)n * (uint64_t)freedom : 0;
-    const auto take_alone = [&](int64_t o) {
-      run_alone(x + o * across, along, n, how, result + o);
-    };
+    const auto take_alone = [&](int64_t o) { run_alone(t, o, n, how, result); };
     if (!whole) {
       for (int64_t o = 0; o < outputs; o++) take_alone(o);
       return;
@@ -126,9 +175,9 @@ template <class T, bool ROOT> struct ManySpreads {
         },
         take_alone);
   }
-  static void fold(void *states, size_t slot, const void *data, int64_t across, int64_t along,
-                   int64_t outputs, int64_t n, int64_t) {
-    const char *x = (const char *)data;
+  static void fold(void *states, size_t slot, const gpr_tile *t, int64_t) {
+    const char *x = t->data;
+    const int64_t across = t->across, along = t->along, outputs = t->outputs, n = t->n;
     const auto state = [&](int64_t o) -> State & {
       return *(State *)((char *)states + (size_t)o * slot);
     };
@@ -146,22 +195,19 @@ template <class T, bool ROOT> struct ManySpreads {
   }
 };
 
-template <class O, class T, bool = Traits<T>::kind == KIND_FLOAT> struct ManySpreadsIf {
-  static constexpr decltype(gpr_row::many) run = nullptr;
-  static constexpr decltype(gpr_row::fold_many) fold = nullptr;
-};
-template <class O, class T> struct ManySpreadsIf<O, T, true> {
-  static void run(const void *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
-                  const void *with, void *to) {
+template <class O, class T> struct Many<O, MomentsFold<T>> {
+  enum { side = 0 };
+  static int run(const gpr_tile *t, const void *with, void *to) {
     const gpr_spread *how = (const gpr_spread *)with;
-    ManySpreads<T, O::root>::run(data, across, along, outputs, n, how, (T *)to);
-    finish_rounded<O>((T *)to, (const char *)data, across, along, outputs, n, how, [](T spread) {
+    ManySpreads<T, O::root>::run(t, how, (T *)to);
+    finish_rounded<O>(t, (T *)to, how, [](T spread, int64_t) {
       return RoundedSpread<T, O::root>{spread, true};
     });
+    return 1;
   }
   static constexpr decltype(gpr_row::fold_many) fold = ManySpreads<T, false>::fold;
 };
-template <class O, class T> struct Many<O, MomentsFold<T>> : ManySpreadsIf<O, T> {};
+template <class O, class R> struct Many<O, MomentsFold<complex<R>>> : ManyAlone<O> {};
 
 GPR_CLOSE
 #endif

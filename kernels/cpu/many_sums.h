@@ -2,10 +2,101 @@
 #ifndef GPR_MANY_SUMS_H
 #define GPR_MANY_SUMS_H
 
-#include "few.h"
 #include "many.h"
 
 GPR_OPEN
+
+/* Sums, divided and rounded; a bit a lane of those that are not sure. Of less than doubles the two
+ * neighbours of a quotient tell whether its own rounding matters. */
+template <class Part>
+GPR_FN uint64_t divide_sums(const double *sum, const double *by, int64_t lanes, Part *to) {
+  uint64_t missed = 0;
+  bool far[64];
+  for (int64_t l = 0; l < lanes; l++) {
+    const double q = sum[l] / by[l];
+    const Part low = convert<Part>(from_bits(bits(q) - 1));
+    const Part high = convert<Part>(from_bits(bits(q) + 1));
+    to[l] = convert<Part>(q);
+    far[l] = (q != 0) & (wide(low) != wide(high));
+  }
+  for (int64_t l = 0; l < lanes; l++) missed |= (uint64_t)far[l] << l;
+  return missed;
+}
+
+/* What is not finite in a column decides its sum: NaN and infinities, added up alone. Clears the
+ * bits of these columns. */
+template <class R, class Part>
+GPR_APART uint64_t settle_special(const R *x, int64_t stride, int64_t columns, int64_t rows,
+                                  uint64_t missed, Part *to) {
+  R sum[64] = {};
+  for (int64_t row = 0; row < rows; row++, x += stride)
+    for (int64_t j = 0; j < columns; j++) sum[j] += x[j] - x[j] == 0 ? 0 : x[j];
+  for (int64_t j = 0; j < columns; j++)
+    if (sum[j] != 0 && missed >> j & 1) {
+      to[j] = convert<Part>((double)plain_nan(sum[j]));
+      missed &= ~(1ull << j);
+    }
+  return missed;
+}
+
+/* Columns of any range by three doubles each; bits of those that these do not hold either, or whose
+ * sum is zero, which has a sign. */
+template <bool DIVIDED, class R, class Part>
+GPR_APART uint64_t settle_wide(const R *x, int64_t stride, int64_t columns, int64_t rows,
+                               uint64_t missed, const double *by, Part *to) {
+  enum { MOST = Triple::COLUMNS };
+  uint64_t left = 0;
+  for (int64_t j = 0; j < columns; j += MOST) {
+    const int64_t m = least((int64_t)MOST, columns - j);
+    if (!(missed >> j & ((1ull << m) - 1))) continue;
+    Triple t;
+    double sum[MOST], n[MOST];
+    R tail[64 * MOST];
+    uint64_t unsure = 0;
+    t.open();
+    if (m == MOST) {
+      t.add(x + j, stride, rows);
+    } else {
+      memset(tail, 0, sizeof tail);
+      for (int64_t row = 0; row < rows; row += 64) {
+        const int64_t some = least(rows - row, (int64_t)64);
+        for (int64_t i = 0; i < some; i++)
+          memcpy(tail + i * MOST, x + (row + i) * stride + j, (size_t)m * sizeof *x);
+        t.add(tail, MOST, some);
+      }
+    }
+    for (int l = 0; l < MOST; l++) n[l] = by[j + (l < m ? l : 0)];
+    for (int k = 0; k < Triple::ABREAST; k++) {
+      Doubles a, b;
+      Words whole, far = {};
+      unsure |= t.pairs(k, a, b, whole) << (k * WIDTH);
+      Doubles rounded;
+      if (DIVIDED && sizeof(Part) == sizeof(double))
+        rounded = round_pair(a, b, whole, load(n + k * WIDTH), far);
+      else
+        rounded = round_pair(a, b, whole, far);
+      far |= (Words)(bits(rounded) << 1 == 0);
+      if (sizeof(Part) < sizeof(double)) { /* to odd: it is rounded once more */
+        const Doubles rest = b - (rounded - a);
+        far |= (Words)(bits(rest) << 1 != 0) & (Words)((bits(rounded) & 0xfffffff) == 0);
+        far |= ~whole & (Words)((bits(rounded) & 0xfffffff) == 0);
+      }
+      unsure |= mask_of((Words)(far != 0)) << (k * WIDTH);
+      memcpy(sum + k * WIDTH, &rounded, sizeof rounded);
+    }
+    Part part[MOST];
+    if (DIVIDED && sizeof(Part) < sizeof(double))
+      unsure |= divide_sums(sum, n, m, part);
+    else
+      for (int64_t l = 0; l < m; l++) part[l] = convert<Part>(sum[l]);
+    for (int64_t l = 0; l < m; l++)
+      if (missed >> (j + l) & 1) {
+        to[j + l] = part[l];
+        left |= (unsure >> l & 1) << (j + l);
+      }
+  }
+  return left;
+}
 
 /* Rounded, or divided by their number and then rounded. */
 template <class T, bool DIVIDED> struct ManySums {
@@ -17,26 +108,6 @@ template <class T, bool DIVIDED> struct ManySums {
   static constexpr int64_t TILE_ROWS = TILE_BYTES / (int)sizeof(R) / LANES;
   static constexpr bool plain = sizeof(Part) == sizeof(R);
 
-  GPR_APART static void run_alone(const char *data, int64_t along, int64_t n, Result *result) {
-    ExactSumValue<T> sum;
-    ExactFold<T>::open(sum.state);
-    One::fold(sum.state, data, along, n, 0);
-    *result = sum.template round<T>(DIVIDED ? (uint64_t)n : 1);
-  }
-  /* What was not caught is summed by itself; so is a zero, which may be -0.0. */
-  template <class S>
-  static void finish(const S &sums, int64_t column, const char *data, int64_t along, int64_t n,
-                     Result *result) {
-    R part[PARTS];
-    for (int p = 0; p < PARTS; p++) {
-      const Count c = sums.count(column * PARTS + p);
-      if (c.missed || (is_zero(c) && starts_minus(data + p * (int64_t)sizeof(Part))))
-        return run_alone(data, along, n, result);
-      const Part rounded = round_count<Part>(c, DIVIDED ? (uint32_t)n : 1);
-      memcpy((char *)part + p * (int64_t)sizeof rounded, &rounded, sizeof rounded);
-    }
-    memcpy(result, part, sizeof *result);
-  }
   static bool is_zero(const Count &c) { return ((__int128)c.high << LEVELS) + c.low == 0; }
   static bool starts_minus(const char *data) {
     Part first;
@@ -105,131 +176,237 @@ template <class T, bool DIVIDED> struct ManySums {
           take_alone(o);
   }
 
-  /* What is left of lanes that missed, from output `first` on: together, or one by one. */
-  template <class Take, class TakeAlone>
-  static void finish_rest(uint64_t missed, int64_t first, const char *x, int64_t across,
-                          int64_t along, int64_t outputs, int64_t n, const Take &take,
-                          const TakeAlone &take_alone) {
-    if (__builtin_popcountll(missed) > LANES / 4)
-      return each(
-          x + first * across, across, along, outputs, n,
-          [&](const auto &sums, int64_t j, int64_t o) { take(sums, j, first + o); },
-          [&](int64_t o) { take_alone(first + o); });
-    for (; missed; missed &= missed - 1) take_alone(first + __builtin_ctzll(missed) / PARTS);
+  /* --- finished sums ---------------------------------------------------------------------------
+   */
+
+  const char *x;
+  int64_t across, along, outputs, n;
+  const int64_t *counts;
+  Result *result;
+  double by[STRIP]; /* what each of a strip's columns is divided by */
+  int64_t hard;     /* columns that were not quick */
+  Tries easy;       /* what is quick, but not of any data */
+
+  int64_t count_at(int64_t o) const { return counts ? counts[o] : n; }
+  void round(const ExactSumValue<T> &sum, int64_t o) {
+    result[o] = sum.template round<T>(DIVIDED ? (uint64_t)count_at(o) : 1);
   }
-  /* The sums of a strip's columns, of which the first is output o: by doubles alone, where these
-   * hold them. */
-  template <class Take, class Rest>
-  static void store_sums(Strip<R> &strip, const R *x, int64_t stride, int64_t outputs, int64_t n,
-                         Part *to, const Take &take, const Rest &rest) {
-    const auto store = [&](int64_t first, int64_t lanes, const double *sum) {
-      for (int64_t l = 0; l < lanes; l++) to[first + l] = convert<Part>(sum[l]);
-    };
+  GPR_APART void alone(int64_t o) {
+    ExactSumValue<T> sum;
+    ExactFold<T>::open(sum.state);
+    One::fold(sum.state, x + o * across, along, n, 0);
+    round(sum, o);
+  }
+  /* What was not caught is summed by itself; so is a zero, which may be -0.0. */
+  template <class S> bool finish(const S &sums, int64_t column, int64_t o) {
+    Part part[PARTS];
+    for (int p = 0; p < PARTS; p++) {
+      const Count c = sums.count(column * PARTS + p);
+      if (c.missed || (is_zero(c) && starts_minus(x + o * across + p * (int64_t)sizeof(Part))))
+        return false;
+      part[p] = round_count<Part>(c, DIVIDED ? (uint32_t)count_at(o) : 1);
+    }
+    memcpy(result + o, part, sizeof part);
+    return true;
+  }
+  void fill_by(int64_t first, int64_t m) {
+    for (int64_t j = 0; j < m; j++)
+      for (int p = 0; p < PARTS; p++)
+        by[j * PARTS + p] = DIVIDED ? (double)greatest((int64_t)1, count_at(first + j)) : 1;
+  }
+  /* Columns of reals that are left of a strip whose first output is o, by ways for any data. */
+  void rest(uint64_t missed, const R *at, int64_t stride, int64_t first, int64_t columns,
+            int64_t o) {
+    Part *to = (Part *)(void *)(result + o) + first;
+    hard += __builtin_popcountll(missed);
+    missed = settle_special(at + first, stride, columns, n, missed, to);
+    if (missed)
+      missed = settle_wide<DIVIDED>(at + first, stride, columns, n, missed, by + first, to);
+    for (int64_t last = -1; missed; missed &= missed - 1) {
+      const int64_t output = o + (first + __builtin_ctzll(missed)) / PARTS;
+      if (output != last) alone(output);
+      last = output;
+    }
+  }
+  /* The sums of a strip's columns, of which the first is output o. */
+  void store_sums(Strip<R> &strip, const R *at, int64_t stride, int64_t m, int64_t o) {
+    const int64_t columns = m * PARTS;
+    fill_by(o, m);
+    hard = 0;
+    if (!easy.due()) {
+      for (int64_t j = 0; j < columns; j += 32)
+        rest((1ull << least((int64_t)32, columns - j)) - 1, at, stride, j,
+             least((int64_t)32, columns - j), o);
+      return;
+    }
+    store_quick(strip, at, stride, m, o);
+    easy.tell(2 * hard <= columns);
+  }
+  void store_quick(Strip<R> &strip, const R *at, int64_t stride, int64_t m, int64_t o) {
+    Part *to = (Part *)(void *)(result + o);
+    const int64_t columns = m * PARTS;
     const auto rest_of = [&](uint64_t missed, int64_t first, int64_t lanes) {
-      rest(missed, first / PARTS, lanes / PARTS);
+      rest(missed, at, stride, first, lanes, o);
     };
-    if constexpr (plain)
-      if (n <= TOGETHER) return strip.few_sums(x, stride, outputs * PARTS, n, to, rest_of);
+    if constexpr (plain && !DIVIDED)
+      if (n <= TOGETHER) return strip.few_sums(at, stride, columns, n, to, rest_of);
+    /* Sums that a double holds. */
+    const auto store = [&](int64_t first, int64_t lanes, const double *sum, uint64_t missed) {
+      if constexpr (DIVIDED)
+        missed |= divide_sums(sum, by + first, lanes, to + first);
+      else
+        for (int64_t l = 0; l < lanes; l++) to[first + l] = convert<Part>(sum[l]);
+      if (lanes < LANES) missed &= (1ull << lanes) - 1; /* zeros beside them */
+      return missed;
+    };
     if constexpr (Strip<R>::narrow) {
       if (n <= Strip<R>::SPAN)
         return strip.plain_sums(
-            x, stride, outputs * PARTS, n, PARTS,
+            at, stride, columns, n, PARTS,
             [&](int64_t first, int64_t lanes, const double *sum, uint64_t missed) {
-              store(first, lanes, sum);
-              if (lanes < LANES) missed &= (1ull << lanes) - 1; /* zeros beside them */
+              missed = store(first, lanes, sum, missed);
               if (missed) rest_of(missed, first, lanes);
             });
     } else {
-      if (n <= CARRIED_ROWS) return strip.carried_sums(x, stride, outputs * PARTS, n, to, rest_of);
+      if (n <= CARRIED_ROWS)
+        return strip.carried_sums(at, stride, columns, n, DIVIDED ? by : nullptr, to, rest_of);
     }
-    strip.run(x, stride, outputs * PARTS, n);
-    strip.sums([&](int64_t first, int64_t lanes, const double *sum, uint64_t missed) {
-      store(first, lanes, sum);
-      for (; missed; missed &= missed - 1) {
-        const int64_t l = __builtin_ctzll(missed);
-        if (l < lanes) take(strip, (first + l) / PARTS);
-      }
-    });
+    strip.run(at, stride, columns, n);
+    strip.sums(DIVIDED && !Strip<R>::narrow ? by : nullptr,
+               [&](int64_t first, int64_t lanes, const double *sum, uint64_t missed) {
+                 if (DIVIDED && !Strip<R>::narrow)
+                   memcpy(to + first, sum, (size_t)lanes * sizeof *to);
+                 else
+                   missed = store(first, lanes, sum, missed);
+                 if (lanes < LANES) missed &= (1ull << lanes) - 1;
+                 uint64_t left = 0;
+                 for (; missed; missed &= missed - 1) {
+                   const int64_t l = __builtin_ctzll(missed);
+                   if (!finish(strip, (first + l) / PARTS, o + (first + l) / PARTS))
+                     left |= 1ull << l;
+                 }
+                 if (left) rest_of(left, first, lanes);
+               });
   }
-  template <class Take, class TakeAlone>
-  static void quick_strips(const char *x, int64_t along, int64_t outputs, int64_t n, Result *result,
-                           const Take &take, const TakeAlone &take_alone) {
-    const int64_t across = sizeof(T);
+  void quick_strips() {
     Strip<R> strip;
     const int64_t most = Strip<R>::columns_for(n) / PARTS;
-    for (int64_t o = 0; o < outputs; o += most) {
-      const R *at = (const R *)(const void *)(x + o * across);
-      store_sums(
-          strip, at, along / (int64_t)sizeof(R), least(most, outputs - o), n,
-          (Part *)(void *)(result + o), [&](const auto &sums, int64_t j) { take(sums, j, o + j); },
-          [&](uint64_t missed, int64_t first, int64_t m) {
-            finish_rest(missed, o + first, x, across, along, m, n, take, take_alone);
-          });
-    }
+    for (int64_t o = 0; o < outputs; o += most)
+      store_sums(strip, (const R *)(const void *)(x + o * across), along / (int64_t)sizeof(R),
+                 least(most, outputs - o), o);
   }
-  /* At most GPR_BATCH elements each, in any step. */
-  template <class Take, class TakeAlone>
-  static void quick_tiles(const char *x, int64_t across, int64_t along, int64_t outputs, int64_t n,
-                          Result *result, const Take &take, const TakeAlone &take_alone) {
-    alignas(64) R tile[GPR_BATCH * LANES];
+  /* At most TILE_ROWS elements each, in any step. */
+  void quick_tiles() {
+    alignas(64) R tile[TILE_ROWS * LANES];
     Strip<R> strip;
     for (int64_t o = 0; o < outputs; o += OUTPUTS) {
       const int64_t m = least((int64_t)OUTPUTS, outputs - o);
-      if (m < OUTPUTS) memset(tile, 0, sizeof tile);
+      if (m < OUTPUTS) memset(tile, 0, (size_t)n * LANES * sizeof *tile);
       fill_tile<PARTS, Part>(tile, x + o * across, across, along, m, n);
-      store_sums(
-          strip, tile, LANES, m, n, (Part *)(void *)(result + o),
-          [&](const auto &sums, int64_t j) { take(sums, j, o + j); },
-          [&](uint64_t missed, int64_t first, int64_t) {
-            finish_rest(missed, o + first, x, across, along, m, n, take, take_alone);
-          });
+      store_sums(strip, tile, LANES, m, o);
     }
   }
-  static void run_row(const char *x, int64_t along, int64_t n, Result *result) {
+  void run_row(int64_t o) {
+    const R *at = (const R *)(const void *)(x + o * across);
     double sum;
-    if (row_sum((const R *)(const void *)x, n, &sum))
-      *result = convert<Part>(sum);
-    else
-      ribbon(x, 1, n, 0,
-             [&](const auto &sums, int64_t j, int64_t) { finish(sums, j, x, along, n, result); });
-  }
-
-  GPR_APART static void run(const void *data, int64_t across, int64_t along, int64_t outputs,
-                            int64_t n, Result *result) {
-    const char *x = (const char *)data;
-    const auto take = [&](const auto &sums, int64_t j, int64_t o) {
-      finish(sums, j, x + o * across, along, n, result + o);
-    };
-    const auto take_alone = [&](int64_t o) { run_alone(x + o * across, along, n, result + o); };
-    if constexpr (plain)
-      if (side_by_side(across) && n <= (DIVIDED ? 1 : FEW_TERMS))
-        return add_few((const R *)data, along / (int64_t)sizeof(R), outputs * PARTS, n,
-                       (R *)result);
-    if constexpr (!DIVIDED) {
-      if constexpr (PARTS == 1)
-        if (in_row(along) && n > GPR_BATCH) {
-          for (int64_t o = 0; o < outputs; o++) run_row(x + o * across, along, n, result + o);
-          return;
-        }
-      if (n > GPR_BATCH && is_ribbon(across, along, outputs))
-        return each(x, across, along, outputs, n, take, take_alone);
-      if (fills_lanes(across, outputs))
-        return quick_strips(x, along, outputs, n, result, take, take_alone);
-      if (n <= GPR_BATCH)
-        return quick_tiles(x, across, along, outputs, n, result, take, take_alone);
+    if (!DIVIDED && PARTS == 1 && row_sum(at, n, &sum)) {
+      memset(result + o, 0, sizeof *result);
+      const Part part = convert<Part>(sum);
+      memcpy(result + o, &part, sizeof part);
+      return;
     }
-    each(x, across, along, outputs, n, take, take_alone);
+    if (DIVIDED && Strip<R>::narrow && PARTS == 1 && row_sum(at, n, &sum)) {
+      const double by = (double)greatest((int64_t)1, count_at(o));
+      if (!divide_sums(&sum, &by, 1, (Part *)(void *)(result + o))) return;
+    }
+    if (!easy.due() && settle_row(at, o)) return;
+    ribbon(x + o * across, 1, n, 0, [&](const auto &sums, int64_t j, int64_t) {
+      if (easy.tell(finish(sums, j, o))) return;
+      if (!settle_row(at, o)) alone(o);
+    });
+  }
+  /* What is not finite decides the sum of a row too. */
+  bool settle_row(const R *at, int64_t o) {
+    R sum[LANES] = {}, special = 0;
+    if (PARTS > 1) return false;
+    const auto part_of = [](R e) { return e - e == 0 ? 0 : e; };
+    for (int64_t i = 0; i < n / LANES; i++)
+      for (int64_t l = 0; l < LANES; l++) sum[l] += part_of(at[i * LANES + l]);
+    for (int64_t i = n / LANES * LANES; i < n; i++) special += part_of(at[i]);
+    for (int64_t l = 0; l < LANES; l++) special += sum[l];
+    if (special == 0) return false;
+    const Part part = convert<Part>((double)plain_nan(special));
+    memcpy((void *)(result + o), &part, sizeof part);
+    return true;
+  }
+  /* Means of two: half of a sum is rounded where the sum is, unless that overflows or is small. */
+  void halve() {
+    const R *a = (const R *)(const void *)x, *b = a + along / (int64_t)sizeof(R);
+    R *to = (R *)(void *)result;
+    const R least = (R)(Strip<R>::narrow ? 0x1p-100 : 0x1p-1000);
+    const R most = (R)(Strip<R>::narrow ? 0x1p126 : 0x1p1022);
+    int any = 0;
+    for (int64_t j = 0; j < outputs * PARTS; j++) {
+      const R sum = a[j] + b[j], size = sum < 0 ? -sum : sum;
+      to[j] = plain_nan(sum * (R)0.5);
+      any |= (size < least) & (sum != 0);
+      any |= size > most;
+    }
+    for (int64_t j = 0; any && j < outputs * PARTS; j++) {
+      const R sum = a[j] + b[j], size = sum < 0 ? -sum : sum;
+      if ((size < least && sum != 0) || size > most) alone(j / PARTS);
+    }
+  }
+  void run_all() {
+    if constexpr (plain)
+      if (side_by_side(across) && n <= (DIVIDED ? 1 : FEW_TERMS) && (!DIVIDED || !counts))
+        return add_few((const R *)(const void *)x, along / (int64_t)sizeof(R), outputs * PARTS, n,
+                       (R *)(void *)result);
+    if (plain && DIVIDED && n == 2 && !counts && side_by_side(across)) return halve();
+    if (in_row(along) && n > GPR_BATCH && PARTS == 1) {
+      for (int64_t o = 0; o < outputs; o++) run_row(o);
+    } else if (n > GPR_BATCH && is_ribbon(across, along, outputs)) {
+      ribbon(x, outputs, n, 0, [&](const auto &sums, int64_t j, int64_t o) {
+        if (!finish(sums, j, o)) alone(o);
+      });
+    } else if (fills_lanes(across, outputs)) {
+      quick_strips();
+    } else if (n <= (in_row(along) ? least(TILE_ROWS, (int64_t)64) : TILE_ROWS)) {
+      quick_tiles();
+    } else {
+      for (int64_t o = 0; o < outputs; o++)
+        if (in_row(along))
+          run_row(o);
+        else
+          alone(o);
+    }
+  }
+  GPR_APART static void run(const gpr_tile *t, Result *to) {
+    ManySums job;
+    job.x = t->data, job.across = t->across, job.along = t->along;
+    job.outputs = t->outputs, job.n = t->n, job.counts = t->counts;
+    job.result = to;
+    job.run_all();
+    for (int64_t o = 0; t->counts && o < t->outputs; o++)
+      if (!t->counts[o]) {
+        ExactSumValue<T> none;
+        ExactFold<T>::open(none.state);
+        job.round(none, o);
+      }
   }
 
-  static void fold(void *states, size_t slot, const void *data, int64_t across, int64_t along,
-                   int64_t outputs, int64_t n, int64_t index) {
+  /* --- sums that go on -------------------------------------------------------------------------
+   */
+
+  static void fold(void *states, size_t slot, const gpr_tile *t, int64_t index) {
     typedef typename ExactFold<T>::State State;
-    const char *x = (const char *)data;
+    const char *x = t->data;
+    const int64_t across = t->across, along = t->along, n = t->n;
     const auto alone = [&](int64_t o) {
       One::fold(*(State *)((char *)states + (size_t)o * slot), x + o * across, along, n, index);
     };
     each(
-        x, across, along, outputs, n,
+        x, across, along, t->outputs, n,
         [&](const auto &sums, int64_t j, int64_t o) {
           State &s = *(State *)((char *)states + (size_t)o * slot);
           bool missed = false;
@@ -250,13 +427,14 @@ template <class T, bool DIVIDED> struct ManySums {
 };
 
 template <class O, class T> struct Many<O, ExactFold<T>> {
-  static void run(const void *data, int64_t across, int64_t along, int64_t outputs, int64_t n,
-                  const void *, void *to) {
-    T *result = (T *)to;
-    ManySums<T, O::divides>::run(data, across, along, outputs, n, result);
-    finish_rounded<O>(result, (const char *)data, across, along, outputs, n, nullptr, [&](T sum) {
-      return RoundedSum<T>{sum, O::divides ? (uint64_t)n : 1, true};
+  enum { side = 0 };
+  static int run(const gpr_tile *t, const void *with, void *to) {
+    if (with) return 0;
+    ManySums<T, O::divides>::run(t, (T *)to);
+    finish_rounded<O>(t, (T *)to, nullptr, [](T sum, int64_t count) {
+      return RoundedSum<T>{sum, O::divides ? (uint64_t)count : 1, true};
     });
+    return 1;
   }
   static constexpr decltype(gpr_row::fold_many) fold = ManySums<T, false>::fold;
 };

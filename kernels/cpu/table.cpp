@@ -1,10 +1,24 @@
 /* The host half of the table: expands operators × dtypes into rows. Compiled once for each
  * instruction set. */
-#include "many_best.h"
+#include "load.h"
 #include "many_spreads.h"
 #include "many_sums.h"
 
 GPR_OPEN
+
+template <class O, class F, bool = FoldSkips<F>::value> struct Skips {
+  static constexpr decltype(gpr_row::empty) empty = nullptr;
+  static constexpr decltype(gpr_row::fold) fold = nullptr;
+};
+template <class O, class F> struct Skips<O, F, true> {
+  static int fold(void *state, const void *data, int64_t n, int64_t index) {
+    Skipping<O, F>::fold(*(typename F::State *)state, (const typename F::Element *)data, n, index);
+    return 0;
+  }
+  static int empty(const void *state) {
+    return FoldSkips<F>::empty(*(const typename F::State *)state);
+  }
+};
 
 /* --- rows --------------------------------------------------------------------------------------
  */
@@ -15,8 +29,13 @@ template <class F> struct State {
     F::merge(*(typename F::State *)state, *(const typename F::State *)right);
   }
 };
+/* Operators whose kernels are another's, though they are settled sooner. */
+template <class O> struct KernelOf { typedef typename FoldsAs<O>::type type; };
+template <class T> struct KernelOf<Any<T>> { typedef CountNonzero<T> type; };
+
 template <class O, class F = typename O::Fold> struct Fold {
   typedef typename F::Element T;
+  typedef typename KernelOf<O>::type Kernel;
   /* Until the first look whether the result is settled; the next come after twice as much each, so
    * that they cost nothing and not more than twice what was needed is read. */
   static constexpr int64_t STRETCH = 8192 / sizeof(T);
@@ -24,12 +43,13 @@ template <class O, class F = typename O::Fold> struct Fold {
   static int fold(void *state, const void *data, int64_t n, int64_t index) {
     auto &s = *(typename F::State *)state;
     const T *x = (const T *)data;
-    if (F::law != GPR_FREE) {
-      Folder<O>::fold(s, x, n, index);
+    if constexpr (F::law != GPR_FREE) {
+      Folder<Kernel>::fold(s, x, n, index);
+      if constexpr (F::law == GPR_EXACT) return Folder<Kernel>::is_settled(s);
       return 0;
     }
     for (int64_t i = 0, m = STRETCH; i < n; i += m, m = i) {
-      Folder<O>::fold(s, x + i, least(m, n - i), index + i);
+      Folder<Kernel>::fold(s, x + i, least(m, n - i), index + i);
       if (O::settled(s)) return 1;
     }
     return 0;
@@ -41,9 +61,23 @@ template <class O, class F = typename O::Fold> struct Row {
   typedef typename FinishedWith<O>::type With;
   typedef typename FoldsAs<O>::type Like;
 
+  static void identity(void *element) {
+    const auto e = Identity<O>::make();
+    memcpy(element, &e, sizeof e);
+  }
   static void finish(const void *state, int64_t n, const void *with, void *result) {
     finish_from<O>(*(const typename F::State *)state, n, (const With *)with, (Result *)result);
   }
+  static void finish_many(const void *states, int64_t outputs, int64_t n, const int64_t *counts,
+                          const void *with, void *result) {
+    const typename F::State *s = (const typename F::State *)states;
+    Result *to = (Result *)result;
+    for (int64_t o = 0; o < outputs; o++, to += Results<O>::value) {
+      auto &&value = QuicklyShown<F>::of(s[o]);
+      O::finish(value, counts ? counts[o] : n, (const With *)with, to);
+    }
+  }
+  static constexpr bool small = sizeof(typename F::State) <= 64;
   static constexpr gpr_row make(int op, int dtype, int bytes) {
     return {op,
             dtype,
@@ -57,8 +91,13 @@ template <class O, class F = typename O::Fold> struct Row {
             State<F>::merge,
             finish,
             Results<O>::value,
+            Many<typename KernelOf<O>::type>::side,
             Many<O>::run,
-            Many<Like>::fold};
+            Many<typename KernelOf<O>::type>::fold,
+            small ? finish_many : nullptr,
+            identity,
+            Skips<Like, F>::empty,
+            Skips<Like, F>::fold};
   }
 };
 template <class O> struct Row<O, void> {
@@ -138,16 +177,6 @@ constexpr Casts make_casts() {
 }
 static constexpr Casts casts = make_casts();
 
-/* --- what nan-functions leave out --------------------------------------------------------------
- */
-
-template <class T> struct Skip {
-  static void skip(const void *data, int64_t n, uint8_t *keep) {
-    const T *x = (const T *)data;
-    for (int64_t i = 0; i < n; i++) keep[i] &= !Rank<T, true>::poisoned(x[i]);
-  }
-  static constexpr gpr_skip make() { return category<T>() == INTEGER ? nullptr : skip; }
-};
 static constexpr gpr_skip skips[] = {
 #define GPR_X(id, name, kind, bytes, type) Skip<type>::make(),
     GPR_DTYPES(GPR_X)
@@ -160,5 +189,5 @@ GPR_CLOSE
 #define GPR_TABLE(isa) GPR_GLUE(gpr_cpu_table_, isa)
 #define GPR_TEXT(x) #x
 #define GPR_NAME(isa) GPR_TEXT(isa)
-extern "C" const gpr_cpu_table GPR_TABLE(GPR_ISA) = {GPR_NAME(GPR_ISA), gpr::rows.row,
-                                                     gpr::casts.cast, gpr::skips};
+extern "C" const gpr_cpu_table GPR_TABLE(GPR_ISA) = {
+    GPR_NAME(GPR_ISA), gpr::rows.row, gpr::casts.cast, gpr::skips, gpr::blend, gpr::count};

@@ -1,0 +1,223 @@
+#include "tile.h"
+
+#include <string.h>
+
+#include "../kernels/abi/lists.h"
+#include "cpu.h"
+#include "pack.h"
+
+/* --- boxes -------------------------------------------------------------------------------------
+ */
+
+gpr_cut gpr_cut_dims(const gpr_dims *dims, int64_t most, int last) {
+  gpr_cut c = {.dim = dims->n - 1, .inner = 1, .step = 1, .steps = 1, .most = 1, .boxes = 1};
+  if (!dims->n) return c;
+  for (; !last && c.dim > 0 && c.inner * dims->shape[c.dim] <= most; c.dim--)
+    c.inner *= dims->shape[c.dim];
+  const int64_t shape = dims->shape[c.dim], fit = most / c.inner;
+  c.step = fit < 1 ? 1 : fit < shape ? fit : shape;
+  if (shape > 0) {
+    c.steps = (shape - 1) / c.step + 1;
+    c.step = (shape - 1) / c.steps + 1;
+    c.steps = (shape - 1) / c.step + 1;
+  } else {
+    c.step = 1;
+    c.steps = 0;
+  }
+  c.most = c.step * c.inner;
+  c.boxes = c.steps;
+  for (int d = 0; d < c.dim; d++) c.boxes *= dims->shape[d];
+  return c;
+}
+
+gpr_box gpr_box_at(const gpr_dims *dims, const gpr_cut *cut, int64_t number) {
+  gpr_box box = {0, 1, 1, 0, 0};
+  if (!dims->n) return box;
+  const int64_t at = number % cut->steps * cut->step, rest = dims->shape[cut->dim] - at;
+  box.step = rest < cut->step ? rest : cut->step;
+  box.n = box.step * cut->inner;
+  box.first = at * cut->inner;
+  box.data = at * dims->strides[cut->dim];
+  box.where = at * dims->where[cut->dim];
+  int64_t place = cut->inner * dims->shape[cut->dim];
+  number /= cut->steps;
+  for (int d = cut->dim - 1; d >= 0; d--) {
+    const int64_t i = number % dims->shape[d];
+    number /= dims->shape[d];
+    box.first += i * place;
+    box.data += i * dims->strides[d];
+    box.where += i * dims->where[d];
+    place *= dims->shape[d];
+  }
+  return box;
+}
+
+/* --- copies ------------------------------------------------------------------------------------
+ */
+
+/* One loop of a copy. */
+typedef struct step {
+  int64_t n, from, to;
+} step;
+typedef struct steps {
+  int n;
+  step at[GPR_DIMS_MAX + 1];
+} steps;
+
+static int64_t size_of(int64_t x) { return x < 0 ? -x : x; }
+
+/* A box's loops, of which the last goes from one element to the next by `to` bytes. */
+static void add_steps(steps *s, const gpr_dims *dims, const gpr_cut *cut, const gpr_box *box,
+                      const int64_t *from, int64_t to) {
+  for (int d = dims->n - 1; d >= cut->dim && d >= 0; d--) {
+    const int64_t n = d == cut->dim ? box->step : dims->shape[d];
+    if (n > 1) s->at[s->n++] = (step){n, from[d], to};
+    to *= n;
+  }
+}
+
+/* Long steps outside; neighbours that step evenly in one. */
+static void settle(steps *s) {
+  for (int i = 1; i < s->n; i++)
+    for (int j = i; j > 0 && size_of(s->at[j - 1].from) < size_of(s->at[j].from); j--) {
+      const step held = s->at[j];
+      s->at[j] = s->at[j - 1];
+      s->at[j - 1] = held;
+    }
+  int n = 0;
+  for (int i = 0; i < s->n; i++) {
+    const step t = s->at[i];
+    if (n && s->at[n - 1].from == t.n * t.from && s->at[n - 1].to == t.n * t.to) {
+      s->at[n - 1] = (step){s->at[n - 1].n * t.n, t.from, t.to};
+    } else {
+      s->at[n++] = t;
+    }
+  }
+  s->n = n;
+}
+
+#define COPY(bytes)                     \
+  for (int64_t i = 0; i < a.n; i++) {   \
+    const char *x = from + i * a.from;  \
+    char *y = to + i * a.to;            \
+    for (int64_t j = 0; j < b.n; j++) { \
+      memcpy(y, x, bytes);              \
+      x += b.from;                      \
+      y += b.to;                        \
+    }                                   \
+  }
+
+static void copy_two(step a, step b, const char *from, char *to, int bytes) {
+  if (b.from == bytes && b.to == bytes && b.n * bytes > 32) {
+    for (int64_t i = 0; i < a.n; i++)
+      memcpy(to + i * a.to, from + i * a.from, (size_t)(b.n * bytes));
+    return;
+  }
+  switch (bytes) { /* constant sizes, so that each memcpy is one move */
+    case 1: COPY(1); break;
+    case 2: COPY(2); break;
+    case 4: COPY(4); break;
+    case 8: COPY(8); break;
+    default: COPY(16); break;
+  }
+}
+
+static void copy(const step *s, int n, const char *from, char *to, int bytes) {
+  const step one = {1, 0, 0};
+  if (n <= 2) {
+    copy_two(n > 1 ? s[0] : one, n ? s[n - 1] : one, from, to, bytes);
+    return;
+  }
+  for (int64_t i = 0; i < s->n; i++) copy(s + 1, n - 1, from + i * s->from, to + i * s->to, bytes);
+}
+
+/* The box's elements one after the other, where they lie or at `to`. */
+static const char *gather(const gpr_tiles *t, const gpr_box *kept, const gpr_box *reduced, int mask,
+                          const char *from, char *to, int bytes) {
+  const gpr_dims *k = &t->plan->axes->kept, *r = &t->plan->axes->reduced;
+  const int64_t across = t->side_by_side ? bytes : bytes * reduced->n;
+  const int64_t along = t->side_by_side ? bytes * kept->n : bytes;
+  steps s;
+  s.n = 0;
+  add_steps(&s, r, &t->reduced, reduced, mask ? r->where : r->strides, along);
+  add_steps(&s, k, &t->kept, kept, mask ? k->where : k->strides, across);
+  settle(&s);
+  if (!s.n || (s.n == 1 && s.at[0].from == bytes && s.at[0].to == bytes)) return from;
+  copy(s.at, s.n, from, to, bytes);
+  return to;
+}
+
+/* --- tiles -------------------------------------------------------------------------------------
+ */
+
+static size_t whole(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
+
+size_t gpr_room_bytes(int64_t elements, int64_t outputs) {
+  const size_t n = (size_t)elements;
+  return 2 * whole(16 * n) + 2 * whole(n) + whole(8 * (size_t)outputs);
+}
+
+gpr_room gpr_room_in(char *memory, int64_t elements, int64_t outputs) {
+  const size_t n = (size_t)elements;
+  gpr_room room;
+  room.raw = memory;
+  room.ready = room.raw + whole(16 * n);
+  room.keep = (uint8_t *)room.ready + whole(16 * n);
+  room.skip = room.keep + whole(n);
+  room.counts = (int64_t *)(room.skip + whole(n));
+  memset(room.counts, 0, 8 * (size_t)outputs);
+  return room;
+}
+
+/* The bytes of what counts; they may be the mask's own. */
+static const uint8_t *kept_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *reduced,
+                              const char *x, gpr_room *room) {
+  const gpr_plan *p = t->plan;
+  const gpr_axes *a = p->axes;
+  const int64_t n = kept->n * reduced->n;
+  const uint8_t *keep = room->keep;
+  if (a->where) {
+    keep = (const uint8_t *)gather(t, kept, reduced, 1, a->where + kept->where + reduced->where,
+                                   (char *)room->keep, 1);
+    for (int64_t i = 0; i < n; i++) room->keep[i] = keep[i] != 0;
+  } else {
+    memset(room->keep, 1, (size_t)n);
+  }
+  if (a->skip) gpr_cpu_table_here()->skip[p->row->dtype](x, n, room->keep);
+  return room->keep;
+}
+
+gpr_tile gpr_tile_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *reduced,
+                     gpr_room *room) {
+  const gpr_plan *p = t->plan;
+  const gpr_axes *a = p->axes;
+  const char *x = p->data + kept->data + reduced->data;
+  gpr_tile tile = {.outputs = kept->n, .n = reduced->n, .skip = a->skip && !t->masked};
+  if (t->direct) {
+    tile.data = x;
+    tile.across = a->kept.n ? a->kept.strides[a->kept.n - 1] : 0;
+    tile.along = a->reduced.n ? a->reduced.strides[a->reduced.n - 1] : p->bytes;
+    return tile;
+  }
+  const int64_t n = kept->n * reduced->n;
+  const int bytes = gpr_dtypes[p->row->dtype].bytes, unit = p->swap ? p->swap : 1;
+  x = gather(t, kept, reduced, 0, x, room->raw, p->bytes);
+  if (x != room->raw && (p->swap || !t->aligned || (t->masked && !p->cast)))
+    x = memcpy(room->raw, x, (size_t)(n * p->bytes));
+  if (p->swap) gpr_swap_bytes(room->raw, n * p->bytes, unit);
+  if (p->cast) {
+    p->cast(x, room->ready, n);
+    x = room->ready;
+  }
+  tile.data = x;
+  tile.across = t->side_by_side ? bytes : bytes * reduced->n;
+  tile.along = t->side_by_side ? bytes * kept->n : bytes;
+  if (t->masked) {
+    const gpr_cpu_table *table = gpr_cpu_table_here();
+    const uint8_t *keep = kept_of(t, kept, reduced, x, room);
+    table->blend((char *)x, bytes, keep, n, t->identity);
+    table->count(keep, tile.across / bytes, tile.along / bytes, kept->n, reduced->n, room->counts);
+    tile.counts = room->counts;
+  }
+  return tile;
+}

@@ -1,0 +1,123 @@
+/* The best of columns side by side. */
+#ifndef GPR_BEST_H
+#define GPR_BEST_H
+
+#include "columns.h"
+
+GPR_OPEN
+
+/* Columns of a block. */
+static constexpr int64_t COLUMNS = 512;
+
+/* The best of each column, where the two zeros tie, and its first row. A sum tells NaN, as for
+ * whole arrays; then all is looked at again. */
+template <class T, bool GREATEST, bool PLACE> struct Best {
+  enum { TOGETHER = 4 }; /* rows between two looks at what was best */
+  enum { FEW_ROWS = 8 }; /* which the hardware follows by itself */
+  enum { AHEAD = 8 * TOGETHER, CHUNK = 256 / sizeof(T) };
+  typedef typename Signed<sizeof(T)>::type Row; /* GPR_SHORT rows fit all of them */
+  typedef typename Unsigned<sizeof(T)>::type Bits;
+  static constexpr bool real = Traits<T>::kind == KIND_FLOAT;
+  T best[COLUMNS], sum[COLUMNS];
+  Row row[COLUMNS];            /* -1: nothing was better than the worst of all */
+  Row nan[real ? COLUMNS : 1]; /* the first row of NaN, or -1, if one is spoiled */
+  Row met[real ? COLUMNS : 1]; /* the first row of what is not NaN, or -1, if one is unmet */
+  bool spoiled, unmet;
+
+  static T worst() {
+    if constexpr (real)
+      return GREATEST ? -(T)__builtin_inf() : (T)__builtin_inf();
+    else
+      return GREATEST ? Limits<T>::least : Limits<T>::greatest;
+  }
+  /* skip: NaN is no rival. */
+  GPR_APART void run(const T *x, int64_t stride, int64_t columns, int64_t rows, bool skip) {
+    const bool leave_out = real && skip;
+    for (int64_t j = 0; j < columns; j++) best[j] = leave_out ? worst() : x[j];
+    if (real)
+      for (int64_t j = 0; j < columns; j++) sum[j] = best[j];
+    if (PLACE) memset(row, leave_out ? -1 : 0, (size_t)columns * sizeof *row);
+    spoiled = unmet = false;
+    int64_t i = leave_out ? 0 : 1;
+    for (; i + TOGETHER <= rows; i += TOGETHER) {
+      const int64_t later = i - 1 + least((int64_t)AHEAD, rows);
+      const int64_t next = later < rows ? 0 : columns - rows * stride; /* strip */
+      for (int64_t j = 0; j < columns; j += CHUNK) {
+        if (rows > FEW_ROWS && gpr_prefetch_columns)
+          look_ahead(x + later * stride + next + j, stride);
+        add<TOGETHER>(x + i * stride, stride, j, least(columns, j + CHUNK), (Row)i);
+      }
+    }
+    for (; i < rows; i++) add<1>(x + i * stride, stride, 0, columns, (Row)i);
+    if (real) settle(x, stride, columns, rows, leave_out);
+  }
+  static void look_ahead(const T *x, int64_t stride) {
+    for (int k = 0; k < TOGETHER; k++) prefetch_later<CHUNK>(x, k * stride);
+  }
+  template <int ROWS>
+  void add(const T *__restrict x, int64_t stride, int64_t first, int64_t stop, Row i) {
+    GPR_UNROLL(2)
+    for (int64_t j = first; j < stop; j++) {
+      T b = best[j], s = sum[j];
+      Row r = row[j];
+      for (int k = 0; k < ROWS; k++) {
+        const T e = x[k * stride + j];
+        const bool better = GREATEST ? e > b : e < b;
+        b = better ? e : b;
+        if (PLACE) r = better ? (Row)(i + k) : r;
+        if (real) s += e;
+      }
+      best[j] = b;
+      if (PLACE) row[j] = r;
+      if (real) sum[j] = s;
+    }
+  }
+  /* NaN, the worst of all, and the signs of zeros. */
+  void settle(const T *x, int64_t stride, int64_t columns, int64_t rows, bool skip) {
+    int nans = 0, zero = 0, worsts = 0;
+    for (int64_t j = 0; j < columns; j++) {
+      nans |= sum[j] != sum[j];
+      zero |= best[j] == 0;
+      worsts |= best[j] == worst();
+    }
+    spoiled = nans && !skip;
+    unmet = worsts && skip;
+    if (spoiled) look_for(x, stride, columns, rows, nan, [](T e) { return e != e; });
+    if (unmet) {
+      look_for(x, stride, columns, rows, met, [](T e) { return e == e; });
+      for (int64_t j = 0; PLACE && j < columns; j++) row[j] = row[j] < 0 ? met[j] : row[j];
+    }
+    if (zero && !PLACE) look_at_signs(x, stride, columns, rows);
+  }
+  template <class Is>
+  static void look_for(const T *x, int64_t stride, int64_t columns, int64_t rows, Row *first,
+                       const Is &is) {
+    memset(first, -1, (size_t)columns * sizeof *first);
+    for (int64_t i = rows - 1; i >= 0; i--)
+      for (int64_t j = 0; j < columns; j++) first[j] = is(x[i * stride + j]) ? (Row)i : first[j];
+  }
+  /* Of numbers at least zero the least is -0.0 if there is one, of others the greatest is 0.0. NaN
+   * is of neither sign. */
+  void look_at_signs(const T *x, int64_t stride, int64_t columns, int64_t rows) {
+    if constexpr (real) {
+      Bits signs[COLUMNS];
+      memset(signs, GREATEST ? -1 : 0, (size_t)columns * sizeof *signs);
+      for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) {
+          const T e = x[i * stride + j];
+          const Bits b = copy_bits<Bits>(e == e ? e : best[j]);
+          signs[j] = GREATEST ? signs[j] & b : signs[j] | b;
+        }
+      const Bits sign = (Bits)1 << (8 * sizeof(Bits) - 1);
+      for (int64_t j = 0; j < columns; j++)
+        if (best[j] == 0) best[j] = copy_bits<T>((Bits)(signs[j] & sign));
+    }
+  }
+  int64_t row_of_nan(int64_t j) const { return spoiled ? nan[j] : -1; }
+  bool is_empty(int64_t j) const { return unmet && met[j] < 0; }
+  T value(int64_t j) const { return best[j]; }
+  int64_t place(int64_t j) const { return row[j]; }
+};
+
+GPR_CLOSE
+#endif

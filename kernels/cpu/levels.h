@@ -1,0 +1,374 @@
+/* Sums of vectors in levels of doubles, and in bins, for data of any range. */
+#ifndef GPR_LEVELS_H
+#define GPR_LEVELS_H
+
+#include "exact_lanes.h"
+
+GPR_OPEN
+
+/* --- levels ------------------------------------------------------------------------------------
+ */
+
+/* Windows one below the other: K of them keep 46 + 47·(K − 1) bits below 2^top. Their counts of
+ * units stay in registers from batch to batch. */
+template <int K> struct Levels {
+  enum { ABREAST = K > 3 ? 2 : VECTORS, ACROSS = ABREAST * WIDTH };
+  double start[K];
+  int unit[K], top, batches;
+  Words count[K];
+
+  /* So high that the last level's start is a normal double. */
+  static int least_top() { return GPR_TOP_MIN + 47 * (K - 2); }
+  void open(int wanted) {
+    top = greatest(least(wanted, (int)GPR_TOP_MAX), least_top());
+    batches = 0;
+    for (int k = 0; k < K; k++) {
+      unit[k] = top + GPR_HEADROOM - 51 - 47 * k;
+      start[k] = 1.5 * power_of_two(unit[k] + 52);
+      count[k] = Words{};
+    }
+  }
+  template <int PARTS> void flush(Exact *part) {
+    for (int k = 0; batches && k < K; k++) {
+      for (int p = 0; p < PARTS; p++) {
+        int64_t low = 0, high = 0;
+        for (int l = p; l < WIDTH; l += PARTS) {
+          low += (int64_t)(count[k][l] & 0xffffffffu);
+          high += (int64_t)count[k][l] >> 32;
+        }
+        deposit(part[p], low, unit[k]);
+        deposit(part[p], high, unit[k] + 32);
+      }
+      count[k] = Words{};
+    }
+    batches = 0;
+  }
+  bool is_full() const { return batches >= GPR_BATCHES_MAX / 2; }
+  void commit(int k, const Doubles sum) { count[k] += bits(sum) - bits(start[k] - Doubles{}); }
+
+  /* A batch of at most GPR_BATCH rows of ACROSS numbers, if the first DEPTH levels keep it. */
+  template <int DEPTH = K, class R> bool attempt(const R *x, int64_t rows) {
+    Doubles sum[DEPTH][ABREAST];
+    Words away[ABREAST] = {}, lost[ABREAST] = {};
+    const Doubles first = start[0] - Doubles{};
+    for (int k = 0; k < DEPTH; k++)
+      for (int v = 0; v < ABREAST; v++) sum[k][v] = start[k] - Doubles{};
+    for (const R *end = x + rows * ACROSS; x < end; x += ACROSS)
+      for (int v = 0; v < ABREAST; v++) {
+        Doubles d = load(x + v * WIDTH);
+        prefetch(x + v * WIDTH);
+        d = rest_of(sum[0][v], d);
+        away[v] |= bits(sum[0][v]) ^ bits(first);
+        for (int k = 1; k < DEPTH - 1; k++) d = rest_of(sum[k][v], d);
+        const Doubles u = sum[DEPTH - 1][v] + d;
+        lost[v] |= bits(minus(u, sum[DEPTH - 1][v])) ^ bits(d);
+        sum[DEPTH - 1][v] = u;
+      }
+    uint64_t any_away = 0, any_lost = 0;
+    for (int v = 1; v < ABREAST; v++) away[0] |= away[v], lost[0] |= lost[v];
+    for (int l = 0; l < WIDTH; l++) any_away |= away[0][l], any_lost |= lost[0][l];
+    if (!is_exact(any_away, any_lost)) return false;
+    for (int k = 0; k < DEPTH; k++)
+      for (int v = 0; v < ABREAST; v++) commit(k, sum[k][v]);
+    batches += ABREAST;
+    return true;
+  }
+};
+
+/* --- what a block holds ------------------------------------------------------------------------
+ */
+
+/* The least and the greatest exponent field of a double that is not zero; 2047 of what is not
+ * finite. Zeros: whether there are any, or subnormals. */
+struct Fields {
+  int least, greatest;
+  bool zeros;
+};
+/* n is a multiple of LANES. */
+template <class R> GPR_APART Fields fields_of(const R *x, int64_t n) {
+  Words most = {}, fewest = ~Words{}, zero = {};
+  for (int64_t i = 0; i < n; i += WIDTH) {
+    const Words b = bits(load(x + i)) << 1;
+    const Words none = (Words)(b == 0);
+    most = most > b ? most : b;
+    const Words c = b | none;
+    fewest = fewest < c ? fewest : c;
+    zero |= none | (Words)(b >> 53 == 0);
+  }
+  uint64_t high = 0, low = ~0ull, any = 0;
+  for (int l = 0; l < WIDTH; l++) {
+    high = greatest(high, (uint64_t)most[l]);
+    low = least(low, (uint64_t)fewest[l]);
+    any |= zero[l];
+  }
+  return {(int)least(low >> 53, high >> 53), (int)(high >> 53), any != 0};
+}
+
+/* --- bins --------------------------------------------------------------------------------------
+ */
+
+/* A counter of mantissas for each sign and exponent, twice, so that neighbours of one exponent do
+ * not wait for each other. It is all zero between sums. Idea: Neal, "Fast exact summation using
+ * small and large superaccumulators", 2015. */
+struct ExponentBins {
+  enum { FIELDS = 2048, COPIES = 2, MOST = COPIES << 10 }; /* numbers between two looks */
+  uint64_t count[COPIES][2 * FIELDS];
+  int lowest, highest, since;
+  int zero_from, zero_to; /* of these fields counters are set at all */
+
+  void open() {
+    zero_from = zero_to = FIELDS / 2;
+    forget();
+  }
+  void forget() { lowest = FIELDS, highest = -1, since = 0; }
+  void clear(int from, int to) {
+    for (int c = 0; c < COPIES && from < to; c++)
+      for (int sign = 0; sign < 2; sign++)
+        memset(count[c] + sign * FIELDS + from, 0, (size_t)(to - from) * sizeof **count);
+  }
+  /* Of fields that are going to be put. */
+  void reach(int least, int greatest) {
+    lowest = gpr::least(lowest, least);
+    highest = gpr::greatest(highest, greatest);
+    if (zero_from == zero_to) zero_from = zero_to = least;
+    clear(lowest, zero_from);
+    clear(zero_to, highest + 1);
+    zero_from = gpr::least(zero_from, lowest);
+    zero_to = gpr::greatest(zero_to, highest + 1);
+  }
+  void drain(Exact &e) {
+    for (int f = lowest; f <= highest; f++) {
+      __int128 sum = 0;
+      for (int c = 0; c < COPIES; c++) {
+        sum += count[c][f];
+        sum -= count[c][FIELDS + f];
+        count[c][f] = count[c][FIELDS + f] = 0;
+      }
+      if (!sum) continue;
+      const int unit = greatest(f, 1) - 1075;
+      deposit(e, (int64_t)(sum & 0xffffffffffff), unit);
+      deposit(e, (int64_t)(sum >> 48), unit + 48);
+    }
+    forget();
+  }
+  /* A counter whose top bit is set has not overflown yet. */
+  void look(Exact &e) {
+    uint64_t any = 0;
+    for (int c = 0; c < COPIES; c++)
+      for (int f = lowest; f <= highest; f++) any |= count[c][f] | count[c][FIELDS + f];
+    since = 0;
+    if (any >> 63) drain(e);
+  }
+  template <bool SUBNORMAL> GPR_METHOD void put(const double *x, int64_t n) {
+    const uint64_t mantissa = (1ull << 52) - 1;
+    GPR_UNROLL(8)
+    for (int64_t i = 0; i < n; i++) {
+      const uint64_t b = bits(x[i]), at = b >> 52;
+      const uint64_t hidden = (uint64_t)(!SUBNORMAL || (at & (FIELDS - 1)) != 0) << 52;
+      count[i % COPIES][at] += (b & mantissa) | hidden;
+    }
+  }
+  /* n at most 1024, finite and of these fields. Zeros would all meet in one counter. */
+  GPR_APART void add(Exact &e, const double *x, int64_t n, const Fields &fields) {
+    double kept[1024 + 8];
+    if (since + n > MOST) look(e);
+    since += (int)n;
+    reach(fields.least, fields.greatest);
+    if (!fields.zeros) return put<false>(x, n);
+    int64_t m = 0;
+    for (int64_t i = 0; i < n; i++) {
+      kept[m] = x[i];
+      m += x[i] != 0;
+    }
+    put<true>(kept, m);
+  }
+};
+
+/* --- sums of a run -----------------------------------------------------------------------------
+ */
+
+/* Element i belongs to part i % PARTS. */
+template <int PARTS, class R> struct Adder {
+  static constexpr bool narrow = sizeof(R) == sizeof(float);
+  enum { K = narrow ? 2 : 3, PRECISION = narrow ? 24 : 53 };
+  enum { BITS = 46 + 47 * (K - 1) - GPR_HEADROOM - PRECISION }; /* exponents that the levels keep */
+  enum { AGAIN = 16, TOP = 131 }; /* blocks until exponents are looked at again; of all floats */
+  Exact *part;
+  Levels<K> levels;
+  Levels<6> all; /* of any floats */
+  Tries close, shallow;
+  bool wide;
+  int wait;
+  bool binned;
+  ExponentBins bins[narrow ? 0 : 1];
+
+  void open(Exact *to, int top) {
+    part = to;
+    levels.open(top);
+    wide = false;
+    wait = 0;
+    binned = false;
+    all.batches = -1;
+  }
+  void flush() {
+    levels.template flush<PARTS>(part);
+    if (all.batches > 0) all.template flush<PARTS>(part);
+    if (binned) bins->drain(part[0]);
+  }
+  /* A NaN in each part: nothing that comes matters. */
+  bool is_settled() const {
+    uint32_t special = GPR_NAN;
+    for (int p = 0; p < PARTS; p++) special &= part[p].special;
+    return special != 0;
+  }
+
+  /* Adds a batch of floats whose exponents are so close that plain sums of doubles are exact, and
+   * lie in the first level. It looks at the exponents instead of at each sum: five instructions a
+   * vector in place of eight. */
+  bool add_close(const float *x, int64_t rows) {
+    Doubles sum[VECTORS] = {};
+    Words32 high = {}, low = ~Words32{};
+    for (const float *end = x + rows * LANES; x < end; x += LANES)
+      for (int v = 0; v < VECTORS; v += 2) {
+        const float *at = x + v * WIDTH;
+        prefetch(at);
+        Words32 b;
+        memcpy(&b, at, sizeof b);
+        b += b; /* no sign */
+        high = high > b ? high : b;
+        b -= 1; /* zero has no exponent that matters: it becomes the greatest */
+        low = low < b ? low : b;
+        sum[v] += load(at);
+        sum[v + 1] += load(at + WIDTH);
+      }
+    uint32_t most = 0, least = ~0u;
+    for (int l = 0; l < 2 * WIDTH; l++) {
+      most = greatest(most, (uint32_t)high[l]);
+      least = gpr::least(least, (uint32_t)low[l]);
+    }
+    if (most == 0) return true;
+    const int field = (int)((least + 1) >> 24);
+    if (most >= 0xff000000u)
+      return false; /* inf or NaN, which a level at the very top would take */
+    if ((int)(most >> 24) - 126 > levels.top || (field ? field : 1) - 150 < levels.unit[0])
+      return false;
+    const Doubles start = levels.start[0] - Doubles{};
+    for (int v = 0; v < VECTORS; v++) levels.commit(0, start + sum[v]);
+    levels.batches += VECTORS;
+    return true;
+  }
+
+  /* Adds a batch of doubles whose exponents are among the 32 below the top: their last bits are
+   * then multiples of the second level's unit, and no sum leaves its binade. Two vectors are
+   * checked by three instructions, where attempt() takes more. Zero is no such number. */
+  bool add_close(const double *x, int64_t rows) {
+    const Doubles start1 = levels.start[0] - Doubles{}, start2 = levels.start[1] - Doubles{};
+    const Words lowest = (uint64_t)(levels.top + 1023 - 32) << 52 | Words{};
+    Doubles sum1[VECTORS], sum2[VECTORS];
+    Words outside[VECTORS / 2] = {};
+    for (int v = 0; v < VECTORS; v++) sum1[v] = start1, sum2[v] = start2;
+    for (const double *end = x + rows * LANES; x < end; x += LANES)
+      for (int v = 0; v < VECTORS; v += 2) {
+        const double *at = x + v * WIDTH;
+        const Doubles d = load(at), e = load(at + WIDTH);
+        prefetch(at);
+        prefetch(at + WIDTH);
+        outside[v / 2] |= (bits(d) - lowest) | (bits(e) - lowest);
+        sum2[v] += rest_of(sum1[v], d);
+        sum2[v + 1] += rest_of(sum1[v + 1], e);
+      }
+    uint64_t any = 0;
+    for (int l = 0; l < WIDTH; l++) any |= outside[0][l] | outside[1][l];
+    if (any << 1 >> 58) return false; /* an exponent is 32 or more above the lowest, or below it */
+    for (int v = 0; v < VECTORS; v++) {
+      levels.commit(0, sum1[v]);
+      levels.commit(1, sum2[v]);
+    }
+    levels.batches += VECTORS;
+    return true;
+  }
+
+  /* In levels that keep all floats. */
+  void add_all(const R *x, int64_t n) {
+    enum { ROW = Levels<6>::ACROSS };
+    if (all.batches < 0) all.open(TOP);
+    for (int64_t i = 0; i < n; i += GPR_BATCH * ROW) {
+      const int64_t m = least(n - i, (int64_t)GPR_BATCH * ROW);
+      if (all.is_full()) all.template flush<PARTS>(part);
+      if (!all.attempt(x + i, m / ROW)) add_special(x + i, m);
+    }
+  }
+  void add_any(const float *x, int64_t n, const Fields &) { add_all(x, n); }
+  void add_any(const double *x, int64_t n, const Fields &fields) {
+    if (PARTS == 1) {
+      if (!binned) bins->open();
+      binned = true;
+      return bins->add(part[0], x, n, fields);
+    }
+    double one[REALS / PARTS];
+    for (int p = 0; p < PARTS; p++) {
+      for (int64_t i = 0; i < n / PARTS; i++) one[i] = x[i * PARTS + p];
+      bins->open();
+      bins->add(part[p], one, n / PARTS, {fields.least, fields.greatest, true});
+      bins->drain(part[p]);
+    }
+  }
+  /* NaN and infinities by themselves, and zeros in their place. */
+  GPR_APART void add_special(const R *x, int64_t n) {
+    R finite[REALS];
+    for (int64_t i = 0; i < n; i++) {
+      const bool is = x[i] - x[i] == 0;
+      if (!is) scatter(part[i % PARTS], x[i]);
+      finite[i] = is ? x[i] : 0;
+    }
+    if (!is_settled()) add_far(finite, n);
+  }
+  /* What the levels did not take: NaN, or a range that they do not keep, or have yet to move to. */
+  GPR_APART void add_far(const R *x, int64_t n) {
+    const Fields fields = fields_of(x, n);
+    if (fields.greatest == 2047) return add_special(x, n);
+    wide = fields.greatest - fields.least > BITS;
+    wait = AGAIN;
+    if (!wide) {
+      const int top = fields.greatest - 1022 + 2;
+      levels.template flush<PARTS>(part);
+      levels.open(top);
+      if (levels.attempt(x, n / LANES)) return;
+    }
+    add_any(x, n, fields);
+  }
+  void add(const R *x, int64_t rows) {
+    if (levels.is_full()) levels.template flush<PARTS>(part);
+    if (!wide && close.due() && close.tell(add_close(x, rows))) return;
+    if (!wide && K > 2 && shallow.due() && shallow.tell(levels.template attempt<2>(x, rows)))
+      return;
+    if (!wide && levels.attempt(x, rows)) return;
+    if (narrow && wide && wait-- > 0) return add_all(x, rows * LANES);
+    add_far(x, rows * LANES);
+  }
+};
+
+template <int PARTS, class T> static void add_reals(Exact *part, const T *x, int64_t n) {
+  typedef typename Traits<T>::Wide R;
+  Loader<T> loader;
+  Adder<PARTS, R> adder;
+  /* Loads that straddle cache lines cost a tenth; a few numbers less, and none does. */
+  const int64_t head = n < 4 * REALS ? 0 : -(uintptr_t)x % GPR_VECTOR / sizeof *x / PARTS * PARTS;
+  for (int64_t i = 0; i < head; i++) scatter(part[i % PARTS], wide(x[i]));
+  for (int64_t i = head, m; i < n; i += m) {
+    m = n - i < LANES ? n - i : least(REALS, (n - i) / LANES * LANES);
+    if (m < LANES) adder.close.wait = 1; /* zeros fill the row, which are close to nothing */
+    const auto *batch = loader.batch(x + i, m);
+    const int rows = (int)((m + LANES - 1) / LANES);
+    if (i == head) {
+      const int top = top_of(batch, rows * LANES) + 2;
+      adder.open(part, top > GPR_TOP_MAX ? 0 : top);
+    }
+    adder.add(batch, rows);
+    if (adder.is_settled()) break;
+  }
+  if (n > 0) adder.flush();
+}
+
+GPR_CLOSE
+#endif

@@ -1,0 +1,101 @@
+/* Elements that do not count: which they are, and what stands in their place. */
+#ifndef GPR_LOAD_H
+#define GPR_LOAD_H
+
+#include "many.h"
+
+GPR_OPEN
+
+/* --- identities --------------------------------------------------------------------------------
+ */
+
+/* Zero; -0.0 where that is a sum's: it changes no sum, not even one of -0.0 alone. */
+template <class O, class F = typename O::Fold> struct Identity {
+  typedef typename F::Element T;
+  static T make() { return T{}; }
+};
+template <class O, class T> struct Identity<O, ExactFold<T>> {
+  static T make() { return minus_zero<T>(); }
+};
+template <class O, class R> struct Identity<O, ExactFold<complex<R>>> {
+  static complex<R> make() { return {minus_zero<R>(), minus_zero<R>()}; }
+};
+template <class O, class T> struct Identity<O, Counting<T, 0>> {
+  static T make() { return convert<T>((int64_t)1); }
+};
+template <class O> struct Identity<O, Counting<datetime64, 0>> {
+  static datetime64 make() { return {1}; }
+};
+template <class O> struct Identity<O, Counting<timedelta64, 0>> {
+  static timedelta64 make() { return {1}; }
+};
+template <class O, class T> struct Identity<O, IntegerProduct<T>> {
+  static T make() { return convert<T>((int64_t)1); }
+};
+template <class O, class T, template <class> class Op> struct Identity<O, Bitwise<T, Op>> {
+  static T make() { return Order<T>::value(Op<typename Order<T>::Key>::identity()); }
+};
+template <class O, class T> struct Identity<O, TreeFold<T, Times>> {
+  static T make() { return narrow(Times<typename Traits<T>::Wide>::identity(), T()); }
+};
+template <class O, class T> struct Identity<O, Extremes<T>> {
+  static T make() {
+    if constexpr (Traits<T>::kind == KIND_FLOAT) {
+      typedef Format<T> F;
+      return F::make(F::infinity() | (Asks<O>::low ? 0 : 1ull << (8 * sizeof(T) - 1)));
+    } else if constexpr (Traits<T>::kind == KIND_BOOL) {
+      return T{Asks<O>::low};
+    } else {
+      typedef typename Order<T>::Key K;
+      const K nat = Traits<T>::kind == KIND_TIME; /* the least of times, which spoils */
+      return Order<T>::value(Asks<O>::low ? Limits<K>::greatest : (K)(Limits<K>::least + nat));
+    }
+  }
+};
+template <class O, class R> struct Identity<O, Extremes<complex<R>>> {
+  static complex<R> make() {
+    const R worst = Asks<O>::low ? (R)__builtin_inf() : -(R)__builtin_inf();
+    return {worst, worst};
+  }
+};
+
+/* --- what does not count -----------------------------------------------------------------------
+ */
+
+template <class T> struct Skip {
+  static void skip(const void *data, int64_t n, uint8_t *keep) {
+    const T *x = (const T *)data;
+    for (int64_t i = 0; i < n; i++) keep[i] &= !Rank<T, true>::poisoned(x[i]);
+  }
+  static constexpr gpr_skip make() { return category<T>() == INTEGER ? nullptr : skip; }
+};
+
+template <class T>
+static void blend_as(T *x, const uint8_t *keep, int64_t n, const void *identity) {
+  T other;
+  memcpy(&other, identity, sizeof other);
+  for (int64_t i = 0; i < n; i++) x[i] = keep[i] ? x[i] : other;
+}
+static void blend(void *x, int bytes, const uint8_t *keep, int64_t n, const void *identity) {
+  switch (bytes) {
+    case 1: return blend_as((uint8_t *)x, keep, n, identity);
+    case 2: return blend_as((uint16_t *)x, keep, n, identity);
+    case 4: return blend_as((uint32_t *)x, keep, n, identity);
+    case 8: return blend_as((uint64_t *)x, keep, n, identity);
+    default:
+      for (int64_t i = 0; i < n; i++)
+        if (!keep[i]) memcpy((char *)x + i * bytes, identity, (size_t)bytes);
+  }
+}
+static void count(const uint8_t *keep, int64_t across, int64_t along, int64_t outputs, int64_t n,
+                  int64_t *counts) {
+  if (along == 1)
+    for (int64_t o = 0; o < outputs; o++)
+      counts[o] += (int64_t)narrow_sum<uint8_t, uint32_t>(keep + o * across, n);
+  else
+    for (int64_t i = 0; i < n; i++)
+      for (int64_t o = 0; o < outputs; o++) counts[o] += keep[i * along + o * across];
+}
+
+GPR_CLOSE
+#endif
