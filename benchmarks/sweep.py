@@ -12,7 +12,9 @@ run unless given: there is no list to tune to. The values are not looked at: the
 import argparse
 import time
 import warnings
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -56,13 +58,13 @@ WIDENED = ("float32", "float16", "int32")
 FLOATS = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
 
 
-def pick(rng, weights):
+def pick(rng: Any, weights: Any) -> Any:
     names = list(weights)
     p = np.array([weights[n] for n in names], float)
     return names[rng.choice(len(names), p=p / p.sum())]
 
 
-def shape_of(rng, low, high):
+def shape_of(rng: Any, low: Any, high: Any) -> Any:
     """1 to 6 dimensions, 2^low to 2^high elements, sizes from one to nearly all."""
     rank = int(rng.choice([1, 2, 3, 4, 5, 6], p=[0.2, 0.35, 0.22, 0.13, 0.06, 0.04]))
     total = 2 ** rng.uniform(low, high)
@@ -72,7 +74,7 @@ def shape_of(rng, low, high):
     return tuple(sizes)
 
 
-def axes_of(rng, op, rank):
+def axes_of(rng: Any, op: Any, rank: Any) -> Any:
     if rng.random() < 0.25:
         return None
     if "arg" in op or rng.random() < 0.65:
@@ -80,7 +82,7 @@ def axes_of(rng, op, rank):
     return tuple(int(a) for a in np.sort(rng.permutation(rank)[: rng.integers(1, rank + 1)]))
 
 
-def layout_of(rng, rank):
+def layout_of(rng: Any, rank: Any) -> Any:
     """A way to look at the array, as (name, function): the same for every library."""
     draw = rng.random()
     if draw < 0.6 or rank == 0:
@@ -98,7 +100,7 @@ def layout_of(rng, rank):
     return f"cut on axis {axis}", lambda a: a[(*cut, slice(1, -1 if a.shape[axis] > 2 else None))]
 
 
-def data_of(rng, dtype, size, kind):
+def data_of(rng: Any, dtype: Any, size: Any, kind: Any) -> Any:
     if dtype == "bool":
         return rng.integers(0, 2, size).astype(bool)
     if dtype not in FLOATS:
@@ -126,23 +128,23 @@ def data_of(rng, dtype, size, kind):
 class Cpu:
     low, high, dtypes = 0, 24, {k: v for k, v in DTYPES.items() if k != "bfloat16"}
 
-    def __init__(self, threads):
+    def __init__(self, threads: Any) -> None:
         if threads:
             gpureduce.set_num_threads(threads)
 
-    def array(self, rng, dtype, shape, kind):
+    def array(self, rng: Any, dtype: Any, shape: Any, kind: Any) -> Any:
         return data_of(rng, dtype, int(np.prod(shape)), kind).reshape(shape)
 
-    def mask(self, rng, shape):
+    def mask(self, rng: Any, shape: Any) -> Any:
         return rng.random(shape) < 0.7
 
-    def peers(self, op, a, axis, options):
-        def numpy_call():
+    def peers(self, op: Any, a: Any, axis: Any, options: Any) -> Any:
+        def numpy_call() -> Any:
             return getattr(np, op)(a, axis=axis, **options)
 
         return {"NumPy": numpy_call}
 
-    def time(self, calls):
+    def time(self, calls: Any) -> Any:
         best = [float("inf")] * len(calls)
         start, rounds = time.perf_counter(), 0
         while rounds < 3 or (time.perf_counter() - start < 0.1 and rounds < 300):
@@ -157,27 +159,24 @@ class Cpu:
 class Gpu:
     low, high, dtypes = 6, 28, DTYPES
 
-    def __init__(self, _):
-        import cupy
-        import torch
+    def __init__(self, _: Any) -> None:
+        self.torch, self.cupy = import_module("torch"), import_module("cupy")
 
-        self.torch, self.cupy = torch, cupy
-
-    def array(self, rng, dtype, shape, kind):
+    def array(self, rng: Any, dtype: Any, shape: Any, kind: Any) -> Any:
         """Of a million values that repeat: a host would draw 2^28 of them for a minute."""
         size = int(np.prod(shape))
         base = self.put(data_of(rng, dtype, min(size, 1 << 20), kind))
         return base.repeat(-(-size // len(base)))[:size].reshape(shape)
 
-    def put(self, a):
+    def put(self, a: Any) -> Any:
         if a.dtype.name != "bfloat16":
             return self.torch.from_numpy(a).cuda()
         return self.torch.from_numpy(a.view(np.int16)).cuda().view(self.torch.bfloat16)
 
-    def mask(self, rng, shape):
+    def mask(self, rng: Any, shape: Any) -> Any:
         return self.torch.rand(shape, device="cuda") < 0.7
 
-    def peers(self, op, a, axis, options):
+    def peers(self, op: Any, a: Any, axis: Any, options: Any) -> Any:
         calls = self.torchs(op, a, axis, options)
         if a.dtype != self.torch.bfloat16 and "where" not in options:
             c = (self.cupy.asarray if a.dtype == self.torch.bool else self.cupy.from_dlpack)(a)
@@ -188,10 +187,10 @@ class Gpu:
                 calls["CuPy"] = lambda: function(c, axis=axis, **options)
         return calls
 
-    def torchs(self, op, a, axis, options):
+    def torchs(self, op: Any, a: Any, axis: Any, options: Any) -> Any:
         torch, name = self.torch, {"max": "amax", "min": "amin"}.get(op, op)
         every = axis if axis is not None else tuple(range(a.ndim))
-        function = getattr(torch, name, None)
+        function: Any = getattr(torch, name, None)
         if "where" in options:
             if op == "mean" or a.is_complex():
                 return {}
@@ -208,7 +207,7 @@ class Gpu:
             return {}
         return {"torch": lambda: function(a, dim=axis, **extra)}
 
-    def time(self, calls):
+    def time(self, calls: Any) -> Any:
         torch, result = self.torch, []
         for call in calls:
             call(), call()
@@ -230,7 +229,7 @@ class Gpu:
         return result
 
 
-def works(call):
+def works(call: Any) -> Any:
     try:
         call()
         return True
@@ -241,7 +240,7 @@ def works(call):
 class Case:
     """All that a seed draws."""
 
-    def __init__(self, seed, place):
+    def __init__(self, seed: Any, place: Any) -> None:
         rng = np.random.default_rng(seed)
         self.seed, self.op = seed, pick(rng, OPS)
         self.dtype = pick(rng, place.dtypes)
@@ -253,7 +252,7 @@ class Case:
         self.a = view(place.array(rng, self.dtype, shape, self.kind))
         self.options = self.options_of(rng, place)
 
-    def options_of(self, rng, place):
+    def options_of(self, rng: Any, place: Any) -> Any:
         options, extra = {}, rng.random()
         if extra < 0.1 and self.op in ("sum", "mean", "max", "var"):
             options["where"] = place.mask(rng, self.a.shape)
@@ -263,10 +262,10 @@ class Case:
             options["dtype"] = np.float64
         return options
 
-    def ours(self):
+    def ours(self) -> Any:
         return getattr(gpureduce, self.op)(self.a, axis=self.axis, **self.options)
 
-    def __str__(self):
+    def __str__(self) -> str:
         kind = self.kind if self.dtype in FLOATS else "-"
         extra = "".join(f", {name}" for name in self.options)
         return (
@@ -275,7 +274,7 @@ class Case:
         )
 
 
-def measured(case, place):
+def measured(case: Any, place: Any) -> Any:
     """(ratio, text), or None where no peer or not we can do it."""
     peers = place.peers(case.op, case.a, case.axis, case.options)
     peers = {name: call for name, call in peers.items() if works(call)}
@@ -309,7 +308,7 @@ Under "1 %" stands the ratio that 1 % of the cases are below; the mean is geomet
 """
 
 
-def report(rows, arguments, last):
+def report(rows: Any, arguments: Any, last: Any) -> None:
     rows.sort()
     ratios = np.array([row[0] for row in rows])
     parts = np.quantile(ratios, (0, 0.01, 0.05, 0.25, 0.5, 0.75))
@@ -326,7 +325,7 @@ def report(rows, arguments, last):
         path.write_text(text + line)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("where", choices=["cpu", "gpu"])
     parser.add_argument("--seconds", type=float, default=60)

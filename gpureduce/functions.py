@@ -1,14 +1,17 @@
 """The public functions, made from the extension's own list of operators."""
 
+import sys
 from collections.abc import Callable
-from typing import Any, SupportsIndex, TypedDict
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypedDict, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from gpureduce import _core
-from gpureduce.custom.operator import Operator as CustomOperator
 from gpureduce.progress import Progress, shown
+
+if TYPE_CHECKING:
+    from gpureduce.custom.operator import Operator as CustomOperator
 
 
 class Operator(TypedDict):
@@ -269,7 +272,7 @@ _REDUCIBLE = {
 }
 
 
-def _index(op: str | np.ufunc, function: str) -> int:
+def _index(op: Any, function: str) -> int:
     name = op if isinstance(op, str) else getattr(op, "__name__", None)
     index = _REDUCIBLE.get(name) if isinstance(name, str) else None
     if index is None:
@@ -280,9 +283,15 @@ def _index(op: str | np.ufunc, function: str) -> int:
     return index
 
 
+def _is_custom(op: Any) -> "TypeGuard[CustomOperator]":
+    """Of a class that nobody has imported there is no object."""
+    custom = sys.modules.get("gpureduce.custom.operator")
+    return custom is not None and isinstance(op, custom.Operator)
+
+
 def reduce(
     a: ArrayLike,
-    op: str | np.ufunc | CustomOperator,
+    op: "str | np.ufunc | CustomOperator",
     axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
     dtype: DTypeLike | None = None,
     out: np.ndarray | None = None,
@@ -346,7 +355,7 @@ def reduce(
     gpureduce.DeviceError
         The device asked for is missing or failed.
     """
-    if isinstance(op, CustomOperator):
+    if _is_custom(op):
         if kernel is not None:
             raise TypeError(f"reduce: {op.name} is your own operator and has no kernel {kernel!r}")
         return op(
@@ -368,7 +377,7 @@ def reduce(
 def reduceat(
     a: ArrayLike,
     offsets: ArrayLike,
-    op: str | np.ufunc | CustomOperator,
+    op: "str | np.ufunc | CustomOperator",
     axis: SupportsIndex = 0,
     dtype: DTypeLike | None = None,
     out: np.ndarray | None = None,
@@ -413,7 +422,7 @@ def reduceat(
     ValueError
         The operator is not known; axis is not one axis.
     """
-    if isinstance(op, CustomOperator):
+    if _is_custom(op):
         return op.reduceat(a, offsets, axis, dtype, out, device=device, progress=progress)
     index = _index(op, "reduceat")
     arguments = (index, a, offsets, None, axis, dtype, out, _NO, device)
@@ -424,7 +433,7 @@ def segments(
     a: ArrayLike,
     starts: ArrayLike,
     stops: ArrayLike,
-    op: str | np.ufunc | CustomOperator,
+    op: "str | np.ufunc | CustomOperator",
     axis: SupportsIndex = 0,
     dtype: DTypeLike | None = None,
     out: np.ndarray | None = None,
@@ -474,7 +483,7 @@ def segments(
         The operator is not known; starts and stops differ in length; or a segment is empty, the
         operator has no identity, as minimum and maximum have none, and initial is not given.
     """
-    if isinstance(op, CustomOperator):
+    if _is_custom(op):
         return op.segments(
             a, starts, stops, axis, dtype, out, initial, device=device, progress=progress
         )

