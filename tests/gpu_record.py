@@ -19,12 +19,15 @@ RECORD = Path(__file__).with_suffix(".json")
 SUFFIXES = {".c", ".h", ".cuh", ".cpp"}
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 NVRTC = "from gpureduce import _core; print(_core.compiler('sm_90')[1])"
-# What failed in the run of the record by the run's own fault: mended since, and to be emptied by
-# the next one. C programs have no pack, and `make gpu-test` had forbidden them to compile.
+# What failed in the run of the record by the tests' own fault: mended since, and to be emptied by
+# the next one.
 EXCUSED = {
-    "test_c.test_a_c_program": "a C program needs NVRTC, which the run had forbidden",
-    "test_example.test_prints_what_python_gives": "likewise",
-    "test_house.test_import_loads_nothing_of_cuda": "the Python there had imported lzma before",
+    "test_c.test_a_c_program": "it asked for the error of a machine without a GPU",
+    "test_device_code.test_nothing_is_flushed_or_approximated": "a function's new name",
+    "test_house.test_import_is_quick": "users' operators came with the import",
+    "test_operators_device.test_an_image_for_a_device": "text for the tree kernel as it was",
+    "test_operators_device.test_the_tree_of_an_operator_compiles_exactly": "likewise",
+    "test_variants.test_a_variant_has_the_cpus_bits": "it asked reduce() for functions' names",
 }
 REMEDY = "run `make gpu-test` on a machine with a GPU"
 

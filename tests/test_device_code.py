@@ -82,7 +82,8 @@ def chosen():
     dtypes = [dtype_of(fold) for _, fold, _ in PROGRAMS]
     alike = {}
     for number, (kernel, fold, header) in enumerate(PROGRAMS):
-        alike.setdefault((family_of(kernel, header), kernel, kind_of(fold)), []).append(number)
+        same = re.sub(r"Convert<.*", "Convert", kernel)
+        alike.setdefault((family_of(kernel, header), same, kind_of(fold)), []).append(number)
     families, had, all_of = {}, Counter(), Counter(dtypes)
     for (family, _, _), numbers in alike.items():
         if family not in ("flat_exact", "flat_tree"):
