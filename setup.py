@@ -41,8 +41,8 @@ DEBUG = ["-Og", "-g3"] if switched("DEBUG") else []
 C_FLAGS = ["-std=c11", *(DEBUG or ["-O2", "-g1"]), *COMMON]
 # The extension links no libstdc++.
 CXX_FLAGS = ["-std=c++17", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", *COMMON]
-# Of -O3 what costs a third of the time to compile and gains nothing here. What is left unrolls loops
-# of constant length, which sums and extremes of columns live by.
+# Of -O3 what costs a third of the time to compile and gains nothing here. What is left unrolls
+# loops of constant length, which sums and extremes of columns live by.
 LEAN = ["-fno-ipa-cp-clone", "-fno-split-paths", "-fno-gcse-after-reload"]
 LEAN += ["-fno-version-loops-for-strides", "-fno-loop-unroll-and-jam", "-fno-unswitch-loops"]
 LEAN += ["--param=max-inline-insns-auto=15", "--param=max-inline-insns-single=70"]
