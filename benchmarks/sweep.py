@@ -119,9 +119,7 @@ def data_of(rng: Any, dtype: Any, size: Any, kind: Any) -> Any:
     if dtype in ("float16", "bfloat16"):
         a = np.clip(a, -6e4, 6e4)
         if dtype == "bfloat16":
-            import ml_dtypes
-
-            return a.astype(ml_dtypes.bfloat16)
+            return a.astype(import_module("ml_dtypes").bfloat16)
     return a.astype(dtype)
 
 

@@ -1,5 +1,6 @@
 """The numbers that operators reckon with, as C, NumPy and a device know them."""
 
+import importlib
 from typing import NamedTuple
 
 import numpy as np
@@ -75,9 +76,7 @@ class Kind(NamedTuple):
 
 def bfloat16() -> np.dtype:
     """Of ml_dtypes: who has such an array or names such a field has it."""
-    import ml_dtypes
-
-    return np.dtype(ml_dtypes.bfloat16)  # type: ignore[no-any-return]
+    return np.dtype(importlib.import_module("ml_dtypes").bfloat16)
 
 
 def kind_of(dtype: np.dtype) -> Kind | None:
