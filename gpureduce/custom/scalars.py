@@ -76,7 +76,8 @@ class Kind(NamedTuple):
 
 def bfloat16() -> np.dtype:
     """Of ml_dtypes: who has such an array or names such a field has it."""
-    return np.dtype(importlib.import_module("ml_dtypes").bfloat16)
+    found: np.dtype = np.dtype(importlib.import_module("ml_dtypes").bfloat16)
+    return found
 
 
 def kind_of(dtype: np.dtype) -> Kind | None:
