@@ -15,19 +15,23 @@
  * TwoSum, TwoProd    an addition, a product and what it was rounded by (error_free.h); what keeps
  *              both parts is a double-double.
  * batched      many outputs at a time; segmented: of lengths that differ.
- * variance     of numbers; `spread` is of exponents, but in the names that are older than this
- * page.
+ * variance     of numbers; `spread` is of exponents, but in names older than this page.
  *
  * Value        what finish() sees, and all that it sees, of whichever accumulator: so an operator
- * is written once, and no engine knows one from another. Of a free fold it is the state itself. Of
- * the others it is a view that is asked once, and exact sum    add(x): an initial value takes part
- * as one more element; round<R>(n): the sum over n, rounded once; over 0 NaN. moments spread<R,
- * ROOT>(n, how): the variance, or its root, rounded once. tree         result(initial), which
- * stands to the left of the root. A Value that cannot answer whatever may be asked has a
- * `certified`, which it then clears: the engine shows the fallback's to the operator instead. An
- * operator says which question it will ask
+ *              is written once, and no engine knows one from another.
+ *
+ * Of a free fold the Value is the state itself. Of the others it is a view that is asked once:
+ *
+ *   exact sum  add(x): an initial value takes part as one more element.
+ *              round<R>(n): the sum over n, rounded once; over 0 NaN.
+ *   moments    spread<R, ROOT>(n, how): the variance, or its root, rounded once.
+ *   tree       result(initial), which stands to the left of the root.
+ *
+ * A Value that cannot answer whatever may be asked has a `certified`, which it then clears: the
+ * engine shows the fallback's to the operator instead. An operator says which question it will ask
  * (`divides`, `root`) so that an engine can choose the quick way, and for nothing else: what comes
- * of a wrong word is slow, not false. */
+ * of a wrong word is slow, not false. Shown<F> makes the Value of a fold's own state; on the CPU
+ * QuicklyShown<F> may stand before it, for what is likely to be enough. */
 #ifndef GPR_FOLD_H
 #define GPR_FOLD_H
 
