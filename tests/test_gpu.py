@@ -107,7 +107,7 @@ def test_host_arrays(op, dtype, result, law):
 
 @each_row
 def test_device_arrays(op, dtype, result, law):
-    """Contiguous ones are folded in place; the others are gathered on the device."""
+    """Folded in place by the kernels for whole arrays, the others by those for any layout."""
     compare(op, arrays_of(dtype))
 
 
