@@ -103,6 +103,7 @@ gpu-bench:
 	GPUREDUCE_NVRTC= && $(GPU_PACK)
 	PYTHONPATH=. timeout 900 python3 benchmarks/gpu.py
 	PYTHONPATH=. timeout 900 python3 benchmarks/gpu_axes.py
+	PYTHONPATH=. python3 benchmarks/sweep.py gpu --seconds 120 --write benchmarks/results/sweep_gpu.md
 	PYTHONPATH=. python3 -m gpureduce ladder --json benchmarks/results/ladder.json \
 	  --markdown benchmarks/results/ladder.md --plot benchmarks/results/ladder.png
 	PYTHONPATH=. python3 benchmarks/work_queue.py

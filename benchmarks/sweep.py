@@ -235,6 +235,9 @@ def works(call: Any) -> Any:
         return False
 
 
+REFUSED = object()
+
+
 class Case:
     """All that a seed draws."""
 
@@ -273,11 +276,13 @@ class Case:
 
 
 def measured(case: Any, place: Any) -> Any:
-    """(ratio, text), or None where no peer or not we can do it."""
+    """(ratio, text), REFUSED where a peer can do it and we cannot, or None where no peer can."""
     peers = place.peers(case.op, case.a, case.axis, case.options)
     peers = {name: call for name, call in peers.items() if works(call)}
-    if not peers or not works(case.ours):
+    if not peers:
         return None
+    if not works(case.ours):
+        return REFUSED
     ours, *others = place.time([case.ours, *peers.values()])
     best = min(range(len(others)), key=others.__getitem__)
     times = f"{ours * 1e6:.1f} us, {list(peers)[best]} {others[best] * 1e6:.1f}"
@@ -307,14 +312,15 @@ Under "1 %" stands the ratio that 1 % of the cases are below; the mean is geomet
 
 
 def report(rows: Any, arguments: Any, last: Any) -> None:
-    rows.sort()
+    refused = rows.count(REFUSED)
+    rows = sorted(row for row in rows if row is not REFUSED)
     ratios = np.array([row[0] for row in rows])
     parts = np.quantile(ratios, (0, 0.01, 0.05, 0.25, 0.5, 0.75))
     slower = [f"{100 * np.mean(ratios < below):.1f} %" for below in (0.97, 0.5)]
     cells = [f"{arguments.seed + 1} to {last}", f"{len(rows)}", *slower]
     cells += [f"{part:.2f}" for part in (*parts, np.exp(np.log(ratios).mean()))]
     line = f"| {' | '.join(cells)} |\n"
-    print(HEAD + line)
+    print(f"{HEAD}{line}\nrefused: {refused}\n")
     print("\n".join(f"{ratio:.2f} {text}" for ratio, text in rows[: arguments.worst]))
     if arguments.write:
         path = Path(arguments.write)
