@@ -54,8 +54,8 @@ def torch_of(pool):
 
         is_neg = is_conj
 
-        def new_empty(self, shape):
-            return empty(shape, dtype=self.dtype, device=self.device)
+        def new_empty(self, shape, dtype=None):
+            return empty(shape, dtype=dtype or self.dtype, device=self.device)
 
         def permute(self, axes):
             shape, strides = zip(*((self.shape[d], self.strides[d]) for d in axes), strict=True)

@@ -289,7 +289,7 @@ def test_the_exchange_is_taken_and_nothing_else_called():
 )
 def test_without_a_usable_exchange_dlpack_is_asked(fault):
     kind, calls = exchanging(**fault)
-    pack = kind(device=99)
+    pack = kind(device=99, code=COMPLEX, bits=128)  # others have nothing to conjugate
     with pytest.raises(gpureduce.DeviceError, match=r"CUDA|cuda:99"):
         gpureduce.sum(pack)
     assert pack.streams == [1] and (2, 99) not in calls

@@ -21,6 +21,8 @@ static int is_out_of_others(const axes_run *r) {
 }
 
 static void release_slab(axes_run *r) {
+  gpr_kept_give(r->kept);
+  r->kept = NULL;
   gpr_cuda_release(r->scratch, r->stream);
   gpr_cuda_release(r->narrowed, r->stream);
   if (!is_out_of_others(r)) gpr_cuda_release(r->out, r->stream);
@@ -70,16 +72,18 @@ static gpr_status launch_again(axes_run *r) {
 }
 
 static gpr_status launch(axes_run *r) {
-  gpr_status status = GPR_OK;
   const size_t bytes = r->launch.scratch;
-  if (bytes && r->launch.leaves_zero && !r->own)
-    status = gpr_stream_scratch(r->device, r->stream, bytes, &r->args.scratch);
+  gpr_status status = r->own ? GPR_OK : gpr_kept_take(r->device, r->stream, &r->kept);
+  if (!status && bytes && r->launch.leaves_zero)
+    status = gpr_kept_scratch(r->kept, r->device, r->stream, bytes, &r->args.scratch);
   if (!status && bytes && !r->args.scratch) {
     status = allocate(r, &r->scratch, bytes);
     if (!status) status = fill(r, r->scratch, 0, bytes);
     r->args.scratch = r->scratch;
   }
-  return status ? status : launch_again(r);
+  if (status) return status;
+  return gpr_kept_launch(r->kept, r->function, r->launch.blocks, r->launch.threads, &r->args,
+                         r->device, r->stream);
 }
 
 /* On the device: to the dtype that the result has. */
@@ -109,6 +113,8 @@ static gpr_status fold(axes_run *r, int64_t nanoseconds) {
   gpr_status status = make_ready(r, nanoseconds);
   if (status) return status;
   status = launch(r);
+  gpr_kept_give(r->kept);
+  r->kept = NULL;
   if (!status && is_narrowed(r)) status = narrow(r);
   if (!status && to_device(r)) status = gpr_slab_deliver(r);
   r->state = RESULTS;

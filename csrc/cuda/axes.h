@@ -27,6 +27,7 @@ typedef struct axes_run {
   char *data, *where, *out, *narrowed;
   gpr_waiter *waiter;     /* NULL: the results come in the stream's order, and nobody waits */
   void *scratch;          /* of this slab alone: else the stream's */
+  gpr_kept *kept;         /* while it is launched */
   int64_t *bounds;        /* starts, then stops */
   gpr_axes_piece *pieces; /* of segments that lie side by side: piece_bytes is not 0 */
   int64_t piece_count, piece_bytes;
@@ -49,9 +50,12 @@ static inline int comes_apart(const axes_run *r) {
 }
 /* Whether an output may have fewer elements that count than it has. */
 static inline int counts(const axes_run *r) { return r->axes.where || r->axes.skip; }
+/* For an error, or for a warning where the host has the results anyway: it would wait for those
+ * that stay on the device. */
 static inline int wants_least(const axes_run *r) {
   const int flags = gpr_ops[r->plan.row->op].flags;
   const int of_nothing = (flags & GPR_SKIPS_NAN) && (flags & GPR_NONEMPTY);
+  if (to_device(r) && !(flags & GPR_POSITION)) return 0;
   return counts(r) && ((flags & (GPR_EMPTY_WARNS | GPR_SPREAD)) || of_nothing);
 }
 

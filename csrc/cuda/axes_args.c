@@ -146,7 +146,9 @@ static gpr_status set_segments(axes_run *r) {
 gpr_status gpr_axes_prepare(axes_run *r) {
   const gpr_axes *x = &r->axes;
   const gpr_plan *p = &r->plan;
-  memset(&r->args, 0, sizeof r->args);
+  /* Of the dimensions, those that there are are set. */
+  memset(&r->args, 0, offsetof(gpr_axes_args, shape));
+  memset(&r->args.starts, 0, sizeof r->args - offsetof(gpr_axes_args, starts));
   set_elements(r);
   r->args.out = r->out;
   set_least(r);

@@ -5,69 +5,104 @@
 
 #include "../errors.h"
 
-/* Streams that have one at a time, and bytes: of exact variances 8 MiB are what they fall back to.
+/* Streams of which something is kept, and bytes: of exact variances 8 MiB are what they fall back
+ * to.
  */
 enum { STREAMS = 16, LEAST_BYTES = 1 << 20, MOST_BYTES = 32 << 20 };
 
-typedef struct stream_scratch {
+struct gpr_kept {
   unsigned long long stream; /* its id, which no other one ever has */
   void *memory;
   size_t bytes;
-  uint64_t used;
-} stream_scratch;
+  gpr_launcher *launcher;
+  uint64_t used; /* 0: nothing is kept here yet */
+  int taken;
+};
 
 static struct {
   pthread_mutex_t lock;
-  stream_scratch of[GPR_DEVICES_MAX][STREAMS];
+  gpr_kept of[GPR_DEVICES_MAX][STREAMS];
   gpr_waiter *idle[GPR_DEVICES_MAX];
   uint64_t uses;
 } kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The stream's, or the one that was not used for longest. */
-static stream_scratch *place_of(int device, unsigned long long stream) {
-  stream_scratch *all = kept.of[device], *oldest = all;
-  for (stream_scratch *s = all; s < all + STREAMS; s++) {
-    if (s->memory && s->stream == stream) return s;
-    if (s->used < oldest->used) oldest = s;
+/* The stream's, or the one that was not used for longest; NULL if that is taken. */
+static gpr_kept *place_of(int device, unsigned long long stream) {
+  gpr_kept *all = kept.of[device], *oldest = NULL;
+  for (gpr_kept *k = all; k < all + STREAMS; k++) {
+    if (k->used && k->stream == stream) return k->taken ? NULL : k;
+    if (!k->taken && (!oldest || k->used < oldest->used)) oldest = k;
   }
   return oldest;
 }
 
-/* What another stream had, or what was too small, is freed when the device is done with it. */
-static gpr_status make(stream_scratch *s, int device, CUstream stream, unsigned long long id,
-                       size_t bytes) {
-  if (s->memory) cu.MemFree(s->memory);
-  *s = (stream_scratch){.stream = id, .bytes = LEAST_BYTES};
-  while (s->bytes < bytes) s->bytes *= 2;
-  gpr_status status = check(cu.MemAlloc(&s->memory, s->bytes), "cuMemAlloc", device);
+gpr_status gpr_kept_take(int device, CUstream stream, gpr_kept **out) {
+  unsigned long long id;
+  *out = NULL;
+  if (gpr_cuda_is_capturing(stream)) return GPR_OK;
+  const gpr_status status = check(cu.StreamGetId(stream, &id), "cuStreamGetId", device);
+  if (status) return status;
+  pthread_mutex_lock(&kept.lock);
+  gpr_kept *k = place_of(device, id);
+  if (k) k->taken = 1;
+  const uint64_t now = ++kept.uses;
+  pthread_mutex_unlock(&kept.lock);
+  if (!k) return GPR_OK;
+  if (k->stream != id || !k->used) {
+    if (k->memory) cu.MemFree(k->memory); /* when the device is done with it */
+    gpr_cuda_launcher_free(k->launcher);
+    *k = (gpr_kept){.stream = id, .taken = 1};
+  }
+  k->used = now;
+  *out = k;
+  return GPR_OK;
+}
+
+void gpr_kept_give(gpr_kept *k) {
+  if (!k) return;
+  pthread_mutex_lock(&kept.lock);
+  k->taken = 0;
+  pthread_mutex_unlock(&kept.lock);
+}
+
+static gpr_status make_scratch(gpr_kept *k, int device, CUstream stream, size_t bytes) {
+  void *memory;
+  size_t size = LEAST_BYTES;
+  while (size < bytes) size *= 2;
+  if (k->memory) cu.MemFree(k->memory);
+  k->memory = NULL;
+  gpr_status status = check(cu.MemAlloc(&memory, size), "cuMemAlloc", device);
+  if (status) return status;
+  status = check(cu.MemsetD8Async(memory, 0, size, stream), "cuMemsetD8Async", device);
   if (status) {
-    *s = (stream_scratch){.memory = NULL};
+    cu.MemFree(memory);
     return status;
   }
-  status = check(cu.MemsetD8Async(s->memory, 0, s->bytes, stream), "cuMemsetD8Async", device);
-  if (!status) return GPR_OK;
-  cu.MemFree(s->memory);
-  *s = (stream_scratch){.memory = NULL};
+  k->memory = memory;
+  k->bytes = size;
+  return GPR_OK;
+}
+
+gpr_status gpr_kept_scratch(gpr_kept *k, int device, CUstream stream, size_t bytes, void **out) {
+  gpr_status status = GPR_OK;
+  *out = NULL;
+  if (!k || bytes > MOST_BYTES) return GPR_OK;
+  if (!k->memory || k->bytes < bytes) {
+    const int before = gpr_cuda_relaxed(); /* another stream may be captured meanwhile */
+    status = make_scratch(k, device, stream, bytes);
+    gpr_cuda_strict(before);
+  }
+  *out = k->memory;
   return status;
 }
 
-gpr_status gpr_stream_scratch(int device, CUstream stream, size_t bytes, void **out) {
-  unsigned long long id;
-  *out = NULL;
-  if (bytes > MOST_BYTES || gpr_cuda_is_capturing(stream)) return GPR_OK;
-  gpr_status status = check(cu.StreamGetId(stream, &id), "cuStreamGetId", device);
-  if (status) return status;
-  pthread_mutex_lock(&kept.lock);
-  stream_scratch *s = place_of(device, id);
-  if (!s->memory || s->stream != id || s->bytes < bytes) {
-    const int before = gpr_cuda_relaxed(); /* another stream may be captured meanwhile */
-    status = make(s, device, stream, id, bytes);
-    gpr_cuda_strict(before);
-  }
-  s->used = ++kept.uses;
-  *out = s->memory;
-  pthread_mutex_unlock(&kept.lock);
-  return status;
+gpr_status gpr_kept_launch(gpr_kept *k, CUfunction function, int64_t blocks, int threads,
+                           void *arguments, int device, CUstream stream) {
+  if (k && !k->launcher) k->launcher = gpr_cuda_launcher();
+  if (k && k->launcher)
+    return gpr_cuda_launch(k->launcher, function, blocks, threads, arguments, device, stream);
+  return gpr_cuda_start(function, blocks, threads, arguments, "the launch of a reduction", device,
+                        stream);
 }
 
 /* --- waiting -----------------------------------------------------------------------------------

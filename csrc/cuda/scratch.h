@@ -4,10 +4,20 @@
 
 #include "device.h"
 
-/* Device memory of `bytes`, whose part that launches leave zero is zero: the stream's, which one
- * launch after the other uses. NULL: the caller allocates his own, for there is more to it than is
- * kept, or the stream is being captured and its launches come again at any time. */
-gpr_status gpr_stream_scratch(int device, CUstream stream, size_t bytes, void **out);
+/* A stream's: scratch and executable graphs, by which launches follow each other. One run's at a
+ * time, until it has launched. NULL: another one has it, or the stream is being captured and its
+ * launches come again at any time; the caller then has scratch of his own. */
+typedef struct gpr_kept gpr_kept;
+gpr_status gpr_kept_take(int device, CUstream stream, gpr_kept **out);
+void gpr_kept_give(gpr_kept *kept);
+
+/* Device memory of `bytes`, whose part that launches leave zero is zero. NULL: there is no `kept`,
+ * or it keeps less than that. */
+gpr_status gpr_kept_scratch(gpr_kept *kept, int device, CUstream stream, size_t bytes, void **out);
+
+/* With kept == NULL too. */
+gpr_status gpr_kept_launch(gpr_kept *kept, CUfunction function, int64_t blocks, int threads,
+                           void *arguments, int device, CUstream stream);
 
 /* To wait for a launch, with memory of the host that the device writes. One run's at a time. */
 enum { GPR_WAITER_BYTES = 64 << 10 };

@@ -1,6 +1,6 @@
 /* A call: arguments → run → results. */
 #define NO_IMPORT_ARRAY
-#include "arguments.h"
+#include "parse.h"
 
 #include "../../kernels/abi/lists.h"
 #include "../cuda/gpu.h"
@@ -88,7 +88,7 @@ static gpr_status reduce_there(gpr_call *call, PyObject *progress, int *fine) {
   if (status) return status;
   if (run_to_end(run, GIL_BYTES, progress) && !(status = gpr_finish(run, NULL)))
     *fine = gpr_warn(call, gpr_least(run));
-  close_run(run, GIL_BYTES);
+  close_run(run, *fine ? 0 : GIL_BYTES); /* what has ended leaves nothing to wait for */
   return status;
 }
 
@@ -124,6 +124,14 @@ static PyObject *perform_there(gpr_call *call, PyObject *progress) {
   return result;
 }
 
+/* Along axes that are named, even all of them; without any the answer is a number in hand, and so
+ * is a textbook kernel's. */
+static int stays_there(const gpr_call *call, const gpr_given *given) {
+  const int textbook = call->options.kernel >= 0 && call->options.kernel < GPR_KERNEL_COUNT;
+  if (call->view.device < 0 || (gpr_ops[call->op].flags & GPR_MATRICES)) return 0;
+  return call->ndim || call->device_out || (gpr_is_given(given->axis) && !textbook);
+}
+
 /* --- what Python calls ---
  */
 
@@ -136,9 +144,7 @@ static PyObject *call_with(PyObject *number, const gpr_given *given) {
   }
   PyObject *progress = given->progress == Py_None ? NULL : given->progress, *result = NULL;
   if (gpr_arguments_open((int)op, given, &call))
-    result = call.view.device >= 0 && (call.ndim || call.device_out)
-                 ? perform_there(&call, progress)
-                 : perform(&call, progress);
+    result = stays_there(&call, given) ? perform_there(&call, progress) : perform(&call, progress);
   gpr_arguments_close(&call);
   return result;
 }

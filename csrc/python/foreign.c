@@ -170,28 +170,31 @@ static const gpr_dl_exchange *exchange_of(PyObject *object) {
              : NULL;
 }
 
-/* Whether an attribute, or a method of it, says so. */
-static int says(PyObject *object, PyObject *name) {
-  PyObject *value = optional_attribute(object, name);
-  if (value && PyCallable_Check(value)) Py_SETREF(value, PyObject_CallNoArgs(value));
+/* Whether what came of asking for it, which is taken over, is true. */
+static int is_true(PyObject *value) {
   const int answer = value && PyObject_IsTrue(value) == 1;
   Py_XDECREF(value);
   return gpr_pass_over() && answer;
+}
+/* Whether a method says so, if there is one. */
+static int says(PyObject *object, PyObject *name) {
+  return is_true(PyObject_CallMethodNoArgs(object, name));
 }
 
 /* PyTorch's exchange gives the memory as it is of tensors that its __dlpack__ refuses, as they need
  * gradients or are to be conjugated first. Neither of them looks at a sign that is to be changed.
  */
 static int check_negated(PyObject *object, const char *function) {
-  if (!says(object, name_negated)) return 1;
+  if (!says(object, name_negated)) return !PyErr_Occurred();
   PyErr_Format(PyExc_BufferError,
                "gpureduce.%s: the tensor is a view whose signs are not changed yet: use "
                "tensor.resolve_neg()",
                function);
   return 0;
 }
-static int is_refused(PyObject *object) {
-  return says(object, name_gradient) || (!PyErr_Occurred() && says(object, name_conjugated));
+static int is_refused(PyObject *object, int is_complex) {
+  return is_true(optional_attribute(object, name_gradient)) ||
+         (is_complex && !PyErr_Occurred() && says(object, name_conjugated));
 }
 
 /* 0 also for what it has no answer for: __dlpack__ will say why. */
@@ -199,9 +202,9 @@ static int view_by_exchange(const gpr_dl_exchange *exchange, PyObject *object, c
                             gpr_view *view) {
   gpr_dl_tensor tensor;
   void *stream = NULL;
-  if (is_refused(object) || PyErr_Occurred()) return 0;
   if (exchange->tensor_of(object, &tensor)) return gpr_pass_over() ? 0 : -1;
   if (!is_cuda(tensor.device.type)) return 0;
+  if (is_refused(object, gpr_dl_kind(tensor.dtype.code) == 'c') || PyErr_Occurred()) return 0;
   if (!check_negated(object, function)) return -1;
   if (exchange->current_stream(tensor.device.type, tensor.device.id, &stream)) {
     if (!PyErr_Occurred())
@@ -216,7 +219,7 @@ static int view_by_exchange(const gpr_dl_exchange *exchange, PyObject *object, c
 
 /* Likewise, of a library without an exchange. */
 static int view_by_library(int library, PyObject *object, const char *function, gpr_view *view) {
-  if (library == GPR_TORCH && (is_refused(object) || PyErr_Occurred())) return 0;
+  if (library == GPR_TORCH && (is_refused(object, 1) || PyErr_Occurred())) return 0;
   const int found = gpr_library_view(library, object, view);
   return found == 1 && library == GPR_TORCH && !check_negated(object, function) ? -1 : found;
 }

@@ -53,6 +53,9 @@ template <class F> struct Few : FewCells<F> {
   }
 };
 
+/* Whether see() is called for all of them before open(), and that before the first add(). */
+template <class F> struct LooksFirst { static constexpr bool value = false; };
+
 /* The same for more than FEW_SHORT of them, where that makes a difference. */
 template <class F> struct Tall : Few<F> {};
 template <class F> struct IsTall { static constexpr bool value = false; };

@@ -157,7 +157,7 @@ template <int U> __device__ __forceinline__ uint32_t batch_squares(const Packet<
 template <class T> struct RowLane<IntegerMoments<T>> {
   typedef IntegerMoments<T> F;
   typedef typename F::State State;
-  static constexpr bool certain = true;
+  static constexpr bool certain = true, neutral = false;
   IntegerCell<T> cell;
   __device__ __forceinline__ void keep(State *) {}
   template <int U> __device__ __forceinline__ bool take(const Packet<T> (&v)[U], int64_t, int64_t) {

@@ -69,6 +69,7 @@ template <int PRECISION, int N> struct FloatBatch {
     const uint32_t key = size_key(x);
     least = least < key ? least : key;
   }
+  __device__ __forceinline__ bool has_nan() const { return most != most; }
   /* Whether sums will be exact of what was seen, none of which was added yet. */
   __device__ __forceinline__ bool open() {
     const int high = (int)(bits(most) >> 23 & 0xff), low = (int)(least >> 24);
@@ -112,6 +113,8 @@ template <int N> struct DoubleBatch {
     /* One bit more in the second, which takes of both p and e. */
     return window_start(2 * top + h + 1 + level * (h - 52) + (level > 0));
   }
+  /* Unless all of its payload is in the lower word: then it passes for infinite. */
+  __device__ __forceinline__ bool has_nan() const { return most > 0x7ff00000u; }
   /* p's last bit is in window 2's 2^(2·top+2h-102), e's in window 3's 2^(2·top+3h-154). */
   __device__ __forceinline__ bool open() {
     const int found = (int)(most >> 20), low = (int)(least >> 21);

@@ -33,7 +33,10 @@ template <class R> struct MomentPairs {
 #pragma unroll
     for (int i = 0; i < B::squares; i++) gpr::add(square[i % squares], b.square(i), lost);
   }
+  /* A NaN is kept by the pair that meets it, and nothing else matters to it any more. */
+  __device__ __forceinline__ bool is_nan() const { return sum.hi != sum.hi; }
   template <class State> __device__ __forceinline__ void give(State &s, int part) const {
+    if (is_nan()) return add_rest(&s.sum[part], sum.hi);
     give(s.sum[part], 0, sum, B::sums > 1);
 #pragma unroll
     for (int i = 0; i < squares; i++)
@@ -63,12 +66,13 @@ template <class T, int COLUMNS> struct BatchCells {
   template <int U> __device__ __forceinline__ bool take(const T (&x)[U * COLUMNS], int c) {
     MomentBatch<Stored, U> batch[parts];
     MomentPairs<R> next[parts];
-    bool lost = false;
+    bool lost = false, nan = pairs[c * parts].is_nan();
 #pragma unroll
     for (int p = 0; p < parts; p++) {
 #pragma unroll
       for (int u = 0; u < U; u++) batch[p].see(F::real(x[u * COLUMNS + c], p));
       lost |= !batch[p].open();
+      nan |= batch[p].has_nan();
 #pragma unroll
       for (int u = 0; u < U; u++) batch[p].add(F::real(x[u * COLUMNS + c], p));
       next[p] = pairs[c * parts + p];
@@ -77,7 +81,8 @@ template <class T, int COLUMNS> struct BatchCells {
 #pragma unroll
     for (int p = 0; p < parts; p++)
       if (!lost) pairs[c * parts + p] = next[p];
-    return !lost;
+    if (nan) pairs[c * parts].sum.hi = NAN;
+    return !lost | nan;
   }
   template <int U>
   __device__ __forceinline__ uint32_t add(const T (&x)[U * COLUMNS], int64_t, int64_t) {
@@ -114,7 +119,9 @@ template <> struct HalfRange<bfloat16> {
   int top = -126;
   float most = 0;
   uint32_t least = 0xffffffffu;
+  /* Infinities and NaN become the window's, wherever it lies. */
   __device__ __forceinline__ void see(float x) {
+    if (!(fabsf(x) < INFINITY)) x = 0;
     most = larger_or_nan(most, x);
     const uint32_t key = size_key(x);
     least = least < key ? least : key;
@@ -136,8 +143,8 @@ template <> struct HalfRange<bfloat16> {
   }
 };
 
-/* A window's count into the state. Infinities and NaN of float16 come here as such: the window is
- * then one itself. */
+/* A window's count into the state. Infinities and NaN come here as such: the window is then one
+ * itself. */
 static __device__ __noinline__ void add_count(MomentState<float, 1> *s, double sum, double first,
                                               double second) {
   if (first - first == 0) {
@@ -256,7 +263,7 @@ struct Cells<PairMoments<T>, COLUMNS> : MomentCells<T, COLUMNS>::type {
 
 template <class T> struct RowLane<PairMoments<T>> {
   typedef PairMoments<T> F;
-  static constexpr bool certain = Cells<F, 1>::certain;
+  static constexpr bool certain = Cells<F, 1>::certain, neutral = true;
   static constexpr int V = Packet<T>::count;
   Cells<F, 1> cells;
   __device__ __forceinline__ void keep(typename F::State *s) { cells.keep(s); }

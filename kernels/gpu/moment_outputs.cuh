@@ -20,6 +20,7 @@ template <class T> struct PoolBytes<PairMoments<T>> {
 template <class T> struct PoolBytes<IntegerMoments<T>> : PoolBytes<PairMoments<float>> {};
 
 template <class T> struct RowsShape<PairMoments<T>> { static constexpr int blocks = 2, loads = 8; };
+template <class T> struct EndsOf<PairMoments<T>> { static constexpr double value = 4; };
 template <class T> struct RowsShape<IntegerMoments<T>> {
   static constexpr int blocks = 3, loads = 8;
 };
@@ -84,6 +85,14 @@ template <class T> struct Move<PairMoments<T>> {
 /* --- short rows ----------------------------------------------------------------------------------
  */
 
+template <class Batch, int PARTS>
+__device__ __forceinline__ bool has_nan(const Batch (&batch)[PARTS]) {
+  bool nan = false;
+#pragma unroll
+  for (int p = 0; p < PARTS; p++) nan |= batch[p].has_nan();
+  return nan;
+}
+
 /* Two passes over shared memory: one for the windows' place, one for the sums. */
 template <class T> struct StagedRow<PairMoments<T>> {
   typedef PairMoments<T> F;
@@ -103,6 +112,7 @@ template <class T> struct StagedRow<PairMoments<T>> {
     });
 #pragma unroll
     for (int p = 0; p < parts; p++) fine &= batch[p].open();
+    if (!fine && has_nan(batch)) return add_rest(&s.sum[0], NAN);
     if (!fine) return each([&](T x) { F::add(s, x); });
     each([&](T x) {
 #pragma unroll
@@ -185,10 +195,10 @@ template <class W, int P> __device__ __forceinline__ Near near_of(const Levels<W
   return sum;
 }
 
-/* What tells most results of floats and halves. */
-template <int PARTS>
-__device__ __forceinline__ Plain plain_result(const MomentState<float, PARTS> &s, int64_t n,
-                                              double freedom, bool root) {
+/* What tells most results of floats and halves. S: a MomentState, or its pairs alone. */
+template <class S>
+__device__ __forceinline__ Plain plain_result(const S &s, int64_t n, double freedom, bool root) {
+  constexpr int PARTS = S::parts;
   double squares = 0, size = 0, roots = 0;
   bool used = s.squares.used;
 #pragma unroll
@@ -208,9 +218,9 @@ __device__ __forceinline__ Plain plain_result(const MomentState<float, PARTS> &s
 }
 
 /* The same of doubles. */
-template <int PARTS>
-__device__ __forceinline__ Near coarse_result(const MomentState<double, PARTS> &s, int64_t n,
-                                              double freedom, bool root) {
+template <class S>
+__device__ __forceinline__ Near coarse_result(const S &s, int64_t n, double freedom, bool root) {
+  constexpr int PARTS = S::parts;
   bool used = s.squares.used;
   Near sum[PARTS];
 #pragma unroll
@@ -233,6 +243,16 @@ __device__ __noinline__ Near near_result(const MomentState<R, PARTS> *s, int64_t
   for (int p = 0; p < PARTS; p++) sum[p] = near_of(s->sum[p]);
   const Near numerator = near_numerator<PARTS>(sum, near_of(s->squares), (double)n, means);
   return near_spread(numerator, (double)n, freedom, means, root);
+}
+
+/* Whether that tells the result. */
+template <class R, class S>
+__device__ __forceinline__ bool round_quickly(const S &s, int64_t n, double freedom, bool root,
+                                              R *result) {
+  if constexpr (S::is_double)
+    return round_near(coarse_result(s, n, freedom, root), result);
+  else
+    return round_plain(plain_result(s, n, freedom, root), result);
 }
 
 template <class T> struct PairMomentsValue {
@@ -264,11 +284,7 @@ template <class T> struct PairMomentsValue {
     if (c != SPREAD_FINITE) return round_case<R>(c);
     const double freedom = plain_freedom(n, how->ddof);
     R result;
-    if constexpr (Same<typename F::Real, float>::value) {
-      if (!means && round_plain(plain_result(*s, n, freedom, ROOT), &result)) return result;
-    } else {
-      if (!means && round_near(coarse_result(*s, n, freedom, ROOT), &result)) return result;
-    }
+    if (!means && round_quickly(*s, n, freedom, ROOT, &result)) return result;
     if (round_near(near_result(s, n, freedom, means, ROOT), &result)) return result;
     return by_digits<R>(s, n, *how, ROOT, scratch);
   }
@@ -279,6 +295,70 @@ template <class T> struct View<PairMoments<T>> {
   static __device__ __forceinline__ Value of(const gpr_axes_args &a,
                                              typename PairMoments<T>::State &s, int64_t) {
     return {&s, a.scratch};
+  }
+};
+
+/* --- few elements --------------------------------------------------------------------------------
+ */
+
+template <int PAIRS> struct PairsAlone {
+  static constexpr int pairs = PAIRS;
+  static constexpr bool used = false;
+  Pair pair[PAIRS];
+};
+/* A batch's sums, which are exact. */
+template <class R, int PARTS> struct FewMoments {
+  static constexpr int parts = PARTS;
+  static constexpr bool is_double = sizeof(R) == 8;
+  typedef MomentBatch<R, 1> Batch;
+  PairsAlone<Batch::sums> sum[PARTS];
+  PairsAlone<Batch::squares * PARTS> squares;
+  bool nan, *told;
+  template <class Result, bool ROOT>
+  __device__ __forceinline__ Result spread(int64_t n, const gpr_spread *how) const {
+    Result result = round_case<Result>(SPREAD_NAN);
+    *told = true;
+    if (nan) return result;
+    *told = !how->means && round_quickly(*this, n, plain_freedom(n, how->ddof), ROOT, &result);
+    return result;
+  }
+};
+
+template <class T> struct LooksFirst<PairMoments<T>> { static constexpr bool value = true; };
+template <class T> struct Few<PairMoments<T>> {
+  typedef PairMoments<T> F;
+  static constexpr int parts = F::parts;
+  typedef MomentBatch<typename RealOf<T>::type, FEW_SHORT> Batch;
+  Batch batch[parts];
+  __device__ __forceinline__ void see(T x) {
+#pragma unroll
+    for (int p = 0; p < parts; p++) batch[p].see(F::real(x, p));
+  }
+  __device__ __forceinline__ bool open() {
+    bool fine = true;
+#pragma unroll
+    for (int p = 0; p < parts; p++) fine &= batch[p].open();
+    return fine | has_nan(batch);
+  }
+  __device__ __forceinline__ void add(T x, int64_t) {
+#pragma unroll
+    for (int p = 0; p < parts; p++) batch[p].add(F::real(x, p));
+  }
+  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
+    bool told = false;
+    FewMoments<typename F::Real, parts> value[1];
+    value[0].told = &told;
+    value[0].nan = has_nan(batch);
+#pragma unroll
+    for (int p = 0; p < parts; p++) {
+#pragma unroll
+      for (int i = 0; i < Batch::sums; i++) value[0].sum[p].pair[i] = {batch[p].sum(i), 0};
+#pragma unroll
+      for (int i = 0; i < Batch::squares; i++)
+        value[0].squares.pair[p * Batch::squares + i] = {batch[p].square(i), 0};
+    }
+    finish_values<F>(a, o, value, n, 1);
+    return told;
   }
 };
 

@@ -452,6 +452,22 @@ template <class T, int N> struct Quick<PairSum<T>, N> {
   }
 };
 
+/* With the numbers of elements, once the states are together. */
+template <class F> struct Quick<Counted<F>, 1> {
+  template <int SLOTS>
+  static __device__ __forceinline__ bool merge(typename Counted<F>::State *s, int x, int y,
+                                               int width, int height,
+                                               Slots<Counted<F>, SLOTS> &slots) {
+    int64_t n[1] = {s->n}, (*slot)[AXES_THREADS / 2] = (int64_t(*)[AXES_THREADS / 2]) & slots;
+    if (!Quick<F, 1>::merge(&s->state, x, y, width, height, (Slots<F> &)slots)) return false;
+    merge_halves(n, x, y, width, height, slot,
+                 [](int64_t &mine, int64_t theirs) { mine += theirs; });
+    __syncthreads();
+    s->n = n[0];
+    return true;
+  }
+};
+
 /* The N states of each of the threads (x, 0 … height) come to (x, 0). Called by all threads of the
  * block; those outside have y >= height. */
 template <class F, int N, int SLOTS>

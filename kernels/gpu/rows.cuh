@@ -13,6 +13,8 @@ enum { ROWS_FEW = 2 };
  * be thousands of instructions. */
 template <class F> struct RowsShape { static constexpr int blocks = 4, loads = 8; };
 template <class T> struct RowsShape<PairSum<T>> { static constexpr int blocks = 3, loads = 8; };
+/* How long a block's threads take to come together and to finish, in steps of its loads. */
+template <class F> struct EndsOf { static constexpr double value = 1; };
 template <class T> struct RowsShape<Positions<T>> {
   static constexpr int blocks = 4, loads = sizeof(T) < 4 ? 2 : 4;
 };
@@ -31,45 +33,81 @@ __device__ __forceinline__ void fold_packets(RowLane<F> &lane,
     lane.template rest<U>(in.data + p * Packet<T>::count, team * (int64_t)sizeof(Packet<T>));
 }
 
-/* Each thread's share of a tile of a team's packets, RowsShape<F>::loads a thread, of which the
- * last may lie outside. Called by whole warps. */
+/* Whether the packets at the ends may be read whole. */
+template <class T>
+__device__ __forceinline__ bool may_read_whole(const gpr_axes_args &a, const Packets<T> &in) {
+  const char *const low = (const char *)in.data, *const high = low + in.packets() * 16;
+  return in.stop <= in.first || (low >= a.low && high <= a.high);
+}
+/* A tile at an end as all others, with -0.0 around it; false if it did not fit. */
+template <class F>
+__device__ __forceinline__ bool fold_end(const Packets<typename F::Element> &in, int64_t first,
+                                         RowLane<F> &lane) {
+  typedef typename F::Element T;
+  typedef typename RealOf<T>::type R;
+  constexpr int U = RowsShape<F>::loads, V = Packet<T>::count, REALS = 16 / sizeof(R);
+  const int64_t p = first + lane_of();
+  Packet<T> v[U];
+#pragma unroll
+  for (int u = 0; u < U; u++) {
+    v[u].words = make_uint4(0, 0, 0, 0);
+    if (p + u * GPR_WARP < in.packets()) v[u].words = in.load(p + u * GPR_WARP);
+  }
+#pragma unroll
+  for (int u = 0; u < U; u++) {
+    const int64_t at = (p + u * GPR_WARP) * V, before = in.first - at, left = in.stop - at;
+    Packet<R> reals;
+    reals.words = v[u].words;
+#pragma unroll
+    for (int j = 0; j < REALS; j++)
+      if (j * V / REALS < before || j * V / REALS >= left) reals.element[j] = minus_zero<R>();
+    v[u].words = reals.words;
+  }
+  return lane.take(v, 0, 0);
+}
+
+/* Each lane's share of a tile of a warp's packets, RowsShape<F>::loads a lane, of which the last
+ * may lie outside; whole: may_read_whole(). */
 template <class F>
 __device__ __forceinline__ void fold_tile(const Packets<typename F::Element> &in, int64_t first,
-                                          int64_t index, int team, RowLane<F> &lane) {
+                                          int64_t index, bool whole, RowLane<F> &lane) {
   typedef typename F::Element T;
-  const int id = threadIdx.x & (team - 1), warp = id & ~(GPR_WARP - 1);
   constexpr int loads = RowsShape<F>::loads;
-  if (in.inside(first, (int64_t)team * loads)) {
-    fold_packets<loads>(lane, in, first + id, team, index);
+  if (in.inside(first, GPR_WARP * loads)) {
+    fold_packets<loads>(lane, in, first + lane_of(), GPR_WARP, index);
     return;
   }
+  if (first >= in.packets()) return;
+  if constexpr (RowLane<F>::neutral)
+    if (whole && fold_end<F>(in, first, lane)) return;
 #pragma unroll 1
   for (int u = 0; u < loads; u += ROWS_FEW) {
-    const int64_t p = first + u * team;
+    const int64_t p = first + u * GPR_WARP;
     if (p >= in.packets()) break;
-    if (in.inside(p + warp, GPR_WARP) && in.inside(p + warp + (ROWS_FEW - 1) * team, GPR_WARP)) {
-      fold_packets<ROWS_FEW>(lane, in, p + id, team, index);
+    if (in.inside(p, ROWS_FEW * GPR_WARP)) {
+      fold_packets<ROWS_FEW>(lane, in, p + lane_of(), GPR_WARP, index);
     } else {
 #pragma unroll 1
       for (int k = 0; k < ROWS_FEW; k++)
-        in.each(p + id + k * team, [&](T x, int64_t i, int) { lane.one(x, index + i); });
+        in.each(p + lane_of() + k * GPR_WARP, [&](T x, int64_t i, int) { lane.one(x, index + i); });
     }
   }
 }
 
-/* The part-th of `parts` shares of an output's elements. */
+/* A warp's: the part-th of `parts` shares of an output's elements. */
 template <class F>
 __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *base, int64_t part,
-                                         int64_t parts, int team, RowLane<F> &lane) {
+                                         int64_t parts, RowLane<F> &lane) {
   typedef typename F::Element T;
-  const int64_t tile = (int64_t)team * RowsShape<F>::loads;
+  const int64_t tile = GPR_WARP * RowsShape<F>::loads;
   /* One tile more than needed where a run starts in the middle of a packet. */
   const int64_t tiles = a.length / Packet<T>::count / tile + 1 + 1;
   /* Parts take turns: what is read at a time lies close together. */
   for (int64_t t = part; t < a.runs * tiles; t += parts) {
     const int64_t run = a.runs > 1 ? quotient_of(t, tiles) : 0, first = (t - run * tiles) * tile;
     const char *data = base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1, run);
-    fold_tile<F>(Packets<T>(data, a.length), first, run * a.length, team, lane);
+    const Packets<T> in(data, a.length);
+    fold_tile<F>(in, first, run * a.length, may_read_whole(a, in), lane);
   }
 }
 
@@ -78,15 +116,15 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
     rows(const __grid_constant__ gpr_axes_args a) {
   typedef typename F::State State;
   __shared__ Slots<F> slots;
-  const int team = a.team, teams = AXES_THREADS / team;
+  constexpr int warps = AXES_THREADS / GPR_WARP;
   const int64_t outputs = a.outputs, split = a.split;
   State s; /* once: local memory is not shared by what is not alive together */
-  if (team == GPR_WARP) {
-    for (int64_t o = (int64_t)blockIdx.x * teams + warp_of(); o < outputs;
-         o += (int64_t)gridDim.x * teams) {
+  if (a.team == GPR_WARP) {
+    for (int64_t o = (int64_t)blockIdx.x * warps + warp_of(); o < outputs;
+         o += (int64_t)gridDim.x * warps) {
       RowLane<F> lane;
       lane.keep(&s);
-      fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o), 0, 1, GPR_WARP, lane);
+      fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o), 0, 1, lane);
       lane.result(s);
       Move<F>::merge_lanes(s, GPR_WARP);
       if (lane_of() == 0) finish_output<F>(&a, o, &s, a.count);
@@ -97,8 +135,8 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
     const int64_t o = quotient_of(b, split), part = b - o * split;
     RowLane<F> lane;
     lane.keep(&s);
-    fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o), part, split, AXES_THREADS,
-                lane);
+    fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o), part * warps + warp_of(),
+                split * warps, lane);
     lane.result(s);
     merge_block<F>(s, slots);
     if (split > 1) {

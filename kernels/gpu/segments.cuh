@@ -44,57 +44,20 @@ __device__ __forceinline__ int64_t share_out(int64_t x, int64_t per, int64_t &re
 /* --- long ones -----------------------------------------------------------------------------------
  */
 
-/* Whether the packets at a segment's ends may be read whole. */
-__device__ __forceinline__ bool lies_inside(const gpr_axes_args &a, const Segment &s, int bytes) {
-  const char *low = (const char *)((uintptr_t)s.data & ~(uintptr_t)15);
-  const char *high = (const char *)((uintptr_t)(s.data + s.n * bytes + 15) & ~(uintptr_t)15);
-  return s.n <= 0 || (low >= a.low && high <= a.high);
-}
-
-/* A tile at an end of a segment as all others, with -0.0 around it; false if it did not fit. */
-template <class F>
-__device__ __forceinline__ bool fold_end(const Packets<typename F::Element> &in, int64_t first,
-                                         int team, RowLane<F> &lane) {
-  typedef typename F::Element T;
-  typedef typename RealOf<T>::type R;
-  constexpr int U = RowsShape<F>::loads, V = Packet<T>::count, REALS = 16 / sizeof(R);
-  const int64_t p = first + (threadIdx.x & (team - 1));
-  Packet<T> v[U];
-#pragma unroll
-  for (int u = 0; u < U; u++) {
-    v[u].words = make_uint4(0, 0, 0, 0);
-    if (p + u * team < in.packets()) v[u].words = in.load(p + u * team);
-  }
-#pragma unroll
-  for (int u = 0; u < U; u++) {
-    const int64_t before = in.first - (p + u * team) * V, left = in.stop - (p + u * team) * V;
-    Packet<R> reals;
-    reals.words = v[u].words;
-#pragma unroll
-    for (int j = 0; j < REALS; j++)
-      if (j * V / REALS < before || j * V / REALS >= left) reals.element[j] = minus_zero<R>();
-    v[u].words = reals.words;
-  }
-  return lane.take(v, 0, 0);
-}
-
 /* Packets [first, stop) by a team of whole warps. */
 template <class F, int TEAM>
 __device__ __forceinline__ void fold_run(const gpr_axes_args &a, const Segment &segment,
                                          int64_t first, int64_t stop, typename F::State *s) {
-  constexpr int loads = RowsShape<F>::loads;
-  static_assert(GPR_PIECE_BYTES % (AXES_THREADS * loads * 16) == 0, "");
-  const bool inside = lies_inside(a, segment, sizeof(typename F::Element));
+  constexpr int tile = GPR_WARP * RowsShape<F>::loads;
+  static_assert(GPR_PIECE_BYTES % (AXES_THREADS / GPR_WARP * tile * 16) == 0, "");
   const Packets<typename F::Element> in(segment.data, segment.n);
+  const bool whole = may_read_whole(a, in);
   RowLane<F> lane;
   lane.keep(s);
   if (stop > in.packets()) stop = in.packets();
-  for (int64_t p = first; p < stop; p += (int64_t)TEAM * loads) {
-    if constexpr (RowLane<F>::neutral)
-      if (inside && !in.inside(p, (int64_t)TEAM * loads) && fold_end<F>(in, p, TEAM, lane))
-        continue;
-    fold_tile<F>(in, p, 0, TEAM, lane);
-  }
+  for (int64_t p = first + (TEAM == GPR_WARP ? 0 : warp_of()) * tile; p < stop;
+       p += TEAM / GPR_WARP * tile)
+    fold_tile<F>(in, p, 0, whole, lane);
   lane.result(*s);
 }
 
@@ -225,7 +188,8 @@ __device__ __forceinline__ void fold_segments(const gpr_axes_args &a, int64_t fi
     const int64_t segment = share_out(o, a.per, kept), start = a.starts[segment];
     mine = segment_of(a, start, a.stops[segment] - start, kept, bytes);
   }
-  const bool few = mine.n <= GPR_WARP * SEGMENTS_SHORT && lies_inside(a, mine, bytes);
+  const Packets<typename F::Element> in(mine.data, mine.n);
+  const bool few = mine.n <= GPR_WARP * SEGMENTS_SHORT && may_read_whole(a, in);
   int least = -1, most = SEGMENTS_TINY;
 #pragma unroll 1
   for (int team = 1; team <= GPR_WARP; team = team == 1 ? (int)SEGMENTS_TEAM : 2 * team) {

@@ -17,8 +17,9 @@ struct AxesRow {
   int is_tree, is_ordered, is_brief; /* is_brief: a few elements need no state in memory */
   int bytes;                         /* of an element */
   int tile_blocks, tile_loads;
-  int packed_bytes, staged_packets;
+  int packed_bytes, staged_packets, staged_blocks;
   int rows_blocks, rows_loads, columns_blocks, columns_loads;
+  double ends;  /* of a block, in steps */
   size_t state; /* bytes, the number that counted with it */
   size_t pool;
   size_t joint; /* words of an output that blocks add to; 0: they leave partial states */
@@ -132,8 +133,32 @@ struct AxesCut {
     const Size fit = a.pitch ? row.staged_packets / a.pitch : (row.staged_packets - 1) * 16 / bytes;
     a.rows = (int)(fit < multiple ? (a.pitch ? fit : fit / 16 * 16) : fit / multiple * multiple);
     if (!a.rows) return false;
+    /* No more than leave work for all blocks that there can be. */
+    const Size fair = up(up(a.outputs, (Size)multiprocessors * row.staged_blocks), multiple);
+    if (a.rows > fair * multiple) a.rows = (int)(fair * multiple);
     a.tiles = up(a.outputs, a.rows);
     return take(row.staged, a.tiles, 0);
+  }
+
+  /* How long it takes, in steps of which each keeps all slots busy; half of them would do that for
+   * the memory. Each piece of work has `steps` and its ends. */
+  static double time_of(Size work, Size slots, double steps, double ends) {
+    const Size full = work / slots, left = work % slots;
+    const double part = (double)left / (double)slots, busy = part > 0.5 ? part : 0.5;
+    return (double)full * (steps + ends) + (left ? steps * busy + ends : 0);
+  }
+  /* So many lanes to each output, `least` of them or a block: fewer take longer, but more outputs
+   * at a time. */
+  int lanes_of_row(Size slots, Size packets, Size loads, int least) const {
+    double best = 1e300;
+    int team = AXES_THREADS;
+    for (int lanes = AXES_THREADS; lanes >= least; lanes = lanes > 32 ? 32 : lanes / 2) {
+      const double steps = (double)up(packets, lanes * loads);
+      const double ends = lanes > 32 ? row.ends : row.ends * (lanes + 16) / 96;
+      const double time = time_of(a.outputs, slots * (AXES_THREADS / lanes), steps, ends);
+      if (time < best) best = time, team = lanes;
+    }
+    return team;
   }
 
   bool rows() {
@@ -142,14 +167,11 @@ struct AxesCut {
     a.runs = a.count / a.length;
     const Size bytes = a.length * row.bytes;
     if (bytes < 2048 || (bytes < 8192 && a.runs > 1)) return false;
+    set_extent();
     const Size slots = (Size)multiprocessors * row.rows_blocks;
     a.split = 1;
-    a.team = GPR_WARP;
-    /* Half of the warps that there can be keep the memory busy; the last wave is to be full. */
-    const Size warps = slots * (AXES_THREADS / GPR_WARP), waves = up(a.outputs, warps);
-    if (2 * a.outputs >= warps && (waves == 1 || 5 * a.outputs >= 4 * waves * warps))
-      return take(row.rows, up(a.outputs, AXES_THREADS / GPR_WARP), 0);
-    a.team = AXES_THREADS;
+    a.team = lanes_of_row(slots, up(a.count * row.bytes, 16), row.rows_loads, GPR_WARP);
+    if (a.team == GPR_WARP) return take(row.rows, up(a.outputs, AXES_THREADS / GPR_WARP), 0);
     const Size steps = up(a.count * row.bytes, AXES_THREADS * row.rows_loads * 16);
     if (a.outputs <= AXES_TICKETS) a.split = best_split(a.outputs, slots, steps, 2).blocks;
     return take(row.rows, a.outputs * a.split, (size_t)(a.outputs * a.split));
@@ -245,7 +267,7 @@ struct AxesCut {
       const Size reach = (a.shape[d] - 1) * a.strides[d];
       *(reach < 0 ? &a.low : &a.high) += reach;
     }
-    a.high += row.bytes;
+    a.high += a.from_bytes;
   }
 
   /* Blocks of pieces of long segments among blocks of short ones, which wait more than they read.
@@ -385,10 +407,11 @@ struct AxesCut {
     const int elements = 16 / a.from_bytes;
     a.box = a.chunk = a.last_box = a.shape[d];
     a.chunks = 1;
-    const bool many = 2 * a.outputs >= slots * (AXES_THREADS / GPR_WARP);
-    a.down = many ? (int)GPR_WARP : (int)AXES_THREADS;
+    const Size loads = row_loads(elements, row.bytes);
+    set_extent();
+    a.down = lanes_of_row(slots, up(a.count, elements), loads, 8);
     a.beyond = AXES_THREADS / a.down;
-    a.run_rounds = up(a.box / elements + 2, (Size)a.down * row_loads(elements, row.bytes));
+    a.run_rounds = up(a.box / elements + 2, a.down * loads);
     a.rounds = a.run_rounds * runs_of_box();
     share_rounds(slots);
     return take_tile(program, slots);

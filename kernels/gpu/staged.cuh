@@ -93,6 +93,11 @@ template <class F> struct StagedRow {
   }
 };
 
+/* Whether a thread can finish an output of FEW_SHORT elements by itself. */
+template <class F> struct IsBrief {
+  static constexpr bool value = StagedRow<F>::few || LooksFirst<F>::value;
+};
+
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, StagedShape<F>::blocks)
     staged(const __grid_constant__ gpr_axes_args a) {

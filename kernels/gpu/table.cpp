@@ -153,13 +153,15 @@ template <class F, class ROW> struct AxesKernels {
 #undef GPR_X
     row.bytes = (int)sizeof(typename F::Element);
     row.is_ordered = F::ordered;
-    row.is_brief = StagedRow<F>::few;
+    row.is_brief = IsBrief<F>::value;
     row.tile_blocks = TileShape<F>::blocks;
     row.tile_loads = TileShape<F>::loads;
     row.packed_bytes = PackedShape<F>::bytes;
     row.staged_packets = StagedShape<F>::packets;
+    row.staged_blocks = StagedShape<F>::blocks;
     row.rows_blocks = RowsShape<F>::blocks;
     row.rows_loads = RowsShape<F>::loads;
+    row.ends = EndsOf<F>::value;
     row.columns_blocks = ColumnsShape<F>::blocks;
     row.columns_loads = ColumnsShape<F>::loads;
     row.state = sizeof(typename Counted<F>::State);
