@@ -1,0 +1,381 @@
+/* A user's operator along the one tree, for any number of arrays of any layout.
+ *
+ * A unit folds an aligned part of an output's index to one node: a thread, where neighbouring
+ * outputs lie side by side or are short, else a warp. Units' nodes fold in the block, and blocks'
+ * in the last one of them, as trees.cuh has it. The operator is text: csrc has it from Python. */
+#ifndef GPR_OPERATOR_CUH
+#define GPR_OPERATOR_CUH
+
+#include "../abi/operator.h"
+#include "flat_tree.cuh"
+#include "trees.cuh"
+
+GPR_OPEN
+
+/* --- memory --------------------------------------------------------------------------------------
+ */
+
+/* The leaves' M numbers each, `step` bytes from one leaf to the next. */
+template <class T, int M, int LEAVES>
+__device__ __forceinline__ void load_leaves(T (&to)[M * LEAVES], const int64_t *data,
+                                            int64_t offset, int64_t step, bool together) {
+  constexpr int bytes = (int)sizeof to;
+  constexpr int word = bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : sizeof(T);
+  typedef typename Store<word>::type Word;
+  if (together) {
+    const Word *from = (const Word *)(data[0] + offset);
+    Word w[bytes / word];
+#pragma unroll
+    for (int i = 0; i < bytes / word; i++) w[i] = __ldg(from + i);
+    memcpy(to, w, sizeof to);
+  } else {
+#pragma unroll
+    for (int j = 0; j < LEAVES; j++)
+#pragma unroll
+      for (int m = 0; m < M; m++) to[j * M + m] = __ldg((const T *)(data[m] + offset + j * step));
+  }
+}
+
+/* Of any byte order, at any address. */
+template <class T> __device__ __noinline__ T load_odd(const char *from, bool swapped) {
+  char bytes[sizeof(T)];
+  T x;
+  for (int i = 0; i < (int)sizeof(T); i++) bytes[swapped ? (int)sizeof(T) - 1 - i : i] = from[i];
+  memcpy(&x, bytes, sizeof x);
+  return x;
+}
+
+/* --- an output -----------------------------------------------------------------------------------
+ */
+
+template <class OP> struct Operands {
+  typedef typename OP::State A;
+  enum { TOGETHER = OP::LEAVES, ARRAYS = OP::ARRAYS };
+  const gpr_operator_args &a;
+  const int64_t *numbers, *shape,
+      *strides; /* reduced dimensions: those of array k lie k * dims on */
+  int64_t base[ARRAYS], count;
+  int dims;
+
+  __device__ Operands(const gpr_operator_args &args, int64_t o)
+      : a(args), count(args.count), dims((int)(args.kept + args.reduced)) {
+    numbers = a.far ? a.far : a.near;
+    shape = numbers + OP::STREAMS + OP::RESULTS;
+    strides = shape + dims;
+    int64_t begin = 0;
+    if (a.starts) {
+      const int64_t segment = quotient_of(o, a.per);
+      o -= segment * a.per;
+      begin = a.starts[segment];
+      count = a.stops[segment] > begin ? a.stops[segment] - begin : 0;
+    }
+#pragma unroll
+    for (int k = 0; k < ARRAYS; k++) base[k] = begin * strides[k * dims + a.kept];
+    go(base, 0, (int)a.kept, o);
+    shape += a.kept;
+    strides += a.kept;
+  }
+
+  /* To a place of some dimensions in C order; what it is in the last of them. */
+  __device__ __forceinline__ int64_t go(int64_t (&at)[ARRAYS], int first, int stop,
+                                        int64_t place) const {
+    int64_t last = 0;
+#pragma unroll 1
+    for (int d = stop - 1; d >= first; d--) {
+      const int64_t over = d > first ? quotient_of(place, shape[d]) : 0;
+      const int64_t here = place - over * shape[d];
+#pragma unroll
+      for (int k = 0; k < ARRAYS; k++) at[k] += here * strides[k * dims + d];
+      if (d == stop - 1) last = here;
+      place = over;
+    }
+    return last;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void load(typename OP::template Leaves<N> &leaves,
+                                       const int64_t (&at)[ARRAYS]) const {
+    int64_t step[ARRAYS];
+#pragma unroll
+    for (int k = 0; k < ARRAYS; k++) step[k] = strides[k * dims + a.reduced - 1];
+    leaves.load(numbers, at, step, (int)a.together);
+  }
+  template <int N, int ALL>
+  static __device__ __forceinline__ A fold(const typename OP::template Leaves<ALL> &leaves, int j,
+                                           int64_t i) {
+    if constexpr (N == 1)
+      return leaves.lift(j, i + j);
+    else
+      return OP::combine(fold<N / 2>(leaves, j, i), fold<N / 2>(leaves, j + N / 2, i));
+  }
+
+  /* The node of up to TOGETHER leaves, one after the other. */
+  __device__ __noinline__ void few(int64_t first, int64_t stop, A *to) const {
+    A stack[8];
+    int waiting = 0;
+    if (stop - first > TOGETHER) stop = first + TOGETHER;
+#pragma unroll 1
+    for (int64_t i = first; i < stop; i++) {
+      typename OP::template Leaves<1> leaf;
+      int64_t at[ARRAYS];
+#pragma unroll
+      for (int k = 0; k < ARRAYS; k++) at[k] = base[k];
+      go(at, 0, (int)a.reduced, i);
+      if (a.odd)
+        leaf.load_odd(numbers, at, a.swapped);
+      else
+        leaf.load(numbers, at, at, 0);
+      A value = leaf.lift(0, i);
+#pragma unroll 1
+      for (int64_t place = i - first; place & 1; place >>= 1) {
+        --waiting;
+        OP::combine_apart(stack + waiting, &value, &value);
+      }
+      stack[waiting++] = value;
+    }
+    A value = stack[--waiting];
+#pragma unroll 1
+    while (waiting) {
+      --waiting;
+      OP::combine_apart(stack + waiting, &value, &value);
+    }
+    *to = value;
+  }
+
+  /* The same, all at a time where they lie in one run. */
+  __device__ __forceinline__ A node(int64_t first, int64_t stop) const {
+    A value;
+    if (stop - first >= TOGETHER && !a.odd) {
+      int64_t at[ARRAYS];
+#pragma unroll
+      for (int k = 0; k < ARRAYS; k++) at[k] = base[k];
+      const int64_t here = go(at, 0, (int)a.reduced, first);
+      if (a.reduced == 1 || here + TOGETHER <= shape[a.reduced - 1]) {
+        typename OP::template Leaves<TOGETHER> leaves;
+        load(leaves, at);
+        return fold<TOGETHER>(leaves, 0, first);
+      }
+    }
+    few(first, stop, &value);
+    return value;
+  }
+
+  /* ROWS nodes of a lane, of rows that are whole and in one run. */
+  __device__ __forceinline__ void rows(int64_t first, A *value) const {
+    constexpr int64_t row = (int64_t)GPR_WARP * TOGETHER;
+    typename OP::template Leaves<TOGETHER> leaves[OP::ROWS];
+    const int64_t i = first + (int64_t)lane_of() * TOGETHER;
+#pragma unroll
+    for (int r = 0; r < OP::ROWS; r++) {
+      int64_t at[ARRAYS];
+#pragma unroll
+      for (int k = 0; k < ARRAYS; k++) at[k] = base[k] + (i + r * row) * strides[k * dims];
+      load(leaves[r], at);
+    }
+#pragma unroll
+    for (int r = 0; r < OP::ROWS; r++) value[r] = fold<TOGETHER>(leaves[r], 0, i + r * row);
+  }
+};
+
+/* Nodes that wait for their right sibling: as a counter counts. */
+template <class OP> struct Waiting {
+  typedef typename OP::State A;
+  A stack[OP::DEPTH];
+  int count = 0;
+  /* The next node, which as many like it came before. */
+  __device__ __forceinline__ void push(A &value, int64_t before) {
+#pragma unroll 1
+    for (; before & 1; before >>= 1) {
+      --count;
+      OP::combine_apart(stack + count, &value, &value);
+    }
+    stack[count++] = value;
+  }
+  __device__ __forceinline__ A all() {
+    A value = stack[--count];
+#pragma unroll 1
+    while (count) {
+      --count;
+      OP::combine_apart(stack + count, &value, &value);
+    }
+    return value;
+  }
+};
+
+template <class OP> struct Nothing {
+  static __device__ __forceinline__ Branch<typename OP::State> branch() {
+    return {OP::identity(), 0};
+  }
+};
+
+/* The node of [first, stop) by a thread: an aligned part, or as much of one as there is. */
+template <class OP>
+__device__ __forceinline__ Branch<typename OP::State> fold_by_thread(const Operands<OP> &x,
+                                                                     int64_t first, int64_t stop) {
+  Waiting<OP> waiting;
+  if (first >= stop) return Nothing<OP>::branch();
+  int64_t done = 0;
+#pragma unroll 1
+  for (int64_t i = first; i < stop; i += OP::LEAVES, done++) {
+    typename OP::State value = x.node(i, stop);
+    waiting.push(value, done);
+  }
+  return {waiting.all(), 1};
+}
+
+/* A row that may end early; of the warp's first lane. */
+template <class OP>
+__device__ __forceinline__ typename OP::State fold_row(const Operands<OP> &x, int64_t first,
+                                                       int64_t stop) {
+  const int64_t mine = first + (int64_t)lane_of() * OP::LEAVES;
+  int there = mine < stop;
+  typename OP::State value = OP::identity();
+  if (there) value = x.node(mine, stop);
+#pragma unroll 1
+  for (int apart = 1; apart < GPR_WARP; apart *= 2) {
+    const typename OP::State right = shuffle_down(value, apart);
+    const int is_there = __shfl_down_sync(GPR_ALL, there, apart);
+    if (is_there && lane_of() % (2 * apart) == 0) OP::combine_apart(&value, &right, &value);
+  }
+  return value;
+}
+
+/* Rows over lanes, then lanes over rows; every lane has the node. */
+template <class OP>
+__device__ __forceinline__ typename OP::State fold_rows(const Operands<OP> &x, int64_t first) {
+  typedef typename OP::State A;
+  constexpr int rows = OP::ROWS, levels = rows == 8 ? 3 : rows == 4 ? 2 : rows == 2 ? 1 : 0;
+  A v[rows];
+  x.rows(first, v);
+  if constexpr (rows >= 8) exchange<OP, 8>(v, 1);
+  if constexpr (rows >= 4) exchange<OP, 4>(v, rows / 4);
+  if constexpr (rows >= 2) exchange<OP, 2>(v, rows / 2);
+  A all = v[0];
+#pragma unroll 1
+  for (int i = 0; i < 5; i++) {
+    /* The lanes' places in a row that are left, then the rows, which the first lanes stand for. */
+    const int mask = i < 5 - levels ? rows << i : 1 << (i - (5 - levels));
+    const A other = shuffle_xor(all, mask);
+    all = ordered<OP>(lane_of() & mask, all, other);
+  }
+  return all;
+}
+
+template <class OP>
+__device__ __forceinline__ Branch<typename OP::State> fold_by_warp(const Operands<OP> &x,
+                                                                   int64_t first, int64_t stop) {
+  constexpr int64_t row = (int64_t)GPR_WARP * OP::LEAVES, group = OP::ROWS * row;
+  Waiting<OP> waiting;
+  if (first >= stop) return Nothing<OP>::branch();
+  int64_t done = 0; /* rows */
+#pragma unroll 1
+  for (int64_t i = first; i < stop;) {
+    typename OP::State value;
+    if (i + group <= stop && x.a.reduced == 1 && !x.a.odd) {
+      value = fold_rows<OP>(x, i);
+      waiting.push(value, done / OP::ROWS);
+      i += group;
+      done += OP::ROWS;
+    } else {
+      value = fold_row<OP>(x, i, stop);
+      waiting.push(value, done++);
+      i += row;
+    }
+  }
+  return {waiting.all(), 1};
+}
+
+/* --- blocks --------------------------------------------------------------------------------------
+ */
+
+template <class OP>
+__device__ __noinline__ void finish_operator(const gpr_operator_args &a, int64_t o,
+                                             const Branch<typename OP::State> *root) {
+  const int dims = (int)(a.kept + a.reduced), width = dims + 1;
+  const int64_t *numbers = a.far ? a.far : a.near, *shape = numbers + OP::STREAMS + OP::RESULTS;
+  const int64_t *steps = shape + dims + OP::ARRAYS * dims;
+  const int64_t segment = a.starts ? quotient_of(o, a.per) : 0;
+  int64_t at[OP::OUTS];
+  o -= segment * a.per;
+#pragma unroll
+  for (int r = 0; r < OP::OUTS; r++) at[r] = segment * steps[r * width + dims];
+#pragma unroll 1
+  for (int d = (int)a.kept - 1; d >= 0; d--) {
+    const int64_t over = d ? quotient_of(o, shape[d]) : 0, here = o - over * shape[d];
+#pragma unroll
+    for (int r = 0; r < OP::OUTS; r++) at[r] += here * steps[r * width + d];
+    o = over;
+  }
+  typename OP::State value = root->value;
+  if (a.has_initial) {
+    typename OP::State left;
+    memcpy(&left, a.initial, sizeof left);
+    OP::combine_apart(&left, &value, &value);
+  }
+  OP::finish(value, numbers + OP::STREAMS, at);
+}
+
+/* Of `split` nodes for each of `wide` outputs the roots, by all threads of a block. */
+template <class OP>
+__device__ __noinline__ void fold_blocks(Branch<typename OP::State> *node, int split, int wide) {
+  for (int64_t apart = 1; apart < split; apart *= 2) {
+    const int64_t pairs = (split + 2 * apart - 1) / (2 * apart);
+    for (int64_t t = threadIdx.x; t < pairs * wide; t += OP::THREADS) {
+      const int64_t pair = quotient_of(t, wide), i = pair * 2 * apart;
+      if (i + apart >= split) continue;
+      Branch<typename OP::State> *left = node + i * wide + (t - pair * wide);
+      const Branch<typename OP::State> *right = left + apart * wide;
+      if (right->there) OP::combine_apart(&left->value, &right->value, &left->value);
+    }
+    __syncthreads();
+  }
+}
+
+template <class OP, int UNIT>
+__global__ void __launch_bounds__(OP::THREADS)
+    operate(const __grid_constant__ gpr_operator_args a) {
+  typedef Branch<typename OP::State> B;
+  constexpr int least = UNIT == 1 ? OP::LEAVES : GPR_WARP * OP::LEAVES * OP::ROWS;
+  __shared__ B node[OP::THREADS / UNIT];
+  const int unit = threadIdx.x / UNIT, high = (int)a.rows;
+  const int wide = (int)(a.team > 0 ? a.team : -a.team);
+  const int x = a.team > 0 ? unit % wide : unit / high, y = a.team > 0 ? unit / wide : unit % high;
+  for (int64_t b = blockIdx.x; b < a.tiles * a.split; b += gridDim.x) {
+    const int64_t part = quotient_of(b, a.tiles), tile = b - part * a.tiles, o = tile * wide + x;
+    const bool mine = o < a.outputs && y < high;
+    B root = Nothing<OP>::branch();
+    if (mine) {
+      const Operands<OP> operands(a, o);
+      int64_t share = least;
+      while (share * high * a.split < operands.count) share *= 2;
+      const int64_t first = (part * high + y) * share;
+      const int64_t stop = first + share < operands.count ? first + share : operands.count;
+      if constexpr (UNIT == 1)
+        root = fold_by_thread<OP>(operands, first, stop);
+      else
+        root = fold_by_warp<OP>(operands, first, stop);
+    }
+    const bool leads = threadIdx.x % UNIT == 0;
+    __syncthreads();
+    if (leads && y < high) node[y * wide + x] = root;
+    for (int apart = 1; apart < high; apart *= 2) {
+      __syncthreads();
+      if (leads && y % (2 * apart) == 0 && y + apart < high) {
+        B &left = node[y * wide + x], &right = node[(y + apart) * wide + x];
+        if (right.there) OP::combine_apart(&left.value, &right.value, &left.value);
+      }
+    }
+    if (a.split == 1) {
+      if (mine && leads && y == 0) finish_operator<OP>(a, o, &node[x]);
+      continue;
+    }
+    B *partial = (B *)((char *)a.scratch + a.nodes) + tile * a.split * wide;
+    if (leads && y == 0) partial[part * wide + x] = node[x];
+    if (!is_last_of((uint32_t *)a.scratch + tile, (int)a.split)) continue;
+    fold_blocks<OP>(partial, (int)a.split, wide);
+    if (mine && leads && y == 0) finish_operator<OP>(a, o, partial + x);
+  }
+}
+
+GPR_CLOSE
+#endif
