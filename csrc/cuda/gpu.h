@@ -110,7 +110,7 @@ typedef struct gpr_operator_launch {
 /* GPR_MORE: the kernel is being compiled still, after so many nanoseconds; ask again. */
 gpr_status gpr_gpu_operator(const gpr_operator_launch *launch, int64_t nanoseconds);
 
-int64_t gpr_gpu_multiprocessors(int device); /* or 0, with a failure */
+gpr_status gpr_gpu_multiprocessors(int device, int *number);
 
 /* Bytes to a device or from one, in the order of the stream; they are there on return. */
 gpr_status gpr_gpu_move(int device, void *stream, void *to, const void *from, size_t bytes);

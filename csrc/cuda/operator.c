@@ -106,12 +106,13 @@ gpr_status gpr_gpu_operator(const gpr_operator_launch *l, int64_t nanoseconds) {
   return status;
 }
 
-int64_t gpr_gpu_multiprocessors(int device) {
+gpr_status gpr_gpu_multiprocessors(int device, int *number) {
   CUcontext before;
-  if (gpr_cuda_enter(device, &before)) return 0;
-  const int number = gpr_cuda_multiprocessors(device);
+  const gpr_status status = gpr_cuda_enter(device, &before);
+  if (status) return status;
+  *number = gpr_cuda_multiprocessors(device);
   gpr_cuda_leave(device, before);
-  return number;
+  return GPR_OK;
 }
 
 gpr_status gpr_gpu_move(int device, void *stream, void *to, const void *from, size_t bytes) {

@@ -157,11 +157,11 @@ static PyObject *device_wait(PyObject *module, PyObject *args) {
 }
 
 static PyObject *multiprocessors(PyObject *module, PyObject *args) {
-  int device;
+  int device, number = 0;
   (void)module;
   if (!PyArg_ParseTuple(args, "i", &device)) return NULL;
-  const int64_t number = gpr_gpu_multiprocessors(device);
-  return number ? PyLong_FromLongLong(number) : gpr_raise(GPR_DEVICE_ERROR);
+  const gpr_status status = gpr_gpu_multiprocessors(device, &number);
+  return status ? gpr_raise(status) : PyLong_FromLong(number);
 }
 
 /* --- operators ---------------------------------------------------------------------------------

@@ -331,6 +331,42 @@ __device__ __noinline__ void fold_blocks(Branch<typename OP::State> *node, int s
   }
 }
 
+/* The same of one output, where each thread has neighbours and warps change what they have: what
+ * lies in memory is read once. The root is node[0]'s. */
+template <class OP>
+__device__ __noinline__ void fold_one(Branch<typename OP::State> *node, int split) {
+  typedef Branch<typename OP::State> B;
+  __shared__ B of_warp[OP::THREADS / GPR_WARP];
+  int each = 1;
+  while (each * OP::THREADS < split) each *= 2;
+  const int first = (int)threadIdx.x * each, left = split - first, mine = left < each ? left : each;
+  B all = Nothing<OP>::branch();
+#pragma unroll 1
+  for (int apart = 1; apart < mine; apart *= 2)
+    for (int i = 0; i + apart < mine; i += 2 * apart) {
+      B &to = node[first + i];
+      const B &right = node[first + i + apart];
+      if (right.there) OP::combine_apart(&to.value, &right.value, &to.value);
+    }
+  if (mine > 0) all = node[first];
+#pragma unroll 1
+  for (int apart = 1; apart < GPR_WARP; apart *= 2) {
+    const B right = shuffle_down(all, apart);
+    if (right.there && lane_of() % (2 * apart) == 0)
+      OP::combine_apart(&all.value, &right.value, &all.value);
+  }
+  if (lane_of() == 0) of_warp[warp_of()] = all;
+  __syncthreads();
+  if (threadIdx.x) return;
+#pragma unroll 1
+  for (int apart = 1; apart < OP::THREADS / GPR_WARP; apart *= 2)
+    for (int i = 0; i + apart < OP::THREADS / GPR_WARP; i += 2 * apart) {
+      const B &right = of_warp[i + apart];
+      if (right.there) OP::combine_apart(&of_warp[i].value, &right.value, &of_warp[i].value);
+    }
+  node[0] = of_warp[0];
+}
+
 template <class OP, int UNIT>
 __global__ void __launch_bounds__(OP::THREADS)
     operate(const __grid_constant__ gpr_operator_args a) {
@@ -372,7 +408,10 @@ __global__ void __launch_bounds__(OP::THREADS)
     B *partial = (B *)((char *)a.scratch + a.nodes) + tile * a.split * wide;
     if (leads && y == 0) partial[part * wide + x] = node[x];
     if (!is_last_of((uint32_t *)a.scratch + tile, (int)a.split)) continue;
-    fold_blocks<OP>(partial, (int)a.split, wide);
+    if (wide == 1)
+      fold_one<OP>(partial, (int)a.split);
+    else
+      fold_blocks<OP>(partial, (int)a.split, wide);
     if (mine && leads && y == 0) finish_operator<OP>(a, o, partial + x);
   }
 }
