@@ -30,9 +30,7 @@ class Layout(NamedTuple):
     across: bool
 
 
-def shape_of(
-    name: str, arrays: Sequence[Any], inputs: Sequence[Input]
-) -> tuple[int, ...]:
+def shape_of(name: str, arrays: Sequence[Any], inputs: Sequence[Input]) -> tuple[int, ...]:
     """That of the elements of all inputs together."""
     shapes = []
     for array, given in zip(arrays, inputs, strict=True):

@@ -157,7 +157,8 @@ class Operator:
         scalar, array of the inputs' kind, or a namedtuple of them
             The results by name. One output alone comes to the host.
         """
-        there = device_of(self.name, device, (*inputs, where))
+        masks = () if where is True else (where,)
+        there = device_of(self.name, device, (*inputs, *masks))
         if there is not None:
             from gpureduce.custom.device_calls import reduce
 
