@@ -195,6 +195,24 @@ def resident():
 
 
 @operation
+def users_operator():
+    """Of the device's arrays, of the host's, along axes, with segments and very many numbers."""
+    x, big = device.on_device(np.ones((40, 50))), device.on_device(np.ones((30, 20, 20)))
+    text = "s[0] = 0; for (int r = 0; r < 20; r++) for (int c = 0; c < 20; c++) s[0] += m[r][c]"
+    many = {"inputs": "m[20][20]", "lift": text, "combine": "s[0] = a.s[0] + b.s[0]"}
+
+    def call():
+        plus = gpureduce.Operator("f8", combine="a + b", identity=0.0)
+        traces = gpureduce.Operator("s: f8[1]", **many)
+        plus(x), plus(x, axis=0), plus(np.ones((3, 70)), axis=1, device="cuda")
+        gpureduce.segments(x, [0, 3], [9, 5], plus)
+        traces(big)
+        traces(big, axis=0)
+
+    return call
+
+
+@operation
 def resident_strided():
     a, b = device.on_device(np.ones(1000)[::2]), device.on_device(np.ones(9, ">i4")[::2])
     return calls(lambda: gpureduce.sum(a), lambda: gpureduce.argmax(b))

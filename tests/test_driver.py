@@ -66,6 +66,7 @@ GIVE_BACK = {
     "cuStreamDestroy_v2": "streams",
     "cuEventDestroy_v2": "events",
     "nvrtcDestroyProgram": "programs",
+    "cuModuleUnload": "modules",
 }
 # Without a context nothing can be given back.
 ENTER = {"cuCtxGetCurrent", "cuCtxPushCurrent_v2"}

@@ -12,7 +12,7 @@ from table import SANITIZED
 from test_device_code import LIBRARIES, library
 
 from gpureduce import Operator
-from gpureduce.custom.device import device
+from gpureduce.custom.device import BY_THREADS, BY_WARPS, arrays_of, device, shape_of
 from gpureduce.custom.program import with_absence
 from gpureduce.custom.scalars import F4, F8, HALF, I8, Kind
 
@@ -45,11 +45,11 @@ def program_of(name):
     return with_absence(program) if CASES[name].skips else program
 
 
-def compiled(path, made, arch):
+def compiled(path, made, kernel, arch):
     """By a process of its own: NVRTC changes the locale of who loads it."""
-    source = f'#include "{made.header}"\n{made.defines}'
+    source = f'#include "{made.header}"\nusing namespace gpr;\n{made.defines}'
     options = [*OPTIONS, f"--gpu-architecture={arch}"]
-    given = pickle.dumps((str(path), source, made.kernel, options, arch.startswith("compute")))
+    given = pickle.dumps((str(path), source, kernel, options, arch.startswith("compute")))
     command = [sys.executable, Path(__file__).with_name("nvrtc.py")]
     done = subprocess.run(command, input=given, capture_output=True, timeout=300)
     assert done.returncode == 0, done.stderr.decode()
@@ -63,11 +63,12 @@ def path_of(which):
     return path
 
 
+@pytest.mark.parametrize("expression", [BY_THREADS, BY_WARPS])
 @pytest.mark.parametrize("name", CHOSEN)
 @pytest.mark.parametrize("which", LIBRARIES)
-def test_the_tree_of_an_operator_compiles_exactly(which, name):
+def test_the_tree_of_an_operator_compiles_exactly(which, name, expression):
     made = device(program_of(name))
-    kernel, image = compiled(path_of(which), made, "compute_90")
+    kernel, image = compiled(path_of(which), made, expression, "compute_90")
     text = image.rstrip(b"\0").decode()
     assert f".entry {kernel}" in text and not re.search(r"^\.extern\s+\.func", text, re.M)
     if name == "logsumexp":  # exp() and log() are NVIDIA's own
@@ -80,11 +81,15 @@ def test_the_tree_of_an_operator_compiles_exactly(which, name):
 
 @pytest.mark.parametrize("name", ["welford", "hypot"])
 def test_an_image_for_a_device(name):
-    kernel, image = compiled(path_of("newest"), device(program_of(name)), "sm_90")
+    made = device(program_of(name))
+    kernel, image = compiled(path_of("newest"), made, BY_WARPS, "sm_90")
     assert image[:4] == b"\x7fELF" and kernel.encode() in image
 
 
-def test_records_are_those_of_the_device():
-    made = device(program_of("argmax"))
-    assert made.element.itemsize == 16 and made.state.itemsize == 24
-    assert made.results.itemsize == 16 and made.results.fields["r1"][1] == 8
+def test_work_is_cut_by_the_size_of_states():
+    for name in CHOSEN:
+        program = program_of(name)
+        shape = shape_of(program)
+        assert shape.leaves * shape.state <= 256 and shape.rows * shape.state <= 192, name
+        assert shape.threads * (shape.state + 8) <= 48 << 10, name
+        assert sum(len(a.streams) for a in arrays_of(program)) == len(program.streams)

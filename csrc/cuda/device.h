@@ -29,6 +29,8 @@ gpr_status gpr_cuda_function(gpr_program *program, int device, int64_t nanosecon
                              CUfunction *function);
 /* The same, however long it takes. */
 gpr_status gpr_cuda_function_now(gpr_program *program, int device, CUfunction *function);
+/* Ends what was made of a program that nobody has any more; NULL is fine. */
+void gpr_cuda_unmake(struct gpr_made *made);
 
 /* Whether what comes on the stream, of a device that was entered, goes into a graph. */
 int gpr_cuda_is_capturing(CUstream stream);

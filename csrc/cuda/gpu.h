@@ -1,6 +1,8 @@
 #ifndef GPR_GPU_H
 #define GPR_GPU_H
 
+#include "../../kernels/abi/operator.h"
+#include "../../kernels/abi/program.h"
 #include "../../kernels/abi/shuffles.h"
 #include "../../kernels/abi/work_queue.h"
 #include "../backend.h"
@@ -81,5 +83,36 @@ gpr_status gpr_program_image(const gpr_program *program, const char *arch, char 
 
 /* "NVRTC 13.0, PATH", which would compile for that architecture, or why there is none. */
 gpr_status gpr_compiler_about(const char *arch, char *text, size_t room);
+
+/* --- users' operators: programs that are made at run time, and their launches -------------------
+ */
+
+/* A program with its own copies of the texts; NULL for want of memory. It is the caller's, and
+ * stays for as long as it is being compiled too. Of code that a device runs yet nothing is lost. */
+gpr_program *gpr_program_new(const char *header, const char *defines, const char *kernel);
+void gpr_program_keep(const gpr_program *program);
+void gpr_program_drop(const gpr_program *program);
+
+typedef struct gpr_operator_launch {
+  gpr_program *program;
+  int device;
+  void *stream;
+  gpr_operator_args *args; /* whose pointers to device memory are set here */
+  int64_t blocks;
+  int threads;
+  size_t scratch; /* bytes: tickets, then nodes */
+  int is_own;     /* there are more tickets than the scratch that is kept has */
+  /* What is to be brought: starts and stops of so many segments, then the far numbers. */
+  const int64_t *words;
+  int64_t segments, far;
+} gpr_operator_launch;
+
+/* GPR_MORE: the kernel is being compiled still, after so many nanoseconds; ask again. */
+gpr_status gpr_gpu_operator(const gpr_operator_launch *launch, int64_t nanoseconds);
+
+gpr_status gpr_gpu_multiprocessors(int device, int *number);
+
+/* Bytes to a device or from one, in the order of the stream; they are there on return. */
+gpr_status gpr_gpu_move(int device, void *stream, void *to, const void *from, size_t bytes);
 
 #endif

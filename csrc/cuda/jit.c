@@ -21,6 +21,7 @@ gpr_surroundings gpr_host;
 
 typedef struct gpr_made {
   _Atomic(CUfunction) function[GPR_DEVICES_MAX];
+  CUmodule module[GPR_DEVICES_MAX]; /* of the functions that are there */
 } gpr_made;
 
 enum job_state { COMPILING, COMPILED, FAILED };
@@ -75,6 +76,7 @@ static void start_up(void) {
 }
 
 static void free_job(job *j) {
+  gpr_program_drop(j->program);
   free(j->image.bytes);
   free(j->folders);
   free(j);
@@ -122,6 +124,7 @@ static job *job_for(const gpr_program *program, const char *arch, const char *ke
   j = calloc(1, sizeof *j);
   if (!j) return NULL;
   j->program = program;
+  gpr_program_keep(program);
   j->newest = cu.version;
   j->folders = *folders;
   *folders = NULL;
@@ -298,11 +301,26 @@ gpr_status gpr_cuda_function(gpr_program *program, int device, int64_t nanosecon
   loaded mine = {NULL, NULL};
   const gpr_status status = make(program, device, nanoseconds, &mine);
   if (status) return status;
-  if (atomic_compare_exchange_strong(&made->function[device], function, mine.function))
+  if (atomic_compare_exchange_strong(&made->function[device], function, mine.function)) {
     *function = mine.function;
-  else
+    made->module[device] = mine.module;
+  } else {
     cu.ModuleUnload(mine.module);
+  }
   return GPR_OK;
+}
+
+/* A driver that cannot enter the device, as at the end of a process, has nothing left to end. */
+void gpr_cuda_unmake(gpr_made *made) {
+  for (int device = 0; made && device < GPR_DEVICES_MAX; device++) {
+    CUcontext before;
+    if (!made->module[device] || gpr_cuda_enter(device, &before)) continue;
+    const int mode = gpr_cuda_relaxed();
+    cu.ModuleUnload(made->module[device]);
+    gpr_cuda_strict(mode);
+    gpr_cuda_leave(device, before);
+  }
+  free(made);
 }
 
 gpr_status gpr_cuda_function_now(gpr_program *program, int device, CUfunction *function) {

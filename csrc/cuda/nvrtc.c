@@ -225,28 +225,32 @@ void gpr_nvrtc_key(const gpr_program *program, const char *arch, char key[GPR_KE
   gpr_digest_key(&digest, key);
 }
 
-static gpr_status write_source(const gpr_program *p, char *text, size_t room) {
-  const int size = snprintf(text, room, "#include \"%s\"\nusing namespace gpr;\n%s%s%s%s\n",
-                            p->header, p->fold ? "typedef " : "", p->fold ? p->fold : "",
-                            p->fold ? " F;\n" : "", p->defines ? p->defines : "");
-  return size < (int)room ? GPR_OK
-                          : gpr_fail(GPR_BAD_VALUE, "the text of %s is too long", p->kernel);
+/* Of `room` bytes, or how many it takes. */
+static int write_source(const gpr_program *p, char *text, size_t room) {
+  return snprintf(text, room, "#include \"%s\"\nusing namespace gpr;\n%s%s%s%s\n", p->header,
+                  p->fold ? "typedef " : "", p->fold ? p->fold : "", p->fold ? " F;\n" : "",
+                  p->defines ? p->defines : "");
 }
 
 static gpr_status create(const nvrtc *n, const gpr_program *p, nvrtcProgram *out) {
-  char source[2048];
-  gpr_status status = write_source(p, source, sizeof source);
+  nvrtcResult result = NVRTC_SUCCESS;
+  gpr_status status = GPR_OK;
+  const size_t size = (size_t)write_source(p, NULL, 0) + 1;
+  char *source = malloc(size);
   const char **names = calloc(2 * (size_t)gpr_header_count, sizeof *names);
-  if (!status && !names) status = gpr_fail(GPR_OUT_OF_MEMORY, "no memory to compile %s", p->kernel);
-  for (int i = 0; names && i < gpr_header_count; i++) {
-    names[i] = gpr_headers[i].name;
-    names[gpr_header_count + i] = gpr_headers[i].text;
+  if (source && names) {
+    write_source(p, source, size);
+    for (int i = 0; i < gpr_header_count; i++) {
+      names[i] = gpr_headers[i].name;
+      names[gpr_header_count + i] = gpr_headers[i].text;
+    }
+    result = n->CreateProgram(out, source, "gpureduce.cu", gpr_header_count,
+                              names + gpr_header_count, names);
+  } else {
+    status = gpr_fail(GPR_OUT_OF_MEMORY, "no memory to compile %s", p->kernel);
   }
-  const nvrtcResult result = status
-                                 ? NVRTC_SUCCESS
-                                 : n->CreateProgram(out, source, "gpureduce.cu", gpr_header_count,
-                                                    names + gpr_header_count, names);
   free(names);
+  free(source);
   if (result != NVRTC_SUCCESS)
     return gpr_fail(GPR_DEVICE_ERROR, "nvrtcCreateProgram of %s: %s", p->kernel,
                     n->GetErrorString(result));

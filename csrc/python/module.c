@@ -30,7 +30,7 @@ static int exec_module(PyObject *module) {
         PyExc_RuntimeError, NULL);
   gpr_programs_open();
   PyMethodDef *const methods[] = {gpr_call_methods, gpr_list_methods, gpr_timing_methods,
-                                  gpr_program_methods};
+                                  gpr_program_methods, gpr_operator_methods};
   for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
     if (PyModule_AddFunctions(module, methods[i])) return -1;
   return PyModule_AddObjectRef(module, "DeviceError", device_error);

@@ -29,8 +29,8 @@ def taken(name: str, a: Any) -> Array:
     what = f"{type(a).__module__}.{type(a).__qualname__}"
     if _is_on_device(a):
         raise TypeError(
-            f"{name}: a user's operator does not run on devices yet, and this {what} is on one: "
-            "give an array of the host; gpureduce's own functions take it as it is"
+            f"{name}: this {what} is on a device, and device='cpu' was asked for: "
+            "leave it out, or give an array of the host"
         )
     other = hasattr(a, "__array_ufunc__") or hasattr(a, "__array_function__")
     if other and not isinstance(a, np.generic) and type(a) is not np.ndarray:
@@ -51,17 +51,6 @@ def kind(name: str, a: Array) -> "Kind":
     if found is None:
         raise TypeError(f"{name}: dtype {a.dtype} is not supported: operators take numbers")
     return found
-
-
-def check_device(name: str, device: str) -> None:
-    if device in ("auto", "cpu"):
-        return
-    if isinstance(device, str) and device.partition(":")[0] in ("cuda", "all"):
-        raise TypeError(
-            f"{name}: a user's operator does not run on devices yet: device is auto or cpu, "
-            f"not {device!r}"
-        )
-    raise ValueError(f"{name}: device {device!r} is not known: auto and cpu are")
 
 
 def axes_of(axis: Any, dims: int) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +30,7 @@ class Layout(NamedTuple):
     across: bool
 
 
-def shape_of(
-    name: str, arrays: Sequence[NDArray[np.generic]], inputs: Sequence[Input]
-) -> tuple[int, ...]:
+def shape_of(name: str, arrays: Sequence[Any], inputs: Sequence[Input]) -> tuple[int, ...]:
     """That of the elements of all inputs together."""
     shapes = []
     for array, given in zip(arrays, inputs, strict=True):
@@ -86,13 +84,13 @@ def layout_of(
             kept.insert(0, dim)
             place *= shape[d]
     count = math.prod(dim.length for dim in reduced)
-    whole = _joined([dim for dim in reduced if dim.length != 1])
+    whole = joined([dim for dim in reduced if dim.length != 1])
     whole = whole or [Dim(1, (0,) * len(streams), 0)]
     ordered, across = _ordered([dim for dim in kept if dim.length != 1], whole, count)
     return Layout(tuple(ordered), tuple(whole), tuple(offsets), place, count, across)
 
 
-def _joined(dims: list[Dim]) -> list[Dim]:
+def joined(dims: list[Dim]) -> list[Dim]:
     """Neighbours as one where their strides allow it."""
     found: list[Dim] = []
     for dim in dims:
@@ -115,7 +113,7 @@ def _ordered(kept: list[Dim], reduced: list[Dim], count: int) -> tuple[list[Dim]
     side by side."""
     if not kept:
         return kept, False
-    dims = _joined(sorted(kept, key=_nearness, reverse=True))
+    dims = joined(sorted(kept, key=_nearness, reverse=True))
     lane = dims[-1]
     if lane.length < LANES_LEAST and count <= COUNT_FEW:
         lane = max(dims, key=lambda dim: dim.length)

@@ -2,7 +2,6 @@
 
 import threading
 import warnings
-from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from gpureduce.custom import arrays as host
+from gpureduce.custom.outputs import each, result_type
+from gpureduce.custom.places import device_of
 from gpureduce.progress import Progress, shown
 
 _NO = np._NoValue
@@ -146,17 +147,22 @@ class Operator:
             A state, which stands left of all others.
         where : array_like of bool, optional
             Which elements count; the others are the identity.
-        device : {"auto", "cpu"}, optional
-            Where to work.
+        device : str, optional
+            Where to work: "cpu", "cuda", "cuda:1", or where the inputs lie ("auto").
         progress : bool or callable, optional
             As for the functions of the package.
 
         Returns
         -------
-        scalar, ndarray, or a namedtuple of them
-            The results by name.
+        scalar, array of the inputs' kind, or a namedtuple of them
+            The results by name. One output alone comes to the host.
         """
-        host.check_device(self.name, device)
+        masks = () if where is True else (where,)
+        there = device_of(self.name, device, (*inputs, *masks))
+        if there is not None:
+            from gpureduce.custom.device_calls import reduce
+
+            return reduce(self, there, inputs, axis, dtype, out, keepdims, initial, where, progress)
         case, mask = self._case(inputs, where)
         axes = host.axes_of(axis, len(case.shape))
         has_none = not all(case.shape[d] for d in axes) and all(
@@ -179,15 +185,17 @@ class Operator:
     ) -> Any:  # fmt: skip
         """As ``gpureduce.reduceat(a, offsets, operator, axis)``."""
         starts = host.bounds_of(self.name, "offsets", offsets)
-        case, _ = self._case(self.several(a), True)
-        at = host.one_axis(self.name, axis, len(case.shape))
-        n = case.shape[at]
-        wrong = starts[(starts < 0) | (starts >= n)]
-        if len(wrong):
-            raise IndexError(f"{self.name}: offset {wrong[0]} is not within the axis of length {n}")
-        stops = np.append(starts[1:], n)
-        stops = np.where(stops > starts, stops, starts + 1)
-        return self._segments(case, at, starts, stops, dtype, out, _NO, device, progress)
+
+        def bounds(n: int) -> Any:
+            wrong = starts[(starts < 0) | (starts >= n)]
+            if len(wrong):
+                raise IndexError(
+                    f"{self.name}: offset {wrong[0]} is not within the axis of length {n}"
+                )
+            stops = np.append(starts[1:], n)
+            return starts, np.where(stops > starts, stops, starts + 1)
+
+        return self._segments(a, axis, bounds, dtype, out, _NO, device, progress)
 
     def segments(
         self, a: Any, starts: ArrayLike, stops: ArrayLike, axis: Any = 0, dtype: Any = None,
@@ -196,14 +204,16 @@ class Operator:
         """As ``gpureduce.segments(a, starts, stops, operator, axis)``."""
         from gpureduce.custom.runner import check_bounds
 
-        bounds = (
+        found = (
             host.bounds_of(self.name, "starts", starts),
             host.bounds_of(self.name, "stops", stops),
         )
-        case, _ = self._case(self.several(a), True)
-        at = host.one_axis(self.name, axis, len(case.shape))
-        check_bounds(self.name, *bounds, case.shape[at])
-        return self._segments(case, at, *bounds, dtype, out, initial, device, progress)
+
+        def bounds(n: int) -> Any:
+            check_bounds(self.name, *found, n)
+            return found
+
+        return self._segments(a, axis, bounds, dtype, out, initial, device, progress)
 
     # --- one call -------------------------------------------------------------------------------
 
@@ -211,14 +221,19 @@ class Operator:
         """What reduce() and its like take as one: the inputs, a tuple where there are more."""
         return tuple(a) if len(self._front.inputs) > 1 and isinstance(a, tuple | list) else (a,)
 
-    def _case(self, inputs: Sequence[Any], where: Any) -> Any:
-        from gpureduce.custom.layout import shape_of
-        from gpureduce.custom.runner import Case, Made
-
+    def counted(self, inputs: Sequence[Any]) -> Any:
+        """What the inputs are for."""
         given = self._front.inputs
         if len(inputs) != len(given):
             names = ", ".join(i.name for i in given)
             raise TypeError(f"{self.name} takes {len(given)} inputs, {names}, not {len(inputs)}")
+        return given
+
+    def _case(self, inputs: Sequence[Any], where: Any) -> Any:
+        from gpureduce.custom.layout import shape_of
+        from gpureduce.custom.runner import Case, Made
+
+        given = self.counted(inputs)
         found = [host.taken(self.name, a) for a in inputs]
         shape = shape_of(self.name, found, given)
         made: Any = Made
@@ -226,11 +241,18 @@ class Operator:
 
     def _complete(self, case: Any, mask: Any, initial: Any, has_none: bool) -> Any:
         """The case with the program that is needed, the mask and the initial state."""
+        kinds = tuple(host.kind(self.name, a) for a in case.arrays)
+        is_absent, left = self.chosen(kinds, mask is not None, initial, has_none)
+        arrays = [*case.arrays, *([] if mask is None else [mask])]
+        made = self._compiled(kinds, mask is not None, is_absent)
+        return case._replace(made=made, arrays=arrays, initial=left)
+
+    def chosen(self, kinds: Any, masked: bool, initial: Any, has_none: bool) -> tuple[bool, Any]:
+        """Whether states may be none, and the numbers of the initial one."""
         from gpureduce.custom.check import is_idempotent
 
-        kinds = tuple(host.kind(self.name, a) for a in case.arrays)
         plain = self._program(kinds)
-        is_needed = has_none or mask is not None
+        is_needed = has_none or masked
         is_absent = is_needed and not is_idempotent(plain)
         if is_needed and plain.identity is None and initial is _NO:
             raise ValueError(
@@ -240,17 +262,23 @@ class Operator:
                 "where mask one has to specify 'initial'"
             )
         left = None if initial is _NO else self._initial(plain, initial, is_absent)
-        arrays = [*case.arrays, *([] if mask is None else [mask])]
-        made = self._compiled(kinds, mask is not None, is_absent)
-        return case._replace(made=made, arrays=arrays, initial=left)
+        return is_absent, left
 
     def _segments(
-        self, case: Any, at: int, starts: Any, stops: Any, dtype: Any, out: Any, initial: Any,
-        device: str, progress: Progress,
+        self, a: Any, axis: Any, bounds: Any, dtype: Any, out: Any, initial: Any, device: str,
+        progress: Progress,
     ) -> Any:  # fmt: skip
         from gpureduce.custom import runner
 
-        host.check_device(self.name, device)
+        inputs = self.several(a)
+        there = device_of(self.name, device, inputs)
+        if there is not None:
+            from gpureduce.custom.device_calls import segments
+
+            return segments(self, there, a, axis, bounds, dtype, out, initial, progress)
+        case, _ = self._case(inputs, True)
+        at = host.one_axis(self.name, axis, len(case.shape))
+        starts, stops = bounds(case.shape[at])
         outputs = all(n for d, n in enumerate(case.shape) if d != at)
         has_none = bool((stops <= starts).any()) and outputs
         case = self._complete(case, None, initial, has_none)
@@ -260,10 +288,10 @@ class Operator:
 
     def _given_back(self, results: Any, found: list[Any], dtype: Any, out: Any) -> Any:
         names = tuple(r.name for r in results)
-        for n, wanted in enumerate(_each(self.name, "dtype", dtype, names)):
+        for n, wanted in enumerate(each(self.name, "dtype", dtype, names)):
             if wanted is not None:
                 found[n] = found[n].astype(wanted)
-        outs = _each(self.name, "out", out, names)
+        outs = each(self.name, "out", out, names)
         given = [
             f[()] if o is None else host.put(self.name, f, o)
             for f, o in zip(found, outs, strict=True)
@@ -283,14 +311,32 @@ class Operator:
 
     def _compiled(self, kinds: Any, masked: bool, absent: bool) -> Any:
         from gpureduce.custom import runner
-        from gpureduce.custom.program import with_absence, with_mask
 
         with self._lock:
             key = (kinds, masked, absent)
             if key not in self._made:
-                program = self._program(kinds)
-                program = with_absence(program) if absent else program
-                self._made[key] = runner.made(self.name, with_mask(program) if masked else program)
+                self._made[key] = runner.made(self.name, self.final(kinds, masked, absent))
+            return self._made[key]
+
+    def final(self, kinds: Any, masked: bool, absent: bool) -> Any:
+        """The program with what a mask, and states that may be none, add to it."""
+        from gpureduce.custom.program import with_absence, with_mask
+
+        program = self._program(kinds)
+        program = with_absence(program) if absent else program
+        return with_mask(program) if masked else program
+
+    def compiled_there(self, kinds: Any, masked: bool, absent: bool, wanted: Any) -> Any:
+        """The program for devices, with results of the dtypes that are wanted."""
+        from gpureduce.custom import on_device
+
+        with self._lock:
+            key = (kinds, masked, absent, wanted)
+            if key not in self._made:
+                program = self.final(kinds, masked, absent)
+                maker = self._front.maker(program.graph)
+                program = on_device.finished_as(program, maker, wanted)
+                self._made[key] = on_device.made(program)
             return self._made[key]
 
     def _try(self) -> None:
@@ -346,41 +392,3 @@ def _of_text(*described: Any) -> Operator:
         commutative=commutative,
         name=name,
     )
-
-
-def _each(name: str, what: str, given: Any, names: tuple[str, ...]) -> list[Any]:
-    """What was given for each result: one for all dtypes, or a tuple or dict by results."""
-    if given is None:
-        return [None] * len(names)
-    if isinstance(given, Mapping):
-        unknown = set(given) - set(names)
-        if unknown:
-            raise ValueError(f"{name}: {what} names {sorted(unknown)[0]!r}, which is no result")
-        return [given.get(one) for one in names]
-    if isinstance(given, tuple):
-        if len(given) != len(names):
-            raise ValueError(
-                f"{name}: {what} has {len(given)} parts, and there are {len(names)} results"
-            )
-        return list(given)
-    if what == "dtype" or len(names) == 1:
-        return [given] * len(names)
-    raise ValueError(f"{name}: {what} is a tuple of {len(names)}, for {', '.join(names)}")
-
-
-_types: dict[tuple[str, tuple[str, ...]], Any] = {}
-
-
-def result_type(name: str, names: tuple[str, ...]) -> Any:
-    """The namedtuple of an operator's results, which pickles by its names."""
-    made = _types.get((name, names))
-    if made is None:
-        of: Any = namedtuple
-        made = of(name if name.isidentifier() else "operator", names)
-        made.__reduce__ = lambda self: (_result, (name, names, tuple(self)))
-        _types[name, names] = made
-    return made
-
-
-def _result(name: str, names: tuple[str, ...], values: tuple[Any, ...]) -> Any:
-    return result_type(name, names)(*values)

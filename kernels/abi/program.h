@@ -12,6 +12,7 @@ typedef struct gpr_program {
   const char *defines;   /* declarations before the kernel, or NULL */
   const char *kernel;    /* an expression where namespace gpr is used */
   struct gpr_made *made; /* the host's: what it is on each device */
+  int *users;            /* of one that was made at run time; else NULL */
 } gpr_program;
 
 #ifndef __CUDACC__

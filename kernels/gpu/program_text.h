@@ -36,8 +36,8 @@ template <class T> struct TypeName {
 /* KERNEL::header, ::text and ::defines say which; one object for each fold that it is made for. */
 template <class F, class KERNEL> struct Program { static gpr_program it; };
 template <class F, class KERNEL>
-gpr_program Program<F, KERNEL>::it = {KERNEL::header, TypeName<F>::name.text, KERNEL::defines,
-                                      KERNEL::text, nullptr};
+gpr_program Program<F, KERNEL>::it = {
+    KERNEL::header, TypeName<F>::name.text, KERNEL::defines, KERNEL::text, nullptr, nullptr};
 
 #define GPR_PROGRAM_KIND(kind, header_, defines_, text_)                               \
   struct kind {                                                                        \

@@ -51,8 +51,10 @@ template <const char *RUN, class ROW, class FROM> struct TileConvert {
 };
 }  // namespace code
 
-static gpr_program gather_program = {"gpu/gather.cuh", nullptr, nullptr, "gather", nullptr};
-static gpr_program read_through = {"gpu/read_only.cuh", nullptr, nullptr, "read_only", nullptr};
+static gpr_program gather_program = {"gpu/gather.cuh", nullptr, nullptr,
+                                     "gather",         nullptr, nullptr};
+static gpr_program read_through = {"gpu/read_only.cuh", nullptr, nullptr,
+                                   "read_only",         nullptr, nullptr};
 
 /* --- whole arrays ------------------------------------------------------------------------------
  */

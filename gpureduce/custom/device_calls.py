@@ -1,0 +1,226 @@
+"""Calls of operators on arrays of devices: what is given, checked, and given back."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpureduce.custom import arrays as host
+from gpureduce.custom import on_device, places
+from gpureduce.custom.outputs import each, result_type
+from gpureduce.custom.places import Placed
+from gpureduce.custom.program import Result
+from gpureduce.custom.scalars import Kind, kind_of
+from gpureduce.progress import Progress, shown
+
+
+class Given(NamedTuple):
+    """like: the first array that the caller has on the device; None: all came from the host."""
+
+    arrays: list[Placed]
+    inner: list[tuple[int, ...]]
+    shape: tuple[int, ...]
+    device: int
+    stream: int
+    like: Any
+
+
+def given_of(op: Any, inputs: Sequence[Any], device: int) -> Given:
+    from gpureduce.custom.layout import shape_of
+
+    names = op.counted(inputs)
+    found = [places.viewed(op.name, a) for a in inputs]
+    there = [p for p in found if p is not None]
+    stream = there[0].stream if there else 0
+    arrays = [
+        p or places.brought(op.name, a, device, stream) for p, a in zip(found, inputs, strict=True)
+    ]
+    shape = shape_of(op.name, arrays, names)
+    like = there[0].given if there else None
+    return Given(arrays, [i.shape for i in names], shape, device, stream, like)
+
+
+class _Asked(NamedTuple):
+    """What the caller wants: dtypes and outs by result; outs on the device as they lie there."""
+
+    kinds: list[Kind | None]
+    outs: list[Any]
+    placed: list[Placed | None]
+
+
+def _asked(op: Any, given: Given, results: Sequence[Result], dtype: Any, out: Any) -> _Asked:
+    names = tuple(r.name for r in results)
+    dtypes = each(op.name, "dtype", dtype, names)
+    outs = each(op.name, "out", out, names)
+    placed = [None if o is None else places.viewed(op.name, o) for o in outs]
+    kinds: list[Kind | None] = []
+    for result, wanted, to in zip(results, dtypes, placed, strict=True):
+        kind = None if wanted is None else _kind_asked(op.name, wanted)
+        if to is not None:
+            is_of = (kind or result.kind).dtype
+            if not np.can_cast(is_of, to.kind.dtype, "same_kind"):
+                raise TypeError(
+                    f"{op.name}: a result of {is_of} does not fit out's {to.kind.dtype}"
+                )
+            _check_out(op.name, to, given)
+            kind = to.kind
+        kinds.append(kind)
+    return _Asked(kinds, outs, placed)
+
+
+def _kind_asked(name: str, wanted: Any) -> Kind:
+    kind = kind_of(np.dtype(wanted))
+    if kind is None:
+        raise TypeError(f"{name}: dtype {np.dtype(wanted)} is none that devices have")
+    return kind
+
+
+def _check_out(name: str, out: Placed, given: Given) -> None:
+    if out.device != given.device:
+        raise ValueError(f"{name}: out is on cuda:{out.device}, and not on cuda:{given.device}")
+    if (
+        out.read_only
+        or out.swapped
+        or any(n > 1 and not s for n, s in zip(out.shape, out.strides, strict=True))
+    ):
+        raise ValueError(f"{name}: out is not an array that can be written to")
+    size = out.kind.part.bytes
+    if out.address % size or any(s % size for s in out.strides):
+        raise ValueError(f"{name}: out does not lie as its dtype has to")
+    if any(places.overlaps(out, a) for a in given.arrays):
+        raise ValueError(f"{name}: out has memory that the inputs have too: give another array")
+
+
+def _run(case: on_device.Case, outs: Sequence[on_device.Out], tell: Any) -> None:
+    on_device.launch(case, outs)
+    if tell:
+        from gpureduce import _core
+
+        _core.device_wait(case.device, case.stream)
+        total = int(np.prod(case.shape, dtype=np.int64))
+        tell(total, total)
+
+
+class _Work(NamedTuple):
+    """A case, what is asked of it, and the axes of its results: `kept` as the kernel's rooms have
+    them, `order` as the caller wants them, with None for a new one of length 1."""
+
+    case: on_device.Case
+    asked: _Asked
+    kept: tuple[int, ...]
+    order: tuple[int | None, ...]
+    like: Any
+
+
+def _results(op: Any, work: _Work, progress: Progress) -> list[Any]:
+    case, asked = work.case, work.asked
+    outs: list[on_device.Out] = []
+    rooms: list[on_device.Room | None] = []
+    shape = tuple(1 if d is None else work.kept[d] for d in work.order)
+    for result, to in zip(case.made.program.results, asked.placed, strict=True):
+        if to is None:
+            rooms.append(on_device.room(case, result, work.kept))
+            outs.append(rooms[-1].out)  # type: ignore[union-attr]
+            continue
+        if to.shape != shape + result.shape:
+            raise ValueError(
+                f"{op.name}: out has the shape {to.shape}, and the result {shape + result.shape}"
+            )
+        steps = dict(zip(work.order, to.strides, strict=False))
+        inner = to.strides[len(shape) :]
+        outs.append(
+            on_device.Out(to.address, tuple(steps[d] for d in range(len(work.kept))), inner)
+        )
+        rooms.append(None)
+    used = [*case.arrays, *(to for to in asked.placed if to is not None)]
+    places.follow(used, case.device, case.stream)
+    shown(progress, op.name, _run, case, outs)
+    places.let_go(used, case.device, case.stream)
+    return [_one(op, work, room, out, shape) for room, out in zip(rooms, asked.outs, strict=True)]
+
+
+def _one(
+    op: Any, work: _Work, room: on_device.Room | None, out: Any, shape: tuple[int, ...]
+) -> Any:
+    """A result as the caller gets it."""
+    if room is None:
+        return out
+    stays = work.like is not None and work.order and out is None
+    if stays:
+        return on_device.of_its_kind(work.case, room, work.order, work.like)
+    found = on_device.to_host(work.case, room)
+    axes = [d for d in work.order if d is not None]
+    inner = range(len(axes), found.ndim)
+    found = np.ascontiguousarray(np.transpose(found, (*axes, *inner)))
+    found = found.reshape(shape + room.result.shape)
+    return found[()] if out is None else host.put(op.name, found, out)
+
+
+def _packed(op: Any, results: Sequence[Result], found: list[Any]) -> Any:
+    names = tuple(r.name for r in results)
+    return found[0] if names == ("",) else result_type(op.name, names)(*found)
+
+
+def reduce(
+    op: Any, device: int, inputs: Sequence[Any], axis: Any, dtype: Any, out: Any, keepdims: bool,
+    initial: Any, where: Any, progress: Progress,
+) -> Any:  # fmt: skip
+    given = given_of(op, inputs, device)
+    mask = on_device.mask_of(op.name, where, given.shape, device, given.stream)
+    axes = host.axes_of(axis, len(given.shape))
+    kept = tuple(n for d, n in enumerate(given.shape) if d not in axes)
+    has_none = not all(given.shape[d] for d in axes) and all(kept)
+    places_of_kept = iter(range(len(kept)))
+    order = tuple(
+        None if d in axes else next(places_of_kept)
+        for d in range(len(given.shape))
+        if keepdims or d not in axes
+    )
+    return _called(
+        op, given, mask, axes, None, kept, order, has_none, dtype, out, initial, progress
+    )
+
+
+def segments(
+    op: Any, device: int, a: Any, axis: Any, bounds: Any, dtype: Any, out: Any, initial: Any,
+    progress: Progress,
+) -> Any:  # fmt: skip
+    """bounds(length): the starts and stops that were given, checked."""
+    given = given_of(op, op.several(a), device)
+    at = host.one_axis(op.name, axis, len(given.shape))
+    starts, stops = bounds(given.shape[at])
+    others = tuple(n for d, n in enumerate(given.shape) if d != at)
+    has_none = bool((stops <= starts).any()) and all(others)
+    order = tuple(0 if d == at else d + (d < at) for d in range(len(given.shape)))
+    cut = on_device.Segments(at, starts, stops)
+    kept = (len(starts), *others)
+    return _called(
+        op, given, None, (at,), cut, kept, order, has_none, dtype, out, initial, progress
+    )
+
+
+def _called(
+    op: Any, given: Given, mask: Placed | None, axes: tuple[int, ...], cut: Any,
+    kept: tuple[int, ...], order: tuple[int | None, ...], has_none: bool, dtype: Any, out: Any,
+    initial: Any, progress: Progress,
+) -> Any:  # fmt: skip
+    kinds = tuple(a.kind for a in given.arrays)
+    is_absent, left = op.chosen(kinds, mask is not None, initial, has_none)
+    program = op.final(kinds, mask is not None, is_absent)
+    asked = _asked(op, given, program.results, dtype, out)
+    made = op.compiled_there(kinds, mask is not None, is_absent, tuple(asked.kinds))
+    arrays = [*given.arrays, *([] if mask is None else [mask])]
+    state = None
+    if left is not None:
+        from gpureduce.custom.device import struct_of
+
+        struct = np.zeros((), struct_of(program))
+        for n, number in enumerate(left):
+            struct[f"s{n}"] = number
+        state = struct.tobytes()
+    case = on_device.Case(
+        made, arrays, [*given.inner, ()], given.shape, axes, cut, state, given.device, given.stream
+    )
+    case = case._replace(inner=case.inner[: len(arrays)])
+    found = _results(op, _Work(case, asked, kept, order, given.like), progress)
+    return _packed(op, made.program.results, found)

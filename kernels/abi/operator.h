@@ -1,0 +1,30 @@
+/* What the kernel of a user's operator takes (kernels/gpu/operator.cuh): nothing but words of eight
+ * bytes, so that whoever plans the launch writes them one behind the other. */
+#ifndef GPR_OPERATOR_H
+#define GPR_OPERATOR_H
+
+#include <stdint.h>
+
+enum { GPR_OPERATOR_STATE = 32, GPR_OPERATOR_NUMBERS = 384 }; /* words */
+
+typedef struct gpr_operator_args {
+  int64_t outputs, per, count; /* all of them; those of one segment; elements of an output */
+  int64_t kept, reduced;       /* dimensions */
+  int64_t team, rows;          /* units across outputs, below 0 the faster ones along the index */
+  int64_t tiles, split;        /* of `team` outputs each; blocks that share one */
+  int64_t odd;                 /* bit k: array k is in the other byte order or lies unaligned */
+  int64_t swapped;             /* the first of these alone */
+  int64_t together;            /* bit k: aligned neighbours, which may be loaded by words */
+  int64_t nodes;               /* bytes of the scratch before the nodes; tickets lie before */
+  int64_t has_initial;
+  void *scratch;
+  const int64_t *starts, *stops; /* of segments, or NULL */
+  const int64_t *far;            /* NULL, or where the numbers are that `near` has no room for */
+  uint64_t initial[GPR_OPERATOR_STATE];
+  /* Addresses of the streams and of the results' numbers; lengths of the dimensions; of each array
+   * the bytes from one place of a dimension to the next; of each result the same, and from one
+   * segment to the next. */
+  int64_t near[GPR_OPERATOR_NUMBERS];
+} gpr_operator_args;
+
+#endif

@@ -1,0 +1,156 @@
+/* The kernels of users' operators without a GPU: one block at a time, its threads as fibers that
+ * run from one barrier to the next in an order drawn anew each time. The operator's text comes
+ * first, by -include of a file that defines OPERATOR_TEXT. */
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include <ucontext.h>
+
+#include "../../kernels/gpu/as_host.h"
+
+/* In place of last_block.cuh, whose ticket is drawn by an instruction of the device. */
+#define GPR_LAST_BLOCK_CUH
+#include "../../kernels/core/portable.h"
+#include "../../kernels/abi/rows.h"
+GPR_OPEN
+static bool is_last_of(uint32_t *ticket, int blocks) {
+  static bool last;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = *ticket == (uint32_t)blocks - 1;
+    *ticket = last ? 0 : *ticket + 1;
+  }
+  __syncthreads();
+  return last;
+}
+static void answer_word(const gpr_flat_args &, int, uint32_t) {}
+template <class S> static void answer(const gpr_flat_args &, const S &) {}
+GPR_CLOSE
+
+#include "../../kernels/gpu/operator.cuh"
+
+using namespace gpr;
+#include OPERATOR_TEXT
+
+gpr_dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace {
+
+enum State { READY, AT_BLOCK, AT_SHUFFLE, ENDED };
+enum { STACK = 256 << 10, LANES = 32 };
+
+struct Fiber {
+  ucontext_t context;
+  std::unique_ptr<char[]> stack{new char[STACK]};
+  State state;
+  uint32_t word;
+  int lane;
+};
+
+std::vector<Fiber> fibers;
+ucontext_t scheduler;
+const gpr_operator_args *arguments;
+int unit;
+
+void wait_in(State state) {
+  fibers[threadIdx.x].state = state;
+  swapcontext(&fibers[threadIdx.x].context, &scheduler);
+}
+
+void body() {
+  if (unit == 1)
+    operate<UserOperator, 1>(*arguments);
+  else
+    operate<UserOperator, 32>(*arguments);
+  wait_in(ENDED);
+}
+
+void release_warp(Fiber *lanes) {
+  uint32_t words[LANES];
+  for (int l = 0; l < LANES; l++) {
+    if (lanes[l].state != AT_SHUFFLE) return;
+    words[l] = lanes[lanes[l].lane].word;
+  }
+  for (int l = 0; l < LANES; l++) {
+    lanes[l].word = words[l];
+    lanes[l].state = READY;
+  }
+}
+
+/* False where some threads wait for others that will not come. */
+bool run_block(std::mt19937 &random) {
+  std::vector<int> order(fibers.size());
+  std::iota(order.begin(), order.end(), 0);
+  for (Fiber &f : fibers) {
+    getcontext(&f.context);
+    f.context.uc_stack.ss_sp = f.stack.get();
+    f.context.uc_stack.ss_size = STACK;
+    f.context.uc_link = nullptr;
+    makecontext(&f.context, body, 0);
+    f.state = READY;
+    f.lane = 0;
+  }
+  for (;;) {
+    std::shuffle(order.begin(), order.end(), random);
+    bool ran = false;
+    for (int t : order) {
+      if (fibers[t].state != READY) continue;
+      threadIdx.x = (unsigned)t;
+      swapcontext(&scheduler, &fibers[t].context);
+      ran = true;
+    }
+    const auto in = [](State s) {
+      return std::count_if(fibers.begin(), fibers.end(),
+                           [=](const Fiber &f) { return f.state == s; });
+    };
+    if (in(ENDED) == (long)fibers.size()) return true;
+    if (!ran) return false;
+    for (size_t w = 0; w < fibers.size(); w += LANES) release_warp(&fibers[w]);
+    if (in(AT_BLOCK) != (long)fibers.size()) continue;
+    for (Fiber &f : fibers) f.state = READY;
+  }
+}
+
+uint32_t shuffled(uint32_t word, int lane) {
+  fibers[threadIdx.x].word = word;
+  fibers[threadIdx.x].lane = lane;
+  wait_in(AT_SHUFFLE);
+  return fibers[threadIdx.x].word;
+}
+
+}  // namespace
+
+void __syncthreads() { wait_in(AT_BLOCK); }
+template <class T> T __shfl_down_sync(uint32_t, T word, int by, int) {
+  const int lane = (int)threadIdx.x % LANES;
+  return (T)shuffled((uint32_t)word, lane + by < LANES ? lane + by : lane);
+}
+template <class T> T __shfl_xor_sync(uint32_t, T word, int by, int) {
+  return (T)shuffled((uint32_t)word, (int)(threadIdx.x % LANES) ^ by);
+}
+template <class T> T __ldg(const T *at) { return *at; }
+
+/* 0 is fine, 1 a barrier that not all threads reach. */
+extern "C" __attribute__((visibility("default"))) int launch(const gpr_operator_args *args,
+                                                             unsigned blocks, unsigned threads,
+                                                             int of_unit, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<unsigned> order(blocks);
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), random);
+  arguments = args;
+  unit = of_unit;
+  gridDim.x = blocks;
+  blockDim.x = threads;
+  fibers.resize(threads);
+  for (unsigned block : order) {
+    blockIdx.x = block;
+    if (!run_block(random)) return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,213 @@
+"""What users' operators are asked on a device: the same calls as on the CPU, whose bits they are to
+give. A place puts arrays there and fetches what came of them; the device may be made of fibers."""
+
+import numpy as np
+from operator_cases import CASES
+
+import gpureduce
+from gpureduce import Operator
+
+# exp() and log() are each machine's own, in the last bits.
+APPROXIMATE = {"logsumexp"}
+MASKED = ["welford", "longest run", "hypot", "histogram", "matrices", "half", "affine", "two sum"]
+_made = {}
+
+
+def made(name):
+    """One for all tests: each is compiled once."""
+    if name not in _made:
+        _made[name] = Operator(**CASES[name].text, name=name.replace(" ", "_").replace("-", "_"))
+    return _made[name]
+
+
+def parts_of(found):
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+def same(place, name, found, wanted, said):
+    """found: of the device; wanted: the CPU's."""
+    assert type(found) is type(wanted) or not isinstance(wanted, tuple), said
+    pairs = zip(parts_of(found), parts_of(wanted), strict=True)
+    for one, other in pairs:
+        got, want = place.fetched(one), np.asarray(other)
+        assert got.shape == want.shape and got.dtype == want.dtype, said
+        if name in APPROXIMATE and place.has_own_functions:
+            np.testing.assert_allclose(got, want, rtol=1e-12, err_msg=str(said))
+        else:
+            assert got.tobytes() == want.tobytes(), said
+
+
+def drawn(rng, sizes=(3000, 60, 12, 6)):
+    """A shape and axes of it."""
+    dims = int(rng.integers(1, 1 + len(sizes)))
+    shape = tuple(int(n) for n in rng.integers(1, sizes[dims - 1] + 1, dims))
+    return shape, tuple(int(d) for d in np.flatnonzero(rng.random(dims) < 0.6))
+
+
+def laid_out(rng, a):
+    """A copy of the array in another layout."""
+    how = int(rng.integers(0, 6))
+    if how == 1:
+        return np.asfortranarray(a)
+    if how == 2:
+        return np.repeat(a, 2, axis=0)[::2]
+    if how == 3:
+        return np.ascontiguousarray(a[::-1])[::-1]
+    if how == 4 and a.ndim > 1:
+        return np.ascontiguousarray(np.swapaxes(a, 0, 1)).swapaxes(0, 1)
+    if how == 5:
+        room = np.empty(a.nbytes + 1, np.uint8)
+        out = room[1:].view(a.dtype).reshape(a.shape)
+        out[...] = a
+        return out
+    return a
+
+
+def walk_layouts(place, name, rng, times):
+    op = made(name)
+    for _ in range(times):
+        shape, axes = drawn(rng)
+        inputs = [laid_out(rng, a) for a in CASES[name].make(rng, shape)]
+        if rng.random() < 0.2:
+            inputs = [a.astype(a.dtype.newbyteorder("S")) for a in inputs]
+        keepdims = bool(rng.random() < 0.3)
+        wanted = op(*inputs, axis=axes, keepdims=keepdims)
+        found = op(*(place.put(a) for a in inputs), axis=axes, keepdims=keepdims)
+        same(place, name, found, wanted, (name, shape, axes, keepdims))
+
+
+def walk_masks(place, name, rng, times):
+    op = made(name)
+    for _ in range(times):
+        shape, axes = drawn(rng)
+        inputs = [laid_out(rng, a) for a in CASES[name].make(rng, shape)]
+        where = laid_out(rng, rng.random(shape) < rng.choice([0.1, 0.5, 0.95]))
+        wanted = op(*inputs, axis=axes, where=where)
+        found = op(*(place.put(a) for a in inputs), axis=axes, where=place.put(where))
+        same(place, name, found, wanted, (name, shape, axes))
+
+
+def walk_long_ones(place, name, rng, shapes):
+    """Cut between blocks, by warps and by threads."""
+    op = made(name)
+    for shape, axes in shapes:
+        inputs = CASES[name].make(rng, shape)
+        found = op(*(place.put(a) for a in inputs), axis=axes)
+        same(place, name, found, op(*inputs, axis=axes), (name, shape, axes))
+
+
+def walk_segments(place, name, rng, n, columns):
+    op = made(name)
+    inputs = CASES[name].make(rng, (n, columns))
+    whole = inputs if len(inputs) > 1 else inputs[0]
+    there = tuple(place.put(a) for a in inputs)
+    there = there if len(inputs) > 1 else there[0]
+    starts = rng.integers(0, n, 40)
+    stops = np.minimum(n, starts + 1 + rng.integers(0, n // 2, 40))
+    for axis, bounds in ((0, (starts, stops)), (1, ([0, 1], [columns, 2]))):
+        wanted = gpureduce.segments(whole, *bounds, op, axis=axis)
+        found = gpureduce.segments(there, *bounds, op, axis=axis)
+        same(place, name, found, wanted, (name, "segments", axis))
+    offsets = np.concatenate([[0], rng.integers(0, n, 30)])
+    wanted = gpureduce.reduceat(whole, offsets, op)
+    same(place, name, gpureduce.reduceat(there, offsets, op), wanted, (name, "reduceat"))
+
+
+def walk_arguments(place):
+    """initial, dtype, out, broadcasting, weights from the host, empty ones."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(6, 50, 7))
+    there = place.put(x)
+    two, welford, line, affine = (made(n) for n in ("two sum", "welford", "line", "affine"))
+    minus = Operator("f8", combine="a - b", name="minus")
+    for axis in (None, 0, -1, (0, 2), (), 1):
+        same(place, "", two(there, axis=axis), two(x, axis=axis), axis)
+    same(place, "", minus(there, axis=1, initial=10.0), minus(x, axis=1, initial=10.0), "initial")
+    wanted = welford(x, axis=1, dtype={"var": "f4"})
+    same(place, "", welford(there, axis=1, dtype={"var": "f4"}), wanted, "dtype")
+    same(place, "", two(there, axis=0, dtype="f2"), two(x, axis=0, dtype="f2"), "dtype")
+    for weights in (x[0, :, :1], x[:, :1], x[0, 0, 0]):
+        wanted = line(x, weights, axis=1)
+        same(place, "", line(there, weights, axis=1), wanted, "from the host")
+        same(place, "", line(there, place.put(np.asarray(weights)), axis=1), wanted, "broadcast")
+    empty = np.empty((3, 0, 4))
+    same(place, "", two(place.put(empty), axis=1), two(empty, axis=1), "none of them")
+    same(place, "", two(place.put(empty), axis=0), two(empty, axis=0), "no output")
+    wanted = affine([2.0], [1.0], initial=(3.0, 5.0))
+    same(place, "", affine(place.put(np.array([2.0])), [1.0], initial=(3.0, 5.0)), wanted, "pair")
+    assert gpureduce.reduce(there, two) == two(x)
+
+
+def walk_outs(place):
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=(4, 300, 5))
+    there = place.put(x)
+    two, welford = made("two sum"), made("welford")
+    for room in (np.empty((4, 5)), np.empty((4, 5), np.float32), np.empty((5, 4)).T,
+                 np.empty((8, 5))[::2]):  # fmt: skip
+        out = place.put(room)
+        assert two(there, axis=1, out=out) is out
+        want = np.empty((4, 5), room.dtype)
+        two(x, axis=1, out=want)
+        assert place.fetched(out).tobytes() == np.ascontiguousarray(want).tobytes()
+    outs = place.put(np.empty((4, 1, 5))), place.put(np.empty((4, 1, 5)))
+    found = welford(there, axis=1, keepdims=True, out=outs)
+    assert found.mean is outs[0] and found.var is outs[1]
+    same(place, "", found, welford(x, axis=1, keepdims=True), "outs")
+    segments = place.put(np.empty((4, 2, 5)))
+    gpureduce.segments(there, [0, 9], [20, 10], two, axis=1, out=segments)
+    wanted = gpureduce.segments(x, [0, 9], [20, 10], two, axis=1)
+    assert place.fetched(segments).tobytes() == wanted.tobytes()
+    whole = place.put(np.empty(()))
+    assert two(there, out=whole) is whole and place.fetched(whole) == two(x)
+
+
+def walk_the_host(place):
+    """Arrays of the host, folded there and back."""
+    rng = np.random.default_rng(7)
+    for name in ("welford", "matrices", "bounding box", "half"):
+        shape = (40, 30)
+        inputs = CASES[name].make(rng, shape)
+        found = made(name)(*inputs, axis=0, device="cuda")
+        for one, other in zip(parts_of(found), parts_of(made(name)(*inputs, axis=0)), strict=True):
+            assert type(one) is np.ndarray and one.tobytes() == other.tobytes(), name
+    x = np.broadcast_to(rng.normal(size=(3, 1)), (3, 1000))[:, ::-1]
+    two = made("two sum")
+    assert two(x, device="cuda:0") == two(x)
+    room = np.empty(3, np.float32)
+    assert two(x, axis=1, device="cuda", out=room) is room
+    assert room.tolist() == two(x, axis=1).astype("f4").tolist()
+
+
+def large_states(place):
+    """States of all sizes up to 256 bytes."""
+    rng = np.random.default_rng(8)
+    for n in (1, 3, 5, 9, 16, 17, 31, 32):
+        op = Operator(
+            f"v: f8[{n}]",
+            lift="for (int k = 0; k < N; k++) v[k] = x + k".replace("N", str(n)),
+            combine="for (int k = 0; k < N; k++) v[k] = 0.5 * a.v[k] - b.v[(k + 1) % N]".replace(
+                "N", str(n)
+            ),
+            name=f"of_{n}",
+        )
+        for shape, axis in (((3, 20_000), 1), ((700, 40), 0), ((90,), 0)):
+            x = rng.normal(size=shape)
+            same(place, "", op(place.put(x), axis=axis), op(x, axis=axis), (n, shape))
+
+
+def many_numbers(place):
+    """Inputs whose numbers do not fit a launch's own words."""
+    rng = np.random.default_rng(9)
+    op = Operator(
+        "s: f8[2]",
+        inputs="m[20][20]",
+        lift="""s[0] = 0; s[1] = 1
+        for (int r = 0; r < 20; r++) for (int c = 0; c < 20; c++) s[0] += m[r][c] * (r - c)""",
+        combine="s[0] = a.s[0] - b.s[0]; s[1] = a.s[1] + b.s[1]",
+        name="traces",
+    )
+    x = rng.normal(size=(50, 3, 20, 20))
+    for axis in (0, 1, None):
+        same(place, "", op(place.put(x), axis=axis), op(x, axis=axis), axis)
+    assert np.isfinite(op(x)).all()
