@@ -1,5 +1,7 @@
 """Results along an axis of a device array stay on the device, in the library that it came from."""
 
+import warnings
+
 import numpy as np
 import pytest
 from arrays import draw, finite_bits, generator, real_of
@@ -67,9 +69,13 @@ def test_a_device_array_can_be_reduced_again():
     assert gpureduce.max(gpureduce.sum(sums, axis=1, keepdims=True)) == a.sum((0, 2)).max()
 
 
-def test_whole_arrays_give_scalars():
+def test_whole_arrays_give_scalars_and_named_axes_arrays():
     a = np.arange(60.0).reshape(3, 4, 5)
     assert type(gpureduce.sum(on_device(a))) is np.float64
+    for all_of_them in ((0, 1, 2), (-1, 0, 1)):
+        got = gpureduce.sum(on_device(a), axis=all_of_them)
+        assert got.shape == () and host(got) == a.sum()
+    assert gpureduce.argmax(on_device(a.ravel()), axis=0).shape == ()
     assert gpureduce.sum(on_device(a), keepdims=True).shape == (1, 1, 1)
 
 
@@ -140,9 +146,12 @@ def test_out_that_is_read_only():
         gpureduce.sum(on_device(np.ones((64, 33))), axis=0, out=out)
 
 
-def test_warnings_are_the_hosts():
+def test_warnings_that_need_no_wait_and_errors_are_the_hosts():
     a = np.full((3, 4), np.nan)
     with pytest.warns(RuntimeWarning, match="All-NaN"):
+        assert np.isnan(gpureduce.nanmax(on_device(a)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         got = gpureduce.nanmax(on_device(a), axis=0)
     assert np.isnan(host(got)).all()
     with pytest.raises(ValueError, match="All-NaN"):
