@@ -49,6 +49,7 @@ void gpr_program_drop(const gpr_program *program) {
 typedef struct room {
   int64_t *words;
   void *scratch;
+  gpr_kept *kept; /* until it is launched */
 } room;
 
 static gpr_status bring_words(const gpr_operator_launch *l, room *r) {
@@ -72,7 +73,10 @@ static gpr_status find_scratch(const gpr_operator_launch *l, room *r) {
   gpr_status status = GPR_OK;
   l->args->scratch = NULL;
   if (!l->scratch) return GPR_OK;
-  if (!l->is_own) status = gpr_stream_scratch(l->device, l->stream, l->scratch, &l->args->scratch);
+  if (!l->is_own) status = gpr_kept_take(l->device, l->stream, &r->kept);
+  if (!status)
+    status =
+        gpr_kept_scratch(r->kept, l->device, l->stream, (size_t)l->scratch, &l->args->scratch);
   if (status || l->args->scratch) return status;
   status = gpr_cuda_allocate(&r->scratch, l->scratch, l->device, l->stream);
   if (!status)
@@ -84,7 +88,7 @@ static gpr_status find_scratch(const gpr_operator_launch *l, room *r) {
 
 static gpr_status launch(const gpr_operator_launch *l, int64_t nanoseconds) {
   CUfunction function;
-  room r = {NULL, NULL};
+  room r = {NULL};
   gpr_status status = gpr_cuda_function(l->program, l->device, nanoseconds, &function);
   if (status) return status;
   status = bring_words(l, &r);
@@ -92,6 +96,7 @@ static gpr_status launch(const gpr_operator_launch *l, int64_t nanoseconds) {
   if (!status)
     status = gpr_cuda_start(function, l->blocks, l->threads, l->args, "the launch of an operator",
                             l->device, l->stream);
+  gpr_kept_give(r.kept);
   gpr_cuda_release(r.words, l->stream);
   gpr_cuda_release(r.scratch, l->stream);
   return status;
