@@ -26,12 +26,14 @@ struct gpr_run {
   const gpr_backend *backend;
   /* The rest is gpr_open()'s and gpr_finish()'s. */
   const gpr_row *row;
-  int op, dtype;         /* dtype: of the result */
-  gpr_cast narrow;       /* from the row's result to the dtype asked for, or NULL */
-  int64_t least;         /* the least number of elements that counted in an output */
-  int64_t total;         /* the elements that are to be read, */
-  atomic_llong done;     /* and those that the backend has read, about */
-  void *out;             /* of options, or NULL */
+  int op, dtype;     /* dtype: of the result */
+  gpr_cast narrow;   /* from the row's result to the dtype asked for, or NULL */
+  int64_t least;     /* the least number of elements that counted in an output */
+  int64_t total;     /* the elements that are to be read, */
+  atomic_llong done; /* and those that the backend has read, about */
+  void *out;         /* of options, or NULL */
+  int device;        /* that `out` is brought to at the end, in this stream's order; or -1 */
+  void *stream;
   gpr_with with;         /* without axes */
   struct gpr_wide *wide; /* with axes, else NULL */
 };

@@ -43,6 +43,9 @@ gpr_status gpr_gpu_mark(int device, void *stream, void **mark);
 /* What comes on the stream from now on waits for the mark. */
 gpr_status gpr_gpu_follow(int device, void *mark, void *stream);
 
+/* A few bytes of the host to the device, in the stream's order; they were read when it returns. */
+gpr_status gpr_gpu_put(int device, void *stream, void *to, const void *from, size_t bytes);
+
 /* Whether what comes on the stream goes into a graph. */
 int gpr_gpu_is_capturing(int device, void *stream);
 

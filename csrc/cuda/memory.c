@@ -35,7 +35,11 @@ gpr_status gpr_cuda_allocate(void **out, size_t bytes, int device, CUstream stre
   gpr_status status = GPR_OK;
   *out = NULL;
   pthread_mutex_lock(&memory.lock);
-  if (!memory.pool[device]) status = make_pool(device);
+  if (!memory.pool[device]) {
+    const int before = gpr_cuda_relaxed(); /* a graph may be captured just now */
+    status = make_pool(device);
+    gpr_cuda_strict(before);
+  }
   pthread_mutex_unlock(&memory.lock);
   if (status) return status;
   return check(cu.MemAllocFromPoolAsync(out, bytes + !bytes, memory.pool[device], stream),
@@ -79,6 +83,15 @@ gpr_status gpr_gpu_mark(int device, void *stream, void **mark) {
   if (!status) status = check(cu.EventRecord(event, stream), "cuEventRecord", device);
   if (status && event) cu.EventDestroy(event);
   if (!status) *mark = event;
+  gpr_cuda_leave(device, before);
+  return status;
+}
+
+gpr_status gpr_gpu_put(int device, void *stream, void *to, const void *from, size_t bytes) {
+  CUcontext before;
+  gpr_status status = gpr_cuda_enter(device, &before);
+  if (status) return status;
+  status = check(cu.MemcpyAsync(to, from, bytes, stream), "cuMemcpyAsync", device);
   gpr_cuda_leave(device, before);
   return status;
 }

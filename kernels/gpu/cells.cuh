@@ -23,23 +23,48 @@ template <class F> struct Cell {
 template <class T, bool GREATEST, class Index = int64_t> struct PositionCell {
   typedef Position<T, GREATEST> F;
   typedef typename F::R R;
-  T best;
+  T champion;
   Index where;
-  __device__ __forceinline__ PositionCell() : best(R::value(R::lowest())), where(-1) {}
+  __device__ __forceinline__ PositionCell() : champion(R::value(R::lowest())), where(-1) {}
   __device__ __forceinline__ void add(T x, Index index) {
-    if ((where < 0) | (R::beats(x, best) & !settled())) best = x, where = index;
+    if ((where < 0) | (R::beats(x, champion) & !settled())) champion = x, where = index;
   }
   __device__ __forceinline__ bool settled() const { /* by one comparison, not by keys */
-    if constexpr (sizeof(T) >= 4 && Traits<T>::kind == KIND_FLOAT) return best != best;
-    return R::poisoned(best);
+    if constexpr (sizeof(T) >= 4 && Traits<T>::kind == KIND_FLOAT) return champion != champion;
+    return R::poisoned(champion);
   }
+  __device__ __forceinline__ T best() const { return champion; }
   __device__ __forceinline__ typename F::State done() {
     typename F::State s;
     F::open(s);
-    if (where >= 0) F::add(s, best, where);
+    if (where >= 0) F::add(s, champion, where);
     return s;
   }
 };
+/* Of halves by keys, of which a NaN's is the greatest: to compare the numbers takes twice as long.
+ */
+template <class T, bool GREATEST, class Index> struct HalfPositionCell {
+  typedef Position<T, GREATEST> F;
+  typedef typename F::R R;
+  static constexpr int nan = 0x7fff;
+  int key = -0x8000;
+  Index where = -1;
+  __device__ __forceinline__ void add(T x, Index index) {
+    const int k = R::poisoned(x) ? nan : R::of(x);
+    if ((where < 0) | (k > key)) key = k, where = index;
+  }
+  __device__ __forceinline__ T best() const { return R::value((typename R::Key)key); }
+  __device__ __forceinline__ typename F::State done() {
+    typename F::State s;
+    F::open(s);
+    if (where >= 0) F::add(s, best(), where);
+    return s;
+  }
+};
+template <bool GREATEST, class Index>
+struct PositionCell<float16, GREATEST, Index> : HalfPositionCell<float16, GREATEST, Index> {};
+template <bool GREATEST, class Index>
+struct PositionCell<bfloat16, GREATEST, Index> : HalfPositionCell<bfloat16, GREATEST, Index> {};
 template <class T, bool GREATEST> struct Cell<Position<T, GREATEST>> : PositionCell<T, GREATEST> {};
 template <class T> struct Cell<Positions<T>> {
   typedef Positions<T> F;

@@ -119,6 +119,12 @@ template <class F, class KERNEL, bool IS_THERE> constexpr gpr_program *program_i
     return nullptr;
 }
 
+/* Whose states are large: a thread of a column's kernel has several, and took 2 to 20 times as long
+ * as the tile's on an H200. */
+template <class F> struct IsMoments { static constexpr bool value = false; };
+template <class T> struct IsMoments<PairMoments<T>> { static constexpr bool value = true; };
+template <class T> struct IsMoments<IntegerMoments<T>> { static constexpr bool value = true; };
+
 /* Conversions that have a program of their own: what sums are asked to be summed as. */
 template <class F> struct Converts { static constexpr bool value = false; };
 template <> struct Converts<PairSum<float>> { static constexpr bool value = true; };
@@ -143,7 +149,7 @@ template <class F, class ROW> struct AxesKernels {
     row.packed = program_if<F, code::Packed, wide>();
     row.staged = &Program<F, code::Staged>::it;
     row.rows = &Program<F, code::Rows>::it;
-    row.columns = &Program<F, code::Columns>::it;
+    row.columns = program_if<F, code::Columns, !IsMoments<F>::value>();
     row.segments = program_if<F, code::Segments, StagedRow<F>::few>();
     row.tile = &Program<F, code::Tile>::it;
     row.any = &Program<F, code::TileAny>::it;
@@ -224,7 +230,7 @@ static int launch(int op, int dtype, int variant, int multiprocessors, gpr_axes_
   if (!row.tile) return 1;
   args->op = first_alike(op);
   args->to = dtype;
-  return AxesCut{row, multiprocessors, *args, *out}.select(variant) ? 0 : 2;
+  return AxesCut{row, multiprocessors, *args, *out, variant}.select() ? 0 : 2;
 }
 
 /* --- all programs ------------------------------------------------------------------------------

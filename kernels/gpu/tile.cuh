@@ -52,7 +52,7 @@ template <class T, bool GREATEST> struct TileCell<Position<T, GREATEST>> {
   typedef PositionCell<T, GREATEST, int> Run;
   AnyOrderCell<T, GREATEST> cell;
   template <class IndexOf> __device__ __forceinline__ void take(const Run &run, IndexOf index_of) {
-    if (run.where >= 0) cell.add(run.best, index_of(run.where));
+    if (run.where >= 0) cell.add(run.best(), index_of(run.where));
   }
   __device__ __forceinline__ void keep(typename Position<T, GREATEST>::State *) {}
   __device__ __forceinline__ void one(T x, int64_t index) { cell.add(x, index); }
@@ -73,8 +73,8 @@ template <class T> struct TileCell<Positions<T>> {
   AnyOrderCell<T, false> low;
   AnyOrderCell<T, true> high;
   template <class IndexOf> __device__ __forceinline__ void take(const Run &run, IndexOf index_of) {
-    if (run.low.where >= 0) low.add(run.low.best, index_of(run.low.where));
-    if (run.high.where >= 0) high.add(run.high.best, index_of(run.high.where));
+    if (run.low.where >= 0) low.add(run.low.best(), index_of(run.low.where));
+    if (run.high.where >= 0) high.add(run.high.best(), index_of(run.high.where));
   }
   __device__ __forceinline__ void keep(typename Positions<T>::State *) {}
   __device__ __forceinline__ void one(T x, int64_t index) {
@@ -417,35 +417,38 @@ __device__ __forceinline__ void merge_tile(const gpr_axes_args &a, typename C::S
     merge_warps<C>(&a, &s, x, y, &slots);
 }
 
-/* Outputs of so few elements that a thread folds and finishes one without a state in memory. Where
- * all have to be seen before the first is added, they come a second time, from the first cache. */
-template <class RUN, class Take>
-__device__ __forceinline__ void each_of_few(const gpr_axes_args &a, RUN &run, Take take) {
-  constexpr int U = 4;
+/* Outputs of so few elements that a thread folds and finishes one without a state in memory. U at a
+ * time; all of them, where they have to be seen before the first is added. */
+template <int U, class F, class RUN>
+__device__ __forceinline__ bool fold_brief(const gpr_axes_args &a, RUN &run, int64_t out) {
+  typename F::Element x[U];
+  Few<F> few;
+  int64_t n = 0;
 #pragma unroll 1
   for (int r = 0; r < (int)a.count; r += U) {
-    typename RUN::T x[U];
+    uint32_t valid = 0;
     run.template load<U, false>(x, r, 1, a.count);
 #pragma unroll
     for (int u = 0; u < U; u++)
       if (r + u < (int)a.count && !run.masked(r + u) && !(a.skip && is_nan_or_nat(x[u])))
-        take(x[u], run.index_of(r + u));
+        valid |= 1u << u;
+    if constexpr (LooksFirst<F>::value) {
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        if (valid >> u & 1) few.see(x[u]);
+      if (!few.open()) return false;
+    }
+#pragma unroll
+    for (int u = 0; u < U; u++)
+      if (valid >> u & 1) few.add(x[u], run.index_of(r + u));
+    n += __popc(valid);
   }
+  return n && few.finish(a, out, n);
 }
 template <class F, class RUN>
 __device__ __forceinline__ bool fold_brief(const gpr_axes_args &a, RUN &run, int64_t out) {
-  typedef typename F::Element T;
-  Few<F> few;
-  int64_t n = 0;
-  if constexpr (LooksFirst<F>::value) {
-    each_of_few(a, run, [&](T x, int64_t) { few.see(x); });
-    if (!few.open()) return false;
-  }
-  each_of_few(a, run, [&](T x, int64_t index) {
-    few.add(x, index);
-    n++;
-  });
-  return n && few.finish(a, out, n);
+  if constexpr (!LooksFirst<F>::value) return fold_brief<4, F>(a, run, out);
+  return a.count <= 8 ? fold_brief<8, F>(a, run, out) : fold_brief<FEW_SHORT, F>(a, run, out);
 }
 template <class F, class RUN>
 __device__ __noinline__ void fold_brief_slowly(const gpr_axes_args *a, const char *data,
