@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := setup.py pyproject.toml $(wildcard csrc/* csrc/*/* kernels/*/*)
 FORMATTED := $(wildcard examples/*.c* csrc/*.[ch] csrc/*/*.[ch] kernels/*/*.* gpureduce/custom/*.[ch])
+STUBS := __init__.pyi signatures.py arithmetic_signatures.py
 SANITIZERS := address,undefined
 SANITIZED ?= tests
 CUDA_TOOLS := memcheck racecheck synccheck initcheck
@@ -29,10 +30,10 @@ lint: $(VENV)/lint
 	$(BIN)/clang-format --dry-run -Werror $(FORMATTED)
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest gpureduce
-	$(BIN)/python -m gpureduce stubs | diff gpureduce/__init__.pyi -
+	for file in $(STUBS); do $(BIN)/python -m gpureduce stubs $$file | diff gpureduce/$$file -; done
 
 stubs: $(VENV)/lint
-	$(BIN)/python -m gpureduce stubs > build/stubs && cp build/stubs gpureduce/__init__.pyi
+	for file in $(STUBS); do $(BIN)/python -m gpureduce stubs $$file > build/stubs && cp build/stubs gpureduce/$$file; done
 
 bench: $(VENV)/test
 	$(BIN)/python benchmarks/cpu.py

@@ -8,7 +8,7 @@ import numpy as np
 
 import gpureduce
 from gpureduce import _core, cache, demo, files, ladder, stubs
-from gpureduce.functions import Device
+from gpureduce.lists import Device
 
 MIB = 1 << 20
 # What is told in a line: of files, devices and what was asked for.
@@ -110,8 +110,9 @@ def main() -> None:
     command.add_argument("file", nargs="?", help=".npy or a table of numbers; default: a real one")
     command.set_defaults(run=lambda arguments: demo.run(arguments.file))
 
-    command = commands.add_parser("stubs", help="print the stub file of the package")
-    command.set_defaults(run=lambda _: print(stubs.text(), end=""))
+    command = commands.add_parser("stubs", help="print what type checkers read of the package")
+    command.add_argument("file", nargs="?", choices=stubs.FILES, default="__init__.pyi")
+    command.set_defaults(run=lambda arguments: print(stubs.FILES[arguments.file](), end=""))
 
     cache.add_command(commands)
     files.add_commands(commands)

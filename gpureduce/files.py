@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gpureduce
-from gpureduce.functions import Operator
+from gpureduce.lists import Operator
 
 Array = NDArray[Any]
 _MAGIC = b"\x93NUMPY"

@@ -222,7 +222,7 @@ import sys
 from gpureduce import __main__, stubs
 def interrupted():
     raise KeyboardInterrupt
-stubs.text = interrupted
+stubs.FILES["__init__.pyi"] = interrupted
 sys.argv = ["gpureduce", "stubs"]
 __main__.main()
 """
