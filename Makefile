@@ -13,7 +13,7 @@ GPU_RECORD := build/gpu
 ARCHS ?= 75 80 86 89 90 100 120
 PACK_NVRTC := build/nvrtc/nvidia/cuda_nvrtc/lib/libnvrtc.so.12
 
-.PHONY: run test lint stubs bench example pack sanitize gpu-test gpu-bench clean
+.PHONY: run test lint stubs bench example install pack sanitize gpu-test gpu-bench clean
 
 run: $(VENV)/demo
 	$(BIN)/python -m gpureduce demo
@@ -51,6 +51,17 @@ $(PACK_NVRTC): | $(VENV)/demo
 # build/sum: the C API by a program without Python. The flags name the library and what it needs.
 example: $(VENV)/test
 	gcc -std=gnu11 -O2 -Wall -Wextra examples/sum.c @build/objects/libgpureduce.flags -o build/sum
+
+# The C library: header, static and shared library, and what pkg-config reads.
+PREFIX ?= /usr/local
+SONAME = $(notdir $(wildcard build/objects/libgpureduce.so.*))
+install: $(VENV)/demo
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 644 csrc/gpureduce.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 build/objects/libgpureduce.a $(DESTDIR)$(PREFIX)/lib
+	install -m 755 build/objects/$(SONAME) $(DESTDIR)$(PREFIX)/lib
+	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libgpureduce.so
+	sed 's|@prefix@|$(PREFIX)|' build/objects/gpureduce.pc > $(DESTDIR)$(PREFIX)/lib/pkgconfig/gpureduce.pc
 
 # Run from its own directory, so that the package that is found there is the sanitized one.
 sanitize: $(VENV)/test

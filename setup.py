@@ -63,6 +63,24 @@ if platform.machine() in ("x86_64", "AMD64"):
     }
 LEVEL_DEFINES = ["-DGPR_X86_LEVELS"] if len(LEVELS) > 1 else []
 
+# The one place where the version stands is the public header; the library is compatible within the
+# first two of its numbers.
+HEADER = "csrc/gpureduce.h"
+VERSION = re.search(r'#define GPUREDUCE_VERSION "(.*)"', Path(HEADER).read_text())[1]
+SONAME = f"libgpureduce.so.{VERSION.rpartition('.')[0]}"
+PKG_CONFIG = """\
+prefix=@prefix@
+libdir=${{prefix}}/lib
+includedir=${{prefix}}/include
+
+Name: gpureduce
+Description: exact and reproducible reductions of arrays
+Version: {version}
+Cflags: -I${{includedir}}
+Libs: -L${{libdir}} -lgpureduce
+Libs.private: {private}
+"""
+
 CC = os.environ.get("CC", "gcc")
 CXX = os.environ.get("CXX", "g++")
 TABLES = ("kernels/gpu/table.cpp", "kernels/textbook/table.cpp")
@@ -179,14 +197,20 @@ class Build(build_ext):
         return target
 
     def archive(self, ext, work):
-        """The library without Python, and what a C compiler has to be told to link it."""
+        """The library without Python, static and shared, and what to link it with."""
         library = work / "libgpureduce.a"
         library.unlink(missing_ok=True)
         objects = [name for name in ext.extra_objects if "csrc_python_" not in Path(name).name]
         subprocess.run(["ar", "rcsD", str(library), *objects], check=True)
-        flags = [str(library.resolve()), *(f"-l{name}" for name in ext.libraries)]
-        flags += ["-lm", *SANITIZE, *COVERAGE]
+        private = [*(f"-l{name}" for name in ext.libraries), "-lm"]
+        flags = [str(library.resolve()), *private, *SANITIZE, *COVERAGE]
         library.with_suffix(".flags").write_text(shlex.join(flags) + "\n")
+        text = PKG_CONFIG.format(version=VERSION, private=" ".join(private))
+        (work / "gpureduce.pc").write_text(text)
+        if not SANITIZE:
+            shared = ["-shared", f"-Wl,-soname,{SONAME}", "-Wl,-z,defs", *STRIP, *COVERAGE]
+            shared += [*objects, *private, "-o", str(work / SONAME)]
+            subprocess.run([CC, *shared], check=True)
 
     def compile(self, command, source, level, work):
         """One object, unless the same command made it and nothing that it includes is newer."""
@@ -216,12 +240,18 @@ def is_current(target, made_by, depends, command):
 
 
 setup(
+    version=VERSION,
     ext_modules=[
         Extension(
             "gpureduce._core",
             sources=[],
             libraries=["pthread", "dl"],
-            extra_link_args=["-Wl,--exclude-libs,ALL", *STRIP, *SANITIZE, *COVERAGE],
+            extra_link_args=[
+                "-Wl,--version-script,csrc/python/module.map",
+                *STRIP,
+                *SANITIZE,
+                *COVERAGE,
+            ],
         )
     ],
     cmdclass={"build_ext": Build},

@@ -36,7 +36,7 @@ from gpureduce.lists import (
     set_num_threads,
 )
 
-__version__ = "0.1.0"
+__version__: str = _core.__version__
 __all__ = [
     "DeviceArray",
     "DeviceError",

@@ -6,6 +6,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from gpureduce.lists import Device, Kernel, Operator
 
+__version__: str
+
 class DeviceError(RuntimeError): ...
 
 def reduce(
