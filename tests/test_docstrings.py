@@ -80,6 +80,19 @@ def test_pages_are_true(path):
             globs.update(test.globs)
 
 
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda path: path.name)
+def test_links_lead_somewhere(path):
+    if not path.exists():
+        pytest.skip("the sources are not beside the tests")
+    for link in re.findall(r"\]\(([^)#\s]+)", path.read_text()):
+        assert link.startswith("https://") or (path.parent / link).exists(), link
+
+
+def test_the_readme_is_short():
+    if PAGES[0].exists():
+        assert len(PAGES[0].read_text().splitlines()) <= 120
+
+
 def run(tests, needs_gpu):
     if needs_gpu and not _core.device_count()[0]:
         return
