@@ -13,7 +13,7 @@ GPU_RECORD := build/gpu
 ARCHS ?= 75 80 86 89 90 100 120
 PACK_NVRTC := build/nvrtc/nvidia/cuda_nvrtc/lib/libnvrtc.so.12
 
-.PHONY: run test lint stubs bench example install pack docs sanitize gpu-test gpu-bench clean
+.PHONY: run test lint stubs bench example install pack docs wheel sdist-test sanitize gpu-test gpu-bench clean
 
 run: $(VENV)/demo
 	$(BIN)/python -m gpureduce demo
@@ -70,6 +70,15 @@ sanitize: $(VENV)/test
 	cd build/sanitize && PYTHONPATH=$(CURDIR)/build/sanitize ASAN_OPTIONS=detect_leaks=0 \
 	  LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 	  ../../$(BIN)/python -m pytest -p no:cacheprovider $(SANITIZED:%=../../%)
+
+# build/wheel: for each Python built, repaired, checked, and tested where it is installed.
+PYTHONS ?= $(PYTHON)
+WHEEL_TESTS ?= tests
+wheel: $(VENV)/wheel
+	$(BIN)/python recipe/wheel.py --pythons "$(PYTHONS)" --tests $(WHEEL_TESTS)
+
+sdist-test: $(VENV)/wheel
+	$(BIN)/python recipe/wheel.py --sdist --pythons "$(PYTHONS)" --tests $(WHEEL_TESTS)
 
 # The documentation as web pages in build/docs: warnings are errors, notebooks are run.
 docs: $(VENV)/docs

@@ -1,7 +1,8 @@
 """Builds gpureduce._core by a C and a C++ compiler; device code is compiled when it is needed.
 
 Environment: CC, CXX; GPUREDUCE_SANITIZE="address,undefined"; GPUREDUCE_DEBUG=1;
-GPUREDUCE_COVERAGE=1; GPUREDUCE_WERROR=1 turns warnings into errors.
+GPUREDUCE_COVERAGE=1; GPUREDUCE_WERROR=1 turns warnings into errors; GPUREDUCE_MANYLINUX=1 asks for
+no function of a newer glibc than 2.28.
 """
 
 import hashlib
@@ -38,7 +39,10 @@ STRIP = [] if switched("DEBUG") or SANITIZE or COVERAGE else ["-Wl,--strip-debug
 WARN = ["-Wall", "-Wextra", *(["-Werror"] if switched("WERROR") else [])]
 COMMON = ["-fPIC", "-fvisibility=hidden", *EXACT, *WARN, *SANITIZE, *COVERAGE]
 DEBUG = ["-Og", "-g3"] if switched("DEBUG") else []
-C_FLAGS = ["-std=c11", *(DEBUG or ["-O2", "-g1"]), *COMMON]
+# Libraries that glibc has taken in since: by their files' names, so that the module names them.
+OLD_GLIBC = ["-include", "csrc/old_glibc.h"] if switched("MANYLINUX") else []
+OLD_LIBRARIES = ["-Wl,--no-as-needed", "-l:libpthread.so.0", "-l:libdl.so.2"] if OLD_GLIBC else []
+C_FLAGS = ["-std=c11", *(DEBUG or ["-O2", "-g1"]), *COMMON, *OLD_GLIBC]
 # The extension links no libstdc++.
 CXX_FLAGS = ["-std=c++17", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", *COMMON]
 # Of -O3 what costs a third of the time to compile and gains nothing here. What is left unrolls
@@ -209,6 +213,7 @@ class Build(build_ext):
         (work / "gpureduce.pc").write_text(text)
         if not SANITIZE:
             shared = ["-shared", f"-Wl,-soname,{SONAME}", "-Wl,-z,defs", *STRIP, *COVERAGE]
+            shared += OLD_LIBRARIES
             shared += [*objects, *private, "-o", str(work / SONAME)]
             subprocess.run([CC, *shared], check=True)
 
@@ -248,6 +253,7 @@ setup(
             libraries=["pthread", "dl"],
             extra_link_args=[
                 "-Wl,--version-script,csrc/python/module.map",
+                *OLD_LIBRARIES,
                 *STRIP,
                 *SANITIZE,
                 *COVERAGE,

@@ -17,8 +17,9 @@ else:
         if typing.get_origin(kind) is tuple:
             for one, of in zip(value, typing.get_args(kind), strict=True):
                 assert_type(one, of)
-        elif typing.get_origin(kind) is np.ndarray:
-            of = typing.get_args(typing.get_args(kind)[1])[0]
+        elif typing.get_origin(kind) is typing.get_origin(NDArray[Any]):
+            of = typing.get_args(kind)[-1]  # the scalar, or the dtype of it
+            of = typing.get_args(of)[0] if typing.get_args(of) else of
             assert isinstance(value, np.ndarray), value
             assert of is Any or issubclass(value.dtype.type, of), (value.dtype, of)
         elif kind is not Any:
