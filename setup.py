@@ -40,7 +40,7 @@ WARN = ["-Wall", "-Wextra", *(["-Werror"] if switched("WERROR") else [])]
 COMMON = ["-fPIC", "-fvisibility=hidden", *EXACT, *WARN, *SANITIZE, *COVERAGE]
 DEBUG = ["-Og", "-g3"] if switched("DEBUG") else []
 # Libraries that glibc has taken in since: by their files' names, so that the module names them.
-OLD_GLIBC = ["-include", "csrc/old_glibc.h"] if switched("MANYLINUX") else []
+OLD_GLIBC = ["-include", "recipe/old_glibc.h"] if switched("MANYLINUX") else []
 OLD_LIBRARIES = ["-Wl,--no-as-needed", "-l:libpthread.so.0", "-l:libdl.so.2"] if OLD_GLIBC else []
 C_FLAGS = ["-std=c11", *(DEBUG or ["-O2", "-g1"]), *COMMON, *OLD_GLIBC]
 # The extension links no libstdc++.
