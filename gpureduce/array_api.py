@@ -2,10 +2,9 @@
 
 ``from gpureduce import array_api as xp``, then ``xp.sum(x, axis=0)``: the standard's signatures,
 dtypes and refusals (2024.12), gpureduce's values. x is an array of NumPy or of a device. Results
-are arrays of x's library, where x lies, and always arrays: with no dimension where none is left,
-not scalars, since the standard has none and promises an array's attributes and operators. Of an
-array of a library that gpureduce does not know they are ``gpureduce.DeviceArray``, and of the host
-where no dimension is left.
+are always arrays: zero-dimensional where no axis is left, since the standard has no scalars. For x
+on a device they are of x's library and lie there (of a library that gpureduce does not know,
+``gpureduce.DeviceArray``, and of NumPy where no axis is left); for x on the host they are NumPy's.
 """
 
 from collections.abc import Callable

@@ -13,7 +13,8 @@
 #define GPR_STAT_VERSION 0
 #endif
 
-/* From 2.33 a function of its own. Nothing is included here: what comes next may ask for features. */
+/* From 2.33 a function of its own. Nothing is included here: what comes next may ask for features.
+ */
 struct stat;
 int __fxstat(int version, int file, struct stat *about);
 static inline int gpr_fstat(int file, struct stat *about) {
