@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := setup.py pyproject.toml $(wildcard csrc/* csrc/*/* kernels/*/*)
-FORMATTED := $(wildcard examples/*.c* csrc/*.[ch] csrc/*/*.[ch] kernels/*/*.* gpureduce/custom/*.[ch])
+FORMATTED := $(wildcard examples/*.c* recipe/*.h tests/c/fuzz.c csrc/*.[ch] csrc/*/*.[ch] kernels/*/*.* gpureduce/custom/*.[ch])
+STUBS := __init__.pyi signatures.py arithmetic_signatures.py
 SANITIZERS := address,undefined
 SANITIZED ?= tests
 CUDA_TOOLS := memcheck racecheck synccheck initcheck
@@ -12,7 +13,7 @@ GPU_RECORD := build/gpu
 ARCHS ?= 75 80 86 89 90 100 120
 PACK_NVRTC := build/nvrtc/nvidia/cuda_nvrtc/lib/libnvrtc.so.12
 
-.PHONY: run test lint stubs bench example pack sanitize gpu-test gpu-bench clean
+.PHONY: run test lint stubs bench example install pack docs wheel sdist-test sanitize gpu-test gpu-bench clean
 
 run: $(VENV)/demo
 	$(BIN)/python -m gpureduce demo
@@ -29,10 +30,10 @@ lint: $(VENV)/lint
 	$(BIN)/clang-format --dry-run -Werror $(FORMATTED)
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest gpureduce
-	$(BIN)/python -m gpureduce stubs | diff gpureduce/__init__.pyi -
+	for file in $(STUBS); do $(BIN)/python -m gpureduce stubs $$file | diff gpureduce/$$file -; done
 
 stubs: $(VENV)/lint
-	$(BIN)/python -m gpureduce stubs > build/stubs && cp build/stubs gpureduce/__init__.pyi
+	for file in $(STUBS); do $(BIN)/python -m gpureduce stubs $$file > build/stubs && cp build/stubs gpureduce/$$file; done
 
 bench: $(VENV)/test
 	$(BIN)/python benchmarks/cpu.py
@@ -51,6 +52,17 @@ $(PACK_NVRTC): | $(VENV)/demo
 example: $(VENV)/test
 	gcc -std=gnu11 -O2 -Wall -Wextra examples/sum.c @build/objects/libgpureduce.flags -o build/sum
 
+# The C library: header, static and shared library, and what pkg-config reads.
+PREFIX ?= /usr/local
+SONAME = $(notdir $(wildcard build/objects/libgpureduce.so.*))
+install: $(VENV)/demo
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 644 csrc/gpureduce.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 build/objects/libgpureduce.a $(DESTDIR)$(PREFIX)/lib
+	install -m 755 build/objects/$(SONAME) $(DESTDIR)$(PREFIX)/lib
+	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libgpureduce.so
+	sed 's|@prefix@|$(PREFIX)|' build/objects/gpureduce.pc > $(DESTDIR)$(PREFIX)/lib/pkgconfig/gpureduce.pc
+
 # Run from its own directory, so that the package that is found there is the sanitized one.
 sanitize: $(VENV)/test
 	GPUREDUCE_SANITIZE=$(SANITIZERS) \
@@ -58,6 +70,19 @@ sanitize: $(VENV)/test
 	cd build/sanitize && PYTHONPATH=$(CURDIR)/build/sanitize ASAN_OPTIONS=detect_leaks=0 \
 	  LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 	  ../../$(BIN)/python -m pytest -p no:cacheprovider $(SANITIZED:%=../../%)
+
+# build/wheel: for each Python built, repaired, checked, and tested where it is installed.
+PYTHONS ?= $(PYTHON)
+WHEEL_TESTS ?= tests
+wheel: $(VENV)/wheel
+	$(BIN)/python recipe/wheel.py --pythons "$(PYTHONS)" --tests $(WHEEL_TESTS)
+
+sdist-test: $(VENV)/wheel
+	$(BIN)/python recipe/wheel.py --sdist --pythons "$(PYTHONS)" --tests $(WHEEL_TESTS)
+
+# The documentation as web pages in build/docs: warnings are errors, notebooks are run.
+docs: $(VENV)/docs
+	$(BIN)/python -m sphinx -W --keep-going -b html docs build/docs
 
 # One set-up for each extra of pyproject.toml; objects that are up to date are kept.
 $(VENV)/%: $(SOURCES)

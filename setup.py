@@ -1,7 +1,8 @@
 """Builds gpureduce._core by a C and a C++ compiler; device code is compiled when it is needed.
 
 Environment: CC, CXX; GPUREDUCE_SANITIZE="address,undefined"; GPUREDUCE_DEBUG=1;
-GPUREDUCE_COVERAGE=1; GPUREDUCE_WERROR=1 turns warnings into errors.
+GPUREDUCE_COVERAGE=1; GPUREDUCE_WERROR=1 turns warnings into errors; GPUREDUCE_MANYLINUX=1 asks for
+no function of a newer glibc than 2.28.
 """
 
 import hashlib
@@ -38,7 +39,10 @@ STRIP = [] if switched("DEBUG") or SANITIZE or COVERAGE else ["-Wl,--strip-debug
 WARN = ["-Wall", "-Wextra", *(["-Werror"] if switched("WERROR") else [])]
 COMMON = ["-fPIC", "-fvisibility=hidden", *EXACT, *WARN, *SANITIZE, *COVERAGE]
 DEBUG = ["-Og", "-g3"] if switched("DEBUG") else []
-C_FLAGS = ["-std=c11", *(DEBUG or ["-O2", "-g1"]), *COMMON]
+# Libraries that glibc has taken in since: by their files' names, so that the module names them.
+OLD_GLIBC = ["-include", "recipe/old_glibc.h"] if switched("MANYLINUX") else []
+OLD_LIBRARIES = ["-Wl,--no-as-needed", "-l:libpthread.so.0", "-l:libdl.so.2"] if OLD_GLIBC else []
+C_FLAGS = ["-std=c11", *(DEBUG or ["-O2", "-g1"]), *COMMON, *OLD_GLIBC]
 # The extension links no libstdc++.
 CXX_FLAGS = ["-std=c++17", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", *COMMON]
 # Of -O3 what costs a third of the time to compile and gains nothing here. What is left unrolls
@@ -62,6 +66,24 @@ if platform.machine() in ("x86_64", "AMD64"):
         "plain": [] if DEBUG else ["-O2"],  # no x86 machine of the last ten years runs it
     }
 LEVEL_DEFINES = ["-DGPR_X86_LEVELS"] if len(LEVELS) > 1 else []
+
+# The one place where the version stands is the public header; the library is compatible within the
+# first two of its numbers.
+HEADER = "csrc/gpureduce.h"
+VERSION = re.search(r'#define GPUREDUCE_VERSION "(.*)"', Path(HEADER).read_text())[1]
+SONAME = f"libgpureduce.so.{VERSION.rpartition('.')[0]}"
+PKG_CONFIG = """\
+prefix=@prefix@
+libdir=${{prefix}}/lib
+includedir=${{prefix}}/include
+
+Name: gpureduce
+Description: exact and reproducible reductions of arrays
+Version: {version}
+Cflags: -I${{includedir}}
+Libs: -L${{libdir}} -lgpureduce
+Libs.private: {private}
+"""
 
 CC = os.environ.get("CC", "gcc")
 CXX = os.environ.get("CXX", "g++")
@@ -179,14 +201,21 @@ class Build(build_ext):
         return target
 
     def archive(self, ext, work):
-        """The library without Python, and what a C compiler has to be told to link it."""
+        """The library without Python, static and shared, and what to link it with."""
         library = work / "libgpureduce.a"
         library.unlink(missing_ok=True)
         objects = [name for name in ext.extra_objects if "csrc_python_" not in Path(name).name]
         subprocess.run(["ar", "rcsD", str(library), *objects], check=True)
-        flags = [str(library.resolve()), *(f"-l{name}" for name in ext.libraries)]
-        flags += ["-lm", *SANITIZE, *COVERAGE]
+        private = [*(f"-l{name}" for name in ext.libraries), "-lm"]
+        flags = [str(library.resolve()), *private, *SANITIZE, *COVERAGE]
         library.with_suffix(".flags").write_text(shlex.join(flags) + "\n")
+        text = PKG_CONFIG.format(version=VERSION, private=" ".join(private))
+        (work / "gpureduce.pc").write_text(text)
+        if not SANITIZE:
+            shared = ["-shared", f"-Wl,-soname,{SONAME}", "-Wl,-z,defs", *STRIP, *COVERAGE]
+            shared += OLD_LIBRARIES
+            shared += [*objects, *private, "-o", str(work / SONAME)]
+            subprocess.run([CC, *shared], check=True)
 
     def compile(self, command, source, level, work):
         """One object, unless the same command made it and nothing that it includes is newer."""
@@ -216,12 +245,19 @@ def is_current(target, made_by, depends, command):
 
 
 setup(
+    version=VERSION,
     ext_modules=[
         Extension(
             "gpureduce._core",
             sources=[],
             libraries=["pthread", "dl"],
-            extra_link_args=["-Wl,--exclude-libs,ALL", *STRIP, *SANITIZE, *COVERAGE],
+            extra_link_args=[
+                "-Wl,--version-script,csrc/python/module.map",
+                *OLD_LIBRARIES,
+                *STRIP,
+                *SANITIZE,
+                *COVERAGE,
+            ],
         )
     ],
     cmdclass={"build_ext": Build},

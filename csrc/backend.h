@@ -22,11 +22,15 @@ typedef struct gpr_with {
   const void *given; /* one of them, or NULL */
 } gpr_with;
 
+/* READY: all steps are done. ENDED: finished, or failed. */
+enum { GPR_RUNNING, GPR_READY, GPR_ENDED };
+
 struct gpr_run {
   const gpr_backend *backend;
   /* The rest is gpr_open()'s and gpr_finish()'s. */
   const gpr_row *row;
-  int op, dtype;     /* dtype: of the result */
+  int op, dtype; /* dtype: of the result */
+  int state;
   gpr_cast narrow;   /* from the row's result to the dtype asked for, or NULL */
   int64_t least;     /* the least number of elements that counted in an output */
   int64_t total;     /* the elements that are to be read, */

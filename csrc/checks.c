@@ -5,14 +5,19 @@
 
 #include "../kernels/abi/lists.h"
 #include "errors.h"
+#include "plan.h"
 
 /* Below this the kernels' degrees of freedom stay the same. */
 #define DDOF_LEAST (-0x1p62)
 
 /* Where the elements are matrices: an array of shape (n, 2, 2). */
-static gpr_status check_matrices(const char *name, const gpr_view *view) {
+static gpr_status check_matrices(const char *name, const gpr_view *view,
+                                 const gpr_options *options) {
   char shape[128] = "";
   size_t used = 0;
+  if (options->where || options->starts || ~options->axes & (GPR_AXIS(3) - 1))
+    return gpr_fail(GPR_BAD_VALUE, "%s: the whole array alone, without axes, mask and segments",
+                    name);
   if (view->ndim == 3 && view->shape[1] == 2 && view->shape[2] == 2) return GPR_OK;
   for (int d = 0; d < view->ndim && used < sizeof shape; d++)
     used += (size_t)snprintf(shape + used, sizeof shape - used, d ? ", %lld" : "%lld",
@@ -27,7 +32,7 @@ static int has_empty(const gpr_view *view, const gpr_options *options) {
   int empty = 0;
   for (int d = 0; d < view->ndim; d++)
     if (options->axes >> d & 1) empty |= !options->starts && view->shape[d] == 0;
-  if (!options->starts || !gpr_outputs(view, options)) return empty;
+  if (!options->starts || !gpr_count_outputs(view, options)) return empty;
   for (int64_t i = 0; i < options->segments; i++) empty |= options->stops[i] <= options->starts[i];
   return empty;
 }
@@ -80,7 +85,11 @@ gpr_status gpr_check(const gpr_resolved *what, const gpr_view *view, const gpr_o
   if (!what->row->open)
     return gpr_fail(GPR_BAD_TYPE, "%s: not defined for dtype %s", o->name,
                     gpr_dtypes[what->is_cast ? asked : view->dtype].name);
-  if (o->flags & GPR_MATRICES) return check_matrices(o->name, view);
+  if (o->flags & GPR_MATRICES) return check_matrices(o->name, view, options);
+  if (options->initial && what->row->result != options->initial->dtype &&
+      !gpr_cast_of(options->initial->dtype, what->row->result))
+    return gpr_fail(GPR_BAD_TYPE, "%s: initial of dtype %s is no %s", o->name,
+                    gpr_dtypes[options->initial->dtype].name, gpr_dtypes[what->row->result].name);
   if (options->where && options->where->dtype != GPR_BOOL)
     return gpr_fail(GPR_BAD_TYPE, "%s: the mask is of dtype %s, not bool", o->name,
                     gpr_dtypes[options->where->dtype].name);

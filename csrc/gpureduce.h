@@ -1,11 +1,33 @@
 /* gpureduce for C programs: one header, one library, no Python.
  *
- *   gpr_view view = gpr_view_of(data, GPR_FLOAT64, n);
+ *   const gpr_view view = gpr_view_of(data, GPR_FLOAT64, n);
  *   gpr_value sum;
- *   if (gpr_reduce("sum", &view, NULL, &sum) != GPR_OK) puts(gpr_error());
+ *   if (gpr_reduce("sum", &view, NULL, &sum) != GPR_OK) {
+ *     fprintf(stderr, "%s\n", gpr_error());
+ *     return 1;
+ *   }
+ *   printf("%.17g\n", gpr_as_double(&sum, 0));
  *
- * Every function may be called from any thread at any time. Nothing here keeps a pointer to the
- * caller's memory after it returns, but for a gpr_run, which reads the array until it is closed. */
+ * Along an axis, of a 3 x 4 array in C order:
+ *
+ *   const int64_t shape[] = {3, 4};
+ *   const gpr_view view = gpr_view_nd(data, GPR_FLOAT64, 2, shape);
+ *   gpr_options options = gpr_defaults();
+ *   double rows[3];
+ *   options.axes = GPR_AXIS(1);
+ *   options.out = rows; // gpr_outputs(&view, &options) elements
+ *   gpr_status status = gpr_reduce("sum", &view, &options, NULL);
+ *
+ * Operators: sum prod min max argmin argmax mean any all count_nonzero ptp minmax argminmax var std
+ * nansum nanprod nanmin nanmax nanargmin nanargmax nanmean nanvar nanstd; NumPy's ufuncs add
+ * multiply minimum maximum fmin fmax logical_and logical_or logical_xor bitwise_and bitwise_or
+ * bitwise_xor; and matmul2x2, of an array (n, 2, 2).
+ *
+ * Every function may be called from any thread at any time. Every argument is checked: what cannot
+ * be is refused with GPR_BAD_VALUE or GPR_BAD_TYPE and a message, whatever it is but a pointer to
+ * memory that is not there. Nothing here keeps a pointer to the caller's memory after it returns,
+ * but for a gpr_run, which reads the array until it is closed. This header needs no other of
+ * gpureduce's; programs link as `pkg-config --cflags --libs gpureduce` says. */
 #ifndef GPUREDUCE_H
 #define GPUREDUCE_H
 
@@ -13,8 +35,47 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The one place where the version stands. */
+#define GPUREDUCE_VERSION "0.1.0"
+
+#if defined __GNUC__
+#define GPR_API __attribute__((visibility("default")))
+#else
+#define GPR_API
+#endif
+
+/* In the sources the library's own lists, of which the second half repeats what programs need. */
+#if defined __has_include
+#if __has_include("../kernels/abi/dtypes.h")
 #include "../kernels/abi/dtypes.h"
 #include "../kernels/abi/ladder.h"
+#define GPR_LISTED
+#endif
+#endif
+#ifndef GPR_LISTED
+enum gpr_dtype {
+  GPR_BOOL, /* one byte */
+  GPR_INT8,
+  GPR_INT16,
+  GPR_INT32,
+  GPR_INT64,
+  GPR_UINT8,
+  GPR_UINT16,
+  GPR_UINT32,
+  GPR_UINT64,
+  GPR_FLOAT16,
+  GPR_BFLOAT16,
+  GPR_FLOAT32,
+  GPR_FLOAT64,
+  GPR_COMPLEX64,
+  GPR_COMPLEX128,
+  GPR_DATETIME64,  /* int64; INT64_MIN is NaT */
+  GPR_TIMEDELTA64, /* likewise */
+  GPR_DTYPE_COUNT,
+  GPR_NO_DTYPE = -1
+};
+enum { GPR_NO_KERNEL = -1 };
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,9 +90,19 @@ typedef enum gpr_status {
   GPR_DEVICE_ERROR, /* the device asked for is missing or failed */
 } gpr_status;
 
-/* What went wrong in the calling thread's last call that failed. The text stays the library's and
- * lasts until that thread's next failure. */
-const char *gpr_error(void);
+/* What went wrong in the calling thread's last call that failed, in a sentence; "" before the
+ * first. The text stays the library's and lasts until that thread's next failure. */
+GPR_API const char *gpr_error(void);
+
+/* A status in a few words, for any number: "bad value". */
+GPR_API const char *gpr_strerror(int status);
+
+/* GPUREDUCE_VERSION of the library, which may be another than that of this header. */
+GPR_API const char *gpr_version(void);
+
+/* NumPy's name of a dtype, "float64", and the bytes of an element; NULL and 0 of what is none. */
+GPR_API const char *gpr_dtype_name(int dtype);
+GPR_API int gpr_dtype_size(int dtype);
 
 enum { GPR_DIMS_MAX = 64 };
 
@@ -39,21 +110,28 @@ enum { GPR_C_ORDER, GPR_MEMORY_ORDER }; /* as the kept axes of the array lie in 
 
 enum { GPR_DEVICE_AUTO = -2, GPR_DEVICE_CPU = -1 }; /* 0 and up: that CUDA device */
 
-/* An array as it lies: strides in bytes, of any sign or zero; `swapped` if the byte order is not
- * the machine's. */
+enum { GPR_HOST_MEMORY, GPR_CUDA_MEMORY };
+
+/* An array as it lies: strides in bytes, of any sign or zero, where each element is read again and
+ * again; `swapped` if the byte order is not the machine's. Members that are left out of an
+ * initialiser, and so are 0, mean host memory. */
 typedef struct gpr_view {
   const void *data;
   int dtype; /* enum gpr_dtype */
   int ndim;
   int swapped, read_only;
-  int device;   /* where the data is: GPR_DEVICE_CPU (not 0), or a CUDA device */
+  int memory;   /* where the data is: GPR_HOST_MEMORY or GPR_CUDA_MEMORY */
+  int device;   /* of GPR_CUDA_MEMORY: which; else 0 or GPR_DEVICE_CPU */
   void *stream; /* the CUDA stream that it is ready on; NULL is the default stream */
   int64_t shape[GPR_DIMS_MAX];
   int64_t strides[GPR_DIMS_MAX];
 } gpr_view;
 
 /* A contiguous array of n elements in host memory. */
-gpr_view gpr_view_of(const void *data, int dtype, int64_t n);
+GPR_API gpr_view gpr_view_of(const void *data, int dtype, int64_t n);
+
+/* A contiguous array in host memory, in C order. shape has ndim elements and stays the caller's. */
+GPR_API gpr_view gpr_view_nd(const void *data, int dtype, int ndim, const int64_t *shape);
 
 /* A result: `bytes` holds a value of the dtype, or the four of a 2 x 2 matrix in C order; of
  * operators that give two, like minmax, one after the other. */
@@ -62,16 +140,22 @@ typedef struct gpr_value {
   alignas(16) unsigned char bytes[32];
 } gpr_value;
 
+/* The value as a number, rounded or cut off as a cast would; `which` is 0, or 1 for the second of
+ * two. NaN and INT64_MIN, with a message, where that cannot be, as of complex numbers. */
+GPR_API double gpr_as_double(const gpr_value *value, int which);
+GPR_API int64_t gpr_as_int64(const gpr_value *value, int which);
+
 /* For .axes: axis d of the view, or all. */
 #define GPR_AXIS(d) (UINT64_C(1) << (d))
 #define GPR_ALL_AXES UINT64_MAX
 
-/* All members may be left as gpr_defaults() gives them; pointers stay the caller's. */
+/* Made by gpr_defaults(), never by an initialiser; pointers stay the caller's. */
 typedef struct gpr_options {
-  int dtype; /* convert each element first, or GPR_NO_DTYPE */
+  size_t size; /* gpr_defaults()'s: tells options that it did not make, or of another version */
+  int dtype;   /* convert each element first, or GPR_NO_DTYPE */
   int device;
   const gpr_value *initial; /* takes part in the reduction; of the result's dtype. Or NULL */
-  int kernel;    /* one of abi/ladder.h, on a CUDA device and without initial; or GPR_NO_KERNEL */
+  int kernel;    /* of gpr_kernel_index(), on a CUDA device and without initial; or GPR_NO_KERNEL */
   uint64_t axes; /* those to reduce: GPR_AXIS(0) | GPR_AXIS(2), or GPR_ALL_AXES */
   /* A mask of dtype bool, or NULL: only elements where it is true count. Of the view's shape; a
    * stride of 0 broadcasts it. */
@@ -94,66 +178,70 @@ typedef struct gpr_options {
   int out_order; /* GPR_MEMORY_ORDER: of one result on a device, without segments and means */
 } gpr_options;
 
-gpr_options gpr_defaults(void);
+GPR_API gpr_options gpr_defaults(void);
 
-/* How many outputs a reduction of the view has. */
-int64_t gpr_outputs(const gpr_view *view, const gpr_options *options);
+/* How many outputs a reduction of the view has; -1, with a message, where that cannot be. */
+GPR_API int64_t gpr_outputs(const gpr_view *view, const gpr_options *options);
 
-/* The array to one value, or to options->out. op is a name of kernels/abi/ops.h or a NumPy ufunc's.
- * options may be NULL. The result is the caller's, and may be NULL beside options->out. */
-gpr_status gpr_reduce(const char *op, const gpr_view *view, const gpr_options *options,
-                      gpr_value *result);
+/* The array to one value, or to options->out. op is one of the names above. options may be NULL.
+ * The result is the caller's, and may be NULL beside options->out. */
+GPR_API gpr_status gpr_reduce(const char *op, const gpr_view *view, const gpr_options *options,
+                              gpr_value *result);
 
 /* The index of a textbook kernel or of a variant for many outputs, or GPR_NO_KERNEL. */
-int gpr_kernel_index(const char *name);
+GPR_API int gpr_kernel_index(const char *name);
 
 /* Milliseconds that the launches of options->kernel take for the array, `repeats` times, each with
  * cold caches and without the copies that come before. The times are the caller's. */
-gpr_status gpr_kernel_time(const char *op, const gpr_view *view, const gpr_options *options,
-                           int repeats, double *milliseconds);
+GPR_API gpr_status gpr_kernel_time(const char *op, const gpr_view *view, const gpr_options *options,
+                                   int repeats, double *milliseconds);
 
 /* --- the same in steps, for callers that have something else to look after -------------------- */
 
 typedef struct gpr_run gpr_run;
 
 /* The index of an operator, or -1. */
-int gpr_op_index(const char *name);
+GPR_API int gpr_op_index(const char *name);
+
+/* The names of all operators, from 0; NULL after the last. */
+GPR_API const char *gpr_op_name(int op);
 
 /* The dtype of the result, which initial is of too, from an array of this dtype; GPR_NO_DTYPE where
  * the operator does not take it. */
-int gpr_result_dtype(int op, int dtype, const gpr_options *options);
+GPR_API int gpr_result_dtype(int op, int dtype, const gpr_options *options);
 
-/* How many values each output of it has: 1, or 2 of minmax and its like. */
-int gpr_results(int op);
+/* How many values each output of it has: 1, or 2 of minmax and its like; 0 of no operator. */
+GPR_API int gpr_results(int op);
 
 /* Plans and begins. The run is the caller's, to be closed; on failure *run is NULL. */
-gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gpr_run **run);
+GPR_API gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options,
+                            gpr_run **run);
 
 /* Works for about `nanoseconds`; GPR_OK when all is done, GPR_MORE when it is not. */
-gpr_status gpr_step(gpr_run *run, int64_t nanoseconds);
+GPR_API gpr_status gpr_step(gpr_run *run, int64_t nanoseconds);
 
 /* How many elements are done, about, and of how many: all of them once gpr_step gave GPR_OK. May be
  * asked between steps. *total is the caller's. */
-int64_t gpr_done(const gpr_run *run, int64_t *total);
+GPR_API int64_t gpr_done(const gpr_run *run, int64_t *total);
 
-/* The result, after gpr_step gave GPR_OK; it may be NULL beside options->out. The run stays the
- * caller's. */
-gpr_status gpr_finish(gpr_run *run, gpr_value *result);
+/* The result, once, after gpr_step gave GPR_OK; it may be NULL beside options->out. The run stays
+ * the caller's. */
+GPR_API gpr_status gpr_finish(gpr_run *run, gpr_value *result);
 
 /* After gpr_finish(): the least number of elements that counted in an output, initial one of them;
  * -1 if not known. */
-int64_t gpr_least(const gpr_run *run);
+GPR_API int64_t gpr_least(const gpr_run *run);
 
 /* Milliseconds of the kernel that folds many outputs of an array on a device, launched so many
  * times (1 and up) one after the other. The run is to be fresh, and is of no other use afterwards.
  */
-gpr_status gpr_time(gpr_run *run, int repeats, double *milliseconds);
+GPR_API gpr_status gpr_time(gpr_run *run, int repeats, double *milliseconds);
 
 /* Gives up what is left to do and frees the run. NULL is fine. */
-void gpr_close(gpr_run *run);
+GPR_API void gpr_close(gpr_run *run);
 
 /* How many CUDA devices can be used; 0 leaves the reason for gpr_error(). */
-int gpr_device_count(void);
+GPR_API int gpr_device_count(void);
 
 /* What a CUDA device is. */
 typedef struct gpr_device {
@@ -166,7 +254,7 @@ typedef struct gpr_device {
 } gpr_device;
 
 /* The device query. *out is the caller's. */
-gpr_status gpr_device_info(int device, gpr_device *out);
+GPR_API gpr_status gpr_device_info(int device, gpr_device *out);
 
 /* Medians in bytes a second. A copy on the device counts what is read and what is written. */
 typedef struct gpr_bandwidth {
@@ -176,15 +264,15 @@ typedef struct gpr_bandwidth {
 
 /* The bandwidth test, with `bytes` (16 and up) in host and device memory each, in a few seconds for
  * 1 GiB. *out is the caller's. */
-gpr_status gpr_bandwidth_test(int device, int64_t bytes, gpr_bandwidth *out);
+GPR_API gpr_status gpr_bandwidth_test(int device, int64_t bytes, gpr_bandwidth *out);
 
 /* Threads that one call on the CPU may use; 0 sets the default: GPUREDUCE_NUM_THREADS, or what the
  * affinity mask and the cgroup's quota allow. */
-void gpr_set_threads(int threads);
-int gpr_threads(void);
+GPR_API void gpr_set_threads(int threads);
+GPR_API int gpr_threads(void);
 
 /* The instruction set that the CPU half runs on: "v4", "v3" or "plain". */
-const char *gpr_isa(void);
+GPR_API const char *gpr_isa(void);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,11 @@
 
 #include "gpureduce.h"
 
+/* The CUDA device where the view's data is, or GPR_DEVICE_CPU. */
+static inline int gpr_lies(const gpr_view *view) {
+  return view->memory == GPR_CUDA_MEMORY ? view->device : GPR_DEVICE_CPU;
+}
+
 /* Dimensions, the last one the fastest. */
 typedef struct gpr_dims {
   int n;

@@ -23,7 +23,7 @@ static gpr_plan begin(const gpr_view *view, const gpr_row *row, gpr_cast cast) {
                 .cast = cast,
                 .dtype = view->dtype,
                 .data = view->data,
-                .device = view->device,
+                .device = gpr_lies(view),
                 .stream = view->stream,
                 .count = 1,
                 .bytes = type->bytes};
@@ -84,7 +84,7 @@ gpr_plan gpr_plan_make(const gpr_view *view, const gpr_row *row, gpr_cast cast, 
 /* --- many outputs ------------------------------------------------------------------------------
  */
 
-int64_t gpr_outputs(const gpr_view *view, const gpr_options *options) {
+int64_t gpr_count_outputs(const gpr_view *view, const gpr_options *options) {
   int64_t outputs = options->starts ? options->segments : 1;
   for (int d = 0; d < view->ndim; d++)
     if (!(options->axes >> d & 1)) outputs *= view->shape[d];
@@ -125,7 +125,7 @@ gpr_plan gpr_plan_axes(const gpr_view *view, const gpr_row *row, gpr_cast cast,
   if (row->ordered) gpr_dims_number(&axes->reduced);
   gpr_dims_number(&axes->kept);
   if (options->out_order) gpr_dims_number_as(&axes->kept, view, options->axes);
-  axes->outputs = gpr_outputs(view, options);
+  axes->outputs = gpr_count_outputs(view, options);
   axes->starts = options->starts;
   axes->stops = options->stops;
   axes->segments = options->segments;

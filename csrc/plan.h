@@ -65,6 +65,9 @@ typedef struct gpr_plan {
 /* view and row stay the caller's, and the plan points to the view's data. */
 gpr_plan gpr_plan_make(const gpr_view *view, const gpr_row *row, gpr_cast cast, gpr_limits limits);
 
+/* gpr_outputs() of what has been checked. */
+int64_t gpr_count_outputs(const gpr_view *view, const gpr_options *options);
+
 /* The same for the axes of `options`, its mask and its segments; *axes is filled in but for `with`,
  * `skip` and `result`, and the plan points to it. */
 gpr_plan gpr_plan_axes(const gpr_view *view, const gpr_row *row, gpr_cast cast,

@@ -6,23 +6,18 @@
 #include "checks.h"
 #include "cpu.h"
 #include "errors.h"
+#include "given.h"
 #include "cuda/gpu.h"
 
 const char *gpr_isa(void) { return gpr_cpu_table_here()->isa; }
 
 gpr_options gpr_defaults(void) {
-  return (gpr_options){.dtype = GPR_NO_DTYPE,
+  return (gpr_options){.size = sizeof(gpr_options),
+                       .dtype = GPR_NO_DTYPE,
                        .device = GPR_DEVICE_AUTO,
                        .kernel = GPR_NO_KERNEL,
                        .axes = GPR_ALL_AXES,
                        .out_device = GPR_DEVICE_CPU};
-}
-
-gpr_view gpr_view_of(const void *data, int dtype, int64_t n) {
-  gpr_view view = {.data = data, .dtype = dtype, .ndim = 1, .device = GPR_DEVICE_CPU};
-  view.shape[0] = n;
-  view.strides[0] = gpr_dtypes[dtype].bytes;
-  return view;
 }
 
 /* Where to work: arrays on a device there, arrays on the host where it was asked for. */
@@ -66,7 +61,7 @@ static gpr_status choose_for_variant(const gpr_resolved *what, const gpr_view *v
   if (gpr_ops[what->op].flags & GPR_MATRICES)
     return gpr_fail(GPR_BAD_TYPE, "%s: kernel %s takes no matrices", gpr_ops[what->op].name,
                     variant);
-  return choose(view->device, named_device(options, view->device), device);
+  return choose(gpr_lies(view), named_device(options, gpr_lies(view)), device);
 }
 static gpr_status choose_for_kernel(const gpr_plan *plan, const gpr_options *options, int *device) {
   const int wanted = named_device(options, plan->device);
@@ -138,7 +133,7 @@ static gpr_status settle(const gpr_resolved *what, const gpr_view *view, const g
                     gpr_ops[what->op].name, gpr_kernels[options->kernel].name);
   if (*is_whole) *flat = plan_of(what, view);
   if (options->kernel != GPR_NO_KERNEL) return choose_for_kernel(flat, options, device);
-  const gpr_status status = choose(view->device, options->device, device);
+  const gpr_status status = choose(gpr_lies(view), options->device, device);
   if (!status && *device >= 0 && *is_whole)
     *is_whole = gpr_gpu_folds_whole(flat) && (!is_there(options) || pays_by_host(flat));
   return status;
@@ -195,7 +190,7 @@ static gpr_status open_axes(const gpr_resolved *what, const gpr_view *view, int 
 static gpr_status check_place(const gpr_resolved *what, int device, const gpr_view *view,
                               const gpr_options *options) {
   const int there = is_there(options);
-  if (!there && view->device >= 0 && gpr_gpu_is_capturing(device, view->stream))
+  if (!there && gpr_lies(view) >= 0 && gpr_gpu_is_capturing(device, view->stream))
     return gpr_fail(GPR_BAD_VALUE,
                     "%s: while a graph is captured the host cannot wait for a result; it stays on "
                     "the device with keepdims=True, or with out= there",
@@ -210,14 +205,33 @@ static gpr_status check_place(const gpr_resolved *what, int device, const gpr_vi
                   options->out_device);
 }
 
+/* What can be told before the operator is looked up. */
+static gpr_status check_given(int op, const gpr_view *view, const gpr_options *options) {
+  if (op < 0 || op >= GPR_OP_COUNT)
+    return gpr_fail(GPR_BAD_VALUE, "operator %d is none; gpr_op_index() gives them", op);
+  const gpr_status status = gpr_check_view(gpr_ops[op].name, view);
+  return status ? status : gpr_check_options(gpr_ops[op].name, view, options);
+}
+
+static gpr_status check_out(int op, const gpr_view *view, const gpr_options *options) {
+  const int64_t outputs = gpr_count_outputs(view, options);
+  if (options->out || outputs == 1) return GPR_OK;
+  return gpr_fail(GPR_BAD_VALUE, "%s: %lld outputs need options->out, with room for them",
+                  gpr_ops[op].name, (long long)outputs);
+}
+
 gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gpr_run **run) {
   const gpr_options defaults = gpr_defaults();
   gpr_plan flat;
   int device, is_whole;
   if (!options) options = &defaults;
+  if (!run) return gpr_fail(GPR_BAD_VALUE, "gpr_open: there is no place for the run");
   *run = NULL;
+  const gpr_status given = check_given(op, view, options);
+  if (given) return given;
   const gpr_resolved what = gpr_resolve(op, view->dtype, options);
   gpr_status status = gpr_check(&what, view, options);
+  if (!status) status = check_out(op, view, options);
   if (!status) status = settle(&what, view, options, &device, &flat, &is_whole);
   if (!status) status = check_place(&what, device, view, options);
   if (!status)
@@ -236,23 +250,32 @@ gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gp
   (*run)->dtype = what.result;
   (*run)->narrow = what.narrow;
   (*run)->out = options->out;
+  (*run)->state = GPR_RUNNING;
   atomic_init(&(*run)->done, 0);
   return GPR_OK;
 }
 
 gpr_status gpr_step(gpr_run *run, int64_t nanoseconds) {
+  if (!run) return gpr_fail(GPR_BAD_VALUE, "gpr_step: the run is NULL");
+  if (run->state == GPR_READY) return GPR_OK;
+  if (run->state != GPR_RUNNING)
+    return gpr_fail(GPR_BAD_VALUE, "gpr_step: the run has failed or is finished; close it");
   const gpr_status status = run->backend->step(run, nanoseconds);
+  if (status != GPR_MORE) run->state = status ? GPR_ENDED : GPR_READY;
   if (!status) atomic_store_explicit(&run->done, run->total, memory_order_relaxed);
   return status;
 }
 
 int64_t gpr_done(const gpr_run *run, int64_t *total) {
-  const int64_t done = atomic_load_explicit(&run->done, memory_order_relaxed);
-  *total = run->total;
-  return done < *total ? done : *total;
+  const int64_t done = run ? atomic_load_explicit(&run->done, memory_order_relaxed) : 0;
+  const int64_t all = run ? run->total : 0;
+  if (total) *total = all;
+  return done < all ? done : all;
 }
 
 gpr_status gpr_time(gpr_run *run, int repeats, double *milliseconds) {
+  if (!run || !milliseconds || run->state != GPR_RUNNING)
+    return gpr_fail(GPR_BAD_VALUE, "gpr_time: give a fresh run and a place for the times");
   if (run->backend->time && repeats > 0) return run->backend->time(run, repeats, milliseconds);
   return gpr_fail(GPR_BAD_VALUE, "only kernels for many outputs are timed, once and more");
 }
@@ -280,6 +303,11 @@ static gpr_status deliver_whole(gpr_run *run, const gpr_value *wide, gpr_value *
 
 gpr_status gpr_finish(gpr_run *run, gpr_value *result) {
   gpr_value wide;
+  if (!run || run->state != GPR_READY)
+    return gpr_fail(GPR_BAD_VALUE, "gpr_finish: once, after gpr_step() gave GPR_OK");
+  if (!result && !run->out)
+    return gpr_fail(GPR_BAD_VALUE, "gpr_finish: there is no place for the result");
+  run->state = GPR_ENDED;
   gpr_status status = run->backend->finish(run, run->with.given, wide.bytes);
   if (!status && !run->wide) status = deliver_whole(run, &wide, result);
   if (status) return status;
@@ -292,7 +320,7 @@ gpr_status gpr_finish(gpr_run *run, gpr_value *result) {
   return GPR_OK;
 }
 
-int64_t gpr_least(const gpr_run *run) { return run->least; }
+int64_t gpr_least(const gpr_run *run) { return run ? run->least : -1; }
 
 void gpr_close(gpr_run *run) {
   if (!run) return;
@@ -301,16 +329,18 @@ void gpr_close(gpr_run *run) {
   free(wide);
 }
 
+static gpr_status unknown(const char *op) {
+  return gpr_fail(GPR_BAD_VALUE, "unknown operator %.99s; gpr_op_name() gives them",
+                  op ? op : "NULL");
+}
+
 gpr_status gpr_reduce(const char *op, const gpr_view *view, const gpr_options *options,
                       gpr_value *result) {
   gpr_run *run = NULL;
   const int index = gpr_op_index(op);
-  if (index < 0) return gpr_fail(GPR_BAD_VALUE, "unknown operator %s", op);
+  if (index < 0) return unknown(op);
   if (!result && !(options && options->out))
     return gpr_fail(GPR_BAD_VALUE, "%s: there is no place for the result", op);
-  if (options && !options->out && gpr_outputs(view, options) != 1)
-    return gpr_fail(GPR_BAD_VALUE, "%s: %lld outputs need options->out", op,
-                    (long long)gpr_outputs(view, options));
   gpr_status status = gpr_open(index, view, options, &run);
   if (status) goto fail;
   do status = gpr_step(run, INT64_C(1000000000));
@@ -326,7 +356,11 @@ gpr_status gpr_kernel_time(const char *op, const gpr_view *view, const gpr_optio
                            int repeats, double *milliseconds) {
   const int index = gpr_op_index(op);
   int device;
-  if (index < 0) return gpr_fail(GPR_BAD_VALUE, "unknown operator %s", op);
+  if (index < 0) return unknown(op);
+  if (!options || !milliseconds)
+    return gpr_fail(GPR_BAD_VALUE, "%s: give options with a kernel and a place for the times", op);
+  const gpr_status given = check_given(index, view, options);
+  if (given) return given;
   if (options->kernel == GPR_NO_KERNEL || variant_of(options))
     return gpr_fail(GPR_BAD_VALUE, "no textbook kernel is named whose time is to be taken");
   if (repeats < 1) return gpr_fail(GPR_BAD_VALUE, "%d repeats: give 1 and up", repeats);

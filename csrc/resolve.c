@@ -6,6 +6,7 @@
 #include "cpu.h"
 
 int gpr_op_index(const char *name) {
+  if (!name) return -1;
   for (int op = 0; op < GPR_OP_COUNT; op++)
     if (!(gpr_ops[op].flags & GPR_HIDDEN) &&
         (!strcmp(name, gpr_ops[op].name) || (*name && !strcmp(name, gpr_ops[op].ufunc))))
@@ -14,6 +15,7 @@ int gpr_op_index(const char *name) {
 }
 
 int gpr_kernel_index(const char *name) {
+  if (!name) return GPR_NO_KERNEL;
   for (int k = 0; k < GPR_KERNEL_COUNT; k++)
     if (!strcmp(name, gpr_kernels[k].name)) return k;
   for (int v = GPR_ANY_VARIANT + 1; v < GPR_VARIANT_END; v++)
@@ -24,7 +26,7 @@ int gpr_kernel_index(const char *name) {
 static const gpr_row *row_of(int op, int dtype) {
   return &gpr_cpu_table_here()->row[op * GPR_DTYPE_COUNT + dtype];
 }
-static gpr_cast cast_of(int from, int to) {
+gpr_cast gpr_cast_of(int from, int to) {
   return gpr_cpu_table_here()->cast[from * GPR_DTYPE_COUNT + to];
 }
 
@@ -34,7 +36,11 @@ int gpr_skips(int op, int dtype) {
   return (gpr_ops[op].flags & which) && gpr_cpu_table_here()->skip[dtype];
 }
 
+static int is_op(int op) { return op >= 0 && op < GPR_OP_COUNT; }
+static int is_dtype(int dtype) { return dtype >= 0 && dtype < GPR_DTYPE_COUNT; }
+
 int gpr_results(int op) {
+  if (!is_op(op)) return 0;
   int results = 1;
   for (int dtype = 0; dtype < GPR_DTYPE_COUNT; dtype++)
     if (row_of(op, dtype)->results > results) results = row_of(op, dtype)->results;
@@ -43,6 +49,8 @@ int gpr_results(int op) {
 
 int gpr_result_dtype(int op, int dtype, const gpr_options *options) {
   const int asked = options ? options->dtype : GPR_NO_DTYPE;
+  if (!is_op(op) || !is_dtype(dtype) || (asked != GPR_NO_DTYPE && !is_dtype(asked)))
+    return GPR_NO_DTYPE;
   const int result = row_of(op, asked == GPR_NO_DTYPE ? dtype : asked)->result;
   const int narrows = asked != GPR_NO_DTYPE && (gpr_ops[op].flags & GPR_TAKES_DTYPE);
   return narrows && result != GPR_NO_DTYPE ? asked : result;
@@ -62,11 +70,11 @@ gpr_resolved gpr_resolve(int op, int dtype, const gpr_options *options) {
   gpr_resolved r = {.op = op,
                     .row = row,
                     .is_cast = folded != dtype,
-                    .cast = folded == dtype ? NULL : cast_of(dtype, folded),
+                    .cast = folded == dtype ? NULL : gpr_cast_of(dtype, folded),
                     .result = gpr_result_dtype(op, dtype, options),
                     .results = row->open ? row->results : gpr_results(op),
                     .skips = gpr_skips(op, folded)};
   if (row->open && r.result != GPR_NO_DTYPE && r.result != row->result)
-    r.narrow = cast_of(row->result, r.result);
+    r.narrow = gpr_cast_of(row->result, r.result);
   return r;
 }

@@ -19,6 +19,9 @@ typedef struct gpr_resolved {
 
 gpr_resolved gpr_resolve(int op, int dtype, const gpr_options *options);
 
+/* From elements of one dtype to another; NULL where there is none. */
+gpr_cast gpr_cast_of(int from, int to);
+
 /* Whether the operator passes over what is no number in the dtype. */
 int gpr_skips(int op, int dtype);
 

@@ -35,20 +35,23 @@ static const double *map(const char *path, int64_t *n) {
   return empty ? none : data == MAP_FAILED ? NULL : data;
 }
 
+/* One line for the operator: a number, or two. */
 static int print(const char *op, const gpr_view *view, const gpr_options *options) {
   gpr_value value;
-  double real;
-  int64_t whole;
-  if (gpr_reduce(op, view, options, &value) != GPR_OK) {
-    fprintf(stderr, "%s: %s\n", op, gpr_error());
+  const gpr_status status = gpr_reduce(op, view, options, &value);
+  if (status != GPR_OK) {
+    fprintf(stderr, "sum: %s: %s (%s)\n", op, gpr_error(), gpr_strerror(status));
     return 1;
   }
-  memcpy(&real, value.bytes, sizeof real);
-  memcpy(&whole, value.bytes, sizeof whole);
-  if (value.dtype == GPR_FLOAT64)
-    printf("%-14s%.17g\n", op, real);
-  else
-    printf("%-14s%" PRId64 "\n", op, value.dtype == GPR_BOOL ? value.bytes[0] : whole);
+  printf("%-14s", op);
+  for (int which = 0; which < gpr_results(gpr_op_index(op)); which++) {
+    if (which) putchar(' ');
+    if (value.dtype == GPR_FLOAT64)
+      printf("%.17g", gpr_as_double(&value, which));
+    else
+      printf("%" PRId64, gpr_as_int64(&value, which));
+  }
+  putchar('\n');
   return 0;
 }
 

@@ -24,20 +24,19 @@ from gpureduce import array_api as array_api
 from gpureduce import functions as _functions
 from gpureduce import warp as warp
 from gpureduce import work_queue as work_queue
-from gpureduce._core import DeviceArray, DeviceError, dtypes
-from gpureduce.functions import (
+from gpureduce._core import DeviceArray, DeviceError
+from gpureduce.functions import reduce, reduceat, segments
+from gpureduce.lists import (
     devices,
+    dtypes,
     get_num_threads,
     isa,
     kernels,
     operators,
-    reduce,
-    reduceat,
-    segments,
     set_num_threads,
 )
 
-__version__ = "0.1.0"
+__version__: str = _core.__version__
 __all__ = [
     "DeviceArray",
     "DeviceError",

@@ -1,25 +1,20 @@
-from collections.abc import Callable
-from typing import Any, SupportsIndex
-
-from numpy.typing import ArrayLike, DTypeLike
-
+from gpureduce import arithmetic_signatures, signatures
 from gpureduce import array_api as array_api
 from gpureduce import warp as warp
 from gpureduce import work_queue as work_queue
-from gpureduce._core import DeviceArray, DeviceError, dtypes
+from gpureduce._core import DeviceArray, DeviceError
 from gpureduce.custom.decorator import operator
 from gpureduce.custom.errors import OperatorError
 from gpureduce.custom.laws import check_operator
 from gpureduce.custom.operator import Operator
-from gpureduce.functions import (
+from gpureduce.functions import reduce, reduceat, segments
+from gpureduce.lists import (
     devices,
+    dtypes,
     get_num_threads,
     isa,
     kernels,
     operators,
-    reduce,
-    reduceat,
-    segments,
     set_num_threads,
 )
 
@@ -69,274 +64,29 @@ __all__ = [
     "var",
 ]
 
-def sum(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    dtype: DTypeLike | None = None,
-    out: Any = None,
-    keepdims: Any = ...,
-    initial: Any = ...,
-    where: Any = ...,
-    *,
-    device: str = "auto",
-    kernel: str | None = None,
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
-def prod(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    dtype: DTypeLike | None = None,
-    out: Any = None,
-    keepdims: Any = ...,
-    initial: Any = ...,
-    where: Any = ...,
-    *,
-    device: str = "auto",
-    kernel: str | None = None,
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
-def min(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    out: Any = None,
-    keepdims: Any = ...,
-    initial: Any = ...,
-    where: Any = ...,
-    *,
-    device: str = "auto",
-    kernel: str | None = None,
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
-
-amin = min
-
-def max(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    out: Any = None,
-    keepdims: Any = ...,
-    initial: Any = ...,
-    where: Any = ...,
-    *,
-    device: str = "auto",
-    kernel: str | None = None,
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
-
-amax = max
-
-def argmin(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    out: Any = None,
-    *,
-    keepdims: Any = ...,
-    device: str = "auto",
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
-def argmax(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    out: Any = None,
-    *,
-    keepdims: Any = ...,
-    device: str = "auto",
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
-def mean(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    dtype: DTypeLike | None = None,
-    out: Any = None,
-    keepdims: Any = ...,
-    *,
-    where: Any = ...,
-    device: str = "auto",
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
-def any(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    out: Any = None,
-    keepdims: Any = ...,
-    *,
-    where: Any = ...,
-    device: str = "auto",
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
-def all(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    out: Any = None,
-    keepdims: Any = ...,
-    *,
-    where: Any = ...,
-    device: str = "auto",
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
-def count_nonzero(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    *,
-    keepdims: Any = ...,
-    device: str = "auto",
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
-def ptp(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    out: Any = None,
-    keepdims: Any = ...,
-    *,
-    device: str = "auto",
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
-def minmax(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    out: Any = None,
-    keepdims: Any = ...,
-    *,
-    device: str = "auto",
-    progress: bool | Callable[[int, int], object] = False,
-) -> tuple[Any, Any]: ...
-def argminmax(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    out: Any = None,
-    *,
-    keepdims: Any = ...,
-    device: str = "auto",
-    progress: bool | Callable[[int, int], object] = False,
-) -> tuple[Any, Any]: ...
-def var(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    dtype: DTypeLike | None = None,
-    out: Any = None,
-    ddof: float = 0,
-    keepdims: Any = ...,
-    *,
-    where: Any = ...,
-    mean: Any = ...,
-    correction: Any = ...,
-    device: str = "auto",
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
-def std(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    dtype: DTypeLike | None = None,
-    out: Any = None,
-    ddof: float = 0,
-    keepdims: Any = ...,
-    *,
-    where: Any = ...,
-    mean: Any = ...,
-    correction: Any = ...,
-    device: str = "auto",
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
-def nansum(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    dtype: DTypeLike | None = None,
-    out: Any = None,
-    keepdims: Any = ...,
-    initial: Any = ...,
-    where: Any = ...,
-    *,
-    device: str = "auto",
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
-def nanprod(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    dtype: DTypeLike | None = None,
-    out: Any = None,
-    keepdims: Any = ...,
-    initial: Any = ...,
-    where: Any = ...,
-    *,
-    device: str = "auto",
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
-def nanmin(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    out: Any = None,
-    keepdims: Any = ...,
-    initial: Any = ...,
-    where: Any = ...,
-    *,
-    device: str = "auto",
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
-def nanmax(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    out: Any = None,
-    keepdims: Any = ...,
-    initial: Any = ...,
-    where: Any = ...,
-    *,
-    device: str = "auto",
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
-def nanargmin(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    out: Any = None,
-    *,
-    keepdims: Any = ...,
-    device: str = "auto",
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
-def nanargmax(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    out: Any = None,
-    *,
-    keepdims: Any = ...,
-    device: str = "auto",
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
-def nanmean(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    dtype: DTypeLike | None = None,
-    out: Any = None,
-    keepdims: Any = ...,
-    *,
-    where: Any = ...,
-    device: str = "auto",
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
-def nanvar(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    dtype: DTypeLike | None = None,
-    out: Any = None,
-    ddof: float = 0,
-    keepdims: Any = ...,
-    *,
-    where: Any = ...,
-    mean: Any = ...,
-    correction: Any = ...,
-    device: str = "auto",
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
-def nanstd(
-    a: ArrayLike,
-    axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
-    dtype: DTypeLike | None = None,
-    out: Any = None,
-    ddof: float = 0,
-    keepdims: Any = ...,
-    *,
-    where: Any = ...,
-    mean: Any = ...,
-    correction: Any = ...,
-    device: str = "auto",
-    progress: bool | Callable[[int, int], object] = False,
-) -> Any: ...
+sum: arithmetic_signatures.SumFunction
+prod: arithmetic_signatures.SumFunction
+min: signatures.MinFunction
+amin: signatures.MinFunction
+max: signatures.MinFunction
+amax: signatures.MinFunction
+argmin: signatures.ArgminFunction
+argmax: signatures.ArgminFunction
+mean: arithmetic_signatures.MeanFunction
+any: signatures.AnyFunction
+all: signatures.AnyFunction
+count_nonzero: signatures.CountNonzeroFunction
+ptp: signatures.PtpFunction
+minmax: signatures.MinmaxFunction
+argminmax: signatures.ArgminmaxFunction
+var: arithmetic_signatures.VarFunction
+std: arithmetic_signatures.VarFunction
+nansum: arithmetic_signatures.NansumFunction
+nanprod: arithmetic_signatures.NansumFunction
+nanmin: signatures.NanminFunction
+nanmax: signatures.NanminFunction
+nanargmin: signatures.ArgminFunction
+nanargmax: signatures.ArgminFunction
+nanmean: arithmetic_signatures.MeanFunction
+nanvar: arithmetic_signatures.VarFunction
+nanstd: arithmetic_signatures.VarFunction

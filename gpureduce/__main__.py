@@ -1,14 +1,16 @@
-"""The command line: python -m gpureduce COMMAND."""
+"""The command line: gpureduce COMMAND, or python -m gpureduce COMMAND."""
 
 import argparse
 import os
+import re
 import sys
+import warnings
 
 import numpy as np
 
 import gpureduce
 from gpureduce import _core, cache, demo, files, ladder, stubs
-from gpureduce.functions import Device
+from gpureduce.lists import Device
 
 MIB = 1 << 20
 # What is told in a line: of files, devices and what was asked for.
@@ -84,7 +86,8 @@ def climb(arguments: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m gpureduce", description=gpureduce.__doc__)
+    parser = argparse.ArgumentParser(prog="gpureduce", description=gpureduce.__doc__)
+    parser.add_argument("--version", action="version", version=f"%(prog)s {gpureduce.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     command = commands.add_parser("info", help="version, instruction set, threads and devices")
@@ -110,22 +113,40 @@ def main() -> None:
     command.add_argument("file", nargs="?", help=".npy or a table of numbers; default: a real one")
     command.set_defaults(run=lambda arguments: demo.run(arguments.file))
 
-    command = commands.add_parser("stubs", help="print the stub file of the package")
-    command.set_defaults(run=lambda _: print(stubs.text(), end=""))
+    command = commands.add_parser("stubs", help="print what type checkers read of the package")
+    command.add_argument("file", nargs="?", choices=stubs.FILES, default="__init__.pyi")
+    command.set_defaults(run=lambda arguments: print(stubs.FILES[arguments.file](), end=""))
 
     cache.add_command(commands)
     files.add_commands(commands)
 
-    arguments = parser.parse_args()
+    words = sys.argv[1:]
+    arguments = parser.parse_args(joined(words))
+    begin = f"gpureduce: {words[0]}: "
     try:
-        arguments.run(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: print(f"{begin}{message}", file=sys.stderr)
+            arguments.run(arguments)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         parser.exit(130)
     except BrokenPipeError:  # whoever read has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         parser.exit(1)
     except EXPECTED as error:
-        parser.exit(1, f"{parser.prog}: {error}\n")
+        text = re.sub(rf"^(gpureduce\.)?{re.escape(words[0])}: ", "", f"{error}")
+        parser.exit(1, f"{begin}{text}\n")
+
+
+def joined(words: list[str]) -> list[str]:
+    """--shape -1,512 as --shape=-1,512, which argparse takes for no option."""
+    found: list[str] = []
+    for word in words:
+        if re.match(r"-\d", word) and found and found[-1] in ("--shape", "--axis", "--offset"):
+            found[-1] += f"={word}"
+        else:
+            found.append(word)
+    return found
 
 
 if __name__ == "__main__":

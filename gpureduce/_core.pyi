@@ -4,7 +4,9 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from gpureduce.functions import Device, Kernel, Operator
+from gpureduce.lists import Device, Kernel, Operator
+
+__version__: str
 
 class DeviceError(RuntimeError): ...
 

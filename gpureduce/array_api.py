@@ -2,10 +2,9 @@
 
 ``from gpureduce import array_api as xp``, then ``xp.sum(x, axis=0)``: the standard's signatures,
 dtypes and refusals (2024.12), gpureduce's values. x is an array of NumPy or of a device. Results
-are arrays of x's library, where x lies, and always arrays: with no dimension where none is left,
-not scalars, since the standard has none and promises an array's attributes and operators. Of an
-array of a library that gpureduce does not know they are ``gpureduce.DeviceArray``, and of the host
-where no dimension is left.
+are always arrays: zero-dimensional where no axis is left, since the standard has no scalars. For x
+on a device they are of x's library and lie there (of a library that gpureduce does not know,
+``gpureduce.DeviceArray``, and of NumPy where no axis is left); for x on the host they are NumPy's.
 """
 
 from collections.abc import Callable
@@ -14,7 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gpureduce.functions import PUBLIC, operators
+from gpureduce.functions import PUBLIC
+from gpureduce.lists import operators
 
 __all__ = [
     "all",
@@ -76,37 +76,64 @@ _DOC = """\
 Parameters
 ----------
 x : array
-    Of a dtype of {kinds}.
+    Input of dtype {kinds}.
 axis : {axes}, optional
-    What to reduce, negative from the last. All by default.
+    What to reduce; negative numbers count from the last axis. The
+    default, None, is all axes.
 {own}keepdims : bool, optional
-    Whether reduced axes stay, with length 1.
+    Keep the reduced axes in the result, with length 1.
 
 Returns
 -------
 array
-    Of x's library and device, of no dimension where none is left, of {result}.
+    Array of {result}. Zero-dimensional if all axes are reduced.
 
 Raises
 ------
 TypeError
-    The dtype is of another kind.
+    If the standard does not define the function for the dtype.
 numpy.exceptions.AxisError
-    An axis is out of bounds.
+    If an axis is out of bounds.
 ValueError
-    An axis is given twice, or there is nothing of which to give one.
+    If an axis is given twice, or there is nothing to reduce and no identity.
 
-Sources
--------
-Python array API standard, 2024.12: {name}. The value is that of ``gpureduce.{name}``.
+See Also
+--------
+gpureduce.{name} : The same values, with NumPy's signature.
+
+References
+----------
+.. [1] Python array API standard, version 2024.12, ``{name}``.
+
+Examples
+--------
+>>> import numpy as np
+>>> from gpureduce import array_api as xp
+>>> xp.{name}(np.asarray({given}))
+{shown}
 """
+# One for each: what is given, and what comes out.
+_EXAMPLES = {
+    "sum": ("[1e16, 1.0, -1e16]", "array(1.)"),
+    "prod": ("[1.5, 2.0, 4.0]", "array(12.)"),
+    "min": ("[3.0, 1.0]", "array(1.)"),
+    "max": ("[3.0, 1.0]", "array(3.)"),
+    "mean": ("[1.0, 2.0]", "array(1.5)"),
+    "var": ("[1.0, 3.0]", "array(1.)"),
+    "std": ("[1.0, 3.0]", "array(1.)"),
+    "any": ("[False, True]", "array(True)"),
+    "all": ("[False, True]", "array(False)"),
+    "count_nonzero": ("[0, 2, 3]", "array(2)"),
+    "argmin": ("[3.0, 1.0]", "array(1)"),
+    "argmax": ("[3.0, 1.0]", "array(0)"),
+}
 _DTYPE = """\
 dtype : dtype, optional
-    Each element is converted to it first, and the result is of it.
+    Convert each element to this dtype first; also the dtype of the result.
 """
 _CORRECTION = """\
 correction : int or float, optional
-    The sum of squares is divided by n - correction.
+    The divisor is ``n - correction``.
 """
 
 
@@ -151,8 +178,16 @@ def _named(
 ) -> None:
     sentence = next(op["sentence"] for op in operators() if op["name"] == name)
     function.__name__ = function.__qualname__ = name
+    given, shown = _EXAMPLES[name]
     function.__doc__ = _DOC.format(
-        sentence=sentence, name=name, kinds=", ".join(kinds), result=result, own=own, axes=axes
+        sentence=sentence,
+        name=name,
+        kinds=", ".join(kinds),
+        result=result,
+        own=own,
+        axes=axes,
+        given=given,
+        shown=shown,
     )
 
 
@@ -213,3 +248,7 @@ all = _reduction("all", _EVERY, "bool")
 count_nonzero = _reduction("count_nonzero", _EVERY, "int64")
 argmin = _position("argmin")
 argmax = _position("argmax")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,10 +1,12 @@
-"""The reductions' commands: python -m gpureduce sum FILE, of .npy files and of raw numbers."""
+"""The reductions' commands: gpureduce sum FILE, of .npy and .npz files, tables and raw numbers."""
 
 import argparse
 import contextlib
 import importlib
+import io
 import math
 import os
+import sys
 import tokenize
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gpureduce
-from gpureduce.functions import Operator
+from gpureduce import tables, written
+from gpureduce.lists import Operator
 
 Array = NDArray[Any]
 _MAGIC = b"\x93NUMPY"
@@ -30,7 +33,11 @@ def add_commands(commands: Any) -> None:
 def _add_command(commands: Any, op: Operator) -> None:
     aliases = [op["alias"]] if op["alias"] else []
     command = commands.add_parser(op["name"], aliases=aliases, help=op["sentence"])
-    command.add_argument("file", metavar="FILE", help=".npy, or with --dtype raw numbers")
+    command.add_argument(
+        "file",
+        metavar="FILE",
+        help=".npy, .npz, .csv, .tsv, .txt, or with --dtype raw numbers; - for stdin",
+    )
     command.add_argument("--dtype", help="of raw numbers, as NumPy writes it: float32, >i2, ...")
     command.add_argument("--shape", metavar="N,N", help="of raw numbers (default: all, in a row)")
     command.add_argument("--offset", type=int, default=0, help="bytes before the raw numbers")
@@ -39,25 +46,22 @@ def _add_command(commands: Any, op: Operator) -> None:
     command.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
     if op["spread"]:
         command.add_argument("--ddof", type=float, default=0, help="divide by n - DDOF")
-    command.add_argument("--out", metavar="FILE.npy", help="write the result there")
+    command.add_argument("--key", metavar="NAME", help="which array of an .npz file")
+    command.add_argument("--format", choices=written.FORMATS, help="default: one number a line")
+    command.add_argument("--out", metavar="FILE", help="write to a .npy, .csv, .json or .txt file")
     command.add_argument("--progress", action="store_true", help="show tqdm's bar of long work")
     command.set_defaults(run=lambda arguments: _run(op, arguments))
 
 
 def _run(op: Operator, given: argparse.Namespace) -> None:
-    if given.out and not Path(given.out).parent.is_dir():
-        raise ValueError(f"--out {given.out}: there is no such directory")
+    form = written.chosen(given.out, given.format)
     options = _options(op, given)
-    a = _npy(given) if given.dtype is None else _raw(given)
+    a = _array(given) if given.dtype is None else _raw(given)
     try:
         result = getattr(gpureduce, op["name"])(a, **options)
     except TypeError as error:  # of what the file holds
         raise ValueError(error) from None
-    if not given.out:
-        print(*(result if op["results"] > 1 else [result]), sep="\n")
-        return
-    with open(given.out, "wb") as file:  # of two results one array
-        np.save(file, np.asarray(result))
+    written.write(result, form, given.out)
 
 
 def _options(op: Operator, given: argparse.Namespace) -> dict[str, Any]:
@@ -86,12 +90,43 @@ def _is_npy(path: str) -> bool:
         return head == _MAGIC
 
 
-def _npy(given: argparse.Namespace) -> Array:
-    if not _is_npy(given.file):
-        raise ValueError(f"{given.file} is no .npy file; raw numbers need their --dtype")
+def _array(given: argparse.Namespace) -> Array:
+    """What says itself what it holds."""
+    path = given.file
     if given.shape or given.offset:
-        raise ValueError(f"--shape and --offset are of raw numbers, and {given.file} is an .npy")
-    return load(given.file, "r")
+        raise ValueError(
+            f"--shape and --offset are of raw numbers, which need their --dtype; {path}"
+        )
+    if path == "-":
+        return _of_stdin()
+    if path.lower().endswith(".npz"):
+        return _npz(path, given.key)
+    if given.key:
+        raise ValueError(f"--key is of .npz files, and {path} is none")
+    if tables.is_table(path):
+        return tables.checked(path, tables.read(path)[0])
+    if not _is_npy(path):
+        raise ValueError(f"{path} is no .npy file; raw numbers need their --dtype")
+    return load(path, "r")
+
+
+def _of_stdin() -> Array:
+    data = sys.stdin.buffer.read()
+    if not data.startswith(_MAGIC):
+        raise ValueError("stdin is no .npy file; raw numbers need their --dtype")
+    array: Array = np.load(io.BytesIO(data))
+    return array
+
+
+def _npz(path: str, key: str | None) -> Array:
+    with np.load(path) as file:
+        names = list(file)
+        if key is None and len(names) == 1:
+            key = names[0]
+        if key not in names:
+            raise ValueError(f"{path} holds {', '.join(names) or 'nothing'}: say which with --key")
+        array: Array = file[key]
+    return array
 
 
 def load(path: str, mode: Literal["r"] | None = None) -> Array:
@@ -104,21 +139,34 @@ def load(path: str, mode: Literal["r"] | None = None) -> Array:
 
 
 def _raw(given: argparse.Namespace) -> Array:
+    dtype = _dtype(given.dtype)
+    if given.file == "-":
+        data = sys.stdin.buffer.read()
+        shape = _shape(given, dtype, len(data))
+        return np.frombuffer(data, dtype, math.prod(shape), given.offset).reshape(shape)
     if _is_npy(given.file):
         raise ValueError(f"{given.file} is an .npy file, which says what it holds: without --dtype")
-    dtype = _dtype(given.dtype)
-    there = Path(given.file).stat().st_size - given.offset
-    shape: tuple[int, ...] = (there // dtype.itemsize,)
-    if given.shape:
-        shape = _integers("--shape", given.shape)
-    if given.offset < 0 or min(shape) < 0 or math.prod(shape) * dtype.itemsize != there:
-        raise ValueError(
-            f"{given.file}: the file has {there:,} bytes after the offset of {given.offset:,}, and "
-            f"{dtype} of shape {shape} has {math.prod(shape) * dtype.itemsize:,}"
-        )
-    if not there:
+    shape = _shape(given, dtype, Path(given.file).stat().st_size)
+    if not math.prod(shape):
         return np.empty(shape, dtype)  # nothing cannot be mapped
     return np.memmap(given.file, dtype, "r", given.offset, shape)
+
+
+def _shape(given: argparse.Namespace, dtype: np.dtype[Any], size: int) -> tuple[int, ...]:
+    """Of raw numbers in so many bytes; one length of -1 is what is left for it."""
+    there = size - given.offset
+    if given.offset < 0 or there < 0:
+        raise ValueError(f"--offset {given.offset}: {given.file} has {size:,} bytes, 0 to {size}")
+    shape = _integers("--shape", given.shape) if given.shape else (there // dtype.itemsize,)
+    if shape.count(-1) == 1:
+        rest = -math.prod(shape) * dtype.itemsize
+        shape = tuple(there // rest if one == -1 and rest else one for one in shape)
+    if min(shape) < 0 or math.prod(shape) * dtype.itemsize != there:
+        raise ValueError(
+            f"{given.file}: {there:,} bytes after the offset of {given.offset:,}, and {dtype} of "
+            f"shape {shape} takes {math.prod(shape) * dtype.itemsize:,}"
+        )
+    return shape
 
 
 def _dtype(text: str) -> np.dtype[Any]:

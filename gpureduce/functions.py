@@ -1,170 +1,37 @@
 """The public functions, made from the extension's own list of operators."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypedDict, TypeGuard
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from gpureduce import _core
+from gpureduce.docstrings import document
+from gpureduce.lists import Operator, operators
 from gpureduce.progress import Progress, shown
 
 if TYPE_CHECKING:
     from gpureduce.custom.operator import Operator as CustomOperator
 
 
-class Operator(TypedDict):
-    """One row of kernels/abi/ops.h."""
-
-    name: str
-    ufunc: str
-    alias: str
-    sentence: str
-    function: bool
-    results: int
-    takes_dtype: bool
-    takes_initial: bool
-    takes_where: bool
-    takes_out: bool
-    nonempty: bool
-    position: bool
-    spread: bool
-    skips_nan: bool
-    takes_kernel: bool
-    matrices: bool
-
-
-class Kernel(TypedDict):
-    """One row of kernels/abi/ladder.h; limit is the most elements that it takes, or 0."""
-
-    name: str
-    sentence: str
-    section: str
-    limit: int
-    in_order: bool
-    in_place: bool
-    second_launch: bool
-    threads: tuple[int, int]
-    unroll: int
-    grid: str
-
-
-class Device(TypedDict):
-    """One CUDA device; sizes in bytes, clocks in hertz, versions as (major, minor)."""
-
-    name: str
-    compute_capability: tuple[int, int]
-    multiprocessors: int
-    threads_per_multiprocessor: int
-    bus_bits: int
-    clock_hertz: int
-    memory_clock_hertz: int
-    memory_total: int
-    memory_free: int
-    l2_bytes: int
-    shared_bytes: int
-    driver: tuple[int, int]
-
-
 _NO = np._NoValue
 
-# What a function may take, in NumPy's order: its default in NumPy's signatures, and its help.
-_PARAMETERS = {
-    "axis": (None, "{axes}, optional\n    The axes to reduce, negative ones from the last. All."),
-    "dtype": (None, "dtype, optional\n    Each element is converted to it first."),
-    "out": (None, "{outs}, optional\n    Takes the result, cast as it has to be; is returned."),
-    "ddof": (0, "int or float, optional\n    The sum of squares is divided by n - ddof."),
-    "keepdims": (_NO, "bool, optional\n    Whether reduced axes stay, with length 1."),
-    "initial": (_NO, "scalar, optional\n    Takes part in each output; of the result's dtype."),
-    "where": (_NO, "array_like of bool, optional\n    Which elements count; is broadcast."),
-    "mean": (_NO, "array_like, optional\n    Taken for the means; reduced axes have length 1."),
-    "correction": (_NO, "int or float, optional\n    Another name of ddof."),
+# What a function may take, in NumPy's order, with its default in NumPy's signatures.
+_DEFAULTS = {
+    "axis": None,
+    "dtype": None,
+    "out": None,
+    "ddof": 0,
+    "keepdims": _NO,
+    "initial": _NO,
+    "where": _NO,
+    "mean": _NO,
+    "correction": _NO,
 }
-_KERNEL = """\
-kernel : str, optional
-    One of the textbook kernels that ``gpureduce.kernels()`` lists, on a GPU; "default" is the
-    library's own. The others are made for {dtypes}; their
-    floating-point results may differ from the exact or the tree's in the last bits.
-"""
-_DEVICE = """\
-{"auto", "cpu", "cuda", "cuda:N"}, optional
-    Where to work. "auto" is where the array lies: its device, or the CPU for arrays of the host,
-    whose threads were faster than the way to the device wherever it was measured. The
-    result is the same in every bit."""
-_PROGRESS = """\
-progress : bool or callable, optional
-    True shows tqdm's bar of what takes long. A function is called with ``(done, total)``, in
-    elements, ten times a second at most, and once at the end. Of arrays of the host.
-"""
-_EMPTY = {
-    "kernel": "    ValueError: the kernel is not known, or cannot take so many elements.\n",
-    "nonempty": "    ValueError: there is nothing to reduce{unless}.\n",
-    "position": "    ValueError: a slice is all NaN.\n",
-    "axis": "    numpy.exceptions.AxisError: an axis is out of bounds.\n",
-    "shape": "    ValueError: an axis is given twice, or out{where} has another shape.\n",
-    "device": "    gpureduce.DeviceError: the device asked for is missing or failed.\n",
-    "type": "    TypeError: the dtype is not supported, or not by this function.\n",
-}
-_DOC = """\
-{sentence}
-
-Parameters
-----------
-a : array_like
-    Any shape, strides, alignment and byte order. It is never written or copied whole.
-{parameters}
-Returns
--------
-{returns}
-
-Raises
-------
-{raises}
-Sources
--------
-{source}
-"""
-_RETURNS = {
-    1: "scalar or ndarray\n    One value for each place of the axes that are left{result}, of the "
-    "dtype that\n    ``numpy.{name}`` gives; a NumPy scalar where no axis is.",
-    2: "tuple of two scalars or ndarrays\n    The least and the greatest{result}, each as "
-    "``numpy.{low}`` and\n    ``numpy.{high}`` give it.",
-}
-_SOURCES = {
-    "exact": "Exact sums: Rump, Ogita, Oishi, Accurate floating-point summation (2008), into a\n"
-    "long accumulator (Kulisch and Miranker, 1986).",
-    "tree": "One perfect binary tree over the index, neighbours first; the picture that texts on\n"
-    "parallel reduction open with.",
-    "free": "Any order gives the same bits.",
-}
-_LAWS = {name: law for name, dtype, _, law in _core.rows() if dtype == "float64"}
-
-
-def operators() -> list[Operator]:
-    """The operators as a list of dicts: name, ufunc, alias, sentence and what they take."""
-    return _core.operators()
-
-
-def devices() -> list[Device]:
-    """The CUDA devices as a list of dicts: name, compute capability, memory, clocks and limits.
-
-    Empty where there is none that can be used; ``python -m gpureduce info`` says why.
-    """
-    return _core.devices()
-
-
-def kernels() -> list[Kernel]:
-    """The textbook kernels in their order, as a list of dicts: the ladder from the first to ours.
-
-    name is for ``kernel=``; sentence says what it teaches, section the texts' chapter; limit is the
-    most elements that it takes, or 0; in_order says whether it keeps the order of the operands.
-    threads are the least and the most of a block, and each takes unroll elements at a time; grid is
-    "one" block, one for all "tiles" of so many, or as many as fill the "device"; second_launch says
-    whether another launch folds the blocks' results. Kernels that are in_place work on a copy: no
-    array is ever written.
-    """
-    return _core.kernels()
 
 
 def signature(op: Operator) -> list[str]:
@@ -178,39 +45,6 @@ def signature(op: Operator) -> list[str]:
         names.append("*")
     names += ["where"] * op["takes_where"] + ["mean", "correction"] * op["spread"]
     return names if "*" in names else [*names, "*"]
-
-
-def _document(op: Operator) -> str:
-    names = [name for name in signature(op) if name != "*"]
-    many = "int" if op["position"] else "int or tuple of ints"
-    kernel = ""
-    if op["takes_kernel"]:
-        kernel = _KERNEL.format(dtypes=", ".join(_core.kernel_dtypes()))
-    parameters = "".join(f"{name} : {_PARAMETERS[name][1]}\n" for name in names)
-    outs = "ndarray" if op["results"] == 1 else "tuple of two ndarrays"
-    raises = [_EMPTY[key] for key in ("type", "axis", "shape", "device")]
-    if op["nonempty"]:
-        raises.insert(0, _EMPTY["nonempty"])
-    if op["takes_kernel"]:
-        raises.insert(0, _EMPTY["kernel"])
-    if op["position"] and op["skips_nan"]:
-        raises.insert(0, _EMPTY["position"])
-    return _DOC.format(
-        sentence=op["sentence"],
-        parameters=parameters.format(axes=many, outs=outs)
-        + f"device : {_DEVICE}\n{kernel}{_PROGRESS}",
-        returns=_RETURNS[op["results"]].format(
-            name=op["name"],
-            low=op["name"].replace("max", ""),
-            high=op["name"].replace("min", ""),
-            result=", counted in C order" if op["position"] else "",
-        ),
-        raises="".join(raises).format(
-            unless=", and initial is not given" if op["takes_initial"] else "",
-            where=" or where" if op["takes_where"] else "",
-        ),
-        source=_SOURCES[_LAWS.get(op["name"], "free")],
-    )
 
 
 # Written out for each: **keywords would take longer than the sum of a small array.
@@ -233,7 +67,7 @@ if correction is not _NO:
 def _make(index: int, op: Operator) -> Callable[..., Any]:
     """One function of the package, made as dataclasses make theirs."""
     names = signature(op)
-    given = {name: name if name in names else "_NO" for name in _PARAMETERS}
+    given = {name: name if name in names else "_NO" for name in _DEFAULTS}
     given["kernel"] = "kernel" if op["takes_kernel"] else "None"
     given["ddof"] = "ddof" if op["spread"] else "0"
     given["correction"] = _CORRECTION if op["spread"] else ""
@@ -244,12 +78,12 @@ def _make(index: int, op: Operator) -> Callable[..., Any]:
         arguments=_ARGUMENTS.format(index=index, **given),
         parameters=", ".join(n if n == "*" else f"{n}=_{n}" for n in names),
     )
-    defaults = {f"_{name}": default for name, (default, _) in _PARAMETERS.items()}
+    defaults = {f"_{name}": default for name, default in _DEFAULTS.items()}
     space: dict[str, Any] = {"_reduce": _core.reduce, "_shown": shown, "_NO": _NO, **defaults}
     exec(compile(code, f"<gpureduce.{op['name']}>", "exec"), space)
     function: Callable[..., Any] = space[op["name"]]
     function.__module__ = "gpureduce"
-    function.__doc__ = _document(op)
+    function.__doc__ = document(op, [name for name in names if name != "*"])
     return function
 
 
@@ -276,22 +110,33 @@ def _index(op: Any, function: str) -> int:
     name = op if isinstance(op, str) else getattr(op, "__name__", None)
     index = _REDUCIBLE.get(name) if isinstance(name, str) else None
     if index is None:
-        known = ", ".join(sorted(_REDUCIBLE))
+        known = sorted({*_REDUCIBLE, *(PUBLIC if function == "reduce" else ())})
         raise ValueError(
-            f"{function}: op {op!r} is not known; one of {known}, or that NumPy ufunc, is"
+            f"{function}: op {op!r} is not known; give one of {', '.join(known)}, or that NumPy "
+            "ufunc"
         )
     return index
 
 
-def _is_custom(op: Any) -> "TypeGuard[CustomOperator]":
+def _is_custom(op: Any) -> TypeGuard[CustomOperator]:
     """Of a class that nobody has imported there is no object."""
     custom = sys.modules.get("gpureduce.custom.operator")
     return custom is not None and isinstance(op, custom.Operator)
 
 
+def _by_name(name: str, a: Any, axis: Any, *options: Any) -> Any:
+    """A function that is no ufunc's, with those options that are not the defaults of reduce()."""
+    names = ("dtype", "out", "keepdims", "initial", "where", "device", "kernel", "progress")
+    defaults = (None, None, False, _NO, True, "auto", None, False)
+    every = zip(names, options, defaults, strict=True)
+    return PUBLIC[name](
+        a, axis, **{key: value for key, value, usual in every if value is not usual}
+    )
+
+
 def reduce(
     a: ArrayLike,
-    op: "str | np.ufunc | CustomOperator",
+    op: str | np.ufunc | CustomOperator,
     axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
     dtype: DTypeLike | None = None,
     out: np.ndarray | None = None,
@@ -303,57 +148,69 @@ def reduce(
     kernel: str | None = None,
     progress: Progress = False,
 ) -> Any:
-    """Reduce with an operator given by name or as the NumPy ufunc of its meaning.
+    """Reduce with an operator given by name, as a NumPy ufunc, or of your own.
 
     Parameters
     ----------
     a : array_like
-        As for the functions of the package.
+        Input of any shape, strides and byte order, in host or device memory.
     op : str, numpy.ufunc or Operator
-        "add" or numpy.add, "multiply", "minimum", "maximum", "logical_and", "logical_or",
-        "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "fmin", "fmax"; the functions'
-        names too. "matmul2x2" multiplies the 2 x 2 matrices of an array (n, 2, 2), float64 or
-        int64 (modulo 2^64), from left to right along the tree of prod, with neither axis nor mask;
-        of none it gives the identity matrix. An `Operator` of your own is called with a; one that
-        takes several inputs has them as a tuple in place of a.
+        One of "add", "multiply", "minimum", "maximum", "fmin", "fmax", "logical_and",
+        "logical_or", "logical_xor", "bitwise_and", "bitwise_or" and "bitwise_xor", or that NumPy
+        ufunc; the name of one of the package's functions, such as "mean"; or "matmul2x2", the
+        product of the 2 x 2 matrices of an array (n, 2, 2) of float64 or int64, left to right. An
+        `Operator` of several inputs takes them as a tuple in place of `a`.
     axis : int or tuple of ints, optional
-        The axes to reduce. All of them by default, not the first as in NumPy's ``ufunc.reduce``.
+        What to reduce. The default is all axes, not the first as in NumPy's ``ufunc.reduce``.
     dtype : dtype, optional
-        Each element is converted to it first.
+        Convert each element to this dtype first.
     out : ndarray, optional
-        Takes the result, and is returned.
+        Array to write the result to. It is returned.
     keepdims : bool, optional
-        Whether the reduced axes stay in the result, with length 1.
+        Keep the reduced axes in the result, with length 1.
     initial : scalar, optional
-        Takes part in the reduction of each output; of the result's dtype. For
-        "matmul2x2" a (2, 2) matrix, which stands to the left of all others.
+        Starting value of each output, in the result's dtype; for "matmul2x2" a (2, 2) matrix,
+        which stands on the left.
     where : array_like of bool, optional
-        Only elements where it is true count. Broadcast to the shape of a.
+        Mask that broadcasts against `a`: only elements where it is True count.
     device : {"auto", "cpu", "cuda", "cuda:N"}, optional
-        As for the functions of the package.
+        Where to compute. "auto" is where the array lies.
     kernel : str, optional
-        As for ``gpureduce.sum``; for sums, products, minima and maxima, and for "matmul2x2" those
-        that keep the order.
+        Name of a textbook kernel, as for `sum`; for "matmul2x2" one that keeps the order.
     progress : bool or callable, optional
-        As for the functions of the package.
+        As for `sum`.
 
     Returns
     -------
     scalar or ndarray
-        What ``op.reduce(a, axis)`` gives, sums exact and products along one tree. For
-        "matmul2x2" an array (2, 2) of its own, in C order.
+        What ``op.reduce(a, axis)`` gives, with float sums exact and float products along one tree.
+        For "matmul2x2" an array (2, 2).
 
     Raises
     ------
     ValueError
-        The operator is not known; or the array is empty and the operator has no identity; or
-        "matmul2x2" is given an array of another shape than (n, 2, 2); or the kernel is not known or
-        cannot take so many elements.
+        If the operator or the kernel is not known; if there is nothing to reduce and the operator
+        has no identity; or if "matmul2x2" is given an array of another shape than (n, 2, 2).
     TypeError
-        The operator does not take the dtype, as bitwise operators do not take floats, or has no
-        such kernel.
+        If the operator does not take the dtype, as bitwise operators do not take floats, or has
+        no such kernel or argument.
     gpureduce.DeviceError
-        The device asked for is missing or failed.
+        If the device asked for is missing or fails.
+
+    See Also
+    --------
+    reduceat : The parts of an axis that start at given offsets.
+    segments : Any parts of an axis, overlapping and empty ones too.
+    Operator : Operators of your own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpureduce
+    >>> gpureduce.reduce(np.arange(10), np.bitwise_xor)
+    np.int64(1)
+    >>> gpureduce.reduce([[1.0, 5.0], [3.0, 2.0]], "maximum", axis=0)
+    array([3., 5.])
     """
     if _is_custom(op):
         if kernel is not None:
@@ -369,6 +226,8 @@ def reduce(
             device=device,
             progress=progress,
         )
+    if isinstance(op, str) and op in PUBLIC and op not in _REDUCIBLE:
+        return _by_name(op, a, axis, dtype, out, keepdims, initial, where, device, kernel, progress)
     index = _index(op, "reduce")
     arguments = (index, a, axis, dtype, out, keepdims, initial, where, 0, None, device, kernel)
     return shown(progress, "reduce", _core.ufunc_reduce, *arguments)
@@ -377,7 +236,7 @@ def reduce(
 def reduceat(
     a: ArrayLike,
     offsets: ArrayLike,
-    op: "str | np.ufunc | CustomOperator",
+    op: str | np.ufunc | CustomOperator,
     axis: SupportsIndex = 0,
     dtype: DTypeLike | None = None,
     out: np.ndarray | None = None,
@@ -390,37 +249,47 @@ def reduceat(
     Parameters
     ----------
     a : array_like
-        As for the functions of the package, of one dimension at least.
-    offsets : array_like of int, one-dimensional
-        Part i is ``a[offsets[i]:offsets[i + 1]]``, the last one goes to the end; where the next
-        offset is not larger, it is the one element ``a[offsets[i]]``.
+        Input of one dimension or more, in host or device memory.
+    offsets : array_like of int
+        One-dimensional. Part i is ``a[offsets[i]:offsets[i + 1]]``, and the last one goes to the
+        end; where the next offset is not larger, it is the one element ``a[offsets[i]]``.
     op : str, numpy.ufunc or Operator
         As for `reduce`.
     axis : int, optional
         The axis that is cut.
     dtype : dtype, optional
-        Each element is converted to it first.
+        Convert each element to this dtype first.
     out : ndarray, optional
-        Takes the result, and is returned.
+        Array to write the result to. It is returned.
     device : {"auto", "cpu", "cuda", "cuda:N"}, optional
-        As for the functions of the package.
+        As for `sum`.
     progress : bool or callable, optional
-        As for the functions of the package.
+        As for `sum`.
 
     Returns
     -------
     ndarray
-        Of a's shape, but for the axis, which is as long as offsets. Each element is what reducing
-        its part alone gives.
+        Of `a`'s shape, except that the axis is as long as `offsets`. Each element has the bits
+        that reducing its part alone gives.
 
     Raises
     ------
     IndexError
-        An offset is negative or not below the length of the axis.
+        If an offset is negative or not below the length of the axis.
     TypeError
-        The offsets are an array of no integers, or the operator does not take the dtype.
+        If the offsets are no integers, or the operator does not take the dtype.
     ValueError
-        The operator is not known; axis is not one axis.
+        If the operator is not known, or `axis` is not one axis.
+
+    See Also
+    --------
+    segments : Parts that may overlap and be empty.
+
+    Examples
+    --------
+    >>> import gpureduce
+    >>> gpureduce.reduceat([1, 2, 3, 4, 5], [0, 2, 4], "add")
+    array([3, 7, 5])
     """
     if _is_custom(op):
         return op.reduceat(a, offsets, axis, dtype, out, device=device, progress=progress)
@@ -433,7 +302,7 @@ def segments(
     a: ArrayLike,
     starts: ArrayLike,
     stops: ArrayLike,
-    op: "str | np.ufunc | CustomOperator",
+    op: str | np.ufunc | CustomOperator,
     axis: SupportsIndex = 0,
     dtype: DTypeLike | None = None,
     out: np.ndarray | None = None,
@@ -447,41 +316,51 @@ def segments(
     Parameters
     ----------
     a : array_like
-        As for the functions of the package, of one dimension at least.
-    starts : array_like of int, one-dimensional
-        The first elements.
-    stops : array_like of int, one-dimensional
-        One past each segment's last element; one that is not above its start is empty
-        and gives the identity.
+        Input of one dimension or more, in host or device memory.
+    starts : array_like of int
+        The first index of each segment, one-dimensional.
+    stops : array_like of int
+        One past the last index of each segment. A segment whose stop is not above its start is
+        empty and gives the identity.
     op : str, numpy.ufunc or Operator
         As for `reduce`.
     axis : int, optional
         The axis that is cut.
     dtype : dtype, optional
-        Each element is converted to it first.
+        Convert each element to this dtype first.
     out : ndarray, optional
-        Takes the result, and is returned.
+        Array to write the result to. It is returned.
     initial : scalar, optional
-        Takes part in the reduction of each segment; of the result's dtype.
+        Starting value of each segment, in the result's dtype.
     device : {"auto", "cpu", "cuda", "cuda:N"}, optional
-        As for the functions of the package.
+        As for `sum`.
     progress : bool or callable, optional
-        As for the functions of the package.
+        As for `sum`.
 
     Returns
     -------
     ndarray
-        Of a's shape, but for the axis, which is as long as starts.
+        Of `a`'s shape, except that the axis is as long as `starts`.
 
     Raises
     ------
     IndexError
-        A segment is not within the axis.
+        If a segment is not within the axis.
     TypeError
-        The bounds are no integers, or the operator does not take the dtype.
+        If the bounds are no integers, or the operator does not take the dtype.
     ValueError
-        The operator is not known; starts and stops differ in length; or a segment is empty, the
-        operator has no identity, as minimum and maximum have none, and initial is not given.
+        If the operator is not known; if `starts` and `stops` differ in length; or if a segment is
+        empty, the operator has no identity (minimum and maximum) and `initial` is not given.
+
+    See Also
+    --------
+    reduceat : Parts that start at given offsets, as NumPy's ``ufunc.reduceat``.
+
+    Examples
+    --------
+    >>> import gpureduce
+    >>> gpureduce.segments([1, 2, 3, 4, 5], [0, 1, 3], [2, 4, 3], "add")
+    array([3, 9, 0])
     """
     if _is_custom(op):
         return op.segments(
@@ -490,21 +369,3 @@ def segments(
     index = _index(op, "segments")
     arguments = (index, a, starts, stops, axis, dtype, out, initial, device)
     return shown(progress, "segments", _core.segments, *arguments)
-
-
-def set_num_threads(n: int) -> None:
-    """Let one call use n threads of the CPU; 0 for the default.
-
-    The default is GPUREDUCE_NUM_THREADS, or what the affinity mask and the cgroup's quota allow.
-    """
-    _core.set_num_threads(n)
-
-
-def get_num_threads() -> int:
-    """How many threads of the CPU one call may use."""
-    return _core.get_num_threads()
-
-
-def isa() -> str:
-    """The instruction set that the CPU half runs on: "v4", "v3" or "plain"."""
-    return _core.isa()

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpureduce import _core
-from gpureduce.functions import PUBLIC, Kernel, devices, kernels
+from gpureduce.functions import PUBLIC
+from gpureduce.lists import Kernel, devices, kernels
 from gpureduce.story import WHY
 
 _READ_BYTES = 1 << 30  # that the read limit is measured with, at least

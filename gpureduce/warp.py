@@ -32,7 +32,7 @@ _HELD = 4  # values of a lane, where it holds more than one
 
 _COMMON = """
     x : array_like
-        Any number of values in one dimension, of int32, int64, float32 or float64.
+        Any number of values, one-dimensional, of int32, int64, float32 or float64.
 """
 _REST = """
     width : {2, 4, 8, 16, 32}, optional
@@ -41,17 +41,33 @@ _REST = """
     Returns
     -------
     numpy.ndarray
-        A new array of x's shape and dtype: what each lane has afterwards.
+        A new array of `x`'s shape and dtype: what each lane has afterwards.
 
     Raises
     ------
     ValueError
-        x has another number of dimensions than one, or an argument is out of its range.
+        If `x` is not one-dimensional, or an argument is out of its range.
     TypeError
-        x is of another dtype.
+        If `x` is of another dtype.
     gpureduce.DeviceError
-        There is no CUDA device that can be used; the message says why.
+        If there is no CUDA device that can be used; the message says why.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpureduce
+    >>> gpureduce.warp.{example}
 """
+# Of 8 lanes: the arguments beside x, and what comes out.
+_EXAMPLES = {
+    "broadcast": ("2", "array([2, 2, 2, 2, 2, 2, 2, 2])"),
+    "shift_up": ("2", "array([0, 1, 0, 1, 2, 3, 4, 5])"),
+    "shift_down": ("2", "array([2, 3, 4, 5, 6, 7, 6, 7])"),
+    "wrap": ("2", "array([2, 3, 4, 5, 6, 7, 0, 1])"),
+    "butterfly": ("1", "array([1, 0, 3, 2, 5, 4, 7, 6])"),
+    "butterfly_array": ("1", "array([4, 5, 6, 7, 0, 1, 2, 3])"),
+    "swap": ("mask=1, i=0, j=3", "array([7, 1, 2, 3, 4, 5, 6, 0])"),
+}
 
 
 def broadcast(x: ArrayLike, lane: int, width: int = 32) -> NDArray[np.generic]:
@@ -128,7 +144,17 @@ def swap(x: ArrayLike, mask: int, i: int, j: int, width: int = 32) -> NDArray[np
 for _name in __all__:
     _text = globals()[_name]
     if _text.__doc__:  # not with python -OO
-        _text.__doc__ = _text.__doc__.replace("{common}", _COMMON).replace("{rest}", _REST)
+        _given, _out = _EXAMPLES[_name]
+        _shown = f"{_name}(np.arange(8), {_given}, width=8)\n    {_out}"
+        _text.__doc__ = (
+            _text.__doc__.replace("{common}", _COMMON)
+            .replace("{rest}", _REST)
+            .replace("{example}", _shown)
+        )
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def _check(function: str, name: str, value: int, least: int, most: int) -> None:

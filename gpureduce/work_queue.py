@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gpureduce import _core
 
+__all__ = ["segment_sums", "segment_times"]
 KERNELS = ("fixed_segments", "dealt_segments", "work_queue")
 _DTYPES = ("int32", "int64")
 
@@ -41,13 +42,20 @@ def segment_sums(
     Raises
     ------
     ValueError
-        The kernel is not known, or an array has another number of dimensions than one.
+        If the kernel is not known, or an array is not one-dimensional.
     IndexError
-        An offset lies outside a.
+        If an offset lies outside `a`.
     TypeError
-        The dtype is another.
+        If `a` is of another dtype, or the offsets are no integers.
     gpureduce.DeviceError
-        There is no CUDA device that can be used; the message says why.
+        If there is no CUDA device that can be used; the message says why.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpureduce
+    >>> gpureduce.work_queue.segment_sums(np.arange(6), [0, 2, 5])
+    array([1, 9, 5])
     """
     return _run(a, offsets, kernel, 1)[0]
 
@@ -55,9 +63,31 @@ def segment_sums(
 def segment_times(
     a: ArrayLike, offsets: ArrayLike, *, kernel: str = "work_queue", repeats: int = 10
 ) -> list[float]:
-    """Milliseconds that each of so many launches takes, by events, without copies.
+    """Return the milliseconds that each of so many launches takes, without copies.
 
-    Parameters and errors are those of segment_sums().
+    Parameters
+    ----------
+    a, offsets, kernel
+        As for `segment_sums`.
+    repeats : int, optional
+        The number of launches, 1 or more.
+
+    Returns
+    -------
+    list of float
+        Milliseconds, measured by events on the device.
+
+    Raises
+    ------
+    ValueError
+        If `repeats` is below 1, and as for `segment_sums`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpureduce
+    >>> len(gpureduce.work_queue.segment_times(np.arange(6), [0, 2, 5], repeats=3))
+    3
     """
     if operator.index(repeats) < 1:
         raise ValueError(f"segment_times: {repeats} repeats; 1 and up would do")
@@ -68,21 +98,21 @@ def _run(
     a: ArrayLike, offsets: ArrayLike, kernel: str, repeats: int
 ) -> tuple[NDArray[np.int64], list[float]]:
     if kernel not in KERNELS:
-        raise ValueError(f"segments: kernel {kernel!r} is none of {', '.join(KERNELS)}")
+        raise ValueError(f"segment_sums: kernel {kernel!r} is none of {', '.join(KERNELS)}")
     values, starts = np.asarray(a), np.asarray(offsets)
     if values.ndim != 1 or starts.ndim != 1:
         raise ValueError(
-            f"segments: a and offsets have the shapes {values.shape} and {starts.shape}; "
+            f"segment_sums: a and offsets have the shapes {values.shape} and {starts.shape}; "
             "one dimension each would do"
         )
     if values.dtype.name not in _DTYPES:
-        raise TypeError(f"segments: dtype {values.dtype} is none of {', '.join(_DTYPES)}")
+        raise TypeError(f"segment_sums: dtype {values.dtype} is none of {', '.join(_DTYPES)}")
     if starts.size and starts.dtype.kind not in "iu":
-        raise TypeError(f"segments: offsets of dtype {starts.dtype}; integers would do")
+        raise TypeError(f"segment_sums: offsets of dtype {starts.dtype}; integers would do")
     if starts.size and not (starts.min() >= 0 and starts.max() < len(values)):
         raise IndexError(
-            f"segments: offsets are {starts.min()} to {starts.max()}; "
-            f"0 to {len(values) - 1} are elements"
+            f"segment_sums: offsets go from {starts.min()} to {starts.max()}; 0 to "
+            f"{len(values) - 1} are elements, and the last segment ends with a by itself"
         )
     native = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
     sums = np.empty(len(starts), np.int64)
@@ -90,3 +120,7 @@ def _run(
         kernel, native, np.ascontiguousarray(starts, np.int64), sums, repeats
     )
     return sums, times
+
+
+def __dir__() -> list[str]:
+    return __all__

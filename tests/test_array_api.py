@@ -66,7 +66,7 @@ def test_help(name):
     assert function.__name__ == name and function.__module__ == "gpureduce.array_api"
     for parameter in inspect.signature(function).parameters:
         assert f"\n{parameter} : " in text
-    for part in ("Returns", "Raises", "Sources"):
+    for part in ("Returns", "Raises", "Examples"):
         assert f"\n{part}\n---" in text
 
 

@@ -1,8 +1,11 @@
 """python -m gpureduce sum FILE: .npy files and raw numbers, and one line for what goes wrong."""
 
+import io
+import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +38,8 @@ def command(monkeypatch, capsys, tmp_path):
 
 
 def shown(result, name):
-    return "".join(f"{one}\n" for one in (result if OPS[name]["results"] > 1 else [result]))
+    """One number a line, all of it; of two results the least first."""
+    return "".join(f"{one!s}\n" for one in np.asarray(result).flat)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -60,8 +64,8 @@ def test_every_function(command, name):
 @pytest.mark.parametrize("name", ["sum", "minmax", "argmax"])
 def test_out(command, name):
     for words, axis in ([], None), (["--axis", "0"], 0):
-        assert command(name, "a.npy", *words, "--out", "result") == ""
-        assert_bits(np.load("result"), call(name, A, axis=axis), name)
+        assert command(name, "a.npy", *words, "--out", "result.npy") == ""
+        assert_bits(np.load("result.npy"), call(name, A, axis=axis), name)
 
 
 @pytest.mark.parametrize("dtype", [name for name in dtype_names() if "time" not in name])
@@ -71,14 +75,14 @@ def test_raw_numbers(command, dtype):
         file.write(b"head.." + a.tobytes())
     words = ["max", "raw", "--dtype", dtype, "--offset", "6"]
     assert command(*words) == f"{gpureduce.max(a)!s}\n"
-    assert command(*words, "--shape", "2,3,4", "--axis", "0,1") == f"{a.max((0, 1))}\n"
+    assert command(*words, "--shape", "2,3,4", "--axis", "0,1") == shown(a.max((0, 1)), "max")
 
 
 def test_other_layouts(command):
     A.astype(">f4").tofile("raw")
     assert command("sum", "raw", "--dtype", ">f4") == f"{gpureduce.sum(A, dtype='f4')}\n"
     np.save("f.npy", np.asfortranarray(A).astype(">i2"))
-    assert command("sum", "f.npy", "--axis", "0") == f"{A.sum(0).astype(int)}\n"
+    assert command("sum", "f.npy", "--axis", "0") == shown(A.sum(0).astype(int), "sum")
     np.save("time.npy", A.astype("m8[s]"))
     assert command("max", "time.npy") == "10 seconds\n"
     A.astype("M8[D]").tofile("raw")
@@ -89,8 +93,8 @@ def test_nothing_in_the_file(command):
     open("empty", "w").close()
     np.save("empty.npy", np.ones((0, 3)))
     assert command("sum", "empty", "--dtype", "f4") == "0.0\n"
-    assert command("sum", "empty", "--dtype", "f4", "--shape", "0,2", "--axis", "0") == "[0. 0.]\n"
-    assert command("sum", "empty.npy", "--axis", "1") == "[]\n"
+    assert command("sum", "empty", "--dtype", "f4", "--shape", "0,2", "--axis", "0") == "0.0\n0.0\n"
+    assert command("sum", "empty.npy", "--axis", "1") == ""
     np.save("scalar.npy", np.int8(3))
     assert command("sum", "scalar.npy") == "3\n"
 
@@ -124,11 +128,11 @@ WRONG = {
     "long double": ("sum a.raw --dtype g", "float64"),
     "shape too small": ("sum a.raw --dtype f8 --shape 2,3", "192 bytes"),
     "shape too large": ("sum a.raw --dtype f8 --shape 2,3,5", "192 bytes"),
-    "shape negative": ("sum a.raw --dtype f8 --shape=-1", "192 bytes"),
+    "shape negative": ("sum a.raw --dtype f8 --shape=-2", "192 bytes"),
     "shape of no numbers": ("sum a.raw --dtype f8 --shape 2x3", "--shape 2x3"),
     "size": ("sum a.raw --dtype f8 --offset 3", "189 bytes"),
-    "offset too large": ("sum a.raw --dtype f8 --offset 200", "-8 bytes"),
-    "offset negative": ("sum a.raw --dtype f8 --offset -8", "200 bytes"),
+    "offset too large": ("sum a.raw --dtype f8 --offset 200", "has 192 bytes, 0 to 192"),
+    "offset negative": ("sum a.raw --dtype f8 --offset -8", "has 192 bytes, 0 to 192"),
     "axis": ("sum a.npy --axis 3", "axis 3 is out of bounds"),
     "axis twice": ("sum a.npy --axis 1,-2", "duplicate"),
     "axis of no numbers": ("sum a.npy --axis x", "--axis x"),
@@ -136,7 +140,7 @@ WRONG = {
     "device": ("sum a.npy --device gpu", "'gpu'"),
     "no device": ("sum a.npy --device cuda:99", ""),
     "nowhere to write": ("sum a.npy --out nowhere/b.npy", "nowhere/b.npy"),
-    "no file to write": ("sum a.npy --out .", "directory"),
+    "no file to write": ("sum a.npy --out .", ".npy, .csv"),
     "nothing to reduce": ("max empty.npy", "zero-size"),
     "made as it is read": ("sum /proc/version", "/proc/version is made as it is read"),
     "raw, made as it is read": ("sum /proc/version --dtype u1", "/proc/version is made as it is"),
@@ -151,8 +155,16 @@ WRONG = {
     "demo of nothing": ("demo empty.npy", "empty.npy: there are no numbers"),
     "demo of an empty text": ("demo nothing", "nothing: there are no numbers"),
     "demo of no numbers": ("demo words", "words: there are no numbers"),
-    "demo of rows of any length": ("demo rows", "rows: Some errors were detected"),
+    "demo of rows of any length": ("demo rows", "rows: line 2 has 1 cells and line 1 has 2"),
     "demo of bytes": ("demo a.raw", "a.raw: "),
+    "a cell of text": ("sum mixed.csv", "mixed.csv: line 3: 'x' is no number"),
+    "demo of a cell of text": ("demo mixed.csv", "mixed.csv: line 3: 'x' is no number"),
+    "a table of nothing": ("sum nothing.csv", "nothing.csv: there are no numbers"),
+    "two arrays": ("sum two.npz", "two.npz holds a, b: say which with --key"),
+    "no such array": ("sum two.npz --key c", "two.npz holds a, b"),
+    "a key of no .npz": ("sum a.npy --key c", "a.npy is none"),
+    "a suffix of no format": ("sum a.npy --out b.xls", ".npy, .csv, .json, .txt"),
+    "npy to the screen": ("sum a.npy --format npy", "--out FILE"),
     "demo of infinity": ("demo infinite", "infinite: the demo takes numbers up to 1e+19"),
 }
 
@@ -165,6 +177,8 @@ def test_what_goes_wrong_is_one_line(command, capsys, what):
         ("words", "a b"),
         ("rows", "1 2\n3"),
         ("infinite", "1 inf"),
+        ("mixed.csv", "a,b\n1,2\n3,x\n"),
+        ("nothing.csv", ""),
     ):
         Path(name).write_text(text)
     os.mkfifo("pipe")
@@ -175,6 +189,7 @@ def test_what_goes_wrong_is_one_line(command, capsys, what):
         with open(f"{name}.npy", "wb") as file:
             file.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
             file.write(bytes(8))
+    np.savez("two.npz", a=A, b=A)
     np.save("objects.npy", np.array([None]))
     np.save("text.npy", np.array(["a"]))
     np.save("structure.npy", np.zeros(3, "i4,f4"))
@@ -186,7 +201,86 @@ def test_what_goes_wrong_is_one_line(command, capsys, what):
         command(*words.split())
     out, err = capsys.readouterr()
     assert ended.value.code == 1 and not out
-    assert err.startswith("python -m gpureduce: ") and err.count("\n") == 1 and said in err, err
+    begin = f"gpureduce: {words.split()[0]}: "
+    assert err.startswith(begin) and err.count("\n") == 1 and said in err, err
+    assert err.count(words.split()[0] + ": ") == 1
+
+
+def test_every_number_is_printed(command):
+    a = np.arange(6000.0).reshape(2, 3000) / 3
+    np.save("wide.npy", a.astype("f4"))
+    want = a.astype("f4").max(0)
+    words = ["max", "wide.npy", "--axis", "0"]
+    for text in (
+        command(*words).split(),
+        command(*words, "--format", "csv").split(","),
+        json.loads(command(*words, "--format", "json")),
+    ):
+        assert_bits(np.array(text, "f4"), want, "every digit that counts")
+
+
+def test_formats(command):
+    assert command("minmax", "a.npy") == "0.0\n10.0\n"
+    assert json.loads(command("minmax", "a.npy", "--format", "json")) == [0.0, 10.0]
+    table = command("sum", "a.npy", "--axis", "0", "--format", "csv")
+    assert table == "".join(",".join(map(str, row)) + "\n" for row in A.sum(0))
+    assert json.loads(command("any", "a.npy", "--format", "json")) is True
+    np.save("c.npy", np.array([1 + 2j]))
+    assert json.loads(command("sum", "c.npy", "--format", "json")) == [1.0, 2.0]
+    np.save("t.npy", np.array([3], "m8[s]"))
+    assert json.loads(command("sum", "t.npy", "--format", "json")) == "3 seconds"
+    for name, want in (("o.txt", "117.0\n"), ("o.csv", "117.0\n"), ("o.json", "117.0\n")):
+        assert command("sum", "a.npy", "--out", name) == "" and Path(name).read_text() == want
+
+
+def test_other_files(command, monkeypatch):
+    Path("a.csv").write_text("# note\nx;y\n1;2\n3;\n")
+    assert command("nansum", "a.csv", "--axis", "0") == "4.0\n2.0\n"
+    Path("a.txt").write_text("1 2\n3 4\n")
+    assert command("sum", "a.txt", "--axis", "1") == "3.0\n7.0\n"
+    np.savez("one.npz", a=A)
+    assert command("sum", "one.npz") == f"{A.sum()}\n"
+    np.savez("two.npz", a=A, b=A + 1)
+    assert command("sum", "two.npz", "--key", "b") == f"{(A + 1).sum()}\n"
+    assert command("sum", "a.raw", "--dtype", "f8", "--shape", "-1,4", "--axis", "0") == shown(
+        A.reshape(-1, 4).sum(0), "sum"
+    )
+    for name, words in (("a.npy", []), ("a.raw", ["--dtype", "f8"])):
+        with open(name, "rb") as file:
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(file))
+            assert command("sum", "-", *words) == f"{A.sum()}\n"
+
+
+def test_version(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        command("--version")
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"gpureduce {gpureduce.__version__}\n"
+
+
+def test_warnings_are_a_line_too(command, capsys, monkeypatch):
+    np.save("empty.npy", np.ones(0))
+    monkeypatch.setattr(sys, "argv", ["gpureduce", "mean", "empty.npy"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        __main__.main()
+    assert capsys.readouterr() == ("nan\n", "gpureduce: mean: Mean of empty slice\n")
+
+
+def test_what_cannot_be_written_is_told(command, tmp_path):
+    """A full disk, and a reader that has gone: not 0."""
+    words = [sys.executable, "-m", "gpureduce", "sum", "a.npy", "--axis", "0"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            words, stdout=full, stderr=subprocess.PIPE, text=True, env=environment
+        )
+    assert done.returncode == 1 and done.stderr.startswith("gpureduce: sum: ")
+    reads, writes = os.pipe()
+    os.close(reads)
+    done = subprocess.run(words, stdout=writes, stderr=subprocess.PIPE, text=True, env=environment)
+    os.close(writes)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_demo_of_a_table_with_commas(command):
@@ -222,7 +316,7 @@ import sys
 from gpureduce import __main__, stubs
 def interrupted():
     raise KeyboardInterrupt
-stubs.text = interrupted
+stubs.FILES["__init__.pyi"] = interrupted
 sys.argv = ["gpureduce", "stubs"]
 __main__.main()
 """

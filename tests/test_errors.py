@@ -130,11 +130,19 @@ def test_functions_that_a_dtype_does_not_have(function, dtype):
     assert function in str(caught.value) and a.dtype.name.split("[")[0] in str(caught.value)
 
 
-@pytest.mark.parametrize("op", ["nonsense", "", "argmin", "mean", "subtract", "__name__", "add "])
+@pytest.mark.parametrize("op", ["nonsense", "", "warp", "subtract", "__name__", "add "])
 def test_unknown_operators(op):
     with pytest.raises(ValueError) as caught:
         gpureduce.reduce([1.0], op)
     assert repr(op) in str(caught.value) and "bitwise_xor" in str(caught.value)
+
+
+def test_functions_by_name_take_what_they_take():
+    assert gpureduce.reduce([[1.0, 4.0], [3.0, 2.0]], "mean", axis=0).tolist() == [2.0, 3.0]
+    assert gpureduce.reduce([3, 1, 2], "argmin") == 1
+    assert gpureduce.reduce([1.0, np.nan], "nansum", where=[True, True]) == 1.0
+    with pytest.raises(TypeError, match="dtype"):
+        gpureduce.reduce([1.0], "argmin", dtype="f4")
 
 
 @pytest.mark.parametrize("op", [np.subtract, np.sin, len, None, 3, object()])

@@ -208,6 +208,8 @@ def test_the_stub_lists_what_is_public():
             named.add(node.targets[0].id)
             if node.targets[0].id == "__all__":
                 assert sorted(ast.literal_eval(node.value)) == sorted(gpureduce.__all__)
+        if isinstance(node, ast.AnnAssign):
+            named.add(node.target.id)
     functions = {name for name in named if callable(getattr(gpureduce, name, None))}
     assert functions >= set(gpureduce.__all__)
     assert not {name for name in functions if name.islower()} - set(gpureduce.__all__)

@@ -1,6 +1,7 @@
 #define NO_IMPORT_ARRAY
 #include "parse.h"
 
+#include "../plan.h"
 #include "foreign.h"
 
 PyObject *gpr_no_value, *gpr_axis_error;
@@ -174,7 +175,7 @@ static int parse_initial(PyObject *object, gpr_call *call) {
   const int dtype = call->what.result;
   if (object == Py_None && !(o->flags & GPR_NONEMPTY)) {
     const int masked = call->options.where != NULL;
-    if (!masked && (call->count || !gpr_outputs(&call->view, &call->options))) return 1;
+    if (!masked && (call->count || !gpr_count_outputs(&call->view, &call->options))) return 1;
     PyErr_Format(PyExc_ValueError,
                  masked ? "reduction operation '%s' does not have an identity, so to use a where "
                           "mask one has to specify 'initial'"

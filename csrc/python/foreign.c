@@ -310,7 +310,7 @@ static int view_by_interface(PyObject *given, const char *function, gpr_view *vi
   return result;
 }
 
-int gpr_foreign_view(PyObject *object, const char *function, gpr_view *view, PyObject **holder) {
+static int find_view(PyObject *object, const char *function, gpr_view *view, PyObject **holder) {
   *holder = NULL;
   if (PyList_Check(object) || PyTuple_Check(object) || PyFloat_Check(object) ||
       PyLong_Check(object))
@@ -334,4 +334,10 @@ int gpr_foreign_view(PyObject *object, const char *function, gpr_view *view, PyO
   if (PyErr_Occurred()) return -1;
   if (result == 1) *holder = Py_NewRef(object);
   return result;
+}
+
+int gpr_foreign_view(PyObject *object, const char *function, gpr_view *view, PyObject **holder) {
+  const int found = find_view(object, function, view, holder);
+  if (found > 0) view->memory = GPR_CUDA_MEMORY;
+  return found;
 }

@@ -33,6 +33,7 @@ static int exec_module(PyObject *module) {
                                   gpr_program_methods, gpr_operator_methods};
   for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
     if (PyModule_AddFunctions(module, methods[i])) return -1;
+  if (PyModule_AddStringConstant(module, "__version__", GPUREDUCE_VERSION)) return -1;
   return PyModule_AddObjectRef(module, "DeviceError", device_error);
 }
 

@@ -2,7 +2,7 @@
 #include "results.h"
 
 #include "../../kernels/abi/lists.h"
-#include "../layout.h"
+#include "../plan.h"
 #include "device_array.h"
 #include "foreign.h"
 #include "libraries.h"
@@ -142,7 +142,7 @@ static int room_of_library(const gpr_call *call, gpr_room *room) {
 
 int gpr_room_open(gpr_call *call, gpr_room *room) {
   const int results = call->what.results;
-  const int64_t outputs = gpr_outputs(&call->view, &call->options);
+  const int64_t outputs = gpr_count_outputs(&call->view, &call->options);
   if (results == 1 && !call->options.starts && !call->options.means)
     call->options.out_order = ORDER_THERE;
   if (call->found == GPR_ON_ITS_STREAM && outputs) room->library = gpr_library_of(call->array);
@@ -174,7 +174,7 @@ static PyObject *of_library(const gpr_call *call, const gpr_room *room, int whic
 
 /* As an array of the caller's kind, by DLPack. */
 static PyObject *own_kind(const gpr_call *call, const gpr_room *room, int which) {
-  const int64_t outputs = gpr_outputs(&call->view, &call->options);
+  const int64_t outputs = gpr_count_outputs(&call->view, &call->options);
   int64_t shape[GPR_DIMS_MAX], strides[GPR_DIMS_MAX];
   for (int d = 0; d < call->ndim; d++) shape[d] = call->shape[d];
   steps(call, 1, strides);

@@ -2,6 +2,7 @@
 #include "arguments.h"
 
 #include "../cuda/gpu.h"
+#include "../plan.h"
 #include "device_array.h"
 #include "module.h"
 
@@ -87,7 +88,7 @@ static PyObject *axes_time(PyObject *module, PyObject *args) {
     goto fail;
   }
   out = gpr_device_array_new(call.view.device, call.view.stream, call.what.result,
-                             gpr_outputs(&call.view, &call.options) * call.what.results);
+                             gpr_count_outputs(&call.view, &call.options) * call.what.results);
   if (out) {
     call.options.out = gpr_device_array_data(out);
     call.options.out_device = call.view.device;

@@ -183,7 +183,7 @@ static void check_outputs(const gpr_view *view, const gpr_view *where, uint64_t 
   gpr_options options = {.dtype = GPR_NO_DTYPE, .axes = reduced, .where = where};
   gpr_axes axes;
   const gpr_plan p = gpr_plan_axes(view, row, NULL, &options, (gpr_limits){1}, &axes);
-  CHECK(p.axes == &axes && axes.reduced.n >= 1 && axes.outputs == gpr_outputs(view, &options));
+  CHECK(p.axes == &axes && axes.reduced.n >= 1 && axes.outputs == gpr_count_outputs(view, &options));
   CHECK(p.count * axes.outputs == elements(view));
   gpr_view kept = {.ndim = 0}, rest = {.ndim = 0}; /* the view's own dimensions, taken apart */
   for (int d = 0; d < view->ndim; d++) {
