@@ -19,7 +19,8 @@ typedef struct gpr_backend {
 typedef struct gpr_with {
   gpr_value initial;
   gpr_spread spread;
-  const void *given; /* one of them, or NULL */
+  _Alignas(4) char kind[4]; /* of partials */
+  const void *given;        /* one of them, or NULL */
 } gpr_with;
 
 struct gpr_run {
@@ -28,6 +29,7 @@ struct gpr_run {
   const gpr_row *row;
   int op, dtype;         /* dtype: of the result */
   gpr_cast narrow;       /* from the row's result to the dtype asked for, or NULL */
+  int partials;          /* the results are words */
   int64_t least;         /* the least number of elements that counted in an output */
   int64_t total;         /* the elements that are to be read, */
   atomic_llong done;     /* and those that the backend has read, about */

@@ -29,8 +29,8 @@ static int exec_module(PyObject *module) {
         "gpureduce.DeviceError", "The device asked for is missing, or a call to it failed.",
         PyExc_RuntimeError, NULL);
   gpr_programs_open();
-  PyMethodDef *const methods[] = {gpr_call_methods, gpr_list_methods, gpr_timing_methods,
-                                  gpr_program_methods};
+  PyMethodDef *const methods[] = {gpr_call_methods, gpr_list_methods, gpr_partials_methods,
+                                  gpr_timing_methods, gpr_program_methods};
   for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
     if (PyModule_AddFunctions(module, methods[i])) return -1;
   return PyModule_AddObjectRef(module, "DeviceError", device_error);
