@@ -28,6 +28,10 @@ from gpureduce.functions import (
     segments,
     set_num_threads,
 )
+from gpureduce.partial.accumulator import Accumulator
+from gpureduce.partial.carrier import Partials
+from gpureduce.partial.merging import fingerprint, finish, from_words, merge, words
+from gpureduce.partial.take import partials
 
 __version__: str
 """
