@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from gpureduce import _core
+from gpureduce.chunked import way_of
 from gpureduce.progress import Progress, shown
 
 if TYPE_CHECKING:
@@ -216,7 +217,9 @@ def _document(op: Operator) -> str:
 # Written out for each: **keywords would take longer than the sum of a small array.
 _CODE = """\
 def {name}(a, {parameters}, device="auto"{kernel_too}, progress=False):
-    {correction}if progress:
+    {correction}if type(a) is not _array and (chunked := _way_of(a)):
+        return chunked("{name}", a, dict({named}, device=device, progress=progress))
+    if progress:
         return _shown(progress, "{name}", _reduce, {arguments})
     return _reduce({arguments}, None)
 """
@@ -232,7 +235,8 @@ if correction is not _NO:
 
 def _make(index: int, op: Operator) -> Callable[..., Any]:
     """One function of the package, made as dataclasses make theirs."""
-    names = signature(op)
+    parameters = signature(op)
+    names = [name for name in parameters if name not in ("*", "correction")]
     given = {name: name if name in names else "_NO" for name in _PARAMETERS}
     given["kernel"] = "kernel" if op["takes_kernel"] else "None"
     given["ddof"] = "ddof" if op["spread"] else "0"
@@ -242,10 +246,12 @@ def _make(index: int, op: Operator) -> Callable[..., Any]:
         **given,
         name=op["name"],
         arguments=_ARGUMENTS.format(index=index, **given),
-        parameters=", ".join(n if n == "*" else f"{n}=_{n}" for n in names),
+        named=", ".join(f"{n}={n}" for n in [*names, "kernel"][: len(names) + op["takes_kernel"]]),
+        parameters=", ".join(n if n == "*" else f"{n}=_{n}" for n in parameters),
     )
     defaults = {f"_{name}": default for name, (default, _) in _PARAMETERS.items()}
     space: dict[str, Any] = {"_reduce": _core.reduce, "_shown": shown, "_NO": _NO, **defaults}
+    space |= {"_array": np.ndarray, "_way_of": way_of}
     exec(compile(code, f"<gpureduce.{op['name']}>", "exec"), space)
     function: Callable[..., Any] = space[op["name"]]
     function.__module__ = "gpureduce"

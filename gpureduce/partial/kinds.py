@@ -39,12 +39,12 @@ class Kind(NamedTuple):
         return zlib.crc32(self.text.encode())
 
     @property
-    def index(self) -> int:
+    def row(self) -> int:
         return INDEX[self.op]
 
     @property
     def is_position(self) -> bool:
-        return self.tree is None and _OPERATORS[self.index]["position"]
+        return self.tree is None and _OPERATORS[self.row]["position"]
 
     def __str__(self) -> str:
         return self.text.partition(": ")[2]

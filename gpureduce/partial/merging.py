@@ -20,7 +20,7 @@ def _merged(kind: Kind, raw: Words) -> Words:
     """Along the first axis."""
     outputs = raw.shape[1:-1]
     flat = np.ascontiguousarray(raw).reshape(len(raw), int(np.prod(outputs)), kind.words)
-    return _core.partials_merge(kind.index, kind.dtype, kind.number, flat).reshape(
+    return _core.partials_merge(kind.row, kind.dtype, kind.number, flat).reshape(
         *outputs, kind.words
     )
 
@@ -265,7 +265,7 @@ def finish(p: Partials, op: Any = None, *, ddof: float = 0, dtype: DTypeLike | N
     into = _rounded_into(p.kind, asked, dtype)
     flat = np.ascontiguousarray(p.raw).reshape(p.size, p.kind.words)
     found, least = _core.partials_finish(
-        p.kind.index, p.kind.dtype, INDEX[asked], into, float(ddof), flat
+        p.kind.row, p.kind.dtype, INDEX[asked], into, float(ddof), flat
     )
     _warn(asked, p.kind, least, ddof)
     if dtype is not None and found.dtype != dtype_of(dtype):
