@@ -7,7 +7,7 @@ from typing import Any
 Reduce = Callable[[str, Any, Mapping[str, Any]], Any]
 
 # By the first part of the array's module; a library that made an array is there already.
-_KNOWN = {"dask": "dask_arrays", "zarr": "stores", "h5py": "stores"}
+_KNOWN = {"dask": "dask_arrays", "zarr": "stores", "h5py": "stores", "xarray": "labelled"}
 
 
 def way_of(a: Any) -> Reduce | None:

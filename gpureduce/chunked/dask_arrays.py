@@ -1,5 +1,6 @@
 """Dask arrays: chunks become partials, which are merged by Dask's own tree of tasks."""
 
+import functools
 import importlib
 import math
 from collections.abc import Iterator, Mapping
@@ -50,15 +51,24 @@ def _starts(a: Any, plan: Plan) -> list[np.ndarray[Any, Any]]:
     return [np.cumsum([0, *(0 if math.isnan(n) else int(n) for n in c)])[:-1] for c in a.chunks]
 
 
+def _take(block: Any, mask: Any = None, *, plan: Plan) -> Partials:
+    return plan.taken(block, mask, (0,) * block.ndim)
+
+
+def _take_there(
+    block: Any, mask: Any = None, *, plan: Plan, starts: Any, block_id: Any = None
+) -> Partials:
+    start = [s[i] for s, i in zip(starts, block_id or (0,) * len(starts), strict=True)]
+    return plan.taken(block, mask, start)
+
+
 def _parts(a: Any, plan: Plan, mask: Any) -> Any:
     """A block of partials for each chunk."""
     da = importlib.import_module("dask.array")
     starts = _starts(a, plan)
-
-    def take(block: Any, *masks: Any, block_id: Any = None) -> Partials:
-        start = [s[i] for s, i in zip(starts, block_id or (0,) * len(starts), strict=True)]
-        return plan.taken(block, masks[0] if masks else None, start)
-
+    take = functools.partial(_take, plan=plan)
+    if plan.needs_place:
+        take = functools.partial(_take_there, plan=plan, starts=starts)
     arrays = [a]
     if mask is not None:
         unknown = any(math.isnan(n) for n in a.shape)
@@ -90,16 +100,15 @@ def _merge(blocks: Any, axis: Any, keepdims: Any) -> Partials:
     return merge(_flat(blocks))
 
 
+def _finish(blocks: Any, axis: Any = None, keepdims: Any = None, *, plan: Plan, which: int) -> Any:
+    return plan.finished(merge(_flat(blocks)), which)
+
+
 def _reduced(parts: Any, plan: Plan, which: int) -> Any:
     da, config = importlib.import_module("dask.array"), importlib.import_module("dask.config")
-
-    def finish(blocks: Any, axis: Any, keepdims: Any) -> Any:
-        return plan.finished(merge(_flat(blocks)), which)
-
+    finish = functools.partial(_finish, plan=plan, which=which)
     if not plan.axes:
-        return parts.map_blocks(
-            lambda block: plan.finished(block, which), dtype=plan.result, chunks=parts.chunks
-        )
+        return parts.map_blocks(finish, dtype=plan.result, chunks=parts.chunks)
     return da.reduction(
         parts,
         _same,
