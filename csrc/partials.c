@@ -119,9 +119,11 @@ gpr_status gpr_partials_merge(int op, int dtype, uint32_t kind, const int64_t *w
   for (int64_t o = 0; o < outputs; o++) {
     int64_t n = 0;
     row->open(all);
-    for (int64_t i = 0; i < count; i++) {
-      const int64_t more = partial->load(words + (i * outputs + o) * partial->words, next);
-      if (more) row->merge(all, next);
+    for (int64_t i = 0; i < count;
+         i++) { /* the first into `all`, where more comes than states merge */
+      const int64_t *from = words + (i * outputs + o) * partial->words;
+      const int64_t more = partial->load(from, n ? next : all);
+      if (n && more) row->merge(all, next);
       n += more;
     }
     partial->store(all, n, &kind, merged + o * partial->words);

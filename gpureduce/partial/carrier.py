@@ -129,9 +129,9 @@ class Partials:
 
 
 def _unpickled(described: Any, raw: Words, start: int, stop: int) -> Partials:
-    from gpureduce.partial.operators import operator_kind
+    from gpureduce.partial.operators import described_kind
 
-    return Partials(operator_kind(*described), raw, start, stop)
+    return Partials(described_kind(*described), raw, start, stop)
 
 
 def _other_order(raw: Words, number: int) -> bool:

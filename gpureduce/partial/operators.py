@@ -12,6 +12,7 @@ from gpureduce.custom import emit_c, evaluate, runner
 from gpureduce.custom.graph import in_order
 from gpureduce.custom.program import Input, Program, Result, Stream
 from gpureduce.custom.scalars import Kind as Number
+from gpureduce.custom.scalars import kind_of
 from gpureduce.partial import trees
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.kinds import VERSION, Kind
@@ -46,7 +47,7 @@ class OperatorTree:
         self.dtype = np.dtype([(f"s{n}", slot) for n, slot in enumerate(self.slots)])
 
     def described(self) -> Any:
-        return self.asked, self.kinds, self.absent
+        return self.asked, tuple(kind.dtype for kind in self.kinds), self.absent
 
     def _made(self, what: str, program: Program) -> runner.Made:
         """Compiled once."""
@@ -87,6 +88,11 @@ class OperatorTree:
         found = self._of_nodes("finish", self.program.results, one, (0,))
         results = self.program.results
         return self.asked._given_back(results, runner.dressed(results, found), None, None)
+
+
+def described_kind(operator: Any, dtypes: Any, absent: bool) -> Kind:
+    """Back from described()."""
+    return operator_kind(operator, tuple(kind_of(dtype) for dtype in dtypes), absent)
 
 
 def operator_kind(operator: Any, kinds: Any, absent: bool) -> Kind:

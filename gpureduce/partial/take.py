@@ -126,9 +126,20 @@ def partials(
         return trees.taken(kind, a, axis, keepdims, where, offset, device)
     arguments = (INDEX[name], a, _plain(axis), dtype, bool(keepdims), where, device, kind.number)
     p = Partials(kind, shown(progress, "partials", _core.partials, *arguments))
+    if kind.op in ("var", "nanvar") and kind.dtype.kind in "fV":
+        _look_for_signs(p, a, op=kind.op, axis=axis, dtype=dtype, where=where, keepdims=keepdims)
     if kind.is_position and (whole is not None or np.any(offset)):
         _shift(p, offset, whole, a.shape if axis is None else ())
     return p
+
+
+def _look_for_signs(p: Partials, a: NDArray[Any], *, op: str, **how: Any) -> None:
+    """Whether zeros alone are all -0.0, which the sum of their squares does not tell."""
+    digits = p.raw[..., HEADER + 4 :]
+    zeros = (p.raw[..., COUNT] != 0) & ~p.raw[..., HEADER : HEADER + 3].any(-1) & ~digits.any(-1)
+    if zeros.any():
+        sums = partials(a, op.replace("var", "sum"), **how).raw
+        p.raw[..., HEADER + 3] = np.where(zeros, sums[..., HEADER + 3], p.raw[..., HEADER + 3])
 
 
 def _plain(axis: Any) -> Any:

@@ -126,7 +126,10 @@ template <class T> struct Payload<ExactFold<T>> {
   }
 };
 
-/* A NaN in either part of a complex number ends the work on both. */
+/* A NaN in either part of a complex number ends the work on both. Engines do not look for -0.0
+ * here: that there is another number is told by the squares or, where these are zero, by words that
+ * were loaded; nobody knowing, it is taken for so. */
+enum { WORDS_TOLD = 1 };
 template <class T> struct Payload<MomentsFold<T>> {
   typedef MomentsFold<T> F;
   typedef typename RealOf<T>::type R;
@@ -136,13 +139,20 @@ template <class T> struct Payload<MomentsFold<T>> {
   static void store(const typename F::State &s, int64_t, int64_t *w) {
     uint32_t special[F::parts], any = 0;
     for (int p = 0; p < F::parts; p++) any |= special[p] = special_of(s.part[p].special);
+    bool others = F::parts == 2 || s.part[0].unused != WORDS_TOLD;
     memset(w, 0, words * sizeof *w);
-    for (int p = 0; p < F::parts; p++)
-      One::store(s.part[p], any & GPR_NAN ? (uint32_t)GPR_NAN : special[p], w + p * One::words);
+    if (any & GPR_NAN) any = GPR_NAN;
     if (!any) D::store(s.squares.digit, w + F::parts * One::words);
+    for (int i = 0; i < D::words; i++) others |= w[F::parts * One::words + i] != 0;
+    for (int p = 0; p < F::parts; p++) {
+      const uint32_t met = any & GPR_NAN ? any : special[p];
+      One::store(s.part[p], met, w + p * One::words);
+      w[p * One::words + AT_OTHER] |= others && !met;
+    }
   }
   static void load(const int64_t *w, int64_t n, typename F::State &s) {
     for (int p = 0; p < F::parts; p++) One::load(w + p * One::words, n, s.part[p]);
+    s.part[0].unused = WORDS_TOLD;
     s.squares.pending = 1;
     D::load(w + F::parts * One::words, s.squares.digit);
   }
