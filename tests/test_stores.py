@@ -99,13 +99,13 @@ def test_memory_is_bounded():
             return np.ones(shape, "f4")
 
     Endless.__module__ = "zarr.core.array"
-    about = SimpleNamespace(shape=(1 << 15, 1 << 13), dtype=np.dtype("f4"), ndim=2)  # 1 GiB
+    about = SimpleNamespace(shape=(1 << 14, 1 << 13), dtype=np.dtype("f4"), ndim=2)  # 512 MiB
     tracemalloc.start()
     try:
         for axis in (None, 0, 1):
             mean = gpureduce.mean(Endless(about, (64, 1024)), axis=axis)
             assert (mean == 1).all()
-        assert tracemalloc.get_traced_memory()[1] < 200e6
+        assert tracemalloc.get_traced_memory()[1] < 150e6
     finally:
         tracemalloc.stop()
 
@@ -135,7 +135,7 @@ def labelled():
     xr = pytest.importorskip("xarray", reason="xarray is not installed")
     importlib.import_module("gpureduce.xarray")
     x = finite_bits(generator("xarray"), np.dtype("f4"), 30 * 8 * 5).reshape(30, 8, 5)
-    x[3, 4] = np.nan
+    x[3, 4, :2] = np.nan
     return xr.DataArray(
         x,
         dims=("time", "lat", "lon"),
