@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from gpureduce import _core
-from gpureduce.chunked import way_of
+from gpureduce.chunked import check_in_memory, way_of
 from gpureduce.progress import Progress, shown
 
 if TYPE_CHECKING:
@@ -376,6 +376,10 @@ def reduce(
             progress=progress,
         )
     index = _index(op, "reduce")
+    if type(a) is not np.ndarray and (chunked := way_of(a)):
+        given: dict[str, Any] = {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims}
+        given |= {"initial": initial, "where": where, "device": device, "kernel": kernel}
+        return chunked(operators()[index]["name"], a, {**given, "progress": progress})
     arguments = (index, a, axis, dtype, out, keepdims, initial, where, 0, None, device, kernel)
     return shown(progress, "reduce", _core.ufunc_reduce, *arguments)
 
@@ -431,6 +435,7 @@ def reduceat(
     if _is_custom(op):
         return op.reduceat(a, offsets, axis, dtype, out, device=device, progress=progress)
     index = _index(op, "reduceat")
+    check_in_memory("reduceat", a)
     arguments = (index, a, offsets, None, axis, dtype, out, _NO, device)
     return shown(progress, "reduceat", _core.segments, *arguments)
 
@@ -494,6 +499,7 @@ def segments(
             a, starts, stops, axis, dtype, out, initial, device=device, progress=progress
         )
     index = _index(op, "segments")
+    check_in_memory("segments", a)
     arguments = (index, a, starts, stops, axis, dtype, out, initial, device)
     return shown(progress, "segments", _core.segments, *arguments)
 

@@ -113,6 +113,10 @@ def test_a_c_program(objects, tmp_path, n):
         )
 
 
+def test_partials(objects, tmp_path):
+    run(program(tmp_path, "partials", objects.values()))
+
+
 def test_every_allocation_fails_once(objects, tmp_path):
     wrapped = ["malloc", "aligned_alloc", "free", "pthread_create"]
     flags = [f"-Wl,--wrap={name}" for name in wrapped]

@@ -144,6 +144,21 @@ def test_graphs_are_no_larger_than_dasks_own():
     assert gpureduce.std(lazy).name != gpureduce.std(lazy, ddof=1).name
 
 
+def test_reduce_by_name():
+    x = array(generator("dask reduce"), (40, 3))
+    lazy = da.from_array(x, chunks=(7, 2))
+    for op in ("add", np.maximum, "fmin", "multiply", "sum"):
+        assert_lazy(gpureduce.reduce(lazy, op, axis=0), gpureduce.reduce(x, op, axis=0))
+    whole = np.arange(120).reshape(40, 3)
+    lazy = da.from_array(whole, chunks=(7, 2))
+    for op in ("bitwise_xor", "bitwise_or", "logical_xor"):
+        assert_lazy(gpureduce.reduce(lazy, op, axis=0), gpureduce.reduce(whole, op, axis=0))
+    with pytest.raises(TypeError, match="comes in chunks"):
+        gpureduce.reduceat(lazy, [0, 2], "add")
+    with pytest.raises(TypeError, match="comes in chunks"):
+        gpureduce.segments(lazy, [0], [2], "add")
+
+
 def test_what_is_not_taken():
     lazy = da.ones((4, 4), chunks=2)
     with pytest.raises(TypeError, match="out is not taken"):

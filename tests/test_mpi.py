@@ -161,3 +161,40 @@ def test_by_mpiexec(size):
     )
     assert done.returncode == 0, done.stderr
     assert "".join(done.stdout.split()) == "fine" * size
+
+
+# --- examples/partials_mpi.c ----------------------------------------------------------------------
+
+ROOT = Path(__file__).resolve().parent.parent
+FLAGS = ROOT / "build/objects/libgpureduce.flags"
+MPICC = shutil.which("mpicc") or shutil.which("mpicc", path=Path(sys.executable).parent)
+STRICT = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"]
+
+
+def example(target, compiler, *flags):
+    command = [compiler, *STRICT, *flags, ROOT / "examples/partials_mpi.c", f"@{FLAGS}"]
+    subprocess.run([*command, "-o", target], check=True, env=TOOLS)
+
+
+def lines_of(*command):
+    done = subprocess.run(
+        [*command, "10000"], capture_output=True, text=True, timeout=SECONDS, env=TOOLS
+    )
+    assert done.returncode == 0, done.stderr
+    return [float(line.split()[1]) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.skipif(not FLAGS.exists() or not shutil.which("gcc"), reason="no library or no gcc")
+def test_the_c_example(tmp_path):
+    """By MPI of one rank and, where it is installed, of several."""
+    i = np.arange(10000)
+    sign, size = np.where(i % 3, 1.0, -1.0), np.where(i % 5, 1.0, 1e12)
+    x = sign * (i * 2654435761 % 1000003) * size
+    want = [float(getattr(gpureduce, op)(x)) for op in ("sum", "mean", "std")]
+    example(tmp_path / "one", "gcc", f"-I{ROOT / 'tests/c/one_rank'}")
+    assert lines_of(tmp_path / "one") == want
+    if not MPICC or not LAUNCHER:
+        return
+    example(tmp_path / "many", MPICC)
+    for ranks in ("2", "3"):
+        assert lines_of(LAUNCHER, "-n", ranks, tmp_path / "many") == want

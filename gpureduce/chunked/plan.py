@@ -89,7 +89,11 @@ def plan_of(name: str, a: Any, given: Mapping[str, Any], what: str) -> Plan:
     keepdims = given.get("keepdims", False)
     sample = np.ones((1,) * len(a.shape), a.dtype)
     how = {"dtype": dtype} if dtype is not None else {}
-    small = functions.PUBLIC[name](sample, **how)
+    small = (
+        functions.reduce(sample, name, **how)
+        if row["ufunc"]
+        else functions.PUBLIC[name](sample, **how)
+    )
     return Plan(
         name,
         kind,

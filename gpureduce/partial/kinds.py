@@ -33,10 +33,7 @@ class Kind(NamedTuple):
     answers: tuple[str, ...]
     text: str
     tree: Any = None
-
-    @property
-    def number(self) -> int:
-        return zlib.crc32(self.text.encode())
+    number: int = 0  # the CRC-32 of the text, which begins the words
 
     @property
     def row(self) -> int:
@@ -79,8 +76,13 @@ def dtype_of(given: DTypeLike) -> np.dtype[Any]:
     return np.dtype(given).newbyteorder("=")
 
 
+def number_of(text: str) -> int:
+    return zlib.crc32(text.encode())
+
+
+@functools.lru_cache(1024)
 def kind_of(name: str, dtype: np.dtype[Any], function: str) -> Kind:
-    """Of a function's name and the dtype that is folded."""
+    """Of a function's name and the dtype that is folded, which is native."""
     plain = dtype.name.partition("[")[0]
     row = _rows().get((name, plain))
     if row is None:
@@ -93,4 +95,5 @@ def kind_of(name: str, dtype: np.dtype[Any], function: str) -> Kind:
             + (": multiply the matrices of each part" if name == "matmul2x2" else "")
         )
     named, words, additive, answers = row
-    return Kind(named, dtype, words, additive, answers, text_of(named, dtype))
+    text = text_of(named, dtype)
+    return Kind(named, dtype, words, additive, answers, text, None, number_of(text))

@@ -15,7 +15,7 @@ from gpureduce.custom.scalars import Kind as Number
 from gpureduce.custom.scalars import kind_of
 from gpureduce.partial import trees
 from gpureduce.partial.carrier import Partials
-from gpureduce.partial.kinds import VERSION, Kind
+from gpureduce.partial.kinds import VERSION, Kind, number_of
 
 Array = NDArray[Any]
 
@@ -99,7 +99,8 @@ def operator_kind(operator: Any, kinds: Any, absent: bool) -> Kind:
     tree = OperatorTree(operator, kinds, absent)
     digest = sha256(emit_c.functions(tree.program).encode()).hexdigest()[:16]
     text = f"gpureduce partials {VERSION}: {operator.name} along the tree of {digest}"
-    return Kind(operator.name, tree.dtype, 0, False, (operator.name,), text, tree)
+    answers = (operator.name,)
+    return Kind(operator.name, tree.dtype, 0, False, answers, text, tree, number_of(text))
 
 
 def taken_by(

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpureduce import functions
-from gpureduce.partial.kinds import Kind, text_of
+from gpureduce.partial.kinds import Kind, number_of, text_of
 
 Array = NDArray[Any]
 # 16-bit floats multiply in float32 and are rounded at the root.
@@ -58,4 +58,5 @@ def product_kind(name: str, dtype: np.dtype[Any], function: str) -> Kind:
         raise TypeError(f"{function}: there are no partials of {name} of {dtype}")
     answers = ("nanprod",) if name == "nanprod" else ("prod",)
     tree = Product(name, dtype)
-    return Kind(name, dtype, 0, False, answers, text_of(f"{name} along the tree", dtype), tree)
+    text = text_of(f"{name} along the tree", dtype)
+    return Kind(name, dtype, 0, False, answers, text, tree, number_of(text))

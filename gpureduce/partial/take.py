@@ -119,16 +119,19 @@ def partials(
     name = name_of(op, "partials")
     _check(name, dtype, where)
     of = np.dtype(dtype) if dtype is not None else a.dtype
-    kind = kind_of(name, of.newbyteorder("="), "partials")
+    kind = kind_of(name, of if of.isnative else of.newbyteorder("="), "partials")
     if kind.tree:
         if dtype is not None and np.dtype(dtype) != a.dtype:
             a = a.astype(dtype)
         return trees.taken(kind, a, axis, keepdims, where, offset, device)
     arguments = (INDEX[name], a, _plain(axis), dtype, bool(keepdims), where, device, kind.number)
-    p = Partials(kind, shown(progress, "partials", _core.partials, *arguments))
+    if progress:
+        p = Partials(kind, shown(progress, "partials", _core.partials, *arguments))
+    else:
+        p = Partials(kind, _core.partials(*arguments, None))
     if kind.op in ("var", "nanvar") and kind.dtype.kind in "fV":
         _look_for_signs(p, a, op=kind.op, axis=axis, dtype=dtype, where=where, keepdims=keepdims)
-    if kind.is_position and (whole is not None or np.any(offset)):
+    if kind.is_position and not (whole is None and type(offset) is int and offset == 0):
         _shift(p, offset, whole, a.shape if axis is None else ())
     return p
 
