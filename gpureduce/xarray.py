@@ -22,7 +22,12 @@ from typing import Any
 
 from gpureduce import functions
 
-_xarray = importlib.import_module("xarray")
+try:
+    _xarray = importlib.import_module("xarray")
+except ModuleNotFoundError:
+    raise ModuleNotFoundError(
+        "gpureduce.xarray is for xarray, which is not installed: pip install xarray"
+    ) from None
 
 _OPERATORS = {op["name"]: op for op in functions.operators() if op["function"]}
 _DOC = """\

@@ -47,14 +47,37 @@ class Partials:
         self.raw = raw
         self.start, self.stop = start, stop
 
-    op = property(lambda self: self.kind.op)
-    dtype = property(lambda self: self.kind.dtype)
-    answers = property(lambda self: self.kind.answers)
-    additive = property(lambda self: self.kind.additive)
-    shape = property(lambda self: self.raw.shape[:-1])
-    ndim = property(lambda self: self.raw.ndim - 1)
-    size = property(lambda self: int(np.prod(self.raw.shape[:-1], dtype=np.int64)))
-    nbytes = property(lambda self: self.raw.nbytes)
+    @property
+    def op(self) -> str:
+        return self.kind.op
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.kind.dtype
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        return self.kind.answers
+
+    @property
+    def additive(self) -> bool:
+        return self.kind.additive
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.raw.shape[:-1]
+
+    @property
+    def ndim(self) -> int:
+        return self.raw.ndim - 1
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.raw.shape[:-1], dtype=np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        return self.raw.nbytes
 
     def __repr__(self) -> str:
         place = f", [{self.start}, {self.stop})" if self.kind.tree else ""

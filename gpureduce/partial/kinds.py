@@ -1,6 +1,5 @@
 """What partials there are: of each operator and dtype, how many words, and what they answer."""
 
-import functools
 import importlib
 import zlib
 from typing import Any, NamedTuple
@@ -47,12 +46,10 @@ class Kind(NamedTuple):
         return self.text.partition(": ")[2]
 
 
-@functools.cache
-def _rows() -> dict[tuple[str, str], tuple[str, int, bool, tuple[str, ...]]]:
-    return {
-        (op, dtype): (named, words, additive, tuple(answers))
-        for op, dtype, named, words, additive, answers in _core.partials_rows()
-    }
+_ROWS = {
+    (op, dtype): (named, words, additive, tuple(answers))
+    for op, dtype, named, words, additive, answers in _core.partials_rows()
+}
 
 
 def name_of(op: Any, function: str) -> str:
@@ -60,7 +57,7 @@ def name_of(op: Any, function: str) -> str:
     given = op if isinstance(op, str) else getattr(op, "__name__", None)
     name = _NAMES.get(given) if isinstance(given, str) else None
     if name is None:
-        known = ", ".join(sorted({op for op, _ in _rows()} | {"prod", "nanprod"}))
+        known = ", ".join(sorted({op for op, _ in _ROWS} | {"prod", "nanprod"}))
         raise ValueError(f"{function}: op {op!r} is not known; one of {known} is")
     return name
 
@@ -80,11 +77,24 @@ def number_of(text: str) -> int:
     return zlib.crc32(text.encode())
 
 
-@functools.lru_cache(1024)
+_kinds: dict[tuple[str, np.dtype[Any]], Kind] = {}
+_KINDS_MOST = 1000  # times have many units
+
+
 def kind_of(name: str, dtype: np.dtype[Any], function: str) -> Kind:
     """Of a function's name and the dtype that is folded, which is native."""
+    kind = _kinds.get((name, dtype))
+    if kind is None:
+        kind = _kind_of(name, dtype, function)
+        if len(_kinds) > _KINDS_MOST:
+            _kinds.clear()
+        _kinds[name, dtype] = kind
+    return kind
+
+
+def _kind_of(name: str, dtype: np.dtype[Any], function: str) -> Kind:
     plain = dtype.name.partition("[")[0]
-    row = _rows().get((name, plain))
+    row = _ROWS.get((name, plain))
     if row is None:
         if name in ("prod", "nanprod"):
             from gpureduce.partial.products import product_kind
