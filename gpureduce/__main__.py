@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 import gpureduce
-from gpureduce import _core, cache, demo, files, ladder, stubs
+from gpureduce import _core, cache, demo, files, ladder, land, stubs
 from gpureduce.functions import Device
 
 MIB = 1 << 20
@@ -113,6 +113,7 @@ def main() -> None:
     command = commands.add_parser("stubs", help="print the stub file of the package")
     command.set_defaults(run=lambda _: print(stubs.text(), end=""))
 
+    land.add_command(commands)
     cache.add_command(commands)
     files.add_commands(commands)
 

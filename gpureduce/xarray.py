@@ -95,10 +95,20 @@ class Exact:
     def __init__(self, of: Any):
         self._of = of
 
+    sum = _method("sum")
+    prod = _method("prod")
+    min = _method("min")
+    max = _method("max")
+    ptp = _method("ptp")
+    argmin = _method("argmin")
+    argmax = _method("argmax")
+    mean = _method("mean")
+    var = _method("var")
+    std = _method("std")
+    any = _method("any")
+    all = _method("all")
+    count_nonzero = _method("count_nonzero")
 
-for _name, _op in _OPERATORS.items():
-    if _op["results"] == 1 and not _name.startswith("nan"):
-        setattr(Exact, _name, _method(_name))
 
 _xarray.register_dataarray_accessor("exact")(Exact)
 _xarray.register_dataset_accessor("exact")(Exact)

@@ -162,6 +162,8 @@ def test_the_accessor(labelled):
     assert bits(labelled.exact.var(["lat", "lon"], ddof=1, skipna=True).values) == bits(
         gpureduce.nanvar(x, axis=(1, 2), ddof=1)
     )
+    wanted = {n for n, op in OPS.items() if op["function"] and op["results"] == 1}
+    assert {n for n in wanted if not n.startswith("nan")} <= set(dir(labelled.exact))
     assert labelled.exact.mean("time", keep_attrs=True).attrs == {"units": "K"}
     assert labelled.exact.max(keepdims=True).shape == (1, 1, 1)
     data = labelled.to_dataset().exact.sum("lat")
