@@ -123,6 +123,7 @@ def _ways(earth: Earth, exact: Fraction) -> Iterator[tuple[str, Callable[[], Any
     if gpureduce.devices():
         yield "gpureduce, on the GPU", lambda: gpureduce.sum(w, where=land, device="cuda")
     if importlib.util.find_spec("dask"):
+        importlib.import_module("dask.array")  # outside of the time that is taken
         yield "gpureduce, in Dask's chunks of 2000 x 5000", lambda: _by_dask(earth)
 
 
