@@ -509,7 +509,7 @@ static gpr_status allocate(axes_run *run) {
   const size_t slots = (size_t)((lanes + cut) * outputs);
   run->lane_bytes = gpr_room_bytes(run->tiles.direct ? 0 : elements_of(run), outputs);
   run->lane_bytes += wide_bytes(run);
-  run->states = aligned_alloc(64, slots * run->slot_bytes);
+  run->states = aligned_alloc(64, (slots * run->slot_bytes + 63) & ~(size_t)63);
   run->rooms = aligned_alloc(64, (size_t)lanes * run->lane_bytes);
   run->counted = cut ? malloc((size_t)(cut * outputs) * sizeof *run->counted) : NULL;
   if (!run->states || !run->rooms || (cut && !run->counted))

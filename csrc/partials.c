@@ -106,6 +106,36 @@ static gpr_status check(int op, int dtype) {
                   gpr_dtypes[dtype].name);
 }
 
+/* The words of one output added up, if that is how they merge and no digit can overflow; 0 if not.
+ */
+static int add_words(const gpr_partial *partial, const int64_t *words, int64_t step, int64_t count,
+                     int64_t *sum) {
+  const int64_t most = INT64_C(1) << 31;
+  int64_t merged = 0;
+  if (!partial->additive) return 0;
+  memset(sum, 0, (size_t)partial->words * sizeof *sum);
+  for (int64_t i = 0; i < count; i++, words += step) {
+    if (words[GPR_WORD_MERGED] > most - merged) return 0;
+    merged += words[GPR_WORD_MERGED];
+    for (int j = 0; j < partial->words; j++) sum[j] += words[j];
+  }
+  return 1;
+}
+
+/* One after the other, by their states. */
+static int64_t merge_states(const gpr_partial *partial, const gpr_row *row, const int64_t *words,
+                            int64_t step, int64_t count, char *all, char *next) {
+  int64_t n = 0;
+  row->open(all);
+  for (int64_t i = 0; i < count; i++, words += step) {
+    /* the first into `all`: it may bring more than states merge */
+    const int64_t more = partial->load(words, n ? next : all);
+    if (n && more) row->merge(all, next);
+    n += more;
+  }
+  return n;
+}
+
 gpr_status gpr_partials_merge(int op, int dtype, uint32_t kind, const int64_t *words, int64_t count,
                               int64_t outputs, int64_t *merged) {
   const gpr_partial *partial = partial_of(op, dtype);
@@ -116,17 +146,12 @@ gpr_status gpr_partials_merge(int op, int dtype, uint32_t kind, const int64_t *w
   char *all = states_of(bytes, 2);
   if (!all) return GPR_OUT_OF_MEMORY;
   char *next = all + bytes;
-  for (int64_t o = 0; o < outputs; o++) {
-    int64_t n = 0;
-    row->open(all);
-    for (int64_t i = 0; i < count;
-         i++) { /* the first into `all`, where more comes than states merge */
-      const int64_t *from = words + (i * outputs + o) * partial->words;
-      const int64_t more = partial->load(from, n ? next : all);
-      if (n && more) row->merge(all, next);
-      n += more;
-    }
-    partial->store(all, n, &kind, merged + o * partial->words);
+  for (int64_t o = 0; o < outputs; o++, words += partial->words, merged += partial->words) {
+    const int64_t step = outputs * partial->words;
+    const int64_t n = add_words(partial, words, step, count, merged)
+                          ? partial->load(merged, all)
+                          : merge_states(partial, row, words, step, count, all, next);
+    partial->store(all, n, &kind, merged);
   }
   free(all);
   return GPR_OK;

@@ -132,11 +132,13 @@ class Accumulator:
 
     def result(self, op: Any = None, *, ddof: float = 0, dtype: DTypeLike | None = None) -> Any:
         """What the function gives of all that was added; as `finish`."""
-        return merging.finish(self.partials, op, ddof=ddof, dtype=dtype)
+        with self._lock:
+            return merging.finish(self.partials, op, ddof=ddof, dtype=dtype)
 
     def save(self, file: str | os.PathLike[str] | IO[bytes]) -> None:
         """Writes what was added to a path, aside and renamed, or to an open file."""
-        data = self.added.to_bytes(8, "little") + form.tobytes(self.partials)
+        with self._lock:
+            data = self.added.to_bytes(8, "little") + form.tobytes(self.partials)
         if not isinstance(file, str | os.PathLike):
             file.write(data)
             return

@@ -14,6 +14,7 @@ from gpureduce.partial.carrier import Partials, Words, checked
 from gpureduce.partial.kinds import INDEX, Kind, dtype_of, kind_of, name_of
 
 _ROWS = {(op, dtype): result for op, dtype, result, _ in _core.rows()}
+_WORDS_AT_A_TIME = 1 << 20
 
 
 def _merged(kind: Kind, raw: Words) -> Words:
@@ -23,6 +24,20 @@ def _merged(kind: Kind, raw: Words) -> Words:
     return _core.partials_merge(kind.row, kind.dtype, kind.number, flat).reshape(
         *outputs, kind.words
     )
+
+
+def _merged_several(kind: Kind, raws: list[Words]) -> Words:
+    """Some outputs at a time, so that no second copy of all is made."""
+    shape = raws[0].shape
+    if raws[0].size <= _WORDS_AT_A_TIME:
+        return _merged(kind, np.stack(raws))
+    flat = [raw.reshape(-1, kind.words) for raw in raws]
+    found = np.empty_like(flat[0])
+    step = _WORDS_AT_A_TIME // kind.words
+    for start in range(0, len(found), step):
+        part = slice(start, start + step)
+        found[part] = _merged(kind, np.stack([raw[part] for raw in flat]))
+    return found.reshape(shape)
 
 
 def canonical(p: Partials) -> Partials:
@@ -94,7 +109,7 @@ def merge(
         return trees.merged(several)
     for p in several:
         checked(p, "merge")
-    return several[0].like(_merged(several[0].kind, np.stack([p.raw for p in several])))
+    return several[0].like(_merged_several(several[0].kind, [p.raw for p in several]))
 
 
 def _axes(axis: Any, ndim: int) -> tuple[int, ...]:

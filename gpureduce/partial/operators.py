@@ -96,6 +96,15 @@ def described_kind(operator: Any, dtypes: Any, absent: bool) -> Kind:
 
 
 def operator_kind(operator: Any, kinds: Any, absent: bool) -> Kind:
+    with operator._lock:
+        key = ("partials", "kind", kinds, absent)
+        if key not in operator._made:
+            operator._made[key] = _made_kind(operator, kinds, absent)
+        kind: Kind = operator._made[key]
+    return kind
+
+
+def _made_kind(operator: Any, kinds: Any, absent: bool) -> Kind:
     tree = OperatorTree(operator, kinds, absent)
     digest = sha256(emit_c.functions(tree.program).encode()).hexdigest()[:16]
     text = f"gpureduce partials {VERSION}: {operator.name} along the tree of {digest}"

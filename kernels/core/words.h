@@ -38,16 +38,15 @@ GPR_CALL void carry_words(int64_t *w, int n) {
   }
 }
 
-/* Digits [LOW, HIGH] of a superaccumulator whose value ends below HIGH's sign. */
+/* Digits [LOW, HIGH] of a superaccumulator whose value ends below HIGH's sign. Nothing was ever
+ * deposited below LOW, and what stands above HIGH is the sign, modulo 2^64 in units of HIGH. */
 template <int COUNT, int LOW, int HIGH> struct Digits {
   enum { words = HIGH - LOW + 1 };
   static_assert(LOW >= 0 && HIGH < COUNT, "");
   static void store(const int64_t *digit, int64_t *w) {
-    int64_t all[COUNT];
-    memcpy(all, digit, sizeof all);
-    carry_words(all, COUNT);
-    memcpy(w, all + LOW, words * sizeof *w);
-    if (HIGH + 1 < COUNT && all[COUNT - 1] < 0) w[words - 1] -= (int64_t)1 << 32;
+    memcpy(w, digit + LOW, words * sizeof *w);
+    if (HIGH + 1 < COUNT) w[words - 1] += (int64_t)((uint64_t)digit[HIGH + 1] << 32);
+    carry_words(w, words);
   }
   static void load(const int64_t *w, int64_t *digit) {
     memset(digit, 0, COUNT * sizeof *digit);
@@ -364,8 +363,10 @@ template <class P, class F> struct Partial {
   static int64_t load(const int64_t *w, void *state) {
     State &s = *(State *)state;
     const int64_t n = w[GPR_WORD_COUNT];
-    F::open(s);
-    if (n) P::load(w + GPR_WORDS_OF_HEADER, n, s);
+    if (n)
+      P::load(w + GPR_WORDS_OF_HEADER, n, s);
+    else
+      F::open(s);
     return n;
   }
 };
