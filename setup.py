@@ -183,6 +183,8 @@ class Build(build_ext):
             )
             for level, flags in LEVELS.items()
         ]
+        words = [CXX, *CXX_FLAGS, *(DEBUG or ["-O2", "-g1"]), "-DGPR_ISA=words"]
+        jobs += [(words, "kernels/cpu/partials.cpp", "")]
         jobs += [([CXX, *TABLE_FLAGS], name, "") for name in TABLES]
         jobs += [([*c, "-I."], self.generate(work), "")]
         sources = [Path("kernels/abi/lists.c"), *sorted(Path("csrc").rglob("*.c"))]

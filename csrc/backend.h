@@ -19,7 +19,8 @@ typedef struct gpr_backend {
 typedef struct gpr_with {
   gpr_value initial;
   gpr_spread spread;
-  const void *given; /* one of them, or NULL */
+  _Alignas(4) char kind[4]; /* of partials */
+  const void *given;        /* one of them, or NULL */
 } gpr_with;
 
 /* READY: all steps are done. ENDED: finished, or failed. */
@@ -32,6 +33,7 @@ struct gpr_run {
   int op, dtype; /* dtype: of the result */
   int state;
   gpr_cast narrow;   /* from the row's result to the dtype asked for, or NULL */
+  int partials;      /* the results are words */
   int64_t least;     /* the least number of elements that counted in an output */
   int64_t total;     /* the elements that are to be read, */
   atomic_llong done; /* and those that the backend has read, about */

@@ -42,7 +42,7 @@ static gpr_status check_identity(const gpr_op_info *o, const gpr_view *view,
                                  const gpr_options *options) {
   const char *ufunc = *o->ufunc ? o->ufunc : gpr_ops[GPR_OP_MAX].ufunc;
   const char *help = o->flags & GPR_TAKES_INITIAL ? "; initial= would give it one" : "";
-  if (!(o->flags & GPR_NONEMPTY) || options->initial) return GPR_OK;
+  if (!(o->flags & GPR_NONEMPTY) || options->initial || options->partials) return GPR_OK;
   if (options->where)
     return gpr_fail(GPR_BAD_VALUE,
                     "reduction operation '%s' does not have an identity, so to use a where mask "
@@ -76,7 +76,8 @@ gpr_status gpr_check(const gpr_resolved *what, const gpr_view *view, const gpr_o
   const int asked = options->dtype, result = what->result;
   if ((o->flags & GPR_SPREAD) && options->ddof < DDOF_LEAST)
     return gpr_fail(GPR_BAD_VALUE, "%s: ddof %g is below -2^62", o->name, options->ddof);
-  if (*o->ufunc && asked != GPR_NO_DTYPE && result != GPR_NO_DTYPE && result != asked)
+  if (*o->ufunc && !options->partials && asked != GPR_NO_DTYPE && result != GPR_NO_DTYPE &&
+      result != asked)
     return gpr_fail(GPR_BAD_TYPE, "%s: dtype %s is not possible, the result is always %s", o->name,
                     gpr_dtypes[asked].name, gpr_dtypes[result].name);
   if (what->is_cast && !what->cast)
@@ -85,6 +86,12 @@ gpr_status gpr_check(const gpr_resolved *what, const gpr_view *view, const gpr_o
   if (!what->row->open)
     return gpr_fail(GPR_BAD_TYPE, "%s: not defined for dtype %s", o->name,
                     gpr_dtypes[what->is_cast ? asked : view->dtype].name);
+  if (options->partials && !gpr_partials_words(what->op, what->row->dtype))
+    return gpr_fail(GPR_BAD_TYPE, "%s: there are no partials of dtype %s", o->name,
+                    gpr_dtypes[what->row->dtype].name);
+  if (options->partials && options->initial)
+    return gpr_fail(GPR_BAD_VALUE, "%s: initial takes part once, when partials are finished",
+                    o->name);
   if (o->flags & GPR_MATRICES) return check_matrices(o->name, view, options);
   if (options->initial && what->row->result != options->initial->dtype &&
       !gpr_cast_of(options->initial->dtype, what->row->result))

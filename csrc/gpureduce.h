@@ -176,6 +176,9 @@ typedef struct gpr_options {
    * order of the array's stream, perhaps after gpr_finish() has returned. */
   int out_device;
   int out_order; /* GPR_MEMORY_ORDER: of one result on a device, without segments and means */
+  /* Not 0: instead of results, their partials of this kind go to out, gpr_partials_words() int64_t
+   * for each output. On the CPU; without initial. An output of no element has one too. */
+  uint32_t partials;
 } gpr_options;
 
 GPR_API gpr_options gpr_defaults(void);
@@ -239,6 +242,37 @@ GPR_API gpr_status gpr_time(gpr_run *run, int repeats, double *milliseconds);
 
 /* Gives up what is left to do and frees the run. NULL is fine. */
 GPR_API void gpr_close(gpr_run *run);
+
+/* --- partials: sums that travel -----------------------------------------------------------------
+ *
+ * What was folded so far, as words of int64_t that another machine finishes; docs/partials.md has
+ * them bit by bit. gpr_reduce() makes them with options->partials. Where they are additive, they
+ * merge by adding the words, up to 2^31 times, as MPI_SUM does. */
+
+/* Of each output, or 0 where the operator has none for elements of this dtype. */
+int gpr_partials_words(int op, int dtype);
+int gpr_partials_are_additive(int op, int dtype);
+
+/* The operator that they are named by, the first that has the same: "sum" of the mean of floats. */
+int gpr_partials_op(int op, int dtype);
+
+/* What begins them. Python's have the unit of times in it, these none. */
+uint32_t gpr_partials_kind(int op, int dtype);
+
+/* Merges `count` partials of each of so many outputs, the outputs of one after the other, into
+ * canonical words: equal bytes for equal values. Each word[0] has to be word[1] times the kind. */
+gpr_status gpr_partials_merge(int op, int dtype, uint32_t kind, const int64_t *words, int64_t count,
+                              int64_t outputs, int64_t *merged);
+
+/* Whether partials of `op` answer `asked` too, as those of the variance answer the mean. */
+int gpr_partials_answer(int op, int dtype, int asked);
+
+/* Results of `asked`, rounded once into gpr_result_dtype(asked, result_dtype): result_dtype is the
+ * elements' or, of floats, any float, of complex numbers any of these. *least is what gpr_least()
+ * would give; results and *least are the caller's. */
+gpr_status gpr_partials_finish(int op, int dtype, int asked, int result_dtype, double ddof,
+                               const int64_t *words, int64_t outputs, void *results,
+                               int64_t *least);
 
 /* How many CUDA devices can be used; 0 leaves the reason for gpr_error(). */
 GPR_API int gpr_device_count(void);

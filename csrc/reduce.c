@@ -109,7 +109,10 @@ static int skips_initial(int op, const gpr_value *initial) {
 static void finish_with(gpr_with *with, const gpr_resolved *what, const gpr_options *options) {
   const int to = what->row->result;
   with->given = NULL;
-  if (gpr_ops[what->op].flags & GPR_SPREAD) {
+  if (options->partials) {
+    memcpy(with->kind, &options->partials, sizeof options->partials);
+    with->given = with->kind;
+  } else if (gpr_ops[what->op].flags & GPR_SPREAD) {
     const int nan = what->skips || options->ddof != options->ddof;
     with->spread = (gpr_spread){options->ddof, options->means, nan};
     with->given = &with->spread;
@@ -134,6 +137,11 @@ static gpr_status settle(const gpr_resolved *what, const gpr_view *view, const g
   if (*is_whole) *flat = plan_of(what, view);
   if (options->kernel != GPR_NO_KERNEL) return choose_for_kernel(flat, options, device);
   const gpr_status status = choose(gpr_lies(view), options->device, device);
+  if (!status && *device >= 0 && options->partials)
+    return gpr_fail(GPR_BAD_VALUE,
+                    "%s: partials are taken on the CPU; give a copy in the host's memory, and "
+                    "device=\"cpu\"",
+                    gpr_ops[what->op].name);
   if (!status && *device >= 0 && *is_whole)
     *is_whole = gpr_gpu_folds_whole(flat) && (!is_there(options) || pays_by_host(flat));
   return status;
@@ -249,6 +257,7 @@ gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gp
   (*run)->op = op;
   (*run)->dtype = what.result;
   (*run)->narrow = what.narrow;
+  (*run)->partials = options->partials != 0;
   (*run)->out = options->out;
   (*run)->state = GPR_RUNNING;
   atomic_init(&(*run)->done, 0);
@@ -291,11 +300,11 @@ static void deliver(gpr_run *run, const char *from, int64_t values, gpr_value *r
 }
 
 /* One output's, which may belong to the device. */
-static gpr_status deliver_whole(gpr_run *run, const gpr_value *wide, gpr_value *result) {
+static gpr_status deliver_whole(gpr_run *run, const char *from, gpr_value *result) {
   const int64_t values = run->row->results * run->row->scalars;
   gpr_value brought;
   if (run->device >= 0) result = &brought;
-  deliver(run, (const char *)wide->bytes, values, result);
+  deliver(run, from, values, result);
   if (run->device < 0) return GPR_OK;
   return gpr_gpu_put(run->device, run->stream, run->out, brought.bytes,
                      (size_t)values * (size_t)gpr_dtypes[run->dtype].bytes);
@@ -308,14 +317,16 @@ gpr_status gpr_finish(gpr_run *run, gpr_value *result) {
   if (!result && !run->out)
     return gpr_fail(GPR_BAD_VALUE, "gpr_finish: there is no place for the result");
   run->state = GPR_ENDED;
-  gpr_status status = run->backend->finish(run, run->with.given, wide.bytes);
-  if (!status && !run->wide) status = deliver_whole(run, &wide, result);
+  const int by_itself = run->wide || run->narrow || !run->out || run->device >= 0;
+  char *at = by_itself ? (char *)wide.bytes : run->out;
+  gpr_status status = run->backend->finish(run, run->with.given, at);
+  if (!status && !run->wide) status = deliver_whole(run, at, result);
   if (status) return status;
   if (run->wide && run->wide->own) deliver(run, run->wide->results, run->wide->values, result);
   const int flags = gpr_ops[run->op].flags;
   const gpr_with *with = run->wide ? &run->wide->with : &run->with;
   if (with->given == with->initial.bytes && run->least >= 0 && run->least < INT64_MAX) run->least++;
-  if ((flags & GPR_POSITION) && (flags & GPR_SKIPS_NAN) && !run->least)
+  if ((flags & GPR_POSITION) && (flags & GPR_SKIPS_NAN) && !run->least && !run->partials)
     return gpr_fail(GPR_BAD_VALUE, "All-NaN slice encountered");
   return GPR_OK;
 }

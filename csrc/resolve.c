@@ -4,6 +4,7 @@
 
 #include "../kernels/abi/lists.h"
 #include "cpu.h"
+#include "partials.h"
 
 int gpr_op_index(const char *name) {
   if (!name) return -1;
@@ -76,5 +77,6 @@ gpr_resolved gpr_resolve(int op, int dtype, const gpr_options *options) {
                     .skips = gpr_skips(op, folded)};
   if (row->open && r.result != GPR_NO_DTYPE && r.result != row->result)
     r.narrow = gpr_cast_of(row->result, r.result);
+  if (options->partials) gpr_partials_resolve(&r);
   return r;
 }

@@ -38,22 +38,30 @@ from gpureduce.lists import (
 
 __version__: str = _core.__version__
 __all__ = [
+    "Accumulator",
     "DeviceArray",
     "DeviceError",
     "Operator",
     "OperatorError",
+    "Partials",
     "check_operator",
     "devices",
     "dtypes",
+    "fingerprint",
+    "finish",
+    "from_words",
     "get_num_threads",
     "isa",
     "kernels",
+    "merge",
     "operator",
     "operators",
+    "partials",
     "reduce",
     "reduceat",
     "segments",
     "set_num_threads",
+    "words",
     *_functions.PUBLIC,
 ]
 
@@ -66,15 +74,28 @@ _CUSTOM = {
     "check_operator": "laws",
     "operator": "decorator",
 }
+_PARTIAL = {
+    "Accumulator": "accumulator",
+    "Partials": "carrier",
+    "fingerprint": "merging",
+    "finish": "merging",
+    "from_words": "merging",
+    "merge": "merging",
+    "partials": "take",
+    "words": "merging",
+}
+_LATE = {name: f"custom.{module}" for name, module in _CUSTOM.items()} | {
+    name: f"partial.{module}" for name, module in _PARTIAL.items()
+}
 
 
 def __getattr__(name: str) -> _Any:
-    if name not in _CUSTOM:
+    if name not in _LATE:
         raise AttributeError(f"module 'gpureduce' has no attribute {name!r}")
-    module = _import_module(f"gpureduce.custom.{_CUSTOM[name]}")
+    module = _import_module(f"gpureduce.{_LATE[name]}")
     globals()[name] = value = getattr(module, name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_CUSTOM})
+    return sorted({*globals(), *_LATE})

@@ -17,13 +17,19 @@ from gpureduce.lists import (
     operators,
     set_num_threads,
 )
+from gpureduce.partial.accumulator import Accumulator
+from gpureduce.partial.carrier import Partials
+from gpureduce.partial.merging import fingerprint, finish, from_words, merge, words
+from gpureduce.partial.take import partials
 
 __version__: str
 __all__ = [
+    "Accumulator",
     "DeviceArray",
     "DeviceError",
     "Operator",
     "OperatorError",
+    "Partials",
     "all",
     "amax",
     "amin",
@@ -35,11 +41,15 @@ __all__ = [
     "count_nonzero",
     "devices",
     "dtypes",
+    "fingerprint",
+    "finish",
+    "from_words",
     "get_num_threads",
     "isa",
     "kernels",
     "max",
     "mean",
+    "merge",
     "min",
     "minmax",
     "nanargmax",
@@ -53,6 +63,7 @@ __all__ = [
     "nanvar",
     "operator",
     "operators",
+    "partials",
     "prod",
     "ptp",
     "reduce",
@@ -62,6 +73,7 @@ __all__ = [
     "std",
     "sum",
     "var",
+    "words",
 ]
 
 sum: arithmetic_signatures.SumFunction

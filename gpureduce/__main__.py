@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 
 import gpureduce
-from gpureduce import _core, cache, demo, files, ladder, stubs
+from gpureduce import _core, cache, demo, files, ladder, land, stubs
 from gpureduce.lists import Device
 
 MIB = 1 << 20
@@ -117,6 +117,7 @@ def main() -> None:
     command.add_argument("file", nargs="?", choices=stubs.FILES, default="__init__.pyi")
     command.set_defaults(run=lambda arguments: print(stubs.FILES[arguments.file](), end=""))
 
+    land.add_command(commands)
     cache.add_command(commands)
     files.add_commands(commands)
 

@@ -42,6 +42,31 @@ def segments(
     progress: Callable[[int, int], object] | None,
     /,
 ) -> Any: ...
+def partials(
+    op: int,
+    a: ArrayLike,
+    axis: Any,
+    dtype: DTypeLike | None,
+    keepdims: Any,
+    where: Any,
+    device: str,
+    kind: int,
+    progress: Callable[[int, int], object] | None,
+    /,
+) -> NDArray[np.int64]: ...
+def partials_rows() -> list[tuple[str, str, str, int, bool, list[str]]]: ...
+def partials_merge(
+    op: int, dtype: np.dtype[Any], kind: int, words: NDArray[np.int64], /
+) -> NDArray[np.int64]: ...
+def partials_finish(
+    op: int,
+    dtype: np.dtype[Any],
+    asked: int,
+    into: np.dtype[Any],
+    ddof: float,
+    words: NDArray[np.int64],
+    /,
+) -> tuple[NDArray[Any], int]: ...
 def operators() -> list[Operator]: ...
 def dtypes() -> list[str]: ...
 def kernels() -> list[Kernel]: ...

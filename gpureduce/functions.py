@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from gpureduce import _core
+from gpureduce.chunked import check_in_memory, way_of
 from gpureduce.docstrings import document
 from gpureduce.lists import Operator, operators
 from gpureduce.progress import Progress, shown
@@ -50,7 +51,9 @@ def signature(op: Operator) -> list[str]:
 # Written out for each: **keywords would take longer than the sum of a small array.
 _CODE = """\
 def {name}(a, {parameters}, device="auto"{kernel_too}, progress=False):
-    {correction}if progress:
+    {correction}if type(a) is not _array and (chunked := _way_of(a)):
+        return chunked("{name}", a, dict({named}, device=device, progress=progress))
+    if progress:
         return _shown(progress, "{name}", _reduce, {arguments})
     return _reduce({arguments}, None)
 """
@@ -66,7 +69,8 @@ if correction is not _NO:
 
 def _make(index: int, op: Operator) -> Callable[..., Any]:
     """One function of the package, made as dataclasses make theirs."""
-    names = signature(op)
+    parameters = signature(op)
+    names = [name for name in parameters if name not in ("*", "correction")]
     given = {name: name if name in names else "_NO" for name in _DEFAULTS}
     given["kernel"] = "kernel" if op["takes_kernel"] else "None"
     given["ddof"] = "ddof" if op["spread"] else "0"
@@ -76,10 +80,12 @@ def _make(index: int, op: Operator) -> Callable[..., Any]:
         **given,
         name=op["name"],
         arguments=_ARGUMENTS.format(index=index, **given),
-        parameters=", ".join(n if n == "*" else f"{n}=_{n}" for n in names),
+        named=", ".join(f"{n}={n}" for n in [*names, "kernel"][: len(names) + op["takes_kernel"]]),
+        parameters=", ".join(n if n == "*" else f"{n}=_{n}" for n in parameters),
     )
     defaults = {f"_{name}": default for name, default in _DEFAULTS.items()}
     space: dict[str, Any] = {"_reduce": _core.reduce, "_shown": shown, "_NO": _NO, **defaults}
+    space |= {"_array": np.ndarray, "_way_of": way_of}
     exec(compile(code, f"<gpureduce.{op['name']}>", "exec"), space)
     function: Callable[..., Any] = space[op["name"]]
     function.__module__ = "gpureduce"
@@ -229,6 +235,10 @@ def reduce(
     if isinstance(op, str) and op in PUBLIC and op not in _REDUCIBLE:
         return _by_name(op, a, axis, dtype, out, keepdims, initial, where, device, kernel, progress)
     index = _index(op, "reduce")
+    if type(a) is not np.ndarray and (chunked := way_of(a)):
+        given: dict[str, Any] = {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims}
+        given |= {"initial": initial, "where": where, "device": device, "kernel": kernel}
+        return chunked(operators()[index]["name"], a, {**given, "progress": progress})
     arguments = (index, a, axis, dtype, out, keepdims, initial, where, 0, None, device, kernel)
     return shown(progress, "reduce", _core.ufunc_reduce, *arguments)
 
@@ -294,6 +304,7 @@ def reduceat(
     if _is_custom(op):
         return op.reduceat(a, offsets, axis, dtype, out, device=device, progress=progress)
     index = _index(op, "reduceat")
+    check_in_memory("reduceat", a)
     arguments = (index, a, offsets, None, axis, dtype, out, _NO, device)
     return shown(progress, "reduceat", _core.segments, *arguments)
 
@@ -367,5 +378,6 @@ def segments(
             a, starts, stops, axis, dtype, out, initial, device=device, progress=progress
         )
     index = _index(op, "segments")
+    check_in_memory("segments", a)
     arguments = (index, a, starts, stops, axis, dtype, out, initial, device)
     return shown(progress, "segments", _core.segments, *arguments)

@@ -27,6 +27,10 @@ from gpureduce.lists import (
     operators,
     set_num_threads,
 )
+from gpureduce.partial.accumulator import Accumulator
+from gpureduce.partial.carrier import Partials
+from gpureduce.partial.merging import fingerprint, finish, from_words, merge, words
+from gpureduce.partial.take import partials
 
 __version__: str
 """

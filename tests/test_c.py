@@ -54,7 +54,8 @@ def headers_c():
 def objects(tmp_path_factory):
     """{path: object} of the library as a build without Python and instruction sets makes it."""
     room = tmp_path_factory.mktemp("objects")
-    sources = [ROOT / "kernels/cpu/table.cpp", *(ROOT / name for name in setup_py()["TABLES"])]
+    sources = [ROOT / "kernels/cpu" / name for name in ("table.cpp", "partials.cpp")]
+    sources += [ROOT / name for name in setup_py()["TABLES"]]
     csrc = sorted((ROOT / "csrc").rglob("*.c"))
     sources += [path for path in csrc if path.parent.name != "python"]
     sources += [ROOT / "kernels/abi/lists.c", room / "headers.c"]
@@ -110,6 +111,10 @@ def test_a_c_program(objects, tmp_path, n):
         assert np.float64(given).tobytes() == value.tobytes() or (
             math.isnan(given) and math.isnan(value)
         )
+
+
+def test_partials(objects, tmp_path):
+    run(program(tmp_path, "partials", objects.values()))
 
 
 def test_every_allocation_fails_once(objects, tmp_path):

@@ -1,5 +1,6 @@
 """python -m gpureduce sum FILE: .npy files and raw numbers, and one line for what goes wrong."""
 
+import importlib.util
 import io
 import json
 import os
@@ -281,6 +282,17 @@ def test_what_cannot_be_written_is_told(command, tmp_path):
     done = subprocess.run(words, stdout=writes, stderr=subprocess.PIPE, text=True, env=environment)
     os.close(writes)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_how_much_is_land(command, monkeypatch):
+    """Without the package, of an Earth that is made up: all of ours are the nearest float32."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, package=None: None)
+    lines = command("land").splitlines()
+    assert "pip install global-land-mask" in lines[0] and "is land" in lines[2]
+    totals = {line[:44].strip(): line[44:].split()[0] for line in lines[5:]}
+    ours = {total for name, total in totals.items() if name.startswith("gpureduce")}
+    assert len(totals) >= 9 and ours == {totals["the nearest float32"]}
+    assert totals["NumPy, whole"] not in ours
 
 
 def test_demo_of_a_table_with_commas(command):

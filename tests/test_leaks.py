@@ -25,6 +25,7 @@ MASKED = np.ma.array([1.0])
 COMPLEX = np.ones(3, complex)
 OUT, TEXT = np.zeros(()), np.zeros((), "S8")
 MASK = np.ones(5, bool)
+PARTIALS = gpureduce.partials(A, "var")
 
 
 def progress(done, total):
@@ -115,6 +116,17 @@ PATHS |= {
     "two axes of segments": raising(ValueError, gpureduce.reduceat, MATRICES, [0], "add", (0, 1)),
     "axis too large": raising(ValueError, gpureduce.sum, A, axis=1 << 40),
     "NaN for initial": lambda: gpureduce.nanmin(A, initial=np.nan),
+    "partials": lambda: gpureduce.partials(MATRICES, "mean", axis=0),
+    "partials of a mask": lambda: gpureduce.partials(A, "sum", where=MASK),
+    "no partials": raising(TypeError, gpureduce.partials, OBJECTS, "sum"),
+    "partials on no device": raising(
+        (ValueError, gpureduce.DeviceError), gpureduce.partials, A, "sum", device="cuda"
+    ),
+    "merge": lambda: gpureduce.merge([PARTIALS, PARTIALS]),
+    "finish": lambda: gpureduce.finish(PARTIALS, "std"),
+    "finish into": lambda: gpureduce.finish(PARTIALS, "mean", dtype="f4"),
+    "finish wrongly": raising(ValueError, gpureduce.finish, PARTIALS, "max"),
+    "words wrongly": raising(ValueError, gpureduce.from_words, PARTIALS.raw, "sum", "f8"),
     "threads out of range": raising(ValueError, gpureduce.set_num_threads, -1),
 }
 

@@ -337,6 +337,7 @@ int gpr_arguments_open(int op, const gpr_given *given, gpr_call *call) {
   call->name = !given->starts ? gpr_ops[op].name : given->stops ? "segments" : "reduceat";
   call->array = given->a;
   call->options = gpr_defaults();
+  call->options.partials = given->partials;
   return parse_all(given, call);
 }
 

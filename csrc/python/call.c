@@ -53,7 +53,7 @@ static void close_run(gpr_run *run, npy_intp bytes) {
  */
 
 static PyObject *perform(gpr_call *call, PyObject *progress) {
-  const int is_scalar = call->ndim == 0 && !call->out[0];
+  const int is_scalar = call->ndim == 0 && !call->out[0] && !call->options.partials;
   /* Segments may lie over each other: the array tells nothing of the work. */
   const npy_intp bytes = call->view.device < 0 && !call->options.starts
                              ? call->count * gpr_dtypes[call->view.dtype].bytes
@@ -70,7 +70,10 @@ static PyObject *perform(gpr_call *call, PyObject *progress) {
   if ((status = gpr_open(call->op, &call->view, &call->options, &run))) goto fail;
   if (!run_to_end(run, bytes, progress)) goto fail;
   if ((status = gpr_finish(run, &value))) goto fail;
-  if (gpr_warn(call, gpr_least(run))) result = gpr_results_of(call, all, &value);
+  if (call->options.partials)
+    result = gpr_words_of(call, all);
+  else if (gpr_warn(call, gpr_least(run)))
+    result = gpr_results_of(call, all, &value);
 fail:
   if (status) gpr_raise(status);
   if (run) close_run(run, bytes);
@@ -144,7 +147,8 @@ static PyObject *call_with(PyObject *number, const gpr_given *given) {
   }
   PyObject *progress = given->progress == Py_None ? NULL : given->progress, *result = NULL;
   if (gpr_arguments_open((int)op, given, &call))
-    result = stays_there(&call, given) ? perform_there(&call, progress) : perform(&call, progress);
+    result = stays_there(&call, given) && !given->partials ? perform_there(&call, progress)
+                                                           : perform(&call, progress);
   gpr_arguments_close(&call);
   return result;
 }
@@ -203,7 +207,27 @@ static PyObject *segments(PyObject *module, PyObject *const *args, Py_ssize_t co
   return call_with(args[0], &given);
 }
 
+/* partials(op, a, axis, dtype, keepdims, where, device, kind, progress): words of int64, along one
+ * axis more. */
+static PyObject *partials(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+  (void)module;
+  if (!check_count("partials", count, 9)) return NULL;
+  const unsigned long kind = PyLong_AsUnsignedLong(args[7]);
+  if (PyErr_Occurred()) return NULL;
+  const gpr_given given = {.a = args[1],
+                           .axis = args[2],
+                           .dtype = args[3],
+                           .keepdims = args[4],
+                           .where = args[5],
+                           .device = args[6],
+                           .partials = (uint32_t)kind,
+                           .progress = args[8],
+                           .is_ufunc = 1};
+  return call_with(args[0], &given);
+}
+
 PyMethodDef gpr_call_methods[] = {
+    {"partials", (PyCFunction)(void (*)(void))partials, METH_FASTCALL, NULL},
     {"reduce", (PyCFunction)(void (*)(void))reduce, METH_FASTCALL, NULL},
     {"ufunc_reduce", (PyCFunction)(void (*)(void))ufunc_reduce, METH_FASTCALL, NULL},
     {"segments", (PyCFunction)(void (*)(void))segments, METH_FASTCALL, NULL},

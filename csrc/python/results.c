@@ -112,6 +112,19 @@ PyObject *gpr_results_of(const gpr_call *call, PyArrayObject *all, const gpr_val
   return pack_results(result, results);
 }
 
+PyObject *gpr_words_of(const gpr_call *call, PyArrayObject *all) {
+  npy_intp shape[NPY_MAXDIMS];
+  if (call->ndim == NPY_MAXDIMS) {
+    PyErr_Format(PyExc_ValueError, "%s: partials have one axis more than the result's %d, too many",
+                 call->name, call->ndim);
+    return NULL;
+  }
+  for (int d = 0; d < call->ndim; d++) shape[d] = call->shape[d];
+  shape[call->ndim] = call->what.results;
+  PyArray_Dims dims = {shape, call->ndim + 1};
+  return PyArray_Newshape(all, &dims, NPY_CORDER);
+}
+
 int gpr_warn(const gpr_call *call, int64_t least) {
   const int flags = gpr_ops[call->op].flags;
   const char *text = NULL;

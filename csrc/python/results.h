@@ -10,6 +10,9 @@ PyArrayObject *gpr_result_array(const gpr_call *call);
 /* The caller's result from what the run gave: all of it, or without an array the value. */
 PyObject *gpr_results_of(const gpr_call *call, PyArrayObject *all, const gpr_value *value);
 
+/* The words of partials, along a last axis. */
+PyObject *gpr_words_of(const gpr_call *call, PyArrayObject *all);
+
 /* Where the run writes results that stay on the device: an array of the caller's library or, to be
  * handed on by DLPack, a gpureduce.DeviceArray. It begins as zeros; the array is the caller's. */
 typedef struct gpr_room {

@@ -1,0 +1,120 @@
+/* Partials that come back: merged, and finished. */
+#define NO_IMPORT_ARRAY
+#include "descr.h"
+
+#include "../../kernels/abi/lists.h"
+#include "../gpureduce.h"
+#include "module.h"
+
+/* --- what there is -----------------------------------------------------------------------------
+ */
+
+static PyObject *answers_of(int op, int dtype) {
+  PyObject *list = PyList_New(0);
+  for (int asked = 0; list && asked < GPR_OP_COUNT; asked++) {
+    if ((gpr_ops[asked].flags & GPR_HIDDEN) || !gpr_partials_answer(op, dtype, asked)) continue;
+    PyObject *name = PyUnicode_FromString(gpr_ops[asked].name);
+    if (!name || PyList_Append(list, name)) Py_CLEAR(list);
+    Py_XDECREF(name);
+  }
+  return list;
+}
+
+/* (operator, dtype, the operator that its partials are named by, words, additive, what they answer)
+ * of every operator that has partials. */
+static PyObject *partials_rows(PyObject *module, PyObject *unused) {
+  (void)module, (void)unused;
+  PyObject *list = PyList_New(0);
+  for (int i = 0; list && i < GPR_OP_COUNT * GPR_DTYPE_COUNT; i++) {
+    const int op = i / GPR_DTYPE_COUNT, dtype = i % GPR_DTYPE_COUNT;
+    if (!gpr_partials_words(op, dtype) || (gpr_ops[op].flags & GPR_HIDDEN)) continue;
+    PyObject *item =
+        Py_BuildValue("(sssiNN)", gpr_ops[op].name, gpr_dtypes[dtype].name,
+                      gpr_ops[gpr_partials_op(op, dtype)].name, gpr_partials_words(op, dtype),
+                      PyBool_FromLong(gpr_partials_are_additive(op, dtype)), answers_of(op, dtype));
+    if (!item || PyList_Append(list, item)) Py_CLEAR(list);
+    Py_XDECREF(item);
+  }
+  return list;
+}
+
+/* --- words -------------------------------------------------------------------------------------
+ */
+
+/* Contiguous words of partials of the operator, as `ndim` dimensions; a borrowed reference. */
+static int check_words(PyArrayObject *words, int op, int dtype, int ndim) {
+  if (op < 0 || op >= GPR_OP_COUNT || dtype == GPR_NO_DTYPE || !gpr_partials_words(op, dtype)) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "there are no such partials");
+    return 0;
+  }
+  if (PyArray_TYPE(words) == NPY_INT64 && PyArray_ISCARRAY_RO(words) &&
+      PyArray_NDIM(words) == ndim && PyArray_DIM(words, ndim - 1) == gpr_partials_words(op, dtype))
+    return 1;
+  PyErr_Format(PyExc_ValueError, "words are a C array of int64 with %d dimensions, the last of %d",
+               ndim, gpr_partials_words(op, dtype));
+  return 0;
+}
+
+/* partials_merge(op, dtype, kind, words[count, outputs, words of each]) */
+static PyObject *partials_merge(PyObject *module, PyObject *args) {
+  int op;
+  PyArray_Descr *descr;
+  unsigned int kind;
+  PyArrayObject *words;
+  gpr_status status;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "iO!IO!", &op, &PyArrayDescr_Type, &descr, &kind, &PyArray_Type,
+                        &words))
+    return NULL;
+  const int dtype = gpr_supported_dtype(descr, "merge");
+  if (!check_words(words, op, dtype, 3)) return NULL;
+  PyArrayObject *merged = (PyArrayObject *)PyArray_SimpleNew(2, PyArray_DIMS(words) + 1, NPY_INT64);
+  if (!merged) return NULL;
+  Py_BEGIN_ALLOW_THREADS status =
+      gpr_partials_merge(op, dtype, kind, PyArray_DATA(words), PyArray_DIM(words, 0),
+                         PyArray_DIM(words, 1), PyArray_DATA(merged));
+  Py_END_ALLOW_THREADS if (!status) return (PyObject *)merged;
+  Py_DECREF(merged);
+  return gpr_raise(status);
+}
+
+/* partials_finish(op, dtype, asked, dtype to round into, ddof, words[outputs, words of each]):
+ * (results one after the other, the least number of elements that counted). */
+static PyObject *partials_finish(PyObject *module, PyObject *args) {
+  int op, asked;
+  PyArray_Descr *descr, *into;
+  double ddof;
+  PyArrayObject *words;
+  int64_t least;
+  gpr_status status;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "iO!iO!dO!", &op, &PyArrayDescr_Type, &descr, &asked,
+                        &PyArrayDescr_Type, &into, &ddof, &PyArray_Type, &words))
+    return NULL;
+  const int dtype = gpr_supported_dtype(descr, "finish"), to = gpr_supported_dtype(into, "finish");
+  if (!check_words(words, op, dtype, 2) || to == GPR_NO_DTYPE) return NULL;
+  if (asked < 0 || asked >= GPR_OP_COUNT)
+    return PyErr_Format(PyExc_ValueError, "no operator %d", asked);
+  const int result = gpr_result_dtype(asked, to, NULL);
+  npy_intp count = PyArray_DIM(words, 0) * gpr_results(asked);
+  PyArray_Descr *of = result == GPR_NO_DTYPE ? NULL : gpr_result_descr(result, into);
+  if (!of) {
+    if (!PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "finish: not defined for dtype %R", into);
+    return NULL;
+  }
+  PyArrayObject *results = (PyArrayObject *)PyArray_Empty(1, &count, of, 0);
+  if (!results) return NULL;
+  Py_BEGIN_ALLOW_THREADS status =
+      gpr_partials_finish(op, dtype, asked, to, ddof, PyArray_DATA(words), PyArray_DIM(words, 0),
+                          PyArray_DATA(results), &least);
+  Py_END_ALLOW_THREADS if (!status) return Py_BuildValue("(NL)", results, (long long)least);
+  Py_DECREF(results);
+  return gpr_raise(status);
+}
+
+PyMethodDef gpr_partials_methods[] = {
+    {"partials_rows", partials_rows, METH_NOARGS, NULL},
+    {"partials_merge", partials_merge, METH_VARARGS, NULL},
+    {"partials_finish", partials_finish, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,35 @@
+"""Arrays that come in chunks: lazy ones stay lazy, stores are read chunk by chunk."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Reduce = Callable[[str, Any, Mapping[str, Any]], Any]
+
+_WAYS_MOST = 1000
+_ways: dict[type, str | None] = {}
+# By the first part of the array's module; a library that made an array is there already.
+_KNOWN = {"dask": "dask_arrays", "zarr": "stores", "h5py": "stores", "xarray": "labelled"}
+
+
+def way_of(a: Any) -> Reduce | None:
+    """What reduces it by partials, (function's name, array, arguments): None for other arrays."""
+    of = type(a)
+    if of not in _ways:
+        if len(_ways) > _WAYS_MOST:
+            _ways.clear()
+        _ways[of] = _KNOWN.get(of.__module__.partition(".")[0])
+    module = _ways[of]
+    if module is None or not (hasattr(a, "chunks") and hasattr(a, "dtype")):
+        return None
+    way: Reduce = importlib.import_module(f"gpureduce.chunked.{module}").reduce
+    return way
+
+
+def check_in_memory(name: str, a: Any) -> None:
+    """Of what has no way by partials."""
+    if way_of(a):
+        raise TypeError(
+            f"{name}: {type(a).__module__}.{type(a).__qualname__} comes in chunks, and this takes "
+            "arrays in memory: give numpy.asarray() of it"
+        )

@@ -1,0 +1,24 @@
+"""xarray's arrays: reduced by xarray, which keeps names and coordinates, with our functions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gpureduce import functions
+
+_NO = np._NoValue
+
+
+def reduce(name: str, a: Any, given: Mapping[str, Any]) -> Any:
+    """A DataArray, lazy where the array's data are; of two results a tuple of plain arrays."""
+    function = functions.PUBLIC[name]
+    rest = {key: value for key, value in given.items() if value is not None and value is not _NO}
+    if rest.get("out") is not None:
+        raise TypeError(f"{name}: xarray's arrays take no out")
+    if isinstance(rest.get("where"), type(a)):
+        rest["where"] = rest["where"].broadcast_like(a).transpose(*a.dims).data
+    if any(op["name"] == name and op["results"] > 1 for op in functions.operators()):
+        return function(a.data, **rest)
+    axis, keepdims = rest.pop("axis", None), bool(rest.pop("keepdims", False))
+    return a.reduce(function, axis=axis, keepdims=keepdims, **rest)

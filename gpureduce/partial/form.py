@@ -1,0 +1,90 @@
+"""Partials as bytes: little-endian, canonical, and telling what they are; see docs/partials.md."""
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from gpureduce.partial import trees
+from gpureduce.partial.carrier import Partials, checked
+from gpureduce.partial.kinds import VERSION, Kind, dtype_of, kind_of, text_of
+from gpureduce.partial.merging import canonical
+
+MAGIC = b"GPRPART\n"
+_HEAD = struct.Struct("<8sIIIIqqq")  # magic, version, kind, text, ndim, words of each, start, stop
+
+
+def tobytes(p: Partials) -> bytes:
+    text = p.kind.text.encode()
+    text += b"\0" * (-len(text) % 8)
+    raw = canonical(checked(p, "tobytes")).raw
+    head = _HEAD.pack(
+        MAGIC, VERSION, p.kind.number, len(text), p.ndim, raw.shape[-1], p.start, p.stop
+    )
+    shape = struct.pack(f"<{p.ndim}q", *p.shape)
+    return head + shape + text + np.ascontiguousarray(raw, "<i8").tobytes()
+
+
+def _bad(why: str) -> ValueError:
+    return ValueError(f"frombytes: {why}")
+
+
+def _kind(text: str, number: int) -> Kind:
+    """Of the words that name it."""
+    what, _, dtype = text.partition(": ")[2].rpartition(" of ")
+    if not text.startswith(f"gpureduce partials {VERSION}: ") or not what:
+        raise _bad(f"these are no partials of this version, {VERSION}, but {text!r}")
+    try:
+        kind = kind_of(what.removesuffix(" along the tree"), dtype_of(dtype), "frombytes")
+    except (TypeError, ValueError, KeyError):
+        raise _bad(
+            f"partials of {what} of {dtype} are not known here; those of a user's operator are "
+            "pickled"
+        ) from None
+    if kind.text != text or kind.number != number:
+        raise _bad(f"the kind {number} is not that of {text!r}: they are damaged")
+    return kind
+
+
+def frombytes(data: bytes) -> Partials:
+    data = bytes(data)
+    if len(data) < _HEAD.size:
+        raise _bad(f"{len(data)} bytes are cut short: the head alone has {_HEAD.size}")
+    magic, version, number, length, ndim, words, start, stop = _HEAD.unpack_from(data)
+    if magic != MAGIC:
+        raise _bad("these are no partials: they do not begin with GPRPART")
+    if version != VERSION:
+        if version == VERSION << 24:
+            raise _bad("they are of the other byte order: they have to be little-endian")
+        raise _bad(f"they are of version {version}, and this library knows {VERSION}")
+    at = _HEAD.size + 8 * ndim + length
+    if ndim > 64 or length > 1 << 16 or at > len(data):
+        raise _bad("they are cut short, or damaged")
+    shape = struct.unpack_from(f"<{ndim}q", data, _HEAD.size)
+    text = data[at - length : at].rstrip(b"\0").decode(errors="replace")
+    kind = _kind(text, number)
+    if min((0, *shape)) < 0 or words < 0 or not 0 <= start <= stop:
+        raise _bad("a length is negative: they are damaged")
+    return _filled(kind, data[at:], (*shape, words), start, stop)
+
+
+def _filled(kind: Kind, data: bytes, shape: tuple[int, ...], start: int, stop: int) -> Partials:
+    wanted = kind.words
+    if kind.tree:
+        each = sum(trees._words_of(kind))
+        wanted = trees.VALUES + each * len(list(trees.cover(start, stop)))
+    if shape[-1] != wanted:
+        raise _bad(f"{kind} has {wanted} words, not {shape[-1]}: they are damaged")
+    size = 8
+    for n in shape:
+        size *= n
+    if size != len(data):
+        short = "cut short" if len(data) < size else "longer than they should be"
+        raise _bad(f"they are {short}: {len(data)} bytes of words, not {size}")
+    raw = np.frombuffer(data, "<i8").astype(np.int64).reshape(shape)
+    return checked(Partials(kind, raw, start, stop), "frombytes")
+
+
+def named(op: str, dtype: Any) -> str:
+    """What the kind is the CRC-32 of."""
+    return text_of(op, dtype_of(dtype))

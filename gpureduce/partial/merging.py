@@ -1,0 +1,320 @@
+"""merge, finish and what is beside them."""
+
+import hashlib
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from gpureduce import _core
+from gpureduce.partial import trees
+from gpureduce.partial.carrier import Partials, Words, checked
+from gpureduce.partial.kinds import INDEX, Kind, dtype_of, kind_of, name_of
+
+_ROWS = {(op, dtype): result for op, dtype, result, _ in _core.rows()}
+_WORDS_AT_A_TIME = 1 << 20
+
+
+def _merged(kind: Kind, raw: Words) -> Words:
+    """Along the first axis."""
+    outputs = raw.shape[1:-1]
+    flat = np.ascontiguousarray(raw).reshape(len(raw), int(np.prod(outputs)), kind.words)
+    return _core.partials_merge(kind.row, kind.dtype, kind.number, flat).reshape(
+        *outputs, kind.words
+    )
+
+
+def _merged_several(kind: Kind, raws: list[Words]) -> Words:
+    """Some outputs at a time, so that no second copy of all is made."""
+    shape = raws[0].shape
+    if raws[0].size <= _WORDS_AT_A_TIME:
+        return _merged(kind, np.stack(raws))
+    flat = [raw.reshape(-1, kind.words) for raw in raws]
+    found = np.empty_like(flat[0])
+    step = _WORDS_AT_A_TIME // kind.words
+    for start in range(0, len(found), step):
+        part = slice(start, start + step)
+        found[part] = _merged(kind, np.stack([raw[part] for raw in flat]))
+    return found.reshape(shape)
+
+
+def canonical(p: Partials) -> Partials:
+    """The same words for the same values."""
+    return p if p.kind.tree else p.like(_merged(p.kind, p.raw[np.newaxis]))
+
+
+def _same(parts: Sequence[Partials]) -> None:
+    first = parts[0]
+    for p in parts:
+        if not isinstance(p, Partials):
+            raise TypeError(f"merge: {type(p).__name__} is no gpureduce.Partials")
+        if p.kind.text != first.kind.text:
+            what = "dtype" if p.kind.op == first.kind.op else "kind"
+            raise ValueError(
+                f"merge: partials of another {what}: {p.kind} do not merge with {first.kind}"
+            )
+        if p.shape != first.shape:
+            raise ValueError(f"merge: partials of another shape: {p.shape}, not {first.shape}")
+
+
+def merge(
+    parts: Partials | Iterable[Partials], axis: int | Sequence[int] | None = None
+) -> Partials:
+    """Merge partials into those of all their elements.
+
+    Parameters
+    ----------
+    parts : Partials, or an iterable of them
+        Several: of one kind, dtype and shape. Their order is free, but for trees (products of
+        floats, users' operators), whose parts follow each other. One: its own outputs are merged.
+    axis : int or sequence of ints, optional
+        Of one, the axes to merge along. All.
+
+    Returns
+    -------
+    Partials
+        Canonical: the same words for the same values, however they were cut and merged.
+
+    Raises
+    ------
+    ValueError
+        The partials are of different kinds, dtypes, versions or shapes; or words were added that
+        do not belong together; or parts of a tree do not follow each other; or there are none.
+
+    Examples
+    --------
+    >>> halves = [gpureduce.partials(half, "sum") for half in ([1e300, 1.0], [-1e300])]
+    >>> float(gpureduce.finish(gpureduce.merge(halves)))
+    1.0
+    """
+    if isinstance(parts, Partials):
+        if parts.kind.tree:
+            raise ValueError("merge: parts of a tree are merged as a list, neighbours in order")
+        checked(parts, "merge")
+        axes = _axes(axis, parts.ndim)
+        kept = [d for d in range(parts.ndim) if d not in axes]
+        raw = parts.raw.transpose(*axes, *kept, parts.ndim)
+        count = int(np.prod([parts.shape[d] for d in axes], dtype=np.int64))
+        shape = (count, *(parts.shape[d] for d in kept), parts.kind.words)
+        return parts.like(_merged(parts.kind, raw.reshape(shape)))
+    several = list(parts)
+    if axis is not None:
+        raise TypeError("merge: axis is of one array of partials, not of several")
+    if not several:
+        raise ValueError("merge: there are no partials")
+    _same(several)
+    if several[0].kind.tree:
+        return trees.merged(several)
+    for p in several:
+        checked(p, "merge")
+    return several[0].like(_merged_several(several[0].kind, [p.raw for p in several]))
+
+
+def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(ndim))
+    return np.lib.array_utils.normalize_axis_tuple(axis, ndim, "axis")
+
+
+def words(p: Partials) -> Words:
+    """The words of partials that merge by plain addition, as an array of int64.
+
+    Parameters
+    ----------
+    p : Partials
+        Of sums, means, variances, counts, any and all.
+
+    Returns
+    -------
+    ndarray of int64
+        Without a copy, of the outputs' shape and one axis more. Whatever adds int64 merges them:
+        ``numpy.add``, MPI.SUM, NCCL, a database's SUM. After up to 2^31 additions `from_words`
+        has to bring them back.
+
+    Raises
+    ------
+    ValueError
+        Partials of this kind do not merge by addition, as those of max and prod do not: use
+        `merge`.
+    """
+    if not p.additive:
+        raise ValueError(f"words: partials of {p.kind} do not add; merge() merges them")
+    return p.raw
+
+
+def from_words(words: Any, op: Any, dtype: DTypeLike) -> Partials:
+    """Partials of the words that `words` gave, and of sums of them.
+
+    Parameters
+    ----------
+    words : array_like of int64
+        With the words along the last axis.
+    op : str or numpy.ufunc
+        As it was given to `partials`, or any that has the same.
+    dtype : dtype
+        Of the elements.
+
+    Returns
+    -------
+    Partials
+
+    Raises
+    ------
+    ValueError
+        The words are of another kind, dtype, version, length or byte order, were added to such, or
+        more than 2^31 times.
+    """
+    kind = kind_of(name_of(op, "from_words"), dtype_of(dtype), "from_words")
+    raw = np.asarray(words)
+    if raw.dtype.kind != "i" or raw.dtype.itemsize != 8:
+        raise ValueError(f"from_words: words are int64, not {raw.dtype}")
+    if kind.tree or not kind.additive:
+        raise ValueError(f"from_words: partials of {kind} are no words that add")
+    if not raw.ndim or raw.shape[-1] != kind.words:
+        raise ValueError(
+            f"from_words: {kind} has {kind.words} words along the last axis; the shape is "
+            f"{raw.shape}"
+        )
+    return checked(Partials(kind, raw.astype(np.int64, copy=False)), "from_words")
+
+
+# --- finish ---------------------------------------------------------------------------------------
+
+
+def _asked(kind: Kind, op: Any) -> str:
+    name = kind.answers[0] if kind.op not in kind.answers else kind.op
+    if op is not None:
+        name = name_of(op, "finish")
+    if name not in kind.answers and f"nan{name}" in kind.answers:
+        name = f"nan{name}"
+    if name not in kind.answers:
+        raise ValueError(
+            f"finish: partials of {kind} do not answer {name}, but {', '.join(kind.answers)}"
+        )
+    return name
+
+
+def _rounded_into(kind: Kind, asked: str, dtype: DTypeLike | None) -> np.dtype[Any]:
+    """What the row that finishes is of: floats may be rounded into others."""
+    if dtype is None:
+        return kind.dtype
+    wanted = dtype_of(dtype)
+    plain = kind.dtype.name.partition("[")[0]
+    known = _ROWS[asked, plain] == wanted.name or wanted == kind.dtype
+    is_whole = kind.dtype.kind in "biu" and wanted.kind in "biu"
+    is_float = kind.dtype.kind in "fV" and wanted.kind in "fV"
+    if known or (is_whole and asked in ("sum", "nansum", "prod", "nanprod")):
+        return kind.dtype
+    rounds = kind.additive and _ROWS.get((asked, wanted.name)) not in ("bool", "int64", None)
+    if rounds and (is_float or kind.dtype.kind == wanted.kind == "c"):
+        return wanted
+    raise TypeError(
+        f"finish: {asked} of {kind.dtype} does not finish into {wanted}; give dtype to partials() "
+        "to convert each element first"
+    )
+
+
+def _warn(asked: str, kind: Kind, least: int, ddof: float) -> None:
+    nonempty = ("min", "max", "ptp", "minmax", "argmin", "argmax", "argminmax")
+    text = None
+    if asked.removeprefix("nan") in nonempty and not least:
+        if asked.startswith("nan") and "arg" not in asked and kind.dtype.kind in "fcmMV":
+            text = "All-NaN slice encountered"
+        elif asked.startswith("nanarg") and kind.dtype.kind in "fcmMV":
+            raise ValueError("All-NaN slice encountered")
+        else:
+            raise ValueError(
+                f"finish: there is no element to take the {asked} of, which has no identity"
+            )
+    if asked.endswith("mean") and not least and kind.dtype.kind not in "mM":
+        text = "Mean of empty slice"
+    if asked.endswith(("var", "std")) and least - ddof <= 0:
+        text = "Degrees of freedom <= 0 for slice"
+    if text:
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
+
+
+def finish(p: Partials, op: Any = None, *, ddof: float = 0, dtype: DTypeLike | None = None) -> Any:
+    """The result, with the bits that the function gives of all elements at once.
+
+    Parameters
+    ----------
+    p : Partials
+        Of all elements. Of trees, from index 0 on.
+    op : str or numpy.ufunc, optional
+        Any function that they answer: partials of var answer sum, mean, var and std. By default
+        the one that they are named by.
+    ddof : float, optional
+        Of var and std: the sum of squares is divided by n - ddof.
+    dtype : dtype, optional
+        Of the result: floats are rounded once into any float, sums and products of integers are
+        taken modulo its range.
+
+    Returns
+    -------
+    scalar or ndarray
+        As the function of that name; two of minmax and argminmax.
+
+    Raises
+    ------
+    ValueError
+        They do not answer op, or have no element where it has no identity; or the words are not of
+        this kind; or a tree does not begin at index 0.
+    TypeError
+        They do not finish into the dtype.
+
+    Examples
+    --------
+    >>> p = gpureduce.partials([1.0, 2.0, 6.0], "var")
+    >>> float(gpureduce.finish(p, "mean")), float(gpureduce.finish(p, "std", ddof=1))
+    (3.0, 2.6457513110645907)
+    """
+    if not isinstance(p, Partials):
+        raise TypeError(f"finish: {type(p).__name__} is no gpureduce.Partials")
+    if p.kind.tree:
+        return trees.finished(p, op, dtype)
+    checked(p, "finish")
+    asked = _asked(p.kind, op)
+    into = _rounded_into(p.kind, asked, dtype)
+    flat = np.ascontiguousarray(p.raw).reshape(p.size, p.kind.words)
+    found, least = _core.partials_finish(
+        p.kind.row, p.kind.dtype, INDEX[asked], into, float(ddof), flat
+    )
+    _warn(asked, p.kind, least, ddof)
+    if dtype is not None and found.dtype != dtype_of(dtype):
+        found = found.astype(dtype_of(dtype))
+    several = len(found) // p.size if p.size else 1 + (asked in ("minmax", "argminmax"))
+    results = [found[n::several].reshape(p.shape)[()] for n in range(several)]
+    return results[0] if several == 1 else tuple(results)
+
+
+def fingerprint(x: Any, op: Any = "sum", **how: Any) -> str:
+    """A digest of what was summed that no order, cut or machine changes.
+
+    Parameters
+    ----------
+    x : array_like or Partials
+        Partials, or what `partials` takes.
+    op : str, optional
+        Of arrays, as for `partials`: "sum" tells sums apart, "var" sums of squares too.
+    **how
+        As for `partials`: axis, dtype, where.
+
+    Returns
+    -------
+    str
+        SHA-256, in hexadecimal, of the canonical bytes. Equal for equal exact sums and counts of
+        one dtype.
+
+    Examples
+    --------
+    >>> gpureduce.fingerprint([1.0, 2.0]) == gpureduce.fingerprint([2.0, 1.0])
+    True
+    """
+    from gpureduce.partial.form import tobytes
+    from gpureduce.partial.take import partials
+
+    p = x if isinstance(x, Partials) else partials(x, op, **how)
+    return hashlib.sha256(tobytes(p)).hexdigest()

@@ -1,0 +1,187 @@
+"""partials(): a reduction up to its last step."""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from gpureduce import _core
+from gpureduce.functions import _is_custom
+from gpureduce.partial import trees
+from gpureduce.partial.carrier import Partials
+from gpureduce.partial.kinds import _OPERATORS, COUNT, HEADER, INDEX, Kind, kind_of, name_of
+from gpureduce.progress import Progress, shown
+
+
+def _host_array(x: Any) -> NDArray[Any]:
+    if isinstance(x, np.ndarray):
+        return x
+    where = getattr(x, "__dlpack_device__", None)
+    on_device = hasattr(x, "__cuda_array_interface__") or (
+        where is not None and int(where()[0]) not in (1, 3)
+    )
+    if on_device:
+        raise ValueError(
+            "partials: they are taken on the CPU for now, and the array lies on a device: give a "
+            "copy in the host's memory (cupy.asnumpy(x), x.cpu())"
+        )
+    if hasattr(x, "__dask_graph__"):
+        raise TypeError(
+            "partials: a Dask array is reduced lazily by gpureduce's own functions, as in "
+            "gpureduce.sum(x); give partials() one block of it"
+        )
+    return np.asarray(x)
+
+
+def _check(name: str, dtype: Any, where: Any) -> None:
+    op = _OPERATORS[INDEX[name]]
+    if dtype is not None and not op["takes_dtype"]:
+        raise TypeError(f"partials: {name} takes no dtype")
+    if where is not True and op["position"]:
+        raise TypeError(f"partials: {name} takes no where")
+
+
+def partials(
+    x: ArrayLike,
+    op: Any,
+    axis: int | Sequence[int] | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+    where: Any = True,
+    offset: int | Sequence[int] = 0,
+    whole: Sequence[int] | None = None,
+    device: str = "auto",
+    progress: Progress = False,
+) -> Partials:
+    """Reduce up to the last step: exact states that merge, travel and are finished elsewhere.
+
+    Parameters
+    ----------
+    x : array_like
+        A part of the whole array, in the host's memory; of any layout.
+    op : str, numpy.ufunc or Operator
+        A function's name ("sum", "mean", "nanstd", "argmax", ...), a ufunc of its meaning, or an
+        operator of your own.
+    axis : int or sequence of ints, optional
+        The axes to reduce. All.
+    dtype : dtype, optional
+        Each element is converted to it first.
+    keepdims : bool, optional
+        Whether reduced axes stay, with length 1.
+    where : array_like of bool, optional
+        Which elements count; is broadcast. An output may have none.
+    offset : int or sequence of ints, optional
+        Of argmin and its like, of products of floats and of users' operators: where x begins in
+        the whole array, as the index of its first element along the reduced axes (in C order of
+        them). With `whole`, its place along each axis of the whole array, whose index argmin of
+        all axes then gives.
+    whole : sequence of ints, optional
+        The shape of the whole array.
+    device : {"auto", "cpu"}, optional
+        They are taken on the CPU.
+    progress : bool or callable, optional
+        As for the functions of the package.
+
+    Returns
+    -------
+    Partials
+        One for each place of the axes that are left.
+
+    Raises
+    ------
+    TypeError
+        There are no partials of the operator for the dtype, or it does not take dtype or where.
+    ValueError
+        The array lies on a device; or op is not known; or offset is not within the whole array.
+    numpy.exceptions.AxisError
+        An axis is out of bounds.
+
+    Sources
+    -------
+    The accumulators: Kulisch and Miranker (1986). The words: docs/partials.md.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(1).normal(size=(1000, 3)).astype(np.float32)
+    >>> parts = [gpureduce.partials(x[i:i + 300], "std", axis=0) for i in (600, 0, 900, 300)]
+    >>> same = gpureduce.finish(gpureduce.merge(parts), "std") == gpureduce.std(x, axis=0)
+    >>> bool(same.all())
+    True
+    """
+    if _is_custom(op):
+        from gpureduce.partial.operators import taken_by
+
+        return taken_by(op, x, axis, keepdims, where, offset, device)
+    a = _host_array(x)
+    name = name_of(op, "partials")
+    _check(name, dtype, where)
+    of = np.dtype(dtype) if dtype is not None else a.dtype
+    kind = kind_of(name, of if of.isnative else of.newbyteorder("="), "partials")
+    if kind.tree:
+        if dtype is not None and np.dtype(dtype) != a.dtype:
+            a = a.astype(dtype)
+        return trees.taken(kind, a, axis, keepdims, where, offset, device)
+    arguments = (INDEX[name], a, _plain(axis), dtype, bool(keepdims), where, device, kind.number)
+    if progress:
+        p = Partials(kind, shown(progress, "partials", _core.partials, *arguments))
+    else:
+        p = Partials(kind, _core.partials(*arguments, None))
+    if kind.op in ("var", "nanvar") and kind.dtype.kind in "fV":
+        _look_for_signs(p, a, op=kind.op, axis=axis, dtype=dtype, where=where, keepdims=keepdims)
+    if kind.is_position and not (whole is None and type(offset) is int and offset == 0):
+        _shift(p, offset, whole, a.shape if axis is None else ())
+    return p
+
+
+def _look_for_signs(p: Partials, a: NDArray[Any], *, op: str, **how: Any) -> None:
+    """Whether zeros alone are all -0.0, which the sum of their squares does not tell."""
+    digits = p.raw[..., HEADER + 4 :]
+    zeros = (p.raw[..., COUNT] != 0) & ~p.raw[..., HEADER : HEADER + 3].any(-1) & ~digits.any(-1)
+    if zeros.any():
+        sums = partials(a, op.replace("var", "sum"), **how).raw
+        p.raw[..., HEADER + 3] = np.where(zeros, sums[..., HEADER + 3], p.raw[..., HEADER + 3])
+
+
+def _plain(axis: Any) -> Any:
+    return tuple(axis) if isinstance(axis, list) else axis
+
+
+# --- positions ------------------------------------------------------------------------------------
+
+
+def _shift(p: Partials, offset: Any, whole: Any, shape: tuple[int, ...]) -> None:
+    """Positions in a part become positions in the whole array."""
+    found = p.raw[..., COUNT] != 0
+    for place in position_words(p.kind):
+        index: NDArray[np.int64] = p.raw[..., place]
+        if whole is None:
+            start = operator.index(offset)
+            if start < 0:
+                raise ValueError(f"partials: offset {start} is negative")
+            index[found] += start
+        elif found.any():
+            index[found] = _place(index[found], offset, whole, shape)
+
+
+def _place(index: NDArray[np.int64], offset: Any, whole: Any, shape: tuple[int, ...]) -> Any:
+    at = tuple(map(operator.index, offset)) if np.ndim(offset) else (operator.index(offset),)
+    full = tuple(map(operator.index, whole))
+    if not len(at) == len(full) == len(shape):
+        raise ValueError(
+            f"partials: offset {at} and whole {full} have one number for each of the array's "
+            f"{len(shape)} axes, all of which are reduced"
+        )
+    if any(o < 0 or o + n > w for o, n, w in zip(at, shape, full, strict=True)):
+        raise ValueError(f"partials: a part {shape} at {at} is not within the whole {full}")
+    places = np.unravel_index(index, shape)
+    moved = tuple(p + o for p, o in zip(places, at, strict=True))
+    return np.ravel_multi_index(moved, full)
+
+
+def position_words(kind: Kind) -> list[int]:
+    """Where indices stand."""
+    both = kind.op.endswith("argminmax")
+    return [HEADER, HEADER + (kind.words - HEADER) // 2] if both else [HEADER]

@@ -1,0 +1,159 @@
+"""Parts of the one tree over the index: the fewest aligned blocks that cover [start, stop)."""
+
+import math
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from gpureduce.partial.carrier import Partials
+from gpureduce.partial.kinds import HEADER, Kind, dtype_of, name_of
+
+Node = list[NDArray[Any]]
+# After the header, the bounds.
+START, STOP, VALUES = HEADER, HEADER + 1, HEADER + 2
+
+
+def cover(start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Aligned blocks of powers of two, from left to right, each as large as can be."""
+    while start < stop:
+        size = start & -start or 1 << (stop - start).bit_length()
+        while size > stop - start:
+            size >>= 1
+        yield start, start + size
+        start += size
+
+
+def _words_of(kind: Kind) -> list[int]:
+    return [(slot.itemsize + 7) // 8 for slot in kind.tree.slots]
+
+
+def packed(
+    kind: Kind, shape: tuple[int, ...], start: int, stop: int, nodes: list[Node]
+) -> Partials:
+    each = sum(_words_of(kind))
+    raw = np.zeros((*shape, VALUES + each * len(nodes)), np.int64)
+    raw[..., :VALUES] = kind.number, 1, stop - start, start, stop
+    at = VALUES
+    for node in nodes:
+        for value, words in zip(node, _words_of(kind), strict=True):
+            room = raw[..., at : at + words].view(value.dtype)
+            room[..., 0] = value
+            at += words
+    return Partials(kind, raw, start, stop)
+
+
+def unpacked(p: Partials) -> list[Node]:
+    nodes, at = [], VALUES
+    for _ in cover(p.start, p.stop):
+        node = []
+        for slot, words in zip(p.kind.tree.slots, _words_of(p.kind), strict=True):
+            room = np.ascontiguousarray(p.raw[..., at : at + words])
+            node.append(room.view(slot)[..., 0])
+            at += words
+        nodes.append(node)
+    return nodes
+
+
+def _level(block: tuple[int, int]) -> int:
+    return (block[1] - block[0]).bit_length() - 1
+
+
+class _Pushed:
+    """Nodes from left to right, joined as soon as both halves of a block are there."""
+
+    def __init__(self, kind: Kind, start: int):
+        self.kind, self.stop = kind, start
+        self.nodes: list[tuple[Node, int]] = []
+
+    def push(self, node: Node, level: int) -> None:
+        place = self.stop >> level
+        self.stop += 1 << level
+        while self.nodes and self.nodes[-1][1] == level and place & 1:
+            node = self.kind.tree.combine(self.nodes.pop()[0], node)
+            level, place = level + 1, place >> 1
+        self.nodes.append((node, level))
+
+
+def merged(parts: Sequence[Partials]) -> Partials:
+    first = parts[0]
+    pushed = _Pushed(first.kind, first.start)
+    for p in parts:
+        if p.start != pushed.stop:
+            raise ValueError(
+                f"merge: parts of a tree follow each other; after [.., {pushed.stop}) comes "
+                f"[{p.start}, {p.stop})"
+            )
+        for node, block in zip(unpacked(p), cover(p.start, p.stop), strict=True):
+            pushed.push(node, _level(block))
+    nodes = [node for node, _ in pushed.nodes]
+    return packed(first.kind, first.shape, first.start, pushed.stop, nodes)
+
+
+def finished(p: Partials, op: Any, dtype: DTypeLike | None) -> Any:
+    if op is not None and op is not p.kind.tree.asked:
+        name = name_of(op, "finish")
+        if name not in p.answers and f"nan{name}" not in p.answers:
+            raise ValueError(
+                f"finish: partials of {p.kind} do not answer {name}, but {', '.join(p.answers)}"
+            )
+    if dtype is not None and dtype_of(dtype) != p.dtype:
+        raise TypeError(
+            f"finish: {p.op} of {p.dtype} does not finish into {dtype_of(dtype)}; give dtype to "
+            "partials() to convert each element first"
+        )
+    if p.start:
+        raise ValueError(
+            f"finish: this part of the tree is [{p.start}, {p.stop}); what is before {p.start} has "
+            "to be merged to its left first"
+        )
+    nodes = unpacked(p)
+    root = nodes[-1] if nodes else p.kind.tree.neutral(p.shape)
+    for node in reversed(nodes[:-1]):
+        root = p.kind.tree.combine(node, root)
+    return p.kind.tree.finish(root)
+
+
+def _first_axes(x: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    """The reduced axes as one, the first, in C order of them."""
+    kept = [d for d in range(len(shape)) if d not in axes]
+    count = math.prod(shape[d] for d in axes)
+    moved = np.broadcast_to(x, shape).transpose(*axes, *kept)
+    return moved.reshape(count, *(shape[d] for d in kept))
+
+
+def taken(
+    kind: Kind, x: NDArray[Any], axis: Any, keepdims: bool, where: Any, offset: Any, device: str
+) -> Partials:
+    """The blocks of an array whose first element along the reduced axes has this index."""
+    shape = x.shape
+    axes = cast(
+        tuple[int, ...],
+        tuple(range(x.ndim))
+        if axis is None
+        else np.lib.array_utils.normalize_axis_tuple(axis, x.ndim, "axis"),
+    )
+    axes = tuple(sorted(axes))
+    start = operator.index(offset)
+    if start < 0:
+        raise ValueError(f"partials: offset {start} is negative")
+    one = len(axes) == 1
+    if not one:
+        x, where = (
+            _first_axes(x, axes, shape),
+            (where if where is True else _first_axes(where, axes, shape)),
+        )
+    elif where is not True:
+        where = np.broadcast_to(where, shape)
+    at = axes[0] if one else 0
+    count = x.shape[at]
+    nodes = []
+    for first, stop in cover(start, start + count):
+        part = (slice(None),) * at + (slice(first - start, stop - start),)
+        mask = where if where is True else where[part]
+        nodes.append(kind.tree.fold(x[part], (at,), mask, device))
+    left = tuple(1 if d in axes else n for d, n in enumerate(shape) if keepdims or d not in axes)
+    nodes = [[value.reshape(left) for value in node] for node in nodes]
+    return packed(kind, left, start, start + count, nodes)

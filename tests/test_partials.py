@@ -1,0 +1,351 @@
+"""Partials: any cut, any order, any way of merging, and the bits of the whole array."""
+
+import pickle
+import threading
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from arrays import draw, finite_bits, generator, is_float, random_bits
+from table import OPS, bits, call, dtype_names, numpy_dtype
+
+import gpureduce
+from gpureduce import Partials, finish, from_words, merge, partials, words
+
+SEEDS = range(8)
+CASES = 350  # of each seed
+# Where the whole has no element, partials cannot tell why.
+SAME_ERROR = (ValueError, TypeError)
+
+
+def nasty(rng, dtype, shape):
+    n = int(np.prod(shape))
+    kind = rng.integers(6)
+    if not is_float(dtype) and dtype.kind != "c":
+        x = random_bits(rng, dtype, n) if kind < 3 and dtype.kind != "b" else draw(rng, dtype, n)
+    elif kind == 0:
+        x = random_bits(rng, dtype, n)
+    elif kind == 1:
+        x = finite_bits(rng, dtype, n)
+    else:
+        x = draw(rng, dtype, n)
+        if kind == 2:
+            x[rng.random(n) < 0.3] = dtype.type(np.inf)
+        if kind == 3:
+            x[rng.random(n) < 0.5] = dtype.type(-0.0)
+        if kind == 4:
+            x[rng.random(n) < 0.1] = dtype.type(np.nan)
+        if kind == 5 and rng.random() < 0.3:
+            x[:] = dtype.type(-0.0)
+    x = x.reshape(shape)
+    if rng.random() < 0.2:
+        x = np.asfortranarray(x)
+    return x.astype(x.dtype.newbyteorder(">")) if rng.random() < 0.1 and dtype.kind != "V" else x
+
+
+def outcome(work):
+    """Bits of all results, or what was raised."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found = work()
+        except SAME_ERROR as error:
+            return type(error)
+    return [(np.shape(f), *bits(f)) for f in (found if isinstance(found, tuple) else (found,))]
+
+
+def cuts_of(rng, n):
+    return sorted({0, n, *rng.integers(0, n + 1, rng.integers(0, 6)).tolist()})
+
+
+def axes_of(rng, op, dims, is_tree):
+    axis = int(rng.integers(dims))
+    if OPS[op]["position"] or is_tree or rng.random() < 0.5:
+        return axis, axis
+    several = tuple(sorted(rng.choice(dims, rng.integers(1, dims + 1), replace=False).tolist()))
+    return several, several[0]
+
+
+def parts_of(rng, x, op, axis, cut, where, keepdims):
+    """Partials of pieces along an axis, some of which have been sent."""
+    n = x.shape[cut]
+    cuts = cuts_of(rng, n)
+    found = []
+    for start, stop in list(pairwise(cuts)) or [(0, 0)]:
+        at = (*[slice(None)] * cut, slice(start, stop))
+        mask = where if where is True else where[at]
+        offset = start if partials(x[at][..., :0], op, axis).kind.tree else 0
+        offset = start if OPS[op]["position"] else offset
+        p = partials(x[at], op, axis, where=mask, offset=offset, keepdims=keepdims)
+        if rng.random() < 0.3:
+            p = Partials.frombytes(p.tobytes())
+        if rng.random() < 0.1:
+            p = pickle.loads(pickle.dumps(p))
+        found.append(p)
+    return found
+
+
+def merged_somehow(rng, parts):
+    parts = list(parts)
+    if parts[0].kind.tree:
+        while len(parts) > 1:
+            i = int(rng.integers(len(parts) - 1))
+            parts[i : i + 2] = [merge(parts[i : i + 2])]
+        return parts[0]
+    rng.shuffle(parts)
+    if parts[0].additive and rng.random() < 0.5:
+        return from_words(sum(words(p) for p in parts), parts[0].op, parts[0].dtype)
+    while len(parts) > 1:
+        n = int(rng.integers(2, len(parts) + 1))
+        parts[:n] = [merge(parts[:n])]
+    return parts[0]
+
+
+def has_empty_outputs(x, axis):
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    return any(not x.shape[d] for d in axes)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_any_cut_has_the_bits_of_the_whole(seed):
+    rng = generator("partials", seed)
+    names = sorted(OPS)
+    for case in range(CASES):
+        dtype, op = numpy_dtype(rng.choice(dtype_names())), str(rng.choice(names))
+        dims = int(rng.integers(1, 4))
+        shape = tuple(rng.integers(rng.random() > 0.1, [0, 300, 25, 9][dims], dims).tolist())
+        x = nasty(rng, dtype, shape)
+        is_tree = op in ("prod", "nanprod") and (is_float(dtype) or dtype.kind == "c")
+        axis, cut = axes_of(rng, op, dims, is_tree)
+        takes = OPS[op]["takes_where"] and not OPS[op]["nonempty"]
+        where = rng.random(shape) < 0.6 if takes and rng.random() < 0.3 else True
+        keepdims = bool(rng.random() < 0.3)
+        how = {"axis": axis, "keepdims": keepdims} | ({} if where is True else {"where": where})
+        if OPS[op]["nonempty"] and has_empty_outputs(x, axis):
+            continue
+        what = f"seed {seed} case {case}: {op} of {dtype} {shape}, axis {axis}"
+        want = outcome(lambda x=x, op=op, how=how: call(op, x, **how))
+        try:
+            parts = parts_of(rng, x, op, axis, cut, where, keepdims)
+        except TypeError:
+            assert want is TypeError, what
+            continue
+        q = merged_somehow(rng, parts)
+        assert outcome(lambda q=q, op=op: finish(q, op)) == want, what
+        whole = partials(x, op, axis, where=where, keepdims=keepdims)
+        assert Partials.tobytes(q) == whole.tobytes(), what
+        assert q == whole and gpureduce.fingerprint(q) == gpureduce.fingerprint(whole)
+
+
+def test_many_threads_and_large_chunks():
+    rng = generator("large partials")
+    for dtype in ("f4", "f8", "i4"):
+        x = draw(rng, np.dtype(dtype), 3_000_001)
+        for op in ("sum", "mean", "var", "max", "argmin", "any", "prod"):
+            cuts = [0, 1_048_576, 1_048_577, 2_500_000, len(x)]
+            parts = [
+                partials(x[a:b], op, offset=a if op in ("argmin", "prod") and dtype != "i4" else 0)
+                if op != "argmin"
+                else partials(x[a:b], op, offset=a)
+                for a, b in pairwise(cuts)
+            ]
+            assert bits(finish(merge(parts), op)) == bits(getattr(gpureduce, op)(x)), (op, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16", "i4", "u8", "bool"])
+def test_what_words_answer_beside_their_own(dtype):
+    x = nasty(generator("answers", dtype), np.dtype(dtype), (40, 5))
+    for op in ("sum", "mean", "var", "std", "minmax", "ptp"):
+        if op == "ptp" and dtype == "bool":
+            continue
+        p = partials(x, op, axis=0)
+        for asked in p.answers:
+            if asked not in ("logical_xor",) and not asked.startswith("nan"):
+                want = outcome(lambda asked=asked: getattr(gpureduce, asked)(x, axis=0))
+                assert outcome(lambda p=p, asked=asked: finish(p, asked)) == want, (op, asked)
+
+
+@pytest.mark.parametrize("op", ["var", "nanvar"])
+def test_zeros_of_all_signs_of_a_variance(op):
+    """Which engines of variances do not look for."""
+    for values in (
+        [1, -1],
+        [0.0, -0.0],
+        [-0.0],
+        [-0.0, -0.0],
+        [0.0],
+        [-0.0, 5, -5],
+        [np.nan, -0.0],
+    ):
+        x = np.array(values, "f4")
+        want = bits(gpureduce.nansum(x) if op == "nanvar" else gpureduce.sum(x))
+        parts = [partials(x[i : i + 1], op) for i in range(len(x))]
+        assert bits(finish(merge(parts), "sum")) == bits(finish(partials(x, op), "sum")) == want
+        assert merge(parts).raw.tobytes() == partials(x, op).raw.tobytes()
+
+
+def test_floats_are_rounded_once_into_what_is_asked():
+    x = finite_bits(generator("into"), np.dtype("f4"), 1000)
+    for op in ("sum", "mean", "var"):
+        assert bits(finish(partials(x, op), dtype="f8", op=op)) == bits(
+            getattr(gpureduce, op)(x, dtype="f8")
+        )
+    ints = np.arange(1000, dtype="i4")
+    assert finish(partials(ints, "sum"), dtype="i1") == gpureduce.sum(ints, dtype="i1")
+    p = partials(x, "sum", dtype="f8")
+    assert p.dtype == np.float64 and bits(finish(p)) == bits(gpureduce.sum(x, dtype="f8"))
+    with pytest.raises(TypeError, match="does not finish into"):
+        finish(partials(ints, "mean"), dtype="f4")
+    with pytest.raises(TypeError, match="does not finish into"):
+        finish(partials(x, "max"), dtype="f8")
+
+
+def test_positions_in_a_whole_of_several_axes():
+    rng = generator("places")
+    x = rng.integers(0, 50, (13, 9, 11)).astype("f4")
+    for op in ("argmin", "argmax", "argminmax", "nanargmax"):
+        parts = []
+        for i in range(0, 13, 5):
+            for j in range(0, 9, 4):
+                block = x[i : i + 5, j : j + 4]
+                parts.append(partials(block, op, offset=(i, j, 0), whole=x.shape))
+        rng.shuffle(parts)
+        assert bits(finish(merge(parts))) == bits(getattr(gpureduce, op)(x))
+    with pytest.raises(ValueError, match="not within the whole"):
+        partials(x, "argmin", offset=(1, 0, 0), whole=x.shape)
+    with pytest.raises(ValueError, match="one number for each"):
+        partials(x, "argmin", offset=(1, 0), whole=x.shape)
+    with pytest.raises(ValueError, match="negative"):
+        partials(x, "argmin", axis=0, offset=-1)
+
+
+def test_along_an_axis_of_partials():
+    x = draw(generator("axis of partials"), np.dtype("f4"), 6000).reshape(20, 30, 10)
+    p = partials(x, "mean", axis=1)
+    assert p.shape == (20, 10) and len(p) == 20 and p[3].shape == (10,) and p[:, 2].shape == (20,)
+    assert bits(finish(merge(p, axis=0))) == bits(gpureduce.sum(x, axis=(0, 1)))
+    assert bits(finish(merge(p), "mean")) == bits(gpureduce.mean(x))
+    assert bits(finish(merge(list(p)), "mean")) == bits(gpureduce.mean(x, axis=(0, 1)))
+    assert bits(finish(p.reshape(200), "mean")) == bits(gpureduce.mean(x, axis=1).reshape(200))
+    assert bits(finish(p)) == bits(gpureduce.sum(x, axis=1))
+
+
+def test_what_the_elements_were_is_never_written():
+    x = draw(generator("read only"), np.dtype("f4"), 100)
+    x.flags.writeable = False
+    p = partials(x, "var")
+    before = p.raw.copy()
+    finish(p, "std"), merge([p, p]), p.tobytes(), words(p)
+    assert (p.raw == before).all()
+
+
+# --- operators of one's own -----------------------------------------------------------------------
+
+OWN = {
+    "leaky": {"state": "f8", "combine": "a * 0.5 + b"},
+    "dot": {"state": "f8", "combine": "a + b", "identity": 0.0, "inputs": "x, y", "lift": "x * y"},
+    "welford": {
+        "state": "n: i8, mean: f8, m2: f8",
+        "lift": "n = 1; mean = x; m2 = 0.0",
+        "combine": "n = a.n + b.n; d = b.mean - a.mean; "
+        "mean = n == 0 ? 0.0 : a.mean + d * b.n / n; "
+        "m2 = a.m2 + b.m2 + (n == 0 ? 0.0 : d * d * a.n * b.n / n)",
+        "identity": {"n": 0, "mean": 0.0, "m2": 0.0},
+        "finish": "m2 / n",
+    },
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_operators_of_ones_own_are_trees(name):
+    operator = gpureduce.Operator(**OWN[name], name=name)
+    rng = generator("own partials", name)
+    for case in range(25):
+        n = int(rng.integers(1, 200))
+        given = [rng.standard_normal((n, 3)).astype("f4") for _ in operator.inputs]
+        cuts = cuts_of(rng, n)
+        masked = name != "leaky" and case % 3 == 0
+        where = rng.random((n, 3)) < 0.7 if masked else True
+        parts = [
+            partials(
+                tuple(x[a:b] for x in given) if len(given) > 1 else given[0][a:b],
+                operator,
+                axis=0,
+                offset=a,
+                where=where[a:b] if masked else True,
+            )
+            for a, b in pairwise(cuts)
+        ]
+        parts[0] = pickle.loads(pickle.dumps(parts[0]))
+        whole = operator(*given, axis=0, where=where)
+        assert bits(finish(merged_somehow(rng, parts))) == bits(whole), (name, case)
+        if len(parts) > 2:
+            with pytest.raises(ValueError, match="follow each other"):
+                merge([parts[0], parts[2]])
+
+
+def test_an_operator_that_asks_for_the_index_has_no_parts():
+    operator = gpureduce.Operator("f8", lift="x * i", combine="a + b", name="moment")
+    with pytest.raises(TypeError, match="asks for the index"):
+        partials(np.ones(3), operator)
+
+
+# --- Accumulator ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("op", ["sum", "nanmean", "std", "min", "argmax", "any", "prod", "ptp"])
+def test_an_accumulator(op, tmp_path):
+    rng = generator("accumulator", op)
+    x = nasty(rng, np.dtype("f4"), (101, 4, 3))
+    acc = gpureduce.Accumulator(op, shape=(4, 3), dtype="f4")
+    for start in range(0, 101, 10):
+        acc.add(x[start : start + 10] if start % 20 else x[start : start + 10].copy())
+        if start == 50:
+            acc.save(tmp_path / "acc")
+            acc = gpureduce.Accumulator.load(tmp_path / "acc")
+        if start == 70:
+            acc = pickle.loads(pickle.dumps(acc))
+    assert acc.added == 101
+    want = outcome(lambda: getattr(gpureduce, op)(x, axis=0))
+    assert outcome(lambda: acc.result(op)) == want
+
+
+def test_an_accumulator_of_many_outputs_and_masks():
+    rng = generator("wide accumulator")
+    x = draw(rng, np.dtype("f4"), 4 * 200 * 300).reshape(4, 200, 300)
+    where = rng.random((200, 300)) < 0.5
+    acc = gpureduce.Accumulator("mean", shape=(200, 300), dtype="f4")
+    for block in x:
+        acc.add(block, where=where)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert bits(acc.result("mean")) == bits(gpureduce.mean(x, axis=0, where=where))
+    one = gpureduce.Accumulator("sum", dtype="f4")
+    one.add(x)
+    one.add(x[0], where=where)
+    other = gpureduce.Accumulator("sum", dtype="f4")
+    other.add(x[1])
+    one.merge(other)
+    everything = np.concatenate([x.ravel(), x[0][where], x[1].ravel()])
+    assert bits(one.result()) == bits(gpureduce.sum(everything))
+
+
+def test_threads_add_to_one_accumulator():
+    x = finite_bits(generator("threads add"), np.dtype("f4"), 64_000).reshape(64, 1000)
+    acc = gpureduce.Accumulator("sum", dtype="f4")
+    threads = [threading.Thread(target=lambda row=row: acc.add(row)) for row in x]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert bits(acc.result()) == bits(gpureduce.sum(x)) and acc.added == x.size
+
+
+def test_blocks_that_do_not_fit():
+    acc = gpureduce.Accumulator("sum", shape=(3, 2))
+    for shape in [(2,), (3,), (2, 3), ()]:
+        with pytest.raises(ValueError, match="does not end with"):
+            acc.add(np.ones(shape))
+    acc.add(np.empty((0, 3, 2)))
+    assert (acc.result() == 0).all()
