@@ -21,6 +21,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from gpureduce import functions
+from gpureduce.lists import operators
 
 try:
     _xarray = importlib.import_module("xarray")
@@ -29,7 +30,7 @@ except ModuleNotFoundError:
         "gpureduce.xarray is for xarray, which is not installed: pip install xarray"
     ) from None
 
-_OPERATORS = {op["name"]: op for op in functions.operators() if op["function"]}
+_OPERATORS = {op["name"]: op for op in operators() if op["function"]}
 _DOC = """\
 {sentence}
 

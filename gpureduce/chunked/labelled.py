@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from gpureduce import functions
+from gpureduce.lists import operators
 
 _NO = np._NoValue
 
@@ -18,7 +19,7 @@ def reduce(name: str, a: Any, given: Mapping[str, Any]) -> Any:
         raise TypeError(f"{name}: xarray's arrays take no out")
     if isinstance(rest.get("where"), type(a)):
         rest["where"] = rest["where"].broadcast_like(a).transpose(*a.dims).data
-    if any(op["name"] == name and op["results"] > 1 for op in functions.operators()):
+    if any(op["name"] == name and op["results"] > 1 for op in operators()):
         return function(a.data, **rest)
     axis, keepdims = rest.pop("axis", None), bool(rest.pop("keepdims", False))
     return a.reduce(function, axis=axis, keepdims=keepdims, **rest)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpureduce import functions
+from gpureduce.lists import operators
 from gpureduce.partial import merging
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.kinds import INDEX, Kind, kind_of
@@ -82,7 +83,7 @@ def plan_of(name: str, a: Any, given: Mapping[str, Any], what: str) -> Plan:
     device = given.get("device", "auto")
     if device not in ("auto", "cpu"):
         raise ValueError(f"{name}: {what} are reduced on the CPU; device is not {device!r}")
-    row = functions.operators()[INDEX[name]]
+    row = operators()[INDEX[name]]
     dtype = given.get("dtype")
     folded = np.dtype(dtype) if dtype is not None else np.dtype(a.dtype)
     kind = kind_of(name, folded.newbyteorder("="), name)
