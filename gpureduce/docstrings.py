@@ -70,7 +70,7 @@ _RETURNS = {
     2: "tuple of two scalars or two ndarrays\n    {result}Least and greatest, in the shapes and"
     " dtypes of\n    ``numpy.{low}`` and ``numpy.{high}``.",
 }
-_TENSOR = "\n    Arrays on a device give arrays of their own library, on that device, where `axis` is given."
+_TENSOR = "\n    With `axis`, arrays on a device give arrays of their own library, on that device."
 _RAISES = """\
 TypeError
     If the dtype of `a` or the `dtype` asked for is not supported.
