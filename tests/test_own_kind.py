@@ -239,6 +239,24 @@ def test_torchs_graphs(name):
             assert torch.equal(got, want)
 
 
+@pytest.mark.parametrize("function", ["sum", "prod", "max", "minmax", "argmax", "mean"])
+def test_one_long_output_is_an_array_too(function):
+    """By the kernels for whole arrays, or in a graph by those for many outputs."""
+    torch = pytest.importorskip("torch")
+    a = torch.randn((1 << 22) + 3, dtype=torch.float64, device="cuda").abs().add(0.5)
+    reduced = getattr(gpureduce, function)
+    want = reduced(a.cpu().numpy(), axis=0)
+    got = reduced(a, axis=0)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = reduced(a, axis=0)
+    graph.replay()
+    for result in (got, captured):
+        parts = result if function == "minmax" else (result,)
+        assert [part.shape for part in parts] == [()] * len(parts)
+        assert [part.item() for part in parts] == list(np.ravel(want))
+
+
 def test_cupys_graphs():
     cupy = pytest.importorskip("cupy")
     stream = cupy.cuda.Stream(non_blocking=True)
