@@ -234,6 +234,36 @@ __device__ __forceinline__ Near coarse_result(const S &s, int64_t n, double free
   return coarse_spread(numerator, count, freedom, root);
 }
 
+/* Pairs' sum in N doubles, the smaller windows first; `alone` where no pair has a lo. */
+template <int P, int N>
+__device__ __forceinline__ bool gathered(const Pair (&pair)[P], bool alone, double (&sum)[N]) {
+  if (alone) {
+    double t[P];
+#pragma unroll
+    for (int i = 0; i < P; i++) t[i] = pair[P - 1 - i].hi;
+    return gathered(t, sum);
+  }
+  double t[2 * P];
+#pragma unroll
+  for (int i = 0; i < P; i++) {
+    t[P - 1 - i] = pair[i].lo;
+    t[2 * P - 1 - i] = pair[i].hi;
+  }
+  return gathered(t, sum);
+}
+/* What coarse_result does not tell; false where this does not either. */
+template <class S>
+__device__ __forceinline__ bool exact_result(const S &s, int64_t n, double freedom, bool root,
+                                             double *result) {
+  constexpr int PARTS = S::parts;
+  ExactMoments<PARTS> m;
+  bool fine = gathered(s.squares.pair, S::alone, m.squares) && !s.squares.used;
+#pragma unroll
+  for (int p = 0; p < PARTS; p++)
+    fine = fine && gathered(s.sum[p].pair, S::alone, m.sum[p]) && !s.sum[p].used;
+  return fine && exact_spread(m, (double)n, freedom, root, result);
+}
+
 /* A function for all types whose states are the same. */
 template <class R, int PARTS>
 __device__ __noinline__ Near near_result(const MomentState<R, PARTS> *s, int64_t n, double freedom,
@@ -250,7 +280,8 @@ template <class R, class S>
 __device__ __forceinline__ bool round_quickly(const S &s, int64_t n, double freedom, bool root,
                                               R *result) {
   if constexpr (S::is_double)
-    return round_near(coarse_result(s, n, freedom, root), result);
+    return round_near(coarse_result(s, n, freedom, root), result) ||
+           exact_result(s, n, freedom, root, result);
   else
     return round_plain(plain_result(s, n, freedom, root), result);
 }
@@ -309,7 +340,7 @@ template <int PAIRS> struct PairsAlone {
 /* A batch's sums, which are exact. */
 template <class R, int PARTS> struct FewMoments {
   static constexpr int parts = PARTS;
-  static constexpr bool is_double = sizeof(R) == 8;
+  static constexpr bool is_double = sizeof(R) == 8, alone = true;
   typedef MomentBatch<R, 1> Batch;
   PairsAlone<Batch::sums> sum[PARTS];
   PairsAlone<Batch::squares * PARTS> squares;

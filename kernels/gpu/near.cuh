@@ -97,15 +97,60 @@ GPR_CALL Near near_of(const uint64_t *word, int words, int bottom) {
   return sign ? minus(sum) : sum;
 }
 
+/* --- exactly -------------------------------------------------------------------------------------
+ */
+
+/* A pass of TwoSum, which keeps the sum: the last one gets it rounded, the others what that was
+ * rounded by. The sum of the others' sizes, of those that stand before `end`. */
+template <int K> GPR_FN double sweep(double (&t)[K], int end) {
+  double others = 0;
+#pragma unroll
+  for (int i = 1; i < K; i++) {
+    const double s = t[i - 1] + t[i];
+    t[i - 1] = rounding_error(t[i - 1], t[i], s);
+    t[i] = s;
+    if (i <= end) others += fabs(t[i - 1]);
+  }
+  return others;
+}
+/* The sum of K doubles as N of them, exactly, the greatest first; false where they do not come down
+ * to so few, or anything is not finite. */
+enum { NEAR_SWEEPS = 8 };
+template <int K, int N> GPR_FN bool gathered(double (&t)[K], double (&sum)[N]) {
+  bool done = false;
+  GPR_ROLLED
+  for (int i = 0; i < NEAR_SWEEPS && !done; i++) done = sweep(t, K - N) == 0;
+#pragma unroll
+  for (int i = 0; i < N; i++) sum[i] = t[K - 1 - i];
+  return done;
+}
+/* The sign of the sum: that of the last, once it is more than twice the others together. NaN where
+ * that does not come. */
+template <int K> GPR_FN double sign_of_sum(double (&t)[K]) {
+  GPR_ROLLED
+  for (int i = 0; i < NEAR_SWEEPS; i++) {
+    const double others = sweep(t, K - 1);
+    if (others == 0 || fabs(t[K - 1]) > 2 * others) return t[K - 1];
+  }
+  return NAN;
+}
+
 /* --- rounding ------------------------------------------------------------------------------------
  */
 
+/* Both ends, rounded. */
+struct Ends {
+  double low, high;
+};
+GPR_FN Ends ends_of(const Near &x) {
+  const double off = x.off == 0 ? 0 : loosened(x.off) + fabs(x.lo) * 0x1p-51;
+  return {x.hi + (x.lo - off), x.hi + (x.lo + off)};
+}
 /* False where the two ends may round differently. */
 GPR_FN bool round_near(const Near &x, double *out) {
-  const double off = x.off == 0 ? 0 : loosened(x.off) + fabs(x.lo) * 0x1p-51;
-  const double low = x.hi + (x.lo - off), high = x.hi + (x.lo + off);
-  *out = low;
-  return low == high && fabs(low) < 0x1p1000;
+  const Ends ends = ends_of(x);
+  *out = ends.low;
+  return ends.low == ends.high && fabs(ends.low) < 0x1p1000;
 }
 template <class T> __device__ __forceinline__ bool round_near(const Near &x, T *out) {
   const double rest = fabs(x.lo) + loosened(x.off); /* infinite: the ends differ */

@@ -112,7 +112,7 @@ template <class W, int P> __device__ __forceinline__ void settle(Levels<W, P> &s
 /* Of complex numbers: sums of both parts, and one of the squares of both. */
 template <class R, int PARTS> struct MomentState {
   static constexpr int parts = PARTS;
-  static constexpr bool is_double = sizeof(R) == 8;
+  static constexpr bool is_double = sizeof(R) == 8, alone = false;
   typedef MomentBatch<R, 1> Batch;
   Levels<TermsOf<R>, Batch::sums> sum[PARTS];
   Levels<SquaresOf<R>, Batch::squares * PARTS> squares;

@@ -90,6 +90,93 @@ __device__ __forceinline__ Near coarse_spread(const Near &a, double n, double fr
   return root ? root_of(spread) : spread;
 }
 
+/* What coarse_spread leaves open, above all what lies halfway between two doubles: of two elements
+ * that hold floats 3 variances in 100, of four 12, and of any two doubles 21 deviations. The
+ * numerator is not rounded: its products are two doubles each, which TwoSum gathers in three or
+ * refuses. */
+template <int PARTS> struct ExactMoments { double sum[PARTS][2], squares[3]; };
+/* sign·a·b as two doubles; `lost` as rest_of_product has it. */
+__device__ __forceinline__ void put_product(double *to, double a, double b, double sign,
+                                            double &lost) {
+  const double p = a * b;
+  to[1] = sign * p;
+  to[0] = sign * rest_of_product(a, b, p, lost);
+}
+/* n·Σx² − (Σx)². The smallest come first, so that the first sweep rounds but little. */
+template <int PARTS>
+__device__ __forceinline__ bool exact_numerator(const ExactMoments<PARTS> &m, double n,
+                                                double (&numerator)[3], double &lost) {
+  double rest = fabs(m.squares[2]);
+#pragma unroll
+  for (int p = 0; p < PARTS; p++) rest += fabs(m.sum[p][1]);
+  if (rest == 0) { /* floats and whole numbers */
+    double t[4 + 2 * PARTS];
+    put_product(t, n, m.squares[1], 1, lost);
+#pragma unroll
+    for (int p = 0; p < PARTS; p++) put_product(t + 2 + 2 * p, m.sum[p][0], m.sum[p][0], -1, lost);
+    put_product(t + 2 + 2 * PARTS, n, m.squares[0], 1, lost);
+    return gathered(t, numerator);
+  }
+  double t[6 + 6 * PARTS];
+  put_product(t, n, m.squares[2], 1, lost);
+#pragma unroll
+  for (int p = 0; p < PARTS; p++) {
+    const double x = m.sum[p][0], y = m.sum[p][1];
+    put_product(t + 2 + 2 * p, y, y, -1, lost);
+    put_product(t + 2 + 2 * (PARTS + p), 2 * x, y, -1, lost);
+    put_product(t + 4 + 2 * (2 * PARTS + p), x, x, -1, lost);
+  }
+  put_product(t + 2 + 4 * PARTS, n, m.squares[1], 1, lost);
+  put_product(t + 4 + 6 * PARTS, n, m.squares[0], 1, lost);
+  return gathered(t, numerator);
+}
+/* What is nearer to numerator / d, or to its root: low, or the next double. The number in the
+ * middle is low + half; its product with d, or its square's, is taken from the numerator, and the
+ * sign tells. */
+__device__ __forceinline__ bool nearer_end(const double (&numerator)[3], double d, const Ends &ends,
+                                           bool root, double *out) {
+  const double low = ends.low, half = (ends.high - low) / 2;
+  const uint64_t last = bits(low);
+  if (!(low > 0 && ends.high < 0x1p1000) || bits(ends.high) != last + 1) return false;
+  double lost = 0, sign;
+  if (root) {
+    /* d·low² + 2·d·low·half + d·half²; half is a power of two */
+    const double square = low * low, rest = rest_of_product(low, low, square, lost);
+    double t[10] = {numerator[2], 0, 0, 0, 0, 0, -d * half * half, numerator[1], 0, 0};
+    double once[2];
+    put_product(once, d, low, -2 * half, lost);
+    put_product(t + 1, d, rest, -1, lost);
+    t[3] = once[0];
+    t[4] = once[1];
+    put_product(once, d, square, -1, lost);
+    t[5] = once[0];
+    t[8] = once[1];
+    t[9] = numerator[0];
+    sign = sign_of_sum(t);
+  } else {
+    double once[2];
+    put_product(once, d, low, -1, lost);
+    double t[6] = {numerator[2], once[0], -d * half, numerator[1], once[1], numerator[0]};
+    sign = sign_of_sum(t);
+  }
+  *out = sign > 0 || (sign == 0 && last % 2) ? ends.high : low;
+  return sign == sign && lost == 0;
+}
+template <int PARTS>
+static __device__ __noinline__ bool exact_spread(const ExactMoments<PARTS> m, double n,
+                                                 double freedom, bool root, double *out) {
+  double numerator[3], lost = 0;
+  *out = 0;
+  if (!exact_numerator(m, n, numerator, lost) || lost != 0) return false;
+  /* One addition is rounded, by less than 2^-52 of its terms. */
+  const Near first = near_of(numerator[0], numerator[1]);
+  Near a = near_of(first.hi, first.lo + numerator[2]);
+  a.off = 0x1p-52 * (fabs(first.lo) + fabs(numerator[2]));
+  if (a.hi == 0 && a.off == 0) return freedom > 0;
+  const Near spread = coarse_spread(a, n, freedom, root);
+  return round_near(spread, out) || nearer_end(numerator, n * freedom, ends_of(spread), root, out);
+}
+
 /* n − ddof as variance.h's degrees_of_freedom has it, in units of 2^-64; else not a number. */
 __device__ __forceinline__ double plain_freedom(int64_t n, double ddof) {
   const double size = (double)n, freedom = size - ddof;
