@@ -31,7 +31,7 @@ lint: $(VENV)/lint
 	$(BIN)/clang-format --dry-run -Werror $(FORMATTED)
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest gpureduce
-	for file in $(STUBS); do $(BIN)/python -m gpureduce stubs $$file | diff gpureduce/$$file -; done
+	for file in $(STUBS); do $(BIN)/python -m gpureduce stubs $$file | diff gpureduce/$$file - || exit 1; done
 
 stubs: $(VENV)/lint
 	for file in $(STUBS); do $(BIN)/python -m gpureduce stubs $$file > build/stubs && cp build/stubs gpureduce/$$file; done

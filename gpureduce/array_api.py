@@ -2,9 +2,9 @@
 
 ``from gpureduce import array_api as xp``, then ``xp.sum(x, axis=0)``: the standard's signatures,
 dtypes and refusals (2024.12), gpureduce's values. x is an array of NumPy or of a device. Results
-are always arrays: zero-dimensional where no axis is left, since the standard has no scalars. For x
-on a device they are of x's library and lie there (of a library that gpureduce does not know,
-``gpureduce.DeviceArray``, and of NumPy where no axis is left); for x on the host they are NumPy's.
+are always arrays: zero-dimensional where no axis is left, since the standard has no scalars. They
+are of x's library, where x lies. For a library that gpureduce does not know they are
+``gpureduce.DeviceArray`` on a device, and NumPy's on the host or where no axis is left.
 """
 
 from collections.abc import Callable
@@ -60,8 +60,6 @@ class Spread(Protocol):
         self, x: Any, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False
     ) -> Array: ...
 
-
-_HOST = 1  # kDLCPU
 
 # The standard's kinds of dtypes, by the names of dtypes without their bits.
 _FLOATING = ("float", "bfloat")
@@ -148,10 +146,10 @@ def _checked(x: Any, name: str, kinds: tuple[str, ...]) -> Any:
     )
 
 
-def _on_device(x: Any) -> bool:
-    if hasattr(x, "__dlpack_device__"):
-        return bool(x.__dlpack_device__()[0] != _HOST)
-    return hasattr(x, "__cuda_array_interface__")
+def _is_of_a_library(x: Any) -> bool:
+    """Another than NumPy, on a device or on the host."""
+    is_array = hasattr(x, "__dlpack_device__") or hasattr(x, "__cuda_array_interface__")
+    return is_array and not isinstance(x, np.ndarray | np.generic)
 
 
 def _array(
@@ -160,7 +158,7 @@ def _array(
     """What function says, as an array of x's library."""
     shape = getattr(x, "shape", ())
     reduced = len(shape) if axis is None else len(axis) if isinstance(axis, tuple) else 1
-    if not keepdims and reduced == len(shape) and _on_device(x):
+    if not keepdims and reduced == len(shape) and _is_of_a_library(x):
         kept = function(x, axis=axis, keepdims=True, **options)
         if hasattr(kept, "reshape"):
             return kept.reshape(())

@@ -3,6 +3,8 @@
 import sys
 from typing import Any
 
+import numpy as np
+
 from gpureduce._core import DeviceArray
 
 
@@ -29,3 +31,31 @@ def of_its_kind(array: DeviceArray, like: Any) -> Any:
         return take(array)
     except (BufferError, RuntimeError, TypeError, ValueError):  # it has no such dtype or strides
         return array
+
+
+# The same of arrays in host memory.
+_TAKE_HOST = {
+    "torch": lambda array: sys.modules["torch"].from_numpy(array),
+    "jaxlib": lambda array: sys.modules["jax"].numpy.asarray(array),
+    "jax": lambda array: sys.modules["jax"].numpy.asarray(array),
+}
+
+
+def of_host(result: Any, like: Any) -> Any:
+    """NumPy's result, or two of them, as like's library has it; as it is where that has no such
+    dtype, as JAX has none of 64 bits unless it is told to."""
+    take = _TAKE_HOST.get(type(like).__module__.partition(".")[0])
+    if take is None:
+        return result
+    if isinstance(result, tuple):
+        return tuple(of_host(one, like) for one in result)
+    if not isinstance(result, np.ndarray) or (
+        type(like).__module__.startswith("jax")
+        and result.itemsize // (1 + (result.dtype.kind == "c")) == 8
+        and not sys.modules["jax"].config.jax_enable_x64
+    ):
+        return result
+    try:
+        return take(result)
+    except (RuntimeError, TypeError, ValueError):
+        return result

@@ -135,6 +135,19 @@ static int stays_there(const gpr_call *call, const gpr_given *given) {
   return call->ndim || call->device_out || (gpr_is_given(given->axis) && !textbook);
 }
 
+/* Results of an array of another library in host memory as arrays of that library. */
+static PyObject *of_its_library(PyObject *result, PyObject *given) {
+  const int arrays = result && (PyArray_CheckExact(result) || PyTuple_CheckExact(result));
+  if (!arrays || PyArray_Check(given) || PyList_Check(given) || PyTuple_Check(given) ||
+      !PyObject_HasAttrString(given, "__dlpack__"))
+    return result;
+  PyObject *module = PyImport_ImportModule("gpureduce.libraries"), *own = NULL;
+  if (module) own = PyObject_CallMethod(module, "of_host", "OO", result, given);
+  Py_XDECREF(module);
+  Py_DECREF(result);
+  return own;
+}
+
 /* --- what Python calls ---
  */
 
@@ -149,8 +162,9 @@ static PyObject *call_with(PyObject *number, const gpr_given *given) {
   if (gpr_arguments_open((int)op, given, &call))
     result = stays_there(&call, given) && !given->partials ? perform_there(&call, progress)
                                                            : perform(&call, progress);
+  const int is_own = call.view.device < 0 && call.ndim && !call.out[0] && !given->partials;
   gpr_arguments_close(&call);
-  return result;
+  return is_own ? of_its_library(result, given->a) : result;
 }
 
 static int check_count(const char *name, Py_ssize_t count, Py_ssize_t wanted) {
