@@ -63,6 +63,59 @@ def laid_out(rng, a):
     return a
 
 
+def at_any_address(rng, a):
+    """A copy whose axes come in any order, with gaps, and which begins at any element; of few its
+    numbers are not aligned."""
+    strides, step = [0] * a.ndim, a.itemsize
+    for d in rng.permutation(a.ndim):
+        strides[d] = step
+        step *= a.shape[d] * int(rng.choice([1, 1, 1, 2]))
+        step += int(rng.choice([0, 0, a.itemsize, -step % 16, -step % 16]))
+    begin = a.itemsize * int(rng.integers(0, 5)) + int(rng.choice([0] * 9 + [1, a.itemsize // 2]))
+    room = np.zeros(step + begin + 16, np.uint8)
+    first = -room.ctypes.data % 16 + begin
+    out = np.ndarray(a.shape, a.dtype, room, first, strides)
+    out[...] = a
+    return out
+
+
+def walk_addresses(place, name, rng, times):
+    """What is loaded by words, and what must not be."""
+    op = made(name)
+    for _ in range(times):
+        shape, axes = drawn(rng, (600, 40, 14, 8))
+        inputs = [at_any_address(rng, a) for a in CASES[name].make(rng, shape)]
+        if len(shape) > 1 and len(inputs) > 1 and rng.random() < 0.3:
+            inputs[-1] = inputs[-1][:1]
+        wanted = op(*inputs, axis=axes)
+        found = op(*(place.put(a) for a in inputs), axis=axes)
+        same(place, name, found, wanted, (name, shape, axes, [a.strides for a in inputs]))
+
+
+def walk_rows(place):
+    """Rows of odd lengths which begin at whole words, and rows of packed records."""
+    rng = np.random.default_rng(10)
+    two, affine = made("two sum"), made("affine")
+    for length in (11, 27, 33, 61):
+        wide = rng.normal(size=(9, 64))
+        x, y = wide[:, :length], rng.normal(size=(1, length))
+        for rows in (x, np.repeat(x, 2, axis=0)[::2], np.broadcast_to(y, x.shape)):
+            there = place.put(rows)
+            same(place, "", two(there), two(rows), (length, rows.strides))
+            wanted = affine(rows, y)
+            same(place, "", affine(there, place.put(y)), wanted, (length, rows.strides))
+    pair = Operator(
+        "s: f8[2]",
+        inputs="x[2]",
+        lift="s[0] = x[0]; s[1] = x[1]",
+        combine="s[0] = a.s[0] - 0.5 * b.s[1]; s[1] = a.s[1] + b.s[0]",
+        name="pairs",
+    )
+    records = np.zeros((70, 2), np.dtype([("x", "f8"), ("tag", "i4")]))
+    records["x"] = rng.normal(size=records.shape)
+    same(place, "", pair(place.put(records["x"])), pair(records["x"]), "records")
+
+
 def walk_layouts(place, name, rng, times):
     op = made(name)
     for _ in range(times):

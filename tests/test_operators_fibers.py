@@ -48,6 +48,14 @@ def test_the_bits_are_the_cpus(name, place):
     walks.walk_layouts(place, name, generator("fibers of operators", name), 6)
 
 
+@pytest.mark.parametrize(
+    "name", ["affine", "line", "two sum", "welford", "half", "complex product"]
+)
+def test_addresses(name, place, fibers):
+    walks.walk_addresses(place, name, generator("addresses of fibers", name), 60)
+    assert {bool(args[11]) for *_, args in fibers.launches} == {False, True}  # by words
+
+
 @pytest.mark.parametrize("name", walks.MASKED)
 def test_masks(name, place):
     walks.walk_masks(place, name, generator("masked fibers", name), 4)
@@ -70,8 +78,8 @@ def test_segments(name, place):
 
 @pytest.mark.parametrize(
     "walk",
-    [walks.walk_arguments, walks.walk_outs, walks.walk_the_host, walks.large_states,
-     walks.many_numbers],
+    [walks.walk_arguments, walks.walk_outs, walks.walk_rows, walks.walk_the_host,
+     walks.large_states, walks.many_numbers],
 )  # fmt: skip
 def test_what_else_is_asked(walk, place):
     walk(place)

@@ -114,6 +114,13 @@ def test_the_bits_are_the_cpus(name, library):
     walks.walk_layouts(PLACES[library], name, generator("operators there", name, library), 6)
 
 
+@pytest.mark.parametrize(
+    "name", ["affine", "line", "two sum", "welford", "half", "complex product"]
+)
+def test_addresses(name):
+    walks.walk_addresses(Raw, name, generator("addresses there", name), 60)
+
+
 @each_library
 @pytest.mark.parametrize("name", walks.MASKED)
 def test_masks(name, library):
@@ -134,7 +141,7 @@ def test_segments(name, library):
 
 
 @each_library
-@pytest.mark.parametrize("walk", [walks.walk_arguments, walks.walk_outs])
+@pytest.mark.parametrize("walk", [walks.walk_arguments, walks.walk_outs, walks.walk_rows])
 def test_what_else_is_asked(walk, library):
     walk(PLACES[library])
 

@@ -91,14 +91,17 @@ def _flags(case: Case, addresses: Sequence[int], dims: cut.Dims) -> tuple[int, i
         first = addresses[streams[0]]
         if case.arrays[k].swapped:
             swapped |= 1 << k
-        if case.arrays[k].swapped or any(s % size for s in steps) or first % size:
+        starts = [addresses[s] for s in streams]
+        if case.arrays[k].swapped or any(at % size for at in (*steps, *starts)):
             odd |= 1 << k
             continue
         whole = len(streams) * size
         word = math.gcd(16, case.made.device.shape.leaves * whole)
-        is_packed = all(addresses[s] == first + m * size for m, s in enumerate(streams))
-        others = (*steps[:-1], first)
-        is_aligned = not any(s % word for s in others) and case.segments is None
+        is_packed = all(at == first + m * size for m, at in enumerate(starts))
+        # Of several dimensions a thread's leaves begin anywhere in the last, as far as rows differ.
+        row = dims.reduced[-1].length * whole if len(dims.reduced) > 1 else 0
+        is_aligned = not any(at % word for at in (*steps[:-1], first, row))
+        is_aligned = is_aligned and case.segments is None
         if is_packed and steps[-1] == whole and is_aligned:
             together |= 1 << k
     return odd, swapped, together

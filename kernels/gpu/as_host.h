@@ -15,10 +15,10 @@
 #define __grid_constant__
 #define __launch_bounds__(...)
 
-struct uint2 {
+struct alignas(8) uint2 {
   uint32_t x, y;
 };
-struct uint4 {
+struct alignas(16) uint4 {
   uint32_t x, y, z, w;
 };
 uint2 make_uint2(uint32_t x, uint32_t y);
