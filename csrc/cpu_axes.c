@@ -38,6 +38,7 @@ enum { SHARED_BYTES = 2 << 20 };
 
 /* What one thread is at: items [item, stop), and in the first of them the box that is next. */
 typedef struct lane {
+  int number;
   int64_t item, stop, box, least;
   int opened;
   char *states, *wide;
@@ -47,6 +48,8 @@ typedef struct lane {
 typedef struct axes_run {
   gpr_run base;
   gpr_plan plan;
+  const gpr_row *exact; /* where plan.row is a quick one, the row itself, else NULL */
+  gpr_row quick_row;
   gpr_axes axes;
   gpr_tiles tiles;
   int64_t items, grain; /* an item is a part of a block of outputs, the parts side by side */
@@ -59,6 +62,7 @@ typedef struct axes_run {
   char *states;                   /* one set a lane, then, if blocks are cut, one an item */
   char *rooms;                    /* one a lane */
   int64_t *counted;               /* one an output of an item, if blocks are cut */
+  uint8_t *refused;               /* one an output of a block for each lane */
   _Alignas(16) char identity[64]; /* of the row */
 } axes_run;
 
@@ -67,6 +71,8 @@ static int64_t outputs_of_block(const axes_run *run) { return run->tiles.kept.mo
 static char *slots(const axes_run *run, int64_t set) {
   return run->states + (size_t)(set * outputs_of_block(run)) * run->slot_bytes;
 }
+
+static size_t whole(size_t bytes) { return (bytes + 63) & ~(size_t)63; } /* lines */
 
 /* --- how to cut --------------------------------------------------------------------------------
  */
@@ -212,9 +218,72 @@ static int has_means(const axes_run *run) {
   return with && spread && ((const gpr_spread *)with)->means;
 }
 
+/* The box that is next of an item, of what the output takes. */
+typedef struct range {
+  int64_t stop, n; /* boxes; elements of an output */
+} range;
+static range range_of(const axes_run *run, const gpr_box *block, int64_t part) {
+  const gpr_axes *a = &run->axes;
+  range r = {least_of((part + 1) * run->part, run->tiles.reduced.boxes), run->plan.count};
+  if (!a->starts) return r;
+  const int64_t segment = block->first / (a->outputs / a->segments);
+  const int64_t start = a->starts[segment], stop = a->stops[segment];
+  r.n = stop > start ? stop - start : 0;
+  r.stop = (r.n + run->tiles.reduced.most - 1) / run->tiles.reduced.most;
+  return r;
+}
+static gpr_box box_of(const axes_run *run, const gpr_box *block, const range *r, int64_t number) {
+  const gpr_axes *a = &run->axes;
+  const gpr_cut *cut = &run->tiles.reduced;
+  if (!a->starts) return gpr_box_at(&a->reduced, cut, number);
+  const int64_t at = number * cut->most;
+  const int64_t from = a->starts[block->first / (a->outputs / a->segments)] + at;
+  const int64_t n = least_of(cut->most, r->n - at);
+  return (gpr_box){at, n, n, from * a->reduced.strides[0], from * a->reduced.where[0]};
+}
+
+/* One output again, by the row itself. */
+static void fold_again(axes_run *run, const lane *l, const gpr_box *block, int64_t j,
+                       int64_t counted) {
+  const gpr_axes *a = &run->axes;
+  const gpr_row *row = run->exact;
+  _Alignas(64) char state[GPR_STATE_MOST];
+  gpr_tiles tiles = run->tiles;
+  gpr_room room = l->room;
+  int64_t count = 0;
+  tiles.kept = gpr_cut_dims(&a->kept, 1, 0);
+  room.counts = &count;
+  const int64_t o = block->first + j, each = a->starts ? a->outputs / a->segments : a->outputs;
+  const gpr_box one = gpr_box_at(&a->kept, &tiles.kept, o % each);
+  range r = range_of(run, block, 0);
+  if (!a->starts) r.stop = run->tiles.reduced.boxes;
+  row->open(state);
+  for (int64_t i = 0; i < r.stop; i++) {
+    const gpr_box box = box_of(run, block, &r, i);
+    const gpr_tile tile = gpr_tile_of(&tiles, &one, &box, &room);
+    if (tile.along == gpr_dtypes[row->dtype].bytes)
+      row->fold(state, tile.data, tile.n, box.first);
+    else
+      row->fold_many(state, 0, &tile, box.first);
+  }
+  row->finish(state, counted, a->with, result_at(run, o));
+}
+
+/* Finishes a block that was folded quickly, and what is refused from its elements. */
+static void finish_quickly(axes_run *run, const lane *l, const gpr_box *block, const char *states,
+                           const int64_t *counts, int64_t n) {
+  const gpr_quick *quick = run->exact->quick;
+  uint8_t *refused = run->refused + l->number * outputs_of_block(run);
+  if (!quick->finish_many(states, block->n, n, counts, run->axes.with, result_at(run, block->first),
+                          refused))
+    return;
+  for (int64_t j = 0; j < block->n; j++)
+    if (refused[j]) fold_again(run, l, block, j, counts ? counts[j] : n);
+}
+
 /* Of a block's outputs, of each of which n elements were folded; the least number that counted. */
-static int64_t finish_block(axes_run *run, const gpr_box *block, char *states, int64_t *counts,
-                            int64_t n) {
+static int64_t finish_block(axes_run *run, const lane *l, const gpr_box *block, char *states,
+                            int64_t *counts, int64_t n) {
   const gpr_row *row = run->plan.row;
   const int skips = run->axes.skip && !run->tiles.masked, some = skips || run->tiles.masked;
   int64_t least = n;
@@ -224,7 +293,9 @@ static int64_t finish_block(axes_run *run, const gpr_box *block, char *states, i
     if (!counts[j]) row->open(state);
     least = least_of(least, counts[j]);
   }
-  if (row->finish_many && row->side && !has_means(run))
+  if (run->exact)
+    finish_quickly(run, l, block, states, some ? counts : NULL, n);
+  else if (row->finish_many && row->side && !has_means(run))
     row->finish_many(states, block->n, n, some ? counts : NULL, run->axes.with,
                      result_at(run, block->first));
   else
@@ -237,7 +308,8 @@ static int64_t finish_block(axes_run *run, const gpr_box *block, char *states, i
 /* A block whose elements are one tile; 0 where its row has no way to take it at once. */
 static int reduce_at_once(axes_run *run, lane *l, const gpr_tile *tile, const gpr_box *block) {
   const gpr_row *row = run->plan.row;
-  const int fits = !row->side || tile->outputs == 1 || tile->across == gpr_dtypes[row->dtype].bytes;
+  const int fits = row->side != GPR_COLUMNS || tile->outputs == 1 ||
+                   tile->across == gpr_dtypes[row->dtype].bytes;
   gpr_tile all = *tile;
   int64_t left_out = 0;
   if (!row->many || !fits || has_means(run) || tile->n > GPR_SHORT) return 0;
@@ -290,7 +362,7 @@ static int fold_tile(axes_run *run, lane *l, const gpr_tile *tile, int64_t index
       fold_wide(run, l, tile, together);
     else
       row->fold_many(l->states, run->slot_bytes, tile, index);
-  } else if (row->side) {
+  } else if (row->side == GPR_COLUMNS) {
     for (int64_t j = 0; j < tile->outputs; j++)
       (tile->skip ? row->fold_skipping : row->fold)(l->states + (size_t)j * run->slot_bytes,
                                                     tile->data + j * tile->across, tile->n, index);
@@ -298,30 +370,6 @@ static int fold_tile(axes_run *run, lane *l, const gpr_tile *tile, int64_t index
     row->fold_many(l->states, run->slot_bytes, tile, index);
   }
   return 0;
-}
-
-/* The box that is next of an item, of what the output takes. */
-typedef struct range {
-  int64_t stop, n; /* boxes; elements of an output */
-} range;
-static range range_of(const axes_run *run, const gpr_box *block, int64_t part) {
-  const gpr_axes *a = &run->axes;
-  range r = {least_of((part + 1) * run->part, run->tiles.reduced.boxes), run->plan.count};
-  if (!a->starts) return r;
-  const int64_t segment = block->first / (a->outputs / a->segments);
-  const int64_t start = a->starts[segment], stop = a->stops[segment];
-  r.n = stop > start ? stop - start : 0;
-  r.stop = (r.n + run->tiles.reduced.most - 1) / run->tiles.reduced.most;
-  return r;
-}
-static gpr_box box_of(const axes_run *run, const gpr_box *block, const range *r, int64_t number) {
-  const gpr_axes *a = &run->axes;
-  const gpr_cut *cut = &run->tiles.reduced;
-  if (!a->starts) return gpr_box_at(&a->reduced, cut, number);
-  const int64_t at = number * cut->most;
-  const int64_t from = a->starts[block->first / (a->outputs / a->segments)] + at;
-  const int64_t n = least_of(cut->most, r->n - at);
-  return (gpr_box){at, n, n, from * a->reduced.strides[0], from * a->reduced.where[0]};
 }
 
 /* One tile more of the lane's item; how many elements. */
@@ -352,7 +400,7 @@ static int64_t advance(axes_run *run, lane *l) {
   if (is_cut(run))
     memcpy(run->counted + l->item * outputs_of_block(run), counts, (size_t)block.n * 8);
   else
-    l->least = least_of(l->least, finish_block(run, &block, l->states, counts, r.n));
+    l->least = least_of(l->least, finish_block(run, l, &block, l->states, counts, r.n));
 done:
   if (run->tiles.masked) memset(counts, 0, (size_t)block.n * 8);
   l->item++;
@@ -360,7 +408,7 @@ done:
   return read;
 }
 
-static int64_t merge_block(axes_run *run, int64_t number) {
+static int64_t merge_block(axes_run *run, const lane *l, int64_t number) {
   const gpr_row *row = run->plan.row;
   const gpr_box block = block_at(run, number);
   const int64_t first = number * run->parts, outputs = outputs_of_block(run);
@@ -372,7 +420,7 @@ static int64_t merge_block(axes_run *run, int64_t number) {
                  slots(run, run->plan.lanes + first + part) + (size_t)j * run->slot_bytes);
       counted[j] += counted[part * outputs + j];
     }
-  return finish_block(run, &block, states, counted, run->plan.count);
+  return finish_block(run, l, &block, states, counted, run->plan.count);
 }
 
 /* The outputs of all items below this one. */
@@ -441,9 +489,10 @@ static int64_t elements_of(const axes_run *run) {
 static lane lane_of(axes_run *run, int number) {
   char *room = run->rooms + (size_t)number * run->lane_bytes;
   return (lane){
+      .number = number,
       .least = INT64_MAX,
       .states = slots(run, number),
-      .wide = room + run->lane_bytes - wide_bytes(run),
+      .wide = room + run->lane_bytes - whole(wide_bytes(run)),
       .room = gpr_room_in(room, run->tiles.direct ? 0 : elements_of(run), outputs_of_block(run))};
 }
 
@@ -482,11 +531,12 @@ static gpr_status step(gpr_run *base, int64_t nanoseconds) {
 }
 
 static gpr_status finish(gpr_run *base, const void *with, void *result) {
-  axes_run *run = (axes_run *)base;
+  caller_run *c = (caller_run *)base;
+  axes_run *run = &c->run;
   int64_t least = atomic_load(&run->least);
   (void)with, (void)result;
   for (int64_t b = 0; is_cut(run) && b < run->items / run->parts; b++)
-    least = least_of(least, merge_block(run, b));
+    least = least_of(least, merge_block(run, &c->caller, b));
   base->least = least;
   return GPR_OK;
 }
@@ -495,6 +545,7 @@ static void close_run(gpr_run *base) {
   axes_run *run = (axes_run *)base;
   atomic_store(&run->stop, 1);
   while (!gpr_team_wait(&run->team, 1000000000)) continue;
+  free(run->refused);
   free(run->counted);
   free(run->rooms);
   free(run->states);
@@ -508,11 +559,13 @@ static gpr_status allocate(axes_run *run) {
   const int64_t cut = is_cut(run) ? run->items : 0, outputs = outputs_of_block(run);
   const size_t slots = (size_t)((lanes + cut) * outputs);
   run->lane_bytes = gpr_room_bytes(run->tiles.direct ? 0 : elements_of(run), outputs);
-  run->lane_bytes += wide_bytes(run);
-  run->states = aligned_alloc(64, slots * run->slot_bytes);
+  run->lane_bytes += whole(wide_bytes(run));
+  run->lane_bytes = whole(run->lane_bytes);
+  run->states = aligned_alloc(64, whole(slots * run->slot_bytes));
   run->rooms = aligned_alloc(64, (size_t)lanes * run->lane_bytes);
   run->counted = cut ? malloc((size_t)(cut * outputs) * sizeof *run->counted) : NULL;
-  if (!run->states || !run->rooms || (cut && !run->counted))
+  run->refused = run->exact ? malloc((size_t)(lanes * outputs)) : NULL;
+  if (!run->states || !run->rooms || (cut && !run->counted) || (run->exact && !run->refused))
     return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for the states of %d threads", lanes);
   return GPR_OK;
 }
@@ -526,8 +579,13 @@ gpr_status gpr_axes_open(const gpr_plan *plan, gpr_run **out) {
   run->plan = *plan;
   run->axes = *plan->axes;
   run->plan.axes = &run->axes;
-  run->slot_bytes = plan->row->state_bytes;
-  if (!plan->row->side) run->slot_bytes = (run->slot_bytes + 63) & ~(size_t)63;
+  if (plan->row->quick && !has_means(run)) {
+    run->exact = plan->row;
+    run->quick_row = gpr_quick_row(plan->row);
+    run->plan.row = &run->quick_row;
+  }
+  const gpr_row *row = run->plan.row;
+  run->slot_bytes = row->side ? row->state_bytes : whole(row->state_bytes);
   run->result_bytes = (size_t)(gpr_dtypes[plan->row->result].bytes * plan->row->results);
   plan->row->identity(run->identity);
   cut(run);

@@ -275,7 +275,7 @@ print(time.process_time() - start)
 
 # objdump leaves long names as they are in the file: 5StripId and not Strip<double>.
 EXACT_SUMS = re.compile(
-    r"(::|\d)(add_reals|Adder|Levels|Strip|Ribbon|Sum|settle_wide|SpreadLanes|ManySums|ManySpreads)[<I]"
+    r"(::|\d)(add_reals|Adder|Levels|Strip|Ribbon|Sum|settle_wide|ManySums|Twofold\w*)[<I]"
 )
 
 
@@ -301,5 +301,5 @@ def test_nothing_is_fused():
             continue
         elif re.search(r"\bvfn?m(add|sub)|\bfn?m(add|sub|la|ls)\b", line):
             fused.add(function)
-    meant = ("Cast<unsigned int", "exact_squares", "twofold_columns", "twofold_rows", "round_pair")
+    meant = ("Cast<unsigned int", "exact_squares", "TwofoldColumns", "bound_spreads", "round_pair")
     assert not {name for name in fused if not any(known in name for known in meant)}

@@ -135,6 +135,16 @@ GPR_FN void widen_all(const float16 *from, float *to, int64_t n) {
   for (; i < n; i++) to[i] = widen(from[i]);
 }
 
+GPR_FN void copy_wide(const float *from, float *to, int64_t n) {
+  memcpy(to, from, (size_t)n * sizeof *to);
+}
+GPR_FN void copy_wide(const double *from, double *to, int64_t n) {
+  memcpy(to, from, (size_t)n * sizeof *to);
+}
+template <class H> GPR_FN void copy_wide(const H *from, float *to, int64_t n) {
+  widen_all(from, to, n);
+}
+
 /* Whole rows where they lie, or a copy: widened, or the start of a row filled up with zeros. */
 template <class R> struct Loader {
   alignas(GPR_VECTOR) R copy[REALS];

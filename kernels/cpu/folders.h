@@ -4,9 +4,7 @@
 #define GPR_FOLDERS_H
 
 #include "best.h"
-#include "bins.h"
 #include "levels.h"
-#include "spread_lanes.h"
 
 #include "../core/convert.h"
 #include "../core/operators.h"
@@ -386,80 +384,6 @@ template <class O, class T> struct Folder<O, ExactFold<T>> {
     for (int p = 0; p < F::parts; p++)
       if (!(s.part[p].signs & GPR_OTHER)) look_for_other(s.part[p], r + p, n * F::parts, F::parts);
     add_reals<F::parts>(s.part, r, n * F::parts);
-  }
-};
-
-/* Real numbers by rows of lanes. What these miss goes to bins, doubles and complex numbers one by
- * one. */
-template <class O, class T> struct Folder<O, MomentsFold<T>> {
-  typedef MomentsFold<T> F;
-  typedef typename F::State State;
-  static bool is_settled(const State &s) {
-    return (s.part[0].special | s.part[F::parts - 1].special) & GPR_NAN;
-  }
-  static void fold(State &s, const T *x, int64_t n, int64_t) {
-    Bins bins;
-    bins.count = -1;
-    Tries rows;
-    for (int64_t i = 0; i < n && !is_settled(s); i += GPR_SHORT) {
-      const int64_t m = least(n - i, (int64_t)GPR_SHORT);
-      if (!rows.due() || !rows.tell(fold_row(s, x + i, m))) fold_far(s, bins, x + i, m);
-    }
-    if (bins.count > 0) bins.flush(s.part[0], s.squares);
-  }
-  template <class R> static void fold_far(State &s, Bins &, const R *x, int64_t n) {
-    for (int64_t i = 0; i < n && !is_settled(s); i++) F::add(s, x[i], i);
-  }
-  static void fold_far(State &s, Bins &bins, const float *x, int64_t n) {
-    if (bins.count < 0) bins.open();
-    if (bins.count + n > Bins::MOST) bins.flush(s.part[0], s.squares);
-    bins.add(x, n);
-    if (bins.finite()) return;
-    for (int64_t i = 0; i < n; i++)
-      if (x[i] - x[i] != 0) F::add(s, x[i], i);
-    bins.forget();
-  }
-  template <class R> static bool fold_row(State &s, const R *x, int64_t n) {
-    SpreadLanes<R> lanes;
-    lanes.run_row(x, n);
-    const SpreadCount c = spread_of_row(lanes);
-    if (!c.missed) add_spread(s.part[0], s.squares, c);
-    return !c.missed;
-  }
-  static bool fold_row(State &s, const float16 *x, int64_t n) { return fold_halves(s, x, n); }
-  static bool fold_row(State &s, const bfloat16 *x, int64_t n) { return fold_halves(s, x, n); }
-  template <class H> static bool fold_halves(State &s, const H *x, int64_t n) {
-    float wide[GPR_SHORT];
-    widen_all(x, wide, n);
-    return fold_row(s, (const float *)wide, n);
-  }
-  /* Real and imaginary parts alternate in the lanes. */
-  template <class R> static bool fold_row(State &s, const complex<R> *x, int64_t n) {
-    SpreadLanes<R> lanes;
-    if (n < LANES) return false;
-    for (int64_t i = 0; i < n; i += GPR_SHORT / 2) {
-      const int64_t m = least(n - i, (int64_t)GPR_SHORT / 2);
-      SpreadCount part[2];
-      lanes.run_row(&x[i].re, 2 * m);
-      for (int l = 0; l < LANES; l++) {
-        const SpreadCount one = spread_of_lane(lanes, l);
-        SpreadCount &sum = part[l % 2];
-        if (l < 2) {
-          sum = one;
-          continue;
-        }
-        sum.sum += one.sum;
-        sum.square += one.square;
-        sum.rest += one.rest;
-        sum.missed |= one.missed;
-      }
-      if (part[0].missed || part[1].missed) {
-        for (int64_t j = i; j < i + m; j++) F::add(s, x[j], 0);
-        continue;
-      }
-      for (int p = 0; p < 2; p++) add_spread(s.part[p], s.squares, part[p]);
-    }
-    return true;
   }
 };
 

@@ -1,8 +1,9 @@
 /* The host half of the table: expands operators × dtypes into rows. Compiled once for each
  * instruction set. */
 #include "load.h"
-#include "many_spreads.h"
+#include "integer_moments.h"
 #include "many_sums.h"
+#include "moments.h"
 
 GPR_OPEN
 
@@ -29,6 +30,15 @@ template <class F> struct State {
     F::merge(*(typename F::State *)state, *(const typename F::State *)right);
   }
 };
+/* What an operator has beside its fold. */
+template <class O, class F = typename O::Fold> struct Quick {
+  static constexpr const gpr_quick *quick = nullptr;
+};
+template <class O, class T> struct Quick<O, MomentsFold<T>> {
+  static_assert(sizeof(typename MomentsFold<T>::State) <= GPR_STATE_MOST, "");
+  static constexpr const gpr_quick *quick = &TwofoldSpread<O, T>::quick;
+};
+
 /* Operators whose kernels are another's, though they are settled sooner. */
 template <class O> struct KernelOf { typedef typename FoldsAs<O>::type type; };
 template <class T> struct KernelOf<Any<T>> { typedef CountNonzero<T> type; };
@@ -97,7 +107,8 @@ template <class O, class F = typename O::Fold> struct Row {
             small ? finish_many : nullptr,
             identity,
             Skips<Like, F>::empty,
-            Skips<Like, F>::fold};
+            Skips<Like, F>::fold,
+            Quick<O>::quick};
   }
 };
 template <class O> struct Row<O, void> {
