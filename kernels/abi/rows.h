@@ -102,6 +102,10 @@ typedef void (*gpr_blend)(void *x, int bytes, const uint8_t *keep, int64_t n, co
 typedef void (*gpr_count)(const uint8_t *keep, int64_t across, int64_t along, int64_t outputs,
                           int64_t n, int64_t *counts);
 
+/* n elements of 1, 2, 4, 8 or 16 bytes from each step·i to each to_step·i. */
+typedef void (*gpr_copy)(const char *from, int64_t step, char *to, int64_t to_step, int64_t n,
+                         int bytes);
+
 /* row[op * GPR_DTYPE_COUNT + dtype].open is NULL where the operator does not take the dtype;
  * cast[from * GPR_DTYPE_COUNT + to] where there is no conversion, skip[dtype] where the dtype has
  * neither NaN nor NaT. */
@@ -112,6 +116,7 @@ typedef struct gpr_cpu_table {
   const gpr_skip *skip;
   gpr_blend blend;
   gpr_count count;
+  gpr_copy copy;
 } gpr_cpu_table;
 
 #ifndef __CUDACC__

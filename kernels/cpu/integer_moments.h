@@ -2,7 +2,7 @@
 #ifndef GPR_INTEGER_MOMENTS_H
 #define GPR_INTEGER_MOMENTS_H
 
-#include "many.h"
+#include "column_sums.h"
 
 GPR_OPEN
 
@@ -54,18 +54,35 @@ template <class T> struct Columns<IntegerMoments<T>> : SumOfColumns<T> {
   }
 };
 
-/* Contiguous integers as columns. */
+/* Contiguous integers: within a stretch no sum of these widths overflows. */
 template <class O, class T> struct Folder<O, IntegerMoments<T>> {
   typedef IntegerMoments<T> F;
-  static void fold(typename F::State &s, const T *x, int64_t n, int64_t index) {
-    Columns<F> c;
-    for (int64_t i = 0; i < n;) {
-      const int64_t columns = least((int64_t)64, n - i),
-                    rows = least((int64_t)GPR_SHORT, (n - i) / columns);
-      c.open(columns);
-      c.add(x + i, columns, columns, rows, index);
-      for (int64_t j = 0; j < columns; j++) F::merge(s, c.get(j));
-      i += rows * columns;
+  typedef typename F::State State;
+  /* Of integers that 32 bits and a sign hold; squares of bytes are added up in 32 bits, those of 32
+   * bits by halves. */
+  static State small(const T *x, int64_t n) {
+    typedef typename Either<(sizeof(T) > 2), int64_t, int32_t>::type W;
+    typedef typename Either<(sizeof(T) > 2), uint64_t, uint32_t>::type U;
+    typename Either<(sizeof(T) > 1), uint64_t, uint32_t>::type low = 0;
+    uint64_t sum = 0, high = 0;
+    for (int64_t i = 0; i < n; i++) sum += (uint64_t)wide(x[i]);
+    for (int64_t i = 0; i < n; i++) {
+      const W w = (W)wide(x[i]);
+      const U square = (U)w * (U)w;
+      low += (uint32_t)square;
+      if (sizeof(T) > 2) high += (uint64_t)square >> 32;
+    }
+    const bool negative = Traits<T>::kind == KIND_INT && (int64_t)sum < 0;
+    const uint128 square = ((uint128)high << 32) + low;
+    return {sum, negative ? -1 : 0, {(uint64_t)square, (uint64_t)(square >> 64), 0}};
+  }
+  static void fold(State &s, const T *x, int64_t n, int64_t index) {
+    for (int64_t i = 0; i < n; i += NARROW) {
+      const int64_t m = least(NARROW, n - i);
+      if (sizeof(T) < 8 || Columns<F>::is_small(x + i, m, m, 1))
+        F::merge(s, small(x + i, m));
+      else
+        for (int64_t j = i; j < i + m; j++) F::add(s, x[j], index);
     }
   }
 };

@@ -3,93 +3,11 @@
 #ifndef GPR_MOMENTS_H
 #define GPR_MOMENTS_H
 
-#include "many.h"
+#include "bounds.h"
+#include "exact_moments.h"
 #include "twofold.h"
 
 GPR_OPEN
-
-/* --- exact sums --------------------------------------------------------------------------------
- */
-
-/* Of squares and of what these leave over: their doubles, and into the squares what they came to.
- */
-struct SquareAdder {
-  Exact exact;
-  Adder<1, double> adder;
-  int deposits;
-
-  void open() {
-    memset(&exact, 0, sizeof exact);
-    deposits = -1;
-  }
-  void add(const double *x, int rows) {
-    if (deposits < 0) adder.open(&exact, top_of(x, rows * LANES) + 2);
-    deposits = 0;
-    adder.add(x, rows);
-  }
-  void flush(Squares &squares) {
-    if (deposits < 0) return;
-    adder.flush();
-    carry(exact);
-    for (int i = 0; i < GPR_DIGITS; i++)
-      if (exact.digit[i]) deposit(squares, exact.digit[i], GPR_BOTTOM + 32 * i);
-  }
-};
-
-/* Below this the rest of a square would be below the last of all doubles, above it overflows. */
-static constexpr double SQUARE_LEAST = 0x1p-450, SQUARE_MOST = 0x1p500;
-
-/* Squares and their rests; false where they are not exact. */
-GPR_CALL bool exact_squares(const double *x, int64_t n, double *square, double *rest) {
-  Words out = {};
-  for (int64_t i = 0; i < n; i += WIDTH) {
-    const Doubles d = load(x + i), size = (Doubles)(bits(d) << 1 >> 1), p = GPR_PRODUCT(d, d);
-    const Doubles r = product_rest(d, d, p);
-    out |= (Words)(size < SQUARE_LEAST) & (Words)(size > 0);
-    out |= ~(Words)(size <= SQUARE_MOST);
-    memcpy(square + i, &p, sizeof p);
-    memcpy(rest + i, &r, sizeof r);
-  }
-  return !mask_of(out);
-}
-
-template <class O, class T> struct Folder<O, MomentsFold<T>> {
-  typedef MomentsFold<T> F;
-  typedef typename F::State State;
-  typedef typename RealOf<T>::type Part;
-  typedef typename Traits<Part>::Wide R;
-  enum { PARTS = F::parts, NARROW = sizeof(R) < sizeof(double) };
-
-  static bool is_settled(const State &s) {
-    return (s.part[0].special | s.part[PARTS - 1].special) & GPR_NAN;
-  }
-  static GPR_APART void fold(State &s, const T *x, int64_t n, int64_t) {
-    alignas(64) R batch[REALS];
-    alignas(64) double wide_batch[REALS], square[REALS], rest[REALS];
-    Adder<PARTS, R> sums;
-    SquareAdder squares, rests;
-    const Part *r = (const Part *)(const void *)x;
-    squares.open();
-    rests.open();
-    for (int64_t i = 0; i < n * PARTS && !is_settled(s); i += REALS) {
-      const int64_t m = least(n * PARTS - i, REALS), rows = (m + LANES - 1) / LANES;
-      copy_wide(r + i, batch, m);
-      for (int64_t j = m; j < rows * LANES; j++) batch[j] = 0;
-      if (!i) sums.open(s.part, least(top_of(batch, (int)(rows * LANES)) + 2, (int)GPR_TOP_MAX));
-      sums.add(batch, (int)rows);
-      for (int64_t j = 0; j < rows * LANES; j++) wide_batch[j] = (double)batch[j];
-      if (exact_squares(wide_batch, rows * LANES, square, rest)) {
-        squares.add(square, (int)rows);
-        if (!NARROW) rests.add(rest, (int)rows);
-      } else {
-        for (int64_t j = 0; j < m; j++) scatter_square(s.squares, wide_batch[j]);
-      }
-    }
-    if (n > 0) sums.flush();
-    squares.flush(s.squares);
-    rests.flush(s.squares);
-  }
-};
 
 /* --- twofold sums ------------------------------------------------------------------------------
  */
@@ -318,17 +236,12 @@ template <class O, class T> struct TwofoldSpread {
     for (int64_t o = 0; o < outputs; o += WIDTH) {
       TwofoldMoments part[PARTS];
       Doubles bounds[2];
-      double low[WIDTH], high[WIDTH];
-      Result a[WIDTH], b[WIDTH];
+      Result rounded[WIDTH];
       for (int p = 0; p < PARTS; p++) part[p] = s.moments(p, o);
       uint64_t out = bound_spreads<PARTS, O::root, (sizeof(Result) < sizeof(double))>(
           part, (double)s.additions, load(n + o), ddof - Doubles{}, bounds, bounds + 1);
-      memcpy(low, bounds, sizeof low);
-      memcpy(high, bounds + 1, sizeof high);
-      for (int l = 0; l < WIDTH; l++) a[l] = convert<Result>(low[l]);
-      for (int l = 0; l < WIDTH; l++) b[l] = convert<Result>(high[l]);
-      for (int l = 0; l < WIDTH; l++) out |= (uint64_t) !(wide(a[l]) == wide(b[l])) << l;
-      memcpy(to + o, b, (size_t)least((int64_t)WIDTH, outputs - o) * sizeof *b);
+      out |= round_bounds(bounds[0], bounds[1], rounded);
+      memcpy(to + o, rounded, (size_t)least((int64_t)WIDTH, outputs - o) * sizeof *rounded);
       refused |= out << o;
     }
     for (uint64_t left = s.special; left; left &= left - 1) { /* NaN, if there are any at all */
@@ -363,7 +276,8 @@ template <class O, class T> struct TwofoldSpread {
     double n[Sums::MOST];
     for (int64_t o = 0; o < Sums::MOST; o++) n[o] = (double)t->n;
     F::each(t, [&](int64_t first, int64_t m, const Sums &s) {
-      for (int64_t o = 0; t->counts && o < m; o++) n[o] = (double)t->counts[first + o];
+      if (t->counts)
+        for (int64_t o = 0; o < m; o++) n[o] = (double)t->counts[first + o];
       each_bit(finish(s, m, n, ddof, result + first), [&](int64_t o) {
         Alone<O>::run(t->data + (first + o) * t->across, t->along, t->n, (int64_t)n[o],
                       (const gpr_spread *)with, result + first + o);
@@ -387,8 +301,9 @@ template <class O, class T> struct TwofoldSpread {
         s.special |= (uint64_t)(one.special != 0 && (!counts || counts[first + o])) << o;
         s.additions = greatest(s.additions, one.additions);
       }
-      for (int64_t o = 0; o < Sums::MOST; o++)
-        many[o] = (double)(counts && o < m ? counts[first + o] : n);
+      for (int64_t o = 0; o < Sums::MOST; o++) many[o] = (double)n;
+      if (counts)
+        for (int64_t o = 0; o < m; o++) many[o] = (double)counts[first + o];
       each_bit(finish(s, m, many, ddof_of(with), (Result *)to + first), [&](int64_t o) {
         refused[first + o] = 1;
         any = 1;
