@@ -6,6 +6,9 @@
 /* The table for the best instruction set that this machine has. */
 const gpr_cpu_table *gpr_cpu_table_here(void);
 
+/* A row that folds as its quick one does; it has no finish. */
+gpr_row gpr_quick_row(const gpr_row *row);
+
 /* Begins a plan on the CPU. The run is the caller's; on failure *run is NULL. */
 gpr_status gpr_cpu_open(const gpr_plan *plan, gpr_run **run);
 

@@ -175,7 +175,8 @@ typedef struct gpr_options {
   /* Where out is: GPR_DEVICE_CPU, or the device where the array is. There it is written in the
    * order of the array's stream, perhaps after gpr_finish() has returned. */
   int out_device;
-  int out_order; /* GPR_MEMORY_ORDER: of one result on a device, without segments and means */
+  int out_order; /* GPR_MEMORY_ORDER: of one result where the work is done, without segments and
+                     means */
   /* Not 0: instead of results, their partials of this kind go to out, gpr_partials_words() int64_t
    * for each output. On the CPU; without initial. An output of no element has one too. */
   uint32_t partials;

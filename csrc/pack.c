@@ -3,22 +3,7 @@
 
 #include <string.h>
 
-#define COPY(bytes) \
-  for (int64_t i = 0; i < n; i++) memcpy(to + i * bytes, from + i * stride, bytes)
-
-static void copy_strided(char *to, const char *from, int64_t stride, int64_t n, int bytes) {
-  if (stride == bytes) {
-    memcpy(to, from, (size_t)(n * bytes));
-    return;
-  }
-  switch (bytes) { /* constant sizes, so that each memcpy is one move */
-    case 1: COPY(1); break;
-    case 2: COPY(2); break;
-    case 4: COPY(4); break;
-    case 8: COPY(8); break;
-    default: COPY(16); break;
-  }
-}
+#include "cpu.h"
 
 void gpr_swap_bytes(char *data, int64_t bytes, int unit) {
   for (int64_t i = 0; i < bytes; i += unit) {
@@ -44,6 +29,7 @@ void gpr_swap_bytes(char *data, int64_t bytes, int unit) {
 /* Elements [start, start + n) in C order of these dimensions. */
 static void gather(int ndim, const int64_t *shape, const int64_t *strides, int bytes,
                    const char *from, int64_t start, int64_t n, char *to) {
+  const gpr_copy copy = gpr_cpu_table_here()->copy;
   const int last = ndim - 1;
   int64_t index[GPR_DIMS_MAX];
   for (int d = last; d >= 0; d--) {
@@ -53,7 +39,7 @@ static void gather(int ndim, const int64_t *shape, const int64_t *strides, int b
   }
   while (n > 0) {
     const int64_t rest = shape[last] - index[last], m = n < rest ? n : rest;
-    copy_strided(to, from, strides[last], m, bytes);
+    copy(from, strides[last], to, bytes, m, bytes);
     to += m * bytes;
     n -= m;
     from += m * strides[last];

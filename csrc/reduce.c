@@ -203,10 +203,11 @@ static gpr_status check_place(const gpr_resolved *what, int device, const gpr_vi
                     "%s: while a graph is captured the host cannot wait for a result; it stays on "
                     "the device with keepdims=True, or with out= there",
                     gpr_ops[what->op].name);
-  if (options->out_order && (!there || what->results > 1 || options->starts || options->means))
+  if (options->out_order &&
+      ((!there && device >= 0) || what->results > 1 || options->starts || options->means))
     return gpr_fail(GPR_BAD_VALUE,
-                    "%s: only one result on a device, without segments and means, has the order "
-                    "of the array's memory",
+                    "%s: only one result where the work is done, without segments and means, has "
+                    "the order of the array's memory",
                     gpr_ops[what->op].name);
   if (!there || options->out_device == device) return GPR_OK;
   return gpr_fail(GPR_BAD_VALUE, "out lies on cuda:%d, and the array is not reduced there",

@@ -55,6 +55,9 @@ gpr_box gpr_box_at(const gpr_dims *dims, const gpr_cut *cut, int64_t number) {
 /* --- copies ------------------------------------------------------------------------------------
  */
 
+/* A loop so short that it is not worth a call. */
+enum { SHORT_STEP = 16 };
+
 /* One loop of a copy. */
 typedef struct step {
   int64_t n, from, to;
@@ -96,30 +99,15 @@ static void settle(steps *s) {
   s->n = n;
 }
 
-#define COPY(bytes)                     \
-  for (int64_t i = 0; i < a.n; i++) {   \
-    const char *x = from + i * a.from;  \
-    char *y = to + i * a.to;            \
-    for (int64_t j = 0; j < b.n; j++) { \
-      memcpy(y, x, bytes);              \
-      x += b.from;                      \
-      y += b.to;                        \
-    }                                   \
-  }
-
 static void copy_two(step a, step b, const char *from, char *to, int bytes) {
-  if (b.from == bytes && b.to == bytes && b.n * bytes > 32) {
-    for (int64_t i = 0; i < a.n; i++)
-      memcpy(to + i * a.to, from + i * a.from, (size_t)(b.n * bytes));
-    return;
+  const gpr_copy copy = gpr_cpu_table_here()->copy;
+  if (b.n < a.n && b.n < SHORT_STEP) { /* the other way round: few long loops */
+    const step held = a;
+    a = b;
+    b = held;
   }
-  switch (bytes) { /* constant sizes, so that each memcpy is one move */
-    case 1: COPY(1); break;
-    case 2: COPY(2); break;
-    case 4: COPY(4); break;
-    case 8: COPY(8); break;
-    default: COPY(16); break;
-  }
+  for (int64_t i = 0; i < a.n; i++)
+    copy(from + i * a.from, b.from, to + i * a.to, b.to, b.n, bytes);
 }
 
 static void copy(const step *s, int n, const char *from, char *to, int bytes) {

@@ -28,16 +28,6 @@ static PyObject *matrix(const gpr_value *value, PyArray_Descr *of) {
   return result;
 }
 
-PyArrayObject *gpr_result_array(const gpr_call *call) {
-  npy_intp count = call->what.results;
-  PyArray_Descr *descr = gpr_result_descr(call->what.result, call->of);
-  if (!descr) return NULL;
-  for (int d = 0; d < call->ndim; d++) count *= call->shape[d];
-  if (call->what.results == 1 && call->segments_axis == 0)
-    return (PyArrayObject *)PyArray_Empty(call->ndim, (npy_intp *)call->shape, descr, 0);
-  return (PyArrayObject *)PyArray_Empty(1, &count, descr, 0);
-}
-
 /* The result's axes as they lie in memory, the slowest first. */
 static void axes_in_memory(const gpr_call *call, int *axes) {
   const gpr_options *o = &call->options;
@@ -64,6 +54,22 @@ static void steps(const gpr_call *call, int64_t step, int64_t *strides) {
     strides[axes[i]] = step;
     step *= call->shape[axes[i]];
   }
+}
+
+PyArrayObject *gpr_result_array(gpr_call *call) {
+  gpr_options *o = &call->options;
+  npy_intp count = call->what.results;
+  PyArray_Descr *descr = gpr_result_descr(call->what.result, call->of);
+  if (!descr) return NULL;
+  for (int d = 0; d < call->ndim; d++) count *= call->shape[d];
+  if (call->what.results > 1 || call->segments_axis)
+    return (PyArrayObject *)PyArray_Empty(1, &count, descr, 0);
+  int64_t strides[NPY_MAXDIMS];
+  const int on_host = call->view.device < 0 && o->device < 0;
+  if (on_host && !o->starts && !o->means) o->out_order = GPR_MEMORY_ORDER; /* as NumPy's are */
+  steps(call, PyDataType_ELSIZE(descr), strides);
+  return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, descr, call->ndim,
+                                               (npy_intp *)call->shape, strides, NULL, 0, NULL);
 }
 
 /* One of the results of each output, and the segments' axis where it belongs. */

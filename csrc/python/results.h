@@ -5,7 +5,7 @@
 #include "arguments.h"
 
 /* Where the run writes: the result itself, or what has to be taken apart. */
-PyArrayObject *gpr_result_array(const gpr_call *call);
+PyArrayObject *gpr_result_array(gpr_call *call);
 
 /* The caller's result from what the run gave: all of it, or without an array the value. */
 PyObject *gpr_results_of(const gpr_call *call, PyArrayObject *all, const gpr_value *value);

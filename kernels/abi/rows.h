@@ -31,6 +31,25 @@ typedef struct gpr_tile {
   int skip; /* NaN does not count, of a row that skips */
 } gpr_tile;
 
+/* Which tiles `many` and `fold_many` take: all, outputs side by side, or these and outputs whose
+ * elements are. */
+enum gpr_side { GPR_ANY_TILE, GPR_COLUMNS, GPR_LINES };
+
+/* What may do instead of a row's own folds: with another state, and results that it may refuse.
+ * Members as in gpr_row; tiles are GPR_LINES. */
+typedef struct gpr_quick {
+  size_t state_bytes;
+  void (*open)(void *state);
+  int (*fold)(void *state, const void *data, int64_t n, int64_t index);
+  void (*merge)(void *state, const void *right);
+  void (*fold_many)(void *states, size_t slot, const gpr_tile *tile, int64_t index);
+  int (*many)(const gpr_tile *tile, const void *with, void *result);
+  /* refused[o]: the elements of output o have to be folded again, by the row itself. Nonzero where
+   * there is any. with: without means. */
+  int (*finish_many)(const void *states, int64_t outputs, int64_t n, const int64_t *counts,
+                     const void *with, void *result, uint8_t *refused);
+} gpr_quick;
+
 /* One operator on one dtype. A state is `state_bytes` of memory aligned to 16. */
 typedef struct gpr_row {
   int op, dtype, result; /* ids of ops.h and dtypes.h */
@@ -48,7 +67,7 @@ typedef struct gpr_row {
    * gpr_spread. Writes `results` values of dtype `result`. */
   void (*finish)(const void *state, int64_t n, const void *with, void *result);
   int results;
-  int side; /* `many` and `fold_many` take outputs side by side alone */
+  int side; /* gpr_side */
   /* Finishes the outputs of a tile that has all their elements. with: NULL, or as finish()'s but
    * without means. Zero: this is no tile or `with` for it, and nothing was done. NULL: there is no
    * such way. */
@@ -66,8 +85,10 @@ typedef struct gpr_row {
    * out NaN by themselves. */
   int (*empty)(const void *state);
   int (*fold_skipping)(void *state, const void *data, int64_t n, int64_t index);
+  const gpr_quick *quick; /* or NULL */
 } gpr_row;
-enum { GPR_SHORT = 4096 }; /* elements of an output in a tile, at most */
+enum { GPR_SHORT = 4096 };      /* elements of an output in a tile, at most */
+enum { GPR_STATE_MOST = 4096 }; /* bytes of a row's state that has a quick one, at most */
 
 /* Converts n contiguous elements one by one, as NumPy's unsafe casting does. */
 typedef void (*gpr_cast)(const void *from, void *to, int64_t n);
@@ -81,6 +102,10 @@ typedef void (*gpr_blend)(void *x, int bytes, const uint8_t *keep, int64_t n, co
 typedef void (*gpr_count)(const uint8_t *keep, int64_t across, int64_t along, int64_t outputs,
                           int64_t n, int64_t *counts);
 
+/* n elements of 1, 2, 4, 8 or 16 bytes from each step·i to each to_step·i. */
+typedef void (*gpr_copy)(const char *from, int64_t step, char *to, int64_t to_step, int64_t n,
+                         int bytes);
+
 /* row[op * GPR_DTYPE_COUNT + dtype].open is NULL where the operator does not take the dtype;
  * cast[from * GPR_DTYPE_COUNT + to] where there is no conversion, skip[dtype] where the dtype has
  * neither NaN nor NaT. */
@@ -91,6 +116,7 @@ typedef struct gpr_cpu_table {
   const gpr_skip *skip;
   gpr_blend blend;
   gpr_count count;
+  gpr_copy copy;
 } gpr_cpu_table;
 
 #ifndef __CUDACC__

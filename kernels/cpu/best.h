@@ -2,7 +2,7 @@
 #ifndef GPR_BEST_H
 #define GPR_BEST_H
 
-#include "columns.h"
+#include "tiles.h"
 
 GPR_OPEN
 
@@ -48,7 +48,12 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
         add<TOGETHER>(x + i * stride, stride, j, least(columns, j + CHUNK), (Row)i);
       }
     }
-    for (; i < rows; i++) add<1>(x + i * stride, stride, 0, columns, (Row)i);
+    if (i < rows && rows >= TOGETHER) { /* some for a second time, which changes nothing */
+      i = rows - TOGETHER;
+      add<TOGETHER>(x + i * stride, stride, 0, columns, (Row)i);
+    } else {
+      for (; i < rows; i++) add<1>(x + i * stride, stride, 0, columns, (Row)i);
+    }
     if (real) settle(x, stride, columns, rows, leave_out);
   }
   static void look_ahead(const T *x, int64_t stride) {
@@ -56,10 +61,13 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
   }
   template <int ROWS>
   void add(const T *__restrict x, int64_t stride, int64_t first, int64_t stop, Row i) {
+    T *__restrict best_at = best, *__restrict sum_at = sum; /* T may be a char, which may be all */
+    Row *__restrict row_at = row;
+    GPR_PRAGMA(GCC ivdep)
     GPR_UNROLL(2)
     for (int64_t j = first; j < stop; j++) {
-      T b = best[j], s = sum[j];
-      Row r = row[j];
+      T b = best_at[j], s = real ? sum_at[j] : T{};
+      Row r = PLACE ? row_at[j] : Row{};
       for (int k = 0; k < ROWS; k++) {
         const T e = x[k * stride + j];
         const bool better = GREATEST ? e > b : e < b;
@@ -67,9 +75,9 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
         if (PLACE) r = better ? (Row)(i + k) : r;
         if (real) s += e;
       }
-      best[j] = b;
-      if (PLACE) row[j] = r;
-      if (real) sum[j] = s;
+      best_at[j] = b;
+      if (PLACE) row_at[j] = r;
+      if (real) sum_at[j] = s;
     }
   }
   /* NaN, the worst of all, and the signs of zeros. */

@@ -138,58 +138,5 @@ GPR_CALL Doubles round_pair(Doubles high, Doubles low, const Words whole, const 
   missed |= ~zero & (tiny | (~all & (~simple | ~(Words)(doubt < (Doubles)size))));
   return (Doubles)((zero & sign) | (~zero & bits(result)));
 }
-/* The same of a sum, which one addition rounds if that is all. */
-GPR_FN Doubles round_pair(Doubles high, Doubles low, const Words whole, Words &missed) {
-  const Doubles rest = Carried<double>::add(high, low), error = rest;
-  const Words exponent = (0x7ffull << 52) - Words{};
-  const Words tie = (Words)(((bits(error) & exponent) + (54ull << 52) >= (bits(high) & exponent)));
-  missed |= ~whole & tie & (Words)(bits(error) << 12 == 0);
-  missed |= (Words)(high != high);
-  return high;
-}
-
-/* --- sums of any range -------------------------------------------------------------------------
- */
-
-/* Three doubles a column: 159 bits wherever they lie. */
-struct Triple {
-  enum { ABREAST = 2, COLUMNS = ABREAST * WIDTH };
-  Doubles high[ABREAST], middle[ABREAST], low[ABREAST];
-  Words lost[ABREAST];
-
-  GPR_METHOD void open() {
-    for (int k = 0; k < ABREAST; k++) {
-      high[k] = middle[k] = low[k] = -Doubles{};
-      lost[k] = Words{};
-    }
-  }
-  template <class R> GPR_METHOD void add(const R *x, int64_t stride, int64_t rows) {
-    Triple t = *this;
-    for (int64_t row = 0; row < rows; row++, x += stride)
-      for (int k = 0; k < ABREAST; k++) {
-        const Doubles rest = Carried<double>::add(t.high[k], gpr::load(x + k * WIDTH));
-        const Doubles last = Carried<double>::add(t.middle[k], rest);
-        t.lost[k] |= bits(Carried<double>::add(t.low[k], last));
-      }
-    *this = t;
-  }
-  /* Two doubles a column, and whether they are all; bits of the columns that are not known. */
-  GPR_METHOD uint64_t pairs(int k, Doubles &a, Doubles &b, Words &whole) const {
-    Doubles c = low[k];
-    b = middle[k];
-    a = high[k];
-    for (int twice = 0; twice < 2; twice++) {
-      c = Carried<double>::add(b, c);
-      b = Carried<double>::add(a, b);
-    }
-    c = Carried<double>::add(b, c);
-    whole = (Words)(bits(c) << 1 == 0);
-    const Words exponent = (0x7ffull << 52) - Words{}, apart = 52 * (1ull << 52) - Words{};
-    const Words near = (Words)((bits(b) & exponent) + apart > (bits(a) & exponent)) |
-                       (Words)((bits(c) & exponent) + apart > (bits(b) & exponent));
-    return mask_of((Words)(lost[k] << 1 != 0) | (Words)(a != a) | (~whole & near));
-  }
-};
-
 GPR_CLOSE
 #endif

@@ -119,6 +119,23 @@ template <class V> GPR_FN uint64_t mask_of(V lanes) {
   return mask;
 }
 
+/* All lanes of a vector in one, by halves; of every PARTS-th lane from this part's on. */
+template <class E, int PARTS = 1, class V, class Op>
+GPR_FN E across(const V &v, const Op &op, int part = 0) {
+  E lane[sizeof v / sizeof(E)];
+  memcpy(lane, &v, sizeof v);
+  for (unsigned half = sizeof v / sizeof(E) / 2; half >= PARTS; half /= 2)
+    for (unsigned l = 0; l < half; l++) lane[l] = op(lane[l], lane[l + half]);
+  return lane[part];
+}
+template <class E, int PARTS = 1, class V> GPR_FN E sum_across(const V &v, int part = 0) {
+  return across<E, PARTS>(
+      v, [](E a, E b) { return (E)(a + b); }, part);
+}
+GPR_FN uint64_t or_across(const Words &v) {
+  return across<uint64_t>(v, [](uint64_t a, uint64_t b) { return a | b; });
+}
+
 GPR_FN void widen_all(const bfloat16 *from, float *to, int64_t n) {
   for (int64_t i = 0; i < n; i++) to[i] = widen(from[i]);
 }
@@ -133,6 +150,16 @@ GPR_FN void widen_all(const float16 *from, float *to, int64_t n) {
   }
 #endif
   for (; i < n; i++) to[i] = widen(from[i]);
+}
+
+GPR_FN void copy_wide(const float *from, float *to, int64_t n) {
+  memcpy(to, from, (size_t)n * sizeof *to);
+}
+GPR_FN void copy_wide(const double *from, double *to, int64_t n) {
+  memcpy(to, from, (size_t)n * sizeof *to);
+}
+template <class H> GPR_FN void copy_wide(const H *from, float *to, int64_t n) {
+  widen_all(from, to, n);
 }
 
 /* Whole rows where they lie, or a copy: widened, or the start of a row filled up with zeros. */

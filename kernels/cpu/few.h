@@ -32,10 +32,10 @@ template <bool GREATEST, class T> GPR_FN T better_of(T a, T b) {
   }
 }
 
-/* The best of at most four. NaN where NaN or inf - inf was met; whether there is any. */
+/* The best of at most four; NaN where one is. A sum tells NaN, and also inf - inf. */
 enum { FEW_RIVALS = 4 };
 template <bool GREATEST, int ROWS, class T>
-static bool best_rows(const T *x, int64_t stride, int64_t columns, T *__restrict to) {
+static void best_rows(const T *x, int64_t stride, int64_t columns, T *__restrict to) {
   constexpr bool real = Traits<T>::kind == KIND_FLOAT;
   int any = 0;
   for (int64_t j = 0; j < columns; j++) {
@@ -46,26 +46,19 @@ static bool best_rows(const T *x, int64_t stride, int64_t columns, T *__restrict
       if (real) sum += e;
     }
     if (real) any |= sum != sum;
-    to[j] = real && sum != sum ? Order<T>::poison() : best;
+    to[j] = best;
   }
-  return any != 0;
+  for (int64_t j = 0; any && j < columns; j++)
+    for (int i = 0; i < ROWS; i++)
+      if (!(x[i * stride + j] == x[i * stride + j])) to[j] = Order<T>::poison();
 }
 template <bool GREATEST, class T>
-static bool best_few(const T *x, int64_t stride, int64_t columns, int64_t rows, T *to) {
+static void best_few(const T *x, int64_t stride, int64_t columns, int64_t rows, T *to) {
   switch (rows) {
     case 1: return best_rows<GREATEST, 1>(x, stride, columns, to);
     case 2: return best_rows<GREATEST, 2>(x, stride, columns, to);
     case 3: return best_rows<GREATEST, 3>(x, stride, columns, to);
     default: return best_rows<GREATEST, FEW_RIVALS>(x, stride, columns, to);
-  }
-}
-
-/* The places of the better of pairs: the first of a tie, and the first NaN. */
-template <bool GREATEST, class T>
-static void place_in_pairs(const T *x, int64_t pairs, int64_t *__restrict to) {
-  for (int64_t o = 0; o < pairs; o++) {
-    const T a = x[2 * o], b = x[2 * o + 1];
-    to[o] = a == a && !(GREATEST ? b <= a : b >= a);
   }
 }
 

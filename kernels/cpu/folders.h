@@ -3,10 +3,8 @@
 #ifndef GPR_FOLDERS_H
 #define GPR_FOLDERS_H
 
-#include "best.h"
-#include "bins.h"
 #include "levels.h"
-#include "spread_lanes.h"
+#include "peak.h"
 
 #include "../core/convert.h"
 #include "../core/operators.h"
@@ -56,6 +54,13 @@ template <class O, class T> struct Folder<O, LongSum<T>> {
   static void fold(typename F::State &s, const T *x, int64_t n, int64_t) {
     for (int64_t i = 0; i < n; i += NARROW) {
       const int64_t m = least(NARROW, n - i);
+      if constexpr (sizeof(T) < 8) { /* 64 bits hold all of a stretch */
+        typename IntegerSum<T>::State part = {0};
+        Folder<Sum<T>, IntegerSum<T>>::fold(part, x + i, m, 0);
+        const bool negative = Traits<T>::kind == KIND_INT && (int64_t)part.sum < 0;
+        F::merge(s, {part.sum, negative ? -1 : 0});
+        continue;
+      }
       uint64_t low = 0;
       int64_t high = 0;
       for (int64_t j = 0; j < m; j++) {
@@ -81,147 +86,6 @@ template <class O, class T, int WHAT> struct Folder<O, Counting<T, WHAT>> {
 
 /* --- the least and the greatest ------------------------------------------------------------------
  */
-
-/* Types that the hardware compares as they are; of booleans the bytes. */
-template <class T> constexpr bool is_native() {
-  return category<T>() == INTEGER || (Traits<T>::kind == KIND_FLOAT && sizeof(T) >= 4);
-}
-template <class T> constexpr bool is_half() {
-  return Traits<T>::kind == KIND_FLOAT && sizeof(T) == 2;
-}
-template <class T> struct Native { typedef T type; };
-template <> struct Native<boolean> { typedef uint8_t type; };
-template <class T> GPR_FN const T *natives(const T *x) { return x; }
-GPR_FN const uint8_t *natives(const boolean *x) { return &x->byte; }
-
-/* The best value of a block, where the two zeros tie, whether it is spoiled by a NaN and, if that
- * is asked for and it is not, the first place of the best. A sum of the elements tells NaN: that
- * goes through every addition, and `inf - inf` costs a second look. Both are one instruction a
- * vector. Rows of vectors overlap at both ends, since no element counts twice, so that the loads
- * between do not straddle cache lines. */
-template <class T, bool GREATEST, bool PLACE> struct Peak {
-  static constexpr bool real = Traits<T>::kind == KIND_FLOAT;
-  template <class U, int BYTES> struct Vector {
-    typedef U type __attribute__((vector_size(BYTES)));
-  };
-  typedef typename Unsigned<sizeof(T)>::type Number; /* of a row, or of an element in one */
-  typedef typename Vector<T, GPR_VECTOR>::type V;
-  typedef typename Vector<Number, GPR_VECTOR>::type Numbers;
-  enum { VECTORS = 8, WIDTH = GPR_VECTOR / sizeof(T) };
-
-  T value;
-  bool spoiled;
-  int64_t place;
-
-  template <class U> static GPR_METHOD auto better(U a, U b) {
-    if constexpr (GREATEST)
-      return b > a;
-    else
-      return b < a;
-  }
-  struct Better {
-    template <class U> static GPR_METHOD U of(U a, U b) { return better(a, b) ? b : a; }
-  };
-  struct Plus {
-    template <class U> static GPR_METHOD U of(U a, U b) { return a + b; }
-  };
-  struct Less {
-    template <class U> static GPR_METHOD U of(U a, U b) { return b < a ? b : a; }
-  };
-
-  template <class Op, class U, int BYTES = GPR_VECTOR>
-  static GPR_METHOD U across(typename Vector<U, BYTES>::type v) {
-    if constexpr (BYTES > 8) {
-      typename Vector<U, BYTES / 2>::type half[2];
-      memcpy(half, &v, sizeof v);
-      return across<Op, U, BYTES / 2>(Op::of(half[0], half[1]));
-    }
-    U one = v[0];
-    for (int l = 1; l < BYTES / (int)sizeof(U); l++) one = Op::of(one, (U)v[l]);
-    return one;
-  }
-  static GPR_METHOD V load(const T *x) {
-    V v;
-    memcpy(&v, x, sizeof v);
-    return v;
-  }
-  /* Of a row of N vectors, lane by lane; they are loaded in their order, since in another one rows
-   * from DRAM took 1.5 to 1.9 times as long on Zen 4. */
-  template <int N> static GPR_METHOD void along(const T *x, V &best, V &sum) {
-    if constexpr (N == 1) {
-      best = sum = load(x);
-      prefetch(x);
-    } else {
-      V best2, sum2;
-      along<N / 2>(x, best, sum);
-      along<N / 2>(x + N / 2 * WIDTH, best2, sum2);
-      best = Better::of(best, best2);
-      if (real) sum += sum2;
-    }
-  }
-  static bool has_nan(const T *x, int64_t n) {
-    int any = 0;
-    for (int64_t i = 0; i < n; i++) any |= x[i] != x[i];
-    return any != 0;
-  }
-  void tell_nan(T total, const T *x, int64_t n) {
-    spoiled = real && total != total && has_nan(x, n);
-  }
-
-  GPR_METHOD void run_alone(const T *x, int64_t n) {
-    T best = *x, total = 0;
-    int64_t at = 0;
-    GPR_UNROLL(8)
-    for (int64_t i = 0; i < n; i++) {
-      if (PLACE) at = better(best, x[i]) ? i : at;
-      best = Better::of(best, x[i]);
-      if (real) total += x[i];
-    }
-    value = best;
-    place = at;
-    tell_nan(total, x, n);
-  }
-  /* Each lane keeps its best and the first row that had it, so that one row is searched at last. */
-  template <int N> void run_rows(const T *x, int64_t n) {
-    constexpr int64_t ROW = N * WIDTH;
-    const int64_t last = n - ROW;
-    const int64_t past = n < 4 * ROW ? 0 : (int64_t)((uintptr_t)x % GPR_VECTOR / sizeof(T));
-    V best = *x - V{}, sum = {};
-    Numbers first = {}, number = {};
-    for (int64_t i = 0;; number++) {
-      V row, sums;
-      along<N>(x + i, row, sums);
-      if (PLACE) first = better(best, row) ? number : first;
-      best = Better::of(best, row);
-      if (real) sum += sums;
-      if (i == last) break;
-      i = least(i ? i + ROW : ROW - past, last);
-    }
-    value = across<Better, T>(best);
-    tell_nan(real ? across<Plus, T>(sum) : T{}, x, n);
-    if (!PLACE || spoiled) return;
-    const int64_t r = across<Less, Number>(best == value ? first : ~Numbers{});
-    place = least(r ? r * ROW - past : 0, last);
-    Numbers lane, found = ~Numbers{};
-    for (int l = 0; l < WIDTH; l++) lane[l] = (Number)l;
-    for (int v = N; v--;)
-      found = load(x + place + v * WIDTH) == value ? lane + (Number)(v * WIDTH) : found;
-    place += (int64_t)across<Less, Number>(found);
-  }
-  GPR_METHOD Peak(const T *x, int64_t n) : place(0) { /* n > 0 */
-    if (n >= VECTORS * WIDTH)
-      run_rows<VECTORS>(x, n);
-    else if (n >= WIDTH && (real || PLACE)) /* the compiler's own are quicker */
-      run_rows<1>(x, n);
-    else
-      run_alone(x, n);
-  }
-};
-
-template <bool GREATEST, bool PLACE, class T>
-GPR_FN Peak<T, GREATEST, PLACE> peak_of(const T *x, int64_t n) {
-  return Peak<T, GREATEST, PLACE>(x, n);
-}
 
 /* What an operator asks of the extremes: ptp both. */
 template <class O> struct Asks { static constexpr bool low = true, high = true; };
@@ -312,16 +176,6 @@ template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST
       s.best = R::of(copy_bits<T>(peak.value));
       s.spoiled = peak.spoiled;
       if (PLACED && !peak.spoiled) s.index = peak.place;
-    } else if constexpr (Traits<T>::kind == KIND_COMPLEX) {
-      typename R::Key best = s.best;
-      typename R::Flag spoiled = 0;
-      for (int64_t i = 0; i < n; i++) {
-        const typename R::Key k = R::of(x[i]);
-        best = R::worse(best, k) ? k : best;
-        spoiled |= R::poisoned(x[i]);
-      }
-      s.best = best;
-      s.spoiled = spoiled;
     } else {
       typedef Extremes<T> Both;
       typename Both::State both;
@@ -386,80 +240,6 @@ template <class O, class T> struct Folder<O, ExactFold<T>> {
     for (int p = 0; p < F::parts; p++)
       if (!(s.part[p].signs & GPR_OTHER)) look_for_other(s.part[p], r + p, n * F::parts, F::parts);
     add_reals<F::parts>(s.part, r, n * F::parts);
-  }
-};
-
-/* Real numbers by rows of lanes. What these miss goes to bins, doubles and complex numbers one by
- * one. */
-template <class O, class T> struct Folder<O, MomentsFold<T>> {
-  typedef MomentsFold<T> F;
-  typedef typename F::State State;
-  static bool is_settled(const State &s) {
-    return (s.part[0].special | s.part[F::parts - 1].special) & GPR_NAN;
-  }
-  static void fold(State &s, const T *x, int64_t n, int64_t) {
-    Bins bins;
-    bins.count = -1;
-    Tries rows;
-    for (int64_t i = 0; i < n && !is_settled(s); i += GPR_SHORT) {
-      const int64_t m = least(n - i, (int64_t)GPR_SHORT);
-      if (!rows.due() || !rows.tell(fold_row(s, x + i, m))) fold_far(s, bins, x + i, m);
-    }
-    if (bins.count > 0) bins.flush(s.part[0], s.squares);
-  }
-  template <class R> static void fold_far(State &s, Bins &, const R *x, int64_t n) {
-    for (int64_t i = 0; i < n && !is_settled(s); i++) F::add(s, x[i], i);
-  }
-  static void fold_far(State &s, Bins &bins, const float *x, int64_t n) {
-    if (bins.count < 0) bins.open();
-    if (bins.count + n > Bins::MOST) bins.flush(s.part[0], s.squares);
-    bins.add(x, n);
-    if (bins.finite()) return;
-    for (int64_t i = 0; i < n; i++)
-      if (x[i] - x[i] != 0) F::add(s, x[i], i);
-    bins.forget();
-  }
-  template <class R> static bool fold_row(State &s, const R *x, int64_t n) {
-    SpreadLanes<R> lanes;
-    lanes.run_row(x, n);
-    const SpreadCount c = spread_of_row(lanes);
-    if (!c.missed) add_spread(s.part[0], s.squares, c);
-    return !c.missed;
-  }
-  static bool fold_row(State &s, const float16 *x, int64_t n) { return fold_halves(s, x, n); }
-  static bool fold_row(State &s, const bfloat16 *x, int64_t n) { return fold_halves(s, x, n); }
-  template <class H> static bool fold_halves(State &s, const H *x, int64_t n) {
-    float wide[GPR_SHORT];
-    widen_all(x, wide, n);
-    return fold_row(s, (const float *)wide, n);
-  }
-  /* Real and imaginary parts alternate in the lanes. */
-  template <class R> static bool fold_row(State &s, const complex<R> *x, int64_t n) {
-    SpreadLanes<R> lanes;
-    if (n < LANES) return false;
-    for (int64_t i = 0; i < n; i += GPR_SHORT / 2) {
-      const int64_t m = least(n - i, (int64_t)GPR_SHORT / 2);
-      SpreadCount part[2];
-      lanes.run_row(&x[i].re, 2 * m);
-      for (int l = 0; l < LANES; l++) {
-        const SpreadCount one = spread_of_lane(lanes, l);
-        SpreadCount &sum = part[l % 2];
-        if (l < 2) {
-          sum = one;
-          continue;
-        }
-        sum.sum += one.sum;
-        sum.square += one.square;
-        sum.rest += one.rest;
-        sum.missed |= one.missed;
-      }
-      if (part[0].missed || part[1].missed) {
-        for (int64_t j = i; j < i + m; j++) F::add(s, x[j], 0);
-        continue;
-      }
-      for (int p = 0; p < 2; p++) add_spread(s.part[p], s.squares, part[p]);
-    }
-    return true;
   }
 };
 

@@ -213,7 +213,8 @@ template <int PARTS, class R> struct Adder {
   void flush() {
     levels.template flush<PARTS>(part);
     if (all.batches > 0) all.template flush<PARTS>(part);
-    if (binned) bins->drain(part[0]);
+    if constexpr (!narrow)
+      if (binned) bins->drain(part[0]);
   }
   /* A NaN in each part: nothing that comes matters. */
   bool is_settled() const {

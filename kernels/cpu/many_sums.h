@@ -3,100 +3,11 @@
 #define GPR_MANY_SUMS_H
 
 #include "many.h"
+#include "settle.h"
+#include "strips.h"
+#include "twofold_sums.h"
 
 GPR_OPEN
-
-/* Sums, divided and rounded; a bit a lane of those that are not sure. Of less than doubles the two
- * neighbours of a quotient tell whether its own rounding matters. */
-template <class Part>
-GPR_FN uint64_t divide_sums(const double *sum, const double *by, int64_t lanes, Part *to) {
-  uint64_t missed = 0;
-  bool far[64];
-  for (int64_t l = 0; l < lanes; l++) {
-    const double q = sum[l] / by[l];
-    const Part low = convert<Part>(from_bits(bits(q) - 1));
-    const Part high = convert<Part>(from_bits(bits(q) + 1));
-    to[l] = convert<Part>(q);
-    far[l] = (q != 0) & (wide(low) != wide(high));
-  }
-  for (int64_t l = 0; l < lanes; l++) missed |= (uint64_t)far[l] << l;
-  return missed;
-}
-
-/* What is not finite in a column decides its sum: NaN and infinities, added up alone. Clears the
- * bits of these columns. */
-template <class R, class Part>
-GPR_APART uint64_t settle_special(const R *x, int64_t stride, int64_t columns, int64_t rows,
-                                  uint64_t missed, Part *to) {
-  R sum[64] = {};
-  for (int64_t row = 0; row < rows; row++, x += stride)
-    for (int64_t j = 0; j < columns; j++) sum[j] += x[j] - x[j] == 0 ? 0 : x[j];
-  for (int64_t j = 0; j < columns; j++)
-    if (sum[j] != 0 && missed >> j & 1) {
-      to[j] = convert<Part>((double)plain_nan(sum[j]));
-      missed &= ~(1ull << j);
-    }
-  return missed;
-}
-
-/* Columns of any range by three doubles each; bits of those that these do not hold either, or whose
- * sum is zero, which has a sign. */
-template <bool DIVIDED, class R, class Part>
-GPR_APART uint64_t settle_wide(const R *x, int64_t stride, int64_t columns, int64_t rows,
-                               uint64_t missed, const double *by, Part *to) {
-  enum { MOST = Triple::COLUMNS };
-  uint64_t left = 0;
-  for (int64_t j = 0; j < columns; j += MOST) {
-    const int64_t m = least((int64_t)MOST, columns - j);
-    if (!(missed >> j & ((1ull << m) - 1))) continue;
-    Triple t;
-    double sum[MOST], n[MOST];
-    R tail[64 * MOST];
-    uint64_t unsure = 0;
-    t.open();
-    if (m == MOST) {
-      t.add(x + j, stride, rows);
-    } else {
-      memset(tail, 0, sizeof tail);
-      for (int64_t row = 0; row < rows; row += 64) {
-        const int64_t some = least(rows - row, (int64_t)64);
-        for (int64_t i = 0; i < some; i++)
-          memcpy(tail + i * MOST, x + (row + i) * stride + j, (size_t)m * sizeof *x);
-        t.add(tail, MOST, some);
-      }
-    }
-    for (int l = 0; l < MOST; l++) n[l] = by[j + (l < m ? l : 0)];
-    for (int k = 0; k < Triple::ABREAST; k++) {
-      Doubles a, b;
-      Words whole, far = {};
-      unsure |= t.pairs(k, a, b, whole) << (k * WIDTH);
-      Doubles rounded;
-      if (DIVIDED && sizeof(Part) == sizeof(double))
-        rounded = round_pair(a, b, whole, load(n + k * WIDTH), far);
-      else
-        rounded = round_pair(a, b, whole, far);
-      far |= (Words)(bits(rounded) << 1 == 0);
-      if (sizeof(Part) < sizeof(double)) { /* to odd: it is rounded once more */
-        const Doubles rest = b - (rounded - a);
-        far |= (Words)(bits(rest) << 1 != 0) & (Words)((bits(rounded) & 0xfffffff) == 0);
-        far |= ~whole & (Words)((bits(rounded) & 0xfffffff) == 0);
-      }
-      unsure |= mask_of((Words)(far != 0)) << (k * WIDTH);
-      memcpy(sum + k * WIDTH, &rounded, sizeof rounded);
-    }
-    Part part[MOST];
-    if (DIVIDED && sizeof(Part) < sizeof(double))
-      unsure |= divide_sums(sum, n, m, part);
-    else
-      for (int64_t l = 0; l < m; l++) part[l] = convert<Part>(sum[l]);
-    for (int64_t l = 0; l < m; l++)
-      if (missed >> (j + l) & 1) {
-        to[j + l] = part[l];
-        left |= (unsure >> l & 1) << (j + l);
-      }
-  }
-  return left;
-}
 
 /* Rounded, or divided by their number and then rounded. */
 template <class T, bool DIVIDED> struct ManySums {
@@ -183,9 +94,9 @@ template <class T, bool DIVIDED> struct ManySums {
   int64_t across, along, outputs, n;
   const int64_t *counts;
   Result *result;
-  double by[STRIP]; /* what each of a strip's columns is divided by */
-  int64_t hard;     /* columns that were not quick */
-  Tries easy;       /* what is quick, but not of any data */
+  double by[STRIP + LANES]; /* what each of a strip's columns is divided by, and some more */
+  int64_t hard;             /* columns that were not quick */
+  Tries easy;               /* what is quick, but not of any data */
 
   int64_t count_at(int64_t o) const { return counts ? counts[o] : n; }
   void round(const ExactSumValue<T> &sum, int64_t o) {
@@ -210,18 +121,21 @@ template <class T, bool DIVIDED> struct ManySums {
     return true;
   }
   void fill_by(int64_t first, int64_t m) {
+    if (!DIVIDED || !counts) { /* a masked load of nothing takes hundreds of cycles */
+      for (int64_t j = 0; j < m * PARTS; j++) by[j] = DIVIDED ? (double)n : 1;
+      return;
+    }
     for (int64_t j = 0; j < m; j++)
       for (int p = 0; p < PARTS; p++)
-        by[j * PARTS + p] = DIVIDED ? (double)greatest((int64_t)1, count_at(first + j)) : 1;
+        by[j * PARTS + p] = (double)greatest((int64_t)1, counts[first + j]);
   }
   /* Columns of reals that are left of a strip whose first output is o, by ways for any data. */
   void rest(uint64_t missed, const R *at, int64_t stride, int64_t first, int64_t columns,
             int64_t o) {
     Part *to = (Part *)(void *)(result + o) + first;
     hard += __builtin_popcountll(missed);
-    missed = settle_special(at + first, stride, columns, n, missed, to);
-    if (missed)
-      missed = settle_wide<DIVIDED>(at + first, stride, columns, n, missed, by + first, to);
+    missed = twofold_columns(at + first, stride, columns, n, missed, by + first, to);
+    if (missed) missed = settle_special(at + first, stride, columns, n, missed, to);
     for (int64_t last = -1; missed; missed &= missed - 1) {
       const int64_t output = o + (first + __builtin_ctzll(missed)) / PARTS;
       if (output != last) alone(output);
@@ -265,6 +179,12 @@ template <class T, bool DIVIDED> struct ManySums {
             at, stride, columns, n, PARTS,
             [&](int64_t first, int64_t lanes, const double *sum, uint64_t missed) {
               missed = store(first, lanes, sum, missed);
+              for (uint64_t left = missed; left; left &= left - 1) {
+                const int l = __builtin_ctzll(left);
+                if (sum[l] - sum[l] == 0) continue;
+                to[first + l] = convert<Part>(plain_nan(sum[l])); /* of floats all that matters */
+                missed &= ~(1ull << l);
+              }
               if (missed) rest_of(missed, first, lanes);
             });
     } else {
@@ -308,22 +228,21 @@ template <class T, bool DIVIDED> struct ManySums {
   }
   void run_row(int64_t o) {
     const R *at = (const R *)(const void *)(x + o * across);
-    double sum;
-    if (!DIVIDED && PARTS == 1 && row_sum(at, n, &sum)) {
-      memset(result + o, 0, sizeof *result);
-      const Part part = convert<Part>(sum);
-      memcpy(result + o, &part, sizeof part);
-      return;
+    const bool later = DIVIDED && Strip<R>::narrow; /* sums that are to be divided yet */
+    const uint32_t count = DIVIDED ? (uint32_t)greatest((int64_t)1, count_at(o)) : 1;
+    double sum[WIDTH] = {}, each[WIDTH];
+    Part part[PARTS];
+    if (row_sum<PARTS>(at, n * PARTS, later ? 1 : count, sum)) {
+      for (int l = 0; l < WIDTH; l++) each[l] = (double)count;
+      const uint64_t missed = later ? divide_sums(sum, each, PARTS, part) : 0;
+      for (int p = 0; !later && p < PARTS; p++) part[p] = convert<Part>(sum[p]);
+      memcpy(result + o, part, sizeof part);
+      if (!missed) return;
     }
-    if (DIVIDED && Strip<R>::narrow && PARTS == 1 && row_sum(at, n, &sum)) {
-      const double by = (double)greatest((int64_t)1, count_at(o));
-      if (!divide_sums(&sum, &by, 1, (Part *)(void *)(result + o))) return;
-    }
-    if (!easy.due() && settle_row(at, o)) return;
-    ribbon(x + o * across, 1, n, 0, [&](const auto &sums, int64_t j, int64_t) {
-      if (easy.tell(finish(sums, j, o))) return;
-      if (!settle_row(at, o)) alone(o);
-    });
+    if (twofold_row<PARTS>(at, n * PARTS, (double)count, part))
+      memcpy(result + o, part, sizeof part);
+    else if (!settle_row(at, o))
+      alone(o);
   }
   /* What is not finite decides the sum of a row too. */
   bool settle_row(const R *at, int64_t o) {
@@ -363,7 +282,7 @@ template <class T, bool DIVIDED> struct ManySums {
         return add_few((const R *)(const void *)x, along / (int64_t)sizeof(R), outputs * PARTS, n,
                        (R *)(void *)result);
     if (plain && DIVIDED && n == 2 && !counts && side_by_side(across)) return halve();
-    if (in_row(along) && n > GPR_BATCH && PARTS == 1) {
+    if (in_row(along) && n * PARTS > GPR_BATCH) {
       for (int64_t o = 0; o < outputs; o++) run_row(o);
     } else if (n > GPR_BATCH && is_ribbon(across, along, outputs)) {
       ribbon(x, outputs, n, 0, [&](const auto &sums, int64_t j, int64_t o) {
@@ -427,7 +346,7 @@ template <class T, bool DIVIDED> struct ManySums {
 };
 
 template <class O, class T> struct Many<O, ExactFold<T>> {
-  enum { side = 0 };
+  enum { side = GPR_ANY_TILE };
   static int run(const gpr_tile *t, const void *with, void *to) {
     if (with) return 0;
     ManySums<T, O::divides>::run(t, (T *)to);

@@ -1,8 +1,11 @@
 /* The host half of the table: expands operators × dtypes into rows. Compiled once for each
  * instruction set. */
 #include "load.h"
-#include "many_spreads.h"
+#include "column_trees.h"
+#include "integer_moments.h"
 #include "many_sums.h"
+#include "moments.h"
+#include "row_bests.h"
 
 GPR_OPEN
 
@@ -29,6 +32,15 @@ template <class F> struct State {
     F::merge(*(typename F::State *)state, *(const typename F::State *)right);
   }
 };
+/* What an operator has beside its fold. */
+template <class O, class F = typename O::Fold> struct Quick {
+  static constexpr const gpr_quick *quick = nullptr;
+};
+template <class O, class T> struct Quick<O, MomentsFold<T>> {
+  static_assert(sizeof(typename MomentsFold<T>::State) <= GPR_STATE_MOST, "");
+  static constexpr const gpr_quick *quick = &TwofoldSpread<O, T>::quick;
+};
+
 /* Operators whose kernels are another's, though they are settled sooner. */
 template <class O> struct KernelOf { typedef typename FoldsAs<O>::type type; };
 template <class T> struct KernelOf<Any<T>> { typedef CountNonzero<T> type; };
@@ -72,10 +84,14 @@ template <class O, class F = typename O::Fold> struct Row {
                           const void *with, void *result) {
     const typename F::State *s = (const typename F::State *)states;
     Result *to = (Result *)result;
-    for (int64_t o = 0; o < outputs; o++, to += Results<O>::value) {
+    const auto finish_one = [&](int64_t o, int64_t count) {
       auto &&value = QuicklyShown<F>::of(s[o]);
-      O::finish(value, counts ? counts[o] : n, (const With *)with, to);
-    }
+      O::finish(value, count, (const With *)with, to + o * Results<O>::value);
+    };
+    if (counts) /* looked at once: a masked load of nothing takes hundreds of cycles */
+      for (int64_t o = 0; o < outputs; o++) finish_one(o, counts[o]);
+    else
+      for (int64_t o = 0; o < outputs; o++) finish_one(o, n);
   }
   static constexpr bool small = sizeof(typename F::State) <= 64;
   static constexpr gpr_row make(int op, int dtype, int bytes) {
@@ -97,7 +113,8 @@ template <class O, class F = typename O::Fold> struct Row {
             small ? finish_many : nullptr,
             identity,
             Skips<Like, F>::empty,
-            Skips<Like, F>::fold};
+            Skips<Like, F>::fold,
+            Quick<O>::quick};
   }
 };
 template <class O> struct Row<O, void> {
@@ -190,4 +207,5 @@ GPR_CLOSE
 #define GPR_TEXT(x) #x
 #define GPR_NAME(isa) GPR_TEXT(isa)
 extern "C" const gpr_cpu_table GPR_TABLE(GPR_ISA) = {
-    GPR_NAME(GPR_ISA), gpr::rows.row, gpr::casts.cast, gpr::skips, gpr::blend, gpr::count};
+    GPR_NAME(GPR_ISA), gpr::rows.row, gpr::casts.cast, gpr::skips,
+    gpr::blend,        gpr::count,    gpr::copy};

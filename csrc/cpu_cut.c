@@ -1,0 +1,109 @@
+/* How many outputs on the CPU are cut into tiles, and these shared out. */
+#include "cpu_cut.h"
+
+#include "../kernels/abi/lists.h"
+
+/* Tiles that have to be made stay in the second cache. */
+enum { TILE_ELEMENTS = 8192, WHOLE_ELEMENTS = 32768 }; /* whole: of outputs that end there */
+/* Short outputs go by blocks: enough for vectors, and few enough to share out evenly. Those of one
+ * element each took twice the time in blocks of 512. Side by side they are read by pieces of rows:
+ * of 4 KiB each, sums of (4096, 1024) doubles took 0.8 ms on two threads of Zen 4, of 2 KiB 1.1; on
+ * one thread 1.3 and 1.7. */
+enum { BLOCK_OUTPUTS = 512, BLOCK_ELEMENTS = 256 << 10, BLOCKS_PER_LANE = 4, ROW_BYTES = 4096 };
+/* Columns that keep states between their rows. 128 of them, a quarter of a page of each row, took
+ * twice the time. */
+enum { TALL_OUTPUTS = 512, STATE_BYTES = 512 << 10 };
+/* Shorter runs are brought together in a tile, rather than taken where they lie. */
+enum { DIRECT_RUN = 256, DIRECT_OUTPUTS = 32 };
+/* Rows of fewer elements are turned into columns. */
+enum { LONG_ROW = 16 };
+
+static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t greatest_of(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static int64_t last_of(const gpr_dims *dims, const int64_t *values, int64_t none) {
+  if (!dims->n) return none;
+  return values[dims->n - 1] < 0 ? -values[dims->n - 1] : values[dims->n - 1];
+}
+
+/* Elements as kernels take them, but for where they lie. */
+static int lies_ready(const gpr_plan *p, const gpr_tiles *t) {
+  return !p->cast && !p->swap && t->aligned && !t->masked;
+}
+
+static int is_aligned(const gpr_plan *p) {
+  const gpr_axes *a = p->axes;
+  const gpr_dtype_info *type = &gpr_dtypes[p->dtype];
+  const int unit = type->kind == 'c' ? type->bytes / 2 : type->bytes;
+  int even = (uintptr_t)p->data % (uintptr_t)unit == 0;
+  for (int d = 0; d < a->kept.n; d++) even = even && a->kept.strides[d] % unit == 0;
+  for (int d = 0; d < a->reduced.n; d++) even = even && a->reduced.strides[d] % unit == 0;
+  return even;
+}
+
+/* Where the last dimensions alone make tiles that are worth while. */
+static int lies_in_tiles(const gpr_plan *p, const gpr_tiles *t) {
+  const gpr_axes *a = p->axes;
+  const int64_t across = last_of(&a->kept, a->kept.shape, 1);
+  const int64_t along = last_of(&a->reduced, a->reduced.shape, 1);
+  if (!lies_ready(p, t)) return 0;
+  if (a->reduced.n > 1 && along < DIRECT_RUN) return 0;
+  if (a->kept.n > 1 && across * along < DIRECT_RUN) return 0;
+  const gpr_dims *inside = t->side_by_side ? &a->kept : &a->reduced;
+  if (p->row->side && inside->n && inside->strides[inside->n - 1] != p->bytes) return 0;
+  if (t->side_by_side) return a->kept.n <= 1 || across >= DIRECT_OUTPUTS || along >= GPR_SHORT;
+  return p->count <= GPR_SHORT || a->reduced.strides[a->reduced.n - 1] == p->bytes;
+}
+
+/* How many outputs a block has. */
+static int64_t outputs_for(const gpr_plan *p, const gpr_tiles *t, size_t state_bytes) {
+  const gpr_axes *a = p->axes;
+  const int64_t states = greatest_of(STATE_BYTES / (int64_t)state_bytes, 16);
+  if (a->starts || (!t->side_by_side && p->count > GPR_SHORT)) return 1;
+  int64_t share = (a->outputs - 1) / (p->lanes > 1 ? BLOCKS_PER_LANE * p->lanes : 1) + 1;
+  int64_t most = t->direct ? BLOCK_ELEMENTS / p->count : TILE_ELEMENTS / p->count;
+  if (t->side_by_side) {
+    const int64_t each = (a->outputs - 1) / p->lanes + 1;
+    int64_t piece = least_of(ROW_BYTES / p->bytes, each);
+    piece = greatest_of(piece, BLOCK_OUTPUTS / 2);
+    share = greatest_of(share, piece);
+    if (p->count > GPR_SHORT) return least_of(states, TALL_OUTPUTS);
+    most = greatest_of(most, t->direct ? BLOCK_OUTPUTS : BLOCK_OUTPUTS / 4);
+    most = (least_of(share, most) + 63) / 64 * 64;
+  } else {
+    if (t->direct) most = greatest_of(most, BLOCK_OUTPUTS);
+    most = greatest_of(least_of(share, most), 1);
+  }
+  return most;
+}
+
+gpr_shares gpr_share_out(gpr_tiles *t, size_t state_bytes) {
+  const gpr_plan *p = t->plan;
+  const gpr_axes *a = p->axes;
+  gpr_shares s = {.parts = 1};
+  t->aligned = is_aligned(p);
+  t->masked = a->where || (a->skip && !p->row->empty);
+  t->side_by_side =
+      !a->starts && (p->count == 1 || last_of(&a->reduced, a->reduced.strides, INT64_MAX) >
+                                          last_of(&a->kept, a->kept.strides, INT64_MAX - 1));
+  t->direct = lies_in_tiles(p, t);
+  if (p->row->side && !t->side_by_side && p->count < LONG_ROW && a->kept.n && !a->starts) {
+    t->side_by_side = 1; /* turned */
+    t->direct = 0;
+  }
+  t->kept = gpr_cut_dims(&a->kept, p->count ? outputs_for(p, t, state_bytes) : 1, t->direct);
+  int64_t most = TILE_ELEMENTS / greatest_of(t->kept.most, 1);
+  if (p->count * t->kept.most <= WHOLE_ELEMENTS) most = greatest_of(most, p->count);
+  if (t->direct) most = t->side_by_side || p->count <= GPR_SHORT ? GPR_SHORT : GPR_STRETCH;
+  if (t->side_by_side) most = least_of(most, GPR_SHORT);
+  if (p->row->law == GPR_TREE) /* aligned parts of the tree */
+    while (most & (most - 1)) most &= most - 1;
+  t->reduced = gpr_cut_dims(&a->reduced, greatest_of(least_of(most, GPR_STRETCH), 1), t->direct);
+  const int64_t wanted = BLOCKS_PER_LANE * (int64_t)p->lanes, boxes = t->reduced.boxes;
+  if (p->lanes > 1 && !a->starts && t->kept.boxes && t->kept.boxes < wanted)
+    s.parts = least_of((wanted - 1) / t->kept.boxes + 1, greatest_of(boxes, 1));
+  s.part = greatest_of((boxes + s.parts - 1) / s.parts, 1);
+  s.parts = greatest_of((boxes + s.part - 1) / s.part, 1);
+  s.items = t->kept.boxes * s.parts * (a->starts ? a->segments : 1);
+  return s;
+}

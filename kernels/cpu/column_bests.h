@@ -1,0 +1,213 @@
+/* Extremes and their places side by side. */
+#ifndef GPR_COLUMN_BESTS_H
+#define GPR_COLUMN_BESTS_H
+
+#include "many.h"
+
+GPR_OPEN
+
+/* Elements as the hardware compares them: halves as floats. */
+template <class T> struct Compared {
+  typedef typename Native<T>::type type;
+  enum { same = 1 };
+};
+template <> struct Compared<float16> {
+  typedef float type;
+  enum { same = 0 };
+};
+template <> struct Compared<bfloat16> : Compared<float16> {};
+template <class T> constexpr bool is_compared() { return is_native<T>() || is_half<T>(); }
+
+template <class T> GPR_FN T value_of(typename Compared<T>::type x) {
+  if constexpr (Compared<T>::same)
+    return copy_bits<T>(x);
+  else
+    return narrow(x, T());
+}
+
+/* The columns of Best, of elements that need not be as it takes them. */
+template <class T, bool GREATEST, bool PLACE> struct BestColumns {
+  typedef typename Compared<T>::type N;
+  static constexpr int64_t ROWS = Compared<T>::same ? 0 : 64;
+  Best<N, GREATEST, PLACE> best;
+  alignas(64) N tile[ROWS * COLUMNS + 1];
+  /* All rows at once, but for halves: how many of them. */
+  static int64_t rows_of(int64_t rows) { return ROWS && rows > ROWS ? ROWS : rows; }
+  void run(const T *x, int64_t stride, int64_t columns, int64_t rows, bool skip) {
+    if constexpr (Compared<T>::same) {
+      best.run((const N *)(const void *)x, stride, columns, rows, skip);
+    } else {
+      for (int64_t i = 0; i < rows; i++) widen_all(x + i * stride, tile + i * columns, columns);
+      best.run(tile, columns, columns, rows, skip);
+    }
+  }
+};
+template <class F, class T>
+GPR_APART void fold_one_by_one(typename F::State *to, const T *x, int64_t stride, int64_t columns,
+                               int64_t rows) {
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < columns; j++) F::add(to[j], x[i * stride + j], i);
+}
+template <class T, bool GREATEST>
+GPR_APART void fold_extreme(typename Extremes<T>::State *to, const T *x, int64_t stride,
+                            int64_t columns, int64_t rows, bool skip) {
+  typedef Extremes<T> F;
+  typedef typename F::Key Key;
+  const Key spoiled = F::O::key(F::O::poison());
+  BestColumns<T, GREATEST, false> b;
+  for (int64_t i = 0; i < rows; i += b.rows_of(rows)) {
+    const int64_t m = least(b.rows_of(rows), rows - i);
+    b.run(x + i * stride, stride, columns, m, skip);
+    const auto take = [&](int64_t j) {
+      const Key k = F::O::key(value_of<T>(b.best.value(j)));
+      if (GREATEST)
+        to[j].high = greatest(to[j].high, k);
+      else
+        to[j].low = least(to[j].low, k);
+    };
+    if (b.best.unmet)
+      for (int64_t j = 0; j < columns; j++) {
+        if (!b.best.is_empty(j)) take(j);
+      }
+    else
+      for (int64_t j = 0; j < columns; j++) take(j);
+    for (int64_t j = 0; b.best.spoiled && j < columns; j++)
+      if (b.best.row_of_nan(j) >= 0) to[j].high = greatest(to[j].high, spoiled);
+  }
+}
+template <class T, bool GREATEST>
+GPR_APART void fold_position(typename Position<T, GREATEST>::State *to, const T *x, int64_t stride,
+                             int64_t columns, int64_t rows, int64_t index, bool skip) {
+  typedef Position<T, GREATEST> F;
+  BestColumns<T, GREATEST, true> b;
+  for (int64_t i = 0; i < rows; i += b.rows_of(rows)) {
+    const int64_t m = least(b.rows_of(rows), rows - i);
+    b.run(x + i * stride, stride, columns, m, skip);
+    for (int64_t j = 0; j < columns; j++) {
+      if (b.best.is_empty(j)) continue;
+      const int64_t nan = b.best.row_of_nan(j);
+      typename F::State one;
+      one.index = index + i + (nan < 0 ? b.best.place(j) : nan);
+      one.spoiled = nan >= 0;
+      one.best = F::R::of(value_of<T>(b.best.value(j)));
+      F::merge(to[j], one);
+    }
+  }
+}
+
+template <class T> struct FoldSkips<Extremes<T>> {
+  enum { value = Traits<T>::kind == KIND_FLOAT };
+  static bool empty(const typename Extremes<T>::State &s) {
+    return s.low == Limits<typename Extremes<T>::Key>::greatest &&
+           s.high == Limits<typename Extremes<T>::Key>::least;
+  }
+};
+template <class T> struct FoldSkips<Extremes<complex<T>>> {
+  enum { value = 0 };
+};
+template <class T, bool GREATEST> struct FoldSkips<Position<T, GREATEST>> {
+  enum { value = category<T>() == INEXACT };
+  static bool empty(const typename Position<T, GREATEST>::State &s) { return s.index < 0; }
+};
+
+template <class O, class T> struct Side<O, Extremes<T>> {
+  typedef Extremes<T> F;
+  static void fold(typename F::State *to, const T *x, int64_t stride, int64_t columns, int64_t rows,
+                   int64_t, bool skip) {
+    if constexpr (is_compared<T>()) {
+      if (Asks<O>::low) fold_extreme<T, false>(to, x, stride, columns, rows, skip);
+      if (Asks<O>::high) fold_extreme<T, true>(to, x, stride, columns, rows, skip);
+    } else {
+      fold_one_by_one<F>(to, x, stride, columns, rows);
+    }
+  }
+};
+template <class O, class T, bool GREATEST> struct Side<O, Position<T, GREATEST>> {
+  typedef Position<T, GREATEST> F;
+  static void fold(typename F::State *to, const T *x, int64_t stride, int64_t columns, int64_t rows,
+                   int64_t index, bool skip) {
+    if constexpr (is_compared<T>()) {
+      fold_position<T, GREATEST>(to, x, stride, columns, rows, index, skip);
+    } else {
+      for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) {
+          const T e = x[i * stride + j];
+          if (!skip || !F::R::poisoned(e)) F::add(to[j], e, index + i);
+        }
+    }
+  }
+};
+template <class O, class T> struct Side<O, Positions<T>> {
+  static void fold(typename Positions<T>::State *to, const T *x, int64_t stride, int64_t columns,
+                   int64_t rows, int64_t index, bool) {
+    typename Position<T, false>::State low[COLUMNS];
+    typename Position<T, true>::State high[COLUMNS];
+    for (int64_t j = 0; j < columns; j++) low[j] = to[j].low, high[j] = to[j].high;
+    Side<ArgMin<T>, Position<T, false>>::fold(low, x, stride, columns, rows, index, false);
+    Side<ArgMax<T>, Position<T, true>>::fold(high, x, stride, columns, rows, index, false);
+    for (int64_t j = 0; j < columns; j++) to[j].low = low[j], to[j].high = high[j];
+  }
+};
+
+/* --- finished as they are ------------------------------------------------------------------------
+ */
+
+/* The best of each of some columns, NaN where there is one; false where one has nothing. */
+template <class T, bool GREATEST>
+GPR_APART bool bests_of(const T *x, int64_t stride, int64_t columns, int64_t rows, bool skip,
+                        T *to) {
+  if constexpr (is_native<T>() && Traits<T>::kind != KIND_BOOL)
+    if (rows <= FEW_RIVALS && !skip) {
+      best_few<GREATEST>(x, stride, columns, rows, to);
+      return true;
+    }
+  BestColumns<T, GREATEST, false> b;
+  if (b.rows_of(rows) < rows) return false;
+  b.run(x, stride, columns, rows, skip);
+  if (b.best.unmet) return false;
+  for (int64_t j = 0; j < columns; j++) to[j] = value_of<T>(b.best.value(j));
+  if constexpr (Traits<T>::kind == KIND_BOOL)
+    for (int64_t j = 0; j < columns; j++) to[j].byte = to[j].byte != 0;
+  for (int64_t j = 0; b.best.spoiled && j < columns; j++)
+    if (b.best.row_of_nan(j) >= 0) to[j] = Order<T>::poison();
+  return true;
+}
+template <class O, class T> struct Direct<O, Extremes<T>> {
+  typedef Extremes<T> F;
+  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, bool skip,
+                  const typename O::Result *, typename O::Result *to) {
+    if constexpr (!is_compared<T>()) {
+      return false;
+    } else if constexpr (Asks<O>::low != Asks<O>::high) {
+      return bests_of<T, Asks<O>::high>(x, stride, columns, rows, skip, to);
+    } else {
+      T low[COLUMNS], high[COLUMNS];
+      if (!bests_of<T, false>(x, stride, columns, rows, skip, low)) return false;
+      if (!bests_of<T, true>(x, stride, columns, rows, skip, high)) return false;
+      for (int64_t j = 0; j < columns; j++)
+        finish_from<O>({F::O::key(low[j]), F::O::key(high[j])}, rows, nullptr,
+                       to + j * Results<O>::value);
+      return true;
+    }
+  }
+};
+template <class O, class T, bool GREATEST> struct Direct<O, Position<T, GREATEST>> {
+  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, bool skip,
+                  const int64_t *, int64_t *to) {
+    if constexpr (!is_compared<T>()) {
+      return false;
+    } else {
+      BestColumns<T, GREATEST, true> b;
+      if (b.rows_of(rows) < rows) return false;
+      b.run(x, stride, columns, rows, skip);
+      if (b.best.unmet) return false;
+      for (int64_t j = 0; j < columns; j++) to[j] = b.best.place(j);
+      for (int64_t j = 0; b.best.spoiled && j < columns; j++)
+        if (b.best.row_of_nan(j) >= 0) to[j] = b.best.row_of_nan(j);
+      return true;
+    }
+  }
+};
+
+GPR_CLOSE
+#endif

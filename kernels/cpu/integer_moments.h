@@ -1,0 +1,134 @@
+/* Variances of integers in integers. */
+#ifndef GPR_INTEGER_MOMENTS_H
+#define GPR_INTEGER_MOMENTS_H
+
+#include "column_sums.h"
+
+GPR_OPEN
+
+/* The squares of 8 and 16 bits fit 32, those of 32 bits 64, which are added up by halves. */
+template <class T> struct Columns<IntegerMoments<T>> : SumOfColumns<T> {
+  typedef typename IntegerMoments<T>::State State;
+  uint64_t low[COLUMNS], high[COLUMNS]; /* of squares */
+  State rest[sizeof(T) < 8 ? 1 : COLUMNS];
+  void open(int64_t columns) {
+    SumOfColumns<T>::open(columns);
+    memset(low, 0, (size_t)columns * sizeof *low);
+    memset(high, 0, (size_t)columns * sizeof *high);
+    if (sizeof(T) == 8) memset(rest, 0, (size_t)columns * sizeof *rest);
+  }
+  /* Whether 32 bits and a sign hold all of them. */
+  static bool is_small(const T *x, int64_t stride, int64_t columns, int64_t rows) {
+    uint64_t any = 0;
+    for (int64_t i = 0; i < rows; i++)
+      for (int64_t j = 0; j < columns; j++) {
+        const uint64_t w = (uint64_t)wide(x[i * stride + j]);
+        any |= Traits<T>::kind == KIND_INT ? w ^ (uint64_t)((int64_t)w >> 63) : w;
+      }
+    return any >> 31 == 0;
+  }
+  GPR_APART void add(const T *x, int64_t stride, int64_t columns, int64_t rows, int64_t index) {
+    if (sizeof(T) == 8 && !is_small(x, stride, columns, rows)) {
+      for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+          IntegerMoments<T>::add(rest[j], x[i * stride + j], index);
+      return;
+    }
+    SumOfColumns<T>::add(x, stride, columns, rows, index);
+    typedef typename Either<(sizeof(T) > 2), int64_t, int32_t>::type W;
+    typedef typename Either<(sizeof(T) > 2), uint64_t, uint32_t>::type U;
+    for (int64_t i = 0; i < rows; i++)
+      for (int64_t j = 0; j < columns; j++) {
+        const W w = (W)wide(x[i * stride + j]);
+        const U square = (U)w * (U)w;
+        low[j] += (uint32_t)square;
+        if (sizeof(T) > 2) high[j] += (uint64_t)square >> 32;
+      }
+  }
+  State get(int64_t j) const {
+    const bool negative = Traits<T>::kind == KIND_INT && (int64_t)this->sum[j] < 0;
+    const uint128 square = ((uint128)high[j] << 32) + low[j];
+    State s = {this->sum[j], negative ? -1 : 0, {(uint64_t)square, (uint64_t)(square >> 64), 0}};
+    if (sizeof(T) == 8) IntegerMoments<T>::merge(s, rest[j]);
+    return s;
+  }
+};
+
+/* Contiguous integers: within a stretch no sum of these widths overflows. */
+template <class O, class T> struct Folder<O, IntegerMoments<T>> {
+  typedef IntegerMoments<T> F;
+  typedef typename F::State State;
+  /* Of integers that 32 bits and a sign hold; squares of bytes are added up in 32 bits, those of 32
+   * bits by halves. */
+  static State small(const T *x, int64_t n) {
+    typedef typename Either<(sizeof(T) > 2), int64_t, int32_t>::type W;
+    typedef typename Either<(sizeof(T) > 2), uint64_t, uint32_t>::type U;
+    typename Either<(sizeof(T) > 1), uint64_t, uint32_t>::type low = 0;
+    uint64_t sum = 0, high = 0;
+    for (int64_t i = 0; i < n; i++) sum += (uint64_t)wide(x[i]);
+    for (int64_t i = 0; i < n; i++) {
+      const W w = (W)wide(x[i]);
+      const U square = (U)w * (U)w;
+      low += (uint32_t)square;
+      if (sizeof(T) > 2) high += (uint64_t)square >> 32;
+    }
+    const bool negative = Traits<T>::kind == KIND_INT && (int64_t)sum < 0;
+    const uint128 square = ((uint128)high << 32) + low;
+    return {sum, negative ? -1 : 0, {(uint64_t)square, (uint64_t)(square >> 64), 0}};
+  }
+  static void fold(State &s, const T *x, int64_t n, int64_t index) {
+    for (int64_t i = 0; i < n; i += NARROW) {
+      const int64_t m = least(NARROW, n - i);
+      if (sizeof(T) < 8 || Columns<F>::is_small(x + i, m, m, 1))
+        F::merge(s, small(x + i, m));
+      else
+        for (int64_t j = i; j < i + m; j++) F::add(s, x[j], index);
+    }
+  }
+};
+
+/* --- finished in doubles where these tell --------------------------------------------------------
+ */
+
+/* √(x / divisor) in twice the precision, if that tells what it rounds to. */
+GPR_FN bool root_of_quotient(uint128 x, uint64_t divisor, double *to) {
+  if (x >> 100 || divisor >> 53) return false;
+  const double d = (double)divisor, high = (double)x, low = (double)(__int128)(x - (uint128)high);
+  const double q = high / d, back = q * d;
+  const double more = ((high - back) - product_error(q, d, back) + low) / d;
+  const double root = __builtin_sqrt(q), square = root * root;
+  const double rest = ((q - square) - product_error(root, root, square) + more) / (2 * root);
+  const double result = root + rest, error = rest - (result - root);
+  const double size = from_bits((uint64_t)(bits(result) & 0x7ffull << 52));
+  *to = result;
+  return (error < 0 ? -error : error) * 0x1.000002p53 < size && bits(result) << 12;
+}
+/* n·Σx² − (Σx)² over n·(n − ddof), where 128 bits hold the one and 64 the other. */
+template <bool ROOT, class S>
+GPR_FN bool finish_small_spread(const S &s, int64_t n, const gpr_spread *how, double *to) {
+  const double ddof = how ? how->ddof : 0, freedom = (double)n - ddof;
+  const int64_t sign = (int64_t)s.low >> 63;
+  if ((how && how->means) || !(freedom >= 1 && freedom <= 0x1p31) || n >> 31) return false;
+  if (freedom != (double)(int64_t)freedom || s.square[1] | s.square[2] || s.high != sign)
+    return false;
+  const uint64_t size = (s.low ^ (uint64_t)sign) - (uint64_t)sign;
+  const uint128 spread = (uint128)(uint64_t)n * s.square[0] - (uint128)size * size;
+  const uint64_t divisor = (uint64_t)n * (uint64_t)freedom;
+  if (ROOT && spread) return root_of_quotient(spread, divisor, to);
+  *to = quotient(spread, divisor);
+  return true;
+}
+template <class T> struct QuickMoments {
+  const typename IntegerMoments<T>::State &s;
+  template <class R, bool ROOT> R spread(int64_t n, const gpr_spread *how) const {
+    double quick;
+    if (Same<R, double>::value && finish_small_spread<ROOT>(s, n, how, &quick)) return (R)quick;
+    return IntegerMomentsValue<T>{s}.template spread<R, ROOT>(n, how);
+  }
+};
+template <class T> struct QuicklyShown<IntegerMoments<T>> {
+  static QuickMoments<T> of(const typename IntegerMoments<T>::State &s) { return {s}; }
+};
+
+GPR_CLOSE
+#endif
