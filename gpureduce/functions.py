@@ -89,7 +89,7 @@ def _make(index: int, op: Operator) -> Callable[..., Any]:
     exec(compile(code, f"<gpureduce.{op['name']}>", "exec"), space)
     function: Callable[..., Any] = space[op["name"]]
     function.__module__ = "gpureduce"
-    function.__doc__ = document(op, [name for name in names if name != "*"])
+    function.__doc__ = document(op, [name for name in parameters if name != "*"])
     return function
 
 

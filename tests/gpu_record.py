@@ -16,7 +16,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = Path(__file__).with_suffix(".json")
-SUFFIXES = {".c", ".h", ".cuh", ".cpp"}
+SUFFIXES = {".c", ".h", ".cuh", ".cpp", ".map"}
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 NVRTC = "from gpureduce import _core; print(_core.compiler('sm_90')[1])"
 # What failed in the run of the record and was mended since without a byte of csrc/ or kernels/, in

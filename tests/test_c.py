@@ -130,6 +130,7 @@ import numpy as np
 import gpureduce
 
 wide = np.broadcast_to(np.complex128(1), 1 << 22)
+gpureduce.sum(wide)  # the stack has grown to what this takes
 full = resource.getrlimit(resource.RLIMIT_AS)
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p

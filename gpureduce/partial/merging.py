@@ -138,6 +138,13 @@ def words(p: Partials) -> Words:
     ValueError
         Partials of this kind do not merge by addition, as those of max and prod do not: use
         `merge`.
+
+    Examples
+    --------
+    >>> first, second = (gpureduce.partials(x, "sum") for x in ([1e300, 1.0], [-1e300]))
+    >>> both = gpureduce.words(first) + gpureduce.words(second)
+    >>> float(gpureduce.finish(gpureduce.from_words(both, "sum", "float64")))
+    1.0
     """
     if not p.additive:
         raise ValueError(f"words: partials of {p.kind} do not add; merge() merges them")
@@ -165,6 +172,12 @@ def from_words(words: Any, op: Any, dtype: DTypeLike) -> Partials:
     ValueError
         The words are of another kind, dtype, version, length or byte order, were added to such, or
         more than 2^31 times.
+
+    Examples
+    --------
+    >>> words = gpureduce.words(gpureduce.partials([1.0, 2.0], "mean"))
+    >>> float(gpureduce.finish(gpureduce.from_words(words, "mean", "float64")))
+    1.5
     """
     kind = kind_of(name_of(op, "from_words"), dtype_of(dtype), "from_words")
     raw = np.asarray(words)

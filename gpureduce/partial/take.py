@@ -99,8 +99,8 @@ def partials(
     numpy.exceptions.AxisError
         An axis is out of bounds.
 
-    Sources
-    -------
+    Notes
+    -----
     The accumulators: Kulisch and Miranker (1986). The words: docs/partials.md.
 
     Examples

@@ -51,7 +51,7 @@ int main(void) {
   refuses(GPR_DEVICE_ERROR, "sum", &view, &options, "device");
   options = gpr_defaults();
   options.out_order = GPR_MEMORY_ORDER;
-  refuses(GPR_BAD_VALUE, "sum", &view, &options, "order");
+  refuses(GPR_BAD_VALUE, "minmax", &view, &options, "order");
   CHECK(gpr_op_index("sum") == gpr_op_index("add") && gpr_op_index("") == -1);
 
   gpr_run *run = NULL; /* opened and given up */
