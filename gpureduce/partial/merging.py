@@ -176,7 +176,7 @@ def from_words(words: Any, op: Any, dtype: DTypeLike) -> Partials:
     Examples
     --------
     >>> words = gpureduce.words(gpureduce.partials([1.0, 2.0], "mean"))
-    >>> float(gpureduce.finish(gpureduce.from_words(words, "mean", "float64")))
+    >>> float(gpureduce.finish(gpureduce.from_words(words, "mean", "float64"), "mean"))
     1.5
     """
     kind = kind_of(name_of(op, "from_words"), dtype_of(dtype), "from_words")
@@ -258,7 +258,7 @@ def finish(p: Partials, op: Any = None, *, ddof: float = 0, dtype: DTypeLike | N
         Of all elements. Of trees, from index 0 on.
     op : str or numpy.ufunc, optional
         Any function that they answer: partials of var answer sum, mean, var and std. By default
-        the one that they are named by.
+        the one that they are named by, which is sum for those of a mean.
     ddof : float, optional
         Of var and std: the sum of squares is divided by n - ddof.
     dtype : dtype, optional
