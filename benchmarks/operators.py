@@ -21,7 +21,7 @@ import gpureduce
 from gpureduce import _core
 
 HYPOT = gpureduce.Operator(
-    "f4", combine="sqrtf(a * a + b * b)", identity=0.0, commutative=True, name="hypot"
+    "f4", combine="sqrtf(a * a + b * b)", identity=0.0, commutative=True, name="length_of"
 )
 WELFORD = gpureduce.Operator(
     "n: f8, mean: f8, m2: f8",
@@ -91,7 +91,7 @@ def main() -> None:
     odd = x[: 12345 * 6789].reshape(12345, 6789)
     m = cupy.random.default_rng(1).standard_normal(size // 8).reshape(-1, 2, 2)
     hypot = cupy.ReductionKernel(
-        "float32 x", "float32 y", "x * x", "a + b", "y = sqrt(a)", "0", "hypot"
+        "float32 x", "float32 y", "x * x", "a + b", "y = sqrt(a)", "0", "length_of"
     )
     works: list[tuple[str, Any, Callable[[], Any]]] = []
     for op in (HYPOT, WELFORD, COUNTED, SUM):
