@@ -20,10 +20,7 @@ except ImportError as error:
         ) from error
     raise
 
-from gpureduce import array_api as array_api
 from gpureduce import functions as _functions
-from gpureduce import warp as warp
-from gpureduce import work_queue as work_queue
 from gpureduce._core import DeviceArray, DeviceError
 from gpureduce.functions import reduce, reduceat, segments
 from gpureduce.lists import (
@@ -84,12 +81,15 @@ _PARTIAL = {
     "partials": "take",
     "words": "merging",
 }
+_MODULES = ("array_api", "warp", "work_queue")
 _LATE = {name: f"custom.{module}" for name, module in _CUSTOM.items()} | {
     name: f"partial.{module}" for name, module in _PARTIAL.items()
 }
 
 
 def __getattr__(name: str) -> _Any:
+    if name in _MODULES:
+        return _import_module(f"gpureduce.{name}")
     if name not in _LATE:
         raise AttributeError(f"module 'gpureduce' has no attribute {name!r}")
     module = _import_module(f"gpureduce.{_LATE[name]}")
@@ -98,4 +98,4 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE})
+    return sorted({*globals(), *_MODULES, *_LATE})

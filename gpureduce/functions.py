@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeGuard
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
 
 from gpureduce import _core
 from gpureduce.chunked import check_in_memory, way_of
@@ -16,6 +15,8 @@ from gpureduce.lists import Operator, operators
 from gpureduce.progress import Progress, shown
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
+
     from gpureduce.custom.operator import Operator as CustomOperator
 
 
