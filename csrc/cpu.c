@@ -205,7 +205,7 @@ static gpr_status step(gpr_run *base, int64_t nanoseconds) {
 static gpr_status finish(gpr_run *base, const void *initial, void *result) {
   cpu_run *run = (cpu_run *)base;
   if (run->quick) {
-    memcpy(result, run->result, sizeof run->result);
+    memcpy(result, run->result, (size_t)gpr_dtypes[run->plan.row->result].bytes);
     return GPR_OK;
   }
   merge_slots(run);
