@@ -25,8 +25,8 @@ EXCUSED = {
     "test_mpi.test_by_mpiexec": "Open MPI starts nothing for root unless it is told to",
     "test_mpi.test_the_c_example": "likewise",
 }
-# What was changed in csrc/ since and has no part in what runs on a device, as it is now and as it was
-# then: the record vouches for all the rest. To be emptied by the next run too.
+# What was changed in csrc/ since and has no part in what runs on a device, as it is now and as it
+# was then: the record vouches for all the rest. To be emptied by the next run too.
 MENDED = {
     "csrc/cpu.c": (
         "memcpy(result, run->result, (size_t)gpr_dtypes[run->plan.row->result].bytes);",
