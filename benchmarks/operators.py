@@ -21,7 +21,7 @@ import gpureduce
 from gpureduce import _core
 
 HYPOT = gpureduce.Operator(
-    "f4", combine="sqrtf(a * a + b * b)", identity=0.0, commutative=True, name="length_of"
+    "f4", combine="sqrtf(a * a + b * b)", identity=0.0, commutative=True, name="hypot"
 )
 WELFORD = gpureduce.Operator(
     "n: f8, mean: f8, m2: f8",
