@@ -96,10 +96,6 @@ template <class F> struct ColumnsOf {
         if (e < left) x[e] = row(r)[e];
     }
   }
-  __device__ __forceinline__ void miss(Cells<F, V> &cells, uint32_t missed, int64_t r, int64_t step,
-                                       int rows) const {
-    cells.template rest<1>(missed & ((1u << left) - 1), row(r), step * bytes, rows);
-  }
   /* U rows from r on; what was drawn for the next ones is then there too. */
   __device__ __forceinline__ void batch(Cells<F, V> &cells, int64_t r, int64_t step,
                                         uint32_t drawn = 0) const {
@@ -110,8 +106,7 @@ template <class F> struct ColumnsOf {
     load_together(v, drawn);
 #pragma unroll
     for (int i = 0; i < U * V; i++) x[i] = v[i / V].element[i % V];
-    const uint32_t missed = cells.template add<U>(x, index + r, step);
-    if (!Cells<F, V>::certain && missed) miss(cells, missed, r, step, U);
+    cells.template add<U>(x, index + r, step);
   }
   /* Rows r, r + step, … below stop, in any case. */
   __device__ __forceinline__ void some(Cells<F, V> &cells, int64_t r, int64_t step,
@@ -120,16 +115,13 @@ template <class F> struct ColumnsOf {
     for (; r < stop; r += FEW * step) {
       T x[FEW * V];
       uint64_t valid = 0;
-      int here = 0;
 #pragma unroll
       for (int u = 0; u < FEW; u++)
         if (r + u * step < stop) {
           load(r + u * step, x + u * V);
-          valid |= ((1ull << V) - 1) << (u * V);
-          here = u + 1;
+          valid |= ((1ull << left) - 1) << (u * V);
         }
-      const uint32_t missed = cells.template some<FEW>(x, valid, index + r, step);
-      if (!Cells<F, V>::certain && missed) miss(cells, missed, r, step, here);
+      cells.template some<FEW>(x, valid, index + r, step);
     }
   }
   static constexpr int FEW = 4;
@@ -151,8 +143,7 @@ template <class F> struct ColumnsOf {
         v[e] = row(r)[e];
         valid |= 1ull << e;
       }
-    const uint32_t missed = cells.template some<1>(v, valid, index + r, 0);
-    if (!Cells<F, V>::certain && missed) miss(cells, missed & (uint32_t)valid, r, 0, 1);
+    cells.template some<1>(v, valid, index + r, 0);
   }
   /* A turn is of U steps, so that all blocks read what lies together. */
   __device__ __forceinline__ void take_turns(Cells<F, V> &cells, const ColumnsTurns &t) const {
@@ -227,7 +218,7 @@ __device__ __forceinline__ void fold_columns(const gpr_axes_args &a, const Colum
       const int64_t rest = (a.count - a.full * a.groups) * at.width - first;
       extra = rest < 0 ? 0 : rest < V ? (int)rest : V;
     }
-    constexpr auto run = Cells<F, V>::certain ? fold_run<F> : fold_run_apart<F>;
+    constexpr auto run = Cells<F, V>::is_plain ? fold_run<F> : fold_run_apart<F>;
     uint32_t *queue = at.queue + warp_of() * a.queue_apart;
     const ColumnsTurns turns = {a.full, at.drawn, queue, (int)at.part, a.split, y, a.rows, extra};
     run(in, turns, states);

@@ -11,10 +11,11 @@ GPR_OPEN
 
 /* Of one real sum: a word for which digits there are and what else was met, and signed digits of 40
  * bits in 64, so that 2^23 deposits fit. A kernel has 2^18 threads at most that share an output,
- * and each deposits at most one of its two doubles and three words of its long integer in a digit.
+ * and each deposits at most three doubles and three words of its long integer in a digit.
  */
 template <class R> struct Digits {
   enum { BITS = 40, OTHER = 60, SPECIAL = 61 }; /* bits of the first word */
+  typedef typename RealSum<R>::Sum Sum;
   static constexpr int bottom = Long<R>::bottom, digits = sizeof(R) == 4 ? 11 : 57;
   static constexpr int words = 1 + digits;
   static_assert(digits <= OTHER && GPR_MINUS_INF < 1 << (64 - SPECIAL), "");
@@ -34,23 +35,21 @@ template <class R> struct Digits {
   }
   /* met becomes what the first word must be told; of a sum of -0.0 the lower half is
    * any zero. */
-  __device__ __forceinline__ void add(const Pair &p, uint64_t &met) const {
+  __device__ __forceinline__ void add(const Sum &p, uint64_t &met) const {
     if (bits(p.hi) != 1ull << 63) met |= UINT64_C(1) << OTHER;
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-      const double x = i ? p.lo : p.hi;
+    each_term(p, [&](double x) {
       int exponent;
       uint32_t special = 0;
       const int64_t m = mantissa(x, exponent, special);
       if (m) add_magnitude((uint64_t)(m < 0 ? -m : m), exponent - bottom, m < 0, met);
       met |= (uint64_t)special << SPECIAL;
-    }
+    });
   }
   __device__ __forceinline__ void tell(uint64_t met) const {
     if (met) atomicOr(word, met);
   }
   /* What would be lost in a merge. */
-  static __device__ __noinline__ void add_apart(unsigned long long *word, int step, const Pair p) {
+  static __device__ __noinline__ void add_apart(unsigned long long *word, int step, const Sum p) {
     const Digits to = {word, step};
     uint64_t met = 0;
     to.add(p, met);
@@ -61,7 +60,7 @@ template <class R> struct Digits {
                                                 const RealSum<R> *s) {
     const Digits to = {word, step};
     uint64_t met = 0;
-    to.add(s->pair, met);
+    to.add(s->sum, met);
     if (s->used) {
       met |= UINT64_C(1) << OTHER | (uint64_t)s->special << SPECIAL;
       const bool negative = s->rest.word[Long<R>::words - 1] >> 63;
@@ -80,16 +79,16 @@ template <class R> struct Digits {
     const int unit = bottom + BITS * at;
     const double high = (double)value, low = (double)(value - (int64_t)high);
     bool lost = unit < -1022 || unit > 900; /* of what products give exactly */
-    Pair p = s.pair;
+    Sum p = s.sum;
     if (!lost) {
       const double scale = from_bits((uint64_t)(unit + 1023) << 52);
-      gpr::add(p, high * scale, lost);
-      if (low != 0) gpr::add(p, low * scale, lost);
+      add_to_all(p, high * scale, lost);
+      if (low != 0) add_to_all(p, low * scale, lost);
     }
     if (lost)
       give_rest(&s, value, BITS * at);
     else
-      s.pair = p;
+      s.sum = p;
   }
   static __device__ __noinline__ void give_rest(RealSum<R> *s, int64_t value, int bit) {
     const int shift = bit & 63;
@@ -125,7 +124,7 @@ template <class R> struct Digits {
       use(s);
       s.special = special;
     }
-    if ((met >> OTHER & 1) && s.pair.hi == 0) s.pair.hi = 0;
+    if ((met >> OTHER & 1) && s.sum.hi == 0) s.sum.hi = 0;
   }
 };
 
@@ -139,6 +138,7 @@ template <class T> struct Joint<PairSum<T>> {
   typedef PairSum<T> F;
   typedef typename F::State State;
   typedef Digits<typename F::Real> D;
+  typedef typename D::Sum Sum;
   static constexpr int parts = F::parts, words = parts * D::words; /* of an output */
   enum { APART = 2 }; /* pairs between rows, so that teams of four read from different banks */
   unsigned long long *word;
@@ -153,13 +153,13 @@ template <class T> struct Joint<PairSum<T>> {
   __device__ __forceinline__ void add(const State *states, int x, int y, int wide, int high,
                                       int here, Slots<F, SLOTS> &slots) const {
     constexpr int pairs = V * parts;
-    Pair sum[pairs], *slot = (Pair *)&slots;
+    Sum sum[pairs], *slot = (Sum *)&slots;
     static_assert(sizeof slots >= AXES_THREADS * (pairs + APART) * sizeof *slot, "");
     bool lost = Quick<F, V>::take(states, sum);
     int row = y, rows = high;
     if (by_lanes(wide, high)) {
       merge_lanes(sum, wide,
-                  [&](Pair &mine, const Pair &theirs) { mine = merged(mine, theirs, lost); });
+                  [&](Sum &mine, const Sum &theirs) { mine = merged(mine, theirs, lost); });
       rows = AXES_THREADS / GPR_WARP;
       row = lane_of() < wide ? warp_of() : rows;
     }
@@ -178,7 +178,7 @@ template <class T> struct Joint<PairSum<T>> {
   /* `cells` pairs of each row, in the order of their columns. A few lanes merge those of a column,
    * and neighbouring ones add to neighbouring words: where each met a sector of its own, 256 blocks
    * waited 4 µs longer for each other on an H200, and 9 at some places of the scratch. */
-  __device__ __forceinline__ void add_slots(const Pair *slot, int cells, int rows, int here) const {
+  __device__ __forceinline__ void add_slots(const Sum *slot, int cells, int rows, int here) const {
     int team = 1;
     while (2 * team <= rows && 2 * team * cells <= AXES_THREADS) team *= 2;
     const int lane = threadIdx.x % team;
@@ -187,11 +187,12 @@ template <class T> struct Joint<PairSum<T>> {
       const int cell = first + threadIdx.x / team, c = cell / parts;
       const bool exists = cell < cells && c < here;
       const D to = of(exists ? c % columns : 0, cell % parts);
-      Pair p = {-0.0, -0.0};
+      Sum p;
+      clear(p);
       for (int r = lane; exists && r < rows; r += team)
         take_in(to, p, slot[r * (cells + APART) + cell]);
       for (int mask = team / 2; mask; mask /= 2) {
-        const Pair other = shuffle_xor(p, mask);
+        const Sum other = shuffle_xor(p, mask);
         if (lane < mask && exists) take_in(to, p, other);
       }
       if (!exists || lane) continue;
@@ -200,9 +201,9 @@ template <class T> struct Joint<PairSum<T>> {
       to.tell(met);
     }
   }
-  static __device__ __forceinline__ void take_in(const D &to, Pair &p, const Pair &other) {
+  static __device__ __forceinline__ void take_in(const D &to, Sum &p, const Sum &other) {
     bool lost = false;
-    const Pair both = merged(p, other, lost);
+    const Sum both = merged(p, other, lost);
     if (lost)
       D::add_apart(to.word, to.step, other);
     else

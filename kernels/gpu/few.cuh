@@ -86,15 +86,32 @@ template <class T> __device__ __forceinline__ void round_exact_double(double x, 
   }
   narrow_once(x, out);
 }
-/* What two doubles hold, over n; false if that takes more than this. */
+/* A sum over n; false if that takes more than this. */
 template <class T> __device__ __forceinline__ bool round_few(const Pair &sum, int64_t n, T *out) {
-  if (n > 1 && (sum.lo != 0 || Same<T, double>::value)) return false;
-  if constexpr (Same<T, double>::value)
-    round_pair(sum.hi, sum.lo, out);
+  if (n > 1 && sum.lo != 0) return false;
+  if (sum.hi != sum.hi)
+    *out = quiet_nan<T>();
   else if (n > 1)
     round_exact_double(sum.hi, n, out);
   else
     round_pair(sum.hi, sum.lo, out);
+  return n > 0;
+}
+template <int = 0> static __device__ __noinline__ double divided(double hi, double lo, int64_t n) {
+  double out;
+  round_quotient(Pair{hi, lo}, n, &out);
+  return out;
+}
+__device__ __forceinline__ bool round_few(const Triple &sum, int64_t n, double *out) {
+  const bool nothing = sum.hi == 0 && sum.lo == 0 && !has_tail(sum);
+  if (sum.hi != sum.hi)
+    *out = quiet_nan<double>();
+  else if (n <= 1 || nothing)
+    round_terms(sum, out);
+  else if (can_divide(sum, n))
+    *out = divided<>(sum.hi, sum.lo, n);
+  else
+    return false;
   return n > 0;
 }
 
@@ -102,8 +119,8 @@ template <class T> __device__ __forceinline__ bool round_few(const Pair &sum, in
 template <class R, class Stored> struct FewReals {
   Batch<Format<Stored>::precision, FEW_MOST> batch;
   __device__ __forceinline__ void add(R x) { batch.add(x); }
-  __device__ __forceinline__ bool fine() const { return batch.fine(); }
-  __device__ __forceinline__ Pair pair() const { return {batch.sum, -0.0}; }
+  __device__ __forceinline__ bool fine() const { return batch.fine() || batch.sum != batch.sum; }
+  __device__ __forceinline__ Pair terms() const { return {batch.sum, -0.0}; }
   /* A team's as one batch, if that is exact in all of the warp; all lanes have it. */
   __device__ __forceinline__ bool join(int team) {
     int doubled = 0;
@@ -131,9 +148,9 @@ template <class R, class Stored> struct FewApart {
   __device__ __forceinline__ bool fine() const {
     Sum below = small;
     below.most = great.most * 0x1p-12f;
-    return great.fine() && below.fine();
+    return (great.fine() && below.fine()) || great.sum != great.sum;
   }
-  __device__ __forceinline__ Pair pair() const {
+  __device__ __forceinline__ Pair terms() const {
     Pair sum = {great.sum, -0.0};
     bool lost = false; /* never: there are two numbers */
     gpr::add(sum, small.sum, lost);
@@ -142,11 +159,15 @@ template <class R, class Stored> struct FewApart {
 };
 template <class Stored> struct FewReals<double, Stored> {
   __device__ __forceinline__ bool join(int) { return false; }
-  Pair sum = {-0.0, -0.0};
-  bool lost = false;
-  __device__ __forceinline__ void add(double x) { gpr::add(sum, x, lost); }
-  __device__ __forceinline__ bool fine() const { return !lost; }
-  __device__ __forceinline__ Pair pair() const { return sum; }
+  Triple sum;
+  bool lost = false, nan = false;
+  __device__ __forceinline__ FewReals() { clear(sum); }
+  __device__ __forceinline__ void add(double x) {
+    nan |= x != x;
+    add_to_all(sum, x, lost);
+  }
+  __device__ __forceinline__ bool fine() const { return !lost | nan; }
+  __device__ __forceinline__ Triple terms() const { return sum; }
 };
 template <class Stored> struct FewApart<double, Stored> : FewReals<double, Stored> {};
 
@@ -154,6 +175,7 @@ template <class T, template <class, class> class Reals> struct FewSums {
   typedef PairSum<T> F;
   typedef typename F::State State;
   typedef typename RealOf<T>::type Stored;
+  typedef typename RealSum<typename F::Real>::Sum Sum;
   Reals<typename F::Real, Stored> part[F::parts];
   __device__ __forceinline__ void add(T x, int64_t) {
 #pragma unroll
@@ -169,14 +191,14 @@ template <class T, template <class, class> class Reals> struct FewSums {
 #pragma unroll
     for (int p = 0; p < F::parts; p++) {
       open(s.part[p]);
-      s.part[p].pair = part[p].pair();
+      s.part[p].sum = part[p].terms();
     }
     return fine();
   }
   typedef RoundedSum<T> Value;
   /* Rounded as the operator says that it will ask. */
   static __device__ __forceinline__ Value rounded(const gpr_axes_args &a, int64_t n,
-                                                  const Pair (&sum)[F::parts], bool certified) {
+                                                  const Sum (&sum)[F::parts], bool certified) {
     const int64_t over = divides(a.op) ? n : 1;
     Value value = {T(), (uint64_t)over, certified};
 #pragma unroll
@@ -185,9 +207,9 @@ template <class T, template <class, class> class Reals> struct FewSums {
     return value;
   }
   __device__ __forceinline__ void show(const gpr_axes_args &a, int64_t n, Value &value) const {
-    Pair sum[F::parts];
+    Sum sum[F::parts];
 #pragma unroll
-    for (int p = 0; p < F::parts; p++) sum[p] = part[p].pair();
+    for (int p = 0; p < F::parts; p++) sum[p] = part[p].terms();
     value = rounded(a, n, sum, fine());
   }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
@@ -197,22 +219,22 @@ template <class T, template <class, class> class Reals> struct FewSums {
     return value[0].certified;
   }
   /* All of the warp or nobody: a team's as plain sums. */
-  __device__ __forceinline__ bool join(int team, Pair (&sum)[F::parts]) const {
+  __device__ __forceinline__ bool join(int team, Sum (&sum)[F::parts]) const {
     bool all = true;
 #pragma unroll
     for (int p = 0; p < F::parts; p++) {
       auto mine = part[p];
       all = all && mine.join(team);
-      sum[p] = mine.pair();
+      sum[p] = mine.terms();
     }
     return all;
   }
   /* As pairs. */
-  __device__ __forceinline__ bool merge(int team, Pair (&sum)[F::parts]) const {
+  __device__ __forceinline__ bool merge(int team, Sum (&sum)[F::parts]) const {
     bool lost = !fine();
 #pragma unroll
     for (int p = 0; p < F::parts; p++) {
-      sum[p] = part[p].pair();
+      sum[p] = part[p].terms();
 #pragma unroll 1
       for (int mask = team / 2; mask; mask /= 2)
         sum[p] = merged(sum[p], shuffle_xor(sum[p], mask), lost);
@@ -222,7 +244,7 @@ template <class T, template <class, class> class Reals> struct FewSums {
   /* All of the warp, or nobody. */
   __device__ __forceinline__ bool finish_team(const gpr_axes_args &a, int64_t o, int64_t n,
                                               int team, bool mine) const {
-    Pair sum[F::parts];
+    Sum sum[F::parts];
     if (!join(team, sum) && !merge(team, sum)) return false;
 #pragma unroll
     for (int p = 0; n == 0 && p < F::parts; p++) sum[p].hi = 0; /* a sum of nothing is +0.0 */
@@ -244,9 +266,17 @@ template <class T> struct SlowFew<PairSum<T>> {
   static __device__ __noinline__ void add(State &s, T x, int64_t index) { F::add(s, x, index); }
   static __device__ __forceinline__ void fold(State &s, const char *from, int64_t stride,
                                               int64_t count) {
+    constexpr int U = 8; /* their loads do not wait for each other */
     Cells<F, 1> cells;
     cells.keep(&s);
-    cells.template rest<1>(1, from, stride, (int)count);
+#pragma unroll 1
+    for (int64_t i = 0; i < count; i += U) {
+      T x[U];
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        x[u] = i + u < count ? *(const T *)(from + (i + u) * stride) : minus_zero<T>();
+      cells.template add<U>(x, 0, 0);
+    }
     cells.done(0, s);
   }
 };

@@ -77,29 +77,20 @@ __device__ __noinline__ void add_count(typename IntegerMoments<T>::State *s, int
   IntegerMoments<T>::merge(*s, {(uint64_t)(int64_t)sum, sum < 0 ? -1 : 0, {squares, 0, 0}});
 }
 
-template <class T, int COLUMNS> struct ByteCells {
+template <class T> struct ByteCells {
   typedef IntegerMoments<T> F;
   typedef typename F::State State;
-  static constexpr bool certain = true;
-  int32_t sum[COLUMNS];
-  uint32_t squares[COLUMNS];
+  int32_t sum;
+  uint32_t squares;
   int count;
   State *over;
   __device__ __forceinline__ void keep(State *over) {
-#pragma unroll 1
-    for (int c = 0; c < COLUMNS; c++) F::open(over[c]);
+    F::open(*over);
     this->over = over;
     open();
   }
-  __device__ __forceinline__ void open() {
-    count = 0;
-#pragma unroll
-    for (int c = 0; c < COLUMNS; c++) sum[c] = 0, squares[c] = 0;
-  }
-  __device__ __forceinline__ void give() {
-#pragma unroll
-    for (int c = 0; c < COLUMNS; c++) add_count<T>(&over[c], sum[c], squares[c]);
-  }
+  __device__ __forceinline__ void open() { count = sum = 0, squares = 0; }
+  __device__ __forceinline__ void give() { add_count<T>(over, sum, squares); }
   __device__ __forceinline__ void expect(int elements) {
     count += elements;
     if (count <= BYTES_AT_ONCE) return;
@@ -107,33 +98,28 @@ template <class T, int COLUMNS> struct ByteCells {
     open();
     count = elements;
   }
-  __device__ __forceinline__ void one(int c, T x) {
+  __device__ __forceinline__ void one(T x) {
     const int w = (int)wide(x);
-    sum[c] += w;
-    squares[c] += (uint32_t)(w * w);
+    sum += w;
+    squares += (uint32_t)(w * w);
   }
-  template <int U>
-  __device__ __forceinline__ uint32_t add(const T (&x)[U * COLUMNS], int64_t, int64_t) {
+  template <int U> __device__ __forceinline__ void add(const T (&x)[U], int64_t, int64_t) {
     expect(U);
 #pragma unroll
-    for (int i = 0; i < U * COLUMNS; i++) one(i % COLUMNS, x[i]);
-    return 0;
+    for (int i = 0; i < U; i++) one(x[i]);
   }
   template <int U>
-  __device__ __forceinline__ uint32_t some(T (&x)[U * COLUMNS], uint64_t valid, int64_t, int64_t) {
+  __device__ __forceinline__ void some(T (&x)[U], uint64_t valid, int64_t, int64_t) {
     expect(U);
 #pragma unroll
-    for (int i = 0; i < U * COLUMNS; i++)
-      if (valid >> i & 1) one(i % COLUMNS, x[i]);
-    return 0;
+    for (int i = 0; i < U; i++)
+      if (valid >> i & 1) one(x[i]);
   }
-  template <int N> __device__ __forceinline__ void rest(uint32_t, const void *, int64_t, int) {}
   __device__ __forceinline__ void done(int, State &) { give(); }
-  __device__ __forceinline__ void done(State *) { give(); }
 };
-template <int C> struct Cells<IntegerMoments<boolean>, C> : ByteCells<boolean, C> {};
-template <int C> struct Cells<IntegerMoments<int8_t>, C> : ByteCells<int8_t, C> {};
-template <int C> struct Cells<IntegerMoments<uint8_t>, C> : ByteCells<uint8_t, C> {};
+template <> struct Cells<IntegerMoments<boolean>, 1> : ByteCells<boolean> {};
+template <> struct Cells<IntegerMoments<int8_t>, 1> : ByteCells<int8_t> {};
+template <> struct Cells<IntegerMoments<uint8_t>, 1> : ByteCells<uint8_t> {};
 
 /* --- packets of one output -----------------------------------------------------------------------
  */
@@ -157,10 +143,10 @@ template <int U> __device__ __forceinline__ uint32_t batch_squares(const Packet<
 template <class T> struct RowLane<IntegerMoments<T>> {
   typedef IntegerMoments<T> F;
   typedef typename F::State State;
-  static constexpr bool certain = true, neutral = false;
+  static constexpr bool neutral = false;
   IntegerCell<T> cell;
   __device__ __forceinline__ void keep(State *) {}
-  template <int U> __device__ __forceinline__ bool take(const Packet<T> (&v)[U], int64_t, int64_t) {
+  template <int U> __device__ __forceinline__ void take(const Packet<T> (&v)[U], int64_t, int64_t) {
     if constexpr (sizeof(T) == 1) {
       cell.sum += batch_sum(v);
       cell.squares += batch_squares(v);
@@ -169,10 +155,8 @@ template <class T> struct RowLane<IntegerMoments<T>> {
       for (int i = 0; i < U * Packet<T>::count; i++)
         cell.add(v[i / Packet<T>::count].element[i % Packet<T>::count]);
     }
-    return true;
   }
   __device__ __forceinline__ void one(T x, int64_t) { cell.add(x); }
-  template <int U> __device__ __forceinline__ void rest(const void *, int64_t) {}
   __device__ __forceinline__ void result(State &s) { s = cell.done(); }
 };
 

@@ -1,4 +1,4 @@
-/* What one thread keeps of Σx and Σx² for COLUMNS outputs: cells.cuh's for moments. */
+/* What one thread keeps of Σx and Σx² of one output: cells.cuh's for moments. */
 #ifndef GPR_MOMENT_CELLS_CUH
 #define GPR_MOMENT_CELLS_CUH
 
@@ -53,60 +53,52 @@ template <class R> struct MomentPairs {
   }
 };
 
-template <class T, int COLUMNS> struct BatchCells {
+template <class T> struct BatchCells {
   typedef PairMoments<T> F;
   typedef typename F::State State;
   typedef typename F::Real R;
   typedef typename RealOf<T>::type Stored;
-  static constexpr bool certain = false;
   static constexpr int parts = F::parts;
-  MomentPairs<R> pairs[COLUMNS * parts];
+  MomentPairs<R> pairs[parts];
   State *over; /* rarely touched: not in here, where it would take the pairs to memory with it */
-  /* U elements of one output, all or none. */
-  template <int U> __device__ __forceinline__ bool take(const T (&x)[U * COLUMNS], int c) {
+  __device__ __forceinline__ void open() {}
+  /* All or none; false: none. */
+  template <int U> __device__ __forceinline__ bool take(const T (&x)[U]) {
     MomentBatch<Stored, U> batch[parts];
     MomentPairs<R> next[parts];
-    bool lost = false, nan = pairs[c * parts].is_nan();
+    bool lost = false, nan = pairs[0].is_nan();
 #pragma unroll
     for (int p = 0; p < parts; p++) {
 #pragma unroll
-      for (int u = 0; u < U; u++) batch[p].see(F::real(x[u * COLUMNS + c], p));
+      for (int u = 0; u < U; u++) batch[p].see(F::real(x[u], p));
       lost |= !batch[p].open();
       nan |= batch[p].has_nan();
 #pragma unroll
-      for (int u = 0; u < U; u++) batch[p].add(F::real(x[u * COLUMNS + c], p));
-      next[p] = pairs[c * parts + p];
+      for (int u = 0; u < U; u++) batch[p].add(F::real(x[u], p));
+      next[p] = pairs[p];
       next[p].add(batch[p], lost);
     }
 #pragma unroll
     for (int p = 0; p < parts; p++)
-      if (!lost) pairs[c * parts + p] = next[p];
-    if (nan) pairs[c * parts].sum.hi = NAN;
+      if (!lost) pairs[p] = next[p];
+    if (nan) pairs[0].sum.hi = NAN;
     return !lost | nan;
   }
-  template <int U>
-  __device__ __forceinline__ uint32_t add(const T (&x)[U * COLUMNS], int64_t, int64_t) {
-    uint32_t missed = 0;
+  __device__ __forceinline__ void give() {
 #pragma unroll
-    for (int c = 0; c < COLUMNS; c++) missed |= take<U>(x, c) ? 0u : 1u << c;
-    return missed;
-  }
-  __device__ __forceinline__ void give(int c) {
-#pragma unroll
-    for (int p = 0; p < parts; p++) pairs[c * parts + p].give(over[c], p);
+    for (int p = 0; p < parts; p++) pairs[p].give(*over, p);
   }
 };
 
 /* --- one window for many batches -----------------------------------------------------------------
  */
 
-/* Halves have so few bits that a window serves 2^11 of them, whichever column they are in. */
+/* Halves have so few bits that a window serves 2^11 of them. */
 enum { HALF_HEADROOM = 11, HALVES_AT_ONCE = 1 << HALF_HEADROOM };
 
 /* Where it lies. All squares of float16 are within the windows of the greatest one. */
 template <class H> struct HalfRange;
 template <> struct HalfRange<float16> {
-  static constexpr bool certain = true;
   int top = 16;
   __device__ __forceinline__ void see(float) {}
   __device__ __forceinline__ bool inside() const { return true; }
@@ -114,7 +106,6 @@ template <> struct HalfRange<float16> {
   __device__ __forceinline__ void next() {}
 };
 template <> struct HalfRange<bfloat16> {
-  static constexpr bool certain = false;
   static constexpr int spread = spread_most(8, HALF_HEADROOM);
   int top = -126;
   float most = 0;
@@ -156,127 +147,98 @@ static __device__ __noinline__ void add_count(MomentState<float, 1> *s, double s
   }
 }
 
-template <class H, int COLUMNS> struct HalfCells {
+template <class H> struct HalfCells {
   typedef PairMoments<H> F;
   typedef typename F::State State;
-  static constexpr bool certain = HalfRange<H>::certain;
   HalfRange<H> range;
   int count = 0;
-  double total[COLUMNS];
-  SquareWindows<HALF_HEADROOM> window[COLUMNS];
+  double total;
+  SquareWindows<HALF_HEADROOM> window;
   State *over;
   __device__ __forceinline__ HalfCells() { open(); }
   __device__ __forceinline__ void open() {
     count = 0;
-#pragma unroll
-    for (int c = 0; c < COLUMNS; c++) {
-      total[c] = 0;
-      window[c].open(range.top);
-    }
+    total = 0;
+    window.open(range.top);
   }
-  __device__ __forceinline__ void give(int c) {
-    add_count(&over[c], total[c], window[c].first - window[c].start(range.top, 0),
-              window[c].second - window[c].start(range.top, 1));
+  __device__ __forceinline__ void give() {
+    add_count(over, total, window.first - window.start(range.top, 0),
+              window.second - window.start(range.top, 1));
   }
-  __device__ __forceinline__ void flush() {
-#pragma unroll
-    for (int c = 0; c < COLUMNS; c++) give(c);
-  }
-  template <int U>
-  __device__ __forceinline__ uint32_t add(const H (&x)[U * COLUMNS], int64_t, int64_t) {
+  template <int U> __device__ __forceinline__ bool take(const H (&x)[U]) {
     bool fine = true;
     range.next();
 #pragma unroll
-    for (int i = 0; i < U * COLUMNS; i++) range.see(wide(x[i]));
+    for (int i = 0; i < U; i++) range.see(wide(x[i]));
     if (count + U > HALVES_AT_ONCE || !range.inside()) {
-      flush();
+      give();
       if (!range.inside()) fine = range.move();
       open();
     }
-    if (!fine) return (1u << COLUMNS) - 1;
+    if (!fine) return false;
     count += U;
 #pragma unroll
-    for (int i = 0; i < U * COLUMNS; i++) {
+    for (int i = 0; i < U; i++) {
       const double d = wide(x[i]);
-      total[i % COLUMNS] += d;
-      window[i % COLUMNS].add(d);
+      total += d;
+      window.add(d);
     }
-    return 0;
+    return true;
   }
 };
 
 /* --- both ----------------------------------------------------------------------------------------
  */
 
-template <class T, int COLUMNS> struct MomentCells { typedef BatchCells<T, COLUMNS> type; };
-template <int COLUMNS> struct MomentCells<float16, COLUMNS> {
-  typedef HalfCells<float16, COLUMNS> type;
-};
-template <int COLUMNS> struct MomentCells<bfloat16, COLUMNS> {
-  typedef HalfCells<bfloat16, COLUMNS> type;
-};
+template <class T> struct MomentCells { typedef BatchCells<T> type; };
+template <> struct MomentCells<float16> { typedef HalfCells<float16> type; };
+template <> struct MomentCells<bfloat16> { typedef HalfCells<bfloat16> type; };
 
-template <class T, int COLUMNS>
-struct Cells<PairMoments<T>, COLUMNS> : MomentCells<T, COLUMNS>::type {
+template <class T> struct Cells<PairMoments<T>, 1> : MomentCells<T>::type {
   typedef PairMoments<T> F;
   typedef typename F::State State;
+  template <int U> __device__ __forceinline__ void add(const T (&x)[U], int64_t, int64_t) {
+    if (this->take(x)) return;
+    T each[U]; /* a copy, so that the others stay in registers */
+#pragma unroll
+    for (int i = 0; i < U; i++) each[i] = x[i];
+    add_each(this->over, each, U);
+  }
+  static __device__ __noinline__ void add_each(State *s, const T *x, int n) {
+    uint32_t special = 0;
+    for (int p = 0; p < F::parts; p++) special |= s->sum[p].special;
+    if (special & GPR_NAN) return; /* nothing else matters any more */
+#pragma unroll 1
+    for (int i = 0; i < n; i++) F::add(*s, x[i]);
+  }
   template <int U>
-  __device__ __forceinline__ uint32_t some(T (&x)[U * COLUMNS], uint64_t valid, int64_t index,
-                                           int64_t step) {
+  __device__ __forceinline__ void some(T (&x)[U], uint64_t valid, int64_t index, int64_t step) {
     const T zero = {};
 #pragma unroll
-    for (int i = 0; i < U * COLUMNS; i++)
+    for (int i = 0; i < U; i++)
       if (!(valid >> i & 1)) x[i] = zero;
-    return this->template add<U>(x, index, step);
+    add<U>(x, index, step);
   }
   __device__ __forceinline__ void keep(State *over) {
-#pragma unroll 1
-    for (int c = 0; c < COLUMNS; c++) F::open(over[c]);
+    F::open(*over);
     this->over = over;
   }
-  template <int N>
-  __device__ __forceinline__ void rest(uint32_t missed, const void *from, int64_t step,
-                                       int pieces) {
-    add_rests<N>(this->over, missed, (const T *)from, step, pieces);
-  }
-  template <int N>
-  static __device__ __noinline__ void add_rests(State *s, uint32_t missed, const T *from,
-                                                int64_t step, int pieces) {
-    for (; missed; missed &= missed - 1) {
-      const int c = __ffs(missed) - 1;
-      uint32_t special = 0;
-      for (int p = 0; p < F::parts; p++) special |= s[c].sum[p].special;
-      if (special & GPR_NAN) continue; /* nothing else matters any more */
-      each_rest<N>(from + c, step, pieces, [&](const T *x, int n) {
-#pragma unroll 1
-        for (int i = 0; i < n; i++) F::add(s[c], x[i]);
-      });
-    }
-  }
-  /* c must be known to the compiler. */
-  __device__ __forceinline__ void done(int c, State &) { this->give(c); }
-  __device__ __forceinline__ void done(State *) {
-#pragma unroll
-    for (int c = 0; c < COLUMNS; c++) this->give(c);
-  }
+  __device__ __forceinline__ void done(int, State &) { this->give(); }
 };
 
 template <class T> struct RowLane<PairMoments<T>> {
   typedef PairMoments<T> F;
-  static constexpr bool certain = Cells<F, 1>::certain, neutral = true;
+  static constexpr bool neutral = true;
   static constexpr int V = Packet<T>::count;
   Cells<F, 1> cells;
   __device__ __forceinline__ void keep(typename F::State *s) { cells.keep(s); }
-  template <int U> __device__ __forceinline__ bool take(const Packet<T> (&v)[U], int64_t, int64_t) {
+  template <int U> __device__ __forceinline__ void take(const Packet<T> (&v)[U], int64_t, int64_t) {
     T x[U * V];
 #pragma unroll
     for (int i = 0; i < U * V; i++) x[i] = v[i / V].element[i % V];
-    return !cells.template add<U * V>(x, 0, 0);
+    cells.template add<U * V>(x, 0, 0);
   }
-  __device__ __forceinline__ void one(T x, int64_t) { F::add(cells.over[0], x); }
-  template <int U> __device__ __forceinline__ void rest(const void *from, int64_t step) {
-    cells.template rest<V>(1, from, step, U);
-  }
+  __device__ __forceinline__ void one(T x, int64_t) { F::add(*cells.over, x); }
   __device__ __forceinline__ void result(typename F::State &s) { cells.done(0, s); }
 };
 

@@ -32,6 +32,13 @@ template <class T> struct StagedShape<PairMoments<T>> {
 };
 template <class T> struct StagedShape<IntegerMoments<T>> : StagedShape<PairMoments<T>> {};
 
+template <class T> struct MovedBytes<PairMoments<T>> {
+  typedef typename PairMoments<T>::State State;
+  static constexpr size_t value =
+      sizeof(Pair) * (State::parts * State::Batch::sums + State::parts * State::Batch::squares) +
+      8 * (State::parts + 1);
+};
+
 /* --- moving --------------------------------------------------------------------------------------
  */
 

@@ -210,6 +210,13 @@ __device__ __noinline__ void finish_output(const gpr_axes_args *a, int64_t o,
 /* --- states that are copied and merged -----------------------------------------------------------
  */
 
+/* Of a state, what moves as a rule. */
+template <class F> struct MovedBytes { static constexpr size_t value = sizeof(typename F::State); };
+template <class T> struct MovedBytes<PairSum<T>> {
+  typedef RealSum<typename PairSum<T>::Real> Real;
+  static constexpr size_t value = PairSum<T>::parts * (sizeof(typename Real::Sum) + 8);
+};
+
 template <class F> struct Move {
   typedef typename F::State State;
   static __device__ __forceinline__ void assign(State &to, const State &from) { to = from; }
@@ -263,15 +270,15 @@ template <class T> struct Move<PairSum<T>> {
   static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
 #pragma unroll
     for (int p = 0; p < F::parts; p++) {
-      Pair pair = s.part[p].pair;
+      auto sum = s.part[p].sum;
       bool lost = s.part[p].used;
 #pragma unroll 1
       for (int mask = lanes / 2; mask >= step; mask /= 2)
-        pair = merged(pair, shuffle_xor(pair, mask), lost);
+        sum = merged(sum, shuffle_xor(sum, mask), lost);
       if (__any_sync(GPR_ALL, lost))
         merge_slowly(&s.part[p], lanes, step);
       else
-        s.part[p].pair = pair;
+        s.part[p].sum = sum;
     }
   }
 };
@@ -283,18 +290,18 @@ template <class T> struct MergePairs {
   /* The pairs of one part of N states, or of `count`: false if they do not fit. */
   static __device__ __forceinline__ bool merge(State &s, const State *from, int64_t count,
                                                int64_t step, int p) {
-    Pair next[N], sum = s.part[p].pair;
+    typename RealSum<typename F::Real>::Sum next[N], sum = s.part[p].sum;
     bool lost = s.part[p].used;
 #pragma unroll
     for (int u = 0; u < N; u++) {
-      next[u] = {-0.0, -0.0};
+      clear(next[u]);
       if (u >= count) continue;
-      next[u] = from[u * step].part[p].pair;
+      next[u] = from[u * step].part[p].sum;
       lost |= from[u * step].part[p].used;
     }
 #pragma unroll
     for (int u = 0; u < N; u++) sum = merged(sum, next[u], lost);
-    if (!lost) s.part[p].pair = sum;
+    if (!lost) s.part[p].sum = sum;
     return !lost;
   }
 };
@@ -428,11 +435,12 @@ template <class T, int N> struct Quick<PairSum<T>, N> {
   typedef PairSum<T> F;
   static constexpr int parts = F::parts, pairs = N * parts;
   /* Whether the states have more than pairs. */
-  static __device__ __forceinline__ bool take(const typename F::State *s, Pair (&sum)[pairs]) {
+  typedef typename RealSum<typename F::Real>::Sum Sum;
+  static __device__ __forceinline__ bool take(const typename F::State *s, Sum (&sum)[pairs]) {
     bool more = false;
 #pragma unroll
     for (int i = 0; i < pairs; i++) {
-      sum[i] = s[i / parts].part[i % parts].pair;
+      sum[i] = s[i / parts].part[i % parts].sum;
       more |= s[i / parts].part[i % parts].used != 0;
     }
     return more;
@@ -440,14 +448,14 @@ template <class T, int N> struct Quick<PairSum<T>, N> {
   template <int SLOTS>
   static __device__ __forceinline__ bool merge(typename F::State *s, int x, int y, int width,
                                                int height, Slots<F, SLOTS> &slots) {
-    Pair sum[pairs], (*slot)[AXES_THREADS / 2] = (Pair(*)[AXES_THREADS / 2]) & slots;
+    Sum sum[pairs], (*slot)[AXES_THREADS / 2] = (Sum(*)[AXES_THREADS / 2]) & slots;
     static_assert(sizeof slots >= pairs * sizeof *slot, "");
     bool lost = take(s, sum);
     merge_halves(sum, x, y, width, height, slot,
-                 [&](Pair &mine, const Pair &theirs) { mine = merged(mine, theirs, lost); });
+                 [&](Sum &mine, const Sum &theirs) { mine = merged(mine, theirs, lost); });
     if (__syncthreads_or(lost)) return false;
 #pragma unroll
-    for (int i = 0; i < pairs; i++) s[i / parts].part[i % parts].pair = sum[i];
+    for (int i = 0; i < pairs; i++) s[i / parts].part[i % parts].sum = sum[i];
     return true;
   }
 };

@@ -1,10 +1,10 @@
-/* An exact sum by one thread: two doubles, and a long integer for what they cannot hold.
+/* An exact sum by one thread: two or three doubles, and a long integer for what they cannot hold.
  *
  * Additions of doubles whose rounding error is zero, which two subtractions tell, need no window:
  * the pair hi + lo follows its sum up and down, keeps about 104 bits below it, and IEEE's rules for
- * the signs of zeros come for free. What would be rounded goes to the long integer instead, a
- * number at a time, which is certain and seldom. (Knuth, The Art of Computer Programming 2, 4.2.2.)
- */
+ * the signs of zeros come for free. What a pair of doubles' sum is rounded by goes to a third one,
+ * 150 bits below it; what would be rounded there goes to the long integer, a number at a time,
+ * which is certain and seldom. (Knuth, The Art of Computer Programming 2, 4.2.2.) */
 #ifndef GPR_PAIR_CUH
 #define GPR_PAIR_CUH
 
@@ -66,10 +66,42 @@ template <class R> __device__ inline void add_long(Long<R> &to, const Long<R> &f
 struct Pair {
   double hi, lo;
 };
-GPR_FN void add(Pair &p, double x, bool &lost) {
+struct Triple {
+  double hi, lo, tail;
+};
+/* What a thread keeps of a sum: floats have the bits of a pair. */
+template <class R> struct TermsOfSum { typedef Pair type; };
+template <> struct TermsOfSum<double> { typedef Triple type; };
+
+GPR_FN void clear(Pair &p) { p.hi = p.lo = -0.0; }
+GPR_FN void clear(Triple &p) { p.hi = p.lo = -0.0, p.tail = 0; }
+GPR_FN bool has_tail(const Pair &) { return false; }
+GPR_FN bool has_tail(const Triple &p) { return p.tail != 0; }
+/* each(x) of all doubles. */
+template <class Each> __device__ __forceinline__ void each_term(const Pair &p, Each each) {
+  each(p.hi);
+  each(p.lo);
+}
+template <class Each> __device__ __forceinline__ void each_term(const Triple &p, Each each) {
+  each(p.hi);
+  each(p.lo);
+  if (p.tail != 0) each(p.tail);
+}
+
+/* To the first two. */
+template <class S> GPR_FN void add(S &p, double x, bool &lost) {
   const double t = p.hi + x;
   p.lo = add_checked(p.lo, rounding_error(p.hi, x, t), lost);
   p.hi = t;
+}
+/* To all there are. */
+GPR_FN void add_to_all(Pair &p, double x, bool &lost) { add(p, x, lost); }
+GPR_FN void add_to_all(Triple &p, double x, bool &lost) {
+  const double t = p.hi + x, error = rounding_error(p.hi, x, t);
+  const double u = p.lo + error, rest = rounding_error(p.lo, error, u);
+  p.hi = t;
+  p.lo = u;
+  if (!(rest == 0)) p.tail = add_checked(p.tail, rest, lost);
 }
 
 /* --- a batch of floats ---------------------------------------------------------------------------
@@ -106,18 +138,19 @@ template <int PRECISION, int N> struct Batch {
  */
 
 template <class R> struct RealSum {
-  Pair pair;
+  typedef typename TermsOfSum<R>::type Sum;
+  Sum sum;
   uint32_t special; /* as an Exact's */
   uint32_t used;    /* rest is more than nothing */
   Long<R> rest;
 };
 template <class R> __device__ __forceinline__ void open(RealSum<R> &s) {
-  s.pair.hi = s.pair.lo = -0.0;
+  clear(s.sum);
   s.special = s.used = 0;
 }
 /* As far as it is used. */
 template <class R> __device__ __forceinline__ void assign(RealSum<R> &to, const RealSum<R> &from) {
-  to.pair = from.pair;
+  to.sum = from.sum;
   to.special = from.special;
   to.used = from.used;
   if (from.used)
@@ -134,22 +167,39 @@ template <class R> __device__ __noinline__ void add_rest(RealSum<R> *s, double x
   add_double(s->rest, x, s->special);
 }
 template <class R> __device__ __forceinline__ void add_one(RealSum<R> &s, double x) {
-  Pair p = s.pair;
+  auto p = s.sum;
   bool lost = false;
-  add(p, x, lost);
+  add_to_all(p, x, lost);
   if (!lost)
-    s.pair = p;
+    s.sum = p;
   else if (x != x)
-    s.pair.hi = x;
-  else if (s.pair.hi == s.pair.hi)
+    s.sum.hi = x;
+  else if (s.sum.hi == s.sum.hi)
     add_rest(&s, x);
+}
+/* What does not fit into a sum that lies elsewhere, in registers. */
+template <class R, class X>
+__device__ __noinline__ typename RealSum<R>::Sum added(typename RealSum<R>::Sum sum, const X *x,
+                                                       int n, RealSum<R> *rest) {
+#pragma unroll 1
+  for (int i = 0; i < n && sum.hi == sum.hi; i++) {
+    auto p = sum;
+    bool lost = false;
+    add_to_all(p, x[i], lost);
+    if (!lost)
+      sum = p;
+    else if (x[i] != x[i])
+      sum.hi = x[i];
+    else
+      add_rest(rest, x[i]);
+  }
+  return sum;
 }
 template <class R> __device__ __noinline__ void add_both(RealSum<R> *s, const RealSum<R> *right) {
   use(*s);
   s->special |= right->special;
   if (right->used) add_long(s->rest, right->rest);
-  add_double(s->rest, right->pair.hi, s->special);
-  add_double(s->rest, right->pair.lo, s->special);
+  each_term(right->sum, [&](double x) { add_double(s->rest, x, s->special); });
 }
 /* lost stays as it is where the sum of both is exact. */
 GPR_FN Pair merged(const Pair &a, const Pair &b, bool &lost) {
@@ -161,13 +211,25 @@ GPR_FN Pair merged(const Pair &a, const Pair &b, bool &lost) {
   lost |= is_lost && p.hi == p.hi;
   return p;
 }
+GPR_FN Triple merged(const Triple &a, const Triple &b, bool &lost) {
+  Triple p;
+  bool is_lost = false;
+  p.hi = a.hi + b.hi;
+  const double low = a.lo + b.lo, error = rounding_error(a.hi, b.hi, p.hi);
+  p.lo = low + error;
+  p.tail = add_checked(a.tail, b.tail, is_lost);
+  p.tail = add_checked(p.tail, rounding_error(a.lo, b.lo, low), is_lost);
+  p.tail = add_checked(p.tail, rounding_error(low, error, p.lo), is_lost);
+  lost |= is_lost && p.hi == p.hi;
+  return p;
+}
 template <class R> __device__ __forceinline__ void merge(RealSum<R> &s, const RealSum<R> &right) {
   bool lost = right.used;
-  const Pair p = merged(s.pair, right.pair, lost);
+  const auto p = merged(s.sum, right.sum, lost);
   if (lost)
     add_both(&s, &right);
   else
-    s.pair = p;
+    s.sum = p;
 }
 
 /* --- rounding, once ------------------------------------------------------------------------------
@@ -187,11 +249,25 @@ template <class T> __device__ __forceinline__ void round_pair(double hi, double 
 __device__ __forceinline__ void round_pair(double hi, double lo, double *out) {
   *out = lo == 0 ? hi : hi + lo;
 }
+template <class T> __device__ __forceinline__ void round_terms(const Pair &p, T *out) {
+  round_pair(p.hi, p.lo, out);
+}
+/* Three TwoSums leave two terms, each of less than the one before's last bit, and what those were
+ * rounded by, of which the second one's last bit keeps enough. (Boldo and Melquiond, "Emulation of
+ * FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008.) */
+template <class T> __device__ __forceinline__ void round_terms(const Triple &p, T *out) {
+  if (p.tail == 0) return round_pair(p.hi, p.lo, out);
+  const double s = p.hi + p.lo, low = rounding_error(p.hi, p.lo, s);
+  const double t = low + p.tail, last = rounding_error(low, p.tail, t);
+  const double first = s + t, left = rounding_error(s, t, first);
+  const double rest = left + last;
+  round_pair(first, to_odd(rest, rounding_error(left, last, rest)), out);
+}
 
 /* Divided by n first: two digits of the quotient, the second one rounded to odd by the sign of what
  * is left. */
-template <class T>
-__device__ __forceinline__ void round_quotient(const Pair &p, int64_t n, T *out) {
+template <class T, class S>
+__device__ __forceinline__ void round_quotient(const S &p, int64_t n, T *out) {
   const double d = (double)n, hi = p.lo == 0 ? p.hi : p.hi + p.lo,
                lo = p.lo == 0 ? 0 : rounding_error(p.hi, p.lo, hi);
   const double first = hi / d, rest = product_error(-first, d, -hi);
@@ -201,13 +277,17 @@ __device__ __forceinline__ void round_quotient(const Pair &p, int64_t n, T *out)
   round_pair(first, second == 0 ? 0 : second, out);
 }
 
+template <class S> __device__ __forceinline__ bool can_divide(const S &p, int64_t n) {
+  const double size = fabs(p.hi);
+  return !has_tail(p) && n >> 53 == 0 && size > 0x1p-800 && size < 0x1p1000;
+}
+
 /* What two doubles cannot: any words, divided by n and rounded. */
 template <class T, class R>
 __device__ __noinline__ void round_long(RealSum<R> *s, int64_t n, T *out) {
   use(*s);
-  add_double(s->rest, s->pair.hi, s->special);
-  add_double(s->rest, s->pair.lo, s->special);
-  s->pair.hi = s->pair.lo = -0.0;
+  each_term(s->sum, [&](double x) { add_double(s->rest, x, s->special); });
+  clear(s->sum);
   if (round_special(s->special, out)) return;
   bool negative;
   const Leading sum = leading_of(s->rest.word, Long<R>::words, Long<R>::bottom, negative);
@@ -217,17 +297,16 @@ __device__ __noinline__ void round_long(RealSum<R> *s, int64_t n, T *out) {
 /* The sum over n, rounded once. */
 template <class T, class R>
 __device__ __forceinline__ void round_sum(RealSum<R> &s, int64_t n, T *out) {
-  const double size = fabs(s.pair.hi);
-  if (size != size)
+  if (s.sum.hi != s.sum.hi)
     *out = quiet_nan<T>();
   else if (!s.used && n == 1)
-    round_pair(s.pair.hi, s.pair.lo, out);
+    round_terms(s.sum, out);
   else if (n == 0)
     *out = quiet_nan<T>();
-  else if (!s.used && s.pair.hi == 0 && s.pair.lo == 0)
-    round_pair(s.pair.hi, 0, out);
-  else if (!s.used && n >> 53 == 0 && size > 0x1p-800 && size < 0x1p1000)
-    round_quotient(s.pair, n, out);
+  else if (!s.used && s.sum.hi == 0 && s.sum.lo == 0 && !has_tail(s.sum))
+    round_pair(s.sum.hi, 0, out);
+  else if (!s.used && can_divide(s.sum, n))
+    round_quotient(s.sum, n, out);
   else
     round_long<T>(&s, n, out);
 }
@@ -277,7 +356,7 @@ template <class T> struct PairSumValue {
     nothing = false;
   }
   template <class R> __device__ __forceinline__ R part(int p, uint64_t n) {
-    if (nothing) sum->part[p].pair.hi = 0;
+    if (nothing) sum->part[p].sum.hi = 0;
     return rounded<R>(&sum->part[p], (int64_t)n);
   }
   template <class R> __device__ __forceinline__ R round(uint64_t n = 1) {

@@ -29,8 +29,7 @@ __device__ __forceinline__ void fold_packets(RowLane<F> &lane,
 #pragma unroll
   for (int u = 0; u < U; u++) v[u].words = in.load(p + u * team);
   const int64_t at = index - in.first + p * Packet<T>::count;
-  if (!lane.take(v, at, team * Packet<T>::count) && !RowLane<F>::certain)
-    lane.template rest<U>(in.data + p * Packet<T>::count, team * (int64_t)sizeof(Packet<T>));
+  lane.take(v, at, team * Packet<T>::count);
 }
 
 /* Whether the packets at the ends may be read whole. */
@@ -39,9 +38,9 @@ __device__ __forceinline__ bool may_read_whole(const gpr_axes_args &a, const Pac
   const char *const low = (const char *)in.data, *const high = low + in.packets() * 16;
   return in.stop <= in.first || (low >= a.low && high <= a.high);
 }
-/* A tile at an end as all others, with -0.0 around it; false if it did not fit. */
+/* A tile at an end as all others, with -0.0 around it. */
 template <class F>
-__device__ __forceinline__ bool fold_end(const Packets<typename F::Element> &in, int64_t first,
+__device__ __forceinline__ void fold_end(const Packets<typename F::Element> &in, int64_t first,
                                          RowLane<F> &lane) {
   typedef typename F::Element T;
   typedef typename RealOf<T>::type R;
@@ -63,7 +62,7 @@ __device__ __forceinline__ bool fold_end(const Packets<typename F::Element> &in,
       if (j * V / REALS < before || j * V / REALS >= left) reals.element[j] = minus_zero<R>();
     v[u].words = reals.words;
   }
-  return lane.take(v, 0, 0);
+  lane.take(v, 0, 0);
 }
 
 /* Each lane's share of a tile of a warp's packets, RowsShape<F>::loads a lane, of which the last
@@ -79,7 +78,7 @@ __device__ __forceinline__ void fold_tile(const Packets<typename F::Element> &in
   }
   if (first >= in.packets()) return;
   if constexpr (RowLane<F>::neutral)
-    if (whole && fold_end<F>(in, first, lane)) return;
+    if (whole) return fold_end<F>(in, first, lane);
 #pragma unroll 1
   for (int u = 0; u < loads; u += ROWS_FEW) {
     const int64_t p = first + u * GPR_WARP;

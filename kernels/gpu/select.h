@@ -21,6 +21,7 @@ struct AxesRow {
   int rows_blocks, rows_loads, columns_blocks, columns_loads;
   double ends;  /* of a block, in steps */
   size_t state; /* bytes, the number that counted with it */
+  size_t moved; /* of those, what a block leaves to another one as a rule */
   size_t pool;
   size_t joint; /* words of an output that blocks add to; 0: they leave partial states */
 };
@@ -35,15 +36,16 @@ struct Split {
 };
 
 /* Parts of at least `least` steps of work, so that `blocks` times as many fill the slots well: the
- * last wave should not be nearly empty. A block's start and end take it `ends` steps; a part more
- * is `each` steps for the block that comes last. */
+ * last wave should not be nearly empty. A block's start and end take it `ends` steps; that there
+ * are several parts takes `parting`, and a part more `each` for the block that comes last. */
 inline Split best_split(Size blocks, Size slots, Size steps, Size least, double ends = 1,
-                        double each = 0) {
+                        double each = 0, double parting = 0) {
   Split best = {1, 1e300};
   const Size limit = steps / least > 1 ? steps / least : 1;
   for (Size split = 1; split <= limit && split <= 1024; split++) {
     const double waves = (double)up(blocks * split, slots);
-    const double time = waves * ((double)up(steps, split) + ends) + (double)(split - 1) * each;
+    const double parts = split > 1 ? parting + (double)(split - 1) * each : 0;
+    const double time = waves * ((double)up(steps, split) + ends) + parts;
     if (time * 1.005 < best.time) best = {(int)split, time};
   }
   return best;
@@ -186,6 +188,7 @@ struct AxesCut {
     const Size width = a.shape[a.kept - 1], bytes = width * row.bytes;
     const int v = 16 / row.bytes;
     if ((uintptr_t)a.data % 16) return false;
+    if (a.count < 4 * v && !wanted) return false; /* a thread has v outputs to finish */
     for (int d = 0; d < a.kept - 1; d++)
       if (a.strides[d] % 16) return false;
     const Size batches = a.outputs / width;
@@ -386,15 +389,21 @@ struct AxesCut {
     for (int down = 1; down <= 8 && down * row.tile_loads <= count; down *= 2) {
       const Size rounds = up(count, (Size)down * row.tile_loads);
       const double time =
-          time_of(up(outputs, AXES_THREADS / down), slots, (double)rounds, down > 1 ? 2 : 1.5);
+          time_of(up(outputs, AXES_THREADS / down), slots, (double)rounds, row.ends + (down > 1));
       if (time < best) best = time, a.down = down;
     }
     a.across = AXES_THREADS / a.down;
   }
-  void share_rounds(Size slots) {
-    a.tiles = up(a.outputs, (Size)a.across * a.beyond);
+  /* What blocks that share outputs leave each other takes the last one its reads, and a few loads
+   * that wait for each other, about as long as four steps. */
+  enum { PARTING = 4 };
+  void share_rounds(Size slots, Size step_bytes) {
+    const Size wide = (Size)a.across * a.beyond;
+    const double left = 2 * (double)(wide * (Size)row.moved) / (double)step_bytes;
+    a.tiles = up(a.outputs, wide);
     a.split = 1;
-    if (a.tiles <= AXES_TICKETS) a.split = best_split(a.tiles, slots, a.rounds, 2).blocks;
+    if (a.tiles <= AXES_TICKETS)
+      a.split = best_split(a.tiles, slots, a.rounds, 2, row.ends, left, PARTING).blocks;
     a.share = up(a.rounds, a.split);
     if (a.share) a.split = (int)up(a.rounds, a.share);
   }
@@ -421,7 +430,7 @@ struct AxesCut {
     a.beyond = AXES_THREADS / a.down;
     a.run_rounds = up(a.box / elements + 2, a.down * loads);
     a.rounds = a.run_rounds * runs_of_box();
-    share_rounds(slots);
+    share_rounds(slots, AXES_THREADS * loads * 16);
     return take_tile(program, slots);
   }
   bool tile() {
@@ -433,7 +442,7 @@ struct AxesCut {
               runs_of_box() == 1 && (in_order || !row.is_ordered);
     a.run_rounds = a.starts || !a.box ? 1 : up(a.box, (Size)a.down * row.tile_loads);
     a.rounds = a.starts ? 1 : a.run_rounds * runs_of_box();
-    share_rounds(slots);
+    share_rounds(slots, (Size)AXES_THREADS * row.tile_loads * row.bytes);
     return take_tile(loader(), slots);
   }
 

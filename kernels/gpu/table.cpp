@@ -173,6 +173,7 @@ template <class F, class ROW> struct AxesKernels {
     row.columns_blocks = ColumnsShape<F>::blocks;
     row.columns_loads = ColumnsShape<F>::loads;
     row.state = sizeof(typename Counted<F>::State);
+    row.moved = MovedBytes<F>::value;
     row.pool = PoolBytes<F>::value;
     row.joint = Joint<F>::words;
     return row;

@@ -48,7 +48,6 @@ template <class T, bool GREATEST> struct AnyOrderCell {
   }
 };
 template <class T, bool GREATEST> struct TileCell<Position<T, GREATEST>> {
-  static constexpr bool certain = true;
   typedef PositionCell<T, GREATEST, int> Run;
   AnyOrderCell<T, GREATEST> cell;
   template <class IndexOf> __device__ __forceinline__ void take(const Run &run, IndexOf index_of) {
@@ -61,7 +60,6 @@ template <class T, bool GREATEST> struct TileCell<Position<T, GREATEST>> {
   }
 };
 template <class T> struct TileCell<Positions<T>> {
-  static constexpr bool certain = true;
   struct Run {
     PositionCell<T, false, int> low;
     PositionCell<T, true, int> high;
@@ -183,14 +181,9 @@ template <class F, class LOAD> struct TileRun {
 #pragma unroll
         for (int u = 0; u < U; u++) cell.one(x[u], index_of(r + u * down));
       }
-    } else if (cell.template add<U>(x, 0, 0) && !TileCell<F>::certain) {
-#pragma unroll 1
-      for (int u = 0; u < U; u++) rest(cell, r + u * down);
+    } else {
+      cell.template add<U>(x, 0, 0);
     }
-  }
-  __device__ __forceinline__ void rest(TileCell<F> &cell, int64_t r) {
-    const T again = at(r);
-    cell.template rest<1>(1, &again, 0, 1);
   }
   template <int U>
   __device__ __forceinline__ void some(TileCell<F> &cell, Run &run, T (&x)[U], uint32_t valid,
@@ -205,11 +198,18 @@ template <class F, class LOAD> struct TileRun {
         for (int u = 0; u < U; u++)
           if (valid >> u & 1) cell.one(x[u], index_of(r + u * down));
       }
-    } else if (cell.template some<U>(x, valid, 0, 0) && !TileCell<F>::certain) {
-#pragma unroll 1
-      for (int u = 0; u < U; u++)
-        if (valid >> u & 1) rest(cell, r + u * down);
+    } else {
+      cell.template some<U>(x, valid, 0, 0);
     }
+  }
+  /* How many are numbers; the others become -0.0, which changes nothing. */
+  template <int U> static __device__ __forceinline__ int count_numbers(T (&x)[U]) {
+    int n = U;
+    if constexpr (RowLane<F>::neutral)
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        if (is_nan_or_nat(x[u])) x[u] = minus_zero<T>(), n--;
+    return n;
   }
   /* Elements r, r + down, … below stop, of so many that there are; how many counted. */
   __device__ __forceinline__ int64_t fold(TileCell<F> &cell, int64_t r, int down, int64_t stop,
@@ -218,13 +218,13 @@ template <class F, class LOAD> struct TileRun {
     int64_t n = 0;
     Run run;
     if (length < stop) stop = length;
-    if (!a.where && !a.skip)
+    if (!a.where && (RowLane<F>::neutral || !a.skip))
 #pragma unroll 1
       for (; r + (U - 1) * down < stop; r += U * down) {
         T x[U];
         load<U, true>(x, r, down, stop);
+        n += a.skip ? count_numbers<U>(x) : U;
         add<U>(cell, run, x, r, down);
-        n += U;
       }
 #pragma unroll 1
     for (; r < stop; r += S * down) {
@@ -283,8 +283,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
     }
     return bits;
   }
-  /* False: to be taken one by one. */
-  __device__ __forceinline__ bool take(TileCell<F> &cell, typename Base::Run &run,
+  __device__ __forceinline__ void take(TileCell<F> &cell, typename Base::Run &run,
                                        const Packet<From> (&v)[U], T (&x)[U * V], uint64_t valid,
                                        int64_t r, int down) {
     if constexpr (F::ordered) {
@@ -297,15 +296,15 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
         else
           cell.one(x[i], this->index_of(r + at));
       }
-      return true;
     } else if constexpr (SumsFloats<F, From>::value) {
       float w[U * V];
 #pragma unroll
       for (int i = 0; i < U * V; i++) w[i] = valid >> i & 1 ? wide(v[i / V].element[i % V]) : -0.0f;
-      return gpr::take<From, U * V, 1>(cell.pair[0], w, 0);
+      gpr::take<From, U * V, 1>(cell.sum[0], w, 0, cell.rest(0));
+    } else if (valid == ALL) {
+      cell.template add<U * V>(x, 0, 0);
     } else {
-      return !(valid == ALL ? cell.template add<U * V>(x, 0, 0)
-                            : cell.template some<U * V>(x, valid, 0, 0));
+      cell.template some<U * V>(x, valid, 0, 0);
     }
   }
   /* A bit for each of packet p's elements that is the run's. */
@@ -356,12 +355,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
           if (is_nan_or_nat(x[i])) valid &= ~(1ull << i);
       n += __popc((uint32_t)valid) + __popc((uint32_t)(valid >> 32));
       const int64_t r = p * V - in.first;
-      const bool fine = take(cell, run, v, x, valid, r, down);
-      if constexpr (!TileCell<F>::certain)
-        if (!fine)
-#pragma unroll 1
-          for (int i = 0; i < U * V; i++)
-            if (valid >> i & 1) this->rest(cell, r + i / V * (V * down) + i % V);
+      take(cell, run, v, x, valid, r, down);
     }
     this->end(cell, run);
     return n;
@@ -420,10 +414,9 @@ __device__ __forceinline__ void merge_tile(const gpr_axes_args &a, typename C::S
 /* Outputs of so few elements that a thread folds and finishes one without a state in memory. U at a
  * time; all of them, where they have to be seen before the first is added. */
 template <int U, class F, class RUN>
-__device__ __forceinline__ bool fold_brief(const gpr_axes_args &a, RUN &run, int64_t out) {
+__device__ __forceinline__ bool add_brief(const gpr_axes_args &a, RUN &run, Few<F> &few,
+                                          int64_t &n) {
   typename F::Element x[U];
-  Few<F> few;
-  int64_t n = 0;
 #pragma unroll 1
   for (int r = 0; r < (int)a.count; r += U) {
     uint32_t valid = 0;
@@ -443,12 +436,17 @@ __device__ __forceinline__ bool fold_brief(const gpr_axes_args &a, RUN &run, int
       if (valid >> u & 1) few.add(x[u], run.index_of(r + u));
     n += __popc(valid);
   }
-  return n && few.finish(a, out, n);
+  return true;
 }
 template <class F, class RUN>
 __device__ __forceinline__ bool fold_brief(const gpr_axes_args &a, RUN &run, int64_t out) {
-  if constexpr (!LooksFirst<F>::value) return fold_brief<4, F>(a, run, out);
-  return a.count <= 8 ? fold_brief<8, F>(a, run, out) : fold_brief<FEW_SHORT, F>(a, run, out);
+  constexpr bool all = LooksFirst<F>::value;
+  constexpr int low = all ? 8 : 4, high = all ? FEW_SHORT : 8;
+  Few<F> few;
+  int64_t n = 0;
+  const bool fine =
+      a.count <= low ? add_brief<low, F>(a, run, few, n) : add_brief<high, F>(a, run, few, n);
+  return fine && n && few.finish(a, out, n);
 }
 template <class F, class RUN>
 __device__ __noinline__ void fold_brief_slowly(const gpr_axes_args *a, const char *data,
