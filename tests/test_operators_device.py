@@ -75,8 +75,11 @@ def test_the_tree_of_an_operator_compiles_exactly(which, name, expression):
         return
     rounded = re.findall(r"\b((?:add|sub|mul|div|sqrt|fma|mad)\.[\w.]*f(?:16|32|64))\b", text)
     assert all(re.match(r"\w+\.rn\.", op) for op in rounded), set(rounded)
-    assert not [op for op in rounded if op.startswith(("fma", "mad"))]
-    assert not re.search(r"\.(ftz|approx|full)\b", text)
+    # gpr_sqrtf() is made of one estimate and two fused steps; no other is fused or estimated.
+    roots = len(re.findall(r"\brsqrt\.approx\.ftz\.f32\b", text))
+    assert (roots > 0) == (name == "hypot")
+    assert len([op for op in rounded if op.startswith(("fma", "mad"))]) == 2 * roots
+    assert len(re.findall(r"\.(?:ftz|approx|full)\b", text)) == 2 * roots
 
 
 @pytest.mark.parametrize("name", ["welford", "hypot"])
@@ -90,6 +93,6 @@ def test_work_is_cut_by_the_size_of_states():
     for name in CHOSEN:
         program = program_of(name)
         shape = shape_of(program)
-        assert shape.leaves * shape.state <= 256 and shape.rows * shape.state <= 192, name
+        assert shape.leaves <= shape.run and shape.is_tiled, name
         assert shape.threads * (shape.state + 8) <= 48 << 10, name
         assert sum(len(a.streams) for a in arrays_of(program)) == len(program.streams)

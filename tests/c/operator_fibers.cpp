@@ -128,6 +128,7 @@ uint32_t shuffled(uint32_t word, int lane) {
 }  // namespace
 
 void __syncthreads() { wait_in(AT_BLOCK); }
+void __syncwarp(uint32_t) { shuffled(0, (int)threadIdx.x % LANES); }
 template <class T> T __shfl_down_sync(uint32_t, T word, int by, int) {
   const int lane = (int)threadIdx.x % LANES;
   return (T)shuffled((uint32_t)word, lane + by < LANES ? lane + by : lane);
