@@ -6,13 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import operator_walks as walks
 import pytest
 from operator_cases import CASES
 from table import SANITIZED
 from test_device_code import LIBRARIES, library
 
 from gpureduce import Operator
-from gpureduce.custom.device import BY_THREADS, BY_WARPS, arrays_of, device, shape_of
+from gpureduce.custom import textbook
+from gpureduce.custom.device import BY_THREADS, BY_WARPS, Device, arrays_of, device, shape_of
 from gpureduce.custom.program import with_absence
 from gpureduce.custom.scalars import F4, F8, HALF, I8, Kind
 
@@ -87,6 +89,16 @@ def test_an_image_for_a_device(name):
     made = device(program_of(name))
     kernel, image = compiled(path_of("newest"), made, BY_WARPS, "sm_90")
     assert image[:4] == b"\x7fELF" and kernel.encode() in image
+
+
+@pytest.mark.parametrize("kernel", walks.TEXTBOOK)
+def test_the_textbook_kernels_compile(kernel):
+    text = textbook.text(program_of("argmax"))
+    made = Device(textbook.HEADER, text, None, ())
+    name, _ = compiled(
+        path_of("newest"), made, f"gpr::ladder::{kernel}<gpr::UserOperator>", "sm_90"
+    )
+    assert kernel in name
 
 
 def test_work_is_cut_by_the_size_of_states():

@@ -10,10 +10,11 @@ from gpureduce import _core
 from gpureduce.custom import cut
 from gpureduce.custom.on_device import Case, Out
 from gpureduce.custom.places import Placed
-from gpureduce.custom.program import Result
+from gpureduce.custom.program import Program, Result
 
 STATE, NUMBERS = 32, 384  # words of a gpr_operator_args
 _HEAD = 18
+ARGUMENTS = _HEAD + STATE + NUMBERS
 
 
 class Launch(NamedTuple):
@@ -33,17 +34,33 @@ class Launch(NamedTuple):
     is_own: bool
 
 
-def _strides(array: Placed, inner: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+def _strides_of(array: Placed, inner: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
     outer = array.ndim - len(inner)
     own = zip(array.shape[:outer], array.strides[:outer], strict=True)
     return (0,) * (len(shape) - outer) + tuple(s if n > 1 else 0 for n, s in own)
 
 
-def _streams(case: Case) -> list[tuple[int, int]]:
+def strides_of(
+    arrays: Sequence[Placed], inner: Sequence[tuple[int, ...]], shape: tuple[int, ...]
+) -> list[tuple[int, ...]]:
+    """Of each array's elements, broadcast to the shape."""
+    return [_strides_of(a, i, shape) for a, i in zip(arrays, inner, strict=False)]
+
+
+def addresses_of(
+    program: Program, arrays: Sequence[Placed], inner: Sequence[tuple[int, ...]]
+) -> list[int]:
+    """Of each stream's first number."""
+    return [arrays[k].address + offset for k, offset in _streams(program, arrays, inner)]
+
+
+def _streams(
+    program: Program, arrays: Sequence[Placed], inners: Sequence[tuple[int, ...]]
+) -> list[tuple[int, int]]:
     """Of each stream the array and where in it its first number is."""
     found = []
-    for stream in case.made.program.streams:
-        array, inner = case.arrays[stream.input], case.inner[stream.input]
+    for stream in program.streams:
+        array, inner = arrays[stream.input], inners[stream.input]
         places_ = np.unravel_index(stream.place, inner) if inner else ()
         steps = array.strides[array.ndim - len(inner) :]
         offset = sum(int(p) * step for p, step in zip(places_, steps, strict=True))
@@ -84,7 +101,7 @@ def _numbers_out(results: Sequence[Result], outs: Sequence[Out]) -> list[tuple[i
 
 def launch_of(case: Case, outs: Sequence[Out]) -> Launch | None:
     """None where there is no output."""
-    strides = [_strides(a, i, case.shape) for a, i in zip(case.arrays, case.inner, strict=True)]
+    strides = strides_of(case.arrays, case.inner, case.shape)
     steps = [out.strides[1:] if case.segments else out.strides for out in outs]
     dims = cut.dims_of(case.shape, case.axes, strides, steps, case.segments is not None)
     outputs, count, words = dims.outputs, dims.elements, np.empty(0, np.int64)
@@ -97,12 +114,13 @@ def launch_of(case: Case, outs: Sequence[Out]) -> Launch | None:
         return None
     shape = case.made.device.shape
     how = cut.cut(shape, dims, len(case.arrays), outputs, count, _core.multiprocessors(case.device))
-    inputs, results = _streams(case), _numbers_out(case.made.program.results, outs)
+    inputs = _streams(case.made.program, case.arrays, case.inner)
+    results = _numbers_out(case.made.program.results, outs)
     addresses = [case.arrays[k].address + offset for k, offset in inputs]
     segment = [out.strides[0] if case.segments else 0 for out in outs]
     tables = _tables(dims, len(case.arrays), segment)
     numbers = np.array([0] * (len(inputs) + len(results)) + tables, np.int64)
-    args = np.zeros(_HEAD + STATE + NUMBERS, np.int64)
+    args = np.zeros(ARGUMENTS, np.int64)
     args[:14] = (
         outputs, dims.outputs, count, len(dims.kept), len(dims.reduced), how.team, how.rows,
         how.tiles, how.split, *_flags(case, addresses, dims), how.nodes, case.initial is not None,

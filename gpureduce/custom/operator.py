@@ -2,7 +2,7 @@
 
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -318,12 +318,17 @@ class Operator:
                 self._check_identity(self._made[kinds])
             return self._made[kinds]
 
-    def _compiled(self, kinds: Any, masked: bool, absent: bool) -> Any:
+    def made_once(self, key: Any, make: Callable[[], Any]) -> Any:
         with self._lock:
-            key = (kinds, masked, absent)
             if key not in self._made:
-                self._made[key] = runner.made(self.name, self.final(kinds, masked, absent))
+                self._made[key] = make()
             return self._made[key]
+
+    def _compiled(self, kinds: Any, masked: bool, absent: bool) -> Any:
+        return self.made_once(
+            (kinds, masked, absent),
+            lambda: runner.made(self.name, self.final(kinds, masked, absent)),
+        )
 
     def final(self, kinds: Any, masked: bool, absent: bool) -> Any:
         """The program with what a mask, and states that may be none, add to it."""
@@ -337,14 +342,12 @@ class Operator:
         """The program for devices, with results of the dtypes that are wanted."""
         from gpureduce.custom import on_device
 
-        with self._lock:
-            key = (kinds, masked, absent, wanted)
-            if key not in self._made:
-                program = self.final(kinds, masked, absent)
-                maker = self._front.maker(program.graph)
-                program = on_device.finished_as(program, maker, wanted)
-                self._made[key] = on_device.made(program)
-            return self._made[key]
+        def make() -> Any:
+            program = self.final(kinds, masked, absent)
+            maker = self._front.maker(program.graph)
+            return on_device.made(on_device.finished_as(program, maker, wanted))
+
+        return self.made_once((kinds, masked, absent, wanted), make)
 
     def _try(self) -> None:
         """What is wrong with inputs of any dtype is told at once."""
