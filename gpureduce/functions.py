@@ -183,7 +183,8 @@ def reduce(
     device : {"auto", "cpu", "cuda", "cuda:N"}, optional
         Where to compute. "auto" is where the array lies.
     kernel : str, optional
-        Name of a textbook kernel, as for `sum`; for "matmul2x2" one that keeps the order.
+        Name of a textbook kernel, as for `sum`; for "matmul2x2", and an `Operator` unless it is
+        commutative, one that keeps the order.
     progress : bool or callable, optional
         As for `sum`.
 
@@ -220,8 +221,14 @@ def reduce(
     array([3., 5.])
     """
     if _is_custom(op):
-        if kernel is not None:
-            raise TypeError(f"reduce: {op.name} is your own operator and has no kernel {kernel!r}")
+        if kernel is not None and kernel != "default":
+            from gpureduce.custom import textbook
+
+            others: dict[str, Any] = {"dtype": dtype, "out": out, "keepdims": keepdims or None}
+            others["initial"] = None if initial is _NO else initial
+            others["where"] = None if where is True else where
+            others["progress"] = progress or None
+            return textbook.reduce(op, kernel, op.several(a), device, axis, others)
         return op(
             *op.several(a),
             axis=axis,

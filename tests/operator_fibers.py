@@ -90,36 +90,38 @@ class Fibers:
         return There(found.copy())
 
     def operator_program(self, header, defines, kernel):
-        return defines, 32 if "32" in kernel else 1
+        textbook = kernel.replace("gpr::ladder::", "ladder::") if "ladder" in kernel else ""
+        return defines, 32 if "32" in kernel else 1, textbook
 
-    def library(self, text):
-        if text not in self.libraries:
-            name = hashlib.sha256(text.encode()).hexdigest()[:24]
+    def library(self, text, textbook):
+        if (text, textbook) not in self.libraries:
+            name = hashlib.sha256((text + textbook).encode()).hexdigest()[:24]
             source, target = self.folder / f"{name}.h", self.folder / f"{name}.so"
             source.write_text(text)
             object = target.with_suffix(".o")
             command = ["g++", *FLAGS, *CHECKS, f'-DOPERATOR_TEXT="{source}"']
+            command += [f"-DOPERATOR_KERNEL={textbook}"] if textbook else []
             subprocess.run(
                 [*command, ROOT / "tests/c/operator_fibers.cpp", "-o", object], check=True
             )
             subprocess.run(["g++", "-shared", object, "-o", target], check=True)
-            self.libraries[text] = ctypes.CDLL(str(target))
-        return self.libraries[text]
+            self.libraries[text, textbook] = ctypes.CDLL(str(target))
+        return self.libraries[text, textbook]
 
     def operator_launch(
         self, program, device, stream, args, blocks, threads, scratch, is_own, words, segments
     ):
-        text, unit = program
+        text, unit, textbook = program
         args, words = args.copy(), np.ascontiguousarray(words)
         own = np.zeros(scratch if is_own else 0, np.uint8)
         assert is_own or scratch <= self.scratch.nbytes
         at = words.ctypes.data
-        args[14] = (own if is_own else self.scratch).ctypes.data
+        args[14] = (own if is_own else self.scratch).ctypes.data  # as csrc/cuda/operator.c does
         args[15:17] = (at, at + 8 * segments) if segments else 0
         args[17] = at + 16 * segments if len(words) > 2 * segments else 0
         self.launches.append((unit, blocks, args.copy()))
         assert args.nbytes == 8 * (18 + 32 + 384)
-        failed = self.library(text).launch(
+        failed = self.library(text, textbook).launch(
             ctypes.c_void_p(args.ctypes.data), int(blocks), int(threads), unit, SEED & 0xFFFFFFFF
         )
         assert not failed, FAILURES[failed]

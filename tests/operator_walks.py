@@ -2,6 +2,7 @@
 give. A place puts arrays there and fetches what came of them; the device may be made of fibers."""
 
 import numpy as np
+import pytest
 from operator_cases import CASES
 
 import gpureduce
@@ -10,6 +11,8 @@ from gpureduce import Operator
 # exp() and log() are each machine's own, in the last bits.
 APPROXIMATE = {"logsumexp"}
 MASKED = ["welford", "longest run", "hypot", "histogram", "matrices", "half", "affine", "two sum"]
+TEXTBOOK = ["single_block_noncomm", "single_warp_noncomm", "single_warp_noncomm_padded",
+            "single_warp_registers", "last_block_noncomm"]  # fmt: skip
 _made = {}
 
 
@@ -189,6 +192,41 @@ def walk_arguments(place):
     wanted = affine([2.0], [1.0], initial=(3.0, 5.0))
     same(place, "", affine(place.put(np.array([2.0])), [1.0], initial=(3.0, 5.0)), wanted, "pair")
     assert gpureduce.reduce(there, two) == two(x)
+
+
+def walk_textbook(place, kernel):
+    """Operators whose order shows, of numbers that leave nothing to round."""
+    rng = np.random.default_rng(11)
+    limit = next(k["limit"] for k in gpureduce.kernels() if k["name"] == kernel)
+    for n in (1, 2, 31, 32, 33, 511, 512, 513, 20_000):
+        if limit and n > limit:
+            continue
+        for name in ("brackets", "modular affine", "longest run", "affine", "argmax"):
+            inputs = CASES[name].make(rng, (n,))
+            if name == "affine":
+                inputs = [1 - 2.0 * rng.integers(0, 2, n), rng.integers(-9, 10, n).astype(float)]
+            op = made(name)
+            there = [place.put(a) for a in inputs]
+            found = gpureduce.reduce(there if len(there) > 1 else there[0], op, kernel=kernel)
+            wanted = op(*inputs)
+            pairs = zip(parts_of(found), parts_of(wanted), strict=True)
+            assert all(np.array_equal(a, b) for a, b in pairs), (kernel, name, n)
+            assert type(found) is type(wanted)
+    pairs = np.ascontiguousarray(rng.integers(0, 3, (40, 50))[:, ::2])
+    op = made("brackets")
+    assert gpureduce.reduce(place.put(pairs.reshape(-1)[:30]), op, kernel=kernel) == op(
+        pairs.reshape(-1)[:30]
+    )
+    for wrong, message in (({"axis": ()}, "whole arrays"), ({"where": [True]}, "no where"),
+                           ({"device": "cpu"}, "a GPU's")):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            gpureduce.reduce(place.put(pairs[0]), op, kernel=kernel, **wrong)
+    with pytest.raises(TypeError, match="48 bytes"):
+        gpureduce.reduce(place.put(rng.normal(size=(4, 3, 3))), made("matrices"), kernel=kernel)
+    with pytest.raises(TypeError, match="commutative=True"):
+        gpureduce.reduce(place.put(pairs[0]), op, kernel="last_block")
+    with pytest.raises(TypeError, match="several launches"):
+        gpureduce.reduce(place.put(pairs[0]), op, kernel="neighbored")
 
 
 def walk_outs(place):

@@ -85,6 +85,11 @@ def test_what_else_is_asked(walk, place):
     walk(place)
 
 
+@pytest.mark.parametrize("kernel", walks.TEXTBOOK)
+def test_the_textbook_kernels(kernel, place):
+    walks.walk_textbook(place, kernel)
+
+
 def test_what_is_refused(place):
     two = walks.made("two sum")
     x, other = np.ones((3, 4)), np.ones(4)

@@ -151,6 +151,11 @@ def test_what_is_large_or_of_the_host(walk):
     walk(Raw)
 
 
+@pytest.mark.parametrize("kernel", walks.TEXTBOOK)
+def test_the_textbook_kernels(kernel):
+    walks.walk_textbook(Raw, kernel)
+
+
 @each_library
 def test_results_are_of_the_callers_kind(library):
     x = np.arange(12.0).reshape(3, 4)

@@ -11,7 +11,10 @@ from gpureduce.custom.layout import Dim, joined
 TICKETS = 4096  # of the scratch that streams keep, with what else is before its nodes
 POOL = 4 * (4096 + 1024)
 WARP = 32
-BLOCKS = 4  # of a multiprocessor's share, that the last of them be no longer than others
+PARTS = 32  # of a multiprocessor: the last of them are no great part of all
+UNITS = 64  # of a multiprocessor, for which no output needs more than one
+ACROSS = 128  # outputs side by side, that memory gives long pieces of
+ROW_LEAST = 512  # elements of an output that are worth a warp
 LANES_LEAST = 16  # outputs side by side, for which threads go across them
 BRANCH = 8  # bytes beside a state
 
@@ -73,13 +76,6 @@ def dims_of(
     return Dims(tuple(joined(far_first)), tuple(reduced) or (nothing,), outputs, count)
 
 
-def _doubled(wide: int, high: int, enough: int) -> tuple[int, int]:
-    """Units across outputs in place of those along the index that would have nothing."""
-    while high > 1 and high // 2 >= enough:
-        wide, high = 2 * wide, high // 2
-    return wide, high
-
-
 def cut(
     shape: Shape, dims: Dims, arrays: int, outputs: int, count: int, multiprocessors: int
 ) -> Cut:
@@ -87,19 +83,14 @@ def cut(
     near = _nearness(dims.kept[-1], arrays) if dims.kept else 0
     along = _nearness(dims.reduced[-1], arrays)
     across = dims.kept and outputs >= LANES_LEAST and near < along
-    row = WARP * shape.leaves
-    by_warps = not across and count >= 2 * row
+    by_warps = not across and count >= ROW_LEAST
     units = shape.threads // WARP if by_warps else shape.threads
-    least = row * shape.rows if by_warps else shape.leaves
+    least = WARP * shape.run if by_warps else shape.leaves
     steps = -(-count // least)
-    if across:
-        wide, high = WARP, units // WARP
-        while wide < units and wide < outputs and high > steps:
-            wide, high = 2 * wide, high // 2
-    else:
-        wide, high = _doubled(1, units, steps)
+    wide = _wide(units, outputs, steps, bool(across), multiprocessors * UNITS)
+    high = units // wide
     tiles = -(-outputs // wide)
-    split = _split(tiles, -(-steps // high), multiprocessors, shape)
+    split = _split(tiles, steps, high, multiprocessors, shape)
     blocks = tiles * split
     nodes = POOL if tiles <= TICKETS else -(-4 * tiles // 16) * 16
     branch = -(-shape.state // 8) * 8 + BRANCH
@@ -110,10 +101,25 @@ def cut(
     )  # fmt: skip
 
 
-def _split(tiles: int, steps: int, multiprocessors: int, shape: Shape) -> int:
+def _wide(units: int, outputs: int, steps: int, across: bool, enough: int) -> int:
+    """A block's units across outputs. Beyond the least of them, as many as would have nothing to
+    do along the index, or, of warps, all where there are outputs enough."""
+    if across:
+        wide = ACROSS
+        while wide > WARP and 8 * (-(-outputs // wide) * wide - outputs) > outputs:
+            wide //= 2
+    else:
+        wide = units if units < WARP and outputs >= enough else 1
+    while wide < units and units // wide // 2 >= steps:
+        wide *= 2
+    return wide
+
+
+def _split(tiles: int, steps: int, high: int, multiprocessors: int, shape: Shape) -> int:
     """Blocks that share an output: parts are powers of two, and none is so long that its nodes do
     not fit the stack."""
-    slots = multiprocessors * 2
-    wanted = -(-slots * BLOCKS // tiles) if tiles < slots * BLOCKS // 2 else 1
-    deepest = -(-steps // (1 << (shape.depth - 2)))
-    return max(1, min(wanted, -(-steps // 2)), deepest)
+    wanted = max(1, multiprocessors * PARTS // tiles)
+    share = 1
+    while share < 1 << (shape.depth - 2) and -(-steps // (share * high)) > wanted:
+        share *= 2
+    return max(1, -(-steps // (share * high)))

@@ -12,19 +12,24 @@ from gpureduce.custom.program import Program, Stream
 HEADER = "gpu/operator.cuh"
 BY_THREADS = "gpr::operate<gpr::UserOperator, 1>"
 BY_WARPS = "gpr::operate<gpr::UserOperator, 32>"
-# What is unrolled costs registers by the size of a state, and code and time to compile by what
-# combine does, in instructions or so.
-_LEAVES_BYTES, _LEAVES_COST = 256, 400
-_ROWS_BYTES, _ROWS_COST = 192, 2400
+# What is unrolled costs code and time to compile by what combine does, in instructions or so.
+_RUN_COST = 1600
 _COST = {"div": 12, "rem": 30, "call": 40}
+_RUN_BYTES = 160  # that a lane has of a tile: a line of memory and a mask's
+_AHEAD_BYTES = 256  # of a lane's tiles together, of which all but one are on their way
+_MOST_STAGES = 8
+_SHARED = 48 << 10  # bytes that a block may have without asking
 
 
 class Shape(NamedTuple):
-    """How kernels cut the work; the numbers are powers of two, but for depth."""
+    """How kernels cut the work; the numbers are powers of two, but for depth and blocks."""
 
-    leaves: int  # that a thread folds at a time
-    rows: int  # of 32 times as many, that a warp does
+    run: int  # leaves that a thread or a lane folds at a time
+    leaves: int  # the same where there are few or they lie anywhere
+    stages: int  # tiles of a warp
+    is_tiled: bool  # whether there is room for tiles
     threads: int  # of a block
+    blocks: int  # of a multiprocessor, for which there are registers
     depth: int  # nodes that wait
     state: int  # bytes
 
@@ -73,44 +78,74 @@ def shape_of(program: Program) -> Shape:
     state = struct_of(program).itemsize
     given = sum(stream.scalar.bytes for stream in program.streams)
     cost = _cost(program.combine) + _cost(program.lift)
-    leaves = _most(1, 8, max(state, given), _LEAVES_BYTES)
-    leaves = _most(1, leaves, cost, _LEAVES_COST)
-    rows = _most(1, 8, max(state, leaves * given), _ROWS_BYTES)
-    rows = _most(1, rows, leaves * cost, _ROWS_COST)
+    threads = 128
+    run = _most(1, 32, given, _RUN_BYTES)
+    run = _most(1, run, cost, _RUN_COST)
+    stages = _most(2, _MOST_STAGES, run * given, _AHEAD_BYTES)
+    is_tiled = threads * stages * run * given <= _SHARED
+    run = run if is_tiled else 1
+    blocks = 5 if state <= 32 else 3 if state <= 64 else 2
     depth = 24 if state <= 32 else 20 if state <= 64 else 12
-    return Shape(leaves, rows, 256 if state <= 64 else 128, depth, state)
+    return Shape(run, min(run, 8), stages, is_tiled, threads, blocks, depth, state)
 
 
 def _leaves(program: Program, arrays: Sequence[Array]) -> str:
     """What is loaded of some leaves that follow each other."""
-    members, load, odd, given = [], [], [], [""] * len(program.streams)
+    members, load, one, get, given = [], [], [], [], [""] * len(program.streams)
     for k, (streams, stream) in enumerate(arrays):
         of, size = stream.scalar.stored, len(streams)
         members.append(f"{of} x{k}[{size} * N];")
         load.append(
-            f"    load_leaves<{of}, {size}, N>(x{k}, data + {streams[0]}, at[{k}], step[{k}], "
-            f"together >> {k} & 1);"
+            f"    load_leaves<{of}, {size}, N>(x{k}, x.numbers + {streams[0]}, at[{k}], "
+            f"x.step[{k}], x.a.packed >> {k} & 1);"
         )
+        get.append(f"    UserTiles::Array{k}::get<N>(x{k}, tile + UserTiles::AT{k}, j);")
         for m, s in enumerate(streams):
-            odd.append(
-                f"    x{k}[{m}] = gpr::load_odd<{of}>((const char *)(data[{s}] + at[{k}]), "
-                f"swapped >> {k} & 1);"
-            )
+            one.append(f"    x{k}[j * {size} + {m}] = x.template number<{of}>({k}, {s}, at[{k}]);")
             given[s] = f"x{k}[j * {size} + {m}], "
     return f"""\
 template <int N> struct UserLeaves {{
-  enum {{ ARRAYS = {len(arrays)} }};
   {" ".join(members)}
-  __device__ __forceinline__ void load(const int64_t *data, const int64_t (&at)[ARRAYS],
-                                       const int64_t (&step)[ARRAYS], int64_t together) {{
+  template <class X> __device__ __forceinline__ void load(const X &x, const int64_t *at) {{
 {chr(10).join(load)}
   }}
-  __device__ __forceinline__ void load_odd(const int64_t *data, const int64_t (&at)[ARRAYS],
-                                           int64_t swapped) {{
-{chr(10).join(odd)}
+  template <class X>
+  __device__ __forceinline__ void load_one(const X &x, int j, const int64_t *at) {{
+{chr(10).join(one)}
+  }}
+  __device__ __forceinline__ void get(const char *tile, int j) {{
+{chr(10).join(get)}
   }}
   __device__ __forceinline__ user::gpr_state lift(int j, int64_t i) const {{
     return user::gpr_lift({"".join(given)}i);
+  }}
+}};
+"""
+
+
+def _tiles(arrays: Sequence[Array], shape: Shape) -> str:
+    """Where each array's part of a warp's tile lies, and how it comes there."""
+    types, places, bring = [], ["AT0 = 0"], []
+    for k, (streams, stream) in enumerate(arrays):
+        types.append(
+            f"  typedef ArrayTile<{stream.scalar.stored}, {len(streams)}, {shape.run}> Array{k};"
+        )
+        places.append(f"AT{k + 1} = AT{k} + (int)Array{k}::BYTES")
+        bring.append(
+            f"    Array{k}::bring(tile + AT{k}, x, {k}, {streams[0]}, at[{k}], first, there, "
+            "in_line);"
+        )
+    return f"""\
+struct UserTiles {{
+{chr(10).join(types)}
+  enum {{ {", ".join(places)} }};
+  template <class X> static __device__ __forceinline__ void bring(char *tile, const X &x,
+                                                                  int64_t first, int64_t stop) {{
+    const int64_t left = stop - first, all = GPR_WARP * {shape.run};
+    const int there = (int)(left < all ? left : all);
+    int64_t at[{len(arrays)}];
+    const bool in_line = x.begin(at, first, there);
+{chr(10).join(bring)}
   }}
 }};
 """
@@ -123,9 +158,12 @@ def _operator(program: Program, arrays: Sequence[Array], shape: Shape) -> str:
         "ARRAYS": len(arrays),
         "RESULTS": len(outs),
         "OUTS": len(program.results),
+        "RUN": shape.run,
         "LEAVES": shape.leaves,
-        "ROWS": shape.rows,
+        "STAGES": shape.stages,
+        "TILE": f"UserTiles::AT{len(arrays)}" if shape.is_tiled else 0,
         "THREADS": shape.threads,
+        "BLOCKS": shape.blocks,
         "DEPTH": shape.depth,
     }
     to = "".join(
@@ -137,6 +175,10 @@ struct UserOperator {{
   typedef user::gpr_state State;
   enum {{ {", ".join(f"{name} = {number}" for name, number in numbers.items())} }};
   template <int N> using Leaves = UserLeaves<N>;
+  template <class X> static __device__ __forceinline__ void bring(char *tile, const X &x,
+                                                                  int64_t first, int64_t stop) {{
+    UserTiles::bring(tile, x, first, stop);
+  }}
   static __device__ __forceinline__ State identity() {{ return user::gpr_identity(); }}
   static __device__ __forceinline__ State combine(const State &a, const State &b) {{
     return user::gpr_combine(a, b);
@@ -154,7 +196,7 @@ struct UserOperator {{
 def device(program: Program) -> Device:
     shape, arrays = shape_of(program), arrays_of(program)
     functions = emit_c.arithmetic() + emit_c.functions(program)
-    text = _leaves(program, arrays) + _operator(program, arrays, shape)
+    text = _tiles(arrays, shape) + _leaves(program, arrays) + _operator(program, arrays, shape)
     return Device(
         HEADER, f"GPR_OPEN\nnamespace user {{\n{functions}}}\n{text}GPR_CLOSE\n", shape, arrays
     )

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpureduce.custom import arrays as host
-from gpureduce.custom import on_device, places
+from gpureduce.custom import launches, on_device, places
 from gpureduce.custom.outputs import each, result_type
 from gpureduce.custom.places import Placed
 from gpureduce.custom.program import Result
@@ -91,11 +91,13 @@ def _check_out(name: str, out: Placed, given: Given) -> None:
         raise ValueError(f"{name}: out has memory that the inputs have too: give another array")
 
 
-def _run(case: on_device.Case, outs: Sequence[on_device.Out], tell: Any) -> None:
-    on_device.launch(case, outs)
-    if tell:
-        from gpureduce import _core
+def _run(case: on_device.Case, launch: Any, outs: Sequence[int], tell: Any) -> None:
+    from gpureduce import _core
 
+    if launch:
+        inputs = [a.address for a in case.arrays]
+        launches.start(launch, case.device, case.stream, inputs, outs)
+    if tell:
         _core.device_wait(case.device, case.stream)
         total = int(np.prod(case.shape, dtype=np.int64))
         tell(total, total)
@@ -112,47 +114,59 @@ class _Work(NamedTuple):
     like: Any
 
 
-def _results(op: Any, work: _Work, progress: Progress) -> list[Any]:
-    case, asked = work.case, work.asked
-    outs: list[on_device.Out] = []
-    rooms: list[on_device.Room | None] = []
+def _outs(op: Any, work: _Work, spaces: Sequence[on_device.Space]) -> list[on_device.Out]:
+    """How the results' memory lies: the caller's, or our own."""
+    found = []
     shape = tuple(1 if d is None else work.kept[d] for d in work.order)
-    for result, to in zip(case.made.program.results, asked.placed, strict=True):
+    for space, to in zip(spaces, work.asked.placed, strict=True):
         if to is None:
-            rooms.append(on_device.room(case, result, work.kept))
-            outs.append(rooms[-1].out)  # type: ignore[union-attr]
+            n = len(work.kept)
+            found.append(on_device.Out(space.strides[:n], space.strides[n:]))
             continue
-        if to.shape != shape + result.shape:
-            raise ValueError(
-                f"{op.name}: out has the shape {to.shape}, and the result {shape + result.shape}"
-            )
+        wanted = shape + space.result.shape
+        if to.shape != wanted:
+            raise ValueError(f"{op.name}: out has the shape {to.shape}, and the result {wanted}")
         steps = dict(zip(work.order, to.strides, strict=False))
-        inner = to.strides[len(shape) :]
-        outs.append(
-            on_device.Out(to.address, tuple(steps[d] for d in range(len(work.kept))), inner)
-        )
-        rooms.append(None)
-    used = [*case.arrays, *(to for to in asked.placed if to is not None)]
+        own = tuple(steps[d] for d in range(len(work.kept)))
+        found.append(on_device.Out(own, to.strides[len(shape) :]))
+    return found
+
+
+def _results(op: Any, work: _Work, progress: Progress, what: Any) -> list[Any]:
+    case, placed = work.case, work.asked.placed
+    spaces = [on_device.space_of(r, work.kept) for r in case.made.program.results]
+    launch = launches.launch_of(case, _outs(op, work, spaces))
+    rooms = [
+        on_device.room(space, case.device, case.stream) if to is None else None
+        for space, to in zip(spaces, placed, strict=True)
+    ]
+    used = [*case.arrays, *(to for to in placed if to is not None)]
+    given = [to or room for room, to in zip(rooms, placed, strict=True)]
+    addresses = [to.address for to in given if to is not None]
     places.follow(used, case.device, case.stream)
-    shown(progress, op.name, _run, case, outs)
+    shown(progress, op.name, _run, case, launch, addresses)
     places.let_go(used, case.device, case.stream)
-    return [_one(op, work, room, out, shape) for room, out in zip(rooms, asked.outs, strict=True)]
+    if launch and what:
+        from gpureduce.custom import again
+
+        again.keep(op.kept, what, again.on_a_device(op.name, case, launch, spaces, work.order))
+    outs = zip(rooms, work.asked.outs, strict=True)
+    return [_one(op, work, room, out) for room, out in outs]
 
 
-def _one(
-    op: Any, work: _Work, room: on_device.Room | None, out: Any, shape: tuple[int, ...]
-) -> Any:
+def _one(op: Any, work: _Work, room: on_device.Room | None, out: Any) -> Any:
     """A result as the caller gets it."""
     if room is None:
         return out
-    stays = work.like is not None and work.order and out is None
-    if stays:
-        return on_device.of_its_kind(work.case, room, work.order, work.like)
-    found = on_device.to_host(work.case, room)
+    if work.like is not None and work.order and out is None:
+        lies = on_device.ordered(room.space, work.order)
+        return on_device.of_its_kind(room, lies, work.case.stream, work.like)
+    found = on_device.to_host(room, work.case.device, work.case.stream)
     axes = [d for d in work.order if d is not None]
     inner = range(len(axes), found.ndim)
     found = np.ascontiguousarray(np.transpose(found, (*axes, *inner)))
-    found = found.reshape(shape + room.result.shape)
+    shape = tuple(1 if d is None else work.kept[d] for d in work.order)
+    found = found.reshape(shape + room.space.result.shape)
     return found[()] if out is None else host.put(op.name, found, out)
 
 
@@ -163,8 +177,9 @@ def _packed(op: Any, results: Sequence[Result], found: list[Any]) -> Any:
 
 def reduce(
     op: Any, device: int, inputs: Sequence[Any], axis: Any, dtype: Any, out: Any, keepdims: bool,
-    initial: Any, where: Any, progress: Progress,
+    initial: Any, where: Any, progress: Progress, what: Any,
 ) -> Any:  # fmt: skip
+    """what: the kind of call, to be kept, or None."""
     given = given_of(op, inputs, device)
     mask = on_device.mask_of(op.name, where, given.shape, device, given.stream)
     axes = host.axes_of(axis, len(given.shape))
@@ -177,7 +192,7 @@ def reduce(
         if keepdims or d not in axes
     )
     return _called(
-        op, given, mask, axes, None, kept, order, has_none, dtype, out, initial, progress
+        op, given, mask, axes, None, kept, order, has_none, dtype, out, initial, progress, what
     )
 
 
@@ -195,14 +210,14 @@ def segments(
     cut = on_device.Segments(at, starts, stops)
     kept = (len(starts), *others)
     return _called(
-        op, given, None, (at,), cut, kept, order, has_none, dtype, out, initial, progress
+        op, given, None, (at,), cut, kept, order, has_none, dtype, out, initial, progress, None
     )
 
 
 def _called(
     op: Any, given: Given, mask: Placed | None, axes: tuple[int, ...], cut: Any,
     kept: tuple[int, ...], order: tuple[int | None, ...], has_none: bool, dtype: Any, out: Any,
-    initial: Any, progress: Progress,
+    initial: Any, progress: Progress, what: Any,
 ) -> Any:  # fmt: skip
     kinds = tuple(a.kind for a in given.arrays)
     is_absent, left = op.chosen(kinds, mask is not None, initial, has_none)
@@ -222,5 +237,5 @@ def _called(
         made, arrays, [*given.inner, ()], given.shape, axes, cut, state, given.device, given.stream
     )
     case = case._replace(inner=case.inner[: len(arrays)])
-    found = _results(op, _Work(case, asked, kept, order, given.like), progress)
+    found = _results(op, _Work(case, asked, kept, order, given.like), progress, what)
     return _packed(op, made.program.results, found)

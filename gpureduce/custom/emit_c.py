@@ -12,7 +12,8 @@ from gpureduce.custom.scalars import F4, Scalar
 _INFIX = {"add": "+", "sub": "-", "and": "&", "or": "|", "xor": "^", "lt": "<", "le": "<=",
           "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}  # fmt: skip
 # Of these arithmetic.h has its own, which are the same on all machines.
-_OWN = {"fmin", "fmax", "fdim", "round", "copysign", "isnan", "isinf", "isfinite", "signbit"}
+_OWN = {"fmin", "fmax", "fdim", "round", "sqrt", "copysign", "isnan", "isinf", "isfinite",
+        "signbit"}  # fmt: skip
 
 
 def arithmetic() -> str:

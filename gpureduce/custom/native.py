@@ -66,7 +66,7 @@ class Native:
         self, layout: Layout, arrays: Arrays, outs: Arrays, initial: bytes | None, tell: Progress
     ) -> None:
         """Into outs, one array a result, its numbers one behind the other."""
-        call = _Prepared(self.program, layout, arrays, outs, initial)
+        call = Prepared(self.program, layout, arrays, outs, initial)
         if not layout.outputs:
             return
         least = min(layout.outputs, self.lanes) if layout.across else 1
@@ -102,7 +102,7 @@ class Native:
         tell: Progress,
     ) -> None:
         """Of the one reduced dimension the segments; outs have them first."""
-        call = _Prepared(self.program, layout, arrays, outs, initial)
+        call = Prepared(self.program, layout, arrays, outs, initial)
         starts, stops = bounds
         if not layout.outputs or not len(starts):
             return
@@ -129,7 +129,7 @@ def _slices(layout: Layout, step: int, part: int, parts: int) -> Iterator[Slice]
             yield Slice((o, end, first, stop, where), (end - o) * (stop - first))
 
 
-class _Prepared:
+class Prepared:
     """A gpr_call of engine.c, whose members are eight bytes each, and what it points to."""
 
     def __init__(
@@ -142,26 +142,25 @@ class _Prepared:
     ):
         dims = (*layout.kept, *layout.reduced)
         streams = program.streams
-        data = [
-            _address(arrays[s.input]) + offset
-            for s, offset in zip(streams, layout.offsets, strict=True)
-        ]
-        strides = [dim.strides[n] for n in range(len(streams)) for dim in dims]
-        to, steps = [], []
-        for result, out in zip(program.results, outs, strict=True):
+        self.inputs = [(s.input, at) for s, at in zip(streams, layout.offsets, strict=True)]
+        self.outs, steps = [], []
+        for k, (result, out) in enumerate(zip(program.results, outs, strict=True)):
             size = out.itemsize // result.kind.parts
-            first = _address(out)
             for number in range(len(result.nodes)):
-                to.append(first + number * size)
+                self.outs.append((k, number * size))
                 steps.append(len(result.nodes) * size)
+        strides = [dim.strides[n] for n in range(len(streams)) for dim in dims]
+        lengths = [len(streams), len(dims), len(strides), len(self.outs), len(steps), 0]
         self.numbers = np.array(
-            [*data, *(dim.length for dim in dims), *strides, *to, *steps,
-             *(dim.place for dim in layout.kept)], np.int64
+            [*[0] * len(streams), *(dim.length for dim in dims), *strides, *[0] * len(self.outs),
+             *steps, *(dim.place for dim in layout.kept)], np.int64
         )  # fmt: skip
+        self.data = self.numbers[: len(streams)]
+        self.to = self.numbers[sum(lengths[:3]) : sum(lengths[:4])]
         self.swapped = np.array([not arrays[s.input].dtype.isnative for s in streams], np.int32)
         self.initial = np.frombuffer(initial, np.uint8).copy() if initial is not None else None
         at, ends = _address(self.numbers), []
-        for length in (len(data), len(dims), len(strides), len(to), len(steps), 0):
+        for length in lengths:
             ends.append(at)
             at += 8 * length
         left = 0 if self.initial is None else _address(self.initial)
@@ -169,11 +168,15 @@ class _Prepared:
             [*ends[:3], _address(self.swapped), *ends[3:], left, 0, len(layout.kept),
              len(layout.reduced), layout.outputs, layout.leaves, layout.across], np.int64
         )  # fmt: skip
-        self.kept_alive = (arrays, outs)
+        self.address = _address(self.call)
+        self.point_to(arrays, outs)
 
-    @property
-    def address(self) -> int:
-        return _address(self.call)
+    def point_to(self, arrays: Arrays, outs: Arrays) -> None:
+        """These are read and written from now on: they lie as those that it was made for."""
+        at, to = [_address(a) for a in arrays], [_address(out) for out in outs]
+        self.data[:] = [at[k] + offset for k, offset in self.inputs]
+        self.to[:] = [to[k] + offset for k, offset in self.outs]
+        self.kept_alive: Any = (arrays, outs)
 
     def give_nodes(self, size: int) -> None:
         self.nodes = np.empty(-(-size // 8), np.uint64)

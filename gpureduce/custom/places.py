@@ -11,7 +11,7 @@ from gpureduce.custom import arrays as host
 from gpureduce.custom.scalars import BFLOAT, Kind, kind_of
 
 # The default stream has these names.
-_DEFAULT = (0, 1)
+DEFAULT_STREAMS = {0, 1}
 
 
 class Placed(NamedTuple):
@@ -121,7 +121,7 @@ def brought(name: str, a: Any, device: int, stream: int) -> Placed:
 def follow(arrays: Sequence[Placed], device: int, stream: int) -> None:
     """What comes on the stream waits for what makes the arrays."""
     for a in arrays:
-        if a.stream != stream and not (a.stream in _DEFAULT and stream in _DEFAULT):
+        if a.stream != stream and {a.stream, stream} - DEFAULT_STREAMS:
             _core.device_order(device, a.stream, stream)
 
 

@@ -57,12 +57,13 @@ class Case(NamedTuple):
         return self._replace(arrays=arrays, shape=shape)
 
 
+def dtype_of(result: Result) -> Any:
+    """What its numbers are written as: those of bfloat16 as their bits."""
+    return result.kind.dtype if result.kind.is_complex else result.kind.part.numpy
+
+
 def _empty(results: Sequence[Result], shape: tuple[int, ...]) -> list[NDArray[Any]]:
-    """Room for the results; of bfloat16 as their bits."""
-    return [
-        np.empty(shape + r.shape, r.kind.part.numpy if not r.kind.is_complex else r.kind.dtype)
-        for r in results
-    ]
+    return [np.empty(shape + r.shape, dtype_of(r)) for r in results]
 
 
 def dressed(results: Sequence[Result], outs: Arrays) -> list[NDArray[Any]]:

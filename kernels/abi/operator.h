@@ -14,7 +14,7 @@ typedef struct gpr_operator_args {
   int64_t tiles, split;        /* of `team` outputs each; blocks that share one */
   int64_t odd;                 /* bit k: array k is in the other byte order or lies unaligned */
   int64_t swapped;             /* the first of these alone */
-  int64_t together;            /* bit k: aligned neighbours, which may be loaded by words */
+  int64_t packed;              /* bit k: leaves lie side by side along the last dimension */
   int64_t nodes;               /* bytes of the scratch before the nodes; tickets lie before */
   int64_t has_initial;
   void *scratch;

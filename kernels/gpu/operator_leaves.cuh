@@ -1,4 +1,4 @@
-/* What a user's operator reads of its arrays: the leaves of an output, and small nodes of them. */
+/* What a user's operator reads of its arrays: the leaves of an output. */
 #ifndef GPR_OPERATOR_LEAVES_CUH
 #define GPR_OPERATOR_LEAVES_CUH
 
@@ -7,27 +7,35 @@
 
 GPR_OPEN
 
+/* The greatest power of two up to 16 of which so many bytes are a multiple. */
+GPR_CONSTEXPR int word_of(int bytes) {
+  return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
+}
+
 /* --- memory --------------------------------------------------------------------------------------
  */
 
-/* The leaves' M numbers each, `step` bytes from one leaf to the next. */
-template <class T, int M, int LEAVES>
-__device__ __forceinline__ void load_leaves(T (&to)[M * LEAVES], const int64_t *data,
-                                            int64_t offset, int64_t step, bool together) {
-  constexpr int bytes = (int)sizeof to;
-  constexpr int word = bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : sizeof(T);
-  typedef typename Store<word>::type Word;
-  if (together) {
+/* N leaves' M numbers each, `step` bytes from one leaf to the next. */
+template <class T, int M, int N>
+__device__ __forceinline__ void load_leaves(T (&to)[M * N], const int64_t *data, int64_t offset,
+                                            int64_t step, bool packed) {
+  constexpr int bytes = (int)sizeof to, word = word_of(bytes);
+  if constexpr (word > (int)sizeof(T)) {
+    typedef typename Store<word>::type Word;
     const Word *from = (const Word *)(data[0] + offset);
-    Word w[bytes / word];
+    if (packed && (uintptr_t)from % word == 0) {
+      Word w[bytes / word];
 #pragma unroll
-    for (int i = 0; i < bytes / word; i++) w[i] = __ldg(from + i);
-    memcpy(to, w, sizeof to);
-  } else {
+      for (int i = 0; i < bytes / word; i++) w[i] = __ldg(from + i);
+      memcpy(to, w, sizeof to);
+      return;
+    }
+  }
 #pragma unroll
-    for (int j = 0; j < LEAVES; j++)
+  for (int m = 0; m < M; m++) {
+    const char *from = (const char *)(data[m] + offset);
 #pragma unroll
-      for (int m = 0; m < M; m++) to[j * M + m] = __ldg((const T *)(data[m] + offset + j * step));
+    for (int j = 0; j < N; j++, from += step) to[j * M + m] = __ldg((const T *)from);
   }
 }
 
@@ -45,11 +53,11 @@ template <class T> __device__ __noinline__ T load_odd(const char *from, bool swa
 
 template <class OP> struct Operands {
   typedef typename OP::State A;
-  enum { TOGETHER = OP::LEAVES, ARRAYS = OP::ARRAYS };
+  enum { ARRAYS = OP::ARRAYS, LEAVES = OP::LEAVES, RUN = OP::RUN };
   const gpr_operator_args &a;
   const int64_t *numbers, *shape,
       *strides; /* reduced dimensions: those of array k lie k * dims on */
-  int64_t base[ARRAYS], count;
+  int64_t base[ARRAYS], step[ARRAYS], count; /* step: of the last dimension */
   int dims;
 
   __device__ Operands(const gpr_operator_args &args, int64_t o)
@@ -69,6 +77,8 @@ template <class OP> struct Operands {
     go(base, 0, (int)a.kept, o);
     shape += a.kept;
     strides += a.kept;
+#pragma unroll
+    for (int k = 0; k < ARRAYS; k++) step[k] = strides[k * dims + a.reduced - 1];
   }
 
   /* To a place of some dimensions in C order; what it is in the last of them. */
@@ -86,89 +96,80 @@ template <class OP> struct Operands {
     }
     return last;
   }
+  /* Where leaf i of array k lies. */
+  __device__ __noinline__ int64_t far(int k, int64_t i) const {
+    return base[k] + offset_of(shape, strides + k * dims, (int)a.reduced, i);
+  }
+  /* The number of a stream of array k that lies there. */
+  template <class T> __device__ __forceinline__ T number(int k, int stream, int64_t at) const {
+    const char *from = (const char *)(numbers[stream] + at);
+    return a.odd >> k & 1 ? load_odd<T>(from, a.swapped >> k & 1) : __ldg((const T *)from);
+  }
+  /* Where leaves begin, and whether so many of them follow in the last dimension. */
+  __device__ __forceinline__ bool begin(int64_t (&at)[ARRAYS], int64_t first, int64_t many) const {
+    const bool is_line = a.reduced == 1;
+#pragma unroll
+    for (int k = 0; k < ARRAYS; k++) at[k] = base[k] + (is_line ? first * step[k] : 0);
+    return (is_line || go(at, 0, (int)a.reduced, first) + many <= shape[a.reduced - 1]) && !a.odd;
+  }
 
   template <int N>
-  __device__ __forceinline__ void load(typename OP::template Leaves<N> &leaves,
-                                       const int64_t (&at)[ARRAYS]) const {
-    int64_t step[ARRAYS];
-#pragma unroll
-    for (int k = 0; k < ARRAYS; k++) step[k] = strides[k * dims + a.reduced - 1];
-    leaves.load(numbers, at, step, (int)a.together);
+  static __device__ __forceinline__ A fold(const typename OP::template Leaves<N> &leaves,
+                                           int64_t i) {
+    return fold_all<N>(leaves, 0, i);
   }
   template <int N, int ALL>
-  static __device__ __forceinline__ A fold(const typename OP::template Leaves<ALL> &leaves, int j,
-                                           int64_t i) {
+  static __device__ __forceinline__ A fold_all(const typename OP::template Leaves<ALL> &leaves,
+                                               int j, int64_t i) {
     if constexpr (N == 1)
       return leaves.lift(j, i + j);
     else
-      return OP::combine(fold<N / 2>(leaves, j, i), fold<N / 2>(leaves, j + N / 2, i));
+      return OP::combine(fold_all<N / 2>(leaves, j, i), fold_all<N / 2>(leaves, j + N / 2, i));
+  }
+  /* What is missing is always at the end: a right half is there if its first leaf is. */
+  template <int N, int ALL>
+  static __device__ __forceinline__ A fold_some(const typename OP::template Leaves<ALL> &leaves,
+                                                int j, int64_t i, int there) {
+    if constexpr (N == 1) {
+      return leaves.lift(j, i + j);
+    } else {
+      A value = fold_some<N / 2>(leaves, j, i, there);
+      if (j + N / 2 < there)
+        value = OP::combine(value, fold_some<N / 2>(leaves, j + N / 2, i, there));
+      return value;
+    }
   }
 
-  /* The node of up to TOGETHER leaves, one after the other. */
-  __device__ __noinline__ void few(int64_t first, int64_t stop, A *to) const {
-    A stack[8];
-    int waiting = 0;
-    if (stop - first > TOGETHER) stop = first + TOGETHER;
-#pragma unroll 1
-    for (int64_t i = first; i < stop; i++) {
-      typename OP::template Leaves<1> leaf;
-      int64_t at[ARRAYS];
-#pragma unroll
-      for (int k = 0; k < ARRAYS; k++) at[k] = base[k];
-      go(at, 0, (int)a.reduced, i);
-      if (a.odd)
-        leaf.load_odd(numbers, at, a.swapped);
-      else
-        leaf.load(numbers, at, at, 0);
-      A value = leaf.lift(0, i);
-#pragma unroll 1
-      for (int64_t place = i - first; place & 1; place >>= 1) {
-        --waiting;
-        OP::combine_apart(stack + waiting, &value, &value);
-      }
-      stack[waiting++] = value;
-    }
-    A value = stack[--waiting];
-#pragma unroll 1
-    while (waiting) {
-      --waiting;
-      OP::combine_apart(stack + waiting, &value, &value);
-    }
-    *to = value;
+  /* The node of RUN leaves that follow each other in the last dimension. */
+  __device__ __forceinline__ A run(const int64_t (&at)[ARRAYS], int64_t first) const {
+    typename OP::template Leaves<RUN> leaves;
+    leaves.load(*this, at);
+    return fold<RUN>(leaves, first);
   }
-
-  /* The same, all at a time where they lie in one run. */
-  __device__ __forceinline__ A node(int64_t first, int64_t stop) const {
-    A value;
-    if (stop - first >= TOGETHER && !a.odd) {
-      int64_t at[ARRAYS];
+  /* The node of up to LEAVES of them, wherever they lie. */
+  __device__ __forceinline__ A some(int64_t first, int64_t stop) const {
+    typename OP::template Leaves<LEAVES> leaves;
+    const int there = stop - first < LEAVES ? (int)(stop - first) : (int)LEAVES;
+    int64_t at[ARRAYS];
+    const bool in_line = begin(at, first, there);
+    if (in_line && there == LEAVES) {
+      leaves.load(*this, at);
+    } else {
 #pragma unroll
-      for (int k = 0; k < ARRAYS; k++) at[k] = base[k];
-      const int64_t here = go(at, 0, (int)a.reduced, first);
-      if (a.reduced == 1 || here + TOGETHER <= shape[a.reduced - 1]) {
-        typename OP::template Leaves<TOGETHER> leaves;
-        load(leaves, at);
-        return fold<TOGETHER>(leaves, 0, first);
+      for (int j = 0; j < LEAVES; j++) {
+        if (j >= there) break;
+        if (!in_line && j) {
+#pragma unroll
+          for (int k = 0; k < ARRAYS; k++) at[k] = far(k, first + j);
+        }
+        leaves.load_one(*this, j, at);
+        if (in_line) {
+#pragma unroll
+          for (int k = 0; k < ARRAYS; k++) at[k] += step[k];
+        }
       }
     }
-    few(first, stop, &value);
-    return value;
-  }
-
-  /* ROWS nodes of a lane, of rows that are whole and in one run. */
-  __device__ __forceinline__ void rows(int64_t first, A *value) const {
-    constexpr int64_t row = (int64_t)GPR_WARP * TOGETHER;
-    typename OP::template Leaves<TOGETHER> leaves[OP::ROWS];
-    const int64_t i = first + (int64_t)lane_of() * TOGETHER;
-#pragma unroll
-    for (int r = 0; r < OP::ROWS; r++) {
-      int64_t at[ARRAYS];
-#pragma unroll
-      for (int k = 0; k < ARRAYS; k++) at[k] = base[k] + (i + r * row) * strides[k * dims];
-      load(leaves[r], at);
-    }
-#pragma unroll
-    for (int r = 0; r < OP::ROWS; r++) value[r] = fold<TOGETHER>(leaves[r], 0, i + r * row);
+    return fold_some<LEAVES>(leaves, 0, first, there);
   }
 };
 

@@ -32,7 +32,11 @@ static void answer_word(const gpr_flat_args &, int, uint32_t) {}
 template <class S> static void answer(const gpr_flat_args &, const S &) {}
 GPR_CLOSE
 
+#ifdef OPERATOR_KERNEL /* one of the textbook's */
+#include "../../kernels/textbook/kernels.cuh"
+#else
 #include "../../kernels/gpu/operator.cuh"
+#endif
 
 using namespace gpr;
 #include OPERATOR_TEXT
@@ -56,7 +60,7 @@ struct Fiber {
 
 std::vector<Fiber> fibers;
 ucontext_t scheduler;
-const gpr_operator_args *arguments;
+const void *arguments;
 int unit;
 
 void wait_in(State state) {
@@ -65,10 +69,14 @@ void wait_in(State state) {
 }
 
 void body() {
+#ifdef OPERATOR_KERNEL
+  OPERATOR_KERNEL(*(const gpr_ladder_args *)arguments);
+#else
   if (unit == 1)
-    operate<UserOperator, 1>(*arguments);
+    operate<UserOperator, 1>(*(const gpr_operator_args *)arguments);
   else
-    operate<UserOperator, 32>(*arguments);
+    operate<UserOperator, 32>(*(const gpr_operator_args *)arguments);
+#endif
   wait_in(ENDED);
 }
 
@@ -128,6 +136,7 @@ uint32_t shuffled(uint32_t word, int lane) {
 }  // namespace
 
 void __syncthreads() { wait_in(AT_BLOCK); }
+void __syncwarp(uint32_t) { shuffled(0, (int)threadIdx.x % LANES); }
 template <class T> T __shfl_down_sync(uint32_t, T word, int by, int) {
   const int lane = (int)threadIdx.x % LANES;
   return (T)shuffled((uint32_t)word, lane + by < LANES ? lane + by : lane);
@@ -135,13 +144,27 @@ template <class T> T __shfl_down_sync(uint32_t, T word, int by, int) {
 template <class T> T __shfl_xor_sync(uint32_t, T word, int by, int) {
   return (T)shuffled((uint32_t)word, (int)(threadIdx.x % LANES) ^ by);
 }
+template <class T> T __shfl_sync(uint32_t, T word, int lane, int) {
+  return (T)shuffled((uint32_t)word, lane);
+}
+int __syncthreads_or(int mine) {
+  static int any;
+  if (mine) any = 1;
+  __syncthreads();
+  const int found = any;
+  __syncthreads();
+  any = 0;
+  return found;
+}
+void __threadfence() {}
+template <class T, class U> T atomicAdd(T *at, U by) { return (*at += by) - by; }
 template <class T> T __ldg(const T *at) { return *at; }
 
 /* In place of the sanitizer's own: an address that is no multiple of what lies there. */
 extern "C" void __ubsan_handle_type_mismatch_v1(void *, void *) { is_misaligned = true; }
 
 /* 0 is fine, 1 a barrier that not all threads reach, 2 an access that a device would not make. */
-extern "C" __attribute__((visibility("default"))) int launch(const gpr_operator_args *args,
+extern "C" __attribute__((visibility("default"))) int launch(const void *args,
                                                              unsigned blocks, unsigned threads,
                                                              int of_unit, unsigned seed) {
   std::mt19937 random(seed);

@@ -1,0 +1,169 @@
+"""The launches of operators: all that a call has but for addresses, which is kept for the next."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpureduce import _core
+from gpureduce.custom import cut
+from gpureduce.custom.on_device import Case, Out
+from gpureduce.custom.places import Placed
+from gpureduce.custom.program import Program, Result
+
+STATE, NUMBERS = 32, 384  # words of a gpr_operator_args
+_HEAD = 18
+ARGUMENTS = _HEAD + STATE + NUMBERS
+
+
+class Launch(NamedTuple):
+    """args and words are those of _core.operator_launch; what begins its numbers are addresses: of
+    each the array that it is in, and how far."""
+
+    kernel: Any
+    args: NDArray[np.int64]
+    words: NDArray[np.int64]
+    is_far: bool  # the numbers are the last words, and not in args
+    segments: int
+    inputs: Sequence[tuple[int, int]]
+    outs: Sequence[tuple[int, int]]
+    blocks: int
+    threads: int
+    scratch: int
+    is_own: bool
+
+
+def _strides_of(array: Placed, inner: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    outer = array.ndim - len(inner)
+    own = zip(array.shape[:outer], array.strides[:outer], strict=True)
+    return (0,) * (len(shape) - outer) + tuple(s if n > 1 else 0 for n, s in own)
+
+
+def strides_of(
+    arrays: Sequence[Placed], inner: Sequence[tuple[int, ...]], shape: tuple[int, ...]
+) -> list[tuple[int, ...]]:
+    """Of each array's elements, broadcast to the shape."""
+    return [_strides_of(a, i, shape) for a, i in zip(arrays, inner, strict=False)]
+
+
+def addresses_of(
+    program: Program, arrays: Sequence[Placed], inner: Sequence[tuple[int, ...]]
+) -> list[int]:
+    """Of each stream's first number."""
+    return [arrays[k].address + offset for k, offset in _streams(program, arrays, inner)]
+
+
+def _streams(
+    program: Program, arrays: Sequence[Placed], inners: Sequence[tuple[int, ...]]
+) -> list[tuple[int, int]]:
+    """Of each stream the array and where in it its first number is."""
+    found = []
+    for stream in program.streams:
+        array, inner = arrays[stream.input], inners[stream.input]
+        places_ = np.unravel_index(stream.place, inner) if inner else ()
+        steps = array.strides[array.ndim - len(inner) :]
+        offset = sum(int(p) * step for p, step in zip(places_, steps, strict=True))
+        found.append((stream.input, offset + stream.part * stream.scalar.bytes))
+    return found
+
+
+def _flags(case: Case, addresses: Sequence[int], dims: cut.Dims) -> tuple[int, int, int]:
+    """Bits of arrays: odd, swapped, packed."""
+    odd = swapped = packed = 0
+    for k, (streams, stream) in enumerate(case.made.device.arrays):
+        size = stream.scalar.bytes
+        steps = [dim.strides[k] for dim in (*dims.kept, *dims.reduced)]
+        starts = [addresses[s] for s in streams]
+        if case.arrays[k].swapped:
+            swapped |= 1 << k
+        if case.arrays[k].swapped or any(at % size for at in (*steps, *starts)):
+            odd |= 1 << k
+        elif steps[-1] == len(starts) * size and all(
+            at == starts[0] + m * size for m, at in enumerate(starts)
+        ):
+            packed |= 1 << k
+    return odd, swapped, packed
+
+
+def _numbers_out(results: Sequence[Result], outs: Sequence[Out]) -> list[tuple[int, int]]:
+    """Of each number of a result the array and where in it the first one goes."""
+    found = []
+    for k, (result, out) in enumerate(zip(results, outs, strict=True)):
+        size = result.kind.part.bytes
+        for n in range(len(result.nodes)):
+            place, part = divmod(n, result.kind.parts)
+            where = np.unravel_index(place, result.shape) if result.shape else ()
+            offset = sum(int(p) * s for p, s in zip(where, out.inner, strict=True))
+            found.append((k, offset + part * size))
+    return found
+
+
+def launch_of(case: Case, outs: Sequence[Out]) -> Launch | None:
+    """None where there is no output."""
+    strides = strides_of(case.arrays, case.inner, case.shape)
+    steps = [out.strides[1:] if case.segments else out.strides for out in outs]
+    dims = cut.dims_of(case.shape, case.axes, strides, steps, case.segments is not None)
+    outputs, count, words = dims.outputs, dims.elements, np.empty(0, np.int64)
+    if case.segments:
+        starts, stops = case.segments.starts, case.segments.stops
+        outputs *= len(starts)
+        count = int(np.maximum(stops - starts, 0).max(initial=0))
+        words = np.concatenate([starts, stops])
+    if not outputs:
+        return None
+    shape = case.made.device.shape
+    how = cut.cut(shape, dims, len(case.arrays), outputs, count, _core.multiprocessors(case.device))
+    inputs = _streams(case.made.program, case.arrays, case.inner)
+    results = _numbers_out(case.made.program.results, outs)
+    addresses = [case.arrays[k].address + offset for k, offset in inputs]
+    segment = [out.strides[0] if case.segments else 0 for out in outs]
+    tables = _tables(dims, len(case.arrays), segment)
+    numbers = np.array([0] * (len(inputs) + len(results)) + tables, np.int64)
+    args = np.zeros(ARGUMENTS, np.int64)
+    args[:14] = (
+        outputs, dims.outputs, count, len(dims.kept), len(dims.reduced), how.team, how.rows,
+        how.tiles, how.split, *_flags(case, addresses, dims), how.nodes, case.initial is not None,
+    )  # fmt: skip
+    if case.initial:
+        state = np.frombuffer(case.initial, np.uint8)
+        args[_HEAD : _HEAD + STATE].view(np.uint8)[: len(state)] = state
+    is_far = len(numbers) > NUMBERS
+    if is_far:
+        words = np.concatenate([words, numbers])
+    else:
+        args[_HEAD + STATE : _HEAD + STATE + len(numbers)] = numbers
+    kernel = case.made.by_warps if how.by_warps else case.made.by_threads
+    return Launch(
+        kernel, args, words, is_far, len(case.segments.starts) if case.segments else 0, inputs,
+        results, how.blocks, shape.threads, how.scratch, how.is_own,
+    )  # fmt: skip
+
+
+def start(
+    launch: Launch, device: int, stream: int, inputs: Sequence[int], outs: Sequence[int]
+) -> None:
+    """inputs, outs: the addresses of arrays that lie as those did of which the launch is."""
+    args, words = launch.args.copy(), launch.words
+    addresses = [inputs[k] + offset for k, offset in launch.inputs]
+    addresses += [outs[k] + offset for k, offset in launch.outs]
+    if launch.is_far:
+        words = words.copy()
+        words[2 * launch.segments :][: len(addresses)] = addresses
+    else:
+        args[_HEAD + STATE : _HEAD + STATE + len(addresses)] = addresses
+    _core.operator_launch(
+        launch.kernel, device, stream, args, launch.blocks, launch.threads, launch.scratch,
+        launch.is_own, words, launch.segments,
+    )  # fmt: skip
+
+
+def _tables(dims: cut.Dims, arrays: int, segment: Sequence[int]) -> list[int]:
+    """Lengths, the arrays' strides, and the results', each with its step between segments."""
+    every = (*dims.kept, *dims.reduced)
+    found = [dim.length for dim in every]
+    for k in range(arrays):
+        found += [dim.strides[k] for dim in every]
+    for r, step in enumerate(segment):
+        found += [*(dim.strides[arrays + r] for dim in every), step]
+    return found
