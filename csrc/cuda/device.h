@@ -5,8 +5,6 @@
 #include "../plan.h"
 #include "driver.h"
 
-enum { GPR_DEVICES_MAX = 64 }; /* more are not seen */
-
 /* The driver's answer as a status, with the call named in the message. */
 gpr_status gpr_cuda_check(CUresult result, const char *call, int device);
 static inline gpr_status check(CUresult result, const char *call, int device) {
@@ -73,6 +71,5 @@ void gpr_cuda_release(void *memory, CUstream stream);
 /* Waits a little, the longer the longer it was waited for: `since` is when that began, and now is
  * now, as gpr_now() has them. 0: so far without leaving the processor. */
 int gpr_cuda_wait(int64_t since, int64_t now);
-void gpr_cuda_nap(int64_t nanoseconds);
 
 #endif
