@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import gpureduce
 
@@ -20,18 +21,39 @@ TIMES = 7
 GIB = 1 << 30
 
 
-def pinned(nbytes: int) -> np.ndarray | None:
-    """Page-locked memory, for as long as the process runs."""
-    address = ctypes.c_void_p()
-    cuda = ctypes.CDLL("libcuda.so.1")
-    device, context = ctypes.c_int(), ctypes.c_void_p()
-    cuda.cuDeviceGet(ctypes.byref(device), 0)
-    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+class There:
+    """So many bytes on a device, as float32; they stay until the process ends."""
+
+    def __init__(self, device: int, nbytes: int):
+        address = ctypes.c_uint64()
+        call(device, "cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(nbytes))
+        call(device, "cuMemsetD8_v2", address, ctypes.c_ubyte(0x3C), ctypes.c_size_t(nbytes))
+        call(device, "cuCtxSynchronize")
+        self.__cuda_array_interface__ = {
+            "shape": (nbytes // 4,),
+            "typestr": "<f4",
+            "data": (address.value, True),
+            "version": 3,
+        }
+
+
+def call(device: int, name: str, *arguments: Any) -> None:
+    """A function of the CUDA driver, in the device's primary context."""
+    cuda, handle, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_void_p()
+    cuda.cuDeviceGet(ctypes.byref(handle), device)
+    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), handle)
     cuda.cuCtxSetCurrent(context)
-    if cuda.cuMemHostAlloc(ctypes.byref(address), ctypes.c_size_t(nbytes), 3):
-        return None
+    error = getattr(cuda, name)(*arguments)
+    if error:
+        raise MemoryError(f"{name}: CUDA error {error}")
+
+
+def pinned(nbytes: int) -> NDArray[np.float32]:
+    """Page-locked memory; it stays until the process ends."""
+    address = ctypes.c_void_p()
+    call(0, "cuMemHostAlloc", ctypes.byref(address), ctypes.c_size_t(nbytes), ctypes.c_uint(3))
     room = (ctypes.c_char * nbytes).from_address(address.value or 0)
-    return np.frombuffer(room, np.uint8)
+    return np.frombuffer(memoryview(room), np.float32)
 
 
 def rates(calls: dict[str, Callable[[], Any]], nbytes: int) -> dict[str, float]:
@@ -52,47 +74,31 @@ def show(what: str, found: dict[str, float], names: list[str]) -> None:
     print(f"{what:34}" + "".join(f"{found.get(n, float('nan')):11.1f}" for n in names), flush=True)
 
 
-def resident(parts: int, nbytes: int) -> dict[str, Callable[[], Any]] | None:
-    """An array on each device by PyTorch, alone and as a list."""
-    try:
-        import torch
-    except ImportError:
-        return None
-    there = [torch.rand(nbytes // 4, device=f"cuda:{i}") for i in range(parts)]
-    return {"cuda": lambda: gpureduce.sum(there[0]), "cuda:all": lambda: gpureduce.sum(there)}
-
-
 def main() -> None:
     devices = len(gpureduce.devices())
     if not devices:
         sys.exit("there is no CUDA device")
-    nbytes = int(float(sys.argv[1]) * GIB) if len(sys.argv) > 1 else 2 * GIB
+    nbytes = int(float(sys.argv[1] if len(sys.argv) > 1 else 2) * GIB) >> 20 << 20
     names = ["cpu", "cuda", "cuda:all", "all", "auto"]
     print(f"{devices} x {gpureduce.devices()[0]['name']}, {gpureduce.get_num_threads()} threads")
     print(f"{nbytes / GIB:g} GiB, float32, GB/s".ljust(34) + "".join(f"{n:>11}" for n in names))
     x = np.random.default_rng(1).random(nbytes // 4, np.float32)
-    held = pinned(nbytes)
-    arrays = {"pageable": x}
-    if held is not None:
-        arrays["pinned"] = held.view(np.float32)
-        arrays["pinned"][:] = x
+    arrays = {"pageable": x, "pinned": pinned(nbytes)}
+    arrays["pinned"][:] = x
     for label, a in arrays.items():
         square = a.reshape(-1, 1 << 12)
-        for what, call in {
+        for what, reduce in {
             "sum": lambda device, a=a: gpureduce.sum(a, device=device),
             "max": lambda device, a=a: gpureduce.max(a, device=device),
             "sum, axis 1": lambda device, s=square: gpureduce.sum(s, axis=1, device=device),
             "sum, axis 0": lambda device, s=square: gpureduce.sum(s, axis=0, device=device),
         }.items():
-            calls: dict[str, Callable[[], Any]] = {name: partial(call, name) for name in names}
+            calls: dict[str, Callable[[], Any]] = {name: partial(reduce, name) for name in names}
             show(f"{label}: {what}", rates(calls, nbytes), names)
-    there = resident(devices, 4 * GIB)
-    if there is None:
-        print("resident: no PyTorch")
-        return
-    alone = rates({"cuda": there["cuda"]}, 4 * GIB)
-    together = rates({"cuda:all": there["cuda:all"]}, devices * 4 * GIB)
-    show("resident: sum, 4 GiB each", alone | together, names)
+    there: list[Any] = [There(device, 4 * GIB) for device in range(devices)]
+    found = rates({"cuda": lambda: gpureduce.sum(there[0])}, 4 * GIB)
+    found |= rates({"cuda:all": lambda: gpureduce.sum(there)}, devices * 4 * GIB)
+    show("resident: sum, 4 GiB on each", found, names)
 
 
 if __name__ == "__main__":

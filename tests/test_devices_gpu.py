@@ -1,6 +1,7 @@
 """Real devices together, and with the CPU: the CPU's bits, whoever took what. With one device, it
 and the CPU; what takes two says so."""
 
+import itertools
 import time
 
 import device
@@ -113,13 +114,9 @@ def test_both_devices_take_their_part():
     assert min(times["cuda:0"]) > 1.5 * min(times["cuda:all"]), times
 
 
-def torch_parts(a, parts):
-    torch = pytest.importorskip("torch")
+def cut(a, parts):
     cuts = [0, *sorted(generator("cuts").integers(1, len(a), parts - 1)), len(a)]
-    return [
-        torch.from_numpy(a[i:j].copy()).to(f"cuda:{n % COUNT}")
-        for n, (i, j) in enumerate(zip(cuts, cuts[1:], strict=False))
-    ]
+    return [a[i:j] for i, j in itertools.pairwise(cuts)]
 
 
 @pytest.mark.parametrize("op", ["sum", "mean", "max", "min", "argmin", "argmax", "any", "ptp"])
@@ -129,16 +126,27 @@ def test_lists_of_devices_arrays(op):
         rng = generator("parts", op, dtype)
         a = values(rng, np.dtype(dtype), 3 * MIB)
         for parts in (1, 2, 5):
-            got = call(op, torch_parts(a, parts))
+            got = call(op, [device.on_device(part) for part in cut(a, parts)])
             assert np.asarray(got).tobytes() == np.asarray(call(op, a)).tobytes(), (dtype, parts)
 
 
 def test_a_list_that_cannot_be():
-    parts = torch_parts(np.ones(10), 2)
+    parts = [device.on_device(part) for part in cut(np.ones(10), 2)]
     for how, error in (({"axis": 0}, TypeError), ({"device": "cpu"}, ValueError)):
         with pytest.raises(error, match="several devices"):
             gpureduce.sum(parts, **how)
     with pytest.raises(TypeError, match="along the tree"):
         gpureduce.prod(parts)
     with pytest.raises(TypeError, match="several dtypes"):
-        gpureduce.sum([parts[0], parts[1].float()])
+        gpureduce.sum([parts[0], device.on_device(np.ones(3, "f4"))])
+
+
+@two
+def test_a_list_on_both_devices():
+    torch = pytest.importorskip("torch")
+    a = values(generator("both"), np.dtype("f4"), 5 * MIB)
+    parts = [
+        torch.from_numpy(part.copy()).to(f"cuda:{n % COUNT}") for n, part in enumerate(cut(a, 4))
+    ]
+    for op in ("sum", "argmax"):
+        assert call(op, parts) == call(op, a)
