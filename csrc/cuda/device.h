@@ -59,10 +59,6 @@ void gpr_cuda_launcher_free(gpr_launcher *launcher);
 int64_t gpr_cuda_blocks(const gpr_gpu_row *kernel, int64_t bytes, int device);
 int64_t gpr_cuda_answer_words(int device);
 
-/* Begins to bring the plan's elements to `to` on the device, contiguous, native and of the row's
- * dtype: they are there when the run's step says GPR_OK. The run is the caller's. */
-gpr_status gpr_gpu_copy_open(const gpr_plan *plan, int device, void *to, gpr_run **run);
-
 /* Memory in the order of the stream, which the caller releases on the same or on a later one. NULL
  * is fine. */
 gpr_status gpr_cuda_allocate(void **out, size_t bytes, int device, CUstream stream);

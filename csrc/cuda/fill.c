@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "../../kernels/abi/lists.h"
 #include "../pack.h"
 
 /* Twelve threads fill as fast as the copy engine empties (53 of 54 GB/s) by so much at a time; a
@@ -10,54 +11,63 @@ enum { FILLERS = 12, FILL_BYTES = 128 << 10 };
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-void gpr_filling_open(gpr_filling *f, const gpr_plan *plan, char *ring, int bytes) {
-  f->plan = plan;
-  f->ring = ring;
-  f->bytes = bytes;
-  f->each = FILL_BYTES / bytes;
-  f->most = PIECE_BYTES / bytes / f->each;
-}
+enum { FILLINGS = PIECE_BYTES / FILL_BYTES }; /* of a piece */
+
+void gpr_filling_open(gpr_filling *f, char *ring) { f->ring = ring; }
 
 /* Elements [start, start + n) to the ring. Plain copies: with stores past the caches the copy
  * engine got 48 GB/s where these give it 53, of the 54 that it can take. */
-static void fill(const gpr_filling *f, int64_t start, int64_t n, char *to) {
-  enum { BLOCK = 1024 }; /* scalars */
+static void fill(const gpr_plan *p, int64_t start, int64_t n, int bytes, char *to) {
+  enum { BLOCK = 1024 }; /* scalars that are converted at a time */
   _Alignas(64) char scratch[BLOCK * 16];
-  if (f->plan->direct) {
-    memcpy(to, f->plan->data + start * f->bytes, (size_t)(n * f->bytes));
+  if (p->direct) {
+    memcpy(to, p->data + start * bytes, (size_t)(n * bytes));
     return;
   }
-  const int64_t block = BLOCK / f->plan->row->scalars;
+  const int64_t block = p->cast ? BLOCK / p->row->scalars : n;
   for (int64_t i = 0; i < n; i += block)
-    gpr_pack(f->plan, f->plan->data, start + i, least(block, n - i), to + i * f->bytes, scratch);
+    gpr_pack(p, p->data, start + i, least(block, n - i), to + i * bytes, scratch);
 }
 
-static int64_t fillings_of(const gpr_filling *f, int64_t n) { return (n + f->each - 1) / f->each; }
-
-void gpr_filling_piece(gpr_filling *f, int64_t start, int64_t n) {
+int64_t gpr_filling_piece(gpr_filling *f, const gpr_plan *plan, int64_t start, int64_t n,
+                          int is_last) {
   const int slot = (int)(f->pieces % SLOTS);
-  f->start[slot] = start;
-  f->count[slot] = n;
+  const int bytes = gpr_dtypes[plan->row->dtype].bytes * plan->row->scalars;
+  const int64_t wanted = is_last ? (n * bytes + FILL_BYTES - 1) / FILL_BYTES : FILLINGS;
+  f->slots[slot].plan = plan;
+  f->slots[slot].start = start;
+  f->slots[slot].n = n;
+  f->slots[slot].wanted = wanted;
+  f->slots[slot].bytes = bytes;
   atomic_store(&f->filled[slot], 0);
-  atomic_store(&f->all, f->pieces++ * f->most + fillings_of(f, n));
+  atomic_store(&f->all, f->pieces * FILLINGS + wanted);
+  if (is_last) gpr_filling_end(f);
+  return f->pieces++;
 }
 
 void gpr_filling_end(gpr_filling *f) { atomic_store(&f->ended, 1); }
 
 int gpr_filling_is_there(gpr_filling *f, int64_t piece) {
   const int slot = (int)(piece % SLOTS);
-  return atomic_load(&f->filled[slot]) == fillings_of(f, f->count[slot]);
+  return atomic_load(&f->filled[slot]) == f->slots[slot].wanted;
 }
 
+char *gpr_filling_place(const gpr_filling *f, int64_t piece) {
+  return f->ring + (size_t)(piece % SLOTS) * PIECE_BYTES;
+}
+
+/* A piece that is short, and not the last, has fillings of nothing. */
 int gpr_filling_one(gpr_filling *f) {
   long long at = atomic_load(&f->next);
   do
     if (at >= atomic_load(&f->all)) return 0;
   while (!atomic_compare_exchange_weak(&f->next, &at, at + 1));
-  const int slot = (int)(at / f->most % SLOTS);
-  const int64_t from = at % f->most * f->each;
-  fill(f, f->start[slot] + from, least(f->each, f->count[slot] - from),
-       f->ring + (size_t)slot * PIECE_BYTES + from * f->bytes);
+  const int slot = (int)(at / FILLINGS % SLOTS), bytes = f->slots[slot].bytes;
+  const int64_t each = FILL_BYTES / bytes, from = at % FILLINGS * each;
+  const int64_t n = least(each, f->slots[slot].n - from);
+  if (n > 0)
+    fill(f->slots[slot].plan, f->slots[slot].start + from, n, bytes,
+         gpr_filling_place(f, at / FILLINGS) + from * bytes);
   atomic_fetch_add(&f->filled[slot], 1);
   return 1;
 }
@@ -73,11 +83,11 @@ static void help(void *argument, int lane) {
       gpr_pause(&since);
 }
 
-void gpr_filling_offer(gpr_filling *f, int64_t elements) {
-  f->team = (gpr_team){
-      .work = help,
-      .argument = f,
-      .helpers = (int)least(least(gpr_threads(), FILLERS) - 1, fillings_of(f, elements) - 1)};
+void gpr_filling_offer(gpr_filling *f, int64_t bytes) {
+  const int64_t fillings = (bytes + FILL_BYTES - 1) / FILL_BYTES;
+  f->team = (gpr_team){.work = help,
+                       .argument = f,
+                       .helpers = (int)least(least(gpr_threads(), FILLERS) - 1, fillings - 1)};
   gpr_team_offer(&f->team);
 }
 

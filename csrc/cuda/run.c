@@ -58,7 +58,6 @@ typedef struct gpu_run {
   int awaited_words;
   uint32_t flags;
   char *state, *other;
-  char *to; /* elements are brought there and nothing is folded; or NULL */
 
   gpr_filling filling; /* of the pinned ring */
 } gpu_run;
@@ -89,7 +88,6 @@ static int is_in_lines(gpu_run *r, int slot) {
 /* Whether the oldest piece under way has left all words of its state; they are then in `other`. */
 static int is_answered(gpu_run *r) {
   const int slot = (int)(r->collected % SLOTS);
-  if (r->to) return cu.EventQuery(r->space->copied[slot]) == CUDA_SUCCESS;
   if (r->kernel->lines.parts) {
     if (!is_in_lines(r, slot)) return 0;
     if (r->small || !(r->flags & GPR_LINE_MORE)) return 1;
@@ -182,7 +180,7 @@ static gpr_status launch_small(gpu_run *r, gpr_flat_args args) {
 static char *piece_at(const gpu_run *r, int slot) {
   const int64_t start = r->slots[slot].start * r->bytes;
   if (r->road == RESIDENT) return (char *)r->plan.data + start;
-  return r->to ? r->to + start : r->space->ring + (size_t)slot * PIECE_BYTES;
+  return r->space->ring + (size_t)slot * PIECE_BYTES;
 }
 
 static gpr_status bring_piece(gpu_run *r, int slot) {
@@ -192,7 +190,7 @@ static gpr_status bring_piece(gpu_run *r, int slot) {
     case RESIDENT: break;
     case GATHERED: return gpr_cuda_gather(r->gather, &r->plan, start, n, to, r->device, r->stream);
     case PINNED: return copy_piece(r, slot, r->plan.data + start * r->bytes, n, to);
-    case STAGED: return copy_piece(r, slot, r->space->pinned + (size_t)slot * PIECE_BYTES, n, to);
+    case STAGED: return copy_piece(r, slot, gpr_filling_place(&r->filling, slot), n, to);
   }
   return GPR_OK;
 }
@@ -227,9 +225,7 @@ static gpr_status fold_piece(gpu_run *r, int slot) {
 
 static gpr_status launch_piece(gpu_run *r, int slot) {
   const gpr_status status = bring_piece(r, slot);
-  if (status) return status;
-  if (!r->to) return fold_piece(r, slot);
-  return check(cu.EventRecord(r->space->copied[slot], r->stream), "cuEventRecord", r->device);
+  return status ? status : fold_piece(r, slot);
 }
 
 /* What a small array's launch missed is for the kernel that misses nothing. */
@@ -250,7 +246,7 @@ static void set_aside(gpu_run *r, int64_t piece) {
 static void collect_piece(gpu_run *r) {
   const gpr_row *row = r->plan.row;
   const int slot = (int)(r->collected % SLOTS);
-  const int lines = !r->to && r->kernel->lines.parts, more = r->flags & GPR_LINE_MORE;
+  const int lines = r->kernel->lines.parts, more = r->flags & GPR_LINE_MORE;
   r->awaited_words = -1;
   r->flags = 0;
   if (r->small && more) {
@@ -259,9 +255,9 @@ static void collect_piece(gpu_run *r) {
   }
   if (r->deal && r->deal->nodes)
     set_aside(r, r->slots[slot].start / r->piece);
-  else if (!r->to && !lines && r->collected == 0)
+  else if (!lines && r->collected == 0)
     memcpy(r->state, r->other, row->state_bytes);
-  else if (!r->to && (!lines || more))
+  else if (!lines || more)
     row->merge(r->state, r->other);
   atomic_fetch_add(&r->base.done, r->slots[slot].n);
   r->collected++;
@@ -271,12 +267,14 @@ static void collect_piece(gpu_run *r) {
 static void take(gpu_run *r) {
   while (!r->ended && r->taken < r->collected + SLOTS) {
     const int slot = (int)(r->taken % SLOTS);
-    r->slots[slot].n = gpr_queue_front(r->queue, r->piece, &r->slots[slot].start);
-    if (r->slots[slot].n && r->road == STAGED)
-      gpr_filling_piece(&r->filling, r->slots[slot].start, r->slots[slot].n);
-    r->taken += r->slots[slot].n != 0;
+    const int64_t n = gpr_queue_front(r->queue, r->piece, &r->slots[slot].start);
+    r->slots[slot].n = n;
     r->ended = gpr_queue_is_empty(r->queue);
-    if (r->ended) gpr_filling_end(&r->filling);
+    if (n && r->road == STAGED)
+      gpr_filling_piece(&r->filling, &r->plan, r->slots[slot].start, n, r->ended);
+    else
+      gpr_filling_end(&r->filling);
+    r->taken += n != 0;
   }
 }
 
@@ -295,7 +293,7 @@ static gpr_status find_functions(gpu_run *r, int64_t nanoseconds) {
   gpr_status status = GPR_OK;
   if (r->road == GATHERED && !r->gather)
     status = gpr_cuda_function(gpr_gpu_table_cuda.gather, r->device, nanoseconds, &r->gather);
-  if (!status && !r->to && !r->function)
+  if (!status && !r->function)
     status = gpr_cuda_function(r->small ? r->kernel->small.kernel : r->kernel->flat, r->device,
                                nanoseconds, &r->function);
   return status;
@@ -384,8 +382,8 @@ static int lies_in_packets(const gpr_plan *p) {
   return p->direct && (p->row->law != GPR_FREE || (uintptr_t)p->data % (uintptr_t)p->bytes == 0);
 }
 
-static enum road road_of(const gpr_plan *p, const char *to) {
-  if (p->device >= 0) return lies_in_packets(p) && !to ? RESIDENT : GATHERED;
+static enum road road_of(const gpr_plan *p) {
+  if (p->device >= 0) return lies_in_packets(p) ? RESIDENT : GATHERED;
   return p->direct && gpr_gpu_pinned(p->data) ? PINNED : STAGED;
 }
 
@@ -401,7 +399,7 @@ static gpr_status make_states(gpu_run *r) {
 }
 
 static int is_small(gpu_run *r) {
-  if (!is_one_piece(r) || r->to || !r->kernel->small.kernel) return 0;
+  if (!is_one_piece(r) || !r->kernel->small.kernel) return 0;
   if (small_threads(r, piece_at(r, 0)) > SMALL_BLOCKS * GPR_SMALL_THREADS) return 0;
   if (!r->space->wary) return 1;
   r->space->wary--;
@@ -410,37 +408,37 @@ static int is_small(gpu_run *r) {
 
 static gpr_status start(gpu_run *r) {
   const gpr_plan *p = &r->plan;
-  gpr_status status = r->to ? GPR_OK : make_states(r);
+  gpr_status status = make_states(r);
   if (status) return status;
-  r->road = road_of(p, r->to);
+  r->road = road_of(p);
   r->bytes = gpr_dtypes[p->row->dtype].bytes * p->row->scalars;
   r->piece = (r->road == RESIDENT ? RESIDENT_BYTES : PIECE_BYTES) / r->bytes;
-  if ((r->road == RESIDENT && p->row->law != GPR_TREE) || (r->road == GATHERED && r->to))
-    r->piece = p->count + !p->count;
+  if (r->road == RESIDENT && p->row->law != GPR_TREE) r->piece = p->count + !p->count;
   if (!p->count) return GPR_OK;
   if ((status = gpr_workspace_take(r->device, &r->space))) return status;
   r->stream = r->road == RESIDENT || r->road == GATHERED ? p->stream : r->space->stream;
-  if (r->road == STAGED || (r->road != RESIDENT && !r->to))
-    status = gpr_workspace_ring(r->space, r->device, r->road == STAGED);
+  if (r->road != RESIDENT) status = gpr_workspace_ring(r->space, r->device, r->road == STAGED);
   r->small = !status && is_small(r);
   if (status || r->road != STAGED) return status;
-  gpr_filling_open(&r->filling, p, r->space->pinned, r->bytes);
+  gpr_filling_open(&r->filling, r->space->pinned);
   if (r->deal) return GPR_OK;
   take(r);
-  gpr_filling_offer(&r->filling, p->count);
+  gpr_filling_offer(&r->filling, p->count * r->bytes);
   return GPR_OK;
 }
 
-static gpr_status begin(const gpr_plan *plan, const gpr_gpu_row *kernel, void *to, int device,
-                        gpr_deal *deal, gpr_run **out) {
+static const gpr_gpu_row *kernel_of(const gpr_plan *plan) {
+  return &gpr_gpu_table_cuda.row[plan->row->op * GPR_DTYPE_COUNT + plan->row->dtype];
+}
+
+static gpr_status begin(const gpr_plan *plan, int device, gpr_deal *deal, gpr_run **out) {
   *out = NULL;
   gpu_run *r = calloc(1, sizeof *r);
   if (!r) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a run");
   r->base.backend = &gpu;
   r->plan = *plan;
   r->device = device;
-  r->kernel = kernel;
-  r->to = to;
+  r->kernel = kernel_of(plan);
   r->deal = deal;
   gpr_queue_open(&r->own, plan->count);
   r->queue = deal ? &deal->queue : &r->own;
@@ -458,10 +456,6 @@ static gpr_status begin(const gpr_plan *plan, const gpr_gpu_row *kernel, void *t
   return status;
 }
 
-static const gpr_gpu_row *kernel_of(const gpr_plan *plan) {
-  return &gpr_gpu_table_cuda.row[plan->row->op * GPR_DTYPE_COUNT + plan->row->dtype];
-}
-
 /* Elements on the device that are no packets of the row's are read where they lie by the kernels
  * for many outputs, which have no products of matrices. */
 int gpr_gpu_folds_whole(const gpr_plan *plan) {
@@ -470,18 +464,14 @@ int gpr_gpu_folds_whole(const gpr_plan *plan) {
 }
 
 gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **out) {
-  return begin(plan, kernel_of(plan), NULL, device, NULL, out);
-}
-
-gpr_status gpr_gpu_copy_open(const gpr_plan *plan, int device, void *to, gpr_run **out) {
-  return begin(plan, NULL, to, device, NULL, out);
+  return begin(plan, device, NULL, out);
 }
 
 /* --- with others -------------------------------------------------------------------------------
  */
 
 gpr_status gpr_gpu_join(const gpr_plan *plan, int device, gpr_deal *deal, gpr_run **out) {
-  return begin(plan, kernel_of(plan), NULL, device, deal, out);
+  return begin(plan, device, deal, out);
 }
 
 int64_t gpr_gpu_piece(const gpr_plan *plan) {
