@@ -211,6 +211,7 @@ static const gpr_backend deal = {step, finish, close_run, NULL};
 
 static void copy_options(axes_deal *r, const gpr_options *options) {
   r->options = *options;
+  r->options.out_order = GPR_C_ORDER;
   if (options->where) r->where = *options->where;
   if (options->initial) {
     r->initial = *options->initial;
@@ -218,12 +219,15 @@ static void copy_options(axes_deal *r, const gpr_options *options) {
   }
 }
 
-gpr_status gpr_deal_axes_open(const gpr_resolved *what, const gpr_view *view,
-                              const gpr_options *options, gpr_places places, gpr_run **out) {
-  *out = NULL;
-  if (!options->out || options->starts || options->partials || options->out_order) return GPR_OK;
+static int can_be_dealt(const gpr_view *view, const gpr_options *options) {
+  return options->out && !options->starts && !options->partials &&
+         (!options->out_order || gpr_lies_in_order(view, options->axes));
+}
+
+static axes_deal *make(const gpr_resolved *what, const gpr_view *view, const gpr_options *options,
+                       gpr_places places) {
   axes_deal *r = calloc(1, sizeof *r);
-  if (!r) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a run");
+  if (!r) return NULL;
   r->base.backend = &deal;
   r->base.least = INT64_MAX;
   r->op = what->op;
@@ -234,9 +238,17 @@ gpr_status gpr_deal_axes_open(const gpr_resolved *what, const gpr_view *view,
   for (int d = 0; d < GPR_DEVICES_MAX; d++)
     if (places.devices >> d & 1) r->device[r->devices++] = d;
   pthread_mutex_init(&r->lock, NULL);
-  const int64_t slabs = choose_slabs(r, r->devices + r->cpu);
-  gpr_queue_open(&r->queue, slabs);
-  if (slabs < 2) {
+  gpr_queue_open(&r->queue, choose_slabs(r, r->devices + r->cpu));
+  return r;
+}
+
+gpr_status gpr_deal_axes_open(const gpr_resolved *what, const gpr_view *view,
+                              const gpr_options *options, gpr_places places, gpr_run **out) {
+  *out = NULL;
+  if (!can_be_dealt(view, options)) return GPR_OK;
+  axes_deal *r = make(what, view, options, places);
+  if (!r) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a run");
+  if (r->queue.back < 2) {
     close_run(&r->base);
     return GPR_OK;
   }
@@ -244,4 +256,12 @@ gpr_status gpr_deal_axes_open(const gpr_resolved *what, const gpr_view *view,
   gpr_team_offer(&r->team);
   *out = &r->base;
   return GPR_OK;
+}
+
+int64_t gpr_deal_slabs(const gpr_resolved *what, const gpr_view *view, const gpr_options *options) {
+  if (!can_be_dealt(view, options)) return 0;
+  axes_deal *r = make(what, view, options, (gpr_places){1, 0});
+  const int64_t slabs = r ? r->queue.back : 0;
+  if (r) close_run(&r->base);
+  return slabs > 1 ? slabs : 0;
 }

@@ -8,6 +8,7 @@
 #include "deal.h"
 #include "errors.h"
 #include "given.h"
+#include "speeds.h"
 #include "cuda/gpu.h"
 
 const char *gpr_isa(void) { return gpr_cpu_table_here()->isa; }
@@ -117,6 +118,17 @@ static int has_partials_there(const gpr_resolved *what, const gpr_plan *flat, in
   return is_whole && !(gpr_ops[what->op].flags & GPR_SPREAD) && gpr_gpu_folds_whole(flat);
 }
 
+/* What nobody said where to reduce: large arrays that a device would begin and end soon with. */
+static gpr_places fastest(const gpr_resolved *what, const gpr_view *view,
+                          const gpr_options *options, const gpr_plan *flat, int is_whole) {
+  const gpr_places cpu = {0, 1};
+  double bytes = gpr_dtypes[view->dtype].bytes;
+  for (int d = 0; d < view->ndim; d++) bytes *= (double)view->shape[d];
+  if (bytes < GPR_LARGE_BYTES || options->partials || !gpr_is_dense(view)) return cpu;
+  if (is_whole ? !gpr_gpu_folds_whole(flat) : !gpr_deal_slabs(what, view, options)) return cpu;
+  return gpr_fastest(view->data, bytes);
+}
+
 /* Where to work, and whether all elements go into one state there. */
 static gpr_status settle(const gpr_resolved *what, const gpr_view *view, const gpr_options *options,
                          gpr_places *places, gpr_plan *flat, int *is_whole) {
@@ -128,6 +140,8 @@ static gpr_status settle(const gpr_resolved *what, const gpr_view *view, const g
   if (*is_whole) *flat = plan_of(what, view);
   if (options->kernel != GPR_NO_KERNEL) return choose_for_kernel(flat, options, places);
   const gpr_status status = gpr_places_of(options, gpr_lies(view), places);
+  if (!status && options->device == GPR_DEVICE_AUTO && gpr_lies(view) < 0)
+    *places = fastest(what, view, options, flat, *is_whole);
   if (status || !places->devices) return status;
   if (options->partials && !has_partials_there(what, flat, *is_whole))
     return gpr_fail(GPR_BAD_VALUE,
@@ -137,6 +151,11 @@ static gpr_status settle(const gpr_resolved *what, const gpr_view *view, const g
   if (*is_whole)
     *is_whole = gpr_gpu_folds_whole(flat) && (!is_there(options) || pays_by_host(flat));
   return GPR_OK;
+}
+
+/* Whether it was auto that took a device; where that cannot begin, the CPU does. */
+static int chose_devices(const gpr_options *options, const gpr_view *view, gpr_places places) {
+  return options->device == GPR_DEVICE_AUTO && gpr_lies(view) < 0 && places.devices;
 }
 
 static gpr_status open_flat(const gpr_plan *plan, gpr_places places, const gpr_options *options,
@@ -188,7 +207,8 @@ static gpr_status open_axes(const gpr_resolved *what, const gpr_view *view, int 
   return GPR_OK;
 }
 
-/* By several, each with outputs of its own; where that cannot be, by the first place alone. */
+/* By several, each with outputs of its own; where that cannot be, by the first place alone. (What
+ * auto chose can be dealt.) */
 static gpr_status open_dealt(const gpr_resolved *what, const gpr_view *view, gpr_places places,
                              const gpr_options *options, gpr_run **run) {
   const gpr_status status = gpr_deal_axes_open(what, view, options, places, run);
@@ -214,7 +234,7 @@ static gpr_status check_place(const gpr_resolved *what, int device, const gpr_vi
                     "%s: while a graph is captured the host cannot wait for a result; it stays on "
                     "the device with keepdims=True, or with out= there",
                     gpr_ops[what->op].name);
-  if (options->out_order &&
+  if (options->out_order && !gpr_lies_in_order(view, options->axes) &&
       ((!there && device >= 0) || what->results > 1 || options->starts || options->means))
     return gpr_fail(GPR_BAD_VALUE,
                     "%s: only one result where the work is done, without segments and means, has "
@@ -240,6 +260,18 @@ static gpr_status check_out(int op, const gpr_view *view, const gpr_options *opt
                   gpr_ops[op].name, (long long)outputs);
 }
 
+static gpr_status open_at(const gpr_resolved *what, const gpr_view *view,
+                          const gpr_options *options, gpr_places places, const gpr_plan *flat,
+                          int is_whole, gpr_run **run) {
+  const int device = gpr_first_place(places);
+  const gpr_status status = check_place(what, device, view, options);
+  if (status) return status;
+  if (is_whole) return open_flat(flat, places, options, run);
+  if (gpr_are_several(places) || chose_devices(options, view, places))
+    return open_dealt(what, view, places, options, run);
+  return open_axes(what, view, device, options, run);
+}
+
 gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gpr_run **run) {
   const gpr_options defaults = gpr_defaults();
   gpr_plan flat;
@@ -255,14 +287,13 @@ gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gp
   if (!status) status = check_out(op, view, options);
   if (!status) status = settle(&what, view, options, &places, &flat, &is_whole);
   if (status) return status;
-  const int device = gpr_first_place(places);
-  status = check_place(&what, device, view, options);
-  if (!status && is_whole)
-    status = open_flat(&flat, places, options, run);
-  else if (!status)
-    status = gpr_are_several(places) ? open_dealt(&what, view, places, options, run)
-                                     : open_axes(&what, view, device, options, run);
+  status = open_at(&what, view, options, places, &flat, is_whole, run);
+  if (status && chose_devices(options, view, places)) {
+    places = (gpr_places){0, 1};
+    status = open_at(&what, view, options, places, &flat, is_whole, run);
+  }
   if (status) return status;
+  const int device = gpr_first_place(places);
   if (is_whole) {
     finish_with(&(*run)->with, &what, options);
     (*run)->least = (*run)->total = flat.count;

@@ -96,6 +96,12 @@ int gpr_device_count(void) {
   return count;
 }
 
+int gpr_gpu_is_started(void) {
+  for (int d = 0; d < GPR_DEVICES_MAX; d++)
+    if (atomic_load(&devices.context[d])) return 1;
+  return 0;
+}
+
 /* --- where memory is ---------------------------------------------------------------------------
  */
 

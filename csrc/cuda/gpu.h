@@ -81,8 +81,15 @@ void gpr_gpu_release(int device, void *memory, void *mark);
 /* Waits for what is on the stream; what is captured there is ordered by its graph. */
 gpr_status gpr_gpu_wait(int device, void *stream);
 
+/* Whether this process has used a device. */
+int gpr_gpu_is_started(void);
+
 /* Whether the CUDA driver knows the host memory at this address as pinned. */
 int gpr_gpu_pinned(const void *address);
+
+/* Pinned host memory, which every device reads; NULL is fine to give back. */
+gpr_status gpr_gpu_pin(size_t bytes, void **out);
+void gpr_gpu_unpin(void *memory);
 
 /* The device that the memory at this address belongs to, or -1. */
 int gpr_gpu_device_of(const void *address);
