@@ -90,8 +90,7 @@ static char *slot(const cpu_run *run, int64_t i) {
 
 static int per_part(const gpr_plan *plan) { return plan->row->law == GPR_TREE; }
 
-/* Folds elements [start, start + n); nonzero when the result is settled. */
-static int fold(const gpr_plan *p, void *state, int64_t start, int64_t n) {
+int gpr_cpu_fold(const gpr_plan *p, void *state, int64_t start, int64_t n) {
   const int scalars = p->row->scalars;
   if (p->direct) return p->row->fold(state, p->data + start * scalars * p->bytes, n, start);
   _Alignas(64) char packed[BLOCK_BYTES], scratch[BLOCK_BYTES];
@@ -120,7 +119,7 @@ static int take_part(cpu_run *run, lane *l) {
 static void advance(cpu_run *run, lane *l, int64_t n) {
   const gpr_plan *p = &run->plan;
   if (n > l->stop - l->at) n = l->stop - l->at;
-  const int settled = fold(p, l->state, l->at, n);
+  const int settled = gpr_cpu_fold(p, l->state, l->at, n);
   l->at += n;
   if (p->count > STRETCH) /* a small array is never asked for it */
     atomic_fetch_add_explicit(&run->base.done, n, memory_order_relaxed);

@@ -93,9 +93,12 @@ gpr_status gpr_check_options(const char *function, const gpr_view *view, const g
   if (o->dtype != GPR_NO_DTYPE && !is_dtype(o->dtype))
     return gpr_fail(GPR_BAD_TYPE, "%s: options dtype %d is none; GPR_NO_DTYPE or one would do",
                     function, o->dtype);
-  if (o->device < GPR_DEVICE_AUTO || o->out_device < GPR_DEVICE_CPU)
+  if (o->device < GPR_DEVICE_LIST || o->out_device < GPR_DEVICE_CPU)
     return gpr_fail(GPR_BAD_VALUE, "%s: device %d, out_device %d: the least are %d and %d",
-                    function, o->device, o->out_device, GPR_DEVICE_AUTO, GPR_DEVICE_CPU);
+                    function, o->device, o->out_device, GPR_DEVICE_LIST, GPR_DEVICE_CPU);
+  if (o->device == GPR_DEVICE_LIST && !o->devices && !o->and_cpu)
+    return gpr_fail(GPR_BAD_VALUE, "%s: a list of no devices; .devices and .and_cpu name them",
+                    function);
   if (o->kernel != GPR_NO_KERNEL && (o->kernel < 0 || o->kernel == GPR_KERNEL_COUNT ||
                                      o->kernel >= GPR_KERNEL_COUNT + GPR_VARIANT_END))
     return gpr_fail(GPR_BAD_VALUE, "%s: kernel %d is none; gpr_kernel_index() gives them", function,

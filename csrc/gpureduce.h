@@ -108,7 +108,16 @@ enum { GPR_DIMS_MAX = 64 };
 
 enum { GPR_C_ORDER, GPR_MEMORY_ORDER }; /* as the kept axes of the array lie in memory */
 
-enum { GPR_DEVICE_AUTO = -2, GPR_DEVICE_CPU = -1 }; /* 0 and up: that CUDA device */
+/* For .device; 0 and up: that CUDA device. Of several each takes a part of an array in host memory,
+ * and the bits of the result are the same. */
+enum {
+  GPR_DEVICE_AUTO = -2,
+  GPR_DEVICE_CPU = -1,
+  GPR_DEVICE_CUDA_ALL = -3, /* all CUDA devices */
+  GPR_DEVICE_ALL = -4,      /* and the CPU's threads */
+  GPR_DEVICE_LIST = -5,     /* those of .devices and .and_cpu */
+  GPR_DEVICES_MAX = 64      /* more are not seen */
+};
 
 enum { GPR_HOST_MEMORY, GPR_CUDA_MEMORY };
 
@@ -180,6 +189,8 @@ typedef struct gpr_options {
   /* Not 0: instead of results, their partials of this kind go to out, gpr_partials_words() int64_t
    * for each output. On the CPU; without initial. An output of no element has one too. */
   uint32_t partials;
+  uint64_t devices; /* of GPR_DEVICE_LIST: a bit for each CUDA device, */
+  int and_cpu;      /* and whether the CPU is among them */
 } gpr_options;
 
 GPR_API gpr_options gpr_defaults(void);

@@ -84,6 +84,24 @@ int gpr_memory_order(const gpr_view *view, uint64_t reduced, int *axes) {
   return n;
 }
 
+int gpr_lies_in_order(const gpr_view *view, uint64_t reduced) {
+  int axes[GPR_DIMS_MAX];
+  const int n = gpr_memory_order(view, reduced, axes);
+  for (int i = 1; i < n; i++)
+    if (axes[i] < axes[i - 1]) return 0;
+  return 1;
+}
+
+int gpr_is_dense(const gpr_view *view) {
+  int axes[GPR_DIMS_MAX];
+  int64_t stride = gpr_dtype_size(view->dtype);
+  for (int i = gpr_memory_order(view, 0, axes) - 1; i >= 0; i--) {
+    if (view->shape[axes[i]] > 1 && view->strides[axes[i]] != stride) return 0;
+    stride *= view->shape[axes[i]];
+  }
+  return 1;
+}
+
 int gpr_kept_before(int axis, uint64_t reduced) {
   return axis - __builtin_popcountll(reduced & (GPR_AXIS(axis) - 1));
 }

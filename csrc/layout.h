@@ -47,5 +47,9 @@ int gpr_dims_are_numbered(const gpr_dims *dims);
 /* The axes that are kept, as the view's elements lie in memory: the largest stride first. They go
  * to `axes`, and the result is how many there are. */
 int gpr_memory_order(const gpr_view *view, uint64_t reduced, int *axes);
+/* Whether that is C order. */
+int gpr_lies_in_order(const gpr_view *view, uint64_t reduced);
+/* Whether the elements are all that lies between the first and the last, in any order. */
+int gpr_is_dense(const gpr_view *view);
 
 #endif

@@ -5,8 +5,10 @@
 #include "../kernels/abi/lists.h"
 #include "checks.h"
 #include "cpu.h"
+#include "deal.h"
 #include "errors.h"
 #include "given.h"
+#include "speeds.h"
 #include "cuda/gpu.h"
 
 const char *gpr_isa(void) { return gpr_cpu_table_here()->isa; }
@@ -20,26 +22,6 @@ gpr_options gpr_defaults(void) {
                        .out_device = GPR_DEVICE_CPU};
 }
 
-/* Where to work: arrays on a device there, arrays on the host where it was asked for. */
-static gpr_status choose(int lies, int wanted, int *device) {
-  *device = wanted >= 0 ? wanted : GPR_DEVICE_CPU;
-  if (lies >= 0) {
-    *device = lies;
-    if (wanted != GPR_DEVICE_AUTO && wanted != lies)
-      return gpr_fail(
-          GPR_BAD_VALUE,
-          "the array lies on cuda:%d, where it can be reduced; copy it to reduce it elsewhere",
-          lies);
-  }
-  if (*device < 0) return GPR_OK;
-  const int devices = gpr_device_count();
-  if (!devices) return GPR_DEVICE_ERROR;
-  if (*device >= devices)
-    return gpr_fail(GPR_DEVICE_ERROR, "there is no device cuda:%d: there are %d, numbered from 0",
-                    *device, devices);
-  return GPR_OK;
-}
-
 static gpr_plan plan_of(const gpr_resolved *what, const gpr_view *view) {
   return gpr_plan_make(view, what->row, what->cast, (gpr_limits){gpr_threads()});
 }
@@ -48,12 +30,16 @@ static int variant_of(const gpr_options *options) {
   return options->kernel > GPR_KERNEL_COUNT ? options->kernel - GPR_KERNEL_COUNT : GPR_ANY_VARIANT;
 }
 
-/* A kernel that is asked for by name works on a device. */
-static int named_device(const gpr_options *options, int lies) {
-  return options->device == GPR_DEVICE_AUTO && lies < 0 ? 0 : options->device;
+/* A kernel that is asked for by name works on one device. */
+static gpr_status choose_for_named(const gpr_options *options, int lies, gpr_places *places) {
+  gpr_options named = *options;
+  if (options->device == GPR_DEVICE_AUTO && lies < 0) named.device = 0;
+  const gpr_status status = gpr_places_of(&named, lies, places);
+  if (status || !gpr_are_several(*places)) return status;
+  return gpr_fail(GPR_BAD_VALUE, "a kernel that is named works on one device, not on several");
 }
 static gpr_status choose_for_variant(const gpr_resolved *what, const gpr_view *view,
-                                     const gpr_options *options, int *device) {
+                                     const gpr_options *options, gpr_places *places) {
   const char *variant = gpr_variants[variant_of(options)].name;
   if (options->device == GPR_DEVICE_CPU)
     return gpr_fail(GPR_BAD_VALUE, "%s: kernel %s is a GPU's; device=\"cpu\" has none by a name",
@@ -61,12 +47,12 @@ static gpr_status choose_for_variant(const gpr_resolved *what, const gpr_view *v
   if (gpr_ops[what->op].flags & GPR_MATRICES)
     return gpr_fail(GPR_BAD_TYPE, "%s: kernel %s takes no matrices", gpr_ops[what->op].name,
                     variant);
-  return choose(gpr_lies(view), named_device(options, gpr_lies(view)), device);
+  return choose_for_named(options, gpr_lies(view), places);
 }
-static gpr_status choose_for_kernel(const gpr_plan *plan, const gpr_options *options, int *device) {
-  const int wanted = named_device(options, plan->device);
+static gpr_status choose_for_kernel(const gpr_plan *plan, const gpr_options *options,
+                                    gpr_places *places) {
   const gpr_status status = gpr_check_kernel(plan->row, plan->count, options);
-  return status ? status : choose(plan->device, wanted, device);
+  return status ? status : choose_for_named(options, plan->device, places);
 }
 
 /* --- the run -----------------------------------------------------------------------------------
@@ -127,30 +113,56 @@ static void finish_with(gpr_with *with, const gpr_resolved *what, const gpr_opti
   }
 }
 
+/* Whether words of a device's states are those of the row: moments have states of their own there.
+ */
+static int has_partials_there(const gpr_resolved *what, const gpr_plan *flat, int is_whole) {
+  return is_whole && !(gpr_ops[what->op].flags & GPR_SPREAD) && gpr_gpu_folds_whole(flat);
+}
+
+/* What nobody said where to reduce: large arrays that a device would begin and end soon with. */
+static gpr_places fastest(const gpr_resolved *what, const gpr_view *view,
+                          const gpr_options *options, const gpr_plan *flat, int is_whole) {
+  const gpr_places cpu = {0, 1};
+  double bytes = gpr_dtypes[view->dtype].bytes;
+  for (int d = 0; d < view->ndim; d++) bytes *= (double)view->shape[d];
+  if (bytes < GPR_LARGE_BYTES || options->partials || !gpr_is_dense(view)) return cpu;
+  if (is_whole ? !gpr_gpu_folds_whole(flat) : !gpr_deal_slabs(what, view, options)) return cpu;
+  return gpr_fastest(view->data, bytes);
+}
+
 /* Where to work, and whether all elements go into one state there. */
 static gpr_status settle(const gpr_resolved *what, const gpr_view *view, const gpr_options *options,
-                         int *device, gpr_plan *flat, int *is_whole) {
+                         gpr_places *places, gpr_plan *flat, int *is_whole) {
   *is_whole = is_flat(what, view, options) && !variant_of(options);
-  if (variant_of(options)) return choose_for_variant(what, view, options, device);
+  if (variant_of(options)) return choose_for_variant(what, view, options, places);
   if (!*is_whole && options->kernel != GPR_NO_KERNEL)
     return gpr_fail(GPR_BAD_VALUE, "%s: kernel %s reduces whole arrays alone",
                     gpr_ops[what->op].name, gpr_kernels[options->kernel].name);
   if (*is_whole) *flat = plan_of(what, view);
-  if (options->kernel != GPR_NO_KERNEL) return choose_for_kernel(flat, options, device);
-  const gpr_status status = choose(gpr_lies(view), options->device, device);
-  if (!status && *device >= 0 && options->partials)
+  if (options->kernel != GPR_NO_KERNEL) return choose_for_kernel(flat, options, places);
+  const gpr_status status = gpr_places_of(options, gpr_lies(view), places);
+  if (!status && options->device == GPR_DEVICE_AUTO && gpr_lies(view) < 0)
+    *places = fastest(what, view, options, flat, *is_whole);
+  if (status || !places->devices) return status;
+  if (options->partials && !has_partials_there(what, flat, *is_whole))
     return gpr_fail(GPR_BAD_VALUE,
-                    "%s: partials are taken on the CPU; give a copy in the host's memory, and "
+                    "%s: such partials are taken on the CPU; give a copy in the host's memory, and "
                     "device=\"cpu\"",
                     gpr_ops[what->op].name);
-  if (!status && *device >= 0 && *is_whole)
+  if (*is_whole)
     *is_whole = gpr_gpu_folds_whole(flat) && (!is_there(options) || pays_by_host(flat));
-  return status;
+  return GPR_OK;
 }
 
-static gpr_status open_flat(const gpr_plan *plan, int device, const gpr_options *options,
+/* Whether it was auto that took a device; where that cannot begin, the CPU does. */
+static int chose_devices(const gpr_options *options, const gpr_view *view, gpr_places places) {
+  return options->device == GPR_DEVICE_AUTO && gpr_lies(view) < 0 && places.devices;
+}
+
+static gpr_status open_flat(const gpr_plan *plan, gpr_places places, const gpr_options *options,
                             gpr_run **run) {
-  const int kernel = options->kernel;
+  const int kernel = options->kernel, device = gpr_first_place(places);
+  if (gpr_are_several(places)) return gpr_deal_open(plan, places, run);
   if (kernel != GPR_NO_KERNEL && kernel != GPR_KERNEL_DEFAULT)
     return gpr_gpu_ladder_open(plan, kernel, device, run);
   return device < 0 ? gpr_cpu_open(plan, run) : gpr_gpu_open(plan, device, run);
@@ -196,6 +208,25 @@ static gpr_status open_axes(const gpr_resolved *what, const gpr_view *view, int 
   return GPR_OK;
 }
 
+/* By several, each with outputs of its own; where that cannot be, by the first place alone. (What
+ * auto chose can be dealt.) */
+static gpr_status open_dealt(const gpr_resolved *what, const gpr_view *view, gpr_places places,
+                             const gpr_options *options, gpr_run **run) {
+  const gpr_status status = gpr_deal_axes_open(what, view, options, places, run);
+  if (status || !*run)
+    return status ? status : open_axes(what, view, gpr_first_place(places), options, run);
+  struct gpr_wide *wide = calloc(1, sizeof *wide);
+  if (!wide) {
+    (*run)->backend->close(*run);
+    *run = NULL;
+    return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a run");
+  }
+  (*run)->wide = wide;
+  (*run)->total = 1;
+  for (int d = 0; d < view->ndim; d++) (*run)->total *= view->shape[d];
+  return GPR_OK;
+}
+
 static gpr_status check_place(const gpr_resolved *what, int device, const gpr_view *view,
                               const gpr_options *options) {
   const int there = is_there(options);
@@ -204,7 +235,7 @@ static gpr_status check_place(const gpr_resolved *what, int device, const gpr_vi
                     "%s: while a graph is captured the host cannot wait for a result; it stays on "
                     "the device with keepdims=True, or with out= there",
                     gpr_ops[what->op].name);
-  if (options->out_order &&
+  if (options->out_order && !gpr_lies_in_order(view, options->axes) &&
       ((!there && device >= 0) || what->results > 1 || options->starts || options->means))
     return gpr_fail(GPR_BAD_VALUE,
                     "%s: only one result where the work is done, without segments and means, has "
@@ -230,10 +261,23 @@ static gpr_status check_out(int op, const gpr_view *view, const gpr_options *opt
                   gpr_ops[op].name, (long long)outputs);
 }
 
+static gpr_status open_at(const gpr_resolved *what, const gpr_view *view,
+                          const gpr_options *options, gpr_places places, const gpr_plan *flat,
+                          int is_whole, gpr_run **run) {
+  const int device = gpr_first_place(places);
+  const gpr_status status = check_place(what, device, view, options);
+  if (status) return status;
+  if (is_whole) return open_flat(flat, places, options, run);
+  if (gpr_are_several(places) || chose_devices(options, view, places))
+    return open_dealt(what, view, places, options, run);
+  return open_axes(what, view, device, options, run);
+}
+
 gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gpr_run **run) {
   const gpr_options defaults = gpr_defaults();
   gpr_plan flat;
-  int device, is_whole;
+  gpr_places places;
+  int is_whole;
   if (!options) options = &defaults;
   if (!run) return gpr_fail(GPR_BAD_VALUE, "gpr_open: there is no place for the run");
   *run = NULL;
@@ -242,12 +286,15 @@ gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gp
   const gpr_resolved what = gpr_resolve(op, view->dtype, options);
   gpr_status status = gpr_check(&what, view, options);
   if (!status) status = check_out(op, view, options);
-  if (!status) status = settle(&what, view, options, &device, &flat, &is_whole);
-  if (!status) status = check_place(&what, device, view, options);
-  if (!status)
-    status = is_whole ? open_flat(&flat, device, options, run)
-                      : open_axes(&what, view, device, options, run);
+  if (!status) status = settle(&what, view, options, &places, &flat, &is_whole);
   if (status) return status;
+  status = open_at(&what, view, options, places, &flat, is_whole, run);
+  if (status && chose_devices(options, view, places)) {
+    places = (gpr_places){0, 1};
+    status = open_at(&what, view, options, places, &flat, is_whole, run);
+  }
+  if (status) return status;
+  const int device = gpr_first_place(places);
   if (is_whole) {
     finish_with(&(*run)->with, &what, options);
     (*run)->least = (*run)->total = flat.count;
@@ -368,7 +415,7 @@ fail:
 gpr_status gpr_kernel_time(const char *op, const gpr_view *view, const gpr_options *options,
                            int repeats, double *milliseconds) {
   const int index = gpr_op_index(op);
-  int device;
+  gpr_places places;
   if (index < 0) return unknown(op);
   if (!options || !milliseconds)
     return gpr_fail(GPR_BAD_VALUE, "%s: give options with a kernel and a place for the times", op);
@@ -381,7 +428,8 @@ gpr_status gpr_kernel_time(const char *op, const gpr_view *view, const gpr_optio
   gpr_status status = gpr_check(&what, view, options);
   if (status) return status;
   const gpr_plan plan = plan_of(&what, view);
-  status = choose_for_kernel(&plan, options, &device);
+  status = choose_for_kernel(&plan, options, &places);
   return status ? status
-                : gpr_gpu_ladder_time(&plan, options->kernel, device, repeats, milliseconds);
+                : gpr_gpu_ladder_time(&plan, options->kernel, gpr_first_place(places), repeats,
+                                      milliseconds);
 }

@@ -18,6 +18,7 @@ enum { THREADS_MAX = 256 };
  * caller only lets others go first. (Helpers that look for work in this way, or in a loop, often
  * stay on their caller's core, where they took 10 times as long as asleep.) */
 enum { AWAKE_NANOSECONDS = 50000 };
+enum { PAUSE_NANOSECONDS = 200 * 1000 };
 
 static struct {
   pthread_mutex_t lock;
@@ -33,6 +34,17 @@ int64_t gpr_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+void gpr_nap(int64_t nanoseconds) {
+  const struct timespec t = {0, nanoseconds};
+  nanosleep(&t, NULL);
+}
+
+void gpr_pause(int64_t *since) {
+  const int64_t now = gpr_now();
+  if (!*since) *since = now;
+  if (now - *since > PAUSE_NANOSECONDS) gpr_nap(PAUSE_NANOSECONDS);
 }
 
 void gpr_condition_init(pthread_cond_t *condition) {

@@ -39,5 +39,10 @@ void gpr_condition_init(pthread_cond_t *condition);
 void gpr_condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, int64_t until);
 
 int64_t gpr_now(void); /* nanoseconds of a clock that never goes back */
+void gpr_nap(int64_t nanoseconds);
+
+/* For a thread that finds nothing to do for a while: at first it looks again at once, then it naps.
+ * *since is 0 before the first time, and then this function's. */
+void gpr_pause(int64_t *since);
 
 #endif

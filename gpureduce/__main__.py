@@ -5,6 +5,7 @@ import os
 import re
 import sys
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -24,7 +25,25 @@ EXPECTED = (
 )
 
 
-def info() -> None:
+def speeds() -> Iterator[tuple[str, str]]:
+    """What device="auto" goes by: name and text of each line."""
+    name = "auto"
+    for kind, found in _core.speeds().items():
+        text = "not measured yet: the CPU, or --measure"
+        if found is not None:
+            rates = (f"{who} {found[key] / 1e9:.1f}" for key, who in _WHO.items())
+            text = f"{', '.join(rates)} GB/s: {found['best']}"
+        yield name, f"{kind:9}{text}"
+        name = ""
+
+
+_WHO = {"cpu": "CPU", "devices": "devices", "all": "both"}
+_MEASURED = 384 * MIB  # of each kind of memory
+
+
+def info(measure: bool = False) -> None:
+    if measure:
+        _core.measure_speeds(_MEASURED)
     devices, reason = _core.device_count()
     lines = {
         "gpureduce": gpureduce.__version__,
@@ -34,7 +53,7 @@ def info() -> None:
         "operators": ", ".join(op["name"] for op in gpureduce.operators()),
         "dtypes": ", ".join(gpureduce.dtypes()),
     }
-    for name, text in (*lines.items(), *cache.described()):
+    for name, text in (*lines.items(), *(speeds() if devices else ()), *cache.described()):
         print(f"{name:10} {text}")
     for number, device in enumerate(gpureduce.devices()):
         print(f"cuda:{number:<5} {device['name']}")
@@ -91,7 +110,10 @@ def main() -> None:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     command = commands.add_parser("info", help="version, instruction set, threads and devices")
-    command.set_defaults(run=lambda _: info())
+    command.add_argument(
+        "--measure", action="store_true", help='measure again what device="auto" goes by'
+    )
+    command.set_defaults(run=lambda arguments: info(arguments.measure))
 
     command = commands.add_parser("bandwidth", help="what memory and its copies come to on a GPU")
     command.add_argument("--size", type=int, default=1024, metavar="MIB")

@@ -31,19 +31,14 @@ static void release_slab(axes_run *r) {
   r->narrowed = r->out = NULL;
 }
 
-/* Elements come on another stream: the memory has to be there before. */
 static gpr_status begin_slab(axes_run *r) {
   const gpr_plan *p = &r->plan;
   gpr_status status = GPR_OK;
   r->outputs = r->axes.outputs;
-  if (r->cut >= 0) r->outputs = r->outputs / r->axes.kept.shape[r->cut] * gpr_slab_length(r);
+  if (r->cut >= 0)
+    r->outputs = r->outputs / r->axes.kept.shape[r->cut] * gpr_slab_length(r, r->slab);
   r->state = r->in_place ? FOLD : ELEMENTS;
-  const size_t count = (size_t)(r->outputs / (r->axes.starts ? r->axes.segments : 1) * p->count);
-  if (!r->in_place && !r->data) status = allocate(r, &r->data, count * (size_t)row_bytes(r) + 1);
-  if (!status && !r->in_place && r->axes.where && !r->where)
-    status = allocate(r, &r->where, count + 1);
-  if (!status && !r->in_place)
-    status = check(cu.StreamSynchronize(r->stream), "cuMemAllocFromPoolAsync", r->device);
+  r->waiting_since = 0;
   const size_t out_bytes = (size_t)(r->outputs * result_bytes(r, p->row->result));
   if (to_device(r) && r->cut < 0 && !is_narrowed(r) && !comes_apart(r))
     r->out = r->axes.result;
@@ -127,11 +122,21 @@ static gpr_status fold(axes_run *r, int64_t nanoseconds) {
   return check(cu.EventRecord(r->waiter->done, r->stream), "cuEventRecord", r->device);
 }
 
+/* GPR_MORE: nothing has come of what is waited for. */
+static gpr_status wait(axes_run *r) {
+  const int64_t now = gpr_now();
+  if (!r->waiting_since) r->waiting_since = now;
+  gpr_cuda_wait(r->waiting_since, now);
+  return GPR_MORE;
+}
+
+/* The next slab goes on coming. */
 static gpr_status end_slab(axes_run *r) {
   const CUresult result = cu.EventQuery(r->waiter->done);
   if (result == CUDA_ERROR_NOT_READY) {
-    gpr_cuda_wait(r->waiting_since, gpr_now());
-    return GPR_MORE;
+    int is_there;
+    const gpr_status status = r->in_place ? GPR_OK : gpr_slabs_bring(r, &is_there);
+    return status ? status : wait(r);
   }
   gpr_status status = check(result, "a reduction", r->device);
   if (!status && !to_device(r)) status = gpr_slab_deliver(r);
@@ -140,9 +145,18 @@ static gpr_status end_slab(axes_run *r) {
   if (status) return status;
   release_slab(r);
   if (!r->axes.starts) atomic_fetch_add(&r->base.done, r->outputs * r->plan.count);
-  r->at += gpr_slab_length(r);
+  r->slab++;
   r->state = OVER;
-  return r->cut >= 0 && r->at < r->axes.kept.shape[r->cut] ? begin_slab(r) : GPR_OK;
+  return r->slab < r->slabs ? begin_slab(r) : GPR_OK;
+}
+
+static gpr_status bring(axes_run *r) {
+  int is_there;
+  const gpr_status status = gpr_slabs_bring(r, &is_there);
+  if (status) return status;
+  if (!is_there) return wait(r);
+  r->state = FOLD;
+  return GPR_OK;
 }
 
 static gpr_status step(gpr_run *base, int64_t nanoseconds) {
@@ -152,7 +166,7 @@ static gpr_status step(gpr_run *base, int64_t nanoseconds) {
   if (status) return status;
   while (!status && r->state != OVER) {
     if (r->state < FOLD)
-      status = gpr_slab_bring(r, nanoseconds);
+      status = bring(r);
     else
       status = r->state == FOLD ? fold(r, nanoseconds) : end_slab(r);
     if (status == GPR_MORE && gpr_now() < until) status = GPR_OK;
@@ -189,12 +203,11 @@ static void close_waiter(axes_run *r) {
 
 static void close_run(gpr_run *base) {
   axes_run *r = (axes_run *)base;
-  if (r->copy) r->copy->backend->close(r->copy);
+  gpr_copies_close(r->copies);
   if (enter(r) == GPR_OK) {
     release_slab(r);
     close_waiter(r);
-    gpr_cuda_release(r->data, r->stream);
-    gpr_cuda_release(r->where, r->stream);
+    gpr_slabs_release(r);
     gpr_cuda_release(r->bounds, r->stream);
     gpr_cuda_release(r->pieces, r->stream);
     if (r->own) {
@@ -282,6 +295,7 @@ static gpr_status prepare(axes_run *r) {
   }
   if (!status && x->starts) status = upload_bounds(r);
   gpr_slabs_choose(r);
+  if (!status && !r->in_place) status = gpr_slabs_allocate(r);
   return status ? status : begin_slab(r);
 }
 

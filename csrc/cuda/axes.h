@@ -4,11 +4,14 @@
 
 #include "../../kernels/abi/axes.h"
 #include "../../kernels/abi/lists.h"
+#include "copies.h"
 #include "device.h"
 #include "gpu.h"
 #include "scratch.h"
 
-enum state { ELEMENTS, MASK, FOLD, RESULTS, OVER };
+enum state { ELEMENTS, FOLD, RESULTS, OVER };
+/* Slabs on the device at once: one is folded while the next one comes. */
+enum { BUFFERS = 2 };
 
 typedef struct axes_run {
   gpr_run base;
@@ -19,12 +22,17 @@ typedef struct axes_run {
   CUcontext before;
   CUstream stream, own; /* own: made for this run, whose elements come from the host */
   enum state state;
-  int cut;            /* the kept dimension that slabs are ranges of, or -1 */
-  int64_t at, length; /* the slab's */
-  int64_t outputs;    /* of it */
+  int cut;             /* the kept dimension that slabs are ranges of, or -1 */
+  int64_t length;      /* of all but the last */
+  int64_t slabs, slab; /* how many, and the one that is folded */
+  int64_t outputs;     /* of it */
   int64_t waiting_since;
-  gpr_run *copy; /* under way */
-  char *data, *where, *out, *narrowed;
+  gpr_copies *copies; /* of the slabs up to this one: */
+  int64_t begun;
+  struct {
+    char *data, *where;
+  } buffer[BUFFERS];
+  char *out, *narrowed;
   gpr_waiter *waiter;     /* NULL: the results come in the stream's order, and nobody waits */
   void *scratch;          /* of this slab alone: else the stream's */
   gpr_kept *kept;         /* while it is launched */
@@ -93,14 +101,18 @@ gpr_status gpr_axes_prepare(axes_run *r);
 
 /* Which dimension slabs are ranges of, and how many places of it. */
 void gpr_slabs_choose(axes_run *r);
-int64_t gpr_slab_length(const axes_run *r);
+static inline int64_t gpr_slab_start(const axes_run *r, int64_t slab) { return slab * r->length; }
+int64_t gpr_slab_length(const axes_run *r, int64_t slab);
 
 /* The slab's dimensions where its elements were brought to: strides and mask strides in elements,
  * one behind the other as they lie in the array. */
 void gpr_slab_dims(const axes_run *r, gpr_dims *kept, gpr_dims *reduced);
 
-/* Brings the slab's elements, then its mask. GPR_MORE: ask again. */
-gpr_status gpr_slab_bring(axes_run *r, int64_t nanoseconds);
+/* Room for the elements and masks of slabs, on the device. */
+gpr_status gpr_slabs_allocate(axes_run *r);
+void gpr_slabs_release(axes_run *r);
+/* Goes on with the copies; whether the slab that is to be folded is there. */
+gpr_status gpr_slabs_bring(axes_run *r, int *is_there);
 gpr_status gpr_slab_means(axes_run *r);
 
 /* The slab's results to their places. */

@@ -51,8 +51,8 @@ static void set_elements(axes_run *r) {
   gpr_dims kept, reduced;
   a->from = a->to = r->plan.row->dtype;
   a->from_bytes = row_bytes(r);
-  a->data = r->in_place ? r->plan.data : r->data;
-  a->where = r->in_place ? r->axes.where : r->where;
+  a->data = r->in_place ? r->plan.data : r->buffer[r->slab % BUFFERS].data;
+  a->where = r->in_place ? r->axes.where : r->buffer[r->slab % BUFFERS].where;
   if (r->in_place) {
     a->from = r->plan.dtype;
     a->from_bytes = r->plan.bytes;

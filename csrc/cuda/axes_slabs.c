@@ -6,33 +6,65 @@
 
 /* What a slab takes of the device, if one index of its dimension does not take more. */
 enum { SLAB_BYTES = 64 << 20 };
+/* Runs of elements, where a slab is not one, are copied as fast as it if they are so long; slabs
+ * are made longer for that, but not beyond this. */
+enum { RUN_BYTES = 64 << 10, LONG_SLAB_BYTES = 1 << 30 };
 
 static int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
-/* The longest kept dimension shares out best. */
-void gpr_slabs_choose(axes_run *r) {
-  const gpr_dims *kept = &r->axes.kept;
-  r->cut = -1;
-  r->length = 1;
-  for (int d = 0; d < kept->n && !r->in_place && !comes_apart(r); d++)
-    if (r->cut < 0 || kept->shape[d] > kept->shape[r->cut]) r->cut = d;
-  if (r->cut < 0) return;
-  const int64_t longest = kept->shape[r->cut];
-  double each = (double)r->plan.count * row_bytes(r);
-  for (int d = 0; d < kept->n; d++)
-    if (d != r->cut) each *= (double)kept->shape[d];
-  const double fit = SLAB_BYTES / (each + 1);
-  r->length = fit < 1 ? 1 : fit < (double)longest ? (int64_t)fit : longest;
+
+/* Bytes at one index of a kept dimension. */
+static double bytes_at(const axes_run *r, int d) {
+  double bytes = (double)r->plan.count * row_bytes(r);
+  for (int i = 0; i < r->axes.kept.n; i++)
+    if (i != d) bytes *= (double)r->axes.kept.shape[i];
+  return bytes + 1;
 }
 
-int64_t gpr_slab_length(const axes_run *r) {
-  const int64_t left = r->cut < 0 ? 1 : r->axes.kept.shape[r->cut] - r->at;
+/* The outermost kept dimension in memory whose places are no longer than a slab, else the longest.
+ */
+static int choose_cut(const axes_run *r) {
+  const gpr_dims *kept = &r->axes.kept;
+  int cut = -1, longest = -1;
+  for (int d = 0; d < kept->n; d++) {
+    if (longest < 0 || kept->shape[d] > kept->shape[longest]) longest = d;
+    if (bytes_at(r, d) > SLAB_BYTES || kept->shape[d] == 1) continue;
+    if (cut < 0 || magnitude(kept->strides[d]) > magnitude(kept->strides[cut])) cut = d;
+  }
+  return cut < 0 ? longest : cut;
+}
+
+static int is_outermost(const axes_run *r, int d) {
+  const int64_t stride = magnitude(r->axes.kept.strides[d]);
+  for (int i = 0; i < r->axes.reduced.n; i++)
+    if (r->axes.reduced.shape[i] > 1 && magnitude(r->axes.reduced.strides[i]) > stride) return 0;
+  return 1;
+}
+
+void gpr_slabs_choose(axes_run *r) {
+  const gpr_dims *kept = &r->axes.kept;
+  r->cut = r->in_place || comes_apart(r) ? -1 : choose_cut(r);
+  r->length = r->slabs = 1;
+  if (r->cut < 0) return;
+  const int64_t all = kept->shape[r->cut], stride = magnitude(kept->strides[r->cut]);
+  const double each = bytes_at(r, r->cut);
+  double fit = SLAB_BYTES / each;
+  if (!is_outermost(r, r->cut) && stride) {
+    const double long_run = (double)RUN_BYTES / (double)stride, most = LONG_SLAB_BYTES / each;
+    if (long_run > fit) fit = long_run < most ? long_run : most;
+  }
+  r->length = fit < 1 ? 1 : fit < (double)all ? (int64_t)fit : all;
+  r->slabs = all ? (all - 1) / r->length + 1 : 1;
+}
+
+int64_t gpr_slab_length(const axes_run *r, int64_t slab) {
+  const int64_t left = r->cut < 0 ? 1 : r->axes.kept.shape[r->cut] - gpr_slab_start(r, slab);
   return r->length < left ? r->length : left;
 }
 
 /* The slab's dimensions. */
-static gpr_dims slab_kept(const axes_run *r) {
+static gpr_dims slab_kept(const axes_run *r, int64_t slab) {
   gpr_dims kept = r->axes.kept;
-  if (r->cut >= 0) kept.shape[r->cut] = gpr_slab_length(r);
+  if (r->cut >= 0) kept.shape[r->cut] = gpr_slab_length(r, slab);
   return kept;
 }
 
@@ -78,10 +110,10 @@ static void set_shape(gpr_plan *p, gpr_dims *dims, int64_t count) {
   p->direct = !p->cast && !p->swap && p->ndim == 1 && p->strides[0] == p->bytes;
 }
 
-static void make_slab(const axes_run *r, slab *s) {
+static void make_slab(const axes_run *r, int64_t number, slab *s) {
   int order[2 * GPR_DIMS_MAX];
   gpr_dims elements = {.n = 0}, mask = {.n = 0};
-  s->kept = slab_kept(r);
+  s->kept = slab_kept(r, number);
   s->reduced = r->axes.reduced;
   const int n = order_in_memory(&s->kept, &s->reduced, order);
   s->count = 1;
@@ -96,7 +128,8 @@ static void make_slab(const axes_run *r, slab *s) {
     s->count *= of->shape[d];
   }
   elements.n = mask.n = n;
-  const int64_t first = r->cut < 0 ? 0 : r->at * r->axes.kept.strides[r->cut];
+  const int64_t at = gpr_slab_start(r, number);
+  const int64_t first = r->cut < 0 ? 0 : at * r->axes.kept.strides[r->cut];
   s->elements = r->plan;
   s->elements.data += first;
   set_shape(&s->elements, &elements, s->count);
@@ -107,13 +140,13 @@ static void make_slab(const axes_run *r, slab *s) {
   s->mask.bytes = 1;
   s->mask.swap = 0;
   s->mask.data = r->axes.where;
-  if (r->axes.where && r->cut >= 0) s->mask.data += r->at * r->axes.kept.where[r->cut];
+  if (r->axes.where && r->cut >= 0) s->mask.data += at * r->axes.kept.where[r->cut];
   set_shape(&s->mask, &mask, s->count);
 }
 
 void gpr_slab_dims(const axes_run *r, gpr_dims *kept, gpr_dims *reduced) {
   slab s;
-  make_slab(r, &s);
+  make_slab(r, r->slab, &s);
   *kept = s.kept;
   *reduced = s.reduced;
 }
@@ -128,9 +161,9 @@ gpr_status gpr_slab_means(axes_run *r) {
   if (status || r->cut < 0)
     return status ? status : copy(r, r->means, means, (size_t)(r->outputs * parts) * 8);
   for (int d = r->cut + 1; d < kept->n; d++) inner *= kept->shape[d];
-  const int64_t width = gpr_slab_length(r) * inner * 8;
-  return copy_rows(r, r->means, width, means + r->at * inner, kept->shape[r->cut] * inner * 8,
-                   width, r->outputs * parts * 8 / width);
+  const int64_t width = gpr_slab_length(r, r->slab) * inner * 8;
+  return copy_rows(r, r->means, width, means + gpr_slab_start(r, r->slab) * inner,
+                   kept->shape[r->cut] * inner * 8, width, r->outputs * parts * 8 / width);
 }
 
 /* All first results, then all second ones. */
@@ -157,25 +190,53 @@ gpr_status gpr_slab_deliver(axes_run *r) {
   if (r->cut < 0) return copy(r, r->axes.result, from, (size_t)(r->outputs * inner));
   const int64_t all = r->outputs * inner;
   for (int d = r->cut + 1; d < kept->n; d++) inner *= kept->shape[d];
-  const int64_t width = gpr_slab_length(r) * inner;
-  return copy_rows(r, (char *)r->axes.result + r->at * inner, kept->shape[r->cut] * inner, from,
-                   width, width, all / width);
+  const int64_t width = gpr_slab_length(r, r->slab) * inner;
+  return copy_rows(r, (char *)r->axes.result + gpr_slab_start(r, r->slab) * inner,
+                   kept->shape[r->cut] * inner, from, width, width, all / width);
 }
 
-static gpr_status begin_copy(axes_run *r) {
+/* --- on their way ------------------------------------------------------------------------------
+ */
+
+static int64_t copies_a_slab(const axes_run *r) { return 1 + (r->axes.where != NULL); }
+
+/* Elements come on another stream: the memory has to be there before. */
+gpr_status gpr_slabs_allocate(axes_run *r) {
   slab s;
-  make_slab(r, &s);
-  if (r->state == ELEMENTS) return gpr_gpu_copy_open(&s.elements, r->device, r->data, &r->copy);
-  if (s.mask.device >= 0) s.mask.stream = r->stream;
-  return gpr_gpu_copy_open(&s.mask, r->device, r->where, &r->copy);
+  make_slab(r, 0, &s); /* none is longer */
+  const int64_t buffers = r->slabs < BUFFERS ? r->slabs : BUFFERS;
+  gpr_status status = gpr_copies_open(r->device, &r->copies);
+  for (int64_t b = 0; !status && b < buffers; b++) {
+    status = allocate(r, &r->buffer[b].data, (size_t)s.count * (size_t)row_bytes(r) + 1);
+    if (!status && r->axes.where) status = allocate(r, &r->buffer[b].where, (size_t)s.count + 1);
+  }
+  return status ? status
+                : check(cu.StreamSynchronize(r->stream), "cuMemAllocFromPoolAsync", r->device);
 }
 
-gpr_status gpr_slab_bring(axes_run *r, int64_t nanoseconds) {
-  gpr_status status = r->copy ? GPR_OK : begin_copy(r);
-  if (!status) status = r->copy->backend->step(r->copy, nanoseconds);
-  if (status) return status;
-  r->copy->backend->close(r->copy);
-  r->copy = NULL;
-  r->state = r->state == ELEMENTS && r->axes.where ? MASK : FOLD;
-  return GPR_OK;
+void gpr_slabs_release(axes_run *r) {
+  for (int b = 0; b < BUFFERS; b++) {
+    gpr_cuda_release(r->buffer[b].data, r->stream);
+    gpr_cuda_release(r->buffer[b].where, r->stream);
+  }
+}
+
+/* Into a buffer that is free. */
+static gpr_status begin_slab(axes_run *r) {
+  slab s;
+  make_slab(r, r->begun, &s);
+  const int b = (int)(r->begun++ % BUFFERS);
+  const gpr_status status = gpr_copies_add(r->copies, &s.elements, r->buffer[b].data);
+  if (status || !r->axes.where) return status;
+  return gpr_copies_add(r->copies, &s.mask, r->buffer[b].where);
+}
+
+gpr_status gpr_slabs_bring(axes_run *r, int *is_there) {
+  gpr_status status = GPR_OK;
+  int busy = 0;
+  while (!status && r->begun < r->slabs && r->begun < r->slab + BUFFERS) status = begin_slab(r);
+  if (!status) status = gpr_copies_step(r->copies, &busy);
+  *is_there = gpr_copies_done(r->copies) >= (r->slab + 1) * copies_a_slab(r);
+  if (busy) r->waiting_since = 0;
+  return status;
 }

@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include "../errors.h"
 #include "../threads.h"
@@ -95,6 +94,12 @@ int gpr_device_count(void) {
   count = count_devices();
   atomic_store(&devices.count, count);
   return count;
+}
+
+int gpr_gpu_is_started(void) {
+  for (int d = 0; d < GPR_DEVICES_MAX; d++)
+    if (atomic_load(&devices.context[d])) return 1;
+  return 0;
 }
 
 /* --- where memory is ---------------------------------------------------------------------------
@@ -203,14 +208,9 @@ int gpr_cuda_relaxed(void) {
 
 void gpr_cuda_strict(int before) { cu.ThreadExchangeStreamCaptureMode(&before); }
 
-void gpr_cuda_nap(int64_t nanoseconds) {
-  const struct timespec t = {0, nanoseconds};
-  nanosleep(&t, NULL);
-}
-
 int gpr_cuda_wait(int64_t since, int64_t now) {
   const int64_t waited = now - since;
   if (waited <= SPIN_NANOSECONDS) return 0;
-  gpr_cuda_nap(waited / 100 < NAP_MOST ? waited / 100 : NAP_MOST);
+  gpr_nap(waited / 100 < NAP_MOST ? waited / 100 : NAP_MOST);
   return 1;
 }

@@ -5,8 +5,6 @@
 #include "../plan.h"
 #include "driver.h"
 
-enum { GPR_DEVICES_MAX = 64 }; /* more are not seen */
-
 /* The driver's answer as a status, with the call named in the message. */
 gpr_status gpr_cuda_check(CUresult result, const char *call, int device);
 static inline gpr_status check(CUresult result, const char *call, int device) {
@@ -61,10 +59,6 @@ void gpr_cuda_launcher_free(gpr_launcher *launcher);
 int64_t gpr_cuda_blocks(const gpr_gpu_row *kernel, int64_t bytes, int device);
 int64_t gpr_cuda_answer_words(int device);
 
-/* Begins to bring the plan's elements to `to` on the device, contiguous, native and of the row's
- * dtype: they are there when the run's step says GPR_OK. The run is the caller's. */
-gpr_status gpr_gpu_copy_open(const gpr_plan *plan, int device, void *to, gpr_run **run);
-
 /* Memory in the order of the stream, which the caller releases on the same or on a later one. NULL
  * is fine. */
 gpr_status gpr_cuda_allocate(void **out, size_t bytes, int device, CUstream stream);
@@ -73,6 +67,5 @@ void gpr_cuda_release(void *memory, CUstream stream);
 /* Waits a little, the longer the longer it was waited for: `since` is when that began, and now is
  * now, as gpr_now() has them. 0: so far without leaving the processor. */
 int gpr_cuda_wait(int64_t since, int64_t now);
-void gpr_cuda_nap(int64_t nanoseconds);
 
 #endif

@@ -6,6 +6,7 @@
 #include "../../kernels/abi/shuffles.h"
 #include "../../kernels/abi/work_queue.h"
 #include "../backend.h"
+#include "../queue.h"
 #include "cache.h"
 
 /* Begins a plan on a device. The run is the caller's; on failure *run is NULL. */
@@ -13,6 +14,28 @@ gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **run);
 
 /* Whether a plan without axes has a kernel of its own, which reads all of it at once. */
 int gpr_gpu_folds_whole(const gpr_plan *plan);
+
+/* What several runs of one plan take their elements from; and, of a tree, where they leave the
+ * state of each piece, since there neighbours alone merge. */
+typedef struct gpr_deal {
+  gpr_queue queue;
+  char *nodes; /* states of pieces, so many bytes apart; NULL: states merge in any order */
+  size_t node_bytes;
+  char *is_there; /* a piece's state, 1 or 0 */
+} gpr_deal;
+
+/* How many elements a device takes at a time. */
+int64_t gpr_gpu_piece(const gpr_plan *plan);
+
+/* Begins to take pieces of a plan, whose elements are in host memory, from the deal's queue. The
+ * run is the caller's, who fills the pinned ring too (gpr_gpu_fill), and has the state of all that
+ * it took when it is done. */
+gpr_status gpr_gpu_join(const gpr_plan *plan, int device, gpr_deal *deal, gpr_run **run);
+/* Fills a little of the run's pinned ring, if there is room; any thread may call it. */
+int gpr_gpu_fill(gpr_run *run);
+/* Whether nothing that it took is under way. */
+int gpr_gpu_is_idle(const gpr_run *run);
+const void *gpr_gpu_state(const gpr_run *run);
 
 /* Begins a plan with axes. */
 gpr_status gpr_gpu_axes_open(const gpr_plan *plan, int device, gpr_run **run);
@@ -58,8 +81,15 @@ void gpr_gpu_release(int device, void *memory, void *mark);
 /* Waits for what is on the stream; what is captured there is ordered by its graph. */
 gpr_status gpr_gpu_wait(int device, void *stream);
 
+/* Whether this process has used a device. */
+int gpr_gpu_is_started(void);
+
 /* Whether the CUDA driver knows the host memory at this address as pinned. */
 int gpr_gpu_pinned(const void *address);
+
+/* Pinned host memory, which every device reads; NULL is fine to give back. */
+gpr_status gpr_gpu_pin(size_t bytes, void **out);
+void gpr_gpu_unpin(void *memory);
 
 /* The device that the memory at this address belongs to, or -1. */
 int gpr_gpu_device_of(const void *address);

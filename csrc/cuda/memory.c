@@ -148,6 +148,23 @@ void gpr_gpu_release(int device, void *memory, void *mark) {
   gpr_cuda_leave(device, before);
 }
 
+gpr_status gpr_gpu_pin(size_t bytes, void **out) {
+  CUcontext before;
+  gpr_status status = gpr_cuda_enter(0, &before);
+  *out = NULL;
+  if (status) return status;
+  status = check(cu.MemHostAlloc(out, bytes, CU_MEMHOSTALLOC_PORTABLE), "cuMemHostAlloc", 0);
+  gpr_cuda_leave(0, before);
+  return status;
+}
+
+void gpr_gpu_unpin(void *memory) {
+  CUcontext before;
+  if (!memory || gpr_cuda_enter(0, &before)) return;
+  cu.MemFreeHost(memory);
+  gpr_cuda_leave(0, before);
+}
+
 gpr_status gpr_gpu_wait(int device, void *stream) {
   CUcontext before;
   gpr_status status = gpr_cuda_enter(device, &before);

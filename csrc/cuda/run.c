@@ -10,14 +10,9 @@
 
 #include "../../kernels/abi/lists.h"
 #include "../errors.h"
-#include "../pack.h"
-#include "../threads.h"
+#include "fill.h"
 #include "gpu.h"
-#include "workspace.h"
 
-/* Twelve threads fill as fast as the copy engine empties (53 of 54 GB/s) by so much at a time; a
- * piece takes it 150 µs. */
-enum { FILLERS = 12, FILL_BYTES = 128 << 10, FILL_SPIN_NANOSECONDS = 200 * 1000 };
 /* What lies on the device in one piece is folded in one launch, for the tree up to its limit. */
 #define RESIDENT_BYTES (INT64_C(1) << 32)
 /* Blocks of a small array's launch: 2^18 float32 take as long as by the other kernel, fewer less. A
@@ -43,8 +38,15 @@ typedef struct gpu_run {
   enum road road;
   workspace *space;
   CUstream stream;
-  int bytes; /* of an element in the row's dtype */
-  int64_t pieces, piece, launched, collected;
+  int bytes;             /* of an element in the row's dtype */
+  gpr_queue own, *queue; /* that pieces are taken from; own: of a run alone */
+  gpr_deal *deal;        /* whose queue it is, or NULL */
+  int64_t piece;         /* elements, at most */
+  int64_t taken, launched, collected;
+  int ended; /* there is no more to be taken */
+  struct {
+    int64_t start, n;
+  } slots[SLOTS];
   uint32_t epoch[SLOTS];
   int64_t idle_since;
   int small; /* a small array */
@@ -56,18 +58,11 @@ typedef struct gpu_run {
   int awaited_words;
   uint32_t flags;
   char *state, *other;
-  char *to; /* elements are brought there and nothing is folded; or NULL */
 
-  gpr_team team; /* fills the pinned ring */
-  int64_t fill;  /* elements of one filling */
-  atomic_llong next_fill, filled[SLOTS], open_pieces;
-  atomic_int stop;
+  gpr_filling filling; /* of the pinned ring */
 } gpu_run;
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t piece_length(const gpu_run *r, int64_t piece) {
-  return least(r->piece, r->plan.count - piece * r->piece);
-}
 static gpr_answer *answer_of(const gpu_run *r, int slot) {
   return r->space->answers + slot * r->space->answer_words;
 }
@@ -93,7 +88,6 @@ static int is_in_lines(gpu_run *r, int slot) {
 /* Whether the oldest piece under way has left all words of its state; they are then in `other`. */
 static int is_answered(gpu_run *r) {
   const int slot = (int)(r->collected % SLOTS);
-  if (r->to) return cu.EventQuery(r->space->copied[slot]) == CUDA_SUCCESS;
   if (r->kernel->lines.parts) {
     if (!is_in_lines(r, slot)) return 0;
     if (r->small || !(r->flags & GPR_LINE_MORE)) return 1;
@@ -113,58 +107,6 @@ static int is_answered(gpu_run *r) {
     }
   }
   return 1;
-}
-
-/* --- filling -----------------------------------------------------------------------------------
- */
-
-/* Elements [start, start + n) to the ring. Plain copies: with stores past the caches the copy
- * engine got 48 GB/s where these give it 53, of the 54 that it can take. */
-static void fill(const gpu_run *r, int64_t start, int64_t n, char *to) {
-  enum { BLOCK = 1024 }; /* scalars */
-  _Alignas(64) char scratch[BLOCK * 16];
-  if (r->plan.direct) {
-    memcpy(to, r->plan.data + start * r->bytes, (size_t)(n * r->bytes));
-    return;
-  }
-  const int64_t block = BLOCK / r->plan.row->scalars;
-  for (int64_t i = 0; i < n; i += block)
-    gpr_pack(&r->plan, r->plan.data, start + i, least(block, n - i), to + i * r->bytes, scratch);
-}
-
-/* Fills one stretch of the ring, if one is free to be filled. */
-static int fill_one(gpu_run *r) {
-  const int64_t per_piece = r->piece / r->fill, all = (r->plan.count + r->fill - 1) / r->fill;
-  long long f = atomic_load(&r->next_fill);
-  do
-    if (f >= all || f / per_piece >= atomic_load(&r->open_pieces)) return 0;
-  while (!atomic_compare_exchange_weak(&r->next_fill, &f, f + 1));
-  const int slot = (int)(f / per_piece % SLOTS);
-  char *to = r->space->pinned + (size_t)slot * PIECE_BYTES + (f % per_piece) * r->fill * r->bytes;
-  fill(r, f * r->fill, least(r->fill, r->plan.count - f * r->fill), to);
-  atomic_fetch_add(&r->filled[slot], 1);
-  return 1;
-}
-
-static void help(void *argument, int lane) {
-  gpu_run *r = argument;
-  const int64_t all = (r->plan.count + r->fill - 1) / r->fill;
-  (void)lane;
-  int64_t since = 0;
-  while (!atomic_load(&r->stop) && atomic_load(&r->next_fill) < all) {
-    if (fill_one(r)) {
-      since = 0;
-    } else {
-      const int64_t now = gpr_now();
-      if (!since) since = now;
-      if (now - since > FILL_SPIN_NANOSECONDS) gpr_cuda_nap(FILL_SPIN_NANOSECONDS);
-    }
-  }
-}
-
-static int is_filled(gpu_run *r, int64_t piece) {
-  const int64_t wanted = (piece_length(r, piece) + r->fill - 1) / r->fill;
-  return atomic_load(&r->filled[piece % SLOTS]) == wanted;
 }
 
 /* --- pieces ------------------------------------------------------------------------------------
@@ -216,6 +158,9 @@ int64_t gpr_cuda_blocks(const gpr_gpu_row *kernel, int64_t bytes, int device) {
   return blocks <= 3 ? 1 : least(blocks, least(most, GPR_GPU_BLOCKS_MAX));
 }
 
+/* Of a run alone. */
+static int is_one_piece(const gpu_run *r) { return !r->deal && r->plan.count <= r->piece; }
+
 static int64_t small_threads(const gpu_run *r, const void *data) {
   const int64_t packets = ((int64_t)((uintptr_t)data % 16) + r->plan.count * r->bytes + 15) / 16;
   const int loads = r->kernel->small.bytes / 16;
@@ -231,24 +176,21 @@ static gpr_status launch_small(gpu_run *r, gpr_flat_args args) {
                          r->stream);
 }
 
-/* Where the piece is, or is to be, on the device. */
-static char *piece_at(const gpu_run *r, int64_t piece) {
-  const int64_t start = piece * r->piece * r->bytes;
+/* Where the slot's piece is, or is to be, on the device. */
+static char *piece_at(const gpu_run *r, int slot) {
+  const int64_t start = r->slots[slot].start * r->bytes;
   if (r->road == RESIDENT) return (char *)r->plan.data + start;
-  return r->to ? r->to + start : r->space->ring + piece % SLOTS * PIECE_BYTES;
+  return r->space->ring + (size_t)slot * PIECE_BYTES;
 }
 
-static gpr_status bring_piece(gpu_run *r, int64_t piece) {
-  const int slot = (int)(piece % SLOTS);
-  const int64_t start = piece * r->piece, n = piece_length(r, piece);
-  char *to = piece_at(r, piece);
+static gpr_status bring_piece(gpu_run *r, int slot) {
+  const int64_t start = r->slots[slot].start, n = r->slots[slot].n;
+  char *to = piece_at(r, slot);
   switch (r->road) {
     case RESIDENT: break;
     case GATHERED: return gpr_cuda_gather(r->gather, &r->plan, start, n, to, r->device, r->stream);
     case PINNED: return copy_piece(r, slot, r->plan.data + start * r->bytes, n, to);
-    case STAGED:
-      atomic_store(&r->filled[slot], 0);
-      return copy_piece(r, slot, r->space->pinned + (size_t)slot * PIECE_BYTES, n, to);
+    case STAGED: return copy_piece(r, slot, gpr_filling_place(&r->filling, slot), n, to);
   }
   return GPR_OK;
 }
@@ -264,30 +206,26 @@ static uint32_t next_epoch(gpu_run *r, int slot) {
   return w->epoch;
 }
 
-static gpr_status fold_piece(gpu_run *r, int64_t piece) {
-  const int slot = (int)(piece % SLOTS);
+static gpr_status fold_piece(gpu_run *r, int slot) {
   r->epoch[slot] = next_epoch(r, slot);
-  gpr_flat_args args = {.data = piece_at(r, piece),
-                        .n = piece_length(r, piece),
-                        .index = piece * r->piece,
+  gpr_flat_args args = {.data = piece_at(r, slot),
+                        .n = r->slots[slot].n,
+                        .index = r->slots[slot].start,
                         .scratch = r->space->scratch,
                         .answer = answer_of(r, slot),
                         .epoch = r->epoch[slot]};
   if (r->small) return launch_small(r, args);
   r->blocks[slot] = (int)gpr_cuda_blocks(r->kernel, args.n * r->bytes, r->device);
-  if (r->pieces == 1)
+  if (is_one_piece(r))
     return gpr_cuda_launch(r->space->launcher, r->function, r->blocks[slot], r->kernel->threads,
                            &args, r->device, r->stream);
   return gpr_cuda_start(r->function, r->blocks[slot], r->kernel->threads, &args,
                         "the launch of a reduction", r->device, r->stream);
 }
 
-static gpr_status launch_piece(gpu_run *r, int64_t piece) {
-  const gpr_status status = bring_piece(r, piece);
-  if (status) return status;
-  if (!r->to) return fold_piece(r, piece);
-  return check(cu.EventRecord(r->space->copied[piece % SLOTS], r->stream), "cuEventRecord",
-               r->device);
+static gpr_status launch_piece(gpu_run *r, int slot) {
+  const gpr_status status = bring_piece(r, slot);
+  return status ? status : fold_piece(r, slot);
 }
 
 /* What a small array's launch missed is for the kernel that misses nothing. */
@@ -299,22 +237,45 @@ static void begin_again(gpu_run *r) {
   r->again = 1;
 }
 
+/* A piece of a tree that others fold too, to its own place. */
+static void set_aside(gpu_run *r, int64_t piece) {
+  memcpy(r->deal->nodes + (size_t)piece * r->deal->node_bytes, r->other, r->plan.row->state_bytes);
+  r->deal->is_there[piece] = 1;
+}
+
 static void collect_piece(gpu_run *r) {
   const gpr_row *row = r->plan.row;
-  const int lines = !r->to && r->kernel->lines.parts, more = r->flags & GPR_LINE_MORE;
+  const int slot = (int)(r->collected % SLOTS);
+  const int lines = r->kernel->lines.parts, more = r->flags & GPR_LINE_MORE;
   r->awaited_words = -1;
   r->flags = 0;
   if (r->small && more) {
     begin_again(r);
     return;
   }
-  if (!r->to && !lines && r->collected == 0)
+  if (r->deal && r->deal->nodes)
+    set_aside(r, r->slots[slot].start / r->piece);
+  else if (!lines && r->collected == 0)
     memcpy(r->state, r->other, row->state_bytes);
-  else if (!r->to && (!lines || more))
+  else if (!lines || more)
     row->merge(r->state, r->other);
-  atomic_fetch_add(&r->base.done, piece_length(r, r->collected));
+  atomic_fetch_add(&r->base.done, r->slots[slot].n);
   r->collected++;
-  atomic_store(&r->open_pieces, r->collected + SLOTS);
+}
+
+/* The next piece, as far as there is room for it. */
+static void take(gpu_run *r) {
+  while (!r->ended && r->taken < r->collected + SLOTS) {
+    const int slot = (int)(r->taken % SLOTS);
+    const int64_t n = gpr_queue_front(r->queue, r->piece, &r->slots[slot].start);
+    r->slots[slot].n = n;
+    r->ended = gpr_queue_is_empty(r->queue);
+    if (n && r->road == STAGED)
+      gpr_filling_piece(&r->filling, &r->plan, r->slots[slot].start, n, r->ended);
+    else
+      gpr_filling_end(&r->filling);
+    r->taken += n != 0;
+  }
 }
 
 /* Nothing to do but wait: at first without leaving the processor. */
@@ -332,7 +293,7 @@ static gpr_status find_functions(gpu_run *r, int64_t nanoseconds) {
   gpr_status status = GPR_OK;
   if (r->road == GATHERED && !r->gather)
     status = gpr_cuda_function(gpr_gpu_table_cuda.gather, r->device, nanoseconds, &r->gather);
-  if (!status && !r->to && !r->function)
+  if (!status && !r->function)
     status = gpr_cuda_function(r->small ? r->kernel->small.kernel : r->kernel->flat, r->device,
                                nanoseconds, &r->function);
   return status;
@@ -352,21 +313,24 @@ static gpr_status work(gpu_run *r, int *busy) {
     *busy = 1;
     if (r->again) return GPR_OK;
   }
-  if (r->launched < least(r->pieces, r->collected + SLOTS) &&
-      (r->road != STAGED || is_filled(r, r->launched))) {
-    status = launch_piece(r, r->launched++);
+  take(r);
+  if (r->launched < r->taken &&
+      (r->road != STAGED || gpr_filling_is_there(&r->filling, r->launched))) {
+    status = launch_piece(r, (int)(r->launched++ % SLOTS));
     *busy = 1;
   }
-  if (!*busy && r->road == STAGED) *busy = fill_one(r);
+  if (!*busy && r->road == STAGED) *busy = gpr_filling_one(&r->filling);
   return status;
 }
+
+static int is_over(const gpu_run *r) { return r->ended && r->collected == r->taken; }
 
 static gpr_status step(gpr_run *base, int64_t nanoseconds) {
   gpu_run *r = (gpu_run *)base;
   const int64_t until = gpr_now() + nanoseconds;
   gpr_status status = gpr_cuda_enter(r->device, &r->before);
   if (status) return status;
-  while (!status && r->collected < r->pieces) {
+  while (!status && !is_over(r)) {
     int busy;
     if ((status = find_functions(r, nanoseconds)) || (status = work(r, &busy))) break;
     if (busy) {
@@ -404,9 +368,9 @@ static void let_go(gpu_run *r) {
 
 static void close_run(gpr_run *base) {
   gpu_run *r = (gpu_run *)base;
-  atomic_store(&r->stop, 1);
-  while (!gpr_team_wait(&r->team, 1000000000)) continue;
+  gpr_filling_close(&r->filling);
   let_go(r);
+  gpr_queue_close(&r->own);
   free(r->state);
   free(r);
 }
@@ -418,8 +382,8 @@ static int lies_in_packets(const gpr_plan *p) {
   return p->direct && (p->row->law != GPR_FREE || (uintptr_t)p->data % (uintptr_t)p->bytes == 0);
 }
 
-static enum road road_of(const gpr_plan *p, const char *to) {
-  if (p->device >= 0) return lies_in_packets(p) && !to ? RESIDENT : GATHERED;
+static enum road road_of(const gpr_plan *p) {
+  if (p->device >= 0) return lies_in_packets(p) ? RESIDENT : GATHERED;
   return p->direct && gpr_gpu_pinned(p->data) ? PINNED : STAGED;
 }
 
@@ -434,17 +398,8 @@ static gpr_status make_states(gpu_run *r) {
   return GPR_OK;
 }
 
-static void offer_filling(gpu_run *r) {
-  r->fill = FILL_BYTES / r->bytes;
-  const int64_t fills = (r->plan.count + r->fill - 1) / r->fill;
-  r->team = (gpr_team){.work = help,
-                       .argument = r,
-                       .helpers = (int)least(least(gpr_threads(), FILLERS) - 1, fills - 1)};
-  gpr_team_offer(&r->team);
-}
-
 static int is_small(gpu_run *r) {
-  if (r->pieces > 1 || r->to || !r->kernel->small.kernel) return 0;
+  if (!is_one_piece(r) || !r->kernel->small.kernel) return 0;
   if (small_threads(r, piece_at(r, 0)) > SMALL_BLOCKS * GPR_SMALL_THREADS) return 0;
   if (!r->space->wary) return 1;
   r->space->wary--;
@@ -453,35 +408,41 @@ static int is_small(gpu_run *r) {
 
 static gpr_status start(gpu_run *r) {
   const gpr_plan *p = &r->plan;
-  gpr_status status = r->to ? GPR_OK : make_states(r);
+  gpr_status status = make_states(r);
   if (status) return status;
-  r->road = road_of(p, r->to);
+  r->road = road_of(p);
   r->bytes = gpr_dtypes[p->row->dtype].bytes * p->row->scalars;
   r->piece = (r->road == RESIDENT ? RESIDENT_BYTES : PIECE_BYTES) / r->bytes;
-  if ((r->road == RESIDENT && p->row->law != GPR_TREE) || (r->road == GATHERED && r->to))
-    r->piece = p->count + !p->count;
-  r->pieces = (p->count + r->piece - 1) / r->piece;
-  atomic_init(&r->open_pieces, SLOTS);
-  if (!r->pieces) return GPR_OK;
+  if (r->road == RESIDENT && p->row->law != GPR_TREE) r->piece = p->count + !p->count;
+  if (!p->count) return GPR_OK;
   if ((status = gpr_workspace_take(r->device, &r->space))) return status;
   r->stream = r->road == RESIDENT || r->road == GATHERED ? p->stream : r->space->stream;
-  if (r->road == STAGED || (r->road != RESIDENT && !r->to))
-    status = gpr_workspace_ring(r->space, r->device, r->road == STAGED);
+  if (r->road != RESIDENT) status = gpr_workspace_ring(r->space, r->device, r->road == STAGED);
   r->small = !status && is_small(r);
-  if (!status && r->road == STAGED) offer_filling(r);
-  return status;
+  if (status || r->road != STAGED) return status;
+  gpr_filling_open(&r->filling, r->space->pinned);
+  if (r->deal) return GPR_OK;
+  take(r);
+  gpr_filling_offer(&r->filling, p->count * r->bytes);
+  return GPR_OK;
 }
 
-static gpr_status begin(const gpr_plan *plan, const gpr_gpu_row *kernel, void *to, int device,
-                        gpr_run **out) {
+static const gpr_gpu_row *kernel_of(const gpr_plan *plan) {
+  return &gpr_gpu_table_cuda.row[plan->row->op * GPR_DTYPE_COUNT + plan->row->dtype];
+}
+
+static gpr_status begin(const gpr_plan *plan, int device, gpr_deal *deal, gpr_run **out) {
   *out = NULL;
   gpu_run *r = calloc(1, sizeof *r);
   if (!r) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a run");
   r->base.backend = &gpu;
   r->plan = *plan;
   r->device = device;
-  r->kernel = kernel;
-  r->to = to;
+  r->kernel = kernel_of(plan);
+  r->deal = deal;
+  gpr_queue_open(&r->own, plan->count);
+  r->queue = deal ? &deal->queue : &r->own;
+  r->ended = gpr_queue_is_empty(r->queue);
   r->awaited_words = -1;
   gpr_status status = gpr_cuda_enter(device, &r->before);
   if (!status) {
@@ -495,10 +456,6 @@ static gpr_status begin(const gpr_plan *plan, const gpr_gpu_row *kernel, void *t
   return status;
 }
 
-static const gpr_gpu_row *kernel_of(const gpr_plan *plan) {
-  return &gpr_gpu_table_cuda.row[plan->row->op * GPR_DTYPE_COUNT + plan->row->dtype];
-}
-
 /* Elements on the device that are no packets of the row's are read where they lie by the kernels
  * for many outputs, which have no products of matrices. */
 int gpr_gpu_folds_whole(const gpr_plan *plan) {
@@ -507,9 +464,25 @@ int gpr_gpu_folds_whole(const gpr_plan *plan) {
 }
 
 gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **out) {
-  return begin(plan, kernel_of(plan), NULL, device, out);
+  return begin(plan, device, NULL, out);
 }
 
-gpr_status gpr_gpu_copy_open(const gpr_plan *plan, int device, void *to, gpr_run **out) {
-  return begin(plan, NULL, to, device, out);
+/* --- with others -------------------------------------------------------------------------------
+ */
+
+gpr_status gpr_gpu_join(const gpr_plan *plan, int device, gpr_deal *deal, gpr_run **out) {
+  return begin(plan, device, deal, out);
 }
+
+int64_t gpr_gpu_piece(const gpr_plan *plan) {
+  return PIECE_BYTES / (gpr_dtypes[plan->row->dtype].bytes * plan->row->scalars);
+}
+
+int gpr_gpu_fill(gpr_run *base) { return gpr_filling_one(&((gpu_run *)base)->filling); }
+
+int gpr_gpu_is_idle(const gpr_run *base) {
+  const gpu_run *r = (const gpu_run *)base;
+  return r->collected == r->taken;
+}
+
+const void *gpr_gpu_state(const gpr_run *base) { return ((const gpu_run *)base)->state; }

@@ -70,30 +70,6 @@ static int open_array(PyObject *object, gpr_call *call) {
 /* --- device, dtype, initial --------------------------------------------------------------------
  */
 
-/* "auto", "cpu", "cuda" or "cuda:N". */
-static int parse_device(PyObject *object, int *device) {
-  if (!object) return 1;
-  const char *text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : NULL;
-  char *end = NULL;
-  if (!text && PyErr_Occurred()) return 0;
-  if (text && !strcmp(text, "auto")) {
-    *device = GPR_DEVICE_AUTO;
-  } else if (text && !strcmp(text, "cpu")) {
-    *device = GPR_DEVICE_CPU;
-  } else if (text && !strcmp(text, "cuda")) {
-    *device = 0;
-  } else if (text && !strncmp(text, "cuda:", 5) && text[5] >= '0' && text[5] <= '9' &&
-             strlen(text) < 10 && (*device = (int)strtol(text + 5, &end, 10), *end == 0)) {
-    return 1;
-  } else {
-    PyErr_Format(PyExc_ValueError,
-                 "device %R is not one of 'auto', 'cpu', 'cuda' and 'cuda:0', 'cuda:1', ...",
-                 object);
-    return 0;
-  }
-  return 1;
-}
-
 /* The name of a textbook kernel, or of a variant. */
 static int parse_kernel(PyObject *object, int *kernel) {
   if (!gpr_is_given(object)) return 1;
@@ -314,7 +290,7 @@ static int check_matrices(const gpr_given *given, const gpr_call *call) {
 static int parse_all(const gpr_given *given, gpr_call *call) {
   int keepdims;
   if (!check_matrices(given, call) || !parse_dtype(given->dtype, call) ||
-      !parse_device(given->device, &call->options.device) ||
+      !gpr_parse_device(given->device, &call->options) ||
       !parse_kernel(given->kernel, &call->options.kernel) || !open_array(given->a, call) ||
       !gpr_widen_for_out(given->out, call) || !warn_complex(call->view.dtype, &call->options) ||
       !check_unit(call->asked, call->descr, call->name) || !gpr_check_inexact(given->out, call))

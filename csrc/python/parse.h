@@ -22,6 +22,9 @@ static inline int gpr_is_number(const PyArray_Descr *descr) {
          PyTypeNum_ISOBJECT(num);
 }
 
+/* device=: a name, or a list of names. */
+int gpr_parse_device(PyObject *object, gpr_options *options);
+
 int gpr_parse_axis(PyObject *object, gpr_call *call);
 int gpr_parse_keepdims(PyObject *object, const gpr_call *call, int *keepdims);
 void gpr_shape_result(gpr_call *call, int keepdims);

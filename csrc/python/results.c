@@ -65,7 +65,8 @@ PyArrayObject *gpr_result_array(gpr_call *call) {
   if (call->what.results > 1 || call->segments_axis)
     return (PyArrayObject *)PyArray_Empty(1, &count, descr, 0);
   int64_t strides[NPY_MAXDIMS];
-  const int on_host = call->view.device < 0 && o->device < 0;
+  const int on_host =
+      call->view.device < 0 && (o->device == GPR_DEVICE_AUTO || o->device == GPR_DEVICE_CPU);
   if (on_host && !o->starts && !o->means) o->out_order = GPR_MEMORY_ORDER; /* as NumPy's are */
   steps(call, PyDataType_ELSIZE(descr), strides);
   return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, descr, call->ndim,

@@ -2,6 +2,7 @@
 #include "arguments.h"
 
 #include "../cuda/gpu.h"
+#include "../speeds.h"
 #include "../plan.h"
 #include "device_array.h"
 #include "module.h"
@@ -157,7 +158,46 @@ static PyObject *segment_sums(PyObject *module, PyObject *args) {
   return result;
 }
 
+/* speeds(): of each kind of memory None, or bytes a second of the CPU, the devices and both, the
+ * seconds that CUDA takes to start, and who reduces an array of 1 GiB. */
+static PyObject *speeds(PyObject *module, PyObject *unused) {
+  static const char *const kinds[] = {[GPR_PAGEABLE] = "pageable", [GPR_PINNED] = "pinned"};
+  PyObject *found = PyDict_New();
+  (void)module, (void)unused;
+  for (int kind = 0; found && kind < GPR_MEMORY_KINDS; kind++) {
+    gpr_speeds s;
+    PyObject *item = NULL;
+    if (gpr_speeds_known(kind, &s)) {
+      const gpr_places best = gpr_speeds_choose(&s, 0x1p30, 1);
+      item = Py_BuildValue("{s:d,s:d,s:d,s:d,s:s}", "cpu", s.cpu, "devices", s.devices, "all",
+                           s.all, "start", s.start, "best",
+                           !best.devices ? "cpu"
+                           : best.cpu    ? "all"
+                                         : "cuda:all");
+    } else {
+      item = Py_NewRef(Py_None);
+    }
+    if (!item || PyDict_SetItemString(found, kinds[kind], item)) Py_CLEAR(found);
+    Py_XDECREF(item);
+  }
+  return found;
+}
+
+/* measure_speeds(bytes): with so many of each kind; they are kept. */
+static PyObject *measure_speeds(PyObject *module, PyObject *number) {
+  (void)module;
+  const long long bytes = PyLong_AsLongLong(number);
+  if (PyErr_Occurred()) return NULL;
+  if (bytes < 1) return PyErr_Format(PyExc_ValueError, "%lld bytes cannot be measured", bytes);
+  gpr_status status;
+  Py_BEGIN_ALLOW_THREADS status = gpr_speeds_measure_all(bytes);
+  Py_END_ALLOW_THREADS if (status) return gpr_raise(status);
+  Py_RETURN_NONE;
+}
+
 PyMethodDef gpr_timing_methods[] = {
+    {"speeds", speeds, METH_NOARGS, NULL},
+    {"measure_speeds", measure_speeds, METH_O, NULL},
     {"bandwidth", bandwidth, METH_VARARGS, NULL},
     {"kernel_time", kernel_time, METH_VARARGS, NULL},
     {"axes_time", axes_time, METH_VARARGS, NULL},

@@ -15,6 +15,8 @@ _KNOWN = {"dask": "dask_arrays", "zarr": "stores", "h5py": "stores", "xarray": "
 def way_of(a: Any) -> Reduce | None:
     """What reduces it by partials, (function's name, array, arguments): None for other arrays."""
     of = type(a)
+    if _lies_on_devices(a, of):
+        return _way("parts")
     if of not in _ways:
         if len(_ways) > _WAYS_MOST:
             _ways.clear()
@@ -22,8 +24,26 @@ def way_of(a: Any) -> Reduce | None:
     module = _ways[of]
     if module is None or not (hasattr(a, "chunks") and hasattr(a, "dtype")):
         return None
+    return _way(module)
+
+
+def _way(module: str) -> Reduce:
     way: Reduce = importlib.import_module(f"gpureduce.chunked.{module}").reduce
     return way
+
+
+def _lies_on_devices(a: Any, of: type) -> bool:
+    """A list of devices' arrays, or JAX's of several."""
+    if of is list or of is tuple:
+        return bool(a) and _is_on_device(a[0])
+    if of.__module__.partition(".")[0] != "jaxlib":
+        return False
+    return len(getattr(getattr(a, "sharding", None), "device_set", ())) > 1
+
+
+def _is_on_device(a: Any) -> bool:
+    where = getattr(type(a), "__dlpack_device__", None)
+    return hasattr(a, "__cuda_array_interface__") or (where is not None and where(a)[0] == 2)
 
 
 def check_in_memory(name: str, a: Any) -> None:

@@ -1,7 +1,8 @@
 /* A CUDA driver without a device, for tests: built as libcuda.so.1.
  *
  * Device memory is the host's, by addresses that only the driver can read. No kernel runs, but one
- * over a whole array leaves an answer of zeros where the host waits for it. The driver counts its
+ * over a whole array leaves an answer where the host waits for it: zeros or, where a test says what
+ * the kernel folds (fake_folds), the state of what it was given. The driver counts its
  * calls and what lives, fails where it is told to, and notes as mistakes what the real one would
  * not forgive. */
 #define _GNU_SOURCE
@@ -12,7 +13,7 @@
 #include <sys/mman.h>
 
 #include "../../csrc/cuda/driver.h"
-#include "../../kernels/abi/rows.h"
+#include "../../kernels/abi/axes.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -92,7 +93,7 @@ static struct {
   int fail_result, fail_name_result, fail_always;
   char fail_name[64];
   const char *failed;
-  int late, silent, miss;
+  int late, silent, miss, folds;
   gpr_flat_args pending[64];
   int pendings;
   const void *captured; /* a stream, or NULL */
@@ -271,6 +272,9 @@ EXPORT void fake_late(int queries) { fake.late = queries; }
 EXPORT void fake_silent(int launches) { fake.silent = launches; }
 /* So many launches for exact sums answer that there is more than their lines have. */
 EXPORT void fake_miss(int launches) { fake.miss = launches; }
+/* What kernels over whole arrays answer: zeros, or what they are given to fold. */
+enum { FOLD_NOTHING, FOLD_SUMS_OF_INT64, FOLD_PRODUCTS_OF_DOUBLE };
+EXPORT void fake_folds(int what) { fake.folds = what; }
 EXPORT void fake_set(int devices, int version, int capability) {
   fake.read = 1;
   fake.devices = devices;
@@ -720,7 +724,60 @@ CUresult fake_EventElapsedTime(float *milliseconds, CUevent from, CUevent to) {
 /* --- launches ----------------------------------------------------------------------------------
  */
 
-/* Words of zeros, and lines without a sum: gpr_cuda_answer_words() of both. */
+/* Along the tree: of the one node over the aligned block. */
+static double product(const double *x, int64_t n, int64_t block) {
+  if (n == 1) return *x;
+  const int64_t half = block / 2;
+  return n <= half ? product(x, n, half) : product(x, half, half) * product(x + half, n - half, half);
+}
+
+/* A state as kernels leave it: of IntegerSum, or of TreeFold as far as its first node. */
+static void fold(const gpr_flat_args *args, uint64_t state[4]) {
+  const void *x = real(args->data, (size_t)args->n * 8);
+  memset(state, 0, 4 * sizeof *state);
+  if (!x || !fake.folds) return;
+  if (fake.folds == FOLD_SUMS_OF_INT64) {
+    for (int64_t i = 0; i < args->n; i++) state[0] += ((const uint64_t *)x)[i];
+    return;
+  }
+  uint64_t level = 0;
+  while (INT64_C(1) << level < args->n) level++;
+  const double value = product(x, args->n, INT64_C(1) << level);
+  state[0] = (uint64_t)args->index + (UINT64_C(1) << level);
+  state[1] = 1;
+  memcpy(state + 2, &value, sizeof value);
+  state[3] = level;
+}
+
+/* Many outputs: sums of int64, masked or not. */
+static int64_t sum_along(const gpr_axes_args *a, int d, int64_t at, int64_t where) {
+  int64_t sum = 0;
+  if (d < a->kept + a->reduced) {
+    for (int64_t i = 0; i < a->shape[d]; i++)
+      sum += sum_along(a, d + 1, at + i * a->strides[d], where + i * a->where_strides[d]);
+    return sum;
+  }
+  const char *x = real(a->data + at, 8), *mask = a->where ? real(a->where + where, 1) : NULL;
+  if (!x || (a->where && !mask))
+    mistake(0, CALL_LaunchKernel, "an element beyond an allocation");
+  else if (!a->where || *mask)
+    memcpy(&sum, x, sizeof sum);
+  return sum;
+}
+static void sum_outputs(const gpr_axes_args *a, int d, int64_t at, int64_t where, int64_t place) {
+  for (int64_t i = 0; d < a->kept && i < a->shape[d]; i++)
+    sum_outputs(a, d + 1, at + i * a->strides[d], where + i * a->where_strides[d],
+                place + i * a->place[d]);
+  if (d < a->kept) return;
+  const int64_t sum = sum_along(a, d, at, where);
+  char *out = real(a->out + 8 * place, 8);
+  if (out)
+    memcpy(out, &sum, sizeof sum);
+  else
+    mistake(0, CALL_LaunchKernel, "a result beyond an allocation");
+}
+
+/* The state, or zeros, and lines without a sum: gpr_cuda_answer_words() of both. */
 static void leave_answer(const gpr_flat_args *args) {
   enum { SMALL = 2 * 64, LINES = MULTIPROCESSORS * GPR_LINES_MOST };
   const int words = GPR_LINES_AT + GPR_LINE_WORDS * (LINES < SMALL ? SMALL : LINES);
@@ -731,11 +788,14 @@ static void leave_answer(const gpr_flat_args *args) {
     mistake(0, CALL_LaunchKernel, "there is no room for the answer");
     return;
   }
+  uint64_t state[4];
+  fold(args, state);
   for (int i = 0; i < words; i++) {
     const int in_line = (i - GPR_LINES_AT) % GPR_LINE_WORDS;
     const uint32_t beside = args->epoch << (32 - GPR_LINE_EPOCH) | (in_line ? 0 : more);
     const uint64_t both = (uint64_t)(i < GPR_LINES_AT ? args->epoch : beside) << 32;
-    *(volatile uint64_t *)(args->answer + i) = both;
+    const uint32_t word = i < 8 ? (uint32_t)(state[i / 2] >> (32 * (i % 2))) : 0;
+    *(volatile uint64_t *)(args->answer + i) = both | word;
   }
 }
 
@@ -748,7 +808,10 @@ static const char *read_kernel(kernel *k, CUfunction function, unsigned blocks, 
   if (!parameters || !parameters[0]) return "without arguments";
   *k = (kernel){.module = module};
   k->answers = strstr(module->name, "flat_") || strstr(module->name, "small_");
-  if (k->answers) memcpy(&k->args, parameters[0], sizeof k->args);
+  if (k->answers)
+    memcpy(&k->args, parameters[0], sizeof k->args);
+  else if (fake.folds == FOLD_SUMS_OF_INT64)
+    sum_outputs(parameters[0], 0, 0, 0, 0);
   return NULL;
 }
 
