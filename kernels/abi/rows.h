@@ -160,9 +160,10 @@ enum {
   GPR_LINES_AT = 512, /* words of the answer before the first */
   GPR_LINES_MOST = 4, /* a multiprocessor */
   GPR_LINE_WORDS = 4,
-  GPR_LINE_EPOCH = 24, /* bits, which are never all zero */
-  GPR_LINE_FLAGS = 8,  /* bits; the unit lies above them */
-  GPR_LINE_MORE = 4,   /* a flag beside GPR_MET and GPR_OTHER: there is more than the line has */
+  GPR_LINE_EPOCH = 24,  /* bits, which are never all zero */
+  GPR_LINE_FLAGS = 8,   /* bits; the unit lies above them */
+  GPR_LINE_MORE = 4,    /* a flag beside GPR_MET and GPR_OTHER: there is more than the line has */
+  GPR_LINE_SPECIAL = 5, /* from this bit on, an Exact's special */
 };
 typedef struct gpr_lines {
   int parts; /* 0: there are none */

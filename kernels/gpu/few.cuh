@@ -125,11 +125,7 @@ template <class R, class Stored> struct FewReals {
   __device__ __forceinline__ bool join(int team) {
     int doubled = 0;
 #pragma unroll 1
-    for (int mask = team / 2; mask; mask /= 2, doubled++) {
-      batch.sum += shuffle_xor(batch.sum, mask);
-      batch.most = larger_or_nan(batch.most, shuffle_xor(batch.most, mask));
-      batch.least = gpr::least(batch.least, shuffle_xor(batch.least, mask));
-    }
+    for (int mask = team / 2; mask; mask /= 2, doubled++) batch.join(mask);
     return __all_sync(GPR_ALL, batch.fine(doubled));
   }
 };

@@ -75,6 +75,8 @@ static int take_lines(void *state, const gpr_answer *answer, uint64_t *awaited, 
         const int unit = read[p].unit();
         if (unit != UNOPENED) sum[p].add(part[p], read[p].value, unit);
         part[p].signs |= read[p].beside & (GPR_MET | GPR_OTHER);
+        part[p].special |=
+            read[p].beside >> GPR_LINE_SPECIAL & (GPR_NAN | GPR_PLUS_INF | GPR_MINUS_INF);
         *flags |= read[p].beside;
       }
     }

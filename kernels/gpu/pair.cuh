@@ -127,11 +127,25 @@ template <int PRECISION, int N> struct Batch {
     const uint32_t key = size_key(x);
     least = least < key ? least : key;
   }
+  /* And those of another lane. */
+  __device__ __forceinline__ void join(int mask) {
+    sum += shuffle_xor(sum, mask);
+    most = larger_or_nan(most, shuffle_xor(most, mask));
+    least = gpr::least(least, shuffle_xor(least, mask));
+  }
   /* Whether sum is exact, of so many times as many numbers as a power of two says. */
   __device__ __forceinline__ bool fine(int doubled = 0) const {
     const int high = (int)(bits(most) >> 23 & 0xff), low = (int)((least >> 1) >> 23);
     return high != 255 && high - (low ? low : 1) + PRECISION + headroom + doubled <= 53;
   }
+};
+
+/* Of float16, which are multiples of 2^-24 below 2^16, any 2^13 are exact. */
+template <int N> struct Batch<Format<float16>::precision, N> {
+  double sum = -0.0;
+  __device__ __forceinline__ void add(float x) { sum += (double)x; }
+  __device__ __forceinline__ void join(int mask) { sum += shuffle_xor(sum, mask); }
+  __device__ __forceinline__ bool fine(int = 0) const { return sum - sum == 0; }
 };
 
 /* --- the state of a real sum ---------------------------------------------------------------------

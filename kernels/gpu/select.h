@@ -394,18 +394,29 @@ struct AxesCut {
     }
     a.across = AXES_THREADS / a.down;
   }
+  /* Of a run's `units` a lane has `loads` under way at a time: lanes that one run has no work for
+   * take others. Eight neighbours read whole sectors. */
+  void set_runners(Size units, Size loads) {
+    const int least = a.across >= 8 ? 1 : 8;
+    const Size runs = a.starts ? 1 : runs_of_box();
+    while (a.down / a.runners >= 2 * least && units < a.down / a.runners * loads &&
+           2 * a.runners <= runs)
+      a.runners *= 2;
+    a.run_rounds = up(units, a.down / a.runners * loads);
+    a.rounds = a.run_rounds * runs;
+  }
   /* What blocks that share outputs leave each other takes the last one its reads, and a few loads
    * that wait for each other, about as long as four steps. */
   enum { PARTING = 4 };
   void share_rounds(Size slots, Size step_bytes) {
-    const Size wide = (Size)a.across * a.beyond;
+    const Size wide = (Size)a.across * a.beyond, rounds = up(a.rounds, a.runners);
     const double left = 2 * (double)(wide * (Size)row.moved) / (double)step_bytes;
     a.tiles = up(a.outputs, wide);
     a.split = 1;
     if (a.tiles <= AXES_TICKETS)
-      a.split = best_split(a.tiles, slots, a.rounds, 2, row.ends, left, PARTING).blocks;
-    a.share = up(a.rounds, a.split);
-    if (a.share) a.split = (int)up(a.rounds, a.share);
+      a.split = best_split(a.tiles, slots, rounds, 2, row.ends, left, PARTING).blocks;
+    a.share = up(a.rounds, (Size)a.split * a.runners);
+    if (a.share) a.split = (int)up(a.rounds, a.share * a.runners);
   }
   bool take_tile(gpr_program *program, Size slots) {
     const Size blocks = a.tiles * a.split, most = 16 * slots;
@@ -428,8 +439,7 @@ struct AxesCut {
     set_extent();
     a.down = lanes_of_row(slots, up(a.count, elements), loads, 8);
     a.beyond = AXES_THREADS / a.down;
-    a.run_rounds = up(a.box / elements + 2, a.down * loads);
-    a.rounds = a.run_rounds * runs_of_box();
+    set_runners(a.box / elements + 2, loads);
     share_rounds(slots, AXES_THREADS * loads * 16);
     return take_tile(program, slots);
   }
@@ -440,8 +450,7 @@ struct AxesCut {
     const bool in_order = a.boxed == 1 && a.place[inner()] >= 0;
     a.brief = row.is_brief && a.down == 1 && !a.starts && a.count > 0 && a.count <= FEW_SHORT &&
               runs_of_box() == 1 && (in_order || !row.is_ordered);
-    a.run_rounds = a.starts || !a.box ? 1 : up(a.box, (Size)a.down * row.tile_loads);
-    a.rounds = a.starts ? 1 : a.run_rounds * runs_of_box();
+    set_runners(a.starts || !a.box ? 1 : a.box, row.tile_loads);
     share_rounds(slots, (Size)AXES_THREADS * row.tile_loads * row.bytes);
     return take_tile(loader(), slots);
   }
@@ -485,7 +494,7 @@ struct AxesCut {
     a.length = a.runs = a.tiles = a.groups = a.full = a.drawn = 0;
     a.split = a.team = a.rows = 1;
     a.pitch = a.crowd = a.queue = a.queue_apart = 0;
-    a.across = a.down = a.beyond = a.boxed = 1;
+    a.across = a.down = a.beyond = a.boxed = a.runners = 1;
     a.brief = 0;
   }
   /* The one that is wanted, or the first that takes the layout. */

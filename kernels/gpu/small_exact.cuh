@@ -64,6 +64,18 @@ __device__ __forceinline__ void read_ends(const Packets<typename S::Stored> &in,
   }
 }
 
+/* NaN and infinities of each part as bits; in their place comes what no sum notices. */
+template <class S>
+__device__ __forceinline__ void take_specials(typename S::Real (&x)[S::numbers],
+                                              uint32_t (&special)[S::parts]) {
+#pragma unroll
+  for (int i = 0; i < S::numbers; i++) {
+    if (x[i] - x[i] == 0) continue;
+    special[i % S::parts] |= x[i] != x[i] ? GPR_NAN : x[i] > 0 ? GPR_PLUS_INF : GPR_MINUS_INF;
+    x[i] = minus_zero<typename S::Real>();
+  }
+}
+
 template <class T>
 __global__ void __launch_bounds__(GPR_SMALL_THREADS) small_exact(gpr_flat_args args) {
   typedef SmallShape<T> S;
@@ -75,7 +87,13 @@ __global__ void __launch_bounds__(GPR_SMALL_THREADS) small_exact(gpr_flat_args a
   read_whole<S>(in, x);
 
   Counts<S::parts, 2> counts;
-  const int unit1 = unit_below<2>(top_of(x));
+  uint32_t special[S::parts] = {};
+  int top = top_of(x);
+  if (top == GPR_TOP_MAX) {
+    take_specials<S>(x, special);
+    top = top_of(x);
+  }
+  const int unit1 = unit_below<2>(top);
   const bool fine = cascade(x, unit1, counts);
 #pragma unroll
   for (int p = 0; p < S::parts; p++) {
@@ -83,12 +101,13 @@ __global__ void __launch_bounds__(GPR_SMALL_THREADS) small_exact(gpr_flat_args a
 #pragma unroll
     for (int i = p; i < S::numbers; i += S::parts) other |= bits(x[i]) != bits(minus_zero<R>());
     other = __any_sync(GPR_ALL, other);
+    const uint32_t met = warp_or(special[p]) << GPR_LINE_SPECIAL;
     const __int128 high = warp_units(counts.units[p][0]), low = warp_units(counts.units[p][1]);
     if (lane_of() == 0) {
       LineSum &s = sums[p][warp_of()];
       s.value = (high << LEVEL_BITS) + low;
       s.unit = s.value ? unit_of(unit1, 1) : (int)UNOPENED;
-      s.flags = (fine ? 0 : GPR_LINE_MORE) | (other ? GPR_OTHER : 0) | GPR_MET;
+      s.flags = (fine ? 0 : GPR_LINE_MORE) | (other ? GPR_OTHER : 0) | GPR_MET | met;
     }
   }
   __syncthreads();

@@ -211,21 +211,11 @@ template <class F, class LOAD> struct TileRun {
         if (is_nan_or_nat(x[u])) x[u] = minus_zero<T>(), n--;
     return n;
   }
-  /* Elements r, r + down, … below stop, of so many that there are; how many counted. */
-  __device__ __forceinline__ int64_t fold(TileCell<F> &cell, int64_t r, int down, int64_t stop,
-                                          int64_t length) {
+  /* Elements r, r + down, … below stop: how many counted. */
+  __device__ __forceinline__ int64_t fold_some(TileCell<F> &cell, Run &run, int64_t r, int down,
+                                               int64_t stop) {
     constexpr int S = Shape::some;
     int64_t n = 0;
-    Run run;
-    if (length < stop) stop = length;
-    if (!a.where && (RowLane<F>::neutral || !a.skip))
-#pragma unroll 1
-      for (; r + (U - 1) * down < stop; r += U * down) {
-        T x[U];
-        load<U, true>(x, r, down, stop);
-        n += a.skip ? count_numbers<U>(x) : U;
-        add<U>(cell, run, x, r, down);
-      }
 #pragma unroll 1
     for (; r < stop; r += S * down) {
       T x[S];
@@ -239,6 +229,23 @@ template <class F, class LOAD> struct TileRun {
       n += __popc(valid);
       some<S>(cell, run, x, valid, r, down);
     }
+    return n;
+  }
+  /* Of so many that there are. */
+  __device__ __forceinline__ int64_t fold(TileCell<F> &cell, int64_t r, int down, int64_t stop,
+                                          int64_t length) {
+    int64_t n = 0;
+    Run run;
+    if (length < stop) stop = length;
+    if (!a.where && (RowLane<F>::neutral || !a.skip))
+#pragma unroll 1
+      for (; r + (U - 1) * down < stop; r += U * down) {
+        T x[U];
+        load<U, true>(x, r, down, stop);
+        n += a.skip ? count_numbers<U>(x) : U;
+        add<U>(cell, run, x, r, down);
+      }
+    n += fold_some(cell, run, r, down, stop);
     end(cell, run);
     return n;
   }
@@ -457,15 +464,12 @@ __device__ __noinline__ void fold_brief_slowly(const gpr_axes_args *a, const cha
   run.data = data;
   run.where = where;
   run.index = 0;
-  int64_t n = 0;
-  SlowFew<F>::open(s);
-#pragma unroll 1
-  for (int r = 0; r < (int)a->count; r++) {
-    const typename F::Element x = run.at(r);
-    if (run.masked(r) || (a->skip && is_nan_or_nat(x))) continue;
-    SlowFew<F>::add(s, x, run.index_of(r));
-    n++;
-  }
+  TileCell<F> cell;
+  cell.keep(&s);
+  typename RUN::Run all;
+  const int64_t n = run.fold_some(cell, all, 0, 1, a->count);
+  run.end(cell, all);
+  cell.done(0, s);
   if (a->least && n <= a->few) *a->least = n;
   finish_output<F>(a, out, &s, n);
 }
@@ -496,6 +500,7 @@ __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
   const int across = a.across, down = a.down, wide = across * a.beyond;
   const int far = threadIdx.x / across, x = threadIdx.x - far * across + far / down * across;
   const int y = x < wide ? far % down : AXES_THREADS;
+  const int lanes = down / a.runners, runner = y / lanes, lane = y - runner * lanes;
   if (a.boxed > 1) fill_table(table, a);
   if constexpr (RUN::can_be_brief)
     if (a.brief) return tile_brief<F, RUN>(a, table);
@@ -522,7 +527,8 @@ __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
       const char *data = a.data + place.data + begin * run.stride;
       const char *where = a.where + place.where + begin * run.where_stride;
       const int outer = a.reduced - a.boxed, edge = a.kept + outer; /* the box's outermost one */
-      int64_t t = part * a.share, stop = t + a.share < a.rounds ? t + a.share : a.rounds;
+      int64_t t = (part * a.runners + runner) * a.share;
+      const int64_t stop = t + a.share < a.rounds ? t + a.share : a.rounds;
 #pragma unroll 1
       while (t < stop) {
         const int64_t number = quotient_of(t, a.run_rounds), first = t - number * a.run_rounds;
@@ -541,8 +547,8 @@ __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
         else if (!a.starts)
           length = a.box;
         const int64_t left = a.run_rounds - first, rounds = left < stop - t ? left : stop - t;
-        const int64_t end = a.starts ? length : (first + rounds) * down * U;
-        n += run.fold(cell, first * down * U + y, down, end, length);
+        const int64_t end = a.starts ? length : (first + rounds) * lanes * U;
+        n += run.fold(cell, first * lanes * U + lane, lanes, end, length);
         t += rounds;
       }
     }
