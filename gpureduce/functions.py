@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeGuard
 import numpy as np
 
 from gpureduce import _core
-from gpureduce.chunked import check_in_memory, way_of
+from gpureduce.chunked import PLAIN, check_in_memory, way_of
 from gpureduce.docstrings import document
 from gpureduce.lists import Operator, operators
 from gpureduce.progress import Progress, shown
@@ -52,7 +52,7 @@ def signature(op: Operator) -> list[str]:
 # Written out for each: **keywords would take longer than the sum of a small array.
 _CODE = """\
 def {name}(a, {parameters}, device="auto"{kernel_too}, progress=False):
-    {correction}if type(a) is not _array and (chunked := _way_of(a)):
+    {correction}if type(a) not in _plain and (chunked := _way_of(a)):
         return chunked("{name}", a, dict({named}, device=device, progress=progress))
     if progress:
         return _shown(progress, "{name}", _reduce, {arguments})
@@ -86,7 +86,7 @@ def _make(index: int, op: Operator) -> Callable[..., Any]:
     )
     defaults = {f"_{name}": default for name, default in _DEFAULTS.items()}
     space: dict[str, Any] = {"_reduce": _core.reduce, "_shown": shown, "_NO": _NO, **defaults}
-    space |= {"_array": np.ndarray, "_way_of": way_of}
+    space |= {"_plain": PLAIN, "_way_of": way_of}
     exec(compile(code, f"<gpureduce.{op['name']}>", "exec"), space)
     function: Callable[..., Any] = space[op["name"]]
     function.__module__ = "gpureduce"
@@ -243,7 +243,7 @@ def reduce(
     if isinstance(op, str) and op in PUBLIC and op not in _REDUCIBLE:
         return _by_name(op, a, axis, dtype, out, keepdims, initial, where, device, kernel, progress)
     index = _index(op, "reduce")
-    if type(a) is not np.ndarray and (chunked := way_of(a)):
+    if type(a) not in PLAIN and (chunked := way_of(a)):
         given: dict[str, Any] = {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims}
         given |= {"initial": initial, "where": where, "device": device, "kernel": kernel}
         return chunked(operators()[index]["name"], a, {**given, "progress": progress})

@@ -4,12 +4,18 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 Reduce = Callable[[str, Any, Mapping[str, Any]], Any]
 
 _WAYS_MOST = 1000
 _ways: dict[type, str | None] = {}
+# Types of arrays that never come in chunks, as far as they were met.
+PLAIN: set[type] = {np.ndarray}
 # By the first part of the array's module; a library that made an array is there already.
 _KNOWN = {"dask": "dask_arrays", "zarr": "stores", "h5py": "stores", "xarray": "labelled"}
+# Whose arrays may lie on several devices, or are several: lists and tuples.
+_OF_DEVICES = ("jaxlib", "builtins")
 
 
 def way_of(a: Any) -> Reduce | None:
@@ -20,7 +26,11 @@ def way_of(a: Any) -> Reduce | None:
     if of not in _ways:
         if len(_ways) > _WAYS_MOST:
             _ways.clear()
-        _ways[of] = _KNOWN.get(of.__module__.partition(".")[0])
+            PLAIN.intersection_update({np.ndarray})
+        library = of.__module__.partition(".")[0]
+        _ways[of] = _KNOWN.get(library)
+        if library not in _KNOWN and library not in _OF_DEVICES:
+            PLAIN.add(of)
     module = _ways[of]
     if module is None or not (hasattr(a, "chunks") and hasattr(a, "dtype")):
         return None
