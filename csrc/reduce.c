@@ -234,8 +234,8 @@ static gpr_status check_place(const gpr_resolved *what, int device, const gpr_vi
                     "%s: while a graph is captured the host cannot wait for a result; it stays on "
                     "the device with keepdims=True, or with out= there",
                     gpr_ops[what->op].name);
-  if (options->out_order && !gpr_lies_in_order(view, options->axes) &&
-      ((!there && device >= 0) || what->results > 1 || options->starts || options->means))
+  const int moved = !there && device >= 0 && !gpr_lies_in_order(view, options->axes);
+  if (options->out_order && (moved || what->results > 1 || options->starts || options->means))
     return gpr_fail(GPR_BAD_VALUE,
                     "%s: only one result where the work is done, without segments and means, has "
                     "the order of the array's memory",
