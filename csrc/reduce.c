@@ -207,13 +207,13 @@ static gpr_status open_axes(const gpr_resolved *what, const gpr_view *view, int 
   return GPR_OK;
 }
 
-/* By several, each with outputs of its own; where that cannot be, by the first place alone. (What
- * auto chose can be dealt.) */
+/* By several, each with outputs of its own; where that cannot be, by the CPU alone, or by the first
+ * device. */
 static gpr_status open_dealt(const gpr_resolved *what, const gpr_view *view, gpr_places places,
                              const gpr_options *options, gpr_run **run) {
   const gpr_status status = gpr_deal_axes_open(what, view, options, places, run);
-  if (status || !*run)
-    return status ? status : open_axes(what, view, gpr_first_place(places), options, run);
+  const int alone = places.cpu ? GPR_DEVICE_CPU : gpr_first_place(places);
+  if (status || !*run) return status ? status : open_axes(what, view, alone, options, run);
   struct gpr_wide *wide = calloc(1, sizeof *wide);
   if (!wide) {
     (*run)->backend->close(*run);

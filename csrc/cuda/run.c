@@ -423,7 +423,7 @@ static gpr_status start(gpu_run *r) {
   gpr_filling_open(&r->filling, r->space->pinned);
   if (r->deal) return GPR_OK;
   take(r);
-  gpr_filling_offer(&r->filling, p->count * r->bytes);
+  gpr_filling_offer(&r->filling, p);
   return GPR_OK;
 }
 
