@@ -89,9 +89,9 @@ def reduce(name: str, a: Any, given: Mapping[str, Any]) -> Any:
     parts, whole = _listed(a) if isinstance(a, list | tuple) else _sharded(a)
     kind = _kind(name, parts, given)
     arrays = tuple(part.array for part in parts)
-    found = _core.partials_of_parts(INDEX[name], arrays, given.get("dtype"), kind.number)
-    taken = [Partials(kind, words) for words in found]
+    words = np.stack(_core.partials_of_parts(INDEX[name], arrays, given.get("dtype"), kind.number))
     if kind.is_position:
-        for p, part in zip(taken, parts, strict=True):
-            _shift(p, part.place, whole, () if whole is None else part.array.shape)
-    return merging.finish(merging.merge(taken), name)
+        for row, part in zip(words, parts, strict=True):
+            _shift(Partials(kind, row), part.place, whole, part.array.shape if whole else ())
+    merged = _core.partials_merge(kind.row, kind.dtype, kind.number, words[:, np.newaxis])
+    return merging.finish(Partials(kind, merged[0]), name)
