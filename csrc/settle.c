@@ -65,6 +65,15 @@ static gpr_places fastest(const gpr_resolved *what, const gpr_view *view,
   return gpr_fastest(view->data, bytes);
 }
 
+/* What a device takes at a time is not shared out. */
+static void take_alone(const gpr_plan *flat, gpr_places *places) {
+  if (flat->count > gpr_gpu_piece(flat)) return;
+  if (places->cpu)
+    places->devices = 0;
+  else
+    places->devices &= ~places->devices + 1; /* the first one */
+}
+
 gpr_status gpr_settle(const gpr_resolved *what, const gpr_view *view, const gpr_options *options,
                       gpr_places *places, gpr_plan *flat, int *is_whole) {
   *is_whole = is_flat(what, view, options) && !gpr_variant_of(options);
@@ -77,6 +86,7 @@ gpr_status gpr_settle(const gpr_resolved *what, const gpr_view *view, const gpr_
   const gpr_status status = gpr_places_of(options, gpr_lies(view), places);
   if (!status && options->device == GPR_DEVICE_AUTO && gpr_lies(view) < 0)
     *places = fastest(what, view, options, flat, *is_whole);
+  if (!status && *is_whole && gpr_are_several(*places)) take_alone(flat, places);
   if (status || !places->devices) return status;
   if (options->partials && !has_partials_there(what, flat, *is_whole))
     return gpr_fail(GPR_BAD_VALUE,
