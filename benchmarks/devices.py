@@ -19,6 +19,7 @@ import gpureduce
 
 TIMES = 7
 GIB = 1 << 30
+EACH = 16 * GIB  # that lies on each device
 
 
 class There:
@@ -95,10 +96,10 @@ def main() -> None:
         }.items():
             calls: dict[str, Callable[[], Any]] = {name: partial(reduce, name) for name in names}
             show(f"{label}: {what}", rates(calls, nbytes), names)
-    there: list[Any] = [There(device, 4 * GIB) for device in range(devices)]
-    found = rates({"cuda": lambda: gpureduce.sum(there[0])}, 4 * GIB)
-    found |= rates({"cuda:all": lambda: gpureduce.sum(there)}, devices * 4 * GIB)
-    show("resident: sum, 4 GiB on each", found, names)
+    there: list[Any] = [There(device, EACH) for device in range(devices)]
+    found = rates({"cuda": lambda: gpureduce.sum(there[0])}, EACH)
+    found |= rates({"cuda:all": lambda: gpureduce.sum(there)}, devices * EACH)
+    show(f"resident: sum, {EACH / GIB:g} GiB on each", found, names)
 
 
 if __name__ == "__main__":

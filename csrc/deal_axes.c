@@ -13,6 +13,8 @@
 /* A slab's bytes: of many, so that all end together; so few that its start, of about 0.2 ms, does
  * not show beside its copy. */
 enum { SLABS_PER_PLACE = 8, SLAB_LEAST = 8 << 20, SLAB_MOST = 256 << 20 };
+/* Where a slab is no range of memory, the fewer there are the longer are its runs. */
+enum { SCATTERED_PER_PLACE = 2 };
 
 typedef struct axes_deal {
   gpr_run base;
@@ -46,12 +48,26 @@ static double bytes_of(const gpr_view *view) {
   return bytes;
 }
 
+static int64_t step_of(const gpr_view *view, int d) {
+  return view->shape[d] < 2 ? 0 : view->strides[d] < 0 ? -view->strides[d] : view->strides[d];
+}
+/* Whether a reduced axis is the outermost in memory. */
+static int is_scattered(const axes_deal *r) {
+  int64_t kept = 0, reduced = 0;
+  for (int d = 0; d < r->view.ndim; d++) {
+    int64_t *most = is_kept(r, d) ? &kept : &reduced;
+    if (step_of(&r->view, d) > *most) *most = step_of(&r->view, d);
+  }
+  return reduced > kept;
+}
+
 /* The first kept axis, whose places and those of the axes before it are enough slabs; how many. */
 static int64_t choose_slabs(axes_deal *r, int places) {
-  double each = bytes_of(&r->view);
-  double wanted = each / (SLABS_PER_PLACE * places);
+  double each = bytes_of(&r->view), wanted = each / (SLABS_PER_PLACE * places);
   int64_t before = 1;
-  wanted = wanted < SLAB_LEAST ? SLAB_LEAST : wanted > SLAB_MOST ? SLAB_MOST : wanted;
+  if (wanted > SLAB_MOST) wanted = SLAB_MOST;
+  if (is_scattered(r)) wanted = each / (SCATTERED_PER_PLACE * places);
+  if (wanted < SLAB_LEAST) wanted = SLAB_LEAST;
   r->axis = -1;
   for (int d = 0; d < r->view.ndim && (r->axis < 0 || each > wanted); d++) {
     if (!is_kept(r, d)) continue;

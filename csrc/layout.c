@@ -1,5 +1,7 @@
 #include "layout.h"
 
+#include "../kernels/abi/lists.h"
+
 static int64_t size_of(int64_t x) { return x < 0 ? -x : x; }
 
 void gpr_dims_append(gpr_dims *dims, int64_t shape, int64_t stride, int64_t where) {
@@ -94,7 +96,7 @@ int gpr_lies_in_order(const gpr_view *view, uint64_t reduced) {
 
 int gpr_is_dense(const gpr_view *view) {
   int axes[GPR_DIMS_MAX];
-  int64_t stride = gpr_dtype_size(view->dtype);
+  int64_t stride = gpr_dtypes[view->dtype].bytes;
   for (int i = gpr_memory_order(view, 0, axes) - 1; i >= 0; i--) {
     if (view->shape[axes[i]] > 1 && view->strides[axes[i]] != stride) return 0;
     stride *= view->shape[axes[i]];

@@ -33,20 +33,29 @@ static int names_devices(const gpr_options *options) {
          !(options->device == GPR_DEVICE_LIST && !options->devices);
 }
 
+/* Whether an array on a device may be reduced there. */
+static int may_lie(const gpr_options *options, int lies) {
+  switch (options->device) {
+    case GPR_DEVICE_AUTO:
+    case GPR_DEVICE_CUDA_ALL:
+    case GPR_DEVICE_ALL: return 1;
+    case GPR_DEVICE_LIST: return lies < GPR_DEVICES_MAX && (options->devices & bit_of(lies));
+    default: return options->device == lies;
+  }
+}
+
 gpr_status gpr_places_of(const gpr_options *options, int lies, gpr_places *places) {
-  const int needed = lies >= 0 || names_devices(options);
-  const int devices = needed ? gpr_device_count() : 0;
   *places = (gpr_places){0, 0};
-  if (needed && !devices) return GPR_DEVICE_ERROR;
-  if (options->device >= GPR_DEVICES_MAX) return missing(options->device, devices);
-  *places = asked_for(options, devices);
-  const uint64_t others = places->devices & ~all_below(devices);
-  if (others) return missing(__builtin_ctzll(others), devices);
-  if (lies < 0) return GPR_OK;
-  if (options->device != GPR_DEVICE_AUTO && !(places->devices & bit_of(lies)))
+  if (lies >= 0 && !may_lie(options, lies))
     return gpr_fail(
         GPR_BAD_VALUE,
         "the array lies on cuda:%d, where it can be reduced; copy it to reduce it elsewhere", lies);
-  *places = (gpr_places){bit_of(lies), 0};
-  return GPR_OK;
+  const int needed = lies >= 0 || names_devices(options);
+  const int devices = needed ? gpr_device_count() : 0;
+  if (needed && !devices) return GPR_DEVICE_ERROR;
+  const int highest = lies >= 0 ? lies : options->device;
+  if (highest >= 0 && highest >= devices) return missing(highest, devices);
+  *places = lies >= 0 ? (gpr_places){bit_of(lies), 0} : asked_for(options, devices);
+  const uint64_t others = places->devices & ~all_below(devices);
+  return others ? missing(__builtin_ctzll(others), devices) : GPR_OK;
 }

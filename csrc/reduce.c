@@ -8,7 +8,7 @@
 #include "deal.h"
 #include "errors.h"
 #include "given.h"
-#include "speeds.h"
+#include "settle.h"
 #include "cuda/gpu.h"
 
 const char *gpr_isa(void) { return gpr_cpu_table_here()->isa; }
@@ -22,39 +22,6 @@ gpr_options gpr_defaults(void) {
                        .out_device = GPR_DEVICE_CPU};
 }
 
-static gpr_plan plan_of(const gpr_resolved *what, const gpr_view *view) {
-  return gpr_plan_make(view, what->row, what->cast, (gpr_limits){gpr_threads()});
-}
-
-static int variant_of(const gpr_options *options) {
-  return options->kernel > GPR_KERNEL_COUNT ? options->kernel - GPR_KERNEL_COUNT : GPR_ANY_VARIANT;
-}
-
-/* A kernel that is asked for by name works on one device. */
-static gpr_status choose_for_named(const gpr_options *options, int lies, gpr_places *places) {
-  gpr_options named = *options;
-  if (options->device == GPR_DEVICE_AUTO && lies < 0) named.device = 0;
-  const gpr_status status = gpr_places_of(&named, lies, places);
-  if (status || !gpr_are_several(*places)) return status;
-  return gpr_fail(GPR_BAD_VALUE, "a kernel that is named works on one device, not on several");
-}
-static gpr_status choose_for_variant(const gpr_resolved *what, const gpr_view *view,
-                                     const gpr_options *options, gpr_places *places) {
-  const char *variant = gpr_variants[variant_of(options)].name;
-  if (options->device == GPR_DEVICE_CPU)
-    return gpr_fail(GPR_BAD_VALUE, "%s: kernel %s is a GPU's; device=\"cpu\" has none by a name",
-                    gpr_ops[what->op].name, variant);
-  if (gpr_ops[what->op].flags & GPR_MATRICES)
-    return gpr_fail(GPR_BAD_TYPE, "%s: kernel %s takes no matrices", gpr_ops[what->op].name,
-                    variant);
-  return choose_for_named(options, gpr_lies(view), places);
-}
-static gpr_status choose_for_kernel(const gpr_plan *plan, const gpr_options *options,
-                                    gpr_places *places) {
-  const gpr_status status = gpr_check_kernel(plan->row, plan->count, options);
-  return status ? status : choose_for_named(options, plan->device, places);
-}
-
 /* --- the run -----------------------------------------------------------------------------------
  */
 
@@ -66,23 +33,6 @@ struct gpr_wide {
   int own; /* they are in `results` */
   _Alignas(16) char results[];
 };
-
-static int is_there(const gpr_options *options) { return options->out && options->out_device >= 0; }
-
-/* One output of all elements. */
-static int is_flat(const gpr_resolved *what, const gpr_view *view, const gpr_options *options) {
-  const uint64_t all = view->ndim < 64 ? GPR_AXIS(view->ndim) - 1 : GPR_ALL_AXES;
-  return (options->axes & all) == all && !options->where && !options->starts && !what->skips;
-}
-/* Whether a result that is to be on the device is there sooner by the host, which the kernels for
- * whole arrays answer: on an H200 those take a third of the time for trees and two thirds for
- * exact sums of halves, and the way by the host takes 20 µs. */
-static int pays_by_host(const gpr_plan *flat) {
-  const int halves = flat->row->law == GPR_EXACT && flat->bytes == 2;
-  const double bytes = (double)flat->count * flat->bytes;
-  return (flat->row->law == GPR_TREE || halves) && bytes >= (halves ? 0x1p28 : 0x1p22) &&
-         !gpr_gpu_is_capturing(flat->device, flat->stream);
-}
 
 /* Extremes that skip NaN skip it as initial too. */
 static int skips_initial(int op, const gpr_value *initial) {
@@ -113,52 +63,6 @@ static void finish_with(gpr_with *with, const gpr_resolved *what, const gpr_opti
   }
 }
 
-/* Whether words of a device's states are those of the row: moments have states of their own there.
- */
-static int has_partials_there(const gpr_resolved *what, const gpr_plan *flat, int is_whole) {
-  return is_whole && !(gpr_ops[what->op].flags & GPR_SPREAD) && gpr_gpu_folds_whole(flat);
-}
-
-/* What nobody said where to reduce: large arrays that a device would begin and end soon with. */
-static gpr_places fastest(const gpr_resolved *what, const gpr_view *view,
-                          const gpr_options *options, const gpr_plan *flat, int is_whole) {
-  const gpr_places cpu = {0, 1};
-  double bytes = gpr_dtypes[view->dtype].bytes;
-  for (int d = 0; d < view->ndim; d++) bytes *= (double)view->shape[d];
-  if (bytes < GPR_LARGE_BYTES || options->partials || !gpr_is_dense(view)) return cpu;
-  if (is_whole ? !gpr_gpu_folds_whole(flat) : !gpr_deal_slabs(what, view, options)) return cpu;
-  return gpr_fastest(view->data, bytes);
-}
-
-/* Where to work, and whether all elements go into one state there. */
-static gpr_status settle(const gpr_resolved *what, const gpr_view *view, const gpr_options *options,
-                         gpr_places *places, gpr_plan *flat, int *is_whole) {
-  *is_whole = is_flat(what, view, options) && !variant_of(options);
-  if (variant_of(options)) return choose_for_variant(what, view, options, places);
-  if (!*is_whole && options->kernel != GPR_NO_KERNEL)
-    return gpr_fail(GPR_BAD_VALUE, "%s: kernel %s reduces whole arrays alone",
-                    gpr_ops[what->op].name, gpr_kernels[options->kernel].name);
-  if (*is_whole) *flat = plan_of(what, view);
-  if (options->kernel != GPR_NO_KERNEL) return choose_for_kernel(flat, options, places);
-  const gpr_status status = gpr_places_of(options, gpr_lies(view), places);
-  if (!status && options->device == GPR_DEVICE_AUTO && gpr_lies(view) < 0)
-    *places = fastest(what, view, options, flat, *is_whole);
-  if (status || !places->devices) return status;
-  if (options->partials && !has_partials_there(what, flat, *is_whole))
-    return gpr_fail(GPR_BAD_VALUE,
-                    "%s: such partials are taken on the CPU; give a copy in the host's memory, and "
-                    "device=\"cpu\"",
-                    gpr_ops[what->op].name);
-  if (*is_whole)
-    *is_whole = gpr_gpu_folds_whole(flat) && (!is_there(options) || pays_by_host(flat));
-  return GPR_OK;
-}
-
-/* Whether it was auto that took a device; where that cannot begin, the CPU does. */
-static int chose_devices(const gpr_options *options, const gpr_view *view, gpr_places places) {
-  return options->device == GPR_DEVICE_AUTO && gpr_lies(view) < 0 && places.devices;
-}
-
 static gpr_status open_flat(const gpr_plan *plan, gpr_places places, const gpr_options *options,
                             gpr_run **run) {
   const int kernel = options->kernel, device = gpr_first_place(places);
@@ -183,7 +87,7 @@ static gpr_status open_axes(const gpr_resolved *what, const gpr_view *view, int 
   gpr_axes axes;
   gpr_plan plan = gpr_plan_axes(view, row, what->cast, options, (gpr_limits){gpr_threads()}, &axes);
   const int64_t values = axes.outputs * row->results;
-  const int there = is_there(options);
+  const int there = gpr_is_there(options);
   const int own = !there && (what->result != row->result || !options->out);
   const size_t bytes = own ? (size_t)values * (size_t)gpr_dtypes[row->result].bytes : 0;
   struct gpr_wide *wide = malloc(sizeof *wide + bytes);
@@ -193,7 +97,7 @@ static gpr_status open_axes(const gpr_resolved *what, const gpr_view *view, int 
   finish_with(&wide->with, what, options);
   axes.with = wide->with.given;
   axes.skip = what->skips;
-  axes.variant = variant_of(options);
+  axes.variant = gpr_variant_of(options);
   axes.result = own ? wide->results : options->out;
   axes.result_dtype = what->result;
   axes.result_device = there ? options->out_device : GPR_DEVICE_CPU;
@@ -208,13 +112,13 @@ static gpr_status open_axes(const gpr_resolved *what, const gpr_view *view, int 
   return GPR_OK;
 }
 
-/* By several, each with outputs of its own; where that cannot be, by the first place alone. (What
- * auto chose can be dealt.) */
+/* By several, each with outputs of its own; where that cannot be, by the CPU alone, or by the first
+ * device. */
 static gpr_status open_dealt(const gpr_resolved *what, const gpr_view *view, gpr_places places,
                              const gpr_options *options, gpr_run **run) {
   const gpr_status status = gpr_deal_axes_open(what, view, options, places, run);
-  if (status || !*run)
-    return status ? status : open_axes(what, view, gpr_first_place(places), options, run);
+  const int alone = places.cpu ? GPR_DEVICE_CPU : gpr_first_place(places);
+  if (status || !*run) return status ? status : open_axes(what, view, alone, options, run);
   struct gpr_wide *wide = calloc(1, sizeof *wide);
   if (!wide) {
     (*run)->backend->close(*run);
@@ -229,14 +133,14 @@ static gpr_status open_dealt(const gpr_resolved *what, const gpr_view *view, gpr
 
 static gpr_status check_place(const gpr_resolved *what, int device, const gpr_view *view,
                               const gpr_options *options) {
-  const int there = is_there(options);
+  const int there = gpr_is_there(options);
   if (!there && gpr_lies(view) >= 0 && gpr_gpu_is_capturing(device, view->stream))
     return gpr_fail(GPR_BAD_VALUE,
                     "%s: while a graph is captured the host cannot wait for a result; it stays on "
                     "the device with keepdims=True, or with out= there",
                     gpr_ops[what->op].name);
-  if (options->out_order && !gpr_lies_in_order(view, options->axes) &&
-      ((!there && device >= 0) || what->results > 1 || options->starts || options->means))
+  const int moved = !there && device >= 0 && !gpr_lies_in_order(view, options->axes);
+  if (options->out_order && (moved || what->results > 1 || options->starts || options->means))
     return gpr_fail(GPR_BAD_VALUE,
                     "%s: only one result where the work is done, without segments and means, has "
                     "the order of the array's memory",
@@ -268,7 +172,7 @@ static gpr_status open_at(const gpr_resolved *what, const gpr_view *view,
   const gpr_status status = check_place(what, device, view, options);
   if (status) return status;
   if (is_whole) return open_flat(flat, places, options, run);
-  if (gpr_are_several(places) || chose_devices(options, view, places))
+  if (gpr_are_several(places) || gpr_chose_devices(options, view, places))
     return open_dealt(what, view, places, options, run);
   return open_axes(what, view, device, options, run);
 }
@@ -286,10 +190,10 @@ gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gp
   const gpr_resolved what = gpr_resolve(op, view->dtype, options);
   gpr_status status = gpr_check(&what, view, options);
   if (!status) status = check_out(op, view, options);
-  if (!status) status = settle(&what, view, options, &places, &flat, &is_whole);
+  if (!status) status = gpr_settle(&what, view, options, &places, &flat, &is_whole);
   if (status) return status;
   status = open_at(&what, view, options, places, &flat, is_whole, run);
-  if (status && chose_devices(options, view, places)) {
+  if (status && gpr_chose_devices(options, view, places)) {
     places = (gpr_places){0, 1};
     status = open_at(&what, view, options, places, &flat, is_whole, run);
   }
@@ -300,7 +204,7 @@ gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gp
     (*run)->least = (*run)->total = flat.count;
     (*run)->wide = NULL;
   }
-  (*run)->device = is_whole && is_there(options) ? device : GPR_DEVICE_CPU;
+  (*run)->device = is_whole && gpr_is_there(options) ? device : GPR_DEVICE_CPU;
   (*run)->stream = view->stream;
   (*run)->row = what.row;
   (*run)->op = op;
@@ -421,14 +325,14 @@ gpr_status gpr_kernel_time(const char *op, const gpr_view *view, const gpr_optio
     return gpr_fail(GPR_BAD_VALUE, "%s: give options with a kernel and a place for the times", op);
   const gpr_status given = check_given(index, view, options);
   if (given) return given;
-  if (options->kernel == GPR_NO_KERNEL || variant_of(options))
+  if (options->kernel == GPR_NO_KERNEL || gpr_variant_of(options))
     return gpr_fail(GPR_BAD_VALUE, "no textbook kernel is named whose time is to be taken");
   if (repeats < 1) return gpr_fail(GPR_BAD_VALUE, "%d repeats: give 1 and up", repeats);
   const gpr_resolved what = gpr_resolve(index, view->dtype, options);
   gpr_status status = gpr_check(&what, view, options);
   if (status) return status;
-  const gpr_plan plan = plan_of(&what, view);
-  status = choose_for_kernel(&plan, options, &places);
+  const gpr_plan plan = gpr_flat_plan(&what, view);
+  status = gpr_settle_kernel(&plan, options, &places);
   return status ? status
                 : gpr_gpu_ladder_time(&plan, options->kernel, gpr_first_place(places), repeats,
                                       milliseconds);

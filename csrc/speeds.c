@@ -10,8 +10,9 @@
 #include "errors.h"
 #include "threads.h"
 
-/* Each is measured with a part of its own, so that no cache has it: few milliseconds. */
-enum { SAMPLE_BYTES = 128 << 20 };
+/* Each is measured with a part of its own, so that no cache has it: some milliseconds. Of less, the
+ * start and the end of it would count too much. */
+enum { SAMPLE_BYTES = 512 << 20 };
 /* By so much a device has to be faster: a measurement is as exact as that. */
 #define MARGIN 1.15
 

@@ -38,7 +38,7 @@ def speeds() -> Iterator[tuple[str, str]]:
 
 
 _WHO = {"cpu": "CPU", "devices": "devices", "all": "both"}
-_MEASURED = 384 * MIB  # of each kind of memory
+_MEASURED = 1536 * MIB  # of each kind of memory
 
 
 def info(measure: bool = False) -> None:

@@ -12,6 +12,7 @@ from gpureduce.signatures import (
     Integer,
     Kept,
     Out,
+    Place,
     Progress,
     Real,
     S,
@@ -25,63 +26,64 @@ class SumFunction(Protocol):
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None,
         dtype: DTypeLike | None = None, *, out: Out, keepdims: bool = ..., initial: Any = ...,
-        where: ArrayLike = ..., device: str = ..., kernel: str | None = ...,
+        where: ArrayLike = ..., device: Place = ..., kernel: str | None = ...,
         progress: Progress = ...) -> Out: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, *, dtype: type[S] | np.dtype[S],
         out: None = None, keepdims: Literal[False] = ..., initial: Any = ...,
-        where: ArrayLike = ..., device: str = ..., kernel: str | None = ...,
+        where: ArrayLike = ..., device: Place = ..., kernel: str | None = ...,
         progress: Progress = ...) -> S: ...
     @overload
     def __call__(self, a: ArrayLike, axis: Axes, *, dtype: type[S] | np.dtype[S], out: None = None,
-        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., device: str = ...,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., device: Place = ...,
         kernel: str | None = ..., progress: Progress = ...) -> NDArray[S]: ...
     @overload
     def __call__(self, a: NDArray[Kept], axis: None = None, dtype: None = None, out: None = None,
         keepdims: Literal[False] = ..., initial: Any = ..., where: ArrayLike = ..., *,
-        device: str = ..., kernel: str | None = ..., progress: Progress = ...) -> Kept: ...
+        device: Place = ..., kernel: str | None = ..., progress: Progress = ...) -> Kept: ...
     @overload
     def __call__(self, a: NDArray[Signed], axis: None = None, dtype: None = None, out: None = None,
         keepdims: Literal[False] = ..., initial: Any = ..., where: ArrayLike = ..., *,
-        device: str = ..., kernel: str | None = ..., progress: Progress = ...) -> np.int64: ...
+        device: Place = ..., kernel: str | None = ..., progress: Progress = ...) -> np.int64: ...
     @overload
     def __call__(self, a: NDArray[Unsigned], axis: None = None, dtype: None = None,
         out: None = None, keepdims: Literal[False] = ..., initial: Any = ...,
-        where: ArrayLike = ..., *, device: str = ..., kernel: str | None = ...,
+        where: ArrayLike = ..., *, device: Place = ..., kernel: str | None = ...,
         progress: Progress = ...) -> np.uint64: ...
     @overload
     def __call__(self, a: NDArray[Kept], axis: Axes, dtype: None = None, out: None = None,
-        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: str = ...,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
         kernel: str | None = ..., progress: Progress = ...) -> NDArray[Kept]: ...
     @overload
     def __call__(self, a: NDArray[Signed], axis: Axes, dtype: None = None, out: None = None,
-        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: str = ...,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
         kernel: str | None = ..., progress: Progress = ...) -> NDArray[np.int64]: ...
     @overload
     def __call__(self, a: NDArray[Unsigned], axis: Axes, dtype: None = None, out: None = None,
-        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: str = ...,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
         kernel: str | None = ..., progress: Progress = ...) -> NDArray[np.uint64]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, dtype: DTypeLike | None = None,
         out: None = None, *, keepdims: Literal[True], initial: Any = ..., where: ArrayLike = ...,
-        device: str = ..., kernel: str | None = ..., progress: Progress = ...) -> NDArray[Any]: ...
+        device: Place = ..., kernel: str | None = ...,
+        progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, dtype: DTypeLike | None = None,
         out: None = None, keepdims: Literal[False] = ..., initial: Any = ...,
-        where: ArrayLike = ..., *, device: str = ..., kernel: str | None = ...,
+        where: ArrayLike = ..., *, device: Place = ..., kernel: str | None = ...,
         progress: Progress = ...) -> Any: ...
     @overload
     def __call__(self, a: Tensor, axis: Axes, dtype: DTypeLike | None = None, out: None = None,
-        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: str = ...,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
         kernel: str | None = ..., progress: Progress = ...) -> Tensor: ...
     @overload
     def __call__(self, a: ArrayLike, axis: Axes, dtype: DTypeLike | None = None, out: None = None,
-        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: str = ...,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
         kernel: str | None = ..., progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None,
         dtype: DTypeLike | None = None, out: None = None, keepdims: bool = ..., initial: Any = ...,
-        where: ArrayLike = ..., *, device: str = ..., kernel: str | None = ...,
+        where: ArrayLike = ..., *, device: Place = ..., kernel: str | None = ...,
         progress: Progress = ...) -> Any: ...
 
 
@@ -89,166 +91,167 @@ class NansumFunction(Protocol):
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None,
         dtype: DTypeLike | None = None, *, out: Out, keepdims: bool = ..., initial: Any = ...,
-        where: ArrayLike = ..., device: str = ..., progress: Progress = ...) -> Out: ...
+        where: ArrayLike = ..., device: Place = ..., progress: Progress = ...) -> Out: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, *, dtype: type[S] | np.dtype[S],
         out: None = None, keepdims: Literal[False] = ..., initial: Any = ...,
-        where: ArrayLike = ..., device: str = ..., progress: Progress = ...) -> S: ...
+        where: ArrayLike = ..., device: Place = ..., progress: Progress = ...) -> S: ...
     @overload
     def __call__(self, a: ArrayLike, axis: Axes, *, dtype: type[S] | np.dtype[S], out: None = None,
-        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., device: str = ...,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[S]: ...
     @overload
     def __call__(self, a: NDArray[Kept], axis: None = None, dtype: None = None, out: None = None,
         keepdims: Literal[False] = ..., initial: Any = ..., where: ArrayLike = ..., *,
-        device: str = ..., progress: Progress = ...) -> Kept: ...
+        device: Place = ..., progress: Progress = ...) -> Kept: ...
     @overload
     def __call__(self, a: NDArray[Signed], axis: None = None, dtype: None = None, out: None = None,
         keepdims: Literal[False] = ..., initial: Any = ..., where: ArrayLike = ..., *,
-        device: str = ..., progress: Progress = ...) -> np.int64: ...
+        device: Place = ..., progress: Progress = ...) -> np.int64: ...
     @overload
     def __call__(self, a: NDArray[Unsigned], axis: None = None, dtype: None = None,
         out: None = None, keepdims: Literal[False] = ..., initial: Any = ...,
-        where: ArrayLike = ..., *, device: str = ..., progress: Progress = ...) -> np.uint64: ...
+        where: ArrayLike = ..., *, device: Place = ..., progress: Progress = ...) -> np.uint64: ...
     @overload
     def __call__(self, a: NDArray[Kept], axis: Axes, dtype: None = None, out: None = None,
-        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: str = ...,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
         progress: Progress = ...) -> NDArray[Kept]: ...
     @overload
     def __call__(self, a: NDArray[Signed], axis: Axes, dtype: None = None, out: None = None,
-        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: str = ...,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
         progress: Progress = ...) -> NDArray[np.int64]: ...
     @overload
     def __call__(self, a: NDArray[Unsigned], axis: Axes, dtype: None = None, out: None = None,
-        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: str = ...,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
         progress: Progress = ...) -> NDArray[np.uint64]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, dtype: DTypeLike | None = None,
         out: None = None, *, keepdims: Literal[True], initial: Any = ..., where: ArrayLike = ...,
-        device: str = ..., progress: Progress = ...) -> NDArray[Any]: ...
+        device: Place = ..., progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, dtype: DTypeLike | None = None,
         out: None = None, keepdims: Literal[False] = ..., initial: Any = ...,
-        where: ArrayLike = ..., *, device: str = ..., progress: Progress = ...) -> Any: ...
+        where: ArrayLike = ..., *, device: Place = ..., progress: Progress = ...) -> Any: ...
     @overload
     def __call__(self, a: Tensor, axis: Axes, dtype: DTypeLike | None = None, out: None = None,
-        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: str = ...,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
         progress: Progress = ...) -> Tensor: ...
     @overload
     def __call__(self, a: ArrayLike, axis: Axes, dtype: DTypeLike | None = None, out: None = None,
-        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: str = ...,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
         progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None,
         dtype: DTypeLike | None = None, out: None = None, keepdims: bool = ..., initial: Any = ...,
-        where: ArrayLike = ..., *, device: str = ..., progress: Progress = ...) -> Any: ...
+        where: ArrayLike = ..., *, device: Place = ..., progress: Progress = ...) -> Any: ...
 
 
 class MeanFunction(Protocol):
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None,
         dtype: DTypeLike | None = None, *, out: Out, keepdims: bool = ..., where: ArrayLike = ...,
-        device: str = ..., progress: Progress = ...) -> Out: ...
+        device: Place = ..., progress: Progress = ...) -> Out: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, *, dtype: type[S] | np.dtype[S],
-        out: None = None, keepdims: Literal[False] = ..., where: ArrayLike = ..., device: str = ...,
-        progress: Progress = ...) -> S: ...
+        out: None = None, keepdims: Literal[False] = ..., where: ArrayLike = ...,
+        device: Place = ..., progress: Progress = ...) -> S: ...
     @overload
     def __call__(self, a: ArrayLike, axis: Axes, *, dtype: type[S] | np.dtype[S], out: None = None,
-        keepdims: bool = ..., where: ArrayLike = ..., device: str = ...,
+        keepdims: bool = ..., where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[S]: ...
     @overload
     def __call__(self, a: NDArray[Kept], axis: None = None, dtype: None = None, out: None = None,
-        keepdims: Literal[False] = ..., *, where: ArrayLike = ..., device: str = ...,
+        keepdims: Literal[False] = ..., *, where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> Kept: ...
     @overload
     def __call__(self, a: NDArray[Integer], axis: None = None, dtype: None = None, out: None = None,
-        keepdims: Literal[False] = ..., *, where: ArrayLike = ..., device: str = ...,
+        keepdims: Literal[False] = ..., *, where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> np.float64: ...
     @overload
     def __call__(self, a: NDArray[Kept], axis: Axes, dtype: None = None, out: None = None,
-        keepdims: bool = ..., *, where: ArrayLike = ..., device: str = ...,
+        keepdims: bool = ..., *, where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[Kept]: ...
     @overload
     def __call__(self, a: NDArray[Integer], axis: Axes, dtype: None = None, out: None = None,
-        keepdims: bool = ..., *, where: ArrayLike = ..., device: str = ...,
+        keepdims: bool = ..., *, where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[np.float64]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, dtype: DTypeLike | None = None,
-        out: None = None, *, keepdims: Literal[True], where: ArrayLike = ..., device: str = ...,
+        out: None = None, *, keepdims: Literal[True], where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, dtype: DTypeLike | None = None,
         out: None = None, keepdims: Literal[False] = ..., *, where: ArrayLike = ...,
-        device: str = ..., progress: Progress = ...) -> Any: ...
+        device: Place = ..., progress: Progress = ...) -> Any: ...
     @overload
     def __call__(self, a: Tensor, axis: Axes, dtype: DTypeLike | None = None, out: None = None,
-        keepdims: bool = ..., *, where: ArrayLike = ..., device: str = ...,
+        keepdims: bool = ..., *, where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> Tensor: ...
     @overload
     def __call__(self, a: ArrayLike, axis: Axes, dtype: DTypeLike | None = None, out: None = None,
-        keepdims: bool = ..., *, where: ArrayLike = ..., device: str = ...,
+        keepdims: bool = ..., *, where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None,
         dtype: DTypeLike | None = None, out: None = None, keepdims: bool = ..., *,
-        where: ArrayLike = ..., device: str = ..., progress: Progress = ...) -> Any: ...
+        where: ArrayLike = ..., device: Place = ..., progress: Progress = ...) -> Any: ...
 
 
 class VarFunction(Protocol):
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None,
         dtype: DTypeLike | None = None, *, out: Out, ddof: float = 0, keepdims: bool = ...,
-        where: ArrayLike = ..., mean: ArrayLike = ..., correction: float = ..., device: str = ...,
+        where: ArrayLike = ..., mean: ArrayLike = ..., correction: float = ..., device: Place = ...,
         progress: Progress = ...) -> Out: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, *, dtype: type[S] | np.dtype[S],
         out: None = None, ddof: float = 0, keepdims: Literal[False] = ..., where: ArrayLike = ...,
-        mean: ArrayLike = ..., correction: float = ..., device: str = ...,
+        mean: ArrayLike = ..., correction: float = ..., device: Place = ...,
         progress: Progress = ...) -> S: ...
     @overload
     def __call__(self, a: ArrayLike, axis: Axes, *, dtype: type[S] | np.dtype[S], out: None = None,
         ddof: float = 0, keepdims: bool = ..., where: ArrayLike = ..., mean: ArrayLike = ...,
-        correction: float = ..., device: str = ..., progress: Progress = ...) -> NDArray[S]: ...
+        correction: float = ..., device: Place = ..., progress: Progress = ...) -> NDArray[S]: ...
     @overload
     def __call__(self, a: NDArray[Real], axis: None = None, dtype: None = None, out: None = None,
         ddof: float = 0, keepdims: Literal[False] = ..., *, where: ArrayLike = ...,
-        mean: ArrayLike = ..., correction: float = ..., device: str = ...,
+        mean: ArrayLike = ..., correction: float = ..., device: Place = ...,
         progress: Progress = ...) -> Real: ...
     @overload
     def __call__(self, a: NDArray[Integer], axis: None = None, dtype: None = None, out: None = None,
         ddof: float = 0, keepdims: Literal[False] = ..., *, where: ArrayLike = ...,
-        mean: ArrayLike = ..., correction: float = ..., device: str = ...,
+        mean: ArrayLike = ..., correction: float = ..., device: Place = ...,
         progress: Progress = ...) -> np.float64: ...
     @overload
     def __call__(self, a: NDArray[Real], axis: Axes, dtype: None = None, out: None = None,
         ddof: float = 0, keepdims: bool = ..., *, where: ArrayLike = ..., mean: ArrayLike = ...,
-        correction: float = ..., device: str = ..., progress: Progress = ...) -> NDArray[Real]: ...
+        correction: float = ..., device: Place = ...,
+        progress: Progress = ...) -> NDArray[Real]: ...
     @overload
     def __call__(self, a: NDArray[Integer], axis: Axes, dtype: None = None, out: None = None,
         ddof: float = 0, keepdims: bool = ..., *, where: ArrayLike = ..., mean: ArrayLike = ...,
-        correction: float = ..., device: str = ...,
+        correction: float = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[np.float64]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, dtype: DTypeLike | None = None,
         out: None = None, ddof: float = 0, *, keepdims: Literal[True], where: ArrayLike = ...,
-        mean: ArrayLike = ..., correction: float = ..., device: str = ...,
+        mean: ArrayLike = ..., correction: float = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, dtype: DTypeLike | None = None,
         out: None = None, ddof: float = 0, keepdims: Literal[False] = ..., *,
-        where: ArrayLike = ..., mean: ArrayLike = ..., correction: float = ..., device: str = ...,
+        where: ArrayLike = ..., mean: ArrayLike = ..., correction: float = ..., device: Place = ...,
         progress: Progress = ...) -> Any: ...
     @overload
     def __call__(self, a: Tensor, axis: Axes, dtype: DTypeLike | None = None, out: None = None,
         ddof: float = 0, keepdims: bool = ..., *, where: ArrayLike = ..., mean: ArrayLike = ...,
-        correction: float = ..., device: str = ..., progress: Progress = ...) -> Tensor: ...
+        correction: float = ..., device: Place = ..., progress: Progress = ...) -> Tensor: ...
     @overload
     def __call__(self, a: ArrayLike, axis: Axes, dtype: DTypeLike | None = None, out: None = None,
         ddof: float = 0, keepdims: bool = ..., *, where: ArrayLike = ..., mean: ArrayLike = ...,
-        correction: float = ..., device: str = ..., progress: Progress = ...) -> NDArray[Any]: ...
+        correction: float = ..., device: Place = ..., progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None,
         dtype: DTypeLike | None = None, out: None = None, ddof: float = 0, keepdims: bool = ..., *,
-        where: ArrayLike = ..., mean: ArrayLike = ..., correction: float = ..., device: str = ...,
+        where: ArrayLike = ..., mean: ArrayLike = ..., correction: float = ..., device: Place = ...,
         progress: Progress = ...) -> Any: ...

@@ -30,9 +30,12 @@ kernel : str, optional
     others than "default" may differ in the last bits.
 """
 _COMMON = """\
-device : {{"auto", "cpu", "cuda", "cuda:N"}}, optional
-    Where to compute. "auto" is where the array lies. The bits of the
-    result do not depend on it.
+device : str or list of str, optional
+    Where to compute: "cpu", "cuda" or "cuda:N"; of arrays in host memory
+    also "cuda:all", all CUDA devices together, "all", these and the CPU,
+    or a list of such names. "auto" is where the array lies or, of 256 MiB
+    and more in host memory, what was measured to be fastest there. The
+    bits of the result do not depend on it.
 {kernel}progress : bool or callable, optional
     True shows a tqdm bar when the call takes longer than half a second;
     a callable is called as ``progress(done, total)``, in elements. For

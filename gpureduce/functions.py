@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeGuard
 
 import numpy as np
@@ -151,7 +151,7 @@ def reduce(
     initial: Any = _NO,
     where: ArrayLike = True,
     *,
-    device: str = "auto",
+    device: str | Sequence[str] = "auto",
     kernel: str | None = None,
     progress: Progress = False,
 ) -> Any:
@@ -180,8 +180,8 @@ def reduce(
         which stands on the left.
     where : array_like of bool, optional
         Mask that broadcasts against `a`: only elements where it is True count.
-    device : {"auto", "cpu", "cuda", "cuda:N"}, optional
-        Where to compute. "auto" is where the array lies.
+    device : str or list of str, optional
+        Where to compute, as for `sum`.
     kernel : str, optional
         Name of a textbook kernel, as for `sum`; for "matmul2x2", and an `Operator` unless it is
         commutative, one that keeps the order.
@@ -221,6 +221,8 @@ def reduce(
     array([3., 5.])
     """
     if _is_custom(op):
+        if not isinstance(device, str):
+            raise TypeError(f"reduce: {op.name} is your own operator and works on one device")
         if kernel is not None and kernel != "default":
             from gpureduce.custom import textbook
 

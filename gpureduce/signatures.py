@@ -5,7 +5,7 @@ An array of NumPy gives a scalar of its dtype's kind, or an array where axes are
 another library gives one of its own; of what has no dtype, lists and the like, scalars are Any.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, SupportsIndex, TypeVar, overload
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Axes = SupportsIndex | tuple[SupportsIndex, ...]
 Progress = bool | Callable[[int, int], object]
+Place = str | Sequence[str]
 Integer = np.bool_ | np.integer[Any]
 Signed = np.bool_ | np.signedinteger[Any]
 Unsigned = np.unsignedinteger[Any]
@@ -37,252 +38,255 @@ Out = TypeVar("Out", bound=DLPack | tuple[DLPack, DLPack])
 class MinFunction(Protocol):
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, *, out: Out,
-        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., device: str = ...,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., device: Place = ...,
         kernel: str | None = ..., progress: Progress = ...) -> Out: ...
     @overload
     def __call__(self, a: NDArray[S], axis: None = None, out: None = None,
         keepdims: Literal[False] = ..., initial: Any = ..., where: ArrayLike = ..., *,
-        device: str = ..., kernel: str | None = ..., progress: Progress = ...) -> S: ...
+        device: Place = ..., kernel: str | None = ..., progress: Progress = ...) -> S: ...
     @overload
     def __call__(self, a: NDArray[S], axis: Axes, out: None = None, keepdims: bool = ...,
-        initial: Any = ..., where: ArrayLike = ..., *, device: str = ..., kernel: str | None = ...,
-        progress: Progress = ...) -> NDArray[S]: ...
+        initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
+        kernel: str | None = ..., progress: Progress = ...) -> NDArray[S]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, out: None = None, *,
-        keepdims: Literal[True], initial: Any = ..., where: ArrayLike = ..., device: str = ...,
+        keepdims: Literal[True], initial: Any = ..., where: ArrayLike = ..., device: Place = ...,
         kernel: str | None = ..., progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, out: None = None,
         keepdims: Literal[False] = ..., initial: Any = ..., where: ArrayLike = ..., *,
-        device: str = ..., kernel: str | None = ..., progress: Progress = ...) -> Any: ...
+        device: Place = ..., kernel: str | None = ..., progress: Progress = ...) -> Any: ...
     @overload
     def __call__(self, a: Tensor, axis: Axes, out: None = None, keepdims: bool = ...,
-        initial: Any = ..., where: ArrayLike = ..., *, device: str = ..., kernel: str | None = ...,
-        progress: Progress = ...) -> Tensor: ...
+        initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
+        kernel: str | None = ..., progress: Progress = ...) -> Tensor: ...
     @overload
     def __call__(self, a: ArrayLike, axis: Axes, out: None = None, keepdims: bool = ...,
-        initial: Any = ..., where: ArrayLike = ..., *, device: str = ..., kernel: str | None = ...,
-        progress: Progress = ...) -> NDArray[Any]: ...
+        initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
+        kernel: str | None = ..., progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, out: None = None,
-        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: str = ...,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
         kernel: str | None = ..., progress: Progress = ...) -> Any: ...
 
 
 class AnyFunction(Protocol):
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, *, out: Out,
-        keepdims: bool = ..., where: ArrayLike = ..., device: str = ...,
+        keepdims: bool = ..., where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> Out: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: None = None, out: None = None,
-        keepdims: Literal[False] = ..., *, where: ArrayLike = ..., device: str = ...,
+        keepdims: Literal[False] = ..., *, where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> np.bool_: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes, out: None = None, keepdims: bool = ..., *,
-        where: ArrayLike = ..., device: str = ...,
+        where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[np.bool_]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, out: None = None, *,
-        keepdims: Literal[True], where: ArrayLike = ..., device: str = ...,
+        keepdims: Literal[True], where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[np.bool_]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, out: None = None,
-        keepdims: Literal[False] = ..., *, where: ArrayLike = ..., device: str = ...,
+        keepdims: Literal[False] = ..., *, where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> np.bool_: ...
     @overload
     def __call__(self, a: Tensor, axis: Axes, out: None = None, keepdims: bool = ..., *,
-        where: ArrayLike = ..., device: str = ..., progress: Progress = ...) -> Tensor: ...
+        where: ArrayLike = ..., device: Place = ..., progress: Progress = ...) -> Tensor: ...
     @overload
     def __call__(self, a: ArrayLike, axis: Axes, out: None = None, keepdims: bool = ..., *,
-        where: ArrayLike = ..., device: str = ...,
+        where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[np.bool_]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, out: None = None,
-        keepdims: bool = ..., *, where: ArrayLike = ..., device: str = ...,
+        keepdims: bool = ..., *, where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> Any: ...
 
 
 class CountNonzeroFunction(Protocol):
     @overload
     def __call__(self, a: NDArray[Any], axis: None = None, *, keepdims: Literal[False] = ...,
-        device: str = ..., progress: Progress = ...) -> np.int64: ...
+        device: Place = ..., progress: Progress = ...) -> np.int64: ...
     @overload
-    def __call__(self, a: NDArray[Any], axis: Axes, *, keepdims: bool = ..., device: str = ...,
+    def __call__(self, a: NDArray[Any], axis: Axes, *, keepdims: bool = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[np.int64]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, keepdims: Literal[True],
-        device: str = ..., progress: Progress = ...) -> NDArray[np.int64]: ...
+        device: Place = ..., progress: Progress = ...) -> NDArray[np.int64]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, *, keepdims: Literal[False] = ...,
-        device: str = ..., progress: Progress = ...) -> np.int64: ...
+        device: Place = ..., progress: Progress = ...) -> np.int64: ...
     @overload
-    def __call__(self, a: Tensor, axis: Axes, *, keepdims: bool = ..., device: str = ...,
+    def __call__(self, a: Tensor, axis: Axes, *, keepdims: bool = ..., device: Place = ...,
         progress: Progress = ...) -> Tensor: ...
     @overload
-    def __call__(self, a: ArrayLike, axis: Axes, *, keepdims: bool = ..., device: str = ...,
+    def __call__(self, a: ArrayLike, axis: Axes, *, keepdims: bool = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[np.int64]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, *, keepdims: bool = ...,
-        device: str = ..., progress: Progress = ...) -> Any: ...
+        device: Place = ..., progress: Progress = ...) -> Any: ...
 
 
 class PtpFunction(Protocol):
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, *, out: Out,
-        keepdims: bool = ..., device: str = ..., progress: Progress = ...) -> Out: ...
+        keepdims: bool = ..., device: Place = ..., progress: Progress = ...) -> Out: ...
     @overload
     def __call__(self, a: NDArray[Kept], axis: None = None, out: None = None,
-        keepdims: Literal[False] = ..., *, device: str = ..., progress: Progress = ...) -> Kept: ...
+        keepdims: Literal[False] = ..., *, device: Place = ...,
+        progress: Progress = ...) -> Kept: ...
     @overload
     def __call__(self, a: NDArray[np.integer[Any]], axis: None = None, out: None = None,
-        keepdims: Literal[False] = ..., *, device: str = ...,
+        keepdims: Literal[False] = ..., *, device: Place = ...,
         progress: Progress = ...) -> np.integer[Any]: ...
     @overload
     def __call__(self, a: NDArray[Kept], axis: Axes, out: None = None, keepdims: bool = ..., *,
-        device: str = ..., progress: Progress = ...) -> NDArray[Kept]: ...
+        device: Place = ..., progress: Progress = ...) -> NDArray[Kept]: ...
     @overload
     def __call__(self, a: NDArray[np.integer[Any]], axis: Axes, out: None = None,
-        keepdims: bool = ..., *, device: str = ...,
+        keepdims: bool = ..., *, device: Place = ...,
         progress: Progress = ...) -> NDArray[np.integer[Any]]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, out: None = None, *,
-        keepdims: Literal[True], device: str = ..., progress: Progress = ...) -> NDArray[Any]: ...
+        keepdims: Literal[True], device: Place = ..., progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, out: None = None,
-        keepdims: Literal[False] = ..., *, device: str = ..., progress: Progress = ...) -> Any: ...
+        keepdims: Literal[False] = ..., *, device: Place = ...,
+        progress: Progress = ...) -> Any: ...
     @overload
     def __call__(self, a: Tensor, axis: Axes, out: None = None, keepdims: bool = ..., *,
-        device: str = ..., progress: Progress = ...) -> Tensor: ...
+        device: Place = ..., progress: Progress = ...) -> Tensor: ...
     @overload
     def __call__(self, a: ArrayLike, axis: Axes, out: None = None, keepdims: bool = ..., *,
-        device: str = ..., progress: Progress = ...) -> NDArray[Any]: ...
+        device: Place = ..., progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, out: None = None,
-        keepdims: bool = ..., *, device: str = ..., progress: Progress = ...) -> Any: ...
+        keepdims: bool = ..., *, device: Place = ..., progress: Progress = ...) -> Any: ...
 
 
 class MinmaxFunction(Protocol):
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, *, out: Out,
-        keepdims: bool = ..., device: str = ..., progress: Progress = ...) -> Out: ...
+        keepdims: bool = ..., device: Place = ..., progress: Progress = ...) -> Out: ...
     @overload
     def __call__(self, a: NDArray[S], axis: None = None, out: None = None,
-        keepdims: Literal[False] = ..., *, device: str = ...,
+        keepdims: Literal[False] = ..., *, device: Place = ...,
         progress: Progress = ...) -> tuple[S, S]: ...
     @overload
     def __call__(self, a: NDArray[S], axis: Axes, out: None = None, keepdims: bool = ..., *,
-        device: str = ..., progress: Progress = ...) -> tuple[NDArray[S], NDArray[S]]: ...
+        device: Place = ..., progress: Progress = ...) -> tuple[NDArray[S], NDArray[S]]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, out: None = None, *,
-        keepdims: Literal[True], device: str = ...,
+        keepdims: Literal[True], device: Place = ...,
         progress: Progress = ...) -> tuple[NDArray[Any], NDArray[Any]]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, out: None = None,
-        keepdims: Literal[False] = ..., *, device: str = ..., progress: Progress = ...) -> Any: ...
+        keepdims: Literal[False] = ..., *, device: Place = ...,
+        progress: Progress = ...) -> Any: ...
     @overload
     def __call__(self, a: Tensor, axis: Axes, out: None = None, keepdims: bool = ..., *,
-        device: str = ..., progress: Progress = ...) -> tuple[Tensor, Tensor]: ...
+        device: Place = ..., progress: Progress = ...) -> tuple[Tensor, Tensor]: ...
     @overload
     def __call__(self, a: ArrayLike, axis: Axes, out: None = None, keepdims: bool = ..., *,
-        device: str = ..., progress: Progress = ...) -> tuple[NDArray[Any], NDArray[Any]]: ...
+        device: Place = ..., progress: Progress = ...) -> tuple[NDArray[Any], NDArray[Any]]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, out: None = None,
-        keepdims: bool = ..., *, device: str = ..., progress: Progress = ...) -> Any: ...
+        keepdims: bool = ..., *, device: Place = ..., progress: Progress = ...) -> Any: ...
 
 
 class ArgminmaxFunction(Protocol):
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, *, out: Out,
-        keepdims: bool = ..., device: str = ..., progress: Progress = ...) -> Out: ...
+        keepdims: bool = ..., device: Place = ..., progress: Progress = ...) -> Out: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: None = None, out: None = None, *,
-        keepdims: Literal[False] = ..., device: str = ...,
+        keepdims: Literal[False] = ..., device: Place = ...,
         progress: Progress = ...) -> tuple[np.int64, np.int64]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes, out: None = None, *, keepdims: bool = ...,
-        device: str = ...,
+        device: Place = ...,
         progress: Progress = ...) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, out: None = None, *,
-        keepdims: Literal[True], device: str = ...,
+        keepdims: Literal[True], device: Place = ...,
         progress: Progress = ...) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, out: None = None, *,
-        keepdims: Literal[False] = ..., device: str = ...,
+        keepdims: Literal[False] = ..., device: Place = ...,
         progress: Progress = ...) -> tuple[np.int64, np.int64]: ...
     @overload
     def __call__(self, a: Tensor, axis: Axes, out: None = None, *, keepdims: bool = ...,
-        device: str = ..., progress: Progress = ...) -> tuple[Tensor, Tensor]: ...
+        device: Place = ..., progress: Progress = ...) -> tuple[Tensor, Tensor]: ...
     @overload
     def __call__(self, a: ArrayLike, axis: Axes, out: None = None, *, keepdims: bool = ...,
-        device: str = ...,
+        device: Place = ...,
         progress: Progress = ...) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, out: None = None, *,
-        keepdims: bool = ..., device: str = ..., progress: Progress = ...) -> Any: ...
+        keepdims: bool = ..., device: Place = ..., progress: Progress = ...) -> Any: ...
 
 
 class NanminFunction(Protocol):
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, *, out: Out,
-        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., device: str = ...,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> Out: ...
     @overload
     def __call__(self, a: NDArray[S], axis: None = None, out: None = None,
         keepdims: Literal[False] = ..., initial: Any = ..., where: ArrayLike = ..., *,
-        device: str = ..., progress: Progress = ...) -> S: ...
+        device: Place = ..., progress: Progress = ...) -> S: ...
     @overload
     def __call__(self, a: NDArray[S], axis: Axes, out: None = None, keepdims: bool = ...,
-        initial: Any = ..., where: ArrayLike = ..., *, device: str = ...,
+        initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
         progress: Progress = ...) -> NDArray[S]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, out: None = None, *,
-        keepdims: Literal[True], initial: Any = ..., where: ArrayLike = ..., device: str = ...,
+        keepdims: Literal[True], initial: Any = ..., where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, out: None = None,
         keepdims: Literal[False] = ..., initial: Any = ..., where: ArrayLike = ..., *,
-        device: str = ..., progress: Progress = ...) -> Any: ...
+        device: Place = ..., progress: Progress = ...) -> Any: ...
     @overload
     def __call__(self, a: Tensor, axis: Axes, out: None = None, keepdims: bool = ...,
-        initial: Any = ..., where: ArrayLike = ..., *, device: str = ...,
+        initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
         progress: Progress = ...) -> Tensor: ...
     @overload
     def __call__(self, a: ArrayLike, axis: Axes, out: None = None, keepdims: bool = ...,
-        initial: Any = ..., where: ArrayLike = ..., *, device: str = ...,
+        initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
         progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, out: None = None,
-        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: str = ...,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
         progress: Progress = ...) -> Any: ...
 
 
 class ArgminFunction(Protocol):
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, *, out: Out,
-        keepdims: bool = ..., device: str = ..., progress: Progress = ...) -> Out: ...
+        keepdims: bool = ..., device: Place = ..., progress: Progress = ...) -> Out: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: None = None, out: None = None, *,
-        keepdims: Literal[False] = ..., device: str = ...,
+        keepdims: Literal[False] = ..., device: Place = ...,
         progress: Progress = ...) -> np.int64: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes, out: None = None, *, keepdims: bool = ...,
-        device: str = ..., progress: Progress = ...) -> NDArray[np.int64]: ...
+        device: Place = ..., progress: Progress = ...) -> NDArray[np.int64]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, out: None = None, *,
-        keepdims: Literal[True], device: str = ...,
+        keepdims: Literal[True], device: Place = ...,
         progress: Progress = ...) -> NDArray[np.int64]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, out: None = None, *,
-        keepdims: Literal[False] = ..., device: str = ...,
+        keepdims: Literal[False] = ..., device: Place = ...,
         progress: Progress = ...) -> np.int64: ...
     @overload
     def __call__(self, a: Tensor, axis: Axes, out: None = None, *, keepdims: bool = ...,
-        device: str = ..., progress: Progress = ...) -> Tensor: ...
+        device: Place = ..., progress: Progress = ...) -> Tensor: ...
     @overload
     def __call__(self, a: ArrayLike, axis: Axes, out: None = None, *, keepdims: bool = ...,
-        device: str = ..., progress: Progress = ...) -> NDArray[np.int64]: ...
+        device: Place = ..., progress: Progress = ...) -> NDArray[np.int64]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, out: None = None, *,
-        keepdims: bool = ..., device: str = ..., progress: Progress = ...) -> Any: ...
+        keepdims: bool = ..., device: Place = ..., progress: Progress = ...) -> Any: ...

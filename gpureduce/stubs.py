@@ -42,7 +42,7 @@ An array of NumPy gives a scalar of its dtype's kind, or an array where axes are
 another library gives one of its own; of what has no dtype, lists and the like, scalars are Any.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, SupportsIndex, TypeVar, overload
 
 import numpy as np
@@ -50,6 +50,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Axes = SupportsIndex | tuple[SupportsIndex, ...]
 Progress = bool | Callable[[int, int], object]
+Place = str | Sequence[str]
 Integer = np.bool_ | np.integer[Any]
 Signed = np.bool_ | np.signedinteger[Any]
 Unsigned = np.unsignedinteger[Any]
@@ -85,6 +86,7 @@ from gpureduce.signatures import (
     Integer,
     Kept,
     Out,
+    Place,
     Progress,
     Real,
     S,
@@ -104,7 +106,7 @@ _TYPES = {
     "where": "ArrayLike = ...",
     "mean": "ArrayLike = ...",
     "correction": "float = ...",
-    "device": "str = ...",
+    "device": "Place = ...",
     "kernel": "str | None = ...",
     "progress": "Progress = ...",
 }

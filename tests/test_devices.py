@@ -172,3 +172,56 @@ print(json.dumps([answers, driver.mistakes(), driver.mistake().decode()]))
             kept_back = GIVE_BACK.get(failed) == kind or (failed in ENTER and not first["raised"])
             assert count < 0 or kept_back, what
     assert sum(first["raised"] is not None for _, _, _, first, _, _ in answers) > 5
+
+
+AUTO = """
+import os, struct
+from pathlib import Path
+x = np.arange((1 << 25) + 5)
+y = x[: 1 << 25].reshape(1 << 12, -1)
+driver.folds(1)
+
+def rates():
+    return gpureduce._core.speeds()["pageable"]
+
+def digest(data):
+    state = 0x6c62272e07bb014262b821756295c58d
+    for byte in data:
+        state = (state ^ byte) * ((1 << 88) + 0x13b) % (1 << 128)
+    return state
+
+def pretend(cpu, devices, both):
+    "What the next process reads."
+    for file in (Path(os.environ["XDG_CACHE_HOME"]) / "gpureduce").glob("*.kernel"):
+        head, image = file.read_bytes()[:48], file.read_bytes()[48:]
+        if len(image) == 65:
+            image = struct.pack("4d", cpu, devices, both, 0) * 2 + bytes(1)
+            number = digest(image).to_bytes(16, "little")
+            file.write_bytes(head[:16] + number + head[32:] + image)
+"""
+
+
+def test_auto_goes_by_what_was_measured(env):
+    script = """
+assert gpureduce.sum(x) == x.sum(), "the first call measures"
+found = rates()
+assert min(found[key] for key in ("cpu", "devices", "all")) > 0, found
+print(driver.names().count("cuLaunchKernel"))
+"""
+    look = """
+print(json.dumps([rates()["best"], int(gpureduce.sum(x) - x.sum()),
+                  bool((gpureduce.sum(y, axis=1) == y.sum(1)).all()),
+                  "cuLaunchKernel" in driver.names(), driver.mistakes()]))
+"""
+    assert told(AUTO + script, env) > 3
+    for speeds, best in (((9e8, 1.1e9), "cpu"), ((2e9, 1.5e9), "cuda:all"), ((2e9, 3e9), "all")):
+        told(AUTO + "pretend(1e9, *json.loads(sys.argv[1])); print(1)", env, json.dumps(speeds))
+        assert told(AUTO + look, env) == [best, 0, True, best != "cpu", 0]
+
+
+def test_small_arrays_do_not_wake_a_device(env):
+    script = """
+gpureduce.sum(x[: 1 << 24]), gpureduce.sum(y[:, ::2], axis=0), gpureduce.var(x)
+print(json.dumps([driver.calls(), rates()]))
+"""
+    assert told(AUTO + script, env) == [0, None]

@@ -185,7 +185,7 @@ def test_devices_that_are_none(device):
     assert repr(device) in str(caught.value) and "'cuda'" in str(caught.value)
 
 
-@pytest.mark.parametrize("device", [0, None, b"cpu", ["cpu"], "\ud800"])
+@pytest.mark.parametrize("device", [0, None, b"cpu", ["gpu"], ["all"], [], [0], "\ud800"])
 def test_devices_of_another_type(device):
     with pytest.raises((ValueError, TypeError)):
         gpureduce.sum([1.0], device=device)

@@ -6,9 +6,9 @@
 
 /* What a slab takes of the device, if one index of its dimension does not take more. */
 enum { SLAB_BYTES = 64 << 20 };
-/* Runs of elements, where a slab is not one, are copied as fast as it if they are so long; slabs
- * are made longer for that, but not beyond this. */
-enum { RUN_BYTES = 64 << 10, LONG_SLAB_BYTES = 1 << 30 };
+/* Runs of 8 KiB took a thread twice the time that one long run takes; slabs are made longer for
+ * runs of so many bytes, but not beyond a part of the device's free memory. */
+enum { RUN_BYTES = 64 << 10, FREE_PARTS = 4 };
 
 static int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
 
@@ -40,17 +40,28 @@ static int is_outermost(const axes_run *r, int d) {
   return 1;
 }
 
+/* How many places of the dimension come in long runs, as far as there is memory. */
+static double long_runs(const axes_run *r, double each) {
+  const int64_t stride = magnitude(r->axes.kept.strides[r->cut]);
+  size_t unused = 0, total;
+  if (!stride || is_outermost(r, r->cut)) return 0;
+  if (cu.MemGetInfo(&unused, &total) != CUDA_SUCCESS) return 0;
+  const double most = (double)(unused / FREE_PARTS) / each;
+  const double places = (double)RUN_BYTES / (double)stride;
+  return places < most ? places : most;
+}
+
 void gpr_slabs_choose(axes_run *r) {
   const gpr_dims *kept = &r->axes.kept;
   r->cut = r->in_place || comes_apart(r) ? -1 : choose_cut(r);
   r->length = r->slabs = 1;
   if (r->cut < 0) return;
-  const int64_t all = kept->shape[r->cut], stride = magnitude(kept->strides[r->cut]);
+  const int64_t all = kept->shape[r->cut];
   const double each = bytes_at(r, r->cut);
   double fit = SLAB_BYTES / each;
-  if (!is_outermost(r, r->cut) && stride) {
-    const double long_run = (double)RUN_BYTES / (double)stride, most = LONG_SLAB_BYTES / each;
-    if (long_run > fit) fit = long_run < most ? long_run : most;
+  if (fit < (double)all) {
+    const double runs = long_runs(r, each);
+    if (runs > fit) fit = runs;
   }
   r->length = fit < 1 ? 1 : fit < (double)all ? (int64_t)fit : all;
   r->slabs = all ? (all - 1) / r->length + 1 : 1;

@@ -72,7 +72,7 @@ static gpr_status begin_staging(gpr_copies *c, const source *s) {
   if (status || c->is_offered) return status;
   c->is_offered = 1;
   gpr_filling_open(&c->filling, c->space->pinned);
-  gpr_filling_offer(&c->filling, s->plan.count * s->bytes);
+  gpr_filling_offer(&c->filling, &s->plan);
   return GPR_OK;
 }
 

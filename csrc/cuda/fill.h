@@ -21,8 +21,8 @@ typedef struct gpr_filling {
 } gpr_filling;
 
 void gpr_filling_open(gpr_filling *f, char *ring);
-/* Has the pool's threads help, with so many bytes at least. Else others call gpr_filling_one(). */
-void gpr_filling_offer(gpr_filling *f, int64_t bytes);
+/* Has the pool's threads help, with this plan and others. Else somebody calls gpr_filling_one(). */
+void gpr_filling_offer(gpr_filling *f, const gpr_plan *plan);
 void gpr_filling_close(gpr_filling *f);
 
 /* Opens the next slot of the ring, which is free, for elements [start, start + n) of the plan,

@@ -18,6 +18,7 @@
 /* Blocks of a small array's launch: 2^18 float32 take as long as by the other kernel, fewer less. A
  * miss costs a launch. */
 enum { SMALL_BLOCKS = 64, WARY_RUNS = 15 };
+enum { SHARED_SLOTS = 3 };
 /* --- runs --------------------------------------------------------------------------------------
  */
 
@@ -263,9 +264,11 @@ static void collect_piece(gpu_run *r) {
   r->collected++;
 }
 
-/* The next piece, as far as there is room for it. */
+/* The next piece, as far as there is room for it. Beside others no more is taken than keeps the
+ * copy engine busy, or they would wait for it at the end. */
 static void take(gpu_run *r) {
-  while (!r->ended && r->taken < r->collected + SLOTS) {
+  const int64_t most = r->deal && r->road == PINNED ? SHARED_SLOTS : SLOTS;
+  while (!r->ended && r->taken < r->collected + most) {
     const int slot = (int)(r->taken % SLOTS);
     const int64_t n = gpr_queue_front(r->queue, r->piece, &r->slots[slot].start);
     r->slots[slot].n = n;
@@ -423,7 +426,7 @@ static gpr_status start(gpu_run *r) {
   gpr_filling_open(&r->filling, r->space->pinned);
   if (r->deal) return GPR_OK;
   take(r);
-  gpr_filling_offer(&r->filling, p->count * r->bytes);
+  gpr_filling_offer(&r->filling, p);
   return GPR_OK;
 }
 

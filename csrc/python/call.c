@@ -9,7 +9,7 @@
 
 /* Below this a fold takes less than giving the GIL away and fetching it back under contention:
  * 64 KiB are about 2 µs. */
-enum { GIL_BYTES = 64 << 10 };
+enum { GIL_BYTES = 64 << 10, OPEN_BYTES = 256 << 20 };
 /* How long a call may go without a look at Ctrl-C. */
 enum { SIGNAL_NANOSECONDS = 50 * 1000 * 1000 };
 /* And between two calls of progress. */
@@ -49,6 +49,14 @@ static void close_run(gpr_run *run, npy_intp bytes) {
   }
 }
 
+/* What is measured of a large array takes its time. */
+static gpr_status open_run(gpr_call *call, npy_intp bytes, gpr_run **run) {
+  gpr_status status;
+  if (bytes < OPEN_BYTES) return gpr_open(call->op, &call->view, &call->options, run);
+  Py_BEGIN_ALLOW_THREADS status = gpr_open(call->op, &call->view, &call->options, run);
+  Py_END_ALLOW_THREADS return status;
+}
+
 /* --- the call ----------------------------------------------------------------------------------
  */
 
@@ -67,7 +75,7 @@ static PyObject *perform(gpr_call *call, PyObject *progress) {
     if (!(all = gpr_result_array(call))) return NULL;
     call->options.out = PyArray_DATA(all);
   }
-  if ((status = gpr_open(call->op, &call->view, &call->options, &run))) goto fail;
+  if ((status = open_run(call, bytes, &run))) goto fail;
   if (!run_to_end(run, bytes, progress)) goto fail;
   if ((status = gpr_finish(run, &value))) goto fail;
   if (call->options.partials)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,9 +71,9 @@ def _kind(name: str, parts: Sequence[_Part], given: Mapping[str, Any]) -> Kind:
 
 
 def _check(name: str, given: Mapping[str, Any]) -> None:
-    usual = {"keepdims": False, "where": True}
+    usual = {"keepdims": False, "where": True, "ddof": 0}
     for key, value in given.items():
-        is_taken = key in ("dtype", "device", "ddof", "progress")
+        is_taken = key in ("dtype", "device", "progress")
         if not is_taken and value is not _NO and value is not usual.get(key):
             raise TypeError(f"{name}: {key} is not taken with arrays on several devices")
     if given.get("device", "auto") not in _DEVICES:
@@ -84,22 +83,15 @@ def _check(name: str, given: Mapping[str, Any]) -> None:
         )
 
 
-def _taken(kind: Kind, name: str, part: _Part, whole: Any, dtype: Any) -> Partials:
-    words = _core.partials(
-        INDEX[name], part.array, None, dtype, False, True, "auto", kind.number, None
-    )
-    p = Partials(kind, words)
-    if kind.is_position:
-        _shift(p, part.place, whole, () if whole is None else part.array.shape)
-    return p
-
-
 def reduce(name: str, a: Any, given: Mapping[str, Any]) -> Any:
     """All elements of a list of devices' arrays, or of one that is sharded."""
     _check(name, given)
     parts, whole = _listed(a) if isinstance(a, list | tuple) else _sharded(a)
     kind = _kind(name, parts, given)
-    with ThreadPoolExecutor(len(parts)) as pool:
-        taken = pool.map(lambda part: _taken(kind, name, part, whole, given.get("dtype")), parts)
-        merged = merging.merge(list(taken))
-    return merging.finish(merged, name, ddof=given.get("ddof") or 0)
+    arrays = tuple(part.array for part in parts)
+    words = np.stack(_core.partials_of_parts(INDEX[name], arrays, given.get("dtype"), kind.number))
+    if kind.is_position:
+        for row, part in zip(words, parts, strict=True):
+            _shift(Partials(kind, row), part.place, whole, part.array.shape if whole else ())
+    merged = _core.partials_merge(kind.row, kind.dtype, kind.number, words[:, np.newaxis])
+    return merging.finish(Partials(kind, merged[0]), name)

@@ -1,0 +1,100 @@
+#include "settle.h"
+
+#include "checks.h"
+#include "cuda/gpu.h"
+#include "deal.h"
+#include "errors.h"
+#include "speeds.h"
+
+gpr_plan gpr_flat_plan(const gpr_resolved *what, const gpr_view *view) {
+  return gpr_plan_make(view, what->row, what->cast, (gpr_limits){gpr_threads()});
+}
+
+/* A kernel that is asked for by name works on one device. */
+static gpr_status choose_for_named(const gpr_options *options, int lies, gpr_places *places) {
+  gpr_options named = *options;
+  if (options->device == GPR_DEVICE_AUTO && lies < 0) named.device = 0;
+  const gpr_status status = gpr_places_of(&named, lies, places);
+  if (status || !gpr_are_several(*places)) return status;
+  return gpr_fail(GPR_BAD_VALUE, "a kernel that is named works on one device, not on several");
+}
+static gpr_status choose_for_variant(const gpr_resolved *what, const gpr_view *view,
+                                     const gpr_options *options, gpr_places *places) {
+  const char *variant = gpr_variants[gpr_variant_of(options)].name;
+  if (options->device == GPR_DEVICE_CPU)
+    return gpr_fail(GPR_BAD_VALUE, "%s: kernel %s is a GPU's; device=\"cpu\" has none by a name",
+                    gpr_ops[what->op].name, variant);
+  if (gpr_ops[what->op].flags & GPR_MATRICES)
+    return gpr_fail(GPR_BAD_TYPE, "%s: kernel %s takes no matrices", gpr_ops[what->op].name,
+                    variant);
+  return choose_for_named(options, gpr_lies(view), places);
+}
+gpr_status gpr_settle_kernel(const gpr_plan *plan, const gpr_options *options, gpr_places *places) {
+  const gpr_status status = gpr_check_kernel(plan->row, plan->count, options);
+  return status ? status : choose_for_named(options, plan->device, places);
+}
+
+/* One output of all elements. */
+static int is_flat(const gpr_resolved *what, const gpr_view *view, const gpr_options *options) {
+  const uint64_t all = view->ndim < 64 ? GPR_AXIS(view->ndim) - 1 : GPR_ALL_AXES;
+  return (options->axes & all) == all && !options->where && !options->starts && !what->skips;
+}
+/* Whether a result that is to be on the device is there sooner by the host, which the kernels for
+ * whole arrays answer: on an H200 those take a third of the time for trees and two thirds for
+ * exact sums of halves, and the way by the host takes 20 µs. */
+static int pays_by_host(const gpr_plan *flat) {
+  const int halves = flat->row->law == GPR_EXACT && flat->bytes == 2;
+  const double bytes = (double)flat->count * flat->bytes;
+  return (flat->row->law == GPR_TREE || halves) && bytes >= (halves ? 0x1p28 : 0x1p22) &&
+         !gpr_gpu_is_capturing(flat->device, flat->stream);
+}
+
+/* Whether words of a device's states are those of the row: moments have states of their own there.
+ */
+static int has_partials_there(const gpr_resolved *what, const gpr_plan *flat, int is_whole) {
+  return is_whole && !(gpr_ops[what->op].flags & GPR_SPREAD) && gpr_gpu_folds_whole(flat);
+}
+
+/* What nobody said where to reduce: large arrays that a device would begin and end soon with. */
+static gpr_places fastest(const gpr_resolved *what, const gpr_view *view,
+                          const gpr_options *options, const gpr_plan *flat, int is_whole) {
+  const gpr_places cpu = {0, 1};
+  double bytes = gpr_dtypes[view->dtype].bytes;
+  for (int d = 0; d < view->ndim; d++) bytes *= (double)view->shape[d];
+  if (bytes < GPR_LARGE_BYTES || options->partials || !gpr_is_dense(view)) return cpu;
+  if (is_whole ? !gpr_gpu_folds_whole(flat) : !gpr_deal_slabs(what, view, options)) return cpu;
+  return gpr_fastest(view->data, bytes);
+}
+
+/* What a device takes at a time is not shared out. */
+static void take_alone(const gpr_plan *flat, gpr_places *places) {
+  if (flat->count > gpr_gpu_piece(flat)) return;
+  if (places->cpu)
+    places->devices = 0;
+  else
+    places->devices &= ~places->devices + 1; /* the first one */
+}
+
+gpr_status gpr_settle(const gpr_resolved *what, const gpr_view *view, const gpr_options *options,
+                      gpr_places *places, gpr_plan *flat, int *is_whole) {
+  *is_whole = is_flat(what, view, options) && !gpr_variant_of(options);
+  if (gpr_variant_of(options)) return choose_for_variant(what, view, options, places);
+  if (!*is_whole && options->kernel != GPR_NO_KERNEL)
+    return gpr_fail(GPR_BAD_VALUE, "%s: kernel %s reduces whole arrays alone",
+                    gpr_ops[what->op].name, gpr_kernels[options->kernel].name);
+  if (*is_whole) *flat = gpr_flat_plan(what, view);
+  if (options->kernel != GPR_NO_KERNEL) return gpr_settle_kernel(flat, options, places);
+  const gpr_status status = gpr_places_of(options, gpr_lies(view), places);
+  if (!status && options->device == GPR_DEVICE_AUTO && gpr_lies(view) < 0)
+    *places = fastest(what, view, options, flat, *is_whole);
+  if (!status && *is_whole && gpr_are_several(*places)) take_alone(flat, places);
+  if (status || !places->devices) return status;
+  if (options->partials && !has_partials_there(what, flat, *is_whole))
+    return gpr_fail(GPR_BAD_VALUE,
+                    "%s: such partials are taken on the CPU; give a copy in the host's memory, and "
+                    "device=\"cpu\"",
+                    gpr_ops[what->op].name);
+  if (*is_whole)
+    *is_whole = gpr_gpu_folds_whole(flat) && (!gpr_is_there(options) || pays_by_host(flat));
+  return GPR_OK;
+}
