@@ -260,8 +260,14 @@ int gpr_partials_op(int op, int dtype);
 /* What begins them. Python's have the unit of times in it, these none. */
 uint32_t gpr_partials_kind(int op, int dtype);
 
+/* What is wrong with words that others have added: nothing; they are not of this kind, by
+ * themselves or in part; they are, but for their byte order; more than 2^31 were added. */
+enum gpr_words { GPR_WORDS_FINE, GPR_WORDS_FOREIGN, GPR_WORDS_SWAPPED, GPR_WORDS_TOO_MANY };
+enum gpr_words gpr_partials_check(uint32_t kind, const int64_t *words, int words_of_each,
+                                  int64_t outputs);
+
 /* Merges `count` partials of each of so many outputs, the outputs of one after the other, into
- * canonical words: equal bytes for equal values. Each word[0] has to be word[1] times the kind. */
+ * canonical words: equal bytes for equal values. GPR_BAD_VALUE if some are not of the kind. */
 gpr_status gpr_partials_merge(int op, int dtype, uint32_t kind, const int64_t *words, int64_t count,
                               int64_t outputs, int64_t *merged);
 

@@ -138,6 +138,41 @@ def test_any_cut_has_the_bits_of_the_whole(seed):
         assert q == whole and gpureduce.fingerprint(q) == gpureduce.fingerprint(whole)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "c8", "i4", "bool"])
+@pytest.mark.parametrize("op", ["sum", "mean", "nanmean", "var", "std", "nanstd", "minmax", "prod"])
+def test_finish_gives_what_was_asked_for(op, dtype, tmp_path):
+    x = draw(generator("asked", op, dtype), np.dtype(dtype), 90).reshape(30, 3)
+    want = outcome(lambda: getattr(gpureduce, op)(x, axis=0))
+    parts = [partials(x[i : i + 10], op, axis=0, offset=i * (op == "prod")) for i in (0, 10, 20)]
+    whole = merge(parts)
+    acc = gpureduce.Accumulator(op, shape=3, dtype=dtype)
+    acc.add(x[:10]), acc.save(tmp_path / "acc")
+    acc = gpureduce.Accumulator.load(tmp_path / "acc")
+    acc.add(x[10:])
+    several = [whole, Partials.frombytes(whole.tobytes()), pickle.loads(pickle.dumps(whole))]
+    if whole.additive:
+        several.append(from_words(sum(words(p) for p in parts), op, dtype))
+        several.append(merge(partials(x, op, axis=()), axis=0))
+    for p in several:
+        assert p.op == op and outcome(lambda p=p: finish(p)) == want
+        assert outcome(lambda p=p: finish(p.reshape(3, 1)[:, 0])) == want
+    assert outcome(acc.result) == want and acc.op == op
+
+
+def test_what_was_asked_for_different_functions():
+    x = np.float32([1, 2, 6])
+    two = partials(x[:2], "mean"), partials(x[2:], "sum")
+    for both in (two, two[::-1]):
+        assert merge(both).op == "sum" and finish(merge(both)) == 9
+        assert finish(merge(both), "mean") == 3 and merge(both) == partials(x, "mean")
+    same = {gpureduce.fingerprint(x, op) for op in ("sum", "mean")}
+    assert len(same) == 1 and partials(x, "sum").tobytes() != partials(x, "mean").tobytes()
+    acc = gpureduce.Accumulator("mean", dtype="f4")
+    acc.add(x[:2])
+    acc.merge(two[1])
+    assert acc.result() == 3 and acc.result("sum") == 9
+
+
 def test_many_threads_and_large_chunks():
     rng = generator("large partials")
     for dtype in ("f4", "f8", "i4"):
@@ -224,11 +259,11 @@ def test_along_an_axis_of_partials():
     x = draw(generator("axis of partials"), np.dtype("f4"), 6000).reshape(20, 30, 10)
     p = partials(x, "mean", axis=1)
     assert p.shape == (20, 10) and len(p) == 20 and p[3].shape == (10,) and p[:, 2].shape == (20,)
-    assert bits(finish(merge(p, axis=0))) == bits(gpureduce.sum(x, axis=(0, 1)))
+    assert bits(finish(merge(p, axis=0), "sum")) == bits(gpureduce.sum(x, axis=(0, 1)))
     assert bits(finish(merge(p), "mean")) == bits(gpureduce.mean(x))
     assert bits(finish(merge(list(p)), "mean")) == bits(gpureduce.mean(x, axis=(0, 1)))
     assert bits(finish(p.reshape(200), "mean")) == bits(gpureduce.mean(x, axis=1).reshape(200))
-    assert bits(finish(p)) == bits(gpureduce.sum(x, axis=1))
+    assert bits(finish(p, "sum")) == bits(gpureduce.sum(x, axis=1))
 
 
 def test_what_the_elements_were_is_never_written():

@@ -1,6 +1,5 @@
 """Dask arrays: chunks become partials, which are merged by Dask's own tree of tasks."""
 
-import functools
 import importlib
 import math
 from collections.abc import Iterator, Mapping
@@ -29,8 +28,12 @@ def reduce(name: str, a: Any, given: Mapping[str, Any]) -> Any:
         )
     if plan.kind.tree:
         a = _in_one_order(a, plan)
-    parts = _parts(a, plan, mask_of(given))
-    found = [_reduced(parts, plan, which) for which in range(plan.results)]
+    mask = mask_of(given)
+    if mask is None and plan.axes and not plan.needs_place:
+        found = [_reduced(a, _Take(plan), plan, which) for which in range(plan.results)]
+    else:
+        parts = _parts(a, plan, mask)
+        found = [_reduced(parts, _same, plan, which) for which in range(plan.results)]
     return found[0] if len(found) == 1 else tuple(found)
 
 
@@ -51,37 +54,46 @@ def _starts(a: Any, plan: Plan) -> list[np.ndarray[Any, Any]]:
     return [np.cumsum([0, *(0 if math.isnan(n) else int(n) for n in c)])[:-1] for c in a.chunks]
 
 
-def _take(block: Any, mask: Any = None, *, plan: Plan) -> Partials:
-    return plan.taken(block, mask, (0,) * block.ndim)
+# --- tasks ----------------------------------------------------------------------------------------
 
 
-def _take_there(
-    block: Any, mask: Any = None, *, plan: Plan, starts: Any, block_id: Any = None
-) -> Partials:
-    start = [s[i] for s, i in zip(starts, block_id or (0,) * len(starts), strict=True)]
-    return plan.taken(block, mask, start)
+class _Task:
+    """A function that Dask names by its plan alone, and does not call for an array of no element.
+    """
+
+    def __init__(self, plan: Plan, *more: Any):
+        self.plan, self.more = plan, more
+
+    def __dask_tokenize__(self) -> Any:
+        return type(self).__name__, *self.plan.told(), *self.more
 
 
-def _parts(a: Any, plan: Plan, mask: Any) -> Any:
-    """A block of partials for each chunk."""
-    da = importlib.import_module("dask.array")
-    starts = _starts(a, plan)
-    take = functools.partial(_take, plan=plan)
-    if plan.needs_place:
-        take = functools.partial(_take_there, plan=plan, starts=starts)
-    arrays = [a]
-    if mask is not None:
-        unknown = any(math.isnan(n) for n in a.shape)
-        arrays.append(mask if unknown else da.broadcast_to(mask, a.shape).rechunk(a.chunks))
-    chunks = tuple((1,) * len(c) if d in plan.axes else c for d, c in enumerate(a.chunks))
-    return da.map_blocks(
-        take,
-        *arrays,
-        chunks=chunks,
-        dtype=object,
-        meta=np.empty((0,) * a.ndim, object),
-        name=f"gpureduce-{plan.name}-{da.core.tokenize(plan[:7], *arrays)}",
-    )
+class _Take(_Task):
+    """Of a chunk; axis and keepdims are the plan's."""
+
+    def __call__(
+        self, block: Any, axis: Any = None, keepdims: Any = None, computing_meta: bool = False
+    ) -> Any:
+        if computing_meta:
+            return np.empty((0,) * block.ndim, object)
+        return self.plan.taken(block, None, (0,) * block.ndim)
+
+
+class _TakeThere(_Task):
+    """Of a chunk at its place, with a mask or without."""
+
+    def __call__(self, block: Any, mask: Any = None, block_id: Any = None) -> Partials:
+        (starts,) = self.more
+        at = block_id or (0,) * len(starts)
+        return self.plan.taken(block, mask, [s[i] for s, i in zip(starts, at, strict=True)])
+
+
+class _Finish(_Task):
+    """One of the results."""
+
+    def __call__(self, blocks: Any, axis: Any = None, keepdims: Any = None) -> Any:
+        (which,) = self.more
+        return self.plan.finished(_merge(blocks), which)
 
 
 def _flat(blocks: Any) -> Iterator[Partials]:
@@ -96,23 +108,40 @@ def _same(block: Any, axis: Any, keepdims: Any) -> Any:
     return block
 
 
-def _merge(blocks: Any, axis: Any, keepdims: Any) -> Partials:
+def _merge(blocks: Any, axis: Any = None, keepdims: Any = None) -> Partials:
     return merge(_flat(blocks))
 
 
-def _finish(blocks: Any, axis: Any = None, keepdims: Any = None, *, plan: Plan, which: int) -> Any:
-    return plan.finished(merge(_flat(blocks)), which)
+# --- graphs ---------------------------------------------------------------------------------------
 
 
-def _reduced(parts: Any, plan: Plan, which: int) -> Any:
+def _parts(a: Any, plan: Plan, mask: Any) -> Any:
+    """A block of partials for each chunk."""
+    da = importlib.import_module("dask.array")
+    take = _TakeThere(plan, tuple(map(tuple, _starts(a, plan))))
+    arrays = [a]
+    if mask is not None:
+        unknown = any(math.isnan(n) for n in a.shape)
+        arrays.append(mask if unknown else da.broadcast_to(mask, a.shape).rechunk(a.chunks))
+    chunks = tuple((1,) * len(c) if d in plan.axes else c for d, c in enumerate(a.chunks))
+    return da.map_blocks(
+        take,
+        *arrays,
+        chunks=chunks,
+        dtype=object,
+        meta=np.empty((0,) * a.ndim, object),
+        name=f"gpureduce-{plan.name}-{da.core.tokenize(take, *arrays)}",
+    )
+
+
+def _reduced(a: Any, take: Any, plan: Plan, which: int) -> Any:
     da, config = importlib.import_module("dask.array"), importlib.import_module("dask.config")
-    finish = functools.partial(_finish, plan=plan, which=which)
     if not plan.axes:
-        return parts.map_blocks(finish, dtype=plan.result, chunks=parts.chunks)
+        return a.map_blocks(_Finish(plan, which), dtype=plan.result, chunks=a.chunks)
     return da.reduction(
-        parts,
-        _same,
-        finish,
+        a,
+        take,
+        _Finish(plan, which),
         axis=plan.axes,
         keepdims=plan.keepdims,
         dtype=plan.result,

@@ -33,6 +33,11 @@ class Plan(NamedTuple):
     result: np.dtype[Any]
     results: int
 
+    def told(self) -> tuple[Any, ...]:
+        """All that decides the result, in plain values."""
+        rest = (self.axes, self.all_axes, self.keepdims, str(self.dtype), self.ddof, self.shape)
+        return self.name, self.kind.text, *rest
+
     @property
     def needs_place(self) -> bool:
         """Whether a chunk has to know where it lies."""

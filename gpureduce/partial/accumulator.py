@@ -127,7 +127,7 @@ class Accumulator:
         """
         more = other.partials if isinstance(other, Accumulator) else other
         with self._lock:
-            self.partials = merging.merge([self.partials, more])
+            self.partials = merging.merge([self.partials, more]).asked(self.partials.op)
             self.added += other.added if isinstance(other, Accumulator) else more.stop - more.start
 
     def result(self, op: Any = None, *, ddof: float = 0, dtype: DTypeLike | None = None) -> Any:

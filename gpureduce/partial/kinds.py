@@ -39,6 +39,11 @@ class Kind(NamedTuple):
         return INDEX[self.op]
 
     @property
+    def function(self) -> str:
+        """What they are finished as, if nobody has asked for another."""
+        return self.op if self.op in self.answers else self.answers[0]
+
+    @property
     def is_position(self) -> bool:
         return self.tree is None and _OPERATORS[self.row]["position"]
 

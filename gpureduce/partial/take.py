@@ -126,9 +126,9 @@ def partials(
         return trees.taken(kind, a, axis, keepdims, where, offset, device)
     arguments = (INDEX[name], a, _plain(axis), dtype, bool(keepdims), where, device, kind.number)
     if progress:
-        p = Partials(kind, shown(progress, "partials", _core.partials, *arguments))
+        p = Partials(kind, name, shown(progress, "partials", _core.partials, *arguments))
     else:
-        p = Partials(kind, _core.partials(*arguments, None))
+        p = Partials(kind, name, _core.partials(*arguments, None))
     if kind.op in ("var", "nanvar") and kind.dtype.kind in "fV":
         _look_for_signs(p, a, op=kind.op, axis=axis, dtype=dtype, where=where, keepdims=keepdims)
     if kind.is_position and not (whole is None and type(offset) is int and offset == 0):

@@ -42,7 +42,7 @@ def packed(
             room = raw[..., at : at + words].view(value.dtype)
             room[..., 0] = value
             at += words
-    return Partials(kind, raw, start, stop)
+    return Partials(kind, kind.op, raw, start, stop)
 
 
 def unpacked(p: Partials) -> list[Node]:
