@@ -15,6 +15,15 @@ da = pytest.importorskip("dask.array", reason="dask's arrays are not installed")
 
 FUNCTIONS = sorted(name for name in OPS if OPS[name]["function"])
 
+# Each element halves what came before it.
+LEAKY = {
+    "state": "m: f8, c: f8",
+    "lift": "m = 0.5; c = x",
+    "combine": "m = a.m * b.m; c = a.c * b.m + b.c",
+    "identity": (1.0, 0.0),
+    "finish": "c",
+}
+
 
 @pytest.fixture(autouse=True)
 def in_this_thread():
@@ -157,6 +166,39 @@ def test_reduce_by_name():
         gpureduce.reduceat(lazy, [0, 2], "add")
     with pytest.raises(TypeError, match="comes in chunks"):
         gpureduce.segments(lazy, [0], [2], "add")
+
+
+def test_users_operators():
+    rng = generator("dask own")
+    x, y = array(rng, (20, 9), "f8"), array(rng, (20, 1), "f8")
+    lazy, other = da.from_array(x, chunks=(7, 4)), da.from_array(y, chunks=(5, 1))
+    leaky = gpureduce.Operator(**LEAKY)
+    for axis in (None, 0, 1, (0, 1), (1, 0), ()):
+        for keepdims in (False, True):
+            how = {"axis": axis, "keepdims": keepdims}
+            assert_lazy(leaky(lazy, **how), leaky(x, **how))
+    assert_lazy(gpureduce.reduce(lazy, leaky, axis=1), leaky(x, axis=1))
+    assert_lazy(leaky(lazy, axis=0, where=y > 0), leaky(x, axis=0, where=y > 0))
+    assert_lazy(leaky(lazy, dtype="f4"), leaky(x, dtype="f4"))
+    dot = gpureduce.Operator("f8", inputs="x, y", lift="x * y", combine="a + b")
+    for second in (other, y):
+        assert_lazy(dot(lazy, second, axis=0), dot(x, y, axis=0))
+    assert_lazy(dot(y, lazy), dot(y, x))
+    both = gpureduce.Operator(
+        "s: f8, q: f8",
+        lift="s = x; q = x * x",
+        combine="s = a.s + b.s; q = a.q + b.q",
+        finish={"total": "s", "squares": "q"},
+    )
+    assert_lazy(tuple(both(lazy, axis=0)), tuple(both(x, axis=0)))
+    assert both(lazy).squares.dtype == np.float64
+    assert leaky(lazy).name == leaky(lazy).name
+    with pytest.raises(TypeError, match="comes in chunks"):
+        gpureduce.reduceat(lazy, [0, 2], leaky)
+    with pytest.raises(TypeError, match="initial is not taken"):
+        leaky(lazy, initial=1.0)
+    with pytest.raises(TypeError, match="are numbers, not small arrays"):
+        gpureduce.Operator("f8", inputs="m[9]", lift="m[0]", combine="a + b")(lazy)
 
 
 def test_what_is_not_taken():

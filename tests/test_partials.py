@@ -320,6 +320,30 @@ def test_operators_of_ones_own_are_trees(name):
                 merge([parts[0], parts[2]])
 
 
+@pytest.mark.parametrize("axes", [None, (0, 2), (1, 2), (2,), ()])
+def test_operators_along_several_axes(axes):
+    leaky = gpureduce.Operator(**OWN["leaky"])
+    x = generator("own axes").standard_normal((8, 3, 4))
+    all_axes = tuple(range(3)) if axes is None else axes
+    first = all_axes[0] if all_axes else 0
+    inner = int(np.prod([x.shape[d] for d in all_axes[1:]])) if all_axes else 0
+    at, cut = (slice(None),) * first, 2
+    parts = [
+        partials(x[(*at, part)], leaky, axis=axes, offset=start * inner, keepdims=True)
+        for start, part in ((0, slice(0, cut)), (cut, slice(cut, None)))
+    ]
+    if all_axes:
+        assert bits(finish(merge(parts))) == bits(leaky(x, axis=axes, keepdims=True))
+    whole = partials(x, leaky, axis=axes)
+    assert bits(finish(whole)) == bits(leaky(x, axis=axes))
+
+
+def test_operators_of_small_arrays():
+    trace = gpureduce.Operator("f8", inputs="m[2][2]", lift="m[0][0] + m[1][1]", combine="a + b")
+    m = generator("own matrices").standard_normal((4, 3, 2, 2))
+    assert bits(finish(partials(m, trace))) == bits(trace(m))
+
+
 def test_an_operator_that_asks_for_the_index_has_no_parts():
     operator = gpureduce.Operator("f8", lift="x * i", combine="a + b", name="moment")
     with pytest.raises(TypeError, match="asks for the index"):

@@ -275,12 +275,17 @@ def test_what_cannot_be_asked():
         finish(partials(np.float32([np.nan]), "nanmax"))
 
 
-def test_arrays_on_a_device_are_told_what_would_work():
-    class OnDevice:
-        def __dlpack_device__(self):
-            return (2, 0)
+def test_masks_are_not_dropped():
+    masked = np.ma.masked_equal([1.0, 2.0], 2)
+    acc = gpureduce.Accumulator("sum")
+    for take in (lambda: partials(masked, "sum"), lambda: acc.add(masked)):
+        with pytest.raises(TypeError, match=r"where=~x\.mask"):
+            take()
+    acc.add(masked.data, where=~masked.mask)
+    assert acc.result() == 1
 
-    with pytest.raises(ValueError, match=r"cupy\.asnumpy"):
-        partials(OnDevice(), "sum")
-    with pytest.raises((ValueError, gpureduce.DeviceError)):
-        partials(np.ones(3), "sum", device="cuda")
+
+def test_partials_are_taken_on_the_cpu():
+    for op in ("sum", "prod", gpureduce.Operator("f8", combine="a + b")):
+        with pytest.raises(ValueError, match="taken on the CPU"):
+            partials(np.ones(3), op, device="cuda")

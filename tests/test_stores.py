@@ -30,6 +30,15 @@ class Store:
 
 Store.__module__ = "zarr.core.array"
 
+# Each element halves what came before it.
+LEAKY = {
+    "state": "m: f8, c: f8",
+    "lift": "m = 0.5; c = x",
+    "combine": "m = a.m * b.m; c = a.c * b.m + b.c",
+    "identity": (1.0, 0.0),
+    "finish": "c",
+}
+
 
 @pytest.fixture(params=["as they are", "small blocks"])
 def blocks(request, monkeypatch):
@@ -77,6 +86,21 @@ def test_masks_and_progress(blocks):
     told = []
     gpureduce.mean(store, progress=lambda done, total: told.append((done, total)))
     assert told[-1] == (240, 240) and told == sorted(told)
+
+
+def test_users_operators(blocks):
+    rng = generator("store own")
+    x, y = rng.standard_normal((24, 10)), rng.standard_normal((24, 1))
+    leaky = gpureduce.Operator(**LEAKY)
+    dot = gpureduce.Operator("f8", inputs="x, y", lift="x * y", combine="a + b")
+    for axis in (None, 0, 1):
+        store = Store(x, (5, 4))
+        assert bits(leaky(store, axis=axis)) == bits(leaky(x, axis=axis))
+        assert sum(store.reads) == x.size
+        for second in (y, Store(y, (7, 1))):
+            assert bits(dot(Store(x, (5, 4)), second, axis=axis)) == bits(dot(x, y, axis=axis))
+    with pytest.raises(TypeError, match="comes in chunks"):
+        gpureduce.segments(Store(x, (5, 4)), [0], [3], leaky)
 
 
 def test_nothing_to_read():

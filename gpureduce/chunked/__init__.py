@@ -12,8 +12,8 @@ _ways: dict[type, str | None] = {}
 _KNOWN = {"dask": "dask_arrays", "zarr": "stores", "h5py": "stores", "xarray": "labelled"}
 
 
-def way_of(a: Any) -> Reduce | None:
-    """What reduces it by partials, (function's name, array, arguments): None for other arrays."""
+def module_of(a: Any) -> Any:
+    """What reduces it by partials; None for other arrays."""
     of = type(a)
     if of not in _ways:
         if len(_ways) > _WAYS_MOST:
@@ -22,13 +22,24 @@ def way_of(a: Any) -> Reduce | None:
     module = _ways[of]
     if module is None or not (hasattr(a, "chunks") and hasattr(a, "dtype")):
         return None
-    way: Reduce = importlib.import_module(f"gpureduce.chunked.{module}").reduce
+    return importlib.import_module(f"gpureduce.chunked.{module}")
+
+
+def way_of(a: Any) -> Reduce | None:
+    """Its function of (function's name, array, arguments)."""
+    module = module_of(a)
+    way: Reduce | None = module and module.reduce
     return way
+
+
+def takes_operators(a: Any) -> bool:
+    """Of users: not where the array has names that would be lost."""
+    return hasattr(module_of(a), "reduce_by")
 
 
 def check_in_memory(name: str, a: Any) -> None:
     """Of what has no way by partials."""
-    if way_of(a):
+    if module_of(a):
         raise TypeError(
             f"{name}: {type(a).__module__}.{type(a).__qualname__} comes in chunks, and this takes "
             "arrays in memory: give numpy.asarray() of it"

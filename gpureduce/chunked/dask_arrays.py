@@ -2,7 +2,7 @@
 
 import importlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,22 +19,30 @@ def reduce(name: str, a: Any, given: Mapping[str, Any]) -> Any:
     """A lazy array; two of minmax and argminmax. How many partials merge at once is Dask's own
     setting, ``dask.config.set(split_every=...)``."""
     plan = plan_of(name, a, given, "Dask arrays")
-    if given.get("progress"):
-        raise TypeError(f"{name}: of Dask arrays progress is dask.diagnostics.ProgressBar's")
-    if type(a._meta) is not np.ndarray:
-        raise TypeError(
-            f"{name}: Dask arrays of {type(a._meta).__module__}.{type(a._meta).__qualname__} are "
-            "not supported; a.map_blocks(numpy.asarray) would do"
-        )
-    if plan.kind.tree:
-        a = _in_one_order(a, plan)
-    mask = mask_of(given)
-    if mask is None and plan.axes and not plan.needs_place:
-        found = [_reduced(a, _Take(plan), plan, which) for which in range(plan.results)]
-    else:
-        parts = _parts(a, plan, mask)
-        found = [_reduced(parts, _same, plan, which) for which in range(plan.results)]
+    found = reduce_by(plan, [a], mask_of(given), given.get("progress", False))
     return found[0] if len(found) == 1 else tuple(found)
+
+
+def reduce_by(plan: Plan, inputs: Sequence[Any], mask: Any, progress: Any) -> list[Any]:
+    """A lazy array for each result; the inputs are broadcast against each other."""
+    da = importlib.import_module("dask.array")
+    if progress:
+        raise TypeError(f"{plan.name}: of Dask arrays progress is dask.diagnostics.ProgressBar's")
+    arrays = [inputs[0]] if len(inputs) == 1 else da.broadcast_arrays(*map(da.asarray, inputs))
+    for a in arrays:
+        if type(a._meta) is not np.ndarray:
+            raise TypeError(
+                f"{plan.name}: Dask arrays of {type(a._meta).__module__}."
+                f"{type(a._meta).__qualname__} are not supported; a.map_blocks() of a function "
+                "that gives NumPy's would do"
+            )
+    if plan.is_tree:
+        arrays = [_in_one_order(a, plan) for a in arrays]
+    results = range(len(plan.dtypes))
+    if mask is None and plan.axes and not plan.needs_place:
+        return [_reduced(arrays[0], _Take(plan), plan, which) for which in results]
+    parts = _parts(arrays, plan, mask)
+    return [_reduced(parts, _same, plan, which) for which in results]
 
 
 def _in_one_order(a: Any, plan: Plan) -> Any:
@@ -58,8 +66,7 @@ def _starts(a: Any, plan: Plan) -> list[np.ndarray[Any, Any]]:
 
 
 class _Task:
-    """A function that Dask names by its plan alone, and does not call for an array of no element.
-    """
+    """A function that Dask names by its plan alone."""
 
     def __init__(self, plan: Plan, *more: Any):
         self.plan, self.more = plan, more
@@ -76,16 +83,17 @@ class _Take(_Task):
     ) -> Any:
         if computing_meta:
             return np.empty((0,) * block.ndim, object)
-        return self.plan.taken(block, None, (0,) * block.ndim)
+        return self.plan.taken([block], None, (0,) * block.ndim)
 
 
 class _TakeThere(_Task):
-    """Of a chunk at its place, with a mask or without."""
+    """Of chunks at their place, the last of them the mask if there is one."""
 
-    def __call__(self, block: Any, mask: Any = None, block_id: Any = None) -> Partials:
-        (starts,) = self.more
+    def __call__(self, *blocks: Any, block_id: Any = None) -> Partials:
+        starts, is_masked = self.more
         at = block_id or (0,) * len(starts)
-        return self.plan.taken(block, mask, [s[i] for s, i in zip(starts, at, strict=True)])
+        inputs, mask = (blocks[:-1], blocks[-1]) if is_masked else (blocks, None)
+        return self.plan.taken(inputs, mask, [s[i] for s, i in zip(starts, at, strict=True)])
 
 
 class _Finish(_Task):
@@ -115,14 +123,15 @@ def _merge(blocks: Any, axis: Any = None, keepdims: Any = None) -> Partials:
 # --- graphs ---------------------------------------------------------------------------------------
 
 
-def _parts(a: Any, plan: Plan, mask: Any) -> Any:
+def _parts(arrays: list[Any], plan: Plan, mask: Any) -> Any:
     """A block of partials for each chunk."""
     da = importlib.import_module("dask.array")
-    take = _TakeThere(plan, tuple(map(tuple, _starts(a, plan))))
-    arrays = [a]
+    a = arrays[0]
+    take = _TakeThere(plan, tuple(map(tuple, _starts(a, plan))), mask is not None)
     if mask is not None:
         unknown = any(math.isnan(n) for n in a.shape)
-        arrays.append(mask if unknown else da.broadcast_to(mask, a.shape).rechunk(a.chunks))
+        mask = mask if unknown else da.broadcast_to(mask, a.shape).rechunk(a.chunks)
+        arrays = [*arrays, mask]
     chunks = tuple((1,) * len(c) if d in plan.axes else c for d, c in enumerate(a.chunks))
     return da.map_blocks(
         take,
@@ -137,17 +146,17 @@ def _parts(a: Any, plan: Plan, mask: Any) -> Any:
 def _reduced(a: Any, take: Any, plan: Plan, which: int) -> Any:
     da, config = importlib.import_module("dask.array"), importlib.import_module("dask.config")
     if not plan.axes:
-        return a.map_blocks(_Finish(plan, which), dtype=plan.result, chunks=a.chunks)
+        return a.map_blocks(_Finish(plan, which), dtype=plan.dtypes[which], chunks=a.chunks)
     return da.reduction(
         a,
         take,
         _Finish(plan, which),
         axis=plan.axes,
         keepdims=plan.keepdims,
-        dtype=plan.result,
+        dtype=plan.dtypes[which],
         split_every=config.get("split_every", _SPLIT_EVERY),
         combine=_merge,
         name=f"gpureduce_{plan.name}",
         concatenate=False,
-        meta=np.empty((0,) * len(plan.left), plan.result),
+        meta=np.empty((0,) * len(plan.left), plan.dtypes[which]),
     )

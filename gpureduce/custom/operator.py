@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from gpureduce.chunked import takes_operators
 from gpureduce.custom import arrays as host
 from gpureduce.custom.outputs import each, result_type
 from gpureduce.custom.places import device_of
@@ -157,6 +158,12 @@ class Operator:
         scalar, array of the inputs' kind, or a namedtuple of them
             The results by name. One output alone comes to the host.
         """
+        if any(map(takes_operators, inputs)):
+            from gpureduce.chunked.own import reduce as reduce_chunks
+
+            given = {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims}
+            given |= {"where": where, "device": device, "progress": progress}
+            return reduce_chunks(self, inputs, {**given, "initial": initial})
         masks = () if where is True else (where,)
         there = device_of(self.name, device, (*inputs, *masks))
         if there is not None:

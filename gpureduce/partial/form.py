@@ -1,7 +1,6 @@
 """Partials as bytes: little-endian, canonical, and telling what they are; see docs/partials.md."""
 
 import struct
-from typing import Any
 
 import numpy as np
 

@@ -1,5 +1,6 @@
 """Trees of users' operators: their states as nodes."""
 
+import math
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
@@ -15,6 +16,7 @@ from gpureduce.custom.scalars import Kind as Number
 from gpureduce.custom.scalars import kind_of
 from gpureduce.partial import trees
 from gpureduce.partial.carrier import Partials
+from gpureduce.partial.host import brought, mask_of
 from gpureduce.partial.kinds import VERSION, Kind, number_of
 
 Array = NDArray[Any]
@@ -112,22 +114,36 @@ def _made_kind(operator: Any, kinds: Any, absent: bool) -> Kind:
     return Kind(operator.name, tree.dtype, 0, False, answers, text, tree, number_of(text))
 
 
-def taken_by(
-    operator: Any, x: Any, axis: Any, keepdims: bool, where: Any, offset: Any, device: str
-) -> Partials:
-    if device not in ("auto", "cpu"):
-        raise ValueError(
-            f"partials: of a user's operator they are taken on the CPU: device is auto or cpu, not "
-            f"{device!r}"
-        )
-    case, mask = operator._case(operator.several(x), where)
+def _in_one_axis(case: Any, mask: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
+    """The reduced axes as one, the first, in C order of them."""
+    shape = case.shape
+    kept = [d for d in range(len(shape)) if d not in axes]
+    count = math.prod(shape[d] for d in axes)
+    now = (count, *(shape[d] for d in kept))
+
+    def moved(array: Array, inner: tuple[int, ...]) -> Array:
+        whole = np.broadcast_to(array, shape + inner)
+        rest = range(len(shape), len(shape) + len(inner))
+        return whole.transpose(*axes, *kept, *rest).reshape(now + inner)
+
+    arrays = [moved(a, i.shape) for a, i in zip(case.arrays, case.inputs, strict=True)]
+    return case.with_arrays(arrays, now), None if mask is None else moved(mask, ())
+
+
+def taken_by(operator: Any, x: Any, axis: Any, keepdims: bool, where: Any, offset: Any) -> Partials:
+    case, mask = operator._case(
+        [brought(a, "partials") for a in operator.several(x)], mask_of(where, "partials")
+    )
     axes = tuple(sorted(host.axes_of(axis, len(case.shape))))
-    if len(axes) != 1 and len(case.shape) != 1:
-        raise ValueError(
-            f"partials: of a user's operator along one axis, not {len(axes)}; reshape the inputs"
-        )
+    start = trees.start_of(offset)
+    left = tuple(
+        1 if d in axes else n for d, n in enumerate(case.shape) if keepdims or d not in axes
+    )
+    if len(axes) != 1:
+        case, mask = _in_one_axis(case, mask, axes)
+        axes = (0,)
     at = axes[0]
-    start, count = int(offset), case.shape[at]
+    count = case.shape[at]
     case = operator._complete(case, mask, np._NoValue, False)
     program = case.made.program
     kinds = tuple(host.kind(operator.name, a) for a in case.arrays[: len(case.inputs)])
@@ -142,6 +158,5 @@ def taken_by(
     for first, stop in trees.cover(start, start + count):
         piece = runner._cut(case, at, first - start, stop - start)
         nodes.append(kind.tree.fold(piece, (at,), mask))
-    left = tuple(1 if d == at else n for d, n in enumerate(case.shape) if keepdims or d != at)
     shaped = [[value.reshape(left) for value in node] for node in nodes]
     return trees.packed(kind, left, start, start + count, shaped)

@@ -116,6 +116,13 @@ def finished(p: Partials, op: Any, dtype: DTypeLike | None) -> Any:
     return p.kind.tree.finish(root)
 
 
+def start_of(offset: Any) -> int:
+    start = operator.index(offset)
+    if start < 0:
+        raise ValueError(f"partials: offset {start} is negative")
+    return start
+
+
 def _first_axes(x: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
     """The reduced axes as one, the first, in C order of them."""
     kept = [d for d in range(len(shape)) if d not in axes]
@@ -125,7 +132,7 @@ def _first_axes(x: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
 
 
 def taken(
-    kind: Kind, x: NDArray[Any], axis: Any, keepdims: bool, where: Any, offset: Any, device: str
+    kind: Kind, x: NDArray[Any], axis: Any, keepdims: bool, where: Any, offset: Any
 ) -> Partials:
     """The blocks of an array whose first element along the reduced axes has this index."""
     shape = x.shape
@@ -136,9 +143,7 @@ def taken(
         else np.lib.array_utils.normalize_axis_tuple(axis, x.ndim, "axis"),
     )
     axes = tuple(sorted(axes))
-    start = operator.index(offset)
-    if start < 0:
-        raise ValueError(f"partials: offset {start} is negative")
+    start = start_of(offset)
     one = len(axes) == 1
     if not one:
         x, where = (
@@ -153,7 +158,7 @@ def taken(
     for first, stop in cover(start, start + count):
         part = (slice(None),) * at + (slice(first - start, stop - start),)
         mask = where if where is True else where[part]
-        nodes.append(kind.tree.fold(x[part], (at,), mask, device))
+        nodes.append(kind.tree.fold(x[part], (at,), mask))
     left = tuple(1 if d in axes else n for d, n in enumerate(shape) if keepdims or d not in axes)
     nodes = [[value.reshape(left) for value in node] for node in nodes]
     return packed(kind, left, start, start + count, nodes)
