@@ -94,6 +94,16 @@ def test_an_operator_of_ones_own():
     x = generator("mpi own").standard_normal(90)
     found = on_all(3, lambda r: mpi.allreduce(r, x[30 * r.number : 30 * r.number + 30], operator))
     assert [bits(f) for f in found] == [bits(operator(x))] * 3
+    dot = gpureduce.Operator("f8", inputs="x, y", lift="x * y", combine="a + b", name="dot")
+    both = x.reshape(30, 3), x.reshape(30, 3)[::-1]
+    for axis in (0, None):
+
+        def work(rank, axis=axis):
+            rows = slice(7 * rank.number, 7 * rank.number + 7 if rank.number < 3 else 30)
+            return mpi.allreduce(rank, tuple(a[rows] for a in both), dot, axis=axis)
+
+        found = on_all(4, work)
+        assert [bits(f) for f in found] == [bits(dot(*both, axis=axis))] * 4
 
 
 def test_partials_that_are_there_already():
@@ -116,12 +126,22 @@ def test_ranks_that_disagree_are_told_so_everywhere():
     def failure(rank):
         return mpi.allreduce(rank, np.array(["no"]) if rank.number == 1 else np.ones(3), "sum")
 
+    def axes(rank):
+        return mpi.allreduce(rank, np.ones((4, 3)), "sum", axis=rank.number)
+
+    def operators(rank):
+        return mpi.allreduce(rank, np.ones(4), ["sum", "argmax", "prod"][rank.number])
+
+    for found in on_all(3, axes):
+        assert isinstance(found, (ValueError, np.exceptions.AxisError))
+    for found in on_all(3, operators):
+        assert isinstance(found, ValueError) and "rank 1 has partials of another kind" in str(found)
     for found in on_all(3, shapes):
         assert isinstance(found, ValueError)
-        assert "rank 0 has outputs of shape (3,), rank 2 of (4,)" in str(found)
+        assert "rank 2 has partials of another shape: (4,), not (3,)" in str(found)
     for found in on_all(3, dtypes):
         assert isinstance(found, ValueError)
-        assert "rank 0 has sum of float64, rank 1 sum of float32" in str(found)
+        assert "rank 1 has partials of another dtype: sum of float32" in str(found)
     first, own, last = on_all(3, failure)
     assert isinstance(own, TypeError) and isinstance(first, ValueError)
     assert str(first) == str(last) and "rank 1 failed: TypeError" in str(first)

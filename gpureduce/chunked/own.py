@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from gpureduce.chunked import module_of
-from gpureduce.chunked.plan import Plan, axes_of, check_given, mask_of
+from gpureduce.chunked.plan import Plan, check_given, mask_of
 from gpureduce.custom import arrays as host
 from gpureduce.custom.outputs import each, result_type
 from gpureduce.partial import merging
+from gpureduce.partial.axes import axes_of
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.take import partials
 

@@ -1,6 +1,5 @@
 """What a reduction of chunks is, whichever array they are of and whoever's operator it is."""
 
-import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ import numpy as np
 from gpureduce import functions
 from gpureduce.lists import operators
 from gpureduce.partial import merging
+from gpureduce.partial.axes import along, axes_of
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.kinds import INDEX, Kind, kind_of
 from gpureduce.partial.take import partials
@@ -45,7 +45,7 @@ class Plan(ABC):
 
     def offset_of(self, block: Any, start: Sequence[int]) -> int:
         """Of a tree's part: its index over the reduced axes, which only the first of them cuts."""
-        inner = math.prod(block.shape[d] for d in self.axes[1:])
+        inner = along(block.shape, self.axes[1:])
         return start[self.axes[0]] * inner if self.axes else 0
 
     def finished(self, p: Partials, which: int) -> Any:
@@ -108,14 +108,6 @@ class Named(Plan):
         return merging.finish(p, self.name, ddof=self.ddof)
 
 
-def axes_of(axis: Any, dims: int, is_position: bool = False) -> tuple[int, ...]:
-    if axis is None:
-        return tuple(range(dims))
-    if is_position:
-        axis = operator.index(axis)
-    return tuple(sorted(np.lib.array_utils.normalize_axis_tuple(axis, dims, "axis")))
-
-
 def check_given(name: str, given: Mapping[str, Any], what: str) -> None:
     """What is not for arrays that come in chunks."""
     for key in _NOT_TAKEN:
@@ -133,7 +125,9 @@ def plan_of(name: str, a: Any, given: Mapping[str, Any], what: str) -> Named:
     dtype = given.get("dtype")
     folded = np.dtype(dtype) if dtype is not None else np.dtype(a.dtype)
     kind = kind_of(name, folded.newbyteorder("="), name)
-    keepdims = given.get("keepdims", False)
+    keepdims, axis = given.get("keepdims", False), given.get("axis")
+    if row["position"] and axis is not None:
+        axis = operator.index(axis)
     sample = np.ones((1,) * len(a.shape), a.dtype)
     how = {"dtype": dtype} if dtype is not None else {}
     small = (
@@ -144,12 +138,12 @@ def plan_of(name: str, a: Any, given: Mapping[str, Any], what: str) -> Named:
     several = small if row["results"] > 1 else (small,)
     return Named(
         name,
-        axes_of(given.get("axis"), len(a.shape), row["position"]),
+        axes_of(axis, len(a.shape)),
         keepdims is not _NO and bool(keepdims),
         tuple(a.shape),
         tuple(np.asarray(one).dtype for one in several),
         kind,
-        given.get("axis") is None,
+        axis is None,
         dtype,
         given.get("ddof", 0),
     )

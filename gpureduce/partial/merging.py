@@ -4,13 +4,14 @@ import hashlib
 import math
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from gpureduce import _core
 from gpureduce.partial import trees
+from gpureduce.partial.axes import along, axes_of
 from gpureduce.partial.carrier import Partials, Words, checked
 from gpureduce.partial.kinds import INDEX, Kind, dtype_of, kind_of, name_of
 
@@ -53,18 +54,34 @@ def canonical(p: Partials) -> Partials:
     return p if p.kind.tree else p.like(_merged(p.kind, p.raw[np.newaxis]))
 
 
-def _same(parts: Sequence[Partials]) -> None:
-    first = parts[0]
+class Likeness(NamedTuple):
+    """What partials that merge have in common."""
+
+    op: str
+    kind: str
+    shape: tuple[int, ...]
+
+
+def likeness(p: Partials) -> Likeness:
+    return Likeness(p.kind.op, str(p.kind), p.shape)
+
+
+def difference(other: Likeness, first: Likeness) -> str:
+    """Why they do not merge, or nothing."""
+    if other.kind != first.kind:
+        what = "dtype" if other.op == first.op else "kind"
+        return f"partials of another {what}: {other.kind} do not merge with {first.kind}"
+    if other.shape != first.shape:
+        return f"partials of another shape: {other.shape}, not {first.shape}"
+    return ""
+
+
+def _check_alike(parts: Sequence[Partials]) -> None:
     for p in parts:
         if not isinstance(p, Partials):
             raise TypeError(f"merge: {type(p).__name__} is no gpureduce.Partials")
-        if p.kind.text != first.kind.text:
-            what = "dtype" if p.kind.op == first.kind.op else "kind"
-            raise ValueError(
-                f"merge: partials of another {what}: {p.kind} do not merge with {first.kind}"
-            )
-        if p.shape != first.shape:
-            raise ValueError(f"merge: partials of another shape: {p.shape}, not {first.shape}")
+        if why := difference(likeness(p), likeness(parts[0])):
+            raise ValueError(f"merge: {why}")
 
 
 def merge(
@@ -101,10 +118,10 @@ def merge(
         if parts.kind.tree:
             raise ValueError("merge: parts of a tree are merged as a list, neighbours in order")
         checked(parts, "merge")
-        axes = _axes(axis, parts.ndim)
+        axes = axes_of(axis, parts.ndim)
         kept = [d for d in range(parts.ndim) if d not in axes]
         raw = parts.raw.transpose(*axes, *kept, parts.ndim)
-        count = math.prod(parts.shape[d] for d in axes)
+        count = along(parts.shape, axes)
         shape = (count, *(parts.shape[d] for d in kept), parts.kind.words)
         return parts.like(_merged(parts.kind, raw.reshape(shape)))
     several = list(parts)
@@ -112,19 +129,13 @@ def merge(
         raise TypeError("merge: axis is of one array of partials, not of several")
     if not several:
         raise ValueError("merge: there are no partials")
-    _same(several)
+    _check_alike(several)
     if several[0].kind.tree:
         return trees.merged(several)
     for p in several:
         checked(p, "merge")
     kind = several[0].kind
     return Partials(kind, _function(several), _merged_several(kind, [p.raw for p in several]))
-
-
-def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
-    if axis is None:
-        return tuple(range(ndim))
-    return np.lib.array_utils.normalize_axis_tuple(axis, ndim, "axis")
 
 
 def words(p: Partials) -> Words:

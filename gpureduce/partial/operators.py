@@ -1,6 +1,5 @@
 """Trees of users' operators: their states as nodes."""
 
-import math
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
@@ -15,6 +14,7 @@ from gpureduce.custom.program import Input, Program, Result, Stream
 from gpureduce.custom.scalars import Kind as Number
 from gpureduce.custom.scalars import kind_of
 from gpureduce.partial import trees
+from gpureduce.partial.axes import along, as_one, axes_of, left_of
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.host import brought, mask_of
 from gpureduce.partial.kinds import VERSION, Kind, number_of
@@ -115,30 +115,28 @@ def _made_kind(operator: Any, kinds: Any, absent: bool) -> Kind:
 
 
 def _in_one_axis(case: Any, mask: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
-    """The reduced axes as one, the first, in C order of them."""
     shape = case.shape
-    kept = [d for d in range(len(shape)) if d not in axes]
-    count = math.prod(shape[d] for d in axes)
-    now = (count, *(shape[d] for d in kept))
+    several = zip(case.arrays, case.inputs, strict=True)
+    arrays = [as_one(a, axes, shape, i.shape) for a, i in several]
+    now = (along(shape, axes), *left_of(shape, axes, False))
+    return case.with_arrays(arrays, now), None if mask is None else as_one(mask, axes, shape)
 
-    def moved(array: Array, inner: tuple[int, ...]) -> Array:
-        whole = np.broadcast_to(array, shape + inner)
-        rest = range(len(shape), len(shape) + len(inner))
-        return whole.transpose(*axes, *kept, *rest).reshape(now + inner)
 
-    arrays = [moved(a, i.shape) for a, i in zip(case.arrays, case.inputs, strict=True)]
-    return case.with_arrays(arrays, now), None if mask is None else moved(mask, ())
+def shape_of(operator: Any, x: Any) -> tuple[int, ...]:
+    """Of all inputs together."""
+    shape: tuple[int, ...] = _case(operator, x, True)[0].shape
+    return shape
+
+
+def _case(operator: Any, x: Any, where: Any) -> Any:
+    inputs = [brought(a, "partials") for a in operator.several(x)]
+    return operator._case(inputs, mask_of(where, "partials"))
 
 
 def taken_by(operator: Any, x: Any, axis: Any, keepdims: bool, where: Any, offset: Any) -> Partials:
-    case, mask = operator._case(
-        [brought(a, "partials") for a in operator.several(x)], mask_of(where, "partials")
-    )
-    axes = tuple(sorted(host.axes_of(axis, len(case.shape))))
-    start = trees.start_of(offset)
-    left = tuple(
-        1 if d in axes else n for d, n in enumerate(case.shape) if keepdims or d not in axes
-    )
+    case, mask = _case(operator, x, where)
+    axes = axes_of(axis, len(case.shape))
+    start, left = trees.start_of(offset), left_of(case.shape, axes, keepdims)
     if len(axes) != 1:
         case, mask = _in_one_axis(case, mask, axes)
         axes = (0,)

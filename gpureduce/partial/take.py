@@ -123,6 +123,15 @@ def partials(
     return p
 
 
+def shape_of(x: Any, op: Any) -> tuple[int, ...]:
+    """Of what partials() would fold: of an operator's inputs together."""
+    if _is_custom(op):
+        from gpureduce.partial.operators import shape_of
+
+        return shape_of(op, x)
+    return tuple(np.shape(x))
+
+
 def _look_for_signs(p: Partials, a: NDArray[Any], *, op: str, **how: Any) -> None:
     """Whether zeros alone are all -0.0, which the sum of their squares does not tell."""
     digits = p.raw[..., HEADER + 4 :]
