@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from arrays import finite_bits, generator
+from cuts import Store
 from table import OPS, bits
 
 import gpureduce
@@ -14,21 +15,6 @@ from gpureduce.chunked import stores
 
 NAMES = ["sum", "mean", "nanvar", "min", "any", "count_nonzero", "argmin", "prod", "minmax"]
 
-
-class Store:
-    """What zarr's and h5py's arrays have in common, and what was read of it."""
-
-    def __init__(self, x, chunks):
-        self.x, self.chunks, self.reads = x, chunks, []
-        self.shape, self.dtype, self.ndim = x.shape, x.dtype, x.ndim
-
-    def __getitem__(self, index):
-        block = self.x[index]
-        self.reads.append(block.size)
-        return block
-
-
-Store.__module__ = "zarr.core.array"
 
 # Each element halves what came before it.
 LEAKY = {

@@ -12,7 +12,6 @@ from gpureduce import _core
 VERSION = 1
 # What every partial begins with: number * merged, merged, how many elements counted.
 KINDS, MERGED, COUNT, HEADER = range(4)
-MERGES_MOST = 1 << 31
 
 _OPERATORS = _core.operators()
 INDEX = {op["name"]: number for number, op in enumerate(_OPERATORS)}
