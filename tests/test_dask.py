@@ -145,6 +145,14 @@ def test_graphs_are_no_larger_than_dasks_own():
     assert gpureduce.std(lazy).name != gpureduce.std(lazy, ddof=1).name
 
 
+def test_large_partials_merge_few_at_a_time():
+    """So that what waits for a merge is bounded."""
+    for outputs, merges in ((1, 4 + 1), (1 << 18, 32 + 16 + 8 + 4 + 2 + 1)):
+        lazy = da.ones((64, outputs), chunks=(1, outputs), dtype="f4")
+        graph = map(str, dict(gpureduce.sum(lazy, axis=0).__dask_graph__()))
+        assert sum("-partial-" in key or "-aggregate-" in key for key in graph) == merges
+
+
 def test_reduce_by_name():
     x = array(generator("dask reduce"), (40, 3))
     lazy = da.from_array(x, chunks=(7, 2))

@@ -11,8 +11,9 @@ from gpureduce.chunked.plan import Plan, mask_of, plan_of
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.merging import merge
 
-# Merging is cheap, so that more go at once than Dask's own 4.
-_SPLIT_EVERY = 16
+# Merging is cheap, so that more go at once than Dask's own 4, as long as they are no larger
+# together than this: of maps each is tens of times as large as a result.
+_SPLIT_EVERY, _TOGETHER = 16, 64 << 20
 
 
 def reduce(name: str, a: Any, given: Mapping[str, Any]) -> Any:
@@ -143,8 +144,18 @@ def _parts(arrays: list[Any], plan: Plan, mask: Any) -> Any:
     )
 
 
+def _split_every(a: Any, plan: Plan) -> Any:
+    """How many partials merge at once: Dask's own setting, if there is one."""
+    outputs = math.prod(max(c, default=0) for d, c in enumerate(a.chunks) if d not in plan.axes)
+    if math.isnan(outputs):
+        outputs = 0
+    fit = _TOGETHER // max(1, 8 * plan.words * int(outputs))
+    usual = max(2, min(_SPLIT_EVERY, fit))
+    return importlib.import_module("dask.config").get("split_every", usual)
+
+
 def _reduced(a: Any, take: Any, plan: Plan, which: int) -> Any:
-    da, config = importlib.import_module("dask.array"), importlib.import_module("dask.config")
+    da = importlib.import_module("dask.array")
     if not plan.axes:
         return a.map_blocks(_Finish(plan, which), dtype=plan.dtypes[which], chunks=a.chunks)
     return da.reduction(
@@ -154,7 +165,7 @@ def _reduced(a: Any, take: Any, plan: Plan, which: int) -> Any:
         axis=plan.axes,
         keepdims=plan.keepdims,
         dtype=plan.dtypes[which],
-        split_every=config.get("split_every", _SPLIT_EVERY),
+        split_every=_split_every(a, plan),
         combine=_merge,
         name=f"gpureduce_{plan.name}",
         concatenate=False,

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpureduce import functions
 from gpureduce.lists import operators
-from gpureduce.partial import merging
+from gpureduce.partial import merging, trees
 from gpureduce.partial.axes import along, axes_of
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.kinds import INDEX, Kind, kind_of
@@ -32,6 +32,7 @@ class Plan(ABC):
     dtypes: tuple[np.dtype[Any], ...]
 
     is_tree = True
+    words = trees.VALUES + 1  # of each output, or a few more
 
     @property
     def needs_place(self) -> bool:
@@ -81,6 +82,10 @@ class Named(Plan):
     @property
     def is_tree(self) -> bool:  # type: ignore[override]
         return self.kind.tree is not None
+
+    @property
+    def words(self) -> int:  # type: ignore[override]
+        return self.kind.words or super().words
 
     @property
     def needs_place(self) -> bool:
