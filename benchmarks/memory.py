@@ -53,12 +53,12 @@ def by_dask(gigabytes: float, workers: int) -> float:
         n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
     )
     with cluster, distributed.Client(cluster) as client:
-        before = max(client.run(peak).values())
+        before: float = max(client.run(peak).values())
         x = virtual(gigabytes)
         for name in ("mean", "var"):
             start = time.perf_counter()
             client.compute(getattr(gpureduce, name)(x)).result()
-            found = max(client.run(peak).values())
+            found: float = max(client.run(peak).values())
             _tell(f"Dask, {name}", x.nbytes, start, found, before)
     return found
 
@@ -75,7 +75,7 @@ def by_zarr(gigabytes: float) -> float:
 def _tell(what: str, size: int, start: float, found: float, before: float) -> None:
     seconds = time.perf_counter() - start
     print(
-        f"{what:24} {size / 1e9:6.1f} GB {seconds:7.1f} s {found:7.0f} MB, before {before:.0f} MB"
+        f"{what:12} {size / 1e9:6.1f} GB {seconds:7.1f} s {found:7.0f} MB, before {before:.0f} MB"
     )
 
 
