@@ -1,6 +1,8 @@
 """Dask arrays stay lazy, and any chunks give the bits of the whole."""
 
+import os
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -264,3 +266,29 @@ def test_processes(way, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     wrong, count = differing(way, [("processes", n) for n in range(40)])
     assert not wrong and count > 30, list(map(str, wrong))
+
+
+def dying(block, folder=None, block_id=None):
+    """The first worker that is given the third chunk dies."""
+    flag = Path(folder) / "dead"
+    if block_id == (2, 0) and not flag.exists():
+        flag.touch()
+        os._exit(1)
+    return block
+
+
+@pytest.mark.alone
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_that_dies(tmp_path):
+    distributed = pytest.importorskip("distributed", reason="distributed is not installed")
+    x = array(generator("dying"), (60, 5))
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        lazy = da.from_array(x, chunks=(10, 5))
+        lazy = lazy.map_blocks(dying, folder=str(tmp_path), meta=np.empty((0, 0), "f4"))
+        found = client.compute(gpureduce.var(lazy, axis=0)).result(timeout=60)
+    assert (tmp_path / "dead").exists() and bits(found) == bits(gpureduce.var(x, axis=0))

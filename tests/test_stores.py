@@ -137,6 +137,17 @@ def test_real_stores(tmp_path):
         assert bits(gpureduce.mean(store, axis=axis)) == bits(gpureduce.mean(x, axis=axis))
 
 
+def test_real_stores_of_hdf5(tmp_path):
+    h5py = pytest.importorskip("h5py", reason="h5py is not installed")
+    x = finite_bits(generator("hdf5"), np.dtype("f4"), 3000).reshape(100, 30)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        chunked = file.create_dataset("chunked", data=x, chunks=(9, 7))
+        whole = file.create_dataset("whole", data=x)
+        for store in (chunked, whole):
+            for axis in (None, 0, 1):
+                assert bits(gpureduce.mean(store, axis=axis)) == bits(gpureduce.mean(x, axis=axis))
+
+
 # --- xarray ---------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,13 @@ Reduce = Callable[[str, Any, Mapping[str, Any]], Any]
 _WAYS_MOST = 1000
 _ways: dict[type, str | None] = {}
 # By the first part of the array's module; a library that made an array is there already.
-_KNOWN = {"dask": "dask_arrays", "zarr": "stores", "h5py": "stores", "xarray": "labelled"}
+_KNOWN = {
+    "cubed": "cubed_arrays",
+    "dask": "dask_arrays",
+    "h5py": "stores",
+    "xarray": "labelled",
+    "zarr": "stores",
+}
 
 
 def module_of(a: Any) -> Any:
