@@ -1,4 +1,4 @@
-"""Words that other libraries add: databases, tables, arrays. Each knows nothing but sums of int64."""
+"""Words that other libraries add, which know nothing but sums of int64."""
 
 import numpy as np
 import pytest
