@@ -53,6 +53,19 @@ def test_an_operator_of_ones_own():
         assert [bits(f) for f in found] == [bits(dot(*both, axis=axis))] * 4
 
 
+@pytest.mark.parametrize("op", ["mean", "argmax", "prod"])
+def test_no_part_is_reduced_twice(op, monkeypatch):
+    taken, take = [], mpi.partials
+
+    def counted(*given, **how):
+        taken.append(how["offset"])
+        return take(*given, **how)
+
+    monkeypatch.setattr(mpi, "partials", counted)
+    on_all(3, lambda rank: mpi.allreduce(rank, np.ones(4), op))
+    assert sorted(taken) == [0, 4, 8]
+
+
 def test_partials_that_are_there_already():
     x = finite_bits(generator("mpi partials"), np.dtype("f8"), 100)
 

@@ -200,6 +200,18 @@ def test_the_accessor(labelled):
     assert gpureduce.minmax(labelled)[0].dtype == np.float32
 
 
+def test_xarrays_and_operators(labelled):
+    peak = gpureduce.Operator("f4", combine="a > b ? a : b")
+    with pytest.raises(TypeError, match="has names"):
+        peak(labelled)
+    with pytest.raises(TypeError, match="has names"):
+        gpureduce.reduceat(labelled, [0], "add")
+    for given in (labelled, labelled.chunk({"time": 7})):
+        found = given.reduce(peak, "time")
+        assert found.dims == ("lat", "lon") and type(found.data) is type(given.data)
+        assert bits(found.values) == bits(peak(labelled.values, axis=0))
+
+
 def test_lazy_xarrays(labelled):
     da = pytest.importorskip("dask.array", reason="dask's arrays are not installed")
     chunked = labelled.chunk({"time": 7, "lat": 3})

@@ -45,8 +45,8 @@ def takes_operators(a: Any) -> bool:
 
 def check_in_memory(name: str, a: Any) -> None:
     """Of what has no way by partials."""
-    if module_of(a):
+    if module := module_of(a):
+        why = getattr(module, "WHY_NOT", "comes in chunks, and this takes arrays in memory")
         raise TypeError(
-            f"{name}: {type(a).__module__}.{type(a).__qualname__} comes in chunks, and this takes "
-            "arrays in memory: give numpy.asarray() of it"
+            f"{name}: {type(a).__module__}.{type(a).__qualname__} {why}: give numpy.asarray() of it"
         )

@@ -129,7 +129,7 @@ def shape_of(x: Any, op: Any) -> tuple[int, ...]:
         from gpureduce.partial.operators import shape_of
 
         return shape_of(op, x)
-    return tuple(np.shape(x))
+    return tuple(np.shape(x if hasattr(x, "shape") else array_of(x, "partials")))
 
 
 def _look_for_signs(p: Partials, a: NDArray[Any], *, op: str, **how: Any) -> None:
