@@ -2,13 +2,15 @@
 
 import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from arrays import finite_bits, generator
 from cuts import differing, random_chunks
-from table import OPS, bits
+from table import OPS, SANITIZED, bits
 
 import gpureduce
 
@@ -263,6 +265,37 @@ def test_threads_and_other_processes():
         found = function(lazy, axis=0)
         assert bits(found.compute(scheduler="threads")) == bits(function(x, axis=0))
         assert bits(pickle.loads(pickle.dumps(found)).compute()) == bits(function(x, axis=0))
+
+
+MEMORY = """
+import resource, numpy as np, dask, dask.array as da, gpureduce
+def block(block_id=None):
+    return np.full((1 << 13, 1 << 10), block_id[0], np.float32)
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+chunks = (1 << 13,) * 32, (1 << 10,)
+lazy = da.map_blocks(block, chunks=chunks, dtype="f4", meta=np.empty((0, 0), "f4"))
+with dask.config.set(scheduler="threads", num_workers=2):
+    gpureduce.var(lazy[:1 << 13]).compute()
+    before = peak()
+    assert gpureduce.mean(lazy).compute() == 15.5
+    gpureduce.var(lazy, axis=0).compute()
+print(lazy.nbytes >> 20, before, peak())
+"""
+
+
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer keeps what is freed")
+def test_memory_is_bounded():
+    """A few chunks of 32 MiB on each thread, of 1 GiB; benchmarks/memory.py has more."""
+    here = str(Path(gpureduce.__file__).parents[1])
+    paths = os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-c", MEMORY]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, env=os.environ | {"PYTHONPATH": paths}
+    )
+    assert done.returncode == 0, done.stderr
+    size, before, after = map(int, done.stdout.split())
+    assert size >= 1 << 10 and after < before + 200, (before, after)
 
 
 @pytest.mark.alone

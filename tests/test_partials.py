@@ -242,6 +242,20 @@ def test_operators_along_several_axes(axes):
     assert bits(finish(whole)) == bits(leaky(x, axis=axes))
 
 
+def test_operators_are_pickled(tmp_path):
+    leaky = gpureduce.Operator(**OWN["leaky"])
+    x = generator("own accumulator").standard_normal(30)
+    acc = gpureduce.Accumulator(leaky)
+    for start in (0, 10, 20):
+        acc.add(x[start : start + 10])
+        acc = pickle.loads(pickle.dumps(acc))
+    assert bits(acc.result()) == bits(leaky(x))
+    for work in (acc.partials.tobytes, lambda: acc.save(tmp_path / "acc")):
+        with pytest.raises(TypeError, match="are pickled"):
+            work()
+    assert not list(tmp_path.iterdir())
+
+
 def test_operators_of_small_arrays():
     trace = gpureduce.Operator("f8", inputs="m[2][2]", lift="m[0][0] + m[1][1]", combine="a + b")
     m = generator("own matrices").standard_normal((4, 3, 2, 2))

@@ -138,7 +138,13 @@ class Accumulator:
             return merging.finish(self.partials, op, ddof=ddof, dtype=dtype)
 
     def save(self, file: str | os.PathLike[str] | IO[bytes]) -> None:
-        """Writes what was added to a path, aside and renamed, or to an open file."""
+        """Writes what was added to a path, aside and renamed, or to an open file.
+
+        Raises
+        ------
+        TypeError
+            Of users' operators, whose accumulators are pickled.
+        """
         with self._lock:
             data = self.added.to_bytes(8, "little") + form.tobytes(self.partials)
         if not isinstance(file, str | os.PathLike):

@@ -87,7 +87,7 @@ class Partials:
     def __reduce__(self) -> Any:
         from gpureduce.partial.form import frombytes, tobytes
 
-        if self.kind.tree and self.kind.op not in ("prod", "nanprod"):
+        if self.kind.tree and not self.kind.tree.has_bytes:
             return _unpickled, (self.kind.tree.described(), self.raw, self.start, self.stop)
         return frombytes, (tobytes(self),)
 
@@ -131,7 +131,13 @@ class Partials:
 
     def tobytes(self) -> bytes:
         """The form for files and networks: canonical, so that equal values that were asked for the
-        same function have the same bytes."""
+        same function have the same bytes.
+
+        Raises
+        ------
+        TypeError
+            Of users' operators, which are pickled.
+        """
         from gpureduce.partial.form import tobytes
 
         return tobytes(self)

@@ -15,6 +15,11 @@ _HEAD = struct.Struct("<8sIIIIqqq")  # magic, version, kind, text, ndim, words o
 
 def tobytes(p: Partials, function: str | None = None) -> bytes:
     """With the function that was asked for, or this one."""
+    if p.kind.tree and not p.kind.tree.has_bytes:
+        raise TypeError(
+            f"tobytes: partials of a user's operator, {p.op}, are pickled: the operator has to "
+            "travel with them"
+        )
     asked = function or p.op
     text = p.kind.text.encode()
     if asked != p.kind.function:

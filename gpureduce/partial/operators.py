@@ -41,6 +41,8 @@ class OperatorTree:
     """A user's operator on inputs of some dtypes. program: without a mask, but where one was given
     with what that takes."""
 
+    has_bytes = False
+
     def __init__(self, operator: Any, kinds: Any, absent: bool):
         self.asked, self.kinds, self.absent = operator, kinds, absent
         made = operator._compiled(kinds, False, absent)

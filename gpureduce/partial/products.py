@@ -24,6 +24,8 @@ def _plain_nan(x: Array) -> Array:
 class Product:
     """How a part of the index becomes a node, and two neighbours one."""
 
+    has_bytes = True
+
     def __init__(self, name: str, dtype: np.dtype[Any]):
         self.name, self.dtype, self.asked = name, dtype, None
         self.slots = (np.dtype(_WIDE.get(dtype.name, dtype.name)),)
