@@ -16,8 +16,7 @@ PACK_NVRTC := build/nvrtc/nvidia/cuda_nvrtc/lib/libnvrtc.so.12
 .PHONY: run test lint stubs bench example install pack docs wheel sdist-test sanitize gpu-test gpu-bench clean
 
 run: $(VENV)/demo
-	$(BIN)/python -m gpureduce land
-	$(BIN)/python -m gpureduce demo
+	$(BIN)/python -m gpureduce demo --picture build/land.png
 
 # What looks at memory that all share goes first: the last line is then of the run that has the tests.
 # A file's tests by one process: they share what is slow to make.

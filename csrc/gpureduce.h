@@ -262,29 +262,36 @@ GPR_API void gpr_close(gpr_run *run);
  * merge by adding the words, up to 2^31 times, as MPI_SUM does. */
 
 /* Of each output, or 0 where the operator has none for elements of this dtype. */
-int gpr_partials_words(int op, int dtype);
-int gpr_partials_are_additive(int op, int dtype);
+GPR_API int gpr_partials_words(int op, int dtype);
+GPR_API int gpr_partials_are_additive(int op, int dtype);
 
-/* The operator that they are named by, the first that has the same: "sum" of the mean of floats. */
-int gpr_partials_op(int op, int dtype);
+/* The operator that they are named by, the first that has the same: "sum" of the mean of floats; -1
+ * where there are none. */
+GPR_API int gpr_partials_op(int op, int dtype);
 
-/* What begins them. Python's have the unit of times in it, these none. */
-uint32_t gpr_partials_kind(int op, int dtype);
+/* What begins them, 0 where there are none. Python's have the unit of times in it, these none. */
+GPR_API uint32_t gpr_partials_kind(int op, int dtype);
+
+/* What is wrong with words that others have added: nothing; they are not of this kind, by
+ * themselves or in part; they are, but for their byte order; more than 2^31 were added. */
+enum gpr_words { GPR_WORDS_FINE, GPR_WORDS_FOREIGN, GPR_WORDS_SWAPPED, GPR_WORDS_TOO_MANY };
+GPR_API enum gpr_words gpr_partials_check(uint32_t kind, const int64_t *words, int words_of_each,
+                                          int64_t outputs);
 
 /* Merges `count` partials of each of so many outputs, the outputs of one after the other, into
- * canonical words: equal bytes for equal values. Each word[0] has to be word[1] times the kind. */
-gpr_status gpr_partials_merge(int op, int dtype, uint32_t kind, const int64_t *words, int64_t count,
-                              int64_t outputs, int64_t *merged);
+ * canonical words: equal bytes for equal values. GPR_BAD_VALUE if some are not of the kind. */
+GPR_API gpr_status gpr_partials_merge(int op, int dtype, uint32_t kind, const int64_t *words,
+                                      int64_t count, int64_t outputs, int64_t *merged);
 
 /* Whether partials of `op` answer `asked` too, as those of the variance answer the mean. */
-int gpr_partials_answer(int op, int dtype, int asked);
+GPR_API int gpr_partials_answer(int op, int dtype, int asked);
 
 /* Results of `asked`, rounded once into gpr_result_dtype(asked, result_dtype): result_dtype is the
  * elements' or, of floats, any float, of complex numbers any of these. *least is what gpr_least()
  * would give; results and *least are the caller's. */
-gpr_status gpr_partials_finish(int op, int dtype, int asked, int result_dtype, double ddof,
-                               const int64_t *words, int64_t outputs, void *results,
-                               int64_t *least);
+GPR_API gpr_status gpr_partials_finish(int op, int dtype, int asked, int result_dtype, double ddof,
+                                       const int64_t *words, int64_t outputs, void *results,
+                                       int64_t *least);
 
 /* How many CUDA devices can be used; 0 leaves the reason for gpr_error(). */
 GPR_API int gpr_device_count(void);

@@ -12,9 +12,16 @@
 #include "errors.h"
 
 enum { ROWS = GPR_OP_COUNT * GPR_DTYPE_COUNT };
+/* Additions of digits below 2^32 that an int64 holds. */
+#define GPR_MERGES_MOST (INT64_C(1) << 31)
 
+static int is_row(int op, int dtype) {
+  return op >= 0 && op < GPR_OP_COUNT && dtype >= 0 && dtype < GPR_DTYPE_COUNT;
+}
+/* Without words where there are none. */
 static const gpr_partial *partial_of(int op, int dtype) {
-  return &gpr_partial_rows[op * GPR_DTYPE_COUNT + dtype];
+  static const gpr_partial none;
+  return is_row(op, dtype) ? &gpr_partial_rows[op * GPR_DTYPE_COUNT + dtype] : &none;
 }
 static const gpr_row *row_of(int op, int dtype) {
   return &gpr_cpu_table_here()->row[op * GPR_DTYPE_COUNT + dtype];
@@ -65,6 +72,7 @@ static int are_alike(int op, int other, int dtype) {
 
 int gpr_partials_op(int op, int dtype) {
   int first = 0;
+  if (!gpr_partials_words(op, dtype)) return -1;
   while (!are_alike(first, op, dtype)) first++;
   return first;
 }
@@ -87,6 +95,7 @@ static uint32_t digest(const char *text) {
 
 uint32_t gpr_partials_kind(int op, int dtype) {
   char text[128];
+  if (!gpr_partials_words(op, dtype)) return 0;
   snprintf(text, sizeof text, "gpureduce partials 1: %s of %s",
            gpr_ops[gpr_partials_op(op, dtype)].name, gpr_dtypes[dtype].name);
   return digest(text);
@@ -103,6 +112,8 @@ static char *states_of(size_t bytes, int count) {
 
 static gpr_status check(int op, int dtype) {
   if (gpr_partials_words(op, dtype)) return GPR_OK;
+  if (!is_row(op, dtype))
+    return gpr_fail(GPR_BAD_VALUE, "there is no operator %d or no dtype %d", op, dtype);
   return gpr_fail(GPR_BAD_TYPE, "%s: there are no partials of dtype %s", gpr_ops[op].name,
                   gpr_dtypes[dtype].name);
 }
@@ -111,12 +122,11 @@ static gpr_status check(int op, int dtype) {
  */
 static int add_words(const gpr_partial *partial, const int64_t *words, int64_t step, int64_t count,
                      int64_t *sum) {
-  const int64_t most = INT64_C(1) << 31;
   int64_t merged = 0;
   if (!partial->additive) return 0;
   memset(sum, 0, (size_t)partial->words * sizeof *sum);
   for (int64_t i = 0; i < count; i++, words += step) {
-    if (words[GPR_WORD_MERGED] > most - merged) return 0;
+    if (words[GPR_WORD_MERGED] > GPR_MERGES_MOST - merged) return 0;
     merged += words[GPR_WORD_MERGED];
     for (int j = 0; j < partial->words; j++) sum[j] += words[j];
   }
@@ -137,12 +147,30 @@ static int64_t merge_states(const gpr_partial *partial, const gpr_row *row, cons
   return n;
 }
 
+enum gpr_words gpr_partials_check(uint32_t kind, const int64_t *words, int words_of_each,
+                                  int64_t outputs) {
+  for (int64_t o = 0; o < outputs; o++, words += words_of_each) {
+    const uint64_t kinds = (uint64_t)words[GPR_WORD_KINDS],
+                   merged = (uint64_t)words[GPR_WORD_MERGED];
+    const int is_fine =
+        kinds == kind * merged && (int64_t)merged >= 0 && words[GPR_WORD_COUNT] >= 0;
+    if (is_fine && merged <= GPR_MERGES_MOST) continue;
+    if (is_fine) return GPR_WORDS_TOO_MANY;
+    const int is_swapped = __builtin_bswap64(kinds) == kind * __builtin_bswap64(merged);
+    return is_swapped ? GPR_WORDS_SWAPPED : GPR_WORDS_FOREIGN;
+  }
+  return GPR_WORDS_FINE;
+}
+
 gpr_status gpr_partials_merge(int op, int dtype, uint32_t kind, const int64_t *words, int64_t count,
                               int64_t outputs, int64_t *merged) {
   const gpr_partial *partial = partial_of(op, dtype);
-  const gpr_row *row = row_of(op, dtype);
   const gpr_status status = check(op, dtype);
   if (status) return status;
+  const gpr_row *row = row_of(op, dtype);
+  if (gpr_partials_check(kind, words, partial->words, count * outputs))
+    return gpr_fail(GPR_BAD_VALUE, "words are not those of partials of %s of %s", gpr_ops[op].name,
+                    gpr_dtypes[dtype].name);
   const size_t bytes = (row->state_bytes + 15) & ~(size_t)15;
   char *all = states_of(bytes, 2);
   if (!all) return GPR_OUT_OF_MEMORY;
@@ -169,6 +197,8 @@ static int rounds_into(int dtype, int to) {
 static gpr_status check_finish(int op, int dtype, int asked, int result_dtype) {
   const gpr_status status = check(op, dtype);
   if (status) return status;
+  if (!is_row(asked, result_dtype))
+    return gpr_fail(GPR_BAD_VALUE, "there is no operator %d or no dtype %d", asked, result_dtype);
   if (!gpr_partials_answer(op, dtype, asked))
     return gpr_fail(GPR_BAD_VALUE, "partials of %s of %s do not answer %s", gpr_ops[op].name,
                     gpr_dtypes[dtype].name, gpr_ops[asked].name);
@@ -183,9 +213,9 @@ gpr_status gpr_partials_finish(int op, int dtype, int asked, int result_dtype, d
                                const int64_t *words, int64_t outputs, void *results,
                                int64_t *least) {
   const gpr_partial *partial = partial_of(op, dtype);
-  const gpr_row *row = row_of(asked, result_dtype);
   const gpr_status status = check_finish(op, dtype, asked, result_dtype);
   if (status) return status;
+  const gpr_row *row = row_of(asked, result_dtype);
   const gpr_spread spread = {ddof, NULL, gpr_skips(asked, dtype) || ddof != ddof};
   const void *with = gpr_ops[asked].flags & GPR_SPREAD ? &spread : NULL;
   const int bytes = gpr_dtypes[row->result].bytes * row->results;

@@ -133,7 +133,8 @@ def main() -> None:
 
     command = commands.add_parser("demo", help="every reduction of a file of numbers, beside NumPy")
     command.add_argument("file", nargs="?", help=".npy or a table of numbers; default: a real one")
-    command.set_defaults(run=lambda arguments: demo.run(arguments.file))
+    land.add_picture(command)
+    command.set_defaults(run=lambda given: demo.run(given.file, given.picture))
 
     command = commands.add_parser("stubs", help="print what type checkers read of the package")
     command.add_argument("file", nargs="?", choices=stubs.FILES, default="__init__.pyi")

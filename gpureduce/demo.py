@@ -1,4 +1,5 @@
-"""The main job: every reduction of a real file, beside NumPy's and the exact answer."""
+"""The main job: how much of the Earth is land, and every reduction of a real file, beside NumPy's
+and the exact answer."""
 
 import importlib.metadata
 import importlib.resources
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gpureduce
-from gpureduce import files, tables
+from gpureduce import files, land, tables
 from gpureduce.functions import PUBLIC
 
 _PACKAGE, _FILE = "astropy-iers-data", "eopc04.1962-now"
@@ -24,7 +25,12 @@ _MOST = 1e19  # the square is within float32
 Array = NDArray[Any]
 
 
-def run(path: str | None) -> None:
+def run(path: str | None, picture: str | None = None) -> None:
+    if picture and path is not None:
+        raise ValueError("the picture is of the Earth's land, which the demo shows without a file")
+    if path is None:
+        land.run(picture)
+        print()
     table = _read(path) if path is not None else _earth()
     missing = int(np.isnan(table).sum())
     values = table[~np.isnan(table)] if missing else table

@@ -44,8 +44,12 @@ class Earth(NamedTuple):
 
 def add_command(commands: Any) -> None:
     command = commands.add_parser("land", help="how much of the Earth is land, whole and in parts")
-    command.add_argument("--picture", metavar="FILE", help="draw land and its share by latitude")
+    add_picture(command)
     command.set_defaults(run=lambda given: run(given.picture))
+
+
+def add_picture(command: Any) -> None:
+    command.add_argument("--picture", metavar="FILE", help="draw land and its share by latitude")
 
 
 def run(picture: str | None = None) -> None:

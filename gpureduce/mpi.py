@@ -3,64 +3,73 @@
 Nothing of mpi4py is imported: a communicator brings what is needed.
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from gpureduce.partial.axes import along, axes_of
 from gpureduce.partial.carrier import Partials
-from gpureduce.partial.kinds import MERGES_MOST
-from gpureduce.partial.merging import finish, merge
-from gpureduce.partial.take import partials
+from gpureduce.partial.merging import Likeness, difference, finish, likeness, merge
+from gpureduce.partial.take import partials, shape_of
+
+_Result = TypeVar("_Result")
 
 # Words of one MPI call, whose counts are C ints.
 _WORDS_MOST = 1 << 27
 
 
 class _Told(NamedTuple):
-    """What a rank tells the others before any of them waits for words."""
+    """What a rank tells the others before any of them waits for words: why it failed, or what its
+    partials are like."""
 
     error: str
-    kind: str
-    shape: tuple[int, ...]
-    words: int
-    length: int
+    like: Likeness | None
 
 
-def _along(x: Any, axis: Any) -> int:
-    """How far this rank's part goes along the reduced axes."""
-    shape = np.shape(x)
-    if axis is None:
-        return int(np.prod(shape, dtype=np.int64))
-    axes = np.lib.array_utils.normalize_axis_tuple(axis, len(shape), "axis")
-    return int(np.prod([shape[d] for d in axes], dtype=np.int64))
+def _tried(work: Callable[[], _Result]) -> tuple[_Result | None, Exception | None]:
+    try:
+        return work(), None
+    except Exception as error:
+        return None, error
 
 
-def _disagreement(told: Sequence[_Told]) -> str:
-    """Why the ranks cannot go on together, the same on all of them."""
-    for rank, one in enumerate(told):
-        if one.error:
-            return f"rank {rank} failed: {one.error}"
-    for rank, one in enumerate(told):
-        if one.kind != told[0].kind:
-            return f"rank 0 has {told[0].kind}, rank {rank} {one.kind}"
-        if one.shape != told[0].shape:
-            return f"rank 0 has outputs of shape {told[0].shape}, rank {rank} of {one.shape}"
-    return ""
+def _raise_everywhere(errors: Sequence[str], own: Exception | None) -> None:
+    """The same on all ranks; where it happened the error itself."""
+    if not any(errors):
+        return
+    if own:
+        raise own
+    rank = next(n for n, error in enumerate(errors) if error)
+    raise ValueError(f"allreduce: rank {rank} {errors[rank]}")
 
 
-def _agree(comm: Any, p: Partials | None, error: Exception | None, length: int) -> list[_Told]:
-    mine = _Told(f"{type(error).__name__}: {error}", "", (), 0, 0)
-    if p is not None:
-        mine = _Told("", str(p.kind), p.shape, p.raw.shape[-1], length)
+def _failed(error: Exception | None) -> str:
+    return f"failed: {type(error).__name__}: {error}" if error else ""
+
+
+def _agree(comm: Any, p: Partials | None, error: Exception | None) -> None:
+    mine = _Told(_failed(error), likeness(p) if p is not None else None)
     told: list[_Told] = comm.allgather(mine)
-    why = _disagreement(told)
-    if why and error:
-        raise error
-    if why:
-        raise ValueError(f"allreduce: {why}")
-    return told
+    _raise_everywhere([one.error for one in told], error)
+    first = told[0].like
+    assert first
+    unlike = [difference(one.like, first) if one.like else "" for one in told]
+    _raise_everywhere([f"has {why}" if why else "" for why in unlike], None)
+
+
+def _before(comm: Any, x: Any, op: Any, axis: Any) -> int:
+    """How far the parts of the ranks before this one go along the reduced axes."""
+
+    def length() -> int:
+        shape = shape_of(x, op)
+        return along(shape, axes_of(axis, len(shape)))
+
+    mine, error = _tried(length)
+    told: list[tuple[str, int]] = comm.allgather((_failed(error), mine or 0))
+    _raise_everywhere([why for why, _ in told], error)
+    return sum(n for _, n in told[: comm.Get_rank()])
 
 
 def _added(comm: Any, p: Partials) -> Partials:
@@ -73,8 +82,8 @@ def _added(comm: Any, p: Partials) -> Partials:
     return p.like(everybody.reshape(p.raw.shape))
 
 
-def _gathered(comm: Any, p: Partials) -> Partials:
-    return merge(comm.allgather(p))
+def _merged(comm: Any, p: Partials) -> Partials:
+    return merge([_added(comm, merge([p]))] if p.additive else comm.allgather(p))
 
 
 def allreduce_partials(comm: Any, p: Partials) -> Partials:
@@ -97,10 +106,8 @@ def allreduce_partials(comm: Any, p: Partials) -> Partials:
         On all ranks: kinds or shapes differ, or parts of a tree do not follow each other in the
         order of the ranks.
     """
-    told = _agree(comm, p, None, 0)
-    if p.additive and len(told) <= MERGES_MOST:
-        return merge([_added(comm, merge([p]))])
-    return _gathered(comm, p)
+    _agree(comm, p, None)
+    return _merged(comm, p)
 
 
 def allreduce(
@@ -153,25 +160,9 @@ def allreduce(
     >>> from mpi4py import MPI
     >>> gpureduce.mpi.allreduce(MPI.COMM_WORLD, part, "mean", axis=0)  # doctest: +SKIP
     """
-    p, error, length = None, None, 0
-    try:
-        p = _taken(x, op, axis, dtype, keepdims, where, 0, device)
-        length = p.stop if p.kind.tree else _along(x, axis)
-    except Exception as caught:
-        error = caught
-    told = _agree(comm, p, error, length)
+    before = _before(comm, x, op, axis)
+    how: dict[str, Any] = {"dtype": dtype, "keepdims": keepdims, "where": where, "device": device}
+    p, error = _tried(lambda: partials(x, op, axis, offset=before, **how))
+    _agree(comm, p, error)
     assert p is not None
-    before = sum(one.length for one in told[: comm.Get_rank()])
-    if not p.additive and before and (p.kind.tree or p.kind.is_position):
-        p = _taken(x, op, axis, dtype, keepdims, where, before, device)
-    whole = merge([_added(comm, p)]) if p.additive else _gathered(comm, p)
-    asked = None if p.kind.tree else op
-    return finish(whole, asked, ddof=ddof)
-
-
-def _taken(
-    x: Any, op: Any, axis: Any, dtype: Any, keepdims: bool, where: Any, offset: int, device: str
-) -> Partials:
-    return partials(
-        x, op, axis, dtype=dtype, keepdims=keepdims, where=where, offset=offset, device=device
-    )
+    return finish(_merged(comm, p), ddof=ddof)

@@ -327,6 +327,12 @@ def long_segments_there():
 
 
 @operation
+def partials_of_what_is_there():
+    a, where = device.on_device(np.ones((30, 40))), device.on_device(np.ones((30, 40), bool))
+    return lambda: gpureduce.partials(a, "sum", axis=0, where=where)
+
+
+@operation
 def outs():
     host, there = np.ones((30, 40)), device.on_device(np.ones((30, 40)))
     out, out_there = np.zeros(40), device.on_device(np.zeros(40))

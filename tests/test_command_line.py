@@ -146,6 +146,7 @@ WRONG = {
     "made as it is read": ("sum /proc/version", "/proc/version is made as it is read"),
     "raw, made as it is read": ("sum /proc/version --dtype u1", "/proc/version is made as it is"),
     "demo of no file": ("demo nowhere", "nowhere"),
+    "demo of a file and the Earth": ("demo words --picture x.png", "without a file"),
     "demo of no .npy file": ("demo nowhere.npy", "nowhere.npy"),
     "demo of a directory": ("demo .", "directory"),
     "demo of what is cut off": ("demo cut.npy", "cut.npy: "),

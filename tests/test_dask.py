@@ -2,11 +2,15 @@
 
 import os
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from arrays import finite_bits, generator
-from table import OPS, bits
+from cuts import differing, random_chunks
+from table import OPS, SANITIZED, bits
 
 import gpureduce
 
@@ -14,6 +18,15 @@ dask = pytest.importorskip("dask", reason="dask is not installed: pip install 'd
 da = pytest.importorskip("dask.array", reason="dask's arrays are not installed")
 
 FUNCTIONS = sorted(name for name in OPS if OPS[name]["function"])
+
+# Each element halves what came before it.
+LEAKY = {
+    "state": "m: f8, c: f8",
+    "lift": "m = 0.5; c = x",
+    "combine": "m = a.m * b.m; c = a.c * b.m + b.c",
+    "identity": (1.0, 0.0),
+    "finish": "c",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -26,14 +39,6 @@ def array(rng, shape, dtype="f4"):
     x = finite_bits(rng, np.dtype("f4"), int(np.prod(shape))).reshape(shape)
     with np.errstate(all="ignore"):
         return x.astype(dtype)
-
-
-def random_chunks(rng, shape):
-    chunks = []
-    for n in shape:
-        cuts = sorted({0, n, *rng.integers(0, n + 1, rng.integers(0, 4)).tolist()})
-        chunks.append(tuple(np.diff(cuts).tolist()))
-    return tuple(chunks)
 
 
 def assert_lazy(got, want):
@@ -135,13 +140,28 @@ def test_nothing_is_computed_before_it_is_asked():
     assert len(reads) == 8
 
 
-def test_graphs_are_no_larger_than_dasks_own():
+@pytest.mark.parametrize("name", ["sum", "mean", "var", "max", "any", "argmin", "prod"])
+def test_graphs_are_no_larger_than_dasks_own(name):
+    lazy = da.ones((1 << 10, 64), chunks=(1 << 4, 16), dtype="f4")
+    for axis in (0, 1) if name == "prod" else (None, 0, 1):
+        both = getattr(gpureduce, name)(lazy, axis=axis), getattr(da, name)(lazy, axis=axis)
+        ours, theirs = (dict(dask.optimize(f)[0].__dask_graph__()) for f in both)
+        assert len(ours) <= len(theirs), axis
+
+
+def test_equal_work_has_equal_names():
     lazy = da.ones(1 << 16, chunks=1 << 8, dtype="f4")
-    ours, theirs = (dask.optimize(f)[0] for f in (gpureduce.sum(lazy), lazy.sum()))
-    assert len(dict(ours.__dask_graph__())) <= len(dict(theirs.__dask_graph__()))
     assert gpureduce.sum(lazy).name == gpureduce.sum(lazy).name  # so that equal work is one
     assert gpureduce.sum(lazy).name != gpureduce.mean(lazy).name
     assert gpureduce.std(lazy).name != gpureduce.std(lazy, ddof=1).name
+
+
+def test_large_partials_merge_few_at_a_time():
+    """So that what waits for a merge is bounded."""
+    for outputs, merges in ((1, 4 + 1), (1 << 18, 32 + 16 + 8 + 4 + 2 + 1)):
+        lazy = da.ones((64, outputs), chunks=(1, outputs), dtype="f4")
+        graph = map(str, dict(gpureduce.sum(lazy, axis=0).__dask_graph__()))
+        assert sum("-partial-" in key or "-aggregate-" in key for key in graph) == merges
 
 
 def test_reduce_by_name():
@@ -157,6 +177,39 @@ def test_reduce_by_name():
         gpureduce.reduceat(lazy, [0, 2], "add")
     with pytest.raises(TypeError, match="comes in chunks"):
         gpureduce.segments(lazy, [0], [2], "add")
+
+
+def test_users_operators():
+    rng = generator("dask own")
+    x, y = array(rng, (20, 9), "f8"), array(rng, (20, 1), "f8")
+    lazy, other = da.from_array(x, chunks=(7, 4)), da.from_array(y, chunks=(5, 1))
+    leaky = gpureduce.Operator(**LEAKY)
+    for axis in (None, 0, 1, (0, 1), (1, 0), ()):
+        for keepdims in (False, True):
+            how = {"axis": axis, "keepdims": keepdims}
+            assert_lazy(leaky(lazy, **how), leaky(x, **how))
+    assert_lazy(gpureduce.reduce(lazy, leaky, axis=1), leaky(x, axis=1))
+    assert_lazy(leaky(lazy, axis=0, where=y > 0), leaky(x, axis=0, where=y > 0))
+    assert_lazy(leaky(lazy, dtype="f4"), leaky(x, dtype="f4"))
+    dot = gpureduce.Operator("f8", inputs="x, y", lift="x * y", combine="a + b")
+    for second in (other, y):
+        assert_lazy(dot(lazy, second, axis=0), dot(x, y, axis=0))
+    assert_lazy(dot(y, lazy), dot(y, x))
+    both = gpureduce.Operator(
+        "s: f8, q: f8",
+        lift="s = x; q = x * x",
+        combine="s = a.s + b.s; q = a.q + b.q",
+        finish={"total": "s", "squares": "q"},
+    )
+    assert_lazy(tuple(both(lazy, axis=0)), tuple(both(x, axis=0)))
+    assert both(lazy).squares.dtype == np.float64
+    assert leaky(lazy).name == leaky(lazy).name
+    with pytest.raises(TypeError, match="comes in chunks"):
+        gpureduce.reduceat(lazy, [0, 2], leaky)
+    with pytest.raises(TypeError, match="initial is not taken"):
+        leaky(lazy, initial=1.0)
+    with pytest.raises(TypeError, match="are numbers, not small arrays"):
+        gpureduce.Operator("f8", inputs="m[9]", lift="m[0]", combine="a + b")(lazy)
 
 
 def test_what_is_not_taken():
@@ -214,18 +267,68 @@ def test_threads_and_other_processes():
         assert bits(pickle.loads(pickle.dumps(found)).compute()) == bits(function(x, axis=0))
 
 
+MEMORY = """
+import resource, numpy as np, dask, dask.array as da, gpureduce
+def block(block_id=None):
+    return np.full((1 << 13, 1 << 10), block_id[0], np.float32)
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+chunks = (1 << 13,) * 32, (1 << 10,)
+lazy = da.map_blocks(block, chunks=chunks, dtype="f4", meta=np.empty((0, 0), "f4"))
+with dask.config.set(scheduler="threads", num_workers=2):
+    gpureduce.var(lazy[:1 << 13]).compute()
+    before = peak()
+    assert gpureduce.mean(lazy).compute() == 15.5
+    gpureduce.var(lazy, axis=0).compute()
+print(lazy.nbytes >> 20, before, peak())
+"""
+
+
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer keeps what is freed")
+def test_memory_is_bounded():
+    """A few chunks of 32 MiB on each thread, of 1 GiB; benchmarks/memory.py has more."""
+    here = str(Path(gpureduce.__file__).parents[1])
+    paths = os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-c", MEMORY]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, env=os.environ | {"PYTHONPATH": paths}
+    )
+    assert done.returncode == 0, done.stderr
+    size, before, after = map(int, done.stdout.split())
+    assert size >= 1 << 10 and after < before + 200, (before, after)
+
+
 @pytest.mark.alone
 @pytest.mark.filterwarnings("ignore")
-def test_four_workers():
+@pytest.mark.parametrize("way", ["dask-processes", "dask-workers"])
+def test_processes(way, monkeypatch):
+    pytest.importorskip("distributed", reason="distributed is not installed")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    wrong, count = differing(way, [("processes", n) for n in range(40)])
+    assert not wrong and count > 30, list(map(str, wrong))
+
+
+def dying(block, folder=None, block_id=None):
+    """The first worker that is given the third chunk dies."""
+    flag = Path(folder) / "dead"
+    if block_id == (2, 0) and not flag.exists():
+        flag.touch()
+        os._exit(1)
+    return block
+
+
+@pytest.mark.alone
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_that_dies(tmp_path):
     distributed = pytest.importorskip("distributed", reason="distributed is not installed")
-    x = array(generator("workers"), (2000, 7))
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    cluster = distributed.LocalCluster(
-        n_workers=4, threads_per_worker=1, processes=True, dashboard_address=None
-    )
-    with cluster, distributed.Client(cluster) as client:
-        lazy = da.from_array(x, chunks=(93, 4))
-        for name in ("sum", "mean", "std", "argmax", "prod"):
-            function = getattr(gpureduce, name)
-            found = client.compute(function(lazy, axis=0)).result()
-            assert bits(found) == bits(function(x, axis=0)), name
+    x = array(generator("dying"), (60, 5))
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        lazy = da.from_array(x, chunks=(10, 5))
+        lazy = lazy.map_blocks(dying, folder=str(tmp_path), meta=np.empty((0, 0), "f4"))
+        found = client.compute(gpureduce.var(lazy, axis=0)).result(timeout=60)
+    assert (tmp_path / "dead").exists() and bits(found) == bits(gpureduce.var(x, axis=0))

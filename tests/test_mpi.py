@@ -4,69 +4,16 @@ import importlib.util
 import shutil
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 from arrays import finite_bits, generator
+from ranks import LAUNCHER, LAUNCHING, SECONDS, on_all
 from table import TOOLS, bits
 
 import gpureduce
 from gpureduce import mpi
-
-SECONDS = 60
-
-
-class World:
-    """Ranks that are threads of this process."""
-
-    def __init__(self, size):
-        self.size, self.barrier = size, threading.Barrier(size, timeout=SECONDS)
-        self.given = [None] * size
-
-    def ranks(self):
-        return [Rank(self, number) for number in range(self.size)]
-
-    def exchange(self, rank, value):
-        self.given[rank] = value
-        self.barrier.wait()
-        all_of_them = list(self.given)
-        self.barrier.wait()
-        return all_of_them
-
-
-class Rank:
-    def __init__(self, world, number):
-        self.world, self.number = world, number
-
-    def Get_rank(self):
-        return self.number
-
-    def allgather(self, value):
-        return self.world.exchange(self.number, value)
-
-    def Allreduce(self, mine, everybody):
-        assert mine.dtype == everybody.dtype == np.int64
-        everybody[:] = np.add.reduce(self.world.exchange(self.number, mine.copy()))
-
-
-def on_all(size, work):
-    """What each rank gave back or raised."""
-    found = [None] * size
-
-    def run(rank):
-        try:
-            found[rank.number] = work(rank)
-        except Exception as error:
-            found[rank.number] = error
-
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in World(size).ranks()]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return found
 
 
 @pytest.mark.parametrize("size", range(1, 8))
@@ -94,6 +41,29 @@ def test_an_operator_of_ones_own():
     x = generator("mpi own").standard_normal(90)
     found = on_all(3, lambda r: mpi.allreduce(r, x[30 * r.number : 30 * r.number + 30], operator))
     assert [bits(f) for f in found] == [bits(operator(x))] * 3
+    dot = gpureduce.Operator("f8", inputs="x, y", lift="x * y", combine="a + b", name="dot")
+    both = x.reshape(30, 3), x.reshape(30, 3)[::-1]
+    for axis in (0, None):
+
+        def work(rank, axis=axis):
+            rows = slice(7 * rank.number, 7 * rank.number + 7 if rank.number < 3 else 30)
+            return mpi.allreduce(rank, tuple(a[rows] for a in both), dot, axis=axis)
+
+        found = on_all(4, work)
+        assert [bits(f) for f in found] == [bits(dot(*both, axis=axis))] * 4
+
+
+@pytest.mark.parametrize("op", ["mean", "argmax", "prod"])
+def test_no_part_is_reduced_twice(op, monkeypatch):
+    taken, take = [], mpi.partials
+
+    def counted(*given, **how):
+        taken.append(how["offset"])
+        return take(*given, **how)
+
+    monkeypatch.setattr(mpi, "partials", counted)
+    on_all(3, lambda rank: mpi.allreduce(rank, np.ones(4), op))
+    assert sorted(taken) == [0, 4, 8]
 
 
 def test_partials_that_are_there_already():
@@ -116,12 +86,22 @@ def test_ranks_that_disagree_are_told_so_everywhere():
     def failure(rank):
         return mpi.allreduce(rank, np.array(["no"]) if rank.number == 1 else np.ones(3), "sum")
 
+    def axes(rank):
+        return mpi.allreduce(rank, np.ones((4, 3)), "sum", axis=rank.number)
+
+    def operators(rank):
+        return mpi.allreduce(rank, np.ones(4), ["sum", "argmax", "prod"][rank.number])
+
+    for found in on_all(3, axes):
+        assert isinstance(found, (ValueError, np.exceptions.AxisError))
+    for found in on_all(3, operators):
+        assert isinstance(found, ValueError) and "rank 1 has partials of another kind" in str(found)
     for found in on_all(3, shapes):
         assert isinstance(found, ValueError)
-        assert "rank 0 has outputs of shape (3,), rank 2 of (4,)" in str(found)
+        assert "rank 2 has partials of another shape: (4,), not (3,)" in str(found)
     for found in on_all(3, dtypes):
         assert isinstance(found, ValueError)
-        assert "rank 0 has sum of float64, rank 1 sum of float32" in str(found)
+        assert "rank 1 has partials of another dtype: sum of float32" in str(found)
     first, own, last = on_all(3, failure)
     assert isinstance(own, TypeError) and isinstance(first, ValueError)
     assert str(first) == str(last) and "rank 1 failed: TypeError" in str(first)
@@ -142,15 +122,6 @@ try:
 except ValueError:
     print("fine", flush=True)
 """
-
-# Open MPI refuses root and more ranks than there are cores, unless it is told that this is meant.
-LAUNCHING = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-}
-LAUNCHER = shutil.which("mpiexec") or shutil.which("mpiexec", path=Path(sys.executable).parent)
 
 
 @pytest.mark.skipif(

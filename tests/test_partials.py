@@ -7,135 +7,74 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from arrays import draw, finite_bits, generator, is_float, random_bits
-from table import OPS, bits, call, dtype_names, numpy_dtype
+from arrays import draw, finite_bits, generator
+from cuts import case_of, cuts_of, differing, merged_somehow, nasty, outcome, parts_of
+from table import bits
 
 import gpureduce
 from gpureduce import Partials, finish, from_words, merge, partials, words
 
 SEEDS = range(8)
-CASES = 350  # of each seed
-# Where the whole has no element, partials cannot tell why.
-SAME_ERROR = (ValueError, TypeError)
-
-
-def nasty(rng, dtype, shape):
-    n = int(np.prod(shape))
-    kind = rng.integers(6)
-    if not is_float(dtype) and dtype.kind != "c":
-        x = random_bits(rng, dtype, n) if kind < 3 and dtype.kind != "b" else draw(rng, dtype, n)
-    elif kind == 0:
-        x = random_bits(rng, dtype, n)
-    elif kind == 1:
-        x = finite_bits(rng, dtype, n)
-    else:
-        x = draw(rng, dtype, n)
-        if kind == 2:
-            x[rng.random(n) < 0.3] = dtype.type(np.inf)
-        if kind == 3:
-            x[rng.random(n) < 0.5] = dtype.type(-0.0)
-        if kind == 4:
-            x[rng.random(n) < 0.1] = dtype.type(np.nan)
-        if kind == 5 and rng.random() < 0.3:
-            x[:] = dtype.type(-0.0)
-    x = x.reshape(shape)
-    if rng.random() < 0.2:
-        x = np.asfortranarray(x)
-    return x.astype(x.dtype.newbyteorder(">")) if rng.random() < 0.1 and dtype.kind != "V" else x
-
-
-def outcome(work):
-    """Bits of all results, or what was raised."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            found = work()
-        except SAME_ERROR as error:
-            return type(error)
-    return [(np.shape(f), *bits(f)) for f in (found if isinstance(found, tuple) else (found,))]
-
-
-def cuts_of(rng, n):
-    return sorted({0, n, *rng.integers(0, n + 1, rng.integers(0, 6)).tolist()})
-
-
-def axes_of(rng, op, dims, is_tree):
-    axis = int(rng.integers(dims))
-    if OPS[op]["position"] or is_tree or rng.random() < 0.5:
-        return axis, axis
-    several = tuple(sorted(rng.choice(dims, rng.integers(1, dims + 1), replace=False).tolist()))
-    return several, several[0]
-
-
-def parts_of(rng, x, op, axis, cut, where, keepdims):
-    """Partials of pieces along an axis, some of which have been sent."""
-    n = x.shape[cut]
-    cuts = cuts_of(rng, n)
-    found = []
-    for start, stop in list(pairwise(cuts)) or [(0, 0)]:
-        at = (*[slice(None)] * cut, slice(start, stop))
-        mask = where if where is True else where[at]
-        offset = start if partials(x[at][..., :0], op, axis).kind.tree else 0
-        offset = start if OPS[op]["position"] else offset
-        p = partials(x[at], op, axis, where=mask, offset=offset, keepdims=keepdims)
-        if rng.random() < 0.3:
-            p = Partials.frombytes(p.tobytes())
-        if rng.random() < 0.1:
-            p = pickle.loads(pickle.dumps(p))
-        found.append(p)
-    return found
-
-
-def merged_somehow(rng, parts):
-    parts = list(parts)
-    if parts[0].kind.tree:
-        while len(parts) > 1:
-            i = int(rng.integers(len(parts) - 1))
-            parts[i : i + 2] = [merge(parts[i : i + 2])]
-        return parts[0]
-    rng.shuffle(parts)
-    if parts[0].additive and rng.random() < 0.5:
-        return from_words(sum(words(p) for p in parts), parts[0].op, parts[0].dtype)
-    while len(parts) > 1:
-        n = int(rng.integers(2, len(parts) + 1))
-        parts[:n] = [merge(parts[:n])]
-    return parts[0]
-
-
-def has_empty_outputs(x, axis):
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    return any(not x.shape[d] for d in axes)
+# Of each seed.
+CASES = {"merged": 350, "resumed": 60, "ranks": 30, "store": 60, "dask": 20}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_any_cut_has_the_bits_of_the_whole(seed):
-    rng = generator("partials", seed)
-    names = sorted(OPS)
-    for case in range(CASES):
-        dtype, op = numpy_dtype(rng.choice(dtype_names())), str(rng.choice(names))
-        dims = int(rng.integers(1, 4))
-        shape = tuple(rng.integers(rng.random() > 0.1, [0, 300, 25, 9][dims], dims).tolist())
-        x = nasty(rng, dtype, shape)
-        is_tree = op in ("prod", "nanprod") and (is_float(dtype) or dtype.kind == "c")
-        axis, cut = axes_of(rng, op, dims, is_tree)
-        takes = OPS[op]["takes_where"] and not OPS[op]["nonempty"]
-        where = rng.random(shape) < 0.6 if takes and rng.random() < 0.3 else True
-        keepdims = bool(rng.random() < 0.3)
-        how = {"axis": axis, "keepdims": keepdims} | ({} if where is True else {"where": where})
-        if OPS[op]["nonempty"] and has_empty_outputs(x, axis):
-            continue
-        what = f"seed {seed} case {case}: {op} of {dtype} {shape}, axis {axis}"
-        want = outcome(lambda x=x, op=op, how=how: call(op, x, **how))
+@pytest.mark.parametrize("way", CASES)
+def test_any_cut_has_the_bits_of_the_whole(way, seed):
+    if way == "dask":
+        pytest.importorskip("dask.array", reason="dask's arrays are not installed")
+    wrong, count = differing(way, [(seed, n) for n in range(CASES[way])])
+    assert not wrong and count > CASES[way] // 2, list(map(str, wrong))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_equal_values_have_equal_words(seed):
+    for case in filter(None, (case_of("words", seed, n) for n in range(60))):
+        rng = case.rng("words")
         try:
-            parts = parts_of(rng, x, op, axis, cut, where, keepdims)
+            q = merged_somehow(rng, parts_of(rng, case))
         except TypeError:
-            assert want is TypeError, what
             continue
-        q = merged_somehow(rng, parts)
-        assert outcome(lambda q=q, op=op: finish(q, op)) == want, what
-        whole = partials(x, op, axis, where=where, keepdims=keepdims)
-        assert Partials.tobytes(q) == whole.tobytes(), what
-        assert q == whole and gpureduce.fingerprint(q) == gpureduce.fingerprint(whole)
+        how = {"where": case.where, "keepdims": case.keepdims}
+        whole = partials(case.x, case.op, case.axis, **how)
+        assert q.tobytes() == whole.tobytes() and q == whole, case
+        assert gpureduce.fingerprint(q) == gpureduce.fingerprint(whole), case
+
+
+@pytest.mark.parametrize("dtype", ["f4", "c8", "i4", "bool"])
+@pytest.mark.parametrize("op", ["sum", "mean", "nanmean", "var", "std", "nanstd", "minmax", "prod"])
+def test_finish_gives_what_was_asked_for(op, dtype, tmp_path):
+    x = draw(generator("asked", op, dtype), np.dtype(dtype), 90).reshape(30, 3)
+    want = outcome(lambda: getattr(gpureduce, op)(x, axis=0))
+    parts = [partials(x[i : i + 10], op, axis=0, offset=i * (op == "prod")) for i in (0, 10, 20)]
+    whole = merge(parts)
+    acc = gpureduce.Accumulator(op, shape=3, dtype=dtype)
+    acc.add(x[:10]), acc.save(tmp_path / "acc")
+    acc = gpureduce.Accumulator.load(tmp_path / "acc")
+    acc.add(x[10:])
+    several = [whole, Partials.frombytes(whole.tobytes()), pickle.loads(pickle.dumps(whole))]
+    if whole.additive:
+        several.append(from_words(sum(words(p) for p in parts), op, dtype))
+        several.append(merge(partials(x, op, axis=()), axis=0))
+    for p in several:
+        assert p.op == op and outcome(lambda p=p: finish(p)) == want
+        assert outcome(lambda p=p: finish(p.reshape(3, 1)[:, 0])) == want
+    assert outcome(acc.result) == want and acc.op == op
+
+
+def test_what_was_asked_for_different_functions():
+    x = np.float32([1, 2, 6])
+    two = partials(x[:2], "mean"), partials(x[2:], "sum")
+    for both in (two, two[::-1]):
+        assert merge(both).op == "sum" and finish(merge(both)) == 9
+        assert finish(merge(both), "mean") == 3 and merge(both) == partials(x, "mean")
+    same = {gpureduce.fingerprint(x, op) for op in ("sum", "mean")}
+    assert len(same) == 1 and partials(x, "sum").tobytes() != partials(x, "mean").tobytes()
+    acc = gpureduce.Accumulator("mean", dtype="f4")
+    acc.add(x[:2])
+    acc.merge(two[1])
+    assert acc.result() == 3 and acc.result("sum") == 9
 
 
 def test_many_threads_and_large_chunks():
@@ -224,11 +163,11 @@ def test_along_an_axis_of_partials():
     x = draw(generator("axis of partials"), np.dtype("f4"), 6000).reshape(20, 30, 10)
     p = partials(x, "mean", axis=1)
     assert p.shape == (20, 10) and len(p) == 20 and p[3].shape == (10,) and p[:, 2].shape == (20,)
-    assert bits(finish(merge(p, axis=0))) == bits(gpureduce.sum(x, axis=(0, 1)))
+    assert bits(finish(merge(p, axis=0), "sum")) == bits(gpureduce.sum(x, axis=(0, 1)))
     assert bits(finish(merge(p), "mean")) == bits(gpureduce.mean(x))
     assert bits(finish(merge(list(p)), "mean")) == bits(gpureduce.mean(x, axis=(0, 1)))
     assert bits(finish(p.reshape(200), "mean")) == bits(gpureduce.mean(x, axis=1).reshape(200))
-    assert bits(finish(p)) == bits(gpureduce.sum(x, axis=1))
+    assert bits(finish(p, "sum")) == bits(gpureduce.sum(x, axis=1))
 
 
 def test_what_the_elements_were_is_never_written():
@@ -283,6 +222,44 @@ def test_operators_of_ones_own_are_trees(name):
         if len(parts) > 2:
             with pytest.raises(ValueError, match="follow each other"):
                 merge([parts[0], parts[2]])
+
+
+@pytest.mark.parametrize("axes", [None, (0, 2), (1, 2), (2,), ()])
+def test_operators_along_several_axes(axes):
+    leaky = gpureduce.Operator(**OWN["leaky"])
+    x = generator("own axes").standard_normal((8, 3, 4))
+    all_axes = tuple(range(3)) if axes is None else axes
+    first = all_axes[0] if all_axes else 0
+    inner = int(np.prod([x.shape[d] for d in all_axes[1:]])) if all_axes else 0
+    at, cut = (slice(None),) * first, 2
+    parts = [
+        partials(x[(*at, part)], leaky, axis=axes, offset=start * inner, keepdims=True)
+        for start, part in ((0, slice(0, cut)), (cut, slice(cut, None)))
+    ]
+    if all_axes:
+        assert bits(finish(merge(parts))) == bits(leaky(x, axis=axes, keepdims=True))
+    whole = partials(x, leaky, axis=axes)
+    assert bits(finish(whole)) == bits(leaky(x, axis=axes))
+
+
+def test_operators_are_pickled(tmp_path):
+    leaky = gpureduce.Operator(**OWN["leaky"])
+    x = generator("own accumulator").standard_normal(30)
+    acc = gpureduce.Accumulator(leaky)
+    for start in (0, 10, 20):
+        acc.add(x[start : start + 10])
+        acc = pickle.loads(pickle.dumps(acc))
+    assert bits(acc.result()) == bits(leaky(x))
+    for work in (acc.partials.tobytes, lambda: acc.save(tmp_path / "acc")):
+        with pytest.raises(TypeError, match="are pickled"):
+            work()
+    assert not list(tmp_path.iterdir())
+
+
+def test_operators_of_small_arrays():
+    trace = gpureduce.Operator("f8", inputs="m[2][2]", lift="m[0][0] + m[1][1]", combine="a + b")
+    m = generator("own matrices").standard_normal((4, 3, 2, 2))
+    assert bits(finish(partials(m, trace))) == bits(trace(m))
 
 
 def test_an_operator_that_asks_for_the_index_has_no_parts():

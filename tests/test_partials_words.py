@@ -120,15 +120,17 @@ def test_additions_without_a_carry():
 
 
 def test_the_bytes_are_as_the_page_says():
-    p = partials(np.float32([[1, 2], [3, 4]]), "mean", axis=0)
-    data = p.tobytes()
     text = b"gpureduce partials 1: sum of float32"
-    head = struct.unpack("<8sIIIIqqq", data[:48])
-    assert head == (b"GPRPART\n", 1, zlib.crc32(text), 40, 1, 19, 0, 0)
-    assert struct.unpack("<q", data[48:56]) == (2,) and data[56:96] == text.ljust(40, b"\0")
-    assert data[96:] == p.raw.astype("<i8").tobytes()
-    assert Partials.frombytes(data) == p and Partials.frombytes(bytearray(data)).shape == (2,)
-    assert bits(finish(pickle.loads(pickle.dumps(p)), "mean")) == bits(np.float32([2, 3]))
+    for op, name in (("sum", text), ("mean", text + b"\0mean")):
+        p = partials(np.float32([[1, 2], [3, 4]]), op, axis=0)
+        data, room = p.tobytes(), (len(name) + 7) // 8 * 8
+        head = struct.unpack("<8sIIIIqqq", data[:48])
+        assert head == (b"GPRPART\n", 1, zlib.crc32(text), room, 1, 19, 0, 0)
+        assert struct.unpack("<q", data[48:56]) == (2,)
+        assert data[56 : 56 + room] == name.ljust(room, b"\0")
+        assert data[56 + room :] == p.raw.astype("<i8").tobytes()
+        assert Partials.frombytes(data) == p and Partials.frombytes(bytearray(data)).shape == (2,)
+        assert Partials.frombytes(data).op == pickle.loads(pickle.dumps(p)).op == op
 
 
 @pytest.mark.parametrize("dtype", ["m8[s]", "M8[ms]", "bfloat16", "c16", "u2"])
@@ -148,6 +150,7 @@ BAD = {
     "of version 2": [GOOD[:8] + struct.pack("<I", 2) + GOOD[12:]],
     "other byte order": [GOOD[:8] + struct.pack(">I", 1) + GOOD[12:]],
     "damaged": [
+        GOOD.replace(b"float32\0\0\0\0", b"float32\0var"),
         GOOD[:12] + b"\0\0\0\0" + GOOD[16:],
         GOOD[:24] + struct.pack("<q", 18) + GOOD[32:],
         GOOD.replace(b"sum of float32", b"var of float32"),
@@ -272,12 +275,17 @@ def test_what_cannot_be_asked():
         finish(partials(np.float32([np.nan]), "nanmax"))
 
 
-def test_arrays_on_a_device_are_told_what_would_work():
-    class OnDevice:
-        def __dlpack_device__(self):
-            return (2, 0)
+def test_masks_are_not_dropped():
+    masked = np.ma.masked_equal([1.0, 2.0], 2)
+    acc = gpureduce.Accumulator("sum")
+    for take in (lambda: partials(masked, "sum"), lambda: acc.add(masked)):
+        with pytest.raises(TypeError, match=r"where=~x\.mask"):
+            take()
+    acc.add(masked.data, where=~masked.mask)
+    assert acc.result() == 1
 
-    with pytest.raises(ValueError, match=r"cupy\.asnumpy"):
-        partials(OnDevice(), "sum")
-    with pytest.raises((ValueError, gpureduce.DeviceError)):
-        partials(np.ones(3), "sum", device="cuda")
+
+def test_partials_are_taken_on_the_cpu():
+    for op in ("sum", "prod", gpureduce.Operator("f8", combine="a + b")):
+        with pytest.raises(ValueError, match="taken on the CPU"):
+            partials(np.ones(3), op, device="cuda")

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from arrays import finite_bits, generator
+from cuts import Store
 from table import OPS, bits
 
 import gpureduce
@@ -15,20 +16,14 @@ from gpureduce.chunked import stores
 NAMES = ["sum", "mean", "nanvar", "min", "any", "count_nonzero", "argmin", "prod", "minmax"]
 
 
-class Store:
-    """What zarr's and h5py's arrays have in common, and what was read of it."""
-
-    def __init__(self, x, chunks):
-        self.x, self.chunks, self.reads = x, chunks, []
-        self.shape, self.dtype, self.ndim = x.shape, x.dtype, x.ndim
-
-    def __getitem__(self, index):
-        block = self.x[index]
-        self.reads.append(block.size)
-        return block
-
-
-Store.__module__ = "zarr.core.array"
+# Each element halves what came before it.
+LEAKY = {
+    "state": "m: f8, c: f8",
+    "lift": "m = 0.5; c = x",
+    "combine": "m = a.m * b.m; c = a.c * b.m + b.c",
+    "identity": (1.0, 0.0),
+    "finish": "c",
+}
 
 
 @pytest.fixture(params=["as they are", "small blocks"])
@@ -79,6 +74,21 @@ def test_masks_and_progress(blocks):
     assert told[-1] == (240, 240) and told == sorted(told)
 
 
+def test_users_operators(blocks):
+    rng = generator("store own")
+    x, y = rng.standard_normal((24, 10)), rng.standard_normal((24, 1))
+    leaky = gpureduce.Operator(**LEAKY)
+    dot = gpureduce.Operator("f8", inputs="x, y", lift="x * y", combine="a + b")
+    for axis in (None, 0, 1):
+        store = Store(x, (5, 4))
+        assert bits(leaky(store, axis=axis)) == bits(leaky(x, axis=axis))
+        assert sum(store.reads) == x.size
+        for second in (y, Store(y, (7, 1))):
+            assert bits(dot(Store(x, (5, 4)), second, axis=axis)) == bits(dot(x, y, axis=axis))
+    with pytest.raises(TypeError, match="comes in chunks"):
+        gpureduce.segments(Store(x, (5, 4)), [0], [3], leaky)
+
+
 def test_nothing_to_read():
     for shape in ((0, 4), (4, 0)):
         x = np.empty(shape, "f4")
@@ -125,6 +135,17 @@ def test_real_stores(tmp_path):
     store[:] = x
     for axis in (None, 0, 1):
         assert bits(gpureduce.mean(store, axis=axis)) == bits(gpureduce.mean(x, axis=axis))
+
+
+def test_real_stores_of_hdf5(tmp_path):
+    h5py = pytest.importorskip("h5py", reason="h5py is not installed")
+    x = finite_bits(generator("hdf5"), np.dtype("f4"), 3000).reshape(100, 30)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        chunked = file.create_dataset("chunked", data=x, chunks=(9, 7))
+        whole = file.create_dataset("whole", data=x)
+        for store in (chunked, whole):
+            for axis in (None, 0, 1):
+                assert bits(gpureduce.mean(store, axis=axis)) == bits(gpureduce.mean(x, axis=axis))
 
 
 # --- xarray ---------------------------------------------------------------------------------------
@@ -177,6 +198,18 @@ def test_the_accessor(labelled):
     found = gpureduce.sum(labelled, axis=0)
     assert found.dims == ("lat", "lon") and bits(found.values) == bits(gpureduce.sum(x, axis=0))
     assert gpureduce.minmax(labelled)[0].dtype == np.float32
+
+
+def test_xarrays_and_operators(labelled):
+    peak = gpureduce.Operator("f4", combine="a > b ? a : b")
+    with pytest.raises(TypeError, match="has names"):
+        peak(labelled)
+    with pytest.raises(TypeError, match="has names"):
+        gpureduce.reduceat(labelled, [0], "add")
+    for given in (labelled, labelled.chunk({"time": 7})):
+        found = given.reduce(peak, "time")
+        assert found.dims == ("lat", "lon") and type(found.data) is type(given.data)
+        assert bits(found.values) == bits(peak(labelled.values, axis=0))
 
 
 def test_lazy_xarrays(labelled):

@@ -3,6 +3,7 @@
 #include "descr.h"
 
 #include "../../kernels/abi/lists.h"
+#include "../../kernels/abi/partials.h"
 #include "../gpureduce.h"
 #include "module.h"
 
@@ -53,6 +54,21 @@ static int check_words(PyArrayObject *words, int op, int dtype, int ndim) {
   PyErr_Format(PyExc_ValueError, "words are a C array of int64 with %d dimensions, the last of %d",
                ndim, gpr_partials_words(op, dtype));
   return 0;
+}
+
+/* partials_check(kind, words of each along the last axis): an enum gpr_words. */
+static PyObject *partials_check(PyObject *module, PyObject *args) {
+  unsigned int kind;
+  PyArrayObject *words;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "IO!", &kind, &PyArray_Type, &words)) return NULL;
+  const int ndim = PyArray_NDIM(words);
+  if (PyArray_TYPE(words) != NPY_INT64 || !PyArray_ISCARRAY_RO(words) || !ndim ||
+      PyArray_DIM(words, ndim - 1) < GPR_WORDS_OF_HEADER)
+    return PyErr_Format(PyExc_ValueError, "words are a C array of int64, along the last axis");
+  const npy_intp each = PyArray_DIM(words, ndim - 1);
+  return PyLong_FromLong(
+      gpr_partials_check(kind, PyArray_DATA(words), (int)each, PyArray_SIZE(words) / each));
 }
 
 /* partials_merge(op, dtype, kind, words[count, outputs, words of each]) */
@@ -114,6 +130,7 @@ static PyObject *partials_finish(PyObject *module, PyObject *args) {
 
 PyMethodDef gpr_partials_methods[] = {
     {"partials_rows", partials_rows, METH_NOARGS, NULL},
+    {"partials_check", partials_check, METH_VARARGS, NULL},
     {"partials_merge", partials_merge, METH_VARARGS, NULL},
     {"partials_finish", partials_finish, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

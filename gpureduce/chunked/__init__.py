@@ -13,16 +13,24 @@ _ways: dict[type, str | None] = {}
 # Types of arrays that never come in chunks, as far as they were met.
 PLAIN: set[type] = {np.ndarray}
 # By the first part of the array's module; a library that made an array is there already.
-_KNOWN = {"dask": "dask_arrays", "zarr": "stores", "h5py": "stores", "xarray": "labelled"}
+_KNOWN = {
+    "cubed": "cubed_arrays",
+    "dask": "dask_arrays",
+    "h5py": "stores",
+    "xarray": "labelled",
+    "zarr": "stores",
+}
 # Whose arrays may lie on several devices, or are several: lists and tuples.
 _OF_DEVICES = ("jaxlib", "builtins")
 
 
-def way_of(a: Any) -> Reduce | None:
-    """What reduces it by partials, (function's name, array, arguments): None for other arrays."""
+def module_of(a: Any) -> Any:
+    """What reduces it by partials; None for other arrays."""
     of = type(a)
+    if of in PLAIN:
+        return None
     if _lies_on_devices(a, of):
-        return _way("parts")
+        return _module("parts")
     if of not in _ways:
         if len(_ways) > _WAYS_MOST:
             _ways.clear()
@@ -34,12 +42,23 @@ def way_of(a: Any) -> Reduce | None:
     module = _ways[of]
     if module is None or not (hasattr(a, "chunks") and hasattr(a, "dtype")):
         return None
-    return _way(module)
+    return _module(module)
 
 
-def _way(module: str) -> Reduce:
-    way: Reduce = importlib.import_module(f"gpureduce.chunked.{module}").reduce
+def _module(name: str) -> Any:
+    return importlib.import_module(f"gpureduce.chunked.{name}")
+
+
+def way_of(a: Any) -> Reduce | None:
+    """Its function of (function's name, array, arguments)."""
+    module = module_of(a)
+    way: Reduce | None = module and module.reduce
     return way
+
+
+def takes_operators(a: Any) -> bool:
+    """Of users: not where the array has names that would be lost."""
+    return hasattr(module_of(a), "reduce_by")
 
 
 def _lies_on_devices(a: Any, of: type) -> bool:
@@ -58,8 +77,8 @@ def _is_on_device(a: Any) -> bool:
 
 def check_in_memory(name: str, a: Any) -> None:
     """Of what has no way by partials."""
-    if way_of(a):
+    if module := module_of(a):
+        why = getattr(module, "WHY_NOT", "comes in chunks, and this takes arrays in memory")
         raise TypeError(
-            f"{name}: {type(a).__module__}.{type(a).__qualname__} comes in chunks, and this takes "
-            "arrays in memory: give numpy.asarray() of it"
+            f"{name}: {type(a).__module__}.{type(a).__qualname__} {why}: give numpy.asarray() of it"
         )

@@ -1,9 +1,8 @@
 """Dask arrays: chunks become partials, which are merged by Dask's own tree of tasks."""
 
-import functools
 import importlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,26 +11,39 @@ from gpureduce.chunked.plan import Plan, mask_of, plan_of
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.merging import merge
 
-# Merging is cheap, so that more go at once than Dask's own 4.
-_SPLIT_EVERY = 16
+# Merging is cheap, so that more go at once than Dask's own 4, as long as they are no larger
+# together than this: of maps each is tens of times as large as a result.
+_SPLIT_EVERY, _TOGETHER = 16, 64 << 20
 
 
 def reduce(name: str, a: Any, given: Mapping[str, Any]) -> Any:
     """A lazy array; two of minmax and argminmax. How many partials merge at once is Dask's own
     setting, ``dask.config.set(split_every=...)``."""
     plan = plan_of(name, a, given, "Dask arrays")
-    if given.get("progress"):
-        raise TypeError(f"{name}: of Dask arrays progress is dask.diagnostics.ProgressBar's")
-    if type(a._meta) is not np.ndarray:
-        raise TypeError(
-            f"{name}: Dask arrays of {type(a._meta).__module__}.{type(a._meta).__qualname__} are "
-            "not supported; a.map_blocks(numpy.asarray) would do"
-        )
-    if plan.kind.tree:
-        a = _in_one_order(a, plan)
-    parts = _parts(a, plan, mask_of(given))
-    found = [_reduced(parts, plan, which) for which in range(plan.results)]
+    found = reduce_by(plan, [a], mask_of(given), given.get("progress", False))
     return found[0] if len(found) == 1 else tuple(found)
+
+
+def reduce_by(plan: Plan, inputs: Sequence[Any], mask: Any, progress: Any) -> list[Any]:
+    """A lazy array for each result; the inputs are broadcast against each other."""
+    da = importlib.import_module("dask.array")
+    if progress:
+        raise TypeError(f"{plan.name}: of Dask arrays progress is dask.diagnostics.ProgressBar's")
+    arrays = [inputs[0]] if len(inputs) == 1 else da.broadcast_arrays(*map(da.asarray, inputs))
+    for a in arrays:
+        if type(a._meta) is not np.ndarray:
+            raise TypeError(
+                f"{plan.name}: Dask arrays of {type(a._meta).__module__}."
+                f"{type(a._meta).__qualname__} are not supported; a.map_blocks() of a function "
+                "that gives NumPy's would do"
+            )
+    if plan.is_tree:
+        arrays = [_in_one_order(a, plan) for a in arrays]
+    results = range(len(plan.dtypes))
+    if mask is None and plan.axes and not plan.needs_place:
+        return [_reduced(arrays[0], _Take(plan), plan, which) for which in results]
+    parts = _parts(arrays, plan, mask)
+    return [_reduced(parts, _same, plan, which) for which in results]
 
 
 def _in_one_order(a: Any, plan: Plan) -> Any:
@@ -51,37 +63,46 @@ def _starts(a: Any, plan: Plan) -> list[np.ndarray[Any, Any]]:
     return [np.cumsum([0, *(0 if math.isnan(n) else int(n) for n in c)])[:-1] for c in a.chunks]
 
 
-def _take(block: Any, mask: Any = None, *, plan: Plan) -> Partials:
-    return plan.taken(block, mask, (0,) * block.ndim)
+# --- tasks ----------------------------------------------------------------------------------------
 
 
-def _take_there(
-    block: Any, mask: Any = None, *, plan: Plan, starts: Any, block_id: Any = None
-) -> Partials:
-    start = [s[i] for s, i in zip(starts, block_id or (0,) * len(starts), strict=True)]
-    return plan.taken(block, mask, start)
+class _Task:
+    """A function that Dask names by its plan alone."""
+
+    def __init__(self, plan: Plan, *more: Any):
+        self.plan, self.more = plan, more
+
+    def __dask_tokenize__(self) -> Any:
+        return type(self).__name__, *self.plan.told(), *self.more
 
 
-def _parts(a: Any, plan: Plan, mask: Any) -> Any:
-    """A block of partials for each chunk."""
-    da = importlib.import_module("dask.array")
-    starts = _starts(a, plan)
-    take = functools.partial(_take, plan=plan)
-    if plan.needs_place:
-        take = functools.partial(_take_there, plan=plan, starts=starts)
-    arrays = [a]
-    if mask is not None:
-        unknown = any(math.isnan(n) for n in a.shape)
-        arrays.append(mask if unknown else da.broadcast_to(mask, a.shape).rechunk(a.chunks))
-    chunks = tuple((1,) * len(c) if d in plan.axes else c for d, c in enumerate(a.chunks))
-    return da.map_blocks(
-        take,
-        *arrays,
-        chunks=chunks,
-        dtype=object,
-        meta=np.empty((0,) * a.ndim, object),
-        name=f"gpureduce-{plan.name}-{da.core.tokenize(plan[:7], *arrays)}",
-    )
+class _Take(_Task):
+    """Of a chunk; axis and keepdims are the plan's."""
+
+    def __call__(
+        self, block: Any, axis: Any = None, keepdims: Any = None, computing_meta: bool = False
+    ) -> Any:
+        if computing_meta:
+            return np.empty((0,) * block.ndim, object)
+        return self.plan.taken([block], None, (0,) * block.ndim)
+
+
+class _TakeThere(_Task):
+    """Of chunks at their place, the last of them the mask if there is one."""
+
+    def __call__(self, *blocks: Any, block_id: Any = None) -> Partials:
+        starts, is_masked = self.more
+        at = block_id or (0,) * len(starts)
+        inputs, mask = (blocks[:-1], blocks[-1]) if is_masked else (blocks, None)
+        return self.plan.taken(inputs, mask, [s[i] for s, i in zip(starts, at, strict=True)])
+
+
+class _Finish(_Task):
+    """One of the results."""
+
+    def __call__(self, blocks: Any, axis: Any = None, keepdims: Any = None) -> Any:
+        (which,) = self.more
+        return self.plan.finished(_merge(blocks), which)
 
 
 def _flat(blocks: Any) -> Iterator[Partials]:
@@ -96,29 +117,57 @@ def _same(block: Any, axis: Any, keepdims: Any) -> Any:
     return block
 
 
-def _merge(blocks: Any, axis: Any, keepdims: Any) -> Partials:
+def _merge(blocks: Any, axis: Any = None, keepdims: Any = None) -> Partials:
     return merge(_flat(blocks))
 
 
-def _finish(blocks: Any, axis: Any = None, keepdims: Any = None, *, plan: Plan, which: int) -> Any:
-    return plan.finished(merge(_flat(blocks)), which)
+# --- graphs ---------------------------------------------------------------------------------------
 
 
-def _reduced(parts: Any, plan: Plan, which: int) -> Any:
-    da, config = importlib.import_module("dask.array"), importlib.import_module("dask.config")
-    finish = functools.partial(_finish, plan=plan, which=which)
+def _parts(arrays: list[Any], plan: Plan, mask: Any) -> Any:
+    """A block of partials for each chunk."""
+    da = importlib.import_module("dask.array")
+    a = arrays[0]
+    take = _TakeThere(plan, tuple(map(tuple, _starts(a, plan))), mask is not None)
+    if mask is not None:
+        unknown = any(math.isnan(n) for n in a.shape)
+        mask = mask if unknown else da.broadcast_to(mask, a.shape).rechunk(a.chunks)
+        arrays = [*arrays, mask]
+    chunks = tuple((1,) * len(c) if d in plan.axes else c for d, c in enumerate(a.chunks))
+    return da.map_blocks(
+        take,
+        *arrays,
+        chunks=chunks,
+        dtype=object,
+        meta=np.empty((0,) * a.ndim, object),
+        name=f"gpureduce-{plan.name}-{da.core.tokenize(take, *arrays)}",
+    )
+
+
+def _split_every(a: Any, plan: Plan) -> Any:
+    """How many partials merge at once: Dask's own setting, if there is one."""
+    outputs = math.prod(max(c, default=0) for d, c in enumerate(a.chunks) if d not in plan.axes)
+    if math.isnan(outputs):
+        outputs = 0
+    fit = _TOGETHER // max(1, 8 * plan.words * int(outputs))
+    usual = max(2, min(_SPLIT_EVERY, fit))
+    return importlib.import_module("dask.config").get("split_every", usual)
+
+
+def _reduced(a: Any, take: Any, plan: Plan, which: int) -> Any:
+    da = importlib.import_module("dask.array")
     if not plan.axes:
-        return parts.map_blocks(finish, dtype=plan.result, chunks=parts.chunks)
+        return a.map_blocks(_Finish(plan, which), dtype=plan.dtypes[which], chunks=a.chunks)
     return da.reduction(
-        parts,
-        _same,
-        finish,
+        a,
+        take,
+        _Finish(plan, which),
         axis=plan.axes,
         keepdims=plan.keepdims,
-        dtype=plan.result,
-        split_every=config.get("split_every", _SPLIT_EVERY),
+        dtype=plan.dtypes[which],
+        split_every=_split_every(a, plan),
         combine=_merge,
         name=f"gpureduce_{plan.name}",
         concatenate=False,
-        meta=np.empty((0,) * len(plan.left), plan.result),
+        meta=np.empty((0,) * len(plan.left), plan.dtypes[which]),
     )

@@ -9,6 +9,7 @@ from gpureduce import functions
 from gpureduce.lists import operators
 
 _NO = np._NoValue
+WHY_NOT = "has names, which would be lost"
 
 
 def reduce(name: str, a: Any, given: Mapping[str, Any]) -> Any:

@@ -1,15 +1,17 @@
-"""What a reduction of chunks is, whichever array they are of."""
+"""What a reduction of chunks is, whichever array they are of and whoever's operator it is."""
 
-import math
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from gpureduce import functions
 from gpureduce.lists import operators
-from gpureduce.partial import merging
+from gpureduce.partial import merging, trees
+from gpureduce.partial.axes import along, axes_of
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.kinds import INDEX, Kind, kind_of
 from gpureduce.partial.take import partials
@@ -18,76 +20,119 @@ _NO = np._NoValue
 _NOT_TAKEN = ("out", "initial", "mean", "kernel")
 
 
-class Plan(NamedTuple):
+@dataclass(frozen=True)
+class Plan(ABC):
     """How each chunk is reduced and all of them are finished. shape: of the whole array, NaN where
-    that is not known yet."""
+    that is not known yet. dtypes: of the results."""
 
     name: str
-    kind: Kind
     axes: tuple[int, ...]
-    all_axes: bool
     keepdims: bool
-    dtype: Any
-    ddof: float
     shape: tuple[float, ...]
-    result: np.dtype[Any]
-    results: int
+    dtypes: tuple[np.dtype[Any], ...]
+
+    is_tree = True
+    words = trees.VALUES + 1  # of each output, or a few more
 
     @property
     def needs_place(self) -> bool:
         """Whether a chunk has to know where it lies."""
-        return self.kind.is_position or self.kind.tree is not None
+        return self.is_tree
 
     @property
     def left(self) -> tuple[int, ...]:
         """The axes of the result, as the array's."""
         return tuple(d for d in range(len(self.shape)) if self.keepdims or d not in self.axes)
 
-    def taken(self, block: Any, mask: Any, start: Sequence[int]) -> Partials:
-        """Of a chunk, whose first element has this place in the whole array."""
+    def offset_of(self, block: Any, start: Sequence[int]) -> int:
+        """Of a tree's part: its index over the reduced axes, which only the first of them cuts."""
+        inner = along(block.shape, self.axes[1:])
+        return start[self.axes[0]] * inner if self.axes else 0
+
+    def finished(self, p: Partials, which: int) -> Any:
+        """One of the results, of partials that have all axes."""
+        if not self.keepdims:
+            p = p.reshape(tuple(n for d, n in enumerate(p.shape) if d not in self.axes))
+        found = self.of_root(p)
+        one = found[which] if len(self.dtypes) > 1 else found
+        return np.asarray(one).astype(self.dtypes[which], copy=False)[()]
+
+    @abstractmethod
+    def told(self) -> tuple[Any, ...]:
+        """All that decides the result, in plain values."""
+
+    @abstractmethod
+    def taken(self, blocks: Sequence[Any], mask: Any, start: Sequence[int]) -> Partials:
+        """Of chunks of the inputs, whose first element has this place in the whole array."""
+
+    @abstractmethod
+    def of_root(self, p: Partials) -> Any:
+        """All results."""
+
+
+@dataclass(frozen=True)
+class Named(Plan):
+    """By one of the package's own functions."""
+
+    kind: Kind
+    all_axes: bool
+    dtype: Any
+    ddof: float
+
+    @property
+    def is_tree(self) -> bool:  # type: ignore[override]
+        return self.kind.tree is not None
+
+    @property
+    def words(self) -> int:  # type: ignore[override]
+        return self.kind.words or super().words
+
+    @property
+    def needs_place(self) -> bool:
+        return self.kind.is_position or self.is_tree
+
+    def told(self) -> tuple[Any, ...]:
+        rest = (self.axes, self.all_axes, self.keepdims, str(self.dtype), self.ddof, self.shape)
+        return self.name, self.kind.text, *rest
+
+    def taken(self, blocks: Sequence[Any], mask: Any, start: Sequence[int]) -> Partials:
+        block = np.asarray(blocks[0])
         axis: Any = None if self.all_axes else self.axes
-        how: dict[str, Any] = {"keepdims": True}
+        how: dict[str, Any] = {"keepdims": True, "dtype": self.dtype}
         if self.kind.is_position and self.all_axes:
             how |= {"offset": tuple(start), "whole": self.shape}
         elif self.kind.is_position:
             axis, how["offset"] = self.axes[0], start[self.axes[0]]
-        elif self.kind.tree and self.axes:
-            inner = math.prod(block.shape[d] for d in self.axes[1:])
-            how["offset"] = start[self.axes[0]] * inner
+        elif self.is_tree:
+            how["offset"] = self.offset_of(block, start)
         if mask is not None:
             how["where"] = mask
-        return partials(np.asarray(block), self.name, axis, dtype=self.dtype, **how)
+        return partials(block, self.name, axis, **how)
 
-    def finished(self, p: Partials, which: int = 0) -> Any:
-        """One of the results, of partials that have all axes."""
-        if not self.keepdims:
-            p = p.reshape(tuple(n for d, n in enumerate(p.shape) if d not in self.axes))
-        found = merging.finish(p, self.name, ddof=self.ddof)
-        one = found[which] if self.results > 1 else found
-        return np.asarray(one).astype(self.result, copy=False)[()]
+    def of_root(self, p: Partials) -> Any:
+        return merging.finish(p, self.name, ddof=self.ddof)
 
 
-def _axes(axis: Any, dims: int, is_position: bool) -> tuple[int, ...]:
-    if axis is None:
-        return tuple(range(dims))
-    if is_position:
-        axis = operator.index(axis)
-    return tuple(sorted(np.lib.array_utils.normalize_axis_tuple(axis, dims, "axis")))
-
-
-def plan_of(name: str, a: Any, given: Mapping[str, Any], what: str) -> Plan:
-    """The checks that need no element."""
+def check_given(name: str, given: Mapping[str, Any], what: str) -> None:
+    """What is not for arrays that come in chunks."""
     for key in _NOT_TAKEN:
         if given.get(key, None) is not None and given.get(key) is not _NO:
             raise TypeError(f"{name}: {key} is not taken with {what}")
     device = given.get("device", "auto")
     if device not in ("auto", "cpu"):
         raise ValueError(f"{name}: {what} are reduced on the CPU; device is not {device!r}")
+
+
+def plan_of(name: str, a: Any, given: Mapping[str, Any], what: str) -> Named:
+    """The checks that need no element."""
+    check_given(name, given, what)
     row = operators()[INDEX[name]]
     dtype = given.get("dtype")
     folded = np.dtype(dtype) if dtype is not None else np.dtype(a.dtype)
     kind = kind_of(name, folded.newbyteorder("="), name)
-    keepdims = given.get("keepdims", False)
+    keepdims, axis = given.get("keepdims", False), given.get("axis")
+    if row["position"] and axis is not None:
+        axis = operator.index(axis)
     sample = np.ones((1,) * len(a.shape), a.dtype)
     how = {"dtype": dtype} if dtype is not None else {}
     small = (
@@ -95,17 +140,17 @@ def plan_of(name: str, a: Any, given: Mapping[str, Any], what: str) -> Plan:
         if row["ufunc"]
         else functions.PUBLIC[name](sample, **how)
     )
-    return Plan(
+    several = small if row["results"] > 1 else (small,)
+    return Named(
         name,
-        kind,
-        _axes(given.get("axis"), len(a.shape), row["position"]),
-        given.get("axis") is None,
+        axes_of(axis, len(a.shape)),
         keepdims is not _NO and bool(keepdims),
+        tuple(a.shape),
+        tuple(np.asarray(one).dtype for one in several),
+        kind,
+        axis is None,
         dtype,
         given.get("ddof", 0),
-        tuple(a.shape),
-        np.asarray(small[0] if row["results"] > 1 else small).dtype,
-        row["results"],
     )
 
 

@@ -1,5 +1,6 @@
 """Chunked stores, like those of zarr and h5py: read a few chunks at a time."""
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,14 +23,21 @@ Box = tuple[slice, ...]
 def reduce(name: str, a: Any, given: Mapping[str, Any]) -> Any:
     """The result in memory, as of an array in memory; chunks come one after the other."""
     plan = plan_of(name, a, given, "chunked stores")
-    return shown(given.get("progress", False), name, _reduce, a, plan, mask_of(given))
+    found = reduce_by(plan, [a], mask_of(given), given.get("progress", False))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def reduce_by(plan: Plan, inputs: Sequence[Any], mask: Any, progress: Any) -> list[Any]:
+    """All results; the inputs are broadcast against each other."""
+    found: list[Any] = shown(progress, plan.name, _reduce, inputs, plan, mask)
+    return found
 
 
 def _block_of(a: Any, plan: Plan) -> list[int]:
     """Whole chunks: more of them where they are small, along the last axes first."""
     shape = a.shape
     block = [min(c, n) for c, n in zip(a.chunks or (1,) * len(shape), shape, strict=True)]
-    if plan.kind.tree:  # the index runs over the reduced axes in C order
+    if plan.is_tree:  # the index runs over the reduced axes in C order
         for d in plan.axes[1:]:
             block[d] = shape[d]
     size = np.dtype(a.dtype).itemsize
@@ -57,15 +65,13 @@ def _boxes(shape: Sequence[int], block: Sequence[int], axes: Sequence[int]) -> I
     return itertools.product(*ranges)
 
 
-def _of(mask: Any, box: Box) -> Any:
-    """The part of a mask that is broadcast."""
-    if mask is None:
-        return None
-    if not np.ndim(mask):
-        return bool(mask)
-    inner = box[len(box) - len(mask.shape) :]
+def _of(a: Any, box: Box) -> Any:
+    """The part of an array that is broadcast."""
+    if not np.ndim(a):
+        return np.asarray(a)
+    inner = box[len(box) - len(a.shape) :]
     return np.asarray(
-        mask[tuple(slice(None) if n == 1 else s for n, s in zip(mask.shape, inner, strict=True))]
+        a[tuple(slice(None) if n == 1 else s for n, s in zip(a.shape, inner, strict=True))]
     )
 
 
@@ -73,32 +79,41 @@ def _both(kept: Box, reduced: Box, axes: Sequence[int]) -> Box:
     return tuple(reduced[d] if d in axes else kept[d] for d in range(len(kept)))
 
 
-def _reduce(a: Any, plan: Plan, mask: Any, tell: Callable[[int, int], object] | None) -> Any:
-    shape = tuple(a.shape)
-    block = _block_of(a, plan)
+def _reduce(
+    inputs: Sequence[Any], plan: Plan, mask: Any, tell: Callable[[int, int], object] | None
+) -> list[Any]:
+    shape = tuple(map(int, plan.shape))
+    block = _block_of(_whole(inputs, shape), plan)
     others = [d for d in range(len(shape)) if d not in plan.axes]
     full = tuple(1 if d in plan.axes else n for d, n in enumerate(shape))
-    outs = [np.empty(full, plan.result) for _ in range(plan.results)]
+    outs = [np.empty(full, dtype) for dtype in plan.dtypes]
     done = 0
     for kept in _boxes(shape, block, others):
         found = None
         for reduced in _boxes(shape, block, plan.axes):
             box = _both(kept, reduced, plan.axes)
-            part = np.asarray(a[box])
-            p = plan.taken(part, _of(mask, box), [s.start for s in box])
+            parts = [_of(a, box) for a in inputs]
+            p = plan.taken(parts, None if mask is None else _of(mask, box), [s.start for s in box])
             found = p if found is None else merge([found, p])
-            done += part.size
+            done += math.prod(s.stop - s.start for s in box)
             if tell:
                 tell(done, math.prod(shape))
         assert found is not None
         _put(plan, outs, found, kept)
     left = tuple(full[d] for d in plan.left)
-    results = [out.reshape(left)[()] for out in outs]
-    return results[0] if plan.results == 1 else tuple(results)
+    return [out.reshape(left)[()] for out in outs]
+
+
+def _whole(inputs: Sequence[Any], shape: tuple[int, ...]) -> Any:
+    """The input that is not broadcast: its chunks are read."""
+    for a in inputs:
+        if tuple(a.shape) == shape and hasattr(a, "chunks"):
+            return a
+    raise TypeError("a store has to have the shape of all inputs together, and none has")
 
 
 def _put(plan: Plan, outs: list[Any], found: Any, kept: Box) -> None:
     place = tuple(slice(None) if d in plan.axes else s for d, s in enumerate(kept))
-    one = plan._replace(keepdims=True)
+    one = dataclasses.replace(plan, keepdims=True)
     for which, out in enumerate(outs):
         out[place] = one.finished(found, which)

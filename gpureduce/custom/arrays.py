@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpureduce.chunked import check_in_memory
+
 if TYPE_CHECKING:
     from gpureduce.custom.scalars import Kind
 
@@ -26,6 +28,7 @@ def taken(name: str, a: Any) -> Array:
     """The array, as it lies."""
     if isinstance(a, np.ndarray) and type(a) in (np.ndarray, np.memmap):
         return a
+    check_in_memory(name, a)
     what = f"{type(a).__module__}.{type(a).__qualname__}"
     if _is_on_device(a):
         raise TypeError(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from gpureduce.chunked import takes_operators
 from gpureduce.custom import again, runner
 from gpureduce.custom import arrays as host
 from gpureduce.custom.outputs import each, result_type
@@ -169,6 +170,12 @@ class Operator:
             what = again.asked(self, inputs, axis, keepdims)
             if what and (call := self.kept.get(what.kind)):
                 return call(what.given, inputs)
+        if any(map(takes_operators, inputs)):
+            from gpureduce.chunked.own import reduce as reduce_chunks
+
+            given = {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims}
+            given |= {"where": where, "device": device, "progress": progress}
+            return reduce_chunks(self, inputs, {**given, "initial": initial})
         masks = () if where is True else (where,)
         there = device_of(self.name, device, (*inputs, *masks))
         if there is not None:

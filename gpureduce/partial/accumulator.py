@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from gpureduce.partial import form, merging
 from gpureduce.partial.carrier import Partials
+from gpureduce.partial.host import array_of, mask_of
 from gpureduce.partial.kinds import dtype_of
 from gpureduce.partial.take import partials
 
@@ -67,7 +68,7 @@ class Accumulator:
 
     def _rows(self, block: ArrayLike, where: Any) -> tuple[Any, Any]:
         """With all that is reduced along the first axis."""
-        given = np.asarray(block)
+        given = array_of(block, "Accumulator.add")
         if given.dtype.newbyteorder("=") != self.dtype:
             given = given.astype(self.dtype)
         extra = given.ndim - len(self.shape)
@@ -80,7 +81,8 @@ class Accumulator:
             rows = np.empty((int(np.prod(given.shape[:extra])), *self.shape), self.dtype)
         if where is True:
             return rows, True
-        return rows, np.broadcast_to(where, given.shape).reshape(rows.shape)
+        mask = mask_of(where, "Accumulator.add")
+        return rows, np.broadcast_to(mask, given.shape).reshape(rows.shape)
 
     def add(self, block: ArrayLike, where: Any = True) -> None:
         """Adds a block's elements.
@@ -127,7 +129,7 @@ class Accumulator:
         """
         more = other.partials if isinstance(other, Accumulator) else other
         with self._lock:
-            self.partials = merging.merge([self.partials, more])
+            self.partials = merging.merge([self.partials, more]).asked(self.partials.op)
             self.added += other.added if isinstance(other, Accumulator) else more.stop - more.start
 
     def result(self, op: Any = None, *, ddof: float = 0, dtype: DTypeLike | None = None) -> Any:
@@ -136,7 +138,13 @@ class Accumulator:
             return merging.finish(self.partials, op, ddof=ddof, dtype=dtype)
 
     def save(self, file: str | os.PathLike[str] | IO[bytes]) -> None:
-        """Writes what was added to a path, aside and renamed, or to an open file."""
+        """Writes what was added to a path, aside and renamed, or to an open file.
+
+        Raises
+        ------
+        TypeError
+            Of users' operators, whose accumulators are pickled.
+        """
         with self._lock:
             data = self.added.to_bytes(8, "little") + form.tobytes(self.partials)
         if not isinstance(file, str | os.PathLike):

@@ -1,12 +1,14 @@
 """The array of partials."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpureduce.partial.kinds import COUNT, KINDS, MERGED, MERGES_MOST, Kind
+from gpureduce import _core
+from gpureduce.partial.kinds import COUNT, Kind
 
 Words = NDArray[np.int64]
 
@@ -21,7 +23,8 @@ class Partials:
     Attributes
     ----------
     op : str
-        The operator that they are named by: "sum" of the mean of floats, whose partials are alike.
+        The function that was asked for, which `finish` gives by default. Merged partials that were
+        asked for several have the one that their kind is named by, as sum of sum and mean.
     dtype : numpy.dtype
         Of the elements that were folded.
     answers : tuple of str
@@ -37,19 +40,16 @@ class Partials:
     --------
     >>> p = gpureduce.partials(np.float32([[1, 2], [3, 5]]), "mean", axis=0)
     >>> p.shape, p.op, p.answers
-    ((2,), 'sum', ('sum', 'mean'))
+    ((2,), 'mean', ('sum', 'mean'))
     """
 
-    __slots__ = ("kind", "raw", "start", "stop")
+    __slots__ = ("kind", "op", "raw", "start", "stop")
 
-    def __init__(self, kind: Kind, raw: Words, start: int = 0, stop: int = 0):
+    def __init__(self, kind: Kind, op: str, raw: Words, start: int = 0, stop: int = 0):
         self.kind = kind
+        self.op = op
         self.raw = raw
         self.start, self.stop = start, stop
-
-    @property
-    def op(self) -> str:
-        return self.kind.op
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -73,7 +73,7 @@ class Partials:
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.raw.shape[:-1], dtype=np.int64))
+        return math.prod(self.raw.shape[:-1])
 
     @property
     def nbytes(self) -> int:
@@ -81,12 +81,13 @@ class Partials:
 
     def __repr__(self) -> str:
         place = f", [{self.start}, {self.stop})" if self.kind.tree else ""
-        return f"<gpureduce.Partials {self.kind}, shape {self.shape}{place}>"
+        of = f" for {self.op}" if self.op != self.kind.function else ""
+        return f"<gpureduce.Partials {self.kind}{of}, shape {self.shape}{place}>"
 
     def __reduce__(self) -> Any:
         from gpureduce.partial.form import frombytes, tobytes
 
-        if self.kind.tree and self.kind.op not in ("prod", "nanprod"):
+        if self.kind.tree and not self.kind.tree.has_bytes:
             return _unpickled, (self.kind.tree.described(), self.raw, self.start, self.stop)
         return frombytes, (tobytes(self),)
 
@@ -105,7 +106,7 @@ class Partials:
         return self.like(self.raw[(*given, slice(None))])
 
     def __eq__(self, other: object) -> Any:
-        """Whether all of them are of equal values."""
+        """Whether all of them are of equal values, whatever function was asked for."""
         if not isinstance(other, Partials):
             return NotImplemented
         from gpureduce.partial.merging import canonical
@@ -118,7 +119,10 @@ class Partials:
     __hash__ = None  # type: ignore[assignment]
 
     def like(self, raw: Words) -> "Partials":
-        return Partials(self.kind, raw, self.start, self.stop)
+        return Partials(self.kind, self.op, raw, self.start, self.stop)
+
+    def asked(self, op: str) -> "Partials":
+        return Partials(self.kind, op, self.raw, self.start, self.stop)
 
     def reshape(self, *shape: Any) -> "Partials":
         """The same partials in another shape, as ``numpy.reshape`` has it."""
@@ -126,7 +130,14 @@ class Partials:
         return self.like(self.raw.reshape(*wanted, self.raw.shape[-1]))
 
     def tobytes(self) -> bytes:
-        """The form for files and networks; canonical, so that it can be compared and hashed."""
+        """The form for files and networks: canonical, so that equal values that were asked for the
+        same function have the same bytes.
+
+        Raises
+        ------
+        TypeError
+            Of users' operators, which are pickled.
+        """
         from gpureduce.partial.form import tobytes
 
         return tobytes(self)
@@ -154,31 +165,25 @@ class Partials:
 def _unpickled(described: Any, raw: Words, start: int, stop: int) -> Partials:
     from gpureduce.partial.operators import described_kind
 
-    return Partials(described_kind(*described), raw, start, stop)
-
-
-def _other_order(raw: Words, number: int) -> bool:
-    swapped = raw[..., : MERGED + 1].byteswap()
-    return bool((swapped[..., KINDS] == number * swapped[..., MERGED]).all())
+    kind = described_kind(*described)
+    return Partials(kind, kind.op, raw, start, stop)
 
 
 def checked(p: Partials, function: str) -> Partials:
     """Words that were added by others may be of several kinds, which only shows here."""
     if p.kind.tree:
         return p
-    kinds, merged, counts = (p.raw[..., n] for n in (KINDS, MERGED, COUNT))
-    with np.errstate(over="ignore"):
-        right = (kinds == p.kind.number * merged) & (merged >= 0) & (counts >= 0)
-    if not right.all():
-        if _other_order(p.raw, p.kind.number):
-            raise ValueError(f"{function}: the words have the other byte order, not this machine's")
-        raise ValueError(
-            f"{function}: the words are not those of {p.kind} (version 1): some are of another "
-            "operator, dtype or version, were added to such, or are damaged"
-        )
-    if (merged > MERGES_MOST).any():
-        raise ValueError(
-            f"{function}: more than 2^31 partials were added without a merge() between, and digits "
-            "may have overflowed"
-        )
-    return p
+    wrong = _core.partials_check(p.kind.number, np.ascontiguousarray(p.raw))
+    if not wrong:
+        return p
+    raise ValueError(f"{function}: {_WRONG[wrong].format(p.kind)}")
+
+
+# By gpr_partials_check().
+_WRONG = {
+    1: "the words are not those of {} (version 1): some are of another operator, dtype or version, "
+    "were added to such, or are damaged",
+    2: "the words have the other byte order, not this machine's",
+    3: "more than 2^31 partials were added without a merge() between, and digits may have "
+    "overflowed",
+}

@@ -1,21 +1,29 @@
 """Partials as bytes: little-endian, canonical, and telling what they are; see docs/partials.md."""
 
 import struct
-from typing import Any
 
 import numpy as np
 
 from gpureduce.partial import trees
-from gpureduce.partial.carrier import Partials, checked
-from gpureduce.partial.kinds import VERSION, Kind, dtype_of, kind_of, text_of
+from gpureduce.partial.carrier import Partials, Words, checked
+from gpureduce.partial.kinds import VERSION, Kind, dtype_of, kind_of
 from gpureduce.partial.merging import canonical
 
 MAGIC = b"GPRPART\n"
 _HEAD = struct.Struct("<8sIIIIqqq")  # magic, version, kind, text, ndim, words of each, start, stop
 
 
-def tobytes(p: Partials) -> bytes:
+def tobytes(p: Partials, function: str | None = None) -> bytes:
+    """With the function that was asked for, or this one."""
+    if p.kind.tree and not p.kind.tree.has_bytes:
+        raise TypeError(
+            f"tobytes: partials of a user's operator, {p.op}, are pickled: the operator has to "
+            "travel with them"
+        )
+    asked = function or p.op
     text = p.kind.text.encode()
+    if asked != p.kind.function:
+        text += b"\0" + asked.encode()
     text += b"\0" * (-len(text) % 8)
     raw = canonical(checked(p, "tobytes")).raw
     head = _HEAD.pack(
@@ -61,14 +69,18 @@ def frombytes(data: bytes) -> Partials:
     if ndim > 64 or length > 1 << 16 or at > len(data):
         raise _bad("they are cut short, or damaged")
     shape = struct.unpack_from(f"<{ndim}q", data, _HEAD.size)
-    text = data[at - length : at].rstrip(b"\0").decode(errors="replace")
+    text, _, asked = data[at - length : at].decode(errors="replace").partition("\0")
     kind = _kind(text, number)
+    op = asked.rstrip("\0") or kind.function
+    if op not in kind.answers:
+        raise _bad(f"partials of {kind} do not answer {op!r}: they are damaged")
     if min((0, *shape)) < 0 or words < 0 or not 0 <= start <= stop:
         raise _bad("a length is negative: they are damaged")
-    return _filled(kind, data[at:], (*shape, words), start, stop)
+    raw = _words(kind, data[at:], (*shape, words), start, stop)
+    return checked(Partials(kind, op, raw, start, stop), "frombytes")
 
 
-def _filled(kind: Kind, data: bytes, shape: tuple[int, ...], start: int, stop: int) -> Partials:
+def _words(kind: Kind, data: bytes, shape: tuple[int, ...], start: int, stop: int) -> Words:
     wanted = kind.words
     if kind.tree:
         each = sum(trees._words_of(kind))
@@ -81,10 +93,4 @@ def _filled(kind: Kind, data: bytes, shape: tuple[int, ...], start: int, stop: i
     if size != len(data):
         short = "cut short" if len(data) < size else "longer than they should be"
         raise _bad(f"they are {short}: {len(data)} bytes of words, not {size}")
-    raw = np.frombuffer(data, "<i8").astype(np.int64).reshape(shape)
-    return checked(Partials(kind, raw, start, stop), "frombytes")
-
-
-def named(op: str, dtype: Any) -> str:
-    """What the kind is the CRC-32 of."""
-    return text_of(op, dtype_of(dtype))
+    return np.frombuffer(data, "<i8").astype(np.int64).reshape(shape)

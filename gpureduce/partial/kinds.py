@@ -12,7 +12,6 @@ from gpureduce import _core
 VERSION = 1
 # What every partial begins with: number * merged, merged, how many elements counted.
 KINDS, MERGED, COUNT, HEADER = range(4)
-MERGES_MOST = 1 << 31
 
 _OPERATORS = _core.operators()
 INDEX = {op["name"]: number for number, op in enumerate(_OPERATORS)}
@@ -37,6 +36,11 @@ class Kind(NamedTuple):
     @property
     def row(self) -> int:
         return INDEX[self.op]
+
+    @property
+    def function(self) -> str:
+        """What they are finished as, if nobody has asked for another."""
+        return self.op if self.op in self.answers else self.answers[0]
 
     @property
     def is_position(self) -> bool:

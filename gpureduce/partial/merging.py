@@ -1,26 +1,29 @@
 """merge, finish and what is beside them."""
 
 import hashlib
+import math
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from gpureduce import _core
 from gpureduce.partial import trees
+from gpureduce.partial.axes import along, axes_of
 from gpureduce.partial.carrier import Partials, Words, checked
 from gpureduce.partial.kinds import INDEX, Kind, dtype_of, kind_of, name_of
 
 _ROWS = {(op, dtype): result for op, dtype, result, _ in _core.rows()}
-_WORDS_AT_A_TIME = 1 << 20
+# So that what is added up stays in the second cache.
+_WORDS_AT_A_TIME = 1 << 15
 
 
 def _merged(kind: Kind, raw: Words) -> Words:
     """Along the first axis."""
     outputs = raw.shape[1:-1]
-    flat = np.ascontiguousarray(raw).reshape(len(raw), int(np.prod(outputs)), kind.words)
+    flat = np.ascontiguousarray(raw).reshape(len(raw), math.prod(outputs), kind.words)
     return _core.partials_merge(kind.row, kind.dtype, kind.number, flat).reshape(
         *outputs, kind.words
     )
@@ -30,14 +33,20 @@ def _merged_several(kind: Kind, raws: list[Words]) -> Words:
     """Some outputs at a time, so that no second copy of all is made."""
     shape = raws[0].shape
     if raws[0].size <= _WORDS_AT_A_TIME:
-        return _merged(kind, np.stack(raws))
+        return _merged(kind, np.asarray(raws))
     flat = [raw.reshape(-1, kind.words) for raw in raws]
     found = np.empty_like(flat[0])
     step = _WORDS_AT_A_TIME // kind.words
     for start in range(0, len(found), step):
         part = slice(start, start + step)
-        found[part] = _merged(kind, np.stack([raw[part] for raw in flat]))
+        found[part] = _merged(kind, np.asarray([raw[part] for raw in flat]))
     return found.reshape(shape)
+
+
+def _function(parts: Sequence[Partials]) -> str:
+    """What all were asked for; in any order the same."""
+    first = parts[0]
+    return first.op if all(p.op == first.op for p in parts) else first.kind.function
 
 
 def canonical(p: Partials) -> Partials:
@@ -45,18 +54,34 @@ def canonical(p: Partials) -> Partials:
     return p if p.kind.tree else p.like(_merged(p.kind, p.raw[np.newaxis]))
 
 
-def _same(parts: Sequence[Partials]) -> None:
-    first = parts[0]
+class Likeness(NamedTuple):
+    """What partials that merge have in common."""
+
+    op: str
+    kind: str
+    shape: tuple[int, ...]
+
+
+def likeness(p: Partials) -> Likeness:
+    return Likeness(p.kind.op, str(p.kind), p.shape)
+
+
+def difference(other: Likeness, first: Likeness) -> str:
+    """Why they do not merge, or nothing."""
+    if other.kind != first.kind:
+        what = "dtype" if other.op == first.op else "kind"
+        return f"partials of another {what}: {other.kind} do not merge with {first.kind}"
+    if other.shape != first.shape:
+        return f"partials of another shape: {other.shape}, not {first.shape}"
+    return ""
+
+
+def _check_alike(parts: Sequence[Partials]) -> None:
     for p in parts:
         if not isinstance(p, Partials):
             raise TypeError(f"merge: {type(p).__name__} is no gpureduce.Partials")
-        if p.kind.text != first.kind.text:
-            what = "dtype" if p.kind.op == first.kind.op else "kind"
-            raise ValueError(
-                f"merge: partials of another {what}: {p.kind} do not merge with {first.kind}"
-            )
-        if p.shape != first.shape:
-            raise ValueError(f"merge: partials of another shape: {p.shape}, not {first.shape}")
+        if why := difference(likeness(p), likeness(parts[0])):
+            raise ValueError(f"merge: {why}")
 
 
 def merge(
@@ -93,10 +118,10 @@ def merge(
         if parts.kind.tree:
             raise ValueError("merge: parts of a tree are merged as a list, neighbours in order")
         checked(parts, "merge")
-        axes = _axes(axis, parts.ndim)
+        axes = axes_of(axis, parts.ndim)
         kept = [d for d in range(parts.ndim) if d not in axes]
         raw = parts.raw.transpose(*axes, *kept, parts.ndim)
-        count = int(np.prod([parts.shape[d] for d in axes], dtype=np.int64))
+        count = along(parts.shape, axes)
         shape = (count, *(parts.shape[d] for d in kept), parts.kind.words)
         return parts.like(_merged(parts.kind, raw.reshape(shape)))
     several = list(parts)
@@ -104,18 +129,13 @@ def merge(
         raise TypeError("merge: axis is of one array of partials, not of several")
     if not several:
         raise ValueError("merge: there are no partials")
-    _same(several)
+    _check_alike(several)
     if several[0].kind.tree:
         return trees.merged(several)
     for p in several:
         checked(p, "merge")
-    return several[0].like(_merged_several(several[0].kind, [p.raw for p in several]))
-
-
-def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
-    if axis is None:
-        return tuple(range(ndim))
-    return np.lib.array_utils.normalize_axis_tuple(axis, ndim, "axis")
+    kind = several[0].kind
+    return Partials(kind, _function(several), _merged_several(kind, [p.raw for p in several]))
 
 
 def words(p: Partials) -> Words:
@@ -159,7 +179,7 @@ def from_words(words: Any, op: Any, dtype: DTypeLike) -> Partials:
     words : array_like of int64
         With the words along the last axis.
     op : str or numpy.ufunc
-        As it was given to `partials`, or any that has the same.
+        As it was given to `partials`, or any that the words answer.
     dtype : dtype
         Of the elements.
 
@@ -176,10 +196,11 @@ def from_words(words: Any, op: Any, dtype: DTypeLike) -> Partials:
     Examples
     --------
     >>> words = gpureduce.words(gpureduce.partials([1.0, 2.0], "mean"))
-    >>> float(gpureduce.finish(gpureduce.from_words(words, "mean", "float64"), "mean"))
+    >>> float(gpureduce.finish(gpureduce.from_words(words, "mean", "float64")))
     1.5
     """
-    kind = kind_of(name_of(op, "from_words"), dtype_of(dtype), "from_words")
+    name = name_of(op, "from_words")
+    kind = kind_of(name, dtype_of(dtype), "from_words")
     raw = np.asarray(words)
     if raw.dtype.kind != "i" or raw.dtype.itemsize != 8:
         raise ValueError(f"from_words: words are int64, not {raw.dtype}")
@@ -190,16 +211,14 @@ def from_words(words: Any, op: Any, dtype: DTypeLike) -> Partials:
             f"from_words: {kind} has {kind.words} words along the last axis; the shape is "
             f"{raw.shape}"
         )
-    return checked(Partials(kind, raw.astype(np.int64, copy=False)), "from_words")
+    return checked(Partials(kind, name, raw.astype(np.int64, copy=False)), "from_words")
 
 
 # --- finish ---------------------------------------------------------------------------------------
 
 
 def _asked(kind: Kind, op: Any) -> str:
-    name = kind.answers[0] if kind.op not in kind.answers else kind.op
-    if op is not None:
-        name = name_of(op, "finish")
+    name = name_of(op, "finish")
     if name not in kind.answers and f"nan{name}" in kind.answers:
         name = f"nan{name}"
     if name not in kind.answers:
@@ -258,7 +277,7 @@ def finish(p: Partials, op: Any = None, *, ddof: float = 0, dtype: DTypeLike | N
         Of all elements. Of trees, from index 0 on.
     op : str or numpy.ufunc, optional
         Any function that they answer: partials of var answer sum, mean, var and std. By default
-        the one that they are named by, which is sum for those of a mean.
+        the one that was asked for, ``p.op``.
     ddof : float, optional
         Of var and std: the sum of squares is divided by n - ddof.
     dtype : dtype, optional
@@ -281,15 +300,15 @@ def finish(p: Partials, op: Any = None, *, ddof: float = 0, dtype: DTypeLike | N
     Examples
     --------
     >>> p = gpureduce.partials([1.0, 2.0, 6.0], "var")
-    >>> float(gpureduce.finish(p, "mean")), float(gpureduce.finish(p, "std", ddof=1))
-    (3.0, 2.6457513110645907)
+    >>> float(gpureduce.finish(p)), float(gpureduce.finish(p, "std", ddof=1))
+    (4.666666666666667, 2.6457513110645907)
     """
     if not isinstance(p, Partials):
         raise TypeError(f"finish: {type(p).__name__} is no gpureduce.Partials")
     if p.kind.tree:
         return trees.finished(p, op, dtype)
     checked(p, "finish")
-    asked = _asked(p.kind, op)
+    asked = _asked(p.kind, op or p.op)
     into = _rounded_into(p.kind, asked, dtype)
     flat = np.ascontiguousarray(p.raw).reshape(p.size, p.kind.words)
     found, least = _core.partials_finish(
@@ -330,4 +349,4 @@ def fingerprint(x: Any, op: Any = "sum", **how: Any) -> str:
     from gpureduce.partial.take import partials
 
     p = x if isinstance(x, Partials) else partials(x, op, **how)
-    return hashlib.sha256(tobytes(p)).hexdigest()
+    return hashlib.sha256(tobytes(p, p.kind.function)).hexdigest()

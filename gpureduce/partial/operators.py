@@ -14,7 +14,9 @@ from gpureduce.custom.program import Input, Program, Result, Stream
 from gpureduce.custom.scalars import Kind as Number
 from gpureduce.custom.scalars import kind_of
 from gpureduce.partial import trees
+from gpureduce.partial.axes import along, as_one, axes_of, left_of
 from gpureduce.partial.carrier import Partials
+from gpureduce.partial.host import brought, mask_of
 from gpureduce.partial.kinds import VERSION, Kind, number_of
 
 Array = NDArray[Any]
@@ -38,6 +40,8 @@ def _of_states(program: Program) -> Program:
 class OperatorTree:
     """A user's operator on inputs of some dtypes. program: without a mask, but where one was given
     with what that takes."""
+
+    has_bytes = False
 
     def __init__(self, operator: Any, kinds: Any, absent: bool):
         self.asked, self.kinds, self.absent = operator, kinds, absent
@@ -112,22 +116,34 @@ def _made_kind(operator: Any, kinds: Any, absent: bool) -> Kind:
     return Kind(operator.name, tree.dtype, 0, False, answers, text, tree, number_of(text))
 
 
-def taken_by(
-    operator: Any, x: Any, axis: Any, keepdims: bool, where: Any, offset: Any, device: str
-) -> Partials:
-    if device not in ("auto", "cpu"):
-        raise ValueError(
-            f"partials: of a user's operator they are taken on the CPU: device is auto or cpu, not "
-            f"{device!r}"
-        )
-    case, mask = operator._case(operator.several(x), where)
-    axes = tuple(sorted(host.axes_of(axis, len(case.shape))))
-    if len(axes) != 1 and len(case.shape) != 1:
-        raise ValueError(
-            f"partials: of a user's operator along one axis, not {len(axes)}; reshape the inputs"
-        )
+def _in_one_axis(case: Any, mask: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
+    shape = case.shape
+    several = zip(case.arrays, case.inputs, strict=True)
+    arrays = [as_one(a, axes, shape, i.shape) for a, i in several]
+    now = (along(shape, axes), *left_of(shape, axes, False))
+    return case.with_arrays(arrays, now), None if mask is None else as_one(mask, axes, shape)
+
+
+def shape_of(operator: Any, x: Any) -> tuple[int, ...]:
+    """Of all inputs together."""
+    shape: tuple[int, ...] = _case(operator, x, True)[0].shape
+    return shape
+
+
+def _case(operator: Any, x: Any, where: Any) -> Any:
+    inputs = [brought(a, "partials") for a in operator.several(x)]
+    return operator._case(inputs, mask_of(where, "partials"))
+
+
+def taken_by(operator: Any, x: Any, axis: Any, keepdims: bool, where: Any, offset: Any) -> Partials:
+    case, mask = _case(operator, x, where)
+    axes = axes_of(axis, len(case.shape))
+    start, left = trees.start_of(offset), left_of(case.shape, axes, keepdims)
+    if len(axes) != 1:
+        case, mask = _in_one_axis(case, mask, axes)
+        axes = (0,)
     at = axes[0]
-    start, count = int(offset), case.shape[at]
+    count = case.shape[at]
     case = operator._complete(case, mask, np._NoValue, False)
     program = case.made.program
     kinds = tuple(host.kind(operator.name, a) for a in case.arrays[: len(case.inputs)])
@@ -142,6 +158,5 @@ def taken_by(
     for first, stop in trees.cover(start, start + count):
         piece = runner._cut(case, at, first - start, stop - start)
         nodes.append(kind.tree.fold(piece, (at,), mask))
-    left = tuple(1 if d == at else n for d, n in enumerate(case.shape) if keepdims or d != at)
     shaped = [[value.reshape(left) for value in node] for node in nodes]
     return trees.packed(kind, left, start, start + count, shaped)

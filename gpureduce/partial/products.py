@@ -24,13 +24,15 @@ def _plain_nan(x: Array) -> Array:
 class Product:
     """How a part of the index becomes a node, and two neighbours one."""
 
+    has_bytes = True
+
     def __init__(self, name: str, dtype: np.dtype[Any]):
         self.name, self.dtype, self.asked = name, dtype, None
         self.slots = (np.dtype(_WIDE.get(dtype.name, dtype.name)),)
 
-    def fold(self, x: Array, axes: tuple[int, ...], where: Any, device: str) -> list[Array]:
+    def fold(self, x: Array, axes: tuple[int, ...], where: Any) -> list[Array]:
         reduce = functions.PUBLIC[self.name]
-        product = reduce(x, axis=axes, dtype=self.slots[0], where=where, device=device)
+        product = reduce(x, axis=axes, dtype=self.slots[0], where=where, device="cpu")
         return [np.asarray(product)]
 
     def combine(self, left: Sequence[Array], right: Sequence[Array]) -> list[Array]:

@@ -11,28 +11,9 @@ from gpureduce import _core
 from gpureduce.functions import _is_custom
 from gpureduce.partial import trees
 from gpureduce.partial.carrier import Partials
+from gpureduce.partial.host import array_of, mask_of
 from gpureduce.partial.kinds import _OPERATORS, COUNT, HEADER, INDEX, Kind, kind_of, name_of
 from gpureduce.progress import Progress, shown
-
-
-def _host_array(x: Any) -> NDArray[Any]:
-    if isinstance(x, np.ndarray):
-        return x
-    where = getattr(x, "__dlpack_device__", None)
-    on_device = hasattr(x, "__cuda_array_interface__") or (
-        where is not None and int(where()[0]) not in (1, 3)
-    )
-    if on_device:
-        raise ValueError(
-            "partials: they are taken on the CPU for now, and the array lies on a device: give a "
-            "copy in the host's memory (cupy.asnumpy(x), x.cpu())"
-        )
-    if hasattr(x, "__dask_graph__"):
-        raise TypeError(
-            "partials: a Dask array is reduced lazily by gpureduce's own functions, as in "
-            "gpureduce.sum(x); give partials() one block of it"
-        )
-    return np.asarray(x)
 
 
 def _check(name: str, dtype: Any, where: Any) -> None:
@@ -61,7 +42,8 @@ def partials(
     Parameters
     ----------
     x : array_like
-        A part of the whole array, in the host's memory; of any layout.
+        A part of the whole array, of any layout. What lies on a device is copied to the host's
+        memory first, where partials are and are taken.
     op : str, numpy.ufunc or Operator
         A function's name ("sum", "mean", "nanstd", "argmax", ...), a ufunc of its meaning, or an
         operator of your own.
@@ -81,7 +63,7 @@ def partials(
     whole : sequence of ints, optional
         The shape of the whole array.
     device : {"auto", "cpu"}, optional
-        They are taken on the CPU.
+        They are taken on the CPU, wherever the array lies.
     progress : bool or callable, optional
         As for the functions of the package.
 
@@ -95,7 +77,7 @@ def partials(
     TypeError
         There are no partials of the operator for the dtype, or it does not take dtype or where.
     ValueError
-        The array lies on a device; or op is not known; or offset is not within the whole array.
+        op is not known; or device is another; or offset is not within the whole array.
     numpy.exceptions.AxisError
         An axis is out of bounds.
 
@@ -111,11 +93,16 @@ def partials(
     >>> bool(same.all())
     True
     """
+    if device not in ("auto", "cpu"):
+        raise ValueError(
+            f"partials: they are taken on the CPU, wherever the array lies: device is auto or cpu, "
+            f"not {device!r}"
+        )
     if _is_custom(op):
         from gpureduce.partial.operators import taken_by
 
-        return taken_by(op, x, axis, keepdims, where, offset, device)
-    a = _host_array(x)
+        return taken_by(op, x, axis, keepdims, where, offset)
+    a, where = array_of(x, "partials"), mask_of(where, "partials")
     name = name_of(op, "partials")
     _check(name, dtype, where)
     of = np.dtype(dtype) if dtype is not None else a.dtype
@@ -123,17 +110,26 @@ def partials(
     if kind.tree:
         if dtype is not None and np.dtype(dtype) != a.dtype:
             a = a.astype(dtype)
-        return trees.taken(kind, a, axis, keepdims, where, offset, device)
-    arguments = (INDEX[name], a, _plain(axis), dtype, bool(keepdims), where, device, kind.number)
+        return trees.taken(kind, a, axis, keepdims, where, offset)
+    arguments = (INDEX[name], a, _plain(axis), dtype, bool(keepdims), where, "cpu", kind.number)
     if progress:
-        p = Partials(kind, shown(progress, "partials", _core.partials, *arguments))
+        p = Partials(kind, name, shown(progress, "partials", _core.partials, *arguments))
     else:
-        p = Partials(kind, _core.partials(*arguments, None))
+        p = Partials(kind, name, _core.partials(*arguments, None))
     if kind.op in ("var", "nanvar") and kind.dtype.kind in "fV":
         _look_for_signs(p, a, op=kind.op, axis=axis, dtype=dtype, where=where, keepdims=keepdims)
     if kind.is_position and not (whole is None and type(offset) is int and offset == 0):
         _shift(p, offset, whole, a.shape if axis is None else ())
     return p
+
+
+def shape_of(x: Any, op: Any) -> tuple[int, ...]:
+    """Of what partials() would fold: of an operator's inputs together."""
+    if _is_custom(op):
+        from gpureduce.partial.operators import shape_of
+
+        return shape_of(op, x)
+    return tuple(np.shape(x if hasattr(x, "shape") else array_of(x, "partials")))
 
 
 def _look_for_signs(p: Partials, a: NDArray[Any], *, op: str, **how: Any) -> None:
@@ -158,10 +154,7 @@ def _shift(p: Partials, offset: Any, whole: Any, shape: tuple[int, ...]) -> None
     for place in position_words(p.kind):
         index: NDArray[np.int64] = p.raw[..., place]
         if whole is None:
-            start = operator.index(offset)
-            if start < 0:
-                raise ValueError(f"partials: offset {start} is negative")
-            index[found] += start
+            index[found] += trees.start_of(offset)
         elif found.any():
             index[found] = _place(index[found], offset, whole, shape)
 

@@ -1,13 +1,13 @@
 """Parts of the one tree over the index: the fewest aligned blocks that cover [start, stop)."""
 
-import math
 import operator
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from gpureduce.partial.axes import as_one, axes_of, left_of
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.kinds import HEADER, Kind, dtype_of, name_of
 
@@ -42,7 +42,7 @@ def packed(
             room = raw[..., at : at + words].view(value.dtype)
             room[..., 0] = value
             at += words
-    return Partials(kind, raw, start, stop)
+    return Partials(kind, kind.op, raw, start, stop)
 
 
 def unpacked(p: Partials) -> list[Node]:
@@ -116,35 +116,23 @@ def finished(p: Partials, op: Any, dtype: DTypeLike | None) -> Any:
     return p.kind.tree.finish(root)
 
 
-def _first_axes(x: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """The reduced axes as one, the first, in C order of them."""
-    kept = [d for d in range(len(shape)) if d not in axes]
-    count = math.prod(shape[d] for d in axes)
-    moved = np.broadcast_to(x, shape).transpose(*axes, *kept)
-    return moved.reshape(count, *(shape[d] for d in kept))
-
-
-def taken(
-    kind: Kind, x: NDArray[Any], axis: Any, keepdims: bool, where: Any, offset: Any, device: str
-) -> Partials:
-    """The blocks of an array whose first element along the reduced axes has this index."""
-    shape = x.shape
-    axes = cast(
-        tuple[int, ...],
-        tuple(range(x.ndim))
-        if axis is None
-        else np.lib.array_utils.normalize_axis_tuple(axis, x.ndim, "axis"),
-    )
-    axes = tuple(sorted(axes))
+def start_of(offset: Any) -> int:
     start = operator.index(offset)
     if start < 0:
         raise ValueError(f"partials: offset {start} is negative")
+    return start
+
+
+def taken(
+    kind: Kind, x: NDArray[Any], axis: Any, keepdims: bool, where: Any, offset: Any
+) -> Partials:
+    """The blocks of an array whose first element along the reduced axes has this index."""
+    shape, axes = x.shape, axes_of(axis, x.ndim)
+    start = start_of(offset)
     one = len(axes) == 1
     if not one:
-        x, where = (
-            _first_axes(x, axes, shape),
-            (where if where is True else _first_axes(where, axes, shape)),
-        )
+        x = as_one(x, axes, shape)
+        where = where if where is True else as_one(where, axes, shape)
     elif where is not True:
         where = np.broadcast_to(where, shape)
     at = axes[0] if one else 0
@@ -153,7 +141,7 @@ def taken(
     for first, stop in cover(start, start + count):
         part = (slice(None),) * at + (slice(first - start, stop - start),)
         mask = where if where is True else where[part]
-        nodes.append(kind.tree.fold(x[part], (at,), mask, device))
-    left = tuple(1 if d in axes else n for d, n in enumerate(shape) if keepdims or d not in axes)
+        nodes.append(kind.tree.fold(x[part], (at,), mask))
+    left = left_of(shape, axes, keepdims)
     nodes = [[value.reshape(left) for value in node] for node in nodes]
     return packed(kind, left, start, start + count, nodes)

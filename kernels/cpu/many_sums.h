@@ -77,7 +77,7 @@ template <class T, bool DIVIDED> struct ManySums {
       ribbon(x, outputs, n, 0, take);
     else if (fills_lanes(across, outputs))
       strips(x, along, outputs, n, take);
-    else if (n <= (in_row(along) ? least(TILE_ROWS, (int64_t)64) : TILE_ROWS))
+    else if (n <= TILE_ROWS)
       tiles(x, across, along, outputs, n, take);
     else
       for (int64_t o = 0; o < outputs; o++)

@@ -88,6 +88,27 @@ static void check_refusals(void) {
   CHECK(gpr_partials_op(gpr_op_index("mean"), GPR_FLOAT32) == sum);
   CHECK(!gpr_partials_words(prod, GPR_FLOAT32) && !gpr_partials_answer(sum, GPR_FLOAT32, max));
   CHECK(gpr_partials_merge(prod, GPR_FLOAT32, 1, words, 1, 1, words) == GPR_BAD_TYPE);
+  for (int bad = -1; bad < 1000; bad += 1000) {
+    CHECK(!gpr_partials_words(bad, GPR_FLOAT32) && !gpr_partials_words(sum, bad));
+    CHECK(gpr_partials_op(bad, GPR_FLOAT32) == -1 && !gpr_partials_kind(sum, bad));
+    CHECK(!gpr_partials_answer(sum, GPR_FLOAT32, bad) && !gpr_partials_are_additive(bad, bad));
+    CHECK(gpr_partials_merge(bad, GPR_FLOAT32, 1, words, 1, 1, words) == GPR_BAD_VALUE);
+    CHECK(gpr_partials_finish(sum, GPR_FLOAT32, bad, GPR_FLOAT32, 0, words, 1, words, &least) ==
+          GPR_BAD_VALUE);
+  }
+  const uint32_t kind = gpr_partials_kind(sum, GPR_FLOAT32);
+  const int each = gpr_partials_words(sum, GPR_FLOAT32);
+  words[0] = words[1] = 1;
+  CHECK(gpr_partials_check(kind, words, each, 1) == GPR_WORDS_FOREIGN);
+  CHECK(gpr_partials_merge(sum, GPR_FLOAT32, kind, words, 1, 1, words) == GPR_BAD_VALUE);
+  words[0] = kind;
+  CHECK(gpr_partials_check(kind, words, each, 1) == GPR_WORDS_FINE);
+  for (int i = 0; i < 2; i++) words[i] = (int64_t)__builtin_bswap64((uint64_t)words[i]);
+  CHECK(gpr_partials_check(kind, words, each, 1) == GPR_WORDS_SWAPPED);
+  words[1] = (INT64_C(1) << 31) + 1;
+  words[0] = kind * words[1];
+  CHECK(gpr_partials_check(kind, words, each, 1) == GPR_WORDS_TOO_MANY);
+  memset(words, 0, sizeof words);
   CHECK(gpr_partials_finish(sum, GPR_FLOAT32, max, GPR_FLOAT32, 0, words, 1, words, &least) ==
         GPR_BAD_VALUE);
   CHECK(gpr_partials_finish(sum, GPR_FLOAT32, sum, GPR_INT32, 0, words, 1, words, &least) ==

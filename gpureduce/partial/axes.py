@@ -1,0 +1,33 @@
+"""The axes that are reduced, and these as one."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+def axes_of(axis: int | Sequence[int] | None, dims: int) -> tuple[int, ...]:
+    """All forms of axis=, in order."""
+    if axis is None:
+        return tuple(range(dims))
+    return tuple(sorted(np.lib.array_utils.normalize_axis_tuple(axis, dims, "axis")))
+
+
+def left_of(shape: Sequence[int], axes: Sequence[int], keepdims: bool) -> tuple[int, ...]:
+    """The shape of the outputs."""
+    return tuple(1 if d in axes else n for d, n in enumerate(shape) if keepdims or d not in axes)
+
+
+def along(shape: Sequence[int], axes: Sequence[int]) -> int:
+    """How many elements each output has."""
+    return math.prod(shape[d] for d in axes)
+
+
+def as_one(x: Any, axes: Sequence[int], shape: Sequence[int], inner: Sequence[int] = ()) -> Any:
+    """The reduced axes as the first, in C order of them. x is broadcast to the shape, and has small
+    arrays along its last axes."""
+    kept = [d for d in range(len(shape)) if d not in axes]
+    last = range(len(shape), len(shape) + len(inner))
+    moved = np.broadcast_to(x, (*shape, *inner)).transpose(*axes, *kept, *last)
+    return moved.reshape(along(shape, axes), *(shape[d] for d in kept), *inner)
