@@ -1,6 +1,11 @@
-"""Exact sums in states, and calls of a kind that came before."""
+"""Exact sums in states, calls of a kind that came before, and the notebook of operators."""
 
+import json
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import operator_walks as walks
@@ -11,6 +16,7 @@ from table import SANITIZED
 import gpureduce
 from gpureduce import Operator
 
+ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.skipif(SANITIZED, reason="AddressSanitizer is not for compilers")
 
 
@@ -132,3 +138,20 @@ def test_threads_share_what_is_kept():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_the_notebook(tmp_path):
+    """Its cells one after the other; it comes with what they printed."""
+    path = ROOT / "examples/operators.ipynb"
+    if not path.exists():
+        pytest.skip("the examples are not beside the tests")
+    cells = [c for c in json.loads(path.read_text())["cells"] if c["cell_type"] == "code"]
+    assert all(cell["outputs"] for cell in cells if "print(" in "".join(cell["source"]))
+    script = tmp_path / "notebook.py"
+    script.write_text("\n\n".join("".join(cell["source"]) for cell in cells))
+    env = {**os.environ, "PYTHONPATH": str(Path(gpureduce.__file__).parent.parent)}
+    done = subprocess.run(
+        [sys.executable, script], env=env, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "matches" in done.stdout
