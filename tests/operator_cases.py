@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -480,6 +481,22 @@ CASES = {
         subarray,
         None,
         lambda *s: (s[3],),
+    ),
+    "exact mean": Case(
+        {
+            "state": "s: exact f4, n: i8",
+            "lift": "s = x; n = 1",
+            "combine": "s = a.s + b.s; n = a.n + b.n",
+            "identity": (0, 0),
+            "finish": {"total": "s", "mean": "n ? (double)s / n : 0"},
+        },
+        lambda rng, shape: (
+            (rng.normal(size=shape) * np.exp2(rng.integers(-60, 60, shape))).astype(F4),
+        ),
+        lambda x, i: (Fraction(float(x)), 1),
+        lambda a, b: (a[0] + b[0], a[1] + b[1]),
+        (Fraction(0), 0),
+        lambda s, n: (F4(float(s)), float(F4(float(s))) / n if n else 0.0),
     ),
     "half": Case(
         {"state": "f2", "combine": "a + b", "identity": 0},

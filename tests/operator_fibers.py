@@ -10,6 +10,7 @@ import numpy as np
 from arrays import SEED
 
 from gpureduce import _core
+from gpureduce.custom import launches
 
 ROOT = Path(__file__).resolve().parent.parent
 FLAGS = ["-std=gnu++17", "-O1", "-fwrapv", "-ffp-contract=off", "-shared", "-fPIC", "-w"]
@@ -120,7 +121,7 @@ class Fibers:
         args[15:17] = (at, at + 8 * segments) if segments else 0
         args[17] = at + 16 * segments if len(words) > 2 * segments else 0
         self.launches.append((unit, blocks, args.copy()))
-        assert args.nbytes == 8 * (18 + 32 + 384)
+        assert args.nbytes == 8 * launches.ARGUMENTS
         failed = self.library(text, textbook).launch(
             ctypes.c_void_p(args.ctypes.data), int(blocks), int(threads), unit, SEED & 0xFFFFFFFF
         )

@@ -229,6 +229,31 @@ def walk_textbook(place, kernel):
         gpureduce.reduce(place.put(pairs[0]), op, kernel="neighbored")
 
 
+def exact(dtype):
+    return Operator(f"exact {dtype.str[1:]}", combine="a + b", identity=0, name=f"exact_{dtype}")
+
+
+def walk_exact(place, rng, shapes):
+    """States with sums of double."""
+    op = exact(np.dtype("f8"))
+    for shape, axis in shapes:
+        x = rng.normal(size=shape) * np.exp2(rng.integers(-900, 900, shape))
+        found = place.fetched(op(place.put(x), axis=axis))
+        assert found.tobytes() == np.asarray(gpureduce.sum(x, axis=axis)).tobytes(), (shape, axis)
+
+
+def walk_again(place):
+    """The second call of a kind, on other arrays, whose results are its own."""
+    rng = np.random.default_rng(12)
+    for name in ("two sum", "welford", "matrices"):
+        op = made(name)
+        arrays = [CASES[name].make(rng, (30, 20)) for _ in range(3)]
+        for axis in (0, 1, None):
+            found = [op(*(place.put(a) for a in inputs), axis=axis) for inputs in arrays]
+            for one, inputs in zip(found, arrays, strict=True):
+                same(place, name, one, op(*inputs, axis=axis), (name, axis))
+
+
 def walk_outs(place):
     rng = np.random.default_rng(6)
     x = rng.normal(size=(4, 300, 5))

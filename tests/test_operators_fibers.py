@@ -79,7 +79,7 @@ def test_segments(name, place):
 @pytest.mark.parametrize(
     "walk",
     [walks.walk_arguments, walks.walk_outs, walks.walk_rows, walks.walk_the_host,
-     walks.large_states, walks.many_numbers],
+     walks.large_states, walks.many_numbers, walks.walk_again],
 )  # fmt: skip
 def test_what_else_is_asked(walk, place):
     walk(place)

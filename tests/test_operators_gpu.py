@@ -141,7 +141,9 @@ def test_segments(name, library):
 
 
 @each_library
-@pytest.mark.parametrize("walk", [walks.walk_arguments, walks.walk_outs, walks.walk_rows])
+@pytest.mark.parametrize(
+    "walk", [walks.walk_arguments, walks.walk_outs, walks.walk_rows, walks.walk_again]
+)
 def test_what_else_is_asked(walk, library):
     walk(PLACES[library])
 
@@ -154,6 +156,22 @@ def test_what_is_large_or_of_the_host(walk):
 @pytest.mark.parametrize("kernel", walks.TEXTBOOK)
 def test_the_textbook_kernels(kernel):
     walks.walk_textbook(Raw, kernel)
+
+
+def test_exact_sums():
+    shapes = [((200_000,), None), ((300, 700), 0), ((300, 700), 1), ((5000, 7), 1)]
+    walks.walk_exact(Raw, generator("exact there"), shapes)
+
+
+def test_every_root():
+    """Of all floats: the device's is made of steps of our own."""
+    op = Operator("f4", lift="sqrtf(x)", combine="a + b", name="roots")
+    with np.errstate(invalid="ignore"):
+        for first in range(0, 1 << 32, 1 << 26):
+            x = np.arange(first, first + (1 << 26), dtype=np.uint32).view(np.float32)
+            found, wanted = host(op(on_device(x), axis=())), np.sqrt(x)
+            assert np.array_equal(found, wanted, equal_nan=True), hex(first)
+            assert np.array_equal(np.signbit(found[x == 0]), np.signbit(wanted[x == 0]))
 
 
 @each_library

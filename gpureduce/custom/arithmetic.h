@@ -2,9 +2,11 @@
  * undefined, or to the machine, it is defined here. */
 #ifdef __CUDACC__
 #define GPR_OP static __device__ __forceinline__
+#define GPR_LARGE static __device__ __noinline__
 #define GPR_MUL(a, b) ((a) * (b))
 #else
 #define GPR_OP static inline __attribute__((always_inline, unused))
+#define GPR_LARGE static __attribute__((noinline, unused))
 /* GCC 12 fuses products with what follows, beside -ffp-contract=off, unless it is told here. */
 #if __GNUC__ >= 12 && !defined(__clang__)
 #define GPR_MUL(a, b) __builtin_assoc_barrier((a) * (b))
@@ -78,6 +80,16 @@ GPR_OP float gpr_float(uint32_t b) {
   memcpy(&x, &b, sizeof x);
   return x;
 }
+GPR_OP uint64_t gpr_bits_f8(double x) {
+  uint64_t b;
+  memcpy(&b, &x, sizeof b);
+  return b;
+}
+GPR_OP double gpr_float_f8(uint64_t b) {
+  double x;
+  memcpy(&x, &b, sizeof x);
+  return x;
+}
 /* 16 bits, widened exactly and narrowed to nearest even. */
 GPR_OP float gpr_widen_bf16(uint16_t h) { return gpr_float((uint32_t)h << 16); }
 GPR_OP float gpr_widen_e2(uint16_t h) {
@@ -136,11 +148,7 @@ GPR_OP uint16_t gpr_narrow_e2_f8(double x) { return gpr_narrow_e2_f4(gpr_to_odd(
     return gpr_copysign##f(rest >= (type)0.5 ? fabs##f(whole) + 1 : fabs##f(whole), x);     \
   }
 GPR_OP bool gpr_is_negativef(float x) { return gpr_bits(x) >> 31; }
-GPR_OP bool gpr_is_negative(double x) {
-  uint64_t b;
-  memcpy(&b, &x, sizeof b);
-  return b >> 63;
-}
+GPR_OP bool gpr_is_negative(double x) { return gpr_bits_f8(x) >> 63; }
 GPR_FLOATS(double, )
 GPR_FLOATS(float, f)
 /* A device's own square root branches for what is neither small nor large, so that many of them do

@@ -78,7 +78,7 @@ def shape_of(program: Program) -> Shape:
     state = struct_of(program).itemsize
     given = sum(stream.scalar.bytes for stream in program.streams)
     cost = _cost(program.combine) + _cost(program.lift)
-    threads = 128
+    threads = 128 if state <= 256 else 64
     run = _most(1, 32, given, _RUN_BYTES)
     run = _most(1, run, cost, _RUN_COST)
     stages = _most(2, _MOST_STAGES, run * given, _AHEAD_BYTES)

@@ -16,6 +16,10 @@ _OWN = {"fmin", "fmax", "fdim", "round", "sqrt", "copysign", "isnan", "isinf", "
         "signbit"}  # fmt: skip
 
 
+_LONG = 180  # operations, of which no compiler is to make copies
+_VECTORS = 140  # those that are worth vectors
+
+
 def arithmetic() -> str:
     return Path(__file__).with_name("arithmetic.h").read_text(encoding="utf-8")
 
@@ -66,6 +70,9 @@ def _expression(node: Node, args: Sequence[str]) -> str:
         return "{} ? {} : {}".format(*args)
     if op == "call":
         return _call(node, args)
+    if op in ("bits", "float"):
+        wide = (node.args[0].type if op == "bits" else type_).bits == 64
+        return f"gpr_{op}{'_f8' * wide}({args[0]})"
     if op == "widen":
         return f"gpr_widen_{node.args[0].type.name}({args[0]})"
     if op == "narrow":
@@ -142,6 +149,11 @@ def _finish(program: Program) -> str:
     return "\n".join(statements)
 
 
+def _kind(outputs: Sequence[Node]) -> str:
+    """What is long is compiled once, and called: its copies take compilers minutes."""
+    return "GPR_LARGE" if len(in_order(outputs)) > _LONG else "GPR_OP"
+
+
 def functions(program: Program) -> str:
     """gpr_state and the four functions on it."""
     members = " ".join(f"{slot.stored} s{n};" for n, slot in enumerate(program.slots))
@@ -153,17 +165,17 @@ def functions(program: Program) -> str:
         neutral = tuple(program.graph.cast(program.graph.const(0, F4), s) for s in program.slots)
     return f"""\
 typedef struct gpr_state {{ {members} }} gpr_state;
-GPR_OP gpr_state gpr_lift({inputs}int64_t i) {{
+{_kind(program.lift)} gpr_state gpr_lift({inputs}int64_t i) {{
   (void)i;
 {_state_of(program.lift)}
 }}
-GPR_OP gpr_state gpr_combine(gpr_state a, gpr_state b) {{
+{_kind(program.combine)} gpr_state gpr_combine(gpr_state a, gpr_state b) {{
 {_state_of(program.combine)}
 }}
-GPR_OP gpr_state gpr_identity(void) {{
+{_kind(program.combine)} gpr_state gpr_identity(void) {{
 {_state_of(neutral)}
 }}
-GPR_OP void gpr_finish(gpr_state a{outs}) {{
+{_kind(nodes)} void gpr_finish(gpr_state a{outs}) {{
 {_finish(program)}
 }}
 """
@@ -185,6 +197,11 @@ def shape(program: Program) -> Mapping[str, int]:
         "LANES": max(8, 1 << (_LANES_BYTES // wide).bit_length() - 1),
         "ROWS": 8 if size <= 16 else 4 if size <= 64 else 2,
     }
+
+
+def level(program: Program) -> str:
+    """Of 143 operations GCC makes vectors for 8 seconds, and without them it takes 0.4."""
+    return "-O1" if len(in_order([*program.lift, *program.combine])) > _VECTORS else "-O3"
 
 
 def host(program: Program) -> str:

@@ -38,6 +38,8 @@ def _one(node: Node, args: list[Numbers], given: Callable[[Node], Numbers]) -> N
         return np.where(args[0], args[1], args[2])
     if op == "call":
         return np.asarray(_call(str(node.detail), args))
+    if op in ("bits", "float"):
+        return np.asarray(args[0]).view(type_.numpy)
     if op == "widen":
         return _widened(args[0], node.args[0].type)
     if op == "narrow":

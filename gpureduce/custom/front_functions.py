@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpureduce.custom.errors import OperatorError
+from gpureduce.custom.exact import Exact
 from gpureduce.custom.expressions import Record
 from gpureduce.custom.front_python import translate
 from gpureduce.custom.front_text import check_names, constants
@@ -95,9 +96,9 @@ def _fields(source: Source, graph: Graph, state: State | None, value: Any) -> li
     """What a function gave back for a state, by its fields."""
     maker = Maker(graph, as_numpy=True)
     if state is None or state.is_number:
-        if not isinstance(value, Node | Complex | Weak):
+        if not isinstance(value, Node | Complex | Weak | Exact):
             raise source.wrong(source.tree(), f"{source.name} is to give back one number")
-        return [maker.strong(value)]
+        return [value if isinstance(value, Exact) else maker.strong(value)]
     if isinstance(value, Record):
         value = Tuple(value.fields.values())
     if not isinstance(value, Tuple) or len(value) != len(state.fields):
@@ -110,7 +111,9 @@ def _fields(source: Source, graph: Graph, state: State | None, value: Any) -> li
 
 def _held(source: Source, maker: Maker, field: Field, value: Any) -> Held:
     items = flat(value)
-    if len(items) != field.length or any(not isinstance(i, Node | Complex | Weak) for i in items):
+    if len(items) != field.length or any(
+        not isinstance(i, Node | Complex | Weak | Exact) for i in items
+    ):
         what = f"{field.length} numbers" if field.shape else "one number"
         raise source.wrong(source.tree(), f"{source.name}: {field.name} is to be {what}")
     if field.shape:

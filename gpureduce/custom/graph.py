@@ -13,7 +13,8 @@ Constant = bool | int | float
 
 class Node:
     """op is "const", "input" (a leaf's number), "index", "a" or "b" (a state's), "cast", "select",
-    "call", or an operator's name; detail is a constant, a place, or a function's name."""
+    "call", "bits" and "float" (of the same width), or an operator's name; detail is a constant, a
+    place, or a function's name."""
 
     __slots__ = ("args", "detail", "op", "type")
 

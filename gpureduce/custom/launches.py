@@ -12,7 +12,7 @@ from gpureduce.custom.on_device import Case, Out
 from gpureduce.custom.places import Placed
 from gpureduce.custom.program import Program, Result
 
-STATE, NUMBERS = 32, 384  # words of a gpr_operator_args
+STATE, NUMBERS = 80, 336  # words of a gpr_operator_args
 _HEAD = 18
 ARGUMENTS = _HEAD + STATE + NUMBERS
 

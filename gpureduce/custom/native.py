@@ -185,5 +185,5 @@ class Prepared:
 
 def native(program: Program) -> Native | None:
     """None where there is no compiler."""
-    library = toolchain.library(emit_c.host(program))
+    library = toolchain.library(emit_c.host(program), emit_c.level(program))
     return None if library is None else Native(program, library)

@@ -362,7 +362,7 @@ class Operator:
         from gpureduce.custom.scalars import F8, I8, Kind
 
         state = self._front.state
-        own = [state.fields[0].kind] if state and state.is_number else []
+        own = [state.fields[0].kind._replace(is_exact=False)] if state and state.is_number else []
         first = None
         for kind in (*own, Kind(F8), Kind(I8), Kind(F8, True)):
             try:

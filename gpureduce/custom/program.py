@@ -68,7 +68,7 @@ def _readable(graph: Graph, held: Sequence[Held]) -> list[Held]:
     """16-bit floats widened."""
 
     def one(value: Value | None) -> Value:
-        assert isinstance(value, Node | Complex)
+        assert value is not None
         return graph.cast(value, read_as(value.type)) if isinstance(value, Node) else value
 
     return [
@@ -173,8 +173,8 @@ def _results(graph: Graph, front: Front, state: State, held: Sequence[Held]) -> 
         nodes: list[Node] = []
         for item in items:
             assert item is not None
-            kind = kind or maker.kind(item)
-            made = maker.to(item, kind)
+            kind = (kind or maker.kind(item))._replace(is_exact=False)
+            made = maker.plain(item, kind)
             nodes += made if isinstance(made, Complex) else (made,)
         assert kind
         found.append(Result(name, kind, shape, tuple(nodes)))

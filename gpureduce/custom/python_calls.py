@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpureduce.custom.errors import Slip
+from gpureduce.custom.exact import Exact
 from gpureduce.custom.functions import FUNCTIONS
 from gpureduce.custom.graph import Node
 from gpureduce.custom.scalars import F8, I8, Kind
@@ -187,7 +188,7 @@ _OWN: dict[str, tuple[int, Callable[..., Value]]] = {
 def call(maker: Maker, name: str, args: Sequence[Any]) -> Value:
     """Of floats in the type that the arguments have together; of integers in double."""
     for arg in args:
-        if not isinstance(arg, Node | Complex | Weak):
+        if not isinstance(arg, Node | Complex | Weak | Exact):
             raise Slip(f"{name} takes numbers")
     if name in _OWN:
         arity, make = _OWN[name]

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpureduce.custom import python_calls as calls
 from gpureduce.custom.errors import OperatorError, Slip
+from gpureduce.custom.exact import Exact
 from gpureduce.custom.expressions import Maybe, Record
 from gpureduce.custom.graph import Graph, Node
 from gpureduce.custom.python_source import Meaning, Source, meaning_of
@@ -98,7 +99,7 @@ class Expressions:
 
     def number(self, e: ast.expr) -> Any:
         value = self.value(e)
-        if not isinstance(value, Node | Complex | Weak):
+        if not isinstance(value, Node | Complex | Weak | Exact):
             raise self.source.wrong(e, "a number is expected here")
         return value
 
@@ -167,7 +168,7 @@ class Expressions:
             if meaning is None:
                 raise self.source.wrong(e, f"{of.of}.{e.attr} is not known in operators")
             return self.meant(e, meaning, e.attr)
-        if isinstance(of, Node | Complex | Weak) and e.attr in ("real", "imag"):
+        if isinstance(of, Node | Complex | Weak | Exact) and e.attr in ("real", "imag"):
             return self.tried(e, calls.call, self.maker, e.attr, [of])
         raise self.source.wrong(e, f".{e.attr} is not known here")
 
@@ -267,7 +268,7 @@ class Expressions:
             raise self.source.wrong(e, "arguments by keyword have no place in an operator")
         if isinstance(e.func, ast.Attribute) and e.func.attr in ("conjugate", "conj"):
             of = self.value(e.func.value)
-            if isinstance(of, Node | Complex | Weak):
+            if isinstance(of, Node | Complex | Weak | Exact):
                 return self.tried(e, calls.conjugate, self.maker, of)
         function = self.value(e.func)
         if not isinstance(function, Meaning) or function.sort not in ("function", "type"):
@@ -285,7 +286,7 @@ class Expressions:
             return self.tried(e, calls.power, self.maker, *args)
         if function.sort == "type":
             kind = kind_of(np.dtype(function.of))
-            if len(args) != 1 or not isinstance(args[0], Node | Complex | Weak):
+            if len(args) != 1 or not isinstance(args[0], Node | Complex | Weak | Exact):
                 raise self.source.wrong(e, "a type takes one number")
             return self.tried(e, calls.cast, self.maker, args[0], kind)
         return self.tried(e, calls.call, self.maker, function.of, args)

@@ -56,10 +56,11 @@ ALL = {scalar.name: scalar for scalar in (BOOL, *INTS.values(), F4, F8, HALF, BF
 
 
 class Kind(NamedTuple):
-    """A dtype of an element or a field: a scalar, or a complex number of two."""
+    """A dtype of an element or a field: a scalar, a complex number of two, or an exact sum."""
 
     part: Scalar
     is_complex: bool = False
+    is_exact: bool = False
 
     @property
     def dtype(self) -> np.dtype:

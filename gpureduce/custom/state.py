@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from gpureduce.custom.errors import OperatorError
+from gpureduce.custom.exact import Exact, made_of, slots_of
 from gpureduce.custom.functions import CONSTANTS, in_c
 from gpureduce.custom.graph import Node
 from gpureduce.custom.scalars import Kind, Scalar, kind_of
 from gpureduce.custom.values import Complex, Value
 
-BYTES_MOST = 256
+BYTES_MOST, EXACT_MOST = 256, 640  # the latter where there are exact sums: that of f8 takes 536
 
 
 class Array(NamedTuple):
@@ -42,7 +43,8 @@ class Field(NamedTuple):
         return np.dtype((self.kind.dtype, self.shape)) if self.shape else self.kind.dtype
 
     def parts(self) -> Iterator[Scalar]:
-        yield from [self.kind.part] * (self.kind.parts * self.length)
+        one = slots_of(self.kind.part) if self.kind.is_exact else [self.kind.part] * self.kind.parts
+        yield from one * self.length
 
 
 class State(NamedTuple):
@@ -71,6 +73,20 @@ _WORD = re.compile(
 )
 
 
+_EXACT = re.compile(r"\s*exact(?:\s+(\w+))?\s*")
+
+
+def _kind_of(name: str, described: DTypeLike) -> Kind:
+    exact = _EXACT.fullmatch(described) if isinstance(described, str) else None
+    dtype = _dtype((exact[1] or "f8") if exact else described)
+    kind = kind_of(dtype)
+    if kind is None:
+        raise OperatorError(f"state: {name or 'it'} is of dtype {dtype}, which is no number's")
+    if exact and (not kind.part.is_float or kind.is_complex):
+        raise OperatorError(f"state: {name or 'it'} is exact {dtype}: there are exact f4 and f8")
+    return kind._replace(is_exact=bool(exact))
+
+
 def _fields_of_text(text: str) -> list[tuple[str, DTypeLike, tuple[int, ...]]]:
     found, at = [], 0
     text = text.strip().rstrip(",;")
@@ -89,8 +105,8 @@ def _fields_of_text(text: str) -> list[tuple[str, DTypeLike, tuple[int, ...]]]:
 
 def state_of(description: DTypeLike) -> State:
     """Of "n: i8, mean: f8", a dtype with fields, or that of one number."""
-    if isinstance(description, str) and "exact" in re.findall(r"\w+", description):
-        raise OperatorError("state: exact fields are not there yet: take f8")
+    if isinstance(description, str) and _EXACT.fullmatch(description):
+        return _checked([("", description, ())])
     if isinstance(description, str) and ":" in description:
         found = _fields_of_text(description)
     else:
@@ -122,10 +138,7 @@ def _dtype(of: DTypeLike) -> np.dtype:
 def _checked(found: Sequence[tuple[str, DTypeLike, tuple[int, ...]]]) -> State:
     fields: list[Field] = []
     for name, described, shape in found:
-        dtype = _dtype(described)
-        kind = kind_of(dtype)
-        if kind is None:
-            raise OperatorError(f"state: {name or 'it'} is of dtype {dtype}, which is no number's")
+        kind = _kind_of(name, described)
         if 0 in shape or len(shape) > 2:
             raise OperatorError(f"state: {name} is an array of {len(shape)} dimensions, {shape}")
         if name in {field.name for field in fields}:
@@ -137,9 +150,10 @@ def _checked(found: Sequence[tuple[str, DTypeLike, tuple[int, ...]]]) -> State:
         raise OperatorError("state: it has no field")
     state = State(tuple(fields))
     size = sum(field.kind.dtype.itemsize * field.length for field in fields)
-    if size > BYTES_MOST or state.struct.itemsize > BYTES_MOST:
+    most = EXACT_MOST if any(field.kind.is_exact for field in fields) else BYTES_MOST
+    if size > most or state.struct.itemsize > most:
         size = max(size, state.struct.itemsize) if size <= 1 << 16 else size
-        raise OperatorError(f"state: {size} bytes are more than {BYTES_MOST}")
+        raise OperatorError(f"state: {size} bytes are more than {most}")
     return state
 
 
@@ -149,7 +163,9 @@ def packed(values: Sequence[Held]) -> list[Node]:
     for value in values:
         items = value.items if isinstance(value, Array) else (value,)
         for item in items:
-            if isinstance(item, Complex):
+            if isinstance(item, Exact):
+                found += item.nodes()
+            elif isinstance(item, Complex):
                 found += item
             else:
                 assert isinstance(item, Node)
@@ -162,6 +178,8 @@ def unpacked(fields: Sequence[Field], nodes: Sequence[Node]) -> list[Held]:
     rest = iter(nodes)
 
     def one(kind: Kind) -> Value:
+        if kind.is_exact:
+            return made_of(kind.part, [next(rest) for _ in slots_of(kind.part)])
         return Complex(next(rest), next(rest)) if kind.is_complex else next(rest)
 
     return [

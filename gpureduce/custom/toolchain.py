@@ -10,7 +10,7 @@ from gpureduce import _core
 
 # Exactness: no contraction, no reassociation, wrap-around, as setup.py's EXACT. The last two let
 # roots and comparisons be vectorised; nothing here reads errno or trap flags.
-FLAGS = ["-std=gnu11", "-O3", "-ffp-contract=off", "-fno-fast-math", "-fwrapv", "-fno-math-errno",
+FLAGS = ["-std=gnu11", "-ffp-contract=off", "-fno-fast-math", "-fwrapv", "-fno-math-errno",
          "-fno-trapping-math", "-fPIC", "-shared", "-fvisibility=hidden", "-w"]  # fmt: skip
 LEVELS = {"v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"], "v3": ["-march=x86-64-v3"]}
 SECONDS_MOST = 300
@@ -50,11 +50,12 @@ def _digest(command: tuple[str, ...], text: str) -> str:
     return hashlib.sha256(whole.encode()).hexdigest()[:40]
 
 
-def library(text: str) -> ctypes.CDLL | None:
+def library(text: str, level: str = "-O3") -> ctypes.CDLL | None:
     """The text compiled and loaded; None where there is no compiler, or none that can."""
     command = compiler()
     if command is None:
         return None
+    command = (*command, level)
     return _loaded(_digest(command, text), command, text)
 
 

@@ -4,7 +4,9 @@ complex ones pairs of them. C's rules of types, or NumPy's for operators written
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
+from gpureduce.custom import exact
 from gpureduce.custom.errors import Slip
+from gpureduce.custom.exact import Exact
 from gpureduce.custom.functions import FUNCTIONS
 from gpureduce.custom.graph import (
     ARITHMETIC,
@@ -40,7 +42,7 @@ class Weak(NamedTuple):
     number: bool | int | float | complex
 
 
-Value: TypeAlias = Node | Complex | Weak
+Value: TypeAlias = Node | Complex | Weak | Exact
 
 
 class Maker:
@@ -53,11 +55,15 @@ class Maker:
     # --- types ----------------------------------------------------------------------------------
 
     def kind(self, x: Value) -> Kind:
+        if isinstance(x, Exact):
+            return Kind(x.part, is_exact=True)
         x = self.strong(x)
         return Kind(x.re.type, True) if isinstance(x, Complex) else Kind(x.type)
 
     def strong(self, x: Value) -> Node | Complex:
-        """A weak number by itself is int64, double or complex128."""
+        """A weak number by itself is int64, double or complex128; an exact sum is rounded."""
+        if isinstance(x, Exact):
+            return exact.rounded(self.graph, x)
         if not isinstance(x, Weak):
             return x
         if isinstance(x.number, bool):
@@ -77,8 +83,21 @@ class Maker:
             raise Slip(f"{what} is for real numbers, and this one is complex")
         return x
 
-    def to(self, x: Value, kind: Kind) -> Node | Complex:
+    def to(self, x: Value, kind: Kind) -> Node | Complex | Exact:
         """As an assignment to that type converts it."""
+        return self.sum_of(x, kind) if kind.is_exact else self.plain(x, kind)
+
+    def sum_of(self, x: Value, kind: Kind) -> Exact:
+        """A number as an exact sum of one."""
+        if not isinstance(x, Exact):
+            number = self.plain(x, Kind(kind.part))
+            assert isinstance(number, Node)
+            return exact.deposited(self.graph, number)
+        if x.part is not kind.part:
+            raise Slip(f"an exact {x.part.name} and an exact {kind.part.name} do not go together")
+        return x
+
+    def plain(self, x: Value, kind: Kind) -> Node | Complex:
         if isinstance(x, Weak) and kind.part.kind in "fh" and not isinstance(x.number, complex):
             try:
                 node = self.graph.const(float(x.number), F8)
@@ -104,14 +123,14 @@ class Maker:
         """The number in the type of the other operand, if that holds numbers of its sort."""
         part, number = other.part, x.number
         if isinstance(number, complex):
-            return self.to(x, Kind(part if part.is_float else F8, True))
+            return self.plain(x, Kind(part if part.is_float else F8, True))
         if isinstance(number, bool) or part is BOOL:
             return self.strong(x)
         if isinstance(number, float):
-            return self.to(x, Kind(part)) if part.is_float else self.strong(x)
+            return self.plain(x, Kind(part)) if part.is_float else self.strong(x)
         if not part.is_float and wrapped(number, part) != number:
             raise Slip(f"{number} does not fit {part.c}, the type that it meets")
-        return self.to(x, Kind(part))
+        return self.plain(x, Kind(part))
 
     def pair(self, x: Value, y: Value) -> tuple[Node | Complex, Node | Complex]:
         """Both in their common type."""
@@ -125,7 +144,7 @@ class Maker:
         joined = self._join(a, b)
         if is_complex and not joined.is_float:
             joined = F8
-        return self.to(x, Kind(joined, is_complex)), self.to(y, Kind(joined, is_complex))
+        return self.plain(x, Kind(joined, is_complex)), self.plain(y, Kind(joined, is_complex))
 
     # --- operations -----------------------------------------------------------------------------
 
@@ -134,6 +153,11 @@ class Maker:
             folded = _of_weak(op, x.number, y.number)
             if folded is not None:
                 return Weak(folded)
+        if op in ("+", "-") and (isinstance(x, Exact) or isinstance(y, Exact)):
+            kind = self.kind(x if isinstance(x, Exact) else y)
+            return exact.added(
+                self.graph, ARITHMETIC[op], self.sum_of(x, kind), self.sum_of(y, kind)
+            )
         if op in SHIFTS:
             return self._shift(op, x, y)
         a, b = self.pair(x, y)
@@ -206,6 +230,8 @@ class Maker:
         return x
 
     def negative(self, x: Value) -> Value:
+        if isinstance(x, Exact):
+            return exact.negative(self.graph, x)
         if isinstance(x, Weak):
             return Weak(-x.number)
         if isinstance(x, Complex):
@@ -257,6 +283,10 @@ class Maker:
 
     def select(self, condition: Value, x: Value, y: Value) -> Value:
         truth = self.truth(condition)
+        if isinstance(x, Exact) or isinstance(y, Exact):
+            kind = self.kind(x if isinstance(x, Exact) else y)
+            sums = self.sum_of(x, kind), self.sum_of(y, kind)
+            return exact.by_parts(self.graph, lambda a, b: self.graph.select(truth, a, b), *sums)
         if isinstance(x, Weak) and isinstance(y, Weak) and repr(x.number) == repr(y.number):
             return x
         if isinstance(x, Node) and isinstance(y, Node) and x.type is y.type:
@@ -277,7 +307,7 @@ class Maker:
             raise Slip(f"{name} takes {function.arity} arguments, not {len(args)}")
         nodes = []
         for place, arg in enumerate(args):
-            node = self.to(arg, Kind(I4 if place in function.integers else type_))
+            node = self.plain(arg, Kind(I4 if place in function.integers else type_))
             assert isinstance(node, Node)
             nodes.append(node)
         return self.graph.node("call", function.result or type_, nodes, name)

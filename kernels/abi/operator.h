@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-enum { GPR_OPERATOR_STATE = 32, GPR_OPERATOR_NUMBERS = 384 }; /* words */
+enum { GPR_OPERATOR_STATE = 80, GPR_OPERATOR_NUMBERS = 336 }; /* words */
 
 typedef struct gpr_operator_args {
   int64_t outputs, per, count; /* all of them; those of one segment; elements of an output */
