@@ -5,6 +5,7 @@
 #include "foreign.h"
 #include "libraries.h"
 #include "module.h"
+#include "warn.h"
 
 static PyObject *device_error;
 
@@ -22,7 +23,7 @@ static int exec_module(PyObject *module) {
   if (PyArray_ImportNumPyAPI() < 0) return -1;
   gpr_match_builtin_dtypes();
   if (!gpr_arguments_init() || !gpr_foreign_init() || !gpr_libraries_init() ||
-      !gpr_device_array_init(module))
+      !gpr_device_array_init(module) || !gpr_warn_init())
     return -1;
   if (!device_error)
     device_error = PyErr_NewExceptionWithDoc(

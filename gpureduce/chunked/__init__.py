@@ -1,10 +1,10 @@
 """Arrays that come in chunks: lazy ones stay lazy, stores are read chunk by chunk."""
 
 import importlib
-from collections.abc import Callable, Mapping
 from typing import Any
 
-Reduce = Callable[[str, Any, Mapping[str, Any]], Any]
+from gpureduce import annotated
+from gpureduce.annotated import Reduce
 
 _WAYS_MOST = 1000
 _ways: dict[type, str | None] = {}
@@ -13,23 +13,28 @@ _KNOWN = {"dask": "dask_arrays", "zarr": "stores", "h5py": "stores", "xarray": "
 
 
 def way_of(a: Any) -> Reduce | None:
-    """What reduces it by partials, (function's name, array, arguments): None for other arrays."""
+    """What reduces it, (function's name, array, arguments), by partials or as more than its
+    numbers: None for other arrays."""
     of = type(a)
     if of not in _ways:
         if len(_ways) > _WAYS_MOST:
             _ways.clear()
-        _ways[of] = _KNOWN.get(of.__module__.partition(".")[0])
+        chunked = _KNOWN.get(of.__module__.partition(".")[0])
+        _ways[of] = f"chunked.{chunked}" if chunked else annotated.module_of(of)
     module = _ways[of]
-    if module is None or not (hasattr(a, "chunks") and hasattr(a, "dtype")):
+    if module is None:
         return None
-    way: Reduce = importlib.import_module(f"gpureduce.chunked.{module}").reduce
+    if module.startswith("chunked.") and not (hasattr(a, "chunks") and hasattr(a, "dtype")):
+        return None
+    way: Reduce = importlib.import_module(f"gpureduce.{module}").reduce
     return way
 
 
 def check_in_memory(name: str, a: Any) -> None:
-    """Of what has no way by partials."""
+    """Of what takes nothing but numbers in memory."""
     if way_of(a):
+        what = "comes in chunks" if hasattr(a, "chunks") else "is more than its numbers"
         raise TypeError(
-            f"{name}: {type(a).__module__}.{type(a).__qualname__} comes in chunks, and this takes "
+            f"{name}: {type(a).__module__}.{type(a).__qualname__} {what}, and this takes "
             "arrays in memory: give numpy.asarray() of it"
         )
