@@ -33,9 +33,26 @@ def of_its_kind(array: DeviceArray, like: Any) -> Any:
         return array
 
 
+def of_torch(tensor: Any) -> Any:
+    """What NumPy takes of a tensor in host memory, without a copy."""
+    torch = sys.modules["torch"]
+    if tensor.dtype is not torch.bfloat16 or tensor.requires_grad:
+        return tensor
+    import ml_dtypes  # teaches NumPy the type
+
+    return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+
+
+def _to_torch(array: Any) -> Any:
+    torch = sys.modules["torch"]
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
 # The same of arrays in host memory.
 _TAKE_HOST = {
-    "torch": lambda array: sys.modules["torch"].from_numpy(array),
+    "torch": _to_torch,
     "jaxlib": lambda array: sys.modules["jax"].numpy.asarray(array),
     "jax": lambda array: sys.modules["jax"].numpy.asarray(array),
 }

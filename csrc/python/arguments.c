@@ -3,6 +3,7 @@
 
 #include "../plan.h"
 #include "foreign.h"
+#include "libraries.h"
 
 PyObject *gpr_no_value, *gpr_axis_error;
 
@@ -21,15 +22,25 @@ int gpr_arguments_init(void) {
 /* --- the array ---------------------------------------------------------------------------------
  */
 
+/* Tensors of a dtype that PyTorch gives to NumPy in no way, by their bits. */
+static PyArrayObject *of_torch(PyObject *object) {
+  PyObject *module = PyImport_ImportModule("gpureduce.libraries"), *array = NULL, *given = NULL;
+  if (module) given = PyObject_CallMethod(module, "of_torch", "O", object);
+  if (given) array = PyArray_FromAny(given, NULL, 0, 0, 0, NULL);
+  Py_XDECREF(given);
+  Py_XDECREF(module);
+  return (PyArrayObject *)array;
+}
+
 static PyArrayObject *as_array(PyObject *object, const char *function) {
   if (PyArray_CheckExact(object)) return (PyArrayObject *)Py_NewRef(object);
   if (PyObject_HasAttrString(object, "mask") && PyObject_HasAttrString(object, "compressed")) {
-    PyErr_Format(
-        PyExc_TypeError,
-        "gpureduce.%s: masked arrays are not supported; give a.compressed() or a.filled(...)",
-        function);
+    PyErr_Format(PyExc_TypeError,
+                 "gpureduce.%s: a masked array is not taken; give a.compressed() or a.filled(...)",
+                 function);
     return NULL;
   }
+  if (gpr_library_of(object) == GPR_TORCH) return of_torch(object);
   return (PyArrayObject *)PyArray_FromAny(object, NULL, 0, 0, 0, NULL);
 }
 
