@@ -73,7 +73,7 @@ static int open_array(PyObject *object, gpr_call *call) {
   call->holder = (PyObject *)array;
   call->descr = (PyArray_Descr *)Py_NewRef(PyArray_DESCR(array));
   call->count = PyArray_SIZE(array);
-  const int dtype = gpr_supported_dtype(call->descr, call->name);
+  const int dtype = gpr_supported_array(array, object, call->name);
   if (dtype != GPR_NO_DTYPE) call->view = view_of(array, dtype);
   return dtype != GPR_NO_DTYPE;
 }
@@ -216,6 +216,20 @@ static int warn_complex(int dtype, const gpr_options *options) {
 /* --- where, mean -------------------------------------------------------------------------------
  */
 
+static void mask_error(const gpr_call *call, const gpr_view *mask) {
+  npy_intp own[GPR_DIMS_MAX], other[GPR_DIMS_MAX];
+  for (int d = 0; d < call->view.ndim; d++) own[d] = (npy_intp)call->view.shape[d];
+  for (int d = 0; d < mask->ndim; d++) other[d] = (npy_intp)mask->shape[d];
+  PyObject *array = PyArray_IntTupleFromIntp(call->view.ndim, own);
+  PyObject *where = PyArray_IntTupleFromIntp(mask->ndim, other);
+  if (array && where)
+    PyErr_Format(PyExc_ValueError,
+                 "gpureduce.%s: where of shape %R could not be broadcast to the array's shape %R",
+                 call->name, where, array);
+  Py_XDECREF(where);
+  Py_XDECREF(array);
+}
+
 /* As the array is, with strides of 0 where the mask is broadcast. */
 static int broadcast_mask(gpr_call *call, const gpr_view *mask) {
   const int extra = call->view.ndim - mask->ndim;
@@ -228,11 +242,7 @@ static int broadcast_mask(gpr_call *call, const gpr_view *mask) {
     call->where.shape[d] = call->view.shape[d];
     call->where.strides[d] = length == 1 ? 0 : mask->strides[d - extra];
   }
-  if (!fits)
-    PyErr_Format(PyExc_ValueError,
-                 "gpureduce.%s: where could not be broadcast to the shape of the array: it has %d "
-                 "dimensions and the array %d, which have to agree from the last or be 1",
-                 call->name, mask->ndim, call->view.ndim);
+  if (!fits) mask_error(call, mask);
   return fits;
 }
 
