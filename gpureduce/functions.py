@@ -119,7 +119,7 @@ def _index(op: Any, function: str) -> int:
     if index is None:
         known = sorted({*_REDUCIBLE, *(PUBLIC if function == "reduce" else ())})
         raise ValueError(
-            f"{function}: op {op!r} is not known; give one of {', '.join(known)}, or that NumPy "
+            f"gpureduce.{function}: op {op!r} is not known; give one of {', '.join(known)}, or that NumPy "
             "ufunc"
         )
     return index
@@ -221,7 +221,7 @@ def reduce(
     """
     if _is_custom(op):
         if kernel is not None:
-            raise TypeError(f"reduce: {op.name} is your own operator and has no kernel {kernel!r}")
+            raise TypeError(f"gpureduce.reduce: {op.name} is your own operator and has no kernel {kernel!r}")
         return op(
             *op.several(a),
             axis=axis,

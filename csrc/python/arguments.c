@@ -82,7 +82,7 @@ static int open_array(PyObject *object, gpr_call *call) {
  */
 
 /* "auto", "cpu", "cuda" or "cuda:N". */
-static int parse_device(PyObject *object, int *device) {
+static int parse_device(PyObject *object, const char *function, int *device) {
   if (!object) return 1;
   const char *text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : NULL;
   char *end = NULL;
@@ -97,16 +97,17 @@ static int parse_device(PyObject *object, int *device) {
              strlen(text) < 10 && (*device = (int)strtol(text + 5, &end, 10), *end == 0)) {
     return 1;
   } else {
-    PyErr_Format(PyExc_ValueError,
-                 "device %R is not one of 'auto', 'cpu', 'cuda' and 'cuda:0', 'cuda:1', ...",
-                 object);
+    PyErr_Format(
+        PyExc_ValueError,
+        "gpureduce.%s: device %R is not one of 'auto', 'cpu', 'cuda' and 'cuda:0', 'cuda:1', ...",
+        function, object);
     return 0;
   }
   return 1;
 }
 
 /* The name of a textbook kernel, or of a variant. */
-static int parse_kernel(PyObject *object, int *kernel) {
+static int parse_kernel(PyObject *object, const char *function, int *kernel) {
   if (!gpr_is_given(object)) return 1;
   const char *text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : NULL;
   if (!text && PyErr_Occurred()) return 0;
@@ -117,7 +118,9 @@ static int parse_kernel(PyObject *object, int *kernel) {
     Py_SETREF(names, PyUnicode_FromFormat("%U, %s", names, gpr_kernels[k].name));
   for (int v = GPR_ANY_VARIANT + 1; names && v < GPR_VARIANT_END; v++)
     Py_SETREF(names, PyUnicode_FromFormat("%U, %s", names, gpr_variants[v].name));
-  if (names) PyErr_Format(PyExc_ValueError, "kernel %R is not one of %U", object, names);
+  if (names)
+    PyErr_Format(PyExc_ValueError, "gpureduce.%s: kernel %R is not one of %U", function, object,
+                 names);
   Py_XDECREF(names);
   return 0;
 }
@@ -256,7 +259,7 @@ static int parse_where(PyObject *object, gpr_call *call) {
   }
   const int found = gpr_foreign_view(object, call->name, &mask, &call->where_holder);
   if (!found)
-    PyErr_Format(PyExc_TypeError, "gpureduce.%s: where is to lie on the device, as the array does",
+    PyErr_Format(PyExc_TypeError, "gpureduce.%s: where must lie on the device, as the array does",
                  call->name);
   if (found <= 0) return 0;
   if (mask.device != call->view.device) {
@@ -304,7 +307,12 @@ static int parse_spread(const gpr_given *given, gpr_call *call) {
   npy_intp shape[NPY_MAXDIMS];
   const int parts = gpr_dtypes[call->view.dtype].kind == 'c' ? 2 : 1;
   if (given->ddof) call->options.ddof = PyFloat_AsDouble(given->ddof);
-  if (PyErr_Occurred()) return 0;
+  if (PyErr_Occurred()) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError))
+      PyErr_Format(PyExc_TypeError, "gpureduce.%s: ddof must be a real number, not %.200s",
+                   call->name, Py_TYPE(given->ddof)->tp_name);
+    return 0;
+  }
   if (!gpr_is_given(given->mean)) return 1;
   for (int d = 0; d < call->view.ndim; d++)
     shape[d] = call->options.axes >> d & 1 ? 1 : call->view.shape[d];
@@ -335,9 +343,10 @@ static int check_matrices(const gpr_given *given, const gpr_call *call) {
 static int parse_all(const gpr_given *given, gpr_call *call) {
   int keepdims;
   if (!check_matrices(given, call) || !parse_dtype(given->dtype, call) ||
-      !parse_device(given->device, &call->options.device) ||
-      !parse_kernel(given->kernel, &call->options.kernel) || !open_array(given->a, call) ||
-      !gpr_widen_for_out(given->out, call) || !warn_complex(call->view.dtype, &call->options) ||
+      !parse_device(given->device, call->name, &call->options.device) ||
+      !parse_kernel(given->kernel, call->name, &call->options.kernel) ||
+      !open_array(given->a, call) || !gpr_widen_for_out(given->out, call) ||
+      !warn_complex(call->view.dtype, &call->options) ||
       !check_unit(call->asked, call->descr, call->name) || !gpr_check_inexact(given->out, call))
     return 0;
   call->what = gpr_resolve(call->op, call->view.dtype, &call->options);

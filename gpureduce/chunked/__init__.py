@@ -35,6 +35,6 @@ def check_in_memory(name: str, a: Any) -> None:
     if way_of(a):
         what = "comes in chunks" if hasattr(a, "chunks") else "is more than its numbers"
         raise TypeError(
-            f"{name}: {type(a).__module__}.{type(a).__qualname__} {what}, and this takes "
+            f"gpureduce.{name}: {type(a).__module__}.{type(a).__qualname__} {what}, and this takes "
             "arrays in memory: give numpy.asarray() of it"
         )
