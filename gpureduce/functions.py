@@ -221,7 +221,9 @@ def reduce(
     """
     if _is_custom(op):
         if kernel is not None:
-            raise TypeError(f"gpureduce.reduce: {op.name} is your own operator and has no kernel {kernel!r}")
+            raise TypeError(
+                f"gpureduce.reduce: {op.name} is your own operator and has no kernel {kernel!r}"
+            )
         return op(
             *op.several(a),
             axis=axis,

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 
@@ -20,7 +21,8 @@ SECONDS = 60  # beyond this a test hangs
 
 
 def reductions(a):
-    return [bits(getattr(gpureduce, name)(a)) for name in ("sum", "prod", "argmax", "min")]
+    with np.errstate(all="ignore"):  # a thread starts with the default
+        return [bits(getattr(gpureduce, name)(a)) for name in ("sum", "prod", "argmax", "min")]
 
 
 def python(script, **environment):
@@ -354,3 +356,27 @@ def test_ctrl_c(function, threads, view):
         script = "import numpy as np\n" + script.replace("slow().astype", swapped)
     waited = output(script, PYTHONPATH=os.pathsep.join(sys.path))
     assert float(waited) < 1
+
+
+def test_free_threaded_python_stays_so():
+    """Without a GIL calls run at once, on one array and on arrays of their own."""
+    enabled = getattr(sys, "_is_gil_enabled", lambda: True)()
+    assert not (enabled and sysconfig.get_config_var("Py_GIL_DISABLED")), "importing switched it on"
+    mine = [np.arange(i, i + 1000.0) for i in range(16)]
+    want, wrong, start = [reductions(a) for a in mine], [], threading.Barrier(16)
+
+    def work(i):
+        start.wait()
+        for turn in range(100):
+            a = mine[(i + turn) % 16]
+            found = [reductions(a), gpureduce.sum(a, axis=0, out=...), gpureduce.nanmean([i, 1.0])]
+            if found != [want[(i + turn) % 16], a.sum(), (i + 1) / 2]:
+                wrong.append(found)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SECONDS)
+        assert not thread.is_alive()
+    assert not wrong
