@@ -119,8 +119,8 @@ def _index(op: Any, function: str) -> int:
     if index is None:
         known = sorted({*_REDUCIBLE, *(PUBLIC if function == "reduce" else ())})
         raise ValueError(
-            f"gpureduce.{function}: op {op!r} is not known; give one of {', '.join(known)}, or that NumPy "
-            "ufunc"
+            f"gpureduce.{function}: op {op!r} is not known; give one of {', '.join(known)}, or "
+            "that NumPy ufunc"
         )
     return index
 

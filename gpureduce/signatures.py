@@ -6,6 +6,7 @@ another library gives one of its own; of what has no dtype, lists and the like, 
 """
 
 from collections.abc import Callable
+from types import EllipsisType
 from typing import Any, Literal, Protocol, SupportsIndex, TypeVar, overload
 
 import numpy as np
@@ -39,6 +40,10 @@ class MinFunction(Protocol):
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, *, out: Out,
         keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., device: str = ...,
         kernel: str | None = ..., progress: Progress = ...) -> Out: ...
+    @overload
+    def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., device: str = ...,
+        kernel: str | None = ..., progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: NDArray[S], axis: None = None, out: None = None,
         keepdims: Literal[False] = ..., initial: Any = ..., where: ArrayLike = ..., *,
@@ -74,6 +79,10 @@ class AnyFunction(Protocol):
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, *, out: Out,
         keepdims: bool = ..., where: ArrayLike = ..., device: str = ...,
         progress: Progress = ...) -> Out: ...
+    @overload
+    def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
+        keepdims: bool = ..., where: ArrayLike = ..., device: str = ...,
+        progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: None = None, out: None = None,
         keepdims: Literal[False] = ..., *, where: ArrayLike = ..., device: str = ...,
@@ -132,6 +141,9 @@ class PtpFunction(Protocol):
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, *, out: Out,
         keepdims: bool = ..., device: str = ..., progress: Progress = ...) -> Out: ...
     @overload
+    def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
+        keepdims: bool = ..., device: str = ..., progress: Progress = ...) -> NDArray[Any]: ...
+    @overload
     def __call__(self, a: NDArray[Kept], axis: None = None, out: None = None,
         keepdims: Literal[False] = ..., *, device: str = ..., progress: Progress = ...) -> Kept: ...
     @overload
@@ -167,6 +179,10 @@ class MinmaxFunction(Protocol):
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, *, out: Out,
         keepdims: bool = ..., device: str = ..., progress: Progress = ...) -> Out: ...
     @overload
+    def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
+        keepdims: bool = ..., device: str = ...,
+        progress: Progress = ...) -> tuple[NDArray[Any], NDArray[Any]]: ...
+    @overload
     def __call__(self, a: NDArray[S], axis: None = None, out: None = None,
         keepdims: Literal[False] = ..., *, device: str = ...,
         progress: Progress = ...) -> tuple[S, S]: ...
@@ -195,6 +211,10 @@ class ArgminmaxFunction(Protocol):
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, *, out: Out,
         keepdims: bool = ..., device: str = ..., progress: Progress = ...) -> Out: ...
+    @overload
+    def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
+        keepdims: bool = ..., device: str = ...,
+        progress: Progress = ...) -> tuple[NDArray[Any], NDArray[Any]]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: None = None, out: None = None, *,
         keepdims: Literal[False] = ..., device: str = ...,
@@ -229,6 +249,10 @@ class NanminFunction(Protocol):
         keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., device: str = ...,
         progress: Progress = ...) -> Out: ...
     @overload
+    def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., device: str = ...,
+        progress: Progress = ...) -> NDArray[Any]: ...
+    @overload
     def __call__(self, a: NDArray[S], axis: None = None, out: None = None,
         keepdims: Literal[False] = ..., initial: Any = ..., where: ArrayLike = ..., *,
         device: str = ..., progress: Progress = ...) -> S: ...
@@ -262,6 +286,9 @@ class ArgminFunction(Protocol):
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, *, out: Out,
         keepdims: bool = ..., device: str = ..., progress: Progress = ...) -> Out: ...
+    @overload
+    def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
+        keepdims: bool = ..., device: str = ..., progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: None = None, out: None = None, *,
         keepdims: Literal[False] = ..., device: str = ...,

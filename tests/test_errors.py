@@ -365,7 +365,7 @@ def test_a_mask_that_is_resized_meanwhile(size):
     if size in (1, 9):
         assert gpureduce.sum(a, where=mask, initial=Meanwhile(resize, 1.0)) == 46
     else:
-        with pytest.raises(ValueError, match="where of shape .* could not be broadcast"):
+        with pytest.raises(ValueError, match=r"where of shape .* could not be broadcast"):
             gpureduce.sum(a, where=mask, initial=Meanwhile(resize, 1.0))
 
 

@@ -47,7 +47,8 @@ from gpureduce.__main__ import main
 found = {}
 for line in json.load(sys.stdin):
     sys.argv = ["gpureduce", *line.split()]
-    with contextlib.redirect_stderr(io.StringIO()) as told, contextlib.redirect_stdout(io.StringIO()) as shown:
+    told, shown = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stderr(told), contextlib.redirect_stdout(shown):
         try:
             main()
             status = 0

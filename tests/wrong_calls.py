@@ -121,23 +121,80 @@ def calls() -> dict[str, Call]:
     add("times are added", "sum", np.zeros(2, "M8[s]"), {}, "datetime64")
     add("times are multiplied", "prod", np.zeros(2, "m8[s]"), {}, "timedelta64")
     add("units of time", "sum", np.zeros(2, "m8[ms]"), {"dtype": "m8[s]"}, "unit")
-    for label, device in {"gpu": "gpu", "a number": 0, "nothing": "", "one too many": "cuda:99999999999"}.items():  # fmt: skip
+    for label, device in {
+        "gpu": "gpu",
+        "a number": 0,
+        "nothing": "",
+        "one too many": "cuda:99999999999",
+    }.items():
         add(f"device is {label}", "sum", A, {"device": device}, "device", numpy=False)
     add("a kernel that is none", "sum", A, {"kernel": "fast"}, "'fast'", numpy=False)
-    add("a kernel of the CPU", "sum", A, {"kernel": "neighbored", "device": "cpu"}, "neighbored", numpy=False)  # fmt: skip
+    add(
+        "a kernel of the CPU",
+        "sum",
+        A,
+        {"kernel": "neighbored", "device": "cpu"},
+        "neighbored",
+        numpy=False,
+    )
     for label, op in {"unknown": "plus", "a function": len, "a ufunc of one": np.sin}.items():
         add(f"the operator is {label}", "reduce", A, {"op": op}, "give one of", numpy=False)
-    add("bits of floats", "reduce", A, {"op": "bitwise_xor"}, "float64",
-        numpy=lambda: np.bitwise_xor.reduce(A))  # fmt: skip
-    add("offsets are beyond", "reduceat", A, {"offsets": [0, 9], "op": "add"}, "9",
-        numpy=lambda: np.add.reduceat(A, [0, 9]))  # fmt: skip
-    add("offsets are negative", "reduceat", A, {"offsets": [-1], "op": "add"}, "-1",
-        numpy=lambda: np.add.reduceat(A, [-1]))  # fmt: skip
-    add("no dimension", "reduceat", 1.0, {"offsets": [0], "op": "add"}, "",
-        numpy=lambda: np.add.reduceat(1.0, [0]))  # fmt: skip
-    add("lengths differ", "segments", A, {"starts": [0], "stops": [1, 2], "op": "add"}, "", numpy=False)  # fmt: skip
-    add("beyond the end", "segments", A, {"starts": [0], "stops": [3], "op": "add"}, "3", numpy=False)  # fmt: skip
-    add("an empty one", "segments", A, {"starts": [1], "stops": [1], "op": "max"}, "initial", numpy=False)  # fmt: skip
+    add(
+        "bits of floats",
+        "reduce",
+        A,
+        {"op": "bitwise_xor"},
+        "float64",
+        numpy=lambda: np.bitwise_xor.reduce(A),
+    )
+    add(
+        "offsets are beyond",
+        "reduceat",
+        A,
+        {"offsets": [0, 9], "op": "add"},
+        "9",
+        numpy=lambda: np.add.reduceat(A, [0, 9]),
+    )
+    add(
+        "offsets are negative",
+        "reduceat",
+        A,
+        {"offsets": [-1], "op": "add"},
+        "-1",
+        numpy=lambda: np.add.reduceat(A, [-1]),
+    )
+    add(
+        "no dimension",
+        "reduceat",
+        1.0,
+        {"offsets": [0], "op": "add"},
+        "",
+        numpy=lambda: np.add.reduceat(1.0, [0]),
+    )
+    add(
+        "lengths differ",
+        "segments",
+        A,
+        {"starts": [0], "stops": [1, 2], "op": "add"},
+        "",
+        numpy=False,
+    )
+    add(
+        "beyond the end",
+        "segments",
+        A,
+        {"starts": [0], "stops": [3], "op": "add"},
+        "3",
+        numpy=False,
+    )
+    add(
+        "an empty one",
+        "segments",
+        A,
+        {"starts": [1], "stops": [1], "op": "max"},
+        "initial",
+        numpy=False,
+    )
     return found
 
 

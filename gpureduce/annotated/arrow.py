@@ -1,5 +1,6 @@
 """Arrays of PyArrow: nulls do not count, as by where=."""
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,8 +15,7 @@ def reduce(name: str, a: Any, given: Mapping[str, Any]) -> Any:
         return function_of(name)(np.asarray(a), **asked(given))
     if not a.null_count:
         return function_of(name)(_numbers(a), **asked(given))
-    import pyarrow as pa
-
+    pa = importlib.import_module("pyarrow")
     try:
         filled = a.fill_null(pa.scalar(0, pa.int8()).cast(a.type))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # of no numbers

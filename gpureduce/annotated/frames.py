@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpureduce.annotated import refused as unknown
-from gpureduce.annotated.given import asked, each, function_of, refused, row_of, without
+from gpureduce.annotated.given import asked, each, refused, row_of, without
 from gpureduce.annotated.masked import Answer, of_valid
 
 Array = NDArray[Any]
@@ -81,11 +81,11 @@ def _of_frame(name: str, a: Any, given: Mapping[str, Any]) -> Any:
 
 def _by_columns(name: str, a: Any, given: Mapping[str, Any]) -> Any:
     """Each of a dtype of its own."""
-    where, found = given.get("where"), []
+    where, found = asked(given).get("where"), []
     for number in range(a.shape[1]):
         mine = {**given, "axis": None}
-        if np.ndim(where):
-            mine["where"] = np.broadcast_to(np.asarray(where), a.shape)[:, number]
+        if where is not None:
+            mine["where"] = np.broadcast_to(where, a.shape)[:, number]
         found.append(reduce(name, a.iloc[:, number], mine))
     results = zip(*found, strict=True) if row_of(name)["results"] > 1 else [found]
     series = tuple(a._constructor_sliced(list(one), index=a.columns) for one in results)
