@@ -47,25 +47,27 @@ static int class_of(const char *at, const real *r) {
 /* Of 32 numbers at a time whether one is not finite, as most are: of such the lowest bit of the
  * exponent carries into the sign. A tenth of the time that one after the other takes. */
 enum { BLOCK = 32 };
-#define SKIP_FINITE(bits)                                                                 \
-  typedef uint##bits##_t lanes_##bits __attribute__((vector_size(16)));                   \
-  static int64_t skip_##bits(const char *data, int64_t i, int64_t count, const real *r) { \
-    const uint##bits##_t mask = (uint##bits##_t)r->infinity;                              \
-    const lanes_##bits special = (lanes_##bits){0} + mask, low = special & -special;      \
-    lanes_##bits x[BLOCK * bits / 128];                                                   \
-    for (; i + BLOCK <= count; i += BLOCK) {                                              \
-      lanes_##bits any = {0};                                                             \
-      uint##bits##_t signs = 0;                                                           \
-      memcpy(x, data + i * (bits / 8), sizeof x);                                         \
-      for (int j = 0; j < BLOCK * bits / 128; j++) any |= (x[j] & special) + low;         \
-      for (int j = 0; j < 128 / bits; j++) signs |= any[j];                               \
-      if (signs >> (bits - 1)) break;                                                     \
-    }                                                                                     \
-    return i;                                                                             \
+typedef uint16_t lanes_16 __attribute__((vector_size(16)));
+typedef uint32_t lanes_32 __attribute__((vector_size(16)));
+typedef uint64_t lanes_64 __attribute__((vector_size(16)));
+#define SKIP_FINITE(name, number, lanes)                                              \
+  static int64_t name(const char *data, int64_t i, int64_t count, const real *r) {    \
+    enum { LANES = sizeof(lanes) / sizeof(number), SIGN = 8 * sizeof(number) - 1 };   \
+    const lanes special = (lanes){0} + (number)r->infinity, low = special & -special; \
+    lanes x[BLOCK / LANES];                                                           \
+    for (; i + BLOCK <= count; i += BLOCK) {                                          \
+      lanes any = {0};                                                                \
+      number signs = 0;                                                               \
+      memcpy(x, data + i * (int64_t)sizeof(number), sizeof x);                        \
+      for (int j = 0; j < BLOCK / LANES; j++) any |= (x[j] & special) + low;          \
+      for (int j = 0; j < LANES; j++) signs |= any[j];                                \
+      if (signs >> SIGN) break;                                                       \
+    }                                                                                 \
+    return i;                                                                         \
   }
-SKIP_FINITE(16)
-SKIP_FINITE(32)
-SKIP_FINITE(64)
+SKIP_FINITE(skip_16, uint16_t, lanes_16)
+SKIP_FINITE(skip_32, uint32_t, lanes_32)
+SKIP_FINITE(skip_64, uint64_t, lanes_64)
 
 /* From i on the first that is not finite, or count. */
 static int64_t next_special(const char *data, int64_t i, int64_t count, const real *r) {
