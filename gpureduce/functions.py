@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeGuard
@@ -87,7 +88,9 @@ def _make(index: int, op: Operator) -> Callable[..., Any]:
     defaults = {f"_{name}": default for name, default in _DEFAULTS.items()}
     space: dict[str, Any] = {"_reduce": _core.reduce, "_shown": shown, "_NO": _NO, **defaults}
     space |= {"_array": np.ndarray, "_way_of": way_of}
-    exec(compile(code, f"<gpureduce.{op['name']}>", "exec"), space)
+    file = f"<gpureduce.{op['name']}>"
+    exec(compile(code, file, "exec"), space)
+    linecache.cache[file] = (len(code), None, code.splitlines(True), file)  # for tracebacks
     function: Callable[..., Any] = space[op["name"]]
     function.__module__ = "gpureduce"
     function.__doc__ = document(op, [name for name in parameters if name != "*"])
