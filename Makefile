@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := setup.py pyproject.toml $(wildcard csrc/* csrc/*/* kernels/*/*)
-FORMATTED := $(wildcard examples/*.c* recipe/*.h tests/c/fuzz.c csrc/*.[ch] csrc/*/*.[ch] kernels/*/*.* gpureduce/custom/*.[ch])
+FORMATTED := $(wildcard examples/*.c* recipe/*.h tests/c/fuzz.c tests/c/wrong.c csrc/*.[ch] csrc/*/*.[ch] kernels/*/*.* gpureduce/custom/*.[ch])
 STUBS := __init__.pyi signatures.py arithmetic_signatures.py
 SANITIZERS := address,undefined
 SANITIZED ?= tests
@@ -13,7 +13,7 @@ GPU_RECORD := build/gpu
 ARCHS ?= 75 80 86 89 90 100 120
 PACK_NVRTC := build/nvrtc/nvidia/cuda_nvrtc/lib/libnvrtc.so.12
 
-.PHONY: run test lint stubs bench example install pack docs wheel sdist-test sanitize gpu-test gpu-bench clean
+.PHONY: run test lint stubs bench bench-record example install pack docs wheel sdist-test sanitize gpu-test gpu-bench clean
 
 run: $(VENV)/demo
 	$(BIN)/python -m gpureduce demo --picture build/land.png
@@ -35,8 +35,12 @@ lint: $(VENV)/lint
 stubs: $(VENV)/lint
 	for file in $(STUBS); do $(BIN)/python -m gpureduce stubs $$file > build/stubs && cp build/stubs gpureduce/$$file; done
 
+# Beside NumPy, into build/bench; bench-record writes the table that is committed.
 bench: $(VENV)/test
 	$(BIN)/python benchmarks/cpu.py
+
+bench-record: $(VENV)/test
+	$(BIN)/python benchmarks/cpu.py --record
 
 # The kernels of a release, a file an architecture in gpureduce/packs: by all cores, and those alone that
 # have changed. Of CUDA 12, so that the drivers of CUDA 12 take them.

@@ -2,13 +2,12 @@
 
 Medians. What is held against the read limit and CUB is timed as they are, by events around the
 kernel while the one before it still runs; what is held against the libraries, by whole calls as
-theirs. Prints what misses its bar; writes benchmarks/results/gpu.md, gpu.json and gpu.png. Needs
+theirs. Prints what misses its bar; writes benchmarks/results/gpu.md and gpu.png. Needs
 CuPy for the data and nvcc for the limit.
 """
 
 import ctypes
 import importlib
-import json
 import math
 import os
 import statistics
@@ -17,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -510,15 +509,9 @@ def report(title: str, about: str, rows: list[Row]) -> str:
 
 
 def write(name: str, title: str, about: str, rows: list[Row]) -> None:
-    """results/NAME.md and NAME.json; prints what misses its bar."""
+    """results/NAME.md; prints what misses its bar."""
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.md").write_text(report(title, about, rows))
-    facts = [
-        {**asdict(row), "fraction": row.fraction, "ratio": row.ratio, "miss": row.miss}
-        for row in rows
-    ]
-    record = {"machine": about, "rows": facts}
-    (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
     misses = [row for row in rows if row.miss]
     print(f"\n{len(misses)} of {len(rows)} rows miss their bar")
     shown(misses)

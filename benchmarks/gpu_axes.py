@@ -7,7 +7,7 @@ bytes, measured in the run in the same way on bytes that no cache holds. It is t
 alone but for the shapes with few elements an output: of (2^26, 1) as much is written as read, and
 half would be its most. Kernels that take an array of 256 MiB again and again are as fast as over
 four such arrays in turn.
-Prints what misses its bar; writes benchmarks/results/gpu_axes.md and gpu_axes.json.
+Prints what misses its bar; writes benchmarks/results/gpu_axes.md.
 """
 
 import statistics

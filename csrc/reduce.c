@@ -137,7 +137,7 @@ static gpr_status check_place(const gpr_resolved *what, int device, const gpr_vi
   if (!there && gpr_lies(view) >= 0 && gpr_gpu_is_capturing(device, view->stream))
     return gpr_fail(GPR_BAD_VALUE,
                     "%s: while a graph is captured the host cannot wait for a result; it stays on "
-                    "the device with keepdims=True, or with out= there",
+                    "the device where axes are named (axis=0, axis=(0, 1)), or with out= there",
                     gpr_ops[what->op].name);
   const int moved = !there && device >= 0 && !gpr_lies_in_order(view, options->axes);
   if (options->out_order && (moved || what->results > 1 || options->starts || options->means))

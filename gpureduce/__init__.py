@@ -20,6 +20,7 @@ except ImportError as error:
         ) from error
     raise
 
+from gpureduce import environment as _environment
 from gpureduce import functions as _functions
 from gpureduce._core import DeviceArray, DeviceError
 from gpureduce.functions import reduce, reduceat, segments
@@ -33,6 +34,7 @@ from gpureduce.lists import (
     set_num_threads,
 )
 
+_environment.check()
 __version__: str = _core.__version__
 __all__ = [
     "Accumulator",

@@ -1,6 +1,7 @@
 # fmt: off
 """Sums, products, means and variances as type checkers see them, made by `make stubs`."""
 
+from types import EllipsisType
 from typing import Any, Literal, Protocol, overload
 
 import numpy as np
@@ -28,6 +29,10 @@ class SumFunction(Protocol):
         dtype: DTypeLike | None = None, *, out: Out, keepdims: bool = ..., initial: Any = ...,
         where: ArrayLike = ..., device: Place = ..., kernel: str | None = ...,
         progress: Progress = ...) -> Out: ...
+    @overload
+    def __call__(self, a: NDArray[Any], axis: Axes | None = None, dtype: DTypeLike | None = None, *,
+        out: EllipsisType, keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ...,
+        device: str = ..., kernel: str | None = ..., progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, *, dtype: type[S] | np.dtype[S],
         out: None = None, keepdims: Literal[False] = ..., initial: Any = ...,
@@ -93,6 +98,10 @@ class NansumFunction(Protocol):
         dtype: DTypeLike | None = None, *, out: Out, keepdims: bool = ..., initial: Any = ...,
         where: ArrayLike = ..., device: Place = ..., progress: Progress = ...) -> Out: ...
     @overload
+    def __call__(self, a: NDArray[Any], axis: Axes | None = None, dtype: DTypeLike | None = None, *,
+        out: EllipsisType, keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ...,
+        device: str = ..., progress: Progress = ...) -> NDArray[Any]: ...
+    @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, *, dtype: type[S] | np.dtype[S],
         out: None = None, keepdims: Literal[False] = ..., initial: Any = ...,
         where: ArrayLike = ..., device: Place = ..., progress: Progress = ...) -> S: ...
@@ -152,6 +161,10 @@ class MeanFunction(Protocol):
         dtype: DTypeLike | None = None, *, out: Out, keepdims: bool = ..., where: ArrayLike = ...,
         device: Place = ..., progress: Progress = ...) -> Out: ...
     @overload
+    def __call__(self, a: NDArray[Any], axis: Axes | None = None, dtype: DTypeLike | None = None, *,
+        out: EllipsisType, keepdims: bool = ..., where: ArrayLike = ..., device: str = ...,
+        progress: Progress = ...) -> NDArray[Any]: ...
+    @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, *, dtype: type[S] | np.dtype[S],
         out: None = None, keepdims: Literal[False] = ..., where: ArrayLike = ...,
         device: Place = ..., progress: Progress = ...) -> S: ...
@@ -203,6 +216,11 @@ class VarFunction(Protocol):
         dtype: DTypeLike | None = None, *, out: Out, ddof: float = 0, keepdims: bool = ...,
         where: ArrayLike = ..., mean: ArrayLike = ..., correction: float = ..., device: Place = ...,
         progress: Progress = ...) -> Out: ...
+    @overload
+    def __call__(self, a: NDArray[Any], axis: Axes | None = None, dtype: DTypeLike | None = None, *,
+        out: EllipsisType, ddof: float = 0, keepdims: bool = ..., where: ArrayLike = ...,
+        mean: ArrayLike = ..., correction: float = ..., device: str = ...,
+        progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, *, dtype: type[S] | np.dtype[S],
         out: None = None, ddof: float = 0, keepdims: Literal[False] = ..., where: ArrayLike = ...,

@@ -36,9 +36,11 @@ def run(path: str | None, picture: str | None = None) -> None:
     values = table[~np.isnan(table)] if missing else table
     left_out = f"{missing:,} NaN left out" if missing else "no NaN"
     print(f"{table.shape} {table.dtype}: {values.size:,} values, {left_out}\n")
-    for dtype in (np.float64, np.float32):
+    floats = values.dtype.kind == "f"
+    for dtype in (np.float64, np.float32) if floats else (values.dtype,):
         _compare(values.astype(dtype))
-    _arrange(values.astype(np.float32))
+    if floats:
+        _arrange(values.astype(np.float32))
 
 
 def _earth() -> Array:
@@ -69,6 +71,8 @@ def _read(path: str) -> Array:
 
 def _nearest(exact: Fraction, dtype: np.dtype[Any]) -> Any:
     """Rounded once, to nearest even: float() alone would round a float32 twice."""
+    if dtype.kind != "f":
+        return float(exact)
     near = dtype.type(float(exact))
     around = [near, np.nextafter(near, dtype.type(-np.inf)), np.nextafter(near, dtype.type(np.inf))]
     bits = f"u{dtype.itemsize}"
@@ -76,15 +80,16 @@ def _nearest(exact: Fraction, dtype: np.dtype[Any]) -> Any:
 
 
 def _exact(values: Array) -> dict[str, Any]:
-    numbers = values.ravel().astype(np.float64).tolist()
+    numbers = values.ravel().tolist()
+    is_float, scalar = values.dtype.kind == "f", values.dtype.type
     total = sum(map(Fraction, numbers), Fraction())
     squares = sum((Fraction(x) ** 2 for x in numbers), Fraction())
     n = len(numbers)
     least, most = min(numbers), max(numbers)
-    return {
-        "sum": _nearest(total, values.dtype),
-        "min": values.dtype.type(least),
-        "max": values.dtype.type(most),
+    found = {
+        "sum": _nearest(total, values.dtype) if is_float else int(total),
+        "min": scalar(least),
+        "max": scalar(most),
         "argmin": numbers.index(least),
         "argmax": numbers.index(most),
         "mean": _nearest(total / n, values.dtype),
@@ -92,8 +97,10 @@ def _exact(values: Array) -> dict[str, Any]:
         "any": any(numbers),
         "all": all(numbers),
         "count_nonzero": sum(x != 0 for x in numbers),
-        "ptp": _nearest(Fraction(most) - Fraction(least), values.dtype),
     }
+    if is_float:
+        found["ptp"] = _nearest(Fraction(most) - Fraction(least), values.dtype)
+    return found
 
 
 # --- tables ---------------------------------------------------------------------------------------

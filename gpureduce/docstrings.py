@@ -12,8 +12,8 @@ _PARAMETERS = {
     "\n    default, None, is all axes.",
     "dtype": "dtype, optional\n    Convert each element to this dtype first; also the dtype of"
     " the\n    result. By default what ``numpy.{name}`` takes.",
-    "out": "{outs}, optional\n    Array of the result's shape to write the result to, cast to its"
-    " dtype.\n    It is returned.",
+    "out": "{outs} or ..., optional\n    Array of the result's shape to write the result to, cast"
+    " to its dtype;\n    it is returned. ``...`` asks for an array in place of a scalar.",
     "ddof": "int or float, optional\n    Delta degrees of freedom: the divisor is ``n - ddof``.",
     "keepdims": "bool, optional\n    Keep the reduced axes in the result, with length 1.",
     "initial": "scalar, optional\n    Starting value of each output, in the result's dtype.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeGuard
@@ -87,7 +88,9 @@ def _make(index: int, op: Operator) -> Callable[..., Any]:
     defaults = {f"_{name}": default for name, default in _DEFAULTS.items()}
     space: dict[str, Any] = {"_reduce": _core.reduce, "_shown": shown, "_NO": _NO, **defaults}
     space |= {"_plain": PLAIN, "_way_of": way_of}
-    exec(compile(code, f"<gpureduce.{op['name']}>", "exec"), space)
+    file = f"<gpureduce.{op['name']}>"
+    exec(compile(code, file, "exec"), space)
+    linecache.cache[file] = (len(code), None, code.splitlines(True), file)  # for tracebacks
     function: Callable[..., Any] = space[op["name"]]
     function.__module__ = "gpureduce"
     function.__doc__ = document(op, [name for name in parameters if name != "*"])
@@ -119,8 +122,8 @@ def _index(op: Any, function: str) -> int:
     if index is None:
         known = sorted({*_REDUCIBLE, *(PUBLIC if function == "reduce" else ())})
         raise ValueError(
-            f"{function}: op {op!r} is not known; give one of {', '.join(known)}, or that NumPy "
-            "ufunc"
+            f"gpureduce.{function}: op {op!r} is not known; give one of {', '.join(known)}, or "
+            "that NumPy ufunc"
         )
     return index
 
@@ -222,7 +225,9 @@ def reduce(
     """
     if _is_custom(op):
         if not isinstance(device, str):
-            raise TypeError(f"reduce: {op.name} is your own operator and works on one device")
+            raise TypeError(
+                f"gpureduce.reduce: {op.name} is your own operator and works on one device"
+            )
         if kernel is not None and kernel != "default":
             from gpureduce.custom import textbook
 

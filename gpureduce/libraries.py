@@ -1,6 +1,8 @@
 """Results that stay on a device, as arrays of the library that the input came from."""
 
+import importlib
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,9 +35,25 @@ def of_its_kind(array: DeviceArray, like: Any) -> Any:
         return array
 
 
+def of_torch(tensor: Any) -> Any:
+    """What NumPy takes of a tensor in host memory, without a copy."""
+    torch: Any = sys.modules["torch"]
+    if tensor.dtype is not torch.bfloat16 or tensor.requires_grad:
+        return tensor
+    bits = tensor.view(torch.int16).numpy()
+    return bits.view(importlib.import_module("ml_dtypes").bfloat16)
+
+
+def _to_torch(array: Any) -> Any:
+    torch: Any = sys.modules["torch"]
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
 # The same of arrays in host memory.
-_TAKE_HOST = {
-    "torch": lambda array: sys.modules["torch"].from_numpy(array),
+_TAKE_HOST: dict[str, Callable[[Any], Any]] = {
+    "torch": _to_torch,
     "jaxlib": lambda array: sys.modules["jax"].numpy.asarray(array),
     "jax": lambda array: sys.modules["jax"].numpy.asarray(array),
 }

@@ -6,6 +6,7 @@ another library gives one of its own; of what has no dtype, lists and the like, 
 """
 
 from collections.abc import Callable, Sequence
+from types import EllipsisType
 from typing import Any, Literal, Protocol, SupportsIndex, TypeVar, overload
 
 import numpy as np
@@ -41,6 +42,10 @@ class MinFunction(Protocol):
         keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., device: Place = ...,
         kernel: str | None = ..., progress: Progress = ...) -> Out: ...
     @overload
+    def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., device: str = ...,
+        kernel: str | None = ..., progress: Progress = ...) -> NDArray[Any]: ...
+    @overload
     def __call__(self, a: NDArray[S], axis: None = None, out: None = None,
         keepdims: Literal[False] = ..., initial: Any = ..., where: ArrayLike = ..., *,
         device: Place = ..., kernel: str | None = ..., progress: Progress = ...) -> S: ...
@@ -75,6 +80,10 @@ class AnyFunction(Protocol):
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, *, out: Out,
         keepdims: bool = ..., where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> Out: ...
+    @overload
+    def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
+        keepdims: bool = ..., where: ArrayLike = ..., device: str = ...,
+        progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: None = None, out: None = None,
         keepdims: Literal[False] = ..., *, where: ArrayLike = ..., device: Place = ...,
@@ -133,6 +142,9 @@ class PtpFunction(Protocol):
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, *, out: Out,
         keepdims: bool = ..., device: Place = ..., progress: Progress = ...) -> Out: ...
     @overload
+    def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
+        keepdims: bool = ..., device: str = ..., progress: Progress = ...) -> NDArray[Any]: ...
+    @overload
     def __call__(self, a: NDArray[Kept], axis: None = None, out: None = None,
         keepdims: Literal[False] = ..., *, device: Place = ...,
         progress: Progress = ...) -> Kept: ...
@@ -170,6 +182,10 @@ class MinmaxFunction(Protocol):
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, *, out: Out,
         keepdims: bool = ..., device: Place = ..., progress: Progress = ...) -> Out: ...
     @overload
+    def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
+        keepdims: bool = ..., device: str = ...,
+        progress: Progress = ...) -> tuple[NDArray[Any], NDArray[Any]]: ...
+    @overload
     def __call__(self, a: NDArray[S], axis: None = None, out: None = None,
         keepdims: Literal[False] = ..., *, device: Place = ...,
         progress: Progress = ...) -> tuple[S, S]: ...
@@ -199,6 +215,10 @@ class ArgminmaxFunction(Protocol):
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, *, out: Out,
         keepdims: bool = ..., device: Place = ..., progress: Progress = ...) -> Out: ...
+    @overload
+    def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
+        keepdims: bool = ..., device: str = ...,
+        progress: Progress = ...) -> tuple[NDArray[Any], NDArray[Any]]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: None = None, out: None = None, *,
         keepdims: Literal[False] = ..., device: Place = ...,
@@ -233,6 +253,10 @@ class NanminFunction(Protocol):
         keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> Out: ...
     @overload
+    def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., device: str = ...,
+        progress: Progress = ...) -> NDArray[Any]: ...
+    @overload
     def __call__(self, a: NDArray[S], axis: None = None, out: None = None,
         keepdims: Literal[False] = ..., initial: Any = ..., where: ArrayLike = ..., *,
         device: Place = ..., progress: Progress = ...) -> S: ...
@@ -266,6 +290,9 @@ class ArgminFunction(Protocol):
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: Axes | None = None, *, out: Out,
         keepdims: bool = ..., device: Place = ..., progress: Progress = ...) -> Out: ...
+    @overload
+    def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
+        keepdims: bool = ..., device: str = ..., progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: None = None, out: None = None, *,
         keepdims: Literal[False] = ..., device: Place = ...,

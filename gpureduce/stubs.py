@@ -43,6 +43,7 @@ another library gives one of its own; of what has no dtype, lists and the like, 
 """
 
 from collections.abc import Callable, Sequence
+from types import EllipsisType
 from typing import Any, Literal, Protocol, SupportsIndex, TypeVar, overload
 
 import numpy as np
@@ -75,6 +76,7 @@ _ARITHMETIC = '''\
 # fmt: off
 """Sums, products, means and variances as type checkers see them, made by `make stubs`."""
 
+from types import EllipsisType
 from typing import Any, Literal, Protocol, overload
 
 import numpy as np
@@ -201,6 +203,7 @@ def _cases(op: Operator) -> list[_Case]:
     results = {"index": "np.int64", "truth": "np.bool_"}.get(_kind(op), "Any")
     if op["takes_out"]:
         cases.append(_Case("ArrayLike | DLPack", "Out", {"out": "Out"}))
+        cases.append(_Case("NDArray[Any]", "NDArray[Any]", {"out": "EllipsisType"}))
     if op["takes_dtype"]:
         cases.append(_Case("ArrayLike | DLPack", "S", {**whole, "dtype": _MANY}))
         cases.append(_Case("ArrayLike", "NDArray[S]", {**part, "dtype": _MANY}))

@@ -2,6 +2,7 @@
 
 import signal
 
+import numpy as np
 import pytest
 from arrays import SEED
 
@@ -23,3 +24,10 @@ def pytest_report_header():
 def threads_put_back():
     yield
     gpureduce.set_num_threads(0)
+
+
+@pytest.fixture(autouse=True)
+def values_alone():
+    """Numbers here are nasty on purpose; what is told of them is tested in test_warnings.py."""
+    with np.errstate(all="ignore"):
+        yield

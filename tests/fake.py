@@ -16,6 +16,7 @@ from pathlib import Path
 from table import SANITIZED, TOOLS
 
 HERE = Path(__file__).resolve().parent
+SOURCES = HERE.parent / "csrc"
 CC = os.environ.get("CC", "gcc")
 FLAGS = ["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden"]
 FLAGS += ["-shared", "-Wl,--no-undefined"]

@@ -303,7 +303,6 @@ ARRAY_LIKES = {
     "datetime64 scalar": np.datetime64("2024-02-29"),
     "memoryview": memoryview(np.arange(6, dtype=np.int16)),
     "array.array": array.array("f", range(6)),
-    "matrix": np.arange(6.0).reshape(2, 3).view(np.matrix),
     "subclass": np.arange(6.0).view(Subclass),
     "__array__": HasArray(),
     "__array_interface__": HasInterface(),

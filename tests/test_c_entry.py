@@ -47,6 +47,17 @@ def test_random_calls(tmp_path):
     assert CALLS * 0.7 < sound < CALLS * 0.8
 
 
+def test_wrong_calls_say_what_was_given(tmp_path):
+    source, program = ROOT / "tests/c/wrong.c", tmp_path / "wrong"
+    run("gcc", "-std=gnu11", "-g", *STRICT, "-I", ROOT / "csrc", source, f"@{FLAGS}", "-o", program)
+    lines = run(program).splitlines()
+    assert len(lines) == 30
+    for line in lines:
+        what, status, message = line.split(" | ")
+        assert status in ("bad value", "bad type") and what.split(" is ")[0] in message, line
+        assert what in message or what == "no identity" or "2^63" in message, line
+
+
 @pytest.mark.parametrize("language", ["c", "c++"])
 def test_the_header_can_be_copied_alone(tmp_path, language):
     compiler, standard = ("gcc", "-std=c11") if language == "c" else ("g++", "-std=c++17")

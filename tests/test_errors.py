@@ -210,13 +210,6 @@ def test_errors_of_the_arguments_come_before_the_device():
         gpureduce.max([], device="cpu")
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_masked_arrays(function):
-    a = np.ma.array([1.0, 2.0], mask=[True, False])
-    with pytest.raises(TypeError, match=r"masked.*compressed"):
-        call(function, a)
-
-
 @pytest.mark.parametrize("function", ["sum", "prod", "mean"])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
 def test_complex_to_real_warns(function, dtype):
@@ -372,7 +365,7 @@ def test_a_mask_that_is_resized_meanwhile(size):
     if size in (1, 9):
         assert gpureduce.sum(a, where=mask, initial=Meanwhile(resize, 1.0)) == 46
     else:
-        with pytest.raises(ValueError, match="where could not be broadcast"):
+        with pytest.raises(ValueError, match=r"where of shape .* could not be broadcast"):
             gpureduce.sum(a, where=mask, initial=Meanwhile(resize, 1.0))
 
 

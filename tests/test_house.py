@@ -293,6 +293,8 @@ def test_nothing_is_fused():
         text=True,
     )
     assert done.returncode == 0, done.stderr
+    if "<gpr_open" not in done.stdout:
+        pytest.skip("the module is a wheel's, without the names of functions")
     fused, function = set(), ""
     for line in done.stdout.splitlines():
         if line.endswith(">:"):

@@ -7,7 +7,10 @@ import shutil
 import fake
 import pytest
 
-pytestmark = pytest.mark.skipif(not shutil.which(fake.CC), reason=f"no {fake.CC}")
+pytestmark = [
+    pytest.mark.skipif(not shutil.which(fake.CC), reason=f"no {fake.CC}"),
+    pytest.mark.skipif(not fake.SOURCES.is_dir(), reason="the sources are not beside the tests"),
+]
 
 START = """
 import json, fake, stand_ins

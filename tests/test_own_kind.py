@@ -41,6 +41,16 @@ def host(array):
     return np.ndarray(interface["shape"], dtype, raw.tobytes(), 0, strides)
 
 
+@pytest.mark.parametrize("function", ["sum", "mean", "max", "argmin", "nansum", "std"])
+def test_dots_keep_a_whole_result_on_the_device(function):
+    a = draw(generator("dots", function), numpy_dtype("float32"), 60).reshape(3, 4, 5)
+    got = call(function, on_device(a), out=...)
+    assert type(got) is _core.DeviceArray and got.shape == ()
+    assert bits(host(got)) == bits(np.asarray(call(function, a, device="cpu")))
+    host_array = call(function, a, out=..., device="cuda")
+    assert type(host_array) is np.ndarray and bits(host_array) == bits(host(got))
+
+
 @pytest.mark.parametrize("name", DTYPES)
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_any_array_gets_a_device_array(function, name):

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 
@@ -20,7 +21,8 @@ SECONDS = 60  # beyond this a test hangs
 
 
 def reductions(a):
-    return [bits(getattr(gpureduce, name)(a)) for name in ("sum", "prod", "argmax", "min")]
+    with np.errstate(all="ignore"):  # a thread starts with the default
+        return [bits(getattr(gpureduce, name)(a)) for name in ("sum", "prod", "argmax", "min")]
 
 
 def python(script, **environment):
@@ -97,8 +99,19 @@ def test_set_and_get():
 def test_the_environment_says_how_many():
     script = "import gpureduce; print(gpureduce.get_num_threads())"
     assert output(script, GPUREDUCE_NUM_THREADS="5").strip() == "5"
-    for nonsense in ("", "0", "-3", "many"):
-        assert 1 <= int(output(script, GPUREDUCE_NUM_THREADS=nonsense)) <= os.cpu_count()
+    assert 1 <= int(output(script, GPUREDUCE_NUM_THREADS="")) <= os.cpu_count()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("NUM_THREADS", "0"), ("NUM_THREADS", "-3"), ("NUM_THREADS", "many"), ("NUM_THREADS", "2.5"),
+     ("ISA", "v9"), ("ISA", "avx2"), ("ISA", "V4")],
+)  # fmt: skip
+def test_nonsense_in_the_environment_is_told(name, value):
+    process = python("import gpureduce", **{f"GPUREDUCE_{name}": value})
+    _, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == 1
+    assert err.splitlines()[-1].startswith(f"ValueError: GPUREDUCE_{name}={value}: give "), err
 
 
 def test_the_affinity_mask_says_how_many():
@@ -354,3 +367,27 @@ def test_ctrl_c(function, threads, view):
         script = "import numpy as np\n" + script.replace("slow().astype", swapped)
     waited = output(script, PYTHONPATH=os.pathsep.join(sys.path))
     assert float(waited) < 1
+
+
+def test_free_threaded_python_stays_so():
+    """Without a GIL calls run at once, on one array and on arrays of their own."""
+    enabled = getattr(sys, "_is_gil_enabled", lambda: True)()
+    assert not (enabled and sysconfig.get_config_var("Py_GIL_DISABLED")), "importing switched it on"
+    mine = [np.arange(i, i + 1000.0) for i in range(16)]
+    want, wrong, start = [reductions(a) for a in mine], [], threading.Barrier(16)
+
+    def work(i):
+        start.wait()
+        for turn in range(100):
+            a = mine[(i + turn) % 16]
+            found = [reductions(a), gpureduce.sum(a, axis=0, out=...), gpureduce.nanmean([i, 1.0])]
+            if found != [want[(i + turn) % 16], a.sum(), (i + 1) / 2]:
+                wrong.append(found)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SECONDS)
+        assert not thread.is_alive()
+    assert not wrong

@@ -98,6 +98,8 @@ def elements(f8: NDArray[np.float64], i4: NDArray[np.int32], out: NDArray[np.flo
     assert_type(gpureduce.minmax(f8, axis=0), tuple[NDArray[np.float64], NDArray[np.float64]])
     assert_type(gpureduce.max([3, 1]), Any)
     assert_type(gpureduce.sum(f8, axis=0, out=out), NDArray[np.float64])
+    assert_type(gpureduce.sum(f8, out=...), NDArray[Any])
+    assert_type(gpureduce.max(f8, axis=0, out=...), NDArray[Any])
 
 
 def others(f8: NDArray[np.float64]) -> None:

@@ -3,6 +3,7 @@
 
 #include "../plan.h"
 #include "foreign.h"
+#include "libraries.h"
 
 PyObject *gpr_no_value, *gpr_axis_error;
 
@@ -21,15 +22,25 @@ int gpr_arguments_init(void) {
 /* --- the array ---------------------------------------------------------------------------------
  */
 
+/* Tensors of a dtype that PyTorch gives to NumPy in no way, by their bits. */
+static PyArrayObject *of_torch(PyObject *object) {
+  PyObject *module = PyImport_ImportModule("gpureduce.libraries"), *array = NULL, *given = NULL;
+  if (module) given = PyObject_CallMethod(module, "of_torch", "O", object);
+  if (given) array = PyArray_FromAny(given, NULL, 0, 0, 0, NULL);
+  Py_XDECREF(given);
+  Py_XDECREF(module);
+  return (PyArrayObject *)array;
+}
+
 static PyArrayObject *as_array(PyObject *object, const char *function) {
   if (PyArray_CheckExact(object)) return (PyArrayObject *)Py_NewRef(object);
   if (PyObject_HasAttrString(object, "mask") && PyObject_HasAttrString(object, "compressed")) {
-    PyErr_Format(
-        PyExc_TypeError,
-        "gpureduce.%s: masked arrays are not supported; give a.compressed() or a.filled(...)",
-        function);
+    PyErr_Format(PyExc_TypeError,
+                 "gpureduce.%s: a masked array is not taken; give a.compressed() or a.filled(...)",
+                 function);
     return NULL;
   }
+  if (gpr_library_of(object) == GPR_TORCH) return of_torch(object);
   return (PyArrayObject *)PyArray_FromAny(object, NULL, 0, 0, 0, NULL);
 }
 
@@ -62,7 +73,7 @@ static int open_array(PyObject *object, gpr_call *call) {
   call->holder = (PyObject *)array;
   call->descr = (PyArray_Descr *)Py_NewRef(PyArray_DESCR(array));
   call->count = PyArray_SIZE(array);
-  const int dtype = gpr_supported_dtype(call->descr, call->name);
+  const int dtype = gpr_supported_array(array, object, call->name);
   if (dtype != GPR_NO_DTYPE) call->view = view_of(array, dtype);
   return dtype != GPR_NO_DTYPE;
 }
@@ -71,7 +82,7 @@ static int open_array(PyObject *object, gpr_call *call) {
  */
 
 /* The name of a textbook kernel, or of a variant. */
-static int parse_kernel(PyObject *object, int *kernel) {
+static int parse_kernel(PyObject *object, const char *function, int *kernel) {
   if (!gpr_is_given(object)) return 1;
   const char *text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : NULL;
   if (!text && PyErr_Occurred()) return 0;
@@ -82,7 +93,9 @@ static int parse_kernel(PyObject *object, int *kernel) {
     Py_SETREF(names, PyUnicode_FromFormat("%U, %s", names, gpr_kernels[k].name));
   for (int v = GPR_ANY_VARIANT + 1; names && v < GPR_VARIANT_END; v++)
     Py_SETREF(names, PyUnicode_FromFormat("%U, %s", names, gpr_variants[v].name));
-  if (names) PyErr_Format(PyExc_ValueError, "kernel %R is not one of %U", object, names);
+  if (names)
+    PyErr_Format(PyExc_ValueError, "gpureduce.%s: kernel %R is not one of %U", function, object,
+                 names);
   Py_XDECREF(names);
   return 0;
 }
@@ -181,6 +194,20 @@ static int warn_complex(int dtype, const gpr_options *options) {
 /* --- where, mean -------------------------------------------------------------------------------
  */
 
+static void mask_error(const gpr_call *call, const gpr_view *mask) {
+  npy_intp own[GPR_DIMS_MAX], other[GPR_DIMS_MAX];
+  for (int d = 0; d < call->view.ndim; d++) own[d] = (npy_intp)call->view.shape[d];
+  for (int d = 0; d < mask->ndim; d++) other[d] = (npy_intp)mask->shape[d];
+  PyObject *array = PyArray_IntTupleFromIntp(call->view.ndim, own);
+  PyObject *where = PyArray_IntTupleFromIntp(mask->ndim, other);
+  if (array && where)
+    PyErr_Format(PyExc_ValueError,
+                 "gpureduce.%s: where of shape %R could not be broadcast to the array's shape %R",
+                 call->name, where, array);
+  Py_XDECREF(where);
+  Py_XDECREF(array);
+}
+
 /* As the array is, with strides of 0 where the mask is broadcast. */
 static int broadcast_mask(gpr_call *call, const gpr_view *mask) {
   const int extra = call->view.ndim - mask->ndim;
@@ -193,11 +220,7 @@ static int broadcast_mask(gpr_call *call, const gpr_view *mask) {
     call->where.shape[d] = call->view.shape[d];
     call->where.strides[d] = length == 1 ? 0 : mask->strides[d - extra];
   }
-  if (!fits)
-    PyErr_Format(PyExc_ValueError,
-                 "gpureduce.%s: where could not be broadcast to the shape of the array: it has %d "
-                 "dimensions and the array %d, which have to agree from the last or be 1",
-                 call->name, mask->ndim, call->view.ndim);
+  if (!fits) mask_error(call, mask);
   return fits;
 }
 
@@ -211,7 +234,7 @@ static int parse_where(PyObject *object, gpr_call *call) {
   }
   const int found = gpr_foreign_view(object, call->name, &mask, &call->where_holder);
   if (!found)
-    PyErr_Format(PyExc_TypeError, "gpureduce.%s: where is to lie on the device, as the array does",
+    PyErr_Format(PyExc_TypeError, "gpureduce.%s: where must lie on the device, as the array does",
                  call->name);
   if (found <= 0) return 0;
   if (mask.device != call->view.device) {
@@ -259,7 +282,12 @@ static int parse_spread(const gpr_given *given, gpr_call *call) {
   npy_intp shape[NPY_MAXDIMS];
   const int parts = gpr_dtypes[call->view.dtype].kind == 'c' ? 2 : 1;
   if (given->ddof) call->options.ddof = PyFloat_AsDouble(given->ddof);
-  if (PyErr_Occurred()) return 0;
+  if (PyErr_Occurred()) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError))
+      PyErr_Format(PyExc_TypeError, "gpureduce.%s: ddof must be a real number, not %.200s",
+                   call->name, Py_TYPE(given->ddof)->tp_name);
+    return 0;
+  }
   if (!gpr_is_given(given->mean)) return 1;
   for (int d = 0; d < call->view.ndim; d++)
     shape[d] = call->options.axes >> d & 1 ? 1 : call->view.shape[d];
@@ -291,8 +319,9 @@ static int parse_all(const gpr_given *given, gpr_call *call) {
   int keepdims;
   if (!check_matrices(given, call) || !parse_dtype(given->dtype, call) ||
       !gpr_parse_device(given->device, &call->options) ||
-      !parse_kernel(given->kernel, &call->options.kernel) || !open_array(given->a, call) ||
-      !gpr_widen_for_out(given->out, call) || !warn_complex(call->view.dtype, &call->options) ||
+      !parse_kernel(given->kernel, call->name, &call->options.kernel) ||
+      !open_array(given->a, call) || !gpr_widen_for_out(given->out, call) ||
+      !warn_complex(call->view.dtype, &call->options) ||
       !check_unit(call->asked, call->descr, call->name) || !gpr_check_inexact(given->out, call))
     return 0;
   call->what = gpr_resolve(call->op, call->view.dtype, &call->options);

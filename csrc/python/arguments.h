@@ -28,6 +28,7 @@ typedef struct gpr_call {
   void *out_stream;      /* which its library works on, if out_is_known */
   int found;             /* how the array was: GPR_ON_ITS_STREAM and its like */
   int out_is_known;
+  int is_array;      /* out=...: an array, also of no dimension */
   int ndim;          /* of the result, as is `shape` */
   int segments_axis; /* of the result, whose first it is as the run gives it; else 0 */
   /* gpr_arguments_close()'s */

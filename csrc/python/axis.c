@@ -143,7 +143,7 @@ int gpr_parse_segments(const gpr_given *given, gpr_call *call) {
     if (call->options.axes >> d & 1) axes++, length = call->view.shape[d];
   if (axes != 1) {
     PyErr_Format(call->view.ndim ? PyExc_ValueError : PyExc_TypeError,
-                 "gpureduce.%s: segments are parts of one axis, not of %d (the array has %d)",
+                 "gpureduce.%s: one axis is cut into segments, and axis= names %d; the array has %d",
                  call->name, axes, call->view.ndim);
     return 0;
   }

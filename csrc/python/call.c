@@ -6,6 +6,7 @@
 #include "../cuda/gpu.h"
 #include "module.h"
 #include "results.h"
+#include "warn.h"
 
 /* Below this a fold takes less than giving the GIL away and fetching it back under contention:
  * 64 KiB are about 2 µs. */
@@ -61,7 +62,8 @@ static gpr_status open_run(gpr_call *call, npy_intp bytes, gpr_run **run) {
  */
 
 static PyObject *perform(gpr_call *call, PyObject *progress) {
-  const int is_scalar = call->ndim == 0 && !call->out[0] && !call->options.partials;
+  const int is_scalar =
+      call->ndim == 0 && !call->out[0] && !call->options.partials && !call->is_array;
   /* Segments may lie over each other: the array tells nothing of the work. */
   const npy_intp bytes = call->view.device < 0 && !call->options.starts
                              ? call->count * gpr_dtypes[call->view.dtype].bytes
@@ -80,7 +82,8 @@ static PyObject *perform(gpr_call *call, PyObject *progress) {
   if ((status = gpr_finish(run, &value))) goto fail;
   if (call->options.partials)
     result = gpr_words_of(call, all);
-  else if (gpr_warn(call, gpr_least(run)))
+  else if (gpr_warn(call, gpr_least(run), all ? PyArray_DATA(all) : value.bytes,
+                    all ? PyArray_SIZE(all) : 1))
     result = gpr_results_of(call, all, &value);
 fail:
   if (status) gpr_raise(status);
@@ -98,7 +101,7 @@ static gpr_status reduce_there(gpr_call *call, PyObject *progress, int *fine) {
   *fine = 0;
   if (status) return status;
   if (run_to_end(run, GIL_BYTES, progress) && !(status = gpr_finish(run, NULL)))
-    *fine = gpr_warn(call, gpr_least(run));
+    *fine = gpr_warn(call, gpr_least(run), NULL, 0);
   close_run(run, *fine ? 0 : GIL_BYTES); /* what has ended leaves nothing to wait for */
   return status;
 }
@@ -140,7 +143,8 @@ static PyObject *perform_there(gpr_call *call, PyObject *progress) {
 static int stays_there(const gpr_call *call, const gpr_given *given) {
   const int textbook = call->options.kernel >= 0 && call->options.kernel < GPR_KERNEL_COUNT;
   if (call->view.device < 0 || (gpr_ops[call->op].flags & GPR_MATRICES)) return 0;
-  return call->ndim || call->device_out || (gpr_is_given(given->axis) && !textbook);
+  return call->ndim || call->device_out ||
+         ((gpr_is_given(given->axis) || call->is_array) && !textbook);
 }
 
 /* Results of an array of another library in host memory as arrays of that library. */
@@ -170,7 +174,8 @@ static PyObject *call_with(PyObject *number, const gpr_given *given) {
   if (gpr_arguments_open((int)op, given, &call))
     result = stays_there(&call, given) && !given->partials ? perform_there(&call, progress)
                                                            : perform(&call, progress);
-  const int is_own = call.view.device < 0 && call.ndim && !call.out[0] && !given->partials;
+  const int is_own =
+      call.view.device < 0 && (call.ndim || call.is_array) && !call.out[0] && !given->partials;
   gpr_arguments_close(&call);
   return is_own ? of_its_library(result, given->a) : result;
 }

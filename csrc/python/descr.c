@@ -33,15 +33,27 @@ int gpr_dtype_of(PyArray_Descr *descr) {
   return GPR_NO_DTYPE;
 }
 
+#define WHAT_IS_SUPPORTED                                                                        \
+  "booleans, integers, floats up to 64 bits, complex numbers and times are (gpureduce.dtypes() " \
+  "lists them)"
+
 int gpr_supported_dtype(PyArray_Descr *descr, const char *function) {
   const int dtype = gpr_dtype_of(descr);
   if (dtype == GPR_NO_DTYPE)
-    PyErr_Format(
-        PyExc_TypeError,
-        "gpureduce.%s: dtype %R is not supported; booleans, integers, floats up to 64 bits, "
-        "complex numbers and times are (gpureduce.dtypes() lists them)",
-        function, (PyObject *)descr);
+    PyErr_Format(PyExc_TypeError, "gpureduce.%s: dtype %R is not supported; " WHAT_IS_SUPPORTED,
+                 function, (PyObject *)descr);
   return dtype;
+}
+
+int gpr_supported_array(PyArrayObject *array, PyObject *given, const char *function) {
+  PyArray_Descr *descr = PyArray_DESCR(array);
+  if (PyArray_Check(given) || gpr_dtype_of(descr) != GPR_NO_DTYPE)
+    return gpr_supported_dtype(descr, function);
+  PyErr_Format(
+      PyExc_TypeError,
+      "gpureduce.%s: a %.200s, of which NumPy makes %R, is not supported; " WHAT_IS_SUPPORTED,
+      function, Py_TYPE(given)->tp_name, (PyObject *)descr);
+  return GPR_NO_DTYPE;
 }
 
 /* datetime64[unit] as timedelta64[unit]. */

@@ -5,24 +5,33 @@
 #include "foreign.h"
 #include "libraries.h"
 #include "module.h"
+#include "warn.h"
 
 static PyObject *device_error;
 
+/* "sum: ..." of the library is "gpureduce.sum: ..." of the package. */
+static const char *package_of(const char *text) {
+  char name[32];
+  const size_t length = strcspn(text, ":");
+  if (!text[length] || length >= sizeof name) return "";
+  memcpy(name, text, length);
+  name[length] = 0;
+  return gpr_op_index(name) >= 0 ? "gpureduce." : "";
+}
+
 PyObject *gpr_raise(gpr_status status) {
-  switch (status) {
-    case GPR_BAD_VALUE: PyErr_SetString(PyExc_ValueError, gpr_error()); break;
-    case GPR_BAD_TYPE: PyErr_SetString(PyExc_TypeError, gpr_error()); break;
-    case GPR_OUT_OF_MEMORY: PyErr_SetString(PyExc_MemoryError, gpr_error()); break;
-    default: PyErr_SetString(device_error, gpr_error()); break;
-  }
-  return NULL;
+  PyObject *type = status == GPR_BAD_VALUE       ? PyExc_ValueError
+                   : status == GPR_BAD_TYPE      ? PyExc_TypeError
+                   : status == GPR_OUT_OF_MEMORY ? PyExc_MemoryError
+                                                 : device_error;
+  return PyErr_Format(type, "%s%s", package_of(gpr_error()), gpr_error());
 }
 
 static int exec_module(PyObject *module) {
   if (PyArray_ImportNumPyAPI() < 0) return -1;
   gpr_match_builtin_dtypes();
   if (!gpr_arguments_init() || !gpr_foreign_init() || !gpr_libraries_init() ||
-      !gpr_device_array_init(module))
+      !gpr_device_array_init(module) || !gpr_warn_init())
     return -1;
   if (!device_error)
     device_error = PyErr_NewExceptionWithDoc(

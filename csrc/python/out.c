@@ -46,8 +46,8 @@ static int shape_error(const gpr_call *call, PyObject *given) {
 static int check_out(PyObject *object, const gpr_call *call) {
   PyArrayObject *out = (PyArrayObject *)object;
   if (!PyArray_Check(object)) {
-    PyErr_Format(PyExc_TypeError, "gpureduce.%s: out is to be an array, not %.200s", call->name,
-                 Py_TYPE(object)->tp_name);
+    PyErr_Format(PyExc_TypeError, "gpureduce.%s: out must be an array or ..., not %.200s",
+                 call->name, Py_TYPE(object)->tp_name);
     return 0;
   }
   int fits = PyArray_NDIM(out) == call->ndim;
@@ -67,7 +67,7 @@ static int parse_device_out(PyObject *object, gpr_call *call) {
       call->what.results == 1 ? gpr_foreign_view(object, call->name, &out, &call->out_holder) : 0;
   if (found < 0) return 0;
   if (!found || out.device != call->view.device) {
-    PyErr_Format(PyExc_TypeError, "gpureduce.%s: out is to be one array on cuda:%d, where a is",
+    PyErr_Format(PyExc_TypeError, "gpureduce.%s: out must be one array on cuda:%d, where a is",
                  call->name, call->view.device);
     return 0;
   }
@@ -85,11 +85,10 @@ static int parse_device_out(PyObject *object, gpr_call *call) {
     return 0;
   }
   if (!ready || call->segments_axis) {
-    PyErr_Format(
-        PyExc_ValueError,
-        "gpureduce.%s: out is to be writeable and in C order, and segments are to be along "
-        "the first axis",
-        call->name);
+    PyErr_Format(PyExc_ValueError,
+                 "gpureduce.%s: out must be writeable and in C order, and segments must be along "
+                 "the first axis",
+                 call->name);
     return 0;
   }
   call->device_out = object;
@@ -101,15 +100,16 @@ static int parse_device_out(PyObject *object, gpr_call *call) {
 
 int gpr_parse_out(PyObject *object, gpr_call *call) {
   const int results = call->what.results;
-  if (!gpr_is_given(object)) return 1;
+  if (object == Py_Ellipsis) call->is_array = 1;
+  if (!gpr_is_given(object) || call->is_array) return 1;
   if (call->view.device >= 0) return parse_device_out(object, call);
   if (results == 1) {
     call->out[0] = (PyArrayObject *)object;
     return check_out(object, call);
   }
   if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != results) {
-    PyErr_Format(PyExc_TypeError, "gpureduce.%s: out is to be a tuple of %d arrays", call->name,
-                 results);
+    PyErr_Format(PyExc_TypeError, "gpureduce.%s: out must be a tuple of %d arrays or ...",
+                 call->name, results);
     return 0;
   }
   for (int i = 0; i < results; i++) {

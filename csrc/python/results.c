@@ -88,8 +88,9 @@ static PyArrayObject *take_apart(const gpr_call *call, PyArrayObject *all, int w
 }
 
 /* The array, as a scalar if it has no dimensions, or out with its values. Takes `array` over. */
-static PyObject *hand_over(PyArrayObject *array, PyArrayObject *out) {
-  if (!array || !out) return array ? PyArray_Return(array) : NULL;
+static PyObject *hand_over(PyArrayObject *array, PyArrayObject *out, int is_array) {
+  if (!array || is_array) return (PyObject *)array;
+  if (!out) return PyArray_Return(array);
   const int failed = PyArray_CopyInto(out, array) < 0;
   Py_DECREF(array);
   return failed ? NULL : Py_NewRef(out);
@@ -113,7 +114,7 @@ PyObject *gpr_results_of(const gpr_call *call, PyArrayObject *all, const gpr_val
       result[i] = scalar(value, i, call->of);
     else
       result[i] = hand_over(apart ? take_apart(call, all, i) : (PyArrayObject *)Py_NewRef(all),
-                            call->out[i]);
+                            call->out[i], call->is_array);
     if (!result[i]) break;
   }
   return pack_results(result, results);
@@ -130,18 +131,6 @@ PyObject *gpr_words_of(const gpr_call *call, PyArrayObject *all) {
   shape[call->ndim] = call->what.results;
   PyArray_Dims dims = {shape, call->ndim + 1};
   return PyArray_Newshape(all, &dims, NPY_CORDER);
-}
-
-int gpr_warn(const gpr_call *call, int64_t least) {
-  const int flags = gpr_ops[call->op].flags;
-  const char *text = NULL;
-  if (least < 0 || least == INT64_MAX) return 1;
-  if ((flags & GPR_EMPTY_WARNS) && least == 0) text = "Mean of empty slice";
-  if ((flags & GPR_SPREAD) && (double)least - call->options.ddof <= 0)
-    text = "Degrees of freedom <= 0 for slice";
-  if ((flags & GPR_SKIPS_NAN) && (flags & GPR_NONEMPTY) && !call->is_ufunc && least == 0)
-    text = "All-NaN slice encountered";
-  return !text || !PyErr_WarnEx(PyExc_RuntimeWarning, text, 1);
 }
 
 /* --- results that stay on a device -------------------------------------------------------------

@@ -25,7 +25,4 @@ int gpr_room_open(gpr_call *call, gpr_room *room);
 /* The caller's result, of what is on the array's stream now. */
 PyObject *gpr_room_results(const gpr_call *call, const gpr_room *room);
 
-/* NumPy's warnings, by the least number of elements that counted in an output; 0: an exception. */
-int gpr_warn(const gpr_call *call, int64_t least);
-
 #endif

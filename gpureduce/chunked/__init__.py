@@ -1,16 +1,16 @@
 """Arrays that come in chunks: lazy ones stay lazy, stores are read chunk by chunk."""
 
 import importlib
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-Reduce = Callable[[str, Any, Mapping[str, Any]], Any]
+from gpureduce import annotated
+from gpureduce.annotated import Reduce
 
 _WAYS_MOST = 1000
 _ways: dict[type, str | None] = {}
-# Types of arrays that never come in chunks, as far as they were met.
+# Types of arrays that are their numbers alone and never come in chunks, as far as they were met.
 PLAIN: set[type] = {np.ndarray}
 # By the first part of the array's module; a library that made an array is there already.
 _KNOWN = {
@@ -25,28 +25,31 @@ _OF_DEVICES = ("jaxlib", "builtins")
 
 
 def module_of(a: Any) -> Any:
-    """What reduces it by partials; None for other arrays."""
+    """What reduces it by partials, or as more than its numbers; None for other arrays."""
     of = type(a)
     if of in PLAIN:
         return None
     if _lies_on_devices(a, of):
-        return _module("parts")
+        return _module("chunked.parts")
     if of not in _ways:
         if len(_ways) > _WAYS_MOST:
             _ways.clear()
             PLAIN.intersection_update({np.ndarray})
         library = of.__module__.partition(".")[0]
-        _ways[of] = _KNOWN.get(library)
-        if library not in _KNOWN and library not in _OF_DEVICES:
+        chunked = _KNOWN.get(library)
+        _ways[of] = f"chunked.{chunked}" if chunked else annotated.module_of(of)
+        if _ways[of] is None and library not in _OF_DEVICES:
             PLAIN.add(of)
     module = _ways[of]
-    if module is None or not (hasattr(a, "chunks") and hasattr(a, "dtype")):
+    if module is None:
+        return None
+    if module.startswith("chunked.") and not (hasattr(a, "chunks") and hasattr(a, "dtype")):
         return None
     return _module(module)
 
 
 def _module(name: str) -> Any:
-    return importlib.import_module(f"gpureduce.chunked.{name}")
+    return importlib.import_module(f"gpureduce.{name}")
 
 
 def way_of(a: Any) -> Reduce | None:
@@ -76,9 +79,11 @@ def _is_on_device(a: Any) -> bool:
 
 
 def check_in_memory(name: str, a: Any) -> None:
-    """Of what has no way by partials."""
+    """Of what takes nothing but numbers in memory."""
     if module := module_of(a):
-        why = getattr(module, "WHY_NOT", "comes in chunks, and this takes arrays in memory")
+        what = "comes in chunks" if hasattr(a, "chunks") else "is more than its numbers"
+        why = getattr(module, "WHY_NOT", f"{what}, and this takes arrays in memory")
         raise TypeError(
-            f"{name}: {type(a).__module__}.{type(a).__qualname__} {why}: give numpy.asarray() of it"
+            f"gpureduce.{name}: {type(a).__module__}.{type(a).__qualname__} {why}: give "
+            "numpy.asarray() of it"
         )

@@ -1,0 +1,14 @@
+/* What a result tells of itself, as NumPy's do: its warnings, and what np.errstate asks for. */
+#ifndef GPR_WARN_H
+#define GPR_WARN_H
+
+#include "arguments.h"
+
+/* Once, at import. */
+int gpr_warn_init(void);
+
+/* least: the least number of elements that counted in an output. results: `count` of them in the
+ * order of the run, in host memory, or NULL where they are not looked at. 0: an exception. */
+int gpr_warn(const gpr_call *call, int64_t least, const void *results, int64_t count);
+
+#endif

@@ -1,0 +1,30 @@
+"""Arrays of PyArrow: nulls do not count, as by where=."""
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gpureduce.annotated.given import asked, function_of, row_of
+from gpureduce.annotated.masked import of_valid
+
+
+def reduce(name: str, a: Any, given: Mapping[str, Any]) -> Any:
+    if not hasattr(a, "null_count") or not hasattr(a, "fill_null"):
+        return function_of(name)(np.asarray(a), **asked(given))
+    if not a.null_count:
+        return function_of(name)(_numbers(a), **asked(given))
+    pa = importlib.import_module("pyarrow")
+    try:
+        filled = a.fill_null(pa.scalar(0, pa.int8()).cast(a.type))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # of no numbers
+        filled = a
+    answer = of_valid(name, _numbers(filled), _numbers(a.is_valid()), given)
+    if np.any(answer.empty) and row_of(name)["nonempty"]:
+        raise ValueError(f"gpureduce.{name}: nothing but null, and {name} has no identity")
+    return answer.result
+
+
+def _numbers(a: Any) -> Any:
+    return a.to_numpy() if hasattr(a, "chunks") else a.to_numpy(zero_copy_only=False)

@@ -1,0 +1,145 @@
+"""Warnings and np.errstate: NumPy's, as often and in its words."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from arrays import generator
+from table import OPS, call, numpys
+
+import gpureduce
+
+ARITHMETIC = ["sum", "prod", "mean", "var", "std", "ptp"]
+ARITHMETIC += [f"nan{name}" for name in ARITHMETIC[:5]]
+BIG = {"f2": 6e4, "f4": 3e38, "f8": 1.7e308}
+KINDS = {
+    "finite": lambda rng, x: x,
+    "NaN": lambda rng, x: np.where(rng.random(x.shape) < 0.2, np.nan, x),
+    "NaN alone": lambda rng, x: np.full_like(x, np.nan),
+    "infinities": lambda rng, x: np.where(rng.random(x.shape) < 0.2, np.inf, x),
+    "both infinities": lambda rng, x: np.where(x > 1, np.inf, np.where(x < -1, -np.inf, x)),
+    "too large": lambda rng, x: np.full_like(x, BIG[x.dtype.str[1:]]),
+    "nothing": lambda rng, x: x[:0],
+}
+
+
+def told(function, *args, **options):
+    """Whether the result is a number, and the warnings."""
+    with warnings.catch_warnings(record=True) as caught, np.errstate(all="warn", under="ignore"):
+        warnings.simplefilter("always")
+        try:
+            result = np.asarray(function(*args, **options))
+        except ValueError:
+            return None, []
+    texts = [(one.category, str(one.message).rstrip(".")) for one in caught]
+    shape = result.real
+    return (np.isnan(shape).tolist(), np.isinf(shape).tolist()), texts
+
+
+def in_one_pass(texts):
+    """NumPy's variances are of several ufuncs; which of them met it first is no promise."""
+    words = "square|subtract|add|multiply|divide|scalar divide|reduce|scalar subtract"
+    return {(kind, re.sub(rf"in ({words})$", "", text)) for kind, text in texts}
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ARITHMETIC)
+def test_as_often_as_numpy(name, kind, axis):
+    rng = generator(f"warnings {name} {kind} {axis}")
+    for dtype in BIG:
+        x = KINDS[kind](rng, rng.standard_normal((9, 7)).astype(dtype)).astype(dtype)
+        for a in (x, np.asfortranarray(x), x[:, ::-2], x.astype(x.dtype.newbyteorder())):
+            for options in ({}, {"keepdims": True}, {"dtype": "f8"}):
+                if "dtype" in options and not OPS[name]["takes_dtype"]:
+                    continue
+                want, theirs = told(numpys(name), a, axis=axis, **options)
+                got, ours = told(lambda *x, **o: call(name, *x, **o), a, axis=axis, **options)
+                if got != want:  # no overflow on the way to a result that is a number
+                    assert got is None or np.sum(got) < np.sum(want), (dtype, options)
+                    continue
+                assert in_one_pass(ours) == in_one_pass(theirs), (dtype, a.strides, options)
+                if name.removeprefix("nan") in ("sum", "prod"):
+                    assert ours == theirs, (dtype, a.strides, options)
+
+
+@pytest.mark.parametrize("name", ["sum", "nansum", "prod"])
+@pytest.mark.parametrize("dtype", ["F", "D"])
+def test_parts_of_complex_numbers(name, dtype):
+    big = np.finfo(dtype).max
+    for a in ([big, big], [1j * big, 1j * big], [big + 1j, 1], [np.inf, -np.inf], [np.nan, 1j]):
+        a = np.array(a, dtype)
+        got, want = told(getattr(gpureduce, name), a), told(getattr(np, name), a)
+        assert got[1] == want[1] or got[0] != want[0], a
+
+
+def test_what_is_masked_tells_nothing():
+    a = np.array([[np.nan, 1.0, np.inf], [2.0, 3.0, -np.inf]])
+    for where in (np.array([True, False, True]), np.array([[False], [True]]), a != np.inf):
+        for axis in (None, 0, 1):
+            options = {"axis": axis, "where": where}
+            assert told(gpureduce.sum, a, **options) == told(np.sum, a, **options), options
+    where = np.array([True, False, True])
+    assert told(gpureduce.sum, a[:, :1] * 0 + 1e308, axis=None, initial=np.inf)[1] == []
+    assert told(gpureduce.sum, np.full(3, 1e308), where=where)[1] != []
+
+
+def test_segments():
+    a = np.array([1e308, 1e308, 1.0, np.inf, -np.inf, np.nan, 1.0])
+    assert told(gpureduce.reduceat, a, [0, 2, 3, 5], "add") == told(
+        np.add.reduceat, a, [0, 2, 3, 5]
+    )
+    assert told(gpureduce.segments, a, [2, 3, 5, 4], [3, 4, 7, 4], "add")[1] == []
+    assert len(told(gpureduce.segments, a, [2, 0], [3, 2], "add")[1]) == 1
+
+
+@pytest.mark.parametrize("axis", [None, 0])
+def test_errstate(axis):
+    big, none = np.full((2, 2), 1e308), np.array([[np.inf, 1], [-np.inf, 1]])
+    with np.errstate(all="raise"):
+        with pytest.raises(FloatingPointError, match="overflow encountered in reduce"):
+            gpureduce.sum(big, axis=axis)
+        with pytest.raises(FloatingPointError, match="invalid value encountered in reduce"):
+            gpureduce.sum(none, axis=axis)
+        assert np.isnan(gpureduce.sum(np.array([np.nan, 1.0])))
+        assert gpureduce.mean(big, axis=axis).max() == 1e308
+    with np.errstate(over="ignore", invalid="raise"):
+        assert np.isinf(gpureduce.sum(big))
+    seen = []
+    with np.errstate(over="call", call=lambda kind, flag: seen.append(kind)):
+        gpureduce.sum(big, axis=axis)
+    assert seen == ["overflow"]
+
+
+def test_many_outputs_of_which_one_overflows():
+    a = np.zeros((3, 100_003), np.float32)
+    a[:, 77_777] = 3e38
+    for b, axis in ((a, 0), (np.ascontiguousarray(a.T), 1), (np.asfortranarray(a), 0)):
+        assert len(told(gpureduce.sum, b, axis=axis)[1]) == 1
+        with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+            gpureduce.sum(b, axis=axis)
+
+
+def test_bfloat16():
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    a = np.array([3e38, 3e38], bfloat16)
+    assert [text for _, text in told(gpureduce.sum, a)[1]] == ["overflow encountered in reduce"]
+    assert told(gpureduce.sum, np.array([np.nan, 1], bfloat16))[1] == []
+
+
+def test_out_of_dots_is_an_array():
+    """NumPy's own ufuncs take out=...; its functions do not hand it on yet."""
+    a = np.arange(6.0).reshape(2, 3)
+    for name, op in OPS.items():
+        if not op["function"] or not op["takes_out"]:
+            continue
+        whole, part = call(name, a, out=...), call(name, a, axis=0, out=...)
+        usual = call(name, a)
+        if op["results"] > 1:
+            assert all(isinstance(one, np.ndarray) and one.shape == () for one in whole)
+            assert whole == usual
+        else:
+            assert isinstance(whole, np.ndarray) and whole.shape == () and whole == usual
+            assert isinstance(part, np.ndarray) and part.shape == (3,)
+    assert isinstance(gpureduce.reduce(a, np.add, out=...), np.ndarray)

@@ -1,0 +1,87 @@
+"""Two hundred wrong calls: none crashes, each says what was given, and the type is NumPy's."""
+
+import json
+import re
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from wrong_calls import CALLS, COMMANDS, numpys
+
+import gpureduce
+
+
+def test_there_are_two_hundred():
+    assert len(CALLS) + len(COMMANDS) >= 200
+
+
+def raised(function):
+    with warnings.catch_warnings(), pytest.raises(Exception) as caught:
+        warnings.simplefilter("ignore")
+        function()
+    return caught.value
+
+
+@pytest.mark.parametrize("label", CALLS)
+def test_in_python(label):
+    call = CALLS[label]
+    got = raised(lambda: getattr(gpureduce, call.name)(call.array, **call.given))
+    assert call.word in str(got) and len(str(got)) > 10, got
+    if call.numpy:
+        ask = numpys(call.name, call.array, call.given) if call.numpy is True else call.numpy
+        want = raised(ask)
+        builtin = next(
+            kind for kind in type(want).__mro__ if kind.__module__ != "numpy._core._exceptions"
+        )
+        assert isinstance(got, builtin), (got, want)
+    else:
+        assert isinstance(got, (TypeError, ValueError, IndexError)), got
+    assert gpureduce.sum([1.0, 2.0]) == 3
+
+
+PROGRAM = """
+import contextlib, io, json, sys
+from gpureduce.__main__ import main
+found = {}
+for line in json.load(sys.stdin):
+    sys.argv = ["gpureduce", *line.split()]
+    told, shown = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stderr(told), contextlib.redirect_stdout(shown):
+        try:
+            main()
+            status = 0
+        except SystemExit as error:
+            status = error.code
+    found[line] = (status, told.getvalue(), shown.getvalue())
+json.dump(found, sys.stdout)
+"""
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    """All of them by one process, as its start takes longest."""
+    room = tmp_path_factory.mktemp("wrong")
+    np.save(room / "a.npy", np.arange(6.0).reshape(2, 3))
+    np.save(room / "text.npy", np.array(["a"]))
+    np.save(room / "empty.npy", np.zeros(0))
+    np.savez(room / "two.npz", a=np.ones(2), b=np.ones(3))
+    (room / "raw.bin").write_bytes(bytes(32))
+    (room / "cut.npy").write_bytes((room / "a.npy").read_bytes()[:100])
+    (room / "words.csv").write_text("one,two\nthree,four\n")
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], input=json.dumps([*COMMANDS]), cwd=room,
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_as_a_command(line, answers):
+    status, told, shown = answers[line]
+    assert status in (1, 2) and shown == "" and "Traceback" not in told, (status, told, shown)
+    assert COMMANDS[line] in told, told
+    last = told.rstrip().splitlines()[-1]
+    assert re.match(r"gpureduce( \w+)?: ", last), told
+    assert status == 2 or len(told.splitlines()) == 1, told

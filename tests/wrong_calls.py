@@ -1,0 +1,238 @@
+"""Calls that are wrong: what NumPy raises for each, and a word that the message has to have.
+
+(function, arguments after the array, keyword arguments, array, word). The function is called of
+gpureduce and, where it has one of that name, of NumPy, whose exception's type is the standard.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Call(NamedTuple):
+    """numpy: what NumPy is asked where its function has another form; False: it has none."""
+
+    name: str
+    array: Any
+    given: dict[str, Any]
+    word: str
+    numpy: Callable[[], Any] | bool = True
+
+
+A = np.arange(6.0).reshape(2, 3)
+READ_ONLY = np.zeros(3)
+READ_ONLY.flags.writeable = False
+
+
+class Index:
+    def __index__(self):
+        raise ZeroDivisionError("of the index")
+
+
+# What every function is asked.
+EVERY = {
+    "axis is too large": ({"axis": 2}, "axis 2"),
+    "axis is too small": ({"axis": -3}, "axis -3"),
+    "axis is no number": ({"axis": "x"}, "str"),
+    "axis is a float": ({"axis": 1.0}, "float"),
+    "axis is far too large": ({"axis": 2**70}, ""),
+    "axis fails": ({"axis": Index()}, "of the index"),
+    "an argument that is none": ({"axes": 0}, "axes"),
+}
+OF_UFUNCS = {
+    "axes are twice": ({"axis": (0, -2)}, "duplicate"),
+    "one axis is too large": ({"axis": (0, 5)}, "axis 5"),
+    "axes are of other things": ({"axis": (0, "x")}, "str"),
+    "axes are a list": ({"axis": [0, 1]}, "list"),
+}
+OUT = {
+    "out is of another shape": ({"axis": 0, "out": np.zeros(2)}, "shape"),
+    "out has dimensions": ({"out": np.zeros(2)}, "shape"),
+    "out is a list": ({"axis": 0, "out": [0.0, 0.0, 0.0]}, "list"),
+    "out is a number": ({"out": 1.0}, "float"),
+    "out is read only": ({"axis": 0, "out": READ_ONLY}, "read-only"),
+}
+MASK = {
+    "the mask has another length": ({"where": [True, False]}, "where"),
+    "the mask has more dimensions": ({"where": np.ones((1, 2, 3), bool)}, "where"),
+}
+DTYPE = {
+    "a dtype that is none": ({"dtype": "nonsense"}, "nonsense"),
+    "a dtype of text": ({"dtype": "U3"}, ""),
+    "a dtype of objects": ({"dtype": "V3"}, "V3"),
+}
+ARRAYS = {
+    "text": (np.array(["a", "b"]), "<U1"),
+    "bytes": (np.array([b"a"]), "S1"),
+    "fields": (np.zeros(3, "i4,f4"), "f0"),
+    "ragged lists": ([[1.0], [1.0, 2.0]], "inhomogeneous"),
+    "a dict": ({1: 2}, "dict"),
+    "a generator": ((i for i in ()), "generator"),
+    "None": (None, "NoneType"),
+    "large integers": ([2**70], "int"),
+}
+EMPTY = {
+    "nothing": (np.zeros(0), {}, ""),
+    "an axis of nothing": (np.zeros((3, 0)), {"axis": 1}, ""),
+}
+
+
+def numpys(name: str, a: Any, given: dict[str, Any]) -> Callable[[], Any]:
+    return lambda: getattr(np, name)(a, **given)
+
+
+def calls() -> dict[str, Call]:
+    found = {}
+
+    def add(label: str, name: str, a: Any, given: dict[str, Any], word: str, **more: Any) -> None:
+        found[f"{name}: {label}"] = Call(name, a, given, word, **more)
+
+    for name in ("sum", "mean", "max", "argmax", "std", "any", "count_nonzero", "nanmax", "nanvar"):
+        for label, (given, word) in EVERY.items():
+            add(label, name, A, given, word)
+    for name in ("sum", "min", "all", "var", "nanmean"):
+        for label, (given, word) in OF_UFUNCS.items():
+            add(label, name, A, given, word)
+    for name in ("sum", "mean", "max", "any", "nanmin", "nanprod"):
+        for label, (given, word) in OUT.items():
+            add(label, name, A, given, word)
+    for name in ("prod", "mean", "any", "std", "nansum"):
+        for label, (given, word) in MASK.items():
+            add(label, name, A, given, word)
+    for name in ("sum", "mean", "nanprod", "var"):
+        for label, (given, word) in DTYPE.items():
+            add(label, name, A, given, word, numpy="text" not in label and "objects" not in label)
+    for name in ("sum", "mean", "var", "nanmax"):
+        for label, (a, word) in ARRAYS.items():
+            add(label, name, a, {}, word, numpy=label == "ragged lists")
+    for name in ("max", "argmin", "ptp", "nanmin", "nanargmax"):
+        for label, (a, given, word) in EMPTY.items():
+            add(label, name, a, given, word)
+    add("ddof is text", "var", A, {"ddof": "x"}, "str")
+    add("ddof and correction", "std", A, {"ddof": 1, "correction": 1}, "simultaneously")
+    add("the mean is text", "var", A, {"mean": "x"}, "")
+    add("initial is text", "sum", A, {"initial": "x"}, "'x'")
+    add("initial is a list", "max", A, {"initial": [1, 2, 3]}, "")
+    add("a mask without initial", "min", A, {"where": A > 1}, "initial")
+    add("axes of a position", "argmax", A, {"axis": (0, 1)}, "tuple")
+    add("keepdims is text", "sum", A, {"keepdims": "x"}, "str")
+    add("all NaN", "nanargmin", np.array([np.nan]), {}, "NaN")
+    add("times are added", "sum", np.zeros(2, "M8[s]"), {}, "datetime64")
+    add("times are multiplied", "prod", np.zeros(2, "m8[s]"), {}, "timedelta64")
+    add("units of time", "sum", np.zeros(2, "m8[ms]"), {"dtype": "m8[s]"}, "unit")
+    for label, device in {
+        "gpu": "gpu",
+        "a number": 0,
+        "nothing": "",
+        "one too many": "cuda:99999999999",
+    }.items():
+        add(f"device is {label}", "sum", A, {"device": device}, "device", numpy=False)
+    add("a kernel that is none", "sum", A, {"kernel": "fast"}, "'fast'", numpy=False)
+    add(
+        "a kernel of the CPU",
+        "sum",
+        A,
+        {"kernel": "neighbored", "device": "cpu"},
+        "neighbored",
+        numpy=False,
+    )
+    for label, op in {"unknown": "plus", "a function": len, "a ufunc of one": np.sin}.items():
+        add(f"the operator is {label}", "reduce", A, {"op": op}, "give one of", numpy=False)
+    add(
+        "bits of floats",
+        "reduce",
+        A,
+        {"op": "bitwise_xor"},
+        "float64",
+        numpy=lambda: np.bitwise_xor.reduce(A),
+    )
+    add(
+        "offsets are beyond",
+        "reduceat",
+        A,
+        {"offsets": [0, 9], "op": "add"},
+        "9",
+        numpy=lambda: np.add.reduceat(A, [0, 9]),
+    )
+    add(
+        "offsets are negative",
+        "reduceat",
+        A,
+        {"offsets": [-1], "op": "add"},
+        "-1",
+        numpy=lambda: np.add.reduceat(A, [-1]),
+    )
+    add(
+        "no dimension",
+        "reduceat",
+        1.0,
+        {"offsets": [0], "op": "add"},
+        "",
+        numpy=lambda: np.add.reduceat(1.0, [0]),
+    )
+    add(
+        "lengths differ",
+        "segments",
+        A,
+        {"starts": [0], "stops": [1, 2], "op": "add"},
+        "",
+        numpy=False,
+    )
+    add(
+        "beyond the end",
+        "segments",
+        A,
+        {"starts": [0], "stops": [3], "op": "add"},
+        "3",
+        numpy=False,
+    )
+    add(
+        "an empty one",
+        "segments",
+        A,
+        {"starts": [1], "stops": [1], "op": "max"},
+        "initial",
+        numpy=False,
+    )
+    return found
+
+
+CALLS = calls()
+# Of the command: words, and one that the message has to have.
+COMMANDS = {
+    "sum nowhere.npy": "nowhere.npy",
+    "sum .": "directory",
+    "sum a.npy --axis 7": "axis 7",
+    "sum a.npy --axis x": "--axis x",
+    "argmax a.npy --axis 0,1": "one --axis",
+    "sum a.npy --dtype f4": ".npy file",
+    "sum a.npy --shape 2,3": "--dtype",
+    "sum a.npy --offset 3": "--dtype",
+    "sum a.npy --device gpu": "'gpu'",
+    "sum a.npy --out nowhere/x.npy": "directory",
+    "sum a.npy --out x.png": ".npy, .csv, .json, .txt",
+    "sum a.npy --format npy": "--out",
+    "sum a.npy --key a": ".npz",
+    "sum two.npz": "--key",
+    "sum two.npz --key c": "a, b",
+    "sum raw.bin": "--dtype",
+    "sum raw.bin --dtype nonsense": "nonsense",
+    "sum raw.bin --dtype f8 --shape 5": "takes 40",
+    "sum raw.bin --dtype f8 --shape -1,-1": "shape (-1, -1)",
+    "sum raw.bin --dtype f8 --shape x": "--shape x",
+    "sum raw.bin --dtype f8 --offset 99999999": "--offset 99999999",
+    "sum raw.bin --dtype f8 --offset -1": "--offset -1",
+    "sum cut.npy": "cut.npy",
+    "sum words.csv": "words.csv",
+    "sum text.npy": "dtype",
+    "max empty.npy": "zero-size",
+    "bitwise_xor a.npy": "bitwise_xor",
+    "nonsense a.npy": "nonsense",
+    "sum": "FILE",
+    "sum a.npy --axes 0": "--axes",
+    "var a.npy --ddof x": "'x'",
+    "stubs nowhere": "nowhere",
+    "bandwidth --size x": "'x'",
+    "demo nowhere.txt": "nowhere.txt",
+}
