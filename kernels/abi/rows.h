@@ -45,7 +45,7 @@ typedef struct gpr_quick {
   void (*fold_many)(void *states, size_t slot, const gpr_tile *tile, int64_t index);
   int (*many)(const gpr_tile *tile, const void *with, void *result);
   /* refused[o]: the elements of output o have to be folded again, by the row itself. Nonzero where
-   * there is any. with: without means. */
+   * there is any. with: as finish()'s, but without means. */
   int (*finish_many)(const void *states, int64_t outputs, int64_t n, const int64_t *counts,
                      const void *with, void *result, uint8_t *refused);
 } gpr_quick;

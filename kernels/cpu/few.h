@@ -8,17 +8,6 @@
 
 GPR_OPEN
 
-/* Sums of one or two: an addition of IEEE rounds the exact sum once, and has its zeros. */
-enum { FEW_TERMS = 2 };
-template <class R>
-static void add_few(const R *x, int64_t stride, int64_t columns, int64_t rows, R *__restrict to) {
-  const R *y = x + stride;
-  if (rows == 1)
-    for (int64_t j = 0; j < columns; j++) to[j] = plain_nan(x[j]);
-  else
-    for (int64_t j = 0; j < columns; j++) to[j] = plain_nan(x[j] + y[j]);
-}
-
 /* The better of two, of which zeros have their order: compared both ways, the two differ where they
  * tie. */
 template <bool GREATEST, class T> GPR_FN T better_of(T a, T b) {

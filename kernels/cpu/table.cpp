@@ -3,9 +3,9 @@
 #include "load.h"
 #include "column_trees.h"
 #include "integer_moments.h"
-#include "many_sums.h"
 #include "moments.h"
 #include "row_bests.h"
+#include "sums.h"
 
 GPR_OPEN
 
@@ -36,9 +36,13 @@ template <class F> struct State {
 template <class O, class F = typename O::Fold> struct Quick {
   static constexpr const gpr_quick *quick = nullptr;
 };
+template <class O, class T> struct Quick<O, ExactFold<T>> {
+  static constexpr const gpr_quick *quick = &QuickRow<QuickSum<O, T>, O, T, TwofoldSum>::quick;
+};
 template <class O, class T> struct Quick<O, MomentsFold<T>> {
   static_assert(sizeof(typename MomentsFold<T>::State) <= GPR_STATE_MOST, "");
-  static constexpr const gpr_quick *quick = &TwofoldSpread<O, T>::quick;
+  static constexpr const gpr_quick *quick =
+      &QuickRow<QuickSpread<O, T>, O, T, TwofoldMoments>::quick;
 };
 
 /* Operators whose kernels are another's, though they are settled sooner. */
