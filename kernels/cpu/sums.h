@@ -11,14 +11,13 @@ GPR_OPEN
 GPR_FN Doubles plus(const Doubles high, const Doubles low) {
   return choose((Words)(low == 0), high, high + low);
 }
-/* The sums of some lanes, which went through so many additions, over n, rounded once; a bit a lane
- * of those that are not sure. What no addition was rounded by is certain, ties and zeros too. */
+/* The sums of some lanes over n, rounded once; a bit a lane of those that are not sure. What lost
+ * nothing is certain, ties and zeros too. */
 template <class Part, bool DIVIDED>
-GPR_CALL uint64_t round_sums(const TwofoldSum<Doubles> &s, double additions, const Doubles n,
-                             Part *to) {
+GPR_CALL uint64_t round_sums(const TwofoldSum<Doubles> &s, const Doubles n, Part *to) {
   Doubles high = plus(s.sum.high, s.sum.low);
   Doubles low = rounding_error(s.sum.high, s.sum.low, high);
-  Doubles error = additions * 0x1p-52 * s.errors;
+  Doubles error = 2.0 * s.errors;
   uint64_t refused = 0;
   if (DIVIDED) {
     const Doubles over = 1.0 / n, size = size_of(high), quotient = high * over;
@@ -95,8 +94,14 @@ template <class O, class T> struct QuickSum {
     Alone<O>::run(data, t->along, t->n, count, with, to);
   }
   /* Of one part: what is special decides, and of nothing there is one sum and no mean. */
-  static uint64_t round(const K &s, double additions, const Doubles n, bool with, Part *to) {
-    uint64_t refused = round_sums<Part, O::divides>(s, additions, n, to);
+  static GPR_METHOD uint64_t round(const K &s, const Doubles n, bool with, Part *to) {
+    Words odd = bits(s.errors) | bits(s.special) | (Words)(n == 0);
+    if (sizeof(Part) < sizeof(double)) odd |= bits(s.sum.low) << 1;
+    if (!O::divides && !mask_of((Words)(odd != 0))) {
+      round_lanes(plus(s.sum.high, s.sum.low), to);
+      return 0;
+    }
+    uint64_t refused = round_sums<Part, O::divides>(s, n, to);
     const uint64_t special = mask_of((Words)(s.special != 0));
     const uint64_t empty = with ? 0 : mask_of((Words)(n == 0));
     for (uint64_t left = special | empty; left; left &= left - 1) {
@@ -106,8 +111,8 @@ template <class O, class T> struct QuickSum {
     }
     return refused & ~(special | empty);
   }
-  static uint64_t finish(K *part, double additions, const Doubles n, const T *with, int64_t known,
-                         int64_t m, T *to) {
+  static GPR_METHOD uint64_t finish(K *part, double, const Doubles n, const T *with, int64_t known,
+                                    int64_t m, T *to) {
     Part rounded[PARTS][WIDTH];
     T sum[WIDTH] = {};
     uint64_t refused = 0;
@@ -121,10 +126,10 @@ template <class O, class T> struct QuickSum {
         (x - x == 0 ? first.sum.high : first.special) = x - Doubles{};
         part[p].merge(first);
       }
-      refused |= round(part[p], additions + 1, n, with, rounded[p]);
+      refused |= round(part[p], n, with, rounded[p]);
     }
-    for (int l = 0; l < WIDTH; l++)
-      for (int p = 0; p < PARTS; p++) memcpy((char *)(sum + l) + p * sizeof(Part), &rounded[p][l], sizeof(Part));
+    Part *parts = (Part *)(void *)sum;
+    for (int i = 0; i < PARTS * WIDTH; i++) parts[i] = rounded[i % PARTS][i / PARTS];
     if (O::divides)
       for (int64_t o = known; o < m; o++) finish_rounded(sum + o, 1, (int64_t)n[o], to + o);
     else

@@ -75,21 +75,33 @@ static constexpr double TWOFOLD_LEAST = 0x1p-900, TWOFOLD_MOST = 0x1p900;
 /* --- what engines add up -----------------------------------------------------------------------
  */
 
-/* Σx. By c additions, of which each error is known, low is off by c·u·Σ|error| with u = 2^-53: by
- * nothing, where there was none. */
+/* Σx. Of blocks of c additions, whose errors are all known, low is off by c·u·Σ|error| at most with
+ * u = 2^-53: by nothing, where there was none. */
 template <class D> struct TwofoldSum {
   Twofold<D> sum;
-  D errors;  /* the sum of their sizes */
-  D special; /* of what was not finite */
+  D errors;  /* of a block their sizes' sum, and when that is settled what low may be off by */
+  D special; /* the sum of what was not finite */
 
   GPR_METHOD void open() {
     sum = {-D{}, D{}}; /* the sum of nothing but -0.0 is that */
     errors = special = D{};
   }
   template <bool NARROW> GPR_METHOD void add(const D x) { errors += size_of(sum.add(x)); }
+  GPR_METHOD void settle(double additions) { errors *= additions * 0x1p-52; }
+  /* Of few numbers, whose sums tie: errors are what low itself loses, and settled. */
+  GPR_METHOD void add_low(const D x) {
+    const D low = sum.low + x;
+    errors += size_of(rounding_error(sum.low, x, low));
+    sum.low = low;
+  }
+  GPR_METHOD void add_exactly(const D x) {
+    const D high = sum.high + x, lost = rounding_error(sum.high, x, high);
+    sum.high = high;
+    add_low(lost);
+  }
   GPR_METHOD void merge(const TwofoldSum &other) {
-    add<false>(other.sum.high);
-    sum.low += other.sum.low;
+    add_exactly(other.sum.high);
+    add_low(other.sum.low);
     errors += other.errors;
     special += other.special;
   }
@@ -114,6 +126,7 @@ template <class D> struct TwofoldMoments {
     squares.add(square);
     if (!NARROW) squares.low += product_rest(x, x, square);
   }
+  GPR_METHOD void settle(double) {}
   GPR_METHOD void merge(const TwofoldMoments &other) {
     sum.add(other.sum);
     squares.add(other.squares);

@@ -25,21 +25,55 @@ GPR_APART void look_for_special(K *to, const R *x, int64_t stride, int64_t rows)
     to[k].set_aside((Words)(to[k].sum.high - to[k].sum.high != 0));
   }
 }
-/* Rows of STEP reals. */
-template <class K, class R>
+/* Rows of STEP reals. EXACTLY: by sums that know what they lose. */
+template <bool EXACTLY, class K, class R>
 GPR_FN void add_rows(K *to, const R *x, int64_t stride, int64_t rows, int64_t ahead) {
   constexpr bool narrow = sizeof(R) < sizeof(double);
   K a = to[0], b = to[1];
   for (int64_t row = 0; row < rows; row++) {
     const R *at = x + row * stride;
     prefetch_later<STEP>(at, ahead);
-    a.template add<narrow>(load(at));
-    b.template add<narrow>(load(at + WIDTH));
+    if constexpr (EXACTLY) {
+      a.add_exactly(load(at));
+      b.add_exactly(load(at + WIDTH));
+    } else {
+      a.template add<narrow>(load(at));
+      b.template add<narrow>(load(at + WIDTH));
+    }
   }
   to[0] = a;
   to[1] = b;
   const Doubles all = a.sum.high + b.sum.high;
   if (mask_of((Words)(all - all != 0))) look_for_special(to, x, stride, rows);
+}
+
+/* Floats whose exponents are so close that doubles hold the sums of these rows; false where they
+ * are not, and nothing was added. */
+template <class K>
+GPR_FN bool add_close_rows(K *to, const float *x, int64_t stride, int64_t rows, int64_t ahead) {
+  const uint32_t infinity = 0xff000000u;
+  const uint32_t most = (uint32_t)(53 - 24 - (rows > WOVEN_ROWS ? 6 : 3)) << 24;
+  Doubles a = -Doubles{}, b = -Doubles{};
+  Words32 high = {}, low = ~Words32{}; /* magnitudes, shifted; zero is no low */
+  for (int64_t row = 0; row < rows; row++) {
+    const float *at = x + row * stride;
+    prefetch_later<STEP>(at, ahead);
+    Words32 size;
+    memcpy(&size, at, sizeof size);
+    size += size;
+    high = high > size ? high : size;
+    size -= 1;
+    low = low < size ? low : size;
+    a += load(at);
+    b += load(at + WIDTH);
+  }
+  high &= infinity;
+  low = (low + 1) & infinity;
+  if (mask_of((Words32)(high == infinity) | (Words32)((high - low > most) & (high > low))))
+    return false;
+  to[0].template add<true>(a);
+  to[1].template add<true>(b);
+  return true;
 }
 
 /* Reals in steps, of which the last may have some of the one before it again. */
@@ -50,6 +84,8 @@ template <class Part, class K> struct TwofoldColumns {
   K at[2 * STEPS], block[2 * STEPS];
   R copy[BLOCK_ROWS * STEP];
   int64_t width, additions;
+  bool exactly; /* few enough doubles for ties to be frequent */
+  Tries close;
 
   int64_t start_of(int64_t step) const {
     return greatest((int64_t)0, least(step * STEP, width - STEP));
@@ -62,10 +98,21 @@ template <class Part, class K> struct TwofoldColumns {
     }
     return copy;
   }
+  void add_ready(K *to, const R *x, int64_t stride, int64_t rows, int64_t ahead) {
+    if constexpr (Same<K, TwofoldSum<Doubles>>::value && sizeof(R) < sizeof(double)) {
+      if (close.due() && close.tell(add_close_rows(to, x, stride, rows, ahead))) return;
+    } else if constexpr (Same<K, TwofoldSum<Doubles>>::value) {
+      if (exactly) return add_rows<true>(to, x, stride, rows, ahead);
+    }
+    add_rows<false>(to, x, stride, rows, ahead);
+  }
   void add_step(K *to, const Part *x, int64_t stride, int64_t rows, int64_t ahead) {
     if constexpr (plain)
-      if (width >= STEP) return add_rows(to, x, stride, rows, ahead);
-    add_rows(to, ready(x, stride, least(width, (int64_t)STEP), rows), STEP, rows, 0);
+      if (width >= STEP) return add_ready(to, x, stride, rows, ahead);
+    add_ready(to, ready(x, stride, least(width, (int64_t)STEP), rows), STEP, rows, 0);
+  }
+  void settle(K *to, int64_t rows) {
+    if (!exactly) to->settle((double)(rows + 4));
   }
   /* Of some steps of a matrix of so many reals a row. */
   GPR_APART void run(const Part *x, int64_t stride, int64_t columns, int64_t rows, int64_t first,
@@ -73,6 +120,7 @@ template <class Part, class K> struct TwofoldColumns {
     const int64_t few = steps > 1 ? WOVEN_ROWS : BLOCK_ROWS;
     const int64_t ahead = gpr_prefetch_columns && rows > 2 * few ? few * stride : 0;
     width = columns;
+    exactly = sizeof(R) == sizeof(double) && rows <= BLOCK_ROWS;
     for (int64_t row = 0; row < rows; row += BLOCK_ROWS) {
       const int64_t stop = least(rows, row + BLOCK_ROWS);
       K *to = row ? block : at;
@@ -81,24 +129,37 @@ template <class Part, class K> struct TwofoldColumns {
         for (int64_t s = 0; s < steps; s++)
           add_step(to + 2 * s, x + i * stride + start_of(first + s), stride, least(few, stop - i),
                    ahead);
+      for (int64_t k = 0; k < 2 * steps; k++) settle(to + k, stop - row);
       for (int64_t k = 0; row && k < 2 * steps; k++) at[k].merge(block[k]);
     }
     additions = BLOCK_ROWS + 2 * (rows / BLOCK_ROWS) + 4;
+  }
+  void add_last(const Part *x, int64_t n) {
+    K last[2];
+    last[0].open();
+    last[1].open();
+    add_ready(last, ready(x, STEP, n, 1), STEP, 1, 0);
+    at[0].merge(last[0]);
+    if (n > WIDTH) at[1].merge(last[1]);
   }
   /* All lanes of a contiguous row in the first two. */
   GPR_APART void run_row(const Part *x, int64_t n) {
     const int64_t rows = n / STEP, rest = n - rows * STEP;
     const int64_t ahead = gpr_prefetch_ahead / (int64_t)sizeof *x;
     width = STEP;
+    exactly = sizeof(R) == sizeof(double) && n <= BLOCK_ROWS;
     at[0].open();
     at[1].open();
     for (int64_t row = 0; row < rows; row += BLOCK_ROWS) {
+      const int64_t m = least(rows - row, (int64_t)BLOCK_ROWS);
       K *to = row ? block : at;
       if (row) to[0].open(), to[1].open();
-      add_step(to, x + row * STEP, STEP, least(rows - row, (int64_t)BLOCK_ROWS), ahead);
+      add_step(to, x + row * STEP, STEP, m, ahead);
+      settle(to, m);
+      settle(to + 1, m);
       if (row) at[0].merge(block[0]), at[1].merge(block[1]);
     }
-    if (rest) add_rows(at, ready(x + rows * STEP, STEP, rest, 1), STEP, 1, 0);
+    if (rest) add_last(x + rows * STEP, rest);
     at[0].merge(at[1]);
     additions = BLOCK_ROWS + 2 * (rows / BLOCK_ROWS) + 4 + 2 * WIDTH;
   }
