@@ -190,8 +190,7 @@ gpr_tile gpr_tile_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *red
   const int64_t n = kept->n * reduced->n;
   const int bytes = gpr_dtypes[p->row->dtype].bytes, unit = p->swap ? p->swap : 1;
   x = gather(t, kept, reduced, 0, x, room->raw, p->bytes);
-  if (x != room->raw && (p->swap || !t->aligned))
-    x = memcpy(room->raw, x, (size_t)(n * p->bytes));
+  if (x != room->raw && (p->swap || !t->aligned)) x = memcpy(room->raw, x, (size_t)(n * p->bytes));
   if (p->swap) gpr_swap_bytes(room->raw, n * p->bytes, unit);
   if (p->cast) {
     p->cast(x, room->ready, n);

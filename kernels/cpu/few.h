@@ -21,7 +21,8 @@ template <bool GREATEST, class T> GPR_FN T better_of(T a, T b) {
   }
 }
 
-/* The best of at most four; NaN where one is, and whether there may be such. A sum tells NaN, and also inf - inf. */
+/* The best of at most four; NaN where one is, and whether there may be such. A sum tells NaN, and
+ * also inf - inf. */
 enum { FEW_RIVALS = 4 };
 template <bool GREATEST, int ROWS, class T>
 static bool best_rows(const T *x, int64_t stride, int64_t columns, T *__restrict to) {

@@ -90,8 +90,8 @@ template <class O, class T> struct QuickSpread {
       Alone<O>::run(data, t->along, t->n, count, with, to);
   }
   /* Of none NaN, of one zero; of what is special NaN. */
-  static uint64_t finish(K *part, double additions, const Doubles n, const gpr_spread *with,
-                         int64_t known, int64_t m, Result *to) {
+  static GPR_APART uint64_t finish(K *part, double additions, const Doubles n,
+                                   const gpr_spread *with, int64_t known, int64_t m, Result *to) {
     Doubles bounds[2];
     Result rounded[WIDTH];
     const double ddof = ddof_of(with);

@@ -24,8 +24,8 @@ GPR_CALL uint64_t round_sums(const TwofoldSum<Doubles> &s, const Doubles n, Part
     Doubles left = -product_rest(quotient, n, high);
     const Doubles sum = left + low, gone = rounding_error(left, low, sum);
     const Doubles more = sum / n, back = more * n;
-    const Words whole = (Words)(gone == 0) & (Words)(back == sum) &
-                        (Words)(product_rest(more, n, back) == 0);
+    const Words whole =
+        (Words)(gone == 0) & (Words)(back == sum) & (Words)(product_rest(more, n, back) == 0);
     error = error * over * 2.0 + (Doubles)(~whole & bits(0x1p-100 * size_of(quotient)));
     high = plus(quotient, more);
     low = rounding_error(quotient, more, high);
@@ -33,10 +33,10 @@ GPR_CALL uint64_t round_sums(const TwofoldSum<Doubles> &s, const Doubles n, Part
                       ~((Words)(size == 0) & whole));
   }
   /* What is rounded once more must be past a tie, and not onto it. */
-  const Words inexact = sizeof(Part) < sizeof(double) ? (Words)(low != 0) | (Words)(error != 0)
-                                                      : (Words)(error != 0);
-  const Doubles beside = sizeof(Part) < sizeof(double) ? 0x1p-51 * size_of(high)
-                                                       : 0x1p-51 * size_of(low);
+  const Words inexact =
+      sizeof(Part) < sizeof(double) ? (Words)(low != 0) | (Words)(error != 0) : (Words)(error != 0);
+  const Doubles beside =
+      sizeof(Part) < sizeof(double) ? 0x1p-51 * size_of(high) : 0x1p-51 * size_of(low);
   error += (Doubles)(inexact & bits(beside));
   return refused | round_bounds(plus(high, low - error), plus(high, low + error), to);
 }
@@ -101,6 +101,12 @@ template <class O, class T> struct QuickSum {
       round_lanes(plus(s.sum.high, s.sum.low), to);
       return 0;
     }
+    if (O::divides && sizeof(Part) < sizeof(double) && !mask_of((Words)(odd != 0))) {
+      const Doubles q = s.sum.high / n;
+      const Words whole = (Words)(product_rest(q, n, s.sum.high) == 0);
+      const Doubles beside = (Doubles)(~whole & bits(0x1p-51 * size_of(q)));
+      return round_bounds(plus(q, -beside), plus(q, beside), to);
+    }
     uint64_t refused = round_sums<Part, O::divides>(s, n, to);
     const uint64_t special = mask_of((Words)(s.special != 0));
     const uint64_t empty = with ? 0 : mask_of((Words)(n == 0));
@@ -111,10 +117,11 @@ template <class O, class T> struct QuickSum {
     }
     return refused & ~(special | empty);
   }
-  static GPR_METHOD uint64_t finish(K *part, double, const Doubles n, const T *with, int64_t known,
-                                    int64_t m, T *to) {
+  static GPR_APART uint64_t finish(K *part, double, const Doubles n, const T *with, int64_t known,
+                                   int64_t m, T *to) {
     Part rounded[PARTS][WIDTH];
-    T sum[WIDTH] = {};
+    T sum[WIDTH];
+    memset((void *)sum, 0, sizeof sum);
     uint64_t refused = 0;
     for (int p = 0; p < PARTS; p++) {
       if (with) {

@@ -47,13 +47,13 @@ GPR_FN void add_rows(K *to, const R *x, int64_t stride, int64_t rows, int64_t ah
   if (mask_of((Words)(all - all != 0))) look_for_special(to, x, stride, rows);
 }
 
-/* Floats whose exponents are so close that doubles hold the sums of these rows; false where they
- * are not, and nothing was added. */
-template <class K>
-GPR_FN bool add_close_rows(K *to, const float *x, int64_t stride, int64_t rows, int64_t ahead) {
+/* Rows of floats by plain sums of doubles: exact where their exponents are close, else off by
+ * rows²·u·max|x| at most; what is not finite stays, for nothing overflows. */
+GPR_FN void add_floats(TwofoldSum<Doubles> *to, const float *x, int64_t stride, int64_t rows,
+                       int64_t ahead) {
   const uint32_t infinity = 0xff000000u;
-  const uint32_t most = (uint32_t)(53 - 24 - (rows > WOVEN_ROWS ? 6 : 3)) << 24;
-  Doubles a = -Doubles{}, b = -Doubles{};
+  const uint32_t near = (uint32_t)(53 - 24 - (rows > WOVEN_ROWS ? 6 : 3)) << 24;
+  Doubles sum[2] = {-Doubles{}, -Doubles{}};
   Words32 high = {}, low = ~Words32{}; /* magnitudes, shifted; zero is no low */
   for (int64_t row = 0; row < rows; row++) {
     const float *at = x + row * stride;
@@ -64,16 +64,23 @@ GPR_FN bool add_close_rows(K *to, const float *x, int64_t stride, int64_t rows, 
     high = high > size ? high : size;
     size -= 1;
     low = low < size ? low : size;
-    a += load(at);
-    b += load(at + WIDTH);
+    sum[0] += load(at);
+    sum[1] += load(at + WIDTH);
   }
-  high &= infinity;
-  low = (low + 1) & infinity;
-  if (mask_of((Words32)(high == infinity) | (Words32)((high - low > most) & (high > low))))
-    return false;
-  to[0].template add<true>(a);
-  to[1].template add<true>(b);
-  return true;
+  const Words32 most = high & infinity, fewest = (low + 1) & infinity;
+  const Words32 far = (Words32)((most - fewest > near) & (most > fewest));
+  if (mask_of(far | (Words32)(most == infinity))) {
+    float size[STEP];
+    high = high >> 1 & far;
+    memcpy(size, &high, sizeof size);
+    for (int k = 0; k < 2; k++) {
+      const Words odd = (Words)(sum[k] - sum[k] != 0);
+      to[k].special += (Doubles)(odd & bits(sum[k]));
+      sum[k] = (Doubles)(~odd & bits(sum[k]));
+      to[k].errors += (Doubles)(~odd & bits((double)rows * load((const float *)size + k * WIDTH)));
+    }
+  }
+  for (int k = 0; k < 2; k++) to[k].template add<true>(sum[k]);
 }
 
 /* Reals in steps, of which the last may have some of the one before it again. */
@@ -85,7 +92,6 @@ template <class Part, class K> struct TwofoldColumns {
   R copy[BLOCK_ROWS * STEP];
   int64_t width, additions;
   bool exactly; /* few enough doubles for ties to be frequent */
-  Tries close;
 
   int64_t start_of(int64_t step) const {
     return greatest((int64_t)0, least(step * STEP, width - STEP));
@@ -100,7 +106,7 @@ template <class Part, class K> struct TwofoldColumns {
   }
   void add_ready(K *to, const R *x, int64_t stride, int64_t rows, int64_t ahead) {
     if constexpr (Same<K, TwofoldSum<Doubles>>::value && sizeof(R) < sizeof(double)) {
-      if (close.due() && close.tell(add_close_rows(to, x, stride, rows, ahead))) return;
+      return add_floats(to, x, stride, rows, ahead);
     } else if constexpr (Same<K, TwofoldSum<Doubles>>::value) {
       if (exactly) return add_rows<true>(to, x, stride, rows, ahead);
     }
@@ -111,6 +117,7 @@ template <class Part, class K> struct TwofoldColumns {
       if (width >= STEP) return add_ready(to, x, stride, rows, ahead);
     add_ready(to, ready(x, stride, least(width, (int64_t)STEP), rows), STEP, rows, 0);
   }
+  /* At least as many rows as each of its additions had. */
   void settle(K *to, int64_t rows) {
     if (!exactly) to->settle((double)(rows + 4));
   }
@@ -134,14 +141,6 @@ template <class Part, class K> struct TwofoldColumns {
     }
     additions = BLOCK_ROWS + 2 * (rows / BLOCK_ROWS) + 4;
   }
-  void add_last(const Part *x, int64_t n) {
-    K last[2];
-    last[0].open();
-    last[1].open();
-    add_ready(last, ready(x, STEP, n, 1), STEP, 1, 0);
-    at[0].merge(last[0]);
-    if (n > WIDTH) at[1].merge(last[1]);
-  }
   /* All lanes of a contiguous row in the first two. */
   GPR_APART void run_row(const Part *x, int64_t n) {
     const int64_t rows = n / STEP, rest = n - rows * STEP;
@@ -150,16 +149,17 @@ template <class Part, class K> struct TwofoldColumns {
     exactly = sizeof(R) == sizeof(double) && n <= BLOCK_ROWS;
     at[0].open();
     at[1].open();
+    if (rest) add_ready(at, ready(x + rows * STEP, STEP, rest, 1), STEP, 1, 0);
+    if (!rows) settle(at, 1), settle(at + 1, 1);
     for (int64_t row = 0; row < rows; row += BLOCK_ROWS) {
       const int64_t m = least(rows - row, (int64_t)BLOCK_ROWS);
       K *to = row ? block : at;
       if (row) to[0].open(), to[1].open();
       add_step(to, x + row * STEP, STEP, m, ahead);
-      settle(to, m);
-      settle(to + 1, m);
+      settle(to, m + 1);
+      settle(to + 1, m + 1);
       if (row) at[0].merge(block[0]), at[1].merge(block[1]);
     }
-    if (rest) add_last(x + rows * STEP, rest);
     at[0].merge(at[1]);
     additions = BLOCK_ROWS + 2 * (rows / BLOCK_ROWS) + 4 + 2 * WIDTH;
   }
@@ -177,6 +177,15 @@ template <class T, template <class> class Kind> struct TwofoldFold {
     int64_t additions;
   };
 
+  /* Of what is to be done with outputs: compiled once for all that do something. */
+  struct Store {
+    void (*take)(const void *, int64_t, int64_t, int64_t, K *, int64_t);
+    const void *job;
+    void operator()(int64_t first, int64_t known, int64_t m, K *part, int64_t additions) const {
+      take(job, first, known, m, part, additions);
+    }
+  };
+
   /* Real r of some vectors of them: its numbers lie WIDTH apart. */
   static GPR_METHOD double *numbers(K *all, int64_t r) {
     return (double *)(void *)(all + r / WIDTH) + r % WIDTH;
@@ -192,8 +201,7 @@ template <class T, template <class> class Kind> struct TwofoldFold {
     }
   }
   /* A contiguous matrix of few reals a row as one of more. */
-  template <class Store>
-  static void ribbon(const gpr_tile *t, Columns &c, int64_t wide, const Store &store) {
+  static GPR_APART void ribbon(const gpr_tile *t, Columns &c, int64_t wide, const Store &store) {
     const Part *x = (const Part *)(const void *)t->data;
     const int64_t reals = t->outputs * PARTS, together = wide / reals, rows = t->n / together;
     Kind<double> sum[STEP], one;
@@ -201,8 +209,7 @@ template <class T, template <class> class Kind> struct TwofoldFold {
     for (int64_t r = 0; r < STEP; r++) sum[r].open();
     const auto take = [&](int64_t lanes) {
       for (int64_t r = 0; r < lanes; r++) {
-        for (int i = 0; i < NUMBERS; i++)
-          ((double *)&one)[i] = numbers(c.at, r)[i * WIDTH];
+        for (int i = 0; i < NUMBERS; i++) ((double *)&one)[i] = numbers(c.at, r)[i * WIDTH];
         sum[r % reals].merge(one);
       }
     };
@@ -218,7 +225,7 @@ template <class T, template <class> class Kind> struct TwofoldFold {
       store(first, (int64_t)0, least((int64_t)WIDTH, t->outputs - first), part, additions);
     }
   }
-  template <class Store> static void columns(const gpr_tile *t, const Store &store) {
+  static GPR_APART void columns(const gpr_tile *t, const Store &store) {
     const Part *x = (const Part *)(const void *)t->data;
     const int64_t reals = t->outputs * PARTS, stride = t->along / (int64_t)sizeof(Part);
     const int64_t steps = (reals + STEP - 1) / STEP;
@@ -242,7 +249,7 @@ template <class T, template <class> class Kind> struct TwofoldFold {
     }
   }
   /* Lanes are merged side by side. */
-  template <class Store> static void rows(const gpr_tile *t, const Store &store) {
+  static GPR_APART void rows(const gpr_tile *t, const Store &store) {
     Columns c;
     K part[PARTS], lane[WIDTH];
     for (int64_t first = 0; first < t->outputs; first += WIDTH) {
@@ -260,9 +267,14 @@ template <class T, template <class> class Kind> struct TwofoldFold {
       store(first, (int64_t)0, m, part, c.additions);
     }
   }
-  /* Calls store(first output, how many of these are known, how many there are, a vector of each
+  /* Calls take(first output, how many of these are known, how many there are, a vector of each
    * part, additions that a number went through) for all outputs of a tile. */
-  template <class Store> static void each(const gpr_tile *t, const Store &store) {
+  template <class Take> static void each(const gpr_tile *t, const Take &take) {
+    const Store store = {
+        [](const void *job, int64_t first, int64_t known, int64_t m, K *part, int64_t additions) {
+          (*(const Take *)job)(first, known, m, part, additions);
+        },
+        &take};
     if (t->across == (int64_t)sizeof(T) && t->outputs > 1)
       columns(t, store);
     else
@@ -352,8 +364,8 @@ template <class Q, class O, class T, template <class> class Kind> struct QuickRo
         additions = greatest(additions, one.additions);
       }
       const Doubles many = counts_of(counts ? counts + first : nullptr, n, m);
-      const uint64_t out = Q::finish(part, (double)additions, many, (const With *)with, 0, m,
-                                     (Result *)to + first);
+      const uint64_t out =
+          Q::finish(part, (double)additions, many, (const With *)with, 0, m, (Result *)to + first);
       for (int64_t o = 0; o < m; o++) any |= refused[first + o] = out >> o & 1;
     }
     return any;
