@@ -63,7 +63,7 @@ if platform.machine() in ("x86_64", "AMD64"):
     LEVELS = {  # the longest first
         "v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
         "v3": ["-march=x86-64-v3"],
-        "plain": [] if DEBUG else ["-O2"],  # no x86 machine of the last ten years runs it
+        "plain": [] if DEBUG else ["-O1"],  # no x86 machine of the last ten years runs it
     }
 LEVEL_DEFINES = ["-DGPR_X86_LEVELS"] if len(LEVELS) > 1 else []
 

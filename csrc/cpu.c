@@ -81,7 +81,7 @@ typedef struct cpu_run {
   size_t slot_bytes;
   char *states;
   lane caller;
-  _Alignas(16) char result[sizeof(double)]; /* of what is quick */
+  _Alignas(16) char result[16]; /* of what is quick */
 } cpu_run;
 
 static char *slot(const cpu_run *run, int64_t i) {
@@ -178,11 +178,11 @@ static void merge_slots(cpu_run *run) {
 /* Zero where the result is refused; then all is folded again by the row itself. */
 static int finish_quickly(cpu_run *run) {
   const gpr_run *base = &run->base;
-  const gpr_spread *how = base->with.given;
+  const void *with = base->with.given;
   uint8_t refused = 1;
   merge_slots(run);
-  if (!how || !how->means)
-    run->quick->finish_many(run->states, 1, run->plan.count, NULL, how, run->result, &refused);
+  if (with != &base->with.spread || !base->with.spread.means)
+    run->quick->finish_many(run->states, 1, run->plan.count, NULL, with, run->result, &refused);
   if (!refused) return 1;
   run->quick = NULL;
   run->plan.row = base->row;

@@ -59,7 +59,10 @@ static int lies_in_tiles(const gpr_plan *p, const gpr_tiles *t) {
 static int64_t outputs_for(const gpr_plan *p, const gpr_tiles *t, size_t state_bytes) {
   const gpr_axes *a = p->axes;
   const int64_t states = greatest_of(STATE_BYTES / (int64_t)state_bytes, 16);
-  if (a->starts || (!t->side_by_side && p->count > GPR_SHORT)) return 1;
+  const int lengthy = !t->side_by_side && p->count > GPR_SHORT;
+  const int alone = !t->direct || p->row->side != GPR_COLUMNS || p->count > GPR_STRETCH ||
+                    last_of(&a->kept, a->kept.strides, 0) == p->bytes;
+  if (a->starts || (lengthy && alone)) return 1;
   int64_t share = (a->outputs - 1) / (p->lanes > 1 ? BLOCKS_PER_LANE * p->lanes : 1) + 1;
   int64_t most = t->direct ? BLOCK_ELEMENTS / p->count : TILE_ELEMENTS / p->count;
   if (t->side_by_side) {
@@ -71,7 +74,7 @@ static int64_t outputs_for(const gpr_plan *p, const gpr_tiles *t, size_t state_b
     most = greatest_of(most, t->direct ? BLOCK_OUTPUTS : BLOCK_OUTPUTS / 4);
     most = (least_of(share, most) + 63) / 64 * 64;
   } else {
-    if (t->direct) most = greatest_of(most, BLOCK_OUTPUTS);
+    if (t->direct && !lengthy) most = greatest_of(most, BLOCK_OUTPUTS);
     most = greatest_of(least_of(share, most), 1);
   }
   return most;

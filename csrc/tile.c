@@ -190,8 +190,7 @@ gpr_tile gpr_tile_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *red
   const int64_t n = kept->n * reduced->n;
   const int bytes = gpr_dtypes[p->row->dtype].bytes, unit = p->swap ? p->swap : 1;
   x = gather(t, kept, reduced, 0, x, room->raw, p->bytes);
-  if (x != room->raw && (p->swap || !t->aligned || (t->masked && !p->cast)))
-    x = memcpy(room->raw, x, (size_t)(n * p->bytes));
+  if (x != room->raw && (p->swap || !t->aligned)) x = memcpy(room->raw, x, (size_t)(n * p->bytes));
   if (p->swap) gpr_swap_bytes(room->raw, n * p->bytes, unit);
   if (p->cast) {
     p->cast(x, room->ready, n);
@@ -202,10 +201,16 @@ gpr_tile gpr_tile_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *red
   tile.along = t->side_by_side ? bytes * kept->n : bytes;
   if (t->masked) {
     const gpr_cpu_table *table = gpr_cpu_table_here();
+    tile.counts = room->counts;
+    if (!a->where && !table->skip[p->row->dtype](x, n, NULL)) { /* all count */
+      for (int64_t o = 0; o < kept->n; o++) room->counts[o] += reduced->n;
+      return tile;
+    }
+    if (x != room->raw && x != room->ready) x = memcpy(room->raw, x, (size_t)(n * bytes));
+    tile.data = x;
     const uint8_t *keep = kept_of(t, kept, reduced, x, room);
     table->blend((char *)x, bytes, keep, n, t->identity);
     table->count(keep, tile.across / bytes, tile.along / bytes, kept->n, reduced->n, room->counts);
-    tile.counts = room->counts;
   }
   return tile;
 }

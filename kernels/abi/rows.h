@@ -45,7 +45,7 @@ typedef struct gpr_quick {
   void (*fold_many)(void *states, size_t slot, const gpr_tile *tile, int64_t index);
   int (*many)(const gpr_tile *tile, const void *with, void *result);
   /* refused[o]: the elements of output o have to be folded again, by the row itself. Nonzero where
-   * there is any. with: without means. */
+   * there is any. with: as finish()'s, but without means. */
   int (*finish_many)(const void *states, int64_t outputs, int64_t n, const int64_t *counts,
                      const void *with, void *result, uint8_t *refused);
 } gpr_quick;
@@ -93,8 +93,8 @@ enum { GPR_STATE_MOST = 4096 }; /* bytes of a row's state that has a quick one, 
 /* Converts n contiguous elements one by one, as NumPy's unsafe casting does. */
 typedef void (*gpr_cast)(const void *from, void *to, int64_t n);
 
-/* keep[i] becomes 0 where x[i] is NaN or NaT. */
-typedef void (*gpr_skip)(const void *x, int64_t n, uint8_t *keep);
+/* keep[i] becomes 0 where x[i] is NaN or NaT, unless keep is NULL; whether any is. */
+typedef int (*gpr_skip)(const void *x, int64_t n, uint8_t *keep);
 
 /* What does not count: x[i], of so many bytes, becomes the identity where keep[i] is 0. */
 typedef void (*gpr_blend)(void *x, int bytes, const uint8_t *keep, int64_t n, const void *identity);

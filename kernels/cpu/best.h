@@ -14,7 +14,7 @@ static constexpr int64_t COLUMNS = 512;
 template <class T, bool GREATEST, bool PLACE> struct Best {
   enum { TOGETHER = 4 }; /* rows between two looks at what was best */
   enum { FEW_ROWS = 8 }; /* which the hardware follows by itself */
-  enum { AHEAD = 8 * TOGETHER, CHUNK = 256 / sizeof(T) };
+  enum { AHEAD = 8 * TOGETHER, CHUNK = 256 / sizeof(T), WIDE = GPR_VECTOR / sizeof(T) };
   typedef typename Signed<sizeof(T)>::type Row; /* GPR_SHORT rows fit all of them */
   typedef typename Unsigned<sizeof(T)>::type Bits;
   static constexpr bool real = Traits<T>::kind == KIND_FLOAT;
@@ -63,9 +63,7 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
   void add(const T *__restrict x, int64_t stride, int64_t first, int64_t stop, Row i) {
     T *__restrict best_at = best, *__restrict sum_at = sum; /* T may be a char, which may be all */
     Row *__restrict row_at = row;
-    GPR_PRAGMA(GCC ivdep)
-    GPR_UNROLL(2)
-    for (int64_t j = first; j < stop; j++) {
+    const auto one = [&](int64_t j) {
       T b = best_at[j], s = real ? sum_at[j] : T{};
       Row r = PLACE ? row_at[j] : Row{};
       for (int k = 0; k < ROWS; k++) {
@@ -78,7 +76,17 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
       best_at[j] = b;
       if (PLACE) row_at[j] = r;
       if (real) sum_at[j] = s;
-    }
+    };
+    const auto vector = [&](int64_t j) {
+      GPR_PRAGMA(GCC ivdep)
+      for (int64_t l = 0; l < WIDE; l++) one(j + l);
+    };
+    int64_t j = first;
+    for (; j + WIDE <= stop; j += WIDE) vector(j);
+    if (j < stop && stop >= WIDE)
+      vector(stop - WIDE); /* some for a second time, which changes nothing */
+    else
+      for (; j < stop; j++) one(j);
   }
   /* NaN, the worst of all, and the signs of zeros. */
   void settle(const T *x, int64_t stride, int64_t columns, int64_t rows, bool skip) {

@@ -24,6 +24,16 @@ template <class H> GPR_FN void round_lanes(const Doubles x, H *to) {
   memcpy(lane, &x, sizeof x);
   for (int l = 0; l < WIDTH; l++) to[l] = convert<H>(lane[l]);
 }
+#if defined(__F16C__) && defined(__AVX2__)
+GPR_FN void round_lanes(const Doubles x, float16 *to) {
+  alignas(GPR_VECTOR) float odd[8] = {};
+  double lane[WIDTH];
+  memcpy(lane, &x, sizeof x);
+  for (int l = 0; l < WIDTH; l++) odd[l] = to_odd(lane[l]);
+  const __m128i half = _mm256_cvtps_ph(_mm256_load_ps(odd), 0);
+  memcpy(to, &half, WIDTH * sizeof *to);
+}
+#endif
 
 /* To low and high rounded, of which the result is high; a bit a lane where they differ, or are NaN.
  */

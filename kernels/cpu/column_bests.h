@@ -156,11 +156,16 @@ template <class O, class T> struct Side<O, Positions<T>> {
 template <class T, bool GREATEST>
 GPR_APART bool bests_of(const T *x, int64_t stride, int64_t columns, int64_t rows, bool skip,
                         T *to) {
-  if constexpr (is_native<T>() && Traits<T>::kind != KIND_BOOL)
-    if (rows <= FEW_RIVALS && !skip) {
-      best_few<GREATEST>(x, stride, columns, rows, to);
+  if constexpr (Traits<T>::kind == KIND_BOOL) {
+    if (rows <= FEW_RIVALS) {
+      best_few<GREATEST>(&x->byte, stride, columns, rows, &to->byte);
+      for (int64_t j = 0; j < columns; j++) to[j].byte = to[j].byte != 0;
       return true;
     }
+  } else if constexpr (is_native<T>()) {
+    if (rows <= FEW_RIVALS && !(best_few<GREATEST>(x, stride, columns, rows, to) && skip))
+      return true;
+  }
   BestColumns<T, GREATEST, false> b;
   if (b.rows_of(rows) < rows) return false;
   b.run(x, stride, columns, rows, skip);

@@ -156,9 +156,15 @@ template <class O, class T> struct Direct<O, LongSum<T>> {
   static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, bool, const double *,
                   double *to) {
     Columns<LongSum<T>> c;
-    if (sizeof(T) == 8) return false;
-    c.open(columns);
-    c.add(x, stride, columns, rows, 0);
+    uint64_t any = 0;
+    for (int64_t i = 0; sizeof(T) == 8 && i < rows; i++)
+      for (int64_t j = 0; j < columns; j++) {
+        const int64_t w = (int64_t)wide(x[i * stride + j]);
+        any |= (uint64_t)(w ^ w >> 63);
+      }
+    if (any >> 40) return false; /* of GPR_SHORT rows, 2^12 */
+    c.SumOfColumns<T>::open(columns);
+    c.SumOfColumns<T>::add(x, stride, columns, rows, 0);
     for (int64_t j = 0; j < columns; j++) to[j] = (double)(int64_t)c.sum[j] / (double)rows;
     return true;
   }

@@ -2,8 +2,8 @@
 #ifndef GPR_EXACT_MOMENTS_H
 #define GPR_EXACT_MOMENTS_H
 
-#include "carried.h"
 #include "many.h"
+#include "twofold.h"
 
 GPR_OPEN
 

@@ -8,17 +8,6 @@
 
 GPR_OPEN
 
-/* Sums of one or two: an addition of IEEE rounds the exact sum once, and has its zeros. */
-enum { FEW_TERMS = 2 };
-template <class R>
-static void add_few(const R *x, int64_t stride, int64_t columns, int64_t rows, R *__restrict to) {
-  const R *y = x + stride;
-  if (rows == 1)
-    for (int64_t j = 0; j < columns; j++) to[j] = plain_nan(x[j]);
-  else
-    for (int64_t j = 0; j < columns; j++) to[j] = plain_nan(x[j] + y[j]);
-}
-
 /* The better of two, of which zeros have their order: compared both ways, the two differ where they
  * tie. */
 template <bool GREATEST, class T> GPR_FN T better_of(T a, T b) {
@@ -32,10 +21,11 @@ template <bool GREATEST, class T> GPR_FN T better_of(T a, T b) {
   }
 }
 
-/* The best of at most four; NaN where one is. A sum tells NaN, and also inf - inf. */
+/* The best of at most four; NaN where one is, and whether there may be such. A sum tells NaN, and
+ * also inf - inf. */
 enum { FEW_RIVALS = 4 };
 template <bool GREATEST, int ROWS, class T>
-static void best_rows(const T *x, int64_t stride, int64_t columns, T *__restrict to) {
+static bool best_rows(const T *x, int64_t stride, int64_t columns, T *__restrict to) {
   constexpr bool real = Traits<T>::kind == KIND_FLOAT;
   int any = 0;
   for (int64_t j = 0; j < columns; j++) {
@@ -51,9 +41,10 @@ static void best_rows(const T *x, int64_t stride, int64_t columns, T *__restrict
   for (int64_t j = 0; any && j < columns; j++)
     for (int i = 0; i < ROWS; i++)
       if (!(x[i * stride + j] == x[i * stride + j])) to[j] = Order<T>::poison();
+  return any;
 }
 template <bool GREATEST, class T>
-static void best_few(const T *x, int64_t stride, int64_t columns, int64_t rows, T *to) {
+static bool best_few(const T *x, int64_t stride, int64_t columns, int64_t rows, T *to) {
   switch (rows) {
     case 1: return best_rows<GREATEST, 1>(x, stride, columns, to);
     case 2: return best_rows<GREATEST, 2>(x, stride, columns, to);

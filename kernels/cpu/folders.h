@@ -77,7 +77,7 @@ template <class O, class T, int WHAT> struct Folder<O, Counting<T, WHAT>> {
   static void fold(typename Counting<T, WHAT>::State &s, const T *x, int64_t n, int64_t) {
     for (int64_t i = 0; i < n; i += NARROW) {
       const int64_t m = least(NARROW, n - i);
-      int32_t lane = 0;
+      typename Signed<(sizeof(T) < 4 ? 4 : sizeof(T))>::type lane = 0; /* as wide as a comparison */
       for (int64_t j = 0; j < m; j++) lane += is_true(x[i + j]) == (bool)WHAT;
       s.count += lane;
     }

@@ -101,7 +101,8 @@ GPR_FN bool root_of_quotient(uint128 x, uint64_t divisor, double *to) {
   const double result = root + rest, error = rest - (result - root);
   const double size = from_bits((uint64_t)(bits(result) & 0x7ffull << 52));
   *to = result;
-  return (error < 0 ? -error : error) * 0x1.000002p53 < size && bits(result) << 12;
+  const double half = bits(result) << 12 ? 0x1.000002p53 : 0x1.000002p54; /* of the next below */
+  return (error < 0 ? -error : error) * half < size;
 }
 /* n·Σx² − (Σx)² over n·(n − ddof), where 128 bits hold the one and 64 the other. */
 template <bool ROOT, class S>
@@ -109,6 +110,17 @@ GPR_FN bool finish_small_spread(const S &s, int64_t n, const gpr_spread *how, do
   const double ddof = how ? how->ddof : 0, freedom = (double)n - ddof;
   const int64_t sign = (int64_t)s.low >> 63;
   if ((how && how->means) || !(freedom >= 1 && freedom <= 0x1p31) || n >> 31) return false;
+  const uint64_t narrow = (uint64_t)1 << 26;
+  if (s.square[0] < narrow && (uint64_t)n < narrow && freedom == (double)(int64_t)freedom &&
+      !(s.square[1] | s.square[2])) { /* no product leaves a double, for |Σx| is at most Σx² */
+    const double x = (double)(int64_t)((uint64_t)n * s.square[0] - s.low * s.low);
+    const double by = (double)n * freedom, q = x / by, root = __builtin_sqrt(q);
+    *to = ROOT ? root : q;
+    if (!ROOT || x == 0) return true;
+    if (product_error(root, root, root * root) == 0 && root * root == q && q * by == x &&
+        product_error(q, by, x) == 0)
+      return true;
+  }
   if (freedom != (double)(int64_t)freedom || s.square[1] | s.square[2] || s.high != sign)
     return false;
   const uint64_t size = (s.low ^ (uint64_t)sign) - (uint64_t)sign;

@@ -63,9 +63,12 @@ template <class O, class R> struct Identity<O, Extremes<complex<R>>> {
  */
 
 template <class T> struct Skip {
-  static void skip(const void *data, int64_t n, uint8_t *keep) {
+  static int skip(const void *data, int64_t n, uint8_t *keep) {
     const T *x = (const T *)data;
-    for (int64_t i = 0; i < n; i++) keep[i] &= !Rank<T, true>::poisoned(x[i]);
+    int any = 0;
+    for (int64_t i = 0; i < n; i++) any |= Rank<T, true>::poisoned(x[i]);
+    for (int64_t i = 0; any && keep && i < n; i++) keep[i] &= !Rank<T, true>::poisoned(x[i]);
+    return any;
   }
   static constexpr gpr_skip make() { return category<T>() == INTEGER ? nullptr : skip; }
 };

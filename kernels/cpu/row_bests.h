@@ -94,7 +94,13 @@ template <class O, class T> struct Skipping<O, Extremes<T>> {
 template <class O, class T, bool GREATEST> struct Skipping<O, Position<T, GREATEST>> {
   typedef Position<T, GREATEST> F;
   static void fold(typename F::State &s, const T *x, int64_t n, int64_t index) {
-    fold_abreast<O, F>(s, x, n, index, true);
+    typename F::State all;
+    F::open(all);
+    Folder<O>::fold(all, x, n, index);
+    if (all.spoiled)
+      fold_abreast<O, F>(s, x, n, index, true);
+    else
+      F::merge(s, all);
   }
 };
 

@@ -3,9 +3,9 @@
 #include "load.h"
 #include "column_trees.h"
 #include "integer_moments.h"
-#include "many_sums.h"
 #include "moments.h"
 #include "row_bests.h"
+#include "sums.h"
 
 GPR_OPEN
 
@@ -36,9 +36,13 @@ template <class F> struct State {
 template <class O, class F = typename O::Fold> struct Quick {
   static constexpr const gpr_quick *quick = nullptr;
 };
+template <class O, class T> struct Quick<O, ExactFold<T>> {
+  static constexpr const gpr_quick *quick = &QuickRow<QuickSum<O, T>, O, T, TwofoldSum>::quick;
+};
 template <class O, class T> struct Quick<O, MomentsFold<T>> {
   static_assert(sizeof(typename MomentsFold<T>::State) <= GPR_STATE_MOST, "");
-  static constexpr const gpr_quick *quick = &TwofoldSpread<O, T>::quick;
+  static constexpr const gpr_quick *quick =
+      &QuickRow<QuickSpread<O, T>, O, T, TwofoldMoments>::quick;
 };
 
 /* Operators whose kernels are another's, though they are settled sooner. */
@@ -159,13 +163,37 @@ template <> struct Plainer<int16_t, true> { typedef uint16_t type; };
 template <> struct Plainer<int32_t, true> { typedef uint32_t type; };
 template <> struct Plainer<int64_t, true> { typedef uint64_t type; };
 
+/* What has all values of an element and converts as it does. */
+template <class T> struct Carrier {
+  static constexpr Kind kind = Traits<T>::kind;
+  typedef typename Either<kind == KIND_UINT && sizeof(T) == 8, uint64_t, int64_t>::type Whole;
+  typedef typename Either<kind == KIND_COMPLEX, complex<double>, double>::type Inexact;
+  typedef typename Either<kind == KIND_FLOAT || kind == KIND_COMPLEX, Inexact, Whole>::type type;
+};
+/* What is cast so often that it goes in one step. */
+template <class From, class To> constexpr bool is_common() {
+  return Same<To, double>::value || Same<To, complex<double>>::value ||
+         Same<To, typename Carrier<From>::type>::value;
+}
+
 template <class From, class To> struct Cast {
   enum { possible = Traits<From>::kind != KIND_TIME && Traits<To>::kind != KIND_TIME };
-  static void cast(const void *from, void *to, int64_t n) {
+  static GPR_APART void cast(const void *from, void *to, int64_t n) {
+    typedef typename Carrier<From>::type Between;
     const From *x = (const From *)from;
     To *y = (To *)to;
-    GPR_UNROLL(4)
-    for (int64_t i = 0; i < n; i++) y[i] = convert<To>(x[i]);
+    if constexpr (is_common<From, To>() || Same<From, Between>::value) {
+      GPR_UNROLL(4)
+      for (int64_t i = 0; i < n; i++) y[i] = convert<To>(x[i]);
+    } else {
+      enum { BLOCK = 512 };
+      Between between[BLOCK];
+      for (int64_t i = 0; i < n; i += BLOCK) {
+        const int64_t m = least((int64_t)BLOCK, n - i);
+        Cast<From, Between>::make()(x + i, between, m);
+        Cast<Between, To>::make()(between, y + i, m);
+      }
+    }
   }
   static constexpr gpr_cast make() {
     if constexpr (possible)

@@ -1,13 +1,23 @@
-/* Sums of numbers and of their squares in twice the precision of a double, whatever their range,
- * and variances of them where that tells what the exact one rounds to. Idea: a sum that carries its
- * errors along (Ogita, Rump, Oishi, "Accurate sum and dot product", 2005), and a bound that says
- * whether they can matter (Ziv, 1991). */
+/* Sums of numbers and of their squares in twice the precision of a double, whatever their range.
+ * Idea: a sum that carries its errors along (Ogita, Rump, Oishi, "Accurate sum and dot product",
+ * 2005), and a bound that says whether they can matter (Ziv, 1991). */
 #ifndef GPR_TWOFOLD_H
 #define GPR_TWOFOLD_H
 
-#include "carried.h"
+#include "exact_lanes.h"
 
 GPR_OPEN
+
+/* TwoProd by one fused instruction, where there is one. */
+GPR_FN Doubles product_rest(const Doubles a, const Doubles b, const Doubles product) {
+#if defined(__AVX512F__)
+  return (Doubles)_mm512_fmsub_pd((__m512d)a, (__m512d)b, (__m512d)product);
+#elif defined(__FMA__) && defined(__AVX2__)
+  return (Doubles)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)product);
+#else
+  return product_error(a, b, product);
+#endif
+}
 
 GPR_FN Doubles root_of(const Doubles x) {
 #if defined(__AVX512F__)
@@ -19,15 +29,22 @@ GPR_FN Doubles root_of(const Doubles x) {
 #endif
 }
 
-/* high + low, of which low is small. */
-struct Twofold {
-  Doubles high, low;
+GPR_FN double size_of(double x) { return from_bits(bits(x) << 1 >> 1); }
+GPR_FN Doubles size_of(Doubles x) { return (Doubles)(bits(x) << 1 >> 1); }
+GPR_FN Doubles choose(Words which, Doubles a, Doubles b) {
+  return (Doubles)((which & bits(a)) | (~which & bits(b)));
+}
 
-  /* What the addition to high loses goes to low (Knuth). */
-  GPR_METHOD void add(const Doubles x) {
-    const Doubles sum = high + x;
-    low += rounding_error(high, x, sum);
+/* high + low, of which low is small. D: double, or a vector of them. */
+template <class D> struct Twofold {
+  D high, low;
+
+  /* What the addition to high loses goes to low (Knuth), and is the result. */
+  GPR_METHOD D add(const D x) {
+    const D sum = high + x, lost = rounding_error(high, x, sum);
+    low += lost;
     high = sum;
+    return lost;
   }
   GPR_METHOD void add(const Twofold &x) {
     add(x.high);
@@ -35,82 +52,91 @@ struct Twofold {
   }
 };
 
-GPR_FN Twofold square_of(const Twofold x) {
+GPR_FN Twofold<Doubles> square_of(const Twofold<Doubles> x) {
   const Doubles square = x.high * x.high;
   return {square, product_rest(x.high, x.high, square) + 2.0 * x.high * x.low};
 }
-GPR_FN Twofold times(const Twofold x, const Doubles n) {
+GPR_FN Twofold<Doubles> times(const Twofold<Doubles> x, const Doubles n) {
   const Doubles product = n * x.high;
   return {product, product_rest(n, x.high, product) + n * x.low};
 }
 /* over: 1 / by.high, nearly. */
-GPR_FN Twofold quotient_of(const Twofold x, const Twofold by, const Doubles over) {
+GPR_FN Twofold<Doubles> quotient_of(const Twofold<Doubles> x, const Twofold<Doubles> by,
+                                    const Doubles over) {
   const Doubles high = x.high * over;
   const Doubles back = product_rest(high, by.high, x.high) + high * by.low;
   return {high, (x.low - back) * over};
 }
 
-/* Σx and Σx². */
-struct TwofoldMoments {
-  Twofold sum, squares;
+/* So far from the ends of the exponents that nothing underflows but what is below an error's bound,
+ * and nothing overflows. */
+static constexpr double TWOFOLD_LEAST = 0x1p-900, TWOFOLD_MOST = 0x1p900;
 
-  GPR_METHOD void open() { sum = squares = {Doubles{}, Doubles{}}; }
+/* --- what engines add up -----------------------------------------------------------------------
+ */
+
+/* Σx. Of blocks of c additions, whose errors are all known, low is off by c·u·Σ|error| at most with
+ * u = 2^-53: by nothing, where there was none. */
+template <class D> struct TwofoldSum {
+  Twofold<D> sum;
+  D errors;  /* of a block their sizes' sum, and when that is settled what low may be off by */
+  D special; /* the sum of what was not finite */
+
+  GPR_METHOD void open() {
+    sum = {-D{}, D{}}; /* the sum of nothing but -0.0 is that */
+    errors = special = D{};
+  }
+  template <bool NARROW> GPR_METHOD void add(const D x) { errors += size_of(sum.add(x)); }
+  GPR_METHOD void settle(double additions) { errors *= additions * 0x1p-52; }
+  /* Of few numbers, whose sums tie: errors are what low itself loses, and settled. */
+  GPR_METHOD void add_low(const D x) {
+    const D low = sum.low + x;
+    errors += size_of(rounding_error(sum.low, x, low));
+    sum.low = low;
+  }
+  GPR_METHOD void add_exactly(const D x) {
+    const D high = sum.high + x, lost = rounding_error(sum.high, x, high);
+    sum.high = high;
+    add_low(lost);
+  }
+  GPR_METHOD void merge(const TwofoldSum &other) {
+    add_exactly(other.sum.high);
+    add_low(other.sum.low);
+    errors += other.errors;
+    special += other.special;
+  }
+  /* Lanes that have overflown or met something special, which decides alone if it is there. */
+  GPR_METHOD void set_aside(const Words odd) {
+    sum.high = (Doubles)(bits(sum.high) & ~odd);
+    sum.low = (Doubles)(bits(sum.low) & ~odd);
+    errors = choose(odd, __builtin_inf() - Doubles{}, errors);
+  }
+};
+
+/* Σx and Σx². */
+template <class D> struct TwofoldMoments {
+  Twofold<D> sum, squares;
+  D special;
+
+  GPR_METHOD void open() { sum = squares = {D{}, special = D{}}; }
   /* NARROW: a square is a double. */
-  template <bool NARROW> GPR_METHOD void add(const Doubles x) {
-    const Doubles square = GPR_PRODUCT(x, x);
+  template <bool NARROW> GPR_METHOD void add(const D x) {
+    const D square = GPR_PRODUCT(x, x);
     sum.add(x);
     squares.add(square);
     if (!NARROW) squares.low += product_rest(x, x, square);
   }
+  GPR_METHOD void settle(double) {}
   GPR_METHOD void merge(const TwofoldMoments &other) {
     sum.add(other.sum);
     squares.add(other.squares);
+    special += other.special;
+  }
+  GPR_METHOD void set_aside(const Words odd) {
+    sum.high = (Doubles)(bits(sum.high) & ~odd);
+    sum.low = (Doubles)(bits(sum.low) & ~odd);
   }
 };
-
-/* Where a number goes through at most c additions, with u = 2^-53 and Q = Σx², the sums are off by
- * c²u²Σ|x| and 4c²u²Q at most, n·Σx² − (Σx)² by 20nc²u²Q after its few operations on low parts, and
- * what follows adds some u² of the quotient. Twice as much and more is allowed, for this is
- * computed in doubles too. */
-static constexpr double TWOFOLD_ERROR = 0x1p-100, TWOFOLD_UNIT = 0x1p-100;
-/* So far from the ends of the exponents that nothing underflows but what is below that error, and
- * nothing overflows. */
-static constexpr double TWOFOLD_LEAST = 0x1p-900, TWOFOLD_MOST = 0x1p900;
-
-/* The variances, or deviations, of n numbers in each lane, which lie between *low and *high; a bit
- * a lane of those for which that is not sure. part: of complex numbers two, whose squares add up.
- * NARROW: they are rounded once more. */
-template <int PARTS, bool ROOT, bool NARROW>
-GPR_CALL uint64_t bound_spreads(const TwofoldMoments *part, double additions, const Doubles n,
-                                const Doubles ddof, Doubles *low, Doubles *high) {
-  Twofold squares = part[0].squares;
-  if (PARTS > 1) squares.add(part[PARTS - 1].squares);
-  Twofold spread = times(squares, n);
-  for (int p = 0; p < PARTS; p++) {
-    const Twofold minus = square_of(part[p].sum);
-    spread.add({-minus.high, -minus.low});
-  }
-  const Doubles rest = spread.low, freedom = n - ddof;
-  spread.low = Doubles{};
-  spread.add(rest);
-  const Twofold by = times({freedom, Doubles{}}, n);
-  const Doubles over = 1.0 / by.high;
-  spread = quotient_of(spread, by, over);
-  Doubles error = TWOFOLD_ERROR * n * additions * additions * squares.high * over;
-  error += TWOFOLD_UNIT * spread.high;
-  Words sure = (Words)((spread.high >= TWOFOLD_LEAST) & (squares.high <= TWOFOLD_MOST));
-  sure &= (Words)((freedom > 0) & (rounding_error(n, -ddof, freedom) == 0));
-  if (ROOT) {
-    const Doubles root = root_of(spread.high), over_root = 1.0 / root;
-    spread.low = (spread.low - product_rest(root, root, spread.high)) * (0.5 * over_root);
-    spread.high = root;
-    error = error * over_root + TWOFOLD_UNIT * root;
-  }
-  if (NARROW) error += 0x1p-51 * spread.high; /* past a tie, and not onto it */
-  *low = spread.high + (spread.low - error);
-  *high = spread.high + (spread.low + error);
-  return mask_of(~sure);
-}
 
 GPR_CLOSE
 #endif
