@@ -32,7 +32,8 @@ class SumFunction(Protocol):
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, dtype: DTypeLike | None = None, *,
         out: EllipsisType, keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ...,
-        device: str = ..., kernel: str | None = ..., progress: Progress = ...) -> NDArray[Any]: ...
+        device: Place = ..., kernel: str | None = ...,
+        progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, *, dtype: type[S] | np.dtype[S],
         out: None = None, keepdims: Literal[False] = ..., initial: Any = ...,
@@ -100,7 +101,7 @@ class NansumFunction(Protocol):
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, dtype: DTypeLike | None = None, *,
         out: EllipsisType, keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ...,
-        device: str = ..., progress: Progress = ...) -> NDArray[Any]: ...
+        device: Place = ..., progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, *, dtype: type[S] | np.dtype[S],
         out: None = None, keepdims: Literal[False] = ..., initial: Any = ...,
@@ -162,7 +163,7 @@ class MeanFunction(Protocol):
         device: Place = ..., progress: Progress = ...) -> Out: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, dtype: DTypeLike | None = None, *,
-        out: EllipsisType, keepdims: bool = ..., where: ArrayLike = ..., device: str = ...,
+        out: EllipsisType, keepdims: bool = ..., where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, *, dtype: type[S] | np.dtype[S],
@@ -219,7 +220,7 @@ class VarFunction(Protocol):
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, dtype: DTypeLike | None = None, *,
         out: EllipsisType, ddof: float = 0, keepdims: bool = ..., where: ArrayLike = ...,
-        mean: ArrayLike = ..., correction: float = ..., device: str = ...,
+        mean: ArrayLike = ..., correction: float = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: ArrayLike | DLPack, axis: None = None, *, dtype: type[S] | np.dtype[S],

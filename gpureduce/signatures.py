@@ -43,7 +43,7 @@ class MinFunction(Protocol):
         kernel: str | None = ..., progress: Progress = ...) -> Out: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
-        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., device: str = ...,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., device: Place = ...,
         kernel: str | None = ..., progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: NDArray[S], axis: None = None, out: None = None,
@@ -82,7 +82,7 @@ class AnyFunction(Protocol):
         progress: Progress = ...) -> Out: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
-        keepdims: bool = ..., where: ArrayLike = ..., device: str = ...,
+        keepdims: bool = ..., where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: None = None, out: None = None,
@@ -143,7 +143,7 @@ class PtpFunction(Protocol):
         keepdims: bool = ..., device: Place = ..., progress: Progress = ...) -> Out: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
-        keepdims: bool = ..., device: str = ..., progress: Progress = ...) -> NDArray[Any]: ...
+        keepdims: bool = ..., device: Place = ..., progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: NDArray[Kept], axis: None = None, out: None = None,
         keepdims: Literal[False] = ..., *, device: Place = ...,
@@ -183,7 +183,7 @@ class MinmaxFunction(Protocol):
         keepdims: bool = ..., device: Place = ..., progress: Progress = ...) -> Out: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
-        keepdims: bool = ..., device: str = ...,
+        keepdims: bool = ..., device: Place = ...,
         progress: Progress = ...) -> tuple[NDArray[Any], NDArray[Any]]: ...
     @overload
     def __call__(self, a: NDArray[S], axis: None = None, out: None = None,
@@ -217,7 +217,7 @@ class ArgminmaxFunction(Protocol):
         keepdims: bool = ..., device: Place = ..., progress: Progress = ...) -> Out: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
-        keepdims: bool = ..., device: str = ...,
+        keepdims: bool = ..., device: Place = ...,
         progress: Progress = ...) -> tuple[NDArray[Any], NDArray[Any]]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: None = None, out: None = None, *,
@@ -254,7 +254,7 @@ class NanminFunction(Protocol):
         progress: Progress = ...) -> Out: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
-        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., device: str = ...,
+        keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: NDArray[S], axis: None = None, out: None = None,
@@ -292,7 +292,7 @@ class ArgminFunction(Protocol):
         keepdims: bool = ..., device: Place = ..., progress: Progress = ...) -> Out: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
-        keepdims: bool = ..., device: str = ..., progress: Progress = ...) -> NDArray[Any]: ...
+        keepdims: bool = ..., device: Place = ..., progress: Progress = ...) -> NDArray[Any]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: None = None, out: None = None, *,
         keepdims: Literal[False] = ..., device: Place = ...,
