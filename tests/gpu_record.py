@@ -21,19 +21,7 @@ TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 NVRTC = "from gpureduce import _core; print(_core.compiler('sm_90')[1])"
 # What failed in the run of the record and was mended since without a byte of csrc/ or kernels/, in
 # the tests or in gpureduce/; to be emptied by the next run.
-EXCUSED = {
-    "test_mpi.test_by_mpiexec": "Open MPI starts nothing for root unless it is told to",
-    "test_mpi.test_the_c_example": "likewise",
-}
-# What was changed in csrc/ since and has no part in what runs on a device, as it is now and as it
-# was then: the record vouches for all the rest. To be emptied by the next run too.
-MENDED = {
-    "csrc/cpu.c": (
-        "memcpy(result, run->result, (size_t)gpr_dtypes[run->plan.row->result].bytes);",
-        "memcpy(result, run->result, sizeof run->result);",
-        "the CPU's variances of halves wrote eight bytes for a result of two",
-    ),
-}
+EXCUSED: dict[str, str] = {}
 REMEDY = "run `make gpu-test` on a machine with a GPU"
 
 
@@ -65,14 +53,12 @@ def _tidy(line: str) -> str:
 
 
 def digest() -> str:
-    """Of all sources of csrc/ and kernels/, as they were when the record was made but for MENDED:
-    their names and their code."""
+    """Of all sources of csrc/ and kernels/: their names and their code."""
     sha = hashlib.sha256()
     files = [path for room in ("csrc", "kernels") for path in (ROOT / room).rglob("*")]
     for path in sorted(path for path in files if path.suffix in SUFFIXES):
         name = path.relative_to(ROOT).as_posix()
-        now, then, _ = MENDED.get(name, ("", "", ""))
-        content = code(path.read_text().replace(now, then) if now else path.read_text()).encode()
+        content = code(path.read_text()).encode()
         sha.update(f"{name}\n{len(content)}\n".encode())
         sha.update(content)
     return sha.hexdigest()
@@ -112,8 +98,6 @@ def findings(log: Path) -> int | None:
 
 
 def write(folder: Path) -> str | None:
-    if MENDED:
-        return "MENDED is of the record before: empty it, and EXCUSED, first"
     gpu = output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
     name, driver = gpu.splitlines()[0].split(", ")
     compiler = output(sys.executable, "-c", NVRTC)
@@ -145,8 +129,6 @@ def check() -> str | None:
     record = json.loads(RECORD.read_text())
     if record["digest"] != digest():
         return f"{RECORD.name} is of other sources: {REMEDY}"
-    for name, (_, _, why) in MENDED.items():
-        print(f"{RECORD.name}: {name} was mended since: {why}")
     return complaint(record)
 
 
