@@ -92,6 +92,6 @@ def reduce(name: str, a: Any, given: Mapping[str, Any]) -> Any:
     words = np.stack(_core.partials_of_parts(INDEX[name], arrays, given.get("dtype"), kind.number))
     if kind.is_position:
         for row, part in zip(words, parts, strict=True):
-            _shift(Partials(kind, row), part.place, whole, part.array.shape if whole else ())
+            _shift(Partials(kind, name, row), part.place, whole, part.array.shape if whole else ())
     merged = _core.partials_merge(kind.row, kind.dtype, kind.number, words[:, np.newaxis])
-    return merging.finish(Partials(kind, merged[0]), name)
+    return merging.finish(Partials(kind, name, merged[0]))
