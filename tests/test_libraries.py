@@ -241,6 +241,6 @@ calls = [
 print(json.dumps([captured(call) for call in calls]))
 """
     answers = run(library, CAPTURED + script, env)
-    for said, words in zip(answers, ("keepdims=True", "give out=", "captured"), strict=True):
+    for said, words in zip(answers, ("axis=0", "give out=", "captured"), strict=True):
         assert said["raised"] == "ValueError" and words in said["text"]
         assert said["mistakes"] == 0, said["mistake"]

@@ -142,9 +142,10 @@ int gpr_parse_segments(const gpr_given *given, gpr_call *call) {
   for (int d = 0; d < call->view.ndim; d++)
     if (call->options.axes >> d & 1) axes++, length = call->view.shape[d];
   if (axes != 1) {
-    PyErr_Format(call->view.ndim ? PyExc_ValueError : PyExc_TypeError,
-                 "gpureduce.%s: one axis is cut into segments, and axis= names %d; the array has %d",
-                 call->name, axes, call->view.ndim);
+    PyErr_Format(
+        call->view.ndim ? PyExc_ValueError : PyExc_TypeError,
+        "gpureduce.%s: one axis is cut into segments, and axis= names %d; the array has %d",
+        call->name, axes, call->view.ndim);
     return 0;
   }
   if (!call->stops && !end_segments(call, length)) return 0;
