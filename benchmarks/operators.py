@@ -47,6 +47,7 @@ MATRICES = gpureduce.Operator(
                  m[r][c] = a.m[r][0] * b.m[0][c] + a.m[r][1] * b.m[1][c]""",
     name="matrices",
 )
+EXACT = gpureduce.Operator("exact f4", combine="a + b", identity=0, name="exact f4")
 SUM = gpureduce.Operator("f8", combine="a + b", identity=0.0, name="plus")
 
 
@@ -105,6 +106,12 @@ def main() -> None:
         ("CuPy hypot, columns", square, lambda: hypot(square, axis=0)),
         ("matrices, whole", m, lambda: MATRICES(m)),
         ("our own matmul2x2, whole", m, lambda: gpureduce.reduce(m, "matmul2x2")),
+        (
+            "matrices, rows",
+            m.reshape(512, -1, 2, 2),
+            lambda: MATRICES(m.reshape(512, -1, 2, 2), axis=1),
+        ),
+        ("exact f4, whole", x, lambda: EXACT(x, keepdims=True)),
         ("a small one: hypot of 1000", x[:1000], lambda: HYPOT(x[:1000], keepdims=True)),
     ]
     for name, a, work in works:

@@ -282,8 +282,13 @@ def test_reduce_takes_operators():
     assert gpureduce.reduce(X, made("two sum"), axis=1).tolist() == X.sum(axis=1).tolist()
     found = gpureduce.reduce((X, X[0]), made("line"), axis=2)
     assert found.slope.shape == (2, 3)
-    with pytest.raises(TypeError, match="no kernel"):
-        gpureduce.reduce(X, made("two sum"), kernel="last_block")
+    for kernel, error, message in (("last_block", TypeError, "commutative=True"),
+                                   ("unroll8", TypeError, "several launches"),
+                                   ("last", ValueError, "is not one of")):  # fmt: skip
+        with pytest.raises(error, match=message):
+            gpureduce.reduce(X, made("two sum"), kernel=kernel)
+    with pytest.raises(ValueError, match="takes no where"):
+        gpureduce.reduce(X, made("two sum"), kernel="last_block_noncomm", where=X > 1)
 
 
 def test_what_is_more_than_an_array_is_refused():

@@ -11,8 +11,12 @@ from gpureduce.custom.layout import Dim, joined
 TICKETS = 4096  # of the scratch that streams keep, with what else is before its nodes
 POOL = 4 * (4096 + 1024)
 WARP = 32
-PARTS = 32  # of a multiprocessor: the last of them are no great part of all
-UNITS = 64  # of a multiprocessor, for which no output needs more than one
+PARTS = 64  # blocks of a multiprocessor: the last of them are no great part of all
+ENOUGH = 20  # blocks of a multiprocessor, which runs five or so at a time
+# Where blocks are enough, a part's leaves take more memory than its node by so much, of threads,
+# and are so many tiles, of a warp.
+LEAVES_TO_NODE, TILES_FEW = 64, 4
+NODES_FEW = 8  # of a thread that folds the parts' nodes; groups fold theirs where there are more
 ACROSS = 128  # outputs side by side, that memory gives long pieces of
 ROW_LEAST = 512  # elements of an output that are worth a warp
 LANES_LEAST = 16  # outputs side by side, for which threads go across them
@@ -29,13 +33,14 @@ class Dims(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """team, rows, tiles, split, nodes: those of a gpr_operator_args."""
+    """team, rows, tiles, split, group, nodes: those of a gpr_operator_args."""
 
     by_warps: bool
     team: int
     rows: int
     tiles: int
     split: int
+    group: int
     nodes: int
     blocks: int
     scratch: int
@@ -87,39 +92,52 @@ def cut(
     units = shape.threads // WARP if by_warps else shape.threads
     least = WARP * shape.run if by_warps else shape.leaves
     steps = -(-count // least)
-    wide = _wide(units, outputs, steps, bool(across), multiprocessors * UNITS)
+    wide = _wide(units, outputs, steps, bool(across), multiprocessors * PARTS)
     high = units // wide
     tiles = -(-outputs // wide)
-    split = _split(tiles, steps, high, multiprocessors, shape)
-    blocks = tiles * split
-    nodes = POOL if tiles <= TICKETS else -(-4 * tiles // 16) * 16
     branch = -(-shape.state // 8) * 8 + BRANCH
-    scratch = nodes + blocks * wide * branch if split > 1 else 0
+    few = TILES_FEW if by_warps else LEAVES_TO_NODE * branch // (shape.leaf * shape.leaves)
+    split = _split(tiles, steps, high, few, multiprocessors, shape.depth)
+    group = split
+    if split * wide > NODES_FEW * shape.threads:
+        group = 1 << (split - 1).bit_length() // 2
+    groups = -(-split // group)
+    tickets = tiles * (groups + 1 if groups > 1 else 1)
+    nodes = POOL if tickets <= TICKETS else -(-4 * tickets // 16) * 16
+    scratch = nodes + tiles * (split + groups) * wide * branch if split > 1 else 0
     return Cut(
-        by_warps, wide if across or by_warps else -wide, high, tiles, split, nodes,
-        min(blocks, 1 << 30), scratch, tiles > TICKETS,
+        by_warps, wide if across or by_warps else -wide, high, tiles, split, group,
+        nodes, min(tiles * split, 1 << 30), scratch, split > 1 and tickets > TICKETS,
     )  # fmt: skip
 
 
 def _wide(units: int, outputs: int, steps: int, across: bool, enough: int) -> int:
     """A block's units across outputs. Beyond the least of them, as many as would have nothing to
-    do along the index, or, of warps, all where there are outputs enough."""
+    do along the index, or, of warps, as leave blocks enough."""
     if across:
-        wide = ACROSS
+        wide = min(ACROSS, units)
         while wide > WARP and 8 * (-(-outputs // wide) * wide - outputs) > outputs:
             wide //= 2
     else:
-        wide = units if units < WARP and outputs >= enough else 1
+        wide = 1
+        while wide < units <= WARP and outputs // (2 * wide) >= enough:
+            wide *= 2
     while wide < units and units // wide // 2 >= steps:
         wide *= 2
     return wide
 
 
-def _split(tiles: int, steps: int, high: int, multiprocessors: int, shape: Shape) -> int:
+def _split(tiles: int, steps: int, high: int, few: int, multiprocessors: int, depth: int) -> int:
     """Blocks that share an output: parts are powers of two, and none is so long that its nodes do
     not fit the stack."""
-    wanted = max(1, multiprocessors * PARTS // tiles)
+    most, enough = max(1, multiprocessors * PARTS // tiles), multiprocessors * ENOUGH
+
+    def parts(share: int) -> int:
+        return max(1, -(-steps // (share * high)))
+
     share = 1
-    while share < 1 << (shape.depth - 2) and -(-steps // (share * high)) > wanted:
+    while share < 1 << (depth - 2) and parts(share) > 1:
+        if parts(share) <= most and (share >= few or tiles * parts(2 * share) < enough):
+            break
         share *= 2
-    return max(1, -(-steps // (share * high)))
+    return parts(share)

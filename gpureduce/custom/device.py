@@ -32,6 +32,7 @@ class Shape(NamedTuple):
     blocks: int  # of a multiprocessor, for which there are registers
     depth: int  # nodes that wait
     state: int  # bytes
+    leaf: int  # bytes
 
 
 class Array(NamedTuple):
@@ -86,7 +87,7 @@ def shape_of(program: Program) -> Shape:
     run = run if is_tiled else 1
     blocks = 5 if state <= 32 else 3 if state <= 64 else 2
     depth = 24 if state <= 32 else 20 if state <= 64 else 12
-    return Shape(run, min(run, 8), stages, is_tiled, threads, blocks, depth, state)
+    return Shape(run, min(run, 8), stages, is_tiled, threads, blocks, depth, state, given)
 
 
 def _leaves(program: Program, arrays: Sequence[Array]) -> str:

@@ -30,8 +30,9 @@ class Operator:
     ----------
     state : dtype or str, optional
         What is combined: a dtype, one with fields, or their list, as in
-        ``"n: i8, mean: f8, m: f8[3][3]"``; 256 bytes at most. Without it the state is one number,
-        of the dtype that the input and ``combine`` give it.
+        ``"n: i8, mean: f8, m: f8[3][3]"``; 256 bytes at most. An ``exact f4`` or
+        ``exact f8`` is a sum that ``+`` and ``-`` leave exact, and that is rounded when it is read.
+        Without it the state is one number, of the dtype that the input and ``combine`` give it.
     combine : str
         How two states, ``a`` and ``b`` in their order, are one: ``a.mean`` reads a field, and
         results are assigned by bare names. C's expressions and statements, with ``;`` or a new
@@ -48,7 +49,7 @@ class Operator:
         Other names for the inputs, as in ``"x, weight, m[3][3]"``; one with lengths is an array
         that has them as its last axes.
     commutative : bool, optional
-        Whether ``b`` and ``a`` may change places.
+        Whether ``b`` and ``a`` may change places. The tree, and its bits, are the same.
     name : str, optional
         What it is called in messages.
 

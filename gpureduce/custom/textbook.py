@@ -81,8 +81,8 @@ class _Kernel(NamedTuple):
     made: Any
 
 
-def _kernel_of(op: Any, name: str, kinds: Any) -> _Kernel:
-    """The operator in that kernel, or why it cannot be."""
+def _about(op: Any, name: str) -> Any:
+    """What is known of the kernel, or why it cannot be."""
     import gpureduce
 
     known: dict[str, Any] = {kernel["name"]: kernel for kernel in gpureduce.kernels()}
@@ -93,6 +93,11 @@ def _kernel_of(op: Any, name: str, kinds: Any) -> _Kernel:
         raise TypeError(f"{op.name}: kernel {name!r} takes several launches, for built-in ones")
     if not about["in_order"] and not op.commutative:
         raise TypeError(f"{op.name}: kernel {name!r} is for operators with commutative=True")
+    return about
+
+
+def _kernel_of(op: Any, name: str, about: Any, kinds: Any) -> _Kernel:
+    """The operator in that kernel."""
     has_identity = op.final(kinds, False, False).identity is not None
     program = op.final(kinds, False, not has_identity)
     size = struct_of(program).itemsize
@@ -126,12 +131,13 @@ def reduce(
     for what, asked in others.items():
         if asked is not None:
             raise ValueError(f"{op.name}: kernel {name} takes no {what}")
+    about = _about(op, name)
     there = places.device_of(op.name, "cuda" if device == "auto" else device, inputs)
     assert there is not None
     given = given_of(op, inputs, there)
     if len(host.axes_of(axis, len(given.shape))) < len(given.shape):
         raise ValueError(f"{op.name}: kernel {name} reduces whole arrays alone")
-    kernel = _kernel_of(op, name, tuple(a.kind for a in given.arrays))
+    kernel = _kernel_of(op, name, about, tuple(a.kind for a in given.arrays))
     n = math.prod(given.shape)
     limit = kernel.about["limit"]
     if limit and n > limit:

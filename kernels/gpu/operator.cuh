@@ -256,7 +256,7 @@ template <class OP>
 __device__ __noinline__ void fold_nodes(const Branch<typename OP::State> *from, int64_t first,
                                         int64_t stop, int wide, Branch<typename OP::State> *to) {
   typedef typename OP::State A;
-  constexpr int many = sizeof(A) <= 32 ? 8 : 2;
+  constexpr int many = sizeof(A) <= 8 ? 16 : sizeof(A) <= 32 ? 8 : 2;
   Waiting<OP> waiting;
   *to = nothing<OP>();
   int64_t done = 0;
@@ -273,6 +273,19 @@ __device__ __noinline__ void fold_nodes(const Branch<typename OP::State> *from, 
       if (some[j].there) waiting.push(some[j].value, done++);
   }
   if (done) *to = {waiting.all(), 1};
+}
+
+/* Of `many` neighbouring parts' nodes the roots for `wide` outputs: node[column] of the first row,
+ * by a thread for an output and some of the parts. */
+template <class OP>
+__device__ __noinline__ void fold_parts(const Branch<typename OP::State> *from, int64_t many,
+                                        int wide, Branch<typename OP::State> *node) {
+  const int column = threadIdx.x % wide, row = threadIdx.x / wide, rows = OP::THREADS / wide;
+  int64_t each = 1;
+  while (each * rows < many) each *= 2;
+  const int64_t first = row * each, stop = first + each < many ? first + each : many;
+  fold_nodes<OP>(from + column, first, stop, wide, &node[row * wide + column]);
+  fold_block<OP>(node, column, row, wide, rows, true);
 }
 
 template <class OP, int UNIT>
@@ -311,18 +324,25 @@ __global__ void __launch_bounds__(OP::THREADS, OP::BLOCKS)
       __syncthreads();
       continue;
     }
-    B *partial = (B *)((char *)a.scratch + a.nodes) + tile * a.split * wide;
-    if (leads && y == 0) partial[part * wide + x] = node[x];
-    if (!is_last_of((uint32_t *)a.scratch + tile, (int)a.split)) continue;
-    /* A thread for an output and a part of its nodes. */
-    const int column = threadIdx.x % wide, row = threadIdx.x / wide, rows = OP::THREADS / wide;
-    int64_t each = 1;
-    while (each * rows < a.split) each *= 2;
-    const int64_t from = row * each, to = from + each < a.split ? from + each : a.split;
-    fold_nodes<OP>(partial + column, from, to, wide, &node[row * wide + column]);
-    fold_block<OP>(node, column, row, wide, rows, true);
-    const int64_t of = tile * wide + column;
-    if (row == 0 && of < a.outputs) finish_operator<OP>(a, of, &node[column]);
+    /* The last block of a group folds its nodes, and the last of those the groups'. */
+    const int64_t groups = quotient_of(a.split + a.group - 1, a.group);
+    uint32_t *const ticket = (uint32_t *)a.scratch + tile * (groups > 1 ? groups + 1 : 1);
+    B *of_parts = (B *)((char *)a.scratch + a.nodes) + tile * (a.split + groups) * wide;
+    int64_t many = a.split;
+    if (leads && y == 0) of_parts[part * wide + x] = node[x];
+    if (groups > 1) {
+      B *const of_groups = of_parts + a.split * wide;
+      const int64_t group = quotient_of(part, a.group), first = group * a.group;
+      many = first + a.group < a.split ? a.group : a.split - first;
+      if (!is_last_of(ticket + 1 + group, (int)many)) continue;
+      fold_parts<OP>(of_parts + first * wide, many, wide, node);
+      if (threadIdx.x < wide) of_groups[group * wide + threadIdx.x] = node[threadIdx.x];
+      of_parts = of_groups, many = groups;
+    }
+    if (!is_last_of(ticket, (int)many)) continue;
+    fold_parts<OP>(of_parts, many, wide, node);
+    const int64_t of = tile * wide + threadIdx.x;
+    if (threadIdx.x < wide && of < a.outputs) finish_operator<OP>(a, of, &node[threadIdx.x]);
     __syncthreads();
   }
 }
