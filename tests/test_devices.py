@@ -104,6 +104,7 @@ def told(call, which, n, result):
     driver.fail(which, n, result) if which else driver.fail_at(n, result)
     first = fake.attempt(call)
     driver.fail(b"", 0, 0), driver.fail_at(0, 0), driver.silent(0)
+    fake.without_context(driver)  # which a pop that fails leaves
     again = fake.attempt(call)
     return first, again
 
@@ -145,7 +146,7 @@ print(json.dumps([answers, driver.mistakes(), driver.mistake().decode()]))
     assert raised > len(answers) // 5
 
 
-def test_every_call_fails_once(env):
+def test_any_call_may_fail(env):
     """Of a random part of the calls."""
     script = """
 rng = np.random.default_rng(6)
