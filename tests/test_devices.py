@@ -80,7 +80,8 @@ driver.folds(1)
 rng = np.random.default_rng(threads)
 wrong = []
 for shape, axis, order in (
-    ((3, 1 << 11, 300), 2, None), ((1 << 12, 600), 1, None), ((1 << 12, 600), 0, None),
+    ((3, 1 << 11, 300), 2, None), ((2, 1 << 12, 600), 2, None),
+    ((1 << 12, 600), 1, None), ((1 << 12, 600), 0, None),
     ((5, 700, 9, 60), (1, 3), (2, 0, 3, 1)), ((900, 70, 40), 1, (1, 2, 0)), ((1 << 21,), 0, None),
 ):
     x = rng.integers(-9, 9, shape)
