@@ -20,7 +20,8 @@ static inline int gpr_is_there(const gpr_options *options) {
 /* Whether it was auto that took a device; where that cannot begin, the CPU does. */
 static inline int gpr_chose_devices(const gpr_options *options, const gpr_view *view,
                                     gpr_places places) {
-  return options->device == GPR_DEVICE_AUTO && gpr_lies(view) < 0 && places.devices;
+  return options->device == GPR_DEVICE_AUTO && options->kernel == GPR_NO_KERNEL &&
+         gpr_lies(view) < 0 && places.devices;
 }
 
 /* Where a textbook kernel works on the plan. */

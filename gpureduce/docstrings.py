@@ -31,11 +31,8 @@ kernel : str, optional
 """
 _COMMON = """\
 device : str or list of str, optional
-    Where to compute: "cpu", "cuda" or "cuda:N"; of arrays in host memory
-    also "cuda:all", all CUDA devices together, "all", these and the CPU,
-    or a list of such names. "auto" is where the array lies or, of 256 MiB
-    and more in host memory, what was measured to be fastest there. The
-    bits of the result do not depend on it.
+    "cpu", "cuda", "cuda:N", "cuda:all", "all" or a list. "auto": where the
+    array lies, or is fastest if large (docs/where.md). The bits are the same.
 {kernel}progress : bool or callable, optional
     True shows a tqdm bar when the call takes longer than half a second;
     a callable is called as ``progress(done, total)``, in elements. For

@@ -80,7 +80,8 @@ driver.folds(1)
 rng = np.random.default_rng(threads)
 wrong = []
 for shape, axis, order in (
-    ((3, 1 << 11, 300), 2, None), ((1 << 12, 600), 1, None), ((1 << 12, 600), 0, None),
+    ((3, 1 << 11, 300), 2, None), ((2, 1 << 12, 600), 2, None),
+    ((1 << 12, 600), 1, None), ((1 << 12, 600), 0, None),
     ((5, 700, 9, 60), (1, 3), (2, 0, 3, 1)), ((900, 70, 40), 1, (1, 2, 0)), ((1 << 21,), 0, None),
 ):
     x = rng.integers(-9, 9, shape)
@@ -104,6 +105,7 @@ def told(call, which, n, result):
     driver.fail(which, n, result) if which else driver.fail_at(n, result)
     first = fake.attempt(call)
     driver.fail(b"", 0, 0), driver.fail_at(0, 0), driver.silent(0)
+    fake.without_context(driver)  # which a pop that fails leaves
     again = fake.attempt(call)
     return first, again
 
@@ -145,7 +147,7 @@ print(json.dumps([answers, driver.mistakes(), driver.mistake().decode()]))
     assert raised > len(answers) // 5
 
 
-def test_every_call_fails_once(env):
+def test_any_call_may_fail(env):
     """Of a random part of the calls."""
     script = """
 rng = np.random.default_rng(6)

@@ -76,6 +76,9 @@ def test_a_result_where_it_is_wanted():
         out = np.empty(1 << 12, order="F")
         assert gpureduce.sum(a, axis=0, device=who, out=out) is out
         assert (out == gpureduce.sum(a, axis=0)).all()
+        mean = a.mean(1, keepdims=True)
+        found = gpureduce.var(a, axis=1, mean=mean, device=who)
+        assert (found == gpureduce.var(a, axis=1, mean=mean, device="cpu")).all()
         assert gpureduce.sum(a, device=who, initial=1e300) == gpureduce.sum(a, initial=1e300)
 
 
