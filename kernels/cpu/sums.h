@@ -102,23 +102,20 @@ template <class O, class T> struct QuickSum {
     }
     return !(round(sum[0], n, false, to) | round(sum[1], n, false, to + WIDTH));
   }
-  static int quick_rest(const gpr_tile *t, int64_t first, int64_t outputs, T *to) {
-    gpr_tile rest = *t;
-    rest.data += first * t->across;
-    rest.outputs = outputs;
-    return outputs ? QuickRow<QuickSum, O, T, TwofoldSum>::run_sums(&rest, nullptr, to + first) : 1;
-  }
+  /* Some of the last for a second time. */
   static GPR_APART void few(const gpr_tile *t, const R *x, int64_t stride, T *to) {
     enum { ACROSS = STEP / PARTS };
-    const int64_t whole = t->outputs / ACROSS * ACROSS;
     const Doubles n = (double)t->n - Doubles{};
-    for (int64_t o = 0; o < whole; o += ACROSS) {
+    for (int64_t next = 0; next < t->outputs; next += ACROSS) {
+      const int64_t o = least(next, t->outputs - ACROSS);
+      gpr_tile some = *t;
+      some.data += o * t->across;
+      some.outputs = ACROSS;
       if (sum_few(x + o * PARTS, stride, t->n, n, (Part *)(void *)(to + o)))
         finish_rounded(to + o, ACROSS, t->n, to + o);
       else
-        quick_rest(t, o, ACROSS, to);
+        QuickRow<QuickSum, O, T, TwofoldSum>::run_sums(&some, nullptr, to + o);
     }
-    quick_rest(t, whole, t->outputs - whole, to);
   }
   static bool at_once(const gpr_tile *t, const void *with, T *to) {
     if constexpr (plain) {

@@ -275,7 +275,8 @@ template <class T, template <class> class Kind> struct TwofoldFold {
           (*(const Take *)job)(first, known, m, part, additions);
         },
         &take};
-    if (t->across == (int64_t)sizeof(T) && t->outputs > 1)
+    const int64_t each = sizeof(T);
+    if (t->outputs > 1 ? t->across == each : t->along != each)
       columns(t, store);
     else
       rows(t, store);
