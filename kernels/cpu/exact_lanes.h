@@ -24,7 +24,6 @@ enum { VECTORS = 4, WIDTH = GPR_VECTOR / 8, LANES = VECTORS * WIDTH };
 typedef double Doubles __attribute__((vector_size(GPR_VECTOR)));
 typedef uint64_t Words __attribute__((vector_size(GPR_VECTOR)));
 typedef int64_t Counts __attribute__((vector_size(GPR_VECTOR)));
-typedef float Singles __attribute__((vector_size(GPR_VECTOR)));
 typedef float Floats __attribute__((vector_size(GPR_VECTOR / 2)));
 typedef uint32_t Words32 __attribute__((vector_size(GPR_VECTOR)));
 
@@ -42,21 +41,6 @@ GPR_FN Doubles minus(Doubles a, Doubles b) {
   return (Doubles)_mm512_fnmadd_pd((__m512d)one, (__m512d)b, (__m512d)a);
 #elif defined(__AVX2__) && defined(__FMA__)
   return (Doubles)_mm256_fnmadd_pd((__m256d)one, (__m256d)b, (__m256d)a);
-#else
-  return a - b;
-#endif
-}
-
-/* As that of Doubles. */
-GPR_FN Singles minus(Singles a, Singles b) {
-#if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
-  Singles one = 1.0f - Singles{};
-  asm("" : "+v"(one));
-#endif
-#if defined(__AVX512F__)
-  return (Singles)_mm512_fnmadd_ps((__m512)one, (__m512)b, (__m512)a);
-#elif defined(__AVX2__) && defined(__FMA__)
-  return (Singles)_mm256_fnmadd_ps((__m256)one, (__m256)b, (__m256)a);
 #else
   return a - b;
 #endif
@@ -119,23 +103,6 @@ template <class V> GPR_FN uint64_t mask_of(V lanes) {
   return mask;
 }
 
-/* All lanes of a vector in one, by halves; of every PARTS-th lane from this part's on. */
-template <class E, int PARTS = 1, class V, class Op>
-GPR_FN E across(const V &v, const Op &op, int part = 0) {
-  E lane[sizeof v / sizeof(E)];
-  memcpy(lane, &v, sizeof v);
-  for (unsigned half = sizeof v / sizeof(E) / 2; half >= PARTS; half /= 2)
-    for (unsigned l = 0; l < half; l++) lane[l] = op(lane[l], lane[l + half]);
-  return lane[part];
-}
-template <class E, int PARTS = 1, class V> GPR_FN E sum_across(const V &v, int part = 0) {
-  return across<E, PARTS>(
-      v, [](E a, E b) { return (E)(a + b); }, part);
-}
-GPR_FN uint64_t or_across(const Words &v) {
-  return across<uint64_t>(v, [](uint64_t a, uint64_t b) { return a | b; });
-}
-
 GPR_FN void widen_all(const bfloat16 *from, float *to, int64_t n) {
   for (int64_t i = 0; i < n; i++) to[i] = widen(from[i]);
 }
@@ -162,29 +129,6 @@ template <class H> GPR_FN void copy_wide(const H *from, float *to, int64_t n) {
   widen_all(from, to, n);
 }
 
-/* Whole rows where they lie, or a copy: widened, or the start of a row filled up with zeros. */
-template <class R> struct Loader {
-  alignas(GPR_VECTOR) R copy[REALS];
-  void fill_row(int64_t n) {
-    for (; n % LANES; n++) copy[n] = 0;
-  }
-  const R *batch(const R *x, int64_t n) {
-    if (n >= LANES) return x;
-    memcpy(copy, x, (size_t)n * sizeof *x);
-    fill_row(n);
-    return copy;
-  }
-};
-template <class H> struct HalfLoader : Loader<float> {
-  const float *batch(const H *x, int64_t n) {
-    widen_all(x, copy, n);
-    fill_row(n);
-    return copy;
-  }
-};
-template <> struct Loader<float16> : HalfLoader<float16> {};
-template <> struct Loader<bfloat16> : HalfLoader<bfloat16> {};
-
 /* One more than the exponent of the largest magnitude; 1025 with NaN or inf. */
 template <class R, class U> GPR_FN int top_of(const R *x, int n, U mask, int shift, int bias) {
   U most = 0;
@@ -197,18 +141,6 @@ template <class R, class U> GPR_FN int top_of(const R *x, int n, U mask, int shi
 }
 GPR_FN int top_of(const double *x, int n) { return top_of(x, n, 0x7fffffffffffffffull, 52, 1023); }
 GPR_FN int top_of(const float *x, int n) { return top_of(x, n, 0x7fffffffu, 23, 127); }
-
-/* Whether to try what may miss: each miss in a row doubles the wait until the next try, so that
- * data on which it never succeeds loses little. */
-struct Tries {
-  int wait = 0, pause = 1;
-  bool due() { return wait-- <= 0; }
-  bool tell(bool success) {
-    wait = success ? 0 : pause;
-    pause = success ? 1 : least(2 * pause, 64);
-    return success;
-  }
-};
 
 GPR_CLOSE
 #endif

@@ -46,29 +46,28 @@ template <int K> struct Levels {
   bool is_full() const { return batches >= GPR_BATCHES_MAX / 2; }
   void commit(int k, const Doubles sum) { count[k] += bits(sum) - bits(start[k] - Doubles{}); }
 
-  /* A batch of at most GPR_BATCH rows of ACROSS numbers, if the first DEPTH levels keep it. */
-  template <int DEPTH = K, class R> bool attempt(const R *x, int64_t rows) {
-    Doubles sum[DEPTH][ABREAST];
+  /* A batch of at most GPR_BATCH rows of ACROSS numbers, if the levels keep it. */
+  template <class R> bool attempt(const R *x, int64_t rows) {
+    Doubles sum[K][ABREAST];
     Words away[ABREAST] = {}, lost[ABREAST] = {};
     const Doubles first = start[0] - Doubles{};
-    for (int k = 0; k < DEPTH; k++)
+    for (int k = 0; k < K; k++)
       for (int v = 0; v < ABREAST; v++) sum[k][v] = start[k] - Doubles{};
     for (const R *end = x + rows * ACROSS; x < end; x += ACROSS)
       for (int v = 0; v < ABREAST; v++) {
         Doubles d = load(x + v * WIDTH);
-        prefetch(x + v * WIDTH);
         d = rest_of(sum[0][v], d);
         away[v] |= bits(sum[0][v]) ^ bits(first);
-        for (int k = 1; k < DEPTH - 1; k++) d = rest_of(sum[k][v], d);
-        const Doubles u = sum[DEPTH - 1][v] + d;
-        lost[v] |= bits(minus(u, sum[DEPTH - 1][v])) ^ bits(d);
-        sum[DEPTH - 1][v] = u;
+        for (int k = 1; k < K - 1; k++) d = rest_of(sum[k][v], d);
+        const Doubles u = sum[K - 1][v] + d;
+        lost[v] |= bits(minus(u, sum[K - 1][v])) ^ bits(d);
+        sum[K - 1][v] = u;
       }
     uint64_t any_away = 0, any_lost = 0;
     for (int v = 1; v < ABREAST; v++) away[0] |= away[v], lost[0] |= lost[v];
     for (int l = 0; l < WIDTH; l++) any_away |= away[0][l], any_lost |= lost[0][l];
     if (!is_exact(any_away, any_lost)) return false;
-    for (int k = 0; k < DEPTH; k++)
+    for (int k = 0; k < K; k++)
       for (int v = 0; v < ABREAST; v++) commit(k, sum[k][v]);
     batches += ABREAST;
     return true;
@@ -196,7 +195,6 @@ template <int PARTS, class R> struct Adder {
   Exact *part;
   Levels<K> levels;
   Levels<6> all; /* of any floats */
-  Tries close, shallow;
   bool wide;
   int wait;
   bool binned;
@@ -221,72 +219,6 @@ template <int PARTS, class R> struct Adder {
     uint32_t special = GPR_NAN;
     for (int p = 0; p < PARTS; p++) special &= part[p].special;
     return special != 0;
-  }
-
-  /* Adds a batch of floats whose exponents are so close that plain sums of doubles are exact, and
-   * lie in the first level. It looks at the exponents instead of at each sum: five instructions a
-   * vector in place of eight. */
-  bool add_close(const float *x, int64_t rows) {
-    Doubles sum[VECTORS] = {};
-    Words32 high = {}, low = ~Words32{};
-    for (const float *end = x + rows * LANES; x < end; x += LANES)
-      for (int v = 0; v < VECTORS; v += 2) {
-        const float *at = x + v * WIDTH;
-        prefetch(at);
-        Words32 b;
-        memcpy(&b, at, sizeof b);
-        b += b; /* no sign */
-        high = high > b ? high : b;
-        b -= 1; /* zero has no exponent that matters: it becomes the greatest */
-        low = low < b ? low : b;
-        sum[v] += load(at);
-        sum[v + 1] += load(at + WIDTH);
-      }
-    uint32_t most = 0, least = ~0u;
-    for (int l = 0; l < 2 * WIDTH; l++) {
-      most = greatest(most, (uint32_t)high[l]);
-      least = gpr::least(least, (uint32_t)low[l]);
-    }
-    if (most == 0) return true;
-    const int field = (int)((least + 1) >> 24);
-    if (most >= 0xff000000u)
-      return false; /* inf or NaN, which a level at the very top would take */
-    if ((int)(most >> 24) - 126 > levels.top || (field ? field : 1) - 150 < levels.unit[0])
-      return false;
-    const Doubles start = levels.start[0] - Doubles{};
-    for (int v = 0; v < VECTORS; v++) levels.commit(0, start + sum[v]);
-    levels.batches += VECTORS;
-    return true;
-  }
-
-  /* Adds a batch of doubles whose exponents are among the 32 below the top: their last bits are
-   * then multiples of the second level's unit, and no sum leaves its binade. Two vectors are
-   * checked by three instructions, where attempt() takes more. Zero is no such number. */
-  bool add_close(const double *x, int64_t rows) {
-    const Doubles start1 = levels.start[0] - Doubles{}, start2 = levels.start[1] - Doubles{};
-    const Words lowest = (uint64_t)(levels.top + 1023 - 32) << 52 | Words{};
-    Doubles sum1[VECTORS], sum2[VECTORS];
-    Words outside[VECTORS / 2] = {};
-    for (int v = 0; v < VECTORS; v++) sum1[v] = start1, sum2[v] = start2;
-    for (const double *end = x + rows * LANES; x < end; x += LANES)
-      for (int v = 0; v < VECTORS; v += 2) {
-        const double *at = x + v * WIDTH;
-        const Doubles d = load(at), e = load(at + WIDTH);
-        prefetch(at);
-        prefetch(at + WIDTH);
-        outside[v / 2] |= (bits(d) - lowest) | (bits(e) - lowest);
-        sum2[v] += rest_of(sum1[v], d);
-        sum2[v + 1] += rest_of(sum1[v + 1], e);
-      }
-    uint64_t any = 0;
-    for (int l = 0; l < WIDTH; l++) any |= outside[0][l] | outside[1][l];
-    if (any << 1 >> 58) return false; /* an exponent is 32 or more above the lowest, or below it */
-    for (int v = 0; v < VECTORS; v++) {
-      levels.commit(0, sum1[v]);
-      levels.commit(1, sum2[v]);
-    }
-    levels.batches += VECTORS;
-    return true;
   }
 
   /* In levels that keep all floats. */
@@ -340,9 +272,6 @@ template <int PARTS, class R> struct Adder {
   }
   void add(const R *x, int64_t rows) {
     if (levels.is_full()) levels.template flush<PARTS>(part);
-    if (!wide && close.due() && close.tell(add_close(x, rows))) return;
-    if (!wide && K > 2 && shallow.due() && shallow.tell(levels.template attempt<2>(x, rows)))
-      return;
     if (!wide && levels.attempt(x, rows)) return;
     if (narrow && wide && wait-- > 0) return add_all(x, rows * LANES);
     add_far(x, rows * LANES);
@@ -351,20 +280,13 @@ template <int PARTS, class R> struct Adder {
 
 template <int PARTS, class T> static void add_reals(Exact *part, const T *x, int64_t n) {
   typedef typename Traits<T>::Wide R;
-  Loader<T> loader;
+  alignas(GPR_VECTOR) R batch[REALS];
   Adder<PARTS, R> adder;
-  /* Loads that straddle cache lines cost a tenth; a few numbers less, and none does. */
-  const int64_t head = n < 4 * REALS ? 0 : -(uintptr_t)x % GPR_VECTOR / sizeof *x / PARTS * PARTS;
-  for (int64_t i = 0; i < head; i++) scatter(part[i % PARTS], wide(x[i]));
-  for (int64_t i = head, m; i < n; i += m) {
-    m = n - i < LANES ? n - i : least(REALS, (n - i) / LANES * LANES);
-    if (m < LANES) adder.close.wait = 1; /* zeros fill the row, which are close to nothing */
-    const auto *batch = loader.batch(x + i, m);
-    const int rows = (int)((m + LANES - 1) / LANES);
-    if (i == head) {
-      const int top = top_of(batch, rows * LANES) + 2;
-      adder.open(part, top > GPR_TOP_MAX ? 0 : top);
-    }
+  for (int64_t i = 0; i < n; i += REALS) {
+    const int64_t m = least(REALS, n - i), rows = (m + LANES - 1) / LANES;
+    copy_wide(x + i, batch, m);
+    for (int64_t j = m; j < rows * LANES; j++) batch[j] = 0;
+    if (!i) adder.open(part, least(top_of(batch, (int)(rows * LANES)) + 2, (int)GPR_TOP_MAX));
     adder.add(batch, rows);
     if (adder.is_settled()) break;
   }

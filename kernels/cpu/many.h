@@ -42,21 +42,6 @@ template <class O> struct Alone {
   }
 };
 
-/* Finishes what an engine has rounded, each where it lies: value_of(it, how many count) is the
- * operator's Value. */
-template <class O, class R, class ValueOf>
-static void finish_rounded(const gpr_tile *t, R *result, const typename FinishedWith<O>::type *with,
-                           const ValueOf &value_of) {
-  static_assert(Same<R, typename O::Result>::value, "");
-  for (int64_t o = 0; o < t->outputs; o++) {
-    const int64_t count = t->counts ? t->counts[o] : t->n;
-    auto value = value_of(result[o], count);
-    O::finish(value, count, with, result + o);
-    if (!value.certified)
-      Alone<O>::run(t->data + o * t->across, t->along, t->n, count, with, result + o);
-  }
-}
-
 /* --- columns -----------------------------------------------------------------------------------
  */
 

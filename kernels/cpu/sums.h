@@ -41,6 +41,16 @@ GPR_CALL uint64_t round_sums(const TwofoldSum<Doubles> &s, const Doubles n, Part
   return refused | round_bounds(plus(high, low - error), plus(high, low + error), to);
 }
 
+/* Sums that doubles hold, over n, to less than doubles. */
+template <class Part> GPR_FN uint64_t divide_close(const Doubles sum, const Doubles n, Part *to) {
+  const Doubles quotient = sum / n;
+  const Words whole = (Words)(product_rest(quotient, n, sum) == 0);
+  const Doubles beside = (Doubles)(~whole & bits(0x1p-51 * size_of(quotient)));
+  return round_bounds(plus(quotient, -beside), plus(quotient, beside), to);
+}
+
+/* Columns of so few rows are finished as they come. */
+enum { FEW_ROWS = 16 };
 /* Sums of one or two, means of one: an addition of IEEE rounds the exact sum once, and has its
  * zeros. */
 template <class R> static void add_few(const R *x, int64_t stride, int64_t n, int64_t rows, R *to) {
@@ -78,11 +88,45 @@ template <class O, class T> struct QuickSum {
       O::finish(value, n, nullptr, to + o);
     }
   }
+  /* STEP columns of so few rows that nothing need be kept of them; false where one is not sure. */
+  static GPR_METHOD bool sum_few(const R *x, int64_t stride, int64_t rows, const Doubles n,
+                                 Part *to) {
+    K sum[2];
+    sum[0].open();
+    sum[1].open();
+    if constexpr (sizeof(R) < sizeof(double)) {
+      add_floats(sum, x, stride, rows, 0);
+      for (int k = 0; k < 2; k++) sum[k].settle((double)(rows + 4));
+    } else {
+      add_rows<true>(sum, x, stride, rows, 0);
+    }
+    return !(round(sum[0], n, false, to) | round(sum[1], n, false, to + WIDTH));
+  }
+  /* Some of the last for a second time. */
+  static GPR_APART void few(const gpr_tile *t, const R *x, int64_t stride, T *to) {
+    enum { ACROSS = STEP / PARTS };
+    const Doubles n = (double)t->n - Doubles{};
+    for (int64_t next = 0; next < t->outputs; next += ACROSS) {
+      const int64_t o = least(next, t->outputs - ACROSS);
+      gpr_tile some = *t;
+      some.data += o * t->across;
+      some.outputs = ACROSS;
+      if (sum_few(x + o * PARTS, stride, t->n, n, (Part *)(void *)(to + o)))
+        finish_rounded(to + o, ACROSS, t->n, to + o);
+      else
+        QuickRow<QuickSum, O, T, TwofoldSum>::run_sums(&some, nullptr, to + o);
+    }
+  }
   static bool at_once(const gpr_tile *t, const void *with, T *to) {
     if constexpr (plain) {
       const R *x = (const R *)(const void *)t->data;
       const int64_t stride = t->along / (int64_t)sizeof(R), reals = t->outputs * PARTS;
-      if (with || t->counts || t->n > 2 || t->across != (int64_t)sizeof(T)) return false;
+      if (with || t->counts || t->n > FEW_ROWS || t->across != (int64_t)sizeof(T)) return false;
+      if (t->n > 2) {
+        if (t->outputs < STEP / PARTS) return false;
+        few(t, x, stride, to);
+        return true;
+      }
       if (O::divides && t->n == 2 && !halve(x, stride, reals, (R *)(void *)to)) return false;
       if (!O::divides || t->n == 1) add_few(x, stride, reals, t->n, (R *)(void *)to);
       finish_rounded(to, t->outputs, t->n, to);
@@ -101,12 +145,8 @@ template <class O, class T> struct QuickSum {
       round_lanes(plus(s.sum.high, s.sum.low), to);
       return 0;
     }
-    if (O::divides && sizeof(Part) < sizeof(double) && !mask_of((Words)(odd != 0))) {
-      const Doubles q = s.sum.high / n;
-      const Words whole = (Words)(product_rest(q, n, s.sum.high) == 0);
-      const Doubles beside = (Doubles)(~whole & bits(0x1p-51 * size_of(q)));
-      return round_bounds(plus(q, -beside), plus(q, beside), to);
-    }
+    if constexpr (O::divides && sizeof(Part) < sizeof(double))
+      if (!mask_of((Words)(odd != 0))) return divide_close(s.sum.high, n, to);
     uint64_t refused = round_sums<Part, O::divides>(s, n, to);
     const uint64_t special = mask_of((Words)(s.special != 0));
     const uint64_t empty = with ? 0 : mask_of((Words)(n == 0));
@@ -120,8 +160,8 @@ template <class O, class T> struct QuickSum {
   static GPR_APART uint64_t finish(K *part, double, const Doubles n, const T *with, int64_t known,
                                    int64_t m, T *to) {
     Part rounded[PARTS][WIDTH];
-    T sum[WIDTH];
-    memset((void *)sum, 0, sizeof sum);
+    T both[WIDTH];
+    const T *sum = both;
     uint64_t refused = 0;
     for (int p = 0; p < PARTS; p++) {
       if (with) {
@@ -135,8 +175,10 @@ template <class O, class T> struct QuickSum {
       }
       refused |= round(part[p], n, with, rounded[p]);
     }
-    Part *parts = (Part *)(void *)sum;
-    for (int i = 0; i < PARTS * WIDTH; i++) parts[i] = rounded[i % PARTS][i / PARTS];
+    if constexpr (PARTS == 1)
+      sum = rounded[0];
+    else
+      for (int l = 0; l < WIDTH; l++) both[l] = {rounded[0][l], rounded[1][l]};
     if (O::divides)
       for (int64_t o = known; o < m; o++) finish_rounded(sum + o, 1, (int64_t)n[o], to + o);
     else

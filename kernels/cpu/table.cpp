@@ -172,8 +172,8 @@ template <class T> struct Carrier {
 };
 /* What is cast so often that it goes in one step. */
 template <class From, class To> constexpr bool is_common() {
-  return Same<To, double>::value || Same<To, complex<double>>::value ||
-         Same<To, typename Carrier<From>::type>::value;
+  return Same<To, double>::value || Same<To, complex<double>>::value || Same<To, int64_t>::value ||
+         Same<To, uint64_t>::value || Same<From, typename Carrier<From>::type>::value;
 }
 
 template <class From, class To> struct Cast {
@@ -182,7 +182,7 @@ template <class From, class To> struct Cast {
     typedef typename Carrier<From>::type Between;
     const From *x = (const From *)from;
     To *y = (To *)to;
-    if constexpr (is_common<From, To>() || Same<From, Between>::value) {
+    if constexpr (is_common<From, To>()) {
       GPR_UNROLL(4)
       for (int64_t i = 0; i < n; i++) y[i] = convert<To>(x[i]);
     } else {

@@ -6,8 +6,6 @@
 
 GPR_OPEN
 
-enum { TILE_BYTES = 32 << 10 };
-
 /* Calls take(i, the i-th of n elements' address). Later compilers than GCC 12 would gather them by
  * one instruction, which takes ten times as long on Intel's processors since it was made safe. */
 template <class Take> GPR_FN void walk(const char *at, int64_t step, int64_t n, const Take &take) {
@@ -16,19 +14,6 @@ template <class Take> GPR_FN void walk(const char *at, int64_t step, int64_t n, 
     asm("" : "+r"(at));
     take(i, at);
   }
-}
-
-/* Outputs that lie in any step, as columns of a tile: real `part` of element i of output o is at
- * tile[i * LANES + o * PARTS + part]. */
-template <int PARTS, class T, class R>
-static void fill_tile(R *tile, const char *data, int64_t across, int64_t along, int64_t outputs,
-                      int64_t n) {
-  for (int64_t o = 0; o < outputs; o++)
-    walk(data + o * across, along, n, [&](int64_t i, const char *at) {
-      T x[PARTS];
-      memcpy(x, at, sizeof x);
-      for (int p = 0; p < PARTS; p++) tile[i * LANES + o * PARTS + p] = wide(x[p]);
-    });
 }
 
 /* Of at least two bytes. */

@@ -275,7 +275,8 @@ template <class T, template <class> class Kind> struct TwofoldFold {
           (*(const Take *)job)(first, known, m, part, additions);
         },
         &take};
-    if (t->across == (int64_t)sizeof(T) && t->outputs > 1)
+    const int64_t each = sizeof(T);
+    if (t->outputs > 1 ? t->across == each : t->along != each)
       columns(t, store);
     else
       rows(t, store);
@@ -332,8 +333,10 @@ template <class Q, class O, class T, template <class> class Kind> struct QuickRo
     return load((const double *)each);
   }
   static int run(const gpr_tile *t, const void *with, void *to) {
+    return Q::at_once(t, with, (Result *)to) || run_sums(t, with, to);
+  }
+  static int run_sums(const gpr_tile *t, const void *with, void *to) {
     Result *result = (Result *)to;
-    if (Q::at_once(t, with, result)) return 1;
     F::each(t, [&](int64_t first, int64_t known, int64_t m, K *part, int64_t additions) {
       const Doubles n = counts_of(t->counts ? t->counts + first : nullptr, t->n, m);
       uint64_t refused =

@@ -1,0 +1,59 @@
+"""Sums, means and deviations of few elements an output: they tie, cancel and end in zeros of either
+sign so often that quick ways to them must tell such cases, and not only be close."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import reference
+from arrays import generator
+
+import gpureduce
+
+DATA = {
+    "of few bits": lambda rng, shape: np.ldexp(
+        1.0 + rng.integers(0, 4, shape) * 2.0**-23, rng.integers(0, 4, shape)
+    ),
+    "of all bits": lambda rng, shape: np.ldexp(rng.standard_normal(shape), rng.integers(0, 5)),
+    "that cancel": lambda rng, shape: rng.integers(-1, 2, shape) * 1.5,
+    "zeros": lambda rng, shape: np.where(rng.random(shape) < 0.8, -0.0, 0.0),
+    "far apart": lambda rng, shape: np.ldexp(
+        rng.standard_normal(shape), rng.integers(0, 60, shape)
+    ),
+    "tiny": lambda rng, shape: rng.integers(-9, 9, shape) * 2.0**-149,
+    "special": lambda rng, shape: rng.choice(
+        [1.5, -2.0, np.inf, np.nan], shape, p=[0.6, 0.3, 0.07, 0.03]
+    ),
+}
+EXACT = {
+    "sum": reference.sum_of,
+    "mean": reference.mean_of,
+    "std": reference.std_of,
+}
+
+
+@pytest.mark.parametrize("kind", DATA)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("op", EXACT)
+def test_few_elements_an_output(op, dtype, kind):
+    rng = generator(f"{op} {dtype} {kind}")
+    function = partial(getattr(gpureduce, op), axis=0)
+    for rows in (1, 2, 3, 4, 7, 16, 17):
+        a = DATA[kind](rng, (rows, 37)).astype(dtype)
+        wanted = [EXACT[op](a[:, column], a.dtype) for column in range(a.shape[1])]
+        for given in (a, np.asfortranarray(a), np.repeat(a, 2, 1)[:, ::2]):
+            with np.errstate(all="ignore"):
+                got = function(given)
+            assert got.tobytes() == np.array(wanted, dtype).tobytes(), (rows, kind)
+
+
+NUMBERS = "?bhiqBHIQefdFD"
+
+
+@pytest.mark.parametrize("to", NUMBERS)
+def test_elements_are_cast_as_by_numpy(to):
+    """By one step, or by way of a type that has all values of the first."""
+    for given in NUMBERS:
+        a = np.arange(100).astype(given)
+        if np.can_cast(given, to, "same_kind"):
+            assert gpureduce.sum(a, dtype=to) == a.astype(to).sum(dtype=to), given
