@@ -26,7 +26,8 @@ def main() -> None:
     dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
     rng = np.random.default_rng(dist.get_rank())
     part = (rng.normal(size=(1000, 3)) * [1, 1e10, 1e-10]).astype(np.float32)
-    print(dist.get_rank(), all_reduce(part, "mean", axis=0))
+    mean = all_reduce(part, "mean", axis=0)
+    print(f"{dist.get_rank()} {mean}\n", end="", flush=True)
     dist.destroy_process_group()
 
 

@@ -1049,9 +1049,9 @@ def test_segments_that_are_none():
     with pytest.raises(np.exceptions.AxisError):
         gpureduce.segments(a, [0], [2], "add", axis=1)
     for axis in (None, (0, 1), ()):
-        with pytest.raises(ValueError, match=r"gpureduce\.segments: .* one axis"):
+        with pytest.raises(ValueError, match=r"gpureduce\.segments: one axis"):
             gpureduce.segments(a[None], [0], [2], "add", axis=axis)
-        with pytest.raises(ValueError, match=r"gpureduce\.reduceat: .* one axis"):
+        with pytest.raises(ValueError, match=r"gpureduce\.reduceat: one axis"):
             gpureduce.reduceat(a[None], [0], "add", axis=axis)
     with pytest.raises(ValueError, match="op"):
         gpureduce.segments(a, [0], [2], "nonsense")

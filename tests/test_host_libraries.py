@@ -38,7 +38,7 @@ def tensor(request, monkeypatch):
     library = ModuleType(name)
     kind = type("Tensor", (Tensor,), {"__module__": f"{name}.core"})
     library.Tensor, library.from_numpy = kind, kind
-    library.numpy = SimpleNamespace(asarray=kind)
+    library.numpy, library.bfloat16 = SimpleNamespace(asarray=kind), None
     library.config = SimpleNamespace(jax_enable_x64=False)
     monkeypatch.setitem(sys.modules, name, library)
     return kind

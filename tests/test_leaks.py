@@ -83,7 +83,7 @@ PATHS |= {
     "threads": lambda: gpureduce.set_num_threads(gpureduce.get_num_threads()),
     "object": raising(TypeError, gpureduce.sum, OBJECTS),
     "string": raising(TypeError, gpureduce.max, "abc"),
-    "masked": raising(TypeError, gpureduce.sum, MASKED),
+    "masked": raising(TypeError, gpureduce.reduceat, MASKED, [0], "add"),
     "ragged": raising(ValueError, gpureduce.sum, [[1], [1, 2]]),
     "empty max": raising(ValueError, gpureduce.max, EMPTY),
     "empty argmax": raising(ValueError, gpureduce.argmax, EMPTY),

@@ -96,7 +96,7 @@ def test_masks_and_initial_on_the_device():
     assert bits(host(got)) == bits(gpureduce.sum(a, axis=0, where=keep, initial=2.5))
     row = gpureduce.sum(on_device(a), axis=1, where=on_device(keep[0]))
     assert bits(host(row)) == bits(gpureduce.sum(a, axis=1, where=keep[0]))
-    with pytest.raises(TypeError, match="where is to lie on the device"):
+    with pytest.raises(TypeError, match="where must lie on the device"):
         gpureduce.sum(on_device(a), axis=0, where=keep)
     with pytest.raises(ValueError, match="broadcast"):
         gpureduce.sum(on_device(a), axis=0, where=on_device(keep[:3]))

@@ -201,6 +201,7 @@ def test_the_accessor(labelled):
 
 
 def test_xarrays_and_operators(labelled):
+    pytest.importorskip("dask", reason="dask is not installed")
     peak = gpureduce.Operator("f4", combine="a > b ? a : b")
     with pytest.raises(TypeError, match="has names"):
         peak(labelled)

@@ -1,13 +1,16 @@
 """Two hundred wrong calls: none crashes, each says what was given, and the type is NumPy's."""
 
 import json
+import os
 import re
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
+from table import TOOLS
 from wrong_calls import CALLS, COMMANDS, numpys
 
 import gpureduce
@@ -70,9 +73,11 @@ def answers(tmp_path_factory):
     (room / "raw.bin").write_bytes(bytes(32))
     (room / "cut.npy").write_bytes((room / "a.npy").read_bytes()[:100])
     (room / "words.csv").write_text("one,two\nthree,four\n")
+    here = [str(Path(gpureduce.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], input=json.dumps([*COMMANDS]), cwd=room,
         capture_output=True, text=True, check=True,
+        env=TOOLS | {"PYTHONPATH": os.pathsep.join(here)},
     )  # fmt: skip
     return json.loads(done.stdout)
 
