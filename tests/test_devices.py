@@ -171,7 +171,7 @@ print(json.dumps([answers, driver.mistakes(), driver.mistake().decode()]))
         assert first["raised"] in (None, "DeviceError", "MemoryError"), what
         assert again["raised"] is None, what
         for kind, count in more.items():
-            kept_back = GIVE_BACK.get(failed) == kind or (failed in ENTER and not first["raised"])
+            kept_back = GIVE_BACK.get(failed) == kind or failed in ENTER  # cannot be freed
             assert count < 0 or kept_back, what
     assert sum(first["raised"] is not None for _, _, _, first, _, _ in answers) > 5
 
