@@ -3,7 +3,7 @@
 #define GPR_CELLS_CUH
 
 #include "lanes.cuh"
-#include "pair.cuh"
+#include "pair_sum.cuh"
 
 GPR_OPEN
 
@@ -112,32 +112,6 @@ template <class F, int COLUMNS> struct Cells {
 
 /* --- exact sums ----------------------------------------------------------------------------------
  */
-
-/* One batch of one part of the elements: to the sum in registers if nothing is lost, else one by
- * one, and what is lost even so to `rest`. Seldom, but a block waits for it. */
-template <class T, int N, int EVERY, class X, class R>
-__device__ __forceinline__ void take(typename RealSum<R>::Sum &sum, const X (&x)[N], int first,
-                                     RealSum<R> *rest) {
-  auto p = sum;
-  bool lost = false;
-  if constexpr (sizeof(X) == 4) {
-    Batch<Format<T>::precision, N / EVERY> batch;
-#pragma unroll
-    for (int i = 0; i < N; i += EVERY) batch.add(x[first + i]);
-    lost = !batch.fine();
-    add(p, batch.sum, lost);
-  } else {
-#pragma unroll
-    for (int i = 0; i < N; i += EVERY) add(p, x[first + i], lost);
-  }
-  if (lost) {
-    X each[N / EVERY]; /* a copy, so that the others stay in registers */
-#pragma unroll
-    for (int i = 0; i < N / EVERY; i++) each[i] = x[first + i * EVERY];
-    p = added(sum, each, N / EVERY, rest);
-  }
-  sum = p;
-}
 
 template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
   typedef PairSum<T> F;

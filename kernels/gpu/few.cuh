@@ -165,7 +165,6 @@ template <class Stored> struct FewReals<double, Stored> {
   __device__ __forceinline__ bool fine() const { return !lost | nan; }
   __device__ __forceinline__ Triple terms() const { return sum; }
 };
-template <class Stored> struct FewApart<double, Stored> : FewReals<double, Stored> {};
 
 template <class T, template <class, class> class Reals> struct FewSums {
   typedef PairSum<T> F;
@@ -250,9 +249,10 @@ template <class T, template <class, class> class Reals> struct FewSums {
   }
 };
 template <class T> struct Few<PairSum<T>> : FewSums<T, FewReals> {};
-template <class T> struct Tall<PairSum<T>> : FewSums<T, FewApart> {};
+template <> struct Tall<PairSum<float>> : FewSums<float, FewApart> {};
+template <> struct Tall<PairSum<complex<float>>> : FewSums<complex<float>, FewApart> {};
 template <class T> struct IsTall<PairSum<T>> {
-  static constexpr bool value = sizeof(typename PairSum<T>::Real) == 4;
+  static constexpr bool value = Same<typename RealOf<T>::type, float>::value;
 };
 
 template <class T> struct SlowFew<PairSum<T>> {

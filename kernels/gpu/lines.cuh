@@ -33,9 +33,25 @@ struct LineSum {
 
 /* A warp's sum that this shifts up has so many bits at most; those of 32 warps have five more. */
 enum { SUM_BITS = 122 };
-__device__ __forceinline__ bool fits_above(__int128 value, int above) {
-  const __int128 beyond = value >> (SUM_BITS - (above & 31));
-  return above < 32 && (beyond == 0 || beyond == -1);
+__device__ __forceinline__ bool fits_above(__int128 value, int above, int most = SUM_BITS) {
+  if (above > most) return false;
+  const __int128 beyond = value >> (most - above);
+  return beyond == 0 || beyond == -1;
+}
+/* A finite double too; false if it lies too far above or below. */
+__device__ __forceinline__ bool add_to_line(LineSum &s, double x) {
+  enum { BITS = SUM_BITS - 3 }; /* of each, a few of which are then added */
+  int exponent;
+  uint32_t special = 0;
+  int64_t m = mantissa(x, exponent, special);
+  if (!m) return true;
+  for (; !(m & 1); m >>= 1) exponent++;
+  const int unit = s.value == 0 || exponent < s.unit ? exponent : s.unit;
+  const int above = s.value == 0 ? 0 : s.unit - unit;
+  if (!fits_above(s.value, above, BITS) || !fits_above(m, exponent - unit, BITS)) return false;
+  s.value = (s.value << above) + ((__int128)m << (exponent - unit));
+  s.unit = unit;
+  return true;
 }
 /* Of all lanes, which hold what fits_above() says. */
 __device__ __forceinline__ __int128 warp_sum(__int128 value) {
@@ -45,6 +61,11 @@ __device__ __forceinline__ __int128 warp_sum(__int128 value) {
   for (int i = 0; i < 4; i++)
     sum += (__int128)warp_add((uint32_t)(value >> DIGIT * i) & ((1u << DIGIT) - 1)) << DIGIT * i;
   return sum;
+}
+
+/* A complex array that starts in the middle of a packet has its parts the other way round. */
+template <int PARTS> __device__ __forceinline__ int64_t line_of(int64_t first, int part) {
+  return (int64_t)blockIdx.x * PARTS + (PARTS == 2 ? part ^ (int)(first & 1) : part);
 }
 
 /* By a warp, a lane each: the sums of the block's warps in the lowest one's unit. Those that lie
@@ -60,7 +81,7 @@ __device__ __forceinline__ uint32_t answer_line(const gpr_flat_args &args, int64
     s.value = 0;
     s.flags |= GPR_LINE_MORE;
   }
-  s.value = warp_sum(s.value << (above & 31));
+  s.value = warp_sum(s.value << above);
   s.flags = warp_or(s.flags);
   const uint32_t beside = (uint32_t)(unit - UNOPENED) << GPR_LINE_FLAGS | s.flags;
   const int i = lane_of();

@@ -7,26 +7,9 @@
 #ifndef GPR_MOMENT_BATCH_CUH
 #define GPR_MOMENT_BATCH_CUH
 
-#include "pair.cuh"
+#include "batch.cuh"
 
 GPR_OPEN
-
-GPR_CONSTEXPR int log2_up(int n) {
-  int h = 0;
-  while (1 << h < n) h++;
-  return h;
-}
-
-/* 1.5·2^k: sums of both signs up to 2^(k-1) stay in its binade, whose unit is 2^(k-52). */
-GPR_FN double window_start(int k) {
-  return from_bits((uint64_t)((uint32_t)(k + 1023) << 20 | 0x80000u) << 32);
-}
-/* Adds x to a window; what is below its unit is the result. */
-GPR_FN double caught(double &window, double x) {
-  const double t = window + x, rest = x - (t - window);
-  window = t;
-  return rest;
-}
 
 /* --- floats, and what fits them ------------------------------------------------------------------
  */

@@ -36,7 +36,7 @@ template <class R> struct MomentPairs {
   /* A NaN is kept by the pair that meets it, and nothing else matters to it any more. */
   __device__ __forceinline__ bool is_nan() const { return sum.hi != sum.hi; }
   template <class State> __device__ __forceinline__ void give(State &s, int part) const {
-    if (is_nan()) return add_rest(&s.sum[part], sum.hi);
+    if (is_nan()) return set_nan(s, part);
     give(s.sum[part], 0, sum, B::sums > 1);
 #pragma unroll
     for (int i = 0; i < squares; i++)
@@ -138,12 +138,13 @@ template <> struct HalfRange<bfloat16> {
  * itself. */
 static __device__ __noinline__ void add_count(MomentState<float, 1> *s, double sum, double first,
                                               double second) {
+  if (is_nan(*s, 0)) return;
   if (first - first == 0) {
     add_to(s->sum[0], 0, sum);
     add_to(s->squares, 0, first);
     add_to(s->squares, 1, second);
   } else {
-    add_rest(&s->sum[0], first);
+    add_alone(s, 0, first);
   }
 }
 
@@ -205,9 +206,6 @@ template <class T> struct Cells<PairMoments<T>, 1> : MomentCells<T>::type {
     add_each(this->over, each, U);
   }
   static __device__ __noinline__ void add_each(State *s, const T *x, int n) {
-    uint32_t special = 0;
-    for (int p = 0; p < F::parts; p++) special |= s->sum[p].special;
-    if (special & GPR_NAN) return; /* nothing else matters any more */
 #pragma unroll 1
     for (int i = 0; i < n; i++) F::add(*s, x[i]);
   }

@@ -119,7 +119,7 @@ template <class T> struct StagedRow<PairMoments<T>> {
     });
 #pragma unroll
     for (int p = 0; p < parts; p++) fine &= batch[p].open();
-    if (!fine && has_nan(batch)) return add_rest(&s.sum[0], NAN);
+    if (!fine && has_nan(batch)) return set_nan(s, 0);
     if (!fine) return each([&](T x) { F::add(s, x); });
     each([&](T x) {
 #pragma unroll
@@ -317,7 +317,8 @@ template <class T> struct PairMomentsValue {
   __device__ __forceinline__ R spread(int64_t n, const gpr_spread *how) const {
     const double *means = how->means;
     uint32_t special = 0;
-    for (int p = 0; p < F::parts; p++) special |= s->sum[p].special;
+    for (int p = 0; p < F::parts; p++)
+      special |= is_nan(*s, p) ? (uint32_t)GPR_NAN : s->sum[p].special;
     const SpreadCase c = case_of_spread(special, n, means, F::parts);
     if (c != SPREAD_FINITE) return round_case<R>(c);
     const double freedom = plain_freedom(n, how->ddof);

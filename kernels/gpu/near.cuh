@@ -6,6 +6,7 @@
 #ifndef GPR_NEAR_CUH
 #define GPR_NEAR_CUH
 
+#include "../core/bigint.h"
 #include "pair.cuh"
 
 GPR_OPEN

@@ -518,18 +518,24 @@ __device__ __forceinline__ void merge_across(typename F::State *s, int x, int y,
   merge_down<F, N>(s, x, y, width, height, slots);
 }
 
-/* All threads' states come to thread 0: by lanes, then its own hands, for there are few warps. */
+/* All threads' states come to thread 0: by lanes, and then by those of one warp. */
 template <class F>
 __device__ __forceinline__ void merge_block(typename F::State &s, Slots<F> &slots) {
   constexpr int warps = AXES_THREADS / GPR_WARP;
   static_assert(Slots<F>::count >= warps, "");
-  Move<F>::merge_lanes(s, GPR_WARP);
-  __syncthreads();
-  if (lane_of() == 0) Move<F>::assign(slots.slot[warp_of()], s);
-  __syncthreads();
-  if (threadIdx.x == 0)
 #pragma unroll 1
-    for (int w = 1; w < warps; w++) F::merge(s, slots.slot[w]);
+  for (int lanes = GPR_WARP;; lanes = warps) {
+    if (lanes == GPR_WARP || warp_of() == 0) Move<F>::merge_lanes(s, lanes);
+    if (lanes == warps) return;
+    __syncthreads();
+    if (lane_of() == 0) Move<F>::assign(slots.slot[warp_of()], s);
+    __syncthreads();
+    if (warp_of() > 0) return;
+    if (lane_of() < warps)
+      Move<F>::assign(s, slots.slot[lane_of()]);
+    else
+      F::open(s);
+  }
 }
 
 /* --- blocks that share outputs -------------------------------------------------------------------

@@ -41,6 +41,23 @@ __device__ __forceinline__ uint4 load_once(const void *address) {
   return v;
 }
 
+/* The same of what `like` has. */
+__device__ __forceinline__ uint4 load_once_as(const void *address, uint4) {
+  return load_once(address);
+}
+__device__ __forceinline__ uint2 load_once_as(const void *address, uint2) {
+  uint2 v;
+  asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
+               : "=r"(v.x), "=r"(v.y)
+               : "l"(address));
+  return v;
+}
+__device__ __forceinline__ uint32_t load_once_as(const void *address, uint32_t) {
+  uint32_t v;
+  asm volatile("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(v) : "l"(address));
+  return v;
+}
+
 /* Makes the first packet's words wait for all the others', and for `with`: the compiler is apt to
  * put some of the loads, or an atomic that is under way meanwhile, behind the first additions, a
  * memory's latency later. threadIdx.y is zero, which it cannot know. */

@@ -3,6 +3,7 @@
 #define GPR_PAIR_MOMENTS_CUH
 
 #include "moment_batch.cuh"
+#include "pair_sum.cuh"
 
 GPR_OPEN
 
@@ -151,10 +152,22 @@ __device__ __forceinline__ void add_square_of(Levels<SquaresOf<double>, P> &s, i
   }
 }
 
+/* Where a NaN was met: nothing else matters to the part any more. */
+template <class R, int PARTS>
+__device__ __forceinline__ void set_nan(MomentState<R, PARTS> &s, int part) {
+  s.sum[part].pair[0].hi = NAN;
+}
+template <class S> __device__ __forceinline__ bool is_nan(const S &s, int part) {
+  return s.sum[part].pair[0].hi != s.sum[part].pair[0].hi;
+}
+
 /* Any number. Not inlined: it stands where nothing else is alive. */
 template <class R, int PARTS>
 __device__ __noinline__ void add_alone(MomentState<R, PARTS> *s, int part, double x) {
-  if (x - x == 0) {
+  if (is_nan(*s, part)) return;
+  if (x != x) {
+    set_nan(*s, part);
+  } else if (x - x == 0) {
     add_to(s->sum[part], 0, x);
     add_square_of(s->squares, part, x);
   } else {

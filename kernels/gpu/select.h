@@ -14,10 +14,11 @@ struct AxesRow {
   gpr_program *tile, *any; /* of elements as they lie; of any dtype, order and address */
   gpr_program *convert[GPR_DTYPE_COUNT];                  /* of this dtype, where there is one */
   gpr_program *tile_rows, *convert_rows[GPR_DTYPE_COUNT]; /* the same by packets */
-  int is_tree, is_ordered, is_brief; /* is_brief: a few elements need no state in memory */
-  int bytes;                         /* of an element */
+  int is_tree, is_ordered;
+  int brief; /* so many elements need no state in memory */
+  int bytes; /* of an element */
   int tile_blocks, tile_loads;
-  int packed_bytes, staged_packets, staged_blocks;
+  int strip_bytes, packed_bytes, staged_packets, staged_blocks;
   int rows_blocks, rows_loads, columns_blocks, columns_loads;
   double ends;  /* of a block, in steps */
   size_t state; /* bytes, the number that counted with it */
@@ -94,8 +95,9 @@ struct AxesCut {
     Size offsets = (Size)(uintptr_t)a.data | (a.count > 1 ? a.strides[a.kept] : 0);
     for (int d = 0; d < a.kept - 1; d++) offsets |= a.strides[d];
     const Size width = a.shape[a.kept - 1];
-    a.tiles = a.outputs / width * up(width * row.bytes, 16);
-    if (offsets % 16 || width * row.bytes < 1024 || a.tiles < (Size)multiprocessors * 1024)
+    a.tiles = a.outputs / width * up(width * row.bytes, row.strip_bytes);
+    if (offsets % row.strip_bytes || width * row.bytes < 1024 ||
+        a.tiles < (Size)multiprocessors * 1024)
       return false;
     if (a.count > FEW_SHORT && row.tall) return take(row.tall, up(a.tiles, AXES_THREADS), 0);
     return take(row.shallow, up(a.tiles, AXES_THREADS * (a.count == 2 ? 2 : 1)), 0);
@@ -359,10 +361,22 @@ struct AxesCut {
     for (Size h = down; h > 1; h /= 2) halves += 1.5;
     return (each > 1 ? each : 1) * idle * (1 + halves * (double)down / (double)a.count);
   }
+  /* A thread takes all of an output, which is short, or not long and one of very many. */
+  bool is_brief(Size slots) const {
+    const bool many = a.outputs >= slots * AXES_THREADS && kept_stride() <= 4 * row.bytes;
+    const Size most = many ? row.brief : (Size)FEW_SHORT;
+    return row.brief && !a.starts && a.boxed == 1 && runs_of_box() == 1 && a.count > 0 &&
+           a.count <= most && (a.place[inner()] >= 0 || !row.is_ordered);
+  }
   void set_lanes(Size slots) {
     const Size outputs = a.outputs, count = a.starts ? INT32_MAX : a.count;
     const Size width = a.kept ? a.shape[a.kept - 1] : 1;
     a.across = a.down = a.beyond = 1;
+    a.brief = is_brief(slots);
+    if (a.brief) {
+      a.beyond = AXES_THREADS;
+      return;
+    }
     if (kept_stride() >= magnitude(reduced_stride())) { /* lanes down the elements first */
       for (int down = 2; down <= 32; down *= 2)
         if (rows_time(down) < rows_time(a.down)) a.down = down;
@@ -447,9 +461,6 @@ struct AxesCut {
     const Size slots = (Size)multiprocessors * row.tile_blocks;
     set_box();
     set_lanes(slots);
-    const bool in_order = a.boxed == 1 && a.place[inner()] >= 0;
-    a.brief = row.is_brief && a.down == 1 && !a.starts && a.count > 0 && a.count <= FEW_SHORT &&
-              runs_of_box() == 1 && (in_order || !row.is_ordered);
     set_runners(a.starts || !a.box ? 1 : a.box, row.tile_loads);
     share_rounds(slots, (Size)AXES_THREADS * row.tile_loads * row.bytes);
     return take_tile(loader(), slots);

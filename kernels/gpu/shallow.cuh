@@ -9,6 +9,21 @@ GPR_OPEN
 
 enum { SHALLOW_BLOCKS = 4, SHALLOW_LOADS = 4 };
 
+/* What a thread reads of a row of columns: of a packet of smaller elements it would have thousands
+ * of instructions. */
+template <class T> struct StripShape {
+  static constexpr int bytes = sizeof(T) >= 4 ? 16 : 4 * sizeof(T), count = bytes / sizeof(T),
+                       loads = sizeof(T) >= 4 ? 4 : 8;
+};
+template <class T> union StripOf {
+  typename Store<StripShape<T>::bytes>::type words;
+  T element[StripShape<T>::count];
+  __device__ StripOf() {}
+  __device__ __forceinline__ void load(const void *address) {
+    words = load_once_as(address, words);
+  }
+};
+
 /* Neighbouring results of one thread, and those of them, as bits, that need slow_output(): when
  * nothing is alive that its registers would drive to memory. */
 template <class F, class Few, int N>
@@ -24,10 +39,10 @@ __device__ __forceinline__ uint32_t finish_few(const gpr_axes_args &a, int64_t o
   return missed & ((1u << left) - 1);
 }
 
-/* A packet's columns: a.count elements of each, a.strides[kept] apart. */
+/* Neighbouring columns: a.count elements of each, a.strides[kept] apart. */
 template <class F> struct Strip {
   typedef typename F::Element T;
-  static constexpr int V = Packet<T>::count;
+  static constexpr int V = StripShape<T>::count;
   const char *base;
   int64_t o;
   int left; /* columns that exist */
@@ -56,15 +71,15 @@ __device__ __forceinline__ void finish_strip(const gpr_axes_args &a, const Strip
 /* Two strips of two rows a thread: of one there would be too few loads under way. */
 template <class F> __device__ __forceinline__ void fold_two(const gpr_axes_args &a) {
   typedef typename F::Element T;
-  constexpr int V = Packet<T>::count;
+  constexpr int V = StripShape<T>::count;
   const int64_t t = (int64_t)blockIdx.x * AXES_THREADS * 2 + threadIdx.x,
                 stride = a.strides[a.kept];
   const Strip<F> strip[2] = {Strip<F>(a, t), Strip<F>(a, t + AXES_THREADS)};
-  Packet<T> v[4];
+  StripOf<T> v[4];
 #pragma unroll
   for (int i = 0; i < 4; i++)
     if (strip[i / 2].left == V) {
-      v[i].words = load_once(strip[i / 2].base + i % 2 * stride);
+      v[i].load(strip[i / 2].base + i % 2 * stride);
     } else {
 #pragma unroll
       for (int e = 0; e < V; e++)
@@ -85,7 +100,7 @@ template <class F> __device__ __forceinline__ void fold_two(const gpr_axes_args 
 
 template <class F, class Few> __device__ __forceinline__ void fold_strip(const gpr_axes_args &a) {
   typedef typename F::Element T;
-  constexpr int V = Packet<T>::count;
+  constexpr int V = StripShape<T>::count, U = StripShape<T>::loads;
   const Strip<F> strip(a, (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x);
   const int left = strip.left;
   if (!left) return;
@@ -94,18 +109,18 @@ template <class F, class Few> __device__ __forceinline__ void fold_strip(const g
   Few few[V];
   int r = 0;
 #pragma unroll 1
-  for (; left == V && r + SHALLOW_LOADS <= (int)a.count; r += SHALLOW_LOADS) {
-    Packet<T> v[SHALLOW_LOADS];
+  for (; left == V && r + U <= (int)a.count; r += U) {
+    StripOf<T> v[U];
 #pragma unroll
-    for (int u = 0; u < SHALLOW_LOADS; u++) v[u].words = load_once(base + (r + u) * stride);
+    for (int u = 0; u < U; u++) v[u].load(base + (r + u) * stride);
 #pragma unroll
-    for (int i = 0; i < SHALLOW_LOADS * V; i++) few[i % V].add(v[i / V].element[i % V], r + i / V);
+    for (int i = 0; i < U * V; i++) few[i % V].add(v[i / V].element[i % V], r + i / V);
   }
 #pragma unroll 1
   for (; r < (int)a.count; r++) {
-    Packet<T> v;
+    StripOf<T> v;
     if (left == V) {
-      v.words = load_once(base + r * stride);
+      v.load(base + r * stride);
     } else {
 #pragma unroll
       for (int e = 0; e < V; e++)
@@ -118,7 +133,7 @@ template <class F, class Few> __device__ __forceinline__ void fold_strip(const g
   finish_strip(a, strip, finish_few<F>(a, strip.o, left, few, a.count));
 }
 
-/* Columns: rows of a.shape[kept - 1] elements that start at multiples of 16 bytes, of which there
+/* Columns: rows of a.shape[kept - 1] elements that start at multiples of a strip, of which there
  * are a.count, FEW_MOST at most, a.strides[kept] apart. */
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)

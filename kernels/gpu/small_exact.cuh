@@ -7,7 +7,7 @@
 #ifndef GPR_SMALL_EXACT_CUH
 #define GPR_SMALL_EXACT_CUH
 
-#include "flat_exact.cuh"
+#include "windows.cuh"
 
 GPR_OPEN
 
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(GPR_SMALL_THREADS) small_exact(gpr_flat_args a
     take_specials<S>(x, special);
     top = top_of(x);
   }
-  const int unit1 = unit_below<2>(top);
+  const int unit1 = unit_below(top);
   const bool fine = cascade(x, unit1, counts);
 #pragma unroll
   for (int p = 0; p < S::parts; p++) {

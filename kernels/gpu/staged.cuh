@@ -93,9 +93,11 @@ template <class F> struct StagedRow {
   }
 };
 
-/* Whether a thread can finish an output of FEW_SHORT elements by itself. */
-template <class F> struct IsBrief {
-  static constexpr bool value = StagedRow<F>::few || LooksFirst<F>::value;
+/* The longest output that a thread can finish by itself; 0: none. */
+template <class F> struct BriefMost {
+  static constexpr int value = LooksFirst<F>::value ? (int)FEW_SHORT
+                               : StagedRow<F>::few  ? (int)FEW_MOST
+                                                    : 0;
 };
 
 template <class F>

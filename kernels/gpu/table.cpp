@@ -144,7 +144,7 @@ template <class F, class ROW> struct AxesKernels {
     /* Of a packet of smaller elements they would be thousands of instructions. */
     constexpr bool wide = sizeof(typename F::Element) >= 4 && StagedRow<F>::few;
     AxesRow row = {};
-    row.shallow = program_if<F, code::Shallow, wide>();
+    row.shallow = program_if<F, code::Shallow, StagedRow<F>::few>();
     row.tall = program_if<F, code::Tall, (wide && IsTall<F>::value)>();
     row.packed = program_if<F, code::Packed, wide>();
     row.staged = &Program<F, code::Staged>::it;
@@ -161,9 +161,10 @@ template <class F, class ROW> struct AxesKernels {
 #undef GPR_X
     row.bytes = (int)sizeof(typename F::Element);
     row.is_ordered = F::ordered;
-    row.is_brief = IsBrief<F>::value;
+    row.brief = BriefMost<F>::value;
     row.tile_blocks = TileShape<F>::blocks;
     row.tile_loads = TileShape<F>::loads;
+    row.strip_bytes = StripShape<typename F::Element>::bytes;
     row.packed_bytes = PackedShape<F>::bytes;
     row.staged_packets = StagedShape<F>::packets;
     row.staged_blocks = StagedShape<F>::blocks;

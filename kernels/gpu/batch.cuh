@@ -1,0 +1,177 @@
+/* A batch of numbers, which one thread adds to a sum by the quickest of the ways that lose nothing.
+ */
+#ifndef GPR_BATCH_CUH
+#define GPR_BATCH_CUH
+
+#include "pair.cuh"
+
+GPR_OPEN
+
+/* --- windows -------------------------------------------------------------------------------------
+ */
+
+GPR_CONSTEXPR int log2_up(int n) {
+  int h = 0;
+  while (1 << h < n) h++;
+  return h;
+}
+/* 1.5·2^k: sums of both signs up to 2^(k-1) stay in its binade, whose unit is 2^(k-52). */
+GPR_FN double window_start(int k) {
+  return from_bits((uint64_t)((uint32_t)(k + 1023) << 20 | 0x80000u) << 32);
+}
+/* Adds x to a window; what is below its unit is the result. */
+GPR_FN double caught(double &window, double x) {
+  const double t = window + x, rest = x - (t - window);
+  window = t;
+  return rest;
+}
+
+/* --- a batch of floats ---------------------------------------------------------------------------
+ */
+
+/* Twice the bits less one, which are greatest of zeros. */
+__device__ __forceinline__ uint32_t size_key(float x) { return 2 * bits(x) - 1; }
+
+/* Plain additions in double, exact if the exponents lie close enough; N additions at most. */
+template <int PRECISION, int N> struct Batch {
+  static constexpr int headroom = N <= 8 ? 3 : log2_up(N);
+  static_assert(N <= 64, "");
+  double sum = -0.0;
+  float most = 0;
+  uint32_t least = 0xffffffffu; /* of the keys */
+  __device__ __forceinline__ void add(float x) {
+    most = larger_or_nan(most, x);
+    add_below(x);
+  }
+  /* Where `most` is known otherwise. */
+  __device__ __forceinline__ void add_below(float x) {
+    sum += (double)x;
+    const uint32_t key = size_key(x);
+    least = least < key ? least : key;
+  }
+  /* And those of another lane. */
+  __device__ __forceinline__ void join(int mask) {
+    sum += shuffle_xor(sum, mask);
+    most = larger_or_nan(most, shuffle_xor(most, mask));
+    least = gpr::least(least, shuffle_xor(least, mask));
+  }
+  /* Whether sum is exact, of so many times as many numbers as a power of two says. */
+  __device__ __forceinline__ bool fine(int doubled = 0) const {
+    const int high = (int)(bits(most) >> 23 & 0xff), low = (int)((least >> 1) >> 23);
+    return high != 255 && high - (low ? low : 1) + PRECISION + headroom + doubled <= 53;
+  }
+  __device__ __forceinline__ bool is_nan() const { return most != most; }
+};
+
+/* Of float16, which are multiples of 2^-24 below 2^16, any 2^13 are exact. */
+template <int N> struct Batch<Format<float16>::precision, N> {
+  double sum = -0.0;
+  __device__ __forceinline__ void add(float x) { sum += (double)x; }
+  __device__ __forceinline__ void join(int mask) { sum += shuffle_xor(sum, mask); }
+  __device__ __forceinline__ bool fine(int = 0) const { return sum - sum == 0; }
+  __device__ __forceinline__ bool is_nan() const { return sum != sum; }
+};
+
+/* --- to a sum ------------------------------------------------------------------------------------
+ */
+
+/* Floats in two windows of doubles: false if what the second one does not hold is more than
+ * nothing. */
+__device__ __forceinline__ bool in_windows(const float *x, int n, double (&sums)[2]) {
+  enum { HEADROOM = 6 };
+  float most = 0;
+  bool left = false;
+#pragma unroll 4
+  for (int i = 0; i < n; i++) most = larger_or_nan(most, x[i]);
+  const int k = (int)(bits(most) >> 23 & 0xff) - 126 + HEADROOM + 1;
+  const double start[2] = {window_start(k), window_start(k + HEADROOM - 52)};
+  sums[0] = start[0];
+  sums[1] = start[1];
+#pragma unroll 4
+  for (int i = 0; i < n; i++) left |= caught(sums[1], caught(sums[0], (double)x[i])) != 0;
+  sums[0] -= start[0];
+  sums[1] -= start[1];
+  return !left && most < INFINITY;
+}
+/* All n of them, 64 at most, or none. */
+template <class Sum> GPR_FN bool added_together(Sum &sum, const float *x, int n) {
+  double sums[2];
+  bool lost = !in_windows(x, n, sums);
+  add_to_all(sum, sums[0], lost);
+  add_to_all(sum, sums[1], lost);
+  return !lost;
+}
+template <class Sum> GPR_FN bool added_together(Sum &sum, const double *x, int n) {
+  bool lost = false;
+#pragma unroll 4
+  for (int i = 0; i < n; i++) add_to_all(sum, x[i], lost);
+  return !lost;
+}
+/* What a batch's plain sum is not exact of: together, or one by one, and what is lost even so goes
+ * to `rest`. By values, so that a sum stays in registers. */
+template <class Sum, class X, class Rest>
+__device__ __noinline__ Sum added(const Sum before, const X *x, int n, Rest rest) {
+  Sum sum = before;
+  if (added_together(sum, x, n)) return sum;
+  sum = before;
+#pragma unroll 1
+  for (int i = 0; i < n && sum.hi == sum.hi; i++) {
+    Sum p = sum;
+    bool lost = false;
+    add_to_all(p, x[i], lost);
+    if (!lost)
+      sum = p;
+    else if (x[i] != x[i])
+      sum.hi = x[i];
+    else
+      add_rest(rest, x[i]);
+  }
+  return sum;
+}
+
+template <class X> __device__ __forceinline__ bool any_nan(const X *x, int n, int step) {
+  bool nan = false;
+#pragma unroll
+  for (int i = 0; i < n; i += step) nan |= x[i] != x[i];
+  return nan;
+}
+/* The compiler is apt to make the copy, or what it is made of, before it is known to be needed. */
+__device__ __forceinline__ float copied(float x) {
+  asm volatile("" : "+f"(x));
+  return x;
+}
+__device__ __forceinline__ double copied(double x) {
+  asm volatile("" : "+d"(x));
+  return x;
+}
+/* Every EVERY-th of the numbers, of which T is the type in memory, to a sum in registers. Nothing
+ * matters to it any more after a NaN. */
+template <class T, int N, int EVERY, class Sum, class X, class Rest>
+__device__ __forceinline__ void take(Sum &sum, const X (&x)[N], int first, Rest rest) {
+  Sum p = sum;
+  bool lost = false, nan = false;
+  if constexpr (sizeof(X) == 4) {
+    Batch<Format<T>::precision, N / EVERY> batch;
+#pragma unroll
+    for (int i = 0; i < N; i += EVERY) batch.add(x[first + i]);
+    lost = !batch.fine();
+    nan = batch.is_nan();
+    add(p, batch.sum, lost);
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; i += EVERY) add(p, x[first + i], lost);
+    nan = lost && any_nan(x + first, N, EVERY);
+  }
+  if (nan) sum.hi = NAN;
+  if (!lost) {
+    sum = p;
+  } else if (sum.hi == sum.hi) {
+    X each[N / EVERY]; /* a copy, so that the others stay in registers */
+#pragma unroll
+    for (int i = 0; i < N / EVERY; i++) each[i] = copied(x[first + i * EVERY]);
+    sum = added(sum, each, N / EVERY, rest);
+  }
+}
+
+GPR_CLOSE
+#endif

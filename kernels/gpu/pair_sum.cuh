@@ -1,0 +1,246 @@
+/* An exact sum by one thread: two or three doubles, and a long integer for what they cannot hold,
+ * which is seldom. */
+#ifndef GPR_PAIR_SUM_CUH
+#define GPR_PAIR_SUM_CUH
+
+#include "../core/exact.h"
+#include "../core/operators.h"
+#include "batch.cuh"
+
+GPR_OPEN
+
+/* --- the long integer ----------------------------------------------------------------------------
+ */
+
+/* Units of 2^bottom in two's complement: 64 bits below the least number, for rounding; 64 above the
+ * greatest, for 2^63 of them. */
+template <class R> struct LongBits;
+template <> struct LongBits<float> { static constexpr int bottom = -149 - 64, words = 7; };
+template <> struct LongBits<double> { static constexpr int bottom = -1074 - 64, words = 36; };
+template <class R> struct Long {
+  static constexpr int bottom = LongBits<R>::bottom, words = LongBits<R>::words;
+  uint64_t word[words];
+};
+
+/* value·2^(64·at) with its sign extended. */
+template <class R>
+__device__ inline void add_words(Long<R> &to, int at, uint64_t low, uint64_t high, uint64_t sign) {
+  uint64_t over = 0;
+  for (int i = at; i < Long<R>::words; i++) {
+    const uint64_t value = i == at ? low : i == at + 1 ? high : sign;
+    if (i > at + 1 && (over ? sign : ~sign) == ~0ull) return; /* nothing changes any more */
+    const uint64_t sum = to.word[i] + value, all = sum + over;
+    over = (sum < value) | (all < sum);
+    to.word[i] = all;
+  }
+}
+/* A finite double that is a multiple of the least number; NaN and infinities go to special. */
+template <class R> __device__ inline void add_double(Long<R> &to, double x, uint32_t &special) {
+  int exponent;
+  const int64_t m = mantissa(x, exponent, special);
+  if (!m) return;
+  const int bit = exponent - Long<R>::bottom, shift = bit & 63;
+  add_words(to, bit >> 6, (uint64_t)m << shift, (uint64_t)((m >> 1) >> (63 - shift)),
+            (uint64_t)(m >> 63));
+}
+template <class R> __device__ inline void add_long(Long<R> &to, const Long<R> &from) {
+  uint64_t over = 0;
+  for (int i = 0; i < Long<R>::words; i++) {
+    const uint64_t value = from.word[i], sum = to.word[i] + value, all = sum + over;
+    over = (sum < value) | (all < sum);
+    to.word[i] = all;
+  }
+}
+
+/* --- the state of a real sum ---------------------------------------------------------------------
+ */
+
+template <class R> struct RealSum {
+  typedef typename TermsOfSum<R>::type Sum;
+  Sum sum;
+  uint32_t special; /* as an Exact's */
+  uint32_t used;    /* rest is more than nothing */
+  Long<R> rest;
+};
+template <class R> __device__ __forceinline__ void open(RealSum<R> &s) {
+  clear(s.sum);
+  s.special = s.used = 0;
+}
+/* As far as it is used. */
+template <class R> __device__ __forceinline__ void assign(RealSum<R> &to, const RealSum<R> &from) {
+  to.sum = from.sum;
+  to.special = from.special;
+  to.used = from.used;
+  if (from.used)
+    for (int i = 0; i < Long<R>::words; i++) to.rest.word[i] = from.rest.word[i];
+}
+template <class R> __device__ inline void use(RealSum<R> &s) {
+  if (s.used) return;
+  s.used = 1;
+  for (int i = 0; i < Long<R>::words; i++) s.rest.word[i] = 0;
+}
+/* Any number. Not inlined: it stands where nothing else is alive. */
+template <class R> __device__ __noinline__ void add_rest(RealSum<R> *s, double x) {
+  use(*s);
+  add_double(s->rest, x, s->special);
+}
+template <class R> __device__ __forceinline__ void add_one(RealSum<R> &s, double x) {
+  auto p = s.sum;
+  bool lost = false;
+  add_to_all(p, x, lost);
+  if (!lost)
+    s.sum = p;
+  else if (x != x)
+    s.sum.hi = x;
+  else if (s.sum.hi == s.sum.hi)
+    add_rest(&s, x);
+}
+template <class R> __device__ __noinline__ void add_both(RealSum<R> *s, const RealSum<R> *right) {
+  use(*s);
+  s->special |= right->special;
+  if (right->used) add_long(s->rest, right->rest);
+  each_term(right->sum, [&](double x) { add_double(s->rest, x, s->special); });
+}
+template <class R> __device__ __forceinline__ void merge(RealSum<R> &s, const RealSum<R> &right) {
+  bool lost = right.used;
+  const auto p = merged(s.sum, right.sum, lost);
+  if (lost)
+    add_both(&s, &right);
+  else
+    s.sum = p;
+}
+
+/* --- rounding, once ------------------------------------------------------------------------------
+ */
+
+__device__ __forceinline__ void narrow_once(double x, float *out) { *out = (float)x; }
+__device__ __forceinline__ void narrow_once(double x, float16 *out) {
+  *out = narrow(to_odd(x), float16());
+}
+__device__ __forceinline__ void narrow_once(double x, bfloat16 *out) {
+  *out = narrow(to_odd(x), bfloat16());
+}
+template <class T> __device__ __forceinline__ void round_pair(double hi, double lo, T *out) {
+  const double sum = hi + lo;
+  narrow_once(lo == 0 ? hi : to_odd(sum, rounding_error(hi, lo, sum)), out);
+}
+__device__ __forceinline__ void round_pair(double hi, double lo, double *out) {
+  *out = lo == 0 ? hi : hi + lo;
+}
+template <class T> __device__ __forceinline__ void round_terms(const Pair &p, T *out) {
+  round_pair(p.hi, p.lo, out);
+}
+/* Three TwoSums leave two terms, each of less than the one before's last bit, and what those were
+ * rounded by, of which the second one's last bit keeps enough. (Boldo and Melquiond, "Emulation of
+ * FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008.) */
+template <class T> __device__ __forceinline__ void round_terms(const Triple &p, T *out) {
+  if (p.tail == 0) return round_pair(p.hi, p.lo, out);
+  const double s = p.hi + p.lo, low = rounding_error(p.hi, p.lo, s);
+  const double t = low + p.tail, last = rounding_error(low, p.tail, t);
+  const double first = s + t, left = rounding_error(s, t, first);
+  const double rest = left + last;
+  round_pair(first, to_odd(rest, rounding_error(left, last, rest)), out);
+}
+
+/* Divided by n first: two digits of the quotient, the second one rounded to odd by the sign of what
+ * is left. */
+template <class T, class S>
+__device__ __forceinline__ void round_quotient(const S &p, int64_t n, T *out) {
+  const double d = (double)n, hi = p.lo == 0 ? p.hi : p.hi + p.lo,
+               lo = p.lo == 0 ? 0 : rounding_error(p.hi, p.lo, hi);
+  const double first = hi / d, rest = product_error(-first, d, -hi);
+  const double sum = rest + lo, error = rounding_error(rest, lo, sum);
+  double second = sum / d;
+  second = to_odd(second, product_error(-second, d, -sum) + error);
+  round_pair(first, second == 0 ? 0 : second, out);
+}
+
+template <class S> __device__ __forceinline__ bool can_divide(const S &p, int64_t n) {
+  const double size = fabs(p.hi);
+  return !has_tail(p) && n >> 53 == 0 && size > 0x1p-800 && size < 0x1p1000;
+}
+
+/* What two doubles cannot: any words, divided by n and rounded. */
+template <class T, class R>
+__device__ __noinline__ void round_long(RealSum<R> *s, int64_t n, T *out) {
+  use(*s);
+  each_term(s->sum, [&](double x) { add_double(s->rest, x, s->special); });
+  clear(s->sum);
+  if (round_special(s->special, out)) return;
+  bool negative;
+  const Leading sum = leading_of(s->rest.word, Long<R>::words, Long<R>::bottom, negative);
+  *out = round_leading<T>(over(sum, (uint64_t)n), negative);
+}
+
+/* The sum over n, rounded once. */
+template <class T, class R>
+__device__ __forceinline__ void round_sum(RealSum<R> &s, int64_t n, T *out) {
+  if (s.sum.hi != s.sum.hi)
+    *out = quiet_nan<T>();
+  else if (!s.used && n == 1)
+    round_terms(s.sum, out);
+  else if (n == 0)
+    *out = quiet_nan<T>();
+  else if (!s.used && s.sum.hi == 0 && s.sum.lo == 0 && !has_tail(s.sum))
+    round_pair(s.sum.hi, 0, out);
+  else if (!s.used && can_divide(s.sum, n))
+    round_quotient(s.sum, n, out);
+  else
+    round_long<T>(&s, n, out);
+}
+
+/* --- the fold ------------------------------------------------------------------------------------
+ */
+
+/* operators.h's ExactFold in the states of this file. */
+template <class T> struct PairSum : FreeFold<T> {
+  typedef typename Traits<typename RealOf<T>::type>::Wide Real;
+  static constexpr int parts = Traits<T>::kind == KIND_COMPLEX ? 2 : 1;
+  struct State {
+    RealSum<Real> part[parts];
+  };
+  static __device__ __forceinline__ void open(State &s) {
+    for (int p = 0; p < parts; p++) gpr::open(s.part[p]);
+  }
+  template <class R> static __device__ __forceinline__ void add(State &s, complex<R> x, int64_t) {
+    add_one(s.part[0], x.re);
+    add_one(s.part[1], x.im);
+  }
+  template <class R> static __device__ __forceinline__ void add(State &s, R x, int64_t) {
+    add_one(s.part[0], wide(x));
+  }
+  static __device__ __forceinline__ void merge(State &s, const State &right) {
+    for (int p = 0; p < parts; p++) gpr::merge(s.part[p], right.part[p]);
+  }
+  static __device__ __forceinline__ void assign(State &to, const State &from) {
+    for (int p = 0; p < parts; p++) gpr::assign(to.part[p], from.part[p]);
+  }
+};
+
+/* A state, spent by being asked. Its functions stand once in a kernel, whatever operators ask. */
+template <class T> struct PairSumValue {
+  typedef PairSum<T> F;
+  typename F::State *sum;
+  bool nothing; /* was met: the neutral -0.0 is no sum of nothing */
+  static __device__ __noinline__ void add_to(typename F::State *sum, T x) { F::add(*sum, x, -1); }
+  template <class R>
+  static __device__ __noinline__ R rounded(RealSum<typename F::Real> *sum, int64_t n) {
+    R out;
+    round_sum(*sum, n, &out);
+    return out;
+  }
+  __device__ __forceinline__ void add(T x) {
+    add_to(sum, x);
+    nothing = false;
+  }
+  template <class R> __device__ __forceinline__ R part(int p, uint64_t n) {
+    if (nothing) sum->part[p].sum.hi = 0;
+    return rounded<R>(&sum->part[p], (int64_t)n);
+  }
+  template <class R> __device__ __forceinline__ R round(uint64_t n = 1) {
+    return Parts<R>::round(*this, n);
+  }
+};
+
+GPR_CLOSE
+#endif

@@ -1,0 +1,289 @@
+/* Sums in windows that numbers of one size share: what a thread of a whole array reads at a time,
+ * added up in as many of a window's levels as it mostly needs. */
+#ifndef GPR_WINDOWS_CUH
+#define GPR_WINDOWS_CUH
+
+#include "flat.cuh"
+#include "lines.cuh"
+
+GPR_OPEN
+
+/* Levels of float64's window, 93 bits; float32 has one, of numbers whose exponents are close. */
+template <class R> struct RealLevels;
+template <> struct RealLevels<double> { static constexpr int count = 2; };
+template <> struct RealLevels<float> { static constexpr int count = 1; };
+
+__device__ __forceinline__ int unit_of(int unit1, int level) { return unit1 - level * LEVEL_BITS; }
+__device__ __forceinline__ int top_of_unit(int unit1) { return unit1 + 51 - GPR_HEADROOM; }
+__device__ __forceinline__ double start_of(int unit1, int level) {
+  return __hiloint2double((unit_of(unit1, level) + 52 + 1023) << 20 | 0x80000, 0);
+}
+
+/* The first level's unit for numbers below 2^top. The second level's must not fall below the
+ * subnormals. */
+__device__ __forceinline__ int unit_below(int top) {
+  const int least_top = GPR_BOTTOM + LEVEL_BITS + 51 - GPR_HEADROOM;
+  top = top < least_top ? least_top : top > GPR_TOP_MAX ? GPR_TOP_MAX : top;
+  return top + GPR_HEADROOM - 51;
+}
+
+/* --- what a thread reads at a time ---------------------------------------------------------------
+ */
+
+/* Of so few numbers a sum, each may lie a little above the window's top. */
+GPR_FN constexpr int close_slack(int numbers) { return numbers <= 8 ? 2 : numbers <= 16 ? 1 : 0; }
+
+/* One block a multiprocessor, since each line is one more for the host to wait for: on an H200 2^24
+ * float32 take 21.7 µs, and 22.8 in two blocks of half the size each; 2 GiB 474.5 and 475.8. Two of
+ * complex numbers, whose warps would need more shared memory than a block has. So many threads have
+ * 128 registers each; half as many again, with 80, take 480 µs for 2 GiB of float64 instead of 474.
+ *
+ * A thread takes eight packets of a tile; a batch is what one sum in doubles may take of them. */
+template <class T> struct ExactShape {
+  typedef typename RealOf<T>::type Stored;
+  typedef typename Traits<Stored>::Wide Real;
+  static constexpr int parts = ExactFold<T>::parts, per_load = Packet<Stored>::count, loads = 8;
+  static constexpr int blocks = parts, threads = 512 / blocks; /* a multiprocessor, a block */
+  static constexpr int reals = sizeof(Real) == 4 ? GPR_BATCH : 16;
+  static constexpr int batches = loads * per_load / reals;
+  static constexpr int precision = Format<Stored>::precision;
+  /* How far above a warp's first numbers its window is opened: a bit less is a bit more at its end,
+   * where floats are missed that are 2^-20 of the greatest. */
+  static constexpr int margin =
+      sizeof(Real) == 8 || sizeof(Stored) == 2 ? 2 : 1 - close_slack(reals / (2 * parts));
+  static constexpr bool half = sizeof(Stored) == 2;
+  /* All that float16 has are multiples of 2^-24 below 2^16: one window for all. */
+  static constexpr bool fixed = precision == Format<float16>::precision;
+  static constexpr int fixed_unit = Format<float16>::smallest;
+  static constexpr int64_t tile = threads * loads; /* packets */
+};
+
+/* The array in tiles, from the front or from the back. What the run before it has read last lies in
+ * the L2, and there the next one should begin: 2^24 float32 again and again take 1.7 µs less from
+ * the launch to the answer on an H200. Of a long array too little is left there. */
+enum { BACK_BYTES = 128 << 20 };
+template <class S> struct Tiles : Packets<typename S::Stored> {
+  int64_t start, step; /* packets: of tile 0, and from one tile to the next */
+  __device__ Tiles(const void *data, int64_t n, bool back)
+      : Packets<typename S::Stored>(data, n), start(0), step(S::tile) {
+    if (!back || n > BACK_BYTES / (int)sizeof(typename S::Stored)) return;
+    start = ((this->packets() + S::tile - 1) / S::tile - 1) * S::tile;
+    step = -S::tile;
+  }
+  __device__ int64_t place(int64_t tile) const { return start + tile * step; }
+};
+
+/* The thread's share of a tile. What lies outside the array becomes -0.0, which no sum notices. */
+template <class S>
+__device__ __forceinline__ void read_tile(const Tiles<S> &in, int64_t tile,
+                                          Packet<typename S::Stored> (&v)[S::loads]) {
+  const int64_t place = in.place(tile), at = place + threadIdx.x;
+  if (in.inside(place, S::tile)) {
+#pragma unroll
+    for (int u = 0; u < S::loads; u++) v[u].words = in.load(at + u * S::threads);
+    return;
+  }
+#pragma unroll
+  for (int u = 0; u < S::loads; u++)
+#pragma unroll
+    for (int j = 0; j < S::per_load; j++) {
+      const int64_t i = (at + u * S::threads) * S::per_load + j;
+      v[u].element[j] =
+          i >= in.first && i < in.stop ? in.data[i] : minus_zero<typename S::Stored>();
+    }
+}
+/* Its lines are asked for, one by each lane of what the warp will read. The first tiles find all
+ * warps in step, and the memory would rest while these open their windows: 2^22 float32 take 11.2
+ * µs so on an H200 instead of 11.7, and 2^24 21.4 instead of 21.9. Before each tile it was no gain:
+ * 2 GiB took 531 µs instead of 474. */
+template <class S> __device__ __forceinline__ void expect_tile(const Tiles<S> &in, int64_t tile) {
+  static_assert(S::loads * GPR_WARP * 16 == GPR_WARP * 128, "");
+  const int64_t place = in.place(tile);
+  if (!in.inside(place, S::tile)) return;
+  const int lane = lane_of(), packet = lane / 4 * S::threads + warp_of() * GPR_WARP + lane % 4 * 8;
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(in.data + (place + packet) * S::per_load));
+}
+template <class S, int COUNT, int N>
+__device__ __forceinline__ void widen_all(const Packet<typename S::Stored> (&v)[COUNT],
+                                          typename S::Real (&x)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; i++) x[i] = wide(v[i / S::per_load].element[i % S::per_load]);
+}
+
+/* --- sums of a batch -----------------------------------------------------------------------------
+ */
+
+/* Units that fell into each level of the window, by part. */
+template <int PARTS, int LEVELS> struct Counts {
+  int64_t units[PARTS][LEVELS];
+  template <int FEWER> __device__ void add(const Counts<PARTS, FEWER> &batch) {
+#pragma unroll
+    for (int p = 0; p < PARTS; p++)
+#pragma unroll
+      for (int l = 0; l < FEWER; l++) units[p][l] += batch.units[p][l];
+  }
+};
+
+/* The batch in LEVELS levels of a window; false if any lane's was not caught whole. */
+template <int PARTS, int LEVELS, class R, int N>
+__device__ __forceinline__ bool cascade(const R (&x)[N], int unit1, Counts<PARTS, LEVELS> &batch) {
+  static_assert(N <= GPR_BATCH, "a batch must leave the binade its headroom");
+  double sum[PARTS][LEVELS];
+  uint32_t away = 0, lost = 0;
+#pragma unroll
+  for (int p = 0; p < PARTS; p++)
+#pragma unroll
+    for (int l = 0; l < LEVELS; l++) sum[p][l] = start_of(unit1, l);
+  const uint32_t binade = (uint32_t)__double2hiint(start_of(unit1, 0));
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    double rest = (double)x[i];
+#pragma unroll
+    for (int l = 0; l < LEVELS; l++) {
+      double &s = sum[i % PARTS][l];
+      const double t = s + rest, caught = t - s;
+      if (l == 0) away |= (uint32_t)__double2hiint(t) ^ binade;
+      if (l + 1 == LEVELS) {
+        lost |= (uint32_t)((__double2hiint(caught) ^ __double2hiint(rest)) & 0x7fffffff);
+        lost |= (uint32_t)(__double2loint(caught) ^ __double2loint(rest));
+      }
+      rest -= caught;
+      s = t;
+    }
+  }
+#pragma unroll
+  for (int p = 0; p < PARTS; p++)
+#pragma unroll
+    for (int l = 0; l < LEVELS; l++)
+      batch.units[p][l] = (int64_t)(bits(sum[p][l]) - bits(start_of(unit1, l)));
+  return __all_sync(GPR_ALL, away >> 20 == 0 && lost == 0);
+}
+
+/* float32 in one level: plain sums, exact if the exponents lie close enough, which two comparisons
+ * an element tell. Zero has no exponent that matters: less one, it is the greatest of all. */
+template <int PRECISION, int PARTS, int N>
+__device__ __forceinline__ bool close(const float (&x)[N], int unit1, Counts<PARTS, 1> &batch) {
+  const double start = start_of(unit1, 0);
+  double sum[2 * PARTS]; /* two of each part: half the latency */
+  float most = 0;
+  uint32_t least = ~0u;
+#pragma unroll
+  for (int p = 0; p < 2 * PARTS; p++) sum[p] = start;
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    sum[i % (2 * PARTS)] += (double)x[i];
+    most = larger_or_nan(most, x[i]);
+    least = gpr::least(least, 2 * bits(x[i]) - 1);
+  }
+  const int high = (int)(bits(most) >> 23), low = (int)((least + 1) >> 24);
+  const bool empty = least == ~0u;
+  constexpr int slack = close_slack(N / (2 * PARTS));
+  const int top = top_of_unit(unit1) + slack;
+  const bool fine =
+      high < 255 && high - 126 <= top && (empty || (low ? low : 1) - 126 - PRECISION >= unit1);
+#pragma unroll
+  for (int p = 0; p < PARTS; p++)
+    batch.units[p][0] = (int64_t)(bits(sum[p]) - bits(start) + bits(sum[p + PARTS]) - bits(start));
+  return __all_sync(GPR_ALL, fine);
+}
+
+/* float16, eight numbers at a time, in two levels of single precision: half as many conversions to
+ * double as a multiprocessor can do would be needed at the speed of memory. The first level's unit
+ * is 2^(fixed_unit + 22); eight numbers below 2^(that + 19) leave it its binade, and eight rests of
+ * half a unit are exact in single precision down to fixed_unit. */
+template <class S>
+__device__ __forceinline__ bool halves(const Packet<float16> (&v)[S::loads], int,
+                                       Counts<1, 1> &batch) {
+  enum { BELOW = 22, UNIT = S::fixed_unit + BELOW };
+  const float start = __int_as_float((UNIT + 23 + 127) << 23 | 0x400000);
+  const float scale = __int_as_float((BELOW - UNIT + 127) << 23);
+  uint32_t away = 0;
+  int high = 0, low = 0;
+#pragma unroll
+  for (int u = 0; u < S::loads; u++) {
+    float a = start, b = 0;
+#pragma unroll
+    for (int i = 0; i < S::per_load; i++) {
+      const float x = wide(v[u].element[i]), t = a + x;
+      b += x - (t - a);
+      a = t;
+    }
+    away |= bits(a) ^ bits(start);
+    high += (int)(bits(a) - bits(start));
+    low += __float2int_rn(b * scale);
+  }
+  batch.units[0][0] = ((int64_t)high << BELOW) + low;
+  return __all_sync(GPR_ALL, away >> 23 == 0);
+}
+
+/* bfloat16 in one level of doubles. There are units for the conversion of half of the numbers; the
+ * others become doubles that are 2^-896 of them by a shift and a mask, which leave the exponent its
+ * own bias. */
+template <class S>
+__device__ __forceinline__ bool halves(const Packet<bfloat16> (&v)[S::loads], int unit1,
+                                       Counts<1, 1> &batch) {
+  enum { LESS = 1023 - 127 };
+  const double start[2] = {start_of(unit1, 0), start_of(unit1 - LESS, 0)};
+  double sum[2] = {start[0], start[1]};
+  uint32_t most = 0, least = 0x7fff7fffu;
+#pragma unroll
+  for (int u = 0; u < S::loads; u++)
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const uint32_t pair = word(v[u], i);
+      sum[0] += (double)__uint_as_float(pair << 16);
+      sum[1] += __hiloint2double((int)pair >> 3 & (int)0x8fffe000, 0);
+      /* magnitude less one, below a top bit that zero has not */
+      const uint32_t key = (pair | 0x80008000u) - 0x00010001u;
+      most = __vmaxu2(most, key);
+      least = __vmins2(least, key);
+    }
+  batch.units[0][0] = (int64_t)(bits(sum[0]) - bits(start[0]) + bits(sum[1]) - bits(start[1]));
+  const int greatest_key = (int)max(most & 0xffff, most >> 16) - 0x8000;
+  const int least_key = (int)(min((int16_t)least, (int16_t)(least >> 16)) & 0xffff) - 0x8000;
+  const int top = (greatest_key + 1) >> 7, bottom = (least_key + 1) >> 7;
+  const bool fine = greatest_key < 0 || (top < 255 && top - 126 <= top_of_unit(unit1) &&
+                                         (bottom ? bottom : 1) - 126 - S::precision >= unit1);
+  return __all_sync(GPR_ALL, fine);
+}
+
+/* A batch in as few levels as it may need. */
+template <class S, int PARTS, int N>
+__device__ __forceinline__ bool narrow(const float (&x)[N], int unit1, Counts<PARTS, 1> &batch) {
+  return close<S::precision>(x, unit1, batch);
+}
+template <class S, int PARTS, int N>
+__device__ __forceinline__ bool narrow(const double (&x)[N], int unit1, Counts<PARTS, 2> &batch) {
+  return cascade(x, unit1, batch);
+}
+/* A whole tile likewise. */
+template <class S, class C>
+__device__ __forceinline__ bool narrow_tile(const Packet<typename S::Stored> (&v)[S::loads],
+                                            int unit1, C &counts) {
+  if constexpr (S::half) {
+    return halves<S>(v, unit1, counts);
+  } else {
+    typename S::Real x[S::reals];
+    widen_all<S>(v, x);
+    return narrow<S>(x, unit1, counts);
+  }
+}
+
+/* 2^result is above every magnitude of the warp's batch; much above with NaN or inf. From the bits
+ * as they are: a conversion here would be kept in registers for the sums. */
+__device__ __forceinline__ uint32_t high_bits(double x) { return (uint32_t)__double2hiint(x); }
+__device__ __forceinline__ uint32_t high_bits(float x) { return (uint32_t)__float_as_int(x); }
+template <class R> __device__ __forceinline__ int top_of_bits(uint32_t most) {
+  constexpr int shift = sizeof(R) == 8 ? 20 : 23, infinite = sizeof(R) == 8 ? 0x7ff : 0xff;
+  const int field = (int)(warp_max(most) >> shift);
+  return field == infinite ? GPR_TOP_MAX : field - infinite / 2 + 1;
+}
+template <class R, int N> __device__ __forceinline__ int top_of(const R (&x)[N]) {
+  uint32_t most = 0;
+#pragma unroll
+  for (int i = 0; i < N; i++) most = greatest(most, high_bits(x[i]) & 0x7fffffffu);
+  return top_of_bits<R>(most);
+}
+
+GPR_CLOSE
+#endif
