@@ -1,7 +1,8 @@
-"""Products of floats along axes as a device takes them, where there is none: planned as for one, and
-run by fibers (tests/c/operator_fibers.cpp). The bits are the CPU's."""
+"""Products of floats along axes as a device takes them, where there is none: planned as for one,
+and run by fibers (tests/c/operator_fibers.cpp). The bits are the CPU's."""
 
 import ctypes
+import itertools
 import math
 import shutil
 import subprocess
@@ -62,7 +63,9 @@ class Arguments(ctypes.Structure):
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    def made(dtype, folder=tmp_path_factory.mktemp("trees"), kept={}):  # noqa: B006
+    folder, kept = tmp_path_factory.mktemp("trees"), {}
+
+    def made(dtype):
         if dtype not in kept:
             target = folder / f"{dtype}.so"
             command = ["g++", *FLAGS, *CHECKS, f"-DPRODUCT_OF={TYPES[dtype]}"]
@@ -76,7 +79,7 @@ def library(tmp_path_factory):
 
 
 def product(library, x, axes, where, skip, segments=None):
-    """The products, and whether warps took them; x in any layout, aligned to its elements or not."""
+    """The products, and whether warps took them; x in any layout and at any address."""
     args, kept = Arguments(), [d for d in range(x.ndim) if d not in axes]
     shape = tuple(x.shape[d] for d in kept)
     kept_places = {d: math.prod(x.shape[e] for e in kept if e > d) for d in kept}
@@ -141,9 +144,9 @@ def laid_out(rng, x):
     return out if how == 3 else np.moveaxis(np.moveaxis(out, 0, -1).copy(), -1, 0)
 
 
-SHAPES = [((2500,), (0,)), ((7, 1301), (1,)), ((700, 45), (0,)), ((300, 150), (0,)), ((5000, 8), (0,)),
-          ((30, 7, 41), (0, 2)), ((3, 40, 700), (0, 2)), ((9, 60, 11), (1,)), ((400, 5), (1,)),
-          ((90, 33), (1,)), ((6, 5, 4, 3), (1, 3)), ((9, 700), (1,))]  # fmt: skip
+SHAPES = [((2500,), (0,)), ((7, 1301), (1,)), ((700, 45), (0,)), ((300, 150), (0,)),
+          ((5000, 8), (0,)), ((30, 7, 41), (0, 2)), ((3, 40, 700), (0, 2)), ((9, 60, 11), (1,)),
+          ((400, 5), (1,)), ((90, 33), (1,)), ((6, 5, 4, 3), (1, 3)), ((9, 700), (1,))]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -174,7 +177,7 @@ def test_segments_and_elements_that_lie_otherwise(library):
         cuts = np.sort(rng.integers(0, shape[axis] + 1, 9))
         cuts[4] = cuts[5]
         found, _ = product(library("float32"), x, (axis,), None, False, (cuts[:-1], cuts[1:]))
-        for n, (start, stop) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+        for n, (start, stop) in enumerate(itertools.pairwise(cuts)):
             part = np.take(x, range(start, stop), axis)
             wanted = gpureduce.prod(part, axis=axis, device="cpu")
             assert found[n].tobytes() == np.asarray(wanted).tobytes(), (shape, n)
