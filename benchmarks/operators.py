@@ -2,7 +2,7 @@
 
     python benchmarks/operators.py [--mebibytes 1024] [--repeats 20]
 
-Half a minute. Each line is the median of calls that follow each other on the stream, by the
+Less than a minute. Each line is the median of calls that follow each other on the stream, by the
 device's events, so that a call whose host takes longer shows that; the share is of what the device
 reads in a bandwidth test. CuPy gives up the order and has no results of several numbers: what it
 is asked is the nearest that it can."""
@@ -66,6 +66,21 @@ def milliseconds(cupy: Any, work: Callable[[], Any], repeats: int) -> float:
     return float(median(times))
 
 
+def others(cupy: Any) -> tuple[str, Callable[[Any, Any], Any]]:
+    """The product of whom there is: PyTorch, along axes that follow each other, or CuPy."""
+    try:
+        torch: Any = import_module("torch")
+    except ImportError:
+        return "CuPy prod", lambda a, axis: cupy.prod(a, axis=axis)
+
+    def prod(a: Any, axis: Any) -> Any:
+        for d in sorted(axis if isinstance(axis, tuple) else (axis,), reverse=True):
+            a = torch.prod(torch.as_tensor(a, device="cuda"), d)
+        return a
+
+    return "torch prod", prod
+
+
 def compiled_in(work: Callable[[], Any]) -> float:
     since = time.monotonic()
     work()
@@ -84,6 +99,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=20)
     asked = parser.parse_args()
     cupy: Any = import_module("cupy")
+    theirs, their_prod = others(cupy)
     limit = _core.bandwidth(0, 256 << 20)["read"] / 1e9
     print(f"{gpureduce.__name__} on {_core.devices()[0]['name']}: reads {limit:.0f} GB/s")
     size = asked.mebibytes << 20
@@ -91,15 +107,22 @@ def main() -> None:
     square = x[: 16384 * (len(x) // 16384)].reshape(16384, -1)
     odd = x[: 12345 * 6789].reshape(12345, 6789)
     m = cupy.random.default_rng(1).standard_normal(size // 8).reshape(-1, 2, 2)
+    odd_m = m[: 4115 * 6789].reshape(4115, 6789, 2, 2)
     hypot = cupy.ReductionKernel(
         "float32 x", "float32 y", "x * x", "a + b", "y = sqrt(a)", "0", "length_of"
     )
+    short, ours = x[: 101 * (len(x) // 101)].reshape(-1, 101), gpureduce.prod
     works: list[tuple[str, Any, Callable[[], Any]]] = []
     for op in (HYPOT, WELFORD, COUNTED, SUM):
         cases = [("whole", x, None), ("rows", square, 1), ("columns", square, 0)]
         cases += [("12345 x 6789, axis 0", odd, 0), ("12345 x 6789, axis 1", odd, 1)]
         for name, a, axis in cases if op is not SUM else cases[:1]:
             works.append((f"{op.name}, {name}", a, partial(op, a, axis=axis, keepdims=True)))
+    for op in (HYPOT, WELFORD):
+        works.append((f"{op.name}, whole from element 1 on", x[1:], partial(op, x[1:])))
+        works.append((f"{op.name}, rows of 101", short, partial(op, short, axis=1)))
+    positive = x > 0
+    works.append(("hypot, where=", x, lambda: HYPOT(x, keepdims=True, where=positive)))
     works += [
         ("CuPy hypot, whole", x, lambda: hypot(x)),
         ("CuPy hypot, rows", square, lambda: hypot(square, axis=1)),
@@ -111,9 +134,20 @@ def main() -> None:
             m.reshape(512, -1, 2, 2),
             lambda: MATRICES(m.reshape(512, -1, 2, 2), axis=1),
         ),
+        ("matrices, 4115 x 6789, axis 1", odd_m, lambda: MATRICES(odd_m, axis=1)),
         ("exact f4, whole", x, lambda: EXACT(x, keepdims=True)),
         ("a small one: hypot of 1000", x[:1000], lambda: HYPOT(x[:1000], keepdims=True)),
     ]
+    cube = x[: 250 * 1001 * 1003].reshape(250, 1001, 1003)
+    for name, a, axis in (
+        ("rows", square, 1), ("columns", square, 0), ("12345 x 6789, axis 0", odd, 0),
+        ("12345 x 6789, axis 1", odd, 1), ("rows of 101", short, 1),
+        ("every other row, axis 0", square[::2], 0), ("every other column, axis 1", odd[:, ::2], 1),
+        ("250 x 1001 x 1003, axis 1", cube, 1), ("the same, axes 0 and 2", cube, (0, 2)),
+        ("the same, axes 0 and 1", cube, (0, 1)), ("few long columns", x.reshape(-1, 8), 0),
+    ):  # fmt: skip
+        works.append((f"prod, {name}", a, partial(ours, a, axis=axis)))
+        works.append((f"{theirs}, {name}", a, partial(their_prod, a, axis)))
     for name, a, work in works:
         first = compiled_in(work)
         show(name, a.nbytes, milliseconds(cupy, work, asked.repeats), limit, first)

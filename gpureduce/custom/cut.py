@@ -12,7 +12,9 @@ TICKETS = 4096  # of the scratch that streams keep, with what else is before its
 POOL = 4 * (4096 + 1024)
 WARP = 32
 PARTS = 64  # blocks of a multiprocessor: the last of them are no great part of all
-ENOUGH = 20  # blocks of a multiprocessor, which runs five or so at a time
+# Blocks of a multiprocessor, which runs five or so at a time; of threads across outputs, where all
+# end at the same time, so that the last wave should be short.
+ENOUGH, ENOUGH_ACROSS = 20, 40
 # Where blocks are enough, a part's leaves take more memory than its node by so much, of threads,
 # and are so many tiles, of a warp.
 LEAVES_TO_NODE, TILES_FEW = 64, 4
@@ -92,12 +94,14 @@ def cut(
     units = shape.threads // WARP if by_warps else shape.threads
     least = WARP * shape.run if by_warps else shape.leaves
     steps = -(-count // least)
-    wide = _wide(units, outputs, steps, bool(across), multiprocessors * PARTS)
+    runs = steps if across or by_warps else -(-count // shape.run)
+    wide = _wide(units, outputs, runs, bool(across), multiprocessors * ENOUGH)
     high = units // wide
     tiles = -(-outputs // wide)
     branch = -(-shape.state // 8) * 8 + BRANCH
     few = TILES_FEW if by_warps else LEAVES_TO_NODE * branch // (shape.leaf * shape.leaves)
-    split = _split(tiles, steps, high, few, multiprocessors, shape.depth)
+    enough = multiprocessors * (ENOUGH_ACROSS if across else ENOUGH)
+    split = _split(tiles, steps, high, few, multiprocessors * PARTS, enough, shape.depth)
     group = split
     if split * wide > NODES_FEW * shape.threads:
         group = 1 << (split - 1).bit_length() // 2
@@ -127,17 +131,20 @@ def _wide(units: int, outputs: int, steps: int, across: bool, enough: int) -> in
     return wide
 
 
-def _split(tiles: int, steps: int, high: int, few: int, multiprocessors: int, depth: int) -> int:
+def _split(
+    tiles: int, steps: int, high: int, few: int, parts_most: int, enough: int, depth: int
+) -> int:
     """Blocks that share an output: parts are powers of two, and none is so long that its nodes do
     not fit the stack."""
-    most, enough = max(1, multiprocessors * PARTS // tiles), multiprocessors * ENOUGH
+    most = max(1, parts_most // tiles)
 
     def parts(share: int) -> int:
         return max(1, -(-steps // (share * high)))
 
     share = 1
     while share < 1 << (depth - 2) and parts(share) > 1:
-        if parts(share) <= most and (share >= few or tiles * parts(2 * share) < enough):
+        is_long = share >= few and tiles < enough
+        if parts(share) <= most and (is_long or tiles * parts(2 * share) < enough):
             break
         share *= 2
     return parts(share)

@@ -18,7 +18,7 @@ _COST = {"div": 12, "rem": 30, "call": 40}
 _RUN_BYTES = 160  # that a lane has of a tile: a line of memory and a mask's
 _AHEAD_BYTES = 256  # of a lane's tiles together, of which all but one are on their way
 _MOST_STAGES = 8
-_SHARED = 48 << 10  # bytes that a block may have without asking
+_SHARED = (48 << 10) - 128  # bytes that a block may have without asking, but for a few
 
 
 class Shape(NamedTuple):
@@ -75,6 +75,12 @@ def struct_of(program: Program) -> np.dtype:
     return np.dtype([(f"s{n}", slot.numpy) for n, slot in slots], align=True)
 
 
+def _tile_bytes(program: Program, run: int) -> int:
+    """As kernels/gpu/operator_tiles.cuh has it."""
+    leaves = [len(streams) * stream.scalar.bytes for streams, stream in arrays_of(program)]
+    return sum(-(-32 * run * leaf // 128) * 128 + 128 for leaf in leaves)
+
+
 def shape_of(program: Program) -> Shape:
     state = struct_of(program).itemsize
     given = sum(stream.scalar.bytes for stream in program.streams)
@@ -83,7 +89,7 @@ def shape_of(program: Program) -> Shape:
     run = _most(1, 32, given, _RUN_BYTES)
     run = _most(1, run, cost, _RUN_COST)
     stages = _most(2, _MOST_STAGES, run * given, _AHEAD_BYTES)
-    is_tiled = threads * stages * run * given <= _SHARED
+    is_tiled = threads // 32 * stages * _tile_bytes(program, run) <= _SHARED
     run = run if is_tiled else 1
     blocks = 5 if state <= 32 else 3 if state <= 64 else 2
     depth = 24 if state <= 32 else 20 if state <= 64 else 12
@@ -92,32 +98,42 @@ def shape_of(program: Program) -> Shape:
 
 def _leaves(program: Program, arrays: Sequence[Array]) -> str:
     """What is loaded of some leaves that follow each other."""
-    members, load, one, get, given = [], [], [], [], [""] * len(program.streams)
+    members, load, one, get, get_one = [], [], [], [], []
+    given = [""] * len(program.streams)
     for k, (streams, stream) in enumerate(arrays):
         of, size = stream.scalar.stored, len(streams)
         members.append(f"{of} x{k}[{size} * N];")
         load.append(
-            f"    load_leaves<{of}, {size}, N>(x{k}, x.numbers + {streams[0]}, at[{k}], "
-            f"x.step[{k}], x.a.packed >> {k} & 1);"
+            f"    load_leaves<{of}, {size}, N>(x{k}, x, {streams[0]}, at[{k}], "
+            f"x.step[{k}], x.is_packed({k}), left);"
         )
-        get.append(f"    UserTiles::Array{k}::get<N>(x{k}, tile + UserTiles::AT{k}, j);")
+        tile = f"UserTiles::Array{k}::", f"(x{k}, shared, tile + UserTiles::AT{k}"
+        get.append(f"    {tile[0]}get{tile[1]});")
+        get_one.append(f"    {tile[0]}get_one{tile[1]}, e);")
         for m, s in enumerate(streams):
-            one.append(f"    x{k}[j * {size} + {m}] = x.template number<{of}>({k}, {s}, at[{k}]);")
+            one.append(
+                f"    x{k}[j * {size} + {m}] = x.template leaf<{of}>({k}, {streams[0]}, {m}, at);"
+            )
             given[s] = f"x{k}[j * {size} + {m}], "
     return f"""\
 template <int N> struct UserLeaves {{
   {" ".join(members)}
-  template <class X> __device__ __forceinline__ void load(const X &x, const int64_t *at) {{
+  template <class X>
+  __device__ __forceinline__ void load(const X &x, const int64_t *at, int64_t left) {{
 {chr(10).join(load)}
   }}
   template <class X>
-  __device__ __forceinline__ void load_one(const X &x, int j, const int64_t *at) {{
+  __device__ __forceinline__ void load_one(const X &x, int j, const int64_t (&at)[X::ARRAYS]) {{
 {chr(10).join(one)}
   }}
-  __device__ __forceinline__ void get(const char *tile, int j) {{
+  __device__ __forceinline__ void get(const char *shared, int tile) {{
 {chr(10).join(get)}
   }}
-  __device__ __forceinline__ user::gpr_state lift(int j, int64_t i) const {{
+  __device__ __forceinline__ void get_one(const char *shared, int tile, int e) {{
+{chr(10).join(get_one)}
+  }}
+  template <class X>
+  __device__ __forceinline__ user::gpr_state lift(const X &, int j, int64_t i) const {{
     return user::gpr_lift({"".join(given)}i);
   }}
 }};
@@ -126,27 +142,27 @@ template <int N> struct UserLeaves {{
 
 def _tiles(arrays: Sequence[Array], shape: Shape) -> str:
     """Where each array's part of a warp's tile lies, and how it comes there."""
-    types, places, bring = [], ["AT0 = 0"], []
+    types, places, copy, put = [], ["AT0 = 0"], [], []
     for k, (streams, stream) in enumerate(arrays):
         types.append(
             f"  typedef ArrayTile<{stream.scalar.stored}, {len(streams)}, {shape.run}> Array{k};"
         )
         places.append(f"AT{k + 1} = AT{k} + (int)Array{k}::BYTES")
-        bring.append(
-            f"    Array{k}::bring(tile + AT{k}, x, {k}, {streams[0]}, at[{k}], first, there, "
-            "in_line);"
-        )
+        copy.append(f"    Array{k}::copy(tile + AT{k}, x, {k}, at[{k}], left, there);")
+        put.append(f"    Array{k}::put(tile + AT{k}, x, {k}, {streams[0]}, left, first, there);")
     return f"""\
 struct UserTiles {{
 {chr(10).join(types)}
   enum {{ {", ".join(places)} }};
-  template <class X> static __device__ __forceinline__ void bring(char *tile, const X &x,
-                                                                  int64_t first, int64_t stop) {{
-    const int64_t left = stop - first, all = GPR_WARP * {shape.run};
-    const int there = (int)(left < all ? left : all);
-    int64_t at[{len(arrays)}];
-    const bool in_line = x.begin(at, first, there);
-{chr(10).join(bring)}
+  template <class X>
+  static __device__ __forceinline__ void copy(char *tile, const X &x, const int64_t *at,
+                                              int64_t left, int there) {{
+{chr(10).join(copy)}
+  }}
+  template <class X>
+  static __device__ __forceinline__ void put(char *tile, const X &x, int64_t left, int64_t first,
+                                             int there) {{
+{chr(10).join(put)}
   }}
 }};
 """
@@ -172,13 +188,13 @@ def _operator(program: Program, arrays: Sequence[Array], shape: Shape) -> str:
         for k, (n, node) in enumerate(outs)
     )
     return f"""\
-struct UserOperator {{
+struct UserOperator : UserTiles {{
   typedef user::gpr_state State;
   enum {{ {", ".join(f"{name} = {number}" for name, number in numbers.items())} }};
   template <int N> using Leaves = UserLeaves<N>;
-  template <class X> static __device__ __forceinline__ void bring(char *tile, const X &x,
-                                                                  int64_t first, int64_t stop) {{
-    UserTiles::bring(tile, x, first, stop);
+  static __device__ __forceinline__ int stream(int k) {{
+    const int first[] = {{{", ".join(str(streams[0]) for streams, _ in arrays)}}};
+    return first[k];
   }}
   static __device__ __forceinline__ State identity() {{ return user::gpr_identity(); }}
   static __device__ __forceinline__ State combine(const State &a, const State &b) {{

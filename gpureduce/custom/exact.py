@@ -80,17 +80,24 @@ def deposited(graph: Graph, x: Node) -> Exact:
     hidden = on.choose(is_normal, on.u8(1 << f.mantissa), on.u8(0))
     mantissa = on.two("or", on.two("and", bits, (1 << f.mantissa) - 1), hidden)
     mantissa = on.choose(is_finite, mantissa, on.u8(0))
-    shift = graph.cast(exponent, I8)
-    shift = on.two("sub", shift, graph.cast(is_normal, I8))
+    shift = on.two("sub", exponent, graph.cast(is_normal, U8))
     is_negative = on.any(on.shift("shr", bits, f.bits.bits - 1))
-    sign = on.choose(is_negative, on.i8(-1), on.i8(1))
+    first, within = (
+        graph.cast(on.two(op, shift, n), type_)
+        for op, n, type_ in (("div", _DIGIT, U4), ("rem", _DIGIT, I8))
+    )
+    pieces = []  # of two digits that follow each other, or three
+    for k in range(-(-(f.mantissa + _DIGIT) // _DIGIT)):
+        by = on.two("sub", on.i8(_DIGIT * k), within)
+        moved = on.shift("shr", mantissa, by) if k else on.shift("shl", mantissa, within)
+        piece = graph.cast(on.two("and", moved, (1 << _DIGIT) - 1), I8)
+        pieces.append(on.choose(is_negative, graph.node("neg", I8, (piece,)), piece))
     digits = []
     for k in range(f.digits):
-        left = on.two("sub", shift, _DIGIT * k)
-        right = on.two("sub", on.i8(_DIGIT * k), shift)
-        moved = on.two("or", on.shift("shl", mantissa, left), on.shift("shr", mantissa, right))
-        digit = graph.cast(on.two("and", moved, (1 << _DIGIT) - 1), I8)
-        digits.append(on.two("mul", digit, sign))
+        digit = on.i8(0)
+        for n, piece in enumerate(pieces[: k + 1]):
+            digit = on.choose(on.two("eq", first, k - n, BOOL), piece, digit)
+        digits.append(digit)
     return Exact(x.type, tuple(digits), on.choose(is_finite, graph.const(0.0, x.type), x))
 
 

@@ -11,7 +11,8 @@ GPR_OPEN
 /* The kernels of one fold, and what their launch depends on. */
 struct AxesRow {
   gpr_program *shallow, *tall, *packed, *staged, *rows, *columns, *segments; /* may be NULL */
-  gpr_program *tile, *any; /* of elements as they lie; of any dtype, order and address */
+  /* Of elements as they lie; of any dtype, order and address; trees' by warps. */
+  gpr_program *tile, *any, *any_rows;
   gpr_program *convert[GPR_DTYPE_COUNT];                  /* of this dtype, where there is one */
   gpr_program *tile_rows, *convert_rows[GPR_DTYPE_COUNT]; /* the same by packets */
   int is_tree, is_ordered;
@@ -466,23 +467,48 @@ struct AxesCut {
     return take_tile(loader(), slots);
   }
 
-  /* Trees keep the order of the index: lanes across outputs where those lie closer together. */
+  /* Parts are powers of two of `least` elements each, so that not every number of them is of use.
+   */
+  int tree_parts(Size tiles, Size slots, Size units) const {
+    const Size most = 1024 < AXES_TICKETS / tiles ? 1024 : AXES_TICKETS / tiles;
+    Split best = {1, 1e300};
+    for (Size share = 4; most; share *= 2) {
+      const Size parts = up(units, share);
+      if (parts > most) continue;
+      const double time =
+          (double)up(tiles * parts, slots) * ((double)share + 4) + (double)parts / 4;
+      if (time < best.time) best = {(int)parts, time};
+      if (parts == 1) break;
+    }
+    return best.blocks;
+  }
+  /* Trees keep the order of the index: threads across outputs where those lie closer together, or
+   * down short ones, and else warps. */
   bool trees() {
-    const bool across = kept_stride() < magnitude(reduced_stride());
-    Size wide = across ? 32 : 1, high = AXES_THREADS / wide;
-    if (across)
-      while (wide < AXES_THREADS && wide < a.outputs && high > a.count) wide *= 2, high /= 2;
-    else
-      while (high > 1 && high / 2 >= up(a.count, TREE_LEAVES)) wide *= 2, high /= 2;
-    a.team = (int)(across ? wide : -wide);
-    a.rows = (int)high;
+    const bool across = a.outputs > 1 && kept_stride() < magnitude(reduced_stride());
+    const bool by_warps = !across && a.count >= 512;
+    const Size units = by_warps ? AXES_THREADS / 32 : AXES_THREADS;
+    const Size run = tree_run(row.bytes, by_warps);
+    const Size least = by_warps ? 32 * run : tree_leaves(row.bytes);
+    const Size steps = a.count > 0 ? up(a.count, least) : 1,
+               slots = (Size)multiprocessors * TREE_BLOCKS;
+    Size wide = across ? 128 : 1;
+    while (across && (wide >= 2 * a.outputs ||
+                      (wide > 32 && 8 * (up(a.outputs, wide) * wide - a.outputs) > a.outputs)))
+      wide /= 2;
+    while (across && wide < units && wide < a.outputs && units / wide > steps) wide *= 2;
+    while (by_warps && wide < units && a.outputs >= wide * slots * 8) wide *= 2;
+    const Size runs = by_warps ? steps : up(a.count, run);
+    while (!across && wide < units && units / wide / 2 >= runs) wide *= 2;
+    a.team = (int)(across || by_warps ? wide : -wide);
+    a.rows = (int)(units / wide);
     a.tiles = up(a.outputs, wide);
-    const Size slots = (Size)multiprocessors * 4, steps = up(a.count, high * TREE_LEAVES);
-    a.split = 1;
-    if (a.tiles <= AXES_TICKETS) a.split = best_split(a.tiles, slots, steps, 4).blocks;
+    a.split = tree_parts(a.tiles, slots, up(steps, a.rows));
     const Size blocks = a.tiles * a.split;
-    return take(loader(), blocks < (1 << 30) ? blocks : 1 << 30,
-                a.split > 1 ? (size_t)(blocks * wide) : 0);
+    gpr_program *const kernel =
+        !is_native() ? (by_warps ? row.any_rows : row.any) : (by_warps ? row.tile_rows : row.tile);
+    return take(kernel, blocks < (1 << 30) ? blocks : 1 << 30,
+                a.split > 1 ? (size_t)((a.tiles * (a.split + 1)) * wide) : 0);
   }
 
   bool is_any() const { return a.count > 0 && a.outputs > 0; }

@@ -30,8 +30,10 @@ GPR_PROGRAM_KIND(Segments, "gpu/axes_kernels.cuh", nullptr, "segments<F>");
 GPR_PROGRAM_KIND(Tile, "gpu/axes_kernels.cuh", nullptr, "tile<F, TileRun<F, F::Element>>");
 GPR_PROGRAM_KIND(TileAny, "gpu/axes_kernels.cuh", nullptr, "tile<F, TileRun<F, AnyDtype>>");
 GPR_PROGRAM_KIND(TileRows, "gpu/axes_kernels.cuh", nullptr, "tile<F, RowRun<F, F::Element>>");
-GPR_PROGRAM_KIND(Trees, "gpu/axes_kernels.cuh", nullptr, "trees<F, F::Element>");
-GPR_PROGRAM_KIND(TreesAny, "gpu/axes_kernels.cuh", nullptr, "trees<F, AnyDtype>");
+GPR_PROGRAM_KIND(Trees, "gpu/axes_kernels.cuh", nullptr, "trees<F, F::Element, 1>");
+GPR_PROGRAM_KIND(TreesAny, "gpu/axes_kernels.cuh", nullptr, "trees<F, AnyDtype, 1>");
+GPR_PROGRAM_KIND(TreeRows, "gpu/axes_kernels.cuh", nullptr, "trees<F, F::Element, 32>");
+GPR_PROGRAM_KIND(TreeRowsAny, "gpu/axes_kernels.cuh", nullptr, "trees<F, AnyDtype, 32>");
 constexpr char tile_run[] = "tile<F, TileRun<F, ", row_run[] = "tile<F, RowRun<F, ";
 template <const char *RUN, class ROW, class FROM> struct TileConvert {
   static constexpr const char *header = "gpu/axes_kernels.cuh", *defines = nullptr;
@@ -186,6 +188,8 @@ template <class T, template <class> class Op, class ROW> struct AxesKernels<Tree
     AxesRow row = {};
     row.tile = &Program<F, code::Trees>::it;
     row.any = &Program<F, code::TreesAny>::it;
+    row.tile_rows = &Program<F, code::TreeRows>::it;
+    row.any_rows = &Program<F, code::TreeRowsAny>::it;
     row.is_tree = 1;
     row.bytes = (int)sizeof(T);
     row.state = sizeof(Branch<typename F::Wide>);
@@ -267,7 +271,7 @@ extern "C" int gpr_programs(gpr_program **to, int room) {
   for (const gpr::AxesRow &row : gpr::tables.axes) {
     gpr_program *const kernels[] = {row.shallow, row.tall,     row.packed,   row.staged,
                                     row.rows,    row.columns,  row.segments, row.tile,
-                                    row.any,     row.tile_rows};
+                                    row.any,     row.any_rows, row.tile_rows};
     for (gpr_program *p : kernels) list.add(p);
     for (gpr_program *p : row.convert) list.add(p);
     for (gpr_program *p : row.convert_rows) list.add(p);

@@ -1,35 +1,32 @@
-/* The one tree, once for each output: a thread folds an aligned part of an output's index to one
- * node, neighbouring threads' nodes fold in the block, and blocks' in the last one of them. */
+/* Operators of our own along the one tree, once for each output (tree_blocks.cuh): the elements of
+ * one array, masked or not. */
 #ifndef GPR_TREES_CUH
 #define GPR_TREES_CUH
 
 #include "load.cuh"
 #include "outputs.cuh"
+#include "tree_blocks.cuh"
 
 GPR_OPEN
 
-/* A node, or nothing where the index has ended. */
-template <class A> struct Branch {
-  A value;
-  int64_t there;
-};
-template <class Combine, class A>
-__device__ __forceinline__ void join(Branch<A> &left, const Branch<A> &right) {
-  if (right.there) left.value = Combine::combine(left.value, right.value);
+enum { TREE_BLOCKS = 3 };
+/* Leaves of a run: of a warp as shared memory has room for, of a thread as registers have. */
+GPR_CONSTEXPR int tree_run(int bytes, bool is_warp) {
+  return is_warp ? 64 / bytes : bytes <= 4 ? 32 : 128 / bytes;
 }
+GPR_CONSTEXPR int tree_leaves(int bytes) { return bytes < 16 ? 8 : 4; }
 
-enum { TREE_LEAVES = 8 }; /* that a thread loads at a time */
-
-/* The leaves of one output; what does not count is the identity. */
-template <class F, class LOAD> struct Leaves {
+/* The elements of one output: array 0, and 1 is the mask if there is one. */
+template <class F, class LOAD> struct TreeElements {
   typedef typename F::Element T;
-  typedef typename F::Wide A;
-  enum { TOGETHER = TREE_LEAVES };
+  typedef typename Store<sizeof(T)>::type Bits;
+  enum { ARRAYS = 2 };
+  static constexpr bool is_native = Same<T, LOAD>::value;
   const gpr_axes_args &a;
-  const char *base, *where;
-  int64_t count;
+  int64_t base[ARRAYS], step[ARRAYS], count; /* addresses; steps of the last dimension */
 
-  __device__ Leaves(const gpr_axes_args &args, int64_t o) : a(args), count(args.count) {
+  __device__ __forceinline__ TreeElements(const gpr_axes_args &args, int64_t o)
+      : a(args), count(args.count) {
     int64_t begin = 0, kept = o;
     if (a.starts) {
       const int64_t per = quotient_of(a.outputs, a.segments), segment = quotient_of(o, per);
@@ -38,59 +35,110 @@ template <class F, class LOAD> struct Leaves {
       count = a.stops[segment] > begin ? a.stops[segment] - begin : 0;
     }
     const KeptPlace place = kept_place(a, kept);
-    base = a.data + place.data + begin * a.strides[a.kept];
-    where = a.where ? a.where + place.where + begin * a.where_strides[a.kept] : nullptr;
+    const int last = a.kept + a.reduced - 1;
+    base[0] = (int64_t)a.data + place.data + begin * a.strides[a.kept];
+    base[1] = (int64_t)a.where + place.where + begin * a.where_strides[a.kept];
+    step[0] = a.strides[last], step[1] = a.where_strides[last];
   }
-  __device__ A leaf(int64_t i) const {
-    const T x =
-        Load<T, LOAD>::get(base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced, i), a);
-    const bool masked =
-        where && !where[offset_of(a.shape + a.kept, a.where_strides + a.kept, a.reduced, i)];
-    return masked || (a.skip && is_nan_or_nat(x)) ? F::Combine::identity() : wide(x);
+  __device__ __noinline__ int64_t find(int64_t *at, int64_t i) const {
+    at[0] = base[0], at[1] = base[1];
+    int64_t left = 0;
+#pragma unroll 1
+    for (int d = a.kept + a.reduced - 1; d >= a.kept; d--) {
+      const int64_t over = d > a.kept ? quotient_of(i, a.shape[d]) : 0;
+      const int64_t here = i - over * a.shape[d];
+      at[0] += here * a.strides[d], at[1] += here * a.where_strides[d];
+      if (d == a.kept + a.reduced - 1) left = a.shape[d] - here;
+      i = over;
+    }
+    return left;
   }
-  /* The node of up to TOGETHER leaves from first on. */
-  __device__ A node(int64_t first, int64_t stop) const {
-    A value[TOGETHER];
+  __device__ __forceinline__ int64_t begin(int64_t (&at)[ARRAYS], int64_t i) const {
+    int64_t found[ARRAYS], left = count - i;
+    const bool is_line = a.reduced == 1;
+    if (!is_line) left = TreeElements(*this).find(found, i); /* a copy, or all would be in memory */
 #pragma unroll
-    for (int i = 0; i < TOGETHER; i++)
-      if (first + i < stop) value[i] = leaf(first + i);
-#pragma unroll
-    for (int apart = 1; apart < TOGETHER; apart *= 2)
-#pragma unroll
-      for (int i = 0; i + apart < TOGETHER; i += 2 * apart)
-        if (first + i + apart < stop) value[i] = F::Combine::combine(value[i], value[i + apart]);
-    return value[0];
+    for (int k = 0; k < ARRAYS; k++) at[k] = is_line ? base[k] + i * step[k] : found[k];
+    return left;
+  }
+  __device__ __forceinline__ int64_t line() const { return a.shape[a.kept + a.reduced - 1]; }
+  __device__ __forceinline__ int64_t address(int, int, int64_t at) const { return at; }
+  __device__ __forceinline__ bool is_direct() const { return is_native; }
+  __device__ __forceinline__ bool is_packed(int) const {
+    return step[0] == (int64_t)sizeof(T) && !a.where;
+  }
+
+  static __device__ __forceinline__ Bits bits_of(T x) {
+    Bits bits;
+    memcpy(&bits, &x, sizeof x);
+    return bits;
+  }
+  template <class> __device__ __forceinline__ Bits leaf(int, int, int, const int64_t *at) const {
+    return bits_of(Load<T, LOAD>::get((const char *)at[0], a));
+  }
+  /* What does not count is the identity. */
+  template <class> static __device__ __forceinline__ Bits nothing() {
+    return bits_of(narrow(F::Combine::identity(), T()));
+  }
+  __device__ __forceinline__ bool counts(const int64_t *at) const {
+    return !a.where || *(const char *)at[1];
   }
 };
 
-/* The node of [first, stop): an aligned part, or as much of one as there is. */
-template <class F, class LOAD>
-__device__ __forceinline__ Branch<typename F::Wide> fold_part(const Leaves<F, LOAD> &leaves,
-                                                              int64_t first, int64_t stop) {
-  typedef typename F::Wide A;
-  enum { TOGETHER = TREE_LEAVES };
-  A stack[60]; /* nodes that wait for their right sibling */
-  int waiting = 0;
-  if (first >= stop) return {F::Combine::identity(), 0};
-  for (int64_t i = first, done = 0; i < stop; i += TOGETHER, done++) {
-    A value = leaves.node(i, stop);
-    for (int64_t place = done; place & 1; place >>= 1)
-      value = F::Combine::combine(stack[--waiting], value);
-    stack[waiting++] = value;
-  }
-  A value = stack[--waiting];
-  while (waiting) value = F::Combine::combine(stack[--waiting], value);
-  return {value, 1};
-}
+template <class F, bool IS_WARP> struct TreeOperator {
+  typedef typename F::Element T;
+  typedef typename F::Wide State;
+  typedef typename Store<sizeof(T)>::type Bits;
+  enum { ARRAYS = 2, RUN = tree_run(sizeof(T), IS_WARP), LEAVES = tree_leaves(sizeof(T)) };
+  typedef ArrayTile<Bits, 1, RUN> Tile;
+  enum { STAGES = 2, TILE = Tile::BYTES, THREADS = AXES_THREADS, DEPTH = 60 };
 
-/* Of `entries` nodes, one behind the other `step` apart, the root. */
-template <class F, class A>
-__device__ __forceinline__ Branch<A> fold_nodes(Branch<A> *node, int64_t entries, int64_t step) {
-  for (int64_t apart = 1; apart < entries; apart *= 2)
-    for (int64_t i = 0; i + apart < entries; i += 2 * apart)
-      join<typename F::Combine>(node[i * step], node[(i + apart) * step]);
-  return node[0];
-}
+  static __device__ __forceinline__ State identity() { return F::Combine::identity(); }
+  static __device__ __forceinline__ State combine(const State &a, const State &b) {
+    return F::Combine::combine(a, b);
+  }
+  static __device__ __forceinline__ void combine_apart(const State *a, const State *b, State *to) {
+    *to = F::Combine::combine(*a, *b);
+  }
+  template <class X>
+  static __device__ __forceinline__ void copy(char *tile, const X &x, const int64_t *at,
+                                              int64_t left, int there) {
+    Tile::copy(tile, x, 0, at[0], left, there);
+  }
+  template <class X>
+  static __device__ __forceinline__ void put(char *tile, const X &x, int64_t left, int64_t first,
+                                             int there) {
+    Tile::put(tile, x, 0, 0, left, first, there);
+  }
+  template <int N> struct Leaves {
+    Bits bits[N];
+    template <class X>
+    __device__ __forceinline__ void load(const X &x, const int64_t *at, int64_t left) {
+      load_leaves<Bits, 1, N>(bits, x, 0, at[0], x.step[0], x.is_packed(0), left);
+      if (!x.a.where) return;
+      const char *where = (const char *)at[1];
+#pragma unroll
+      for (int j = 0; j < N; j++, where += x.step[1])
+        if (!*where) bits[j] = x.template nothing<Bits>();
+    }
+    template <class X>
+    __device__ __forceinline__ void load_one(const X &x, int j, const int64_t *at) {
+      bits[j] = x.template leaf<Bits>(0, 0, 0, at);
+      if (!x.counts(at)) bits[j] = x.template nothing<Bits>();
+    }
+    __device__ __forceinline__ void get(const char *shared, int tile) {
+      Tile::get(bits, shared, tile);
+    }
+    __device__ __forceinline__ void get_one(const char *shared, int tile, int e) {
+      Tile::get_one(bits, shared, tile, e);
+    }
+    template <class X> __device__ __forceinline__ State lift(const X &x, int j, int64_t) const {
+      T element;
+      memcpy(&element, bits + j, sizeof element);
+      return x.a.skip && is_nan_or_nat(element) ? identity() : wide(element);
+    }
+  };
+};
 
 template <class F>
 __device__ __forceinline__ void finish_tree(const gpr_axes_args &a, int64_t o,
@@ -101,40 +149,12 @@ __device__ __forceinline__ void finish_tree(const gpr_axes_args &a, int64_t o,
   finish_values<F>(a, first + kept_place(a, o - first).out, value, a.count, 1);
 }
 
-template <class F, class LOAD>
-__global__ void __launch_bounds__(AXES_THREADS) trees(const __grid_constant__ gpr_axes_args a) {
-  typedef Branch<typename F::Wide> B;
-  __shared__ B node[AXES_THREADS];
-  const int wide = a.team > 0 ? a.team : -a.team, high = a.rows; /* powers of two */
-  const int x = a.team > 0 ? threadIdx.x % wide : threadIdx.x / high;
-  const int y = a.team > 0 ? threadIdx.x / wide : threadIdx.x % high;
-  for (int64_t b = blockIdx.x; b < a.tiles * a.split; b += gridDim.x) {
-    const int64_t part = quotient_of(b, a.tiles), tile = b - part * a.tiles, o = tile * wide + x;
-    const bool mine = o < a.outputs && y < high;
-    B root = {F::Combine::identity(), 0};
-    if (mine) {
-      const Leaves<F, LOAD> leaves(a, o);
-      int64_t share = TREE_LEAVES;
-      while (share * high * a.split < leaves.count) share *= 2;
-      const int64_t first = (part * high + y) * share, stop = first + share;
-      root = fold_part<F, LOAD>(leaves, first, stop < leaves.count ? stop : leaves.count);
-    }
-    __syncthreads();
-    node[y * wide + x] = root;
-    for (int apart = 1; apart < high; apart *= 2) {
-      __syncthreads();
-      if (y % (2 * apart) == 0 && y + apart < high)
-        join<typename F::Combine>(node[y * wide + x], node[(y + apart) * wide + x]);
-    }
-    if (a.split == 1) {
-      if (mine && y == 0) finish_tree<F>(a, o, node[x]);
-      continue;
-    }
-    B *partial = (B *)((char *)a.scratch + AXES_POOL) + tile * a.split * wide;
-    if (y == 0) partial[part * wide + x] = node[x];
-    if (!is_last_of((uint32_t *)a.scratch + tile, a.split)) continue;
-    if (mine && y == 0) finish_tree<F>(a, o, fold_nodes<F>(partial + x, a.split, wide));
-  }
+template <class F, class LOAD, int UNIT>
+__global__ void __launch_bounds__(AXES_THREADS, TREE_BLOCKS)
+    trees(const __grid_constant__ gpr_axes_args a) {
+  fold_outputs<TreeOperator<F, UNIT != 1>, UNIT, TreeElements<F, LOAD>>(
+      a, {a.team, a.rows, a.tiles, a.split, a.split, a.scratch, AXES_POOL},
+      [&](int64_t o, const Branch<typename F::Wide> *root) { finish_tree<F>(a, o, *root); });
 }
 
 GPR_CLOSE

@@ -34,12 +34,16 @@ GPR_CLOSE
 
 #ifdef OPERATOR_KERNEL /* one of the textbook's */
 #include "../../kernels/textbook/kernels.cuh"
+#elif defined PRODUCT_OF /* our own products along the tree, of that type */
+#include "../../kernels/gpu/select.h"
 #else
 #include "../../kernels/gpu/operator.cuh"
 #endif
 
 using namespace gpr;
+#ifdef OPERATOR_TEXT
 #include OPERATOR_TEXT
+#endif
 
 gpr_dim3 threadIdx, blockIdx, blockDim, gridDim;
 
@@ -71,6 +75,14 @@ void wait_in(State state) {
 void body() {
 #ifdef OPERATOR_KERNEL
   OPERATOR_KERNEL(*(const gpr_ladder_args *)arguments);
+#elif defined PRODUCT_OF
+  typedef TreeFold<PRODUCT_OF, Times> F;
+  const gpr_axes_args &args = *(const gpr_axes_args *)arguments;
+  const bool any = args.from != args.to || args.swap || args.unaligned;
+  if (unit == 1)
+    any ? trees<F, AnyDtype, 1>(args) : trees<F, F::Element, 1>(args);
+  else
+    any ? trees<F, AnyDtype, 32>(args) : trees<F, F::Element, 32>(args);
 #else
   if (unit == 1)
     operate<UserOperator, 1>(*(const gpr_operator_args *)arguments);
@@ -183,3 +195,27 @@ extern "C" __attribute__((visibility("default"))) int launch(const void *args,
   }
   return is_misaligned ? 2 : 0;
 }
+
+#ifdef PRODUCT_OF
+/* Planned and launched as on a device of so many multiprocessors. */
+extern "C" __attribute__((visibility("default"))) int product(gpr_axes_args *args, int dtype,
+                                                              int multiprocessors, void *scratch,
+                                                              unsigned seed) {
+  static gpr_program by_threads, by_warps;
+  AxesRow row = {};
+  gpr_axes_launch out = {};
+  row.tile = row.any = &by_threads;
+  row.tile_rows = row.any_rows = &by_warps;
+  row.is_tree = 1;
+  row.bytes = (int)sizeof(PRODUCT_OF);
+  row.state = sizeof(Branch<TreeFold<PRODUCT_OF, Times>::Wide>);
+  args->op = GPR_OP_PROD;
+  args->to = dtype;
+  args->scratch = scratch;
+  if (!AxesCut{row, multiprocessors, *args, out, GPR_ANY_VARIANT}.select()) return 3;
+  const int failed =
+      launch(args, (unsigned)out.blocks, AXES_THREADS, out.kernel == &by_warps ? 32 : 1, seed);
+  args->length = out.kernel == &by_warps; /* for who asks which it was */
+  return failed;
+}
+#endif

@@ -1,0 +1,142 @@
+/* The one tree, once for each output, of leaves that somebody else knows how to load.
+ *
+ * Threads fold what neighbouring outputs have side by side, or what is short, and warps the rest
+ * (tree_units.cuh); units' nodes fold in the block, and blocks' in the last one of them. */
+#ifndef GPR_TREE_BLOCKS_CUH
+#define GPR_TREE_BLOCKS_CUH
+
+#include "last_block.cuh"
+#include "tree_units.cuh"
+
+GPR_OPEN
+
+/* The roots of `high` nodes for each of `wide` outputs, by a thread for each node. */
+template <class OP>
+__device__ __forceinline__ void fold_block(Branch<typename OP::State> *node, int x, int y, int wide,
+                                           int high, bool is_mine) {
+#pragma unroll 1
+  for (int apart = 1; apart < high; apart *= 2) {
+    __syncthreads();
+    if (is_mine && y % (2 * apart) == 0 && y + apart < high)
+      join<OP>(node[y * wide + x], node[(y + apart) * wide + x]);
+  }
+}
+
+/* The node of some neighbours in memory, which lie `wide` apart, several at a time. */
+template <class OP>
+__device__ __noinline__ void fold_nodes(const Branch<typename OP::State> *from, int64_t first,
+                                        int64_t stop, int wide, Branch<typename OP::State> *to) {
+  typedef typename OP::State A;
+  constexpr int many = sizeof(A) <= 8 ? 16 : sizeof(A) <= 32 ? 8 : 2;
+  A stack[OP::DEPTH];
+  Waiting<OP> waiting = {stack, 0};
+  *to = nothing<OP>();
+  int64_t done = 0;
+#pragma unroll 1
+  for (int64_t i = first; i < stop; i += many) {
+    Branch<A> some[many];
+#pragma unroll
+    for (int j = 0; j < many; j++) {
+      some[j].there = 0;
+      if (i + j < stop) some[j] = from[(i + j) * wide];
+    }
+#pragma unroll 1
+    for (int j = 0; j < many; j++)
+      if (some[j].there) waiting.push(some[j].value, done++);
+  }
+  if (done) *to = {waiting.all(), 1};
+}
+
+/* Of `many` neighbouring parts' nodes the roots for `wide` outputs: node[column] of the first row,
+ * by a thread for an output and some of the parts. */
+template <class OP>
+__device__ __noinline__ void fold_parts(const Branch<typename OP::State> *from, int64_t many,
+                                        int wide, Branch<typename OP::State> *node) {
+  const int column = threadIdx.x % wide, row = threadIdx.x / wide, rows = OP::THREADS / wide;
+  int64_t each = 1;
+  while (each * rows < many) each *= 2;
+  const int64_t first = row * each, stop = first + each < many ? first + each : many;
+  fold_nodes<OP>(from + column, first, stop, wide, &node[row * wide + column]);
+  fold_block<OP>(node, column, row, wide, rows, true);
+}
+
+/* How work is cut: units of which `team` go across outputs, or below 0 those that are neighbours
+ * along the index, and `rows` along it; blocks have `tiles` of that many outputs, and `split` of
+ * them share one. */
+struct TreeCut {
+  int64_t team, rows, tiles, split;
+  int64_t group; /* of the blocks that share one, whose nodes fold by themselves first */
+  void *scratch; /* tickets, and from `nodes` on what blocks leave to each other */
+  int64_t nodes;
+};
+
+/* Whether this block, whose nodes of `wide` outputs come first, is the last one of those that share
+ * them: it has the roots then. The last of a group folds the group's nodes before. */
+template <class OP>
+__device__ __forceinline__ bool is_last_with_roots(const TreeCut &cut, int64_t part, int64_t tile,
+                                                   int wide, Branch<typename OP::State> *node) {
+  typedef Branch<typename OP::State> B;
+  const int64_t groups = quotient_of(cut.split + cut.group - 1, cut.group);
+  uint32_t *const ticket = (uint32_t *)cut.scratch + tile * (groups > 1 ? groups + 1 : 1);
+  B *of_parts = (B *)((char *)cut.scratch + cut.nodes) + tile * (cut.split + groups) * wide;
+  int64_t many = cut.split;
+  if (threadIdx.x < wide) of_parts[part * wide + threadIdx.x] = node[threadIdx.x];
+  if (groups > 1) {
+    B *const of_groups = of_parts + cut.split * wide;
+    const int64_t group = quotient_of(part, cut.group), first = group * cut.group;
+    many = first + cut.group < cut.split ? cut.group : cut.split - first;
+    if (!is_last_of(ticket + 1 + group, (int)many)) return false;
+    fold_parts<OP>(of_parts + first * wide, many, wide, node);
+    if (threadIdx.x < wide) of_groups[group * wide + threadIdx.x] = node[threadIdx.x];
+    of_parts = of_groups, many = groups;
+  }
+  if (!is_last_of(ticket, (int)many)) return false;
+  fold_parts<OP>(of_parts, many, wide, node);
+  return true;
+}
+
+/* `finish` takes an output and its root. */
+template <class OP, int UNIT, class X, class ARGS, class Finish>
+__device__ __forceinline__ void fold_outputs(const ARGS &a, const TreeCut &cut,
+                                             const Finish &finish) {
+  typedef Branch<typename OP::State> B;
+  constexpr int least = UNIT == 1 ? (int)OP::LEAVES : GPR_WARP * (int)OP::RUN;
+  constexpr int of_warp = OP::STAGES * OP::TILE;
+  constexpr int tiles = UNIT == 1 ? 0 : OP::THREADS / GPR_WARP * of_warp;
+  constexpr int room = tiles > OP::THREADS * (int)sizeof(B) ? tiles : OP::THREADS * (int)sizeof(B);
+  __shared__ uint4 shared[(room + 15) / 16];
+  B *const node = (B *)shared;
+  const int unit = threadIdx.x / UNIT, high = (int)cut.rows;
+  const int wide = (int)(cut.team > 0 ? cut.team : -cut.team);
+  const int x = cut.team > 0 ? unit % wide : unit / high,
+            y = cut.team > 0 ? unit / wide : unit % high;
+  const bool leads = threadIdx.x % UNIT == 0 && y < high;
+  for (int64_t b = blockIdx.x; b < cut.tiles * cut.split; b += gridDim.x) {
+    const int64_t part = quotient_of(b, cut.tiles), tile = b - part * cut.tiles,
+                  o = tile * wide + x;
+    B root = nothing<OP>();
+    if (o < a.outputs && y < high) {
+      const X operands(a, o);
+      int64_t share = least;
+      while (share * high * cut.split < operands.count) share *= 2;
+      const int64_t first = (part * high + y) * share;
+      const int64_t stop = first + share < operands.count ? first + share : operands.count;
+      if constexpr (UNIT == 1)
+        root = fold_by_thread<OP>(operands, first, stop);
+      else
+        root = fold_by_warp<OP>(operands, first, stop, (char *)shared, of_warp * warp_of());
+    }
+    __syncthreads();
+    if (leads) node[y * wide + x] = root;
+    fold_block<OP>(node, x, y, wide, high, leads);
+    __syncthreads();
+    if (cut.split == 1 || is_last_with_roots<OP>(cut, part, tile, wide, node)) {
+      const int64_t of = tile * wide + threadIdx.x;
+      if (threadIdx.x < wide && of < a.outputs) finish(of, &node[threadIdx.x]);
+    }
+    __syncthreads();
+  }
+}
+
+GPR_CLOSE
+#endif

@@ -1,0 +1,189 @@
+"""Products of floats along axes as a device takes them, where there is none: planned as for one,
+and run by fibers (tests/c/operator_fibers.cpp). The bits are the CPU's."""
+
+import ctypes
+import itertools
+import math
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from arrays import SEED, generator
+from operator_fibers import CHECKS, FAILURES, FLAGS, ROOT
+from table import SANITIZED
+
+import gpureduce
+
+DIMS = 64
+TYPES = {"float16": "float16", "float32": "float", "complex128": "complex<double>"}
+
+pytestmark = [
+    pytest.mark.skipif(not shutil.which("g++"), reason="no g++"),
+    pytest.mark.skipif(
+        not (ROOT / "kernels").is_dir(), reason="the sources are not beside the tests"
+    ),
+    pytest.mark.skipif(SANITIZED, reason="AddressSanitizer does not know these stacks"),
+]
+
+
+class Arguments(ctypes.Structure):
+    """gpr_axes_args."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("data", "where", "out", "scratch", "least")),
+        *((name, ctypes.c_int64) for name in ("few", "outputs", "count")),
+        *((name, ctypes.c_int) for name in ("op", "kept", "reduced", "skip", "has_initial")),
+        ("spread_nan", ctypes.c_int),
+        ("ddof", ctypes.c_double),
+        ("means", ctypes.c_void_p),
+        ("initial", ctypes.c_uint64 * 2),
+        *((name, ctypes.c_int) for name in ("from_", "to", "from_bytes", "swap", "unaligned")),
+        *((name, ctypes.c_int64) for name in ("length", "runs", "groups", "full", "drawn")),
+        ("tiles", ctypes.c_int64),
+        *((name, ctypes.c_int) for name in ("split", "crowd", "queue", "queue_apart", "team")),
+        *((name, ctypes.c_int) for name in ("rows", "pitch")),
+        ("per", ctypes.c_int64),
+        ("mix", ctypes.c_uint64),
+        ("low", ctypes.c_void_p),
+        ("high", ctypes.c_void_p),
+        *((name, ctypes.c_int) for name in ("across", "down", "beyond", "runners", "brief")),
+        ("boxed", ctypes.c_int),
+        *((name, ctypes.c_int64) for name in ("box", "chunk", "chunks", "last_box")),
+        *((name, ctypes.c_int64) for name in ("run_rounds", "rounds", "share")),
+        *((name, ctypes.c_int64 * DIMS) for name in ("shape", "strides", "where_strides", "place")),
+        ("starts", ctypes.c_void_p),
+        ("stops", ctypes.c_void_p),
+        ("segments", ctypes.c_int64),
+        ("pieces", ctypes.c_void_p),
+        ("piece_count", ctypes.c_int64),
+        ("piece_bytes", ctypes.c_int64),
+    )
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    folder, kept = tmp_path_factory.mktemp("trees"), {}
+
+    def made(dtype):
+        if dtype not in kept:
+            target = folder / f"{dtype}.so"
+            command = ["g++", *FLAGS, *CHECKS, f"-DPRODUCT_OF={TYPES[dtype]}"]
+            source, object = ROOT / "tests/c/operator_fibers.cpp", target.with_suffix(".o")
+            subprocess.run([*command, source, "-o", object], check=True)
+            subprocess.run(["g++", "-shared", object, "-o", target], check=True)
+            kept[dtype] = ctypes.CDLL(str(target))
+        return kept[dtype]
+
+    return made
+
+
+def product(library, x, axes, where, skip, segments=None):
+    """The products, and whether warps took them; x in any layout and at any address."""
+    args, kept = Arguments(), [d for d in range(x.ndim) if d not in axes]
+    shape = tuple(x.shape[d] for d in kept)
+    kept_places = {d: math.prod(x.shape[e] for e in kept if e > d) for d in kept}
+    kept.sort(key=lambda d: -abs(x.strides[d]))
+    reduced = [d for d in axes if x.shape[d] != 1] or [axes[0]]
+    merged = []  # reduced dimensions, neighbours as one where strides allow
+    steps = where.strides if where is not None else (0,) * x.ndim
+    for d in reduced:
+        dim = [x.shape[d], x.strides[d], steps[d]]
+        if merged and merged[-1][1] == dim[0] * dim[1] and merged[-1][2] == dim[0] * dim[2]:
+            merged[-1] = [merged[-1][0] * dim[0], dim[1], dim[2]]
+        else:
+            merged.append(dim)
+    dims = [[x.shape[d], x.strides[d], steps[d]] for d in kept] + merged
+    for n, (length, stride, step) in enumerate(dims):
+        args.shape[n], args.strides[n], args.where_strides[n] = length, stride, step
+        args.place[n] = kept_places[kept[n]] if n < len(kept) else 0
+    native = x.dtype.newbyteorder("=")
+    args.kept, args.reduced = len(kept), len(merged)
+    args.outputs, args.count = math.prod(shape), math.prod(dim[0] for dim in merged)
+    out = np.full(math.prod(shape) * (1 if segments is None else len(segments[0])), 77, native)
+    if segments is not None:
+        starts, stops = (np.array(s, np.int64) for s in segments)
+        args.starts, args.stops, args.segments = starts.ctypes.data, stops.ctypes.data, len(starts)
+        args.outputs *= len(starts)
+        args.count = int((stops - starts).max())
+    dtype = gpureduce.dtypes().index(native.name)
+    args.data, args.out, args.from_ = x.ctypes.data, out.ctypes.data, dtype
+    args.where = where.ctypes.data if where is not None else None
+    part = x.itemsize // (1 + (x.dtype.kind == "c"))
+    args.skip, args.swap = skip, 0 if x.dtype.isnative else part
+    args.from_bytes = x.itemsize
+    args.unaligned = x.ctypes.data % part != 0 or any(s % part for s in x.strides)
+    scratch = np.zeros(1 << 23, np.uint8)
+    args.split = args.team = args.rows = 1
+    failed = library.product(
+        ctypes.byref(args), dtype, 3, ctypes.c_void_p(scratch.ctypes.data), SEED & 0xFFFFFFFF
+    )
+    assert not failed, FAILURES[failed]
+    assert not scratch[: 4 * 4096].any(), "tickets are left as they were"
+    return out.reshape((-1, *shape) if segments else shape), bool(args.length)
+
+
+def drawn(rng, dtype, shape):
+    x = rng.uniform(0.7, 1.4, shape)
+    if np.dtype(dtype).kind == "c":
+        x = x + 1j * rng.uniform(-0.7, 0.7, shape)
+    return x.astype(dtype)
+
+
+def laid_out(rng, x):
+    how = int(rng.integers(0, 5))
+    if how == 0:
+        return x
+    if how == 1:
+        return np.asfortranarray(x)
+    if how == 2:
+        return np.repeat(x, 2, axis=-1)[..., ::2]
+    room = np.empty(x.size + 1, x.dtype)
+    out = room[1:].reshape(x.shape)
+    out[...] = x
+    return out if how == 3 else np.moveaxis(np.moveaxis(out, 0, -1).copy(), -1, 0)
+
+
+SHAPES = [((2500,), (0,)), ((7, 1301), (1,)), ((700, 45), (0,)), ((300, 150), (0,)),
+          ((5000, 8), (0,)), ((30, 7, 41), (0, 2)), ((3, 40, 700), (0, 2)), ((9, 60, 11), (1,)),
+          ((400, 5), (1,)), ((90, 33), (1,)), ((6, 5, 4, 3), (1, 3)), ((9, 700), (1,))]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_the_bits_are_the_cpus(dtype, library):
+    rng = generator("products of fibers", dtype)
+    ways = set()
+    for shape, axes in SHAPES:
+        for how in range(3):
+            x = laid_out(rng, drawn(rng, dtype, shape))
+            where = laid_out(rng, rng.random(shape) < 0.7) if how == 1 else None
+            skip = how == 2
+            if skip:
+                x[rng.random(shape) < 0.1] = np.nan
+            found, by_warps = product(library(dtype), x, axes, where, skip)
+            call = gpureduce.nanprod if skip else gpureduce.prod
+            given = {} if where is None else {"where": where}
+            wanted = call(x, axis=axes, device="cpu", **given)
+            said = (shape, axes, x.strides, how)
+            assert np.asarray(found).tobytes() == np.asarray(wanted).tobytes(), said
+            ways.add(by_warps)
+    assert ways == {False, True}
+
+
+def test_segments_and_elements_that_lie_otherwise(library):
+    rng = generator("segments of products")
+    for shape, axis in (((3000,), 0), ((900, 20), 0), ((4, 2000), 1)):
+        x = laid_out(rng, drawn(rng, "float32", shape))
+        cuts = np.sort(rng.integers(0, shape[axis] + 1, 9))
+        cuts[4] = cuts[5]
+        found, _ = product(library("float32"), x, (axis,), None, False, (cuts[:-1], cuts[1:]))
+        for n, (start, stop) in enumerate(itertools.pairwise(cuts)):
+            part = np.take(x, range(start, stop), axis)
+            wanted = gpureduce.prod(part, axis=axis, device="cpu")
+            assert found[n].tobytes() == np.asarray(wanted).tobytes(), (shape, n)
+        room = np.empty(x.nbytes + 1, np.uint8)
+        for other in (x.astype(">f4"), room[1:].view("f4").reshape(shape)):
+            other[...] = x
+            found, _ = product(library("float32"), other, (axis,), None, False)
+            wanted = gpureduce.prod(x, axis=axis, device="cpu")
+            assert found.tobytes() == np.asarray(wanted).tobytes(), (shape, other.dtype)
