@@ -2,24 +2,10 @@
 lost is told of. Without devices by a driver that folds what it is given; the rest is marked gpu."""
 
 import json
-import shutil
-from pathlib import Path
 
 import fake
 import pytest
 from test_driver import ENTER, GIVE_BACK
-
-ROOT = Path(__file__).resolve().parent.parent
-
-pytestmark = [
-    pytest.mark.skipif(not shutil.which(fake.CC), reason=f"no {fake.CC}"),
-    pytest.mark.skipif(not (ROOT / "csrc").is_dir(), reason="the sources are not beside the tests"),
-]
-
-
-@pytest.fixture(scope="module")
-def fakes(tmp_path_factory):
-    return fake.build(tmp_path_factory.mktemp("fakes"))
 
 
 @pytest.fixture
