@@ -86,6 +86,34 @@ print(json.dumps([wrong, driver.mistakes(), driver.mistake().decode()]))
     assert told(script, env, threads, json.dumps(WHO)) == [[], 0, ""]
 
 
+def test_pinned_arrays_along_every_axis(env):
+    """Whole or by rows, which the copy engine takes without threads; short rows are gathered."""
+    script = """
+gpureduce.set_num_threads(2)
+driver.folds(1)
+rng = np.random.default_rng(4)
+wrong, by_rows = [], []
+for shape, axis in (
+    ((4000, 1500), 0), ((4000, 1500), 1), ((3, 1000, 2000), 1), ((40000, 130), 0), ((90, 90000), 0),
+):
+    memory = device.Pinned(8 * int(np.prod(shape)))
+    x = memory.array("i8").reshape(shape)
+    x[:] = rng.integers(-9, 9, shape)
+    want = x.sum(axis)
+    for where in (True, rng.random(shape) < 0.5):
+        for who in ("cuda", "cuda:all", "all"):
+            driver.reset()
+            got = gpureduce.sum(x, axis, where=where, device=who)
+            if not np.array_equal(got, np.sum(x, axis, where=where)):
+                wrong.append([shape, axis, who, where is True])
+            by_rows.append([shape[0], axis, who, driver.names().count("cuMemcpy2DAsync_v2") > 4])
+print(json.dumps([wrong, by_rows, driver.mistakes(), driver.mistake().decode()]))
+"""
+    wrong, by_rows, mistakes, mistake = told(script, env)
+    assert (wrong, mistakes) == ([], 0), mistake
+    assert [4000, 0, "cuda:all", True] in by_rows
+
+
 LOSSES = """
 def told(call, which, n, result):
     driver.fail(which, n, result) if which else driver.fail_at(n, result)
