@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../kernels/abi/lists.h"
+#include "cuda/gpu.h"
 #include "deal.h"
 #include "errors.h"
 #include "plan.h"
@@ -16,6 +17,9 @@ enum { SLABS_PER_PLACE = 8, SLAB_LEAST = 8 << 20, SLAB_MOST = 256 << 20 };
 /* Where a slab is no range of memory, the fewer there are the longer are its runs. */
 enum { SCATTERED_PER_PLACE = 2 };
 
+/* Runs of a device: the copies of the second begin where those of the first end. */
+enum { RUNS = 2 };
+
 typedef struct axes_deal {
   gpr_run base;
   int op;
@@ -26,8 +30,12 @@ typedef struct axes_deal {
   int axis;        /* that slabs are ranges of, so long */
   int64_t length, ranges;
   int64_t result_bytes; /* of an output */
-  int devices, device[GPR_DEVICES_MAX];
-  gpr_run *on[GPR_DEVICES_MAX];
+  int devices;
+  struct {
+    int number;
+    gpr_copies *copies;
+    gpr_run *run[RUNS]; /* the older one first, which is stepped */
+  } on[GPR_DEVICES_MAX];
   int cpu;
   gpr_team team; /* whose one thread has the CPU's slabs reduced */
   atomic_int stop;
@@ -178,17 +186,28 @@ static gpr_status failure(axes_deal *r) {
 /* --- the run -----------------------------------------------------------------------------------
  */
 
-static gpr_status step_device(axes_deal *r, int i, int *under_way) {
+static gpr_status begin_run(axes_deal *r, int i, gpr_run **run) {
   int64_t slab;
-  if (!r->on[i]) {
-    if (!gpr_queue_front(&r->queue, 1, &slab)) return GPR_OK;
-    const gpr_status status = open_slab(r, slab, r->device[i], &r->on[i]);
-    if (status) return status;
-  }
+  gpr_status status = GPR_OK;
+  if (!gpr_queue_front(&r->queue, 1, &slab)) return GPR_OK;
+  if (!r->on[i].copies) status = gpr_copies_open(r->on[i].number, &r->on[i].copies);
+  if (!status) status = open_slab(r, slab, r->on[i].number, run);
+  return status ? status : gpr_gpu_axes_bring_by(*run, r->on[i].copies);
+}
+
+static gpr_status step_device(axes_deal *r, int i, int *under_way) {
+  gpr_run **run = r->on[i].run;
+  gpr_status status = GPR_OK;
+  if (!run[0]) status = begin_run(r, i, &run[0]);
+  if (status || !run[0]) return status;
   ++*under_way;
-  const gpr_status status = gpr_step(r->on[i], 0);
+  if (!run[1] && gpr_gpu_axes_all_come(run[0])) status = begin_run(r, i, &run[1]);
+  if (!status) status = gpr_step(run[0], 0);
   if (status) return status == GPR_MORE ? GPR_OK : status;
-  return end_slab(r, &r->on[i]);
+  status = end_slab(r, &run[0]);
+  run[0] = run[1];
+  run[1] = NULL;
+  return status;
 }
 
 static gpr_status step(gpr_run *base, int64_t nanoseconds) {
@@ -217,7 +236,10 @@ static void close_run(gpr_run *base) {
   axes_deal *r = (axes_deal *)base;
   atomic_store(&r->stop, 1);
   while (!gpr_team_wait(&r->team, 1000000000)) continue;
-  for (int i = 0; i < r->devices; i++) gpr_close(r->on[i]);
+  for (int i = 0; i < r->devices; i++) {
+    gpr_copies_close(r->on[i].copies); /* into memory of the runs */
+    for (int n = 0; n < RUNS; n++) gpr_close(r->on[i].run[n]);
+  }
   gpr_queue_close(&r->queue);
   pthread_mutex_destroy(&r->lock);
   free(r);
@@ -252,7 +274,7 @@ static axes_deal *make(const gpr_resolved *what, const gpr_view *view, const gpr
   r->result_bytes = (int64_t)what->results * gpr_dtype_size(what->result);
   r->cpu = places.cpu;
   for (int d = 0; d < GPR_DEVICES_MAX; d++)
-    if (places.devices >> d & 1) r->device[r->devices++] = d;
+    if (places.devices >> d & 1) r->on[r->devices++].number = d;
   pthread_mutex_init(&r->lock, NULL);
   gpr_queue_open(&r->queue, choose_slabs(r, r->devices + r->cpu));
   return r;

@@ -1,7 +1,9 @@
 """What every test shares: the seed in the header, the thread count put back afterwards."""
 
+import shutil
 import signal
 
+import fake
 import numpy as np
 import pytest
 from arrays import SEED
@@ -18,6 +20,16 @@ def pytest_report_header():
         f"gpureduce: GPUREDUCE_TEST_SEED={SEED}, isa {gpureduce.isa()}, "
         f"{gpureduce.get_num_threads()} threads"
     )
+
+
+@pytest.fixture(scope="session")
+def fakes(tmp_path_factory):
+    """The folder of a driver and a compiler without a device."""
+    if not shutil.which(fake.CC):
+        pytest.skip(f"no {fake.CC}")
+    if not fake.SOURCES.is_dir():
+        pytest.skip("the sources are not beside the tests")
+    return fake.build(tmp_path_factory.mktemp("fakes"))
 
 
 @pytest.fixture(autouse=True)

@@ -31,6 +31,14 @@ from gpureduce import Partials, finish, from_words, merge, mpi, partials, words
 NAMES = sorted(OPS)
 # Where the whole has no element, partials cannot tell why.
 SAME_ERROR = (ValueError, TypeError)
+# An operator of users: each element halves what came before it.
+LEAKY = {
+    "state": "m: f8, c: f8",
+    "lift": "m = 0.5; c = x",
+    "combine": "m = a.m * b.m; c = a.c * b.m + b.c",
+    "identity": (1.0, 0.0),
+    "finish": "c",
+}
 
 
 # --- what is drawn --------------------------------------------------------------------------------

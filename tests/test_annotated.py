@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from arrays import generator
+from table import bits
 
 import gpureduce
 
@@ -16,6 +17,19 @@ MASKED = ["sum", "prod", "min", "max", "mean", "var", "std", "any", "all", "ptp"
 def drawn(label, shape):
     rng = generator(label)
     return rng, rng.integers(-3, 4, shape).astype(float)
+
+
+def of_numbers_there(name, x, there, axis):
+    """Our own function of the plain numbers that count, of each row or column that has any."""
+    if axis is None:
+        x, there, axis = x.ravel(), there.ravel(), 0
+    rows = [np.moveaxis(a, axis, -1).reshape(-1, a.shape[axis]) for a in (x, there)]
+    found = []
+    for row, counts in zip(*rows, strict=True):
+        if counts.any():
+            result = getattr(gpureduce, name)(row[counts])
+            found.append(np.flatnonzero(counts)[result] if "arg" in name else result)
+    return np.array(found)
 
 
 # --- masked arrays ------------------------------------------------------------------------------
@@ -39,6 +53,7 @@ def test_masked_arrays(name, axis):
         kept = ~mask.all(axis)
         got, want = np.ma.getdata(got)[kept], np.ma.getdata(want)[kept]
     assert np.allclose(got, want, rtol=1e-15, atol=0)
+    assert bits(got) == bits(of_numbers_there(name, x, ~mask, axis))
 
 
 def test_masked_arrays_of_every_dtype():
@@ -73,6 +88,16 @@ def test_what_masked_arrays_do_not_take():
     ):
         with pytest.raises(TypeError, match=r"asarray|compressed|where"):
             refused()
+
+
+def test_operators_do_not_take_masks_or_labels():
+    """Not beside a lazy array either."""
+    da = pytest.importorskip("dask.array", reason="Dask's arrays are not installed")
+    dot = gpureduce.Operator("f8", inputs="x, y", lift="x * y", combine="a + b")
+    masked, lazy = np.ma.array([1.0, 2.0], mask=[True, False]), da.ones(2, chunks=1)
+    for inputs in ((masked, lazy), (lazy, masked), (masked, masked)):
+        with pytest.raises(TypeError, match=r"masked|MaskedArray"):
+            dot(*inputs)
 
 
 # --- subclasses ---------------------------------------------------------------------------------
@@ -150,6 +175,7 @@ def test_astropy():
         for axis in (None, 0):
             got, want = (getattr(m, name)(a, axis=axis) for m in (gpureduce, np))
             assert got.unit == want.unit and np.allclose(got.value, want.value, rtol=1e-15), name
+            assert bits(got.value) == bits(getattr(gpureduce, name)(a.value, axis=axis)), name
     assert gpureduce.argmax(a) == 3 and type(gpureduce.count_nonzero(a)) is np.int64
     low, high = gpureduce.minmax(a)
     assert low == 1 * units.m and high == 6 * units.m
@@ -212,6 +238,10 @@ def test_frames(name, pandas):
             want = getattr(one, name)(axis=axis, **how)
             assert isinstance(got, pandas.Series) and got.index.equals(want.index)
             assert np.allclose(got.astype(float), want.astype(float), rtol=1e-14, equal_nan=True)
+    there = ~np.isnan(x)
+    for axis in (0, 1):
+        got = getattr(gpureduce, name)(frame, axis=axis).to_numpy()[there.any(axis)]
+        assert bits(got) == bits(of_numbers_there(name, x, there, axis))
     got, want = getattr(gpureduce, name)(frame), getattr(frame, name)(axis=None, **how)
     assert np.isclose(got, want, rtol=1e-14)
     assert getattr(gpureduce, name)(frame["u"]) == getattr(gpureduce, name)(frame, axis=0)["u"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from arrays import finite_bits, generator
-from cuts import differing, random_chunks
+from cuts import LEAKY, differing, random_chunks
 from table import OPS, SANITIZED, bits
 
 import gpureduce
@@ -18,15 +18,6 @@ dask = pytest.importorskip("dask", reason="dask is not installed: pip install 'd
 da = pytest.importorskip("dask.array", reason="dask's arrays are not installed")
 
 FUNCTIONS = sorted(name for name in OPS if OPS[name]["function"])
-
-# Each element halves what came before it.
-LEAKY = {
-    "state": "m: f8, c: f8",
-    "lift": "m = 0.5; c = x",
-    "combine": "m = a.m * b.m; c = a.c * b.m + b.c",
-    "identity": (1.0, 0.0),
-    "finish": "c",
-}
 
 
 @pytest.fixture(autouse=True)

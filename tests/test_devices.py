@@ -2,24 +2,10 @@
 lost is told of. Without devices by a driver that folds what it is given; the rest is marked gpu."""
 
 import json
-import shutil
-from pathlib import Path
 
 import fake
 import pytest
 from test_driver import ENTER, GIVE_BACK
-
-ROOT = Path(__file__).resolve().parent.parent
-
-pytestmark = [
-    pytest.mark.skipif(not shutil.which(fake.CC), reason=f"no {fake.CC}"),
-    pytest.mark.skipif(not (ROOT / "csrc").is_dir(), reason="the sources are not beside the tests"),
-]
-
-
-@pytest.fixture(scope="module")
-def fakes(tmp_path_factory):
-    return fake.build(tmp_path_factory.mktemp("fakes"))
 
 
 @pytest.fixture
@@ -98,6 +84,34 @@ for shape, axis, order in (
 print(json.dumps([wrong, driver.mistakes(), driver.mistake().decode()]))
 """
     assert told(script, env, threads, json.dumps(WHO)) == [[], 0, ""]
+
+
+def test_pinned_arrays_along_every_axis(env):
+    """Whole or by rows, which the copy engine takes without threads; short rows are gathered."""
+    script = """
+gpureduce.set_num_threads(2)
+driver.folds(1)
+rng = np.random.default_rng(4)
+wrong, by_rows = [], []
+for shape, axis in (
+    ((4000, 1500), 0), ((4000, 1500), 1), ((3, 1000, 2000), 1), ((40000, 130), 0), ((90, 90000), 0),
+):
+    memory = device.Pinned(8 * int(np.prod(shape)))
+    x = memory.array("i8").reshape(shape)
+    x[:] = rng.integers(-9, 9, shape)
+    want = x.sum(axis)
+    for where in (True, rng.random(shape) < 0.5):
+        for who in ("cuda", "cuda:all", "all"):
+            driver.reset()
+            got = gpureduce.sum(x, axis, where=where, device=who)
+            if not np.array_equal(got, np.sum(x, axis, where=where)):
+                wrong.append([shape, axis, who, where is True])
+            by_rows.append([shape[0], axis, who, driver.names().count("cuMemcpy2DAsync_v2") > 4])
+print(json.dumps([wrong, by_rows, driver.mistakes(), driver.mistake().decode()]))
+"""
+    wrong, by_rows, mistakes, mistake = told(script, env)
+    assert (wrong, mistakes) == ([], 0), mistake
+    assert [4000, 0, "cuda:all", True] in by_rows
 
 
 LOSSES = """

@@ -22,16 +22,6 @@ import gpureduce.pack
 
 ROOT = Path(__file__).resolve().parent.parent
 
-pytestmark = [
-    pytest.mark.skipif(not shutil.which(fake.CC), reason=f"no {fake.CC}"),
-    pytest.mark.skipif(not (ROOT / "csrc").is_dir(), reason="the sources are not beside the tests"),
-]
-
-
-@pytest.fixture(scope="module")
-def fakes(tmp_path_factory):
-    return fake.build(tmp_path_factory.mktemp("fakes"))
-
 
 @pytest.fixture
 def env(fakes, tmp_path):

@@ -2,15 +2,9 @@
 the fake driver. What the kernels do with them is tested on a device: tests/test_own_kind.py."""
 
 import json
-import shutil
 
 import fake
 import pytest
-
-pytestmark = [
-    pytest.mark.skipif(not shutil.which(fake.CC), reason=f"no {fake.CC}"),
-    pytest.mark.skipif(not fake.SOURCES.is_dir(), reason="the sources are not beside the tests"),
-]
 
 START = """
 import json, fake, stand_ins
@@ -39,9 +33,8 @@ def told(call, keep=("Alloc", "Event", "Synchronize", "Launch")):
 
 
 @pytest.fixture(scope="module")
-def env(tmp_path_factory):
-    room = tmp_path_factory.mktemp("fakes")
-    return fake.environment(fake.build(room), room / "cache", FAKE_CUDA_DEVICES="2")
+def env(fakes, tmp_path_factory):
+    return fake.environment(fakes, tmp_path_factory.mktemp("cache"), FAKE_CUDA_DEVICES="2")
 
 
 def run(library, script, env):

@@ -2,7 +2,6 @@
 none."""
 
 import json
-import shutil
 
 import fake
 import numpy as np
@@ -72,8 +71,7 @@ def test_tensors_of_a_gpu():
         assert bits(gpureduce.finish(p)) == bits(gpureduce.mean(host, axis=0))
 
 
-@pytest.mark.skipif(not shutil.which(fake.CC), reason="no C compiler")
-def test_on_a_driver_without_a_device(tmp_path):
+def test_on_a_driver_without_a_device(fakes, tmp_path):
     script = (
         "import json, test_partials_device as t\n"
         "from gpureduce.partial import host\n"
@@ -82,5 +80,5 @@ def test_on_a_driver_without_a_device(tmp_path):
         "    found += [t.check(dtype) for dtype in t.DTYPES]\n"
         "print(json.dumps(found))"
     )
-    found = fake.run(script, fake.environment(fake.build(tmp_path), tmp_path))
+    found = fake.run(script, fake.environment(fakes, tmp_path))
     assert json.loads(found) == [True] * 3 * len(DTYPES)

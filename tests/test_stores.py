@@ -7,23 +7,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from arrays import finite_bits, generator
-from cuts import Store
+from cuts import LEAKY, Store
 from table import OPS, bits
 
 import gpureduce
 from gpureduce.chunked import stores
 
 NAMES = ["sum", "mean", "nanvar", "min", "any", "count_nonzero", "argmin", "prod", "minmax"]
-
-
-# Each element halves what came before it.
-LEAKY = {
-    "state": "m: f8, c: f8",
-    "lift": "m = 0.5; c = x",
-    "combine": "m = a.m * b.m; c = a.c * b.m + b.c",
-    "identity": (1.0, 0.0),
-    "finish": "c",
-}
 
 
 @pytest.fixture(params=["as they are", "small blocks"])

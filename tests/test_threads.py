@@ -1,5 +1,6 @@
 """Many callers, fork, exit, Ctrl-C: nothing hangs, and the next call works."""
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -23,6 +24,20 @@ SECONDS = 60  # beyond this a test hangs
 def reductions(a):
     with np.errstate(all="ignore"):  # a thread starts with the default
         return [bits(getattr(gpureduce, name)(a)) for name in ("sum", "prod", "argmax", "min")]
+
+
+@contextlib.contextmanager
+def working(work, number=1):
+    """Threads at work on it; at the end they are to come to theirs."""
+    threads = [threading.Thread(target=work) for _ in range(number)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        for thread in threads:
+            thread.join(SECONDS)
+        assert not any(thread.is_alive() for thread in threads)
 
 
 def python(script, **environment):
@@ -60,12 +75,8 @@ def test_many_python_threads_at_once():
             if reductions(LARGE) != want:
                 wrong.append(1)
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(SECONDS)
-        assert not thread.is_alive()
+    with working(work, 8):
+        pass
     assert not wrong
 
 
@@ -78,14 +89,10 @@ def test_thread_counts_may_change_under_way():
             if stop.is_set():
                 return
 
-    changer = threading.Thread(target=change)
-    changer.start()
-    try:
+    with working(change), contextlib.ExitStack() as at_end:
+        at_end.callback(stop.set)
         for _ in range(40):
             assert reductions(LARGE) == want
-    finally:
-        stop.set()
-        changer.join(SECONDS)
 
 
 def test_set_and_get():
@@ -224,15 +231,9 @@ def test_fork_while_others_reduce():
             if reductions(LARGE) != want:
                 wrong.append(1)
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    try:
+    with working(work, 3), contextlib.ExitStack() as at_end:
+        at_end.callback(stop.set)
         codes = [in_fork(lambda: reductions(LARGE) == want) for _ in range(15)]
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join(SECONDS)
     assert codes == [0] * 15
     assert not wrong
 
@@ -376,7 +377,10 @@ def test_free_threaded_python_stays_so():
     mine = [np.arange(i, i + 1000.0) for i in range(16)]
     want, wrong, start = [reductions(a) for a in mine], [], threading.Barrier(16)
 
-    def work(i):
+    numbers = iter(range(16))
+
+    def work():
+        i = next(numbers)
         start.wait()
         for turn in range(100):
             a = mine[(i + turn) % 16]
@@ -384,10 +388,6 @@ def test_free_threaded_python_stays_so():
             if found != [want[(i + turn) % 16], a.sum(), (i + 1) / 2]:
                 wrong.append(found)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(SECONDS)
-        assert not thread.is_alive()
+    with working(work, 16):
+        pass
     assert not wrong

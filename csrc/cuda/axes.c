@@ -203,7 +203,7 @@ static void close_waiter(axes_run *r) {
 
 static void close_run(gpr_run *base) {
   axes_run *r = (axes_run *)base;
-  gpr_copies_close(r->copies);
+  gpr_copies_close(r->own_copies);
   if (enter(r) == GPR_OK) {
     release_slab(r);
     close_waiter(r);
@@ -259,6 +259,21 @@ fail:
 }
 
 static const gpr_backend axes = {step, finish, close_run, time_run};
+
+gpr_status gpr_gpu_axes_bring_by(gpr_run *base, gpr_copies *copies) {
+  axes_run *r = (axes_run *)base;
+  gpr_status status = enter(r);
+  if (status) return status;
+  r->copies = copies;
+  status = gpr_slabs_begin(r);
+  leave(r);
+  return status;
+}
+
+int gpr_gpu_axes_all_come(const gpr_run *base) {
+  const axes_run *r = (const axes_run *)base;
+  return r->begun == r->slabs;
+}
 
 /* Of results that stay on the device nobody knows in a graph how many elements counted. */
 static int has_to_wait(const axes_run *r) {

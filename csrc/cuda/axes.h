@@ -27,10 +27,11 @@ typedef struct axes_run {
   int64_t slabs, slab; /* how many, and the one that is folded */
   int64_t outputs;     /* of it */
   int64_t waiting_since;
-  gpr_copies *copies; /* of the slabs up to this one: */
+  gpr_copies *copies, *own_copies; /* of the slabs up to this one: */
   int64_t begun;
   struct {
     char *data, *where;
+    int64_t number; /* of the last copy into it */
   } buffer[BUFFERS];
   char *out, *narrowed;
   gpr_waiter *waiter;     /* NULL: the results come in the stream's order, and nobody waits */
@@ -76,18 +77,9 @@ static inline gpr_status fill(axes_run *r, void *to, unsigned char byte, size_t 
 static inline gpr_status copy(axes_run *r, void *to, const void *from, size_t bytes) {
   return check(cu.MemcpyAsync(to, from, bytes, r->stream), "cuMemcpyAsync", r->device);
 }
-/* Rows of `width` bytes, each so many bytes behind the one before. */
 static inline gpr_status copy_rows(axes_run *r, void *to, int64_t to_pitch, const void *from,
                                    int64_t from_pitch, int64_t width, int64_t rows) {
-  const CUDA_MEMCPY2D rectangle = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
-                                   .srcDevice = from,
-                                   .srcPitch = (size_t)from_pitch,
-                                   .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
-                                   .dstDevice = to,
-                                   .dstPitch = (size_t)to_pitch,
-                                   .WidthInBytes = (size_t)width,
-                                   .Height = (size_t)rows};
-  return check(cu.Memcpy2DAsync(&rectangle, r->stream), "cuMemcpy2DAsync", r->device);
+  return gpr_cuda_copy_rows(to, to_pitch, from, from_pitch, width, rows, r->device, r->stream);
 }
 
 /* --- axes_args.c ---------------------------------------------------------------------------------
@@ -111,6 +103,8 @@ void gpr_slab_dims(const axes_run *r, gpr_dims *kept, gpr_dims *reduced);
 /* Room for the elements and masks of slabs, on the device. */
 gpr_status gpr_slabs_allocate(axes_run *r);
 void gpr_slabs_release(axes_run *r);
+/* Has slabs come, as many as there is room for. */
+gpr_status gpr_slabs_begin(axes_run *r);
 /* Goes on with the copies; whether the slab that is to be folded is there. */
 gpr_status gpr_slabs_bring(axes_run *r, int *is_there);
 gpr_status gpr_slab_means(axes_run *r);

@@ -9,6 +9,8 @@ enum { SLAB_BYTES = 64 << 20 };
 /* Runs of 8 KiB took a thread twice the time that one long run takes; slabs are made longer for
  * runs of so many bytes, but not beyond a part of the device's free memory. */
 enum { RUN_BYTES = 64 << 10, FREE_PARTS = 4 };
+/* From pinned memory the copy engine takes them, for which these are long. */
+enum { ROW_BYTES = 4 << 10 };
 
 static int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
 
@@ -47,7 +49,9 @@ static double long_runs(const axes_run *r, double each) {
   if (!stride || is_outermost(r, r->cut)) return 0;
   if (cu.MemGetInfo(&unused, &total) != CUDA_SUCCESS) return 0;
   const double most = (double)(unused / FREE_PARTS) / each;
-  const double places = (double)RUN_BYTES / (double)stride;
+  const int are_rows = stride == r->plan.bytes && !r->plan.cast && !r->plan.swap;
+  const int bytes = are_rows && gpr_gpu_pinned(r->plan.data) ? ROW_BYTES : RUN_BYTES;
+  const double places = (double)bytes / (double)stride;
   return places < most ? places : most;
 }
 
@@ -209,14 +213,12 @@ gpr_status gpr_slab_deliver(axes_run *r) {
 /* --- on their way ------------------------------------------------------------------------------
  */
 
-static int64_t copies_a_slab(const axes_run *r) { return 1 + (r->axes.where != NULL); }
-
 /* Elements come on another stream: the memory has to be there before. */
 gpr_status gpr_slabs_allocate(axes_run *r) {
   slab s;
   make_slab(r, 0, &s); /* none is longer */
   const int64_t buffers = r->slabs < BUFFERS ? r->slabs : BUFFERS;
-  gpr_status status = gpr_copies_open(r->device, &r->copies);
+  gpr_status status = GPR_OK;
   for (int64_t b = 0; !status && b < buffers; b++) {
     status = allocate(r, &r->buffer[b].data, (size_t)s.count * (size_t)row_bytes(r) + 1);
     if (!status && r->axes.where) status = allocate(r, &r->buffer[b].where, (size_t)s.count + 1);
@@ -237,17 +239,27 @@ static gpr_status begin_slab(axes_run *r) {
   slab s;
   make_slab(r, r->begun, &s);
   const int b = (int)(r->begun++ % BUFFERS);
-  const gpr_status status = gpr_copies_add(r->copies, &s.elements, r->buffer[b].data);
+  int64_t *number = &r->buffer[b].number;
+  const gpr_status status = gpr_copies_add(r->copies, &s.elements, r->buffer[b].data, number);
   if (status || !r->axes.where) return status;
-  return gpr_copies_add(r->copies, &s.mask, r->buffer[b].where);
+  return gpr_copies_add(r->copies, &s.mask, r->buffer[b].where, number);
+}
+
+gpr_status gpr_slabs_begin(axes_run *r) {
+  gpr_status status = GPR_OK;
+  if (!r->copies) {
+    status = gpr_copies_open(r->device, &r->own_copies);
+    r->copies = r->own_copies;
+  }
+  while (!status && r->begun < r->slabs && r->begun < r->slab + BUFFERS) status = begin_slab(r);
+  return status;
 }
 
 gpr_status gpr_slabs_bring(axes_run *r, int *is_there) {
-  gpr_status status = GPR_OK;
+  gpr_status status = gpr_slabs_begin(r);
   int busy = 0;
-  while (!status && r->begun < r->slabs && r->begun < r->slab + BUFFERS) status = begin_slab(r);
   if (!status) status = gpr_copies_step(r->copies, &busy);
-  *is_there = gpr_copies_done(r->copies) >= (r->slab + 1) * copies_a_slab(r);
+  *is_there = !status && gpr_copies_are_there(r->copies, r->buffer[r->slab % BUFFERS].number);
   if (busy) r->waiting_since = 0;
   return status;
 }

@@ -5,13 +5,18 @@
 #include "../../kernels/abi/lists.h"
 #include "../errors.h"
 #include "fill.h"
-#include "gpu.h"
+
+/* Rows that the copy engine takes from pinned memory: shorter ones, of each of which it reads a
+ * part of what comes at a time over the link, threads gather; a pitch of so many bytes at most. */
+enum { ROW_BYTES = 1 << 10, PITCH_MOST = INT32_MAX };
 
 typedef struct source {
   gpr_plan plan;
   char *to;
   int bytes;     /* of an element in the row's dtype */
-  int is_staged; /* else it lies in pinned memory, as it is wanted */
+  int is_staged; /* else it lies in pinned memory, as it is wanted or in rows of so many elements:
+                  */
+  int64_t row;
   int64_t piece; /* elements */
   int64_t next;  /* that is to be taken */
 } source;
@@ -39,7 +44,12 @@ gpr_status gpr_copies_open(int device, gpr_copies **out) {
   *out = NULL;
   if (!c) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for copies");
   c->device = device;
-  const gpr_status status = gpr_workspace_take(device, &c->space);
+  CUcontext before;
+  gpr_status status = gpr_cuda_enter(device, &before);
+  if (!status) {
+    status = gpr_workspace_take(device, &c->space);
+    gpr_cuda_leave(device, before);
+  }
   if (status)
     gpr_copies_close(c);
   else
@@ -65,7 +75,7 @@ void gpr_copies_close(gpr_copies *c) {
   free(c);
 }
 
-int64_t gpr_copies_done(const gpr_copies *c) { return c->done; }
+int gpr_copies_are_there(const gpr_copies *c, int64_t number) { return c->done > number; }
 
 static gpr_status begin_staging(gpr_copies *c, const source *s) {
   const gpr_status status = gpr_workspace_ring(c->space, c->device, 1);
@@ -76,15 +86,25 @@ static gpr_status begin_staging(gpr_copies *c, const source *s) {
   return GPR_OK;
 }
 
-gpr_status gpr_copies_add(gpr_copies *c, const gpr_plan *plan, void *to) {
+/* Rows that the copy engine takes by itself, the elements of one; or 0. */
+static int64_t row_of(const gpr_plan *p) {
+  const int64_t scalars = p->ndim == 2 ? p->shape[1] : 0, bytes = scalars * p->bytes;
+  const int is_row = p->ndim == 2 && !p->cast && !p->swap && p->strides[1] == p->bytes;
+  if (!is_row || bytes < ROW_BYTES || p->strides[0] < bytes || p->strides[0] > PITCH_MOST) return 0;
+  return scalars / p->row->scalars;
+}
+
+gpr_status gpr_copies_add(gpr_copies *c, const gpr_plan *plan, void *to, int64_t *number) {
   source *s = &c->sources[c->added % GPR_COPIES_MOST];
   s->plan = *plan;
   s->to = to;
   s->bytes = gpr_dtypes[plan->row->dtype].bytes * plan->row->scalars;
   s->piece = PIECE_BYTES / s->bytes;
   s->next = 0;
-  s->is_staged = !plan->direct || !gpr_gpu_pinned(plan->data);
-  c->added++;
+  s->row = plan->direct ? 0 : row_of(plan);
+  s->is_staged = (!plan->direct && !s->row) || !gpr_gpu_pinned(plan->data);
+  if (!s->is_staged && s->row) s->piece = s->row * (s->piece / s->row + !(s->piece / s->row));
+  *number = c->added++;
   return s->is_staged ? begin_staging(c, s) : GPR_OK;
 }
 
@@ -100,16 +120,26 @@ static void take(gpr_copies *c) {
   }
 }
 
-static gpr_status launch(gpr_copies *c, int slot) {
-  const piece *p = &c->pieces[slot];
+static gpr_status copy_rows(const gpr_copies *c, const piece *p, char *to) {
   const source *s = p->of;
-  const char *from = s->is_staged ? gpr_filling_place(&c->filling, p->filling)
-                                  : s->plan.data + p->start * s->bytes;
-  gpr_status status = GPR_OK;
-  if (p->n)
-    status = check(cu.MemcpyAsync(s->to + p->start * s->bytes, from, (size_t)(p->n * s->bytes),
-                                  c->space->copies),
-                   "cuMemcpyAsync", c->device);
+  const int64_t pitch = s->plan.strides[0], width = s->row * s->bytes, first = p->start / s->row;
+  return gpr_cuda_copy_rows(to, width, s->plan.data + first * pitch, pitch, width, p->n / s->row,
+                            c->device, c->space->copies);
+}
+
+static gpr_status copy(const gpr_copies *c, const piece *p) {
+  const source *s = p->of;
+  char *to = s->to + p->start * s->bytes;
+  const char *from = s->plan.data + p->start * s->bytes;
+  if (!p->n) return GPR_OK;
+  if (!s->is_staged && s->row) return copy_rows(c, p, to);
+  if (s->is_staged) from = gpr_filling_place(&c->filling, p->filling);
+  return check(cu.MemcpyAsync(to, from, (size_t)(p->n * s->bytes), c->space->copies),
+               "cuMemcpyAsync", c->device);
+}
+
+static gpr_status launch(gpr_copies *c, int slot) {
+  const gpr_status status = copy(c, &c->pieces[slot]);
   if (status) return status;
   return check(cu.EventRecord(c->space->copied[slot], c->space->copies), "cuEventRecord",
                c->device);

@@ -4,20 +4,17 @@
 #define GPR_COPIES_H
 
 #include "device.h"
+#include "gpu.h"
 
-enum { GPR_COPIES_MOST = 4 }; /* plans under way */
+enum { GPR_COPIES_MOST = 8 }; /* plans under way: of two runs, each of two slabs with masks */
 
-typedef struct gpr_copies gpr_copies;
-
-/* The caller's. All but closing is done where its device was entered. */
-gpr_status gpr_copies_open(int device, gpr_copies **copies);
-void gpr_copies_close(gpr_copies *copies);
+/* All but opening and closing (gpu.h) is done where its device was entered. */
 
 /* Adds a plan without axes, of host memory: its elements go to `to` on the device, contiguous,
- * native and of the row's dtype. */
-gpr_status gpr_copies_add(gpr_copies *copies, const gpr_plan *plan, void *to);
-/* How many of the plans that were added are there, in their order. */
-int64_t gpr_copies_done(const gpr_copies *copies);
+ * native and of the row's dtype. *number: by which it is asked for. */
+gpr_status gpr_copies_add(gpr_copies *copies, const gpr_plan *plan, void *to, int64_t *number);
+/* Whether that plan is there, and those that were added before it. */
+int gpr_copies_are_there(const gpr_copies *copies, int64_t number);
 
 /* Does what there is to do; *busy is 0 where that was nothing. */
 gpr_status gpr_copies_step(gpr_copies *copies, int *busy);

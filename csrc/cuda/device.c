@@ -208,6 +208,19 @@ int gpr_cuda_relaxed(void) {
 
 void gpr_cuda_strict(int before) { cu.ThreadExchangeStreamCaptureMode(&before); }
 
+gpr_status gpr_cuda_copy_rows(void *to, int64_t to_pitch, const void *from, int64_t from_pitch,
+                              int64_t width, int64_t rows, int device, CUstream stream) {
+  const CUDA_MEMCPY2D rectangle = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                   .srcDevice = from,
+                                   .srcPitch = (size_t)from_pitch,
+                                   .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                   .dstDevice = to,
+                                   .dstPitch = (size_t)to_pitch,
+                                   .WidthInBytes = (size_t)width,
+                                   .Height = (size_t)rows};
+  return check(cu.Memcpy2DAsync(&rectangle, stream), "cuMemcpy2DAsync", device);
+}
+
 int gpr_cuda_wait(int64_t since, int64_t now) {
   const int64_t waited = now - since;
   if (waited <= SPIN_NANOSECONDS) return 0;

@@ -64,6 +64,10 @@ int64_t gpr_cuda_answer_words(int device);
 gpr_status gpr_cuda_allocate(void **out, size_t bytes, int device, CUstream stream);
 void gpr_cuda_release(void *memory, CUstream stream);
 
+/* Rows of `width` bytes, each so many bytes behind the one before. */
+gpr_status gpr_cuda_copy_rows(void *to, int64_t to_pitch, const void *from, int64_t from_pitch,
+                              int64_t width, int64_t rows, int device, CUstream stream);
+
 /* Waits a little, the longer the longer it was waited for: `since` is when that began, and now is
  * now, as gpr_now() has them. 0: so far without leaving the processor. */
 int gpr_cuda_wait(int64_t since, int64_t now);

@@ -24,7 +24,7 @@ static void fill(const gpr_plan *p, int64_t start, int64_t n, int bytes, char *t
     memcpy(to, p->data + start * bytes, (size_t)(n * bytes));
     return;
   }
-  const int64_t block = BLOCK / p->row->scalars;
+  const int64_t block = p->cast ? BLOCK / p->row->scalars : n;
   for (int64_t i = 0; i < n; i += block)
     gpr_pack(p, p->data, start + i, least(block, n - i), to + i * bytes, scratch);
 }

@@ -40,6 +40,17 @@ const void *gpr_gpu_state(const gpr_run *run);
 /* Begins a plan with axes. */
 gpr_status gpr_gpu_axes_open(const gpr_plan *plan, int device, gpr_run **run);
 
+/* What elements of the host come to a device by; the caller's. */
+typedef struct gpr_copies gpr_copies;
+gpr_status gpr_copies_open(int device, gpr_copies **copies);
+void gpr_copies_close(gpr_copies *copies);
+/* Has a run with axes, which was not stepped yet, get its elements by these, behind all that is on
+ * its way already: so runs follow each other without a gap in the copies, which go on as long as
+ * any of the runs is stepped. They close before the run, unless that is ready. */
+gpr_status gpr_gpu_axes_bring_by(gpr_run *run, gpr_copies *copies);
+/* Whether all elements of the run are on their way. */
+int gpr_gpu_axes_all_come(const gpr_run *run);
+
 /* The same with a textbook kernel that is made for the plan's row. */
 gpr_status gpr_gpu_ladder_open(const gpr_plan *plan, int kernel, int device, gpr_run **run);
 

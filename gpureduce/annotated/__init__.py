@@ -9,7 +9,7 @@ Reduce = Callable[[str, Any, Mapping[str, Any]], Any]
 
 # By the first part of the type's module.
 _KNOWN = {"astropy": "quantities", "pandas": "frames", "pint": "quantities", "pyarrow": "arrow"}
-_PROTOCOLS = ("__array_function__", "__array_ufunc__")
+PROTOCOLS = ("__array_function__", "__array_ufunc__")
 # Of arrays of devices and their like, which are reduced where they lie.
 _ON_DEVICES = ("__cuda_array_interface__", "__dlpack__")
 
@@ -25,6 +25,6 @@ def module_of(of: type) -> str | None:
         return f"annotated.{_KNOWN[root]}"
     if issubclass(of, np.ndarray):
         return "annotated.subclasses"
-    has_more = any(hasattr(of, name) for name in _PROTOCOLS)
+    has_more = any(hasattr(of, name) for name in PROTOCOLS)
     is_more = has_more and not any(hasattr(of, name) for name in _ON_DEVICES)
     return "annotated.refused" if is_more else None

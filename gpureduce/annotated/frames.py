@@ -51,16 +51,18 @@ def _scalar(name: str, a: Any, answer: Answer) -> Any:
     return each(one, answer.result)
 
 
-def _axis(a: Any, axis: Any) -> int | None:
-    if axis is None or axis in (0, -2, "index", "rows"):
-        return axis if axis is None else 0
-    if axis in (1, -1, "columns"):
-        return 1
-    raise ValueError(f"gpureduce: axis {axis!r} of a DataFrame, which has 0 and 1")
+_AXES = {None: None, 0: 0, -2: 0, "index": 0, "rows": 0, 1: 1, -1: 1, "columns": 1}
+
+
+def _axis(axis: Any) -> int | None:
+    try:
+        return _AXES[axis]
+    except (KeyError, TypeError):
+        raise ValueError(f"gpureduce: axis {axis!r} of a DataFrame, which has 0 and 1") from None
 
 
 def _of_frame(name: str, a: Any, given: Mapping[str, Any]) -> Any:
-    axis = _axis(a, given.get("axis"))
+    axis = _axis(given.get("axis"))
     if axis == 0 and len({*a.dtypes}) > 1:
         return _by_columns(name, a, given)
     data, valid = _together(name, a)

@@ -5,14 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from gpureduce.annotated import PROTOCOLS
 from gpureduce.annotated.given import asked, each, function_of, refused
 from gpureduce.functions import PUBLIC
 
-_PROTOCOLS = ("__array_function__", "__array_ufunc__")
-
 
 def reduce(name: str, a: Any, given: Mapping[str, Any]) -> Any:
-    for own in (*_PROTOCOLS, *PUBLIC):
+    for own in (*PROTOCOLS, *PUBLIC):
         if getattr(type(a), own, None) is not getattr(np.ndarray, own, None):
             refused(name, a, f"has {own} of its own", "numpy.asarray() of it")
     if getattr(a, "unit", None) is not None:

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from gpureduce import annotated
-from gpureduce.annotated import Reduce
 
 _WAYS_MOST = 1000
 _ways: dict[type, str | None] = {}
@@ -52,10 +51,10 @@ def _module(name: str) -> Any:
     return importlib.import_module(f"gpureduce.{name}")
 
 
-def way_of(a: Any) -> Reduce | None:
+def way_of(a: Any) -> annotated.Reduce | None:
     """Its function of (function's name, array, arguments)."""
     module = module_of(a)
-    way: Reduce | None = module and module.reduce
+    way: annotated.Reduce | None = module and module.reduce
     return way
 
 

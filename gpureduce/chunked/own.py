@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpureduce.chunked import module_of
+from gpureduce.chunked import module_of, takes_operators
 from gpureduce.chunked.plan import Plan, check_given, mask_of
 from gpureduce.custom import arrays as host
 from gpureduce.custom.outputs import each, result_type
@@ -43,7 +43,7 @@ def reduce(operator: Any, inputs: Sequence[Any], given: Mapping[str, Any]) -> An
     name, what = operator.name, "arrays that come in chunks"
     check_given(name, given, what)
     counted = operator.counted(inputs)
-    inputs = [a if module_of(a) else host.taken(name, a) for a in inputs]
+    inputs = [a if takes_operators(a) else host.taken(name, a) for a in inputs]
     kinds = tuple(host.kind(name, a) for a in inputs)
     results = operator._program(kinds).results
     if any(i.shape for i in counted) or any(r.shape for r in results):
@@ -60,6 +60,6 @@ def reduce(operator: Any, inputs: Sequence[Any], given: Mapping[str, Any]) -> An
         tuple(np.dtype(w or r.kind.dtype) for w, r in zip(wanted, results, strict=True)),
         operator,
     )
-    module = next(m for m in map(module_of, inputs) if m)
+    module = next(module_of(a) for a in inputs if takes_operators(a))
     found = module.reduce_by(plan, inputs, mask_of(given), given.get("progress", False))
     return found[0] if names == ("",) else result_type(name, names)(*found)

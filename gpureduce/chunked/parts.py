@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpureduce import _core
-from gpureduce.partial import merging
+from gpureduce.partial import merging, positions
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.kinds import INDEX, Kind, dtype_of, kind_of
-from gpureduce.partial.take import _shift
 
 _NO = np._NoValue
 _DEVICES = ("auto", "cuda:all", "all")
@@ -92,6 +91,7 @@ def reduce(name: str, a: Any, given: Mapping[str, Any]) -> Any:
     words = np.stack(_core.partials_of_parts(INDEX[name], arrays, given.get("dtype"), kind.number))
     if kind.is_position:
         for row, part in zip(words, parts, strict=True):
-            _shift(Partials(kind, name, row), part.place, whole, part.array.shape if whole else ())
+            shape = part.array.shape if whole else ()
+            positions.shift(Partials(kind, name, row), part.place, whole, shape)
     merged = _core.partials_merge(kind.row, kind.dtype, kind.number, words[:, np.newaxis])
     return merging.finish(Partials(kind, name, merged[0]))

@@ -1,6 +1,5 @@
 """partials(): a reduction up to its last step."""
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,10 +8,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from gpureduce import _core
 from gpureduce.functions import _is_custom
-from gpureduce.partial import trees
+from gpureduce.partial import positions, trees
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.host import array_of, mask_of
-from gpureduce.partial.kinds import _OPERATORS, COUNT, HEADER, INDEX, Kind, kind_of, name_of
+from gpureduce.partial.kinds import _OPERATORS, COUNT, HEADER, INDEX, kind_of, name_of
 from gpureduce.progress import Progress, shown
 
 
@@ -119,7 +118,7 @@ def partials(
     if kind.op in ("var", "nanvar") and kind.dtype.kind in "fV":
         _look_for_signs(p, a, op=kind.op, axis=axis, dtype=dtype, where=where, keepdims=keepdims)
     if kind.is_position and not (whole is None and type(offset) is int and offset == 0):
-        _shift(p, offset, whole, a.shape if axis is None else ())
+        positions.shift(p, offset, whole, a.shape if axis is None else ())
     return p
 
 
@@ -143,38 +142,3 @@ def _look_for_signs(p: Partials, a: NDArray[Any], *, op: str, **how: Any) -> Non
 
 def _plain(axis: Any) -> Any:
     return tuple(axis) if isinstance(axis, list) else axis
-
-
-# --- positions ------------------------------------------------------------------------------------
-
-
-def _shift(p: Partials, offset: Any, whole: Any, shape: tuple[int, ...]) -> None:
-    """Positions in a part become positions in the whole array."""
-    found = p.raw[..., COUNT] != 0
-    for place in position_words(p.kind):
-        index: NDArray[np.int64] = p.raw[..., place]
-        if whole is None:
-            index[found] += trees.start_of(offset)
-        elif found.any():
-            index[found] = _place(index[found], offset, whole, shape)
-
-
-def _place(index: NDArray[np.int64], offset: Any, whole: Any, shape: tuple[int, ...]) -> Any:
-    at = tuple(map(operator.index, offset)) if np.ndim(offset) else (operator.index(offset),)
-    full = tuple(map(operator.index, whole))
-    if not len(at) == len(full) == len(shape):
-        raise ValueError(
-            f"partials: offset {at} and whole {full} have one number for each of the array's "
-            f"{len(shape)} axes, all of which are reduced"
-        )
-    if any(o < 0 or o + n > w for o, n, w in zip(at, shape, full, strict=True)):
-        raise ValueError(f"partials: a part {shape} at {at} is not within the whole {full}")
-    places = np.unravel_index(index, shape)
-    moved = tuple(p + o for p, o in zip(places, at, strict=True))
-    return np.ravel_multi_index(moved, full)
-
-
-def position_words(kind: Kind) -> list[int]:
-    """Where indices stand."""
-    both = kind.op.endswith("argminmax")
-    return [HEADER, HEADER + (kind.words - HEADER) // 2] if both else [HEADER]

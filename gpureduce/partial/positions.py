@@ -1,0 +1,43 @@
+"""Where argmin and its like found what they looked for: in a part, and in the whole array."""
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpureduce.partial import trees
+from gpureduce.partial.carrier import Partials
+from gpureduce.partial.kinds import COUNT, HEADER, Kind
+
+
+def shift(p: Partials, offset: Any, whole: Any, shape: tuple[int, ...]) -> None:
+    """Positions in a part of this shape become positions in the whole array."""
+    found = p.raw[..., COUNT] != 0
+    for place in _words_of(p.kind):
+        index: NDArray[np.int64] = p.raw[..., place]
+        if whole is None:
+            index[found] += trees.start_of(offset)
+        elif found.any():
+            index[found] = _place(index[found], offset, whole, shape)
+
+
+def _place(index: NDArray[np.int64], offset: Any, whole: Any, shape: tuple[int, ...]) -> Any:
+    at = tuple(map(operator.index, offset)) if np.ndim(offset) else (operator.index(offset),)
+    full = tuple(map(operator.index, whole))
+    if not len(at) == len(full) == len(shape):
+        raise ValueError(
+            f"partials: offset {at} and whole {full} have one number for each of the array's "
+            f"{len(shape)} axes, all of which are reduced"
+        )
+    if any(o < 0 or o + n > w for o, n, w in zip(at, shape, full, strict=True)):
+        raise ValueError(f"partials: a part {shape} at {at} is not within the whole {full}")
+    places = np.unravel_index(index, shape)
+    moved = tuple(p + o for p, o in zip(places, at, strict=True))
+    return np.ravel_multi_index(moved, full)
+
+
+def _words_of(kind: Kind) -> list[int]:
+    """Where indices stand."""
+    both = kind.op.endswith("argminmax")
+    return [HEADER, HEADER + (kind.words - HEADER) // 2] if both else [HEADER]
