@@ -1,6 +1,7 @@
 """Every variant of the device's engine, on each layout that it takes: the bits of the CPU. By
 random layouts, of which each variant has to take some."""
 
+import itertools
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -93,7 +94,7 @@ def test_a_variant_has_the_cpus_bits(variant):
         dtype = numpy_dtype(str(rng.choice(OPS[op])))
         shape, axes, view = layout(rng)
         if op == "argmax":
-            axes = axes[0]
+            axes = None if rng.random() < 0.5 else axes[0]
         a = view(draw(rng, dtype, int(np.prod(shape))).reshape(shape))
         there = rng.random() < 0.5 and dtype.name != "bfloat16"
         given, where = (on_device(a), "auto") if there else (a, "cuda")
@@ -104,6 +105,20 @@ def test_a_variant_has_the_cpus_bits(variant):
         want = reduced(op, a, axes, "cpu")
         assert_bits(fetched(result), want, f"{op} {dtype} {shape} axes {axes}")
     assert taken, "no layout came to it"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
+@pytest.mark.parametrize("dtype", ["int16", "float32", "complex128"])
+def test_places_are_counted_in_the_order_of_the_index(dtype):
+    rng = generator("places", dtype)
+    for shape in ((8, 4444), (5, 3, 2100), (3, 700, 2, 5)):
+        a = rng.integers(-50, 50, shape).astype(dtype)
+        for order in itertools.permutations(range(a.ndim)):
+            for view in (a.transpose(order), a.transpose(order)[::-1]):
+                for op in ("argmin", "argmax", "nanargmax"):
+                    got = getattr(gpureduce, op)(on_device(view))
+                    assert got == getattr(gpureduce, op)(view), f"{op} of {shape}, {order}"
 
 
 def test_unknown_names_are_told_apart():

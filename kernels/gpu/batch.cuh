@@ -55,10 +55,15 @@ template <int PRECISION, int N> struct Batch {
     most = larger_or_nan(most, shuffle_xor(most, mask));
     least = gpr::least(least, shuffle_xor(least, mask));
   }
+  /* Whether so many bits hold each number: from the greatest one's first to the least one's last.
+   */
+  __device__ __forceinline__ bool has_bits(int count) const {
+    const int high = (int)(bits(most) >> 23 & 0xff), low = (int)((least >> 1) >> 23);
+    return high != 255 && high - (low ? low : 1) + PRECISION <= count;
+  }
   /* Whether sum is exact, of so many times as many numbers as a power of two says. */
   __device__ __forceinline__ bool fine(int doubled = 0) const {
-    const int high = (int)(bits(most) >> 23 & 0xff), low = (int)((least >> 1) >> 23);
-    return high != 255 && high - (low ? low : 1) + PRECISION + headroom + doubled <= 53;
+    return has_bits(53 - headroom - doubled);
   }
   __device__ __forceinline__ bool is_nan() const { return most != most; }
 };
@@ -75,47 +80,44 @@ template <int N> struct Batch<Format<float16>::precision, N> {
 /* --- to a sum ------------------------------------------------------------------------------------
  */
 
-/* Floats in two windows of doubles: false if what the second one does not hold is more than
- * nothing. */
-__device__ __forceinline__ bool in_windows(const float *x, int n, double (&sums)[2]) {
-  enum { HEADROOM = 6 };
-  float most = 0;
-  bool left = false;
-#pragma unroll 4
-  for (int i = 0; i < n; i++) most = larger_or_nan(most, x[i]);
-  const int k = (int)(bits(most) >> 23 & 0xff) - 126 + HEADROOM + 1;
-  const double start[2] = {window_start(k), window_start(k + HEADROOM - 52)};
-  sums[0] = start[0];
-  sums[1] = start[1];
-#pragma unroll 4
-  for (int i = 0; i < n; i++) left |= caught(sums[1], caught(sums[0], (double)x[i])) != 0;
-  sums[0] -= start[0];
-  sums[1] -= start[1];
-  return !left && most < INFINITY;
-}
-/* All n of them, 64 at most, or none. */
-template <class Sum> GPR_FN bool added_together(Sum &sum, const float *x, int n) {
-  double sums[2];
-  bool lost = !in_windows(x, n, sums);
-  add_to_all(sum, sums[0], lost);
-  add_to_all(sum, sums[1], lost);
+/* All of N numbers, or none, where a plain sum is not exact: floats in two windows of doubles, each
+ * of half of the bits that `batch` says they have. */
+template <class Sum, int PRECISION, int N>
+GPR_FN bool added_together(Sum &sum, const float (&x)[N], const Batch<PRECISION, N> &batch) {
+  const int top = (int)(bits(batch.most) >> 23 & 0xff) - 126, h = batch.headroom;
+  const double start[2] = {window_start(top + h + 1), window_start(top + 2 * h + 1 - 52)};
+  double window[2] = {start[0], start[1]};
+  bool lost = !batch.has_bits(103 - 2 * h);
+#pragma unroll
+  for (int i = 0; i < N; i++) window[1] += caught(window[0], (double)x[i]);
+  add_to_all(sum, window[0] - start[0], lost);
+  add_to_all(sum, window[1] - start[1], lost);
   return !lost;
 }
-template <class Sum> GPR_FN bool added_together(Sum &sum, const double *x, int n) {
+template <class Sum, int N>
+GPR_FN bool added_together(Sum &sum, const float (&x)[N],
+                           const Batch<Format<float16>::precision, N> &) {
+  return false; /* of infinities */
+}
+struct NoBatch {};
+template <class X, class T, int N> struct BatchOf { typedef Batch<Format<T>::precision, N> type; };
+template <class T, int N> struct BatchOf<double, T, N> { typedef NoBatch type; };
+template <class Sum, int N>
+GPR_FN bool added_together(Sum &sum, const double (&x)[N], const NoBatch &) {
   bool lost = false;
-#pragma unroll 4
-  for (int i = 0; i < n; i++) add_to_all(sum, x[i], lost);
+#pragma unroll
+  for (int i = 0; i < N; i++) add_to_all(sum, x[i], lost);
   return !lost;
 }
-/* What a batch's plain sum is not exact of: together, or one by one, and what is lost even so goes
- * to `rest`. By values, so that a sum stays in registers. */
-template <class Sum, class X, class Rest>
-__device__ __noinline__ Sum added(const Sum before, const X *x, int n, Rest rest) {
+/* Together, or one by one, and what is lost even so goes to `rest`. By values, so that a sum stays
+ * in registers. */
+template <class Sum, class X, int N, class B, class Rest>
+__device__ __noinline__ Sum added(const Sum before, const X (&x)[N], const B batch, Rest rest) {
   Sum sum = before;
-  if (added_together(sum, x, n)) return sum;
+  if (added_together(sum, x, batch)) return sum;
   sum = before;
 #pragma unroll 1
-  for (int i = 0; i < n && sum.hi == sum.hi; i++) {
+  for (int i = 0; i < N && sum.hi == sum.hi; i++) {
     Sum p = sum;
     bool lost = false;
     add_to_all(p, x[i], lost);
@@ -148,10 +150,10 @@ __device__ __forceinline__ double copied(double x) {
  * matters to it any more after a NaN. */
 template <class T, int N, int EVERY, class Sum, class X, class Rest>
 __device__ __forceinline__ void take(Sum &sum, const X (&x)[N], int first, Rest rest) {
+  typename BatchOf<X, T, N / EVERY>::type batch;
   Sum p = sum;
   bool lost = false, nan = false;
   if constexpr (sizeof(X) == 4) {
-    Batch<Format<T>::precision, N / EVERY> batch;
 #pragma unroll
     for (int i = 0; i < N; i += EVERY) batch.add(x[first + i]);
     lost = !batch.fine();
@@ -169,7 +171,7 @@ __device__ __forceinline__ void take(Sum &sum, const X (&x)[N], int first, Rest 
     X each[N / EVERY]; /* a copy, so that the others stay in registers */
 #pragma unroll
     for (int i = 0; i < N / EVERY; i++) each[i] = copied(x[first + i * EVERY]);
-    sum = added(sum, each, N / EVERY, rest);
+    sum = added(sum, each, batch, rest);
   }
 }
 

@@ -7,6 +7,7 @@
 #define GPR_NEAR_CUH
 
 #include "../core/bigint.h"
+#include "../core/exact.h"
 #include "pair.cuh"
 
 GPR_OPEN

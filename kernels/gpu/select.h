@@ -76,6 +76,15 @@ struct AxesCut {
     }
     return true;
   }
+  /* Elements come in the order of their index, where that matters. */
+  bool is_in_order() const {
+    Size place = 1;
+    for (int d = inner(); row.is_ordered && d >= a.kept; d--) {
+      if (a.place[d] != place) return false;
+      place *= a.shape[d];
+    }
+    return true;
+  }
   bool plain() const { return !a.where && !a.skip && !a.starts; }
   Size reduced_stride() const { return a.strides[inner()]; }
 
@@ -93,13 +102,9 @@ struct AxesCut {
     if (!row.shallow || !a.kept || a.reduced != 1 || a.count > FEW_MOST ||
         a.strides[a.kept - 1] != row.bytes)
       return false;
-    Size offsets = (Size)(uintptr_t)a.data | (a.count > 1 ? a.strides[a.kept] : 0);
-    for (int d = 0; d < a.kept - 1; d++) offsets |= a.strides[d];
     const Size width = a.shape[a.kept - 1];
     a.tiles = a.outputs / width * up(width * row.bytes, row.strip_bytes);
-    if (offsets % row.strip_bytes || width * row.bytes < 1024 ||
-        a.tiles < (Size)multiprocessors * 1024)
-      return false;
+    if (width * row.bytes < 1024 || a.tiles < (Size)multiprocessors * 1024) return false;
     if (a.count > FEW_SHORT && row.tall) return take(row.tall, up(a.tiles, AXES_THREADS), 0);
     return take(row.shallow, up(a.tiles, AXES_THREADS * (a.count == 2 ? 2 : 1)), 0);
   }
@@ -512,7 +517,9 @@ struct AxesCut {
   }
 
   bool is_any() const { return a.count > 0 && a.outputs > 0; }
-  bool is_easy() const { return row.staged && is_native() && is_numbered() && plain() && is_any(); }
+  bool is_easy() const {
+    return row.staged && is_native() && is_numbered() && is_in_order() && plain() && is_any();
+  }
   bool take(int variant) {
     if (row.is_tree != (variant == GPR_VARIANT_TREES)) return false;
     switch (variant) {

@@ -16,11 +16,19 @@ template <class T> struct StripShape {
                        loads = sizeof(T) >= 4 ? 4 : 8;
 };
 template <class T> union StripOf {
-  typename Store<StripShape<T>::bytes>::type words;
-  T element[StripShape<T>::count];
+  static constexpr int bytes = StripShape<T>::bytes, count = StripShape<T>::count;
+  typename Store<bytes>::type words;
+  T element[count];
   __device__ StripOf() {}
-  __device__ __forceinline__ void load(const void *address) {
-    words = load_once_as(address, words);
+  /* The first `left` elements, from any address. */
+  __device__ __forceinline__ void load(const char *from, int left) {
+    if (left == count && (uintptr_t)from % bytes == 0) {
+      words = load_once_as(from, words);
+    } else {
+#pragma unroll
+      for (int e = 0; e < count; e++)
+        if (e < left) element[e] = ((const T *)from)[e];
+    }
   }
 };
 
@@ -77,15 +85,7 @@ template <class F> __device__ __forceinline__ void fold_two(const gpr_axes_args 
   const Strip<F> strip[2] = {Strip<F>(a, t), Strip<F>(a, t + AXES_THREADS)};
   StripOf<T> v[4];
 #pragma unroll
-  for (int i = 0; i < 4; i++)
-    if (strip[i / 2].left == V) {
-      v[i].load(strip[i / 2].base + i % 2 * stride);
-    } else {
-#pragma unroll
-      for (int e = 0; e < V; e++)
-        if (e < strip[i / 2].left)
-          v[i].element[e] = ((const T *)(strip[i / 2].base + i % 2 * stride))[e];
-    }
+  for (int i = 0; i < 4; i++) v[i].load(strip[i / 2].base + i % 2 * stride, strip[i / 2].left);
   uint32_t missed[2] = {0, 0};
 #pragma unroll
   for (int s = 0; s < 2; s++) {
@@ -98,43 +98,33 @@ template <class F> __device__ __forceinline__ void fold_two(const gpr_axes_args 
   for (int s = 0; s < 2; s++) finish_strip(a, strip[s], missed[s]);
 }
 
+/* U rows of it, from row r on. What lies outside is as it may be, and nobody asks for it. */
+template <int U, class F, class Few, int V>
+__device__ __forceinline__ void add_rows(const Strip<F> &strip, int64_t stride, int r,
+                                         Few (&few)[V]) {
+  StripOf<typename F::Element> v[U];
+#pragma unroll
+  for (int u = 0; u < U; u++) v[u].load(strip.base + (r + u) * stride, strip.left);
+#pragma unroll
+  for (int i = 0; i < U * V; i++) few[i % V].add(v[i / V].element[i % V], r + i / V);
+}
 template <class F, class Few> __device__ __forceinline__ void fold_strip(const gpr_axes_args &a) {
-  typedef typename F::Element T;
-  constexpr int V = StripShape<T>::count, U = StripShape<T>::loads;
+  typedef StripShape<typename F::Element> Shape;
   const Strip<F> strip(a, (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x);
-  const int left = strip.left;
-  if (!left) return;
+  if (!strip.left) return;
   const int64_t stride = a.strides[a.kept];
-  const char *base = strip.base;
-  Few few[V];
+  Few few[Shape::count];
   int r = 0;
 #pragma unroll 1
-  for (; left == V && r + U <= (int)a.count; r += U) {
-    StripOf<T> v[U];
-#pragma unroll
-    for (int u = 0; u < U; u++) v[u].load(base + (r + u) * stride);
-#pragma unroll
-    for (int i = 0; i < U * V; i++) few[i % V].add(v[i / V].element[i % V], r + i / V);
-  }
+  for (; r + Shape::loads <= (int)a.count; r += Shape::loads)
+    add_rows<Shape::loads>(strip, stride, r, few);
 #pragma unroll 1
-  for (; r < (int)a.count; r++) {
-    StripOf<T> v;
-    if (left == V) {
-      v.load(base + r * stride);
-    } else {
-#pragma unroll
-      for (int e = 0; e < V; e++)
-        if (e < left) v.element[e] = ((const T *)(base + r * stride))[e];
-    }
-#pragma unroll
-    for (int e = 0; e < V; e++)
-      if (e < left) few[e].add(v.element[e], r);
-  }
-  finish_strip(a, strip, finish_few<F>(a, strip.o, left, few, a.count));
+  for (; r < (int)a.count; r++) add_rows<1>(strip, stride, r, few);
+  finish_strip(a, strip, finish_few<F>(a, strip.o, strip.left, few, a.count));
 }
 
-/* Columns: rows of a.shape[kept - 1] elements that start at multiples of a strip, of which there
- * are a.count, FEW_MOST at most, a.strides[kept] apart. */
+/* Columns: rows of a.shape[kept - 1] elements, of which there are a.count, FEW_MOST at most,
+ * a.strides[kept] apart. */
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
     shallow(const __grid_constant__ gpr_axes_args a) {
