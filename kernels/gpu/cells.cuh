@@ -132,14 +132,12 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
     for (int c = 0; c < COLUMNS; c++) F::open(over[c]);
   }
   __device__ __forceinline__ RealSum<R> *rest(int i) { return &over[i / parts].part[i % parts]; }
-  static __device__ __forceinline__ R real(complex<R> x, int part) { return part ? x.im : x.re; }
-  template <class Q> static __device__ __forceinline__ R real(Q x, int) { return wide(x); }
 
   template <int U>
   __device__ __forceinline__ void add(const T (&x)[U * COLUMNS], int64_t, int64_t) {
     R v[U * reals];
 #pragma unroll
-    for (int i = 0; i < U * reals; i++) v[i] = real(x[i / parts], i % parts);
+    for (int i = 0; i < U * reals; i++) v[i] = F::real(x[i / parts], i % parts);
 #pragma unroll
     for (int i = 0; i < reals; i++) take<Stored, U * reals, reals>(sum[i], v, i, rest(i));
   }
@@ -160,6 +158,51 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
   __device__ __forceinline__ void done(State *) {
 #pragma unroll
     for (int i = 0; i < reals; i++) rest(i)->sum = sum[i];
+  }
+};
+
+/* All that float16 has are multiples of 2^-24 below 2^16: plain sums in double of 2^13 are exact. */
+template <int COLUMNS> struct Cells<PairSum<float16>, COLUMNS> {
+  typedef PairSum<float16> F;
+  typedef typename F::State State;
+  enum { TOGETHER = 1 << 13 };
+  static constexpr bool is_plain = false;
+  double sum[COLUMNS];
+  int count;
+  State *over;
+  __device__ __forceinline__ void open() {
+    count = 0;
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) sum[c] = -0.0;
+  }
+  static __device__ __noinline__ void give(State *s, double x) { add_one(s->part[0], x); }
+  __device__ __forceinline__ void keep(State *states) {
+    over = states;
+    open();
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) F::open(over[c]);
+  }
+  template <int U>
+  __device__ __forceinline__ void add(const float16 (&x)[U * COLUMNS], int64_t, int64_t) {
+#pragma unroll
+    for (int i = 0; i < U * COLUMNS; i++) sum[i % COLUMNS] += (double)wide(x[i]);
+    count += U;
+    if (count <= TOGETHER - U) return;
+    done(over);
+    open();
+  }
+  template <int U>
+  __device__ __forceinline__ void some(float16 (&x)[U * COLUMNS], uint64_t valid, int64_t index,
+                                       int64_t step) {
+#pragma unroll
+    for (int i = 0; i < U * COLUMNS; i++)
+      if (!(valid >> i & 1)) x[i] = minus_zero<float16>();
+    add<U>(x, index, step);
+  }
+  __device__ __forceinline__ void done(int c, State &) { give(over + c, sum[c]); }
+  __device__ __forceinline__ void done(State *) {
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) give(over + c, sum[c]);
   }
 };
 

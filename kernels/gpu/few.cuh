@@ -174,7 +174,7 @@ template <class T, template <class, class> class Reals> struct FewSums {
   Reals<typename F::Real, Stored> part[F::parts];
   __device__ __forceinline__ void add(T x, int64_t) {
 #pragma unroll
-    for (int p = 0; p < F::parts; p++) part[p].add(Cells<F, 1>::real(x, p));
+    for (int p = 0; p < F::parts; p++) part[p].add(F::real(x, p));
   }
   __device__ __forceinline__ bool fine() const {
     bool all = true;

@@ -199,6 +199,10 @@ template <class T> struct PairSum : FreeFold<T> {
   struct State {
     RealSum<Real> part[parts];
   };
+  static __device__ __forceinline__ Real real(complex<Real> x, int part) {
+    return part ? x.im : x.re;
+  }
+  template <class Q> static __device__ __forceinline__ Real real(Q x, int) { return wide(x); }
   static __device__ __forceinline__ void open(State &s) {
     for (int p = 0; p < parts; p++) gpr::open(s.part[p]);
   }
