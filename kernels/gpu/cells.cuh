@@ -2,7 +2,7 @@
 #ifndef GPR_CELLS_CUH
 #define GPR_CELLS_CUH
 
-#include "lanes.cuh"
+#include "lanes_of_extremes.cuh"
 #include "pair_sum.cuh"
 
 GPR_OPEN
@@ -161,7 +161,8 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
   }
 };
 
-/* All that float16 has are multiples of 2^-24 below 2^16: plain sums in double of 2^13 are exact. */
+/* All that float16 has are multiples of 2^-24 below 2^16: plain sums in double of 2^13 are exact.
+ */
 template <int COLUMNS> struct Cells<PairSum<float16>, COLUMNS> {
   typedef PairSum<float16> F;
   typedef typename F::State State;

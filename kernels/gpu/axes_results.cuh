@@ -1,0 +1,149 @@
+/* How states become results: the operator is found, finishes and is stored. */
+#ifndef GPR_AXES_RESULTS_CUH
+#define GPR_AXES_RESULTS_CUH
+
+#include "axes_places.cuh"
+#include "cells.cuh"
+
+GPR_OPEN
+
+template <int BYTES> struct Store;
+template <> struct Store<1> { typedef uint8_t type; };
+template <> struct Store<2> { typedef uint16_t type; };
+template <> struct Store<4> { typedef uint32_t type; };
+template <> struct Store<8> { typedef uint2 type; };
+template <> struct Store<16> { typedef uint4 type; };
+
+/* The first `left` of N neighbours, in as few stores as there can be. */
+template <class R, int N>
+__device__ __forceinline__ void store_row(R *to, const R (&from)[N], int left) {
+  constexpr int bytes = N * (int)sizeof(R), word = bytes < 16 ? bytes : 16;
+  typedef typename Store<word>::type Word;
+  if (N > 1 && left == N && (uintptr_t)to % word == 0) {
+#pragma unroll
+    for (int i = 0; i < bytes / word; i++) {
+      Word w;
+      memcpy(&w, from + i * (N * word / bytes), sizeof w);
+      ((Word *)to)[i] = w;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      if (i < left) to[i] = from[i];
+  }
+}
+
+/* The fold of core/ whose operators finish what F has folded. */
+template <class F> struct StandsFor { typedef F Fold; };
+template <class T> struct StandsFor<PairSum<T>> { typedef ExactFold<T> Fold; };
+
+/* What finish() sees of an F's state of n elements. */
+template <class F> struct View {
+  typedef typename F::State Value;
+  static __device__ __forceinline__ Value of(const gpr_axes_args &, Value &s, int64_t) { return s; }
+};
+template <class T> struct View<PairSum<T>> {
+  typedef PairSumValue<T> Value;
+  static __device__ __forceinline__ Value of(const gpr_axes_args &, typename PairSum<T>::State &s,
+                                             int64_t n) {
+    return {&s, n == 0};
+  }
+};
+
+/* finish()'s `with` for output o; whether there is one. */
+template <class F, class R>
+__device__ __forceinline__ bool given(const gpr_axes_args &a, int64_t, R &initial) {
+  memcpy(&initial, a.initial, sizeof initial);
+  return a.has_initial;
+}
+template <class F>
+__device__ __forceinline__ bool given(const gpr_axes_args &a, int64_t o, gpr_spread &how) {
+  constexpr int parts = Traits<typename F::Element>::kind == KIND_COMPLEX ? 2 : 1;
+  how.ddof = a.ddof;
+  how.means = a.means ? a.means + o * parts : nullptr;
+  how.nan = a.spread_nan;
+  return true;
+}
+
+/* The one place that knows an operator by its number, and finds it among those of the fold. */
+template <class F, class Finish>
+__device__ __forceinline__ void with_operator(int row, const Finish &finish) {
+  typedef typename F::Element T;
+  switch (row) {
+#define GPR_X(id, name, ufunc, alias, flags, op, sentence)                        \
+  case GPR_OP_##id:                                                               \
+    if constexpr (first_alike(GPR_OP_##id) == GPR_OP_##id &&                      \
+                  Same<typename op<T>::Fold, typename StandsFor<F>::Fold>::value) \
+      finish.template by<op<T>>();                                                \
+    break;
+    GPR_OPS(GPR_X)
+#undef GPR_X
+  }
+}
+
+/* Calls O::finish() for each of N neighbours' Values. */
+template <class O, class F, class V, int N>
+__device__ __forceinline__ void finish_each(const gpr_axes_args &a, int64_t o, V (&value)[N],
+                                            int64_t n, typename O::Result *result) {
+  typename FinishedWith<O>::type with;
+  const bool has = given<F>(a, o, with);
+#pragma unroll
+  for (int e = 0; e < N; e++)
+    O::finish(value[e], n, has ? &with : nullptr, result + e * Results<O>::value);
+}
+
+/* Of N Values the first `left` are of outputs that exist. */
+template <class F, class V, int N> struct FinishValues {
+  const gpr_axes_args &a;
+  int64_t o;
+  V (&value)[N];
+  int64_t n;
+  int left;
+  template <class O> __device__ __forceinline__ void by() const {
+    constexpr int results = Results<O>::value;
+    typename O::Result result[N * results];
+    finish_each<O, F>(a, o, value, n, result);
+    store_row((typename O::Result *)a.out + o * results, result, left * results);
+  }
+};
+template <class F, class V, int N>
+__device__ __forceinline__ void finish_values(const gpr_axes_args &a, int64_t o, V (&value)[N],
+                                              int64_t n, int left) {
+  with_operator<F>(a.op, FinishValues<F, V, N>{a, o, value, n, left});
+}
+
+/* What is rounded already has but one type, and is stored once for all operators. */
+template <class F, class T, int N> struct FinishRounded {
+  const gpr_axes_args &a;
+  int64_t o;
+  RoundedSum<T> (&value)[N];
+  int64_t n;
+  T (&result)[N];
+  template <class O> __device__ __forceinline__ void by() const {
+    static_assert(Same<typename O::Result, T>::value, "");
+    finish_each<O, F>(a, o, value, n, result);
+  }
+};
+template <class F, class T, int N>
+__device__ __forceinline__ void finish_values(const gpr_axes_args &a, int64_t o,
+                                              RoundedSum<T> (&value)[N], int64_t n, int left) {
+  T result[N];
+  with_operator<F>(a.op, FinishRounded<F, T, N>{a, o, value, n, result});
+  if (N > 1 || is_certified(value[0])) store_row((T *)a.out + o, result, left);
+}
+
+/* Inline where every thread finishes an output, else once a kernel. */
+template <class F>
+__device__ __forceinline__ void finish_here(const gpr_axes_args &a, int64_t o,
+                                            typename F::State &state, int64_t n) {
+  typename View<F>::Value value[1] = {View<F>::of(a, state, n)};
+  finish_values<F>(a, o, value, n, 1);
+}
+template <class F>
+__device__ __noinline__ void finish_output(const gpr_axes_args *a, int64_t o,
+                                           typename F::State *state, int64_t n) {
+  finish_here<F>(*a, o, *state, n);
+}
+
+GPR_CLOSE
+#endif

@@ -1,0 +1,152 @@
+/* The same of elements that lie side by side, 16 bytes a load. */
+#ifndef GPR_TILE_ROW_RUN_CUH
+#define GPR_TILE_ROW_RUN_CUH
+
+#include "tile_run.cuh"
+
+GPR_OPEN
+
+/* Packets that a thread has under way, of so many elements, each of so many bytes as folded. */
+GPR_FN GPR_CONSTEXPR int row_loads(int elements, int bytes) {
+  return elements == 16 || bytes > 8 ? 2 : 4;
+}
+
+/* Sums in double of what floats hold, which are certified as floats are. */
+template <class F, class FROM> struct SumsFloats { static constexpr bool value = false; };
+template <> struct SumsFloats<PairSum<double>, float> { static constexpr bool value = true; };
+template <> struct SumsFloats<PairSum<double>, float16> { static constexpr bool value = true; };
+template <> struct SumsFloats<PairSum<double>, bfloat16> { static constexpr bool value = true; };
+
+/* The same of elements that lie side by side, 16 bytes a load: what is counted is packets. Masks
+ * lie so too, or there is none. */
+template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
+  typedef typename F::Element T;
+  typedef typename Load<T, LOAD>::From From;
+  typedef TileRun<F, LOAD> Base;
+  static constexpr bool can_be_brief = false;
+  static constexpr int V = Packet<From>::count, U = row_loads(V, sizeof(T));
+  static constexpr uint64_t ALL = U * V == 64 ? ~0ull : (1ull << (U * V % 64)) - 1;
+  using Base::a;
+  using Base::Base;
+  using Base::where;
+
+  /* A bit for each of the V bytes that is not 0. */
+  static __device__ __forceinline__ uint32_t bits_of(uint32_t w) {
+    return ((true_bytes(w) >> 7) * 0x10204080u) >> 28;
+  }
+  __device__ __forceinline__ uint32_t counted(const char *mask, bool aligned) const {
+    uint32_t bits = 0;
+    if (V % 4 == 0 && aligned) {
+#pragma unroll
+      for (int i = 0; i < V / 4; i++) bits |= bits_of(((const uint32_t *)mask)[i]) << 4 * i;
+    } else {
+#pragma unroll
+      for (int i = 0; i < V; i++) bits |= (uint32_t)(mask[i] != 0) << i;
+    }
+    return bits;
+  }
+  __device__ __forceinline__ void take(TileCell<F> &cell, typename Base::Run &run,
+                                       const Packet<From> (&v)[U], T (&x)[U * V], uint64_t valid,
+                                       int64_t r, int down) {
+    if constexpr (F::ordered) {
+#pragma unroll
+      for (int i = 0; i < U * V; i++) {
+        const int at = i / V * (V * down) + i % V;
+        if (!(valid >> i & 1)) continue;
+        if (this->in_order())
+          run.add(x[i], (int)r + at);
+        else
+          cell.one(x[i], this->index_of(r + at));
+      }
+    } else if constexpr (SumsFloats<F, From>::value) {
+      float w[U * V];
+#pragma unroll
+      for (int i = 0; i < U * V; i++) w[i] = valid >> i & 1 ? wide(v[i / V].element[i % V]) : -0.0f;
+      gpr::take<From, U * V, 1>(cell.sum[0], w, 0, cell.rest(0));
+    } else if (valid == ALL) {
+      cell.template add<U * V>(x, 0, 0);
+    } else {
+      cell.template some<U * V>(x, valid, 0, 0);
+    }
+  }
+  /* A bit for each of packet p's elements that is the run's. */
+  static __device__ __forceinline__ uint32_t own(const Packets<From> &in, int64_t p) {
+    uint32_t bits = (1u << V) - 1;
+    if (p == 0) bits &= ~0u << in.first;
+    if (in.stop - p * V < V) bits &= (1u << (in.stop - p * V)) - 1;
+    return bits;
+  }
+  /* Packets p, p + down, … below stop; what belongs to none that may be read whole comes with the
+   * first. */
+  __device__ __forceinline__ int64_t fold(TileCell<F> &cell, int64_t p, int down, int64_t stop,
+                                          int64_t length) {
+    const Packets<From> in(this->data, length);
+    const bool all = !a.where && may_read_whole(a, in);
+    const int64_t first = in.first && !all ? 1 : 0, whole = all ? in.packets() : in.stop / V;
+    const char *const mask = where - in.first;
+    const bool aligned = (uintptr_t)mask % 4 == 0;
+    int64_t n = 0;
+    typename Base::Run run;
+    if (p < down && !all)
+      n = ends(cell, (int)p, down, first * V - in.first, whole * V - in.first, length);
+    if (whole < stop) stop = whole;
+    if (first >= whole) return n;
+#pragma unroll 1
+    for (; p < stop; p += U * down) {
+      Packet<From> v[U];
+      T x[U * V];
+      uint32_t bits[U];
+      uint64_t valid = 0;
+      /* Without a branch, so that all loads are under way together. */
+#pragma unroll
+      for (int u = 0; u < U; u++) v[u].words = in.load(inside(p + u * down, first, whole));
+#pragma unroll
+      for (int u = 0; u < U; u++) bits[u] = own(in, inside(p + u * down, first, whole));
+      if (a.where)
+#pragma unroll
+        for (int u = 0; u < U; u++)
+          bits[u] = counted(mask + inside(p + u * down, first, whole) * V, aligned);
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        if (p + u * down >= first && p + u * down < stop) valid |= (uint64_t)bits[u] << u * V;
+#pragma unroll
+      for (int i = 0; i < U * V; i++) x[i] = Load<T, LOAD>::of(v[i / V].element[i % V]);
+      if (a.skip)
+#pragma unroll
+        for (int i = 0; i < U * V; i++)
+          if (is_nan_or_nat(x[i])) valid &= ~(1ull << i);
+      n += __popc((uint32_t)valid) + __popc((uint32_t)(valid >> 32));
+      const int64_t r = p * V - in.first;
+      take(cell, run, v, x, valid, r, down);
+    }
+    this->end(cell, run);
+    return n;
+  }
+  static __device__ __forceinline__ int64_t inside(int64_t p, int64_t first, int64_t whole) {
+    return p < first ? first : p < whole ? p : whole - 1;
+  }
+  /* Elements below `head` and from `tail` on. */
+  __device__ __forceinline__ int64_t ends(TileCell<F> &cell, int y, int down, int64_t head,
+                                          int64_t tail, int64_t length) {
+    if (tail < head) head = tail = length;
+    const int64_t all = head + length - tail;
+    int64_t n = 0;
+#pragma unroll 1
+    for (int64_t i = y; i < all; i += down) {
+      const int64_t r = i < head ? i : tail + i - head;
+      T x[1] = {this->at(r)};
+      if (this->masked(r) || (a.skip && is_nan_or_nat(x[0]))) continue;
+      if constexpr (F::ordered) {
+        cell.one(x[0], this->index_of(r)); /* the last before the others */
+      } else {
+        typename Base::Run none;
+        this->template add<1>(cell, none, x, r, 0);
+      }
+      n++;
+    }
+    return n;
+  }
+};
+
+GPR_CLOSE
+#endif

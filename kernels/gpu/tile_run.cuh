@@ -1,0 +1,177 @@
+/* One output's elements of one run: at places that a table tells, or so far apart. */
+#ifndef GPR_TILE_RUN_CUH
+#define GPR_TILE_RUN_CUH
+
+#include "staged.cuh"
+#include "tile_cells.cuh"
+
+GPR_OPEN
+
+/* Bytes, and steps of the index, from the box's first element. */
+template <bool ORDERED> struct BoxTable {
+  int data[GPR_TILE_BOX], where[GPR_TILE_BOX];
+  __device__ __forceinline__ void set_index(int, int) {}
+  __device__ __forceinline__ int index_at(int) const { return 0; }
+};
+template <> struct BoxTable<true> : BoxTable<false> {
+  int index[GPR_TILE_BOX];
+  __device__ __forceinline__ void set_index(int r, int at) { index[r] = at; }
+  __device__ __forceinline__ int index_at(int r) const { return index[r]; }
+};
+
+template <bool ORDERED>
+__device__ __forceinline__ void fill_table(BoxTable<ORDERED> &table, const gpr_axes_args &a) {
+  for (int r = threadIdx.x; r < a.box; r += AXES_THREADS) {
+    int rest = r, data = 0, where = 0, index = 0;
+    for (int d = a.kept + a.reduced - 1; d >= a.kept + a.reduced - a.boxed; d--) {
+      const int n = (int)a.shape[d], over = d > a.kept + a.reduced - a.boxed ? rest / n : 0;
+      const int at = rest - over * n;
+      data += at * (int)a.strides[d];
+      where += at * (int)a.where_strides[d];
+      index += at * (int)a.place[d];
+      rest = over;
+    }
+    table.data[r] = data;
+    table.where[r] = where;
+    table.set_index(r, index);
+  }
+  __syncthreads();
+}
+
+/* One output's elements of one run. */
+template <class F, class LOAD> struct TileRun {
+  typedef typename F::Element T;
+  typedef TileShape<F> Shape;
+  static constexpr int U = Shape::loads;
+  static constexpr bool can_be_brief = BriefMost<F>::value > 0;
+  const gpr_axes_args &a;
+  const BoxTable<F::ordered> &table;
+  const char *data, *where; /* the first element */
+  int64_t index;
+  int64_t stride, where_stride, place; /* where there is no table */
+
+  __device__ __forceinline__ TileRun(const gpr_axes_args &args, const BoxTable<F::ordered> &box)
+      : a(args), table(box) {
+    const int inner = a.kept + a.reduced - 1;
+    stride = a.strides[inner];
+    where_stride = a.where_strides[inner];
+    place = a.place[inner];
+  }
+  __device__ __forceinline__ T load(const char *from) const { return Load<T, LOAD>::get(from, a); }
+  __device__ __forceinline__ T at(int64_t r) const {
+    return load(data + (a.boxed > 1 ? table.data[r] : r * stride));
+  }
+  /* Elements r, r + down, …; of those that are not below stop the first again. */
+  template <int U, bool ALL>
+  __device__ __forceinline__ void load(T (&x)[U], int64_t r, int down, int64_t stop) const {
+    if (a.boxed > 1) {
+      const int first = (int)r, end = (int)stop;
+#pragma unroll
+      for (int u = 0; u < U; u++) {
+        const int at = first + u * down;
+        x[u] = load(data + table.data[ALL || at < end ? at : first]);
+      }
+    } else {
+      const char *from = data + r * stride;
+      const int64_t step = down * stride;
+#pragma unroll
+      for (int u = 0; u < U; u++) x[u] = load(from + (ALL || r + u * down < stop ? u * step : 0));
+    }
+  }
+  __device__ __forceinline__ bool masked(int64_t r) const {
+    return a.where && where[a.boxed > 1 ? table.where[r] : r * where_stride] == 0;
+  }
+  __device__ __forceinline__ int64_t index_of(int64_t r) const {
+    return index + (a.boxed > 1 ? table.index_at((int)r) : r * place);
+  }
+  typedef typename TileCell<F>::Run Run;
+  /* Elements come in the order of their index, which then need not be worked out for each. */
+  __device__ __forceinline__ bool in_order() const {
+    return a.boxed == 1 && place >= 0 && a.box <= INT32_MAX && !a.starts;
+  }
+  __device__ __forceinline__ void end(TileCell<F> &cell, const Run &run) const {
+    if constexpr (F::ordered) cell.take(run, [&](int64_t r) { return index_of(r); });
+  }
+  template <int U>
+  __device__ __forceinline__ void add(TileCell<F> &cell, Run &run, const T (&x)[U], int64_t r,
+                                      int down) {
+    if constexpr (F::ordered) {
+      if (in_order()) {
+#pragma unroll
+        for (int u = 0; u < U; u++) run.add(x[u], (int)r + u * down);
+      } else {
+#pragma unroll
+        for (int u = 0; u < U; u++) cell.one(x[u], index_of(r + u * down));
+      }
+    } else {
+      cell.template add<U>(x, 0, 0);
+    }
+  }
+  template <int U>
+  __device__ __forceinline__ void some(TileCell<F> &cell, Run &run, T (&x)[U], uint32_t valid,
+                                       int64_t r, int down) {
+    if constexpr (F::ordered) {
+      if (in_order()) {
+#pragma unroll
+        for (int u = 0; u < U; u++)
+          if (valid >> u & 1) run.add(x[u], (int)r + u * down);
+      } else {
+#pragma unroll
+        for (int u = 0; u < U; u++)
+          if (valid >> u & 1) cell.one(x[u], index_of(r + u * down));
+      }
+    } else {
+      cell.template some<U>(x, valid, 0, 0);
+    }
+  }
+  /* How many are numbers; the others become -0.0, which changes nothing. */
+  template <int U> static __device__ __forceinline__ int count_numbers(T (&x)[U]) {
+    int n = U;
+    if constexpr (RowLane<F>::neutral)
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        if (is_nan_or_nat(x[u])) x[u] = minus_zero<T>(), n--;
+    return n;
+  }
+  /* Elements r, r + down, … below stop: how many counted. */
+  __device__ __forceinline__ int64_t fold_some(TileCell<F> &cell, Run &run, int64_t r, int down,
+                                               int64_t stop) {
+    constexpr int S = Shape::some;
+    int64_t n = 0;
+#pragma unroll 1
+    for (; r < stop; r += S * down) {
+      T x[S];
+      uint32_t valid = 0;
+      load<S, false>(x, r, down, stop);
+#pragma unroll
+      for (int u = 0; u < S; u++) {
+        const bool there = r + u * down < stop && !masked(r + u * down);
+        if (there && !(a.skip && is_nan_or_nat(x[u]))) valid |= 1u << u;
+      }
+      n += __popc(valid);
+      some<S>(cell, run, x, valid, r, down);
+    }
+    return n;
+  }
+  /* Of so many that there are. */
+  __device__ __forceinline__ int64_t fold(TileCell<F> &cell, int64_t r, int down, int64_t stop,
+                                          int64_t length) {
+    int64_t n = 0;
+    Run run;
+    if (length < stop) stop = length;
+    if (!a.where && (RowLane<F>::neutral || !a.skip))
+#pragma unroll 1
+      for (; r + (U - 1) * down < stop; r += U * down) {
+        T x[U];
+        load<U, true>(x, r, down, stop);
+        n += a.skip ? count_numbers<U>(x) : U;
+        add<U>(cell, run, x, r, down);
+      }
+    n += fold_some(cell, run, r, down, stop);
+    end(cell, run);
+    return n;
+  }
+};
+
+GPR_CLOSE
+#endif
