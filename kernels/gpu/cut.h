@@ -1,0 +1,134 @@
+/* How the work of many outputs is cut: what every kernel asks of a layout. The host's. */
+#ifndef GPR_CUT_H
+#define GPR_CUT_H
+
+#include "../abi/variants.h"
+#include "as_host.h"
+#include "axes_kernels.cuh"
+
+GPR_OPEN
+
+/* The kernels of one fold, and what their launch depends on. */
+struct AxesRow {
+  gpr_program *shallow, *tall, *packed, *staged, *rows, *columns, *segments; /* may be NULL */
+  /* Of elements as they lie; of any dtype, order and address; trees' by warps. */
+  gpr_program *tile, *any, *any_rows;
+  gpr_program *convert[GPR_DTYPE_COUNT];                  /* of this dtype, where there is one */
+  gpr_program *tile_rows, *convert_rows[GPR_DTYPE_COUNT]; /* the same by packets */
+  int is_tree, is_ordered;
+  int brief; /* so many elements need no state in memory */
+  int bytes; /* of an element */
+  int tile_blocks, tile_loads;
+  int strip_bytes, packed_bytes, staged_packets, staged_blocks;
+  int rows_blocks, rows_loads, columns_blocks, columns_loads;
+  double ends;  /* of a block, in steps */
+  size_t state; /* bytes, the number that counted with it */
+  size_t moved; /* of those, what a block leaves to another one as a rule */
+  size_t pool;
+  size_t joint; /* words of an output that blocks add to; 0: they leave partial states */
+};
+
+typedef int64_t Size;
+GPR_FN Size up(Size a, Size b) { return (a + b - 1) / b; }
+
+/* How many blocks share an output, and how long all of it takes, in steps of one block. */
+struct Split {
+  int blocks;
+  double time;
+};
+
+/* Parts of at least `least` steps of work, so that `blocks` times as many fill the slots well: the
+ * last wave should not be nearly empty. A block's start and end take it `ends` steps; that there
+ * are several parts takes `parting`, and a part more `each` for the block that comes last. */
+inline Split best_split(Size blocks, Size slots, Size steps, Size least, double ends = 1,
+                        double each = 0, double parting = 0) {
+  Split best = {1, 1e300};
+  const Size limit = steps / least > 1 ? steps / least : 1;
+  for (Size split = 1; split <= limit && split <= 1024; split++) {
+    const double waves = (double)up(blocks * split, slots);
+    const double parts = split > 1 ? parting + (double)(split - 1) * each : 0;
+    const double time = waves * ((double)up(steps, split) + ends) + parts;
+    if (time * 1.005 < best.time) best = {(int)split, time};
+  }
+  return best;
+}
+
+struct Cut {
+  const AxesRow &row;
+  int multiprocessors;
+  gpr_axes_args &a;
+  gpr_axes_launch &out;
+  int wanted; /* a variant that is asked for, whether it is good here or not; or GPR_ANY_VARIANT */
+
+  int inner() const { return a.kept + a.reduced - 1; }
+  /* Elements are the row's, at addresses that suit them. */
+  bool is_native() const { return a.from == a.to && !a.swap && !a.unaligned; }
+  gpr_program *loader() const {
+    if (is_native()) return row.tile;
+    return !a.swap && !a.unaligned && row.convert[a.from] ? row.convert[a.from] : row.any;
+  }
+  /* Results lie in the order of the kept dimensions. */
+  bool is_numbered() const {
+    Size place = 1;
+    for (int d = a.kept - 1; d >= 0; d--) {
+      if (a.place[d] != place) return false;
+      place *= a.shape[d];
+    }
+    return true;
+  }
+  /* Elements come in the order of their index, where that matters. */
+  bool is_in_order() const {
+    Size place = 1;
+    for (int d = inner(); row.is_ordered && d >= a.kept; d--) {
+      if (a.place[d] != place) return false;
+      place *= a.shape[d];
+    }
+    return true;
+  }
+  bool plain() const { return !a.where && !a.skip && !a.starts; }
+  Size reduced_stride() const { return a.strides[inner()]; }
+
+  bool take(gpr_program *kernel, Size blocks, size_t partials) {
+    out.kernel = kernel;
+    out.blocks = blocks;
+    out.threads = AXES_THREADS;
+    out.leaves_zero = 1;
+    out.scratch = partials || row.pool ? AXES_POOL + row.pool + partials * row.state : 0;
+    return true;
+  }
+
+  static Size magnitude(Size x) { return x < 0 ? -x : x; }
+  Size kept_stride() const { return a.kept ? magnitude(a.strides[a.kept - 1]) : INT64_MAX; }
+  /* How long it takes, in steps of which each keeps all slots busy; half of them would do that for
+   * the memory. Each piece of work has `steps` and its ends. */
+  static double time_of(Size work, Size slots, double steps, double ends) {
+    const Size full = work / slots, left = work % slots;
+    const double part = (double)left / (double)slots, busy = part > 0.5 ? part : 0.5;
+    return (double)full * (steps + ends) + (left ? steps * busy + ends : 0);
+  }
+  /* So many lanes to each output, `least` of them or a block: fewer take longer, but more outputs
+   * at a time. */
+  int lanes_of_row(Size slots, Size packets, Size loads, int least) const {
+    double best = 1e300;
+    int team = AXES_THREADS;
+    for (int lanes = AXES_THREADS; lanes >= least; lanes = lanes > 32 ? 32 : lanes / 2) {
+      const double steps = (double)up(packets, lanes * loads);
+      const double ends = lanes > 32 ? row.ends : row.ends * (lanes + 16) / 96;
+      const double time = time_of(a.outputs, slots * (AXES_THREADS / lanes), steps, ends);
+      if (time < best) best = time, team = lanes;
+    }
+    return team;
+  }
+  /* The bytes from the first to the last element of all. */
+  void set_extent() {
+    a.low = a.high = a.data;
+    for (int d = 0; d <= inner(); d++) {
+      const Size reach = (a.shape[d] - 1) * a.strides[d];
+      *(reach < 0 ? &a.low : &a.high) += reach;
+    }
+    a.high += a.from_bytes;
+  }
+};
+
+GPR_CLOSE
+#endif
