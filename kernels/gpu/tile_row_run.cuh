@@ -8,7 +8,7 @@ GPR_OPEN
 
 /* Packets that a thread has under way, of so many elements, each of so many bytes as folded. */
 GPR_FN GPR_CONSTEXPR int row_loads(int elements, int bytes) {
-  return elements == 16 || bytes > 8 ? 2 : 4;
+  return elements == 2 ? 8 : elements == 16 || (bytes > 8 && elements > 1) ? 2 : 4;
 }
 
 /* Sums in double of what floats hold, which are certified as floats are. */
@@ -76,6 +76,27 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
     if (in.stop - p * V < V) bits &= (1u << (in.stop - p * V)) - 1;
     return bits;
   }
+  /* At the ends of a run, or under a mask: a bit for each element that counts. Without a branch, so
+   * that all loads are under way together. */
+  __device__ __forceinline__ uint64_t load_some(const Packets<From> &in, int64_t p, int down,
+                                                int64_t first, int64_t whole, int64_t stop,
+                                                const char *mask, bool aligned,
+                                                Packet<From> (&v)[U]) const {
+    uint32_t bits[U];
+    uint64_t valid = 0;
+#pragma unroll
+    for (int u = 0; u < U; u++) v[u].words = in.load(inside(p + u * down, first, whole));
+#pragma unroll
+    for (int u = 0; u < U; u++) bits[u] = own(in, inside(p + u * down, first, whole));
+    if (a.where)
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        bits[u] = counted(mask + inside(p + u * down, first, whole) * V, aligned);
+#pragma unroll
+    for (int u = 0; u < U; u++)
+      if (p + u * down >= first && p + u * down < stop) valid |= (uint64_t)bits[u] << u * V;
+    return valid;
+  }
   /* Packets p, p + down, … below stop; what belongs to none that may be read whole comes with the
    * first. */
   __device__ __forceinline__ int64_t fold(TileCell<F> &cell, int64_t p, int down, int64_t stop,
@@ -93,22 +114,16 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
     if (first >= whole) return n;
 #pragma unroll 1
     for (; p < stop; p += U * down) {
+      const int64_t last = p + (U - 1) * down;
       Packet<From> v[U];
       T x[U * V];
-      uint32_t bits[U];
-      uint64_t valid = 0;
-      /* Without a branch, so that all loads are under way together. */
+      uint64_t valid = ALL;
+      if (!a.where && last < stop && in.inside(p, 1) && in.inside(last, 1)) {
 #pragma unroll
-      for (int u = 0; u < U; u++) v[u].words = in.load(inside(p + u * down, first, whole));
-#pragma unroll
-      for (int u = 0; u < U; u++) bits[u] = own(in, inside(p + u * down, first, whole));
-      if (a.where)
-#pragma unroll
-        for (int u = 0; u < U; u++)
-          bits[u] = counted(mask + inside(p + u * down, first, whole) * V, aligned);
-#pragma unroll
-      for (int u = 0; u < U; u++)
-        if (p + u * down >= first && p + u * down < stop) valid |= (uint64_t)bits[u] << u * V;
+        for (int u = 0; u < U; u++) v[u].words = in.load(p + u * down);
+      } else {
+        valid = load_some(in, p, down, first, whole, stop, mask, aligned, v);
+      }
 #pragma unroll
       for (int i = 0; i < U * V; i++) x[i] = Load<T, LOAD>::of(v[i / V].element[i % V]);
       if (a.skip)
