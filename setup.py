@@ -2,7 +2,7 @@
 
 Environment: CC, CXX; GPUREDUCE_SANITIZE="address,undefined"; GPUREDUCE_DEBUG=1;
 GPUREDUCE_COVERAGE=1; GPUREDUCE_WERROR=1 turns warnings into errors; GPUREDUCE_MANYLINUX=1 asks for
-no function of a newer glibc than 2.28; GPUREDUCE_NATIVE=1 builds for this machine's processor alone.
+no function of a newer glibc than 2.28; GPUREDUCE_NATIVE=1 builds for this processor alone.
 """
 
 import hashlib
