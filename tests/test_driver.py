@@ -695,6 +695,7 @@ def test_a_pack_cut_short_is_none(env, packs, keep):
     check(use(env, **more), 2)
 
 
+@pytest.mark.skipif(SANITIZED, reason="none of it is C of ours")
 def test_a_pack_cut_anywhere_gives_all_of_a_kernel_or_none(tmp_path):
     path = tmp_path / "sm_90.pack"
     images = {f"{i:032x}": bytes([i]) * 40 for i in range(1, 9)}
@@ -849,9 +850,9 @@ gpureduce.sum(a, device="cuda")
 again = time.monotonic() - start
 print(json.dumps([interrupted, again, fake.nvrtc().compiled(), fake.cuda().mistakes()]))
 """
-    interrupted, again, compiled, mistakes = told(script, env, FAKE_NVRTC_SECONDS="3")
+    interrupted, again, compiled, mistakes = told(script, env, FAKE_NVRTC_SECONDS="2")
     assert 0.5 <= interrupted < 1.5
-    assert 3 <= again < 6 and compiled == 1, "the one that was under way is the next call's"
+    assert 2 <= again < 5 and compiled == 1, "the one that was under way is the next call's"
     assert mistakes == 0
 
 
