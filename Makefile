@@ -1,4 +1,4 @@
-# A fresh machine needs gcc, make and Python 3.10 or later with pip and venv; the rest comes by itself.
+# A fresh machine needs gcc, g++, make and Python 3.10 or later with pip and venv; the rest comes by itself.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
