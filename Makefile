@@ -1,4 +1,4 @@
-# A fresh machine needs gcc, make and Python 3.10 or later with pip and venv; the rest comes by itself.
+# A fresh machine needs gcc, g++, make and Python 3.10 or later with pip and venv; the rest comes by itself.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -21,7 +21,7 @@ run: $(VENV)/demo
 # What looks at memory that all share goes first: the last line is then of the run that has the tests.
 # A file's tests by one process: they share what is slow to make.
 test: $(VENV)/test
-	$(BIN)/python -m pytest -m alone
+	$(BIN)/python -m pytest -m alone $$(grep -l mark.alone tests/test_*.py)
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile -m "not alone"
 
 lint: $(VENV)/lint

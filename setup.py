@@ -2,7 +2,7 @@
 
 Environment: CC, CXX; GPUREDUCE_SANITIZE="address,undefined"; GPUREDUCE_DEBUG=1;
 GPUREDUCE_COVERAGE=1; GPUREDUCE_WERROR=1 turns warnings into errors; GPUREDUCE_MANYLINUX=1 asks for
-no function of a newer glibc than 2.28.
+no function of a newer glibc than 2.28; GPUREDUCE_NATIVE=1 builds for this processor alone.
 """
 
 import hashlib
@@ -58,8 +58,8 @@ CPU_FLAGS = [*CXX_FLAGS, "-fno-trapping-math", *(DEBUG or FAST)]
 TABLE_FLAGS = [*CXX_FLAGS, *(DEBUG or ["-O3", "-g1"]), "-Wno-unknown-pragmas", "-DGPR_ISA=gpu"]
 
 # kernels/cpu/table.cpp is compiled once for each; csrc/cpu.c chooses when it first runs.
-LEVELS = {"plain": []}
-if platform.machine() in ("x86_64", "AMD64"):
+LEVELS = {"plain": ["-march=native"] if switched("NATIVE") else []}
+if platform.machine() in ("x86_64", "AMD64") and not switched("NATIVE"):
     LEVELS = {  # the longest first
         "v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
         "v3": ["-march=x86-64-v3"],

@@ -9,17 +9,30 @@ import pytest
 from arrays import SEED
 
 import gpureduce
+from gpureduce import _core
 
 # A job in a shell's background is started deaf to Ctrl-C, and so are the processes it starts.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+DEVICES, WHY = _core.device_count()
+
+
 def pytest_report_header():
-    return (
+    lines = [
         f"gpureduce: GPUREDUCE_TEST_SEED={SEED}, isa {gpureduce.isa()}, "
         f"{gpureduce.get_num_threads()} threads"
-    )
+    ]
+    return lines if DEVICES else [*lines, f"gpureduce: tests that need a GPU are left out: {WHY}"]
+
+
+def pytest_collection_modifyitems(config, items):
+    """What needs a GPU is nearly half of the tests."""
+    if not DEVICES:
+        left_out = [item for item in items if item.get_closest_marker("gpu")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("gpu")]
 
 
 @pytest.fixture(scope="session")

@@ -2,14 +2,10 @@
 
 import math
 import os
-import runpy
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -19,69 +15,19 @@ from table import SANITIZED, TOOLS
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = Path(__file__).resolve().parent / "c"
-CC, CXX = os.environ.get("CC", "gcc"), os.environ.get("CXX", "g++")
+CC = os.environ.get("CC", "gcc")
+LIBRARY = ROOT / "build/objects/libgpureduce.flags"  # and what it needs
 FLAGS = ["-O1", "-g", "-ffp-contract=off", "-fwrapv", "-Wall", "-Wextra", "-Werror"]
 SECONDS = 60
 
-pytestmark = [
-    pytest.mark.skipif(
-        not shutil.which(CC) or not shutil.which(CXX), reason=f"no {CC} or no {CXX}"
-    ),
-    pytest.mark.skipif(not (ROOT / "csrc").is_dir(), reason="the sources are not beside the tests"),
-]
+pytestmark = pytest.mark.skipif(
+    not LIBRARY.exists() or not shutil.which(CC), reason=f"no {LIBRARY.name} or no {CC}"
+)
 
 
-def setup_py():
-    """setup.py's names, without the call that builds and without setuptools."""
-    nothing = mock.Mock()
-    stand_in = SimpleNamespace(Extension=nothing, setup=nothing, build_ext=object)
-    names = ("setuptools", "setuptools.command", "setuptools.command.build_ext")
-    with mock.patch.dict(sys.modules, dict.fromkeys(names, stand_in)):
-        return runpy.run_path(str(ROOT / "setup.py"))
-
-
-def headers_c():
-    """What the build makes of kernels/'s headers of device code."""
-    here = os.getcwd()
-    os.chdir(ROOT)
-    try:
-        return setup_py()["headers_c"]()
-    finally:
-        os.chdir(here)
-
-
-@pytest.fixture(scope="module")
-def objects(tmp_path_factory):
-    """{path: object} of the library as a build without Python and instruction sets makes it."""
-    room = tmp_path_factory.mktemp("objects")
-    sources = [ROOT / "kernels/cpu" / name for name in ("table.cpp", "partials.cpp")]
-    sources += [ROOT / name for name in setup_py()["TABLES"]]
-    csrc = sorted((ROOT / "csrc").rglob("*.c"))
-    sources += [path for path in csrc if path.parent.name != "python"]
-    sources += [ROOT / "kernels/abi/lists.c", room / "headers.c"]
-    (room / "headers.c").write_text(headers_c())
-
-    def compile(source):
-        name = str(source.relative_to(room if source.parent == room else ROOT))
-        target = room / f"{name.replace('/', '_')}.o"
-        if source.suffix == ".cpp":
-            isa = "plain" if source.parent.name == "cpu" else "gpu"
-            command = [CXX, "-std=c++17", "-fno-exceptions", "-fno-rtti", f"-DGPR_ISA={isa}"]
-            command += ["-fno-threadsafe-statics", "-Wno-unknown-pragmas"]
-        else:
-            command = [CC, "-std=c11", f"-I{ROOT}"]
-        subprocess.run([*command, *FLAGS, "-c", source, "-o", target], check=True, env=TOOLS)
-        return name, target
-
-    with ThreadPoolExecutor(2) as pool:
-        return dict(pool.map(compile, sources))
-
-
-def program(room, name, objects, *flags):
+def program(room, name, *flags):
     target = room / name
-    source = HERE / f"{name}.c"
-    command = [CC, "-std=c11", *FLAGS, source, *objects, *flags, "-o", target]
-    command += ["-lpthread", "-ldl", "-lm"]
+    command = [CC, "-std=c11", *FLAGS, HERE / f"{name}.c", *flags, f"@{LIBRARY}", "-o", target]
     subprocess.run(command, check=True, env=TOOLS)
     return target
 
@@ -94,14 +40,13 @@ def run(target, text=""):
     return done.stdout
 
 
-def test_plan(objects, tmp_path):
-    names = ["csrc/plan.c", "csrc/layout.c", "kernels/abi/lists.c"]
-    run(program(tmp_path, "plan", [objects[name] for name in names]))
+def test_plan(tmp_path):
+    run(program(tmp_path, "plan"))
 
 
 @pytest.mark.parametrize("n", [1, 33, 5000])
-def test_a_c_program(objects, tmp_path, n):
-    target = program(tmp_path, "reduce", objects.values())
+def test_a_c_program(tmp_path, n):
+    target = program(tmp_path, "reduce")
     x = finite_bits(generator("C program", n), np.dtype("f8"), n)
     got = run(target, "\n".join(float.hex(value) for value in x.tolist()))
     references = [sum_of, sum_of, mean_of, prod_of, min_of, max_of, ptp_of]
@@ -113,14 +58,14 @@ def test_a_c_program(objects, tmp_path, n):
         )
 
 
-def test_partials(objects, tmp_path):
-    run(program(tmp_path, "partials", objects.values()))
+def test_partials(tmp_path):
+    run(program(tmp_path, "partials"))
 
 
-def test_every_allocation_fails_once(objects, tmp_path):
+def test_every_allocation_fails_once(tmp_path):
     wrapped = ["malloc", "aligned_alloc", "free", "pthread_create"]
     flags = [f"-Wl,--wrap={name}" for name in wrapped]
-    run(program(tmp_path, "memory", objects.values(), *flags))
+    run(program(tmp_path, "memory", *flags))
 
 
 OUT_OF_MEMORY = """

@@ -78,17 +78,25 @@ def family_of(kernel, header):
 
 def chosen():
     """{family: numbers of programs}: each kernel with each kind of fold, on the dtype that the
-    family has had least often, rare ones first. Of what sums and multiplies whole arrays all."""
+    family has had least often, rare ones first. Of what sums and multiplies whole arrays all; the
+    textbook's kernels, which know a fold by its name alone, with one each in turn."""
     dtypes = [dtype_of(fold) for _, fold, _ in PROGRAMS]
     alike = {}
     for number, (kernel, fold, header) in enumerate(PROGRAMS):
         same = re.sub(r"Convert<.*", "Convert", kernel)
-        alike.setdefault((family_of(kernel, header), same, kind_of(fold)), []).append(number)
+        kind = "" if header == "textbook/kernels.cuh" else kind_of(fold)
+        alike.setdefault((family_of(kernel, header), same, kind), []).append(number)
     families, had, all_of = {}, Counter(), Counter(dtypes)
     for (family, _, _), numbers in alike.items():
+
+        def rare(n, family=family):
+            fold = PROGRAMS[n][1]
+            return had[family, fold], had[family, dtypes[n]], all_of[dtypes[n]]
+
         if family not in ("flat_exact", "flat_tree"):
-            numbers = [min(numbers, key=lambda n: (had[family, dtypes[n]], all_of[dtypes[n]]))]
-        had.update((family, dtypes[number]) for number in numbers)
+            numbers = [min(numbers, key=rare)]
+        for number in numbers:
+            had.update([(family, dtypes[number]), (family, PROGRAMS[number][1])])
         families.setdefault(family, []).extend(numbers)
     return families
 

@@ -5,7 +5,6 @@ import inspect
 import math
 import pydoc
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +12,8 @@ import pytest
 import gpureduce
 from gpureduce import _core, array_api, warp, work_queue
 
-ROOT = Path(__file__).resolve().parent.parent
 SECTIONS = ["Parameters", "Returns", "Raises", "See Also", "Notes", "References", "Examples"]
 TWO_SCREENS = 80
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 GLOBS = {"gpureduce": gpureduce, "math": math, "np": np}
 GPU = re.compile(r'device="cuda|kernel="|warp\.|work_queue\.')
 
@@ -63,34 +60,6 @@ def test_help_fits_two_screens(name):
 def test_examples_are_true(name):
     tests = doctest.DocTestFinder().find(DOCUMENTED[name], name, globs=dict(GLOBS))
     run(tests, "shift" in name or GPU.search(f"{name}("))
-
-
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_pages_are_true(path):
-    """What the README and the pages of docs/ show after >>> in blocks of Python."""
-    if not path.exists():
-        pytest.skip("the sources are not beside the tests")
-    parser, globs = doctest.DocTestParser(), dict(GLOBS)
-    for number, block in enumerate(
-        re.findall(r"^```python\n(.*?)^```", path.read_text(), re.M | re.S)
-    ):
-        if ">>>" in block:
-            test = parser.get_doctest(block, globs, f"{path.name}[{number}]", str(path), 0)
-            run([test], GPU.search(block))
-            globs.update(test.globs)
-
-
-@pytest.mark.parametrize("path", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda path: path.name)
-def test_links_lead_somewhere(path):
-    if not path.exists():
-        pytest.skip("the sources are not beside the tests")
-    for link in re.findall(r"\]\(([^)#\s]+)", path.read_text()):
-        assert link.startswith("https://") or (path.parent / link).exists(), link
-
-
-def test_the_readme_is_short():
-    if PAGES[0].exists():
-        assert len(PAGES[0].read_text().splitlines()) <= 120
 
 
 def run(tests, needs_gpu):

@@ -1,4 +1,4 @@
-"""Two hundred wrong calls: none crashes, each says what was given, and the type is NumPy's."""
+"""Three hundred wrong calls: none crashes, each says what was given, and the type is NumPy's."""
 
 import json
 import os
@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from table import TOOLS
-from wrong_calls import CALLS, COMMANDS, numpys
+from wrong_calls import CALLS, COMMANDS, OTHERS, numpys
 
 import gpureduce
 
 
-def test_there_are_two_hundred():
-    assert len(CALLS) + len(COMMANDS) >= 200
+def test_there_are_three_hundred():
+    assert len(CALLS) + len(COMMANDS) + len(OTHERS) >= 300
 
 
 def raised(function):
@@ -41,6 +41,33 @@ def test_in_python(label):
         assert isinstance(got, builtin), (got, want)
     else:
         assert isinstance(got, (TypeError, ValueError, IndexError)), got
+    assert gpureduce.sum([1.0, 2.0]) == 3
+
+
+def things(words):
+    """What an expression names, of libraries that may not be there."""
+    A = np.arange(6.0).reshape(2, 3)
+    plus = gpureduce.Operator("f8", combine="a + b", identity=0.0)
+    found = {"g": gpureduce, "np": np, "A": A, "plus": plus, "P": gpureduce.partials(A, "sum", 0)}
+    if "D" in words:
+        found["D"] = pytest.importorskip("dask.array").ones((4, 4), chunks=2)
+    if "Z" in words:
+        found["Z"] = pytest.importorskip("zarr").ones((4, 4), chunks=(2, 2))
+    if "X" in words:
+        found["X"] = pytest.importorskip("xarray").DataArray(A, dims=("t", "s"))
+    if words & {"F", "S"}:
+        pandas = pytest.importorskip("pandas")
+        found |= {"S": pandas.Series([1.0, 2.0]), "F": pandas.DataFrame({"a": [1.0], "b": ["x"]})}
+    return found
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_of_what_numpy_has_not(text):
+    kind, word = OTHERS[text]
+    names = things(set(re.findall(r"\b[A-Z]\b", text)))
+    got = raised(lambda: eval(text, names))
+    assert isinstance(got, kind), repr(got)
+    assert re.search(word if "|" in word else re.escape(word), str(got)), got
     assert gpureduce.sum([1.0, 2.0]) == 3
 
 

@@ -120,7 +120,7 @@ static int check_unit(PyArray_Descr *asked, PyArray_Descr *descr, const char *fu
            (PyArray_EquivTypes(native, own) || PyArray_EquivTypes(native, bare));
     if (!fits && !PyErr_Occurred())
       PyErr_Format(PyExc_TypeError,
-                   "gpureduce.%s: dtype %R has another unit than the array's %R; "
+                   "gpureduce.%s: %R has another unit than the array's %R; "
                    "convert with a.astype() first",
                    function, asked, descr);
   }

@@ -40,8 +40,8 @@ int gpr_dtype_of(PyArray_Descr *descr) {
 int gpr_supported_dtype(PyArray_Descr *descr, const char *function) {
   const int dtype = gpr_dtype_of(descr);
   if (dtype == GPR_NO_DTYPE)
-    PyErr_Format(PyExc_TypeError, "gpureduce.%s: dtype %R is not supported; " WHAT_IS_SUPPORTED,
-                 function, (PyObject *)descr);
+    PyErr_Format(PyExc_TypeError, "gpureduce.%s: %R is not supported; " WHAT_IS_SUPPORTED, function,
+                 (PyObject *)descr);
   return dtype;
 }
 

@@ -75,6 +75,20 @@ def _of(a: Any, box: Box) -> Any:
     )
 
 
+def _mask_of(name: str, mask: Any, shape: tuple[int, ...]) -> Any:
+    """One that is too long has parts of the right shape, too."""
+    mask = mask if hasattr(mask, "shape") else np.asarray(mask)
+    try:
+        fits = np.broadcast_shapes(mask.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"{name}: where of shape {mask.shape} could not be broadcast to the shape {shape}"
+        )
+    return mask
+
+
 def _both(kept: Box, reduced: Box, axes: Sequence[int]) -> Box:
     return tuple(reduced[d] if d in axes else kept[d] for d in range(len(kept)))
 
@@ -83,6 +97,7 @@ def _reduce(
     inputs: Sequence[Any], plan: Plan, mask: Any, tell: Callable[[int, int], object] | None
 ) -> list[Any]:
     shape = tuple(map(int, plan.shape))
+    mask = None if mask is None else _mask_of(plan.name, mask, shape)
     block = _block_of(_whole(inputs, shape), plan)
     others = [d for d in range(len(shape)) if d not in plan.axes]
     full = tuple(1 if d in plan.axes else n for d, n in enumerate(shape))

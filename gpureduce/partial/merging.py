@@ -166,6 +166,8 @@ def words(p: Partials) -> Words:
     >>> float(gpureduce.finish(gpureduce.from_words(both, "sum", "float64")))
     1.0
     """
+    if not isinstance(p, Partials):
+        raise TypeError(f"words: {type(p).__name__} is no gpureduce.Partials")
     if not p.additive:
         raise ValueError(f"words: partials of {p.kind} do not add; merge() merges them")
     return p.raw
