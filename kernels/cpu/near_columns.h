@@ -35,6 +35,7 @@ template <class O, class F> struct NearColumns {
 
   char *states;
   size_t slot;
+  int64_t outputs; /* of which each has a state: column j that of j % outputs */
   const gpr_tile *tile;
   int64_t index;
   NearBlock<R, SQUARES> block[STEPS];
@@ -42,7 +43,9 @@ template <class O, class F> struct NearColumns {
   bool far[STEPS];
   alignas(GPR_VECTOR) R copy[REALS];
 
-  State &state(int64_t o) const { return *(State *)(void *)(states + (size_t)o * slot); }
+  State &state(int64_t j) const {
+    return *(State *)(void *)(states + (size_t)(j < outputs ? j : j % outputs) * slot);
+  }
   const Part *at(int64_t o, int64_t row) const {
     return (const Part *)(const void *)(tile->data + o * tile->across + row * tile->along);
   }
@@ -114,22 +117,43 @@ template <class O, class F> struct NearColumns {
 
 /* Large states: columns side by side, and other outputs each by itself. */
 template <class O, class F = typename O::Fold> struct ManyExact : ManyAlone<O> {
+  typedef NearColumns<O, F> N;
   enum { LEAST_ROWS = 4 };
-  static void fold(void *states, size_t slot, const gpr_tile *t, int64_t index) {
-    typedef NearColumns<O, F> N;
-    const int64_t each = sizeof(typename F::Element);
-    const bool side_by_side = t->outputs > 1 && t->across == each && t->n >= LEAST_ROWS;
-    if (!side_by_side || t->along % (int64_t)sizeof(typename N::Part))
-      return ManyAlone<O>::fold(states, slot, t, index);
+  /* Column j goes to state j % outputs. */
+  static void fold_columns(void *states, size_t slot, const gpr_tile *t, int64_t outputs,
+                           int64_t index) {
     N columns;
     columns.states = (char *)states;
     columns.slot = slot;
+    columns.outputs = outputs;
     columns.tile = t;
     columns.index = index;
     const int64_t steps = (t->outputs + N::ACROSS - 1) / N::ACROSS;
     for (int64_t s = 0; s < steps; s += N::STEPS)
       columns.run(s * N::ACROSS, least(steps - s, (int64_t)N::STEPS));
     if (!N::SQUARES) columns.look_for_signs();
+  }
+  /* Rows of few columns that follow each other, as many of them as fill steps as one. */
+  static void fold_ribbon(void *states, size_t slot, const gpr_tile *t, int64_t index) {
+    int64_t together = 1;
+    while (t->outputs * together % N::ACROSS) together++;
+    gpr_tile wide = *t, rest = *t;
+    wide.outputs *= together;
+    wide.along *= together;
+    wide.n /= together;
+    rest.n -= wide.n * together;
+    rest.data += wide.n * wide.along;
+    if (wide.n) fold_columns(states, slot, &wide, t->outputs, index);
+    if (rest.n) ManyAlone<O>::fold(states, slot, &rest, index + wide.n * together);
+  }
+  static void fold(void *states, size_t slot, const gpr_tile *t, int64_t index) {
+    const int64_t each = sizeof(typename F::Element), part = sizeof(typename N::Part);
+    if (t->outputs < 2 || t->across != each || t->n < LEAST_ROWS || t->along % part)
+      ManyAlone<O>::fold(states, slot, t, index);
+    else if (t->outputs < N::ACROSS && t->along == t->outputs * each)
+      fold_ribbon(states, slot, t, index);
+    else
+      fold_columns(states, slot, t, t->outputs, index);
   }
 };
 
