@@ -65,6 +65,19 @@ def test_one_number_is_no_matter_where(dtype, odd):
                 assert np.array_equal(gpureduce.words(gpureduce.merge(parts)), one)
 
 
+@pytest.mark.parametrize("columns", [2, 3, 4, 7, 15])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8"])
+def test_rows_of_few_columns(dtype, columns):
+    rng = generator(f"few columns {dtype} {columns}")
+    x = (rng.normal(size=(1000, columns)) * np.exp2(rng.integers(0, 9, columns))).astype(dtype)
+    x[700, -1] = np.inf if columns == 4 else 1e4
+    for op in ("sum", "var"):
+        found = gpureduce.words(gpureduce.partials(x, op, axis=0))
+        for j in range(columns):
+            one = gpureduce.partials(x[:, j].copy(), op)
+            assert np.array_equal(found[j], gpureduce.words(one))
+
+
 def test_zeros_keep_their_signs():
     for dtype in ("f2", "f4", "f8"):
         x = np.full(SHAPE, -0.0, dtype)

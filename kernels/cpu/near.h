@@ -64,8 +64,8 @@ template <> struct Sizes<double> {
   GPR_APART static Doubles least_of(const double *x, int64_t stride, int64_t rows) {
     Doubles least = Doubles{} + __builtin_inf();
     for (int64_t row = 0; row < rows; row++) {
-      const Doubles d = load(x + row * stride), size = size_of(d);
-      least = choose((Words)(size != 0) & (Words)(size < least), size, least);
+      const Doubles d = load(x + row * stride);
+      least = smaller_size(least, choose((Words)(d == 0), Doubles{} + __builtin_inf(), d));
     }
     return least;
   }
