@@ -20,6 +20,8 @@ enum { GPR_VECTOR = 16 };
 /* Four vectors hide the latency of an addition; 32 rows of them are a batch: 1,024 reals at
  * AVX-512, which stay in the first cache for a second look. */
 enum { VECTORS = 4, WIDTH = GPR_VECTOR / 8, LANES = VECTORS * WIDTH };
+/* Of twofold sums two vectors at a time: for more, 16 registers do not do. */
+enum { STEP = 2 * WIDTH };
 
 typedef double Doubles __attribute__((vector_size(GPR_VECTOR)));
 typedef uint64_t Words __attribute__((vector_size(GPR_VECTOR)));

@@ -49,41 +49,59 @@ GPR_CALL bool exact_squares(const double *x, int64_t n, double *square, double *
   return !mask_of(out);
 }
 
-template <class O, class T> struct Folder<O, MomentsFold<T>> {
-  typedef MomentsFold<T> F;
-  typedef typename F::State State;
+/* The same of n contiguous reals of parts by turns, a batch of REALS at most at a time. */
+template <class T> struct AdderOfMoments {
+  typedef typename MomentsFold<T>::State State;
   typedef typename RealOf<T>::type Part;
   typedef typename Traits<Part>::Wide R;
-  enum { PARTS = F::parts, NARROW = sizeof(R) < sizeof(double) };
+  enum { PARTS = MomentsFold<T>::parts, NARROW = sizeof(R) < sizeof(double) };
+  State &state;
+  AdderOfReals<PARTS, Part> sums;
+  SquareAdder squares, rests;
 
-  static bool is_settled(const State &s) {
-    return (s.part[0].special | s.part[PARTS - 1].special) & GPR_NAN;
-  }
-  static GPR_APART void fold(State &s, const T *x, int64_t n, int64_t) {
-    alignas(64) R batch[REALS];
-    alignas(64) double wide_batch[REALS], square[REALS], rest[REALS];
-    Adder<PARTS, R> sums;
-    SquareAdder squares, rests;
-    const Part *r = (const Part *)(const void *)x;
+  explicit AdderOfMoments(State &to) : state(to), sums(to.part) {
     squares.open();
     rests.open();
-    for (int64_t i = 0; i < n * PARTS && !is_settled(s); i += REALS) {
-      const int64_t m = least(n * PARTS - i, REALS), rows = (m + LANES - 1) / LANES;
-      copy_wide(r + i, batch, m);
-      for (int64_t j = m; j < rows * LANES; j++) batch[j] = 0;
-      if (!i) sums.open(s.part, least(top_of(batch, (int)(rows * LANES)) + 2, (int)GPR_TOP_MAX));
-      sums.add(batch, (int)rows);
-      for (int64_t j = 0; j < rows * LANES; j++) wide_batch[j] = (double)batch[j];
-      if (exact_squares(wide_batch, rows * LANES, square, rest)) {
-        squares.add(square, (int)rows);
-        if (!NARROW) rests.add(rest, (int)rows);
-      } else {
-        for (int64_t j = 0; j < m; j++) scatter_square(s.squares, wide_batch[j]);
-      }
+  }
+  GPR_APART void add(const Part *x, int64_t n) {
+    alignas(64) R batch[REALS];
+    alignas(64) double wide_batch[REALS], square[REALS], rest[REALS];
+    const int64_t rows = (n + LANES - 1) / LANES;
+    sums.add(x, n);
+    copy_wide(x, batch, n);
+    for (int64_t j = n; j < rows * LANES; j++) batch[j] = 0;
+    for (int64_t j = 0; j < rows * LANES; j++) wide_batch[j] = (double)batch[j];
+    if (exact_squares(wide_batch, rows * LANES, square, rest)) {
+      squares.add(square, (int)rows);
+      if (!NARROW) rests.add(rest, (int)rows);
+    } else {
+      for (int64_t j = 0; j < n; j++) scatter_square(state.squares, wide_batch[j]);
     }
-    if (n > 0) sums.flush();
-    squares.flush(s.squares);
-    rests.flush(s.squares);
+  }
+  bool is_settled() const {
+    return (state.part[0].special | state.part[PARTS - 1].special) & GPR_NAN;
+  }
+  void put(int lane, int kind, double value) {
+    if (kind)
+      deposit(state.squares, value);
+    else
+      scatter(state.part[lane % PARTS], value);
+  }
+  void flush() {
+    sums.flush();
+    squares.flush(state.squares);
+    rests.flush(state.squares);
+  }
+};
+
+template <class O, class T> struct Folder<O, MomentsFold<T>> {
+  typedef typename MomentsFold<T>::State State;
+  typedef AdderOfMoments<T> Far;
+
+  static bool is_settled(State &s) { return Far(s).is_settled(); }
+  static GPR_APART void fold(State &s, const T *x, int64_t n, int64_t) {
+    Far far(s);
+    add_near<true>(far, (const typename Far::Part *)(const void *)x, n * Far::PARTS);
   }
 };
 

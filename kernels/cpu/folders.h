@@ -4,6 +4,7 @@
 #define GPR_FOLDERS_H
 
 #include "levels.h"
+#include "near.h"
 #include "peak.h"
 
 #include "../core/convert.h"
@@ -239,7 +240,8 @@ template <class O, class T> struct Folder<O, ExactFold<T>> {
     if (is_settled(s)) return;
     for (int p = 0; p < F::parts; p++)
       if (!(s.part[p].signs & GPR_OTHER)) look_for_other(s.part[p], r + p, n * F::parts, F::parts);
-    add_reals<F::parts>(s.part, r, n * F::parts);
+    AdderOfReals<F::parts, typename RealOf<T>::type> far(s.part);
+    add_near<false>(far, r, n * F::parts);
   }
 };
 

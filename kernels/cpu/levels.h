@@ -278,20 +278,29 @@ template <int PARTS, class R> struct Adder {
   }
 };
 
-template <int PARTS, class T> static void add_reals(Exact *part, const T *x, int64_t n) {
-  typedef typename Traits<T>::Wide R;
-  alignas(GPR_VECTOR) R batch[REALS];
+/* The same of n contiguous reals of parts by turns, a batch of REALS at most at a time. */
+template <int PARTS, class Part> struct AdderOfReals {
+  typedef typename Traits<Part>::Wide R;
+  Exact *part;
+  bool is_open;
   Adder<PARTS, R> adder;
-  for (int64_t i = 0; i < n; i += REALS) {
-    const int64_t m = least(REALS, n - i), rows = (m + LANES - 1) / LANES;
-    copy_wide(x + i, batch, m);
-    for (int64_t j = m; j < rows * LANES; j++) batch[j] = 0;
-    if (!i) adder.open(part, least(top_of(batch, (int)(rows * LANES)) + 2, (int)GPR_TOP_MAX));
+
+  explicit AdderOfReals(Exact *to) : part(to), is_open(false) {}
+  GPR_APART void add(const Part *x, int64_t n) {
+    alignas(GPR_VECTOR) R batch[REALS];
+    const int64_t rows = (n + LANES - 1) / LANES;
+    copy_wide(x, batch, n);
+    for (int64_t j = n; j < rows * LANES; j++) batch[j] = 0;
+    if (!is_open) adder.open(part, least(top_of(batch, (int)(rows * LANES)) + 2, (int)GPR_TOP_MAX));
+    is_open = true;
     adder.add(batch, rows);
-    if (adder.is_settled()) break;
   }
-  if (n > 0) adder.flush();
-}
+  bool is_settled() const { return is_open && adder.is_settled(); }
+  void put(int lane, int, double value) { scatter(part[lane % PARTS], value); }
+  void flush() {
+    if (is_open) adder.flush();
+  }
+};
 
 GPR_CLOSE
 #endif

@@ -124,9 +124,15 @@ template <class O, class F = typename O::Fold> struct ManyAlone {
   enum { side = GPR_ANY_TILE };
   static constexpr decltype(gpr_row::many) run = nullptr;
   static void fold(void *states, size_t slot, const gpr_tile *t, int64_t index) {
-    for (int64_t o = 0; o < t->outputs; o++)
-      Alone<O>::fold(*(typename F::State *)((char *)states + (size_t)o * slot),
-                     t->data + o * t->across, t->along, t->n, index);
+    typedef typename F::Element T;
+    for (int64_t o = 0; o < t->outputs; o++) {
+      typename F::State &s = *(typename F::State *)((char *)states + (size_t)o * slot);
+      const char *data = t->data + o * t->across;
+      if (t->along == (int64_t)sizeof(T))
+        Folder<O>::fold(s, (const T *)(const void *)data, t->n, index);
+      else
+        Alone<O>::fold(s, data, t->along, t->n, index);
+    }
   }
 };
 

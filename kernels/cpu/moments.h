@@ -5,6 +5,7 @@
 
 #include "bounds.h"
 #include "exact_moments.h"
+#include "near_columns.h"
 #include "twofold_columns.h"
 
 GPR_OPEN
@@ -110,7 +111,7 @@ template <class O, class T> struct QuickSpread {
   }
 };
 
-template <class O, class T> struct Many<O, MomentsFold<T>> : ManyAlone<O> {};
+template <class O, class T> struct Many<O, MomentsFold<T>> : ManyExact<O> {};
 
 GPR_CLOSE
 #endif

@@ -3,6 +3,7 @@
 #define GPR_SUMS_H
 
 #include "bounds.h"
+#include "near_columns.h"
 #include "twofold_columns.h"
 
 GPR_OPEN
@@ -187,7 +188,7 @@ template <class O, class T> struct QuickSum {
   }
 };
 
-template <class O, class T> struct Many<O, ExactFold<T>> : ManyAlone<O> {};
+template <class O, class T> struct Many<O, ExactFold<T>> : ManyExact<O> {};
 
 GPR_CLOSE
 #endif

@@ -7,8 +7,6 @@
 
 GPR_OPEN
 
-/* Two vectors at a time: for more, 16 registers do not do. */
-enum { STEP = 2 * WIDTH };
 /* Numbers are added up by blocks of rows, and then these, so that few roundings add up; some rows
  * of a panel of columns at a time, which the hardware can follow. */
 enum { PANEL = 256, BLOCK_ROWS = 64, WOVEN_ROWS = 8 };

@@ -1,0 +1,89 @@
+"""Exact states of numbers whose exponents lie closer together, or further apart, than those that
+are added up at once: of rows and of columns, with zeros, and beside what is no number."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from arrays import generator
+
+import gpureduce
+
+SHAPE = (200, 37)  # blocks of 64 rows, and of 128 to 1,024 numbers of a row; some are left over
+APART = (0, 18, 19, 20, 21, 22, 23, 24, 25, 39, 40, 41, 42, 43, 60)
+
+
+def drawn(label, dtype, apart):
+    """All bits of the mantissa, and exponents of which the least and the greatest are there."""
+    rng = generator(label)
+    x = rng.uniform(1, 2, SHAPE) * rng.choice([-1.0, 1.0], SHAPE)
+    x *= np.exp2(rng.choice([0, apart], SHAPE))
+    x[rng.random(SHAPE) < 0.1] = rng.choice([0.0, -0.0])
+    return x.astype(dtype)
+
+
+def moments(x):
+    values = [Fraction(float(v)) for v in x]
+    return sum(values), sum(v * v for v in values)
+
+
+@pytest.mark.parametrize("apart", APART)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_sums_and_squares(dtype, apart):
+    x = drawn(f"near {dtype} {apart}", dtype, apart)
+    for a in (x, np.asfortranarray(x), x.T.copy().T, np.repeat(x, 2, axis=1)[:, ::2]):
+        sums = gpureduce.finish(gpureduce.partials(a, "sum", axis=0), dtype="f8")
+        spreads = gpureduce.finish(gpureduce.partials(a, "var", axis=0), dtype="f8")
+        for j in range(0, SHAPE[1], 4):
+            total, squares = moments(x[:, j])
+            n = SHAPE[0]
+            assert sums[j] == float(total)
+            assert spreads[j] == float((n * squares - total * total) / (n * n))
+    flat, (total, squares) = x.ravel(), moments(x.ravel())
+    p, n = gpureduce.partials(flat, "var"), x.size
+    assert gpureduce.finish(p, "sum", dtype="f8") == float(total)
+    assert gpureduce.finish(p, dtype="f8") == float((n * squares - total * total) / (n * n))
+    for step in (1, 100, 1024, 5000):
+        parts = [gpureduce.partials(flat[i : i + step], "var") for i in range(0, n, step)]
+        assert np.array_equal(gpureduce.words(gpureduce.merge(parts)), gpureduce.words(p))
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, 3e38, 1e-45, 0.0])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16"])
+def test_one_number_is_no_matter_where(dtype, odd):
+    x = drawn(f"odd {dtype}", "f4", 9)
+    for place in (0, 63, 64, 199):
+        y = x.copy()
+        y[place, 5] = odd
+        y = y.astype(dtype)
+        for op in ("sum", "var"):
+            p = gpureduce.words(gpureduce.partials(y, op, axis=0))
+            for j in (4, 5):
+                one = gpureduce.words(gpureduce.partials(y[:, j].copy(), op))
+                parts = [gpureduce.partials(y[i : i + 1, j], op) for i in range(SHAPE[0])]
+                assert np.array_equal(p[j], one)
+                assert np.array_equal(gpureduce.words(gpureduce.merge(parts)), one)
+
+
+@pytest.mark.parametrize("columns", [2, 3, 4, 7, 15])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8"])
+def test_rows_of_few_columns(dtype, columns):
+    rng = generator(f"few columns {dtype} {columns}")
+    x = (rng.normal(size=(1000, columns)) * np.exp2(rng.integers(0, 9, columns))).astype(dtype)
+    x[700, -1] = np.inf if columns == 4 else 1e4
+    for op in ("sum", "var"):
+        found = gpureduce.words(gpureduce.partials(x, op, axis=0))
+        for j in range(columns):
+            one = gpureduce.partials(x[:, j].copy(), op)
+            assert np.array_equal(found[j], gpureduce.words(one))
+
+
+def test_zeros_keep_their_signs():
+    for dtype in ("f2", "f4", "f8"):
+        x = np.full(SHAPE, -0.0, dtype)
+        x[150, 7] = 0.0
+        for found in (
+            gpureduce.finish(gpureduce.partials(x, "sum", axis=0)),
+            gpureduce.finish(gpureduce.partials(x.T, "sum", axis=1)),
+        ):
+            assert np.signbit(found).sum() == SHAPE[1] - 1 and not np.signbit(found[7])
