@@ -242,7 +242,7 @@ class Enough(Exception):
     pass
 
 
-UNDER_WAY = [("sum", None, 2500), ("sum", 0, 20_000), ("sum", 1, 6000), ("prod", None, 15_000)]
+UNDER_WAY = [("sum", None, 2500), ("sum", 0, 20_000), ("sum", 1, 2000), ("prod", None, 15_000)]
 
 
 @FORK
