@@ -101,6 +101,8 @@ template <class OP> struct Operands {
   /* Whether leaves are loaded as they lie, and by words. */
   __device__ __forceinline__ bool is_direct() const { return !a.odd; }
   __device__ __forceinline__ bool is_packed(int k) const { return a.packed >> k & 1; }
+  /* Whether a thread's come by way of shared memory. */
+  __device__ __forceinline__ bool comes_ahead() const { return !is_packed(0); }
 };
 
 GPR_CLOSE

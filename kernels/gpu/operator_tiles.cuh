@@ -91,12 +91,46 @@ __device__ __forceinline__ void copies_begun() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-/* All but the last LATER groups have come, of all lanes. */
-template <int LATER> __device__ __forceinline__ void copies_came() {
+/* All but the last LATER groups have come, of this lane. */
+template <int LATER> __device__ __forceinline__ void own_copies_came() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
 #endif
+}
+/* The same of all lanes. */
+template <int LATER> __device__ __forceinline__ void copies_came() {
+  own_copies_came<LATER>();
   __syncwarp();
+}
+
+/* One number, to an offset there. */
+template <class T>
+__device__ __forceinline__ void copy_one(char *to, int offset, const char *from) {
+#if __CUDA_ARCH__ >= 800
+  const uint32_t at = (uint32_t)__cvta_generic_to_shared(to) + offset;
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"((int)sizeof(T))
+               : "memory");
+#else
+  *(T *)(to + offset) = __ldg((const T *)from);
+#endif
+}
+/* N leaves' M numbers each, to this lane's places among the warp's, and from there. */
+template <class T, int M, int N, class X>
+__device__ __forceinline__ void bring_leaves(char *places, const X &x, int stream, int64_t at,
+                                             int64_t step) {
+  char *const own = places + lane_of() * (int)sizeof(T);
+#pragma unroll
+  for (int m = 0; m < M; m++) {
+    const char *from = (const char *)x.address(stream, m, at);
+#pragma unroll
+    for (int j = 0; j < N; j++, from += step)
+      copy_one<T>(own, (j * M + m) * GPR_WARP * (int)sizeof(T), from);
+  }
+}
+template <class T, int N>
+__device__ __forceinline__ void get_own_leaves(T (&to)[N], const char *places) {
+#pragma unroll
+  for (int n = 0; n < N; n++) to[n] = ((const T *)places)[n * GPR_WARP + lane_of()];
 }
 
 /* --- the tile of one array -----------------------------------------------------------------------
