@@ -159,7 +159,9 @@ def _tiles(arrays: Sequence[Array], shape: Shape) -> str:
             f"  typedef ArrayTile<{stream.scalar.stored}, {len(streams)}, {shape.run}> Array{k};"
         )
         places.append(f"AT{k + 1} = AT{k} + (int)Array{k}::BYTES")
-        copy.append(f"    Array{k}::copy(tile + AT{k}, x, {k}, at[{k}], left, there);")
+        copy.append(
+            f"    Array{k}::copy(tile + AT{k}, x, {k}, {streams[0]}, at[{k}], left, first, there);"
+        )
         put.append(f"    Array{k}::put(tile + AT{k}, x, {k}, {streams[0]}, left, first, there);")
         bring.append(
             f"    bring_leaves<{stream.scalar.stored}, {len(streams)}, N>(places + {before} * N, "
@@ -172,7 +174,7 @@ struct UserTiles {{
   enum {{ {", ".join(places)} }};
   template <class X>
   static __device__ __forceinline__ void copy(char *tile, const X &x, const int64_t *at,
-                                              int64_t left, int there) {{
+                                              int64_t left, int64_t first, int there) {{
 {chr(10).join(copy)}
   }}
   template <class X>

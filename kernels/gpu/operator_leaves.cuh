@@ -101,8 +101,8 @@ template <class OP> struct Operands {
   /* Whether leaves are loaded as they lie, and by words. */
   __device__ __forceinline__ bool is_direct() const { return !a.odd; }
   __device__ __forceinline__ bool is_packed(int k) const { return a.packed >> k & 1; }
-  /* Whether a thread's come by way of shared memory. */
-  __device__ __forceinline__ bool comes_ahead() const { return !is_packed(0); }
+  /* Whether they can come past the registers. */
+  __device__ __forceinline__ bool is_copied() const { return is_direct(); }
 };
 
 GPR_CLOSE

@@ -205,16 +205,43 @@ template <class T, int M, int RUN> struct ArrayTile {
     if (lane_of() == 0) *(int *)(tile + SKEW) = 0;
   }
 
+  /* One number a lane, of leaves of at most two lines. */
+  template <class X>
+  static __device__ __noinline__ void copy_numbers(char *tile, const X x, int k, int stream,
+                                                   int64_t at, int64_t left, int64_t first,
+                                                   int there) {
+    int64_t next[X::ARRAYS];
+    if (left < there)
+      x.find(next, first + left);
+    else
+      next[k] = 0;
+    const int64_t step = x.step[k], second = next[k] - left * step;
+#pragma unroll 4
+    for (int n = lane_of(); n < M * there; n += GPR_WARP) {
+      const int e = n / M;
+      const int64_t leaf_at = (e < left ? at : second) + e * step;
+      copy_one<T>(tile, place(n * (int)sizeof(T)), (const char *)x.address(stream, n % M, leaf_at));
+    }
+    if (lane_of() == 0) *(int *)(tile + SKEW) = 0;
+  }
   /* Of array k, whose first stream is given, as much as can be copied past the registers, and what
    * cannot. */
   template <class X>
   static __device__ __forceinline__ bool is_copied(const X &x, int k, int64_t left, int there) {
-    return left >= there && x.is_packed(k) && x.is_direct();
+    const bool is_line = left >= there;
+    if (!x.is_copied() || (is_line && x.is_packed(k))) return x.is_copied();
+    return sizeof(T) >= 4 && (is_line || left + x.line() >= there);
   }
   template <class X>
-  static __device__ __forceinline__ void copy(char *tile, const X &x, int k, int64_t at,
-                                              int64_t left, int there) {
+  static __device__ __forceinline__ void copy(char *tile, const X &x, int k, int stream, int64_t at,
+                                              int64_t left, int64_t first, int there) {
     if (!is_copied(x, k, left, there)) return;
+    if constexpr (sizeof(T) >= 4) {
+      if (left < there || !x.is_packed(k)) {
+        copy_numbers(tile, x, k, stream, at, left, first, there);
+        return;
+      }
+    }
     const int skew = (int)(at & 15);
     copy_words(tile, at - skew, skew + there * leaf);
     if (lane_of() == 0) *(int *)(tile + SKEW) = skew;

@@ -214,7 +214,7 @@ __device__ __forceinline__ Branch<typename OP::State> fold_by_thread(const X &x,
   Waiting<OP> waiting = {stack, 0};
   Ahead<OP, X> ahead = {x, places, {}, 0};
   if (first >= stop) return nothing<OP>();
-  const bool is_ahead = OP::IS_AHEAD && x.comes_ahead();
+  const bool is_ahead = OP::IS_AHEAD && x.is_copied() && !x.is_packed(0);
   int64_t i = first, done = 0;
 #pragma unroll 1
   while (i < stop) {
@@ -286,7 +286,7 @@ template <class OP, class X> struct Coming {
   }
   /* What can be copied past the registers. */
   __device__ __forceinline__ void copy(const X &x, char *tile) const {
-    if (there) OP::copy(tile, x, at, left, there);
+    if (there) OP::copy(tile, x, at, left, first, there);
     copies_begun();
   }
   __device__ __forceinline__ void put(const X &x, char *tile) const {

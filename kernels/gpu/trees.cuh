@@ -68,8 +68,7 @@ template <class F, class LOAD> struct TreeElements {
     return step[0] == (int64_t)sizeof(T) && !a.where;
   }
 
-  /* Whether a thread's leaves should come by way of shared memory: they are not read by words. */
-  __device__ __forceinline__ bool comes_ahead() const { return !is_packed(0) && !a.where; }
+  __device__ __forceinline__ bool is_copied() const { return is_native && !a.where; }
 
   static __device__ __forceinline__ Bits bits_of(T x) {
     Bits bits;
@@ -106,8 +105,8 @@ template <class F, bool IS_WARP> struct TreeOperator {
   }
   template <class X>
   static __device__ __forceinline__ void copy(char *tile, const X &x, const int64_t *at,
-                                              int64_t left, int there) {
-    Tile::copy(tile, x, 0, at[0], left, there);
+                                              int64_t left, int64_t first, int there) {
+    Tile::copy(tile, x, 0, 0, at[0], left, first, there);
   }
   template <class X>
   static __device__ __forceinline__ void put(char *tile, const X &x, int64_t left, int64_t first,
