@@ -14,7 +14,7 @@ WARP = 32
 PARTS = 64  # blocks of a multiprocessor: the last of them are no great part of all
 # Blocks of a multiprocessor, which runs five or so at a time; of threads across outputs, where all
 # end at the same time, so that the last wave should be short.
-ENOUGH, ENOUGH_ACROSS = 20, 40
+ENOUGH, ENOUGH_ACROSS = 20, 32
 # Where blocks are enough, a part's leaves take more memory than its node by so much, of threads,
 # and are so many tiles, of a warp.
 LEAVES_TO_NODE, TILES_FEW = 64, 4

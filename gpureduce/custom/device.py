@@ -12,6 +12,7 @@ from gpureduce.custom.program import Program, Stream
 HEADER = "gpu/operator.cuh"
 BY_THREADS = "gpr::operate<gpr::UserOperator, 1>"
 BY_WARPS = "gpr::operate<gpr::UserOperator, 32>"
+WARP = 32
 # What is unrolled costs code and time to compile by what combine does, in instructions or so.
 _RUN_COST = 1600
 _COST = {"div": 12, "rem": 30, "call": 40}
@@ -28,6 +29,7 @@ class Shape(NamedTuple):
     leaves: int  # the same where there are few or they lie anywhere
     stages: int  # tiles of a warp
     is_tiled: bool  # whether there is room for tiles
+    is_ahead: bool  # whether a thread's leaves can come by way of shared memory
     threads: int  # of a block
     blocks: int  # of a multiprocessor, for which there are registers
     depth: int  # nodes that wait
@@ -78,7 +80,7 @@ def struct_of(program: Program) -> np.dtype:
 def _tile_bytes(program: Program, run: int) -> int:
     """As kernels/gpu/operator_tiles.cuh has it."""
     leaves = [len(streams) * stream.scalar.bytes for streams, stream in arrays_of(program)]
-    return sum(-(-32 * run * leaf // 128) * 128 + 128 for leaf in leaves)
+    return sum(-(-WARP * run * leaf // 128) * 128 + 128 for leaf in leaves)
 
 
 def shape_of(program: Program) -> Shape:
@@ -89,17 +91,20 @@ def shape_of(program: Program) -> Shape:
     run = _most(1, 32, given, _RUN_BYTES)
     run = _most(1, run, cost, _RUN_COST)
     stages = _most(2, _MOST_STAGES, run * given, _AHEAD_BYTES)
-    is_tiled = threads // 32 * stages * _tile_bytes(program, run) <= _SHARED
+    is_tiled = threads // WARP * stages * _tile_bytes(program, run) <= _SHARED
     run = run if is_tiled else 1
+    is_ahead = run >= 4 and all(stream.scalar.bytes >= 4 for stream in program.streams)
+    is_ahead &= threads * run * given <= _SHARED
     blocks = 5 if state <= 32 else 3 if state <= 64 else 2
     depth = 24 if state <= 32 else 20 if state <= 64 else 12
-    return Shape(run, min(run, 8), stages, is_tiled, threads, blocks, depth, state, given)
+    leaves = min(run, 8)
+    return Shape(run, leaves, stages, is_tiled, is_ahead, threads, blocks, depth, state, given)
 
 
 def _leaves(program: Program, arrays: Sequence[Array]) -> str:
     """What is loaded of some leaves that follow each other."""
-    members, load, one, get, get_one = [], [], [], [], []
-    given = [""] * len(program.streams)
+    members, load, one, get, get_one, get_own = [], [], [], [], [], []
+    given, before = [""] * len(program.streams), 0
     for k, (streams, stream) in enumerate(arrays):
         of, size = stream.scalar.stored, len(streams)
         members.append(f"{of} x{k}[{size} * N];")
@@ -110,6 +115,8 @@ def _leaves(program: Program, arrays: Sequence[Array]) -> str:
         tile = f"UserTiles::Array{k}::", f"(x{k}, shared, tile + UserTiles::AT{k}"
         get.append(f"    {tile[0]}get{tile[1]});")
         get_one.append(f"    {tile[0]}get_one{tile[1]}, e);")
+        get_own.append(f"    get_own_leaves(x{k}, places + {before} * N);")
+        before += WARP * size * stream.scalar.bytes
         for m, s in enumerate(streams):
             one.append(
                 f"    x{k}[j * {size} + {m}] = x.template leaf<{of}>({k}, {streams[0]}, {m}, at);"
@@ -132,6 +139,9 @@ template <int N> struct UserLeaves {{
   __device__ __forceinline__ void get_one(const char *shared, int tile, int e) {{
 {chr(10).join(get_one)}
   }}
+  __device__ __forceinline__ void get_own(const char *places) {{
+{chr(10).join(get_own)}
+  }}
   template <class X>
   __device__ __forceinline__ user::gpr_state lift(const X &, int j, int64_t i) const {{
     return user::gpr_lift({"".join(given)}i);
@@ -142,27 +152,39 @@ template <int N> struct UserLeaves {{
 
 def _tiles(arrays: Sequence[Array], shape: Shape) -> str:
     """Where each array's part of a warp's tile lies, and how it comes there."""
-    types, places, copy, put = [], ["AT0 = 0"], [], []
+    types, places, copy, put, bring = [], ["AT0 = 0"], [], [], []
+    before = 0
     for k, (streams, stream) in enumerate(arrays):
         types.append(
             f"  typedef ArrayTile<{stream.scalar.stored}, {len(streams)}, {shape.run}> Array{k};"
         )
         places.append(f"AT{k + 1} = AT{k} + (int)Array{k}::BYTES")
-        copy.append(f"    Array{k}::copy(tile + AT{k}, x, {k}, at[{k}], left, there);")
+        copy.append(
+            f"    Array{k}::copy(tile + AT{k}, x, {k}, {streams[0]}, at[{k}], left, first, there);"
+        )
         put.append(f"    Array{k}::put(tile + AT{k}, x, {k}, {streams[0]}, left, first, there);")
+        bring.append(
+            f"    bring_leaves<{stream.scalar.stored}, {len(streams)}, N>(places + {before} * N, "
+            f"x, {streams[0]}, at[{k}], x.step[{k}]);"
+        )
+        before += WARP * len(streams) * stream.scalar.bytes
     return f"""\
 struct UserTiles {{
 {chr(10).join(types)}
   enum {{ {", ".join(places)} }};
   template <class X>
   static __device__ __forceinline__ void copy(char *tile, const X &x, const int64_t *at,
-                                              int64_t left, int there) {{
+                                              int64_t left, int64_t first, int there) {{
 {chr(10).join(copy)}
   }}
   template <class X>
   static __device__ __forceinline__ void put(char *tile, const X &x, int64_t left, int64_t first,
                                              int there) {{
 {chr(10).join(put)}
+  }}
+  template <int N, class X>
+  static __device__ __forceinline__ void bring(char *places, const X &x, const int64_t *at) {{
+{chr(10).join(bring)}
   }}
 }};
 """
@@ -179,6 +201,8 @@ def _operator(program: Program, arrays: Sequence[Array], shape: Shape) -> str:
         "LEAVES": shape.leaves,
         "STAGES": shape.stages,
         "TILE": f"UserTiles::AT{len(arrays)}" if shape.is_tiled else 0,
+        "LEAF": shape.leaf,
+        "IS_AHEAD": int(shape.is_ahead),
         "THREADS": shape.threads,
         "BLOCKS": shape.blocks,
         "DEPTH": shape.depth,

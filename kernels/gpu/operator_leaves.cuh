@@ -101,6 +101,8 @@ template <class OP> struct Operands {
   /* Whether leaves are loaded as they lie, and by words. */
   __device__ __forceinline__ bool is_direct() const { return !a.odd; }
   __device__ __forceinline__ bool is_packed(int k) const { return a.packed >> k & 1; }
+  /* Whether they can come past the registers. */
+  __device__ __forceinline__ bool is_copied() const { return is_direct(); }
 };
 
 GPR_CLOSE

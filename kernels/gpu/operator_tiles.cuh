@@ -91,12 +91,46 @@ __device__ __forceinline__ void copies_begun() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-/* All but the last LATER groups have come, of all lanes. */
-template <int LATER> __device__ __forceinline__ void copies_came() {
+/* All but the last LATER groups have come, of this lane. */
+template <int LATER> __device__ __forceinline__ void own_copies_came() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
 #endif
+}
+/* The same of all lanes. */
+template <int LATER> __device__ __forceinline__ void copies_came() {
+  own_copies_came<LATER>();
   __syncwarp();
+}
+
+/* One number, to an offset there. */
+template <class T>
+__device__ __forceinline__ void copy_one(char *to, int offset, const char *from) {
+#if __CUDA_ARCH__ >= 800
+  const uint32_t at = (uint32_t)__cvta_generic_to_shared(to) + offset;
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"((int)sizeof(T))
+               : "memory");
+#else
+  *(T *)(to + offset) = __ldg((const T *)from);
+#endif
+}
+/* N leaves' M numbers each, to this lane's places among the warp's, and from there. */
+template <class T, int M, int N, class X>
+__device__ __forceinline__ void bring_leaves(char *places, const X &x, int stream, int64_t at,
+                                             int64_t step) {
+  char *const own = places + lane_of() * (int)sizeof(T);
+#pragma unroll
+  for (int m = 0; m < M; m++) {
+    const char *from = (const char *)x.address(stream, m, at);
+#pragma unroll
+    for (int j = 0; j < N; j++, from += step)
+      copy_one<T>(own, (j * M + m) * GPR_WARP * (int)sizeof(T), from);
+  }
+}
+template <class T, int N>
+__device__ __forceinline__ void get_own_leaves(T (&to)[N], const char *places) {
+#pragma unroll
+  for (int n = 0; n < N; n++) to[n] = ((const T *)places)[n * GPR_WARP + lane_of()];
 }
 
 /* --- the tile of one array -----------------------------------------------------------------------
@@ -171,16 +205,43 @@ template <class T, int M, int RUN> struct ArrayTile {
     if (lane_of() == 0) *(int *)(tile + SKEW) = 0;
   }
 
+  /* One number a lane, of leaves of at most two lines. */
+  template <class X>
+  static __device__ __noinline__ void copy_numbers(char *tile, const X x, int k, int stream,
+                                                   int64_t at, int64_t left, int64_t first,
+                                                   int there) {
+    int64_t next[X::ARRAYS];
+    if (left < there)
+      x.find(next, first + left);
+    else
+      next[k] = 0;
+    const int64_t step = x.step[k], second = next[k] - left * step;
+#pragma unroll 4
+    for (int n = lane_of(); n < M * there; n += GPR_WARP) {
+      const int e = n / M;
+      const int64_t leaf_at = (e < left ? at : second) + e * step;
+      copy_one<T>(tile, place(n * (int)sizeof(T)), (const char *)x.address(stream, n % M, leaf_at));
+    }
+    if (lane_of() == 0) *(int *)(tile + SKEW) = 0;
+  }
   /* Of array k, whose first stream is given, as much as can be copied past the registers, and what
    * cannot. */
   template <class X>
   static __device__ __forceinline__ bool is_copied(const X &x, int k, int64_t left, int there) {
-    return left >= there && x.is_packed(k) && x.is_direct();
+    const bool is_line = left >= there;
+    if (!x.is_copied() || (is_line && x.is_packed(k))) return x.is_copied();
+    return sizeof(T) >= 4 && (is_line || left + x.line() >= there);
   }
   template <class X>
-  static __device__ __forceinline__ void copy(char *tile, const X &x, int k, int64_t at,
-                                              int64_t left, int there) {
+  static __device__ __forceinline__ void copy(char *tile, const X &x, int k, int stream, int64_t at,
+                                              int64_t left, int64_t first, int there) {
     if (!is_copied(x, k, left, there)) return;
+    if constexpr (sizeof(T) >= 4) {
+      if (left < there || !x.is_packed(k)) {
+        copy_numbers(tile, x, k, stream, at, left, first, there);
+        return;
+      }
+    }
     const int skew = (int)(at & 15);
     copy_words(tile, at - skew, skew + there * leaf);
     if (lane_of() == 0) *(int *)(tile + SKEW) = skew;

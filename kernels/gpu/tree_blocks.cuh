@@ -101,8 +101,10 @@ __device__ __forceinline__ void fold_outputs(const ARGS &a, const TreeCut &cut,
                                              const Finish &finish) {
   typedef Branch<typename OP::State> B;
   constexpr int least = UNIT == 1 ? (int)OP::LEAVES : GPR_WARP * (int)OP::RUN;
-  constexpr int of_warp = OP::STAGES * OP::TILE;
-  constexpr int tiles = UNIT == 1 ? 0 : OP::THREADS / GPR_WARP * of_warp;
+  constexpr int of_warp = UNIT > 1       ? OP::STAGES * OP::TILE
+                          : OP::IS_AHEAD ? GPR_WARP * OP::RUN * OP::LEAF
+                                         : 0;
+  constexpr int tiles = OP::THREADS / GPR_WARP * of_warp;
   constexpr int room = tiles > OP::THREADS * (int)sizeof(B) ? tiles : OP::THREADS * (int)sizeof(B);
   __shared__ uint4 shared[(room + 15) / 16];
   B *const node = (B *)shared;
@@ -122,7 +124,7 @@ __device__ __forceinline__ void fold_outputs(const ARGS &a, const TreeCut &cut,
       const int64_t first = (part * high + y) * share;
       const int64_t stop = first + share < operands.count ? first + share : operands.count;
       if constexpr (UNIT == 1)
-        root = fold_by_thread<OP>(operands, first, stop);
+        root = fold_by_thread<OP>(operands, first, stop, (char *)shared + of_warp * warp_of());
       else
         root = fold_by_warp<OP>(operands, first, stop, (char *)shared, of_warp * warp_of());
     }

@@ -151,49 +151,96 @@ __device__ __forceinline__ typename OP::State fold_some(const X &x, int64_t firs
  * --------------
  */
 
-/* A run's first half is on its way while the one before it is folded. */
+/* Some runs of a line that is not packed. Their leaves come to the thread's own places in shared
+ * memory, a whole run ahead: of registers a compiler waits for all that a loop loads together. */
+template <class OP, class X> struct Ahead {
+  typedef typename OP::State A;
+  enum { PARTS = 4, MANY = OP::RUN / PARTS, BYTES = MANY * GPR_WARP * OP::LEAF };
+  const X &x;
+  char *const places;
+  int64_t at[OP::ARRAYS], parts; /* of the leaves that come next, and how much is left of them */
+
+  __device__ __forceinline__ void bring(int part) {
+    if (parts > 0) {
+      OP::template bring<MANY>(places + part * BYTES, x, at);
+#pragma unroll
+      for (int k = 0; k < OP::ARRAYS; k++) at[k] += MANY * x.step[k];
+    }
+    parts--;
+    copies_begun();
+  }
+  __device__ __forceinline__ void begin(const int64_t (&from)[OP::ARRAYS], int64_t runs) {
+#pragma unroll
+    for (int k = 0; k < OP::ARRAYS; k++) at[k] = from[k];
+    parts = runs * PARTS;
+#pragma unroll
+    for (int part = 0; part < PARTS; part++) bring(part);
+  }
+  /* The node of the next N parts. */
+  template <int N = PARTS, int PART = 0> __device__ __forceinline__ A fold(int64_t i) {
+    if constexpr (N > 1) {
+      const A left = fold<N / 2, PART>(i);
+      return OP::combine(left, fold<N / 2, PART + N / 2>(i + N / 2 * MANY));
+    } else {
+      typename OP::template Leaves<MANY> leaves;
+      own_copies_came<PARTS - 1>();
+      leaves.get_own(places + PART * BYTES);
+      bring(PART);
+      return fold_run<OP, MANY>(x, leaves, i);
+    }
+  }
+};
+
+/* Half a run of leaves, or the one of it: more of them would not fit into the registers. */
+template <class OP, class X>
+__device__ __forceinline__ typename OP::State fold_next(const X &x, int64_t (&at)[OP::ARRAYS],
+                                                        int64_t &left, int64_t i) {
+  constexpr int half = OP::RUN > 1 ? OP::RUN / 2 : 1;
+  typename OP::template Leaves<half> leaves;
+  leaves.load(x, at, left);
+#pragma unroll
+  for (int k = 0; k < OP::ARRAYS; k++) at[k] += half * x.step[k];
+  left -= half;
+  return fold_run<OP, half>(x, leaves, i);
+}
+
+/* `places`: room for a run of each of the warp's threads, if there is some. */
 template <class OP, class X>
 __device__ __forceinline__ Branch<typename OP::State> fold_by_thread(const X &x, int64_t first,
-                                                                     int64_t stop) {
-  constexpr int times = OP::RUN / OP::LEAVES, half = OP::RUN > 1 ? OP::RUN / 2 : 1;
+                                                                     int64_t stop, char *places) {
+  constexpr int times = OP::RUN / OP::LEAVES;
   typedef typename OP::State A;
   A stack[OP::DEPTH];
   Waiting<OP> waiting = {stack, 0};
+  Ahead<OP, X> ahead = {x, places, {}, 0};
   if (first >= stop) return nothing<OP>();
-  typename OP::template Leaves<half> now, next;
-  int64_t i = first, done = 0, at[OP::ARRAYS], left = 0;
-  bool is_loaded = false;
+  const bool is_ahead = OP::IS_AHEAD && x.is_copied() && !x.is_packed(0);
+  int64_t i = first, done = 0;
 #pragma unroll 1
   while (i < stop) {
-    if (!is_loaded && done % times == 0 && i + OP::RUN <= stop) {
+    int64_t at[OP::ARRAYS], left = 0, runs = 0;
+    if (done % times == 0 && i + OP::RUN <= stop && x.is_direct()) {
       left = x.begin(at, i);
-      is_loaded = left >= OP::RUN && x.is_direct();
-      if (is_loaded) now.load(x, at, left);
+      runs = (left < stop - i ? left : stop - i) / OP::RUN;
     }
-    if (is_loaded) {
-      if constexpr (OP::RUN > 1) {
-#pragma unroll
-        for (int k = 0; k < OP::ARRAYS; k++) at[k] += half * x.step[k];
-        next.load(x, at, left - half);
+    if constexpr (OP::IS_AHEAD)
+      if (is_ahead && runs) ahead.begin(at, runs);
+    A value;
+#pragma unroll 1
+    for (int64_t n = 0; n < runs; n++, i += OP::RUN, done += times) {
+      if constexpr (OP::IS_AHEAD)
+        if (is_ahead) value = ahead.fold(i);
+      if (!is_ahead) {
+        value = fold_next<OP>(x, at, left, i);
+        if constexpr (OP::RUN > 1)
+          value = OP::combine(value, fold_next<OP>(x, at, left, i + OP::RUN / 2));
       }
-      A value = fold_run<OP, half>(x, now, i);
-      const int64_t before = i;
-      i += OP::RUN;
-      is_loaded = i + OP::RUN <= stop;
-      if (is_loaded) {
-        left = x.begin(at, i);
-        is_loaded = left >= OP::RUN && x.is_direct();
-        if (is_loaded) now.load(x, at, left);
-      }
-      if constexpr (OP::RUN > 1)
-        value = OP::combine(value, fold_run<OP, half>(x, next, before + half));
       waiting.push(value, done / times);
-      done += times;
-    } else {
-      A value = fold_some<OP>(x, i, stop);
-      waiting.push(value, done);
-      i += OP::LEAVES, done++;
     }
+    if (runs) continue;
+    value = fold_some<OP>(x, i, stop);
+    waiting.push(value, done);
+    i += OP::LEAVES, done++;
   }
   return {waiting.all(), 1};
 }
@@ -239,7 +286,7 @@ template <class OP, class X> struct Coming {
   }
   /* What can be copied past the registers. */
   __device__ __forceinline__ void copy(const X &x, char *tile) const {
-    if (there) OP::copy(tile, x, at, left, there);
+    if (there) OP::copy(tile, x, at, left, first, there);
     copies_begun();
   }
   __device__ __forceinline__ void put(const X &x, char *tile) const {

@@ -68,6 +68,8 @@ template <class F, class LOAD> struct TreeElements {
     return step[0] == (int64_t)sizeof(T) && !a.where;
   }
 
+  __device__ __forceinline__ bool is_copied() const { return is_native && !a.where; }
+
   static __device__ __forceinline__ Bits bits_of(T x) {
     Bits bits;
     memcpy(&bits, &x, sizeof x);
@@ -92,6 +94,7 @@ template <class F, bool IS_WARP> struct TreeOperator {
   enum { ARRAYS = 2, RUN = tree_run(sizeof(T), IS_WARP), LEAVES = tree_leaves(sizeof(T)) };
   typedef ArrayTile<Bits, 1, RUN> Tile;
   enum { STAGES = 2, TILE = Tile::BYTES, THREADS = AXES_THREADS, DEPTH = 60 };
+  enum { LEAF = (int)sizeof(T), IS_AHEAD = LEAF >= 4 }; /* as numbers can be copied */
 
   static __device__ __forceinline__ State identity() { return F::Combine::identity(); }
   static __device__ __forceinline__ State combine(const State &a, const State &b) {
@@ -102,13 +105,17 @@ template <class F, bool IS_WARP> struct TreeOperator {
   }
   template <class X>
   static __device__ __forceinline__ void copy(char *tile, const X &x, const int64_t *at,
-                                              int64_t left, int there) {
-    Tile::copy(tile, x, 0, at[0], left, there);
+                                              int64_t left, int64_t first, int there) {
+    Tile::copy(tile, x, 0, 0, at[0], left, first, there);
   }
   template <class X>
   static __device__ __forceinline__ void put(char *tile, const X &x, int64_t left, int64_t first,
                                              int there) {
     Tile::put(tile, x, 0, 0, left, first, there);
+  }
+  template <int N, class X>
+  static __device__ __forceinline__ void bring(char *places, const X &x, const int64_t *at) {
+    bring_leaves<Bits, 1, N>(places, x, 0, at[0], x.step[0]);
   }
   template <int N> struct Leaves {
     Bits bits[N];
@@ -132,6 +139,7 @@ template <class F, bool IS_WARP> struct TreeOperator {
     __device__ __forceinline__ void get_one(const char *shared, int tile, int e) {
       Tile::get_one(bits, shared, tile, e);
     }
+    __device__ __forceinline__ void get_own(const char *places) { get_own_leaves(bits, places); }
     template <class X> __device__ __forceinline__ State lift(const X &x, int j, int64_t) const {
       T element;
       memcpy(&element, bits + j, sizeof element);
