@@ -69,6 +69,7 @@ static int work(gpr_axes_run *run, gpr_lane *l, int64_t until) {
     cost = read = 0;
     if (until && gpr_now() > until) return 0;
   }
+  if (l->infinite) atomic_store(&run->infinite, 1);
   int64_t least = atomic_load(&run->least);
   while (l->least < least && !atomic_compare_exchange_weak(&run->least, &least, l->least)) continue;
   return 1;
@@ -89,7 +90,7 @@ static gpr_lane lane_of(gpr_axes_run *run, int number) {
                     .states = gpr_slots(run, number),
                     .wide = room + run->lane_bytes - whole(gpr_wide_bytes(run)),
                     .room = gpr_room_in(room, run->tiles.direct ? 0 : elements_of(run),
-                                        gpr_outputs_of_block(run))};
+                                        gpr_outputs_of_block(run), run->tiles.masked)};
 }
 
 typedef struct caller_run {
@@ -137,6 +138,7 @@ static gpr_status finish(gpr_run *base, const void *with, void *result) {
     if (counted < least) least = counted;
   }
   base->least = least;
+  base->finite = run->exact && !atomic_load(&run->infinite);
   return GPR_OK;
 }
 

@@ -9,14 +9,15 @@ enum { TILE_ELEMENTS = 8192, WHOLE_ELEMENTS = 32768 }; /* whole: of outputs that
  * element each took twice the time in blocks of 512. Side by side they are read by pieces of rows:
  * of 4 KiB each, sums of (4096, 1024) doubles took 0.8 ms on two threads of Zen 4, of 2 KiB 1.1; on
  * one thread 1.3 and 1.7. */
+enum { MOST_OUTPUTS = 8192 }; /* there is memory for the states of a block */
 enum { BLOCK_OUTPUTS = 512, BLOCK_ELEMENTS = 256 << 10, BLOCKS_PER_LANE = 4, ROW_BYTES = 4096 };
 /* Columns that keep states between their rows. 128 of them, a quarter of a page of each row, took
  * twice the time. */
 enum { TALL_OUTPUTS = 512, STATE_BYTES = 512 << 10 };
 /* Shorter runs are brought together in a tile, rather than taken where they lie. */
 enum { DIRECT_RUN = 256, DIRECT_OUTPUTS = 32 };
-/* Rows of fewer elements are turned into columns. */
-enum { LONG_ROW = 16 };
+/* Rows of fewer elements are turned into columns, and longer ones of complex numbers. */
+enum { LONG_ROW = 16, LONG_COMPLEX_ROW = 512 };
 
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t greatest_of(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -72,6 +73,7 @@ static int64_t outputs_for(const gpr_plan *p, const gpr_tiles *t, size_t state_b
     share = greatest_of(share, piece);
     if (p->count > GPR_SHORT) return least_of(states, TALL_OUTPUTS);
     most = greatest_of(most, t->direct ? BLOCK_OUTPUTS : BLOCK_OUTPUTS / 4);
+    most = least_of(most, MOST_OUTPUTS);
     most = (least_of(share, most) + 63) / 64 * 64;
   } else {
     if (t->direct && !lengthy) most = greatest_of(most, BLOCK_OUTPUTS);
@@ -90,7 +92,9 @@ gpr_shares gpr_share_out(gpr_tiles *t, size_t state_bytes) {
       !a->starts && (p->count == 1 || last_of(&a->reduced, a->reduced.strides, INT64_MAX) >
                                           last_of(&a->kept, a->kept.strides, INT64_MAX - 1));
   t->direct = lies_in_tiles(p, t);
-  if (p->row->side && !t->side_by_side && p->count < LONG_ROW && a->kept.n && !a->starts) {
+  const int turns = p->row->side == GPR_LINES && t->direct; /* by itself */
+  const int row = gpr_dtypes[p->row->dtype].kind == 'c' ? LONG_COMPLEX_ROW : LONG_ROW;
+  if (p->row->side && !turns && !t->side_by_side && p->count < row && a->kept.n && !a->starts) {
     t->side_by_side = 1; /* turned */
     t->direct = 0;
   }

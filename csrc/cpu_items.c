@@ -164,6 +164,7 @@ static int reduce_at_once(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile,
   l->least = least_of(l->least, tile->n);
   for (int64_t j = 0; tile->counts && j < tile->outputs; j++)
     l->least = least_of(l->least, tile->counts[j]);
+  if (tile->counts) memset(l->room.counts, 0, (size_t)tile->outputs * sizeof *tile->counts);
   return 1;
 }
 
@@ -198,8 +199,10 @@ static void fold_wide(gpr_axes_run *run, const gpr_lane *l, const gpr_tile *tile
 static int fold_tile(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile, int64_t index) {
   const gpr_row *row = run->plan.row;
   const int64_t bytes = gpr_dtypes[row->dtype].bytes;
-  if (tile->outputs == 1 && !tile->skip && tile->along == bytes)
+  if (tile->outputs == 1 && !tile->skip && tile->along == bytes) {
+    l->infinite = 1; /* which is not asked here */
     return row->fold(l->states, tile->data, tile->n, index);
+  }
   if (row->side && tile->across == bytes && tile->outputs > 1) {
     const int64_t fit = WIDE_OUTPUTS / tile->outputs, few = tile->n / 4;
     const int64_t together = fit < few ? fit : few;
@@ -226,7 +229,8 @@ int64_t gpr_advance(gpr_axes_run *run, gpr_lane *l) {
   if (!l->opened) l->box = part * run->shares.part;
   if (l->box < r.stop) {
     const gpr_box box = box_of(run, &block, &r, l->box);
-    const gpr_tile tile = gpr_tile_of(&run->tiles, &block, &box, &l->room);
+    gpr_tile tile = gpr_tile_of(&run->tiles, &block, &box, &l->room);
+    tile.infinite = &l->infinite;
     read = tile.outputs * tile.n;
     l->box++;
     if (!l->opened && r.stop == 1 && !gpr_is_cut(run) && reduce_at_once(run, l, &tile, &block))
@@ -236,18 +240,19 @@ int64_t gpr_advance(gpr_axes_run *run, gpr_lane *l) {
       open_block(run, l->states, block.n);
       l->opened = 1;
     }
+    for (int64_t j = 0; run->tiles.masked && !tile.counts && j < block.n; j++) counts[j] += tile.n;
     if (fold_tile(run, l, &tile, box.first)) l->box = r.stop;
     if (l->box < r.stop) return read;
   } else if (!l->opened) {
     if (gpr_is_cut(run)) l->states = gpr_slots(run, run->plan.lanes + l->item);
     open_block(run, l->states, block.n);
   }
-  if (gpr_is_cut(run))
+  if (gpr_is_cut(run) && run->tiles.masked)
     memcpy(run->counted + l->item * gpr_outputs_of_block(run), counts, (size_t)block.n * 8);
-  else
+  if (!gpr_is_cut(run))
     l->least = least_of(l->least, finish_block(run, l, &block, l->states, counts, r.n));
-done:
   if (run->tiles.masked) memset(counts, 0, (size_t)block.n * 8);
+done:
   l->item++;
   l->opened = 0;
   return read;
@@ -263,7 +268,7 @@ int64_t gpr_merge_block(gpr_axes_run *run, const gpr_lane *l, int64_t number) {
     for (int64_t j = 0; j < block.n; j++) {
       row->merge(states + (size_t)j * run->slot_bytes,
                  gpr_slots(run, run->plan.lanes + first + part) + (size_t)j * run->slot_bytes);
-      counted[j] += counted[part * outputs + j];
+      if (run->tiles.masked) counted[j] += counted[part * outputs + j];
     }
   return finish_block(run, l, &block, states, counted, run->plan.count);
 }

@@ -10,7 +10,7 @@
 typedef struct gpr_lane {
   int number;
   int64_t item, stop, box, least;
-  int opened;
+  int opened, infinite; /* infinite: an element may be that */
   char *states, *wide;
   gpr_room room;
 } gpr_lane;
@@ -25,7 +25,7 @@ typedef struct gpr_axes_run {
   gpr_shares shares;
   int64_t grain;                  /* items that a thread takes at a time */
   atomic_llong next, least, made; /* made: huge pages of the results */
-  atomic_int stop;
+  atomic_int stop, infinite;
   int begun;
   gpr_team team;
   size_t slot_bytes, result_bytes, lane_bytes;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "../kernels/abi/lists.h"
 #include "cpu.h"
 
 void gpr_swap_bytes(char *data, int64_t bytes, int unit) {
@@ -52,8 +53,19 @@ static void gather(int ndim, const int64_t *shape, const int64_t *strides, int b
   }
 }
 
+static int lies_ready(const gpr_plan *p, const char *data) {
+  const gpr_dtype_info *type = &gpr_dtypes[p->dtype];
+  const int unit = type->kind == 'c' ? type->bytes / 2 : type->bytes;
+  return !p->swap && p->ndim == 1 && p->strides[0] == p->bytes &&
+         (uintptr_t)data % (uintptr_t)unit == 0;
+}
+
 void gpr_pack(const gpr_plan *p, const char *data, int64_t start, int64_t n, void *to,
               void *scratch) {
+  if (p->cast && lies_ready(p, data)) {
+    p->cast(data + start * p->row->scalars * p->bytes, to, n * p->row->scalars);
+    return;
+  }
   char *gathered = p->cast ? scratch : to;
   const int64_t scalars = n * p->row->scalars;
   gather(p->ndim, p->shape, p->strides, p->bytes, data, start * p->row->scalars, scalars, gathered);

@@ -145,7 +145,7 @@ size_t gpr_room_bytes(int64_t elements, int64_t outputs) {
   return 2 * whole(16 * n) + 2 * whole(n) + whole(8 * (size_t)outputs);
 }
 
-gpr_room gpr_room_in(char *memory, int64_t elements, int64_t outputs) {
+gpr_room gpr_room_in(char *memory, int64_t elements, int64_t outputs, int counted) {
   const size_t n = (size_t)elements;
   gpr_room room;
   room.raw = memory;
@@ -153,7 +153,7 @@ gpr_room gpr_room_in(char *memory, int64_t elements, int64_t outputs) {
   room.keep = (uint8_t *)room.ready + whole(16 * n);
   room.skip = room.keep + whole(n);
   room.counts = (int64_t *)(room.skip + whole(n));
-  memset(room.counts, 0, 8 * (size_t)outputs);
+  if (counted) memset(room.counts, 0, 8 * (size_t)outputs);
   return room;
 }
 
@@ -201,11 +201,8 @@ gpr_tile gpr_tile_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *red
   tile.along = t->side_by_side ? bytes * kept->n : bytes;
   if (t->masked) {
     const gpr_cpu_table *table = gpr_cpu_table_here();
+    if (!a->where && !table->skip[p->row->dtype](x, n, NULL)) return tile; /* all count */
     tile.counts = room->counts;
-    if (!a->where && !table->skip[p->row->dtype](x, n, NULL)) { /* all count */
-      for (int64_t o = 0; o < kept->n; o++) room->counts[o] += reduced->n;
-      return tile;
-    }
     if (x != room->raw && x != room->ready) x = memcpy(room->raw, x, (size_t)(n * bytes));
     tile.data = x;
     const uint8_t *keep = kept_of(t, kept, reduced, x, room);

@@ -37,12 +37,13 @@ typedef struct gpr_tiles {
 typedef struct gpr_room {
   char *raw, *ready; /* 16 bytes an element */
   uint8_t *keep, *skip;
-  int64_t *counts; /* of the outputs of a tile */
+  int64_t *counts; /* of the outputs of a block, from its tiles that have counts */
 } gpr_room;
 size_t gpr_room_bytes(int64_t elements, int64_t outputs);
-gpr_room gpr_room_in(char *memory, int64_t elements, int64_t outputs);
+gpr_room gpr_room_in(char *memory, int64_t elements, int64_t outputs, int counted);
 
-/* The elements of both boxes. Adds to room->counts, where some do not count. */
+/* The elements of both boxes. Where some do not count, what does is added to room->counts, and the
+ * tile has these; without counts all do. */
 gpr_tile gpr_tile_of(const gpr_tiles *tiles, const gpr_box *kept, const gpr_box *reduced,
                      gpr_room *room);
 

@@ -20,6 +20,9 @@ DATA = {
     "far apart": lambda rng, shape: np.ldexp(
         rng.standard_normal(shape), rng.integers(0, 60, shape)
     ),
+    "all too far apart for a window": lambda rng, shape: np.ldexp(
+        rng.standard_normal(shape), rng.integers(-120, 120, shape)
+    ),
     "tiny": lambda rng, shape: rng.integers(-9, 9, shape) * 2.0**-149,
     "special": lambda rng, shape: rng.choice(
         [1.5, -2.0, np.inf, np.nan], shape, p=[0.6, 0.3, 0.07, 0.03]
@@ -38,7 +41,7 @@ EXACT = {
 def test_few_elements_an_output(op, dtype, kind):
     rng = generator(f"{op} {dtype} {kind}")
     function = partial(getattr(gpureduce, op), axis=0)
-    for rows in (1, 2, 3, 4, 7, 16, 17):
+    for rows in (1, 2, 3, 4, 7, 16, 17, 65, 129):
         a = DATA[kind](rng, (rows, 37)).astype(dtype)
         wanted = [EXACT[op](a[:, column], a.dtype) for column in range(a.shape[1])]
         for given in (a, np.asfortranarray(a), np.repeat(a, 2, 1)[:, ::2]):
@@ -57,3 +60,9 @@ def test_elements_are_cast_as_by_numpy(to):
         a = np.arange(100).astype(given)
         if np.can_cast(given, to, "same_kind"):
             assert gpureduce.sum(a, dtype=to) == a.astype(to).sum(dtype=to), given
+
+
+def test_means_of_integers_beyond_a_sign():
+    a = np.full((3, 40), 2**64 - 50, np.uint64)
+    assert (gpureduce.mean(a, axis=0) == float(2**64 - 50)).all()
+    assert (gpureduce.mean(a.view(np.int64), axis=0) == -50).all()

@@ -82,8 +82,7 @@ static PyObject *perform(gpr_call *call, PyObject *progress) {
   if ((status = gpr_finish(run, &value))) goto fail;
   if (call->options.partials)
     result = gpr_words_of(call, all);
-  else if (gpr_warn(call, gpr_least(run), all ? PyArray_DATA(all) : value.bytes,
-                    all ? PyArray_SIZE(all) : 1))
+  else if (gpr_warn(call, run, all ? PyArray_DATA(all) : value.bytes, all ? PyArray_SIZE(all) : 1))
     result = gpr_results_of(call, all, &value);
 fail:
   if (status) gpr_raise(status);
@@ -101,7 +100,7 @@ static gpr_status reduce_there(gpr_call *call, PyObject *progress, int *fine) {
   *fine = 0;
   if (status) return status;
   if (run_to_end(run, GIL_BYTES, progress) && !(status = gpr_finish(run, NULL)))
-    *fine = gpr_warn(call, gpr_least(run), NULL, 0);
+    *fine = gpr_warn(call, run, NULL, 0);
   close_run(run, *fine ? 0 : GIL_BYTES); /* what has ended leaves nothing to wait for */
   return status;
 }

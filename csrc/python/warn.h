@@ -7,8 +7,8 @@
 /* Once, at import. */
 int gpr_warn_init(void);
 
-/* least: the least number of elements that counted in an output. results: `count` of them in the
- * order of the run, in host memory, or NULL where they are not looked at. 0: an exception. */
-int gpr_warn(const gpr_call *call, int64_t least, const void *results, int64_t count);
+/* Of a run that is finished. results: `count` of them in the order of the run, in host memory, or
+ * NULL where they are not looked at. 0: an exception. */
+int gpr_warn(const gpr_call *call, const gpr_run *run, const void *results, int64_t count);
 
 #endif

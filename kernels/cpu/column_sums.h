@@ -85,6 +85,19 @@ template <class T> struct Columns<LongSum<T>> : SumOfColumns<T> {
   }
 };
 
+template <class T> struct Columns<IntegerProduct<T>> {
+  uint64_t product[COLUMNS];
+  void open(int64_t columns) {
+    for (int64_t j = 0; j < columns; j++) product[j] = 1;
+  }
+  void add(const T *x, int64_t stride, int64_t columns, int64_t rows, int64_t) {
+    const auto value = [](T e) { return (uint64_t)wide(e); };
+    GPR_ROWS(product[j] *= value(a[j]),
+             product[j] *= (value(a[j]) * value(b[j])) * (value(c[j]) * value(d[j])))
+  }
+  typename IntegerProduct<T>::State get(int64_t j) const { return {product[j]}; }
+};
+
 /* What counts as true in words: some bit, or some bit beside the sign's. */
 template <class W, bool SIGNED> struct Truth {
   enum { ROWS = sizeof(W) == 1 ? 252 : 32768 };
@@ -159,8 +172,8 @@ template <class O, class T> struct Direct<O, LongSum<T>> {
     uint64_t any = 0;
     for (int64_t i = 0; sizeof(T) == 8 && i < rows; i++)
       for (int64_t j = 0; j < columns; j++) {
-        const int64_t w = (int64_t)wide(x[i * stride + j]);
-        any |= (uint64_t)(w ^ w >> 63);
+        const uint64_t w = (uint64_t)wide(x[i * stride + j]);
+        any |= Traits<T>::kind == KIND_INT ? w ^ (uint64_t)((int64_t)w >> 63) : w;
       }
     if (any >> 40) return false; /* of GPR_SHORT rows, 2^12 */
     c.SumOfColumns<T>::open(columns);

@@ -9,21 +9,41 @@ GPR_OPEN
 /* Columns whose aligned blocks of rows are folded level by level. */
 template <class O, class T, template <class> class Op> struct Many<O, TreeFold<T, Op>> {
   enum { side = GPR_COLUMNS, ACROSS = 64, LEVELS_MOST = 13 }; /* GPR_SHORT rows */
+  enum { BASE = 3 };                                          /* of 8 rows in registers */
   typedef TreeFold<T, Op> F;
   typedef typename F::Wide A;
   typedef typename F::Combine C;
   typedef typename FinishedWith<O>::type With;
   typedef A Row[ACROSS];
+  enum { AHEAD = 64 / sizeof(T), AHEAD_ROWS = 16 };
 
-  /* 2^level rows, of which node[level] becomes the root. */
-  static GPR_APART void fold_rows(Row *node, const T *x, int64_t stride, int64_t columns,
-                                  int level) {
-    if (!level)
+  /* 2^LEVEL elements of a column. */
+  template <int LEVEL> static GPR_METHOD A root_of(const T *x, int64_t stride) {
+    if constexpr (LEVEL)
+      return C::combine(root_of<LEVEL - 1>(x, stride),
+                        root_of<LEVEL - 1>(x + (stride << (LEVEL - 1)), stride));
+    else
+      return wide(*x);
+  }
+  static void fold_rows(Row *node, const T *x, int64_t stride, int64_t columns, int level) {
+    if (level >= BASE)
+      fold_by<BASE>(node, x, stride, columns, level);
+    else if (level)
+      fold_by<1>(node, x, stride, columns, level);
+    else
       for (int64_t j = 0; j < columns; j++) node[0][j] = wide(x[j]);
-    for (int64_t row = 0; row < 1ll << level >> 1; row++, x += 2 * stride) {
+  }
+  /* 2^level rows, 2^LEVEL at a time, of which node[level] becomes the root. */
+  template <int LEVEL>
+  static GPR_APART void fold_by(Row *node, const T *x, int64_t stride, int64_t columns, int level) {
+    for (int64_t row = 0; row < 1ll << (level - LEVEL); row++, x += stride << LEVEL) {
       Row value;
-      int at = 1;
-      for (int64_t j = 0; j < columns; j++) value[j] = C::combine(wide(x[j]), wide(x[stride + j]));
+      int at = LEVEL;
+      for (int64_t j = 0; j < columns; j += AHEAD) {
+        for (int i = 0; i < 1 << LEVEL; i++)
+          prefetch_later<AHEAD>(x + j, (AHEAD_ROWS + i) * stride);
+      }
+      for (int64_t j = 0; j < columns; j++) value[j] = root_of<LEVEL>(x + j, stride);
       for (int64_t place = row; place & 1; place >>= 1, at++)
         for (int64_t j = 0; j < columns; j++) value[j] = C::combine(node[at][j], value[j]);
       memcpy(node[at], value, sizeof value);
@@ -59,10 +79,16 @@ template <class O, class T, template <class> class Op> struct Many<O, TreeFold<T
              [&](const Row &root, int) { memcpy(part[parts++], root, sizeof root); });
       for (int i = parts - 2; i >= 0; i--)
         for (int64_t j = 0; j < columns; j++) part[i][j] = C::combine(part[i][j], part[i + 1][j]);
-      for (int64_t j = 0; j < columns; j++) {
-        TreeValue<F> value = {part[0][j]};
-        O::finish(value, t->n, (const With *)with, (typename O::Result *)to + o + j);
-      }
+      const auto finish_with = [&](const With *initial) {
+        for (int64_t j = 0; j < columns; j++) {
+          TreeValue<F> value = {part[0][j]};
+          O::finish(value, t->n, initial, (typename O::Result *)to + o + j);
+        }
+      };
+      if (with)
+        finish_with((const With *)with);
+      else /* the compiler leaves loops as they are */
+        finish_with(nullptr);
     });
     return 1;
   }

@@ -38,9 +38,12 @@ static bool best_rows(const T *x, int64_t stride, int64_t columns, T *__restrict
     if (real) any |= sum != sum;
     to[j] = best;
   }
-  for (int64_t j = 0; any && j < columns; j++)
-    for (int i = 0; i < ROWS; i++)
-      if (!(x[i * stride + j] == x[i * stride + j])) to[j] = Order<T>::poison();
+  if constexpr (real)
+    for (int64_t j = 0; any && j < columns; j++) {
+      bool nan = false;
+      for (int i = 0; i < ROWS; i++) nan |= !(x[i * stride + j] == x[i * stride + j]);
+      to[j] = nan ? Order<T>::poison() : to[j];
+    }
   return any;
 }
 template <bool GREATEST, class T>

@@ -82,14 +82,17 @@ template <class O, class F = typename O::Fold> struct Direct {
   static GPR_APART bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, bool skip,
                             const With *with, typename O::Result *to) {
     Columns<F> c;
+    const int64_t alike = Same<With, gpr_spread>::value && rows == 1 ? 1 : columns;
     if (skip) return false;
-    c.open(columns);
-    c.add(x, stride, columns, rows, 0);
-    for (int64_t j = 0; j < columns; j++) {
+    c.open(alike);
+    c.add(x, stride, alike, rows, 0);
+    for (int64_t j = 0; j < alike; j++) {
       const typename F::State state = c.get(j);
       auto &&value = QuicklyShown<F>::of(state);
-      O::finish(value, rows, with, to + j * Results<O>::value);
+      O::finish(value, rows, Same<With, gpr_spread>::value ? with : nullptr,
+                to + j * Results<O>::value);
     }
+    for (int64_t j = alike; j < columns; j++) to[j] = to[0]; /* variances of one integer each */
     return true;
   }
 };

@@ -62,6 +62,17 @@ template <class O, class T> struct QuickSpread {
   static double ddof_of(const void *with) { return with ? ((const gpr_spread *)with)->ddof : 0; }
   /* The deviation of two is half of their difference, which ties more often than others. */
   static bool at_once(const gpr_tile *t, const void *with, Result *to) {
+    if constexpr (plain)
+      if (t->n == 1 && t->across == (int64_t)sizeof(T) && !t->counts && ddof_of(with) < 1) {
+        const R *x = (const R *)(const void *)t->data;
+        for (int64_t o = 0; o < t->outputs; o++) {
+          R apart = x[o * PARTS] - x[o * PARTS];
+          if (PARTS == 2) apart += x[o * PARTS + PARTS - 1] - x[o * PARTS + PARTS - 1];
+          to[o] = plain_nan(apart);
+        }
+        *t->infinite = 1;
+        return true;
+      }
     if constexpr (plain && PARTS == 1 && O::root) {
       const R *x = (const R *)(const void *)t->data, *y = x + t->along / (int64_t)sizeof(R);
       const R most = (R)(sizeof(R) == sizeof(float) ? 0x1p126 : 0x1p1022);

@@ -9,10 +9,11 @@ GPR_OPEN
 
 /* A run of contiguous elements as columns. */
 static constexpr int64_t ABREAST_COLUMNS = 64, ABREAST_ROWS = 512;
+static constexpr int64_t FEW_COLUMNS = 16, FEW_ELEMENTS = 1024; /* columns have to be merged, too */
 template <class O, class T, class Take>
 GPR_FN void abreast(const T *x, int64_t n, const Take &take) {
   for (int64_t i = 0; i < n;) {
-    const int64_t columns = least(ABREAST_COLUMNS, n - i);
+    const int64_t columns = least(n < FEW_ELEMENTS ? FEW_COLUMNS : ABREAST_COLUMNS, n - i);
     const int64_t rows = least(ABREAST_ROWS, (n - i) / columns);
     take(x + i, columns, rows, i);
     i += rows * columns;
@@ -35,72 +36,20 @@ GPR_FN void fold_abreast(typename F::State &s, const typename F::Element *x, int
                }
              });
 }
-template <class O, class F> struct Skipping;
-/* The best of what is not NaN; the worst of all where there is none. A comparison leaves NaN out.
- */
-template <bool GREATEST, class T> GPR_APART T best_but_nan(const T *x, int64_t n) {
-  typedef T V __attribute__((vector_size(GPR_VECTOR)));
-  enum { ABREAST = 8, WIDE = GPR_VECTOR / sizeof(T) };
-  const T worst = Best<T, GREATEST, false>::worst();
-  V best[ABREAST];
-  T all = worst;
-  for (int v = 0; v < ABREAST; v++) best[v] = worst - V{};
-  int64_t i = 0;
-  for (; i + ABREAST * WIDE <= n; i += ABREAST * WIDE)
-    for (int v = 0; v < ABREAST; v++) {
-      V e;
-      memcpy(&e, x + i + v * WIDE, sizeof e);
-      prefetch(x + i + v * WIDE);
-      if constexpr (GREATEST)
-        best[v] = e > best[v] ? e : best[v];
-      else
-        best[v] = e < best[v] ? e : best[v];
-    }
-  const auto take = [&](T e) { all = (GREATEST ? e > all : e < all) ? e : all; };
-  for (; i < n; i++) take(x[i]);
-  for (int v = 0; v < ABREAST; v++)
-    for (int l = 0; l < WIDE; l++) take(best[v][l]);
-  return all;
-}
-template <class O, class T> struct Skipping<O, Extremes<T>> {
-  typedef Extremes<T> F;
-  template <bool GREATEST> static void fold_one(typename F::State &s, const T *x, int64_t n) {
-    const T best = best_but_nan<GREATEST>(x, n);
-    int met = best != Best<T, GREATEST, false>::worst();
-    int minus = 0, plus = 0; /* zeros */
-    for (int64_t i = 0; !met && i < n; i++) met |= x[i] == x[i];
-    for (int64_t i = 0; best == 0 && i < n; i++) {
-      const int zero = x[i] == 0, sign = copy_bits<typename F::Key>(x[i]) < 0;
-      minus |= zero & sign;
-      plus |= zero & !sign;
-    }
-    if (!met) return;
-    auto k = F::O::key(best);
-    if (best == 0) k = (GREATEST ? !plus : minus) ? F::O::key(minus_zero<T>()) : 0;
-    if (GREATEST)
-      s.high = greatest(s.high, k);
-    else
-      s.low = least(s.low, k);
-  }
-  static void fold(typename F::State &s, const T *x, int64_t n, int64_t index) {
-    if constexpr (sizeof(T) >= 4) {
-      if (Asks<O>::low) fold_one<false>(s, x, n);
-      if (Asks<O>::high) fold_one<true>(s, x, n);
-    } else {
-      fold_abreast<O, F>(s, x, n, index, true);
-    }
-  }
-};
-template <class O, class T, bool GREATEST> struct Skipping<O, Position<T, GREATEST>> {
-  typedef Position<T, GREATEST> F;
-  static void fold(typename F::State &s, const T *x, int64_t n, int64_t index) {
+/* What leaves out NaN: mostly there is none. */
+template <class O, class F> struct Skipping {
+  static void fold(typename F::State &s, const typename F::Element *x, int64_t n, int64_t index) {
     typename F::State all;
     F::open(all);
     Folder<O>::fold(all, x, n, index);
-    if (all.spoiled)
+    if (is_spoiled(all))
       fold_abreast<O, F>(s, x, n, index, true);
     else
       F::merge(s, all);
+  }
+  template <class S> static auto is_spoiled(const S &s) -> decltype(s.spoiled) { return s.spoiled; }
+  template <class S> static auto is_spoiled(const S &s) -> decltype(s.low, bool()) {
+    return F::poisoned(s);
   }
 };
 

@@ -44,7 +44,8 @@ GPR_CALL uint64_t round_sums(const TwofoldSum<Doubles> &s, const Doubles n, Part
 
 /* Sums that doubles hold, over n, to less than doubles. */
 template <class Part> GPR_FN uint64_t divide_close(const Doubles sum, const Doubles n, Part *to) {
-  const Doubles quotient = sum / n;
+  const Doubles over = 1.0 / n, close = sum * over;
+  const Doubles quotient = close - product_rest(close, n, sum) * over;
   const Words whole = (Words)(product_rest(quotient, n, sum) == 0);
   const Doubles beside = (Doubles)(~whole & bits(0x1p-51 * size_of(quotient)));
   return round_bounds(plus(quotient, -beside), plus(quotient, beside), to);
@@ -53,28 +54,39 @@ template <class Part> GPR_FN uint64_t divide_close(const Doubles sum, const Doub
 /* Columns of so few rows are finished as they come. */
 enum { FEW_ROWS = 16 };
 /* Sums of one or two, means of one: an addition of IEEE rounds the exact sum once, and has its
- * zeros. */
-template <class R> static void add_few(const R *x, int64_t stride, int64_t n, int64_t rows, R *to) {
-  const R *y = x + stride;
-  if (rows == 1)
-    for (int64_t j = 0; j < n; j++) to[j] = plain_nan(x[j]);
-  else
-    for (int64_t j = 0; j < n; j++) to[j] = plain_nan(x[j] + y[j]);
-}
-/* Means of two: half of a sum is rounded where the sum is, unless that overflows or is small; false
- * where one is. */
-template <class R> static bool halve(const R *x, int64_t stride, int64_t n, R *to) {
-  const R least = (R)(sizeof(R) == sizeof(float) ? 0x1p-100 : 0x1p-1000);
-  const R most = (R)(sizeof(R) == sizeof(float) ? 0x1p126 : 0x1p1022);
-  int any = 0;
-  for (int64_t j = 0; j < n; j++) {
-    const R sum = x[j] + x[stride + j], size = sum < 0 ? -sum : sum;
-    to[j] = plain_nan(sum * (R)0.5);
-    any |= (size < least) & (sum != 0);
-    any |= size > most;
+ * zeros. A mean of two is half of a sum, rounded where the sum is, unless that overflows or is
+ * small. The results, and what there is among them: of bits that are not zero. */
+template <class R> struct Few {
+  typedef typename Unsigned<sizeof(R)>::type Bits;
+  Bits odd = 0, far = 0; /* not finite; no half */
+
+  GPR_METHOD void put(R sum, R *to) {
+    *to = plain_nan(sum);
+    odd |= copy_bits<Bits>((R)(sum - sum));
   }
-  return !any;
-}
+  void add(const R *x, const R *y, int64_t n, R *to) {
+    for (int64_t j = 0; j < n; j++) put(x[j] + y[j], to + j);
+  }
+  void keep(const R *x, int64_t n, R *to) {
+    for (int64_t j = 0; j < n; j++) put(x[j], to + j);
+  }
+  /* Of what was added up. */
+  static bool has_infinity(const R *x, int64_t n) {
+    const Bits infinite = (Bits)(copy_bits<Bits>((R)__builtin_inf()) << 1);
+    Bits any = 0;
+    for (int64_t j = 0; j < n; j++) any |= (Bits)(copy_bits<Bits>(x[j]) << 1) == infinite;
+    return any;
+  }
+  void halve(const R *x, const R *y, int64_t n, R *to) {
+    const R least = (R)(sizeof(R) == sizeof(float) ? 0x1p-100 : 0x1p-1000);
+    const R most = (R)(sizeof(R) == sizeof(float) ? 0x1p126 : 0x1p1022);
+    for (int64_t j = 0; j < n; j++) {
+      const R sum = x[j] + y[j], size = sum < 0 ? -sum : sum;
+      far |= (size > most) | ((size < least) & (sum != 0));
+      put(sum * (R)0.5, to + j);
+    }
+  }
+};
 
 template <class O, class T> struct QuickSum {
   typedef TwofoldSum<Doubles> K;
@@ -89,78 +101,122 @@ template <class O, class T> struct QuickSum {
       O::finish(value, n, nullptr, to + o);
     }
   }
-  /* STEP columns of so few rows that nothing need be kept of them; false where one is not sure. */
-  static GPR_METHOD bool sum_few(const R *x, int64_t stride, int64_t rows, const Doubles n,
-                                 Part *to) {
-    K sum[2];
-    sum[0].open();
-    sum[1].open();
-    if constexpr (sizeof(R) < sizeof(double)) {
-      add_floats(sum, x, stride, rows, 0);
-      for (int k = 0; k < 2; k++) sum[k].settle((double)(rows + 4));
-    } else {
-      add_rows<true>(sum, x, stride, rows, 0);
-    }
-    return !(round(sum[0], n, false, to) | round(sum[1], n, false, to + WIDTH));
+  /* Outputs [known, m), mostly all: copies of a known size are moves. */
+  template <int ALL = WIDTH>
+  static void put(const T *sum, int64_t n, int64_t known, int64_t m, T *to) {
+    T out[ALL];
+    finish_rounded(sum, ALL, n, out);
+    if (m - known == ALL)
+      memcpy((void *)to, out, sizeof out);
+    else
+      memcpy((void *)(to + known), out + known, (size_t)(m - known) * sizeof *out);
   }
-  /* Some of the last for a second time. */
-  static GPR_APART void few(const gpr_tile *t, const R *x, int64_t stride, T *to) {
+  typedef QuickRow<QuickSum, O, T, TwofoldSum> Sums;
+  /* Of the last columns some for a second time. */
+  static GPR_APART void few(const gpr_tile *t, T *to) {
     enum { ACROSS = STEP / PARTS };
+    const bool lines = t->across != (int64_t)sizeof(T);
     const Doubles n = (double)t->n - Doubles{};
+    typename Sums::F::Columns c;
+    const int64_t along = t->along / (int64_t)sizeof(R);
+    const int64_t ahead = !gpr_prefetch_columns || lines ? 0
+                          : along == t->outputs * PARTS  ? t->n * along /* the next tile */
+                                                         : 8 * STEP;
+    c.choose(STEP, t->n);
     for (int64_t next = 0; next < t->outputs; next += ACROSS) {
-      const int64_t o = least(next, t->outputs - ACROSS);
+      const int64_t o = lines ? next : least(next, t->outputs - ACROSS);
+      const int64_t m = least((int64_t)ACROSS, t->outputs - o);
       gpr_tile some = *t;
+      Part sums[STEP];
+      T both[ACROSS];
       some.data += o * t->across;
-      some.outputs = ACROSS;
-      if (sum_few(x + o * PARTS, stride, t->n, n, (Part *)(void *)(to + o)))
-        finish_rounded(to + o, ACROSS, t->n, to + o);
-      else
-        QuickRow<QuickSum, O, T, TwofoldSum>::run_sums(&some, nullptr, to + o);
+      some.outputs = m;
+      if (t->counts) some.counts += o;
+      const R *x = (const R *)(const void *)some.data;
+      if (lines) x = c.template turned<PARTS>(some.data, t->across, m, t->n);
+      const int64_t stride = lines ? (int64_t)STEP : along;
+      const Piece<R> rows = {x, stride, t->n, ahead};
+      StepBlock<K, R> block;
+      K at[2];
+      block.prepare(rows, c.habit);
+      block.open(c.habit);
+      c.infinite |= block.add(rows, c.habit);
+      c.infinite |= block.close(at, rows, c.habit, true);
+      if (round(at[0], n, false, sums) | round(at[1], n, false, sums + WIDTH)) {
+        Sums::run_sums(&some, nullptr, to + o);
+        continue;
+      }
+      memcpy((void *)both, sums, sizeof both);
+      if constexpr (PARTS == 2)
+        for (int l = 0; lines && l < ACROSS; l++) both[l] = {sums[l], sums[ACROSS + l]};
+      put<ACROSS>(both, t->n, 0, m, to + o);
     }
+    if (c.infinite) *t->infinite = 1;
   }
   static bool at_once(const gpr_tile *t, const void *with, T *to) {
     if constexpr (plain) {
       const R *x = (const R *)(const void *)t->data;
-      const int64_t stride = t->along / (int64_t)sizeof(R), reals = t->outputs * PARTS;
-      if (with || t->counts || t->n > FEW_ROWS || t->across != (int64_t)sizeof(T)) return false;
-      if (t->n > 2) {
-        if (t->outputs < STEP / PARTS) return false;
-        few(t, x, stride, to);
-        return true;
+      const R *y = x + t->along / (int64_t)sizeof(R);
+      R *result = (R *)(void *)to;
+      const int64_t reals = t->outputs * PARTS;
+      const bool lines = t->across != (int64_t)sizeof(T);
+      Few<R> one;
+      if (with || t->n > FEW_ROWS || !t->n || (t->counts && O::divides)) return false;
+      if (t->n > 2 || lines) {
+        if (lines ? t->along != (int64_t)sizeof(T) : t->outputs < STEP / PARTS) return false;
+        few(t, to);
+        return put_none(t, to);
       }
-      if (O::divides && t->n == 2 && !halve(x, stride, reals, (R *)(void *)to)) return false;
-      if (!O::divides || t->n == 1) add_few(x, stride, reals, t->n, (R *)(void *)to);
+      if (t->n == 1)
+        one.keep(x, reals, result);
+      else if (O::divides)
+        one.halve(x, y, reals, result);
+      else
+        one.add(x, y, reals, result);
+      if (one.far) return false;
+      if (one.odd)
+        *t->infinite |= one.has_infinity(x, reals) || (t->n > 1 && one.has_infinity(y, reals));
       finish_rounded(to, t->outputs, t->n, to);
-      return true;
+      return put_none(t, to);
     }
     return false;
+  }
+  /* The sum of what does not count is -0.0, and of nothing 0. */
+  static bool put_none(const gpr_tile *t, T *to) {
+    for (int64_t o = 0; t->counts && o < t->outputs; o++)
+      if (!t->counts[o]) to[o] = T{};
+    return true;
   }
   static void alone(const char *data, const gpr_tile *t, int64_t count, const T *with, T *to) {
     Alone<O>::run(data, t->along, t->n, count, with, to);
   }
   /* Of one part: what is special decides, and of nothing there is one sum and no mean. */
   static GPR_METHOD uint64_t round(const K &s, const Doubles n, bool with, Part *to) {
-    Words odd = bits(s.errors) | bits(s.special) | (Words)(n == 0);
-    if (sizeof(Part) < sizeof(double)) odd |= bits(s.sum.low) << 1;
-    if (!O::divides && !mask_of((Words)(odd != 0))) {
+    constexpr bool narrow = sizeof(Part) < sizeof(double);
+    Words odd = bits(s.errors);
+    uint64_t refused = 0;
+    if (narrow) odd |= bits(s.sum.low) << 1;
+    if (mask_of((Words)(odd != 0)) || (O::divides && !narrow))
+      refused = round_sums<Part, O::divides>(s, n, to);
+    else if constexpr (O::divides)
+      refused = divide_close(s.sum.high, n, to);
+    else
       round_lanes(plus(s.sum.high, s.sum.low), to);
-      return 0;
-    }
-    if constexpr (O::divides && sizeof(Part) < sizeof(double))
-      if (!mask_of((Words)(odd != 0))) return divide_close(s.sum.high, n, to);
-    uint64_t refused = round_sums<Part, O::divides>(s, n, to);
     const uint64_t special = mask_of((Words)(s.special != 0));
     const uint64_t empty = with ? 0 : mask_of((Words)(n == 0));
-    for (uint64_t left = special | empty; left; left &= left - 1) {
-      const int l = __builtin_ctzll(left);
-      const Part none = O::divides ? quiet_nan<Part>() : Format<Part>::make(0);
-      to[l] = empty >> l & 1 ? none : convert<Part>(plain_nan((double)s.special[l]));
+    if (special | empty) {
+      const Doubles none = O::divides ? quiet_nan<double>() - Doubles{} : Doubles{};
+      const Doubles odd =
+          choose((Words)(s.special != s.special), quiet_nan<double>() - Doubles{}, s.special);
+      const Doubles all = choose((Words)(n == 0), none, odd);
+      for (int l = 0; l < WIDTH; l++)
+        to[l] = (special | empty) >> l & 1 ? convert<Part>((double)all[l]) : to[l];
     }
     return refused & ~(special | empty);
   }
   static GPR_APART uint64_t finish(K *part, double, const Doubles n, const T *with, int64_t known,
                                    int64_t m, T *to) {
-    Part rounded[PARTS][WIDTH];
+    Part rounded[PARTS][WIDTH] = {};
     T both[WIDTH];
     const T *sum = both;
     uint64_t refused = 0;
@@ -183,7 +239,7 @@ template <class O, class T> struct QuickSum {
     if (O::divides)
       for (int64_t o = known; o < m; o++) finish_rounded(sum + o, 1, (int64_t)n[o], to + o);
     else
-      finish_rounded(sum + known, m - known, 1, to + known);
+      put(sum, 1, known, m, to);
     return refused;
   }
 };

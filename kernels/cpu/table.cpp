@@ -54,7 +54,8 @@ template <class O, class F = typename O::Fold> struct Fold {
   typedef typename KernelOf<O>::type Kernel;
   /* Until the first look whether the result is settled; the next come after twice as much each, so
    * that they cost nothing and not more than twice what was needed is read. */
-  static constexpr int64_t STRETCH = 8192 / sizeof(T);
+  static constexpr int64_t STRETCH =
+      (Same<F, Counting<T, 0>>::value || Same<F, Counting<T, 1>>::value ? 512 : 8192) / sizeof(T);
 
   static int fold(void *state, const void *data, int64_t n, int64_t index) {
     auto &s = *(typename F::State *)state;
@@ -101,7 +102,7 @@ template <class O, class F = typename O::Fold> struct Row {
   static constexpr gpr_row make(int op, int dtype, int bytes) {
     return {op,
             dtype,
-            Id<Result>::value,
+            GPR_NO_DTYPE, /* the operator's own */
             F::law,
             F::ordered,
             (int)sizeof(typename F::Element) / bytes,
@@ -132,12 +133,50 @@ template <class O> struct Row<O, void> {
   }
 };
 
+/* Elements whose kernels do for others: what is true and what bits come to depends on the width,
+ * and both times have one order. */
+template <class T> struct Alike {
+  static constexpr Kind kind = Traits<T>::kind;
+  static constexpr bool whole = kind != KIND_FLOAT && kind != KIND_COMPLEX;
+  typedef typename Unsigned<sizeof(T)>::type Bits;
+  typedef typename Either<kind == KIND_FLOAT && sizeof(T) == 2, float16, T>::type Inexact;
+  typedef typename Either<whole, Bits, Inexact>::type Truth;
+  typedef typename Either<whole && kind != KIND_BOOL && kind != KIND_TIME, Bits, T>::type Word;
+  typedef typename Either<kind == KIND_TIME, timedelta64, T>::type Ordered;
+};
+template <template <class> class Op, class T> struct KernelElement {
+  typedef typename Alike<T>::Ordered type;
+};
+#define GPR_ALIKE(op, as) \
+  template <class T> struct KernelElement<op, T> { typedef typename Alike<T>::as type; };
+GPR_ALIKE(Any, Truth)
+GPR_ALIKE(All, Truth)
+GPR_ALIKE(LogicalXor, Truth)
+GPR_ALIKE(CountNonzero, Truth)
+GPR_ALIKE(BitwiseAnd, Word)
+GPR_ALIKE(BitwiseOr, Word)
+GPR_ALIKE(BitwiseXor, Word)
+#undef GPR_ALIKE
+
+template <class O, class F = typename O::Fold> struct ResultId {
+  static constexpr int value = Id<typename O::Result>::value;
+};
+template <class O> struct ResultId<O, void> { static constexpr int value = GPR_NO_DTYPE; };
+
 struct Rows {
   gpr_row row[GPR_OP_COUNT * GPR_DTYPE_COUNT];
 };
+template <template <class> class Op, class T>
+constexpr gpr_row row_of(int op, int dtype, int bytes) {
+  typedef typename Either<ResultId<Op<T>>::value == GPR_NO_DTYPE, T,
+                          typename KernelElement<Op, T>::type>::type As;
+  gpr_row row = Row<Op<As>>::make(op, dtype, bytes);
+  row.result = ResultId<Op<T>>::value;
+  return row;
+}
 template <template <class> class Op> constexpr void fill(Rows &rows, int op) {
   gpr_row *row = rows.row + op * GPR_DTYPE_COUNT;
-#define GPR_X(id, name, kind, bytes, type) row[GPR_##id] = Row<Op<type>>::make(op, GPR_##id, bytes);
+#define GPR_X(id, name, kind, bytes, type) row[GPR_##id] = row_of<Op, type>(op, GPR_##id, bytes);
   GPR_DTYPES(GPR_X)
 #undef GPR_X
 }

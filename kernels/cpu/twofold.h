@@ -86,6 +86,10 @@ template <class D> struct TwofoldSum {
     sum = {-D{}, D{}}; /* the sum of nothing but -0.0 is that */
     errors = special = D{};
   }
+  GPR_METHOD void begin(const D x) {
+    open();
+    sum.high = x;
+  }
   template <bool NARROW> GPR_METHOD void add(const D x) { errors += size_of(sum.add(x)); }
   GPR_METHOD void settle(double additions) { errors *= additions * 0x1p-52; }
   /* Of few numbers, whose sums tie: errors are what low itself loses, and settled. */

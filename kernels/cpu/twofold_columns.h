@@ -2,94 +2,21 @@
 #ifndef GPR_TWOFOLD_COLUMNS_H
 #define GPR_TWOFOLD_COLUMNS_H
 
-#include "many.h"
-#include "twofold.h"
+#include "step_blocks.h"
 
 GPR_OPEN
-
-/* Numbers are added up by blocks of rows, and then these, so that few roundings add up; some rows
- * of a panel of columns at a time, which the hardware can follow. */
-enum { PANEL = 256, BLOCK_ROWS = 64, WOVEN_ROWS = 8 };
-
-template <class K, class R>
-GPR_APART void look_for_special(K *to, const R *x, int64_t stride, int64_t rows) {
-  for (int k = 0; k < 2; k++, x += WIDTH) {
-    Doubles special = {};
-    for (int64_t row = 0; row < rows; row++) {
-      const Doubles d = load(x + row * stride);
-      special += (Doubles)(bits(d) & (Words)(d - d != 0));
-    }
-    to[k].special += special;
-    to[k].set_aside((Words)(to[k].sum.high - to[k].sum.high != 0));
-  }
-}
-/* Rows of STEP reals. EXACTLY: by sums that know what they lose. */
-template <bool EXACTLY, class K, class R>
-GPR_FN void add_rows(K *to, const R *x, int64_t stride, int64_t rows, int64_t ahead) {
-  constexpr bool narrow = sizeof(R) < sizeof(double);
-  K a = to[0], b = to[1];
-  for (int64_t row = 0; row < rows; row++) {
-    const R *at = x + row * stride;
-    prefetch_later<STEP>(at, ahead);
-    if constexpr (EXACTLY) {
-      a.add_exactly(load(at));
-      b.add_exactly(load(at + WIDTH));
-    } else {
-      a.template add<narrow>(load(at));
-      b.template add<narrow>(load(at + WIDTH));
-    }
-  }
-  to[0] = a;
-  to[1] = b;
-  const Doubles all = a.sum.high + b.sum.high;
-  if (mask_of((Words)(all - all != 0))) look_for_special(to, x, stride, rows);
-}
-
-/* Rows of floats by plain sums of doubles: exact where their exponents are close, else off by
- * rows²·u·max|x| at most; what is not finite stays, for nothing overflows. */
-GPR_FN void add_floats(TwofoldSum<Doubles> *to, const float *x, int64_t stride, int64_t rows,
-                       int64_t ahead) {
-  const uint32_t infinity = 0xff000000u;
-  const uint32_t near = (uint32_t)(53 - 24 - (rows > WOVEN_ROWS ? 6 : 3)) << 24;
-  Doubles sum[2] = {-Doubles{}, -Doubles{}};
-  Words32 high = {}, low = ~Words32{}; /* magnitudes, shifted; zero is no low */
-  for (int64_t row = 0; row < rows; row++) {
-    const float *at = x + row * stride;
-    prefetch_later<STEP>(at, ahead);
-    Words32 size;
-    memcpy(&size, at, sizeof size);
-    size += size;
-    high = high > size ? high : size;
-    size -= 1;
-    low = low < size ? low : size;
-    sum[0] += load(at);
-    sum[1] += load(at + WIDTH);
-  }
-  const Words32 most = high & infinity, fewest = (low + 1) & infinity;
-  const Words32 far = (Words32)((most - fewest > near) & (most > fewest));
-  if (mask_of(far | (Words32)(most == infinity))) {
-    float size[STEP];
-    high = high >> 1 & far;
-    memcpy(size, &high, sizeof size);
-    for (int k = 0; k < 2; k++) {
-      const Words odd = (Words)(sum[k] - sum[k] != 0);
-      to[k].special += (Doubles)(odd & bits(sum[k]));
-      sum[k] = (Doubles)(~odd & bits(sum[k]));
-      to[k].errors += (Doubles)(~odd & bits((double)rows * load((const float *)size + k * WIDTH)));
-    }
-  }
-  for (int k = 0; k < 2; k++) to[k].template add<true>(sum[k]);
-}
 
 /* Reals in steps, of which the last may have some of the one before it again. */
 template <class Part, class K> struct TwofoldColumns {
   typedef typename Traits<Part>::Wide R;
   static constexpr bool plain = sizeof(R) == sizeof(Part);
   enum { STEPS = PANEL / STEP };
-  K at[2 * STEPS], block[2 * STEPS];
+  K at[2 * STEPS];
+  StepBlock<K, R> block[STEPS];
   R copy[BLOCK_ROWS * STEP];
   int64_t width, additions;
-  bool exactly; /* few enough doubles for ties to be frequent */
+  Habit habit;
+  bool infinite = false;
 
   int64_t start_of(int64_t step) const {
     return greatest((int64_t)0, least(step * STEP, width - STEP));
@@ -102,64 +29,121 @@ template <class Part, class K> struct TwofoldColumns {
     }
     return copy;
   }
-  void add_ready(K *to, const R *x, int64_t stride, int64_t rows, int64_t ahead) {
-    if constexpr (Same<K, TwofoldSum<Doubles>>::value && sizeof(R) < sizeof(double)) {
-      return add_floats(to, x, stride, rows, ahead);
-    } else if constexpr (Same<K, TwofoldSum<Doubles>>::value) {
-      if (exactly) return add_rows<true>(to, x, stride, rows, ahead);
-    }
-    add_rows<false>(to, x, stride, rows, ahead);
-  }
-  void add_step(K *to, const Part *x, int64_t stride, int64_t rows, int64_t ahead) {
+  Piece<R> rows_of(const Part *x, int64_t stride, int64_t n, int64_t ahead) {
     if constexpr (plain)
-      if (width >= STEP) return add_ready(to, x, stride, rows, ahead);
-    add_ready(to, ready(x, stride, least(width, (int64_t)STEP), rows), STEP, rows, 0);
+      if (width >= STEP) return {x, stride, n, ahead};
+    return {ready(x, stride, least(width, (int64_t)STEP), n), STEP, n, 0};
   }
-  /* At least as many rows as each of its additions had. */
-  void settle(K *to, int64_t rows) {
-    if (!exactly) to->settle((double)(rows + 4));
+  void choose(int64_t columns, int64_t numbers) {
+    width = columns;
+    habit.exactly = sizeof(R) == sizeof(double) && numbers <= BLOCK_ROWS;
+    additions = BLOCK_ROWS + 2 * (numbers / BLOCK_ROWS) + 4;
+  }
+  /* A block of one step. */
+  void run_block(const Piece<R> &rows, bool is_first) {
+    block->prepare(rows, habit);
+    block->open(habit);
+    infinite |= block->add(rows, habit);
+    infinite |= block->close(at, rows, habit, is_first);
   }
   /* Of some steps of a matrix of so many reals a row. */
   GPR_APART void run(const Part *x, int64_t stride, int64_t columns, int64_t rows, int64_t first,
                      int64_t steps) {
-    const int64_t few = steps > 1 ? WOVEN_ROWS : BLOCK_ROWS;
-    const int64_t ahead = gpr_prefetch_columns && rows > 2 * few ? few * stride : 0;
-    width = columns;
-    exactly = sizeof(R) == sizeof(double) && rows <= BLOCK_ROWS;
-    for (int64_t row = 0; row < rows; row += BLOCK_ROWS) {
-      const int64_t stop = least(rows, row + BLOCK_ROWS);
-      K *to = row ? block : at;
-      for (int64_t k = 0; k < 2 * steps; k++) to[k].open();
-      for (int64_t i = row; i < stop; i += few)
+    const int64_t woven =
+        stride * (int64_t)sizeof(Part) % PAGE_BYTES ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
+    const int64_t few = steps == 1 ? (int64_t)BLOCK_ROWS : woven;
+    const bool follows = stride == columns || rows > 2 * few; /* a next tile, or rows of this */
+    const int64_t ahead = gpr_prefetch_columns && follows ? few * stride : 0;
+    choose(columns, rows);
+    for (int64_t k = 0; !rows && k < 2 * steps; k++) at[k].open();
+    for (int64_t row = 0; row < rows; row += BLOCK_ROWS, x += BLOCK_ROWS * stride) {
+      const int64_t n = least(rows - row, (int64_t)BLOCK_ROWS);
+      if (steps == 1) {
+        run_block(rows_of(x + start_of(first), stride, n, ahead), !row);
+        continue;
+      }
+      block->prepare(rows_of(x + start_of(first), stride, least(n, few), 0), habit);
+      for (int64_t s = 0; s < steps; s++) block[s].open(habit);
+      for (int64_t i = 0; i < n; i += few)
         for (int64_t s = 0; s < steps; s++)
-          add_step(to + 2 * s, x + i * stride + start_of(first + s), stride, least(few, stop - i),
-                   ahead);
-      for (int64_t k = 0; k < 2 * steps; k++) settle(to + k, stop - row);
-      for (int64_t k = 0; row && k < 2 * steps; k++) at[k].merge(block[k]);
+          infinite |= block[s].add(
+              rows_of(x + i * stride + start_of(first + s), stride, least(few, n - i), ahead),
+              habit);
+      for (int64_t s = 0; s < steps; s++) /* width is at least STEP, and only floats are copied */
+        infinite |= block[s].close(
+            at + 2 * s, {(const R *)(const void *)(x + start_of(first + s)), stride, n, 0}, habit,
+            !row);
     }
-    additions = BLOCK_ROWS + 2 * (rows / BLOCK_ROWS) + 4;
+  }
+  /* Rows of STEP reals from the elements of STEP / PARTS outputs, which are contiguous: of complex
+   * numbers first all real parts. The last output stands for those that are not there. */
+  template <int PARTS>
+  const R *turned(const char *data, int64_t across, int64_t outputs, int64_t n) {
+    typedef R V __attribute__((vector_size(WIDTH * sizeof(R))));
+    enum { PITCH = STEP / PARTS };
+    const int64_t reals = n * PARTS;
+    R wider[plain ? 1 : WIDTH * BLOCK_ROWS * PARTS];
+    const R *row[WIDTH];
+    const char *later = data + 2 * PITCH * across; /* what follows, in its order */
+    V v[WIDTH];
+    for (int64_t first = 0; first < PITCH; first += WIDTH) {
+      R *to = copy + first;
+      for (int64_t r = 0; r < WIDTH; r++) {
+        const char *at = data + least(first + r, outputs - 1) * across;
+        row[r] = (const R *)(const void *)at;
+        if constexpr (plain) continue;
+        copy_wide((const Part *)(const void *)at, wider + r * reals, reals);
+        row[r] = wider + r * reals;
+      }
+      for (int64_t j = 0; reals < WIDTH && j < reals; j++)
+        for (int64_t r = 0; r < WIDTH; r++) to[j * PITCH + r] = row[r][j];
+      for (int64_t next = 0; reals >= WIDTH && next < reals; next += WIDTH) {
+        const int64_t j = least(next, reals - WIDTH);
+        for (int64_t r = 0; r < WIDTH; r++) {
+          memcpy(v + r, row[r] + j, sizeof *v);
+          if (plain) prefetch_later<1>(later, 0), later += sizeof *v;
+        }
+        turn(v);
+        for (int64_t r = 0; r < WIDTH; r++) memcpy(to + (j + r) * PITCH, v + r, sizeof *v);
+      }
+    }
+    return copy;
+  }
+  /* Such outputs side by side in the first two. */
+  template <int PARTS>
+  void run_turned(const char *data, int64_t across, int64_t outputs, int64_t n) {
+    choose(STEP, n);
+    for (int64_t row = 0; row < n; row += BLOCK_ROWS) {
+      const int64_t m = least(n - row, (int64_t)BLOCK_ROWS);
+      const char *from = data + row * PARTS * (int64_t)sizeof(Part);
+      run_block({turned<PARTS>(from, across, outputs, m), STEP, m, 0}, !row);
+    }
+  }
+  /* In all parts of the first two, which come by turns. */
+  bool has_nan(int parts) const {
+    const uint64_t odd = (1ull << WIDTH) / 3 << 1;
+    const uint64_t nan =
+        mask_of((Words)(at[0].special != at[0].special) | (Words)(at[1].special != at[1].special));
+    return parts == 1 ? nan : (nan & odd) && (nan & ~odd);
   }
   /* All lanes of a contiguous row in the first two. */
-  GPR_APART void run_row(const Part *x, int64_t n) {
+  GPR_APART void run_row(const Part *x, int64_t n, int parts, int64_t ahead) {
     const int64_t rows = n / STEP, rest = n - rows * STEP;
-    const int64_t ahead = gpr_prefetch_ahead / (int64_t)sizeof *x;
-    width = STEP;
-    exactly = sizeof(R) == sizeof(double) && n <= BLOCK_ROWS;
-    at[0].open();
-    at[1].open();
-    if (rest) add_ready(at, ready(x + rows * STEP, STEP, rest, 1), STEP, 1, 0);
-    if (!rows) settle(at, 1), settle(at + 1, 1);
+    choose(STEP, n);
+    if (rest || !rows) { /* filled up by zeros, whose signs a window does not keep */
+      PartBlock<K, R> some;
+      const Piece<R> last = {ready(x + rows * STEP, STEP, rest, 1), STEP, 1, 0};
+      some.open(habit);
+      infinite |= some.add(last, habit);
+      some.close(at, last, habit, true);
+    }
     for (int64_t row = 0; row < rows; row += BLOCK_ROWS) {
       const int64_t m = least(rows - row, (int64_t)BLOCK_ROWS);
-      K *to = row ? block : at;
-      if (row) to[0].open(), to[1].open();
-      add_step(to, x + row * STEP, STEP, m, ahead);
-      settle(to, m + 1);
-      settle(to + 1, m + 1);
-      if (row) at[0].merge(block[0]), at[1].merge(block[1]);
+      run_block(rows_of(x + row * STEP, STEP, m, ahead), !row && !rest);
+      if (has_nan(parts)) break; /* which stays */
     }
     at[0].merge(at[1]);
-    additions = BLOCK_ROWS + 2 * (rows / BLOCK_ROWS) + 4 + 2 * WIDTH;
+    additions += 2 * WIDTH;
   }
 };
 
@@ -193,9 +177,10 @@ template <class T, template <class> class Kind> struct TwofoldFold {
     if constexpr (PARTS == 1) {
       *part = *from;
     } else {
-      for (int l = 0; l < STEP; l++)
-        for (int i = 0; i < NUMBERS; i++)
-          numbers(part + l % PARTS, l / PARTS)[i * WIDTH] = numbers(from, l)[i * WIDTH];
+      const Doubles *x = (const Doubles *)(const void *)from;
+      Doubles *to = (Doubles *)(void *)part;
+      for (int i = 0; i < NUMBERS; i++)
+        part_lanes(x[i], x[NUMBERS + i], to[i], to[NUMBERS + i], LanesTo<WIDTH>());
     }
   }
   /* A contiguous matrix of few reals a row as one of more. */
@@ -223,11 +208,10 @@ template <class T, template <class> class Kind> struct TwofoldFold {
       store(first, (int64_t)0, least((int64_t)WIDTH, t->outputs - first), part, additions);
     }
   }
-  static GPR_APART void columns(const gpr_tile *t, const Store &store) {
+  static GPR_APART void columns(const gpr_tile *t, Columns &c, const Store &store) {
     const Part *x = (const Part *)(const void *)t->data;
     const int64_t reals = t->outputs * PARTS, stride = t->along / (int64_t)sizeof(Part);
     const int64_t steps = (reals + STEP - 1) / STEP;
-    Columns c;
     K part[PARTS];
     int64_t wide = reals;
     while (wide % STEP) wide += reals;
@@ -246,23 +230,36 @@ template <class T, template <class> class Kind> struct TwofoldFold {
         }
     }
   }
+  enum { SHORT_ROW = 256 };
+  static GPR_APART void short_rows(const gpr_tile *t, Columns &c, const Store &store) {
+    for (int64_t first = 0; first < t->outputs; first += STEP / PARTS) {
+      c.template run_turned<PARTS>(t->data + first * t->across, t->across, t->outputs - first,
+                                   t->n);
+      for (int64_t k = 0; k < 2 && first + k * WIDTH < t->outputs; k += PARTS)
+        store(first + k * WIDTH, (int64_t)0, least((int64_t)WIDTH, t->outputs - first - k * WIDTH),
+              c.at + k, c.additions);
+    }
+  }
   /* Lanes are merged side by side. */
-  static GPR_APART void rows(const gpr_tile *t, const Store &store) {
-    Columns c;
-    K part[PARTS], lane[WIDTH];
+  static GPR_APART void rows(const gpr_tile *t, Columns &c, const Store &store) {
+    Doubles number[NUMBERS][WIDTH] = {};
+    const bool follows = t->outputs > 1 && gpr_prefetch_columns; /* another row */
+    const int64_t ahead = (follows ? t->across : gpr_prefetch_ahead) / (int64_t)sizeof(Part);
+    K lane[WIDTH];
     for (int64_t first = 0; first < t->outputs; first += WIDTH) {
       const int64_t m = least((int64_t)WIDTH, t->outputs - first);
-      if (m < WIDTH) memset((void *)lane, 0, sizeof lane);
       for (int64_t o = 0; o < m; o++) {
         const char *at = t->data + (first + o) * t->across;
-        c.run_row((const Part *)(const void *)at, t->n * PARTS);
-        for (int l = 0; l < WIDTH; l++)
-          for (int i = 0; i < NUMBERS; i++)
-            numbers(lane + l, o)[i * WIDTH] = numbers(c.at, l)[i * WIDTH];
+        c.run_row((const Part *)(const void *)at, t->n * PARTS, PARTS, ahead);
+        for (int i = 0; i < NUMBERS; i++) number[i][o] = ((const Doubles *)(const void *)c.at)[i];
       }
-      for (int p = 0; p < PARTS; p++) part[p] = lane[p];
-      for (int l = PARTS; l < WIDTH; l++) part[l % PARTS].merge(lane[l]);
-      store(first, (int64_t)0, m, part, c.additions);
+      for (int i = 0; i < NUMBERS; i++) {
+        turn(number[i]);
+        for (int l = 0; l < WIDTH; l++) ((Doubles *)(void *)(lane + l))[i] = number[i][l];
+      }
+      for (int half = WIDTH / 2; half >= PARTS; half /= 2)
+        for (int l = 0; l < half; l++) lane[l].merge(lane[l + half]);
+      store(first, (int64_t)0, m, lane, c.additions);
     }
   }
   /* Calls take(first output, how many of these are known, how many there are, a vector of each
@@ -274,10 +271,12 @@ template <class T, template <class> class Kind> struct TwofoldFold {
         },
         &take};
     const int64_t each = sizeof(T);
+    Columns c;
     if (t->outputs > 1 ? t->across == each : t->along != each)
-      columns(t, store);
+      columns(t, c, store);
     else
-      rows(t, store);
+      (t->n > SHORT_ROW || t->outputs == 1 ? rows : short_rows)(t, c, store);
+    if (c.infinite && t->infinite) *t->infinite = 1;
   }
 
   static void open(void *state) {
@@ -306,7 +305,7 @@ template <class T, template <class> class Kind> struct TwofoldFold {
   }
   static int fold(void *state, const void *data, int64_t n, int64_t) {
     const State &s = *(const State *)state;
-    const gpr_tile row = {(const char *)data, 0, sizeof(T), 1, n, nullptr, 0};
+    const gpr_tile row = {(const char *)data, 0, sizeof(T), 1, n, nullptr, 0, nullptr};
     if (n) fold_many(state, 0, &row, 0);
     return s.part[0].special != s.part[0].special &&
            s.part[PARTS - 1].special != s.part[PARTS - 1].special;

@@ -1,0 +1,276 @@
+/* Two vectors of columns, of a few rows at a time: how their sums are kept. */
+#ifndef GPR_STEP_BLOCKS_H
+#define GPR_STEP_BLOCKS_H
+
+#include "exact_lanes.h"
+#include "many.h"
+#include "twofold.h"
+
+GPR_OPEN
+
+/* Numbers are added up by blocks of rows, and then these, so that few roundings add up; some rows
+ * of a panel of columns at a time, which the hardware can follow. */
+enum { PANEL = 256, BLOCK_ROWS = 64, WOVEN_ROWS = 16 };
+/* Rows that lie whole pages apart meet in one set of the caches, which has at least so many ways.
+ */
+enum { PAGE_BYTES = 4096, WAYS = 8 };
+
+/* Rows of STEP reals where they lie; the next ones lie `ahead` of them, or 0. */
+template <class R> struct Piece {
+  const R *x;
+  int64_t stride, n, ahead;
+};
+/* What the blocks of a tile have in common. */
+struct Habit {
+  bool exactly;          /* so few doubles that ties are frequent */
+  bool wide = false;     /* numbers of more exponents than a window keeps */
+  bool is_known = false; /* the window */
+  Window window;
+};
+
+/* Whether a lane has an infinity, of what is not finite. */
+template <class K, class R> GPR_APART bool look_for_special(K *to, const Piece<R> &rows) {
+  Words infinite = {};
+  for (int k = 0; k < 2; k++) {
+    Doubles special = {};
+    for (int64_t row = 0; row < rows.n; row++) {
+      const Doubles d = load(rows.x + row * rows.stride + k * WIDTH);
+      special += (Doubles)(bits(d) & (Words)(d - d != 0));
+      infinite |= (Words)(size_of(d) == __builtin_inf());
+    }
+    to[k].special += special;
+    to[k].set_aside((Words)(to[k].sum.high - to[k].sum.high != 0));
+  }
+  return mask_of(infinite);
+}
+template <bool EXACTLY, class K, class R> GPR_FN bool add_rows(K *to, const Piece<R> &rows) {
+  constexpr bool narrow = sizeof(R) < sizeof(double);
+  K a = to[0], b = to[1];
+  for (int64_t row = 0; row < rows.n; row++) {
+    const R *at = rows.x + row * rows.stride;
+    prefetch_later<STEP>(at, rows.ahead);
+    if constexpr (EXACTLY) {
+      a.add_exactly(load(at));
+      b.add_exactly(load(at + WIDTH));
+    } else {
+      a.template add<narrow>(load(at));
+      b.template add<narrow>(load(at + WIDTH));
+    }
+  }
+  to[0] = a;
+  to[1] = b;
+  const Doubles all = a.sum.high + b.sum.high;
+  return mask_of((Words)(all - all != 0)) && look_for_special(to, rows);
+}
+
+/* What a step keeps of a block of rows, which come in pieces: sums that know what they lose.
+ * Results of add() and close(): whether an element is infinite, in a lane without NaN. */
+template <class K, class R> struct PartBlock {
+  K part[2];
+
+  static void prepare(const Piece<R> &, Habit &) {}
+  GPR_METHOD void open(const Habit &) {
+    part[0].open();
+    part[1].open();
+  }
+  GPR_METHOD bool add(const Piece<R> &rows, const Habit &habit) {
+    constexpr bool sums = Same<K, TwofoldSum<Doubles>>::value;
+    return sums && habit.exactly ? add_rows<sums>(part, rows) : add_rows<false>(part, rows);
+  }
+  /* Of all its rows. */
+  GPR_METHOD bool close(K *to, const Piece<R> &rows, const Habit &habit, bool is_first) {
+    for (int k = 0; k < 2; k++) {
+      if (!habit.exactly) part[k].settle((double)(rows.n + 4));
+      if (is_first)
+        to[k] = part[k];
+      else
+        to[k].merge(part[k]);
+    }
+    return false;
+  }
+};
+template <class K, class R> struct StepBlock : PartBlock<K, R> {};
+
+/* Of floats plain sums of doubles: exact where their exponents are close, else off by
+ * rows²·u·max|x| at most. Nothing overflows, so that what is not finite stays. */
+template <> struct StepBlock<TwofoldSum<Doubles>, float> {
+  Doubles sum[2];
+  Words32 high, low; /* magnitudes, shifted; zero is no low */
+
+  static void prepare(const Piece<float> &, Habit &) {}
+  GPR_METHOD void open(const Habit &) {
+    sum[0] = sum[1] = -Doubles{};
+    high = Words32{};
+    low = ~Words32{};
+  }
+  GPR_METHOD bool add(const Piece<float> &rows, const Habit &) {
+    StepBlock s = *this;
+    const float *x = rows.x;
+    for (int64_t row = 0; row < rows.n; row++, x += rows.stride) {
+      prefetch_later<STEP>(x, rows.ahead);
+      Words32 size;
+      memcpy(&size, x, sizeof size);
+      size += size;
+      s.high = s.high > size ? s.high : size;
+      size -= 1;
+      s.low = s.low < size ? s.low : size;
+      s.sum[0] += load(x);
+      s.sum[1] += load(x + WIDTH);
+    }
+    *this = s;
+    return false;
+  }
+  GPR_METHOD bool close(TwofoldSum<Doubles> *to, const Piece<float> &rows, const Habit &,
+                        bool is_first) {
+    const uint32_t infinity = 0xff000000u;
+    const uint32_t near = (uint32_t)(53 - 24 - (rows.n > 8 ? 6 : 3)) << 24;
+    const double by = 0x1p-52 * (double)rows.n * (double)(rows.n + 4);
+    const Words32 most = high & infinity, fewest = (low + 1) & infinity;
+    const Words32 far = (Words32)((most - fewest > near) & (most > fewest));
+    Words32 infinite = {};
+    if (is_first) to[0].open(), to[1].open();
+    if (mask_of(far | (Words32)(most == infinity))) {
+      float size[STEP];
+      infinite = (Words32)(high == infinity);
+      high = high >> 1 & far;
+      memcpy(size, &high, sizeof size);
+      for (int k = 0; k < 2; k++) {
+        const Words odd = (Words)(sum[k] - sum[k] != 0);
+        to[k].special += (Doubles)(odd & bits(sum[k]));
+        sum[k] = (Doubles)(~odd & bits(sum[k]));
+        to[k].errors += (Doubles)(~odd & bits(by * load((const float *)size + k * WIDTH)));
+      }
+    }
+    for (int k = 0; k < 2; k++)
+      if (is_first)
+        to[k].sum.high = sum[k];
+      else
+        to[k].add_exactly(sum[k]);
+    return mask_of(infinite);
+  }
+};
+
+/* Of doubles a window, and where that does not keep them sums that know what they lose. */
+struct WindowLanes {
+  Doubles first[2], second[2];
+  Words away[2], lost[2];
+};
+struct WindowBlock : WindowLanes {
+  double start1, start2;
+
+  void open(const Window &w) {
+    start1 = w.start1;
+    start2 = w.start2;
+    for (int k = 0; k < 2; k++) {
+      first[k] = start1 - Doubles{};
+      second[k] = start2 - Doubles{};
+      away[k] = lost[k] = Words{};
+    }
+  }
+  GPR_METHOD void add(const Piece<double> &rows) {
+    const Doubles start = start1 - Doubles{};
+    WindowLanes w = *this;
+    const double *x = rows.x;
+    for (int64_t row = 0; row < rows.n; row++, x += rows.stride) {
+      prefetch_later<STEP>(x, rows.ahead);
+      for (int k = 0; k < 2; k++)
+        add_two_levels(w.first[k], w.second[k], w.away[k], w.lost[k], start, load(x + k * WIDTH));
+    }
+    (WindowLanes &)*this = w;
+  }
+  /* Lanes that it did not keep; of a zero it has not the sign. */
+  GPR_METHOD Words failed(int k) const {
+    const Words zero = (Words)(first[k] == start1) & (Words)(second[k] == start2);
+    return (Words)((away[k] >> 52 | lost[k] << 1) != 0) | zero;
+  }
+};
+template <> struct StepBlock<TwofoldSum<Doubles>, double> : PartBlock<TwofoldSum<Doubles>, double> {
+  typedef TwofoldSum<Doubles> K;
+  typedef PartBlock<K, double> Parts;
+  WindowBlock window;
+  bool windowed;
+
+  /* The largest that is not NaN. */
+  static GPR_APART double most_of(const Piece<double> &rows) {
+    Doubles most[4] = {};
+    double all = 0;
+    for (int64_t row = 0; row < rows.n; row += 2) {
+      const double *at = rows.x + row * rows.stride;
+      const double *next = row + 1 < rows.n ? at + rows.stride : at;
+      for (int k = 0; k < 4; k++) {
+        const Doubles size = size_of(load((k < 2 ? at : next) + k % 2 * WIDTH));
+        most[k] = size > most[k] ? size : most[k];
+      }
+    }
+    for (int k = 1; k < 4; k++) most[0] = most[k] > most[0] ? most[k] : most[0];
+    for (int l = 0; l < WIDTH; l++) all = most[0][l] > all ? most[0][l] : all;
+    return all;
+  }
+  /* A window for these, if there is one, and one that is higher than that before. */
+  static void choose(double most, Habit &habit) {
+    const int top = (int)(bits(most) >> 52) - 1022 + 2;
+    habit.wide = !(most < TWOFOLD_MOST && most > TWOFOLD_LEAST) ||
+                 (habit.is_known && top <= habit.window.top);
+    habit.is_known = true;
+    if (!habit.wide) habit.window = open_window(top);
+  }
+  static void prepare(const Piece<double> &rows, Habit &habit) {
+    if (!habit.is_known) choose(most_of(rows), habit);
+  }
+  GPR_METHOD void open(const Habit &habit) {
+    windowed = !habit.wide;
+    if (windowed)
+      window.open(habit.window);
+    else
+      Parts::open(habit);
+  }
+  GPR_METHOD bool add(const Piece<double> &rows, const Habit &habit) {
+    if (!windowed) return Parts::add(rows, habit);
+    window.add(rows);
+    return false;
+  }
+  GPR_METHOD bool close(K *to, const Piece<double> &rows, Habit &habit, bool is_first) {
+    if (!windowed) return Parts::close(to, rows, habit, is_first);
+    const Words failed[2] = {window.failed(0), window.failed(1)};
+    if (mask_of(failed[0] | failed[1])) return close_again(to, rows, habit, is_first);
+    for (int k = 0; k < 2; k++)
+      keep(to[k], window.first[k] - window.start1, window.second[k] - window.start2, is_first);
+    return false;
+  }
+  static GPR_METHOD void keep(K &to, const Doubles first, const Doubles second, bool is_first) {
+    if (is_first) {
+      to.begin(first);
+      to.sum.add(second);
+    } else {
+      to.add_exactly(first);
+      to.add_exactly(second);
+    }
+  }
+  /* A NaN fails in its lane alone; but what an operation makes may come of numbers that overflow
+   * and one infinity. */
+  GPR_APART bool close_again(K *to, const Piece<double> &rows, Habit &habit, bool is_first) {
+    volatile const double inf = __builtin_inf();
+    const uint64_t made = bits(inf - inf);
+    Words nan[2], far = {}, odd = {};
+    for (int k = 0; k < 2; k++) {
+      nan[k] = (Words)(window.first[k] != window.first[k]) & (Words)(bits(window.first[k]) != made);
+      far |= window.failed(k) & ~nan[k];
+      odd |= (window.away[k] >> 52 | window.lost[k] << 1) & ~nan[k];
+    }
+    if (mask_of(far)) {
+      if (mask_of((Words)(odd != 0))) choose(most_of(rows), habit);
+      Parts::open(habit);
+      const bool infinite = Parts::add(rows, habit);
+      return Parts::close(to, rows, habit, is_first) | infinite;
+    }
+    for (int k = 0; k < 2; k++) {
+      keep(to[k], (Doubles)(~nan[k] & bits(window.first[k] - window.start1)),
+           (Doubles)(~nan[k] & bits(window.second[k] - window.start2)), is_first);
+      to[k].special += (Doubles)(nan[k] & bits(window.first[k]));
+    }
+    return false;
+  }
+};
+
+GPR_CLOSE
+#endif
