@@ -122,7 +122,7 @@ $(GPU_RECORD)/gpu-%.xml:
 	$(PYTEST) -m "gpu and not alone" --junitxml=$@ tests/test_$*.py > $(@:xml=out) 2>&1 $(NONE_IS_FINE)
 # What is compiled when it is asked for: examples, and operators of the user.
 $(GPU_RECORD)/host-%.xml $(GPU_RECORD)/gpu-example.xml $(GPU_RECORD)/gpu-operators_gpu.xml: export GPUREDUCE_NVRTC =
-$(GPU_RECORD)/gpu-operators_gpu.xml: PYTEST += -n 3
+$(GPU_RECORD)/gpu-operators_gpu.xml: PYTEST += -n 3 -p no:benchmark
 $(GPU_RECORD)/host-%.xml:
 	$(PYTEST) -m "not gpu" --junitxml=$@ tests/test_$*.py > $(@:xml=out) 2>&1 $(NONE_IS_FINE)
 $(GPU_RECORD)/%.log:

@@ -139,15 +139,15 @@ def main() -> None:
         ("a small one: hypot of 1000", x[:1000], lambda: HYPOT(x[:1000], keepdims=True)),
     ]
     cube = x[: 250 * 1001 * 1003].reshape(250, 1001, 1003)
-    for name, a, axis in (
+    for name, a, along in (
         ("rows", square, 1), ("columns", square, 0), ("12345 x 6789, axis 0", odd, 0),
         ("12345 x 6789, axis 1", odd, 1), ("rows of 101", short, 1),
         ("every other row, axis 0", square[::2], 0), ("every other column, axis 1", odd[:, ::2], 1),
         ("250 x 1001 x 1003, axis 1", cube, 1), ("the same, axes 0 and 2", cube, (0, 2)),
         ("the same, axes 0 and 1", cube, (0, 1)), ("few long columns", x.reshape(-1, 8), 0),
     ):  # fmt: skip
-        works.append((f"prod, {name}", a, partial(ours, a, axis=axis)))
-        works.append((f"{theirs}, {name}", a, partial(their_prod, a, axis)))
+        works.append((f"prod, {name}", a, partial(ours, a, axis=along)))
+        works.append((f"{theirs}, {name}", a, partial(their_prod, a, along)))
     for name, a, work in works:
         first = compiled_in(work)
         show(name, a.nbytes, milliseconds(cupy, work, asked.repeats), limit, first)

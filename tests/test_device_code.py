@@ -3,6 +3,7 @@
 Exactness and the tree depend on each operation being rounded once, by itself, whichever NVRTC a
 machine has: the oldest and the newest that are supported compile the same kernels here."""
 
+import heapq
 import os
 import pickle
 import re
@@ -273,16 +274,67 @@ def test_nothing_is_flushed_or_approximated(functions, which, family):
         assert line.startswith("rcp.approx.f32") and re.search(divides, name), (name, line)
 
 
-@pytest.mark.parametrize("family", ["flat_exact", "flat_tree"])
+BRANCH = re.compile(r"(@!?%p\d+ +)?bra(?:\.uni)? *\t*(\$L\w+);")
+
+
+def blocks(text):
+    """{number: (lines without a branch among them, the blocks that may come next)}."""
+    code, labels = [[]], {}
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("$L") and line.endswith(":"):
+            code.append([])
+            labels[line[:-1]] = len(code) - 1
+        elif line:
+            code[-1].append(line)
+            if BRANCH.match(line) or line == "ret;":
+                code.append([])
+    found = {}
+    for number, its in enumerate(code):
+        branch = BRANCH.match(its[-1]) if its else None
+        falls = (branch[1] if branch else not its or its[-1] != "ret;") and number + 1 < len(code)
+        follow = [labels[branch[2]]] if branch else []
+        found[number] = its, follow + ([number + 1] if falls else [])
+    return found
+
+
+def shortest_round(graph, start):
+    """The lines of the loop's shortest way through a block; none if it is in no loop."""
+    heap, done = [(0, start, ())], set()
+    while heap:
+        length, at, way = heapq.heappop(heap)
+        if way and at == start:
+            return [line for block in way for line in graph[block][0]]
+        if not way or at not in done:
+            done.add(at)
+            for to in graph[at][1]:
+                heapq.heappush(heap, (length + len(graph[at][0]), to, (*way, at)))
+    return []
+
+
+LOCAL = re.compile(r"(?:ld|st)\.local")
+
+
 @each_library
-def test_nothing_is_spilled_into_local_arrays_on_the_way(functions, which, family):
-    """An indexed array in the exact kernels' entry would halve their speed; matrices' too."""
-    entries = {
-        key: text
-        for key, text in functions(which, family).items()
-        if re.search("flat_exact|flat_tree.*matrix", key[1])
-    }
-    assert entries and not lines(entries, r"(?:ld|st)\.local")
+def test_tiles_are_summed_without_local_arrays(functions, which):
+    """What the windows do not hold is added up from a copy of the tile; copying all of them would
+    halve the speed."""
+    for (_, name), text in functions(which, "flat_exact").items():
+        if "flat_exact" not in name:
+            continue
+        graph = blocks(text)
+        loads = [n for n, (code, _) in graph.items() if "no_allocate.v4" in " ".join(code)]
+        rounds = [way for way in (shortest_round(graph, n) for n in loads) if way]
+        assert rounds, name
+        found = [line for way in rounds for line in way if LOCAL.search(line)]
+        assert not found, (name, found)
+
+
+@each_library
+def test_matrices_stay_in_registers(functions, which):
+    """An indexed array would halve the speed."""
+    found = functions(which, "flat_tree").items()
+    entries = {key: text for key, text in found if re.search("flat_tree.*matrix", key[1])}
+    assert entries and not lines(entries, LOCAL.pattern)
 
 
 @each_family

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from arrays import draw, finite_bits, generator
 from cuts import case_of, cuts_of, differing, merged_somehow, nasty, outcome, parts_of
-from table import bits
+from table import bits, numpy_dtype
 
 import gpureduce
 from gpureduce import Partials, finish, from_words, merge, partials, words
@@ -122,6 +122,25 @@ def test_zeros_of_all_signs_of_a_variance(op):
         parts = [partials(x[i : i + 1], op) for i in range(len(x))]
         assert bits(finish(merge(parts), "sum")) == bits(finish(partials(x, op), "sum")) == want
         assert merge(parts).raw.tobytes() == partials(x, op).raw.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16", "bfloat16"])
+@pytest.mark.parametrize("op", ["sum", "nanmean", "var"])
+def test_elements_that_stand_many_times(op, dtype):
+    """Their words are those of a copy, and a sum that is zero has its sign."""
+    rng = generator("many times", op, dtype)
+    if op == "var" and dtype[0] == "c":
+        op = "mean"
+    for _ in range(40):
+        numbers = rng.choice([0.0, -0.0, -0.0, 1.0, -1.0, 3e-7], (3, 2, rng.integers(1, 40)))
+        x = np.broadcast_to(numbers.astype(numpy_dtype(dtype)), (9, *numbers.shape))
+        axis = tuple(rng.permutation(4)[: rng.integers(1, 4)].tolist())
+        p = partials(x, op, axis)
+        assert p == partials(x.copy(), op, axis), (x.shape, axis)
+        assert bits(finish(p)) == bits(gpureduce.reduce(x, op, axis))
+    plus, minus = (np.broadcast_to(numpy_dtype(dtype).type(y), (7, 30)) for y in (1, -1))
+    total = finish(merge([partials(y, "sum", 0) for y in (plus, minus)]))
+    assert bits(total) == bits(np.zeros_like(total))
 
 
 def test_floats_are_rounded_once_into_what_is_asked():
