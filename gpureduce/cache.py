@@ -151,7 +151,8 @@ def make_packs(archs: Sequence[str], jobs: int) -> None:
         kinds: dict[str, list[int]] = {}
         for n in sorted(made, key=lambda n: (_rank(programs[n][1]), programs[n])):
             kernel, _, header = programs[n]
-            kinds.setdefault(header if header.startswith("textbook/") else kernel, []).append(n)
+            is_textbook = header.startswith("textbook/")
+            kinds.setdefault(header if is_textbook else kernel.partition("<")[0], []).append(n)
         path = Path(pack.FOLDER) / f"{arch}.pack"
         pack.write(path, [[made[n] for n in kinds[kind]] for kind in sorted(kinds)])
         raw = sum(len(image) for _, image in made.values())

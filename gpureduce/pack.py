@@ -20,6 +20,10 @@ _KERNEL = struct.Struct("<16sIII")  # key, block, where in it, bytes
 # A block is read as far as a kernel lies in it, 3 to 4 ms for each MiB. With blocks of 2 MiB a pack
 # was 6.0 MB, with blocks of 4 MiB 5.6, with these 5.4.
 BLOCK_BYTES = 8 << 20
+# An instruction has 16 bytes, and images begin where one may: xz then looks at the place in it, and
+# a pack is 6 % smaller.
+ALIGNED = 16
+FILTER = {"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "pb": 4, "lp": 3, "lc": 1}
 
 
 class Block:
@@ -90,7 +94,7 @@ def find(arch: str, key: str) -> bytes | None:
 
 
 def _compressed(block: bytes) -> bytes:
-    return lzma.compress(block, preset=9 | lzma.PRESET_EXTREME)
+    return lzma.compress(block, filters=[FILTER])
 
 
 def write(path: str | os.PathLike[str], kinds: Iterable[Iterable[tuple[str, bytes]]]) -> None:
@@ -104,6 +108,7 @@ def write(path: str | os.PathLike[str], kinds: Iterable[Iterable[tuple[str, byte
             if block and len(block) + len(image) > BLOCK_BYTES:
                 blocks.append(bytes(block))
                 block = bytearray()
+            block += bytes(-(len(block) + image.find(0) + 1) % ALIGNED)  # behind the name
             index.append((bytes.fromhex(key), len(blocks), len(block), len(image)))
             block += image
         blocks.append(bytes(block))
