@@ -1,8 +1,8 @@
 """NumPy's reductions on the GPU and the CPU, with answers that never depend on how they ran.
 
 Floating-point sums, means and variances are exact and rounded once; products fold along one tree
-over the index; everything else is free of order. The same bits on any device, any number of
-threads, any layout. See the functions' own help, and ``gpureduce.operators()`` for the list.
+over the index; everything else does not depend on the order. The same bits on any device, with any
+number of threads, in any layout. See the functions' own help; ``gpureduce.operators()`` lists them.
 """
 
 from importlib import import_module as _import_module

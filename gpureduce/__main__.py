@@ -131,7 +131,7 @@ def main() -> None:
         )
     command.set_defaults(run=climb)
 
-    command = commands.add_parser("demo", help="every reduction of a file of numbers, beside NumPy")
+    command = commands.add_parser("demo", help="reductions of a file of numbers, beside NumPy")
     command.add_argument("file", nargs="?", help=".npy or a table of numbers; default: a real one")
     land.add_picture(command)
     command.set_defaults(run=lambda given: demo.run(given.file, given.picture))

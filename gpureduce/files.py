@@ -43,7 +43,9 @@ def _add_command(commands: Any, op: Operator) -> None:
     command.add_argument("--offset", type=int, default=0, help="bytes before the raw numbers")
     command.add_argument("--axis", action="append", metavar="N[,N]", help="axes (default: all)")
     command.add_argument("--keepdims", action="store_true", help="keep reduced axes, of length 1")
-    command.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
+    command.add_argument(
+        "--device", default="auto", help="auto, cpu, cuda, cuda:N, cuda:all or all"
+    )
     if op["spread"]:
         command.add_argument("--ddof", type=float, default=0, help="divide by n - DDOF")
     command.add_argument("--key", metavar="NAME", help="which array of an .npz file")
@@ -113,7 +115,10 @@ def _array(given: argparse.Namespace) -> Array:
 def _of_stdin() -> Array:
     data = sys.stdin.buffer.read()
     if not data.startswith(_MAGIC):
-        raise ValueError("stdin is no .npy file; raw numbers need their --dtype")
+        raise ValueError(
+            "stdin is no .npy file; raw numbers need their --dtype, and a table of numbers is read "
+            "from a file: .csv, .tsv, .txt"
+        )
     array: Array = np.load(io.BytesIO(data))
     return array
 

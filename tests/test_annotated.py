@@ -90,6 +90,21 @@ def test_what_masked_arrays_do_not_take():
             refused()
 
 
+def test_partials_are_of_numbers_alone():
+    a = np.array([1.0, 2.0]).view(Own)
+    pandas = pytest.importorskip("pandas", reason="no pandas")
+    for other in (a, pandas.Series([1.0, np.nan]), pandas.DataFrame({"a": [1.0]})):
+        for refused in (
+            lambda other=other: gpureduce.partials(other, "sum"),
+            lambda other=other: gpureduce.fingerprint(other),
+            lambda other=other: gpureduce.Accumulator("sum").add(other),
+        ):
+            with pytest.raises(TypeError, match=r"more than its numbers.* numpy\.asarray"):
+                refused()
+    mask = pandas.Series([True, False])
+    assert gpureduce.finish(gpureduce.partials([1.0, 2.0], "sum", where=mask)) == 1
+
+
 def test_operators_do_not_take_masks_or_labels():
     """Not beside a lazy array either."""
     da = pytest.importorskip("dask.array", reason="Dask's arrays are not installed")
@@ -211,6 +226,12 @@ def test_pint():
     assert gpureduce.sum(a, initial=registry.Quantity(1.0, "km")) == registry.Quantity(1009.0, "m")
     with pytest.raises(TypeError, match=r"pint.*Quantity"):
         gpureduce.prod(a)
+    warm = registry.Quantity(np.array([1.0, 2.0, 6.0]), "degC")
+    assert gpureduce.mean(warm) == registry.Quantity(3.0, "degC") and gpureduce.argmax(warm) == 2
+    for name in ("sum", "ptp", "var", "std", "nansum"):
+        for unit in ("degC", "dBm"):
+            with pytest.raises(TypeError, match="not linear"):
+                getattr(gpureduce, name)(registry.Quantity(a.magnitude, unit))
 
 
 # --- labels -------------------------------------------------------------------------------------

@@ -271,6 +271,27 @@ def test_what_it_does_not_know_is_refused_by_name_and_line(tmp_path, body):
     assert "combine in operators_of_mine.py, line " in str(failed.value)
 
 
+LAMBDAS = """\
+import math
+import numpy as np
+
+def made(k):
+    return lambda a, b: a + k * b, lambda a, b: a - k * b
+
+def local():
+    import math as m
+    return lambda a, b: m.sqrt(a * a + b * b)
+
+found = [lambda a, b: math.sqrt(a * a + b * b), lambda a, b: np.maximum(a, b), *made(2.0), local()]
+"""
+
+
+def test_lambdas_know_what_is_around_them(tmp_path):
+    found = from_file(tmp_path, LAMBDAS).found
+    wanted = [5.0, 4.0, 11.0, -5.0, 5.0]
+    assert [gpureduce.operator(one)([3.0, 4.0]) for one in found] == wanted
+
+
 def test_other_things_are_refused():
     with pytest.raises(TypeError, match="no function of Python"):
         gpureduce.operator(np.add)

@@ -253,7 +253,7 @@ def test_what_cannot_be_asked():
         finish(partials(x, "sum"), "var")
     with pytest.raises(ValueError, match="is not known"):
         partials(x, "median")
-    with pytest.raises(TypeError, match="there are no partials of sum of object"):
+    with pytest.raises(TypeError, match=r"dtype\('O'\) is not supported"):
         partials(np.array([None]), "sum")
     with pytest.raises(TypeError, match="there are no partials of matmul2x2"):
         partials(np.ones((2, 2, 2)), "matmul2x2")

@@ -187,7 +187,14 @@ def test_the_accessor(labelled):
         labelled.exact.sum("time", where=where.rename(lat="other"))
     found = gpureduce.sum(labelled, axis=0)
     assert found.dims == ("lat", "lon") and bits(found.values) == bits(gpureduce.sum(x, axis=0))
-    assert gpureduce.minmax(labelled)[0].dtype == np.float32
+    for axis, keepdims in ((None, False), (0, False), ((0, 2), True)):
+        for one, plain in zip(
+            gpureduce.minmax(labelled, axis=axis, keepdims=keepdims),
+            gpureduce.minmax(x, axis=axis, keepdims=keepdims),
+            strict=True,
+        ):
+            assert one.dims == labelled.max(axis=axis, keepdims=keepdims).dims
+            assert bits(one.values) == bits(plain)
 
 
 def test_xarrays_and_operators(labelled):

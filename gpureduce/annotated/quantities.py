@@ -25,6 +25,8 @@ def reduce(name: str, a: Any, given: Mapping[str, Any]) -> Any:
 
 def _reduce(name: str, a: Any, numbers: Any, unit: Any, given: Mapping[str, Any]) -> Any:
     row, rest = row_of(name), asked(given)
+    if name.removeprefix("nan") in ("sum", "ptp", "var", "std") and not _is_linear(a):
+        refused(name, a, f"has the unit {unit}, which is not linear", "a.to_base_units()")
     if row["spread"] and "var" in name:
         unit = unit**2
     elif row["position"] or name == "count_nonzero":
@@ -37,6 +39,11 @@ def _reduce(name: str, a: Any, numbers: Any, unit: Any, given: Mapping[str, Any]
         rest[argument] = _in_unit(name, argument, rest[argument], a)
     result = function_of(name)(numbers, **rest)
     return result if unit is None else each(lambda one: _with_unit(a, one, unit), result)
+
+
+def _is_linear(a: Any) -> bool:
+    """Whether zero stays zero in other units: not of degrees and decibels of Pint."""
+    return not hasattr(a, "to_base_units") or not type(a)(0, a.units).to_base_units().magnitude
 
 
 def _in_unit(name: str, argument: str, value: Any, a: Any) -> Any:

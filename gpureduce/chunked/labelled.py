@@ -13,14 +13,18 @@ WHY_NOT = "has names, which would be lost"
 
 
 def reduce(name: str, a: Any, given: Mapping[str, Any]) -> Any:
-    """A DataArray, lazy where the array's data are; of two results a tuple of plain arrays."""
+    """A DataArray, lazy where the array's data are; of two results a tuple of them."""
     function = functions.PUBLIC[name]
     rest = {key: value for key, value in given.items() if value is not None and value is not _NO}
     if rest.get("out") is not None:
         raise TypeError(f"{name}: xarray's arrays take no out")
     if isinstance(rest.get("where"), type(a)):
         rest["where"] = rest["where"].broadcast_like(a).transpose(*a.dims).data
-    if any(op["name"] == name and op["results"] > 1 for op in operators()):
-        return function(a.data, **rest)
     axis, keepdims = rest.pop("axis", None), bool(rest.pop("keepdims", False))
-    return a.reduce(function, axis=axis, keepdims=keepdims, **rest)
+    if not any(op["name"] == name and op["results"] > 1 for op in operators()):
+        return a.reduce(function, axis=axis, keepdims=keepdims, **rest)
+
+    def named(result: Any) -> Any:
+        return a.reduce(lambda *_, **__: result, axis=axis, keepdims=keepdims)
+
+    return tuple(map(named, function(a.data, axis=axis, **rest)))

@@ -2,10 +2,11 @@
 
 import ast
 import builtins
+import copy
 import inspect
 import math
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,7 +81,6 @@ def source_of(function: Any) -> Source:
 
 def _found(tree: ast.AST, function: types.FunctionType) -> ast.FunctionDef | ast.Lambda:
     code = function.__code__
-    here = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
@@ -88,21 +88,47 @@ def _found(tree: ast.AST, function: types.FunctionType) -> ast.FunctionDef | ast
                 return node
         if isinstance(node, ast.AsyncFunctionDef) and node.name == code.co_name:
             raise OperatorError(f"{code.co_name}: an async function is no operator")
-        if isinstance(node, ast.Lambda) and code.co_name == "<lambda>":
-            made = compile(ast.Expression(node), code.co_filename, "eval").co_consts
-            own = [c for c in made if isinstance(c, types.CodeType)]
-            if own and own[0].co_code == code.co_code and _like(own[0], code):
-                here.append(node)
+    here = [node for node, made in _lambdas(tree, code) if _like(made, code)]
     near = [node for node in here if node.lineno == code.co_firstlineno] or here
     if not near:
         raise OperatorError(f"{code.co_name}: its source has changed since it was imported")
     return near[0]
 
 
+def _lambdas(tree: ast.AST, code: types.CodeType) -> Iterator[tuple[ast.Lambda, types.CodeType]]:
+    """All of the file with their code, which depends on what is imported and assigned around them:
+    they are told apart by lines that the file has not."""
+    if code.co_name != "<lambda>":
+        return
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)]
+    other = copy.deepcopy(tree)
+    past = max(getattr(node, "end_lineno", None) or 0 for node in ast.walk(tree)) + 1
+    lines: dict[int, ast.Lambda] = {}
+    for node in ast.walk(other):
+        if isinstance(node, ast.Lambda):
+            node.lineno = node.end_lineno = past + len(lines)
+            node.end_col_offset = node.col_offset
+            lines[node.lineno] = nodes[len(lines)]
+    assert isinstance(other, ast.Module)
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # of a notebook's cell
+    for made in _codes(compile(other, code.co_filename, "exec", flags, dont_inherit=True)):
+        if made.co_firstlineno in lines:
+            yield lines[made.co_firstlineno], made
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield inner
+            yield from _codes(inner)
+
+
 def _like(x: types.CodeType, y: types.CodeType) -> bool:
-    return (x.co_varnames, x.co_names, repr(x.co_consts)) == (
+    return (x.co_code, x.co_varnames, x.co_names, x.co_freevars, repr(x.co_consts)) == (
+        y.co_code,
         y.co_varnames,
         y.co_names,
+        y.co_freevars,
         repr(y.co_consts),
     )
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpureduce import _core
+from gpureduce import _core, annotated
 from gpureduce.partial.kinds import dtype_of
 
 # What is copied from a device at a time.
@@ -16,11 +16,21 @@ def array_of(x: Any, function: str) -> NDArray[Any]:
     """The elements, with nothing dropped in silence."""
     if type(x) is np.ndarray:
         return x
+    found = _elements(x, function)
+    if annotated.module_of(type(x)):
+        raise TypeError(
+            f"{function}: {type(x).__module__}.{type(x).__qualname__} is more than its numbers, "
+            "and partials are of numbers alone: give numpy.asarray() of it"
+        )
+    return found
+
+
+def _elements(x: Any, function: str) -> NDArray[Any]:
     if hasattr(x, "mask") and hasattr(x, "compressed"):
         raise TypeError(
             f"{function}: masked arrays are not supported; give x.data with where=~x.mask"
         )
-    if hasattr(x, "__dask_graph__"):
+    if hasattr(x, "__dask_graph__") and getattr(x, "chunks", None):
         raise TypeError(
             f"{function}: a Dask array is reduced lazily by gpureduce's own functions, as in "
             "gpureduce.sum(x); give one block of it"
@@ -37,7 +47,7 @@ def brought(x: Any, function: str) -> Any:
 
 
 def mask_of(where: Any, function: str) -> Any:
-    return where if where is True else array_of(where, function)
+    return where if where is True else _elements(where, function)
 
 
 def _copy(there: Any) -> NDArray[Any]:

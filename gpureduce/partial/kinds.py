@@ -62,7 +62,7 @@ def name_of(op: Any, function: str) -> str:
     name = _NAMES.get(given) if isinstance(given, str) else None
     if name is None:
         known = ", ".join(sorted({op for op, _ in _ROWS} | {"prod", "nanprod"}))
-        raise ValueError(f"{function}: op {op!r} is not known; one of {known} is")
+        raise ValueError(f"{function}: op {op!r} is not known; give one of {known}")
     return name
 
 
@@ -100,6 +100,10 @@ def _kind_of(name: str, dtype: np.dtype[Any], function: str) -> Kind:
     plain = dtype.name.partition("[")[0]
     row = _ROWS.get((name, plain))
     if row is None:
+        if plain not in {of for _, of in _ROWS}:
+            raise TypeError(
+                f"{function}: {dtype!r} is not supported; gpureduce.dtypes() lists those that are"
+            )
         if name in ("prod", "nanprod"):
             from gpureduce.partial.products import product_kind
 

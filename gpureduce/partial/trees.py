@@ -83,8 +83,9 @@ def merged(parts: Sequence[Partials]) -> Partials:
     for p in parts:
         if p.start != pushed.stop:
             raise ValueError(
-                f"merge: parts of a tree follow each other; after [.., {pushed.stop}) comes "
-                f"[{p.start}, {p.stop})"
+                f"merge: parts of a tree follow each other, and after [.., {pushed.stop}) comes "
+                f"[{p.start}, {p.stop}): say with partials(..., offset=) where each part begins, "
+                "and give them in order"
             )
         for node, block in zip(unpacked(p), cover(p.start, p.stop), strict=True):
             pushed.push(node, _level(block))
