@@ -99,7 +99,7 @@ def test_partials_are_of_numbers_alone():
             lambda other=other: gpureduce.fingerprint(other),
             lambda other=other: gpureduce.Accumulator("sum").add(other),
         ):
-            with pytest.raises(TypeError, match=r"more than its numbers.* numpy\.asarray"):
+            with pytest.raises(TypeError, match=r"more than its numbers.*: give "):
                 refused()
     mask = pandas.Series([True, False])
     assert gpureduce.finish(gpureduce.partials([1.0, 2.0], "sum", where=mask)) == 1

@@ -345,3 +345,62 @@ def test_blocks_that_do_not_fit():
             acc.add(np.ones(shape))
     acc.add(np.empty((0, 3, 2)))
     assert (acc.result() == 0).all()
+
+
+def test_accumulators_of_positions_follow_each_other():
+    first, second = gpureduce.Accumulator("argmin"), gpureduce.Accumulator("argmin")
+    first.add([3.0, 4.0]), second.add([5.0, 1.0, 9.0])
+    first.merge(second)
+    first.add([0.5])
+    assert first.result() == 5 and first.added == 6 and second.result() == 1
+    with pytest.raises(ValueError, match="merge an Accumulator"):
+        first.merge(partials([1.0], "argmin", offset=6))
+
+
+def test_partials_that_were_handed_out_stay():
+    acc = gpureduce.Accumulator("sum", shape=40_000)
+    acc.add(np.ones(40_000))
+    handed = acc.partials
+    acc.add(np.ones(40_000))
+    assert finish(handed).max() == 1 and acc.result().min() == 2
+
+
+@pytest.mark.parametrize("block", [["3", "4"], [1 + 2j], [None, 1.0], np.array(["NaT"], "m8[s]")])
+def test_what_an_accumulator_does_not_convert(block):
+    with pytest.raises(TypeError, match=r"is not converted to float64|not supported"):
+        gpureduce.Accumulator("sum").add(block)
+
+
+def test_a_damaged_accumulator(tmp_path):
+    acc = gpureduce.Accumulator("argmin")
+    acc.add([3.0, 1.0])
+    acc.save(tmp_path / "acc")
+    data = (tmp_path / "acc").read_bytes()
+    (tmp_path / "acc").write_bytes(b"\1" + data[1:])
+    with pytest.raises(ValueError, match="1 elements cannot be"):
+        gpureduce.Accumulator.load(tmp_path / "acc")
+
+
+def test_what_partials_do_not_take():
+    def mean(x):
+        return "mine"
+
+    with pytest.raises(TypeError, match="ptp takes no where"):
+        partials([1.0, 5.0], "ptp", where=[True, False])
+    with pytest.raises(TypeError, match="minmax takes no where"):
+        partials([1.0, 5.0], "minmax", where=[True, False])
+    with pytest.raises(ValueError, match="beyond 2"):
+        partials([1.0, 0.0], "argmin", offset=2**63 - 1)
+    with pytest.raises(ValueError, match="not known"):
+        partials([1.0], mean)
+    with pytest.raises(ValueError, match="''"):
+        finish(partials([1.0], "sum"), "")
+    with pytest.raises(TypeError, match="taken already"):
+        gpureduce.fingerprint(partials([1.0], "sum"), "max")
+    assert finish(partials([1.0, 2.0], np.mean)) == finish(partials([1.0, 2.0], gpureduce.mean))
+
+
+def test_indices_of_partials_may_be_arrays():
+    p = partials(np.float32([[1, 2, 3], [4, 5, 6]]), "sum", axis=0)
+    assert finish(p[np.array([0, 2])]).tolist() == [5, 9]
+    assert finish(p[np.array([True, False, True])]).tolist() == [5, 9]

@@ -1,14 +1,15 @@
 """Accumulator: one reduction of blocks that come one after the other."""
 
+import operator
 import os
 import threading
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from gpureduce.partial import form, merging
+from gpureduce.partial import form, merging, positions
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.host import array_of, mask_of
 from gpureduce.partial.kinds import dtype_of
@@ -36,7 +37,8 @@ class Accumulator:
     partials : Partials
         Of all that was added.
     added : int
-        How many elements were added to each output, those that do not count with them.
+        How many elements were added to each output, those that do not count with them; those of
+        partials that were merged are not known, but for parts of a tree.
 
     Notes
     -----
@@ -54,23 +56,47 @@ class Accumulator:
 
     def __init__(self, op: Any, shape: tuple[int, ...] | int = (), dtype: DTypeLike = np.float64):
         self.op = op
-        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        lengths: Any = shape if isinstance(shape, tuple | list) else (shape,)
+        self.shape = tuple(map(operator.index, lengths))
         self.dtype = dtype_of(dtype)
         self.added = 0
         self._lock = threading.Lock()
-        self.partials = self._taken(np.empty((0, *self.shape), self.dtype), True)
+        self._partials = self._taken(np.empty((0, *self.shape), self.dtype), True)
+
+    @property
+    def _in_one(self) -> bool:
+        return bool(self._partials.kind.tree) or self._partials.size <= _OUTPUTS
+
+    @property
+    def partials(self) -> Partials:
+        with self._lock:
+            p = self._partials
+            return p if self._in_one else p.like(p.raw.copy())
 
     def __repr__(self) -> str:
-        return f"<gpureduce.Accumulator {self.partials.kind}, shape {self.shape}>"
+        return f"<gpureduce.Accumulator {self._partials.kind}, shape {self.shape}>"
 
     def _taken(self, rows: Any, where: Any) -> Partials:
         return partials(rows, self.op, axis=0, where=where, offset=self.added)
+
+    def _converted(self, given: NDArray[Any]) -> NDArray[Any]:
+        are_integers = {given.dtype.kind, self.dtype.kind} <= set("iu")
+        if (
+            given.size
+            and not are_integers
+            and not np.can_cast(given.dtype, self.dtype, "same_kind")
+        ):
+            raise TypeError(
+                f"Accumulator.add: {given.dtype} is not converted to {self.dtype}: give the "
+                "Accumulator another dtype, or the block converted"
+            )
+        return given.astype(self.dtype)
 
     def _rows(self, block: ArrayLike, where: Any) -> tuple[Any, Any]:
         """With all that is reduced along the first axis."""
         given = array_of(block, "Accumulator.add")
         if given.dtype.newbyteorder("=") != self.dtype:
-            given = given.astype(self.dtype)
+            given = self._converted(given)
         extra = given.ndim - len(self.shape)
         if extra < 0 or given.shape[extra:] != self.shape:
             raise ValueError(
@@ -101,9 +127,9 @@ class Accumulator:
         """
         rows, mask = self._rows(block, where)
         with self._lock:
-            if self.partials.kind.tree or self.partials.size <= _OUTPUTS:
+            if self._in_one:
                 taken = self._taken(rows, mask)
-                self.partials = merging.merge([self.partials, taken])
+                self._partials = merging.merge([self._partials, taken])
             else:
                 self._add_many(rows, mask)
             self.added += len(rows)
@@ -112,11 +138,11 @@ class Accumulator:
         """Some outputs at a time, in place: partials are tens of times as large as results."""
         flat = rows.reshape(len(rows), -1)
         at = mask if mask is True else mask.reshape(flat.shape)
-        raw = self.partials.raw.reshape(-1, self.partials.kind.words)
+        raw = self._partials.raw.reshape(-1, self._partials.kind.words)
         for start in range(0, len(raw), _OUTPUTS):
             part = slice(start, start + _OUTPUTS)
             taken = self._taken(flat[:, part], at if at is True else at[:, part])
-            both = [self.partials.like(raw[part]), taken]
+            both = [self._partials.like(raw[part]), taken]
             raw[part] = merging.merge(both).raw
 
     def merge(self, other: "Accumulator | Partials") -> None:
@@ -125,17 +151,27 @@ class Accumulator:
         Raises
         ------
         ValueError
-            They are of another kind, dtype or shape, or parts of a tree that do not follow.
+            They are of another kind, dtype or shape, or parts of a tree that do not follow; or
+            partials of positions, which do not tell how many elements they are of.
         """
+        added = other.added if isinstance(other, Accumulator) else 0
         more = other.partials if isinstance(other, Accumulator) else other
         with self._lock:
-            self.partials = merging.merge([self.partials, more]).asked(self.partials.op)
-            self.added += other.added if isinstance(other, Accumulator) else more.stop - more.start
+            if self._partials.kind.is_position:
+                if not isinstance(other, Accumulator):
+                    raise ValueError(
+                        f"Accumulator.merge: partials of {more.kind} do not tell how many elements "
+                        "they are of: merge an Accumulator"
+                    )
+                more = more.like(more.raw.copy())
+                positions.shift(more, self.added, None, ())
+            self._partials = merging.merge([self._partials, more]).asked(self._partials.op)
+            self.added += added or more.stop - more.start
 
     def result(self, op: Any = None, *, ddof: float = 0, dtype: DTypeLike | None = None) -> Any:
         """What the function gives of all that was added; as `finish`."""
         with self._lock:
-            return merging.finish(self.partials, op, ddof=ddof, dtype=dtype)
+            return merging.finish(self._partials, op, ddof=ddof, dtype=dtype)
 
     def save(self, file: str | os.PathLike[str] | IO[bytes]) -> None:
         """Writes what was added to a path, aside and renamed, or to an open file.
@@ -146,7 +182,7 @@ class Accumulator:
             Of users' operators, whose accumulators are pickled.
         """
         with self._lock:
-            data = self.added.to_bytes(8, "little") + form.tobytes(self.partials)
+            data = self.added.to_bytes(8, "little") + form.tobytes(self._partials)
         if not isinstance(file, str | os.PathLike):
             file.write(data)
             return
@@ -169,9 +205,12 @@ class Accumulator:
         """
         is_path = isinstance(file, str | os.PathLike)
         data = Path(file).read_bytes() if is_path else file.read()  # type: ignore[arg-type,union-attr]
-        p = form.frombytes(data[8:])
+        p, added = form.frombytes(data[8:]), int.from_bytes(data[:8], "little")
+        least = positions.end_of(p) if p.kind.is_position else p.stop
+        if added < least or (p.kind.tree and added != p.stop):
+            raise ValueError(f"Accumulator.load: {added} elements cannot be: the file is damaged")
         made = cls(p.op, p.shape, p.dtype)
-        made.partials, made.added = p, int.from_bytes(data[:8], "little")
+        made._partials, made.added = p, added
         return made
 
     def __getstate__(self) -> dict[str, Any]:

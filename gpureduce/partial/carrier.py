@@ -101,7 +101,7 @@ class Partials:
 
     def __getitem__(self, index: Any) -> "Partials":
         given = index if isinstance(index, tuple) else (index,)
-        if Ellipsis not in given:
+        if not any(i is Ellipsis for i in given):
             given = (*given, Ellipsis)
         return self.like(self.raw[(*given, slice(None))])
 

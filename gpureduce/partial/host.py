@@ -20,9 +20,20 @@ def array_of(x: Any, function: str) -> NDArray[Any]:
     if annotated.module_of(type(x)):
         raise TypeError(
             f"{function}: {type(x).__module__}.{type(x).__qualname__} is more than its numbers, "
-            "and partials are of numbers alone: give numpy.asarray() of it"
+            f"and partials are of numbers alone: {_advice(x)}"
         )
     return found
+
+
+def _advice(x: Any) -> str:
+    """How to give its numbers."""
+    if hasattr(x, "unmasked"):
+        return "give numpy.asarray(x.unmasked) with where=~x.mask"
+    if hasattr(x, "isna"):
+        return "give x.to_numpy(), with where=~x.isna() if values are missing"
+    if hasattr(x, "null_count"):
+        return "give x.to_numpy(), with where=x.is_valid() if values are missing"
+    return "give numpy.asarray() of it"
 
 
 def _elements(x: Any, function: str) -> NDArray[Any]:
@@ -47,6 +58,8 @@ def brought(x: Any, function: str) -> Any:
 
 
 def mask_of(where: Any, function: str) -> Any:
+    if hasattr(where, "unmasked"):
+        raise TypeError(f"{function}: where is masked itself: give a plain array of bool")
     return where if where is True else _elements(where, function)
 
 

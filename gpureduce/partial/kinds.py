@@ -58,7 +58,9 @@ _ROWS = {
 
 def name_of(op: Any, function: str) -> str:
     """The function's name, of that name, an alias or a NumPy ufunc."""
-    given = op if isinstance(op, str) else getattr(op, "__name__", None)
+    home = (getattr(op, "__module__", None) or "").partition(".")[0]
+    is_known = isinstance(op, np.ufunc) or (callable(op) and home in ("numpy", "gpureduce"))
+    given = getattr(op, "__name__", None) if is_known else op
     name = _NAMES.get(given) if isinstance(given, str) else None
     if name is None:
         known = ", ".join(sorted({op for op, _ in _ROWS} | {"prod", "nanprod"}))

@@ -251,6 +251,7 @@ def _rounded_into(kind: Kind, asked: str, dtype: DTypeLike | None) -> np.dtype[A
 
 
 def _warn(asked: str, kind: Kind, least: int, ddof: float) -> None:
+    """In the words of csrc/python/warn.c, which are NumPy's."""
     nonempty = ("min", "max", "ptp", "minmax", "argmin", "argmax", "argminmax")
     text = None
     if asked.removeprefix("nan") in nonempty and not least:
@@ -265,7 +266,7 @@ def _warn(asked: str, kind: Kind, least: int, ddof: float) -> None:
     if asked.endswith("mean") and not least and kind.dtype.kind not in "mM":
         text = "Mean of empty slice"
     if asked.endswith(("var", "std")) and least - ddof <= 0:
-        text = "Degrees of freedom <= 0 for slice"
+        text = "Degrees of freedom <= 0 for slice" + "." * asked.startswith("nan")
     if text:
         warnings.warn(text, RuntimeWarning, stacklevel=4)
 
@@ -310,7 +311,7 @@ def finish(p: Partials, op: Any = None, *, ddof: float = 0, dtype: DTypeLike | N
     if p.kind.tree:
         return trees.finished(p, op, dtype)
     checked(p, "finish")
-    asked = _asked(p.kind, op or p.op)
+    asked = _asked(p.kind, p.op if op is None else op)
     into = _rounded_into(p.kind, asked, dtype)
     flat = np.ascontiguousarray(p.raw).reshape(p.size, p.kind.words)
     found, least = _core.partials_finish(
@@ -350,5 +351,7 @@ def fingerprint(x: Any, op: Any = "sum", **how: Any) -> str:
     from gpureduce.partial.form import tobytes
     from gpureduce.partial.take import partials
 
+    if isinstance(x, Partials) and (how or (op != "sum" and op not in x.answers)):
+        raise TypeError(f"fingerprint: partials of {x.kind} are taken already: give them alone")
     p = x if isinstance(x, Partials) else partials(x, op, **how)
     return hashlib.sha256(tobytes(p, p.kind.function)).hexdigest()

@@ -10,6 +10,8 @@ from gpureduce.partial import trees
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.kinds import COUNT, HEADER, Kind
 
+_LAST = np.iinfo(np.int64).max
+
 
 def shift(p: Partials, offset: Any, whole: Any, shape: tuple[int, ...]) -> None:
     """Positions in a part of this shape become positions in the whole array."""
@@ -17,7 +19,10 @@ def shift(p: Partials, offset: Any, whole: Any, shape: tuple[int, ...]) -> None:
     for place in _words_of(p.kind):
         index: NDArray[np.int64] = p.raw[..., place]
         if whole is None:
-            index[found] += trees.start_of(offset)
+            start = trees.start_of(offset)
+            if found.any() and start > _LAST - int(index[found].max()):
+                raise ValueError(f"partials: positions from offset {start} on go beyond 2^63 - 1")
+            index[found] += start
         elif found.any():
             index[found] = _place(index[found], offset, whole, shape)
 
@@ -35,6 +40,16 @@ def _place(index: NDArray[np.int64], offset: Any, whole: Any, shape: tuple[int, 
     places = np.unravel_index(index, shape)
     moved = tuple(p + o for p, o in zip(places, at, strict=True))
     return np.ravel_multi_index(moved, full)
+
+
+def end_of(p: Partials) -> int:
+    """One past the last position."""
+    found = p.raw[p.raw[..., COUNT] != 0]
+    return (
+        max((int(found[:, place].max()) + 1 for place in _words_of(p.kind)), default=0)
+        if len(found)
+        else 0
+    )
 
 
 def _words_of(kind: Kind) -> list[int]:

@@ -14,12 +14,15 @@ from gpureduce.partial.host import array_of, mask_of
 from gpureduce.partial.kinds import _OPERATORS, COUNT, HEADER, INDEX, kind_of, name_of
 from gpureduce.progress import Progress, shown
 
+# What a mask leaves out is the least or the greatest to the kernels, and cannot be both.
+_OF_BOTH_ENDS = ("ptp", "minmax")
+
 
 def _check(name: str, dtype: Any, where: Any) -> None:
     op = _OPERATORS[INDEX[name]]
     if dtype is not None and not op["takes_dtype"]:
         raise TypeError(f"partials: {name} takes no dtype")
-    if where is not True and op["position"]:
+    if where is not True and (op["position"] or name in _OF_BOTH_ENDS):
         raise TypeError(f"partials: {name} takes no where")
 
 
@@ -49,7 +52,8 @@ def partials(
     axis : int or sequence of ints, optional
         The axes to reduce. All.
     dtype : dtype, optional
-        Each element is converted to it first.
+        Each element is converted to it first: finish() then gives what the function gives of
+        x.astype(dtype).
     keepdims : bool, optional
         Whether reduced axes stay, with length 1.
     where : array_like of bool, optional
