@@ -1,8 +1,10 @@
 """Operators written as Python functions: what the functions themselves give along the tree."""
 
+import functools
 import importlib.util
 import math
 import pickle
+import warnings
 from collections import namedtuple
 from math import sqrt
 
@@ -292,17 +294,131 @@ def test_lambdas_know_what_is_around_them(tmp_path):
     assert [gpureduce.operator(one)([3.0, 4.0]) for one in found] == wanted
 
 
+DEFS = """\
+from __future__ import annotations
+import functools, math
+import numpy as np
+
+def plain(f): return f
+
+def kept(f):
+    @functools.wraps(f)
+    def wrapper(*args): return f(*args)
+    return wrapper
+
+def near(a: Unknown, b: float = ...) -> Unknown: return a  # of the other's name
+
+@plain
+@(lambda f: f)
+def near(a: Unknown, b: Unknown) -> Unknown:
+    \"""A docstring,
+       of two lines.\"""
+    c: float = 2 * 3 - 1.0
+    return a + c * b if a > b or 0 else b - 1e-3 * -0.0
+
+@(lambda f: f)
+def first(a, b): return max(a, b)
+
+def made(k):
+    @plain
+    def inner(a, b):
+        s = 0
+        for w in [v * k for v in (1, 2)]:
+            s += w * a if math.pi < 3 else w * b
+        return s
+    return inner
+
+class Space:
+    TWICE = 2
+    @staticmethod
+    def __near(a, b):
+        return np.where(a > b, a, b)
+    found = __near
+    if TWICE:
+        def near(a, b): return sum(x * y for x, y in ((a, 2), (b, 3)))
+
+def wrapped(a, b): return 1 is 1 and a - b
+for _ in range(99): near(2.0, 1.0)
+found = [near, first, made(2.0), made(5), Space.found, Space.near, kept(plain(near)).__wrapped__]
+"""
+
+
+@pytest.mark.filterwarnings("ignore:.is. with")
+def test_functions_are_those_of_their_code(tmp_path):
+    found = from_file(tmp_path, DEFS).found
+    for one in found:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert gpureduce.operator(one)([3.0, 4.0]) == one(3.0, 4.0)
+
+
+CHANGED = {
+    "def f(a, b): return a + b\n": "def f(a, b): return a * b * 10\n",
+    "def f(a, b): return a + 1\n": "def f(a, b): return a + 1.0\n",
+    "def f(a, b): return a\n": "def f(b, a): return a\n",
+    "def f(a): b = 1; return a\n": "def f(a, b=2): b = 1; return a\n",
+    "def f(a, b): return a - b\n": "def g(a, b): return a - b\n",
+    "f = lambda a, b: a + b\n": "f = lambda a, b: a - b\n",
+    "f = lambda a, b: (lambda q: q + b)(a)\n": "f = lambda a, b: (lambda q: q - b)(a)\n",
+}
+
+
+@pytest.mark.parametrize("text", CHANGED)
+def test_a_file_that_has_changed_is_refused(tmp_path, text):
+    f = from_file(tmp_path, text).f
+    (tmp_path / "operators_of_mine.py").write_text(CHANGED[text])
+    with pytest.raises(OperatorError, match="source has changed since it was imported"):
+        gpureduce.operator(f)
+
+
+def test_changes_elsewhere_in_the_file_do_no_harm(tmp_path):
+    text = "@(lambda f: f)\ndef f(a, b):\n    return a - b\n"
+    f = from_file(tmp_path, text).f
+    path = tmp_path / "operators_of_mine.py"
+    path.write_text(f"async def f(a, b): return a\n\n{text}")
+    assert gpureduce.operator(f)([3.0, 4.0]) == -1.0
+    path.write_text(f"{text}return\n")
+    with pytest.raises(OperatorError, match="its file cannot be read: 'return' outside function"):
+        gpureduce.operator(f)
+
+
+def test_a_function_of_exec_does_not_take_the_text_of_another(tmp_path):
+    module = from_file(tmp_path, "def f(a, b): return a + b\n")
+    exec(compile("def f(a, b): return a * b", module.__file__, "exec"), vars(module))
+    with pytest.raises(OperatorError, match=r"operators_of_mine\.py does not give its code.* exec"):
+        gpureduce.operator(module.f)
+
+
+def test_a_lambda_inside_a_lambda_is_refused_for_what_it_is():
+    with pytest.raises(OperatorError, match=r"in test_operators_python\.py, line") as failed:
+        gpureduce.operator(lambda a, b: (lambda q: q + b)(a))
+    assert "changed" not in str(failed.value)
+
+
+def test_what_has_no_text_is_refused_with_what_would_work():
+    space = {}
+    exec("def unseen(a, b): return a", space)
+    with pytest.raises(OperatorError, match=r"source cannot be read.*save it in a file.*Operator$"):
+        gpureduce.operator(space["unseen"])
+    method, part = Moments(1, 2, 3).count, functools.partial(hypot)
+    for one in (np.add, max, method, part, functools.lru_cache(hypot)):
+        with pytest.raises(TypeError, match=r"no function of Python's: .* plain .* two states"):
+            gpureduce.operator(one)
+    with pytest.raises(TypeError, match="a plain function of an element"):
+        gpureduce.operator(state="x: f8", lift=abs)(hypot)
+
+    async def later(a, b):
+        return a
+
+    with pytest.raises(OperatorError, match="later: an async function is no operator"):
+        gpureduce.operator(later)
+
+
 def test_other_things_are_refused():
-    with pytest.raises(TypeError, match="no function of Python"):
-        gpureduce.operator(np.add)
     with pytest.raises(OperatorError, match="without defaults"):
         gpureduce.operator(lambda a, b=1: a + b)
     with pytest.raises(OperatorError, match="takes 1 arguments, not 2"):
         gpureduce.operator(lambda a: a)
-    space = {}
-    exec("def unseen(a, b): return a", space)
-    with pytest.raises(OperatorError, match="source"):
-        gpureduce.operator(space["unseen"])
     with pytest.raises(OperatorError, match="a tuple of 2, x, y"):
         gpureduce.operator(state="x: f8, y: f8", lift=lambda x: x)(welford)
     with pytest.raises(OperatorError, match="lift is missing"):

@@ -84,7 +84,8 @@ def _made(
 ) -> Operator:  # fmt: skip
     from gpureduce.custom.python_source import source_of
 
-    sources = [None if f is None else source_of(f) for f in (function, lift, finish)]
+    given = ((function, "two states"), (lift, "an element"), (finish, "a state"))
+    sources = [None if f is None else source_of(f, of) for f, of in given]
     plain = name or function.__name__.strip("<>")
     return _of_sources(sources, state, identity, inputs, commutative, plain)
 

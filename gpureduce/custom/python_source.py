@@ -6,6 +6,7 @@ import copy
 import inspect
 import math
 import types
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -48,21 +49,37 @@ class Source(NamedTuple):
         return at_place(where, "\n".join(lines), line + self.line - 1, column + 1, message)
 
 
-def source_of(function: Any) -> Source:
+def source_of(function: Any, of: str) -> Source:
     if not isinstance(function, types.FunctionType):
-        raise TypeError(f"{function!r} is no function of Python's")
+        raise TypeError(
+            f"{function!r} is no function of Python's: give a plain function of {of}, "
+            "made by def or lambda"
+        )
     name = function.__name__
     code = function.__code__
+    if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise OperatorError(f"{name}: an async function is no operator")
     try:
         lines, _ = inspect.findsource(code)
     except (OSError, TypeError) as error:
-        raise OperatorError(f"{name}: its source cannot be read: {error}") from None
+        raise OperatorError(
+            f"{name}: its source cannot be read ({error}), as that of what is typed at a prompt or "
+            "made by python -c or exec: save it in a file and import or run that, or write it in C "
+            "and give the text to gpureduce.Operator"
+        ) from None
     whole = "".join(lines)
     try:
-        tree = ast.parse(whole)
+        with warnings.catch_warnings():  # those of the file have been given
+            warnings.simplefilter("ignore")
+            tree = ast.parse(whole)
+            node = _found(tree, code)
     except SyntaxError as error:
         raise OperatorError(f"{name}: its file cannot be read: {error}") from None
-    node = _found(tree, function)
+    if node is None:
+        raise OperatorError(
+            f"{name}: {code.co_filename} does not give its code: its source has changed since it "
+            "was imported, or it was made by exec or rewritten (as asserts are by pytest)"
+        )
     if isinstance(node, ast.FunctionDef):
         node.decorator_list = []
     text = ast.get_source_segment(whole, node)
@@ -79,27 +96,33 @@ def source_of(function: Any) -> Source:
     return Source(name, file, first, cut, text, _names(name, function))
 
 
-def _found(tree: ast.AST, function: types.FunctionType) -> ast.FunctionDef | ast.Lambda:
-    code = function.__code__
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
-            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            if first == code.co_firstlineno:
-                return node
-        if isinstance(node, ast.AsyncFunctionDef) and node.name == code.co_name:
-            raise OperatorError(f"{code.co_name}: an async function is no operator")
-    here = [node for node, made in _lambdas(tree, code) if _like(made, code)]
-    near = [node for node in here if node.lineno == code.co_firstlineno] or here
-    if not near:
-        raise OperatorError(f"{code.co_name}: its source has changed since it was imported")
-    return near[0]
+def _found(tree: ast.Module, code: types.CodeType) -> ast.FunctionDef | ast.Lambda | None:
+    """What has that code, at its line if it can be: the lines above may have changed."""
+    made = _lambdas(tree, code) if code.co_name == "<lambda>" else _functions(tree, code)
+    here = [node for node, its in made if _parts(its) == _parts(code)]
+    near = [node for node in here if _first(node) == code.co_firstlineno] or here
+    return near[0] if near else None
 
 
-def _lambdas(tree: ast.AST, code: types.CodeType) -> Iterator[tuple[ast.Lambda, types.CodeType]]:
+def _first(node: ast.FunctionDef | ast.Lambda) -> int:
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return min([node.lineno, *(d.lineno for d in decorators)])
+
+
+def _functions(
+    tree: ast.Module, code: types.CodeType
+) -> Iterator[tuple[ast.FunctionDef, types.CodeType]]:
+    """All of that name in the file with their code: no two begin on one line."""
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    lines = {_first(node): node for node in nodes if node.name == code.co_name}
+    for made in _codes_of(tree, code):
+        if made.co_name == code.co_name and made.co_firstlineno in lines:
+            yield lines[made.co_firstlineno], made
+
+
+def _lambdas(tree: ast.Module, code: types.CodeType) -> Iterator[tuple[ast.Lambda, types.CodeType]]:
     """All of the file with their code, which depends on what is imported and assigned around them:
     they are told apart by lines that the file has not."""
-    if code.co_name != "<lambda>":
-        return
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)]
     other = copy.deepcopy(tree)
     past = max(getattr(node, "end_lineno", None) or 0 for node in ast.walk(tree)) + 1
@@ -109,11 +132,15 @@ def _lambdas(tree: ast.AST, code: types.CodeType) -> Iterator[tuple[ast.Lambda, 
             node.lineno = node.end_lineno = past + len(lines)
             node.end_col_offset = node.col_offset
             lines[node.lineno] = nodes[len(lines)]
-    assert isinstance(other, ast.Module)
-    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # of a notebook's cell
-    for made in _codes(compile(other, code.co_filename, "exec", flags, dont_inherit=True)):
-        if made.co_firstlineno in lines:
+    for made in _codes_of(other, code):
+        # A def may begin there too, with a lambda as its decorator.
+        if made.co_name == "<lambda>" and made.co_firstlineno in lines:
             yield lines[made.co_firstlineno], made
+
+
+def _codes_of(tree: ast.Module, code: types.CodeType) -> Iterator[types.CodeType]:
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # of a notebook's cell
+    return _codes(compile(tree, code.co_filename, "exec", flags, dont_inherit=True))
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -123,14 +150,22 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(inner)
 
 
-def _like(x: types.CodeType, y: types.CodeType) -> bool:
-    return (x.co_code, x.co_varnames, x.co_names, x.co_freevars, repr(x.co_consts)) == (
-        y.co_code,
-        y.co_varnames,
-        y.co_names,
-        y.co_freevars,
-        repr(y.co_consts),
-    )
+_STARS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+
+
+def _parts(code: types.CodeType) -> tuple[Any, ...]:
+    """What is the same of two functions that do the same, wherever they are."""
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount)
+    names = (code.co_varnames, code.co_names, code.co_freevars, code.co_cellvars)
+    constants = [_constant(one) for one in code.co_consts]
+    return code.co_code, code.co_flags & _STARS, counts, names, constants
+
+
+def _constant(value: Any) -> Any:
+    """repr tells 1 from 1.0 and 0.0 from -0.0; that of code has its address, sets no order."""
+    if isinstance(value, types.CodeType):
+        return _parts(value)
+    return sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)
 
 
 def _names(name: str, function: types.FunctionType) -> dict[str, Meaning]:
