@@ -1,7 +1,9 @@
 """Operators written as Python functions: what the functions themselves give along the tree."""
 
+import ast
 import functools
 import importlib.util
+import linecache
 import math
 import pickle
 import warnings
@@ -425,3 +427,15 @@ def test_other_things_are_refused():
         gpureduce.operator(state="x: f8, y: f8")(welford)
     with pytest.raises(OperatorError, match="a has no field n; it has x"):
         gpureduce.operator(state="x: f8", lift=lambda x: (x,))(welford)
+
+
+@pytest.mark.parametrize("text", ["def f(a, b):\n    return math.sqrt(a*a + b*b)\n",
+                                  "f = lambda a, b: math.sqrt(a*a + b*b)\n"])  # fmt: skip
+def test_a_notebooks_cell_is_compiled_a_statement_at_a_time(text):
+    """Of which an import may be one."""
+    name, cell = f"<ipython-input-{len(text)}>", "import math\n" + text
+    linecache.cache[name] = len(cell), None, cell.splitlines(keepends=True), name
+    space = {}
+    for statement in ast.parse(cell).body:
+        exec(compile(ast.Module([statement], []), name, "exec", dont_inherit=True), space)
+    assert gpureduce.operator(space["f"])(np.array([3.0, 4.0])) == 5

@@ -98,8 +98,12 @@ def source_of(function: Any, of: str) -> Source:
 
 def _found(tree: ast.Module, code: types.CodeType) -> ast.FunctionDef | ast.Lambda | None:
     """What has that code, at its line if it can be: the lines above may have changed."""
-    made = _lambdas(tree, code) if code.co_name == "<lambda>" else _functions(tree, code)
-    here = [node for node, its in made if _parts(its) == _parts(code)]
+    for compiled in (_of_file, _of_cell):
+        found = _lambdas if code.co_name == "<lambda>" else _functions
+        made = found(tree, code, compiled)
+        here = [node for node, its in made if _parts(its) == _parts(code)]
+        if here:
+            break
     near = [node for node in here if _first(node) == code.co_firstlineno] or here
     return near[0] if near else None
 
@@ -109,18 +113,23 @@ def _first(node: ast.FunctionDef | ast.Lambda) -> int:
     return min([node.lineno, *(d.lineno for d in decorators)])
 
 
+Compiled = Callable[[ast.Module, str], Iterator[types.CodeType]]
+
+
 def _functions(
-    tree: ast.Module, code: types.CodeType
+    tree: ast.Module, code: types.CodeType, compiled: Compiled
 ) -> Iterator[tuple[ast.FunctionDef, types.CodeType]]:
     """All of that name in the file with their code: no two begin on one line."""
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     lines = {_first(node): node for node in nodes if node.name == code.co_name}
-    for made in _codes_of(tree, code):
+    for made in compiled(tree, code.co_filename):
         if made.co_name == code.co_name and made.co_firstlineno in lines:
             yield lines[made.co_firstlineno], made
 
 
-def _lambdas(tree: ast.Module, code: types.CodeType) -> Iterator[tuple[ast.Lambda, types.CodeType]]:
+def _lambdas(
+    tree: ast.Module, code: types.CodeType, compiled: Compiled
+) -> Iterator[tuple[ast.Lambda, types.CodeType]]:
     """All of the file with their code, which depends on what is imported and assigned around them:
     they are told apart by lines that the file has not."""
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)]
@@ -132,15 +141,22 @@ def _lambdas(tree: ast.Module, code: types.CodeType) -> Iterator[tuple[ast.Lambd
             node.lineno = node.end_lineno = past + len(lines)
             node.end_col_offset = node.col_offset
             lines[node.lineno] = nodes[len(lines)]
-    for made in _codes_of(other, code):
+    for made in compiled(other, code.co_filename):
         # A def may begin there too, with a lambda as its decorator.
         if made.co_name == "<lambda>" and made.co_firstlineno in lines:
             yield lines[made.co_firstlineno], made
 
 
-def _codes_of(tree: ast.Module, code: types.CodeType) -> Iterator[types.CodeType]:
+def _of_file(tree: ast.Module, file: str) -> Iterator[types.CodeType]:
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # of a notebook's cell
-    return _codes(compile(tree, code.co_filename, "exec", flags, dont_inherit=True))
+    return _codes(compile(tree, file, "exec", flags, dont_inherit=True))
+
+
+def _of_cell(tree: ast.Module, file: str) -> Iterator[types.CodeType]:
+    """A notebook's cells are compiled a statement at a time, and an import beside a function
+    changes its code."""
+    for statement in tree.body:
+        yield from _of_file(ast.Module([statement], []), file)
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
