@@ -8,6 +8,9 @@ import math
 import os
 import sys
 import tokenize
+import zipfile
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,8 +23,10 @@ from gpureduce.lists import Operator
 
 Array = NDArray[Any]
 _MAGIC = b"\x93NUMPY"
-# What else np.load() raises for headers that are no Python, or not the one that it expects.
-_DAMAGED = (EOFError, RecursionError, SyntaxError, TypeError, tokenize.TokenError)
+# What else np.load() raises for headers that are no Python, or not the one that it expects,
+_HEADER = (RecursionError, SyntaxError, TypeError, tokenize.TokenError)
+# and for what is behind them or around them.
+_DAMAGED = (EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 def add_commands(commands: Any) -> None:
@@ -97,7 +102,8 @@ def _array(given: argparse.Namespace) -> Array:
     path = given.file
     if given.shape or given.offset:
         raise ValueError(
-            f"--shape and --offset are of raw numbers, which need their --dtype; {path}"
+            f"{path}: --shape and --offset are for raw numbers, together with --dtype; a .npy or "
+            ".npz file or a table takes neither"
         )
     if path == "-":
         return _of_stdin()
@@ -119,42 +125,72 @@ def _of_stdin() -> Array:
             "stdin is no .npy file; raw numbers need their --dtype, and a table of numbers is read "
             "from a file: .csv, .tsv, .txt"
         )
-    array: Array = np.load(io.BytesIO(data))
+    with _told("stdin"):
+        array: Array = np.load(io.BytesIO(data))
     return array
 
 
 def _npz(path: str, key: str | None) -> Array:
-    with np.load(path) as file:
+    if _is_npy(path):
+        raise ValueError(f"{path} is a .npy file, no .npz: give it a name that ends in .npy")
+    with _told(path), open(path, "rb") as data, np.load(data) as file:
         names = list(file)
-        if key is None and len(names) == 1:
-            key = names[0]
-        if key not in names:
-            raise ValueError(f"{path} holds {', '.join(names) or 'nothing'}: say which with --key")
-        array: Array = file[key]
-    return array
+        if key in names or (key is None and len(names) == 1):
+            array: Array = file[key or names[0]]
+            return array
+    if not names:
+        raise ValueError(f"{path}: there are no arrays in it")
+    raise ValueError(f"{path} holds {', '.join(names)}: say which with --key")
 
 
 def load(path: str, mode: Literal["r"] | None = None) -> Array:
-    """np.load(), which has many words for what is wrong with a file."""
-    try:
+    with _told(path):
         array: Array = np.load(path, mode)
-    except (ValueError, *_DAMAGED) as error:
-        raise ValueError(f"{path}: {error or 'a damaged header'}") from None
     return array
+
+
+@contextlib.contextmanager
+def _told(name: str) -> Iterator[None]:
+    """np.load() has many words for what is wrong with a file."""
+    try:
+        yield
+    except _HEADER:
+        raise ValueError(f"{name}: a damaged header") from None
+    except _DAMAGED as error:
+        raise ValueError(f"{name}: damaged or cut off: {error}") from None
+    except ValueError as error:
+        text = f"{error}"
+        if "pickled" in text:  # as NumPy takes what it does not know for
+            text = "neither a .npy nor an .npz file"
+        elif "Object arrays" in text or "Python objects" in text:
+            text = "arrays of Python objects are not reduced: save it as an array of numbers"
+        raise ValueError(f"{name}: {text}") from None
 
 
 def _raw(given: argparse.Namespace) -> Array:
     dtype = _dtype(given.dtype)
     if given.file == "-":
         data = sys.stdin.buffer.read()
+        _check_raw("stdin", data.startswith(_MAGIC))
         shape = _shape(given, dtype, len(data))
         return np.frombuffer(data, dtype, math.prod(shape), given.offset).reshape(shape)
-    if _is_npy(given.file):
-        raise ValueError(f"{given.file} is an .npy file, which says what it holds: without --dtype")
+    _check_raw(given.file, _is_npy(given.file))
     shape = _shape(given, dtype, Path(given.file).stat().st_size)
     if not math.prod(shape):
         return np.empty(shape, dtype)  # nothing cannot be mapped
     return np.memmap(given.file, dtype, "r", given.offset, shape)
+
+
+def _check_raw(name: str, is_npy: bool) -> None:
+    if is_npy:
+        kind = "a .npy file"
+    elif name.lower().endswith(".npz"):
+        kind = "an .npz file"
+    elif tables.is_table_only(name):
+        kind = "a table"
+    else:
+        return
+    raise ValueError(f"{name} is {kind}, and --dtype is for raw numbers: give it without --dtype")
 
 
 def _shape(given: argparse.Namespace, dtype: np.dtype[Any], size: int) -> tuple[int, ...]:
@@ -163,10 +199,15 @@ def _shape(given: argparse.Namespace, dtype: np.dtype[Any], size: int) -> tuple[
     if given.offset < 0 or there < 0:
         raise ValueError(f"--offset {given.offset}: {given.file} has {size:,} bytes, 0 to {size}")
     shape = _integers("--shape", given.shape) if given.shape else (there // dtype.itemsize,)
-    if shape.count(-1) == 1:
+    if shape.count(-1) > 1 or min(shape) < -1 or (-1 in shape and 0 in shape):
+        raise ValueError(
+            f"--shape {given.shape}: one length may be -1, for what is left, where none is 0; no "
+            "other is negative"
+        )
+    if -1 in shape:
         rest = -math.prod(shape) * dtype.itemsize
-        shape = tuple(there // rest if one == -1 and rest else one for one in shape)
-    if min(shape) < 0 or math.prod(shape) * dtype.itemsize != there:
+        shape = tuple(there // rest if one == -1 else one for one in shape)
+    if math.prod(shape) * dtype.itemsize != there:
         raise ValueError(
             f"{given.file}: {there:,} bytes after the offset of {given.offset:,}, and {dtype} of "
             f"shape {shape} takes {math.prod(shape) * dtype.itemsize:,}"

@@ -7,34 +7,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-SUFFIXES = (".csv", ".tsv", ".txt", ".dat")
+_SUFFIXES = (".csv", ".tsv", ".txt")
 _MISSING = {"", "nan", "na", "n/a", "null", "none", "-"}
 
 
 def read(path: str) -> tuple[NDArray[np.float64], str]:
     """The numbers, and the header line or "". Empty cells and NA are NaN; a cell of text, a date
     or a row of another length is an error with its place. # begins a comment."""
-    with open(path, newline="", encoding="utf-8", errors="replace") as file:
-        lines = [(number, line.strip()) for number, line in enumerate(file, 1)]
-    lines = [(number, line) for number, line in lines if line and not line.startswith("#")]
-    if not lines:
+    with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
+        lines = [(n, line) for n, line in enumerate(file, 1) if line.strip(" \r\n")]
+    lines = [(n, line) for n, line in lines if not line.lstrip().startswith("#")]
+    first = next((line for _, line in lines if line.strip()), "")
+    separator = _separator(path, first)
+    if separator != "\t":  # else a line of tabs is one of empty cells
+        lines = [(n, line) for n, line in lines if line.strip()]
+    if not first:
         return np.empty((0, 0)), ""
-    separator = _separator(lines[0][1])
-    rows = [(number, _cells(line, separator)) for number, line in lines]
+    rows = [(n, _cells(line, separator)) for n, line in lines]
     header = ""
-    if not any(_is_number(cell) for cell in rows[0][1]):
-        header, rows = lines[0][1], rows[1:]
+    if any(rows[0][1]) and not any(map(_is_number, rows[0][1])):
+        header, rows = lines[0][1].strip(), rows[1:]
     return np.array([_numbers(path, row, rows[0]) for row in rows]), header
 
 
-def _separator(line: str) -> str | None:
-    """The one between cells: a semicolon, a tab or a comma; None for blanks."""
-    return next((one for one in (";", "\t", ",") if one in line), None)
+def _separator(path: str, line: str) -> str | None:
+    """The one between cells: a semicolon, a tab or a comma; None for blanks. Tabs at a line's ends
+    alone are blanks too, but in a .tsv file."""
+    if path.lower().endswith(".tsv") and "\t" in line:
+        return "\t"
+    return next((one for one in (";", "\t", ",") if one in line.strip()), None)
 
 
 def _cells(line: str, separator: str | None) -> list[str]:
     if separator is None:
         return line.split()
+    line = line.strip(" \r\n" if separator == "\t" else None)
     return [cell.strip() for cell in next(csv.reader([line], delimiter=separator))]
 
 
@@ -59,7 +66,12 @@ def _numbers(path: str, row: tuple[int, list[str]], first: tuple[int, list[str]]
 
 
 def is_table(path: str) -> bool:
-    return path.lower().endswith(SUFFIXES)
+    return is_table_only(path) or path.lower().endswith(".dat")
+
+
+def is_table_only(path: str) -> bool:
+    """A .dat file may have raw numbers in it."""
+    return path.lower().endswith(_SUFFIXES)
 
 
 def checked(path: str, table: NDArray[Any]) -> NDArray[Any]:

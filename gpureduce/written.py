@@ -47,6 +47,8 @@ def _lines(array: NDArray[Any]) -> str:
 
 
 def _csv(array: NDArray[Any]) -> str:
+    if not array.size:
+        return ""
     rows = array.reshape(-1, array.shape[-1]) if array.ndim else array.reshape(1, 1)
     return "".join(",".join(map(str, row)) + "\n" for row in rows)
 

@@ -115,12 +115,15 @@ WRONG = {
     "raw numbers from a pipe": ("sum pipe --dtype u1", "pipe is a pipe"),
     "no end of its header": ("sum open.npy", "open.npy: "),
     "a shape of truth": ("sum true.npy", "true.npy: "),
-    "objects": ("sum objects.npy", "objects.npy: "),
+    "objects": ("sum objects.npy", "objects.npy: arrays of Python objects are not reduced"),
+    "objects in an .npz": ("sum objects.npz", "objects.npz: arrays of Python objects are not"),
     "text": ("sum text.npy", "<U1"),
     "structure": ("sum structure.npy", "'f0'"),
     "not of floats": ("nansum bits.npy --axis 3", "axis 3"),
     "npy with dtype": ("sum a.npy --dtype f8", "without --dtype"),
-    "npy with shape": ("sum a.npy --shape 24", "--shape"),
+    "npz with dtype": ("sum two.npz --dtype u1", "two.npz is an .npz file, and --dtype is"),
+    "table with dtype": ("sum mixed.csv --dtype u1", "mixed.csv is a table, and --dtype is for"),
+    "npy with shape": ("sum a.npy --shape 24", "a.npy: --shape and --offset are for raw numbers"),
     "npy with offset": ("sum a.npy --offset 8", "--offset"),
     "unknown dtype": ("sum a.raw --dtype f3", "float64"),
     "nonsense dtype": ("sum a.raw --dtype []", "float64"),
@@ -129,7 +132,10 @@ WRONG = {
     "long double": ("sum a.raw --dtype g", "float64"),
     "shape too small": ("sum a.raw --dtype f8 --shape 2,3", "192 bytes"),
     "shape too large": ("sum a.raw --dtype f8 --shape 2,3,5", "192 bytes"),
-    "shape negative": ("sum a.raw --dtype f8 --shape=-2", "192 bytes"),
+    "shape negative": ("sum a.raw --dtype f8 --shape=-2", "--shape -2: one length may be -1"),
+    "shape twice negative": ("sum a.raw --dtype f8 --shape -4,-6", "--shape -4,-6: one length"),
+    "shape open twice": ("sum a.raw --dtype f8 --shape -1,-1", "--shape -1,-1: one length"),
+    "shape open beside none": ("sum nothing --dtype f8 --shape 0,-1", "--shape 0,-1: one length"),
     "shape of no numbers": ("sum a.raw --dtype f8 --shape 2x3", "--shape 2x3"),
     "size": ("sum a.raw --dtype f8 --offset 3", "189 bytes"),
     "offset too large": ("sum a.raw --dtype f8 --offset 200", "has 192 bytes, 0 to 192"),
@@ -151,7 +157,7 @@ WRONG = {
     "demo of a directory": ("demo .", "directory"),
     "demo of what is cut off": ("demo cut.npy", "cut.npy: "),
     "demo of half a header": ("demo open.npy", "open.npy: "),
-    "demo of objects": ("demo objects.npy", "objects.npy: "),
+    "demo of objects": ("demo objects.npy", "objects.npy: arrays of Python objects are not"),
     "demo of text": ("demo text.npy", "text.npy is of <U1"),
     "demo of structure": ("demo structure.npy", "structure.npy is of [('f0'"),
     "demo of nothing": ("demo empty.npy", "empty.npy: there are no numbers"),
@@ -163,6 +169,14 @@ WRONG = {
     "demo of a cell of text": ("demo mixed.csv", "mixed.csv: line 3: 'x' is no number"),
     "a table of nothing": ("sum nothing.csv", "nothing.csv: there are no numbers"),
     "two arrays": ("sum two.npz", "two.npz holds a, b: say which with --key"),
+    "no arrays": ("sum zero.npz", "zero.npz: there are no arrays in it"),
+    "no such array in none": ("sum zero.npz --key a", "zero.npz: there are no arrays in it"),
+    "an empty .npz": ("sum empty.npz", "empty.npz: damaged or cut off"),
+    "a cut .npz": ("sum cut.npz", "cut.npz: damaged or cut off"),
+    "a wrong sum in an .npz": ("sum wrong.npz", "wrong.npz: damaged or cut off: Bad CRC-32"),
+    "a damaged .npz of small size": ("sum small.npz", "small.npz: damaged or cut off"),
+    "a .npy file by another name": ("sum renamed.npz", "renamed.npz is a .npy file"),
+    "no .npz": ("sum words.npz", "words.npz: neither a .npy nor an .npz file"),
     "no such array": ("sum two.npz --key c", "two.npz holds a, b"),
     "a key of no .npz": ("sum a.npy --key c", "a.npy is none"),
     "a suffix of no format": ("sum a.npy --out b.xls", ".npy, .csv, .json, .txt"),
@@ -181,6 +195,8 @@ def test_what_goes_wrong_is_one_line(command, capsys, what):
         ("infinite", "1 inf"),
         ("mixed.csv", "a,b\n1,2\n3,x\n"),
         ("nothing.csv", ""),
+        ("empty.npz", ""),
+        ("words.npz", "a b"),
     ):
         Path(name).write_text(text)
     os.mkfifo("pipe")
@@ -192,6 +208,15 @@ def test_what_goes_wrong_is_one_line(command, capsys, what):
             file.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
             file.write(bytes(8))
     np.savez("two.npz", a=A, b=A)
+    np.savez("zero.npz")
+    np.savez("objects.npz", a=np.array([None]))
+    Path("renamed.npz").write_bytes(Path("a.npy").read_bytes())
+    Path("cut.npz").write_bytes(Path("two.npz").read_bytes()[:-10])
+    for name, save in (("wrong", np.savez), ("small", np.savez_compressed)):
+        save(f"{name}.npz", a=np.random.default_rng(1).random(100))
+        data = bytearray(Path(f"{name}.npz").read_bytes())
+        data[300:320] = bytes(20)
+        Path(f"{name}.npz").write_bytes(data)
     np.save("objects.npy", np.array([None]))
     np.save("text.npy", np.array(["a"]))
     np.save("structure.npy", np.zeros(3, "i4,f4"))
@@ -206,6 +231,23 @@ def test_what_goes_wrong_is_one_line(command, capsys, what):
     begin = f"gpureduce: {words.split()[0]}: "
     assert err.startswith(begin) and err.count("\n") == 1 and said in err, err
     assert err.count(words.split()[0] + ": ") == 1
+
+
+@pytest.mark.parametrize(
+    "data, words, said",
+    [
+        (b"\x93NUMPY\x01\x00\x0a\x00{'shape': (", [], "stdin: a damaged header"),
+        (b"\x93NUMPY\x01\x00", [], "stdin: "),
+        (b"\x93NUMPY", ["--dtype", "u1"], "stdin is a .npy file, and --dtype is for raw numbers"),
+    ],
+)
+def test_what_goes_wrong_of_stdin(command, capsys, monkeypatch, data, words, said):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    with pytest.raises(SystemExit) as ended:
+        command("sum", "-", *words)
+    out, err = capsys.readouterr()
+    assert ended.value.code == 1 and not out
+    assert err.startswith(f"gpureduce: sum: {said}") and err.count("\n") == 1, err
 
 
 def test_every_number_is_printed(command):
@@ -231,6 +273,9 @@ def test_formats(command):
     assert json.loads(command("sum", "c.npy", "--format", "json")) == [1.0, 2.0]
     np.save("t.npy", np.array([3], "m8[s]"))
     assert json.loads(command("sum", "t.npy", "--format", "json")) == "3 seconds"
+    np.save("empty.npy", np.ones((0, 3)))
+    for form, want in (("csv", ""), ("lines", ""), ("json", "[]\n")):
+        assert command("sum", "empty.npy", "--axis", "1", "--format", form) == want
     for name, want in (("o.txt", "117.0\n"), ("o.csv", "117.0\n"), ("o.json", "117.0\n")):
         assert command("sum", "a.npy", "--out", name) == "" and Path(name).read_text() == want
 
@@ -251,6 +296,39 @@ def test_other_files(command, monkeypatch):
         with open(name, "rb") as file:
             monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(file))
             assert command("sum", "-", *words) == f"{A.sum()}\n"
+
+
+@pytest.mark.parametrize(
+    "name, text, want",
+    [
+        ("a.tsv", "1\t2\n\t4\n5\t\n", "6.0 6.0"),
+        ("a.tsv", "\ta\tb\n1\t2\t\n\t3\t4\r\n\n", "1.0 5.0 4.0"),
+        ("a.tsv", "\t2\n1\t\n", "1.0 2.0"),
+        ("a.tsv", "1\t2\n\t\n", "1.0 2.0"),
+        ("a.tsv", "\t\n1\t2\n", "1.0 2.0"),
+        ("a.tsv", "1 2\n3 4\n", "4.0 6.0"),
+        ("a.txt", "1\t2\n\t4\n", "1.0 6.0"),
+        ("a.txt", "\t1 2\n\t3 4\t\n\t\n", "4.0 6.0"),
+        ("a.csv", "\t1,2\n\t\n3,4\t\n \t# note\n", "4.0 6.0"),
+        ("a.csv", "\ufeff1,2\n3,4\n", "4.0 6.0"),
+        ("a.csv", "\ufeff# note\na;b\n1;2\n", "1.0 2.0"),
+    ],
+)
+def test_cells_of_tables(command, name, text, want):
+    """Empty cells at a line's ends are cells where tabs are between them; a byte order mark is
+    none."""
+    Path(name).write_text(text, encoding="utf-8", newline="")
+    assert command("nansum", name, "--axis", "0").split() == want.split()
+
+
+def test_a_first_row_of_empty_cells_is_no_header(command):
+    Path("a.tsv").write_text("\t\n1\t2\n")
+    assert command("sum", "a.tsv", "--axis", "1") == "nan\n3.0\n"
+
+
+def test_raw_numbers_in_a_dat_file(command):
+    A.tofile("a.dat")
+    assert command("sum", "a.dat", "--dtype", "f8") == f"{A.sum()}\n"
 
 
 def test_version(command, capsys):

@@ -303,7 +303,7 @@ COMMANDS = {
     "sum raw.bin": "--dtype",
     "sum raw.bin --dtype nonsense": "nonsense",
     "sum raw.bin --dtype f8 --shape 5": "takes 40",
-    "sum raw.bin --dtype f8 --shape -1,-1": "shape (-1, -1)",
+    "sum raw.bin --dtype f8 --shape -1,-1": "--shape -1,-1",
     "sum raw.bin --dtype f8 --shape x": "--shape x",
     "sum raw.bin --dtype f8 --offset 99999999": "--offset 99999999",
     "sum raw.bin --dtype f8 --offset -1": "--offset -1",
