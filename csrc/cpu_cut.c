@@ -4,7 +4,7 @@
 #include "../kernels/abi/lists.h"
 
 /* Tiles that have to be made stay in the second cache. */
-enum { TILE_ELEMENTS = 8192, WHOLE_ELEMENTS = 32768 }; /* whole: of outputs that end there */
+enum { TILE_ELEMENTS = 16384, WHOLE_ELEMENTS = 32768 }; /* whole: of outputs that end there */
 /* Short outputs go by blocks: enough for vectors, and few enough to share out evenly. Those of one
  * element each took twice the time in blocks of 512. Side by side they are read by pieces of rows:
  * of 4 KiB each, sums of (4096, 1024) doubles took 0.8 ms on two threads of Zen 4, of 2 KiB 1.1; on

@@ -183,12 +183,25 @@ static void look_at_array(const gpr_call *call, int64_t segment, int64_t only, c
   look_at(dims, data, mask, segment * place + (only < 0 ? 0 : only), r, p);
 }
 
-/* Numbers that are read one after the other in the time of one output's look by itself. */
-enum { LOOK = 2048 };
+/* Numbers that are read one after the other in the time of one output's look by itself, and of one
+ * of its numbers where they lie apart. */
+enum { LOOK = 2048, APART = 16 };
+static double look_of_one(const gpr_call *call) {
+  const gpr_view *view = &call->view;
+  double elements = 1;
+  int64_t step = INT64_MAX; /* to the nearest */
+  for (int d = 0; d < view->ndim; d++) {
+    const int64_t stride = view->strides[d] < 0 ? -view->strides[d] : view->strides[d];
+    if (!(call->options.axes >> d & 1) || view->shape[d] < 2) continue;
+    elements *= (double)view->shape[d];
+    if (stride < step) step = stride;
+  }
+  return LOOK + elements * (step > gpr_dtypes[view->dtype].bytes ? APART : 1);
+}
 /* Of few outputs each by itself, since the others' elements need not be read. */
 static void look_for(const gpr_call *call, int64_t count, const real *r, pending *p) {
   const gpr_options *o = &call->options;
-  const int few = !o->starts && (double)p->left * LOOK < (double)call->count;
+  const int few = !o->starts && (double)p->left * look_of_one(call) < (double)call->count;
   for (int64_t s = 0; o->starts && s < o->segments; s++) look_at_array(call, s, -1, r, p);
   for (int64_t i = 0; few && p->left && i < count; i++)
     if (p->classes[i]) look_at_array(call, 0, i, r, p);
@@ -253,6 +266,22 @@ static int give(const gpr_call *call, int flags, const char *text, int64_t least
   return !flags || PyUFunc_GiveFloatingpointErrors(name, flags) >= 0;
 }
 
+/* Whether np.errstate asks for any of it: only looking for the reason takes long. */
+static int is_asked_for(void) {
+  static const char *const kinds[] = {"invalid", "over", "divide"};
+  PyObject *numpy = PyImport_ImportModule("numpy");
+  PyObject *modes = numpy ? PyObject_CallMethod(numpy, "geterr", NULL) : NULL;
+  int asked = !modes || !PyDict_Check(modes);
+  for (size_t i = 0; !asked && i < sizeof kinds / sizeof kinds[0]; i++) {
+    PyObject *mode = PyDict_GetItemString(modes, kinds[i]); /* borrowed */
+    asked = !mode || !PyUnicode_Check(mode) || PyUnicode_CompareWithASCIIString(mode, "ignore");
+  }
+  PyErr_Clear();
+  Py_XDECREF(modes);
+  Py_XDECREF(numpy);
+  return asked;
+}
+
 static const char *text_of(const gpr_call *call, int64_t least) {
   const int flags = gpr_ops[call->op].flags, skips = flags & GPR_SKIPS_NAN;
   if (least < 0 || least == INT64_MAX) return NULL;
@@ -271,7 +300,7 @@ int gpr_warn(const gpr_call *call, const gpr_run *run, const void *results, int6
   if (text && PyErr_WarnEx(PyExc_RuntimeWarning, text, 1)) return 0;
   if (!results || !is_arithmetic(call) || (initial && !is_finite(initial))) return 1;
   const real r = real_of(call->what.result, 0);
-  if (next_special(results, 0, count * r.parts, &r) == count * r.parts) return 1;
+  if (next_special(results, 0, count * r.parts, &r) == count * r.parts || !is_asked_for()) return 1;
   Py_BEGIN_ALLOW_THREADS flags = run->finite && !text
                                      ? flags_of_finite(call, results, count)
                                      : flags_of(call, results, count, text != NULL);

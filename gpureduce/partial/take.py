@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from gpureduce import _core
-from gpureduce.functions import PUBLIC, _is_custom
+from gpureduce.functions import _is_custom
 from gpureduce.partial import positions, trees
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.host import array_of, mask_of
@@ -119,11 +119,8 @@ def partials(
         p = Partials(kind, name, shown(progress, "partials", _core.partials, *arguments))
     else:
         p = Partials(kind, name, _core.partials(*arguments, None))
-    how = {"axis": axis, "dtype": dtype, "where": where, "keepdims": keepdims}
     if kind.op in ("var", "nanvar") and kind.dtype.kind in "fV":
-        _look_for_signs(p, a, op=kind.op, **how)
-    elif kind.op in ("sum", "nansum") and kind.dtype.kind in "fcV" and 0 in a.strides:
-        _look_again(p, a, **how)
+        _look_for_signs(p, a, op=kind.op, axis=axis, dtype=dtype, where=where, keepdims=keepdims)
     if kind.is_position and not (whole is None and type(offset) is int and offset == 0):
         positions.shift(p, offset, whole, a.shape if axis is None else ())
     return p
@@ -145,16 +142,6 @@ def _look_for_signs(p: Partials, a: NDArray[Any], *, op: str, **how: Any) -> Non
     if zeros.any():
         sums = partials(a, op.replace("var", "sum"), **how).raw
         p.raw[..., HEADER + 3] = np.where(zeros, sums[..., HEADER + 3], p.raw[..., HEADER + 3])
-
-
-def _look_again(p: Partials, a: NDArray[Any], **how: Any) -> None:
-    """The same of sums in which an element stands many times: the kernels look at no sign there."""
-    with np.errstate(all="ignore"):
-        sums = np.asarray(PUBLIC[p.kind.op](a, device="cpu", **how))
-    parts = [sums.real, sums.imag] if p.kind.dtype.kind == "c" else [sums]
-    for part, words in zip(parts, np.split(p.raw[..., HEADER:], len(parts), -1), strict=True):
-        others = words[..., 4:].any(-1) | ~np.signbit(part)
-        words[..., 3] |= (p.raw[..., COUNT] != 0) & ~words[..., :3].any(-1) & others
 
 
 def _plain(axis: Any) -> Any:

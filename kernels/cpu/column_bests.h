@@ -152,6 +152,20 @@ template <class O, class T> struct Side<O, Positions<T>> {
 /* --- finished as they are ------------------------------------------------------------------------
  */
 
+/* Elements without rivals; whether one is NaN. */
+template <class T> GPR_FN bool alone(const T *x, int64_t n, T *to) {
+  typedef typename Unsigned<sizeof(T)>::type Bits;
+  const Bits infinity = (Bits)(Format<T>::infinity() << 1),
+             nan = copy_bits<Bits>(Order<T>::poison());
+  Bits any = 0;
+  for (int64_t j = 0; j < n; j++) {
+    const Bits own = copy_bits<Bits>(x[j]);
+    const Bits spoiled = (Bits) - ((Bits)(own << 1) > infinity);
+    any |= spoiled;
+    to[j] = copy_bits<T>((Bits)((own & ~spoiled) | (nan & spoiled)));
+  }
+  return any != 0;
+}
 /* The best of each of some columns, NaN where there is one; false where one has nothing. */
 template <class T, bool GREATEST>
 GPR_APART bool bests_of(const T *x, int64_t stride, int64_t columns, int64_t rows, bool skip,
@@ -162,6 +176,8 @@ GPR_APART bool bests_of(const T *x, int64_t stride, int64_t columns, int64_t row
       for (int64_t j = 0; j < columns; j++) to[j].byte = to[j].byte != 0;
       return true;
     }
+  } else if constexpr (is_half<T>()) {
+    if (rows == 1) return !(alone<T>(x, columns, to) && skip);
   } else if constexpr (is_native<T>()) {
     if (rows <= FEW_RIVALS && !(best_few<GREATEST>(x, stride, columns, rows, to) && skip))
       return true;

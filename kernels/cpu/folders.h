@@ -162,6 +162,7 @@ template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST
   typedef typename F::R R;
   /* 32 KiB: the end of a block and its start cost 50 ns, and searching it is quick in the cache. */
   static constexpr int64_t BLOCK = 32768 / sizeof(T), STRIDE = 256 / sizeof(T);
+  static constexpr int64_t FIRST = BLOCK / 16; /* of a long row: a NaN soon ends it */
   /* Whether the best comes with its place. A byte would not number the rows of a block. */
   static constexpr bool PLACED = is_native<T>() && sizeof(T) > 1;
 
@@ -203,8 +204,8 @@ template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST
     return i;
   }
   static void fold(State &state, const T *x, int64_t n, int64_t index) {
-    for (int64_t i = 0; i < n && !state.spoiled; i += BLOCK) {
-      const int64_t m = least(BLOCK, n - i);
+    for (int64_t i = 0, m; i < n && !state.spoiled; i += m) {
+      m = i || n < BLOCK ? least(BLOCK, n - i) : FIRST;
       State block = best_of(x + i, m);
       const bool earlier = state.index >= 0 && state.index < index;
       if (earlier && !block.spoiled && !R::worse(state.best, block.best)) continue;

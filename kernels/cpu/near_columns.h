@@ -17,9 +17,10 @@ GPR_FN void put_lane(typename MomentsFold<T>::State &s, int part, int kind, doub
   else
     scatter(s.part[part], x);
 }
-/* Moments do not look for it. */
+/* Moments do not look for it. One element may stand for all rows. */
 template <class R> static void look_for_others(Exact &e, const R *x, int64_t stride, int64_t rows) {
-  if (!(e.signs & GPR_OTHER)) look_for_other(e, x, rows * stride, (int)stride);
+  if (e.signs & GPR_OTHER) return;
+  look_for_other(e, x, stride ? rows * stride : 1, stride ? (int)stride : 1);
 }
 
 template <class O, class F> struct NearColumns {

@@ -131,6 +131,37 @@ template <class O, class R, bool GREATEST> struct Side<O, Position<complex<R>, G
   }
 };
 
+/* One of the two, without an order of zeros. */
+template <class O, class R> struct Direct<O, Extremes<complex<R>>> {
+  static bool run(const complex<R> *x, int64_t stride, int64_t columns, int64_t rows, bool skip,
+                  const typename O::Result *, typename O::Result *to) {
+    if constexpr (Asks<O>::low == Asks<O>::high) {
+      return false;
+    } else {
+      BestPairs<R, Asks<O>::high> b;
+      if (skip) return false;
+      b.run(x, stride, columns, rows);
+      if (b.minus_zero) return false;
+      for (int64_t j = 0; j < columns; j++) {
+        const bool spoiled = b.nan[j] >= 0;
+        to[j].re = spoiled ? quiet_nan<R>() : b.re[j];
+        to[j].im = spoiled ? quiet_nan<R>() : b.im[j];
+      }
+      return true;
+    }
+  }
+};
+template <class O, class R, bool GREATEST> struct Direct<O, Position<complex<R>, GREATEST>> {
+  static bool run(const complex<R> *x, int64_t stride, int64_t columns, int64_t rows, bool skip,
+                  const int64_t *, int64_t *to) {
+    BestPairs<R, GREATEST> b;
+    if (skip) return false;
+    b.run(x, stride, columns, rows);
+    for (int64_t j = 0; j < columns; j++) to[j] = b.nan[j] >= 0 ? b.nan[j] : b.row[j];
+    return true;
+  }
+};
+
 template <class O, class R> struct Folder<O, Extremes<complex<R>>> {
   typedef Extremes<complex<R>> F;
   static void fold(typename F::State &s, const complex<R> *x, int64_t n, int64_t index) {
