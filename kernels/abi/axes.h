@@ -58,6 +58,7 @@ typedef struct gpr_axes_args {
 
   /* Of a tile (kernels/gpu/tile.cuh): lanes, the box, its runs and the rounds of all of them. */
   int across, down, beyond;
+  int neighbours;                    /* of the lanes across, those that have an output */
   int runners;                       /* groups of the lanes down, each with runs of its own */
   int brief;                         /* a thread takes all of an output */
   int boxed;                         /* of the reduced dimensions, the innermost */

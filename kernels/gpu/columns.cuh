@@ -229,18 +229,33 @@ __device__ __forceinline__ void fold_columns(const gpr_axes_args &a, const Colum
   }
 }
 
-/* Threads (x, 0) have the block's states, of which the first `left` are of columns. */
-template <class F, int V>
-__device__ __forceinline__ void share_states(const gpr_axes_args &a, const ColumnsPlace &at, int x,
-                                             int y, int left, int columns,
-                                             typename F::State *states, Slots<F, V> &slots) {
-  typedef typename F::State State;
-  const int wide = a.team;
-  int64_t entries = a.split, step = wide * V; /* of partial states, and from one to the next */
-  State *partial = partials_of<F>(a) + at.group * a.split * step;
+/* Columns of one output come together, a row's width apart, in the first slots; false where there
+ * are not slots for all of them. Threads (x, 0) have their states. */
+template <class F, int V, int SLOTS>
+__device__ __forceinline__ bool merge_groups(const typename F::State *states, int x, int y,
+                                             int width, int columns, Slots<F, SLOTS> &slots) {
+  if (columns > Slots<F, SLOTS>::count) return false;
+  __syncthreads();
 #pragma unroll 1
-  for (int e = 0; y == 0 && e < left; e++)
-    Move<F>::assign(partial[(at.part * wide + x) * V + e], states[e]);
+  for (int e = 0; y == 0 && e < V && x * V + e < columns; e++)
+    Move<F>::assign(slots.slot[x * V + e], states[e]);
+  __syncthreads();
+#pragma unroll 1
+  for (int j = threadIdx.x; j < width; j += AXES_THREADS)
+    for (int c = j + width; c < columns; c += width) F::merge(slots.slot[j], slots.slot[c]);
+  __syncthreads();
+  return true;
+}
+
+/* put(to) leaves a block's `cells` states there. */
+template <class F, int SLOTS, class Put>
+__device__ __forceinline__ void share_states(const gpr_axes_args &a, const ColumnsPlace &at,
+                                             int cells, int columns, Put put,
+                                             typename F::State *states, Slots<F, SLOTS> &slots) {
+  typedef typename F::State State;
+  int64_t entries = a.split, step = cells; /* of partial states, and from one to the next */
+  State *partial = partials_of<F>(a) + at.group * a.split * step;
+  put(partial + at.part * step);
   if (a.crowd > 1) { /* neighbours first: few states are left to the last block */
     const int64_t crowd = quotient_of(at.part, a.crowd), begin = crowd * a.crowd;
     const int members = (int)(entries - begin < a.crowd ? entries - begin : a.crowd);
@@ -248,7 +263,7 @@ __device__ __forceinline__ void share_states(const gpr_axes_args &a, const Colum
     const int64_t tickets = quotient_of(gridDim.x, a.split);
     if (!is_last_of((uint32_t *)a.scratch + tickets + at.group * entries + crowd, members)) return;
     State *mine = partial + begin * step;
-    merge_partials<F>(mine, wide * V, members, step, slots, *states,
+    merge_partials<F>(mine, cells, members, step, slots, *states,
                       [&](int j, State &s) { Move<F>::assign(mine[j], s); });
     step *= a.crowd;
   }
@@ -258,7 +273,7 @@ __device__ __forceinline__ void share_states(const gpr_axes_args &a, const Colum
     finish_output<F>(&a, at.batch * at.width + at.here + j, &s, a.count);
   };
   /* One tile holds the whole of a row of groups. */
-  if (a.groups > 1)
+  if (columns > at.width)
     merge_partials<F>(partial, (int)at.width, a.groups * a.split, at.width, slots, *states, done);
   else
     merge_partials<F>(partial, columns, entries, step, slots, *states, done);
@@ -285,7 +300,7 @@ template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
     columns(const __grid_constant__ gpr_axes_args a) {
   constexpr int V = ColumnsOf<F>::V;
-  __shared__ Slots<F, V> slots;
+  __shared__ Slots<F, Joint<F>::value ? V : 2 * V> slots;
   __shared__ ColumnsPlace at;
   typename F::State states[V];
   const int wide = a.team, high = a.rows, x = threadIdx.x % wide, y = threadIdx.x / wide;
@@ -300,15 +315,25 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
 #pragma unroll 1
     for (int e = 0; e < V; e++)
       Reindex<F>::apply(states[e], a.groups, quotient_of(first + e, at.width));
-  if constexpr (Joint<F>::value)
-    if (at.shared(a)) {
-      share_sums(a, at, x, y, columns, states, slots);
-      return;
-    }
-  merge_across<F, V>(states, x, y, wide, high, slots);
-  if (at.shared(a)) {
-    share_states<F>(a, at, x, y, left, columns, states, slots);
-    return;
+  if constexpr (Joint<F>::value) {
+    if (at.shared(a)) return share_sums(a, at, x, y, columns, states, slots);
+    merge_across<F, V>(states, x, y, wide, high, slots);
+  } else {
+    merge_across<F, V>(states, x, y, wide, high, slots);
+    const int width = (int)at.width;
+    const bool together =
+        a.groups > 1 && merge_groups<F, V>(states, x, y, width, columns, slots);
+    const auto put = [&](typename F::State *to) {
+#pragma unroll 1
+      for (int j = threadIdx.x; together && j < width; j += AXES_THREADS)
+        Move<F>::assign(to[j], slots.slot[j]);
+#pragma unroll 1
+      for (int e = 0; !together && y == 0 && e < left; e++)
+        Move<F>::assign(to[x * V + e], states[e]);
+    };
+    if (at.shared(a))
+      return share_states<F>(a, at, together ? width : wide * V, together ? width : columns, put,
+                             states, slots);
   }
 #pragma unroll 1
   for (int e = 0; y == 0 && e < left; e++)

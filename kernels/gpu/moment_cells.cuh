@@ -73,6 +73,11 @@ template <class T> struct BatchCells {
       for (int u = 0; u < U; u++) batch[p].see(F::real(x[u], p));
       lost |= !batch[p].open();
       nan |= batch[p].has_nan();
+    }
+    if (nan) pairs[0].sum.hi = NAN;
+    if (lost) return nan;
+#pragma unroll
+    for (int p = 0; p < parts; p++) {
 #pragma unroll
       for (int u = 0; u < U; u++) batch[p].add(F::real(x[u], p));
       next[p] = pairs[p];
@@ -81,7 +86,6 @@ template <class T> struct BatchCells {
 #pragma unroll
     for (int p = 0; p < parts; p++)
       if (!lost) pairs[p] = next[p];
-    if (nan) pairs[0].sum.hi = NAN;
     return !lost | nan;
   }
   __device__ __forceinline__ void give() {
@@ -203,11 +207,7 @@ template <class T> struct Cells<PairMoments<T>, 1> : MomentCells<T>::type {
     T each[U]; /* a copy, so that the others stay in registers */
 #pragma unroll
     for (int i = 0; i < U; i++) each[i] = x[i];
-    add_each(this->over, each, U);
-  }
-  static __device__ __noinline__ void add_each(State *s, const T *x, int n) {
-#pragma unroll 1
-    for (int i = 0; i < n; i++) F::add(*s, x[i]);
+    F::add_all(this->over, each, U);
   }
   template <int U>
   __device__ __forceinline__ void some(T (&x)[U], uint64_t valid, int64_t index, int64_t step) {

@@ -57,6 +57,21 @@ __device__ __noinline__ void merge_lanes_slowly(Levels<W, P> *s, int lanes, int 
   }
 }
 template <class W, int P>
+__device__ __noinline__ void merge_lanes_as_terms(Levels<W, P> *s, int lanes, int step) {
+  Terms<2 * P> all;
+  all.open(*s);
+  bool fine = !s->used;
+#pragma unroll 1
+  for (int mask = lanes / 2; mask >= step; mask /= 2) {
+    Terms<2 * P> other;
+#pragma unroll
+    for (int i = 0; i < 2 * P; i++) other.term[i] = shuffle_xor(all.term[i], mask);
+    fine &= merge(all, other);
+  }
+  if (!__all_sync(GPR_ALL, fine)) return merge_lanes_slowly(s, lanes, step);
+  all.give(*s);
+}
+template <class W, int P>
 __device__ __forceinline__ void merge_lanes_of(Levels<W, P> &s, int lanes, int step) {
   Pair pair[P];
   bool lost = s.used;
@@ -67,7 +82,7 @@ __device__ __forceinline__ void merge_lanes_of(Levels<W, P> &s, int lanes, int s
     for (int mask = lanes / 2; mask >= step; mask /= 2)
       pair[i] = merged(pair[i], shuffle_xor(pair[i], mask), lost);
   }
-  if (__any_sync(GPR_ALL, lost)) return merge_lanes_slowly(&s, lanes, step);
+  if (__any_sync(GPR_ALL, lost)) return merge_lanes_as_terms(&s, lanes, step);
 #pragma unroll
   for (int i = 0; i < P; i++) s.pair[i] = pair[i];
 }
@@ -120,7 +135,16 @@ template <class T> struct StagedRow<PairMoments<T>> {
 #pragma unroll
     for (int p = 0; p < parts; p++) fine &= batch[p].open();
     if (!fine && has_nan(batch)) return set_nan(s, 0);
-    if (!fine) return each([&](T x) { F::add(s, x); });
+    if (!fine) {
+      WideMoments<typename F::Real, parts> all;
+      all.open(s);
+      each([&](T x) {
+#pragma unroll
+        for (int p = 0; p < parts; p++) all.add(p, (double)F::real(x, p));
+      });
+      if (!all.give(s)) each([&](T x) { F::add(s, x); });
+      return;
+    }
     each([&](T x) {
 #pragma unroll
       for (int p = 0; p < parts; p++) batch[p].add(F::real(x, p));
@@ -209,6 +233,7 @@ template <class R, int PARTS> struct FewMoments {
     Result result = round_case<Result>(SPREAD_NAN);
     *told = true;
     if (nan) return result;
+    if (is_alone(n, *how)) return spread_alone<Result>(*how);
     *told = !how->means && round_quickly(*this, n, plain_freedom(n, how->ddof), ROOT, &result);
     return result;
   }
@@ -252,6 +277,26 @@ template <class T> struct Few<PairMoments<T>> {
   }
 };
 
+template <class T> struct SlowFew<PairMoments<T>> {
+  typedef PairMoments<T> F;
+  typedef typename F::State State;
+  static __device__ __forceinline__ void open(State &s) { F::open(s); }
+  static __device__ __forceinline__ void add(State &s, T x, int64_t) { F::add(s, x); }
+  static __device__ __forceinline__ void fold(State &s, const char *from, int64_t stride,
+                                              int64_t count) {
+    constexpr int U = 8; /* their loads do not wait for each other */
+    F::open(s);
+#pragma unroll 1
+    for (int64_t i = 0; i < count; i += U) {
+      const int n = count - i < U ? (int)(count - i) : U;
+      T x[U];
+#pragma unroll
+      for (int u = 0; u < U; u++) x[u] = *(const T *)(from + (i + (u < n ? u : 0)) * stride);
+      F::add_all(&s, x, n);
+    }
+  }
+};
+
 /* Words for unsigned sums too: the sum has 128 bits, the squares 192 and never the last of them. */
 struct IntegerViews {
   uint64_t sum[2], squares[3];
@@ -261,6 +306,7 @@ static __device__ __noinline__ double integer_spread(const IntegerViews *v, int6
                                                      void *scratch) {
   const SpreadCase c = case_of_spread(0, n, how.means, 1);
   if (c != SPREAD_FINITE) return round_case<double>(c);
+  if (is_alone(n, how)) return spread_alone<double>(how);
   const Near sum[1] = {near_of(v->sum, 2, 0)};
   const Near numerator = near_numerator<1>(sum, near_of(v->squares, 3, 0), (double)n, how.means);
   const double freedom = plain_freedom(n, how.ddof);

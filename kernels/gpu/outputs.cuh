@@ -174,9 +174,10 @@ __device__ __forceinline__ bool by_lanes(int width, int height) {
 }
 
 /* What half a block of threads with N states each need, or less in several rounds. */
+enum { SLOTS_BYTES = 40960 };
 template <class F, int N = 1> struct Slots {
   typedef typename F::State State;
-  static constexpr int most = 40960 / sizeof(State), wanted = AXES_THREADS / 2 * N,
+  static constexpr int most = SLOTS_BYTES / sizeof(State), wanted = AXES_THREADS / 2 * N,
                        count = wanted < most ? wanted : most;
   State slot[count];
 };

@@ -85,6 +85,46 @@ __device__ __forceinline__ void add_to(Levels<W, P> &s, int level, const Pair &x
     s.pair[level] = p;
   }
 }
+/* --- wide ranges ---------------------------------------------------------------------------------
+ */
+
+/* The first N doubles of all levels as one sum, of which each takes what those before it are
+ * rounded by: 53 bits more of range than the one before. */
+template <int N> struct Terms {
+  double term[N];
+  template <class W, int P> __device__ __forceinline__ void open(const Levels<W, P> &s) {
+    static_assert(N <= 2 * P, "");
+#pragma unroll
+    for (int i = 0; i < N; i++) term[i] = i % 2 ? s.pair[i / 2].lo : s.pair[i / 2].hi;
+  }
+  template <class W, int P> __device__ __forceinline__ void give(Levels<W, P> &s) const {
+#pragma unroll
+    for (int i = 0; i < N; i++) (i % 2 ? s.pair[i / 2].lo : s.pair[i / 2].hi) = term[i];
+  }
+  /* To those from FIRST on. */
+  template <int FIRST = 0> __device__ __forceinline__ void add(double x, bool &lost) {
+#pragma unroll
+    for (int i = FIRST; i < N - 1; i++) {
+      const double t = term[i] + x;
+      x = rounding_error(term[i], x, t);
+      term[i] = t;
+    }
+    term[N - 1] = add_checked(term[N - 1], x, lost);
+  }
+};
+/* All of the right one's, or none. */
+template <int N> __device__ __forceinline__ bool merge(Terms<N> &s, const Terms<N> &right) {
+  Terms<N> both = s;
+  bool lost = false;
+#pragma unroll
+  for (int i = 0; i < N; i++) both.add(right.term[i], lost);
+  if (!lost) s = both;
+  return !lost;
+}
+
+/* --- merging -------------------------------------------------------------------------------------
+ */
+
 template <class W, int P>
 __device__ __noinline__ void merge_rests(Levels<W, P> *s, const Levels<W, P> *right) {
   use(*s);
@@ -92,9 +132,28 @@ __device__ __noinline__ void merge_rests(Levels<W, P> *s, const Levels<W, P> *ri
   add_long(s->rest, right->rest);
 }
 template <class W, int P>
+__device__ __noinline__ void merge_terms(Levels<W, P> *s, const Levels<W, P> *right) {
+  Terms<2 * P> all, others;
+  all.open(*s);
+  others.open(*right);
+  if (merge(all, others)) return all.give(*s);
+#pragma unroll 1
+  for (int i = 0; i < P; i++) {
+    add_in_turn(s, i, right->pair[i].hi);
+    add_in_turn(s, i, right->pair[i].lo);
+  }
+}
+template <class W, int P>
 __device__ __forceinline__ void merge(Levels<W, P> &s, const Levels<W, P> &right) {
+  Pair pair[P];
+  bool lost = false;
 #pragma unroll
-  for (int i = 0; i < P; i++) add_to(s, i, right.pair[i]);
+  for (int i = 0; i < P; i++) pair[i] = merged(s.pair[i], right.pair[i], lost);
+  if (lost)
+    merge_terms(&s, &right);
+  else
+#pragma unroll
+    for (int i = 0; i < P; i++) s.pair[i] = pair[i];
   if (right.used) merge_rests(&s, &right);
 }
 /* All of it in the long integer. */
@@ -175,6 +234,37 @@ __device__ __noinline__ void add_alone(MomentState<R, PARTS> *s, int part, doubl
   }
 }
 
+/* Any number of a wide range: all that come, or none. */
+template <class R, int PARTS> struct WideMoments {
+  static constexpr bool is_double = sizeof(R) == 8;
+  Terms<is_double ? 3 : 2> sum[PARTS];
+  Terms<is_double ? 4 : 3> squares;
+  bool lost;
+  __device__ __forceinline__ void open(const MomentState<R, PARTS> &s) {
+    lost = false;
+    squares.open(s.squares);
+#pragma unroll
+    for (int p = 0; p < PARTS; p++) sum[p].open(s.sum[p]);
+  }
+  __device__ __forceinline__ void add(int part, double x) {
+    const double square = x * x;
+    sum[part].add(x, lost);
+    squares.add(square, lost);
+    if constexpr (is_double) {
+      const double size = fabs(x);
+      squares.template add<1>(product_error(x, x, square), lost);
+      lost |= size > 0x1p500 || (size < 0x1p-450 && size > 0);
+    }
+  }
+  __device__ __forceinline__ bool give(MomentState<R, PARTS> &s) const {
+    if (lost) return false;
+    squares.give(s.squares);
+#pragma unroll
+    for (int p = 0; p < PARTS; p++) sum[p].give(s.sum[p]);
+    return true;
+  }
+};
+
 /* --- the fold ------------------------------------------------------------------------------------
  */
 
@@ -194,6 +284,18 @@ template <class T> struct PairMoments : FreeFold<T> {
   }
   static __device__ __forceinline__ void add(State &s, T x, int64_t = 0) {
     for (int p = 0; p < parts; p++) add_alone(&s, p, (double)real(x, p));
+  }
+  /* Not inlined: it is for what a batch's windows do not hold. */
+  static __device__ __noinline__ void add_all(State *s, const T *x, int n) {
+    WideMoments<Real, parts> wide;
+    wide.open(*s);
+#pragma unroll 2
+    for (int i = 0; i < n; i++)
+#pragma unroll
+      for (int p = 0; p < parts; p++) wide.add(p, (double)real(x[i], p));
+    if (wide.give(*s)) return;
+#pragma unroll 1
+    for (int i = 0; i < n; i++) add(*s, x[i]);
   }
   static __device__ __forceinline__ void merge(State &s, const State &right) {
     for (int p = 0; p < parts; p++) gpr::merge(s.sum[p], right.sum[p]);

@@ -118,7 +118,9 @@ struct AxesCut : TileCut {
     a.full = a.count / groups;
     const Size tickets = a.tiles * batches, blocks = tickets * a.split;
     /* Where a thread of the last block would have more than 1 KiB to read. */
-    if (!row.joint && groups == 1 && a.split * a.team * v * (Size)row.state > AXES_THREADS * 1024 &&
+    const Size cells = groups > 1 ? width : a.team * v;
+    if (!row.joint && come_together(groups, width) &&
+        a.split * cells * (Size)row.state > AXES_THREADS * 1024 &&
         a.split > 2 * CROWD && tickets * (1 + up(a.split, CROWD)) <= AXES_TICKETS)
       a.crowd = CROWD;
     if (a.split > 1 && a.reduced == 1)
@@ -130,9 +132,12 @@ struct AxesCut : TileCut {
       return take(row.columns, blocks, shared ? (size_t)(blocks * a.team * v) : 0);
     take(row.columns, blocks, 0);
     out.leaves_zero = 0;
-    const Size cells = tickets * (groups > 1 ? width : a.team * v);
-    out.scratch = AXES_POOL + (size_t)cells * row.joint * sizeof(uint64_t);
+    out.scratch = AXES_POOL + (size_t)(tickets * cells) * row.joint * sizeof(uint64_t);
     return true;
+  }
+  /* Whether a block has the groups' states in its shared memory at a time. */
+  bool come_together(Size groups, Size width) const {
+    return groups == 1 || groups * width * (Size)row.state <= SLOTS_BYTES;
   }
   /* Counters behind the tickets, if there is room, as far apart as there is: 8 of them 2 KiB apart
    * in place of 256 bytes took 2 µs off the 247 of 1 GiB on an H200. */
@@ -160,7 +165,9 @@ struct AxesCut : TileCut {
     for (Size h = high; h > 1; h /= 2) ends += 0.25;
     const Size slots = (Size)multiprocessors * row.columns_blocks;
     if (tiles > AXES_TICKETS) return {1, (double)up(tiles, slots) * ((double)steps + ends)};
-    const double states = (double)(wide * (16 / row.bytes)) / AXES_THREADS; /* a thread's */
+    Size cells = wide * (16 / row.bytes);
+    if (row.joint || come_together(groups, cells / groups)) cells /= groups;
+    const double states = (double)cells / AXES_THREADS; /* a thread's */
     return best_split(tiles, slots, steps, 4, ends, states / 8);
   }
 
@@ -248,7 +255,7 @@ struct AxesCut : TileCut {
     a.length = a.runs = a.tiles = a.groups = a.full = a.drawn = 0;
     a.split = a.team = a.rows = 1;
     a.pitch = a.crowd = a.queue = a.queue_apart = 0;
-    a.across = a.down = a.beyond = a.boxed = a.runners = 1;
+    a.across = a.neighbours = a.down = a.beyond = a.boxed = a.runners = 1;
     a.brief = 0;
   }
   /* The one that is wanted, or the first that takes the layout. */

@@ -177,6 +177,14 @@ static __device__ __noinline__ bool exact_spread(const ExactMoments<PARTS> m, do
   return round_near(spread, out) || nearer_end(numerator, n * freedom, ends_of(spread), root, out);
 }
 
+/* One number does not differ from its mean. */
+__device__ __forceinline__ bool is_alone(int64_t n, const gpr_spread &how) {
+  return n == 1 && !how.means;
+}
+template <class R> __device__ __forceinline__ R spread_alone(const gpr_spread &how) {
+  return how.ddof < 1 ? Format<R>::make(0) : quiet_nan<R>();
+}
+
 /* n − ddof as variance.h's degrees_of_freedom has it, in units of 2^-64; else not a number. */
 __device__ __forceinline__ double plain_freedom(int64_t n, double ddof) {
   const double size = (double)n, freedom = size - ddof;

@@ -3,7 +3,8 @@
  * Dimensions come in memory order, outermost first, the kept ones and the reduced ones apart. Of a
  * block's threads `across` neighbours take neighbouring outputs, `down` of those the elements of
  * each, and `beyond` of these further outputs; whichever lies closest together in memory stands
- * first. The innermost reduced dimensions are a box: its places come from a table in shared memory,
+ * first. Of a few neighbours there may be less than lanes, so that those that share an output are
+ * in one warp. The innermost reduced dimensions are a box: its places come from a table in shared memory,
  * so that no division is left in the loop. The box's outermost dimension may be cut into chunks;
  * chunks and the dimensions outside the box are the runs. */
 #ifndef GPR_TILE_CUH
@@ -24,7 +25,7 @@ __device__ __noinline__ void merge_warps(const gpr_axes_args *a, typename C::Sta
     y = y % GPR_WARP ? AXES_THREADS : y / GPR_WARP;
     down /= GPR_WARP;
   }
-  merge_down<C, 1>(s, x, y, a->across * a->beyond, down, *slots);
+  merge_down<C, 1>(s, x, y, a->neighbours * a->beyond, down, *slots);
 }
 template <class C>
 __device__ __forceinline__ void merge_tile(const gpr_axes_args &a, typename C::State &s, int x,
@@ -33,7 +34,7 @@ __device__ __forceinline__ void merge_tile(const gpr_axes_args &a, typename C::S
   if (a.down == 1) return;
   if (lanes <= GPR_WARP && (lanes & (lanes - 1)) == 0)
     Move<C>::merge_lanes(s, lanes, a.across);
-  else if (lanes == AXES_THREADS && a.across > 1)
+  else if (lanes == AXES_THREADS && a.across > 1 && a.across == a.neighbours)
     merge_across<C, 1>(&s, x, y, a.across, a.down, slots);
   else
     merge_warps<C>(&a, &s, x, y, &slots);
@@ -47,9 +48,10 @@ __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
   constexpr int U = RUN::U;
   __shared__ Slots<C> slots;
   __shared__ BoxTable<F::ordered> table;
-  const int across = a.across, down = a.down, wide = across * a.beyond;
-  const int far = threadIdx.x / across, x = threadIdx.x - far * across + far / down * across;
-  const int y = x < wide ? far % down : AXES_THREADS;
+  const int across = a.across, down = a.down, wide = a.neighbours * a.beyond;
+  const int far = threadIdx.x / across, near = threadIdx.x - far * across, group = far / down;
+  const int x = group * a.neighbours + near;
+  const int y = group < a.beyond && near < a.neighbours ? far - group * down : AXES_THREADS;
   const int lanes = down / a.runners, runner = y / lanes, lane = y - runner * lanes;
   if (a.boxed > 1) fill_table(table, a);
   if constexpr (RUN::can_be_brief)
@@ -57,7 +59,7 @@ __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
   RUN run(a, table);
   for (int64_t b = blockIdx.x; b < a.tiles * a.split; b += gridDim.x) {
     const int64_t part = quotient_of(b, a.tiles), tile = b - part * a.tiles, k = tile * wide + x;
-    const bool mine = k < a.outputs && x < wide;
+    const bool mine = k < a.outputs && y < AXES_THREADS;
     State s;
     TileCell<F> cell;
     cell.keep(&s.state);

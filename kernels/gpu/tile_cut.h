@@ -72,10 +72,32 @@ struct TileCut : Cut {
     return row.brief && !a.starts && a.boxed == 1 && runs_of_box() == 1 && a.count > 0 &&
            a.count <= most && (a.place[inner()] >= 0 || !row.is_ordered);
   }
+  /* Few neighbours, and many of such few: those of a warp come together without a barrier. */
+  void set_warps(Size width, Size count) {
+    const Size groups = a.outputs / width;
+    a.neighbours = (int)width;
+    while (a.across < width) a.across *= 2;
+    while (2 * a.across * a.down <= AXES_THREADS && 2 * a.down <= count &&
+           (2 * a.across * a.down <= 32 || groups * a.across * a.down < AXES_THREADS))
+      a.down *= 2;
+    a.beyond = AXES_THREADS / (a.across * a.down);
+  }
+  /* All outputs are a block's neighbours, where that leaves fewer lanes without work than blocks of
+   * 32 outputs do. */
+  bool fit_a_block(Size count) {
+    const Size outputs = a.outputs, down = outputs && outputs <= 128 ? AXES_THREADS / outputs : 1;
+    if (down < 2 || (outputs > 32 && down * up(outputs, 32) * 32 <= AXES_THREADS)) return false;
+    a.across = a.neighbours = (int)outputs;
+    if (runs_of_box() == 1)
+      while (a.down < down && 2 * (a.down + 1) <= count) a.down++;
+    else
+      while (2 * a.down <= down && 2 * a.down <= count) a.down *= 2;
+    return true;
+  }
   void set_lanes(Size slots) {
     const Size outputs = a.outputs, count = a.starts ? INT32_MAX : a.count;
     const Size width = a.kept ? a.shape[a.kept - 1] : 1;
-    a.across = a.down = a.beyond = 1;
+    a.across = a.neighbours = a.down = a.beyond = 1;
     a.brief = is_brief(slots);
     if (a.brief) {
       a.beyond = AXES_THREADS;
@@ -84,25 +106,18 @@ struct TileCut : Cut {
     if (kept_stride() >= magnitude(reduced_stride())) { /* lanes down the elements first */
       for (int down = 2; down <= 32; down *= 2)
         if (rows_time(down) < rows_time(a.down)) a.down = down;
-      while (a.down < 32 && 8 * a.down <= count && outputs * a.down < slots * AXES_THREADS)
-        a.down *= 2;
-      if (a.down == 32 && count >= 4 * AXES_THREADS && outputs * 32 < slots * AXES_THREADS)
-        a.down = AXES_THREADS;
+      const auto grows = [&](int down) { /* more lanes than a run has elements are of no use */
+        return outputs * a.down < slots * AXES_THREADS &&
+               (a.shape[inner()] >= down || outputs * a.down < AXES_THREADS);
+      };
+      while (a.down < 32 && 8 * a.down <= count && grows(2 * a.down)) a.down *= 2;
+      if (a.down == 32 && count >= 4 * AXES_THREADS && grows(AXES_THREADS)) a.down = AXES_THREADS;
       a.beyond = AXES_THREADS / a.down;
       return;
     }
     const bool between = a.kept == 1 || magnitude(reduced_stride()) < a.strides[a.kept - 2];
-    if (width * row.bytes < 32 && between && width < outputs) {
-      a.across = (int)width;
-      while (a.across * a.down * 2 <= 64 && 2 * a.down <= count) a.down *= 2;
-      a.beyond = AXES_THREADS / (a.across * a.down);
-      return;
-    }
-    if (outputs < 32) {
-      a.across = (int)outputs;
-      while (2 * a.down * a.across <= AXES_THREADS && 2 * a.down <= count) a.down *= 2;
-      return;
-    }
+    if (width * row.bytes < 32 && between && width < outputs) return set_warps(width, count);
+    if (fit_a_block(count)) return;
     double best = 1e300;
     for (int down = 1; down <= 8 && down * row.tile_loads <= count; down *= 2) {
       const Size rounds = up(count, (Size)down * row.tile_loads);
@@ -110,7 +125,7 @@ struct TileCut : Cut {
           time_of(up(outputs, AXES_THREADS / down), slots, (double)rounds, row.ends + (down > 1));
       if (time < best) best = time, a.down = down;
     }
-    a.across = AXES_THREADS / a.down;
+    a.across = a.neighbours = AXES_THREADS / a.down;
   }
   /* Of a run's `units` a lane has `loads` under way at a time: lanes that one run has no work for
    * take others. Eight neighbours read whole sectors. */
@@ -127,7 +142,7 @@ struct TileCut : Cut {
    * that wait for each other, about as long as four steps. */
   enum { PARTING = 4 };
   void share_rounds(Size slots, Size step_bytes) {
-    const Size wide = (Size)a.across * a.beyond, rounds = up(a.rounds, a.runners);
+    const Size wide = (Size)a.neighbours * a.beyond, rounds = up(a.rounds, a.runners);
     const double left = 2 * (double)(wide * (Size)row.moved) / (double)step_bytes;
     a.tiles = up(a.outputs, wide);
     a.split = 1;
@@ -139,7 +154,7 @@ struct TileCut : Cut {
   bool take_tile(gpr_program *program, Size slots) {
     const Size blocks = a.tiles * a.split, most = 16 * slots;
     return take(program, blocks < most ? blocks : most,
-                a.split > 1 ? (size_t)(blocks * a.across * a.beyond) : 0);
+                a.split > 1 ? (size_t)(blocks * a.neighbours * a.beyond) : 0);
   }
   /* Long rows whose elements, and their masks, lie side by side. */
   bool tile_rows() {
@@ -147,7 +162,7 @@ struct TileCut : Cut {
     gpr_program *program = is_native() ? row.tile_rows : nullptr;
     if (!is_native() && !a.swap && !a.unaligned) program = row.convert_rows[a.from];
     if (!program || a.starts || a.strides[d] != a.from_bytes ||
-        (a.where && a.where_strides[d] != 1) || a.shape[d] * a.from_bytes < 1024)
+        (a.where && a.where_strides[d] != 1) || (a.shape[d] * a.from_bytes < 1024 && !wanted))
       return false;
     const Size slots = (Size)multiprocessors * row.tile_blocks;
     const int elements = 16 / a.from_bytes;

@@ -124,13 +124,21 @@ template <class F, class LOAD> struct TileRun {
       cell.template some<U>(x, valid, 0, 0);
     }
   }
-  /* How many are numbers; the others become -0.0, which changes nothing. */
-  template <int U> static __device__ __forceinline__ int count_numbers(T (&x)[U]) {
+  /* How many count; the others become -0.0, which changes nothing. */
+  template <int U>
+  __device__ __forceinline__ int count_of(T (&x)[U], int64_t r, int down) const {
     int n = U;
-    if constexpr (RowLane<F>::neutral)
+    if constexpr (RowLane<F>::neutral) {
+      bool counts[U];
+#pragma unroll
+      for (int u = 0; u < U; u++) counts[u] = true;
+      if (a.where)
+#pragma unroll
+        for (int u = 0; u < U; u++) counts[u] = !masked(r + u * down);
 #pragma unroll
       for (int u = 0; u < U; u++)
-        if (is_nan_or_nat(x[u])) x[u] = minus_zero<T>(), n--;
+        if (!counts[u] || (a.skip && is_nan_or_nat(x[u]))) x[u] = minus_zero<T>(), n--;
+    }
     return n;
   }
   /* Elements r, r + down, … below stop: how many counted. */
@@ -159,12 +167,13 @@ template <class F, class LOAD> struct TileRun {
     int64_t n = 0;
     Run run;
     if (length < stop) stop = length;
-    if (!a.where && (RowLane<F>::neutral || !a.skip))
+    const bool all = !a.where && !a.skip;
+    if (RowLane<F>::neutral || all)
 #pragma unroll 1
       for (; r + (U - 1) * down < stop; r += U * down) {
         T x[U];
         load<U, true>(x, r, down, stop);
-        n += a.skip ? count_numbers<U>(x) : U;
+        n += all ? U : count_of<U>(x, r, down);
         add<U>(cell, run, x, r, down);
       }
     n += fold_some(cell, run, r, down, stop);
