@@ -25,7 +25,7 @@ template <class T> struct RowsShape<IntegerMoments<T>> {
   static constexpr int blocks = 3, loads = 8;
 };
 template <class T> struct TileShape<PairMoments<T>> {
-  static constexpr int blocks = 2, loads = 8, some = 4;
+  static constexpr int blocks = 2, loads = 8;
 };
 template <class T> struct StagedShape<PairMoments<T>> {
   static constexpr int blocks = 3, packets = 2304;

@@ -34,8 +34,8 @@ __device__ __forceinline__ void merge_tile(const gpr_axes_args &a, typename C::S
   if (a.down == 1) return;
   if (lanes <= GPR_WARP && (lanes & (lanes - 1)) == 0)
     Move<C>::merge_lanes(s, lanes, a.across);
-  else if (lanes == AXES_THREADS && a.across > 1 && a.across == a.neighbours)
-    merge_across<C, 1>(&s, x, y, a.across, a.down, slots);
+  else if (a.across > 1 && a.beyond == 1)
+    merge_across<C, 1>(&s, x, y, a.neighbours, a.down, slots);
   else
     merge_warps<C>(&a, &s, x, y, &slots);
 }

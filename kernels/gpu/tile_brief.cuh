@@ -71,28 +71,36 @@ __device__ __noinline__ void fold_brief_slowly(const gpr_axes_args *a, const cha
   run.index = 0;
   TileCell<F> cell;
   cell.keep(&s);
-  typename RUN::Run all;
-  const int64_t n = run.fold_some(cell, all, 0, 1, a->count);
-  run.end(cell, all);
+  const int64_t n = run.fold(cell, 0, 1, a->count, a->count);
   cell.done(0, s);
   if (a->least && n <= a->few) *a->least = n;
   finish_output<F>(a, out, &s, n);
 }
+/* So many outputs a thread whose loads are under way together. */
+template <class T> GPR_FN GPR_CONSTEXPR int briefs_of(int elements) {
+  return elements * (int)sizeof(T) <= 16 ? 4 : 2;
+}
 template <int U, class Few, class F, class RUN>
 __device__ __forceinline__ void tile_brief(const gpr_axes_args &a,
                                            const BoxTable<F::ordered> &table) {
+  constexpr int N = briefs_of<typename F::Element>(U);
   const int64_t step = (int64_t)gridDim.x * AXES_THREADS;
   int64_t k = (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x;
   const RUN run(a, table);
-  Brief<F, RUN, U> here, next;
-  if (k < a.outputs) here.open(a, run, k);
 #pragma unroll 1
-  for (; k < a.outputs; k += step) {
-    if (k + step < a.outputs) next.open(a, run, k + step);
-    if (!here.template finish<Few>(a, run))
-      fold_brief_slowly<F, RUN>(&a, a.data + here.place.data, a.where + here.place.where, &table,
-                                here.place.out);
-    here = next;
+  while (k < a.outputs) {
+    Brief<F, RUN, U> brief[N];
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      if (k + i * step < a.outputs) brief[i].open(a, run, k + i * step);
+#pragma unroll 1
+    for (int i = 0; i < N && k < a.outputs; i++, k += step) {
+      if (!brief[0].template finish<Few>(a, run))
+        fold_brief_slowly<F, RUN>(&a, a.data + brief[0].place.data, a.where + brief[0].place.where,
+                                  &table, brief[0].place.out);
+#pragma unroll
+      for (int j = 1; j < N; j++) brief[j - 1] = brief[j];
+    }
   }
 }
 template <class F, class RUN>

@@ -10,10 +10,10 @@ GPR_OPEN
 
 /* Loads that a thread has under way; fewer where batches are long to compile. */
 template <class F> struct TileShape {
-  static constexpr int blocks = 3, loads = sizeof(typename F::Element) <= 4 ? 16 : 8, some = 4;
+  static constexpr int blocks = 2, loads = sizeof(typename F::Element) <= 4 ? 16 : 8;
 };
 template <class T> struct TileShape<PairSum<complex<T>>> {
-  static constexpr int blocks = 2, loads = sizeof(T) == 4 ? 8 : 4, some = 4;
+  static constexpr int blocks = 2, loads = sizeof(T) == 4 ? 8 : 4;
 };
 
 /* Elements need not come in the order of their index. Run: those of a run that do. */

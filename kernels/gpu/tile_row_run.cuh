@@ -63,6 +63,11 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
 #pragma unroll
       for (int i = 0; i < U * V; i++) w[i] = valid >> i & 1 ? wide(v[i / V].element[i % V]) : -0.0f;
       gpr::take<From, U * V, 1>(cell.sum[0], w, 0, cell.rest(0));
+    } else if constexpr (RowLane<F>::neutral) {
+#pragma unroll
+      for (int i = 0; i < U * V; i++)
+        if (!(valid >> i & 1)) x[i] = minus_zero<T>();
+      cell.template add<U * V>(x, 0, 0);
     } else if (valid == ALL) {
       cell.template add<U * V>(x, 0, 0);
     } else {

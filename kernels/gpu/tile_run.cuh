@@ -107,10 +107,20 @@ template <class F, class LOAD> struct TileRun {
       cell.template add<U>(x, 0, 0);
     }
   }
+  /* Those that `valid` says; where the rest can be -0.0, which changes nothing, there is one place
+   * that adds. */
   template <int U>
-  __device__ __forceinline__ void some(TileCell<F> &cell, Run &run, T (&x)[U], uint32_t valid,
-                                       int64_t r, int down) {
-    if constexpr (F::ordered) {
+  __device__ __forceinline__ void add(TileCell<F> &cell, Run &run, T (&x)[U], uint32_t valid,
+                                      int64_t r, int down) {
+    constexpr uint32_t all = ~0u >> (32 - U);
+    if constexpr (RowLane<F>::neutral) {
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        if (!(valid >> u & 1)) x[u] = minus_zero<T>();
+      cell.template add<U>(x, 0, 0);
+    } else if (valid == all) {
+      add<U>(cell, run, x, r, down);
+    } else if constexpr (F::ordered) {
       if (in_order()) {
 #pragma unroll
         for (int u = 0; u < U; u++)
@@ -124,59 +134,36 @@ template <class F, class LOAD> struct TileRun {
       cell.template some<U>(x, valid, 0, 0);
     }
   }
-  /* How many count; the others become -0.0, which changes nothing. */
-  template <int U>
-  __device__ __forceinline__ int count_of(T (&x)[U], int64_t r, int down) const {
-    int n = U;
-    if constexpr (RowLane<F>::neutral) {
-      bool counts[U];
-#pragma unroll
-      for (int u = 0; u < U; u++) counts[u] = true;
-      if (a.where)
-#pragma unroll
-        for (int u = 0; u < U; u++) counts[u] = !masked(r + u * down);
-#pragma unroll
-      for (int u = 0; u < U; u++)
-        if (!counts[u] || (a.skip && is_nan_or_nat(x[u]))) x[u] = minus_zero<T>(), n--;
-    }
-    return n;
-  }
-  /* Elements r, r + down, … below stop: how many counted. */
-  __device__ __forceinline__ int64_t fold_some(TileCell<F> &cell, Run &run, int64_t r, int down,
-                                               int64_t stop) {
-    constexpr int S = Shape::some;
-    int64_t n = 0;
-#pragma unroll 1
-    for (; r < stop; r += S * down) {
-      T x[S];
-      uint32_t valid = 0;
-      load<S, false>(x, r, down, stop);
-#pragma unroll
-      for (int u = 0; u < S; u++) {
-        const bool there = r + u * down < stop && !masked(r + u * down);
-        if (there && !(a.skip && is_nan_or_nat(x[u]))) valid |= 1u << u;
-      }
-      n += __popc(valid);
-      some<S>(cell, run, x, valid, r, down);
-    }
-    return n;
-  }
-  /* Of so many that there are. */
+  /* Elements r, r + down, … below stop, of so many that there are: how many counted. */
   __device__ __forceinline__ int64_t fold(TileCell<F> &cell, int64_t r, int down, int64_t stop,
                                           int64_t length) {
     int64_t n = 0;
     Run run;
     if (length < stop) stop = length;
-    const bool all = !a.where && !a.skip;
-    if (RowLane<F>::neutral || all)
 #pragma unroll 1
-      for (; r + (U - 1) * down < stop; r += U * down) {
-        T x[U];
+    for (; r < stop; r += U * down) {
+      T x[U];
+      uint32_t valid = ~0u >> (32 - U);
+      const bool whole = r + (U - 1) * down < stop;
+      if (whole)
         load<U, true>(x, r, down, stop);
-        n += all ? U : count_of<U>(x, r, down);
-        add<U>(cell, run, x, r, down);
-      }
-    n += fold_some(cell, run, r, down, stop);
+      else
+        load<U, false>(x, r, down, stop);
+      if (!whole)
+#pragma unroll
+        for (int u = 0; u < U; u++)
+          if (r + u * down >= stop) valid &= ~(1u << u);
+      if (a.where)
+#pragma unroll
+        for (int u = 0; u < U; u++)
+          if ((valid >> u & 1) && masked(r + u * down)) valid &= ~(1u << u);
+      if (a.skip)
+#pragma unroll
+        for (int u = 0; u < U; u++)
+          if (is_nan_or_nat(x[u])) valid &= ~(1u << u);
+      n += __popc(valid);
+      add<U>(cell, run, x, valid, r, down);
+    }
     end(cell, run);
     return n;
   }
