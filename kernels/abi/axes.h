@@ -60,7 +60,6 @@ typedef struct gpr_axes_args {
   int across, down, beyond;
   int neighbours;                    /* of the lanes across, those that have an output */
   int runners;                       /* groups of the lanes down, each with runs of its own */
-  int brief;                         /* a thread takes all of an output */
   int boxed;                         /* of the reduced dimensions, the innermost */
   int64_t box, chunk, chunks;        /* elements; of the outermost boxed dimension */
   int64_t last_box;                  /* elements of the last chunk's */

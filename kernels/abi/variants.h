@@ -13,6 +13,7 @@
   X(COLUMNS, "columns", "columns of rows that start at multiples of 16 bytes")                   \
   X(ROWS, "rows", "rows of 2 KiB and more")                                                      \
   X(TILE_ROWS, "tile_rows", "rows of 1 KiB and more, with masks, NaN and conversions")           \
+  X(BRIEF, "brief", "outputs of a few elements that one thread or some lanes of a warp finish")  \
   X(TILE, "tile", "any layout and any load")
 
 enum {

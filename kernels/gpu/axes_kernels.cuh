@@ -3,6 +3,7 @@
 #ifndef GPR_AXES_KERNELS_CUH
 #define GPR_AXES_KERNELS_CUH
 
+#include "brief.cuh"
 #include "columns.cuh"
 #include "moment_outputs.cuh"
 #include "../core/operators.h"

@@ -1,13 +1,14 @@
-/* Short outputs of any layout, a thread each. */
-#ifndef GPR_TILE_BRIEF_CUH
-#define GPR_TILE_BRIEF_CUH
+/* Short outputs of any layout: a thread each, or a few lanes of a warp. */
+#ifndef GPR_BRIEF_CUH
+#define GPR_BRIEF_CUH
 
+#include "brief_lanes.cuh"
 #include "tile_run.cuh"
 
 GPR_OPEN
 
 /* The first U elements of an output so short that a thread folds and finishes it without a state
- * in memory: those of the next output are under way meanwhile. */
+ * in memory: those of several outputs are under way together. */
 template <class F, class RUN, int U> struct Brief {
   typename F::Element x[U];
   uint32_t counts; /* bits */
@@ -36,9 +37,8 @@ template <class F, class RUN, int U> struct Brief {
       if (is_nan_or_nat(x[u])) counts &= ~(1u << u);
   }
   /* False: it has to be folded again. */
-  template <class Few>
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, const RUN &run) {
-    Few few;
+    Few<F> few;
     int n = 0;
 #pragma unroll 1
     for (int first = 0;;) {
@@ -60,33 +60,31 @@ template <class F, class RUN, int U> struct Brief {
     return n && few.finish(a, place.out, n);
   }
 };
+/* Into a state in memory. */
 template <class F, class RUN>
-__device__ __noinline__ void fold_brief_slowly(const gpr_axes_args *a, const char *data,
-                                               const char *where, const BoxTable<F::ordered> *table,
-                                               int64_t out) {
+__device__ __noinline__ void fold_brief_slowly(const gpr_axes_args *a, KeptPlace place) {
   typename F::State s;
-  RUN run(*a, *table);
-  run.data = data;
-  run.where = where;
+  RUN run(*a);
+  run.data = a->data + place.data;
+  run.where = a->where + place.where;
   run.index = 0;
   TileCell<F> cell;
   cell.keep(&s);
   const int64_t n = run.fold(cell, 0, 1, a->count, a->count);
   cell.done(0, s);
   if (a->least && n <= a->few) *a->least = n;
-  finish_output<F>(a, out, &s, n);
+  finish_output<F>(a, place.out, &s, n);
 }
 /* So many outputs a thread whose loads are under way together. */
 template <class T> GPR_FN GPR_CONSTEXPR int briefs_of(int elements) {
   return elements * (int)sizeof(T) <= 16 ? 4 : 2;
 }
-template <int U, class Few, class F, class RUN>
-__device__ __forceinline__ void tile_brief(const gpr_axes_args &a,
-                                           const BoxTable<F::ordered> &table) {
+template <int U, class F, class RUN>
+__device__ __forceinline__ void fold_alone(const gpr_axes_args &a) {
   constexpr int N = briefs_of<typename F::Element>(U);
   const int64_t step = (int64_t)gridDim.x * AXES_THREADS;
   int64_t k = (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x;
-  const RUN run(a, table);
+  const RUN run(a);
 #pragma unroll 1
   while (k < a.outputs) {
     Brief<F, RUN, U> brief[N];
@@ -95,23 +93,80 @@ __device__ __forceinline__ void tile_brief(const gpr_axes_args &a,
       if (k + i * step < a.outputs) brief[i].open(a, run, k + i * step);
 #pragma unroll 1
     for (int i = 0; i < N && k < a.outputs; i++, k += step) {
-      if (!brief[0].template finish<Few>(a, run))
-        fold_brief_slowly<F, RUN>(&a, a.data + brief[0].place.data, a.where + brief[0].place.where,
-                                  &table, brief[0].place.out);
+      if (!brief[0].finish(a, run)) fold_brief_slowly<F, RUN>(&a, brief[0].place);
 #pragma unroll
       for (int j = 1; j < N; j++) brief[j - 1] = brief[j];
     }
   }
 }
+
+/* --- a few lanes to each output ------------------------------------------------------------------
+ */
+
+/* Of a warp's lanes `across` neighbours take neighbouring outputs, and `down` of those the elements
+ * of each. */
 template <class F, class RUN>
-__device__ __forceinline__ void tile_brief(const gpr_axes_args &a,
-                                           const BoxTable<F::ordered> &table) {
-  if (a.count <= 4) return tile_brief<4, Few<F>, F, RUN>(a, table);
+__device__ __forceinline__ void fold_by_lanes(const gpr_axes_args &a) {
+  typedef typename F::Element T;
+  constexpr int U = BriefLanes<F>::loads;
+  const int team = a.across * a.down, id = threadIdx.x % team, near = id % a.across,
+            y = id / a.across, count = (int)a.count, teams = AXES_THREADS / team;
+  const int64_t groups = a.outputs / a.neighbours;
+  const RUN run(a);
+#pragma unroll 1
+  for (int64_t first = (int64_t)blockIdx.x * teams; first < groups;
+       first += (int64_t)gridDim.x * teams) {
+    const int64_t group = first + threadIdx.x / team;
+    const bool exists = group < groups && near < a.neighbours;
+    const KeptPlace place = kept_place(a, exists ? group * a.neighbours + near : 0);
+    bool lost = false;
+    BriefLanes<F> lanes(run.place, &lost);
+    int n = 0;
+#pragma unroll 1
+    for (int r = y; exists && r < count; r += U * a.down) {
+      T x[U];
+      uint32_t valid = ~0u >> (32 - U);
+      const char *data = a.data + place.data + r * run.stride;
+#pragma unroll
+      for (int u = 0; u < U; u++) {
+        const bool there = r + u * a.down < count;
+        x[u] = run.load(data + (there ? u * a.down * run.stride : 0));
+        if (!there) valid &= ~(1u << u);
+      }
+      if (a.where) {
+        const char *where = a.where + place.where + r * run.where_stride;
+#pragma unroll
+        for (int u = 0; u < U; u++)
+          if ((valid >> u & 1) && !where[u * a.down * run.where_stride]) valid &= ~(1u << u);
+      }
+      if (a.skip)
+#pragma unroll
+        for (int u = 0; u < U; u++)
+          if (is_nan_or_nat(x[u])) valid &= ~(1u << u);
+      n += __popc(valid);
+      lanes.add(x, valid, r, a.down);
+    }
+#pragma unroll 1
+    for (int mask = team / 2; mask >= a.across; mask /= 2) n += shuffle_xor(n, mask);
+    const bool mine = exists && y == 0;
+    if (mine && a.least && n <= a.few) *a.least = n;
+    const bool told = lanes.finish(a, place.out, n, team, lost, mine && n);
+    if (mine && (!told || !n)) fold_brief_slowly<F, RUN>(&a, place);
+  }
+}
+
+struct BriefShape {
+  enum { blocks = 3 };
+};
+template <class F, class RUN>
+__global__ void __launch_bounds__(AXES_THREADS, BriefShape::blocks)
+    brief(const __grid_constant__ gpr_axes_args a) {
+  if constexpr (BriefLanes<F>::loads > 0)
+    if (a.team) return fold_by_lanes<F, RUN>(a);
+  if (a.count <= 4) return fold_alone<4, F, RUN>(a);
   if constexpr (LooksFirst<F>::value)
-    if (a.count > 8) return tile_brief<FEW_SHORT, Few<F>, F, RUN>(a, table);
-  if constexpr (IsTall<F>::value)
-    if (a.count > FEW_SHORT) return tile_brief<8, Tall<F>, F, RUN>(a, table);
-  tile_brief<8, Few<F>, F, RUN>(a, table);
+    if (a.count > 8) return fold_alone<FEW_SHORT, F, RUN>(a);
+  fold_alone<8, F, RUN>(a);
 }
 
 GPR_CLOSE

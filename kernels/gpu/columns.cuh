@@ -321,8 +321,7 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
   } else {
     merge_across<F, V>(states, x, y, wide, high, slots);
     const int width = (int)at.width;
-    const bool together =
-        a.groups > 1 && merge_groups<F, V>(states, x, y, width, columns, slots);
+    const bool together = a.groups > 1 && merge_groups<F, V>(states, x, y, width, columns, slots);
     const auto put = [&](typename F::State *to) {
 #pragma unroll 1
       for (int j = threadIdx.x; together && j < width; j += AXES_THREADS)

@@ -24,9 +24,7 @@ template <class T> struct EndsOf<PairMoments<T>> { static constexpr double value
 template <class T> struct RowsShape<IntegerMoments<T>> {
   static constexpr int blocks = 3, loads = 8;
 };
-template <class T> struct TileShape<PairMoments<T>> {
-  static constexpr int blocks = 2, loads = 8;
-};
+template <class T> struct TileShape<PairMoments<T>> { static constexpr int blocks = 2, loads = 8; };
 template <class T> struct StagedShape<PairMoments<T>> {
   static constexpr int blocks = 3, packets = 2304;
 };
@@ -233,7 +231,7 @@ template <class R, int PARTS> struct FewMoments {
     Result result = round_case<Result>(SPREAD_NAN);
     *told = true;
     if (nan) return result;
-    if (is_alone(n, *how)) return spread_alone<Result>(*how);
+    if (is_alone(n, *how)) return Format<Result>::make(0);
     *told = !how->means && round_quickly(*this, n, plain_freedom(n, how->ddof), ROOT, &result);
     return result;
   }
@@ -306,7 +304,7 @@ static __device__ __noinline__ double integer_spread(const IntegerViews *v, int6
                                                      void *scratch) {
   const SpreadCase c = case_of_spread(0, n, how.means, 1);
   if (c != SPREAD_FINITE) return round_case<double>(c);
-  if (is_alone(n, how)) return spread_alone<double>(how);
+  if (is_alone(n, how)) return Format<double>::make(0);
   const Near sum[1] = {near_of(v->sum, 2, 0)};
   const Near numerator = near_numerator<1>(sum, near_of(v->squares, 3, 0), (double)n, how.means);
   const double freedom = plain_freedom(n, how.ddof);

@@ -138,7 +138,7 @@ template <class T> struct PairMomentsValue {
       special |= is_nan(*s, p) ? (uint32_t)GPR_NAN : s->sum[p].special;
     const SpreadCase c = case_of_spread(special, n, means, F::parts);
     if (c != SPREAD_FINITE) return round_case<R>(c);
-    if (is_alone(n, *how)) return spread_alone<R>(*how);
+    if (is_alone(n, *how)) return Format<R>::make(0);
     const double freedom = plain_freedom(n, how->ddof);
     R result;
     if (!means && round_quickly(*s, n, freedom, ROOT, &result)) return result;

@@ -2,11 +2,11 @@
 #ifndef GPR_SELECT_H
 #define GPR_SELECT_H
 
-#include "tile_cut.h"
+#include "brief_cut.h"
 
 GPR_OPEN
 
-struct AxesCut : TileCut {
+struct AxesCut : BriefCut {
   /* Columns of a few rows, enough of them for all threads. */
   bool shallow() {
     if (!row.shallow || !a.kept || a.reduced != 1 || a.count > FEW_MOST ||
@@ -125,8 +125,8 @@ struct AxesCut : TileCut {
     /* Where a thread of the last block would have more than 1 KiB to read. */
     const Size cells = groups > 1 ? width : a.team * v;
     if (!row.joint && come_together(groups, width) &&
-        a.split * cells * (Size)row.state > AXES_THREADS * 1024 &&
-        a.split > 2 * CROWD && tickets * (1 + up(a.split, CROWD)) <= AXES_TICKETS)
+        a.split * cells * (Size)row.state > AXES_THREADS * 1024 && a.split > 2 * CROWD &&
+        tickets * (1 + up(a.split, CROWD)) <= AXES_TICKETS)
       a.crowd = CROWD;
     if (a.split > 1 && a.reduced == 1)
       set_queue(tickets * (1 + (a.crowd ? up(a.split, CROWD) : 0)),
@@ -253,6 +253,7 @@ struct AxesCut : TileCut {
       case GPR_VARIANT_COLUMNS: return is_easy() && columns();
       case GPR_VARIANT_ROWS: return is_easy() && rows();
       case GPR_VARIANT_TILE_ROWS: return is_any() && tile_rows();
+      case GPR_VARIANT_BRIEF: return is_any() && brief();
       default: return tile();
     }
   }
@@ -261,7 +262,6 @@ struct AxesCut : TileCut {
     a.split = a.team = a.rows = 1;
     a.pitch = a.crowd = a.queue = a.queue_apart = 0;
     a.across = a.neighbours = a.down = a.beyond = a.boxed = a.runners = 1;
-    a.brief = 0;
   }
   /* The one that is wanted, or the first that takes the layout. */
   bool select() {

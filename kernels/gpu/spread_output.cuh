@@ -179,10 +179,7 @@ static __device__ __noinline__ bool exact_spread(const ExactMoments<PARTS> m, do
 
 /* One number does not differ from its mean. */
 __device__ __forceinline__ bool is_alone(int64_t n, const gpr_spread &how) {
-  return n == 1 && !how.means;
-}
-template <class R> __device__ __forceinline__ R spread_alone(const gpr_spread &how) {
-  return how.ddof < 1 ? Format<R>::make(0) : quiet_nan<R>();
+  return n == 1 && !how.means && how.ddof < 1;
 }
 
 /* n − ddof as variance.h's degrees_of_freedom has it, in units of 2^-64; else not a number. */

@@ -30,11 +30,13 @@ GPR_PROGRAM_KIND(Segments, "gpu/axes_kernels.cuh", nullptr, "segments<F>");
 GPR_PROGRAM_KIND(Tile, "gpu/axes_kernels.cuh", nullptr, "tile<F, TileRun<F, F::Element>>");
 GPR_PROGRAM_KIND(TileAny, "gpu/axes_kernels.cuh", nullptr, "tile<F, TileRun<F, AnyDtype>>");
 GPR_PROGRAM_KIND(TileRows, "gpu/axes_kernels.cuh", nullptr, "tile<F, RowRun<F, F::Element>>");
+GPR_PROGRAM_KIND(Brief, "gpu/axes_kernels.cuh", nullptr, "brief<F, TileRun<F, F::Element>>");
 GPR_PROGRAM_KIND(Trees, "gpu/axes_kernels.cuh", nullptr, "trees<F, F::Element, 1>");
 GPR_PROGRAM_KIND(TreesAny, "gpu/axes_kernels.cuh", nullptr, "trees<F, AnyDtype, 1>");
 GPR_PROGRAM_KIND(TreeRows, "gpu/axes_kernels.cuh", nullptr, "trees<F, F::Element, 32>");
 GPR_PROGRAM_KIND(TreeRowsAny, "gpu/axes_kernels.cuh", nullptr, "trees<F, AnyDtype, 32>");
-constexpr char tile_run[] = "tile<F, TileRun<F, ", row_run[] = "tile<F, RowRun<F, ";
+constexpr char tile_run[] = "tile<F, TileRun<F, ", row_run[] = "tile<F, RowRun<F, ",
+               brief_run[] = "brief<F, TileRun<F, ";
 template <const char *RUN, class ROW, class FROM> struct TileConvert {
   static constexpr const char *header = "gpu/axes_kernels.cuh", *defines = nullptr;
   struct Text {
@@ -156,14 +158,17 @@ template <class F, class ROW> struct AxesKernels {
     row.tile = &Program<F, code::Tile>::it;
     row.any = &Program<F, code::TileAny>::it;
     row.tile_rows = &Program<F, code::TileRows>::it;
-#define GPR_X(id, name, kind, bytes, type)                                 \
-  row.convert[GPR_##id] = convert_program<F, code::tile_run, ROW, type>(); \
-  row.convert_rows[GPR_##id] = convert_program<F, code::row_run, ROW, type>();
+    row.brief = program_if<F, code::Brief, (BriefMost<F>::value > 0)>();
+#define GPR_X(id, name, kind, bytes, type)                                     \
+  row.convert[GPR_##id] = convert_program<F, code::tile_run, ROW, type>();     \
+  row.convert_rows[GPR_##id] = convert_program<F, code::row_run, ROW, type>(); \
+  row.convert_brief[GPR_##id] = convert_program<F, code::brief_run, ROW, type>();
     GPR_DTYPES(GPR_X)
 #undef GPR_X
     row.bytes = (int)sizeof(typename F::Element);
     row.is_ordered = F::ordered;
-    row.brief = BriefMost<F>::value;
+    row.brief_loads = BriefLanes<F>::loads;
+    row.brief_blocks = BriefShape::blocks;
     row.tile_blocks = TileShape<F>::blocks;
     row.tile_loads = TileShape<F>::loads;
     row.strip_bytes = StripShape<typename F::Element>::bytes;
@@ -269,12 +274,13 @@ extern "C" int gpr_programs(gpr_program **to, int room) {
     list.add(row.small.kernel);
   }
   for (const gpr::AxesRow &row : gpr::tables.axes) {
-    gpr_program *const kernels[] = {row.shallow, row.tall,     row.packed,   row.staged,
-                                    row.rows,    row.columns,  row.segments, row.tile,
-                                    row.any,     row.any_rows, row.tile_rows};
+    gpr_program *const kernels[] = {row.shallow, row.tall,     row.packed,    row.staged,
+                                    row.rows,    row.columns,  row.segments,  row.tile,
+                                    row.any,     row.any_rows, row.tile_rows, row.brief};
     for (gpr_program *p : kernels) list.add(p);
     for (gpr_program *p : row.convert) list.add(p);
     for (gpr_program *p : row.convert_rows) list.add(p);
+    for (gpr_program *p : row.convert_brief) list.add(p);
   }
   for (int i = 0; i < gpr_ladder_table_cuda.rows; i++) {
     const gpr_ladder_row &row = gpr_ladder_table_cuda.row[i];

@@ -4,13 +4,12 @@
  * block's threads `across` neighbours take neighbouring outputs, `down` of those the elements of
  * each, and `beyond` of these further outputs; whichever lies closest together in memory stands
  * first. Of a few neighbours there may be less than lanes, so that those that share an output are
- * in one warp. The innermost reduced dimensions are a box: its places come from a table in shared memory,
- * so that no division is left in the loop. The box's outermost dimension may be cut into chunks;
- * chunks and the dimensions outside the box are the runs. */
+ * in one warp. The innermost reduced dimensions are a box: its places come from a table in shared
+ * memory, so that no division is left in the loop. The box's outermost dimension may be cut into
+ * chunks; chunks and the dimensions outside the box are the runs. */
 #ifndef GPR_TILE_CUH
 #define GPR_TILE_CUH
 
-#include "tile_brief.cuh"
 #include "tile_row_run.cuh"
 
 GPR_OPEN
@@ -54,9 +53,7 @@ __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
   const int y = group < a.beyond && near < a.neighbours ? far - group * down : AXES_THREADS;
   const int lanes = down / a.runners, runner = y / lanes, lane = y - runner * lanes;
   if (a.boxed > 1) fill_table(table, a);
-  if constexpr (RUN::can_be_brief)
-    if (a.brief) return tile_brief<F, RUN>(a, table);
-  RUN run(a, table);
+  RUN run(a, &table);
   for (int64_t b = blockIdx.x; b < a.tiles * a.split; b += gridDim.x) {
     const int64_t part = quotient_of(b, a.tiles), tile = b - part * a.tiles, k = tile * wide + x;
     const bool mine = k < a.outputs && y < AXES_THREADS;

@@ -10,7 +10,7 @@ GPR_OPEN
 
 /* Loads that a thread has under way; fewer where batches are long to compile. */
 template <class F> struct TileShape {
-  static constexpr int blocks = 2, loads = sizeof(typename F::Element) <= 4 ? 16 : 8;
+  static constexpr int blocks = 3, loads = sizeof(typename F::Element) <= 4 ? 16 : 8;
 };
 template <class T> struct TileShape<PairSum<complex<T>>> {
   static constexpr int blocks = 2, loads = sizeof(T) == 4 ? 8 : 4;

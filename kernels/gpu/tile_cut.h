@@ -65,13 +65,6 @@ struct TileCut : Cut {
     for (Size h = down; h > 1; h /= 2) halves += 1.5;
     return (each > 1 ? each : 1) * idle * (1 + halves * (double)down / (double)a.count);
   }
-  /* A thread takes all of an output, which is short, or not long and one of very many. */
-  bool is_brief(Size slots) const {
-    const bool many = a.outputs >= slots * AXES_THREADS && kept_stride() <= 4 * row.bytes;
-    const Size most = many ? row.brief : (Size)FEW_SHORT;
-    return row.brief && !a.starts && a.boxed == 1 && runs_of_box() == 1 && a.count > 0 &&
-           a.count <= most && (a.place[inner()] >= 0 || !row.is_ordered);
-  }
   /* Few neighbours, and many of such few: those of a warp come together without a barrier. */
   void set_warps(Size width, Size count) {
     const Size groups = a.outputs / width;
@@ -98,17 +91,13 @@ struct TileCut : Cut {
     const Size outputs = a.outputs, count = a.starts ? INT32_MAX : a.count;
     const Size width = a.kept ? a.shape[a.kept - 1] : 1;
     a.across = a.neighbours = a.down = a.beyond = 1;
-    a.brief = is_brief(slots);
-    if (a.brief) {
-      a.beyond = AXES_THREADS;
-      return;
-    }
     if (kept_stride() >= magnitude(reduced_stride())) { /* lanes down the elements first */
       for (int down = 2; down <= 32; down *= 2)
         if (rows_time(down) < rows_time(a.down)) a.down = down;
       const auto grows = [&](int down) { /* more lanes than a run has elements are of no use */
-        return outputs * a.down < slots * AXES_THREADS &&
-               (a.shape[inner()] >= down || outputs * a.down < AXES_THREADS);
+                                         return outputs * a.down < slots * AXES_THREADS &&
+                                                (a.shape[inner()] >= down ||
+                                                 outputs * a.down < AXES_THREADS);
       };
       while (a.down < 32 && 8 * a.down <= count && grows(2 * a.down)) a.down *= 2;
       if (a.down == 32 && count >= 4 * AXES_THREADS && grows(AXES_THREADS)) a.down = AXES_THREADS;

@@ -23,7 +23,6 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
   typedef typename F::Element T;
   typedef typename Load<T, LOAD>::From From;
   typedef TileRun<F, LOAD> Base;
-  static constexpr bool can_be_brief = false;
   static constexpr int V = Packet<From>::count, U = row_loads(V, sizeof(T));
   static constexpr uint64_t ALL = U * V == 64 ? ~0ull : (1ull << (U * V % 64)) - 1;
   using Base::a;

@@ -43,14 +43,14 @@ template <class F, class LOAD> struct TileRun {
   typedef typename F::Element T;
   typedef TileShape<F> Shape;
   static constexpr int U = Shape::loads;
-  static constexpr bool can_be_brief = BriefMost<F>::value > 0;
   const gpr_axes_args &a;
-  const BoxTable<F::ordered> &table;
-  const char *data, *where; /* the first element */
+  const BoxTable<F::ordered> *table; /* of a box of several dimensions */
+  const char *data, *where;          /* the first element */
   int64_t index;
   int64_t stride, where_stride, place; /* where there is no table */
 
-  __device__ __forceinline__ TileRun(const gpr_axes_args &args, const BoxTable<F::ordered> &box)
+  __device__ __forceinline__ TileRun(const gpr_axes_args &args,
+                                     const BoxTable<F::ordered> *box = nullptr)
       : a(args), table(box) {
     const int inner = a.kept + a.reduced - 1;
     stride = a.strides[inner];
@@ -59,7 +59,7 @@ template <class F, class LOAD> struct TileRun {
   }
   __device__ __forceinline__ T load(const char *from) const { return Load<T, LOAD>::get(from, a); }
   __device__ __forceinline__ T at(int64_t r) const {
-    return load(data + (a.boxed > 1 ? table.data[r] : r * stride));
+    return load(data + (a.boxed > 1 ? table->data[r] : r * stride));
   }
   /* Elements r, r + down, …; of those that are not below stop the first again. */
   template <int U, bool ALL>
@@ -69,7 +69,7 @@ template <class F, class LOAD> struct TileRun {
 #pragma unroll
       for (int u = 0; u < U; u++) {
         const int at = first + u * down;
-        x[u] = load(data + table.data[ALL || at < end ? at : first]);
+        x[u] = load(data + table->data[ALL || at < end ? at : first]);
       }
     } else {
       const char *from = data + r * stride;
@@ -79,10 +79,10 @@ template <class F, class LOAD> struct TileRun {
     }
   }
   __device__ __forceinline__ bool masked(int64_t r) const {
-    return a.where && where[a.boxed > 1 ? table.where[r] : r * where_stride] == 0;
+    return a.where && where[a.boxed > 1 ? table->where[r] : r * where_stride] == 0;
   }
   __device__ __forceinline__ int64_t index_of(int64_t r) const {
-    return index + (a.boxed > 1 ? table.index_at((int)r) : r * place);
+    return index + (a.boxed > 1 ? table->index_at((int)r) : r * place);
   }
   typedef typename TileCell<F>::Run Run;
   /* Elements come in the order of their index, which then need not be worked out for each. */
@@ -107,20 +107,11 @@ template <class F, class LOAD> struct TileRun {
       cell.template add<U>(x, 0, 0);
     }
   }
-  /* Those that `valid` says; where the rest can be -0.0, which changes nothing, there is one place
-   * that adds. */
+  /* Those that `valid` says. */
   template <int U>
-  __device__ __forceinline__ void add(TileCell<F> &cell, Run &run, T (&x)[U], uint32_t valid,
-                                      int64_t r, int down) {
-    constexpr uint32_t all = ~0u >> (32 - U);
-    if constexpr (RowLane<F>::neutral) {
-#pragma unroll
-      for (int u = 0; u < U; u++)
-        if (!(valid >> u & 1)) x[u] = minus_zero<T>();
-      cell.template add<U>(x, 0, 0);
-    } else if (valid == all) {
-      add<U>(cell, run, x, r, down);
-    } else if constexpr (F::ordered) {
+  __device__ __forceinline__ void some(TileCell<F> &cell, Run &run, T (&x)[U], uint32_t valid,
+                                       int64_t r, int down) {
+    if constexpr (F::ordered) {
       if (in_order()) {
 #pragma unroll
         for (int u = 0; u < U; u++)
@@ -134,9 +125,31 @@ template <class F, class LOAD> struct TileRun {
       cell.template some<U>(x, valid, 0, 0);
     }
   }
+  /* How many numbers there are; the others become -0.0, which changes nothing. */
+  template <int U> static __device__ __forceinline__ int count_numbers(T (&x)[U]) {
+    int n = U;
+    if constexpr (RowLane<F>::neutral)
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        if (is_nan_or_nat(x[u])) x[u] = minus_zero<T>(), n--;
+    return n;
+  }
+  /* A bit for each of elements r, r + down, … that counts. */
+  template <int U>
+  __device__ __forceinline__ uint32_t counted(const T (&x)[U], int64_t r, int down,
+                                              int64_t stop) const {
+    uint32_t valid = 0;
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+      const int64_t at = r + u * down;
+      if (at < stop && !masked(at) && !(a.skip && is_nan_or_nat(x[u]))) valid |= 1u << u;
+    }
+    return valid;
+  }
   /* Elements r, r + down, … below stop, of so many that there are: how many counted. */
   __device__ __forceinline__ int64_t fold(TileCell<F> &cell, int64_t r, int down, int64_t stop,
                                           int64_t length) {
+    constexpr bool neutral = RowLane<F>::neutral;
     int64_t n = 0;
     Run run;
     if (length < stop) stop = length;
@@ -149,20 +162,22 @@ template <class F, class LOAD> struct TileRun {
         load<U, true>(x, r, down, stop);
       else
         load<U, false>(x, r, down, stop);
-      if (!whole)
+      if (neutral && whole && !a.where) {
+        n += a.skip ? count_numbers<U>(x) : U;
+      } else if (!whole || a.where || a.skip) {
+        valid = counted<U>(x, r, down, stop);
+        n += __popc(valid);
+        if constexpr (neutral)
 #pragma unroll
-        for (int u = 0; u < U; u++)
-          if (r + u * down >= stop) valid &= ~(1u << u);
-      if (a.where)
-#pragma unroll
-        for (int u = 0; u < U; u++)
-          if ((valid >> u & 1) && masked(r + u * down)) valid &= ~(1u << u);
-      if (a.skip)
-#pragma unroll
-        for (int u = 0; u < U; u++)
-          if (is_nan_or_nat(x[u])) valid &= ~(1u << u);
-      n += __popc(valid);
-      add<U>(cell, run, x, valid, r, down);
+          for (int u = 0; u < U; u++)
+            if (!(valid >> u & 1)) x[u] = minus_zero<T>();
+      } else {
+        n += U;
+      }
+      if (neutral || valid == ~0u >> (32 - U))
+        add<U>(cell, run, x, r, down);
+      else
+        some<U>(cell, run, x, valid, r, down);
     }
     end(cell, run);
     return n;

@@ -1,0 +1,50 @@
+/* Which outputs are so short that a thread or some lanes of a warp finish them: brief.cuh's. */
+#ifndef GPR_BRIEF_CUT_H
+#define GPR_BRIEF_CUT_H
+
+#include "tile_cut.h"
+
+GPR_OPEN
+
+struct BriefCut : TileCut {
+  gpr_program *brief_program() const {
+    if (is_native()) return row.brief;
+    return !a.swap && !a.unaligned ? row.convert_brief[a.from] : nullptr;
+  }
+  /* Lanes by what lies closest together in memory, of one warp. */
+  void set_brief_lanes() {
+    const Size width = a.kept ? a.shape[a.kept - 1] : 1;
+    a.across = a.neighbours = a.down = 1;
+    if (kept_stride() >= magnitude(reduced_stride())) {
+      for (int down = 2; down <= GPR_WARP; down *= 2)
+        if (rows_time(down) < rows_time(a.down)) a.down = down;
+      return;
+    }
+    if (width * row.bytes >= 32 || width >= a.outputs) return;
+    a.neighbours = (int)width;
+    while (a.across < width) a.across *= 2;
+    while (2 * a.across * a.down <= GPR_WARP && 2 * a.down * 2 <= a.count) a.down *= 2;
+  }
+  /* Enough of them for all threads, none of which has long to do. */
+  bool is_enough(Size slots) const {
+    const Size threads = a.outputs / a.neighbours * a.across * a.down;
+    return a.count <= (Size)8 * row.brief_loads * a.down && 2 * threads >= slots * AXES_THREADS;
+  }
+  bool brief() {
+    gpr_program *program = brief_program();
+    const Size slots = (Size)multiprocessors * row.brief_blocks;
+    if (!program || a.starts) return false;
+    set_box();
+    if (a.boxed > 1 || runs_of_box() != 1 || (row.is_ordered && a.place[inner()] < 0)) return false;
+    if (row.brief_loads && a.count > 4) set_brief_lanes();
+    const bool alone = a.across * a.down == 1 && a.count <= FEW_SHORT;
+    if (!alone && (!row.brief_loads || (row.joint && a.has_initial))) return false;
+    if (a.count > FEW_SHORT && !is_enough(slots) && !wanted) return false;
+    a.team = alone ? 0 : a.across * a.down;
+    const Size blocks = up(a.outputs / a.neighbours, alone ? AXES_THREADS : AXES_THREADS / a.team);
+    return take(program, blocks < 16 * slots ? blocks : 16 * slots, 0);
+  }
+};
+
+GPR_CLOSE
+#endif

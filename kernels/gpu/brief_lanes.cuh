@@ -1,0 +1,78 @@
+/* What the lanes of a warp that share a short output keep of it, in registers. */
+#ifndef GPR_BRIEF_LANES_CUH
+#define GPR_BRIEF_LANES_CUH
+
+#include "staged.cuh"
+#include "tile_cells.cuh"
+
+GPR_OPEN
+
+/* loads of a lane are under way together; 0: no lanes share an output. finish() is called by whole
+ * warps, of which lanes `mine` write; false: the outputs have to be folded again. */
+template <class F, bool = LooksFirst<F>::value || !BriefMost<F>::value> struct BriefLanes {
+  typedef typename F::Element T;
+  static constexpr int loads = sizeof(T) <= 4 ? 8 : 4;
+  Few<F> few;
+  int64_t place; /* steps of the index from one element to the next */
+  __device__ __forceinline__ BriefLanes(int64_t place, bool *) : place(place) {}
+  template <int U>
+  __device__ __forceinline__ void add(const T (&x)[U], uint32_t valid, int r, int down) {
+#pragma unroll
+    for (int u = 0; u < U; u++)
+      if (valid >> u & 1) few.add(x[u], F::ordered ? (r + u * down) * place : 0);
+  }
+  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int n, int team, bool,
+                                         bool mine) {
+    typename F::State value[1];
+    few.result(value[0]);
+    Move<F>::merge_lanes(value[0], team, a.across);
+    if (mine) finish_values<F>(a, o, value, n, 1);
+    return true;
+  }
+};
+template <class F> struct BriefLanes<F, true> { static constexpr int loads = 0; };
+
+/* What the sum in registers could not hold was lost: it only says so. */
+struct NoRest {
+  bool *lost;
+};
+__device__ __forceinline__ void add_rest(NoRest rest, double) { *rest.lost = true; }
+
+template <class T> struct BriefLanes<PairSum<T>, false> {
+  typedef PairSum<T> F;
+  typedef typename F::Real R;
+  typedef typename RealOf<T>::type Stored;
+  typedef typename RealSum<R>::Sum Sum;
+  static constexpr int parts = F::parts, loads = sizeof(T) <= 4 ? 8 : 4;
+  Sum sum[parts];
+  NoRest rest;
+  __device__ __forceinline__ BriefLanes(int64_t, bool *lost) : rest{lost} {
+#pragma unroll
+    for (int p = 0; p < parts; p++) clear(sum[p]);
+  }
+  template <int U> __device__ __forceinline__ void add(const T (&x)[U], uint32_t valid, int, int) {
+    R v[U * parts];
+#pragma unroll
+    for (int i = 0; i < U * parts; i++)
+      v[i] = valid >> i / parts & 1 ? F::real(x[i / parts], i % parts) : R(-0.0);
+#pragma unroll
+    for (int p = 0; p < parts; p++) take<Stored, U * parts, parts>(sum[p], v, p, rest);
+  }
+  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int n, int team,
+                                         bool lost, bool mine) {
+#pragma unroll
+    for (int p = 0; p < parts; p++)
+#pragma unroll 1
+      for (int mask = team / 2; mask >= a.across; mask /= 2)
+        sum[p] = merged(sum[p], shuffle_xor(sum[p], mask), lost);
+    typename Few<F>::Value value[1] = {Few<F>::rounded(a, n, sum, true)};
+    if (mine) finish_values<F>(a, o, value, n, 1);
+    int all = lost;
+#pragma unroll 1
+    for (int mask = team / 2; mask >= a.across; mask /= 2) all |= shuffle_xor(all, mask);
+    return !all && value[0].certified;
+  }
+};
+
+GPR_CLOSE
+#endif
