@@ -66,3 +66,13 @@ def test_means_of_integers_beyond_a_sign():
     a = np.full((3, 40), 2**64 - 50, np.uint64)
     assert (gpureduce.mean(a, axis=0) == float(2**64 - 50)).all()
     assert (gpureduce.mean(a.view(np.int64), axis=0) == -50).all()
+
+
+def test_the_sign_of_a_mean_that_rounds_to_zero():
+    """Greater numbers that cancel leave bounds on either side of zero."""
+    for rows in (31, 46, 64, 65, 200):
+        a = np.zeros((rows, 70), np.float16)
+        a[0], a[-1], a[rows // 2] = 6e4, -6e4, -(2.0**-23)
+        for columns in (1, 2, 3, 4, 8, 16, 33, 70):
+            means = gpureduce.mean(np.ascontiguousarray(a[:, :columns]), axis=0)
+            assert (means == 0).all() and np.signbit(means).all(), (rows, columns)

@@ -3,6 +3,7 @@ random layouts, of which each variant has to take some."""
 
 import itertools
 import re
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -119,6 +120,33 @@ def test_places_are_counted_in_the_order_of_the_index(dtype):
                 for op in ("argmin", "argmax", "nanargmax"):
                     got = getattr(gpureduce, op)(on_device(view))
                     assert got == getattr(gpureduce, op)(view), f"{op} of {shape}, {order}"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_short_outputs_of_any_range(dtype):
+    """Rows and columns by a thread or by lanes of a warp, which finish what they can hold."""
+    rng = generator("short", dtype)
+    ops = ["sum", "mean", "nansum", "nanmean", "var"]
+    for n in (1, 3, 8, 15, 33, 100, 260):
+        for shape in ((1 << 12, n + 2), (1 << 8, n + 2, 3), (4, n + 2, 1 << 10)):
+            wide = np.exp(float(rng.choice([1, 5, 20])) * rng.standard_normal(shape))
+            a = np.clip(wide * rng.choice([-1, 1], shape), -6e4, 6e4).astype(dtype)
+            a[rng.random(shape) < 0.01] = np.nan
+            cut = (slice(None), slice(1, -1))
+            mask = rng.random(shape) < 0.7
+            for op in ops:
+                options = {"where": (mask[cut], on_device(mask[cut]))}
+                for given in ({}, options) if not op.startswith("nan") else ({},):
+                    host = {name: pair[0] for name, pair in given.items()}
+                    there = {name: pair[1] for name, pair in given.items()}
+                    function = getattr(gpureduce, op)
+                    with np.errstate(all="ignore"), warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        want = function(a[cut], axis=1, **host)
+                        got = function(on_device(a[cut]), axis=1, **there)
+                    assert_bits(fetched(got), want, f"{op} {dtype} {shape} {list(given)}")
 
 
 def test_unknown_names_are_told_apart():

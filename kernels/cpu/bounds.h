@@ -35,17 +35,18 @@ GPR_FN void round_lanes(const Doubles x, float16 *to) {
 }
 #endif
 
-/* To low and high rounded, of which the result is high; a bit a lane where they differ, or are NaN.
- */
+/* To low and high rounded, of which the result is high; a bit a lane where they differ, if only in
+ * the sign of a zero, or are NaN. */
 template <class Part>
 GPR_FN uint64_t round_bounds(const Doubles low, const Doubles high, Part *to) {
+  const uint64_t opposite = mask_of((Words)((bits(low) ^ bits(high)) >> 63 != 0));
   Part other[WIDTH];
   round_lanes(low, other);
   round_lanes(high, to);
   if constexpr (sizeof(Part) >= sizeof(float)) {
-    return mask_of(~(Words)(load((const Part *)other) == load((const Part *)to)));
+    return opposite | mask_of(~(Words)(load((const Part *)other) == load((const Part *)to)));
   } else {
-    uint64_t differ = 0;
+    uint64_t differ = opposite;
     for (int l = 0; l < WIDTH; l++) differ |= (uint64_t) !(wide(other[l]) == wide(to[l])) << l;
     return differ;
   }

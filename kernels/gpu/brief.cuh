@@ -7,62 +7,52 @@
 
 GPR_OPEN
 
-/* The first U elements of an output so short that a thread folds and finishes it without a state
- * in memory: those of several outputs are under way together. */
+/* An output of U elements at most, which a thread folds and finishes without a state in memory:
+ * those of several outputs are under way together. */
 template <class F, class RUN, int U> struct Brief {
   typename F::Element x[U];
   uint32_t counts; /* bits */
-  KeptPlace place;
+  int64_t out;
   __device__ __forceinline__ void open(const gpr_axes_args &a, const RUN &run, int64_t k) {
-    place = kept_place(a, k);
-    load(a, run, 0);
-  }
-  /* From the first one on. */
-  __device__ __forceinline__ void load(const gpr_axes_args &a, const RUN &run, int first) {
-    const char *data = a.data + place.data + first * run.stride;
-    const int left = (int)a.count - first;
+    const KeptPlace place = kept_place(a, k);
+    const char *data = a.data + place.data, *where = a.where + place.where;
+    const int n = (int)a.count;
+    const int64_t step = told_now(run.stride);
+    out = place.out;
 #pragma unroll
     for (int u = 0; u < U; u++)
-      if (u < left) x[u] = run.load(data + u * run.stride);
-    counts = left < U ? (1u << left) - 1 : (1u << U) - 1;
+      if (u < n) x[u] = run.load(data + u * step);
+    counts = ~0u >> (32 - n);
     if (!a.where) return;
-    const char *where = a.where + place.where + first * run.where_stride;
+    const int64_t next = told_now(run.where_stride);
 #pragma unroll
     for (int u = 0; u < U; u++)
-      if (u < left && !where[u * run.where_stride]) counts &= ~(1u << u);
-  }
-  __device__ __forceinline__ void skip_nan() {
-#pragma unroll
-    for (int u = 0; u < U; u++)
-      if (is_nan_or_nat(x[u])) counts &= ~(1u << u);
+      if (u < n && !where[u * next]) counts &= ~(1u << u);
   }
   /* False: it has to be folded again. */
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, const RUN &run) {
     Few<F> few;
-    int n = 0;
-#pragma unroll 1
-    for (int first = 0;;) {
-      if (a.skip) skip_nan();
-      n += __popc(counts);
-      if constexpr (LooksFirst<F>::value) {
-#pragma unroll
-        for (int u = 0; u < U; u++)
-          if (counts >> u & 1) few.see(x[u]);
-        if (!few.open()) return false;
-      }
+    if (a.skip)
 #pragma unroll
       for (int u = 0; u < U; u++)
-        if (counts >> u & 1) few.add(x[u], F::ordered ? (first + u) * run.place : 0);
-      first += U;
-      if (LooksFirst<F>::value || first >= (int)a.count) break;
-      load(a, run, first);
+        if (is_nan_or_nat(x[u])) counts &= ~(1u << u);
+    const int n = __popc(counts);
+    if constexpr (LooksFirst<F>::value) {
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        if (counts >> u & 1) few.see(x[u]);
+      if (!few.open()) return false;
     }
-    return n && few.finish(a, place.out, n);
+#pragma unroll
+    for (int u = 0; u < U; u++)
+      if (counts >> u & 1) few.add(x[u], F::ordered ? u * run.place : 0);
+    return n && few.finish(a, out, n);
   }
 };
 /* Into a state in memory. */
 template <class F, class RUN>
-__device__ __noinline__ void fold_brief_slowly(const gpr_axes_args *a, KeptPlace place) {
+__device__ __noinline__ void fold_brief_slowly(const gpr_axes_args *a, int64_t k) {
+  const KeptPlace place = kept_place(*a, k);
   typename F::State s;
   RUN run(*a);
   run.data = a->data + place.data;
@@ -77,7 +67,7 @@ __device__ __noinline__ void fold_brief_slowly(const gpr_axes_args *a, KeptPlace
 }
 /* So many outputs a thread whose loads are under way together. */
 template <class T> GPR_FN GPR_CONSTEXPR int briefs_of(int elements) {
-  return elements * (int)sizeof(T) <= 16 ? 4 : 2;
+  return elements * (int)sizeof(T) <= 16 ? 4 : elements * (int)sizeof(T) <= 32 ? 2 : 1;
 }
 template <int U, class F, class RUN>
 __device__ __forceinline__ void fold_alone(const gpr_axes_args &a) {
@@ -93,7 +83,7 @@ __device__ __forceinline__ void fold_alone(const gpr_axes_args &a) {
       if (k + i * step < a.outputs) brief[i].open(a, run, k + i * step);
 #pragma unroll 1
     for (int i = 0; i < N && k < a.outputs; i++, k += step) {
-      if (!brief[0].finish(a, run)) fold_brief_slowly<F, RUN>(&a, brief[0].place);
+      if (!brief[0].finish(a, run)) fold_brief_slowly<F, RUN>(&a, k);
 #pragma unroll
       for (int j = 1; j < N; j++) brief[j - 1] = brief[j];
     }
@@ -110,7 +100,7 @@ __device__ __forceinline__ void fold_by_lanes(const gpr_axes_args &a) {
   typedef typename F::Element T;
   constexpr int U = BriefLanes<F>::loads;
   const int team = a.across * a.down, id = threadIdx.x % team, near = id % a.across,
-            y = id / a.across, count = (int)a.count, teams = AXES_THREADS / team;
+            y = id / a.across, down = a.down, count = (int)a.count, teams = AXES_THREADS / team;
   const int64_t groups = a.outputs / a.neighbours;
   const RUN run(a);
 #pragma unroll 1
@@ -123,35 +113,37 @@ __device__ __forceinline__ void fold_by_lanes(const gpr_axes_args &a) {
     BriefLanes<F> lanes(run.place, &lost);
     int n = 0;
 #pragma unroll 1
-    for (int r = y; exists && r < count; r += U * a.down) {
+    for (int r = y; exists && r < count; r += U * down) {
       T x[U];
       uint32_t valid = ~0u >> (32 - U);
       const char *data = a.data + place.data + r * run.stride;
+      const int64_t step = told_now(down * run.stride);
 #pragma unroll
       for (int u = 0; u < U; u++) {
-        const bool there = r + u * a.down < count;
-        x[u] = run.load(data + (there ? u * a.down * run.stride : 0));
+        const bool there = r + u * down < count;
+        x[u] = run.load(data + (there ? u * step : 0));
         if (!there) valid &= ~(1u << u);
       }
       if (a.where) {
         const char *where = a.where + place.where + r * run.where_stride;
+        const int64_t step = told_now(down * run.where_stride);
 #pragma unroll
         for (int u = 0; u < U; u++)
-          if ((valid >> u & 1) && !where[u * a.down * run.where_stride]) valid &= ~(1u << u);
+          if ((valid >> u & 1) && !where[u * step]) valid &= ~(1u << u);
       }
       if (a.skip)
 #pragma unroll
         for (int u = 0; u < U; u++)
           if (is_nan_or_nat(x[u])) valid &= ~(1u << u);
       n += __popc(valid);
-      lanes.add(x, valid, r, a.down);
+      lanes.add(x, valid, r, down);
     }
 #pragma unroll 1
     for (int mask = team / 2; mask >= a.across; mask /= 2) n += shuffle_xor(n, mask);
     const bool mine = exists && y == 0;
     if (mine && a.least && n <= a.few) *a.least = n;
     const bool told = lanes.finish(a, place.out, n, team, lost, mine && n);
-    if (mine && (!told || !n)) fold_brief_slowly<F, RUN>(&a, place);
+    if (mine && (!told || !n)) fold_brief_slowly<F, RUN>(&a, group * a.neighbours + near);
   }
 }
 
@@ -164,9 +156,8 @@ __global__ void __launch_bounds__(AXES_THREADS, BriefShape::blocks)
   if constexpr (BriefLanes<F>::loads > 0)
     if (a.team) return fold_by_lanes<F, RUN>(a);
   if (a.count <= 4) return fold_alone<4, F, RUN>(a);
-  if constexpr (LooksFirst<F>::value)
-    if (a.count > 8) return fold_alone<FEW_SHORT, F, RUN>(a);
-  fold_alone<8, F, RUN>(a);
+  if (a.count <= 8) return fold_alone<8, F, RUN>(a);
+  fold_alone<FEW_SHORT, F, RUN>(a);
 }
 
 GPR_CLOSE

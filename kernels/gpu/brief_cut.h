@@ -23,12 +23,12 @@ struct BriefCut : TileCut {
     if (width * row.bytes >= 32 || width >= a.outputs) return;
     a.neighbours = (int)width;
     while (a.across < width) a.across *= 2;
-    while (2 * a.across * a.down <= GPR_WARP && 2 * a.down * 2 <= a.count) a.down *= 2;
+    while (2 * a.across * a.down <= GPR_WARP && 2 * a.down * FEW_SHORT <= a.count) a.down *= 2;
   }
   /* Enough of them for all threads, none of which has long to do. */
   bool is_enough(Size slots) const {
     const Size threads = a.outputs / a.neighbours * a.across * a.down;
-    return a.count <= (Size)8 * row.brief_loads * a.down && 2 * threads >= slots * AXES_THREADS;
+    return a.count <= (Size)16 * row.brief_loads * a.down && 2 * threads >= slots * AXES_THREADS;
   }
   bool brief() {
     gpr_program *program = brief_program();

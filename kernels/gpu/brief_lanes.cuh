@@ -11,7 +11,7 @@ GPR_OPEN
  * warps, of which lanes `mine` write; false: the outputs have to be folded again. */
 template <class F, bool = LooksFirst<F>::value || !BriefMost<F>::value> struct BriefLanes {
   typedef typename F::Element T;
-  static constexpr int loads = sizeof(T) <= 4 ? 8 : 4;
+  static constexpr int loads = sizeof(T) <= 4 ? 16 : 64 / sizeof(T);
   Few<F> few;
   int64_t place; /* steps of the index from one element to the next */
   __device__ __forceinline__ BriefLanes(int64_t place, bool *) : place(place) {}
@@ -43,7 +43,7 @@ template <class T> struct BriefLanes<PairSum<T>, false> {
   typedef typename F::Real R;
   typedef typename RealOf<T>::type Stored;
   typedef typename RealSum<R>::Sum Sum;
-  static constexpr int parts = F::parts, loads = sizeof(T) <= 4 ? 8 : 4;
+  static constexpr int parts = F::parts, loads = sizeof(T) <= 4 ? 16 : 64 / sizeof(T);
   Sum sum[parts];
   NoRest rest;
   __device__ __forceinline__ BriefLanes(int64_t, bool *lost) : rest{lost} {

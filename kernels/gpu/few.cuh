@@ -86,21 +86,23 @@ template <class T> __device__ __forceinline__ void round_exact_double(double x, 
   }
   narrow_once(x, out);
 }
+template <class T> __device__ __noinline__ T divided(double hi, double lo, int64_t n) {
+  T out;
+  round_quotient(Pair{hi, lo}, n, &out);
+  return out;
+}
 /* A sum over n; false if that takes more than this. */
 template <class T> __device__ __forceinline__ bool round_few(const Pair &sum, int64_t n, T *out) {
-  if (n > 1 && sum.lo != 0) return false;
+  if (n > 1 && sum.lo != 0 && sum.hi == sum.hi && !can_divide(sum, n)) return false;
   if (sum.hi != sum.hi)
     *out = quiet_nan<T>();
+  else if (n > 1 && sum.lo != 0)
+    *out = divided<T>(sum.hi, sum.lo, n);
   else if (n > 1)
     round_exact_double(sum.hi, n, out);
   else
     round_pair(sum.hi, sum.lo, out);
   return n > 0;
-}
-template <int = 0> static __device__ __noinline__ double divided(double hi, double lo, int64_t n) {
-  double out;
-  round_quotient(Pair{hi, lo}, n, &out);
-  return out;
 }
 __device__ __forceinline__ bool round_few(const Triple &sum, int64_t n, double *out) {
   const bool nothing = sum.hi == 0 && sum.lo == 0 && !has_tail(sum);
@@ -109,7 +111,7 @@ __device__ __forceinline__ bool round_few(const Triple &sum, int64_t n, double *
   else if (n <= 1 || nothing)
     round_terms(sum, out);
   else if (can_divide(sum, n))
-    *out = divided<>(sum.hi, sum.lo, n);
+    *out = divided<double>(sum.hi, sum.lo, n);
   else
     return false;
   return n > 0;

@@ -38,6 +38,13 @@ __device__ __forceinline__ void fill_table(BoxTable<ORDERED> &table, const gpr_a
   __syncthreads();
 }
 
+/* The compiler is apt to work out all multiples of a loop's step before it, for which there are no
+ * registers. */
+__device__ __forceinline__ int64_t told_now(int64_t step) {
+  asm volatile("" : "+l"(step));
+  return step;
+}
+
 /* One output's elements of one run. */
 template <class F, class LOAD> struct TileRun {
   typedef typename F::Element T;
@@ -73,7 +80,7 @@ template <class F, class LOAD> struct TileRun {
       }
     } else {
       const char *from = data + r * stride;
-      const int64_t step = down * stride;
+      const int64_t step = told_now(down * stride);
 #pragma unroll
       for (int u = 0; u < U; u++) x[u] = load(from + (ALL || r + u * down < stop ? u * step : 0));
     }
