@@ -12,6 +12,7 @@ GPR_OPEN
 template <class F> struct TileShape {
   static constexpr int blocks = 3, loads = sizeof(typename F::Element) <= 4 ? 16 : 8;
 };
+template <> struct TileShape<PairSum<double>> { static constexpr int blocks = 2, loads = 8; };
 template <class T> struct TileShape<PairSum<complex<T>>> {
   static constexpr int blocks = 2, loads = sizeof(T) == 4 ? 8 : 4;
 };

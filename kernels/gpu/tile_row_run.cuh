@@ -108,6 +108,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
     const Packets<From> in(this->data, length);
     const bool all = !a.where && may_read_whole(a, in);
     const int64_t first = in.first && !all ? 1 : 0, whole = all ? in.packets() : in.stop / V;
+    constexpr bool quick = RowLane<F>::neutral && !SumsFloats<F, From>::value;
     const char *const mask = where - in.first;
     const bool aligned = (uintptr_t)mask % 4 == 0;
     int64_t n = 0;
@@ -130,11 +131,15 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
       }
 #pragma unroll
       for (int i = 0; i < U * V; i++) x[i] = Load<T, LOAD>::of(v[i / V].element[i % V]);
-      if (a.skip)
+      if (quick && valid == ALL) { /* without a bit for each */
+        n += a.skip ? Base::template count_numbers<U * V>(x) : U * V;
+      } else {
+        if (a.skip)
 #pragma unroll
-        for (int i = 0; i < U * V; i++)
-          if (is_nan_or_nat(x[i])) valid &= ~(1ull << i);
-      n += __popc((uint32_t)valid) + __popc((uint32_t)(valid >> 32));
+          for (int i = 0; i < U * V; i++)
+            if (is_nan_or_nat(x[i])) valid &= ~(1ull << i);
+        n += __popc((uint32_t)valid) + __popc((uint32_t)(valid >> 32));
+      }
       const int64_t r = p * V - in.first;
       take(cell, run, v, x, valid, r, down);
     }
