@@ -21,14 +21,7 @@ TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 NVRTC = "from gpureduce import _core; print(_core.compiler('sm_90')[1])"
 # What failed in the run of the record and was mended since without a byte of csrc/ or kernels/, in
 # the tests or in gpureduce/, or is open and says so; to be emptied by the next run.
-_SIGNS = "the words of elements that stand many times did not tell the sign of a zero"
-EXCUSED: dict[str, str] = {
-    "test_device_code.test_nothing_is_spilled_into_local_arrays_on_the_way": "copies of tiles that "
-    "are seldom needed; the loop without them is looked at now",
-    "test_partials_device.test_on_a_driver_without_a_device": _SIGNS,
-    "test_partials_device.test_on_a_gpu": _SIGNS,
-    "test_threads.test_fork_under_way": "the sum had ended before the fork",
-}
+EXCUSED: dict[str, str] = {}
 REMEDY = "run `make gpu-test` on a machine with a GPU"
 
 
