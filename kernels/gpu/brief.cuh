@@ -49,6 +49,7 @@ template <class F, class RUN, int U> struct Brief {
     return n && few.finish(a, out, n);
   }
 };
+
 /* Into a state in memory. */
 template <class F, class RUN>
 __device__ __noinline__ void fold_brief_slowly(const gpr_axes_args *a, int64_t k) {
@@ -65,7 +66,8 @@ __device__ __noinline__ void fold_brief_slowly(const gpr_axes_args *a, int64_t k
   if (a->least && n <= a->few) *a->least = n;
   finish_output<F>(a, place.out, &s, n);
 }
-/* So many outputs a thread whose loads are under way together. */
+
+/* So many outputs a thread whose loads are under way together; of more the registers spilled. */
 template <class T> GPR_FN GPR_CONSTEXPR int briefs_of(int elements) {
   return elements * (int)sizeof(T) <= 16 ? 4 : elements * (int)sizeof(T) <= 32 ? 2 : 1;
 }
@@ -147,6 +149,7 @@ __device__ __forceinline__ void fold_by_lanes(const gpr_axes_args &a) {
   }
 }
 
+/* Of four blocks, with 64 registers each, all loops spilled. */
 struct BriefShape {
   enum { blocks = 3 };
 };
