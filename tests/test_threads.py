@@ -153,6 +153,12 @@ def slow(times=20_000):
     return np.broadcast_to(scattered, (times, len(scattered)))
 
 
+def near(times=20_000):
+    """Of numbers that are quick to sum along rows too: a second."""
+    numbers = generator("near").standard_normal(100_003)
+    return np.broadcast_to(numbers, (times, len(numbers)))
+
+
 def test_other_python_threads_run_meanwhile():
     """A thread that can only be stopped by this one, while it is in a call without end."""
     script = """
@@ -264,17 +270,23 @@ def fork_once(function, a, axis):
     return under_way, ended(child)
 
 
-UNDER_WAY = [("sum", None, 1000), ("sum", 0, 1000), ("prod", 1, 8000), ("prod", None, 8000)]
+UNDER_WAY = [
+    ("sum", None, slow, 1000),
+    ("sum", 0, slow, 1000),
+    ("sum", 1, near, 4000),
+    ("prod", 1, slow, 8000),
+    ("prod", None, slow, 8000),
+]
 
 
 @FORK
-@pytest.mark.parametrize(("name", "axis", "times"), UNDER_WAY)
-def test_fork_under_way(name, axis, times):
+@pytest.mark.parametrize(("name", "axis", "of", "times"), UNDER_WAY)
+def test_fork_under_way(name, axis, of, times):
     """The child has none of the threads that took parts, and starts again alone. On a fast machine
     the first look at the progress may come when all is done: then there is to be more of it."""
     gpureduce.set_num_threads(4)
     for more in (1, 4, 16):
-        under_way, code = fork_once(getattr(gpureduce, name), slow(more * times), axis)
+        under_way, code = fork_once(getattr(gpureduce, name), of(more * times), axis)
         assert code == 0
         if under_way:
             break
@@ -282,8 +294,8 @@ def test_fork_under_way(name, axis, times):
 
 
 @FORK
-@pytest.mark.parametrize("axis", [None, 0])
-def test_a_fork_may_end_its_call(axis):
+@pytest.mark.parametrize(("axis", "of"), [(None, slow), (1, near)])
+def test_a_fork_may_end_its_call(axis, of):
     gpureduce.set_num_threads(4)
     want, children = reductions(LARGE), []
 
@@ -292,7 +304,7 @@ def test_a_fork_may_end_its_call(axis):
         raise Enough
 
     try:
-        gpureduce.sum(slow(), axis, progress=fork)
+        gpureduce.sum(of(), axis, progress=fork)
     except Enough:
         if not children[0]:
             os._exit(0 if reductions(LARGE) == want else 1)

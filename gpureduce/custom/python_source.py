@@ -98,8 +98,8 @@ def source_of(function: Any, of: str) -> Source:
 
 def _found(tree: ast.Module, code: types.CodeType) -> ast.FunctionDef | ast.Lambda | None:
     """What has that code, at its line if it can be: the lines above may have changed."""
+    found = _lambdas if code.co_name == "<lambda>" else _functions
     for compiled in (_of_file, _of_cell):
-        found = _lambdas if code.co_name == "<lambda>" else _functions
         made = found(tree, code, compiled)
         here = [node for node, its in made if _parts(its) == _parts(code)]
         if here:

@@ -45,11 +45,7 @@ def _place(index: NDArray[np.int64], offset: Any, whole: Any, shape: tuple[int, 
 def end_of(p: Partials) -> int:
     """One past the last position."""
     found = p.raw[p.raw[..., COUNT] != 0]
-    return (
-        max((int(found[:, place].max()) + 1 for place in _words_of(p.kind)), default=0)
-        if len(found)
-        else 0
-    )
+    return int(found[:, _words_of(p.kind)].max(initial=-1)) + 1
 
 
 def _words_of(kind: Kind) -> list[int]:

@@ -58,8 +58,8 @@ template <class O, class T> struct QuickSpread {
   typedef typename Traits<Part>::Wide R;
   enum { PARTS = MomentsFold<T>::parts };
   static constexpr bool plain = sizeof(R) == sizeof(Part);
-  /* How many numbers, of how many bits between the highest and the lowest, the squares of whose
-   * differences 126 bits add up, and as many times. */
+  /* So many numbers n, of so many bits between the highest and the lowest, that n times the sum of
+   * their squared differences from the first has 126 bits. */
   enum { EXACTLY_MOST = 256, EXACTLY_BITS = 54 };
 
   static double ddof_of(const void *with) { return with ? ((const gpr_spread *)with)->ddof : 0; }

@@ -1,4 +1,5 @@
-/* Σx and Σx² by one thread: pairs for each window of a batch, and long integers for the rest. */
+/* Σx and Σx² by one thread: pairs for each window of a batch, more terms for wider ranges, and long
+ * integers for the rest. */
 #ifndef GPR_PAIR_MOMENTS_CUH
 #define GPR_PAIR_MOMENTS_CUH
 
@@ -85,6 +86,7 @@ __device__ __forceinline__ void add_to(Levels<W, P> &s, int level, const Pair &x
     s.pair[level] = p;
   }
 }
+
 /* --- wide ranges ---------------------------------------------------------------------------------
  */
 

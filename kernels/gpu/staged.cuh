@@ -93,7 +93,7 @@ template <class F> struct StagedRow {
   }
 };
 
-/* The longest output that a thread can finish by itself; 0: none. */
+/* The longest output of a fold that has a way for few elements; 0: of one that has none. */
 template <class F> struct BriefMost {
   static constexpr int value = LooksFirst<F>::value ? (int)FEW_SHORT
                                : StagedRow<F>::few  ? (int)FEW_MOST

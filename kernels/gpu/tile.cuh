@@ -3,10 +3,10 @@
  * Dimensions come in memory order, outermost first, the kept ones and the reduced ones apart. Of a
  * block's threads `across` neighbours take neighbouring outputs, `down` of those the elements of
  * each, and `beyond` of these further outputs; whichever lies closest together in memory stands
- * first. Of a few neighbours there may be less than lanes, so that those that share an output are
- * in one warp. The innermost reduced dimensions are a box: its places come from a table in shared
- * memory, so that no division is left in the loop. The box's outermost dimension may be cut into
- * chunks; chunks and the dimensions outside the box are the runs. */
+ * first. Few `neighbours` may be fewer than the lanes across, a power of two of them, so that lanes
+ * that share an output are in one warp. The innermost reduced dimensions are a box: its places come
+ * from a table in shared memory, so that no division is left in the loop. The box's outermost
+ * dimension may be cut into chunks; chunks and the dimensions outside the box are the runs. */
 #ifndef GPR_TILE_CUH
 #define GPR_TILE_CUH
 

@@ -94,10 +94,10 @@ struct TileCut : Cut {
     if (kept_stride() >= magnitude(reduced_stride())) { /* lanes down the elements first */
       for (int down = 2; down <= 32; down *= 2)
         if (rows_time(down) < rows_time(a.down)) a.down = down;
-      const auto grows = [&](int down) { /* more lanes than a run has elements are of no use */
-                                         return outputs * a.down < slots * AXES_THREADS &&
-                                                (a.shape[inner()] >= down ||
-                                                 outputs * a.down < AXES_THREADS);
+      /* More lanes than a run has elements are of no use. */
+      const auto grows = [&](int down) {
+        return outputs * a.down < slots * AXES_THREADS &&
+               (a.shape[inner()] >= down || outputs * a.down < AXES_THREADS);
       };
       while (a.down < 32 && 8 * a.down <= count && grows(2 * a.down)) a.down *= 2;
       if (a.down == 32 && count >= 4 * AXES_THREADS && grows(AXES_THREADS)) a.down = AXES_THREADS;
