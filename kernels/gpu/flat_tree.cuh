@@ -1,8 +1,8 @@
 /* A whole array along the tree, the order kept.
  *
- * A warp folds aligned groups of eight rows; a row is 32 packets. Sixteen groups are a chunk with
- * one partial result. Who writes the last of 64 neighbouring partials folds them, and so on to the
- * root: no block waits for another. */
+ * A warp folds aligned groups of eight rows; a row is 32 packets. Up to sixteen groups are a chunk
+ * with one partial result. Who writes the last of 64 neighbouring partials folds them, and so on to
+ * the root: no block waits for another. */
 #ifndef GPR_FLAT_TREE_CUH
 #define GPR_FLAT_TREE_CUH
 
@@ -42,11 +42,12 @@ template <class T, class F> struct TreeWarp {
   /* Elements of a lane in a row, and rows of a group: a lane loads 16 bytes TREE_ROWS times. */
   static constexpr int V = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
   static constexpr int ROWS = sizeof(T) > 16 ? TREE_ROWS * 16 / (int)sizeof(T) : TREE_ROWS;
-  static constexpr int64_t row = GPR_WARP * V, group = ROWS * row, chunk = TREE_GROUPS * group;
+  static constexpr int64_t row = GPR_WARP * V, group = ROWS * row;
 
   const T *data;
   int64_t n;
   bool aligned;
+  int groups; /* of a chunk: a power of two, TREE_GROUPS at most */
 
   /* One value a lane of each row, lane after lane. */
   __device__ void load_rows(int64_t start, A *v) const {
@@ -153,23 +154,23 @@ template <class T, class F> struct TreeWarp {
     constexpr int levels = 4; /* 2^levels groups */
     static_assert(TREE_GROUPS == 1 << levels, "");
     A left[levels], value = C::identity();
-    int groups = 0;
+    int done = 0;
 #pragma unroll 1
-    for (; groups < TREE_GROUPS && start < n; groups++, start += group) {
+    for (; done < groups && start < n; done++, start += group) {
       value = start + group <= n ? full_group(start) : some_rows<ROWS>(start);
       bool joins = true;
 #pragma unroll
       for (int l = 0; l < levels; l++) {
-        if (joins && (groups >> l & 1))
+        if (joins && (done >> l & 1))
           value = C::combine(left[l], value);
         else if (joins)
           left[l] = value, joins = false;
       }
     }
-    bool begun = groups == TREE_GROUPS;
+    bool begun = done == groups;
 #pragma unroll
     for (int l = 0; l < levels; l++)
-      if (groups != TREE_GROUPS && (groups >> l & 1)) {
+      if (done != groups && (done >> l & 1)) {
         value = begun ? C::combine(left[l], value) : left[l];
         begun = true;
       }
@@ -230,12 +231,14 @@ __global__ void __launch_bounds__(FLAT_THREADS, tree_blocks<typename F::Wide>())
   typedef typename F::Element T;
   typedef TreeWarp<T, F> W;
   typedef typename F::Wide A;
-  const W warp = {(const T *)args.data, args.n, (uintptr_t)args.data % 16 == 0};
-  const int64_t chunks = (args.n + W::chunk - 1) / W::chunk;
   const int64_t warps = (int64_t)gridDim.x * (FLAT_THREADS / GPR_WARP);
+  int64_t chunks = (args.n + W::group - 1) / W::group, chunk = W::group;
+  int groups = 1;
+  for (; groups < TREE_GROUPS && chunks > warps; groups *= 2) chunks = (chunks + 1) / 2, chunk *= 2;
+  const W warp = {(const T *)args.data, args.n, (uintptr_t)args.data % 16 == 0, groups};
   for (int64_t c = (int64_t)blockIdx.x * (FLAT_THREADS / GPR_WARP) + warp_of(); c < chunks;
        c += warps) {
-    A value = warp.some_chunk(c * W::chunk);
+    A value = warp.some_chunk(c * chunk);
     if (!climb<typename F::Combine>(value, c, chunks, args.scratch)) continue;
     if (lane_of() == 0) {
       /* One node over the aligned block that holds the part: what it lacks is at the end of all. */

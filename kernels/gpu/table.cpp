@@ -97,7 +97,7 @@ template <class F> struct GpuRow<F, GPR_TREE> {
       sizeof(TreeAnswer<typename F::Wide>) / 4,
       0,
       FLAT_THREADS,
-      (int)(FLAT_THREADS / GPR_WARP * W::chunk * sizeof(typename F::Element)),
+      (int)(FLAT_THREADS / GPR_WARP * W::group * sizeof(typename F::Element)),
       0,
       {},
       {}};
@@ -143,6 +143,28 @@ constexpr gpr_program *convert_program() {
     return nullptr;
 }
 
+/* Which variant takes rows of how many bytes. Measured on an H200, 128 MiB of rows of 1 to 20 KB,
+ * cut out of longer ones or one behind the other, by all variants: of 2 KB, cut, sums of floats
+ * took 101 µs as rows, 72 as tile_rows and 72 as brief, positions 150, 90 and 81, of doubles 97, 77
+ * and 54 and 122, 116 and 51; of 5 KB 73, 65 and 51, 92, 81 and 55. Numbers of two bytes are
+ * packets sooner than they are brief: 130, 72 and 95. Two runs of 1 KB of doubles and more took 105
+ * µs as packets and 73 one by one, of 3 KB 54 and 59; their maxima 111 and 62, 62 and 52, and of 5
+ * KB 62 and 62. */
+template <class F> struct RowBytes {
+  static constexpr int size = sizeof(typename F::Element);
+  static constexpr int brief = size >= 4 ? 4096 : 0, staged = 1 << 20;
+  static constexpr int rows = size == 2 ? 4096 : 2048, run = size >= 8 ? 4096 : 1536;
+};
+template <class T> struct RowBytes<PairSum<T>> {
+  static constexpr int brief = sizeof(T) >= 4 ? 8192 : 0;
+  static constexpr int staged = Same<T, double>::value ? 1024 : 1 << 20;
+  static constexpr int rows = sizeof(T) == 2 ? 8192 : 2048, run = sizeof(T) >= 8 ? 2048 : 1536;
+};
+template <class T, bool GREATEST> struct RowBytes<Position<T, GREATEST>> {
+  static constexpr int brief = sizeof(T) >= 2 ? 8192 : 0, staged = 1 << 20, rows = 2048;
+  static constexpr int run = sizeof(T) >= 8 ? 4096 : 1536;
+};
+
 template <class F, class ROW> struct AxesKernels {
   static constexpr AxesRow row() {
     /* Of a packet of smaller elements they would be thousands of instructions. */
@@ -171,6 +193,10 @@ template <class F, class ROW> struct AxesKernels {
     row.brief_blocks = BriefShape::blocks;
     row.tile_blocks = TileShape<F>::blocks;
     row.tile_loads = TileShape<F>::loads;
+    row.brief_bytes = RowBytes<F>::brief;
+    row.staged_bytes = RowBytes<F>::staged;
+    row.rows_bytes = RowBytes<F>::rows;
+    row.run_bytes = RowBytes<F>::run;
     row.strip_bytes = StripShape<typename F::Element>::bytes;
     row.packed_bytes = PackedShape<F>::bytes;
     row.staged_packets = StagedShape<F>::packets;
