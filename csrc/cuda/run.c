@@ -151,9 +151,8 @@ int64_t gpr_cuda_answer_words(int device) {
   return GPR_LINES_AT + GPR_LINE_WORDS * (lines < 2 * SMALL_BLOCKS ? 2 * SMALL_BLOCKS : lines);
 }
 
-/* Chunks of one tile as long as the device has warps for them, then of up to 16: of 19 MB in chunks
- * of 16, a warp of an H200 each, the product took 17 µs, of which loads that wait for each other.
- */
+/* Tiles to a block: one as long as the device has warps for them, then up to 16. Of 19 MB in chunks
+ * of 16 each warp of an H200 had one at most, whose loads wait for each other: 17 µs. */
 static int64_t tree_blocks(int64_t tiles) {
   enum { TILES_MOST = 512, CHUNK_TILES = 16 };
   if (tiles <= TILES_MOST) return tiles;
