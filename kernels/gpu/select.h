@@ -239,8 +239,9 @@ struct AxesCut : BriefCut {
       wide /= 2;
     while (across && wide < units && wide < a.outputs && units / wide > steps) wide *= 2;
     while (by_warps && wide < units && a.outputs >= wide * slots * 8) wide *= 2;
-    const Size runs = by_warps ? steps : up(a.count, run);
-    while (!across && wide < units && units / wide / 2 >= runs) wide *= 2;
+    while (by_warps && wide < units && units / wide / 2 >= steps) wide *= 2;
+    /* As many threads as there are runs: of 263 float16, 9 of 16 had one. */
+    if (!across && !by_warps && a.count) wide = units / up(a.count, run);
     a.team = (int)(across || by_warps ? wide : -wide);
     a.rows = (int)(units / wide);
     a.tiles = up(a.outputs, wide);

@@ -112,12 +112,12 @@ __device__ __forceinline__ void fold_outputs(const ARGS &a, const TreeCut &cut,
   const int wide = (int)(cut.team > 0 ? cut.team : -cut.team);
   const int x = cut.team > 0 ? unit % wide : unit / high,
             y = cut.team > 0 ? unit / wide : unit % high;
-  const bool leads = threadIdx.x % UNIT == 0 && y < high;
+  const bool is_there = x < wide && y < high, leads = is_there && threadIdx.x % UNIT == 0;
   for (int64_t b = blockIdx.x; b < cut.tiles * cut.split; b += gridDim.x) {
     const int64_t part = quotient_of(b, cut.tiles), tile = b - part * cut.tiles,
                   o = tile * wide + x;
     B root = nothing<OP>();
-    if (o < a.outputs && y < high) {
+    if (o < a.outputs && is_there) {
       const X operands(a, o);
       int64_t share = least;
       while (share * high * cut.split < operands.count) share *= 2;
