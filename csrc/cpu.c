@@ -246,35 +246,32 @@ static void close_run(gpr_run *base) {
   cpu_run *run = (cpu_run *)base;
   atomic_store(&run->stop, 1);
   while (!gpr_team_wait(&run->team, 1000000000)) continue;
-  free(run->states);
-  free(run);
 }
 
 static const gpr_backend cpu = {step, finish, close_run, NULL};
 
-gpr_status gpr_cpu_open(const gpr_plan *plan, gpr_run **out) {
-  cpu_run *run = NULL;
+gpr_status gpr_cpu_open(const gpr_plan *plan, gpr_block *block, gpr_run **out) {
+  const int slots = per_part(plan) && plan->parts > 0 ? (int)plan->parts : plan->lanes;
+  const size_t slot_bytes = (plan->row->state_bytes + 63) & ~(size_t)63; /* a cache line apart */
   *out = NULL;
-  if (plan->axes) return gpr_axes_open(plan, out);
-  run = malloc(sizeof *run);
-  if (!run) goto fail;
+  if (plan->axes) return gpr_axes_open(plan, block, out);
+  cpu_run *run = gpr_block_take(block, sizeof *run);
+  char *states = gpr_block_take(block, (size_t)slots * slot_bytes);
+  if (!run || !states)
+    return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for the states of %d threads", plan->lanes);
   memset(run, 0, offsetof(cpu_run, plan));
   run->base.backend = &cpu;
-  run->plan = *plan;
+  gpr_plan_copy(&run->plan, plan);
   atomic_init(&run->stop, 0);
-  run->slots = per_part(plan) && plan->parts > 0 ? (int)plan->parts : plan->lanes;
+  run->slots = slots;
+  run->slot_bytes = slot_bytes;
+  run->states = states;
   run->quick = plan->row->quick;
   if (run->quick) {
     run->quick_row = gpr_quick_row(plan->row);
     run->plan.row = &run->quick_row;
   }
-  run->slot_bytes = (plan->row->state_bytes + 63) & ~(size_t)63; /* a cache line apart */
-  run->states = aligned_alloc(64, (size_t)run->slots * run->slot_bytes);
-  if (!run->states) goto fail;
   start(run);
   *out = &run->base;
   return GPR_OK;
-fail:
-  free(run);
-  return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for the states of %d threads", plan->lanes);
 }
