@@ -136,8 +136,12 @@ int gpr_cpu_fold(const gpr_plan *p, void *state, int64_t start, int64_t n) {
 
 static int take_part(cpu_run *run, lane *l) {
   const gpr_plan *p = &run->plan;
-  if (atomic_load(&run->next) >= p->parts) return 0;
-  const int64_t part = atomic_fetch_add(&run->next, 1);
+  int64_t part = atomic_load_explicit(&run->next, memory_order_relaxed);
+  if (part >= p->parts) return 0;
+  if (p->lanes == 1) /* nobody else takes any: a tenth of the time */
+    atomic_store_explicit(&run->next, part + 1, memory_order_relaxed);
+  else
+    part = atomic_fetch_add(&run->next, 1);
   if (part >= p->parts) return 0;
   l->at = part * p->part;
   l->stop = l->at + p->part < p->count ? l->at + p->part : p->count;
@@ -155,7 +159,7 @@ static void advance(cpu_run *run, lane *l, int64_t n) {
     atomic_fetch_add_explicit(&run->base.done, n, memory_order_relaxed);
   if (!settled) return;
   l->at = l->stop; /* parts are taken in order: the ones before this are taken already */
-  atomic_store(&run->next, p->parts);
+  atomic_store_explicit(&run->next, p->parts, memory_order_relaxed);
 }
 
 /* Until no part is left (1), or the time is over or the run is closed (0). */
@@ -193,8 +197,8 @@ static void help(void *argument, int number) {
 }
 
 static void start(cpu_run *run) {
-  atomic_store(&run->base.done, 0);
-  atomic_store(&run->next, 0);
+  atomic_store_explicit(&run->base.done, 0, memory_order_relaxed);
+  atomic_store_explicit(&run->next, 0, memory_order_relaxed);
   run->begun = 0;
   run->team = (gpr_team){.work = help, .argument = run};
   for (int i = 0; i < run->slots; i++) run->plan.row->open(slot(run, i));
@@ -244,7 +248,7 @@ static gpr_status finish(gpr_run *base, const void *initial, void *result) {
 
 static void close_run(gpr_run *base) {
   cpu_run *run = (cpu_run *)base;
-  atomic_store(&run->stop, 1);
+  atomic_store_explicit(&run->stop, 1, memory_order_relaxed);
   while (!gpr_team_wait(&run->team, 1000000000)) continue;
 }
 

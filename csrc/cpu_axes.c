@@ -48,8 +48,12 @@ static void make_pages(gpr_axes_run *run, int64_t stop) {
 }
 
 static int take_items(gpr_axes_run *run, gpr_lane *l) {
-  if (atomic_load(&run->next) >= run->shares.items) return 0;
-  l->item = atomic_fetch_add(&run->next, run->grain);
+  l->item = atomic_load_explicit(&run->next, memory_order_relaxed);
+  if (l->item >= run->shares.items) return 0;
+  if (!run->team.helpers) /* nobody else takes any: a tenth of the time */
+    atomic_store_explicit(&run->next, l->item + run->grain, memory_order_relaxed);
+  else
+    l->item = atomic_fetch_add(&run->next, run->grain);
   if (l->item >= run->shares.items) return 0;
   l->stop = l->item + run->grain < run->shares.items ? l->item + run->grain : run->shares.items;
   make_pages(run, l->stop);
@@ -106,10 +110,10 @@ static void help(void *argument, int number) {
 
 static void start(caller_run *c) {
   gpr_axes_run *run = &c->run;
-  atomic_store(&run->base.done, 0);
-  atomic_store(&run->next, 0);
-  atomic_store(&run->least, INT64_MAX);
-  atomic_store(&run->made, 0);
+  atomic_store_explicit(&run->base.done, 0, memory_order_relaxed);
+  atomic_store_explicit(&run->next, 0, memory_order_relaxed);
+  atomic_store_explicit(&run->least, INT64_MAX, memory_order_relaxed);
+  atomic_store_explicit(&run->made, 0, memory_order_relaxed);
   run->begun = 0;
   c->caller = lane_of(run, 0);
 }
@@ -145,7 +149,7 @@ static gpr_status finish(gpr_run *base, const void *with, void *result) {
 
 static void close_run(gpr_run *base) {
   gpr_axes_run *run = (gpr_axes_run *)base;
-  atomic_store(&run->stop, 1);
+  atomic_store_explicit(&run->stop, 1, memory_order_relaxed);
   while (!gpr_team_wait(&run->team, 1000000000)) continue;
 }
 

@@ -176,11 +176,11 @@ static gpr_status open_at(const gpr_resolved *what, const gpr_view *view,
 }
 
 gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gpr_run **run) {
-  const gpr_options defaults = gpr_defaults();
+  gpr_options defaults;
   gpr_plan flat;
   gpr_places places;
   int is_whole;
-  if (!options) options = &defaults;
+  if (!options) defaults = gpr_defaults(), options = &defaults;
   if (!run) return gpr_fail(GPR_BAD_VALUE, "gpr_open: there is no place for the run");
   *run = NULL;
   const gpr_status given = check_given(op, view, options);

@@ -5,7 +5,7 @@
 #include "foreign.h"
 #include "libraries.h"
 
-PyObject *gpr_no_value, *gpr_axis_error;
+PyObject *gpr_no_value, *gpr_axis_error, *gpr_auto;
 
 int gpr_arguments_init(void) {
   PyObject *numpy = PyImport_ImportModule("numpy");
@@ -14,9 +14,10 @@ int gpr_arguments_init(void) {
     gpr_no_value = PyObject_GetAttrString(numpy, "_NoValue");
     gpr_axis_error = PyObject_GetAttrString(exceptions, "AxisError");
   }
+  if (!gpr_auto) gpr_auto = PyUnicode_InternFromString("auto");
   Py_XDECREF(exceptions);
   Py_XDECREF(numpy);
-  return gpr_no_value && gpr_axis_error;
+  return gpr_no_value && gpr_axis_error && gpr_auto;
 }
 
 /* --- the array ---------------------------------------------------------------------------------
