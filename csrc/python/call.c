@@ -3,7 +3,9 @@
 #include "parse.h"
 
 #include "../../kernels/abi/lists.h"
+#include "../backend.h"
 #include "../cuda/gpu.h"
+#include "../few.h"
 #include "module.h"
 #include "results.h"
 #include "warn.h"
@@ -61,6 +63,14 @@ static gpr_status open_run(gpr_call *call, npy_intp bytes, gpr_run **run) {
 /* --- the call ----------------------------------------------------------------------------------
  */
 
+/* NULL without an exception where a run has to do it. */
+static PyObject *perform_few(gpr_call *call) {
+  gpr_value value;
+  int64_t least;
+  if (gpr_reduce_few(&call->what, &call->view, &call->options, &value, &least)) return NULL;
+  return gpr_warn(call, least, 0, value.bytes, 1) ? gpr_results_of(call, NULL, &value) : NULL;
+}
+
 static PyObject *perform(gpr_call *call, PyObject *progress) {
   const int is_scalar =
       call->ndim == 0 && !call->out[0] && !call->options.partials && !call->is_array;
@@ -73,6 +83,7 @@ static PyObject *perform(gpr_call *call, PyObject *progress) {
   gpr_run *run = NULL;
   gpr_value value;
   gpr_status status = GPR_OK;
+  if (is_scalar && !progress && ((result = perform_few(call)) || PyErr_Occurred())) return result;
   if (!is_scalar && call->what.result != GPR_NO_DTYPE) {
     if (!(all = gpr_result_array(call))) return NULL;
     call->options.out = PyArray_DATA(all);
@@ -82,7 +93,8 @@ static PyObject *perform(gpr_call *call, PyObject *progress) {
   if ((status = gpr_finish(run, &value))) goto fail;
   if (call->options.partials)
     result = gpr_words_of(call, all);
-  else if (gpr_warn(call, run, all ? PyArray_DATA(all) : value.bytes, all ? PyArray_SIZE(all) : 1))
+  else if (gpr_warn(call, gpr_least(run), run->finite, all ? PyArray_DATA(all) : value.bytes,
+                    all ? PyArray_SIZE(all) : 1))
     result = gpr_results_of(call, all, &value);
 fail:
   if (status) gpr_raise(status);
@@ -100,7 +112,7 @@ static gpr_status reduce_there(gpr_call *call, PyObject *progress, int *fine) {
   *fine = 0;
   if (status) return status;
   if (run_to_end(run, GIL_BYTES, progress) && !(status = gpr_finish(run, NULL)))
-    *fine = gpr_warn(call, run, NULL, 0);
+    *fine = gpr_warn(call, gpr_least(run), 0, NULL, 0);
   close_run(run, *fine ? 0 : GIL_BYTES); /* what has ended leaves nothing to wait for */
   return status;
 }

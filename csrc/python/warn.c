@@ -3,7 +3,6 @@
 
 #include <numpy/ufuncobject.h>
 
-#include "../backend.h"
 #include "../cpu.h"
 #include "parse.h"
 
@@ -265,14 +264,12 @@ static const char *text_of(const gpr_call *call, int64_t least) {
 /* To ask np.errstate takes 1 µs, as the look at so many numbers for the reason does. */
 enum { FEW = 4096 };
 
-static int look(const gpr_call *call, const gpr_run *run, const char *results, int64_t count,
-                int told) {
-  return run->finite && !told ? flags_of_finite(call, results, count)
-                              : flags_of(call, results, count, told);
+static int look(const gpr_call *call, int finite, const char *results, int64_t count, int told) {
+  return finite && !told ? flags_of_finite(call, results, count)
+                         : flags_of(call, results, count, told);
 }
 
-int gpr_warn(const gpr_call *call, const gpr_run *run, const void *results, int64_t count) {
-  const int64_t least = gpr_least(run);
+int gpr_warn(const gpr_call *call, int64_t least, int finite, const void *results, int64_t count) {
   const char *text = text_of(call, least);
   const gpr_value *initial = call->options.initial;
   int flags = 0;
@@ -281,9 +278,9 @@ int gpr_warn(const gpr_call *call, const gpr_run *run, const void *results, int6
   const real r = real_of(call->what.result, 0);
   if (next_special(results, 0, count * r.parts, &r) == count * r.parts) return 1;
   if (call->count + count <= FEW) {
-    flags = look(call, run, results, count, text != NULL);
+    flags = look(call, finite, results, count, text != NULL);
   } else if (is_asked_for()) {
-    Py_BEGIN_ALLOW_THREADS flags = look(call, run, results, count, text != NULL);
+    Py_BEGIN_ALLOW_THREADS flags = look(call, finite, results, count, text != NULL);
     Py_END_ALLOW_THREADS
   }
   return give(call, flags, text, least);
