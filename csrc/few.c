@@ -8,26 +8,34 @@
 /* More than GPR_SHORT take microseconds, where a run does not show. Those with NaN that do not
  * count are copied. */
 enum { COPIED_BYTES = 4 << 10 };
-
-/* Elements in the order of the index, as the row takes them. */
-static int lies_ready(const gpr_view *view, int unit) {
-  int64_t stride = gpr_dtypes[view->dtype].bytes;
-  for (int d = view->ndim - 1; d >= 0; d--) {
-    if (view->shape[d] != 1 && view->strides[d] != stride) return 0;
-    stride *= view->shape[d];
-  }
-  return (uintptr_t)view->data % (uintptr_t)unit == 0;
-}
+/* Shorter ones are turned into columns by cpu_cut.c. */
+enum { LONG_ROW = 16 };
 
 static int is_plain(const gpr_resolved *what, const gpr_view *view, const gpr_options *o) {
-  const gpr_dtype_info *type = &gpr_dtypes[view->dtype];
-  const uint64_t all = view->ndim < GPR_DIMS_MAX ? GPR_AXIS(view->ndim) - 1 : GPR_ALL_AXES;
-  return view->memory == GPR_HOST_MEMORY && !view->swapped && (o->axes & all) == all && !o->where &&
-         !o->starts && !o->means && !o->initial && !o->out && !o->partials &&
+  return view->memory == GPR_HOST_MEMORY && !view->swapped && !o->where && !o->starts &&
+         !o->means && !o->initial && !o->partials && o->out_device < 0 &&
          (o->device == GPR_DEVICE_AUTO || o->device == GPR_DEVICE_CPU) &&
          o->dtype == GPR_NO_DTYPE && o->kernel == GPR_NO_KERNEL && o->ddof >= 0 &&
-         what->row->open && what->row->scalars == 1 && what->row->state_bytes <= GPR_STATE_MOST &&
-         lies_ready(view, type->kind == 'c' ? type->bytes / 2 : type->bytes);
+         what->row->open && what->row->scalars == 1 && what->row->state_bytes <= GPR_STATE_MOST;
+}
+
+/* All elements where they lie: kept axes that are one, and reduced ones that are one, in C order.
+ */
+static int make_tile(const gpr_view *view, uint64_t axes, gpr_tile *tile) {
+  const gpr_dtype_info *type = &gpr_dtypes[view->dtype];
+  const int unit = type->kind == 'c' ? type->bytes / 2 : type->bytes;
+  *tile = (gpr_tile){.data = view->data, .outputs = 1, .n = 1};
+  tile->across = tile->along = type->bytes;
+  for (int d = view->ndim - 1; d >= 0; d--) {
+    int64_t *n = axes >> d & 1 ? &tile->n : &tile->outputs;
+    int64_t *step = axes >> d & 1 ? &tile->along : &tile->across;
+    if (view->shape[d] == 1) continue;
+    if (*n == 1) *step = view->strides[d];
+    if (view->strides[d] != *n * *step) return 0;
+    *n *= view->shape[d];
+  }
+  const int64_t places = (int64_t)(uintptr_t)tile->data | tile->across | tile->along;
+  return places % unit == 0 && (tile->along == type->bytes || tile->outputs > 1);
 }
 
 /* By the quick row, and where that refuses the result by the row itself. */
@@ -76,22 +84,51 @@ static int64_t fold_skipping(const gpr_row *row, const void *x, int64_t n, void 
   return n;
 }
 
+/* One output; how many of its elements count. */
+static int64_t reduce_one(const gpr_row *row, const gpr_tile *tile, int skips, const void *with,
+                          void *result) {
+  const int64_t n = tile->n;
+  if (skips && row->empty) return fold_skipping(row, tile->data, n, result);
+  if (skips && gpr_cpu_table_here()->skip[row->dtype](tile->data, n, NULL))
+    return fold_copy(row, tile->data, n, with, result);
+  fold(row, tile->data, n, n, with, result);
+  return n;
+}
+
+/* Several at once, or rows one by one; 0 where others bring them together first. */
+static int reduce_all(const gpr_row *row, const gpr_tile *tile, int skips, const void *with,
+                      char *result) {
+  const gpr_dtype_info *type = &gpr_dtypes[row->dtype];
+  const int64_t bytes = type->bytes, all = tile->outputs * tile->n;
+  const int are_columns = tile->across == bytes && tile->along == tile->outputs * bytes;
+  const int are_rows = tile->along == bytes && tile->across == tile->n * bytes;
+  if (!are_columns && !are_rows) return 0;
+  if (skips && gpr_cpu_table_here()->skip[row->dtype](tile->data, all, NULL)) return 0;
+  if (row->quick) return row->quick->many(tile, with, result);
+  if (are_columns || row->side != GPR_COLUMNS) return row->many && row->many(tile, with, result);
+  if (type->kind == 'c' || tile->n < LONG_ROW) return 0;
+  for (int64_t o = 0; o < tile->outputs; o++)
+    fold(row, tile->data + o * tile->across, tile->n, tile->n, with,
+         result + o * row->results * gpr_dtypes[row->result].bytes);
+  return 1;
+}
+
 gpr_status gpr_reduce_few(const gpr_resolved *what, const gpr_view *view,
                           const gpr_options *options, gpr_value *result, int64_t *least) {
   const gpr_row *row = what->row;
   const int is_spread = gpr_ops[what->op].flags & GPR_SPREAD;
   const gpr_spread spread = {options->ddof, NULL, what->skips};
   const void *with = is_spread ? &spread : NULL;
-  int64_t n = 1;
-  for (int d = 0; d < view->ndim; d++) n *= view->shape[d];
-  if (n < 1 || n > GPR_SHORT || !is_plain(what, view, options)) return GPR_MORE;
-  *least = n;
-  if (what->skips && row->empty)
-    *least = fold_skipping(row, view->data, n, result->bytes);
-  else if (what->skips && gpr_cpu_table_here()->skip[row->dtype](view->data, n, NULL))
-    *least = fold_copy(row, view->data, n, with, result->bytes);
+  void *to = options->out ? options->out : result->bytes;
+  int infinite;
+  gpr_tile tile;
+  if (!is_plain(what, view, options) || !make_tile(view, options->axes, &tile)) return GPR_MORE;
+  if (tile.n < 1 || tile.outputs < 1 || tile.n * tile.outputs > GPR_SHORT) return GPR_MORE;
+  tile.infinite = &infinite;
+  if (tile.outputs == 1)
+    *least = reduce_one(row, &tile, what->skips, with, to);
   else
-    fold(row, view->data, n, n, with, result->bytes);
+    *least = reduce_all(row, &tile, what->skips, with, to) ? tile.n : 0;
   result->dtype = what->result;
-  return *least ? GPR_OK : GPR_MORE; /* nothing counts: a run says so */
+  return *least ? GPR_OK : GPR_MORE; /* where nothing counts a run says so */
 }

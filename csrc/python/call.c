@@ -63,14 +63,6 @@ static gpr_status open_run(gpr_call *call, npy_intp bytes, gpr_run **run) {
 /* --- the call ----------------------------------------------------------------------------------
  */
 
-/* NULL without an exception where a run has to do it. */
-static PyObject *perform_few(gpr_call *call) {
-  gpr_value value;
-  int64_t least;
-  if (gpr_reduce_few(&call->what, &call->view, &call->options, &value, &least)) return NULL;
-  return gpr_warn(call, least, 0, value.bytes, 1) ? gpr_results_of(call, NULL, &value) : NULL;
-}
-
 static PyObject *perform(gpr_call *call, PyObject *progress) {
   const int is_scalar =
       call->ndim == 0 && !call->out[0] && !call->options.partials && !call->is_array;
@@ -82,18 +74,25 @@ static PyObject *perform(gpr_call *call, PyObject *progress) {
   PyObject *result = NULL;
   gpr_run *run = NULL;
   gpr_value value;
-  gpr_status status = GPR_OK;
-  if (is_scalar && !progress && ((result = perform_few(call)) || PyErr_Occurred())) return result;
+  int64_t least = -1;
+  int finite = 0;
   if (!is_scalar && call->what.result != GPR_NO_DTYPE) {
     if (!(all = gpr_result_array(call))) return NULL;
     call->options.out = PyArray_DATA(all);
   }
-  if ((status = open_run(call, bytes, &run))) goto fail;
-  if (!run_to_end(run, bytes, progress)) goto fail;
-  if ((status = gpr_finish(run, &value))) goto fail;
+  gpr_status status =
+      progress ? GPR_MORE
+               : gpr_reduce_few(&call->what, &call->view, &call->options, &value, &least);
+  if (status == GPR_MORE) {
+    if ((status = open_run(call, bytes, &run))) goto fail;
+    if (!run_to_end(run, bytes, progress)) goto fail;
+    if ((status = gpr_finish(run, &value))) goto fail;
+    least = gpr_least(run);
+    finite = run->finite;
+  }
   if (call->options.partials)
     result = gpr_words_of(call, all);
-  else if (gpr_warn(call, gpr_least(run), run->finite, all ? PyArray_DATA(all) : value.bytes,
+  else if (gpr_warn(call, least, finite, all ? PyArray_DATA(all) : value.bytes,
                     all ? PyArray_SIZE(all) : 1))
     result = gpr_results_of(call, all, &value);
 fail:
