@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "block.h"
 #include "plan.h"
 
 typedef struct gpr_backend {
@@ -29,6 +30,7 @@ enum { GPR_RUNNING, GPR_READY, GPR_ENDED };
 struct gpr_run {
   const gpr_backend *backend;
   /* The rest is gpr_open()'s and gpr_finish()'s. */
+  gpr_block *block; /* which the CPU's runs lie in */
   const gpr_row *row;
   int op, dtype; /* dtype: of the result */
   int state;

@@ -136,8 +136,12 @@ int gpr_cpu_fold(const gpr_plan *p, void *state, int64_t start, int64_t n) {
 
 static int take_part(cpu_run *run, lane *l) {
   const gpr_plan *p = &run->plan;
-  if (atomic_load(&run->next) >= p->parts) return 0;
-  const int64_t part = atomic_fetch_add(&run->next, 1);
+  int64_t part = atomic_load_explicit(&run->next, memory_order_relaxed);
+  if (part >= p->parts) return 0;
+  if (p->lanes == 1) /* nobody else takes any: a tenth of the time */
+    atomic_store_explicit(&run->next, part + 1, memory_order_relaxed);
+  else
+    part = atomic_fetch_add(&run->next, 1);
   if (part >= p->parts) return 0;
   l->at = part * p->part;
   l->stop = l->at + p->part < p->count ? l->at + p->part : p->count;
@@ -155,7 +159,7 @@ static void advance(cpu_run *run, lane *l, int64_t n) {
     atomic_fetch_add_explicit(&run->base.done, n, memory_order_relaxed);
   if (!settled) return;
   l->at = l->stop; /* parts are taken in order: the ones before this are taken already */
-  atomic_store(&run->next, p->parts);
+  atomic_store_explicit(&run->next, p->parts, memory_order_relaxed);
 }
 
 /* Until no part is left (1), or the time is over or the run is closed (0). */
@@ -193,8 +197,8 @@ static void help(void *argument, int number) {
 }
 
 static void start(cpu_run *run) {
-  atomic_store(&run->base.done, 0);
-  atomic_store(&run->next, 0);
+  atomic_store_explicit(&run->base.done, 0, memory_order_relaxed);
+  atomic_store_explicit(&run->next, 0, memory_order_relaxed);
   run->begun = 0;
   run->team = (gpr_team){.work = help, .argument = run};
   for (int i = 0; i < run->slots; i++) run->plan.row->open(slot(run, i));
@@ -244,37 +248,34 @@ static gpr_status finish(gpr_run *base, const void *initial, void *result) {
 
 static void close_run(gpr_run *base) {
   cpu_run *run = (cpu_run *)base;
-  atomic_store(&run->stop, 1);
+  atomic_store_explicit(&run->stop, 1, memory_order_relaxed);
   while (!gpr_team_wait(&run->team, 1000000000)) continue;
-  free(run->states);
-  free(run);
 }
 
 static const gpr_backend cpu = {step, finish, close_run, NULL};
 
-gpr_status gpr_cpu_open(const gpr_plan *plan, gpr_run **out) {
-  cpu_run *run = NULL;
+gpr_status gpr_cpu_open(const gpr_plan *plan, gpr_block *block, gpr_run **out) {
+  const int slots = per_part(plan) && plan->parts > 0 ? (int)plan->parts : plan->lanes;
+  const size_t slot_bytes = (plan->row->state_bytes + 63) & ~(size_t)63; /* a cache line apart */
   *out = NULL;
-  if (plan->axes) return gpr_axes_open(plan, out);
-  run = malloc(sizeof *run);
-  if (!run) goto fail;
+  if (plan->axes) return gpr_axes_open(plan, block, out);
+  cpu_run *run = gpr_block_take(block, sizeof *run);
+  char *states = gpr_block_take(block, (size_t)slots * slot_bytes);
+  if (!run || !states)
+    return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for the states of %d threads", plan->lanes);
   memset(run, 0, offsetof(cpu_run, plan));
   run->base.backend = &cpu;
-  run->plan = *plan;
+  gpr_plan_copy(&run->plan, plan);
   atomic_init(&run->stop, 0);
-  run->slots = per_part(plan) && plan->parts > 0 ? (int)plan->parts : plan->lanes;
+  run->slots = slots;
+  run->slot_bytes = slot_bytes;
+  run->states = states;
   run->quick = plan->row->quick;
   if (run->quick) {
     run->quick_row = gpr_quick_row(plan->row);
     run->plan.row = &run->quick_row;
   }
-  run->slot_bytes = (plan->row->state_bytes + 63) & ~(size_t)63; /* a cache line apart */
-  run->states = aligned_alloc(64, (size_t)run->slots * run->slot_bytes);
-  if (!run->states) goto fail;
   start(run);
   *out = &run->base;
   return GPR_OK;
-fail:
-  free(run);
-  return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for the states of %d threads", plan->lanes);
 }

@@ -2,7 +2,6 @@
 #define _DEFAULT_SOURCE
 #include "cpu_axes.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -15,6 +14,8 @@
 enum { GRAIN_BYTES = 64 << 10 };
 /* More threads pay beyond this; see cpu.c. */
 enum { SHARED_BYTES = 2 << 20 };
+/* Of an output beside its elements, in elements. */
+enum { OUTPUT_COST = 64 };
 
 static size_t whole(size_t bytes) { return (bytes + 63) & ~(size_t)63; } /* lines */
 
@@ -47,8 +48,12 @@ static void make_pages(gpr_axes_run *run, int64_t stop) {
 }
 
 static int take_items(gpr_axes_run *run, gpr_lane *l) {
-  if (atomic_load(&run->next) >= run->shares.items) return 0;
-  l->item = atomic_fetch_add(&run->next, run->grain);
+  l->item = atomic_load_explicit(&run->next, memory_order_relaxed);
+  if (l->item >= run->shares.items) return 0;
+  if (!run->team.helpers) /* nobody else takes any: a tenth of the time */
+    atomic_store_explicit(&run->next, l->item + run->grain, memory_order_relaxed);
+  else
+    l->item = atomic_fetch_add(&run->next, run->grain);
   if (l->item >= run->shares.items) return 0;
   l->stop = l->item + run->grain < run->shares.items ? l->item + run->grain : run->shares.items;
   make_pages(run, l->stop);
@@ -57,13 +62,12 @@ static int take_items(gpr_axes_run *run, gpr_lane *l) {
 
 /* Until no item is left (1), or the time is over or the run is closed (0). */
 static int work(gpr_axes_run *run, gpr_lane *l, int64_t until) {
-  const int64_t each = 64; /* what an output costs beside its elements */
   int64_t cost = 0, read = 0;
   while (l->item < l->stop || take_items(run, l)) {
     if (atomic_load_explicit(&run->stop, memory_order_relaxed)) return 0;
     const int64_t n = gpr_advance(run, l);
     read += n;
-    cost += n + each;
+    cost += n + OUTPUT_COST;
     if (cost < GPR_STRETCH) continue;
     atomic_fetch_add_explicit(&run->base.done, read, memory_order_relaxed);
     cost = read = 0;
@@ -106,10 +110,10 @@ static void help(void *argument, int number) {
 
 static void start(caller_run *c) {
   gpr_axes_run *run = &c->run;
-  atomic_store(&run->base.done, 0);
-  atomic_store(&run->next, 0);
-  atomic_store(&run->least, INT64_MAX);
-  atomic_store(&run->made, 0);
+  atomic_store_explicit(&run->base.done, 0, memory_order_relaxed);
+  atomic_store_explicit(&run->next, 0, memory_order_relaxed);
+  atomic_store_explicit(&run->least, INT64_MAX, memory_order_relaxed);
+  atomic_store_explicit(&run->made, 0, memory_order_relaxed);
   run->begun = 0;
   c->caller = lane_of(run, 0);
 }
@@ -118,7 +122,8 @@ static gpr_status step(gpr_run *base, int64_t nanoseconds) {
   caller_run *c = (caller_run *)base;
   gpr_axes_run *run = &c->run;
   if (gpr_team_lost(&run->team)) start(c);
-  const int64_t until = gpr_now() + nanoseconds;
+  /* Few are done before the clock would be read twice. */
+  const int64_t until = run->is_small ? 0 : gpr_now() + nanoseconds;
   if (!run->begun) {
     run->begun = 1;
     if (run->team.helpers) gpr_team_offer(&run->team);
@@ -144,41 +149,37 @@ static gpr_status finish(gpr_run *base, const void *with, void *result) {
 
 static void close_run(gpr_run *base) {
   gpr_axes_run *run = (gpr_axes_run *)base;
-  atomic_store(&run->stop, 1);
+  atomic_store_explicit(&run->stop, 1, memory_order_relaxed);
   while (!gpr_team_wait(&run->team, 1000000000)) continue;
-  free(run->refused);
-  free(run->counted);
-  free(run->rooms);
-  free(run->states);
-  free(run);
 }
 
 static const gpr_backend axes = {step, finish, close_run, NULL};
 
-static gpr_status allocate(gpr_axes_run *run) {
+static gpr_status allocate(gpr_axes_run *run, gpr_block *block) {
   const int lanes = run->plan.lanes;
   const int64_t cut = gpr_is_cut(run) ? run->shares.items : 0, outputs = gpr_outputs_of_block(run);
   const size_t slots = (size_t)((lanes + cut) * outputs);
   run->lane_bytes = gpr_room_bytes(run->tiles.direct ? 0 : elements_of(run), outputs);
   run->lane_bytes += whole(gpr_wide_bytes(run));
   run->lane_bytes = whole(run->lane_bytes);
-  run->states = aligned_alloc(64, whole(slots * run->slot_bytes));
-  run->rooms = aligned_alloc(64, (size_t)lanes * run->lane_bytes);
-  run->counted = cut ? malloc((size_t)(cut * outputs) * sizeof *run->counted) : NULL;
-  run->refused = run->exact ? malloc((size_t)(lanes * outputs)) : NULL;
-  if (!run->states || !run->rooms || (cut && !run->counted) || (run->exact && !run->refused))
+  run->states = gpr_block_take(block, slots * run->slot_bytes);
+  run->counted = gpr_block_take(block, (size_t)(cut * outputs) * sizeof *run->counted);
+  run->refused = gpr_block_take(block, run->exact ? (size_t)(lanes * outputs) : 0);
+  run->rooms = gpr_block_take(block, (size_t)lanes * run->lane_bytes);
+  if (!run->states || !run->counted || !run->refused || !run->rooms)
     return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for the states of %d threads", lanes);
   return GPR_OK;
 }
 
-gpr_status gpr_axes_open(const gpr_plan *plan, gpr_run **out) {
+gpr_status gpr_axes_open(const gpr_plan *plan, gpr_block *block, gpr_run **out) {
   *out = NULL;
-  caller_run *c = calloc(1, sizeof *c);
+  caller_run *c = gpr_block_take(block, sizeof *c);
   if (!c) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a run");
   gpr_axes_run *run = &c->run;
+  memset(run, 0, offsetof(gpr_axes_run, plan));
   run->base.backend = &axes;
-  run->plan = *plan;
-  run->axes = *plan->axes;
+  gpr_plan_copy(&run->plan, plan);
+  gpr_axes_copy(&run->axes, plan->axes);
   run->plan.axes = &run->axes;
   if (plan->row->quick && !gpr_has_means(run)) {
     run->exact = plan->row;
@@ -200,12 +201,10 @@ gpr_status gpr_axes_open(const gpr_plan *plan, gpr_run **out) {
   run->grain = gpr_is_cut(run) || bytes > GRAIN_BYTES ? 1 : GRAIN_BYTES / bytes;
   const double all = (double)plan->count * (double)run->axes.outputs * (double)plan->bytes;
   run->team = (gpr_team){.work = help, .argument = run};
+  run->is_small = (double)(plan->count + OUTPUT_COST) * (double)run->axes.outputs < GPR_STRETCH;
   if (all > SHARED_BYTES) run->team.helpers = plan->lanes - 1;
-  const gpr_status status = allocate(run);
-  if (status) {
-    close_run(&run->base);
-    return status;
-  }
+  const gpr_status status = allocate(run, block);
+  if (status) return status;
   start(c);
   *out = &run->base;
   return GPR_OK;

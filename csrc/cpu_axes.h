@@ -3,7 +3,7 @@
 
 #include "backend.h"
 
-/* Begins a plan with axes on the CPU. The run is the caller's; on failure *run is NULL. */
-gpr_status gpr_axes_open(const gpr_plan *plan, gpr_run **run);
+/* As gpr_cpu_open(), of a plan with axes. */
+gpr_status gpr_axes_open(const gpr_plan *plan, gpr_block *block, gpr_run **run);
 
 #endif

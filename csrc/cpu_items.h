@@ -17,16 +17,14 @@ typedef struct gpr_lane {
 
 typedef struct gpr_axes_run {
   gpr_run base;
-  gpr_plan plan;
   const gpr_row *exact; /* where plan.row is a quick one, the row itself, else NULL */
   gpr_row quick_row;
-  gpr_axes axes;
   gpr_tiles tiles;
   gpr_shares shares;
   int64_t grain;                  /* items that a thread takes at a time */
   atomic_llong next, least, made; /* made: huge pages of the results */
   atomic_int stop, infinite;
-  int begun;
+  int begun, is_small; /* is_small: done before the clock would be read twice */
   gpr_team team;
   size_t slot_bytes, result_bytes, lane_bytes;
   char *states;                   /* one set a lane, then, if blocks are cut, one an item */
@@ -34,6 +32,8 @@ typedef struct gpr_axes_run {
   int64_t *counted;               /* one an output of an item, if blocks are cut */
   uint8_t *refused;               /* one an output of a block for each lane */
   _Alignas(16) char identity[64]; /* of the row */
+  gpr_plan plan;
+  gpr_axes axes;
 } gpr_axes_run;
 
 /* Whether blocks have several items. */

@@ -4,6 +4,16 @@
 
 static int64_t size_of(int64_t x) { return x < 0 ? -x : x; }
 
+void gpr_dims_copy(gpr_dims *to, const gpr_dims *from) {
+  to->n = from->n;
+  for (int d = 0; d < from->n; d++) {
+    to->shape[d] = from->shape[d];
+    to->strides[d] = from->strides[d];
+    to->where[d] = from->where[d];
+    to->place[d] = from->place[d];
+  }
+}
+
 void gpr_dims_append(gpr_dims *dims, int64_t shape, int64_t stride, int64_t where) {
   dims->shape[dims->n] = shape;
   dims->strides[dims->n] = stride;

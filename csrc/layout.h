@@ -20,6 +20,9 @@ typedef struct gpr_dims {
   int64_t place[GPR_DIMS_MAX];
 } gpr_dims;
 
+/* As much as there is of it. */
+void gpr_dims_copy(gpr_dims *to, const gpr_dims *from);
+
 void gpr_dims_append(gpr_dims *dims, int64_t shape, int64_t stride, int64_t where);
 
 /* place: as in an array of these dimensions in C order. The result is how many elements it has. */

@@ -17,18 +17,31 @@ static int unit_of(const gpr_dtype_info *type) {
   return type->kind == 'c' ? type->bytes / 2 : type->bytes;
 }
 
-static gpr_plan begin(const gpr_view *view, const gpr_row *row, gpr_cast cast) {
+void gpr_axes_copy(gpr_axes *to, const gpr_axes *from) {
+  memcpy(to, from, offsetof(gpr_axes, kept));
+  gpr_dims_copy(&to->kept, &from->kept);
+  gpr_dims_copy(&to->reduced, &from->reduced);
+}
+
+void gpr_plan_copy(gpr_plan *to, const gpr_plan *from) {
+  const size_t bytes = (size_t)from->ndim * sizeof *to->shape;
+  memcpy(to, from, offsetof(gpr_plan, shape));
+  memcpy(to->shape, from->shape, bytes);
+  memcpy(to->strides, from->strides, bytes);
+}
+
+static void begin(gpr_plan *p, const gpr_view *view, const gpr_row *row, gpr_cast cast) {
   const gpr_dtype_info *type = &gpr_dtypes[view->dtype];
-  gpr_plan p = {.row = row,
-                .cast = cast,
-                .dtype = view->dtype,
-                .data = view->data,
-                .device = gpr_lies(view),
-                .stream = view->stream,
-                .count = 1,
-                .bytes = type->bytes};
-  p.swap = view->swapped && unit_of(type) > 1 ? unit_of(type) : 0;
-  return p;
+  memset(p, 0, offsetof(gpr_plan, ndim));
+  p->row = row;
+  p->cast = cast;
+  p->dtype = view->dtype;
+  p->data = view->data;
+  p->device = gpr_lies(view);
+  p->stream = view->stream;
+  p->count = 1;
+  p->bytes = type->bytes;
+  p->swap = view->swapped && unit_of(type) > 1 ? unit_of(type) : 0;
 }
 
 /* The dimensions of the elements: what they are in any order, or in theirs. */
@@ -68,17 +81,17 @@ static void cut(gpr_plan *p, int lanes) {
   if (p->lanes > p->parts) p->lanes = p->parts ? (int)p->parts : 1;
 }
 
-gpr_plan gpr_plan_make(const gpr_view *view, const gpr_row *row, gpr_cast cast, gpr_limits limits) {
+void gpr_plan_make(gpr_plan *p, const gpr_view *view, const gpr_row *row, gpr_cast cast,
+                   gpr_limits limits) {
   const char *where = NULL;
-  gpr_dims dims; /* most of it never read, and so not zeroed */
-  gpr_plan p = begin(view, row, cast);
+  gpr_dims dims;
+  begin(p, view, row, cast);
   dims.n = 0;
   for (int d = 0; d < view->ndim; d++) gpr_dims_append(&dims, view->shape[d], view->strides[d], 0);
-  settle(&p, &dims, &where);
-  p.count /= row->scalars;
-  p.direct = lies_ready(&p);
-  cut(&p, limits.lanes);
-  return p;
+  settle(p, &dims, &where);
+  if (row->scalars > 1) p->count /= row->scalars;
+  p->direct = lies_ready(p);
+  cut(p, limits.lanes);
 }
 
 /* --- many outputs ------------------------------------------------------------------------------
@@ -112,11 +125,12 @@ static void cut_axes(gpr_plan *p, int64_t outputs, int lanes) {
   p->parts = p->count ? (p->count - 1) / p->part + 1 : 1;
 }
 
-gpr_plan gpr_plan_axes(const gpr_view *view, const gpr_row *row, gpr_cast cast,
-                       const gpr_options *options, gpr_limits limits, gpr_axes *axes) {
-  gpr_plan p = begin(view, row, cast);
-  memset(axes, 0, sizeof *axes);
-  p.axes = axes;
+void gpr_plan_axes(gpr_plan *p, const gpr_view *view, const gpr_row *row, gpr_cast cast,
+                   const gpr_options *options, gpr_limits limits, gpr_axes *axes) {
+  begin(p, view, row, cast);
+  memset(axes, 0, offsetof(gpr_axes, kept));
+  axes->kept.n = axes->reduced.n = 0;
+  p->axes = axes;
   axes->where = options->where ? options->where->data : NULL;
   axes->where_stream = options->where ? options->where->stream : NULL;
   for (int d = 0; d < view->ndim; d++)
@@ -135,14 +149,13 @@ gpr_plan gpr_plan_axes(const gpr_view *view, const gpr_row *row, gpr_cast cast,
   }
   gpr_dims_coalesce(&axes->kept);
   if (options->starts) {
-    p.count = axes->reduced.shape[0];
-    p.ndim = 1;
-    p.shape[0] = axes->reduced.shape[0];
-    p.strides[0] = axes->reduced.strides[0];
+    p->count = axes->reduced.shape[0];
+    p->ndim = 1;
+    p->shape[0] = axes->reduced.shape[0];
+    p->strides[0] = axes->reduced.strides[0];
   } else {
-    settle(&p, &axes->reduced, &axes->where);
+    settle(p, &axes->reduced, &axes->where);
   }
-  p.direct = all_lie_ready(&p, &axes->kept);
-  cut_axes(&p, axes->outputs, limits.lanes);
-  return p;
+  p->direct = all_lie_ready(p, &axes->kept);
+  cut_axes(p, axes->outputs, limits.lanes);
 }

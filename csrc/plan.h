@@ -17,9 +17,6 @@ typedef struct gpr_limits {
  * elements alone would give: an ordered row's index starts at 0 in each. Where nothing counts, the
  * state is the opened one and n is 0. keepdims, out and 0-d results never come here. */
 typedef struct gpr_axes {
-  gpr_dims kept; /* C order of the result, with places; strides of any sign or zero */
-  gpr_dims
-      reduced;     /* of an ordered row C order of the index; else forwards, largest stride first */
   int64_t outputs; /* all of them; 0 is possible */
   /* Bytes, true where not 0: of the first element of the first output. NULL: all count. */
   const char *where;
@@ -37,6 +34,9 @@ typedef struct gpr_axes {
    * device where the data is, of result_dtype. */
   void *result;
   int result_device, result_dtype; /* result_device: GPR_DEVICE_CPU, or that device */
+  gpr_dims kept; /* C order of the result, with places; strides of any sign or zero */
+  gpr_dims
+      reduced; /* of an ordered row C order of the index; else forwards, largest stride first */
 } gpr_axes;
 
 typedef struct gpr_plan {
@@ -51,26 +51,32 @@ typedef struct gpr_plan {
   int bytes;     /* of a scalar as it lies */
   int swap;      /* bytes to reverse together: 0, or the scalar's, or half of a complex one's */
   int direct;    /* contiguous, aligned, native and of the row's dtype: fold where it lies */
-  int ndim;      /* as few dimensions of scalars as describe it; the last one is the fastest */
-  int64_t shape[GPR_DIMS_MAX];
-  int64_t strides[GPR_DIMS_MAX];
-  int lanes;           /* how many threads are worth while */
+  int lanes;     /* how many threads are worth while */
   int64_t parts, part; /* the index is cut into `parts` parts of `part` elements */
   /* NULL: one output of all elements. Else shape and strides are axes->reduced's, data is that of
    * the first output, and `direct` is true of the elements of each output. The caller's: a run
    * copies it when it opens. What it points to lives as long as the run. */
   const gpr_axes *axes;
+  int ndim; /* as few dimensions of scalars as describe it; the last one is the fastest */
+  int64_t shape[GPR_DIMS_MAX];
+  int64_t strides[GPR_DIMS_MAX];
 } gpr_plan;
 
+/* As much as there is of it: most have one dimension or two, and room for all of them is
+ * some KiB. */
+void gpr_axes_copy(gpr_axes *to, const gpr_axes *from);
+void gpr_plan_copy(gpr_plan *to, const gpr_plan *from);
+
 /* view and row stay the caller's, and the plan points to the view's data. */
-gpr_plan gpr_plan_make(const gpr_view *view, const gpr_row *row, gpr_cast cast, gpr_limits limits);
+void gpr_plan_make(gpr_plan *plan, const gpr_view *view, const gpr_row *row, gpr_cast cast,
+                   gpr_limits limits);
 
 /* gpr_outputs() of what has been checked. */
 int64_t gpr_count_outputs(const gpr_view *view, const gpr_options *options);
 
 /* The same for the axes of `options`, its mask and its segments; *axes is filled in but for `with`,
  * `skip` and `result`, and the plan points to it. */
-gpr_plan gpr_plan_axes(const gpr_view *view, const gpr_row *row, gpr_cast cast,
-                       const gpr_options *options, gpr_limits limits, gpr_axes *axes);
+void gpr_plan_axes(gpr_plan *plan, const gpr_view *view, const gpr_row *row, gpr_cast cast,
+                   const gpr_options *options, gpr_limits limits, gpr_axes *axes);
 
 #endif

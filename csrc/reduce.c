@@ -1,5 +1,4 @@
 /* The way of the data: view → plan → backend → value. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "../kernels/abi/lists.h"
@@ -64,12 +63,12 @@ static void finish_with(gpr_with *with, const gpr_resolved *what, const gpr_opti
 }
 
 static gpr_status open_flat(const gpr_plan *plan, gpr_places places, const gpr_options *options,
-                            gpr_run **run) {
+                            gpr_block *block, gpr_run **run) {
   const int kernel = options->kernel, device = gpr_first_place(places);
   if (gpr_are_several(places)) return gpr_deal_open(plan, places, run);
   if (kernel != GPR_NO_KERNEL && kernel != GPR_KERNEL_DEFAULT)
     return gpr_gpu_ladder_open(plan, kernel, device, run);
-  return device < 0 ? gpr_cpu_open(plan, run) : gpr_gpu_open(plan, device, run);
+  return device < 0 ? gpr_cpu_open(plan, block, run) : gpr_gpu_open(plan, device, run);
 }
 
 /* With segments the outputs differ in length. */
@@ -82,15 +81,16 @@ static int64_t total_of(const gpr_axes *axes, int64_t count) {
 }
 
 static gpr_status open_axes(const gpr_resolved *what, const gpr_view *view, int device,
-                            const gpr_options *options, gpr_run **run) {
+                            const gpr_options *options, gpr_block *block, gpr_run **run) {
   const gpr_row *row = what->row;
   gpr_axes axes;
-  gpr_plan plan = gpr_plan_axes(view, row, what->cast, options, (gpr_limits){gpr_threads()}, &axes);
+  gpr_plan plan;
+  gpr_plan_axes(&plan, view, row, what->cast, options, (gpr_limits){gpr_threads()}, &axes);
   const int64_t values = axes.outputs * row->results;
   const int there = gpr_is_there(options);
   const int own = !there && (what->result != row->result || !options->out);
   const size_t bytes = own ? (size_t)values * (size_t)gpr_dtypes[row->result].bytes : 0;
-  struct gpr_wide *wide = malloc(sizeof *wide + bytes);
+  struct gpr_wide *wide = gpr_block_take(block, sizeof *wide + bytes);
   if (!wide) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for %lld results", (long long)values);
   wide->values = values;
   wide->own = own;
@@ -102,11 +102,8 @@ static gpr_status open_axes(const gpr_resolved *what, const gpr_view *view, int 
   axes.result_dtype = what->result;
   axes.result_device = there ? options->out_device : GPR_DEVICE_CPU;
   const gpr_status status =
-      device < 0 ? gpr_cpu_open(&plan, run) : gpr_gpu_axes_open(&plan, device, run);
-  if (status) {
-    free(wide);
-    return status;
-  }
+      device < 0 ? gpr_cpu_open(&plan, block, run) : gpr_gpu_axes_open(&plan, device, run);
+  if (status) return status;
   (*run)->wide = wide;
   (*run)->total = total_of(&axes, plan.count);
   return GPR_OK;
@@ -115,16 +112,17 @@ static gpr_status open_axes(const gpr_resolved *what, const gpr_view *view, int 
 /* By several, each with outputs of its own; where that cannot be, by the CPU alone, or by the first
  * device. */
 static gpr_status open_dealt(const gpr_resolved *what, const gpr_view *view, gpr_places places,
-                             const gpr_options *options, gpr_run **run) {
+                             const gpr_options *options, gpr_block *block, gpr_run **run) {
   const gpr_status status = gpr_deal_axes_open(what, view, options, places, run);
   const int alone = places.cpu ? GPR_DEVICE_CPU : gpr_first_place(places);
-  if (status || !*run) return status ? status : open_axes(what, view, alone, options, run);
-  struct gpr_wide *wide = calloc(1, sizeof *wide);
+  if (status || !*run) return status ? status : open_axes(what, view, alone, options, block, run);
+  struct gpr_wide *wide = gpr_block_take(block, sizeof *wide);
   if (!wide) {
     (*run)->backend->close(*run);
     *run = NULL;
     return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a run");
   }
+  memset(wide, 0, sizeof *wide);
   (*run)->wide = wide;
   (*run)->total = 1;
   for (int d = 0; d < view->ndim; d++) (*run)->total *= view->shape[d];
@@ -167,22 +165,22 @@ static gpr_status check_out(int op, const gpr_view *view, const gpr_options *opt
 
 static gpr_status open_at(const gpr_resolved *what, const gpr_view *view,
                           const gpr_options *options, gpr_places places, const gpr_plan *flat,
-                          int is_whole, gpr_run **run) {
+                          gpr_block *block, gpr_run **run) {
   const int device = gpr_first_place(places);
   const gpr_status status = check_place(what, device, view, options);
   if (status) return status;
-  if (is_whole) return open_flat(flat, places, options, run);
+  if (flat) return open_flat(flat, places, options, block, run);
   if (gpr_are_several(places) || gpr_chose_devices(options, view, places))
-    return open_dealt(what, view, places, options, run);
-  return open_axes(what, view, device, options, run);
+    return open_dealt(what, view, places, options, block, run);
+  return open_axes(what, view, device, options, block, run);
 }
 
 gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gpr_run **run) {
-  const gpr_options defaults = gpr_defaults();
+  gpr_options defaults;
   gpr_plan flat;
   gpr_places places;
   int is_whole;
-  if (!options) options = &defaults;
+  if (!options) defaults = gpr_defaults(), options = &defaults;
   if (!run) return gpr_fail(GPR_BAD_VALUE, "gpr_open: there is no place for the run");
   *run = NULL;
   const gpr_status given = check_given(op, view, options);
@@ -192,18 +190,25 @@ gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gp
   if (!status) status = check_out(op, view, options);
   if (!status) status = gpr_settle(&what, view, options, &places, &flat, &is_whole);
   if (status) return status;
-  status = open_at(&what, view, options, places, &flat, is_whole, run);
+  gpr_block *block = gpr_block_open();
+  if (!block) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a run");
+  const gpr_plan *whole = is_whole ? &flat : NULL;
+  status = open_at(&what, view, options, places, whole, block, run);
   if (status && gpr_chose_devices(options, view, places)) {
     places = (gpr_places){0, 1};
-    status = open_at(&what, view, options, places, &flat, is_whole, run);
+    status = open_at(&what, view, options, places, whole, block, run);
   }
-  if (status) return status;
+  if (status) {
+    gpr_block_close(block);
+    return status;
+  }
   const int device = gpr_first_place(places);
   if (is_whole) {
     finish_with(&(*run)->with, &what, options);
     (*run)->least = (*run)->total = flat.count;
     (*run)->wide = NULL;
   }
+  (*run)->block = block;
   (*run)->device = is_whole && gpr_is_there(options) ? device : GPR_DEVICE_CPU;
   (*run)->stream = view->stream;
   (*run)->row = what.row;
@@ -289,9 +294,9 @@ int64_t gpr_least(const gpr_run *run) { return run ? run->least : -1; }
 
 void gpr_close(gpr_run *run) {
   if (!run) return;
-  struct gpr_wide *wide = run->wide;
+  gpr_block *block = run->block;
   run->backend->close(run);
-  free(wide);
+  gpr_block_close(block);
 }
 
 static gpr_status unknown(const char *op) {
@@ -332,7 +337,8 @@ gpr_status gpr_kernel_time(const char *op, const gpr_view *view, const gpr_optio
   const gpr_resolved what = gpr_resolve(index, view->dtype, options);
   gpr_status status = gpr_check(&what, view, options);
   if (status) return status;
-  const gpr_plan plan = gpr_flat_plan(&what, view);
+  gpr_plan plan;
+  gpr_flat_plan(&plan, &what, view);
   status = gpr_settle_kernel(&plan, options, &places);
   return status ? status
                 : gpr_gpu_ladder_time(&plan, options->kernel, gpr_first_place(places), repeats,

@@ -6,8 +6,8 @@
 #include "errors.h"
 #include "speeds.h"
 
-gpr_plan gpr_flat_plan(const gpr_resolved *what, const gpr_view *view) {
-  return gpr_plan_make(view, what->row, what->cast, (gpr_limits){gpr_threads()});
+void gpr_flat_plan(gpr_plan *plan, const gpr_resolved *what, const gpr_view *view) {
+  gpr_plan_make(plan, view, what->row, what->cast, (gpr_limits){gpr_threads()});
 }
 
 /* A kernel that is asked for by name works on one device. */
@@ -83,7 +83,7 @@ gpr_status gpr_settle(const gpr_resolved *what, const gpr_view *view, const gpr_
   if (!*is_whole && options->kernel != GPR_NO_KERNEL)
     return gpr_fail(GPR_BAD_VALUE, "%s: kernel %s reduces whole arrays alone",
                     gpr_ops[what->op].name, gpr_kernels[options->kernel].name);
-  if (*is_whole) *flat = gpr_flat_plan(what, view);
+  if (*is_whole) gpr_flat_plan(flat, what, view);
   if (options->kernel != GPR_NO_KERNEL) return gpr_settle_kernel(flat, options, places);
   const gpr_status status = gpr_places_of(options, gpr_lies(view), places);
   if (!status && options->device == GPR_DEVICE_AUTO && gpr_lies(view) < 0)

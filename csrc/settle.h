@@ -7,7 +7,7 @@
 #include "plan.h"
 #include "resolve.h"
 
-gpr_plan gpr_flat_plan(const gpr_resolved *what, const gpr_view *view);
+void gpr_flat_plan(gpr_plan *plan, const gpr_resolved *what, const gpr_view *view);
 
 /* A variant for many outputs that is asked for by name, or GPR_ANY_VARIANT. */
 static inline int gpr_variant_of(const gpr_options *options) {

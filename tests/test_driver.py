@@ -262,6 +262,24 @@ print(json.dumps([
     assert alive["modules"] == 2 * compiled, "each program is compiled once and loaded twice"
 
 
+def test_brief_outputs_are_counted_in_32_bits(env):
+    """Nothing chooses them for long ones, but their name does."""
+    script = """
+given = device.on_device(np.ones((2, 4)))
+about = given.__cuda_array_interface__
+
+def told_of(n):
+    given.__cuda_array_interface__ = about | {"shape": (2, n), "strides": (8, 0)}
+    return fake.attempt(lambda: gpureduce.reduce(given, "sum", axis=1, kernel="brief"))
+
+print(json.dumps([told_of(n) for n in (100, (1 << 30) - 1, 1 << 30, 1 << 31, (1 << 32) + 3)]))
+"""
+    taken, largest, *refused = told(SPECIAL + script, env)
+    assert taken["raised"] is None and largest["raised"] is None, (taken, largest)
+    for said in refused:
+        assert said["raised"] == "ValueError" and "below 2^30" in said["text"]
+
+
 def test_a_thread_keeps_its_own_context(env):
     """The library's is there only while it works."""
     script = """

@@ -5,7 +5,7 @@
 #include "foreign.h"
 #include "libraries.h"
 
-PyObject *gpr_no_value, *gpr_axis_error;
+PyObject *gpr_no_value, *gpr_axis_error, *gpr_auto;
 
 int gpr_arguments_init(void) {
   PyObject *numpy = PyImport_ImportModule("numpy");
@@ -14,9 +14,10 @@ int gpr_arguments_init(void) {
     gpr_no_value = PyObject_GetAttrString(numpy, "_NoValue");
     gpr_axis_error = PyObject_GetAttrString(exceptions, "AxisError");
   }
+  if (!gpr_auto) gpr_auto = PyUnicode_InternFromString("auto");
   Py_XDECREF(exceptions);
   Py_XDECREF(numpy);
-  return gpr_no_value && gpr_axis_error;
+  return gpr_no_value && gpr_axis_error && gpr_auto;
 }
 
 /* --- the array ---------------------------------------------------------------------------------
@@ -44,17 +45,17 @@ static PyArrayObject *as_array(PyObject *object, const char *function) {
   return (PyArrayObject *)PyArray_FromAny(object, NULL, 0, 0, 0, NULL);
 }
 
-static gpr_view view_of(PyArrayObject *array, int dtype) {
-  gpr_view view = {.data = PyArray_DATA(array),
-                   .dtype = dtype,
-                   .ndim = PyArray_NDIM(array),
-                   .device = GPR_DEVICE_CPU};
-  view.swapped = !PyArray_ISNOTSWAPPED(array);
-  for (int d = 0; d < view.ndim; d++) {
-    view.shape[d] = PyArray_DIM(array, d);
-    view.strides[d] = PyArray_STRIDE(array, d);
+static void set_view(gpr_view *view, PyArrayObject *array, int dtype) {
+  memset(view, 0, offsetof(gpr_view, shape));
+  view->data = PyArray_DATA(array);
+  view->dtype = dtype;
+  view->ndim = PyArray_NDIM(array);
+  view->device = GPR_DEVICE_CPU;
+  view->swapped = !PyArray_ISNOTSWAPPED(array);
+  for (int d = 0; d < view->ndim; d++) {
+    view->shape[d] = PyArray_DIM(array, d);
+    view->strides[d] = PyArray_STRIDE(array, d);
   }
-  return view;
 }
 
 static int open_array(PyObject *object, gpr_call *call) {
@@ -74,7 +75,7 @@ static int open_array(PyObject *object, gpr_call *call) {
   call->descr = (PyArray_Descr *)Py_NewRef(PyArray_DESCR(array));
   call->count = PyArray_SIZE(array);
   const int dtype = gpr_supported_array(array, object, call->name);
-  if (dtype != GPR_NO_DTYPE) call->view = view_of(array, dtype);
+  if (dtype != GPR_NO_DTYPE) set_view(&call->view, array, dtype);
   return dtype != GPR_NO_DTYPE;
 }
 
@@ -212,7 +213,7 @@ static void mask_error(const gpr_call *call, const gpr_view *mask) {
 static int broadcast_mask(gpr_call *call, const gpr_view *mask) {
   const int extra = call->view.ndim - mask->ndim;
   int fits = extra >= 0;
-  call->where = *mask;
+  memcpy(&call->where, mask, offsetof(gpr_view, shape));
   call->where.ndim = call->view.ndim;
   for (int d = 0; fits && d < call->view.ndim; d++) {
     const int64_t length = d < extra ? 1 : mask->shape[d - extra];
@@ -262,7 +263,8 @@ static int look_again(gpr_call *call) {
   }
   call->view.data = PyArray_DATA(array);
   if (!call->where_holder) return 1;
-  const gpr_view mask = view_of((PyArrayObject *)call->where_holder, GPR_BOOL);
+  gpr_view mask;
+  set_view(&mask, (PyArrayObject *)call->where_holder, GPR_BOOL);
   return broadcast_mask(call, &mask);
 }
 

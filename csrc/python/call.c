@@ -3,7 +3,9 @@
 #include "parse.h"
 
 #include "../../kernels/abi/lists.h"
+#include "../backend.h"
 #include "../cuda/gpu.h"
+#include "../few.h"
 #include "module.h"
 #include "results.h"
 #include "warn.h"
@@ -72,17 +74,26 @@ static PyObject *perform(gpr_call *call, PyObject *progress) {
   PyObject *result = NULL;
   gpr_run *run = NULL;
   gpr_value value;
-  gpr_status status = GPR_OK;
+  int64_t least = -1;
+  int finite = 0;
   if (!is_scalar && call->what.result != GPR_NO_DTYPE) {
     if (!(all = gpr_result_array(call))) return NULL;
     call->options.out = PyArray_DATA(all);
   }
-  if ((status = open_run(call, bytes, &run))) goto fail;
-  if (!run_to_end(run, bytes, progress)) goto fail;
-  if ((status = gpr_finish(run, &value))) goto fail;
+  gpr_status status =
+      progress ? GPR_MORE
+               : gpr_reduce_few(&call->what, &call->view, &call->options, &value, &least);
+  if (status == GPR_MORE) {
+    if ((status = open_run(call, bytes, &run))) goto fail;
+    if (!run_to_end(run, bytes, progress)) goto fail;
+    if ((status = gpr_finish(run, &value))) goto fail;
+    least = gpr_least(run);
+    finite = run->finite;
+  }
   if (call->options.partials)
     result = gpr_words_of(call, all);
-  else if (gpr_warn(call, run, all ? PyArray_DATA(all) : value.bytes, all ? PyArray_SIZE(all) : 1))
+  else if (gpr_warn(call, least, finite, all ? PyArray_DATA(all) : value.bytes,
+                    all ? PyArray_SIZE(all) : 1))
     result = gpr_results_of(call, all, &value);
 fail:
   if (status) gpr_raise(status);
@@ -100,7 +111,7 @@ static gpr_status reduce_there(gpr_call *call, PyObject *progress, int *fine) {
   *fine = 0;
   if (status) return status;
   if (run_to_end(run, GIL_BYTES, progress) && !(status = gpr_finish(run, NULL)))
-    *fine = gpr_warn(call, run, NULL, 0);
+    *fine = gpr_warn(call, gpr_least(run), 0, NULL, 0);
   close_run(run, *fine ? 0 : GIL_BYTES); /* what has ended leaves nothing to wait for */
   return status;
 }

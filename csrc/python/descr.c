@@ -72,7 +72,9 @@ static PyArray_Descr *as_timedelta(PyArray_Descr *descr) {
 
 PyArray_Descr *gpr_result_descr(int dtype, PyArray_Descr *descr) {
   const gpr_dtype_info *type = &gpr_dtypes[dtype];
-  if (descr && gpr_dtype_of(descr) == dtype) return PyArray_DescrNewByteorder(descr, NPY_NATIVE);
+  if (descr && gpr_dtype_of(descr) == dtype)
+    return PyArray_ISNBO(descr->byteorder) ? (PyArray_Descr *)Py_NewRef(descr)
+                                           : PyArray_DescrNewByteorder(descr, NPY_NATIVE);
   if (descr && type->kind == 'm' && descr->kind == 'M') return as_timedelta(descr);
   for (int num = 0; num < NPY_NTYPES_LEGACY; num++)
     if (builtin_dtype[num] == dtype) return PyArray_DescrFromType(num);

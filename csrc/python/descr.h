@@ -22,8 +22,8 @@ int gpr_supported_dtype(PyArray_Descr *descr, const char *function);
 /* The same of the array that was made of what was given. */
 int gpr_supported_array(PyArrayObject *array, PyObject *given, const char *function);
 
-/* A new descr of a result of this dtype. descr is the array's, whose unit of time is kept, or NULL.
- */
+/* The descr of a result of this dtype, the caller's. descr is the array's, whose unit of time is
+ * kept, or NULL. */
 PyArray_Descr *gpr_result_descr(int dtype, PyArray_Descr *descr);
 
 #endif

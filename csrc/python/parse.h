@@ -6,6 +6,7 @@
 #include "arguments.h"
 
 extern PyObject *gpr_no_value, *gpr_axis_error; /* NumPy's _NoValue and AxisError */
+extern PyObject *gpr_auto;                      /* "auto", as Python keeps it */
 
 static inline int gpr_is_given(const PyObject *object) {
   return object && object != Py_None && object != gpr_no_value;

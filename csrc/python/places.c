@@ -59,7 +59,7 @@ static int parse_list(PyObject *object, gpr_options *options) {
 
 int gpr_parse_device(PyObject *object, gpr_options *options) {
   int fine = 0;
-  if (!object) return 1;
+  if (!object || object == gpr_auto) return 1; /* the default */
   if (PyList_Check(object) || PyTuple_Check(object)) return parse_list(object, options);
   const char *text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : NULL;
   if (text) options->device = place_of(text, &fine);

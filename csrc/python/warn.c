@@ -3,7 +3,7 @@
 
 #include <numpy/ufuncobject.h>
 
-#include "../backend.h"
+#include "../cpu.h"
 #include "parse.h"
 
 int gpr_warn_init(void) { return PyUFunc_ImportUFuncAPI() >= 0; }
@@ -44,47 +44,16 @@ static int class_of(const char *at, const real *r) {
   return bits < r->infinity ? FINITE : bits == r->infinity ? INFINITE : NO_NUMBER;
 }
 
-/* Of 32 numbers at a time whether one is odd, as most are not: a tenth of the time that one after
- * the other takes. Odd: of those bits that the mask has just infinity's, that is with its own bits
- * what is not finite, and with all but the sign what is infinite. */
-enum { BLOCK = 32 };
-typedef uint16_t lanes_16 __attribute__((vector_size(16)));
-typedef uint32_t lanes_32 __attribute__((vector_size(16)));
-typedef uint64_t lanes_64 __attribute__((vector_size(16)));
-#define SKIP_EVEN(name, number, lanes)                                                           \
-  static int64_t name(const char *data, int64_t i, int64_t count, uint64_t odd, uint64_t mask) { \
-    enum { LANES = sizeof(lanes) / sizeof(number) };                                             \
-    const lanes wanted = (lanes){0} + (number)odd, which = (lanes){0} + (number)mask;            \
-    lanes x[BLOCK / LANES];                                                                      \
-    for (; i + BLOCK <= count; i += BLOCK) {                                                     \
-      lanes any = {0};                                                                           \
-      number all = 0;                                                                            \
-      memcpy(x, data + i * (int64_t)sizeof(number), sizeof x);                                   \
-      for (int j = 0; j < BLOCK / LANES; j++) any |= (lanes)((x[j] & which) == wanted);          \
-      for (int j = 0; j < LANES; j++) all |= any[j];                                             \
-      if (all) break;                                                                            \
-    }                                                                                            \
-    return i;                                                                                    \
-  }
-SKIP_EVEN(skip_16, uint16_t, lanes_16)
-SKIP_EVEN(skip_32, uint32_t, lanes_32)
-SKIP_EVEN(skip_64, uint64_t, lanes_64)
-
-/* From i on the first that is not finite, or is infinite, or count. */
+/* From i on the first that is not finite, or is infinite, or count: of what is not finite the bits
+ * of the mask are just infinity's. */
 static int64_t next_of(const char *data, int64_t i, int64_t count, const real *r, int infinite) {
-  const uint64_t sign = UINT64_C(1) << (8 * r->bytes - 1), mask = infinite ? ~sign : r->infinity;
-  while (i < count) {
-    if (!r->swapped)
-      i = (r->bytes == 2   ? skip_16
-           : r->bytes == 4 ? skip_32
-                           : skip_64)(data, i, count, r->infinity, mask);
-    const int64_t end = i + BLOCK < count ? i + BLOCK : count;
-    for (; i < end; i++) {
-      const int class = class_of(data + i * r->bytes, r);
-      if (infinite ? class == INFINITE : class) return i;
-    }
+  const int unused = 64 - 8 * r->bytes;
+  uint64_t mask = infinite ? UINT64_MAX >> (unused + 1) : r->infinity, bits = r->infinity;
+  if (r->swapped) {
+    mask = __builtin_bswap64(mask) >> unused;
+    bits = __builtin_bswap64(bits) >> unused;
   }
-  return count;
+  return i + gpr_cpu_table_here()->find(data + i * r->bytes, count - i, r->bytes, mask, bits);
 }
 static int64_t next_special(const char *data, int64_t i, int64_t count, const real *r) {
   return next_of(data, i, count, r, 0);
@@ -266,7 +235,7 @@ static int give(const gpr_call *call, int flags, const char *text, int64_t least
   return !flags || PyUFunc_GiveFloatingpointErrors(name, flags) >= 0;
 }
 
-/* Whether np.errstate asks for any of it: only looking for the reason takes long. */
+/* Whether np.errstate asks for any of it. */
 static int is_asked_for(void) {
   static const char *const kinds[] = {"invalid", "over", "divide"};
   PyObject *numpy = PyImport_ImportModule("numpy");
@@ -292,17 +261,27 @@ static const char *text_of(const gpr_call *call, int64_t least) {
   return (flags & GPR_EMPTY_WARNS) && least == 0 ? "Mean of empty slice" : NULL;
 }
 
-int gpr_warn(const gpr_call *call, const gpr_run *run, const void *results, int64_t count) {
-  const int64_t least = gpr_least(run);
+/* To ask np.errstate takes 1 µs, as the look at so many numbers does that lie apart. */
+enum { FEW = 512 };
+
+static int look(const gpr_call *call, int finite, const char *results, int64_t count, int told) {
+  return finite && !told ? flags_of_finite(call, results, count)
+                         : flags_of(call, results, count, told);
+}
+
+int gpr_warn(const gpr_call *call, int64_t least, int finite, const void *results, int64_t count) {
   const char *text = text_of(call, least);
   const gpr_value *initial = call->options.initial;
   int flags = 0;
   if (text && PyErr_WarnEx(PyExc_RuntimeWarning, text, 1)) return 0;
   if (!results || !is_arithmetic(call) || (initial && !is_finite(initial))) return 1;
   const real r = real_of(call->what.result, 0);
-  if (next_special(results, 0, count * r.parts, &r) == count * r.parts || !is_asked_for()) return 1;
-  Py_BEGIN_ALLOW_THREADS flags = run->finite && !text
-                                     ? flags_of_finite(call, results, count)
-                                     : flags_of(call, results, count, text != NULL);
-  Py_END_ALLOW_THREADS return give(call, flags, text, least);
+  if (next_special(results, 0, count * r.parts, &r) == count * r.parts) return 1;
+  if (call->count + count <= FEW) {
+    flags = look(call, finite, results, count, text != NULL);
+  } else if (is_asked_for()) {
+    Py_BEGIN_ALLOW_THREADS flags = look(call, finite, results, count, text != NULL);
+    Py_END_ALLOW_THREADS
+  }
+  return give(call, flags, text, least);
 }

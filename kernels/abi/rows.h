@@ -107,6 +107,10 @@ typedef void (*gpr_count)(const uint8_t *keep, int64_t across, int64_t along, in
 typedef void (*gpr_copy)(const char *from, int64_t step, char *to, int64_t to_step, int64_t n,
                          int bytes);
 
+/* The first of n words of 2, 4 or 8 bytes, at any address, that has these bits of the mask's; n
+ * where there is none. */
+typedef int64_t (*gpr_find)(const void *words, int64_t n, int bytes, uint64_t mask, uint64_t bits);
+
 /* row[op * GPR_DTYPE_COUNT + dtype].open is NULL where the operator does not take the dtype;
  * cast[from * GPR_DTYPE_COUNT + to] where there is no conversion, skip[dtype] where the dtype has
  * neither NaN nor NaT. */
@@ -118,6 +122,7 @@ typedef struct gpr_cpu_table {
   gpr_blend blend;
   gpr_count count;
   gpr_copy copy;
+  gpr_find find;
 } gpr_cpu_table;
 
 #ifndef __CUDACC__

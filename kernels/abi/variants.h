@@ -13,7 +13,7 @@
   X(COLUMNS, "columns", "columns of rows that start at multiples of 16 bytes")                   \
   X(ROWS, "rows", "rows of 2 KiB and more")                                                      \
   X(TILE_ROWS, "tile_rows", "rows of 1 KiB and more, with masks, NaN and conversions")           \
-  X(BRIEF, "brief", "outputs of a few elements that one thread or some lanes of a warp finish")  \
+  X(BRIEF, "brief", "outputs of a few elements, below 2^30, finished by threads of one warp")    \
   X(TILE, "tile", "any layout and any load")
 
 enum {

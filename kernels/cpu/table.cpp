@@ -1,7 +1,7 @@
 /* The host half of the table: expands operators × dtypes into rows. Compiled once for each
  * instruction set. */
-#include "load.h"
 #include "column_trees.h"
+#include "find.h"
 #include "integer_moments.h"
 #include "moments.h"
 #include "row_bests.h"
@@ -275,4 +275,4 @@ GPR_CLOSE
 #define GPR_NAME(isa) GPR_TEXT(isa)
 extern "C" const gpr_cpu_table GPR_TABLE(GPR_ISA) = {
     GPR_NAME(GPR_ISA), gpr::rows.row, gpr::casts.cast, gpr::skips,
-    gpr::blend,        gpr::count,    gpr::copy};
+    gpr::blend,        gpr::count,    gpr::copy,       gpr::find};

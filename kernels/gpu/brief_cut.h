@@ -36,7 +36,7 @@ struct BriefCut : TileCut {
   bool brief() {
     gpr_program *program = brief_program();
     const Size slots = (Size)multiprocessors * row.brief_blocks;
-    if (!program || a.starts) return false;
+    if (!program || a.starts || a.count >> 30) return false; /* elements are counted in 32 bits */
     set_box();
     if (a.boxed > 1 || runs_of_box() != 1 || (row.is_ordered && a.place[inner()] < 0)) return false;
     if (row.brief_loads && a.count > 4) set_brief_lanes();
