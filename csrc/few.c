@@ -127,7 +127,7 @@ static int reduce_all(const gpr_row *row, const gpr_tile *tile, int skips, const
   if (skips && gpr_cpu_table_here()->skip[row->dtype](tile->data, all, NULL)) return 0;
   if (row->quick) return row->quick->many(tile, with, result);
   if (are_columns || row->side != GPR_COLUMNS) return row->many && row->many(tile, with, result);
-  if (row->finish_many) return 0; /* many outputs at a time */
+  if (with) return 0; /* variances of integers, which are finished many at a time */
   if (tile->outputs > few && (type->kind == 'c' || tile->n < LONG_ROW)) return 0;
   for (int64_t o = 0; o < tile->outputs; o++)
     fold(row, tile->data + o * tile->across, tile->n, tile->n, with,
