@@ -84,6 +84,16 @@ def test_outputs_side_by_side(name, shape):
                 assert in_one_pass(ours) == in_one_pass(theirs), (dtype, values)
 
 
+@pytest.mark.parametrize("name", ["std", "nanstd", "var"])
+def test_deviations_of_two(name):
+    for n in (1, 9, 3000):
+        x = np.ones((2, n))
+        x[0, -1] = np.inf
+        for a, axis in ((x, 0), (np.ascontiguousarray(x.T), 1), (np.asfortranarray(x), 0)):
+            (_, ours), (_, theirs) = (told(getattr(m, name), a, axis=axis) for m in (gpureduce, np))
+            assert in_one_pass(ours) == in_one_pass(theirs) != set(), (n, axis)
+
+
 @pytest.mark.parametrize("name", ["sum", "nansum", "prod"])
 @pytest.mark.parametrize("dtype", ["F", "D"])
 def test_parts_of_complex_numbers(name, dtype):

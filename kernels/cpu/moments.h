@@ -79,7 +79,7 @@ template <class O, class T> struct QuickSpread {
     if constexpr (plain && PARTS == 1 && O::root) {
       const R *x = (const R *)(const void *)t->data, *y = x + t->along / (int64_t)sizeof(R);
       const R most = (R)(sizeof(R) == sizeof(float) ? 0x1p126 : 0x1p1022);
-      int any = 0;
+      int any = 0, is_odd = 0;
       if (t->n != 2 || t->counts || ddof_of(with) != 0) return false;
       for (int64_t o = 0; o < t->outputs; o++) {
         const int64_t at = o * t->across / (int64_t)sizeof(R);
@@ -87,7 +87,9 @@ template <class O, class T> struct QuickSpread {
         const R odd = (x[at] - x[at]) + (y[at] - y[at]); /* NaN where one is not finite */
         to[o] = plain_nan(size * (R)0.5 + odd);
         any |= ((size > most) & (odd == 0)) | ((size < 1 / most) & (size != 0));
+        is_odd |= odd != 0;
       }
+      *t->infinite |= is_odd;
       return !any;
     }
     return false;
