@@ -15,9 +15,9 @@ enum { BLOCK_OUTPUTS = 512, BLOCK_ELEMENTS = 256 << 10, BLOCKS_PER_LANE = 4, ROW
  * twice the time. */
 enum { TALL_OUTPUTS = 512, STATE_BYTES = 512 << 10 };
 /* Shorter runs are brought together in a tile, rather than taken where they lie. */
-enum { DIRECT_RUN = 256, DIRECT_OUTPUTS = 32 };
-/* Rows of fewer elements are turned into columns, and longer ones of complex numbers. */
-enum { LONG_ROW = 16, LONG_COMPLEX_ROW = 512 };
+enum { DIRECT_RUN = 256, DIRECT_OUTPUTS = 32, DIRECT_RIBBON = 1024 };
+/* Rows of fewer elements are turned into columns. */
+enum { LONG_ROW = 16 };
 
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t greatest_of(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -52,7 +52,11 @@ static int lies_in_tiles(const gpr_plan *p, const gpr_tiles *t) {
   if (a->kept.n > 1 && across * along < DIRECT_RUN) return 0;
   const gpr_dims *inside = t->side_by_side ? &a->kept : &a->reduced;
   if (p->row->side && inside->n && inside->strides[inside->n - 1] != p->bytes) return 0;
-  if (t->side_by_side) return a->kept.n <= 1 || across >= DIRECT_OUTPUTS || along >= GPR_SHORT;
+  if (t->side_by_side) { /* a ribbon: a few columns whose rows lie one after the other */
+    const int ribbon = p->row->law == GPR_FREE && across * along >= DIRECT_RIBBON &&
+                       last_of(&a->reduced, a->reduced.strides, 0) == across * p->bytes;
+    return a->kept.n <= 1 || across >= DIRECT_OUTPUTS || along >= GPR_SHORT || ribbon;
+  }
   return p->count <= GPR_SHORT || a->reduced.strides[a->reduced.n - 1] == p->bytes;
 }
 
@@ -93,8 +97,8 @@ gpr_shares gpr_share_out(gpr_tiles *t, size_t state_bytes) {
                                           last_of(&a->kept, a->kept.strides, INT64_MAX - 1));
   t->direct = lies_in_tiles(p, t);
   const int turns = p->row->side == GPR_LINES && t->direct; /* by itself */
-  const int row = gpr_dtypes[p->row->dtype].kind == 'c' ? LONG_COMPLEX_ROW : LONG_ROW;
-  if (p->row->side && !turns && !t->side_by_side && p->count < row && a->kept.n && !a->starts) {
+  if (p->row->side && !turns && !t->side_by_side && p->count < LONG_ROW && a->kept.n &&
+      !a->starts) {
     t->side_by_side = 1; /* turned */
     t->direct = 0;
   }

@@ -180,7 +180,8 @@ gpr_tile gpr_tile_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *red
   const gpr_plan *p = t->plan;
   const gpr_axes *a = p->axes;
   const char *x = p->data + kept->data + reduced->data;
-  gpr_tile tile = {.outputs = kept->n, .n = reduced->n, .skip = a->skip && !t->masked};
+  gpr_tile tile = {
+      .outputs = kept->n, .n = reduced->n, .skip = a->skip && !t->masked ? &room->empty : NULL};
   if (t->direct) {
     tile.data = x;
     tile.across = a->kept.n ? a->kept.strides[a->kept.n - 1] : 0;

@@ -28,7 +28,8 @@ typedef struct gpr_tile {
   const char *data;
   int64_t across, along, outputs, n;
   const int64_t *counts;
-  int skip;      /* NaN does not count, of a row that skips */
+  int *skip;     /* NULL, or of a row that skips: NaN does not count, and `many` sets it to 1 where
+                    an output has nothing else */
   int *infinite; /* NULL, or set to 1 by a quick row that meets an infinite element */
 } gpr_tile;
 

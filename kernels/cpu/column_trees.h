@@ -72,6 +72,7 @@ template <class O, class T, template <class> class Op> struct Many<O, TreeFold<T
            least((int64_t)ACROSS, t->outputs - o), o);
   }
   static int run(const gpr_tile *t, const void *with, void *to) {
+    if (t->outputs > 1 && t->across != (int64_t)sizeof(T)) return 0;
     pieces(t, [&](const T *x, int64_t stride, int64_t columns, int64_t o) {
       Row part[LEVELS_MOST];
       int parts = 0;
