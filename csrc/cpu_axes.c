@@ -84,17 +84,18 @@ static int work(gpr_axes_run *run, gpr_lane *l, int64_t until) {
 
 /* Of a tile that is made. */
 static int64_t elements_of(const gpr_axes_run *run) {
+  if (run->tiles.direct && !run->tiles.masked) return 0;
   return run->tiles.kept.most * run->tiles.reduced.most;
 }
 
 static gpr_lane lane_of(gpr_axes_run *run, int number) {
   char *room = run->rooms + (size_t)number * run->lane_bytes;
-  return (gpr_lane){.number = number,
-                    .least = INT64_MAX,
-                    .states = gpr_slots(run, number),
-                    .wide = room + run->lane_bytes - whole(gpr_wide_bytes(run)),
-                    .room = gpr_room_in(room, run->tiles.direct ? 0 : elements_of(run),
-                                        gpr_outputs_of_block(run), run->tiles.masked)};
+  return (gpr_lane){
+      .number = number,
+      .least = INT64_MAX,
+      .states = gpr_slots(run, number),
+      .wide = room + run->lane_bytes - whole(gpr_wide_bytes(run)),
+      .room = gpr_room_in(room, elements_of(run), gpr_outputs_of_block(run), run->tiles.masked)};
 }
 
 typedef struct caller_run {
@@ -159,7 +160,7 @@ static gpr_status allocate(gpr_axes_run *run, gpr_block *block) {
   const int lanes = run->plan.lanes;
   const int64_t cut = gpr_is_cut(run) ? run->shares.items : 0, outputs = gpr_outputs_of_block(run);
   const size_t slots = (size_t)((lanes + cut) * outputs);
-  run->lane_bytes = gpr_room_bytes(run->tiles.direct ? 0 : elements_of(run), outputs);
+  run->lane_bytes = gpr_room_bytes(elements_of(run), outputs);
   run->lane_bytes += whole(gpr_wide_bytes(run));
   run->lane_bytes = whole(run->lane_bytes);
   run->states = gpr_block_take(block, slots * run->slot_bytes);

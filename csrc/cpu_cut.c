@@ -15,9 +15,9 @@ enum { BLOCK_OUTPUTS = 512, BLOCK_ELEMENTS = 256 << 10, BLOCKS_PER_LANE = 4, ROW
  * twice the time. */
 enum { TALL_OUTPUTS = 512, STATE_BYTES = 512 << 10 };
 /* Shorter runs are brought together in a tile, rather than taken where they lie. */
-enum { DIRECT_RUN = 256, DIRECT_OUTPUTS = 32 };
-/* Rows of fewer elements are turned into columns, and longer ones of complex numbers. */
-enum { LONG_ROW = 16, LONG_COMPLEX_ROW = 512 };
+enum { DIRECT_RUN = 256, DIRECT_OUTPUTS = 32, DIRECT_RIBBON = 1024 };
+/* Rows of fewer elements are turned into columns. */
+enum { LONG_ROW = 16 };
 
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t greatest_of(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -27,9 +27,10 @@ static int64_t last_of(const gpr_dims *dims, const int64_t *values, int64_t none
   return values[dims->n - 1] < 0 ? -values[dims->n - 1] : values[dims->n - 1];
 }
 
-/* Elements as kernels take them, but for where they lie. */
+/* Elements as kernels take them, but for where they lie and for NaN, which is left out if there is
+ * any. */
 static int lies_ready(const gpr_plan *p, const gpr_tiles *t) {
-  return !p->cast && !p->swap && t->aligned && !t->masked;
+  return !p->cast && !p->swap && t->aligned && !p->axes->where;
 }
 
 static int is_aligned(const gpr_plan *p) {
@@ -52,7 +53,12 @@ static int lies_in_tiles(const gpr_plan *p, const gpr_tiles *t) {
   if (a->kept.n > 1 && across * along < DIRECT_RUN) return 0;
   const gpr_dims *inside = t->side_by_side ? &a->kept : &a->reduced;
   if (p->row->side && inside->n && inside->strides[inside->n - 1] != p->bytes) return 0;
-  if (t->side_by_side) return a->kept.n <= 1 || across >= DIRECT_OUTPUTS || along >= GPR_SHORT;
+  if (t->masked && (!inside->n || inside->strides[inside->n - 1] != p->bytes)) return 0;
+  if (t->side_by_side) { /* a ribbon: a few columns whose rows lie one after the other */
+    const int ribbon = p->row->law == GPR_FREE && across * along >= DIRECT_RIBBON &&
+                       last_of(&a->reduced, a->reduced.strides, 0) == across * p->bytes;
+    return a->kept.n <= 1 || across >= DIRECT_OUTPUTS || along >= GPR_SHORT || ribbon;
+  }
   return p->count <= GPR_SHORT || a->reduced.strides[a->reduced.n - 1] == p->bytes;
 }
 
@@ -60,23 +66,23 @@ static int lies_in_tiles(const gpr_plan *p, const gpr_tiles *t) {
 static int64_t outputs_for(const gpr_plan *p, const gpr_tiles *t, size_t state_bytes) {
   const gpr_axes *a = p->axes;
   const int64_t states = greatest_of(STATE_BYTES / (int64_t)state_bytes, 16);
-  const int lengthy = !t->side_by_side && p->count > GPR_SHORT;
-  const int alone = !t->direct || p->row->side != GPR_COLUMNS || p->count > GPR_STRETCH ||
+  const int lengthy = !t->side_by_side && p->count > GPR_SHORT, direct = t->direct && !t->masked;
+  const int alone = !direct || p->row->side != GPR_COLUMNS || p->count > GPR_STRETCH ||
                     last_of(&a->kept, a->kept.strides, 0) == p->bytes;
   if (a->starts || (lengthy && alone)) return 1;
   int64_t share = (a->outputs - 1) / (p->lanes > 1 ? BLOCKS_PER_LANE * p->lanes : 1) + 1;
-  int64_t most = t->direct ? BLOCK_ELEMENTS / p->count : TILE_ELEMENTS / p->count;
+  int64_t most = direct ? BLOCK_ELEMENTS / p->count : TILE_ELEMENTS / p->count;
   if (t->side_by_side) {
     const int64_t each = (a->outputs - 1) / p->lanes + 1;
     int64_t piece = least_of(ROW_BYTES / p->bytes, each);
     piece = greatest_of(piece, BLOCK_OUTPUTS / 2);
     share = greatest_of(share, piece);
     if (p->count > GPR_SHORT) return least_of(states, TALL_OUTPUTS);
-    most = greatest_of(most, t->direct ? BLOCK_OUTPUTS : BLOCK_OUTPUTS / 4);
+    most = greatest_of(most, direct ? BLOCK_OUTPUTS : BLOCK_OUTPUTS / 4);
     most = least_of(most, MOST_OUTPUTS);
     most = (least_of(share, most) + 63) / 64 * 64;
   } else {
-    if (t->direct && !lengthy) most = greatest_of(most, BLOCK_OUTPUTS);
+    if (direct && !lengthy) most = greatest_of(most, BLOCK_OUTPUTS);
     most = greatest_of(least_of(share, most), 1);
   }
   return most;
@@ -93,17 +99,18 @@ gpr_shares gpr_share_out(gpr_tiles *t, size_t state_bytes) {
                                           last_of(&a->kept, a->kept.strides, INT64_MAX - 1));
   t->direct = lies_in_tiles(p, t);
   const int turns = p->row->side == GPR_LINES && t->direct; /* by itself */
-  const int row = gpr_dtypes[p->row->dtype].kind == 'c' ? LONG_COMPLEX_ROW : LONG_ROW;
-  if (p->row->side && !turns && !t->side_by_side && p->count < row && a->kept.n && !a->starts) {
+  if (p->row->side && !turns && !t->side_by_side && p->count < LONG_ROW && a->kept.n &&
+      !a->starts) {
     t->side_by_side = 1; /* turned */
     t->direct = 0;
   }
   t->kept = gpr_cut_dims(&a->kept, p->count ? outputs_for(p, t, state_bytes) : 1, t->direct);
   int64_t most = TILE_ELEMENTS / greatest_of(t->kept.most, 1);
   if (p->count * t->kept.most <= WHOLE_ELEMENTS) most = greatest_of(most, p->count);
-  if (t->direct) most = t->side_by_side || p->count <= GPR_SHORT ? GPR_SHORT : GPR_STRETCH;
+  if (t->direct && !t->masked)
+    most = t->side_by_side || p->count <= GPR_SHORT ? GPR_SHORT : GPR_STRETCH;
   if (t->side_by_side) most = least_of(most, GPR_SHORT);
-  if (p->row->law == GPR_TREE) /* aligned parts of the tree */
+  if (p->row->law == GPR_TREE && most < p->count) /* aligned parts of the tree */
     while (most & (most - 1)) most &= most - 1;
   t->reduced = gpr_cut_dims(&a->reduced, greatest_of(least_of(most, GPR_STRETCH), 1), t->direct);
   const int64_t wanted = BLOCKS_PER_LANE * (int64_t)p->lanes, boxes = t->reduced.boxes;

@@ -153,15 +153,17 @@ static int64_t finish_block(gpr_axes_run *run, const gpr_lane *l, const gpr_box 
 static int reduce_at_once(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile,
                           const gpr_box *block) {
   const gpr_row *row = run->plan.row;
-  const int fits = row->side != GPR_COLUMNS || tile->outputs == 1 ||
-                   tile->across == gpr_dtypes[row->dtype].bytes;
+  const int bytes = gpr_dtypes[row->dtype].bytes,
+            fits = row->side != GPR_COLUMNS || tile->outputs == 1 || tile->across == bytes ||
+                   tile->along == bytes;
   gpr_tile all = *tile;
   int64_t left_out = 0;
   if (!row->many || !fits || gpr_has_means(run) || tile->n > GPR_SHORT) return 0;
   for (int64_t j = 0; tile->counts && j < tile->outputs; j++) left_out += tile->n - tile->counts[j];
   if (!left_out) all.counts = NULL;
+  l->room.empty = 0;
   if (!row->many(&all, run->axes.with, result_at(run, block->first))) return 0;
-  l->least = least_of(l->least, tile->n);
+  l->least = l->room.empty ? 0 : least_of(l->least, tile->n);
   for (int64_t j = 0; tile->counts && j < tile->outputs; j++)
     l->least = least_of(l->least, tile->counts[j]);
   if (tile->counts) memset(l->room.counts, 0, (size_t)tile->outputs * sizeof *tile->counts);
@@ -170,11 +172,14 @@ static int reduce_at_once(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile,
 
 /* What fold_wide() keeps. */
 size_t gpr_wide_bytes(const gpr_axes_run *run) {
-  const int wide = run->slot_bytes <= SMALL_STATE && gpr_outputs_of_block(run) <= WIDE_OUTPUTS / 2;
+  const int exact = run->plan.row->law == GPR_EXACT;
+  const int wide =
+      exact && run->slot_bytes <= SMALL_STATE && gpr_outputs_of_block(run) <= WIDE_OUTPUTS / 2;
   return wide ? WIDE_OUTPUTS * run->slot_bytes : 0;
 }
 
-/* A few columns whose rows lie one after the other are added up as more, of several rows. */
+/* A few columns whose rows lie one after the other are added up as more, of several rows. Free
+ * folds do so by themselves. */
 static void fold_wide(gpr_axes_run *run, const gpr_lane *l, const gpr_tile *tile,
                       int64_t together) {
   const gpr_row *row = run->plan.row;
@@ -206,8 +211,7 @@ static int fold_tile(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile, int64
   if (row->side && tile->across == bytes && tile->outputs > 1) {
     const int64_t fit = WIDE_OUTPUTS / tile->outputs, few = tile->n / 4;
     const int64_t together = fit < few ? fit : few;
-    if (gpr_wide_bytes(run) && !row->ordered && together > 1 &&
-        tile->along == tile->outputs * bytes && !tile->skip)
+    if (gpr_wide_bytes(run) && together > 1 && tile->along == tile->outputs * bytes && !tile->skip)
       fold_wide(run, l, tile, together);
     else
       row->fold_many(l->states, run->slot_bytes, tile, index);

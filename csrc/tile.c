@@ -99,8 +99,22 @@ static void settle(steps *s) {
   s->n = n;
 }
 
+/* A run of few bytes is one element, of so many. */
+static int widen(steps *s, int bytes) {
+  const step *last = s->at + s->n - 1;
+  const int64_t run = s->n ? last->n * bytes : 0;
+  if (!run || last->from != bytes || last->to != bytes || run > 16 || run & (run - 1)) return bytes;
+  s->n--;
+  return (int)run;
+}
+
 static void copy_two(step a, step b, const char *from, char *to, int bytes) {
   const gpr_copy copy = gpr_cpu_table_here()->copy;
+  if (b.from == bytes && b.to == bytes) { /* whole lines: one by one they would meet in few sets */
+    for (int64_t i = 0; i < a.n; i++)
+      memcpy(to + i * a.to, from + i * a.from, (size_t)(b.n * bytes));
+    return;
+  }
   if (b.n < a.n && b.n < SHORT_STEP) { /* the other way round: few long loops */
     const step held = a;
     a = b;
@@ -131,6 +145,7 @@ static const char *gather(const gpr_tiles *t, const gpr_box *kept, const gpr_box
   add_steps(&s, k, &t->kept, kept, mask ? k->where : k->strides, across);
   settle(&s);
   if (!s.n || (s.n == 1 && s.at[0].from == bytes && s.at[0].to == bytes)) return from;
+  bytes = widen(&s, bytes);
   copy(s.at, s.n, from, to, bytes);
   return to;
 }
@@ -157,6 +172,18 @@ gpr_room gpr_room_in(char *memory, int64_t elements, int64_t outputs, int counte
   return room;
 }
 
+/* NaN and NaT; without any all count, where they lie. */
+static void leave_out(const gpr_tiles *t, gpr_tile *tile, gpr_room *room) {
+  const int dtype = t->plan->row->dtype, bytes = gpr_dtypes[dtype].bytes;
+  char *to = tile->data == room->raw ? room->ready : room->raw;
+  if (!gpr_cpu_table_here()->leave_out[dtype](tile, to, t->identity, room->counts)) return;
+  const int columns = tile->across == bytes;
+  tile->data = to;
+  tile->counts = room->counts;
+  tile->across = columns ? bytes : bytes * tile->n;
+  tile->along = columns ? bytes * tile->outputs : bytes;
+}
+
 /* The bytes of what counts; they may be the mask's own. */
 static const uint8_t *kept_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *reduced,
                               const char *x, gpr_room *room) {
@@ -180,11 +207,13 @@ gpr_tile gpr_tile_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *red
   const gpr_plan *p = t->plan;
   const gpr_axes *a = p->axes;
   const char *x = p->data + kept->data + reduced->data;
-  gpr_tile tile = {.outputs = kept->n, .n = reduced->n, .skip = a->skip && !t->masked};
+  gpr_tile tile = {
+      .outputs = kept->n, .n = reduced->n, .skip = a->skip && !t->masked ? &room->empty : NULL};
   if (t->direct) {
     tile.data = x;
     tile.across = a->kept.n ? a->kept.strides[a->kept.n - 1] : 0;
     tile.along = a->reduced.n ? a->reduced.strides[a->reduced.n - 1] : p->bytes;
+    if (t->masked) leave_out(t, &tile, room);
     return tile;
   }
   const int64_t n = kept->n * reduced->n;
@@ -199,9 +228,10 @@ gpr_tile gpr_tile_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *red
   tile.data = x;
   tile.across = t->side_by_side ? bytes : bytes * reduced->n;
   tile.along = t->side_by_side ? bytes * kept->n : bytes;
-  if (t->masked) {
+  if (t->masked && !a->where) {
+    leave_out(t, &tile, room);
+  } else if (t->masked) {
     const gpr_cpu_table *table = gpr_cpu_table_here();
-    if (!a->where && !table->skip[p->row->dtype](x, n, NULL)) return tile; /* all count */
     tile.counts = room->counts;
     if (x != room->raw && x != room->ready) x = memcpy(room->raw, x, (size_t)(n * bytes));
     tile.data = x;

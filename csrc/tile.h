@@ -38,6 +38,7 @@ typedef struct gpr_room {
   char *raw, *ready; /* 16 bytes an element */
   uint8_t *keep, *skip;
   int64_t *counts; /* of the outputs of a block, from its tiles that have counts */
+  int empty;       /* a tile's skip */
 } gpr_room;
 size_t gpr_room_bytes(int64_t elements, int64_t outputs);
 gpr_room gpr_room_in(char *memory, int64_t elements, int64_t outputs, int counted);

@@ -28,7 +28,8 @@ typedef struct gpr_tile {
   const char *data;
   int64_t across, along, outputs, n;
   const int64_t *counts;
-  int skip;      /* NaN does not count, of a row that skips */
+  int *skip;     /* NULL, or of a row that skips: NaN does not count, and `many` sets it to 1 where
+                    an output has nothing else */
   int *infinite; /* NULL, or set to 1 by a quick row that meets an infinite element */
 } gpr_tile;
 
@@ -97,6 +98,11 @@ typedef void (*gpr_cast)(const void *from, void *to, int64_t n);
 /* keep[i] becomes 0 where x[i] is NaN or NaT, unless keep is NULL; whether any is. */
 typedef int (*gpr_skip)(const void *x, int64_t n, uint8_t *keep);
 
+/* Copies the tile to `to`, where its rows or outputs lie one after the other, with the identity in
+ * the place of NaN and NaT, and adds to counts[o] what does count. Zero: there is neither, and
+ * nothing was done. */
+typedef int (*gpr_leave_out)(const gpr_tile *tile, void *to, const void *identity, int64_t *counts);
+
 /* What does not count: x[i], of so many bytes, becomes the identity where keep[i] is 0. */
 typedef void (*gpr_blend)(void *x, int bytes, const uint8_t *keep, int64_t n, const void *identity);
 /* Adds to counts[o] how many of the n keep[o·across + i·along] are 1. */
@@ -112,13 +118,14 @@ typedef void (*gpr_copy)(const char *from, int64_t step, char *to, int64_t to_st
 typedef int64_t (*gpr_find)(const void *words, int64_t n, int bytes, uint64_t mask, uint64_t bits);
 
 /* row[op * GPR_DTYPE_COUNT + dtype].open is NULL where the operator does not take the dtype;
- * cast[from * GPR_DTYPE_COUNT + to] where there is no conversion, skip[dtype] where the dtype has
- * neither NaN nor NaT. */
+ * cast[from * GPR_DTYPE_COUNT + to] where there is no conversion, skip[dtype] and
+ * leave_out[dtype] where the dtype has neither NaN nor NaT. */
 typedef struct gpr_cpu_table {
   const char *isa;
   const gpr_row *row;
   const gpr_cast *cast;
   const gpr_skip *skip;
+  const gpr_leave_out *leave_out;
   gpr_blend blend;
   gpr_count count;
   gpr_copy copy;

@@ -10,9 +10,10 @@ GPR_OPEN
 static constexpr int64_t COLUMNS = 512;
 
 /* The best of each column, where the two zeros tie, and its first row. A sum tells NaN, as for
- * whole arrays; then all is looked at again. */
+ * whole arrays; then some rows are looked at again. */
 template <class T, bool GREATEST, bool PLACE> struct Best {
   enum { TOGETHER = 4 }; /* rows between two looks at what was best */
+  enum { LOOK = 64 };    /* rows between two looks at the sums; a multiple of TOGETHER */
   enum { FEW_ROWS = 8 }; /* which the hardware follows by itself */
   enum { AHEAD = 8 * TOGETHER, CHUNK = 256 / sizeof(T), WIDE = GPR_VECTOR / sizeof(T) };
   typedef typename Signed<sizeof(T)>::type Row; /* GPR_SHORT rows fit all of them */
@@ -38,8 +39,18 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
       for (int64_t j = 0; j < columns; j++) sum[j] = best[j];
     if (PLACE) memset(row, leave_out ? -1 : 0, (size_t)columns * sizeof *row);
     spoiled = unmet = false;
-    int64_t i = leave_out ? 0 : 1;
-    for (; i + TOGETHER <= rows; i += TOGETHER) {
+    bool all_spoiled = false;
+    for (int64_t from = 0, stop; from < rows && !all_spoiled; from = stop) {
+      const int64_t start = from || leave_out ? from : 1;
+      stop = least(rows, start + LOOK);
+      add_rows(x, stride, columns, start, stop, rows);
+      if (real && !leave_out) all_spoiled = look_for_nan(x, stride, columns, from, stop);
+    }
+    if (real) settle(x, stride, columns, rows, leave_out);
+  }
+  void add_rows(const T *x, int64_t stride, int64_t columns, int64_t i, int64_t stop,
+                int64_t rows) {
+    for (; i + TOGETHER <= stop; i += TOGETHER) {
       const int64_t later = i - 1 + least((int64_t)AHEAD, rows);
       const int64_t next = later < rows ? 0 : columns - rows * stride; /* strip */
       for (int64_t j = 0; j < columns; j += CHUNK) {
@@ -48,13 +59,12 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
         add<TOGETHER>(x + i * stride, stride, j, least(columns, j + CHUNK), (Row)i);
       }
     }
-    if (i < rows && rows >= TOGETHER) { /* some for a second time, which changes nothing */
-      i = rows - TOGETHER;
+    if (i < stop && stop >= TOGETHER) { /* some for a second time, which changes nothing */
+      i = stop - TOGETHER;
       add<TOGETHER>(x + i * stride, stride, 0, columns, (Row)i);
     } else {
-      for (; i < rows; i++) add<1>(x + i * stride, stride, 0, columns, (Row)i);
+      for (; i < stop; i++) add<1>(x + i * stride, stride, 0, columns, (Row)i);
     }
-    if (real) settle(x, stride, columns, rows, leave_out);
   }
   static void look_ahead(const T *x, int64_t stride) {
     for (int k = 0; k < TOGETHER; k++) prefetch_later<CHUNK>(x, k * stride);
@@ -88,28 +98,44 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
     else
       for (; j < stop; j++) one(j);
   }
-  /* NaN, the worst of all, and the signs of zeros. */
-  void settle(const T *x, int64_t stride, int64_t columns, int64_t rows, bool skip) {
-    int nans = 0, zero = 0, worsts = 0;
+  /* Whether each column has a NaN by now, of which the sum stays one. */
+  bool look_for_nan(const T *x, int64_t stride, int64_t columns, int64_t from, int64_t stop) {
+    int nans = 0, without = 0;
+    for (int64_t j = 0; j < columns; j++) nans |= sum[j] != sum[j];
+    if (!nans) return false;
+    if (!spoiled) memset(nan, -1, (size_t)columns * sizeof *nan);
+    spoiled = true;
+    nans = 0;
+    for (int64_t j = 0; j < columns; j++) nans |= (sum[j] != sum[j]) & (nan[j] < 0);
+    if (!nans) return false;
+    Row first[COLUMNS];
+    look_for(x, stride, columns, from, stop, first, [](T e) { return e != e; });
     for (int64_t j = 0; j < columns; j++) {
-      nans |= sum[j] != sum[j];
+      nan[j] = nan[j] < 0 ? first[j] : nan[j];
+      sum[j] = (nan[j] < 0) & (sum[j] != sum[j]) ? 0 : sum[j];
+      without |= nan[j] < 0;
+    }
+    return !without;
+  }
+  /* The worst of all, and the signs of zeros. */
+  void settle(const T *x, int64_t stride, int64_t columns, int64_t rows, bool skip) {
+    int zero = 0, worsts = 0;
+    for (int64_t j = 0; j < columns; j++) {
       zero |= best[j] == 0;
       worsts |= best[j] == worst();
     }
-    spoiled = nans && !skip;
     unmet = worsts && skip;
-    if (spoiled) look_for(x, stride, columns, rows, nan, [](T e) { return e != e; });
     if (unmet) {
-      look_for(x, stride, columns, rows, met, [](T e) { return e == e; });
+      look_for(x, stride, columns, 0, rows, met, [](T e) { return e == e; });
       for (int64_t j = 0; PLACE && j < columns; j++) row[j] = row[j] < 0 ? met[j] : row[j];
     }
     if (zero && !PLACE) look_at_signs(x, stride, columns, rows);
   }
   template <class Is>
-  static void look_for(const T *x, int64_t stride, int64_t columns, int64_t rows, Row *first,
-                       const Is &is) {
+  static void look_for(const T *x, int64_t stride, int64_t columns, int64_t from, int64_t stop,
+                       Row *first, const Is &is) {
     memset(first, -1, (size_t)columns * sizeof *first);
-    for (int64_t i = rows - 1; i >= 0; i--)
+    for (int64_t i = stop - 1; i >= from; i--)
       for (int64_t j = 0; j < columns; j++) first[j] = is(x[i * stride + j]) ? (Row)i : first[j];
   }
   /* Of numbers at least zero the least is -0.0 if there is one, of others the greatest is 0.0. NaN
@@ -129,6 +155,7 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
         if (best[j] == 0) best[j] = copy_bits<T>((Bits)(signs[j] & sign));
     }
   }
+  bool is_spoiled(int64_t j) const { return nan[j] >= 0; } /* if spoiled */
   int64_t row_of_nan(int64_t j) const { return spoiled ? nan[j] : -1; }
   bool is_empty(int64_t j) const { return unmet && met[j] < 0; }
   T value(int64_t j) const { return best[j]; }

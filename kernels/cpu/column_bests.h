@@ -102,9 +102,6 @@ template <class T> struct FoldSkips<Extremes<T>> {
            s.high == Limits<typename Extremes<T>::Key>::least;
   }
 };
-template <class T> struct FoldSkips<Extremes<complex<T>>> {
-  enum { value = 0 };
-};
 template <class T, bool GREATEST> struct FoldSkips<Position<T, GREATEST>> {
   enum { value = category<T>() == INEXACT };
   static bool empty(const typename Position<T, GREATEST>::State &s) { return s.index < 0; }
@@ -166,9 +163,28 @@ template <class T> GPR_FN bool alone(const T *x, int64_t n, T *to) {
   }
   return any != 0;
 }
-/* The best of each of some columns, NaN where there is one; false where one has nothing. */
+template <class R> GPR_FN bool alone(const complex<R> *x, int64_t n, complex<R> *to) {
+  typedef typename Order<R>::Key Key;
+  Key any = 0;
+  for (int64_t j = 0; j < n; j++) {
+    const Key nan = (Key) - !(x[j].re == x[j].re) | (Key) - !(x[j].im == x[j].im);
+    any |= nan;
+    to[j].re = unless(nan, x[j].re, quiet_nan<R>());
+    to[j].im = unless(nan, x[j].im, quiet_nan<R>());
+  }
+  return any != 0;
+}
+/* Their places. */
+template <class T> GPR_FN bool stand_alone(const T *x, int64_t n, int *empty, int64_t *to) {
+  memset(to, 0, (size_t)n * sizeof *to);
+  int any = 0;
+  for (int64_t j = 0; empty && j < n; j++) any |= Rank<T, true>::poisoned(x[j]);
+  if (any) *empty = 1;
+  return true;
+}
+/* The best of each of some columns, NaN where there is one or, if it is left out, nothing else. */
 template <class T, bool GREATEST>
-GPR_APART bool bests_of(const T *x, int64_t stride, int64_t columns, int64_t rows, bool skip,
+GPR_APART bool bests_of(const T *x, int64_t stride, int64_t columns, int64_t rows, int *empty,
                         T *to) {
   if constexpr (Traits<T>::kind == KIND_BOOL) {
     if (rows <= FEW_RIVALS) {
@@ -176,55 +192,107 @@ GPR_APART bool bests_of(const T *x, int64_t stride, int64_t columns, int64_t row
       for (int64_t j = 0; j < columns; j++) to[j].byte = to[j].byte != 0;
       return true;
     }
-  } else if constexpr (is_half<T>()) {
-    if (rows == 1) return !(alone<T>(x, columns, to) && skip);
-  } else if constexpr (is_native<T>()) {
-    if (rows <= FEW_RIVALS && !(best_few<GREATEST>(x, stride, columns, rows, to) && skip))
-      return true;
+  } else if (rows <= (is_half<T>() ? 1 : FEW_RIVALS)) {
+    bool nothing;
+    if constexpr (is_half<T>())
+      nothing = alone<T>(x, columns, to);
+    else if (Traits<T>::kind == KIND_FLOAT && empty)
+      nothing = best_few<GREATEST, Traits<T>::kind == KIND_FLOAT>(x, stride, columns, rows, to);
+    else
+      nothing = best_few<GREATEST>(x, stride, columns, rows, to);
+    if (empty && nothing) *empty = 1;
+    return true;
   }
   BestColumns<T, GREATEST, false> b;
   if (b.rows_of(rows) < rows) return false;
-  b.run(x, stride, columns, rows, skip);
-  if (b.best.unmet) return false;
+  b.run(x, stride, columns, rows, empty);
   for (int64_t j = 0; j < columns; j++) to[j] = value_of<T>(b.best.value(j));
   if constexpr (Traits<T>::kind == KIND_BOOL)
     for (int64_t j = 0; j < columns; j++) to[j].byte = to[j].byte != 0;
-  for (int64_t j = 0; b.best.spoiled && j < columns; j++)
-    if (b.best.row_of_nan(j) >= 0) to[j] = Order<T>::poison();
+  if (b.best.spoiled)
+    for (int64_t j = 0; j < columns; j++) to[j] = b.best.is_spoiled(j) ? Order<T>::poison() : to[j];
+  for (int64_t j = 0; b.best.unmet && j < columns; j++)
+    if (b.best.is_empty(j)) to[j] = Order<T>::poison(), *empty = 1;
   return true;
+}
+/* Of an operator of both; NaN comes of NaN. */
+template <class O, class T>
+GPR_FN void finish_both(const T *low, const T *high, int64_t columns, typename O::Result *to) {
+  for (int64_t j = 0; j < columns; j++)
+    if constexpr (Results<O>::value == 1)
+      to[j] = difference(high[j], low[j]);
+    else
+      to[2 * j] = low[j], to[2 * j + 1] = high[j];
 }
 template <class O, class T> struct Direct<O, Extremes<T>> {
   typedef Extremes<T> F;
-  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, bool skip,
+  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *empty,
                   const typename O::Result *, typename O::Result *to) {
     if constexpr (!is_compared<T>()) {
       return false;
     } else if constexpr (Asks<O>::low != Asks<O>::high) {
-      return bests_of<T, Asks<O>::high>(x, stride, columns, rows, skip, to);
+      return bests_of<T, Asks<O>::high>(x, stride, columns, rows, empty, to);
     } else {
       T low[COLUMNS], high[COLUMNS];
-      if (!bests_of<T, false>(x, stride, columns, rows, skip, low)) return false;
-      if (!bests_of<T, true>(x, stride, columns, rows, skip, high)) return false;
-      for (int64_t j = 0; j < columns; j++)
-        finish_from<O>({F::O::key(low[j]), F::O::key(high[j])}, rows, nullptr,
-                       to + j * Results<O>::value);
+      if (!bests_of<T, false>(x, stride, columns, rows, empty, low)) return false;
+      if (!bests_of<T, true>(x, stride, columns, rows, empty, high)) return false;
+      finish_both<O>(low, high, columns, to);
       return true;
     }
   }
 };
+/* Of contiguous elements. */
+template <bool GREATEST, bool SKIP, class T>
+GPR_FN T best_of_line(const T *x, int64_t n, int *empty) {
+  const auto peak = peak_of<GREATEST, false, SKIP>(natives(x), n);
+  if (SKIP && peak.spoiled) *empty = 1;
+  if (peak.spoiled) return Order<T>::poison();
+  if constexpr (Traits<T>::kind == KIND_FLOAT)
+    if (peak.value == 0) return Order<T>::value(zero_of<GREATEST>(x, n));
+  return copy_bits<T>(peak.value);
+}
+template <class O, class T> struct Line<O, Extremes<T>> {
+  static constexpr bool real = Traits<T>::kind == KIND_FLOAT;
+  enum {
+    possible = is_native<T>() && Traits<T>::kind != KIND_BOOL && Asks<O>::low != Asks<O>::high
+  };
+  static void run(const T *x, int64_t n, int *empty, typename O::Result *to) {
+    if constexpr (possible)
+      *to = real && empty ? best_of_line<Asks<O>::high, real>(x, n, empty)
+                          : best_of_line<Asks<O>::high, false>(x, n, empty);
+  }
+};
+template <class O, class T, bool GREATEST> struct Line<O, Position<T, GREATEST>> {
+  static constexpr bool real = Traits<T>::kind == KIND_FLOAT;
+  enum { possible = is_native<T>() && sizeof(T) > 1 };
+  static void run(const T *x, int64_t n, int *empty, int64_t *to) {
+    if constexpr (possible) {
+      if (real && empty) {
+        const auto peak = peak_of<GREATEST, true, real>(natives(x), n);
+        *empty |= peak.spoiled;
+        *to = peak.place;
+      } else {
+        *to = peak_of<GREATEST, true>(natives(x), n).place;
+      }
+    }
+  }
+};
 template <class O, class T, bool GREATEST> struct Direct<O, Position<T, GREATEST>> {
-  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, bool skip,
+  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *empty,
                   const int64_t *, int64_t *to) {
     if constexpr (!is_compared<T>()) {
       return false;
+    } else if (rows == 1) {
+      return stand_alone(x, columns, empty, to);
     } else {
       BestColumns<T, GREATEST, true> b;
       if (b.rows_of(rows) < rows) return false;
-      b.run(x, stride, columns, rows, skip);
-      if (b.best.unmet) return false;
+      b.run(x, stride, columns, rows, empty);
       for (int64_t j = 0; j < columns; j++) to[j] = b.best.place(j);
       for (int64_t j = 0; b.best.spoiled && j < columns; j++)
         if (b.best.row_of_nan(j) >= 0) to[j] = b.best.row_of_nan(j);
+      for (int64_t j = 0; b.best.unmet && j < columns; j++)
+        if (b.best.is_empty(j)) *empty = 1;
       return true;
     }
   }

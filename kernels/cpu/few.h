@@ -21,8 +21,13 @@ template <bool GREATEST, class T> GPR_FN T better_of(T a, T b) {
   }
 }
 
-/* The best of at most four; NaN where one is, and whether there may be such. A sum tells NaN, and
- * also inf - inf. */
+/* x where `nan` is 0, and `other` where it is -1. */
+template <class Key, class T> GPR_FN T unless(Key nan, T x, T other) {
+  return copy_bits<T>((Key)((copy_bits<Key>(x) & ~nan) | (copy_bits<Key>(other) & nan)));
+}
+
+/* The best of at most four; NaN where one is, and whether there is any. A sum tells NaN, and also
+ * inf - inf. */
 enum { FEW_RIVALS = 4 };
 template <bool GREATEST, int ROWS, class T>
 static bool best_rows(const T *x, int64_t stride, int64_t columns, T *__restrict to) {
@@ -38,22 +43,49 @@ static bool best_rows(const T *x, int64_t stride, int64_t columns, T *__restrict
     if (real) any |= sum != sum;
     to[j] = best;
   }
-  if constexpr (real)
-    for (int64_t j = 0; any && j < columns; j++) {
-      bool nan = false;
-      for (int i = 0; i < ROWS; i++) nan |= !(x[i * stride + j] == x[i * stride + j]);
-      to[j] = nan ? Order<T>::poison() : to[j];
+  if constexpr (real) {
+    typedef typename Order<T>::Key Key;
+    if (!any) return false;
+    for (int64_t j = 0; j < columns; j++) {
+      Key nan = 0;
+      for (int i = 0; i < ROWS; i++) nan |= (Key) - !(x[i * stride + j] == x[i * stride + j]);
+      to[j] = unless(nan, to[j], Order<T>::poison());
     }
+  }
   return any;
 }
-template <bool GREATEST, class T>
-static bool best_few(const T *x, int64_t stride, int64_t columns, int64_t rows, T *to) {
-  switch (rows) {
-    case 1: return best_rows<GREATEST, 1>(x, stride, columns, to);
-    case 2: return best_rows<GREATEST, 2>(x, stride, columns, to);
-    case 3: return best_rows<GREATEST, 3>(x, stride, columns, to);
-    default: return best_rows<GREATEST, FEW_RIVALS>(x, stride, columns, to);
+/* The same where NaN does not count: NaN, and whether there is any, where nothing else is. */
+template <bool GREATEST, int ROWS, class T>
+static bool best_counted_rows(const T *x, int64_t stride, int64_t columns, T *__restrict to) {
+  typedef typename Order<T>::Key Key;
+  const T worst = GREATEST ? -(T)__builtin_inf() : (T)__builtin_inf();
+  Key any = 0;
+  for (int64_t j = 0; j < columns; j++) {
+    T best = worst;
+    Key all = -1;
+    for (int i = 0; i < ROWS; i++) {
+      const T e = x[i * stride + j];
+      const Key nan = (Key) - !(e == e);
+      best = better_of<GREATEST>(best, unless(nan, e, worst));
+      all &= nan;
+    }
+    any |= all;
+    to[j] = unless(all, best, Order<T>::poison());
   }
+  return any != 0;
+}
+template <bool GREATEST, bool SKIP, int ROWS, class T>
+static bool best_few(const T *x, int64_t stride, int64_t columns, int64_t rows, T *to) {
+  if constexpr (ROWS < FEW_RIVALS)
+    if (rows > ROWS) return best_few<GREATEST, SKIP, ROWS + 1>(x, stride, columns, rows, to);
+  if constexpr (SKIP)
+    return best_counted_rows<GREATEST, ROWS>(x, stride, columns, to);
+  else
+    return best_rows<GREATEST, ROWS>(x, stride, columns, to);
+}
+template <bool GREATEST, bool SKIP = false, class T>
+static bool best_few(const T *x, int64_t stride, int64_t columns, int64_t rows, T *to) {
+  return best_few<GREATEST, SKIP, 1>(x, stride, columns, rows, to);
 }
 
 GPR_CLOSE

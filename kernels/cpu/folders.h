@@ -93,34 +93,41 @@ template <class O> struct Asks { static constexpr bool low = true, high = true; 
 template <class T> struct Asks<Min<T>> { static constexpr bool low = true, high = false; };
 template <class T> struct Asks<Max<T>> { static constexpr bool low = false, high = true; };
 
+/* The key of the one of the two zeros that is wanted, if x, without better values, has it; NaN is
+ * of neither sign. */
+template <bool GREATEST, class T> GPR_APART auto zero_of(const T *x, int64_t n) {
+  typedef typename Order<T>::Key Key;
+  Key signs = GREATEST ? -1 : 0;
+  for (int64_t i = 0; i < n; i++) {
+    const Key b = x[i] == x[i] ? copy_bits<Key>(x[i]) : (Key)(GREATEST ? -1 : 0);
+    signs = GREATEST ? signs & b : signs | b;
+  }
+  return (Key)(signs >> (8 * sizeof signs - 1));
+}
+
 template <class O, class T> struct Folder<O, Extremes<T>> {
   typedef Extremes<T> F;
   typedef typename F::State State;
 
-  /* The one of the two zeros that is wanted, if x, without better values, has it. */
-  template <bool GREATEST> static auto zero(const T *x, int64_t n) {
-    typename F::Key signs = GREATEST ? -1 : 0;
-    for (int64_t i = 0; i < n; i++) {
-      const auto b = copy_bits<typename F::Key>(x[i]);
-      signs = GREATEST ? signs & b : signs | b;
+  template <bool GREATEST, bool SKIP> static void fold_one(State &s, const T *x, int64_t n) {
+    const auto peak = peak_of<GREATEST, false, SKIP>(natives(x), n);
+    if (peak.spoiled) {
+      if (!SKIP) s.high = greatest(s.high, F::O::key(F::O::poison()));
+      return;
     }
-    return signs >> (8 * sizeof signs - 1);
+    auto k = F::O::key(copy_bits<T>(peak.value));
+    if constexpr (Traits<T>::kind == KIND_FLOAT)
+      if (peak.value == 0) k = zero_of<GREATEST>(x, n);
+    (GREATEST ? s.high : s.low) = GREATEST ? greatest(s.high, k) : least(s.low, k);
   }
-  template <bool GREATEST> static void fold_one(State &s, const T *x, int64_t n) {
-    const auto peak = peak_of<GREATEST, false>(natives(x), n);
-    auto k = F::O::key(peak.spoiled ? F::O::poison() : copy_bits<T>(peak.value));
-    if (Traits<T>::kind == KIND_FLOAT && peak.value == 0 && !peak.spoiled) k = zero<GREATEST>(x, n);
-    if (GREATEST || peak.spoiled) s.high = greatest(s.high, k);
-    if (!GREATEST && !peak.spoiled) s.low = least(s.low, k);
-  }
-  static void fold(State &state, const T *x, int64_t n, int64_t) {
+  template <bool SKIP = false> static void fold(State &state, const T *x, int64_t n, int64_t) {
     if constexpr (is_native<T>()) {
       /* Who asks for both reads a block again while it is in the first cache. */
       const int64_t block = Asks<O>::low && Asks<O>::high ? 16384 / sizeof(T) : n;
       for (int64_t i = 0; i < n; i += block) {
         const int64_t m = least(block, n - i);
-        if (Asks<O>::low) fold_one<false>(state, x + i, m);
-        if (Asks<O>::high) fold_one<true>(state, x + i, m);
+        if (Asks<O>::low) fold_one<false, SKIP>(state, x + i, m);
+        if (Asks<O>::high) fold_one<true, SKIP>(state, x + i, m);
       }
     } else {
       State s;
@@ -162,11 +169,11 @@ template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST
   typedef typename F::R R;
   /* 32 KiB: the end of a block and its start cost 50 ns, and searching it is quick in the cache. */
   static constexpr int64_t BLOCK = 32768 / sizeof(T), STRIDE = 256 / sizeof(T);
-  static constexpr int64_t FIRST = BLOCK / 16; /* of a long row: a NaN soon ends it */
   /* Whether the best comes with its place. A byte would not number the rows of a block. */
   static constexpr bool PLACED = is_native<T>() && sizeof(T) > 1;
+  static constexpr int64_t FIRST = PLACED ? BLOCK : BLOCK / 16; /* of a long row: a NaN ends it */
 
-  static State best_of(const T *x, int64_t n) {
+  template <bool SKIP> static State best_of(const T *x, int64_t n) {
     State s;
     F::open(s);
     if constexpr (Traits<T>::kind == KIND_BOOL) { /* the first one that wins ends the search */
@@ -174,10 +181,10 @@ template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST
       s.index = first_truth<GREATEST>(natives(x), n);
       if (s.index == n) s.best = R::of(T{!GREATEST}), s.index = 0;
     } else if constexpr (is_native<T>()) {
-      const auto peak = peak_of<GREATEST, PLACED>(natives(x), n);
+      const auto peak = peak_of<GREATEST, PLACED, SKIP>(natives(x), n);
       s.best = R::of(copy_bits<T>(peak.value));
       s.spoiled = peak.spoiled;
-      if (PLACED && !peak.spoiled) s.index = peak.place;
+      if (PLACED) s.index = peak.place;
     } else {
       typedef Extremes<T> Both;
       typename Both::State both;
@@ -203,10 +210,12 @@ template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST
     while (i < n && !matches(x[i], wanted)) i++;
     return i;
   }
+  template <bool SKIP = false>
   static void fold(State &state, const T *x, int64_t n, int64_t index) {
     for (int64_t i = 0, m; i < n && !state.spoiled; i += m) {
       m = i || n < BLOCK ? least(BLOCK, n - i) : FIRST;
-      State block = best_of(x + i, m);
+      State block = best_of<SKIP>(x + i, m);
+      if (SKIP && block.spoiled) continue;
       const bool earlier = state.index >= 0 && state.index < index;
       if (earlier && !block.spoiled && !R::worse(state.best, block.best)) continue;
       if (block.index < 0) block.index = first_match(x + i, m, block);

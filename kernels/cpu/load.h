@@ -73,6 +73,60 @@ template <class T> struct Skip {
   static constexpr gpr_skip make() { return category<T>() == INTEGER ? nullptr : skip; }
 };
 
+/* gpr_leave_out: of a tile whose rows are contiguous, or the elements of each output. Mostly there
+ * is nothing, and it is only read. */
+template <class T> struct LeaveOut {
+  typedef typename Signed<(sizeof(T) < 4 ? 4 : sizeof(T))>::type Lane;
+  static bool is_nan(T x) {
+    if constexpr (is_native<T>())
+      return !(x == x);
+    else
+      return Rank<T, true>::poisoned(x);
+  }
+  static GPR_APART bool any_in(const T *x, int64_t n) {
+    int any = 0;
+    for (int64_t i = 0; i < n; i++) any |= is_nan(x[i]);
+    return any != 0;
+  }
+  static int leave_out(const gpr_tile *t, void *to, const void *identity, int64_t *counts) {
+    const bool columns = t->across == (int64_t)sizeof(T);
+    const int64_t lines = columns ? t->n : t->outputs, n = columns ? t->outputs : t->n;
+    const auto line = [&](int64_t i) {
+      return (const T *)(const void *)(t->data + i * (columns ? t->along : t->across));
+    };
+    bool any = false;
+    for (int64_t i = 0; i < lines && !any; i++) any = any_in(line(i), n);
+    T other;
+    memcpy(&other, identity, sizeof other);
+    for (int64_t i = 0; any && i < lines; i++) {
+      const T *__restrict x = line(i);
+      T *__restrict y = (T *)to + i * n;
+      if (columns) {
+        for (int64_t j = 0; j < n; j++) {
+          const bool nan = is_nan(x[j]);
+          y[j] = nan ? other : x[j];
+          counts[j] += !nan;
+        }
+      } else {
+        Lane count = 0;
+        for (int64_t j = 0; j < n; j++) {
+          const bool nan = is_nan(x[j]);
+          y[j] = nan ? other : x[j];
+          count += !nan;
+        }
+        counts[i] += count;
+      }
+    }
+    return any;
+  }
+  static constexpr gpr_leave_out make() {
+    if constexpr (category<T>() == INTEGER)
+      return nullptr;
+    else
+      return leave_out;
+  }
+};
+
 template <class T>
 static void blend_as(T *x, const uint8_t *keep, int64_t n, const void *identity) {
   T other;

@@ -74,16 +74,53 @@ template <class O, class F> struct Side {
     for (int64_t j = 0; j < columns; j++) F::merge(to[j], c.get(j));
   }
 };
+/* A few columns whose rows lie one after the other: more of them, each of some of the rows. */
+template <class O, class F> struct Ribbon {
+  typedef typename F::Element T;
+  typedef typename F::State State;
+  enum { ABREAST = 4 * GPR_VECTOR / sizeof(T), ROWS = 512, FEW_ROWS = 16 };
+  static bool is(const gpr_tile *t) {
+    return t->along == t->outputs * (int64_t)sizeof(T) && 4 * t->outputs < ABREAST &&
+           t->n >= 4 * FEW_ROWS;
+  }
+  template <class S>
+  static auto renumber(S &s, int64_t start, int64_t step) -> decltype(s.index, void()) {
+    if (s.index >= 0) s.index = start + s.index * step;
+  }
+  template <class S>
+  static auto renumber(S &s, int64_t start, int64_t step) -> decltype(s.high.index, void()) {
+    renumber(s.low, start, step);
+    renumber(s.high, start, step);
+  }
+  static GPR_APART void fold(State *to, const T *x, int64_t columns, int64_t rows, int64_t index,
+                             bool skip) {
+    State part[ABREAST];
+    for (int64_t i = 0; i < rows;) {
+      const int64_t fit = least(ABREAST / columns, (rows - i) / FEW_ROWS);
+      const int64_t together = fit ? fit : least(ABREAST / columns, rows - i);
+      const int64_t wide = together * columns, m = least((int64_t)ROWS, (rows - i) / together);
+      for (int64_t j = 0; j < wide; j++) F::open(part[j]);
+      Side<O, F>::fold(part, x + i * columns, wide, wide, m, 0, skip);
+      for (int64_t k = 0, j = 0; k < together; k++)
+        for (int64_t o = 0; o < columns; o++, j++) {
+          if constexpr (F::ordered) renumber(part[j], index + i + k, together);
+          F::merge(to[o], part[j]);
+        }
+      i += m * together;
+    }
+  }
+};
 /* The results of at most COLUMNS columns that have all their rows here; false where this is no way
- * to them, and then nothing is said. */
+ * to them, and then nothing is said. empty: NULL, or NaN does not count, and it becomes 1 where an
+ * output has nothing else. */
 template <class O, class F = typename O::Fold> struct Direct {
   typedef typename F::Element T;
   typedef typename FinishedWith<O>::type With;
-  static GPR_APART bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, bool skip,
+  static GPR_APART bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *empty,
                             const With *with, typename O::Result *to) {
     Columns<F> c;
     const int64_t alike = Same<With, gpr_spread>::value && rows == 1 ? 1 : columns;
-    if (skip) return false;
+    if (empty) return false;
     c.open(alike);
     c.add(x, stride, alike, rows, 0);
     for (int64_t j = 0; j < alike; j++) {
@@ -97,12 +134,21 @@ template <class O, class F = typename O::Fold> struct Direct {
   }
 };
 
+/* The result of one output from contiguous elements, as Direct's. */
+template <class O, class F = typename O::Fold> struct Line {
+  enum { possible = 0 };
+  static void run(const typename F::Element *, int64_t, int *, typename O::Result *) {}
+};
+
 template <class O, class F = typename O::Fold> struct Many {
   enum { side = GPR_COLUMNS };
   typedef typename F::Element T;
   typedef typename F::State State;
   /* Of states that lie one after the other. */
   static void fold(void *states, size_t, const gpr_tile *t, int64_t index) {
+    if (Ribbon<O, F>::is(t))
+      return Ribbon<O, F>::fold((State *)states, (const T *)(const void *)t->data, t->outputs, t->n,
+                                index, t->skip);
     for (int64_t o = 0; o < t->outputs; o += COLUMNS)
       Side<O, F>::fold((State *)states + o, (const T *)(const void *)t->data + o,
                        t->along / (int64_t)sizeof(T), least(COLUMNS, t->outputs - o), t->n, index,
@@ -111,7 +157,13 @@ template <class O, class F = typename O::Fold> struct Many {
   static int run(const gpr_tile *t, const void *with, void *to) {
     typename O::Result *result = (typename O::Result *)to;
     const bool spread = Same<typename FinishedWith<O>::type, gpr_spread>::value;
-    if (t->counts || (with && !spread)) return 0;
+    if (t->counts || (with && !spread) || Ribbon<O, F>::is(t)) return 0;
+    if (t->along == (int64_t)sizeof(T) && t->across != t->along) {
+      for (int64_t o = 0; Line<O, F>::possible && o < t->outputs; o++)
+        Line<O, F>::run((const T *)(const void *)(t->data + o * t->across), t->n, t->skip,
+                        result + o * Results<O>::value);
+      if (Line<O, F>::possible || t->outputs > 1) return Line<O, F>::possible;
+    }
     for (int64_t o = 0; o < t->outputs; o += COLUMNS)
       if (!Direct<O, F>::run((const T *)(const void *)t->data + o, t->along / (int64_t)sizeof(T),
                              least(COLUMNS, t->outputs - o), t->n, t->skip,

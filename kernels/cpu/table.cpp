@@ -267,6 +267,12 @@ static constexpr gpr_skip skips[] = {
 #undef GPR_X
 };
 
+static constexpr gpr_leave_out leave_outs[] = {
+#define GPR_X(id, name, kind, bytes, type) LeaveOut<type>::make(),
+    GPR_DTYPES(GPR_X)
+#undef GPR_X
+};
+
 GPR_CLOSE
 
 #define GPR_GLUE(a, b) a##b
@@ -274,5 +280,5 @@ GPR_CLOSE
 #define GPR_TEXT(x) #x
 #define GPR_NAME(isa) GPR_TEXT(isa)
 extern "C" const gpr_cpu_table GPR_TABLE(GPR_ISA) = {
-    GPR_NAME(GPR_ISA), gpr::rows.row, gpr::casts.cast, gpr::skips,
+    GPR_NAME(GPR_ISA), gpr::rows.row, gpr::casts.cast, gpr::skips, gpr::leave_outs,
     gpr::blend,        gpr::count,    gpr::copy,       gpr::find};

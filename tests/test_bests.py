@@ -1,0 +1,61 @@
+"""Extremes and their places where NaN, infinities and ties meet: many lines, a few columns, complex
+numbers by their parts."""
+
+import warnings
+
+import numpy as np
+import pytest
+from arrays import generator
+
+import gpureduce
+
+SHAPES = [(900, 2), (500, 7), (30, 50), (5, 300), (2, 90), (90, 1), (3, 400, 4), (9, 16, 3)]
+PARTS = {
+    "numbers": lambda rng, shape: rng.standard_normal(shape),
+    "ties": lambda rng, shape: rng.integers(-2, 3, shape) * 1.0,
+    "infinities": lambda rng, shape: rng.choice([np.inf, -np.inf, 1.0], shape),
+    "the worst of all": lambda rng, shape: np.full(shape, rng.choice([np.inf, -np.inf])),
+}
+
+
+def arrays_of(rng, shape, dtype, kind):
+    a = PARTS[kind](rng, shape).astype(dtype)
+    if np.iscomplexobj(a):
+        a.imag = PARTS[kind](rng, shape)
+    for share in (0, 0.01, 0.9, 1):
+        yield np.where(rng.random(shape) < share, a.dtype.type(np.nan), a)
+
+
+def answer(function, a, axis):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            return function(a, axis=axis), {str(one.message) for one in said}
+        except ValueError as error:
+            return str(error), set()
+
+
+@pytest.mark.parametrize("kind", PARTS)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("op", ["min", "max", "argmin", "argmax"])
+def test_where_nan_and_ties_meet(op, dtype, kind):
+    rng = generator(f"{op} {dtype} {kind}")
+    for shape in SHAPES:
+        for a in arrays_of(rng, shape, dtype, kind):
+            for axis in range(a.ndim):
+                got, wanted = (getattr(library, op)(a, axis=axis) for library in (gpureduce, np))
+                np.testing.assert_array_equal(got, wanted, str(shape))
+
+
+@pytest.mark.parametrize("kind", ["numbers", "ties"])  # of infinities NumPy finds NaN's place
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("op", ["nanmin", "nanmax", "nanargmin", "nanargmax"])
+def test_nan_that_does_not_count(op, dtype, kind):
+    rng = generator(f"{op} {dtype} {kind}")
+    for shape in SHAPES:
+        for a in arrays_of(rng, shape, dtype, kind):
+            for axis in range(a.ndim):
+                got, said = answer(getattr(gpureduce, op), a, axis)
+                wanted, told = answer(getattr(np, op), a, axis)
+                np.testing.assert_array_equal(got, wanted, str(shape))
+                assert said == told, shape
