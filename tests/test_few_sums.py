@@ -24,6 +24,7 @@ DATA = {
         rng.standard_normal(shape), rng.integers(-120, 120, shape)
     ),
     "tiny": lambda rng, shape: rng.integers(-9, 9, shape) * 2.0**-149,
+    "huge": lambda rng, shape: rng.standard_normal(shape) * 2.0 ** rng.integers(1013, 1022),
     "special": lambda rng, shape: rng.choice(
         [1.5, -2.0, np.inf, np.nan], shape, p=[0.6, 0.3, 0.07, 0.03]
     ),

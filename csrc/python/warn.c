@@ -51,24 +51,32 @@ enum { BLOCK = 32 };
 typedef uint16_t lanes_16 __attribute__((vector_size(16)));
 typedef uint32_t lanes_32 __attribute__((vector_size(16)));
 typedef uint64_t lanes_64 __attribute__((vector_size(16)));
-#define SKIP_EVEN(name, number, lanes)                                                           \
+#define SKIP_EVEN(name, number, lanes, compared)                                                 \
   static int64_t name(const char *data, int64_t i, int64_t count, uint64_t odd, uint64_t mask) { \
     enum { LANES = sizeof(lanes) / sizeof(number) };                                             \
-    const lanes wanted = (lanes){0} + (number)odd, which = (lanes){0} + (number)mask;            \
-    lanes x[BLOCK / LANES];                                                                      \
+    const compared wanted = (compared)((lanes){0} + (number)odd);                                \
+    const compared which = (compared)((lanes){0} + (number)mask);                                \
     for (; i + BLOCK <= count; i += BLOCK) {                                                     \
-      lanes any = {0};                                                                           \
+      compared any = {0};                                                                        \
       number all = 0;                                                                            \
-      memcpy(x, data + i * (int64_t)sizeof(number), sizeof x);                                   \
-      for (int j = 0; j < BLOCK / LANES; j++) any |= (lanes)((x[j] & which) == wanted);          \
-      for (int j = 0; j < LANES; j++) all |= any[j];                                             \
+      for (int j = 0; j < BLOCK; j += LANES) {                                                   \
+        compared x;                                                                              \
+        memcpy(&x, data + (i + j) * (int64_t)sizeof(number), sizeof x);                          \
+        any |= (compared)((x & which) == wanted);                                                \
+      }                                                                                          \
+      for (int j = 0; j < LANES; j++) all |= ((lanes)any)[j];                                    \
       if (all) break;                                                                            \
     }                                                                                            \
     return i;                                                                                    \
   }
-SKIP_EVEN(skip_16, uint16_t, lanes_16)
-SKIP_EVEN(skip_32, uint32_t, lanes_32)
-SKIP_EVEN(skip_64, uint64_t, lanes_64)
+SKIP_EVEN(skip_16, uint16_t, lanes_16, lanes_16)
+SKIP_EVEN(skip_32, uint32_t, lanes_32, lanes_32)
+SKIP_EVEN(skip_all_64, uint64_t, lanes_64, lanes_32)
+/* By the upper half, as no instruction of all processors compares 64 bits: the lower half never
+ * is what is wanted of it. 20,000 doubles took 15 us by 64 bits, and 3 so. */
+static int64_t skip_64(const char *data, int64_t i, int64_t count, uint64_t odd, uint64_t mask) {
+  return skip_all_64(data, i, count, odd | 1, mask >> 32 << 32);
+}
 
 /* From i on the first that is not finite, or is infinite, or count. */
 static int64_t next_of(const char *data, int64_t i, int64_t count, const real *r, int infinite) {
