@@ -61,22 +61,27 @@ GPR_FN uint64_t round_bounds(const Doubles low, const Doubles high, Part *to) {
 GPR_FN Doubles plus(const Doubles high, const Doubles low) {
   return choose((Words)(low == 0), high, high + low);
 }
-/* Sums that are off by some amount, over n, to less than doubles. */
+/* Sums that are off by some amount, over n, to less than doubles. over: 1 / n. */
 template <class Part>
-GPR_FN uint64_t divide_close(const Doubles sum, const Doubles off, const Doubles n, Part *to) {
-  const Doubles over = 1.0 / n, close = sum * over;
+GPR_FN uint64_t divide_close(const Doubles sum, const Doubles off, const Doubles n,
+                             const Doubles over, Part *to) {
+  const Doubles close = sum * over;
   const Doubles quotient = close - product_rest(close, n, sum) * over;
   const Words whole = (Words)(product_rest(quotient, n, sum) == 0);
   Doubles beside = (Doubles)(~whole & bits(0x1p-51 * size_of(quotient)));
   beside = choose((Words)(off == 0), beside, 2.0 * off * over + 0x1p-51 * size_of(quotient));
   return round_bounds(plus(quotient, -beside), plus(quotient, beside), to);
 }
-/* high + low over n; a bit a lane of those that are not sure. NaN is. */
-GPR_FN uint64_t divide_exact(const Doubles high, const Doubles low, const Doubles n, double *to) {
-  const Doubles sum = high + low, rest = rounding_error(high, low, sum);
-  const Doubles over = 1.0 / n, close = sum * over;
-  const Doubles more = (rest - product_rest(close, n, sum)) * over, beside = more * 0x1p-50;
-  const Doubles size = size_of(sum);
+/* high + low over n; a bit a lane of those that are not sure. NaN is, and so is a tie: what is left
+ * over is divided without a rest then. */
+GPR_FN uint64_t divide_exact(const Doubles high, const Doubles low, const Doubles n,
+                             const Doubles over, double *to) {
+  const Doubles sum = high + low, rest = rounding_error(high, low, sum), size = size_of(sum);
+  const Doubles close = sum * over, back = -product_rest(close, n, sum);
+  const Doubles left = rest + back, gone = rounding_error(rest, back, left), most = left * over;
+  const Doubles more = most - product_rest(most, n, left) * over;
+  const Words whole = (Words)(product_rest(more, n, left) == 0) & (Words)(gone == 0);
+  const Doubles beside = (Doubles)(~whole & bits(more * 0x1p-50));
   const Words apart = (Words)(close + (more + beside) != close + (more - beside));
   const Words far = (Words)((size < TWOFOLD_LEAST) | (size > TWOFOLD_MOST)) & (Words)(size != 0);
   round_lanes(close + more, to);

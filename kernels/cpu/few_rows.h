@@ -72,9 +72,9 @@ template <> struct FewRows<float> : FewSteps<float> {
   }
   /* A vector of them, over n if DIVIDED; a bit a lane of those that are not sure. */
   template <bool DIVIDED, class Part>
-  GPR_METHOD uint64_t round(int v, const Doubles n, Part *to) const {
+  GPR_METHOD uint64_t round(int v, const Doubles n, const Doubles over, Part *to) const {
     const Doubles by = exact ? Doubles{} : off[v];
-    if (DIVIDED) return divide_close(sum[v], by, n, to) & mask_of((Words)(sum[v] == sum[v]));
+    if (DIVIDED) return divide_close(sum[v], by, n, over, to) & mask_of((Words)(sum[v] == sum[v]));
     if (!exact)
       return round_bounds(plus(sum[v], -by), plus(sum[v], by), to) &
              mask_of((Words)(sum[v] == sum[v]));
@@ -144,23 +144,27 @@ template <> struct FewRows<double> : FewSteps<double> {
     lanes = l;
     return !exact && is_odd();
   }
-  /* The same where there is NaN. */
+  /* The same where there is NaN, or zeros. */
   GPR_APART bool is_odd() {
     Words odd = {};
     Lanes &l = lanes;
     for (int v = 0; v < ALL; v++) {
       const Words nan = (Words)(l.high[v] != l.high[v]) & ~(Words)(l.most[v] >= MOST);
       const Words finite = (Words)(l.high[v] - l.high[v] == 0);
+      if (mask_of((Words)(l.least[v] == 0)))
+        l.least[v] = Sizes<double>::least_of(kept + v * WIDTH, LANES, rows);
       l.high[v] = choose(nan, quiet_nan<double>() - Doubles{}, l.high[v]);
       l.low[v] = (Doubles)(bits(l.low[v]) & ~nan);
-      odd |= ~nan & ((Words)((Counts)nearness(l, v) >= 0) | ~finite);
+      const Words zero = (Words)(l.most[v] == 0); /* of either sign */
+      odd |= ~nan & ((Words)((Counts)nearness(l, v) >= 0) | zero | ~finite);
     }
     exact = !mask_of(odd);
     return false;
   }
-  template <bool DIVIDED> GPR_METHOD uint64_t round(int v, const Doubles n, double *to) const {
+  template <bool DIVIDED>
+  GPR_METHOD uint64_t round(int v, const Doubles n, const Doubles over, double *to) const {
     if (!DIVIDED) return round_lanes(lanes.high[v] + lanes.low[v], to), 0;
-    return divide_exact(lanes.high[v], lanes.low[v], n, to);
+    return divide_exact(lanes.high[v], lanes.low[v], n, over, to);
   }
   /* Where they are not exact; whether an element is infinite. */
   GPR_APART bool close(TwofoldSum<Doubles> *to) {
@@ -169,8 +173,6 @@ template <> struct FewRows<double> : FewSteps<double> {
     for (int v = 0; v < ALL; v++) {
       const double *x = kept + v * WIDTH;
       const Words zero = (Words)(lanes.most[v] == 0);
-      if (mask_of((Words)(lanes.least[v] == 0)))
-        lanes.least[v] = Sizes<double>::least_of(x, LANES, rows);
       Doubles sum = load(x);
       for (int64_t row = 1; row < rows && mask_of(zero); row++) sum += load(x + row * LANES);
       to[v].begin(choose(zero, sum, lanes.high[v]));

@@ -100,7 +100,7 @@ template <class O, class T> struct QuickSum {
   static GPR_APART void few(const gpr_tile *t, T *to) {
     enum { STEPS = FewRows<R>::STEPS, EACH = STEP / PARTS };
     const bool lines = t->across != (int64_t)sizeof(T);
-    const Doubles n = (double)t->n - Doubles{};
+    const Doubles n = (double)t->n - Doubles{}, over = 1.0 / n;
     const R *x = (const R *)(const void *)t->data;
     const int64_t along = t->along / (int64_t)sizeof(R);
     const int64_t ahead = !gpr_prefetch_columns || lines ? 0
@@ -128,7 +128,7 @@ template <class O, class T> struct QuickSum {
       infinite |= rows.add();
       if (rows.exact || sizeof(R) < sizeof(double))
         for (int v = 0; v < rows.ALL; v++)
-          refused |= rows.template round<O::divides>(v, n, part + v * WIDTH) << v * WIDTH;
+          refused |= rows.template round<O::divides>(v, n, over, part + v * WIDTH) << v * WIDTH;
       else
         infinite |= close(rows, n, part, refused);
       for (int s = 0; s < STEPS && first[s] < t->outputs; s++)
@@ -217,7 +217,7 @@ template <class O, class T> struct QuickSum {
     if (mask_of((Words)(odd != 0)) || (O::divides && !narrow))
       refused = round_sums<Part, O::divides>(s, n, to);
     else if constexpr (O::divides)
-      refused = divide_close(s.sum.high, Doubles{}, n, to);
+      refused = divide_close(s.sum.high, Doubles{}, n, 1.0 / n, to);
     else
       round_lanes(plus(s.sum.high, s.sum.low), to);
     const uint64_t special = mask_of((Words)(s.special != 0));

@@ -234,6 +234,8 @@ template <class T, template <class> class Kind> struct TwofoldFold {
         }
     }
   }
+  /* In reals: rows of 200 took 0.40 ns a double turned, and 0.48 each by itself; of 300 0.43 and
+   * less. */
   enum { SHORT_ROW = 256 };
   static GPR_APART void short_rows(const gpr_tile *t, Columns &c, const Store &store) {
     for (int64_t first = 0; first < t->outputs; first += STEP / PARTS) {
@@ -279,7 +281,7 @@ template <class T, template <class> class Kind> struct TwofoldFold {
     if (t->outputs > 1 ? t->across == each : t->along != each)
       columns(t, c, store);
     else
-      (t->n > SHORT_ROW || t->outputs == 1 ? rows : short_rows)(t, c, store);
+      (t->n * PARTS > SHORT_ROW || t->outputs == 1 ? rows : short_rows)(t, c, store);
     if (c.infinite && t->infinite) *t->infinite = 1;
   }
 
