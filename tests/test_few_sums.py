@@ -24,6 +24,7 @@ DATA = {
         rng.standard_normal(shape), rng.integers(-120, 120, shape)
     ),
     "tiny": lambda rng, shape: rng.integers(-9, 9, shape) * 2.0**-149,
+    "huge": lambda rng, shape: rng.standard_normal(shape) * 2.0 ** rng.integers(1013, 1022),
     "special": lambda rng, shape: rng.choice(
         [1.5, -2.0, np.inf, np.nan], shape, p=[0.6, 0.3, 0.07, 0.03]
     ),
@@ -48,6 +49,32 @@ def test_few_elements_an_output(op, dtype, kind):
             with np.errstate(all="ignore"):
                 got = function(given)
             assert got.tobytes() == np.array(wanted, dtype).tobytes(), (rows, kind)
+
+
+@pytest.mark.parametrize("most", [1, 9, 100, 30000, 2**31 - 1, 2**62])
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "i8"])
+@pytest.mark.parametrize("op", ["var", "std"])
+def test_variances_of_few_integers(op, dtype, most):
+    rng = generator(f"{op} {dtype} {most}")
+    most = min(most, np.iinfo(dtype).max)
+    for rows in (1, 2, 3, 4, 7, 16, 65):
+        a = rng.integers(-most if dtype[0] == "i" else 0, most, (rows, 37), dtype, endpoint=True)
+        for ddof in range(min(rows, 2)):
+            exact = getattr(reference, f"{op}_of")
+            wanted = [exact(a[:, j], np.dtype("f8"), ddof) for j in range(a.shape[1])]
+            for given in (a, np.asfortranarray(a)):
+                got = getattr(gpureduce, op)(given, axis=0, ddof=ddof)
+                assert got.tobytes() == np.array(wanted).tobytes(), (rows, ddof)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u4", "i8"])
+@pytest.mark.parametrize("op", ["mean", "var", "std"])
+def test_integers_as_doubles(op, dtype):
+    """The same whether they are converted, or taken as they are where doubles hold them."""
+    a = generator(f"{op} {dtype}").integers(0, 2**63, (9, 11), "i8").astype(dtype)
+    for axis in (0, 1, None):
+        wanted = getattr(gpureduce, op)(a.astype("f8"), axis=axis)
+        assert np.array_equal(getattr(gpureduce, op)(a, axis=axis, dtype="f8"), wanted)
 
 
 NUMBERS = "?bhiqBHIQefdFD"

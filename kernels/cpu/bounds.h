@@ -2,7 +2,7 @@
 #ifndef GPR_BOUNDS_H
 #define GPR_BOUNDS_H
 
-#include "exact_lanes.h"
+#include "twofold.h"
 
 #include "../core/convert.h"
 
@@ -39,17 +39,53 @@ GPR_FN void round_lanes(const Doubles x, float16 *to) {
  * the sign of a zero, or are NaN. */
 template <class Part>
 GPR_FN uint64_t round_bounds(const Doubles low, const Doubles high, Part *to) {
-  const uint64_t opposite = mask_of((Words)((bits(low) ^ bits(high)) >> 63 != 0));
   Part other[WIDTH];
   round_lanes(low, other);
   round_lanes(high, to);
-  if constexpr (sizeof(Part) >= sizeof(float)) {
-    return opposite | mask_of(~(Words)(load((const Part *)other) == load((const Part *)to)));
+  const Words opposite = (Words)((bits(low) ^ bits(high)) >> 63 != 0);
+  if constexpr (sizeof(Part) == sizeof(double))
+    return mask_of(opposite | ~(Words)(load((const double *)other) == load((const double *)to)));
+  if constexpr (sizeof(Part) == sizeof(float)) {
+    Floats a, b;
+    memcpy(&a, other, sizeof a);
+    memcpy(&b, to, sizeof b);
+    return mask_of(opposite) | mask_of(~(a == b));
   } else {
-    uint64_t differ = opposite;
+    uint64_t differ = mask_of(opposite);
     for (int l = 0; l < WIDTH; l++) differ |= (uint64_t) !(wide(other[l]) == wide(to[l])) << l;
     return differ;
   }
+}
+
+/* Zeros keep the sign that high has. */
+GPR_FN Doubles plus(const Doubles high, const Doubles low) {
+  return choose((Words)(low == 0), high, high + low);
+}
+/* Sums that are off by some amount, over n, to less than doubles. over: 1 / n. */
+template <class Part>
+GPR_FN uint64_t divide_close(const Doubles sum, const Doubles off, const Doubles n,
+                             const Doubles over, Part *to) {
+  const Doubles close = sum * over;
+  const Doubles quotient = close - product_rest(close, n, sum) * over;
+  const Words whole = (Words)(product_rest(quotient, n, sum) == 0);
+  Doubles beside = (Doubles)(~whole & bits(0x1p-51 * size_of(quotient)));
+  beside = choose((Words)(off == 0), beside, 2.0 * off * over + 0x1p-51 * size_of(quotient));
+  return round_bounds(plus(quotient, -beside), plus(quotient, beside), to);
+}
+/* high + low over n; a bit a lane of those that are not sure. NaN is, and so is a tie: what is left
+ * over is divided without a rest then. */
+GPR_FN uint64_t divide_exact(const Doubles high, const Doubles low, const Doubles n,
+                             const Doubles over, double *to) {
+  const Doubles sum = high + low, rest = rounding_error(high, low, sum), size = size_of(sum);
+  const Doubles close = sum * over, back = -product_rest(close, n, sum);
+  const Doubles left = rest + back, gone = rounding_error(rest, back, left), most = left * over;
+  const Doubles more = most - product_rest(most, n, left) * over;
+  const Words whole = (Words)(product_rest(more, n, left) == 0) & (Words)(gone == 0);
+  const Doubles beside = (Doubles)(~whole & bits(more * 0x1p-50));
+  const Words apart = (Words)(close + (more + beside) != close + (more - beside));
+  const Words far = (Words)((size < TWOFOLD_LEAST) | (size > TWOFOLD_MOST)) & (Words)(size != 0);
+  round_lanes(close + more, to);
+  return mask_of((apart | far) & (Words)(sum == sum));
 }
 
 GPR_CLOSE

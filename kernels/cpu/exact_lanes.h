@@ -93,12 +93,19 @@ template <int REALS, class R> GPR_FN void prefetch_later(const R *at, int64_t ah
 /* One bit a lane of a vector of 0 and -1. */
 template <class V> GPR_FN uint64_t mask_of(V lanes) {
   uint64_t mask = 0;
+#ifdef __AVX2__
+  constexpr bool words = sizeof lanes[0] == 8;
+#endif
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
-  if (sizeof lanes[0] == 4) return _mm512_movepi32_mask((__m512i)lanes);
-  if (sizeof lanes[0] == 8) return _mm512_movepi64_mask((__m512i)lanes);
-#elif defined(__AVX2__) && !defined(__AVX512F__)
-  if (sizeof lanes[0] == 4) return (uint32_t)_mm256_movemask_ps((__m256)lanes);
-  if (sizeof lanes[0] == 8) return (uint32_t)_mm256_movemask_pd((__m256d)lanes);
+  if constexpr (sizeof(V) == 64)
+    return words ? _mm512_movepi64_mask((__m512i)lanes) : _mm512_movepi32_mask((__m512i)lanes);
+#endif
+#ifdef __AVX2__
+  if constexpr (sizeof(V) == 32)
+    return (uint32_t)(words ? _mm256_movemask_pd((__m256d)lanes)
+                            : _mm256_movemask_ps((__m256)lanes));
+  if constexpr (sizeof(V) == 16)
+    return (uint32_t)(words ? _mm_movemask_pd((__m128d)lanes) : _mm_movemask_ps((__m128)lanes));
 #endif
   for (unsigned l = 0; l < sizeof lanes / sizeof lanes[0]; l++)
     mask |= (uint64_t)(lanes[l] != 0) << l;

@@ -38,6 +38,7 @@ GPR_FN Doubles smaller_size(const Doubles a, const Doubles b) {
  * fields `range` apart at most, and within bounds; x: the block. */
 template <class R> struct Sizes;
 template <> struct Sizes<float> {
+  static constexpr uint32_t INFINITE = 0xff000000u;
   Words32 most = {}, least = ~Words32{}; /* shifted; less one, so that zero is not the least */
   GPR_METHOD void see(const float *at) {
     Words32 size;
@@ -48,10 +49,15 @@ template <> struct Sizes<float> {
     least = least < size ? least : size;
   }
   GPR_METHOD bool are_near(int range, int, int, const float *, int64_t, int64_t) const {
-    const uint32_t field = 0xff000000u;
-    const Words32 high = most & field, low = (least + 1) & field;
+    const Words32 high = most & INFINITE, low = (least + 1) & INFINITE;
     return !mask_of((Words32)((high - low > (uint32_t)range << 24) & (high > low)) |
-                    (Words32)(high == field));
+                    (Words32)(high == INFINITE));
+  }
+  /* Lanes of such, or with an infinity; but none with NaN. */
+  GPR_METHOD Words32 far_apart(int range) const {
+    const Words32 apart = (most & INFINITE) - ((least + 1) & INFINITE);
+    const Words32 far = (Words32)((apart > (uint32_t)range << 24) & (most > least));
+    return (far | (Words32)(most == INFINITE)) & (Words32)(most <= INFINITE);
   }
 };
 template <> struct Sizes<double> {

@@ -3,15 +3,12 @@
 #define GPR_SUMS_H
 
 #include "bounds.h"
+#include "few_rows.h"
 #include "near_columns.h"
 #include "twofold_columns.h"
 
 GPR_OPEN
 
-/* Zeros keep the sign that high has. */
-GPR_FN Doubles plus(const Doubles high, const Doubles low) {
-  return choose((Words)(low == 0), high, high + low);
-}
 /* The sums of some lanes over n, rounded once; a bit a lane of those that are not sure. What lost
  * nothing is certain, ties and zeros too. */
 template <class Part, bool DIVIDED>
@@ -42,17 +39,6 @@ GPR_CALL uint64_t round_sums(const TwofoldSum<Doubles> &s, const Doubles n, Part
   return refused | round_bounds(plus(high, low - error), plus(high, low + error), to);
 }
 
-/* Sums that doubles hold, over n, to less than doubles. */
-template <class Part> GPR_FN uint64_t divide_close(const Doubles sum, const Doubles n, Part *to) {
-  const Doubles over = 1.0 / n, close = sum * over;
-  const Doubles quotient = close - product_rest(close, n, sum) * over;
-  const Words whole = (Words)(product_rest(quotient, n, sum) == 0);
-  const Doubles beside = (Doubles)(~whole & bits(0x1p-51 * size_of(quotient)));
-  return round_bounds(plus(quotient, -beside), plus(quotient, beside), to);
-}
-
-/* Columns of so few rows are finished as they come. */
-enum { FEW_ROWS = 16 };
 /* Sums of one or two, means of one: an addition of IEEE rounds the exact sum once, and has its
  * zeros. A mean of two is half of a sum, rounded where the sum is, unless that overflows or is
  * small. The results, and what there is among them: of bits that are not zero. */
@@ -102,56 +88,88 @@ template <class O, class T> struct QuickSum {
     }
   }
   /* Outputs [known, m), mostly all: copies of a known size are moves. */
-  template <int ALL = WIDTH>
   static void put(const T *sum, int64_t n, int64_t known, int64_t m, T *to) {
-    T out[ALL];
-    finish_rounded(sum, ALL, n, out);
-    if (m - known == ALL)
+    T out[WIDTH];
+    finish_rounded(sum, WIDTH, n, out);
+    if (m - known == WIDTH)
       memcpy((void *)to, out, sizeof out);
     else
       memcpy((void *)(to + known), out + known, (size_t)(m - known) * sizeof *out);
   }
-  typedef QuickRow<QuickSum, O, T, TwofoldSum> Sums;
   /* Of the last columns some for a second time. */
   static GPR_APART void few(const gpr_tile *t, T *to) {
-    enum { ACROSS = STEP / PARTS };
+    enum { STEPS = FewRows<R>::STEPS, EACH = STEP / PARTS };
     const bool lines = t->across != (int64_t)sizeof(T);
-    const Doubles n = (double)t->n - Doubles{};
-    typename Sums::F::Columns c;
+    const Doubles n = (double)t->n - Doubles{}, over = 1.0 / n;
+    const R *x = (const R *)(const void *)t->data;
     const int64_t along = t->along / (int64_t)sizeof(R);
     const int64_t ahead = !gpr_prefetch_columns || lines ? 0
                           : along == t->outputs * PARTS  ? t->n * along /* the next tile */
-                                                         : 8 * STEP;
-    c.choose(STEP, t->n);
-    for (int64_t next = 0; next < t->outputs; next += ACROSS) {
-      const int64_t o = lines ? next : least(next, t->outputs - ACROSS);
-      const int64_t m = least((int64_t)ACROSS, t->outputs - o);
-      gpr_tile some = *t;
-      Part sums[STEP];
-      T both[ACROSS];
-      some.data += o * t->across;
-      some.outputs = m;
-      if (t->counts) some.counts += o;
-      const R *x = (const R *)(const void *)some.data;
-      if (lines) x = c.template turned<PARTS>(some.data, t->across, m, t->n);
-      const int64_t stride = lines ? (int64_t)STEP : along;
-      const Piece<R> rows = {x, stride, t->n, ahead};
-      StepBlock<K, R> block;
-      K at[2];
-      block.prepare(rows, c.habit);
-      block.open(c.habit);
-      c.infinite |= block.add(rows, c.habit);
-      c.infinite |= block.close(at, rows, c.habit, true);
-      if (round(at[0], n, false, sums) | round(at[1], n, false, sums + WIDTH)) {
-        Sums::run_sums(&some, nullptr, to + o);
-        continue;
+                                                         : STEPS * 4 * STEP;
+    alignas(GPR_VECTOR) R room[FEW_ROWS * FewRows<R>::LANES];
+    FewRows<R> rows;
+    bool infinite = false;
+    rows.rows = t->n;
+    rows.stride = lines ? (int64_t)rows.LANES : along;
+    rows.ahead = ahead;
+    for (int64_t next = 0; next < t->outputs; next += STEPS * EACH) {
+      int64_t first[STEPS];
+      Part part[STEPS * STEP];
+      uint64_t refused = 0;
+      for (int s = 0; s < STEPS; s++) {
+        first[s] = next + s * EACH;
+        if (!lines) first[s] = least(first[s], t->outputs - EACH);
+        rows.at[s] = x + first[s] * PARTS;
+        if (lines)
+          rows.at[s] =
+              turned<PARTS, Part>(t->data + first[s] * t->across, t->across, t->outputs - first[s],
+                                  t->n, room + s * STEP, (int64_t)rows.LANES);
       }
-      memcpy((void *)both, sums, sizeof both);
-      if constexpr (PARTS == 2)
-        for (int l = 0; lines && l < ACROSS; l++) both[l] = {sums[l], sums[ACROSS + l]};
-      put<ACROSS>(both, t->n, 0, m, to + o);
+      infinite |= rows.add();
+      if (rows.exact || sizeof(R) < sizeof(double))
+        for (int v = 0; v < rows.ALL; v++)
+          refused |= rows.template round<O::divides>(v, n, over, part + v * WIDTH) << v * WIDTH;
+      else
+        infinite |= close(rows, n, part, refused);
+      for (int s = 0; s < STEPS && first[s] < t->outputs; s++)
+        put_step(t, part + s * STEP, first[s], lines, to);
+      if (refused) alone_of(t, refused, first, lines, to);
     }
-    if (c.infinite) *t->infinite = 1;
+    if (infinite) *t->infinite = 1;
+  }
+  static GPR_APART bool close(FewRows<R> &rows, const Doubles n, Part *part, uint64_t &refused) {
+    bool infinite = false;
+    if constexpr (sizeof(R) == sizeof(double)) {
+      K k[rows.ALL];
+      infinite = rows.close(k);
+      for (int v = 0; v < rows.ALL; v++)
+        refused |= round(k[v], n, false, part + v * WIDTH) << v * WIDTH;
+    }
+    return infinite;
+  }
+  /* Of a step, whose parts come by turns, or in lines one after the other. */
+  static GPR_METHOD void put_step(const gpr_tile *t, const Part *part, int64_t first, bool lines,
+                                  T *to) {
+    enum { EACH = STEP / PARTS };
+    const int64_t m = least((int64_t)EACH, t->outputs - first);
+    T both[EACH];
+    if constexpr (PARTS == 2)
+      for (int l = 0; lines && l < EACH; l++) both[l] = {part[l], part[EACH + l]};
+    const T *sum = PARTS == 2 && lines ? both : (const T *)(const void *)part;
+    if (m == EACH)
+      finish_rounded(sum, EACH, t->n, to + first);
+    else
+      finish_rounded(sum, m, t->n, to + first);
+  }
+  static GPR_APART void alone_of(const gpr_tile *t, uint64_t refused, const int64_t *first,
+                                 bool lines, T *to) {
+    enum { EACH = STEP / PARTS };
+    for (; refused; refused &= refused - 1) {
+      const int lane = __builtin_ctzll(refused) % STEP, step = __builtin_ctzll(refused) / STEP;
+      const int64_t o = first[step] + (PARTS == 1 ? lane : lines ? lane % EACH : lane / PARTS);
+      if (o < t->outputs)
+        alone(t->data + o * t->across, t, t->counts ? t->counts[o] : t->n, nullptr, to + o);
+    }
   }
   static bool at_once(const gpr_tile *t, const void *with, T *to) {
     if constexpr (plain) {
@@ -199,7 +217,7 @@ template <class O, class T> struct QuickSum {
     if (mask_of((Words)(odd != 0)) || (O::divides && !narrow))
       refused = round_sums<Part, O::divides>(s, n, to);
     else if constexpr (O::divides)
-      refused = divide_close(s.sum.high, n, to);
+      refused = divide_close(s.sum.high, Doubles{}, n, 1.0 / n, to);
     else
       round_lanes(plus(s.sum.high, s.sum.low), to);
     const uint64_t special = mask_of((Words)(s.special != 0));
