@@ -282,6 +282,7 @@ MEANT = (
         r"\bvfnmadd\d+p[sd]",
     ),
     (r"(NearColumns|Folder)<gpr::\w+::Var<(gpr::\w+::complex<)?double", r"\bvfmsub\d+pd"),
+    (r"Direct<gpr::\w+::Std<", r"\bvfmsub\d+pd"),
 )
 
 

@@ -71,14 +71,16 @@ template <> struct FewRows<float> : FewSteps<float> {
     return mask_of(infinite);
   }
   /* A vector of them, over n if DIVIDED; a bit a lane of those that are not sure. */
-  template <bool DIVIDED, class Part>
-  GPR_METHOD uint64_t round(int v, const Doubles n, const Doubles over, Part *to) const {
-    const Doubles by = exact ? Doubles{} : off[v];
-    if (DIVIDED) return divide_close(sum[v], by, n, over, to) & mask_of((Words)(sum[v] == sum[v]));
-    if (!exact)
-      return round_bounds(plus(sum[v], -by), plus(sum[v], by), to) &
-             mask_of((Words)(sum[v] == sum[v]));
-    return round_lanes(sum[v], to), 0;
+  template <bool DIVIDED>
+  GPR_METHOD uint64_t round(int v, const Doubles n, const Doubles over, float *to) const {
+    const Doubles one = sum[v], by = exact ? Doubles{} : off[v];
+    if (DIVIDED) return divide_close(one, by, n, over, to) & mask_of((Words)(one == one));
+    round_lanes(one, to);
+    if (exact) return 0;
+    const Doubles lost = size_of(one - load((const float *)to));
+    const Doubles half =
+        (Doubles)(bits(one) & 0x7ffull << 52) * 0x1p-24; /* of a float's last bit */
+    return mask_of((Words)(by != 0) & ~(Words)(lost + by < half));
   }
 };
 
@@ -93,16 +95,19 @@ template <> struct FewRows<double> : FewSteps<double> {
   };
   alignas(GPR_VECTOR) double kept[FEW_ROWS * LANES];
   Lanes lanes;
-  bool exact;
+  bool exact, zeros = false;
 
-  /* Keeps them for a second look. */
-  GPR_METHOD void look(Lanes &l) {
+  /* Keeps them for a second look. ZEROS: these are not the least. */
+  template <bool ZEROS> GPR_METHOD void look(Lanes &l) {
     Sizes<double> sizes[STEPS];
     double *to = kept;
     each([&](int s, const double *x) {
       for (int k = 0; k < 2; k++, to += WIDTH) {
         const Doubles d = load(x + k * WIDTH);
-        sizes[s].see(d, k);
+        if (ZEROS)
+          sizes[s].see_but_zero(d, k);
+        else
+          sizes[s].see(d, k);
         memcpy(to, &d, sizeof d);
       }
     });
@@ -134,10 +139,11 @@ template <> struct FewRows<double> : FewSteps<double> {
     Lanes l;
     Words near = ~Words{};
     Doubles all = {};
-    look(l);
+    zeros ? look<true>(l) : look<false>(l);
     add_parts(l);
     for (int v = 0; v < ALL; v++) {
       near &= bits(nearness(l, v));
+      if (zeros) near &= (Words)(l.most[v] != 0);
       all += l.high[v] + l.low[v];
     }
     exact = !mask_of((Words)((Counts)near >= 0) | ~(Words)(all - all == 0));
@@ -151,8 +157,10 @@ template <> struct FewRows<double> : FewSteps<double> {
     for (int v = 0; v < ALL; v++) {
       const Words nan = (Words)(l.high[v] != l.high[v]) & ~(Words)(l.most[v] >= MOST);
       const Words finite = (Words)(l.high[v] - l.high[v] == 0);
-      if (mask_of((Words)(l.least[v] == 0)))
+      if (mask_of((Words)(l.least[v] == 0))) {
+        zeros = true; /* and so are the next */
         l.least[v] = Sizes<double>::least_of(kept + v * WIDTH, LANES, rows);
+      }
       l.high[v] = choose(nan, quiet_nan<double>() - Doubles{}, l.high[v]);
       l.low[v] = (Doubles)(bits(l.low[v]) & ~nan);
       const Words zero = (Words)(l.most[v] == 0); /* of either sign */

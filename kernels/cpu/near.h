@@ -66,6 +66,11 @@ template <> struct Sizes<double> {
     most[k] = greater_size(most[k], d);
     least[k] = smaller_size(least[k], d);
   }
+  GPR_METHOD void see_but_zero(const Doubles d, int k) {
+    const Words none = (Words)(d == 0) & bits(__builtin_inf() - Doubles{});
+    most[k] = greater_size(most[k], d);
+    least[k] = smaller_size(least[k], (Doubles)(bits(d) | none));
+  }
   /* The least that is not zero, where one is. */
   GPR_APART static Doubles least_of(const double *x, int64_t stride, int64_t rows) {
     Doubles least = Doubles{} + __builtin_inf();

@@ -9,8 +9,9 @@
 GPR_OPEN
 
 /* Numbers are added up by blocks of rows, and then these, so that few roundings add up; some rows
- * of a panel of columns at a time, which the hardware can follow. */
-enum { PANEL = 256, BLOCK_ROWS = 64, WOVEN_ROWS = 16 };
+ * of a panel of columns at a time, which the hardware can follow. Of 256 columns, (4096, 1024)
+ * doubles took 1.87 ms on a Xeon, of 512 1.60. */
+enum { PANEL = 512, BLOCK_ROWS = 64, WOVEN_ROWS = 16 };
 /* Rows that lie whole pages apart meet in one set of the caches, which has at least so many ways.
  */
 enum { PAGE_BYTES = 4096, WAYS = 8 };
@@ -48,7 +49,7 @@ template <bool EXACTLY, class K, class R> GPR_FN bool add_rows(K *to, const Piec
   K a = to[0], b = to[1];
   for (int64_t row = 0; row < rows.n; row++) {
     const R *at = rows.x + row * rows.stride;
-    prefetch_later<STEP>(at, rows.ahead);
+    if (rows.ahead) prefetch_later<STEP>(at, rows.ahead);
     if constexpr (EXACTLY) {
       a.add_exactly(load(at));
       b.add_exactly(load(at + WIDTH));
@@ -107,7 +108,7 @@ template <> struct StepBlock<TwofoldSum<Doubles>, float> {
     StepBlock s = *this;
     const float *x = rows.x;
     for (int64_t row = 0; row < rows.n; row++, x += rows.stride) {
-      prefetch_later<STEP>(x, rows.ahead);
+      if (rows.ahead) prefetch_later<STEP>(x, rows.ahead);
       Words32 size;
       memcpy(&size, x, sizeof size);
       size += size;
@@ -172,7 +173,7 @@ struct WindowBlock : WindowLanes {
     WindowLanes w = *this;
     const double *x = rows.x;
     for (int64_t row = 0; row < rows.n; row++, x += rows.stride) {
-      prefetch_later<STEP>(x, rows.ahead);
+      if (rows.ahead) prefetch_later<STEP>(x, rows.ahead);
       for (int k = 0; k < 2; k++)
         add_two_levels(w.first[k], w.second[k], w.away[k], w.lost[k], start, load(x + k * WIDTH));
     }
