@@ -202,7 +202,7 @@ typedef struct gpr_gpu_row {
                         not come; 0: all of them come */
   int threads;       /* a block */
   int tile;          /* bytes that a block takes at a time */
-  int blocks;        /* a multiprocessor, at most; 0: the tree's, whose chunks are of several tiles */
+  int blocks;        /* a multiprocessor, at most; 0: a tree has its own */
   gpr_lines lines;
   gpr_small small;
 } gpr_gpu_row;
