@@ -103,6 +103,7 @@ template <class O, class T> struct QuickSpread {
     int exponent;
     uint32_t special = 0;
     const int64_t m = mantissa(x, exponent, special);
+    if (!m) return 0; /* whose exponent says nothing */
     return exponent >= unit ? m << (exponent - unit) : m >> (unit - exponent);
   }
   static double number(const char *at) {
