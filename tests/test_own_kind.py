@@ -206,6 +206,7 @@ def test_torch_gets_torch(name):
         b = torch.full((1 << 12, 1 << 12), 1.0, device="cuda")
         for _ in range(20):
             total = gpureduce.sum(b, axis=0) + 1
+    side.synchronize()
     assert float(total.sum()) == ((1 << 12) + 1) * (1 << 12)
 
 
