@@ -335,7 +335,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("where", choices=["cpu", "gpu"])
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--seed", type=int, default=int(1000 * time.time()))
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--worst", type=int, default=40)
     parser.add_argument("--write", default="")
