@@ -18,12 +18,16 @@ PARTS = {
 }
 
 
-def arrays_of(rng, shape, dtype, kind):
-    a = PARTS[kind](rng, shape).astype(dtype)
-    if np.iscomplexobj(a):
-        a.imag = PARTS[kind](rng, shape)
-    for share in (0, 0.01, 0.9, 1):
-        yield np.where(rng.random(shape) < share, a.dtype.type(np.nan), a)
+def cases(op, dtype, kind):
+    """Arrays without NaN and with more and more of them, each along each axis."""
+    rng = generator(f"{op} {dtype} {kind}")
+    for shape in SHAPES:
+        a = PARTS[kind](rng, shape).astype(dtype)
+        if np.iscomplexobj(a):
+            a.imag = PARTS[kind](rng, shape)
+        for share in (0, 0.01, 0.9, 1):
+            given = np.where(rng.random(shape) < share, a.dtype.type(np.nan), a)
+            yield from ((given, axis) for axis in range(a.ndim))
 
 
 def answer(function, a, axis):
@@ -39,23 +43,17 @@ def answer(function, a, axis):
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("op", ["min", "max", "argmin", "argmax"])
 def test_where_nan_and_ties_meet(op, dtype, kind):
-    rng = generator(f"{op} {dtype} {kind}")
-    for shape in SHAPES:
-        for a in arrays_of(rng, shape, dtype, kind):
-            for axis in range(a.ndim):
-                got, wanted = (getattr(library, op)(a, axis=axis) for library in (gpureduce, np))
-                np.testing.assert_array_equal(got, wanted, str(shape))
+    for a, axis in cases(op, dtype, kind):
+        got, wanted = (getattr(library, op)(a, axis=axis) for library in (gpureduce, np))
+        np.testing.assert_array_equal(got, wanted, str(a.shape))
 
 
 @pytest.mark.parametrize("kind", ["numbers", "ties"])  # of infinities NumPy finds NaN's place
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("op", ["nanmin", "nanmax", "nanargmin", "nanargmax"])
 def test_nan_that_does_not_count(op, dtype, kind):
-    rng = generator(f"{op} {dtype} {kind}")
-    for shape in SHAPES:
-        for a in arrays_of(rng, shape, dtype, kind):
-            for axis in range(a.ndim):
-                got, said = answer(getattr(gpureduce, op), a, axis)
-                wanted, told = answer(getattr(np, op), a, axis)
-                np.testing.assert_array_equal(got, wanted, str(shape))
-                assert said == told, shape
+    for a, axis in cases(op, dtype, kind):
+        got, said = answer(getattr(gpureduce, op), a, axis)
+        wanted, told = answer(getattr(np, op), a, axis)
+        np.testing.assert_array_equal(got, wanted, str(a.shape))
+        assert said == told, a.shape

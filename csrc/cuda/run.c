@@ -151,8 +151,9 @@ int64_t gpr_cuda_answer_words(int device) {
   return GPR_LINES_AT + GPR_LINE_WORDS * (lines < 2 * SMALL_BLOCKS ? 2 * SMALL_BLOCKS : lines);
 }
 
-/* Tiles to a block: one as long as the device has warps for them, then up to 16. Of 19 MB in chunks
- * of 16 each warp of an H200 had one at most, whose loads wait for each other: 17 µs. */
+/* Of so many tiles: a block each as long as the device has warps for them all, then one for up to
+ * 16, flat_tree.cuh's TREE_GROUPS; its warps take what that leaves them. The product of 19 MB in
+ * chunks of 16 took 17 µs on an H200: few warps had one, and its loads wait for each other. */
 static int64_t tree_blocks(int64_t tiles) {
   enum { TILES_MOST = 512, CHUNK_TILES = 16 };
   if (tiles <= TILES_MOST) return tiles;

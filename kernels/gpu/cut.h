@@ -20,8 +20,9 @@ struct AxesRow {
   int brief_loads, brief_blocks; /* loads: of lanes that share an output; 0: none do */
   int bytes;                     /* of an element */
   int tile_blocks, tile_loads;
-  /* Of rows: up to how many brief comes first, and from how many on before staged ones; from how
-   * many on there are rows; from how many a run of several is packets to a tile (RowBytes). */
+  /* Bytes, by table.cpp's RowBytes. Of rows: up to how many brief comes first, and from how many
+   * on before staged ones; from how many on there are rows; from how many on a run of several is
+   * read by packets. */
   int brief_bytes, staged_bytes, rows_bytes, run_bytes;
   int strip_bytes, packed_bytes, staged_packets, staged_blocks;
   int rows_blocks, rows_loads, columns_blocks, columns_loads;

@@ -147,9 +147,9 @@ constexpr gpr_program *convert_program() {
  * cut out of longer ones or one behind the other, by all variants: of 2 KB, cut, sums of floats
  * took 101 µs as rows, 72 as tile_rows and 72 as brief, positions 150, 90 and 81, of doubles 97, 77
  * and 54 and 122, 116 and 51; of 5 KB 73, 65 and 51, 92, 81 and 55. Numbers of two bytes are
- * packets sooner than they are brief: 130, 72 and 95. Two runs of 1 KB of doubles and more took 105
- * µs as packets and 73 one by one, of 3 KB 54 and 59; their maxima 111 and 62, 62 and 52, and of 5
- * KB 62 and 62. */
+ * packets sooner than they are brief: 130, 72 and 95. Sums of two runs of doubles took 105 µs of 1
+ * KB each as packets and 73 one by one, of 3 KB 54 and 59; their maxima 111 and 62, 62 and 52, and
+ * of 5 KB 62 and 62. */
 template <class F> struct RowBytes {
   static constexpr int size = sizeof(typename F::Element);
   static constexpr int brief = size >= 4 ? 4096 : 0, staged = 1 << 20;
