@@ -16,8 +16,8 @@ PARTS = 64  # blocks of a multiprocessor: the last of them are no great part of 
 # end at the same time, so that the last wave should be short.
 ENOUGH, ENOUGH_ACROSS = 20, 32
 # Where blocks are enough, a part's leaves take more memory than its node by so much, of threads,
-# and are so many tiles, of a warp.
-LEAVES_TO_NODE, TILES_FEW = 64, 4
+# and are so many groups, of a warp.
+LEAVES_TO_NODE, GROUPS_FEW = 64, 4
 NODES_FEW = 8  # of a thread that folds the parts' nodes; groups fold theirs where there are more
 ACROSS = 128  # outputs side by side, that memory gives long pieces of
 ROW_LEAST = 512  # elements of an output that are worth a warp
@@ -92,14 +92,14 @@ def cut(
     across = dims.kept and outputs >= LANES_LEAST and near < along
     by_warps = not across and count >= ROW_LEAST
     units = shape.threads // WARP if by_warps else shape.threads
-    least = WARP * shape.run if by_warps else shape.leaves
+    least = WARP * shape.packet * shape.rows if by_warps else shape.leaves
     steps = -(-count // least)
     runs = steps if across or by_warps else -(-count // shape.run)
     wide = _wide(units, outputs, runs, bool(across), multiprocessors * ENOUGH)
     high = units // wide
     tiles = -(-outputs // wide)
     branch = -(-shape.state // 8) * 8 + BRANCH
-    few = TILES_FEW if by_warps else LEAVES_TO_NODE * branch // (shape.leaf * shape.leaves)
+    few = GROUPS_FEW if by_warps else LEAVES_TO_NODE * branch // (shape.leaf * shape.leaves)
     enough = multiprocessors * (ENOUGH_ACROSS if across else ENOUGH)
     split = _split(tiles, steps, high, few, multiprocessors * PARTS, enough, shape.depth)
     group = split

@@ -16,19 +16,19 @@ WARP = 32
 # What is unrolled costs code and time to compile by what combine does, in instructions or so.
 _RUN_COST = 1600
 _COST = {"div": 12, "rem": 30, "call": 40}
-_RUN_BYTES = 160  # that a lane has of a tile: a line of memory and a mask's
-_AHEAD_BYTES = 256  # of a lane's tiles together, of which all but one are on their way
-_MOST_STAGES = 8
+_RUN_BYTES = 160  # that a thread loads at a time
+_PACKET_BYTES = 16  # that a lane loads of one array by one instruction
+_ROWS, _ROWS_BYTES = 4, 128  # that a lane has on their way, or of their nodes
 _SHARED = (48 << 10) - 128  # bytes that a block may have without asking, but for a few
 
 
 class Shape(NamedTuple):
     """How kernels cut the work; the numbers are powers of two, but for depth and blocks."""
 
-    run: int  # leaves that a thread or a lane folds at a time
+    run: int  # leaves that a thread folds at a time
     leaves: int  # the same where there are few or they lie anywhere
-    stages: int  # tiles of a warp
-    is_tiled: bool  # whether there is room for tiles
+    packet: int  # leaves of a lane side by side
+    rows: int  # packets of a lane
     is_ahead: bool  # whether a thread's leaves can come by way of shared memory
     threads: int  # of a block
     blocks: int  # of a multiprocessor, for which there are registers
@@ -77,44 +77,39 @@ def struct_of(program: Program) -> np.dtype:
     return np.dtype([(f"s{n}", slot.numpy) for n, slot in slots], align=True)
 
 
-def _tile_bytes(program: Program, run: int) -> int:
-    """As kernels/gpu/operator_tiles.cuh has it."""
-    leaves = [len(streams) * stream.scalar.bytes for streams, stream in arrays_of(program)]
-    return sum(-(-WARP * run * leaf // 128) * 128 + 128 for leaf in leaves)
-
-
 def shape_of(program: Program) -> Shape:
     state = struct_of(program).itemsize
     given = sum(stream.scalar.bytes for stream in program.streams)
+    widest = max((len(s) * stream.scalar.bytes for s, stream in arrays_of(program)), default=1)
     cost = _cost(program.combine) + _cost(program.lift)
     threads = 128 if state <= 256 else 64
     run = _most(1, 32, given, _RUN_BYTES)
     run = _most(1, run, cost, _RUN_COST)
-    stages = _most(2, _MOST_STAGES, run * given, _AHEAD_BYTES)
-    is_tiled = threads // WARP * stages * _tile_bytes(program, run) <= _SHARED
-    run = run if is_tiled else 1
+    packet = _most(1, 8, widest, _PACKET_BYTES)
+    packet = _most(1, packet, cost, _RUN_COST)
+    rows = _most(1, _ROWS, max(packet * given, state), _ROWS_BYTES)
+    rows = _most(1, rows, packet * cost, _RUN_COST)
     is_ahead = run >= 4 and all(stream.scalar.bytes >= 4 for stream in program.streams)
     is_ahead &= threads * run * given <= _SHARED
     blocks = 5 if state <= 32 else 3 if state <= 64 else 2
     depth = 24 if state <= 32 else 20 if state <= 64 else 12
     leaves = min(run, 8)
-    return Shape(run, leaves, stages, is_tiled, is_ahead, threads, blocks, depth, state, given)
+    return Shape(run, leaves, packet, rows, is_ahead, threads, blocks, depth, state, given)
 
 
 def _leaves(program: Program, arrays: Sequence[Array]) -> str:
     """What is loaded of some leaves that follow each other."""
-    members, load, one, get, get_one, get_own = [], [], [], [], [], []
+    members, packed, end, some, one, settle, get_own = [], [], [], [], [], [], []
     given, before = [""] * len(program.streams), 0
     for k, (streams, stream) in enumerate(arrays):
         of, size = stream.scalar.stored, len(streams)
-        members.append(f"{of} x{k}[{size} * N];")
-        load.append(
-            f"    load_leaves<{of}, {size}, N>(x{k}, x, {streams[0]}, at[{k}], "
-            f"x.step[{k}], x.is_packed({k}), left);"
+        members.append(f"Given<{of}, {size}, N> given{k}; {of} x{k}[{size} * N];")
+        packed.append(f"    given{k}.load_packed(at[{k}] + from * {size * stream.scalar.bytes}, is_even);")
+        end.append(f"    given{k}.load_end(at[{k}] + from * {size * stream.scalar.bytes}, there);")
+        some.append(
+            f"    given{k}.load_some(x, {streams[0]}, at[{k}], x.step[{k}], x.is_packed({k}), there);"
         )
-        tile = f"UserTiles::Array{k}::", f"(x{k}, shared, tile + UserTiles::AT{k}"
-        get.append(f"    {tile[0]}get{tile[1]});")
-        get_one.append(f"    {tile[0]}get_one{tile[1]}, e);")
+        settle.append(f"    given{k}.get(x{k});")
         get_own.append(f"    get_own_leaves(x{k}, places + {before} * N);")
         before += WARP * size * stream.scalar.bytes
         for m, s in enumerate(streams):
@@ -125,19 +120,22 @@ def _leaves(program: Program, arrays: Sequence[Array]) -> str:
     return f"""\
 template <int N> struct UserLeaves {{
   {" ".join(members)}
+  __device__ __forceinline__ void load_packed(const int64_t *at, int from, bool is_even) {{
+{chr(10).join(packed)}
+  }}
+  __device__ __forceinline__ void load_end(const int64_t *at, int from, int there) {{
+{chr(10).join(end)}
+  }}
   template <class X>
-  __device__ __forceinline__ void load(const X &x, const int64_t *at, int64_t left) {{
-{chr(10).join(load)}
+  __device__ __forceinline__ void load_some(const X &x, const int64_t *at, int there) {{
+{chr(10).join(some)}
   }}
   template <class X>
   __device__ __forceinline__ void load_one(const X &x, int j, const int64_t (&at)[X::ARRAYS]) {{
 {chr(10).join(one)}
   }}
-  __device__ __forceinline__ void get(const char *shared, int tile) {{
-{chr(10).join(get)}
-  }}
-  __device__ __forceinline__ void get_one(const char *shared, int tile, int e) {{
-{chr(10).join(get_one)}
+  __device__ __forceinline__ void settle() {{
+{chr(10).join(settle)}
   }}
   __device__ __forceinline__ void get_own(const char *places) {{
 {chr(10).join(get_own)}
@@ -150,48 +148,23 @@ template <int N> struct UserLeaves {{
 """
 
 
-def _tiles(arrays: Sequence[Array], shape: Shape) -> str:
-    """Where each array's part of a warp's tile lies, and how it comes there."""
-    types, places, copy, put, bring = [], ["AT0 = 0"], [], [], []
-    before = 0
+def _bring(arrays: Sequence[Array]) -> str:
+    """How a thread's leaves come by way of shared memory."""
+    bring, before = [], 0
     for k, (streams, stream) in enumerate(arrays):
-        types.append(
-            f"  typedef ArrayTile<{stream.scalar.stored}, {len(streams)}, {shape.run}> Array{k};"
-        )
-        places.append(f"AT{k + 1} = AT{k} + (int)Array{k}::BYTES")
-        copy.append(
-            f"    Array{k}::copy(tile + AT{k}, x, {k}, {streams[0]}, at[{k}], left, first, there);"
-        )
-        put.append(f"    Array{k}::put(tile + AT{k}, x, {k}, {streams[0]}, left, first, there);")
         bring.append(
             f"    bring_leaves<{stream.scalar.stored}, {len(streams)}, N>(places + {before} * N, "
             f"x, {streams[0]}, at[{k}], x.step[{k}]);"
         )
         before += WARP * len(streams) * stream.scalar.bytes
-    return f"""\
-struct UserTiles {{
-{chr(10).join(types)}
-  enum {{ {", ".join(places)} }};
-  template <class X>
-  static __device__ __forceinline__ void copy(char *tile, const X &x, const int64_t *at,
-                                              int64_t left, int64_t first, int there) {{
-{chr(10).join(copy)}
-  }}
-  template <class X>
-  static __device__ __forceinline__ void put(char *tile, const X &x, int64_t left, int64_t first,
-                                             int there) {{
-{chr(10).join(put)}
-  }}
-  template <int N, class X>
-  static __device__ __forceinline__ void bring(char *places, const X &x, const int64_t *at) {{
-{chr(10).join(bring)}
-  }}
-}};
-"""
+    return chr(10).join(bring)
 
 
 def _operator(program: Program, arrays: Sequence[Array], shape: Shape) -> str:
     outs = [(n, node) for n, result in enumerate(program.results) for node in result.nodes]
+    leaf = [len(a.streams) * a.stream.scalar.bytes for a in arrays]
+    even = [f"at[{k}] % 16 == 0" for k in range(len(arrays))]
+    go = [f"at[{k}] += leaves * {size};" for k, size in enumerate(leaf)]
     numbers = {
         "STREAMS": len(program.streams),
         "ARRAYS": len(arrays),
@@ -199,8 +172,10 @@ def _operator(program: Program, arrays: Sequence[Array], shape: Shape) -> str:
         "OUTS": len(program.results),
         "RUN": shape.run,
         "LEAVES": shape.leaves,
-        "STAGES": shape.stages,
-        "TILE": f"UserTiles::AT{len(arrays)}" if shape.is_tiled else 0,
+        "PACKET": shape.packet,
+        "ROWS": shape.rows,
+        "ARE_TWO": 1,
+        "BEYOND": 16 if any(a.stream.scalar.bytes < 4 for a in arrays) else 0,
         "LEAF": shape.leaf,
         "IS_AHEAD": int(shape.is_ahead),
         "THREADS": shape.threads,
@@ -212,7 +187,7 @@ def _operator(program: Program, arrays: Sequence[Array], shape: Shape) -> str:
         for k, (n, node) in enumerate(outs)
     )
     return f"""\
-struct UserOperator : UserTiles {{
+struct UserOperator {{
   typedef user::gpr_state State;
   enum {{ {", ".join(f"{name} = {number}" for name, number in numbers.items())} }};
   template <int N> using Leaves = UserLeaves<N>;
@@ -220,12 +195,22 @@ struct UserOperator : UserTiles {{
     const int first[] = {{{", ".join(str(streams[0]) for streams, _ in arrays)}}};
     return first[k];
   }}
+  static __device__ __forceinline__ bool is_even(const int64_t *at) {{
+    return {" && ".join(even)};
+  }}
+  static __device__ __forceinline__ void go(int64_t *at, int leaves) {{
+    {" ".join(go)}
+  }}
   static __device__ __forceinline__ State identity() {{ return user::gpr_identity(); }}
   static __device__ __forceinline__ State combine(const State &a, const State &b) {{
     return user::gpr_combine(a, b);
   }}
   static __device__ __noinline__ void combine_apart(const State *a, const State *b, State *to) {{
     *to = user::gpr_combine(*a, *b);
+  }}
+  template <int N, class X>
+  static __device__ __forceinline__ void bring(char *places, const X &x, const int64_t *at) {{
+{_bring(arrays)}
   }}
   static __device__ void finish(const State &s, const int64_t *to, const int64_t (&at)[OUTS]) {{
     user::gpr_finish(s{to});
@@ -237,7 +222,7 @@ struct UserOperator : UserTiles {{
 def device(program: Program) -> Device:
     shape, arrays = shape_of(program), arrays_of(program)
     functions = emit_c.arithmetic() + emit_c.functions(program)
-    text = _tiles(arrays, shape) + _leaves(program, arrays) + _operator(program, arrays, shape)
+    text = _leaves(program, arrays) + _operator(program, arrays, shape)
     return Device(
         HEADER, f"GPR_OPEN\nnamespace user {{\n{functions}}}\n{text}GPR_CLOSE\n", shape, arrays
     )

@@ -24,7 +24,7 @@ template <class T> __device__ __noinline__ T load_odd(const char *from, bool swa
 
 template <class OP> struct Operands {
   typedef typename OP::State A;
-  enum { ARRAYS = OP::ARRAYS, LEAVES = OP::LEAVES, RUN = OP::RUN };
+  enum { ARRAYS = OP::ARRAYS };
   const gpr_operator_args &a;
   /* Addresses of the arrays' first streams; steps of the last dimension. */
   int64_t base[ARRAYS], step[ARRAYS], count;
@@ -95,14 +95,12 @@ template <class OP> struct Operands {
     const char *from = (const char *)address(stream, m, at[k]);
     return a.odd >> k & 1 ? load_odd<T>(from, a.swapped >> k & 1) : __ldg((const T *)from);
   }
-  /* A mask is one of the arrays. */
-  template <class T> static __device__ __forceinline__ T nothing() { return T(); }
-  static __device__ __forceinline__ bool counts(const int64_t *) { return true; }
   /* Whether leaves are loaded as they lie, and by words. */
   __device__ __forceinline__ bool is_direct() const { return !a.odd; }
   __device__ __forceinline__ bool is_packed(int k) const { return a.packed >> k & 1; }
-  /* Whether they can come past the registers. */
-  __device__ __forceinline__ bool is_copied() const { return is_direct(); }
+  __device__ __forceinline__ bool all_packed() const {
+    return is_direct() && a.packed + 1 == (int64_t)1 << ARRAYS;
+  }
 };
 
 GPR_CLOSE

@@ -227,10 +227,9 @@ struct AxesCut : BriefCut {
    * down short ones, and else warps. */
   bool trees() {
     const bool across = a.outputs > 1 && kept_stride() < magnitude(reduced_stride());
-    const bool by_warps = !across && a.count >= 512;
+    const bool by_warps = !across && a.count >= TREE_WARPS_LEAST;
     const Size units = by_warps ? AXES_THREADS / 32 : AXES_THREADS;
-    const Size run = tree_run(row.bytes, by_warps);
-    const Size least = by_warps ? 32 * run : tree_leaves(row.bytes);
+    const Size least = by_warps ? 32 * tree_packet(row.bytes) * tree_rows(row.bytes) : tree_leaves(row.bytes);
     const Size steps = a.count > 0 ? up(a.count, least) : 1,
                slots = (Size)multiprocessors * TREE_BLOCKS;
     Size wide = across ? 128 : 1;
@@ -241,7 +240,7 @@ struct AxesCut : BriefCut {
     while (by_warps && wide < units && a.outputs >= wide * slots * 8) wide *= 2;
     while (by_warps && wide < units && units / wide / 2 >= steps) wide *= 2;
     /* As many threads as there are runs: of 263 float16, 9 of 16 had one. */
-    if (!across && !by_warps && a.count) wide = units / up(a.count, run);
+    if (!across && !by_warps && a.count) wide = units / up(a.count, tree_run(row.bytes));
     a.team = (int)(across || by_warps ? wide : -wide);
     a.rows = (int)(units / wide);
     a.tiles = up(a.outputs, wide);

@@ -1,12 +1,13 @@
 /* The one tree, once for each output, of leaves that somebody else knows how to load.
  *
- * Threads fold what neighbouring outputs have side by side, or what is short, and warps the rest
- * (tree_units.cuh); units' nodes fold in the block, and blocks' in the last one of them. */
+ * Threads fold what neighbouring outputs have side by side, or what is very short (tree_units.cuh),
+ * and warps the rest (tree_warps.cuh); units' nodes fold in the block, and blocks' in the last one of
+ * them. */
 #ifndef GPR_TREE_BLOCKS_CUH
 #define GPR_TREE_BLOCKS_CUH
 
 #include "last_block.cuh"
-#include "tree_units.cuh"
+#include "tree_warps.cuh"
 
 GPR_OPEN
 
@@ -100,13 +101,10 @@ template <class OP, int UNIT, class X, class ARGS, class Finish>
 __device__ __forceinline__ void fold_outputs(const ARGS &a, const TreeCut &cut,
                                              const Finish &finish) {
   typedef Branch<typename OP::State> B;
-  constexpr int least = UNIT == 1 ? (int)OP::LEAVES : GPR_WARP * (int)OP::RUN;
-  constexpr int of_warp = UNIT > 1       ? OP::STAGES * OP::TILE
-                          : OP::IS_AHEAD ? GPR_WARP * OP::RUN * OP::LEAF
-                                         : 0;
-  constexpr int tiles = OP::THREADS / GPR_WARP * of_warp;
-  constexpr int room = tiles > OP::THREADS * (int)sizeof(B) ? tiles : OP::THREADS * (int)sizeof(B);
-  __shared__ uint4 shared[(room + 15) / 16];
+  constexpr int least = UNIT == 1 ? (int)OP::LEAVES : (int)RowsOf<OP>::GROUP;
+  constexpr int of_warp = UNIT == 1 && OP::IS_AHEAD ? GPR_WARP * OP::RUN * OP::LEAF : 0;
+  constexpr int ahead = OP::THREADS / GPR_WARP * of_warp, nodes = OP::THREADS * (int)sizeof(B);
+  __shared__ uint4 shared[((ahead > nodes ? ahead : nodes) + 15) / 16];
   B *const node = (B *)shared;
   const int unit = threadIdx.x / UNIT, high = (int)cut.rows;
   const int wide = (int)(cut.team > 0 ? cut.team : -cut.team);
@@ -126,7 +124,7 @@ __device__ __forceinline__ void fold_outputs(const ARGS &a, const TreeCut &cut,
       if constexpr (UNIT == 1)
         root = fold_by_thread<OP>(operands, first, stop, (char *)shared + of_warp * warp_of());
       else
-        root = fold_by_warp<OP>(operands, first, stop, (char *)shared, of_warp * warp_of());
+        root = fold_by_warp<OP>(operands, first, stop);
     }
     __syncthreads();
     if (leads) node[y * wide + x] = root;

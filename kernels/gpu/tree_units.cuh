@@ -1,12 +1,11 @@
-/* Units of the one tree: an aligned part of an output's index, folded to one node by a thread, or
- * by a warp, whose lanes fold runs of a tile in shared memory.
+/* Units of the one tree: an aligned part of an output's index, folded to one node by a thread.
  *
- * OP has the operator, its State, and of ARRAYS that a leaf is made of the Leaves<N> of a thread
- * and the tiles of a warp; X is where an output's leaves lie. */
+ * OP has the operator, its State, and of the ARRAYS that a leaf is made of the Leaves<N> of a
+ * thread; X is where an output's leaves lie. */
 #ifndef GPR_TREE_UNITS_CUH
 #define GPR_TREE_UNITS_CUH
 
-#include "operator_tiles.cuh"
+#include "leaves.cuh"
 
 GPR_OPEN
 
@@ -24,10 +23,8 @@ __device__ __forceinline__ void join(Branch<typename OP::State> &left,
   if (right.there) OP::combine_apart(&left.value, &right.value, &left.value);
 }
 
-/* --- nodes that wait for their right sibling: as a counter counts --------------------------------
- */
-
-/* Of a thread. The stack is the caller's, or the count beside it would be in memory too. */
+/* Nodes that wait for their right sibling, as a counter counts. The stack is the caller's, or the
+ * count beside it would be in memory too. */
 template <class OP> struct Waiting {
   typedef typename OP::State A;
   A *stack;
@@ -47,54 +44,6 @@ template <class OP> struct Waiting {
     while (count) {
       --count;
       OP::combine_apart(stack + count, &value, &value);
-    }
-    return value;
-  }
-};
-
-/* Of a warp, whose lanes have neighbouring nodes each time. Siblings are not joined by some of the
- * lanes for all: each lane gives half of what waits and what came to another one, and keeps the
- * other half. So of 2^l times 32 nodes lane bit l % 5 says afterwards which half of the times it
- * has, in place of which neighbour. */
-template <class OP> struct LanesWaiting {
-  typedef typename OP::State A;
-  A *stack;
-  int count;
-  int64_t times;
-
-  /* The node of both lanes whose numbers differ in that bit; `other` is the other one's. */
-  static __device__ __forceinline__ A joined(int mask, const A &own, const A &other) {
-    const bool right = lane_of() & mask;
-    const A a = right ? other : own, b = right ? own : other;
-    return OP::combine(a, b);
-  }
-  __device__ __forceinline__ void push(A &value) {
-    int mask = 1;
-#pragma unroll 1
-    for (int64_t before = times++; before & 1; before >>= 1) {
-      const bool right = lane_of() & mask;
-      const A left = stack[--count], keep = right ? value : left, send = right ? left : value;
-      value = joined(mask, keep, shuffle_xor(send, mask));
-      mask = mask == GPR_WARP / 2 ? 1 : 2 * mask;
-    }
-    stack[count++] = value;
-  }
-  /* The node of all before `last`, and of that if it is there; every lane has it. */
-  __device__ __forceinline__ A all(const A &last, bool is_there) {
-    A value = last;
-    int level = 0;
-#pragma unroll 1
-    for (int64_t left = times; left; left >>= 1, level = level == 4 ? 0 : level + 1) {
-      if (!(left & 1)) continue;
-      A node = stack[--count];
-#pragma unroll 1
-      for (int i = 0; i < 5; i++) {
-        const int mask = 1 << (level + i < 5 ? level + i : level + i - 5);
-        node = joined(mask, node, shuffle_xor(node, mask));
-      }
-      if (is_there) OP::combine_apart(&node, &value, &node);
-      value = node;
-      is_there = true;
     }
     return value;
   }
@@ -125,17 +74,18 @@ __device__ __forceinline__ typename OP::State fold_there(const X &x, const Leave
     return value;
   }
 }
-/* The node of up to LEAVES of them, wherever they lie. */
-template <class OP, class X>
+/* The node of up to N of them, wherever they lie. */
+template <class OP, int N, class X>
 __device__ __forceinline__ typename OP::State fold_some(const X &x, int64_t first, int64_t stop) {
-  typename OP::template Leaves<OP::LEAVES> leaves;
-  const int there = stop - first < OP::LEAVES ? (int)(stop - first) : (int)OP::LEAVES;
+  typename OP::template Leaves<N> leaves;
+  const int there = stop - first < N ? (int)(stop - first) : N;
   int64_t at[OP::ARRAYS], left = x.begin(at, first);
-  if (left >= there && there == OP::LEAVES && x.is_direct()) {
-    leaves.load(x, at, left);
+  if (left >= there && x.is_direct()) {
+    leaves.load_some(x, at, there);
+    leaves.settle();
   } else {
 #pragma unroll
-    for (int j = 0; j < OP::LEAVES; j++) {
+    for (int j = 0; j < N; j++) {
       if (j >= there) break;
       if (!left) left = x.begin(at, first + j);
       leaves.load_one(x, j, at);
@@ -144,7 +94,7 @@ __device__ __forceinline__ typename OP::State fold_some(const X &x, int64_t firs
       for (int k = 0; k < OP::ARRAYS; k++) at[k] += x.step[k];
     }
   }
-  return fold_there<OP, OP::LEAVES>(x, leaves, first, 0, there);
+  return fold_there<OP, N>(x, leaves, first, 0, there);
 }
 
 /* --- units: the node of [first, stop), an aligned part or as much of one as there is
@@ -197,7 +147,11 @@ __device__ __forceinline__ typename OP::State fold_next(const X &x, int64_t (&at
                                                         int64_t &left, int64_t i) {
   constexpr int half = OP::RUN > 1 ? OP::RUN / 2 : 1;
   typename OP::template Leaves<half> leaves;
-  leaves.load(x, at, left);
+  if (x.all_packed() && (OP::is_even(at) || left >= half + (int)OP::BEYOND))
+    leaves.load_packed(at, 0, OP::is_even(at));
+  else
+    leaves.load_some(x, at, half);
+  leaves.settle();
 #pragma unroll
   for (int k = 0; k < OP::ARRAYS; k++) at[k] += half * x.step[k];
   left -= half;
@@ -214,7 +168,7 @@ __device__ __forceinline__ Branch<typename OP::State> fold_by_thread(const X &x,
   Waiting<OP> waiting = {stack, 0};
   Ahead<OP, X> ahead = {x, places, {}, 0};
   if (first >= stop) return nothing<OP>();
-  const bool is_ahead = OP::IS_AHEAD && x.is_copied() && !x.is_packed(0);
+  const bool is_ahead = OP::IS_AHEAD && x.is_direct() && !x.is_packed(0);
   int64_t i = first, done = 0;
 #pragma unroll 1
   while (i < stop) {
@@ -238,107 +192,11 @@ __device__ __forceinline__ Branch<typename OP::State> fold_by_thread(const X &x,
       waiting.push(value, done / times);
     }
     if (runs) continue;
-    value = fold_some<OP>(x, i, stop);
+    value = fold_some<OP, OP::LEAVES>(x, i, stop);
     waiting.push(value, done);
     i += OP::LEAVES, done++;
   }
   return {waiting.all(), 1};
-}
-
-/* The node of the first `there` lanes' nodes, one a lane, in the first lane. */
-template <class OP>
-__device__ __forceinline__ typename OP::State fold_warp(typename OP::State value, int there) {
-#pragma unroll 1
-  for (int apart = 1; apart < GPR_WARP; apart *= 2) {
-    const typename OP::State right = shuffle_down(value, apart);
-    if (lane_of() + apart < there) OP::combine_apart(&value, &right, &value);
-  }
-  return value;
-}
-
-/* A tile that ends early, whose nodes lanes have: but the one of the leaves that make no run. */
-template <class OP, class X>
-__device__ __noinline__ void fold_rest(const X x, const char *shared, int tile, int64_t first,
-                                       int64_t stop, typename OP::State *node) {
-  const int there = (int)(stop - first), whole = there / OP::RUN, left = there % OP::RUN;
-  typename OP::State value = *node;
-  if constexpr (OP::TILE) {
-    if (left) {
-      const int e = whole * OP::RUN + (lane_of() < left ? lane_of() : 0);
-      typename OP::template Leaves<1> leaf;
-      leaf.get_one(shared, tile, e);
-      const typename OP::State last = fold_warp<OP>(leaf.lift(x, 0, first + e), left);
-      const typename OP::State everywhere = broadcast(last, 0);
-      if (lane_of() == whole) value = everywhere;
-    }
-  }
-  *node = fold_warp<OP>(value, whole + (left > 0));
-}
-
-/* A tile on its way. */
-template <class OP, class X> struct Coming {
-  int64_t at[OP::ARRAYS], left, first;
-  int there;
-  __device__ __forceinline__ Coming(const X &x, int64_t from, int64_t stop) : left(0), first(from) {
-    const int64_t rest = stop - first, all = GPR_WARP * OP::RUN;
-    there = (int)(rest < 0 ? 0 : rest < all ? rest : all);
-    if (there) left = x.begin(at, first);
-  }
-  /* What can be copied past the registers. */
-  __device__ __forceinline__ void copy(const X &x, char *tile) const {
-    if (there) OP::copy(tile, x, at, left, first, there);
-    copies_begun();
-  }
-  __device__ __forceinline__ void put(const X &x, char *tile) const {
-    if (there) OP::put(tile, x, left, first, there);
-  }
-};
-
-/* Of the warp's first lane. `tiles`: room for STAGES of them, each on its way again when its leaves
- * are in registers. What is no copy waits for the fold: registers would not outlive its call. */
-template <class OP, class X>
-__device__ __forceinline__ Branch<typename OP::State> fold_by_warp(const X &x, int64_t first,
-                                                                   int64_t stop, char *shared,
-                                                                   int tiles) {
-  typedef typename OP::State A;
-  constexpr int64_t all = (int64_t)GPR_WARP * OP::RUN;
-  A stack[OP::DEPTH];
-  LanesWaiting<OP> waiting = {stack, 0, 0};
-  if (first >= stop) return nothing<OP>();
-  A rest = OP::identity();
-  int at = 0;
-  if constexpr (OP::TILE) {
-#pragma unroll 1
-    for (int n = 0; n < OP::STAGES; n++) {
-      const Coming<OP, X> coming(x, first + n * all, stop);
-      coming.copy(x, shared + tiles + n * OP::TILE);
-      coming.put(x, shared + tiles + n * OP::TILE);
-    }
-  }
-#pragma unroll 1
-  for (int64_t i = first; i < stop; i += all) {
-    const int64_t mine = i + (int64_t)lane_of() * OP::RUN;
-    const int tile = tiles + at;
-    A value;
-    if constexpr (OP::TILE) {
-      const Coming<OP, X> coming(x, i + OP::STAGES * all, stop);
-      typename OP::template Leaves<OP::RUN> leaves;
-      copies_came<OP::STAGES - 1>();
-      leaves.get(shared, tile);
-      __syncwarp(); /* all have read what the next copies go to */
-      coming.copy(x, shared + tile);
-      value = fold_run<OP, OP::RUN>(x, leaves, mine);
-      coming.put(x, shared + tile);
-      at = at == (OP::STAGES - 1) * OP::TILE ? 0 : at + OP::TILE;
-    } else {
-      value = mine < stop ? fold_some<OP>(x, mine, stop) : OP::identity();
-    }
-    if (i + all <= stop)
-      waiting.push(value);
-    else
-      fold_rest<OP>(x, shared, tile, i, stop, &(rest = value));
-  }
-  return {waiting.all(rest, (stop - first) % all != 0), 1};
 }
 
 GPR_CLOSE

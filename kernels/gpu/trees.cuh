@@ -9,12 +9,13 @@
 
 GPR_OPEN
 
-enum { TREE_BLOCKS = 3 };
-/* Leaves of a run: of a warp as shared memory has room for, of a thread as registers have. */
-GPR_CONSTEXPR int tree_run(int bytes, bool is_warp) {
-  return is_warp ? 64 / bytes : bytes <= 4 ? 32 : 128 / bytes;
-}
+enum { TREE_BLOCKS = 3, TREE_WARPS_LEAST = 512 };
+/* Leaves of a thread's run, as registers have room for; the same where there are few. */
+GPR_CONSTEXPR int tree_run(int bytes) { return bytes <= 4 ? 32 : 128 / bytes; }
 GPR_CONSTEXPR int tree_leaves(int bytes) { return bytes < 16 ? 8 : 4; }
+/* Leaves of a warp's packet for each lane, and its rows: small numbers take a register each. */
+GPR_CONSTEXPR int tree_packet(int bytes) { return bytes < 2 ? 8 : bytes < 16 ? 16 / bytes : 1; }
+GPR_CONSTEXPR int tree_rows(int) { return 4; }
 
 /* The elements of one output: array 0, and 1 is the mask if there is one. */
 template <class F, class LOAD> struct TreeElements {
@@ -63,23 +64,20 @@ template <class F, class LOAD> struct TreeElements {
   }
   __device__ __forceinline__ int64_t line() const { return a.shape[a.kept + a.reduced - 1]; }
   __device__ __forceinline__ int64_t address(int, int, int64_t at) const { return at; }
-  __device__ __forceinline__ bool is_direct() const { return is_native; }
-  __device__ __forceinline__ bool is_packed(int) const {
-    return step[0] == (int64_t)sizeof(T) && !a.where;
-  }
-
-  __device__ __forceinline__ bool is_copied() const { return is_native && !a.where; }
+  __device__ __forceinline__ bool is_direct() const { return is_native && !a.where; }
+  __device__ __forceinline__ bool is_packed(int) const { return step[0] == (int64_t)sizeof(T); }
+  __device__ __forceinline__ bool all_packed() const { return is_direct() && is_packed(0); }
 
   static __device__ __forceinline__ Bits bits_of(T x) {
     Bits bits;
     memcpy(&bits, &x, sizeof x);
     return bits;
   }
-  template <class> __device__ __forceinline__ Bits leaf(int, int, int, const int64_t *at) const {
+  __device__ __forceinline__ Bits bits(const int64_t *at) const {
     return bits_of(Load<T, LOAD>::get((const char *)at[0], a));
   }
   /* What does not count is the identity. */
-  template <class> static __device__ __forceinline__ Bits nothing() {
+  static __device__ __forceinline__ Bits nothing() {
     return bits_of(narrow(F::Combine::identity(), T()));
   }
   __device__ __forceinline__ bool counts(const int64_t *at) const {
@@ -87,15 +85,23 @@ template <class F, class LOAD> struct TreeElements {
   }
 };
 
-template <class F, bool IS_WARP> struct TreeOperator {
+template <class F> struct TreeOperator {
   typedef typename F::Element T;
   typedef typename F::Wide State;
   typedef typename Store<sizeof(T)>::type Bits;
-  enum { ARRAYS = 2, RUN = tree_run(sizeof(T), IS_WARP), LEAVES = tree_leaves(sizeof(T)) };
-  typedef ArrayTile<Bits, 1, RUN> Tile;
-  enum { STAGES = 2, TILE = Tile::BYTES, THREADS = AXES_THREADS, DEPTH = 60 };
-  enum { LEAF = (int)sizeof(T), IS_AHEAD = LEAF >= 4 }; /* as numbers can be copied */
+  enum { LEAF = (int)sizeof(T), RUN = tree_run(LEAF), LEAVES = tree_leaves(LEAF) };
+  enum { PACKET = tree_packet(LEAF), ROWS = tree_rows(LEAF) };
+  enum { ARRAYS = 2, THREADS = AXES_THREADS, DEPTH = 60 };
+  enum { IS_AHEAD = LEAF >= 4 }; /* as numbers can be copied */
 
+  enum { ARE_TWO = LEAF >= 4 };        /* groups at a time */
+  enum { BEYOND = LEAF < 4 ? 16 : 0 }; /* leaves that words reach over which begin within one */
+  static __device__ __forceinline__ bool is_even(const int64_t (&at)[ARRAYS]) {
+    return at[0] % 16 == 0;
+  }
+  static __device__ __forceinline__ void go(int64_t (&at)[ARRAYS], int leaves) {
+    at[0] += leaves * LEAF;
+  }
   static __device__ __forceinline__ State identity() { return F::Combine::identity(); }
   static __device__ __forceinline__ State combine(const State &a, const State &b) {
     return F::Combine::combine(a, b);
@@ -103,42 +109,31 @@ template <class F, bool IS_WARP> struct TreeOperator {
   static __device__ __forceinline__ void combine_apart(const State *a, const State *b, State *to) {
     *to = F::Combine::combine(*a, *b);
   }
-  template <class X>
-  static __device__ __forceinline__ void copy(char *tile, const X &x, const int64_t *at,
-                                              int64_t left, int64_t first, int there) {
-    Tile::copy(tile, x, 0, 0, at[0], left, first, there);
-  }
-  template <class X>
-  static __device__ __forceinline__ void put(char *tile, const X &x, int64_t left, int64_t first,
-                                             int there) {
-    Tile::put(tile, x, 0, 0, left, first, there);
-  }
   template <int N, class X>
   static __device__ __forceinline__ void bring(char *places, const X &x, const int64_t *at) {
     bring_leaves<Bits, 1, N>(places, x, 0, at[0], x.step[0]);
   }
   template <int N> struct Leaves {
+    Given<Bits, 1, N> given;
     Bits bits[N];
+    __device__ __forceinline__ void load_packed(const int64_t (&at)[ARRAYS], int from,
+                                                bool is_even) {
+      given.load_packed(at[0] + from * LEAF, is_even);
+    }
+    __device__ __forceinline__ void load_end(const int64_t (&at)[ARRAYS], int from, int there) {
+      given.load_end(at[0] + from * LEAF, there);
+    }
     template <class X>
-    __device__ __forceinline__ void load(const X &x, const int64_t *at, int64_t left) {
-      load_leaves<Bits, 1, N>(bits, x, 0, at[0], x.step[0], x.is_packed(0), left);
-      if (!x.a.where) return;
-      const char *where = (const char *)at[1];
-#pragma unroll
-      for (int j = 0; j < N; j++, where += x.step[1])
-        if (!*where) bits[j] = x.template nothing<Bits>();
+    __device__ __forceinline__ void load_some(const X &x, const int64_t *at, int there) {
+      given.load_some(x, 0, at[0], x.step[0], x.is_packed(0), there);
     }
     template <class X>
     __device__ __forceinline__ void load_one(const X &x, int j, const int64_t *at) {
-      bits[j] = x.template leaf<Bits>(0, 0, 0, at);
-      if (!x.counts(at)) bits[j] = x.template nothing<Bits>();
+      const Bits loaded = x.bits(at);
+      bits[j] = x.counts(at) ? loaded : x.nothing();
     }
-    __device__ __forceinline__ void get(const char *shared, int tile) {
-      Tile::get(bits, shared, tile);
-    }
-    __device__ __forceinline__ void get_one(const char *shared, int tile, int e) {
-      Tile::get_one(bits, shared, tile, e);
-    }
+    /* What was loaded has to be there. */
+    __device__ __forceinline__ void settle() { given.get(bits); }
     __device__ __forceinline__ void get_own(const char *places) { get_own_leaves(bits, places); }
     template <class X> __device__ __forceinline__ State lift(const X &x, int j, int64_t) const {
       T element;
@@ -160,7 +155,7 @@ __device__ __forceinline__ void finish_tree(const gpr_axes_args &a, int64_t o,
 template <class F, class LOAD, int UNIT>
 __global__ void __launch_bounds__(AXES_THREADS, TREE_BLOCKS)
     trees(const __grid_constant__ gpr_axes_args a) {
-  fold_outputs<TreeOperator<F, UNIT != 1>, UNIT, TreeElements<F, LOAD>>(
+  fold_outputs<TreeOperator<F>, UNIT, TreeElements<F, LOAD>>(
       a, {a.team, a.rows, a.tiles, a.split, a.split, a.scratch, AXES_POOL},
       [&](int64_t o, const Branch<typename F::Wide> *root) { finish_tree<F>(a, o, *root); });
 }

@@ -1,0 +1,159 @@
+/* Leaves on their way from memory, of arrays packed or not: to registers, or past them. */
+#ifndef GPR_LEAVES_CUH
+#define GPR_LEAVES_CUH
+
+#include "outputs.cuh"
+#include "warp.cuh"
+
+GPR_OPEN
+
+/* The greatest power of two up to 16 of which so many bytes are a multiple. */
+GPR_CONSTEXPR int word_of(int bytes) {
+  return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
+}
+
+/* --- to registers --------------------------------------------------------------------------------
+ */
+
+/* What of these words begins `skew` bytes in. */
+template <int N> __device__ __forceinline__ void skip(uint32_t *w, int skew) {
+  if (skew & 8)
+#pragma unroll
+    for (int i = 0; i < N - 2; i++) w[i] = w[i + 2];
+  if (skew & 4)
+#pragma unroll
+    for (int i = 0; i < N - 1; i++) w[i] = w[i + 1];
+  if (skew & 3)
+#pragma unroll
+    for (int i = 0; i < N - 1; i++)
+      w[i] = (uint32_t)(((uint64_t)w[i + 1] << 32 | w[i]) >> (skew & 3) * 8);
+}
+
+/* N leaves' M numbers each. Packed ones come by words; small numbers that begin within a word by one
+ * word more, which get() skips the beginning of: nothing that load() does waits for memory, so that
+ * several loads are on their way at once. */
+template <class T, int M, int N> struct Given {
+  static constexpr int size = (int)sizeof(T), bytes = M * N * size, word = word_of(bytes);
+  static constexpr bool is_small = size < 4, is_by_words = word > size,
+                        is_shifted = is_small && word == 16;
+  typedef typename Store<is_by_words ? word : size>::type Word;
+  static constexpr int words = bytes / (int)sizeof(Word), most = words + is_shifted;
+  static constexpr int in_words = (most * (int)sizeof(Word) + 3) / 4;
+  uint32_t w[is_small && M * N > in_words ? M * N : in_words];
+  int skew; /* below 0: small numbers one by one */
+
+  __device__ __forceinline__ void take(int n, T number) {
+    if constexpr (is_small)
+      w[n] = number;
+    else
+      memcpy(w + n * size / 4, &number, size);
+  }
+  template <int COUNT> __device__ __forceinline__ void take_words(const Word *from) {
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) {
+      const Word loaded = __ldg(from + i);
+      memcpy((char *)w + i * (int)sizeof(Word), &loaded, sizeof loaded);
+    }
+  }
+  /* All of them, side by side: as words if they lie so, or behind them as many leaves as the last
+   * word has. */
+  __device__ __forceinline__ void load_packed(int64_t at, bool is_even) {
+    skew = is_shifted && !is_even ? (int)(at & (word - 1)) : 0;
+    const T *from = (const T *)at;
+    if (is_by_words && is_even) {
+      take_words<words>((const Word *)at);
+    } else if (is_shifted) {
+      take_words<most>((const Word *)(at - skew));
+    } else {
+      skew = is_small ? -1 : 0;
+#pragma unroll
+      for (int n = 0; n < M * N; n++) take(n, __ldg(from + n));
+    }
+  }
+  /* The first `there` of them, side by side. */
+  __device__ __forceinline__ void load_end(int64_t at, int there) {
+    skew = is_small ? -1 : 0;
+#pragma unroll
+    for (int n = 0; n < M * N; n++)
+      if (n < there * M) take(n, __ldg((const T *)at + n));
+  }
+  /* The first `there` of them, `step` bytes from one to the next. */
+  template <class X>
+  __device__ __forceinline__ void load_some(const X &x, int stream, int64_t at, int64_t step,
+                                            bool packed, int there) {
+    skew = is_small ? -1 : 0;
+    if (is_by_words && packed && there == N && at % word == 0) {
+      take_words<words>((const Word *)at);
+      skew = 0;
+    } else if (packed) {
+      load_end(at, there);
+    } else {
+#pragma unroll
+      for (int m = 0; m < M; m++) {
+        const char *leaf = (const char *)x.address(stream, m, at);
+#pragma unroll
+        for (int j = 0; j < N; j++, leaf += step)
+          if (j < there) take(j * M + m, __ldg((const T *)leaf));
+      }
+    }
+  }
+  __device__ __forceinline__ void get(T (&to)[M * N]) {
+    if constexpr (is_shifted)
+      if (skew > 0) skip<4 * most>(w, skew);
+    /* One by one: a copy of all would go through memory. */
+#pragma unroll
+    for (int n = 0; n < M * N; n++) {
+      if constexpr (is_small)
+        to[n] = (T)(skew < 0 ? w[n] : w[n * size / 4] >> n * size % 4 * 8);
+      else
+        memcpy(to + n, w + n * size / 4, size);
+    }
+  }
+};
+
+/* --- copies past the registers -------------------------------------------------------------------
+ */
+
+__device__ __forceinline__ void copies_begun() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+/* All but the last LATER groups have come, of this lane. */
+template <int LATER> __device__ __forceinline__ void own_copies_came() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
+#endif
+}
+/* One number, to an offset there. */
+template <class T>
+__device__ __forceinline__ void copy_one(char *to, int offset, const char *from) {
+#if __CUDA_ARCH__ >= 800
+  const uint32_t at = (uint32_t)__cvta_generic_to_shared(to) + offset;
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"((int)sizeof(T))
+               : "memory");
+#else
+  *(T *)(to + offset) = __ldg((const T *)from);
+#endif
+}
+/* N leaves' M numbers each, to this lane's places among the warp's, and from there. */
+template <class T, int M, int N, class X>
+__device__ __forceinline__ void bring_leaves(char *places, const X &x, int stream, int64_t at,
+                                             int64_t step) {
+  char *const own = places + lane_of() * (int)sizeof(T);
+#pragma unroll
+  for (int m = 0; m < M; m++) {
+    const char *from = (const char *)x.address(stream, m, at);
+#pragma unroll
+    for (int j = 0; j < N; j++, from += step)
+      copy_one<T>(own, (j * M + m) * GPR_WARP * (int)sizeof(T), from);
+  }
+}
+template <class T, int N>
+__device__ __forceinline__ void get_own_leaves(T (&to)[N], const char *places) {
+#pragma unroll
+  for (int n = 0; n < N; n++) to[n] = ((const T *)places)[n * GPR_WARP + lane_of()];
+}
+
+GPR_CLOSE
+#endif

@@ -1,0 +1,305 @@
+/* Units of the one tree that a warp folds.
+ *
+ * A row is a packet of leaves for each lane, side by side, and a group is ROWS of them, on their way
+ * at once. Every lane folds its packets; then rows change places with lanes, each lane giving away
+ * half of what it has. What is no whole group goes the same way with an eye on what is there. */
+#ifndef GPR_TREE_WARPS_CUH
+#define GPR_TREE_WARPS_CUH
+
+#include "tree_units.cuh"
+
+GPR_OPEN
+
+/* By words, for which no address has to be chosen, which would put an array into memory. */
+template <class A> __device__ __forceinline__ A either(bool is_first, const A &a, const A &b) {
+  constexpr int count = (sizeof(A) + 3) / 4;
+  uint32_t of_a[count] = {}, of_b[count] = {};
+  A chosen;
+  memcpy(of_a, &a, sizeof a);
+  memcpy(of_b, &b, sizeof b);
+#pragma unroll
+  for (int i = 0; i < count; i++) of_a[i] = is_first ? of_a[i] : of_b[i];
+  memcpy(&chosen, of_a, sizeof chosen);
+  return chosen;
+}
+
+/* The node of both lanes whose numbers differ in that bit; `other` is the other one's. */
+template <class OP>
+__device__ __forceinline__ typename OP::State
+joined(int mask, const typename OP::State &own, const typename OP::State &other) {
+  const bool right = lane_of() & mask;
+  return OP::combine(either(right, other, own), either(right, own, other));
+}
+/* The same, or the left one if the right one is not there. */
+template <class OP>
+__device__ __forceinline__ typename OP::State joined(int mask, const typename OP::State &own,
+                                                     const typename OP::State &other,
+                                                     bool is_right_there) {
+  const bool right = lane_of() & mask;
+  const typename OP::State left = either(right, other, own);
+  return either(is_right_there, OP::combine(left, either(right, own, other)), left);
+}
+
+/* --- groups --------------------------------------------------------------------------------------
+ */
+
+template <class OP> struct RowsOf {
+  enum { PACKET = OP::PACKET, ROWS = OP::ROWS, ROW = GPR_WARP * PACKET, GROUP = ROWS * ROW };
+};
+
+/* Of which all is there. */
+struct WholeGroup {
+  static __device__ __forceinline__ bool is_there(int, int) { return true; }
+};
+/* Of which only the first `leaves` are. */
+template <class OP> struct CutGroup {
+  int leaves;
+  static __device__ __forceinline__ int before(int row, int lane) {
+    return row * RowsOf<OP>::ROW + lane * (int)OP::PACKET;
+  }
+  __device__ __forceinline__ int of_packet(int row) const {
+    const int left = leaves - before(row, lane_of());
+    return left < 0 ? 0 : left < (int)OP::PACKET ? left : (int)OP::PACKET;
+  }
+  __device__ __forceinline__ bool is_there(int row, int lane) const {
+    return before(row, lane) < leaves;
+  }
+};
+
+/* Every lane sends away half of what it has of COUNT rows or groups of rows, until it has one: its
+ * lowest bits say then which row, and the others which neighbouring lanes' packets. */
+template <class OP, int COUNT, int MASK, class Group>
+__device__ __forceinline__ void exchange(typename OP::State *node, const Group &group) {
+  if constexpr (COUNT > 1) {
+    typedef typename OP::State A;
+    const bool right = lane_of() & MASK;
+#pragma unroll
+    for (int i = 0; i < COUNT / 2; i++) {
+      const A keep = either(right, node[2 * i + 1], node[2 * i]),
+              other = shuffle_xor(either(right, node[2 * i], node[2 * i + 1]), MASK);
+      const int row = 2 * MASK * i + (lane_of() & (2 * MASK - 1)),
+                beside = (lane_of() & -(2 * MASK)) | MASK;
+      node[i] = joined<OP>(MASK, keep, other, group.is_there(row, beside));
+    }
+    exchange<OP, COUNT / 2, 2 * MASK>(node, group);
+  }
+}
+
+/* The node of a cut group, in every lane. */
+template <class OP>
+__device__ __forceinline__ typename OP::State fold_lanes(typename OP::State node,
+                                                         const CutGroup<OP> &group) {
+  const int row = lane_of() & (OP::ROWS - 1);
+#pragma unroll 1
+  for (int mask = OP::ROWS; mask < GPR_WARP; mask *= 2) {
+    const bool is_there = group.is_there(row, (lane_of() & -(2 * mask)) | mask);
+    node = joined<OP>(mask, node, shuffle_xor(node, mask), is_there);
+  }
+#pragma unroll 1
+  for (int mask = 1; mask < OP::ROWS; mask *= 2) {
+    const bool is_there = group.is_there((row & -(2 * mask)) | mask, 0);
+    node = joined<OP>(mask, node, shuffle_xor(node, mask), is_there);
+  }
+  return node;
+}
+
+/* --- packets -------------------------------------------------------------------------------------
+ */
+
+/* A group that lies side by side. */
+template <class OP> struct Packed {
+  typename OP::template Leaves<OP::PACKET> leaves[OP::ROWS];
+
+  __device__ __forceinline__ void load(const int64_t (&at)[OP::ARRAYS], bool is_even) {
+    if (is_even) {
+#pragma unroll
+      for (int r = 0; r < OP::ROWS; r++)
+        leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, true);
+    } else {
+#pragma unroll
+      for (int r = 0; r < OP::ROWS; r++)
+        leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, false);
+    }
+  }
+  template <class X>
+  __device__ __forceinline__ typename OP::State fold(const X &x, int64_t i) {
+    typename OP::State node[OP::ROWS];
+#pragma unroll
+    for (int r = 0; r < OP::ROWS; r++) {
+      leaves[r].settle();
+      node[r] = fold_run<OP, OP::PACKET>(x, leaves[r], i + r * (int)RowsOf<OP>::ROW);
+    }
+    exchange<OP, OP::ROWS, 1>(node, WholeGroup());
+    return node[0];
+  }
+};
+
+/* The end of an output that lies side by side, leaf by leaf. */
+template <class OP, class X>
+__device__ __forceinline__ void fold_end(typename OP::State *node, const X &x,
+                                         const int64_t (&at)[OP::ARRAYS], int64_t i,
+                                         const CutGroup<OP> &group) {
+  typename OP::template Leaves<OP::PACKET> leaves[OP::ROWS];
+#pragma unroll
+  for (int r = 0; r < OP::ROWS; r++)
+    leaves[r].load_end(at, r * (int)RowsOf<OP>::ROW, group.of_packet(r));
+#pragma unroll
+  for (int r = 0; r < OP::ROWS; r++) {
+    leaves[r].settle();
+    node[r] = fold_there<OP, OP::PACKET>(x, leaves[r], i + r * (int)RowsOf<OP>::ROW, 0,
+                                         group.of_packet(r));
+  }
+}
+
+/* What does not lie in one line. */
+template <class OP, class X>
+__device__ __noinline__ void fold_apart(const X x, int64_t first, int64_t stop,
+                                        typename OP::State *to) {
+  *to = fold_some<OP, OP::PACKET>(x, first, stop);
+}
+
+/* A group, wherever it lies. */
+template <class OP, class X>
+__device__ __forceinline__ void fold_packets(typename OP::State *node, const X &x, int64_t first,
+                                             const CutGroup<OP> &group) {
+  typename OP::template Leaves<OP::PACKET> leaves[OP::ROWS];
+  uint32_t apart = 0;
+  int64_t at[OP::ARRAYS], left = 0;
+#pragma unroll
+  for (int r = 0; r < OP::ROWS; r++) {
+    const int there = group.of_packet(r);
+    if (!there) break;
+    left -= RowsOf<OP>::ROW;
+    if (left > 0)
+#pragma unroll
+      for (int k = 0; k < OP::ARRAYS; k++) at[k] += RowsOf<OP>::ROW * x.step[k];
+    else
+      left = x.begin(at, first + group.before(r, lane_of()));
+    if (left >= there && x.is_direct())
+      leaves[r].load_some(x, at, there);
+    else
+      apart |= 1u << r;
+  }
+#pragma unroll
+  for (int r = 0; r < OP::ROWS; r++) {
+    const int there = group.of_packet(r);
+    const int64_t i = first + group.before(r, lane_of());
+    if (apart >> r & 1) {
+      typename OP::State value;
+      fold_apart<OP>(x, i, i + there, &value);
+      node[r] = value;
+    } else {
+      leaves[r].settle();
+      node[r] = fold_there<OP, OP::PACKET>(x, leaves[r], i, 0, there);
+    }
+  }
+}
+
+/* --- outputs -------------------------------------------------------------------------------------
+ */
+
+/* Whole groups' nodes that wait for their right sibling. They are not joined by some of the lanes
+ * for all: each lane gives half of what waits and what came to another one, and keeps the other
+ * half. So of 2^l groups the l bits above the row's, and from the lowest again, say afterwards
+ * which of the groups a lane has, in place of which neighbours. */
+template <class OP> struct LanesWaiting {
+  typedef typename OP::State A;
+  enum { FIRST = (int)OP::ROWS % GPR_WARP ? (int)OP::ROWS : 1 };
+  A *stack;
+  int count;
+  int64_t groups;
+
+  static __device__ __forceinline__ int after(int mask) {
+    return mask == GPR_WARP / 2 ? 1 : 2 * mask;
+  }
+  __device__ __forceinline__ void push(A &value) {
+    int mask = FIRST;
+#pragma unroll 1
+    for (int64_t before = groups++; before & 1; before >>= 1, mask = after(mask)) {
+      const bool right = lane_of() & mask;
+      const A left = stack[--count], send = either(right, left, value);
+      value = joined<OP>(mask, either(right, value, left), shuffle_xor(send, mask));
+    }
+    stack[count++] = value;
+  }
+  /* The node of all before `last`, and of that if it is there; every lane has it. */
+  __device__ __forceinline__ A all(const A &last, bool is_there) {
+    A value = last;
+    int lowest = FIRST;
+#pragma unroll 1
+    for (int64_t left = groups; left; left >>= 1, lowest = after(lowest)) {
+      if (!(left & 1)) continue;
+      A node = stack[--count];
+      int mask = lowest;
+#pragma unroll 1
+      for (int i = 0; i < 5; i++, mask = after(mask))
+        node = joined<OP>(mask, node, shuffle_xor(node, mask));
+      if (is_there) OP::combine_apart(&node, &value, &node);
+      value = node;
+      is_there = true;
+    }
+    return value;
+  }
+};
+
+/* As many whole groups as follow each other in one line, the next on its way while one is folded if
+ * registers have room for two; their leaves. */
+template <class OP, class X>
+__device__ __forceinline__ int64_t fold_line(LanesWaiting<OP> &waiting, const X &x, int64_t first,
+                                             int64_t stop) {
+  constexpr int all = RowsOf<OP>::GROUP;
+  int64_t at[OP::ARRAYS], i = first + lane_of() * (int)OP::PACKET;
+  const int64_t left = x.begin(at, first);
+  const bool is_even = OP::is_even(at);
+  const int64_t fits = (left - (is_even ? 0 : (int)OP::BEYOND)) / all, there = (stop - first) / all;
+  const int64_t groups = fits < there ? fits : there;
+  if (groups <= 0) return 0;
+  Packed<OP> now, next;
+  OP::go(at, lane_of() * (int)OP::PACKET);
+  if (OP::ARE_TWO) now.load(at, is_even);
+#pragma unroll 1
+  for (int64_t n = groups; n > 0; n--, i += all) {
+    if (!OP::ARE_TWO) now.load(at, is_even);
+    OP::go(at, all);
+    if (OP::ARE_TWO && n > 1) next.load(at, is_even);
+    typename OP::State node = now.fold(x, i);
+    waiting.push(node);
+    if (OP::ARE_TWO) now = next;
+  }
+  return groups * all;
+}
+
+/* The node of [first, stop), in every lane. */
+template <class OP, class X>
+__device__ __forceinline__ Branch<typename OP::State> fold_by_warp(const X &x, int64_t first,
+                                                                   int64_t stop) {
+  typedef typename OP::State A;
+  constexpr int all = RowsOf<OP>::GROUP;
+  A stack[OP::DEPTH], node[OP::ROWS];
+  LanesWaiting<OP> waiting = {stack, 0, 0};
+  if (first >= stop) return nothing<OP>();
+  int64_t i = first;
+#pragma unroll 1
+  while (i < stop) {
+    int64_t at[OP::ARRAYS];
+    const int64_t folded = x.all_packed() ? fold_line<OP>(waiting, x, i, stop) : 0;
+    i += folded;
+    if (folded) continue;
+    const CutGroup<OP> group = {stop - i < all ? (int)(stop - i) : all};
+    if (group.leaves < all && x.all_packed() && x.begin(at, i) >= group.leaves) {
+      OP::go(at, lane_of() * (int)OP::PACKET);
+      fold_end<OP>(node, x, at, i + lane_of() * (int)OP::PACKET, group);
+    } else {
+      fold_packets<OP>(node, x, i, group);
+    }
+    exchange<OP, OP::ROWS, 1>(node, group);
+    if (group.leaves == all) waiting.push(node[0]);
+    i += all;
+  }
+  const CutGroup<OP> last = {(int)((stop - first) % all)};
+  if (last.leaves) node[0] = fold_lanes<OP>(node[0], last);
+  return {waiting.all(node[0], last.leaves), 1};
+}
+
+GPR_CLOSE
+#endif
