@@ -120,7 +120,7 @@ def product(library, x, axes, where, skip, segments=None):
     )
     assert not failed, FAILURES[failed]
     assert not scratch[: 4 * 4096].any(), "tickets are left as they were"
-    return out.reshape((-1, *shape) if segments else shape), bool(args.length)
+    return out.reshape((-1, *shape) if segments else shape), int(args.length)
 
 
 def drawn(rng, dtype, shape):
@@ -146,7 +146,8 @@ def laid_out(rng, x):
 
 SHAPES = [((2500,), (0,)), ((7, 1301), (1,)), ((700, 45), (0,)), ((300, 150), (0,)),
           ((5000, 8), (0,)), ((30, 7, 41), (0, 2)), ((3, 40, 700), (0, 2)), ((9, 60, 11), (1,)),
-          ((400, 5), (1,)), ((90, 33), (1,)), ((6, 5, 4, 3), (1, 3)), ((9, 700), (1,))]  # fmt: skip
+          ((400, 5), (1,)), ((90, 33), (1,)), ((5, 1999, 7), (0, 2)), ((3, 4, 1500), (0, 2)),
+          ((2, 9000), (1,)), ((40, 2), (1,)), ((6, 5, 4, 3), (1, 3)), ((9, 700), (1,))]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -160,14 +161,14 @@ def test_the_bits_are_the_cpus(dtype, library):
             skip = how == 2
             if skip:
                 x[rng.random(shape) < 0.1] = np.nan
-            found, by_warps = product(library(dtype), x, axes, where, skip)
+            found, unit = product(library(dtype), x, axes, where, skip)
             call = gpureduce.nanprod if skip else gpureduce.prod
             given = {} if where is None else {"where": where}
             wanted = call(x, axis=axes, device="cpu", **given)
             said = (shape, axes, x.strides, how)
             assert np.asarray(found).tobytes() == np.asarray(wanted).tobytes(), said
-            ways.add(by_warps)
-    assert ways == {False, True}
+            ways.add(unit)
+    assert ways == {0, 1, 32}
 
 
 def test_segments_and_elements_that_lie_otherwise(library):

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gpureduce.custom.device import Shape
+from gpureduce.custom.device import BY_THREADS, BY_WARPS, STAGE, STAGE_NODES, STAGED, Shape
 from gpureduce.custom.layout import Dim, joined
 
 TICKETS = 4096  # of the scratch that streams keep, with what else is before its nodes
@@ -23,6 +23,8 @@ ACROSS = 128  # outputs side by side, that memory gives long pieces of
 ROW_LEAST = 512  # elements of an output that are worth a warp
 LANES_LEAST = 16  # outputs side by side, for which threads go across them
 BRANCH = 8  # bytes beside a state
+STAGED_BLOCKS = 4  # of a multiprocessor
+STAGE_FEW = 4096  # bytes of an output that one block folds, were it the only one
 
 
 class Dims(NamedTuple):
@@ -37,7 +39,7 @@ class Dims(NamedTuple):
 class Cut(NamedTuple):
     """team, rows, tiles, split, group, nodes: those of a gpr_operator_args."""
 
-    by_warps: bool
+    kernel: str
     team: int
     rows: int
     tiles: int
@@ -83,12 +85,33 @@ def dims_of(
     return Dims(tuple(joined(far_first)), tuple(reduced) or (nothing,), outputs, count)
 
 
+def is_piece(dims: Dims, leaf: int) -> bool:
+    """Whether the outputs of one array lie behind each other."""
+    if len(dims.kept) > 1 or len(dims.reduced) != 1:
+        return False
+    return not dims.kept or dims.kept[0].strides[0] == dims.elements * leaf
+
+
+def staged(shape: Shape, outputs: int, count: int, multiprocessors: int) -> Cut | None:
+    """Of such outputs, if several, or a long one, are a block's."""
+    size = count * shape.leaf
+    if count < 2 or size > STAGE or (outputs < multiprocessors and size > STAGE_FEW):
+        return None
+    nodes = -(-count // shape.packet) * shape.state
+    fair = -(-outputs // (multiprocessors * STAGED_BLOCKS))
+    team = min(STAGE // size, STAGE_NODES // nodes, fair)
+    if not team:
+        return None
+    tiles = -(-outputs // team)
+    return Cut(STAGED, team, 1, tiles, 1, 1, POOL, min(tiles, 1 << 30), 0, False)
+
+
 def cut(
     shape: Shape, dims: Dims, arrays: int, outputs: int, count: int, multiprocessors: int
 ) -> Cut:
     """outputs: of all segments; count: of the longest."""
     near = _nearness(dims.kept[-1], arrays) if dims.kept else 0
-    along = _nearness(dims.reduced[-1], arrays)
+    along = _nearness(_line(dims.reduced, WARP * shape.packet), arrays)
     across = dims.kept and outputs >= LANES_LEAST and near < along
     by_warps = not across and count >= ROW_LEAST
     units = shape.threads // WARP if by_warps else shape.threads
@@ -110,9 +133,19 @@ def cut(
     nodes = POOL if tickets <= TICKETS else -(-4 * tickets // 16) * 16
     scratch = nodes + tiles * (split + groups) * wide * branch if split > 1 else 0
     return Cut(
-        by_warps, wide if across or by_warps else -wide, high, tiles, split, group,
+        BY_WARPS if by_warps else BY_THREADS, wide if across or by_warps else -wide, high, tiles, split, group,
         nodes, min(tiles * split, 1 << 30), scratch, split > 1 and tickets > TICKETS,
     )  # fmt: skip
+
+
+def _line(reduced: Sequence[Dim], least: int) -> Dim:
+    """What comes after a line of at least so many elements, or the elements of one."""
+    length = 1
+    for dim in reversed(reduced):
+        length *= dim.length
+        if length >= least:
+            break
+    return dim
 
 
 def _wide(units: int, outputs: int, steps: int, across: bool, enough: int) -> int:

@@ -12,13 +12,15 @@ from gpureduce.custom.program import Program, Stream
 HEADER = "gpu/operator.cuh"
 BY_THREADS = "gpr::operate<gpr::UserOperator, 1>"
 BY_WARPS = "gpr::operate<gpr::UserOperator, 32>"
+STAGED = "gpr::operate_staged<gpr::UserOperator>"
+STAGE, STAGE_NODES = 28 << 10, 16 << 10  # bytes of a block, as kernels/gpu/tree_staged.cuh has them
 WARP = 32
 # What is unrolled costs code and time to compile by what combine does, in instructions or so.
 _RUN_COST = 1600
 _COST = {"div": 12, "rem": 30, "call": 40}
 _RUN_BYTES = 160  # that a thread loads at a time
 _PACKET_BYTES = 16  # that a lane loads of one array by one instruction
-_ROWS, _ROWS_BYTES = 4, 128  # that a lane has on their way, or of their nodes
+_ROWS, _ROWS_BYTES = 8, 128  # that a lane has on their way, or of their nodes
 _SHARED = (48 << 10) - 128  # bytes that a block may have without asking, but for a few
 
 
@@ -91,7 +93,7 @@ def shape_of(program: Program) -> Shape:
     rows = _most(1, rows, packet * cost, _RUN_COST)
     is_ahead = run >= 4 and all(stream.scalar.bytes >= 4 for stream in program.streams)
     is_ahead &= threads * run * given <= _SHARED
-    blocks = 5 if state <= 32 else 3 if state <= 64 else 2
+    blocks = 4 if rows == _ROWS else 5 if state <= 32 else 3 if state <= 64 else 2
     depth = 24 if state <= 32 else 20 if state <= 64 else 12
     leaves = min(run, 8)
     return Shape(run, leaves, packet, rows, is_ahead, threads, blocks, depth, state, given)
@@ -100,12 +102,15 @@ def shape_of(program: Program) -> Shape:
 def _leaves(program: Program, arrays: Sequence[Array]) -> str:
     """What is loaded of some leaves that follow each other."""
     members, packed, end, some, one, settle, get_own = [], [], [], [], [], [], []
+    shared = "    given0.load_shared(at);" if len(arrays) == 1 else ""
     given, before = [""] * len(program.streams), 0
     for k, (streams, stream) in enumerate(arrays):
         of, size = stream.scalar.stored, len(streams)
         members.append(f"Given<{of}, {size}, N> given{k}; {of} x{k}[{size} * N];")
         packed.append(f"    given{k}.load_packed(at[{k}] + from * {size * stream.scalar.bytes}, is_even);")
-        end.append(f"    given{k}.load_end(at[{k}] + from * {size * stream.scalar.bytes}, there);")
+        end.append(
+            f"    given{k}.load_lines(x, {streams[0]}, at[{k}], next[{k}], x.step[{k}], from, left, there);"
+        )
         some.append(
             f"    given{k}.load_some(x, {streams[0]}, at[{k}], x.step[{k}], x.is_packed({k}), there);"
         )
@@ -123,8 +128,13 @@ template <int N> struct UserLeaves {{
   __device__ __forceinline__ void load_packed(const int64_t *at, int from, bool is_even) {{
 {chr(10).join(packed)}
   }}
-  __device__ __forceinline__ void load_end(const int64_t *at, int from, int there) {{
+  template <class X>
+  __device__ __forceinline__ void load_lines(const X &x, const int64_t *at, const int64_t *next,
+                                             int from, int left, int there) {{
 {chr(10).join(end)}
+  }}
+  __device__ __forceinline__ void load_shared(const char *at) {{
+{shared}
   }}
   template <class X>
   __device__ __forceinline__ void load_some(const X &x, const int64_t *at, int there) {{

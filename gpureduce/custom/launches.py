@@ -113,17 +113,22 @@ def launch_of(case: Case, outs: Sequence[Out]) -> Launch | None:
     if not outputs:
         return None
     shape = case.made.device.shape
-    how = cut.cut(shape, dims, len(case.arrays), outputs, count, _core.multiprocessors(case.device))
     inputs = _streams(case.made.program, case.arrays, case.inner)
     results = _numbers_out(case.made.program.results, outs)
     addresses = [case.arrays[k].address + offset for k, offset in inputs]
     segment = [out.strides[0] if case.segments else 0 for out in outs]
     tables = _tables(dims, len(case.arrays), segment)
+    flags = _flags(case, addresses, dims)
+    multiprocessors = _core.multiprocessors(case.device)
+    is_piece = len(case.arrays) == 1 and not case.segments and flags == (0, 0, 1)
+    is_piece = is_piece and cut.is_piece(dims, shape.leaf)
+    staged = cut.staged(shape, outputs, count, multiprocessors) if is_piece else None
+    how = staged or cut.cut(shape, dims, len(case.arrays), outputs, count, multiprocessors)
     numbers = np.array([0] * (len(inputs) + len(results)) + tables, np.int64)
     args = np.zeros(ARGUMENTS, np.int64)
     args[:15] = (
         outputs, dims.outputs, count, len(dims.kept), len(dims.reduced), how.team, how.rows,
-        how.tiles, how.split, *_flags(case, addresses, dims), how.group,
+        how.tiles, how.split, *flags, how.group,
         how.nodes, case.initial is not None,
     )  # fmt: skip
     if case.initial:
@@ -134,9 +139,8 @@ def launch_of(case: Case, outs: Sequence[Out]) -> Launch | None:
         words = np.concatenate([words, numbers])
     else:
         args[_HEAD + STATE : _HEAD + STATE + len(numbers)] = numbers
-    kernel = case.made.by_warps if how.by_warps else case.made.by_threads
     return Launch(
-        kernel, args, words, is_far, len(case.segments.starts) if case.segments else 0, inputs,
+        case.made.kernels[how.kernel], args, words, is_far, len(case.segments.starts) if case.segments else 0, inputs,
         results, how.blocks, shape.threads, how.scratch, how.is_own,
     )  # fmt: skip
 

@@ -19,17 +19,16 @@ class Made(NamedTuple):
 
     program: Program
     device: device.Device
-    by_threads: Any
-    by_warps: Any
+    kernels: dict[str, Any]
 
 
 def made(program: Program) -> Made:
     text = device.device(program)
-    kernels = [
-        _core.operator_program(text.header, text.defines, kernel)
-        for kernel in (device.BY_THREADS, device.BY_WARPS)
-    ]
-    return Made(program, text, *kernels)
+    kernels = {
+        kernel: _core.operator_program(text.header, text.defines, kernel)
+        for kernel in (device.BY_THREADS, device.BY_WARPS, device.STAGED)
+    }
+    return Made(program, text, kernels)
 
 
 class Segments(NamedTuple):

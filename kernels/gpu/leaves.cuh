@@ -38,7 +38,7 @@ template <class T, int M, int N> struct Given {
                         is_shifted = is_small && word == 16;
   typedef typename Store<is_by_words ? word : size>::type Word;
   static constexpr int words = bytes / (int)sizeof(Word), most = words + is_shifted;
-  static constexpr int in_words = (most * (int)sizeof(Word) + 3) / 4;
+  static constexpr int in_words = is_small ? bytes / 4 + 4 : bytes / 4;
   uint32_t w[is_small && M * N > in_words ? M * N : in_words];
   int skew; /* below 0: small numbers one by one */
 
@@ -70,12 +70,33 @@ template <class T, int M, int N> struct Given {
       for (int n = 0; n < M * N; n++) take(n, __ldg(from + n));
     }
   }
-  /* The first `there` of them, side by side. */
-  __device__ __forceinline__ void load_end(int64_t at, int there) {
+  /* The first `there` of those from number `from` on of a line, of which `left` lie there and the
+   * others in the next one, which would be at `next` if it began here. */
+  template <class X>
+  __device__ __forceinline__ void load_lines(const X &x, int stream, int64_t at, int64_t next,
+                                             int64_t step, int from, int left, int there) {
     skew = is_small ? -1 : 0;
 #pragma unroll
-    for (int n = 0; n < M * N; n++)
-      if (n < there * M) take(n, __ldg((const T *)at + n));
+    for (int m = 0; m < M; m++) {
+      const char *one = (const char *)x.address(stream, m, at) + from * step;
+      const char *other = one + (next - at);
+#pragma unroll
+      for (int j = 0; j < N; j++, one += step, other += step)
+        if (j < there) take(j * M + m, __ldg((const T *)(j < left ? one : other)));
+    }
+  }
+  /* Of shared memory, which goes on behind them. */
+  __device__ __forceinline__ void load_shared(const char *at) {
+    if constexpr (is_small) {
+      skew = (int)((uintptr_t)at & 3);
+      const uint32_t *from = (const uint32_t *)(at - skew);
+#pragma unroll
+      for (int i = 0; i <= (bytes + 3) / 4; i++) w[i] = from[i];
+    } else {
+      skew = 0;
+#pragma unroll
+      for (int n = 0; n < M * N; n++) take(n, ((const T *)at)[n]);
+    }
   }
   /* The first `there` of them, `step` bytes from one to the next. */
   template <class X>
@@ -85,8 +106,6 @@ template <class T, int M, int N> struct Given {
     if (is_by_words && packed && there == N && at % word == 0) {
       take_words<words>((const Word *)at);
       skew = 0;
-    } else if (packed) {
-      load_end(at, there);
     } else {
 #pragma unroll
       for (int m = 0; m < M; m++) {
@@ -98,8 +117,8 @@ template <class T, int M, int N> struct Given {
     }
   }
   __device__ __forceinline__ void get(T (&to)[M * N]) {
-    if constexpr (is_shifted)
-      if (skew > 0) skip<4 * most>(w, skew);
+    if constexpr (is_small)
+      if (skew > 0) skip<in_words>(w, skew);
     /* One by one: a copy of all would go through memory. */
 #pragma unroll
     for (int n = 0; n < M * N; n++) {
@@ -114,6 +133,16 @@ template <class T, int M, int N> struct Given {
 /* --- copies past the registers -------------------------------------------------------------------
  */
 
+/* The first `bytes` of 16, from a multiple of 16 on. */
+__device__ __forceinline__ void copy_ahead(char *to, const char *from, int bytes) {
+#if __CUDA_ARCH__ >= 800
+  const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes)
+               : "memory");
+#else
+  for (int i = 0; i < bytes; i++) to[i] = __ldg(from + i);
+#endif
+}
 __device__ __forceinline__ void copies_begun() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");

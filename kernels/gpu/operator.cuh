@@ -5,6 +5,7 @@
 
 #include "operator_leaves.cuh"
 #include "tree_blocks.cuh"
+#include "tree_staged.cuh"
 
 GPR_OPEN
 
@@ -42,6 +43,15 @@ __global__ void __launch_bounds__(OP::THREADS, OP::BLOCKS)
   fold_outputs<OP, UNIT, Operands<OP>>(
       a, {a.team, a.rows, a.tiles, a.split, a.group, a.scratch, a.nodes},
       [&](int64_t o, const B *root) { finish_operator<OP>(a, o, root); });
+}
+
+/* Rows behind each other, of one array. */
+template <class OP>
+__global__ void __launch_bounds__(OP::THREADS)
+    operate_staged(const __grid_constant__ gpr_operator_args a) {
+  fold_staged<OP, Operands<OP>>(
+      a, a.team, a.tiles,
+      [&](int64_t o, const Branch<typename OP::State> *root) { finish_operator<OP>(a, o, root); });
 }
 
 GPR_CLOSE

@@ -28,12 +28,12 @@ struct AxesCut : BriefCut {
     return take(row.shallow, up(a.tiles, AXES_THREADS * (a.count == 2 ? 2 : 1)), 0);
   }
 
-  bool follow_each_other() const {
-    const Size bytes = a.count * row.bytes;
+  bool are_side_by_side() const {
     if (a.reduced != 1 || a.kept > 1 || (a.count > 1 && reduced_stride() != row.bytes))
       return false;
-    return (a.kept == 0 || a.shape[0] == 1 || a.strides[0] == bytes) && (uintptr_t)a.data % 16 == 0;
+    return a.kept == 0 || a.shape[0] == 1 || a.strides[0] == a.count * row.bytes;
   }
+  bool follow_each_other() const { return are_side_by_side() && (uintptr_t)a.data % 16 == 0; }
 
   /* Rows one behind the other, whole ones in a packet, or of two packets or four. */
   bool packed() {
@@ -223,13 +223,35 @@ struct AxesCut : BriefCut {
     }
     return best.blocks;
   }
+  /* From one line of at least so many elements to the next, or between the elements of one. */
+  Size line_stride(Size least) const {
+    int d = inner();
+    for (Size length = a.shape[d]; length < least && d > a.kept; length *= a.shape[d]) d--;
+    return a.strides[d];
+  }
+  /* Outputs behind each other, of which several, or a long one, are a block's. */
+  bool staged_trees() {
+    const Size bytes = a.count * row.bytes;
+    if (!is_native() || a.where || a.starts || a.count < 2 || !are_side_by_side()) return false;
+    if (bytes > TREE_STAGE || (a.outputs < multiprocessors && bytes > 4096)) return false;
+    const Size packets = up(a.count, tree_packet(row.bytes));
+    const Size fit = TREE_STAGE / bytes, nodes = TREE_NODES_STAGE / (packets * (Size)row.moved);
+    const Size fair = up(a.outputs, (Size)multiprocessors * TREE_STAGED_BLOCKS);
+    a.team = (int)(fit < nodes ? fit : nodes);
+    if (a.team > fair) a.team = (int)fair;
+    if (!a.team) return false;
+    a.tiles = up(a.outputs, a.team);
+    return take(row.staged, a.tiles < (1 << 30) ? a.tiles : 1 << 30, 0);
+  }
   /* Trees keep the order of the index: threads across outputs where those lie closer together, or
    * down short ones, and else warps. */
   bool trees() {
-    const bool across = a.outputs > 1 && kept_stride() < magnitude(reduced_stride());
+    if (staged_trees()) return true;
+    const Size length = 32 * tree_packet(row.bytes); /* of a warp's row */
+    const bool across = a.outputs > 1 && kept_stride() < magnitude(line_stride(length));
     const bool by_warps = !across && a.count >= TREE_WARPS_LEAST;
     const Size units = by_warps ? AXES_THREADS / 32 : AXES_THREADS;
-    const Size least = by_warps ? 32 * tree_packet(row.bytes) * tree_rows(row.bytes) : tree_leaves(row.bytes);
+    const Size least = by_warps ? length * tree_rows(row.bytes) : tree_leaves(row.bytes);
     const Size steps = a.count > 0 ? up(a.count, least) : 1,
                slots = (Size)multiprocessors * TREE_BLOCKS;
     Size wide = across ? 128 : 1;

@@ -34,6 +34,7 @@ GPR_PROGRAM_KIND(Brief, "gpu/axes_kernels.cuh", nullptr, "brief<F, TileRun<F, F:
 GPR_PROGRAM_KIND(Trees, "gpu/axes_kernels.cuh", nullptr, "trees<F, F::Element, 1>");
 GPR_PROGRAM_KIND(TreesAny, "gpu/axes_kernels.cuh", nullptr, "trees<F, AnyDtype, 1>");
 GPR_PROGRAM_KIND(TreeRows, "gpu/axes_kernels.cuh", nullptr, "trees<F, F::Element, 32>");
+GPR_PROGRAM_KIND(TreesStaged, "gpu/axes_kernels.cuh", nullptr, "trees_staged<F>");
 GPR_PROGRAM_KIND(TreeRowsAny, "gpu/axes_kernels.cuh", nullptr, "trees<F, AnyDtype, 32>");
 constexpr char tile_run[] = "tile<F, TileRun<F, ", row_run[] = "tile<F, RowRun<F, ",
                brief_run[] = "brief<F, TileRun<F, ";
@@ -221,9 +222,11 @@ template <class T, template <class> class Op, class ROW> struct AxesKernels<Tree
     row.any = &Program<F, code::TreesAny>::it;
     row.tile_rows = &Program<F, code::TreeRows>::it;
     row.any_rows = &Program<F, code::TreeRowsAny>::it;
+    row.staged = &Program<F, code::TreesStaged>::it;
     row.is_tree = 1;
     row.bytes = (int)sizeof(T);
     row.state = sizeof(Branch<typename F::Wide>);
+    row.moved = sizeof(typename F::Wide);
     return row;
   }
 };

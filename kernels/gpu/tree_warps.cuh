@@ -134,64 +134,50 @@ template <class OP> struct Packed {
   }
 };
 
-/* The end of an output that lies side by side, leaf by leaf. */
+/* A group in one line or two: whether it is. */
 template <class OP, class X>
-__device__ __forceinline__ void fold_end(typename OP::State *node, const X &x,
-                                         const int64_t (&at)[OP::ARRAYS], int64_t i,
-                                         const CutGroup<OP> &group) {
+__device__ __forceinline__ bool fold_lines(typename OP::State *node, const X &x, int64_t first,
+                                           const CutGroup<OP> &group) {
+  int64_t at[OP::ARRAYS], next[OP::ARRAYS];
+  const int64_t there = x.begin(at, first);
+  const int left = there < group.leaves ? (int)there : group.leaves, rest = group.leaves - left;
+  if (!x.is_direct() || rest > x.line()) return false;
+  if (rest) x.begin(next, first + left);
+#pragma unroll
+  for (int k = 0; k < OP::ARRAYS; k++) next[k] = rest ? next[k] - left * x.step[k] : at[k];
   typename OP::template Leaves<OP::PACKET> leaves[OP::ROWS];
 #pragma unroll
-  for (int r = 0; r < OP::ROWS; r++)
-    leaves[r].load_end(at, r * (int)RowsOf<OP>::ROW, group.of_packet(r));
+  for (int r = 0; r < OP::ROWS; r++) {
+    const int from = group.before(r, lane_of());
+    leaves[r].load_lines(x, at, next, from, left - from, group.of_packet(r));
+  }
 #pragma unroll
   for (int r = 0; r < OP::ROWS; r++) {
     leaves[r].settle();
-    node[r] = fold_there<OP, OP::PACKET>(x, leaves[r], i + r * (int)RowsOf<OP>::ROW, 0,
+    node[r] = fold_there<OP, OP::PACKET>(x, leaves[r], first + group.before(r, lane_of()), 0,
                                          group.of_packet(r));
   }
+  return true;
 }
 
-/* What does not lie in one line. */
+/* What lies in more of them. */
 template <class OP, class X>
 __device__ __noinline__ void fold_apart(const X x, int64_t first, int64_t stop,
                                         typename OP::State *to) {
   *to = fold_some<OP, OP::PACKET>(x, first, stop);
 }
 
-/* A group, wherever it lies. */
+/* A group, wherever it lies, a row at a time. */
 template <class OP, class X>
-__device__ __forceinline__ void fold_packets(typename OP::State *node, const X &x, int64_t first,
-                                             const CutGroup<OP> &group) {
-  typename OP::template Leaves<OP::PACKET> leaves[OP::ROWS];
-  uint32_t apart = 0;
-  int64_t at[OP::ARRAYS], left = 0;
+__device__ __forceinline__ void fold_anywhere(typename OP::State *node, const X &x, int64_t first,
+                                              const CutGroup<OP> &group) {
 #pragma unroll
   for (int r = 0; r < OP::ROWS; r++) {
-    const int there = group.of_packet(r);
-    if (!there) break;
-    left -= RowsOf<OP>::ROW;
-    if (left > 0)
-#pragma unroll
-      for (int k = 0; k < OP::ARRAYS; k++) at[k] += RowsOf<OP>::ROW * x.step[k];
-    else
-      left = x.begin(at, first + group.before(r, lane_of()));
-    if (left >= there && x.is_direct())
-      leaves[r].load_some(x, at, there);
-    else
-      apart |= 1u << r;
-  }
-#pragma unroll
-  for (int r = 0; r < OP::ROWS; r++) {
-    const int there = group.of_packet(r);
     const int64_t i = first + group.before(r, lane_of());
-    if (apart >> r & 1) {
-      typename OP::State value;
-      fold_apart<OP>(x, i, i + there, &value);
-      node[r] = value;
-    } else {
-      leaves[r].settle();
-      node[r] = fold_there<OP, OP::PACKET>(x, leaves[r], i, 0, there);
-    }
+    if (!group.of_packet(r)) break;
+    typename OP::State value;
+    fold_apart<OP>(x, i, i + group.of_packet(r), &value);
+    node[r] = value;
   }
 }
 
@@ -281,17 +267,11 @@ __device__ __forceinline__ Branch<typename OP::State> fold_by_warp(const X &x, i
   int64_t i = first;
 #pragma unroll 1
   while (i < stop) {
-    int64_t at[OP::ARRAYS];
     const int64_t folded = x.all_packed() ? fold_line<OP>(waiting, x, i, stop) : 0;
     i += folded;
     if (folded) continue;
     const CutGroup<OP> group = {stop - i < all ? (int)(stop - i) : all};
-    if (group.leaves < all && x.all_packed() && x.begin(at, i) >= group.leaves) {
-      OP::go(at, lane_of() * (int)OP::PACKET);
-      fold_end<OP>(node, x, at, i + lane_of() * (int)OP::PACKET, group);
-    } else {
-      fold_packets<OP>(node, x, i, group);
-    }
+    if (!fold_lines<OP>(node, x, i, group)) fold_anywhere<OP>(node, x, i, group);
     exchange<OP, OP::ROWS, 1>(node, group);
     if (group.leaves == all) waiting.push(node[0]);
     i += all;

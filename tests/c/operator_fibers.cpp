@@ -79,12 +79,16 @@ void body() {
   typedef TreeFold<PRODUCT_OF, Times> F;
   const gpr_axes_args &args = *(const gpr_axes_args *)arguments;
   const bool any = args.from != args.to || args.swap || args.unaligned;
-  if (unit == 1)
+  if (!unit)
+    trees_staged<F>(args);
+  else if (unit == 1)
     any ? trees<F, AnyDtype, 1>(args) : trees<F, F::Element, 1>(args);
   else
     any ? trees<F, AnyDtype, 32>(args) : trees<F, F::Element, 32>(args);
 #else
-  if (unit == 1)
+  if (!unit)
+    operate_staged<UserOperator>(*(const gpr_operator_args *)arguments);
+  else if (unit == 1)
     operate<UserOperator, 1>(*(const gpr_operator_args *)arguments);
   else
     operate<UserOperator, 32>(*(const gpr_operator_args *)arguments);
@@ -201,21 +205,23 @@ extern "C" __attribute__((visibility("default"))) int launch(const void *args,
 extern "C" __attribute__((visibility("default"))) int product(gpr_axes_args *args, int dtype,
                                                               int multiprocessors, void *scratch,
                                                               unsigned seed) {
-  static gpr_program by_threads, by_warps;
+  static gpr_program by_threads, by_warps, staged;
   AxesRow row = {};
   gpr_axes_launch out = {};
   row.tile = row.any = &by_threads;
   row.tile_rows = row.any_rows = &by_warps;
+  row.staged = &staged;
   row.is_tree = 1;
   row.bytes = (int)sizeof(PRODUCT_OF);
   row.state = sizeof(Branch<TreeFold<PRODUCT_OF, Times>::Wide>);
+  row.moved = sizeof(TreeFold<PRODUCT_OF, Times>::Wide);
   args->op = GPR_OP_PROD;
   args->to = dtype;
   args->scratch = scratch;
   if (!AxesCut{row, multiprocessors, *args, out, GPR_ANY_VARIANT}.select()) return 3;
-  const int failed =
-      launch(args, (unsigned)out.blocks, AXES_THREADS, out.kernel == &by_warps ? 32 : 1, seed);
-  args->length = out.kernel == &by_warps; /* for who asks which it was */
+  const int of_unit = out.kernel == &staged ? 0 : out.kernel == &by_warps ? 32 : 1;
+  const int failed = launch(args, (unsigned)out.blocks, AXES_THREADS, of_unit, seed);
+  args->length = of_unit; /* for who asks which it was */
   return failed;
 }
 #endif
