@@ -81,8 +81,11 @@ template <class T, int M, int N> struct Given {
       const char *one = (const char *)x.address(stream, m, at) + from * step;
       const char *other = one + (next - at);
 #pragma unroll
-      for (int j = 0; j < N; j++, one += step, other += step)
-        if (j < there) take(j * M + m, __ldg((const T *)(j < left ? one : other)));
+      for (int j = 0; j < N; j++, one += step, other += step) {
+        T number = {}; /* or what a loop left there would be kept */
+        if (j < there) number = __ldg((const T *)(j < left ? one : other));
+        take(j * M + m, number);
+      }
     }
   }
   /* Of shared memory, which goes on behind them. */
@@ -111,8 +114,11 @@ template <class T, int M, int N> struct Given {
       for (int m = 0; m < M; m++) {
         const char *leaf = (const char *)x.address(stream, m, at);
 #pragma unroll
-        for (int j = 0; j < N; j++, leaf += step)
-          if (j < there) take(j * M + m, __ldg((const T *)leaf));
+        for (int j = 0; j < N; j++, leaf += step) {
+          T number = {};
+          if (j < there) number = __ldg((const T *)leaf);
+          take(j * M + m, number);
+        }
       }
     }
   }

@@ -134,22 +134,27 @@ template <class OP> struct Packed {
   }
 };
 
-/* A group in one line or two: whether it is. */
+/* A group whose rows lie in one line or two: whether they do. All lanes follow the lines. */
 template <class OP, class X>
 __device__ __forceinline__ bool fold_lines(typename OP::State *node, const X &x, int64_t first,
                                            const CutGroup<OP> &group) {
-  int64_t at[OP::ARRAYS], next[OP::ARRAYS];
-  const int64_t there = x.begin(at, first);
-  const int left = there < group.leaves ? (int)there : group.leaves, rest = group.leaves - left;
-  if (!x.is_direct() || rest > x.line()) return false;
-  if (rest) x.begin(next, first + left);
-#pragma unroll
-  for (int k = 0; k < OP::ARRAYS; k++) next[k] = rest ? next[k] - left * x.step[k] : at[k];
+  enum { ROW = RowsOf<OP>::ROW };
+  int64_t at[OP::ARRAYS], left = x.begin(at, first);
+  if (!x.is_direct() || (left < group.leaves && x.line() < ROW)) return false;
   typename OP::template Leaves<OP::PACKET> leaves[OP::ROWS];
 #pragma unroll
   for (int r = 0; r < OP::ROWS; r++) {
-    const int from = group.before(r, lane_of());
-    leaves[r].load_lines(x, at, next, from, left - from, group.of_packet(r));
+    int64_t next[OP::ARRAYS], further = 0;
+    const bool ends = left < ROW && left < group.leaves - r * (int)ROW;
+    if (ends) further = x.begin(next, first + r * (int)ROW + left);
+#pragma unroll
+    for (int k = 0; k < OP::ARRAYS; k++) next[k] = ends ? next[k] - left * x.step[k] : at[k];
+    const int from = lane_of() * (int)OP::PACKET;
+    leaves[r].load_lines(x, at, next, from, ends ? (int)left - from : (int)ROW,
+                         group.of_packet(r));
+#pragma unroll
+    for (int k = 0; k < OP::ARRAYS; k++) at[k] = next[k] + (int)ROW * x.step[k];
+    left += further - (int)ROW;
   }
 #pragma unroll
   for (int r = 0; r < OP::ROWS; r++) {
@@ -174,9 +179,8 @@ __device__ __forceinline__ void fold_anywhere(typename OP::State *node, const X 
 #pragma unroll
   for (int r = 0; r < OP::ROWS; r++) {
     const int64_t i = first + group.before(r, lane_of());
-    if (!group.of_packet(r)) break;
-    typename OP::State value;
-    fold_apart<OP>(x, i, i + group.of_packet(r), &value);
+    typename OP::State value = OP::identity();
+    if (group.of_packet(r)) fold_apart<OP>(x, i, i + group.of_packet(r), &value);
     node[r] = value;
   }
 }
