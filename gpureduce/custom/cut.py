@@ -85,16 +85,13 @@ def dims_of(
     return Dims(tuple(joined(far_first)), tuple(reduced) or (nothing,), outputs, count)
 
 
-def is_piece(dims: Dims, leaf: int) -> bool:
-    """Whether the outputs of one array lie behind each other."""
-    if len(dims.kept) > 1 or len(dims.reduced) != 1:
-        return False
-    return not dims.kept or dims.kept[0].strides[0] == dims.elements * leaf
-
-
-def staged(shape: Shape, outputs: int, count: int, multiprocessors: int) -> Cut | None:
-    """Of such outputs, if several, or a long one, are a block's."""
+def staged(shape: Shape, dims: Dims, outputs: int, count: int, multiprocessors: int) -> Cut | None:
+    """Of one packed array, if its outputs lie behind each other and several, or a long one, are a
+    block's."""
     size = count * shape.leaf
+    is_piece = len(dims.reduced) == 1 and len(dims.kept) <= 1
+    if not is_piece or any(dim.strides[0] != size for dim in dims.kept):
+        return None
     if count < 2 or size > STAGE or (outputs < multiprocessors and size > STAGE_FEW):
         return None
     nodes = -(-count // shape.packet) * shape.state
@@ -133,8 +130,8 @@ def cut(
     nodes = POOL if tickets <= TICKETS else -(-4 * tickets // 16) * 16
     scratch = nodes + tiles * (split + groups) * wide * branch if split > 1 else 0
     return Cut(
-        BY_WARPS if by_warps else BY_THREADS, wide if across or by_warps else -wide, high, tiles, split, group,
-        nodes, min(tiles * split, 1 << 30), scratch, split > 1 and tickets > TICKETS,
+        BY_WARPS if by_warps else BY_THREADS, wide if across or by_warps else -wide, high, tiles,
+        split, group, nodes, min(tiles * split, 1 << 30), scratch, split > 1 and tickets > TICKETS,
     )  # fmt: skip
 
 

@@ -101,19 +101,16 @@ def shape_of(program: Program) -> Shape:
 
 def _leaves(program: Program, arrays: Sequence[Array]) -> str:
     """What is loaded of some leaves that follow each other."""
-    members, packed, end, some, one, settle, get_own = [], [], [], [], [], [], []
+    members, packed, lines, some, one, settle, get_own = [], [], [], [], [], [], []
     shared = "    given0.load_shared(at);" if len(arrays) == 1 else ""
     given, before = [""] * len(program.streams), 0
     for k, (streams, stream) in enumerate(arrays):
-        of, size = stream.scalar.stored, len(streams)
+        of, size, first = stream.scalar.stored, len(streams), streams[0]
+        to, leaf = f"    given{k}.load", size * stream.scalar.bytes
         members.append(f"Given<{of}, {size}, N> given{k}; {of} x{k}[{size} * N];")
-        packed.append(f"    given{k}.load_packed(at[{k}] + from * {size * stream.scalar.bytes}, is_even);")
-        end.append(
-            f"    given{k}.load_lines(x, {streams[0]}, at[{k}], next[{k}], x.step[{k}], from, left, there);"
-        )
-        some.append(
-            f"    given{k}.load_some(x, {streams[0]}, at[{k}], x.step[{k}], x.is_packed({k}), there);"
-        )
+        packed.append(f"{to}_packed(at[{k}] + from * {leaf}, is_even);")
+        lines.append(f"{to}_lines(x, {first}, at[{k}], next[{k}], x.step[{k}], from, left, there);")
+        some.append(f"{to}_some(x, {first}, at[{k}], x.step[{k}], x.is_packed({k}), there);")
         settle.append(f"    given{k}.get(x{k});")
         get_own.append(f"    get_own_leaves(x{k}, places + {before} * N);")
         before += WARP * size * stream.scalar.bytes
@@ -131,7 +128,7 @@ template <int N> struct UserLeaves {{
   template <class X>
   __device__ __forceinline__ void load_lines(const X &x, const int64_t *at, const int64_t *next,
                                              int from, int left, int there) {{
-{chr(10).join(end)}
+{chr(10).join(lines)}
   }}
   __device__ __forceinline__ void load_shared(const char *at) {{
 {shared}

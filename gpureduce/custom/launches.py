@@ -119,11 +119,10 @@ def launch_of(case: Case, outs: Sequence[Out]) -> Launch | None:
     segment = [out.strides[0] if case.segments else 0 for out in outs]
     tables = _tables(dims, len(case.arrays), segment)
     flags = _flags(case, addresses, dims)
-    multiprocessors = _core.multiprocessors(case.device)
+    sizes = outputs, count, _core.multiprocessors(case.device)
     is_piece = len(case.arrays) == 1 and not case.segments and flags == (0, 0, 1)
-    is_piece = is_piece and cut.is_piece(dims, shape.leaf)
-    staged = cut.staged(shape, outputs, count, multiprocessors) if is_piece else None
-    how = staged or cut.cut(shape, dims, len(case.arrays), outputs, count, multiprocessors)
+    staged = cut.staged(shape, dims, *sizes) if is_piece else None
+    how = staged or cut.cut(shape, dims, len(case.arrays), *sizes)
     numbers = np.array([0] * (len(inputs) + len(results)) + tables, np.int64)
     args = np.zeros(ARGUMENTS, np.int64)
     args[:15] = (
@@ -140,8 +139,9 @@ def launch_of(case: Case, outs: Sequence[Out]) -> Launch | None:
     else:
         args[_HEAD + STATE : _HEAD + STATE + len(numbers)] = numbers
     return Launch(
-        case.made.kernels[how.kernel], args, words, is_far, len(case.segments.starts) if case.segments else 0, inputs,
-        results, how.blocks, shape.threads, how.scratch, how.is_own,
+        case.made.kernels[how.kernel], args, words, is_far,
+        len(case.segments.starts) if case.segments else 0, inputs, results, how.blocks,
+        shape.threads, how.scratch, how.is_own,
     )  # fmt: skip
 
 

@@ -29,17 +29,19 @@ template <int N> __device__ __forceinline__ void skip(uint32_t *w, int skew) {
       w[i] = (uint32_t)(((uint64_t)w[i + 1] << 32 | w[i]) >> (skew & 3) * 8);
 }
 
-/* N leaves' M numbers each. Packed ones come by words; small numbers that begin within a word by one
- * word more, which get() skips the beginning of: nothing that load() does waits for memory, so that
- * several loads are on their way at once. */
+/* N leaves' M numbers each. Packed ones come by words; small numbers that begin within a word by
+ * one word more, which get() skips the beginning of: nothing that loads waits for memory, so
+ * that several loads are on their way at once. */
 template <class T, int M, int N> struct Given {
   static constexpr int size = (int)sizeof(T), bytes = M * N * size, word = word_of(bytes);
-  static constexpr bool is_small = size < 4, is_by_words = word > size,
-                        is_shifted = is_small && word == 16;
+  static constexpr bool is_small = size < 4;
+  static constexpr bool is_by_words = word > size;
+  static constexpr bool is_shifted = is_small && word == 16;
   typedef typename Store<is_by_words ? word : size>::type Word;
   static constexpr int words = bytes / (int)sizeof(Word), most = words + is_shifted;
   static constexpr int in_words = is_small ? bytes / 4 + 4 : bytes / 4;
-  uint32_t w[is_small && M * N > in_words ? M * N : in_words];
+  static constexpr int one_by_one = is_small ? M * N : 0;
+  uint32_t w[one_by_one > in_words ? one_by_one : in_words];
   int skew; /* below 0: small numbers one by one */
 
   __device__ __forceinline__ void take(int n, T number) {
@@ -123,8 +125,9 @@ template <class T, int M, int N> struct Given {
     }
   }
   __device__ __forceinline__ void get(T (&to)[M * N]) {
-    if constexpr (is_small)
+    if constexpr (is_small) {
       if (skew > 0) skip<in_words>(w, skew);
+    }
     /* One by one: a copy of all would go through memory. */
 #pragma unroll
     for (int n = 0; n < M * N; n++) {

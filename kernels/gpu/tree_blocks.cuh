@@ -1,8 +1,8 @@
 /* The one tree, once for each output, of leaves that somebody else knows how to load.
  *
  * Threads fold what neighbouring outputs have side by side, or what is very short (tree_units.cuh),
- * and warps the rest (tree_warps.cuh); units' nodes fold in the block, and blocks' in the last one of
- * them. */
+ * and warps the rest (tree_warps.cuh); units' nodes fold in the block, and blocks' in the last one
+ * of them. */
 #ifndef GPR_TREE_BLOCKS_CUH
 #define GPR_TREE_BLOCKS_CUH
 

@@ -1,6 +1,6 @@
-/* The one tree of many short outputs that lie behind each other: a block copies some of them to shared
- * memory, and folds all their packets, whosever they are, then all nodes of eight of those, until there
- * is one for each output. No thread waits for a longer one. */
+/* The one tree of many short outputs that lie behind each other: a block copies some of them to
+ * shared memory, and folds all their packets, whosever they are, then all nodes of eight of those,
+ * until there is one for each output. No thread waits for a longer one. */
 #ifndef GPR_TREE_STAGED_CUH
 #define GPR_TREE_STAGED_CUH
 
@@ -76,8 +76,8 @@ __device__ __forceinline__ void fold_staged(const ARGS &a, int64_t wide, int64_t
 #pragma unroll 1
       for (int u = threadIdx.x; u < outs * many; u += THREADS, of.go()) {
         const int first = of.unit * TREE_FAN_STAGE;
-        other[u] = fold_nodes_there<OP, TREE_FAN_STAGE>(node + of.output * before + first,
-                                                        before - first);
+        other[u] =
+            fold_nodes_there<OP, TREE_FAN_STAGE>(node + of.output * before + first, before - first);
       }
       A *const last = node;
       node = other, other = last;

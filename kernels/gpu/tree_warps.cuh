@@ -1,8 +1,9 @@
 /* Units of the one tree that a warp folds.
  *
- * A row is a packet of leaves for each lane, side by side, and a group is ROWS of them, on their way
- * at once. Every lane folds its packets; then rows change places with lanes, each lane giving away
- * half of what it has. What is no whole group goes the same way with an eye on what is there. */
+ * A row is a packet of leaves for each lane, side by side, and a group is ROWS of them, on their
+ * way at once. Every lane folds its packets; then rows change places with lanes, each lane giving
+ * away half of what it has. What is no whole group goes the same way with an eye on what is there.
+ */
 #ifndef GPR_TREE_WARPS_CUH
 #define GPR_TREE_WARPS_CUH
 
@@ -25,8 +26,8 @@ template <class A> __device__ __forceinline__ A either(bool is_first, const A &a
 
 /* The node of both lanes whose numbers differ in that bit; `other` is the other one's. */
 template <class OP>
-__device__ __forceinline__ typename OP::State
-joined(int mask, const typename OP::State &own, const typename OP::State &other) {
+__device__ __forceinline__ typename OP::State joined(int mask, const typename OP::State &own,
+                                                     const typename OP::State &other) {
   const bool right = lane_of() & mask;
   return OP::combine(either(right, other, own), either(right, own, other));
 }
@@ -113,16 +114,13 @@ template <class OP> struct Packed {
   __device__ __forceinline__ void load(const int64_t (&at)[OP::ARRAYS], bool is_even) {
     if (is_even) {
 #pragma unroll
-      for (int r = 0; r < OP::ROWS; r++)
-        leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, true);
+      for (int r = 0; r < OP::ROWS; r++) leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, true);
     } else {
 #pragma unroll
-      for (int r = 0; r < OP::ROWS; r++)
-        leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, false);
+      for (int r = 0; r < OP::ROWS; r++) leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, false);
     }
   }
-  template <class X>
-  __device__ __forceinline__ typename OP::State fold(const X &x, int64_t i) {
+  template <class X> __device__ __forceinline__ typename OP::State fold(const X &x, int64_t i) {
     typename OP::State node[OP::ROWS];
 #pragma unroll
     for (int r = 0; r < OP::ROWS; r++) {
@@ -150,8 +148,7 @@ __device__ __forceinline__ bool fold_lines(typename OP::State *node, const X &x,
 #pragma unroll
     for (int k = 0; k < OP::ARRAYS; k++) next[k] = ends ? next[k] - left * x.step[k] : at[k];
     const int from = lane_of() * (int)OP::PACKET;
-    leaves[r].load_lines(x, at, next, from, ends ? (int)left - from : (int)ROW,
-                         group.of_packet(r));
+    leaves[r].load_lines(x, at, next, from, ends ? (int)left - from : (int)ROW, group.of_packet(r));
 #pragma unroll
     for (int k = 0; k < OP::ARRAYS; k++) at[k] = next[k] + (int)ROW * x.step[k];
     left += further - (int)ROW;
