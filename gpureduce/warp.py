@@ -159,13 +159,15 @@ def __dir__() -> list[str]:
 
 def _check(function: str, name: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
-        raise ValueError(f"{function}: {name} is {value}; {least} to {most} would do")
+        raise ValueError(
+            f"gpureduce.warp.{function}: {name} is {value}; {least} to {most} would do"
+        )
 
 
 def _checked_width(function: str, width: int) -> int:
     width = operator.index(width)
     if width not in _WIDTHS:
-        raise ValueError(f"{function}: width is {width}; 2, 4, 8, 16 or 32 would do")
+        raise ValueError(f"gpureduce.warp.{function}: width is {width}; 2, 4, 8, 16 or 32 would do")
     return width
 
 
@@ -179,9 +181,13 @@ def _shuffle(
     _check(function, name, value, least, width - 1)
     values = np.asarray(x)
     if values.ndim != 1:
-        raise ValueError(f"{function}: x has the shape {values.shape}; one dimension would do")
+        raise ValueError(
+            f"gpureduce.warp.{function}: x has the shape {values.shape}; one dimension would do"
+        )
     if values.dtype.name not in _DTYPES:
-        raise TypeError(f"{function}: dtype {values.dtype} is none of {', '.join(_DTYPES)}")
+        raise TypeError(
+            f"gpureduce.warp.{function}: dtype {values.dtype} is none of {', '.join(_DTYPES)}"
+        )
     native = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
     out = np.empty_like(native, subok=False)
     _core.shuffle(function, native, out, width, value, i, j)

@@ -201,7 +201,7 @@ def calls() -> dict[str, Call]:
 CALLS = calls()
 # Of what NumPy has not: an expression, the exception, and a word that the message has to have. A is
 # an array of shape (2, 3), P the partials of its sums along the first axis, `plus` an operator; D
-# is an array of Dask, Z one of zarr, X one of xarray, F and S of pandas.
+# is an array of Dask, Z one of zarr, X one of xarray, R one of PyArrow, F and S of pandas.
 OTHERS = {
     "g.Operator('f99', combine='a + b')": (ValueError, "f99"),
     "g.Operator('O', combine='a + b')": (ValueError, "object"),
@@ -247,6 +247,10 @@ OTHERS = {
     "g.finish(A)": (TypeError, "ndarray"),
     "g.finish(P, 'median')": (ValueError, "'median'"),
     "g.finish(P, 'var')": (ValueError, "sum, mean"),
+    "g.finish(g.partials(A, 'var'), ddof='1')": (TypeError, "ddof must be a real number, not str"),
+    "g.merge(None)": (TypeError, "gpureduce.merge: NoneType"),
+    "g.merge([P, 3])": (TypeError, "gpureduce.merge: int"),
+    "g.mpi.allreduce(None, A, 'sum')": (TypeError, "gpureduce.mpi.allreduce: comm is NoneType"),
     "g.words(A)": (TypeError, "ndarray"),
     "g.from_words(g.words(P), 'var', 'f8')": (ValueError, "209 words"),
     "g.from_words(g.words(P) * 1.0, 'sum', 'f8')": (ValueError, "float64"),
@@ -254,13 +258,15 @@ OTHERS = {
     "g.from_words(3, 'sum', 'f8')": (ValueError, "75 words"),
     "g.Partials.frombytes(b'nonsense')": (ValueError, "8 bytes"),
     "g.Partials.frombytes(P.tobytes()[:-3])": (ValueError, "cut short"),
+    "g.Partials.frombytes(None)": (TypeError, "gpureduce.Partials.frombytes: NoneType"),
+    "g.Partials.frombytes('abc')": (TypeError, "str is not bytes"),
     "g.Accumulator('median')": (ValueError, "'median'"),
     "g.Accumulator('sum', 3).add(A[:, :2])": (ValueError, "(2, 2)"),
     "g.sum(A, device=[])": (ValueError, "[]"),
     "g.sum(A, device=['cpu', 'gpu'])": (ValueError, "'gpu'"),
     "g.sum(A, device='cuda:x')": (ValueError, "'cuda:x'"),
     "g.sum(A, device=None)": (ValueError, "None"),
-    "g.sum(A, progress=3)": (TypeError, "3"),
+    "g.sum(A, progress=3)": (TypeError, "progress 3"),
     "g.set_num_threads(-1)": (ValueError, "-1 threads"),
     "g.warp.shift_up(np.arange(4), 2, width=5)": (ValueError, "width is 5"),
     "g.work_queue.segment_sums(np.array(['a']), [0])": (TypeError, "<U1"),
@@ -270,11 +276,15 @@ OTHERS = {
     "g.sum(D, out=np.zeros(()))": (TypeError, "out"),
     "g.sum(D, device='gpu')": (ValueError, "'gpu'"),
     "g.sum(D, dtype='U3')": (TypeError, "<U3"),
+    "g.sum(D, keepdims=None)": (TypeError, "NoneType"),
+    "g.var(D, ddof='x')": (TypeError, "gpureduce.var: ddof must be a real number, not str"),
     "g.sum(D, kernel='gmem')": (TypeError, "kernel"),
     "g.sum(D, where=np.ones(7, bool))": (ValueError, "(7,)"),
+    "g.sum(Z, keepdims='x')": (TypeError, "str"),
     "g.sum(Z, axis=7)": (IndexError, "axis 7"),
     "g.sum(Z, where=np.ones(9, bool))": (ValueError, "(9,)"),
     "g.sum(Z, axis=0, out=np.zeros(4))": (TypeError, "out"),
+    "g.sum(R)": (TypeError, "type string"),
     "g.sum(X, axis=5)": (IndexError, "axis 5"),
     "g.sum(X, axis=0, out=np.zeros(3))": (TypeError, "out"),
     "g.sum(F, axis=0)": (TypeError, "str|object"),
