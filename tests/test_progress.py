@@ -197,7 +197,7 @@ def test_wrong_arity():
 def test_what_is_no_progress(progress):
     with pytest.raises(TypeError, match=f"progress {progress!r} is not".replace("[", r"\[")):
         gpureduce.mean([1.0], progress=progress)
-    with pytest.raises(TypeError, match="progress .* is not True"):
+    with pytest.raises(TypeError, match=r"progress .* is not True"):
         gpureduce.segments([1.0], [0], [1], "add", progress=progress)
 
 

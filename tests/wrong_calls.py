@@ -299,6 +299,8 @@ COMMANDS = {
     "sum .": "directory",
     "sum a.npy --axis 7": "axis 7",
     "sum a.npy --axis x": "--axis x",
+    "sum a.npy --axis 99999999999999999999": "--axis 99999999999999999999",
+    "cache warm": "--arch",
     "argmax a.npy --axis 0,1": "one --axis",
     "sum a.npy --dtype f4": ".npy file",
     "sum a.npy --shape 2,3": "--dtype",
