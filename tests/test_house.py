@@ -258,6 +258,21 @@ print(loaded, late & (set(sys.modules) - before))
 
 
 @pytest.mark.skipif(SANITIZED, reason="AddressSanitizer takes its time")
+def test_the_sources_alone_say_what_to_do(tmp_path):
+    """With the module of another Python beside them, too."""
+    room = tmp_path / "gpureduce"
+    fewer = shutil.ignore_patterns("*.so", "packs", "__pycache__")
+    shutil.copytree(Path(gpureduce.__file__).parent, room, ignore=fewer)
+    for other in ([], ["_core.cpython-39-x86_64-linux-gnu.so"]):
+        for name in other:
+            (room / name).touch()
+        done = subprocess.run(
+            [sys.executable, "-c", "import gpureduce"], cwd=tmp_path, capture_output=True,
+            text=True, env=TOOLS | {"PYTHONPATH": ""},
+        )  # fmt: skip
+        assert "source folder, without its compiled module" in done.stderr, done.stderr
+
+
 def test_import_is_quick():
     """The time of this process alone, on top of NumPy's, where others disturbed it least."""
     script = """
