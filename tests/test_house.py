@@ -267,7 +267,7 @@ def test_the_sources_alone_say_what_to_do(tmp_path):
         for name in other:
             (room / name).touch()
         done = subprocess.run(
-            [sys.executable, "-c", "import gpureduce"], cwd=tmp_path, capture_output=True,
+            [sys.executable, "-S", "-c", "import gpureduce"], cwd=tmp_path, capture_output=True,
             text=True, env=TOOLS | {"PYTHONPATH": ""},
         )  # fmt: skip
         assert "source folder, without its compiled module" in done.stderr, done.stderr
