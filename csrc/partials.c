@@ -118,6 +118,18 @@ static gpr_status check(int op, int dtype) {
                   gpr_dtypes[dtype].name);
 }
 
+static gpr_status check_places(const char *function, const void *words, int64_t count,
+                               int64_t outputs, const void *to) {
+  int64_t all;
+  if (count < 0 || outputs < 0 || __builtin_mul_overflow(count, outputs, &all))
+    return gpr_fail(GPR_BAD_VALUE, "%s: %lld partials of %lld outputs", function, (long long)count,
+                    (long long)outputs);
+  if (all && !words) return gpr_fail(GPR_BAD_VALUE, "%s: words is NULL", function);
+  if (outputs && !to)
+    return gpr_fail(GPR_BAD_VALUE, "%s: there is no place for the results", function);
+  return GPR_OK;
+}
+
 /* The words of one output added up, if that is how they merge and no digit can overflow; 0 if not.
  */
 static int add_words(const gpr_partial *partial, const int64_t *words, int64_t step, int64_t count,
@@ -149,6 +161,7 @@ static int64_t merge_states(const gpr_partial *partial, const gpr_row *row, cons
 
 enum gpr_words gpr_partials_check(uint32_t kind, const int64_t *words, int words_of_each,
                                   int64_t outputs) {
+  if (outputs > 0 && (!words || words_of_each <= GPR_WORD_COUNT)) return GPR_WORDS_FOREIGN;
   for (int64_t o = 0; o < outputs; o++, words += words_of_each) {
     const uint64_t kinds = (uint64_t)words[GPR_WORD_KINDS],
                    merged = (uint64_t)words[GPR_WORD_MERGED];
@@ -165,7 +178,8 @@ enum gpr_words gpr_partials_check(uint32_t kind, const int64_t *words, int words
 gpr_status gpr_partials_merge(int op, int dtype, uint32_t kind, const int64_t *words, int64_t count,
                               int64_t outputs, int64_t *merged) {
   const gpr_partial *partial = partial_of(op, dtype);
-  const gpr_status status = check(op, dtype);
+  gpr_status status = check(op, dtype);
+  if (!status) status = check_places("gpr_partials_merge", words, count, outputs, merged);
   if (status) return status;
   const gpr_row *row = row_of(op, dtype);
   if (gpr_partials_check(kind, words, partial->words, count * outputs))
@@ -213,7 +227,9 @@ gpr_status gpr_partials_finish(int op, int dtype, int asked, int result_dtype, d
                                const int64_t *words, int64_t outputs, void *results,
                                int64_t *least) {
   const gpr_partial *partial = partial_of(op, dtype);
-  const gpr_status status = check_finish(op, dtype, asked, result_dtype);
+  gpr_status status = check_finish(op, dtype, asked, result_dtype);
+  if (!status)
+    status = check_places("gpr_partials_finish", words, 1, outputs, least ? results : NULL);
   if (status) return status;
   const gpr_row *row = row_of(asked, result_dtype);
   const gpr_spread spread = {ddof, NULL, gpr_skips(asked, dtype) || ddof != ddof};

@@ -158,7 +158,7 @@ static gpr_status check_given(int op, const gpr_view *view, const gpr_options *o
 
 static gpr_status check_out(int op, const gpr_view *view, const gpr_options *options) {
   const int64_t outputs = gpr_count_outputs(view, options);
-  if (options->out || outputs == 1) return GPR_OK;
+  if (options->out || (outputs == 1 && !options->partials)) return GPR_OK;
   return gpr_fail(GPR_BAD_VALUE, "%s: %lld outputs need options->out, with room for them",
                   gpr_ops[op].name, (long long)outputs);
 }

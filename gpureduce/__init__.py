@@ -11,9 +11,10 @@ from typing import Any as _Any
 try:
     from gpureduce import _core as _core
 except ImportError as error:
+    from importlib.machinery import EXTENSION_SUFFIXES
     from pathlib import Path
 
-    if not list(Path(__file__).parent.glob("_core.*.so")):
+    if not any(Path(__file__).with_name(f"_core{end}").exists() for end in EXTENSION_SUFFIXES):
         raise ImportError(
             "this is gpureduce's source folder, without its compiled module: work in another "
             "directory, or build it here (pip install -e .)"

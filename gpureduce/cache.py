@@ -4,7 +4,6 @@ import argparse
 import os
 import re
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -172,7 +171,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     def archs(given: argparse.Namespace) -> list[str]:
         found = [named(arch) for arch in re.split("[ ,]+", given.arch.strip()) if arch] or here()
         if not found:
-            sys.exit("there is no device here: name architectures, --arch 90 for one")
+            raise ValueError("there is no device here: name architectures, --arch 90 for one")
         return found
 
     for name, what in (

@@ -82,9 +82,12 @@ def _options(op: Operator, given: argparse.Namespace) -> dict[str, Any]:
 
 def _integers(option: str, text: str) -> tuple[int, ...]:
     try:
-        return tuple(map(int, text.split(",")))
+        found = tuple(map(int, text.split(",")))
     except ValueError:
         raise ValueError(f"{option} {text}: give integers with commas between them") from None
+    if any(abs(n) >= 2**63 for n in found):
+        raise ValueError(f"{option} {text}: integers of 64 bits would do")
+    return found
 
 
 def _is_npy(path: str) -> bool:

@@ -42,7 +42,7 @@ def _raise_everywhere(errors: Sequence[str], own: Exception | None) -> None:
     if own:
         raise own
     rank = next(n for n, error in enumerate(errors) if error)
-    raise ValueError(f"allreduce: rank {rank} {errors[rank]}")
+    raise ValueError(f"gpureduce.mpi.allreduce: rank {rank} {errors[rank]}")
 
 
 def _failed(error: Exception | None) -> str:
@@ -86,6 +86,14 @@ def _merged(comm: Any, p: Partials) -> Partials:
     return merge([_added(comm, merge([p]))] if p.additive else comm.allgather(p))
 
 
+def _check(comm: Any, function: str) -> None:
+    if not (hasattr(comm, "allgather") and hasattr(comm, "Allreduce")):
+        raise TypeError(
+            f"gpureduce.mpi.{function}: comm is {type(comm).__name__}, which has no allgather and "
+            "Allreduce: give a communicator of mpi4py"
+        )
+
+
 def allreduce_partials(comm: Any, p: Partials) -> Partials:
     """All ranks' partials, merged, on each of them.
 
@@ -106,6 +114,7 @@ def allreduce_partials(comm: Any, p: Partials) -> Partials:
         On all ranks: kinds or shapes differ, or parts of a tree do not follow each other in the
         order of the ranks.
     """
+    _check(comm, "allreduce_partials")
     _agree(comm, p, None)
     return _merged(comm, p)
 
@@ -160,6 +169,7 @@ def allreduce(
     >>> from mpi4py import MPI
     >>> gpureduce.mpi.allreduce(MPI.COMM_WORLD, part, "mean", axis=0)  # doctest: +SKIP
     """
+    _check(comm, "allreduce")
     before = _before(comm, x, op, axis)
     how: dict[str, Any] = {"dtype": dtype, "keepdims": keepdims, "where": where, "device": device}
     p, error = _tried(lambda: partials(x, op, axis, offset=before, **how))

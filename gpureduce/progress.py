@@ -17,9 +17,7 @@ def shown(progress: Progress, name: str, work: Callable[..., Any], *arguments: A
     if callable(progress):
         return work(*arguments, progress)
     if progress is not True:
-        raise TypeError(
-            f"{name}: progress is True, False or a function of (done, total), not {progress!r}"
-        )
+        raise TypeError(f"progress {progress!r} is not True, False or a function of (done, total)")
     with _bar(name) as bar:
 
         def move(done: int, total: int) -> None:
@@ -34,6 +32,6 @@ def _bar(name: str) -> Any:
         tqdm = importlib.import_module("tqdm").tqdm
     except ImportError:
         raise ImportError(
-            f"{name}: the bar of progress takes tqdm, which is not installed: pip install tqdm"
+            "progress=True shows a bar by tqdm, which is not installed: pip install tqdm"
         ) from None
     return tqdm(desc=name, unit=" elements", unit_scale=True, delay=_SECONDS, miniters=1)

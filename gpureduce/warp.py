@@ -10,6 +10,7 @@ A lane whose source is not there, be it beyond the segment or beyond the end of 
 its own value, and so any number of values will do: the last segment may be shorter.
 """
 
+import inspect
 import operator
 
 import numpy as np
@@ -30,34 +31,32 @@ _WIDTHS = (2, 4, 8, 16, 32)
 _DTYPES = ("int32", "int64", "float32", "float64")
 _HELD = 4  # values of a lane, where it holds more than one
 
-_COMMON = """
-    x : array_like
-        Any number of values, one-dimensional, of int32, int64, float32 or float64.
-"""
-_REST = """
-    width : {2, 4, 8, 16, 32}, optional
-        Lanes of a segment.
+_COMMON = """\
+x : array_like
+    Any number of values, one-dimensional, of int32, int64, float32 or float64."""
+_REST = """\
+width : {2, 4, 8, 16, 32}, optional
+    Lanes of a segment.
 
-    Returns
-    -------
-    numpy.ndarray
-        A new array of `x`'s shape and dtype: what each lane has afterwards.
+Returns
+-------
+numpy.ndarray
+    A new array of `x`'s shape and dtype: what each lane has afterwards.
 
-    Raises
-    ------
-    ValueError
-        If `x` is not one-dimensional, or an argument is out of its range.
-    TypeError
-        If `x` is of another dtype.
-    gpureduce.DeviceError
-        If there is no CUDA device that can be used; the message says why.
+Raises
+------
+ValueError
+    If `x` is not one-dimensional, or an argument is out of its range.
+TypeError
+    If `x` is of another dtype.
+gpureduce.DeviceError
+    If there is no CUDA device that can be used; the message says why.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import gpureduce
-    >>> gpureduce.warp.{example}
-"""
+Examples
+--------
+>>> import numpy as np
+>>> import gpureduce
+>>> gpureduce.warp.{example}"""
 # Of 8 lanes: the arguments beside x, and what comes out.
 _EXAMPLES = {
     "broadcast": ("2", "array([2, 2, 2, 2, 2, 2, 2, 2])"),
@@ -74,8 +73,11 @@ def broadcast(x: ArrayLike, lane: int, width: int = 32) -> NDArray[np.generic]:
     """Give every lane of a segment the value of one: ``x[lane]``.
 
     Parameters
-    ----------{common}    lane : int
-        Whose value it is: 0 to width - 1.{rest}"""
+    ----------
+    {common}
+    lane : int
+        Whose value it is: 0 to width - 1.
+    {rest}"""
     return _shuffle("broadcast", x, width, lane=(lane, 0))
 
 
@@ -83,8 +85,11 @@ def shift_up(x: ArrayLike, d: int, width: int = 32) -> NDArray[np.generic]:
     """Give every lane the value of the lane d below it: ``x[l - d]``; the lowest d keep theirs.
 
     Parameters
-    ----------{common}    d : int
-        How far: 0 to width - 1.{rest}"""
+    ----------
+    {common}
+    d : int
+        How far: 0 to width - 1.
+    {rest}"""
     return _shuffle("shift_up", x, width, d=(d, 0))
 
 
@@ -92,8 +97,11 @@ def shift_down(x: ArrayLike, d: int, width: int = 32) -> NDArray[np.generic]:
     """Give every lane the value of the lane d above it: ``x[l + d]``; the highest d keep theirs.
 
     Parameters
-    ----------{common}    d : int
-        How far: 0 to width - 1.{rest}"""
+    ----------
+    {common}
+    d : int
+        How far: 0 to width - 1.
+    {rest}"""
     return _shuffle("shift_down", x, width, d=(d, 0))
 
 
@@ -101,8 +109,11 @@ def wrap(x: ArrayLike, d: int, width: int = 32) -> NDArray[np.generic]:
     """Give every lane the value of the lane d above it, round and round: ``x[(l + d) % width]``.
 
     Parameters
-    ----------{common}    d : int
-        How far; negative turns the other way.{rest}"""
+    ----------
+    {common}
+    d : int
+        How far; negative turns the other way.
+    {rest}"""
     return _shuffle("wrap", x, width, d=(operator.index(d) % _checked_width("wrap", width), 0))
 
 
@@ -110,8 +121,11 @@ def butterfly(x: ArrayLike, mask: int, width: int = 32) -> NDArray[np.generic]:
     """Let lanes change places in pairs: ``x[l ^ mask]``.
 
     Parameters
-    ----------{common}    mask : int
-        Which bits of its number tell a lane from its partner: 0 to width - 1.{rest}"""
+    ----------
+    {common}
+    mask : int
+        Which bits of its number tell a lane from its partner: 0 to width - 1.
+    {rest}"""
     return _shuffle("butterfly", x, width, mask=(mask, 0))
 
 
@@ -119,8 +133,11 @@ def butterfly_array(x: ArrayLike, mask: int, width: int = 32) -> NDArray[np.gene
     """Let lanes of four consecutive values each change places in pairs: ``x[4 * (l ^ mask) + k]``.
 
     Parameters
-    ----------{common}    mask : int
-        Which bits of its number tell a lane from its partner: 0 to width - 1.{rest}"""
+    ----------
+    {common}
+    mask : int
+        Which bits of its number tell a lane from its partner: 0 to width - 1.
+    {rest}"""
     return _shuffle("butterfly_array", x, width, mask=(mask, 0))
 
 
@@ -132,10 +149,13 @@ def swap(x: ArrayLike, mask: int, i: int, j: int, width: int = 32) -> NDArray[np
     1 for mask 1.
 
     Parameters
-    ----------{common}    mask : int
+    ----------
+    {common}
+    mask : int
         Which bits of its number tell a lane from its partner: 1 to width - 1.
     i, j : int
-        Which value of the even lane, and which of the odd: 0 to 3.{rest}"""
+        Which value of the even lane, and which of the odd: 0 to 3.
+    {rest}"""
     for name, which in (("i", i), ("j", j)):
         _check("swap", name, operator.index(which), 0, _HELD - 1)
     return _shuffle("swap", x, width, i, j, mask=(mask, 1))
@@ -145,9 +165,10 @@ for _name in __all__:
     _text = globals()[_name]
     if _text.__doc__:  # not with python -OO
         _given, _out = _EXAMPLES[_name]
-        _shown = f"{_name}(np.arange(8), {_given}, width=8)\n    {_out}"
+        _shown = f"{_name}(np.arange(8), {_given}, width=8)\n{_out}"
         _text.__doc__ = (
-            _text.__doc__.replace("{common}", _COMMON)
+            inspect.cleandoc(_text.__doc__)
+            .replace("{common}", _COMMON)
             .replace("{rest}", _REST)
             .replace("{example}", _shown)
         )
@@ -159,13 +180,15 @@ def __dir__() -> list[str]:
 
 def _check(function: str, name: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
-        raise ValueError(f"{function}: {name} is {value}; {least} to {most} would do")
+        raise ValueError(
+            f"gpureduce.warp.{function}: {name} is {value}; {least} to {most} would do"
+        )
 
 
 def _checked_width(function: str, width: int) -> int:
     width = operator.index(width)
     if width not in _WIDTHS:
-        raise ValueError(f"{function}: width is {width}; 2, 4, 8, 16 or 32 would do")
+        raise ValueError(f"gpureduce.warp.{function}: width is {width}; 2, 4, 8, 16 or 32 would do")
     return width
 
 
@@ -179,9 +202,13 @@ def _shuffle(
     _check(function, name, value, least, width - 1)
     values = np.asarray(x)
     if values.ndim != 1:
-        raise ValueError(f"{function}: x has the shape {values.shape}; one dimension would do")
+        raise ValueError(
+            f"gpureduce.warp.{function}: x has the shape {values.shape}; one dimension would do"
+        )
     if values.dtype.name not in _DTYPES:
-        raise TypeError(f"{function}: dtype {values.dtype} is none of {', '.join(_DTYPES)}")
+        raise TypeError(
+            f"gpureduce.warp.{function}: dtype {values.dtype} is none of {', '.join(_DTYPES)}"
+        )
     native = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
     out = np.empty_like(native, subok=False)
     _core.shuffle(function, native, out, width, value, i, j)

@@ -98,21 +98,28 @@ def _run(
     a: ArrayLike, offsets: ArrayLike, kernel: str, repeats: int
 ) -> tuple[NDArray[np.int64], list[float]]:
     if kernel not in KERNELS:
-        raise ValueError(f"segment_sums: kernel {kernel!r} is none of {', '.join(KERNELS)}")
+        raise ValueError(
+            f"gpureduce.work_queue.segment_sums: kernel {kernel!r} is none of {', '.join(KERNELS)}"
+        )
     values, starts = np.asarray(a), np.asarray(offsets)
     if values.ndim != 1 or starts.ndim != 1:
         raise ValueError(
-            f"segment_sums: a and offsets have the shapes {values.shape} and {starts.shape}; "
-            "one dimension each would do"
+            f"gpureduce.work_queue.segment_sums: a and offsets have the shapes {values.shape} and "
+            f"{starts.shape}; one dimension each would do"
         )
     if values.dtype.name not in _DTYPES:
-        raise TypeError(f"segment_sums: dtype {values.dtype} is none of {', '.join(_DTYPES)}")
+        raise TypeError(
+            f"gpureduce.work_queue.segment_sums: dtype {values.dtype} is none of "
+            f"{', '.join(_DTYPES)}"
+        )
     if starts.size and starts.dtype.kind not in "iu":
-        raise TypeError(f"segment_sums: offsets of dtype {starts.dtype}; integers would do")
+        raise TypeError(
+            f"gpureduce.work_queue.segment_sums: offsets of dtype {starts.dtype}; integers would do"
+        )
     if starts.size and not (starts.min() >= 0 and starts.max() < len(values)):
         raise IndexError(
-            f"segment_sums: offsets go from {starts.min()} to {starts.max()}; 0 to "
-            f"{len(values) - 1} are elements, and the last segment ends with a by itself"
+            f"gpureduce.work_queue.segment_sums: offsets go from {starts.min()} to {starts.max()}; "
+            f"0 to {len(values) - 1} are elements, and the last segment ends with a by itself"
         )
     native = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
     sums = np.empty(len(starts), np.int64)

@@ -82,10 +82,12 @@ def _aligned(of: Any, where: Any, name: str) -> Any:
     if not hasattr(where, "dims"):
         return where
     if not hasattr(of, "dims") or isinstance(of, _xarray.Dataset):
-        raise TypeError(f"{name}: where is of a DataArray, not of a Dataset")
+        raise TypeError(f"gpureduce.{name}: where is of a DataArray, not of a Dataset")
     other = set(where.dims) - set(of.dims)
     if other:
-        raise ValueError(f"{name}: where has the dimensions {sorted(other)}, and the array not")
+        raise ValueError(
+            f"gpureduce.{name}: where has the dimensions {sorted(other)}, and the array not"
+        )
     full = _xarray.broadcast(of, where)[1] if set(where.dims) != set(of.dims) else where
     return full.transpose(*of.dims).data
 

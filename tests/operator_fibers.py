@@ -13,7 +13,7 @@ from gpureduce import _core
 from gpureduce.custom import launches
 
 ROOT = Path(__file__).resolve().parent.parent
-FLAGS = ["-std=gnu++17", "-O1", "-fwrapv", "-ffp-contract=off", "-shared", "-fPIC", "-w"]
+FLAGS = ["-std=gnu++17", "-Og", "-fwrapv", "-ffp-contract=off", "-shared", "-fPIC", "-w"]
 # A device ends with an error where an address is not aligned. Its own handler tells of one, so that
 # the sanitizer's library is not linked.
 CHECKS = ["-fsanitize=alignment", "-c"]

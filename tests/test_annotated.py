@@ -307,8 +307,9 @@ def test_pyarrow():
     assert gpureduce.min(stamps) == np.datetime64(5, "s")
     with pytest.raises(ValueError, match="nothing but null"):
         gpureduce.max(arrow.array([None], arrow.int32()))
-    with pytest.raises(TypeError, match="dtype"):
-        gpureduce.sum(arrow.array(["a", None]))
+    for one in (arrow.array(["a", None]), arrow.array(["a"])):
+        with pytest.raises(TypeError, match="StringArray of type string"):
+            gpureduce.sum(one)
 
 
 def test_torch_on_the_host():

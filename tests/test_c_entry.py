@@ -51,7 +51,7 @@ def test_wrong_calls_say_what_was_given(tmp_path):
     source, program = ROOT / "tests/c/wrong.c", tmp_path / "wrong"
     run("gcc", "-std=gnu11", "-g", *STRICT, "-I", ROOT / "csrc", source, f"@{FLAGS}", "-o", program)
     lines = run(program).splitlines()
-    assert len(lines) == 30
+    assert len(lines) == 39
     for line in lines:
         what, status, message = line.split(" | ")
         assert status in ("bad value", "bad type") and what.split(" is ")[0] in message, line

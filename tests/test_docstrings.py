@@ -53,6 +53,7 @@ def test_sections_are_numpydocs(name):
 @pytest.mark.parametrize("name", gpureduce.functions.PUBLIC)
 def test_help_fits_two_screens(name):
     text = pydoc.render_doc(getattr(gpureduce, name), renderer=pydoc.plaintext)
+    text = re.sub(r"\(\n.*?\n\)\n", "(...)\n", text, count=1, flags=re.S)  # a line each since 3.13
     assert len(text.splitlines()) <= TWO_SCREENS
 
 

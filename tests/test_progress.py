@@ -195,9 +195,9 @@ def test_wrong_arity():
 
 @pytest.mark.parametrize("progress", [3, "yes", [1]])
 def test_what_is_no_progress(progress):
-    with pytest.raises(TypeError, match=f"mean: progress .*{progress!r}".replace("[", r"\[")):
+    with pytest.raises(TypeError, match=f"progress {progress!r} is not".replace("[", r"\[")):
         gpureduce.mean([1.0], progress=progress)
-    with pytest.raises(TypeError, match="segments: progress"):
+    with pytest.raises(TypeError, match=r"progress .* is not True"):
         gpureduce.segments([1.0], [0], [1], "add", progress=progress)
 
 
@@ -291,7 +291,7 @@ def test_the_bar_is_closed_by_what_goes_wrong(monkeypatch):
 @pytest.mark.parametrize("function", [gpureduce.sum, gpureduce.argminmax])
 def test_without_tqdm(monkeypatch, function):
     monkeypatch.setitem(sys.modules, "tqdm", None)
-    with pytest.raises(ImportError, match=r"bar of progress .*pip install tqdm"):
+    with pytest.raises(ImportError, match=r"a bar by tqdm.*pip install tqdm"):
         function([1.0], progress=True)
     assert gpureduce.sum([1.0], progress=False) == 1
 

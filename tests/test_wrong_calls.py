@@ -14,6 +14,7 @@ from table import TOOLS
 from wrong_calls import CALLS, COMMANDS, OTHERS, numpys
 
 import gpureduce
+import gpureduce.mpi
 
 
 def test_there_are_three_hundred():
@@ -53,6 +54,8 @@ def things(words):
         found["D"] = pytest.importorskip("dask.array").ones((4, 4), chunks=2)
     if "Z" in words:
         found["Z"] = pytest.importorskip("zarr").ones((4, 4), chunks=(2, 2))
+    if "R" in words:
+        found["R"] = pytest.importorskip("pyarrow").array(["a", None])
     if "X" in words:
         found["X"] = pytest.importorskip("xarray").DataArray(A, dims=("t", "s"))
     if words & {"F", "S"}:

@@ -10,6 +10,7 @@ gpr_status gpr_device_info(int device, gpr_device *out) {
   CUcontext before;
   CUdevice handle;
   size_t unused = 0, total = 0;
+  if (!out) return gpr_fail(GPR_BAD_VALUE, "gpr_device_info: there is no place for the answer");
   gpr_status status = gpr_cuda_enter(device, &before);
   if (status) return status;
   memset(out, 0, sizeof *out);
@@ -84,6 +85,7 @@ gpr_status gpr_bandwidth_test(int device, int64_t bytes, gpr_bandwidth *out) {
   if (bytes < 16 || bytes > INT64_MAX / 2)
     return gpr_fail(GPR_BAD_VALUE, "the bandwidth of %lld bytes cannot be measured",
                     (long long)bytes);
+  if (!out) return gpr_fail(GPR_BAD_VALUE, "gpr_bandwidth_test: there is no place for the answer");
   gpr_status status = gpr_cuda_enter(device, &before);
   if (status) return status;
   memset(out, 0, sizeof *out);

@@ -16,11 +16,13 @@ def reduce(name: str, a: Any, given: Mapping[str, Any]) -> Any:
     """A lazy array; two of minmax and argminmax."""
     plan = plan_of(name, a, given, "Cubed's arrays")
     if plan.is_tree:
-        raise TypeError(f"{name}: of floats it has an order, in which Cubed's arrays do not merge")
+        raise TypeError(
+            f"gpureduce.{name}: of floats it has an order, in which Cubed's arrays do not merge"
+        )
     if mask_of(given) is not None:
-        raise TypeError(f"{name}: where is not taken with Cubed's arrays")
+        raise TypeError(f"gpureduce.{name}: where is not taken with Cubed's arrays")
     if given.get("progress"):
-        raise TypeError(f"{name}: of Cubed's arrays progress is cubed.diagnostics'")
+        raise TypeError(f"gpureduce.{name}: of Cubed's arrays progress is cubed.diagnostics'")
     ops = importlib.import_module("cubed.core.ops")
     chunks = tuple((1,) * len(c) if d in plan.axes else c for d, c in enumerate(a.chunks))
     starts = [np.cumsum([0, *c])[:-1] for c in a.chunks]

@@ -28,14 +28,14 @@ def reduce_by(plan: Plan, inputs: Sequence[Any], mask: Any, progress: Any) -> li
     """A lazy array for each result; the inputs are broadcast against each other."""
     da = importlib.import_module("dask.array")
     if progress:
-        raise TypeError(f"{plan.name}: of Dask arrays progress is dask.diagnostics.ProgressBar's")
+        raise TypeError(f"{plan.called}: of Dask arrays progress is dask.diagnostics.ProgressBar's")
     arrays = [inputs[0]] if len(inputs) == 1 else da.broadcast_arrays(*map(da.asarray, inputs))
     for a in arrays:
         if type(a._meta) is not np.ndarray:
             raise TypeError(
-                f"{plan.name}: Dask arrays of {type(a._meta).__module__}."
-                f"{type(a._meta).__qualname__} are not supported; a.map_blocks() of a function "
-                "that gives NumPy's would do"
+                f"{plan.called}: Dask arrays of "
+                f"{type(a._meta).__module__}.{type(a._meta).__qualname__} are not supported; "
+                "a.map_blocks() of a function that gives NumPy's would do"
             )
     if plan.is_tree:
         arrays = [_in_one_order(a, plan) for a in arrays]
@@ -57,7 +57,7 @@ def _starts(a: Any, plan: Plan) -> list[np.ndarray[Any, Any]]:
     for d in plan.axes:
         if plan.needs_place and len(a.chunks[d]) > 1 and np.isnan(a.chunks[d]).any():
             raise ValueError(
-                f"{plan.name}: where the chunks of axis {d} lie is not known; "
+                f"{plan.called}: where the chunks of axis {d} lie is not known; "
                 "a.compute_chunk_sizes() finds it out"
             )
     return [np.cumsum([0, *(0 if math.isnan(n) else int(n) for n in c)])[:-1] for c in a.chunks]

@@ -17,7 +17,7 @@ def reduce(name: str, a: Any, given: Mapping[str, Any]) -> Any:
     function = functions.PUBLIC[name]
     rest = {key: value for key, value in given.items() if value is not None and value is not _NO}
     if rest.get("out") is not None:
-        raise TypeError(f"{name}: xarray's arrays take no out")
+        raise TypeError(f"gpureduce.{name}: xarray's arrays take no out")
     if isinstance(rest.get("where"), type(a)):
         rest["where"] = rest["where"].broadcast_like(a).transpose(*a.dims).data
     axis, keepdims = rest.pop("axis", None), bool(rest.pop("keepdims", False))

@@ -22,6 +22,10 @@ class Own(Plan):
 
     operator: Any
 
+    @property
+    def called(self) -> str:
+        return self.name
+
     def told(self) -> tuple[Any, ...]:
         return self.operator, self.axes, self.keepdims, self.shape, self.dtypes
 

@@ -58,13 +58,15 @@ def _dtype_of(array: Any) -> np.dtype[Any]:
 def _kind(name: str, parts: Sequence[_Part], given: Mapping[str, Any]) -> Kind:
     dtypes = {_dtype_of(part.array) for part in parts}
     if len(dtypes) != 1:
-        raise TypeError(f"{name}: parts of several dtypes: {', '.join(sorted(map(str, dtypes)))}")
+        raise TypeError(
+            f"gpureduce.{name}: parts of several dtypes: {', '.join(sorted(map(str, dtypes)))}"
+        )
     asked = given.get("dtype")
     kind = kind_of(name, dtypes.pop() if asked is None else dtype_of(asked), name)
     if kind.tree:
         raise TypeError(
-            f"{name}: of several devices' arrays none is formed along the tree: multiply host "
-            "copies, or gather them on one device"
+            f"gpureduce.{name}: of several devices' arrays none is formed along the tree: multiply "
+            "host copies, or gather them on one device"
         )
     return kind
 
@@ -74,11 +76,11 @@ def _check(name: str, given: Mapping[str, Any]) -> None:
     for key, value in given.items():
         is_taken = key in ("dtype", "device", "progress")
         if not is_taken and value is not _NO and value is not usual.get(key):
-            raise TypeError(f"{name}: {key} is not taken with arrays on several devices")
+            raise TypeError(f"gpureduce.{name}: {key} is not taken with arrays on several devices")
     if given.get("device", "auto") not in _DEVICES:
         raise ValueError(
-            f"{name}: arrays on several devices are reduced where they lie; device is one of "
-            f"{', '.join(_DEVICES)}, not {given['device']!r}"
+            f"gpureduce.{name}: arrays on several devices are reduced where they lie; device is "
+            f"one of {', '.join(_DEVICES)}, not {given['device']!r}"
         )
 
 

@@ -35,6 +35,11 @@ class Plan(ABC):
     words = trees.VALUES + 1  # of each output, or a few more
 
     @property
+    def called(self) -> str:
+        """What messages begin with."""
+        return f"gpureduce.{self.name}"
+
+    @property
     def needs_place(self) -> bool:
         """Whether a chunk has to know where it lies."""
         return self.is_tree
@@ -113,19 +118,19 @@ class Named(Plan):
         return merging.finish(p, self.name, ddof=self.ddof)
 
 
-def check_given(name: str, given: Mapping[str, Any], what: str) -> None:
+def check_given(called: str, given: Mapping[str, Any], what: str) -> None:
     """What is not for arrays that come in chunks."""
     for key in _NOT_TAKEN:
         if given.get(key, None) is not None and given.get(key) is not _NO:
-            raise TypeError(f"{name}: {key} is not taken with {what}")
+            raise TypeError(f"{called}: {key} is not taken with {what}")
     device = given.get("device", "auto")
     if device not in ("auto", "cpu"):
-        raise ValueError(f"{name}: {what} are reduced on the CPU; device is not {device!r}")
+        raise ValueError(f"{called}: {what} are reduced on the CPU; device is not {device!r}")
 
 
 def plan_of(name: str, a: Any, given: Mapping[str, Any], what: str) -> Named:
     """The checks that need no element."""
-    check_given(name, given, what)
+    check_given(f"gpureduce.{name}", given, what)
     row = operators()[INDEX[name]]
     dtype = given.get("dtype")
     folded = np.dtype(dtype) if dtype is not None else np.dtype(a.dtype)
@@ -144,13 +149,13 @@ def plan_of(name: str, a: Any, given: Mapping[str, Any], what: str) -> Named:
     return Named(
         name,
         axes_of(axis, len(a.shape)),
-        keepdims is not _NO and bool(keepdims),
+        keepdims is not _NO and bool(operator.index(keepdims)),
         tuple(a.shape),
         tuple(np.asarray(one).dtype for one in several),
         kind,
         axis is None,
         dtype,
-        given.get("ddof", 0),
+        merging.real(given.get("ddof", 0), name),
     )
 
 

@@ -75,7 +75,7 @@ def _of(a: Any, box: Box) -> Any:
     )
 
 
-def _mask_of(name: str, mask: Any, shape: tuple[int, ...]) -> Any:
+def _mask_of(called: str, mask: Any, shape: tuple[int, ...]) -> Any:
     """One that is too long has parts of the right shape, too."""
     mask = mask if hasattr(mask, "shape") else np.asarray(mask)
     try:
@@ -84,7 +84,7 @@ def _mask_of(name: str, mask: Any, shape: tuple[int, ...]) -> Any:
         fits = False
     if not fits:
         raise ValueError(
-            f"{name}: where of shape {mask.shape} could not be broadcast to the shape {shape}"
+            f"{called}: where of shape {mask.shape} could not be broadcast to the shape {shape}"
         )
     return mask
 
@@ -97,7 +97,7 @@ def _reduce(
     inputs: Sequence[Any], plan: Plan, mask: Any, tell: Callable[[int, int], object] | None
 ) -> list[Any]:
     shape = tuple(map(int, plan.shape))
-    mask = None if mask is None else _mask_of(plan.name, mask, shape)
+    mask = None if mask is None else _mask_of(plan.called, mask, shape)
     block = _block_of(_whole(inputs, shape), plan)
     others = [d for d in range(len(shape)) if d not in plan.axes]
     full = tuple(1 if d in plan.axes else n for d, n in enumerate(shape))

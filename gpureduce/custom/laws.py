@@ -53,10 +53,10 @@ def check_operator(op: Operator, samples: ArrayLike) -> Verdict:
     from gpureduce.custom.check import streams_of, verdict
 
     if not isinstance(op, Operator):
-        raise TypeError(f"check_operator: {op!r} is no gpureduce.Operator")
+        raise TypeError(f"gpureduce.check_operator: {op!r} is no gpureduce.Operator")
     case, _ = op._case(op.several(samples), True)
     if 0 in case.shape:
-        raise ValueError("check_operator: there is no sample")
+        raise ValueError("gpureduce.check_operator: there is no sample")
     outer = [a.ndim - len(i.shape) for a, i in zip(case.arrays, case.inputs, strict=True)]
     arrays = [
         np.broadcast_to(a, case.shape + a.shape[n:])

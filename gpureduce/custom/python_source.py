@@ -62,11 +62,7 @@ def source_of(function: Any, of: str) -> Source:
     try:
         lines, _ = inspect.findsource(code)
     except (OSError, TypeError) as error:
-        raise OperatorError(
-            f"{name}: its source cannot be read ({error}), as that of what is typed at a prompt or "
-            "made by python -c or exec: save it in a file and import or run that, or write it in C "
-            "and give the text to gpureduce.Operator"
-        ) from None
+        raise _unseen(name, str(error)) from None
     whole = "".join(lines)
     try:
         with warnings.catch_warnings():  # those of the file have been given
@@ -75,6 +71,8 @@ def source_of(function: Any, of: str) -> Source:
             node = _found(tree, code)
     except SyntaxError as error:
         raise OperatorError(f"{name}: its file cannot be read: {error}") from None
+    if node is None and code.co_filename.startswith("<"):  # of a later text of that name
+        raise _unseen(name, f"{code.co_filename} does not give its code")
     if node is None:
         raise OperatorError(
             f"{name}: {code.co_filename} does not give its code: its source has changed since it "
@@ -94,6 +92,14 @@ def source_of(function: Any, of: str) -> Source:
         text = f"({text})"
     file = code.co_filename.rpartition("/")[2]
     return Source(name, file, first, cut, text, _names(name, function))
+
+
+def _unseen(name: str, why: str) -> OperatorError:
+    return OperatorError(
+        f"{name}: its source cannot be read ({why}), as that of what is typed at a prompt or "
+        "made by python -c or exec: save it in a file and import or run that, or write it in C "
+        "and give the text to gpureduce.Operator"
+    )
 
 
 def _found(tree: ast.Module, code: types.CodeType) -> ast.FunctionDef | ast.Lambda | None:

@@ -87,8 +87,8 @@ class Accumulator:
             and not np.can_cast(given.dtype, self.dtype, "same_kind")
         ):
             raise TypeError(
-                f"Accumulator.add: {given.dtype} is not converted to {self.dtype}: give the "
-                "Accumulator another dtype, or the block converted"
+                f"gpureduce.Accumulator.add: {given.dtype} is not converted to {self.dtype}: give "
+                "the Accumulator another dtype, or the block converted"
             )
         return given.astype(self.dtype)
 
@@ -100,7 +100,8 @@ class Accumulator:
         extra = given.ndim - len(self.shape)
         if extra < 0 or given.shape[extra:] != self.shape:
             raise ValueError(
-                f"Accumulator.add: a block of shape {given.shape} does not end with {self.shape}"
+                f"gpureduce.Accumulator.add: a block of shape {given.shape} does not end with "
+                f"{self.shape}"
             )
         rows = given.reshape(-1, *self.shape) if 0 not in given.shape else given[:0]
         if 0 in given.shape:
@@ -160,8 +161,8 @@ class Accumulator:
             if self._partials.kind.is_position:
                 if not isinstance(other, Accumulator):
                     raise ValueError(
-                        f"Accumulator.merge: partials of {more.kind} do not tell how many elements "
-                        "they are of: merge an Accumulator"
+                        f"gpureduce.Accumulator.merge: partials of {more.kind} do not tell how "
+                        "many elements they are of: merge an Accumulator"
                     )
                 more = more.like(more.raw.copy())
                 positions.shift(more, self.added, None, ())
@@ -208,7 +209,9 @@ class Accumulator:
         p, added = form.frombytes(data[8:]), int.from_bytes(data[:8], "little")
         least = positions.end_of(p) if p.kind.is_position else p.stop
         if added < least or (p.kind.tree and added != p.stop):
-            raise ValueError(f"Accumulator.load: {added} elements cannot be: the file is damaged")
+            raise ValueError(
+                f"gpureduce.Accumulator.load: {added} elements cannot be: the file is damaged"
+            )
         made = cls(p.op, p.shape, p.dtype)
         made._partials, made.added = p, added
         return made

@@ -176,7 +176,7 @@ def checked(p: Partials, function: str) -> Partials:
     wrong = _core.partials_check(p.kind.number, np.ascontiguousarray(p.raw))
     if not wrong:
         return p
-    raise ValueError(f"{function}: {_WRONG[wrong].format(p.kind)}")
+    raise ValueError(f"gpureduce.{function}: {_WRONG[wrong].format(p.kind)}")
 
 
 # By gpr_partials_check().

@@ -17,15 +17,15 @@ def tobytes(p: Partials, function: str | None = None) -> bytes:
     """With the function that was asked for, or this one."""
     if p.kind.tree and not p.kind.tree.has_bytes:
         raise TypeError(
-            f"tobytes: partials of a user's operator, {p.op}, are pickled: the operator has to "
-            "travel with them"
+            f"gpureduce.Partials.tobytes: partials of a user's operator, {p.op}, are pickled: the "
+            "operator has to travel with them"
         )
     asked = function or p.op
     text = p.kind.text.encode()
     if asked != p.kind.function:
         text += b"\0" + asked.encode()
     text += b"\0" * (-len(text) % 8)
-    raw = canonical(checked(p, "tobytes")).raw
+    raw = canonical(checked(p, "Partials.tobytes")).raw
     head = _HEAD.pack(
         MAGIC, VERSION, p.kind.number, len(text), p.ndim, raw.shape[-1], p.start, p.stop
     )
@@ -34,7 +34,7 @@ def tobytes(p: Partials, function: str | None = None) -> bytes:
 
 
 def _bad(why: str) -> ValueError:
-    return ValueError(f"frombytes: {why}")
+    return ValueError(f"gpureduce.Partials.frombytes: {why}")
 
 
 def _kind(text: str, number: int) -> Kind:
@@ -43,7 +43,7 @@ def _kind(text: str, number: int) -> Kind:
     if not text.startswith(f"gpureduce partials {VERSION}: ") or not what:
         raise _bad(f"these are no partials of this version, {VERSION}, but {text!r}")
     try:
-        kind = kind_of(what.removesuffix(" along the tree"), dtype_of(dtype), "frombytes")
+        kind = kind_of(what.removesuffix(" along the tree"), dtype_of(dtype), "Partials.frombytes")
     except (TypeError, ValueError, KeyError):
         raise _bad(
             f"partials of {what} of {dtype} are not known here; those of a user's operator are "
@@ -55,7 +55,13 @@ def _kind(text: str, number: int) -> Kind:
 
 
 def frombytes(data: bytes) -> Partials:
-    data = bytes(data)
+    try:
+        data = bytes(memoryview(data))
+    except TypeError:
+        raise TypeError(
+            f"gpureduce.Partials.frombytes: {type(data).__name__} is not bytes, which tobytes() "
+            "gives"
+        ) from None
     if len(data) < _HEAD.size:
         raise _bad(f"{len(data)} bytes are cut short: the head alone has {_HEAD.size}")
     magic, version, number, length, ndim, words, start, stop = _HEAD.unpack_from(data)
@@ -77,7 +83,7 @@ def frombytes(data: bytes) -> Partials:
     if min((0, *shape)) < 0 or words < 0 or not 0 <= start <= stop:
         raise _bad("a length is negative: they are damaged")
     raw = _words(kind, data[at:], (*shape, words), start, stop)
-    return checked(Partials(kind, op, raw, start, stop), "frombytes")
+    return checked(Partials(kind, op, raw, start, stop), "Partials.frombytes")
 
 
 def _words(kind: Kind, data: bytes, shape: tuple[int, ...], start: int, stop: int) -> Words:

@@ -19,8 +19,8 @@ def array_of(x: Any, function: str) -> NDArray[Any]:
     found = _elements(x, function)
     if annotated.module_of(type(x)):
         raise TypeError(
-            f"{function}: {type(x).__module__}.{type(x).__qualname__} is more than its numbers, "
-            f"and partials are of numbers alone: {_advice(x)}"
+            f"gpureduce.{function}: {type(x).__module__}.{type(x).__qualname__} is more than its "
+            f"numbers, and partials are of numbers alone: {_advice(x)}"
         )
     return found
 
@@ -39,12 +39,12 @@ def _advice(x: Any) -> str:
 def _elements(x: Any, function: str) -> NDArray[Any]:
     if hasattr(x, "mask") and hasattr(x, "compressed"):
         raise TypeError(
-            f"{function}: masked arrays are not supported; give x.data with where=~x.mask"
+            f"gpureduce.{function}: masked arrays are not supported; give x.data with where=~x.mask"
         )
     if hasattr(x, "__dask_graph__") and getattr(x, "chunks", None):
         raise TypeError(
-            f"{function}: a Dask array is reduced lazily by gpureduce's own functions, as in "
-            "gpureduce.sum(x); give one block of it"
+            f"gpureduce.{function}: a Dask array is reduced lazily by gpureduce's own functions, "
+            "as in gpureduce.sum(x); give one block of it"
         )
     return np.asarray(brought(x, function))
 
@@ -59,7 +59,7 @@ def brought(x: Any, function: str) -> Any:
 
 def mask_of(where: Any, function: str) -> Any:
     if hasattr(where, "unmasked"):
-        raise TypeError(f"{function}: where is masked itself: give a plain array of bool")
+        raise TypeError(f"gpureduce.{function}: where is masked itself: give a plain array of bool")
     return where if where is True else _elements(where, function)
 
 

@@ -64,7 +64,7 @@ def name_of(op: Any, function: str) -> str:
     name = _NAMES.get(given) if isinstance(given, str) else None
     if name is None:
         known = ", ".join(sorted({op for op, _ in _ROWS} | {"prod", "nanprod"}))
-        raise ValueError(f"{function}: op {op!r} is not known; give one of {known}")
+        raise ValueError(f"gpureduce.{function}: op {op!r} is not known; give one of {known}")
     return name
 
 
@@ -104,14 +104,15 @@ def _kind_of(name: str, dtype: np.dtype[Any], function: str) -> Kind:
     if row is None:
         if plain not in {of for _, of in _ROWS}:
             raise TypeError(
-                f"{function}: {dtype!r} is not supported; gpureduce.dtypes() lists those that are"
+                f"gpureduce.{function}: {dtype!r} is not supported; gpureduce.dtypes() lists those "
+                "that are"
             )
         if name in ("prod", "nanprod"):
             from gpureduce.partial.products import product_kind
 
             return product_kind(name, dtype, function)
         raise TypeError(
-            f"{function}: there are no partials of {name} of {dtype}"
+            f"gpureduce.{function}: there are no partials of {name} of {dtype}"
             + (": multiply the matrices of each part" if name == "matmul2x2" else "")
         )
     named, words, additive, answers = row

@@ -79,9 +79,9 @@ def difference(other: Likeness, first: Likeness) -> str:
 def _check_alike(parts: Sequence[Partials]) -> None:
     for p in parts:
         if not isinstance(p, Partials):
-            raise TypeError(f"merge: {type(p).__name__} is no gpureduce.Partials")
+            raise TypeError(f"gpureduce.merge: {type(p).__name__} is no gpureduce.Partials")
         if why := difference(likeness(p), likeness(parts[0])):
-            raise ValueError(f"merge: {why}")
+            raise ValueError(f"gpureduce.merge: {why}")
 
 
 def merge(
@@ -116,7 +116,9 @@ def merge(
     """
     if isinstance(parts, Partials):
         if parts.kind.tree:
-            raise ValueError("merge: parts of a tree are merged as a list, neighbours in order")
+            raise ValueError(
+                "gpureduce.merge: parts of a tree are merged as a list, neighbours in order"
+            )
         checked(parts, "merge")
         axes = axes_of(axis, parts.ndim)
         kept = [d for d in range(parts.ndim) if d not in axes]
@@ -124,11 +126,13 @@ def merge(
         count = along(parts.shape, axes)
         shape = (count, *(parts.shape[d] for d in kept), parts.kind.words)
         return parts.like(_merged(parts.kind, raw.reshape(shape)))
+    if not isinstance(parts, Iterable):
+        raise TypeError(f"gpureduce.merge: {type(parts).__name__} is no gpureduce.Partials")
     several = list(parts)
     if axis is not None:
-        raise TypeError("merge: axis is of one array of partials, not of several")
+        raise TypeError("gpureduce.merge: axis is of one array of partials, not of several")
     if not several:
-        raise ValueError("merge: there are no partials")
+        raise ValueError("gpureduce.merge: there are no partials")
     _check_alike(several)
     if several[0].kind.tree:
         return trees.merged(several)
@@ -167,9 +171,9 @@ def words(p: Partials) -> Words:
     1.0
     """
     if not isinstance(p, Partials):
-        raise TypeError(f"words: {type(p).__name__} is no gpureduce.Partials")
+        raise TypeError(f"gpureduce.words: {type(p).__name__} is no gpureduce.Partials")
     if not p.additive:
-        raise ValueError(f"words: partials of {p.kind} do not add; merge() merges them")
+        raise ValueError(f"gpureduce.words: partials of {p.kind} do not add; merge() merges them")
     return p.raw
 
 
@@ -205,13 +209,13 @@ def from_words(words: Any, op: Any, dtype: DTypeLike) -> Partials:
     kind = kind_of(name, dtype_of(dtype), "from_words")
     raw = np.asarray(words)
     if raw.dtype.kind != "i" or raw.dtype.itemsize != 8:
-        raise ValueError(f"from_words: words are int64, not {raw.dtype}")
+        raise ValueError(f"gpureduce.from_words: words are int64, not {raw.dtype}")
     if kind.tree or not kind.additive:
-        raise ValueError(f"from_words: partials of {kind} are no words that add")
+        raise ValueError(f"gpureduce.from_words: partials of {kind} are no words that add")
     if not raw.ndim or raw.shape[-1] != kind.words:
         raise ValueError(
-            f"from_words: {kind} has {kind.words} words along the last axis; the shape is "
-            f"{raw.shape}"
+            f"gpureduce.from_words: {kind} has {kind.words} words along the last axis; the shape "
+            f"is {raw.shape}"
         )
     return checked(Partials(kind, name, raw.astype(np.int64, copy=False)), "from_words")
 
@@ -225,7 +229,8 @@ def _asked(kind: Kind, op: Any) -> str:
         name = f"nan{name}"
     if name not in kind.answers:
         raise ValueError(
-            f"finish: partials of {kind} do not answer {name}, but {', '.join(kind.answers)}"
+            f"gpureduce.finish: partials of {kind} do not answer {name}, but "
+            f"{', '.join(kind.answers)}"
         )
     return name
 
@@ -245,8 +250,8 @@ def _rounded_into(kind: Kind, asked: str, dtype: DTypeLike | None) -> np.dtype[A
     if rounds and (is_float or kind.dtype.kind == wanted.kind == "c"):
         return wanted
     raise TypeError(
-        f"finish: {asked} of {kind.dtype} does not finish into {wanted}; give dtype to partials() "
-        "to convert each element first"
+        f"gpureduce.finish: {asked} of {kind.dtype} does not finish into {wanted}; give dtype to "
+        "partials() to convert each element first"
     )
 
 
@@ -261,7 +266,8 @@ def _warn(asked: str, kind: Kind, least: int, ddof: float) -> None:
             raise ValueError("All-NaN slice encountered")
         else:
             raise ValueError(
-                f"finish: there is no element to take the {asked} of, which has no identity"
+                f"gpureduce.finish: there is no element to take the {asked} of, which has no "
+                "identity"
             )
     if asked.endswith("mean") and not least and kind.dtype.kind not in "mM":
         text = "Mean of empty slice"
@@ -269,6 +275,17 @@ def _warn(asked: str, kind: Kind, least: int, ddof: float) -> None:
         text = "Degrees of freedom <= 0 for slice" + "." * asked.startswith("nan")
     if text:
         warnings.warn(text, RuntimeWarning, stacklevel=4)
+
+
+def real(ddof: Any, function: str) -> float:
+    """ddof as a number, without float()'s reading of texts."""
+    try:
+        math.isnan(ddof)
+    except TypeError:
+        raise TypeError(
+            f"gpureduce.{function}: ddof must be a real number, not {type(ddof).__name__}"
+        ) from None
+    return float(ddof)
 
 
 def finish(p: Partials, op: Any = None, *, ddof: float = 0, dtype: DTypeLike | None = None) -> Any:
@@ -307,7 +324,7 @@ def finish(p: Partials, op: Any = None, *, ddof: float = 0, dtype: DTypeLike | N
     (4.666666666666667, 2.6457513110645907)
     """
     if not isinstance(p, Partials):
-        raise TypeError(f"finish: {type(p).__name__} is no gpureduce.Partials")
+        raise TypeError(f"gpureduce.finish: {type(p).__name__} is no gpureduce.Partials")
     if p.kind.tree:
         return trees.finished(p, op, dtype)
     checked(p, "finish")
@@ -315,7 +332,7 @@ def finish(p: Partials, op: Any = None, *, ddof: float = 0, dtype: DTypeLike | N
     into = _rounded_into(p.kind, asked, dtype)
     flat = np.ascontiguousarray(p.raw).reshape(p.size, p.kind.words)
     found, least = _core.partials_finish(
-        p.kind.row, p.kind.dtype, INDEX[asked], into, float(ddof), flat
+        p.kind.row, p.kind.dtype, INDEX[asked], into, real(ddof, "finish"), flat
     )
     _warn(asked, p.kind, least, ddof)
     if dtype is not None and found.dtype != dtype_of(dtype):
@@ -352,6 +369,8 @@ def fingerprint(x: Any, op: Any = "sum", **how: Any) -> str:
     from gpureduce.partial.take import partials
 
     if isinstance(x, Partials) and (how or (op != "sum" and op not in x.answers)):
-        raise TypeError(f"fingerprint: partials of {x.kind} are taken already: give them alone")
+        raise TypeError(
+            f"gpureduce.fingerprint: partials of {x.kind} are taken already: give them alone"
+        )
     p = x if isinstance(x, Partials) else partials(x, op, **how)
     return hashlib.sha256(tobytes(p, p.kind.function)).hexdigest()

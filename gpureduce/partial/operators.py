@@ -82,8 +82,8 @@ class OperatorTree:
     def neutral(self, shape: tuple[int, ...]) -> list[Array]:
         if self.program.identity is None:
             raise ValueError(
-                f"finish: zero-size array to reduction operation {self.asked.name} which has no "
-                "identity"
+                f"gpureduce.finish: zero-size array to reduction operation {self.asked.name} which "
+                "has no identity"
             )
         return [np.asarray(one) for one in evaluate.neutral(self.program, shape)]
 
@@ -151,8 +151,8 @@ def taken_by(operator: Any, x: Any, axis: Any, keepdims: bool, where: Any, offse
     kind = operator_kind(operator, kinds, absent)
     if any(node.op == "index" for node in in_order(program.lift)):
         raise TypeError(
-            f"partials: {operator.name} asks for the index i, which is not that of the whole array "
-            "in its parts"
+            f"gpureduce.partials: {operator.name} asks for the index i, which is not that of the "
+            "whole array in its parts"
         )
     nodes = []
     for first, stop in trees.cover(start, start + count):

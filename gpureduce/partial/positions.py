@@ -21,7 +21,9 @@ def shift(p: Partials, offset: Any, whole: Any, shape: tuple[int, ...]) -> None:
         if whole is None:
             start = trees.start_of(offset)
             if found.any() and start > _LAST - int(index[found].max()):
-                raise ValueError(f"partials: positions from offset {start} on go beyond 2^63 - 1")
+                raise ValueError(
+                    f"gpureduce.partials: positions from offset {start} on go beyond 2^63 - 1"
+                )
             index[found] += start
         elif found.any():
             index[found] = _place(index[found], offset, whole, shape)
@@ -32,11 +34,13 @@ def _place(index: NDArray[np.int64], offset: Any, whole: Any, shape: tuple[int, 
     full = tuple(map(operator.index, whole))
     if not len(at) == len(full) == len(shape):
         raise ValueError(
-            f"partials: offset {at} and whole {full} have one number for each of the array's "
-            f"{len(shape)} axes, all of which are reduced"
+            f"gpureduce.partials: offset {at} and whole {full} have one number for each of the "
+            f"array's {len(shape)} axes, all of which are reduced"
         )
     if any(o < 0 or o + n > w for o, n, w in zip(at, shape, full, strict=True)):
-        raise ValueError(f"partials: a part {shape} at {at} is not within the whole {full}")
+        raise ValueError(
+            f"gpureduce.partials: a part {shape} at {at} is not within the whole {full}"
+        )
     places = np.unravel_index(index, shape)
     moved = tuple(p + o for p, o in zip(places, at, strict=True))
     return np.ravel_multi_index(moved, full)

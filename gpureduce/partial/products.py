@@ -57,7 +57,7 @@ class Product:
 
 def product_kind(name: str, dtype: np.dtype[Any], function: str) -> Kind:
     if dtype.name not in _KNOWN:
-        raise TypeError(f"{function}: there are no partials of {name} of {dtype}")
+        raise TypeError(f"gpureduce.{function}: there are no partials of {name} of {dtype}")
     answers = ("nanprod",) if name == "nanprod" else ("prod",)
     tree = Product(name, dtype)
     text = text_of(f"{name} along the tree", dtype)

@@ -21,9 +21,9 @@ _OF_BOTH_ENDS = ("ptp", "minmax")
 def _check(name: str, dtype: Any, where: Any) -> None:
     op = _OPERATORS[INDEX[name]]
     if dtype is not None and not op["takes_dtype"]:
-        raise TypeError(f"partials: {name} takes no dtype")
+        raise TypeError(f"gpureduce.partials: {name} takes no dtype")
     if where is not True and (op["position"] or name in _OF_BOTH_ENDS):
-        raise TypeError(f"partials: {name} takes no where")
+        raise TypeError(f"gpureduce.partials: {name} takes no where")
 
 
 def partials(
@@ -98,8 +98,8 @@ def partials(
     """
     if device not in ("auto", "cpu"):
         raise ValueError(
-            f"partials: they are taken on the CPU, wherever the array lies: device is auto or cpu, "
-            f"not {device!r}"
+            "gpureduce.partials: they are taken on the CPU, wherever the array lies: device is "
+            f"auto or cpu, not {device!r}"
         )
     if _is_custom(op):
         from gpureduce.partial.operators import taken_by

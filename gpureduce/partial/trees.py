@@ -83,9 +83,9 @@ def merged(parts: Sequence[Partials]) -> Partials:
     for p in parts:
         if p.start != pushed.stop:
             raise ValueError(
-                f"merge: parts of a tree follow each other, and after [.., {pushed.stop}) comes "
-                f"[{p.start}, {p.stop}): say with partials(..., offset=) where each part begins, "
-                "and give them in order"
+                "gpureduce.merge: parts of a tree follow each other, and after [.., "
+                f"{pushed.stop}) comes [{p.start}, {p.stop}): say with partials(..., offset=) "
+                "where each part begins, and give them in order"
             )
         for node, block in zip(unpacked(p), cover(p.start, p.stop), strict=True):
             pushed.push(node, _level(block))
@@ -98,17 +98,18 @@ def finished(p: Partials, op: Any, dtype: DTypeLike | None) -> Any:
         name = name_of(op, "finish")
         if name not in p.answers and f"nan{name}" not in p.answers:
             raise ValueError(
-                f"finish: partials of {p.kind} do not answer {name}, but {', '.join(p.answers)}"
+                f"gpureduce.finish: partials of {p.kind} do not answer {name}, but "
+                f"{', '.join(p.answers)}"
             )
     if dtype is not None and dtype_of(dtype) != p.dtype:
         raise TypeError(
-            f"finish: {p.op} of {p.dtype} does not finish into {dtype_of(dtype)}; give dtype to "
-            "partials() to convert each element first"
+            f"gpureduce.finish: {p.op} of {p.dtype} does not finish into {dtype_of(dtype)}; give "
+            "dtype to partials() to convert each element first"
         )
     if p.start:
         raise ValueError(
-            f"finish: this part of the tree is [{p.start}, {p.stop}); what is before {p.start} has "
-            "to be merged to its left first"
+            f"gpureduce.finish: this part of the tree is [{p.start}, {p.stop}); what is before "
+            f"{p.start} has to be merged to its left first"
         )
     nodes = unpacked(p)
     root = nodes[-1] if nodes else p.kind.tree.neutral(p.shape)
@@ -120,7 +121,7 @@ def finished(p: Partials, op: Any, dtype: DTypeLike | None) -> Any:
 def start_of(offset: Any) -> int:
     start = operator.index(offset)
     if start < 0:
-        raise ValueError(f"partials: offset {start} is negative")
+        raise ValueError(f"gpureduce.partials: offset {start} is negative")
     return start
 
 

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
-#include <random>
 #include <vector>
 
 #include <ucontext.h>
@@ -62,6 +61,20 @@ struct Fiber {
   int lane;
 };
 
+/* splitmix64: <random> takes a fifth of the time to compile this. */
+struct Random {
+  typedef uint32_t result_type;
+  uint64_t state;
+  static constexpr uint32_t min() { return 0; }
+  static constexpr uint32_t max() { return UINT32_MAX; }
+  uint32_t operator()() {
+    uint64_t z = state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return (uint32_t)(z >> 32);
+  }
+};
+
 std::vector<Fiber> fibers;
 ucontext_t scheduler;
 const void *arguments;
@@ -109,7 +122,7 @@ void release_warp(Fiber *lanes) {
 }
 
 /* False where some threads wait for others that will not come. */
-bool run_block(std::mt19937 &random) {
+bool run_block(Random &random) {
   std::vector<int> order(fibers.size());
   std::iota(order.begin(), order.end(), 0);
   for (Fiber &f : fibers) {
@@ -183,7 +196,7 @@ extern "C" void __ubsan_handle_type_mismatch_v1(void *, void *) { is_misaligned 
 extern "C" __attribute__((visibility("default"))) int launch(const void *args,
                                                              unsigned blocks, unsigned threads,
                                                              int of_unit, unsigned seed) {
-  std::mt19937 random(seed);
+  Random random{seed};
   std::vector<unsigned> order(blocks);
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), random);

@@ -52,8 +52,25 @@ static void wrong_options(void) {
   WRONG("the mask has 0", "sum", where, &nothing);
   WRONG("the mask is of dtype float64", "sum", where, &floats);
   WRONG("out_order 9", "sum", out_order, 9);
+  WRONG("need options->out", "sum", partials, gpr_partials_kind(0, GPR_FLOAT64));
   options = gpr_defaults(), options.axes = GPR_AXIS(2), options.out = out;
   tell("axes 0x4", gpr_reduce("sum", &view, &options, NULL));
+}
+
+static void wrong_partials(void) {
+  const int sum = gpr_op_index("sum");
+  const uint32_t kind = gpr_partials_kind(sum, GPR_FLOAT64);
+  int64_t least, words[75] = {0};
+  tell("words is NULL", gpr_partials_merge(sum, GPR_FLOAT64, kind, NULL, 1, 1, words));
+  tell("-1 partials", gpr_partials_merge(sum, GPR_FLOAT64, kind, words, -1, 1, words));
+  tell("no place for the results", gpr_partials_merge(sum, GPR_FLOAT64, kind, words, 1, 1, NULL));
+  tell("words is NULL",
+       gpr_partials_finish(sum, GPR_FLOAT64, sum, GPR_FLOAT64, 0, NULL, 1, out, &least));
+  tell("no place for the results",
+       gpr_partials_finish(sum, GPR_FLOAT64, sum, GPR_FLOAT64, 0, words, 1, out, NULL));
+  tell("no operator 99", gpr_partials_merge(99, GPR_FLOAT64, kind, words, 1, 1, words));
+  tell("no place for the answer", gpr_device_info(0, NULL));
+  tell("no place for the answer", gpr_bandwidth_test(0, 16, NULL));
 }
 
 int main(void) {
@@ -61,6 +78,7 @@ int main(void) {
   gpr_run *run = NULL;
   wrong_views();
   wrong_options();
+  wrong_partials();
   tell("operator NULL", gpr_reduce(NULL, &view, NULL, &value));
   tell("operator plus", gpr_reduce("plus", &view, NULL, &value));
   tell("operator -5", gpr_open(-5, &view, NULL, &run));
