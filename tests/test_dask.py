@@ -13,6 +13,7 @@ from cuts import LEAKY, differing, random_chunks
 from table import OPS, SANITIZED, bits
 
 import gpureduce
+from gpureduce.chunked import plan
 
 dask = pytest.importorskip("dask", reason="dask is not installed: pip install 'dask[array]'")
 da = pytest.importorskip("dask.array", reason="dask's arrays are not installed")
@@ -149,10 +150,29 @@ def test_equal_work_has_equal_names():
 
 def test_large_partials_merge_few_at_a_time():
     """So that what waits for a merge is bounded."""
-    for outputs, merges in ((1, 4 + 1), (1 << 18, 32 + 16 + 8 + 4 + 2 + 1)):
-        lazy = da.ones((64, outputs), chunks=(1, outputs), dtype="f4")
+    for rows, outputs, merges in ((999, 1, 4 + 1), (1, 1 << 23, 32 + 16 + 8 + 4 + 2 + 1)):
+        lazy = da.ones((64 * rows, outputs), chunks=(rows, outputs), dtype="f4")
         graph = map(str, dict(gpureduce.sum(lazy, axis=0).__dask_graph__()))
         assert sum("-partial-" in key or "-aggregate-" in key for key in graph) == merges
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "var", "nanstd"])
+@pytest.mark.parametrize("cuts", [(2,) * 50, (7, 1, 30, 5, 2, 11, 0, 20, 4, 9, 6, 5)])
+def test_chunks_of_few_rows_go_together(name, cuts, monkeypatch):
+    """Some MiB of them, where each would be words for the most part."""
+    take, taken = plan.partials, []
+
+    def counted(block, *given, **how):
+        taken.append(block.size)
+        return take(block, *given, **how)
+
+    monkeypatch.setattr(plan, "partials", counted)
+    x = array(generator("dask groups", name), (100, 300), "f8")
+    for how in ({}, {"where": x > 0}):
+        taken.clear()
+        lazy = getattr(gpureduce, name)(da.from_array(x, chunks=(cuts, 200)), axis=0, **how)
+        assert bits(lazy.compute()) == bits(getattr(gpureduce, name)(x, axis=0, **how))
+        assert len(taken) < len(cuts) and sum(taken) == x.size  # none of them twice
 
 
 def test_reduce_by_name():

@@ -11,6 +11,8 @@ def axes_of(axis: int | Sequence[int] | None, dims: int) -> tuple[int, ...]:
     """All forms of axis=, in order."""
     if axis is None:
         return tuple(range(dims))
+    if type(axis) is int and 0 <= axis < dims:
+        return (axis,)
     return tuple(sorted(np.lib.array_utils.normalize_axis_tuple(axis, dims, "axis")))
 
 
@@ -27,7 +29,10 @@ def along(shape: Sequence[int], axes: Sequence[int]) -> int:
 def as_one(x: Any, axes: Sequence[int], shape: Sequence[int], inner: Sequence[int] = ()) -> Any:
     """The reduced axes as the first, in C order of them. x is broadcast to the shape, and has small
     arrays along its last axes."""
+    moved = x if x.shape == (*shape, *inner) else np.broadcast_to(x, (*shape, *inner))
+    if len(axes) == len(shape):
+        return moved.reshape(-1, *inner)
     kept = [d for d in range(len(shape)) if d not in axes]
     last = range(len(shape), len(shape) + len(inner))
-    moved = np.broadcast_to(x, (*shape, *inner)).transpose(*axes, *kept, *last)
+    moved = moved.transpose(*axes, *kept, *last)
     return moved.reshape(along(shape, axes), *(shape[d] for d in kept), *inner)

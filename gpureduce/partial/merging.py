@@ -13,11 +13,13 @@ from gpureduce import _core
 from gpureduce.partial import trees
 from gpureduce.partial.axes import along, axes_of
 from gpureduce.partial.carrier import Partials, Words, checked
-from gpureduce.partial.kinds import INDEX, Kind, dtype_of, kind_of, name_of
+from gpureduce.partial.kinds import INDEX, MERGED, Kind, dtype_of, kind_of, name_of
 
 _ROWS = {(op, dtype): result for op, dtype, result, _ in _core.rows()}
 # So that what is added up stays in the second cache.
 _WORDS_AT_A_TIME = 1 << 15
+# Digits below 2^32 that an int64 holds.
+_ADDED_MOST = 1 << 31
 
 
 def _merged(kind: Kind, raw: Words) -> Words:
@@ -37,10 +39,19 @@ def _merged_several(kind: Kind, raws: list[Words]) -> Words:
     flat = [raw.reshape(-1, kind.words) for raw in raws]
     found = np.empty_like(flat[0])
     step = _WORDS_AT_A_TIME // kind.words
+    add = kind.additive and sum(int(raw[:, MERGED].max()) for raw in flat) <= _ADDED_MOST
     for start in range(0, len(found), step):
-        part = slice(start, start + step)
-        found[part] = _merged(kind, np.asarray([raw[part] for raw in flat]))
+        pieces = [raw[start : start + step] for raw in flat]
+        together = [_added(pieces)] if add else pieces
+        found[start : start + step] = _merged(kind, np.asarray(together))
     return found.reshape(shape)
+
+
+def _added(pieces: list[Words]) -> Words:
+    total = pieces[0].copy()
+    for piece in pieces[1:]:
+        total += piece
+    return total
 
 
 def _function(parts: Sequence[Partials]) -> str:

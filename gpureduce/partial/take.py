@@ -137,8 +137,10 @@ def shape_of(x: Any, op: Any) -> tuple[int, ...]:
 
 def _look_for_signs(p: Partials, a: NDArray[Any], *, op: str, **how: Any) -> None:
     """Whether zeros alone are all -0.0, which the sum of their squares does not tell."""
-    digits = p.raw[..., HEADER + 4 :]
-    zeros = (p.raw[..., COUNT] != 0) & ~p.raw[..., HEADER : HEADER + 3].any(-1) & ~digits.any(-1)
+    some = np.logical_or.reduce(p.raw[..., HEADER + 4 :], axis=-1)
+    if np.logical_and.reduce(some, axis=None):
+        return
+    zeros = (p.raw[..., COUNT] != 0) & ~p.raw[..., HEADER : HEADER + 3].any(-1) & ~some
     if zeros.any():
         sums = partials(a, op.replace("var", "sum"), **how).raw
         p.raw[..., HEADER + 3] = np.where(zeros, sums[..., HEADER + 3], p.raw[..., HEADER + 3])

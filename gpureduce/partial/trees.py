@@ -33,12 +33,12 @@ def _words_of(kind: Kind) -> list[int]:
 def packed(
     kind: Kind, shape: tuple[int, ...], start: int, stop: int, nodes: list[Node]
 ) -> Partials:
-    each = sum(_words_of(kind))
-    raw = np.zeros((*shape, VALUES + each * len(nodes)), np.int64)
+    words_of = _words_of(kind)
+    raw = np.zeros((*shape, VALUES + sum(words_of) * len(nodes)), np.int64)
     raw[..., :VALUES] = kind.number, 1, stop - start, start, stop
     at = VALUES
     for node in nodes:
-        for value, words in zip(node, _words_of(kind), strict=True):
+        for value, words in zip(node, words_of, strict=True):
             room = raw[..., at : at + words].view(value.dtype)
             room[..., 0] = value
             at += words
@@ -145,5 +145,6 @@ def taken(
         mask = where if where is True else where[part]
         nodes.append(kind.tree.fold(x[part], (at,), mask))
     left = left_of(shape, axes, keepdims)
-    nodes = [[value.reshape(left) for value in node] for node in nodes]
+    if keepdims:
+        nodes = [[value.reshape(left) for value in node] for node in nodes]
     return packed(kind, left, start, start + count, nodes)

@@ -3,7 +3,7 @@
 #define GPR_FEW_ROWS_H
 
 #include "bounds.h"
-#include "near.h"
+#include "sizes.h"
 #include "step_blocks.h"
 
 GPR_OPEN

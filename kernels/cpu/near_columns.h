@@ -67,10 +67,10 @@ template <class O, class F> struct NearColumns {
     }
     block[s].add(to, STEP, rows, 0);
   }
-  bool is_exact(int64_t s, int64_t o, int64_t row, int64_t rows) const {
+  bool close(int64_t s, int64_t o, int64_t row, int64_t rows) {
     if constexpr (plain)
-      if (!is_copied(o)) return block[s].is_exact(at(o, row), stride(), rows);
-    return block[s].is_exact(copy, STEP, rows);
+      if (!is_copied(o)) return block[s].close(at(o, row), stride(), rows);
+    return block[s].close(copy, STEP, rows);
   }
   /* What is far apart, from a row on: each by itself. */
   GPR_APART void by_themselves(int64_t first, int64_t row) const {
@@ -84,7 +84,7 @@ template <class O, class F> struct NearColumns {
   }
   void end_block(int64_t s, int64_t o, int64_t row, int64_t rows) {
     if (far[s]) return;
-    far[s] = !is_exact(s, o, row, rows);
+    far[s] = !close(s, o, row, rows);
     if (far[s]) return by_themselves(o, row);
     lanes[s].add(block[s], [&](int lane, int kind, double value) {
       put_lane<T>(state(o + lane / PARTS), lane % PARTS, kind, value);
@@ -97,6 +97,7 @@ template <class O, class F> struct NearColumns {
     const int64_t ahead = gpr_prefetch_columns && tile->n > 2 * few ? few * stride() : 0;
     for (int64_t s = 0; s < steps; s++) {
       lanes[s].open();
+      block[s].forget();
       far[s] = false;
     }
     for (int64_t row = 0; row < tile->n; row += NEAR_ROWS) {

@@ -221,7 +221,10 @@ template <class From, class To> struct Cast {
     typedef typename Carrier<From>::type Between;
     const From *x = (const From *)from;
     To *y = (To *)to;
-    if constexpr (is_common<From, To>()) {
+    if constexpr (Same<To, float>::value && !Same<typename Traits<From>::Wide, From>::value &&
+                  Traits<From>::kind == KIND_FLOAT) {
+      widen_all(x, y, n); /* of halves */
+    } else if constexpr (is_common<From, To>()) {
       GPR_UNROLL(4)
       for (int64_t i = 0; i < n; i++) y[i] = convert<To>(x[i]);
     } else {

@@ -50,6 +50,8 @@ template <class D> struct Twofold {
     add(x.high);
     low += x.low;
   }
+  /* The same of what is not greater than high (Dekker). */
+  GPR_METHOD void add_below(const D x) { low += rest_of(high, x); }
 };
 
 GPR_FN Twofold<Doubles> square_of(const Twofold<Doubles> x) {

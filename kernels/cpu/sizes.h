@@ -1,0 +1,87 @@
+/* The magnitudes of a block's lanes. */
+#ifndef GPR_SIZES_H
+#define GPR_SIZES_H
+
+#include "twofold.h"
+
+GPR_OPEN
+
+/* The greater and the smaller magnitude; of NaN either. */
+GPR_FN Doubles greater_size(const Doubles a, const Doubles b) {
+#if defined(__AVX512DQ__) /* the unmasked one warns */
+  return (Doubles)_mm512_maskz_range_pd(0xff, (__m512d)a, (__m512d)b, 11);
+#elif defined(__AVX2__)
+  return (Doubles)_mm256_max_pd((__m256d)a, (__m256d)size_of(b));
+#else
+  return choose((Words)(size_of(b) > a), size_of(b), a);
+#endif
+}
+GPR_FN Doubles smaller_size(const Doubles a, const Doubles b) {
+#if defined(__AVX512DQ__)
+  return (Doubles)_mm512_maskz_range_pd(0xff, (__m512d)a, (__m512d)b, 10);
+#elif defined(__AVX2__)
+  return (Doubles)_mm256_min_pd((__m256d)a, (__m256d)size_of(b));
+#else
+  return choose((Words)(size_of(b) < a), size_of(b), a);
+#endif
+}
+
+/* The same, but a where b is zero. */
+GPR_FN Doubles smaller_but_zero(const Doubles a, const Doubles b) {
+#if defined(__AVX512DQ__)
+  const __mmask8 is = _mm512_cmp_pd_mask((__m512d)b, (__m512d)Doubles{}, _CMP_NEQ_UQ);
+  return (Doubles)_mm512_mask_range_pd((__m512d)a, is, (__m512d)a, (__m512d)b, 10);
+#else
+  const Words none = (Words)(b == 0) & bits(__builtin_inf() - Doubles{});
+  return smaller_size(a, (Doubles)(bits(b) | none));
+#endif
+}
+
+template <class R> struct Sizes;
+template <> struct Sizes<float> {
+  static constexpr uint32_t INFINITE = 0xff000000u;
+  Words32 most = {}, least = ~Words32{}; /* shifted; less one, so that zero is not the least */
+  GPR_METHOD void see(const float *at) {
+    Words32 size;
+    memcpy(&size, at, sizeof size);
+    size += size;
+    most = most > size ? most : size;
+    size -= 1;
+    least = least < size ? least : size;
+  }
+  /* Whether those that are not zero have exponents `range` apart at most. */
+  GPR_METHOD bool are_near(int range) const {
+    const Words32 high = most & INFINITE, low = (least + 1) & INFINITE;
+    return !mask_of((Words32)((high - low > (uint32_t)range << 24) & (high > low)) |
+                    (Words32)(high == INFINITE));
+  }
+  /* Lanes of such, or with an infinity; but none with NaN. */
+  GPR_METHOD Words32 far_apart(int range) const {
+    const Words32 apart = (most & INFINITE) - ((least + 1) & INFINITE);
+    const Words32 far = (Words32)((apart > (uint32_t)range << 24) & (most > least));
+    return (far | (Words32)(most == INFINITE)) & (Words32)(most <= INFINITE);
+  }
+};
+template <> struct Sizes<double> {
+  Doubles most[2] = {}, least[2] = {Doubles{} + __builtin_inf(), Doubles{} + __builtin_inf()};
+  GPR_METHOD void see(const Doubles d, int k) {
+    most[k] = greater_size(most[k], d);
+    least[k] = smaller_size(least[k], d);
+  }
+  GPR_METHOD void see_but_zero(const Doubles d, int k) {
+    most[k] = greater_size(most[k], d);
+    least[k] = smaller_but_zero(least[k], d);
+  }
+  /* The least that is not zero, where one is. */
+  GPR_APART static Doubles least_of(const double *x, int64_t stride, int64_t rows) {
+    Doubles least = Doubles{} + __builtin_inf();
+    for (int64_t row = 0; row < rows; row++) {
+      const Doubles d = load(x + row * stride);
+      least = smaller_size(least, choose((Words)(d == 0), Doubles{} + __builtin_inf(), d));
+    }
+    return least;
+  }
+};
+
+GPR_CLOSE
+#endif
