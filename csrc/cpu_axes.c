@@ -84,6 +84,7 @@ static int work(gpr_axes_run *run, gpr_lane *l, int64_t until) {
 
 /* Of a tile that is made. */
 static int64_t elements_of(const gpr_axes_run *run) {
+  if (run->tiles.brought) return GPR_SHORT;
   if (run->tiles.direct && !run->tiles.masked) return 0;
   return run->tiles.kept.most * run->tiles.reduced.most;
 }

@@ -18,6 +18,8 @@ enum { TALL_OUTPUTS = 512, STATE_BYTES = 512 << 10 };
 enum { DIRECT_RUN = 256, DIRECT_OUTPUTS = 32, DIRECT_RIBBON = 1024 };
 /* Rows of fewer elements are turned into columns. */
 enum { LONG_ROW = 16 };
+/* Of shorter rows, or of fewer rows side by side, tiles are made: these have quicker ways. */
+enum { BROUGHT_ROW = 256, BROUGHT_ROWS = 64 };
 
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t greatest_of(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -30,7 +32,13 @@ static int64_t last_of(const gpr_dims *dims, const int64_t *values, int64_t none
 /* Elements as kernels take them, but for where they lie and for NaN, which is left out if there is
  * any. */
 static int lies_ready(const gpr_plan *p, const gpr_tiles *t) {
-  return !p->cast && !p->swap && t->aligned && !p->axes->where;
+  return !(p->cast && !t->brought) && !p->swap && t->aligned && !p->axes->where;
+}
+/* Whether a kernel may bring them together by itself. */
+static int may_be_brought(const gpr_plan *p, const gpr_tiles *t) {
+  const int64_t along = last_of(&p->axes->reduced, p->axes->reduced.shape, 1);
+  const int64_t least = t->side_by_side ? BROUGHT_ROWS : BROUGHT_ROW;
+  return p->row->side == GPR_LINES && !t->masked && !p->axes->starts && along > least;
 }
 
 static int is_aligned(const gpr_plan *p) {
@@ -52,14 +60,15 @@ static int lies_in_tiles(const gpr_plan *p, const gpr_tiles *t) {
   if (a->reduced.n > 1 && along < DIRECT_RUN) return 0;
   if (a->kept.n > 1 && across * along < DIRECT_RUN) return 0;
   const gpr_dims *inside = t->side_by_side ? &a->kept : &a->reduced;
-  if (p->row->side && inside->n && inside->strides[inside->n - 1] != p->bytes) return 0;
+  const int apart = inside->n && inside->strides[inside->n - 1] != p->bytes;
+  if (p->row->side && apart && !t->brought) return 0;
   if (t->masked && (!inside->n || inside->strides[inside->n - 1] != p->bytes)) return 0;
   if (t->side_by_side) { /* a ribbon: a few columns whose rows lie one after the other */
     const int ribbon = p->row->law == GPR_FREE && across * along >= DIRECT_RIBBON &&
                        last_of(&a->reduced, a->reduced.strides, 0) == across * p->bytes;
     return a->kept.n <= 1 || across >= DIRECT_OUTPUTS || along >= GPR_SHORT || ribbon;
   }
-  return p->count <= GPR_SHORT || a->reduced.strides[a->reduced.n - 1] == p->bytes;
+  return p->count <= GPR_SHORT || !apart || t->brought;
 }
 
 /* How many outputs a block has. */
@@ -97,7 +106,10 @@ gpr_shares gpr_share_out(gpr_tiles *t, size_t state_bytes) {
   t->side_by_side =
       !a->starts && (p->count == 1 || last_of(&a->reduced, a->reduced.strides, INT64_MAX) >
                                           last_of(&a->kept, a->kept.strides, INT64_MAX - 1));
+  t->brought = may_be_brought(p, t);
   t->direct = lies_in_tiles(p, t);
+  const gpr_dims *inside = t->side_by_side ? &a->kept : &a->reduced;
+  t->brought &= t->direct && (p->cast || last_of(inside, inside->strides, p->bytes) != p->bytes);
   const int turns = p->row->side == GPR_LINES && t->direct; /* by itself */
   if (p->row->side && !turns && !t->side_by_side && p->count < LONG_ROW && a->kept.n &&
       !a->starts) {

@@ -96,14 +96,19 @@ static void fold_again(gpr_axes_run *run, const gpr_lane *l, const gpr_box *bloc
   gpr_room room = l->room;
   int64_t count = 0;
   tiles.kept = gpr_cut_dims(&a->kept, 1, 0);
+  if (tiles.brought) { /* which the row itself does not */
+    tiles.direct = 0;
+    tiles.reduced = gpr_cut_dims(&a->reduced, GPR_SHORT, 0);
+  }
   room.counts = &count;
   const int64_t o = block->first + j, each = a->starts ? a->outputs / a->segments : a->outputs;
   const gpr_box one = gpr_box_at(&a->kept, &tiles.kept, o % each);
   range r = range_of(run, block, 0);
-  if (!a->starts) r.stop = run->tiles.reduced.boxes;
+  if (!a->starts) r.stop = tiles.reduced.boxes;
   row->open(state);
   for (int64_t i = 0; i < r.stop; i++) {
-    const gpr_box box = box_of(run, block, &r, i);
+    const gpr_box box = tiles.brought ? gpr_box_at(&a->reduced, &tiles.reduced, i)
+                                      : box_of(run, block, &r, i);
     const gpr_tile tile = gpr_tile_of(&tiles, &one, &box, &room);
     if (tile.along == gpr_dtypes[row->dtype].bytes)
       row->fold(state, tile.data, tile.n, box.first);
@@ -204,6 +209,10 @@ static void fold_wide(gpr_axes_run *run, const gpr_lane *l, const gpr_tile *tile
 static int fold_tile(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile, int64_t index) {
   const gpr_row *row = run->plan.row;
   const int64_t bytes = gpr_dtypes[row->dtype].bytes;
+  if (run->tiles.brought) {
+    row->fold_many(l->states, run->slot_bytes, tile, index);
+    return tile->outputs == 1 && row->fold(l->states, NULL, 0, index);
+  }
   if (tile->outputs == 1 && !tile->skip && tile->along == bytes) {
     l->infinite = 1; /* which is not asked here */
     return row->fold(l->states, tile->data, tile->n, index);

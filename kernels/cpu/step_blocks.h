@@ -64,12 +64,13 @@ template <bool EXACTLY, class K, class R> GPR_FN bool add_rows(K *to, const Piec
   return mask_of((Words)(all - all != 0)) && look_for_special(to, rows);
 }
 
-/* What a step keeps of a block of rows, which come in pieces: sums that know what they lose.
- * Results of add() and close(): whether an element is infinite, in a lane without NaN. */
+/* What a step keeps of a block of n rows, which come in pieces, and `again` as one: sums that know
+ * what they lose. Results of add() and close(): whether an element is infinite, in a lane without
+ * NaN. */
 template <class K, class R> struct PartBlock {
   K part[2];
 
-  static void prepare(const Piece<R> &, Habit &) {}
+  template <class Again> static void prepare(const Again &, Habit &) {}
   GPR_METHOD void open(const Habit &) {
     part[0].open();
     part[1].open();
@@ -78,10 +79,10 @@ template <class K, class R> struct PartBlock {
     constexpr bool sums = Same<K, TwofoldSum<Doubles>>::value;
     return sums && habit.exactly ? add_rows<sums>(part, rows) : add_rows<false>(part, rows);
   }
-  /* Of all its rows. */
-  GPR_METHOD bool close(K *to, const Piece<R> &rows, const Habit &habit, bool is_first) {
+  template <class Again>
+  GPR_METHOD bool close(K *to, int64_t n, const Again &, const Habit &habit, bool is_first) {
     for (int k = 0; k < 2; k++) {
-      if (!habit.exactly) part[k].settle((double)(rows.n + 4));
+      if (!habit.exactly) part[k].settle((double)(n + 4));
       if (is_first)
         to[k] = part[k];
       else
@@ -98,7 +99,7 @@ template <> struct StepBlock<TwofoldSum<Doubles>, float> {
   Doubles sum[2];
   Words32 high, low; /* magnitudes, shifted; zero is no low */
 
-  static void prepare(const Piece<float> &, Habit &) {}
+  template <class Again> static void prepare(const Again &, Habit &) {}
   GPR_METHOD void open(const Habit &) {
     sum[0] = sum[1] = -Doubles{};
     high = Words32{};
@@ -121,11 +122,12 @@ template <> struct StepBlock<TwofoldSum<Doubles>, float> {
     *this = s;
     return false;
   }
-  GPR_METHOD bool close(TwofoldSum<Doubles> *to, const Piece<float> &rows, const Habit &,
+  template <class Again>
+  GPR_METHOD bool close(TwofoldSum<Doubles> *to, int64_t n, const Again &, const Habit &,
                         bool is_first) {
     const uint32_t infinity = 0xff000000u;
-    const uint32_t near = (uint32_t)(53 - 24 - (rows.n > 8 ? 6 : 3)) << 24;
-    const double by = 0x1p-52 * (double)rows.n * (double)(rows.n + 4);
+    const uint32_t near = (uint32_t)(53 - 24 - (n > 8 ? 6 : 3)) << 24;
+    const double by = 0x1p-52 * (double)n * (double)(n + 4);
     const Words32 most = high & infinity, fewest = (low + 1) & infinity;
     const Words32 far = (Words32)((most - fewest > near) & (most > fewest));
     Words32 infinite = {};
@@ -215,8 +217,8 @@ template <> struct StepBlock<TwofoldSum<Doubles>, double> : PartBlock<TwofoldSum
     habit.is_known = true;
     if (!habit.wide) habit.window = open_window(top);
   }
-  static void prepare(const Piece<double> &rows, Habit &habit) {
-    if (!habit.is_known) choose(most_of(rows), habit);
+  template <class Again> static void prepare(const Again &again, Habit &habit) {
+    if (!habit.is_known) choose(most_of(again()), habit);
   }
   GPR_METHOD void open(const Habit &habit) {
     windowed = !habit.wide;
@@ -230,10 +232,11 @@ template <> struct StepBlock<TwofoldSum<Doubles>, double> : PartBlock<TwofoldSum
     window.add(rows);
     return false;
   }
-  GPR_METHOD bool close(K *to, const Piece<double> &rows, Habit &habit, bool is_first) {
-    if (!windowed) return Parts::close(to, rows, habit, is_first);
+  template <class Again>
+  GPR_METHOD bool close(K *to, int64_t n, const Again &again, Habit &habit, bool is_first) {
+    if (!windowed) return Parts::close(to, n, again, habit, is_first);
     const Words failed[2] = {window.failed(0), window.failed(1)};
-    if (mask_of(failed[0] | failed[1])) return close_again(to, rows, habit, is_first);
+    if (mask_of(failed[0] | failed[1])) return close_again(to, again(), habit, is_first);
     for (int k = 0; k < 2; k++)
       keep(to[k], window.first[k] - window.start1, window.second[k] - window.start2, is_first);
     return false;
@@ -262,7 +265,7 @@ template <> struct StepBlock<TwofoldSum<Doubles>, double> : PartBlock<TwofoldSum
       if (mask_of((Words)(odd != 0))) choose(most_of(rows), habit);
       Parts::open(habit);
       const bool infinite = Parts::add(rows, habit);
-      return Parts::close(to, rows, habit, is_first) | infinite;
+      return Parts::close(to, rows.n, rows, habit, is_first) | infinite;
     }
     for (int k = 0; k < 2; k++) {
       keep(to[k], (Doubles)(~nan[k] & bits(window.first[k] - window.start1)),

@@ -3,6 +3,7 @@
 #include "column_trees.h"
 #include "find.h"
 #include "integer_moments.h"
+#include "load.h"
 #include "moments.h"
 #include "row_bests.h"
 #include "sums.h"

@@ -2,6 +2,7 @@
 #ifndef GPR_TWOFOLD_COLUMNS_H
 #define GPR_TWOFOLD_COLUMNS_H
 
+#include "copies.h"
 #include "step_blocks.h"
 
 GPR_OPEN
@@ -44,6 +45,12 @@ const R *turned(const char *data, int64_t across, int64_t outputs, int64_t n, R 
   return to;
 }
 
+/* Rows of elements, which are `step` bytes apart. */
+struct Lines {
+  const char *x;
+  int64_t along, step;
+};
+
 /* Reals in steps, of which the last may have some of the one before it again. */
 template <class Part, class K> struct TwofoldColumns {
   typedef typename Traits<Part>::Wide R;
@@ -51,7 +58,10 @@ template <class Part, class K> struct TwofoldColumns {
   enum { STEPS = PANEL / STEP };
   K at[2 * STEPS];
   StepBlock<K, R> block[STEPS];
-  R copy[BLOCK_ROWS * STEP];
+  alignas(GPR_VECTOR) R copy[WAYS * PANEL];
+  const gpr_tile *tile;
+  int parts; /* of an element */
+  void (*bring)(const gpr_tile *tile, const char *from, int64_t step, int64_t n, R *to);
   int64_t width, additions;
   Habit habit;
   bool infinite = false;
@@ -59,59 +69,78 @@ template <class Part, class K> struct TwofoldColumns {
   int64_t start_of(int64_t step) const {
     return greatest((int64_t)0, least(step * STEP, width - STEP));
   }
-  /* Rows of STEP reals, which -0.0 fills up. */
-  const R *ready(const Part *x, int64_t stride, int64_t columns, int64_t rows) {
+  bool is_straight(const Lines &l) const {
+    return l.step == parts * (int64_t)sizeof(Part) && !tile->cast;
+  }
+  bool lies_ready(const Lines &l) const { return plain && width >= STEP && is_straight(l); }
+  /* Rows of reals, which -0.0 fills up to a step. */
+  Piece<R> copied(const Lines &l, int64_t reals, int64_t rows) {
+    const int64_t pitch = greatest(reals, (int64_t)STEP);
     for (int64_t row = 0; row < rows; row++) {
-      for (int64_t j = columns; j < STEP; j++) copy[row * STEP + j] = -(R)0;
-      copy_wide(x + row * stride, copy + row * STEP, columns);
+      const char *from = l.x + row * l.along;
+      R *to = copy + row * pitch;
+      for (int64_t j = reals; j < STEP; j++) to[j] = -(R)0;
+      if (is_straight(l)) {
+        copy_wide((const Part *)(const void *)from, to, reals);
+      } else if (l.along == reals / parts * l.step && reals == pitch) {
+        bring(tile, from, l.step, rows * reals / parts, to);
+        break;
+      } else {
+        bring(tile, from, l.step, reals / parts, to);
+      }
     }
-    return copy;
+    return {copy, pitch, rows, 0};
   }
-  Piece<R> rows_of(const Part *x, int64_t stride, int64_t n, int64_t ahead) {
-    if constexpr (plain)
-      if (width >= STEP) return {x, stride, n, ahead};
-    return {ready(x, stride, least(width, (int64_t)STEP), n), STEP, n, 0};
+  /* Of some steps. */
+  Piece<R> rows_of(const Lines &l, int64_t row, int64_t n, int64_t first, int64_t steps,
+                   int64_t ahead) {
+    const int64_t from = start_of(first), reals = start_of(first + steps - 1) + STEP - from;
+    const char *x = l.x + row * l.along + from / parts * l.step;
+    if (lies_ready(l)) return {(const R *)(const void *)x, l.along / (int64_t)sizeof(R), n, ahead};
+    return copied({x, l.along, l.step}, least(reals, width), n);
   }
-  void choose(int64_t columns, int64_t numbers) {
-    width = columns;
+  void choose(int64_t reals, int64_t numbers) {
+    width = reals;
     habit.exactly = sizeof(R) == sizeof(double) && numbers <= BLOCK_ROWS;
     additions = BLOCK_ROWS + 2 * (numbers / BLOCK_ROWS) + 4;
   }
-  /* A block of one step. */
-  void run_block(const Piece<R> &rows, bool is_first) {
-    block->prepare(rows, habit);
-    block->open(habit);
-    infinite |= block->add(rows, habit);
-    infinite |= block->close(at, rows, habit, is_first);
+  /* How many rows at a time. */
+  int64_t few_of(const Lines &l, int64_t steps) const {
+    const bool ready = lies_ready(l);
+    if (steps == 1) return ready ? (int64_t)BLOCK_ROWS : (int64_t)WOVEN_ROWS;
+    return ready && l.along % PAGE_BYTES ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
+  }
+  /* More rows of some steps; until all is NaN, if it may end there. */
+  void add_rows(const Lines &l, int64_t rows, int64_t first, int64_t steps, bool begun,
+                int64_t ahead, bool ends) {
+    const int64_t few = few_of(l, steps), look = steps == 1 ? (int64_t)BLOCK_ROWS : few;
+    for (int64_t row = 0; row < rows; row += BLOCK_ROWS) {
+      const int64_t n = least(rows - row, (int64_t)BLOCK_ROWS);
+      block->prepare([&] { return rows_of(l, row, least(n, look), first, 1, 0); }, habit);
+      for (int64_t s = 0; s < steps; s++) block[s].open(habit);
+      for (int64_t i = 0; i < n; i += few) {
+        Piece<R> piece = rows_of(l, row + i, least(few, n - i), first, steps, ahead);
+        const R *x = piece.x - start_of(first);
+        for (int64_t s = 0; s < steps; s++) {
+          piece.x = x + start_of(first + s);
+          infinite |= block[s].add(piece, habit);
+        }
+      }
+      for (int64_t s = 0; s < steps; s++)
+        infinite |= block[s].close(
+            at + 2 * s, n, [&] { return rows_of(l, row, n, first + s, 1, 0); }, habit,
+            !row && !begun);
+      if (ends && has_nan()) break; /* which stays */
+    }
   }
   /* Of some steps of a matrix of so many reals a row. */
-  GPR_APART void run(const Part *x, int64_t stride, int64_t columns, int64_t rows, int64_t first,
-                     int64_t steps) {
-    const int64_t woven =
-        stride * (int64_t)sizeof(Part) % PAGE_BYTES ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
-    const int64_t few = steps == 1 ? (int64_t)BLOCK_ROWS : woven;
-    const bool follows = stride == columns || rows > 2 * few; /* a next tile, or rows of this */
-    const int64_t ahead = gpr_prefetch_columns && follows ? few * stride : 0;
-    choose(columns, rows);
+  GPR_APART void run(const Lines &l, int64_t reals, int64_t rows, int64_t first, int64_t steps) {
+    choose(reals, rows);
+    const int64_t few = few_of(l, steps), stride = l.along / (int64_t)sizeof(Part);
+    const bool follows = stride == reals || rows > 2 * few; /* a next tile, or rows of this */
     for (int64_t k = 0; !rows && k < 2 * steps; k++) at[k].open();
-    for (int64_t row = 0; row < rows; row += BLOCK_ROWS, x += BLOCK_ROWS * stride) {
-      const int64_t n = least(rows - row, (int64_t)BLOCK_ROWS);
-      if (steps == 1) {
-        run_block(rows_of(x + start_of(first), stride, n, ahead), !row);
-        continue;
-      }
-      block->prepare(rows_of(x + start_of(first), stride, least(n, few), 0), habit);
-      for (int64_t s = 0; s < steps; s++) block[s].open(habit);
-      for (int64_t i = 0; i < n; i += few)
-        for (int64_t s = 0; s < steps; s++)
-          infinite |= block[s].add(
-              rows_of(x + i * stride + start_of(first + s), stride, least(few, n - i), ahead),
-              habit);
-      for (int64_t s = 0; s < steps; s++) /* width is at least STEP, and only floats are copied */
-        infinite |= block[s].close(
-            at + 2 * s, {(const R *)(const void *)(x + start_of(first + s)), stride, n, 0}, habit,
-            !row);
-    }
+    add_rows(l, rows, first, steps, false, gpr_prefetch_columns && follows ? few * stride : 0,
+             false);
   }
   /* Such outputs side by side in the first two. */
   template <int PARTS>
@@ -120,32 +149,34 @@ template <class Part, class K> struct TwofoldColumns {
     for (int64_t row = 0; row < n; row += BLOCK_ROWS) {
       const int64_t m = least(n - row, (int64_t)BLOCK_ROWS);
       const char *from = data + row * PARTS * (int64_t)sizeof(Part);
-      run_block({turned<PARTS, Part>(from, across, outputs, m, copy, STEP), STEP, m, 0}, !row);
+      const Piece<R> rows = {turned<PARTS, Part>(from, across, outputs, m, copy, STEP), STEP, m, 0};
+      const auto again = [&] { return rows; };
+      block->prepare(again, habit);
+      block->open(habit);
+      infinite |= block->add(rows, habit);
+      infinite |= block->close(at, m, again, habit, !row);
     }
   }
   /* In all parts of the first two, which come by turns. */
-  bool has_nan(int parts) const {
+  bool has_nan() const {
     const uint64_t odd = (1ull << WIDTH) / 3 << 1;
     const uint64_t nan =
         mask_of((Words)(at[0].special != at[0].special) | (Words)(at[1].special != at[1].special));
     return parts == 1 ? nan : (nan & odd) && (nan & ~odd);
   }
-  /* All lanes of a contiguous row in the first two. */
-  GPR_APART void run_row(const Part *x, int64_t n, int parts, int64_t ahead) {
-    const int64_t rows = n / STEP, rest = n - rows * STEP;
-    choose(STEP, n);
+  /* All lanes of n elements in the first two. */
+  GPR_APART void run_row(const char *x, int64_t step, int64_t n, int64_t ahead) {
+    const int64_t each = STEP / parts, rows = n / each, rest = n - rows * each;
+    const Lines all = {x, each * step, step}, tail = {x + rows * all.along, 0, step};
+    choose(STEP, n * parts);
     if (rest || !rows) { /* filled up by zeros, whose signs a window does not keep */
       PartBlock<K, R> some;
-      const Piece<R> last = {ready(x + rows * STEP, STEP, rest, 1), STEP, 1, 0};
+      const Piece<R> last = copied(tail, rest * parts, 1);
       some.open(habit);
       infinite |= some.add(last, habit);
-      some.close(at, last, habit, true);
+      some.close(at, 1, last, habit, true);
     }
-    for (int64_t row = 0; row < rows; row += BLOCK_ROWS) {
-      const int64_t m = least(rows - row, (int64_t)BLOCK_ROWS);
-      run_block(rows_of(x + row * STEP, STEP, m, ahead), !row && !rest);
-      if (has_nan(parts)) break; /* which stays */
-    }
+    add_rows(all, rows, 0, 1, rest || !rows, ahead, true);
     at[0].merge(at[1]);
     additions += 2 * WIDTH;
   }
@@ -156,11 +187,13 @@ template <class T, template <class> class Kind> struct TwofoldFold {
   typedef typename RealOf<T>::type Part;
   typedef Kind<Doubles> K;
   typedef TwofoldColumns<Part, K> Columns;
+  typedef typename Columns::R R;
   enum { PARTS = Traits<T>::kind == KIND_COMPLEX ? 2 : 1 };
   enum { NUMBERS = sizeof(Kind<double>) / sizeof(double) };
   struct State {
     Kind<double> part[PARTS];
     int64_t additions;
+    bool wide; /* as a habit's, for what comes next */
   };
 
   /* Of what is to be done with outputs: compiled once for all that do something. */
@@ -187,10 +220,37 @@ template <class T, template <class> class Kind> struct TwofoldFold {
         part_lanes(x[i], x[NUMBERS + i], to[i], to[NUMBERS + i], LanesTo<WIDTH>());
     }
   }
+  /* Some states as such vectors, and back. */
+  static void read_states(const State *s, int64_t m, K *part) {
+    memset((void *)part, 0, PARTS * sizeof *part);
+    for (int64_t o = 0; o < m; o++)
+      for (int p = 0; p < PARTS; p++)
+        for (int i = 0; i < NUMBERS; i++)
+          numbers(part + p, o)[i * WIDTH] = ((const double *)(s[o].part + p))[i];
+  }
+  static void write_states(State *s, int64_t known, int64_t m, K *part) {
+    for (int64_t o = known; o < m; o++)
+      for (int p = 0; p < PARTS; p++)
+        for (int i = 0; i < NUMBERS; i++)
+          ((double *)(s[o].part + p))[i] = numbers(part + p, o)[i * WIDTH];
+  }
+  static void bring_reals(const gpr_tile *t, const char *from, int64_t step, int64_t n, R *to) {
+    if constexpr (Columns::plain) {
+      bring(t, from, step, n, (T *)(void *)to);
+    } else {
+      enum { SOME = 512 };
+      T some[SOME];
+      for (int64_t i = 0; i < n; i += SOME) {
+        const int64_t m = least(n - i, (int64_t)SOME);
+        bring(t, from + i * step, step, m, some);
+        copy_wide((const Part *)(const void *)some, to + i, m);
+      }
+    }
+  }
   /* A contiguous matrix of few reals a row as one of more. */
   static GPR_APART void ribbon(const gpr_tile *t, Columns &c, int64_t wide, const Store &store) {
-    const Part *x = (const Part *)(const void *)t->data;
     const int64_t reals = t->outputs * PARTS, together = wide / reals, rows = t->n / together;
+    const int64_t along = wide * (int64_t)sizeof(Part);
     Kind<double> sum[STEP], one;
     K all[2], part[PARTS];
     for (int64_t r = 0; r < STEP; r++) sum[r].open();
@@ -200,10 +260,10 @@ template <class T, template <class> class Kind> struct TwofoldFold {
         sum[r % reals].merge(one);
       }
     };
-    c.run(x, wide, wide, rows, 0, wide / STEP);
+    c.run({t->data, along, t->across}, wide, rows, 0, wide / STEP);
     const int64_t additions = c.additions + 3 * together + BLOCK_ROWS;
     take(wide);
-    c.run(x + rows * wide, reals, reals, t->n - rows * together, 0, 1);
+    c.run({t->data + rows * along, t->along, t->across}, reals, t->n - rows * together, 0, 1);
     if (t->n > rows * together) take(reals);
     for (int64_t r = 0; r < STEP; r++)
       for (int i = 0; i < NUMBERS; i++) numbers(all, r)[i * WIDTH] = ((double *)(sum + r))[i];
@@ -213,17 +273,17 @@ template <class T, template <class> class Kind> struct TwofoldFold {
     }
   }
   static GPR_APART void columns(const gpr_tile *t, Columns &c, const Store &store) {
-    const Part *x = (const Part *)(const void *)t->data;
-    const int64_t reals = t->outputs * PARTS, stride = t->along / (int64_t)sizeof(Part);
-    const int64_t steps = (reals + STEP - 1) / STEP;
+    const Lines lines = {t->data, t->along, t->across};
+    const int64_t reals = t->outputs * PARTS, steps = (reals + STEP - 1) / STEP;
     K part[PARTS];
     int64_t wide = reals;
     while (wide % STEP) wide += reals;
-    if (reals < STEP && stride == reals && t->n > 8 * (wide / reals))
+    if (reals < STEP && c.is_straight(lines) && t->along == t->outputs * t->across &&
+        t->n > 8 * (wide / reals))
       return ribbon(t, c, wide, store);
     for (int64_t first = 0; first < steps; first += Columns::STEPS) {
       const int64_t some = least(steps - first, (int64_t)Columns::STEPS);
-      c.run(x, stride, reals, t->n, first, some);
+      c.run(lines, reals, t->n, first, some);
       for (int64_t s = 0; s < some; s++)
         for (int64_t k = 0; k < 2; k += PARTS) {
           const int64_t at = (c.start_of(first + s) + k * WIDTH) / PARTS;
@@ -256,7 +316,7 @@ template <class T, template <class> class Kind> struct TwofoldFold {
       const int64_t m = least((int64_t)WIDTH, t->outputs - first);
       for (int64_t o = 0; o < m; o++) {
         const char *at = t->data + (first + o) * t->across;
-        c.run_row((const Part *)(const void *)at, t->n * PARTS, PARTS, ahead);
+        c.run_row(at, t->along, t->n, ahead);
         for (int i = 0; i < NUMBERS; i++) number[i][o] = ((const Doubles *)(const void *)c.at)[i];
       }
       for (int i = 0; i < NUMBERS; i++) {
@@ -269,26 +329,36 @@ template <class T, template <class> class Kind> struct TwofoldFold {
     }
   }
   /* Calls take(first output, how many of these are known, how many there are, a vector of each
-   * part, additions that a number went through) for all outputs of a tile. */
-  template <class Take> static void each(const gpr_tile *t, const Take &take) {
+   * part, additions that a number went through) for all outputs of a tile. wide: as a state's. */
+  template <class Take>
+  static void each(const gpr_tile *t, const Take &take, bool *wide = nullptr) {
     const Store store = {
         [](const void *job, int64_t first, int64_t known, int64_t m, K *part, int64_t additions) {
           (*(const Take *)job)(first, known, m, part, additions);
         },
         &take};
-    const int64_t each = sizeof(T);
+    const auto size = [](int64_t x) { return x < 0 ? -x : x; };
+    const bool lines = t->outputs == 1 || size(t->along) <= size(t->across);
     Columns c;
-    if (t->outputs > 1 ? t->across == each : t->along != each)
+    c.tile = t;
+    c.parts = PARTS;
+    c.bring = bring_reals;
+    if (wide) c.habit.wide = c.habit.is_known = *wide;
+    if (!lines)
       columns(t, c, store);
+    else if (t->n * PARTS > SHORT_ROW || t->outputs == 1 || !c.is_straight({t->data, 0, t->along}))
+      rows(t, c, store);
     else
-      (t->n * PARTS > SHORT_ROW || t->outputs == 1 ? rows : short_rows)(t, c, store);
+      short_rows(t, c, store);
     if (c.infinite && t->infinite) *t->infinite = 1;
+    if (wide) *wide = c.habit.wide;
   }
 
   static void open(void *state) {
     State &s = *(State *)state;
     for (int p = 0; p < PARTS; p++) s.part[p].open();
     s.additions = 0;
+    s.wide = false;
   }
   static void merge(void *state, const void *right) {
     State &s = *(State *)state;
@@ -298,20 +368,23 @@ template <class T, template <class> class Kind> struct TwofoldFold {
   }
   static void fold_many(void *states, size_t, const gpr_tile *t, int64_t) {
     State *to = (State *)states;
-    each(t, [&](int64_t first, int64_t known, int64_t m, K *part, int64_t additions) {
-      for (int64_t o = known; o < m; o++) {
-        State one;
-        for (int p = 0; p < PARTS; p++)
-          for (int i = 0; i < NUMBERS; i++)
-            ((double *)(one.part + p))[i] = numbers(part + p, o)[i * WIDTH];
-        one.additions = additions;
-        merge(to + first + o, &one);
-      }
-    });
+    const auto take = [&](int64_t first, int64_t known, int64_t m, K *part, int64_t additions) {
+      K sum[PARTS];
+      read_states(to + first, m, sum);
+      for (int p = 0; p < PARTS; p++) sum[p].merge(part[p]);
+      write_states(to + first, known, m, sum);
+      for (int64_t o = first + known; o < first + m; o++)
+        to[o].additions = greatest(to[o].additions, additions) + 3;
+    };
+    each(t, take, &to->wide);
   }
   static int fold(void *state, const void *data, int64_t n, int64_t) {
     const State &s = *(const State *)state;
-    const gpr_tile row = {(const char *)data, 0, sizeof(T), 1, n, nullptr, 0, nullptr};
+    gpr_tile row{};
+    row.data = (const char *)data;
+    row.along = sizeof(T);
+    row.outputs = 1;
+    row.n = n;
     if (n) fold_many(state, 0, &row, 0);
     return s.part[0].special != s.part[0].special &&
            s.part[PARTS - 1].special != s.part[PARTS - 1].special;
@@ -336,7 +409,7 @@ template <class Q, class O, class T, template <class> class Kind> struct QuickRo
     return load((const double *)each);
   }
   static int run(const gpr_tile *t, const void *with, void *to) {
-    return Q::at_once(t, with, (Result *)to) || run_sums(t, with, to);
+    return (!t->cast && Q::at_once(t, with, (Result *)to)) || run_sums(t, with, to);
   }
   static int run_sums(const gpr_tile *t, const void *with, void *to) {
     Result *result = (Result *)to;
@@ -348,10 +421,18 @@ template <class Q, class O, class T, template <class> class Kind> struct QuickRo
       for (; refused; refused &= refused - 1) {
         const int64_t o = first + __builtin_ctzll(refused);
         const int64_t count = t->counts ? t->counts[o] : t->n;
-        Q::alone(t->data + o * t->across, t, count, (const With *)with, result + o);
+        alone(t->data + o * t->across, t, count, (const With *)with, result + o);
       }
     });
     return 1;
+  }
+  static GPR_APART void alone(const char *data, const gpr_tile *t, int64_t count, const With *with,
+                              Result *to) {
+    T x[GPR_SHORT];
+    gpr_tile one = *t;
+    one.along = sizeof(T);
+    bring(t, data, t->along, t->n, x);
+    Q::alone((const char *)x, &one, count, with, to);
   }
   static int finish_many(const void *states, int64_t outputs, int64_t n, const int64_t *counts,
                          const void *with, void *to, uint8_t *refused) {
@@ -361,14 +442,9 @@ template <class Q, class O, class T, template <class> class Kind> struct QuickRo
       const int64_t m = least((int64_t)WIDTH, outputs - first);
       int64_t additions = 0;
       K part[F::PARTS];
-      memset((void *)part, 0, sizeof part);
-      for (int64_t o = 0; o < m; o++) {
-        const auto &one = state[first + o];
-        for (int p = 0; p < F::PARTS; p++)
-          for (int i = 0; i < F::NUMBERS; i++)
-            F::numbers(part + p, o)[i * WIDTH] = ((const double *)(one.part + p))[i];
-        additions = greatest(additions, one.additions);
-      }
+      F::read_states(state + first, m, part);
+      for (int64_t o = first; o < first + m; o++)
+        additions = greatest(additions, state[o].additions);
       const Doubles many = counts_of(counts ? counts + first : nullptr, n, m);
       const uint64_t out =
           Q::finish(part, (double)additions, many, (const With *)with, 0, m, (Result *)to + first);
