@@ -29,6 +29,10 @@ static int64_t last_of(const gpr_dims *dims, const int64_t *values, int64_t none
   return values[dims->n - 1] < 0 ? -values[dims->n - 1] : values[dims->n - 1];
 }
 
+static int lies_apart(const gpr_dims *dims, int64_t bytes) {
+  return dims->n && dims->strides[dims->n - 1] != bytes;
+}
+
 /* Elements as kernels take them, but for where they lie and for NaN, which is left out if there is
  * any. */
 static int lies_ready(const gpr_plan *p, const gpr_tiles *t) {
@@ -36,9 +40,11 @@ static int lies_ready(const gpr_plan *p, const gpr_tiles *t) {
 }
 /* Whether a kernel may bring them together by itself. */
 static int may_be_brought(const gpr_plan *p, const gpr_tiles *t) {
+  const int64_t across = last_of(&p->axes->kept, p->axes->kept.shape, 1);
   const int64_t along = last_of(&p->axes->reduced, p->axes->reduced.shape, 1);
-  const int64_t least = t->side_by_side ? BROUGHT_ROWS : BROUGHT_ROW;
-  return p->row->side == GPR_LINES && !t->masked && !p->axes->starts && along > least;
+  if (t->masked || p->axes->starts) return 0;
+  if (!t->side_by_side) return along > BROUGHT_ROW;
+  return p->row->side == GPR_LINES && along > BROUGHT_ROWS && across >= DIRECT_OUTPUTS;
 }
 
 static int is_aligned(const gpr_plan *p) {
@@ -60,7 +66,7 @@ static int lies_in_tiles(const gpr_plan *p, const gpr_tiles *t) {
   if (a->reduced.n > 1 && along < DIRECT_RUN) return 0;
   if (a->kept.n > 1 && across * along < DIRECT_RUN) return 0;
   const gpr_dims *inside = t->side_by_side ? &a->kept : &a->reduced;
-  const int apart = inside->n && inside->strides[inside->n - 1] != p->bytes;
+  const int apart = lies_apart(inside, p->bytes);
   if (p->row->side && apart && !t->brought) return 0;
   if (t->masked && (!inside->n || inside->strides[inside->n - 1] != p->bytes)) return 0;
   if (t->side_by_side) { /* a ribbon: a few columns whose rows lie one after the other */
@@ -109,7 +115,7 @@ gpr_shares gpr_share_out(gpr_tiles *t, size_t state_bytes) {
   t->brought = may_be_brought(p, t);
   t->direct = lies_in_tiles(p, t);
   const gpr_dims *inside = t->side_by_side ? &a->kept : &a->reduced;
-  t->brought &= t->direct && (p->cast || last_of(inside, inside->strides, p->bytes) != p->bytes);
+  t->brought &= t->direct && (p->cast || lies_apart(inside, p->bytes));
   const int turns = p->row->side == GPR_LINES && t->direct; /* by itself */
   if (p->row->side && !turns && !t->side_by_side && p->count < LONG_ROW && a->kept.n &&
       !a->starts) {

@@ -4,9 +4,12 @@
 #include <string.h>
 
 #include "../kernels/abi/lists.h"
+#include "cpu.h"
 
 /* States so small are kept and finished many at a time; columns that a few are added up as. */
 enum { SMALL_STATE = 64, WIDE_OUTPUTS = 512 };
+/* Elements that are brought together at a time. */
+enum { FIRST_PIECE = 256, PIECE = 2048 };
 
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -163,6 +166,7 @@ static int reduce_at_once(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile,
                    tile->along == bytes;
   gpr_tile all = *tile;
   int64_t left_out = 0;
+  if (run->tiles.brought && row->side != GPR_LINES) return 0;
   if (!row->many || !fits || gpr_has_means(run) || tile->n > GPR_SHORT) return 0;
   for (int64_t j = 0; tile->counts && j < tile->outputs; j++) left_out += tile->n - tile->counts[j];
   if (!left_out) all.counts = NULL;
@@ -205,10 +209,36 @@ static void fold_wide(gpr_axes_run *run, const gpr_lane *l, const gpr_tile *tile
   if (part.n) row->fold_many(l->states, run->slot_bytes, &part, 0);
 }
 
+/* Elements of one output after the other, brought together in pieces that stay in the first cache.
+ * Any row may be settled before its end. */
+static int fold_pieces(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile, int64_t index) {
+  const gpr_row *row = run->plan.row;
+  int settled = 0;
+  for (int64_t j = 0; j < tile->outputs; j++) {
+    char *state = l->states + (size_t)j * run->slot_bytes;
+    settled = 0;
+    for (int64_t i = 0, m; i < tile->n && !settled; i += m) {
+      const char *x = tile->data + j * tile->across + i * tile->along;
+      m = least_of(tile->n - i, i < FIRST_PIECE ? FIRST_PIECE : least_of(i, PIECE));
+      if (tile->along != tile->bytes) {
+        gpr_cpu_table_here()->copy(x, tile->along, l->room.raw, tile->bytes, m, tile->bytes);
+        x = l->room.raw;
+      }
+      if (tile->cast) {
+        tile->cast(x, l->room.ready, m);
+        x = l->room.ready;
+      }
+      settled = (tile->skip ? row->fold_skipping : row->fold)(state, x, m, index + i);
+    }
+  }
+  return settled && tile->outputs == 1;
+}
+
 /* Nonzero where the result of the tile's only output is settled. */
 static int fold_tile(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile, int64_t index) {
   const gpr_row *row = run->plan.row;
   const int64_t bytes = gpr_dtypes[row->dtype].bytes;
+  if (run->tiles.brought && row->side != GPR_LINES) return fold_pieces(run, l, tile, index);
   if (run->tiles.brought) {
     row->fold_many(l->states, run->slot_bytes, tile, index);
     return tile->outputs == 1 && row->fold(l->states, NULL, 0, index);

@@ -105,14 +105,13 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
     if (!nans) return false;
     if (!spoiled) memset(nan, -1, (size_t)columns * sizeof *nan);
     spoiled = true;
-    nans = 0;
-    for (int64_t j = 0; j < columns; j++) nans |= (sum[j] != sum[j]) & (nan[j] < 0);
-    if (!nans) return false;
-    Row first[COLUMNS];
-    look_for(x, stride, columns, from, stop, first, [](T e) { return e != e; });
     for (int64_t j = 0; j < columns; j++) {
-      nan[j] = nan[j] < 0 ? first[j] : nan[j];
-      sum[j] = (nan[j] < 0) & (sum[j] != sum[j]) ? 0 : sum[j];
+      if (sum[j] != sum[j] && nan[j] < 0) {
+        int64_t i = from;
+        while (i < stop && x[i * stride + j] == x[i * stride + j]) i++;
+        nan[j] = (Row)(i < stop ? i : -1);
+        if (i == stop) sum[j] = 0; /* infinities */
+      }
       without |= nan[j] < 0;
     }
     return !without;

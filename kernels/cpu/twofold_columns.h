@@ -55,7 +55,7 @@ struct Lines {
 template <class Part, class K> struct TwofoldColumns {
   typedef typename Traits<Part>::Wide R;
   static constexpr bool plain = sizeof(R) == sizeof(Part);
-  enum { STEPS = PANEL / STEP };
+  enum { PANEL = PANEL_BYTES / sizeof(R), STEPS = PANEL / STEP };
   K at[2 * STEPS];
   StepBlock<K, R> block[STEPS];
   alignas(GPR_VECTOR) R copy[WAYS * PANEL];
