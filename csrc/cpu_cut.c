@@ -93,7 +93,7 @@ static int64_t outputs_for(const gpr_plan *p, const gpr_tiles *t, size_t state_b
     piece = greatest_of(piece, BLOCK_OUTPUTS / 2);
     share = greatest_of(share, piece);
     if (p->count > GPR_SHORT) return least_of(states, TALL_OUTPUTS);
-    most = greatest_of(most, direct ? BLOCK_OUTPUTS : BLOCK_OUTPUTS / 4);
+    most = greatest_of(most, direct ? greatest_of(BLOCK_OUTPUTS, piece) : BLOCK_OUTPUTS / 4);
     most = least_of(most, MOST_OUTPUTS);
     most = (least_of(share, most) + 63) / 64 * 64;
   } else {

@@ -23,7 +23,8 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
   Row row[COLUMNS];            /* -1: nothing was better than the worst of all */
   Row nan[real ? COLUMNS : 1]; /* the first row of NaN, or -1, if one is spoiled */
   Row met[real ? COLUMNS : 1]; /* the first row of what is not NaN, or -1, if one is unmet */
-  bool spoiled, unmet;
+  int64_t spoiled; /* how many columns */
+  bool unmet;
 
   static T worst() {
     if constexpr (real)
@@ -38,13 +39,14 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
     if (real)
       for (int64_t j = 0; j < columns; j++) sum[j] = best[j];
     if (PLACE) memset(row, leave_out ? -1 : 0, (size_t)columns * sizeof *row);
-    spoiled = unmet = false;
+    spoiled = 0;
+    unmet = false;
     bool all_spoiled = false;
     for (int64_t from = 0, stop; from < rows && !all_spoiled; from = stop) {
       const int64_t start = from || leave_out ? from : 1;
       stop = least(rows, start + LOOK);
       add_rows(x, stride, columns, start, stop, rows);
-      if (real && !leave_out) all_spoiled = look_for_nan(x, stride, columns, from, stop);
+      if (!leave_out) all_spoiled = look_for_nan(x, stride, columns, from, stop);
     }
     if (real) settle(x, stride, columns, rows, leave_out);
   }
@@ -100,21 +102,27 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
   }
   /* Whether each column has a NaN by now, of which the sum stays one. */
   bool look_for_nan(const T *x, int64_t stride, int64_t columns, int64_t from, int64_t stop) {
-    int nans = 0, without = 0;
-    for (int64_t j = 0; j < columns; j++) nans |= sum[j] != sum[j];
-    if (!nans) return false;
-    if (!spoiled) memset(nan, -1, (size_t)columns * sizeof *nan);
-    spoiled = true;
-    for (int64_t j = 0; j < columns; j++) {
-      if (sum[j] != sum[j] && nan[j] < 0) {
-        int64_t i = from;
-        while (i < stop && x[i * stride + j] == x[i * stride + j]) i++;
-        nan[j] = (Row)(i < stop ? i : -1);
-        if (i == stop) sum[j] = 0; /* infinities */
-      }
-      without |= nan[j] < 0;
+    typedef T V __attribute__((vector_size(GPR_VECTOR)));
+    for (int64_t first = 0; real && first < columns; first += WIDE) {
+      V v;
+      memcpy(&v, sum + first, sizeof v);
+      uint64_t odd = mask_of(v != v);
+      if (columns - first < WIDE) odd &= (1ull << (columns - first)) - 1;
+      for (; odd; odd &= odd - 1)
+        meet_nan(x, stride, columns, first + __builtin_ctzll(odd), from, stop);
     }
-    return !without;
+    return spoiled == columns;
+  }
+  void meet_nan(const T *x, int64_t stride, int64_t columns, int64_t j, int64_t i, int64_t stop) {
+    if (!spoiled) memset(nan, -1, (size_t)columns * sizeof *nan);
+    if (spoiled && nan[j] >= 0) return;
+    while (i < stop && x[i * stride + j] == x[i * stride + j]) i++;
+    if (i < stop) {
+      nan[j] = (Row)i;
+      spoiled++;
+    } else {
+      sum[j] = 0; /* of infinities */
+    }
   }
   /* The worst of all, and the signs of zeros. */
   void settle(const T *x, int64_t stride, int64_t columns, int64_t rows, bool skip) {

@@ -75,21 +75,18 @@ template <class Part, class K> struct TwofoldColumns {
   bool lies_ready(const Lines &l) const { return plain && width >= STEP && is_straight(l); }
   /* Rows of reals, which -0.0 fills up to a step. */
   Piece<R> copied(const Lines &l, int64_t reals, int64_t rows) {
-    const int64_t pitch = greatest(reals, (int64_t)STEP);
+    const int64_t pitch = greatest(reals, (int64_t)STEP), n = rows;
+    if (l.along == reals / parts * l.step && reals == pitch) reals *= rows, rows = 1;
     for (int64_t row = 0; row < rows; row++) {
       const char *from = l.x + row * l.along;
       R *to = copy + row * pitch;
       for (int64_t j = reals; j < STEP; j++) to[j] = -(R)0;
-      if (is_straight(l)) {
+      if (is_straight(l))
         copy_wide((const Part *)(const void *)from, to, reals);
-      } else if (l.along == reals / parts * l.step && reals == pitch) {
-        bring(tile, from, l.step, rows * reals / parts, to);
-        break;
-      } else {
+      else
         bring(tile, from, l.step, reals / parts, to);
-      }
     }
-    return {copy, pitch, rows, 0};
+    return {copy, pitch, n, 0};
   }
   /* Of some steps. */
   Piece<R> rows_of(const Lines &l, int64_t row, int64_t n, int64_t first, int64_t steps,
@@ -106,9 +103,8 @@ template <class Part, class K> struct TwofoldColumns {
   }
   /* How many rows at a time. */
   int64_t few_of(const Lines &l, int64_t steps) const {
-    const bool ready = lies_ready(l);
-    if (steps == 1) return ready ? (int64_t)BLOCK_ROWS : (int64_t)WOVEN_ROWS;
-    return ready && l.along % PAGE_BYTES ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
+    if (steps == 1) return is_straight(l) ? (int64_t)BLOCK_ROWS : (int64_t)WOVEN_ROWS;
+    return lies_ready(l) && l.along % PAGE_BYTES ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
   }
   /* More rows of some steps; until all is NaN, if it may end there. */
   void add_rows(const Lines &l, int64_t rows, int64_t first, int64_t steps, bool begun,
