@@ -82,9 +82,12 @@ static int64_t outputs_for(const gpr_plan *p, const gpr_tiles *t, size_t state_b
   const gpr_axes *a = p->axes;
   const int64_t states = greatest_of(STATE_BYTES / (int64_t)state_bytes, 16);
   const int lengthy = !t->side_by_side && p->count > GPR_SHORT, direct = t->direct && !t->masked;
-  const int alone = !direct || p->row->side != GPR_COLUMNS || p->count > GPR_STRETCH ||
-                    last_of(&a->kept, a->kept.strides, 0) == p->bytes;
-  if (a->starts || (lengthy && alone)) return 1;
+  const int64_t step = last_of(&a->kept, a->kept.strides, 0);
+  /* Outputs lie between the runs of each: as they come, else memory is read again and again. */
+  const int woven = direct && a->reduced.n > 1 && step < a->reduced.strides[a->reduced.n - 2];
+  const int alone =
+      !direct || p->row->side != GPR_COLUMNS || p->count > GPR_STRETCH || step == p->bytes;
+  if (a->starts || (lengthy && alone && !woven)) return 1;
   int64_t share = (a->outputs - 1) / (p->lanes > 1 ? BLOCKS_PER_LANE * p->lanes : 1) + 1;
   int64_t most = direct ? BLOCK_ELEMENTS / p->count : TILE_ELEMENTS / p->count;
   if (t->side_by_side) {
@@ -98,6 +101,7 @@ static int64_t outputs_for(const gpr_plan *p, const gpr_tiles *t, size_t state_b
     most = (least_of(share, most) + 63) / 64 * 64;
   } else {
     if (direct && !lengthy) most = greatest_of(most, BLOCK_OUTPUTS);
+    if (lengthy && woven) most = least_of(states, BLOCK_OUTPUTS);
     most = greatest_of(least_of(share, most), 1);
   }
   return most;

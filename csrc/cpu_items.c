@@ -110,8 +110,8 @@ static void fold_again(gpr_axes_run *run, const gpr_lane *l, const gpr_box *bloc
   if (!a->starts) r.stop = tiles.reduced.boxes;
   row->open(state);
   for (int64_t i = 0; i < r.stop; i++) {
-    const gpr_box box = tiles.brought ? gpr_box_at(&a->reduced, &tiles.reduced, i)
-                                      : box_of(run, block, &r, i);
+    const gpr_box box =
+        tiles.brought ? gpr_box_at(&a->reduced, &tiles.reduced, i) : box_of(run, block, &r, i);
     const gpr_tile tile = gpr_tile_of(&tiles, &one, &box, &room);
     if (tile.along == gpr_dtypes[row->dtype].bytes)
       row->fold(state, tile.data, tile.n, box.first);

@@ -20,10 +20,11 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
   typedef typename Unsigned<sizeof(T)>::type Bits;
   static constexpr bool real = Traits<T>::kind == KIND_FLOAT;
   T best[COLUMNS], sum[COLUMNS];
-  Row row[COLUMNS];            /* -1: nothing was better than the worst of all */
-  Row nan[real ? COLUMNS : 1]; /* the first row of NaN, or -1, if one is spoiled */
+  Row row[COLUMNS];                          /* -1: nothing was better than the worst of all */
+  Row nan[real && PLACE ? COLUMNS : 1];      /* the first row of NaN, or -1 */
+  uint64_t known[real ? COLUMNS / WIDE : 1]; /* a bit a column that has one */
   Row met[real ? COLUMNS : 1]; /* the first row of what is not NaN, or -1, if one is unmet */
-  int64_t spoiled; /* how many columns */
+  int64_t spoiled;             /* how many columns */
   bool unmet;
 
   static T worst() {
@@ -40,6 +41,8 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
       for (int64_t j = 0; j < columns; j++) sum[j] = best[j];
     if (PLACE) memset(row, leave_out ? -1 : 0, (size_t)columns * sizeof *row);
     spoiled = 0;
+    if (real) memset(known, 0, (size_t)((columns + WIDE - 1) / WIDE) * sizeof *known);
+    if (real && PLACE) memset(nan, -1, (size_t)columns * sizeof *nan);
     unmet = false;
     bool all_spoiled = false;
     for (int64_t from = 0, stop; from < rows && !all_spoiled; from = stop) {
@@ -102,27 +105,34 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
   }
   /* Whether each column has a NaN by now, of which the sum stays one. */
   bool look_for_nan(const T *x, int64_t stride, int64_t columns, int64_t from, int64_t stop) {
-    typedef T V __attribute__((vector_size(GPR_VECTOR)));
     for (int64_t first = 0; real && first < columns; first += WIDE) {
-      V v;
-      memcpy(&v, sum + first, sizeof v);
-      uint64_t odd = mask_of(v != v);
-      if (columns - first < WIDE) odd &= (1ull << (columns - first)) - 1;
-      for (; odd; odd &= odd - 1)
-        meet_nan(x, stride, columns, first + __builtin_ctzll(odd), from, stop);
+      const int64_t n = least((int64_t)WIDE, columns - first);
+      const uint64_t odd = nan_of(sum + first, n) & ~known[first / WIDE];
+      if (odd) meet_nan(x + first, stride, n, first, odd, from, stop);
     }
     return spoiled == columns;
   }
-  void meet_nan(const T *x, int64_t stride, int64_t columns, int64_t j, int64_t i, int64_t stop) {
-    if (!spoiled) memset(nan, -1, (size_t)columns * sizeof *nan);
-    if (spoiled && nan[j] >= 0) return;
-    while (i < stop && x[i * stride + j] == x[i * stride + j]) i++;
-    if (i < stop) {
-      nan[j] = (Row)i;
-      spoiled++;
-    } else {
-      sum[j] = 0; /* of infinities */
+  static uint64_t nan_of(const T *x, int64_t n) {
+    typedef T V __attribute__((vector_size(GPR_VECTOR)));
+    V v = {};
+    if (n == WIDE)
+      memcpy(&v, x, sizeof v);
+    else
+      memcpy(&v, x, (size_t)n * sizeof *x);
+    return mask_of(v != v);
+  }
+  /* Of columns whose sums are odd. */
+  void meet_nan(const T *x, int64_t stride, int64_t n, int64_t first, uint64_t odd, int64_t i,
+                int64_t stop) {
+    uint64_t left = odd;
+    for (; left && i < stop; i++) {
+      const uint64_t found = nan_of(x + i * stride, n) & left;
+      for (uint64_t f = found; PLACE && f; f &= f - 1) nan[first + __builtin_ctzll(f)] = (Row)i;
+      left ^= found;
     }
+    known[first / WIDE] |= odd ^ left;
+    spoiled += __builtin_popcountll(odd ^ left);
+    for (; left; left &= left - 1) sum[first + __builtin_ctzll(left)] = 0; /* of infinities */
   }
   /* The worst of all, and the signs of zeros. */
   void settle(const T *x, int64_t stride, int64_t columns, int64_t rows, bool skip) {
@@ -162,8 +172,8 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
         if (best[j] == 0) best[j] = copy_bits<T>((Bits)(signs[j] & sign));
     }
   }
-  bool is_spoiled(int64_t j) const { return nan[j] >= 0; } /* if spoiled */
-  int64_t row_of_nan(int64_t j) const { return spoiled ? nan[j] : -1; }
+  bool is_spoiled(int64_t j) const { return real && sum[j] != sum[j]; } /* without PLACE */
+  int64_t row_of_nan(int64_t j) const { return real ? nan[j] : -1; }
   bool is_empty(int64_t j) const { return unmet && met[j] < 0; }
   T value(int64_t j) const { return best[j]; }
   int64_t place(int64_t j) const { return row[j]; }

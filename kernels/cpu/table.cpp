@@ -56,8 +56,7 @@ template <class O, class F = typename O::Fold> struct Fold {
   /* Until the first look whether the result is settled; the next come after twice as much each, so
    * that they cost nothing and not more than twice what was needed is read. */
   static constexpr int64_t STRETCH =
-      (Same<F, Counting<T, 0>>::value || Same<F, Counting<T, 1>>::value ||
-               Same<T, boolean>::value
+      (Same<F, Counting<T, 0>>::value || Same<F, Counting<T, 1>>::value || Same<T, boolean>::value
            ? 512
            : 8192) /
       sizeof(T);
