@@ -105,10 +105,12 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
   }
   /* Whether each column has a NaN by now, of which the sum stays one. */
   bool look_for_nan(const T *x, int64_t stride, int64_t columns, int64_t from, int64_t stop) {
-    for (int64_t first = 0; real && first < columns; first += WIDE) {
+    int any = 0;
+    for (int64_t j = 0; real && j < columns; j++) any |= sum[j] != sum[j];
+    for (int64_t first = 0; any && first < columns; first += WIDE) {
       const int64_t n = least((int64_t)WIDE, columns - first);
       const uint64_t odd = nan_of(sum + first, n) & ~known[first / WIDE];
-      if (odd) meet_nan(x + first, stride, n, first, odd, from, stop);
+      if (odd || !PLACE) meet_nan(x + first, stride, n, first, odd, from, stop);
     }
     return spoiled == columns;
   }
@@ -121,18 +123,19 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
       memcpy(&v, x, (size_t)n * sizeof *x);
     return mask_of(v != v);
   }
-  /* Of columns whose sums are odd. */
+  /* Of columns whose sums are odd, or if no place is asked for of all: without a branch. */
   void meet_nan(const T *x, int64_t stride, int64_t n, int64_t first, uint64_t odd, int64_t i,
                 int64_t stop) {
-    uint64_t left = odd;
-    for (; left && i < stop; i++) {
-      const uint64_t found = nan_of(x + i * stride, n) & left;
-      for (uint64_t f = found; PLACE && f; f &= f - 1) nan[first + __builtin_ctzll(f)] = (Row)i;
-      left ^= found;
+    uint64_t met = 0;
+    for (; i < stop && (!PLACE || met != odd); i++) {
+      const uint64_t found = nan_of(x + i * stride, n);
+      for (uint64_t f = found & odd & ~met; PLACE && f; f &= f - 1)
+        nan[first + __builtin_ctzll(f)] = (Row)i;
+      met |= PLACE ? found & odd : found;
     }
-    known[first / WIDE] |= odd ^ left;
-    spoiled += __builtin_popcountll(odd ^ left);
-    for (; left; left &= left - 1) sum[first + __builtin_ctzll(left)] = 0; /* of infinities */
+    spoiled += __builtin_popcountll(met & ~known[first / WIDE]);
+    known[first / WIDE] |= met;
+    for (odd &= ~met; odd; odd &= odd - 1) sum[first + __builtin_ctzll(odd)] = 0; /* infinities */
   }
   /* The worst of all, and the signs of zeros. */
   void settle(const T *x, int64_t stride, int64_t columns, int64_t rows, bool skip) {
