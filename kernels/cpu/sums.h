@@ -5,7 +5,7 @@
 #include "bounds.h"
 #include "few_rows.h"
 #include "near_columns.h"
-#include "twofold_columns.h"
+#include "twofold_fold.h"
 
 GPR_OPEN
 
