@@ -145,12 +145,7 @@ int gpr_cpu_fold(const gpr_plan *p, void *state, int64_t start, int64_t n) {
 
 static int take_part(cpu_run *run, lane *l) {
   const gpr_plan *p = &run->plan;
-  int64_t part = atomic_load_explicit(&run->next, memory_order_relaxed);
-  if (part >= p->parts) return 0;
-  if (p->lanes == 1) /* nobody else takes any: a tenth of the time */
-    atomic_store_explicit(&run->next, part + 1, memory_order_relaxed);
-  else
-    part = atomic_fetch_add(&run->next, 1);
+  const int64_t part = gpr_take(&run->next, 1, p->parts, p->lanes == 1);
   if (part >= p->parts) return 0;
   l->at = part * p->part;
   l->stop = l->at + p->part < p->count ? l->at + p->part : p->count;

@@ -48,12 +48,7 @@ static void make_pages(gpr_axes_run *run, int64_t stop) {
 }
 
 static int take_items(gpr_axes_run *run, gpr_lane *l) {
-  l->item = atomic_load_explicit(&run->next, memory_order_relaxed);
-  if (l->item >= run->shares.items) return 0;
-  if (!run->team.helpers) /* nobody else takes any: a tenth of the time */
-    atomic_store_explicit(&run->next, l->item + run->grain, memory_order_relaxed);
-  else
-    l->item = atomic_fetch_add(&run->next, run->grain);
+  l->item = gpr_take(&run->next, run->grain, run->shares.items, !run->team.helpers);
   if (l->item >= run->shares.items) return 0;
   l->stop = l->item + run->grain < run->shares.items ? l->item + run->grain : run->shares.items;
   make_pages(run, l->stop);
