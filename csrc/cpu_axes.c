@@ -16,6 +16,8 @@ enum { GRAIN_BYTES = 64 << 10 };
 enum { SHARED_BYTES = 2 << 20 };
 /* Of an output beside its elements, in elements. */
 enum { OUTPUT_COST = 64 };
+/* Of results that are exchanged at a time. */
+enum { REVERSED_BYTES = 512 };
 
 static size_t whole(size_t bytes) { return (bytes + 63) & ~(size_t)63; } /* lines */
 
@@ -129,6 +131,53 @@ static gpr_status step(gpr_run *base, int64_t nanoseconds) {
   return gpr_team_wait(&run->team, nanoseconds) ? GPR_OK : GPR_MORE;
 }
 
+/* --- what is read backwards ----------------------------------------------------------------------
+ */
+
+/* Memory forwards, if the results can be reversed. */
+static void turn_forwards(gpr_axes_run *run) {
+  const gpr_dims *kept = &run->axes.kept;
+  const size_t bytes = run->result_bytes;
+  if (run->axes.starts || gpr_has_means(run) || bytes > 16 || bytes & (bytes - 1)) return;
+  for (int d = 0; d < kept->n; d++)
+    if (kept->strides[d] < 0) run->turned |= (uint64_t)1 << d;
+  gpr_dims_forwards(&run->axes.kept, &run->plan.data, &run->axes.where);
+}
+
+/* n slices of so many bytes, of elements of `unit` bytes, the other way round. */
+static void reverse(char *at, int64_t n, int64_t bytes, int unit) {
+  const gpr_copy copy = gpr_cpu_table_here()->copy;
+  char first[REVERSED_BYTES], last[REVERSED_BYTES];
+  for (int64_t m; bytes == unit && n > 1; at += m * bytes, n -= 2 * m) {
+    m = n / 2 < REVERSED_BYTES / bytes ? n / 2 : REVERSED_BYTES / bytes;
+    char *end = at + n * bytes;
+    copy(at + (m - 1) * bytes, -bytes, first, bytes, m, unit);
+    copy(end - bytes, -bytes, last, bytes, m, unit);
+    memcpy(at, last, (size_t)(m * bytes));
+    memcpy(end - m * bytes, first, (size_t)(m * bytes));
+  }
+  for (; n > 1; at += bytes, n -= 2)
+    for (int64_t i = 0, m; i < bytes; i += m) {
+      char *other = at + (n - 1) * bytes + i;
+      m = bytes - i < REVERSED_BYTES ? bytes - i : REVERSED_BYTES;
+      memcpy(first, at + i, (size_t)m);
+      memcpy(at + i, other, (size_t)m);
+      memcpy(other, first, (size_t)m);
+    }
+}
+
+static void reverse_results(const gpr_axes_run *run) {
+  const gpr_dims *kept = &run->axes.kept;
+  const int64_t all = run->axes.outputs * (int64_t)run->result_bytes;
+  int64_t bytes = (int64_t)run->result_bytes;
+  for (int d = kept->n - 1; d >= 0; d--) {
+    const int64_t line = bytes * kept->shape[d];
+    for (int64_t at = 0; run->turned >> d & 1 && at < all; at += line)
+      reverse((char *)run->axes.result + at, kept->shape[d], bytes, (int)run->result_bytes);
+    bytes = line;
+  }
+}
+
 static gpr_status finish(gpr_run *base, const void *with, void *result) {
   caller_run *c = (caller_run *)base;
   gpr_axes_run *run = &c->run;
@@ -139,6 +188,7 @@ static gpr_status finish(gpr_run *base, const void *with, void *result) {
     const int64_t counted = gpr_merge_block(run, &c->caller, b);
     if (counted < least) least = counted;
   }
+  reverse_results(run);
   base->least = least;
   base->finite = run->exact && !atomic_load(&run->infinite);
   return GPR_OK;
@@ -191,6 +241,7 @@ gpr_status gpr_axes_open(const gpr_plan *plan, gpr_block *block, gpr_run **out) 
     gpr_dims_sort(&run->axes.kept);
     gpr_dims_coalesce(&run->axes.kept);
   }
+  turn_forwards(run);
   run->tiles.plan = &run->plan;
   run->tiles.identity = run->identity;
   run->shares = gpr_share_out(&run->tiles, run->slot_bytes);

@@ -24,6 +24,7 @@ typedef struct gpr_axes_run {
   int64_t grain;                  /* items that a thread takes at a time */
   atomic_llong next, least, made; /* made: huge pages of the results */
   atomic_int stop, infinite;
+  uint64_t turned; /* kept dimensions that are read forwards, and whose results are then reversed */
   int begun, is_small; /* is_small: done before the clock would be read twice */
   gpr_team team;
   size_t slot_bytes, result_bytes, lane_bytes;
