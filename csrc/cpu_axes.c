@@ -92,7 +92,6 @@ static gpr_lane lane_of(gpr_axes_run *run, int number) {
       .number = number,
       .least = INT64_MAX,
       .states = gpr_slots(run, number),
-      .wide = room + run->lane_bytes - whole(gpr_wide_bytes(run)),
       .room = gpr_room_in(room, elements_of(run), gpr_outputs_of_block(run), run->tiles.masked)};
 }
 
@@ -207,7 +206,6 @@ static gpr_status allocate(gpr_axes_run *run, gpr_block *block) {
   const int64_t cut = gpr_is_cut(run) ? run->shares.items : 0, outputs = gpr_outputs_of_block(run);
   const size_t slots = (size_t)((lanes + cut) * outputs);
   run->lane_bytes = gpr_room_bytes(elements_of(run), outputs);
-  run->lane_bytes += whole(gpr_wide_bytes(run));
   run->lane_bytes = whole(run->lane_bytes);
   run->states = gpr_block_take(block, slots * run->slot_bytes);
   run->counted = gpr_block_take(block, (size_t)(cut * outputs) * sizeof *run->counted);

@@ -6,8 +6,8 @@
 #include "../kernels/abi/lists.h"
 #include "cpu.h"
 
-/* States so small are kept and finished many at a time; columns that a few are added up as. */
-enum { SMALL_STATE = 64, WIDE_OUTPUTS = 512 };
+/* States so small are kept and finished many at a time. */
+enum { SMALL_STATE = 64 };
 /* Elements that are brought together at a time. */
 enum { FIRST_PIECE = 256, PIECE = 2048 };
 
@@ -179,36 +179,6 @@ static int reduce_at_once(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile,
   return 1;
 }
 
-/* What fold_wide() keeps. */
-size_t gpr_wide_bytes(const gpr_axes_run *run) {
-  const int exact = run->plan.row->law == GPR_EXACT;
-  const int wide =
-      exact && run->slot_bytes <= SMALL_STATE && gpr_outputs_of_block(run) <= WIDE_OUTPUTS / 2;
-  return wide ? WIDE_OUTPUTS * run->slot_bytes : 0;
-}
-
-/* A few columns whose rows lie one after the other are added up as more, of several rows. Free
- * folds do so by themselves. */
-static void fold_wide(gpr_axes_run *run, const gpr_lane *l, const gpr_tile *tile,
-                      int64_t together) {
-  const gpr_row *row = run->plan.row;
-  const int64_t wide = together * tile->outputs, rows = tile->n / together;
-  gpr_tile part = *tile;
-  part.along *= together;
-  part.outputs = wide;
-  part.n = rows;
-  open_block(run, l->wide, wide);
-  row->fold_many(l->wide, run->slot_bytes, &part, 0);
-  for (int64_t j = 0, to = 0; j < wide; j++) {
-    row->merge(l->states + (size_t)to * run->slot_bytes, l->wide + (size_t)j * run->slot_bytes);
-    to = to + 1 < tile->outputs ? to + 1 : 0;
-  }
-  part = *tile;
-  part.data += rows * part.along * together;
-  part.n = tile->n - rows * together;
-  if (part.n) row->fold_many(l->states, run->slot_bytes, &part, 0);
-}
-
 /* Elements of one output after the other, brought together in pieces that stay in the first cache.
  * Any row may be settled before its end. */
 static int fold_pieces(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile, int64_t index) {
@@ -247,14 +217,7 @@ static int fold_tile(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile, int64
     l->infinite = 1; /* which is not asked here */
     return row->fold(l->states, tile->data, tile->n, index);
   }
-  if (row->side && tile->across == bytes && tile->outputs > 1) {
-    const int64_t fit = WIDE_OUTPUTS / tile->outputs, few = tile->n / 4;
-    const int64_t together = fit < few ? fit : few;
-    if (gpr_wide_bytes(run) && together > 1 && tile->along == tile->outputs * bytes && !tile->skip)
-      fold_wide(run, l, tile, together);
-    else
-      row->fold_many(l->states, run->slot_bytes, tile, index);
-  } else if (row->side == GPR_COLUMNS) {
+  if (row->side == GPR_COLUMNS && (tile->across != bytes || tile->outputs == 1)) {
     for (int64_t j = 0; j < tile->outputs; j++)
       (tile->skip ? row->fold_skipping : row->fold)(l->states + (size_t)j * run->slot_bytes,
                                                     tile->data + j * tile->across, tile->n, index);
