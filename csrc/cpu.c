@@ -92,18 +92,26 @@ static char *slot(const cpu_run *run, int64_t i) {
 
 static int per_part(const gpr_plan *plan) { return plan->row->law == GPR_TREE; }
 
-/* Elements in long runs that are contiguous and as the row takes them: where they lie. */
+/* Elements in long runs that are as the row takes them, or that it brings together: where they
+ * lie. */
 static int fold_runs(const gpr_plan *p, void *state, int64_t start, int64_t n) {
-  const int64_t run = p->shape[p->ndim - 1];
+  const int last = p->ndim - 1;
+  const int64_t run = p->shape[last], along = p->strides[last];
   while (n > 0) {
     const int64_t at = start % run, m = n < run - at ? n : run - at;
-    const char *from = p->data + at * p->bytes;
-    int64_t number = start / run;
-    for (int d = p->ndim - 2; d >= 0; d--) {
+    const char *from = p->data + at * along;
+    int64_t number = start / run, rest = m;
+    for (int d = last - 1; d >= 0; d--) {
       from += number % p->shape[d] * p->strides[d];
       number /= p->shape[d];
     }
-    if (p->row->fold(state, from, m, start)) return 1;
+    if (p->cast || along != p->bytes) {
+      const gpr_tile tile = {
+          .data = from, .along = along, .outputs = 1, .n = m, .cast = p->cast, .bytes = p->bytes};
+      p->row->fold_many(state, 0, &tile, start);
+      rest = 0;
+    }
+    if (p->row->fold(state, from, rest, start)) return 1;
     start += m;
     n -= m;
   }
@@ -113,10 +121,11 @@ static int fold_runs(const gpr_plan *p, void *state, int64_t start, int64_t n) {
 static int lies_in_runs(const gpr_plan *p) {
   const gpr_dtype_info *type = &gpr_dtypes[p->dtype];
   const int unit = type->kind == 'c' ? type->bytes / 2 : type->bytes, last = p->ndim - 1;
+  const int brings = p->row->side == GPR_LINES;
   int64_t odd = (int64_t)((uintptr_t)p->data % (uintptr_t)unit);
-  for (int d = 0; d < last; d++) odd |= p->strides[d] % unit;
-  return !odd && !p->cast && !p->swap && p->row->scalars == 1 && p->strides[last] == p->bytes &&
-         p->shape[last] * p->bytes >= RUN_BYTES;
+  for (int d = 0; d <= last; d++) odd |= p->strides[d] % unit;
+  return !odd && !p->swap && p->row->scalars == 1 && p->shape[last] * p->bytes >= RUN_BYTES &&
+         (brings || (!p->cast && p->strides[last] == p->bytes));
 }
 
 int gpr_cpu_fold(const gpr_plan *p, void *state, int64_t start, int64_t n) {
@@ -136,12 +145,7 @@ int gpr_cpu_fold(const gpr_plan *p, void *state, int64_t start, int64_t n) {
 
 static int take_part(cpu_run *run, lane *l) {
   const gpr_plan *p = &run->plan;
-  int64_t part = atomic_load_explicit(&run->next, memory_order_relaxed);
-  if (part >= p->parts) return 0;
-  if (p->lanes == 1) /* nobody else takes any: a tenth of the time */
-    atomic_store_explicit(&run->next, part + 1, memory_order_relaxed);
-  else
-    part = atomic_fetch_add(&run->next, 1);
+  const int64_t part = gpr_take(&run->next, 1, p->parts, p->lanes == 1);
   if (part >= p->parts) return 0;
   l->at = part * p->part;
   l->stop = l->at + p->part < p->count ? l->at + p->part : p->count;

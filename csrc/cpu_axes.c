@@ -16,6 +16,8 @@ enum { GRAIN_BYTES = 64 << 10 };
 enum { SHARED_BYTES = 2 << 20 };
 /* Of an output beside its elements, in elements. */
 enum { OUTPUT_COST = 64 };
+/* Of results that are exchanged at a time. */
+enum { REVERSED_BYTES = 512 };
 
 static size_t whole(size_t bytes) { return (bytes + 63) & ~(size_t)63; } /* lines */
 
@@ -48,12 +50,7 @@ static void make_pages(gpr_axes_run *run, int64_t stop) {
 }
 
 static int take_items(gpr_axes_run *run, gpr_lane *l) {
-  l->item = atomic_load_explicit(&run->next, memory_order_relaxed);
-  if (l->item >= run->shares.items) return 0;
-  if (!run->team.helpers) /* nobody else takes any: a tenth of the time */
-    atomic_store_explicit(&run->next, l->item + run->grain, memory_order_relaxed);
-  else
-    l->item = atomic_fetch_add(&run->next, run->grain);
+  l->item = gpr_take(&run->next, run->grain, run->shares.items, !run->team.helpers);
   if (l->item >= run->shares.items) return 0;
   l->stop = l->item + run->grain < run->shares.items ? l->item + run->grain : run->shares.items;
   make_pages(run, l->stop);
@@ -84,6 +81,7 @@ static int work(gpr_axes_run *run, gpr_lane *l, int64_t until) {
 
 /* Of a tile that is made. */
 static int64_t elements_of(const gpr_axes_run *run) {
+  if (run->tiles.brought) return GPR_SHORT;
   if (run->tiles.direct && !run->tiles.masked) return 0;
   return run->tiles.kept.most * run->tiles.reduced.most;
 }
@@ -94,7 +92,6 @@ static gpr_lane lane_of(gpr_axes_run *run, int number) {
       .number = number,
       .least = INT64_MAX,
       .states = gpr_slots(run, number),
-      .wide = room + run->lane_bytes - whole(gpr_wide_bytes(run)),
       .room = gpr_room_in(room, elements_of(run), gpr_outputs_of_block(run), run->tiles.masked)};
 }
 
@@ -133,6 +130,53 @@ static gpr_status step(gpr_run *base, int64_t nanoseconds) {
   return gpr_team_wait(&run->team, nanoseconds) ? GPR_OK : GPR_MORE;
 }
 
+/* --- what is read backwards ----------------------------------------------------------------------
+ */
+
+/* Memory forwards, if the results can be reversed. */
+static void turn_forwards(gpr_axes_run *run) {
+  const gpr_dims *kept = &run->axes.kept;
+  const size_t bytes = run->result_bytes;
+  if (run->axes.starts || gpr_has_means(run) || bytes > 16 || bytes & (bytes - 1)) return;
+  for (int d = 0; d < kept->n; d++)
+    if (kept->strides[d] < 0) run->turned |= (uint64_t)1 << d;
+  gpr_dims_forwards(&run->axes.kept, &run->plan.data, &run->axes.where);
+}
+
+/* n slices of so many bytes, of elements of `unit` bytes, the other way round. */
+static void reverse(char *at, int64_t n, int64_t bytes, int unit) {
+  const gpr_copy copy = gpr_cpu_table_here()->copy;
+  char first[REVERSED_BYTES], last[REVERSED_BYTES];
+  for (int64_t m; bytes == unit && n > 1; at += m * bytes, n -= 2 * m) {
+    m = n / 2 < REVERSED_BYTES / bytes ? n / 2 : REVERSED_BYTES / bytes;
+    char *end = at + n * bytes;
+    copy(at + (m - 1) * bytes, -bytes, first, bytes, m, unit);
+    copy(end - bytes, -bytes, last, bytes, m, unit);
+    memcpy(at, last, (size_t)(m * bytes));
+    memcpy(end - m * bytes, first, (size_t)(m * bytes));
+  }
+  for (; n > 1; at += bytes, n -= 2)
+    for (int64_t i = 0, m; i < bytes; i += m) {
+      char *other = at + (n - 1) * bytes + i;
+      m = bytes - i < REVERSED_BYTES ? bytes - i : REVERSED_BYTES;
+      memcpy(first, at + i, (size_t)m);
+      memcpy(at + i, other, (size_t)m);
+      memcpy(other, first, (size_t)m);
+    }
+}
+
+static void reverse_results(const gpr_axes_run *run) {
+  const gpr_dims *kept = &run->axes.kept;
+  const int64_t all = run->axes.outputs * (int64_t)run->result_bytes;
+  int64_t bytes = (int64_t)run->result_bytes;
+  for (int d = kept->n - 1; d >= 0; d--) {
+    const int64_t line = bytes * kept->shape[d];
+    for (int64_t at = 0; run->turned >> d & 1 && at < all; at += line)
+      reverse((char *)run->axes.result + at, kept->shape[d], bytes, (int)run->result_bytes);
+    bytes = line;
+  }
+}
+
 static gpr_status finish(gpr_run *base, const void *with, void *result) {
   caller_run *c = (caller_run *)base;
   gpr_axes_run *run = &c->run;
@@ -143,6 +187,7 @@ static gpr_status finish(gpr_run *base, const void *with, void *result) {
     const int64_t counted = gpr_merge_block(run, &c->caller, b);
     if (counted < least) least = counted;
   }
+  reverse_results(run);
   base->least = least;
   base->finite = run->exact && !atomic_load(&run->infinite);
   return GPR_OK;
@@ -161,7 +206,6 @@ static gpr_status allocate(gpr_axes_run *run, gpr_block *block) {
   const int64_t cut = gpr_is_cut(run) ? run->shares.items : 0, outputs = gpr_outputs_of_block(run);
   const size_t slots = (size_t)((lanes + cut) * outputs);
   run->lane_bytes = gpr_room_bytes(elements_of(run), outputs);
-  run->lane_bytes += whole(gpr_wide_bytes(run));
   run->lane_bytes = whole(run->lane_bytes);
   run->states = gpr_block_take(block, slots * run->slot_bytes);
   run->counted = gpr_block_take(block, (size_t)(cut * outputs) * sizeof *run->counted);
@@ -195,6 +239,7 @@ gpr_status gpr_axes_open(const gpr_plan *plan, gpr_block *block, gpr_run **out) 
     gpr_dims_sort(&run->axes.kept);
     gpr_dims_coalesce(&run->axes.kept);
   }
+  turn_forwards(run);
   run->tiles.plan = &run->plan;
   run->tiles.identity = run->identity;
   run->shares = gpr_share_out(&run->tiles, run->slot_bytes);

@@ -18,6 +18,8 @@ enum { TALL_OUTPUTS = 512, STATE_BYTES = 512 << 10 };
 enum { DIRECT_RUN = 256, DIRECT_OUTPUTS = 32, DIRECT_RIBBON = 1024 };
 /* Rows of fewer elements are turned into columns. */
 enum { LONG_ROW = 16 };
+/* Of shorter rows, or of fewer rows side by side, tiles are made: these have quicker ways. */
+enum { BROUGHT_ROW = 256, BROUGHT_ROWS = 64 };
 
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t greatest_of(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -27,10 +29,22 @@ static int64_t last_of(const gpr_dims *dims, const int64_t *values, int64_t none
   return values[dims->n - 1] < 0 ? -values[dims->n - 1] : values[dims->n - 1];
 }
 
+static int lies_apart(const gpr_dims *dims, int64_t bytes) {
+  return dims->n && dims->strides[dims->n - 1] != bytes;
+}
+
 /* Elements as kernels take them, but for where they lie and for NaN, which is left out if there is
  * any. */
 static int lies_ready(const gpr_plan *p, const gpr_tiles *t) {
-  return !p->cast && !p->swap && t->aligned && !p->axes->where;
+  return !(p->cast && !t->brought) && !p->swap && t->aligned && !p->axes->where;
+}
+/* Whether a kernel may bring them together by itself. */
+static int may_be_brought(const gpr_plan *p, const gpr_tiles *t) {
+  const int64_t across = last_of(&p->axes->kept, p->axes->kept.shape, 1);
+  const int64_t along = last_of(&p->axes->reduced, p->axes->reduced.shape, 1);
+  if (t->masked || p->axes->starts) return 0;
+  if (!t->side_by_side) return along > BROUGHT_ROW;
+  return p->row->side == GPR_LINES && along > BROUGHT_ROWS && across >= DIRECT_OUTPUTS;
 }
 
 static int is_aligned(const gpr_plan *p) {
@@ -52,14 +66,15 @@ static int lies_in_tiles(const gpr_plan *p, const gpr_tiles *t) {
   if (a->reduced.n > 1 && along < DIRECT_RUN) return 0;
   if (a->kept.n > 1 && across * along < DIRECT_RUN) return 0;
   const gpr_dims *inside = t->side_by_side ? &a->kept : &a->reduced;
-  if (p->row->side && inside->n && inside->strides[inside->n - 1] != p->bytes) return 0;
+  const int apart = lies_apart(inside, p->bytes);
+  if (p->row->side && apart && !t->brought) return 0;
   if (t->masked && (!inside->n || inside->strides[inside->n - 1] != p->bytes)) return 0;
   if (t->side_by_side) { /* a ribbon: a few columns whose rows lie one after the other */
     const int ribbon = p->row->law == GPR_FREE && across * along >= DIRECT_RIBBON &&
                        last_of(&a->reduced, a->reduced.strides, 0) == across * p->bytes;
     return a->kept.n <= 1 || across >= DIRECT_OUTPUTS || along >= GPR_SHORT || ribbon;
   }
-  return p->count <= GPR_SHORT || a->reduced.strides[a->reduced.n - 1] == p->bytes;
+  return p->count <= GPR_SHORT || !apart || t->brought;
 }
 
 /* How many outputs a block has. */
@@ -67,9 +82,12 @@ static int64_t outputs_for(const gpr_plan *p, const gpr_tiles *t, size_t state_b
   const gpr_axes *a = p->axes;
   const int64_t states = greatest_of(STATE_BYTES / (int64_t)state_bytes, 16);
   const int lengthy = !t->side_by_side && p->count > GPR_SHORT, direct = t->direct && !t->masked;
-  const int alone = !direct || p->row->side != GPR_COLUMNS || p->count > GPR_STRETCH ||
-                    last_of(&a->kept, a->kept.strides, 0) == p->bytes;
-  if (a->starts || (lengthy && alone)) return 1;
+  const int64_t step = last_of(&a->kept, a->kept.strides, 0);
+  /* Outputs lie between the runs of each: as they come, else memory is read again and again. */
+  const int woven = direct && a->reduced.n > 1 && step < a->reduced.strides[a->reduced.n - 2];
+  const int alone =
+      !direct || p->row->side != GPR_COLUMNS || p->count > GPR_STRETCH || step == p->bytes;
+  if (a->starts || (lengthy && alone && !woven)) return 1;
   int64_t share = (a->outputs - 1) / (p->lanes > 1 ? BLOCKS_PER_LANE * p->lanes : 1) + 1;
   int64_t most = direct ? BLOCK_ELEMENTS / p->count : TILE_ELEMENTS / p->count;
   if (t->side_by_side) {
@@ -78,11 +96,12 @@ static int64_t outputs_for(const gpr_plan *p, const gpr_tiles *t, size_t state_b
     piece = greatest_of(piece, BLOCK_OUTPUTS / 2);
     share = greatest_of(share, piece);
     if (p->count > GPR_SHORT) return least_of(states, TALL_OUTPUTS);
-    most = greatest_of(most, direct ? BLOCK_OUTPUTS : BLOCK_OUTPUTS / 4);
+    most = greatest_of(most, direct ? greatest_of(BLOCK_OUTPUTS, piece) : BLOCK_OUTPUTS / 4);
     most = least_of(most, MOST_OUTPUTS);
     most = (least_of(share, most) + 63) / 64 * 64;
   } else {
     if (direct && !lengthy) most = greatest_of(most, BLOCK_OUTPUTS);
+    if (lengthy && woven) most = least_of(states, BLOCK_OUTPUTS);
     most = greatest_of(least_of(share, most), 1);
   }
   return most;
@@ -97,7 +116,10 @@ gpr_shares gpr_share_out(gpr_tiles *t, size_t state_bytes) {
   t->side_by_side =
       !a->starts && (p->count == 1 || last_of(&a->reduced, a->reduced.strides, INT64_MAX) >
                                           last_of(&a->kept, a->kept.strides, INT64_MAX - 1));
+  t->brought = may_be_brought(p, t);
   t->direct = lies_in_tiles(p, t);
+  const gpr_dims *inside = t->side_by_side ? &a->kept : &a->reduced;
+  t->brought &= t->direct && (p->cast || lies_apart(inside, p->bytes));
   const int turns = p->row->side == GPR_LINES && t->direct; /* by itself */
   if (p->row->side && !turns && !t->side_by_side && p->count < LONG_ROW && a->kept.n &&
       !a->starts) {

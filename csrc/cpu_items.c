@@ -4,9 +4,12 @@
 #include <string.h>
 
 #include "../kernels/abi/lists.h"
+#include "cpu.h"
 
-/* States so small are kept and finished many at a time; columns that a few are added up as. */
-enum { SMALL_STATE = 64, WIDE_OUTPUTS = 512 };
+/* States so small are kept and finished many at a time. */
+enum { SMALL_STATE = 64 };
+/* Elements that are brought together at a time. */
+enum { FIRST_PIECE = 256, PIECE = 2048 };
 
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -96,14 +99,19 @@ static void fold_again(gpr_axes_run *run, const gpr_lane *l, const gpr_box *bloc
   gpr_room room = l->room;
   int64_t count = 0;
   tiles.kept = gpr_cut_dims(&a->kept, 1, 0);
+  if (tiles.brought) { /* which the row itself does not */
+    tiles.direct = 0;
+    tiles.reduced = gpr_cut_dims(&a->reduced, GPR_SHORT, 0);
+  }
   room.counts = &count;
   const int64_t o = block->first + j, each = a->starts ? a->outputs / a->segments : a->outputs;
   const gpr_box one = gpr_box_at(&a->kept, &tiles.kept, o % each);
   range r = range_of(run, block, 0);
-  if (!a->starts) r.stop = run->tiles.reduced.boxes;
+  if (!a->starts) r.stop = tiles.reduced.boxes;
   row->open(state);
   for (int64_t i = 0; i < r.stop; i++) {
-    const gpr_box box = box_of(run, block, &r, i);
+    const gpr_box box =
+        tiles.brought ? gpr_box_at(&a->reduced, &tiles.reduced, i) : box_of(run, block, &r, i);
     const gpr_tile tile = gpr_tile_of(&tiles, &one, &box, &room);
     if (tile.along == gpr_dtypes[row->dtype].bytes)
       row->fold(state, tile.data, tile.n, box.first);
@@ -158,6 +166,7 @@ static int reduce_at_once(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile,
                    tile->along == bytes;
   gpr_tile all = *tile;
   int64_t left_out = 0;
+  if (run->tiles.brought && row->side != GPR_LINES) return 0;
   if (!row->many || !fits || gpr_has_means(run) || tile->n > GPR_SHORT) return 0;
   for (int64_t j = 0; tile->counts && j < tile->outputs; j++) left_out += tile->n - tile->counts[j];
   if (!left_out) all.counts = NULL;
@@ -170,52 +179,45 @@ static int reduce_at_once(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile,
   return 1;
 }
 
-/* What fold_wide() keeps. */
-size_t gpr_wide_bytes(const gpr_axes_run *run) {
-  const int exact = run->plan.row->law == GPR_EXACT;
-  const int wide =
-      exact && run->slot_bytes <= SMALL_STATE && gpr_outputs_of_block(run) <= WIDE_OUTPUTS / 2;
-  return wide ? WIDE_OUTPUTS * run->slot_bytes : 0;
-}
-
-/* A few columns whose rows lie one after the other are added up as more, of several rows. Free
- * folds do so by themselves. */
-static void fold_wide(gpr_axes_run *run, const gpr_lane *l, const gpr_tile *tile,
-                      int64_t together) {
+/* Elements of one output after the other, brought together in pieces that stay in the first cache.
+ * Any row may be settled before its end. */
+static int fold_pieces(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile, int64_t index) {
   const gpr_row *row = run->plan.row;
-  const int64_t wide = together * tile->outputs, rows = tile->n / together;
-  gpr_tile part = *tile;
-  part.along *= together;
-  part.outputs = wide;
-  part.n = rows;
-  open_block(run, l->wide, wide);
-  row->fold_many(l->wide, run->slot_bytes, &part, 0);
-  for (int64_t j = 0, to = 0; j < wide; j++) {
-    row->merge(l->states + (size_t)to * run->slot_bytes, l->wide + (size_t)j * run->slot_bytes);
-    to = to + 1 < tile->outputs ? to + 1 : 0;
+  int settled = 0;
+  for (int64_t j = 0; j < tile->outputs; j++) {
+    char *state = l->states + (size_t)j * run->slot_bytes;
+    settled = 0;
+    for (int64_t i = 0, m; i < tile->n && !settled; i += m) {
+      const char *x = tile->data + j * tile->across + i * tile->along;
+      m = least_of(tile->n - i, i < FIRST_PIECE ? FIRST_PIECE : least_of(i, PIECE));
+      if (tile->along != tile->bytes) {
+        gpr_cpu_table_here()->copy(x, tile->along, l->room.raw, tile->bytes, m, tile->bytes);
+        x = l->room.raw;
+      }
+      if (tile->cast) {
+        tile->cast(x, l->room.ready, m);
+        x = l->room.ready;
+      }
+      settled = (tile->skip ? row->fold_skipping : row->fold)(state, x, m, index + i);
+    }
   }
-  part = *tile;
-  part.data += rows * part.along * together;
-  part.n = tile->n - rows * together;
-  if (part.n) row->fold_many(l->states, run->slot_bytes, &part, 0);
+  return settled && tile->outputs == 1;
 }
 
 /* Nonzero where the result of the tile's only output is settled. */
 static int fold_tile(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile, int64_t index) {
   const gpr_row *row = run->plan.row;
   const int64_t bytes = gpr_dtypes[row->dtype].bytes;
+  if (run->tiles.brought && row->side != GPR_LINES) return fold_pieces(run, l, tile, index);
+  if (run->tiles.brought) {
+    row->fold_many(l->states, run->slot_bytes, tile, index);
+    return tile->outputs == 1 && row->fold(l->states, NULL, 0, index);
+  }
   if (tile->outputs == 1 && !tile->skip && tile->along == bytes) {
     l->infinite = 1; /* which is not asked here */
     return row->fold(l->states, tile->data, tile->n, index);
   }
-  if (row->side && tile->across == bytes && tile->outputs > 1) {
-    const int64_t fit = WIDE_OUTPUTS / tile->outputs, few = tile->n / 4;
-    const int64_t together = fit < few ? fit : few;
-    if (gpr_wide_bytes(run) && together > 1 && tile->along == tile->outputs * bytes && !tile->skip)
-      fold_wide(run, l, tile, together);
-    else
-      row->fold_many(l->states, run->slot_bytes, tile, index);
-  } else if (row->side == GPR_COLUMNS) {
+  if (row->side == GPR_COLUMNS && (tile->across != bytes || tile->outputs == 1)) {
     for (int64_t j = 0; j < tile->outputs; j++)
       (tile->skip ? row->fold_skipping : row->fold)(l->states + (size_t)j * run->slot_bytes,
                                                     tile->data + j * tile->across, tile->n, index);

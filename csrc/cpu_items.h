@@ -11,7 +11,7 @@ typedef struct gpr_lane {
   int number;
   int64_t item, stop, box, least;
   int opened, infinite; /* infinite: an element may be that */
-  char *states, *wide;
+  char *states;
   gpr_room room;
 } gpr_lane;
 
@@ -24,6 +24,7 @@ typedef struct gpr_axes_run {
   int64_t grain;                  /* items that a thread takes at a time */
   atomic_llong next, least, made; /* made: huge pages of the results */
   atomic_int stop, infinite;
+  uint64_t turned; /* kept dimensions that are read forwards, and whose results are then reversed */
   int begun, is_small; /* is_small: done before the clock would be read twice */
   gpr_team team;
   size_t slot_bytes, result_bytes, lane_bytes;
@@ -41,8 +42,6 @@ int gpr_is_cut(const gpr_axes_run *run);
 int64_t gpr_outputs_of_block(const gpr_axes_run *run);
 /* The states of a lane or, after those of all lanes, of an item. */
 char *gpr_slots(const gpr_axes_run *run, int64_t set);
-/* Of a block's columns that are added up as more of them; 0 where they are not. */
-size_t gpr_wide_bytes(const gpr_axes_run *run);
 
 gpr_box gpr_block_at(const gpr_axes_run *run, int64_t number);
 int gpr_has_means(const gpr_axes_run *run);

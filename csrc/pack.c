@@ -27,6 +27,9 @@ void gpr_swap_bytes(char *data, int64_t bytes, int unit) {
   }
 }
 
+/* A loop so short that it is not worth a call. */
+enum { SHORT_RUN = 16 };
+
 /* Elements [start, start + n) in C order of these dimensions. */
 static void gather(int ndim, const int64_t *shape, const int64_t *strides, int bytes,
                    const char *from, int64_t start, int64_t n, char *to) {
@@ -39,13 +42,25 @@ static void gather(int ndim, const int64_t *shape, const int64_t *strides, int b
     from += index[d] * strides[d];
   }
   while (n > 0) {
-    const int64_t rest = shape[last] - index[last], m = n < rest ? n : rest;
-    copy(from, strides[last], to, bytes, m, bytes);
-    to += m * bytes;
-    n -= m;
-    from += m * strides[last];
-    index[last] += m;
-    for (int d = last; d > 0 && index[d] == shape[d]; d--) {
+    int64_t rest = shape[last] - index[last], m = n < rest ? n : rest;
+    int d = last;
+    if (last && !index[last] && shape[last] < SHORT_RUN && n >= 2 * shape[last]) {
+      const int64_t run = shape[last], rows = n / run; /* the other way round: few long loops */
+      d = last - 1;
+      rest = shape[d] - index[d];
+      m = rows < rest ? rows : rest;
+      for (int64_t i = 0; i < run; i++)
+        copy(from + i * strides[last], strides[d], to + i * bytes, run * bytes, m, bytes);
+      to += m * run * bytes;
+      n -= m * run;
+    } else {
+      copy(from, strides[last], to, bytes, m, bytes);
+      to += m * bytes;
+      n -= m;
+    }
+    from += m * strides[d];
+    index[d] += m;
+    for (; d > 0 && index[d] == shape[d]; d--) {
       from += strides[d - 1] - shape[d] * strides[d];
       index[d] = 0;
       index[d - 1]++;

@@ -38,6 +38,15 @@ int gpr_thread_start(void (*work)(void *argument), void *argument);
 void gpr_condition_init(pthread_cond_t *condition);
 void gpr_condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, int64_t until);
 
+/* The first of the `some` that are taken of `all`, or no less than all. `alone`: nobody else takes
+ * any, which needs a tenth of the time. */
+static inline int64_t gpr_take(atomic_llong *next, int64_t some, int64_t all, int alone) {
+  const int64_t at = atomic_load_explicit(next, memory_order_relaxed);
+  if (at >= all || !alone) return at >= all ? at : atomic_fetch_add(next, some);
+  atomic_store_explicit(next, at + some, memory_order_relaxed);
+  return at;
+}
+
 int64_t gpr_now(void); /* nanoseconds of a clock that never goes back */
 void gpr_nap(int64_t nanoseconds);
 

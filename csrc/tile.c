@@ -213,6 +213,8 @@ gpr_tile gpr_tile_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *red
     tile.data = x;
     tile.across = a->kept.n ? a->kept.strides[a->kept.n - 1] : 0;
     tile.along = a->reduced.n ? a->reduced.strides[a->reduced.n - 1] : p->bytes;
+    tile.cast = p->cast;
+    tile.bytes = p->bytes;
     if (t->masked) leave_out(t, &tile, room);
     return tile;
   }

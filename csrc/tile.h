@@ -30,6 +30,7 @@ typedef struct gpr_tiles {
   int side_by_side; /* if not, tiles have the outputs side by side, else the elements of each */
   int masked;       /* some do not count, and become the identity */
   int aligned;      /* elements, as their parts are */
+  int brought;      /* direct, but kernels have to bring elements together, or to convert them */
   const void *identity;
 } gpr_tiles;
 

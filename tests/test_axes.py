@@ -187,6 +187,21 @@ def test_long_rows_and_columns(op, dtype, result, law, shape):
                 assert_bits(at(got, index), want, f"{label}, axis {axis}, {index}")
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "int32", "bool"])
+@pytest.mark.parametrize("op", ["sum", "mean", "var", "prod", "max", "argmax", "any"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_elements_that_lie_apart(op, dtype):
+    """As those that lie one after the other, forwards and backwards, converted or not."""
+    a = hard_matrix(op, numpy_dtype(dtype), (310, 301))
+    options = [{}, {"dtype": "f8"}] if op in ("sum", "mean") and dtype != "complex64" else [{}]
+    steps = [(1, 2), (1, 3), (1, -1), (2, -2), (-1, -1), (-3, 1), (1, 1)]
+    for (down, right), axis, extra in itertools.product(steps, (0, 1, None), options):
+        b = a[::down, ::right]
+        near = np.ascontiguousarray(b).astype(extra.get("dtype", b.dtype))
+        got, want = call(op, b, axis=axis, **extra), call(op, near, axis=axis)
+        assert_bits(got, want, f"steps {down} and {right}, axis {axis}, {extra}")
+
+
 FEW = ("sum", "mean", "min", "max", "argmin", "argmax", "var", "std")
 NASTY = (0.0, -0.0, 1, -1, 1.5, 0.1, -3, 1e-30, 1e30, np.nan, -np.nan, np.inf, -np.inf)
 

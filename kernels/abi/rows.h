@@ -21,6 +21,9 @@ typedef struct gpr_spread {
   int nan; /* without degrees of freedom NaN, else zero by zero is NaN and all else infinite */
 } gpr_spread;
 
+/* Converts n contiguous elements one by one, as NumPy's unsafe casting does. */
+typedef void (*gpr_cast)(const void *from, void *to, int64_t n);
+
 /* Elements of some outputs: element i of output o lies at data + o·across + i·along, aligned as its
  * parts are. counts: NULL, or how many elements of each output count; the others are the row's
  * identity. */
@@ -31,10 +34,12 @@ typedef struct gpr_tile {
   int *skip;     /* NULL, or of a row that skips: NaN does not count, and `many` sets it to 1 where
                     an output has nothing else */
   int *infinite; /* NULL, or set to 1 by a quick row that meets an infinite element */
+  gpr_cast cast; /* NULL, or what makes elements of those that lie here, of `bytes` each */
+  int bytes;
 } gpr_tile;
 
-/* Which tiles `many` and `fold_many` take: all, outputs side by side, or these and outputs whose
- * elements are. */
+/* Which tiles `many` and `fold_many` take: all, outputs side by side, or of any steps and with a
+ * cast. */
 enum gpr_side { GPR_ANY_TILE, GPR_COLUMNS, GPR_LINES };
 
 /* What may do instead of a row's own folds: with another state, and results that it may refuse.
@@ -91,9 +96,6 @@ typedef struct gpr_row {
 } gpr_row;
 enum { GPR_SHORT = 4096 };      /* elements of an output in a tile, at most */
 enum { GPR_STATE_MOST = 4096 }; /* bytes of a row's state that has a quick one, at most */
-
-/* Converts n contiguous elements one by one, as NumPy's unsafe casting does. */
-typedef void (*gpr_cast)(const void *from, void *to, int64_t n);
 
 /* keep[i] becomes 0 where x[i] is NaN or NaT, unless keep is NULL; whether any is. */
 typedef int (*gpr_skip)(const void *x, int64_t n, uint8_t *keep);

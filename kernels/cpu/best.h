@@ -20,10 +20,12 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
   typedef typename Unsigned<sizeof(T)>::type Bits;
   static constexpr bool real = Traits<T>::kind == KIND_FLOAT;
   T best[COLUMNS], sum[COLUMNS];
-  Row row[COLUMNS];            /* -1: nothing was better than the worst of all */
-  Row nan[real ? COLUMNS : 1]; /* the first row of NaN, or -1, if one is spoiled */
+  Row row[COLUMNS];                          /* -1: nothing was better than the worst of all */
+  Row nan[real && PLACE ? COLUMNS : 1];      /* the first row of NaN, or -1 */
+  uint64_t known[real ? COLUMNS / WIDE : 1]; /* a bit a column that has one */
   Row met[real ? COLUMNS : 1]; /* the first row of what is not NaN, or -1, if one is unmet */
-  bool spoiled, unmet;
+  int64_t spoiled;             /* how many columns */
+  bool unmet;
 
   static T worst() {
     if constexpr (real)
@@ -38,13 +40,16 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
     if (real)
       for (int64_t j = 0; j < columns; j++) sum[j] = best[j];
     if (PLACE) memset(row, leave_out ? -1 : 0, (size_t)columns * sizeof *row);
-    spoiled = unmet = false;
+    spoiled = 0;
+    if (real) memset(known, 0, (size_t)((columns + WIDE - 1) / WIDE) * sizeof *known);
+    if (real && PLACE) memset(nan, -1, (size_t)columns * sizeof *nan);
+    unmet = false;
     bool all_spoiled = false;
     for (int64_t from = 0, stop; from < rows && !all_spoiled; from = stop) {
       const int64_t start = from || leave_out ? from : 1;
       stop = least(rows, start + LOOK);
       add_rows(x, stride, columns, start, stop, rows);
-      if (real && !leave_out) all_spoiled = look_for_nan(x, stride, columns, from, stop);
+      if (!leave_out) all_spoiled = look_for_nan(x, stride, columns, from, stop);
     }
     if (real) settle(x, stride, columns, rows, leave_out);
   }
@@ -100,22 +105,37 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
   }
   /* Whether each column has a NaN by now, of which the sum stays one. */
   bool look_for_nan(const T *x, int64_t stride, int64_t columns, int64_t from, int64_t stop) {
-    int nans = 0, without = 0;
-    for (int64_t j = 0; j < columns; j++) nans |= sum[j] != sum[j];
-    if (!nans) return false;
-    if (!spoiled) memset(nan, -1, (size_t)columns * sizeof *nan);
-    spoiled = true;
-    nans = 0;
-    for (int64_t j = 0; j < columns; j++) nans |= (sum[j] != sum[j]) & (nan[j] < 0);
-    if (!nans) return false;
-    Row first[COLUMNS];
-    look_for(x, stride, columns, from, stop, first, [](T e) { return e != e; });
-    for (int64_t j = 0; j < columns; j++) {
-      nan[j] = nan[j] < 0 ? first[j] : nan[j];
-      sum[j] = (nan[j] < 0) & (sum[j] != sum[j]) ? 0 : sum[j];
-      without |= nan[j] < 0;
+    int any = 0;
+    for (int64_t j = 0; real && j < columns; j++) any |= sum[j] != sum[j];
+    for (int64_t first = 0; any && first < columns; first += WIDE) {
+      const int64_t n = least((int64_t)WIDE, columns - first);
+      const uint64_t odd = nan_of(sum + first, n) & ~known[first / WIDE];
+      if (odd || !PLACE) meet_nan(x + first, stride, n, first, odd, from, stop);
     }
-    return !without;
+    return spoiled == columns;
+  }
+  static uint64_t nan_of(const T *x, int64_t n) {
+    typedef T V __attribute__((vector_size(GPR_VECTOR)));
+    V v = {};
+    if (n == WIDE)
+      memcpy(&v, x, sizeof v);
+    else
+      memcpy(&v, x, (size_t)n * sizeof *x);
+    return mask_of(v != v);
+  }
+  /* Of columns whose sums are odd, or if no place is asked for of all: without a branch. */
+  void meet_nan(const T *x, int64_t stride, int64_t n, int64_t first, uint64_t odd, int64_t i,
+                int64_t stop) {
+    uint64_t met = 0;
+    for (; i < stop && (!PLACE || met != odd); i++) {
+      const uint64_t found = nan_of(x + i * stride, n);
+      for (uint64_t f = found & odd & ~met; PLACE && f; f &= f - 1)
+        nan[first + __builtin_ctzll(f)] = (Row)i;
+      met |= PLACE ? found & odd : found;
+    }
+    spoiled += __builtin_popcountll(met & ~known[first / WIDE]);
+    known[first / WIDE] |= met;
+    for (odd &= ~met; odd; odd &= odd - 1) sum[first + __builtin_ctzll(odd)] = 0; /* infinities */
   }
   /* The worst of all, and the signs of zeros. */
   void settle(const T *x, int64_t stride, int64_t columns, int64_t rows, bool skip) {
@@ -155,8 +175,8 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
         if (best[j] == 0) best[j] = copy_bits<T>((Bits)(signs[j] & sign));
     }
   }
-  bool is_spoiled(int64_t j) const { return nan[j] >= 0; } /* if spoiled */
-  int64_t row_of_nan(int64_t j) const { return spoiled ? nan[j] : -1; }
+  bool is_spoiled(int64_t j) const { return real && sum[j] != sum[j]; } /* without PLACE */
+  int64_t row_of_nan(int64_t j) const { return real ? nan[j] : -1; }
   bool is_empty(int64_t j) const { return unmet && met[j] < 0; }
   T value(int64_t j) const { return best[j]; }
   int64_t place(int64_t j) const { return row[j]; }

@@ -25,12 +25,12 @@ template <class H> GPR_FN void round_lanes(const Doubles x, H *to) {
   for (int l = 0; l < WIDTH; l++) to[l] = convert<H>(lane[l]);
 }
 #if defined(__F16C__) && defined(__AVX2__)
+/* Rounded to odd where a float ends, and then once more: a float's subnormals are nothing here. */
 GPR_FN void round_lanes(const Doubles x, float16 *to) {
-  alignas(GPR_VECTOR) float odd[8] = {};
-  double lane[WIDTH];
-  memcpy(lane, &x, sizeof x);
-  for (int l = 0; l < WIDTH; l++) odd[l] = to_odd(lane[l]);
-  const __m128i half = _mm256_cvtps_ph(_mm256_load_ps(odd), 0);
+  const Words rest = bits(x) & ((1ull << 29) - 1), odd = (Words)(rest != 0) & 1ull << 29;
+  alignas(GPR_VECTOR) float single[8] = {};
+  round_lanes((Doubles)((bits(x) ^ rest) | odd), single);
+  const __m128i half = _mm256_cvtps_ph(_mm256_load_ps(single), 0);
   memcpy(to, &half, WIDTH * sizeof *to);
 }
 #endif
@@ -45,14 +45,14 @@ GPR_FN uint64_t round_bounds(const Doubles low, const Doubles high, Part *to) {
   const Words opposite = (Words)((bits(low) ^ bits(high)) >> 63 != 0);
   if constexpr (sizeof(Part) == sizeof(double))
     return mask_of(opposite | ~(Words)(load((const double *)other) == load((const double *)to)));
-  if constexpr (sizeof(Part) == sizeof(float)) {
+  else if constexpr (sizeof(Part) == sizeof(float)) {
     Floats a, b;
     memcpy(&a, other, sizeof a);
     memcpy(&b, to, sizeof b);
     return mask_of(opposite) | mask_of(~(a == b));
-  } else {
-    uint64_t differ = mask_of(opposite);
-    for (int l = 0; l < WIDTH; l++) differ |= (uint64_t) !(wide(other[l]) == wide(to[l])) << l;
+  } else { /* zeros differ by their signs in the one way as in the other */
+    uint64_t differ = mask_of(opposite | (Words)(low != low) | (Words)(high != high));
+    for (int l = 0; l < WIDTH; l++) differ |= (uint64_t)(other[l].bits != to[l].bits) << l;
     return differ;
   }
 }

@@ -72,7 +72,7 @@ GPR_APART void fold_extreme(typename Extremes<T>::State *to, const T *x, int64_t
     else
       for (int64_t j = 0; j < columns; j++) take(j);
     for (int64_t j = 0; b.best.spoiled && j < columns; j++)
-      if (b.best.row_of_nan(j) >= 0) to[j].high = greatest(to[j].high, spoiled);
+      if (b.best.is_spoiled(j)) to[j].high = greatest(to[j].high, spoiled);
   }
 }
 template <class T, bool GREATEST>

@@ -58,7 +58,7 @@ template <class R, bool GREATEST, bool SKIP> struct PairPeak {
     for (int64_t i = 0;; i = least(i + ROW, n - ROW)) {
       best = Better::of(best, along<N>(x + i, sum));
       if (!SKIP && mask_of(sum != sum)) {
-        const int64_t at = Reals::first_that(x + i, ROW, [](R e) { return e != e; });
+        const int64_t at = Reals::first_that(x + i, ROW, [](auto e) { return e != e; });
         spoiled = at < ROW;
         place = (i + at) / 2;
         if (spoiled) return;

@@ -26,9 +26,9 @@ template <class Key, class T> GPR_FN T unless(Key nan, T x, T other) {
   return copy_bits<T>((Key)((copy_bits<Key>(x) & ~nan) | (copy_bits<Key>(other) & nan)));
 }
 
-/* The best of at most four; NaN where one is, and whether there is any. A sum tells NaN, and also
+/* The best of at most eight; NaN where one is, and whether there is any. A sum tells NaN, and also
  * inf - inf. */
-enum { FEW_RIVALS = 4 };
+enum { FEW_RIVALS = 8 };
 template <bool GREATEST, int ROWS, class T>
 static bool best_rows(const T *x, int64_t stride, int64_t columns, T *__restrict to) {
   constexpr bool real = Traits<T>::kind == KIND_FLOAT;

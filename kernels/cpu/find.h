@@ -2,7 +2,7 @@
 #ifndef GPR_FIND_H
 #define GPR_FIND_H
 
-#include "load.h"
+#include "copies.h"
 
 GPR_OPEN
 

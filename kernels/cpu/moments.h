@@ -6,7 +6,7 @@
 #include "bounds.h"
 #include "exact_moments.h"
 #include "near_columns.h"
-#include "twofold_columns.h"
+#include "twofold_fold.h"
 
 GPR_OPEN
 

@@ -95,24 +95,21 @@ template <class T, bool GREATEST, bool PLACE, bool SKIP> struct Peak {
   }
   template <class Is> static int64_t first_that(const T *x, int64_t n, const Is &is) {
     int64_t i = 0;
-    for (int any; i + 16 <= n; i += 16) {
-      any = 0;
-      for (int64_t j = i; j < i + 16; j++) any |= is(x[j]);
-      if (any) break;
-    }
+    for (; i + WIDTH <= n; i += WIDTH)
+      if (const uint64_t found = mask_of(is(load(x + i)))) return i + __builtin_ctzll(found);
     while (i < n && !is(x[i])) i++;
     return i;
   }
   /* Whether one of the n from place on is NaN, and then where. */
   GPR_APART bool meets_nan(const T *x, int64_t from, int64_t n) {
-    const int64_t at = first_that(x + from, n, [](T e) { return e != e; });
+    const int64_t at = first_that(x + from, n, [](auto e) { return e != e; });
     spoiled = at < n;
     if (spoiled) place = from + at;
     return spoiled;
   }
   /* Infinities that are the worst of all, or nothing but NaN. */
   GPR_APART void meet_worst(const T *x, int64_t n) {
-    place = first_that(x, n, [](T e) { return e == e; });
+    place = first_that(x, n, [](auto e) { return e == e; });
     spoiled = place == n;
   }
 

@@ -11,7 +11,7 @@ GPR_OPEN
 /* Numbers are added up by blocks of rows, and then these, so that few roundings add up; some rows
  * of a panel of columns at a time, which the hardware can follow. Of 256 columns, (4096, 1024)
  * doubles took 1.87 ms on a Xeon, of 512 1.60. */
-enum { PANEL = 512, BLOCK_ROWS = 64, WOVEN_ROWS = 16 };
+enum { PANEL_BYTES = 4096, BLOCK_ROWS = 64, WOVEN_ROWS = 16 };
 /* Rows that lie whole pages apart meet in one set of the caches, which has at least so many ways.
  */
 enum { PAGE_BYTES = 4096, WAYS = 8 };
@@ -64,12 +64,13 @@ template <bool EXACTLY, class K, class R> GPR_FN bool add_rows(K *to, const Piec
   return mask_of((Words)(all - all != 0)) && look_for_special(to, rows);
 }
 
-/* What a step keeps of a block of rows, which come in pieces: sums that know what they lose.
- * Results of add() and close(): whether an element is infinite, in a lane without NaN. */
+/* What a step keeps of a block of n rows, which come in pieces, and `again` as one: sums that know
+ * what they lose. Results of add() and close(): whether an element is infinite, in a lane without
+ * NaN. */
 template <class K, class R> struct PartBlock {
   K part[2];
 
-  static void prepare(const Piece<R> &, Habit &) {}
+  template <class Again> static void prepare(const Again &, Habit &) {}
   GPR_METHOD void open(const Habit &) {
     part[0].open();
     part[1].open();
@@ -78,10 +79,10 @@ template <class K, class R> struct PartBlock {
     constexpr bool sums = Same<K, TwofoldSum<Doubles>>::value;
     return sums && habit.exactly ? add_rows<sums>(part, rows) : add_rows<false>(part, rows);
   }
-  /* Of all its rows. */
-  GPR_METHOD bool close(K *to, const Piece<R> &rows, const Habit &habit, bool is_first) {
+  template <class Again>
+  GPR_METHOD bool close(K *to, int64_t n, const Again &, const Habit &habit, bool is_first) {
     for (int k = 0; k < 2; k++) {
-      if (!habit.exactly) part[k].settle((double)(rows.n + 4));
+      if (!habit.exactly) part[k].settle((double)(n + 4));
       if (is_first)
         to[k] = part[k];
       else
@@ -98,7 +99,7 @@ template <> struct StepBlock<TwofoldSum<Doubles>, float> {
   Doubles sum[2];
   Words32 high, low; /* magnitudes, shifted; zero is no low */
 
-  static void prepare(const Piece<float> &, Habit &) {}
+  template <class Again> static void prepare(const Again &, Habit &) {}
   GPR_METHOD void open(const Habit &) {
     sum[0] = sum[1] = -Doubles{};
     high = Words32{};
@@ -121,11 +122,12 @@ template <> struct StepBlock<TwofoldSum<Doubles>, float> {
     *this = s;
     return false;
   }
-  GPR_METHOD bool close(TwofoldSum<Doubles> *to, const Piece<float> &rows, const Habit &,
+  template <class Again>
+  GPR_METHOD bool close(TwofoldSum<Doubles> *to, int64_t n, const Again &, const Habit &,
                         bool is_first) {
     const uint32_t infinity = 0xff000000u;
-    const uint32_t near = (uint32_t)(53 - 24 - (rows.n > 8 ? 6 : 3)) << 24;
-    const double by = 0x1p-52 * (double)rows.n * (double)(rows.n + 4);
+    const uint32_t near = (uint32_t)(53 - 24 - (n > 8 ? 6 : 3)) << 24;
+    const double by = 0x1p-52 * (double)n * (double)(n + 4);
     const Words32 most = high & infinity, fewest = (low + 1) & infinity;
     const Words32 far = (Words32)((most - fewest > near) & (most > fewest));
     Words32 infinite = {};
@@ -179,16 +181,36 @@ struct WindowBlock : WindowLanes {
     }
     (WindowLanes &)*this = w;
   }
-  /* Lanes that it did not keep; of a zero it has not the sign. */
-  GPR_METHOD Words failed(int k) const {
-    const Words zero = (Words)(first[k] == start1) & (Words)(second[k] == start2);
-    return (Words)((away[k] >> 52 | lost[k] << 1) != 0) | zero;
+  /* Lanes that it did not keep. */
+  GPR_METHOD Words failed(int k) const { return (Words)((away[k] >> 52 | lost[k] << 1) != 0); }
+  /* The sums, without the signs of zeros; whether there are any. */
+  GPR_METHOD bool get(Doubles *high, Doubles *low) const {
+    Words zero = {};
+    for (int k = 0; k < 2; k++) {
+      high[k] = first[k] - start1;
+      low[k] = second[k] - start2;
+      zero |= (Words)(high[k] == 0) & (Words)(low[k] == 0);
+    }
+    return mask_of(zero);
   }
 };
-template <> struct StepBlock<TwofoldSum<Doubles>, double> : PartBlock<TwofoldSum<Doubles>, double> {
+/* Zeros that come of nothing but -0.0 are that. */
+static GPR_APART void sign_zeros(const Piece<double> &rows, Doubles *high, Doubles *low) {
+  for (int k = 0; k < 2; k++) {
+    Words all = (Words)(high[k] == 0) & (Words)(low[k] == 0) & 1ull << 63;
+    for (int64_t row = 0; row < rows.n; row++)
+      all &= bits(load(rows.x + row * rows.stride + k * WIDTH));
+    high[k] = (Doubles)(bits(high[k]) | all);
+    low[k] = (Doubles)(bits(low[k]) | all);
+  }
+}
+template <> struct StepBlock<TwofoldSum<Doubles>, double> {
   typedef TwofoldSum<Doubles> K;
   typedef PartBlock<K, double> Parts;
-  WindowBlock window;
+  union {
+    WindowBlock window;
+    Parts parts;
+  };
   bool windowed;
 
   /* The largest that is not NaN. */
@@ -215,27 +237,29 @@ template <> struct StepBlock<TwofoldSum<Doubles>, double> : PartBlock<TwofoldSum
     habit.is_known = true;
     if (!habit.wide) habit.window = open_window(top);
   }
-  static void prepare(const Piece<double> &rows, Habit &habit) {
-    if (!habit.is_known) choose(most_of(rows), habit);
+  template <class Again> static void prepare(const Again &again, Habit &habit) {
+    if (!habit.is_known) choose(most_of(again()), habit);
   }
   GPR_METHOD void open(const Habit &habit) {
     windowed = !habit.wide;
     if (windowed)
       window.open(habit.window);
     else
-      Parts::open(habit);
+      parts.open(habit);
   }
   GPR_METHOD bool add(const Piece<double> &rows, const Habit &habit) {
-    if (!windowed) return Parts::add(rows, habit);
+    if (!windowed) return parts.add(rows, habit);
     window.add(rows);
     return false;
   }
-  GPR_METHOD bool close(K *to, const Piece<double> &rows, Habit &habit, bool is_first) {
-    if (!windowed) return Parts::close(to, rows, habit, is_first);
-    const Words failed[2] = {window.failed(0), window.failed(1)};
-    if (mask_of(failed[0] | failed[1])) return close_again(to, rows, habit, is_first);
-    for (int k = 0; k < 2; k++)
-      keep(to[k], window.first[k] - window.start1, window.second[k] - window.start2, is_first);
+  template <class Again>
+  GPR_METHOD bool close(K *to, int64_t n, const Again &again, Habit &habit, bool is_first) {
+    Doubles high[2], low[2];
+    if (!windowed) return parts.close(to, n, again, habit, is_first);
+    if (mask_of(window.failed(0) | window.failed(1)))
+      return close_again(to, again(), habit, is_first);
+    if (window.get(high, low)) sign_zeros(again(), high, low);
+    for (int k = 0; k < 2; k++) keep(to[k], high[k], low[k], is_first);
     return false;
   }
   static GPR_METHOD void keep(K &to, const Doubles first, const Doubles second, bool is_first) {
@@ -252,21 +276,21 @@ template <> struct StepBlock<TwofoldSum<Doubles>, double> : PartBlock<TwofoldSum
   GPR_APART bool close_again(K *to, const Piece<double> &rows, Habit &habit, bool is_first) {
     volatile const double inf = __builtin_inf();
     const uint64_t made = bits(inf - inf);
-    Words nan[2], far = {}, odd = {};
+    Words nan[2], far = {};
+    Doubles high[2], low[2];
     for (int k = 0; k < 2; k++) {
       nan[k] = (Words)(window.first[k] != window.first[k]) & (Words)(bits(window.first[k]) != made);
       far |= window.failed(k) & ~nan[k];
-      odd |= (window.away[k] >> 52 | window.lost[k] << 1) & ~nan[k];
     }
     if (mask_of(far)) {
-      if (mask_of((Words)(odd != 0))) choose(most_of(rows), habit);
-      Parts::open(habit);
-      const bool infinite = Parts::add(rows, habit);
-      return Parts::close(to, rows, habit, is_first) | infinite;
+      choose(most_of(rows), habit);
+      parts.open(habit);
+      const bool infinite = parts.add(rows, habit);
+      return parts.close(to, rows.n, rows, habit, is_first) | infinite;
     }
+    if (window.get(high, low)) sign_zeros(rows, high, low);
     for (int k = 0; k < 2; k++) {
-      keep(to[k], (Doubles)(~nan[k] & bits(window.first[k] - window.start1)),
-           (Doubles)(~nan[k] & bits(window.second[k] - window.start2)), is_first);
+      keep(to[k], (Doubles)(~nan[k] & bits(high[k])), (Doubles)(~nan[k] & bits(low[k])), is_first);
       to[k].special += (Doubles)(nan[k] & bits(window.first[k]));
     }
     return false;

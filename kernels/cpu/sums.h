@@ -5,7 +5,7 @@
 #include "bounds.h"
 #include "few_rows.h"
 #include "near_columns.h"
-#include "twofold_columns.h"
+#include "twofold_fold.h"
 
 GPR_OPEN
 
@@ -46,6 +46,7 @@ template <class R> struct Few {
   typedef typename Unsigned<sizeof(R)>::type Bits;
   Bits odd = 0, far = 0; /* not finite; no half */
 
+  const Bits infinity = (Bits)(Format<R>::infinity() << 1);
   GPR_METHOD void put(R sum, R *to) {
     *to = plain_nan(sum);
     odd |= copy_bits<Bits>((R)(sum - sum));
@@ -54,13 +55,17 @@ template <class R> struct Few {
     for (int64_t j = 0; j < n; j++) put(x[j] + y[j], to + j);
   }
   void keep(const R *x, int64_t n, R *to) {
-    for (int64_t j = 0; j < n; j++) put(x[j], to + j);
+    const Bits nan = copy_bits<Bits>(quiet_nan<R>());
+    for (int64_t j = 0; j < n; j++) {
+      const Bits own = copy_bits<Bits>(x[j]), size = (Bits)(own << 1);
+      odd |= size >= infinity;
+      to[j] = copy_bits<R>((Bits)(size > infinity ? nan : own));
+    }
   }
   /* Of what was added up. */
-  static bool has_infinity(const R *x, int64_t n) {
-    const Bits infinite = (Bits)(copy_bits<Bits>((R)__builtin_inf()) << 1);
+  bool has_infinity(const R *x, int64_t n) const {
     Bits any = 0;
-    for (int64_t j = 0; j < n; j++) any |= (Bits)(copy_bits<Bits>(x[j]) << 1) == infinite;
+    for (int64_t j = 0; j < n; j++) any |= (Bits)(copy_bits<Bits>(x[j]) << 1) == infinity;
     return any;
   }
   void halve(const R *x, const R *y, int64_t n, R *to) {
@@ -172,32 +177,32 @@ template <class O, class T> struct QuickSum {
     }
   }
   static bool at_once(const gpr_tile *t, const void *with, T *to) {
+    const Part *x = (const Part *)(const void *)t->data;
+    const Part *y = x + t->along / (int64_t)sizeof(Part);
+    Part *result = (Part *)(void *)to;
+    const int64_t reals = t->outputs * PARTS;
+    const bool lines = t->across != (int64_t)sizeof(T);
+    Few<Part> one;
+    if (with || t->n > FEW_ROWS || !t->n || (t->counts && O::divides)) return false;
     if constexpr (plain) {
-      const R *x = (const R *)(const void *)t->data;
-      const R *y = x + t->along / (int64_t)sizeof(R);
-      R *result = (R *)(void *)to;
-      const int64_t reals = t->outputs * PARTS;
-      const bool lines = t->across != (int64_t)sizeof(T);
-      Few<R> one;
-      if (with || t->n > FEW_ROWS || !t->n || (t->counts && O::divides)) return false;
       if (t->n > 2 || lines) {
         if (lines ? t->along != (int64_t)sizeof(T) : t->outputs < STEP / PARTS) return false;
         few(t, to);
         return put_none(t, to);
       }
-      if (t->n == 1)
-        one.keep(x, reals, result);
-      else if (O::divides)
-        one.halve(x, y, reals, result);
-      else
-        one.add(x, y, reals, result);
-      if (one.far) return false;
-      if (one.odd)
-        *t->infinite |= one.has_infinity(x, reals) || (t->n > 1 && one.has_infinity(y, reals));
-      finish_rounded(to, t->outputs, t->n, to);
-      return put_none(t, to);
     }
-    return false;
+    if (lines || (!plain && t->n > 1)) return false;
+    if (t->n == 1)
+      one.keep(x, reals, result);
+    else if constexpr (plain && O::divides)
+      one.halve(x, y, reals, result);
+    else if constexpr (plain)
+      one.add(x, y, reals, result);
+    if (one.far) return false;
+    if (one.odd)
+      *t->infinite |= one.has_infinity(x, reals) || (t->n > 1 && one.has_infinity(y, reals));
+    finish_rounded(to, t->outputs, t->n, to);
+    return put_none(t, to);
   }
   /* The sum of what does not count is -0.0, and of nothing 0. */
   static bool put_none(const gpr_tile *t, T *to) {

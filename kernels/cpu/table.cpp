@@ -3,6 +3,7 @@
 #include "column_trees.h"
 #include "find.h"
 #include "integer_moments.h"
+#include "load.h"
 #include "moments.h"
 #include "row_bests.h"
 #include "sums.h"
@@ -55,7 +56,10 @@ template <class O, class F = typename O::Fold> struct Fold {
   /* Until the first look whether the result is settled; the next come after twice as much each, so
    * that they cost nothing and not more than twice what was needed is read. */
   static constexpr int64_t STRETCH =
-      (Same<F, Counting<T, 0>>::value || Same<F, Counting<T, 1>>::value ? 512 : 8192) / sizeof(T);
+      (Same<F, Counting<T, 0>>::value || Same<F, Counting<T, 1>>::value || Same<T, boolean>::value
+           ? 512
+           : 8192) /
+      sizeof(T);
 
   static int fold(void *state, const void *data, int64_t n, int64_t index) {
     auto &s = *(typename F::State *)state;

@@ -44,14 +44,23 @@ const R *turned(const char *data, int64_t across, int64_t outputs, int64_t n, R 
   return to;
 }
 
+/* Rows of elements, which are `step` bytes apart; or steps of one row of so many reals. */
+struct Lines {
+  const char *x;
+  int64_t along, step, reals;
+};
+
 /* Reals in steps, of which the last may have some of the one before it again. */
 template <class Part, class K> struct TwofoldColumns {
   typedef typename Traits<Part>::Wide R;
   static constexpr bool plain = sizeof(R) == sizeof(Part);
-  enum { STEPS = PANEL / STEP };
+  enum { PANEL = PANEL_BYTES / sizeof(R), STEPS = PANEL / STEP };
   K at[2 * STEPS];
   StepBlock<K, R> block[STEPS];
-  R copy[BLOCK_ROWS * STEP];
+  alignas(GPR_VECTOR) R copy[WAYS * PANEL];
+  const gpr_tile *tile;
+  int parts; /* of an element */
+  void (*bring)(const gpr_tile *tile, const char *from, int64_t step, int64_t n, R *to);
   int64_t width, additions;
   Habit habit;
   bool infinite = false;
@@ -59,59 +68,80 @@ template <class Part, class K> struct TwofoldColumns {
   int64_t start_of(int64_t step) const {
     return greatest((int64_t)0, least(step * STEP, width - STEP));
   }
-  /* Rows of STEP reals, which -0.0 fills up. */
-  const R *ready(const Part *x, int64_t stride, int64_t columns, int64_t rows) {
-    for (int64_t row = 0; row < rows; row++) {
-      for (int64_t j = columns; j < STEP; j++) copy[row * STEP + j] = -(R)0;
-      copy_wide(x + row * stride, copy + row * STEP, columns);
+  bool is_straight(const Lines &l) const {
+    return l.step == parts * (int64_t)sizeof(Part) && !tile->cast;
+  }
+  bool lies_ready(const Lines &l) const { return plain && width >= STEP && is_straight(l); }
+  /* Whether the last one before this is less than a step. */
+  static bool is_cut(const Lines &l, int64_t row) { return l.reals && row * STEP > l.reals; }
+  /* Rows of some steps, which -0.0 fills up. */
+  Piece<R> rows_of(const Lines &l, int64_t row, int64_t n, int64_t first, int64_t steps,
+                   int64_t ahead) {
+    const int64_t from = start_of(first);
+    const char *x = l.x + row * l.along + from / parts * l.step;
+    int64_t reals = least(start_of(first + steps - 1) + STEP - from, width);
+    int64_t pitch = greatest(reals, (int64_t)STEP), lines = n;
+    if (lies_ready(l) && !is_cut(l, row + n))
+      return {(const R *)(const void *)x, l.along / (int64_t)sizeof(R), n, ahead};
+    const Piece<R> all = {copy, pitch, n, 0};
+    if (l.reals) {
+      pitch = n * STEP;
+      reals = least(pitch, l.reals - row * STEP);
+      lines = 1;
     }
-    return copy;
+    for (R *to = copy; lines-- > 0; x += l.along, to += pitch) {
+      for (int64_t j = reals; j < pitch; j++) to[j] = -(R)0;
+      if (is_straight(l))
+        copy_wide((const Part *)(const void *)x, to, reals);
+      else
+        bring(tile, x, l.step, reals / parts, to);
+    }
+    return all;
   }
-  Piece<R> rows_of(const Part *x, int64_t stride, int64_t n, int64_t ahead) {
-    if constexpr (plain)
-      if (width >= STEP) return {x, stride, n, ahead};
-    return {ready(x, stride, least(width, (int64_t)STEP), n), STEP, n, 0};
-  }
-  void choose(int64_t columns, int64_t numbers) {
-    width = columns;
+  void choose(int64_t reals, int64_t numbers) {
+    width = reals;
     habit.exactly = sizeof(R) == sizeof(double) && numbers <= BLOCK_ROWS;
     additions = BLOCK_ROWS + 2 * (numbers / BLOCK_ROWS) + 4;
   }
-  /* A block of one step. */
-  void run_block(const Piece<R> &rows, bool is_first) {
-    block->prepare(rows, habit);
-    block->open(habit);
-    infinite |= block->add(rows, habit);
-    infinite |= block->close(at, rows, habit, is_first);
+  /* How many rows at a time. */
+  int64_t few_of(const Lines &l, int64_t steps) const {
+    if (steps == 1) return is_straight(l) ? (int64_t)BLOCK_ROWS : (int64_t)WOVEN_ROWS;
+    return lies_ready(l) && l.along % PAGE_BYTES ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
+  }
+  /* All rows of some steps; of one row until it is NaN. */
+  GPR_METHOD void add_rows(const Lines &l, int64_t rows, int64_t first, int64_t steps,
+                           int64_t ahead) {
+    const int64_t few = few_of(l, steps);
+    for (int64_t k = 0; !rows && k < 2 * steps; k++) at[k].open();
+    for (int64_t row = 0; row < rows; row += BLOCK_ROWS) {
+      const int64_t n = least(rows - row, (int64_t)BLOCK_ROWS), least_n = least(n, few);
+      /* What is cut is copied by itself. */
+      const auto whole = [&](int64_t i, int64_t m) {
+        return m > 1 && lies_ready(l) && is_cut(l, row + i + m) ? m - 1 : m;
+      };
+      block->prepare([&] { return rows_of(l, row, whole(0, least_n), first, 1, 0); }, habit);
+      for (int64_t s = 0; s < steps; s++) block[s].open(habit);
+      for (int64_t i = 0, m; i < n; i += m) {
+        m = whole(i, least(few, n - i));
+        Piece<R> piece = rows_of(l, row + i, m, first, steps, ahead);
+        const R *x = piece.x - start_of(first);
+        for (int64_t s = 0; s < steps; s++) {
+          piece.x = x + start_of(first + s);
+          infinite |= block[s].add(piece, habit);
+        }
+      }
+      for (int64_t s = 0; s < steps; s++)
+        infinite |= block[s].close(
+            at + 2 * s, n, [&] { return rows_of(l, row, n, first + s, 1, 0); }, habit, !row);
+      if (l.reals && has_nan()) break; /* which stays */
+    }
   }
   /* Of some steps of a matrix of so many reals a row. */
-  GPR_APART void run(const Part *x, int64_t stride, int64_t columns, int64_t rows, int64_t first,
-                     int64_t steps) {
-    const int64_t woven =
-        stride * (int64_t)sizeof(Part) % PAGE_BYTES ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
-    const int64_t few = steps == 1 ? (int64_t)BLOCK_ROWS : woven;
-    const bool follows = stride == columns || rows > 2 * few; /* a next tile, or rows of this */
-    const int64_t ahead = gpr_prefetch_columns && follows ? few * stride : 0;
-    choose(columns, rows);
-    for (int64_t k = 0; !rows && k < 2 * steps; k++) at[k].open();
-    for (int64_t row = 0; row < rows; row += BLOCK_ROWS, x += BLOCK_ROWS * stride) {
-      const int64_t n = least(rows - row, (int64_t)BLOCK_ROWS);
-      if (steps == 1) {
-        run_block(rows_of(x + start_of(first), stride, n, ahead), !row);
-        continue;
-      }
-      block->prepare(rows_of(x + start_of(first), stride, least(n, few), 0), habit);
-      for (int64_t s = 0; s < steps; s++) block[s].open(habit);
-      for (int64_t i = 0; i < n; i += few)
-        for (int64_t s = 0; s < steps; s++)
-          infinite |= block[s].add(
-              rows_of(x + i * stride + start_of(first + s), stride, least(few, n - i), ahead),
-              habit);
-      for (int64_t s = 0; s < steps; s++) /* width is at least STEP, and only floats are copied */
-        infinite |= block[s].close(
-            at + 2 * s, {(const R *)(const void *)(x + start_of(first + s)), stride, n, 0}, habit,
-            !row);
-    }
+  GPR_APART void run(const Lines &l, int64_t reals, int64_t rows, int64_t first, int64_t steps) {
+    choose(reals, rows);
+    const int64_t few = few_of(l, steps), stride = l.along / (int64_t)sizeof(Part);
+    const bool follows = stride == reals || rows > 2 * few; /* a next tile, or rows of this */
+    add_rows(l, rows, first, steps, gpr_prefetch_columns && follows ? few * stride : 0);
   }
   /* Such outputs side by side in the first two. */
   template <int PARTS>
@@ -120,264 +150,28 @@ template <class Part, class K> struct TwofoldColumns {
     for (int64_t row = 0; row < n; row += BLOCK_ROWS) {
       const int64_t m = least(n - row, (int64_t)BLOCK_ROWS);
       const char *from = data + row * PARTS * (int64_t)sizeof(Part);
-      run_block({turned<PARTS, Part>(from, across, outputs, m, copy, STEP), STEP, m, 0}, !row);
+      const Piece<R> rows = {turned<PARTS, Part>(from, across, outputs, m, copy, STEP), STEP, m, 0};
+      const auto again = [&] { return rows; };
+      block->prepare(again, habit);
+      block->open(habit);
+      infinite |= block->add(rows, habit);
+      infinite |= block->close(at, m, again, habit, !row);
     }
   }
   /* In all parts of the first two, which come by turns. */
-  bool has_nan(int parts) const {
+  bool has_nan() const {
     const uint64_t odd = (1ull << WIDTH) / 3 << 1;
     const uint64_t nan =
         mask_of((Words)(at[0].special != at[0].special) | (Words)(at[1].special != at[1].special));
     return parts == 1 ? nan : (nan & odd) && (nan & ~odd);
   }
-  /* All lanes of a contiguous row in the first two. */
-  GPR_APART void run_row(const Part *x, int64_t n, int parts, int64_t ahead) {
-    const int64_t rows = n / STEP, rest = n - rows * STEP;
-    choose(STEP, n);
-    if (rest || !rows) { /* filled up by zeros, whose signs a window does not keep */
-      PartBlock<K, R> some;
-      const Piece<R> last = {ready(x + rows * STEP, STEP, rest, 1), STEP, 1, 0};
-      some.open(habit);
-      infinite |= some.add(last, habit);
-      some.close(at, last, habit, true);
-    }
-    for (int64_t row = 0; row < rows; row += BLOCK_ROWS) {
-      const int64_t m = least(rows - row, (int64_t)BLOCK_ROWS);
-      run_block(rows_of(x + row * STEP, STEP, m, ahead), !row && !rest);
-      if (has_nan(parts)) break; /* which stays */
-    }
+  /* All lanes of n elements in the first two. */
+  GPR_APART void run_row(const char *x, int64_t step, int64_t n, int64_t ahead) {
+    choose(STEP, n * parts);
+    add_rows({x, STEP / parts * step, step, n * parts}, (n * parts + STEP - 1) / STEP, 0, 1, ahead);
     at[0].merge(at[1]);
     additions += 2 * WIDTH;
   }
-};
-
-/* Kind: TwofoldSum or TwofoldMoments. */
-template <class T, template <class> class Kind> struct TwofoldFold {
-  typedef typename RealOf<T>::type Part;
-  typedef Kind<Doubles> K;
-  typedef TwofoldColumns<Part, K> Columns;
-  enum { PARTS = Traits<T>::kind == KIND_COMPLEX ? 2 : 1 };
-  enum { NUMBERS = sizeof(Kind<double>) / sizeof(double) };
-  struct State {
-    Kind<double> part[PARTS];
-    int64_t additions;
-  };
-
-  /* Of what is to be done with outputs: compiled once for all that do something. */
-  struct Store {
-    void (*take)(const void *, int64_t, int64_t, int64_t, K *, int64_t);
-    const void *job;
-    void operator()(int64_t first, int64_t known, int64_t m, K *part, int64_t additions) const {
-      take(job, first, known, m, part, additions);
-    }
-  };
-
-  /* Real r of some vectors of them: its numbers lie WIDTH apart. */
-  static GPR_METHOD double *numbers(K *all, int64_t r) {
-    return (double *)(void *)(all + r / WIDTH) + r % WIDTH;
-  }
-  /* Vectors of outputs of each part, of parts by turns. */
-  static GPR_METHOD void part_of(K *from, K *part) {
-    if constexpr (PARTS == 1) {
-      *part = *from;
-    } else {
-      const Doubles *x = (const Doubles *)(const void *)from;
-      Doubles *to = (Doubles *)(void *)part;
-      for (int i = 0; i < NUMBERS; i++)
-        part_lanes(x[i], x[NUMBERS + i], to[i], to[NUMBERS + i], LanesTo<WIDTH>());
-    }
-  }
-  /* A contiguous matrix of few reals a row as one of more. */
-  static GPR_APART void ribbon(const gpr_tile *t, Columns &c, int64_t wide, const Store &store) {
-    const Part *x = (const Part *)(const void *)t->data;
-    const int64_t reals = t->outputs * PARTS, together = wide / reals, rows = t->n / together;
-    Kind<double> sum[STEP], one;
-    K all[2], part[PARTS];
-    for (int64_t r = 0; r < STEP; r++) sum[r].open();
-    const auto take = [&](int64_t lanes) {
-      for (int64_t r = 0; r < lanes; r++) {
-        for (int i = 0; i < NUMBERS; i++) ((double *)&one)[i] = numbers(c.at, r)[i * WIDTH];
-        sum[r % reals].merge(one);
-      }
-    };
-    c.run(x, wide, wide, rows, 0, wide / STEP);
-    const int64_t additions = c.additions + 3 * together + BLOCK_ROWS;
-    take(wide);
-    c.run(x + rows * wide, reals, reals, t->n - rows * together, 0, 1);
-    if (t->n > rows * together) take(reals);
-    for (int64_t r = 0; r < STEP; r++)
-      for (int i = 0; i < NUMBERS; i++) numbers(all, r)[i * WIDTH] = ((double *)(sum + r))[i];
-    for (int64_t first = 0; first < t->outputs; first += WIDTH) {
-      part_of(all + first / WIDTH * PARTS, part);
-      store(first, (int64_t)0, least((int64_t)WIDTH, t->outputs - first), part, additions);
-    }
-  }
-  static GPR_APART void columns(const gpr_tile *t, Columns &c, const Store &store) {
-    const Part *x = (const Part *)(const void *)t->data;
-    const int64_t reals = t->outputs * PARTS, stride = t->along / (int64_t)sizeof(Part);
-    const int64_t steps = (reals + STEP - 1) / STEP;
-    K part[PARTS];
-    int64_t wide = reals;
-    while (wide % STEP) wide += reals;
-    if (reals < STEP && stride == reals && t->n > 8 * (wide / reals))
-      return ribbon(t, c, wide, store);
-    for (int64_t first = 0; first < steps; first += Columns::STEPS) {
-      const int64_t some = least(steps - first, (int64_t)Columns::STEPS);
-      c.run(x, stride, reals, t->n, first, some);
-      for (int64_t s = 0; s < some; s++)
-        for (int64_t k = 0; k < 2; k += PARTS) {
-          const int64_t at = (c.start_of(first + s) + k * WIDTH) / PARTS;
-          const int64_t known = greatest((int64_t)0, (first + s) * STEP / PARTS - at);
-          if (at >= t->outputs || known >= WIDTH) continue;
-          part_of(c.at + 2 * s + k, part);
-          store(at, known, least((int64_t)WIDTH, t->outputs - at), part, c.additions);
-        }
-    }
-  }
-  /* In reals: rows of 200 took 0.40 ns a double turned, and 0.48 each by itself; of 300 0.43 and
-   * less. */
-  enum { SHORT_ROW = 256 };
-  static GPR_APART void short_rows(const gpr_tile *t, Columns &c, const Store &store) {
-    for (int64_t first = 0; first < t->outputs; first += STEP / PARTS) {
-      c.template run_turned<PARTS>(t->data + first * t->across, t->across, t->outputs - first,
-                                   t->n);
-      for (int64_t k = 0; k < 2 && first + k * WIDTH < t->outputs; k += PARTS)
-        store(first + k * WIDTH, (int64_t)0, least((int64_t)WIDTH, t->outputs - first - k * WIDTH),
-              c.at + k, c.additions);
-    }
-  }
-  /* Lanes are merged side by side. */
-  static GPR_APART void rows(const gpr_tile *t, Columns &c, const Store &store) {
-    Doubles number[NUMBERS][WIDTH] = {};
-    const bool follows = t->outputs > 1 && gpr_prefetch_columns; /* another row */
-    const int64_t ahead = (follows ? t->across : gpr_prefetch_ahead) / (int64_t)sizeof(Part);
-    K lane[WIDTH];
-    for (int64_t first = 0; first < t->outputs; first += WIDTH) {
-      const int64_t m = least((int64_t)WIDTH, t->outputs - first);
-      for (int64_t o = 0; o < m; o++) {
-        const char *at = t->data + (first + o) * t->across;
-        c.run_row((const Part *)(const void *)at, t->n * PARTS, PARTS, ahead);
-        for (int i = 0; i < NUMBERS; i++) number[i][o] = ((const Doubles *)(const void *)c.at)[i];
-      }
-      for (int i = 0; i < NUMBERS; i++) {
-        turn(number[i]);
-        for (int l = 0; l < WIDTH; l++) ((Doubles *)(void *)(lane + l))[i] = number[i][l];
-      }
-      for (int half = WIDTH / 2; half >= PARTS; half /= 2)
-        for (int l = 0; l < half; l++) lane[l].merge(lane[l + half]);
-      store(first, (int64_t)0, m, lane, c.additions);
-    }
-  }
-  /* Calls take(first output, how many of these are known, how many there are, a vector of each
-   * part, additions that a number went through) for all outputs of a tile. */
-  template <class Take> static void each(const gpr_tile *t, const Take &take) {
-    const Store store = {
-        [](const void *job, int64_t first, int64_t known, int64_t m, K *part, int64_t additions) {
-          (*(const Take *)job)(first, known, m, part, additions);
-        },
-        &take};
-    const int64_t each = sizeof(T);
-    Columns c;
-    if (t->outputs > 1 ? t->across == each : t->along != each)
-      columns(t, c, store);
-    else
-      (t->n * PARTS > SHORT_ROW || t->outputs == 1 ? rows : short_rows)(t, c, store);
-    if (c.infinite && t->infinite) *t->infinite = 1;
-  }
-
-  static void open(void *state) {
-    State &s = *(State *)state;
-    for (int p = 0; p < PARTS; p++) s.part[p].open();
-    s.additions = 0;
-  }
-  static void merge(void *state, const void *right) {
-    State &s = *(State *)state;
-    const State &r = *(const State *)right;
-    for (int p = 0; p < PARTS; p++) s.part[p].merge(r.part[p]);
-    s.additions = greatest(s.additions, r.additions) + 3;
-  }
-  static void fold_many(void *states, size_t, const gpr_tile *t, int64_t) {
-    State *to = (State *)states;
-    each(t, [&](int64_t first, int64_t known, int64_t m, K *part, int64_t additions) {
-      for (int64_t o = known; o < m; o++) {
-        State one;
-        for (int p = 0; p < PARTS; p++)
-          for (int i = 0; i < NUMBERS; i++)
-            ((double *)(one.part + p))[i] = numbers(part + p, o)[i * WIDTH];
-        one.additions = additions;
-        merge(to + first + o, &one);
-      }
-    });
-  }
-  static int fold(void *state, const void *data, int64_t n, int64_t) {
-    const State &s = *(const State *)state;
-    const gpr_tile row = {(const char *)data, 0, sizeof(T), 1, n, nullptr, 0, nullptr};
-    if (n) fold_many(state, 0, &row, 0);
-    return s.part[0].special != s.part[0].special &&
-           s.part[PARTS - 1].special != s.part[PARTS - 1].special;
-  }
-};
-
-/* --- a row's quick way -------------------------------------------------------------------------
- */
-
-/* Q finishes a vector of outputs: Q::finish(part, additions, n of each, with, known, outputs, to)
- * tells those that are not sure, Q::at_once(tile, with, to) whether it needed no sums. */
-template <class Q, class O, class T, template <class> class Kind> struct QuickRow {
-  typedef TwofoldFold<T, Kind> F;
-  typedef typename F::K K;
-  typedef typename O::Result Result;
-  typedef typename FinishedWith<O>::type With;
-
-  static GPR_METHOD Doubles counts_of(const int64_t *counts, int64_t n, int64_t m) {
-    double each[WIDTH];
-    if (!counts) return (double)n - Doubles{};
-    for (int64_t o = 0; o < WIDTH; o++) each[o] = (double)(o < m ? counts[o] : 1);
-    return load((const double *)each);
-  }
-  static int run(const gpr_tile *t, const void *with, void *to) {
-    return Q::at_once(t, with, (Result *)to) || run_sums(t, with, to);
-  }
-  static int run_sums(const gpr_tile *t, const void *with, void *to) {
-    Result *result = (Result *)to;
-    F::each(t, [&](int64_t first, int64_t known, int64_t m, K *part, int64_t additions) {
-      const Doubles n = counts_of(t->counts ? t->counts + first : nullptr, t->n, m);
-      uint64_t refused =
-          Q::finish(part, (double)additions, n, (const With *)with, known, m, result + first);
-      refused &= (1ull << m) - (1ull << known);
-      for (; refused; refused &= refused - 1) {
-        const int64_t o = first + __builtin_ctzll(refused);
-        const int64_t count = t->counts ? t->counts[o] : t->n;
-        Q::alone(t->data + o * t->across, t, count, (const With *)with, result + o);
-      }
-    });
-    return 1;
-  }
-  static int finish_many(const void *states, int64_t outputs, int64_t n, const int64_t *counts,
-                         const void *with, void *to, uint8_t *refused) {
-    const typename F::State *state = (const typename F::State *)states;
-    int any = 0;
-    for (int64_t first = 0; first < outputs; first += WIDTH) {
-      const int64_t m = least((int64_t)WIDTH, outputs - first);
-      int64_t additions = 0;
-      K part[F::PARTS];
-      memset((void *)part, 0, sizeof part);
-      for (int64_t o = 0; o < m; o++) {
-        const auto &one = state[first + o];
-        for (int p = 0; p < F::PARTS; p++)
-          for (int i = 0; i < F::NUMBERS; i++)
-            F::numbers(part + p, o)[i * WIDTH] = ((const double *)(one.part + p))[i];
-        additions = greatest(additions, one.additions);
-      }
-      const Doubles many = counts_of(counts ? counts + first : nullptr, n, m);
-      const uint64_t out =
-          Q::finish(part, (double)additions, many, (const With *)with, 0, m, (Result *)to + first);
-      for (int64_t o = 0; o < m; o++) any |= refused[first + o] = out >> o & 1;
-    }
-    return any;
-  }
-  static constexpr gpr_quick quick = {
-      sizeof(typename F::State), F::open, F::fold, F::merge, F::fold_many, run, finish_many};
 };
 
 GPR_CLOSE

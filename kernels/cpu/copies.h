@@ -1,0 +1,57 @@
+/* Elements in any step brought together. */
+#ifndef GPR_COPIES_H
+#define GPR_COPIES_H
+
+#include "tiles.h"
+
+GPR_OPEN
+
+/* Of any alignment; of more than 8 bytes two words. */
+template <int BYTES> struct Loose {
+  typedef typename Unsigned<BYTES>::type type __attribute__((aligned(1), may_alias));
+};
+/* Every second, third or fourth element is a shuffle of vectors. */
+template <class E, int64_t STEP> GPR_APART void copy_every(const E *from, E *to, int64_t n) {
+  for (int64_t i = 0; i < n; i++) to[i] = from[i * STEP];
+}
+template <int BYTES>
+static void copy_as(const char *from, int64_t step, char *to, int64_t to_step, int64_t n) {
+  typedef typename Loose<BYTES>::type E;
+  if (to_step == BYTES && step == 2 * BYTES) return copy_every<E, 2>((E *)from, (E *)to, n);
+  if (to_step == BYTES && step == 3 * BYTES) return copy_every<E, 3>((E *)from, (E *)to, n);
+  if (to_step == BYTES && step == 4 * BYTES) return copy_every<E, 4>((E *)from, (E *)to, n);
+  GPR_UNROLL(8)
+  for (int64_t i = 0; i < n; i++) *(E *)(to + i * to_step) = *(const E *)(from + i * step);
+}
+static void copy(const char *from, int64_t step, char *to, int64_t to_step, int64_t n, int bytes) {
+  if (step == bytes && to_step == bytes) {
+    memcpy(to, from, (size_t)(n * bytes));
+    return;
+  }
+  switch (bytes) {
+    case 1: return copy_as<1>(from, step, to, to_step, n);
+    case 2: return copy_as<2>(from, step, to, to_step, n);
+    case 4: return copy_as<4>(from, step, to, to_step, n);
+    case 8: return copy_as<8>(from, step, to, to_step, n);
+    default:
+      GPR_UNROLL(4)
+      for (int64_t i = 0; i < n; i++) memcpy(to + i * to_step, from + i * step, 16);
+  }
+}
+
+/* A tile's elements, `step` bytes apart, as its row takes them. */
+template <class T>
+GPR_APART void bring(const gpr_tile *t, const char *from, int64_t step, int64_t n, T *to) {
+  enum { BLOCK = 512 };
+  alignas(64) char some[16 * BLOCK];
+  if (!t->cast) return copy(from, step, (char *)to, sizeof(T), n, sizeof(T));
+  if (step == t->bytes) return t->cast(from, to, n);
+  for (int64_t i = 0; i < n; i += BLOCK) {
+    const int64_t m = least(n - i, (int64_t)BLOCK);
+    copy(from + i * step, step, some, t->bytes, m, t->bytes);
+    t->cast(some, to + i, m);
+  }
+}
+
+GPR_CLOSE
+#endif

@@ -1,0 +1,286 @@
+/* Twofold sums as folds of tiles, and the quick ways that rows have by them. */
+#ifndef GPR_TWOFOLD_FOLD_H
+#define GPR_TWOFOLD_FOLD_H
+
+#include "copies.h"
+#include "twofold_columns.h"
+
+GPR_OPEN
+
+/* Kind: TwofoldSum or TwofoldMoments. */
+template <class T, template <class> class Kind> struct TwofoldFold {
+  typedef typename RealOf<T>::type Part;
+  typedef Kind<Doubles> K;
+  typedef TwofoldColumns<Part, K> Columns;
+  typedef typename Columns::R R;
+  enum { PARTS = Traits<T>::kind == KIND_COMPLEX ? 2 : 1 };
+  enum { NUMBERS = sizeof(Kind<double>) / sizeof(double) };
+  struct State {
+    Kind<double> part[PARTS];
+    int64_t additions;
+    bool wide; /* as a habit's, for what comes next */
+  };
+
+  /* Of what is to be done with outputs: compiled once for all that do something. */
+  struct Store {
+    void (*take)(const void *, int64_t, int64_t, int64_t, K *, int64_t);
+    const void *job;
+    void operator()(int64_t first, int64_t known, int64_t m, K *part, int64_t additions) const {
+      take(job, first, known, m, part, additions);
+    }
+  };
+
+  /* Real r of some vectors of them: its numbers lie WIDTH apart. */
+  static GPR_METHOD double *numbers(K *all, int64_t r) {
+    return (double *)(void *)(all + r / WIDTH) + r % WIDTH;
+  }
+  /* Vectors of outputs of each part, of parts by turns. */
+  static GPR_METHOD void part_of(K *from, K *part) {
+    if constexpr (PARTS == 1) {
+      *part = *from;
+    } else {
+      const Doubles *x = (const Doubles *)(const void *)from;
+      Doubles *to = (Doubles *)(void *)part;
+      for (int i = 0; i < NUMBERS; i++)
+        part_lanes(x[i], x[NUMBERS + i], to[i], to[NUMBERS + i], LanesTo<WIDTH>());
+    }
+  }
+  /* Some states as such vectors, and back. */
+  static void read_states(const State *s, int64_t m, K *part) {
+    memset((void *)part, 0, PARTS * sizeof *part);
+    for (int64_t o = 0; o < m; o++)
+      for (int p = 0; p < PARTS; p++)
+        for (int i = 0; i < NUMBERS; i++)
+          numbers(part + p, o)[i * WIDTH] = ((const double *)(s[o].part + p))[i];
+  }
+  static void write_states(State *s, int64_t known, int64_t m, K *part) {
+    for (int64_t o = known; o < m; o++)
+      for (int p = 0; p < PARTS; p++)
+        for (int i = 0; i < NUMBERS; i++)
+          ((double *)(s[o].part + p))[i] = numbers(part + p, o)[i * WIDTH];
+  }
+  static void bring_reals(const gpr_tile *t, const char *from, int64_t step, int64_t n, R *to) {
+    if constexpr (Columns::plain) {
+      bring(t, from, step, n, (T *)(void *)to);
+    } else {
+      enum { SOME = 512 };
+      T some[SOME];
+      for (int64_t i = 0; i < n; i += SOME) {
+        const int64_t m = least(n - i, (int64_t)SOME);
+        bring(t, from + i * step, step, m, some);
+        copy_wide((const Part *)(const void *)some, to + i, m);
+      }
+    }
+  }
+  /* A contiguous matrix of few reals a row as one of more. */
+  static GPR_APART void ribbon(const gpr_tile *t, Columns &c, int64_t wide, const Store &store) {
+    const int64_t reals = t->outputs * PARTS, together = wide / reals, rows = t->n / together;
+    const int64_t along = wide * (int64_t)sizeof(Part);
+    Kind<double> sum[STEP], one;
+    K all[2], part[PARTS];
+    for (int64_t r = 0; r < STEP; r++) sum[r].open();
+    const auto take = [&](int64_t lanes) {
+      for (int64_t r = 0; r < lanes; r++) {
+        for (int i = 0; i < NUMBERS; i++) ((double *)&one)[i] = numbers(c.at, r)[i * WIDTH];
+        sum[r % reals].merge(one);
+      }
+    };
+    c.run({t->data, along, t->across, 0}, wide, rows, 0, wide / STEP);
+    const int64_t additions = c.additions + 3 * together + BLOCK_ROWS;
+    take(wide);
+    c.run({t->data + rows * along, t->along, t->across, 0}, reals, t->n - rows * together, 0, 1);
+    if (t->n > rows * together) take(reals);
+    for (int64_t r = 0; r < STEP; r++)
+      for (int i = 0; i < NUMBERS; i++) numbers(all, r)[i * WIDTH] = ((double *)(sum + r))[i];
+    for (int64_t first = 0; first < t->outputs; first += WIDTH) {
+      part_of(all + first / WIDTH * PARTS, part);
+      store(first, (int64_t)0, least((int64_t)WIDTH, t->outputs - first), part, additions);
+    }
+  }
+  static GPR_APART void columns(const gpr_tile *t, Columns &c, const Store &store) {
+    const Lines lines = {t->data, t->along, t->across, 0};
+    const int64_t reals = t->outputs * PARTS, steps = (reals + STEP - 1) / STEP;
+    K part[PARTS];
+    int64_t wide = reals;
+    while (wide % STEP) wide += reals;
+    if (reals < STEP && c.is_straight(lines) && t->along == t->outputs * t->across &&
+        t->n > 8 * (wide / reals))
+      return ribbon(t, c, wide, store);
+    for (int64_t first = 0; first < steps; first += Columns::STEPS) {
+      const int64_t some = least(steps - first, (int64_t)Columns::STEPS);
+      c.run(lines, reals, t->n, first, some);
+      for (int64_t s = 0; s < some; s++)
+        for (int64_t k = 0; k < 2; k += PARTS) {
+          const int64_t at = (c.start_of(first + s) + k * WIDTH) / PARTS;
+          const int64_t known = greatest((int64_t)0, (first + s) * STEP / PARTS - at);
+          if (at >= t->outputs || known >= WIDTH) continue;
+          part_of(c.at + 2 * s + k, part);
+          store(at, known, least((int64_t)WIDTH, t->outputs - at), part, c.additions);
+        }
+    }
+  }
+  /* In reals: rows of 200 took 0.40 ns a double turned, and 0.48 each by itself; of 300 0.43 and
+   * less. */
+  enum { SHORT_ROW = 256 };
+  static GPR_APART void short_rows(const gpr_tile *t, Columns &c, const Store &store) {
+    for (int64_t first = 0; first < t->outputs; first += STEP / PARTS) {
+      c.template run_turned<PARTS>(t->data + first * t->across, t->across, t->outputs - first,
+                                   t->n);
+      for (int64_t k = 0; k < 2 && first + k * WIDTH < t->outputs; k += PARTS)
+        store(first + k * WIDTH, (int64_t)0, least((int64_t)WIDTH, t->outputs - first - k * WIDTH),
+              c.at + k, c.additions);
+    }
+  }
+  /* Lanes are merged side by side. */
+  static GPR_APART void rows(const gpr_tile *t, Columns &c, const Store &store) {
+    Doubles number[NUMBERS][WIDTH] = {};
+    const bool follows = t->outputs > 1 && gpr_prefetch_columns; /* another row */
+    const int64_t ahead = (follows ? t->across : gpr_prefetch_ahead) / (int64_t)sizeof(Part);
+    K lane[WIDTH];
+    for (int64_t first = 0; first < t->outputs; first += WIDTH) {
+      const int64_t m = least((int64_t)WIDTH, t->outputs - first);
+      for (int64_t o = 0; o < m; o++) {
+        const char *at = t->data + (first + o) * t->across;
+        c.run_row(at, t->along, t->n, ahead);
+        for (int i = 0; i < NUMBERS; i++) number[i][o] = ((const Doubles *)(const void *)c.at)[i];
+      }
+      for (int i = 0; i < NUMBERS; i++) {
+        turn(number[i]);
+        for (int l = 0; l < WIDTH; l++) ((Doubles *)(void *)(lane + l))[i] = number[i][l];
+      }
+      for (int half = WIDTH / 2; half >= PARTS; half /= 2)
+        for (int l = 0; l < half; l++) lane[l].merge(lane[l + half]);
+      store(first, (int64_t)0, m, lane, c.additions);
+    }
+  }
+  /* Calls take(first output, how many of these are known, how many there are, a vector of each
+   * part, additions that a number went through) for all outputs of a tile. wide: as a state's. */
+  template <class Take>
+  static void each(const gpr_tile *t, const Take &take, bool *wide = nullptr) {
+    const Store store = {
+        [](const void *job, int64_t first, int64_t known, int64_t m, K *part, int64_t additions) {
+          (*(const Take *)job)(first, known, m, part, additions);
+        },
+        &take};
+    const auto size = [](int64_t x) { return x < 0 ? -x : x; };
+    const bool lines = t->outputs == 1 || size(t->along) <= size(t->across);
+    Columns c;
+    c.tile = t;
+    c.parts = PARTS;
+    c.bring = bring_reals;
+    if (wide) c.habit.wide = c.habit.is_known = *wide;
+    if (!lines)
+      columns(t, c, store);
+    else if (t->n * PARTS > SHORT_ROW || t->outputs == 1 ||
+             !c.is_straight({t->data, 0, t->along, 0}))
+      rows(t, c, store);
+    else
+      short_rows(t, c, store);
+    if (c.infinite && t->infinite) *t->infinite = 1;
+    if (wide) *wide = c.habit.wide;
+  }
+
+  static void open(void *state) {
+    State &s = *(State *)state;
+    for (int p = 0; p < PARTS; p++) s.part[p].open();
+    s.additions = 0;
+    s.wide = false;
+  }
+  static void merge(void *state, const void *right) {
+    State &s = *(State *)state;
+    const State &r = *(const State *)right;
+    for (int p = 0; p < PARTS; p++) s.part[p].merge(r.part[p]);
+    s.additions = greatest(s.additions, r.additions) + 3;
+  }
+  static void fold_many(void *states, size_t, const gpr_tile *t, int64_t) {
+    State *to = (State *)states;
+    const auto take = [&](int64_t first, int64_t known, int64_t m, K *part, int64_t additions) {
+      K sum[PARTS];
+      read_states(to + first, m, sum);
+      for (int p = 0; p < PARTS; p++) sum[p].merge(part[p]);
+      write_states(to + first, known, m, sum);
+      for (int64_t o = first + known; o < first + m; o++)
+        to[o].additions = greatest(to[o].additions, additions) + 3;
+    };
+    each(t, take, &to->wide);
+  }
+  static int fold(void *state, const void *data, int64_t n, int64_t) {
+    const State &s = *(const State *)state;
+    gpr_tile row{};
+    row.data = (const char *)data;
+    row.along = sizeof(T);
+    row.outputs = 1;
+    row.n = n;
+    if (n) fold_many(state, 0, &row, 0);
+    return s.part[0].special != s.part[0].special &&
+           s.part[PARTS - 1].special != s.part[PARTS - 1].special;
+  }
+};
+
+/* --- a row's quick way -------------------------------------------------------------------------
+ */
+
+/* Q finishes a vector of outputs: Q::finish(part, additions, n of each, with, known, outputs, to)
+ * tells those that are not sure, Q::at_once(tile, with, to) whether it needed no sums. */
+template <class Q, class O, class T, template <class> class Kind> struct QuickRow {
+  typedef TwofoldFold<T, Kind> F;
+  typedef typename F::K K;
+  typedef typename O::Result Result;
+  typedef typename FinishedWith<O>::type With;
+
+  static GPR_METHOD Doubles counts_of(const int64_t *counts, int64_t n, int64_t m) {
+    double each[WIDTH];
+    if (!counts) return (double)n - Doubles{};
+    for (int64_t o = 0; o < WIDTH; o++) each[o] = (double)(o < m ? counts[o] : 1);
+    return load((const double *)each);
+  }
+  static int run(const gpr_tile *t, const void *with, void *to) {
+    return (!t->cast && Q::at_once(t, with, (Result *)to)) || run_sums(t, with, to);
+  }
+  static int run_sums(const gpr_tile *t, const void *with, void *to) {
+    Result *result = (Result *)to;
+    F::each(t, [&](int64_t first, int64_t known, int64_t m, K *part, int64_t additions) {
+      const Doubles n = counts_of(t->counts ? t->counts + first : nullptr, t->n, m);
+      uint64_t refused =
+          Q::finish(part, (double)additions, n, (const With *)with, known, m, result + first);
+      refused &= (1ull << m) - (1ull << known);
+      for (; refused; refused &= refused - 1) {
+        const int64_t o = first + __builtin_ctzll(refused);
+        const int64_t count = t->counts ? t->counts[o] : t->n;
+        alone(t->data + o * t->across, t, count, (const With *)with, result + o);
+      }
+    });
+    return 1;
+  }
+  static GPR_APART void alone(const char *data, const gpr_tile *t, int64_t count, const With *with,
+                              Result *to) {
+    T x[GPR_SHORT];
+    gpr_tile one = *t;
+    one.along = sizeof(T);
+    bring(t, data, t->along, t->n, x);
+    Q::alone((const char *)x, &one, count, with, to);
+  }
+  static int finish_many(const void *states, int64_t outputs, int64_t n, const int64_t *counts,
+                         const void *with, void *to, uint8_t *refused) {
+    const typename F::State *state = (const typename F::State *)states;
+    int any = 0;
+    for (int64_t first = 0; first < outputs; first += WIDTH) {
+      const int64_t m = least((int64_t)WIDTH, outputs - first);
+      int64_t additions = 0;
+      K part[F::PARTS];
+      F::read_states(state + first, m, part);
+      for (int64_t o = first; o < first + m; o++)
+        additions = greatest(additions, state[o].additions);
+      const Doubles many = counts_of(counts ? counts + first : nullptr, n, m);
+      const uint64_t out =
+          Q::finish(part, (double)additions, many, (const With *)with, 0, m, (Result *)to + first);
+      for (int64_t o = 0; o < m; o++) any |= refused[first + o] = out >> o & 1;
+    }
+    return any;
+  }
+  static constexpr gpr_quick quick = {
+      sizeof(typename F::State), F::open, F::fold, F::merge, F::fold_many, run, finish_many};
+};
+
+GPR_CLOSE
+#endif
