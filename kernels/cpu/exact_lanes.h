@@ -90,6 +90,12 @@ template <int REALS, class R> GPR_FN void prefetch_later(const R *at, int64_t ah
     __builtin_prefetch((const void *)(later + byte), 0, 2);
 }
 
+/* Whether sums of columns do so: of floats everywhere, for which a Xeon took 94 us in place of 145
+ * of (60, 10494), 735 in place of 955 of (4096, 1024), and 168 in place of 150 of (1000, 1000). */
+template <class R> GPR_FN bool prefetches_columns() {
+  return gpr_prefetch_columns || sizeof(R) == sizeof(float);
+}
+
 /* One bit a lane of a vector of 0 and -1. */
 template <class V> GPR_FN uint64_t mask_of(V lanes) {
   uint64_t mask = 0;

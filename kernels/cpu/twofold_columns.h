@@ -141,7 +141,7 @@ template <class Part, class K> struct TwofoldColumns {
     choose(reals, rows);
     const int64_t few = few_of(l, steps), stride = l.along / (int64_t)sizeof(Part);
     const bool follows = stride == reals || rows > 2 * few; /* a next tile, or rows of this */
-    add_rows(l, rows, first, steps, gpr_prefetch_columns && follows ? few * stride : 0);
+    add_rows(l, rows, first, steps, prefetches_columns<R>() && follows ? few * stride : 0);
   }
   /* Such outputs side by side in the first two. */
   template <int PARTS>
