@@ -22,8 +22,10 @@ NVRTC = "from gpureduce import _core; print(_core.compiler('sm_90')[1])"
 # What failed in the run of the record and was mended since without a byte of csrc/ or kernels/, in
 # the tests or in gpureduce/, or is open and says so; to be emptied by the next run.
 EXCUSED: dict[str, str] = {
-    "test_own_kind.test_torch_gets_torch": "it read a tensor on another stream than the one that "
-    "still worked on it; run again alone on that machine it passed",
+    "test_wrong_calls.test_as_a_command": "`cache warm` without --arch was among the wrong calls, "
+    "which it is where there is no device; now `--arch x` is",
+    "test_devices.test_any_call_may_fail": "once in its 120 calls of the fake driver one place to "
+    "wait was kept more, as two runs that overlap need; what grows has to grow again now",
 }
 REMEDY = "run `make gpu-test` on a machine with a GPU"
 

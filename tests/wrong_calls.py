@@ -300,7 +300,7 @@ COMMANDS = {
     "sum a.npy --axis 7": "axis 7",
     "sum a.npy --axis x": "--axis x",
     "sum a.npy --axis 99999999999999999999": "--axis 99999999999999999999",
-    "cache warm": "--arch",
+    "cache warm --arch x": "give 90",
     "argmax a.npy --axis 0,1": "one --axis",
     "sum a.npy --dtype f4": ".npy file",
     "sum a.npy --shape 2,3": "--dtype",
