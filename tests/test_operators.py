@@ -460,6 +460,7 @@ REFUSED = [
     ({"combine": "(short double)a"}, "is no type"),
     ({"combine": "return a"}, "return has no place"),
     ({"combine": "a @ b"}, "is no part of C"),
+    ({"combine": "a + b /* + a"}, "this comment does not end"),
     ({"combine": "a", "identity": "b"}, "there is no b here"),
     ({"combine": "a", "identity": "x"}, "identity, line 1"),
     ({"combine": "a", "identity": "zero"}, "identity, line 1"),

@@ -68,7 +68,8 @@ def _in_groups(a: Any, plan: Plan) -> Any:
     d = max(plan.axes, key=lambda d: len(a.chunks[d]))
     bytes_of_each, lengths = size * a.dtype.itemsize, a.chunks[d]
     share = 8 * plan.words * outputs / bytes_of_each
-    count = min(math.ceil(share / _FEW_WORDS), _GROUP_MOST // bytes_of_each, _SPLIT_EVERY)
+    wanted = min(max(math.ceil(share / _FEW_WORDS), _GROUP_LEAST), _SPLIT_EVERY)
+    count = min(wanted, _GROUP_MOST // bytes_of_each)
     if share < _MANY_WORDS or min(count, len(lengths)) < _GROUP_LEAST:
         return a
     groups = tuple(sum(lengths[i : i + count]) for i in range(0, len(lengths), count))

@@ -8,6 +8,7 @@ from gpureduce.custom.errors import at_place
 TOKEN = re.compile(
     r"""(?P<space>[ \t\r]+|//[^\n]*|/\*.*?\*/|\\\n)
       | (?P<line>\n)
+      | (?P<open>/\*)
       | (?P<number>0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*(?:[pP][+-]?\d+)?\w*
                  | (?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\w*)
       | (?P<name>[A-Za-z_]\w*)
@@ -24,6 +25,7 @@ _ASSIGNED = {f"{op}=" for op in ("+", "-", "*", "/", "%", "&", "|", "^", "<<", "
 OPEN_ENDED = {"+", "-", "~", "!", "(", "[", *_BINARY, *_ASSIGNED}
 GOES_ON = {")", "]", ".", *_BINARY}
 REFUSED = {
+    "/*": "this comment does not end",
     "#": "a line of the preprocessor has no place in an operator",
     '"': "there are no strings in an operator",
     "'": "there are no characters in an operator",
@@ -56,8 +58,9 @@ def tokens_of(source: Text) -> list[Token]:
     while at < len(text):
         match = TOKEN.match(text, at)
         here = Token("mark", text[at], line, at - start + 1)
-        if not match:
-            raise source.wrong(here, REFUSED.get(here.text, f"{here.text!r} is no part of C"))
+        if not match or match.lastgroup == "open":
+            word = match[0] if match else here.text
+            raise source.wrong(here, REFUSED.get(word, f"{word!r} is no part of C"))
         at = match.end()
         word, kind = match[0], match.lastgroup or ""
         if kind == "line":
@@ -77,9 +80,11 @@ def tokens_of(source: Text) -> list[Token]:
 def _joined(source: Text, tokens: list[Token]) -> list[Token]:
     """Without the ends of lines where a statement goes on."""
     kept: list[Token] = []
-    for place, token in enumerate(tokens):
+    after = [tokens[-1]]  # of each token what follows it, but for ends of lines
+    for token in reversed(tokens):
+        after.append(after[-1] if token.text == "\n" else token)
+    for token, following in zip(tokens, reversed(after[:-1]), strict=True):
         if token.text == "\n":
-            following = next((t for t in tokens[place + 1 :] if t.text != "\n"), tokens[-1])
             open_ended = kept and kept[-1].kind == "mark" and kept[-1].text in OPEN_ENDED
             if not kept or open_ended or following.text in GOES_ON or kept[-1].kind == ";":
                 continue
