@@ -14,7 +14,17 @@ from test_device_code import LIBRARIES, library
 
 from gpureduce import Operator
 from gpureduce.custom import textbook
-from gpureduce.custom.device import BY_THREADS, BY_WARPS, Device, arrays_of, device, shape_of
+from gpureduce.custom.device import (
+    BY_THREADS,
+    BY_WARPS,
+    STAGE,
+    STAGE_NODES,
+    STAGED,
+    Device,
+    arrays_of,
+    device,
+    shape_of,
+)
 from gpureduce.custom.program import with_absence
 from gpureduce.custom.scalars import F4, F8, HALF, I8, Kind
 
@@ -65,7 +75,7 @@ def path_of(which):
     return path
 
 
-@pytest.mark.parametrize("expression", [BY_THREADS, BY_WARPS])
+@pytest.mark.parametrize("expression", [BY_THREADS, BY_WARPS, STAGED])
 @pytest.mark.parametrize("name", CHOSEN)
 @pytest.mark.parametrize("which", LIBRARIES)
 def test_the_tree_of_an_operator_compiles_exactly(which, name, expression):
@@ -105,6 +115,15 @@ def test_work_is_cut_by_the_size_of_states():
     for name in CHOSEN:
         program = program_of(name)
         shape = shape_of(program)
-        assert shape.leaves <= shape.run and shape.rows <= 8, name
+        of_row = max(shape.packet * shape.leaf, shape.state)
+        assert shape.leaves <= shape.run, name
+        assert shape.rows == 1 or shape.rows * of_row <= 128, name  # bytes that registers have
         assert shape.threads * (shape.state + 8) <= 48 << 10, name
         assert sum(len(a.streams) for a in arrays_of(program)) == len(program.streams)
+
+
+def test_stages_are_the_kernels():
+    text = (KERNELS / "gpu/tree_staged.cuh").read_text()
+    for name, bytes_ in (("TREE_STAGE", STAGE), ("TREE_NODES_STAGE", STAGE_NODES)):
+        kib = re.search(rf"\b{name} = (\d+) << 10", text)
+        assert kib and int(kib[1]) << 10 == bytes_, name

@@ -71,6 +71,15 @@ def test_long_ones_are_cut(name, place, fibers):
     assert max(args[8] for *_, args in fibers.launches) > 1  # blocks share an output
 
 
+SHORT = [((400, 5), 1), ((300, 30), 1), ((90, 101), 1), ((7, 120), 1)]
+
+
+@pytest.mark.parametrize("name", ["welford", "runs", "hypot", "matrices", "half"])
+def test_short_rows_go_together(name, place, fibers):
+    walks.walk_long_ones(place, name, generator("short fibers", name), SHORT)
+    assert {unit for unit, *_ in fibers.launches} == {0}
+
+
 @pytest.mark.parametrize("name", ["runs", "line", "two sum"])
 def test_segments(name, place):
     walks.walk_segments(place, name, generator("segments of fibers", name), 900, 7)
