@@ -92,7 +92,7 @@ class Fibers:
 
     def operator_program(self, header, defines, kernel):
         textbook = kernel.replace("gpr::ladder::", "ladder::") if "ladder" in kernel else ""
-        return defines, 0 if "staged" in kernel else 32 if "32" in kernel else 1, textbook
+        return defines, 0 if "staged" in kernel else 32 if "by_warps" in kernel else 1, textbook
 
     def library(self, text, textbook):
         if (text, textbook) not in self.libraries:

@@ -5,7 +5,15 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gpureduce.custom.device import BY_THREADS, BY_WARPS, STAGE, STAGE_NODES, STAGED, Shape
+from gpureduce.custom.device import (
+    BY_THREADS,
+    BY_WARPS,
+    STAGE,
+    STAGE_NODES,
+    STAGED,
+    STAGED_THREADS,
+    Shape,
+)
 from gpureduce.custom.layout import Dim, joined
 
 TICKETS = 4096  # of the scratch that streams keep, with what else is before its nodes
@@ -15,11 +23,13 @@ PARTS = 64  # blocks of a multiprocessor: the last of them are no great part of 
 # Blocks of a multiprocessor, which runs five or so at a time; of threads across outputs, where all
 # end at the same time, so that the last wave should be short.
 ENOUGH, ENOUGH_ACROSS = 20, 32
-# Where blocks are enough, a part's leaves take more memory than its node by so much, of threads,
-# and are so many groups, of a warp.
-LEAVES_TO_NODE, GROUPS_FEW = 64, 4
+LEAVES_TO_NODE = 64  # how much more memory a part's leaves take than its node, of blocks enough
+# Bytes of a warp's part, if that leaves so many parts for a multiprocessor. Of 1 GiB on an H200,
+# parts of 128 KiB took 1 to 4 % less than those of 64 or 32.
+PART, WARPS = 128 << 10, 64
+FAN = 64  # neighbouring parts that one warp folds, as kernels/gpu/climb.cuh has it
 NODES_FEW = 8  # of a thread that folds the parts' nodes; groups fold theirs where there are more
-ACROSS = 128  # outputs side by side, that memory gives long pieces of
+ACROSS = 32  # outputs side by side of a block: of 64 and 128 columns took a tenth longer
 ROW_LEAST = 512  # elements of an output that are worth a warp
 LANES_LEAST = 16  # outputs side by side, for which threads go across them
 BRANCH = 8  # bytes beside a state
@@ -40,15 +50,16 @@ class Cut(NamedTuple):
     """team, rows, tiles, split, group, nodes: those of a gpr_operator_args."""
 
     kernel: str
+    threads: int
     team: int
     rows: int
     tiles: int
     split: int
     group: int
-    nodes: int
-    blocks: int
-    scratch: int
-    is_own: bool
+    blocks: int = 0
+    nodes: int = POOL
+    scratch: int = 0
+    is_own: bool = False
 
 
 def _nearness(dim: Dim, arrays: int) -> int:
@@ -100,7 +111,7 @@ def staged(shape: Shape, dims: Dims, outputs: int, count: int, multiprocessors: 
     if not team:
         return None
     tiles = -(-outputs // team)
-    return Cut(STAGED, team, 1, tiles, 1, 1, POOL, min(tiles, 1 << 30), 0, False)
+    return Cut(STAGED, STAGED_THREADS, team, 1, tiles, 1, 1, min(tiles, 1 << 30))
 
 
 def cut(
@@ -110,29 +121,51 @@ def cut(
     near = _nearness(dims.kept[-1], arrays) if dims.kept else 0
     along = _nearness(_line(dims.reduced, WARP * shape.packet), arrays)
     across = dims.kept and outputs >= LANES_LEAST and near < along
-    by_warps = not across and count >= ROW_LEAST
-    units = shape.threads // WARP if by_warps else shape.threads
-    least = WARP * shape.packet * shape.rows if by_warps else shape.leaves
-    steps = -(-count // least)
-    runs = steps if across or by_warps else -(-count // shape.run)
-    wide = _wide(units, outputs, runs, bool(across), multiprocessors * ENOUGH)
-    high = units // wide
+    if not across and count >= ROW_LEAST:
+        return _by_warps(shape, outputs, count, multiprocessors * WARPS)
+    steps = -(-count // shape.leaves)
+    wide = _wide(shape.threads, outputs, steps if across else -(-count // shape.run), bool(across))
+    high = shape.threads // wide
     tiles = -(-outputs // wide)
     branch = -(-shape.state // 8) * 8 + BRANCH
-    few = GROUPS_FEW if by_warps else LEAVES_TO_NODE * branch // (shape.leaf * shape.leaves)
+    few = LEAVES_TO_NODE * branch // (shape.leaf * shape.leaves)
     enough = multiprocessors * (ENOUGH_ACROSS if across else ENOUGH)
     split = _split(tiles, steps, high, few, multiprocessors * PARTS, enough, shape.depth)
     group = split
     if split * wide > NODES_FEW * shape.threads:
         group = 1 << (split - 1).bit_length() // 2
     groups = -(-split // group)
-    tickets = tiles * (groups + 1 if groups > 1 else 1)
-    nodes = POOL if tickets <= TICKETS else -(-4 * tickets // 16) * 16
-    scratch = nodes + tiles * (split + groups) * wide * branch if split > 1 else 0
-    return Cut(
-        BY_WARPS if by_warps else BY_THREADS, wide if across or by_warps else -wide, high, tiles,
-        split, group, nodes, min(tiles * split, 1 << 30), scratch, split > 1 and tickets > TICKETS,
-    )  # fmt: skip
+    return _cut(
+        Cut(BY_THREADS, shape.threads, wide if across else -wide, high, tiles, split, group),
+        tiles * (groups + 1 if groups > 1 else 1),
+        tiles * (split + groups) * wide * branch,
+    )
+
+
+def _cut(how: Cut, tickets: int, nodes: int) -> Cut:
+    """With its blocks, and the scratch that parts need."""
+    how = how._replace(blocks=min(how.tiles * how.split, 1 << 30))
+    if how.split == 1:
+        return how
+    before = POOL if tickets <= TICKETS else -(-4 * tickets // 16) * 16
+    return how._replace(nodes=before, scratch=before + nodes, is_own=tickets > TICKETS)
+
+
+def _by_warps(shape: Shape, outputs: int, count: int, enough: int) -> Cut:
+    """Parts are powers of two."""
+    share = WARP * shape.packet * shape.rows
+    while 2 * share * shape.leaf <= PART and outputs * -(-count // (2 * share)) >= enough:
+        share *= 2
+    split = -(-count // share)
+    tickets, parts = 0, split
+    while parts > 1:
+        parts = -(-parts // FAN)
+        tickets += parts
+    return _cut(
+        Cut(BY_WARPS, WARP, 1, 1, outputs, split, 1),
+        outputs * tickets,
+        outputs * (split + tickets) * shape.state,
+    )
 
 
 def _line(reduced: Sequence[Dim], least: int) -> Dim:
@@ -145,18 +178,13 @@ def _line(reduced: Sequence[Dim], least: int) -> Dim:
     return dim
 
 
-def _wide(units: int, outputs: int, steps: int, across: bool, enough: int) -> int:
-    """A block's units across outputs. Beyond the least of them, as many as would have nothing to
-    do along the index, or, of warps, as leave blocks enough."""
-    if across:
-        wide = min(ACROSS, units)
-        while wide > WARP and 8 * (-(-outputs // wide) * wide - outputs) > outputs:
-            wide //= 2
-    else:
-        wide = 1
-        while wide < units <= WARP and outputs // (2 * wide) >= enough:
-            wide *= 2
-    while wide < units and units // wide // 2 >= steps:
+def _wide(threads: int, outputs: int, steps: int, across: bool) -> int:
+    """A block's threads across outputs: beyond the least of them, as many as would have nothing to
+    do along the index."""
+    wide = min(ACROSS, threads) if across else 1
+    while across and wide > WARP and 8 * (-(-outputs // wide) * wide - outputs) > outputs:
+        wide //= 2
+    while wide < threads and threads // wide // 2 >= steps:
         wide *= 2
     return wide
 

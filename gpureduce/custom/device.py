@@ -10,8 +10,8 @@ from gpureduce.custom.graph import Node, in_order
 from gpureduce.custom.program import Program, Stream
 
 HEADER = "gpu/operator.cuh"
-BY_THREADS = "gpr::operate<gpr::UserOperator, 1>"
-BY_WARPS = "gpr::operate<gpr::UserOperator, 32>"
+BY_THREADS = "gpr::operate_by_threads<gpr::UserOperator>"
+BY_WARPS = "gpr::operate_by_warps<gpr::UserOperator>"
 STAGED = "gpr::operate_staged<gpr::UserOperator>"
 STAGE, STAGE_NODES = 28 << 10, 16 << 10  # bytes of a block, as kernels/gpu/tree_staged.cuh has them
 WARP = 32
@@ -20,7 +20,10 @@ _RUN_COST = 1600
 _COST = {"div": 12, "rem": 30, "call": 40}
 _RUN_BYTES = 160  # that a thread loads at a time
 _PACKET_BYTES = 16  # that a lane loads of one array by one instruction
-_ROWS, _ROWS_BYTES = 8, 128  # that a lane has on their way, or of their nodes
+_ROWS, _ROWS_BYTES = 8, 256  # that a lane has on their way, or of their nodes
+# Registers of a multiprocessor, for each of 32 lanes, and what a lane needs beside its rows.
+_REGISTERS, _REGISTERS_BESIDE = 2048, 10
+STAGED_THREADS = 128
 _SHARED = (48 << 10) - 128  # bytes that a block may have without asking, but for a few
 
 
@@ -32,8 +35,9 @@ class Shape(NamedTuple):
     packet: int  # leaves of a lane side by side
     rows: int  # packets of a lane
     is_ahead: bool  # whether a thread's leaves can come by way of shared memory
-    threads: int  # of a block
+    threads: int  # of a block; where leaves come to shared memory first there are STAGED_THREADS
     blocks: int  # of a multiprocessor, for which there are registers
+    warps: int  # the same of those that are alone in their block
     depth: int  # nodes that wait
     state: int  # bytes
     leaf: int  # bytes
@@ -84,7 +88,7 @@ def shape_of(program: Program) -> Shape:
     given = sum(stream.scalar.bytes for stream in program.streams)
     widest = max((len(s) * stream.scalar.bytes for s, stream in arrays_of(program)), default=1)
     cost = _cost(program.combine) + _cost(program.lift)
-    threads = 128 if state <= 256 else 64
+    threads = 64
     run = _most(1, 32, given, _RUN_BYTES)
     run = _most(1, run, cost, _RUN_COST)
     packet = _most(1, 8, widest, _PACKET_BYTES)
@@ -93,10 +97,36 @@ def shape_of(program: Program) -> Shape:
     rows = _most(1, rows, packet * cost, _RUN_COST)
     is_ahead = run >= 4 and all(stream.scalar.bytes >= 4 for stream in program.streams)
     is_ahead &= threads * run * given <= _SHARED
-    blocks = 4 if rows == _ROWS else 5 if state <= 32 else 3 if state <= 64 else 2
+    blocks = 10 if state <= 32 else 6 if state <= 64 else 4
+    words = rows * (packet * given + state) // 4
+    warps = _REGISTERS // (_REGISTERS_BESIDE + words * 7 // 4)
     depth = 24 if state <= 32 else 20 if state <= 64 else 12
     leaves = min(run, 8)
-    return Shape(run, leaves, packet, rows, is_ahead, threads, blocks, depth, state, given)
+    return Shape(
+        run, leaves, packet, rows, is_ahead, threads, blocks, min(warps, 32), depth, state, given
+    )
+
+
+_QUICKLY = """\
+  static __device__ __forceinline__ State combine_quick(const State &a, const State &b,
+                                                        QuickMath &quick) {
+    return user::gpr_combine_quick(a, b, quick);
+  }
+"""
+
+
+def _is_quick(program: Program) -> bool:
+    return not emit_c.is_long(program.combine) and any(map(emit_c.is_quick, in_order(program.combine)))
+
+
+def _quick(program: Program) -> str:
+    if not _is_quick(program):
+        return ""
+    return f"""\
+GPR_OP gpr_state gpr_combine_quick(gpr_state a, gpr_state b, QuickMath &quick) {{
+{emit_c.state_of(program.combine, quick=True)}
+}}
+"""
 
 
 def _leaves(program: Program, arrays: Sequence[Array]) -> str:
@@ -181,12 +211,14 @@ def _operator(program: Program, arrays: Sequence[Array], shape: Shape) -> str:
         "LEAVES": shape.leaves,
         "PACKET": shape.packet,
         "ROWS": shape.rows,
-        "ARE_TWO": 1,
+        "IS_QUICK": int(_is_quick(program)),
         "BEYOND": 16 if any(a.stream.scalar.bytes < 4 for a in arrays) else 0,
         "LEAF": shape.leaf,
         "IS_AHEAD": int(shape.is_ahead),
         "THREADS": shape.threads,
+        "STAGED_THREADS": STAGED_THREADS,
         "BLOCKS": shape.blocks,
+        "WARPS": shape.warps,
         "DEPTH": shape.depth,
     }
     to = "".join(
@@ -212,6 +244,7 @@ struct UserOperator {{
   static __device__ __forceinline__ State combine(const State &a, const State &b) {{
     return user::gpr_combine(a, b);
   }}
+{_QUICKLY if _is_quick(program) else ""}\
   static __device__ __noinline__ void combine_apart(const State *a, const State *b, State *to) {{
     *to = user::gpr_combine(*a, *b);
   }}
@@ -228,7 +261,7 @@ struct UserOperator {{
 
 def device(program: Program) -> Device:
     shape, arrays = shape_of(program), arrays_of(program)
-    functions = emit_c.arithmetic() + emit_c.functions(program)
+    functions = emit_c.arithmetic() + emit_c.functions(program) + _quick(program)
     text = _leaves(program, arrays) + _operator(program, arrays, shape)
     return Device(
         HEADER, f"GPR_OPEN\nnamespace user {{\n{functions}}}\n{text}GPR_CLOSE\n", shape, arrays

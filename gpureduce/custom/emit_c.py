@@ -95,6 +95,17 @@ def _expression(node: Node, args: Sequence[str]) -> str:
     return f"{args[0]} {_INFIX[op]} {args[1]}"
 
 
+def is_quick(node: Node) -> bool:
+    """Whether a device has steps for it that are right for nearly all numbers."""
+    if not node.args or not node.type.is_float or node.args[-1].op == "const":
+        return False
+    return node.op == "div" or (node.op == "call" and node.detail == "sqrt")
+
+
+def _quick(node: Node, args: Sequence[str]) -> str:
+    return f"quick.{'root' if node.op == 'call' else 'quotient'}({', '.join(args)})"
+
+
 def _two(type_: Scalar, op: str, args: Sequence[str]) -> str:
     wide = type_.unsigned
     return _wrapped(type_, f"({wide}){args[0]} {op} ({wide}){args[1]}")
@@ -112,8 +123,8 @@ def _leaf(node: Node) -> str:
     return f"{name} != 0" if node.type.kind == "b" else name
 
 
-def lines(outputs: Sequence[Node]) -> tuple[list[str], list[str]]:
-    """Statements, and how each output is called after them."""
+def lines(outputs: Sequence[Node], quick: bool = False) -> tuple[list[str], list[str]]:
+    """Statements, and how each output is called after them. quick: by a device's quick steps."""
     names: dict[Node, str] = {}
     found: list[str] = []
     for node in in_order(outputs):
@@ -121,7 +132,8 @@ def lines(outputs: Sequence[Node]) -> tuple[list[str], list[str]]:
             names[node] = _leaf(node)
             continue
         given = node.op in ("a", "b", "input")
-        text = _leaf(node) if given else _expression(node, [names[arg] for arg in node.args])
+        form = _quick if quick and is_quick(node) else _expression
+        text = _leaf(node) if given else form(node, [names[arg] for arg in node.args])
         if node.op == "const":
             names[node] = text
             continue
@@ -130,9 +142,9 @@ def lines(outputs: Sequence[Node]) -> tuple[list[str], list[str]]:
     return found, [names[node] for node in outputs]
 
 
-def _state_of(outputs: Sequence[Node]) -> str:
+def state_of(outputs: Sequence[Node], quick: bool = False) -> str:
     """A function's body that gives back a state."""
-    statements, names = lines(outputs)
+    statements, names = lines(outputs, quick)
     stores = [
         f"  s.s{n} = ({node.type.stored}){name};"
         for n, (node, name) in enumerate(zip(outputs, names, strict=True))
@@ -149,9 +161,13 @@ def _finish(program: Program) -> str:
     return "\n".join(statements)
 
 
-def _kind(outputs: Sequence[Node]) -> str:
+def is_long(outputs: Sequence[Node]) -> bool:
     """What is long is compiled once, and called: its copies take compilers minutes."""
-    return "GPR_LARGE" if len(in_order(outputs)) > _LONG else "GPR_OP"
+    return len(in_order(outputs)) > _LONG
+
+
+def _kind(outputs: Sequence[Node]) -> str:
+    return "GPR_LARGE" if is_long(outputs) else "GPR_OP"
 
 
 def functions(program: Program) -> str:
@@ -167,13 +183,13 @@ def functions(program: Program) -> str:
 typedef struct gpr_state {{ {members} }} gpr_state;
 {_kind(program.lift)} gpr_state gpr_lift({inputs}int64_t i) {{
   (void)i;
-{_state_of(program.lift)}
+{state_of(program.lift)}
 }}
 {_kind(program.combine)} gpr_state gpr_combine(gpr_state a, gpr_state b) {{
-{_state_of(program.combine)}
+{state_of(program.combine)}
 }}
 {_kind(program.combine)} gpr_state gpr_identity(void) {{
-{_state_of(neutral)}
+{state_of(neutral)}
 }}
 {_kind(nodes)} void gpr_finish(gpr_state a{outs}) {{
 {_finish(program)}

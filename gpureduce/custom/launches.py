@@ -141,7 +141,7 @@ def launch_of(case: Case, outs: Sequence[Out]) -> Launch | None:
     return Launch(
         case.made.kernels[how.kernel], args, words, is_far,
         len(case.segments.starts) if case.segments else 0, inputs, results, how.blocks,
-        shape.threads, how.scratch, how.is_own,
+        how.threads, how.scratch, how.is_own,
     )  # fmt: skip
 
 

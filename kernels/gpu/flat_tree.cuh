@@ -1,16 +1,16 @@
 /* A whole array along the tree, the order kept.
  *
  * A warp folds aligned groups of eight rows; a row is 32 packets. Up to sixteen groups are a chunk
- * with one partial result. Who writes the last of 64 neighbouring partials folds them, and so on to
- * the root: no block waits for another. */
+ * with one partial result, and warps climb from those to the root (climb.cuh). */
 #ifndef GPR_FLAT_TREE_CUH
 #define GPR_FLAT_TREE_CUH
 
+#include "climb.cuh"
 #include "flat.cuh"
 
 GPR_OPEN
 
-enum { TREE_ROWS = 8, TREE_GROUPS = 16, TREE_FAN = 64 };
+enum { TREE_ROWS = 8, TREE_GROUPS = 16 };
 /* A multiprocessor: as many as leave registers for the nodes of a chunk. */
 template <class A> GPR_CONSTEXPR int tree_blocks() { return sizeof(A) > 16 ? 2 : 3; }
 /* One launch folds 4 GiB at most, in chunks of 64 KiB. */
@@ -18,7 +18,7 @@ enum { TREE_CHUNKS = 1 << 16 };
 
 /* The nodes of all levels lie behind each other in the scratch, and so do their counters. */
 enum { TREE_NODES = TREE_CHUNKS + TREE_CHUNKS / 64 + TREE_CHUNKS / 4096 + 1 };
-static_assert(SCRATCH_COUNTERS + 4 * (TREE_NODES / TREE_FAN + 4) <= SCRATCH_PARTIALS, "");
+static_assert(SCRATCH_COUNTERS + 4 * (TREE_NODES / CLIMB_FAN + 4) <= SCRATCH_PARTIALS, "");
 
 template <class C, class A>
 __device__ __forceinline__ A ordered(bool right, const A &own, const A &other) {
@@ -178,47 +178,6 @@ template <class T, class F> struct TreeWarp {
   }
 };
 
-/* The fold of up to 64 neighbours, in order; every lane has it. */
-template <class C, class A> __device__ __forceinline__ A fold_neighbours(const A *node, int count) {
-  const int at = 2 * lane_of();
-  A v = C::identity();
-  if (at < count) v = node[at];
-  if (at + 1 < count) v = C::combine(v, node[at + 1]);
-#pragma unroll
-  for (int d = 1; d < GPR_WARP; d *= 2) {
-    const A right = shuffle_down(v, d);
-    if (lane_of() % (2 * d) == 0 && at + 2 * d < count) v = C::combine(v, right);
-  }
-  return broadcast(v, 0);
-}
-
-/* Up from a chunk's partial for as long as this warp is the last of the neighbours. True in the
- * one warp that comes to the root. */
-template <class C, class A>
-__device__ __forceinline__ bool climb(A &value, int64_t index, int64_t count, void *scratch) {
-  uint32_t *counter = scratch_at<uint32_t>(scratch, SCRATCH_COUNTERS);
-  A *node = scratch_at<A>(scratch, SCRATCH_PARTIALS);
-  while (count > 1) {
-    const int64_t parent = index / TREE_FAN;
-    const int64_t left = count - parent * TREE_FAN;
-    const int children = left < TREE_FAN ? (int)left : (int)TREE_FAN;
-    uint32_t ticket = 0;
-    if (lane_of() == 0) {
-      node[index] = value;
-      __threadfence();
-      ticket = atomicInc(counter + parent, children - 1);
-      __threadfence();
-    }
-    if (__shfl_sync(GPR_ALL, ticket, 0) != (uint32_t)(children - 1)) return false;
-    value = fold_neighbours<C>(node + parent * TREE_FAN, children);
-    node += count;
-    count = (count + TREE_FAN - 1) / TREE_FAN;
-    counter += count;
-    index = parent;
-  }
-  return true;
-}
-
 /* A Tree as far as its first node. */
 template <class A> struct TreeAnswer {
   int64_t stop, count;
@@ -239,7 +198,9 @@ __global__ void __launch_bounds__(FLAT_THREADS, tree_blocks<typename F::Wide>())
   for (int64_t c = (int64_t)blockIdx.x * (FLAT_THREADS / GPR_WARP) + warp_of(); c < chunks;
        c += warps) {
     A value = warp.some_chunk(c * chunk);
-    if (!climb<typename F::Combine>(value, c, chunks, args.scratch)) continue;
+    A *const nodes = scratch_at<A>(args.scratch, SCRATCH_PARTIALS);
+    uint32_t *const tickets = scratch_at<uint32_t>(args.scratch, SCRATCH_COUNTERS);
+    if (!climb<typename F::Combine>(value, c, chunks, nodes, tickets)) continue;
     if (lane_of() == 0) {
       /* One node over the aligned block that holds the part: what it lacks is at the end of all. */
       int level = 0;

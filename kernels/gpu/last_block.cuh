@@ -13,19 +13,22 @@
 
 GPR_OPEN
 
+/* A turn: how many were drawn before, of which the last sets the ticket back. What this thread has
+ * written before is seen by whoever draws after it. */
+__device__ __forceinline__ uint32_t draw(uint32_t *ticket, uint32_t last) {
+  uint32_t drawn;
+  asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
+               : "=r"(drawn)
+               : "l"(ticket), "r"(last)
+               : "memory");
+  return drawn;
+}
+
 /* Called by all threads of `blocks` blocks. True in all threads of the one that comes last. */
 __device__ __forceinline__ bool is_last_of(uint32_t *ticket, int blocks) {
   __shared__ bool last;
   __syncthreads();
-  if (threadIdx.x == 0) {
-    const uint32_t most = (uint32_t)blocks - 1;
-    uint32_t drawn;
-    asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
-                 : "=r"(drawn)
-                 : "l"(ticket), "r"(most)
-                 : "memory");
-    last = drawn == most;
-  }
+  if (threadIdx.x == 0) last = draw(ticket, (uint32_t)blocks - 1) == (uint32_t)blocks - 1;
   __syncthreads();
   return last;
 }

@@ -6,6 +6,7 @@
 #include "operator_leaves.cuh"
 #include "tree_blocks.cuh"
 #include "tree_staged.cuh"
+#include "tree_warps.cuh"
 
 GPR_OPEN
 
@@ -36,18 +37,25 @@ __device__ __noinline__ void finish_operator(const gpr_operator_args &a, int64_t
   OP::finish(value, numbers + OP::STREAMS, at);
 }
 
-template <class OP, int UNIT>
+template <class OP>
 __global__ void __launch_bounds__(OP::THREADS, OP::BLOCKS)
-    operate(const __grid_constant__ gpr_operator_args a) {
-  typedef Branch<typename OP::State> B;
-  fold_outputs<OP, UNIT, Operands<OP>>(
+    operate_by_threads(const __grid_constant__ gpr_operator_args a) {
+  fold_by_threads<OP, Operands<OP>>(
       a, {a.team, a.rows, a.tiles, a.split, a.group, a.scratch, a.nodes},
-      [&](int64_t o, const B *root) { finish_operator<OP>(a, o, root); });
+      [&](int64_t o, const Branch<typename OP::State> *root) { finish_operator<OP>(a, o, root); });
+}
+
+template <class OP>
+__global__ void __launch_bounds__(GPR_WARP, OP::WARPS)
+    operate_by_warps(const __grid_constant__ gpr_operator_args a) {
+  fold_by_warps<OP, Operands<OP>>(
+      a, {a.split, a.scratch, (char *)a.scratch + a.nodes},
+      [&](int64_t o, const Branch<typename OP::State> *root) { finish_operator<OP>(a, o, root); });
 }
 
 /* Rows behind each other, of one array. */
 template <class OP>
-__global__ void __launch_bounds__(OP::THREADS)
+__global__ void __launch_bounds__(OP::STAGED_THREADS)
     operate_staged(const __grid_constant__ gpr_operator_args a) {
   fold_staged<OP, Operands<OP>>(
       a, a.team, a.tiles,

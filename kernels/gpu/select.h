@@ -243,35 +243,45 @@ struct AxesCut : BriefCut {
     a.tiles = up(a.outputs, a.team);
     return take(row.staged, a.tiles < (1 << 30) ? a.tiles : 1 << 30, 0);
   }
+  /* A warp's parts are powers of two, of TREE_PART bytes unless that leaves warps idle. */
+  bool trees_by_warps(Size group) {
+    Size share = group;
+    const Size enough = (Size)multiprocessors * TREE_PARTS;
+    while (2 * share * row.bytes <= TREE_PART && a.outputs * up(a.count, 2 * share) >= enough)
+      share *= 2;
+    while (share < a.count && a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS)
+      share *= 2;
+    a.split = (int)up(a.count, share);
+    const Size blocks = a.outputs * a.split;
+    take(is_native() ? row.tile_rows : row.any_rows, blocks < (1 << 30) ? blocks : 1 << 30,
+         a.split > 1 ? (size_t)(a.outputs * climb_nodes(a.split)) : 0);
+    out.threads = GPR_WARP;
+    return true;
+  }
   /* Trees keep the order of the index: threads across outputs where those lie closer together, or
    * down short ones, and else warps. */
   bool trees() {
     if (staged_trees()) return true;
-    const Size length = 32 * tree_packet(row.bytes); /* of a warp's row */
+    const Size length = GPR_WARP * tree_packet(row.bytes); /* of a warp's row */
     const bool across = a.outputs > 1 && kept_stride() < magnitude(line_stride(length));
-    const bool by_warps = !across && a.count >= TREE_WARPS_LEAST;
-    const Size units = by_warps ? AXES_THREADS / 32 : AXES_THREADS;
-    const Size least = by_warps ? length * tree_rows(row.bytes) : tree_leaves(row.bytes);
-    const Size steps = a.count > 0 ? up(a.count, least) : 1,
-               slots = (Size)multiprocessors * TREE_BLOCKS;
-    Size wide = across ? 128 : 1;
-    while (across && (wide >= 2 * a.outputs ||
-                      (wide > 32 && 8 * (up(a.outputs, wide) * wide - a.outputs) > a.outputs)))
-      wide /= 2;
-    while (across && wide < units && wide < a.outputs && units / wide > steps) wide *= 2;
-    while (by_warps && wide < units && a.outputs >= wide * slots * 8) wide *= 2;
-    while (by_warps && wide < units && units / wide / 2 >= steps) wide *= 2;
+    if (!across && a.count >= TREE_WARPS_LEAST)
+      return trees_by_warps(length * tree_rows(row.bytes));
+    const Size steps = a.count > 0 ? up(a.count, tree_leaves(row.bytes)) : 1;
+    Size wide = across ? (Size)TREE_ACROSS : 1;
+    while (across && wide >= 2 * a.outputs) wide /= 2;
+    while (across && wide < TREE_THREADS && wide < a.outputs && TREE_THREADS / wide > steps)
+      wide *= 2;
     /* As many threads as there are runs: of 263 float16, 9 of 16 had one. */
-    if (!across && !by_warps && a.count) wide = units / up(a.count, tree_run(row.bytes));
-    a.team = (int)(across || by_warps ? wide : -wide);
-    a.rows = (int)(units / wide);
+    if (!across && a.count) wide = TREE_THREADS / up(a.count, tree_run(row.bytes));
+    if (wide < 1) wide = 1;
+    a.team = (int)(across ? wide : -wide);
+    a.rows = (int)(TREE_THREADS / wide);
     a.tiles = up(a.outputs, wide);
-    a.split = tree_parts(a.tiles, slots, up(steps, a.rows));
+    a.split = tree_parts(a.tiles, (Size)multiprocessors * TREE_BLOCKS, up(steps, a.rows));
     const Size blocks = a.tiles * a.split;
-    gpr_program *const kernel =
-        !is_native() ? (by_warps ? row.any_rows : row.any) : (by_warps ? row.tile_rows : row.tile);
-    return take(kernel, blocks < (1 << 30) ? blocks : 1 << 30,
-                a.split > 1 ? (size_t)((a.tiles * (a.split + 1)) * wide) : 0);
+    return take(is_native() ? row.tile : row.any, blocks < (1 << 30) ? blocks : 1 << 30,
+                a.split > 1 ? (size_t)((a.tiles * (a.split + 1)) * wide) : 0) &&
+           (out.threads = TREE_THREADS);
   }
 
   bool is_any() const { return a.count > 0 && a.outputs > 0; }

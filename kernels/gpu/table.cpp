@@ -31,11 +31,11 @@ GPR_PROGRAM_KIND(Tile, "gpu/axes_kernels.cuh", nullptr, "tile<F, TileRun<F, F::E
 GPR_PROGRAM_KIND(TileAny, "gpu/axes_kernels.cuh", nullptr, "tile<F, TileRun<F, AnyDtype>>");
 GPR_PROGRAM_KIND(TileRows, "gpu/axes_kernels.cuh", nullptr, "tile<F, RowRun<F, F::Element>>");
 GPR_PROGRAM_KIND(Brief, "gpu/axes_kernels.cuh", nullptr, "brief<F, TileRun<F, F::Element>>");
-GPR_PROGRAM_KIND(Trees, "gpu/axes_kernels.cuh", nullptr, "trees<F, F::Element, 1>");
-GPR_PROGRAM_KIND(TreesAny, "gpu/axes_kernels.cuh", nullptr, "trees<F, AnyDtype, 1>");
-GPR_PROGRAM_KIND(TreeRows, "gpu/axes_kernels.cuh", nullptr, "trees<F, F::Element, 32>");
+GPR_PROGRAM_KIND(Trees, "gpu/axes_kernels.cuh", nullptr, "trees_by_threads<F, F::Element>");
+GPR_PROGRAM_KIND(TreesAny, "gpu/axes_kernels.cuh", nullptr, "trees_by_threads<F, AnyDtype>");
+GPR_PROGRAM_KIND(TreeRows, "gpu/axes_kernels.cuh", nullptr, "trees_by_warps<F, F::Element>");
 GPR_PROGRAM_KIND(TreesStaged, "gpu/axes_kernels.cuh", nullptr, "trees_staged<F>");
-GPR_PROGRAM_KIND(TreeRowsAny, "gpu/axes_kernels.cuh", nullptr, "trees<F, AnyDtype, 32>");
+GPR_PROGRAM_KIND(TreeRowsAny, "gpu/axes_kernels.cuh", nullptr, "trees_by_warps<F, AnyDtype>");
 constexpr char tile_run[] = "tile<F, TileRun<F, ", row_run[] = "tile<F, RowRun<F, ",
                brief_run[] = "brief<F, TileRun<F, ";
 template <const char *RUN, class ROW, class FROM> struct TileConvert {

@@ -1,13 +1,13 @@
 /* The one tree, once for each output, of leaves that somebody else knows how to load.
  *
- * Threads fold what neighbouring outputs have side by side, or what is very short (tree_units.cuh),
- * and warps the rest (tree_warps.cuh); units' nodes fold in the block, and blocks' in the last one
- * of them. */
+ * Threads fold what neighbouring outputs have side by side, or what is very short (tree_units.cuh);
+ * their nodes fold in the block, and blocks' in the last one of them. Warps fold the rest, each by
+ * itself (tree_warps.cuh). */
 #ifndef GPR_TREE_BLOCKS_CUH
 #define GPR_TREE_BLOCKS_CUH
 
 #include "last_block.cuh"
-#include "tree_warps.cuh"
+#include "tree_units.cuh"
 
 GPR_OPEN
 
@@ -61,7 +61,7 @@ __device__ __noinline__ void fold_parts(const Branch<typename OP::State> *from, 
   fold_block<OP>(node, column, row, wide, rows, true);
 }
 
-/* How work is cut: units of which `team` go across outputs, or below 0 those that are neighbours
+/* How work is cut: threads of which `team` go across outputs, or below 0 those that are neighbours
  * along the index, and `rows` along it; blocks have `tiles` of that many outputs, and `split` of
  * them share one. */
 struct TreeCut {
@@ -97,42 +97,37 @@ __device__ __forceinline__ bool is_last_with_roots(const TreeCut &cut, int64_t p
 }
 
 /* `finish` takes an output and its root. */
-template <class OP, int UNIT, class X, class ARGS, class Finish>
-__device__ __forceinline__ void fold_outputs(const ARGS &a, const TreeCut &cut,
-                                             const Finish &finish) {
+template <class OP, class X, class ARGS, class Finish>
+__device__ __forceinline__ void fold_by_threads(const ARGS &a, const TreeCut &cut,
+                                                const Finish &finish) {
   typedef Branch<typename OP::State> B;
-  constexpr int least = UNIT == 1 ? (int)OP::LEAVES : (int)RowsOf<OP>::GROUP;
-  constexpr int of_warp = UNIT == 1 && OP::IS_AHEAD ? GPR_WARP * OP::RUN * OP::LEAF : 0;
+  constexpr int of_warp = OP::IS_AHEAD ? GPR_WARP * OP::RUN * OP::LEAF : 0;
   constexpr int ahead = OP::THREADS / GPR_WARP * of_warp, nodes = OP::THREADS * (int)sizeof(B);
   __shared__ uint4 shared[((ahead > nodes ? ahead : nodes) + 15) / 16];
   B *const node = (B *)shared;
-  const int unit = threadIdx.x / UNIT, high = (int)cut.rows;
+  const int t = threadIdx.x, high = (int)cut.rows;
   const int wide = (int)(cut.team > 0 ? cut.team : -cut.team);
-  const int x = cut.team > 0 ? unit % wide : unit / high,
-            y = cut.team > 0 ? unit / wide : unit % high;
-  const bool is_there = x < wide && y < high, leads = is_there && threadIdx.x % UNIT == 0;
+  const int x = cut.team > 0 ? t % wide : t / high, y = cut.team > 0 ? t / wide : t % high;
+  const bool is_there = x < wide && y < high;
   for (int64_t b = blockIdx.x; b < cut.tiles * cut.split; b += gridDim.x) {
     const int64_t part = quotient_of(b, cut.tiles), tile = b - part * cut.tiles,
                   o = tile * wide + x;
     B root = nothing<OP>();
     if (o < a.outputs && is_there) {
       const X operands(a, o);
-      int64_t share = least;
+      int64_t share = OP::LEAVES;
       while (share * high * cut.split < operands.count) share *= 2;
       const int64_t first = (part * high + y) * share;
       const int64_t stop = first + share < operands.count ? first + share : operands.count;
-      if constexpr (UNIT == 1)
-        root = fold_by_thread<OP>(operands, first, stop, (char *)shared + of_warp * warp_of());
-      else
-        root = fold_by_warp<OP>(operands, first, stop);
+      root = fold_by_thread<OP>(operands, first, stop, (char *)shared + of_warp * warp_of());
     }
     __syncthreads();
-    if (leads) node[y * wide + x] = root;
-    fold_block<OP>(node, x, y, wide, high, leads);
+    if (is_there) node[y * wide + x] = root;
+    fold_block<OP>(node, x, y, wide, high, is_there);
     __syncthreads();
     if (cut.split == 1 || is_last_with_roots<OP>(cut, part, tile, wide, node)) {
-      const int64_t of = tile * wide + threadIdx.x;
-      if (threadIdx.x < wide && of < a.outputs) finish(of, &node[threadIdx.x]);
+      const int64_t of = tile * wide + t;
+      if (t < wide && of < a.outputs) finish(of, &node[t]);
     }
     __syncthreads();
   }

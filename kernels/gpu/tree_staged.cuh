@@ -42,7 +42,7 @@ template <class OP, class X, class ARGS, class Finish>
 __device__ __forceinline__ void fold_staged(const ARGS &a, int64_t wide, int64_t tiles,
                                             const Finish &finish) {
   typedef typename OP::State A;
-  enum { THREADS = OP::THREADS, PACKET = OP::PACKET };
+  enum { THREADS = OP::STAGED_THREADS, PACKET = OP::PACKET };
   __shared__ uint4 stage[(TREE_STAGE + 64) / 16], room[TREE_NODES_STAGE / 16];
   for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     const int64_t o = tile * wide;

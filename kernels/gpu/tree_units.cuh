@@ -6,6 +6,7 @@
 #define GPR_TREE_UNITS_CUH
 
 #include "leaves.cuh"
+#include "quick.cuh"
 
 GPR_OPEN
 
@@ -49,17 +50,74 @@ template <class OP> struct Waiting {
   }
 };
 
+/* --- how nodes become one ------------------------------------------------------------------------
+ */
+
+template <class OP> struct Inline {
+  typedef typename OP::State A;
+  __device__ __forceinline__ A operator()(const A &a, const A &b) { return OP::combine(a, b); }
+};
+/* Compiled once. */
+template <class OP> struct Apart {
+  typedef typename OP::State A;
+  static __device__ __forceinline__ A identity() { return OP::identity(); }
+  static __device__ __forceinline__ A combine(const A &a, const A &b) {
+    A both;
+    OP::combine_apart(&a, &b, &both);
+    return both;
+  }
+  __device__ __forceinline__ A operator()(const A &a, const A &b) { return combine(a, b); }
+};
+/* By steps that are right for nearly all numbers. */
+template <class OP> struct Nearly {
+  typedef typename OP::State A;
+  QuickMath quick;
+  __device__ __forceinline__ A operator()(const A &a, const A &b) {
+    return OP::combine_quick(a, b, quick);
+  }
+};
+/* What `fold` makes of them; a second time if some lane is not sure, where all go together. */
+template <class OP, bool TOGETHER, class Fold>
+__device__ __forceinline__ typename OP::State fold_quickly(const Fold &fold) {
+  if constexpr (OP::IS_QUICK) {
+    Nearly<OP> nearly;
+    const typename OP::State found = fold(nearly);
+    const bool is_sure = nearly.quick.is_sure();
+    if (TOGETHER ? __all_sync(GPR_ALL, is_sure) : is_sure) return found;
+    Apart<OP> apart;
+    return fold(apart);
+  } else {
+    Inline<OP> at_once;
+    return fold(at_once);
+  }
+}
+
 /* --- leaves in registers -------------------------------------------------------------------------
  */
 
-template <class OP, int N, class X, class Leaves>
+template <class OP, int N, class X, class Leaves, class How>
 __device__ __forceinline__ typename OP::State fold_run(const X &x, const Leaves &leaves, int64_t i,
-                                                       int j = 0) {
-  if constexpr (N == 1)
+                                                       int j, How &how) {
+  if constexpr (N == 1) {
     return leaves.lift(x, j, i + j);
-  else
-    return OP::combine(fold_run<OP, N / 2>(x, leaves, i, j),
-                       fold_run<OP, N / 2>(x, leaves, i, j + N / 2));
+  } else {
+    const typename OP::State left = fold_run<OP, N / 2>(x, leaves, i, j, how);
+    return how(left, fold_run<OP, N / 2>(x, leaves, i, j + N / 2, how));
+  }
+}
+/* Those of one thread. */
+template <class OP, int N, class X, class Leaves> struct OwnRun {
+  const X &x;
+  const Leaves &leaves;
+  int64_t i;
+  template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
+    return fold_run<OP, N>(x, leaves, i, 0, how);
+  }
+};
+template <class OP, int N, class X, class Leaves>
+__device__ __forceinline__ typename OP::State fold_own(const X &x, const Leaves &leaves,
+                                                       int64_t i) {
+  return fold_quickly<OP, false>(OwnRun<OP, N, X, Leaves>{x, leaves, i});
 }
 /* What is missing is always at the end: a right half is there if its first leaf is. */
 template <class OP, int N, class X, class Leaves>
@@ -136,7 +194,7 @@ template <class OP, class X> struct Ahead {
       own_copies_came<PARTS - 1>();
       leaves.get_own(places + PART * BYTES);
       bring(PART);
-      return fold_run<OP, MANY>(x, leaves, i);
+      return fold_own<OP, MANY>(x, leaves, i);
     }
   }
 };
@@ -155,7 +213,7 @@ __device__ __forceinline__ typename OP::State fold_next(const X &x, int64_t (&at
 #pragma unroll
   for (int k = 0; k < OP::ARRAYS; k++) at[k] += half * x.step[k];
   left -= half;
-  return fold_run<OP, half>(x, leaves, i);
+  return fold_own<OP, half>(x, leaves, i);
 }
 
 /* `places`: room for a run of each of the warp's threads, if there is some. */

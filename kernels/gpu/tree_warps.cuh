@@ -7,6 +7,7 @@
 #ifndef GPR_TREE_WARPS_CUH
 #define GPR_TREE_WARPS_CUH
 
+#include "climb.cuh"
 #include "tree_units.cuh"
 
 GPR_OPEN
@@ -25,20 +26,18 @@ template <class A> __device__ __forceinline__ A either(bool is_first, const A &a
 }
 
 /* The node of both lanes whose numbers differ in that bit; `other` is the other one's. */
-template <class OP>
-__device__ __forceinline__ typename OP::State joined(int mask, const typename OP::State &own,
-                                                     const typename OP::State &other) {
+template <class A, class How>
+__device__ __forceinline__ A joined(int mask, const A &own, const A &other, How &how) {
   const bool right = lane_of() & mask;
-  return OP::combine(either(right, other, own), either(right, own, other));
+  return how(either(right, other, own), either(right, own, other));
 }
 /* The same, or the left one if the right one is not there. */
-template <class OP>
-__device__ __forceinline__ typename OP::State joined(int mask, const typename OP::State &own,
-                                                     const typename OP::State &other,
-                                                     bool is_right_there) {
+template <class A, class How>
+__device__ __forceinline__ A joined(int mask, const A &own, const A &other, How &how,
+                                    bool is_right_there) {
   const bool right = lane_of() & mask;
-  const typename OP::State left = either(right, other, own);
-  return either(is_right_there, OP::combine(left, either(right, own, other)), left);
+  const A left = either(right, other, own);
+  return either(is_right_there, how(left, either(right, own, other)), left);
 }
 
 /* --- groups --------------------------------------------------------------------------------------
@@ -69,10 +68,9 @@ template <class OP> struct CutGroup {
 
 /* Every lane sends away half of what it has of COUNT rows or groups of rows, until it has one: its
  * lowest bits say then which row, and the others which neighbouring lanes' packets. */
-template <class OP, int COUNT, int MASK, class Group>
-__device__ __forceinline__ void exchange(typename OP::State *node, const Group &group) {
+template <int COUNT, int MASK, class A, class Group, class How>
+__device__ __forceinline__ void exchange(A *node, const Group &group, How &how) {
   if constexpr (COUNT > 1) {
-    typedef typename OP::State A;
     const bool right = lane_of() & MASK;
 #pragma unroll
     for (int i = 0; i < COUNT / 2; i++) {
@@ -80,9 +78,9 @@ __device__ __forceinline__ void exchange(typename OP::State *node, const Group &
               other = shuffle_xor(either(right, node[2 * i], node[2 * i + 1]), MASK);
       const int row = 2 * MASK * i + (lane_of() & (2 * MASK - 1)),
                 beside = (lane_of() & -(2 * MASK)) | MASK;
-      node[i] = joined<OP>(MASK, keep, other, group.is_there(row, beside));
+      node[i] = joined(MASK, keep, other, how, group.is_there(row, beside));
     }
-    exchange<OP, COUNT / 2, 2 * MASK>(node, group);
+    exchange<COUNT / 2, 2 * MASK>(node, group, how);
   }
 }
 
@@ -90,16 +88,17 @@ __device__ __forceinline__ void exchange(typename OP::State *node, const Group &
 template <class OP>
 __device__ __forceinline__ typename OP::State fold_lanes(typename OP::State node,
                                                          const CutGroup<OP> &group) {
+  Apart<OP> how;
   const int row = lane_of() & (OP::ROWS - 1);
 #pragma unroll 1
   for (int mask = OP::ROWS; mask < GPR_WARP; mask *= 2) {
     const bool is_there = group.is_there(row, (lane_of() & -(2 * mask)) | mask);
-    node = joined<OP>(mask, node, shuffle_xor(node, mask), is_there);
+    node = joined(mask, node, shuffle_xor(node, mask), how, is_there);
   }
 #pragma unroll 1
   for (int mask = 1; mask < OP::ROWS; mask *= 2) {
     const bool is_there = group.is_there((row & -(2 * mask)) | mask, 0);
-    node = joined<OP>(mask, node, shuffle_xor(node, mask), is_there);
+    node = joined(mask, node, shuffle_xor(node, mask), how, is_there);
   }
   return node;
 }
@@ -120,18 +119,40 @@ template <class OP> struct Packed {
       for (int r = 0; r < OP::ROWS; r++) leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, false);
     }
   }
-  template <class X> __device__ __forceinline__ typename OP::State fold(const X &x, int64_t i) {
+  __device__ __forceinline__ void settle() {
+#pragma unroll
+    for (int r = 0; r < OP::ROWS; r++) leaves[r].settle();
+  }
+};
+/* Its node, for each lane that of some neighbouring packets of one row. */
+template <class OP, class X> struct PackedRun {
+  const X &x;
+  const Packed<OP> &group;
+  int64_t i;
+  template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
     typename OP::State node[OP::ROWS];
 #pragma unroll
-    for (int r = 0; r < OP::ROWS; r++) {
-      leaves[r].settle();
-      node[r] = fold_run<OP, OP::PACKET>(x, leaves[r], i + r * (int)RowsOf<OP>::ROW);
-    }
-    exchange<OP, OP::ROWS, 1>(node, WholeGroup());
+    for (int r = 0; r < OP::ROWS; r++)
+      node[r] =
+          fold_run<OP, OP::PACKET>(x, group.leaves[r], i + r * (int)RowsOf<OP>::ROW, 0, how);
+    exchange<OP::ROWS, 1>(node, WholeGroup(), how);
     return node[0];
   }
 };
 
+/* A group that lies in one line. */
+template <class OP, class X>
+__device__ __forceinline__ void load_within(typename OP::template Leaves<OP::PACKET> *leaves,
+                                            const X &x, const int64_t (&at)[OP::ARRAYS],
+                                            const CutGroup<OP> &group) {
+#pragma unroll
+  for (int r = 0; r < OP::ROWS; r++) {
+    int64_t own[OP::ARRAYS];
+#pragma unroll
+    for (int k = 0; k < OP::ARRAYS; k++) own[k] = at[k] + group.before(r, lane_of()) * x.step[k];
+    leaves[r].load_some(x, own, group.of_packet(r));
+  }
+}
 /* A group whose rows lie in one line or two: whether they do. All lanes follow the lines. */
 template <class OP, class X>
 __device__ __forceinline__ bool fold_lines(typename OP::State *node, const X &x, int64_t first,
@@ -140,8 +161,11 @@ __device__ __forceinline__ bool fold_lines(typename OP::State *node, const X &x,
   int64_t at[OP::ARRAYS], left = x.begin(at, first);
   if (!x.is_direct() || (left < group.leaves && x.line() < ROW)) return false;
   typename OP::template Leaves<OP::PACKET> leaves[OP::ROWS];
+  const bool is_within = left >= group.leaves;
+  if (is_within) load_within<OP>(leaves, x, at, group);
 #pragma unroll
   for (int r = 0; r < OP::ROWS; r++) {
+    if (is_within) break;
     int64_t next[OP::ARRAYS], further = 0;
     const bool ends = left < ROW && left < group.leaves - r * (int)ROW;
     if (ends) further = x.begin(next, first + r * (int)ROW + left);
@@ -195,6 +219,7 @@ template <class OP> struct LanesWaiting {
   A *stack;
   int count;
   int64_t groups;
+  Inline<OP> how;
 
   static __device__ __forceinline__ int after(int mask) {
     return mask == GPR_WARP / 2 ? 1 : 2 * mask;
@@ -205,7 +230,7 @@ template <class OP> struct LanesWaiting {
     for (int64_t before = groups++; before & 1; before >>= 1, mask = after(mask)) {
       const bool right = lane_of() & mask;
       const A left = stack[--count], send = either(right, left, value);
-      value = joined<OP>(mask, either(right, value, left), shuffle_xor(send, mask));
+      value = joined(mask, either(right, value, left), shuffle_xor(send, mask), how);
     }
     stack[count++] = value;
   }
@@ -220,7 +245,7 @@ template <class OP> struct LanesWaiting {
       int mask = lowest;
 #pragma unroll 1
       for (int i = 0; i < 5; i++, mask = after(mask))
-        node = joined<OP>(mask, node, shuffle_xor(node, mask));
+        node = joined(mask, node, shuffle_xor(node, mask), how);
       if (is_there) OP::combine_apart(&node, &value, &node);
       value = node;
       is_there = true;
@@ -229,8 +254,7 @@ template <class OP> struct LanesWaiting {
   }
 };
 
-/* As many whole groups as follow each other in one line, the next on its way while one is folded if
- * registers have room for two; their leaves. */
+/* As many whole groups as follow each other in one line; their leaves. */
 template <class OP, class X>
 __device__ __forceinline__ int64_t fold_line(LanesWaiting<OP> &waiting, const X &x, int64_t first,
                                              int64_t stop) {
@@ -241,17 +265,15 @@ __device__ __forceinline__ int64_t fold_line(LanesWaiting<OP> &waiting, const X 
   const int64_t fits = (left - (is_even ? 0 : (int)OP::BEYOND)) / all, there = (stop - first) / all;
   const int64_t groups = fits < there ? fits : there;
   if (groups <= 0) return 0;
-  Packed<OP> now, next;
   OP::go(at, lane_of() * (int)OP::PACKET);
-  if (OP::ARE_TWO) now.load(at, is_even);
 #pragma unroll 1
   for (int64_t n = groups; n > 0; n--, i += all) {
-    if (!OP::ARE_TWO) now.load(at, is_even);
+    Packed<OP> group;
+    group.load(at, is_even);
     OP::go(at, all);
-    if (OP::ARE_TWO && n > 1) next.load(at, is_even);
-    typename OP::State node = now.fold(x, i);
+    group.settle();
+    typename OP::State node = fold_quickly<OP, true>(PackedRun<OP, X>{x, group, i});
     waiting.push(node);
-    if (OP::ARE_TWO) now = next;
   }
   return groups * all;
 }
@@ -263,7 +285,8 @@ __device__ __forceinline__ Branch<typename OP::State> fold_by_warp(const X &x, i
   typedef typename OP::State A;
   constexpr int all = RowsOf<OP>::GROUP;
   A stack[OP::DEPTH], node[OP::ROWS];
-  LanesWaiting<OP> waiting = {stack, 0, 0};
+  Inline<OP> how;
+  LanesWaiting<OP> waiting = {stack, 0, 0, {}};
   if (first >= stop) return nothing<OP>();
   int64_t i = first;
 #pragma unroll 1
@@ -273,13 +296,40 @@ __device__ __forceinline__ Branch<typename OP::State> fold_by_warp(const X &x, i
     if (folded) continue;
     const CutGroup<OP> group = {stop - i < all ? (int)(stop - i) : all};
     if (!fold_lines<OP>(node, x, i, group)) fold_anywhere<OP>(node, x, i, group);
-    exchange<OP, OP::ROWS, 1>(node, group);
+    exchange<OP::ROWS, 1>(node, group, how);
     if (group.leaves == all) waiting.push(node[0]);
     i += all;
   }
   const CutGroup<OP> last = {(int)((stop - first) % all)};
   if (last.leaves) node[0] = fold_lanes<OP>(node[0], last);
   return {waiting.all(node[0], last.leaves), 1};
+}
+
+/* Parts of an output, which is one of several: as many as `split`, or what a short one is worth. */
+struct WarpsCut {
+  int64_t split;
+  void *tickets, *nodes; /* climb.cuh's, of each output's parts */
+};
+
+/* A block is a warp: no part waits for another one. */
+template <class OP, class X, class ARGS, class Finish>
+__device__ __forceinline__ void fold_by_warps(const ARGS &a, const WarpsCut &cut,
+                                              const Finish &finish) {
+  typedef typename OP::State A;
+  for (int64_t b = blockIdx.x; b < a.outputs * cut.split; b += gridDim.x) {
+    const int64_t o = quotient_of(b, cut.split), part = b - o * cut.split;
+    const X x(a, o);
+    int64_t share = RowsOf<OP>::GROUP;
+    while (share * cut.split < x.count) share *= 2;
+    const int64_t first = part * share, parts = x.count > share ? (x.count + share - 1) / share : 1;
+    if (part >= parts) continue;
+    Branch<A> root =
+        fold_by_warp<OP>(x, first, first + share < x.count ? first + share : x.count);
+    A *const nodes = (A *)cut.nodes + o * climb_nodes(cut.split);
+    uint32_t *const tickets = (uint32_t *)cut.tickets + o * climb_tickets(cut.split);
+    if (!climb<Apart<OP>>(root.value, part, parts, nodes, tickets)) continue;
+    if (lane_of() == 0) finish(o, &root);
+  }
 }
 
 GPR_CLOSE

@@ -7,10 +7,15 @@
 #include "outputs.cuh"
 #include "tree_blocks.cuh"
 #include "tree_staged.cuh"
+#include "tree_warps.cuh"
 
 GPR_OPEN
 
-enum { TREE_BLOCKS = 2, TREE_STAGED_BLOCKS = 4, TREE_WARPS_LEAST = 512 };
+enum { TREE_THREADS = 64, TREE_BLOCKS = 8, TREE_WARPS = 24, TREE_STAGED_BLOCKS = 4 };
+enum { TREE_WARPS_LEAST = 512, TREE_ACROSS = 32 };
+/* Bytes of a warp's part, if that leaves so many parts for a multiprocessor; as users' operators
+ * have them. */
+enum { TREE_PART = 128 << 10, TREE_PARTS = 64 };
 /* Leaves of a thread's run, as registers have room for; the same where there are few. */
 GPR_CONSTEXPR int tree_run(int bytes) { return bytes <= 4 ? 32 : 128 / bytes; }
 GPR_CONSTEXPR int tree_leaves(int bytes) { return bytes < 16 ? 8 : 4; }
@@ -93,10 +98,10 @@ template <class F> struct TreeOperator {
   typedef typename Store<sizeof(T)>::type Bits;
   enum { LEAF = (int)sizeof(T), RUN = tree_run(LEAF), LEAVES = tree_leaves(LEAF) };
   enum { PACKET = tree_packet(LEAF), ROWS = tree_rows(LEAF) };
-  enum { ARRAYS = 2, THREADS = AXES_THREADS, DEPTH = 60 };
+  enum { ARRAYS = 2, THREADS = TREE_THREADS, STAGED_THREADS = AXES_THREADS, DEPTH = 60 };
   enum { IS_AHEAD = LEAF >= 4 }; /* as numbers can be copied */
 
-  enum { ARE_TWO = LEAF >= 4 };        /* groups at a time */
+  enum { IS_QUICK = 0 };
   enum { BEYOND = LEAF < 4 ? 16 : 0 }; /* leaves that words reach over which begin within one */
   static __device__ __forceinline__ bool is_even(const int64_t (&at)[ARRAYS]) {
     return at[0] % 16 == 0;
@@ -158,11 +163,19 @@ __device__ __forceinline__ void finish_tree(const gpr_axes_args &a, int64_t o,
   finish_values<F>(a, first + kept_place(a, o - first).out, value, a.count, 1);
 }
 
-template <class F, class LOAD, int UNIT>
-__global__ void __launch_bounds__(AXES_THREADS, TREE_BLOCKS)
-    trees(const __grid_constant__ gpr_axes_args a) {
-  fold_outputs<TreeOperator<F>, UNIT, TreeElements<F, LOAD>>(
+template <class F, class LOAD>
+__global__ void __launch_bounds__(TREE_THREADS, TREE_BLOCKS)
+    trees_by_threads(const __grid_constant__ gpr_axes_args a) {
+  fold_by_threads<TreeOperator<F>, TreeElements<F, LOAD>>(
       a, {a.team, a.rows, a.tiles, a.split, a.split, a.scratch, AXES_POOL},
+      [&](int64_t o, const Branch<typename F::Wide> *root) { finish_tree<F>(a, o, *root); });
+}
+
+template <class F, class LOAD>
+__global__ void __launch_bounds__(GPR_WARP, TREE_WARPS)
+    trees_by_warps(const __grid_constant__ gpr_axes_args a) {
+  fold_by_warps<TreeOperator<F>, TreeElements<F, LOAD>>(
+      a, {a.split, a.scratch, (char *)a.scratch + AXES_POOL},
       [&](int64_t o, const Branch<typename F::Wide> *root) { finish_tree<F>(a, o, *root); });
 }
 

@@ -17,13 +17,15 @@
 #include "../../kernels/core/portable.h"
 #include "../../kernels/abi/rows.h"
 GPR_OPEN
+static uint32_t draw(uint32_t *ticket, uint32_t last) {
+  const uint32_t drawn = *ticket;
+  *ticket = drawn == last ? 0 : drawn + 1;
+  return drawn;
+}
 static bool is_last_of(uint32_t *ticket, int blocks) {
   static bool last;
   __syncthreads();
-  if (threadIdx.x == 0) {
-    last = *ticket == (uint32_t)blocks - 1;
-    *ticket = last ? 0 : *ticket + 1;
-  }
+  if (threadIdx.x == 0) last = draw(ticket, (uint32_t)blocks - 1) == (uint32_t)blocks - 1;
   __syncthreads();
   return last;
 }
@@ -95,16 +97,16 @@ void body() {
   if (!unit)
     trees_staged<F>(args);
   else if (unit == 1)
-    any ? trees<F, AnyDtype, 1>(args) : trees<F, F::Element, 1>(args);
+    any ? trees_by_threads<F, AnyDtype>(args) : trees_by_threads<F, F::Element>(args);
   else
-    any ? trees<F, AnyDtype, 32>(args) : trees<F, F::Element, 32>(args);
+    any ? trees_by_warps<F, AnyDtype>(args) : trees_by_warps<F, F::Element>(args);
 #else
   if (!unit)
     operate_staged<UserOperator>(*(const gpr_operator_args *)arguments);
   else if (unit == 1)
-    operate<UserOperator, 1>(*(const gpr_operator_args *)arguments);
+    operate_by_threads<UserOperator>(*(const gpr_operator_args *)arguments);
   else
-    operate<UserOperator, 32>(*(const gpr_operator_args *)arguments);
+    operate_by_warps<UserOperator>(*(const gpr_operator_args *)arguments);
 #endif
   wait_in(ENDED);
 }
@@ -185,6 +187,11 @@ int __syncthreads_or(int mine) {
   any = 0;
   return found;
 }
+int __all_sync(uint32_t, int mine) {
+  for (int mask = 1; mask < LANES; mask *= 2)
+    mine &= (int)shuffled((uint32_t)mine, (int)(threadIdx.x % LANES) ^ mask);
+  return mine;
+}
 void __threadfence() {}
 template <class T, class U> T atomicAdd(T *at, U by) { return (*at += by) - by; }
 template <class T> T __ldg(const T *at) { return *at; }
@@ -233,7 +240,7 @@ extern "C" __attribute__((visibility("default"))) int product(gpr_axes_args *arg
   args->scratch = scratch;
   if (!AxesCut{row, multiprocessors, *args, out, GPR_ANY_VARIANT}.select()) return 3;
   const int of_unit = out.kernel == &staged ? 0 : out.kernel == &by_warps ? 32 : 1;
-  const int failed = launch(args, (unsigned)out.blocks, AXES_THREADS, of_unit, seed);
+  const int failed = launch(args, (unsigned)out.blocks, (unsigned)out.threads, of_unit, seed);
   args->length = of_unit; /* for who asks which it was */
   return failed;
 }

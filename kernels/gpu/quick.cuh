@@ -1,0 +1,110 @@
+/* Roots and quotients by the steps that the device's own functions take for nearly all numbers.
+ * Those branch for the others; here the least number on the way is kept, which tells once for many
+ * results whether all are right, so that many go side by side. */
+#ifndef GPR_QUICK_CUH
+#define GPR_QUICK_CUH
+
+#include "../core/portable.h"
+
+GPR_OPEN
+
+/* NaN if one of them is. */
+__device__ __forceinline__ float less_or_nan(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  float least;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
+  return least;
+#else
+  return a != a || a < b ? a : b;
+#endif
+}
+
+/* The size of a double as far as the order goes; NaN for NaN, infinities and the very largest. */
+__device__ __forceinline__ float rank_of(double x) {
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof x);
+  const uint32_t high = (uint32_t)(bits >> 32) & 0x7fffffff;
+  float rank;
+  memcpy(&rank, &high, sizeof rank);
+  return rank;
+}
+__device__ __forceinline__ float rank_of(float x) { return fabsf(x); }
+
+#ifdef __CUDACC__
+__device__ __forceinline__ float near_reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+/* Its lower half is not zero: with that some quotients, by numbers whose digits are nearly all ones
+ * or all zeros, were rounded wrongly in the end (1 of 50,000 of such). */
+__device__ __forceinline__ double near_reciprocal(double x) {
+  double y;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+  return __hiloint2double(__double2hiint(y), 1);
+}
+__device__ __forceinline__ float near_root(float x) { /* one over it, as the next */
+  float y;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+__device__ __forceinline__ double near_root(double x) {
+  double y;
+  asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+  return y;
+}
+
+__device__ __forceinline__ float quick_quotient(float a, float b, float y) {
+  y = __fmaf_rn(__fmaf_rn(-b, y, 1), y, y);
+  float q = __fmul_rn(a, y);
+  q = __fmaf_rn(__fmaf_rn(-b, q, a), y, q);
+  return __fmaf_rn(__fmaf_rn(-b, q, a), y, q);
+}
+__device__ __forceinline__ double quick_quotient(double a, double b, double y) {
+  const double e = __fma_rn(-b, y, 1);
+  y = __fma_rn(__fma_rn(e, e, e), y, y);
+  y = __fma_rn(__fma_rn(-b, y, 1), y, y);
+  const double q = __dmul_rn(a, y);
+  return __fma_rn(__fma_rn(-b, q, a), y, q);
+}
+__device__ __forceinline__ float quick_root(float x, float y) {
+  const float root = __fmul_rn(x, y);
+  return __fmaf_rn(__fmaf_rn(-root, root, x), 0.5f * y, root);
+}
+__device__ __forceinline__ double quick_root(double x, double y) {
+  const double e = __fma_rn(-x, __dmul_rn(y, y), 1);
+  y = __fma_rn(__fma_rn(e, 0.375, 0.5), __dmul_rn(y, e), y);
+  const double root = __dmul_rn(x, y);
+  return __fma_rn(__fma_rn(-root, root, x), 0.5 * y, root);
+}
+#else
+template <class T> T near_reciprocal(T x) { return 1 / x; }
+template <class T> T near_root(T x) { return 1 / x; }
+template <class T> T quick_quotient(T a, T b, T) { return a / b; }
+inline float quick_root(float x, float) { return sqrtf(x); }
+inline double quick_root(double x, double) { return sqrt(x); }
+#endif
+
+struct QuickMath {
+  float of_roots = 1, of_quotients = 1; /* the least that was met */
+
+  template <class T> __device__ __forceinline__ T root(T x) {
+    const T found = quick_root(x, near_root(x));
+    of_roots = less_or_nan(of_roots, rank_of(found));
+    return found;
+  }
+  /* A quotient of floats asks of the reciprocal too; those of doubles are few enough without. */
+  template <class T> __device__ __forceinline__ T quotient(T a, T b) {
+    const T y = near_reciprocal(b), found = quick_quotient(a, b, y);
+    of_quotients = less_or_nan(of_quotients, less_or_nan(rank_of(a), rank_of(found)));
+    if (sizeof(T) == 4) of_quotients = less_or_nan(of_quotients, rank_of(y));
+    return found;
+  }
+  /* Below these what the steps lose could be below the smallest numbers. */
+  __device__ __forceinline__ bool is_sure() const {
+    return of_roots >= 0x1p-48f && of_quotients >= 0x1p-60f;
+  }
+};
+
+GPR_CLOSE
+#endif
