@@ -152,6 +152,38 @@ def walk_long_ones(place, name, rng, shapes):
         same(place, name, found, op(*inputs, axis=axes), (name, shape, axes))
 
 
+def _numbers(rng, dtype, shape, kind):
+    """Of digits that are nearly all ones or zeros; of any exponent; whole ones; and with one that
+    is not like the others."""
+    info = np.finfo(dtype)
+    x = rng.normal(size=shape)
+    if kind == 0:
+        last = np.exp2(-rng.integers(1, info.nmant + 1, shape))
+        x = rng.choice([1.0, 2.0], shape) + rng.choice([-1, 1], shape) * last
+        x *= np.exp2(rng.integers(-8, 8, shape))
+    elif kind == 1:
+        x = x * np.exp2(rng.integers(info.minexp - 20, info.maxexp - 2, shape).astype(float))
+    elif kind == 2:
+        x = np.round(3 * x)
+    else:
+        x.flat[rng.integers(x.size)] = rng.choice([np.nan, np.inf, 0, -0.0, info.tiny / 8])
+    return x.astype(dtype)
+
+
+def walk_quick(place, rng, times):
+    """Roots and quotients, of which a device makes many at a time."""
+    with np.errstate(all="ignore"):
+        for dtype, f in (("f4", "f"), ("f8", "")):
+            for text in ("a / b", f"sqrt{f}(a * a + b * b)"):
+                op = Operator(dtype, combine=text, name="quick")
+                for n in range(times):
+                    for shape in ((32, 200), (2, 5000), (9000,)):
+                        x = _numbers(rng, dtype, shape, n % 4)
+                        axis = 0 if len(x) == 32 else -1
+                        wanted, found = op(x, axis=axis), op(place.put(x), axis=axis)
+                        same(place, "", found, wanted, (dtype, text, n % 4, shape))
+
+
 def walk_segments(place, name, rng, n, columns):
     op = made(name)
     inputs = CASES[name].make(rng, (n, columns))

@@ -71,6 +71,11 @@ def test_long_ones_are_cut(name, place, fibers):
     assert max(args[8] for *_, args in fibers.launches) > 1  # blocks share an output
 
 
+def test_quick_steps(place, fibers):
+    walks.walk_quick(place, generator("quick fibers"), 4)
+    assert {unit for unit, *_ in fibers.launches} == {1, 32}
+
+
 SHORT = [((400, 5), 1), ((300, 30), 1), ((90, 101), 1), ((7, 120), 1)]
 
 

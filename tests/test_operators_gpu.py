@@ -174,6 +174,10 @@ def test_every_root():
             assert np.array_equal(np.signbit(found[x == 0]), np.signbit(wanted[x == 0]))
 
 
+def test_quick_steps():
+    walks.walk_quick(Raw, generator("quick steps"), 40)
+
+
 @each_library
 def test_results_are_of_the_callers_kind(library):
     x = np.arange(12.0).reshape(3, 4)

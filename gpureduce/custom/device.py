@@ -116,7 +116,9 @@ _QUICKLY = """\
 
 
 def _is_quick(program: Program) -> bool:
-    return not emit_c.is_long(program.combine) and any(map(emit_c.is_quick, in_order(program.combine)))
+    return not emit_c.is_long(program.combine) and any(
+        map(emit_c.is_quick, in_order(program.combine))
+    )
 
 
 def _quick(program: Program) -> str:

@@ -36,8 +36,8 @@ __device__ __forceinline__ float near_reciprocal(float x) {
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-/* Its lower half is not zero: with that some quotients, by numbers whose digits are nearly all ones
- * or all zeros, were rounded wrongly in the end (1 of 50,000 of such). */
+/* As the device's own has it, its lower half is not zero: of quotients by numbers whose digits are
+ * all ones some would be rounded wrongly. */
 __device__ __forceinline__ double near_reciprocal(double x) {
   double y;
   asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
@@ -93,11 +93,10 @@ struct QuickMath {
     of_roots = less_or_nan(of_roots, rank_of(found));
     return found;
   }
-  /* A quotient of floats asks of the reciprocal too; those of doubles are few enough without. */
   template <class T> __device__ __forceinline__ T quotient(T a, T b) {
     const T y = near_reciprocal(b), found = quick_quotient(a, b, y);
-    of_quotients = less_or_nan(of_quotients, less_or_nan(rank_of(a), rank_of(found)));
-    if (sizeof(T) == 4) of_quotients = less_or_nan(of_quotients, rank_of(y));
+    const float least = less_or_nan(rank_of(a), less_or_nan(rank_of(y), rank_of(found)));
+    of_quotients = less_or_nan(of_quotients, least);
     return found;
   }
   /* Below these what the steps lose could be below the smallest numbers. */

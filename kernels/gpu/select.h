@@ -288,12 +288,17 @@ struct AxesCut : BriefCut {
   bool is_easy() const {
     return row.staged && is_native() && is_numbered() && is_in_order() && plain() && is_any();
   }
+  /* One element each: a NaN that does not count leaves the sum of nothing. */
+  bool are_single_sums() const {
+    return a.op == GPR_OP_SUM && a.skip && a.count == 1 && !a.where && !a.starts && is_native() &&
+           is_numbered() && is_any();
+  }
   bool takes(int variant) {
     if (row.is_tree != (variant == GPR_VARIANT_TREES)) return false;
     switch (variant) {
       case GPR_VARIANT_TREES: return trees();
       case GPR_VARIANT_SEGMENTS: return is_native() && is_numbered() && segments();
-      case GPR_VARIANT_PACKED: return is_easy() && packed();
+      case GPR_VARIANT_PACKED: return (is_easy() || are_single_sums()) && packed();
       case GPR_VARIANT_SHALLOW: return is_easy() && shallow();
       case GPR_VARIANT_STAGED: return is_easy() && !prefers_brief(row.staged_bytes) && staged();
       case GPR_VARIANT_COLUMNS: return is_easy() && columns();

@@ -142,10 +142,13 @@ __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
 /* One output of rows that lie one behind the other. */
 template <class F> __device__ __forceinline__ void slow_row(const gpr_axes_args &a, int64_t o) {
   typedef typename F::Element T;
-  slow_output<F>(&a, o, a.data + o * a.count * (int64_t)sizeof(T), sizeof(T), a.count);
+  const char *from = a.data + o * a.count * (int64_t)sizeof(T);
+  const bool is_nothing = a.skip && is_nan_or_nat(*(const T *)from);
+  slow_output<F>(&a, o, from, sizeof(T), is_nothing ? 0 : a.count);
 }
 
-/* Rows one behind the other, of COUNT elements each: a power of two of them, a packet at most. */
+/* Rows one behind the other, of COUNT elements each: a power of two of them, a packet at most. NaN
+ * is skipped in sums of one. */
 template <class F, int COUNT> __device__ __forceinline__ void fold_packed(const gpr_axes_args &a) {
   typedef typename F::Element T;
   constexpr int V = Packet<T>::count, N = V / COUNT;
@@ -162,6 +165,10 @@ template <class F, int COUNT> __device__ __forceinline__ void fold_packed(const 
     const int64_t p = first + u * AXES_THREADS;
     if (p >= full) break;
     Few<F> few[N];
+    if (COUNT == 1 && a.skip)
+#pragma unroll
+      for (int e = 0; e < V; e++)
+        if (is_nan_or_nat(v[u].element[e])) v[u].element[e] = T{};
 #pragma unroll
     for (int e = 0; e < V; e++) few[e / COUNT].add(v[u].element[e], e % COUNT);
     missed |= finish_few<F>(a, p * N, N, few, COUNT) << (u * N);

@@ -133,26 +133,12 @@ template <class OP, class X> struct PackedRun {
     typename OP::State node[OP::ROWS];
 #pragma unroll
     for (int r = 0; r < OP::ROWS; r++)
-      node[r] =
-          fold_run<OP, OP::PACKET>(x, group.leaves[r], i + r * (int)RowsOf<OP>::ROW, 0, how);
+      node[r] = fold_run<OP, OP::PACKET>(x, group.leaves[r], i + r * (int)RowsOf<OP>::ROW, 0, how);
     exchange<OP::ROWS, 1>(node, WholeGroup(), how);
     return node[0];
   }
 };
 
-/* A group that lies in one line. */
-template <class OP, class X>
-__device__ __forceinline__ void load_within(typename OP::template Leaves<OP::PACKET> *leaves,
-                                            const X &x, const int64_t (&at)[OP::ARRAYS],
-                                            const CutGroup<OP> &group) {
-#pragma unroll
-  for (int r = 0; r < OP::ROWS; r++) {
-    int64_t own[OP::ARRAYS];
-#pragma unroll
-    for (int k = 0; k < OP::ARRAYS; k++) own[k] = at[k] + group.before(r, lane_of()) * x.step[k];
-    leaves[r].load_some(x, own, group.of_packet(r));
-  }
-}
 /* A group whose rows lie in one line or two: whether they do. All lanes follow the lines. */
 template <class OP, class X>
 __device__ __forceinline__ bool fold_lines(typename OP::State *node, const X &x, int64_t first,
@@ -161,11 +147,8 @@ __device__ __forceinline__ bool fold_lines(typename OP::State *node, const X &x,
   int64_t at[OP::ARRAYS], left = x.begin(at, first);
   if (!x.is_direct() || (left < group.leaves && x.line() < ROW)) return false;
   typename OP::template Leaves<OP::PACKET> leaves[OP::ROWS];
-  const bool is_within = left >= group.leaves;
-  if (is_within) load_within<OP>(leaves, x, at, group);
 #pragma unroll
   for (int r = 0; r < OP::ROWS; r++) {
-    if (is_within) break;
     int64_t next[OP::ARRAYS], further = 0;
     const bool ends = left < ROW && left < group.leaves - r * (int)ROW;
     if (ends) further = x.begin(next, first + r * (int)ROW + left);
@@ -323,8 +306,7 @@ __device__ __forceinline__ void fold_by_warps(const ARGS &a, const WarpsCut &cut
     while (share * cut.split < x.count) share *= 2;
     const int64_t first = part * share, parts = x.count > share ? (x.count + share - 1) / share : 1;
     if (part >= parts) continue;
-    Branch<A> root =
-        fold_by_warp<OP>(x, first, first + share < x.count ? first + share : x.count);
+    Branch<A> root = fold_by_warp<OP>(x, first, first + share < x.count ? first + share : x.count);
     A *const nodes = (A *)cut.nodes + o * climb_nodes(cut.split);
     uint32_t *const tickets = (uint32_t *)cut.tickets + o * climb_tickets(cut.split);
     if (!climb<Apart<OP>>(root.value, part, parts, nodes, tickets)) continue;

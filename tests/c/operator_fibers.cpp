@@ -200,9 +200,9 @@ template <class T> T __ldg(const T *at) { return *at; }
 extern "C" void __ubsan_handle_type_mismatch_v1(void *, void *) { is_misaligned = true; }
 
 /* 0 is fine, 1 a barrier that not all threads reach, 2 an access that a device would not make. */
-extern "C" __attribute__((visibility("default"))) int launch(const void *args,
-                                                             unsigned blocks, unsigned threads,
-                                                             int of_unit, unsigned seed) {
+extern "C" __attribute__((visibility("default"))) int launch(const void *args, unsigned blocks,
+                                                             unsigned threads, int of_unit,
+                                                             unsigned seed) {
   Random random{seed};
   std::vector<unsigned> order(blocks);
   std::iota(order.begin(), order.end(), 0);
