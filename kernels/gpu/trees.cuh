@@ -11,7 +11,7 @@
 
 GPR_OPEN
 
-enum { TREE_THREADS = 64, TREE_BLOCKS = 8, TREE_WARPS = 24, TREE_STAGED_BLOCKS = 4 };
+enum { TREE_THREADS = 64, TREE_BLOCKS = 8, TREE_WARPS = 20, TREE_STAGED_BLOCKS = 4 };
 enum { TREE_WARPS_LEAST = 512, TREE_ACROSS = 32 };
 /* Bytes of a warp's part, if that leaves so many parts for a multiprocessor; as users' operators
  * have them. */
