@@ -90,9 +90,17 @@ template <class T, int M, int N> struct Given {
       }
     }
   }
-  /* Of shared memory, which goes on behind them. */
-  __device__ __forceinline__ void load_shared(const char *at) {
-    if constexpr (is_small) {
+  /* Of shared memory, which goes on behind them; even ones by words, or banks would be in each
+   * other's way. */
+  __device__ __forceinline__ void load_shared(const char *at, bool is_even) {
+    if (is_by_words && is_even) {
+      skew = 0;
+#pragma unroll
+      for (int i = 0; i < words; i++) {
+        const Word loaded = ((const Word *)at)[i];
+        memcpy((char *)w + i * (int)sizeof(Word), &loaded, sizeof loaded);
+      }
+    } else if constexpr (is_small) {
       skew = (int)((uintptr_t)at & 3);
       const uint32_t *from = (const uint32_t *)(at - skew);
 #pragma unroll

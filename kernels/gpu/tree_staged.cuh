@@ -55,6 +55,7 @@ __device__ __forceinline__ void fold_staged(const ARGS &a, int64_t wide, int64_t
     copies_begun();
     own_copies_came<0>();
     __syncthreads();
+    const bool is_even = (skew | count * (int)OP::LEAF) % 16 == 0;
     int many = (count + PACKET - 1) / PACKET;
     A *node = (A *)room, *other = (A *)stage;
     {
@@ -62,7 +63,8 @@ __device__ __forceinline__ void fold_staged(const ARGS &a, int64_t wide, int64_t
       for (int u = threadIdx.x; u < outs * many; u += THREADS, of.go()) {
         const int i = of.unit * PACKET, left = count - i;
         typename OP::template Leaves<PACKET> leaves;
-        leaves.load_shared((const char *)stage + skew + (of.output * count + i) * (int)OP::LEAF);
+        leaves.load_shared((const char *)stage + skew + (of.output * count + i) * (int)OP::LEAF,
+                           is_even);
         leaves.settle();
         node[u] = fold_there<OP, PACKET>(x, leaves, i, 0, left < PACKET ? left : (int)PACKET);
       }

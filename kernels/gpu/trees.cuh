@@ -133,7 +133,9 @@ template <class F> struct TreeOperator {
                                                int there) {
       given.load_lines(x, 0, at[0], next[0], x.step[0], from, left, there);
     }
-    __device__ __forceinline__ void load_shared(const char *at) { given.load_shared(at); }
+    __device__ __forceinline__ void load_shared(const char *at, bool is_even) {
+      given.load_shared(at, is_even);
+    }
     template <class X>
     __device__ __forceinline__ void load_some(const X &x, const int64_t *at, int there) {
       given.load_some(x, 0, at[0], x.step[0], x.is_packed(0), there);
