@@ -113,7 +113,8 @@ static int widen(steps *s, int bytes) {
 /* How much of a loop at a time: where it writes far apart, lines stay in the first cache until what
  * lies beside them comes. */
 static int64_t some_of(const step *outer, const step *inner) {
-  return outer->to < inner->to && inner->n > 2 * SHORT_STEP ? SHORT_STEP : inner->n;
+  const int apart = outer->n > 1 && outer->to < inner->to;
+  return apart && inner->n > 2 * SHORT_STEP ? SHORT_STEP : inner->n;
 }
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
