@@ -6,6 +6,9 @@
 #include "../kernels/abi/lists.h"
 #include "cpu.h"
 
+/* A loop so short that it is not worth a call. */
+enum { SHORT_RUN = 16 };
+
 void gpr_swap_bytes(char *data, int64_t bytes, int unit) {
   for (int64_t i = 0; i < bytes; i += unit) {
     if (unit == 2) {
@@ -27,14 +30,20 @@ void gpr_swap_bytes(char *data, int64_t bytes, int unit) {
   }
 }
 
-/* A loop so short that it is not worth a call. */
-enum { SHORT_RUN = 16 };
+int gpr_word_of(int64_t run) {
+  int word = 1;
+  while (word < GPR_WORD_BYTES && 2 * word <= run) word *= 2;
+  return word;
+}
 
 /* Elements [start, start + n) in C order of these dimensions. */
 static void gather(int ndim, const int64_t *shape, const int64_t *strides, int bytes,
                    const char *from, int64_t start, int64_t n, char *to) {
   const gpr_copy copy = gpr_cpu_table_here()->copy;
   const int last = ndim - 1;
+  const int64_t line = shape[last] * bytes;
+  const int dense = strides[last] == bytes, word = dense ? gpr_word_of(line) : bytes;
+  const int is_short = dense ? line <= 2 * GPR_WORD_BYTES : shape[last] < SHORT_RUN;
   int64_t index[GPR_DIMS_MAX];
   for (int d = last; d >= 0; d--) {
     index[d] = start % shape[d];
@@ -44,15 +53,17 @@ static void gather(int ndim, const int64_t *shape, const int64_t *strides, int b
   while (n > 0) {
     int64_t rest = shape[last] - index[last], m = n < rest ? n : rest;
     int d = last;
-    if (last && !index[last] && shape[last] < SHORT_RUN && n >= 2 * shape[last]) {
-      const int64_t run = shape[last], rows = n / run; /* the other way round: few long loops */
+    if (last && !index[last] && is_short && n >= 2 * shape[last]) {
+      const int64_t rows = n / shape[last]; /* the other way round: few long loops */
       d = last - 1;
       rest = shape[d] - index[d];
       m = rows < rest ? rows : rest;
-      for (int64_t i = 0; i < run; i++)
-        copy(from + i * strides[last], strides[d], to + i * bytes, run * bytes, m, bytes);
-      to += m * run * bytes;
-      n -= m * run;
+      for (int64_t i = 0; i < line; i += word) {
+        const int64_t at = i + word > line ? line - word : i;
+        copy(from + (dense ? at : i / bytes * strides[last]), strides[d], to + at, line, m, word);
+      }
+      to += m * line;
+      n -= m * shape[last];
     } else {
       copy(from, strides[last], to, bytes, m, bytes);
       to += m * bytes;

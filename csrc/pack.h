@@ -8,6 +8,11 @@
 void gpr_pack(const gpr_plan *plan, const char *data, int64_t start, int64_t n, void *to,
               void *scratch);
 
+/* A run of at most 2 * GPR_WORD_BYTES is two words of so many bytes, at its start and its end,
+ * which may overlap. */
+enum { GPR_WORD_BYTES = 32 };
+int gpr_word_of(int64_t run);
+
 /* Reverses the bytes of each `unit`. */
 void gpr_swap_bytes(char *data, int64_t bytes, int unit);
 

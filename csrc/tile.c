@@ -99,14 +99,24 @@ static void settle(steps *s) {
   s->n = n;
 }
 
-/* A run of few bytes is one element, of so many. */
+/* A run of few bytes is one word or two, of so many bytes. */
 static int widen(steps *s, int bytes) {
-  const step *last = s->at + s->n - 1;
+  step *last = s->at + s->n - 1;
   const int64_t run = s->n ? last->n * bytes : 0;
-  if (!run || last->from != bytes || last->to != bytes || run > 16 || run & (run - 1)) return bytes;
-  s->n--;
-  return (int)run;
+  if (!run || last->from != bytes || last->to != bytes || run > 2 * GPR_WORD_BYTES) return bytes;
+  const int word = gpr_word_of(run);
+  *last = (step){2, run - word, run - word};
+  s->n -= run == word;
+  return word;
 }
+
+/* How much of a loop at a time: where it writes far apart, lines stay in the first cache until what
+ * lies beside them comes. */
+static int64_t some_of(const step *outer, const step *inner) {
+  const int apart = outer->n > 1 && outer->to < inner->to;
+  return apart && inner->n > 2 * SHORT_STEP ? SHORT_STEP : inner->n;
+}
+static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static void copy_two(step a, step b, const char *from, char *to, int bytes) {
   const gpr_copy copy = gpr_cpu_table_here()->copy;
@@ -120,17 +130,28 @@ static void copy_two(step a, step b, const char *from, char *to, int bytes) {
     a = b;
     b = held;
   }
-  for (int64_t i = 0; i < a.n; i++)
-    copy(from + i * a.from, b.from, to + i * a.to, b.to, b.n, bytes);
+  const int64_t some = some_of(&a, &b);
+  for (int64_t first = 0; first < b.n; first += some)
+    for (int64_t i = 0; i < a.n; i++)
+      copy(from + i * a.from + first * b.from, b.from, to + i * a.to + first * b.to, b.to,
+           least_of(some, b.n - first), bytes);
 }
 
-static void copy(const step *s, int n, const char *from, char *to, int bytes) {
+static void copy(step *s, int n, const char *from, char *to, int bytes) {
   const step one = {1, 0, 0};
   if (n <= 2) {
     copy_two(n > 1 ? s[0] : one, n ? s[n - 1] : one, from, to, bytes);
     return;
   }
-  for (int64_t i = 0; i < s->n; i++) copy(s + 1, n - 1, from + i * s->from, to + i * s->to, bytes);
+  step *next = s + 1;
+  const int64_t all = next->n, some = some_of(s, next);
+  for (int64_t first = 0; first < all; first += some) {
+    next->n = least_of(some, all - first);
+    for (int64_t i = 0; i < s->n; i++)
+      copy(next, n - 1, from + i * s->from + first * next->from, to + i * s->to + first * next->to,
+           bytes);
+  }
+  next->n = all;
 }
 
 /* The box's elements one after the other, where they lie or at `to`. */

@@ -202,6 +202,19 @@ def test_elements_that_lie_apart(op, dtype):
         assert_bits(got, want, f"steps {down} and {right}, axis {axis}, {extra}")
 
 
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("op", ["sum", "argmax", "count_nonzero"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_narrow_rows_that_lie_apart(op, dtype):
+    """Of any number of bytes, which are brought together by words."""
+    a = hard_matrix(op, numpy_dtype(dtype), (600, 71)).reshape(3, 200, 71)
+    for columns in (*range(1, 18), 31, 32, 33, 64, 65):
+        b = a[:, :, 3 : 3 + columns]
+        for axis in (0, 1, (0, 1), None) if op != "argmax" else (0, 1, None):
+            got, want = call(op, b, axis=axis), call(op, b.copy(), axis=axis)
+            assert_bits(got, want, f"{columns} columns, axis {axis}")
+
+
 FEW = ("sum", "mean", "min", "max", "argmin", "argmax", "var", "std")
 NASTY = (0.0, -0.0, 1, -1, 1.5, 0.1, -3, 1e-30, 1e30, np.nan, -np.nan, np.inf, -np.inf)
 

@@ -87,3 +87,15 @@ def test_zeros_keep_their_signs():
             gpureduce.finish(gpureduce.partials(x.T, "sum", axis=1)),
         ):
             assert np.signbit(found).sum() == SHAPE[1] - 1 and not np.signbit(found[7])
+
+
+@pytest.mark.parametrize("near", [0.0, -0.0, np.nextafter(2, 0), np.nextafter(-1e-308, 0)])
+def test_many_of_one_exponent_beside_the_whole_range(near):
+    """More of them than the word of one exponent holds."""
+    x = np.full(1 << 15, near)
+    for i, other in enumerate((1e300, 1e-300, 5e-324, -1e300)):
+        x[i::500] = other
+    for a in (x, x + 1j * x[::-1]):
+        found = gpureduce.finish(gpureduce.partials(a, "sum"))
+        assert found.real == float(moments(a.real)[0])
+        assert found.imag == float(moments(a.imag)[0])

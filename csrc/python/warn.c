@@ -167,6 +167,17 @@ static double look_of_one(const gpr_call *call) {
   }
   return LOOK + elements * (step > gpr_dtypes[view->dtype].bytes ? APART : 1);
 }
+/* Whether there is such an output that no element explains, by the first: then it is all one what
+ * the others are. */
+static int is_met(const gpr_call *call, int class, int64_t count, const real *r, pending *p) {
+  int64_t i = 0;
+  while (i < count && !(p->classes[i] & class)) i++;
+  if (i == count || call->options.starts) return 0;
+  look_at_array(call, 0, i, r, p);
+  if (!(p->classes[i] & class)) return 0;
+  for (; i < count; i++) is_known(p, i, class);
+  return class;
+}
 /* Of few outputs each by itself, since the others' elements need not be read. */
 static void look_for(const gpr_call *call, int64_t count, const real *r, pending *p) {
   const gpr_options *o = &call->options;
@@ -198,7 +209,10 @@ static int flags_of(const gpr_call *call, const char *results, int64_t count, in
       p.left++;
     }
   }
-  if (of.infinity) look_for(call, count, &of, &p);
+  if (of.infinity) {
+    found = is_met(call, NO_NUMBER, count, &of, &p) | is_met(call, INFINITE, count, &of, &p);
+    look_for(call, count, &of, &p);
+  }
   for (int64_t i = 0; p.left && i < count; i++) found |= p.classes[i];
   PyMem_RawFree(p.classes);
   return flags | (found & NO_NUMBER ? NPY_FPE_INVALID : 0) | (found & INFINITE ? infinite : 0);

@@ -111,7 +111,7 @@ typedef void (*gpr_blend)(void *x, int bytes, const uint8_t *keep, int64_t n, co
 typedef void (*gpr_count)(const uint8_t *keep, int64_t across, int64_t along, int64_t outputs,
                           int64_t n, int64_t *counts);
 
-/* n elements of 1, 2, 4, 8 or 16 bytes from each step·i to each to_step·i. */
+/* n elements of 1, 2, 4, 8, 16 or 32 bytes from each step·i to each to_step·i. */
 typedef void (*gpr_copy)(const char *from, int64_t step, char *to, int64_t to_step, int64_t n,
                          int bytes);
 

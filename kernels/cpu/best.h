@@ -9,6 +9,15 @@ GPR_OPEN
 /* Columns of a block. */
 static constexpr int64_t COLUMNS = 512;
 
+/* The first row of each column that has such an element, or -1. */
+template <class T, class Row, class Is>
+GPR_FN void look_for(const T *x, int64_t stride, int64_t columns, int64_t rows, Row *first,
+                     const Is &is) {
+  memset(first, -1, (size_t)columns * sizeof *first);
+  for (int64_t i = rows - 1; i >= 0; i--)
+    for (int64_t j = 0; j < columns; j++) first[j] = is(x[i * stride + j]) ? (Row)i : first[j];
+}
+
 /* The best of each column, where the two zeros tie, and its first row. A sum tells NaN, as for
  * whole arrays; then some rows are looked at again. */
 template <class T, bool GREATEST, bool PLACE> struct Best {
@@ -146,17 +155,10 @@ template <class T, bool GREATEST, bool PLACE> struct Best {
     }
     unmet = worsts && skip;
     if (unmet) {
-      look_for(x, stride, columns, 0, rows, met, [](T e) { return e == e; });
+      look_for(x, stride, columns, rows, met, [](T e) { return e == e; });
       for (int64_t j = 0; PLACE && j < columns; j++) row[j] = row[j] < 0 ? met[j] : row[j];
     }
     if (zero && !PLACE) look_at_signs(x, stride, columns, rows);
-  }
-  template <class Is>
-  static void look_for(const T *x, int64_t stride, int64_t columns, int64_t from, int64_t stop,
-                       Row *first, const Is &is) {
-    memset(first, -1, (size_t)columns * sizeof *first);
-    for (int64_t i = stop - 1; i >= from; i--)
-      for (int64_t j = 0; j < columns; j++) first[j] = is(x[i * stride + j]) ? (Row)i : first[j];
   }
   /* Of numbers at least zero the least is -0.0 if there is one, of others the greatest is 0.0. NaN
    * is of neither sign. */

@@ -80,7 +80,12 @@ GPR_APART void fold_position(typename Position<T, GREATEST>::State *to, const T 
                              int64_t columns, int64_t rows, int64_t index, bool skip) {
   typedef Position<T, GREATEST> F;
   BestColumns<T, GREATEST, true> b;
-  for (int64_t i = 0; i < rows; i += b.rows_of(rows)) {
+  const auto are_spoiled = [&] {
+    int64_t j = 0;
+    while (j < columns && to[j].spoiled) j++;
+    return j == columns;
+  };
+  for (int64_t i = 0; i < rows && !are_spoiled(); i += b.rows_of(rows)) {
     const int64_t m = least(b.rows_of(rows), rows - i);
     b.run(x + i * stride, stride, columns, m, skip);
     for (int64_t j = 0; j < columns; j++) {

@@ -73,13 +73,6 @@ template <class R, bool GREATEST> struct BestPairs {
     else
       for (; j < columns; j++) one(j);
   }
-  template <class Is>
-  static void look_for(const complex<R> *x, int64_t stride, int64_t columns, int64_t rows,
-                       Row *first, const Is &is) {
-    memset(first, -1, (size_t)columns * sizeof *first);
-    for (int64_t i = rows - 1; i >= 0; i--)
-      for (int64_t j = 0; j < columns; j++) first[j] = is(x[i * stride + j]) ? (Row)i : first[j];
-  }
   bool is_spoiled(int64_t j) const { return spoiled && nan[j] >= 0; }
   /* Whether the two zeros have an order: a best part is zero, and some part -0.0. */
   bool has_order(const complex<R> *x, int64_t stride, int64_t columns, int64_t rows) const {

@@ -23,6 +23,11 @@ static void copy_as(const char *from, int64_t step, char *to, int64_t to_step, i
   GPR_UNROLL(8)
   for (int64_t i = 0; i < n; i++) *(E *)(to + i * to_step) = *(const E *)(from + i * step);
 }
+template <int BYTES>
+static void copy_words(const char *from, int64_t step, char *to, int64_t to_step, int64_t n) {
+  GPR_UNROLL(4)
+  for (int64_t i = 0; i < n; i++) memcpy(to + i * to_step, from + i * step, BYTES);
+}
 static void copy(const char *from, int64_t step, char *to, int64_t to_step, int64_t n, int bytes) {
   if (step == bytes && to_step == bytes) {
     memcpy(to, from, (size_t)(n * bytes));
@@ -33,9 +38,8 @@ static void copy(const char *from, int64_t step, char *to, int64_t to_step, int6
     case 2: return copy_as<2>(from, step, to, to_step, n);
     case 4: return copy_as<4>(from, step, to, to_step, n);
     case 8: return copy_as<8>(from, step, to, to_step, n);
-    default:
-      GPR_UNROLL(4)
-      for (int64_t i = 0; i < n; i++) memcpy(to + i * to_step, from + i * step, 16);
+    case 16: return copy_words<16>(from, step, to, to_step, n);
+    default: return copy_words<32>(from, step, to, to_step, n);
   }
 }
 

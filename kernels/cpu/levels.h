@@ -78,48 +78,44 @@ template <int K> struct Levels {
  */
 
 /* The least and the greatest exponent field of a double that is not zero; 2047 of what is not
- * finite. Zeros: whether there are any, or subnormals. */
+ * finite. */
 struct Fields {
   int least, greatest;
-  bool zeros;
 };
 /* n is a multiple of LANES. */
 template <class R> GPR_APART Fields fields_of(const R *x, int64_t n) {
-  Words most = {}, fewest = ~Words{}, zero = {};
+  Words most = {}, fewest = ~Words{};
   for (int64_t i = 0; i < n; i += WIDTH) {
-    const Words b = bits(load(x + i)) << 1;
-    const Words none = (Words)(b == 0);
+    const Words b = bits(load(x + i)) << 1, c = b | (Words)(b == 0);
     most = most > b ? most : b;
-    const Words c = b | none;
     fewest = fewest < c ? fewest : c;
-    zero |= none | (Words)(b >> 53 == 0);
   }
-  uint64_t high = 0, low = ~0ull, any = 0;
+  uint64_t high = 0, low = ~0ull;
   for (int l = 0; l < WIDTH; l++) {
     high = greatest(high, (uint64_t)most[l]);
     low = least(low, (uint64_t)fewest[l]);
-    any |= zero[l];
   }
-  return {(int)least(low >> 53, high >> 53), (int)(high >> 53), any != 0};
+  return {(int)least(low >> 53, high >> 53), (int)(high >> 53)};
 }
 
 /* --- bins --------------------------------------------------------------------------------------
  */
 
 /* A counter of mantissas for each sign and exponent, twice, so that neighbours of one exponent do
- * not wait for each other. It is all zero between sums. Idea: Neal, "Fast exact summation using
- * small and large superaccumulators", 2015. */
+ * not wait for each other. Idea: Neal, "Fast exact summation using small and large
+ * superaccumulators", 2015. */
 struct ExponentBins {
-  enum { FIELDS = 2048, COPIES = 2, MOST = COPIES << 10 }; /* numbers between two looks */
+  enum { FIELDS = 2048, COPIES = 2, MOST = 1024 }; /* numbers that are added at a time */
   uint64_t count[COPIES][2 * FIELDS];
-  int lowest, highest, since;
-  int zero_from, zero_to; /* of these fields counters are set at all */
+  int lowest, highest;    /* of these fields there may be some */
+  int zero_from, zero_to; /* of these counters are set at all, and those of zeros */
 
   void open() {
     zero_from = zero_to = FIELDS / 2;
+    for (int c = 0; c < COPIES; c++) count[c][0] = count[c][FIELDS] = 0;
     forget();
   }
-  void forget() { lowest = FIELDS, highest = -1, since = 0; }
+  void forget() { lowest = FIELDS, highest = -1; }
   void clear(int from, int to) {
     for (int c = 0; c < COPIES && from < to; c++)
       for (int sign = 0; sign < 2; sign++)
@@ -135,51 +131,38 @@ struct ExponentBins {
     zero_from = gpr::least(zero_from, lowest);
     zero_to = gpr::greatest(zero_to, highest + 1);
   }
-  void drain(Exact &e) {
-    for (int f = lowest; f <= highest; f++) {
-      __int128 sum = 0;
+  /* From the highest field down, as many in one sum as share a digit. */
+  GPR_APART void drain(Exact &e) {
+    __int128 sum = 0;
+    for (int f = highest; f >= lowest; f--) {
       for (int c = 0; c < COPIES; c++) {
         sum += count[c][f];
         sum -= count[c][FIELDS + f];
         count[c][f] = count[c][FIELDS + f] = 0;
       }
-      if (!sum) continue;
-      const int unit = greatest(f, 1) - 1075;
-      deposit(e, (int64_t)(sum & 0xffffffffffff), unit);
-      deposit(e, (int64_t)(sum >> 48), unit + 48);
+      if (f > lowest && (f - 1) % 32) {
+        sum *= 2;
+      } else {
+        if (sum) deposit_wide(e, sum, greatest(f, 1) - 1075);
+        sum = 0;
+      }
     }
     forget();
   }
-  /* A counter whose top bit is set has not overflown yet. */
-  void look(Exact &e) {
-    uint64_t any = 0;
-    for (int c = 0; c < COPIES; c++)
-      for (int f = lowest; f <= highest; f++) any |= count[c][f] | count[c][FIELDS + f];
-    since = 0;
-    if (any >> 63) drain(e);
-  }
-  template <bool SUBNORMAL> GPR_METHOD void put(const double *x, int64_t n) {
-    const uint64_t mantissa = (1ull << 52) - 1;
-    GPR_UNROLL(8)
-    for (int64_t i = 0; i < n; i++) {
-      const uint64_t b = bits(x[i]), at = b >> 52;
-      const uint64_t hidden = (uint64_t)(!SUBNORMAL || (at & (FIELDS - 1)) != 0) << 52;
-      count[i % COPIES][at] += (b & mantissa) | hidden;
-    }
-  }
-  /* n at most 1024, finite and of these fields. Zeros would all meet in one counter. */
+  /* n at most MOST, a multiple of WIDTH, finite and of these fields. What reaches a counter's top
+   * bit has not overflown yet: that takes twice MOST. */
   GPR_APART void add(Exact &e, const double *x, int64_t n, const Fields &fields) {
-    double kept[1024 + 8];
-    if (since + n > MOST) look(e);
-    since += (int)n;
+    const uint64_t hidden = UINT64_C(1) << 52;
+    uint64_t value[MOST], any = 0;
     reach(fields.least, fields.greatest);
-    if (!fields.zeros) return put<false>(x, n);
-    int64_t m = 0;
-    for (int64_t i = 0; i < n; i++) {
-      kept[m] = x[i];
-      m += x[i] != 0;
+    for (int64_t i = 0; i < n; i += WIDTH) {
+      const Words b = bits(load(x + i)),
+                  v = (b & (hidden - 1)) | ((Words)(b << 1 >> 53 != 0) & hidden);
+      memcpy(value + i, &v, sizeof v);
     }
-    put<true>(kept, m);
+    GPR_UNROLL(8)
+    for (int64_t i = 0; i < n; i++) any |= count[i % COPIES][bits(x[i]) >> 52] += value[i];
+    if (any >> 63) drain(e);
   }
 };
 
@@ -198,7 +181,7 @@ template <int PARTS, class R> struct Adder {
   bool wide;
   int wait;
   bool binned;
-  ExponentBins bins[narrow ? 0 : 1];
+  ExponentBins bins[narrow ? 0 : PARTS];
 
   void open(Exact *to, int top) {
     part = to;
@@ -212,7 +195,7 @@ template <int PARTS, class R> struct Adder {
     levels.template flush<PARTS>(part);
     if (all.batches > 0) all.template flush<PARTS>(part);
     if constexpr (!narrow)
-      if (binned) bins->drain(part[0]);
+      for (int p = 0; binned && p < PARTS; p++) bins[p].drain(part[p]);
   }
   /* A NaN in each part: nothing that comes matters. */
   bool is_settled() const {
@@ -233,18 +216,13 @@ template <int PARTS, class R> struct Adder {
   }
   void add_any(const float *x, int64_t n, const Fields &) { add_all(x, n); }
   void add_any(const double *x, int64_t n, const Fields &fields) {
-    if (PARTS == 1) {
-      if (!binned) bins->open();
-      binned = true;
-      return bins->add(part[0], x, n, fields);
-    }
-    double one[REALS / PARTS];
+    double one[PARTS > 1 ? REALS / PARTS : 1];
     for (int p = 0; p < PARTS; p++) {
-      for (int64_t i = 0; i < n / PARTS; i++) one[i] = x[i * PARTS + p];
-      bins->open();
-      bins->add(part[p], one, n / PARTS, {fields.least, fields.greatest, true});
-      bins->drain(part[p]);
+      for (int64_t i = 0; PARTS > 1 && i < n / PARTS; i++) one[i] = x[i * PARTS + p];
+      if (!binned) bins[p].open();
+      bins[p].add(part[p], PARTS > 1 ? one : x, n / PARTS, fields);
     }
+    binned = true;
   }
   /* NaN and infinities by themselves, and zeros in their place. */
   GPR_APART void add_special(const R *x, int64_t n) {

@@ -62,23 +62,13 @@ template <class O, class R> struct Identity<O, Extremes<complex<R>>> {
 /* --- what does not count -----------------------------------------------------------------------
  */
 
-template <class T> struct Skip {
-  static int skip(const void *data, int64_t n, uint8_t *keep) {
-    const T *x = (const T *)data;
-    int any = 0;
-    for (int64_t i = 0; i < n; i++) any |= Rank<T, true>::poisoned(x[i]);
-    for (int64_t i = 0; any && keep && i < n; i++) keep[i] &= !Rank<T, true>::poisoned(x[i]);
-    return any;
-  }
-  static constexpr gpr_skip make() { return category<T>() == INTEGER ? nullptr : skip; }
-};
-
-/* gpr_leave_out: of a tile whose rows are contiguous, or the elements of each output. Mostly there
- * is nothing, and it is only read. */
+/* NaN and NaT. gpr_leave_out: of a tile whose rows are contiguous, or the elements of each output.
+ * Mostly there is nothing, and it is only read. */
 template <class T> struct LeaveOut {
   typedef typename Signed<(sizeof(T) < 4 ? 4 : sizeof(T))>::type Lane;
+  static constexpr bool some = category<T>() != INTEGER;
   static bool is_nan(T x) {
-    if constexpr (is_native<T>())
+    if constexpr (is_native<T>() && some)
       return !(x == x);
     else
       return Rank<T, true>::poisoned(x);
@@ -119,11 +109,11 @@ template <class T> struct LeaveOut {
     }
     return any;
   }
-  static constexpr gpr_leave_out make() {
-    if constexpr (category<T>() == INTEGER)
-      return nullptr;
-    else
-      return leave_out;
+  static int skip(const void *data, int64_t n, uint8_t *keep) {
+    const T *x = (const T *)data;
+    const bool any = any_in(x, n);
+    for (int64_t i = 0; any && keep && i < n; i++) keep[i] &= !is_nan(x[i]);
+    return any;
   }
 };
 

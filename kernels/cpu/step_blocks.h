@@ -257,7 +257,7 @@ template <> struct StepBlock<TwofoldSum<Doubles>, double> {
     Doubles high[2], low[2];
     if (!windowed) return parts.close(to, n, again, habit, is_first);
     if (mask_of(window.failed(0) | window.failed(1)))
-      return close_again(to, again(), habit, is_first);
+      return close_again(to, again, habit, is_first);
     if (window.get(high, low)) sign_zeros(again(), high, low);
     for (int k = 0; k < 2; k++) keep(to[k], high[k], low[k], is_first);
     return false;
@@ -273,7 +273,8 @@ template <> struct StepBlock<TwofoldSum<Doubles>, double> {
   }
   /* A NaN fails in its lane alone; but what an operation makes may come of numbers that overflow
    * and one infinity. */
-  GPR_APART bool close_again(K *to, const Piece<double> &rows, Habit &habit, bool is_first) {
+  template <class Again>
+  GPR_APART bool close_again(K *to, const Again &again, Habit &habit, bool is_first) {
     volatile const double inf = __builtin_inf();
     const uint64_t made = bits(inf - inf);
     Words nan[2], far = {};
@@ -283,12 +284,13 @@ template <> struct StepBlock<TwofoldSum<Doubles>, double> {
       far |= window.failed(k) & ~nan[k];
     }
     if (mask_of(far)) {
+      const Piece<double> rows = again();
       choose(most_of(rows), habit);
       parts.open(habit);
       const bool infinite = parts.add(rows, habit);
       return parts.close(to, rows.n, rows, habit, is_first) | infinite;
     }
-    if (window.get(high, low)) sign_zeros(rows, high, low);
+    if (window.get(high, low)) sign_zeros(again(), high, low);
     for (int k = 0; k < 2; k++) {
       keep(to[k], (Doubles)(~nan[k] & bits(high[k])), (Doubles)(~nan[k] & bits(low[k])), is_first);
       to[k].special += (Doubles)(nan[k] & bits(window.first[k]));

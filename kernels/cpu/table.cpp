@@ -268,17 +268,13 @@ constexpr Casts make_casts() {
 }
 static constexpr Casts casts = make_casts();
 
-static constexpr gpr_skip skips[] = {
-#define GPR_X(id, name, kind, bytes, type) Skip<type>::make(),
-    GPR_DTYPES(GPR_X)
+#define GPR_X(id, name, kind, bytes, type) LeaveOut<type>::some ? LeaveOut<type>::skip : nullptr,
+static constexpr gpr_skip skips[] = {GPR_DTYPES(GPR_X)};
 #undef GPR_X
-};
-
-static constexpr gpr_leave_out leave_outs[] = {
-#define GPR_X(id, name, kind, bytes, type) LeaveOut<type>::make(),
-    GPR_DTYPES(GPR_X)
+#define GPR_X(id, name, kind, bytes, type) \
+  LeaveOut<type>::some ? LeaveOut<type>::leave_out : nullptr,
+static constexpr gpr_leave_out leave_outs[] = {GPR_DTYPES(GPR_X)};
 #undef GPR_X
-};
 
 GPR_CLOSE
 

@@ -74,6 +74,13 @@ template <class Part, class K> struct TwofoldColumns {
   bool lies_ready(const Lines &l) const { return plain && width >= STEP && is_straight(l); }
   /* Whether the last one before this is less than a step. */
   static bool is_cut(const Lines &l, int64_t row) { return l.reals && row * STEP > l.reals; }
+  /* The last of a row in any lanes: what is before them was there already. */
+  GPR_METHOD void keep_last(const R *x, int64_t before) {
+    for (int64_t j = 0; j < STEP; j++) {
+      const R one = x[j];
+      copy[j] = j < before ? -(R)0 : one;
+    }
+  }
   /* Rows of some steps, which -0.0 fills up. */
   Piece<R> rows_of(const Lines &l, int64_t row, int64_t n, int64_t first, int64_t steps,
                    int64_t ahead) {
@@ -88,6 +95,10 @@ template <class Part, class K> struct TwofoldColumns {
       pitch = n * STEP;
       reals = least(pitch, l.reals - row * STEP);
       lines = 1;
+      if (n == 1 && l.reals >= STEP && lies_ready(l)) {
+        keep_last((const R *)(const void *)x + reals - STEP, STEP - reals);
+        return all;
+      }
     }
     for (R *to = copy; lines-- > 0; x += l.along, to += pitch) {
       for (int64_t j = reals; j < pitch; j++) to[j] = -(R)0;
