@@ -244,11 +244,11 @@ static PyObject *segments(PyObject *module, PyObject *const *args, Py_ssize_t co
   return call_with(args[0], &given);
 }
 
-/* partials(op, a, axis, dtype, keepdims, where, device, kind, progress): words of int64, along one
- * axis more. */
+/* partials(op, a, axis, dtype, keepdims, where, device, kind, brief, progress): words of int64, or
+ * doubles, along one axis more. */
 static PyObject *partials(PyObject *module, PyObject *const *args, Py_ssize_t count) {
   (void)module;
-  if (!check_count("partials", count, 9)) return NULL;
+  if (!check_count("partials", count, 10)) return NULL;
   const unsigned long kind = PyLong_AsUnsignedLong(args[7]);
   if (PyErr_Occurred()) return NULL;
   const gpr_given given = {.a = args[1],
@@ -258,7 +258,8 @@ static PyObject *partials(PyObject *module, PyObject *const *args, Py_ssize_t co
                            .where = args[5],
                            .device = args[6],
                            .partials = (uint32_t)kind,
-                           .progress = args[8],
+                           .brief = args[8] == Py_True,
+                           .progress = args[9],
                            .is_ufunc = 1};
   return call_with(args[0], &given);
 }

@@ -57,6 +57,19 @@ typedef struct gpr_quick {
                      const void *with, void *result, uint8_t *refused);
 } gpr_quick;
 
+/* Partials in a few doubles: how many elements counted, and pairs whose sums are the exact ones. */
+typedef struct gpr_brief {
+  int doubles; /* of each output */
+  /* A row's, to finish into them; a NaN is the last of what they do not hold. */
+  void (*finish)(const void *state, int64_t n, const void *with, void *result);
+  const gpr_quick *quick;
+  /* Adds one to a state of the row. */
+  void (*add)(void *state, const double *from);
+  /* Makes states of them, one after the other: of this quick, or of the row's own. */
+  void (*load)(void *states, const double *from, int64_t outputs);
+  void (*load_own)(void *states, const double *from, int64_t outputs);
+} gpr_brief;
+
 /* One operator on one dtype. A state is `state_bytes` of memory aligned to 16. */
 typedef struct gpr_row {
   int op, dtype, result; /* ids of ops.h and dtypes.h */
@@ -93,6 +106,7 @@ typedef struct gpr_row {
   int (*empty)(const void *state);
   int (*fold_skipping)(void *state, const void *data, int64_t n, int64_t index);
   const gpr_quick *quick; /* or NULL */
+  const gpr_brief *brief; /* or NULL */
 } gpr_row;
 enum { GPR_SHORT = 4096 };      /* elements of an output in a tile, at most */
 enum { GPR_STATE_MOST = 4096 }; /* bytes of a row's state that has a quick one, at most */
