@@ -38,9 +38,14 @@ static void make_rows(void) {
   }
 }
 
+int gpr_brief_is_held(const double *found, int64_t outputs, int doubles) {
+  int held = 1;
+  for (int64_t o = 1; o <= outputs; o++) held &= found[o * doubles - 1] == found[o * doubles - 1];
+  return held;
+}
+
 void gpr_brief_resolve(gpr_resolved *what) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  if (!what->row->brief) return;
   pthread_once(&once, make_rows);
   what->row = &rows[(gpr_ops[what->op].flags & GPR_SPREAD) != 0][what->row->dtype];
   what->result = what->row->result;
@@ -50,7 +55,7 @@ void gpr_brief_resolve(gpr_resolved *what) {
 
 typedef struct merging {
   const gpr_row *row;
-  void (*load)(void *states, const double *from, int64_t outputs);
+  void (*load)(void *states, const double *from, int64_t outputs, int more);
   const void *with;
   const double *const *parts;
   int64_t count;
@@ -60,17 +65,11 @@ typedef struct merging {
 /* Whether any is refused, and which. */
 static int merge_quickly(const merging *m, int64_t first, int64_t n, const int64_t *counts,
                          char *results, uint8_t *refused) {
-  _Alignas(64) char states[SOME * QUICK_MOST], next[SOME * QUICK_MOST];
-  const gpr_quick *quick = m->row->quick;
-  const gpr_brief *brief = m->row->brief;
-  if (!quick) return 1;
-  m->load(states, m->parts[0] + first * brief->doubles, n);
-  for (int64_t i = 1; i < m->count; i++) {
-    m->load(next, m->parts[i] + first * brief->doubles, n);
-    for (int64_t o = 0; o < n; o++)
-      quick->merge(states + (size_t)o * quick->state_bytes, next + (size_t)o * quick->state_bytes);
-  }
-  return quick->finish_many(states, n, 0, counts, m->with, results, refused);
+  _Alignas(64) char states[SOME * QUICK_MOST];
+  if (!m->row->quick) return 1;
+  for (int64_t i = 0; i < m->count; i++)
+    m->load(states, m->parts[i] + first * m->row->brief->doubles, n, i > 0);
+  return m->row->quick->finish_many(states, n, 0, counts, m->with, results, refused);
 }
 
 static void merge_exactly(const merging *m, int64_t o, int64_t n, char *result) {

@@ -11,7 +11,10 @@ enum gpr_brief_into { GPR_INTO_BRIEF = -1, GPR_INTO_WORDS = -2 };
 /* Doubles of each output, of which the first is how many elements counted; 0: there are none. */
 int gpr_brief_doubles(int op, int dtype);
 
-/* Lets a row finish into them: gpr_options.brief. */
+/* Whether such doubles hold what was folded, of every output. */
+int gpr_brief_is_held(const double *found, int64_t outputs, int doubles);
+
+/* Lets a row that has them finish into them: gpr_options.brief. */
 void gpr_brief_resolve(gpr_resolved *what);
 
 /* Merges `count` of each of so many outputs, and finishes them as operator `into` does, or into

@@ -4,6 +4,7 @@
 
 #include "../../kernels/abi/lists.h"
 #include "../backend.h"
+#include "../brief.h"
 #include "../cuda/gpu.h"
 #include "../few.h"
 #include "module.h"
@@ -63,6 +64,13 @@ static gpr_status open_run(gpr_call *call, npy_intp bytes, gpr_run **run) {
 /* --- the call ----------------------------------------------------------------------------------
  */
 
+/* Of partials in doubles; all others are words. */
+static int is_held(const gpr_call *call, PyArrayObject *all) {
+  const int doubles = call->what.results;
+  return PyArray_TYPE(all) != NPY_FLOAT64 ||
+         gpr_brief_is_held(PyArray_DATA(all), PyArray_SIZE(all) / doubles, doubles);
+}
+
 static PyObject *perform(gpr_call *call, PyObject *progress) {
   const int is_scalar =
       call->ndim == 0 && !call->out[0] && !call->options.partials && !call->is_array;
@@ -90,7 +98,9 @@ static PyObject *perform(gpr_call *call, PyObject *progress) {
     least = gpr_least(run);
     finite = run->finite;
   }
-  if (call->options.partials)
+  if (call->options.brief && !is_held(call, all))
+    result = Py_NewRef(Py_None);
+  else if (call->options.partials)
     result = gpr_words_of(call, all);
   else if (gpr_warn(call, least, finite, all ? PyArray_DATA(all) : value.bytes,
                     all ? PyArray_SIZE(all) : 1))
@@ -245,7 +255,7 @@ static PyObject *segments(PyObject *module, PyObject *const *args, Py_ssize_t co
 }
 
 /* partials(op, a, axis, dtype, keepdims, where, device, kind, brief, progress): words of int64, or
- * doubles, along one axis more. */
+ * doubles, along one axis more; None where doubles do not hold it. */
 static PyObject *partials(PyObject *module, PyObject *const *args, Py_ssize_t count) {
   (void)module;
   if (!check_count("partials", count, 10)) return NULL;

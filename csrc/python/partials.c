@@ -161,7 +161,8 @@ static npy_intp places_of(PyObject *parts, int doubles, const double **place) {
 }
 
 /* brief_finish(op, dtype, an operator or enum gpr_brief_into, kind, ddof, parts[outputs, doubles of
- * each]): (results one after the other, the least number of elements that counted). */
+ * each]): (results one after the other, or None where doubles do not hold them; the least number of
+ * elements that counted). */
 static PyObject *brief_finish(PyObject *module, PyObject *args) {
   int op, into;
   PyArray_Descr *descr;
@@ -199,9 +200,12 @@ static PyObject *brief_finish(PyObject *module, PyObject *args) {
     Py_END_ALLOW_THREADS
   }
   PyMem_Free(place);
-  if (results && !status) return Py_BuildValue("(NL)", results, (long long)least);
-  Py_XDECREF(results);
-  return results ? gpr_raise(status) : NULL;
+  const int is_held = !results || status || into != GPR_INTO_BRIEF ||
+                      gpr_brief_is_held(PyArray_DATA(results), outputs, doubles);
+  if (results && !status && is_held) return Py_BuildValue("(NL)", results, (long long)least);
+  if (!results) return NULL;
+  Py_DECREF(results);
+  return status ? gpr_raise(status) : Py_BuildValue("(OL)", Py_None, (long long)least);
 }
 
 PyMethodDef gpr_partials_methods[] = {

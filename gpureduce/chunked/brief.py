@@ -49,7 +49,7 @@ class Brief:
     def merged(self) -> "Brief | Partials":
         """As words where doubles do not hold it."""
         found, _ = self._into(_INTO_BRIEF)
-        if np.isnan(found[:, -1]).any():
+        if found is None:
             return self.words()
         return Brief(self.kind, self.op, (found,), self.shape)
 
@@ -78,8 +78,8 @@ def taken(kind: Kind, op: str, block: Any, axes: Sequence[int], **how: Any) -> B
         return None
     where, dtype = how.get("where", True), how.get("dtype")
     call = (INDEX[op], block, tuple(axes), dtype, True, where, "cpu", kind.number, True, None)
-    found = _core.partials(*call).reshape(-1, doubles_of(kind))
-    return None if np.isnan(found[:, -1]).any() else Brief(kind, op, (found,), shape)
+    found = _core.partials(*call)
+    return None if found is None else Brief(kind, op, (found.reshape(outputs, -1),), shape)
 
 
 def together(parts: Iterable[Brief | Partials]) -> Brief | Partials:

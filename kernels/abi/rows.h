@@ -65,9 +65,10 @@ typedef struct gpr_brief {
   const gpr_quick *quick;
   /* Adds one to a state of the row. */
   void (*add)(void *state, const double *from);
-  /* Makes states of them, one after the other: of this quick, or of the row's own. */
-  void (*load)(void *states, const double *from, int64_t outputs);
-  void (*load_own)(void *states, const double *from, int64_t outputs);
+  /* Makes states of them, one after the other, or adds more to these: of this quick row, or of the
+   * row's own. */
+  void (*load)(void *states, const double *from, int64_t outputs, int more);
+  void (*load_own)(void *states, const double *from, int64_t outputs, int more);
 } gpr_brief;
 
 /* One operator on one dtype. A state is `state_bytes` of memory aligned to 16. */

@@ -164,17 +164,23 @@ template <class F, template <class> class Kind> struct BriefOf {
       to.squares.add(Twofold<double>{r.pair[2 * i], r.pair[2 * i + 1]});
   }
   template <template <class> class To>
-  static void load(void *states, const double *from, int64_t outputs) {
+  static void load(void *states, const double *from, int64_t outputs, int more) {
     typename TwofoldFold<T, To>::State *s = (typename TwofoldFold<T, To>::State *)states;
     const Result *r = (const Result *)(const void *)from;
     for (int64_t o = 0; o < outputs; o++) {
       const double high = r[o].pair[0];
-      read(r[o], s[o].part[0]);
-      s[o].additions = 2 * PAIRS;
-      s[o].wide = false;
-      if (high - high == 0) continue;
-      s[o].part[0].open();
-      s[o].part[0].special = high;
+      To<double> part;
+      read(r[o], part);
+      if (high - high != 0) {
+        part.open();
+        part.special = high;
+      }
+      if (more) {
+        s[o].part[0].merge(part);
+        s[o].additions += 3;
+      } else {
+        s[o] = {{part}, 2 * PAIRS, false};
+      }
     }
   }
 };
