@@ -80,7 +80,7 @@ gpr_resolved gpr_resolve(int op, int dtype, const gpr_options *options) {
                     .skips = gpr_skips(op, folded)};
   if (row->open && r.result != GPR_NO_DTYPE && r.result != row->result)
     r.narrow = gpr_cast_of(row->result, r.result);
-  if (options->brief && row->brief)
+  if (options->partials && options->brief && row->brief)
     gpr_brief_resolve(&r);
   else if (options->partials)
     gpr_partials_resolve(&r);

@@ -85,6 +85,16 @@ def test_what_doubles_do_not_hold_has_words():
     assert bits(plan.finished(plan.part([large], None, [0, 0]), 0)) == bits(large[0])
 
 
+def test_a_network_brings_them_where_it_likes():
+    x = generator("brief buffers").standard_normal((9, 4))
+    plan, buffers = plans.plan_of("sum", x, {"axis": 0}, "arrays"), []
+    sent = pickle.dumps(plan.part([x], None, [0, 0]), 5, buffer_callback=buffers.append)
+    odd = [memoryview(b"." + bytes(b.raw()))[1:] for b in buffers]
+    assert odd and bits(plan.finished(pickle.loads(sent, buffers=odd), 0)) == bits(
+        gpureduce.sum(x, axis=0)
+    )
+
+
 SCRIPT = """
 import numpy as np
 from gpureduce.chunked import plan as plans

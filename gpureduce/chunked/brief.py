@@ -65,7 +65,9 @@ class Brief:
 
 
 def _unpickled(op: str, dtype: Any, parts: Sequence[Doubles], shape: tuple[int, ...]) -> Brief:
-    return Brief(kind_of(op, dtype, "merge"), op, parts, shape)
+    """Networks' buffers may begin anywhere."""
+    aligned = [np.require(x, requirements="CA") for x in parts]
+    return Brief(kind_of(op, dtype, "merge"), op, aligned, shape)
 
 
 def taken(kind: Kind, op: str, block: Any, axes: Sequence[int], **how: Any) -> Brief | None:

@@ -45,6 +45,7 @@ enum gpr_side { GPR_ANY_TILE, GPR_COLUMNS, GPR_LINES };
 /* What may do instead of a row's own folds: with another state, and results that it may refuse.
  * Members as in gpr_row; tiles are GPR_LINES. */
 typedef struct gpr_quick {
+  int64_t most; /* elements of an output, beyond which the row's own are as good */
   size_t state_bytes;
   void (*open)(void *state);
   int (*fold)(void *state, const void *data, int64_t n, int64_t index);
@@ -108,6 +109,7 @@ typedef struct gpr_row {
   int (*fold_skipping)(void *state, const void *data, int64_t n, int64_t index);
   const gpr_quick *quick; /* or NULL */
   const gpr_brief *brief; /* or NULL */
+  const gpr_quick *words; /* of its partials, or NULL */
 } gpr_row;
 enum { GPR_SHORT = 4096 };      /* elements of an output in a tile, at most */
 enum { GPR_STATE_MOST = 4096 }; /* bytes of a row's state that has a quick one, at most */

@@ -5,7 +5,7 @@
 #define GPR_BRIEF_H
 
 #include "moments.h"
-#include "sums.h"
+#include "sum_words.h"
 
 GPR_OPEN
 
@@ -110,6 +110,8 @@ template <class F, template <class> class Kind> struct BriefOf {
       return k;
   }
   struct Quickly {
+    static constexpr int64_t most = SURELY_HELD;
+
     static bool at_once(const gpr_tile *, const void *, Result *) { return false; }
     static void alone(const char *data, const gpr_tile *t, int64_t count, const With *,
                       Result *to) {
@@ -141,10 +143,8 @@ template <class F, template <class> class Kind> struct BriefOf {
   static void add(void *state, const double *from) {
     State &s = *(State *)state;
     const Result &r = *(const Result *)(const void *)from;
-    const bool other = bits(r.pair[0]) != bits(-0.0) || r.pair[1] != 0;
     if (r.n == 0) return;
-    s.part[0].signs |= other ? GPR_MET | GPR_OTHER : GPR_MET;
-    for (int i = 0; i < 2; i++) scatter(s.part[0], r.pair[i]);
+    put_twofold(s.part[0], r.pair[0], r.pair[1]);
     if constexpr (spreads)
       for (int i = 0; i < 2 * SQUARES; i++) deposit(s.squares, r.pair[2 + i]);
   }

@@ -54,6 +54,14 @@ template <class O, class F> struct Brief<O, F, true> {
   static constexpr const gpr_brief *brief = &BriefKind<F>::brief;
 };
 
+template <class O, class F = typename O::Fold> struct QuickWords {
+  static constexpr const gpr_quick *quick = nullptr;
+};
+template <class O, class T> struct QuickWords<O, ExactFold<T>> {
+  static constexpr const gpr_quick *quick =
+      &QuickRow<SumWords<T>, SumWords<T>, T, TwofoldSum>::quick;
+};
+
 /* Operators whose kernels are another's, though they are settled sooner. */
 template <class O> struct KernelOf { typedef typename FoldsAs<O>::type type; };
 template <class T> struct KernelOf<Any<T>> { typedef CountNonzero<T> type; };
@@ -132,7 +140,8 @@ template <class O, class F = typename O::Fold> struct Row {
             Skips<Like, F>::empty,
             Skips<Like, F>::fold,
             Quick<O>::quick,
-            Brief<O>::brief};
+            Brief<O>::brief,
+            QuickWords<O>::quick};
   }
 };
 template <class O> struct Row<O, void> {
