@@ -226,7 +226,7 @@ gpr_status gpr_axes_open(const gpr_plan *plan, gpr_block *block, gpr_run **out) 
   gpr_plan_copy(&run->plan, plan);
   gpr_axes_copy(&run->axes, plan->axes);
   run->plan.axes = &run->axes;
-  if (plan->row->quick && !gpr_has_means(run)) {
+  if (plan->row->quick && plan->count <= plan->row->quick->most && !gpr_has_means(run)) {
     run->exact = plan->row;
     run->quick_row = gpr_quick_row(plan->row);
     run->plan.row = &run->quick_row;

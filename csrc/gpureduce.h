@@ -189,6 +189,7 @@ typedef struct gpr_options {
   /* Not 0: instead of results, their partials of this kind go to out, gpr_partials_words() int64_t
    * for each output. On the CPU; without initial. An output of no element has one too. */
   uint32_t partials;
+  int brief;        /* 0; else they are in fewer words, as the library has them for itself */
   uint64_t devices; /* of GPR_DEVICE_LIST: a bit for each CUDA device, */
   int and_cpu;      /* and whether the CPU is among them */
 } gpr_options;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../kernels/abi/lists.h"
+#include "brief.h"
 #include "cpu.h"
 #include "partials.h"
 
@@ -79,6 +80,9 @@ gpr_resolved gpr_resolve(int op, int dtype, const gpr_options *options) {
                     .skips = gpr_skips(op, folded)};
   if (row->open && r.result != GPR_NO_DTYPE && r.result != row->result)
     r.narrow = gpr_cast_of(row->result, r.result);
-  if (options->partials) gpr_partials_resolve(&r);
+  if (options->partials && options->brief && row->brief)
+    gpr_brief_resolve(&r);
+  else if (options->partials)
+    gpr_partials_resolve(&r);
   return r;
 }

@@ -51,9 +51,20 @@ def partials(
     where: Any,
     device: str,
     kind: int,
+    brief: bool,
     progress: Callable[[int, int], object] | None,
     /,
-) -> NDArray[np.int64]: ...
+) -> NDArray[Any]: ...
+def brief_doubles(op: int, dtype: np.dtype[Any], /) -> int: ...
+def brief_finish(
+    op: int,
+    dtype: np.dtype[Any],
+    into: int,
+    kind: int,
+    ddof: float,
+    parts: tuple[NDArray[np.float64], ...],
+    /,
+) -> tuple[NDArray[Any], int]: ...
 def partials_rows() -> list[tuple[str, str, str, int, bool, list[str]]]: ...
 def partials_check(kind: int, words: NDArray[np.int64]) -> int: ...
 def partials_merge(

@@ -157,16 +157,16 @@ def test_large_partials_merge_few_at_a_time():
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "var", "nanstd"])
-@pytest.mark.parametrize("cuts", [(2,) * 50, (7, 1, 30, 5, 2, 11, 0, 20, 4, 9, 6, 5)])
+@pytest.mark.parametrize("cuts", [(2,) * 50, (6, 1, 5, 4, 2, 6, 0, 3, 4, 6, 5, 2, 6) * 2])
 def test_chunks_of_few_rows_go_together(name, cuts, monkeypatch):
     """Some MiB of them, where each would be words for the most part."""
-    take, taken = plan.partials, []
+    take, taken = plan.Named.part, []
 
-    def counted(block, *given, **how):
-        taken.append(block.size)
-        return take(block, *given, **how)
+    def counted(self, blocks, *given):
+        taken.append(blocks[0].size)
+        return take(self, blocks, *given)
 
-    monkeypatch.setattr(plan, "partials", counted)
+    monkeypatch.setattr(plan.Named, "part", counted)
     x = array(generator("dask groups", name), (100, 300), "f8")
     for how in ({}, {"where": x > 0}):
         taken.clear()

@@ -345,6 +345,7 @@ int gpr_arguments_open(int op, const gpr_given *given, gpr_call *call) {
   call->array = given->a;
   call->options = gpr_defaults();
   call->options.partials = given->partials;
+  call->options.brief = given->brief;
   return parse_all(given, call);
 }
 

@@ -12,6 +12,7 @@ typedef struct gpr_given {
   PyObject *starts, *stops; /* of segments; without stops as NumPy's reduceat has them */
   int is_ufunc;             /* as a method of NumPy's ufunc, which does not warn */
   uint32_t partials;        /* their kind, where they are wanted in place of results */
+  int brief;                /* in doubles */
 } gpr_given;
 
 /* A call: `options` and `view` are what gpr_open() wants and point into the call. */

@@ -4,6 +4,7 @@
 
 #include "../../kernels/abi/lists.h"
 #include "../backend.h"
+#include "../brief.h"
 #include "../cuda/gpu.h"
 #include "../few.h"
 #include "module.h"
@@ -63,6 +64,13 @@ static gpr_status open_run(gpr_call *call, npy_intp bytes, gpr_run **run) {
 /* --- the call ----------------------------------------------------------------------------------
  */
 
+/* Of partials in doubles; all others are words. */
+static int is_held(const gpr_call *call, PyArrayObject *all) {
+  const int doubles = call->what.results;
+  return PyArray_TYPE(all) != NPY_FLOAT64 ||
+         gpr_brief_is_held(PyArray_DATA(all), PyArray_SIZE(all) / doubles, doubles);
+}
+
 static PyObject *perform(gpr_call *call, PyObject *progress) {
   const int is_scalar =
       call->ndim == 0 && !call->out[0] && !call->options.partials && !call->is_array;
@@ -90,7 +98,9 @@ static PyObject *perform(gpr_call *call, PyObject *progress) {
     least = gpr_least(run);
     finite = run->finite;
   }
-  if (call->options.partials)
+  if (call->options.brief && !is_held(call, all))
+    result = Py_NewRef(Py_None);
+  else if (call->options.partials)
     result = gpr_words_of(call, all);
   else if (gpr_warn(call, least, finite, all ? PyArray_DATA(all) : value.bytes,
                     all ? PyArray_SIZE(all) : 1))
@@ -244,11 +254,11 @@ static PyObject *segments(PyObject *module, PyObject *const *args, Py_ssize_t co
   return call_with(args[0], &given);
 }
 
-/* partials(op, a, axis, dtype, keepdims, where, device, kind, progress): words of int64, along one
- * axis more. */
+/* partials(op, a, axis, dtype, keepdims, where, device, kind, brief, progress): words of int64, or
+ * doubles, along one axis more; None where doubles do not hold it. */
 static PyObject *partials(PyObject *module, PyObject *const *args, Py_ssize_t count) {
   (void)module;
-  if (!check_count("partials", count, 9)) return NULL;
+  if (!check_count("partials", count, 10)) return NULL;
   const unsigned long kind = PyLong_AsUnsignedLong(args[7]);
   if (PyErr_Occurred()) return NULL;
   const gpr_given given = {.a = args[1],
@@ -258,7 +268,8 @@ static PyObject *partials(PyObject *module, PyObject *const *args, Py_ssize_t co
                            .where = args[5],
                            .device = args[6],
                            .partials = (uint32_t)kind,
-                           .progress = args[8],
+                           .brief = args[8] == Py_True,
+                           .progress = args[9],
                            .is_ufunc = 1};
   return call_with(args[0], &given);
 }

@@ -4,7 +4,7 @@
 
 #include "../../kernels/abi/lists.h"
 #include "../../kernels/abi/partials.h"
-#include "../gpureduce.h"
+#include "../brief.h"
 #include "module.h"
 
 /* --- what there is -----------------------------------------------------------------------------
@@ -128,7 +128,89 @@ static PyObject *partials_finish(PyObject *module, PyObject *args) {
   return gpr_raise(status);
 }
 
+/* --- in doubles --------------------------------------------------------------------------------
+ */
+
+/* brief_doubles(op, dtype): of each output; 0 where there are none. */
+static PyObject *brief_doubles(PyObject *module, PyObject *args) {
+  int op;
+  PyArray_Descr *descr;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "iO!", &op, &PyArrayDescr_Type, &descr)) return NULL;
+  const int dtype = gpr_supported_dtype(descr, "partials");
+  if (op < 0 || op >= GPR_OP_COUNT || dtype == GPR_NO_DTYPE) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "there are no such partials");
+    return NULL;
+  }
+  return PyLong_FromLong(gpr_brief_doubles(op, dtype));
+}
+
+/* Where the doubles of each part are; how many outputs all of them have, or -1. */
+static npy_intp places_of(PyObject *parts, int doubles, const double **place) {
+  npy_intp outputs = -1;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts); i++) {
+    PyArrayObject *part = (PyArrayObject *)PyTuple_GET_ITEM(parts, i);
+    if (!PyArray_Check(part) || PyArray_TYPE(part) != NPY_FLOAT64 || !PyArray_ISCARRAY_RO(part) ||
+        PyArray_NDIM(part) != 2 || PyArray_DIM(part, 1) != doubles ||
+        (i && PyArray_DIM(part, 0) != outputs))
+      return -1;
+    outputs = PyArray_DIM(part, 0);
+    place[i] = PyArray_DATA(part);
+  }
+  return outputs;
+}
+
+/* brief_finish(op, dtype, an operator or enum gpr_brief_into, kind, ddof, parts[outputs, doubles of
+ * each]): (results one after the other, or None where doubles do not hold them; the least number of
+ * elements that counted). */
+static PyObject *brief_finish(PyObject *module, PyObject *args) {
+  int op, into;
+  PyArray_Descr *descr;
+  unsigned int kind;
+  double ddof;
+  PyObject *parts;
+  int64_t least = 0;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "iO!iIdO!", &op, &PyArrayDescr_Type, &descr, &into, &kind, &ddof,
+                        &PyTuple_Type, &parts))
+    return NULL;
+  const int dtype = gpr_supported_dtype(descr, "finish");
+  const int known = op >= 0 && op < GPR_OP_COUNT && into < GPR_OP_COUNT && dtype != GPR_NO_DTYPE;
+  const int doubles = known ? gpr_brief_doubles(op, dtype) : 0;
+  const Py_ssize_t count = PyTuple_GET_SIZE(parts);
+  const double **place = PyMem_Malloc((size_t)(count + 1) * sizeof *place);
+  if (!place) return PyErr_NoMemory();
+  PyArrayObject *results = NULL;
+  gpr_status status = GPR_OK;
+  const npy_intp outputs = doubles ? places_of(parts, doubles, place) : -1;
+  const int each = into == GPR_INTO_WORDS ? gpr_partials_words(op, dtype) : doubles;
+  npy_intp shape[2] = {outputs, each};
+  if (outputs < 0)
+    PyErr_SetString(PyExc_ValueError, "these are no partials in doubles");
+  else if (into < 0)
+    results = (PyArrayObject *)PyArray_SimpleNew(2, shape,
+                                                 into == GPR_INTO_WORDS ? NPY_INT64 : NPY_FLOAT64);
+  else {
+    PyArray_Descr *of = gpr_result_descr(gpr_result_dtype(into, dtype, NULL), descr);
+    results = of ? (PyArrayObject *)PyArray_Empty(1, shape, of, 0) : NULL;
+  }
+  if (results) {
+    Py_BEGIN_ALLOW_THREADS status = gpr_brief_finish(op, dtype, into, kind, ddof, place, count,
+                                                     outputs, PyArray_DATA(results), &least);
+    Py_END_ALLOW_THREADS
+  }
+  PyMem_Free(place);
+  const int is_held = !results || status || into != GPR_INTO_BRIEF ||
+                      gpr_brief_is_held(PyArray_DATA(results), outputs, doubles);
+  if (results && !status && is_held) return Py_BuildValue("(NL)", results, (long long)least);
+  if (!results) return NULL;
+  Py_DECREF(results);
+  return status ? gpr_raise(status) : Py_BuildValue("(OL)", Py_None, (long long)least);
+}
+
 PyMethodDef gpr_partials_methods[] = {
+    {"brief_doubles", brief_doubles, METH_VARARGS, NULL},
+    {"brief_finish", brief_finish, METH_VARARGS, NULL},
     {"partials_rows", partials_rows, METH_NOARGS, NULL},
     {"partials_check", partials_check, METH_VARARGS, NULL},
     {"partials_merge", partials_merge, METH_VARARGS, NULL},

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from gpureduce.chunked.brief import Brief, merged, together
 from gpureduce.chunked.plan import Plan, mask_of, plan_of
 from gpureduce.partial.carrier import Partials
-from gpureduce.partial.merging import merge
 
 # Merging is cheap, so that more go at once than Dask's own 4, as long as they are no larger
 # together than this: of maps each is tens of times as large as a result.
 _SPLIT_EVERY, _TOGETHER = 16, 64 << 20
 # Chunks go together where their words would be half of their elements or more, until they are an
-# eighth: with 64 rows of doubles to a chunk, sums along them took Dask's time five times. But no
+# eighth: with 64 rows of doubles to a chunk, words of sums took Dask's time five times. But no
 # more than these bytes, which a worker has to hold beside them: they are copied. Fewer chunks would
 # make graphs larger than Dask's own.
 _MANY_WORDS, _FEW_WORDS, _GROUP_MOST, _GROUP_LEAST = 1 / 2, 1 / 8, 32 << 20, 8
@@ -67,7 +67,7 @@ def _in_groups(a: Any, plan: Plan) -> Any:
         return a
     d = max(plan.axes, key=lambda d: len(a.chunks[d]))
     bytes_of_each, lengths = size * a.dtype.itemsize, a.chunks[d]
-    share = 8 * plan.words * outputs / bytes_of_each
+    share = 8 * plan.least_words * outputs / bytes_of_each
     wanted = min(max(math.ceil(share / _FEW_WORDS), _GROUP_LEAST), _SPLIT_EVERY)
     count = min(wanted, _GROUP_MOST // bytes_of_each)
     if share < _MANY_WORDS or min(count, len(lengths)) < _GROUP_LEAST:
@@ -113,17 +113,17 @@ class _Take(_Task):
     ) -> Any:
         if computing_meta:
             return np.empty((0,) * block.ndim, object)
-        return self.plan.taken([block], None, (0,) * block.ndim)
+        return self.plan.part([block], None, (0,) * block.ndim)
 
 
 class _TakeThere(_Task):
     """Of chunks at their place, the last of them the mask if there is one."""
 
-    def __call__(self, *blocks: Any, block_id: Any = None) -> Partials:
+    def __call__(self, *blocks: Any, block_id: Any = None) -> Brief | Partials:
         starts, is_masked = self.more
         at = block_id or (0,) * len(starts)
         inputs, mask = (blocks[:-1], blocks[-1]) if is_masked else (blocks, None)
-        return self.plan.taken(inputs, mask, [s[i] for s, i in zip(starts, at, strict=True)])
+        return self.plan.part(inputs, mask, [s[i] for s, i in zip(starts, at, strict=True)])
 
 
 class _Finish(_Task):
@@ -131,11 +131,11 @@ class _Finish(_Task):
 
     def __call__(self, blocks: Any, axis: Any = None, keepdims: Any = None) -> Any:
         (which,) = self.more
-        return self.plan.finished(_merge(blocks), which)
+        return self.plan.finished(together(_flat(blocks)), which)
 
 
-def _flat(blocks: Any) -> Iterator[Partials]:
-    if isinstance(blocks, Partials):
+def _flat(blocks: Any) -> Iterator[Brief | Partials]:
+    if isinstance(blocks, Brief | Partials):
         yield blocks
         return
     for block in blocks:
@@ -146,8 +146,8 @@ def _same(block: Any, axis: Any, keepdims: Any) -> Any:
     return block
 
 
-def _merge(blocks: Any, axis: Any = None, keepdims: Any = None) -> Partials:
-    return merge(_flat(blocks))
+def _merge(blocks: Any, axis: Any = None, keepdims: Any = None) -> Brief | Partials:
+    return merged(_flat(blocks))
 
 
 # --- graphs ---------------------------------------------------------------------------------------

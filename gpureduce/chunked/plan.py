@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from gpureduce import functions
+from gpureduce.chunked import brief
+from gpureduce.chunked.brief import Brief
 from gpureduce.lists import operators
 from gpureduce.partial import merging, trees
 from gpureduce.partial.axes import along, axes_of
@@ -35,6 +37,11 @@ class Plan(ABC):
     words = trees.VALUES + 1  # of each output, or a few more
 
     @property
+    def least_words(self) -> int:
+        """The same where they are brief."""
+        return self.words
+
+    @property
     def called(self) -> str:
         """What messages begin with."""
         return f"gpureduce.{self.name}"
@@ -54,7 +61,11 @@ class Plan(ABC):
         inner = along(block.shape, self.axes[1:])
         return start[self.axes[0]] * inner if self.axes else 0
 
-    def finished(self, p: Partials, which: int) -> Any:
+    def part(self, blocks: Sequence[Any], mask: Any, start: Sequence[int]) -> Brief | Partials:
+        """As taken(), brief where that holds it."""
+        return self.taken(blocks, mask, start)
+
+    def finished(self, p: Brief | Partials, which: int) -> Any:
         """One of the results, of partials that have all axes."""
         if not self.keepdims:
             p = p.reshape(tuple(n for d, n in enumerate(p.shape) if d not in self.axes))
@@ -71,7 +82,7 @@ class Plan(ABC):
         """Of chunks of the inputs, whose first element has this place in the whole array."""
 
     @abstractmethod
-    def of_root(self, p: Partials) -> Any:
+    def of_root(self, p: Any) -> Any:
         """All results."""
 
 
@@ -91,6 +102,10 @@ class Named(Plan):
     @property
     def words(self) -> int:  # type: ignore[override]
         return self.kind.words or super().words
+
+    @property
+    def least_words(self) -> int:
+        return brief.doubles_of(self.kind) or self.words
 
     @property
     def needs_place(self) -> bool:
@@ -114,7 +129,15 @@ class Named(Plan):
             how["where"] = mask
         return partials(block, self.name, axis, **how)
 
-    def of_root(self, p: Partials) -> Any:
+    def part(self, blocks: Sequence[Any], mask: Any, start: Sequence[int]) -> Brief | Partials:
+        block = np.asarray(blocks[0])
+        how = {"dtype": self.dtype, "where": True if mask is None else mask}
+        found = brief.taken(self.kind, self.name, block, self.axes, **how)
+        return self.taken([block], mask, start) if found is None else found
+
+    def of_root(self, p: Brief | Partials) -> Any:
+        if isinstance(p, Brief):
+            return p.finish(self.name, self.ddof)
         return merging.finish(p, self.name, ddof=self.ddof)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gpureduce.chunked.brief import merged
 from gpureduce.chunked.plan import Plan, mask_of, plan_of
-from gpureduce.partial.merging import merge
 from gpureduce.progress import shown
 
 # What is read at a time, if chunks are not larger.
@@ -108,8 +108,8 @@ def _reduce(
         for reduced in _boxes(shape, block, plan.axes):
             box = _both(kept, reduced, plan.axes)
             parts = [_of(a, box) for a in inputs]
-            p = plan.taken(parts, None if mask is None else _of(mask, box), [s.start for s in box])
-            found = p if found is None else merge([found, p])
+            p = plan.part(parts, None if mask is None else _of(mask, box), [s.start for s in box])
+            found = p if found is None else merged([found, p])
             done += math.prod(s.stop - s.start for s in box)
             if tell:
                 tell(done, math.prod(shape))

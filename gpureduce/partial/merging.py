@@ -266,7 +266,7 @@ def _rounded_into(kind: Kind, asked: str, dtype: DTypeLike | None) -> np.dtype[A
     )
 
 
-def _warn(asked: str, kind: Kind, least: int, ddof: float) -> None:
+def warn(asked: str, kind: Kind, least: int, ddof: float) -> None:
     """In the words of csrc/python/warn.c, which are NumPy's."""
     nonempty = ("min", "max", "ptp", "minmax", "argmin", "argmax", "argminmax")
     text = None
@@ -345,7 +345,7 @@ def finish(p: Partials, op: Any = None, *, ddof: float = 0, dtype: DTypeLike | N
     found, least = _core.partials_finish(
         p.kind.row, p.kind.dtype, INDEX[asked], into, real(ddof, "finish"), flat
     )
-    _warn(asked, p.kind, least, ddof)
+    warn(asked, p.kind, least, ddof)
     if dtype is not None and found.dtype != dtype_of(dtype):
         found = found.astype(dtype_of(dtype))
     several = len(found) // p.size if p.size else 1 + (asked in ("minmax", "argminmax"))

@@ -114,7 +114,8 @@ def partials(
         if dtype is not None and np.dtype(dtype) != a.dtype:
             a = a.astype(dtype)
         return trees.taken(kind, a, axis, keepdims, where, offset)
-    arguments = (INDEX[name], a, _plain(axis), dtype, bool(keepdims), where, "cpu", kind.number)
+    how = (INDEX[name], a, _plain(axis), dtype, bool(keepdims), where, "cpu", kind.number)
+    arguments = (*how, False)
     if progress:
         p = Partials(kind, name, shown(progress, "partials", _core.partials, *arguments))
     else:

@@ -45,6 +45,7 @@ enum gpr_side { GPR_ANY_TILE, GPR_COLUMNS, GPR_LINES };
 /* What may do instead of a row's own folds: with another state, and results that it may refuse.
  * Members as in gpr_row; tiles are GPR_LINES. */
 typedef struct gpr_quick {
+  int64_t most; /* elements of an output, beyond which the row's own are as good */
   size_t state_bytes;
   void (*open)(void *state);
   int (*fold)(void *state, const void *data, int64_t n, int64_t index);
@@ -56,6 +57,20 @@ typedef struct gpr_quick {
   int (*finish_many)(const void *states, int64_t outputs, int64_t n, const int64_t *counts,
                      const void *with, void *result, uint8_t *refused);
 } gpr_quick;
+
+/* Partials in a few doubles: how many elements counted, and pairs whose sums are the exact ones. */
+typedef struct gpr_brief {
+  int doubles; /* of each output */
+  /* A row's, to finish into them; a NaN is the last of what they do not hold. */
+  void (*finish)(const void *state, int64_t n, const void *with, void *result);
+  const gpr_quick *quick;
+  /* Adds one to a state of the row. */
+  void (*add)(void *state, const double *from);
+  /* Makes states of them, one after the other, or adds more to these: of this quick row, or of the
+   * row's own. */
+  void (*load)(void *states, const double *from, int64_t outputs, int more);
+  void (*load_own)(void *states, const double *from, int64_t outputs, int more);
+} gpr_brief;
 
 /* One operator on one dtype. A state is `state_bytes` of memory aligned to 16. */
 typedef struct gpr_row {
@@ -93,6 +108,8 @@ typedef struct gpr_row {
   int (*empty)(const void *state);
   int (*fold_skipping)(void *state, const void *data, int64_t n, int64_t index);
   const gpr_quick *quick; /* or NULL */
+  const gpr_brief *brief; /* or NULL */
+  const gpr_quick *words; /* of its partials, or NULL */
 } gpr_row;
 enum { GPR_SHORT = 4096 };      /* elements of an output in a tile, at most */
 enum { GPR_STATE_MOST = 4096 }; /* bytes of a row's state that has a quick one, at most */

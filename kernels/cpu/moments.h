@@ -58,6 +58,7 @@ template <class O, class T> struct QuickSpread {
   typedef typename Traits<Part>::Wide R;
   enum { PARTS = MomentsFold<T>::parts };
   static constexpr bool plain = sizeof(R) == sizeof(Part);
+  static constexpr int64_t most = INT64_MAX;
   /* So many numbers n, of so many bits between the highest and the lowest, that n times the sum of
    * their squared differences from the first has 126 bits. */
   enum { EXACTLY_MOST = 256, EXACTLY_BITS = 54 };

@@ -85,6 +85,7 @@ template <class O, class T> struct QuickSum {
   typedef typename Traits<Part>::Wide R;
   enum { PARTS = ExactFold<T>::parts };
   static constexpr bool plain = sizeof(R) == sizeof(Part);
+  static constexpr int64_t most = INT64_MAX;
 
   static void finish_rounded(const T *sum, int64_t outputs, int64_t n, T *to) {
     for (int64_t o = 0; o < outputs; o++) {

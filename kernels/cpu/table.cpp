@@ -1,5 +1,6 @@
 /* The host half of the table: expands operators × dtypes into rows. Compiled once for each
  * instruction set. */
+#include "brief.h"
 #include "column_trees.h"
 #include "find.h"
 #include "integer_moments.h"
@@ -44,6 +45,21 @@ template <class O, class T> struct Quick<O, MomentsFold<T>> {
   static_assert(sizeof(typename MomentsFold<T>::State) <= GPR_STATE_MOST, "");
   static constexpr const gpr_quick *quick =
       &QuickRow<QuickSpread<O, T>, O, T, TwofoldMoments>::quick;
+};
+
+template <class O, class F = typename O::Fold, bool = BriefKind<F>::possible> struct Brief {
+  static constexpr const gpr_brief *brief = nullptr;
+};
+template <class O, class F> struct Brief<O, F, true> {
+  static constexpr const gpr_brief *brief = &BriefKind<F>::brief;
+};
+
+template <class O, class F = typename O::Fold> struct QuickWords {
+  static constexpr const gpr_quick *quick = nullptr;
+};
+template <class O, class T> struct QuickWords<O, ExactFold<T>> {
+  static constexpr const gpr_quick *quick =
+      &QuickRow<SumWords<T>, SumWords<T>, T, TwofoldSum>::quick;
 };
 
 /* Operators whose kernels are another's, though they are settled sooner. */
@@ -123,7 +139,9 @@ template <class O, class F = typename O::Fold> struct Row {
             identity,
             Skips<Like, F>::empty,
             Skips<Like, F>::fold,
-            Quick<O>::quick};
+            Quick<O>::quick,
+            Brief<O>::brief,
+            QuickWords<O>::quick};
   }
 };
 template <class O> struct Row<O, void> {

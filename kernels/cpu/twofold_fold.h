@@ -279,7 +279,8 @@ template <class Q, class O, class T, template <class> class Kind> struct QuickRo
     return any;
   }
   static constexpr gpr_quick quick = {
-      sizeof(typename F::State), F::open, F::fold, F::merge, F::fold_many, run, finish_many};
+      Q::most,    sizeof(typename F::State), F::open, F::fold, F::merge, F::fold_many, run,
+      finish_many};
 };
 
 GPR_CLOSE
