@@ -34,15 +34,15 @@ SANITIZE = [f"-fsanitize={name}" for name in SANITIZERS]
 if SANITIZE:
     SANITIZE += ["-fno-omit-frame-pointer", "-fno-sanitize-recover=all"]
 COVERAGE = ["--coverage"] if switched("COVERAGE") else []
-# Names of lines are half of the module.
-STRIP = [] if switched("DEBUG") or SANITIZE or COVERAGE else ["-Wl,--strip-debug"]
+# Names of lines would be half of the library.
+LINES = ["-g1"] if SANITIZE or COVERAGE else []
 WARN = ["-Wall", "-Wextra", *(["-Werror"] if switched("WERROR") else [])]
 COMMON = ["-fPIC", "-fvisibility=hidden", *EXACT, *WARN, *SANITIZE, *COVERAGE]
 DEBUG = ["-Og", "-g3"] if switched("DEBUG") else []
 # Libraries that glibc has taken in since: by their files' names, so that the module names them.
 OLD_GLIBC = ["-include", "recipe/old_glibc.h"] if switched("MANYLINUX") else []
 OLD_LIBRARIES = ["-Wl,--no-as-needed", "-l:libpthread.so.0", "-l:libdl.so.2"] if OLD_GLIBC else []
-C_FLAGS = ["-std=c11", *(DEBUG or ["-O2", "-g1"]), *COMMON, *OLD_GLIBC]
+C_FLAGS = ["-std=c11", *(DEBUG or ["-O2", *LINES]), *COMMON, *OLD_GLIBC]
 # The extension links no libstdc++.
 CXX_FLAGS = ["-std=c++17", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", *COMMON]
 # Of -O3 what costs a third of the time to compile and gains nothing here. What is left unrolls
@@ -51,11 +51,11 @@ LEAN = ["-fno-ipa-cp-clone", "-fno-split-paths", "-fno-gcse-after-reload"]
 LEAN += ["-fno-version-loops-for-strides", "-fno-loop-unroll-and-jam", "-fno-unswitch-loops"]
 LEAN += ["--param=max-inline-insns-auto=15", "--param=max-inline-insns-single=70"]
 LEAN += ["--param=early-inlining-insns=6", "--param=inline-min-speedup=30"]
-FAST = ["-O1", "-g1"] if SANITIZE else ["-O3", *LEAN, "-g1"]
+FAST = ["-O1", *LINES] if SANITIZE else ["-O3", *LEAN, *LINES]
 # -fno-trapping-math lets comparisons of floats be vectorised; nothing here reads trap flags.
 CPU_FLAGS = [*CXX_FLAGS, "-fno-trapping-math", *(DEBUG or FAST)]
 # Headers of device code, read for their types alone.
-TABLE_FLAGS = [*CXX_FLAGS, *(DEBUG or ["-O3", "-g1"]), "-Wno-unknown-pragmas", "-DGPR_ISA=gpu"]
+TABLE_FLAGS = [*CXX_FLAGS, *(DEBUG or ["-O3", *LINES]), "-Wno-unknown-pragmas", "-DGPR_ISA=gpu"]
 
 # kernels/cpu/table.cpp is compiled once for each; csrc/cpu.c chooses when it first runs.
 LEVELS = {"plain": ["-march=native"] if switched("NATIVE") else []}
@@ -183,7 +183,7 @@ class Build(build_ext):
             )
             for level, flags in LEVELS.items()
         ]
-        words = [CXX, *CXX_FLAGS, *(DEBUG or ["-O2", "-g1"]), "-DGPR_ISA=words"]
+        words = [CXX, *CXX_FLAGS, *(DEBUG or ["-O2", *LINES]), "-DGPR_ISA=words"]
         jobs += [(words, "kernels/cpu/partials.cpp", "")]
         jobs += [([CXX, *TABLE_FLAGS], name, "") for name in TABLES]
         jobs += [([*c, "-I."], self.generate(work), "")]
@@ -214,7 +214,7 @@ class Build(build_ext):
         text = PKG_CONFIG.format(version=VERSION, private=" ".join(private))
         (work / "gpureduce.pc").write_text(text)
         if not SANITIZE:
-            shared = ["-shared", f"-Wl,-soname,{SONAME}", "-Wl,-z,defs", *STRIP, *COVERAGE]
+            shared = ["-shared", f"-Wl,-soname,{SONAME}", "-Wl,-z,defs", *COVERAGE]
             shared += OLD_LIBRARIES
             shared += [*objects, *private, "-o", str(work / SONAME)]
             subprocess.run([CC, *shared], check=True)
@@ -256,7 +256,6 @@ setup(
             extra_link_args=[
                 "-Wl,--version-script,csrc/python/module.map",
                 *OLD_LIBRARIES,
-                *STRIP,
                 *SANITIZE,
                 *COVERAGE,
             ],

@@ -6,6 +6,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator
+from typing import NoReturn
 
 import numpy as np
 
@@ -104,8 +105,16 @@ def climb(arguments: argparse.Namespace) -> None:
     ladder.run(**given)
 
 
+class Parser(argparse.ArgumentParser):
+    """Of the words that it does not know it tells as of all else: gpureduce: COMMAND: what."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(2, f"{self.prog.replace(' ', ': ')}: {message}\n")
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="gpureduce", description=gpureduce.__doc__)
+    parser = Parser(prog="gpureduce", description=gpureduce.__doc__)
     parser.add_argument("--version", action="version", version=f"%(prog)s {gpureduce.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from gpureduce import _core, pack
 
@@ -158,7 +159,7 @@ def make_packs(archs: Sequence[str], jobs: int) -> None:
         print(f"{path}: {raw / MIB:.1f} MiB in {path.stat().st_size / MIB:.2f}")
 
 
-def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_command(commands: Any) -> None:
     command = commands.add_parser("cache", help="the compiled kernels: show, warm, clear, pack")
     actions = command.add_subparsers(metavar="ACTION")
     command.set_defaults(run=lambda _: show())
