@@ -15,7 +15,7 @@ from gpureduce.partial.carrier import Partials
 # together than this: of maps each is tens of times as large as a result.
 _SPLIT_EVERY, _TOGETHER = 16, 64 << 20
 # Chunks go together where their words would be half of their elements or more, until they are an
-# eighth: with 64 rows of doubles to a chunk, sums along them took Dask's time five times. But no
+# eighth: with 64 rows of doubles to a chunk, words of sums took Dask's time five times. But no
 # more than these bytes, which a worker has to hold beside them: they are copied. Fewer chunks would
 # make graphs larger than Dask's own.
 _MANY_WORDS, _FEW_WORDS, _GROUP_MOST, _GROUP_LEAST = 1 / 2, 1 / 8, 32 << 20, 8
