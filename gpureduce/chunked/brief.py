@@ -66,7 +66,7 @@ class Brief:
 
 def _unpickled(op: str, dtype: Any, parts: Sequence[Doubles], shape: tuple[int, ...]) -> Brief:
     """Networks' buffers may begin anywhere."""
-    aligned = [np.require(x, requirements="CA") for x in parts]
+    aligned = [np.require(x, requirements=["C", "A"]) for x in parts]
     return Brief(kind_of(op, dtype, "merge"), op, aligned, shape)
 
 
