@@ -38,10 +38,8 @@ const char *gpr_op_name(int op) {
 gpr_view gpr_view_nd(const void *data, int dtype, int ndim, const int64_t *shape) {
   gpr_view view = {.data = data, .dtype = dtype, .ndim = ndim, .device = GPR_DEVICE_CPU};
   int64_t stride = gpr_dtype_size(dtype);
-  if (ndim < 0 || ndim > GPR_DIMS_MAX || (ndim && !shape)) {
-    view.ndim = -1; /* which is refused */
-    return view;
-  }
+  if (ndim > 0 && !shape) view.ndim = -1;                     /* which is refused, */
+  if (view.ndim < 0 || view.ndim > GPR_DIMS_MAX) return view; /* and so are these */
   for (int d = ndim - 1; d >= 0; d--) {
     view.shape[d] = shape[d];
     view.strides[d] = stride;

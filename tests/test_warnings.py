@@ -43,6 +43,14 @@ def in_one_pass(texts):
     return {(kind, re.sub(rf"in ({words})$", "", text)) for kind, text in texts}
 
 
+@pytest.mark.parametrize("dtype", ["?", "i4", "f2", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("name", ["mean", "var", "std"])
+def test_of_nothing_word_for_word(name, dtype):
+    for options in ({}, {"axis": 0}, {"axis": 0, "keepdims": True}):
+        for a in (np.zeros(0, dtype), np.zeros((0, 3), dtype)):
+            assert told(getattr(gpureduce, name), a, **options) == told(numpys(name), a, **options)
+
+
 @pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ARITHMETIC)

@@ -49,12 +49,17 @@ static int add_to_list(PyObject *item, gpr_options *options) {
   return 1;
 }
 
+/* As it is now: without a GIL others may change a list. */
 static int parse_list(PyObject *object, gpr_options *options) {
-  const Py_ssize_t items = PySequence_Fast_GET_SIZE(object);
+  PyObject *list = PySequence_Tuple(object);
+  if (!list) return 0;
+  const Py_ssize_t items = PyTuple_GET_SIZE(list);
+  int fine = items > 0;
   options->device = GPR_DEVICE_LIST;
-  for (Py_ssize_t i = 0; i < items; i++)
-    if (!add_to_list(PySequence_Fast_GET_ITEM(object, i), options)) return refuse(object);
-  return items ? 1 : refuse(object);
+  for (Py_ssize_t i = 0; fine && i < items; i++)
+    fine = add_to_list(PyTuple_GET_ITEM(list, i), options);
+  Py_DECREF(list);
+  return fine ? 1 : refuse(object);
 }
 
 int gpr_parse_device(PyObject *object, gpr_options *options) {

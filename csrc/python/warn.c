@@ -237,11 +237,13 @@ static int is_finite(const gpr_value *value) {
   return next_special((const char *)value->bytes, 0, r.parts, &r) == r.parts;
 }
 
-/* As np.errstate says. NumPy divides by the number of elements last, or twice. */
+/* As np.errstate says. NumPy divides by the number of elements last, or twice; an int64 divides no
+ * scalar but those of doubles. */
 static int give(const gpr_call *call, int flags, const char *text, int64_t least) {
   const int op_flags = gpr_ops[call->op].flags;
   const char *name = call->options.starts ? "reduceat" : "reduce";
-  if (text) name = call->ndim ? "divide" : "scalar divide";
+  const real r = real_of(call->what.result, 0);
+  if (text) name = call->ndim || r.bytes < 8 ? "divide" : "scalar divide";
   if (text && (op_flags & GPR_SPREAD) && !(op_flags & GPR_SKIPS_NAN) && !least &&
       PyUFunc_GiveFloatingpointErrors("divide", NPY_FPE_INVALID) < 0)
     return 0;
