@@ -21,12 +21,7 @@ TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 NVRTC = "from gpureduce import _core; print(_core.compiler('sm_90')[1])"
 # What failed in the run of the record and was mended since without a byte of csrc/ or kernels/, in
 # the tests or in gpureduce/, or is open and says so; to be emptied by the next run.
-EXCUSED: dict[str, str] = {
-    "test_wrong_calls.test_as_a_command": "`cache warm` without --arch was among the wrong calls, "
-    "which it is where there is no device; now `--arch x` is",
-    "test_devices.test_any_call_may_fail": "once in its 120 calls of the fake driver one place to "
-    "wait was kept more, as two runs that overlap need; what grows has to grow again now",
-}
+EXCUSED: dict[str, str] = {}
 REMEDY = "run `make gpu-test` on a machine with a GPU"
 
 
