@@ -116,9 +116,10 @@ _QUICKLY = """\
 
 
 def _is_quick(program: Program) -> bool:
-    return not emit_c.is_long(program.combine) and any(
-        map(emit_c.is_quick, in_order(program.combine))
-    )
+    """Not where identities meet: of most the quick steps are not sure, and all would go again."""
+    if program.is_masked or emit_c.is_long(program.combine):
+        return False
+    return any(map(emit_c.is_quick, in_order(program.combine)))
 
 
 def _quick(program: Program) -> str:

@@ -62,6 +62,7 @@ class Program(NamedTuple):
     combine: tuple[Node, ...]
     identity: tuple[Node, ...] | None
     results: tuple[Result, ...]
+    is_masked: bool = False
 
 
 def _readable(graph: Graph, held: Sequence[Held]) -> list[Held]:
@@ -216,4 +217,5 @@ def with_mask(program: Program) -> Program:
     return program._replace(
         streams=(*program.streams, Stream(last, 0, 0, BOOL)),
         lift=tuple(graph.select(counts, lifted, nothing) for lifted, nothing in pairs),
+        is_masked=True,
     )
