@@ -14,6 +14,7 @@ from test_device_code import LIBRARIES, library
 
 from gpureduce import Operator
 from gpureduce.custom import textbook
+from gpureduce.custom.cut import FAN
 from gpureduce.custom.device import (
     BY_THREADS,
     BY_WARPS,
@@ -138,3 +139,5 @@ def test_stages_are_the_kernels():
     for name, bytes_ in (("TREE_STAGE", STAGE), ("TREE_NODES_STAGE", STAGE_NODES)):
         kib = re.search(rf"\b{name} = (\d+) << 10", text)
         assert kib and int(kib[1]) << 10 == bytes_, name
+    fan = re.search(r"\bCLIMB_FAN = (\d+)", (KERNELS / "gpu/climb.cuh").read_text())
+    assert fan and int(fan[1]) == FAN

@@ -20,7 +20,7 @@ TICKETS = 4096  # of the scratch that streams keep, with what else is before its
 POOL = 4 * (4096 + 1024)
 WARP = 32
 PARTS = 64  # blocks of a multiprocessor: the last of them are no great part of all
-# Blocks of a multiprocessor, which runs five or so at a time; of threads across outputs, where all
+# Blocks of a multiprocessor, which runs ten or so at a time; of threads across outputs, where all
 # end at the same time, so that the last wave should be short.
 ENOUGH, ENOUGH_ACROSS = 20, 32
 LEAVES_TO_NODE = 64  # how much more memory a part's leaves take than its node, of blocks enough

@@ -21,14 +21,16 @@ _COST = {"div": 12, "rem": 30, "call": 40}
 _RUN_BYTES = 160  # that a thread loads at a time
 _PACKET_BYTES = 16  # that a lane loads of one array by one instruction
 _ROWS, _ROWS_BYTES = 8, 256  # that a lane has on their way, or of their nodes
-# Registers of a multiprocessor, for each of 32 lanes, and what a lane needs beside its rows.
+# Registers of a multiprocessor, for each of 32 lanes, and what a lane needs beside its rows. On an
+# H200 float32's hypot was fastest with 25 warps, Welford's states with 13 to 16, matrices with 8.
 _REGISTERS, _REGISTERS_BESIDE = 2048, 10
-STAGED_THREADS = 128
+_THREADS, STAGED_THREADS = 64, 128
 _SHARED = (48 << 10) - 128  # bytes that a block may have without asking, but for a few
 
 
 class Shape(NamedTuple):
-    """How kernels cut the work; the numbers are powers of two, but for depth and blocks."""
+    """How kernels cut the work; the numbers are powers of two, but for depth, blocks and
+    warps."""
 
     run: int  # leaves that a thread folds at a time
     leaves: int  # the same where there are few or they lie anywhere
@@ -88,7 +90,6 @@ def shape_of(program: Program) -> Shape:
     given = sum(stream.scalar.bytes for stream in program.streams)
     widest = max((len(s) * stream.scalar.bytes for s, stream in arrays_of(program)), default=1)
     cost = _cost(program.combine) + _cost(program.lift)
-    threads = 64
     run = _most(1, 32, given, _RUN_BYTES)
     run = _most(1, run, cost, _RUN_COST)
     packet = _most(1, 8, widest, _PACKET_BYTES)
@@ -96,15 +97,16 @@ def shape_of(program: Program) -> Shape:
     rows = _most(1, _ROWS, max(packet * given, state), _ROWS_BYTES)
     rows = _most(1, rows, packet * cost, _RUN_COST)
     is_ahead = run >= 4 and all(stream.scalar.bytes >= 4 for stream in program.streams)
-    is_ahead &= threads * run * given <= _SHARED
+    is_ahead &= _THREADS * run * given <= _SHARED
     blocks = 10 if state <= 32 else 6 if state <= 64 else 4
     words = rows * (packet * given + state) // 4
     warps = _REGISTERS // (_REGISTERS_BESIDE + words * 7 // 4)
     depth = 24 if state <= 32 else 20 if state <= 64 else 12
     leaves = min(run, 8)
     return Shape(
-        run, leaves, packet, rows, is_ahead, threads, blocks, min(warps, 32), depth, state, given
-    )
+        run, leaves, packet, rows, is_ahead, _THREADS, blocks, max(1, min(warps, 32)), depth, state,
+        given,
+    )  # fmt: skip
 
 
 _QUICKLY = """\
