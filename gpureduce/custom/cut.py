@@ -35,6 +35,9 @@ LANES_LEAST = 16  # outputs side by side, for which threads go across them
 BRANCH = 8  # bytes beside a state
 STAGED_BLOCKS = 4  # of a multiprocessor
 STAGE_FEW = 4096  # bytes of an output that one block folds, were it the only one
+# Bytes of an output at most: by warps float32's hypot takes a fifth longer of rows of 12 KB, and a
+# tenth less of those of 20.
+STAGE_LONG = 16 << 10
 
 
 class Dims(NamedTuple):
@@ -103,7 +106,7 @@ def staged(shape: Shape, dims: Dims, outputs: int, count: int, multiprocessors: 
     is_piece = len(dims.reduced) == 1 and len(dims.kept) <= 1
     if not is_piece or any(dim.strides[0] != size for dim in dims.kept):
         return None
-    if count < 2 or size > STAGE or (outputs < multiprocessors and size > STAGE_FEW):
+    if count < 2 or size > STAGE_LONG or (outputs < multiprocessors and size > STAGE_FEW):
         return None
     nodes = -(-count // shape.packet) * shape.state
     fair = -(-outputs // (multiprocessors * STAGED_BLOCKS))
