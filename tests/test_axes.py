@@ -187,6 +187,15 @@ def test_long_rows_and_columns(op, dtype, result, law, shape):
                 assert_bits(at(got, index), want, f"{label}, axis {axis}, {index}")
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_one_element_that_may_be_nan(dtype):
+    a = draw(generator("single", dtype), numpy_dtype(dtype), 1003)
+    a[::7], a[1::7], a[2::7] = np.nan, -0.0, np.inf
+    for b in (a, a[1:], a[::2], a[:5]):  # whole packets and not, of other places in them
+        want = np.where(np.isnan(b), b.dtype.type(0), b)
+        assert_bits(gpureduce.nansum(b[:, None], axis=1), want, b.shape)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "int32", "bool"])
 @pytest.mark.parametrize("op", ["sum", "mean", "var", "prod", "max", "argmax", "any"])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
