@@ -81,23 +81,29 @@ __device__ __forceinline__ void with_operator(int row, const Finish &finish) {
   }
 }
 
+/* How many elements Value e is of: as many as the others, or its own number. */
+__device__ __forceinline__ int64_t number_of(int64_t n, int) { return n; }
+template <int N> __device__ __forceinline__ int64_t number_of(const int (&n)[N], int e) {
+  return n[e];
+}
+
 /* Calls O::finish() for each of N neighbours' Values. */
-template <class O, class F, class V, int N>
+template <class O, class F, class V, int N, class Numbers>
 __device__ __forceinline__ void finish_each(const gpr_axes_args &a, int64_t o, V (&value)[N],
-                                            int64_t n, typename O::Result *result) {
+                                            const Numbers &n, typename O::Result *result) {
   typename FinishedWith<O>::type with;
   const bool has = given<F>(a, o, with);
 #pragma unroll
   for (int e = 0; e < N; e++)
-    O::finish(value[e], n, has ? &with : nullptr, result + e * Results<O>::value);
+    O::finish(value[e], number_of(n, e), has ? &with : nullptr, result + e * Results<O>::value);
 }
 
 /* Of N Values the first `left` are of outputs that exist. */
-template <class F, class V, int N> struct FinishValues {
+template <class F, class V, int N, class Numbers> struct FinishValues {
   const gpr_axes_args &a;
   int64_t o;
   V (&value)[N];
-  int64_t n;
+  const Numbers &n;
   int left;
   template <class O> __device__ __forceinline__ void by() const {
     constexpr int results = Results<O>::value;
@@ -106,29 +112,30 @@ template <class F, class V, int N> struct FinishValues {
     store_row((typename O::Result *)a.out + o * results, result, left * results);
   }
 };
-template <class F, class V, int N>
+template <class F, class V, int N, class Numbers>
 __device__ __forceinline__ void finish_values(const gpr_axes_args &a, int64_t o, V (&value)[N],
-                                              int64_t n, int left) {
-  with_operator<F>(a.op, FinishValues<F, V, N>{a, o, value, n, left});
+                                              const Numbers &n, int left) {
+  with_operator<F>(a.op, FinishValues<F, V, N, Numbers>{a, o, value, n, left});
 }
 
 /* What is rounded already has but one type, and is stored once for all operators. */
-template <class F, class T, int N> struct FinishRounded {
+template <class F, class T, int N, class Numbers> struct FinishRounded {
   const gpr_axes_args &a;
   int64_t o;
   RoundedSum<T> (&value)[N];
-  int64_t n;
+  const Numbers &n;
   T (&result)[N];
   template <class O> __device__ __forceinline__ void by() const {
     static_assert(Same<typename O::Result, T>::value, "");
     finish_each<O, F>(a, o, value, n, result);
   }
 };
-template <class F, class T, int N>
+template <class F, class T, int N, class Numbers>
 __device__ __forceinline__ void finish_values(const gpr_axes_args &a, int64_t o,
-                                              RoundedSum<T> (&value)[N], int64_t n, int left) {
+                                              RoundedSum<T> (&value)[N], const Numbers &n,
+                                              int left) {
   T result[N];
-  with_operator<F>(a.op, FinishRounded<F, T, N>{a, o, value, n, result});
+  with_operator<F>(a.op, FinishRounded<F, T, N, Numbers>{a, o, value, n, result});
   if (N > 1 || is_certified(value[0])) store_row((T *)a.out + o, result, left);
 }
 

@@ -50,23 +50,6 @@ template <class F, class RUN, int U> struct Brief {
   }
 };
 
-/* Into a state in memory. */
-template <class F, class RUN>
-__device__ __noinline__ void fold_brief_slowly(const gpr_axes_args *a, int64_t k) {
-  const KeptPlace place = kept_place(*a, k);
-  typename F::State s;
-  RUN run(*a);
-  run.data = a->data + place.data;
-  run.where = a->where + place.where;
-  run.index = 0;
-  TileCell<F> cell;
-  cell.keep(&s);
-  const int64_t n = run.fold(cell, 0, 1, a->count, a->count);
-  cell.done(0, s);
-  if (a->least && n <= a->few) *a->least = n;
-  finish_output<F>(a, place.out, &s, n);
-}
-
 /* So many outputs a thread whose loads are under way together; of more the registers spilled. */
 template <class T> GPR_FN GPR_CONSTEXPR int briefs_of(int elements) {
   return elements * (int)sizeof(T) <= 16 ? 4 : elements * (int)sizeof(T) <= 32 ? 2 : 1;
@@ -85,7 +68,7 @@ __device__ __forceinline__ void fold_alone(const gpr_axes_args &a) {
       if (k + i * step < a.outputs) brief[i].open(a, run, k + i * step);
 #pragma unroll 1
     for (int i = 0; i < N && k < a.outputs; i++, k += step) {
-      if (!brief[0].finish(a, run)) fold_brief_slowly<F, RUN>(&a, k);
+      if (!brief[0].finish(a, run)) fold_again<F, RUN>(&a, k);
 #pragma unroll
       for (int j = 1; j < N; j++) brief[j - 1] = brief[j];
     }
@@ -145,7 +128,7 @@ __device__ __forceinline__ void fold_by_lanes(const gpr_axes_args &a) {
     const bool mine = exists && y == 0;
     if (mine && a.least && n <= a.few) *a.least = n;
     const bool told = lanes.finish(a, place.out, n, team, lost, mine && n);
-    if (mine && (!told || !n)) fold_brief_slowly<F, RUN>(&a, group * a.neighbours + near);
+    if (mine && (!told || !n)) fold_again<F, RUN>(&a, group * a.neighbours + near);
   }
 }
 

@@ -13,6 +13,7 @@ template <class F> struct ColumnsShape {
   static constexpr int blocks = 2, loads = sizeof(typename F::Element) >= 4 ? 8 : 4;
 };
 template <> struct ColumnsShape<PairSum<float16>> { static constexpr int blocks = 2, loads = 8; };
+template <> struct ColumnsShape<PairSum<bfloat16>> { static constexpr int blocks = 2, loads = 8; };
 template <class T> struct ColumnsShape<Positions<T>> {
   static constexpr int blocks = 2, loads = sizeof(T) >= 4 ? 4 : 2;
 };

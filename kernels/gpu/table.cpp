@@ -22,6 +22,7 @@ GPR_PROGRAM_KIND(SmallExact, "gpu/flat_kernels.cuh", nullptr, "small_exact<F::El
 GPR_PROGRAM_KIND(FlatTree, "gpu/flat_kernels.cuh", nullptr, "flat_tree<F>");
 GPR_PROGRAM_KIND(Shallow, "gpu/axes_kernels.cuh", nullptr, "shallow<F>");
 GPR_PROGRAM_KIND(Tall, "gpu/axes_kernels.cuh", nullptr, "tall<F>");
+GPR_PROGRAM_KIND(Counted, "gpu/axes_kernels.cuh", nullptr, "counted<F>");
 GPR_PROGRAM_KIND(Packed, "gpu/axes_kernels.cuh", nullptr, "packed<F>");
 GPR_PROGRAM_KIND(Staged, "gpu/axes_kernels.cuh", nullptr, "staged<F>");
 GPR_PROGRAM_KIND(Rows, "gpu/axes_kernels.cuh", nullptr, "rows<F>");
@@ -150,20 +151,33 @@ constexpr gpr_program *convert_program() {
  * and 54 and 122, 116 and 51; of 5 KB 73, 65 and 51, 92, 81 and 55. Numbers of two bytes are
  * packets sooner than they are brief: 130, 72 and 95. Sums of two runs of doubles took 105 µs of 1
  * KB each as packets and 73 one by one, of 3 KB 54 and 59; their maxima 111 and 62, 62 and 52, and
- * of 5 KB 62 and 62. */
+ * of 5 KB 62 and 62.
+ *
+ * columns: of a whole array of wide rows. A tile's thread begins and ends sooner, and where blocks
+ * of columns share outputs sums come together late: of 1024 rows of as many, halves, floats and
+ * doubles, they took 17, 15 and 14 µs, and 10, 10 and 11 as tiles; of 4096, 29, 28 and 43, and 26,
+ * 33 and 46. */
 template <class F> struct RowBytes {
   static constexpr int size = sizeof(typename F::Element);
   static constexpr int brief = size >= 4 ? 4096 : 0, staged = 1 << 20;
   static constexpr int rows = size == 2 ? 4096 : 2048, run = size >= 8 ? 4096 : 1536;
+  static constexpr int columns = 2 << 20;
+};
+/* Of 2 KiB, cut, the variance of floats took 28 µs as rows and 14 as tile_rows, of 4 KiB of doubles
+ * 46 and 28; of 8 KiB 15 and 16, of 16 KiB 22 and 29. */
+template <class T> struct RowBytes<PairMoments<T>> {
+  static constexpr int brief = 0, staged = 1 << 20, rows = 8192, columns = 0;
+  static constexpr int run = sizeof(T) >= 8 ? 4096 : 1536;
 };
 template <class T> struct RowBytes<PairSum<T>> {
   static constexpr int brief = sizeof(T) >= 4 ? 8192 : 0;
   static constexpr int staged = Same<T, double>::value ? 1024 : 1 << 20;
   static constexpr int rows = sizeof(T) == 2 ? 8192 : 2048, run = sizeof(T) >= 8 ? 2048 : 1536;
+  static constexpr int columns = 24 << 20;
 };
 template <class T, bool GREATEST> struct RowBytes<Position<T, GREATEST>> {
   static constexpr int brief = sizeof(T) >= 2 ? 8192 : 0, staged = 1 << 20, rows = 2048;
-  static constexpr int run = sizeof(T) >= 8 ? 4096 : 1536;
+  static constexpr int run = sizeof(T) >= 8 ? 4096 : 1536, columns = 12 << 20;
 };
 
 template <class F, class ROW> struct AxesKernels {
@@ -173,6 +187,7 @@ template <class F, class ROW> struct AxesKernels {
     AxesRow row = {};
     row.shallow = program_if<F, code::Shallow, StagedRow<F>::few>();
     row.tall = program_if<F, code::Tall, (wide && IsTall<F>::value)>();
+    row.counted = program_if<F, code::Counted, StagedRow<F>::few>();
     row.packed = program_if<F, code::Packed, wide>();
     row.staged = &Program<F, code::Staged>::it;
     row.rows = &Program<F, code::Rows>::it;
@@ -198,6 +213,7 @@ template <class F, class ROW> struct AxesKernels {
     row.staged_bytes = RowBytes<F>::staged;
     row.rows_bytes = RowBytes<F>::rows;
     row.run_bytes = RowBytes<F>::run;
+    row.columns_bytes = RowBytes<F>::columns;
     row.strip_bytes = StripShape<typename F::Element>::bytes;
     row.packed_bytes = PackedShape<F>::bytes;
     row.staged_packets = StagedShape<F>::packets;
@@ -303,9 +319,9 @@ extern "C" int gpr_programs(gpr_program **to, int room) {
     list.add(row.small.kernel);
   }
   for (const gpr::AxesRow &row : gpr::tables.axes) {
-    gpr_program *const kernels[] = {row.shallow, row.tall,     row.packed,    row.staged,
-                                    row.rows,    row.columns,  row.segments,  row.tile,
-                                    row.any,     row.any_rows, row.tile_rows, row.brief};
+    gpr_program *const kernels[] = {
+        row.shallow,  row.tall, row.counted, row.packed,   row.staged,    row.rows, row.columns,
+        row.segments, row.tile, row.any,     row.any_rows, row.tile_rows, row.brief};
     for (gpr_program *p : kernels) list.add(p);
     for (gpr_program *p : row.convert) list.add(p);
     for (gpr_program *p : row.convert_rows) list.add(p);
