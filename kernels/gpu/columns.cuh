@@ -13,31 +13,15 @@ template <class F> struct ColumnsShape {
   static constexpr int blocks = 2, loads = sizeof(typename F::Element) >= 4 ? 8 : 4;
 };
 template <> struct ColumnsShape<PairSum<float16>> { static constexpr int blocks = 2, loads = 8; };
-template <class T> struct ColumnsShape<Positions<T>> {
-  static constexpr int blocks = 2, loads = sizeof(T) >= 4 ? 4 : 2;
-};
 
 /* The state of the rows' group number `place` of `groups` that were one row. */
-template <class S> __device__ __forceinline__ void reindex(S &, int64_t, int64_t) {}
-template <class T, bool G>
-__device__ __forceinline__ void reindex_position(typename Position<T, G>::State &s, int64_t groups,
-                                                 int64_t place) {
-  if (s.index >= 0) s.index = s.index * groups + place;
-}
 template <class F> struct Reindex {
   static __device__ __forceinline__ void apply(typename F::State &, int64_t, int64_t) {}
 };
 template <class T, bool G> struct Reindex<Position<T, G>> {
   static __device__ __forceinline__ void apply(typename Position<T, G>::State &s, int64_t groups,
                                                int64_t place) {
-    reindex_position<T, G>(s, groups, place);
-  }
-};
-template <class T> struct Reindex<Positions<T>> {
-  static __device__ __forceinline__ void apply(typename Positions<T>::State &s, int64_t groups,
-                                               int64_t place) {
-    reindex_position<T, false>(s.low, groups, place);
-    reindex_position<T, true>(s.high, groups, place);
+    if (s.index >= 0) s.index = s.index * groups + place;
   }
 };
 
