@@ -144,9 +144,13 @@ template <class F> struct ColumnsOf {
         batch(cells, r, step, drawn);
         if (next >= t.from) next = t.from + __shfl_sync(GPR_ALL, drawn, 0) * turn + y;
       }
+    /* Turns of a packet that ends the row, and then the rows that are less than a turn. */
+    const bool ends = count - quotient_of(count, parts) * parts == t.part;
 #pragma unroll 1
-    for (; r < stop; r += parts * turn) some(cells, r, step, r - y + turn);
-    if (count - quotient_of(count, parts) * parts == t.part) some(cells, stop + y, step, t.full);
+    for (bool more = true; more; r += parts * turn) {
+      more = r < stop;
+      if (more || ends) some(cells, more ? r : stop + y, step, more ? r - y + turn : t.full);
+    }
   }
 };
 
@@ -256,11 +260,10 @@ __device__ __forceinline__ void share_states(const gpr_axes_args &a, const Colum
   const auto done = [&](int j, State &s) {
     finish_output<F>(&a, at.batch * at.width + at.here + j, &s, a.count);
   };
-  /* One tile holds the whole of a row of groups. */
-  if (columns > at.width)
-    merge_partials<F>(partial, (int)at.width, a.groups * a.split, at.width, slots, *states, done);
-  else
-    merge_partials<F>(partial, columns, entries, step, slots, *states, done);
+  const bool together = columns > at.width; /* one tile holds the whole of a row of groups */
+  merge_partials<F>(partial, together ? (int)at.width : columns,
+                    together ? a.groups * a.split : entries, together ? at.width : step, slots,
+                    *states, done);
 }
 
 /* The same of exact sums, by digits that all blocks add to. */

@@ -50,7 +50,7 @@ struct AxesCut : BriefCut {
   enum { LANE_BYTES = 16 };
   bool staged() {
     const Size bytes = a.count * row.bytes;
-    if (!follow_each_other() || bytes > 4096) return false;
+    if (!row.staged || !follow_each_other() || bytes > 4096) return false;
     a.length = a.count;
     a.team = 1;
     while (a.team * STAGED_BYTES < bytes) a.team *= 2;
@@ -286,7 +286,7 @@ struct AxesCut : BriefCut {
 
   bool is_any() const { return a.count > 0 && a.outputs > 0; }
   bool is_easy() const {
-    return row.staged && is_native() && is_numbered() && is_in_order() && plain() && is_any();
+    return is_native() && is_numbered() && is_in_order() && plain() && is_any();
   }
   /* One element each: a NaN that does not count leaves the sum of nothing. */
   bool are_single_sums() const {

@@ -30,14 +30,13 @@ GPR_PROGRAM_KIND(Segments, "gpu/axes_kernels.cuh", nullptr, "segments<F>");
 GPR_PROGRAM_KIND(Tile, "gpu/axes_kernels.cuh", nullptr, "tile<F, TileRun<F, F::Element>>");
 GPR_PROGRAM_KIND(TileAny, "gpu/axes_kernels.cuh", nullptr, "tile<F, TileRun<F, AnyDtype>>");
 GPR_PROGRAM_KIND(TileRows, "gpu/axes_kernels.cuh", nullptr, "tile<F, RowRun<F, F::Element>>");
-GPR_PROGRAM_KIND(Brief, "gpu/axes_kernels.cuh", nullptr, "brief<F, TileRun<F, F::Element>>");
+GPR_PROGRAM_KIND(Brief, "gpu/axes_kernels.cuh", nullptr, "brief<F>");
 GPR_PROGRAM_KIND(Trees, "gpu/axes_kernels.cuh", nullptr, "trees_by_threads<F, F::Element>");
 GPR_PROGRAM_KIND(TreesAny, "gpu/axes_kernels.cuh", nullptr, "trees_by_threads<F, AnyDtype>");
 GPR_PROGRAM_KIND(TreeRows, "gpu/axes_kernels.cuh", nullptr, "trees_by_warps<F, F::Element>");
 GPR_PROGRAM_KIND(TreesStaged, "gpu/axes_kernels.cuh", nullptr, "trees_staged<F>");
 GPR_PROGRAM_KIND(TreeRowsAny, "gpu/axes_kernels.cuh", nullptr, "trees_by_warps<F, AnyDtype>");
-constexpr char tile_run[] = "tile<F, TileRun<F, ", row_run[] = "tile<F, RowRun<F, ",
-               brief_run[] = "brief<F, TileRun<F, ";
+constexpr char tile_run[] = "tile<F, TileRun<F, ", row_run[] = "tile<F, RowRun<F, ";
 template <const char *RUN, class FROM> struct TileConvert {
   static constexpr const char *header = "gpu/axes_kernels.cuh", *defines = nullptr;
   struct Text {
@@ -140,13 +139,13 @@ template <class T> struct Variants<Positions<T>> {
 /* Conversions that have a program of their own: what sums are mostly asked to be summed as. The
  * others take the way of any dtype. */
 template <class F, class FROM> struct Converts { static constexpr bool value = false; };
-template <class T, class FROM> struct Converts<PairSum<T>, FROM> {
-  static constexpr bool whole =
-      Same<FROM, uint8_t>::value || Same<FROM, int32_t>::value || Same<FROM, int64_t>::value;
-  static constexpr bool value =
-      Traits<T>::kind == KIND_FLOAT && sizeof(T) >= 4 &&
-      (whole || (Traits<FROM>::kind == KIND_FLOAT && sizeof(FROM) < sizeof(T)));
-};
+template <> struct Converts<PairSum<float>, float16> { static constexpr bool value = true; };
+template <> struct Converts<PairSum<float>, bfloat16> { static constexpr bool value = true; };
+template <> struct Converts<PairSum<double>, float16> { static constexpr bool value = true; };
+template <> struct Converts<PairSum<double>, bfloat16> { static constexpr bool value = true; };
+template <> struct Converts<PairSum<double>, float> { static constexpr bool value = true; };
+template <> struct Converts<PairSum<double>, int32_t> { static constexpr bool value = true; };
+template <> struct Converts<PairSum<double>, boolean> { static constexpr bool value = true; };
 template <class F, const char *RUN, class FROM> constexpr gpr_program *convert_program() {
   if constexpr (Converts<F, FROM>::value)
     return &Program<F, code::TileConvert<RUN, FROM>>::it;
@@ -193,10 +192,9 @@ template <class F> struct AxesKernels {
     row.any = &Program<F, code::TileAny>::it;
     row.tile_rows = &Program<F, code::TileRows>::it;
     row.brief = program_if<F, code::Brief, (BriefMost<F>::value > 0 && Variants<F>::brief)>();
-#define GPR_X(id, name, kind, bytes, type)                                \
-  row.convert[GPR_##id] = convert_program<F, code::tile_run, type>();     \
-  row.convert_rows[GPR_##id] = convert_program<F, code::row_run, type>(); \
-  row.convert_brief[GPR_##id] = convert_program<F, code::brief_run, type>();
+#define GPR_X(id, name, kind, bytes, type)                            \
+  row.convert[GPR_##id] = convert_program<F, code::tile_run, type>(); \
+  row.convert_rows[GPR_##id] = convert_program<F, code::row_run, type>();
     GPR_DTYPES(GPR_X)
 #undef GPR_X
     row.bytes = (int)sizeof(typename F::Element);
@@ -320,7 +318,6 @@ extern "C" int gpr_programs(gpr_program **to, int room) {
     for (gpr_program *p : kernels) list.add(p);
     for (gpr_program *p : row.convert) list.add(p);
     for (gpr_program *p : row.convert_rows) list.add(p);
-    for (gpr_program *p : row.convert_brief) list.add(p);
   }
   for (int i = 0; i < gpr_ladder_table_cuda.rows; i++) {
     const gpr_ladder_row &row = gpr_ladder_table_cuda.row[i];
