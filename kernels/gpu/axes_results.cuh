@@ -50,6 +50,20 @@ template <class T> struct View<PairSum<T>> {
   }
 };
 
+/* The same of n elements, for an operator of another fold: what all() counts is what is not true.
+ */
+template <class F, class FOLD> struct Seen {
+  static constexpr bool value = Same<FOLD, typename StandsFor<F>::Fold>::value;
+  template <class V> static __device__ __forceinline__ V &of(V &seen, int64_t) { return seen; }
+};
+template <class T> struct Seen<Counting<T, 1>, Counting<T, 0>> {
+  static constexpr bool value = true;
+  static __device__ __forceinline__ typename Counting<T, 0>::State of(
+      const typename Counting<T, 1>::State &seen, int64_t n) {
+    return {n - seen.count};
+  }
+};
+
 /* finish()'s `with` for output o; whether there is one. */
 template <class F, class R>
 __device__ __forceinline__ bool given(const gpr_axes_args &a, int64_t, R &initial) {
@@ -70,11 +84,10 @@ template <class F, class Finish>
 __device__ __forceinline__ void with_operator(int row, const Finish &finish) {
   typedef typename F::Element T;
   switch (row) {
-#define GPR_X(id, name, ufunc, alias, flags, op, sentence)                        \
-  case GPR_OP_##id:                                                               \
-    if constexpr (first_alike(GPR_OP_##id) == GPR_OP_##id &&                      \
-                  Same<typename op<T>::Fold, typename StandsFor<F>::Fold>::value) \
-      finish.template by<op<T>>();                                                \
+#define GPR_X(id, name, ufunc, alias, flags, op, sentence)                                         \
+  case GPR_OP_##id:                                                                                \
+    if constexpr (first_alike(GPR_OP_##id) == GPR_OP_##id && Seen<F, typename op<T>::Fold>::value) \
+      finish.template by<op<T>>();                                                                 \
     break;
     GPR_OPS(GPR_X)
 #undef GPR_X
@@ -95,7 +108,8 @@ __device__ __forceinline__ void finish_each(const gpr_axes_args &a, int64_t o, V
   const bool has = given<F>(a, o, with);
 #pragma unroll
   for (int e = 0; e < N; e++)
-    O::finish(value[e], number_of(n, e), has ? &with : nullptr, result + e * Results<O>::value);
+    O::finish(Seen<F, typename O::Fold>::of(value[e], number_of(n, e)), number_of(n, e),
+              has ? &with : nullptr, result + e * Results<O>::value);
 }
 
 /* Of N Values the first `left` are of outputs that exist. */

@@ -51,7 +51,7 @@ struct AxesCut : BriefCut {
   enum { LANE_BYTES = 16 };
   bool staged() {
     const Size bytes = a.count * row.bytes;
-    if (!follow_each_other() || bytes > 4096) return false;
+    if (!row.staged || !follow_each_other() || bytes > 4096) return false;
     a.length = a.count;
     a.team = 1;
     while (a.team * STAGED_BYTES < bytes) a.team *= 2;
@@ -294,7 +294,7 @@ struct AxesCut : BriefCut {
   bool is_along() const { /* in the order that lies there, whatever counts of it */
     return is_native() && is_numbered() && is_in_order() && !a.starts && is_any();
   }
-  bool is_easy() const { return row.staged && is_along() && !a.where && !a.skip; }
+  bool is_easy() const { return is_along() && !a.where && !a.skip; }
   /* One element each: a NaN that does not count leaves the sum of nothing. */
   bool are_single_sums() const {
     return a.op == GPR_OP_SUM && a.skip && a.count == 1 && !a.where && !a.starts && is_native() &&

@@ -206,8 +206,7 @@ __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
       if (e < strip.left && n[e] <= a.few) *a.least = n[e];
   uint32_t missed = finish_few<F>(a, strip.o, strip.left, few, n);
 #pragma unroll 1
-  for (; missed; missed &= missed - 1)
-    fold_again<F, TileRun<F, typename F::Element>>(&a, strip.o + __ffs(missed) - 1);
+  for (; missed; missed &= missed - 1) fold_again<F>(&a, strip.o + __ffs(missed) - 1);
 }
 
 /* --- rows ----------------------------------------------------------------------------------------

@@ -31,23 +31,22 @@ GPR_PROGRAM_KIND(Segments, "gpu/axes_kernels.cuh", nullptr, "segments<F>");
 GPR_PROGRAM_KIND(Tile, "gpu/axes_kernels.cuh", nullptr, "tile<F, TileRun<F, F::Element>>");
 GPR_PROGRAM_KIND(TileAny, "gpu/axes_kernels.cuh", nullptr, "tile<F, TileRun<F, AnyDtype>>");
 GPR_PROGRAM_KIND(TileRows, "gpu/axes_kernels.cuh", nullptr, "tile<F, RowRun<F, F::Element>>");
-GPR_PROGRAM_KIND(Brief, "gpu/axes_kernels.cuh", nullptr, "brief<F, TileRun<F, F::Element>>");
+GPR_PROGRAM_KIND(Brief, "gpu/axes_kernels.cuh", nullptr, "brief<F>");
 GPR_PROGRAM_KIND(Trees, "gpu/axes_kernels.cuh", nullptr, "trees_by_threads<F, F::Element>");
 GPR_PROGRAM_KIND(TreesAny, "gpu/axes_kernels.cuh", nullptr, "trees_by_threads<F, AnyDtype>");
 GPR_PROGRAM_KIND(TreeRows, "gpu/axes_kernels.cuh", nullptr, "trees_by_warps<F, F::Element>");
 GPR_PROGRAM_KIND(TreesStaged, "gpu/axes_kernels.cuh", nullptr, "trees_staged<F>");
 GPR_PROGRAM_KIND(TreeRowsAny, "gpu/axes_kernels.cuh", nullptr, "trees_by_warps<F, AnyDtype>");
-constexpr char tile_run[] = "tile<F, TileRun<F, ", row_run[] = "tile<F, RowRun<F, ",
-               brief_run[] = "brief<F, TileRun<F, ";
-template <const char *RUN, class ROW, class FROM> struct TileConvert {
+constexpr char tile_run[] = "tile<F, TileRun<F, ", row_run[] = "tile<F, RowRun<F, ";
+template <const char *RUN, class FROM> struct TileConvert {
   static constexpr const char *header = "gpu/axes_kernels.cuh", *defines = nullptr;
   struct Text {
-    char text[sizeof TypeName<Convert<ROW, FROM>>::name.text + 32];
+    char text[sizeof TypeName<Convert<FROM>>::name.text + 32];
   };
   static constexpr Text make() {
     Text made{};
     int at = 0;
-    const char *const parts[] = {RUN, TypeName<Convert<ROW, FROM>>::name.text, ">>"};
+    const char *const parts[] = {RUN, TypeName<Convert<FROM>>::name.text, ">>"};
     for (const char *part : parts)
       while (*part) made.text[at++] = *part++;
     return made;
@@ -125,22 +124,32 @@ template <class F, class KERNEL, bool IS_THERE> constexpr gpr_program *program_i
     return nullptr;
 }
 
-/* Whose states are large: a thread of a column's kernel has several, and took 2 to 20 times as long
- * as the tile's on an H200. */
-template <class F> struct IsMoments { static constexpr bool value = false; };
-template <class T> struct IsMoments<PairMoments<T>> { static constexpr bool value = true; };
-template <class T> struct IsMoments<IntegerMoments<T>> { static constexpr bool value = true; };
+/* Whether a fold has kernels of its own for short outputs and for columns. Of a column's kernel a
+ * thread has several states, and took 2 to 20 times as long as the tile's on an H200 where those
+ * are large. Two positions in one pass are the longest kernels of all, and have rows and the tile.
+ */
+template <class F> struct Variants { static constexpr bool brief = true, columns = true; };
+template <class T> struct Variants<PairMoments<T>> {
+  static constexpr bool brief = true, columns = false;
+};
+template <class T> struct Variants<IntegerMoments<T>> : Variants<PairMoments<T>> {};
+template <class T> struct Variants<Positions<T>> {
+  static constexpr bool brief = false, columns = false;
+};
 
-/* Conversions that have a program of their own: what sums are asked to be summed as. */
-template <class F> struct Converts { static constexpr bool value = false; };
-template <> struct Converts<PairSum<float>> { static constexpr bool value = true; };
-template <> struct Converts<PairSum<double>> { static constexpr bool value = true; };
-template <> struct Converts<IntegerSum<uint64_t>> { static constexpr bool value = true; };
-template <class F, const char *RUN, class ROW, class FROM>
-constexpr gpr_program *convert_program() {
-  constexpr bool times = Traits<ROW>::kind == KIND_TIME || Traits<FROM>::kind == KIND_TIME;
-  if constexpr (Converts<F>::value && !times && !Same<ROW, FROM>::value)
-    return &Program<F, code::TileConvert<RUN, ROW, FROM>>::it;
+/* Conversions that have a program of their own: what sums are mostly asked to be summed as. The
+ * others take the way of any dtype. */
+template <class F, class FROM> struct Converts { static constexpr bool value = false; };
+template <> struct Converts<PairSum<float>, float16> { static constexpr bool value = true; };
+template <> struct Converts<PairSum<float>, bfloat16> { static constexpr bool value = true; };
+template <> struct Converts<PairSum<double>, float16> { static constexpr bool value = true; };
+template <> struct Converts<PairSum<double>, bfloat16> { static constexpr bool value = true; };
+template <> struct Converts<PairSum<double>, float> { static constexpr bool value = true; };
+template <> struct Converts<PairSum<double>, int32_t> { static constexpr bool value = true; };
+template <> struct Converts<PairSum<double>, boolean> { static constexpr bool value = true; };
+template <class F, const char *RUN, class FROM> constexpr gpr_program *convert_program() {
+  if constexpr (Converts<F, FROM>::value)
+    return &Program<F, code::TileConvert<RUN, FROM>>::it;
   else
     return nullptr;
 }
@@ -180,27 +189,27 @@ template <class T, bool GREATEST> struct RowBytes<Position<T, GREATEST>> {
   static constexpr int run = sizeof(T) >= 8 ? 4096 : 1536, columns = 12 << 20;
 };
 
-template <class F, class ROW> struct AxesKernels {
+template <class F> struct AxesKernels {
   static constexpr AxesRow row() {
     /* Of a packet of smaller elements they would be thousands of instructions. */
-    constexpr bool wide = sizeof(typename F::Element) >= 4 && StagedRow<F>::few;
+    constexpr bool few = StagedRow<F>::few && Variants<F>::brief;
+    constexpr bool wide = sizeof(typename F::Element) >= 4 && few;
     AxesRow row = {};
-    row.shallow = program_if<F, code::Shallow, StagedRow<F>::few>();
+    row.shallow = program_if<F, code::Shallow, few>();
     row.tall = program_if<F, code::Tall, (wide && IsTall<F>::value)>();
-    row.counted = program_if<F, code::Counted, StagedRow<F>::few>();
+    row.counted = program_if<F, code::Counted, few>();
     row.packed = program_if<F, code::Packed, wide>();
-    row.staged = &Program<F, code::Staged>::it;
+    row.staged = program_if<F, code::Staged, Variants<F>::brief>();
     row.rows = &Program<F, code::Rows>::it;
-    row.columns = program_if<F, code::Columns, !IsMoments<F>::value>();
-    row.segments = program_if<F, code::Segments, StagedRow<F>::few>();
+    row.columns = program_if<F, code::Columns, Variants<F>::columns>();
+    row.segments = program_if<F, code::Segments, few>();
     row.tile = &Program<F, code::Tile>::it;
     row.any = &Program<F, code::TileAny>::it;
     row.tile_rows = &Program<F, code::TileRows>::it;
-    row.brief = program_if<F, code::Brief, (BriefMost<F>::value > 0)>();
-#define GPR_X(id, name, kind, bytes, type)                                     \
-  row.convert[GPR_##id] = convert_program<F, code::tile_run, ROW, type>();     \
-  row.convert_rows[GPR_##id] = convert_program<F, code::row_run, ROW, type>(); \
-  row.convert_brief[GPR_##id] = convert_program<F, code::brief_run, ROW, type>();
+    row.brief = program_if<F, code::Brief, (BriefMost<F>::value > 0 && Variants<F>::brief)>();
+#define GPR_X(id, name, kind, bytes, type)                            \
+  row.convert[GPR_##id] = convert_program<F, code::tile_run, type>(); \
+  row.convert_rows[GPR_##id] = convert_program<F, code::row_run, type>();
     GPR_DTYPES(GPR_X)
 #undef GPR_X
     row.bytes = (int)sizeof(typename F::Element);
@@ -230,7 +239,7 @@ template <class F, class ROW> struct AxesKernels {
     return row;
   }
 };
-template <class T, template <class> class Op, class ROW> struct AxesKernels<TreeFold<T, Op>, ROW> {
+template <class T, template <class> class Op> struct AxesKernels<TreeFold<T, Op>> {
   typedef TreeFold<T, Op> F;
   static constexpr AxesRow row() {
     AxesRow row = {};
@@ -246,7 +255,7 @@ template <class T, template <class> class Op, class ROW> struct AxesKernels<Tree
     return row;
   }
 };
-template <class ROW> struct AxesKernels<void, ROW> {
+template <> struct AxesKernels<void> {
   static constexpr AxesRow row() { return {}; }
 };
 
@@ -262,7 +271,7 @@ template <template <class> class Op> constexpr void fill(Tables &tables, int op)
   AxesRow *axes = tables.axes + op * GPR_DTYPE_COUNT;
 #define GPR_X(id, name, kind, bytes, type)              \
   whole[GPR_##id] = gpu_row<typename Op<type>::Fold>(); \
-  axes[GPR_##id] = AxesKernels<typename AxesFold<typename Op<type>::Fold>::Fold, type>::row();
+  axes[GPR_##id] = AxesKernels<typename AxesFold<typename Op<type>::Fold>::Fold>::row();
   GPR_DTYPES(GPR_X)
 #undef GPR_X
 }
@@ -325,7 +334,6 @@ extern "C" int gpr_programs(gpr_program **to, int room) {
     for (gpr_program *p : kernels) list.add(p);
     for (gpr_program *p : row.convert) list.add(p);
     for (gpr_program *p : row.convert_rows) list.add(p);
-    for (gpr_program *p : row.convert_brief) list.add(p);
   }
   for (int i = 0; i < gpr_ladder_table_cuda.rows; i++) {
     const gpr_ladder_row &row = gpr_ladder_table_cuda.row[i];
