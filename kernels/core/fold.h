@@ -103,18 +103,6 @@ template <class T> struct RoundedSum {
       return quiet_nan<R>();
   }
 };
-/* The same of a variance, or of its root. */
-template <class T, bool IS_ROOT> struct RoundedSpread {
-  T value;
-  bool certified;
-  template <class R, bool ROOT> GPR_METHOD R spread(int64_t, const gpr_spread *) {
-    certified &= ROOT == IS_ROOT && Same<R, T>::value;
-    if constexpr (Same<R, T>::value)
-      return value;
-    else
-      return quiet_nan<R>();
-  }
-};
 
 GPR_CLOSE
 #endif

@@ -118,7 +118,7 @@ template <class V> GPR_FN uint64_t mask_of(V lanes) {
   return mask;
 }
 
-GPR_FN void widen_all(const bfloat16 *from, float *to, int64_t n) {
+template <class H> GPR_FN void widen_all(const H *from, float *to, int64_t n) {
   for (int64_t i = 0; i < n; i++) to[i] = widen(from[i]);
 }
 GPR_FN void widen_all(const float16 *from, float *to, int64_t n) {
