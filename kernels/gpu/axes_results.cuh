@@ -79,7 +79,7 @@ __device__ __forceinline__ bool given(const gpr_axes_args &a, int64_t o, gpr_spr
   return true;
 }
 
-/* The one place that knows an operator by its number, and finds it among those of the fold. */
+/* Finds the operator among those of the fold by its number. */
 template <class F, class Finish>
 __device__ __forceinline__ void with_operator(int row, const Finish &finish) {
   typedef typename F::Element T;
