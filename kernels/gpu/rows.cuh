@@ -130,19 +130,16 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
     lane.result(s);
     if (alone()) {
       Move<F>::merge_lanes(s, GPR_WARP);
-      if (lane_of() == 0) finish_output<F>(&a, o, &s, a.count);
-      continue;
+    } else {
+      merge_block<F>(s, slots);
+      if (split > 1) {
+        State *partial = partials_of<F>(a) + o * split;
+        if (threadIdx.x == 0) Move<F>::assign(partial[part], s);
+        if (!is_last_of((uint32_t *)a.scratch + o, (int)split)) continue;
+        merge_row<F>(s, partial, split, slots);
+      }
     }
-    merge_block<F>(s, slots);
-    if (split > 1) {
-      State *partial = partials_of<F>(a) + o * split;
-      if (threadIdx.x == 0) Move<F>::assign(partial[part], s);
-      if (!is_last_of((uint32_t *)a.scratch + o, (int)split)) continue;
-      merge_row<F>(s, partial, split, slots);
-      if (threadIdx.x == 0) finish_output<F>(&a, o, &s, a.count);
-    } else if (threadIdx.x == 0) {
-      finish_output<F>(&a, o, &s, a.count);
-    }
+    if (alone() ? lane_of() == 0 : threadIdx.x == 0) finish_output<F>(&a, o, &s, a.count);
   }
 }
 
