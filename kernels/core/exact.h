@@ -48,20 +48,23 @@ GPR_FN Deposit split_at(int64_t value, int bit) {
 }
 GPR_FN Deposit split(int64_t value, int exponent) { return split_at(value, exponent - GPR_BOTTOM); }
 
-GPR_FN void carry(Exact &e) {
-  for (int i = 0; i + 1 < GPR_DIGITS; i++) {
-    e.digit[i + 1] += e.digit[i] >> 32;
-    e.digit[i] &= 0xffffffff;
+/* Of an Exact, or of what has digits like it. */
+template <class A> GPR_FN void carry(A &a) {
+  for (int i = 0; i + 1 < (int)(sizeof a.digit / sizeof *a.digit); i++) {
+    a.digit[i + 1] += a.digit[i] >> 32;
+    a.digit[i] &= 0xffffffff;
   }
-  e.pending = 1;
+  a.pending = 1;
 }
-
+template <class A> GPR_FN void deposit_at(A &a, int64_t value, int bit) {
+  const Deposit d = split_at(value, bit);
+  a.digit[d.at] += d.low;
+  a.digit[d.at + 1] += d.middle;
+  a.digit[d.at + 2] += d.high;
+  if (++a.pending >= 0x40000000u) carry(a);
+}
 GPR_FN void deposit(Exact &e, int64_t value, int exponent) {
-  const Deposit d = split(value, exponent);
-  e.digit[d.at] += d.low;
-  e.digit[d.at + 1] += d.middle;
-  e.digit[d.at + 2] += d.high;
-  if (++e.pending >= 0x40000000u) carry(e);
+  deposit_at(e, value, exponent - GPR_BOTTOM);
 }
 
 /* A sum of many, of 128 bits. */
