@@ -56,6 +56,11 @@ GPR_FN Leading leading_of(const Squares &s, bool &negative) {
   return leading_of(s.digit, GPR_SQUARES_DIGITS, GPR_SQUARES_BOTTOM, negative);
 }
 GPR_FN void deposit(Exact &e, double x) { scatter(e, x); }
+GPR_FN void deposit(Squares &s, double x) {
+  int exponent;
+  uint32_t special = 0;
+  if (const int64_t m = mantissa(x, exponent, special)) deposit(s, m, exponent);
+}
 
 /* Each the nearest to what the ones before leave; whether nothing is left at last. */
 template <class A> static bool take_doubles(A &digits, int count, double *to) {
@@ -76,7 +81,6 @@ template <class F, template <class> class Kind> struct BriefOf {
   enum { PAIRS = (sizeof(Kind<double>) / sizeof(TwofoldSum<double>)), SQUARES = PAIRS - 1 };
   typedef typename Either<spreads, Var<T>, Sum<T>>::type Like;
   typedef BriefWords<PAIRS> Result;
-  typedef Result With; /* which nobody looks at */
   typedef typename F::State State;
   typedef Kind<Doubles> K;
   enum { DOUBLES = sizeof(Result) / sizeof(double) };
@@ -111,6 +115,8 @@ template <class F, template <class> class Kind> struct BriefOf {
   }
   struct Quickly {
     static constexpr int64_t most = SURELY_HELD;
+    typedef typename BriefOf::Result Result;
+    typedef Result With; /* which nobody looks at */
 
     static bool at_once(const gpr_tile *, const void *, Result *) { return false; }
     static void alone(const char *data, const gpr_tile *t, int64_t count, const With *,
@@ -179,21 +185,17 @@ template <class F, template <class> class Kind> struct BriefOf {
         s[o].part[0].merge(part);
         s[o].additions += 3;
       } else {
-        s[o] = {{part}, 2 * PAIRS, false};
+        s[o] = {{part}, 2 * PAIRS};
       }
     }
   }
 };
-template <class F, template <class> class Kind> struct FinishedWith<BriefOf<F, Kind>> {
-  typedef typename BriefOf<F, Kind>::With type;
-};
-
 /* Of the folds that have them. Own: of a row's own states. */
 template <class B, template <class> class Kind, template <class> class Own> struct BriefTable {
   enum { possible = 1 };
-  typedef QuickRow<typename B::Quickly, B, typename B::T, Kind> Quick;
+  typedef QuickRow<typename B::Quickly, typename B::T, Kind> Quick;
   static constexpr gpr_brief brief = {
-      B::DOUBLES, B::finish, &Quick::quick, B::add, B::template load<Kind>, B::template load<Own>};
+      B::DOUBLES, B::finish, quick_of<Quick>(), B::add, B::template load<Kind>, B::template load<Own>};
 };
 template <class F> struct BriefKind {
   enum { possible = 0 };

@@ -166,8 +166,8 @@ template <class T, template <class> class Op> struct Columns<Bitwise<T, Op>> {
 
 /* Means of integers whose sum is a double. */
 template <class O, class T> struct Direct<O, LongSum<T>> {
-  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, bool, const double *,
-                  double *to) {
+  enum { possible = 1 };
+  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *, double *to) {
     Columns<LongSum<T>> c;
     uint64_t any = 0;
     for (int64_t i = 0; sizeof(T) == 8 && i < rows; i++)
@@ -198,9 +198,10 @@ template <class T> struct Verdict<CountNonzero<T>> {
   template <class W> static int64_t of(W trues, W) { return (int64_t)trues; }
 };
 template <class O, class T, int WHAT> struct Direct<O, Counting<T, WHAT>> {
+  enum { possible = 1 };
   typedef Columns<Counting<T, WHAT>> C;
-  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, bool,
-                  const typename O::Result *, typename O::Result *to) {
+  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *,
+                  typename O::Result *to) {
     if constexpr (Traits<T>::kind == KIND_COMPLEX) {
       uint64_t count[COLUMNS] = {};
       count_true(count, x, stride, columns, rows);

@@ -5,6 +5,8 @@
 #include "many.h"
 #include "twofold.h"
 
+#include "../core/variance.h"
+
 GPR_OPEN
 
 /* Of squares and of what these leave over: their doubles, and into the squares what they came to.
@@ -81,12 +83,6 @@ template <class T> struct AdderOfMoments {
   bool is_settled() const {
     return (state.part[0].special | state.part[PARTS - 1].special) & GPR_NAN;
   }
-  void put(int lane, int kind, double value) {
-    if (kind)
-      deposit(state.squares, value);
-    else
-      scatter(state.part[lane % PARTS], value);
-  }
   void flush() {
     sums.flush();
     squares.flush(state.squares);
@@ -101,7 +97,7 @@ template <class O, class T> struct Folder<O, MomentsFold<T>> {
   static bool is_settled(State &s) { return Far(s).is_settled(); }
   static GPR_APART void fold(State &s, const T *x, int64_t n, int64_t) {
     Far far(s);
-    add_near<true>(far, (const typename Far::Part *)(const void *)x, n * Far::PARTS);
+    add_all(far, (const typename Far::Part *)(const void *)x, n * Far::PARTS);
   }
 };
 

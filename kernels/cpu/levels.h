@@ -274,11 +274,16 @@ template <int PARTS, class Part> struct AdderOfReals {
     adder.add(batch, rows);
   }
   bool is_settled() const { return is_open && adder.is_settled(); }
-  void put(int lane, int, double value) { scatter(part[lane % PARTS], value); }
   void flush() {
     if (is_open) adder.flush();
   }
 };
+/* Any number of them, as far as they matter. */
+template <class Adder, class Part> GPR_FN void add_all(Adder &adder, const Part *x, int64_t n) {
+  for (int64_t i = 0; i < n && !adder.is_settled(); i += REALS)
+    adder.add(x + i, least(n - i, REALS));
+  adder.flush();
+}
 
 GPR_CLOSE
 #endif

@@ -28,18 +28,18 @@ template <class T> struct SumWords {
   struct Result {
     int64_t word[GPR_WORDS_OF_HEADER + Payload<F>::words];
   };
-  typedef uint32_t Kind;
+  typedef uint32_t With;
   static constexpr int64_t most = SURELY_HELD;
 
   static bool at_once(const gpr_tile *, const void *, Result *) { return false; }
-  static void alone(const char *data, const gpr_tile *t, int64_t count, const Kind *kind,
+  static void alone(const char *data, const gpr_tile *t, int64_t count, const With *kind,
                     Result *to) {
     State s;
     F::open(s);
     Alone<Sum<T>>::fold(s, data, t->along, t->n, 0);
     Words::store(&s, count, kind, to);
   }
-  static GPR_APART uint64_t finish(K *part, double, const Doubles n, const Kind *kind,
+  static GPR_APART uint64_t finish(K *part, double, const Doubles n, const With *kind,
                                    int64_t known, int64_t m, Result *to) {
     uint64_t refused = 0;
     for (int64_t o = known; o < m; o++) {
@@ -61,7 +61,5 @@ template <class T> struct SumWords {
     return refused;
   }
 };
-template <class T> struct FinishedWith<SumWords<T>> { typedef uint32_t type; };
-
 GPR_CLOSE
 #endif

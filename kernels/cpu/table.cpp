@@ -1,12 +1,12 @@
 /* The host half of the table: expands operators × dtypes into rows. Compiled once for each
  * instruction set. */
 #include "brief.h"
+#include "column_sums.h"
 #include "column_trees.h"
-#include "find.h"
+#include "extremes.h"
 #include "integer_moments.h"
 #include "load.h"
 #include "moments.h"
-#include "row_bests.h"
 #include "sums.h"
 
 GPR_OPEN
@@ -17,7 +17,7 @@ template <class O, class F, bool = FoldSkips<F>::value> struct Skips {
 };
 template <class O, class F> struct Skips<O, F, true> {
   static int fold(void *state, const void *data, int64_t n, int64_t index) {
-    Skipping<O, F>::fold(*(typename F::State *)state, (const typename F::Element *)data, n, index);
+    Folder<O>::fold(*(typename F::State *)state, (const typename F::Element *)data, n, index, true);
     return 0;
   }
   static int empty(const void *state) {
@@ -28,23 +28,17 @@ template <class O, class F> struct Skips<O, F, true> {
 /* --- rows --------------------------------------------------------------------------------------
  */
 
-template <class F> struct State {
-  static void open(void *state) { F::open(*(typename F::State *)state); }
-  static void merge(void *state, const void *right) {
-    F::merge(*(typename F::State *)state, *(const typename F::State *)right);
-  }
-};
 /* What an operator has beside its fold. */
 template <class O, class F = typename O::Fold> struct Quick {
   static constexpr const gpr_quick *quick = nullptr;
 };
 template <class O, class T> struct Quick<O, ExactFold<T>> {
-  static constexpr const gpr_quick *quick = &QuickRow<QuickSum<O, T>, O, T, TwofoldSum>::quick;
+  static constexpr const gpr_quick *quick = quick_of<QuickRow<QuickSum<O, T>, T, TwofoldSum>>();
 };
 template <class O, class T> struct Quick<O, MomentsFold<T>> {
   static_assert(sizeof(typename MomentsFold<T>::State) <= GPR_STATE_MOST, "");
-  static constexpr const gpr_quick *quick =
-      &QuickRow<QuickSpread<O, T>, O, T, TwofoldMoments>::quick;
+  static constexpr const gpr_quick *quick = 
+      quick_of<QuickRow<QuickSpread<O, T>, T, TwofoldMoments>>();
 };
 
 template <class O, class F = typename O::Fold, bool = BriefKind<F>::possible> struct Brief {
@@ -58,8 +52,7 @@ template <class O, class F = typename O::Fold> struct QuickWords {
   static constexpr const gpr_quick *quick = nullptr;
 };
 template <class O, class T> struct QuickWords<O, ExactFold<T>> {
-  static constexpr const gpr_quick *quick =
-      &QuickRow<SumWords<T>, SumWords<T>, T, TwofoldSum>::quick;
+  static constexpr const gpr_quick *quick = quick_of<QuickRow<SumWords<T>, T, TwofoldSum>>();
 };
 
 /* Operators whose kernels are another's, though they are settled sooner. */
@@ -109,14 +102,12 @@ template <class O, class F = typename O::Fold> struct Row {
                           const void *with, void *result) {
     const typename F::State *s = (const typename F::State *)states;
     Result *to = (Result *)result;
-    const auto finish_one = [&](int64_t o, int64_t count) {
+    for (int64_t o = 0; counts && o < outputs; o++)
+      finish(s + o, counts[o], with, to + o * Results<O>::value);
+    for (int64_t o = 0; !counts && o < outputs; o++) {
       auto &&value = QuicklyShown<F>::of(s[o]);
-      O::finish(value, count, (const With *)with, to + o * Results<O>::value);
-    };
-    if (counts) /* looked at once: a masked load of nothing takes hundreds of cycles */
-      for (int64_t o = 0; o < outputs; o++) finish_one(o, counts[o]);
-    else
-      for (int64_t o = 0; o < outputs; o++) finish_one(o, n);
+      O::finish(value, n, (const With *)with, to + o * Results<O>::value);
+    }
   }
   static constexpr bool small = sizeof(typename F::State) <= 64;
   static constexpr gpr_row make(int op, int dtype, int bytes) {
@@ -231,12 +222,6 @@ template <class T> struct Carrier {
   typedef typename Either<kind == KIND_COMPLEX, complex<double>, double>::type Inexact;
   typedef typename Either<kind == KIND_FLOAT || kind == KIND_COMPLEX, Inexact, Whole>::type type;
 };
-/* What is cast so often that it goes in one step. */
-template <class From, class To> constexpr bool is_common() {
-  return Same<To, double>::value || Same<To, complex<double>>::value || Same<To, int64_t>::value ||
-         Same<To, uint64_t>::value || Same<From, typename Carrier<From>::type>::value;
-}
-
 template <class From, class To> struct Cast {
   enum { possible = Traits<From>::kind != KIND_TIME && Traits<To>::kind != KIND_TIME };
   static GPR_APART void cast(const void *from, void *to, int64_t n) {
@@ -246,7 +231,8 @@ template <class From, class To> struct Cast {
     if constexpr (Same<To, float>::value && !Same<typename Traits<From>::Wide, From>::value &&
                   Traits<From>::kind == KIND_FLOAT) {
       widen_all(x, y, n); /* of halves */
-    } else if constexpr (is_common<From, To>()) {
+    } else if constexpr (Same<From, Between>::value || Same<To, Between>::value ||
+                         (is_whole<To>() && sizeof(To) == 8)) {
       GPR_UNROLL(4)
       for (int64_t i = 0; i < n; i++) y[i] = convert<To>(x[i]);
     } else {

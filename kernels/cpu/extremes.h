@@ -1,0 +1,392 @@
+/* Extremes and their places, in runs and side by side: real and complex numbers by one road. */
+#ifndef GPR_EXTREMES_H
+#define GPR_EXTREMES_H
+
+#include "complex_bests.h"
+#include "find.h"
+#include "many.h"
+
+GPR_OPEN
+
+/* --- elements as the hardware compares them ------------------------------------------------------
+ */
+
+/* Integers by their words, halves as floats, and where places are numbered bytes by two. */
+template <class T, bool PLACE> struct Compared {
+  static constexpr bool inexact = category<T>() == INEXACT;
+  static constexpr int bytes = (inexact || PLACE) && sizeof(T) == 1 ? 2 : sizeof(T);
+  typedef typename Either<bytes == 1, int8_t, typename Signed<bytes>::type>::type Integer;
+  typedef typename Either<inexact, typename Traits<T>::Wide, Integer>::type type;
+  static constexpr bool same = sizeof(type) == sizeof(T);
+};
+template <class T> constexpr bool is_compared() { return category<T>() != TIME; }
+/* Whose runs have a loop of their own. */
+template <class T> constexpr bool is_native() {
+  return category<T>() == INTEGER || (Traits<T>::kind == KIND_FLOAT && sizeof(T) >= 4);
+}
+
+template <class N, class T> constexpr typename Flipped<N>::Bits flip_of(bool greatest) {
+  typedef typename Flipped<N>::Bits Bits;
+  const Bits sign = Flipped<N>::sign;
+  if (Flipped<N>::real) return greatest ? 0 : sign;
+  const bool is_word = sizeof(T) == sizeof(N) && Traits<T>::kind != KIND_INT; /* without a sign */
+  return (Bits)((is_word ? sign : 0) ^ (greatest ? 0 : -1));
+}
+template <class T, class N> GPR_FN T value_of(N x) {
+  if constexpr (Traits<T>::kind == KIND_BOOL)
+    return T{(uint8_t)(x != 0)};
+  else if constexpr (Traits<T>::kind == KIND_FLOAT)
+    return narrow(x, T());
+  else
+    return (T)x;
+}
+template <class R> GPR_FN complex<R> value_of(complex<R> x) { return x; }
+
+/* --- columns -----------------------------------------------------------------------------------
+ */
+
+GPR_FN void copy_compared(const complex<float> *from, complex<float> *to, int64_t n) {
+  memcpy((void *)to, from, (size_t)n * sizeof *to);
+}
+GPR_FN void copy_compared(const complex<double> *from, complex<double> *to, int64_t n) {
+  memcpy((void *)to, from, (size_t)n * sizeof *to);
+}
+GPR_FN void copy_compared(const boolean *from, int8_t *to, int64_t n) { memcpy(to, from, (size_t)n); }
+template <class T, class N> GPR_FN void copy_compared(const T *from, N *to, int64_t n) {
+  if constexpr (Traits<T>::kind == KIND_FLOAT)
+    copy_wide(from, to, n);
+  else
+    for (int64_t j = 0; j < n; j++) to[j] = (N)wide(from[j]);
+}
+
+/* The columns of Bests, of elements that need not be as these take them. */
+template <class T, bool PLACE> struct BestColumns {
+  typedef typename Compared<T, PLACE>::type N;
+  typedef typename RealOf<N>::type Real;
+  static constexpr bool same = Compared<T, PLACE>::same;
+  enum { WIDE = GPR_VECTOR / sizeof(Real), ROWS = 64 };
+  Bests<N, PLACE> best;
+  alignas(64) N tile[ROWS * (same ? (int64_t)WIDE : COLUMNS)];
+
+  static bool lies_ready(int64_t columns) { return same && columns >= WIDE; }
+  /* How many at once. */
+  static int64_t rows_of(int64_t columns, int64_t rows) {
+    return lies_ready(columns) ? rows : least(rows, (int64_t)ROWS);
+  }
+  void run(const T *x, int64_t stride, int64_t columns, int64_t rows, bool high, bool skip) {
+    const auto flip = flip_of<Real, typename RealOf<T>::type>(high);
+    if (lies_ready(columns))
+      return best.run((const N *)(const void *)x, stride, columns, rows, flip, skip);
+    const int64_t pitch = greatest((int64_t)WIDE, columns);
+    for (int64_t i = 0; i < rows; i++) {
+      copy_compared(x + i * stride, tile + i * pitch, columns);
+      for (int64_t j = columns; j < pitch; j++) tile[i * pitch + j] = N{};
+    }
+    best.run(tile, pitch, pitch, rows, flip, skip);
+  }
+  T value(int64_t j) const { return value_of<T>(best.value(j)); }
+};
+
+template <bool GREATEST, class T> GPR_FN void put(typename Extremes<T>::State &s, T x) {
+  const auto key = Extremes<T>::O::key(x);
+  (GREATEST ? s.high : s.low) = GREATEST ? greatest(s.high, key) : least(s.low, key);
+}
+template <bool GREATEST, class R>
+GPR_FN void put(typename Extremes<complex<R>>::State &s, complex<R> x) {
+  typedef Extremes<complex<R>> F;
+  const auto key = F::key(x);
+  if (GREATEST ? F::less(s.high, key) : F::less(key, s.low)) (GREATEST ? s.high : s.low) = key;
+}
+template <class S> GPR_FN auto spoil(S &s) -> decltype(s.nan, void()) { s.nan = 1; }
+template <class S> GPR_FN auto spoil(S &s) -> decltype(s.high & 1, void()) {
+  s.high = Limits<decltype(s.high)>::greatest; /* a NaN's key */
+}
+
+template <class T, bool GREATEST>
+GPR_APART void fold_extreme(typename Extremes<T>::State *to, const T *x, int64_t stride,
+                            int64_t columns, int64_t rows, bool skip) {
+  BestColumns<T, false> b;
+  for (int64_t i = 0, m; i < rows; i += m) {
+    m = b.rows_of(columns, rows - i);
+    b.run(x + i * stride, stride, columns, m, GREATEST, skip);
+    for (int64_t j = 0; j < columns; j++)
+      if (!b.best.is_special(j))
+        put<GREATEST, typename RealOf<T>::type>(to[j], b.value(j));
+      else if (!skip)
+        spoil(to[j]);
+  }
+}
+template <class T, bool GREATEST>
+GPR_APART void fold_position(typename Position<T, GREATEST>::State *to, const T *x, int64_t stride,
+                             int64_t columns, int64_t rows, int64_t index, bool skip) {
+  typedef Position<T, GREATEST> F;
+  BestColumns<T, true> b;
+  for (int64_t i = 0, m; i < rows; i += m) {
+    m = b.rows_of(columns, rows - i);
+    b.run(x + i * stride, stride, columns, m, GREATEST, skip);
+    for (int64_t j = 0; j < columns; j++) {
+      const bool special = b.best.is_special(j);
+      if (special && skip) continue;
+      F::merge(to[j], {index + i + b.best.place(j), special, F::R::of(b.value(j))});
+    }
+  }
+}
+
+template <class T> struct FoldSkips<Extremes<T>> {
+  enum { value = category<T>() == INEXACT };
+  static bool empty(const typename Extremes<T>::State &s) {
+    typename Extremes<T>::State none;
+    Extremes<T>::open(none);
+    return !memcmp(&s, &none, sizeof s);
+  }
+};
+template <class T, bool GREATEST> struct FoldSkips<Position<T, GREATEST>> {
+  enum { value = category<T>() == INEXACT };
+  static bool empty(const typename Position<T, GREATEST>::State &s) { return s.index < 0; }
+};
+
+template <class O, class T> struct Side<O, Extremes<T>> {
+  static void fold(typename Extremes<T>::State *to, const T *x, int64_t stride, int64_t columns,
+                   int64_t rows, int64_t, bool skip) {
+    if constexpr (!is_compared<T>()) {
+      for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) Extremes<T>::add(to[j], x[i * stride + j], i);
+    } else {
+      if (Asks<O>::low) fold_extreme<T, false>(to, x, stride, columns, rows, skip);
+      if (Asks<O>::high) fold_extreme<T, true>(to, x, stride, columns, rows, skip);
+    }
+  }
+};
+template <class O, class T, bool GREATEST> struct Side<O, Position<T, GREATEST>> {
+  typedef Position<T, GREATEST> F;
+  static void fold(typename F::State *to, const T *x, int64_t stride, int64_t columns, int64_t rows,
+                   int64_t index, bool skip) {
+    if constexpr (is_compared<T>())
+      fold_position<T, GREATEST>(to, x, stride, columns, rows, index, skip);
+    else
+      for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) F::add(to[j], x[i * stride + j], index + i);
+  }
+};
+template <class O, class T> struct Side<O, Positions<T>> {
+  static void fold(typename Positions<T>::State *to, const T *x, int64_t stride, int64_t columns,
+                   int64_t rows, int64_t index, bool) {
+    typename Position<T, false>::State low[COLUMNS];
+    typename Position<T, true>::State high[COLUMNS];
+    for (int64_t j = 0; j < columns; j++) low[j] = to[j].low, high[j] = to[j].high;
+    Side<ArgMin<T>, Position<T, false>>::fold(low, x, stride, columns, rows, index, false);
+    Side<ArgMax<T>, Position<T, true>>::fold(high, x, stride, columns, rows, index, false);
+    for (int64_t j = 0; j < columns; j++) to[j].low = low[j], to[j].high = high[j];
+  }
+};
+
+/* Of an operator of both; NaN comes of NaN. */
+template <class O, class T>
+GPR_FN void finish_both(const T *low, const T *high, int64_t columns, typename O::Result *to) {
+  for (int64_t j = 0; j < columns; j++)
+    if constexpr (Results<O>::value == 1)
+      to[j] = difference(high[j], low[j]);
+    else
+      to[2 * j] = low[j], to[2 * j + 1] = high[j];
+}
+template <class T> GPR_FN void spoil_result(T *to) { *to = Order<T>::poison(); }
+template <class R> GPR_FN void spoil_result(complex<R> *to) {
+  *to = {quiet_nan<R>(), quiet_nan<R>()};
+}
+template <class T>
+static GPR_APART bool bests_of(const T *x, int64_t stride, int64_t columns, int64_t rows, bool high,
+                               int *empty, T *to) {
+  BestColumns<T, false> b;
+  if (b.rows_of(columns, rows) < rows) return false;
+  b.run(x, stride, columns, rows, high, empty);
+  for (int64_t j = 0; j < columns; j++) to[j] = b.value(j);
+  for (int64_t j = 0; b.best.odd && j < columns; j++)
+    if (b.best.is_special(j)) spoil_result(to + j);
+  if (empty && b.best.odd) *empty = 1;
+  return true;
+}
+template <class O, class T> struct Direct<O, Extremes<T>> {
+  enum { possible = is_compared<T>() };
+  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *empty,
+                  typename O::Result *to) {
+    if constexpr (!is_compared<T>()) {
+      return false;
+    } else if constexpr (Asks<O>::low != Asks<O>::high) {
+      return bests_of(x, stride, columns, rows, Asks<O>::high, empty, to);
+    } else {
+      T low[COLUMNS], high[COLUMNS];
+      if (!bests_of(x, stride, columns, rows, false, empty, low)) return false;
+      bests_of(x, stride, columns, rows, true, empty, high);
+      finish_both<O>(low, high, columns, to);
+      return true;
+    }
+  }
+};
+template <class T>
+static GPR_APART bool places_of(const T *x, int64_t stride, int64_t columns, int64_t rows,
+                                bool high, int *empty, int64_t *to) {
+  BestColumns<T, true> b;
+  if (b.rows_of(columns, rows) < rows) return false;
+  b.run(x, stride, columns, rows, high, empty);
+  for (int64_t j = 0; j < columns; j++) to[j] = b.best.place(j);
+  if (empty && b.best.odd) *empty = 1;
+  return true;
+}
+template <class O, class T, bool GREATEST> struct Direct<O, Position<T, GREATEST>> {
+  enum { possible = is_compared<T>() };
+  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *empty,
+                  int64_t *to) {
+    if constexpr (is_compared<T>())
+      return places_of(x, stride, columns, rows, GREATEST, empty, to);
+    else
+      return false;
+  }
+};
+
+/* --- runs --------------------------------------------------------------------------------------
+ */
+
+/* The best of a run, if it has one: no NaN, or if that is left out something else. */
+template <class T>
+GPR_FN bool best_of(const T *x, int64_t n, bool high, bool skip, T *best) {
+  typedef typename Compared<T, false>::type N;
+  const N *at = (const N *)(const void *)x;
+  const auto flip = flip_of<N, T>(high);
+  auto peak = peak_of<N, false>(at, n, flip, skip);
+  if (Traits<T>::kind == KIND_FLOAT && peak.value == 0) peak.value = zero_of(at, n, flip);
+  *best = value_of<T>(peak.turn(peak.value));
+  return !peak.spoiled;
+}
+template <class O, class T> struct Line<O, Extremes<T>> {
+  enum { possible = is_native<T>() && Asks<O>::low != Asks<O>::high };
+  static void run(const T *x, int64_t n, int *empty, typename O::Result *to) {
+    if constexpr (possible)
+      if (!best_of(x, n, Asks<O>::high, empty, to)) {
+        spoil_result(to);
+        if (empty) *empty = 1;
+      }
+  }
+};
+template <class O, class T, bool GREATEST> struct Line<O, Position<T, GREATEST>> {
+  typedef typename Compared<T, true>::type N;
+  enum { possible = is_native<T>() && sizeof(T) == sizeof(N) };
+  static void run(const T *x, int64_t n, int *empty, int64_t *to) {
+    if constexpr (possible) {
+      const auto peak =
+          peak_of<N, true>((const N *)(const void *)x, n, flip_of<N, T>(GREATEST), empty);
+      if (empty) *empty |= peak.spoiled;
+      *to = peak.place;
+    }
+  }
+};
+
+/* As one column, of which many stand abreast. */
+template <class O, class S, class T>
+GPR_FN void fold_abreast(S &s, const T *x, int64_t n, int64_t index, bool skip) {
+  fold_ribbon(Sides<O>::job, (char *)&s, (const char *)x, 1, n, index, skip);
+}
+template <class O, class T> struct Folder<O, Extremes<T>> {
+  typedef Extremes<T> F;
+  typedef typename F::State State;
+  template <bool GREATEST> static void fold_one(State &s, const T *x, int64_t n, bool skip) {
+    T best;
+    if (best_of(x, n, GREATEST, skip, &best))
+      put<GREATEST>(s, best);
+    else if (!skip)
+      spoil(s);
+  }
+  static void fold(State &s, const T *x, int64_t n, int64_t index, bool skip = false) {
+    if constexpr (is_native<T>()) {
+      /* Who asks for both reads a block again while it is in the first cache. */
+      const int64_t block = Asks<O>::low && Asks<O>::high ? 16384 / sizeof(T) : n;
+      for (int64_t i = 0; i < n; i += block) {
+        const int64_t m = least(block, n - i);
+        if (Asks<O>::low) fold_one<false>(s, x + i, m, skip);
+        if (Asks<O>::high) fold_one<true>(s, x + i, m, skip);
+      }
+    } else if constexpr (is_compared<T>()) {
+      fold_abreast<O>(s, x, n, index, skip);
+    } else {
+      for (int64_t i = 0; i < n; i++) F::add(s, x[i], 0);
+    }
+  }
+};
+
+/* The first byte that is not zero, or is; n if there is none. A word's lowest byte comes first, and
+ * what found() makes of a word has its lowest bit in the first such byte. */
+template <bool TRUTH> GPR_FN int64_t first_truth(const boolean *from, int64_t n) {
+  const uint8_t *x = &from->byte;
+  enum { WORDS = 32 };
+  const auto found = [](const uint8_t *at) {
+    const uint64_t ones = ~UINT64_C(0) / 255;
+    uint64_t w;
+    memcpy(&w, at, sizeof w);
+    return TRUTH ? w : (w - ones) & ~w & ones << 7;
+  };
+  if (n >= 8 && found(x)) return __builtin_ctzll(found(x)) / 8; /* as in most rows */
+  int64_t i = 0;
+  for (uint64_t any; i + 8 * WORDS <= n; i += 8 * WORDS) {
+    any = 0;
+    for (int j = 0; j < WORDS; j++) any |= found(x + i + 8 * j);
+    if (any) break;
+  }
+  for (; i + 8 <= n; i += 8)
+    if (const uint64_t bits = found(x + i)) return i + __builtin_ctzll(bits) / 8;
+  while (i < n && (x[i] != 0) != TRUTH) i++;
+  return i;
+}
+
+/* Runs by blocks of 32 KiB: the end of a block and its start cost 50 ns, and searching one for what
+ * bytes do not number is quick in the cache. */
+template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST>> {
+  typedef Position<T, GREATEST> F;
+  typedef typename F::State State;
+  typedef typename F::R R;
+  static constexpr int64_t BLOCK = 32768 / sizeof(T);
+
+  /* Nothing where only NaN is, which does not count. */
+  static State best_of(const T *x, int64_t n, const State &before, int64_t index, bool skip) {
+    State s;
+    F::open(s);
+    if constexpr (Traits<T>::kind == KIND_BOOL) { /* the first one that wins ends the search */
+      s.index = first_truth<GREATEST>(x, n);
+      s.best = R::of(T{GREATEST});
+      if (s.index == n) s.best = R::of(T{!GREATEST}), s.index = 0;
+    } else {
+      typedef typename Compared<T, false>::type N;
+      constexpr bool placed = sizeof(T) > 1;
+      const auto peak =
+          peak_of<N, placed>((const N *)(const void *)x, n, flip_of<N, T>(GREATEST), skip);
+      s.spoiled = peak.spoiled;
+      s.best = R::of(value_of<T>(peak.turn(peak.value)));
+      s.index = peak.spoiled && skip ? -1 : peak.place;
+      const bool earlier = before.index >= 0 && before.index < index;
+      if (!placed && !(earlier && !R::worse(before.best, s.best)))
+        s.index = find_as<1>(x, n, 0xff, (uint8_t)peak.turn(peak.value));
+    }
+    return s;
+  }
+  static void fold(State &state, const T *x, int64_t n, int64_t index, bool skip = false) {
+    if constexpr (is_native<T>()) {
+      for (int64_t i = 0, m; i < n && !state.spoiled; i += m) {
+        m = least(BLOCK, n - i);
+        State block = best_of(x + i, m, state, index + i, skip);
+        if (block.index >= 0) block.index += index + i;
+        F::merge(state, block);
+      }
+    } else if constexpr (is_compared<T>()) {
+      fold_abreast<O>(state, x, n, index, skip);
+    } else {
+      for (int64_t i = 0; i < n; i++) F::add(state, x[i], index + i);
+    }
+  }
+};
+template <class O, class T> struct Folder<O, Positions<T>> {
+  static void fold(typename Positions<T>::State &s, const T *x, int64_t n, int64_t index) {
+    Folder<ArgMin<T>>::fold(s.low, x, n, index);
+    Folder<ArgMax<T>>::fold(s.high, x, n, index);
+  }
+};
+
+GPR_CLOSE
+#endif
