@@ -51,11 +51,12 @@ template <class R> struct PairBests : Flipped<R> {
   void add(const C *__restrict x, int64_t stride, int64_t columns, Row i) {
     R *__restrict re_at = re, *__restrict im_at = im, *__restrict sum_at = sum;
     Row *__restrict row_at = row;
+    const Flipped<R> own = *this;
     const auto one = [&](int64_t j) {
       R p = re_at[j], q = im_at[j], s = sum_at[j];
       Row r = row_at[j];
       for (int k = 0; k < ROWS; k++) {
-        const R a = this->turn(x[k * stride + j].re), b = this->turn(x[k * stride + j].im);
+        const R a = own.turn(x[k * stride + j].re), b = own.turn(x[k * stride + j].im);
         const Row above = (Row) - (a > p) & (Row) - (b == b);
         const Row better = above | ((Row) - (a == p) & (Row) - (b > q));
         p = better ? a : p;
@@ -89,7 +90,7 @@ template <class R> struct PairBests : Flipped<R> {
 };
 template <class R, bool PLACE> struct Bests<complex<R>, PLACE> : PairBests<R> {
   void run(const complex<R> *x, int64_t stride, int64_t columns, int64_t rows,
-           typename PairBests<R>::Bits flip, bool skip) {
+           typename PairBests<R>::Bits flip, bool skip, complex<R> * = nullptr) {
     PairBests<R>::run(x, stride, columns, rows, flip, skip);
     if (!PLACE) this->order_zeros(x, stride, columns, rows);
   }

@@ -9,31 +9,6 @@
 
 GPR_OPEN
 
-/* Of squares and of what these leave over: their doubles, and into the squares what they came to.
- */
-struct SquareAdder {
-  Exact exact;
-  Adder<1, double> adder;
-  int deposits;
-
-  void open() {
-    memset(&exact, 0, sizeof exact);
-    deposits = -1;
-  }
-  void add(const double *x, int rows) {
-    if (deposits < 0) adder.open(&exact, top_of(x, rows * LANES) + 2);
-    deposits = 0;
-    adder.add(x, rows);
-  }
-  void flush(Squares &squares) {
-    if (deposits < 0) return;
-    adder.flush();
-    carry(exact);
-    for (int i = 0; i < GPR_DIGITS; i++)
-      if (exact.digit[i]) deposit(squares, exact.digit[i], GPR_BOTTOM + 32 * i);
-  }
-};
-
 /* Below this the rest of a square would be below the last of all doubles, above it overflows. */
 static constexpr double SQUARE_LEAST = 0x1p-450, SQUARE_MOST = 0x1p500;
 
@@ -51,53 +26,54 @@ GPR_CALL bool exact_squares(const double *x, int64_t n, double *square, double *
   return !mask_of(out);
 }
 
-/* The same of n contiguous reals of parts by turns, a batch of REALS at most at a time. */
-template <class T> struct AdderOfMoments {
+/* As BinnedReals, with their squares. */
+template <class T> struct BinnedMoments {
   typedef typename MomentsFold<T>::State State;
   typedef typename RealOf<T>::type Part;
   typedef typename Traits<Part>::Wide R;
   enum { PARTS = MomentsFold<T>::parts, NARROW = sizeof(R) < sizeof(double) };
   State &state;
-  AdderOfReals<PARTS, Part> sums;
-  SquareAdder squares, rests;
+  BinnedReals<PARTS, Part> sums;
+  Exact squared; /* of squares and of what these leave over */
+  ExponentBins squares;
 
-  explicit AdderOfMoments(State &to) : state(to), sums(to.part) {
-    squares.open();
-    rests.open();
+  explicit BinnedMoments(State &to) : state(to), sums(to.part) {
+    memset(&squared, 0, sizeof squared);
   }
   GPR_APART void add(const Part *x, int64_t n) {
-    alignas(64) R batch[REALS];
-    alignas(64) double wide_batch[REALS], square[REALS], rest[REALS];
-    const int64_t rows = (n + LANES - 1) / LANES;
+    R batch[REALS];
+    alignas(GPR_VECTOR) double wide_batch[REALS], square[REALS], rest[REALS];
     sums.add(x, n);
     copy_wide(x, batch, n);
-    for (int64_t j = n; j < rows * LANES; j++) batch[j] = 0;
-    for (int64_t j = 0; j < rows * LANES; j++) wide_batch[j] = (double)batch[j];
-    if (exact_squares(wide_batch, rows * LANES, square, rest)) {
-      squares.add(square, (int)rows);
-      if (!NARROW) rests.add(rest, (int)rows);
+    for (int64_t j = 0; j < REALS; j++) wide_batch[j] = j < n ? (double)batch[j] : 0;
+    if (exact_squares(wide_batch, (n + WIDTH - 1) / WIDTH * WIDTH, square, rest)) {
+      squares.add(squared, square, n);
+      if (!NARROW) squares.add(squared, rest, n);
     } else {
       for (int64_t j = 0; j < n; j++) scatter_square(state.squares, wide_batch[j]);
     }
   }
-  bool is_settled() const {
-    return (state.part[0].special | state.part[PARTS - 1].special) & GPR_NAN;
+  static bool is_settled(const State &s) {
+    return (s.part[0].special | s.part[PARTS - 1].special) & GPR_NAN;
   }
+  bool is_settled() const { return is_settled(state); }
   void flush() {
     sums.flush();
-    squares.flush(state.squares);
-    rests.flush(state.squares);
+    squares.flush(squared);
+    carry(squared);
+    for (int i = 0; i < GPR_DIGITS; i++)
+      if (squared.digit[i]) deposit(state.squares, squared.digit[i], GPR_BOTTOM + 32 * i);
   }
 };
 
 template <class O, class T> struct Folder<O, MomentsFold<T>> {
   typedef typename MomentsFold<T>::State State;
-  typedef AdderOfMoments<T> Far;
+  typedef BinnedMoments<T> Bins;
 
-  static bool is_settled(State &s) { return Far(s).is_settled(); }
+  static bool is_settled(const State &s) { return Bins::is_settled(s); }
   static GPR_APART void fold(State &s, const T *x, int64_t n, int64_t) {
-    Far far(s);
-    add_all(far, (const typename Far::Part *)(const void *)x, n * Far::PARTS);
+    Bins bins(s);
+    add_all(bins, (const typename Bins::Part *)(const void *)x, n * Bins::PARTS);
   }
 };
 

@@ -73,10 +73,12 @@ template <class T, bool PLACE> struct BestColumns {
   static int64_t rows_of(int64_t columns, int64_t rows) {
     return lies_ready(columns) ? rows : least(rows, (int64_t)ROWS);
   }
-  void run(const T *x, int64_t stride, int64_t columns, int64_t rows, bool high, bool skip) {
+  /* to: where they may come at once. */
+  void run(const T *x, int64_t stride, int64_t columns, int64_t rows, bool high, bool skip,
+           T *to = nullptr) {
     const auto flip = flip_of<Real, typename RealOf<T>::type>(high);
     if (lies_ready(columns))
-      return best.run((const N *)(const void *)x, stride, columns, rows, flip, skip);
+      return best.run((const N *)(const void *)x, stride, columns, rows, flip, skip, (N *)to);
     const int64_t pitch = greatest((int64_t)WIDE, columns);
     for (int64_t i = 0; i < rows; i++) {
       copy_compared(x + i * stride, tile + i * pitch, columns);
@@ -85,6 +87,12 @@ template <class T, bool PLACE> struct BestColumns {
     best.run(tile, pitch, pitch, rows, flip, skip);
   }
   T value(int64_t j) const { return value_of<T>(best.value(j)); }
+  bool is_there(const T *to) const {
+    if constexpr (is_native<T>() && !PLACE && Traits<T>::kind != KIND_BOOL)
+      return (const void *)best.best == to && !best.flip;
+    else
+      return false;
+  }
 };
 
 template <bool GREATEST, class T> GPR_FN void put(typename Extremes<T>::State &s, T x) {
@@ -109,11 +117,13 @@ GPR_APART void fold_extreme(typename Extremes<T>::State *to, const T *x, int64_t
   for (int64_t i = 0, m; i < rows; i += m) {
     m = b.rows_of(columns, rows - i);
     b.run(x + i * stride, stride, columns, m, GREATEST, skip);
-    for (int64_t j = 0; j < columns; j++)
+    for (int64_t j = 0; j < columns; j++) {
+      asm(""); /* not worth vectors */
       if (!b.best.is_special(j))
         put<GREATEST, typename RealOf<T>::type>(to[j], b.value(j));
       else if (!skip)
         spoil(to[j]);
+    }
   }
 }
 template <class T, bool GREATEST>
@@ -193,13 +203,39 @@ template <class T> GPR_FN void spoil_result(T *to) { *to = Order<T>::poison(); }
 template <class R> GPR_FN void spoil_result(complex<R> *to) {
   *to = {quiet_nan<R>(), quiet_nan<R>()};
 }
+/* Elements without rivals; whether one is NaN. */
+template <class T> GPR_FN bool are_alone(const T *x, int64_t n, T *to) {
+  typedef typename Unsigned<sizeof(T)>::type Bits;
+  Bits any = 0;
+  memcpy(to, x, (size_t)n * sizeof *to);
+  if constexpr (Traits<T>::kind == KIND_FLOAT) {
+    const Bits infinity = (Bits)(Format<T>::infinity() << 1);
+    for (int64_t j = 0; j < n; j++) any |= (Bits)(copy_bits<Bits>(x[j]) << 1) > infinity;
+    for (int64_t j = 0; any && j < n; j++)
+      if ((Bits)(copy_bits<Bits>(x[j]) << 1) > infinity) spoil_result(to + j);
+  }
+  return any;
+}
+template <class R> GPR_FN bool are_alone(const complex<R> *x, int64_t n, complex<R> *to) {
+  int any = 0;
+  memcpy((void *)to, x, (size_t)n * sizeof *to);
+  for (int64_t j = 0; j < 2 * n; j++) any |= (&x->re)[j] != (&x->re)[j];
+  for (int64_t j = 0; any && j < n; j++)
+    if (x[j].re != x[j].re || x[j].im != x[j].im) spoil_result(to + j);
+  return any;
+}
 template <class T>
 static GPR_APART bool bests_of(const T *x, int64_t stride, int64_t columns, int64_t rows, bool high,
                                int *empty, T *to) {
   BestColumns<T, false> b;
   if (b.rows_of(columns, rows) < rows) return false;
-  b.run(x, stride, columns, rows, high, empty);
-  for (int64_t j = 0; j < columns; j++) to[j] = b.value(j);
+  if (rows == 1) {
+    if (are_alone(x, columns, to) && empty) *empty = 1;
+    return true;
+  }
+  b.run(x, stride, columns, rows, high, empty, is_native<T>() ? to : nullptr);
+  if (!b.is_there(to))
+    for (int64_t j = 0; j < columns; j++) to[j] = b.value(j);
   for (int64_t j = 0; b.best.odd && j < columns; j++)
     if (b.best.is_special(j)) spoil_result(to + j);
   if (empty && b.best.odd) *empty = 1;
@@ -226,6 +262,8 @@ template <class T>
 static GPR_APART bool places_of(const T *x, int64_t stride, int64_t columns, int64_t rows,
                                 bool high, int *empty, int64_t *to) {
   BestColumns<T, true> b;
+  if (rows == 1 && !empty) memset(to, 0, (size_t)columns * sizeof *to);
+  if (rows == 1 && !empty) return true;
   if (b.rows_of(columns, rows) < rows) return false;
   b.run(x, stride, columns, rows, high, empty);
   for (int64_t j = 0; j < columns; j++) to[j] = b.best.place(j);
@@ -253,7 +291,7 @@ GPR_FN bool best_of(const T *x, int64_t n, bool high, bool skip, T *best) {
   const N *at = (const N *)(const void *)x;
   const auto flip = flip_of<N, T>(high);
   auto peak = peak_of<N, false>(at, n, flip, skip);
-  if (Traits<T>::kind == KIND_FLOAT && peak.value == 0) peak.value = zero_of(at, n, flip);
+  if (Traits<T>::kind == KIND_FLOAT && !peak.spoiled && peak.value == 0) peak.value = zero_of(at, n, flip);
   *best = value_of<T>(peak.turn(peak.value));
   return !peak.spoiled;
 }

@@ -3,7 +3,7 @@
 #ifndef GPR_FOLDERS_H
 #define GPR_FOLDERS_H
 
-#include "levels.h"
+#include "bins.h"
 #include "tiles.h"
 
 #include "../core/convert.h"
@@ -114,8 +114,8 @@ template <class O, class T> struct Folder<O, ExactFold<T>> {
     if (is_settled(s)) return;
     for (int p = 0; p < F::parts; p++)
       if (!(s.part[p].signs & GPR_OTHER)) look_for_other(s.part[p], r + p, n * F::parts, F::parts);
-    AdderOfReals<F::parts, typename RealOf<T>::type> far(s.part);
-    add_all(far, r, n * F::parts);
+    BinnedReals<F::parts, typename RealOf<T>::type> bins(s.part);
+    add_all(bins, r, n * F::parts);
   }
 };
 

@@ -181,6 +181,7 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
   typedef typename Own::V V;
   typedef typename Own::Bits Bits;
   using Own::real;
+  typedef typename Own::Numbers Numbers;
   using Own::WIDE;
   typedef typename Signed<sizeof(N)>::type Row; /* GPR_SHORT rows fit all of them */
   typedef Row Rows __attribute__((vector_size(GPR_VECTOR)));
@@ -188,74 +189,92 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
   enum { LOOK = 64 };    /* rows between two looks at the sums; a multiple of TOGETHER */
   enum { FEW_ROWS = 8 }; /* which the hardware follows by itself */
   enum { AHEAD = 8 * TOGETHER };
-  N best[COLUMNS], sum[real ? COLUMNS : 1];
+  N *best, own[COLUMNS], sum[real ? COLUMNS : 1]; /* best: own, or where they are wanted */
   Row row[PLACE ? COLUMNS : 1];
   Row special[real ? COLUMNS : 1]; /* the first row of NaN, or -1; of what leaves it out, 0 where
                                       there is nothing else */
   bool odd;                        /* one is not -1 */
+  bool unsure, zero; /* a sum is NaN, or of what leaves it out a best the worst; a best is zero */
 
   GPR_APART void run(const N *x, int64_t stride, int64_t columns, int64_t rows, Bits flip,
-                     bool skip) {
-    this->flip = flip;
-    odd = false;
-    for (int64_t j = 0; j < columns; j++) best[j] = this->worst();
-    if (real) memset(sum, 0, (size_t)columns * sizeof *sum);
-    if (real) memset(special, -1, (size_t)columns * sizeof *special);
-    if (PLACE) memset(row, 0, (size_t)columns * sizeof *row);
+                     bool skip, N *to = nullptr) {
     bool all_spoiled = false;
+    best = to ? to : own;
+    odd = unsure = zero = false;
+    this->flip = flip;
+    if (rows <= FEW_ROWS) { /* turned back as they come, if nothing is odd */
+      add<0>(x, stride, columns, 0, rows, rows, skip, true, flip);
+      if (!unsure && (PLACE || !zero)) this->flip = 0;
+      if (!unsure && (PLACE || !zero)) return;
+    }
     for (int64_t from = 0, stop; from < rows && !all_spoiled; from = stop) {
       int64_t i = from;
       stop = least(rows, from + LOOK);
-      for (; i + TOGETHER <= stop; i += TOGETHER) add<TOGETHER>(x, stride, columns, i, rows);
-      for (; i < stop; i++) add<1>(x, stride, columns, i, rows);
-      if (real && !skip) all_spoiled = look_for_nan(x, stride, columns, from, stop);
+      for (; i + TOGETHER < stop; i += TOGETHER)
+        add<TOGETHER>(x, stride, columns, i, TOGETHER, rows, skip, false, 0);
+      add<0>(x, stride, columns, i, stop - i, rows, skip, true, 0);
+      if (real && !skip && unsure) all_spoiled = look_for_nan(x, stride, columns, from, stop);
     }
-    if (real && skip) meet_worst(x, stride, columns, rows);
-    if (real && !PLACE) order_zeros(x, stride, columns, rows);
+    if (real && skip && unsure) meet_worst(x, stride, columns, rows);
+    if (real && !PLACE && zero) order_zeros(x, stride, columns, rows);
   }
+  /* ROWS of them, or some. back: turns what is best. */
   template <int ROWS>
-  void add(const N *x, int64_t stride, int64_t columns, int64_t i, int64_t rows) {
-    const int64_t later = least((int64_t)AHEAD, rows) * stride;
+  void add(const N *x, int64_t stride, int64_t columns, int64_t i, int64_t some, int64_t rows,
+           bool skip, bool looks, Bits back) {
+    const int64_t n = ROWS ? ROWS : some, later = least((int64_t)AHEAD, rows) * stride;
     const bool ends = i + AHEAD >= rows; /* and the next strip begins */
-    const int64_t ahead = rows > FEW_ROWS && gpr_prefetch_columns
-                              ? later + (ends ? columns - rows * stride : 0)
-                              : 0;
+    const bool far = rows > FEW_ROWS && gpr_prefetch_columns;
+    const int64_t ahead = far ? later + (ends ? columns - rows * stride : 0) : 0;
+    const Own turned = *this;
+    Numbers odd_lanes = {}, zeros = {};
     x += i * stride;
     for (int64_t j = 0;; j = least(j + WIDE, columns - WIDE)) {
-      V b, s = {};
+      V b = this->worst() - V{}, s = {};
       Rows r = {};
-      memcpy(&b, best + j, sizeof b);
-      if (real) memcpy(&s, sum + j, sizeof s);
-      if (PLACE) memcpy(&r, row + j, sizeof r);
-      for (int k = 0; k < ROWS; k++) {
+      if (i) {
+        memcpy(&b, best + j, sizeof b);
+        if (real) memcpy(&s, sum + j, sizeof s);
+        if (PLACE) memcpy(&r, row + j, sizeof r);
+      }
+      for (int64_t k = 0; k < n; k++) {
         const N *at = x + k * stride + j;
-        const V e = this->load(at);
+        const V e = turned.load(at);
         if (ahead) prefetch_later<WIDE>(at, ahead);
         if constexpr (PLACE) r = e > b ? (Row)(i + k) - Rows{} : r;
         b = this->better(b, e);
         if (real) s += e;
       }
+      if (real && looks) {
+        odd_lanes |= skip ? (Numbers)(b == this->worst()) : (Numbers)(s != s);
+        zeros |= (Numbers)(b == 0);
+      }
+      b = (V)((Numbers)b ^ back);
       memcpy(best + j, &b, sizeof b);
       if (real) memcpy(sum + j, &s, sizeof s);
       if (PLACE) memcpy(row + j, &r, sizeof r);
       if (j == columns - WIDE) break;
     }
+    if (real && looks) unsure = mask_of(odd_lanes), zero = mask_of(zeros);
   }
-  /* Whether each column has a NaN by now, of which the sum stays one; so does that of infinities.
-   */
+  void mark(int64_t j, int64_t i) {
+    if (!odd) memset(special, -1, sizeof special);
+    odd = true;
+    special[j] = (Row)i;
+  }
+  /* Whether each column has a NaN by now, of which the sum stays one; so may that of infinities. */
   bool look_for_nan(const N *x, int64_t stride, int64_t columns, int64_t from, int64_t stop) {
-    int any = 0, all = 1;
-    for (int64_t j = 0; j < columns; j++) any |= sum[j] != sum[j];
-    for (int64_t j = 0; any && j < columns; j++) {
-      if (special[j] < 0 && sum[j] != sum[j]) {
+    int all = 1;
+    for (int64_t j = 0; j < columns; j++) {
+      if (!is_special(j) && sum[j] != sum[j]) {
         int64_t i = from;
         while (i < stop && x[i * stride + j] == x[i * stride + j]) i++;
         if (i == stop) sum[j] = 0;
-        if (i < stop) special[j] = (Row)i, odd = true;
+        if (i < stop) mark(j, i);
       }
-      all &= special[j] >= 0;
+      all &= is_special(j);
     }
-    return any && all;
+    return all;
   }
   void meet_worst(const N *x, int64_t stride, int64_t columns, int64_t rows) {
     for (int64_t j = 0; j < columns; j++) {
@@ -263,14 +282,11 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
       int64_t i = 0;
       while (i < rows && x[i * stride + j] != x[i * stride + j]) i++;
       if (PLACE) row[j] = (Row)i;
-      if (i == rows) special[j] = 0, odd = true;
+      if (i == rows) mark(j, 0);
     }
   }
   void order_zeros(const N *x, int64_t stride, int64_t columns, int64_t rows) {
     Bits signs[COLUMNS];
-    int zero = 0;
-    for (int64_t j = 0; j < columns; j++) zero |= best[j] == 0;
-    if (!zero) return;
     for (int64_t j = 0; j < columns; j++) signs[j] = Own::sign;
     for (int64_t i = 0; i < rows; i++)
       for (int64_t j = 0; j < columns; j++) {
@@ -281,7 +297,7 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
       if (best[j] == 0) best[j] = copy_bits<N>(signs[j]);
   }
   N value(int64_t j) const { return this->turn(best[j]); }
-  bool is_special(int64_t j) const { return real && special[j] >= 0; }
+  bool is_special(int64_t j) const { return odd && special[j] >= 0; }
   int64_t place(int64_t j) const { return is_special(j) ? special[j] : row[j]; }
 };
 

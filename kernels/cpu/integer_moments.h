@@ -131,16 +131,20 @@ GPR_CALL bool finish_small_spread(const S &s, int64_t n, const gpr_spread *how, 
   *to = quotient(spread, divisor);
   return true;
 }
-template <class T> struct QuickMoments {
-  const typename IntegerMoments<T>::State &s;
+/* Of any width. */
+struct QuickMoments {
+  typedef IntegerMoments<int64_t> F;
+  F::State s;
   template <class R, bool ROOT> GPR_APART R spread(int64_t n, const gpr_spread *how) const {
     double quick;
     if (Same<R, double>::value && finish_small_spread<ROOT>(s, n, how, &quick)) return (R)quick;
-    return IntegerMomentsValue<T>{s}.template spread<R, ROOT>(n, how);
+    return IntegerMomentsValue<int64_t>{s}.template spread<R, ROOT>(n, how);
   }
 };
 template <class T> struct QuicklyShown<IntegerMoments<T>> {
-  static QuickMoments<T> of(const typename IntegerMoments<T>::State &s) { return {s}; }
+  static QuickMoments of(const typename IntegerMoments<T>::State &s) {
+    return {{s.low, s.high, {s.square[0], s.square[1], s.square[2]}}};
+  }
 };
 
 GPR_CLOSE

@@ -70,7 +70,10 @@ template <class O, class F> struct Side {
     Columns<F> c;
     c.open(columns);
     c.add(x, stride, columns, rows, index);
-    for (int64_t j = 0; j < columns; j++) F::merge(to[j], c.get(j));
+    for (int64_t j = 0; j < columns; j++) {
+      asm(""); /* not worth vectors */
+      F::merge(to[j], c.get(j));
+    }
   }
 };
 /* The same as tables have it. */

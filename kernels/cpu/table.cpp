@@ -96,7 +96,8 @@ template <class O, class F = typename O::Fold> struct Row {
     memcpy(element, &e, sizeof e);
   }
   static void finish(const void *state, int64_t n, const void *with, void *result) {
-    finish_from<O>(*(const typename F::State *)state, n, (const With *)with, (Result *)result);
+    auto &&value = QuicklyShown<F>::of(*(const typename F::State *)state);
+    O::finish(value, n, (const With *)with, (Result *)result);
   }
   static void finish_many(const void *states, int64_t outputs, int64_t n, const int64_t *counts,
                           const void *with, void *result) {
@@ -105,6 +106,7 @@ template <class O, class F = typename O::Fold> struct Row {
     for (int64_t o = 0; counts && o < outputs; o++)
       finish(s + o, counts[o], with, to + o * Results<O>::value);
     for (int64_t o = 0; !counts && o < outputs; o++) {
+      asm(""); /* not worth vectors: what is often finished does not come here */
       auto &&value = QuicklyShown<F>::of(s[o]);
       O::finish(value, n, (const With *)with, to + o * Results<O>::value);
     }
@@ -222,6 +224,18 @@ template <class T> struct Carrier {
   typedef typename Either<kind == KIND_COMPLEX, complex<double>, double>::type Inexact;
   typedef typename Either<kind == KIND_FLOAT || kind == KIND_COMPLEX, Inexact, Whole>::type type;
 };
+/* In two steps, of which the first ends in a carrier. */
+static GPR_APART void cast_through(gpr_cast first, gpr_cast second, const void *from,
+                                   int64_t from_bytes, void *to, int64_t to_bytes, int64_t n) {
+  enum { BLOCK = 512 };
+  complex<double> between[BLOCK];
+  for (int64_t i = 0; i < n; i += BLOCK) {
+    const int64_t m = least((int64_t)BLOCK, n - i);
+    first((const char *)from + i * from_bytes, between, m);
+    second(between, (char *)to + i * to_bytes, m);
+  }
+}
+
 template <class From, class To> struct Cast {
   enum { possible = Traits<From>::kind != KIND_TIME && Traits<To>::kind != KIND_TIME };
   static GPR_APART void cast(const void *from, void *to, int64_t n) {
@@ -236,13 +250,8 @@ template <class From, class To> struct Cast {
       GPR_UNROLL(4)
       for (int64_t i = 0; i < n; i++) y[i] = convert<To>(x[i]);
     } else {
-      enum { BLOCK = 512 };
-      Between between[BLOCK];
-      for (int64_t i = 0; i < n; i += BLOCK) {
-        const int64_t m = least((int64_t)BLOCK, n - i);
-        Cast<From, Between>::make()(x + i, between, m);
-        Cast<Between, To>::make()(between, y + i, m);
-      }
+      cast_through(Cast<From, Between>::make(), Cast<Between, To>::make(), x, sizeof(From), y,
+                   sizeof(To), n);
     }
   }
   static constexpr gpr_cast make() {
