@@ -47,8 +47,7 @@ template <class R> struct PairBests : Flipped<R> {
       if (row[j] == rows) special[j] = 0, odd = true;
     }
   }
-  template <int ROWS>
-  void add(const C *__restrict x, int64_t stride, int64_t columns, Row i) {
+  template <int ROWS> void add(const C *__restrict x, int64_t stride, int64_t columns, Row i) {
     R *__restrict re_at = re, *__restrict im_at = im, *__restrict sum_at = sum;
     Row *__restrict row_at = row;
     const Flipped<R> own = *this;
@@ -74,9 +73,7 @@ template <class R> struct PairBests : Flipped<R> {
   }
   /* Zeros have their order among what is else the same. */
   void order_zeros(const C *x, int64_t stride, int64_t columns, int64_t rows) {
-    const auto rank = [](R a, R b) {
-      return 2 * !__builtin_signbit(a) + !__builtin_signbit(b);
-    };
+    const auto rank = [](R a, R b) { return 2 * !__builtin_signbit(a) + !__builtin_signbit(b); };
     for (int64_t j = 0; j < columns; j++)
       for (int64_t i = 0; (re[j] == 0 || im[j] == 0) && i < rows; i++) {
         const C e = turned(x[i * stride + j]);

@@ -3,7 +3,7 @@
 #ifndef GPR_FOLDERS_H
 #define GPR_FOLDERS_H
 
-#include "bins.h"
+#include "exact_lanes.h"
 #include "tiles.h"
 
 #include "../core/convert.h"
@@ -88,36 +88,6 @@ template <class O, class T, int WHAT> struct Folder<O, Counting<T, WHAT>> {
 template <class O> struct Asks { static constexpr bool low = true, high = true; };
 template <class T> struct Asks<Min<T>> { static constexpr bool low = true, high = false; };
 template <class T> struct Asks<Max<T>> { static constexpr bool low = false, high = true; };
-
-/* --- exact folds -------------------------------------------------------------------------------
- */
-
-template <class T> GPR_FN const T *reals(const T *x) { return x; }
-template <class R> GPR_FN const R *reals(const complex<R> *x) { return &x->re; }
-
-/* Whether every element is -0.0 matters to the sign of a zero alone, and the first that is not
- * ends the question. */
-template <class R> static void look_for_other(Exact &e, const R *x, int64_t n, int stride) {
-  e.signs |= GPR_MET;
-  for (int64_t i = 0; i < n && !(e.signs & GPR_OTHER); i += stride)
-    if (bits((double)wide(x[i])) != 1ull << 63) e.signs |= GPR_OTHER;
-}
-
-template <class O, class T> struct Folder<O, ExactFold<T>> {
-  typedef ExactFold<T> F;
-  /* NaN in each part stays, whatever comes. */
-  static bool is_settled(const typename F::State &s) {
-    return s.part[0].special & s.part[F::parts - 1].special & GPR_NAN;
-  }
-  static void fold(typename F::State &s, const T *x, int64_t n, int64_t) {
-    const auto *r = reals(x);
-    if (is_settled(s)) return;
-    for (int p = 0; p < F::parts; p++)
-      if (!(s.part[p].signs & GPR_OTHER)) look_for_other(s.part[p], r + p, n * F::parts, F::parts);
-    BinnedReals<F::parts, typename RealOf<T>::type> bins(s.part);
-    add_all(bins, r, n * F::parts);
-  }
-};
 
 /* --- the tree ----------------------------------------------------------------------------------
  */

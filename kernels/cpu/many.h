@@ -146,8 +146,9 @@ template <class O, class F = typename O::Fold> struct Sides {
     Side<O, F>::fold((State *)to, (const typename F::Element *)x, stride, columns, rows, index,
                      skip);
   }
-  static constexpr SideBySide job = {fold,           gpr::State<F>::open, gpr::State<F>::merge,
-                                     renumbered(),   sizeof(State),       sizeof(typename F::Element)};
+  static constexpr SideBySide job = {
+      fold,         gpr::State<F>::open, gpr::State<F>::merge,
+      renumbered(), sizeof(State),       sizeof(typename F::Element)};
 };
 
 /* The results of at most COLUMNS columns that have all their rows here; false where this is no way
@@ -206,23 +207,6 @@ template <class O, class F = typename O::Fold> struct Many {
   }
   static constexpr decltype(gpr_row::many) run =
       Direct<O>::possible || Line<O>::possible ? run_all : nullptr;
-};
-
-/* Large states: each output by itself. */
-template <class O, class F = typename O::Fold> struct ManyAlone {
-  enum { side = GPR_ANY_TILE };
-  static constexpr decltype(gpr_row::many) run = nullptr;
-  static void fold(void *states, size_t slot, const gpr_tile *t, int64_t index) {
-    typedef typename F::Element T;
-    for (int64_t o = 0; o < t->outputs; o++) {
-      typename F::State &s = *(typename F::State *)((char *)states + (size_t)o * slot);
-      const char *data = t->data + o * t->across;
-      if (t->along == (int64_t)sizeof(T))
-        Folder<O>::fold(s, (const T *)(const void *)data, t->n, index);
-      else
-        Alone<O>::fold(s, data, t->along, t->n, index);
-    }
-  }
 };
 
 GPR_CLOSE

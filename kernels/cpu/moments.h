@@ -4,8 +4,7 @@
 #define GPR_MOMENTS_H
 
 #include "bounds.h"
-#include "exact_moments.h"
-#include "twofold_fold.h"
+#include "exact_folds.h"
 
 GPR_OPEN
 
@@ -59,6 +58,9 @@ template <class O, class T> struct QuickSpread {
   enum { PARTS = MomentsFold<T>::parts };
   static constexpr bool plain = sizeof(R) == sizeof(Part);
   static constexpr int64_t most = INT64_MAX;
+  /* So many numbers n, of so many bits between the highest and the lowest, that n times the sum of
+   * their squared differences from the first has 126 bits. */
+  enum { EXACTLY_MOST = 256, EXACTLY_BITS = 54 };
 
   static double ddof_of(const void *with) { return with ? ((const gpr_spread *)with)->ddof : 0; }
   /* The deviation of two is half of their difference, which ties more often than others. */
@@ -97,11 +99,52 @@ template <class O, class T> struct QuickSpread {
       if (memcmp(data, data + i * t->along, sizeof(T))) return false;
     return true;
   }
+  static int64_t in_units(double x, int unit) {
+    int exponent;
+    uint32_t special = 0;
+    const int64_t m = mantissa(x, exponent, special);
+    if (!m) return 0; /* whose exponent says nothing */
+    return exponent >= unit ? m << (exponent - unit) : m >> (unit - exponent);
+  }
+  static double number(const char *at) {
+    Part x;
+    memcpy(&x, at, sizeof x);
+    return (double)wide(x);
+  }
+  /* Of few numbers that are integers of some unit, which is found, the rational that 128 bits hold.
+   * They tie often, and no bound tells a tie. */
+  static bool in_integers(const char *data, const gpr_tile *t, const gpr_spread *with, Result *to) {
+    const double ddof = ddof_of(with);
+    int low = 1 << 20, high = -low;
+    uint128 squares = 0;
+    __int128 sum = 0;
+    if (PARTS > 1 || t->n > EXACTLY_MOST || (with && with->means)) return false;
+    if (!(ddof >= 0 && ddof < (double)t->n && ddof == (double)(int64_t)ddof)) return false;
+    for (int64_t i = 0; i < t->n; i++) {
+      const uint64_t b = bits(number(data + i * t->along));
+      const int exponent = (int)(b >> 52 & 0x7ff);
+      if (!(b << 1)) continue;
+      if (exponent == 0 || exponent == 0x7ff) return false;
+      low = least(low, exponent - 1075 + __builtin_ctzll(b | 1ull << 52));
+      high = greatest(high, exponent - 1022);
+    }
+    if (high - low > EXACTLY_BITS) return false;
+    const int64_t first = in_units(number(data), low);
+    for (int64_t i = 0; i < t->n; i++) {
+      const __int128 apart = in_units(number(data + i * t->along), low) - first;
+      sum += apart;
+      squares += (uint128)(apart * apart);
+    }
+    const Leading spread = over(leading_of(squares * (uint128)t->n - (uint128)(sum * sum), 2 * low),
+                                (uint64_t)t->n * (uint64_t)(t->n - (int64_t)ddof));
+    *to = round_leading<Result>(O::root ? root_of(spread) : spread);
+    return true;
+  }
   static void alone(const char *data, const gpr_tile *t, int64_t count, const gpr_spread *with,
                     Result *to) {
     if (count == t->n && count > ddof_of(with) && are_alike(data, t))
       *to = Format<Result>::make(0);
-    else
+    else if (count != t->n || !in_integers(data, t, with, to))
       Alone<O>::run(data, t->along, t->n, count, with, to);
   }
   /* Of none NaN, of one zero; of what is special NaN. */
@@ -124,8 +167,6 @@ template <class O, class T> struct QuickSpread {
     return refused & ~(one | none);
   }
 };
-
-template <class O, class T> struct Many<O, MomentsFold<T>> : ManyAlone<O> {};
 
 GPR_CLOSE
 #endif

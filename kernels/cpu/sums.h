@@ -4,7 +4,7 @@
 
 #include "bounds.h"
 #include "few_rows.h"
-#include "twofold_fold.h"
+#include "exact_folds.h"
 
 GPR_OPEN
 
@@ -102,8 +102,8 @@ template <class O, class T> struct QuickSum {
         rows.at[s] = x + first[s] * PARTS;
         if (lines)
           rows.at[s] =
-              turned<PARTS>(t->data + first[s] * t->across, t->across, t->outputs - first[s],
-                                  t->n, room + s * STEP, (int64_t)rows.LANES);
+              turned<PARTS>(t->data + first[s] * t->across, t->across, t->outputs - first[s], t->n,
+                            room + s * STEP, (int64_t)rows.LANES);
       }
       infinite |= rows.add();
       if (rows.exact || sizeof(R) < sizeof(double))
@@ -151,7 +151,8 @@ template <class O, class T> struct QuickSum {
         alone(t->data + o * t->across, t, t->counts ? t->counts[o] : t->n, nullptr, to + o);
     }
   }
-  /* Of two, if they are finite: an addition of IEEE rounds the exact sum once, and has its zeros. */
+  /* Of two, if they are finite: an addition of IEEE rounds the exact sum once, and has its zeros.
+   */
   static GPR_APART bool add(const gpr_tile *t, T *to) {
     const R *x = (const R *)(const void *)t->data, *y = x + t->along / (int64_t)sizeof(R);
     R *result = (R *)(void *)to;
@@ -243,8 +244,6 @@ template <class O, class T> struct QuickSum {
     return refused;
   }
 };
-
-template <class O, class T> struct Many<O, ExactFold<T>> : ManyAlone<O> {};
 
 GPR_CLOSE
 #endif

@@ -3,7 +3,7 @@
 #include "brief.h"
 #include "column_sums.h"
 #include "column_trees.h"
-#include "extremes.h"
+#include "extreme_runs.h"
 #include "integer_moments.h"
 #include "load.h"
 #include "moments.h"
@@ -37,7 +37,7 @@ template <class O, class T> struct Quick<O, ExactFold<T>> {
 };
 template <class O, class T> struct Quick<O, MomentsFold<T>> {
   static_assert(sizeof(typename MomentsFold<T>::State) <= GPR_STATE_MOST, "");
-  static constexpr const gpr_quick *quick = 
+  static constexpr const gpr_quick *quick =
       quick_of<QuickRow<QuickSpread<O, T>, T, TwofoldMoments>>();
 };
 
@@ -46,13 +46,6 @@ template <class O, class F = typename O::Fold, bool = BriefKind<F>::possible> st
 };
 template <class O, class F> struct Brief<O, F, true> {
   static constexpr const gpr_brief *brief = &BriefKind<F>::brief;
-};
-
-template <class O, class F = typename O::Fold> struct QuickWords {
-  static constexpr const gpr_quick *quick = nullptr;
-};
-template <class O, class T> struct QuickWords<O, ExactFold<T>> {
-  static constexpr const gpr_quick *quick = quick_of<QuickRow<SumWords<T>, T, TwofoldSum>>();
 };
 
 /* Operators whose kernels are another's, though they are settled sooner. */
@@ -133,8 +126,7 @@ template <class O, class F = typename O::Fold> struct Row {
             Skips<Like, F>::empty,
             Skips<Like, F>::fold,
             Quick<O>::quick,
-            Brief<O>::brief,
-            QuickWords<O>::quick};
+            Brief<O>::brief};
   }
 };
 template <class O> struct Row<O, void> {

@@ -40,7 +40,7 @@ const R *turned(const char *data, int64_t across, int64_t outputs, int64_t n, R 
 /* How elements become reals: of one part or two, each of so many bytes, which they are already or
  * that are brought. */
 template <class R> struct Source {
-  bool plain;
+  bool plain, exactly; /* exactly: errors tell whether anything is lost */
   int bytes;
   void (*bring)(const gpr_tile *tile, const char *from, int64_t step, int64_t n, R *to);
 };
@@ -108,7 +108,7 @@ template <class R, class K> struct TwofoldColumns {
   }
   void choose(int64_t reals, int64_t numbers) {
     width = reals;
-    exactly = sizeof(R) == sizeof(double) && numbers <= BLOCK_ROWS;
+    exactly = source.exactly || (sizeof(R) == sizeof(double) && numbers <= BLOCK_ROWS);
     additions = BLOCK_ROWS + 2 * (numbers / BLOCK_ROWS) + 4;
   }
   /* How many rows at a time. */
@@ -134,8 +134,7 @@ template <class R, class K> struct TwofoldColumns {
           infinite |= block[s].add(piece, exactly);
         }
       }
-      for (int64_t s = 0; s < steps; s++)
-        infinite |= block[s].close(at + 2 * s, n, exactly, !row);
+      for (int64_t s = 0; s < steps; s++) infinite |= block[s].close(at + 2 * s, n, exactly, !row);
       if (l.reals && has_nan()) break; /* which stays */
     }
   }
@@ -154,7 +153,8 @@ template <class R, class K> struct TwofoldColumns {
       const int64_t m = least(n - row, (int64_t)BLOCK_ROWS);
       const char *from = data + row * PARTS * (int64_t)sizeof(R);
       block->open();
-      infinite |= block->add({turned<PARTS>(from, across, outputs, m, copy, STEP), STEP, m, 0}, exactly);
+      infinite |=
+          block->add({turned<PARTS>(from, across, outputs, m, copy, STEP), STEP, m, 0}, exactly);
       infinite |= block->close(at, m, exactly, !row);
     }
   }

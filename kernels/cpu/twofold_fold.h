@@ -7,6 +7,13 @@
 
 GPR_OPEN
 
+/* Beside other instruction sets the plain one, which no x86 machine of the last ten years runs, has
+ * no quick ways. */
+#if defined(GPR_X86_LEVELS) && !defined(__AVX2__)
+static constexpr bool LEAN = true;
+#else
+static constexpr bool LEAN = false;
+#endif
 /* Of elements of PARTS reals, whichever they are. Kind: TwofoldSum or TwofoldMoments. */
 template <class R, int PARTS, template <class> class Kind> struct TwofoldTiles {
   typedef Kind<Doubles> K;
@@ -237,8 +244,8 @@ template <class R, int PARTS, template <class> class Kind> struct TwofoldTiles {
       for (int64_t o = first; o < first + m; o++)
         additions = greatest(additions, state[o].additions);
       const Doubles many = counts_of(counts ? counts + first : nullptr, n, m);
-      const uint64_t out = finish.some(part, (double)additions, many, with, 0, m,
-                                       to + first * finish.bytes);
+      const uint64_t out =
+          finish.some(part, (double)additions, many, with, 0, m, to + first * finish.bytes);
       for (int64_t o = 0; o < m; o++) any |= refused[first + o] = out >> o & 1;
     }
     return any;
@@ -269,7 +276,7 @@ template <class T, template <class> class Kind> struct TwofoldFold {
       }
     }
   }
-  static constexpr Source<R> source = {plain, sizeof(Part), bring_reals};
+  static constexpr Source<R> source = {plain, false, sizeof(Part), bring_reals};
 
   static void fold_many(void *states, size_t, const gpr_tile *t, int64_t) {
     Tiles::fold_many((State *)states, t, source);
@@ -318,18 +325,10 @@ template <class Q, class T, template <class> class Kind> struct QuickRow {
     return Tiles::finish_many((const typename F::State *)states, outputs, n, counts, finish, with,
                               (char *)to, refused);
   }
-  static constexpr gpr_quick quick = {Q::most,     sizeof(typename F::State),
-                                      Tiles::open, F::fold,
-                                      Tiles::merge, F::fold_many,
-                                      run,         finish_many};
+  static constexpr gpr_quick quick = {
+      Q::most,    sizeof(typename F::State), Tiles::open, F::fold, Tiles::merge, F::fold_many, run,
+      finish_many};
 };
-/* Beside other instruction sets the plain one, which no x86 machine of the last ten years runs, has
- * no quick ways. */
-#if defined(GPR_X86_LEVELS) && !defined(__AVX2__)
-static constexpr bool LEAN = true;
-#else
-static constexpr bool LEAN = false;
-#endif
 template <class Row> constexpr const gpr_quick *quick_of() {
   if constexpr (LEAN)
     return nullptr;
