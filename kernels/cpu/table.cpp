@@ -238,7 +238,7 @@ template <class From, class To> struct Cast {
                   Traits<From>::kind == KIND_FLOAT) {
       widen_all(x, y, n); /* of halves */
     } else if constexpr (Same<From, Between>::value || Same<To, Between>::value ||
-                         (is_whole<To>() && sizeof(To) == 8)) {
+                         Same<To, double>::value || (is_whole<To>() && sizeof(To) == 8)) {
       GPR_UNROLL(4)
       for (int64_t i = 0; i < n; i++) y[i] = convert<To>(x[i]);
     } else {
