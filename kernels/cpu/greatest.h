@@ -204,8 +204,11 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
     this->flip = flip;
     if (rows <= FEW_ROWS) { /* turned back as they come, if nothing is odd */
       add<0>(x, stride, columns, 0, rows, rows, skip, true, flip);
-      if (!unsure && (PLACE || !zero)) this->flip = 0;
-      if (!unsure && (PLACE || !zero)) return;
+      if (!(skip && unsure) && (PLACE || !zero)) {
+        if (real && unsure) look_for_nan(x, stride, columns, 0, rows);
+        this->flip = 0;
+        return;
+      }
     }
     for (int64_t from = 0, stop; from < rows && !all_spoiled; from = stop) {
       int64_t i = from;

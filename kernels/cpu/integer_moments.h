@@ -147,5 +147,19 @@ template <class T> struct QuicklyShown<IntegerMoments<T>> {
   }
 };
 
+/* Of one integer each they are all the same. */
+template <class O, class T> struct Many<O, IntegerMoments<T>> : ManySides<O, IntegerMoments<T>> {
+  static int run(const gpr_tile *t, const void *with, void *to) {
+    IntegerMoments<int64_t>::State zero;
+    double *result = (double *)to;
+    if (t->n != 1 || t->counts) return 0;
+    IntegerMoments<int64_t>::open(zero);
+    QuickMoments value = {zero};
+    O::finish(value, 1, (const gpr_spread *)with, result);
+    for (int64_t o = 1; o < t->outputs; o++) result[o] = *result;
+    return 1;
+  }
+};
+
 GPR_CLOSE
 #endif

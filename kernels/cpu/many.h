@@ -186,7 +186,7 @@ static GPR_APART int run_at_once(const AtOnce &a, const gpr_tile *t, const void 
   return 1;
 }
 
-template <class O, class F = typename O::Fold> struct Many {
+template <class O, class F> struct ManySides {
   enum { side = GPR_COLUMNS };
   typedef typename F::Element T;
   typedef typename O::Result Result;
@@ -208,6 +208,7 @@ template <class O, class F = typename O::Fold> struct Many {
   static constexpr decltype(gpr_row::many) run =
       Direct<O>::possible || Line<O>::possible ? run_all : nullptr;
 };
+template <class O, class F = typename O::Fold> struct Many : ManySides<O, F> {};
 
 GPR_CLOSE
 #endif
