@@ -209,6 +209,8 @@ template <class T> GPR_FN bool are_alone(const T *x, int64_t n, T *to) {
   typedef typename Unsigned<sizeof(T)>::type Bits;
   Bits any = 0;
   memcpy(to, x, (size_t)n * sizeof *to);
+  if constexpr (Traits<T>::kind == KIND_BOOL)
+    for (int64_t j = 0; j < n; j++) to[j].byte = x[j].byte != 0;
   if constexpr (Traits<T>::kind == KIND_FLOAT) {
     const Bits infinity = (Bits)(Format<T>::infinity() << 1);
     for (int64_t j = 0; j < n; j++) any |= (Bits)(copy_bits<Bits>(x[j]) << 1) > infinity;

@@ -35,11 +35,14 @@ template <class O, class F = typename O::Fold> struct Quick {
 template <class O, class T> struct Quick<O, ExactFold<T>> {
   static constexpr const gpr_quick *quick = quick_of<QuickRow<QuickSum<O, T>, T, TwofoldSum>>();
 };
-template <class O, class T> struct Quick<O, MomentsFold<T>> {
+/* It finishes by itself, and so is of these alone. */
+template <class O, class T> struct QuickVariance {
   static_assert(sizeof(typename MomentsFold<T>::State) <= GPR_STATE_MOST, "");
   static constexpr const gpr_quick *quick =
       quick_of<QuickRow<QuickSpread<O, T>, T, TwofoldMoments>>();
 };
+template <class T> struct Quick<Var<T>, MomentsFold<T>> : QuickVariance<Var<T>, T> {};
+template <class T> struct Quick<Std<T>, MomentsFold<T>> : QuickVariance<Std<T>, T> {};
 
 template <class O, class F = typename O::Fold, bool = BriefKind<F>::possible> struct Brief {
   static constexpr const gpr_brief *brief = nullptr;
