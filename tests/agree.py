@@ -18,8 +18,9 @@ from pathlib import Path
 
 import numpy as np
 from arrays import draw, finite_bits, near_one, random_bits, subnormals
-from device import Interface, Memory, copy_in, copy_out
+from device import Interface, Memory, copy_in, interface_of
 from table import OPS, ROWS, bits, show
+from test_variants import fetched
 
 import gpureduce
 from gpureduce import _core
@@ -66,14 +67,7 @@ class Both:
 
     def there(self, view):
         start = view.__array_interface__["data"][0] - self.array.ctypes.data
-        about = {
-            "shape": view.shape,
-            "typestr": view.dtype.str.partition("[")[0],
-            "data": (self.memory.address + start, False),
-            "strides": view.strides,
-            "version": 3,
-        }
-        return Interface(about, self.memory)
+        return Interface(interface_of(view, self.memory.address + start), self.memory)
 
 
 def shape_of(rng):
@@ -180,20 +174,6 @@ class Case:
         a = self.a
         by = f" by {self.variant}" if self.variant else ""
         return f"{self.op} {a.dtype} {a.shape} {a.strides} axis={self.axis} {given}{by}"
-
-
-def fetched(result):
-    if not hasattr(result, "__cuda_array_interface__"):
-        return np.asarray(result)
-    about = result.__cuda_array_interface__
-    dtype = np.dtype(about["typestr"])
-    size = int(np.prod(about["shape"])) * dtype.itemsize
-    if not size:
-        return np.empty(about["shape"], dtype)
-    at = Interface({}, result)
-    at.address, at.size = about["data"][0], size
-    strides = about["strides"] or None
-    return np.ndarray(about["shape"], dtype, copy_out(at), strides=strides)
 
 
 def outcome(call):
