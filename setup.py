@@ -51,6 +51,8 @@ LEAN = ["-fno-ipa-cp-clone", "-fno-split-paths", "-fno-gcse-after-reload"]
 LEAN += ["-fno-version-loops-for-strides", "-fno-loop-unroll-and-jam", "-fno-unswitch-loops"]
 LEAN += ["--param=max-inline-insns-auto=15", "--param=max-inline-insns-single=70"]
 LEAN += ["--param=early-inlining-insns=6", "--param=inline-min-speedup=30"]
+# No vectors of half the width for what whole ones leave over: less code.
+LEAN += ["--param=vect-epilogues-nomask=0"]
 FAST = ["-O1", *LINES] if SANITIZE else ["-O3", *LEAN, *LINES]
 # -fno-trapping-math lets comparisons of floats be vectorised; nothing here reads trap flags.
 CPU_FLAGS = [*CXX_FLAGS, "-fno-trapping-math", *(DEBUG or FAST)]

@@ -247,7 +247,9 @@ int64_t gpr_advance(gpr_axes_run *run, gpr_lane *l) {
       l->opened = 1;
     }
     for (int64_t j = 0; run->tiles.masked && !tile.counts && j < block.n; j++) counts[j] += tile.n;
-    if (fold_tile(run, l, &tile, box.first)) l->box = r.stop;
+    const int settled = fold_tile(run, l, &tile, box.first);
+    const int counts_on = run->tiles.masked && run->base.partials; /* words have the number */
+    if (settled && !counts_on) l->box = r.stop;
     if (l->box < r.stop) return read;
   } else if (!l->opened) {
     if (gpr_is_cut(run)) l->states = gpr_slots(run, run->plan.lanes + l->item);

@@ -44,7 +44,7 @@ static void make_rows(void) {
     row->finish = partial->store;
     row->many = NULL;
     row->finish_many = NULL;
-    row->quick = row->words;
+    row->quick = NULL;
   }
 }
 

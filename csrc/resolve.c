@@ -59,12 +59,13 @@ int gpr_result_dtype(int op, int dtype, const gpr_options *options) {
 }
 
 /* What elements are converted to: nothing where the result is what was asked for anyway, as that of
- * logical operators is bool, and that of means and variances of integers which doubles hold. */
+ * logical operators is bool, that of sums and products of integers, which wrap around, the widest
+ * of their kind, and that of means and variances of those that doubles hold. */
 static int folded_dtype(int op, int from, const gpr_options *options) {
   if (options->dtype == GPR_NO_DTYPE) return from;
   const int fits = row_of(op, from)->result == options->dtype;
-  const int whole = strchr("iub", gpr_dtypes[from].kind) && gpr_dtypes[from].bytes <= 4;
-  const int held = whole && options->dtype == GPR_FLOAT64 && !options->partials;
+  const int whole = strchr("iub", gpr_dtypes[from].kind) && !options->partials;
+  const int held = whole && (options->dtype != GPR_FLOAT64 || gpr_dtypes[from].bytes <= 4);
   return fits && (held || !(gpr_ops[op].flags & GPR_TAKES_DTYPE)) ? from : options->dtype;
 }
 

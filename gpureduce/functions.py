@@ -55,7 +55,7 @@ _CODE = """\
 def {name}(a, {parameters}, device="auto"{kernel_too}, progress=False):
     {correction}if type(a) not in _plain and (chunked := _way_of(a)):
         return chunked("{name}", a, dict({named}, device=device, progress=progress))
-    if progress:
+    if progress is not False:
         return _shown(progress, "{name}", _reduce, {arguments})
     return _reduce({arguments}, None)
 """

@@ -12,12 +12,15 @@ _SECONDS = 0.5
 
 def shown(progress: Progress, name: str, work: Callable[..., Any], *arguments: Any) -> Any:
     """work(*arguments, what it tells (elements done, of how many) some ten times a second)."""
-    if not progress:
+    if progress is None or progress is False:
         return work(*arguments, None)
     if callable(progress):
         return work(*arguments, progress)
     if progress is not True:
-        raise TypeError(f"progress {progress!r} is not True, False or a function of (done, total)")
+        raise TypeError(
+            f"gpureduce.{name}: progress {progress!r} is not True, False or a function of "
+            "(done, total)"
+        )
     with _bar(name) as bar:
 
         def move(done: int, total: int) -> None:

@@ -1,11 +1,13 @@
 """Extremes and their places where NaN, infinities and ties meet: many lines, a few columns, complex
 numbers by their parts."""
 
+import itertools
+import math
 import warnings
 
 import numpy as np
 import pytest
-from arrays import generator
+from arrays import generator, random_bits
 
 import gpureduce
 
@@ -57,3 +59,19 @@ def test_nan_that_does_not_count(op, dtype, kind):
         wanted, told = answer(getattr(np, op), a, axis)
         np.testing.assert_array_equal(got, wanted, str(a.shape))
         assert said == told, a.shape
+
+
+def test_any_byte_but_zero_is_true():
+    """As one byte is as good as another, none is greater, and results have the byte 1."""
+    rng = generator("truth")
+    ops = ("max", "min", "minmax", "argmax", "argmin", "argminmax", "any", "all", "count_nonzero")
+    for shape in ((1, 40), (6, 2), (2, 300), (300, 2), (9, 64), (5, 3, 7), (8, 1)):
+        for share in (0.0, 0.3, 0.9):
+            a = random_bits(rng, np.dtype(np.uint8), math.prod(shape)).reshape(shape)
+            a[rng.random(shape) < share] = 0
+            for view in (a, a[::-1], a.T):
+                for op, axis in itertools.product(ops, range(a.ndim)):
+                    got, want = (
+                        getattr(gpureduce, op)(x, axis=axis) for x in (view.view(bool), view != 0)
+                    )
+                    assert np.asarray(got).tobytes() == np.asarray(want).tobytes(), (op, shape)

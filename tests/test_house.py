@@ -79,6 +79,13 @@ def test_kernels_know_the_floors_below_alone():
 
 
 @sources_here
+def test_no_file_is_too_long():
+    paths = [*ROOMS["kernels"], *ROOMS["csrc"], *(ROOT / "gpureduce").rglob("*.py")]
+    long = {path.name: n for path in paths if (n := path.read_text().count("\n")) > 400}
+    assert not long
+
+
+@sources_here
 def test_device_code_has_no_header_of_std_or_cuda():
     """Neither itself nor by what it includes: NVRTC has none but those of kernels/nvrtc/."""
     assert sorted(STAND_INS) == ["stddef.h", "stdint.h", "string.h"]

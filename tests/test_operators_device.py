@@ -14,12 +14,10 @@ from test_device_code import LIBRARIES, library
 
 from gpureduce import Operator
 from gpureduce.custom import textbook
-from gpureduce.custom.cut import FAN
+from gpureduce.custom.cut import FAN, ROOM, STAGED_FAN
 from gpureduce.custom.device import (
     BY_THREADS,
     BY_WARPS,
-    STAGE,
-    STAGE_NODES,
     STAGED,
     Device,
     arrays_of,
@@ -93,12 +91,11 @@ def test_the_tree_of_an_operator_compiles_exactly(which, name, expression):
     steps = {"rsqrt.approx.ftz.f32": 2, "rsqrt.approx.ftz.f64": 5,
              "rcp.approx.ftz.f32": 6, "rcp.approx.ftz.f64": 7}  # fmt: skip
     made_of = {op: len(re.findall(rf"\b{re.escape(op)}\b", text)) for op in steps}
-    divides = name == "welford" and expression != STAGED
     assert {op for op, n in made_of.items() if n} == (
         {"rsqrt.approx.ftz.f32"}
         if name == "hypot"
         else {"rcp.approx.ftz.f64"}
-        if divides
+        if name == "welford"
         else set()
     )
     fused = [op for op in rounded if op.startswith(("fma", "mad"))]
@@ -136,8 +133,7 @@ def test_work_is_cut_by_the_size_of_states():
 
 def test_stages_are_the_kernels():
     text = (KERNELS / "gpu/tree_staged.cuh").read_text()
-    for name, bytes_ in (("TREE_STAGE", STAGE), ("TREE_NODES_STAGE", STAGE_NODES)):
-        kib = re.search(rf"\b{name} = (\d+) << 10", text)
-        assert kib and int(kib[1]) << 10 == bytes_, name
+    room = re.search(r"\bTREE_ROOM = (\d+) << 10, TREE_FAN_STAGE = (\d+)", text)
+    assert room and (int(room[1]) << 10, int(room[2])) == (ROOM, STAGED_FAN)
     fan = re.search(r"\bCLIMB_FAN = (\d+)", (KERNELS / "gpu/climb.cuh").read_text())
     assert fan and int(fan[1]) == FAN

@@ -84,6 +84,20 @@ def test_integers(name):
     assert list(partials(x, "count_nonzero").raw[2:]) == [1000, np.count_nonzero(x)]
 
 
+@pytest.mark.parametrize("name", ["sum", "nansum", "nanvar"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "D"])
+def test_what_counts_is_counted_to_the_end(name, dtype):
+    """Where a NaN has settled the sum as well: equal values have equal words, however cut."""
+    for shape, axis in (((200_000,), None), ((100_000, 2), 0), ((2, 100_000), 1)):
+        for values in ([np.nan], [np.inf, -np.inf]):
+            x, where = np.ones(shape, dtype), np.arange(np.prod(shape)).reshape(shape) % 3 > 0
+            x.ravel()[: 3 * len(values)] = np.repeat(values, 3)
+            counted = (where & ~np.isnan(x) if name.startswith("nan") else where).sum(axis)
+            with np.errstate(invalid="ignore"):
+                p = partials(x, name, axis, where=where)
+            assert np.array_equal(words(p)[..., 2], counted), (shape, values)
+
+
 def test_values():
     x = np.float32([3, -7, 2, 9])
     assert partials(x, "max").raw.tobytes()[24:] == np.float32([9, 0]).tobytes()

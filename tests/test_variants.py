@@ -34,6 +34,7 @@ OPS = {
     "prod": ("float32", "int64"),
     "nansum": ("float32", "float16"),
 }
+MASKED = ("sum", "mean", "var", "prod")
 
 
 def names():
@@ -64,10 +65,10 @@ def layout(rng):
     return shape, axes, lambda a: a.transpose(order)[::step]
 
 
-def reduced(op, a, axis, device, kernel=None):
+def reduced(op, a, axis, where, device, kernel=None):
     """Of any operator, for the functions of few take kernel=; None where it refuses the layout."""
     no = np._NoValue
-    arguments = (INDEX[op], a, axis, None, None, no, no, no, 0, no, device, kernel, None)
+    arguments = (INDEX[op], a, axis, None, None, no, no, where, 0, no, device, kernel, None)
     try:
         return _core.reduce(*arguments)
     except ValueError as error:
@@ -98,13 +99,18 @@ def test_a_variant_has_the_cpus_bits(variant):
             axes = None if rng.random() < 0.5 else axes[0]
         a = view(draw(rng, dtype, int(np.prod(shape))).reshape(shape))
         there = rng.random() < 0.5 and dtype.name != "bfloat16"
-        given, where = (on_device(a), "auto") if there else (a, "cuda")
-        result = reduced(op, given, axes, where, variant)
+        given, device = (on_device(a), "auto") if there else (a, "cuda")
+        where = where_there = np._NoValue
+        if op in MASKED and rng.random() < 0.3:
+            where = rng.random(a.shape) < 0.7
+            where_there = on_device(where) if there else where
+        result = reduced(op, given, axes, where_there, device, variant)
         if result is None:
             continue
         taken += 1
-        want = reduced(op, a, axes, "cpu")
-        assert_bits(fetched(result), want, f"{op} {dtype} {shape} axes {axes}")
+        want = reduced(op, a, axes, where, "cpu")
+        masked = "" if where is np._NoValue else ", masked"
+        assert_bits(fetched(result), want, f"{op} {dtype} {shape} axes {axes}{masked}")
     assert taken, "no layout came to it"
 
 

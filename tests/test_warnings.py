@@ -44,11 +44,19 @@ def in_one_pass(texts):
 
 
 @pytest.mark.parametrize("dtype", ["?", "i4", "f2", "f4", "f8", "c8", "c16"])
-@pytest.mark.parametrize("name", ["mean", "var", "std"])
+@pytest.mark.parametrize("name", ["mean", "var", "std", "nanmean", "nanvar", "nanstd"])
 def test_of_nothing_word_for_word(name, dtype):
-    for options in ({}, {"axis": 0}, {"axis": 0, "keepdims": True}):
-        for a in (np.zeros(0, dtype), np.zeros((0, 3), dtype)):
-            assert told(getattr(gpureduce, name), a, **options) == told(numpys(name), a, **options)
+    """Also where there is no output, and one element for a degree of freedom too many."""
+    shapes = [(0,), (0, 3), (0, 0), (0, 0, 2)]
+    if name.endswith(("var", "std")):
+        shapes += [(1,), (1, 0), (1, 3)]
+    for options in ({}, {"axis": 0}, {"axis": 0, "keepdims": True}, {"axis": 0, "dtype": "f4"}):
+        freedom = {} if name.endswith("mean") else {"ddof": 1}
+        for a in (np.zeros(shape, dtype) for shape in shapes):
+            if a.dtype.kind == "c" and "dtype" in options:
+                continue  # NumPy warns of the cast as well, and later
+            got = told(getattr(gpureduce, name), a, **options, **freedom)
+            assert got == told(numpys(name), a, **options, **freedom), (a.shape, options)
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])

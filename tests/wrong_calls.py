@@ -34,8 +34,8 @@ class Index:
 EVERY = {
     "axis is too large": ({"axis": 2}, "axis 2"),
     "axis is too small": ({"axis": -3}, "axis -3"),
-    "axis is no number": ({"axis": "x"}, "str"),
-    "axis is a float": ({"axis": 1.0}, "float"),
+    "axis is no number": ({"axis": "x"}, "axis: 'str'"),
+    "axis is a float": ({"axis": 1.0}, "axis: 'float'"),
     "axis is far too large": ({"axis": 2**70}, ""),
     "axis fails": ({"axis": Index()}, "of the index"),
     "an argument that is none": ({"axes": 0}, "axes"),
@@ -43,8 +43,8 @@ EVERY = {
 OF_UFUNCS = {
     "axes are twice": ({"axis": (0, -2)}, "duplicate"),
     "one axis is too large": ({"axis": (0, 5)}, "axis 5"),
-    "axes are of other things": ({"axis": (0, "x")}, "str"),
-    "axes are a list": ({"axis": [0, 1]}, "list"),
+    "axes are of other things": ({"axis": (0, "x")}, "axis: 'str'"),
+    "axes are a list": ({"axis": [0, 1]}, "axis: 'list'"),
 }
 OUT = {
     "out is of another shape": ({"axis": 0, "out": np.zeros(2)}, "shape"),
@@ -56,9 +56,10 @@ OUT = {
 MASK = {
     "the mask has another length": ({"where": [True, False]}, "where"),
     "the mask has more dimensions": ({"where": np.ones((1, 2, 3), bool)}, "where"),
+    "the mask is of floats": ({"where": np.ones((2, 3))}, "where: "),
 }
 DTYPE = {
-    "a dtype that is none": ({"dtype": "nonsense"}, "nonsense"),
+    "a dtype that is none": ({"dtype": "nonsense"}, "dtype: data type 'nonsense'"),
     "a dtype of text": ({"dtype": "U3"}, ""),
     "a dtype of objects": ({"dtype": "V3"}, "V3"),
 }
@@ -111,12 +112,14 @@ def calls() -> dict[str, Call]:
             add(label, name, a, given, word)
     add("ddof is text", "var", A, {"ddof": "x"}, "str")
     add("ddof and correction", "std", A, {"ddof": 1, "correction": 1}, "simultaneously")
-    add("the mean is text", "var", A, {"mean": "x"}, "")
-    add("initial is text", "sum", A, {"initial": "x"}, "'x'")
-    add("initial is a list", "max", A, {"initial": [1, 2, 3]}, "")
+    add("the mean is text", "var", A, {"mean": "x"}, "mean ")
+    add("the mean has another shape", "std", A, {"mean": np.zeros(9)}, "the mean: ")
+    add("the mask is None", "mean", A, {"where": None}, "where")
+    add("initial is text", "sum", A, {"initial": "x"}, "initial: ")
+    add("initial is a list", "max", A, {"initial": [1, 2, 3]}, "initial: ")
     add("a mask without initial", "min", A, {"where": A > 1}, "initial")
     add("axes of a position", "argmax", A, {"axis": (0, 1)}, "tuple")
-    add("keepdims is text", "sum", A, {"keepdims": "x"}, "str")
+    add("keepdims is text", "sum", A, {"keepdims": "x"}, "keepdims: 'str'")
     add("all NaN", "nanargmin", np.array([np.nan]), {}, "NaN")
     add("times are added", "sum", np.zeros(2, "M8[s]"), {}, "datetime64")
     add("times are multiplied", "prod", np.zeros(2, "m8[s]"), {}, "timedelta64")
@@ -266,7 +269,8 @@ OTHERS = {
     "g.sum(A, device=['cpu', 'gpu'])": (ValueError, "'gpu'"),
     "g.sum(A, device='cuda:x')": (ValueError, "'cuda:x'"),
     "g.sum(A, device=None)": (ValueError, "None"),
-    "g.sum(A, progress=3)": (TypeError, "progress 3"),
+    "g.sum(A, progress=3)": (TypeError, "gpureduce.sum: progress 3"),
+    "g.sum(A, progress=[])": (TypeError, "progress []"),
     "g.set_num_threads(-1)": (ValueError, "-1 threads"),
     "g.warp.shift_up(np.arange(4), 2, width=5)": (ValueError, "width is 5"),
     "g.work_queue.segment_sums(np.array(['a']), [0])": (TypeError, "<U1"),

@@ -1,243 +1,18 @@
 /* The CUDA backend. Only the files of this folder call CUDA.
  *
  * A run is a row of pieces. Each is made ready on the device (nothing to do, gathered there, or
- * copied through a ring of pinned memory), folded by one launch, and its state, which the kernel
- * writes to host memory word by word, or block by block in lines, merged here in order. Several are
- * under way. */
+ * copied through a ring of pinned memory), folded by one launch (pieces.c), and its state merged
+ * here in order. Several are under way. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../kernels/abi/lists.h"
-#include "../errors.h"
-#include "fill.h"
-#include "gpu.h"
+#include "run.h"
 
 /* What lies on the device in one piece is folded in one launch, for the tree up to its limit. */
 #define RESIDENT_BYTES (INT64_C(1) << 32)
-/* Blocks of a small array's launch: 2^18 float32 take as long as by the other kernel, fewer less. A
- * miss costs a launch. */
-enum { SMALL_BLOCKS = 64, WARY_RUNS = 15 };
+enum { WARY_RUNS = 15 }; /* after a small array's launch that missed */
 enum { SHARED_SLOTS = 3 };
-/* --- runs --------------------------------------------------------------------------------------
- */
-
-enum road {
-  RESIDENT, /* folded where it lies */
-  GATHERED, /* on the device, but strided or to be converted: gathered into the ring */
-  PINNED,   /* in pinned host memory: copied into the ring */
-  STAGED,   /* anywhere else in host memory: through the pinned ring, filled by several threads */
-};
-
-typedef struct gpu_run {
-  gpr_run base;
-  gpr_plan plan;
-  const gpr_gpu_row *kernel;
-  int device;
-  CUcontext before;            /* the thread's when it called */
-  CUfunction function, gather; /* NULL: not needed, or not asked for yet */
-  enum road road;
-  workspace *space;
-  CUstream stream;
-  int bytes;             /* of an element in the row's dtype */
-  gpr_queue own, *queue; /* that pieces are taken from; own: of a run alone */
-  gpr_deal *deal;        /* whose queue it is, or NULL */
-  int64_t piece;         /* elements, at most */
-  int64_t taken, launched, collected;
-  int ended; /* there is no more to be taken */
-  struct {
-    int64_t start, n;
-  } slots[SLOTS];
-  uint32_t epoch[SLOTS];
-  int64_t idle_since;
-  int small; /* a small array */
-  int again; /* which wants the other kernel after all */
-  int blocks[SLOTS];
-  /* Of the oldest piece under way: a bit for each block whose lines the state has not yet, in -1
-   * words before they are looked for, and what the others' said. */
-  uint64_t awaited[GPR_GPU_BLOCKS_MAX / 64];
-  int awaited_words;
-  uint32_t flags;
-  char *state, *other;
-
-  gpr_filling filling; /* of the pinned ring */
-} gpu_run;
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static gpr_answer *answer_of(const gpu_run *r, int slot) {
-  return r->space->answers + slot * r->space->answer_words;
-}
-
-static int is_here(const volatile uint64_t *answer, uint32_t epoch, uint32_t *word) {
-  const uint64_t both = *answer;
-  *word = (uint32_t)both;
-  return both >> 32 == epoch;
-}
-
-/* Whether the oldest piece under way is in the state by the lines of all its blocks. */
-static int is_in_lines(gpu_run *r, int slot) {
-  const int blocks = r->blocks[slot];
-  if (r->awaited_words < 0) {
-    r->awaited_words = (blocks + 63) / 64;
-    for (int w = 0; w < r->awaited_words; w++)
-      r->awaited[w] = blocks - 64 * w < 64 ? (UINT64_C(1) << (blocks - 64 * w)) - 1 : ~UINT64_C(0);
-  }
-  return !r->kernel->lines.take(r->state, answer_of(r, slot), r->awaited, r->awaited_words,
-                                r->epoch[slot], &r->flags);
-}
-
-/* Whether the oldest piece under way has left all words of its state; they are then in `other`. */
-static int is_answered(gpu_run *r) {
-  const int slot = (int)(r->collected % SLOTS);
-  if (r->kernel->lines.parts) {
-    if (!is_in_lines(r, slot)) return 0;
-    if (r->small || !(r->flags & GPR_LINE_MORE)) return 1;
-  }
-  const int masks = r->kernel->masks;
-  const volatile uint64_t *answer = (const volatile uint64_t *)answer_of(r, slot);
-  const uint32_t epoch = r->epoch[slot];
-  uint32_t *words = (uint32_t *)r->other, mask;
-  if (!masks)
-    for (int i = r->kernel->words - 1; i >= 0; i--)
-      if (!is_here(answer + i, epoch, words + i)) return 0;
-  for (int m = masks - 1; m >= 0; m--) {
-    if (!is_here(answer + m, epoch, &mask)) return 0;
-    for (int i = 32 * m; i < 32 * m + 32 && i < r->kernel->words; i++, mask >>= 1) {
-      words[i] = 0;
-      if ((mask & 1) && !is_here(answer + masks + i, epoch, words + i)) return 0;
-    }
-  }
-  return 1;
-}
-
-/* --- pieces ------------------------------------------------------------------------------------
- */
-
-static gpr_status copy_piece(gpu_run *r, int slot, const void *from, int64_t n, char *to) {
-  workspace *w = r->space;
-  gpr_status status = check(cu.MemcpyAsync(to, from, (size_t)(n * r->bytes), w->copies),
-                            "cuMemcpyAsync", r->device);
-  if (!status)
-    status = check(cu.EventRecord(w->copied[slot], w->copies), "cuEventRecord", r->device);
-  if (!status)
-    status =
-        check(cu.StreamWaitEvent(r->stream, w->copied[slot], 0), "cuStreamWaitEvent", r->device);
-  return status;
-}
-
-gpr_status gpr_cuda_gather(CUfunction gather, const gpr_plan *p, int64_t start, int64_t n, void *to,
-                           int device, CUstream stream) {
-  const int64_t scalars = n * p->row->scalars;
-  gpr_gather_args args = {.data = p->data,
-                          .start = start * p->row->scalars,
-                          .n = scalars,
-                          .ndim = p->ndim,
-                          .bytes = p->bytes,
-                          .swap = p->swap,
-                          .from = p->dtype,
-                          .to = p->row->dtype,
-                          .out = to};
-  memcpy(args.shape, p->shape, sizeof args.shape);
-  memcpy(args.strides, p->strides, sizeof args.strides);
-  const int64_t blocks = least((scalars + GPR_GATHER_THREADS - 1) / GPR_GATHER_THREADS,
-                               16 * gpr_cuda_multiprocessors(device));
-  return gpr_cuda_start(gather, blocks, GPR_GATHER_THREADS, &args, "the launch of a gather", device,
-                        stream);
-}
-
-/* Lines: of kernels with so many a multiprocessor, and of small arrays. */
-int64_t gpr_cuda_answer_words(int device) {
-  const int64_t lines = gpr_cuda_multiprocessors(device) * (int64_t)GPR_LINES_MOST;
-  return GPR_LINES_AT + GPR_LINE_WORDS * (lines < 2 * SMALL_BLOCKS ? 2 * SMALL_BLOCKS : lines);
-}
-
-/* Of so many tiles: a block each as long as the device has warps for them all, then one for up to
- * 16, flat_tree.cuh's TREE_GROUPS; its warps take what that leaves them. The product of 19 MB in
- * chunks of 16 took 17 µs on an H200: few warps had one, and its loads wait for each other. */
-static int64_t tree_blocks(int64_t tiles) {
-  enum { TILES_MOST = 512, CHUNK_TILES = 16 };
-  if (tiles <= TILES_MOST) return tiles;
-  const int64_t chunks = (tiles + CHUNK_TILES - 1) / CHUNK_TILES;
-  return chunks < TILES_MOST ? TILES_MOST : chunks;
-}
-
-int64_t gpr_cuda_blocks(const gpr_gpu_row *kernel, int64_t bytes, int device) {
-  const int64_t blocks = (bytes + 15) / kernel->tile + 1;
-  const int64_t most = (int64_t)gpr_cuda_multiprocessors(device) * kernel->blocks;
-  if (!kernel->blocks) return tree_blocks(blocks);
-  /* Two tiles are done sooner by one block than two blocks have merged: 9.3 and 10.4 µs. */
-  return blocks <= 3 ? 1 : least(blocks, least(most, GPR_GPU_BLOCKS_MAX));
-}
-
-/* Of a run alone. */
-static int is_one_piece(const gpu_run *r) { return !r->deal && r->plan.count <= r->piece; }
-
-static int64_t small_threads(const gpu_run *r, const void *data) {
-  const int64_t packets = ((int64_t)((uintptr_t)data % 16) + r->plan.count * r->bytes + 15) / 16;
-  const int loads = r->kernel->small.bytes / 16;
-  return (packets + loads - 1) / loads;
-}
-
-/* Two blocks of half the size answer sooner than one. */
-static gpr_status launch_small(gpu_run *r, gpr_flat_args args) {
-  const int64_t wanted = small_threads(r, args.data);
-  const int threads = wanted <= GPR_SMALL_THREADS ? GPR_SMALL_THREADS / 2 : GPR_SMALL_THREADS;
-  r->blocks[0] = (int)((wanted + threads - 1) / threads);
-  return gpr_cuda_launch(r->space->launcher, r->function, r->blocks[0], threads, &args, r->device,
-                         r->stream);
-}
-
-/* Where the slot's piece is, or is to be, on the device. */
-static char *piece_at(const gpu_run *r, int slot) {
-  const int64_t start = r->slots[slot].start * r->bytes;
-  if (r->road == RESIDENT) return (char *)r->plan.data + start;
-  return r->space->ring + (size_t)slot * PIECE_BYTES;
-}
-
-static gpr_status bring_piece(gpu_run *r, int slot) {
-  const int64_t start = r->slots[slot].start, n = r->slots[slot].n;
-  char *to = piece_at(r, slot);
-  switch (r->road) {
-    case RESIDENT: break;
-    case GATHERED: return gpr_cuda_gather(r->gather, &r->plan, start, n, to, r->device, r->stream);
-    case PINNED: return copy_piece(r, slot, r->plan.data + start * r->bytes, n, to);
-    case STAGED: return copy_piece(r, slot, gpr_filling_place(&r->filling, slot), n, to);
-  }
-  return GPR_OK;
-}
-
-/* Lines of other epochs with the same low bits are not to be taken for this one's. */
-static uint32_t next_epoch(gpu_run *r, int slot) {
-  workspace *w = r->space;
-  if (!(++w->epoch << (32 - GPR_LINE_EPOCH))) w->epoch++;
-  const uint32_t high = w->epoch >> GPR_LINE_EPOCH;
-  if (w->line_epoch[slot] != high)
-    memset(answer_of(r, slot), 0, (size_t)w->answer_words * sizeof(gpr_answer));
-  w->line_epoch[slot] = high;
-  return w->epoch;
-}
-
-static gpr_status fold_piece(gpu_run *r, int slot) {
-  r->epoch[slot] = next_epoch(r, slot);
-  gpr_flat_args args = {.data = piece_at(r, slot),
-                        .n = r->slots[slot].n,
-                        .index = r->slots[slot].start,
-                        .scratch = r->space->scratch,
-                        .answer = answer_of(r, slot),
-                        .epoch = r->epoch[slot]};
-  if (r->small) return launch_small(r, args);
-  r->blocks[slot] = (int)gpr_cuda_blocks(r->kernel, args.n * r->bytes, r->device);
-  if (is_one_piece(r))
-    return gpr_cuda_launch(r->space->launcher, r->function, r->blocks[slot], r->kernel->threads,
-                           &args, r->device, r->stream);
-  return gpr_cuda_start(r->function, r->blocks[slot], r->kernel->threads, &args,
-                        "the launch of a reduction", r->device, r->stream);
-}
-
-static gpr_status launch_piece(gpu_run *r, int slot) {
-  const gpr_status status = bring_piece(r, slot);
-  return status ? status : fold_piece(r, slot);
-}
 
 /* What a small array's launch missed is for the kernel that misses nothing. */
 static void begin_again(gpu_run *r) {
@@ -296,7 +71,7 @@ static gpr_status idle(gpu_run *r, int64_t now) {
   if (!r->idle_since) r->idle_since = now;
   if (!gpr_cuda_wait(r->idle_since, now)) return GPR_OK;
   const CUresult result = cu.StreamQuery(r->stream);
-  if (result == CUDA_SUCCESS && r->collected < r->launched && !is_answered(r))
+  if (result == CUDA_SUCCESS && r->collected < r->launched && !gpr_piece_is_answered(r))
     return gpr_fail(GPR_DEVICE_ERROR, "a reduction on cuda:%d ended without an answer", r->device);
   return result == CUDA_ERROR_NOT_READY ? GPR_OK : check(result, "a reduction", r->device);
 }
@@ -318,10 +93,10 @@ static gpr_status work(gpu_run *r, int *busy) {
   *busy = 1;
   if (r->again) {
     r->again = 0;
-    return fold_piece(r, 0);
+    return gpr_piece_fold(r, 0);
   }
   *busy = 0;
-  if (r->collected < r->launched && is_answered(r)) {
+  if (r->collected < r->launched && gpr_piece_is_answered(r)) {
     collect_piece(r);
     *busy = 1;
     if (r->again) return GPR_OK;
@@ -329,7 +104,7 @@ static gpr_status work(gpu_run *r, int *busy) {
   take(r);
   if (r->launched < r->taken &&
       (r->road != STAGED || gpr_filling_is_there(&r->filling, r->launched))) {
-    status = launch_piece(r, (int)(r->launched++ % SLOTS));
+    status = gpr_piece_launch(r, (int)(r->launched++ % SLOTS));
     *busy = 1;
   }
   if (!*busy && r->road == STAGED) *busy = gpr_filling_one(&r->filling);
@@ -413,7 +188,7 @@ static gpr_status make_states(gpu_run *r) {
 
 static int is_small(gpu_run *r) {
   if (!is_one_piece(r) || !r->kernel->small.kernel) return 0;
-  if (small_threads(r, piece_at(r, 0)) > SMALL_BLOCKS * GPR_SMALL_THREADS) return 0;
+  if (gpr_piece_threads(r, gpr_piece_at(r, 0)) > SMALL_BLOCKS * GPR_SMALL_THREADS) return 0;
   if (!r->space->wary) return 1;
   r->space->wary--;
   return 0;

@@ -20,6 +20,31 @@ int gpr_arguments_init(void) {
   return gpr_no_value && gpr_axis_error && gpr_auto;
 }
 
+/* --- messages ----------------------------------------------------------------------------------
+ */
+
+/* Puts what the argument is called before NumPy's and Python's own words, which do not say. */
+static int name_argument(const gpr_call *call, const char *argument) {
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  PyObject *text = PyObject_Str(value), *named = NULL;
+  const int plain =
+      type == PyExc_TypeError || type == PyExc_ValueError || type == PyExc_OverflowError;
+  const char *words = text && plain ? PyUnicode_AsUTF8(text) : NULL;
+  if (words && !strstr(words, argument) && strncmp(words, "gpureduce.", strlen("gpureduce.")))
+    named = Py_BuildValue(
+        "(N)", PyUnicode_FromFormat("gpureduce.%s: %s: %s", call->name, argument, words));
+  if (named) PyObject_SetAttrString(value, "args", named);
+  Py_XDECREF(named);
+  Py_XDECREF(text);
+  PyErr_Restore(type, value, trace);
+  return 0;
+}
+static int named(int fine, const gpr_call *call, const char *argument) {
+  return fine || name_argument(call, argument);
+}
+
 /* --- the array ---------------------------------------------------------------------------------
  */
 
@@ -103,7 +128,7 @@ static int parse_kernel(PyObject *object, const char *function, int *kernel) {
 
 static int parse_dtype(PyObject *object, gpr_call *call) {
   if (!gpr_is_given(object)) return 1;
-  if (!PyArray_DescrConverter(object, &call->asked)) return 0;
+  if (!PyArray_DescrConverter(object, &call->asked)) return name_argument(call, "dtype");
   call->options.dtype = gpr_supported_dtype(call->asked, call->name);
   return call->options.dtype != GPR_NO_DTYPE;
 }
@@ -228,6 +253,10 @@ static int broadcast_mask(gpr_call *call, const gpr_view *mask) {
 static int parse_where(PyObject *object, gpr_call *call) {
   gpr_view mask;
   if (!object || object == gpr_no_value || object == Py_True) return 1;
+  if (object == Py_None && gpr_counts_first(call)) {
+    PyErr_Format(PyExc_TypeError, "gpureduce.%s: where must be a mask, not None", call->name);
+    return 0;
+  }
   call->options.where = &call->where;
   if (call->view.device < 0) { /* look_again() fills it in */
     call->where_holder = PyArray_FromAny(object, PyArray_DescrFromType(NPY_BOOL), 0, 0, 0, NULL);
@@ -295,7 +324,8 @@ static int parse_spread(const gpr_given *given, gpr_call *call) {
     shape[d] = call->options.axes >> d & 1 ? 1 : call->view.shape[d];
   call->means = (PyArrayObject *)PyArray_SimpleNew(call->view.ndim, shape,
                                                    parts == 2 ? NPY_COMPLEX128 : NPY_FLOAT64);
-  if (!call->means || !copy_numbers(call->means, given->mean, call->name)) return 0;
+  if (!call->means || !copy_numbers(call->means, given->mean, call->name))
+    return name_argument(call, "the mean");
   call->options.means = PyArray_DATA(call->means);
   return 1;
 }
@@ -328,9 +358,10 @@ static int parse_all(const gpr_given *given, gpr_call *call) {
     return 0;
   call->what = gpr_resolve(call->op, call->view.dtype, &call->options);
   call->of = call->asked && call->options.dtype != call->view.dtype ? call->asked : call->descr;
-  if (!gpr_parse_bounds(given, call) || !gpr_parse_axis(given->axis, call) ||
-      !gpr_parse_segments(given, call) || !parse_where(given->where, call) ||
-      !parse_initial(given->initial, call) || !gpr_parse_keepdims(given->keepdims, call, &keepdims))
+  if (!gpr_parse_bounds(given, call) || !named(gpr_parse_axis(given->axis, call), call, "axis") ||
+      !gpr_parse_segments(given, call) || !named(parse_where(given->where, call), call, "where") ||
+      !named(parse_initial(given->initial, call), call, "initial") ||
+      !named(gpr_parse_keepdims(given->keepdims, call, &keepdims), call, "keepdims"))
     return 0;
   gpr_shape_result(call, keepdims);
   return ((gpr_ops[call->op].flags & GPR_SPREAD) == 0 || parse_spread(given, call)) &&

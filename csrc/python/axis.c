@@ -15,16 +15,14 @@ static int as_int(PyObject *object, const char *name, PyObject *too_large, const
   return 0;
 }
 
-/* NumPy's means and variances are Python's, and count the elements along the axes first. */
-static int counts_first(const gpr_call *call) {
-  const int flags = gpr_ops[call->op].flags;
-  return (flags & (GPR_EMPTY_WARNS | GPR_SPREAD)) &&
-         !((flags & GPR_SKIPS_NAN) && gpr_is_inexact(call->view.dtype));
+int gpr_counts_first(const gpr_call *call) {
+  return (gpr_ops[call->op].flags & (GPR_EMPTY_WARNS | GPR_SPREAD)) &&
+         !gpr_skips(call->op, call->view.dtype);
 }
 
 static int add_axis(PyObject *object, gpr_call *call) {
   const int ndim = call->view.ndim;
-  PyObject *too_large = counts_first(call) ? PyExc_OverflowError : PyExc_ValueError;
+  PyObject *too_large = gpr_counts_first(call) ? PyExc_OverflowError : PyExc_ValueError;
   int axis;
   if (!as_int(object, "axis", too_large, call, &axis)) return 0;
   if (axis < -ndim || axis >= ndim) {
@@ -44,7 +42,7 @@ static int add_axis(PyObject *object, gpr_call *call) {
 
 /* NumPy lets most functions reduce a scalar along axis 0. */
 static int has_scalar_axis(PyObject *object, const gpr_call *call) {
-  if (call->view.ndim || PyTuple_Check(object) || counts_first(call)) return 0;
+  if (call->view.ndim || PyTuple_Check(object) || gpr_counts_first(call)) return 0;
   const int axis = PyArray_PyIntAsInt(object), failed = PyErr_Occurred() != NULL;
   if (failed) PyErr_Clear(); /* it comes again */
   return !failed && (axis == 0 || axis == -1);

@@ -26,6 +26,8 @@ static inline int gpr_is_number(const PyArray_Descr *descr) {
 /* device=: a name, or a list of names. */
 int gpr_parse_device(PyObject *object, gpr_options *options);
 
+/* NumPy's means and variances are Python's, and count the elements along the axes first. */
+int gpr_counts_first(const gpr_call *call);
 int gpr_parse_axis(PyObject *object, gpr_call *call);
 int gpr_parse_keepdims(PyObject *object, const gpr_call *call, int *keepdims);
 void gpr_shape_result(gpr_call *call, int keepdims);

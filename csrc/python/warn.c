@@ -191,10 +191,12 @@ static void look_for(const gpr_call *call, int64_t count, const real *r, pending
 /* --- what is told ------------------------------------------------------------------------------
  */
 
+/* Integers have none, and NumPy hands them to the functions that do not look. */
+static int skips_nan(const gpr_call *call) { return gpr_skips(call->op, call->view.dtype); }
+
 /* Flags of what went wrong: of numbers a result that is none. `told`: that nothing counted. */
 static int flags_of(const gpr_call *call, const char *results, int64_t count, int told) {
-  const int skips = gpr_ops[call->op].flags & GPR_SKIPS_NAN;
-  const int infinite = told ? NPY_FPE_DIVIDEBYZERO : NPY_FPE_OVERFLOW;
+  const int skips = skips_nan(call), infinite = told ? NPY_FPE_DIVIDEBYZERO : NPY_FPE_OVERFLOW;
   const real r = real_of(call->what.result, 0), of = real_of(call->view.dtype, call->view.swapped);
   pending p = {PyMem_RawCalloc((size_t)count, 1), 0};
   int flags = 0, found = 0;
@@ -244,7 +246,7 @@ static int give(const gpr_call *call, int flags, const char *text, int64_t least
   const char *name = call->options.starts ? "reduceat" : "reduce";
   const real r = real_of(call->what.result, 0);
   if (text) name = call->ndim || r.bytes < 8 ? "divide" : "scalar divide";
-  if (text && (op_flags & GPR_SPREAD) && !(op_flags & GPR_SKIPS_NAN) && !least &&
+  if (text && (op_flags & GPR_SPREAD) && !skips_nan(call) && !least &&
       PyUFunc_GiveFloatingpointErrors("divide", NPY_FPE_INVALID) < 0)
     return 0;
   if (op_flags & GPR_NONEMPTY) name = call->ndim ? "subtract" : "scalar subtract";
@@ -267,8 +269,19 @@ static int is_asked_for(void) {
   return asked;
 }
 
+/* Without outputs, what each would have had. */
+static int64_t least_of(const gpr_call *call, int64_t least) {
+  int64_t n = 1;
+  if (least != INT64_MAX || call->options.where || call->options.starts || !gpr_counts_first(call))
+    return least;
+  for (int d = 0; d < call->view.ndim; d++)
+    if (call->options.axes >> d & 1) n *= call->view.shape[d];
+  return n;
+}
+
 static const char *text_of(const gpr_call *call, int64_t least) {
-  const int flags = gpr_ops[call->op].flags, skips = flags & GPR_SKIPS_NAN;
+  const int flags = gpr_ops[call->op].flags, skips = skips_nan(call);
+  least = least_of(call, least);
   if (least < 0 || least == INT64_MAX) return NULL;
   if (skips && (flags & GPR_NONEMPTY) && !call->is_ufunc && least == 0)
     return "All-NaN slice encountered";

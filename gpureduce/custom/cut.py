@@ -8,8 +8,6 @@ from typing import NamedTuple
 from gpureduce.custom.device import (
     BY_THREADS,
     BY_WARPS,
-    STAGE,
-    STAGE_NODES,
     STAGED,
     STAGED_THREADS,
     Shape,
@@ -33,11 +31,13 @@ ACROSS = 32  # outputs side by side of a block: of 64 and 128 columns took a ten
 ROW_LEAST = 512  # elements of an output that are worth a warp
 LANES_LEAST = 16  # outputs side by side, for which threads go across them
 BRANCH = 8  # bytes beside a state
-STAGED_BLOCKS = 4  # of a multiprocessor
+# Blocks of a multiprocessor, a block's bytes, and its nodes that one thread folds, as
+# kernels/gpu/tree_staged.cuh has them.
+STAGED_BLOCKS, ROOM, STAGED_FAN = 4, 44 << 10, 8
 STAGE_FEW = 4096  # bytes of an output that one block folds, were it the only one
-# Bytes of an output at most: by warps float32's hypot takes a fifth longer of rows of 12 KB, and a
-# tenth less of those of 20.
-STAGE_LONG = 16 << 10
+# Of longer ones a block has room for so many, or warps fold them: of rows of 27 KB, one at a time,
+# float32's hypot read at 36 % of an H200's limit, where warps do at 58.
+STAGED_LEAST = 2
 
 
 class Dims(NamedTuple):
@@ -99,6 +99,17 @@ def dims_of(
     return Dims(tuple(joined(far_first)), tuple(reduced) or (nothing,), outputs, count)
 
 
+def staged_most(shape: Shape, count: int) -> int:
+    """Outputs that a block has room for, or less than one; an odd number of them lies between an
+    output's nodes."""
+    unit = shape.unit * shape.leaf
+    leaves = ROOM // (unit + shape.state) * unit // 16 * 16
+    units = -(-count // shape.unit)
+    nodes = (ROOM - leaves) // (units * shape.state)
+    others = leaves // (-(-units // STAGED_FAN) * shape.state)
+    return min(leaves // (count * shape.leaf), (min(nodes, others) - 1) | 1)
+
+
 def staged(shape: Shape, dims: Dims, outputs: int, count: int, multiprocessors: int) -> Cut | None:
     """Of one packed array, if its outputs lie behind each other and several, or a long one, are a
     block's."""
@@ -106,13 +117,12 @@ def staged(shape: Shape, dims: Dims, outputs: int, count: int, multiprocessors: 
     is_piece = len(dims.reduced) == 1 and len(dims.kept) <= 1
     if not is_piece or any(dim.strides[0] != size for dim in dims.kept):
         return None
-    if count < 2 or size > STAGE_LONG or (outputs < multiprocessors and size > STAGE_FEW):
+    if count < 2 or (outputs < multiprocessors and size > STAGE_FEW):
         return None
-    nodes = -(-count // shape.packet) * shape.state
-    fair = -(-outputs // (multiprocessors * STAGED_BLOCKS))
-    team = min(STAGE // size, STAGE_NODES // nodes, fair)
-    if not team:
+    most = staged_most(shape, count)
+    if most < (STAGED_LEAST if size > STAGE_FEW else 1):
         return None
+    team = min(most, -(-outputs // (multiprocessors * STAGED_BLOCKS)))
     tiles = -(-outputs // team)
     return Cut(STAGED, STAGED_THREADS, team, 1, tiles, 1, 1, min(tiles, 1 << 30))
 

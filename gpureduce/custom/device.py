@@ -13,12 +13,12 @@ HEADER = "gpu/operator.cuh"
 BY_THREADS = "gpr::operate_by_threads<gpr::UserOperator>"
 BY_WARPS = "gpr::operate_by_warps<gpr::UserOperator>"
 STAGED = "gpr::operate_staged<gpr::UserOperator>"
-STAGE, STAGE_NODES = 28 << 10, 16 << 10  # bytes of a block, as kernels/gpu/tree_staged.cuh has them
 WARP = 32
 # What is unrolled costs code and time to compile by what combine does, in instructions or so.
 _RUN_COST = 1600
 _COST = {"div": 12, "rem": 30, "call": 40}
 _RUN_BYTES = 160  # that a thread loads at a time
+_UNIT_BYTES = 64  # of shared memory; 16 and 32 took a fifth and a tenth longer on an H200
 _PACKET_BYTES = 16  # that a lane loads of one array by one instruction
 _ROWS, _ROWS_BYTES = 8, 256  # that a lane has on their way, or of their nodes
 # Registers of a multiprocessor, for each of 32 lanes, and what a lane needs beside its rows. On an
@@ -34,6 +34,7 @@ class Shape(NamedTuple):
 
     run: int  # leaves that a thread folds at a time
     leaves: int  # the same where there are few or they lie anywhere
+    unit: int  # leaves of a thread that were staged
     packet: int  # leaves of a lane side by side
     rows: int  # packets of a lane
     is_ahead: bool  # whether a thread's leaves can come by way of shared memory
@@ -92,6 +93,7 @@ def shape_of(program: Program) -> Shape:
     cost = _cost(program.combine) + _cost(program.lift)
     run = _most(1, 32, given, _RUN_BYTES)
     run = _most(1, run, cost, _RUN_COST)
+    unit = _most(1, run, given, _UNIT_BYTES)
     packet = _most(1, 8, widest, _PACKET_BYTES)
     packet = _most(1, packet, cost, _RUN_COST)
     rows = _most(1, _ROWS, max(packet * given, state), _ROWS_BYTES)
@@ -104,8 +106,8 @@ def shape_of(program: Program) -> Shape:
     depth = 24 if state <= 32 else 20 if state <= 64 else 12
     leaves = min(run, 8)
     return Shape(
-        run, leaves, packet, rows, is_ahead, _THREADS, blocks, max(1, min(warps, 32)), depth, state,
-        given,
+        run, leaves, unit, packet, rows, is_ahead, _THREADS, blocks, max(1, min(warps, 32)), depth,
+        state, given,
     )  # fmt: skip
 
 
@@ -214,6 +216,7 @@ def _operator(program: Program, arrays: Sequence[Array], shape: Shape) -> str:
         "OUTS": len(program.results),
         "RUN": shape.run,
         "LEAVES": shape.leaves,
+        "UNIT": shape.unit,
         "PACKET": shape.packet,
         "ROWS": shape.rows,
         "IS_QUICK": int(_is_quick(program)),

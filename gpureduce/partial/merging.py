@@ -269,11 +269,12 @@ def _rounded_into(kind: Kind, asked: str, dtype: DTypeLike | None) -> np.dtype[A
 def warn(asked: str, kind: Kind, least: int, ddof: float) -> None:
     """In the words of csrc/python/warn.c, which are NumPy's."""
     nonempty = ("min", "max", "ptp", "minmax", "argmin", "argmax", "argminmax")
+    skips = asked.startswith("nan") and kind.dtype.kind in "fcmMV"
     text = None
     if asked.removeprefix("nan") in nonempty and not least:
-        if asked.startswith("nan") and "arg" not in asked and kind.dtype.kind in "fcmMV":
+        if skips and "arg" not in asked:
             text = "All-NaN slice encountered"
-        elif asked.startswith("nanarg") and kind.dtype.kind in "fcmMV":
+        elif skips:
             raise ValueError("All-NaN slice encountered")
         else:
             raise ValueError(
@@ -283,7 +284,7 @@ def warn(asked: str, kind: Kind, least: int, ddof: float) -> None:
     if asked.endswith("mean") and not least and kind.dtype.kind not in "mM":
         text = "Mean of empty slice"
     if asked.endswith(("var", "std")) and least - ddof <= 0:
-        text = "Degrees of freedom <= 0 for slice" + "." * asked.startswith("nan")
+        text = "Degrees of freedom <= 0 for slice" + "." * skips
     if text:
         warnings.warn(text, RuntimeWarning, stacklevel=4)
 

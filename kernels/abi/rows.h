@@ -109,7 +109,6 @@ typedef struct gpr_row {
   int (*fold_skipping)(void *state, const void *data, int64_t n, int64_t index);
   const gpr_quick *quick; /* or NULL */
   const gpr_brief *brief; /* or NULL */
-  const gpr_quick *words; /* of its partials, or NULL */
 } gpr_row;
 enum { GPR_SHORT = 4096 };      /* elements of an output in a tile, at most */
 enum { GPR_STATE_MOST = 4096 }; /* bytes of a row's state that has a quick one, at most */

@@ -8,7 +8,7 @@
   X(TREES, "trees", "the one tree of an ordered operator, any layout")                           \
   X(SEGMENTS, "segments", "segments of elements that lie side by side")                          \
   X(PACKED, "rows_tiny", "rows one behind the other, whole ones in a packet of 16 bytes or few") \
-  X(SHALLOW, "columns_small", "columns of a few rows that start at multiples of 16 bytes")       \
+  X(SHALLOW, "columns_small", "columns of a few rows, with masks and NaN")                       \
   X(STAGED, "rows_shared", "rows one behind the other of 4 KiB at most, through shared memory")  \
   X(COLUMNS, "columns", "columns of rows that start at multiples of 16 bytes")                   \
   X(ROWS, "rows", "rows of 2 KiB and more")                                                      \

@@ -22,11 +22,17 @@ GPR_FN float to_odd(double x) {
   return from_bits(b | 1);
 }
 
-template <class To> struct Make { /* integers */
+template <class To, Kind K> struct MakeOf { /* integers */
   static GPR_METHOD To from(int64_t x) { return (To)x; }
   static GPR_METHOD To from(uint64_t x) { return (To)x; }
   static GPR_METHOD To from(double x) { return (To)to_int64(x); }
 };
+template <class To> struct MakeOf<To, KIND_FLOAT> { /* narrow ones */
+  static GPR_METHOD To from(int64_t x) { return narrow((float)x, To()); }
+  static GPR_METHOD To from(uint64_t x) { return narrow((float)x, To()); }
+  static GPR_METHOD To from(double x) { return narrow(to_odd(x), To()); }
+};
+template <class To> struct Make : MakeOf<To, Traits<To>::kind> {};
 template <> struct Make<uint64_t> {
   static GPR_METHOD uint64_t from(int64_t x) { return (uint64_t)x; }
   static GPR_METHOD uint64_t from(uint64_t x) { return x; }
@@ -41,21 +47,15 @@ template <> struct Make<double> {
 template <> struct Make<float> {
   template <class W> static GPR_METHOD float from(W x) { return (float)x; }
 };
-template <class H> struct MakeHalf {
-  static GPR_METHOD H from(int64_t x) { return narrow((float)x, H()); }
-  static GPR_METHOD H from(uint64_t x) { return narrow((float)x, H()); }
-  static GPR_METHOD H from(double x) { return narrow(to_odd(x), H()); }
-};
-template <> struct Make<float16> : MakeHalf<float16> {};
-template <> struct Make<bfloat16> : MakeHalf<bfloat16> {};
 template <class R> struct Make<complex<R>> {
   template <class W> static GPR_METHOD complex<R> from(W x) { return {Make<R>::from(x), 0}; }
 };
 
-template <class To, class From> GPR_FN To convert(From x) { return Make<To>::from(wide(x)); }
-template <class To> GPR_FN To convert(float16 x) { return Make<To>::from((double)wide(x)); }
-template <class To> GPR_FN To convert(bfloat16 x) { return Make<To>::from((double)wide(x)); }
-template <class To> GPR_FN To convert(float x) { return Make<To>::from((double)x); }
+template <class W> GPR_FN W widest(W x) { return x; }
+GPR_FN double widest(float x) { return x; }
+template <class To, class From> GPR_FN To convert(From x) {
+  return Make<To>::from(widest(wide(x)));
+}
 
 /* Complex to real keeps the real part; to boolean looks at both. */
 template <class To> struct FromComplex {

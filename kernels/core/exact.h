@@ -2,8 +2,8 @@
  *
  * Every finite double is an integer multiple of 2^-1074. An Exact is such an integer, in 32-bit
  * digits held in 64-bit words so that additions need no carry and any order of them gives the same
- * words. A Window is what makes it fast: doubles that catch a batch of numbers without error and
- * say so, or are thrown away. Idea: error-free extraction (Rump, Ogita, Oishi, "Accurate
+ * words. What makes it fast are doubles that catch a batch of numbers without error and say so, or
+ * are thrown away (gpu/windows.cuh). Idea: error-free extraction (Rump, Ogita, Oishi, "Accurate
  * floating-point summation", 2008) into a long accumulator (Kulisch). Written once for both sides;
  * compile without contraction, without fast-math. */
 #ifndef GPR_EXACT_H
@@ -48,20 +48,23 @@ GPR_FN Deposit split_at(int64_t value, int bit) {
 }
 GPR_FN Deposit split(int64_t value, int exponent) { return split_at(value, exponent - GPR_BOTTOM); }
 
-GPR_FN void carry(Exact &e) {
-  for (int i = 0; i + 1 < GPR_DIGITS; i++) {
-    e.digit[i + 1] += e.digit[i] >> 32;
-    e.digit[i] &= 0xffffffff;
+/* Of an Exact, or of what has digits like it. */
+template <class A> GPR_FN void carry(A &a) {
+  for (int i = 0; i + 1 < (int)(sizeof a.digit / sizeof *a.digit); i++) {
+    a.digit[i + 1] += a.digit[i] >> 32;
+    a.digit[i] &= 0xffffffff;
   }
-  e.pending = 1;
+  a.pending = 1;
 }
-
+template <class A> GPR_FN void deposit_at(A &a, int64_t value, int bit) {
+  const Deposit d = split_at(value, bit);
+  a.digit[d.at] += d.low;
+  a.digit[d.at + 1] += d.middle;
+  a.digit[d.at + 2] += d.high;
+  if (++a.pending >= 0x40000000u) carry(a);
+}
 GPR_FN void deposit(Exact &e, int64_t value, int exponent) {
-  const Deposit d = split(value, exponent);
-  e.digit[d.at] += d.low;
-  e.digit[d.at + 1] += d.middle;
-  e.digit[d.at + 2] += d.high;
-  if (++e.pending >= 0x40000000u) carry(e);
+  deposit_at(e, value, exponent - GPR_BOTTOM);
 }
 
 /* A sum of many, of 128 bits. */
@@ -106,27 +109,10 @@ GPR_FN void merge(Exact &into, const Exact &from) {
 /* HEADROOM = 5: a batch is 32 numbers a lane. Each doubling of the batch costs one of the 46 bits
  * that the first level keeps below 2^top, and two of the 93 that both keep. */
 enum { GPR_HEADROOM = 5, GPR_BATCH = 1 << GPR_HEADROOM };
-/* Beyond these a start or a unit is no normal double; such numbers take the slow road. */
-enum { GPR_TOP_MAX = 1010, GPR_TOP_MIN = -980 };
-
-/* Numbers below 2^top: level 1 counts in units of 2^unit1, what falls below it goes to level 2. */
-struct Window {
-  double start1, start2;
-  int top, unit1, unit2;
-};
+/* Beyond this a start is no normal double; such numbers take the slow road. */
+enum { GPR_TOP_MAX = 1010 };
 
 GPR_FN double power_of_two(int exponent) { return from_bits((uint64_t)(exponent + 1023) << 52); }
-
-GPR_FN Window open_window(int top) {
-  Window w;
-  w.top = top < GPR_TOP_MIN ? GPR_TOP_MIN : top;
-  w.unit1 = w.top + GPR_HEADROOM - 51;
-  w.unit2 = w.top + 2 * GPR_HEADROOM - 103;
-  /* 1.5·2^k: sums of both signs stay within the binade, where all numbers share one unit. */
-  w.start1 = 1.5 * power_of_two(w.unit1 + 52);
-  w.start2 = 1.5 * power_of_two(w.unit2 + 52);
-  return w;
-}
 
 /* Adds x to the first level's sum; what that does not hold is the result. */
 template <class D> GPR_FN D rest_of(D &sum, const D x) {
@@ -135,21 +121,6 @@ template <class D> GPR_FN D rest_of(D &sum, const D x) {
   sum = t;
   return rest;
 }
-
-/* One number into one lane's batch. `away` gathers in its top 12 bits whether the sum ever left its
- * binade (also by NaN and inf), `lost` in its low 63 whether a bit was rounded away. D is double
- * and U uint64_t, or vectors of them. */
-template <class D, class U>
-GPR_FN void add_two_levels(D &sum1, D &sum2, U &away, U &lost, const D start1, const D x) {
-  const D rest = rest_of(sum1, x);
-  away |= bits(sum1) ^ bits(start1);
-  const D u = sum2 + rest;
-  const D caught = minus(u, sum2);
-  lost |= bits(caught) ^ bits(rest);
-  sum2 = u;
-}
-
-GPR_FN bool is_exact(uint64_t away, uint64_t lost) { return (away >> 52) == 0 && (lost << 1) == 0; }
 
 /* Within one binade the bits of a double are its count of units plus a constant. A batch adds less
  * than 2^51 units, so an int64_t holds 2^12 batches. */

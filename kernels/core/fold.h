@@ -9,7 +9,7 @@
  * accumulator  what an engine folds into. An exact fold has many: a superaccumulator, doubles that
  *              carry their errors, integers that count units. They are an engine's own affair.
  * superaccumulator   an integer of fixed point, wide enough for every sum: certain, in any order.
- * bin          doubles that catch all numbers below a power of two without error (a Window).
+ * bin          doubles that catch all numbers below a power of two without error (gpu/windows.cuh).
  * certificate  what such an accumulator knows at its end: that nothing was lost. Without it the
  *              elements are folded again into what is certain, the fallback.
  * TwoSum, TwoProd    an addition, a product and what it was rounded by (error_free.h); what keeps
@@ -97,18 +97,6 @@ template <class T> struct RoundedSum {
   GPR_METHOD void add(T) { certified = false; }
   template <class R> GPR_METHOD R round(uint64_t n = 1) {
     certified &= n == over && Same<R, T>::value;
-    if constexpr (Same<R, T>::value)
-      return value;
-    else
-      return quiet_nan<R>();
-  }
-};
-/* The same of a variance, or of its root. */
-template <class T, bool IS_ROOT> struct RoundedSpread {
-  T value;
-  bool certified;
-  template <class R, bool ROOT> GPR_METHOD R spread(int64_t, const gpr_spread *) {
-    certified &= ROOT == IS_ROOT && Same<R, T>::value;
     if constexpr (Same<R, T>::value)
       return value;
     else

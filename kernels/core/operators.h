@@ -184,15 +184,10 @@ template <class T> struct Min : Extreme<T, 0> {};
 template <class T> struct Max : Extreme<T, 1> {};
 
 template <class T> GPR_FN T difference(T high, T low) {
-  return (T)((uint64_t)high - (uint64_t)low);
-}
-GPR_FN float difference(float high, float low) { return plain_nan(high - low); }
-GPR_FN double difference(double high, double low) { return plain_nan(high - low); }
-GPR_FN float16 difference(float16 high, float16 low) {
-  return narrow(plain_nan(widen(high) - widen(low)), float16());
-}
-GPR_FN bfloat16 difference(bfloat16 high, bfloat16 low) {
-  return narrow(plain_nan(widen(high) - widen(low)), bfloat16());
+  if constexpr (Traits<T>::kind == KIND_FLOAT)
+    return narrow(plain_nan(wide(high) - wide(low)), T());
+  else
+    return (T)((uint64_t)high - (uint64_t)low);
 }
 template <class R> GPR_FN complex<R> difference(complex<R> high, complex<R> low) {
   return plain_nan(complex<R>{high.re - low.re, high.im - low.im});

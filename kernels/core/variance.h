@@ -22,21 +22,9 @@ struct Squares {
   uint32_t pending, unused[3]; /* deposits since the last carry */
 };
 
-GPR_FN void carry(Squares &s) {
-  for (int i = 0; i + 1 < GPR_SQUARES_DIGITS; i++) {
-    s.digit[i + 1] += s.digit[i] >> 32;
-    s.digit[i] &= 0xffffffff;
-  }
-  s.pending = 1;
-}
-
 /* As an Exact's, for what multiplies 2^exponent. */
 GPR_FN void deposit(Squares &s, int64_t value, int exponent) {
-  const Deposit d = split_at(value, exponent - GPR_SQUARES_BOTTOM);
-  s.digit[d.at] += d.low;
-  s.digit[d.at + 1] += d.middle;
-  s.digit[d.at + 2] += d.high;
-  if (++s.pending >= 0x40000000u) carry(s);
+  deposit_at(s, value, exponent - GPR_SQUARES_BOTTOM);
 }
 
 GPR_FN void merge(Squares &into, const Squares &from) {

@@ -55,28 +55,14 @@ template <int COUNT, int LOW, int HIGH> struct Digits {
   }
 };
 
-/* log2 of what no finite number of T reaches. */
-template <class R> struct Beyond;
-template <> struct Beyond<float16> {
-  enum { value = 16 };
-};
-template <> struct Beyond<bfloat16> {
-  enum { value = 128 };
-};
-template <> struct Beyond<float> {
-  enum { value = 128 };
-};
-template <> struct Beyond<double> {
-  enum { value = 1024 };
-};
 /* 2^63 elements of it, and of the squares of both parts of a complex number. */
 template <class R>
 struct SumDigits : Digits<GPR_DIGITS, (Format<R>::smallest - GPR_BOTTOM) / 32,
-                          (Beyond<R>::value + 63 - GPR_BOTTOM) / 32> {};
+                          (Format<R>::beyond + 63 - GPR_BOTTOM) / 32> {};
 template <class R>
 struct SquareDigits
     : Digits<GPR_SQUARES_DIGITS, (2 * Format<R>::smallest - GPR_SQUARES_BOTTOM) / 32,
-             (2 * Beyond<R>::value + 64 - GPR_SQUARES_BOTTOM) / 32> {};
+             (2 * Format<R>::beyond + 64 - GPR_SQUARES_BOTTOM) / 32> {};
 
 /* --- exact sums --------------------------------------------------------------------------------
  */

@@ -5,37 +5,12 @@
 #define GPR_BRIEF_H
 
 #include "moments.h"
-#include "sum_words.h"
 
 GPR_OPEN
 
-/* Sums of numbers and of their squares that know what they lose; of doubles the third is of what
- * their squares are rounded by. */
-template <int SQUARES> struct Tracked {
-  template <class D> struct Moments : TwofoldSum<D> {
-    TwofoldSum<D> square[SQUARES];
-
-    GPR_METHOD void open() {
-      TwofoldSum<D>::open();
-      for (int i = 0; i < SQUARES; i++) square[i].open();
-    }
-    template <bool NARROW> GPR_METHOD void add(const D x) {
-      const D product = GPR_PRODUCT(x, x);
-      this->add_exactly(x);
-      square[0].add_exactly(product);
-      if constexpr (!NARROW) {
-        const Words low = (Words)(product < 0x1p-900) & (Words)(x != 0); /* whose rest underflows */
-        square[1].add_exactly(product_rest(x, x, product));
-        square[1].errors += (Doubles)(low & bits(1 - Doubles{}));
-      }
-    }
-    GPR_METHOD void settle(double) {}
-    GPR_METHOD void merge(const Moments &other) {
-      TwofoldSum<D>::merge(other);
-      for (int i = 0; i < SQUARES; i++) square[i].merge(other.square[i]);
-    }
-  };
-};
+/* One of 2.5 million normal floats lies so far below its neighbours that what it adds to is refused
+ * and folded again: one output in 76 of so many elements. */
+static constexpr int64_t SURELY_HELD = 1 << 15;
 
 template <int PAIRS> struct BriefWords { double n, pair[2 * PAIRS]; };
 
@@ -76,7 +51,6 @@ template <class F, template <class> class Kind> struct BriefOf {
   enum { PAIRS = (sizeof(Kind<double>) / sizeof(TwofoldSum<double>)), SQUARES = PAIRS - 1 };
   typedef typename Either<spreads, Var<T>, Sum<T>>::type Like;
   typedef BriefWords<PAIRS> Result;
-  typedef Result With; /* which nobody looks at */
   typedef typename F::State State;
   typedef Kind<Doubles> K;
   enum { DOUBLES = sizeof(Result) / sizeof(double) };
@@ -111,6 +85,8 @@ template <class F, template <class> class Kind> struct BriefOf {
   }
   struct Quickly {
     static constexpr int64_t most = SURELY_HELD;
+    typedef typename BriefOf::Result Result;
+    typedef Result With; /* which nobody looks at */
 
     static bool at_once(const gpr_tile *, const void *, Result *) { return false; }
     static void alone(const char *data, const gpr_tile *t, int64_t count, const With *,
@@ -179,21 +155,18 @@ template <class F, template <class> class Kind> struct BriefOf {
         s[o].part[0].merge(part);
         s[o].additions += 3;
       } else {
-        s[o] = {{part}, 2 * PAIRS, false};
+        s[o] = {{part}, 2 * PAIRS};
       }
     }
   }
 };
-template <class F, template <class> class Kind> struct FinishedWith<BriefOf<F, Kind>> {
-  typedef typename BriefOf<F, Kind>::With type;
-};
-
 /* Of the folds that have them. Own: of a row's own states. */
 template <class B, template <class> class Kind, template <class> class Own> struct BriefTable {
   enum { possible = 1 };
-  typedef QuickRow<typename B::Quickly, B, typename B::T, Kind> Quick;
+  typedef QuickRow<typename B::Quickly, typename B::T, Kind> Quick;
   static constexpr gpr_brief brief = {
-      B::DOUBLES, B::finish, &Quick::quick, B::add, B::template load<Kind>, B::template load<Own>};
+      B::DOUBLES,           B::finish, quick_of<Quick>(), B::add, B::template load<Kind>,
+      B::template load<Own>};
 };
 template <class F> struct BriefKind {
   enum { possible = 0 };

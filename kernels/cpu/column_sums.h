@@ -39,21 +39,22 @@ GPR_FN void add_narrow(uint64_t *sum, const T *x, int64_t stride, int64_t column
   }
 }
 
+template <class T>
+static GPR_APART void sum_columns(uint64_t *sum, const T *x, int64_t stride, int64_t columns,
+                                  int64_t rows) {
+  typedef typename Signed<2 * sizeof(T)>::type N;
+  if (sizeof(T) <= 2 && rows > TOGETHER_ROWS)
+    return add_narrow<N>(sum, x, stride, columns, rows, sizeof(T) == 1 ? 128 : 32768,
+                         [](T e) { return (N)wide(e); });
+  const auto value = [](T e) { return (uint64_t)wide(e); };
+  GPR_ROWS(sum[j] += value(a[j]),
+           sum[j] += (value(a[j]) + value(b[j])) + (value(c[j]) + value(d[j])))
+}
 template <class T> struct SumOfColumns {
   uint64_t sum[COLUMNS];
   void open(int64_t columns) { memset(sum, 0, (size_t)columns * sizeof *sum); }
-  GPR_APART void add(const T *x, int64_t stride, int64_t columns, int64_t rows, int64_t) {
-    typedef typename Signed<2 * sizeof(T)>::type N;
-    const auto value = [](T e) { return (N)wide(e); };
-    if (sizeof(T) <= 2 && rows > TOGETHER_ROWS)
-      add_narrow<N>(sum, x, stride, columns, rows, sizeof(T) == 1 ? 128 : 32768, value);
-    else
-      add_wide(x, stride, columns, rows);
-  }
-  void add_wide(const T *x, int64_t stride, int64_t columns, int64_t rows) {
-    const auto value = [](T e) { return (uint64_t)wide(e); };
-    GPR_ROWS(sum[j] += value(a[j]),
-             sum[j] += (value(a[j]) + value(b[j])) + (value(c[j]) + value(d[j])))
+  void add(const T *x, int64_t stride, int64_t columns, int64_t rows, int64_t) {
+    sum_columns(sum, x, stride, columns, rows);
   }
 };
 template <class T> struct Columns<IntegerSum<T>> : SumOfColumns<T> {
@@ -164,10 +165,20 @@ template <class T, template <class> class Op> struct Columns<Bitwise<T, Op>> {
 /* --- finished as they are ------------------------------------------------------------------------
  */
 
+template <class O, class T> struct Direct<O, IntegerSum<T>> {
+  enum { possible = 1 };
+  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *,
+                  typename O::Result *to) {
+    memset(to, 0, (size_t)columns * sizeof *to);
+    sum_columns((uint64_t *)to, x, stride, columns, rows);
+    return true;
+  }
+};
+
 /* Means of integers whose sum is a double. */
 template <class O, class T> struct Direct<O, LongSum<T>> {
-  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, bool, const double *,
-                  double *to) {
+  enum { possible = 1 };
+  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *, double *to) {
     Columns<LongSum<T>> c;
     uint64_t any = 0;
     for (int64_t i = 0; sizeof(T) == 8 && i < rows; i++)
@@ -198,9 +209,10 @@ template <class T> struct Verdict<CountNonzero<T>> {
   template <class W> static int64_t of(W trues, W) { return (int64_t)trues; }
 };
 template <class O, class T, int WHAT> struct Direct<O, Counting<T, WHAT>> {
+  enum { possible = 1 };
   typedef Columns<Counting<T, WHAT>> C;
-  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, bool,
-                  const typename O::Result *, typename O::Result *to) {
+  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *,
+                  typename O::Result *to) {
     if constexpr (Traits<T>::kind == KIND_COMPLEX) {
       uint64_t count[COLUMNS] = {};
       count_true(count, x, stride, columns, rows);

@@ -10,7 +10,6 @@ GPR_OPEN
 template <class O, class T, template <class> class Op> struct Many<O, TreeFold<T, Op>> {
   enum { side = GPR_COLUMNS, LEVELS_MOST = 13 }; /* GPR_SHORT rows */
   enum { BASE = 3 };                             /* of 8 rows in registers */
-  enum { FEW_ROWS = 8 };                         /* which are finished at once */
   typedef TreeFold<T, Op> F;
   typedef typename F::Wide A;
   typedef typename F::Combine C;
@@ -73,32 +72,8 @@ template <class O, class T, template <class> class Op> struct Many<O, TreeFold<T
       take((const T *)(const void *)t->data + o, t->along / (int64_t)sizeof(T),
            least((int64_t)ACROSS, t->outputs - o), o);
   }
-  /* All of N elements of a column. */
-  template <int N> static GPR_METHOD A tree_of(const T *x, int64_t stride) {
-    if constexpr (N == 1) {
-      return wide(*x);
-    } else {
-      constexpr int left = N > 4 ? 4 : N > 2 ? 2 : 1; /* N is at most FEW_ROWS */
-      return C::combine(tree_of<left>(x, stride), tree_of<N - left>(x + left * stride, stride));
-    }
-  }
-  template <int N>
-  static GPR_APART void run_few(const T *x, int64_t stride, int64_t columns, int64_t n,
-                                typename O::Result *to) {
-    if constexpr (N < FEW_ROWS)
-      if (n > N) return run_few<N + 1>(x, stride, columns, n, to);
-    for (int64_t j = 0; j < columns; j++) {
-      TreeValue<F> value = {tree_of<N>(x + j, stride)};
-      O::finish(value, N, nullptr, to + j);
-    }
-  }
   static int run(const gpr_tile *t, const void *with, void *to) {
     if (t->outputs > 1 && t->across != (int64_t)sizeof(T)) return 0;
-    if (!with && t->n <= FEW_ROWS) {
-      run_few<1>((const T *)(const void *)t->data, t->along / (int64_t)sizeof(T), t->outputs, t->n,
-                 (typename O::Result *)to);
-      return 1;
-    }
     pieces(t, [&](const T *x, int64_t stride, int64_t columns, int64_t o) {
       Row part[LEVELS_MOST];
       int parts = 0;

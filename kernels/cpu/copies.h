@@ -10,18 +10,16 @@ GPR_OPEN
 template <int BYTES> struct Loose {
   typedef typename Unsigned<BYTES>::type type __attribute__((aligned(1), may_alias));
 };
-/* Every second, third or fourth element is a shuffle of vectors. */
-template <int BYTES, int64_t STEP>
-GPR_APART void copy_every(const char *from, char *to, int64_t n) {
+/* Every second element is a shuffle of vectors. */
+template <int BYTES>
+static GPR_APART void copy_every_second(const char *from, char *to, int64_t n) {
   typedef typename Loose<BYTES>::type E;
-  for (int64_t i = 0; i < n; i++) ((E *)to)[i] = ((const E *)from)[i * STEP];
+  for (int64_t i = 0; i < n; i++) ((E *)to)[i] = ((const E *)from)[2 * i];
 }
 template <int BYTES>
 static void copy_as(const char *from, int64_t step, char *to, int64_t to_step, int64_t n) {
   typedef typename Loose<BYTES>::type E;
-  if (to_step == BYTES && step == 2 * BYTES) return copy_every<BYTES, 2>(from, to, n);
-  if (to_step == BYTES && step == 3 * BYTES) return copy_every<BYTES, 3>(from, to, n);
-  if (to_step == BYTES && step == 4 * BYTES) return copy_every<BYTES, 4>(from, to, n);
+  if (to_step == BYTES && step == 2 * BYTES) return copy_every_second<BYTES>(from, to, n);
   GPR_UNROLL(8)
   for (int64_t i = 0; i < n; i++) *(E *)(to + i * to_step) = *(const E *)(from + i * step);
 }

@@ -1,4 +1,4 @@
-/* exact.h's windows on the host: vectors of lanes, a batch at a time. */
+/* Vectors of lanes. */
 #ifndef GPR_EXACT_LANES_H
 #define GPR_EXACT_LANES_H
 
@@ -17,9 +17,7 @@ enum { GPR_VECTOR = 32 };
 #else
 enum { GPR_VECTOR = 16 };
 #endif
-/* Four vectors hide the latency of an addition; 32 rows of them are a batch: 1,024 reals at
- * AVX-512, which stay in the first cache for a second look. */
-enum { VECTORS = 4, WIDTH = GPR_VECTOR / 8, LANES = VECTORS * WIDTH };
+enum { WIDTH = GPR_VECTOR / 8 };
 /* Of twofold sums two vectors at a time: for more, 16 registers do not do. */
 enum { STEP = 2 * WIDTH };
 
@@ -53,8 +51,6 @@ GPR_CLOSE
 #include "../core/exact.h" /* its templates want bits() and minus() of a vector */
 
 GPR_OPEN
-
-static constexpr int64_t REALS = LANES * GPR_BATCH;
 
 GPR_FN void prefetch(const void *x) { __builtin_prefetch((const char *)x + gpr_prefetch_ahead); }
 
@@ -118,7 +114,7 @@ template <class V> GPR_FN uint64_t mask_of(V lanes) {
   return mask;
 }
 
-GPR_FN void widen_all(const bfloat16 *from, float *to, int64_t n) {
+template <class H> GPR_FN void widen_all(const H *from, float *to, int64_t n) {
   for (int64_t i = 0; i < n; i++) to[i] = widen(from[i]);
 }
 GPR_FN void widen_all(const float16 *from, float *to, int64_t n) {
@@ -143,19 +139,6 @@ GPR_FN void copy_wide(const double *from, double *to, int64_t n) {
 template <class H> GPR_FN void copy_wide(const H *from, float *to, int64_t n) {
   widen_all(from, to, n);
 }
-
-/* One more than the exponent of the largest magnitude; 1025 with NaN or inf. */
-template <class R, class U> GPR_FN int top_of(const R *x, int n, U mask, int shift, int bias) {
-  U most = 0;
-  for (int i = 0; i < n; i++) {
-    const U b = copy_bits<U>(x[i]) & mask;
-    most = most < b ? b : most;
-  }
-  const int field = (int)(most >> shift);
-  return field == (int)(mask >> shift) ? 1025 : field - bias + 1;
-}
-GPR_FN int top_of(const double *x, int n) { return top_of(x, n, 0x7fffffffffffffffull, 52, 1023); }
-GPR_FN int top_of(const float *x, int n) { return top_of(x, n, 0x7fffffffu, 23, 127); }
 
 GPR_CLOSE
 #endif

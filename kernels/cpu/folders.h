@@ -3,9 +3,8 @@
 #ifndef GPR_FOLDERS_H
 #define GPR_FOLDERS_H
 
-#include "levels.h"
-#include "near.h"
-#include "peak.h"
+#include "exact_lanes.h"
+#include "tiles.h"
 
 #include "../core/convert.h"
 #include "../core/operators.h"
@@ -85,175 +84,10 @@ template <class O, class T, int WHAT> struct Folder<O, Counting<T, WHAT>> {
   }
 };
 
-/* --- the least and the greatest ------------------------------------------------------------------
- */
-
 /* What an operator asks of the extremes: ptp both. */
 template <class O> struct Asks { static constexpr bool low = true, high = true; };
 template <class T> struct Asks<Min<T>> { static constexpr bool low = true, high = false; };
 template <class T> struct Asks<Max<T>> { static constexpr bool low = false, high = true; };
-
-/* The key of the one of the two zeros that is wanted, if x, without better values, has it; NaN is
- * of neither sign. */
-template <bool GREATEST, class T> GPR_APART auto zero_of(const T *x, int64_t n) {
-  typedef typename Order<T>::Key Key;
-  Key signs = GREATEST ? -1 : 0;
-  for (int64_t i = 0; i < n; i++) {
-    const Key b = x[i] == x[i] ? copy_bits<Key>(x[i]) : (Key)(GREATEST ? -1 : 0);
-    signs = GREATEST ? signs & b : signs | b;
-  }
-  return (Key)(signs >> (8 * sizeof signs - 1));
-}
-
-template <class O, class T> struct Folder<O, Extremes<T>> {
-  typedef Extremes<T> F;
-  typedef typename F::State State;
-
-  template <bool GREATEST, bool SKIP> static void fold_one(State &s, const T *x, int64_t n) {
-    const auto peak = peak_of<GREATEST, false, SKIP>(natives(x), n);
-    if (peak.spoiled) {
-      if (!SKIP) s.high = greatest(s.high, F::O::key(F::O::poison()));
-      return;
-    }
-    auto k = F::O::key(copy_bits<T>(peak.value));
-    if constexpr (Traits<T>::kind == KIND_FLOAT)
-      if (peak.value == 0) k = zero_of<GREATEST>(x, n);
-    (GREATEST ? s.high : s.low) = GREATEST ? greatest(s.high, k) : least(s.low, k);
-  }
-  template <bool SKIP = false> static void fold(State &state, const T *x, int64_t n, int64_t) {
-    if constexpr (is_native<T>()) {
-      /* Who asks for both reads a block again while it is in the first cache. */
-      const int64_t block = Asks<O>::low && Asks<O>::high ? 16384 / sizeof(T) : n;
-      for (int64_t i = 0; i < n; i += block) {
-        const int64_t m = least(block, n - i);
-        if (Asks<O>::low) fold_one<false, SKIP>(state, x + i, m);
-        if (Asks<O>::high) fold_one<true, SKIP>(state, x + i, m);
-      }
-    } else {
-      State s;
-      F::open(s);
-      for (int64_t i = 0; i < n; i++) F::add(s, x[i], 0);
-      F::merge(state, s);
-    }
-  }
-};
-
-/* The first byte that is not zero, or is; n if there is none. A word's lowest byte comes first, and
- * what found() makes of a word has its lowest bit in the first such byte. */
-template <bool TRUTH> GPR_FN int64_t first_truth(const uint8_t *x, int64_t n) {
-  enum { WORDS = 32 };
-  const auto found = [](const uint8_t *at) {
-    const uint64_t ones = ~UINT64_C(0) / 255;
-    uint64_t w;
-    memcpy(&w, at, sizeof w);
-    return TRUTH ? w : (w - ones) & ~w & ones << 7;
-  };
-  if (n >= 8 && found(x)) return __builtin_ctzll(found(x)) / 8; /* as in most rows */
-  int64_t i = 0;
-  for (uint64_t any; i + 8 * WORDS <= n; i += 8 * WORDS) {
-    any = 0;
-    for (int j = 0; j < WORDS; j++) any |= found(x + i + 8 * j);
-    if (any) break;
-  }
-  for (; i + 8 <= n; i += 8)
-    if (const uint64_t bits = found(x + i)) return i + __builtin_ctzll(bits) / 8;
-  while (i < n && (x[i] != 0) != TRUTH) i++;
-  return i;
-}
-
-/* A block that holds something better than the champion is searched for its place, unless that is
- * known. */
-template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST>> {
-  typedef Position<T, GREATEST> F;
-  typedef typename F::State State;
-  typedef typename F::R R;
-  /* 32 KiB: the end of a block and its start cost 50 ns, and searching it is quick in the cache. */
-  static constexpr int64_t BLOCK = 32768 / sizeof(T), STRIDE = 256 / sizeof(T);
-  /* Whether the best comes with its place. A byte would not number the rows of a block. */
-  static constexpr bool PLACED = is_native<T>() && sizeof(T) > 1;
-  static constexpr int64_t FIRST = PLACED ? BLOCK : BLOCK / 16; /* of a long row: a NaN ends it */
-
-  template <bool SKIP> static State best_of(const T *x, int64_t n) {
-    State s;
-    F::open(s);
-    if constexpr (Traits<T>::kind == KIND_BOOL) { /* the first one that wins ends the search */
-      s.best = R::of(T{GREATEST});
-      s.index = first_truth<GREATEST>(natives(x), n);
-      if (s.index == n) s.best = R::of(T{!GREATEST}), s.index = 0;
-    } else if constexpr (is_native<T>()) {
-      const auto peak = peak_of<GREATEST, PLACED, SKIP>(natives(x), n);
-      s.best = R::of(copy_bits<T>(peak.value));
-      s.spoiled = peak.spoiled;
-      if (PLACED) s.index = peak.place;
-    } else {
-      typedef Extremes<T> Both;
-      typename Both::State both;
-      Both::open(both);
-      for (int64_t i = 0; i < n; i++) Both::add(both, x[i], 0);
-      s.best = R::of(Both::O::value(GREATEST ? both.high : both.low));
-      s.spoiled = Both::poisoned(both);
-    }
-    return s;
-  }
-  static bool matches(T x, const State &wanted) {
-    if (wanted.spoiled) return R::poisoned(x);
-    if constexpr (is_native<T>() && Traits<T>::kind != KIND_BOOL) return x == R::value(wanted.best);
-    return !R::worse(R::of(x), wanted.best) && !R::worse(wanted.best, R::of(x));
-  }
-  static int64_t first_match(const T *x, int64_t n, const State &wanted) {
-    int64_t i = 0;
-    for (; i + STRIDE <= n; i += STRIDE) {
-      typename R::Flag any = 0;
-      for (int j = 0; j < STRIDE; j++) any |= matches(x[i + j], wanted);
-      if (any) break;
-    }
-    while (i < n && !matches(x[i], wanted)) i++;
-    return i;
-  }
-  template <bool SKIP = false>
-  static void fold(State &state, const T *x, int64_t n, int64_t index) {
-    for (int64_t i = 0, m; i < n && !state.spoiled; i += m) {
-      m = i || n < BLOCK ? least(BLOCK, n - i) : FIRST;
-      State block = best_of<SKIP>(x + i, m);
-      if (SKIP && block.spoiled) continue;
-      const bool earlier = state.index >= 0 && state.index < index;
-      if (earlier && !block.spoiled && !R::worse(state.best, block.best)) continue;
-      if (block.index < 0) block.index = first_match(x + i, m, block);
-      block.index += index + i;
-      F::merge(state, block);
-    }
-  }
-};
-
-/* --- exact folds -------------------------------------------------------------------------------
- */
-
-template <class T> GPR_FN const T *reals(const T *x) { return x; }
-template <class R> GPR_FN const R *reals(const complex<R> *x) { return &x->re; }
-
-/* Whether every element is -0.0 matters to the sign of a zero alone, and the first that is not
- * ends the question. */
-template <class R> static void look_for_other(Exact &e, const R *x, int64_t n, int stride) {
-  e.signs |= GPR_MET;
-  for (int64_t i = 0; i < n && !(e.signs & GPR_OTHER); i += stride)
-    if (bits((double)wide(x[i])) != 1ull << 63) e.signs |= GPR_OTHER;
-}
-
-template <class O, class T> struct Folder<O, ExactFold<T>> {
-  typedef ExactFold<T> F;
-  /* NaN in each part stays, whatever comes. */
-  static bool is_settled(const typename F::State &s) {
-    return s.part[0].special & s.part[F::parts - 1].special & GPR_NAN;
-  }
-  static void fold(typename F::State &s, const T *x, int64_t n, int64_t) {
-    const auto *r = reals(x);
-    if (is_settled(s)) return;
-    for (int p = 0; p < F::parts; p++)
-      if (!(s.part[p].signs & GPR_OTHER)) look_for_other(s.part[p], r + p, n * F::parts, F::parts);
-    AdderOfReals<F::parts, typename RealOf<T>::type> far(s.part);
-    add_near<false>(far, r, n * F::parts);
-  }
-};
 
 /* --- the tree ----------------------------------------------------------------------------------
  */

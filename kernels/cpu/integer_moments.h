@@ -12,10 +12,8 @@ template <class T> struct Columns<IntegerMoments<T>> : SumOfColumns<T> {
   typedef typename IntegerMoments<T>::State State;
   uint64_t low[COLUMNS], high[COLUMNS]; /* of squares */
   State rest[sizeof(T) < 8 ? 1 : COLUMNS];
-  bool large; /* there is a rest */
   void open(int64_t columns) {
     SumOfColumns<T>::open(columns);
-    large = false;
     memset(low, 0, (size_t)columns * sizeof *low);
     memset(high, 0, (size_t)columns * sizeof *high);
     if (sizeof(T) == 8) memset(rest, 0, (size_t)columns * sizeof *rest);
@@ -32,7 +30,6 @@ template <class T> struct Columns<IntegerMoments<T>> : SumOfColumns<T> {
   }
   GPR_APART void add(const T *x, int64_t stride, int64_t columns, int64_t rows, int64_t index) {
     if (sizeof(T) == 8 && !is_small(x, stride, columns, rows)) {
-      large = true;
       for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++)
           IntegerMoments<T>::add(rest[j], x[i * stride + j], index);
@@ -48,19 +45,6 @@ template <class T> struct Columns<IntegerMoments<T>> : SumOfColumns<T> {
         low[j] += (uint32_t)square;
         if (sizeof(T) > 2) high[j] += (uint64_t)square >> 32;
       }
-  }
-  /* Of some columns, as doubles. */
-  Doubles sums_of(int64_t j) const {
-    Counts some;
-    memcpy(&some, this->sum + j, sizeof some);
-    return __builtin_convertvector(some, Doubles);
-  }
-  Doubles squares_of(int64_t j) const {
-    Counts below, above;
-    memcpy(&below, low + j, sizeof below);
-    memcpy(&above, high + j, sizeof above);
-    return __builtin_convertvector(above, Doubles) * 0x1p32 +
-           __builtin_convertvector(below, Doubles);
   }
   State get(int64_t j) const {
     const bool negative = Traits<T>::kind == KIND_INT && (int64_t)this->sum[j] < 0;
@@ -108,7 +92,7 @@ template <class O, class T> struct Folder<O, IntegerMoments<T>> {
  */
 
 /* √(x / divisor) in twice the precision, if that tells what it rounds to. */
-GPR_FN bool root_of_quotient(uint128 x, uint64_t divisor, double *to) {
+GPR_CALL bool root_of_quotient(uint128 x, uint64_t divisor, double *to) {
   if (x >> 100 || divisor >> 53) return false;
   const double d = (double)divisor, high = (double)x, low = (double)(__int128)(x - (uint128)high);
   const double q = high / d, back = q * d;
@@ -123,7 +107,7 @@ GPR_FN bool root_of_quotient(uint128 x, uint64_t divisor, double *to) {
 }
 /* n·Σx² − (Σx)² over n·(n − ddof), where 128 bits hold the one and 64 the other. */
 template <bool ROOT, class S>
-GPR_FN bool finish_small_spread(const S &s, int64_t n, const gpr_spread *how, double *to) {
+GPR_CALL bool finish_small_spread(const S &s, int64_t n, const gpr_spread *how, double *to) {
   const double ddof = how ? how->ddof : 0, freedom = (double)n - ddof;
   const int64_t sign = (int64_t)s.low >> 63;
   if ((how && how->means) || !(freedom >= 1 && freedom <= 0x1p31) || n >> 31) return false;
@@ -147,66 +131,33 @@ GPR_FN bool finish_small_spread(const S &s, int64_t n, const gpr_spread *how, do
   *to = quotient(spread, divisor);
   return true;
 }
-template <class T> struct QuickMoments {
-  const typename IntegerMoments<T>::State &s;
-  template <class R, bool ROOT> R spread(int64_t n, const gpr_spread *how) const {
+/* Of any width. */
+struct QuickMoments {
+  typedef IntegerMoments<int64_t> F;
+  F::State s;
+  template <class R, bool ROOT> GPR_APART R spread(int64_t n, const gpr_spread *how) const {
     double quick;
     if (Same<R, double>::value && finish_small_spread<ROOT>(s, n, how, &quick)) return (R)quick;
-    return IntegerMomentsValue<T>{s}.template spread<R, ROOT>(n, how);
+    return IntegerMomentsValue<int64_t>{s}.template spread<R, ROOT>(n, how);
   }
 };
 template <class T> struct QuicklyShown<IntegerMoments<T>> {
-  static QuickMoments<T> of(const typename IntegerMoments<T>::State &s) { return {s}; }
+  static QuickMoments of(const typename IntegerMoments<T>::State &s) {
+    return {{s.low, s.high, {s.square[0], s.square[1], s.square[2]}}};
+  }
 };
 
-/* The same of lanes whose n·Σx² a double holds, divided by a double or its root; a bit a lane of
- * those that have not such, or whose root is not sure. */
-template <bool ROOT>
-GPR_FN uint64_t finish_small_lanes(const Doubles sum, const Doubles squares, const Doubles n,
-                                   const Doubles divisor, double *to) {
-  const Doubles all = n * squares, x = all - sum * sum, q = x / divisor;
-  Words sure = (Words)(all < 0x1p53);
-  Doubles result = q;
-  if (ROOT) {
-    const Doubles root = root_of(q), more = product_rest(q, divisor, x) / divisor;
-    const Doubles rest = (product_rest(root, root, q) + more) / (2.0 * root);
-    result = choose((Words)(x == 0), q, root - rest);
-    const Doubles half = choose((Words)(bits(result) << 12 != 0), 0x1.000002p53 - Doubles{},
-                                0x1.000002p54 - Doubles{}); /* of the next below */
-    const Doubles error = size_of((root - result) - rest) * half;
-    sure &= (Words)(x == 0) | (Words)(error < (Doubles)(bits(result) & 0x7ffull << 52));
-  }
-  memcpy(to, &result, sizeof result);
-  return mask_of(~sure);
-}
-template <class O, class T> struct Direct<O, IntegerMoments<T>> {
-  static GPR_APART bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, bool,
-                            const gpr_spread *how, double *to) {
-    typedef IntegerMoments<T> F;
-    const double ddof = how ? how->ddof : 0, n = (double)rows, freedom = n - ddof;
-    const bool whole = freedom >= 1 && freedom <= 0x1p26 && freedom == (double)(int64_t)freedom;
-    const int64_t alike = rows == 1 ? 1 : columns;
-    Columns<F> c;
-    c.open(alike);
-    c.add(x, stride, alike, rows, 0);
-    for (int64_t first = 0; first < alike; first += WIDTH) {
-      const int64_t m = least(alike - first, (int64_t)WIDTH);
-      double result[WIDTH];
-      uint64_t refused = ~0ull;
-      if (whole && !c.large && m == WIDTH)
-        refused = finish_small_lanes<O::root>(c.sums_of(first), c.squares_of(first), n - Doubles{},
-                                              n * freedom - Doubles{}, result);
-      for (int64_t j = 0; j < m; j++) {
-        if (refused >> j & 1) {
-          const typename F::State state = c.get(first + j);
-          auto &&value = QuicklyShown<F>::of(state);
-          O::finish(value, rows, how, result + j);
-        }
-        to[first + j] = result[j];
-      }
-    }
-    for (int64_t j = alike; j < columns; j++) to[j] = to[0];
-    return true;
+/* Of one integer each they are all the same. */
+template <class O, class T> struct Many<O, IntegerMoments<T>> : ManySides<O, IntegerMoments<T>> {
+  static int run(const gpr_tile *t, const void *with, void *to) {
+    IntegerMoments<int64_t>::State zero;
+    double *result = (double *)to;
+    if (t->n != 1 || t->counts) return 0;
+    IntegerMoments<int64_t>::open(zero);
+    QuickMoments value = {zero};
+    O::finish(value, 1, (const gpr_spread *)with, result);
+    for (int64_t o = 1; o < t->outputs; o++) result[o] = *result;
+    return 1;
   }
 };
 

@@ -68,7 +68,7 @@ template <class T> struct LeaveOut {
   typedef typename Signed<(sizeof(T) < 4 ? 4 : sizeof(T))>::type Lane;
   static constexpr bool some = category<T>() != INTEGER;
   static bool is_nan(T x) {
-    if constexpr (is_native<T>() && some)
+    if constexpr (Traits<T>::kind == KIND_FLOAT && sizeof(T) >= 4)
       return !(x == x);
     else
       return Rank<T, true>::poisoned(x);

@@ -3,9 +3,8 @@
 #ifndef GPR_MANY_H
 #define GPR_MANY_H
 
-#include "best.h"
-#include "few.h"
 #include "folders.h"
+#include "greatest.h"
 
 GPR_OPEN
 
@@ -71,18 +70,61 @@ template <class O, class F> struct Side {
     Columns<F> c;
     c.open(columns);
     c.add(x, stride, columns, rows, index);
-    for (int64_t j = 0; j < columns; j++) F::merge(to[j], c.get(j));
+    for (int64_t j = 0; j < columns; j++) {
+      asm(""); /* not worth vectors */
+      F::merge(to[j], c.get(j));
+    }
   }
 };
+/* The same as tables have it. */
+struct SideBySide {
+  void (*fold)(void *to, const void *x, int64_t stride, int64_t columns, int64_t rows,
+               int64_t index, bool skip);
+  void (*open)(void *state);
+  void (*merge)(void *state, const void *right);
+  void (*renumber)(void *state, int64_t start, int64_t step); /* or NULL */
+  int64_t state, element;                                     /* bytes */
+};
+enum { ABREAST_BYTES = 4 * GPR_VECTOR, SMALL_STATE = 64 };
+
 /* A few columns whose rows lie one after the other: more of them, each of some of the rows. */
-template <class O, class F> struct Ribbon {
-  typedef typename F::Element T;
-  typedef typename F::State State;
-  enum { ABREAST = 4 * GPR_VECTOR / sizeof(T), ROWS = 512, FEW_ROWS = 16 };
-  static bool is(const gpr_tile *t) {
-    return t->along == t->outputs * (int64_t)sizeof(T) && 4 * t->outputs < ABREAST &&
-           t->n >= 4 * FEW_ROWS;
+static bool is_ribbon(const gpr_tile *t, int64_t element) {
+  return t->along == t->outputs * element && 4 * t->outputs * element < ABREAST_BYTES && t->n >= 64;
+}
+static GPR_APART void fold_ribbon(const SideBySide &f, char *to, const char *x, int64_t columns,
+                                  int64_t rows, int64_t index, bool skip) {
+  enum { ROWS = 512, FEW_ROWS = 16 };
+  alignas(64) char part[ABREAST_BYTES * SMALL_STATE];
+  const int64_t most = ABREAST_BYTES / f.element / columns;
+  for (int64_t i = 0; i < rows;) {
+    const int64_t fit = least(most, (rows - i) / FEW_ROWS);
+    const int64_t together = fit ? fit : least(most, rows - i);
+    const int64_t wide = together * columns, m = least((int64_t)ROWS, (rows - i) / together);
+    for (int64_t j = 0; j < wide; j++) f.open(part + j * f.state);
+    f.fold(part, x + i * columns * f.element, wide, wide, m, 0, skip);
+    for (int64_t j = 0; j < wide; j++) {
+      if (f.renumber) f.renumber(part + j * f.state, index + i + j / columns, together);
+      f.merge(to + j % columns * f.state, part + j * f.state);
+    }
+    i += m * together;
   }
+}
+static GPR_APART void fold_sides(const SideBySide &f, char *states, const gpr_tile *t,
+                                 int64_t index) {
+  if (is_ribbon(t, f.element))
+    return fold_ribbon(f, states, t->data, t->outputs, t->n, index, t->skip);
+  for (int64_t o = 0; o < t->outputs; o += COLUMNS)
+    f.fold(states + o * f.state, t->data + o * f.element, t->along / f.element,
+           least(COLUMNS, t->outputs - o), t->n, index, t->skip);
+}
+template <class F> struct State {
+  static void open(void *state) { F::open(*(typename F::State *)state); }
+  static void merge(void *state, const void *right) {
+    F::merge(*(typename F::State *)state, *(const typename F::State *)right);
+  }
+};
+template <class O, class F = typename O::Fold> struct Sides {
+  typedef typename F::State State;
   template <class S>
   static auto renumber(S &s, int64_t start, int64_t step) -> decltype(s.index, void()) {
     if (s.index >= 0) s.index = start + s.index * step;
@@ -92,104 +134,81 @@ template <class O, class F> struct Ribbon {
     renumber(s.low, start, step);
     renumber(s.high, start, step);
   }
-  static GPR_APART void fold(State *to, const T *x, int64_t columns, int64_t rows, int64_t index,
-                             bool skip) {
-    State part[ABREAST];
-    for (int64_t i = 0; i < rows;) {
-      const int64_t fit = least(ABREAST / columns, (rows - i) / FEW_ROWS);
-      const int64_t together = fit ? fit : least(ABREAST / columns, rows - i);
-      const int64_t wide = together * columns, m = least((int64_t)ROWS, (rows - i) / together);
-      for (int64_t j = 0; j < wide; j++) F::open(part[j]);
-      Side<O, F>::fold(part, x + i * columns, wide, wide, m, 0, skip);
-      for (int64_t k = 0, j = 0; k < together; k++)
-        for (int64_t o = 0; o < columns; o++, j++) {
-          if constexpr (F::ordered) renumber(part[j], index + i + k, together);
-          F::merge(to[o], part[j]);
-        }
-      i += m * together;
-    }
+  static constexpr auto renumbered() -> decltype(SideBySide::renumber) {
+    if constexpr (F::ordered)
+      return [](void *s, int64_t start, int64_t step) { renumber(*(State *)s, start, step); };
+    else
+      return nullptr;
   }
+  static void fold(void *to, const void *x, int64_t stride, int64_t columns, int64_t rows,
+                   int64_t index, bool skip) {
+    static_assert(sizeof(State) <= SMALL_STATE, "");
+    Side<O, F>::fold((State *)to, (const typename F::Element *)x, stride, columns, rows, index,
+                     skip);
+  }
+  static constexpr SideBySide job = {
+      fold,         gpr::State<F>::open, gpr::State<F>::merge,
+      renumbered(), sizeof(State),       sizeof(typename F::Element)};
 };
+
 /* The results of at most COLUMNS columns that have all their rows here; false where this is no way
  * to them, and then nothing is said. empty: NULL, or NaN does not count, and it becomes 1 where an
  * output has nothing else. */
 template <class O, class F = typename O::Fold> struct Direct {
-  typedef typename F::Element T;
-  typedef typename FinishedWith<O>::type With;
-  static GPR_APART bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *empty,
-                            const With *with, typename O::Result *to) {
-    Columns<F> c;
-    const int64_t alike = Same<With, gpr_spread>::value && rows == 1 ? 1 : columns;
-    if (empty) return false;
-    c.open(alike);
-    c.add(x, stride, alike, rows, 0);
-    for (int64_t j = 0; j < alike; j++) {
-      const typename F::State state = c.get(j);
-      auto &&value = QuicklyShown<F>::of(state);
-      O::finish(value, rows, Same<With, gpr_spread>::value ? with : nullptr,
-                to + j * Results<O>::value);
-    }
-    for (int64_t j = alike; j < columns; j++) to[j] = to[0]; /* variances of one integer each */
-    return true;
+  enum { possible = 0 };
+  static bool run(const typename F::Element *, int64_t, int64_t, int64_t, int *,
+                  typename O::Result *) {
+    return false;
   }
 };
-
 /* The result of one output from contiguous elements, as Direct's. */
 template <class O, class F = typename O::Fold> struct Line {
   enum { possible = 0 };
   static void run(const typename F::Element *, int64_t, int *, typename O::Result *) {}
 };
+struct AtOnce {
+  bool (*columns)(const void *x, int64_t stride, int64_t columns, int64_t rows, int *empty,
+                  void *to);
+  void (*line)(const void *x, int64_t n, int *empty, void *to); /* or NULL */
+  int64_t element, result;                                      /* bytes */
+};
+static GPR_APART int run_at_once(const AtOnce &a, const gpr_tile *t, const void *with, char *to) {
+  if (t->counts || with || is_ribbon(t, a.element)) return 0;
+  if (t->along == a.element && t->across != t->along) {
+    for (int64_t o = 0; a.line && o < t->outputs; o++)
+      a.line(t->data + o * t->across, t->n, t->skip, to + o * a.result);
+    if (a.line || t->outputs > 1) return a.line != nullptr;
+  }
+  for (int64_t o = 0; o < t->outputs; o += COLUMNS)
+    if (!a.columns(t->data + o * a.element, t->along / a.element, least(COLUMNS, t->outputs - o),
+                   t->n, t->skip, to + o * a.result))
+      return 0;
+  return 1;
+}
 
-template <class O, class F = typename O::Fold> struct Many {
+template <class O, class F> struct ManySides {
   enum { side = GPR_COLUMNS };
   typedef typename F::Element T;
-  typedef typename F::State State;
-  /* Of states that lie one after the other. */
+  typedef typename O::Result Result;
   static void fold(void *states, size_t, const gpr_tile *t, int64_t index) {
-    if (Ribbon<O, F>::is(t))
-      return Ribbon<O, F>::fold((State *)states, (const T *)(const void *)t->data, t->outputs, t->n,
-                                index, t->skip);
-    for (int64_t o = 0; o < t->outputs; o += COLUMNS)
-      Side<O, F>::fold((State *)states + o, (const T *)(const void *)t->data + o,
-                       t->along / (int64_t)sizeof(T), least(COLUMNS, t->outputs - o), t->n, index,
-                       t->skip);
+    fold_sides(Sides<O>::job, (char *)states, t, index);
   }
-  static int run(const gpr_tile *t, const void *with, void *to) {
-    typename O::Result *result = (typename O::Result *)to;
-    const bool spread = Same<typename FinishedWith<O>::type, gpr_spread>::value;
-    if (t->counts || (with && !spread) || Ribbon<O, F>::is(t)) return 0;
-    if (t->along == (int64_t)sizeof(T) && t->across != t->along) {
-      for (int64_t o = 0; Line<O, F>::possible && o < t->outputs; o++)
-        Line<O, F>::run((const T *)(const void *)(t->data + o * t->across), t->n, t->skip,
-                        result + o * Results<O>::value);
-      if (Line<O, F>::possible || t->outputs > 1) return Line<O, F>::possible;
-    }
-    for (int64_t o = 0; o < t->outputs; o += COLUMNS)
-      if (!Direct<O, F>::run((const T *)(const void *)t->data + o, t->along / (int64_t)sizeof(T),
-                             least(COLUMNS, t->outputs - o), t->n, t->skip,
-                             (const typename FinishedWith<O>::type *)(spread ? with : nullptr),
-                             result + o * Results<O>::value))
-        return 0;
-    return 1;
+  static bool columns(const void *x, int64_t stride, int64_t columns, int64_t rows, int *empty,
+                      void *to) {
+    return Direct<O>::run((const T *)x, stride, columns, rows, empty, (Result *)to);
   }
+  static void line(const void *x, int64_t n, int *empty, void *to) {
+    Line<O>::run((const T *)x, n, empty, (Result *)to);
+  }
+  static constexpr AtOnce at_once = {columns, Line<O>::possible ? line : nullptr, sizeof(T),
+                                     Results<O>::value * sizeof(Result)};
+  static int run_all(const gpr_tile *t, const void *with, void *to) {
+    return run_at_once(at_once, t, with, (char *)to);
+  }
+  static constexpr decltype(gpr_row::many) run =
+      Direct<O>::possible || Line<O>::possible ? run_all : nullptr;
 };
-
-/* Large states: each output by itself. */
-template <class O, class F = typename O::Fold> struct ManyAlone {
-  enum { side = GPR_ANY_TILE };
-  static constexpr decltype(gpr_row::many) run = nullptr;
-  static void fold(void *states, size_t slot, const gpr_tile *t, int64_t index) {
-    typedef typename F::Element T;
-    for (int64_t o = 0; o < t->outputs; o++) {
-      typename F::State &s = *(typename F::State *)((char *)states + (size_t)o * slot);
-      const char *data = t->data + o * t->across;
-      if (t->along == (int64_t)sizeof(T))
-        Folder<O>::fold(s, (const T *)(const void *)data, t->n, index);
-      else
-        Alone<O>::fold(s, data, t->along, t->n, index);
-    }
-  }
-};
+template <class O, class F = typename O::Fold> struct Many : ManySides<O, F> {};
 
 GPR_CLOSE
 #endif

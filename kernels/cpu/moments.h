@@ -4,9 +4,7 @@
 #define GPR_MOMENTS_H
 
 #include "bounds.h"
-#include "exact_moments.h"
-#include "near_columns.h"
-#include "twofold_fold.h"
+#include "exact_folds.h"
 
 GPR_OPEN
 
@@ -54,6 +52,7 @@ GPR_CALL uint64_t bound_spreads(const TwofoldMoments<Doubles> *part, double addi
 template <class O, class T> struct QuickSpread {
   typedef TwofoldMoments<Doubles> K;
   typedef typename O::Result Result;
+  typedef gpr_spread With;
   typedef typename RealOf<T>::type Part;
   typedef typename Traits<Part>::Wide R;
   enum { PARTS = MomentsFold<T>::parts };
@@ -168,8 +167,6 @@ template <class O, class T> struct QuickSpread {
     return refused & ~(one | none);
   }
 };
-
-template <class O, class T> struct Many<O, MomentsFold<T>> : ManyExact<O> {};
 
 GPR_CLOSE
 #endif

@@ -4,8 +4,7 @@
 
 #include "bounds.h"
 #include "few_rows.h"
-#include "near_columns.h"
-#include "twofold_fold.h"
+#include "exact_folds.h"
 
 GPR_OPEN
 
@@ -39,50 +38,25 @@ GPR_CALL uint64_t round_sums(const TwofoldSum<Doubles> &s, const Doubles n, Part
   return refused | round_bounds(plus(high, low - error), plus(high, low + error), to);
 }
 
-/* Sums of one or two, means of one: an addition of IEEE rounds the exact sum once, and has its
- * zeros. A mean of two is half of a sum, rounded where the sum is, unless that overflows or is
- * small. The results, and what there is among them: of bits that are not zero. */
-template <class R> struct Few {
+/* Sums of one element each; whether one is infinite. */
+template <class R> GPR_FN bool keep(const R *x, int64_t n, R *to) {
   typedef typename Unsigned<sizeof(R)>::type Bits;
-  Bits odd = 0, far = 0; /* not finite; no half */
-
-  const Bits infinity = (Bits)(Format<R>::infinity() << 1);
-  GPR_METHOD void put(R sum, R *to) {
-    *to = plain_nan(sum);
-    odd |= copy_bits<Bits>((R)(sum - sum));
+  const Bits infinity = (Bits)(Format<R>::infinity() << 1), nan = copy_bits<Bits>(quiet_nan<R>());
+  Bits any = 0;
+  for (int64_t j = 0; j < n; j++) {
+    const Bits own = copy_bits<Bits>(x[j]), size = (Bits)(own << 1);
+    any |= size == infinity;
+    to[j] = copy_bits<R>((Bits)(size > infinity ? nan : own));
   }
-  void add(const R *x, const R *y, int64_t n, R *to) {
-    for (int64_t j = 0; j < n; j++) put(x[j] + y[j], to + j);
-  }
-  void keep(const R *x, int64_t n, R *to) {
-    const Bits nan = copy_bits<Bits>(quiet_nan<R>());
-    for (int64_t j = 0; j < n; j++) {
-      const Bits own = copy_bits<Bits>(x[j]), size = (Bits)(own << 1);
-      odd |= size >= infinity;
-      to[j] = copy_bits<R>((Bits)(size > infinity ? nan : own));
-    }
-  }
-  /* Of what was added up. */
-  bool has_infinity(const R *x, int64_t n) const {
-    Bits any = 0;
-    for (int64_t j = 0; j < n; j++) any |= (Bits)(copy_bits<Bits>(x[j]) << 1) == infinity;
-    return any;
-  }
-  void halve(const R *x, const R *y, int64_t n, R *to) {
-    const R least = (R)(sizeof(R) == sizeof(float) ? 0x1p-100 : 0x1p-1000);
-    const R most = (R)(sizeof(R) == sizeof(float) ? 0x1p126 : 0x1p1022);
-    for (int64_t j = 0; j < n; j++) {
-      const R sum = x[j] + y[j], size = sum < 0 ? -sum : sum;
-      far |= (size > most) | ((size < least) & (sum != 0));
-      put(sum * (R)0.5, to + j);
-    }
-  }
-};
+  return any;
+}
 
 template <class O, class T> struct QuickSum {
   typedef TwofoldSum<Doubles> K;
   typedef typename RealOf<T>::type Part;
   typedef typename Traits<Part>::Wide R;
+  typedef T Result;
+  typedef T With;
   enum { PARTS = ExactFold<T>::parts };
   static constexpr bool plain = sizeof(R) == sizeof(Part);
   static constexpr int64_t most = INT64_MAX;
@@ -128,8 +102,8 @@ template <class O, class T> struct QuickSum {
         rows.at[s] = x + first[s] * PARTS;
         if (lines)
           rows.at[s] =
-              turned<PARTS, Part>(t->data + first[s] * t->across, t->across, t->outputs - first[s],
-                                  t->n, room + s * STEP, (int64_t)rows.LANES);
+              turned<PARTS>(t->data + first[s] * t->across, t->across, t->outputs - first[s], t->n,
+                            room + s * STEP, (int64_t)rows.LANES);
       }
       infinite |= rows.add();
       if (rows.exact || sizeof(R) < sizeof(double))
@@ -177,33 +151,36 @@ template <class O, class T> struct QuickSum {
         alone(t->data + o * t->across, t, t->counts ? t->counts[o] : t->n, nullptr, to + o);
     }
   }
-  static bool at_once(const gpr_tile *t, const void *with, T *to) {
-    const Part *x = (const Part *)(const void *)t->data;
-    const Part *y = x + t->along / (int64_t)sizeof(Part);
-    Part *result = (Part *)(void *)to;
-    const int64_t reals = t->outputs * PARTS;
-    const bool lines = t->across != (int64_t)sizeof(T);
-    Few<Part> one;
-    if (with || t->n > FEW_ROWS || !t->n || (t->counts && O::divides)) return false;
-    if constexpr (plain) {
-      if (t->n > 2 || lines) {
-        if (lines ? t->along != (int64_t)sizeof(T) : t->outputs < STEP / PARTS) return false;
-        few(t, to);
-        return put_none(t, to);
-      }
+  /* Of two, if they are finite: an addition of IEEE rounds the exact sum once, and has its zeros.
+   */
+  static GPR_APART bool add(const gpr_tile *t, T *to) {
+    const R *x = (const R *)(const void *)t->data, *y = x + t->along / (int64_t)sizeof(R);
+    R *result = (R *)(void *)to;
+    int odd = 0;
+    for (int64_t j = 0; j < t->outputs * PARTS; j++) {
+      const R sum = x[j] + y[j];
+      odd |= sum - sum != 0;
+      result[j] = sum;
     }
-    if (lines || (!plain && t->n > 1)) return false;
-    if (t->n == 1)
-      one.keep(x, reals, result);
-    else if constexpr (plain && O::divides)
-      one.halve(x, y, reals, result);
-    else if constexpr (plain)
-      one.add(x, y, reals, result);
-    if (one.far) return false;
-    if (one.odd)
-      *t->infinite |= one.has_infinity(x, reals) || (t->n > 1 && one.has_infinity(y, reals));
-    finish_rounded(to, t->outputs, t->n, to);
-    return put_none(t, to);
+    finish_rounded(to, t->outputs, 2, to);
+    return !odd;
+  }
+  static bool at_once(const gpr_tile *t, const void *with, T *to) {
+    const bool lines = t->across != (int64_t)sizeof(T);
+    if (with || t->n > FEW_ROWS || !t->n || (t->counts && O::divides)) return false;
+    if (t->n == 1 && !lines) {
+      if (keep((const Part *)(const void *)t->data, t->outputs * PARTS, (Part *)(void *)to))
+        *t->infinite = 1;
+      finish_rounded(to, t->outputs, 1, to);
+      return put_none(t, to);
+    }
+    if constexpr (plain) {
+      if (t->n == 2 && !lines && !O::divides && !t->counts && add(t, to)) return true;
+      if (lines ? t->along != (int64_t)sizeof(T) : t->outputs < STEP / PARTS) return false;
+      few(t, to);
+      return put_none(t, to);
+    }
+    return false;
   }
   /* The sum of what does not count is -0.0, and of nothing 0. */
   static bool put_none(const gpr_tile *t, T *to) {
@@ -267,8 +244,6 @@ template <class O, class T> struct QuickSum {
     return refused;
   }
 };
-
-template <class O, class T> struct Many<O, ExactFold<T>> : ManyExact<O> {};
 
 GPR_CLOSE
 #endif

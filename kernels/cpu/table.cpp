@@ -1,12 +1,12 @@
 /* The host half of the table: expands operators × dtypes into rows. Compiled once for each
  * instruction set. */
 #include "brief.h"
+#include "column_sums.h"
 #include "column_trees.h"
-#include "find.h"
+#include "extreme_runs.h"
 #include "integer_moments.h"
 #include "load.h"
 #include "moments.h"
-#include "row_bests.h"
 #include "sums.h"
 
 GPR_OPEN
@@ -17,7 +17,7 @@ template <class O, class F, bool = FoldSkips<F>::value> struct Skips {
 };
 template <class O, class F> struct Skips<O, F, true> {
   static int fold(void *state, const void *data, int64_t n, int64_t index) {
-    Skipping<O, F>::fold(*(typename F::State *)state, (const typename F::Element *)data, n, index);
+    Folder<O>::fold(*(typename F::State *)state, (const typename F::Element *)data, n, index, true);
     return 0;
   }
   static int empty(const void *state) {
@@ -28,38 +28,27 @@ template <class O, class F> struct Skips<O, F, true> {
 /* --- rows --------------------------------------------------------------------------------------
  */
 
-template <class F> struct State {
-  static void open(void *state) { F::open(*(typename F::State *)state); }
-  static void merge(void *state, const void *right) {
-    F::merge(*(typename F::State *)state, *(const typename F::State *)right);
-  }
-};
 /* What an operator has beside its fold. */
 template <class O, class F = typename O::Fold> struct Quick {
   static constexpr const gpr_quick *quick = nullptr;
 };
 template <class O, class T> struct Quick<O, ExactFold<T>> {
-  static constexpr const gpr_quick *quick = &QuickRow<QuickSum<O, T>, O, T, TwofoldSum>::quick;
+  static constexpr const gpr_quick *quick = quick_of<QuickRow<QuickSum<O, T>, T, TwofoldSum>>();
 };
-template <class O, class T> struct Quick<O, MomentsFold<T>> {
+/* It finishes by itself, and so is of these alone. */
+template <class O, class T> struct QuickVariance {
   static_assert(sizeof(typename MomentsFold<T>::State) <= GPR_STATE_MOST, "");
   static constexpr const gpr_quick *quick =
-      &QuickRow<QuickSpread<O, T>, O, T, TwofoldMoments>::quick;
+      quick_of<QuickRow<QuickSpread<O, T>, T, TwofoldMoments>>();
 };
+template <class T> struct Quick<Var<T>, MomentsFold<T>> : QuickVariance<Var<T>, T> {};
+template <class T> struct Quick<Std<T>, MomentsFold<T>> : QuickVariance<Std<T>, T> {};
 
 template <class O, class F = typename O::Fold, bool = BriefKind<F>::possible> struct Brief {
   static constexpr const gpr_brief *brief = nullptr;
 };
 template <class O, class F> struct Brief<O, F, true> {
   static constexpr const gpr_brief *brief = &BriefKind<F>::brief;
-};
-
-template <class O, class F = typename O::Fold> struct QuickWords {
-  static constexpr const gpr_quick *quick = nullptr;
-};
-template <class O, class T> struct QuickWords<O, ExactFold<T>> {
-  static constexpr const gpr_quick *quick =
-      &QuickRow<SumWords<T>, SumWords<T>, T, TwofoldSum>::quick;
 };
 
 /* Operators whose kernels are another's, though they are settled sooner. */
@@ -103,20 +92,20 @@ template <class O, class F = typename O::Fold> struct Row {
     memcpy(element, &e, sizeof e);
   }
   static void finish(const void *state, int64_t n, const void *with, void *result) {
-    finish_from<O>(*(const typename F::State *)state, n, (const With *)with, (Result *)result);
+    auto &&value = QuicklyShown<F>::of(*(const typename F::State *)state);
+    O::finish(value, n, (const With *)with, (Result *)result);
   }
   static void finish_many(const void *states, int64_t outputs, int64_t n, const int64_t *counts,
                           const void *with, void *result) {
     const typename F::State *s = (const typename F::State *)states;
     Result *to = (Result *)result;
-    const auto finish_one = [&](int64_t o, int64_t count) {
+    for (int64_t o = 0; counts && o < outputs; o++)
+      finish(s + o, counts[o], with, to + o * Results<O>::value);
+    for (int64_t o = 0; !counts && o < outputs; o++) {
+      asm(""); /* not worth vectors: what is often finished does not come here */
       auto &&value = QuicklyShown<F>::of(s[o]);
-      O::finish(value, count, (const With *)with, to + o * Results<O>::value);
-    };
-    if (counts) /* looked at once: a masked load of nothing takes hundreds of cycles */
-      for (int64_t o = 0; o < outputs; o++) finish_one(o, counts[o]);
-    else
-      for (int64_t o = 0; o < outputs; o++) finish_one(o, n);
+      O::finish(value, n, (const With *)with, to + o * Results<O>::value);
+    }
   }
   static constexpr bool small = sizeof(typename F::State) <= 64;
   static constexpr gpr_row make(int op, int dtype, int bytes) {
@@ -140,8 +129,7 @@ template <class O, class F = typename O::Fold> struct Row {
             Skips<Like, F>::empty,
             Skips<Like, F>::fold,
             Quick<O>::quick,
-            Brief<O>::brief,
-            QuickWords<O>::quick};
+            Brief<O>::brief};
   }
 };
 template <class O> struct Row<O, void> {
@@ -231,10 +219,16 @@ template <class T> struct Carrier {
   typedef typename Either<kind == KIND_COMPLEX, complex<double>, double>::type Inexact;
   typedef typename Either<kind == KIND_FLOAT || kind == KIND_COMPLEX, Inexact, Whole>::type type;
 };
-/* What is cast so often that it goes in one step. */
-template <class From, class To> constexpr bool is_common() {
-  return Same<To, double>::value || Same<To, complex<double>>::value || Same<To, int64_t>::value ||
-         Same<To, uint64_t>::value || Same<From, typename Carrier<From>::type>::value;
+/* In two steps, of which the first ends in a carrier. */
+static GPR_APART void cast_through(gpr_cast first, gpr_cast second, const void *from,
+                                   int64_t from_bytes, void *to, int64_t to_bytes, int64_t n) {
+  enum { BLOCK = 512 };
+  complex<double> between[BLOCK];
+  for (int64_t i = 0; i < n; i += BLOCK) {
+    const int64_t m = least((int64_t)BLOCK, n - i);
+    first((const char *)from + i * from_bytes, between, m);
+    second(between, (char *)to + i * to_bytes, m);
+  }
 }
 
 template <class From, class To> struct Cast {
@@ -246,17 +240,13 @@ template <class From, class To> struct Cast {
     if constexpr (Same<To, float>::value && !Same<typename Traits<From>::Wide, From>::value &&
                   Traits<From>::kind == KIND_FLOAT) {
       widen_all(x, y, n); /* of halves */
-    } else if constexpr (is_common<From, To>()) {
+    } else if constexpr (Same<From, Between>::value || Same<To, Between>::value ||
+                         Same<To, double>::value || (is_whole<To>() && sizeof(To) == 8)) {
       GPR_UNROLL(4)
       for (int64_t i = 0; i < n; i++) y[i] = convert<To>(x[i]);
     } else {
-      enum { BLOCK = 512 };
-      Between between[BLOCK];
-      for (int64_t i = 0; i < n; i += BLOCK) {
-        const int64_t m = least((int64_t)BLOCK, n - i);
-        Cast<From, Between>::make()(x + i, between, m);
-        Cast<Between, To>::make()(between, y + i, m);
-      }
+      cast_through(Cast<From, Between>::make(), Cast<Between, To>::make(), x, sizeof(From), y,
+                   sizeof(To), n);
     }
   }
   static constexpr gpr_cast make() {

@@ -9,33 +9,26 @@ GPR_OPEN
 /* Rows of STEP reals, `pitch` apart, from the elements of STEP / PARTS outputs, which are
  * contiguous: of complex numbers first all real parts. The last output stands for those that are
  * not there. */
-template <int PARTS, class Part, class R>
+template <int PARTS, class R>
 const R *turned(const char *data, int64_t across, int64_t outputs, int64_t n, R *to,
                 int64_t pitch) {
   typedef R V __attribute__((vector_size(WIDTH * sizeof(R))));
   enum { EACH = STEP / PARTS };
-  constexpr bool plain = sizeof(R) == sizeof(Part);
   const int64_t reals = n * PARTS;
-  R wider[plain ? 1 : WIDTH * BLOCK_ROWS * PARTS];
   const R *row[WIDTH];
   const char *later = data + 2 * EACH * across; /* what follows, in its order */
   V v[WIDTH];
   const auto place = [&](int64_t real) { return real / PARTS * pitch + real % PARTS * EACH; };
   for (int64_t first = 0; first < EACH; first += WIDTH) {
-    for (int64_t r = 0; r < WIDTH; r++) {
-      const char *at = data + least(first + r, outputs - 1) * across;
-      row[r] = (const R *)(const void *)at;
-      if constexpr (plain) continue;
-      copy_wide((const Part *)(const void *)at, wider + r * reals, reals);
-      row[r] = wider + r * reals;
-    }
+    for (int64_t r = 0; r < WIDTH; r++)
+      row[r] = (const R *)(const void *)(data + least(first + r, outputs - 1) * across);
     for (int64_t j = 0; reals < WIDTH && j < reals; j++)
       for (int64_t r = 0; r < WIDTH; r++) to[first + place(j) + r] = row[r][j];
     for (int64_t next = 0; reals >= WIDTH && next < reals; next += WIDTH) {
       const int64_t j = least(next, reals - WIDTH);
       for (int64_t r = 0; r < WIDTH; r++) {
         memcpy(v + r, row[r] + j, sizeof *v);
-        if (plain) prefetch_later<1>(later, 0), later += sizeof *v;
+        prefetch_later<1>(later, 0), later += sizeof *v;
       }
       turn(v);
       for (int64_t r = 0; r < WIDTH; r++) memcpy(to + first + place(j + r), v + r, sizeof *v);
@@ -44,6 +37,14 @@ const R *turned(const char *data, int64_t across, int64_t outputs, int64_t n, R 
   return to;
 }
 
+/* How elements become reals: of one part or two, each of so many bytes, which they are already or
+ * that are brought. */
+template <class R> struct Source {
+  bool plain, exactly; /* exactly: errors tell whether anything is lost */
+  int bytes;
+  void (*bring)(const gpr_tile *tile, const char *from, int64_t step, int64_t n, R *to);
+};
+
 /* Rows of elements, which are `step` bytes apart; or steps of one row of so many reals. */
 struct Lines {
   const char *x;
@@ -51,27 +52,23 @@ struct Lines {
 };
 
 /* Reals in steps, of which the last may have some of the one before it again. */
-template <class Part, class K> struct TwofoldColumns {
-  typedef typename Traits<Part>::Wide R;
-  static constexpr bool plain = sizeof(R) == sizeof(Part);
+template <class R, class K> struct TwofoldColumns {
   enum { PANEL = PANEL_BYTES / sizeof(R), STEPS = PANEL / STEP };
   K at[2 * STEPS];
   StepBlock<K, R> block[STEPS];
   alignas(GPR_VECTOR) R copy[WAYS * PANEL];
   const gpr_tile *tile;
   int parts; /* of an element */
-  void (*bring)(const gpr_tile *tile, const char *from, int64_t step, int64_t n, R *to);
+  Source<R> source;
   int64_t width, additions;
-  Habit habit;
-  bool infinite = false;
+  bool exactly, infinite = false;
 
   int64_t start_of(int64_t step) const {
     return greatest((int64_t)0, least(step * STEP, width - STEP));
   }
-  bool is_straight(const Lines &l) const {
-    return l.step == parts * (int64_t)sizeof(Part) && !tile->cast;
-  }
-  bool lies_ready(const Lines &l) const { return plain && width >= STEP && is_straight(l); }
+  bool is_straight(const Lines &l) const { return l.step == parts * source.bytes && !tile->cast; }
+  bool is_plain(const Lines &l) const { return source.plain && is_straight(l); }
+  bool lies_ready(const Lines &l) const { return width >= STEP && is_plain(l); }
   /* Whether the last one before this is less than a step. */
   static bool is_cut(const Lines &l, int64_t row) { return l.reals && row * STEP > l.reals; }
   /* The last of a row in any lanes: what is before them was there already. */
@@ -102,16 +99,16 @@ template <class Part, class K> struct TwofoldColumns {
     }
     for (R *to = copy; lines-- > 0; x += l.along, to += pitch) {
       for (int64_t j = reals; j < pitch; j++) to[j] = -(R)0;
-      if (is_straight(l))
-        copy_wide((const Part *)(const void *)x, to, reals);
+      if (is_plain(l))
+        memcpy(to, x, (size_t)reals * sizeof *to);
       else
-        bring(tile, x, l.step, reals / parts, to);
+        source.bring(tile, x, l.step, reals / parts, to);
     }
     return all;
   }
   void choose(int64_t reals, int64_t numbers) {
     width = reals;
-    habit.exactly = sizeof(R) == sizeof(double) && numbers <= BLOCK_ROWS;
+    exactly = source.exactly || (sizeof(R) == sizeof(double) && numbers <= BLOCK_ROWS);
     additions = BLOCK_ROWS + 2 * (numbers / BLOCK_ROWS) + 4;
   }
   /* How many rows at a time. */
@@ -120,37 +117,31 @@ template <class Part, class K> struct TwofoldColumns {
     return lies_ready(l) && l.along % PAGE_BYTES ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
   }
   /* All rows of some steps; of one row until it is NaN. */
-  GPR_METHOD void add_rows(const Lines &l, int64_t rows, int64_t first, int64_t steps,
-                           int64_t ahead) {
+  GPR_APART void add_rows(const Lines &l, int64_t rows, int64_t first, int64_t steps,
+                          int64_t ahead) {
     const int64_t few = few_of(l, steps);
     for (int64_t k = 0; !rows && k < 2 * steps; k++) at[k].open();
     for (int64_t row = 0; row < rows; row += BLOCK_ROWS) {
-      const int64_t n = least(rows - row, (int64_t)BLOCK_ROWS), least_n = least(n, few);
-      /* What is cut is copied by itself. */
-      const auto whole = [&](int64_t i, int64_t m) {
-        return m > 1 && lies_ready(l) && is_cut(l, row + i + m) ? m - 1 : m;
-      };
-      block->prepare([&] { return rows_of(l, row, whole(0, least_n), first, 1, 0); }, habit);
-      for (int64_t s = 0; s < steps; s++) block[s].open(habit);
+      const int64_t n = least(rows - row, (int64_t)BLOCK_ROWS);
+      for (int64_t s = 0; s < steps; s++) block[s].open();
       for (int64_t i = 0, m; i < n; i += m) {
-        m = whole(i, least(few, n - i));
+        m = least(few, n - i);
+        if (m > 1 && lies_ready(l) && is_cut(l, row + i + m)) m--; /* which is copied by itself */
         Piece<R> piece = rows_of(l, row + i, m, first, steps, ahead);
         const R *x = piece.x - start_of(first);
         for (int64_t s = 0; s < steps; s++) {
           piece.x = x + start_of(first + s);
-          infinite |= block[s].add(piece, habit);
+          infinite |= block[s].add(piece, exactly);
         }
       }
-      for (int64_t s = 0; s < steps; s++)
-        infinite |= block[s].close(
-            at + 2 * s, n, [&] { return rows_of(l, row, n, first + s, 1, 0); }, habit, !row);
+      for (int64_t s = 0; s < steps; s++) infinite |= block[s].close(at + 2 * s, n, exactly, !row);
       if (l.reals && has_nan()) break; /* which stays */
     }
   }
   /* Of some steps of a matrix of so many reals a row. */
-  GPR_APART void run(const Lines &l, int64_t reals, int64_t rows, int64_t first, int64_t steps) {
+  void run(const Lines &l, int64_t reals, int64_t rows, int64_t first, int64_t steps) {
     choose(reals, rows);
-    const int64_t few = few_of(l, steps), stride = l.along / (int64_t)sizeof(Part);
+    const int64_t few = few_of(l, steps), stride = l.along / source.bytes;
     const bool follows = stride == reals || rows > 2 * few; /* a next tile, or rows of this */
     add_rows(l, rows, first, steps, prefetches_columns<R>() && follows ? few * stride : 0);
   }
@@ -160,13 +151,11 @@ template <class Part, class K> struct TwofoldColumns {
     choose(STEP, n);
     for (int64_t row = 0; row < n; row += BLOCK_ROWS) {
       const int64_t m = least(n - row, (int64_t)BLOCK_ROWS);
-      const char *from = data + row * PARTS * (int64_t)sizeof(Part);
-      const Piece<R> rows = {turned<PARTS, Part>(from, across, outputs, m, copy, STEP), STEP, m, 0};
-      const auto again = [&] { return rows; };
-      block->prepare(again, habit);
-      block->open(habit);
-      infinite |= block->add(rows, habit);
-      infinite |= block->close(at, m, again, habit, !row);
+      const char *from = data + row * PARTS * (int64_t)sizeof(R);
+      block->open();
+      infinite |=
+          block->add({turned<PARTS>(from, across, outputs, m, copy, STEP), STEP, m, 0}, exactly);
+      infinite |= block->close(at, m, exactly, !row);
     }
   }
   /* In all parts of the first two, which come by turns. */
@@ -177,7 +166,7 @@ template <class Part, class K> struct TwofoldColumns {
     return parts == 1 ? nan : (nan & odd) && (nan & ~odd);
   }
   /* All lanes of n elements in the first two. */
-  GPR_APART void run_row(const char *x, int64_t step, int64_t n, int64_t ahead) {
+  void run_row(const char *x, int64_t step, int64_t n, int64_t ahead) {
     choose(STEP, n * parts);
     add_rows({x, STEP / parts * step, step, n * parts}, (n * parts + STEP - 1) / STEP, 0, 1, ahead);
     at[0].merge(at[1]);

@@ -7,18 +7,21 @@
 
 GPR_OPEN
 
-/* Kind: TwofoldSum or TwofoldMoments. */
-template <class T, template <class> class Kind> struct TwofoldFold {
-  typedef typename RealOf<T>::type Part;
+/* Beside other instruction sets the plain one, which no x86 machine of the last ten years runs, has
+ * no quick ways. */
+#if defined(GPR_X86_LEVELS) && !defined(__AVX2__)
+static constexpr bool LEAN = true;
+#else
+static constexpr bool LEAN = false;
+#endif
+/* Of elements of PARTS reals, whichever they are. Kind: TwofoldSum or TwofoldMoments. */
+template <class R, int PARTS, template <class> class Kind> struct TwofoldTiles {
   typedef Kind<Doubles> K;
-  typedef TwofoldColumns<Part, K> Columns;
-  typedef typename Columns::R R;
-  enum { PARTS = Traits<T>::kind == KIND_COMPLEX ? 2 : 1 };
+  typedef TwofoldColumns<R, K> Columns;
   enum { NUMBERS = sizeof(Kind<double>) / sizeof(double) };
   struct State {
     Kind<double> part[PARTS];
     int64_t additions;
-    bool wide; /* as a habit's, for what comes next */
   };
 
   /* Of what is to be done with outputs: compiled once for all that do something. */
@@ -59,23 +62,10 @@ template <class T, template <class> class Kind> struct TwofoldFold {
         for (int i = 0; i < NUMBERS; i++)
           ((double *)(s[o].part + p))[i] = numbers(part + p, o)[i * WIDTH];
   }
-  static void bring_reals(const gpr_tile *t, const char *from, int64_t step, int64_t n, R *to) {
-    if constexpr (Columns::plain) {
-      bring(t, from, step, n, (T *)(void *)to);
-    } else {
-      enum { SOME = 512 };
-      T some[SOME];
-      for (int64_t i = 0; i < n; i += SOME) {
-        const int64_t m = least(n - i, (int64_t)SOME);
-        bring(t, from + i * step, step, m, some);
-        copy_wide((const Part *)(const void *)some, to + i, m);
-      }
-    }
-  }
   /* A contiguous matrix of few reals a row as one of more. */
   static GPR_APART void ribbon(const gpr_tile *t, Columns &c, int64_t wide, const Store &store) {
     const int64_t reals = t->outputs * PARTS, together = wide / reals, rows = t->n / together;
-    const int64_t along = wide * (int64_t)sizeof(Part);
+    const int64_t along = together * t->along;
     Kind<double> sum[STEP], one;
     K all[2], part[PARTS];
     for (int64_t r = 0; r < STEP; r++) sum[r].open();
@@ -119,23 +109,34 @@ template <class T, template <class> class Kind> struct TwofoldFold {
         }
     }
   }
-  /* In reals: rows of 200 took 0.40 ns a double turned, and 0.48 each by itself; of 300 0.43 and
-   * less. */
-  enum { SHORT_ROW = 256 };
+  /* In reals. On Zen 3, rows of 200 doubles took 1.3 ns a double turned and 0.5 each by itself, of
+   * 100 floats 0.48 and 0.89. */
+  enum { SHORT_ROW = 512 / sizeof(R) };
   static GPR_APART void short_rows(const gpr_tile *t, Columns &c, const Store &store) {
-    for (int64_t first = 0; first < t->outputs; first += STEP / PARTS) {
-      c.template run_turned<PARTS>(t->data + first * t->across, t->across, t->outputs - first,
-                                   t->n);
-      for (int64_t k = 0; k < 2 && first + k * WIDTH < t->outputs; k += PARTS)
-        store(first + k * WIDTH, (int64_t)0, least((int64_t)WIDTH, t->outputs - first - k * WIDTH),
-              c.at + k, c.additions);
+    enum { EACH = STEP / PARTS };
+    R brought[STEP * SHORT_ROW];
+    const bool ready = c.is_plain({t->data, 0, t->along, 0});
+    const int64_t reals = t->n * PARTS;
+    for (int64_t first = 0; first < t->outputs; first += EACH) {
+      const char *data = t->data + first * t->across;
+      const int64_t left = t->outputs - first;
+      for (int64_t o = 0; !ready && o < least((int64_t)EACH, left); o++)
+        c.source.bring(t, data + o * t->across, t->along, t->n, brought + o * reals);
+      if (ready)
+        c.template run_turned<PARTS>(data, t->across, left, t->n);
+      else
+        c.template run_turned<PARTS>((const char *)brought, reals * (int64_t)sizeof(R),
+                                     least((int64_t)EACH, left), t->n);
+      for (int64_t k = 0; k < 2 && k * WIDTH < left; k += PARTS)
+        store(first + k * WIDTH, (int64_t)0, least((int64_t)WIDTH, left - k * WIDTH), c.at + k,
+              c.additions);
     }
   }
   /* Lanes are merged side by side. */
   static GPR_APART void rows(const gpr_tile *t, Columns &c, const Store &store) {
     Doubles number[NUMBERS][WIDTH] = {};
     const bool follows = t->outputs > 1 && gpr_prefetch_columns; /* another row */
-    const int64_t ahead = (follows ? t->across : gpr_prefetch_ahead) / (int64_t)sizeof(Part);
+    const int64_t ahead = (follows ? t->across : gpr_prefetch_ahead) / c.source.bytes;
     K lane[WIDTH];
     for (int64_t first = 0; first < t->outputs; first += WIDTH) {
       const int64_t m = least((int64_t)WIDTH, t->outputs - first);
@@ -154,9 +155,9 @@ template <class T, template <class> class Kind> struct TwofoldFold {
     }
   }
   /* Calls take(first output, how many of these are known, how many there are, a vector of each
-   * part, additions that a number went through) for all outputs of a tile. wide: as a state's. */
+   * part, additions that a number went through) for all outputs of a tile. */
   template <class Take>
-  static void each(const gpr_tile *t, const Take &take, bool *wide = nullptr) {
+  static void each(const gpr_tile *t, const Source<R> &source, const Take &take) {
     const Store store = {
         [](const void *job, int64_t first, int64_t known, int64_t m, K *part, int64_t additions) {
           (*(const Take *)job)(first, known, m, part, additions);
@@ -167,24 +168,20 @@ template <class T, template <class> class Kind> struct TwofoldFold {
     Columns c;
     c.tile = t;
     c.parts = PARTS;
-    c.bring = bring_reals;
-    if (wide) c.habit.wide = c.habit.is_known = *wide;
+    c.source = source;
     if (!lines)
       columns(t, c, store);
-    else if (t->n * PARTS > SHORT_ROW || t->outputs == 1 ||
-             !c.is_straight({t->data, 0, t->along, 0}))
+    else if (t->n * PARTS > SHORT_ROW || t->outputs == 1)
       rows(t, c, store);
     else
       short_rows(t, c, store);
     if (c.infinite && t->infinite) *t->infinite = 1;
-    if (wide) *wide = c.habit.wide;
   }
 
   static void open(void *state) {
     State &s = *(State *)state;
     for (int p = 0; p < PARTS; p++) s.part[p].open();
     s.additions = 0;
-    s.wide = false;
   }
   static void merge(void *state, const void *right) {
     State &s = *(State *)state;
@@ -192,96 +189,152 @@ template <class T, template <class> class Kind> struct TwofoldFold {
     for (int p = 0; p < PARTS; p++) s.part[p].merge(r.part[p]);
     s.additions = greatest(s.additions, r.additions) + 3;
   }
-  static void fold_many(void *states, size_t, const gpr_tile *t, int64_t) {
-    State *to = (State *)states;
-    const auto take = [&](int64_t first, int64_t known, int64_t m, K *part, int64_t additions) {
+  static GPR_APART void fold_many(State *to, const gpr_tile *t, const Source<R> &source) {
+    each(t, source, [&](int64_t first, int64_t known, int64_t m, K *part, int64_t additions) {
       K sum[PARTS];
       read_states(to + first, m, sum);
       for (int p = 0; p < PARTS; p++) sum[p].merge(part[p]);
       write_states(to + first, known, m, sum);
       for (int64_t o = first + known; o < first + m; o++)
         to[o].additions = greatest(to[o].additions, additions) + 3;
-    };
-    each(t, take, &to->wide);
+    });
   }
-  static int fold(void *state, const void *data, int64_t n, int64_t) {
-    const State &s = *(const State *)state;
-    gpr_tile row{};
-    row.data = (const char *)data;
-    row.along = sizeof(T);
-    row.outputs = 1;
-    row.n = n;
-    if (n) fold_many(state, 0, &row, 0);
+  static bool is_settled(const State &s) {
     return s.part[0].special != s.part[0].special &&
            s.part[PARTS - 1].special != s.part[PARTS - 1].special;
   }
-};
 
-/* --- a row's quick way -------------------------------------------------------------------------
- */
-
-/* Q finishes a vector of outputs: Q::finish(part, additions, n of each, with, known, outputs, to)
- * tells those that are not sure, Q::at_once(tile, with, to) whether it needed no sums. */
-template <class Q, class O, class T, template <class> class Kind> struct QuickRow {
-  typedef TwofoldFold<T, Kind> F;
-  typedef typename F::K K;
-  typedef typename O::Result Result;
-  typedef typename FinishedWith<O>::type With;
-
+  /* What finishes a vector of outputs, and tells those that are not sure; and one of them again. */
+  struct Finish {
+    uint64_t (*some)(K *part, double additions, const Doubles n, const void *with, int64_t known,
+                     int64_t m, void *to);
+    void (*alone)(const char *data, const gpr_tile *t, int64_t count, const void *with, void *to);
+    int64_t bytes; /* of a result */
+  };
   static GPR_METHOD Doubles counts_of(const int64_t *counts, int64_t n, int64_t m) {
     double each[WIDTH];
     if (!counts) return (double)n - Doubles{};
     for (int64_t o = 0; o < WIDTH; o++) each[o] = (double)(o < m ? counts[o] : 1);
     return load((const double *)each);
   }
-  static int run(const gpr_tile *t, const void *with, void *to) {
-    return (!t->cast && Q::at_once(t, with, (Result *)to)) || run_sums(t, with, to);
-  }
-  static int run_sums(const gpr_tile *t, const void *with, void *to) {
-    Result *result = (Result *)to;
-    F::each(t, [&](int64_t first, int64_t known, int64_t m, K *part, int64_t additions) {
+  static GPR_APART int run(const gpr_tile *t, const Source<R> &source, const Finish &finish,
+                           const void *with, char *to) {
+    each(t, source, [&](int64_t first, int64_t known, int64_t m, K *part, int64_t additions) {
       const Doubles n = counts_of(t->counts ? t->counts + first : nullptr, t->n, m);
-      uint64_t refused =
-          Q::finish(part, (double)additions, n, (const With *)with, known, m, result + first);
+      char *some = to + first * finish.bytes;
+      uint64_t refused = finish.some(part, (double)additions, n, with, known, m, some);
       refused &= (1ull << m) - (1ull << known);
       for (; refused; refused &= refused - 1) {
-        const int64_t o = first + __builtin_ctzll(refused);
-        const int64_t count = t->counts ? t->counts[o] : t->n;
-        alone(t->data + o * t->across, t, count, (const With *)with, result + o);
+        const int64_t o = __builtin_ctzll(refused);
+        const int64_t count = t->counts ? t->counts[first + o] : t->n;
+        finish.alone(t->data + (first + o) * t->across, t, count, with, some + o * finish.bytes);
       }
     });
     return 1;
   }
-  static GPR_APART void alone(const char *data, const gpr_tile *t, int64_t count, const With *with,
-                              Result *to) {
-    T x[GPR_SHORT];
-    gpr_tile one = *t;
-    one.along = sizeof(T);
-    bring(t, data, t->along, t->n, x);
-    Q::alone((const char *)x, &one, count, with, to);
-  }
-  static int finish_many(const void *states, int64_t outputs, int64_t n, const int64_t *counts,
-                         const void *with, void *to, uint8_t *refused) {
-    const typename F::State *state = (const typename F::State *)states;
+  static GPR_APART int finish_many(const State *state, int64_t outputs, int64_t n,
+                                   const int64_t *counts, const Finish &finish, const void *with,
+                                   char *to, uint8_t *refused) {
     int any = 0;
     for (int64_t first = 0; first < outputs; first += WIDTH) {
       const int64_t m = least((int64_t)WIDTH, outputs - first);
       int64_t additions = 0;
-      K part[F::PARTS];
-      F::read_states(state + first, m, part);
+      K part[PARTS];
+      read_states(state + first, m, part);
       for (int64_t o = first; o < first + m; o++)
         additions = greatest(additions, state[o].additions);
       const Doubles many = counts_of(counts ? counts + first : nullptr, n, m);
       const uint64_t out =
-          Q::finish(part, (double)additions, many, (const With *)with, 0, m, (Result *)to + first);
+          finish.some(part, (double)additions, many, with, 0, m, to + first * finish.bytes);
       for (int64_t o = 0; o < m; o++) any |= refused[first + o] = out >> o & 1;
     }
     return any;
   }
+};
+
+/* Of elements of a type. */
+template <class T, template <class> class Kind> struct TwofoldFold {
+  typedef typename RealOf<T>::type Part;
+  typedef typename Traits<Part>::Wide R;
+  enum { PARTS = sizeof(T) / sizeof(Part) };
+  typedef TwofoldTiles<R, PARTS, Kind> Tiles;
+  typedef typename Tiles::State State;
+  static constexpr bool plain = sizeof(R) == sizeof(Part);
+
+  static void bring_reals(const gpr_tile *t, const char *from, int64_t step, int64_t n, R *to) {
+    if constexpr (plain) {
+      bring(t, from, step, n, (T *)(void *)to);
+    } else if (!t->cast && step == (int64_t)sizeof(T)) {
+      copy_wide((const Part *)(const void *)from, to, n);
+    } else {
+      enum { SOME = 512 };
+      T some[SOME];
+      for (int64_t i = 0; i < n; i += SOME) {
+        const int64_t m = least(n - i, (int64_t)SOME);
+        bring(t, from + i * step, step, m, some);
+        copy_wide((const Part *)(const void *)some, to + i, m);
+      }
+    }
+  }
+  static constexpr Source<R> source = {plain, false, sizeof(Part), bring_reals};
+
+  static void fold_many(void *states, size_t, const gpr_tile *t, int64_t) {
+    Tiles::fold_many((State *)states, t, source);
+  }
+  static int fold(void *state, const void *data, int64_t n, int64_t) {
+    gpr_tile row{};
+    row.data = (const char *)data;
+    row.along = sizeof(T);
+    row.outputs = 1;
+    row.n = n;
+    if (n) Tiles::fold_many((State *)state, &row, source);
+    return Tiles::is_settled(*(const State *)state);
+  }
+};
+
+/* --- a row's quick way -------------------------------------------------------------------------
+ */
+
+/* Q::finish and Q::alone as Tiles::Finish's; Q::at_once(tile, with, to): whether it needed no sums.
+ */
+template <class Q, class T, template <class> class Kind> struct QuickRow {
+  typedef TwofoldFold<T, Kind> F;
+  typedef typename F::Tiles Tiles;
+  typedef typename Q::Result Result;
+
+  static uint64_t finish_some(typename Tiles::K *part, double additions, const Doubles n,
+                              const void *with, int64_t known, int64_t m, void *to) {
+    return Q::finish(part, additions, n, (const typename Q::With *)with, known, m, (Result *)to);
+  }
+  static void alone(const char *data, const gpr_tile *t, int64_t count, const void *with,
+                    void *to) {
+    T x[GPR_SHORT];
+    gpr_tile one = *t;
+    one.along = sizeof(T);
+    bring(t, data, t->along, t->n, x);
+    Q::alone((const char *)x, &one, count, (const typename Q::With *)with, (Result *)to);
+  }
+  static constexpr typename Tiles::Finish finish = {finish_some, alone, sizeof(Result)};
+
+  static int run(const gpr_tile *t, const void *with, void *to) {
+    return (!t->cast && Q::at_once(t, with, (Result *)to)) ||
+           Tiles::run(t, F::source, finish, with, (char *)to);
+  }
+  static int finish_many(const void *states, int64_t outputs, int64_t n, const int64_t *counts,
+                         const void *with, void *to, uint8_t *refused) {
+    return Tiles::finish_many((const typename F::State *)states, outputs, n, counts, finish, with,
+                              (char *)to, refused);
+  }
   static constexpr gpr_quick quick = {
-      Q::most,    sizeof(typename F::State), F::open, F::fold, F::merge, F::fold_many, run,
+      Q::most,    sizeof(typename F::State), Tiles::open, F::fold, Tiles::merge, F::fold_many, run,
       finish_many};
 };
+template <class Row> constexpr const gpr_quick *quick_of() {
+  if constexpr (LEAN)
+    return nullptr;
+  else
+    return &Row::quick;
+}
 
 GPR_CLOSE
 #endif

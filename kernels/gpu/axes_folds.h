@@ -38,8 +38,8 @@ template <class T, bool G>
 struct AxesFold<Position<T, G>> : AxesFoldOf<Position<typename SameTime<T>::type, G>> {};
 template <class T>
 struct AxesFold<Positions<T>> : AxesFoldOf<Positions<typename SameTime<T>::type>> {};
-template <class T, int WHAT>
-struct AxesFold<Counting<T, WHAT>> : AxesFoldOf<Counting<typename SameTruth<T>::type, WHAT>> {};
+template <class T, int WHAT> /* all() by what it is not: Seen */
+struct AxesFold<Counting<T, WHAT>> : AxesFoldOf<Counting<typename SameTruth<T>::type, 1>> {};
 template <class T>
 struct AxesFold<IntegerProduct<T>> : AxesFoldOf<IntegerProduct<typename SameSum<T>::type>> {};
 template <class T, template <class> class Op>

@@ -21,6 +21,7 @@ template <int = 0>
 __device__ __noinline__ int64_t far_offset_of(const int64_t *shape, const int64_t *strides,
                                               int dims, int64_t at) {
   int64_t offset = 0;
+#pragma unroll 1
   for (int d = dims - 1; d > 0; d--) {
     const int64_t n = shape[d], rest = quotient_of(at, n);
     offset += (at - rest * n) * strides[d];

@@ -50,6 +50,20 @@ template <class T> struct View<PairSum<T>> {
   }
 };
 
+/* The same of n elements, for an operator of another fold: what all() counts is what is not true.
+ */
+template <class F, class FOLD> struct Seen {
+  static constexpr bool value = Same<FOLD, typename StandsFor<F>::Fold>::value;
+  template <class V> static __device__ __forceinline__ V &of(V &seen, int64_t) { return seen; }
+};
+template <class T> struct Seen<Counting<T, 1>, Counting<T, 0>> {
+  static constexpr bool value = true;
+  static __device__ __forceinline__ typename Counting<T, 0>::State of(
+      const typename Counting<T, 1>::State &seen, int64_t n) {
+    return {n - seen.count};
+  }
+};
+
 /* finish()'s `with` for output o; whether there is one. */
 template <class F, class R>
 __device__ __forceinline__ bool given(const gpr_axes_args &a, int64_t, R &initial) {
@@ -65,39 +79,45 @@ __device__ __forceinline__ bool given(const gpr_axes_args &a, int64_t o, gpr_spr
   return true;
 }
 
-/* The one place that knows an operator by its number, and finds it among those of the fold. */
+/* Finds the operator among those of the fold by its number. */
 template <class F, class Finish>
 __device__ __forceinline__ void with_operator(int row, const Finish &finish) {
   typedef typename F::Element T;
   switch (row) {
-#define GPR_X(id, name, ufunc, alias, flags, op, sentence)                        \
-  case GPR_OP_##id:                                                               \
-    if constexpr (first_alike(GPR_OP_##id) == GPR_OP_##id &&                      \
-                  Same<typename op<T>::Fold, typename StandsFor<F>::Fold>::value) \
-      finish.template by<op<T>>();                                                \
+#define GPR_X(id, name, ufunc, alias, flags, op, sentence)                                         \
+  case GPR_OP_##id:                                                                                \
+    if constexpr (first_alike(GPR_OP_##id) == GPR_OP_##id && Seen<F, typename op<T>::Fold>::value) \
+      finish.template by<op<T>>();                                                                 \
     break;
     GPR_OPS(GPR_X)
 #undef GPR_X
   }
 }
 
+/* How many elements Value e is of: as many as the others, or its own number. */
+__device__ __forceinline__ int64_t number_of(int64_t n, int) { return n; }
+template <int N> __device__ __forceinline__ int64_t number_of(const int (&n)[N], int e) {
+  return n[e];
+}
+
 /* Calls O::finish() for each of N neighbours' Values. */
-template <class O, class F, class V, int N>
+template <class O, class F, class V, int N, class Numbers>
 __device__ __forceinline__ void finish_each(const gpr_axes_args &a, int64_t o, V (&value)[N],
-                                            int64_t n, typename O::Result *result) {
+                                            const Numbers &n, typename O::Result *result) {
   typename FinishedWith<O>::type with;
   const bool has = given<F>(a, o, with);
 #pragma unroll
   for (int e = 0; e < N; e++)
-    O::finish(value[e], n, has ? &with : nullptr, result + e * Results<O>::value);
+    O::finish(Seen<F, typename O::Fold>::of(value[e], number_of(n, e)), number_of(n, e),
+              has ? &with : nullptr, result + e * Results<O>::value);
 }
 
 /* Of N Values the first `left` are of outputs that exist. */
-template <class F, class V, int N> struct FinishValues {
+template <class F, class V, int N, class Numbers> struct FinishValues {
   const gpr_axes_args &a;
   int64_t o;
   V (&value)[N];
-  int64_t n;
+  const Numbers &n;
   int left;
   template <class O> __device__ __forceinline__ void by() const {
     constexpr int results = Results<O>::value;
@@ -106,29 +126,30 @@ template <class F, class V, int N> struct FinishValues {
     store_row((typename O::Result *)a.out + o * results, result, left * results);
   }
 };
-template <class F, class V, int N>
+template <class F, class V, int N, class Numbers>
 __device__ __forceinline__ void finish_values(const gpr_axes_args &a, int64_t o, V (&value)[N],
-                                              int64_t n, int left) {
-  with_operator<F>(a.op, FinishValues<F, V, N>{a, o, value, n, left});
+                                              const Numbers &n, int left) {
+  with_operator<F>(a.op, FinishValues<F, V, N, Numbers>{a, o, value, n, left});
 }
 
 /* What is rounded already has but one type, and is stored once for all operators. */
-template <class F, class T, int N> struct FinishRounded {
+template <class F, class T, int N, class Numbers> struct FinishRounded {
   const gpr_axes_args &a;
   int64_t o;
   RoundedSum<T> (&value)[N];
-  int64_t n;
+  const Numbers &n;
   T (&result)[N];
   template <class O> __device__ __forceinline__ void by() const {
     static_assert(Same<typename O::Result, T>::value, "");
     finish_each<O, F>(a, o, value, n, result);
   }
 };
-template <class F, class T, int N>
+template <class F, class T, int N, class Numbers>
 __device__ __forceinline__ void finish_values(const gpr_axes_args &a, int64_t o,
-                                              RoundedSum<T> (&value)[N], int64_t n, int left) {
+                                              RoundedSum<T> (&value)[N], const Numbers &n,
+                                              int left) {
   T result[N];
-  with_operator<F>(a.op, FinishRounded<F, T, N>{a, o, value, n, result});
+  with_operator<F>(a.op, FinishRounded<F, T, N, Numbers>{a, o, value, n, result});
   if (N > 1 || is_certified(value[0])) store_row((T *)a.out + o, result, left);
 }
 

@@ -9,11 +9,12 @@ GPR_OPEN
 
 /* An output of U elements at most, which a thread folds and finishes without a state in memory:
  * those of several outputs are under way together. */
-template <class F, class RUN, int U> struct Brief {
+template <class F, int U> struct Brief {
   typename F::Element x[U];
   uint32_t counts; /* bits */
   int64_t out;
-  __device__ __forceinline__ void open(const gpr_axes_args &a, const RUN &run, int64_t k) {
+  __device__ __forceinline__ void open(const gpr_axes_args &a,
+                                       const TileRun<F, typename F::Element> &run, int64_t k) {
     const KeptPlace place = kept_place(a, k);
     const char *data = a.data + place.data, *where = a.where + place.where;
     const int n = (int)a.count;
@@ -30,7 +31,8 @@ template <class F, class RUN, int U> struct Brief {
       if (u < n && !where[u * next]) counts &= ~(1u << u);
   }
   /* False: it has to be folded again. */
-  __device__ __forceinline__ bool finish(const gpr_axes_args &a, const RUN &run) {
+  __device__ __forceinline__ bool finish(const gpr_axes_args &a,
+                                         const TileRun<F, typename F::Element> &run) {
     Few<F> few;
     if (a.skip)
 #pragma unroll
@@ -50,42 +52,24 @@ template <class F, class RUN, int U> struct Brief {
   }
 };
 
-/* Into a state in memory. */
-template <class F, class RUN>
-__device__ __noinline__ void fold_brief_slowly(const gpr_axes_args *a, int64_t k) {
-  const KeptPlace place = kept_place(*a, k);
-  typename F::State s;
-  RUN run(*a);
-  run.data = a->data + place.data;
-  run.where = a->where + place.where;
-  run.index = 0;
-  TileCell<F> cell;
-  cell.keep(&s);
-  const int64_t n = run.fold(cell, 0, 1, a->count, a->count);
-  cell.done(0, s);
-  if (a->least && n <= a->few) *a->least = n;
-  finish_output<F>(a, place.out, &s, n);
-}
-
 /* So many outputs a thread whose loads are under way together; of more the registers spilled. */
 template <class T> GPR_FN GPR_CONSTEXPR int briefs_of(int elements) {
   return elements * (int)sizeof(T) <= 16 ? 4 : elements * (int)sizeof(T) <= 32 ? 2 : 1;
 }
-template <int U, class F, class RUN>
-__device__ __forceinline__ void fold_alone(const gpr_axes_args &a) {
+template <int U, class F> __device__ __forceinline__ void fold_alone(const gpr_axes_args &a) {
   constexpr int N = briefs_of<typename F::Element>(U);
   const int64_t step = (int64_t)gridDim.x * AXES_THREADS;
   int64_t k = (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x;
-  const RUN run(a);
+  const TileRun<F, typename F::Element> run(a);
 #pragma unroll 1
   while (k < a.outputs) {
-    Brief<F, RUN, U> brief[N];
+    Brief<F, U> brief[N];
 #pragma unroll
     for (int i = 0; i < N; i++)
       if (k + i * step < a.outputs) brief[i].open(a, run, k + i * step);
 #pragma unroll 1
     for (int i = 0; i < N && k < a.outputs; i++, k += step) {
-      if (!brief[0].finish(a, run)) fold_brief_slowly<F, RUN>(&a, k);
+      if (!brief[0].finish(a, run)) fold_again<F>(&a, k);
 #pragma unroll
       for (int j = 1; j < N; j++) brief[j - 1] = brief[j];
     }
@@ -97,14 +81,13 @@ __device__ __forceinline__ void fold_alone(const gpr_axes_args &a) {
 
 /* Of a warp's lanes `across` neighbours take neighbouring outputs, and `down` of those the elements
  * of each. */
-template <class F, class RUN>
-__device__ __forceinline__ void fold_by_lanes(const gpr_axes_args &a) {
+template <class F> __device__ __forceinline__ void fold_by_lanes(const gpr_axes_args &a) {
   typedef typename F::Element T;
   constexpr int U = BriefLanes<F>::loads;
   const int team = a.across * a.down, id = threadIdx.x % team, near = id % a.across,
             y = id / a.across, down = a.down, count = (int)a.count, teams = AXES_THREADS / team;
   const int64_t groups = a.outputs / a.neighbours;
-  const RUN run(a);
+  const TileRun<F, T> run(a);
 #pragma unroll 1
   for (int64_t first = (int64_t)blockIdx.x * teams; first < groups;
        first += (int64_t)gridDim.x * teams) {
@@ -145,7 +128,7 @@ __device__ __forceinline__ void fold_by_lanes(const gpr_axes_args &a) {
     const bool mine = exists && y == 0;
     if (mine && a.least && n <= a.few) *a.least = n;
     const bool told = lanes.finish(a, place.out, n, team, lost, mine && n);
-    if (mine && (!told || !n)) fold_brief_slowly<F, RUN>(&a, group * a.neighbours + near);
+    if (mine && (!told || !n)) fold_again<F>(&a, group * a.neighbours + near);
   }
 }
 
@@ -153,14 +136,14 @@ __device__ __forceinline__ void fold_by_lanes(const gpr_axes_args &a) {
 struct BriefShape {
   enum { blocks = 3 };
 };
-template <class F, class RUN>
+template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, BriefShape::blocks)
     brief(const __grid_constant__ gpr_axes_args a) {
   if constexpr (BriefLanes<F>::loads > 0)
-    if (a.team) return fold_by_lanes<F, RUN>(a);
-  if (a.count <= 4) return fold_alone<4, F, RUN>(a);
-  if (a.count <= 8) return fold_alone<8, F, RUN>(a);
-  fold_alone<FEW_SHORT, F, RUN>(a);
+    if (a.team) return fold_by_lanes<F>(a);
+  if (a.count <= 4) return fold_alone<4, F>(a);
+  if (a.count <= 8) return fold_alone<8, F>(a);
+  fold_alone<FEW_SHORT, F>(a);
 }
 
 GPR_CLOSE

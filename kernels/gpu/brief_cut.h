@@ -10,10 +10,6 @@
 GPR_OPEN
 
 struct BriefCut : TileCut {
-  gpr_program *brief_program() const {
-    if (is_native()) return row.brief;
-    return !a.swap && !a.unaligned ? row.convert_brief[a.from] : nullptr;
-  }
   /* Lanes by what lies closest together in memory, of one warp. */
   void set_brief_lanes() {
     const Size width = a.kept ? a.shape[a.kept - 1] : 1;
@@ -34,9 +30,9 @@ struct BriefCut : TileCut {
     return a.count <= (Size)16 * row.brief_loads * a.down && 2 * threads >= slots * AXES_THREADS;
   }
   bool brief() {
-    gpr_program *program = brief_program();
     const Size slots = (Size)multiprocessors * row.brief_blocks;
-    if (!program || a.starts || a.count >> 30) return false; /* elements are counted in 32 bits */
+    if (!row.brief || !is_native() || a.starts || a.count >> 30)
+      return false; /* elements are counted in 32 bits */
     set_box();
     if (a.boxed > 1 || runs_of_box() != 1 || (row.is_ordered && a.place[inner()] < 0)) return false;
     if (row.brief_loads && a.count > 4) set_brief_lanes();
@@ -45,7 +41,7 @@ struct BriefCut : TileCut {
     if (a.count > FEW_SHORT && !is_enough(slots) && !wanted) return false;
     a.team = alone ? 0 : a.across * a.down;
     const Size blocks = up(a.outputs / a.neighbours, alone ? AXES_THREADS : AXES_THREADS / a.team);
-    return take(program, blocks < 16 * slots ? blocks : 16 * slots, 0);
+    return take(row.brief, blocks < 16 * slots ? blocks : 16 * slots, 0);
   }
 };
 

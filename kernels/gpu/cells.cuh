@@ -66,16 +66,6 @@ struct PositionCell<float16, GREATEST, Index> : HalfPositionCell<float16, GREATE
 template <bool GREATEST, class Index>
 struct PositionCell<bfloat16, GREATEST, Index> : HalfPositionCell<bfloat16, GREATEST, Index> {};
 template <class T, bool GREATEST> struct Cell<Position<T, GREATEST>> : PositionCell<T, GREATEST> {};
-template <class T> struct Cell<Positions<T>> {
-  typedef Positions<T> F;
-  Cell<Position<T, false>> low;
-  Cell<Position<T, true>> high;
-  __device__ __forceinline__ void add(T x, int64_t index) {
-    low.add(x, index);
-    high.add(x, index);
-  }
-  __device__ __forceinline__ typename F::State done() { return {low.done(), high.done()}; }
-};
 
 /* --- several -------------------------------------------------------------------------------------
  */

@@ -13,31 +13,16 @@ template <class F> struct ColumnsShape {
   static constexpr int blocks = 2, loads = sizeof(typename F::Element) >= 4 ? 8 : 4;
 };
 template <> struct ColumnsShape<PairSum<float16>> { static constexpr int blocks = 2, loads = 8; };
-template <class T> struct ColumnsShape<Positions<T>> {
-  static constexpr int blocks = 2, loads = sizeof(T) >= 4 ? 4 : 2;
-};
+template <> struct ColumnsShape<PairSum<bfloat16>> { static constexpr int blocks = 2, loads = 8; };
 
 /* The state of the rows' group number `place` of `groups` that were one row. */
-template <class S> __device__ __forceinline__ void reindex(S &, int64_t, int64_t) {}
-template <class T, bool G>
-__device__ __forceinline__ void reindex_position(typename Position<T, G>::State &s, int64_t groups,
-                                                 int64_t place) {
-  if (s.index >= 0) s.index = s.index * groups + place;
-}
 template <class F> struct Reindex {
   static __device__ __forceinline__ void apply(typename F::State &, int64_t, int64_t) {}
 };
 template <class T, bool G> struct Reindex<Position<T, G>> {
   static __device__ __forceinline__ void apply(typename Position<T, G>::State &s, int64_t groups,
                                                int64_t place) {
-    reindex_position<T, G>(s, groups, place);
-  }
-};
-template <class T> struct Reindex<Positions<T>> {
-  static __device__ __forceinline__ void apply(typename Positions<T>::State &s, int64_t groups,
-                                               int64_t place) {
-    reindex_position<T, false>(s.low, groups, place);
-    reindex_position<T, true>(s.high, groups, place);
+    if (s.index >= 0) s.index = s.index * groups + place;
   }
 };
 
@@ -160,9 +145,13 @@ template <class F> struct ColumnsOf {
         batch(cells, r, step, drawn);
         if (next >= t.from) next = t.from + __shfl_sync(GPR_ALL, drawn, 0) * turn + y;
       }
+    /* Turns of a packet that ends the row, and then the rows that are less than a turn. */
+    const bool ends = count - quotient_of(count, parts) * parts == t.part;
 #pragma unroll 1
-    for (; r < stop; r += parts * turn) some(cells, r, step, r - y + turn);
-    if (count - quotient_of(count, parts) * parts == t.part) some(cells, stop + y, step, t.full);
+    for (bool more = true; more; r += parts * turn) {
+      more = r < stop;
+      if (more || ends) some(cells, more ? r : stop + y, step, more ? r - y + turn : t.full);
+    }
   }
 };
 
@@ -272,11 +261,10 @@ __device__ __forceinline__ void share_states(const gpr_axes_args &a, const Colum
   const auto done = [&](int j, State &s) {
     finish_output<F>(&a, at.batch * at.width + at.here + j, &s, a.count);
   };
-  /* One tile holds the whole of a row of groups. */
-  if (columns > at.width)
-    merge_partials<F>(partial, (int)at.width, a.groups * a.split, at.width, slots, *states, done);
-  else
-    merge_partials<F>(partial, columns, entries, step, slots, *states, done);
+  const bool together = columns > at.width; /* one tile holds the whole of a row of groups */
+  merge_partials<F>(partial, together ? (int)at.width : columns,
+                    together ? a.groups * a.split : entries, together ? at.width : step, slots,
+                    *states, done);
 }
 
 /* The same of exact sums, by digits that all blocks add to. */

@@ -10,12 +10,13 @@ GPR_OPEN
 
 /* The kernels of one fold, and what their launch depends on. */
 struct AxesRow {
-  gpr_program *shallow, *tall, *packed, *staged, *rows, *columns, *segments; /* may be NULL */
+  /* Each may be NULL. */
+  gpr_program *shallow, *tall, *counted, *packed, *staged, *rows, *columns, *segments;
   /* Of elements as they lie; of any dtype, order and address; trees' by warps. */
   gpr_program *tile, *any, *any_rows;
   gpr_program *convert[GPR_DTYPE_COUNT];                  /* of this dtype, where there is one */
   gpr_program *tile_rows, *convert_rows[GPR_DTYPE_COUNT]; /* the same by packets */
-  gpr_program *brief, *convert_brief[GPR_DTYPE_COUNT];    /* and of few elements */
+  gpr_program *brief;                                     /* and of few elements */
   int is_tree, is_ordered;
   int brief_loads, brief_blocks; /* loads: of lanes that share an output; 0: none do */
   int bytes;                     /* of an element */
@@ -24,6 +25,7 @@ struct AxesRow {
    * on before staged ones; from how many on there are rows; from how many on a run of several is
    * read by packets. */
   int brief_bytes, staged_bytes, rows_bytes, run_bytes;
+  int columns_bytes; /* of the whole array, from which on there are columns */
   int strip_bytes, packed_bytes, staged_packets, staged_blocks;
   int rows_blocks, rows_loads, columns_blocks, columns_loads;
   double ends;  /* of a block, in steps */
@@ -90,7 +92,6 @@ struct Cut {
     }
     return true;
   }
-  bool plain() const { return !a.where && !a.skip && !a.starts; }
   Size reduced_stride() const { return a.strides[inner()]; }
 
   bool take(gpr_program *kernel, Size blocks, size_t partials) {

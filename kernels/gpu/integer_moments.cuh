@@ -124,20 +124,14 @@ template <> struct Cells<IntegerMoments<uint8_t>, 1> : ByteCells<uint8_t> {};
 /* --- packets of one output -----------------------------------------------------------------------
  */
 
-template <int U> __device__ __forceinline__ uint32_t batch_squares(const Packet<boolean> (&v)[U]) {
-  return (uint32_t)batch_sum(v);
-}
-template <int U> __device__ __forceinline__ uint32_t batch_squares(const Packet<int8_t> (&v)[U]) {
-  int sum = 0;
+template <class T, int U> /* of bytes */
+__device__ __forceinline__ uint32_t batch_squares(const Packet<T> (&v)[U]) {
+  typedef typename Word<T>::type W;
+  if constexpr (Traits<T>::kind == KIND_BOOL) return (uint32_t)batch_sum(v);
+  W sum = 0;
 #pragma unroll
-  for (int i = 0; i < 4 * U; i++) sum = dot4((int)word(v, i), (int)word(v, i), sum);
+  for (int i = 0; i < 4 * U; i++) sum = dot4((W)word(v, i), (W)word(v, i), sum);
   return (uint32_t)sum;
-}
-template <int U> __device__ __forceinline__ uint32_t batch_squares(const Packet<uint8_t> (&v)[U]) {
-  uint32_t sum = 0;
-#pragma unroll
-  for (int i = 0; i < 4 * U; i++) sum = dot4(word(v, i), word(v, i), sum);
-  return sum;
 }
 
 template <class T> struct RowLane<IntegerMoments<T>> {

@@ -11,10 +11,10 @@ GPR_OPEN
 
 /* state takes single elements too; add() takes U packets, of which packet u starts at index +
  * u·step; done() gives all of it. */
-template <class F> struct Lane {
+template <class F> struct AnyLane {
   typedef typename F::Element T;
   typename F::State state;
-  __device__ Lane() { F::open(state); }
+  __device__ AnyLane() { F::open(state); }
   template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t index, int64_t step) {
 #pragma unroll
     for (int u = 0; u < U; u++)
@@ -25,12 +25,19 @@ template <class F> struct Lane {
   __device__ typename F::State done() { return state; }
 };
 
+template <class F> struct Lane : AnyLane<F> {};
+
 template <class T> __device__ __forceinline__ uint32_t word(const Packet<T> &v, int i) {
   return i == 0 ? v.words.x : i == 1 ? v.words.y : i == 2 ? v.words.z : v.words.w;
 }
 template <class T, int U> __device__ __forceinline__ uint32_t word(const Packet<T> (&v)[U], int i) {
   return word(v[i / 4], i % 4);
 }
+
+/* Which word numbers of a type are added up in. */
+template <bool FIRST, class A, class B> struct Either { typedef A type; };
+template <class A, class B> struct Either<false, A, B> { typedef B type; };
+template <class T> struct Word : Either<Traits<T>::kind == KIND_UINT, uint32_t, int32_t> {};
 
 /* Bytes of w by the selector's nibbles; 8 + n repeats the sign of byte n, which __byte_perm masks.
  */
@@ -48,59 +55,38 @@ __device__ __forceinline__ uint32_t true_bytes(uint32_t w) {
 /* --- counting ----------------------------------------------------------------------------------
  */
 
-template <class T, int WHAT> struct CountingBytes {
-  typedef Counting<T, WHAT> F;
-  typename F::State state;
-  __device__ CountingBytes() { F::open(state); }
-  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
-    int trues = 0;
-#pragma unroll
-    for (int i = 0; i < 4 * U; i++)
-      trues = dot4((int)(true_bytes(word(v, i)) >> 7), 0x01010101, trues);
-    state.count += WHAT ? trues : 16 * U - trues;
-  }
-  __device__ typename F::State done() { return state; }
-};
-template <int WHAT> struct Lane<Counting<boolean, WHAT>> : CountingBytes<boolean, WHAT> {};
-template <int WHAT> struct Lane<Counting<int8_t, WHAT>> : CountingBytes<int8_t, WHAT> {};
-template <int WHAT> struct Lane<Counting<uint8_t, WHAT>> : CountingBytes<uint8_t, WHAT> {};
-
 /* The top bit of each half that is not zero; of a floating-point number the sign does not count. */
 template <bool SIGN> __device__ __forceinline__ uint32_t true_halves(uint32_t w) {
   const uint32_t carried = (w & 0x7fff7fffu) + 0x7fff7fffu;
   return (SIGN ? carried | w : carried) & 0x80008000u;
 }
-template <class T, int WHAT> struct CountingHalves {
-  typedef Counting<T, WHAT> F;
-  typename F::State state;
-  __device__ CountingHalves() { F::open(state); }
-  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
-    uint32_t trues = 0; /* two counts */
+/* How many elements of a batch are true. */
+template <class T, int U> __device__ __forceinline__ int batch_trues(const Packet<T> (&v)[U]) {
+  int trues = 0;
+  if constexpr (sizeof(T) == 1) {
 #pragma unroll
     for (int i = 0; i < 4 * U; i++)
-      trues += true_halves<Traits<T>::kind != KIND_FLOAT>(word(v, i)) >> 15;
-    const int count = (int)((trues & 0xffff) + (trues >> 16));
-    state.count += WHAT ? count : 8 * U - count;
+      trues = dot4((int)(true_bytes(word(v, i)) >> 7), 0x01010101, trues);
+  } else if constexpr (sizeof(T) == 2) {
+    uint32_t both = 0; /* two counts */
+#pragma unroll
+    for (int i = 0; i < 4 * U; i++)
+      both += true_halves<Traits<T>::kind != KIND_FLOAT>(word(v, i)) >> 15;
+    trues = (int)((both & 0xffff) + (both >> 16));
+  } else {
+#pragma unroll
+    for (int i = 0; i < U * Packet<T>::count; i++)
+      trues += is_true(v[i / Packet<T>::count].element[i % Packet<T>::count]);
   }
-  __device__ typename F::State done() { return state; }
-};
-template <int WHAT> struct Lane<Counting<int16_t, WHAT>> : CountingHalves<int16_t, WHAT> {};
-template <int WHAT> struct Lane<Counting<uint16_t, WHAT>> : CountingHalves<uint16_t, WHAT> {};
-template <int WHAT> struct Lane<Counting<float16, WHAT>> : CountingHalves<float16, WHAT> {};
-template <int WHAT> struct Lane<Counting<bfloat16, WHAT>> : CountingHalves<bfloat16, WHAT> {};
-
-/* Any other type: 32-bit counts within a batch. */
+  return trues;
+}
 template <class T, int WHAT> struct Lane<Counting<T, WHAT>> {
   typedef Counting<T, WHAT> F;
   typename F::State state;
   __device__ Lane() { F::open(state); }
   template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
-    int n = 0;
-#pragma unroll
-    for (int u = 0; u < U; u++)
-#pragma unroll
-      for (int j = 0; j < Packet<T>::count; j++) n += is_true(v[u].element[j]) == (bool)WHAT;
-    state.count += n;
+    const int trues = batch_trues(v);
+    state.count += WHAT ? trues : U * Packet<T>::count - trues;
   }
   __device__ typename F::State done() { return state; }
 };
@@ -109,68 +95,41 @@ template <class T, int WHAT> struct Lane<Counting<T, WHAT>> {
  */
 
 /* The sum of a batch, exact in 32 bits for elements of one and two bytes and in 64 for others. */
-template <int U> __device__ __forceinline__ int64_t batch_sum(const Packet<int8_t> (&v)[U]) {
-  int sum = 0;
+template <class T, int U> __device__ __forceinline__ int64_t batch_sum(const Packet<T> (&v)[U]) {
+  typedef typename Word<T>::type W;
+  typename Either<sizeof(T) == 4, int64_t, W>::type sum = 0;
 #pragma unroll
-  for (int i = 0; i < 4 * U; i++) sum = dot4((int)word(v, i), 0x01010101, sum);
+  for (int i = 0; i < 4 * U; i++) {
+    const W w = (W)word(v, i);
+    if constexpr (Traits<T>::kind == KIND_BOOL)
+      sum = dot4((int)(true_bytes(word(v, i)) >> 7), 0x01010101, sum);
+    else if constexpr (sizeof(T) == 1)
+      sum = dot4(w, (W)0x01010101, sum);
+    else if constexpr (sizeof(T) == 2)
+      sum = dot2_low(w, (W)0x0101, sum);
+    else
+      sum += w;
+  }
   return sum;
 }
-template <int U> __device__ __forceinline__ int64_t batch_sum(const Packet<uint8_t> (&v)[U]) {
-  unsigned sum = 0;
-#pragma unroll
-  for (int i = 0; i < 4 * U; i++) sum = dot4(word(v, i), 0x01010101u, sum);
-  return sum;
-}
-template <int U> __device__ __forceinline__ int64_t batch_sum(const Packet<boolean> (&v)[U]) {
-  int sum = 0;
-#pragma unroll
-  for (int i = 0; i < 4 * U; i++) sum = dot4((int)(true_bytes(word(v, i)) >> 7), 0x01010101, sum);
-  return sum;
-}
-template <int U> __device__ __forceinline__ int64_t batch_sum(const Packet<int16_t> (&v)[U]) {
-  int sum = 0;
-#pragma unroll
-  for (int i = 0; i < 4 * U; i++) sum = dot2_low((int)word(v, i), 0x0101, sum);
-  return sum;
-}
-template <int U> __device__ __forceinline__ int64_t batch_sum(const Packet<uint16_t> (&v)[U]) {
-  unsigned sum = 0;
-#pragma unroll
-  for (int i = 0; i < 4 * U; i++) sum = dot2_low(word(v, i), 0x0101u, sum);
-  return sum;
-}
-template <int U> __device__ __forceinline__ int64_t batch_sum(const Packet<int32_t> (&v)[U]) {
-  int64_t sum = 0;
-#pragma unroll
-  for (int i = 0; i < 4 * U; i++) sum += (int)word(v, i);
-  return sum;
-}
-template <int U> __device__ __forceinline__ int64_t batch_sum(const Packet<uint32_t> (&v)[U]) {
-  int64_t sum = 0;
-#pragma unroll
-  for (int i = 0; i < 4 * U; i++) sum += word(v, i);
-  return sum;
-}
-
-template <class T> struct BatchSums {
+template <class T> struct Lane<IntegerSum<T>> {
   typedef IntegerSum<T> F;
   typename F::State state;
-  __device__ BatchSums() { F::open(state); }
+  __device__ Lane() { F::open(state); }
   template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
-    state.sum += (uint64_t)batch_sum(v);
+    if constexpr (sizeof(T) <= 4) {
+      state.sum += (uint64_t)batch_sum(v);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 2 * U; i++) F::add(state, v[i / 2].element[i % 2], 0);
+    }
   }
   __device__ typename F::State done() { return state; }
 };
-template <> struct Lane<IntegerSum<boolean>> : BatchSums<boolean> {};
-template <> struct Lane<IntegerSum<int8_t>> : BatchSums<int8_t> {};
-template <> struct Lane<IntegerSum<uint8_t>> : BatchSums<uint8_t> {};
-template <> struct Lane<IntegerSum<int16_t>> : BatchSums<int16_t> {};
-template <> struct Lane<IntegerSum<uint16_t>> : BatchSums<uint16_t> {};
-template <> struct Lane<IntegerSum<int32_t>> : BatchSums<int32_t> {};
-template <> struct Lane<IntegerSum<uint32_t>> : BatchSums<uint32_t> {};
 
 /* A thread's share of elements up to 32 bits never fills 64. */
-template <class T> struct LongSums {
+template <class T, bool = sizeof(T) <= 4> struct LongSums : AnyLane<LongSum<T>> {};
+template <class T> struct LongSums<T, true> {
   typedef LongSum<T> F;
   typename F::State state;
   int64_t sum;
@@ -183,50 +142,41 @@ template <class T> struct LongSums {
     return state;
   }
 };
-template <> struct Lane<LongSum<boolean>> : LongSums<boolean> {};
-template <> struct Lane<LongSum<int8_t>> : LongSums<int8_t> {};
-template <> struct Lane<LongSum<uint8_t>> : LongSums<uint8_t> {};
-template <> struct Lane<LongSum<int16_t>> : LongSums<int16_t> {};
-template <> struct Lane<LongSum<uint16_t>> : LongSums<uint16_t> {};
-template <> struct Lane<LongSum<int32_t>> : LongSums<int32_t> {};
-template <> struct Lane<LongSum<uint32_t>> : LongSums<uint32_t> {};
+template <class T> struct Lane<LongSum<T>> : LongSums<T> {};
 
 /* --- integer products --------------------------------------------------------------------------
  */
 
 /* An element in 32 bits; a signed byte by one permutation that repeats its sign. */
-template <class Half, class T> __device__ __forceinline__ Half half(const Packet<T> &v, int i) {
-  return (Half)v.element[i];
-}
-template <>
-__device__ __forceinline__ int32_t half<int32_t, int8_t>(const Packet<int8_t> &v, int i) {
-  const uint32_t w = i < 4 ? v.words.x : i < 8 ? v.words.y : i < 12 ? v.words.z : v.words.w;
-  return (int32_t)permute(w, 0x8880u + 0x1111u * (i % 4));
+template <class T>
+__device__ __forceinline__ typename Word<T>::type in_word(const Packet<T> &v, int i) {
+  if constexpr (Same<T, int8_t>::value)
+    return (int32_t)permute(word(v, i / 4), 0x8880u + 0x1111u * (i % 4));
+  else
+    return v.element[i];
 }
 
 /* Four products of bytes, or two of 16 bits, fit 32 bits: one long multiplication for them. */
-template <class T, class Half> struct NarrowProducts {
+template <class T, bool = sizeof(T) <= 2> struct Products : AnyLane<IntegerProduct<T>> {};
+template <class T> struct Products<T, true> {
   typedef IntegerProduct<T> F;
   typename F::State state;
-  __device__ NarrowProducts() { F::open(state); }
+  __device__ Products() { F::open(state); }
   template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
     constexpr int group = 4 / sizeof(T);
 #pragma unroll
     for (int u = 0; u < U; u++)
 #pragma unroll
       for (int j = 0; j < Packet<T>::count; j += group) {
-        Half product = 1;
+        typename Word<T>::type product = 1;
 #pragma unroll
-        for (int k = 0; k < group; k++) product *= half<Half>(v[u], j + k);
+        for (int k = 0; k < group; k++) product *= in_word(v[u], j + k);
         state.product *= (uint64_t)product;
       }
   }
   __device__ typename F::State done() { return state; }
 };
-template <> struct Lane<IntegerProduct<int8_t>> : NarrowProducts<int8_t, int32_t> {};
-template <> struct Lane<IntegerProduct<uint8_t>> : NarrowProducts<uint8_t, uint32_t> {};
-template <> struct Lane<IntegerProduct<int16_t>> : NarrowProducts<int16_t, int32_t> {};
-template <> struct Lane<IntegerProduct<uint16_t>> : NarrowProducts<uint16_t, uint32_t> {};
+template <class T> struct Lane<IntegerProduct<T>> : Products<T> {};
 template <> struct Lane<IntegerProduct<boolean>> {
   typedef IntegerProduct<boolean> F;
   F::State state;

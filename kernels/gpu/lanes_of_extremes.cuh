@@ -6,50 +6,38 @@
 
 GPR_OPEN
 
-/* Two 16-bit keys a register. Bytes are spread over two registers, sign and all. */
-template <class T> struct PairKeys; /* pairs(word, pair): the keys of a word as one or two pairs */
-template <> struct PairKeys<int16_t> {
-  static constexpr int pairs = 1;
-  static constexpr bool is_signed = true;
-  static __device__ uint32_t of(uint32_t w, int) { return w; }
-};
-template <> struct PairKeys<uint16_t> : PairKeys<int16_t> {
-  static constexpr bool is_signed = false;
-};
-template <class T> struct HalfKeys : PairKeys<int16_t> { /* flips what FloatOrder flips */
-  static __device__ uint32_t of(uint32_t w, int) { return w ^ ((w >> 15 & 0x00010001u) * 0x7fffu); }
-};
-template <> struct PairKeys<float16> : HalfKeys<float16> {};
-template <> struct PairKeys<bfloat16> : HalfKeys<bfloat16> {};
-template <> struct PairKeys<int8_t> {
-  static constexpr int pairs = 2;
-  static constexpr bool is_signed = true;
-  static __device__ uint32_t of(uint32_t w, int pair) { return permute(w, pair ? 0xb3a2 : 0x9180); }
-};
-template <> struct PairKeys<uint8_t> {
-  static constexpr int pairs = 2;
-  static constexpr bool is_signed = false;
-  static __device__ uint32_t of(uint32_t w, int pair) { return permute(w, pair ? 0x4342 : 0x4140); }
-};
+/* The keys of a word, two of 16 bits a register: bytes are spread over two, sign and all; floats
+ * are flipped as FloatOrder does. */
+template <class T> __device__ __forceinline__ uint32_t pair_keys(uint32_t w, int pair) {
+  if constexpr (sizeof(T) == 1 && Traits<T>::kind == KIND_INT)
+    return permute(w, pair ? 0xb3a2 : 0x9180);
+  else if constexpr (sizeof(T) == 1)
+    return permute(w, pair ? 0x4342 : 0x4140);
+  else if constexpr (Traits<T>::kind == KIND_FLOAT)
+    return w ^ ((w >> 15 & 0x00010001u) * 0x7fffu);
+  else
+    return w;
+}
 
+/* Of elements of one or two bytes. */
 template <class T> struct PairExtremes {
   typedef Extremes<T> F;
-  typedef PairKeys<T> P;
+  static constexpr bool is_signed = Traits<T>::kind != KIND_UINT;
   typename F::State state;
   uint32_t low, high;
   __device__ PairExtremes() {
     F::open(state);
-    low = P::is_signed ? 0x7fff7fffu : 0xffffffffu;
-    high = P::is_signed ? 0x80008000u : 0;
+    low = is_signed ? 0x7fff7fffu : 0xffffffffu;
+    high = is_signed ? 0x80008000u : 0;
   }
   template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
 #pragma unroll
     for (int i = 0; i < 4 * U; i++)
 #pragma unroll
-      for (int pair = 0; pair < P::pairs; pair++) {
-        const uint32_t k = P::of(word(v, i), pair);
-        low = P::is_signed ? __vmins2(low, k) : __vminu2(low, k);
-        high = P::is_signed ? __vmaxs2(high, k) : __vmaxu2(high, k);
+      for (int pair = 0; pair < 2 / (int)sizeof(T); pair++) {
+        const uint32_t k = pair_keys<T>(word(v, i), pair);
+        low = is_signed ? __vmins2(low, k) : __vminu2(low, k);
+        high = is_signed ? __vmaxs2(high, k) : __vmaxu2(high, k);
       }
   }
   /* Where nothing was folded yet the pairs lie outside a byte's range, which the casts of the
@@ -63,7 +51,7 @@ template <class T> struct PairExtremes {
   __device__ typename F::State done() {
     for (int half = 0; half < 2; half++) {
       const uint16_t l = (uint16_t)(low >> 16 * half), h = (uint16_t)(high >> 16 * half);
-      if (P::is_signed)
+      if (is_signed)
         take((int16_t)l, (int16_t)h);
       else
         take(l, h);
@@ -71,12 +59,9 @@ template <class T> struct PairExtremes {
     return state;
   }
 };
-template <> struct Lane<Extremes<int8_t>> : PairExtremes<int8_t> {};
-template <> struct Lane<Extremes<uint8_t>> : PairExtremes<uint8_t> {};
-template <> struct Lane<Extremes<int16_t>> : PairExtremes<int16_t> {};
-template <> struct Lane<Extremes<uint16_t>> : PairExtremes<uint16_t> {};
-template <> struct Lane<Extremes<float16>> : PairExtremes<float16> {};
-template <> struct Lane<Extremes<bfloat16>> : PairExtremes<bfloat16> {};
+template <class T, bool = sizeof(T) <= 2> struct ExtremesLane : AnyLane<Extremes<T>> {};
+template <class T> struct ExtremesLane<T, true> : PairExtremes<T> {};
+template <class T> struct Lane<Extremes<T>> : ExtremesLane<T> {};
 
 template <> struct Lane<Extremes<boolean>> {
   typedef Extremes<boolean> F;
@@ -132,7 +117,13 @@ template <class R> struct Lane<Extremes<complex<R>>> {
 
 /* Whether anything in the batch could come before the champion: the best of it is found first, with
  * the instructions that find extremes. A false alarm costs time alone. */
-template <class T, bool GREATEST> struct Challenge { /* numbers of four and eight bytes, complex */
+enum Challenger { BY_NUMBERS, BY_INTEGERS, BY_PAIRS, BY_HALVES };
+template <class T> GPR_CONSTEXPR Challenger challenger() {
+  return sizeof(T) <= 2 ? Traits<T>::kind == KIND_FLOAT ? BY_HALVES : BY_PAIRS
+         : Same<T, int32_t>::value || Same<T, uint32_t>::value ? BY_INTEGERS
+                                                               : BY_NUMBERS;
+}
+template <class T, bool GREATEST, Challenger = challenger<T>()> struct Challenge {
   typedef Rank<T, GREATEST> R;
   template <int U> static __device__ bool any(const Packet<T> (&v)[U], T champion) {
     bool beaten[4] = {}; /* four chains, for their latency */
@@ -144,7 +135,7 @@ template <class T, bool GREATEST> struct Challenge { /* numbers of four and eigh
     return beaten[0] | beaten[1] | beaten[2] | beaten[3];
   }
 };
-template <class T, bool GREATEST> struct IntegerChallenge {
+template <class T, bool GREATEST> struct Challenge<T, GREATEST, BY_INTEGERS> {
   typedef Rank<T, GREATEST> R;
   template <int U> static __device__ bool any(const Packet<T> (&v)[U], T champion) {
     T best = champion;
@@ -156,11 +147,9 @@ template <class T, bool GREATEST> struct IntegerChallenge {
     return best != champion;
   }
 };
-template <bool G> struct Challenge<int32_t, G> : IntegerChallenge<int32_t, G> {};
-template <bool G> struct Challenge<uint32_t, G> : IntegerChallenge<uint32_t, G> {};
 
 /* Small types: the pairs of PairExtremes; the other end tells NaN. */
-template <class T, bool GREATEST> struct PairChallenge {
+template <class T, bool GREATEST> struct Challenge<T, GREATEST, BY_PAIRS> {
   template <int U> static __device__ bool any(const Packet<T> (&v)[U], T champion) {
     Lane<Extremes<T>> lane;
     lane.add(v, 0, 0);
@@ -169,32 +158,22 @@ template <class T, bool GREATEST> struct PairChallenge {
     return Order<T>::poisoned(s.low, s.high) || (GREATEST ? s.high > key : s.low < key);
   }
 };
-template <bool G> struct Challenge<int8_t, G> : PairChallenge<int8_t, G> {};
-template <bool G> struct Challenge<uint8_t, G> : PairChallenge<uint8_t, G> {};
-template <bool G> struct Challenge<int16_t, G> : PairChallenge<int16_t, G> {};
-template <bool G> struct Challenge<uint16_t, G> : PairChallenge<uint16_t, G> {};
-template <bool G> struct Challenge<boolean, G> : PairChallenge<boolean, G> {};
 
 /* Since sm_80 one instruction compares two floats of 16 bits, and keeps a NaN. */
-template <bool GREATEST>
-__device__ __forceinline__ uint32_t best_pair(uint32_t a, uint32_t b, float16) {
-  uint32_t best;
-  if (GREATEST)
-    asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(best) : "r"(a), "r"(b));
-  else
-    asm("min.NaN.f16x2 %0, %1, %2;" : "=r"(best) : "r"(a), "r"(b));
-  return best;
-}
-template <bool GREATEST>
-__device__ __forceinline__ uint32_t best_pair(uint32_t a, uint32_t b, bfloat16) {
-  uint32_t best;
-  if (GREATEST)
-    asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(best) : "r"(a), "r"(b));
-  else
-    asm("min.NaN.bf16x2 %0, %1, %2;" : "=r"(best) : "r"(a), "r"(b));
-  return best;
-}
-template <class T, bool GREATEST> struct HalfChallenge {
+#define GPR_BEST_PAIR(type, letters)                                            \
+  template <bool GREATEST>                                                      \
+  __device__ __forceinline__ uint32_t best_pair(uint32_t a, uint32_t b, type) { \
+    uint32_t best;                                                              \
+    if (GREATEST)                                                               \
+      asm("max.NaN." letters "x2 %0, %1, %2;" : "=r"(best) : "r"(a), "r"(b));   \
+    else                                                                        \
+      asm("min.NaN." letters "x2 %0, %1, %2;" : "=r"(best) : "r"(a), "r"(b));   \
+    return best;                                                                \
+  }
+GPR_BEST_PAIR(float16, "f16")
+GPR_BEST_PAIR(bfloat16, "bf16")
+#undef GPR_BEST_PAIR
+template <class T, bool GREATEST> struct Challenge<T, GREATEST, BY_HALVES> {
   template <int U> static __device__ bool any(const Packet<T> (&v)[U], T champion) {
 #if __CUDA_ARCH__ >= 800
     const uint32_t both = champion.bits * 0x10001u;
@@ -208,12 +187,10 @@ template <class T, bool GREATEST> struct HalfChallenge {
     const float c = widen(champion); /* zeros of both signs tie */
     return GREATEST ? !(a <= c && b <= c) : !(a >= c && b >= c);
 #else
-    return PairChallenge<T, GREATEST>::any(v, champion);
+    return Challenge<T, GREATEST, BY_PAIRS>::any(v, champion);
 #endif
   }
 };
-template <bool G> struct Challenge<float16, G> : HalfChallenge<float16, G> {};
-template <bool G> struct Challenge<bfloat16, G> : HalfChallenge<bfloat16, G> {};
 
 /* A warp has one champion, and a batch that does not challenge it is passed over. */
 template <class T, bool GREATEST> struct Lane<Position<T, GREATEST>> {

@@ -8,8 +8,7 @@
 
 GPR_OPEN
 
-/* ROW: the row's dtype, of which the fold's element T may have the bits under another name. */
-template <class ROW, class FROM> struct Convert;
+template <class FROM> struct Convert;
 struct AnyDtype;
 
 template <class T, class LOAD> struct Load { /* LOAD: the element itself */
@@ -20,15 +19,9 @@ template <class T, class LOAD> struct Load { /* LOAD: the element itself */
     return *(const T *)from;
   }
 };
-template <class T, class ROW, class FROM> struct Load<T, Convert<ROW, FROM>> {
+template <class T, class FROM> struct Load<T, Convert<FROM>> {
   typedef FROM From;
-  static_assert(sizeof(T) == sizeof(ROW), "");
-  static __device__ __forceinline__ T of(FROM from) {
-    const ROW row = convert<ROW>(from);
-    T x;
-    memcpy(&x, &row, sizeof x);
-    return x;
-  }
+  static __device__ __forceinline__ T of(FROM from) { return convert<T>(from); }
   static __device__ __forceinline__ T get(const char *from, const gpr_axes_args &) {
     return of(*(const FROM *)from);
   }

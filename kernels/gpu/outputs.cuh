@@ -60,8 +60,35 @@ template <class T> struct Move<PairSum<T>> {
   static __device__ __forceinline__ void assign(State &to, const State &from) {
     F::assign(to, from);
   }
+  /* The pairs of one part of N states, or of `count`: false if they do not fit. */
+  enum { N = 8 };
+  static __device__ __forceinline__ bool merge_pairs(State &s, const State *from, int64_t count,
+                                                     int64_t step, int p) {
+    typename Real::Sum next[N], sum = s.part[p].sum;
+    bool lost = s.part[p].used;
+#pragma unroll
+    for (int u = 0; u < N; u++) {
+      clear(next[u]);
+      if (u >= count) continue;
+      next[u] = from[u * step].part[p].sum;
+      lost |= from[u * step].part[p].used;
+    }
+#pragma unroll
+    for (int u = 0; u < N; u++) sum = merged(sum, next[u], lost);
+    if (!lost) s.part[p].sum = sum;
+    return !lost;
+  }
   static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
-                                                   int64_t step);
+                                                   int64_t step) {
+#pragma unroll 1
+    for (int p = 0; p < F::parts; p++) {
+      int64_t i = 0;
+#pragma unroll 1
+      for (; i < count && merge_pairs(s, from + i * step, count - i, step, p); i += N) continue;
+#pragma unroll 1
+      for (; i < count; i++) merge(s.part[p], from[i * step].part[p]);
+    }
+  }
   /* Only what a thread could not hold makes a state a used one: zeros keep their signs in others.
    */
   static __device__ __noinline__ void merge_slowly(Real *s, int lanes, int step) {
@@ -89,43 +116,6 @@ template <class T> struct Move<PairSum<T>> {
     }
   }
 };
-
-template <class T> struct MergePairs {
-  typedef PairSum<T> F;
-  typedef typename F::State State;
-  enum { N = 8 };
-  /* The pairs of one part of N states, or of `count`: false if they do not fit. */
-  static __device__ __forceinline__ bool merge(State &s, const State *from, int64_t count,
-                                               int64_t step, int p) {
-    typename RealSum<typename F::Real>::Sum next[N], sum = s.part[p].sum;
-    bool lost = s.part[p].used;
-#pragma unroll
-    for (int u = 0; u < N; u++) {
-      clear(next[u]);
-      if (u >= count) continue;
-      next[u] = from[u * step].part[p].sum;
-      lost |= from[u * step].part[p].used;
-    }
-#pragma unroll
-    for (int u = 0; u < N; u++) sum = merged(sum, next[u], lost);
-    if (!lost) s.part[p].sum = sum;
-    return !lost;
-  }
-};
-template <class T>
-__device__ __forceinline__ void Move<PairSum<T>>::merge_all(State &s, const State *from,
-                                                            int64_t count, int64_t step) {
-  enum { N = MergePairs<T>::N };
-#pragma unroll 1
-  for (int p = 0; p < F::parts; p++) {
-    int64_t i = 0;
-#pragma unroll 1
-    for (; i < count && MergePairs<T>::merge(s, from + i * step, count - i, step, p); i += N)
-      continue;
-#pragma unroll 1
-    for (; i < count; i++) merge(s.part[p], from[i * step].part[p]);
-  }
-}
 
 /* A fold with the number of elements that counted. */
 template <class F> struct Counted {

@@ -35,21 +35,7 @@ template <class W, int P>
 __device__ __forceinline__ void assign(Levels<W, P> &to, const Levels<W, P> &from) {
 #pragma unroll
   for (int i = 0; i < P; i++) to.pair[i] = from.pair[i];
-  to.special = from.special;
-  to.used = from.used;
-  if (from.used)
-#pragma unroll 1
-    for (int i = 0; i < Long<W>::words; i++) to.rest.word[i] = from.rest.word[i];
-}
-template <class W, int P> __device__ inline void use(Levels<W, P> &s) {
-  if (s.used) return;
-  s.used = 1;
-#pragma unroll 1
-  for (int i = 0; i < Long<W>::words; i++) s.rest.word[i] = 0;
-}
-template <class W, int P> __device__ __noinline__ void add_rest(Levels<W, P> *s, double x) {
-  use(*s);
-  add_double(s->rest, x, s->special);
+  assign_rest(to, from);
 }
 /* What a level cannot hold goes to the next one, and from the last to the long integer. */
 template <class W, int P>

@@ -52,6 +52,26 @@ template <class R> __device__ inline void add_long(Long<R> &to, const Long<R> &f
   }
 }
 
+/* Of a state that has one beside it, which is seldom used: `special` and `used` tell. */
+template <class S> __device__ inline void use(S &s) {
+  if (s.used) return;
+  s.used = 1;
+#pragma unroll 1
+  for (int i = 0; i < decltype(s.rest)::words; i++) s.rest.word[i] = 0;
+}
+template <class S> __device__ __forceinline__ void assign_rest(S &to, const S &from) {
+  to.special = from.special;
+  to.used = from.used;
+  if (from.used)
+#pragma unroll 1
+    for (int i = 0; i < decltype(to.rest)::words; i++) to.rest.word[i] = from.rest.word[i];
+}
+/* Any number. Not inlined: it stands where nothing else is alive. */
+template <class S> __device__ __noinline__ void add_rest(S *s, double x) {
+  use(*s);
+  add_double(s->rest, x, s->special);
+}
+
 /* --- the state of a real sum ---------------------------------------------------------------------
  */
 
@@ -69,20 +89,7 @@ template <class R> __device__ __forceinline__ void open(RealSum<R> &s) {
 /* As far as it is used. */
 template <class R> __device__ __forceinline__ void assign(RealSum<R> &to, const RealSum<R> &from) {
   to.sum = from.sum;
-  to.special = from.special;
-  to.used = from.used;
-  if (from.used)
-    for (int i = 0; i < Long<R>::words; i++) to.rest.word[i] = from.rest.word[i];
-}
-template <class R> __device__ inline void use(RealSum<R> &s) {
-  if (s.used) return;
-  s.used = 1;
-  for (int i = 0; i < Long<R>::words; i++) s.rest.word[i] = 0;
-}
-/* Any number. Not inlined: it stands where nothing else is alive. */
-template <class R> __device__ __noinline__ void add_rest(RealSum<R> *s, double x) {
-  use(*s);
-  add_double(s->rest, x, s->special);
+  assign_rest(to, from);
 }
 template <class R> __device__ __forceinline__ void add_one(RealSum<R> &s, double x) {
   auto p = s.sum;

@@ -118,35 +118,28 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
   constexpr int warps = AXES_THREADS / GPR_WARP;
   const int64_t outputs = a.outputs, split = a.split;
   State s; /* once: local memory is not shared by what is not alive together */
-  if (a.team == GPR_WARP) {
-    for (int64_t o = (int64_t)blockIdx.x * warps + warp_of(); o < outputs;
-         o += (int64_t)gridDim.x * warps) {
-      RowLane<F> lane;
-      lane.keep(&s);
-      fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o), 0, 1, lane);
-      lane.result(s);
-      Move<F>::merge_lanes(s, GPR_WARP);
-      if (lane_of() == 0) finish_output<F>(&a, o, &s, a.count);
-    }
-    return;
-  }
-  for (int64_t b = blockIdx.x; b < outputs * split; b += gridDim.x) {
+  /* A warp to each output, which is not split, or blocks. */
+  const auto alone = [&] { return a.team == GPR_WARP; };
+  for (int64_t b = alone() ? (int64_t)blockIdx.x * warps + warp_of() : blockIdx.x;
+       b < outputs * split; b += alone() ? (int64_t)gridDim.x * warps : gridDim.x) {
     const int64_t o = quotient_of(b, split), part = b - o * split;
     RowLane<F> lane;
     lane.keep(&s);
-    fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o), part * warps + warp_of(),
-                split * warps, lane);
+    fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o),
+                alone() ? 0 : part * warps + warp_of(), alone() ? 1 : split * warps, lane);
     lane.result(s);
-    merge_block<F>(s, slots);
-    if (split > 1) {
-      State *partial = partials_of<F>(a) + o * split;
-      if (threadIdx.x == 0) Move<F>::assign(partial[part], s);
-      if (!is_last_of((uint32_t *)a.scratch + o, (int)split)) continue;
-      merge_row<F>(s, partial, split, slots);
-      if (threadIdx.x == 0) finish_output<F>(&a, o, &s, a.count);
-    } else if (threadIdx.x == 0) {
-      finish_output<F>(&a, o, &s, a.count);
+    if (alone()) {
+      Move<F>::merge_lanes(s, GPR_WARP);
+    } else {
+      merge_block<F>(s, slots);
+      if (split > 1) {
+        State *partial = partials_of<F>(a) + o * split;
+        if (threadIdx.x == 0) Move<F>::assign(partial[part], s);
+        if (!is_last_of((uint32_t *)a.scratch + o, (int)split)) continue;
+        merge_row<F>(s, partial, split, slots);
+      }
     }
+    if (alone() ? lane_of() == 0 : threadIdx.x == 0) finish_output<F>(&a, o, &s, a.count);
   }
 }
 

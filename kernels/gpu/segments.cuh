@@ -44,50 +44,36 @@ __device__ __forceinline__ int64_t share_out(int64_t x, int64_t per, int64_t &re
 /* --- long ones -----------------------------------------------------------------------------------
  */
 
-/* Packets [first, stop) by a team of whole warps. */
-template <class F, int TEAM>
-__device__ __forceinline__ void fold_run(const gpr_axes_args &a, const Segment &segment,
-                                         int64_t first, int64_t stop, typename F::State *s) {
-  constexpr int tile = GPR_WARP * RowsShape<F>::loads;
-  static_assert(GPR_PIECE_BYTES % (AXES_THREADS / GPR_WARP * tile * 16) == 0, "");
+/* Packets [first, stop) by one warp, or by all of a block. What is alive where this is called would
+ * hold registers of its loads. */
+template <class F>
+__device__ __noinline__ void fold_part(const gpr_axes_args &a, const Segment segment, int64_t first,
+                                       int64_t stop, bool alone, typename F::State *s) {
+  constexpr int tile = GPR_WARP * RowsShape<F>::loads, warps = AXES_THREADS / GPR_WARP;
+  static_assert(GPR_PIECE_BYTES % (warps * tile * 16) == 0, "");
   const Packets<typename F::Element> in(segment.data, segment.n);
   const bool whole = may_read_whole(a, in);
   RowLane<F> lane;
   lane.keep(s);
   if (stop > in.packets()) stop = in.packets();
-  for (int64_t p = first + (TEAM == GPR_WARP ? 0 : warp_of()) * tile; p < stop;
-       p += TEAM / GPR_WARP * tile)
+  for (int64_t p = first + (alone ? 0 : warp_of()) * tile; p < stop;
+       p += (alone ? 1 : warps) * tile)
     fold_tile<F>(in, p, 0, whole, lane);
   lane.result(*s);
-}
-
-/* What is alive where these are called would hold registers of their loads. */
-template <class F>
-__device__ __noinline__ void fold_whole(const gpr_axes_args &a, const Segment segment,
-                                        typename F::State *s) {
-  fold_run<F, GPR_WARP>(a, segment, 0, INT64_MAX, s);
-}
-template <class F>
-__device__ __noinline__ void fold_part(const gpr_axes_args &a, int64_t work, typename F::State *s) {
-  int64_t kept;
-  const gpr_axes_piece piece = a.pieces[share_out(work, a.per, kept)];
-  const int64_t packets = a.piece_bytes / 16, first = piece.piece * packets;
-  const bool last = piece.piece == piece.pieces - 1;
-  fold_run<F, AXES_THREADS>(a,
-                            segment_of(a, piece.start, piece.n, kept, sizeof(typename F::Element)),
-                            first, last ? INT64_MAX : first + packets, s);
 }
 
 /* By a block, of which the last one of its segment finishes it. */
 template <class F>
 __device__ __forceinline__ void fold_piece(const gpr_axes_args &a, int64_t work, Slots<F> &slots) {
   typedef typename F::State State;
-  State s;
-  fold_part<F>(a, work, &s);
-  merge_block<F>(s, slots);
   int64_t kept;
   const int64_t i = share_out(work, a.per, kept);
   const gpr_axes_piece piece = a.pieces[i];
+  const int64_t packets = a.piece_bytes / 16, first = piece.piece * packets;
+  State s;
+  fold_part<F>(a, segment_of(a, piece.start, piece.n, kept, sizeof(typename F::Element)), first,
+               piece.piece == piece.pieces - 1 ? INT64_MAX : first + packets, false, &s);
+  merge_block<F>(s, slots);
   const int64_t o = piece.segment * a.per + kept;
   if (piece.pieces == 1) {
     if (threadIdx.x == 0) finish_output<F>(&a, o, &s, piece.n);
@@ -202,7 +188,7 @@ __device__ __forceinline__ void fold_segments(const gpr_axes_args &a, int64_t fi
     const int j = __ffs(left) - 1;
     const Segment segment = {broadcast(mine.data, j), broadcast(mine.n, j)};
     typename F::State s;
-    fold_whole<F>(a, segment, &s);
+    fold_part<F>(a, segment, 0, INT64_MAX, true, &s);
     Move<F>::merge_lanes(s, GPR_WARP);
     if (lane_of() == 0) finish_output<F>(&a, first + j, &s, segment.n);
   }

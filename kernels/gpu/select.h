@@ -16,14 +16,15 @@ struct AxesCut : BriefCut {
     return is_taken;
   }
 
-  /* Columns of a few rows, enough of them for all threads. */
+  /* Columns of a few rows, enough of them for all threads, few of which have less than a strip. */
   bool shallow() {
-    if (!row.shallow || !a.kept || a.reduced != 1 || a.count > FEW_MOST ||
-        a.strides[a.kept - 1] != row.bytes)
+    if (!a.kept || a.reduced != 1 || a.count > FEW_MOST || a.strides[a.kept - 1] != row.bytes)
       return false;
-    const Size width = a.shape[a.kept - 1];
-    a.tiles = a.outputs / width * up(width * row.bytes, row.strip_bytes);
-    if (width * row.bytes < 1024 || a.tiles < (Size)multiprocessors * 1024) return false;
+    const Size width = a.shape[a.kept - 1], strip = row.strip_bytes / row.bytes;
+    a.tiles = a.outputs / width * up(width, strip);
+    const bool is_full = 4 * a.outputs >= 3 * a.tiles * strip;
+    if (!wanted && (!is_full || a.tiles < (Size)multiprocessors * 1024)) return false;
+    if (a.where || a.skip) return take(row.counted, up(a.tiles, AXES_THREADS), 0);
     if (a.count > FEW_SHORT && row.tall) return take(row.tall, up(a.tiles, AXES_THREADS), 0);
     return take(row.shallow, up(a.tiles, AXES_THREADS * (a.count == 2 ? 2 : 1)), 0);
   }
@@ -50,7 +51,7 @@ struct AxesCut : BriefCut {
   enum { LANE_BYTES = 16 };
   bool staged() {
     const Size bytes = a.count * row.bytes;
-    if (!follow_each_other() || bytes > 4096) return false;
+    if (!row.staged || !follow_each_other() || bytes > 4096) return false;
     a.length = a.count;
     a.team = 1;
     while (a.team * STAGED_BYTES < bytes) a.team *= 2;
@@ -91,14 +92,19 @@ struct AxesCut : BriefCut {
     return take(row.rows, a.outputs * a.split, (size_t)(a.outputs * a.split));
   }
 
-  /* A tile's thread begins and ends sooner: 5 µs where these take 5 to 20. */
-  enum { COLUMNS_BYTES = 2 << 20 };
+  /* Narrow rows are tiles of few lanes. */
+  enum { COLUMNS_BYTES = 2 << 20, NARROW = 4096 };
+  bool is_for_columns() const {
+    const Size wide = a.shape[a.kept - 1] * row.bytes;
+    const double all = (double)a.outputs * (double)a.count * row.bytes;
+    return all >= (wide < NARROW ? COLUMNS_BYTES : row.columns_bytes);
+  }
   /* Of a thread, whose V outputs take longer to come together than a tile's one: with one batch
    * tiles took 24 µs on an H200 where these took 42. */
   enum { LEAST_BATCHES = 4 };
   bool columns() {
     if (!row.columns || !a.kept || !a.reduced || a.strides[a.kept - 1] != row.bytes) return false;
-    if ((double)a.outputs * (double)a.count * row.bytes < COLUMNS_BYTES && !wanted) return false;
+    if (!is_for_columns() && !wanted) return false;
     const Size width = a.shape[a.kept - 1], bytes = width * row.bytes;
     const int v = 16 / row.bytes;
     if ((uintptr_t)a.data % 16) return false;
@@ -233,15 +239,15 @@ struct AxesCut : BriefCut {
   bool staged_trees() {
     const Size bytes = a.count * row.bytes;
     if (!is_native() || a.where || a.starts || a.count < 2 || !are_side_by_side()) return false;
-    if (bytes > TREE_STAGE || (a.outputs < multiprocessors && bytes > 4096)) return false;
-    const Size packets = up(a.count, tree_packet(row.bytes));
-    const Size fit = TREE_STAGE / bytes, nodes = TREE_NODES_STAGE / (packets * (Size)row.moved);
+    if (a.outputs < multiprocessors && bytes > 4096) return false;
+    const Size fit = tree_team(a.count, row.bytes, tree_unit(row.bytes), (Size)row.moved);
     const Size fair = up(a.outputs, (Size)multiprocessors * TREE_STAGED_BLOCKS);
-    a.team = (int)(fit < nodes ? fit : nodes);
-    if (a.team > fair) a.team = (int)fair;
-    if (!a.team) return false;
+    if (fit < (bytes > 4096 ? TREE_STAGED_LEAST : 1)) return false;
+    a.team = (int)(fit < fair ? fit : fair);
     a.tiles = up(a.outputs, a.team);
-    return take(row.staged, a.tiles < (1 << 30) ? a.tiles : 1 << 30, 0);
+    take(row.staged, a.tiles < (1 << 30) ? a.tiles : 1 << 30, 0);
+    out.threads = TREE_STAGED_THREADS;
+    return true;
   }
   /* A warp's parts are powers of two, of TREE_PART bytes unless that leaves warps idle. */
   bool trees_by_warps(Size group) {
@@ -285,9 +291,10 @@ struct AxesCut : BriefCut {
   }
 
   bool is_any() const { return a.count > 0 && a.outputs > 0; }
-  bool is_easy() const {
-    return row.staged && is_native() && is_numbered() && is_in_order() && plain() && is_any();
+  bool is_along() const { /* in the order that lies there, whatever counts of it */
+    return is_native() && is_numbered() && is_in_order() && !a.starts && is_any();
   }
+  bool is_easy() const { return is_along() && !a.where && !a.skip; }
   /* One element each: a NaN that does not count leaves the sum of nothing. */
   bool are_single_sums() const {
     return a.op == GPR_OP_SUM && a.skip && a.count == 1 && !a.where && !a.starts && is_native() &&
@@ -299,7 +306,7 @@ struct AxesCut : BriefCut {
       case GPR_VARIANT_TREES: return trees();
       case GPR_VARIANT_SEGMENTS: return is_native() && is_numbered() && segments();
       case GPR_VARIANT_PACKED: return (is_easy() || are_single_sums()) && packed();
-      case GPR_VARIANT_SHALLOW: return is_easy() && shallow();
+      case GPR_VARIANT_SHALLOW: return row.shallow && is_along() && shallow();
       case GPR_VARIANT_STAGED: return is_easy() && !prefers_brief(row.staged_bytes) && staged();
       case GPR_VARIANT_COLUMNS: return is_easy() && columns();
       case GPR_VARIANT_ROWS: return is_easy() && !prefers_brief(0) && rows();

@@ -3,7 +3,7 @@
 #ifndef GPR_SHALLOW_CUH
 #define GPR_SHALLOW_CUH
 
-#include "few.cuh"
+#include "tile_run.cuh"
 
 GPR_OPEN
 
@@ -34,16 +34,16 @@ template <class T> union StripOf {
 
 /* Neighbouring results of one thread, and those of them, as bits, that need slow_output(): when
  * nothing is alive that its registers would drive to memory. */
-template <class F, class Few, int N>
+template <class F, class Few, int N, class Numbers>
 __device__ __forceinline__ uint32_t finish_few(const gpr_axes_args &a, int64_t o, int left,
-                                               Few (&few)[N], int64_t n) {
+                                               Few (&few)[N], const Numbers &n) {
   typename Few::Value value[N];
   uint32_t missed = 0;
 #pragma unroll
-  for (int e = 0; e < N; e++) few[e].show(a, n, value[e]);
+  for (int e = 0; e < N; e++) few[e].show(a, number_of(n, e), value[e]);
   finish_values<F>(a, o, value, n, left);
 #pragma unroll
-  for (int e = 0; e < N; e++) missed |= is_certified(value[e]) ? 0u : 1u << e;
+  for (int e = 0; e < N; e++) missed |= is_certified(value[e]) && number_of(n, e) ? 0u : 1u << e;
   return missed & ((1u << left) - 1);
 }
 
@@ -98,28 +98,33 @@ template <class F> __device__ __forceinline__ void fold_two(const gpr_axes_args 
   for (int s = 0; s < 2; s++) finish_strip(a, strip[s], missed[s]);
 }
 
-/* U rows of it, from row r on. What lies outside is as it may be, and nobody asks for it. */
-template <int U, class F, class Few, int V>
-__device__ __forceinline__ void add_rows(const Strip<F> &strip, int64_t stride, int r,
+/* U rows of it from row r on, or as many as there are. What lies outside is as it may be, and
+ * nobody asks for it. */
+template <int U, bool ALL, class F, class Few, int V>
+__device__ __forceinline__ void add_rows(const gpr_axes_args &a, const Strip<F> &strip, int r,
                                          Few (&few)[V]) {
+  const int rows = (int)a.count - r;
+  const char *from = strip.base + r * a.strides[a.kept];
   StripOf<typename F::Element> v[U];
 #pragma unroll
-  for (int u = 0; u < U; u++) v[u].load(strip.base + (r + u) * stride, strip.left);
+  for (int u = 0; u < U; u++, from += a.strides[a.kept])
+    v[u].load(from, ALL || u < rows ? strip.left : 0);
 #pragma unroll
-  for (int i = 0; i < U * V; i++) few[i % V].add(v[i / V].element[i % V], r + i / V);
+  for (int i = 0; i < U * V; i++)
+    if (ALL || i / V < rows) few[i % V].add(v[i / V].element[i % V], r + i / V);
 }
 template <class F, class Few> __device__ __forceinline__ void fold_strip(const gpr_axes_args &a) {
   typedef StripShape<typename F::Element> Shape;
   const Strip<F> strip(a, (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x);
   if (!strip.left) return;
-  const int64_t stride = a.strides[a.kept];
   Few few[Shape::count];
   int r = 0;
 #pragma unroll 1
   for (; r + Shape::loads <= (int)a.count; r += Shape::loads)
-    add_rows<Shape::loads>(strip, stride, r, few);
+    add_rows<Shape::loads, true>(a, strip, r, few);
 #pragma unroll 1
-  for (; r < (int)a.count; r++) add_rows<1>(strip, stride, r, few);
+  for (; r < (int)a.count; r += Shape::loads / 2)
+    add_rows<Shape::loads / 2, false>(a, strip, r, few);
   finish_strip(a, strip, finish_few<F>(a, strip.o, strip.left, few, a.count));
 }
 
@@ -138,6 +143,74 @@ __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
     tall(const __grid_constant__ gpr_axes_args a) {
   fold_strip<F, Tall<F>>(a);
 }
+
+/* --- what counts of a strip ----------------------------------------------------------------------
+ */
+
+template <class F> struct MaskedStrip : Strip<F> {
+  const char *where;
+  int64_t down, along; /* bytes of the mask from a row to the next, and from a column */
+  __device__ __forceinline__ MaskedStrip(const gpr_axes_args &a, int64_t t)
+      : Strip<F>(a, t),
+        where(a.where),
+        down(a.where_strides[a.kept]),
+        along(a.where_strides[a.kept - 1]) {
+    if (!where || !this->left) return;
+    const int64_t batch = quotient_of(this->o, a.shape[a.kept - 1]);
+    where += offset_of(a.shape, a.where_strides, a.kept - 1, batch) +
+             (this->o - batch * a.shape[a.kept - 1]) * along;
+  }
+  __device__ __forceinline__ bool counts(int r, int e) const {
+    return !where || where[r * down + e * along];
+  }
+};
+template <class F, class Few, int V>
+__device__ __forceinline__ void add_counted(const gpr_axes_args &a, const MaskedStrip<F> &strip,
+                                            int r, Few (&few)[V], int (&n)[V]) {
+  typedef typename F::Element T;
+  constexpr int U = StripShape<T>::loads;
+  const int rows = (int)a.count - r;
+  const char *from = strip.base + r * a.strides[a.kept];
+  StripOf<T> v[U];
+  bool counts[U * V];
+#pragma unroll
+  for (int u = 0; u < U; u++, from += a.strides[a.kept]) v[u].load(from, u < rows ? strip.left : 0);
+#pragma unroll
+  for (int i = 0; i < U * V; i++)
+    counts[i] = i / V < rows && i % V < strip.left && strip.counts(r + i / V, i % V);
+#pragma unroll
+  for (int i = 0; i < U * V; i++) {
+    const T x = v[i / V].element[i % V];
+    if (a.skip) counts[i] = counts[i] && !is_nan_or_nat(x);
+    n[i % V] += counts[i];
+    if constexpr (RowLane<F>::neutral)
+      few[i % V].add(counts[i] ? x : minus_zero<T>(), 0);
+    else if (counts[i])
+      few[i % V].add(x, r + i / V);
+  }
+}
+/* Columns of which a mask or NaN leaves out elements. */
+template <class F>
+__global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
+    counted(const __grid_constant__ gpr_axes_args a) {
+  typedef StripShape<typename F::Element> Shape;
+  const MaskedStrip<F> strip(a, (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x);
+  if (!strip.left) return;
+  Tall<F> few[Shape::count];
+  int n[Shape::count] = {};
+#pragma unroll 1
+  for (int r = 0; r < (int)a.count; r += Shape::loads) add_counted(a, strip, r, few, n);
+  if (a.least)
+#pragma unroll
+    for (int e = 0; e < Shape::count; e++)
+      if (e < strip.left && n[e] <= a.few) *a.least = n[e];
+  uint32_t missed = finish_few<F>(a, strip.o, strip.left, few, n);
+#pragma unroll 1
+  for (; missed; missed &= missed - 1) fold_again<F>(&a, strip.o + __ffs(missed) - 1);
+}
+
+/* --- rows ----------------------------------------------------------------------------------------
+ */
 
 /* One output of rows that lie one behind the other. */
 template <class F> __device__ __forceinline__ void slow_row(const gpr_axes_args &a, int64_t o) {

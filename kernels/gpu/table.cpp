@@ -22,6 +22,7 @@ GPR_PROGRAM_KIND(SmallExact, "gpu/flat_kernels.cuh", nullptr, "small_exact<F::El
 GPR_PROGRAM_KIND(FlatTree, "gpu/flat_kernels.cuh", nullptr, "flat_tree<F>");
 GPR_PROGRAM_KIND(Shallow, "gpu/axes_kernels.cuh", nullptr, "shallow<F>");
 GPR_PROGRAM_KIND(Tall, "gpu/axes_kernels.cuh", nullptr, "tall<F>");
+GPR_PROGRAM_KIND(Counted, "gpu/axes_kernels.cuh", nullptr, "counted<F>");
 GPR_PROGRAM_KIND(Packed, "gpu/axes_kernels.cuh", nullptr, "packed<F>");
 GPR_PROGRAM_KIND(Staged, "gpu/axes_kernels.cuh", nullptr, "staged<F>");
 GPR_PROGRAM_KIND(Rows, "gpu/axes_kernels.cuh", nullptr, "rows<F>");
@@ -30,23 +31,22 @@ GPR_PROGRAM_KIND(Segments, "gpu/axes_kernels.cuh", nullptr, "segments<F>");
 GPR_PROGRAM_KIND(Tile, "gpu/axes_kernels.cuh", nullptr, "tile<F, TileRun<F, F::Element>>");
 GPR_PROGRAM_KIND(TileAny, "gpu/axes_kernels.cuh", nullptr, "tile<F, TileRun<F, AnyDtype>>");
 GPR_PROGRAM_KIND(TileRows, "gpu/axes_kernels.cuh", nullptr, "tile<F, RowRun<F, F::Element>>");
-GPR_PROGRAM_KIND(Brief, "gpu/axes_kernels.cuh", nullptr, "brief<F, TileRun<F, F::Element>>");
+GPR_PROGRAM_KIND(Brief, "gpu/axes_kernels.cuh", nullptr, "brief<F>");
 GPR_PROGRAM_KIND(Trees, "gpu/axes_kernels.cuh", nullptr, "trees_by_threads<F, F::Element>");
 GPR_PROGRAM_KIND(TreesAny, "gpu/axes_kernels.cuh", nullptr, "trees_by_threads<F, AnyDtype>");
 GPR_PROGRAM_KIND(TreeRows, "gpu/axes_kernels.cuh", nullptr, "trees_by_warps<F, F::Element>");
 GPR_PROGRAM_KIND(TreesStaged, "gpu/axes_kernels.cuh", nullptr, "trees_staged<F>");
 GPR_PROGRAM_KIND(TreeRowsAny, "gpu/axes_kernels.cuh", nullptr, "trees_by_warps<F, AnyDtype>");
-constexpr char tile_run[] = "tile<F, TileRun<F, ", row_run[] = "tile<F, RowRun<F, ",
-               brief_run[] = "brief<F, TileRun<F, ";
-template <const char *RUN, class ROW, class FROM> struct TileConvert {
+constexpr char tile_run[] = "tile<F, TileRun<F, ", row_run[] = "tile<F, RowRun<F, ";
+template <const char *RUN, class FROM> struct TileConvert {
   static constexpr const char *header = "gpu/axes_kernels.cuh", *defines = nullptr;
   struct Text {
-    char text[sizeof TypeName<Convert<ROW, FROM>>::name.text + 32];
+    char text[sizeof TypeName<Convert<FROM>>::name.text + 32];
   };
   static constexpr Text make() {
     Text made{};
     int at = 0;
-    const char *const parts[] = {RUN, TypeName<Convert<ROW, FROM>>::name.text, ">>"};
+    const char *const parts[] = {RUN, TypeName<Convert<FROM>>::name.text, ">>"};
     for (const char *part : parts)
       while (*part) made.text[at++] = *part++;
     return made;
@@ -124,22 +124,32 @@ template <class F, class KERNEL, bool IS_THERE> constexpr gpr_program *program_i
     return nullptr;
 }
 
-/* Whose states are large: a thread of a column's kernel has several, and took 2 to 20 times as long
- * as the tile's on an H200. */
-template <class F> struct IsMoments { static constexpr bool value = false; };
-template <class T> struct IsMoments<PairMoments<T>> { static constexpr bool value = true; };
-template <class T> struct IsMoments<IntegerMoments<T>> { static constexpr bool value = true; };
+/* Whether a fold has kernels of its own for short outputs and for columns. Of a column's kernel a
+ * thread has several states, and took 2 to 20 times as long as the tile's on an H200 where those
+ * are large. Two positions in one pass are the longest kernels of all, and have rows and the tile.
+ */
+template <class F> struct Variants { static constexpr bool brief = true, columns = true; };
+template <class T> struct Variants<PairMoments<T>> {
+  static constexpr bool brief = true, columns = false;
+};
+template <class T> struct Variants<IntegerMoments<T>> : Variants<PairMoments<T>> {};
+template <class T> struct Variants<Positions<T>> {
+  static constexpr bool brief = false, columns = false;
+};
 
-/* Conversions that have a program of their own: what sums are asked to be summed as. */
-template <class F> struct Converts { static constexpr bool value = false; };
-template <> struct Converts<PairSum<float>> { static constexpr bool value = true; };
-template <> struct Converts<PairSum<double>> { static constexpr bool value = true; };
-template <> struct Converts<IntegerSum<uint64_t>> { static constexpr bool value = true; };
-template <class F, const char *RUN, class ROW, class FROM>
-constexpr gpr_program *convert_program() {
-  constexpr bool times = Traits<ROW>::kind == KIND_TIME || Traits<FROM>::kind == KIND_TIME;
-  if constexpr (Converts<F>::value && !times && !Same<ROW, FROM>::value)
-    return &Program<F, code::TileConvert<RUN, ROW, FROM>>::it;
+/* Conversions that have a program of their own: what sums are mostly asked to be summed as. The
+ * others take the way of any dtype. */
+template <class F, class FROM> struct Converts { static constexpr bool value = false; };
+template <> struct Converts<PairSum<float>, float16> { static constexpr bool value = true; };
+template <> struct Converts<PairSum<float>, bfloat16> { static constexpr bool value = true; };
+template <> struct Converts<PairSum<double>, float16> { static constexpr bool value = true; };
+template <> struct Converts<PairSum<double>, bfloat16> { static constexpr bool value = true; };
+template <> struct Converts<PairSum<double>, float> { static constexpr bool value = true; };
+template <> struct Converts<PairSum<double>, int32_t> { static constexpr bool value = true; };
+template <> struct Converts<PairSum<double>, boolean> { static constexpr bool value = true; };
+template <class F, const char *RUN, class FROM> constexpr gpr_program *convert_program() {
+  if constexpr (Converts<F, FROM>::value)
+    return &Program<F, code::TileConvert<RUN, FROM>>::it;
   else
     return nullptr;
 }
@@ -150,42 +160,56 @@ constexpr gpr_program *convert_program() {
  * and 54 and 122, 116 and 51; of 5 KB 73, 65 and 51, 92, 81 and 55. Numbers of two bytes are
  * packets sooner than they are brief: 130, 72 and 95. Sums of two runs of doubles took 105 µs of 1
  * KB each as packets and 73 one by one, of 3 KB 54 and 59; their maxima 111 and 62, 62 and 52, and
- * of 5 KB 62 and 62. */
+ * of 5 KB 62 and 62.
+ *
+ * columns: of a whole array of wide rows. A tile's thread begins and ends sooner, and where blocks
+ * of columns share outputs sums come together late: of 1024 rows of as many, halves, floats and
+ * doubles, they took 17, 15 and 14 µs, and 10, 10 and 11 as tiles; of 4096, 29, 28 and 43, and 26,
+ * 33 and 46. */
 template <class F> struct RowBytes {
   static constexpr int size = sizeof(typename F::Element);
   static constexpr int brief = size >= 4 ? 4096 : 0, staged = 1 << 20;
   static constexpr int rows = size == 2 ? 4096 : 2048, run = size >= 8 ? 4096 : 1536;
+  static constexpr int columns = 2 << 20;
+};
+/* Of 2 KiB, cut, the variance of floats took 28 µs as rows and 14 as tile_rows, of 4 KiB of doubles
+ * 46 and 28; of 8 KiB 15 and 16, of 16 KiB 22 and 29. */
+template <class T> struct RowBytes<PairMoments<T>> {
+  static constexpr int brief = 0, staged = 1 << 20, rows = 8192, columns = 0;
+  static constexpr int run = sizeof(T) >= 8 ? 4096 : 1536;
 };
 template <class T> struct RowBytes<PairSum<T>> {
   static constexpr int brief = sizeof(T) >= 4 ? 8192 : 0;
   static constexpr int staged = Same<T, double>::value ? 1024 : 1 << 20;
   static constexpr int rows = sizeof(T) == 2 ? 8192 : 2048, run = sizeof(T) >= 8 ? 2048 : 1536;
+  static constexpr int columns = 24 << 20;
 };
 template <class T, bool GREATEST> struct RowBytes<Position<T, GREATEST>> {
   static constexpr int brief = sizeof(T) >= 2 ? 8192 : 0, staged = 1 << 20, rows = 2048;
-  static constexpr int run = sizeof(T) >= 8 ? 4096 : 1536;
+  static constexpr int run = sizeof(T) >= 8 ? 4096 : 1536, columns = 12 << 20;
 };
 
-template <class F, class ROW> struct AxesKernels {
+template <class F> struct AxesKernels {
   static constexpr AxesRow row() {
     /* Of a packet of smaller elements they would be thousands of instructions. */
-    constexpr bool wide = sizeof(typename F::Element) >= 4 && StagedRow<F>::few;
+    constexpr bool few = StagedRow<F>::few && Variants<F>::brief;
+    constexpr bool wide = sizeof(typename F::Element) >= 4 && few;
     AxesRow row = {};
-    row.shallow = program_if<F, code::Shallow, StagedRow<F>::few>();
+    row.shallow = program_if<F, code::Shallow, few>();
     row.tall = program_if<F, code::Tall, (wide && IsTall<F>::value)>();
+    row.counted = program_if<F, code::Counted, few>();
     row.packed = program_if<F, code::Packed, wide>();
-    row.staged = &Program<F, code::Staged>::it;
+    row.staged = program_if<F, code::Staged, Variants<F>::brief>();
     row.rows = &Program<F, code::Rows>::it;
-    row.columns = program_if<F, code::Columns, !IsMoments<F>::value>();
-    row.segments = program_if<F, code::Segments, StagedRow<F>::few>();
+    row.columns = program_if<F, code::Columns, Variants<F>::columns>();
+    row.segments = program_if<F, code::Segments, few>();
     row.tile = &Program<F, code::Tile>::it;
     row.any = &Program<F, code::TileAny>::it;
     row.tile_rows = &Program<F, code::TileRows>::it;
-    row.brief = program_if<F, code::Brief, (BriefMost<F>::value > 0)>();
-#define GPR_X(id, name, kind, bytes, type)                                     \
-  row.convert[GPR_##id] = convert_program<F, code::tile_run, ROW, type>();     \
-  row.convert_rows[GPR_##id] = convert_program<F, code::row_run, ROW, type>(); \
-  row.convert_brief[GPR_##id] = convert_program<F, code::brief_run, ROW, type>();
+    row.brief = program_if<F, code::Brief, (BriefMost<F>::value > 0 && Variants<F>::brief)>();
+#define GPR_X(id, name, kind, bytes, type)                            \
+  row.convert[GPR_##id] = convert_program<F, code::tile_run, type>(); \
+  row.convert_rows[GPR_##id] = convert_program<F, code::row_run, type>();
     GPR_DTYPES(GPR_X)
 #undef GPR_X
     row.bytes = (int)sizeof(typename F::Element);
@@ -198,6 +222,7 @@ template <class F, class ROW> struct AxesKernels {
     row.staged_bytes = RowBytes<F>::staged;
     row.rows_bytes = RowBytes<F>::rows;
     row.run_bytes = RowBytes<F>::run;
+    row.columns_bytes = RowBytes<F>::columns;
     row.strip_bytes = StripShape<typename F::Element>::bytes;
     row.packed_bytes = PackedShape<F>::bytes;
     row.staged_packets = StagedShape<F>::packets;
@@ -214,7 +239,7 @@ template <class F, class ROW> struct AxesKernels {
     return row;
   }
 };
-template <class T, template <class> class Op, class ROW> struct AxesKernels<TreeFold<T, Op>, ROW> {
+template <class T, template <class> class Op> struct AxesKernels<TreeFold<T, Op>> {
   typedef TreeFold<T, Op> F;
   static constexpr AxesRow row() {
     AxesRow row = {};
@@ -230,7 +255,7 @@ template <class T, template <class> class Op, class ROW> struct AxesKernels<Tree
     return row;
   }
 };
-template <class ROW> struct AxesKernels<void, ROW> {
+template <> struct AxesKernels<void> {
   static constexpr AxesRow row() { return {}; }
 };
 
@@ -246,7 +271,7 @@ template <template <class> class Op> constexpr void fill(Tables &tables, int op)
   AxesRow *axes = tables.axes + op * GPR_DTYPE_COUNT;
 #define GPR_X(id, name, kind, bytes, type)              \
   whole[GPR_##id] = gpu_row<typename Op<type>::Fold>(); \
-  axes[GPR_##id] = AxesKernels<typename AxesFold<typename Op<type>::Fold>::Fold, type>::row();
+  axes[GPR_##id] = AxesKernels<typename AxesFold<typename Op<type>::Fold>::Fold>::row();
   GPR_DTYPES(GPR_X)
 #undef GPR_X
 }
@@ -303,13 +328,12 @@ extern "C" int gpr_programs(gpr_program **to, int room) {
     list.add(row.small.kernel);
   }
   for (const gpr::AxesRow &row : gpr::tables.axes) {
-    gpr_program *const kernels[] = {row.shallow, row.tall,     row.packed,    row.staged,
-                                    row.rows,    row.columns,  row.segments,  row.tile,
-                                    row.any,     row.any_rows, row.tile_rows, row.brief};
+    gpr_program *const kernels[] = {
+        row.shallow,  row.tall, row.counted, row.packed,   row.staged,    row.rows, row.columns,
+        row.segments, row.tile, row.any,     row.any_rows, row.tile_rows, row.brief};
     for (gpr_program *p : kernels) list.add(p);
     for (gpr_program *p : row.convert) list.add(p);
     for (gpr_program *p : row.convert_rows) list.add(p);
-    for (gpr_program *p : row.convert_brief) list.add(p);
   }
   for (int i = 0; i < gpr_ladder_table_cuda.rows; i++) {
     const gpr_ladder_row &row = gpr_ladder_table_cuda.row[i];

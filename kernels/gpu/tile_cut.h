@@ -168,12 +168,14 @@ struct TileCut : Cut {
     return take_tile(program, slots);
   }
   bool tile() {
+    gpr_program *program = loader();
     const Size slots = (Size)multiprocessors * row.tile_blocks;
+    const Size loads = program == row.any ? (Size)ANY_LOADS : row.tile_loads;
     set_box();
     set_lanes(slots);
-    set_runners(a.starts || !a.box ? 1 : a.box, row.tile_loads);
-    share_rounds(slots, (Size)AXES_THREADS * row.tile_loads * row.bytes);
-    return take_tile(loader(), slots);
+    set_runners(a.starts || !a.box ? 1 : a.box, loads);
+    share_rounds(slots, AXES_THREADS * loads * row.bytes);
+    return take_tile(program, slots);
   }
 };
 

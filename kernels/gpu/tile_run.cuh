@@ -45,11 +45,15 @@ __device__ __forceinline__ int64_t told_now(int64_t step) {
   return step;
 }
 
+/* Loads of any dtype are calls, which do not wait for memory together. */
+enum { ANY_LOADS = 4 };
+template <class F, class LOAD> struct LoadsOf { static constexpr int value = TileShape<F>::loads; };
+template <class F> struct LoadsOf<F, AnyDtype> { static constexpr int value = ANY_LOADS; };
+
 /* One output's elements of one run. */
-template <class F, class LOAD> struct TileRun {
+template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileRun {
   typedef typename F::Element T;
-  typedef TileShape<F> Shape;
-  static constexpr int U = Shape::loads;
+  static constexpr int U = LOADS;
   const gpr_axes_args &a;
   const BoxTable<F::ordered> *table; /* of a box of several dimensions */
   const char *data, *where;          /* the first element */
@@ -94,22 +98,18 @@ template <class F, class LOAD> struct TileRun {
   typedef typename TileCell<F>::Run Run;
   /* Elements come in the order of their index, which then need not be worked out for each. */
   __device__ __forceinline__ bool in_order() const {
-    return a.boxed == 1 && place >= 0 && a.box <= INT32_MAX && !a.starts;
+    return !F::ordered || (a.boxed == 1 && place >= 0 && a.box <= INT32_MAX && !a.starts);
   }
   __device__ __forceinline__ void end(TileCell<F> &cell, const Run &run) const {
     if constexpr (F::ordered) cell.take(run, [&](int64_t r) { return index_of(r); });
   }
+  /* All of them, which come in_order(). */
   template <int U>
   __device__ __forceinline__ void add(TileCell<F> &cell, Run &run, const T (&x)[U], int64_t r,
                                       int down) {
     if constexpr (F::ordered) {
-      if (in_order()) {
 #pragma unroll
-        for (int u = 0; u < U; u++) run.add(x[u], (int)r + u * down);
-      } else {
-#pragma unroll
-        for (int u = 0; u < U; u++) cell.one(x[u], index_of(r + u * down));
-      }
+      for (int u = 0; u < U; u++) run.add(x[u], (int)r + u * down);
     } else {
       cell.template add<U>(x, 0, 0);
     }
@@ -181,7 +181,7 @@ template <class F, class LOAD> struct TileRun {
       } else {
         n += U;
       }
-      if (neutral || valid == ~0u >> (32 - U))
+      if (neutral || (valid == ~0u >> (32 - U) && in_order()))
         add<U>(cell, run, x, r, down);
       else
         some<U>(cell, run, x, valid, r, down);
@@ -190,6 +190,23 @@ template <class F, class LOAD> struct TileRun {
     return n;
   }
 };
+
+/* All of output k, into a state in memory. */
+template <class F> __device__ __noinline__ void fold_again(const gpr_axes_args *a, int64_t k) {
+  enum { LOADS = 4 };
+  const KeptPlace place = kept_place(*a, k);
+  typename F::State s;
+  TileRun<F, typename F::Element, LOADS> run(*a);
+  run.data = a->data + place.data;
+  run.where = a->where + place.where;
+  run.index = 0;
+  TileCell<F> cell;
+  cell.keep(&s);
+  const int64_t n = run.fold(cell, 0, 1, a->count, a->count);
+  cell.done(0, s);
+  if (a->least && n <= a->few) *a->least = n;
+  finish_output<F>(a, place.out, &s, n);
+}
 
 GPR_CLOSE
 #endif

@@ -1,5 +1,5 @@
 /* The one tree of many short outputs that lie behind each other: a block copies some of them to
- * shared memory, and folds all their packets, whosever they are, then all nodes of eight of those,
+ * shared memory, and folds all their units, whosever they are, then all nodes of eight of those,
  * until there is one for each output. No thread waits for a longer one. */
 #ifndef GPR_TREE_STAGED_CUH
 #define GPR_TREE_STAGED_CUH
@@ -8,85 +8,147 @@
 
 GPR_OPEN
 
-/* Bytes of a block's leaves, and of its nodes. */
-enum { TREE_STAGE = 28 << 10, TREE_NODES_STAGE = 16 << 10, TREE_FAN_STAGE = 8 };
+/* Of a multiprocessor's shared memory five blocks have so much each. */
+enum { TREE_ROOM = 44 << 10, TREE_FAN_STAGE = 8 };
+/* What of it is for leaves; the nodes of their units have the rest. */
+GPR_CONSTEXPR int tree_stage(int unit_bytes, int state) {
+  return TREE_ROOM / (unit_bytes + state) * unit_bytes / 16 * 16;
+}
+/* As many outputs as a block has room for, or less than one: from one of an output's nodes to its
+ * next is an odd number of them, so that they lie in different banks. */
+GPR_CONSTEXPR int64_t tree_team(int64_t count, int leaf, int unit, int64_t state) {
+  const int64_t stage = tree_stage(unit * leaf, (int)state), units = (count + unit - 1) / unit;
+  const int64_t others = (units + TREE_FAN_STAGE - 1) / TREE_FAN_STAGE;
+  const int64_t outputs = stage / (count * leaf), nodes = (TREE_ROOM - stage) / (units * state);
+  const int64_t least = nodes < stage / (others * state) ? nodes : stage / (others * state);
+  return outputs < ((least - 1) | 1) ? outputs : (least - 1) | 1;
+}
 
-/* A thread's units of `many` for each output: which one, and of which output. */
+/* A thread's units of so many outputs: which one, and of which output. Where outputs end within a
+ * unit, neighbouring threads take neighbouring outputs, so that no bank has all their leaves and
+ * all of them end together. */
 struct UnitOf {
-  int many, output, unit, outputs_on, units_on;
-  __device__ __forceinline__ UnitOf(int each, int threads) : many(each) {
-    output = (int)threadIdx.x / each, unit = (int)threadIdx.x - output * each;
-    outputs_on = threads / each, units_on = threads - outputs_on * each;
+  int wide, across, along, across_on, along_on;
+  bool is_down;
+  __device__ __forceinline__ UnitOf(int outputs, int units, bool down, int threads)
+      : wide(down ? outputs : units), is_down(down) {
+    along = (int)threadIdx.x / wide, across = (int)threadIdx.x - along * wide;
+    along_on = threads / wide, across_on = threads - along_on * wide;
   }
+  __device__ __forceinline__ int output() const { return is_down ? across : along; }
+  __device__ __forceinline__ int unit() const { return is_down ? along : across; }
   __device__ __forceinline__ void go() {
-    output += outputs_on, unit += units_on;
-    if (unit >= many) unit -= many, output++;
+    along += along_on, across += across_on;
+    if (across >= wide) across -= wide, along++;
   }
 };
 
-template <class OP, int N>
-__device__ __forceinline__ typename OP::State fold_nodes_there(const typename OP::State *node,
-                                                               int there) {
-  if constexpr (N == 1) {
-    return *node;
-  } else {
-    typename OP::State value = fold_nodes_there<OP, N / 2>(node, there);
-    if (there > N / 2)
-      value = OP::combine(value, fold_nodes_there<OP, N / 2>(node + N / 2, there - N / 2));
-    return value;
-  }
-}
+/* --- what a thread folds of one output -----------------------------------------------------------
+ */
 
-/* `wide` outputs of a block are one piece of memory. */
+template <class OP, class X, class Leaves> struct UnitThere {
+  const X &x;
+  const Leaves &leaves;
+  int i, there;
+  template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
+    return fold_there<OP, OP::UNIT>(x, leaves, i, 0, there, how);
+  }
+};
+template <class OP> struct NodesThere {
+  typedef typename OP::State A;
+  const A *node;
+  int apart, there;
+  template <int N, class How> __device__ __forceinline__ A fold(int j, How &how) const {
+    if constexpr (N == 1) {
+      return node[(j < there ? j : 0) * apart];
+    } else {
+      A value = fold<N / 2>(j, how);
+      value = how.with(value, j + N / 2 < there, [&] { return fold<N / 2>(j + N / 2, how); });
+      return value;
+    }
+  }
+  template <class How> __device__ __forceinline__ A operator()(How &how) const {
+    return fold<TREE_FAN_STAGE>(0, how);
+  }
+};
+
+/* --- a block -------------------------------------------------------------------------------------
+ */
+
+/* Some outputs, one piece of memory. */
+template <class OP> struct Staged {
+  typedef typename OP::State A;
+  enum { THREADS = OP::STAGED_THREADS, UNIT = OP::UNIT, LEAF = OP::LEAF };
+  enum { STAGE = tree_stage(UNIT * LEAF, (int)sizeof(A)) };
+  char *stage;
+  A *node, *other;
+  int outs, count, apart;
+
+  /* Their leaves, from `skew` bytes in. */
+  __device__ __forceinline__ void bring(int64_t base, int skew) const {
+    const int bytes = skew + outs * count * LEAF;
+    const char *from = (const char *)(base - skew);
+    for (int at = threadIdx.x * 16; at < bytes; at += THREADS * 16)
+      copy_ahead(stage + at, from + at, bytes - at < 16 ? bytes - at : 16);
+    copies_begun();
+    own_copies_came<0>();
+  }
+  template <class X> __device__ __forceinline__ int fold_units(const X &x, int skew) const {
+    typedef typename OP::template Leaves<UNIT> Leaves;
+    const bool is_even = (skew | count * LEAF) % 16 == 0;
+    const int many = (count + UNIT - 1) / UNIT;
+    UnitOf of(outs, many, count % UNIT != 0, THREADS);
+#pragma unroll 1
+    for (int u = threadIdx.x; u < outs * many; u += THREADS, of.go()) {
+      const int i = of.unit() * UNIT, o = of.output();
+      Leaves leaves;
+      leaves.load_shared(stage + skew + (o * count + i) * LEAF, is_even);
+      leaves.settle();
+      node[of.unit() * apart + o] =
+          fold_quickly<OP, false>(UnitThere<OP, X, Leaves>{x, leaves, i, count - i});
+    }
+    return many;
+  }
+  /* Nodes of eight times as many leaves each. */
+  __device__ __forceinline__ int fold_nodes(int before) {
+    const int many = (before + TREE_FAN_STAGE - 1) / TREE_FAN_STAGE;
+    UnitOf of(outs, many, true, THREADS);
+#pragma unroll 1
+    for (int u = threadIdx.x; u < outs * many; u += THREADS, of.go()) {
+      const int first = of.unit() * TREE_FAN_STAGE, o = of.output();
+      other[of.unit() * apart + o] =
+          fold_quickly<OP, false>(NodesThere<OP>{node + first * apart + o, apart, before - first});
+    }
+    A *const last = node;
+    node = other, other = last;
+    return many;
+  }
+};
+
 template <class OP, class X, class ARGS, class Finish>
 __device__ __forceinline__ void fold_staged(const ARGS &a, int64_t wide, int64_t tiles,
                                             const Finish &finish) {
+  typedef Staged<OP> S;
   typedef typename OP::State A;
-  enum { THREADS = OP::STAGED_THREADS, PACKET = OP::PACKET };
-  __shared__ uint4 stage[(TREE_STAGE + 64) / 16], room[TREE_NODES_STAGE / 16];
+  __shared__ uint4 stage[S::STAGE / 16 + ((S::UNIT - 1) * S::LEAF + 47) / 16];
+  __shared__ uint4 room[(TREE_ROOM - S::STAGE) / 16];
   for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     const int64_t o = tile * wide;
     const X x(a, o);
-    const int outs = (int)(a.outputs - o < wide ? a.outputs - o : wide), count = (int)x.count;
-    const int skew = (int)(x.base[0] & 15), bytes = skew + outs * count * (int)OP::LEAF;
-    const char *from = (const char *)(x.base[0] - skew);
-    for (int at = threadIdx.x * 16; at < bytes; at += THREADS * 16)
-      copy_ahead((char *)stage + at, from + at, bytes - at < 16 ? bytes - at : 16);
-    copies_begun();
-    own_copies_came<0>();
+    const int outs = (int)(a.outputs - o < wide ? a.outputs - o : wide);
+    const int skew = (int)(x.base[0] & 15);
+    S s = {(char *)stage, (A *)room, (A *)stage, outs, (int)x.count, outs | 1};
+    s.bring(x.base[0], skew);
     __syncthreads();
-    const bool is_even = (skew | count * (int)OP::LEAF) % 16 == 0;
-    int many = (count + PACKET - 1) / PACKET;
-    A *node = (A *)room, *other = (A *)stage;
-    {
-      UnitOf of(many, THREADS);
-      for (int u = threadIdx.x; u < outs * many; u += THREADS, of.go()) {
-        const int i = of.unit * PACKET, left = count - i;
-        typename OP::template Leaves<PACKET> leaves;
-        leaves.load_shared((const char *)stage + skew + (of.output * count + i) * (int)OP::LEAF,
-                           is_even);
-        leaves.settle();
-        node[u] = fold_there<OP, PACKET>(x, leaves, i, 0, left < PACKET ? left : (int)PACKET);
-      }
-    }
+    int many = s.fold_units(x, skew);
+    __syncthreads();
 #pragma unroll 1
     while (many > 1) {
-      const int before = many;
-      many = (many + TREE_FAN_STAGE - 1) / TREE_FAN_STAGE;
+      many = s.fold_nodes(many);
       __syncthreads();
-      UnitOf of(many, THREADS);
-#pragma unroll 1
-      for (int u = threadIdx.x; u < outs * many; u += THREADS, of.go()) {
-        const int first = of.unit * TREE_FAN_STAGE;
-        other[u] =
-            fold_nodes_there<OP, TREE_FAN_STAGE>(node + of.output * before + first, before - first);
-      }
-      A *const last = node;
-      node = other, other = last;
     }
-    __syncthreads();
-    for (int r = threadIdx.x; r < outs; r += THREADS) {
-      const Branch<A> root = {node[r], 1};
+    for (int r = threadIdx.x; r < outs; r += S::THREADS) {
+      const Branch<A> root = {s.node[r], 1};
       finish(o + r, &root);
     }
     __syncthreads();

@@ -53,9 +53,27 @@ template <class OP> struct Waiting {
 /* --- how nodes become one ------------------------------------------------------------------------
  */
 
+/* By words, for which no address has to be chosen, which would put an array into memory. */
+template <class A> __device__ __forceinline__ A either(bool is_first, const A &a, const A &b) {
+  constexpr int count = (sizeof(A) + 3) / 4;
+  uint32_t of_a[count] = {}, of_b[count] = {};
+  A chosen;
+  memcpy(of_a, &a, sizeof a);
+  memcpy(of_b, &b, sizeof b);
+#pragma unroll
+  for (int i = 0; i < count; i++) of_a[i] = is_first ? of_a[i] : of_b[i];
+  memcpy(&chosen, of_a, sizeof chosen);
+  return chosen;
+}
+
 template <class OP> struct Inline {
   typedef typename OP::State A;
   __device__ __forceinline__ A operator()(const A &a, const A &b) { return OP::combine(a, b); }
+  template <class Right>
+  __device__ __forceinline__ A with(const A &a, bool is_there, const Right &right) {
+    if (is_there) return (*this)(a, right());
+    return a;
+  }
 };
 /* Compiled once. */
 template <class OP> struct Apart {
@@ -67,6 +85,11 @@ template <class OP> struct Apart {
     return both;
   }
   __device__ __forceinline__ A operator()(const A &a, const A &b) { return combine(a, b); }
+  template <class Right>
+  __device__ __forceinline__ A with(const A &a, bool is_there, const Right &right) {
+    if (is_there) return (*this)(a, right());
+    return a;
+  }
 };
 /* By steps that are right for nearly all numbers. */
 template <class OP> struct Nearly {
@@ -74,6 +97,10 @@ template <class OP> struct Nearly {
   QuickMath quick;
   __device__ __forceinline__ A operator()(const A &a, const A &b) {
     return OP::combine_quick(a, b, quick);
+  }
+  template <class Right>
+  __device__ __forceinline__ A with(const A &a, bool is_there, const Right &right) {
+    return either(is_there, (*this)(a, right()), a);
   }
 };
 /* What `fold` makes of them; a second time if some lane is not sure, where all go together. */
@@ -120,16 +147,15 @@ __device__ __forceinline__ typename OP::State fold_own(const X &x, const Leaves 
   return fold_quickly<OP, false>(OwnRun<OP, N, X, Leaves>{x, leaves, i});
 }
 /* What is missing is always at the end: a right half is there if its first leaf is. */
-template <class OP, int N, class X, class Leaves>
+template <class OP, int N, class X, class Leaves, class How>
 __device__ __forceinline__ typename OP::State fold_there(const X &x, const Leaves &leaves,
-                                                         int64_t i, int j, int there) {
+                                                         int64_t i, int j, int there, How &how) {
   if constexpr (N == 1) {
     return leaves.lift(x, j, i + j);
   } else {
-    typename OP::State value = fold_there<OP, N / 2>(x, leaves, i, j, there);
-    if (j + N / 2 < there)
-      value = OP::combine(value, fold_there<OP, N / 2>(x, leaves, i, j + N / 2, there));
-    return value;
+    const typename OP::State value = fold_there<OP, N / 2>(x, leaves, i, j, there, how);
+    return how.with(value, j + N / 2 < there,
+                    [&] { return fold_there<OP, N / 2>(x, leaves, i, j + N / 2, there, how); });
   }
 }
 /* The node of up to N of them, wherever they lie. */
@@ -152,7 +178,8 @@ __device__ __forceinline__ typename OP::State fold_some(const X &x, int64_t firs
       for (int k = 0; k < OP::ARRAYS; k++) at[k] += x.step[k];
     }
   }
-  return fold_there<OP, N>(x, leaves, first, 0, there);
+  Inline<OP> how;
+  return fold_there<OP, N>(x, leaves, first, 0, there, how);
 }
 
 /* --- units: the node of [first, stop), an aligned part or as much of one as there is

@@ -12,19 +12,6 @@
 
 GPR_OPEN
 
-/* By words, for which no address has to be chosen, which would put an array into memory. */
-template <class A> __device__ __forceinline__ A either(bool is_first, const A &a, const A &b) {
-  constexpr int count = (sizeof(A) + 3) / 4;
-  uint32_t of_a[count] = {}, of_b[count] = {};
-  A chosen;
-  memcpy(of_a, &a, sizeof a);
-  memcpy(of_b, &b, sizeof b);
-#pragma unroll
-  for (int i = 0; i < count; i++) of_a[i] = is_first ? of_a[i] : of_b[i];
-  memcpy(&chosen, of_a, sizeof chosen);
-  return chosen;
-}
-
 /* The node of both lanes whose numbers differ in that bit; `other` is the other one's. */
 template <class A, class How>
 __device__ __forceinline__ A joined(int mask, const A &own, const A &other, How &how) {
@@ -160,11 +147,12 @@ __device__ __forceinline__ bool fold_lines(typename OP::State *node, const X &x,
     for (int k = 0; k < OP::ARRAYS; k++) at[k] = next[k] + (int)ROW * x.step[k];
     left += further - (int)ROW;
   }
+  Inline<OP> how;
 #pragma unroll
   for (int r = 0; r < OP::ROWS; r++) {
     leaves[r].settle();
     node[r] = fold_there<OP, OP::PACKET>(x, leaves[r], first + group.before(r, lane_of()), 0,
-                                         group.of_packet(r));
+                                         group.of_packet(r), how);
   }
   return true;
 }

@@ -11,7 +11,9 @@
 
 GPR_OPEN
 
-enum { TREE_THREADS = 64, TREE_BLOCKS = 8, TREE_WARPS = 20, TREE_STAGED_BLOCKS = 4 };
+enum { TREE_THREADS = 64, TREE_BLOCKS = 8, TREE_WARPS = 20 };
+/* Of rows of more than 4 KiB a block has room for so many, or warps fold them. */
+enum { TREE_STAGED_THREADS = 128, TREE_STAGED_BLOCKS = 4, TREE_STAGED_LEAST = 2 };
 enum { TREE_WARPS_LEAST = 512, TREE_ACROSS = 32 };
 /* Bytes of a warp's part, if that leaves so many parts for a multiprocessor; as users' operators
  * have them. */
@@ -19,6 +21,8 @@ enum { TREE_PART = 128 << 10, TREE_PARTS = 64 };
 /* Leaves of a thread's run, as registers have room for; the same where there are few. */
 GPR_CONSTEXPR int tree_run(int bytes) { return bytes <= 4 ? 32 : 128 / bytes; }
 GPR_CONSTEXPR int tree_leaves(int bytes) { return bytes < 16 ? 8 : 4; }
+/* The same of 64 bytes that were staged. */
+GPR_CONSTEXPR int tree_unit(int bytes) { return bytes < 2 ? 32 : 64 / bytes; }
 /* Leaves of a warp's packet for each lane, and its rows: small numbers take a register each. Of
  * 16384 rows of as many float32 on an H200, 4 rows and 3 blocks took 314 µs, 8 and 2 take 294. */
 GPR_CONSTEXPR int tree_packet(int bytes) { return bytes < 2 ? 8 : bytes < 16 ? 16 / bytes : 1; }
@@ -97,8 +101,8 @@ template <class F> struct TreeOperator {
   typedef typename F::Wide State;
   typedef typename Store<sizeof(T)>::type Bits;
   enum { LEAF = (int)sizeof(T), RUN = tree_run(LEAF), LEAVES = tree_leaves(LEAF) };
-  enum { PACKET = tree_packet(LEAF), ROWS = tree_rows(LEAF) };
-  enum { ARRAYS = 2, THREADS = TREE_THREADS, STAGED_THREADS = AXES_THREADS, DEPTH = 60 };
+  enum { PACKET = tree_packet(LEAF), ROWS = tree_rows(LEAF), UNIT = tree_unit(LEAF) };
+  enum { ARRAYS = 2, THREADS = TREE_THREADS, STAGED_THREADS = TREE_STAGED_THREADS, DEPTH = 60 };
   enum { IS_AHEAD = LEAF >= 4 }; /* as numbers can be copied */
 
   enum { IS_QUICK = 0 };
@@ -183,7 +187,7 @@ __global__ void __launch_bounds__(GPR_WARP, TREE_WARPS)
 
 /* Rows behind each other, of elements as they are. */
 template <class F>
-__global__ void __launch_bounds__(AXES_THREADS, TREE_STAGED_BLOCKS)
+__global__ void __launch_bounds__(TREE_STAGED_THREADS, TREE_STAGED_BLOCKS)
     trees_staged(const __grid_constant__ gpr_axes_args a) {
   fold_staged<TreeOperator<F>, TreeElements<F, typename F::Element>>(
       a, a.team, a.tiles,

@@ -54,6 +54,8 @@ template <class T> struct ExactShape {
   static constexpr bool half = sizeof(Stored) == 2;
   /* All that float16 has are multiples of 2^-24 below 2^16: one window for all. */
   static constexpr bool fixed = precision == Format<float16>::precision;
+  static_assert(!fixed || Same<Stored, float16>::value, "by its precision, in batch.cuh too");
+  static_assert(loads * per_load % reals == 0, "");
   static constexpr int fixed_unit = Format<float16>::smallest;
   static constexpr int64_t tile = threads * loads; /* packets */
 };

@@ -1,0 +1,240 @@
+/* Exact sums of numbers and of their squares: by twofold sums where these lose nothing, and else by
+ * bins. */
+#ifndef GPR_EXACT_FOLDS_H
+#define GPR_EXACT_FOLDS_H
+
+#include "bins.h"
+#include "twofold_fold.h"
+
+#include "../core/variance.h"
+
+GPR_OPEN
+
+/* --- by bins -----------------------------------------------------------------------------------
+ */
+
+template <class T> GPR_FN const T *reals(const T *x) { return x; }
+template <class R> GPR_FN const R *reals(const complex<R> *x) { return &x->re; }
+
+/* Whether every element is -0.0 matters to the sign of a zero alone, and the first that is not
+ * ends the question. */
+template <class R> static void look_for_other(Exact &e, const R *x, int64_t n, int stride) {
+  e.signs |= GPR_MET;
+  for (int64_t i = 0; i < n && !(e.signs & GPR_OTHER); i += stride)
+    if (bits((double)wide(x[i])) != 1ull << 63) e.signs |= GPR_OTHER;
+}
+
+/* Below this the rest of a square would be below the last of all doubles, above it overflows. */
+static constexpr double SQUARE_LEAST = 0x1p-450, SQUARE_MOST = 0x1p500;
+
+/* Squares and their rests; false where they are not exact. */
+GPR_CALL bool exact_squares(const double *x, int64_t n, double *square, double *rest) {
+  Words out = {};
+  for (int64_t i = 0; i < n; i += WIDTH) {
+    const Doubles d = load(x + i), size = (Doubles)(bits(d) << 1 >> 1), p = GPR_PRODUCT(d, d);
+    const Doubles r = product_rest(d, d, p);
+    out |= (Words)(size < SQUARE_LEAST) & (Words)(size > 0);
+    out |= ~(Words)(size <= SQUARE_MOST);
+    memcpy(square + i, &p, sizeof p);
+    memcpy(rest + i, &r, sizeof r);
+  }
+  return !mask_of(out);
+}
+
+/* As BinnedReals, with their squares. */
+template <class T> struct BinnedMoments {
+  typedef typename MomentsFold<T>::State State;
+  typedef typename RealOf<T>::type Part;
+  typedef typename Traits<Part>::Wide R;
+  enum { PARTS = MomentsFold<T>::parts, NARROW = sizeof(R) < sizeof(double) };
+  State &state;
+  BinnedReals<PARTS, Part> sums;
+  Exact squared; /* of squares and of what these leave over */
+  ExponentBins squares;
+
+  explicit BinnedMoments(State &to) : state(to), sums(to.part) {
+    memset(&squared, 0, sizeof squared);
+  }
+  GPR_APART void add(const Part *x, int64_t n) {
+    R batch[REALS];
+    alignas(GPR_VECTOR) double wide_batch[REALS], square[REALS], rest[REALS];
+    sums.add(x, n);
+    copy_wide(x, batch, n);
+    for (int64_t j = 0; j < REALS; j++) wide_batch[j] = j < n ? (double)batch[j] : 0;
+    if (exact_squares(wide_batch, (n + WIDTH - 1) / WIDTH * WIDTH, square, rest)) {
+      squares.add(squared, square, n);
+      if (!NARROW) squares.add(squared, rest, n);
+    } else {
+      for (int64_t j = 0; j < n; j++) scatter_square(state.squares, wide_batch[j]);
+    }
+  }
+  static bool is_settled(const State &s) {
+    return (s.part[0].special | s.part[PARTS - 1].special) & GPR_NAN;
+  }
+  bool is_settled() const { return is_settled(state); }
+  void flush() {
+    sums.flush();
+    squares.flush(squared);
+    carry(squared);
+    for (int i = 0; i < GPR_DIGITS; i++)
+      if (squared.digit[i]) deposit(state.squares, squared.digit[i], GPR_BOTTOM + 32 * i);
+  }
+};
+
+template <class T> void fold_by_bins(typename ExactFold<T>::State &s, const T *x, int64_t n) {
+  typedef ExactFold<T> F;
+  const auto *r = reals(x);
+  BinnedReals<F::parts, typename RealOf<T>::type> bins(s.part);
+  for (int p = 0; p < F::parts; p++)
+    if (!(s.part[p].signs & GPR_OTHER)) look_for_other(s.part[p], r + p, n * F::parts, F::parts);
+  add_all(bins, r, n * F::parts);
+}
+template <class T> void fold_by_bins(typename MomentsFold<T>::State &s, const T *x, int64_t n) {
+  BinnedMoments<T> bins(s);
+  add_all(bins, reals(x), n * MomentsFold<T>::parts);
+}
+/* Nothing that comes matters: NaN in each part of a sum, or in one of a variance. */
+template <class T> GPR_FN bool is_settled(const typename ExactFold<T>::State &s) {
+  return s.part[0].special & s.part[ExactFold<T>::parts - 1].special & GPR_NAN;
+}
+template <class T> GPR_FN bool is_settled(const typename MomentsFold<T>::State &s) {
+  return BinnedMoments<T>::is_settled(s);
+}
+
+/* --- by twofold sums ---------------------------------------------------------------------------
+ */
+
+/* Sums of numbers and of their squares that know what they lose; of doubles the third is of what
+ * their squares are rounded by. */
+template <int SQUARES> struct Tracked {
+  template <class D> struct Moments : TwofoldSum<D> {
+    TwofoldSum<D> square[SQUARES];
+
+    GPR_METHOD void open() {
+      TwofoldSum<D>::open();
+      for (int i = 0; i < SQUARES; i++) square[i].open();
+    }
+    template <bool NARROW> GPR_METHOD void add(const D x) {
+      const D product = GPR_PRODUCT(x, x);
+      this->add_exactly(x);
+      square[0].add_exactly(product);
+      if constexpr (!NARROW) {
+        const Words low = (Words)(product < 0x1p-900) & (Words)(x != 0); /* whose rest underflows */
+        square[1].add_exactly(product_rest(x, x, product));
+        square[1].errors += (Doubles)(low & bits(1 - Doubles{}));
+      }
+    }
+    GPR_METHOD void settle(double) {}
+    GPR_METHOD void merge(const Moments &other) {
+      TwofoldSum<D>::merge(other);
+      for (int i = 0; i < SQUARES; i++) square[i].merge(other.square[i]);
+    }
+  };
+};
+
+template <class T, int SQUARES> struct KindOf {
+  typedef TwofoldFold<T, Tracked<SQUARES>::template Moments> type;
+};
+template <class T> struct KindOf<T, 0> { typedef TwofoldFold<T, TwofoldSum> type; };
+
+GPR_FN void deposit(Squares &s, double x) {
+  int exponent;
+  uint32_t special = 0;
+  if (const int64_t m = mantissa(x, exponent, special)) deposit(s, m, exponent);
+}
+GPR_FN void put_twofold(Exact &e, double high, double low) {
+  const bool other = bits(high) != bits(-0.0) || low != 0;
+  e.signs |= other ? GPR_MET | GPR_OTHER : GPR_MET;
+  scatter(e, high);
+  scatter(e, low);
+}
+
+template <class F> struct ExactTiles {
+  typedef typename F::Element T;
+  typedef typename F::State State;
+  static constexpr bool plain = sizeof(typename RealOf<T>::type) == sizeof(double);
+  enum { SQUARES = Same<F, ExactFold<T>>::value ? 0 : plain ? 2 : 1 };
+  enum { BLOCK = 8192 }; /* of contiguous numbers: more would lose something more often */
+  typedef typename KindOf<T, SQUARES>::type Fold;
+  typedef typename Fold::Tiles::K K;
+
+  template <class S> static bool holds(const S &s, int lane) { return s.errors[lane] == 0; }
+  /* An output of some vectors, unless these have lost of it, or met what is special. */
+  static bool take(State &s, const K *part, int lane) {
+    bool held = true;
+    for (int p = 0; p < F::parts; p++) {
+      held &= part[p].special[lane] == 0 && holds(part[p], lane);
+      if constexpr (SQUARES > 0)
+        for (int i = 0; i < SQUARES; i++) held &= holds(part[p].square[i], lane);
+    }
+    for (int p = 0; held && p < F::parts; p++) {
+      const double high = part[p].sum.high[lane], low = part[p].sum.low[lane];
+      if constexpr (SQUARES > 0) {
+        scatter(s.part[p], high);
+        scatter(s.part[p], low);
+        for (int i = 0; i < SQUARES; i++) {
+          deposit(s.squares, part[p].square[i].sum.high[lane]);
+          deposit(s.squares, part[p].square[i].sum.low[lane]);
+        }
+      } else {
+        put_twofold(s.part[p], high, low);
+      }
+    }
+    return held;
+  }
+  static GPR_APART void again(State &s, const gpr_tile *t, const char *data) {
+    T x[GPR_SHORT];
+    for (int64_t i = 0; i < t->n; i += GPR_SHORT) {
+      const int64_t m = least(t->n - i, (int64_t)GPR_SHORT);
+      bring(t, data + i * t->along, t->along, m, x);
+      fold_by_bins<T>(s, x, m);
+    }
+  }
+  static GPR_APART void fold_tile(void *states, size_t slot, const gpr_tile *t) {
+    Source<typename Fold::R> source = Fold::source;
+    source.exactly = true;
+    const auto put = [&](int64_t o, const K *part, int64_t lane) {
+      State &s = *(State *)(void *)((char *)states + (size_t)o * slot);
+      if (!part || !take(s, part, (int)lane)) again(s, t, t->data + o * t->across);
+    };
+    if constexpr (LEAN)
+      for (int64_t o = 0; o < t->outputs; o++) put(o, nullptr, 0);
+    else
+      Fold::Tiles::each(t, source, [&](int64_t first, int64_t known, int64_t m, K *part, int64_t) {
+        for (int64_t o = known; o < m; o++) put(first + o, part, o);
+      });
+  }
+  static void fold(State &s, const T *x, int64_t n) {
+    gpr_tile row{};
+    row.along = sizeof(T);
+    row.outputs = 1;
+    for (int64_t i = 0; i < n && !is_settled<T>(s); i += BLOCK) {
+      row.data = (const char *)(x + i);
+      row.n = least(n - i, (int64_t)BLOCK);
+      fold_tile(&s, 0, &row);
+    }
+  }
+};
+template <class F> struct ExactFolder {
+  static bool is_settled(const typename F::State &s) {
+    return gpr::is_settled<typename F::Element>(s);
+  }
+  static void fold(typename F::State &s, const typename F::Element *x, int64_t n, int64_t) {
+    ExactTiles<F>::fold(s, x, n);
+  }
+};
+template <class O, class T> struct Folder<O, ExactFold<T>> : ExactFolder<ExactFold<T>> {};
+template <class O, class T> struct Folder<O, MomentsFold<T>> : ExactFolder<MomentsFold<T>> {};
+
+template <class F> struct ManyExact {
+  enum { side = GPR_ANY_TILE };
+  static constexpr decltype(gpr_row::many) run = nullptr;
+  static void fold(void *states, size_t slot, const gpr_tile *t, int64_t) {
+    ExactTiles<F>::fold_tile(states, slot, t);
+  }
+};
+template <class O, class T> struct Many<O, ExactFold<T>> : ManyExact<ExactFold<T>> {};
+template <class O, class T> struct Many<O, MomentsFold<T>> : ManyExact<MomentsFold<T>> {};
+
+GPR_CLOSE
+#endif

@@ -1,0 +1,288 @@
+/* Extremes and their places side by side: real and complex numbers by one road. */
+#ifndef GPR_EXTREMES_H
+#define GPR_EXTREMES_H
+
+#include "complex_bests.h"
+#include "many.h"
+
+GPR_OPEN
+
+/* --- elements as the hardware compares them ------------------------------------------------------
+ */
+
+/* Integers by their words, halves as floats, and where places are numbered bytes by two. */
+template <class T, bool PLACE> struct Compared {
+  static constexpr bool inexact = category<T>() == INEXACT;
+  static constexpr int bytes = (inexact || PLACE) && sizeof(T) == 1 ? 2 : sizeof(T);
+  typedef typename Either<bytes == 1, int8_t, typename Signed<bytes>::type>::type Integer;
+  typedef typename Either<inexact, typename Traits<T>::Wide, Integer>::type type;
+  static constexpr bool same = sizeof(type) == sizeof(T);
+};
+template <class T> constexpr bool is_compared() { return category<T>() != TIME; }
+/* Whose runs have a loop of their own. */
+template <class T> constexpr bool is_native() {
+  return category<T>() == INTEGER || (Traits<T>::kind == KIND_FLOAT && sizeof(T) >= 4);
+}
+
+template <class N, class T> constexpr typename Flipped<N>::Bits flip_of(bool greatest) {
+  typedef typename Flipped<N>::Bits Bits;
+  const Bits sign = Flipped<N>::sign;
+  if (Flipped<N>::real) return greatest ? 0 : sign;
+  const bool is_word = sizeof(T) == sizeof(N) && Traits<T>::kind != KIND_INT; /* without a sign */
+  return (Bits)((is_word ? sign : 0) ^ (greatest ? 0 : -1));
+}
+template <class T, class N> GPR_FN T value_of(N x) {
+  if constexpr (Traits<T>::kind == KIND_BOOL)
+    return T{(uint8_t)(x != 0)};
+  else if constexpr (Traits<T>::kind == KIND_FLOAT)
+    return narrow(x, T());
+  else
+    return (T)x;
+}
+template <class R> GPR_FN complex<R> value_of(complex<R> x) { return x; }
+
+/* --- columns -----------------------------------------------------------------------------------
+ */
+
+GPR_FN void copy_compared(const complex<float> *from, complex<float> *to, int64_t n) {
+  memcpy((void *)to, from, (size_t)n * sizeof *to);
+}
+GPR_FN void copy_compared(const complex<double> *from, complex<double> *to, int64_t n) {
+  memcpy((void *)to, from, (size_t)n * sizeof *to);
+}
+GPR_FN void copy_compared(const boolean *from, int8_t *to, int64_t n) {
+  memcpy(to, from, (size_t)n);
+}
+template <class T, class N> GPR_FN void copy_compared(const T *from, N *to, int64_t n) {
+  if constexpr (Traits<T>::kind == KIND_FLOAT)
+    copy_wide(from, to, n);
+  else
+    for (int64_t j = 0; j < n; j++) to[j] = (N)wide(from[j]);
+}
+
+/* The columns of Bests, of elements that need not be as these take them. */
+template <class T, bool PLACE> struct BestColumns {
+  typedef typename Compared<T, PLACE>::type N;
+  typedef typename RealOf<N>::type Real;
+  static constexpr bool same = Compared<T, PLACE>::same;
+  enum { WIDE = GPR_VECTOR / sizeof(Real), ROWS = 64 };
+  Bests<N, PLACE> best;
+  alignas(64) N tile[ROWS * (same ? (int64_t)WIDE : COLUMNS)];
+
+  static bool lies_ready(int64_t columns) { return same && columns >= WIDE; }
+  /* How many at once. */
+  static int64_t rows_of(int64_t columns, int64_t rows) {
+    return lies_ready(columns) ? rows : least(rows, (int64_t)ROWS);
+  }
+  /* to: where they may come at once. */
+  void run(const T *x, int64_t stride, int64_t columns, int64_t rows, bool high, bool skip,
+           T *to = nullptr) {
+    const auto flip = flip_of<Real, typename RealOf<T>::type>(high);
+    if (lies_ready(columns))
+      return best.run((const N *)(const void *)x, stride, columns, rows, flip, skip, (N *)to);
+    const int64_t pitch = greatest((int64_t)WIDE, columns);
+    for (int64_t i = 0; i < rows; i++) {
+      copy_compared(x + i * stride, tile + i * pitch, columns);
+      for (int64_t j = columns; j < pitch; j++) tile[i * pitch + j] = N{};
+    }
+    best.run(tile, pitch, pitch, rows, flip, skip);
+  }
+  T value(int64_t j) const { return value_of<T>(best.value(j)); }
+  bool is_there(const T *to) const {
+    if constexpr (is_native<T>() && !PLACE && Traits<T>::kind != KIND_BOOL)
+      return (const void *)best.best == to && !best.flip;
+    else
+      return false;
+  }
+};
+
+template <bool GREATEST, class T> GPR_FN void put(typename Extremes<T>::State &s, T x) {
+  const auto key = Extremes<T>::O::key(x);
+  (GREATEST ? s.high : s.low) = GREATEST ? greatest(s.high, key) : least(s.low, key);
+}
+template <bool GREATEST, class R>
+GPR_FN void put(typename Extremes<complex<R>>::State &s, complex<R> x) {
+  typedef Extremes<complex<R>> F;
+  const auto key = F::key(x);
+  if (GREATEST ? F::less(s.high, key) : F::less(key, s.low)) (GREATEST ? s.high : s.low) = key;
+}
+template <class S> GPR_FN auto spoil(S &s) -> decltype(s.nan, void()) { s.nan = 1; }
+template <class S> GPR_FN auto spoil(S &s) -> decltype(s.high & 1, void()) {
+  s.high = Limits<decltype(s.high)>::greatest; /* a NaN's key */
+}
+
+template <class T, bool GREATEST>
+GPR_APART void fold_extreme(typename Extremes<T>::State *to, const T *x, int64_t stride,
+                            int64_t columns, int64_t rows, bool skip) {
+  BestColumns<T, false> b;
+  for (int64_t i = 0, m; i < rows; i += m) {
+    m = b.rows_of(columns, rows - i);
+    b.run(x + i * stride, stride, columns, m, GREATEST, skip);
+    for (int64_t j = 0; j < columns; j++) {
+      asm(""); /* not worth vectors */
+      if (!b.best.is_special(j))
+        put<GREATEST, typename RealOf<T>::type>(to[j], b.value(j));
+      else if (!skip)
+        spoil(to[j]);
+    }
+  }
+}
+template <class T, bool GREATEST>
+GPR_APART void fold_position(typename Position<T, GREATEST>::State *to, const T *x, int64_t stride,
+                             int64_t columns, int64_t rows, int64_t index, bool skip) {
+  typedef Position<T, GREATEST> F;
+  BestColumns<T, true> b;
+  for (int64_t i = 0, m; i < rows; i += m) {
+    m = b.rows_of(columns, rows - i);
+    b.run(x + i * stride, stride, columns, m, GREATEST, skip);
+    for (int64_t j = 0; j < columns; j++) {
+      const bool special = b.best.is_special(j);
+      if (special && skip) continue;
+      F::merge(to[j], {index + i + b.best.place(j), special, F::R::of(b.value(j))});
+    }
+  }
+}
+
+template <class T> struct FoldSkips<Extremes<T>> {
+  enum { value = category<T>() == INEXACT };
+  static bool empty(const typename Extremes<T>::State &s) {
+    typename Extremes<T>::State none;
+    Extremes<T>::open(none);
+    return !memcmp(&s, &none, sizeof s);
+  }
+};
+template <class T, bool GREATEST> struct FoldSkips<Position<T, GREATEST>> {
+  enum { value = category<T>() == INEXACT };
+  static bool empty(const typename Position<T, GREATEST>::State &s) { return s.index < 0; }
+};
+
+template <class O, class T> struct Side<O, Extremes<T>> {
+  static void fold(typename Extremes<T>::State *to, const T *x, int64_t stride, int64_t columns,
+                   int64_t rows, int64_t, bool skip) {
+    if constexpr (!is_compared<T>()) {
+      for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) Extremes<T>::add(to[j], x[i * stride + j], i);
+    } else {
+      if (Asks<O>::low) fold_extreme<T, false>(to, x, stride, columns, rows, skip);
+      if (Asks<O>::high) fold_extreme<T, true>(to, x, stride, columns, rows, skip);
+    }
+  }
+};
+template <class O, class T, bool GREATEST> struct Side<O, Position<T, GREATEST>> {
+  typedef Position<T, GREATEST> F;
+  static void fold(typename F::State *to, const T *x, int64_t stride, int64_t columns, int64_t rows,
+                   int64_t index, bool skip) {
+    if constexpr (is_compared<T>())
+      fold_position<T, GREATEST>(to, x, stride, columns, rows, index, skip);
+    else
+      for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) F::add(to[j], x[i * stride + j], index + i);
+  }
+};
+template <class O, class T> struct Side<O, Positions<T>> {
+  static void fold(typename Positions<T>::State *to, const T *x, int64_t stride, int64_t columns,
+                   int64_t rows, int64_t index, bool) {
+    typename Position<T, false>::State low[COLUMNS];
+    typename Position<T, true>::State high[COLUMNS];
+    for (int64_t j = 0; j < columns; j++) low[j] = to[j].low, high[j] = to[j].high;
+    Side<ArgMin<T>, Position<T, false>>::fold(low, x, stride, columns, rows, index, false);
+    Side<ArgMax<T>, Position<T, true>>::fold(high, x, stride, columns, rows, index, false);
+    for (int64_t j = 0; j < columns; j++) to[j].low = low[j], to[j].high = high[j];
+  }
+};
+
+/* Of an operator of both; NaN comes of NaN. */
+template <class O, class T>
+GPR_FN void finish_both(const T *low, const T *high, int64_t columns, typename O::Result *to) {
+  for (int64_t j = 0; j < columns; j++)
+    if constexpr (Results<O>::value == 1)
+      to[j] = difference(high[j], low[j]);
+    else
+      to[2 * j] = low[j], to[2 * j + 1] = high[j];
+}
+template <class T> GPR_FN void spoil_result(T *to) { *to = Order<T>::poison(); }
+template <class R> GPR_FN void spoil_result(complex<R> *to) {
+  *to = {quiet_nan<R>(), quiet_nan<R>()};
+}
+/* Elements without rivals; whether one is NaN. */
+template <class T> GPR_FN bool are_alone(const T *x, int64_t n, T *to) {
+  typedef typename Unsigned<sizeof(T)>::type Bits;
+  Bits any = 0;
+  memcpy(to, x, (size_t)n * sizeof *to);
+  if constexpr (Traits<T>::kind == KIND_BOOL)
+    for (int64_t j = 0; j < n; j++) to[j].byte = x[j].byte != 0;
+  if constexpr (Traits<T>::kind == KIND_FLOAT) {
+    const Bits infinity = (Bits)(Format<T>::infinity() << 1);
+    for (int64_t j = 0; j < n; j++) any |= (Bits)(copy_bits<Bits>(x[j]) << 1) > infinity;
+    for (int64_t j = 0; any && j < n; j++)
+      if ((Bits)(copy_bits<Bits>(x[j]) << 1) > infinity) spoil_result(to + j);
+  }
+  return any;
+}
+template <class R> GPR_FN bool are_alone(const complex<R> *x, int64_t n, complex<R> *to) {
+  int any = 0;
+  memcpy((void *)to, x, (size_t)n * sizeof *to);
+  for (int64_t j = 0; j < 2 * n; j++) any |= (&x->re)[j] != (&x->re)[j];
+  for (int64_t j = 0; any && j < n; j++)
+    if (x[j].re != x[j].re || x[j].im != x[j].im) spoil_result(to + j);
+  return any;
+}
+template <class T>
+static GPR_APART bool bests_of(const T *x, int64_t stride, int64_t columns, int64_t rows, bool high,
+                               int *empty, T *to) {
+  BestColumns<T, false> b;
+  if (b.rows_of(columns, rows) < rows) return false;
+  if (rows == 1) {
+    if (are_alone(x, columns, to) && empty) *empty = 1;
+    return true;
+  }
+  b.run(x, stride, columns, rows, high, empty, is_native<T>() ? to : nullptr);
+  if (!b.is_there(to))
+    for (int64_t j = 0; j < columns; j++) to[j] = b.value(j);
+  for (int64_t j = 0; b.best.odd && j < columns; j++)
+    if (b.best.is_special(j)) spoil_result(to + j);
+  if (empty && b.best.odd) *empty = 1;
+  return true;
+}
+template <class O, class T> struct Direct<O, Extremes<T>> {
+  enum { possible = is_compared<T>() };
+  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *empty,
+                  typename O::Result *to) {
+    if constexpr (!is_compared<T>()) {
+      return false;
+    } else if constexpr (Asks<O>::low != Asks<O>::high) {
+      return bests_of(x, stride, columns, rows, Asks<O>::high, empty, to);
+    } else {
+      T low[COLUMNS], high[COLUMNS];
+      if (!bests_of(x, stride, columns, rows, false, empty, low)) return false;
+      bests_of(x, stride, columns, rows, true, empty, high);
+      finish_both<O>(low, high, columns, to);
+      return true;
+    }
+  }
+};
+template <class T>
+static GPR_APART bool places_of(const T *x, int64_t stride, int64_t columns, int64_t rows,
+                                bool high, int *empty, int64_t *to) {
+  BestColumns<T, true> b;
+  if (rows == 1 && !empty) memset(to, 0, (size_t)columns * sizeof *to);
+  if (rows == 1 && !empty) return true;
+  if (b.rows_of(columns, rows) < rows) return false;
+  b.run(x, stride, columns, rows, high, empty);
+  for (int64_t j = 0; j < columns; j++) to[j] = b.best.place(j);
+  if (empty && b.best.odd) *empty = 1;
+  return true;
+}
+template <class O, class T, bool GREATEST> struct Direct<O, Position<T, GREATEST>> {
+  enum { possible = is_compared<T>() };
+  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *empty,
+                  int64_t *to) {
+    if constexpr (is_compared<T>())
+      return places_of(x, stride, columns, rows, GREATEST, empty, to);
+    else
+      return false;
+  }
+};
+
+GPR_CLOSE
+#endif

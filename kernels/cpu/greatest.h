@@ -1,0 +1,308 @@
+/* The greatest of elements as the hardware compares them, of contiguous runs and of columns. The
+ * least is the greatest of what is `flip`ped: of integers all bits, of those without a sign the
+ * first one beside, of floats their sign. */
+#ifndef GPR_GREATEST_H
+#define GPR_GREATEST_H
+
+#include "tiles.h"
+
+GPR_OPEN
+
+/* Columns of a block. */
+static constexpr int64_t COLUMNS = 512;
+
+/* N: an integer with a sign, float or double. */
+template <class N> struct Flipped {
+  typedef typename Unsigned<sizeof(N)>::type Bits;
+  typedef N V __attribute__((vector_size(GPR_VECTOR)));
+  typedef Bits Numbers __attribute__((vector_size(GPR_VECTOR)));
+  enum { WIDE = GPR_VECTOR / sizeof(N) };
+  static constexpr bool real = Traits<N>::kind == KIND_FLOAT;
+  static constexpr Bits sign = (Bits)((Bits)1 << (8 * sizeof(N) - 1));
+
+  Bits flip;
+  static GPR_METHOD N worst() {
+    if constexpr (real)
+      return -(N)__builtin_inf();
+    else
+      return Limits<N>::least;
+  }
+  GPR_METHOD N turn(N x) const { return copy_bits<N>((Bits)(copy_bits<Bits>(x) ^ flip)); }
+  GPR_METHOD V load(const N *at) const {
+    Numbers v;
+    memcpy(&v, at, sizeof v);
+    return (V)(v ^ flip);
+  }
+  static GPR_METHOD V better(const V a, const V b) { return b > a ? b : a; }
+};
+
+/* --- contiguous runs ---------------------------------------------------------------------------
+ */
+
+/* The greatest of a run, where the two zeros tie, and if that is asked for its first place. A NaN
+ * spoils the run and is the end of it, and its place the first NaN's; a sum of the elements tells
+ * it: that goes through every addition, and `inf - inf` costs a second look. What leaves NaN out
+ * sees that it is never better, and what is NaN alone is spoiled. Rows of vectors overlap at both
+ * ends, since no element counts twice, so that the loads between do not straddle cache lines. */
+template <class N, bool PLACE> struct Peak : Flipped<N> {
+  typedef Flipped<N> Own;
+  typedef typename Own::V V;
+  typedef typename Own::Bits Number; /* of a row, or of an element in one */
+  typedef typename Own::Numbers Numbers;
+  using Own::real;
+  using Own::WIDE;
+  enum { VECTORS = 8 };
+
+  N value;
+  bool skip, spoiled;
+  int64_t place;
+
+  template <class U, int BYTES> struct Vector {
+    typedef U type __attribute__((vector_size(BYTES)));
+  };
+  /* The greatest of a vector, or the least. */
+  template <class U, bool LEAST, int BYTES = GPR_VECTOR>
+  static GPR_METHOD U across(typename Vector<U, BYTES>::type v) {
+    const auto better = [](auto a, auto b) { return (LEAST ? b < a : b > a) ? b : a; };
+    if constexpr (BYTES > 8) {
+      typename Vector<U, BYTES / 2>::type half[2];
+      memcpy(half, &v, sizeof v);
+      return across<U, LEAST, BYTES / 2>(better(half[0], half[1]));
+    } else {
+      U one = v[0];
+      for (int l = 1; l < BYTES / (int)sizeof(U); l++) one = better(one, (U)v[l]);
+      return one;
+    }
+  }
+  /* Of a row of vectors, lane by lane; they are loaded in their order, since in another one rows
+   * from DRAM took 1.5 to 1.9 times as long on Zen 4. */
+  template <int ROW> GPR_METHOD void along(const N *x, V &best, V &sum) const {
+    constexpr int CHAINS = ROW > 1 ? 2 : 1;
+    V top[CHAINS], all[CHAINS] = {};
+    for (int c = 0; c < CHAINS; c++) top[c] = this->worst() - V{};
+    for (int v = 0; v < ROW; v++) {
+      const V e = this->load(x + v * WIDE);
+      top[v % CHAINS] = this->better(top[v % CHAINS], e);
+      if (real) all[v % CHAINS] += e;
+      prefetch(x + v * WIDE);
+    }
+    best = this->better(top[0], top[CHAINS - 1]);
+    sum = all[0] + all[CHAINS - 1];
+  }
+  /* Of floats. */
+  template <class Is> int64_t first_that(const N *x, int64_t n, const Is &is) const {
+    int64_t i = 0;
+    for (; i + WIDE <= n; i += WIDE)
+      if (const uint64_t found = mask_of(is(this->load(x + i)))) return i + __builtin_ctzll(found);
+    while (i < n && !is(this->turn(x[i]))) i++;
+    return i;
+  }
+  /* Whether one of the n from place on is NaN, and then where. */
+  GPR_APART bool meets_nan(const N *x, int64_t from, int64_t n) {
+    const int64_t at = first_that(x + from, n, [](auto e) { return e != e; });
+    spoiled = at < n;
+    if (spoiled) place = from + at;
+    return spoiled;
+  }
+  /* Each lane keeps its best and the first row that had it, so that one row is searched at last. */
+  template <int VS> void run_rows(const N *x, int64_t n) {
+    constexpr int64_t ROW = VS * WIDE;
+    const int64_t last = n - ROW;
+    const int64_t past = n < 4 * ROW ? 0 : (int64_t)((uintptr_t)x % GPR_VECTOR / sizeof(N));
+    V best = this->worst() - V{};
+    Numbers first = {}, number = {};
+    for (int64_t i = 0;; number++) {
+      V row, sum;
+      along<VS>(x + i, row, sum);
+      if constexpr (real)
+        if (__builtin_expect(mask_of(sum != sum) != 0, 0))
+          if (!skip && meets_nan(x, i, ROW)) return;
+      if (PLACE) first = row > best ? number : first;
+      best = this->better(best, row);
+      if (i == last) break;
+      i = least(i ? i + ROW : ROW - past, last);
+    }
+    value = across<N, false>(best);
+    if (PLACE) {
+      const int64_t r = across<Number, true>(best == value ? first : ~Numbers{});
+      place = least(r ? r * ROW - past : 0, last);
+      Numbers lane, found = ~Numbers{};
+      for (int l = 0; l < WIDE; l++) lane[l] = (Number)l;
+      for (int v = VS; v--;)
+        found = this->load(x + place + v * WIDE) == value ? lane + (Number)(v * WIDE) : found;
+      place += (int64_t)across<Number, true>(found);
+    }
+  }
+  GPR_METHOD Peak(const N *x, int64_t n, Number flip, bool leave_out) /* n > 0 */
+      : Own{flip}, skip(real && leave_out), spoiled(false), place(0) {
+    if (n >= VECTORS * WIDE) {
+      run_rows<VECTORS>(x, n);
+    } else if (n >= WIDE) {
+      run_rows<1>(x, n);
+    } else {
+      N few[WIDE];
+      for (int64_t l = 0; l < WIDE; l++) few[l] = x[l < n ? l : 0];
+      run_rows<1>(few, WIDE);
+    }
+    if constexpr (real)
+      if (skip && value == this->worst()) {
+        place = first_that(x, n, [](auto e) { return e == e; });
+        spoiled = place == n;
+      }
+  }
+};
+template <class N, bool PLACE>
+static GPR_APART Peak<N, PLACE> peak_of(const N *x, int64_t n, typename Flipped<N>::Bits flip,
+                                        bool skip) {
+  return Peak<N, PLACE>(x, n, flip, skip);
+}
+
+/* What a greatest of zero is among these: -0.0 unless there is one of 0.0. NaN is of neither sign.
+ */
+template <class N>
+static GPR_APART N zero_of(const N *x, int64_t n, typename Flipped<N>::Bits flip) {
+  typedef Flipped<N> F;
+  typename F::Bits signs = F::sign;
+  for (int64_t i = 0; i < n; i++) {
+    const auto b = (typename F::Bits)(copy_bits<typename F::Bits>(x[i]) ^ flip);
+    signs &= x[i] == x[i] ? b : F::sign;
+  }
+  return copy_bits<N>(signs);
+}
+
+/* --- columns -----------------------------------------------------------------------------------
+ */
+
+/* The greatest of each column, where the two zeros tie, and its first row; of a value zeros have
+ * their order. Columns are at least WIDE: the last vector overlaps the one before, which changes
+ * nothing. */
+template <class N, bool PLACE> struct Bests : Flipped<N> {
+  typedef Flipped<N> Own;
+  typedef typename Own::V V;
+  typedef typename Own::Bits Bits;
+  using Own::real;
+  typedef typename Own::Numbers Numbers;
+  using Own::WIDE;
+  typedef typename Signed<sizeof(N)>::type Row; /* GPR_SHORT rows fit all of them */
+  typedef Row Rows __attribute__((vector_size(GPR_VECTOR)));
+  enum { TOGETHER = 4 }; /* rows between two looks at what was best */
+  enum { LOOK = 64 };    /* rows between two looks at the sums; a multiple of TOGETHER */
+  enum { FEW_ROWS = 8 }; /* which the hardware follows by itself */
+  enum { AHEAD = 8 * TOGETHER };
+  N *best, own[COLUMNS], sum[real ? COLUMNS : 1]; /* best: own, or where they are wanted */
+  Row row[PLACE ? COLUMNS : 1];
+  Row special[real ? COLUMNS : 1]; /* the first row of NaN, or -1; of what leaves it out, 0 where
+                                      there is nothing else */
+  bool odd;                        /* one is not -1 */
+  bool unsure, zero; /* a sum is NaN, or of what leaves it out a best the worst; a best is zero */
+
+  GPR_APART void run(const N *x, int64_t stride, int64_t columns, int64_t rows, Bits flip,
+                     bool skip, N *to = nullptr) {
+    bool all_spoiled = false;
+    best = to ? to : own;
+    odd = unsure = zero = false;
+    this->flip = flip;
+    if (rows <= FEW_ROWS) { /* turned back as they come, if nothing is odd */
+      add<0>(x, stride, columns, 0, rows, rows, skip, true, flip);
+      if (!(skip && unsure) && (PLACE || !zero)) {
+        if (real && unsure) look_for_nan(x, stride, columns, 0, rows);
+        this->flip = 0;
+        return;
+      }
+    }
+    for (int64_t from = 0, stop; from < rows && !all_spoiled; from = stop) {
+      int64_t i = from;
+      stop = least(rows, from + LOOK);
+      for (; i + TOGETHER < stop; i += TOGETHER)
+        add<TOGETHER>(x, stride, columns, i, TOGETHER, rows, skip, false, 0);
+      add<0>(x, stride, columns, i, stop - i, rows, skip, true, 0);
+      if (real && !skip && unsure) all_spoiled = look_for_nan(x, stride, columns, from, stop);
+    }
+    if (real && skip && unsure) meet_worst(x, stride, columns, rows);
+    if (real && !PLACE && zero) order_zeros(x, stride, columns, rows);
+  }
+  /* ROWS of them, or some. back: turns what is best. */
+  template <int ROWS>
+  void add(const N *x, int64_t stride, int64_t columns, int64_t i, int64_t some, int64_t rows,
+           bool skip, bool looks, Bits back) {
+    const int64_t n = ROWS ? ROWS : some, later = least((int64_t)AHEAD, rows) * stride;
+    const bool ends = i + AHEAD >= rows; /* and the next strip begins */
+    const bool far = rows > FEW_ROWS && gpr_prefetch_columns;
+    const int64_t ahead = far ? later + (ends ? columns - rows * stride : 0) : 0;
+    const Own turned = *this;
+    Numbers odd_lanes = {}, zeros = {};
+    x += i * stride;
+    for (int64_t j = 0;; j = least(j + WIDE, columns - WIDE)) {
+      V b = this->worst() - V{}, s = {};
+      Rows r = {};
+      if (i) {
+        memcpy(&b, best + j, sizeof b);
+        if (real) memcpy(&s, sum + j, sizeof s);
+        if (PLACE) memcpy(&r, row + j, sizeof r);
+      }
+      for (int64_t k = 0; k < n; k++) {
+        const N *at = x + k * stride + j;
+        const V e = turned.load(at);
+        if (ahead) prefetch_later<WIDE>(at, ahead);
+        if constexpr (PLACE) r = e > b ? (Row)(i + k) - Rows{} : r;
+        b = this->better(b, e);
+        if (real) s += e;
+      }
+      if (real && looks) {
+        odd_lanes |= skip ? (Numbers)(b == this->worst()) : (Numbers)(s != s);
+        zeros |= (Numbers)(b == 0);
+      }
+      b = (V)((Numbers)b ^ back);
+      memcpy(best + j, &b, sizeof b);
+      if (real) memcpy(sum + j, &s, sizeof s);
+      if (PLACE) memcpy(row + j, &r, sizeof r);
+      if (j == columns - WIDE) break;
+    }
+    if (real && looks) unsure = mask_of(odd_lanes), zero = mask_of(zeros);
+  }
+  void mark(int64_t j, int64_t i) {
+    if (!odd) memset(special, -1, sizeof special);
+    odd = true;
+    special[j] = (Row)i;
+  }
+  /* Whether each column has a NaN by now, of which the sum stays one; so may that of infinities. */
+  bool look_for_nan(const N *x, int64_t stride, int64_t columns, int64_t from, int64_t stop) {
+    int all = 1;
+    for (int64_t j = 0; j < columns; j++) {
+      if (!is_special(j) && sum[j] != sum[j]) {
+        int64_t i = from;
+        while (i < stop && x[i * stride + j] == x[i * stride + j]) i++;
+        if (i == stop) sum[j] = 0;
+        if (i < stop) mark(j, i);
+      }
+      all &= is_special(j);
+    }
+    return all;
+  }
+  void meet_worst(const N *x, int64_t stride, int64_t columns, int64_t rows) {
+    for (int64_t j = 0; j < columns; j++) {
+      if (best[j] != this->worst()) continue;
+      int64_t i = 0;
+      while (i < rows && x[i * stride + j] != x[i * stride + j]) i++;
+      if (PLACE) row[j] = (Row)i;
+      if (i == rows) mark(j, 0);
+    }
+  }
+  void order_zeros(const N *x, int64_t stride, int64_t columns, int64_t rows) {
+    Bits signs[COLUMNS];
+    for (int64_t j = 0; j < columns; j++) signs[j] = Own::sign;
+    for (int64_t i = 0; i < rows; i++)
+      for (int64_t j = 0; j < columns; j++) {
+        const N e = x[i * stride + j];
+        signs[j] &= e == e ? (Bits)(copy_bits<Bits>(e) ^ this->flip) : Own::sign;
+      }
+    for (int64_t j = 0; j < columns; j++)
+      if (best[j] == 0) best[j] = copy_bits<N>(signs[j]);
+  }
+  N value(int64_t j) const { return this->turn(best[j]); }
+  bool is_special(int64_t j) const { return odd && special[j] >= 0; }
+  int64_t place(int64_t j) const { return is_special(j) ? special[j] : row[j]; }
+};
+
+GPR_CLOSE
+#endif
