@@ -4,14 +4,15 @@
 #define GPR_OLD_GLIBC_H
 
 #if defined __x86_64__
-#define GPR_OLD(name, version) __asm__(".symver " #name ", " #name "@GLIBC_" version)
+#define GPR_OLD_AS(name, old, version) __asm__(".symver " #name ", " #old "@GLIBC_" version)
 #define GPR_FIRST "2.2.5"
 #define GPR_CLOCK "2.3.3"
 #define GPR_STAT_VERSION 1
 #elif defined __aarch64__
-#define GPR_OLD(name, version) __asm__(".symver " #name ", " #name "@GLIBC_2.17")
+#define GPR_OLD_AS(name, old, version) __asm__(".symver " #name ", " #old "@GLIBC_2.17")
 #define GPR_STAT_VERSION 0
 #endif
+#define GPR_OLD(name, version) GPR_OLD_AS(name, name, version)
 
 /* From 2.33 a function of its own. Nothing is included here: what comes next may ask for features.
  */
@@ -36,5 +37,8 @@ GPR_OLD(dlopen, GPR_FIRST);
 GPR_OLD(dlsym, GPR_FIRST);
 GPR_OLD(dladdr, GPR_FIRST);
 GPR_OLD(dlclose, GPR_FIRST);
+/* What headers from 2.38 call the two that read numbers: they know binary ones too. */
+GPR_OLD_AS(__isoc23_strtol, strtol, GPR_FIRST);
+GPR_OLD_AS(__isoc23_sscanf, sscanf, GPR_FIRST);
 
 #endif

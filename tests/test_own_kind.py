@@ -175,6 +175,7 @@ def test_cupy_gets_cupy(name):
     cupy = pytest.importorskip("cupy")
     a = draw(generator("own cupy", name), numpy_dtype(name), 6000).reshape(100, 60)
     given = cupy.asarray(a)
+    cupy.cuda.get_current_stream().synchronize()  # asarray's copy may still be under way
     stream = cupy.cuda.Stream(non_blocking=True)
     for function in ("sum", "max", "argmax", "any", "minmax", "var"):
         for view in (given, given.T, given[::3, ::-2]):
