@@ -72,10 +72,9 @@ __device__ __forceinline__ void exchange(A *node, const Group &group, How &how) 
 }
 
 /* The node of a cut group, in every lane. */
-template <class OP>
-__device__ __forceinline__ typename OP::State fold_lanes(typename OP::State node,
-                                                         const CutGroup<OP> &group) {
-  Apart<OP> how;
+template <class OP, class How>
+__device__ __forceinline__ typename OP::State
+fold_lanes(typename OP::State node, const CutGroup<OP> &group, How &how) {
   const int row = lane_of() & (OP::ROWS - 1);
 #pragma unroll 1
   for (int mask = OP::ROWS; mask < GPR_WARP; mask *= 2) {
@@ -126,36 +125,56 @@ template <class OP, class X> struct PackedRun {
   }
 };
 
-/* A group whose rows lie in one line or two: whether they do. All lanes follow the lines. */
-template <class OP, class X>
-__device__ __forceinline__ bool fold_lines(typename OP::State *node, const X &x, int64_t first,
-                                           const CutGroup<OP> &group) {
+/* A group whose rows lie in one line or two. */
+template <class OP, class X> struct Lines {
   enum { ROW = RowsOf<OP>::ROW };
-  int64_t at[OP::ARRAYS], left = x.begin(at, first);
-  if (!x.is_direct() || (left < group.leaves && x.line() < ROW)) return false;
   typename OP::template Leaves<OP::PACKET> leaves[OP::ROWS];
-#pragma unroll
-  for (int r = 0; r < OP::ROWS; r++) {
-    int64_t next[OP::ARRAYS], further = 0;
-    const bool ends = left < ROW && left < group.leaves - r * (int)ROW;
-    if (ends) further = x.begin(next, first + r * (int)ROW + left);
-#pragma unroll
-    for (int k = 0; k < OP::ARRAYS; k++) next[k] = ends ? next[k] - left * x.step[k] : at[k];
+
+  /* Whether they do. All lanes follow the lines. */
+  __device__ __forceinline__ bool load(const X &x, int64_t first, const CutGroup<OP> &group) {
+    int64_t at[OP::ARRAYS], left = x.begin(at, first);
+    if (!x.is_direct() || (left < group.leaves && x.line() < ROW)) return false;
+    const bool is_even = x.all_packed() && left >= group.leaves && OP::is_even(at);
     const int from = lane_of() * (int)OP::PACKET;
-    leaves[r].load_lines(x, at, next, from, ends ? (int)left - from : (int)ROW, group.of_packet(r));
 #pragma unroll
-    for (int k = 0; k < OP::ARRAYS; k++) at[k] = next[k] + (int)ROW * x.step[k];
-    left += further - (int)ROW;
-  }
-  Inline<OP> how;
+    for (int r = 0; r < OP::ROWS; r++) {
+      int64_t next[OP::ARRAYS], further = 0;
+      const bool ends = left < ROW && left < group.leaves - r * (int)ROW;
+      if (ends) further = x.begin(next, first + r * (int)ROW + left);
 #pragma unroll
-  for (int r = 0; r < OP::ROWS; r++) {
-    leaves[r].settle();
-    node[r] = fold_there<OP, OP::PACKET>(x, leaves[r], first + group.before(r, lane_of()), 0,
-                                         group.of_packet(r), how);
+      for (int k = 0; k < OP::ARRAYS; k++) next[k] = ends ? next[k] - left * x.step[k] : at[k];
+      const int there = group.of_packet(r);
+      if (is_even && there == (int)OP::PACKET)
+        leaves[r].load_packed(at, from, true);
+      else
+        leaves[r].load_lines(x, at, next, from, ends ? (int)left - from : (int)ROW, there);
+#pragma unroll
+      for (int k = 0; k < OP::ARRAYS; k++) at[k] = next[k] + (int)ROW * x.step[k];
+      left += further - (int)ROW;
+    }
+#pragma unroll
+    for (int r = 0; r < OP::ROWS; r++) leaves[r].settle();
+    return true;
   }
-  return true;
-}
+};
+template <class OP, class X> struct LinesRun {
+  const X &x;
+  const Lines<OP, X> &lines;
+  int64_t i;
+  const CutGroup<OP> &group;
+  template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
+    typename OP::State node[OP::ROWS];
+#pragma unroll
+    for (int r = 0; r < OP::ROWS; r++) {
+      node[r] = OP::identity();
+      if (r * (int)RowsOf<OP>::ROW < group.leaves)
+        node[r] = fold_there<OP, OP::PACKET>(x, lines.leaves[r], i + group.before(r, lane_of()), 0,
+                                             group.of_packet(r), how);
+    }
+    exchange<OP::ROWS, 1>(node, group, how);
+    return node[0];
+  }
+};
 
 /* What lies in more of them. */
 template <class OP, class X>
@@ -166,8 +185,10 @@ __device__ __noinline__ void fold_apart(const X x, int64_t first, int64_t stop,
 
 /* A group, wherever it lies, a row at a time. */
 template <class OP, class X>
-__device__ __forceinline__ void fold_anywhere(typename OP::State *node, const X &x, int64_t first,
-                                              const CutGroup<OP> &group) {
+__device__ __forceinline__ typename OP::State fold_anywhere(const X &x, int64_t first,
+                                                            const CutGroup<OP> &group) {
+  typename OP::State node[OP::ROWS];
+  Apart<OP> how;
 #pragma unroll
   for (int r = 0; r < OP::ROWS; r++) {
     const int64_t i = first + group.before(r, lane_of());
@@ -175,6 +196,8 @@ __device__ __forceinline__ void fold_anywhere(typename OP::State *node, const X 
     if (group.of_packet(r)) fold_apart<OP>(x, i, i + group.of_packet(r), &value);
     node[r] = value;
   }
+  exchange<OP::ROWS, 1>(node, group, how);
+  return node[0];
 }
 
 /* --- outputs -------------------------------------------------------------------------------------
@@ -190,38 +213,59 @@ template <class OP> struct LanesWaiting {
   A *stack;
   int count;
   int64_t groups;
-  Inline<OP> how;
 
   static __device__ __forceinline__ int after(int mask) {
     return mask == GPR_WARP / 2 ? 1 : 2 * mask;
   }
-  __device__ __forceinline__ void push(A &value) {
-    int mask = FIRST;
+  /* What a next group's node becomes by those that wait for it. */
+  template <class How> __device__ __forceinline__ A with(A value, How &how) const {
+    int mask = FIRST, top = count;
 #pragma unroll 1
-    for (int64_t before = groups++; before & 1; before >>= 1, mask = after(mask)) {
+    for (int64_t before = groups; before & 1; before >>= 1, mask = after(mask)) {
       const bool right = lane_of() & mask;
-      const A left = stack[--count], send = either(right, left, value);
+      const A left = stack[--top], send = either(right, left, value);
       value = joined(mask, either(right, value, left), shuffle_xor(send, mask), how);
     }
+    return value;
+  }
+  __device__ __forceinline__ void push(const A &value) {
+    for (int64_t before = groups; before & 1; before >>= 1) count--;
     stack[count++] = value;
+    groups++;
   }
   /* The node of all before `last`, and of that if it is there; every lane has it. */
-  __device__ __forceinline__ A all(const A &last, bool is_there) {
-    A value = last;
-    int lowest = FIRST;
+  template <class How> __device__ __forceinline__ A all(A value, bool is_there, How &how) const {
+    int lowest = FIRST, top = count;
 #pragma unroll 1
     for (int64_t left = groups; left; left >>= 1, lowest = after(lowest)) {
       if (!(left & 1)) continue;
-      A node = stack[--count];
+      A node = stack[--top];
       int mask = lowest;
 #pragma unroll 1
       for (int i = 0; i < 5; i++, mask = after(mask))
         node = joined(mask, node, shuffle_xor(node, mask), how);
-      if (is_there) OP::combine_apart(&node, &value, &node);
-      value = node;
+      value = is_there ? how(node, value) : node;
       is_there = true;
     }
     return value;
+  }
+};
+template <class OP, class Run> struct WaitingRun {
+  const LanesWaiting<OP> &waiting;
+  const Run &run;
+  template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
+    return waiting.with(run(how), how);
+  }
+};
+/* The root of a part of an index, whose last group is cut. */
+template <class OP> struct LastRun {
+  const LanesWaiting<OP> &waiting;
+  const typename OP::State &node;
+  const CutGroup<OP> &group;
+  template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
+    typename OP::State value = node;
+    if (group.leaves) value = fold_lanes(value, group, how);
+    return waiting.all(value, group.leaves, how);
   }
 };
 
@@ -243,8 +287,8 @@ __device__ __forceinline__ int64_t fold_line(LanesWaiting<OP> &waiting, const X 
     group.load(at, is_even);
     OP::go(at, all);
     group.settle();
-    typename OP::State node = fold_quickly<OP, true>(PackedRun<OP, X>{x, group, i});
-    waiting.push(node);
+    const PackedRun<OP, X> run = {x, group, i};
+    waiting.push(fold_quickly<OP, true>(WaitingRun<OP, PackedRun<OP, X>>{waiting, run}));
   }
   return groups * all;
 }
@@ -255,9 +299,8 @@ __device__ __forceinline__ Branch<typename OP::State> fold_by_warp(const X &x, i
                                                                    int64_t stop) {
   typedef typename OP::State A;
   constexpr int all = RowsOf<OP>::GROUP;
-  A stack[OP::DEPTH], node[OP::ROWS];
-  Inline<OP> how;
-  LanesWaiting<OP> waiting = {stack, 0, 0, {}};
+  A stack[OP::DEPTH], node = OP::identity();
+  LanesWaiting<OP> waiting = {stack, 0, 0};
   if (first >= stop) return nothing<OP>();
   int64_t i = first;
 #pragma unroll 1
@@ -266,14 +309,19 @@ __device__ __forceinline__ Branch<typename OP::State> fold_by_warp(const X &x, i
     i += folded;
     if (folded) continue;
     const CutGroup<OP> group = {stop - i < all ? (int)(stop - i) : all};
-    if (!fold_lines<OP>(node, x, i, group)) fold_anywhere<OP>(node, x, i, group);
-    exchange<OP::ROWS, 1>(node, group, how);
-    if (group.leaves == all) waiting.push(node[0]);
+    Lines<OP, X> lines;
+    if (lines.load(x, i, group))
+      node = fold_quickly<OP, true>(LinesRun<OP, X>{x, lines, i, group});
+    else
+      node = fold_anywhere<OP>(x, i, group);
+    if (group.leaves == all) {
+      Apart<OP> how;
+      waiting.push(waiting.with(node, how));
+    }
     i += all;
   }
   const CutGroup<OP> last = {(int)((stop - first) % all)};
-  if (last.leaves) node[0] = fold_lanes<OP>(node[0], last);
-  return {waiting.all(node[0], last.leaves), 1};
+  return {fold_quickly<OP, true>(LastRun<OP>{waiting, node, last}), 1};
 }
 
 /* Parts of an output, which is one of several: as many as `split`, or what a short one is worth. */
