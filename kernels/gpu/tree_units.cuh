@@ -98,9 +98,14 @@ template <class OP> struct Nearly {
   __device__ __forceinline__ A operator()(const A &a, const A &b) {
     return OP::combine_quick(a, b, quick);
   }
+  /* What is not there says nothing of how sure the steps are. */
   template <class Right>
   __device__ __forceinline__ A with(const A &a, bool is_there, const Right &right) {
-    return either(is_there, (*this)(a, right()), a);
+    const QuickMath before = quick;
+    const A both = (*this)(a, right());
+    quick.of_roots = is_there ? quick.of_roots : before.of_roots;
+    quick.of_quotients = is_there ? quick.of_quotients : before.of_quotients;
+    return either(is_there, both, a);
   }
 };
 /* What `fold` makes of them; a second time if some lane is not sure, where all go together. */

@@ -23,8 +23,8 @@ template <class A, class How>
 __device__ __forceinline__ A joined(int mask, const A &own, const A &other, How &how,
                                     bool is_right_there) {
   const bool right = lane_of() & mask;
-  const A left = either(right, other, own);
-  return either(is_right_there, how(left, either(right, own, other)), left);
+  return how.with(either(right, other, own), is_right_there,
+                  [&] { return either(right, own, other); });
 }
 
 /* --- groups --------------------------------------------------------------------------------------
@@ -69,24 +69,6 @@ __device__ __forceinline__ void exchange(A *node, const Group &group, How &how) 
     }
     exchange<COUNT / 2, 2 * MASK>(node, group, how);
   }
-}
-
-/* The node of a cut group, in every lane. */
-template <class OP, class How>
-__device__ __forceinline__ typename OP::State
-fold_lanes(typename OP::State node, const CutGroup<OP> &group, How &how) {
-  const int row = lane_of() & (OP::ROWS - 1);
-#pragma unroll 1
-  for (int mask = OP::ROWS; mask < GPR_WARP; mask *= 2) {
-    const bool is_there = group.is_there(row, (lane_of() & -(2 * mask)) | mask);
-    node = joined(mask, node, shuffle_xor(node, mask), how, is_there);
-  }
-#pragma unroll 1
-  for (int mask = 1; mask < OP::ROWS; mask *= 2) {
-    const bool is_there = group.is_there((row & -(2 * mask)) | mask, 0);
-    node = joined(mask, node, shuffle_xor(node, mask), how, is_there);
-  }
-  return node;
 }
 
 /* --- packets -------------------------------------------------------------------------------------
@@ -233,19 +215,26 @@ template <class OP> struct LanesWaiting {
     stack[count++] = value;
     groups++;
   }
-  /* The node of all before `last`, and of that if it is there; every lane has it. */
-  template <class How> __device__ __forceinline__ A all(A value, bool is_there, How &how) const {
-    int lowest = FIRST, top = count;
+  /* The node of all, in every lane: of those that wait, and of a last one, cut, of which the lanes
+   * of `there` have some. It climbs as if what is missing on its right came too. */
+  template <class How> __device__ __forceinline__ A all(A value, uint32_t there, How &how) const {
+    int mask = FIRST, top = count;
 #pragma unroll 1
-    for (int64_t left = groups; left; left >>= 1, lowest = after(lowest)) {
-      if (!(left & 1)) continue;
-      A node = stack[--top];
-      int mask = lowest;
+    for (int64_t left = groups; left; left >>= 1, mask = after(mask)) {
+      const bool right = lane_of() & mask, waits = left & 1;
+      if (!waits && !there) continue;
+      const A before = either(waits, stack[top - waits], value);
+      top -= waits;
+      value = joined(mask, either(right, value, before),
+                     shuffle_xor(either(right, before, value), mask), how,
+                     (waits && !right) || there >> (lane_of() | mask) & 1);
+      there = __ballot_sync(GPR_ALL, right ? waits && there >> (lane_of() ^ mask) & 1
+                                           : waits || there >> lane_of() & 1);
+    }
 #pragma unroll 1
-      for (int i = 0; i < 5; i++, mask = after(mask))
-        node = joined(mask, node, shuffle_xor(node, mask), how);
-      value = is_there ? how(node, value) : node;
-      is_there = true;
+    for (int i = 0; i < 5; i++, mask = after(mask)) {
+      value = joined(mask, value, shuffle_xor(value, mask), how, there >> (lane_of() | mask) & 1);
+      there = __ballot_sync(GPR_ALL, there >> (lane_of() & ~mask) & 1);
     }
     return value;
   }
@@ -261,11 +250,9 @@ template <class OP, class Run> struct WaitingRun {
 template <class OP> struct LastRun {
   const LanesWaiting<OP> &waiting;
   const typename OP::State &node;
-  const CutGroup<OP> &group;
+  uint32_t there;
   template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
-    typename OP::State value = node;
-    if (group.leaves) value = fold_lanes(value, group, how);
-    return waiting.all(value, group.leaves, how);
+    return waiting.all(node, there, how);
   }
 };
 
@@ -321,7 +308,8 @@ __device__ __forceinline__ Branch<typename OP::State> fold_by_warp(const X &x, i
     i += all;
   }
   const CutGroup<OP> last = {(int)((stop - first) % all)};
-  return {fold_quickly<OP, true>(LastRun<OP>{waiting, node, last}), 1};
+  const bool has_some = last.is_there(lane_of() & (OP::ROWS - 1), lane_of() & -(int)OP::ROWS);
+  return {fold_quickly<OP, true>(LastRun<OP>{waiting, node, __ballot_sync(GPR_ALL, has_some)}), 1};
 }
 
 /* Parts of an output, which is one of several: as many as `split`, or what a short one is worth. */

@@ -192,6 +192,12 @@ int __all_sync(uint32_t, int mine) {
     mine &= (int)shuffled((uint32_t)mine, (int)(threadIdx.x % LANES) ^ mask);
   return mine;
 }
+uint32_t __ballot_sync(uint32_t, int mine) {
+  uint32_t all = (uint32_t)!!mine << threadIdx.x % LANES;
+  for (int mask = 1; mask < LANES; mask *= 2)
+    all |= shuffled(all, (int)(threadIdx.x % LANES) ^ mask);
+  return all;
+}
 void __threadfence() {}
 template <class T, class U> T atomicAdd(T *at, U by) { return (*at += by) - by; }
 template <class T> T __ldg(const T *at) { return *at; }
