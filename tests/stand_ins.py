@@ -75,7 +75,12 @@ def torch_of(pool):
         size = math.prod(shape) * ITEMS[dtype.name]
         return Tensor(shape, dtype, steps(shape), pool.take(size), int(device[5:]))
 
+    def empty_strided(shape, strides, dtype):
+        assert type(shape) is tuple and strides == tuple(steps(shape))
+        return empty(shape, dtype=dtype, device=f"cuda:{pool.device}")
+
     module.Tensor, module.empty, module.from_dlpack = Tensor, empty, lambda array: array
+    module.empty_strided = empty_strided
     module._C = types.SimpleNamespace(_cuda_getCurrentRawStream=lambda device: pool.stream)
     for name in ITEMS:
         setattr(module, name, types.SimpleNamespace(name=name))
@@ -123,7 +128,8 @@ def cupy_of(pool):
 
 
 def give_exchange(torch, pool):
-    """DLPack's exchange for C, as PyTorch has it; the table is to be kept."""
+    """DLPack's exchange for C, and what makes tensors for compiled code, as newer PyTorch has them;
+    the table is to be kept."""
     from test_foreign import CurrentStream, Exchange, Tensor, TensorOf, _capsule
 
     def tensor_of(given, out):
@@ -143,4 +149,6 @@ def give_exchange(torch, pool):
     table.current_stream = CurrentStream(current)
     capsule = _capsule(ctypes.addressof(table), b"dlpack_exchange_api", None)
     torch.Tensor.__dlpack_c_exchange_api__ = capsule
+    guards = types.SimpleNamespace(_empty_strided_cuda=torch.empty_strided)
+    torch._C._dynamo = types.SimpleNamespace(guards=guards)
     return table, capsule

@@ -100,6 +100,16 @@ print(json.dumps([low.shape, high.shape, high.address - low.address, pool.asked[
     assert run("torch", script, env) == [[3, 5], [3, 5], 60, [2, 3, 5]]
 
 
+def test_a_tensor_of_another_device_than_the_current_one(env):
+    """What makes tensors for compiled code would put the result elsewhere."""
+    script = """
+pool.device = 1
+got, _, asked = told(lambda: gpureduce.max(a, axis=0))
+print(json.dumps([got.on, [each[3] for each in asked], driver.mistakes()]))
+"""
+    assert run("exchange", script, env) == [0, ["cuda:1", "cuda:0"], 0]
+
+
 @LIBRARIES
 def test_what_the_library_cannot_make(library, env):
     """No dtype, no element, another device than its current one: by DLPack, as before."""
