@@ -51,6 +51,10 @@ __device__ __forceinline__ uint32_t permute(uint32_t w, uint32_t selector) {
 __device__ __forceinline__ uint32_t true_bytes(uint32_t w) {
   return (((w & 0x7f7f7f7fu) + 0x7f7f7f7fu) | w) & 0x80808080u;
 }
+/* The four as bits. */
+__device__ __forceinline__ uint32_t bits_of_bytes(uint32_t w) {
+  return ((true_bytes(w) >> 7) * 0x10204080u) >> 28;
+}
 
 /* --- counting ----------------------------------------------------------------------------------
  */

@@ -160,46 +160,71 @@ template <class F> struct MaskedStrip : Strip<F> {
     where += offset_of(a.shape, a.where_strides, a.kept - 1, batch) +
              (this->o - batch * a.shape[a.kept - 1]) * along;
   }
-  __device__ __forceinline__ bool counts(int r, int e) const {
-    return !where || where[r * down + e * along];
+  /* A bit for each element of U rows that counts, of which the first `rows` are there. */
+  template <int U> __device__ __forceinline__ uint32_t counting(int r, int rows) const {
+    constexpr int V = Strip<F>::V;
+    uint32_t bits = 0;
+    if (!where) {
+#pragma unroll
+      for (int u = 0; u < U; u++) bits |= (u < rows ? (1u << this->left) - 1 : 0) << u * V;
+      return bits;
+    }
+    const char *from = where + r * down;
+    const bool by_words =
+        V == 4 && this->left == V && along == 1 && ((uintptr_t)from | down) % 4 == 0;
+#pragma unroll
+    for (int u = 0; u < U; u++, from += down) {
+      if (u >= rows) continue;
+      if (by_words) {
+        bits |= bits_of_bytes(*(const uint32_t *)from) << u * V;
+      } else {
+#pragma unroll
+        for (int e = 0; e < V; e++)
+          if (e < this->left && from[e * along]) bits |= 1u << (u * V + e);
+      }
+    }
+    return bits;
   }
 };
-template <class F, class Few, int V>
+template <int U, class F, class Few, int V>
 __device__ __forceinline__ void add_counted(const gpr_axes_args &a, const MaskedStrip<F> &strip,
                                             int r, Few (&few)[V], int (&n)[V]) {
   typedef typename F::Element T;
-  constexpr int U = StripShape<T>::loads;
   const int rows = (int)a.count - r;
   const char *from = strip.base + r * a.strides[a.kept];
+  uint32_t column = 0;
   StripOf<T> v[U];
-  bool counts[U * V];
 #pragma unroll
   for (int u = 0; u < U; u++, from += a.strides[a.kept]) v[u].load(from, u < rows ? strip.left : 0);
+  uint32_t counts = strip.template counting<U>(r, rows);
 #pragma unroll
   for (int i = 0; i < U * V; i++)
-    counts[i] = i / V < rows && i % V < strip.left && strip.counts(r + i / V, i % V);
+    if (a.skip && is_nan_or_nat(v[i / V].element[i % V])) counts &= ~(1u << i);
+#pragma unroll
+  for (int u = 0; u < U; u++) column |= 1u << u * V;
+#pragma unroll
+  for (int e = 0; e < V; e++) n[e] += __popc(counts & column << e);
 #pragma unroll
   for (int i = 0; i < U * V; i++) {
     const T x = v[i / V].element[i % V];
-    if (a.skip) counts[i] = counts[i] && !is_nan_or_nat(x);
-    n[i % V] += counts[i];
     if constexpr (RowLane<F>::neutral)
-      few[i % V].add(counts[i] ? x : minus_zero<T>(), 0);
-    else if (counts[i])
+      few[i % V].add(counts >> i & 1 ? x : minus_zero<T>(), 0);
+    else if (counts >> i & 1)
       few[i % V].add(x, r + i / V);
   }
 }
-/* Columns of which a mask or NaN leaves out elements. */
-template <class F>
-__global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
-    counted(const __grid_constant__ gpr_axes_args a) {
+template <class F, class Few> __device__ __forceinline__ void fold_counted(const gpr_axes_args &a) {
   typedef StripShape<typename F::Element> Shape;
   const MaskedStrip<F> strip(a, (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x);
   if (!strip.left) return;
-  Tall<F> few[Shape::count];
-  int n[Shape::count] = {};
+  Few few[Shape::count];
+  int n[Shape::count] = {}, r = 0;
 #pragma unroll 1
-  for (int r = 0; r < (int)a.count; r += Shape::loads) add_counted(a, strip, r, few, n);
+  for (; r + Shape::loads <= (int)a.count; r += Shape::loads)
+    add_counted<Shape::loads>(a, strip, r, few, n);
+#pragma unroll 1
+  for (; r < (int)a.count; r += Shape::loads / 2)
+    add_counted<Shape::loads / 2>(a, strip, r, few, n);
   if (a.least)
 #pragma unroll
     for (int e = 0; e < Shape::count; e++)
@@ -207,6 +232,14 @@ __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
   uint32_t missed = finish_few<F>(a, strip.o, strip.left, few, n);
 #pragma unroll 1
   for (; missed; missed &= missed - 1) fold_again<F>(&a, strip.o + __ffs(missed) - 1);
+}
+/* Columns of which a mask or NaN leaves out elements. */
+template <class F>
+__global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
+    counted(const __grid_constant__ gpr_axes_args a) {
+  if constexpr (IsTall<F>::value)
+    if (a.count > FEW_SHORT) return fold_counted<F, Tall<F>>(a);
+  fold_counted<F, Few<F>>(a);
 }
 
 /* --- rows ----------------------------------------------------------------------------------------

@@ -30,14 +30,11 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
   using Base::where;
 
   /* A bit for each of the V bytes that is not 0. */
-  static __device__ __forceinline__ uint32_t bits_of(uint32_t w) {
-    return ((true_bytes(w) >> 7) * 0x10204080u) >> 28;
-  }
   __device__ __forceinline__ uint32_t counted(const char *mask, bool aligned) const {
     uint32_t bits = 0;
     if (V % 4 == 0 && aligned) {
 #pragma unroll
-      for (int i = 0; i < V / 4; i++) bits |= bits_of(((const uint32_t *)mask)[i]) << 4 * i;
+      for (int i = 0; i < V / 4; i++) bits |= bits_of_bytes(((const uint32_t *)mask)[i]) << 4 * i;
     } else {
 #pragma unroll
       for (int i = 0; i < V; i++) bits |= (uint32_t)(mask[i] != 0) << i;
