@@ -36,6 +36,22 @@ template <class N> struct Flipped {
   static GPR_METHOD V better(const V a, const V b) { return b > a ? b : a; }
 };
 
+/* The first lane of 0 and -1 that is not 0, or how many there are. */
+template <class V> GPR_FN int64_t first_lane(V lanes) {
+  constexpr int64_t n = sizeof lanes / sizeof lanes[0];
+#if defined(__AVX512BW__)
+  const uint64_t found = _mm512_movepi8_mask((__m512i)lanes);
+  return found ? __builtin_ctzll(found) / (int64_t)sizeof lanes[0] : n;
+#elif defined(__AVX2__)
+  const uint32_t found = (uint32_t)_mm256_movemask_epi8((__m256i)lanes);
+  return found ? __builtin_ctz(found) / (int64_t)sizeof lanes[0] : n;
+#else
+  int64_t l = 0;
+  while (l < n && !lanes[l]) l++;
+  return l;
+#endif
+}
+
 /* --- contiguous runs ---------------------------------------------------------------------------
  */
 
@@ -76,11 +92,11 @@ template <class N, bool PLACE> struct Peak : Flipped<N> {
   }
   /* Of a row of vectors, lane by lane; they are loaded in their order, since in another one rows
    * from DRAM took 1.5 to 1.9 times as long on Zen 4. */
-  template <int ROW> GPR_METHOD void along(const N *x, V &best, V &sum) const {
-    constexpr int CHAINS = ROW > 1 ? 2 : 1;
+  GPR_METHOD void along(const N *x, V &best, V &sum) const {
+    constexpr int CHAINS = 2;
     V top[CHAINS], all[CHAINS] = {};
     for (int c = 0; c < CHAINS; c++) top[c] = this->worst() - V{};
-    for (int v = 0; v < ROW; v++) {
+    for (int v = 0; v < VECTORS; v++) {
       const V e = this->load(x + v * WIDE);
       top[v % CHAINS] = this->better(top[v % CHAINS], e);
       if (real) all[v % CHAINS] += e;
@@ -89,11 +105,10 @@ template <class N, bool PLACE> struct Peak : Flipped<N> {
     best = this->better(top[0], top[CHAINS - 1]);
     sum = all[0] + all[CHAINS - 1];
   }
-  /* Of floats. */
   template <class Is> int64_t first_that(const N *x, int64_t n, const Is &is) const {
     int64_t i = 0;
     for (; i + WIDE <= n; i += WIDE)
-      if (const uint64_t found = mask_of(is(this->load(x + i)))) return i + __builtin_ctzll(found);
+      if (const int64_t lane = first_lane(is(this->load(x + i))); lane < WIDE) return i + lane;
     while (i < n && !is(this->turn(x[i]))) i++;
     return i;
   }
@@ -104,16 +119,32 @@ template <class N, bool PLACE> struct Peak : Flipped<N> {
     if (spoiled) place = from + at;
     return spoiled;
   }
+  /* The best of a few vectors is looked for once more. */
+  GPR_METHOD void run_few(const N *x, int64_t n) {
+    const int64_t last = n - WIDE;
+    V best = this->worst() - V{}, sum = {};
+    for (int64_t i = 0;; i = least(i + WIDE, last)) {
+      const V e = this->load(x + i);
+      best = this->better(best, e);
+      if (real) sum += e;
+      if (i == last) break;
+    }
+    if constexpr (real)
+      if (__builtin_expect(mask_of(sum != sum) != 0, 0))
+        if (!skip && meets_nan(x, 0, n)) return;
+    value = across<N, false>(best);
+    if (PLACE) place = first_that(x, n, [this](auto e) { return e == value; });
+  }
   /* Each lane keeps its best and the first row that had it, so that one row is searched at last. */
-  template <int VS> void run_rows(const N *x, int64_t n) {
-    constexpr int64_t ROW = VS * WIDE;
+  void run_rows(const N *x, int64_t n) {
+    constexpr int64_t ROW = VECTORS * WIDE;
     const int64_t last = n - ROW;
     const int64_t past = n < 4 * ROW ? 0 : (int64_t)((uintptr_t)x % GPR_VECTOR / sizeof(N));
     V best = this->worst() - V{};
     Numbers first = {}, number = {};
     for (int64_t i = 0;; number++) {
       V row, sum;
-      along<VS>(x + i, row, sum);
+      along(x + i, row, sum);
       if constexpr (real)
         if (__builtin_expect(mask_of(sum != sum) != 0, 0))
           if (!skip && meets_nan(x, i, ROW)) return;
@@ -128,7 +159,7 @@ template <class N, bool PLACE> struct Peak : Flipped<N> {
       place = least(r ? r * ROW - past : 0, last);
       Numbers lane, found = ~Numbers{};
       for (int l = 0; l < WIDE; l++) lane[l] = (Number)l;
-      for (int v = VS; v--;)
+      for (int v = VECTORS; v--;)
         found = this->load(x + place + v * WIDE) == value ? lane + (Number)(v * WIDE) : found;
       place += (int64_t)across<Number, true>(found);
     }
@@ -136,13 +167,13 @@ template <class N, bool PLACE> struct Peak : Flipped<N> {
   GPR_METHOD Peak(const N *x, int64_t n, Number flip, bool leave_out) /* n > 0 */
       : Own{flip}, skip(real && leave_out), spoiled(false), place(0) {
     if (n >= VECTORS * WIDE) {
-      run_rows<VECTORS>(x, n);
+      run_rows(x, n);
     } else if (n >= WIDE) {
-      run_rows<1>(x, n);
+      run_few(x, n);
     } else {
-      N few[WIDE];
-      for (int64_t l = 0; l < WIDE; l++) few[l] = x[l < n ? l : 0];
-      run_rows<1>(few, WIDE);
+      V few = *x - V{};
+      memcpy(&few, x, (size_t)n * sizeof *x);
+      run_few((const N *)&few, WIDE);
     }
     if constexpr (real)
       if (skip && value == this->worst()) {
