@@ -50,8 +50,7 @@ template <class T, bool PLACE> struct BestOfRun {
     auto peak = peak_of<N, placed>(at, n, flip, skip);
     if (!PLACE && Traits<T>::kind == KIND_FLOAT && !peak.spoiled && peak.value == 0)
       peak.value = zero_of(at, n, flip);
-    if (PLACE && !placed)
-      peak.place = find_as<1>(x, n, 0xff, (uint8_t)peak.turn(peak.value));
+    if (PLACE && !placed) peak.place = find_as<1>(x, n, 0xff, (uint8_t)peak.turn(peak.value));
     return {value_of<T>(peak.turn(peak.value)), peak.place, peak.spoiled};
   }
 };
@@ -85,7 +84,7 @@ template <class R, bool PLACE> struct BestOfRun<complex<R>, PLACE> {
   /* Zeros have their order among what is else the same. */
   static GPR_APART T order_zeros(const T *x, int64_t at, int64_t n, bool high) {
     const auto rank = [=](T e) {
-      return 2 * (__builtin_signbit(e.re) != high) + (__builtin_signbit(e.im) != high);
+      return 2 * (!__builtin_signbit(e.re) == high) + (!__builtin_signbit(e.im) == high);
     };
     T best = x[at];
     for (int64_t i = at; (best.re == 0 || best.im == 0) && i < n; i++)
@@ -129,8 +128,7 @@ template <class O, class T, bool GREATEST> struct Line<O, Position<T, GREATEST>>
 template <class O, class T> struct Folder<O, Extremes<T>> {
   typedef Extremes<T> F;
   typedef typename F::State State;
-  template <bool GREATEST>
-  static GPR_APART void one(State &s, const T *x, int64_t n, bool skip) {
+  template <bool GREATEST> static GPR_APART void one(State &s, const T *x, int64_t n, bool skip) {
     const auto best = BestOfRun<T, false>::of(x, n, GREATEST, skip);
     if (!best.spoiled)
       put<GREATEST, typename RealOf<T>::type>(s, best.value);

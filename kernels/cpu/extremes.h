@@ -206,18 +206,23 @@ template <class R> GPR_FN void spoil_result(complex<R> *to) {
 }
 /* Elements without rivals; whether one is NaN. */
 template <class T> GPR_FN bool are_alone(const T *x, int64_t n, T *to) {
-  typedef typename Unsigned<sizeof(T)>::type Bits;
-  Bits any = 0;
+  if constexpr (Traits<T>::kind == KIND_FLOAT) {
+    typedef typename Unsigned<sizeof(T)>::type Bits;
+    const Bits infinity = (Bits)(Format<T>::infinity() << 1);
+    const Bits poison = copy_bits<Bits>(Order<T>::poison());
+    const Bits *__restrict from = (const Bits *)(const void *)x;
+    Bits *__restrict into = (Bits *)(void *)to, any = 0;
+    for (int64_t j = 0; j < n; j++) {
+      const Bits nan = (Bits) - ((Bits)(from[j] << 1) > infinity);
+      into[j] = (Bits)((from[j] & ~nan) | (poison & nan));
+      any |= nan;
+    }
+    return any;
+  }
   memcpy(to, x, (size_t)n * sizeof *to);
   if constexpr (Traits<T>::kind == KIND_BOOL)
     for (int64_t j = 0; j < n; j++) to[j].byte = x[j].byte != 0;
-  if constexpr (Traits<T>::kind == KIND_FLOAT) {
-    const Bits infinity = (Bits)(Format<T>::infinity() << 1);
-    for (int64_t j = 0; j < n; j++) any |= (Bits)(copy_bits<Bits>(x[j]) << 1) > infinity;
-    for (int64_t j = 0; any && j < n; j++)
-      if ((Bits)(copy_bits<Bits>(x[j]) << 1) > infinity) spoil_result(to + j);
-  }
-  return any;
+  return false;
 }
 template <class R> GPR_FN bool are_alone(const complex<R> *x, int64_t n, complex<R> *to) {
   int any = 0;
