@@ -93,23 +93,24 @@ template <class R, bool PLACE> struct BestOfRun<complex<R>, PLACE> {
   }
 };
 
+template <class T>
+static GPR_APART void extreme_of(const T *x, int64_t n, bool high, int *empty, T *to) {
+  const auto best = BestOfRun<T, false>::of(x, n, high, empty);
+  *to = best.value;
+  if (!best.spoiled) return;
+  spoil_result(to);
+  if (empty) *empty = 1;
+}
 template <class O, class T> struct Line<O, Extremes<T>> {
   enum { possible = is_compared<T>() };
-  static GPR_APART void one(const T *x, int64_t n, bool high, int *empty, T *to) {
-    const auto best = BestOfRun<T, false>::of(x, n, high, empty);
-    *to = best.value;
-    if (!best.spoiled) return;
-    spoil_result(to);
-    if (empty) *empty = 1;
-  }
   static void run(const T *x, int64_t n, int *empty, typename O::Result *to) {
     if constexpr (!possible) {
     } else if constexpr (Asks<O>::low != Asks<O>::high) {
-      one(x, n, Asks<O>::high, empty, to);
+      extreme_of(x, n, Asks<O>::high, empty, to);
     } else {
       T low, high;
-      one(x, n, false, empty, &low);
-      one(x, n, true, empty, &high);
+      extreme_of(x, n, false, empty, &low);
+      extreme_of(x, n, true, empty, &high);
       finish_both<O>(&low, &high, 1, to);
     }
   }
@@ -125,16 +126,18 @@ template <class O, class T, bool GREATEST> struct Line<O, Position<T, GREATEST>>
   }
 };
 
+template <class T>
+static GPR_APART void fold_run(typename Extremes<T>::State &s, const T *x, int64_t n, bool high,
+                               bool skip) {
+  const auto best = BestOfRun<T, false>::of(x, n, high, skip);
+  if (!best.spoiled)
+    put<typename RealOf<T>::type>(s, best.value, high);
+  else if (!skip)
+    spoil(s);
+}
 template <class O, class T> struct Folder<O, Extremes<T>> {
   typedef Extremes<T> F;
   typedef typename F::State State;
-  template <bool GREATEST> static GPR_APART void one(State &s, const T *x, int64_t n, bool skip) {
-    const auto best = BestOfRun<T, false>::of(x, n, GREATEST, skip);
-    if (!best.spoiled)
-      put<GREATEST, typename RealOf<T>::type>(s, best.value);
-    else if (!skip)
-      spoil(s);
-  }
   static void fold(State &s, const T *x, int64_t n, int64_t, bool skip = false) {
     if constexpr (is_compared<T>()) {
       /* Who asks for both reads a block again while it is in the first cache. */
@@ -142,8 +145,8 @@ template <class O, class T> struct Folder<O, Extremes<T>> {
       const int64_t block = least(both, BestOfRun<T, false>::most);
       for (int64_t i = 0; i < n; i += block) {
         const int64_t m = least(block, n - i);
-        if (Asks<O>::low) one<false>(s, x + i, m, skip);
-        if (Asks<O>::high) one<true>(s, x + i, m, skip);
+        if (Asks<O>::low) fold_run(s, x + i, m, false, skip);
+        if (Asks<O>::high) fold_run(s, x + i, m, true, skip);
       }
     } else {
       for (int64_t i = 0; i < n; i++) F::add(s, x[i], 0);

@@ -189,45 +189,44 @@ template <class T> struct ExactSums {
     }
     for (int64_t j = rows; j % WIDTH; j++) sum[j] = square[j] = 0;
   }
-  /* A vector of results; a bit a lane of those that are not sure. */
-  template <bool ROOT>
-  GPR_METHOD uint64_t finish(int64_t j, double n, double freedom, Doubles *to) const {
-    const Doubles x = n * load(square + j) - load(sum + j) * load(sum + j);
-    const Doubles by = n * freedom - Doubles{}, quotient = x / by;
-    *to = quotient;
-    if (!ROOT) return 0;
-    const Doubles root = root_of(quotient), over = 0.5 / root;
-    const Doubles low = -product_rest(quotient, by, x) / by;
-    const Doubles rest = (low - product_rest(root, root, quotient)) * over;
-    const Doubles error = 0x1p-40 * size_of(rest) + 0x1p-100 * root, sure = root + (rest - error);
-    *to = choose((Words)(x == 0), x, sure);
-    return mask_of((Words)(sure != root + (rest + error)) & (Words)(x != 0));
-  }
 };
-template <class O, class T> struct Many<O, IntegerMoments<T>> : ManySides<O, IntegerMoments<T>> {
-  static void alone(uint64_t sum, uint64_t square, int64_t n, const gpr_spread *how, double *to) {
-    QuickMoments value = {{sum, (int64_t)sum < 0 ? -1 : 0, {square, 0, 0}}};
-    O::finish(value, n, how, to);
-  }
-  static void finish(const ExactSums<T> &s, int64_t outputs, int64_t n, const gpr_spread *how,
-                     double freedom, double *to) {
-    for (int64_t j = 0; j < outputs; j += WIDTH) {
-      Doubles result;
-      uint64_t unsure = s.template finish<O::root>(j, (double)n, freedom, &result);
-      memcpy(to + j, &result, (size_t)least((int64_t)WIDTH, outputs - j) * sizeof *to);
-      for (; unsure; unsure &= unsure - 1) {
-        const int64_t o = j + __builtin_ctzll(unsure);
-        if (o < outputs) alone((uint64_t)(int64_t)s.sum[o], (uint64_t)s.square[o], n, how, to + o);
+/* A vector of results; a bit a lane of those that are not sure. */
+template <bool ROOT>
+GPR_FN uint64_t finish_exact(const Doubles sum, const Doubles square, double n, double freedom,
+                             Doubles *to) {
+  const Doubles x = n * square - sum * sum, by = n * freedom - Doubles{}, quotient = x / by;
+  *to = quotient;
+  if (!ROOT) return 0;
+  const Doubles root = root_of(quotient), low = -product_rest(quotient, by, x) / by;
+  const Doubles rest = (low - product_rest(root, root, quotient)) * (0.5 / root);
+  const Doubles error = 0x1p-40 * size_of(rest) + 0x1p-100 * root, result = root + (rest - error);
+  *to = choose((Words)(x == 0), x, result);
+  return mask_of((Words)(result != root + (rest + error)) & (Words)(x != 0));
+}
+template <bool ROOT>
+GPR_APART void finish_sums(const double *sum, const double *square, int64_t outputs, int64_t n,
+                           const gpr_spread *how, double freedom, double *to) {
+  for (int64_t j = 0; j < outputs; j += WIDTH) {
+    Doubles result;
+    uint64_t unsure =
+        finish_exact<ROOT>(load(sum + j), load(square + j), (double)n, freedom, &result);
+    memcpy(to + j, &result, (size_t)least((int64_t)WIDTH, outputs - j) * sizeof *to);
+    for (int64_t o; unsure; unsure &= unsure - 1)
+      if ((o = j + __builtin_ctzll(unsure)) < outputs) {
+        const int64_t all = (int64_t)sum[o];
+        const QuickMoments s = {{(uint64_t)all, all >> 63, {(uint64_t)square[o], 0, 0}}};
+        to[o] = s.template spread<double, ROOT>(n, how);
       }
-    }
   }
+}
+template <class O, class T> struct Many<O, IntegerMoments<T>> : ManySides<O, IntegerMoments<T>> {
   static int run(const gpr_tile *t, const void *with, void *to) {
     const gpr_spread *how = (const gpr_spread *)with;
     const double freedom = (double)t->n - (how ? how->ddof : 0);
     double *result = (double *)to;
     if (t->counts) return 0;
     if (t->n == 1) { /* they are all the same */
-      alone(0, 0, 1, how, result);
+      *result = QuickMoments{}.template spread<double, O::root>(1, how);
       for (int64_t o = 1; o < t->outputs; o++) result[o] = *result;
       return 1;
     }
@@ -243,7 +242,7 @@ template <class O, class T> struct Many<O, IntegerMoments<T>> : ManySides<O, Int
         s.add_columns((const T *)(const void *)x, t->along / (int64_t)sizeof(T), m, t->n);
       else
         s.add_rows(x, t->across, m, t->n);
-      finish(s, m, t->n, how, freedom, result + o);
+      finish_sums<O::root>(s.sum, s.square, m, t->n, how, freedom, result + o);
     }
     return 1;
   }
