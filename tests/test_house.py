@@ -303,7 +303,7 @@ MEANT = (
         r"\bvfnmadd\d+p[sd]",
     ),
     (r"(NearColumns|Folder)<gpr::\w+::Var<(gpr::\w+::complex<)?double", r"\bvfmsub\d+pd"),
-    (r"Direct<gpr::\w+::Std<", r"\bvfmsub\d+pd"),
+    (r"::finish_sums<true>", r"\bvfmsub\d+pd"),
 )
 FUSED = r"\bvfn?m(add|sub)|\bfn?m(add|sub|la|ls)\b"
 

@@ -7,72 +7,6 @@
 
 GPR_OPEN
 
-/* The best of a run, if it has one: no NaN, or if that is left out something else. */
-template <class T> GPR_FN bool best_of(const T *x, int64_t n, bool high, bool skip, T *best) {
-  typedef typename Compared<T, false>::type N;
-  const N *at = (const N *)(const void *)x;
-  const auto flip = flip_of<N, T>(high);
-  auto peak = peak_of<N, false>(at, n, flip, skip);
-  if (Traits<T>::kind == KIND_FLOAT && !peak.spoiled && peak.value == 0)
-    peak.value = zero_of(at, n, flip);
-  *best = value_of<T>(peak.turn(peak.value));
-  return !peak.spoiled;
-}
-template <class O, class T> struct Line<O, Extremes<T>> {
-  enum { possible = is_native<T>() && Asks<O>::low != Asks<O>::high };
-  static void run(const T *x, int64_t n, int *empty, typename O::Result *to) {
-    if constexpr (possible)
-      if (!best_of(x, n, Asks<O>::high, empty, to)) {
-        spoil_result(to);
-        if (empty) *empty = 1;
-      }
-  }
-};
-template <class O, class T, bool GREATEST> struct Line<O, Position<T, GREATEST>> {
-  typedef typename Compared<T, true>::type N;
-  enum { possible = is_native<T>() && sizeof(T) == sizeof(N) };
-  static void run(const T *x, int64_t n, int *empty, int64_t *to) {
-    if constexpr (possible) {
-      const auto peak =
-          peak_of<N, true>((const N *)(const void *)x, n, flip_of<N, T>(GREATEST), empty);
-      if (empty) *empty |= peak.spoiled;
-      *to = peak.place;
-    }
-  }
-};
-
-/* As one column, of which many stand abreast. */
-template <class O, class S, class T>
-GPR_FN void fold_abreast(S &s, const T *x, int64_t n, int64_t index, bool skip) {
-  fold_ribbon(Sides<O>::job, (char *)&s, (const char *)x, 1, n, index, skip);
-}
-template <class O, class T> struct Folder<O, Extremes<T>> {
-  typedef Extremes<T> F;
-  typedef typename F::State State;
-  template <bool GREATEST> static void fold_one(State &s, const T *x, int64_t n, bool skip) {
-    T best;
-    if (best_of(x, n, GREATEST, skip, &best))
-      put<GREATEST>(s, best);
-    else if (!skip)
-      spoil(s);
-  }
-  static void fold(State &s, const T *x, int64_t n, int64_t index, bool skip = false) {
-    if constexpr (is_native<T>()) {
-      /* Who asks for both reads a block again while it is in the first cache. */
-      const int64_t block = Asks<O>::low && Asks<O>::high ? 16384 / sizeof(T) : n;
-      for (int64_t i = 0; i < n; i += block) {
-        const int64_t m = least(block, n - i);
-        if (Asks<O>::low) fold_one<false>(s, x + i, m, skip);
-        if (Asks<O>::high) fold_one<true>(s, x + i, m, skip);
-      }
-    } else if constexpr (is_compared<T>()) {
-      fold_abreast<O>(s, x, n, index, skip);
-    } else {
-      for (int64_t i = 0; i < n; i++) F::add(s, x[i], 0);
-    }
-  }
-};
-
 /* The first byte that is not zero, or is; n if there is none. A word's lowest byte comes first, and
  * what found() makes of a word has its lowest bit in the first such byte. */
 template <bool TRUTH> GPR_FN int64_t first_truth(const boolean *from, int64_t n) {
@@ -97,48 +31,143 @@ template <bool TRUTH> GPR_FN int64_t first_truth(const boolean *from, int64_t n)
   return i;
 }
 
+/* A run's best and its place; of NaN alone, or with one that is not left out, spoiled. */
+template <class T> struct Best {
+  T value;
+  int64_t place;
+  bool spoiled;
+};
+/* Integers and floats where they lie; halves as floats. */
+template <class T, bool PLACE> struct BestOfRun {
+  typedef typename Compared<T, false>::type N;
+  static constexpr int64_t most = is_native<T>() ? INT64_MAX : 1024;
+  static Best<T> of(const T *x, int64_t n, bool high, bool skip) {
+    constexpr bool placed = PLACE && sizeof(T) > 1;
+    alignas(64) N wide[is_native<T>() ? 1 : GPR_SHORT];
+    const N *at = is_native<T>() ? (const N *)(const void *)x : wide;
+    if constexpr (!is_native<T>()) copy_wide(x, wide, n);
+    const auto flip = flip_of<N, T>(high);
+    auto peak = peak_of<N, placed>(at, n, flip, skip);
+    if (!PLACE && Traits<T>::kind == KIND_FLOAT && !peak.spoiled && peak.value == 0)
+      peak.value = zero_of(at, n, flip);
+    if (PLACE && !placed) peak.place = find_as<1>(x, n, 0xff, (uint8_t)peak.turn(peak.value));
+    return {value_of<T>(peak.turn(peak.value)), peak.place, peak.spoiled};
+  }
+};
+/* The first one that wins ends the search. */
+template <> struct BestOfRun<boolean, true> {
+  static constexpr int64_t most = INT64_MAX;
+  static Best<boolean> of(const boolean *x, int64_t n, bool high, bool) {
+    const int64_t at = high ? first_truth<true>(x, n) : first_truth<false>(x, n);
+    return {{(uint8_t)(at == n ? !high : high)}, at == n ? 0 : at, false};
+  }
+};
+/* The greatest real part and, where several have it, among these the greatest imaginary one. */
+template <class R, bool PLACE> struct BestOfRun<complex<R>, PLACE> {
+  typedef complex<R> T;
+  static constexpr int64_t most = 1024;
+  static Best<T> of(const T *x, int64_t n, bool high, bool skip) {
+    alignas(64) R part[GPR_SHORT];
+    const auto flip = flip_of<R, R>(high);
+    for (int64_t i = 0; i < n; i++) part[i] = x[i].im == x[i].im ? x[i].re : quiet_nan<R>();
+    const auto peak = peak_of<R, true>(part, n, flip, skip);
+    int64_t at = peak.place;
+    if (peak.spoiled) return {x[at < n ? at : 0], at, true};
+    const int64_t rest = n - at - 1;
+    if (peak.first_that(part + at + 1, rest, [&](auto e) { return e == peak.value; }) < rest) {
+      const R best = part[at], none = peak.turn(peak.worst());
+      for (int64_t i = at; i < n; i++) part[i] = part[i] == best ? x[i].im : none;
+      at += peak_of<R, true>(part + at, n - at, flip, false).place;
+    }
+    return {PLACE ? x[at] : order_zeros(x, at, n, high), at, false};
+  }
+  /* Zeros have their order among what is else the same. */
+  static GPR_APART T order_zeros(const T *x, int64_t at, int64_t n, bool high) {
+    const auto rank = [=](T e) {
+      return 2 * (!__builtin_signbit(e.re) == high) + (!__builtin_signbit(e.im) == high);
+    };
+    T best = x[at];
+    for (int64_t i = at; (best.re == 0 || best.im == 0) && i < n; i++)
+      if (x[i].re == best.re && x[i].im == best.im && rank(x[i]) > rank(best)) best = x[i];
+    return best;
+  }
+};
+
+template <class T>
+static GPR_APART void extreme_of(const T *x, int64_t n, bool high, int *empty, T *to) {
+  const auto best = BestOfRun<T, false>::of(x, n, high, empty);
+  *to = best.value;
+  if (!best.spoiled) return;
+  spoil_result(to);
+  if (empty) *empty = 1;
+}
+template <class O, class T> struct Line<O, Extremes<T>> {
+  enum { possible = is_compared<T>() };
+  static void run(const T *x, int64_t n, int *empty, typename O::Result *to) {
+    if constexpr (!possible) {
+    } else if constexpr (Asks<O>::low != Asks<O>::high) {
+      extreme_of(x, n, Asks<O>::high, empty, to);
+    } else {
+      T low, high;
+      extreme_of(x, n, false, empty, &low);
+      extreme_of(x, n, true, empty, &high);
+      finish_both<O>(&low, &high, 1, to);
+    }
+  }
+};
+template <class O, class T, bool GREATEST> struct Line<O, Position<T, GREATEST>> {
+  enum { possible = is_compared<T>() };
+  static void run(const T *x, int64_t n, int *empty, int64_t *to) {
+    if constexpr (possible) {
+      const auto best = BestOfRun<T, true>::of(x, n, GREATEST, empty);
+      if (empty) *empty |= best.spoiled;
+      *to = best.place;
+    }
+  }
+};
+
+template <class T>
+static GPR_APART void fold_run(typename Extremes<T>::State &s, const T *x, int64_t n, bool high,
+                               bool skip) {
+  const auto best = BestOfRun<T, false>::of(x, n, high, skip);
+  if (!best.spoiled)
+    put<typename RealOf<T>::type>(s, best.value, high);
+  else if (!skip)
+    spoil(s);
+}
+template <class O, class T> struct Folder<O, Extremes<T>> {
+  typedef Extremes<T> F;
+  typedef typename F::State State;
+  static void fold(State &s, const T *x, int64_t n, int64_t, bool skip = false) {
+    if constexpr (is_compared<T>()) {
+      /* Who asks for both reads a block again while it is in the first cache. */
+      const int64_t both = Asks<O>::low && Asks<O>::high ? 16384 / sizeof(T) : n;
+      const int64_t block = least(both, BestOfRun<T, false>::most);
+      for (int64_t i = 0; i < n; i += block) {
+        const int64_t m = least(block, n - i);
+        if (Asks<O>::low) fold_run(s, x + i, m, false, skip);
+        if (Asks<O>::high) fold_run(s, x + i, m, true, skip);
+      }
+    } else {
+      for (int64_t i = 0; i < n; i++) F::add(s, x[i], 0);
+    }
+  }
+};
+
 /* Runs by blocks of 32 KiB: the end of a block and its start cost 50 ns, and searching one for what
  * bytes do not number is quick in the cache. */
 template <class O, class T, bool GREATEST> struct Folder<O, Position<T, GREATEST>> {
   typedef Position<T, GREATEST> F;
-  typedef typename F::State State;
-  typedef typename F::R R;
-  static constexpr int64_t BLOCK = 32768 / sizeof(T);
-
-  /* Nothing where only NaN is, which does not count. */
-  static State best_of(const T *x, int64_t n, const State &before, int64_t index, bool skip) {
-    State s;
-    F::open(s);
-    if constexpr (Traits<T>::kind == KIND_BOOL) { /* the first one that wins ends the search */
-      s.index = first_truth<GREATEST>(x, n);
-      s.best = R::of(T{GREATEST});
-      if (s.index == n) s.best = R::of(T{!GREATEST}), s.index = 0;
-    } else {
-      typedef typename Compared<T, false>::type N;
-      constexpr bool placed = sizeof(T) > 1;
-      const auto peak =
-          peak_of<N, placed>((const N *)(const void *)x, n, flip_of<N, T>(GREATEST), skip);
-      s.spoiled = peak.spoiled;
-      s.best = R::of(value_of<T>(peak.turn(peak.value)));
-      s.index = peak.spoiled && skip ? -1 : peak.place;
-      const bool earlier = before.index >= 0 && before.index < index;
-      if (!placed && !(earlier && !R::worse(before.best, s.best)))
-        s.index = find_as<1>(x, n, 0xff, (uint8_t)peak.turn(peak.value));
-    }
-    return s;
-  }
-  static void fold(State &state, const T *x, int64_t n, int64_t index, bool skip = false) {
-    if constexpr (is_native<T>()) {
-      for (int64_t i = 0, m; i < n && !state.spoiled; i += m) {
-        m = least(BLOCK, n - i);
-        State block = best_of(x + i, m, state, index + i, skip);
-        if (block.index >= 0) block.index += index + i;
-        F::merge(state, block);
+  static void fold(typename F::State &s, const T *x, int64_t n, int64_t index, bool skip = false) {
+    if constexpr (is_compared<T>()) {
+      const int64_t block = least((int64_t)(32768 / sizeof(T)), BestOfRun<T, true>::most);
+      for (int64_t i = 0; i < n && !s.spoiled; i += block) {
+        const auto best = BestOfRun<T, true>::of(x + i, least(block, n - i), GREATEST, skip);
+        if (!(best.spoiled && skip)) /* else only NaN is there, which does not count */
+          F::merge(s, {index + i + best.place, best.spoiled, F::R::of(best.value)});
       }
-    } else if constexpr (is_compared<T>()) {
-      fold_abreast<O>(state, x, n, index, skip);
     } else {
-      for (int64_t i = 0; i < n; i++) F::add(state, x[i], index + i);
+      for (int64_t i = 0; i < n; i++) F::add(s, x[i], index + i);
     }
   }
 };

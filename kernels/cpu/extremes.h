@@ -75,8 +75,8 @@ template <class T, bool PLACE> struct BestColumns {
     return lies_ready(columns) ? rows : least(rows, (int64_t)ROWS);
   }
   /* to: where they may come at once. */
-  void run(const T *x, int64_t stride, int64_t columns, int64_t rows, bool high, bool skip,
-           T *to = nullptr) {
+  GPR_APART void run(const T *x, int64_t stride, int64_t columns, int64_t rows, bool high,
+                     bool skip, T *to = nullptr) {
     const auto flip = flip_of<Real, typename RealOf<T>::type>(high);
     if (lies_ready(columns))
       return best.run((const N *)(const void *)x, stride, columns, rows, flip, skip, (N *)to);
@@ -96,32 +96,32 @@ template <class T, bool PLACE> struct BestColumns {
   }
 };
 
-template <bool GREATEST, class T> GPR_FN void put(typename Extremes<T>::State &s, T x) {
+template <class T> GPR_FN void put(typename Extremes<T>::State &s, T x, bool high) {
   const auto key = Extremes<T>::O::key(x);
-  (GREATEST ? s.high : s.low) = GREATEST ? greatest(s.high, key) : least(s.low, key);
+  (high ? s.high : s.low) = high ? greatest(s.high, key) : least(s.low, key);
 }
-template <bool GREATEST, class R>
-GPR_FN void put(typename Extremes<complex<R>>::State &s, complex<R> x) {
+template <class R>
+GPR_FN void put(typename Extremes<complex<R>>::State &s, complex<R> x, bool high) {
   typedef Extremes<complex<R>> F;
   const auto key = F::key(x);
-  if (GREATEST ? F::less(s.high, key) : F::less(key, s.low)) (GREATEST ? s.high : s.low) = key;
+  if (high ? F::less(s.high, key) : F::less(key, s.low)) (high ? s.high : s.low) = key;
 }
 template <class S> GPR_FN auto spoil(S &s) -> decltype(s.nan, void()) { s.nan = 1; }
 template <class S> GPR_FN auto spoil(S &s) -> decltype(s.high & 1, void()) {
   s.high = Limits<decltype(s.high)>::greatest; /* a NaN's key */
 }
 
-template <class T, bool GREATEST>
+template <class T>
 GPR_APART void fold_extreme(typename Extremes<T>::State *to, const T *x, int64_t stride,
-                            int64_t columns, int64_t rows, bool skip) {
+                            int64_t columns, int64_t rows, bool high, bool skip) {
   BestColumns<T, false> b;
   for (int64_t i = 0, m; i < rows; i += m) {
     m = b.rows_of(columns, rows - i);
-    b.run(x + i * stride, stride, columns, m, GREATEST, skip);
+    b.run(x + i * stride, stride, columns, m, high, skip);
     for (int64_t j = 0; j < columns; j++) {
       asm(""); /* not worth vectors */
       if (!b.best.is_special(j))
-        put<GREATEST, typename RealOf<T>::type>(to[j], b.value(j));
+        put<typename RealOf<T>::type>(to[j], b.value(j), high);
       else if (!skip)
         spoil(to[j]);
     }
@@ -163,8 +163,8 @@ template <class O, class T> struct Side<O, Extremes<T>> {
       for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++) Extremes<T>::add(to[j], x[i * stride + j], i);
     } else {
-      if (Asks<O>::low) fold_extreme<T, false>(to, x, stride, columns, rows, skip);
-      if (Asks<O>::high) fold_extreme<T, true>(to, x, stride, columns, rows, skip);
+      if (Asks<O>::low) fold_extreme(to, x, stride, columns, rows, false, skip);
+      if (Asks<O>::high) fold_extreme(to, x, stride, columns, rows, true, skip);
     }
   }
 };
@@ -206,18 +206,23 @@ template <class R> GPR_FN void spoil_result(complex<R> *to) {
 }
 /* Elements without rivals; whether one is NaN. */
 template <class T> GPR_FN bool are_alone(const T *x, int64_t n, T *to) {
-  typedef typename Unsigned<sizeof(T)>::type Bits;
-  Bits any = 0;
+  if constexpr (Traits<T>::kind == KIND_FLOAT) {
+    typedef typename Unsigned<sizeof(T)>::type Bits;
+    const Bits infinity = (Bits)(Format<T>::infinity() << 1);
+    const Bits poison = copy_bits<Bits>(Order<T>::poison());
+    const Bits *__restrict from = (const Bits *)(const void *)x;
+    Bits *__restrict into = (Bits *)(void *)to, any = 0;
+    for (int64_t j = 0; j < n; j++) {
+      const Bits nan = (Bits) - ((Bits)(from[j] << 1) > infinity);
+      into[j] = (Bits)((from[j] & ~nan) | (poison & nan));
+      any |= nan;
+    }
+    return any;
+  }
   memcpy(to, x, (size_t)n * sizeof *to);
   if constexpr (Traits<T>::kind == KIND_BOOL)
     for (int64_t j = 0; j < n; j++) to[j].byte = x[j].byte != 0;
-  if constexpr (Traits<T>::kind == KIND_FLOAT) {
-    const Bits infinity = (Bits)(Format<T>::infinity() << 1);
-    for (int64_t j = 0; j < n; j++) any |= (Bits)(copy_bits<Bits>(x[j]) << 1) > infinity;
-    for (int64_t j = 0; any && j < n; j++)
-      if ((Bits)(copy_bits<Bits>(x[j]) << 1) > infinity) spoil_result(to + j);
-  }
-  return any;
+  return false;
 }
 template <class R> GPR_FN bool are_alone(const complex<R> *x, int64_t n, complex<R> *to) {
   int any = 0;

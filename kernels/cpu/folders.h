@@ -74,7 +74,30 @@ template <class O, class T> struct Folder<O, LongSum<T>> {
   }
 };
 template <class O, class T, int WHAT> struct Folder<O, Counting<T, WHAT>> {
+  /* Of bytes, in bytes: how many are zero. */
+  static int64_t zeros(const uint8_t *x, int64_t n) {
+    typedef uint8_t Bytes __attribute__((vector_size(GPR_VECTOR)));
+    int64_t count = 0, i = 0;
+    while (i + GPR_VECTOR <= n) {
+      Bytes lanes = {}, v;
+      for (const int64_t stop = least(n - GPR_VECTOR, i + 254 * GPR_VECTOR); i <= stop;
+           i += GPR_VECTOR) {
+        memcpy(&v, x + i, sizeof v);
+        lanes -= (Bytes)(v == 0);
+      }
+      const Words pairs = ((Words)lanes & (~0ull / 257)) + ((Words)lanes >> 8 & (~0ull / 257));
+      const Words all = pairs * (~0ull / 65535) >> 48;
+      for (int l = 0; l < WIDTH; l++) count += (int64_t)all[l];
+    }
+    for (; i < n; i++) count += x[i] == 0;
+    return count;
+  }
   static void fold(typename Counting<T, WHAT>::State &s, const T *x, int64_t n, int64_t) {
+    if constexpr (sizeof(T) == 1) {
+      const int64_t none = zeros((const uint8_t *)x, n);
+      s.count += WHAT ? n - none : none;
+      return;
+    }
     for (int64_t i = 0; i < n; i += NARROW) {
       const int64_t m = least(NARROW, n - i);
       typename Signed<(sizeof(T) < 4 ? 4 : sizeof(T))>::type lane = 0; /* as wide as a comparison */

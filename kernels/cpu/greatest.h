@@ -36,6 +36,22 @@ template <class N> struct Flipped {
   static GPR_METHOD V better(const V a, const V b) { return b > a ? b : a; }
 };
 
+/* The first lane of 0 and -1 that is not 0, or how many there are. */
+template <class V> GPR_FN int64_t first_lane(V lanes) {
+  constexpr int64_t n = sizeof lanes / sizeof lanes[0];
+#if defined(__AVX512BW__)
+  const uint64_t found = _mm512_movepi8_mask((__m512i)lanes);
+  return found ? __builtin_ctzll(found) / (int64_t)sizeof lanes[0] : n;
+#elif defined(__AVX2__)
+  const uint32_t found = (uint32_t)_mm256_movemask_epi8((__m256i)lanes);
+  return found ? __builtin_ctz(found) / (int64_t)sizeof lanes[0] : n;
+#else
+  int64_t l = 0;
+  while (l < n && !lanes[l]) l++;
+  return l;
+#endif
+}
+
 /* --- contiguous runs ---------------------------------------------------------------------------
  */
 
@@ -76,11 +92,11 @@ template <class N, bool PLACE> struct Peak : Flipped<N> {
   }
   /* Of a row of vectors, lane by lane; they are loaded in their order, since in another one rows
    * from DRAM took 1.5 to 1.9 times as long on Zen 4. */
-  template <int ROW> GPR_METHOD void along(const N *x, V &best, V &sum) const {
-    constexpr int CHAINS = ROW > 1 ? 2 : 1;
+  GPR_METHOD void along(const N *x, V &best, V &sum) const {
+    constexpr int CHAINS = 2;
     V top[CHAINS], all[CHAINS] = {};
     for (int c = 0; c < CHAINS; c++) top[c] = this->worst() - V{};
-    for (int v = 0; v < ROW; v++) {
+    for (int v = 0; v < VECTORS; v++) {
       const V e = this->load(x + v * WIDE);
       top[v % CHAINS] = this->better(top[v % CHAINS], e);
       if (real) all[v % CHAINS] += e;
@@ -89,11 +105,10 @@ template <class N, bool PLACE> struct Peak : Flipped<N> {
     best = this->better(top[0], top[CHAINS - 1]);
     sum = all[0] + all[CHAINS - 1];
   }
-  /* Of floats. */
   template <class Is> int64_t first_that(const N *x, int64_t n, const Is &is) const {
     int64_t i = 0;
     for (; i + WIDE <= n; i += WIDE)
-      if (const uint64_t found = mask_of(is(this->load(x + i)))) return i + __builtin_ctzll(found);
+      if (const int64_t lane = first_lane(is(this->load(x + i))); lane < WIDE) return i + lane;
     while (i < n && !is(this->turn(x[i]))) i++;
     return i;
   }
@@ -104,16 +119,32 @@ template <class N, bool PLACE> struct Peak : Flipped<N> {
     if (spoiled) place = from + at;
     return spoiled;
   }
+  /* The best of a few vectors is looked for once more. */
+  GPR_METHOD void run_few(const N *x, int64_t n) {
+    const int64_t last = n - WIDE;
+    V best = this->worst() - V{}, sum = {};
+    for (int64_t i = 0;; i = least(i + WIDE, last)) {
+      const V e = this->load(x + i);
+      best = this->better(best, e);
+      if (real) sum += e;
+      if (i == last) break;
+    }
+    if constexpr (real)
+      if (__builtin_expect(mask_of(sum != sum) != 0, 0))
+        if (!skip && meets_nan(x, 0, n)) return;
+    value = across<N, false>(best);
+    if (PLACE) place = first_that(x, n, [this](auto e) { return e == value; });
+  }
   /* Each lane keeps its best and the first row that had it, so that one row is searched at last. */
-  template <int VS> void run_rows(const N *x, int64_t n) {
-    constexpr int64_t ROW = VS * WIDE;
+  void run_rows(const N *x, int64_t n) {
+    constexpr int64_t ROW = VECTORS * WIDE;
     const int64_t last = n - ROW;
     const int64_t past = n < 4 * ROW ? 0 : (int64_t)((uintptr_t)x % GPR_VECTOR / sizeof(N));
     V best = this->worst() - V{};
     Numbers first = {}, number = {};
     for (int64_t i = 0;; number++) {
       V row, sum;
-      along<VS>(x + i, row, sum);
+      along(x + i, row, sum);
       if constexpr (real)
         if (__builtin_expect(mask_of(sum != sum) != 0, 0))
           if (!skip && meets_nan(x, i, ROW)) return;
@@ -128,7 +159,7 @@ template <class N, bool PLACE> struct Peak : Flipped<N> {
       place = least(r ? r * ROW - past : 0, last);
       Numbers lane, found = ~Numbers{};
       for (int l = 0; l < WIDE; l++) lane[l] = (Number)l;
-      for (int v = VS; v--;)
+      for (int v = VECTORS; v--;)
         found = this->load(x + place + v * WIDE) == value ? lane + (Number)(v * WIDE) : found;
       place += (int64_t)across<Number, true>(found);
     }
@@ -136,13 +167,13 @@ template <class N, bool PLACE> struct Peak : Flipped<N> {
   GPR_METHOD Peak(const N *x, int64_t n, Number flip, bool leave_out) /* n > 0 */
       : Own{flip}, skip(real && leave_out), spoiled(false), place(0) {
     if (n >= VECTORS * WIDE) {
-      run_rows<VECTORS>(x, n);
+      run_rows(x, n);
     } else if (n >= WIDE) {
-      run_rows<1>(x, n);
+      run_few(x, n);
     } else {
-      N few[WIDE];
-      for (int64_t l = 0; l < WIDE; l++) few[l] = x[l < n ? l : 0];
-      run_rows<1>(few, WIDE);
+      V few = *x - V{};
+      memcpy(&few, x, (size_t)n * sizeof *x);
+      run_few((const N *)&few, WIDE);
     }
     if constexpr (real)
       if (skip && value == this->worst()) {
@@ -189,12 +220,13 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
   enum { LOOK = 64 };    /* rows between two looks at the sums; a multiple of TOGETHER */
   enum { FEW_ROWS = 8 }; /* which the hardware follows by itself */
   enum { AHEAD = 8 * TOGETHER };
-  N *best, own[COLUMNS], sum[real ? COLUMNS : 1]; /* best: own, or where they are wanted */
+  N *best, own[COLUMNS];     /* best: own, or where they are wanted */
+  N sum[real ? COLUMNS : 1]; /* or without places what has all bits where one is NaN */
   Row row[PLACE ? COLUMNS : 1];
   Row special[real ? COLUMNS : 1]; /* the first row of NaN, or -1; of what leaves it out, 0 where
                                       there is nothing else */
   bool odd;                        /* one is not -1 */
-  bool unsure, zero; /* a sum is NaN, or of what leaves it out a best the worst; a best is zero */
+  bool unsure, zero; /* one is NaN, or of what leaves it out a best the worst; a best is zero */
 
   GPR_APART void run(const N *x, int64_t stride, int64_t columns, int64_t rows, Bits flip,
                      bool skip, N *to = nullptr) {
@@ -204,8 +236,11 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
     this->flip = flip;
     if (rows <= FEW_ROWS) { /* turned back as they come, if nothing is odd */
       add<0>(x, stride, columns, 0, rows, rows, skip, true, flip);
-      if (!(skip && unsure) && (PLACE || !zero)) {
-        if (real && unsure) look_for_nan(x, stride, columns, 0, rows);
+      if (!(skip && unsure)) {
+        if constexpr (real) {
+          if (unsure) look_for_nan(x, stride, columns, 0, rows);
+          if (!PLACE && zero) order_zeros(x, stride, columns, rows, flip);
+        }
         this->flip = 0;
         return;
       }
@@ -216,10 +251,12 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
       for (; i + TOGETHER < stop; i += TOGETHER)
         add<TOGETHER>(x, stride, columns, i, TOGETHER, rows, skip, false, 0);
       add<0>(x, stride, columns, i, stop - i, rows, skip, true, 0);
-      if (real && !skip && unsure) all_spoiled = look_for_nan(x, stride, columns, from, stop);
+      if constexpr (real)
+        if (!skip && unsure) all_spoiled = look_for_nan(x, stride, columns, from, stop);
     }
     if (real && skip && unsure) meet_worst(x, stride, columns, rows);
-    if (real && !PLACE && zero) order_zeros(x, stride, columns, rows);
+    if constexpr (real && !PLACE)
+      if (zero) order_zeros(x, stride, columns, rows, 0);
   }
   /* ROWS of them, or some. back: turns what is best. */
   template <int ROWS>
@@ -246,10 +283,11 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
         if (ahead) prefetch_later<WIDE>(at, ahead);
         if constexpr (PLACE) r = e > b ? (Row)(i + k) - Rows{} : r;
         b = this->better(b, e);
-        if (real) s += e;
+        if constexpr (real) s = PLACE ? s + e : (V)((Numbers)s | (Numbers)(e != e));
       }
       if (real && looks) {
-        odd_lanes |= skip ? (Numbers)(b == this->worst()) : (Numbers)(s != s);
+        const Numbers nan = PLACE ? (Numbers)(s != s) : (Numbers)s;
+        odd_lanes |= skip ? (Numbers)(b == this->worst()) : nan;
         zeros |= (Numbers)(b == 0);
       }
       b = (V)((Numbers)b ^ back);
@@ -265,19 +303,37 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
     odd = true;
     special[j] = (Row)i;
   }
-  /* Whether each column has a NaN by now, of which the sum stays one; so may that of infinities. */
-  bool look_for_nan(const N *x, int64_t stride, int64_t columns, int64_t from, int64_t stop) {
-    int all = 1;
-    for (int64_t j = 0; j < columns; j++) {
-      if (!is_special(j) && sum[j] != sum[j]) {
-        int64_t i = from;
-        while (i < stop && x[i * stride + j] == x[i * stride + j]) i++;
-        if (i == stop) sum[j] = 0;
-        if (i < stop) mark(j, i);
-      }
-      all &= is_special(j);
+  /* Calls take(strip, its first column) for all columns. */
+  template <class Take> static GPR_METHOD void strips(int64_t columns, const Take &take) {
+    for (int64_t j = 0;; j = least(j + WIDE, columns - WIDE)) {
+      take(j);
+      if (j == columns - WIDE) return;
     }
-    return all;
+  }
+  /* Whether each column has a NaN by now, of which a sum stays one; so may that of infinities. */
+  bool look_for_nan(const N *x, int64_t stride, int64_t columns, int64_t from, int64_t stop) {
+    Rows all = ~Rows{};
+    if (!odd) memset(special, -1, sizeof special);
+    strips(columns, [&](int64_t j) {
+      Rows found;
+      V s, e;
+      memcpy(&s, sum + j, sizeof s);
+      memcpy(&found, special + j, sizeof found);
+      if constexpr (!PLACE) {
+        found = ~(Rows)s;
+      } else if (mask_of((s != s) & (found < 0))) {
+        for (int64_t i = from; i < stop; i++) {
+          memcpy(&e, x + i * stride + j, sizeof e);
+          found = (e != e) & (found < 0) ? (Row)i - Rows{} : found;
+        }
+        s = found < 0 ? V{} : s;
+        memcpy(sum + j, &s, sizeof s);
+      }
+      memcpy(special + j, &found, sizeof found);
+      odd |= mask_of(found >= 0) != 0;
+      all &= found >= 0;
+    });
+    return mask_of(~all) == 0;
   }
   void meet_worst(const N *x, int64_t stride, int64_t columns, int64_t rows) {
     for (int64_t j = 0; j < columns; j++) {
@@ -288,16 +344,19 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
       if (i == rows) mark(j, 0);
     }
   }
-  void order_zeros(const N *x, int64_t stride, int64_t columns, int64_t rows) {
-    Bits signs[COLUMNS];
-    for (int64_t j = 0; j < columns; j++) signs[j] = Own::sign;
-    for (int64_t i = 0; i < rows; i++)
-      for (int64_t j = 0; j < columns; j++) {
-        const N e = x[i * stride + j];
-        signs[j] &= e == e ? (Bits)(copy_bits<Bits>(e) ^ this->flip) : Own::sign;
+  void order_zeros(const N *x, int64_t stride, int64_t columns, int64_t rows, Bits back) {
+    strips(columns, [&](int64_t j) {
+      Numbers signs = Own::sign - Numbers{};
+      V b, e;
+      memcpy(&b, best + j, sizeof b);
+      if (!mask_of(b == 0)) return;
+      for (int64_t i = 0; i < rows; i++) {
+        memcpy(&e, x + i * stride + j, sizeof e);
+        signs &= e == e ? (Numbers)e ^ this->flip : Own::sign - Numbers{};
       }
-    for (int64_t j = 0; j < columns; j++)
-      if (best[j] == 0) best[j] = copy_bits<N>(signs[j]);
+      b = b == 0 ? (V)(signs ^ back) : b;
+      memcpy(best + j, &b, sizeof b);
+    });
   }
   N value(int64_t j) const { return this->turn(best[j]); }
   bool is_special(int64_t j) const { return odd && special[j] >= 0; }

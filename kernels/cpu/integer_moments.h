@@ -2,8 +2,8 @@
 #ifndef GPR_INTEGER_MOMENTS_H
 #define GPR_INTEGER_MOMENTS_H
 
+#include "bounds.h"
 #include "column_sums.h"
-#include "twofold.h"
 
 GPR_OPEN
 
@@ -147,16 +147,103 @@ template <class T> struct QuicklyShown<IntegerMoments<T>> {
   }
 };
 
-/* Of one integer each they are all the same. */
+/* Of few or small integers, all doubles: n·Σx² is below 2^53, and so is (Σx)². */
+template <class T> struct ExactSums {
+  double sum[COLUMNS], square[COLUMNS];
+
+  /* Whether they are that: without a look at them, where all of their kind are. */
+  static bool hold(const gpr_tile *t) {
+    const int bits = 64 - leading_zeros((uint64_t)t->n), room = (53 - 2 * bits) / 2;
+    uint64_t any = 0;
+    if (room < 1 || sizeof(T) <= 2) return room >= (int)sizeof(T) * 8;
+    const bool columns = t->across == (int64_t)sizeof(T);
+    const int64_t lines = columns ? t->n : t->outputs, n = columns ? t->outputs : t->n;
+    for (int64_t i = 0; i < lines && any >> room == 0; i++) {
+      const T *x = (const T *)(const void *)(t->data + i * (columns ? t->along : t->across));
+      for (int64_t j = 0; j < n; j++) any |= size_bits(x[j]);
+    }
+    return any >> room == 0;
+  }
+  static uint64_t size_bits(T x) {
+    const uint64_t w = (uint64_t)wide(x);
+    return Traits<T>::kind == KIND_INT ? w ^ (uint64_t)((int64_t)w >> 63) : w;
+  }
+  static double number(T x) { /* of 64 bits no instruction of AVX2 converts */
+    if (sizeof(T) < 4) return (double)(int32_t)wide(x);
+    return copy_bits<double>((uint64_t)wide(x) + bits(0x1.8p52)) - 0x1.8p52;
+  }
+  GPR_APART void add_columns(const T *x, int64_t stride, int64_t columns, int64_t rows) {
+    memset((void *)this, 0, sizeof *this);
+    for (int64_t i = 0; i < rows; i++)
+      for (int64_t j = 0; j < columns; j++) {
+        const double one = number(x[i * stride + j]);
+        sum[j] += one;
+        square[j] += one * one;
+      }
+  }
+  GPR_APART void add_rows(const char *x, int64_t across, int64_t rows, int64_t n) {
+    for (int64_t j = 0; j < rows; j++, x += across) {
+      const auto s = Folder<Var<T>>::small((const T *)(const void *)x, n);
+      sum[j] = (double)(int64_t)s.low;
+      square[j] = (double)(int64_t)s.square[0];
+    }
+    for (int64_t j = rows; j % WIDTH; j++) sum[j] = square[j] = 0;
+  }
+};
+/* A vector of results; a bit a lane of those that are not sure. */
+template <bool ROOT>
+GPR_FN uint64_t finish_exact(const Doubles sum, const Doubles square, double n, double freedom,
+                             Doubles *to) {
+  const Doubles x = n * square - sum * sum, by = n * freedom - Doubles{}, quotient = x / by;
+  *to = quotient;
+  if (!ROOT) return 0;
+  const Doubles root = root_of(quotient), low = -product_rest(quotient, by, x) / by;
+  const Doubles rest = (low - product_rest(root, root, quotient)) * (0.5 / root);
+  const Doubles error = 0x1p-40 * size_of(rest) + 0x1p-100 * root, result = root + (rest - error);
+  *to = choose((Words)(x == 0), x, result);
+  return mask_of((Words)(result != root + (rest + error)) & (Words)(x != 0));
+}
+template <bool ROOT>
+GPR_APART void finish_sums(const double *sum, const double *square, int64_t outputs, int64_t n,
+                           const gpr_spread *how, double freedom, double *to) {
+  for (int64_t j = 0; j < outputs; j += WIDTH) {
+    Doubles result;
+    uint64_t unsure =
+        finish_exact<ROOT>(load(sum + j), load(square + j), (double)n, freedom, &result);
+    memcpy(to + j, &result, (size_t)least((int64_t)WIDTH, outputs - j) * sizeof *to);
+    for (int64_t o; unsure; unsure &= unsure - 1)
+      if ((o = j + __builtin_ctzll(unsure)) < outputs) {
+        const int64_t all = (int64_t)sum[o];
+        const QuickMoments s = {{(uint64_t)all, all >> 63, {(uint64_t)square[o], 0, 0}}};
+        to[o] = s.template spread<double, ROOT>(n, how);
+      }
+  }
+}
 template <class O, class T> struct Many<O, IntegerMoments<T>> : ManySides<O, IntegerMoments<T>> {
   static int run(const gpr_tile *t, const void *with, void *to) {
-    IntegerMoments<int64_t>::State zero;
+    const gpr_spread *how = (const gpr_spread *)with;
+    const double freedom = (double)t->n - (how ? how->ddof : 0);
     double *result = (double *)to;
-    if (t->n != 1 || t->counts) return 0;
-    IntegerMoments<int64_t>::open(zero);
-    QuickMoments value = {zero};
-    O::finish(value, 1, (const gpr_spread *)with, result);
-    for (int64_t o = 1; o < t->outputs; o++) result[o] = *result;
+    if (t->counts) return 0;
+    if (t->n == 1) { /* they are all the same */
+      *result = QuickMoments{}.template spread<double, O::root>(1, how);
+      for (int64_t o = 1; o < t->outputs; o++) result[o] = *result;
+      return 1;
+    }
+    if (!(freedom >= 1 && freedom <= (double)t->n && freedom == (double)(int64_t)freedom) ||
+        !ExactSums<T>::hold(t))
+      return 0;
+    const bool columns = t->across == (int64_t)sizeof(T);
+    ExactSums<T> s;
+    for (int64_t o = 0; o < t->outputs; o += COLUMNS) {
+      const int64_t m = least(COLUMNS, t->outputs - o);
+      const char *x = t->data + o * t->across;
+      if (columns)
+        s.add_columns((const T *)(const void *)x, t->along / (int64_t)sizeof(T), m, t->n);
+      else
+        s.add_rows(x, t->across, m, t->n);
+      finish_sums<O::root>(s.sum, s.square, m, t->n, how, freedom, result + o);
+    }
     return 1;
   }
 };

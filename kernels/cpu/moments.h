@@ -61,6 +61,7 @@ template <class O, class T> struct QuickSpread {
   /* So many numbers n, of so many bits between the highest and the lowest, that n times the sum of
    * their squared differences from the first has 126 bits. */
   enum { EXACTLY_MOST = 256, EXACTLY_BITS = 54 };
+  enum { FEW = 16 };
 
   static double ddof_of(const void *with) { return with ? ((const gpr_spread *)with)->ddof : 0; }
   /* The deviation of two is half of their difference, which ties more often than others. */
@@ -80,8 +81,8 @@ template <class O, class T> struct QuickSpread {
       const R *x = (const R *)(const void *)t->data, *y = x + t->along / (int64_t)sizeof(R);
       const R most = (R)(sizeof(R) == sizeof(float) ? 0x1p126 : 0x1p1022);
       int any = 0, is_odd = 0;
-      if (t->n != 2 || t->counts || ddof_of(with) != 0) return false;
-      for (int64_t o = 0; o < t->outputs; o++) {
+      const bool two = t->n == 2 && !t->counts && ddof_of(with) == 0;
+      for (int64_t o = 0; two && o < t->outputs; o++) {
         const int64_t at = o * t->across / (int64_t)sizeof(R);
         const R apart = x[at] - y[at], size = apart < 0 ? -apart : apart;
         const R odd = (x[at] - x[at]) + (y[at] - y[at]); /* NaN where one is not finite */
@@ -90,9 +91,43 @@ template <class O, class T> struct QuickSpread {
         is_odd |= odd != 0;
       }
       *t->infinite |= is_odd;
-      return !any;
+      if (two) return !any;
     }
+    if constexpr (plain && PARTS == 1 && sizeof(R) == sizeof(float))
+      if (t->n <= FEW && t->across == (int64_t)sizeof(T) && t->outputs >= WIDTH && !t->counts)
+        return of_few(t, (const gpr_spread *)with, to);
     return false;
+  }
+  /* Columns of few finite floats, by doubles: with u = 2^-53 their differences from the first are
+   * off by a part u of themselves, and n·Σd² − (Σd)² by 3n + 10 such parts of n·Σd². Infinities and
+   * NaN, or too many results that this does not tell, are no case for it. */
+  static GPR_APART bool of_few(const gpr_tile *t, const gpr_spread *with, Result *to) {
+    const R *x = (const R *)(const void *)t->data;
+    const int64_t stride = t->along / (int64_t)sizeof(R), last = t->outputs - WIDTH;
+    const double n = (double)t->n, freedom = n - ddof_of(with);
+    const Doubles over = 1.0 / (n * freedom - Doubles{});
+    int64_t alone_left = 4 + t->outputs / 16;
+    if (!(freedom > 0) || (with && with->means)) return false;
+    for (int64_t o = 0;; o = least(o + WIDTH, last)) {
+      const Doubles first = load(x + o);
+      Doubles sum = {}, squares = {};
+      for (int64_t i = 1; i < t->n; i++) {
+        const Doubles apart = load(x + i * stride + o) - first;
+        sum += apart;
+        squares += apart * apart;
+      }
+      const Doubles most = n * squares, spread = most - sum * sum;
+      const Doubles error = (4 * n + 32) * 0x1p-53 * most;
+      Doubles low = (spread - error) * over, high = (spread + error) * over;
+      if (mask_of((Words)(spread - spread != 0))) return false;
+      if (O::root) low = root_of(low) * (1 - 0x1p-50), high = root_of(high) * (1 + 0x1p-50);
+      for (uint64_t left = round_bounds(low, high, to + o); left; left &= left - 1) {
+        const int64_t at = o + __builtin_ctzll(left);
+        if (!alone_left--) return false;
+        alone(t->data + at * t->across, t, t->n, with, to + at);
+      }
+      if (o == last) return true;
+    }
   }
   static bool are_alike(const char *data, const gpr_tile *t) {
     for (int64_t i = 1; i < t->n; i++)

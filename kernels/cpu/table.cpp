@@ -91,7 +91,7 @@ template <class O, class F = typename O::Fold> struct Row {
     const auto e = Identity<O>::make();
     memcpy(element, &e, sizeof e);
   }
-  static void finish(const void *state, int64_t n, const void *with, void *result) {
+  static GPR_APART void finish(const void *state, int64_t n, const void *with, void *result) {
     auto &&value = QuicklyShown<F>::of(*(const typename F::State *)state);
     O::finish(value, n, (const With *)with, (Result *)result);
   }
@@ -99,13 +99,8 @@ template <class O, class F = typename O::Fold> struct Row {
                           const void *with, void *result) {
     const typename F::State *s = (const typename F::State *)states;
     Result *to = (Result *)result;
-    for (int64_t o = 0; counts && o < outputs; o++)
-      finish(s + o, counts[o], with, to + o * Results<O>::value);
-    for (int64_t o = 0; !counts && o < outputs; o++) {
-      asm(""); /* not worth vectors: what is often finished does not come here */
-      auto &&value = QuicklyShown<F>::of(s[o]);
-      O::finish(value, n, (const With *)with, to + o * Results<O>::value);
-    }
+    for (int64_t o = 0; o < outputs; o++)
+      finish(s + o, counts ? counts[o] : n, with, to + o * Results<O>::value);
   }
   static constexpr bool small = sizeof(typename F::State) <= 64;
   static constexpr gpr_row make(int op, int dtype, int bytes) {
