@@ -172,9 +172,10 @@ template <class F> struct ExactTiles {
     if constexpr (LEAN)
       for (int64_t o = 0; o < t->outputs; o++) put(o, nullptr, 0);
     else
-      Fold::Tiles::each(t, Fold::source, [&](int64_t first, int64_t known, int64_t m, K *part, int64_t) {
-        for (int64_t o = known; o < m; o++) put(first + o, part, o);
-      });
+      Fold::Tiles::each(t, Fold::source,
+                        [&](int64_t first, int64_t known, int64_t m, K *part, int64_t) {
+                          for (int64_t o = known; o < m; o++) put(first + o, part, o);
+                        });
   }
   static void fold(State &s, const T *x, int64_t n) {
     gpr_tile row{};

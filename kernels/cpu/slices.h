@@ -37,7 +37,7 @@ template <int SQUARES> struct Tracked {
       if constexpr (SQUARES == 1)
         square[0].errors += size_of(rounding_error(sum.low, x, low));
       else
-        square[1].add_low(rounding_error(sum.low, x, low));
+        square[1].add_exactly(rounding_error(sum.low, x, low));
       sum.low = low;
     }
     template <bool NARROW> GPR_METHOD void add(const D x) {
@@ -127,14 +127,16 @@ template <int SLICES, bool SQUARES> struct Slices {
  * to sums that know what they lose. */
 template <class K, class R, int SLICES, bool SQUARES> struct SlicedBlock {
   static constexpr double LEAST = 0x1p-440, MOST = 0x1p440;
+  enum { MISSES = 2 }; /* after more, bins are quicker */
   typedef Slices<SLICES, SQUARES> S;
   S slices[2];
   Doubles above[2], zero[2];
   K part[2];
   bool has_part, has_above;
+  int misses; /* one after the other */
 
   GPR_METHOD void open(bool is_first) {
-    if (is_first) above[0] = above[1] = 1.0 - Doubles{}, has_above = false;
+    if (is_first) above[0] = above[1] = 1.0 - Doubles{}, has_above = false, misses = 0;
     has_part = false;
     for (int k = 0; k < 2; k++) {
       slices[k].open(above[k]);
@@ -163,6 +165,7 @@ template <class K, class R, int SLICES, bool SQUARES> struct SlicedBlock {
     if (mask_of((Words)((lost << 1) != 0) | ~below | ~(Words)(all - all == 0))) return false;
     slices[0] = a;
     slices[1] = b;
+    misses = 0;
     if (mask_of((Words)(sizes[0] == 0) | (Words)(sizes[1] == 0)))
       add_zeros(rows, sizes);
     else
@@ -184,6 +187,11 @@ template <class K, class R, int SLICES, bool SQUARES> struct SlicedBlock {
       for (int k = 0; k < 2; k++)
         most[k] = greater_size(most[k], load(rows.x + row * rows.stride + k * WIDTH));
   }
+  GPR_METHOD K *parts() {
+    if (!has_part) part[0].open(), part[1].open();
+    has_part = true;
+    return part;
+  }
   GPR_METHOD void put(K *to) const {
     for (int k = 0; k < 2; k++) slices[k].put(to[k], above[k], zero[k]);
   }
@@ -201,7 +209,7 @@ template <class K, class R, int SLICES, bool SQUARES> struct SlicedBlock {
   GPR_APART bool add_again(const Piece<R> &rows, Doubles *most) {
     Doubles power[2];
     const bool is_other = look(most, power);
-    if (!has_part) part[0].open(), part[1].open();
+    parts();
     if (is_other) {
       put(part);
       above[0] = power[0];
@@ -209,10 +217,14 @@ template <class K, class R, int SLICES, bool SQUARES> struct SlicedBlock {
       open(false);
     }
     has_part = has_above = true;
-    return !(is_other && slice(rows, most)) && add_rows<false>(part, rows);
+    if (is_other && slice(rows, most)) return false;
+    if (++misses <= MISSES) return add_rows<false>(part, rows);
+    for (int k = 0; k < 2; k++) part[k].errors += __builtin_inf();
+    return look_for_special(part, rows);
   }
   GPR_METHOD bool add(const Piece<R> &rows, bool) {
     Doubles most[2];
+    if (misses > MISSES) return look_for_special(parts(), rows);
     if (!has_above) look_at(rows, most);
     return !(has_above && slice(rows, most)) && add_again(rows, most);
   }
