@@ -4,6 +4,7 @@
 #define GPR_EXACT_FOLDS_H
 
 #include "bins.h"
+#include "slices.h"
 #include "twofold_fold.h"
 
 #include "../core/variance.h"
@@ -104,38 +105,11 @@ template <class T> GPR_FN bool is_settled(const typename MomentsFold<T>::State &
 /* --- by twofold sums ---------------------------------------------------------------------------
  */
 
-/* Sums of numbers and of their squares that know what they lose; of doubles the third is of what
- * their squares are rounded by. */
-template <int SQUARES> struct Tracked {
-  template <class D> struct Moments : TwofoldSum<D> {
-    TwofoldSum<D> square[SQUARES];
-
-    GPR_METHOD void open() {
-      TwofoldSum<D>::open();
-      for (int i = 0; i < SQUARES; i++) square[i].open();
-    }
-    template <bool NARROW> GPR_METHOD void add(const D x) {
-      const D product = GPR_PRODUCT(x, x);
-      this->add_exactly(x);
-      square[0].add_exactly(product);
-      if constexpr (!NARROW) {
-        const Words low = (Words)(product < 0x1p-900) & (Words)(x != 0); /* whose rest underflows */
-        square[1].add_exactly(product_rest(x, x, product));
-        square[1].errors += (Doubles)(low & bits(1 - Doubles{}));
-      }
-    }
-    GPR_METHOD void settle(double) {}
-    GPR_METHOD void merge(const Moments &other) {
-      TwofoldSum<D>::merge(other);
-      for (int i = 0; i < SQUARES; i++) square[i].merge(other.square[i]);
-    }
-  };
-};
-
-template <class T, int SQUARES> struct KindOf {
+template <class T, int SQUARES, bool NARROW> struct KindOf {
   typedef TwofoldFold<T, Tracked<SQUARES>::template Moments> type;
 };
-template <class T> struct KindOf<T, 0> { typedef TwofoldFold<T, TwofoldSum> type; };
+template <class T> struct KindOf<T, 0, true> { typedef TwofoldFold<T, TwofoldSum> type; };
+template <class T> struct KindOf<T, 0, false> { typedef TwofoldFold<T, TrackedSum> type; };
 
 GPR_FN void deposit(Squares &s, double x) {
   int exponent;
@@ -154,8 +128,8 @@ template <class F> struct ExactTiles {
   typedef typename F::State State;
   static constexpr bool plain = sizeof(typename RealOf<T>::type) == sizeof(double);
   enum { SQUARES = Same<F, ExactFold<T>>::value ? 0 : plain ? 2 : 1 };
-  enum { BLOCK = 8192 }; /* of contiguous numbers: more would lose something more often */
-  typedef typename KindOf<T, SQUARES>::type Fold;
+  enum { BLOCK = 32768 }; /* of contiguous numbers: more would lose something more often */
+  typedef typename KindOf<T, SQUARES, !plain>::type Fold;
   typedef typename Fold::Tiles::K K;
 
   template <class S> static bool holds(const S &s, int lane) { return s.errors[lane] == 0; }
@@ -191,8 +165,6 @@ template <class F> struct ExactTiles {
     }
   }
   static GPR_APART void fold_tile(void *states, size_t slot, const gpr_tile *t) {
-    Source<typename Fold::R> source = Fold::source;
-    source.exactly = true;
     const auto put = [&](int64_t o, const K *part, int64_t lane) {
       State &s = *(State *)(void *)((char *)states + (size_t)o * slot);
       if (!part || !take(s, part, (int)lane)) again(s, t, t->data + o * t->across);
@@ -200,9 +172,10 @@ template <class F> struct ExactTiles {
     if constexpr (LEAN)
       for (int64_t o = 0; o < t->outputs; o++) put(o, nullptr, 0);
     else
-      Fold::Tiles::each(t, source, [&](int64_t first, int64_t known, int64_t m, K *part, int64_t) {
-        for (int64_t o = known; o < m; o++) put(first + o, part, o);
-      });
+      Fold::Tiles::each(t, Fold::source,
+                        [&](int64_t first, int64_t known, int64_t m, K *part, int64_t) {
+                          for (int64_t o = known; o < m; o++) put(first + o, part, o);
+                        });
   }
   static void fold(State &s, const T *x, int64_t n) {
     gpr_tile row{};

@@ -62,7 +62,7 @@ template <bool EXACTLY, class K, class R> GPR_FN bool add_rows(K *to, const Piec
 template <class K, class R> struct StepBlock {
   K part[2];
 
-  GPR_METHOD void open() {
+  GPR_METHOD void open(bool) {
     part[0].open();
     part[1].open();
   }
@@ -88,7 +88,7 @@ template <> struct StepBlock<TwofoldSum<Doubles>, float> {
   Doubles sum[2];
   Words32 high, low; /* magnitudes, shifted; zero is no low */
 
-  GPR_METHOD void open() {
+  GPR_METHOD void open(bool) {
     sum[0] = sum[1] = -Doubles{};
     high = Words32{};
     low = ~Words32{};

@@ -40,7 +40,7 @@ const R *turned(const char *data, int64_t across, int64_t outputs, int64_t n, R 
 /* How elements become reals: of one part or two, each of so many bytes, which they are already or
  * that are brought. */
 template <class R> struct Source {
-  bool plain, exactly; /* exactly: errors tell whether anything is lost */
+  bool plain;
   int bytes;
   void (*bring)(const gpr_tile *tile, const char *from, int64_t step, int64_t n, R *to);
 };
@@ -108,7 +108,7 @@ template <class R, class K> struct TwofoldColumns {
   }
   void choose(int64_t reals, int64_t numbers) {
     width = reals;
-    exactly = source.exactly || (sizeof(R) == sizeof(double) && numbers <= BLOCK_ROWS);
+    exactly = sizeof(R) == sizeof(double) && numbers <= BLOCK_ROWS;
     additions = BLOCK_ROWS + 2 * (numbers / BLOCK_ROWS) + 4;
   }
   /* How many rows at a time. */
@@ -123,7 +123,7 @@ template <class R, class K> struct TwofoldColumns {
     for (int64_t k = 0; !rows && k < 2 * steps; k++) at[k].open();
     for (int64_t row = 0; row < rows; row += BLOCK_ROWS) {
       const int64_t n = least(rows - row, (int64_t)BLOCK_ROWS);
-      for (int64_t s = 0; s < steps; s++) block[s].open();
+      for (int64_t s = 0; s < steps; s++) block[s].open(!row);
       for (int64_t i = 0, m; i < n; i += m) {
         m = least(few, n - i);
         if (m > 1 && lies_ready(l) && is_cut(l, row + i + m)) m--; /* which is copied by itself */
@@ -152,7 +152,7 @@ template <class R, class K> struct TwofoldColumns {
     for (int64_t row = 0; row < n; row += BLOCK_ROWS) {
       const int64_t m = least(n - row, (int64_t)BLOCK_ROWS);
       const char *from = data + row * PARTS * (int64_t)sizeof(R);
-      block->open();
+      block->open(!row);
       infinite |=
           block->add({turned<PARTS>(from, across, outputs, m, copy, STEP), STEP, m, 0}, exactly);
       infinite |= block->close(at, m, exactly, !row);

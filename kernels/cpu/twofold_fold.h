@@ -276,7 +276,7 @@ template <class T, template <class> class Kind> struct TwofoldFold {
       }
     }
   }
-  static constexpr Source<R> source = {plain, false, sizeof(Part), bring_reals};
+  static constexpr Source<R> source = {plain, sizeof(Part), bring_reals};
 
   static void fold_many(void *states, size_t, const gpr_tile *t, int64_t) {
     Tiles::fold_many((State *)states, t, source);
