@@ -128,7 +128,8 @@ template <class F> struct ExactTiles {
   typedef typename F::State State;
   static constexpr bool plain = sizeof(typename RealOf<T>::type) == sizeof(double);
   enum { SQUARES = Same<F, ExactFold<T>>::value ? 0 : plain ? 2 : 1 };
-  enum { BLOCK = 32768 }; /* of contiguous numbers: more would lose something more often */
+  /* Of contiguous numbers: more would lose something more often, which slices do by themselves. */
+  enum { BLOCK = SQUARES > 0 || plain ? 32768 : 8192 };
   typedef typename KindOf<T, SQUARES, !plain>::type Fold;
   typedef typename Fold::Tiles::K K;
 
