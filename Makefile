@@ -98,7 +98,7 @@ $(VENV)/%: $(SOURCES)
 # file, once for what needs a GPU and once for what does not, the long ones first; then what looks at
 # memory that all of them share.
 TESTS := $(patsubst tests/test_%.py,%,$(wildcard tests/test_*.py))
-FIRST := gpu-gpu gpu-axes host-axes gpu-operators_gpu host-partials_words
+FIRST := gpu-gpu gpu-axes gpu-operators_gpu host-operators_kept host-operators_fibers host-axes host-partials_words
 # The fake driver is for machines that have none.
 RUNS := $(FIRST) $(filter-out $(FIRST) host-driver,$(TESTS:%=gpu-%) $(TESTS:%=host-%))
 PYTEST := timeout 1800 python3 -m pytest -q -p no:cacheprovider
@@ -122,7 +122,7 @@ $(GPU_RECORD)/gpu-%.xml:
 	$(PYTEST) -m "gpu and not alone" --junitxml=$@ tests/test_$*.py > $(@:xml=out) 2>&1 $(NONE_IS_FINE)
 # What is compiled when it is asked for: examples, and operators of the user.
 $(GPU_RECORD)/host-%.xml $(GPU_RECORD)/gpu-example.xml $(GPU_RECORD)/gpu-operators_gpu.xml: export GPUREDUCE_NVRTC =
-$(GPU_RECORD)/gpu-operators_gpu.xml: PYTEST += -n 3 -p no:benchmark
+$(GPU_RECORD)/gpu-gpu.xml $(GPU_RECORD)/gpu-operators_gpu.xml: PYTEST += -n 3 -p no:benchmark
 $(GPU_RECORD)/host-%.xml:
 	$(PYTEST) -m "not gpu" --junitxml=$@ tests/test_$*.py > $(@:xml=out) 2>&1 $(NONE_IS_FINE)
 $(GPU_RECORD)/%.log:

@@ -116,7 +116,6 @@ template <class OP, class X> struct Lines {
   __device__ __forceinline__ bool load(const X &x, int64_t first, const CutGroup<OP> &group) {
     int64_t at[OP::ARRAYS], left = x.begin(at, first);
     if (!x.is_direct() || (left < group.leaves && x.line() < ROW)) return false;
-    const bool is_even = x.all_packed() && left >= group.leaves && OP::is_even(at);
     const int from = lane_of() * (int)OP::PACKET;
 #pragma unroll
     for (int r = 0; r < OP::ROWS; r++) {
@@ -125,11 +124,8 @@ template <class OP, class X> struct Lines {
       if (ends) further = x.begin(next, first + r * (int)ROW + left);
 #pragma unroll
       for (int k = 0; k < OP::ARRAYS; k++) next[k] = ends ? next[k] - left * x.step[k] : at[k];
-      const int there = group.of_packet(r);
-      if (is_even && there == (int)OP::PACKET)
-        leaves[r].load_packed(at, from, true);
-      else
-        leaves[r].load_lines(x, at, next, from, ends ? (int)left - from : (int)ROW, there);
+      leaves[r].load_lines(x, at, next, from, ends ? (int)left - from : (int)ROW,
+                           group.of_packet(r));
 #pragma unroll
       for (int k = 0; k < OP::ARRAYS; k++) at[k] = next[k] + (int)ROW * x.step[k];
       left += further - (int)ROW;
