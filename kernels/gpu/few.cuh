@@ -91,6 +91,15 @@ template <class T> __device__ __noinline__ T divided(double hi, double lo, int64
   round_quotient(Pair{hi, lo}, n, &out);
   return out;
 }
+template <class T> struct Told {
+  T value;
+  bool sure;
+};
+template <class T> __device__ __noinline__ Told<T> divided(const Triple sum, int64_t n) {
+  Told<T> told;
+  told.sure = divide_terms(sum, n, &told.value);
+  return told;
+}
 /* A sum over n; false if that takes more than this. */
 template <class T> __device__ __forceinline__ bool round_few(const Pair &sum, int64_t n, T *out) {
   if (n > 1 && sum.lo != 0 && sum.hi == sum.hi && !can_divide(sum, n)) return false;
@@ -112,8 +121,11 @@ __device__ __forceinline__ bool round_few(const Triple &sum, int64_t n, double *
     round_terms(sum, out);
   else if (can_divide(sum, n))
     *out = divided<double>(sum.hi, sum.lo, n);
-  else
-    return false;
+  else {
+    const Told<double> told = divided<double>(sum, n);
+    *out = told.value;
+    return told.sure;
+  }
   return n > 0;
 }
 

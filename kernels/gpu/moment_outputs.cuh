@@ -299,16 +299,32 @@ template <class T> struct SlowFew<PairMoments<T>> {
 struct IntegerViews {
   uint64_t sum[2], squares[3];
 };
+/* Of few or small ones the numerator is an integer of 63 bits: (Σx)² is not greater than n·Σx². */
+static __device__ __forceinline__ bool small_spread(const IntegerViews &v, int64_t n,
+                                                    const gpr_spread &how, bool root,
+                                                    double *result) {
+  const int64_t sum = (int64_t)v.sum[0];
+  const uint64_t size = (uint64_t)n, squares = size * v.squares[0];
+  if (how.means || v.squares[1] | v.squares[2] | __umul64hi(size, v.squares[0]) | squares >> 63)
+    return false;
+  const uint64_t numerator = squares - (uint64_t)sum * (uint64_t)sum;
+  const double high = (double)numerator, freedom = plain_freedom(n, how.ddof);
+  *result = 0;
+  if (!numerator) return freedom > 0;
+  const Near exact = {high, (double)(int64_t)(numerator - (uint64_t)high), 0};
+  return round_near(coarse_spread(exact, (double)n, freedom, root), result);
+}
 static __device__ __noinline__ double integer_spread(const IntegerViews *v, int64_t n,
                                                      const gpr_spread how, bool root,
                                                      void *scratch) {
   const SpreadCase c = case_of_spread(0, n, how.means, 1);
   if (c != SPREAD_FINITE) return round_case<double>(c);
   if (is_alone(n, how)) return Format<double>::make(0);
+  double result;
+  if (small_spread(*v, n, how, root, &result)) return result;
   const Near sum[1] = {near_of(v->sum, 2, 0)};
   const Near numerator = near_numerator<1>(sum, near_of(v->squares, 3, 0), (double)n, how.means);
   const double freedom = plain_freedom(n, how.ddof);
-  double result;
   if (round_near(near_spread(numerator, (double)n, freedom, how.means, root), &result))
     return result;
   SpreadQuestion q;

@@ -161,10 +161,34 @@ __device__ __forceinline__ void round_quotient(const S &p, int64_t n, T *out) {
   second = to_odd(second, product_error(-second, d, -sum) + error);
   round_pair(first, second == 0 ? 0 : second, out);
 }
-
+/* So far from the ends of the exponents that both digits are whole. */
+__device__ __forceinline__ bool can_divide(double x, int64_t n) {
+  const double size = fabs(x);
+  return n >> 53 == 0 && size > 0x1p-800 && size < 0x1p1000;
+}
 template <class S> __device__ __forceinline__ bool can_divide(const S &p, int64_t n) {
-  const double size = fabs(p.hi);
-  return !has_tail(p) && n >> 53 == 0 && size > 0x1p-800 && size < 0x1p1000;
+  return !has_tail(p) && can_divide(p.hi, n);
+}
+/* The same of three terms; false where that does not tell. */
+template <class T> __device__ __forceinline__ bool divide_terms(const Pair &, int64_t, T *) {
+  return false;
+}
+template <class T>
+__device__ __forceinline__ bool divide_terms(const Triple &p, int64_t n, T *out) {
+  const double d = (double)n, s = p.hi + p.lo, low = rounding_error(p.hi, p.lo, s);
+  const double t = low + p.tail, last = rounding_error(low, p.tail, t);
+  const double hi = s + t, left = rounding_error(s, t, hi);
+  const double lo = left + last, end = rounding_error(left, last, lo);
+  const double first = hi / d, rest = product_error(-first, d, -hi);
+  const double sum = rest + lo, error = rounding_error(rest, lo, sum);
+  double second = sum / d;
+  const double below = product_error(-second, d, -sum);
+  const double few = error + end, lost = rounding_error(error, end, few);
+  const double sign = below + few, off = fabs(rounding_error(below, few, sign)) + fabs(lost);
+  const bool is_whole = hi + lo == hi && (second != 0 || sign == 0);
+  second = to_odd(second, sign);
+  round_pair(first, second == 0 ? 0 : second, out);
+  return is_whole && can_divide(hi, n) && (off == 0 || fabs(sign) > 2 * off);
 }
 
 /* What two doubles cannot: any words, divided by n and rounded. */
@@ -192,7 +216,7 @@ __device__ __forceinline__ void round_sum(RealSum<R> &s, int64_t n, T *out) {
     round_pair(s.sum.hi, 0, out);
   else if (!s.used && can_divide(s.sum, n))
     round_quotient(s.sum, n, out);
-  else
+  else if (s.used || !divide_terms(s.sum, n, out))
     round_long<T>(&s, n, out);
 }
 
