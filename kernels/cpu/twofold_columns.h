@@ -113,7 +113,7 @@ template <class R, class K> struct TwofoldColumns {
   }
   /* How many rows at a time. */
   int64_t few_of(const Lines &l, int64_t steps) const {
-    if (steps == 1) return is_straight(l) ? (int64_t)BLOCK_ROWS : (int64_t)WOVEN_ROWS;
+    if (steps == 1) return BLOCK_ROWS;
     return lies_ready(l) && l.along % PAGE_BYTES ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
   }
   /* All rows of some steps; of one row until it is NaN. */
@@ -145,16 +145,22 @@ template <class R, class K> struct TwofoldColumns {
     const bool follows = stride == reals || rows > 2 * few; /* a next tile, or rows of this */
     add_rows(l, rows, first, steps, prefetches_columns<R>() && follows ? few * stride : 0);
   }
-  /* Such outputs side by side in the first two. */
-  template <int PARTS>
-  void run_turned(const char *data, int64_t across, int64_t outputs, int64_t n) {
-    choose(STEP, n);
-    for (int64_t row = 0; row < n; row += BLOCK_ROWS) {
-      const int64_t m = least(n - row, (int64_t)BLOCK_ROWS);
-      const char *from = data + row * PARTS * (int64_t)sizeof(R);
+  /* Outputs of a tile from this one on, side by side in the first two. */
+  template <int PARTS> void run_turned(const gpr_tile *t, int64_t first) {
+    const int64_t left = t->outputs - first, some = least(left, (int64_t)(STEP / PARTS));
+    const bool ready = is_plain({t->data, 0, t->along, 0});
+    R *const brought = copy + STEP * BLOCK_ROWS;
+    choose(STEP, t->n);
+    for (int64_t row = 0; row < t->n; row += BLOCK_ROWS) {
+      const int64_t m = least(t->n - row, (int64_t)BLOCK_ROWS), reals = m * PARTS;
+      const char *from = t->data + first * t->across + row * t->along;
+      for (int64_t o = 0; !ready && o < some; o++)
+        source.bring(t, from + o * t->across, t->along, m, brought + o * reals);
+      const R *x = ready ? turned<PARTS>(from, t->across, left, m, copy, STEP)
+                         : turned<PARTS>((const char *)brought, reals * (int64_t)sizeof(R), some, m,
+                                         copy, STEP);
       block->open(!row);
-      infinite |=
-          block->add({turned<PARTS>(from, across, outputs, m, copy, STEP), STEP, m, 0}, exactly);
+      infinite |= block->add({x, STEP, m, 0}, exactly);
       infinite |= block->close(at, m, exactly, !row);
     }
   }
