@@ -85,11 +85,12 @@ struct SideBySide {
   void (*renumber)(void *state, int64_t start, int64_t step); /* or NULL */
   int64_t state, element;                                     /* bytes */
 };
-enum { ABREAST_BYTES = 4 * GPR_VECTOR, SMALL_STATE = 64 };
+enum { ABREAST_BYTES = 256, SMALL_STATE = 64 };
 
 /* A few columns whose rows lie one after the other: more of them, each of some of the rows. */
 static bool is_ribbon(const gpr_tile *t, int64_t element) {
-  return t->along == t->outputs * element && 4 * t->outputs * element < ABREAST_BYTES && t->n >= 64;
+  return t->along == t->outputs * element && 2 * t->outputs * element <= ABREAST_BYTES &&
+         t->n >= 64;
 }
 static GPR_APART void fold_ribbon(const SideBySide &f, char *to, const char *x, int64_t columns,
                                   int64_t rows, int64_t index, bool skip) {
