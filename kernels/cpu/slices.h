@@ -164,12 +164,12 @@ template <class K, class R, int FEW, int ALL, bool SQUARES> struct SlicedBlock {
     const R *at = rows.x;
     for (int64_t row = 0; row < rows.n; row++, at += rows.stride) {
       if (rows.ahead) prefetch_later<STEP>(at, rows.ahead);
-      lost |= a.add(load(at), sizes[0]);
-      if (together) lost |= b.add(load(at + WIDTH), sizes[1]);
+      lost |= a.add(rows.get(at, 0), sizes[0]);
+      if (together) lost |= b.add(rows.get(at, 1), sizes[1]);
     }
     at = rows.x;
     for (int64_t row = 0; !together && row < rows.n; row++, at += rows.stride)
-      lost |= b.add(load(at + WIDTH), sizes[1]);
+      lost |= b.add(rows.get(at, 1), sizes[1]);
     const Doubles all = a.sum[0] + b.sum[0];
     const Words below = (Words)(sizes[0] < above[0]) & (Words)(sizes[1] < above[1]);
     most[0] = sizes[0];
@@ -193,8 +193,7 @@ template <class K, class R, int FEW, int ALL, bool SQUARES> struct SlicedBlock {
   GPR_APART void add_zeros(const Piece<R> &rows, const Doubles *most) {
     for (int k = 0; k < 2; k++) {
       Doubles sum = zero[k];
-      for (int64_t row = 0; row < rows.n; row++)
-        sum += load(rows.x + row * rows.stride + k * WIDTH);
+      for (int64_t row = 0; row < rows.n; row++) sum += rows.get(rows.x + row * rows.stride, k);
       zero[k] = choose((Words)(most[k] == 0), sum, Doubles{});
     }
   }
@@ -202,7 +201,7 @@ template <class K, class R, int FEW, int ALL, bool SQUARES> struct SlicedBlock {
     most[0] = most[1] = Doubles{};
     for (int64_t row = 0; row < rows.n; row++)
       for (int k = 0; k < 2; k++)
-        most[k] = greater_size(most[k], load(rows.x + row * rows.stride + k * WIDTH));
+        most[k] = greater_size(most[k], rows.get(rows.x + row * rows.stride, k));
   }
   GPR_METHOD K *parts() {
     if (!has_part) part[0].open(), part[1].open();

@@ -69,6 +69,11 @@ template <class R, class K> struct TwofoldColumns {
   bool is_straight(const Lines &l) const { return l.step == parts * source.bytes && !tile->cast; }
   bool is_plain(const Lines &l) const { return source.plain && is_straight(l); }
   bool lies_ready(const Lines &l) const { return width >= STEP && is_plain(l); }
+  /* Whether it is every second element of a row of doubles. */
+  bool skips(const Lines &l) const {
+    return sizeof(R) == sizeof(double) && l.reals && source.plain && !tile->cast &&
+           l.step == 2 * parts * source.bytes;
+  }
   /* Whether the last one before this is less than a step. */
   static bool is_cut(const Lines &l, int64_t row) { return l.reals && row * STEP > l.reals; }
   /* The last of a row in any lanes: what is before them was there already. */
@@ -85,6 +90,8 @@ template <class R, class K> struct TwofoldColumns {
     const char *x = l.x + row * l.along + from / parts * l.step;
     int64_t reals = least(start_of(first + steps - 1) + STEP - from, width);
     int64_t pitch = greatest(reals, (int64_t)STEP), lines = n;
+    if (skips(l) && (row + n) * STEP < l.reals) /* beyond the last element nothing is read */
+      return {(const R *)(const void *)x, 2 * STEP, n, ahead, parts};
     if (lies_ready(l) && !is_cut(l, row + n))
       return {(const R *)(const void *)x, l.along / (int64_t)sizeof(R), n, ahead};
     const Piece<R> all = {copy, pitch, n, 0};
@@ -126,7 +133,9 @@ template <class R, class K> struct TwofoldColumns {
       for (int64_t s = 0; s < steps; s++) block[s].open(!row);
       for (int64_t i = 0, m; i < n; i += m) {
         m = least(few, n - i);
-        if (m > 1 && lies_ready(l) && is_cut(l, row + i + m)) m--; /* which is copied by itself */
+        if (m > 1 && ((lies_ready(l) && is_cut(l, row + i + m)) ||
+                      (skips(l) && (row + i + m) * STEP >= l.reals)))
+          m--; /* which is copied by itself */
         Piece<R> piece = rows_of(l, row + i, m, first, steps, ahead);
         const R *x = piece.x - start_of(first);
         for (int64_t s = 0; s < steps; s++) {
