@@ -103,11 +103,13 @@ template <class T> struct Columns<IntegerProduct<T>> {
   }
   typename IntegerProduct<T>::State get(int64_t j) const { return {product[j]}; }
 };
-/* Side by side, where each would wait for the one before. */
+/* Without an instruction for products of 64 bits GCC leaves each waiting for the one before; side
+ * by side none does. */
 template <class O, class T> struct Folder<O, IntegerProduct<T>> {
   static void fold(typename IntegerProduct<T>::State &s, const T *x, int64_t n, int64_t) {
     enum { ABREAST = 16, WORTH_IT = 4 * ABREAST };
-    const int64_t rows = n < WORTH_IT ? 0 : n / ABREAST;
+    constexpr bool waits = sizeof(T) == 8 && GPR_VECTOR < 64;
+    const int64_t rows = waits && n >= WORTH_IT ? n / ABREAST : 0;
     uint64_t all = s.product, product[ABREAST];
     for (int64_t j = 0; rows && j < ABREAST; j++) product[j] = 1;
     if (rows) multiply_columns(product, x, ABREAST, ABREAST, rows);
