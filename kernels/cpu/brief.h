@@ -177,8 +177,8 @@ template <class R, template <class> class Kind>
 struct BriefMoments : BriefTable<BriefOf<MomentsFold<R>, Kind>, Kind, TwofoldMoments> {};
 template <> struct BriefKind<ExactFold<float>> : BriefSums<float> {};
 template <> struct BriefKind<ExactFold<double>> : BriefSums<double> {};
-template <> struct BriefKind<MomentsFold<float>> : BriefMoments<float, Tracked<1>::Moments> {};
-template <> struct BriefKind<MomentsFold<double>> : BriefMoments<double, Tracked<2>::Moments> {};
+template <> struct BriefKind<MomentsFold<float>> : BriefMoments<float, Tracked<2>::Moments> {};
+template <> struct BriefKind<MomentsFold<double>> : BriefMoments<double, Tracked<3>::Moments> {};
 
 GPR_CLOSE
 #endif

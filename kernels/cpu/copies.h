@@ -6,7 +6,7 @@
 
 GPR_OPEN
 
-/* Of any alignment; of more than 8 bytes two words. */
+/* Of any alignment. */
 template <int BYTES> struct Loose {
   typedef typename Unsigned<BYTES>::type type __attribute__((aligned(1), may_alias));
 };
@@ -16,17 +16,24 @@ static GPR_APART void copy_every_second(const char *from, char *to, int64_t n) {
   typedef typename Loose<BYTES>::type E;
   for (int64_t i = 0; i < n; i++) ((E *)to)[i] = ((const E *)from)[2 * i];
 }
-template <int BYTES>
-static void copy_as(const char *from, int64_t step, char *to, int64_t to_step, int64_t n) {
-  typedef typename Loose<BYTES>::type E;
-  if (to_step == BYTES && step == 2 * BYTES) return copy_every_second<BYTES>(from, to, n);
-  GPR_UNROLL(8)
-  for (int64_t i = 0; i < n; i++) *(E *)(to + i * to_step) = *(const E *)(from + i * step);
+/* Some elements by one store: loads of vectors wait for what was stored one by one. */
+template <int BYTES, int... I>
+GPR_FN void copy_vector(const char *from, int64_t step, char *to, Lanes<I...>) {
+  typedef typename Unsigned<BYTES>::type V __attribute__((vector_size(GPR_VECTOR)));
+  const V v = {*(const typename Loose<BYTES>::type *)(from + I * step)...};
+  memcpy(to, &v, sizeof v);
 }
 template <int BYTES>
-static void copy_words(const char *from, int64_t step, char *to, int64_t to_step, int64_t n) {
-  GPR_UNROLL(4)
-  for (int64_t i = 0; i < n; i++) memcpy(to + i * to_step, from + i * step, BYTES);
+static void copy_as(const char *from, int64_t step, char *to, int64_t to_step, int64_t n) {
+  enum { EACH = GPR_VECTOR / BYTES };
+  int64_t i = 0;
+  if constexpr (BYTES <= 8)
+    if (to_step == BYTES && step == 2 * BYTES) return copy_every_second<BYTES>(from, to, n);
+  if constexpr (BYTES == 4 || BYTES == 8)
+    for (; to_step == BYTES && i + EACH <= n; i += EACH)
+      copy_vector<BYTES>(from + i * step, step, to + i * BYTES, LanesTo<EACH>());
+  GPR_UNROLL(8)
+  for (; i < n; i++) memcpy(to + i * to_step, from + i * step, BYTES);
 }
 static void copy(const char *from, int64_t step, char *to, int64_t to_step, int64_t n, int bytes) {
   if (step == bytes && to_step == bytes) {
@@ -38,8 +45,8 @@ static void copy(const char *from, int64_t step, char *to, int64_t to_step, int6
     case 2: return copy_as<2>(from, step, to, to_step, n);
     case 4: return copy_as<4>(from, step, to, to_step, n);
     case 8: return copy_as<8>(from, step, to, to_step, n);
-    case 16: return copy_words<16>(from, step, to, to_step, n);
-    default: return copy_words<32>(from, step, to, to_step, n);
+    case 16: return copy_as<16>(from, step, to, to_step, n);
+    default: return copy_as<32>(from, step, to, to_step, n);
   }
 }
 

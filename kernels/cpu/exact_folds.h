@@ -127,7 +127,7 @@ template <class F> struct ExactTiles {
   typedef typename F::Element T;
   typedef typename F::State State;
   static constexpr bool plain = sizeof(typename RealOf<T>::type) == sizeof(double);
-  enum { SQUARES = Same<F, ExactFold<T>>::value ? 0 : plain ? 2 : 1 };
+  enum { SQUARES = Same<F, ExactFold<T>>::value ? 0 : plain ? 3 : 2 };
   /* Of contiguous numbers: more would lose something more often, which slices do by themselves. */
   enum { BLOCK = SQUARES > 0 || plain ? 32768 : 8192 };
   typedef typename KindOf<T, SQUARES, !plain>::type Fold;
@@ -135,7 +135,7 @@ template <class F> struct ExactTiles {
 
   template <class S> static bool holds(const S &s, int lane) { return s.errors[lane] == 0; }
   /* An output of some vectors, unless these have lost of it, or met what is special. */
-  static bool take(State &s, const K *part, int lane) {
+  template <class K> static bool take(State &s, const K *part, int lane) {
     bool held = true;
     for (int p = 0; p < F::parts; p++) {
       held &= part[p].special[lane] == 0 && holds(part[p], lane);
@@ -157,8 +157,23 @@ template <class F> struct ExactTiles {
     }
     return held;
   }
+  /* Floats that lie far apart by slices, which sums that lie close together do without. */
+  static bool take_far(State &s, const gpr_tile *t, const char *data) {
+    typedef TwofoldFold<T, TrackedSum> Far;
+    gpr_tile one = *t;
+    bool held = false;
+    one.data = data;
+    one.outputs = 1;
+    Far::Tiles::template each<true>(
+        &one, Far::source, [&](int64_t, int64_t, int64_t, typename Far::Tiles::K *part, int64_t) {
+          held = take(s, part, 0);
+        });
+    return held;
+  }
   static GPR_APART void again(State &s, const gpr_tile *t, const char *data) {
     T x[GPR_SHORT];
+    if constexpr (!LEAN && !plain && SQUARES == 0)
+      if (take_far(s, t, data)) return;
     for (int64_t i = 0; i < t->n; i += GPR_SHORT) {
       const int64_t m = least(t->n - i, (int64_t)GPR_SHORT);
       bring(t, data + i * t->along, t->along, m, x);

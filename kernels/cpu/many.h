@@ -85,17 +85,24 @@ struct SideBySide {
   void (*renumber)(void *state, int64_t start, int64_t step); /* or NULL */
   int64_t state, element;                                     /* bytes */
 };
-enum { ABREAST_BYTES = 4 * GPR_VECTOR, SMALL_STATE = 64 };
+enum { ABREAST_BYTES = 256, SMALL_STATE = 64 };
+
+/* Of small elements there are many states to a vector, which take longer than they save. */
+static bool is_small(int64_t element) { return element < 4; }
+static int64_t abreast(int64_t element) {
+  return is_small(element) ? 4 * GPR_VECTOR : (int64_t)ABREAST_BYTES;
+}
 
 /* A few columns whose rows lie one after the other: more of them, each of some of the rows. */
 static bool is_ribbon(const gpr_tile *t, int64_t element) {
-  return t->along == t->outputs * element && 4 * t->outputs * element < ABREAST_BYTES && t->n >= 64;
+  const int64_t row = t->outputs * element, most = abreast(element);
+  return t->along == row && t->n >= 64 && (is_small(element) ? 4 * row < most : 2 * row <= most);
 }
 static GPR_APART void fold_ribbon(const SideBySide &f, char *to, const char *x, int64_t columns,
                                   int64_t rows, int64_t index, bool skip) {
   enum { ROWS = 512, FEW_ROWS = 16 };
   alignas(64) char part[ABREAST_BYTES * SMALL_STATE];
-  const int64_t most = ABREAST_BYTES / f.element / columns;
+  const int64_t most = abreast(f.element) / f.element / columns;
   for (int64_t i = 0; i < rows;) {
     const int64_t fit = least(most, (rows - i) / FEW_ROWS);
     const int64_t together = fit ? fit : least(most, rows - i);

@@ -15,8 +15,10 @@ template <class D> struct TrackedSum : TwofoldSum<D> {
   template <bool NARROW> GPR_METHOD void add(const D x) { this->add_exactly(x); }
   GPR_METHOD void settle(double) {}
 };
-/* With sums of squares, as one or, of doubles, whose squares have twice as many bits, as two, of
- * which the second has what the first loses and what is far below it. */
+GPR_FN bool is_zero(double x) { return x == 0; }
+GPR_FN bool is_zero(Doubles x) { return !mask_of((Words)(x != 0)); }
+/* With sums of squares, as pairs of which each has what the one before loses: those of doubles have
+ * twice as many bits, and one pair more is for what lies far apart. */
 template <int SQUARES> struct Tracked {
   template <class D> struct Moments : TrackedSum<D> {
     TwofoldSum<D> square[SQUARES];
@@ -25,51 +27,40 @@ template <int SQUARES> struct Tracked {
       TwofoldSum<D>::open();
       for (int i = 0; i < SQUARES; i++) square[i].open();
     }
-    GPR_METHOD void add_square(const D x) {
-      Twofold<D> &sum = square[0].sum;
-      const D high = sum.high + x, lost = rounding_error(sum.high, x, high);
-      sum.high = high;
-      add_below(lost);
-    }
-    GPR_METHOD void add_below(const D x) {
-      Twofold<D> &sum = square[0].sum;
-      const D low = sum.low + x;
-      if constexpr (SQUARES == 1)
-        square[0].errors += size_of(rounding_error(sum.low, x, low));
-      else
-        square[1].add_exactly(rounding_error(sum.low, x, low));
-      sum.low = low;
+    /* To the numbers of the pairs from this one on. */
+    template <int FROM> GPR_METHOD void add_square(const D x) {
+      TwofoldSum<D> &pair = square[least(FROM / 2, SQUARES - 1)];
+      if (FROM == 2 * SQUARES - 2 && is_zero(x)) return; /* mostly */
+      if constexpr (FROM == 2 * SQUARES) {
+        pair.errors += size_of(x);
+      } else {
+        D &to = FROM % 2 ? pair.sum.low : pair.sum.high;
+        const D from = to;
+        to = from + x;
+        add_square<FROM + 1>(rounding_error(from, x, to));
+      }
     }
     template <bool NARROW> GPR_METHOD void add(const D x) {
       const D product = GPR_PRODUCT(x, x);
       this->add_exactly(x);
-      add_square(product);
+      add_square<0>(product);
       if constexpr (!NARROW) {
         const Words low = (Words)(product < 0x1p-900) & (Words)(x != 0); /* whose rest underflows */
-        square[1].add_exactly(product_rest(x, x, product));
-        square[1].errors += (Doubles)(low & bits(1 - Doubles{}));
+        add_square<2>(product_rest(x, x, product));
+        square[SQUARES - 1].errors += (Doubles)(low & bits(1 - Doubles{}));
       }
     }
     GPR_METHOD void merge(const Moments &other) {
       TwofoldSum<D>::merge(other);
-      add_square(other.square[0].sum.high);
-      add_below(other.square[0].sum.low);
-      square[0].errors += other.square[0].errors;
-      if constexpr (SQUARES > 1) square[1].merge(other.square[1]);
+      merge(other, LanesTo<SQUARES>());
+    }
+    template <int... I> GPR_METHOD void merge(const Moments &other, Lanes<I...>) {
+      ((add_square<2 * I>(other.square[I].sum.high), add_square<2 * I + 1>(other.square[I].sum.low),
+        square[I].errors += other.square[I].errors),
+       ...);
     }
   };
 };
-
-/* a + b·c of an exact product. */
-GPR_FN Doubles add_product(const Doubles a, const Doubles b, const Doubles c) {
-#if defined(__AVX512F__)
-  return (Doubles)_mm512_fmadd_pd((__m512d)b, (__m512d)c, (__m512d)a);
-#elif defined(__FMA__) && defined(__AVX2__)
-  return (Doubles)_mm256_fmadd_pd((__m256d)b, (__m256d)c, (__m256d)a);
-#else
-  return a + GPR_PRODUCT(b, c);
-#endif
-}
 
 /* Of BLOCK_ROWS numbers a lane. Squares: slices of 24 bits, whose products' sums have 53. */
 template <int SLICES, bool SQUARES> struct Slices {
@@ -83,6 +74,11 @@ template <int SLICES, bool SQUARES> struct Slices {
   GPR_METHOD void open(const Doubles above) {
     for (int i = 0; i < SLICES; i++) sum[i] = start(i, above);
     for (int i = 0; i < PRODUCTS; i++) product[i] = Doubles{};
+  }
+  /* The first of as many, or these back. */
+  template <int N> GPR_METHOD void read(const Slices<N, SQUARES> &from) {
+    for (int i = 0; i < least(N, SLICES); i++) sum[i] = from.sum[i];
+    for (int i = 0; i < least((int)from.PRODUCTS, (int)PRODUCTS); i++) product[i] = from.product[i];
   }
   /* Bits of what no slice holds, beside the sign of a zero. Without loops, for which GCC 12 would
    * keep the sums in memory. */
@@ -105,66 +101,82 @@ template <int SLICES, bool SQUARES> struct Slices {
     ((product[I * (I + 1) / 2 + J] = add_product(product[I * (I + 1) / 2 + J], slice[I], slice[J])),
      ...);
   }
-  /* zero: what a sum of zero is. */
-  template <class K> GPR_METHOD void put(K &to, const Doubles above, const Doubles zero) const {
-    for (int i = 0; i < SLICES; i++) {
+  /* Of the first `used`. zero: what a sum of zero is. */
+  template <class K>
+  GPR_METHOD void put(K &to, int used, const Doubles above, const Doubles zero) const {
+    for (int i = 0; i < used; i++) {
       const Doubles one = sum[i] - start(i, above);
       to.add_exactly(choose((Words)(one == 0), zero, one));
     }
     if constexpr (SQUARES)
-      for (int i = 0, p = 0; i < SLICES; i++)
+      for (int i = 0, p = 0; i < used; i++)
         for (int j = 0; j <= i; j++, p++) {
           const Doubles one = i == j ? product[p] : 2.0 * product[p];
           if (i + j < 3)
-            to.add_square(one);
-          else if constexpr (SLICES > 2)
-            to.square[1].add_exactly(one);
+            to.template add_square<0>(one);
+          else
+            to.template add_square<2>(one);
         }
   }
 };
 
-/* Rows of magnitudes below a power of two, which stays while they are; what slices do not hold goes
- * to sums that know what they lose. */
-template <class K, class R, int SLICES, bool SQUARES> struct SlicedBlock {
-  static constexpr double LEAST = 0x1p-440, MOST = 0x1p440;
+/* Rows of magnitudes below a power of two, which stays while they are: by few slices, and where
+ * these do not hold them by all. What all do not hold goes to sums that know what they lose. */
+template <class K, class R, int FEW, int ALL, bool SQUARES> struct SlicedBlock {
+  static constexpr double LEAST = 0x1p-430, MOST = 0x1p440;
   enum { MISSES = 2 }; /* after more, bins are quicker */
-  typedef Slices<SLICES, SQUARES> S;
+  /* Above the greatest of a piece, for those that follow. */
+  static constexpr double ROOM = 16;
+  enum { STAY_MOST = 64 }; /* pieces, before few slices are tried again */
+  typedef Slices<ALL, SQUARES> S;
   S slices[2];
   Doubles above[2], zero[2];
   K part[2];
   bool has_part, has_above;
-  int misses; /* one after the other */
+  int used;       /* of the slices */
+  int wide, stay; /* pieces that are to take all; how many after the next miss */
+  int misses;     /* one after the other */
 
   GPR_METHOD void open(bool is_first) {
-    if (is_first) above[0] = above[1] = 1.0 - Doubles{}, has_above = false, misses = 0;
+    if (is_first) {
+      above[0] = above[1] = 1.0 - Doubles{};
+      has_above = false;
+      wide = stay = misses = 0;
+    }
     has_part = false;
+    open_slices();
+  }
+  GPR_METHOD void open_slices() {
+    used = FEW;
     for (int k = 0; k < 2; k++) {
       slices[k].open(above[k]);
       zero[k] = -Doubles{};
     }
   }
-  /* The slices as they were if they do not hold the rows. */
-  GPR_METHOD bool slice(const Piece<R> &rows, Doubles *most) {
+  /* The slices as they were if so many do not hold the rows. */
+  template <int FIRST> GPR_METHOD bool slice(const Piece<R> &rows, Doubles *most) {
     constexpr bool together = !SQUARES; /* more do not fit 16 registers */
-    S a = slices[0], b = slices[1];
+    Slices<FIRST, SQUARES> a, b;
+    a.read(slices[0]);
+    b.read(slices[1]);
     Words lost = {};
     Doubles sizes[2] = {};
     const R *at = rows.x;
     for (int64_t row = 0; row < rows.n; row++, at += rows.stride) {
       if (rows.ahead) prefetch_later<STEP>(at, rows.ahead);
-      lost |= a.add(load(at), sizes[0]);
-      if (together) lost |= b.add(load(at + WIDTH), sizes[1]);
+      lost |= a.add(rows.get(at, 0), sizes[0]);
+      if (together) lost |= b.add(rows.get(at, 1), sizes[1]);
     }
     at = rows.x;
     for (int64_t row = 0; !together && row < rows.n; row++, at += rows.stride)
-      lost |= b.add(load(at + WIDTH), sizes[1]);
+      lost |= b.add(rows.get(at, 1), sizes[1]);
     const Doubles all = a.sum[0] + b.sum[0];
     const Words below = (Words)(sizes[0] < above[0]) & (Words)(sizes[1] < above[1]);
     most[0] = sizes[0];
     most[1] = sizes[1];
     if (mask_of((Words)((lost << 1) != 0) | ~below | ~(Words)(all - all == 0))) return false;
-    slices[0] = a;
-    slices[1] = b;
+    slices[0].read(a);
+    slices[1].read(b);
     misses = 0;
     if (mask_of((Words)(sizes[0] == 0) | (Words)(sizes[1] == 0)))
       add_zeros(rows, sizes);
@@ -172,12 +184,16 @@ template <class K, class R, int SLICES, bool SQUARES> struct SlicedBlock {
       zero[0] = zero[1] = Doubles{};
     return true;
   }
+  GPR_APART bool slice_all(const Piece<R> &rows, Doubles *most) {
+    if (!slice<ALL>(rows, most)) return false;
+    used = ALL;
+    return true;
+  }
   /* Of lanes that are all zeros. */
   GPR_APART void add_zeros(const Piece<R> &rows, const Doubles *most) {
     for (int k = 0; k < 2; k++) {
       Doubles sum = zero[k];
-      for (int64_t row = 0; row < rows.n; row++)
-        sum += load(rows.x + row * rows.stride + k * WIDTH);
+      for (int64_t row = 0; row < rows.n; row++) sum += rows.get(rows.x + row * rows.stride, k);
       zero[k] = choose((Words)(most[k] == 0), sum, Doubles{});
     }
   }
@@ -185,7 +201,7 @@ template <class K, class R, int SLICES, bool SQUARES> struct SlicedBlock {
     most[0] = most[1] = Doubles{};
     for (int64_t row = 0; row < rows.n; row++)
       for (int k = 0; k < 2; k++)
-        most[k] = greater_size(most[k], load(rows.x + row * rows.stride + k * WIDTH));
+        most[k] = greater_size(most[k], rows.get(rows.x + row * rows.stride, k));
   }
   GPR_METHOD K *parts() {
     if (!has_part) part[0].open(), part[1].open();
@@ -193,31 +209,38 @@ template <class K, class R, int SLICES, bool SQUARES> struct SlicedBlock {
     return part;
   }
   GPR_METHOD void put(K *to) const {
-    for (int k = 0; k < 2; k++) slices[k].put(to[k], above[k], zero[k]);
+    for (int k = 0; k < 2; k++) slices[k].put(to[k], used, above[k], zero[k]);
   }
   /* A power of two for such rows, with room for others; whether it is another one. */
-  bool look(const Doubles *most, Doubles *power) const {
+  bool look(const Doubles *most, Doubles *power, bool grows) const {
     Words odd = {}, other = {};
     for (int k = 0; k < 2; k++) {
       const Words none = (Words)(most[k] == 0);
       odd |= ~(none | ((Words)(most[k] >= LEAST) & (Words)(most[k] <= MOST)));
-      power[k] = choose(none, above[k], 4.0 * (Doubles)(bits(most[k]) & 0x7ffull << 52));
+      power[k] = choose(none, above[k], ROOM * (Doubles)(bits(most[k]) & 0x7ffull << 52));
+      if (grows) power[k] = choose((Words)(power[k] < above[k]), above[k], power[k]);
       other |= (Words)(power[k] != above[k]);
     }
     return mask_of(other) && !mask_of(odd);
   }
+  /* What few slices, or all that were tried, do not hold. */
   GPR_APART bool add_again(const Piece<R> &rows, Doubles *most) {
     Doubles power[2];
-    const bool is_other = look(most, power);
+    const bool fits = !mask_of(~((Words)(most[0] < above[0]) & (Words)(most[1] < above[1])));
+    if (ALL > FEW && has_above && fits && !wide && slice_all(rows, most)) {
+      wide = stay = least(2 * stay + 1, (int)STAY_MOST);
+      return false;
+    }
+    const bool is_other = look(most, power, has_above && !fits);
     parts();
     if (is_other) {
       put(part);
       above[0] = power[0];
       above[1] = power[1];
-      open(false);
+      open_slices();
     }
-    has_part = has_above = true;
-    if (is_other && slice(rows, most)) return false;
+    has_above = true;
+    if (is_other && (slice<FEW>(rows, most) || (ALL > FEW && slice_all(rows, most)))) return false;
     if (++misses <= MISSES) return add_rows<false>(part, rows);
     for (int k = 0; k < 2; k++) part[k].errors += __builtin_inf();
     return look_for_special(part, rows);
@@ -225,8 +248,17 @@ template <class K, class R, int SLICES, bool SQUARES> struct SlicedBlock {
   GPR_METHOD bool add(const Piece<R> &rows, bool) {
     Doubles most[2];
     if (misses > MISSES) return look_for_special(parts(), rows);
-    if (!has_above) look_at(rows, most);
-    return !(has_above && slice(rows, most)) && add_again(rows, most);
+    if (!has_above) {
+      look_at(rows, most);
+    } else if (wide) {
+      wide--;
+      if (slice_all(rows, most)) return false;
+      wide++;
+    } else if (slice<FEW>(rows, most)) {
+      stay = 0;
+      return false;
+    }
+    return add_again(rows, most);
   }
   GPR_METHOD bool close(K *to, int64_t, bool, bool is_first) {
     if (is_first) to[0].open(), to[1].open();
@@ -237,13 +269,16 @@ template <class K, class R, int SLICES, bool SQUARES> struct SlicedBlock {
 };
 
 template <>
-struct StepBlock<TrackedSum<Doubles>, double> : SlicedBlock<TrackedSum<Doubles>, double, 2, false> {
-};
+struct StepBlock<TrackedSum<Doubles>, double>
+    : SlicedBlock<TrackedSum<Doubles>, double, 2, 2, false> {};
+template <>
+struct StepBlock<TrackedSum<Doubles>, float>
+    : SlicedBlock<TrackedSum<Doubles>, float, 2, 2, false> {};
 template <int SQUARES> using TrackedMoments = typename Tracked<SQUARES>::template Moments<Doubles>;
 template <>
-struct StepBlock<TrackedMoments<1>, float> : SlicedBlock<TrackedMoments<1>, float, 2, true> {};
+struct StepBlock<TrackedMoments<2>, float> : SlicedBlock<TrackedMoments<2>, float, 2, 3, true> {};
 template <>
-struct StepBlock<TrackedMoments<2>, double> : SlicedBlock<TrackedMoments<2>, double, 3, true> {};
+struct StepBlock<TrackedMoments<3>, double> : SlicedBlock<TrackedMoments<3>, double, 3, 4, true> {};
 
 GPR_CLOSE
 #endif

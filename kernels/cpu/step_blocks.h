@@ -16,10 +16,26 @@ enum { PANEL_BYTES = 4096, BLOCK_ROWS = 64, WOVEN_ROWS = 16 };
  */
 enum { PAGE_BYTES = 4096, WAYS = 8 };
 
-/* Rows of STEP reals where they lie; the next ones lie `ahead` of them, or 0. */
+/* Of two vectors every second one of UNIT lanes, in an order that is a single shuffle's. */
+template <int UNIT, int... L> GPR_FN Doubles second_lanes(Doubles a, Doubles b, Lanes<L...>) {
+  return __builtin_shufflevector(a, b, (L / UNIT % 2 ? L - UNIT + WIDTH : L)...);
+}
+/* Rows of STEP reals where they lie; the next ones lie `ahead` of them, or 0. unit: 0, or every
+ * second one of so many doubles counts. */
 template <class R> struct Piece {
   const R *x;
   int64_t stride, n, ahead;
+  int unit = 0;
+
+  /* Vector k of a row. */
+  GPR_METHOD Doubles get(const R *at, int k) const {
+    if constexpr (sizeof(R) == sizeof(double)) {
+      const R *two = at + 2 * k * WIDTH;
+      if (unit == 1) return second_lanes<1>(load(two), load(two + WIDTH), LanesTo<WIDTH>());
+      if (unit == 2) return second_lanes<2>(load(two), load(two + WIDTH), LanesTo<WIDTH>());
+    }
+    return load(at + k * WIDTH);
+  }
 };
 /* Whether a lane has an infinity, of what is not finite. */
 template <class K, class R> GPR_APART bool look_for_special(K *to, const Piece<R> &rows) {
@@ -27,7 +43,7 @@ template <class K, class R> GPR_APART bool look_for_special(K *to, const Piece<R
   for (int k = 0; k < 2; k++) {
     Doubles special = {};
     for (int64_t row = 0; row < rows.n; row++) {
-      const Doubles d = load(rows.x + row * rows.stride + k * WIDTH);
+      const Doubles d = rows.get(rows.x + row * rows.stride, k);
       special += (Doubles)(bits(d) & (Words)(d - d != 0));
       infinite |= (Words)(size_of(d) == __builtin_inf());
     }
@@ -43,11 +59,11 @@ template <bool EXACTLY, class K, class R> GPR_FN bool add_rows(K *to, const Piec
     const R *at = rows.x + row * rows.stride;
     if (rows.ahead) prefetch_later<STEP>(at, rows.ahead);
     if constexpr (EXACTLY) {
-      a.add_exactly(load(at));
-      b.add_exactly(load(at + WIDTH));
+      a.add_exactly(rows.get(at, 0));
+      b.add_exactly(rows.get(at, 1));
     } else {
-      a.template add<narrow>(load(at));
-      b.template add<narrow>(load(at + WIDTH));
+      a.template add<narrow>(rows.get(at, 0));
+      b.template add<narrow>(rows.get(at, 1));
     }
   }
   to[0] = a;

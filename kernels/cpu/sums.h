@@ -151,8 +151,8 @@ template <class O, class T> struct QuickSum {
         alone(t->data + o * t->across, t, t->counts ? t->counts[o] : t->n, nullptr, to + o);
     }
   }
-  /* Of two, if they are finite: an addition of IEEE rounds the exact sum once, and has its zeros.
-   */
+  /* Of two, if they are finite: an addition of IEEE rounds the exact sum once, and has its zeros;
+   * half of it is exact, or what was below all rounding is rounded then. */
   static GPR_APART bool add(const gpr_tile *t, T *to) {
     const R *x = (const R *)(const void *)t->data, *y = x + t->along / (int64_t)sizeof(R);
     R *result = (R *)(void *)to;
@@ -160,7 +160,7 @@ template <class O, class T> struct QuickSum {
     for (int64_t j = 0; j < t->outputs * PARTS; j++) {
       const R sum = x[j] + y[j];
       odd |= sum - sum != 0;
-      result[j] = sum;
+      result[j] = O::divides ? sum * (R)0.5 : sum;
     }
     finish_rounded(to, t->outputs, 2, to);
     return !odd;
@@ -175,7 +175,7 @@ template <class O, class T> struct QuickSum {
       return put_none(t, to);
     }
     if constexpr (plain) {
-      if (t->n == 2 && !lines && !O::divides && !t->counts && add(t, to)) return true;
+      if (t->n == 2 && !lines && !t->counts && add(t, to)) return true;
       if (lines ? t->along != (int64_t)sizeof(T) : t->outputs < STEP / PARTS) return false;
       few(t, to);
       return put_none(t, to);

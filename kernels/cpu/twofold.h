@@ -10,10 +10,8 @@ GPR_OPEN
 
 /* TwoProd by one fused instruction, where there is one. */
 GPR_FN Doubles product_rest(const Doubles a, const Doubles b, const Doubles product) {
-#if defined(__AVX512F__)
-  return (Doubles)_mm512_fmsub_pd((__m512d)a, (__m512d)b, (__m512d)product);
-#elif defined(__FMA__) && defined(__AVX2__)
-  return (Doubles)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)product);
+#ifdef GPR_FUSED
+  return GPR_FUSED(fmsub, a, b, product);
 #else
   return product_error(a, b, product);
 #endif

@@ -69,6 +69,11 @@ template <class R, class K> struct TwofoldColumns {
   bool is_straight(const Lines &l) const { return l.step == parts * source.bytes && !tile->cast; }
   bool is_plain(const Lines &l) const { return source.plain && is_straight(l); }
   bool lies_ready(const Lines &l) const { return width >= STEP && is_plain(l); }
+  /* Whether it is every second element of a row of doubles. */
+  bool skips(const Lines &l) const {
+    return sizeof(R) == sizeof(double) && l.reals && source.plain && !tile->cast &&
+           l.step == 2 * parts * source.bytes;
+  }
   /* Whether the last one before this is less than a step. */
   static bool is_cut(const Lines &l, int64_t row) { return l.reals && row * STEP > l.reals; }
   /* The last of a row in any lanes: what is before them was there already. */
@@ -85,6 +90,8 @@ template <class R, class K> struct TwofoldColumns {
     const char *x = l.x + row * l.along + from / parts * l.step;
     int64_t reals = least(start_of(first + steps - 1) + STEP - from, width);
     int64_t pitch = greatest(reals, (int64_t)STEP), lines = n;
+    if (skips(l) && (row + n) * STEP < l.reals) /* beyond the last element nothing is read */
+      return {(const R *)(const void *)x, 2 * STEP, n, ahead, parts};
     if (lies_ready(l) && !is_cut(l, row + n))
       return {(const R *)(const void *)x, l.along / (int64_t)sizeof(R), n, ahead};
     const Piece<R> all = {copy, pitch, n, 0};
@@ -113,7 +120,7 @@ template <class R, class K> struct TwofoldColumns {
   }
   /* How many rows at a time. */
   int64_t few_of(const Lines &l, int64_t steps) const {
-    if (steps == 1) return is_straight(l) ? (int64_t)BLOCK_ROWS : (int64_t)WOVEN_ROWS;
+    if (steps == 1) return BLOCK_ROWS;
     return lies_ready(l) && l.along % PAGE_BYTES ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
   }
   /* All rows of some steps; of one row until it is NaN. */
@@ -126,7 +133,9 @@ template <class R, class K> struct TwofoldColumns {
       for (int64_t s = 0; s < steps; s++) block[s].open(!row);
       for (int64_t i = 0, m; i < n; i += m) {
         m = least(few, n - i);
-        if (m > 1 && lies_ready(l) && is_cut(l, row + i + m)) m--; /* which is copied by itself */
+        if (m > 1 && ((lies_ready(l) && is_cut(l, row + i + m)) ||
+                      (skips(l) && (row + i + m) * STEP >= l.reals)))
+          m--; /* which is copied by itself */
         Piece<R> piece = rows_of(l, row + i, m, first, steps, ahead);
         const R *x = piece.x - start_of(first);
         for (int64_t s = 0; s < steps; s++) {
@@ -145,16 +154,22 @@ template <class R, class K> struct TwofoldColumns {
     const bool follows = stride == reals || rows > 2 * few; /* a next tile, or rows of this */
     add_rows(l, rows, first, steps, prefetches_columns<R>() && follows ? few * stride : 0);
   }
-  /* Such outputs side by side in the first two. */
-  template <int PARTS>
-  void run_turned(const char *data, int64_t across, int64_t outputs, int64_t n) {
-    choose(STEP, n);
-    for (int64_t row = 0; row < n; row += BLOCK_ROWS) {
-      const int64_t m = least(n - row, (int64_t)BLOCK_ROWS);
-      const char *from = data + row * PARTS * (int64_t)sizeof(R);
+  /* Outputs of a tile from this one on, side by side in the first two. */
+  template <int PARTS> void run_turned(const gpr_tile *t, int64_t first) {
+    const int64_t left = t->outputs - first, some = least(left, (int64_t)(STEP / PARTS));
+    const bool ready = is_plain({t->data, 0, t->along, 0});
+    R *const brought = copy + STEP * BLOCK_ROWS;
+    choose(STEP, t->n);
+    for (int64_t row = 0; row < t->n; row += BLOCK_ROWS) {
+      const int64_t m = least(t->n - row, (int64_t)BLOCK_ROWS), reals = m * PARTS;
+      const char *from = t->data + first * t->across + row * t->along;
+      for (int64_t o = 0; !ready && o < some; o++)
+        source.bring(t, from + o * t->across, t->along, m, brought + o * reals);
+      const R *x = ready ? turned<PARTS>(from, t->across, left, m, copy, STEP)
+                         : turned<PARTS>((const char *)brought, reals * (int64_t)sizeof(R), some, m,
+                                         copy, STEP);
       block->open(!row);
-      infinite |=
-          block->add({turned<PARTS>(from, across, outputs, m, copy, STEP), STEP, m, 0}, exactly);
+      infinite |= block->add({x, STEP, m, 0}, exactly);
       infinite |= block->close(at, m, exactly, !row);
     }
   }
