@@ -14,6 +14,7 @@ import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -230,7 +231,7 @@ def main():
     parser.add_argument("--seed", type=int, default=int(1000 * time.time()))
     asked = parser.parse_args()
     many, end = (asked.processes, time.time() + asked.seconds) if asked.seconds else (1, 0)
-    with ProcessPoolExecutor(many) as pool:
+    with ProcessPoolExecutor(many, get_context("spawn")) as pool:  # CUDA survives no fork
         seeds = [asked.seed + i for i in range(many)]
         done = list(pool.map(partial(work, step=many, end=end), seeds))
     cases, raised = (sum(part[i] for part in done) for i in (0, 1))

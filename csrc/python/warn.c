@@ -66,8 +66,21 @@ static int64_t next_special(const char *data, int64_t i, int64_t count, const re
  * class. */
 typedef struct pending {
   unsigned char *classes;
-  int64_t left;
+  int64_t left, read; /* read: elements, or so, since Ctrl-C was asked for */
 } pending;
+
+/* Some milliseconds' look. */
+enum { AT_A_TIME = 1 << 22 };
+
+/* Without the GIL. After Ctrl-C nothing is left to look for. */
+static void ask_for_signals(pending *p, int64_t read) {
+  p->read += read;
+  if (p->read < AT_A_TIME) return;
+  p->read = 0;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  if (PyErr_CheckSignals()) p->left = 0;
+  PyGILState_Release(state);
+}
 
 static void is_known(pending *p, int64_t output, int class) {
   if (!(p->classes[output] & class)) return;
@@ -84,7 +97,14 @@ static void look_at_row(const char *data, const char *mask, const gpr_dims *dims
   const int is_dense = n > 1 && stride == r->bytes * r->parts;
   for (int64_t i = 0; i < n * r->parts && p->left; i++) {
     if (!place && !p->classes[output]) break;
-    if (is_dense && (i = next_special(data, i, n * r->parts, r)) == n * r->parts) break;
+    const int64_t from = i, left = n * r->parts - i;
+    const int64_t stop = i + (left < AT_A_TIME ? left : AT_A_TIME);
+    if (is_dense) i = next_special(data, i, stop, r);
+    ask_for_signals(p, i - from + 1);
+    if (i == stop) {
+      i--;
+      continue;
+    }
     const int64_t element = i / r->parts;
     const int class = class_of(data + element * stride + i % r->parts * r->bytes, r);
     if (class && (!mask || mask[element * step])) is_known(p, output + element * place, class);
@@ -198,7 +218,7 @@ static int skips_nan(const gpr_call *call) { return gpr_skips(call->op, call->vi
 static int flags_of(const gpr_call *call, const char *results, int64_t count, int told) {
   const int skips = skips_nan(call), infinite = told ? NPY_FPE_DIVIDEBYZERO : NPY_FPE_OVERFLOW;
   const real r = real_of(call->what.result, 0), of = real_of(call->view.dtype, call->view.swapped);
-  pending p = {PyMem_RawCalloc((size_t)count, 1), 0};
+  pending p = {PyMem_RawCalloc((size_t)count, 1), 0, 0};
   int flags = 0, found = 0;
   if (!p.classes) return 0;
   for (int64_t i = 0; (i = next_special(results, i, count * r.parts, &r)) < count * r.parts; i++) {
@@ -310,7 +330,7 @@ int gpr_warn(const gpr_call *call, int64_t least, int finite, const void *result
     flags = look(call, finite, results, count, text != NULL);
   } else if (is_asked_for()) {
     Py_BEGIN_ALLOW_THREADS flags = look(call, finite, results, count, text != NULL);
-    Py_END_ALLOW_THREADS
+    Py_END_ALLOW_THREADS if (PyErr_Occurred()) return 0;
   }
   return give(call, flags, text, least);
 }
