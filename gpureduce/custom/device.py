@@ -20,9 +20,10 @@ _COST = {"div": 12, "rem": 30, "call": 40}
 _RUN_BYTES = 160  # that a thread loads at a time
 _UNIT_BYTES = 64  # of shared memory; 16 and 32 took a fifth and a tenth longer on an H200
 _PACKET_BYTES = 16  # that a lane loads of one array by one instruction
-# That a lane has on their way, or of their nodes. Of float32's hypot on an H200, rows of 3,600 to
-# 6,789 read at 48 to 59 % of the limit with 8 and at 61 to 69 with 4; whole arrays alike.
-_ROWS, _ROWS_BYTES = 4, 256
+# That a lane has on their way, or of their nodes: of small states fewer, which leave less where a
+# row ends. On an H200 float32's hypot along rows of 3,600 to 6,789 read at 48 to 59 % of the limit
+# with 8 and at 61 to 69 with 4, whole arrays alike; Welford's states of 24 bytes at 64 and 54.
+_ROWS, _ROWS_BYTES, _SMALL_STATE = 8, 256, 16
 # Registers of a multiprocessor, for each of 32 lanes, and what a lane needs beside its rows. On an
 # H200 float32's hypot was fastest with 25 warps, Welford's states with 13 to 16, matrices with 8.
 _REGISTERS, _REGISTERS_BESIDE = 2048, 10
@@ -98,7 +99,8 @@ def shape_of(program: Program) -> Shape:
     unit = _most(1, run, given, _UNIT_BYTES)
     packet = _most(1, 8, widest, _PACKET_BYTES)
     packet = _most(1, packet, cost, _RUN_COST)
-    rows = _most(1, _ROWS, max(packet * given, state), _ROWS_BYTES)
+    rows = _ROWS // 2 if state < _SMALL_STATE else _ROWS
+    rows = _most(1, rows, max(packet * given, state), _ROWS_BYTES)
     rows = _most(1, rows, packet * cost, _RUN_COST)
     is_ahead = run >= 4 and all(stream.scalar.bytes >= 4 for stream in program.streams)
     is_ahead &= _THREADS * run * given <= _SHARED
