@@ -173,7 +173,7 @@ for name, call in calls.items():
     call()
     count, usual = driver.calls(), driver.alive()
     for n in sorted(rng.choice(count, min(count, 40), replace=False) + 1):
-        for _ in range(2):  # what the next calls take again is kept once, as two that overlap do
+        for _ in range(5):  # what the next calls take again is kept once, as those that overlap do
             first, again = told(call, None, int(n), 999)
             more = {k: c - usual[k] for k, c in driver.alive().items() if c != usual[k]}
             usual = driver.alive()
