@@ -22,7 +22,7 @@ _UNIT_BYTES = 64  # of shared memory; 16 and 32 took a fifth and a tenth longer 
 _PACKET_BYTES = 16  # that a lane loads of one array by one instruction
 # That a lane has on their way, or of their nodes: of small states fewer, which leave less where a
 # row ends. On an H200 float32's hypot along rows of 3,600 to 6,789 read at 48 to 59 % of the limit
-# with 8 and at 61 to 69 with 4, whole arrays alike; Welford's states of 24 bytes at 64 and 54.
+# with 8 and at 61 to 69 with 4, whole arrays alike; Welford's, of 24 bytes, at 64 and 54.
 _ROWS, _ROWS_BYTES, _SMALL_STATE = 8, 256, 16
 # Registers of a multiprocessor, for each of 32 lanes, and what a lane needs beside its rows. On an
 # H200 float32's hypot was fastest with 25 warps, Welford's states with 13 to 16, matrices with 8.
