@@ -80,42 +80,49 @@ template <int N> struct Batch<Format<float16>::precision, N> {
 /* --- to a sum ------------------------------------------------------------------------------------
  */
 
-/* All of N numbers, or none, where a plain sum is not exact: floats in two windows of doubles, each
- * of half of the bits that `batch` says they have. */
-template <class Sum, int PRECISION, int N>
-GPR_FN bool added_together(Sum &sum, const float (&x)[N], const Batch<PRECISION, N> &batch) {
+/* The compiler is apt to keep what is made of it for where it is seldom needed. */
+__device__ __forceinline__ float copied(float x) {
+  asm volatile("" : "+f"(x));
+  return x;
+}
+__device__ __forceinline__ double copied(double x) {
+  asm volatile("" : "+d"(x));
+  return x;
+}
+/* Every EVERY-th of the numbers, or none, where a plain sum is not exact: floats in two windows of
+ * doubles, each of half of the bits that `batch` says they have. */
+template <int EVERY, class Sum, int N, int PRECISION, int COUNT>
+GPR_FN bool added_together(Sum &sum, const float (&x)[N], int first,
+                           const Batch<PRECISION, COUNT> &batch) {
   const int top = (int)(bits(batch.most) >> 23 & 0xff) - 126, h = batch.headroom;
   const double start[2] = {window_start(top + h + 1), window_start(top + 2 * h + 1 - 52)};
   double window[2] = {start[0], start[1]};
   bool lost = !batch.has_bits(103 - 2 * h);
 #pragma unroll
-  for (int i = 0; i < N; i++) window[1] += caught(window[0], (double)x[i]);
+  for (int i = 0; i < N; i += EVERY) window[1] += caught(window[0], (double)copied(x[first + i]));
   add_to_all(sum, window[0] - start[0], lost);
   add_to_all(sum, window[1] - start[1], lost);
   return !lost;
 }
-template <class Sum, int N>
-GPR_FN bool added_together(Sum &sum, const float (&x)[N],
-                           const Batch<Format<float16>::precision, N> &) {
+template <int EVERY, class Sum, int N, int COUNT>
+GPR_FN bool added_together(Sum &, const float (&)[N], int,
+                           const Batch<Format<float16>::precision, COUNT> &) {
   return false; /* of infinities */
 }
 struct NoBatch {};
 template <class X, class T, int N> struct BatchOf { typedef Batch<Format<T>::precision, N> type; };
 template <class T, int N> struct BatchOf<double, T, N> { typedef NoBatch type; };
-template <class Sum, int N>
-GPR_FN bool added_together(Sum &sum, const double (&x)[N], const NoBatch &) {
+template <int EVERY, class Sum, int N>
+GPR_FN bool added_together(Sum &sum, const double (&x)[N], int first, const NoBatch &) {
   bool lost = false;
 #pragma unroll
-  for (int i = 0; i < N; i++) add_to_all(sum, x[i], lost);
+  for (int i = 0; i < N; i += EVERY) add_to_all(sum, x[first + i], lost);
   return !lost;
 }
-/* Together, or one by one, and what is lost even so goes to `rest`. By values, so that a sum stays
- * in registers. */
-template <class Sum, class X, int N, class B, class Rest>
-__device__ __noinline__ Sum added(const Sum before, const X (&x)[N], const B batch, Rest rest) {
-  Sum sum = before;
-  if (added_together(sum, x, batch)) return sum;
-  sum = before;
+/* One by one, and what is lost even so goes to `rest`. By values, so that a sum stays in registers.
+ */
+template <class Sum, class X, int N, class Rest>
+__device__ __noinline__ Sum added_singly(Sum sum, const X (&x)[N], Rest rest) {
 #pragma unroll 1
   for (int i = 0; i < N && sum.hi == sum.hi; i++) {
     Sum p = sum;
@@ -130,6 +137,12 @@ __device__ __noinline__ Sum added(const Sum before, const X (&x)[N], const B bat
   }
   return sum;
 }
+/* Together, or one by one. */
+template <class Sum, class X, int N, class B, class Rest>
+__device__ __noinline__ Sum added(const Sum before, const X (&x)[N], const B batch, Rest rest) {
+  Sum sum = before;
+  return added_together<1>(sum, x, 0, batch) ? sum : added_singly(before, x, rest);
+}
 
 template <class X> __device__ __forceinline__ bool any_nan(const X *x, int n, int step) {
   bool nan = false;
@@ -137,18 +150,9 @@ template <class X> __device__ __forceinline__ bool any_nan(const X *x, int n, in
   for (int i = 0; i < n; i += step) nan |= x[i] != x[i];
   return nan;
 }
-/* The compiler is apt to make the copy, or what it is made of, before it is known to be needed. */
-__device__ __forceinline__ float copied(float x) {
-  asm volatile("" : "+f"(x));
-  return x;
-}
-__device__ __forceinline__ double copied(double x) {
-  asm volatile("" : "+d"(x));
-  return x;
-}
 /* Every EVERY-th of the numbers, of which T is the type in memory, to a sum in registers. Nothing
- * matters to it any more after a NaN. */
-template <class T, int N, int EVERY, class Sum, class X, class Rest>
+ * matters to it any more after a NaN. NEAR: windows are inlined. */
+template <class T, int N, int EVERY, bool NEAR = false, class Sum, class X, class Rest>
 __device__ __forceinline__ void take(Sum &sum, const X (&x)[N], int first, Rest rest) {
   typename BatchOf<X, T, N / EVERY>::type batch;
   Sum p = sum;
@@ -168,10 +172,17 @@ __device__ __forceinline__ void take(Sum &sum, const X (&x)[N], int first, Rest 
   if (!lost) {
     sum = p;
   } else if (sum.hi == sum.hi) {
+    /* 33 million lognormal floats with a sigma of 5 took 78 µs on an H200 by calls, and take 45. */
+    constexpr bool is_near = NEAR && Same<T, float>::value;
+    p = sum;
+    if (is_near && added_together<EVERY>(p, x, first, batch)) {
+      sum = p;
+      return;
+    }
     X each[N / EVERY]; /* a copy, so that the others stay in registers */
 #pragma unroll
     for (int i = 0; i < N / EVERY; i++) each[i] = copied(x[first + i * EVERY]);
-    sum = added(sum, each, batch, rest);
+    sum = is_near ? added_singly(sum, each, rest) : added(sum, each, batch, rest);
   }
 }
 

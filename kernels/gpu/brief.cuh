@@ -79,15 +79,68 @@ template <int U, class F> __device__ __forceinline__ void fold_alone(const gpr_a
 /* --- a few lanes to each output ------------------------------------------------------------------
  */
 
+/* What a lane has of an output: `left` elements from r on, `down` apart. */
+template <class F> struct BriefShare {
+  typedef typename F::Element T;
+  const gpr_axes_args &a;
+  const TileRun<F, T> &run;
+  const char *data, *where; /* the output's first element */
+  int r, left, down;
+
+  /* The next U, or as many as there are; a bit for each that counts. */
+  template <int U> __device__ __forceinline__ uint32_t load(T (&x)[U]) const {
+    const char *from = data + r * run.stride;
+    const int64_t step = told_now(down * run.stride);
+    uint32_t valid = ~0u >> (32 - U);
+    if (left >= U) {
+#pragma unroll
+      for (int u = 0; u < U; u++) x[u] = run.load(from + u * step);
+    } else {
+      valid = (1u << left) - 1;
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        if (u < left) x[u] = run.load(from + u * step);
+    }
+    if (a.where) {
+      const char *from = where + r * run.where_stride;
+      const int64_t step = told_now(down * run.where_stride);
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        if ((valid >> u & 1) && !from[u * step]) valid &= ~(1u << u);
+    }
+    if (a.skip)
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        if (is_nan_or_nat(x[u])) valid &= ~(1u << u);
+    return valid;
+  }
+  /* How many of them counted. */
+  template <int U> __device__ __forceinline__ int fold(BriefLanes<F> &lanes) {
+    T x[U];
+    const uint32_t valid = load(x);
+    lanes.add(x, valid, r, down);
+    r += U * down;
+    left -= U;
+    return __popc(valid);
+  }
+  __device__ __forceinline__ int fold_all(BriefLanes<F> &lanes) {
+    enum { FEW = 4 }; /* a round of all loads takes as long for one element as for all */
+    int n = 0;
+#pragma unroll 1
+    while (left > FEW) n += fold<BriefLanes<F>::loads>(lanes);
+    if (left > 0) n += fold<FEW>(lanes);
+    return n;
+  }
+};
+
 /* Of a warp's lanes `across` neighbours take neighbouring outputs, and `down` of those the elements
  * of each. */
 template <class F> __device__ __forceinline__ void fold_by_lanes(const gpr_axes_args &a) {
-  typedef typename F::Element T;
-  constexpr int U = BriefLanes<F>::loads;
   const int team = a.across * a.down, id = threadIdx.x % team, near = id % a.across,
-            y = id / a.across, down = a.down, count = (int)a.count, teams = AXES_THREADS / team;
+            y = id / a.across, teams = AXES_THREADS / team;
+  const int share = ((int)a.count - y + a.down - 1) / a.down;
   const int64_t groups = a.outputs / a.neighbours;
-  const TileRun<F, T> run(a);
+  const TileRun<F, typename F::Element> run(a);
 #pragma unroll 1
   for (int64_t first = (int64_t)blockIdx.x * teams; first < groups;
        first += (int64_t)gridDim.x * teams) {
@@ -96,39 +149,15 @@ template <class F> __device__ __forceinline__ void fold_by_lanes(const gpr_axes_
     const KeptPlace place = kept_place(a, exists ? group * a.neighbours + near : 0);
     bool lost = false;
     BriefLanes<F> lanes(run.place, &lost);
-    int n = 0;
-#pragma unroll 1
-    for (int r = y; exists && r < count; r += U * down) {
-      T x[U];
-      uint32_t valid = ~0u >> (32 - U);
-      const char *data = a.data + place.data + r * run.stride;
-      const int64_t step = told_now(down * run.stride);
-#pragma unroll
-      for (int u = 0; u < U; u++) {
-        const bool there = r + u * down < count;
-        x[u] = run.load(data + (there ? u * step : 0));
-        if (!there) valid &= ~(1u << u);
-      }
-      if (a.where) {
-        const char *where = a.where + place.where + r * run.where_stride;
-        const int64_t step = told_now(down * run.where_stride);
-#pragma unroll
-        for (int u = 0; u < U; u++)
-          if ((valid >> u & 1) && !where[u * step]) valid &= ~(1u << u);
-      }
-      if (a.skip)
-#pragma unroll
-        for (int u = 0; u < U; u++)
-          if (is_nan_or_nat(x[u])) valid &= ~(1u << u);
-      n += __popc(valid);
-      lanes.add(x, valid, r, down);
-    }
+    BriefShare<F> mine = {
+        a, run, a.data + place.data, a.where + place.where, y, exists ? share : 0, a.down};
+    int n = mine.fold_all(lanes);
 #pragma unroll 1
     for (int mask = team / 2; mask >= a.across; mask /= 2) n += shuffle_xor(n, mask);
-    const bool mine = exists && y == 0;
-    if (mine && a.least && n <= a.few) *a.least = n;
-    const bool told = lanes.finish(a, place.out, n, team, lost, mine && n);
-    if (mine && (!told || !n)) fold_again<F>(&a, group * a.neighbours + near);
+    const bool writes = exists && y == 0;
+    if (writes && a.least && n <= a.few) *a.least = n;
+    const bool told = lanes.finish(a, place.out, n, team, lost, writes && n);
+    if (writes && (!told || !n)) fold_again<F>(&a, group * a.neighbours + near);
   }
 }
 

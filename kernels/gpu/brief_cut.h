@@ -11,12 +11,14 @@ GPR_OPEN
 
 struct BriefCut : TileCut {
   /* Lanes by what lies closest together in memory, of one warp. */
-  void set_brief_lanes() {
+  void set_brief_lanes(Size slots) {
     const Size width = a.kept ? a.shape[a.kept - 1] : 1;
     a.across = a.neighbours = a.down = 1;
     if (kept_stride() >= magnitude(reduced_stride())) {
       for (int down = 2; down <= GPR_WARP; down *= 2)
         if (rows_time(down) < rows_time(a.down)) a.down = down;
+      while (a.down < GPR_WARP && a.outputs * a.down < slots * AXES_THREADS / 4 && 8 * a.down <= a.count)
+        a.down *= 2;
       return;
     }
     if (width * row.bytes >= 32 || width >= a.outputs) return;
@@ -27,7 +29,7 @@ struct BriefCut : TileCut {
   /* Enough of them for all threads, none of which has long to do. */
   bool is_enough(Size slots) const {
     const Size threads = a.outputs / a.neighbours * a.across * a.down;
-    return a.count <= (Size)16 * row.brief_loads * a.down && 2 * threads >= slots * AXES_THREADS;
+    return a.count <= (Size)16 * row.brief_loads * a.down && 4 * threads >= slots * AXES_THREADS;
   }
   bool brief() {
     const Size slots = (Size)multiprocessors * row.brief_blocks;
@@ -35,7 +37,7 @@ struct BriefCut : TileCut {
       return false; /* elements are counted in 32 bits */
     set_box();
     if (a.boxed > 1 || runs_of_box() != 1 || (row.is_ordered && a.place[inner()] < 0)) return false;
-    if (row.brief_loads && a.count > 4) set_brief_lanes();
+    if (row.brief_loads && a.count > 4) set_brief_lanes(slots);
     const bool alone = a.across * a.down == 1 && a.count <= FEW_SHORT;
     if (!alone && (!row.brief_loads || (row.joint && a.has_initial))) return false;
     if (a.count > FEW_SHORT && !is_enough(slots) && !wanted) return false;

@@ -17,9 +17,14 @@ template <class F, bool = LooksFirst<F>::value || !BriefMost<F>::value> struct B
   __device__ __forceinline__ BriefLanes(int64_t place, bool *) : place(place) {}
   template <int U>
   __device__ __forceinline__ void add(const T (&x)[U], uint32_t valid, int r, int down) {
+    if (valid == ~0u >> (32 - U)) {
 #pragma unroll
-    for (int u = 0; u < U; u++)
-      if (valid >> u & 1) few.add(x[u], F::ordered ? (r + u * down) * place : 0);
+      for (int u = 0; u < U; u++) few.add(x[u], F::ordered ? (r + u * down) * place : 0);
+    } else {
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        if (valid >> u & 1) few.add(x[u], F::ordered ? (r + u * down) * place : 0);
+    }
   }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int n, int team, bool,
                                          bool mine) {

@@ -102,18 +102,21 @@ template <class T> struct Move<PairSum<T>> {
     }
   }
   static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
+    typename Real::Sum sum[F::parts];
+    bool lost[F::parts];
 #pragma unroll
-    for (int p = 0; p < F::parts; p++) {
-      auto sum = s.part[p].sum;
-      bool lost = s.part[p].used;
+    for (int p = 0; p < F::parts; p++) sum[p] = s.part[p].sum, lost[p] = s.part[p].used;
 #pragma unroll 1
-      for (int mask = lanes / 2; mask >= step; mask /= 2)
-        sum = merged(sum, shuffle_xor(sum, mask), lost);
-      if (__any_sync(GPR_ALL, lost))
+    for (int mask = lanes / 2; mask >= step; mask /= 2)
+#pragma unroll
+      for (int p = 0; p < F::parts; p++)
+        sum[p] = merged(sum[p], shuffle_xor(sum[p], mask), lost[p]);
+#pragma unroll
+    for (int p = 0; p < F::parts; p++)
+      if (__any_sync(GPR_ALL, lost[p]))
         merge_slowly(&s.part[p], lanes, step);
       else
-        s.part[p].sum = sum;
-    }
+        s.part[p].sum = sum[p];
   }
 };
 

@@ -38,31 +38,34 @@ __device__ __forceinline__ bool may_read_whole(const gpr_axes_args &a, const Pac
   const char *const low = (const char *)in.data, *const high = low + in.packets() * 16;
   return in.stop <= in.first || (low >= a.low && high <= a.high);
 }
-/* A tile at an end as all others, with -0.0 around it. */
-template <class F>
-__device__ __forceinline__ void fold_end(const Packets<typename F::Element> &in, int64_t first,
-                                         RowLane<F> &lane) {
-  typedef typename F::Element T;
+/* To such folds an element more than once is as good as once. */
+template <class F> struct IsIdempotent { static constexpr bool value = false; };
+template <class T> struct IsIdempotent<Extremes<T>> {
+  static constexpr bool value = sizeof(T) >= 4;
+};
+/* The p-th packet with -0.0 in place of what lies outside, or with the nearest element inside. */
+template <bool REPEATS, class T>
+__device__ __forceinline__ void load_end(const Packets<T> &in, int64_t p, Packet<T> &v) {
   typedef typename RealOf<T>::type R;
-  constexpr int U = RowsShape<F>::loads, V = Packet<T>::count, REALS = 16 / sizeof(R);
-  const int64_t p = first + lane_of();
-  Packet<T> v[U];
+  constexpr int V = Packet<T>::count, REALS = 16 / sizeof(R);
+  const int64_t last = in.packets() - 1, inside = p < last ? p : last;
+  v.words = in.load(inside);
+  if constexpr (REPEATS) {
 #pragma unroll
-  for (int u = 0; u < U; u++) {
-    v[u].words = make_uint4(0, 0, 0, 0);
-    if (p + u * GPR_WARP < in.packets()) v[u].words = in.load(p + u * GPR_WARP);
-  }
+    for (int j = V - 2; j >= 0; j--)
+      if (inside * V + j < in.first) v.element[j] = v.element[j + 1];
 #pragma unroll
-  for (int u = 0; u < U; u++) {
-    const int64_t at = (p + u * GPR_WARP) * V, before = in.first - at, left = in.stop - at;
+    for (int j = 1; j < V; j++)
+      if (inside * V + j >= in.stop) v.element[j] = v.element[j - 1];
+  } else {
+    const int64_t before = in.first - p * V, left = in.stop - p * V;
     Packet<R> reals;
-    reals.words = v[u].words;
+    reals.words = v.words;
 #pragma unroll
     for (int j = 0; j < REALS; j++)
       if (j * V / REALS < before || j * V / REALS >= left) reals.element[j] = minus_zero<R>();
-    v[u].words = reals.words;
+    v.words = reals.words;
   }
-  lane.take(v, 0, 0);
 }
 
 /* Each lane's share of a tile of a warp's packets, RowsShape<F>::loads a lane, of which the last
@@ -71,14 +74,24 @@ template <class F>
 __device__ __forceinline__ void fold_tile(const Packets<typename F::Element> &in, int64_t first,
                                           int64_t index, bool whole, RowLane<F> &lane) {
   typedef typename F::Element T;
-  constexpr int loads = RowsShape<F>::loads;
-  if (in.inside(first, GPR_WARP * loads)) {
-    fold_packets<loads>(lane, in, first + lane_of(), GPR_WARP, index);
+  constexpr int loads = RowsShape<F>::loads, V = Packet<T>::count;
+  constexpr bool has_ends = RowLane<F>::neutral || IsIdempotent<F>::value;
+  const bool inside = in.inside(first, GPR_WARP * loads);
+  if (first >= in.packets()) return;
+  if (inside || (has_ends && whole)) {
+    const int64_t p = first + lane_of();
+    Packet<T> v[loads];
+    if (inside) {
+#pragma unroll
+      for (int u = 0; u < loads; u++) v[u].words = in.load(p + u * GPR_WARP);
+    } else if constexpr (has_ends) {
+#pragma unroll
+      for (int u = 0; u < loads; u++)
+        load_end<IsIdempotent<F>::value>(in, p + u * GPR_WARP, v[u]);
+    }
+    lane.take(v, index - in.first + p * V, GPR_WARP * V);
     return;
   }
-  if (first >= in.packets()) return;
-  if constexpr (RowLane<F>::neutral)
-    if (whole) return fold_end<F>(in, first, lane);
 #pragma unroll 1
   for (int u = 0; u < loads; u += ROWS_FEW) {
     const int64_t p = first + u * GPR_WARP;

@@ -23,7 +23,7 @@ struct AxesCut : BriefCut {
     const Size width = a.shape[a.kept - 1], strip = row.strip_bytes / row.bytes;
     a.tiles = a.outputs / width * up(width, strip);
     const bool is_full = 4 * a.outputs >= 3 * a.tiles * strip;
-    if (!wanted && (!is_full || a.tiles < (Size)multiprocessors * 1024)) return false;
+    if (!wanted && (!is_full || a.tiles < (Size)multiprocessors * 512)) return false;
     if (a.where || a.skip) return take(row.counted, up(a.tiles, AXES_THREADS), 0);
     if (a.count > FEW_SHORT && row.tall) return take(row.tall, up(a.tiles, AXES_THREADS), 0);
     return take(row.shallow, up(a.tiles, AXES_THREADS * (a.count == 2 ? 2 : 1)), 0);

@@ -181,7 +181,7 @@ template <class T> struct RowBytes<PairMoments<T>> {
 template <class T> struct RowBytes<PairSum<T>> {
   static constexpr int brief = sizeof(T) >= 4 ? 8192 : 0;
   static constexpr int staged = Same<T, double>::value ? 1024 : 1 << 20;
-  static constexpr int rows = sizeof(T) == 2 ? 8192 : 2048, run = sizeof(T) >= 8 ? 2048 : 1536;
+  static constexpr int rows = sizeof(T) == 2 ? 8192 : 2048, run = sizeof(T) >= 8 ? 3072 : 1536;
   static constexpr int columns = 24 << 20;
 };
 template <class T, bool GREATEST> struct RowBytes<Position<T, GREATEST>> {

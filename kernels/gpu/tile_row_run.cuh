@@ -17,6 +17,23 @@ template <> struct SumsFloats<PairSum<double>, float> { static constexpr bool va
 template <> struct SumsFloats<PairSum<double>, float16> { static constexpr bool value = true; };
 template <> struct SumsFloats<PairSum<double>, bfloat16> { static constexpr bool value = true; };
 
+/* Whether any of them is NaN or NaT: of floats of 16 bits two by one instruction. */
+template <class T, int U> __device__ __forceinline__ bool any_missing(const Packet<T> (&v)[U]) {
+  bool any = false;
+#if __CUDA_ARCH__ >= 800
+  if constexpr (sizeof(T) == 2 && Traits<T>::kind == KIND_FLOAT) {
+    uint32_t most = 0;
+#pragma unroll
+    for (int i = 0; i < 4 * U; i++) most = best_pair<true>(most, word(v, i), T());
+    return is_nan_or_nat(T{(uint16_t)most}) || is_nan_or_nat(T{(uint16_t)(most >> 16)});
+  }
+#endif
+#pragma unroll
+  for (int i = 0; i < U * Packet<T>::count; i++)
+    any |= is_nan_or_nat(v[i / Packet<T>::count].element[i % Packet<T>::count]);
+  return any;
+}
+
 /* The same of elements that lie side by side, 16 bytes a load: what is counted is packets. Masks
  * lie so too, or there is none. */
 template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
@@ -98,14 +115,76 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
       if (p + u * down >= first && p + u * down < stop) valid |= (uint64_t)bits[u] << u * V;
     return valid;
   }
+  /* What changes no sum. */
+  static __device__ __forceinline__ From nothing() {
+    if constexpr (Traits<From>::kind == KIND_FLOAT || Traits<From>::kind == KIND_COMPLEX)
+      return minus_zero<From>();
+    else
+      return From();
+  }
+  /* Packets p, p + down, … as far as they come before `stop`, with nothing() around the elements
+   * that are the run's: the number of these. */
+  static __device__ __forceinline__ int load_part(const Packets<From> &in, int64_t p, int down,
+                                                  int64_t stop, Packet<From> (&v)[U]) {
+    enum { MANY = 1 << 20 };
+    const int ahead = (int)least(stop - p, (int64_t)MANY),
+              tail = (int)least(in.stop - p * V, (int64_t)MANY), head = p == 0 ? (int)in.first : 0;
+    int n = 0;
+#pragma unroll
+    for (int u = 0; u < U; u++) v[u].words = in.load(p + (u * down < ahead ? u * down : 0));
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+      const int left = u * down < ahead ? tail - u * down * V : 0, before = u ? 0 : head;
+#pragma unroll
+      for (int j = 0; j < V; j++)
+        if (j < before || j >= left) v[u].element[j] = nothing();
+      n += left < V ? left > before ? left - before : 0 : V - before;
+    }
+    return n;
+  }
+  /* How many of them are missing, which are nothing() then. */
+  static __device__ __forceinline__ int drop_missing(Packet<From> (&v)[U]) {
+    int n = 0;
+    if (!any_missing(v)) return 0;
+#pragma unroll
+    for (int i = 0; i < U * V; i++)
+      if (is_nan_or_nat(v[i / V].element[i % V])) v[i / V].element[i % V] = nothing(), n++;
+    return n;
+  }
+  /* Of a fold to which nothing() is nothing, packets that may all be read whole. */
+  __device__ __forceinline__ int64_t fold_whole(TileCell<F> &cell, const Packets<From> &in,
+                                                int64_t p, int down, int64_t stop) {
+    int64_t n = 0;
+    typename Base::Run run;
+    if (in.packets() < stop) stop = in.packets();
+#pragma unroll 1
+    for (; p < stop; p += U * down) {
+      const int64_t last = p + (U - 1) * down;
+      Packet<From> v[U];
+      T x[U * V];
+      if (last < stop && in.inside(p, 1) && in.inside(last, 1)) {
+#pragma unroll
+        for (int u = 0; u < U; u++) v[u].words = in.load(p + u * down);
+        n += U * V;
+      } else {
+        n += load_part(in, p, down, stop, v);
+      }
+      if (a.skip) n -= drop_missing(v);
+#pragma unroll
+      for (int i = 0; i < U * V; i++) x[i] = Load<T, LOAD>::of(v[i / V].element[i % V]);
+      take(cell, run, v, x, ALL, 0, down);
+    }
+    return n;
+  }
   /* Packets p, p + down, … below stop; what belongs to none that may be read whole comes with the
    * first. */
   __device__ __forceinline__ int64_t fold(TileCell<F> &cell, int64_t p, int down, int64_t stop,
                                           int64_t length) {
     const Packets<From> in(this->data, length);
     const bool all = !a.where && may_read_whole(a, in);
+    if constexpr (RowLane<F>::neutral)
+      if (all) return fold_whole(cell, in, p, down, stop);
     const int64_t first = in.first && !all ? 1 : 0, whole = all ? in.packets() : in.stop / V;
-    constexpr bool quick = RowLane<F>::neutral && !SumsFloats<F, From>::value;
     const char *const mask = where - in.first;
     const bool aligned = (uintptr_t)mask % 4 == 0;
     int64_t n = 0;
@@ -128,15 +207,11 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
       }
 #pragma unroll
       for (int i = 0; i < U * V; i++) x[i] = Load<T, LOAD>::of(v[i / V].element[i % V]);
-      if (quick && valid == ALL) { /* without a bit for each */
-        n += a.skip ? Base::template count_numbers<U * V>(x) : U * V;
-      } else {
-        if (a.skip)
+      if (a.skip)
 #pragma unroll
-          for (int i = 0; i < U * V; i++)
-            if (is_nan_or_nat(x[i])) valid &= ~(1ull << i);
-        n += __popc((uint32_t)valid) + __popc((uint32_t)(valid >> 32));
-      }
+        for (int i = 0; i < U * V; i++)
+          if (is_nan_or_nat(x[i])) valid &= ~(1ull << i);
+      n += __popc((uint32_t)valid) + __popc((uint32_t)(valid >> 32));
       const int64_t r = p * V - in.first;
       take(cell, run, v, x, valid, r, down);
     }

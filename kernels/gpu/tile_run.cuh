@@ -72,21 +72,18 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
   __device__ __forceinline__ T at(int64_t r) const {
     return load(data + (a.boxed > 1 ? table->data[r] : r * stride));
   }
-  /* Elements r, r + down, …; of those that are not below stop the first again. */
+  /* Elements r, r + down, …; of those that are not among `left` the first again. */
   template <int U, bool ALL>
-  __device__ __forceinline__ void load(T (&x)[U], int64_t r, int down, int64_t stop) const {
+  __device__ __forceinline__ void load(T (&x)[U], int64_t r, int down, int left) const {
     if (a.boxed > 1) {
-      const int first = (int)r, end = (int)stop;
 #pragma unroll
-      for (int u = 0; u < U; u++) {
-        const int at = first + u * down;
-        x[u] = load(data + table->data[ALL || at < end ? at : first]);
-      }
+      for (int u = 0; u < U; u++)
+        x[u] = load(data + table->data[(int)r + (ALL || u < left ? u * down : 0)]);
     } else {
       const char *from = data + r * stride;
       const int64_t step = told_now(down * stride);
 #pragma unroll
-      for (int u = 0; u < U; u++) x[u] = load(from + (ALL || r + u * down < stop ? u * step : 0));
+      for (int u = 0; u < U; u++) x[u] = load(from + (ALL || u < left ? u * step : 0));
     }
   }
   __device__ __forceinline__ bool masked(int64_t r) const {
@@ -135,22 +132,28 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
   /* How many numbers there are; the others become -0.0, which changes nothing. */
   template <int U> static __device__ __forceinline__ int count_numbers(T (&x)[U]) {
     int n = U;
+    bool any = false;
+#pragma unroll
+    for (int u = 0; u < U; u++) any |= is_nan_or_nat(x[u]);
     if constexpr (RowLane<F>::neutral)
 #pragma unroll
-      for (int u = 0; u < U; u++)
+      for (int u = 0; any && u < U; u++)
         if (is_nan_or_nat(x[u])) x[u] = minus_zero<T>(), n--;
     return n;
   }
-  /* A bit for each of elements r, r + down, … that counts. */
+  /* A bit for each of so many elements r, r + down, … that counts. */
   template <int U>
   __device__ __forceinline__ uint32_t counted(const T (&x)[U], int64_t r, int down,
-                                              int64_t stop) const {
-    uint32_t valid = 0;
+                                              int left) const {
+    uint32_t valid = left < U ? (1u << left) - 1 : ~0u >> (32 - U);
+    if (a.where)
 #pragma unroll
-    for (int u = 0; u < U; u++) {
-      const int64_t at = r + u * down;
-      if (at < stop && !masked(at) && !(a.skip && is_nan_or_nat(x[u]))) valid |= 1u << u;
-    }
+      for (int u = 0; u < U; u++)
+        if ((valid >> u & 1) && masked(r + u * down)) valid &= ~(1u << u);
+    if (a.skip)
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        if (is_nan_or_nat(x[u])) valid &= ~(1u << u);
     return valid;
   }
   /* Elements r, r + down, … below stop, of so many that there are: how many counted. */
@@ -160,19 +163,19 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
     int64_t n = 0;
     Run run;
     if (length < stop) stop = length;
+    int64_t left = r < stop ? quotient_of(stop - r + down - 1, down) : 0;
 #pragma unroll 1
-    for (; r < stop; r += U * down) {
+    for (; left > 0; left -= U, r += U * down) {
       T x[U];
       uint32_t valid = ~0u >> (32 - U);
-      const bool whole = r + (U - 1) * down < stop;
-      if (whole)
-        load<U, true>(x, r, down, stop);
+      if (left >= U)
+        load<U, true>(x, r, down, U);
       else
-        load<U, false>(x, r, down, stop);
-      if (neutral && whole && !a.where) {
+        load<U, false>(x, r, down, (int)left);
+      if (neutral && left >= U && !a.where) {
         n += a.skip ? count_numbers<U>(x) : U;
-      } else if (!whole || a.where || a.skip) {
-        valid = counted<U>(x, r, down, stop);
+      } else if (left < U || a.where || a.skip) {
+        valid = counted<U>(x, r, down, left < U ? (int)left : U);
         n += __popc(valid);
         if constexpr (neutral)
 #pragma unroll
