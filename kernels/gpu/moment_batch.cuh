@@ -36,6 +36,7 @@ template <int HEADROOM> struct SquareWindows {
 /* How far the exponents of a batch may lie apart: 2·PRECISION bits of each square, 2·spread, and
  * 2·HEADROOM in the windows' 103. A plain sum of x then is exact too. */
 GPR_CONSTEXPR int spread_most(int precision, int headroom) { return 51 - precision - headroom; }
+enum { NO_SPREAD = 1 << 20 }; /* of what is not finite, or lies too far up */
 
 template <int PRECISION, int N> struct FloatBatch {
   static constexpr int sums = 1, squares = 2, headroom = log2_up(N),
@@ -45,7 +46,7 @@ template <int PRECISION, int N> struct FloatBatch {
   double total;
   float most;
   uint32_t least;
-  int top;
+  int top, apart; /* 2^top is above all, exponents lie so far apart: since open() */
   __device__ __forceinline__ FloatBatch() : total(0), most(0), least(0xffffffffu) {}
   __device__ __forceinline__ void see(float x) {
     most = larger_or_nan(most, x);
@@ -57,8 +58,9 @@ template <int PRECISION, int N> struct FloatBatch {
   __device__ __forceinline__ bool open() {
     const int high = (int)(bits(most) >> 23 & 0xff), low = (int)(least >> 24);
     top = high - 126;
+    apart = high == 255 ? (int)NO_SPREAD : high - (low ? low : 1);
     window.open(top);
-    return high != 255 && high - (low ? low : 1) <= spread;
+    return apart <= spread;
   }
   __device__ __forceinline__ void add(float x) {
     const double d = x;
@@ -68,6 +70,40 @@ template <int PRECISION, int N> struct FloatBatch {
   __device__ __forceinline__ double sum(int) const { return total; }
   __device__ __forceinline__ double square(int level) const {
     return (level ? window.second : window.first) - window.start(top, level);
+  }
+};
+
+/* The same in a window more for the squares, and two for the sum, of floats whose exponents lie
+ * further apart: lognormal ones with a sigma of 5. */
+template <int PRECISION, int N> struct WideFloats {
+  static constexpr int sums = 2, squares = 3, h = log2_up(N);
+  static constexpr int spread = (155 - 3 * h - 2 * PRECISION) >> 1;
+  SquareWindows<h> window;
+  double x1, x2, third;
+  int top;
+  __device__ __forceinline__ double start_x(int level) const {
+    return window_start(top + h + 1 + level * (h - 52));
+  }
+  __device__ __forceinline__ double start_third() const { return window.start(top, 2); }
+  __device__ __forceinline__ void open(int place) {
+    top = place;
+    x1 = start_x(0);
+    x2 = start_x(1);
+    window.open(top);
+    third = start_third();
+  }
+  __device__ __forceinline__ void add(double x) {
+    x2 += caught(x1, x);
+    const double t = fma(x, x, window.first), q = t - window.first;
+    window.first = t;
+    third += caught(window.second, fma(x, x, -q));
+  }
+  __device__ __forceinline__ double sum(int level) const {
+    return (level ? x2 : x1) - start_x(level);
+  }
+  __device__ __forceinline__ double square(int level) const {
+    return level == 2 ? third - start_third()
+                      : (level ? window.second : window.first) - window.start(top, level);
   }
 };
 
@@ -81,7 +117,7 @@ template <int N> struct DoubleBatch {
   enum { LEAST = 600, MOST = 1500 };
   double x1, x2, s1, s2, s3;
   uint32_t most, least;
-  int top;
+  int top, apart; /* as FloatBatch's */
   __device__ __forceinline__ DoubleBatch() : most(0), least(0xffffffffu) {}
   __device__ __forceinline__ void see(double x) {
     const uint32_t size = (uint32_t)(bits(x) >> 32) & 0x7fffffffu;
@@ -108,7 +144,8 @@ template <int N> struct DoubleBatch {
     s1 = start_square(0);
     s2 = start_square(1);
     s3 = start_square(2);
-    return high <= MOST && high - low <= (48 - 3 * h) >> 1;
+    apart = high <= MOST ? high - low : (int)NO_SPREAD;
+    return apart <= (48 - 3 * h) >> 1;
   }
   __device__ __forceinline__ void add(double x) {
     x2 += caught(x1, x);
@@ -124,9 +161,45 @@ template <int N> struct DoubleBatch {
   }
 };
 
+/* The same in a window more for the squares, each of which takes what both p and e leave of the one
+ * before: a bit more for those. e's last bit is in the last one's 2^(2·top+4h-204). */
+template <int N> struct WideDoubles {
+  static constexpr int sums = 2, squares = 4, h = log2_up(N), spread = 49 - 2 * h;
+  double x1, x2, s[squares];
+  int top;
+  __device__ __forceinline__ double start_x(int level) const {
+    return window_start(top + h + 1 + level * (h - 52));
+  }
+  __device__ __forceinline__ double start_square(int level) const {
+    return window_start(2 * top + h + 1 + level * (h - 51));
+  }
+  __device__ __forceinline__ void open(int place) {
+    top = place;
+    x1 = start_x(0);
+    x2 = start_x(1);
+#pragma unroll
+    for (int i = 0; i < squares; i++) s[i] = start_square(i);
+  }
+  __device__ __forceinline__ void add(double x) {
+    x2 += caught(x1, x);
+    const double p = x * x, e = product_error(x, x, p);
+    const double left = caught(s[1], caught(s[0], p)), rest = caught(s[1], e);
+    s[3] += caught(s[2], left);
+    s[3] += caught(s[2], rest);
+  }
+  __device__ __forceinline__ double sum(int level) const {
+    return (level ? x2 : x1) - start_x(level);
+  }
+  __device__ __forceinline__ double square(int level) const {
+    return s[level] - start_square(level);
+  }
+};
+
 /* By the type that elements are stored in. */
 template <class T, int N> struct MomentBatch : FloatBatch<Format<T>::precision, N> {};
 template <int N> struct MomentBatch<double, N> : DoubleBatch<N> {};
+template <class T, int N> struct WideBatch : WideFloats<Format<T>::precision, N> {};
+template <int N> struct WideBatch<double, N> : WideDoubles<N> {};
 
 GPR_CLOSE
 #endif

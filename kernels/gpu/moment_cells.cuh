@@ -10,46 +10,46 @@ GPR_OPEN
 /* --- a window for each batch ---------------------------------------------------------------------
  */
 
-/* The pairs of one part of one output: fewer than the windows, as far as one pair has the bits of
- * two. The state has more, so that many threads' pairs still add up in it. */
+/* The sums of one part of one output, a pair for each window; the last one takes what further
+ * windows hold too. */
 template <class R> struct MomentPairs {
-  typedef MomentBatch<R, 1> B;
-  static constexpr int squares = sizeof(R) == 4 ? 1 : B::squares;
-  Pair sum, square[squares];
+  static constexpr int squares = MomentBatch<R, 1>::squares, last = squares - 1;
+  typedef typename TermsOfSum<R>::type Sum;
+  Sum sum, end;
+  Pair square[last];
   __device__ __forceinline__ MomentPairs() {
-    sum = {0, 0};
+    clear(sum);
+    clear(end);
 #pragma unroll
-    for (int i = 0; i < squares; i++) square[i] = {0, 0};
+    for (int i = 0; i < last; i++) square[i] = {0, 0};
   }
   template <class Batch> __device__ __forceinline__ void add(const Batch &b, bool &lost) {
 #pragma unroll
-    for (int i = 0; i < B::sums; i++) gpr::add(sum, b.sum(i), lost);
-    if constexpr (squares < B::squares) {
-      /* The low part gathers what the high one is rounded by: it would outgrow its bits. */
-      const double high = square[0].hi + square[0].lo;
-      square[0].lo -= high - square[0].hi;
-      square[0].hi = high;
-    }
+    for (int i = 0; i < Batch::sums; i++) add_to_all(sum, b.sum(i), lost);
 #pragma unroll
-    for (int i = 0; i < B::squares; i++) gpr::add(square[i % squares], b.square(i), lost);
+    for (int i = 0; i < Batch::squares; i++)
+      if (i < last)
+        gpr::add(square[i], b.square(i), lost);
+      else
+        add_to_all(end, b.square(i), lost);
   }
   /* A NaN is kept by the pair that meets it, and nothing else matters to it any more. */
   __device__ __forceinline__ bool is_nan() const { return sum.hi != sum.hi; }
   template <class State> __device__ __forceinline__ void give(State &s, int part) const {
     if (is_nan()) return set_nan(s, part);
-    give(s.sum[part], 0, sum, B::sums > 1);
+    give(s.sum[part], 0, sum);
 #pragma unroll
-    for (int i = 0; i < squares; i++)
-      give(s.squares, part * B::squares + i, square[i], squares < B::squares);
+    for (int i = 0; i < last; i++) add_to(s.squares, part * squares + i, square[i]);
+    give(s.squares, part * squares + last, end);
   }
   template <class Levels>
-  static __device__ __forceinline__ void give(Levels &s, int level, const Pair &p, bool two) {
-    if (two) {
-      add_to(s, level, p.hi);
-      add_to(s, level + 1, p.lo);
-    } else {
-      add_to(s, level, p);
-    }
+  static __device__ __forceinline__ void give(Levels &s, int level, const Pair &p) {
+    add_to(s, level, p);
+  }
+  template <class Levels>
+  static __device__ __forceinline__ void give(Levels &s, int level, const Triple &p) {
+    add_to(s, level, Pair{p.hi, p.lo});
+    if (p.tail != 0) add_in_turn(&s, level, p.tail);
   }
 };
 
@@ -62,20 +62,42 @@ template <class T> struct BatchCells {
   MomentPairs<R> pairs[parts];
   State *over; /* rarely touched: not in here, where it would take the pairs to memory with it */
   __device__ __forceinline__ void open() {}
-  /* All or none; false: none. */
+  /* All or none, with this kind of windows; false: none. */
+  template <class Windows, int U>
+  __device__ __forceinline__ bool add_by(const T (&x)[U], const int (&top)[parts]) {
+    MomentPairs<R> next[parts];
+    bool lost = false;
+#pragma unroll
+    for (int p = 0; p < parts; p++) {
+      Windows windows;
+      windows.open(top[p]);
+#pragma unroll
+      for (int u = 0; u < U; u++) windows.add(copied(F::real(x[u], p)));
+      next[p] = pairs[p];
+      next[p].add(windows, lost);
+    }
+#pragma unroll
+    for (int p = 0; p < parts; p++)
+      if (!lost) pairs[p] = next[p];
+    return !lost;
+  }
   template <int U> __device__ __forceinline__ bool take(const T (&x)[U]) {
+    typedef WideBatch<Stored, U> Wide;
     MomentBatch<Stored, U> batch[parts];
     MomentPairs<R> next[parts];
-    bool lost = false, nan = pairs[0].is_nan();
+    bool lost = false, nan = pairs[0].is_nan(), fits = true;
+    int top[parts];
 #pragma unroll
     for (int p = 0; p < parts; p++) {
 #pragma unroll
       for (int u = 0; u < U; u++) batch[p].see(F::real(x[u], p));
       lost |= !batch[p].open();
+      fits &= batch[p].apart <= Wide::spread;
+      top[p] = batch[p].top;
       nan |= batch[p].has_nan();
     }
     if (nan) pairs[0].sum.hi = NAN;
-    if (lost) return nan;
+    if (lost) return nan || (fits && add_by<Wide>(x, top));
 #pragma unroll
     for (int p = 0; p < parts; p++) {
 #pragma unroll

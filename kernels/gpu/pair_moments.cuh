@@ -37,42 +37,6 @@ __device__ __forceinline__ void assign(Levels<W, P> &to, const Levels<W, P> &fro
   for (int i = 0; i < P; i++) to.pair[i] = from.pair[i];
   assign_rest(to, from);
 }
-/* What a level cannot hold goes to the next one, and from the last to the long integer. */
-template <class W, int P>
-__device__ __noinline__ void add_in_turn(Levels<W, P> *s, int level, double x) {
-#pragma unroll 1
-  for (; level < P && x != 0; level++) {
-    const Pair p = s->pair[level];
-    const double t = p.hi + x, error = rounding_error(p.hi, x, t);
-    const double u = p.lo + error, left = rounding_error(p.lo, error, u);
-    if (left != left) break; /* t overflowed */
-    s->pair[level] = {t, u};
-    x = left;
-  }
-  if (x != 0) add_rest(s, x);
-}
-template <class W, int P>
-__device__ __forceinline__ void add_to(Levels<W, P> &s, int level, double x) {
-  Pair p = s.pair[level];
-  bool lost = false;
-  add(p, x, lost);
-  if (lost)
-    add_in_turn(&s, level, x);
-  else
-    s.pair[level] = p;
-}
-template <class W, int P>
-__device__ __forceinline__ void add_to(Levels<W, P> &s, int level, const Pair &x) {
-  bool lost = false;
-  const Pair p = merged(s.pair[level], x, lost);
-  if (lost) {
-    add_in_turn(&s, level, x.hi);
-    add_in_turn(&s, level, x.lo);
-  } else {
-    s.pair[level] = p;
-  }
-}
-
 /* --- wide ranges ---------------------------------------------------------------------------------
  */
 
@@ -108,6 +72,48 @@ template <int N> __device__ __forceinline__ bool merge(Terms<N> &s, const Terms<
   for (int i = 0; i < N; i++) both.add(right.term[i], lost);
   if (!lost) s = both;
   return !lost;
+}
+
+/* What a level cannot hold goes to all of them as one sum, or to the next one, and from the last to
+ * the long integer. */
+template <class W, int P>
+__device__ __noinline__ void add_in_turn(Levels<W, P> *s, int level, double x) {
+  Terms<2 * P> all;
+  bool lost = false;
+  all.open(*s);
+  all.add(x, lost);
+  if (!lost) return all.give(*s);
+#pragma unroll 1
+  for (; level < P && x != 0; level++) {
+    const Pair p = s->pair[level];
+    const double t = p.hi + x, error = rounding_error(p.hi, x, t);
+    const double u = p.lo + error, left = rounding_error(p.lo, error, u);
+    if (left != left) break; /* t overflowed */
+    s->pair[level] = {t, u};
+    x = left;
+  }
+  if (x != 0) add_rest(s, x);
+}
+template <class W, int P>
+__device__ __forceinline__ void add_to(Levels<W, P> &s, int level, double x) {
+  Pair p = s.pair[level];
+  bool lost = false;
+  add(p, x, lost);
+  if (lost)
+    add_in_turn(&s, level, x);
+  else
+    s.pair[level] = p;
+}
+template <class W, int P>
+__device__ __forceinline__ void add_to(Levels<W, P> &s, int level, const Pair &x) {
+  bool lost = false;
+  const Pair p = merged(s.pair[level], x, lost);
+  if (lost) {
+    add_in_turn(&s, level, x.hi);
+    add_in_turn(&s, level, x.lo);
+  } else {
+    s.pair[level] = p;
+  }
 }
 
 /* --- merging -------------------------------------------------------------------------------------
@@ -227,7 +233,7 @@ __device__ __noinline__ void add_alone(MomentState<R, PARTS> *s, int part, doubl
 template <class R, int PARTS> struct WideMoments {
   static constexpr bool is_double = sizeof(R) == 8;
   Terms<is_double ? 3 : 2> sum[PARTS];
-  Terms<is_double ? 5 : 4> squares;
+  Terms<is_double ? 6 : 4> squares;
   bool lost;
   __device__ __forceinline__ void open(const MomentState<R, PARTS> &s) {
     lost = false;
