@@ -50,6 +50,62 @@ static void copy(const char *from, int64_t step, char *to, int64_t to_step, int6
   }
 }
 
+/* Squares of neighbours are turned, of which the last overlap the ones before. */
+template <int BYTES>
+static void turn_squares(const char *from, const int64_t *at, int64_t n, int64_t lines, char *to,
+                         int64_t apart) {
+  enum { SIDE = BYTES == 2 ? 8 : GPR_VECTOR / BYTES };
+  typedef typename Unsigned<BYTES>::type V __attribute__((vector_size(SIDE * BYTES)));
+  V v[SIDE];
+  for (int64_t i = 0;; i = least(i + SIDE, n - SIDE)) {
+    for (int64_t l = 0;; l = least(l + SIDE, lines - SIDE)) {
+      for (int k = 0; k < SIDE; k++) memcpy(v + k, from + at[i + k] + l * BYTES, sizeof *v);
+      turn(v);
+      for (int k = 0; k < SIDE; k++) memcpy(to + (l + k) * apart + i * BYTES, v + k, sizeof *v);
+      if (l == lines - SIDE) break;
+    }
+    if (i == n - SIDE) return;
+  }
+}
+/* Each by a word of so many bytes at its start and, where it has more, one at its end. */
+template <int WORD>
+static void gather_words(const char *from, const int64_t *at, int64_t n, int64_t bytes, char *to) {
+  const int64_t last = bytes - WORD;
+  GPR_UNROLL(8)
+  for (int64_t i = 0; last == 0 && i < n; i++) memcpy(to + i * WORD, from + at[i], WORD);
+  GPR_UNROLL(4)
+  for (int64_t i = 0; last && i < n; i++) {
+    memcpy(to + i * bytes, from + at[i], WORD);
+    memcpy(to + i * bytes + last, from + at[i] + last, WORD);
+  }
+}
+template <int WORD>
+static void gather_as(const char *from, const int64_t *at, int64_t n, int64_t bytes, int64_t lines,
+                      int64_t step, char *to, int64_t apart) {
+  if constexpr (WORD == 2 || WORD == 4 || WORD == 8)
+    if (step == WORD && least(n, lines) >= greatest(8, GPR_VECTOR / WORD))
+      return turn_squares<WORD>(from, at, n, lines, to, apart);
+  for (int64_t l = 0; l < lines; l++)
+    gather_words<WORD>(from + l * step, at, n, bytes, to + l * apart);
+}
+static void gather(const char *from, const int64_t *at, int64_t n, int64_t bytes, int64_t lines,
+                   int64_t step, char *to, int64_t apart) {
+  if (bytes > 64)
+    for (int64_t i = 0; i < n; i++) memcpy(to + i * bytes, from + at[i], (size_t)bytes);
+  else if (bytes >= 32)
+    gather_as<32>(from, at, n, bytes, lines, step, to, apart);
+  else if (bytes >= 16)
+    gather_as<16>(from, at, n, bytes, lines, step, to, apart);
+  else if (bytes >= 8)
+    gather_as<8>(from, at, n, bytes, lines, step, to, apart);
+  else if (bytes >= 4)
+    gather_as<4>(from, at, n, bytes, lines, step, to, apart);
+  else if (bytes >= 2)
+    gather_as<2>(from, at, n, bytes, lines, step, to, apart);
+  else
+    gather_as<1>(from, at, n, bytes, lines, step, to, apart);
+}
+
 /* A tile's elements, `step` bytes apart, as its row takes them. */
 template <class T>
 GPR_APART void bring(const gpr_tile *t, const char *from, int64_t step, int64_t n, T *to) {
