@@ -18,18 +18,8 @@ template <class T> struct Columns<IntegerMoments<T>> : SumOfColumns<T> {
     memset(high, 0, (size_t)columns * sizeof *high);
     if (sizeof(T) == 8) memset(rest, 0, (size_t)columns * sizeof *rest);
   }
-  /* Whether 32 bits and a sign hold all of them. */
-  static bool is_small(const T *x, int64_t stride, int64_t columns, int64_t rows) {
-    uint64_t any = 0;
-    for (int64_t i = 0; i < rows; i++)
-      for (int64_t j = 0; j < columns; j++) {
-        const uint64_t w = (uint64_t)wide(x[i * stride + j]);
-        any |= Traits<T>::kind == KIND_INT ? w ^ (uint64_t)((int64_t)w >> 63) : w;
-      }
-    return any >> 31 == 0;
-  }
   GPR_APART void add(const T *x, int64_t stride, int64_t columns, int64_t rows, int64_t index) {
-    if (sizeof(T) == 8 && !is_small(x, stride, columns, rows)) {
+    if (sizeof(T) == 8 && size_bits(x, stride, columns, rows) >> 31) {
       for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++)
           IntegerMoments<T>::add(rest[j], x[i * stride + j], index);
@@ -80,7 +70,7 @@ template <class O, class T> struct Folder<O, IntegerMoments<T>> {
   static void fold(State &s, const T *x, int64_t n, int64_t index) {
     for (int64_t i = 0; i < n; i += NARROW) {
       const int64_t m = least(NARROW, n - i);
-      if (sizeof(T) < 8 || Columns<F>::is_small(x + i, m, m, 1))
+      if (sizeof(T) < 8 || size_bits(x + i, m, m, 1) >> 31 == 0)
         F::merge(s, small(x + i, m));
       else
         for (int64_t j = i; j < i + m; j++) F::add(s, x[j], index);
@@ -158,15 +148,10 @@ template <class T> struct ExactSums {
     if (room < 1 || sizeof(T) <= 2) return room >= (int)sizeof(T) * 8;
     const bool columns = t->across == (int64_t)sizeof(T);
     const int64_t lines = columns ? t->n : t->outputs, n = columns ? t->outputs : t->n;
-    for (int64_t i = 0; i < lines && any >> room == 0; i++) {
-      const T *x = (const T *)(const void *)(t->data + i * (columns ? t->along : t->across));
-      for (int64_t j = 0; j < n; j++) any |= size_bits(x[j]);
-    }
+    for (int64_t i = 0; i < lines && any >> room == 0; i++)
+      any |= size_bits((const T *)(const void *)(t->data + i * (columns ? t->along : t->across)), n,
+                       n, 1);
     return any >> room == 0;
-  }
-  static uint64_t size_bits(T x) {
-    const uint64_t w = (uint64_t)wide(x);
-    return Traits<T>::kind == KIND_INT ? w ^ (uint64_t)((int64_t)w >> 63) : w;
   }
   static double number(T x) { /* of 64 bits no instruction of AVX2 converts */
     if (sizeof(T) < 4) return (double)(int32_t)wide(x);
