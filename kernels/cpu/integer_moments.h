@@ -8,6 +8,19 @@
 GPR_OPEN
 
 /* The squares of 8 and 16 bits fit 32, those of 32 bits 64, which are added up by halves. */
+template <class T, class Low> GPR_FN void add_square(T x, Low &low, uint64_t &high) {
+  typedef typename Either<(sizeof(T) > 2), int64_t, int32_t>::type W;
+  typedef typename Either<(sizeof(T) > 2), uint64_t, uint32_t>::type U;
+  const U w = (U)(W)wide(x), square = w * w;
+  low += (uint32_t)square;
+  if (sizeof(T) > 2) high += (uint64_t)square >> 32;
+}
+template <class T>
+GPR_FN typename IntegerMoments<T>::State moments_of(uint64_t sum, uint64_t low, uint64_t high) {
+  const bool negative = Traits<T>::kind == KIND_INT && (int64_t)sum < 0;
+  const uint128 square = ((uint128)high << 32) + low;
+  return {sum, negative ? -1 : 0, {(uint64_t)square, (uint64_t)(square >> 64), 0}};
+}
 template <class T> struct Columns<IntegerMoments<T>> : SumOfColumns<T> {
   typedef typename IntegerMoments<T>::State State;
   uint64_t low[COLUMNS], high[COLUMNS]; /* of squares */
@@ -26,20 +39,11 @@ template <class T> struct Columns<IntegerMoments<T>> : SumOfColumns<T> {
       return;
     }
     SumOfColumns<T>::add(x, stride, columns, rows, index);
-    typedef typename Either<(sizeof(T) > 2), int64_t, int32_t>::type W;
-    typedef typename Either<(sizeof(T) > 2), uint64_t, uint32_t>::type U;
     for (int64_t i = 0; i < rows; i++)
-      for (int64_t j = 0; j < columns; j++) {
-        const W w = (W)wide(x[i * stride + j]);
-        const U square = (U)w * (U)w;
-        low[j] += (uint32_t)square;
-        if (sizeof(T) > 2) high[j] += (uint64_t)square >> 32;
-      }
+      for (int64_t j = 0; j < columns; j++) add_square(x[i * stride + j], low[j], high[j]);
   }
   State get(int64_t j) const {
-    const bool negative = Traits<T>::kind == KIND_INT && (int64_t)this->sum[j] < 0;
-    const uint128 square = ((uint128)high[j] << 32) + low[j];
-    State s = {this->sum[j], negative ? -1 : 0, {(uint64_t)square, (uint64_t)(square >> 64), 0}};
+    State s = moments_of<T>(this->sum[j], low[j], high[j]);
     if (sizeof(T) == 8) IntegerMoments<T>::merge(s, rest[j]);
     return s;
   }
@@ -49,23 +53,13 @@ template <class T> struct Columns<IntegerMoments<T>> : SumOfColumns<T> {
 template <class O, class T> struct Folder<O, IntegerMoments<T>> {
   typedef IntegerMoments<T> F;
   typedef typename F::State State;
-  /* Of integers that 32 bits and a sign hold; squares of bytes are added up in 32 bits, those of 32
-   * bits by halves. */
+  /* Of integers that 32 bits and a sign hold; squares of bytes are added up in 32 bits. */
   static State small(const T *x, int64_t n) {
-    typedef typename Either<(sizeof(T) > 2), int64_t, int32_t>::type W;
-    typedef typename Either<(sizeof(T) > 2), uint64_t, uint32_t>::type U;
     typename Either<(sizeof(T) > 1), uint64_t, uint32_t>::type low = 0;
     uint64_t sum = 0, high = 0;
     for (int64_t i = 0; i < n; i++) sum += (uint64_t)wide(x[i]);
-    for (int64_t i = 0; i < n; i++) {
-      const W w = (W)wide(x[i]);
-      const U square = (U)w * (U)w;
-      low += (uint32_t)square;
-      if (sizeof(T) > 2) high += (uint64_t)square >> 32;
-    }
-    const bool negative = Traits<T>::kind == KIND_INT && (int64_t)sum < 0;
-    const uint128 square = ((uint128)high << 32) + low;
-    return {sum, negative ? -1 : 0, {(uint64_t)square, (uint64_t)(square >> 64), 0}};
+    for (int64_t i = 0; i < n; i++) add_square(x[i], low, high);
+    return moments_of<T>(sum, low, high);
   }
   static void fold(State &s, const T *x, int64_t n, int64_t index) {
     for (int64_t i = 0; i < n; i += NARROW) {
