@@ -37,7 +37,7 @@ int gpr_word_of(int64_t run) {
 
 /* Where the first runs of an index lie, each of `run` elements side by side: those of whole inner
  * dimensions, and of dimension `dim` as many steps, of `inner` runs each, as there is room for. */
-enum { PLACES_MOST = 512, LONG = 64 };
+enum { PLACES_MOST = 512, LONG = 32 };
 typedef struct places {
   int dim, even; /* even: a long dimension alone, all of it, without `at` */
   int64_t run, inner, n, at[PLACES_MOST];

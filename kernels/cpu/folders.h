@@ -58,15 +58,16 @@ template <class A> struct Plus {
 template <template <class> class Op, class A, class T, class Value>
 GPR_FN void combine_rows(A *all, const T *x, int64_t stride, int64_t columns, int64_t rows,
                          const Value &value) {
-  const auto both = [](A a, A b) { return Op<A>::combine(a, b); };
+  typedef Op<A> C;
   int64_t i = 0;
   for (; i + TOGETHER_ROWS <= rows; i += TOGETHER_ROWS) {
     const T *a = x + i * stride, *b = a + stride, *c = b + stride, *d = c + stride;
     for (int64_t j = 0; j < columns; j++)
-      all[j] = both(all[j], both(both(value(a[j]), value(b[j])), both(value(c[j]), value(d[j]))));
+      all[j] = C::combine(all[j], C::combine(C::combine(value(a[j]), value(b[j])),
+                                             C::combine(value(c[j]), value(d[j]))));
   }
   for (; i < rows; i++)
-    for (int64_t j = 0; j < columns; j++) all[j] = both(all[j], value(x[i * stride + j]));
+    for (int64_t j = 0; j < columns; j++) all[j] = C::combine(all[j], value(x[i * stride + j]));
 }
 template <template <class> class Op, class A, class T>
 static GPR_APART void combine_columns(A *all, const T *x, int64_t stride, int64_t columns,
