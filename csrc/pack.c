@@ -6,8 +6,7 @@
 #include "../kernels/abi/lists.h"
 #include "cpu.h"
 
-/* A loop so short that it is not worth a call. */
-enum { SHORT_RUN = 16 };
+static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
 void gpr_swap_bytes(char *data, int64_t bytes, int unit) {
   for (int64_t i = 0; i < bytes; i += unit) {
@@ -36,46 +35,55 @@ int gpr_word_of(int64_t run) {
   return word;
 }
 
-/* Elements [start, start + n) in C order of these dimensions. */
-static void gather(int ndim, const int64_t *shape, const int64_t *strides, int bytes,
-                   const char *from, int64_t start, int64_t n, char *to) {
-  const gpr_copy copy = gpr_cpu_table_here()->copy;
-  const int last = ndim - 1;
-  const int64_t line = shape[last] * bytes;
-  const int dense = strides[last] == bytes, word = dense ? gpr_word_of(line) : bytes;
-  const int is_short = dense ? line <= 2 * GPR_WORD_BYTES : shape[last] < SHORT_RUN;
-  int64_t index[GPR_DIMS_MAX];
-  for (int d = last; d >= 0; d--) {
-    index[d] = start % shape[d];
-    start /= shape[d];
-    from += index[d] * strides[d];
+/* Where the first runs of an index lie, each of `run` elements side by side: those of whole inner
+ * dimensions, and of dimension `dim` as many steps, of `inner` runs each, as there is room for. */
+enum { PLACES_MOST = 512, LONG = 32 };
+typedef struct places {
+  int dim, even; /* even: a long dimension alone, all of it, without `at` */
+  int64_t run, inner, n, at[PLACES_MOST];
+} places;
+
+static void find_places(const gpr_plan *p, int64_t elements, int64_t lines, places *to) {
+  int d = p->ndim - 1;
+  to->run = d > 0 && p->strides[d] == p->bytes ? p->shape[d--] : 1;
+  const int64_t most = least_of(elements / to->run / 8 + 1, PLACES_MOST);
+  const int64_t bytes = to->run * p->bytes;
+  const int is_word = bytes <= GPR_WORD_BYTES && !(bytes & (bytes - 1));
+  to->even = lines == 1 && is_word && p->shape[d] >= LONG;
+  to->dim = d;
+  to->inner = 1;
+  to->n = to->even ? p->shape[d] : 1;
+  to->at[0] = 0;
+  for (; d >= 0 && 2 * to->n <= most && !to->even; d--) {
+    const int64_t steps = least_of(most / to->n, p->shape[d]);
+    to->dim = d;
+    to->inner = to->n;
+    for (int64_t i = to->n; i < steps * to->n; i++) to->at[i] = to->at[i - to->n] + p->strides[d];
+    to->n *= steps;
   }
-  while (n > 0) {
-    int64_t rest = shape[last] - index[last], m = n < rest ? n : rest;
-    int d = last;
-    if (last && !index[last] && is_short && n >= 2 * shape[last]) {
-      const int64_t rows = n / shape[last]; /* the other way round: few long loops */
-      d = last - 1;
-      rest = shape[d] - index[d];
-      m = rows < rest ? rows : rest;
-      for (int64_t i = 0; i < line; i += word) {
-        const int64_t at = i + word > line ? line - word : i;
-        copy(from + (dense ? at : i / bytes * strides[last]), strides[d], to + at, line, m, word);
-      }
-      to += m * line;
-      n -= m * shape[last];
-    } else {
-      copy(from, strides[last], to, bytes, m, bytes);
-      to += m * bytes;
-      n -= m;
-    }
-    from += m * strides[d];
-    index[d] += m;
-    for (; d > 0 && index[d] == shape[d]; d--) {
-      from += strides[d - 1] - shape[d] * strides[d];
-      index[d] = 0;
-      index[d - 1]++;
-    }
+}
+
+/* As gpr_pack_lines(), but as they lie. */
+static void gather(const gpr_plan *p, gpr_lines_at lines, const char *data, int64_t start,
+                   int64_t n, char *to) {
+  const gpr_cpu_table *table = gpr_cpu_table_here();
+  const int64_t apart = n * p->bytes;
+  places s;
+  find_places(p, n, lines.n, &s);
+  const int64_t bytes = s.run * p->bytes;
+  for (int64_t m; n > 0; start += m, n -= m, to += m * p->bytes) {
+    const int64_t within = start % s.run, number = start / s.run, first = number % s.inner;
+    int64_t at = number / s.inner, runs = least_of(n / s.run, s.n - first);
+    const char *from = data + within * p->bytes;
+    runs = least_of(runs, (p->shape[s.dim] - at % p->shape[s.dim]) * s.inner - first);
+    for (int d = s.dim; d >= 0; at /= p->shape[d--]) from += at % p->shape[d] * p->strides[d];
+    m = within || !runs ? least_of(n, s.run - within) : runs * s.run;
+    if (m < runs * s.run || !runs)
+      memcpy(to, from + s.at[first], (size_t)(m * p->bytes));
+    else if (s.even)
+      table->copy(from, p->strides[s.dim], to, bytes, runs, (int)bytes);
+    else
+      table->gather(from, s.at + first, runs, bytes, lines.n, lines.step, to, apart);
   }
 }
 
@@ -86,15 +94,20 @@ static int lies_ready(const gpr_plan *p, const char *data) {
          (uintptr_t)data % (uintptr_t)unit == 0;
 }
 
+void gpr_pack_lines(const gpr_plan *p, gpr_lines_at lines, const char *data, int64_t start,
+                    int64_t n, void *to, void *scratch) {
+  char *gathered = p->cast ? scratch : to;
+  const int64_t all = n * lines.n;
+  gather(p, lines, data, start, n, gathered);
+  if (p->swap) gpr_swap_bytes(gathered, all * p->bytes, p->swap);
+  if (p->cast) p->cast(gathered, to, all);
+}
+
 void gpr_pack(const gpr_plan *p, const char *data, int64_t start, int64_t n, void *to,
               void *scratch) {
-  if (p->cast && lies_ready(p, data)) {
-    p->cast(data + start * p->row->scalars * p->bytes, to, n * p->row->scalars);
-    return;
-  }
-  char *gathered = p->cast ? scratch : to;
-  const int64_t scalars = n * p->row->scalars;
-  gather(p->ndim, p->shape, p->strides, p->bytes, data, start * p->row->scalars, scalars, gathered);
-  if (p->swap) gpr_swap_bytes(gathered, scalars * p->bytes, p->swap);
-  if (p->cast) p->cast(gathered, to, scalars);
+  const int scalars = p->row->scalars;
+  if (p->cast && lies_ready(p, data))
+    p->cast(data + start * scalars * p->bytes, to, n * scalars);
+  else
+    gpr_pack_lines(p, (gpr_lines_at){1, 0}, data, start * scalars, n * scalars, to, scratch);
 }

@@ -12,6 +12,11 @@ enum { PART_BYTES = 256 << 10 };
 enum { ORDERED_PARTS = 64 };
 /* So many, for the threads to end at about the same time. */
 enum { PARTS_PER_LANE = 8 };
+/* Strands pay where what shares a line of memory is so far apart in the index that a block has
+ * little of it; they are some lines wide, since they may begin anywhere. */
+enum { LINE_BYTES = 64, FAR_BYTES = 16 << 10, STRANDS_BYTES = 256 };
+/* Elements that are folded without a look at the clock. */
+enum { STRANDS_MOST = 16 << 20 };
 
 static int unit_of(const gpr_dtype_info *type) {
   return type->kind == 'c' ? type->bytes / 2 : type->bytes;
@@ -70,6 +75,25 @@ static int lies_ready(const gpr_plan *p) {
          (uintptr_t)p->data % (uintptr_t)unit_of(&gpr_dtypes[p->dtype]) == 0;
 }
 
+static int64_t size_of(int64_t x) { return x < 0 ? -x : x; }
+
+static gpr_strands find_strands(const gpr_plan *p) {
+  gpr_strands s = {.length = 1};
+  int d = p->ndim - 1, pays = p->row->ordered && p->row->scalars == 1;
+  for (int i = d; i-- > 0;)
+    if (size_of(p->strides[i]) < size_of(p->strides[d])) d = i;
+  s.all = p->shape[d];
+  s.step = p->strides[d];
+  s.n = STRANDS_BYTES / p->bytes < s.all ? STRANDS_BYTES / p->bytes : s.all;
+  for (int i = d + 1; i < p->ndim; i++) {
+    s.length *= p->shape[i];
+    pays = pays && size_of(p->strides[i]) >= LINE_BYTES;
+  }
+  pays = pays && s.n > 1 && 2 * size_of(s.step) <= LINE_BYTES && s.length <= STRANDS_MOST / s.n;
+  if (!pays || s.length * p->bytes < FAR_BYTES) s.length = 0;
+  return s;
+}
+
 static void cut(gpr_plan *p, int lanes) {
   const int element = p->bytes * p->row->scalars;
   const int64_t bytes = p->count * element;
@@ -77,6 +101,10 @@ static void cut(gpr_plan *p, int lanes) {
   p->part = p->lanes == 1 ? p->count : PART_BYTES / element;
   if (p->row->law == GPR_TREE)
     while (p->count && p->part <= (p->count - 1) / ORDERED_PARTS) p->part *= 2;
+  if (p->strands.length && p->lanes > 1) {
+    const int64_t whole = p->strands.n * p->strands.length;
+    p->part = (p->part - 1) / whole * whole + whole;
+  }
   p->parts = p->count ? (p->count - 1) / p->part + 1 : 0; /* 2^63 - 1 elements are possible */
   if (p->lanes > p->parts) p->lanes = p->parts ? (int)p->parts : 1;
 }
@@ -91,6 +119,7 @@ void gpr_plan_make(gpr_plan *p, const gpr_view *view, const gpr_row *row, gpr_ca
   settle(p, &dims, &where);
   if (row->scalars > 1) p->count /= row->scalars;
   p->direct = lies_ready(p);
+  p->strands = find_strands(p);
   cut(p, limits.lanes);
 }
 

@@ -39,6 +39,13 @@ typedef struct gpr_axes {
       reduced; /* of an ordered row C order of the index; else forwards, largest stride first */
 } gpr_axes;
 
+/* Of an ordered row that is not in the order of memory: stretches of the index that begin side by
+ * side there, and are folded together, each into a state of its own. */
+typedef struct gpr_strands {
+  int64_t n, length; /* at a time, of so many elements each; length 0: none */
+  int64_t all, step; /* side by side; bytes from one to the next */
+} gpr_strands;
+
 typedef struct gpr_plan {
   const gpr_row *row;
   gpr_cast cast; /* NULL: elements are of the row's dtype as they lie */
@@ -53,6 +60,7 @@ typedef struct gpr_plan {
   int direct;    /* contiguous, aligned, native and of the row's dtype: fold where it lies */
   int lanes;     /* how many threads are worth while */
   int64_t parts, part; /* the index is cut into `parts` parts of `part` elements */
+  gpr_strands strands; /* without axes */
   /* NULL: one output of all elements. Else shape and strides are axes->reduced's, data is that of
    * the first output, and `direct` is true of the elements of each output. The caller's: a run
    * copies it when it opens. What it points to lives as long as the run. */

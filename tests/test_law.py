@@ -106,6 +106,37 @@ def test_wherever_it_lies(op, dtype, result, law):
             assert_bits(call(op, fortran), want, f"{op}, {label}, {shape} in Fortran order")
 
 
+@pytest.mark.parametrize(("op", "dtype", "result", "law"), HARD, ids=lambda x: x)
+def test_in_whatever_order_it_lies(op, dtype, result, law):
+    """Axes in any order of memory: neighbours there lie far apart in the index, or near."""
+    dtype = numpy_dtype(dtype)
+    rng = generator("axes", op, dtype)
+    for label, a in large_arrays(op, dtype):
+        for _ in range(6):
+            shape = tuple(int(n) for n in rng.integers(2, (12, 60, 30, 9)))
+            shape = rng.permutation((*shape, len(a) // np.prod(shape)))
+            matrix = a[: np.prod(shape)].reshape(shape)
+            order = rng.permutation(len(shape))
+            lies = np.ascontiguousarray(matrix.transpose(order)).transpose(np.argsort(order))
+            want = call(op, matrix)
+            assert_bits(call(op, lies), want, f"{op}, {label}, {shape}, memory {order}")
+            swapped = lies.astype(dtype.newbyteorder(), order="K")
+            assert_bits(call(op, swapped), want, f"{op}, {label}, {shape}, swapped {order}")
+
+
+def test_what_is_settled_early_in_another_order():
+    a = np.zeros((300, 80, 70))
+    for place in ((0, 0, 1), (3, 2, 1), (17, 79, 69), (299, 79, 69)):
+        a[place] = np.nan
+        want = np.ravel_multi_index(place, a.shape)
+        for order in ((2, 1, 0), (1, 2, 0), (0, 2, 1)):
+            lies = np.ascontiguousarray(a.transpose(order)).transpose(np.argsort(order))
+            assert gpureduce.argmax(lies) == want
+            lies[(-1,) * 3] = np.nan
+            assert gpureduce.argmin(lies) == want
+        a[place] = 0
+
+
 @pytest.mark.parametrize(("op", "dtype", "result", "law"), UNORDERED, ids=lambda x: x)
 def test_order_does_not_matter(op, dtype, result, law):
     dtype = numpy_dtype(dtype)

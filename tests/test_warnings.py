@@ -189,3 +189,14 @@ def test_out_of_dots_is_an_array():
             assert isinstance(whole, np.ndarray) and whole.shape == () and whole == usual
             assert isinstance(part, np.ndarray) and part.shape == (3,)
     assert isinstance(gpureduce.reduce(a, np.add, out=...), np.ndarray)
+
+
+def test_ctrl_c_while_errstate_is_asked(monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    a = np.full(4096, np.nan)
+    monkeypatch.setattr(np, "geterr", interrupted)
+    for axis in (None, 0):
+        with pytest.raises(KeyboardInterrupt):
+            gpureduce.sum(a, axis=axis)

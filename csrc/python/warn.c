@@ -273,17 +273,16 @@ static int give(const gpr_call *call, int flags, const char *text, int64_t least
   return !flags || PyUFunc_GiveFloatingpointErrors(name, flags) >= 0;
 }
 
-/* Whether np.errstate asks for any of it. */
+/* Whether np.errstate asks for any of it; -1 with an error, which may be Ctrl-C. */
 static int is_asked_for(void) {
   static const char *const kinds[] = {"invalid", "over", "divide"};
   PyObject *numpy = PyImport_ImportModule("numpy");
   PyObject *modes = numpy ? PyObject_CallMethod(numpy, "geterr", NULL) : NULL;
-  int asked = !modes || !PyDict_Check(modes);
+  int asked = !modes ? -1 : !PyDict_Check(modes);
   for (size_t i = 0; !asked && i < sizeof kinds / sizeof kinds[0]; i++) {
     PyObject *mode = PyDict_GetItemString(modes, kinds[i]); /* borrowed */
     asked = !mode || !PyUnicode_Check(mode) || PyUnicode_CompareWithASCIIString(mode, "ignore");
   }
-  PyErr_Clear();
   Py_XDECREF(modes);
   Py_XDECREF(numpy);
   return asked;
@@ -326,9 +325,11 @@ int gpr_warn(const gpr_call *call, int64_t least, int finite, const void *result
   if (!results || !is_arithmetic(call) || (initial && !is_finite(initial))) return 1;
   const real r = real_of(call->what.result, 0);
   if (next_special(results, 0, count * r.parts, &r) == count * r.parts) return 1;
-  if (call->count + count <= FEW) {
+  const int is_few = call->count + count <= FEW, asked = is_few ? 1 : is_asked_for();
+  if (asked < 0) return 0;
+  if (is_few) {
     flags = look(call, finite, results, count, text != NULL);
-  } else if (is_asked_for()) {
+  } else if (asked) {
     Py_BEGIN_ALLOW_THREADS flags = look(call, finite, results, count, text != NULL);
     Py_END_ALLOW_THREADS if (PyErr_Occurred()) return 0;
   }

@@ -131,6 +131,12 @@ typedef void (*gpr_count)(const uint8_t *keep, int64_t across, int64_t along, in
 typedef void (*gpr_copy)(const char *from, int64_t step, char *to, int64_t to_step, int64_t n,
                          int bytes);
 
+/* Elements, or runs of them, of so many bytes from each at[i], and the same of `lines` lines, each
+ * `step` bytes after the one before: n to where they are contiguous, and `apart` bytes on the next
+ * line's. */
+typedef void (*gpr_gather)(const char *from, const int64_t *at, int64_t n, int64_t bytes,
+                           int64_t lines, int64_t step, char *to, int64_t apart);
+
 /* The first of n words of 2, 4 or 8 bytes, at any address, that has these bits of the mask's; n
  * where there is none. */
 typedef int64_t (*gpr_find)(const void *words, int64_t n, int bytes, uint64_t mask, uint64_t bits);
@@ -147,6 +153,7 @@ typedef struct gpr_cpu_table {
   gpr_blend blend;
   gpr_count count;
   gpr_copy copy;
+  gpr_gather gather;
   gpr_find find;
 } gpr_cpu_table;
 

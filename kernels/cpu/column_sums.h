@@ -6,49 +6,25 @@
 
 GPR_OPEN
 
-static constexpr int64_t TOGETHER_ROWS = 4;
-
-/* Calls take(x of row i) for all rows of `columns`, four at a time or one. */
-#define GPR_ROWS(one, four)                                                         \
-  int64_t i = 0;                                                                    \
-  for (; i + TOGETHER_ROWS <= rows; i += TOGETHER_ROWS) {                           \
-    const T *a = x + i * stride, *b = a + stride, *c = b + stride, *d = c + stride; \
-    for (int64_t j = 0; j < columns; j++) four;                                     \
-  }                                                                                 \
-  for (; i < rows; i++) {                                                           \
-    const T *a = x + i * stride;                                                    \
-    for (int64_t j = 0; j < columns; j++) one;                                      \
-  }
-
-/* Narrow sums of each column. */
-template <class N, class T, class Value>
-GPR_FN void sum_narrow(N *part, const T *x, int64_t stride, int64_t columns, int64_t rows,
-                       const Value &value) {
-  memset(part, 0, (size_t)columns * sizeof *part);
-  GPR_ROWS(part[j] = (N)(part[j] + value(a[j])),
-           part[j] = (N)(part[j] + (value(a[j]) + value(b[j])) + (value(c[j]) + value(d[j]))))
-}
 /* A wide sum of each column, by narrow ones, which so many rows fit. */
-template <class N, class T, class Value>
+template <class N, class T>
 GPR_FN void add_narrow(uint64_t *sum, const T *x, int64_t stride, int64_t columns, int64_t rows,
-                       int64_t most, const Value &value) {
+                       int64_t most) {
   for (int64_t first = 0; first < rows; first += most, x += most * stride) {
-    N part[COLUMNS];
-    sum_narrow(part, x, stride, columns, least(most, rows - first), value);
+    N part[COLUMNS] = {};
+    combine_rows<Plus>(part, x, stride, columns, least(most, rows - first),
+                       [](T e) { return (N)wide(e); });
     for (int64_t j = 0; j < columns; j++) sum[j] += (uint64_t)(int64_t)part[j];
   }
 }
-
 template <class T>
 static GPR_APART void sum_columns(uint64_t *sum, const T *x, int64_t stride, int64_t columns,
                                   int64_t rows) {
   typedef typename Signed<2 * sizeof(T)>::type N;
   if (sizeof(T) <= 2 && rows > TOGETHER_ROWS)
-    return add_narrow<N>(sum, x, stride, columns, rows, sizeof(T) == 1 ? 128 : 32768,
-                         [](T e) { return (N)wide(e); });
-  const auto value = [](T e) { return (uint64_t)wide(e); };
-  GPR_ROWS(sum[j] += value(a[j]),
-           sum[j] += (value(a[j]) + value(b[j])) + (value(c[j]) + value(d[j])))
+    add_narrow<N>(sum, x, stride, columns, rows, sizeof(T) == 1 ? 128 : 32768);
+  else
+    combine_columns<Plus>(sum, x, stride, columns, rows);
 }
 template <class T> struct SumOfColumns {
   uint64_t sum[COLUMNS];
@@ -86,47 +62,14 @@ template <class T> struct Columns<LongSum<T>> : SumOfColumns<T> {
   }
 };
 
-template <class T>
-static GPR_APART void multiply_columns(uint64_t *product, const T *x, int64_t stride,
-                                       int64_t columns, int64_t rows) {
-  const auto value = [](T e) { return (uint64_t)wide(e); };
-  GPR_ROWS(product[j] *= value(a[j]),
-           product[j] *= (value(a[j]) * value(b[j])) * (value(c[j]) * value(d[j])))
-}
-template <class T> struct Columns<IntegerProduct<T>> {
-  uint64_t product[COLUMNS];
-  void open(int64_t columns) {
-    for (int64_t j = 0; j < columns; j++) product[j] = 1;
-  }
-  void add(const T *x, int64_t stride, int64_t columns, int64_t rows, int64_t) {
-    multiply_columns(product, x, stride, columns, rows);
-  }
-  typename IntegerProduct<T>::State get(int64_t j) const { return {product[j]}; }
-};
-/* Without an instruction for products of 64 bits GCC leaves each waiting for the one before; side
- * by side none does. */
-template <class O, class T> struct Folder<O, IntegerProduct<T>> {
-  static void fold(typename IntegerProduct<T>::State &s, const T *x, int64_t n, int64_t) {
-    enum { ABREAST = 16, WORTH_IT = 4 * ABREAST };
-    constexpr bool waits = sizeof(T) == 8 && GPR_VECTOR < 64;
-    const int64_t rows = waits && n >= WORTH_IT ? n / ABREAST : 0;
-    uint64_t all = s.product, product[ABREAST];
-    for (int64_t j = 0; rows && j < ABREAST; j++) product[j] = 1;
-    if (rows) multiply_columns(product, x, ABREAST, ABREAST, rows);
-    for (int64_t j = 0; rows && j < ABREAST; j++) all *= product[j];
-    GPR_UNROLL(4)
-    for (int64_t i = rows * ABREAST; i < n; i++) all *= (uint64_t)wide(x[i]);
-    s.product = all;
-  }
-};
-
 /* What counts as true in words: some bit, or some bit beside the sign's. */
 template <class W, bool SIGNED> struct Truth {
   enum { ROWS = sizeof(W) == 1 ? 252 : 32768 };
   static constexpr auto value = [](W e) { return (W)((W)(SIGNED ? e << 1 : e) != 0); };
   static GPR_APART void count_rows(W *part, const W *x, int64_t stride, int64_t columns,
                                    int64_t rows) {
-    sum_narrow(part, x, stride, columns, rows, value);
+    memset(part, 0, (size_t)columns * sizeof *part);
+    combine_rows<Plus>(part, x, stride, columns, rows, value);
   }
 };
 template <class R>
@@ -161,26 +104,27 @@ template <class T, int WHAT> struct Columns<Counting<T, WHAT>> {
   }
 };
 
-/* The same of integers with and without a sign. */
-template <class T, template <class> class Op> struct Columns<Bitwise<T, Op>> {
-  typedef typename Unsigned<sizeof(T)>::type W;
+/* Words that are combined, of elements that lie as E. */
+template <template <class> class Op, class W, class E> struct Combined {
   W word[COLUMNS];
   void open(int64_t columns) {
     for (int64_t j = 0; j < columns; j++) word[j] = Op<W>::identity();
   }
-  static void fold(W *word, const W *x, int64_t stride, int64_t columns, int64_t rows) {
-    for (int64_t i = 0; i < rows; i++)
-      for (int64_t j = 0; j < columns; j++) word[j] = Op<W>::combine(word[j], x[i * stride + j]);
+  void add(const void *x, int64_t stride, int64_t columns, int64_t rows, int64_t) {
+    combine_columns<Op>(word, (const E *)x, stride, columns, rows);
   }
-  void add(const T *x, int64_t stride, int64_t columns, int64_t rows, int64_t) {
-    if constexpr (Traits<T>::kind == KIND_BOOL)
-      for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++)
-          word[j] = Op<W>::combine(word[j], x[i * stride + j].byte != 0);
-    else
-      fold(word, (const W *)(const void *)x, stride, columns, rows);
+};
+template <class T> struct Columns<IntegerProduct<T>> : Combined<Times, uint64_t, T> {
+  typename IntegerProduct<T>::State get(int64_t j) const { return {this->word[j]}; }
+};
+/* The same of integers with and without a sign. */
+template <class T, class W = typename Unsigned<sizeof(T)>::type>
+using BitsOf = typename Either<Traits<T>::kind == KIND_BOOL, T, W>::type;
+template <class T, template <class> class Op>
+struct Columns<Bitwise<T, Op>> : Combined<Op, typename Unsigned<sizeof(T)>::type, BitsOf<T>> {
+  typename Bitwise<T, Op>::State get(int64_t j) const {
+    return {(typename Order<T>::Key)this->word[j]};
   }
-  typename Bitwise<T, Op>::State get(int64_t j) const { return {(typename Order<T>::Key)word[j]}; }
 };
 
 /* --- finished as they are ------------------------------------------------------------------------
@@ -195,29 +139,35 @@ template <class O, class T> struct Direct<O, IntegerSum<T>> {
     return true;
   }
 };
-
 template <class O, class T> struct Direct<O, IntegerProduct<T>> {
   enum { possible = 1 };
   static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *,
                   typename O::Result *to) {
     for (int64_t j = 0; j < columns; j++) to[j] = 1;
-    multiply_columns((uint64_t *)to, x, stride, columns, rows);
+    combine_columns<Times>((uint64_t *)to, x, stride, columns, rows);
     return true;
   }
 };
+
+/* The bits of an integer's size, less one of a negative one; and all that some have. */
+template <class T> GPR_FN uint64_t size_bits(T x) {
+  const uint64_t w = (uint64_t)wide(x);
+  return Traits<T>::kind == KIND_INT ? w ^ (uint64_t)((int64_t)w >> 63) : w;
+}
+template <class T>
+GPR_FN uint64_t size_bits(const T *x, int64_t stride, int64_t columns, int64_t rows) {
+  uint64_t any = 0;
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < columns; j++) any |= size_bits(x[i * stride + j]);
+  return any;
+}
 
 /* Means of integers whose sum is a double. */
 template <class O, class T> struct Direct<O, LongSum<T>> {
   enum { possible = 1 };
   static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *, double *to) {
     Columns<LongSum<T>> c;
-    uint64_t any = 0;
-    for (int64_t i = 0; sizeof(T) == 8 && i < rows; i++)
-      for (int64_t j = 0; j < columns; j++) {
-        const uint64_t w = (uint64_t)wide(x[i * stride + j]);
-        any |= Traits<T>::kind == KIND_INT ? w ^ (uint64_t)((int64_t)w >> 63) : w;
-      }
-    if (any >> 40) return false; /* of GPR_SHORT rows, 2^12 */
+    if (sizeof(T) == 8 && size_bits(x, stride, columns, rows) >> 40) return false; /* 2^12 rows */
     c.SumOfColumns<T>::open(columns);
     c.SumOfColumns<T>::add(x, stride, columns, rows, 0);
     for (int64_t j = 0; j < columns; j++) to[j] = (double)(int64_t)c.sum[j] / (double)rows;

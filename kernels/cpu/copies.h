@@ -35,19 +35,86 @@ static void copy_as(const char *from, int64_t step, char *to, int64_t to_step, i
   GPR_UNROLL(8)
   for (; i < n; i++) memcpy(to + i * to_step, from + i * step, BYTES);
 }
+/* f of the width of a word, the greatest of so many bytes at most. */
+template <int BYTES> struct Word { static constexpr int bytes = BYTES; };
+template <class F> GPR_FN auto by_word(int64_t bytes, const F &f) {
+  if (bytes >= 32) return f(Word<32>());
+  if (bytes >= 16) return f(Word<16>());
+  if (bytes >= 8) return f(Word<8>());
+  if (bytes >= 4) return f(Word<4>());
+  return bytes >= 2 ? f(Word<2>()) : f(Word<1>());
+}
 static void copy(const char *from, int64_t step, char *to, int64_t to_step, int64_t n, int bytes) {
-  if (step == bytes && to_step == bytes) {
+  if (step == bytes && to_step == bytes)
     memcpy(to, from, (size_t)(n * bytes));
-    return;
+  else
+    by_word(bytes, [=](auto w) { copy_as<w.bytes>(from, step, to, to_step, n); });
+}
+
+/* Squares of neighbours are turned, of which the last overlap the ones before. */
+template <int BYTES>
+static void turn_squares(const char *from, const int64_t *at, int64_t n, int64_t lines, char *to,
+                         int64_t apart) {
+  enum { SIDE = BYTES == 2 ? 8 : GPR_VECTOR / BYTES };
+  typedef typename Unsigned<BYTES>::type V __attribute__((vector_size(SIDE * BYTES)));
+  V v[SIDE];
+  for (int64_t i = 0;; i = least(i + SIDE, n - SIDE)) {
+    for (int64_t l = 0;; l = least(l + SIDE, lines - SIDE)) {
+      for (int k = 0; k < SIDE; k++) memcpy(v + k, from + at[i + k] + l * BYTES, sizeof *v);
+      turn(v);
+      for (int k = 0; k < SIDE; k++) memcpy(to + (l + k) * apart + i * BYTES, v + k, sizeof *v);
+      if (l == lines - SIDE) break;
+    }
+    if (i == n - SIDE) return;
   }
-  switch (bytes) {
-    case 1: return copy_as<1>(from, step, to, to_step, n);
-    case 2: return copy_as<2>(from, step, to, to_step, n);
-    case 4: return copy_as<4>(from, step, to, to_step, n);
-    case 8: return copy_as<8>(from, step, to, to_step, n);
-    case 16: return copy_as<16>(from, step, to, to_step, n);
-    default: return copy_as<32>(from, step, to, to_step, n);
+}
+/* Each by a word of so many bytes at its start and, where it has more, one at its end. */
+template <int WORD>
+static void gather_words(const char *from, const int64_t *at, int64_t n, int64_t bytes, char *to) {
+  const int64_t last = bytes - WORD;
+  GPR_UNROLL(8)
+  for (int64_t i = 0; last == 0 && i < n; i++) memcpy(to + i * WORD, from + at[i], WORD);
+  GPR_UNROLL(4)
+  for (int64_t i = 0; last && i < n; i++) {
+    memcpy(to + i * bytes, from + at[i], WORD);
+    memcpy(to + i * bytes + last, from + at[i] + last, WORD);
   }
+}
+template <int WORD>
+static void gather_as(const char *from, const int64_t *at, int64_t n, int64_t bytes, int64_t lines,
+                      int64_t step, char *to, int64_t apart) {
+  if constexpr (WORD == 2 || WORD == 4 || WORD == 8)
+    if (step == WORD && least(n, lines) >= greatest(8, GPR_VECTOR / WORD))
+      return turn_squares<WORD>(from, at, n, lines, to, apart);
+  for (int64_t l = 0; l < lines; l++)
+    gather_words<WORD>(from + l * step, at, n, bytes, to + l * apart);
+}
+static void gather(const char *from, const int64_t *at, int64_t n, int64_t bytes, int64_t lines,
+                   int64_t step, char *to, int64_t apart) {
+  if (bytes > 64)
+    for (int64_t i = 0; i < n; i++) memcpy(to + i * bytes, from + at[i], (size_t)bytes);
+  else
+    by_word(bytes, [=](auto w) { gather_as<w.bytes>(from, at, n, bytes, lines, step, to, apart); });
+}
+
+/* gpr_find; also of bytes. */
+template <int BYTES>
+static int64_t find_as(const void *words, int64_t n, uint64_t mask, uint64_t wanted) {
+  typedef typename Unsigned<BYTES>::type W;
+  enum { BLOCK = 256 / BYTES };
+  const typename Loose<BYTES>::type *x = (const typename Loose<BYTES>::type *)words;
+  int64_t i = 0;
+  for (; i + BLOCK <= n; i += BLOCK) {
+    W any = 0;
+    for (int j = 0; j < BLOCK; j++) any |= (W)(x[i + j] & (W)mask) == (W)wanted;
+    if (any) break;
+  }
+  while (i < n && (x[i] & (W)mask) != (W)wanted) i++;
+  return i;
+}
+static int64_t find(const void *words, int64_t n, int bytes, uint64_t mask, uint64_t wanted) {
+  if (bytes == 2) return find_as<2>(words, n, mask, wanted);
+  return bytes == 4 ? find_as<4>(words, n, mask, wanted) : find_as<8>(words, n, mask, wanted);
 }
 
 /* A tile's elements, `step` bytes apart, as its row takes them. */

@@ -105,11 +105,10 @@ template <class T> GPR_FN bool is_settled(const typename MomentsFold<T>::State &
 /* --- by twofold sums ---------------------------------------------------------------------------
  */
 
-template <class T, int SQUARES, bool NARROW> struct KindOf {
+template <class T, int SQUARES> struct KindOf {
   typedef TwofoldFold<T, Tracked<SQUARES>::template Moments> type;
 };
-template <class T> struct KindOf<T, 0, true> { typedef TwofoldFold<T, TwofoldSum> type; };
-template <class T> struct KindOf<T, 0, false> { typedef TwofoldFold<T, TrackedSum> type; };
+template <class T> struct KindOf<T, 0> { typedef TwofoldFold<T, TrackedSum> type; };
 
 GPR_FN void deposit(Squares &s, double x) {
   int exponent;
@@ -129,9 +128,8 @@ template <class F> struct ExactTiles {
   static constexpr bool plain = sizeof(typename RealOf<T>::type) == sizeof(double);
   enum { SQUARES = Same<F, ExactFold<T>>::value ? 0 : plain ? 3 : 2 };
   /* Of contiguous numbers: more would lose something more often, which slices do by themselves. */
-  enum { BLOCK = SQUARES > 0 || plain ? 32768 : 8192 };
-  typedef typename KindOf<T, SQUARES, !plain>::type Fold;
-  typedef typename Fold::Tiles::K K;
+  enum { BLOCK = SQUARES > 0 || plain ? 32768 : 8192, SOME = 1024 };
+  typedef typename KindOf<T, SQUARES>::type Fold;
 
   template <class S> static bool holds(const S &s, int lane) { return s.errors[lane] == 0; }
   /* An output of some vectors, unless these have lost of it, or met what is special. */
@@ -157,41 +155,52 @@ template <class F> struct ExactTiles {
     }
     return held;
   }
-  /* Floats that lie far apart by slices, which sums that lie close together do without. */
-  static bool take_far(State &s, const gpr_tile *t, const char *data) {
-    typedef TwofoldFold<T, TrackedSum> Far;
-    gpr_tile one = *t;
-    bool held = false;
-    one.data = data;
-    one.outputs = 1;
-    Far::Tiles::template each<true>(
-        &one, Far::source, [&](int64_t, int64_t, int64_t, typename Far::Tiles::K *part, int64_t) {
-          held = take(s, part, 0);
-        });
-    return held;
-  }
   static GPR_APART void again(State &s, const gpr_tile *t, const char *data) {
     T x[GPR_SHORT];
-    if constexpr (!LEAN && !plain && SQUARES == 0)
-      if (take_far(s, t, data)) return;
     for (int64_t i = 0; i < t->n; i += GPR_SHORT) {
       const int64_t m = least(t->n - i, (int64_t)GPR_SHORT);
       bring(t, data + i * t->along, t->along, m, x);
       fold_by_bins<T>(s, x, m);
     }
   }
-  static GPR_APART void fold_tile(void *states, size_t slot, const gpr_tile *t) {
-    const auto put = [&](int64_t o, const K *part, int64_t lane) {
-      State &s = *(State *)(void *)((char *)states + (size_t)o * slot);
-      if (!part || !take(s, part, (int)lane)) again(s, t, t->data + o * t->across);
-    };
-    if constexpr (LEAN)
-      for (int64_t o = 0; o < t->outputs; o++) put(o, nullptr, 0);
-    else
-      Fold::Tiles::each(t, Fold::source,
-                        [&](int64_t first, int64_t known, int64_t m, K *part, int64_t) {
-                          for (int64_t o = known; o < m; o++) put(first + o, part, o);
-                        });
+  /* Of the outputs that are left those that this holds; whether others are left. */
+  template <class By>
+  static bool fold_by(char *states, size_t slot, const gpr_tile *t, uint8_t *left) {
+    bool any = false;
+    By::Tiles::each(
+        t, By::source,
+        [&](int64_t first, int64_t known, int64_t m, typename By::Tiles::K *part, int64_t) {
+          for (int64_t o = known; o < m; o++)
+            if (left[first + o])
+              any |= left[first + o] = !take(state_at(states, slot, first + o), part, (int)o);
+        });
+    return any;
+  }
+  /* Floats that lie close together are sums of doubles; slices do without that. */
+  static GPR_APART void fold_some(char *states, size_t slot, const gpr_tile *t) {
+    uint8_t left[SOME];
+    bool any = true;
+    memset(left, 1, sizeof left);
+    if constexpr (!LEAN && !plain && SQUARES == 0)
+      any = fold_by<TwofoldFold<T, TwofoldSum>>(states, slot, t, left);
+    if constexpr (!LEAN)
+      if (any) any = fold_by<Fold>(states, slot, t, left);
+    for (int64_t o = 0; any && o < t->outputs; o++)
+      if (left[o]) again(state_at(states, slot, o), t, t->data + o * t->across);
+  }
+  static State &state_at(char *states, size_t slot, int64_t o) {
+    return *(State *)(void *)(states + (size_t)o * slot);
+  }
+  /* Of long rows few together, so that few are folded twice. */
+  static void fold_tile(void *states, size_t slot, const gpr_tile *t) {
+    const int64_t most =
+        t->along == (int64_t)sizeof(T) && t->n > SOME / 2 ? 4 * (int64_t)WIDTH : (int64_t)SOME;
+    gpr_tile some = *t;
+    for (int64_t o = 0; o < t->outputs; o += most) {
+      some.data = t->data + o * t->across;
+      some.outputs = least(t->outputs - o, most);
+      fold_some((char *)states + (size_t)o * slot, slot, &some);
+    }
   }
   static void fold(State &s, const T *x, int64_t n) {
     gpr_tile row{};

@@ -3,7 +3,6 @@
 #define GPR_EXTREME_RUNS_H
 
 #include "extremes.h"
-#include "find.h"
 
 GPR_OPEN
 

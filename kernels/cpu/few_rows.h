@@ -3,7 +3,6 @@
 #define GPR_FEW_ROWS_H
 
 #include "bounds.h"
-#include "sizes.h"
 #include "step_blocks.h"
 
 GPR_OPEN
@@ -55,18 +54,15 @@ template <> struct FewRows<float> : FewSteps<float> {
   int range() const { return 53 - 24 - headroom(); }
   /* What they may be off by. */
   GPR_APART bool bound(const Sizes<float> *sizes) {
-    const double by = 0x1p-52 * (double)rows * (double)(rows + 4);
     Words32 infinite = {};
     for (int s = 0; s < STEPS; s++) {
-      float size[STEP];
-      const Words32 most = sizes[s].most >> 1 & sizes[s].far_apart(range());
-      memcpy(size, &most, sizeof size);
+      Doubles by[2];
+      sizes[s].bounds(range(), (double)rows, by);
       for (int k = 0; k < 2; k++) {
         const Doubles one = sum[2 * s + k];
-        const Words finite = (Words)(one - one == 0);
-        off[2 * s + k] = (Doubles)(bits(by * load((const float *)size + k * WIDTH)) & finite);
+        off[2 * s + k] = (Doubles)(bits(by[k]) & (Words)(one - one == 0));
       }
-      infinite |= (Words32)(sizes[s].most == Sizes<float>::INFINITE);
+      infinite |= sizes[s].are_infinite();
     }
     return mask_of(infinite);
   }

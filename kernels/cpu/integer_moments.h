@@ -8,6 +8,19 @@
 GPR_OPEN
 
 /* The squares of 8 and 16 bits fit 32, those of 32 bits 64, which are added up by halves. */
+template <class T, class Low> GPR_FN void add_square(T x, Low &low, uint64_t &high) {
+  typedef typename Either<(sizeof(T) > 2), int64_t, int32_t>::type W;
+  typedef typename Either<(sizeof(T) > 2), uint64_t, uint32_t>::type U;
+  const U w = (U)(W)wide(x), square = w * w;
+  low += (uint32_t)square;
+  if (sizeof(T) > 2) high += (uint64_t)square >> 32;
+}
+template <class T>
+GPR_FN typename IntegerMoments<T>::State moments_of(uint64_t sum, uint64_t low, uint64_t high) {
+  const bool negative = Traits<T>::kind == KIND_INT && (int64_t)sum < 0;
+  const uint128 square = ((uint128)high << 32) + low;
+  return {sum, negative ? -1 : 0, {(uint64_t)square, (uint64_t)(square >> 64), 0}};
+}
 template <class T> struct Columns<IntegerMoments<T>> : SumOfColumns<T> {
   typedef typename IntegerMoments<T>::State State;
   uint64_t low[COLUMNS], high[COLUMNS]; /* of squares */
@@ -18,38 +31,19 @@ template <class T> struct Columns<IntegerMoments<T>> : SumOfColumns<T> {
     memset(high, 0, (size_t)columns * sizeof *high);
     if (sizeof(T) == 8) memset(rest, 0, (size_t)columns * sizeof *rest);
   }
-  /* Whether 32 bits and a sign hold all of them. */
-  static bool is_small(const T *x, int64_t stride, int64_t columns, int64_t rows) {
-    uint64_t any = 0;
-    for (int64_t i = 0; i < rows; i++)
-      for (int64_t j = 0; j < columns; j++) {
-        const uint64_t w = (uint64_t)wide(x[i * stride + j]);
-        any |= Traits<T>::kind == KIND_INT ? w ^ (uint64_t)((int64_t)w >> 63) : w;
-      }
-    return any >> 31 == 0;
-  }
   GPR_APART void add(const T *x, int64_t stride, int64_t columns, int64_t rows, int64_t index) {
-    if (sizeof(T) == 8 && !is_small(x, stride, columns, rows)) {
+    if (sizeof(T) == 8 && size_bits(x, stride, columns, rows) >> 31) {
       for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++)
           IntegerMoments<T>::add(rest[j], x[i * stride + j], index);
       return;
     }
     SumOfColumns<T>::add(x, stride, columns, rows, index);
-    typedef typename Either<(sizeof(T) > 2), int64_t, int32_t>::type W;
-    typedef typename Either<(sizeof(T) > 2), uint64_t, uint32_t>::type U;
     for (int64_t i = 0; i < rows; i++)
-      for (int64_t j = 0; j < columns; j++) {
-        const W w = (W)wide(x[i * stride + j]);
-        const U square = (U)w * (U)w;
-        low[j] += (uint32_t)square;
-        if (sizeof(T) > 2) high[j] += (uint64_t)square >> 32;
-      }
+      for (int64_t j = 0; j < columns; j++) add_square(x[i * stride + j], low[j], high[j]);
   }
   State get(int64_t j) const {
-    const bool negative = Traits<T>::kind == KIND_INT && (int64_t)this->sum[j] < 0;
-    const uint128 square = ((uint128)high[j] << 32) + low[j];
-    State s = {this->sum[j], negative ? -1 : 0, {(uint64_t)square, (uint64_t)(square >> 64), 0}};
+    State s = moments_of<T>(this->sum[j], low[j], high[j]);
     if (sizeof(T) == 8) IntegerMoments<T>::merge(s, rest[j]);
     return s;
   }
@@ -59,28 +53,18 @@ template <class T> struct Columns<IntegerMoments<T>> : SumOfColumns<T> {
 template <class O, class T> struct Folder<O, IntegerMoments<T>> {
   typedef IntegerMoments<T> F;
   typedef typename F::State State;
-  /* Of integers that 32 bits and a sign hold; squares of bytes are added up in 32 bits, those of 32
-   * bits by halves. */
+  /* Of integers that 32 bits and a sign hold; squares of bytes are added up in 32 bits. */
   static State small(const T *x, int64_t n) {
-    typedef typename Either<(sizeof(T) > 2), int64_t, int32_t>::type W;
-    typedef typename Either<(sizeof(T) > 2), uint64_t, uint32_t>::type U;
     typename Either<(sizeof(T) > 1), uint64_t, uint32_t>::type low = 0;
     uint64_t sum = 0, high = 0;
     for (int64_t i = 0; i < n; i++) sum += (uint64_t)wide(x[i]);
-    for (int64_t i = 0; i < n; i++) {
-      const W w = (W)wide(x[i]);
-      const U square = (U)w * (U)w;
-      low += (uint32_t)square;
-      if (sizeof(T) > 2) high += (uint64_t)square >> 32;
-    }
-    const bool negative = Traits<T>::kind == KIND_INT && (int64_t)sum < 0;
-    const uint128 square = ((uint128)high << 32) + low;
-    return {sum, negative ? -1 : 0, {(uint64_t)square, (uint64_t)(square >> 64), 0}};
+    for (int64_t i = 0; i < n; i++) add_square(x[i], low, high);
+    return moments_of<T>(sum, low, high);
   }
   static void fold(State &s, const T *x, int64_t n, int64_t index) {
     for (int64_t i = 0; i < n; i += NARROW) {
       const int64_t m = least(NARROW, n - i);
-      if (sizeof(T) < 8 || Columns<F>::is_small(x + i, m, m, 1))
+      if (sizeof(T) < 8 || size_bits(x + i, m, m, 1) >> 31 == 0)
         F::merge(s, small(x + i, m));
       else
         for (int64_t j = i; j < i + m; j++) F::add(s, x[j], index);
@@ -158,15 +142,10 @@ template <class T> struct ExactSums {
     if (room < 1 || sizeof(T) <= 2) return room >= (int)sizeof(T) * 8;
     const bool columns = t->across == (int64_t)sizeof(T);
     const int64_t lines = columns ? t->n : t->outputs, n = columns ? t->outputs : t->n;
-    for (int64_t i = 0; i < lines && any >> room == 0; i++) {
-      const T *x = (const T *)(const void *)(t->data + i * (columns ? t->along : t->across));
-      for (int64_t j = 0; j < n; j++) any |= size_bits(x[j]);
-    }
+    for (int64_t i = 0; i < lines && any >> room == 0; i++)
+      any |= size_bits((const T *)(const void *)(t->data + i * (columns ? t->along : t->across)), n,
+                       n, 1);
     return any >> room == 0;
-  }
-  static uint64_t size_bits(T x) {
-    const uint64_t w = (uint64_t)wide(x);
-    return Traits<T>::kind == KIND_INT ? w ^ (uint64_t)((int64_t)w >> 63) : w;
   }
   static double number(T x) { /* of 64 bits no instruction of AVX2 converts */
     if (sizeof(T) < 4) return (double)(int32_t)wide(x);

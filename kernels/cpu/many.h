@@ -3,6 +3,7 @@
 #ifndef GPR_MANY_H
 #define GPR_MANY_H
 
+#include "copies.h"
 #include "folders.h"
 #include "greatest.h"
 
@@ -28,8 +29,7 @@ template <class O> struct Alone {
   typedef typename F::State State;
   static void fold(State &s, const char *data, int64_t along, int64_t n, int64_t index) {
     T x[GPR_SHORT];
-    memcpy(x, data, sizeof *x); /* n > 0, which the compiler cannot know */
-    walk(data, along, n, [&](int64_t i, const char *at) { memcpy(x + i, at, sizeof *x); });
+    copy(data, along, (char *)x, sizeof *x, n, sizeof *x);
     Folder<O>::fold(s, x, n, index);
   }
   static void run(const char *data, int64_t along, int64_t n, int64_t count,

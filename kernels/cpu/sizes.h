@@ -49,17 +49,21 @@ template <> struct Sizes<float> {
     size -= 1;
     least = least < size ? least : size;
   }
-  /* Whether those that are not zero have exponents `range` apart at most. */
-  GPR_METHOD bool are_near(int range) const {
-    const Words32 high = most & INFINITE, low = (least + 1) & INFINITE;
-    return !mask_of((Words32)((high - low > (uint32_t)range << 24) & (high > low)) |
-                    (Words32)(high == INFINITE));
-  }
   /* Lanes of such, or with an infinity; but none with NaN. */
   GPR_METHOD Words32 far_apart(int range) const {
     const Words32 apart = (most & INFINITE) - ((least + 1) & INFINITE);
     const Words32 far = (Words32)((apart > (uint32_t)range << 24) & (most > least));
     return (far | (Words32)(most == INFINITE)) & (Words32)(most <= INFINITE);
+  }
+  GPR_METHOD Words32 are_odd() const { return (Words32)(most >= INFINITE); }
+  GPR_METHOD Words32 are_infinite() const { return (Words32)(most == INFINITE); }
+  /* What doubles' sums of n of them are off by at most, where they lie so far apart. */
+  GPR_METHOD void bounds(int range, double n, Doubles *to) const {
+    float size[2 * WIDTH];
+    const Words32 far = most >> 1 & far_apart(range);
+    memcpy(size, &far, sizeof size);
+    for (int k = 0; k < 2; k++)
+      to[k] = 0x1p-52 * n * (n + 4) * load((const float *)size + k * WIDTH);
   }
 };
 template <> struct Sizes<double> {

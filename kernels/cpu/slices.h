@@ -5,7 +5,6 @@
 #ifndef GPR_SLICES_H
 #define GPR_SLICES_H
 
-#include "sizes.h"
 #include "step_blocks.h"
 
 GPR_OPEN

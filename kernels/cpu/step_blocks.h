@@ -4,7 +4,7 @@
 
 #include "exact_lanes.h"
 #include "many.h"
-#include "twofold.h"
+#include "sizes.h"
 
 GPR_OPEN
 
@@ -102,24 +102,18 @@ template <class K, class R> struct StepBlock {
  * rows²·u·max|x| at most. Nothing overflows, so that what is not finite stays. */
 template <> struct StepBlock<TwofoldSum<Doubles>, float> {
   Doubles sum[2];
-  Words32 high, low; /* magnitudes, shifted; zero is no low */
+  Sizes<float> sizes;
 
   GPR_METHOD void open(bool) {
     sum[0] = sum[1] = -Doubles{};
-    high = Words32{};
-    low = ~Words32{};
+    sizes = {};
   }
   GPR_METHOD bool add(const Piece<float> &rows, bool) {
     StepBlock s = *this;
     const float *x = rows.x;
     for (int64_t row = 0; row < rows.n; row++, x += rows.stride) {
       if (rows.ahead) prefetch_later<STEP>(x, rows.ahead);
-      Words32 size;
-      memcpy(&size, x, sizeof size);
-      size += size;
-      s.high = s.high > size ? s.high : size;
-      size -= 1;
-      s.low = s.low < size ? s.low : size;
+      s.sizes.see(x);
       s.sum[0] += load(x);
       s.sum[1] += load(x + WIDTH);
     }
@@ -127,23 +121,17 @@ template <> struct StepBlock<TwofoldSum<Doubles>, float> {
     return false;
   }
   GPR_METHOD bool close(TwofoldSum<Doubles> *to, int64_t n, bool, bool is_first) {
-    const uint32_t infinity = 0xff000000u;
-    const uint32_t near = (uint32_t)(53 - 24 - (n > 8 ? 6 : 3)) << 24;
-    const double by = 0x1p-52 * (double)n * (double)(n + 4);
-    const Words32 most = high & infinity, fewest = (low + 1) & infinity;
-    const Words32 far = (Words32)((most - fewest > near) & (most > fewest));
-    Words32 infinite = {};
+    const int range = 53 - 24 - (n > 8 ? 6 : 3);
+    const bool is_close = !mask_of(sizes.far_apart(range) | sizes.are_odd());
     if (is_first) to[0].open(), to[1].open();
-    if (mask_of(far | (Words32)(most == infinity))) {
-      float size[STEP];
-      infinite = (Words32)(high == infinity);
-      high = high >> 1 & far;
-      memcpy(size, &high, sizeof size);
+    if (!is_close) {
+      Doubles by[2];
+      sizes.bounds(range, (double)n, by);
       for (int k = 0; k < 2; k++) {
         const Words odd = (Words)(sum[k] - sum[k] != 0);
         to[k].special += (Doubles)(odd & bits(sum[k]));
         sum[k] = (Doubles)(~odd & bits(sum[k]));
-        to[k].errors += (Doubles)(~odd & bits(by * load((const float *)size + k * WIDTH)));
+        to[k].errors += (Doubles)(~odd & bits(by[k]));
       }
     }
     for (int k = 0; k < 2; k++)
@@ -151,7 +139,7 @@ template <> struct StepBlock<TwofoldSum<Doubles>, float> {
         to[k].sum.high = sum[k];
       else
         to[k].add_exactly(sum[k]);
-    return mask_of(infinite);
+    return !is_close && mask_of(sizes.are_infinite());
   }
 };
 

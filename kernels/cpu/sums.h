@@ -151,16 +151,17 @@ template <class O, class T> struct QuickSum {
         alone(t->data + o * t->across, t, t->counts ? t->counts[o] : t->n, nullptr, to + o);
     }
   }
-  /* Of two, if they are finite: an addition of IEEE rounds the exact sum once, and has its zeros;
-   * half of it is exact, or what was below all rounding is rounded then. */
+  /* Of two, if they are finite or one is NaN: an addition of IEEE rounds the exact sum once, and
+   * has its zeros; half of it is exact, or what was below all rounding is rounded then. */
   static GPR_APART bool add(const gpr_tile *t, T *to) {
     const R *x = (const R *)(const void *)t->data, *y = x + t->along / (int64_t)sizeof(R);
     R *result = (R *)(void *)to;
     int odd = 0;
     for (int64_t j = 0; j < t->outputs * PARTS; j++) {
       const R sum = x[j] + y[j];
-      odd |= sum - sum != 0;
-      result[j] = O::divides ? sum * (R)0.5 : sum;
+      const bool nan = (x[j] != x[j]) | (y[j] != y[j]);
+      odd |= (sum - sum != 0) & !nan;
+      result[j] = nan ? quiet_nan<R>() : O::divides ? sum * (R)0.5 : sum;
     }
     finish_rounded(to, t->outputs, 2, to);
     return !odd;

@@ -1,20 +1,10 @@
-/* Elements in any step, as columns of a tile. */
+/* Lanes that change places, and integers by their width. */
 #ifndef GPR_TILES_H
 #define GPR_TILES_H
 
 #include "exact_lanes.h"
 
 GPR_OPEN
-
-/* Calls take(i, the i-th of n elements' address). Later compilers than GCC 12 would gather them by
- * one instruction, which takes ten times as long on Intel's processors since it was made safe. */
-template <class Take> GPR_FN void walk(const char *at, int64_t step, int64_t n, const Take &take) {
-  GPR_UNROLL(8)
-  for (int64_t i = 0; i < n; i++, at += step) {
-    asm("" : "+r"(at));
-    take(i, at);
-  }
-}
 
 /* --- a square of vectors, turned ---------------------------------------------------------------
  */
