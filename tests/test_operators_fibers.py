@@ -88,6 +88,12 @@ def test_short_rows_go_together(name, place, fibers):
     assert {unit for unit, *_ in fibers.launches} == {0}
 
 
+@pytest.mark.parametrize("name", ["welford", "runs", "hypot", "matrices", "half", "line"])
+def test_outputs_of_few(name, place, fibers):
+    walks.walk_few(place, name, generator("few of fibers", name))
+    assert {unit for unit, *_ in fibers.launches} >= ({2} if name == "matrices" else {2, 4, 8})
+
+
 @pytest.mark.parametrize("name", ["runs", "line", "two sum"])
 def test_segments(name, place):
     walks.walk_segments(place, name, generator("segments of fibers", name), 900, 7)

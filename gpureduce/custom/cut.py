@@ -8,6 +8,8 @@ from typing import NamedTuple
 from gpureduce.custom.device import (
     BY_THREADS,
     BY_WARPS,
+    FEW,
+    FEW_THREADS,
     STAGED,
     STAGED_THREADS,
     Shape,
@@ -31,6 +33,8 @@ ACROSS = 32  # outputs side by side of a block: of 64 and 128 columns took a ten
 ROW_LEAST = 512  # elements of an output that are worth a warp
 LANES_LEAST = 16  # outputs side by side, for which threads go across them
 BRANCH = 8  # bytes beside a state
+# As kernels/gpu/tree_few.cuh has them; outputs, whose places it reckons in 32 bits.
+FEW_DIMS, FEW_MOST, FEW_OUTPUTS = 3, 4, (1 << 31) - 1
 # Blocks of a multiprocessor, a block's bytes, and its nodes that one thread folds, as
 # kernels/gpu/tree_staged.cuh has them.
 STAGED_BLOCKS, ROOM, STAGED_FAN = 4, 44 << 10, 8
@@ -125,6 +129,20 @@ def staged(shape: Shape, dims: Dims, outputs: int, count: int, multiprocessors: 
     team = min(most, -(-outputs // (multiprocessors * STAGED_BLOCKS)))
     tiles = -(-outputs // team)
     return Cut(STAGED, STAGED_THREADS, team, 1, tiles, 1, 1, min(tiles, 1 << 30))
+
+
+def few(shape: Shape, dims: Dims, outputs: int, count: int, multiprocessors: int) -> Cut | None:
+    """Of arrays that lie as they should, if threads fold outputs by themselves: of few outputs a
+    thread has one."""
+    if not 0 < count <= shape.leaves or len(dims.reduced) > FEW_DIMS or outputs > FEW_OUTPUTS:
+        return None
+    leaves = max(2, 1 << (count - 1).bit_length())
+    size = leaves * shape.leaf
+    each = FEW_MOST if size <= 32 else FEW_MOST // 2 if size <= 64 else 1
+    single = -(-outputs // FEW_THREADS)
+    fair = multiprocessors * shape.blocks * shape.threads // FEW_THREADS
+    blocks = max(-(-single // each), min(single, fair))
+    return Cut(FEW.format(leaves), FEW_THREADS, 1, 1, blocks, 1, 1, blocks)
 
 
 def cut(

@@ -12,6 +12,7 @@ from gpureduce.custom.program import Program, Stream
 HEADER = "gpu/operator.cuh"
 BY_THREADS = "gpr::operate_by_threads<gpr::UserOperator>"
 BY_WARPS = "gpr::operate_by_warps<gpr::UserOperator>"
+FEW = "gpr::operate_few<gpr::UserOperator, {}>"  # of so many elements at most
 STAGED = "gpr::operate_staged<gpr::UserOperator>"
 WARP = 32
 # What is unrolled costs code and time to compile by what combine does, in instructions or so.
@@ -27,7 +28,7 @@ _ROWS, _ROWS_BYTES, _SMALL_STATE = 8, 256, 16
 # Registers of a multiprocessor, for each of 32 lanes, and what a lane needs beside its rows. On an
 # H200 float32's hypot was fastest with 25 warps, Welford's states with 13 to 16, matrices with 8.
 _REGISTERS, _REGISTERS_BESIDE = 2048, 10
-_THREADS, STAGED_THREADS = 64, 128
+_THREADS, STAGED_THREADS, FEW_THREADS = 64, 128, 128
 _SHARED = (48 << 10) - 128  # bytes that a block may have without asking, but for a few
 
 
@@ -142,7 +143,7 @@ GPR_OP gpr_state gpr_combine_quick(gpr_state a, gpr_state b, QuickMath &quick) {
 
 def _leaves(program: Program, arrays: Sequence[Array]) -> str:
     """What is loaded of some leaves that follow each other."""
-    members, packed, lines, some, one, settle, get_own = [], [], [], [], [], [], []
+    members, packed, lines, some, few, one, settle, get_own = [], [], [], [], [], [], [], []
     shared = "    given0.load_shared(at, is_even);" if len(arrays) == 1 else ""
     given, before = [""] * len(program.streams), 0
     for k, (streams, stream) in enumerate(arrays):
@@ -152,6 +153,7 @@ def _leaves(program: Program, arrays: Sequence[Array]) -> str:
         packed.append(f"{to}_packed(at[{k}] + from * {leaf}, is_even);")
         lines.append(f"{to}_lines(x, {first}, at[{k}], next[{k}], x.step[{k}], from, left, there);")
         some.append(f"{to}_some(x, {first}, at[{k}], x.step[{k}], x.is_packed({k}), there);")
+        few.append(f"{to}_leaf(x, {first}, j, place[{k}] + at[{k}], is_there);")
         settle.append(f"    given{k}.get(x{k});")
         get_own.append(f"    get_own_leaves(x{k}, places + {before} * N);")
         before += WARP * size * stream.scalar.bytes
@@ -177,6 +179,11 @@ template <int N> struct UserLeaves {{
   template <class X>
   __device__ __forceinline__ void load_some(const X &x, const int64_t *at, int there) {{
 {chr(10).join(some)}
+  }}
+  template <class X>
+  __device__ __forceinline__ void load_leaf(const X &x, int j, const int64_t *place,
+                                            const int64_t *at, bool is_there) {{
+{chr(10).join(few)}
   }}
   template <class X>
   __device__ __forceinline__ void load_one(const X &x, int j, const int64_t (&at)[X::ARRAYS]) {{
@@ -269,6 +276,11 @@ struct UserOperator {{
   }}
 }};
 """
+
+
+def kernels(shape: Shape) -> tuple[str, ...]:
+    few = [FEW.format(leaves) for leaves in (2, 4, 8) if leaves <= max(2, shape.leaves)]
+    return BY_THREADS, BY_WARPS, STAGED, *few
 
 
 def device(program: Program) -> Device:

@@ -121,8 +121,12 @@ def launch_of(case: Case, outs: Sequence[Out]) -> Launch | None:
     flags = _flags(case, addresses, dims)
     sizes = outputs, count, _core.multiprocessors(case.device)
     is_piece = len(case.arrays) == 1 and not case.segments and flags == (0, 0, 1)
-    staged = cut.staged(shape, dims, *sizes) if is_piece else None
-    how = staged or cut.cut(shape, dims, len(case.arrays), *sizes)
+    is_direct = not flags[0] and not case.segments
+    how = (
+        (is_piece and cut.staged(shape, dims, *sizes))
+        or (is_direct and cut.few(shape, dims, *sizes))
+        or cut.cut(shape, dims, len(case.arrays), *sizes)
+    )
     numbers = np.array([0] * (len(inputs) + len(results)) + tables, np.int64)
     args = np.zeros(ARGUMENTS, np.int64)
     args[:15] = (

@@ -43,17 +43,6 @@ struct UnitOf {
   }
 };
 
-/* --- what a thread folds of one output -----------------------------------------------------------
- */
-
-template <class OP, class X, class Leaves> struct UnitThere {
-  const X &x;
-  const Leaves &leaves;
-  int i, there;
-  template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
-    return fold_there<OP, OP::UNIT>(x, leaves, i, 0, there, how);
-  }
-};
 template <class OP> struct NodesThere {
   typedef typename OP::State A;
   const A *node;
@@ -105,7 +94,7 @@ template <class OP> struct Staged {
       leaves.load_shared(stage + skew + (o * count + i) * LEAF, is_even);
       leaves.settle();
       node[of.unit() * apart + o] =
-          fold_quickly<OP, false>(UnitThere<OP, X, Leaves>{x, leaves, i, count - i});
+          fold_quickly<OP, false>(RunThere<OP, UNIT, X, Leaves>{x, leaves, i, count - i});
     }
     return many;
   }

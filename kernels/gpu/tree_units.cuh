@@ -163,6 +163,16 @@ __device__ __forceinline__ typename OP::State fold_there(const X &x, const Leave
                     [&] { return fold_there<OP, N / 2>(x, leaves, i, j + N / 2, there, how); });
   }
 }
+/* Those of one thread. */
+template <class OP, int N, class X, class Leaves> struct RunThere {
+  const X &x;
+  const Leaves &leaves;
+  int64_t i;
+  int there;
+  template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
+    return fold_there<OP, N>(x, leaves, i, 0, there, how);
+  }
+};
 /* The node of up to N of them, wherever they lie. */
 template <class OP, int N, class X>
 __device__ __forceinline__ typename OP::State fold_some(const X &x, int64_t first, int64_t stop) {
