@@ -141,6 +141,20 @@ GPR_OP gpr_state gpr_combine_quick(gpr_state a, gpr_state b, QuickMath &quick) {
 """
 
 
+def _either(program: Program) -> str:
+    """kernels/gpu/tree_units.cuh has it for any state, of words, which takes twice as long to
+    compile."""
+    slots = range(len(program.slots))
+    chosen = " ".join(f"s.s{n} = is_first ? a.s{n} : b.s{n};" for n in slots)
+    return f"""\
+GPR_OP gpr_state either(bool is_first, const gpr_state &a, const gpr_state &b) {{
+  gpr_state s;
+  {chosen}
+  return s;
+}}
+"""
+
+
 def _leaves(program: Program, arrays: Sequence[Array]) -> str:
     """What is loaded of some leaves that follow each other."""
     members, packed, lines, some, few, one, settle, get_own = [], [], [], [], [], [], [], []
@@ -286,6 +300,7 @@ def kernels(shape: Shape) -> tuple[str, ...]:
 def device(program: Program) -> Device:
     shape, arrays = shape_of(program), arrays_of(program)
     functions = emit_c.arithmetic() + emit_c.functions(program) + _quick(program)
+    functions += _either(program)
     text = _leaves(program, arrays) + _operator(program, arrays, shape)
     return Device(
         HEADER, f"GPR_OPEN\nnamespace user {{\n{functions}}}\n{text}GPR_CLOSE\n", shape, arrays

@@ -59,6 +59,13 @@ template <class OP> struct NodesThere {
   template <class How> __device__ __forceinline__ A operator()(How &how) const {
     return fold<TREE_FAN_STAGE>(0, how);
   }
+  __device__ __forceinline__ A slowly() const {
+    A own[TREE_FAN_STAGE];
+    const int all = there < TREE_FAN_STAGE ? there : (int)TREE_FAN_STAGE;
+    for (int j = 0; j < all; j++) own[j] = node[j * apart];
+    fold_apart<OP>(own, all);
+    return own[0];
+  }
 };
 
 /* --- a block -------------------------------------------------------------------------------------
