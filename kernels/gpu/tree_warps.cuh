@@ -158,11 +158,12 @@ template <class OP, class X> struct Lines {
     int64_t at[OP::ARRAYS], left = x.begin(at, first);
     if (!x.is_direct() || (left < group.leaves && x.line() < ROW)) return false;
     const int from = lane_of() * (int)OP::PACKET;
+    const X apart = x; /* or all of x would be in memory */
 #pragma unroll
     for (int r = 0; r < OP::ROWS; r++) {
       int64_t next[OP::ARRAYS], further = 0;
       const bool ends = left < ROW && left < group.leaves - r * (int)ROW;
-      if (ends) further = x.begin(next, first + r * (int)ROW + left);
+      if (ends) further = apart.find(next, first + r * (int)ROW + left);
 #pragma unroll
       for (int k = 0; k < OP::ARRAYS; k++) next[k] = ends ? next[k] - left * x.step[k] : at[k];
       leaves[r].load_lines(x, at, next, from, ends ? (int)left - from : (int)ROW,
