@@ -152,6 +152,21 @@ def walk_long_ones(place, name, rng, shapes):
         same(place, name, found, op(*inputs, axis=axes), (name, shape, axes))
 
 
+FEW = [((300, 2), 1), ((2, 300), 0), ((7, 4, 30), 1), ((40, 2, 3), (1, 2)), ((3, 50, 2), (0, 2)),
+       ((5, 2, 8), 0), ((2, 3, 4, 2, 5), (1, 3)), ((2, 9, 2, 7, 2), (0, 2, 4)), ((70, 1), 1),
+       ((2, 2, 1, 2, 40), (0, 1, 3)), ((2, 2, 2, 7), (0, 1, 2)), ((2, 5, 3, 4), 0)]  # fmt: skip
+
+
+def walk_few(place, name, rng):
+    """Of few elements each, which threads fold by themselves."""
+    op = made(name)
+    for shape, axes in FEW:
+        for _ in range(2):
+            inputs = [laid_out(rng, a) for a in CASES[name].make(rng, shape)]
+            found = op(*(place.put(a) for a in inputs), axis=axes)
+            same(place, name, found, op(*inputs, axis=axes), (name, shape, axes))
+
+
 def _numbers(rng, dtype, shape, kind):
     """Of digits that are nearly all ones or zeros; of any exponent; whole ones; and with one that
     is not like the others."""

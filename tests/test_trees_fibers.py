@@ -148,7 +148,8 @@ SHAPES = [((2500,), (0,)), ((7, 1301), (1,)), ((700, 45), (0,)), ((300, 150), (0
           ((5000, 8), (0,)), ((30, 7, 41), (0, 2)), ((3, 40, 700), (0, 2)), ((9, 60, 11), (1,)),
           ((400, 5), (1,)), ((90, 33), (1,)), ((5, 1999, 7), (0, 2)), ((3, 4, 1500), (0, 2)),
           ((2, 9000), (1,)), ((40, 2), (1,)), ((6, 5, 4, 3), (1, 3)), ((9, 700), (1,)),
-          ((70_001,), (0,))]  # fmt: skip
+          ((70_001,), (0,)), ((3, 70, 2, 5), (0,)), ((4, 90, 3), (2,)),
+          ((2, 60, 3), (0, 2)), ((2, 9, 2, 7, 2), (0, 2, 4)), ((70, 8, 9), (1,))]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -169,7 +170,7 @@ def test_the_bits_are_the_cpus(dtype, library):
             said = (shape, axes, x.strides, how)
             assert np.asarray(found).tobytes() == np.asarray(wanted).tobytes(), said
             ways.add(unit)
-    assert ways == {0, 1, 32}
+    assert ways == {0, 1, 2, 32}
 
 
 def test_segments_and_elements_that_lie_otherwise(library):

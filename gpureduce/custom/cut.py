@@ -8,9 +8,14 @@ from typing import NamedTuple
 from gpureduce.custom.device import (
     BY_THREADS,
     BY_WARPS,
+    FEW,
+    FEW_THREADS,
+    SIDE,
     STAGED,
     STAGED_THREADS,
+    STRIPS,
     Shape,
+    has_strips,
 )
 from gpureduce.custom.layout import Dim, joined
 
@@ -31,6 +36,8 @@ ACROSS = 32  # outputs side by side of a block: of 64 and 128 columns took a ten
 ROW_LEAST = 512  # elements of an output that are worth a warp
 LANES_LEAST = 16  # outputs side by side, for which threads go across them
 BRANCH = 8  # bytes beside a state
+# As kernels/gpu/tree_few.cuh has them; outputs, whose places it reckons in 32 bits.
+FEW_DIMS, FEW_MOST, FEW_OUTPUTS = 3, 4, (1 << 31) - 1
 # Blocks of a multiprocessor, a block's bytes, and its nodes that one thread folds, as
 # kernels/gpu/tree_staged.cuh has them.
 STAGED_BLOCKS, ROOM, STAGED_FAN = 4, 44 << 10, 8
@@ -127,10 +134,26 @@ def staged(shape: Shape, dims: Dims, outputs: int, count: int, multiprocessors: 
     return Cut(STAGED, STAGED_THREADS, team, 1, tiles, 1, 1, min(tiles, 1 << 30))
 
 
+def few(shape: Shape, dims: Dims, outputs: int, count: int, multiprocessors: int) -> Cut | None:
+    """Of arrays that lie as they should, if threads fold outputs by themselves: of few outputs a
+    thread has one."""
+    if not 0 < count <= shape.leaves or len(dims.reduced) > FEW_DIMS or outputs > FEW_OUTPUTS:
+        return None
+    leaves = max(2, 1 << (count - 1).bit_length())
+    size = leaves * shape.leaf
+    each = FEW_MOST if size <= 32 else FEW_MOST // 2 if size <= 64 else 1
+    single = -(-outputs // FEW_THREADS)
+    fair = multiprocessors * shape.blocks * shape.threads // FEW_THREADS
+    blocks = max(-(-single // each), min(single, fair))
+    return Cut(FEW.format(leaves), FEW_THREADS, 1, 1, blocks, 1, 1, blocks)
+
+
 def cut(
-    shape: Shape, dims: Dims, arrays: int, outputs: int, count: int, multiprocessors: int
-) -> Cut:
-    """outputs: of all segments; count: of the longest."""
+    shape: Shape, dims: Dims, arrays: int, are_sided: bool, outputs: int, count: int,
+    multiprocessors: int,
+) -> Cut:  # fmt: skip
+    """are_sided: SIDE outputs of each array can be loaded together; outputs: of all segments;
+    count: of the longest."""
     near = _nearness(dims.kept[-1], arrays) if dims.kept else 0
     along = _nearness(_line(dims.reduced, WARP * shape.packet), arrays)
     across = dims.kept and outputs >= LANES_LEAST and near < along
@@ -138,7 +161,10 @@ def cut(
         return _by_warps(shape, outputs, count, multiprocessors * WARPS)
     steps = -(-count // shape.leaves)
     wide = _wide(shape.threads, outputs, steps if across else -(-count // shape.run), bool(across))
-    high = shape.threads // wide
+    kernel, side = BY_THREADS, 1
+    if across and are_sided and wide <= ACROSS and _is_for_strips(shape, outputs, count):
+        kernel, side, wide = STRIPS.format(SIDE), SIDE, shape.threads
+    high = shape.threads * side // wide
     tiles = -(-outputs // wide)
     branch = -(-shape.state // 8) * 8 + BRANCH
     few = LEAVES_TO_NODE * branch // (shape.leaf * shape.leaves)
@@ -149,7 +175,7 @@ def cut(
         group = 1 << (split - 1).bit_length() // 2
     groups = -(-split // group)
     return _cut(
-        Cut(BY_THREADS, shape.threads, wide if across else -wide, high, tiles, split, group),
+        Cut(kernel, shape.threads, wide if across else -wide, high, tiles, split, group),
         tiles * (groups + 1 if groups > 1 else 1),
         tiles * (split + groups) * wide * branch,
     )
@@ -179,6 +205,12 @@ def _by_warps(shape: Shape, outputs: int, count: int, enough: int) -> Cut:
         outputs * tickets,
         outputs * (split + tickets) * shape.state,
     )
+
+
+def _is_for_strips(shape: Shape, outputs: int, count: int) -> bool:
+    """Not where a run is longer than the index, or much of the last tile empty."""
+    empty = -outputs % shape.threads
+    return has_strips(shape) and count >= 2 * shape.run and 8 * empty <= outputs
 
 
 def _line(reduced: Sequence[Dim], least: int) -> Dim:

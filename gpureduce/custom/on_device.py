@@ -26,7 +26,7 @@ def made(program: Program) -> Made:
     text = device.device(program)
     kernels = {
         kernel: _core.operator_program(text.header, text.defines, kernel)
-        for kernel in (device.BY_THREADS, device.BY_WARPS, device.STAGED)
+        for kernel in device.kernels(text.shape)
     }
     return Made(program, text, kernels)
 

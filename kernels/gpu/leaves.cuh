@@ -132,6 +132,18 @@ template <class T, int M, int N> struct Given {
       }
     }
   }
+  /* Number j of them. */
+  template <class X>
+  __device__ __forceinline__ void load_leaf(const X &x, int stream, int j, int64_t at,
+                                            bool is_there) {
+    skew = is_small ? -1 : 0;
+#pragma unroll
+    for (int m = 0; m < M; m++) {
+      T number = {};
+      if (is_there) number = __ldg((const T *)x.address(stream, m, at));
+      take(j * M + m, number);
+    }
+  }
   __device__ __forceinline__ void get(T (&to)[M * N]) {
     if constexpr (is_small) {
       if (skew > 0) skip<in_words>(w, skew);

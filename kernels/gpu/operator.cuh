@@ -5,10 +5,24 @@
 
 #include "operator_leaves.cuh"
 #include "tree_blocks.cuh"
+#include "tree_few.cuh"
 #include "tree_staged.cuh"
 #include "tree_warps.cuh"
 
 GPR_OPEN
+
+/* at: how far the place lies from the first one of each result. */
+template <class OP>
+__device__ __noinline__ void finish_place(const gpr_operator_args &a, const int64_t (&at)[OP::OUTS],
+                                          const typename OP::State *root) {
+  typename OP::State value = *root;
+  if (a.has_initial) {
+    typename OP::State left;
+    memcpy(&left, a.initial, sizeof left);
+    OP::combine_apart(&left, &value, &value);
+  }
+  OP::finish(value, (a.far ? a.far : a.near) + OP::STREAMS, at);
+}
 
 template <class OP>
 __device__ __noinline__ void finish_operator(const gpr_operator_args &a, int64_t o,
@@ -28,13 +42,7 @@ __device__ __noinline__ void finish_operator(const gpr_operator_args &a, int64_t
     for (int r = 0; r < OP::OUTS; r++) at[r] += here * steps[r * width + d];
     o = over;
   }
-  typename OP::State value = root->value;
-  if (a.has_initial) {
-    typename OP::State left;
-    memcpy(&left, a.initial, sizeof left);
-    OP::combine_apart(&left, &value, &value);
-  }
-  OP::finish(value, numbers + OP::STREAMS, at);
+  finish_place<OP>(a, at, &root->value);
 }
 
 template <class OP>
@@ -51,6 +59,26 @@ __global__ void __launch_bounds__(GPR_WARP, OP::WARPS)
   fold_by_warps<OP, Operands<OP>>(
       a, {a.split, a.scratch, (char *)a.scratch + a.nodes},
       [&](int64_t o, const Branch<typename OP::State> *root) { finish_operator<OP>(a, o, root); });
+}
+
+/* Outputs that lie side by side, of which a thread has some. */
+template <class OP, int SIDE>
+__global__ void __launch_bounds__(OP::THREADS, OP::BLOCKS)
+    operate_strips(const __grid_constant__ gpr_operator_args a) {
+  fold_by_threads<OP, Operands<OP>, SIDE>(
+      a, {a.team, a.rows, a.tiles, a.split, a.group, a.scratch, a.nodes},
+      [&](int64_t o, const Branch<typename OP::State> *root) { finish_operator<OP>(a, o, root); });
+}
+
+/* Of N elements at most, which lie as they should. */
+template <class OP, int N>
+__global__ void __launch_bounds__(TREE_FEW_THREADS, OP::BLOCKS *OP::THREADS / TREE_FEW_THREADS)
+    operate_few(const __grid_constant__ gpr_operator_args a) {
+  typedef Operands<OP> X;
+  fold_few<OP, N>(X(a), (uint32_t)a.outputs,
+                  [&](const FewPlace<X> &place, const typename OP::State &root) {
+                    finish_place<OP>(a, place.out, &root);
+                  });
 }
 
 /* Rows behind each other, of one array. */

@@ -24,14 +24,14 @@ template <class T> __device__ __noinline__ T load_odd(const char *from, bool swa
 
 template <class OP> struct Operands {
   typedef typename OP::State A;
-  enum { ARRAYS = OP::ARRAYS };
+  enum { ARRAYS = OP::ARRAYS, OUTS = OP::OUTS };
   const gpr_operator_args &a;
   /* Addresses of the arrays' first streams; steps of the last dimension. */
   int64_t base[ARRAYS], step[ARRAYS], count;
 
   __device__ __forceinline__ Operands(const gpr_operator_args &args, int64_t o)
       : a(args), count(args.count) {
-    const int last = (int)(a.kept + a.reduced) - 1;
+    const int last = dims() - 1;
     int64_t begin = 0;
     if (a.starts) {
       const int64_t segment = quotient_of(o, a.per);
@@ -40,18 +40,33 @@ template <class OP> struct Operands {
       count = a.stops[segment] > begin ? a.stops[segment] - begin : 0;
     }
 #pragma unroll
-    for (int k = 0; k < ARRAYS; k++)
-      base[k] = number(OP::stream(k)) + begin * number(stride(k, (int)a.kept));
-    go(base, 0, (int)a.kept, o);
+    for (int k = 0; k < ARRAYS; k++) base[k] = number(OP::stream(k)) + begin * stride(k, kept());
+    go(base, 0, kept(), o);
 #pragma unroll
-    for (int k = 0; k < ARRAYS; k++) step[k] = number(stride(k, last));
+    for (int k = 0; k < ARRAYS; k++) step[k] = stride(k, last);
   }
 
+  /* Of an output that begins at 0, without segments. */
+  __device__ __forceinline__ explicit Operands(const gpr_operator_args &args)
+      : a(args), base{}, count(args.count) {
+    const int last = dims() - 1;
+#pragma unroll
+    for (int k = 0; k < ARRAYS; k++) step[k] = stride(k, last);
+  }
+  __device__ __forceinline__ int kept() const { return (int)a.kept; }
+  __device__ __forceinline__ int reduced() const { return (int)a.reduced; }
+  __device__ __forceinline__ int dims() const { return (int)(a.kept + a.reduced); }
+  __device__ __forceinline__ int64_t data(int k) const { return number(OP::stream(k)); }
   /* Of all numbers, by their places: not through a pointer, since parameters are read faster. */
   __device__ __forceinline__ int64_t number(int i) const { return a.far ? a.far[i] : a.near[i]; }
-  static __device__ __forceinline__ int length(int d) { return OP::STREAMS + OP::RESULTS + d; }
-  __device__ __forceinline__ int stride(int k, int d) const {
-    return length((int)(a.kept + a.reduced) * (k + 1) + d);
+  __device__ __forceinline__ int64_t length(int d) const {
+    return number(OP::STREAMS + OP::RESULTS + d);
+  }
+  __device__ __forceinline__ int64_t stride(int k, int d) const {
+    return length(dims() * (k + 1) + d);
+  }
+  __device__ __forceinline__ int64_t out_stride(int r, int d) const {
+    return length(dims() * (ARRAYS + 1) + r * (dims() + 1) + d);
   }
 
   /* To a place of some dimensions in C order; what it is in the last of them. */
@@ -59,10 +74,10 @@ template <class OP> struct Operands {
     int64_t last = 0;
 #pragma unroll 1
     for (int d = stop - 1; d >= first; d--) {
-      const int64_t many = number(length(d)), over = d > first ? quotient_of(place, many) : 0;
+      const int64_t many = length(d), over = d > first ? quotient_of(place, many) : 0;
       const int64_t here = place - over * many;
 #pragma unroll
-      for (int k = 0; k < ARRAYS; k++) at[k] += here * number(stride(k, d));
+      for (int k = 0; k < ARRAYS; k++) at[k] += here * stride(k, d);
       if (d == stop - 1) last = here;
       place = over;
     }
@@ -72,7 +87,7 @@ template <class OP> struct Operands {
   __device__ __noinline__ int64_t find(int64_t *at, int64_t i) const {
 #pragma unroll
     for (int k = 0; k < ARRAYS; k++) at[k] = base[k];
-    return line() - go(at, (int)a.kept, (int)(a.kept + a.reduced), i);
+    return line() - go(at, kept(), dims(), i);
   }
   __device__ __forceinline__ int64_t begin(int64_t (&at)[ARRAYS], int64_t i) const {
     int64_t found[ARRAYS], left = count - i;
@@ -83,9 +98,7 @@ template <class OP> struct Operands {
     return left;
   }
   /* The last dimension's length. */
-  __device__ __forceinline__ int64_t line() const {
-    return number(length((int)(a.kept + a.reduced) - 1));
-  }
+  __device__ __forceinline__ int64_t line() const { return length(dims() - 1); }
   /* Number m of a leaf of array k that lies there; its first stream is given. */
   __device__ __forceinline__ int64_t address(int stream, int m, int64_t at) const {
     return m ? at + (number(stream + m) - number(stream)) : at;

@@ -249,6 +249,20 @@ struct AxesCut : BriefCut {
     out.threads = TREE_STAGED_THREADS;
     return true;
   }
+  /* Outputs of few elements: of as few outputs a thread has one. */
+  bool trees_of_few() {
+    if (!is_native() || a.where || a.starts || a.count < 1 || a.count > tree_leaves(row.bytes) ||
+        a.reduced > TREE_FEW_DIMS || a.outputs > INT32_MAX)
+      return false;
+    int leaves = 2;
+    while (leaves < a.count) leaves *= 2;
+    const Size single = up(a.outputs, TREE_FEW_THREADS);
+    const Size full = up(single, tree_few(leaves * row.bytes));
+    const Size fair = (Size)multiprocessors * TREE_FEW_BLOCKS;
+    take(row.shallow, full > fair ? full : single < fair ? single : fair, 0);
+    out.threads = TREE_FEW_THREADS;
+    return true;
+  }
   /* A warp's parts are powers of two, of TREE_PART bytes unless that leaves warps idle. */
   bool trees_by_warps(Size group) {
     Size share = group;
@@ -267,7 +281,7 @@ struct AxesCut : BriefCut {
   /* Trees keep the order of the index: threads across outputs where those lie closer together, or
    * down short ones, and else warps. */
   bool trees() {
-    if (staged_trees()) return true;
+    if (staged_trees() || trees_of_few()) return true;
     const Size length = GPR_WARP * tree_packet(row.bytes); /* of a warp's row */
     const bool across = a.outputs > 1 && kept_stride() < magnitude(line_stride(length));
     if (!across && a.count >= TREE_WARPS_LEAST)

@@ -36,6 +36,7 @@ GPR_PROGRAM_KIND(Trees, "gpu/axes_kernels.cuh", nullptr, "trees_by_threads<F, F:
 GPR_PROGRAM_KIND(TreesAny, "gpu/axes_kernels.cuh", nullptr, "trees_by_threads<F, AnyDtype>");
 GPR_PROGRAM_KIND(TreeRows, "gpu/axes_kernels.cuh", nullptr, "trees_by_warps<F, F::Element>");
 GPR_PROGRAM_KIND(TreesStaged, "gpu/axes_kernels.cuh", nullptr, "trees_staged<F>");
+GPR_PROGRAM_KIND(TreesOfFew, "gpu/axes_kernels.cuh", nullptr, "trees_of_few<F>");
 GPR_PROGRAM_KIND(TreeRowsAny, "gpu/axes_kernels.cuh", nullptr, "trees_by_warps<F, AnyDtype>");
 constexpr char tile_run[] = "tile<F, TileRun<F, ", row_run[] = "tile<F, RowRun<F, ";
 template <const char *RUN, class FROM> struct TileConvert {
@@ -248,6 +249,7 @@ template <class T, template <class> class Op> struct AxesKernels<TreeFold<T, Op>
     row.tile_rows = &Program<F, code::TreeRows>::it;
     row.any_rows = &Program<F, code::TreeRowsAny>::it;
     row.staged = &Program<F, code::TreesStaged>::it;
+    row.shallow = &Program<F, code::TreesOfFew>::it;
     row.is_tree = 1;
     row.bytes = (int)sizeof(T);
     row.state = sizeof(Branch<typename F::Wide>);

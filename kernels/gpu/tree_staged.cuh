@@ -43,17 +43,6 @@ struct UnitOf {
   }
 };
 
-/* --- what a thread folds of one output -----------------------------------------------------------
- */
-
-template <class OP, class X, class Leaves> struct UnitThere {
-  const X &x;
-  const Leaves &leaves;
-  int i, there;
-  template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
-    return fold_there<OP, OP::UNIT>(x, leaves, i, 0, there, how);
-  }
-};
 template <class OP> struct NodesThere {
   typedef typename OP::State A;
   const A *node;
@@ -69,6 +58,13 @@ template <class OP> struct NodesThere {
   }
   template <class How> __device__ __forceinline__ A operator()(How &how) const {
     return fold<TREE_FAN_STAGE>(0, how);
+  }
+  __device__ __forceinline__ A slowly() const {
+    A own[TREE_FAN_STAGE];
+    const int all = there < TREE_FAN_STAGE ? there : (int)TREE_FAN_STAGE;
+    for (int j = 0; j < all; j++) own[j] = node[j * apart];
+    fold_apart<OP>(own, all);
+    return own[0];
   }
 };
 
@@ -105,7 +101,7 @@ template <class OP> struct Staged {
       leaves.load_shared(stage + skew + (o * count + i) * LEAF, is_even);
       leaves.settle();
       node[of.unit() * apart + o] =
-          fold_quickly<OP, false>(UnitThere<OP, X, Leaves>{x, leaves, i, count - i});
+          fold_quickly<OP, false>(RunThere<OP, UNIT, X, Leaves>{x, leaves, i, count - i});
     }
     return many;
   }

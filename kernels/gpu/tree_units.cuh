@@ -108,7 +108,15 @@ template <class OP> struct Nearly {
     return either(is_there, both, a);
   }
 };
-/* What `fold` makes of them; a second time if some lane is not sure, where all go together. */
+/* The first `there` of some nodes in memory, to the first of them. */
+template <class OP> __device__ __noinline__ void fold_apart(typename OP::State *node, int there) {
+#pragma unroll 1
+  for (int apart = 1; apart < there; apart *= 2)
+#pragma unroll 1
+    for (int j = 0; j + apart < there; j += 2 * apart)
+      OP::combine_apart(node + j, node + j + apart, node + j);
+}
+/* What `fold` makes of them; slowly if some lane is not sure, where all go together. */
 template <class OP, bool TOGETHER, class Fold>
 __device__ __forceinline__ typename OP::State fold_quickly(const Fold &fold) {
   if constexpr (OP::IS_QUICK) {
@@ -116,8 +124,7 @@ __device__ __forceinline__ typename OP::State fold_quickly(const Fold &fold) {
     const typename OP::State found = fold(nearly);
     const bool is_sure = nearly.quick.is_sure();
     if (TOGETHER ? __all_sync(GPR_ALL, is_sure) : is_sure) return found;
-    Apart<OP> apart;
-    return fold(apart);
+    return fold.slowly();
   } else {
     Inline<OP> at_once;
     return fold(at_once);
@@ -137,6 +144,20 @@ __device__ __forceinline__ typename OP::State fold_run(const X &x, const Leaves 
     return how(left, fold_run<OP, N / 2>(x, leaves, i, j + N / 2, how));
   }
 }
+template <class OP, int N, class X, class Leaves>
+__device__ __forceinline__ void lift_all(const X &x, const Leaves &leaves, int64_t i,
+                                         typename OP::State *to) {
+#pragma unroll
+  for (int j = 0; j < N; j++) to[j] = leaves.lift(x, j, i + j);
+}
+template <class OP, int N, class X, class Leaves>
+__device__ __forceinline__ typename OP::State fold_slowly(const X &x, const Leaves &leaves,
+                                                          int64_t i, int there) {
+  typename OP::State node[N];
+  lift_all<OP, N>(x, leaves, i, node);
+  fold_apart<OP>(node, there < N ? there : N);
+  return node[0];
+}
 /* Those of one thread. */
 template <class OP, int N, class X, class Leaves> struct OwnRun {
   const X &x;
@@ -144,6 +165,9 @@ template <class OP, int N, class X, class Leaves> struct OwnRun {
   int64_t i;
   template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
     return fold_run<OP, N>(x, leaves, i, 0, how);
+  }
+  __device__ __forceinline__ typename OP::State slowly() const {
+    return fold_slowly<OP, N>(x, leaves, i, N);
   }
 };
 template <class OP, int N, class X, class Leaves>
@@ -163,6 +187,19 @@ __device__ __forceinline__ typename OP::State fold_there(const X &x, const Leave
                     [&] { return fold_there<OP, N / 2>(x, leaves, i, j + N / 2, there, how); });
   }
 }
+/* Those of one thread. */
+template <class OP, int N, class X, class Leaves> struct RunThere {
+  const X &x;
+  const Leaves &leaves;
+  int64_t i;
+  int there;
+  template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
+    return fold_there<OP, N>(x, leaves, i, 0, there, how);
+  }
+  __device__ __forceinline__ typename OP::State slowly() const {
+    return fold_slowly<OP, N>(x, leaves, i, there);
+  }
+};
 /* The node of up to N of them, wherever they lie. */
 template <class OP, int N, class X>
 __device__ __forceinline__ typename OP::State fold_some(const X &x, int64_t first, int64_t stop) {
@@ -274,10 +311,10 @@ __device__ __forceinline__ Branch<typename OP::State> fold_by_thread(const X &x,
     for (int64_t n = 0; n < runs; n++, i += OP::RUN, done += times) {
       if constexpr (OP::IS_AHEAD)
         if (is_ahead) value = ahead.fold(i);
-      if (!is_ahead) {
-        value = fold_next<OP>(x, at, left, i);
-        if constexpr (OP::RUN > 1)
-          value = OP::combine(value, fold_next<OP>(x, at, left, i + OP::RUN / 2));
+#pragma unroll 1
+      for (int half = 0; !is_ahead && half < OP::RUN; half += (OP::RUN + 1) / 2) {
+        const A next = fold_next<OP>(x, at, left, i + half);
+        value = half ? OP::combine(value, next) : next;
       }
       waiting.push(value, done / times);
     }

@@ -71,8 +71,46 @@ __device__ __forceinline__ void exchange(A *node, const Group &group, How &how) 
   }
 }
 
+/* The same of nodes in memory, of each row the first of so many. */
+template <class OP>
+__device__ __noinline__ void exchange_apart(typename OP::State *node, const CutGroup<OP> &group) {
+  typedef typename OP::State A;
+  Apart<OP> how;
+#pragma unroll 1
+  for (int mask = 1; mask < OP::ROWS; mask *= 2)
+#pragma unroll 1
+    for (int i = 0; i < OP::ROWS / 2 / mask; i++) {
+      const int right = (lane_of() & mask) != 0, row = 2 * mask * i + (lane_of() & (2 * mask - 1)),
+                beside = (lane_of() & -(2 * mask)) | mask;
+      const A *const pair = node + 2 * i * OP::PACKET;
+      const A other = shuffle_xor(pair[(1 - right) * OP::PACKET], mask);
+      node[i * OP::PACKET] =
+          joined(mask, pair[right * OP::PACKET], other, how, group.is_there(row, beside));
+    }
+}
+/* A group's node of its leaves', which are in memory. */
+template <class OP>
+__device__ __noinline__ void fold_group_apart(typename OP::State *node, const CutGroup<OP> &group) {
+#pragma unroll 1
+  for (int r = 0; r < OP::ROWS; r++) fold_apart<OP>(node + r * OP::PACKET, group.of_packet(r));
+  exchange_apart<OP>(node, group);
+}
+
 /* --- packets -------------------------------------------------------------------------------------
  */
+
+template <class OP, class X, class Leaves>
+__device__ __forceinline__ typename OP::State fold_rows_slowly(const X &x,
+                                                               const Leaves (&leaves)[OP::ROWS],
+                                                               int64_t i,
+                                                               const CutGroup<OP> &group) {
+  typename OP::State node[OP::ROWS * OP::PACKET];
+#pragma unroll
+  for (int r = 0; r < OP::ROWS; r++)
+    lift_all<OP, OP::PACKET>(x, leaves[r], i + r * (int)RowsOf<OP>::ROW, node + r * OP::PACKET);
+  fold_group_apart<OP>(node, group);
+  return node[0];
+}
 
 /* A group that lies side by side. */
 template <class OP> struct Packed {
@@ -105,6 +143,9 @@ template <class OP, class X> struct PackedRun {
     exchange<OP::ROWS, 1>(node, WholeGroup(), how);
     return node[0];
   }
+  __device__ __forceinline__ typename OP::State slowly() const {
+    return fold_rows_slowly<OP>(x, group.leaves, i, CutGroup<OP>{RowsOf<OP>::GROUP});
+  }
 };
 
 /* A group whose rows lie in one line or two. */
@@ -117,11 +158,12 @@ template <class OP, class X> struct Lines {
     int64_t at[OP::ARRAYS], left = x.begin(at, first);
     if (!x.is_direct() || (left < group.leaves && x.line() < ROW)) return false;
     const int from = lane_of() * (int)OP::PACKET;
+    const X apart = x; /* or all of x would be in memory */
 #pragma unroll
     for (int r = 0; r < OP::ROWS; r++) {
       int64_t next[OP::ARRAYS], further = 0;
       const bool ends = left < ROW && left < group.leaves - r * (int)ROW;
-      if (ends) further = x.begin(next, first + r * (int)ROW + left);
+      if (ends) further = apart.find(next, first + r * (int)ROW + left);
 #pragma unroll
       for (int k = 0; k < OP::ARRAYS; k++) next[k] = ends ? next[k] - left * x.step[k] : at[k];
       leaves[r].load_lines(x, at, next, from, ends ? (int)left - from : (int)ROW,
@@ -152,12 +194,15 @@ template <class OP, class X> struct LinesRun {
     exchange<OP::ROWS, 1>(node, group, how);
     return node[0];
   }
+  __device__ __forceinline__ typename OP::State slowly() const {
+    return fold_rows_slowly<OP>(x, lines.leaves, i + lane_of() * (int)OP::PACKET, group);
+  }
 };
 
 /* What lies in more of them. */
 template <class OP, class X>
-__device__ __noinline__ void fold_apart(const X x, int64_t first, int64_t stop,
-                                        typename OP::State *to) {
+__device__ __noinline__ void fold_packet(const X x, int64_t first, int64_t stop,
+                                         typename OP::State *to) {
   *to = fold_some<OP, OP::PACKET>(x, first, stop);
 }
 
@@ -165,16 +210,14 @@ __device__ __noinline__ void fold_apart(const X x, int64_t first, int64_t stop,
 template <class OP, class X>
 __device__ __forceinline__ typename OP::State fold_anywhere(const X &x, int64_t first,
                                                             const CutGroup<OP> &group) {
-  typename OP::State node[OP::ROWS];
-  Apart<OP> how;
-#pragma unroll
+  typename OP::State node[OP::ROWS * OP::PACKET];
+#pragma unroll 1
   for (int r = 0; r < OP::ROWS; r++) {
     const int64_t i = first + group.before(r, lane_of());
-    typename OP::State value = OP::identity();
-    if (group.of_packet(r)) fold_apart<OP>(x, i, i + group.of_packet(r), &value);
-    node[r] = value;
+    node[r * OP::PACKET] = OP::identity();
+    if (group.of_packet(r)) fold_packet<OP>(x, i, i + group.of_packet(r), node + r * OP::PACKET);
   }
-  exchange<OP::ROWS, 1>(node, group, how);
+  exchange_apart<OP>(node, group);
   return node[0];
 }
 
@@ -241,6 +284,10 @@ template <class OP, class Run> struct WaitingRun {
   template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
     return waiting.with(run(how), how);
   }
+  __device__ __forceinline__ typename OP::State slowly() const {
+    Apart<OP> how;
+    return waiting.with(run.slowly(), how);
+  }
 };
 /* The root of a part of an index, whose last group is cut. */
 template <class OP> struct LastRun {
@@ -249,6 +296,10 @@ template <class OP> struct LastRun {
   uint32_t there;
   template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
     return waiting.all(node, there, how);
+  }
+  __device__ __forceinline__ typename OP::State slowly() const {
+    Apart<OP> how;
+    return (*this)(how);
   }
 };
 

@@ -6,12 +6,13 @@
 #include "load.cuh"
 #include "outputs.cuh"
 #include "tree_blocks.cuh"
+#include "tree_few.cuh"
 #include "tree_staged.cuh"
 #include "tree_warps.cuh"
 
 GPR_OPEN
 
-enum { TREE_THREADS = 64, TREE_BLOCKS = 8, TREE_WARPS = 20 };
+enum { TREE_THREADS = 64, TREE_BLOCKS = 8, TREE_WARPS = 20, TREE_FEW_BLOCKS = 8 };
 /* Of rows of more than 4 KiB a block has room for so many, or warps fold them. */
 enum { TREE_STAGED_THREADS = 128, TREE_STAGED_BLOCKS = 4, TREE_STAGED_LEAST = 2 };
 enum { TREE_WARPS_LEAST = 512, TREE_ACROSS = 32 };
@@ -32,7 +33,7 @@ GPR_CONSTEXPR int tree_rows(int bytes) { return bytes < 4 ? 4 : 8; }
 template <class F, class LOAD> struct TreeElements {
   typedef typename F::Element T;
   typedef typename Store<sizeof(T)>::type Bits;
-  enum { ARRAYS = 2 };
+  enum { ARRAYS = 2, OUTS = 1 };
   static constexpr bool is_native = Same<T, LOAD>::value;
   const gpr_axes_args &a;
   int64_t base[ARRAYS], step[ARRAYS], count; /* addresses; steps of the last dimension */
@@ -52,6 +53,20 @@ template <class F, class LOAD> struct TreeElements {
     base[1] = (int64_t)a.where + place.where + begin * a.where_strides[a.kept];
     step[0] = a.strides[last], step[1] = a.where_strides[last];
   }
+  /* Of an output that begins at 0, without segments. */
+  __device__ __forceinline__ explicit TreeElements(const gpr_axes_args &args)
+      : a(args), base{}, count(args.count) {
+    const int last = a.kept + a.reduced - 1;
+    step[0] = a.strides[last], step[1] = a.where_strides[last];
+  }
+  __device__ __forceinline__ int kept() const { return a.kept; }
+  __device__ __forceinline__ int reduced() const { return a.reduced; }
+  __device__ __forceinline__ int64_t data(int) const { return (int64_t)a.data; }
+  __device__ __forceinline__ int64_t length(int d) const { return a.shape[d]; }
+  __device__ __forceinline__ int64_t stride(int k, int d) const {
+    return k ? a.where_strides[d] : a.strides[d];
+  }
+  __device__ __forceinline__ int64_t out_stride(int, int d) const { return a.place[d]; }
   __device__ __noinline__ int64_t find(int64_t *at, int64_t i) const {
     at[0] = base[0], at[1] = base[1];
     int64_t left = 0;
@@ -145,6 +160,11 @@ template <class F> struct TreeOperator {
       given.load_some(x, 0, at[0], x.step[0], x.is_packed(0), there);
     }
     template <class X>
+    __device__ __forceinline__ void load_leaf(const X &x, int j, const int64_t *place,
+                                              const int64_t *at, bool is_there) {
+      given.load_leaf(x, 0, j, place[0] + at[0], is_there);
+    }
+    template <class X>
     __device__ __forceinline__ void load_one(const X &x, int j, const int64_t *at) {
       const Bits loaded = x.bits(at);
       bits[j] = x.counts(at) ? loaded : x.nothing();
@@ -183,6 +203,24 @@ __global__ void __launch_bounds__(GPR_WARP, TREE_WARPS)
   fold_by_warps<TreeOperator<F>, TreeElements<F, LOAD>>(
       a, {a.split, a.scratch, (char *)a.scratch + AXES_POOL},
       [&](int64_t o, const Branch<typename F::Wide> *root) { finish_tree<F>(a, o, *root); });
+}
+
+/* Of few elements as they are. */
+template <class F>
+__global__ void __launch_bounds__(TREE_FEW_THREADS, TREE_FEW_BLOCKS)
+    trees_of_few(const __grid_constant__ gpr_axes_args a) {
+  typedef TreeElements<F, typename F::Element> X;
+  typedef TreeOperator<F> OP;
+  const auto finish = [&](const FewPlace<X> &place, const typename F::Wide &root) {
+    const TreeValue<F> value[1] = {{root}};
+    finish_values<F>(a, place.out[0], value, a.count, 1);
+  };
+  if (a.count <= 2)
+    fold_few<OP, 2>(X(a), (uint32_t)a.outputs, finish);
+  else if (a.count <= 4)
+    fold_few<OP, 4>(X(a), (uint32_t)a.outputs, finish);
+  else if constexpr (OP::LEAVES == 8)
+    fold_few<OP, 8>(X(a), (uint32_t)a.outputs, finish);
 }
 
 /* Rows behind each other, of elements as they are. */

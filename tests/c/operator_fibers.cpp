@@ -96,6 +96,8 @@ void body() {
   const bool any = args.from != args.to || args.swap || args.unaligned;
   if (!unit)
     trees_staged<F>(args);
+  else if (unit == 2)
+    trees_of_few<F>(args);
   else if (unit == 1)
     any ? trees_by_threads<F, AnyDtype>(args) : trees_by_threads<F, F::Element>(args);
   else
@@ -103,6 +105,17 @@ void body() {
 #else
   if (!unit)
     operate_staged<UserOperator>(*(const gpr_operator_args *)arguments);
+  else if (unit == 2)
+    operate_few<UserOperator, 2>(*(const gpr_operator_args *)arguments);
+  else if (unit == 4)
+    operate_few<UserOperator, 4>(*(const gpr_operator_args *)arguments);
+  else if (unit == 8)
+    operate_few<UserOperator, 8>(*(const gpr_operator_args *)arguments);
+  else if (unit == 3)
+    if constexpr (UserOperator::RUN >= 4)
+      operate_strips<UserOperator, 2>(*(const gpr_operator_args *)arguments);
+    else
+      abort();
   else if (unit == 1)
     operate_by_threads<UserOperator>(*(const gpr_operator_args *)arguments);
   else
@@ -231,12 +244,13 @@ extern "C" __attribute__((visibility("default"))) int launch(const void *args, u
 extern "C" __attribute__((visibility("default"))) int product(gpr_axes_args *args, int dtype,
                                                               int multiprocessors, void *scratch,
                                                               unsigned seed) {
-  static gpr_program by_threads, by_warps, staged;
+  static gpr_program by_threads, by_warps, staged, of_few;
   AxesRow row = {};
   gpr_axes_launch out = {};
   row.tile = row.any = &by_threads;
   row.tile_rows = row.any_rows = &by_warps;
   row.staged = &staged;
+  row.shallow = &of_few;
   row.is_tree = 1;
   row.bytes = (int)sizeof(PRODUCT_OF);
   row.state = sizeof(Branch<TreeFold<PRODUCT_OF, Times>::Wide>);
@@ -245,7 +259,10 @@ extern "C" __attribute__((visibility("default"))) int product(gpr_axes_args *arg
   args->to = dtype;
   args->scratch = scratch;
   if (!AxesCut{row, multiprocessors, *args, out, GPR_ANY_VARIANT}.select()) return 3;
-  const int of_unit = out.kernel == &staged ? 0 : out.kernel == &by_warps ? 32 : 1;
+  const int of_unit = out.kernel == &staged     ? 0
+                      : out.kernel == &of_few   ? 2
+                      : out.kernel == &by_warps ? 32
+                                                : 1;
   const int failed = launch(args, (unsigned)out.blocks, (unsigned)out.threads, of_unit, seed);
   args->length = of_unit; /* for who asks which it was */
   return failed;

@@ -1,0 +1,101 @@
+/* The one tree of a few elements each: a thread folds whole outputs, some of them at a time, whose
+ * elements are all on their way at once. Neighbouring threads have neighbouring outputs. */
+#ifndef GPR_TREE_FEW_CUH
+#define GPR_TREE_FEW_CUH
+
+#include "tree_units.cuh"
+
+GPR_OPEN
+
+/* Places of outputs are reckoned in 32 bits, and an element's from three dimensions. */
+enum { TREE_FEW_THREADS = 128, TREE_FEW_DIMS = 3, TREE_FEW_MOST = 4 };
+/* Outputs of a thread: so many bytes of its registers are for their elements. */
+GPR_CONSTEXPR int tree_few(int bytes) {
+  return bytes <= 32 ? TREE_FEW_MOST : bytes <= 64 ? TREE_FEW_MOST / 2 : 1;
+}
+
+/* Addresses of an output's first element, and how far its results lie from the first ones. */
+template <class X> struct FewPlace { int64_t data[X::ARRAYS], out[X::OUTS]; };
+
+/* What divides takes longer than all else: here it does so once for N outputs. */
+template <class X, int N>
+__device__ __forceinline__ void find_places(const X &x, uint32_t (&o)[N], FewPlace<X> (&place)[N]) {
+#pragma unroll
+  for (int n = 0; n < N; n++) {
+#pragma unroll
+    for (int k = 0; k < X::ARRAYS; k++) place[n].data[k] = x.data(k);
+#pragma unroll
+    for (int r = 0; r < X::OUTS; r++) place[n].out[r] = 0;
+  }
+#pragma unroll 1
+  for (int d = x.kept() - 1; d >= 0; d--) {
+    const uint32_t many = (uint32_t)x.length(d), inverse = d ? 0xffffffffu / many : 0;
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+      uint32_t over = (uint32_t)((uint64_t)o[n] * inverse >> 32); /* or one more */
+      uint32_t here = o[n] - over * many;
+      if (d && here >= many) over++, here -= many;
+#pragma unroll
+      for (int k = 0; k < X::ARRAYS; k++) place[n].data[k] += here * x.stride(k, d);
+#pragma unroll
+      for (int r = 0; r < X::OUTS; r++) place[n].out[r] += here * x.out_stride(r, d);
+      o[n] = over;
+    }
+  }
+}
+
+/* How far an output's elements lie from its first one. */
+template <class X, int N>
+__device__ __forceinline__ void find_leaves(const X &x, int64_t (&along)[N][X::ARRAYS]) {
+  const int dims = x.reduced(), last = x.kept() + dims - 1;
+  const int line = (int)x.length(last), plane = dims > 2 ? line * (int)x.length(last - 1) : N;
+  int of_line = 0, of_plane = 0;
+#pragma unroll
+  for (int k = 0; k < X::ARRAYS; k++) along[0][k] = 0;
+#pragma unroll
+  for (int j = 1; j < N; j++) {
+    const bool is_line = dims > 1 && ++of_line == line, is_plane = ++of_plane == plane;
+#pragma unroll
+    for (int k = 0; k < X::ARRAYS; k++) {
+      along[j][k] = along[j - 1][k] + x.stride(k, last);
+      if (is_line) along[j][k] += x.stride(k, last - 1) - line * x.stride(k, last);
+      if (is_plane) along[j][k] += x.stride(k, last - 2) - plane / line * x.stride(k, last - 1);
+    }
+    if (is_line) of_line = 0;
+    if (is_plane) of_plane = 0;
+  }
+}
+
+/* Of more than N / 2 elements, and N at most, that are loaded as they lie. `finish` takes an
+ * output's place and its root. */
+template <class OP, int N, class X, class Finish>
+__device__ __forceinline__ void fold_few(const X &x, uint32_t outputs, const Finish &finish) {
+  typedef typename OP::template Leaves<N> Leaves;
+  constexpr int many = tree_few(N * OP::LEAF);
+  const uint32_t apart = gridDim.x * TREE_FEW_THREADS, count = (uint32_t)x.count;
+  const uint32_t first = blockIdx.x * TREE_FEW_THREADS + threadIdx.x;
+  FewPlace<X> place[many];
+  uint32_t o[many];
+  int64_t along[N][X::ARRAYS];
+  Leaves leaves[many];
+  if (first >= outputs) return;
+#pragma unroll
+  for (int n = 0; n < many; n++) o[n] = first + n * apart < outputs ? first + n * apart : first;
+  find_places(x, o, place);
+  find_leaves(x, along);
+#pragma unroll
+  for (int j = 0; j < N; j++)
+#pragma unroll
+    for (int n = 0; n < many; n++)
+      leaves[n].load_leaf(x, j, place[n].data, along[j], j <= N / 2 - (N == 2) || j < (int)count);
+#pragma unroll
+  for (int n = 0; n < many; n++) {
+    leaves[n].settle();
+    const typename OP::State root =
+        fold_quickly<OP, false>(RunThere<OP, N, X, Leaves>{x, leaves[n], 0, (int)count});
+    if (first + n * apart < outputs) finish(place[n], root);
+  }
+}
+
+GPR_CLOSE
+#endif
