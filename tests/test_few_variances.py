@@ -1,5 +1,6 @@
 """Float64 variances of few elements, which lie between two doubles so often that a device must tell
-them quickly: its arithmetic compiled for the host, by tests/c/variances.cpp."""
+them quickly, and moments, which it adds up by batches of any range: its arithmetic compiled for the
+host, by tests/c/variances.cpp."""
 
 import ctypes
 import shutil
@@ -22,13 +23,18 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def untold(tmp_path_factory):
+def library(tmp_path_factory):
     target = tmp_path_factory.mktemp("variances") / "variances.so"
     flags = ["-std=gnu++17", "-O1", "-fwrapv", "-ffp-contract=off", "-shared", "-fPIC", "-w"]
     flags += ["-fno-gnu-unique", "-fvisibility=hidden"]
     command = ["g++", *flags, ROOT / "tests/c/variances.cpp", "-o", target]
     subprocess.run(command, check=True)
-    function = ctypes.CDLL(str(target)).untold
+    return ctypes.CDLL(str(target))
+
+
+@pytest.fixture(scope="module")
+def untold(library):
+    function = library.untold
     function.restype = ctypes.c_int64
     numbers = ctypes.c_int64, ctypes.c_int64, ctypes.c_double, ctypes.c_int
     function.argtypes = ctypes.c_void_p, *numbers
@@ -75,3 +81,34 @@ def test_what_is_told_is_right(untold, data, root):
         for ddof in (0.0, 1.0, -2.25, 3.0):
             x = np.ascontiguousarray(HARDER[data](generator("variances", data, n), (ROWS, n)))
             assert untold(x.ctypes.data, ROWS, n, ddof, root) >= 0, (n, ddof)
+
+
+RANGES = {
+    "near": lambda rng, shape: rng.standard_normal(shape),
+    "few binades": lambda rng, shape: scaled(rng, shape, 20),
+    "more": lambda rng, shape: scaled(rng, shape, 50),
+    "squares beyond a window": lambda rng, shape: scaled(rng, shape, 90) * 2.0**-40,
+    "lognormal": lambda rng, shape: rng.lognormal(0, 5, shape),
+    "half zeros": lambda rng, shape: scaled(rng, shape, 60) * (rng.random(shape) < 0.5),
+    "tiny": lambda rng, shape: scaled(rng, shape, 60) * 2.0**-149,
+    "batches far apart": lambda rng, shape: (
+        scaled(rng, shape, 30) * np.repeat(2.0 ** rng.integers(-60, 60, shape[-1] // 16), 16)
+    ),
+    "whole": lambda rng, shape: np.ldexp(1.0, rng.integers(0, 45, shape)) - 1,
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("data", RANGES)
+def test_batches_of_any_range_lose_nothing(library, data, dtype):
+    function = getattr(library, f"unlike_{dtype}")
+    function.restype = ctypes.c_int64
+    function.argtypes = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+    rng, rows, batches = generator("moments", data, dtype), 400, 8
+    for shrink in (0, 8, 64):
+        x = RANGES[data](rng, (rows, batches * 16))
+        x[:, ::16] *= 2.0**-shrink
+        if dtype.startswith("complex"):
+            x = x + 1j * RANGES[data](rng, x.shape)
+        x = np.ascontiguousarray(x.astype(dtype))
+        assert function(x.ctypes.data, rows, batches) == 0

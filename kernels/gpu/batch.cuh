@@ -82,11 +82,15 @@ template <int N> struct Batch<Format<float16>::precision, N> {
 
 /* The compiler is apt to keep what is made of it for where it is seldom needed. */
 __device__ __forceinline__ float copied(float x) {
+#ifdef __CUDA_ARCH__
   asm volatile("" : "+f"(x));
+#endif
   return x;
 }
 __device__ __forceinline__ double copied(double x) {
+#ifdef __CUDA_ARCH__
   asm volatile("" : "+d"(x));
+#endif
   return x;
 }
 /* Every EVERY-th of the numbers, or none, where a plain sum is not exact: floats in two windows of

@@ -1,5 +1,7 @@
-/* Float64 variances of few elements as a device finishes them, compiled for the host. */
+/* Float64 variances of few elements as a device finishes them, and moments as it adds them up by
+ * batches, compiled for the host. */
 #include "../../kernels/gpu/as_host.h"
+#include "../../kernels/gpu/moment_cells.cuh"
 #include "../../kernels/gpu/moment_outputs.cuh"
 
 using namespace gpr;
@@ -40,7 +42,50 @@ template <bool ROOT> double on_host(const double *x, int64_t n, double ddof) {
   return MomentsValue<double>{s}.spread<double, ROOT>(n, &how);
 }
 
+enum { BATCH = 16 };
+
+/* What the state holds, all of it in the long integers, whichever way it came there. */
+template <class W, int P> bool are_same(Levels<W, P> &a, Levels<W, P> &b) {
+  settle(a);
+  settle(b);
+  Long<W> none = {}, &x = a.used ? a.rest : none, &y = b.used ? b.rest : none;
+  return a.special == b.special && !memcmp(&x, &y, sizeof x);
+}
+template <class T> int64_t unlike(const T *x, int64_t rows, int64_t batches) {
+  typedef PairMoments<T> F;
+  static typename F::State quick, slow;
+  int64_t count = 0;
+  for (int64_t r = 0; r < rows; r++) {
+    Cells<F, 1> cells;
+    cells.keep(&quick);
+    F::open(slow);
+    for (int64_t i = 0; i < batches; i++, x += BATCH) {
+      T each[BATCH];
+      memcpy(each, x, sizeof each);
+      cells.template add<BATCH>(each, 0, 0);
+      for (const T &value : each) F::add(slow, value);
+    }
+    cells.done(0, quick);
+    bool same = are_same(quick.squares, slow.squares);
+    for (int p = 0; p < F::parts; p++) same &= are_same(quick.sum[p], slow.sum[p]);
+    count += !same;
+  }
+  return count;
+}
+
 }  // namespace
+
+/* Of so many rows of finite numbers those of which batches add up to anything else than one number
+ * after the other. */
+#define GPR_UNLIKE(NAME, T)                                                                        \
+  extern "C" __attribute__((visibility("default"))) int64_t unlike_##NAME(                         \
+      const T *x, int64_t rows, int64_t batches) {                                                 \
+    return unlike(x, rows, batches);                                                               \
+  }
+GPR_UNLIKE(float32, float)
+GPR_UNLIKE(float64, double)
+GPR_UNLIKE(complex64, gpr::complex<float>)
+GPR_UNLIKE(complex128, gpr::complex<double>)
 
 /* Of so many rows those that were not told, by either; -1 where one was told wrong. */
 extern "C" __attribute__((visibility("default"))) int64_t untold(const double *x, int64_t rows,
