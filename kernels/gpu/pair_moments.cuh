@@ -53,6 +53,18 @@ template <int N> struct Terms {
 #pragma unroll
     for (int i = 0; i < N; i++) (i % 2 ? s.pair[i / 2].lo : s.pair[i / 2].hi) = term[i];
   }
+  /* None overlaps the next one any more, and there is room in the last. */
+  __device__ __forceinline__ void pack() {
+#pragma unroll
+    for (int i = N - 2; i >= 0; i--) carry(i);
+#pragma unroll
+    for (int i = 0; i < N - 1; i++) carry(i);
+  }
+  __device__ __forceinline__ void carry(int i) {
+    const double t = term[i] + term[i + 1];
+    term[i + 1] = rounding_error(term[i], term[i + 1], t);
+    term[i] = t;
+  }
   /* To those from FIRST on. */
   template <int FIRST = 0> __device__ __forceinline__ void add(double x, bool &lost) {
 #pragma unroll
@@ -68,6 +80,7 @@ template <int N> struct Terms {
 template <int N> __device__ __forceinline__ bool merge(Terms<N> &s, const Terms<N> &right) {
   Terms<N> both = s;
   bool lost = false;
+  both.pack();
 #pragma unroll
   for (int i = 0; i < N; i++) both.add(right.term[i], lost);
   if (!lost) s = both;
@@ -81,6 +94,7 @@ __device__ __noinline__ void add_in_turn(Levels<W, P> *s, int level, double x) {
   Terms<2 * P> all;
   bool lost = false;
   all.open(*s);
+  all.pack();
   all.add(x, lost);
   if (!lost) return all.give(*s);
 #pragma unroll 1
@@ -238,6 +252,7 @@ template <class R, int PARTS> struct WideMoments {
   __device__ __forceinline__ void open(const MomentState<R, PARTS> &s) {
     lost = false;
     squares.open(s.squares);
+    squares.pack();
 #pragma unroll
     for (int p = 0; p < PARTS; p++) sum[p].open(s.sum[p]);
   }
