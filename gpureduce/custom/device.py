@@ -146,11 +146,12 @@ GPR_OP gpr_state gpr_combine_quick(gpr_state a, gpr_state b, QuickMath &quick) {
 
 def _either(program: Program) -> str:
     """kernels/gpu/tree_units.cuh has it for any state, of words, which takes twice as long to
-    compile."""
+    compile. By values: a choice of places would take the states to memory."""
     slots = range(len(program.slots))
-    chosen = " ".join(f"s.s{n} = is_first ? a.s{n} : b.s{n};" for n in slots)
+    chosen = " ".join(f"s.s{n} = chosen(is_first, a.s{n}, b.s{n});" for n in slots)
     return f"""\
-GPR_OP gpr_state either(bool is_first, const gpr_state &a, const gpr_state &b) {{
+template <class T> GPR_OP T chosen(bool is_first, T a, T b) {{ return is_first ? a : b; }}
+GPR_OP gpr_state either(bool is_first, gpr_state a, gpr_state b) {{
   gpr_state s;
   {chosen}
   return s;
