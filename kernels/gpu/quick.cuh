@@ -88,10 +88,11 @@ inline double quick_root(double x, double) { return sqrt(x); }
 struct QuickMath {
   float of_roots = 1, of_quotients = 1; /* the least that was met */
 
+  /* Zeros are their own, and so many in some data that one would be met in most groups. */
   template <class T> __device__ __forceinline__ T root(T x) {
-    const T found = quick_root(x, near_root(x));
+    const T rest = x == 0 ? 1 : x, found = quick_root(rest, near_root(rest));
     of_roots = less_or_nan(of_roots, rank_of(found));
-    return found;
+    return x == 0 ? x : found;
   }
   template <class T> __device__ __forceinline__ T quotient(T a, T b) {
     const T y = near_reciprocal(b), found = quick_quotient(a, b, y);
