@@ -21,15 +21,21 @@ struct BriefCut : TileCut {
         a.down *= 2;
       return;
     }
-    if (width * row.bytes >= 32 || width >= a.outputs) return;
+    if (width * row.bytes >= 32 || width >= a.outputs) {
+      /* Outputs side by side: of so many lanes of a row 32 bytes are one sector. */
+      while (a.down < row.bytes && a.count > each() * a.down) a.down *= 2;
+      return;
+    }
     a.neighbours = (int)width;
     while (a.across < width) a.across *= 2;
     while (2 * a.across * a.down <= GPR_WARP && 2 * a.down * FEW_SHORT <= a.count) a.down *= 2;
   }
+  /* Elements of a lane, of which it does not have long. */
+  Size each() const { return 16 * (Size)row.brief_loads; }
   /* Enough of them for all threads, none of which has long to do. */
   bool is_enough(Size slots) const {
     const Size threads = a.outputs / a.neighbours * a.across * a.down;
-    return a.count <= (Size)16 * row.brief_loads * a.down && 4 * threads >= slots * AXES_THREADS;
+    return a.count <= each() * a.down && 4 * threads >= slots * AXES_THREADS;
   }
   bool brief() {
     const Size slots = (Size)multiprocessors * row.brief_blocks;

@@ -144,17 +144,19 @@ __device__ __forceinline__ typename OP::State fold_run(const X &x, const Leaves 
     return how(left, fold_run<OP, N / 2>(x, leaves, i, j + N / 2, how));
   }
 }
+/* Of a copy in memory: what is made of leaves in registers would else be kept for this. */
 template <class OP, int N, class X, class Leaves>
-__device__ __forceinline__ void lift_all(const X &x, const Leaves &leaves, int64_t i,
+__device__ __forceinline__ void lift_all(const X &x, const Leaves &copy, int64_t i,
                                          typename OP::State *to) {
-#pragma unroll
-  for (int j = 0; j < N; j++) to[j] = leaves.lift(x, j, i + j);
+#pragma unroll 1
+  for (int j = 0; j < N; j++) to[j] = copy.lift(x, j, i + j);
 }
 template <class OP, int N, class X, class Leaves>
 __device__ __forceinline__ typename OP::State fold_slowly(const X &x, const Leaves &leaves,
                                                           int64_t i, int there) {
   typename OP::State node[N];
-  lift_all<OP, N>(x, leaves, i, node);
+  const Leaves copy = leaves;
+  lift_all<OP, N>(x, copy, i, node);
   fold_apart<OP>(node, there < N ? there : N);
   return node[0];
 }

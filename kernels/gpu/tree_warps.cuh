@@ -105,9 +105,12 @@ __device__ __forceinline__ typename OP::State fold_rows_slowly(const X &x,
                                                                int64_t i,
                                                                const CutGroup<OP> &group) {
   typename OP::State node[OP::ROWS * OP::PACKET];
+  Leaves copy[OP::ROWS];
 #pragma unroll
+  for (int r = 0; r < OP::ROWS; r++) copy[r] = leaves[r];
+#pragma unroll 1
   for (int r = 0; r < OP::ROWS; r++)
-    lift_all<OP, OP::PACKET>(x, leaves[r], i + r * (int)RowsOf<OP>::ROW, node + r * OP::PACKET);
+    lift_all<OP, OP::PACKET>(x, copy[r], i + r * (int)RowsOf<OP>::ROW, node + r * OP::PACKET);
   fold_group_apart<OP>(node, group);
   return node[0];
 }
