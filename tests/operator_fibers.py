@@ -94,8 +94,7 @@ class Fibers:
     def operator_program(self, header, defines, kernel):
         textbook = kernel.replace("gpr::ladder::", "ladder::") if "ladder" in kernel else ""
         few = re.search(r"few<.*, (\d)>", kernel)
-        units = {"staged": 0, "strips": 3, "by_warps": 32}
-        unit = next((units[name] for name in units if name in kernel), 1)
+        unit = 0 if "staged" in kernel else 32 if "by_warps" in kernel else 1
         return defines, int(few[1]) if few else unit, textbook
 
     def library(self, text, textbook):

@@ -79,20 +79,6 @@ def test_quick_steps(place, fibers):
     assert {unit for unit, *_ in fibers.launches} == {1, 32}
 
 
-STRIPS = [((100, 512), 0), ((3000, 64), 0), ((4, 90, 640), 1), ((30, 7, 254), (0, 1)),
-          ((2, 40, 3, 510), (1, 2)), ((77, 1150), 0)]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ["welford", "line", "hypot", "two sum", "half", "complex product"])
-def test_neighbours_go_together(name, place, fibers):
-    walks.walk_long_ones(place, name, generator("strips of fibers", name), STRIPS)
-    assert {unit for unit, *_ in fibers.launches} == {3}
-    fibers.launches.clear()
-    walks.walk_long_ones(place, name, generator("odd columns", name), [((100, 511), 0)])
-    walks.walk_segments(place, name, generator("segments of strips", name), 400, 128)
-    assert {1, 3} <= {unit for unit, *_ in fibers.launches}
-
-
 SHORT = [((400, 5), 1), ((300, 30), 1), ((90, 101), 1), ((7, 99), 1)]
 
 

@@ -10,12 +10,9 @@ from gpureduce.custom.device import (
     BY_WARPS,
     FEW,
     FEW_THREADS,
-    SIDE,
     STAGED,
     STAGED_THREADS,
-    STRIPS,
     Shape,
-    has_strips,
 )
 from gpureduce.custom.layout import Dim, joined
 
@@ -149,11 +146,9 @@ def few(shape: Shape, dims: Dims, outputs: int, count: int, multiprocessors: int
 
 
 def cut(
-    shape: Shape, dims: Dims, arrays: int, are_sided: bool, outputs: int, count: int,
-    multiprocessors: int,
-) -> Cut:  # fmt: skip
-    """are_sided: SIDE outputs of each array can be loaded together; outputs: of all segments;
-    count: of the longest."""
+    shape: Shape, dims: Dims, arrays: int, outputs: int, count: int, multiprocessors: int
+) -> Cut:
+    """outputs: of all segments; count: of the longest."""
     near = _nearness(dims.kept[-1], arrays) if dims.kept else 0
     along = _nearness(_line(dims.reduced, WARP * shape.packet), arrays)
     across = dims.kept and outputs >= LANES_LEAST and near < along
@@ -161,10 +156,7 @@ def cut(
         return _by_warps(shape, outputs, count, multiprocessors * WARPS)
     steps = -(-count // shape.leaves)
     wide = _wide(shape.threads, outputs, steps if across else -(-count // shape.run), bool(across))
-    kernel, side = BY_THREADS, 1
-    if across and are_sided and wide <= ACROSS and _is_for_strips(shape, outputs, count):
-        kernel, side, wide = STRIPS.format(SIDE), SIDE, shape.threads
-    high = shape.threads * side // wide
+    high = shape.threads // wide
     tiles = -(-outputs // wide)
     branch = -(-shape.state // 8) * 8 + BRANCH
     few = LEAVES_TO_NODE * branch // (shape.leaf * shape.leaves)
@@ -175,7 +167,7 @@ def cut(
         group = 1 << (split - 1).bit_length() // 2
     groups = -(-split // group)
     return _cut(
-        Cut(kernel, shape.threads, wide if across else -wide, high, tiles, split, group),
+        Cut(BY_THREADS, shape.threads, wide if across else -wide, high, tiles, split, group),
         tiles * (groups + 1 if groups > 1 else 1),
         tiles * (split + groups) * wide * branch,
     )
@@ -205,12 +197,6 @@ def _by_warps(shape: Shape, outputs: int, count: int, enough: int) -> Cut:
         outputs * tickets,
         outputs * (split + tickets) * shape.state,
     )
-
-
-def _is_for_strips(shape: Shape, outputs: int, count: int) -> bool:
-    """Not where a run is longer than the index, or much of the last tile empty."""
-    empty = -outputs % shape.threads
-    return has_strips(shape) and count >= 2 * shape.run and 8 * empty <= outputs
 
 
 def _line(reduced: Sequence[Dim], least: int) -> Dim:

@@ -13,7 +13,6 @@ HEADER = "gpu/operator.cuh"
 BY_THREADS = "gpr::operate_by_threads<gpr::UserOperator>"
 BY_WARPS = "gpr::operate_by_warps<gpr::UserOperator>"
 FEW = "gpr::operate_few<gpr::UserOperator, {}>"  # of so many elements at most
-STRIPS = "gpr::operate_strips<gpr::UserOperator, {}>"  # so many outputs of a thread
 STAGED = "gpr::operate_staged<gpr::UserOperator>"
 WARP = 32
 # What is unrolled costs code and time to compile by what combine does, in instructions or so.
@@ -21,7 +20,7 @@ _RUN_COST = 1600
 _COST = {"div": 12, "rem": 30, "call": 40}
 _RUN_BYTES = 160  # that a thread loads at a time
 _UNIT_BYTES = 64  # of shared memory; 16 and 32 took a fifth and a tenth longer on an H200
-PACKET_BYTES = 16  # that a lane loads of one array by one instruction
+_PACKET_BYTES = 16  # that a lane loads of one array by one instruction
 # That a lane has on their way, or of their nodes: of small states fewer, which leave less where a
 # row ends. On an H200 float32's hypot along rows of 3,600 to 6,789 read at 48 to 59 % of the limit
 # with 8 and at 61 to 69 with 4, whole arrays alike; Welford's, of 24 bytes, at 64 and 54.
@@ -30,8 +29,6 @@ _ROWS, _ROWS_BYTES, _SMALL_STATE = 8, 256, 16
 # H200 float32's hypot was fastest with 25 warps, Welford's states with 13 to 16, matrices with 8.
 _REGISTERS, _REGISTERS_BESIDE = 2048, 10
 _THREADS, STAGED_THREADS, FEW_THREADS = 64, 128, 128
-SIDE = 2  # outputs side by side of a thread
-PARTS = 4  # of a run, as kernels/gpu/tree_units.cuh has them
 _SHARED = (48 << 10) - 128  # bytes that a block may have without asking, but for a few
 
 
@@ -101,7 +98,7 @@ def shape_of(program: Program) -> Shape:
     run = _most(1, 32, given, _RUN_BYTES)
     run = _most(1, run, cost, _RUN_COST)
     unit = _most(1, run, given, _UNIT_BYTES)
-    packet = _most(1, 8, widest, PACKET_BYTES)
+    packet = _most(1, 8, widest, _PACKET_BYTES)
     packet = _most(1, packet, cost, _RUN_COST)
     rows = _ROWS // 2 if state < _SMALL_STATE else _ROWS
     rows = _most(1, rows, max(packet * given, state), _ROWS_BYTES)
@@ -221,31 +218,6 @@ template <int N> struct UserLeaves {{
 """
 
 
-def _strips(arrays: Sequence[Array]) -> str:
-    """How those of several outputs that lie side by side come there and back."""
-    bring, get, before = [], [], 0
-    for k, (streams, stream) in enumerate(arrays):
-        side = f"SideBySide<{stream.scalar.stored}, {len(streams)}, SIDE>"
-        at = f"places + {before} * N * SIDE"
-        bring.append(f"    {side}::template bring<N>({at}, at[{k}], x.step[{k}]);")
-        get.append(f"    for (int s = 0; s < SIDE; s++) to{k}[s] = leaves[s].x{k};")
-        get.append(f"    for (int j = 0; j < N; j++) {side}::template get<N>({at}, j, to{k});")
-        before += WARP * len(streams) * stream.scalar.bytes
-    names = [f"    {a.stream.scalar.stored} *to{k}[SIDE];" for k, a in enumerate(arrays)]
-    unrolled = [f"#pragma unroll\n{line}" for line in get]
-    return f"""\
-  template <int N, int SIDE, class X>
-  static __device__ __forceinline__ void bring_strip(char *places, const X &x, const int64_t *at) {{
-{chr(10).join(bring)}
-  }}
-  template <int N, int SIDE>
-  static __device__ __forceinline__ void get_strip(UserLeaves<N> (&leaves)[SIDE],
-                                                   const char *places) {{
-{chr(10).join(names + unrolled)}
-  }}
-"""
-
-
 def _bring(arrays: Sequence[Array]) -> str:
     """How a thread's leaves come by way of shared memory."""
     bring, before = [], 0
@@ -314,7 +286,6 @@ struct UserOperator {{
   static __device__ __forceinline__ void bring(char *places, const X &x, const int64_t *at) {{
 {_bring(arrays)}
   }}
-{_strips(arrays)}\
   static __device__ void finish(const State &s, const int64_t *to, const int64_t (&at)[OUTS]) {{
     user::gpr_finish(s{to});
   }}
@@ -322,14 +293,9 @@ struct UserOperator {{
 """
 
 
-def has_strips(shape: Shape) -> bool:
-    return 2 * shape.run // SIDE >= max(PARTS, shape.leaves)
-
-
 def kernels(shape: Shape) -> tuple[str, ...]:
     few = [FEW.format(leaves) for leaves in (2, 4, 8) if leaves <= max(2, shape.leaves)]
-    strips = [STRIPS.format(SIDE)] if has_strips(shape) else []
-    return BY_THREADS, BY_WARPS, STAGED, *strips, *few
+    return BY_THREADS, BY_WARPS, STAGED, *few
 
 
 def device(program: Program) -> Device:

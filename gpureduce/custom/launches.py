@@ -1,6 +1,5 @@
 """The launches of operators: all that a call has but for addresses, which is kept for the next."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -9,7 +8,6 @@ from numpy.typing import NDArray
 
 from gpureduce import _core
 from gpureduce.custom import cut
-from gpureduce.custom.device import PACKET_BYTES, SIDE
 from gpureduce.custom.on_device import Case, Out
 from gpureduce.custom.places import Placed
 from gpureduce.custom.program import Program, Result
@@ -88,24 +86,6 @@ def _flags(case: Case, addresses: Sequence[int], dims: cut.Dims) -> tuple[int, i
     return odd, swapped, packed
 
 
-def _are_sided(case: Case, addresses: Sequence[int], dims: cut.Dims) -> bool:
-    """Whether outputs are neighbours in all arrays, some of which are loaded by words."""
-    if not dims.kept or dims.kept[-1].length % SIDE:
-        return False
-    for k, (streams, stream) in enumerate(case.made.device.arrays):
-        leaf = len(streams) * stream.scalar.bytes
-        word = math.gcd(SIDE * leaf, PACKET_BYTES)
-        starts = [addresses[s] for s in streams]
-        steps = [dim.strides[k] for dim in (*dims.kept, *dims.reduced)]
-        places = [starts[0] + m * stream.scalar.bytes for m in range(len(starts))]
-        near = steps.pop(len(dims.kept) - 1)
-        if word < 4 or near != leaf or starts != places or case.arrays[k].swapped:
-            return False
-        if any(at % word for at in (starts[0], *steps)):
-            return False
-    return True
-
-
 def _numbers_out(results: Sequence[Result], outs: Sequence[Out]) -> list[tuple[int, int]]:
     """Of each number of a result the array and where in it the first one goes."""
     found = []
@@ -145,7 +125,7 @@ def launch_of(case: Case, outs: Sequence[Out]) -> Launch | None:
     how = (
         (is_piece and cut.staged(shape, dims, *sizes))
         or (is_direct and cut.few(shape, dims, *sizes))
-        or cut.cut(shape, dims, len(case.arrays), _are_sided(case, addresses, dims), *sizes)
+        or cut.cut(shape, dims, len(case.arrays), *sizes)
     )
     numbers = np.array([0] * (len(inputs) + len(results)) + tables, np.int64)
     args = np.zeros(ARGUMENTS, np.int64)

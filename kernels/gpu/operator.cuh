@@ -61,15 +61,6 @@ __global__ void __launch_bounds__(GPR_WARP, OP::WARPS)
       [&](int64_t o, const Branch<typename OP::State> *root) { finish_operator<OP>(a, o, root); });
 }
 
-/* Outputs that lie side by side, of which a thread has some. */
-template <class OP, int SIDE>
-__global__ void __launch_bounds__(OP::THREADS, OP::BLOCKS)
-    operate_strips(const __grid_constant__ gpr_operator_args a) {
-  fold_by_threads<OP, Operands<OP>, SIDE>(
-      a, {a.team, a.rows, a.tiles, a.split, a.group, a.scratch, a.nodes},
-      [&](int64_t o, const Branch<typename OP::State> *root) { finish_operator<OP>(a, o, root); });
-}
-
 /* Of N elements at most, which lie as they should. */
 template <class OP, int N>
 __global__ void __launch_bounds__(TREE_FEW_THREADS, OP::BLOCKS *OP::THREADS / TREE_FEW_THREADS)

@@ -7,21 +7,19 @@
 #define GPR_TREE_BLOCKS_CUH
 
 #include "last_block.cuh"
-#include "tree_strips.cuh"
+#include "tree_units.cuh"
 
 GPR_OPEN
 
-/* The roots of `high` nodes for each of `wide` outputs, by a thread for SIDE of them from x on. */
-template <class OP, int SIDE = 1>
+/* The roots of `high` nodes for each of `wide` outputs, by a thread for each node. */
+template <class OP>
 __device__ __forceinline__ void fold_block(Branch<typename OP::State> *node, int x, int y, int wide,
                                            int high, bool is_mine) {
 #pragma unroll 1
   for (int apart = 1; apart < high; apart *= 2) {
     __syncthreads();
     if (is_mine && y % (2 * apart) == 0 && y + apart < high)
-#pragma unroll
-      for (int s = 0; s < SIDE; s++)
-        join<OP>(node[y * wide + x + s], node[(y + apart) * wide + x + s]);
+      join<OP>(node[y * wide + x], node[(y + apart) * wide + x]);
   }
 }
 
@@ -98,44 +96,34 @@ __device__ __forceinline__ bool is_last_with_roots(const TreeCut &cut, int64_t p
   return true;
 }
 
-/* `finish` takes an output and its root. A thread has SIDE outputs side by side. */
-template <class OP, class X, int SIDE = 1, class ARGS, class Finish>
+/* `finish` takes an output and its root. */
+template <class OP, class X, class ARGS, class Finish>
 __device__ __forceinline__ void fold_by_threads(const ARGS &a, const TreeCut &cut,
                                                 const Finish &finish) {
   typedef Branch<typename OP::State> B;
-  constexpr int of_lane = SIDE > 1 ? 2 * OP::RUN * OP::LEAF : OP::IS_AHEAD ? OP::RUN * OP::LEAF : 0;
-  constexpr int of_warp = GPR_WARP * of_lane, ahead = OP::THREADS * of_lane;
-  constexpr int nodes = OP::THREADS * SIDE * (int)sizeof(B);
+  constexpr int of_warp = OP::IS_AHEAD ? GPR_WARP * OP::RUN * OP::LEAF : 0;
+  constexpr int ahead = OP::THREADS / GPR_WARP * of_warp, nodes = OP::THREADS * (int)sizeof(B);
   __shared__ uint4 shared[((ahead > nodes ? ahead : nodes) + 15) / 16];
   B *const node = (B *)shared;
   const int t = threadIdx.x, high = (int)cut.rows;
   const int wide = (int)(cut.team > 0 ? cut.team : -cut.team);
-  const int x = cut.team > 0 ? t % (wide / SIDE) * SIDE : t / high,
-            y = cut.team > 0 ? t / (wide / SIDE) : t % high;
+  const int x = cut.team > 0 ? t % wide : t / high, y = cut.team > 0 ? t / wide : t % high;
   const bool is_there = x < wide && y < high;
   for (int64_t b = blockIdx.x; b < cut.tiles * cut.split; b += gridDim.x) {
     const int64_t part = quotient_of(b, cut.tiles), tile = b - part * cut.tiles,
                   o = tile * wide + x;
-    B root[SIDE];
-#pragma unroll
-    for (int s = 0; s < SIDE; s++) root[s] = nothing<OP>();
+    B root = nothing<OP>();
     if (o < a.outputs && is_there) {
       const X operands(a, o);
       int64_t share = OP::LEAVES;
       while (share * high * cut.split < operands.count) share *= 2;
       const int64_t first = (part * high + y) * share;
       const int64_t stop = first + share < operands.count ? first + share : operands.count;
-      char *const places = (char *)shared + of_warp * warp_of();
-      if constexpr (SIDE > 1)
-        fold_strip<OP, SIDE>(operands, first, stop, places, root);
-      else
-        root[0] = fold_by_thread<OP>(operands, first, stop, places);
+      root = fold_by_thread<OP>(operands, first, stop, (char *)shared + of_warp * warp_of());
     }
     __syncthreads();
-#pragma unroll
-    for (int s = 0; s < SIDE; s++)
-      if (is_there) node[y * wide + x + s] = root[s];
-    fold_block<OP, SIDE>(node, x, y, wide, high, is_there);
+    if (is_there) node[y * wide + x] = root;
+    fold_block<OP>(node, x, y, wide, high, is_there);
     __syncthreads();
     if (cut.split == 1 || is_last_with_roots<OP>(cut, part, tile, wide, node)) {
       const int64_t of = tile * wide + t;

@@ -111,11 +111,6 @@ void body() {
     operate_few<UserOperator, 4>(*(const gpr_operator_args *)arguments);
   else if (unit == 8)
     operate_few<UserOperator, 8>(*(const gpr_operator_args *)arguments);
-  else if (unit == 3)
-    if constexpr (UserOperator::RUN >= 4)
-      operate_strips<UserOperator, 2>(*(const gpr_operator_args *)arguments);
-    else
-      abort();
   else if (unit == 1)
     operate_by_threads<UserOperator>(*(const gpr_operator_args *)arguments);
   else
