@@ -88,11 +88,17 @@ inline double quick_root(double x, double) { return sqrt(x); }
 struct QuickMath {
   float of_roots = 1, of_quotients = 1; /* the least that was met */
 
-  /* Zeros are their own, and so many in some data that one would be met in most groups. */
-  template <class T> __device__ __forceinline__ T root(T x) {
-    const T rest = x == 0 ? 1 : x, found = quick_root(rest, near_root(rest));
+  /* Zeros are their own roots, and so many in some data that one would be met in most groups. */
+  __device__ __forceinline__ double root(double x) {
+    const double rest = x == 0 ? 1 : x, found = quick_root(rest, near_root(rest));
     of_roots = less_or_nan(of_roots, rank_of(found));
     return x == 0 ? x : found;
+  }
+  /* As it comes from a number that is not zero; of one below that and above zero it is not sure. */
+  __device__ __forceinline__ float root(float x) {
+    const float found = quick_root(x, near_root(fmaxf(x, 0x1p-100f)));
+    of_roots = less_or_nan(of_roots, found == 0 ? 1 : found);
+    return found;
   }
   template <class T> __device__ __forceinline__ T quotient(T a, T b) {
     const T y = near_reciprocal(b), found = quick_quotient(a, b, y);

@@ -166,7 +166,8 @@ template <class F, const char *RUN, class FROM> constexpr gpr_program *convert_p
  * columns: of a whole array of wide rows. A tile's thread begins and ends sooner, and where blocks
  * of columns share outputs sums come together late: of 1024 rows of as many, halves, floats and
  * doubles, they took 17, 15 and 14 µs, and 10, 10 and 11 as tiles; of 4096, 29, 28 and 43, and 26,
- * 33 and 46. */
+ * 33 and 46. Of 20 MiB, 100 rows of floats took 12 and 9 as brief ones, 500 of doubles 19 and 12 as
+ * tiles; of 48 MiB 27 and 24, of 96 MiB 35 and 58. */
 template <class F> struct RowBytes {
   static constexpr int size = sizeof(typename F::Element);
   static constexpr int brief = size >= 4 ? 4096 : 0, staged = 1 << 20;
@@ -183,7 +184,7 @@ template <class T> struct RowBytes<PairSum<T>> {
   static constexpr int brief = sizeof(T) >= 4 ? 8192 : 0;
   static constexpr int staged = Same<T, double>::value ? 1024 : 1 << 20;
   static constexpr int rows = sizeof(T) == 2 ? 8192 : 2048, run = sizeof(T) >= 8 ? 3072 : 1536;
-  static constexpr int columns = 24 << 20;
+  static constexpr int columns = sizeof(T) >= 4 ? 48 << 20 : 24 << 20;
 };
 template <class T, bool GREATEST> struct RowBytes<Position<T, GREATEST>> {
   static constexpr int brief = sizeof(T) >= 2 ? 8192 : 0, staged = 1 << 20, rows = 2048;
