@@ -32,6 +32,7 @@ int __syncthreads_count(int);
 void __syncwarp(uint32_t = ~0u);
 void __threadfence();
 uint32_t __ballot_sync(uint32_t, int);
+uint32_t __activemask();
 int __any_sync(uint32_t, int);
 int __all_sync(uint32_t, int);
 template <class T> T __shfl_sync(uint32_t, T, int, int = 32);

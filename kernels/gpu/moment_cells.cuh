@@ -97,7 +97,8 @@ template <class T> struct BatchCells {
       nan |= batch[p].has_nan();
     }
     if (nan) pairs[0].sum.hi = NAN;
-    if (lost) return nan || (fits && add_by<Wide>(x, top));
+    /* Lanes that part would take the time of both ways. */
+    if (__any_sync(__activemask(), lost)) return nan || (fits && add_by<Wide>(x, top));
 #pragma unroll
     for (int p = 0; p < parts; p++) {
 #pragma unroll

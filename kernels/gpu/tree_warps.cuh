@@ -73,7 +73,7 @@ __device__ __forceinline__ void exchange(A *node, const Group &group, How &how) 
 
 /* The same of nodes in memory, of each row the first of so many. */
 template <class OP>
-__device__ __noinline__ void exchange_apart(typename OP::State *node, const CutGroup<OP> &group) {
+__device__ __noinline__ void exchange_apart(typename OP::State *node, const CutGroup<OP> group) {
   typedef typename OP::State A;
   Apart<OP> how;
 #pragma unroll 1
@@ -90,7 +90,7 @@ __device__ __noinline__ void exchange_apart(typename OP::State *node, const CutG
 }
 /* A group's node of its leaves', which are in memory. */
 template <class OP>
-__device__ __noinline__ void fold_group_apart(typename OP::State *node, const CutGroup<OP> &group) {
+__device__ __noinline__ void fold_group_apart(typename OP::State *node, const CutGroup<OP> group) {
 #pragma unroll 1
   for (int r = 0; r < OP::ROWS; r++) fold_apart<OP>(node + r * OP::PACKET, group.of_packet(r));
   exchange_apart<OP>(node, group);
