@@ -17,7 +17,8 @@ struct BriefCut : TileCut {
     if (kept_stride() >= magnitude(reduced_stride())) {
       for (int down = 2; down <= GPR_WARP; down *= 2)
         if (rows_time(down) < rows_time(a.down)) a.down = down;
-      while (a.down < GPR_WARP && a.outputs * a.down < slots * AXES_THREADS / 4 && 8 * a.down <= a.count)
+      while (a.down < GPR_WARP && a.outputs * a.down < slots * AXES_THREADS / 4 &&
+             8 * a.down <= a.count)
         a.down *= 2;
       return;
     }

@@ -56,7 +56,8 @@ template <class F> struct Few : FewCells<F> {
 /* Whether see() is called for all of them before open(), and that before the first add(). */
 template <class F> struct LooksFirst { static constexpr bool value = false; };
 
-/* The same for more than FEW_SHORT of them, where that makes a difference. */
+/* The same for two of them, and for more than FEW_SHORT, where that makes a difference. */
+template <class F> struct Two : Few<F> {};
 template <class F> struct Tall : Few<F> {};
 template <class F> struct IsTall { static constexpr bool value = false; };
 
@@ -180,6 +181,21 @@ template <class Stored> struct FewReals<double, Stored> {
   __device__ __forceinline__ Triple terms() const { return sum; }
 };
 
+/* Two doubles are a pair as they are; infinities and what overflows are folded again. */
+template <class R, class Stored> struct TwoReals {
+  double hi = -0.0, lo = 0;
+  bool nan = false;
+  __device__ __forceinline__ void add(double x) {
+    const double t = hi + x;
+    nan |= x != x;
+    lo = rounding_error(hi, x, t);
+    hi = t;
+  }
+  __device__ __forceinline__ bool join(int) { return false; }
+  __device__ __forceinline__ bool fine() const { return lo == lo || nan; }
+  __device__ __forceinline__ Triple terms() const { return {hi, lo, 0}; }
+};
+
 template <class T, template <class, class> class Reals> struct FewSums {
   typedef PairSum<T> F;
   typedef typename F::State State;
@@ -263,6 +279,8 @@ template <class T, template <class, class> class Reals> struct FewSums {
   }
 };
 template <class T> struct Few<PairSum<T>> : FewSums<T, FewReals> {};
+template <> struct Two<PairSum<double>> : FewSums<double, TwoReals> {};
+template <> struct Two<PairSum<complex<double>>> : FewSums<complex<double>, TwoReals> {};
 template <> struct Tall<PairSum<float>> : FewSums<float, FewApart> {};
 template <> struct Tall<PairSum<complex<float>>> : FewSums<complex<float>, FewApart> {};
 template <class T> struct IsTall<PairSum<T>> {

@@ -86,8 +86,7 @@ __device__ __forceinline__ void fold_tile(const Packets<typename F::Element> &in
       for (int u = 0; u < loads; u++) v[u].words = in.load(p + u * GPR_WARP);
     } else if constexpr (has_ends) {
 #pragma unroll
-      for (int u = 0; u < loads; u++)
-        load_end<IsIdempotent<F>::value>(in, p + u * GPR_WARP, v[u]);
+      for (int u = 0; u < loads; u++) load_end<IsIdempotent<F>::value>(in, p + u * GPR_WARP, v[u]);
     }
     lane.take(v, index - in.first + p * V, GPR_WARP * V);
     return;

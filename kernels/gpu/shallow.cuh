@@ -90,7 +90,7 @@ template <class F> __device__ __forceinline__ void fold_two(const gpr_axes_args 
 #pragma unroll
   for (int s = 0; s < 2; s++) {
     if (!strip[s].left) continue;
-    Few<F> few[V];
+    Two<F> few[V];
 #pragma unroll
     for (int i = 0; i < 2 * V; i++) few[i % V].add(v[2 * s + i / V].element[i % V], i / V);
     missed[s] = finish_few<F>(a, strip[s].o, strip[s].left, few, 2);

@@ -79,10 +79,10 @@ template <class T> int64_t unlike(const T *x, int64_t rows, int64_t batches) {
 
 /* Of so many rows of finite numbers those of which batches add up to anything else than one number
  * after the other. */
-#define GPR_UNLIKE(NAME, T)                                                                        \
-  extern "C" __attribute__((visibility("default"))) int64_t unlike_##NAME(                         \
-      const T *x, int64_t rows, int64_t batches) {                                                 \
-    return unlike(x, rows, batches);                                                               \
+#define GPR_UNLIKE(NAME, T)                                          \
+  extern "C" __attribute__((visibility("default")))                  \
+  int64_t unlike_##NAME(const T *x, int64_t rows, int64_t batches) { \
+    return unlike(x, rows, batches);                                 \
   }
 GPR_UNLIKE(float32, float)
 GPR_UNLIKE(float64, double)
