@@ -3,6 +3,7 @@
 #ifndef GPR_BATCH_CUH
 #define GPR_BATCH_CUH
 
+#include "../core/fold.h"
 #include "pair.cuh"
 
 GPR_OPEN
