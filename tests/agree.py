@@ -49,7 +49,9 @@ def kinds(rng, dtype):
     if dtype.kind not in "fc":
         return
     yield finite_bits(rng, dtype, POOL)
-    yield subnormals(rng, dtype, POOL)
+    least = subnormals(rng, dtype, POOL)
+    yield least
+    yield np.where(rng.random(POOL) < 0.5, least, near_one(rng, dtype, POOL))
     yield near_one(rng, dtype, POOL)
     seldom = draw(rng, dtype, POOL)
     seldom[rng.random(POOL) < 0.001] = np.nan

@@ -1,6 +1,6 @@
-"""Float64 variances of few elements, which lie between two doubles so often that a device must tell
-them quickly, and moments, which it adds up by batches of any range: its arithmetic compiled for the
-host, by tests/c/variances.cpp."""
+"""Float64 variances and means of few elements, which lie between two doubles so often that a device
+must tell them quickly, and moments, which it adds up by batches of any range: its arithmetic
+compiled for the host, by tests/c/variances.cpp."""
 
 import ctypes
 import shutil
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import reference
 from arrays import generator
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -81,6 +82,44 @@ def test_what_is_told_is_right(untold, data, root):
         for ddof in (0.0, 1.0, -2.25, 3.0):
             x = np.ascontiguousarray(HARDER[data](generator("variances", data, n), (ROWS, n)))
             assert untold(x.ctypes.data, ROWS, n, ddof, root) >= 0, (n, ddof)
+
+
+SPECIAL = [
+    5e-324,
+    -5e-324,
+    1e-310,
+    2.0**-1000,
+    2.0**-895,
+    0.0,
+    -0.0,
+    1.7e308,
+    -1.7e308,
+    1.25,
+    -3e-5,
+]
+FEW = {
+    "doubles": lambda rng, shape: rng.standard_normal(shape),
+    "lognormal": lambda rng, shape: rng.lognormal(0, 5, shape),
+    "any bits": lambda rng, shape: rng.integers(0, 0x7FF0 << 48, shape).view(float),
+    "tiny among others": lambda rng, shape: np.where(
+        rng.random(shape) < 0.5, rng.choice(SPECIAL, shape), rng.standard_normal(shape)
+    ),
+    "that cancel": lambda rng, shape: rng.integers(-1, 2, shape) * 1.5 + rng.choice(SPECIAL, shape),
+}
+
+
+@pytest.mark.parametrize("data", FEW)
+def test_means_that_are_told_are_right(library, data):
+    rows = 1000
+    for n in (2, 3, 7):
+        x = np.ascontiguousarray(FEW[data](generator("means", data, n), (rows, n)))
+        out, told = np.empty(rows), np.empty(rows, bool)
+        pointers = [ctypes.c_void_p(a.ctypes.data) for a in (x, out, told)]
+        sizes = [ctypes.c_int64(size) for size in (rows, n)]
+        library.means(pointers[0], *sizes, *pointers[1:])
+        wanted = np.array([reference.mean_of(row, x.dtype) for row in x])
+        assert data == "any bits" or told.mean() > 0.2, n
+        assert out[told].tobytes() == wanted[told].tobytes(), n
 
 
 RANGES = {

@@ -167,7 +167,7 @@ __device__ __forceinline__ bool can_divide(double x, int64_t n) {
   return n >> 53 == 0 && size > 0x1p-800 && size < 0x1p1000;
 }
 template <class S> __device__ __forceinline__ bool can_divide(const S &p, int64_t n) {
-  return !has_tail(p) && can_divide(p.hi, n);
+  return !has_tail(p) && can_divide(p.hi, n) && (p.lo == 0 || fabs(p.lo) > 0x1p-900);
 }
 /* The same of three terms; false where that does not tell. */
 template <class T> __device__ __forceinline__ bool divide_terms(const Pair &, int64_t, T *) {

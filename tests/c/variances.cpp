@@ -1,5 +1,5 @@
-/* Float64 variances of few elements as a device finishes them, and moments as it adds them up by
- * batches, compiled for the host. */
+/* Float64 variances and means of few elements as a device finishes them, and moments as it adds
+ * them up by batches, compiled for the host. */
 #include "../../kernels/gpu/as_host.h"
 #include "../../kernels/gpu/moment_cells.cuh"
 #include "../../kernels/gpu/moment_outputs.cuh"
@@ -88,6 +88,20 @@ GPR_UNLIKE(float32, float)
 GPR_UNLIKE(float64, double)
 GPR_UNLIKE(complex64, gpr::complex<float>)
 GPR_UNLIKE(complex128, gpr::complex<double>)
+
+/* Means of rows of n elements, and which of them are certain. */
+extern "C" __attribute__((visibility("default"))) void means(const double *x, int64_t rows,
+                                                             int64_t n, double *out, bool *told) {
+  const auto mean = [&](auto few, int64_t r) {
+    for (int64_t i = 0; i < n; i++) few.add(x[r * n + i], i);
+    told[r] = round_few(few.part[0].terms(), n, out + r) && few.fine();
+  };
+  for (int64_t r = 0; r < rows; r++)
+    if (n == 2)
+      mean(Two<PairSum<double>>(), r);
+    else
+      mean(Few<PairSum<double>>(), r);
+}
 
 /* Of so many rows those that were not told, by either; -1 where one was told wrong. */
 extern "C" __attribute__((visibility("default"))) int64_t untold(const double *x, int64_t rows,
