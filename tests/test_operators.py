@@ -500,6 +500,25 @@ REFUSED_STATES = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_least_and_greatest_of_any_two(dtype):
+    """NaN is none of them, and -0.0 is below 0.0; along either axis."""
+    some = np.array([0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan], dtype)
+    pairs = np.array([(a, b) for a in some for b in some])
+    for name, take in (("fmin", min), ("fmax", max)):
+        wanted = [
+            b if a != a else a if b != b else take((a, b), key=lambda x: (x, not np.signbit(x)))
+            for a, b in pairs
+        ]
+        op = Operator(dtype, combine=f"{name}(a, b)")
+        for got in (op(pairs, axis=1), op(np.ascontiguousarray(pairs.T), axis=0)):
+            assert got.tobytes() == np.array(wanted, dtype).tobytes()
+    apart = Operator(dtype, combine="fdim(a, b)")(pairs, axis=1)
+    with np.errstate(invalid="ignore"):
+        wanted = np.where(pairs[:, 0] <= pairs[:, 1], 0, pairs[:, 0] - pairs[:, 1])
+    assert np.array_equal(apart, wanted, equal_nan=True)
+
+
 @pytest.mark.parametrize(("given", "message"), REFUSED)
 def test_bad_texts_are_refused(given, message):
     with pytest.raises(OperatorError) as failed:

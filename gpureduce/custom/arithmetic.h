@@ -127,25 +127,27 @@ GPR_OP uint16_t gpr_narrow_e2_f8(double x) { return gpr_narrow_e2_f4(gpr_to_odd(
 /* --- math.h, where machines differ: signs of NaN and which of two zeros -------------------------
  */
 
-#define GPR_FLOATS(type, f)                                                                 \
-  GPR_OP bool gpr_signbit##f(type x) { return x == x && gpr_is_negative##f(x); }            \
-  GPR_OP bool gpr_isnan##f(type x) { return x != x; }                                       \
-  GPR_OP bool gpr_isinf##f(type x) { return x - x != x - x && x == x; }                     \
-  GPR_OP bool gpr_isfinite##f(type x) { return x - x == x - x; }                            \
-  GPR_OP type gpr_copysign##f(type x, type y) {                                             \
-    const type a = fabs##f(x);                                                              \
-    return gpr_signbit##f(y) ? -a : a;                                                      \
-  }                                                                                         \
-  GPR_OP type gpr_fmin##f(type x, type y) {                                                 \
-    return x < y || y != y || (x == y && gpr_signbit##f(x)) ? x : y;                        \
-  }                                                                                         \
-  GPR_OP type gpr_fmax##f(type x, type y) {                                                 \
-    return x > y || y != y || (x == y && !gpr_signbit##f(x)) ? x : y;                       \
-  }                                                                                         \
-  GPR_OP type gpr_fdim##f(type x, type y) { return x > y || x != x || y != y ? x - y : 0; } \
-  GPR_OP type gpr_round##f(type x) {                                                        \
-    const type whole = trunc##f(x), rest = fabs##f(x - whole);                              \
-    return gpr_copysign##f(rest >= (type)0.5 ? fabs##f(whole) + 1 : fabs##f(whole), x);     \
+#define GPR_FLOATS(type, f)                                                             \
+  GPR_OP bool gpr_signbit##f(type x) { return x == x && gpr_is_negative##f(x); }        \
+  GPR_OP bool gpr_isnan##f(type x) { return x != x; }                                   \
+  GPR_OP bool gpr_isinf##f(type x) { return x - x != x - x && x == x; }                 \
+  GPR_OP bool gpr_isfinite##f(type x) { return x - x == x - x; }                        \
+  GPR_OP type gpr_copysign##f(type x, type y) {                                         \
+    const type a = fabs##f(x);                                                          \
+    return gpr_signbit##f(y) ? -a : a;                                                  \
+  }                                                                                     \
+  GPR_OP type gpr_fmin##f(type x, type y) {                                             \
+    const type tie = gpr_is_negative##f(x) ? x : y, less = x < y ? x : y;               \
+    return x == y ? tie : y != y ? x : less;                                            \
+  }                                                                                     \
+  GPR_OP type gpr_fmax##f(type x, type y) {                                             \
+    const type tie = gpr_is_negative##f(x) ? y : x, more = x > y ? x : y;               \
+    return x == y ? tie : y != y ? x : more;                                            \
+  }                                                                                     \
+  GPR_OP type gpr_fdim##f(type x, type y) { return x <= y ? 0 : x - y; }                \
+  GPR_OP type gpr_round##f(type x) {                                                    \
+    const type whole = trunc##f(x), rest = fabs##f(x - whole);                          \
+    return gpr_copysign##f(rest >= (type)0.5 ? fabs##f(whole) + 1 : fabs##f(whole), x); \
   }
 GPR_OP bool gpr_is_negativef(float x) { return gpr_bits(x) >> 31; }
 GPR_OP bool gpr_is_negative(double x) { return gpr_bits_f8(x) >> 63; }
