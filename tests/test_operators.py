@@ -420,6 +420,25 @@ def test_nan_is_one_and_zeros_are_told_apart():
     assert one[2:4].tobytes() == np.array([np.nan, np.nan]).tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_least_and_greatest_of_any_two(dtype):
+    """NaN is none of them, and -0.0 is below 0.0; along either axis."""
+    some = np.array([0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan], dtype)
+    pairs = np.array([(a, b) for a in some for b in some])
+    for name, take in (("fmin", min), ("fmax", max)):
+        wanted = [
+            b if a != a else a if b != b else take((a, b), key=lambda x: (x, not np.signbit(x)))
+            for a, b in pairs
+        ]
+        op = Operator(dtype, combine=f"{name}(a, b)")
+        for got in (op(pairs, axis=1), op(np.ascontiguousarray(pairs.T), axis=0)):
+            assert got.tobytes() == np.array(wanted, dtype).tobytes()
+    apart = Operator(dtype, combine="fdim(a, b)")(pairs, axis=1)
+    with np.errstate(invalid="ignore"):
+        wanted = np.where(pairs[:, 0] <= pairs[:, 1], 0, pairs[:, 0] - pairs[:, 1])
+    assert np.array_equal(apart, wanted, equal_nan=True)
+
+
 # --- what is refused ------------------------------------------------------------------------------
 
 REFUSED = [
@@ -498,25 +517,6 @@ REFUSED_STATES = [
     ("v: f8[3]", {"combine": "v = a.v; v[(int)v[0]] = 1"}, "a constant"),
     ("v: f8", {"combine": "v = a.v + b.v", "lift": None}, "lift is missing"),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_least_and_greatest_of_any_two(dtype):
-    """NaN is none of them, and -0.0 is below 0.0; along either axis."""
-    some = np.array([0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan], dtype)
-    pairs = np.array([(a, b) for a in some for b in some])
-    for name, take in (("fmin", min), ("fmax", max)):
-        wanted = [
-            b if a != a else a if b != b else take((a, b), key=lambda x: (x, not np.signbit(x)))
-            for a, b in pairs
-        ]
-        op = Operator(dtype, combine=f"{name}(a, b)")
-        for got in (op(pairs, axis=1), op(np.ascontiguousarray(pairs.T), axis=0)):
-            assert got.tobytes() == np.array(wanted, dtype).tobytes()
-    apart = Operator(dtype, combine="fdim(a, b)")(pairs, axis=1)
-    with np.errstate(invalid="ignore"):
-        wanted = np.where(pairs[:, 0] <= pairs[:, 1], 0, pairs[:, 0] - pairs[:, 1])
-    assert np.array_equal(apart, wanted, equal_nan=True)
 
 
 @pytest.mark.parametrize(("given", "message"), REFUSED)
