@@ -95,7 +95,23 @@ def casts(a, b):
     return float(int(a)) + np.float64(np.float32(b)) + bool(a) + math.floor(b)
 
 
-FLOATS = [hypot, branches, returns, chained, loops, numpys, taken_apart, floor_of_floats, casts]
+def ways_of_constants(a, b):
+    t = 0.0
+    for k in range(3):
+        if k > 0:
+            t += 0.5
+            if k == 5:
+                return a
+        t += 1
+    if t > 2:
+        if a < b:
+            return b - t
+        t = t * 2
+    return t + a + b
+
+
+FLOATS = [hypot, branches, returns, ways_of_constants, chained, loops, numpys, taken_apart,
+          floor_of_floats, casts]  # fmt: skip
 
 
 @pytest.mark.parametrize("function", FLOATS, ids=lambda f: f.__name__)
@@ -288,6 +304,13 @@ def local():
 
 found = [lambda a, b: math.sqrt(a * a + b * b), lambda a, b: np.maximum(a, b), *made(2.0), local()]
 """
+
+
+def test_ways_that_double_come_to_an_end(tmp_path):
+    one = "    if a > {0}:\n        if b > {0}:\n            return a\n        t += 1\n"
+    text = "def found(a, b):\n    t = 0.0\n" + "".join(one.format(k) for k in range(40))
+    with pytest.raises(OperatorError, match="statements on all ways"):
+        gpureduce.operator(from_file(tmp_path, f"{text}    return t + b\n").found)
 
 
 def test_lambdas_know_what_is_around_them(tmp_path):

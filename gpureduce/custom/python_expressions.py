@@ -43,7 +43,7 @@ class Expressions:
     def __init__(self, source: Source, graph: Graph, names: dict[str, Any]):
         self.source, self.names = source, names
         self.maker = Maker(graph, as_numpy=True)
-        self.turns = 0
+        self.turns = self.steps = 0
 
     def tried(self, node: ast.AST, make: Callable[..., Any], *args: Any) -> Any:
         try:
