@@ -14,7 +14,7 @@ class _Missing:
 
 
 _FALLS = _Missing()
-STEPS_MOST = 100_000  # statements on all ways together: they double where branches return
+STEPS_MOST = 30_000  # statements on all ways together: they double where branches return
 
 
 def translate(source: Source, graph: Graph, given: Sequence[Any]) -> Any:

@@ -42,6 +42,16 @@ class Weak(NamedTuple):
     number: bool | int | float | complex
 
 
+WEAK_BITS = 4096  # of an integer
+
+
+def weak(number: bool | int | float | complex) -> Weak:
+    """Integers that grow without end would take all time and memory there are."""
+    if isinstance(number, int) and number.bit_length() > WEAK_BITS:
+        raise Slip(f"this is an integer of more than {WEAK_BITS} bits")
+    return Weak(number)
+
+
 Value: TypeAlias = Node | Complex | Weak | Exact
 
 
@@ -152,7 +162,7 @@ class Maker:
         if isinstance(x, Weak) and isinstance(y, Weak):
             folded = _of_weak(op, x.number, y.number)
             if folded is not None:
-                return Weak(folded)
+                return weak(folded)
         if op in ("+", "-") and (isinstance(x, Exact) or isinstance(y, Exact)):
             kind = self.kind(x if isinstance(x, Exact) else y)
             return exact.added(
