@@ -7,9 +7,9 @@ from typing import Any
 from gpureduce.custom.errors import OperatorError
 from gpureduce.custom.expressions import Record, Scope
 from gpureduce.custom.graph import Graph, Node
-from gpureduce.custom.lower import run
+from gpureduce.custom.lower import is_whole, run
 from gpureduce.custom.program import Input
-from gpureduce.custom.scan import Text, tokens_of
+from gpureduce.custom.scan import Text, Token, tokens_of
 from gpureduce.custom.state import Array, Field, Held, State
 from gpureduce.custom.values import Maker, Weak
 
@@ -55,8 +55,9 @@ class Texts:
         if named:
             return [results[field.name] for field in named]
         if value is None:
-            end = tokens_of(text)[-1]
-            raise text.wrong(end, "the last line is to be an expression: the result")
+            raise text.wrong(_end(text), "the last line is to be an expression: the result")
+        if isinstance(value, Array):
+            raise text.wrong(_end(text), "the result is to be a number, and this is an array")
         return [value]
 
     def lift(
@@ -84,9 +85,15 @@ class Texts:
         for name, text in self.ends.items():
             _, value = run(text, graph, Scope(given, (), _names(state)))
             if value is None:
-                raise text.wrong(tokens_of(text)[-1], "the last line is to be an expression")
+                raise text.wrong(_end(text), "the last line is to be an expression")
+            if not is_whole(value):
+                raise text.wrong(_end(text), "this array is not assigned whole")
             found[name] = value
         return found
+
+
+def _end(text: Text) -> Token:
+    return tokens_of(text)[-1]
 
 
 def _names(state: State | None) -> str:
