@@ -291,6 +291,25 @@ def test_reduce_takes_operators():
         gpureduce.reduce(X, made("two sum"), kernel="last_block_noncomm", where=X > 1)
 
 
+def test_elements_may_be_large():
+    """Leaves that do not lie as they should find room on any thread's stack."""
+    op = Operator("f8", inputs="m[25][25]", lift="m[0][0] + m[24][24]", combine="a * 0.5 + b")
+    m = generator("operators", "large").normal(size=(20, 30, 25, 25))
+    wanted = Operator("f8", combine="a * 0.5 + b")
+    ends = m[..., 0, 0] + m[..., 24, 24]
+    found = []
+    before = threading.stack_size(1 << 19)
+    try:
+        thread = threading.Thread(target=lambda: found.extend(op(m, axis=n) for n in (0, 1, None)))
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    assert bits(tuple(found)) == bits(tuple(wanted(ends, axis=n) for n in (0, 1, None)))
+    with pytest.raises(OperatorError, match="12288 numbers in all"):
+        Operator("f8", inputs="l[64][64], m[64][64], n[64][64]", combine="a", lift="1")
+
+
 def test_what_is_more_than_an_array_is_refused():
     op = made("two sum")
     with pytest.raises(TypeError, match="MaskedArray"):
