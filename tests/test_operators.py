@@ -4,6 +4,7 @@ import math
 import pickle
 import subprocess
 import sys
+import tempfile
 import threading
 from collections import Counter
 
@@ -671,6 +672,23 @@ def test_a_compiler_that_fails_is_told_of(tmp_path, monkeypatch, caplog):
     with pytest.warns(RuntimeWarning, match="run by NumPy"):
         assert Operator("f8", combine="a + b + 3")(X[0, 0]) == 15
     assert "it is broken" in caplog.text
+
+
+@pytest.mark.parametrize("cc", ["gcc '", "true"])
+def test_a_compiler_that_is_none_is_told_of(cc, monkeypatch, caplog):
+    monkeypatch.setenv("CC", cc)
+    monkeypatch.setattr(runner, "_told", False)
+    with pytest.warns(RuntimeWarning, match="run by NumPy"):
+        assert Operator("f8", combine="a + b + 4")(X[0, 0]) == 18
+    assert ("is no command" if "'" in cc else "cannot compile operators") in caplog.text
+
+
+def test_nowhere_to_compile(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    monkeypatch.setattr(runner, "_told", False)
+    with pytest.warns(RuntimeWarning, match="run by NumPy"):
+        assert Operator("f8", combine="a + b + 5")(X[0, 0]) == 21
+    assert "No such file" in caplog.text
 
 
 def test_many_threads_use_one_operator():
