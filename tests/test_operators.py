@@ -215,6 +215,16 @@ def test_out_dtype_and_names():
     assert made("two sum")(X, out=single) is single and single == X.sum()
 
 
+def test_of_several_outs_none_is_written_if_one_does_not_fit():
+    op = Operator("n: i8, s: f8", lift="n = 1; s = x", combine="n = a.n + b.n; s = a.s + b.s")
+    first, second = np.full(3, -1), np.zeros(3)
+    second.flags.writeable = False
+    for wrong, message in ((np.zeros(2), "has the shape"), (second, "read-only")):
+        with pytest.raises(ValueError, match=message):
+            op(np.ones((2, 3)), axis=0, out=(first, wrong))
+        assert (first == -1).all()
+
+
 def test_initial_stands_left_of_all():
     minus = Operator("f8", combine="a - b")
     assert minus(np.array([1.0, 2.0, 4.0]), initial=10.0) == 10 - ((1 - 2) - 4)
@@ -592,8 +602,30 @@ def test_the_users_own_line_is_shown():
 def test_an_identity_that_is_none_is_told_of():
     with pytest.warns(RuntimeWarning, match="identity changes"):
         Operator("f8", combine="a * b", identity=0.0)
-    with pytest.raises(TypeError, match="combine is a text"):
-        Operator("f8", combine=3)
+    for given in ({"combine": 3}, {"combine": None}, {"combine": "a", "finish": 3},
+                  {"combine": "a", "finish": {"r": None}}):  # fmt: skip
+        with pytest.raises(TypeError, match="is a text"):
+            Operator("f8", **given)
+
+
+def test_an_identity_is_that_of_its_time():
+    identity = [0, 0]
+    op = Operator("n: i8, s: f8", lift="n = 1; s = x", combine="n = a.n + b.n; s = a.s + b.s",
+                  identity=identity)  # fmt: skip
+    identity[0] = 100
+    for again in (op, pickle.loads(pickle.dumps(op))):
+        assert tuple(again(np.zeros(0, np.float32))) == tuple(again([])) == (0, 0)
+    for none in ({0, 1}, iter((0, 0))):
+        with pytest.raises(OperatorError, match="no order"):
+            Operator("n: i8, s: f8", lift="n = 1; s = x", combine="n = 1; s = 1", identity=none)
+
+
+@pytest.mark.parametrize("field", ["class", "_n"])
+def test_fields_that_name_no_result(field):
+    given = {"lift": f"{field} = x", "combine": f"{field} = a.{field} + b.{field}"}
+    with pytest.raises(OperatorError, match="no name for a result"):
+        Operator(f"{field}: f8", **given)
+    assert Operator(f"{field}: f8", **given, finish=field)([1.0, 2.0]) == 3
 
 
 def test_check_operator_finds_what_is_wrong():
@@ -701,6 +733,36 @@ def test_many_threads_use_one_operator():
     for thread in threads:
         thread.join()
     assert len(found) == 8 and len(set(found)) == 1 and found[0].n == 50_000
+
+
+def test_a_fork_while_another_thread_compiles():
+    script = """
+import os, signal, threading, warnings
+import gpureduce
+from gpureduce.custom import toolchain
+warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+op = gpureduce.Operator("f8", combine="a + b")
+begun, goes_on, compiled = threading.Event(), threading.Event(), toolchain._compiled
+def late(*given):
+    begun.set()
+    goes_on.wait()
+    return compiled(*given)
+toolchain._compiled, toolchain._read = late, lambda path: None
+thread = threading.Thread(target=op, args=([1.0],))
+thread.start()
+begun.wait()
+toolchain._compiled = compiled
+child = os.fork()
+if not child:
+    signal.alarm(30)
+    os._exit(0 if op([1.0, 2.0]) == 3 else 1)
+print(os.waitpid(child, 0)[1])
+goes_on.set()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=90
+    )
+    assert done.stdout == "0\n", done.stderr
 
 
 def test_ctrl_c_is_answered():

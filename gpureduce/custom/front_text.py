@@ -34,6 +34,8 @@ class Texts:
         self.texts["lift"] = Text("lift", "x" if lift is None else lift)
         self.neutral = Text("identity", identity) if isinstance(identity, str) else identity
         self.ends = _ends(finish)
+        if finish is None and state is not None and not state.is_number:
+            check_names([field.name for field in state.fields])
         self.inputs = inputs or self._inputs_named()
 
     def _inputs_named(self) -> tuple[Input, ...]:
@@ -115,6 +117,9 @@ def _ends(finish: str | Mapping[str, str] | None) -> dict[str, Text] | None:
     if not finish:
         raise OperatorError("finish: it names no result")
     check_names(finish)
+    for name, text in finish.items():
+        if not isinstance(text, str):
+            raise TypeError(f"finish of {name} is a text, not {type(text).__name__}")
     return {name: Text(f"finish of {name}", text) for name, text in finish.items()}
 
 
@@ -125,7 +130,7 @@ def check_names(names: Any) -> None:
     for name in names:
         plain = isinstance(name, str) and re.fullmatch(r"[A-Za-z]\w*", name)
         if not plain or keyword.iskeyword(name):
-            raise OperatorError(f"finish: {name!r} is no name for a result")
+            raise OperatorError(f"finish: {name!r} is no name for a result: give finish by others")
 
 
 def constants(graph: Graph, state: State, given: Any) -> list[Held]:

@@ -1,6 +1,8 @@
 """What an operator is given names for."""
 
+import copy
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from gpureduce.custom.errors import OperatorError
@@ -29,6 +31,13 @@ def inputs_of(text: str | None) -> tuple[Input, ...] | None:
             raise OperatorError(f"inputs: {one.strip()} has one or two lengths, from 1 to 64")
         found.append(Input(match[1], shape))
     return tuple(found)
+
+
+def fixed(identity: Any) -> Any:
+    """The identity as it is now: what is changed later changes no operator."""
+    if isinstance(identity, set | frozenset | Iterator):
+        raise OperatorError(f"identity: {identity!r} has no order, or none that can be read again")
+    return copy.deepcopy(identity)
 
 
 def strings_checked(**given: Any) -> None:
