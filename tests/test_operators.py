@@ -469,6 +469,28 @@ def test_least_and_greatest_of_any_two(dtype):
     assert np.array_equal(apart, wanted, equal_nan=True)
 
 
+@pytest.mark.parametrize("dtype", ["i1", "i8", "u8", "?"])
+def test_integers_by_functions_of_floats(dtype):
+    """What tells NaN and zeros apart is left out for them, and they go as fast along any axis."""
+    edges = np.iinfo(dtype) if dtype != "?" else np.iinfo("u1")
+    some = np.array([0, 1, 2, 100, edges.min, edges.max, edges.max - 1]).astype(dtype)
+    pairs = np.array([(a, b) for a in some for b in some])
+    for name, chosen in (("fmin", np.minimum), ("fmax", np.maximum)):
+        op = Operator("f8", combine="a", lift=f"{name}(x, y)", inputs="x, y")
+        wanted = chosen(*pairs.T.astype(float))
+        assert op(*pairs.T, axis=()).tobytes() == wanted.tobytes()
+        op = Operator(dtype, combine=f"{name}(a, b)")
+        wanted = Operator(dtype, combine=f"(double)({name[1:]}((double)a, (double)b))")
+        for axis, given in ((1, pairs), (0, np.ascontiguousarray(pairs.T))):
+            assert op(given, axis=axis).tobytes() == wanted(given, axis=axis).tobytes()
+    for name in ("floor", "round"):
+        op = Operator("f8", combine="a", lift=f"{name}(x) + {name}f(x) + {name}(-0.0)")
+        single = some.astype(np.float32)
+        assert op(some, axis=()).tobytes() == (some.astype(float) + single + -0.0).tobytes()
+    minus = Operator("f8", combine="a", lift="1 / fmax(x * 0 - 0.0, -0.0) + fmin(x - x, -0.0)")
+    assert (minus(some, axis=()) == np.inf).all()
+
+
 # --- what is refused ------------------------------------------------------------------------------
 
 REFUSED = [
