@@ -4,6 +4,7 @@ import math
 import pickle
 import subprocess
 import sys
+import tempfile
 import threading
 from collections import Counter
 
@@ -214,6 +215,16 @@ def test_out_dtype_and_names():
     assert made("two sum")(X, out=single) is single and single == X.sum()
 
 
+def test_of_several_outs_none_is_written_if_one_does_not_fit():
+    op = Operator("n: i8, s: f8", lift="n = 1; s = x", combine="n = a.n + b.n; s = a.s + b.s")
+    first, second = np.full(3, -1), np.zeros(3)
+    second.flags.writeable = False
+    for wrong, message in ((np.zeros(2), "has the shape"), (second, "read-only")):
+        with pytest.raises(ValueError, match=message):
+            op(np.ones((2, 3)), axis=0, out=(first, wrong))
+        assert (first == -1).all()
+
+
 def test_initial_stands_left_of_all():
     minus = Operator("f8", combine="a - b")
     assert minus(np.array([1.0, 2.0, 4.0]), initial=10.0) == 10 - ((1 - 2) - 4)
@@ -289,6 +300,25 @@ def test_reduce_takes_operators():
             gpureduce.reduce(X, made("two sum"), kernel=kernel)
     with pytest.raises(ValueError, match="takes no where"):
         gpureduce.reduce(X, made("two sum"), kernel="last_block_noncomm", where=X > 1)
+
+
+def test_elements_may_be_large():
+    """Leaves that do not lie as they should find room on any thread's stack."""
+    op = Operator("f8", inputs="m[25][25]", lift="m[0][0] + m[24][24]", combine="a * 0.5 + b")
+    m = generator("operators", "large").normal(size=(20, 30, 25, 25))
+    wanted = Operator("f8", combine="a * 0.5 + b")
+    ends = m[..., 0, 0] + m[..., 24, 24]
+    found = []
+    before = threading.stack_size(1 << 19)
+    try:
+        thread = threading.Thread(target=lambda: found.extend(op(m, axis=n) for n in (0, 1, None)))
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    assert bits(tuple(found)) == bits(tuple(wanted(ends, axis=n) for n in (0, 1, None)))
+    with pytest.raises(OperatorError, match="12288 numbers in all"):
+        Operator("f8", inputs="l[64][64], m[64][64], n[64][64]", combine="a", lift="1")
 
 
 def test_what_is_more_than_an_array_is_refused():
@@ -439,6 +469,28 @@ def test_least_and_greatest_of_any_two(dtype):
     assert np.array_equal(apart, wanted, equal_nan=True)
 
 
+@pytest.mark.parametrize("dtype", ["i1", "i8", "u8", "?"])
+def test_integers_by_functions_of_floats(dtype):
+    """What tells NaN and zeros apart is left out for them, and they go as fast along any axis."""
+    edges = np.iinfo(dtype) if dtype != "?" else np.iinfo("u1")
+    some = np.array([0, 1, 2, 100, edges.min, edges.max, edges.max - 1]).astype(dtype)
+    pairs = np.array([(a, b) for a in some for b in some])
+    for name, chosen in (("fmin", np.minimum), ("fmax", np.maximum)):
+        op = Operator("f8", combine="a", lift=f"{name}(x, y)", inputs="x, y")
+        wanted = chosen(*pairs.T.astype(float))
+        assert op(*pairs.T, axis=()).tobytes() == wanted.tobytes()
+        op = Operator(dtype, combine=f"{name}(a, b)")
+        wanted = Operator(dtype, combine=f"(double)({name[1:]}((double)a, (double)b))")
+        for axis, given in ((1, pairs), (0, np.ascontiguousarray(pairs.T))):
+            assert op(given, axis=axis).tobytes() == wanted(given, axis=axis).tobytes()
+    for name in ("floor", "round"):
+        op = Operator("f8", combine="a", lift=f"{name}(x) + {name}f(x) + {name}(-0.0)")
+        single = some.astype(np.float32)
+        assert op(some, axis=()).tobytes() == (some.astype(float) + single + -0.0).tobytes()
+    minus = Operator("f8", combine="a", lift="1 / fmax(x * 0 - 0.0, -0.0) + fmin(x - x, -0.0)")
+    assert (minus(some, axis=()) == np.inf).all()
+
+
 # --- what is refused ------------------------------------------------------------------------------
 
 REFUSED = [
@@ -461,9 +513,23 @@ REFUSED = [
     ({"combine": "for (k = 0; 1; k++) t = 1; a"}, "turns of loops"),
     ({"combine": "a % b"}, "% is for integers"),
     ({"combine": "a & b"}, "& is for integers"),
+    ({"combine": "for (k = 0, j = 0; k < 3; k++) t = a; t"}, "; is expected here, not ,"),
+    ({"combine": "for (int k = 0, j = 0; k < 3; k++) t = a; t"}, "a loop has one variable"),
+    ({"combine": "for (int k[2]; 1; k++) t = a; t"}, "this is an array"),
+    ({"combine": "double t[2]; t[0] = a; t[1] = b; t"}, "the result is to be a number"),
+    (
+        {"combine": "a", "inputs": "m[3]", "lift": "m"},
+        "lift, line 1, column 2: the result is to be",
+    ),
+    ({"combine": "a", "identity": "double t[1]; t[0] = 0; t"}, "the result is to be a number"),
+    ({"combine": "a", "finish": "double t[2]; t[0] = a; t"}, "this array is not assigned whole"),
+    ({"combine": "a", "inputs": f"m[{'9' * 5000}]"}, "no name, nor a name with [lengths]"),
     ({"combine": "sqrt(a, b)"}, "takes 1 arguments, not 2"),
     ({"combine": "1 + 1.5L"}, "long double"),
     ({"combine": "99999999999999999999"}, "too large"),
+    ({"combine": "a + " + "9" * 5000}, "too large"),
+    ({"combine": "a + 0x" + "f" * 5000}, "too large"),
+    ({"combine": "a + \u0661"}, "is no part of C"),
     ({"combine": "0x"}, "is no number"),
     ({"combine": "09"}, "octal"),
     ({"combine": "1_000"}, "is no number"),
@@ -513,6 +579,16 @@ REFUSED_STATES = [
     ("v: f8[3]", {"combine": "v[3] = 1"}, "v has no element 3"),
     ("v: f8[3]", {"combine": "v[0] = 1"}, "v is not assigned whole"),
     ("v: f8[3]", {"combine": "v = a.v[0]"}, "not the same shape"),
+    ("v: f8[3]", {"combine": "v = a.v; v += 1"}, "this is an array"),
+    ("v: f8[3]", {"combine": "t = 1; t += a.v; v = a.v"}, "this is an array"),
+    ("v: f8[3]", {"combine": "double t[3]; t[0] = 1; v = t"}, "not assigned whole"),
+    ("v: f8[3]", {"combine": "if (a.v[0] > 0) t = a.v; else t = 1; v = a.v"}, "of two shapes"),
+    ("v: f8[1], w: f8[3]", {"lift": "v[0] = x; for (k = 0; k < 3; k++) w[k] = x",
+                            "combine": "if (a.v[0] > 0) t = a.v; else t = a.w; v = t; w = a.w"},
+     "of two shapes"),
+    ("v: f8[4294967296][4294967296]", {}, "more than 256"),
+    (f"v: f8[{'9' * 5000}]", {}, "is no field"),
+    ("v:" + " " * 50_000 + "[", {}, "is no field"),
     ("v: f8[3]", {"combine": "v[0][0] = 1"}, "has 1 dimensions"),
     ("v: f8[3]", {"combine": "v = a.v; v[(int)v[0]] = 1"}, "a constant"),
     ("v: f8", {"combine": "v = a.v + b.v", "lift": None}, "lift is missing"),
@@ -548,8 +624,30 @@ def test_the_users_own_line_is_shown():
 def test_an_identity_that_is_none_is_told_of():
     with pytest.warns(RuntimeWarning, match="identity changes"):
         Operator("f8", combine="a * b", identity=0.0)
-    with pytest.raises(TypeError, match="combine is a text"):
-        Operator("f8", combine=3)
+    for given in ({"combine": 3}, {"combine": None}, {"combine": "a", "finish": 3},
+                  {"combine": "a", "finish": {"r": None}}):  # fmt: skip
+        with pytest.raises(TypeError, match="is a text"):
+            Operator("f8", **given)
+
+
+def test_an_identity_is_that_of_its_time():
+    identity = [0, 0]
+    op = Operator("n: i8, s: f8", lift="n = 1; s = x", combine="n = a.n + b.n; s = a.s + b.s",
+                  identity=identity)  # fmt: skip
+    identity[0] = 100
+    for again in (op, pickle.loads(pickle.dumps(op))):
+        assert tuple(again(np.zeros(0, np.float32))) == tuple(again([])) == (0, 0)
+    for none in ({0, 1}, iter((0, 0))):
+        with pytest.raises(OperatorError, match="no order"):
+            Operator("n: i8, s: f8", lift="n = 1; s = x", combine="n = 1; s = 1", identity=none)
+
+
+@pytest.mark.parametrize("field", ["class", "_n"])
+def test_fields_that_name_no_result(field):
+    given = {"lift": f"{field} = x", "combine": f"{field} = a.{field} + b.{field}"}
+    with pytest.raises(OperatorError, match="no name for a result"):
+        Operator(f"{field}: f8", **given)
+    assert Operator(f"{field}: f8", **given, finish=field)([1.0, 2.0]) == 3
 
 
 def test_check_operator_finds_what_is_wrong():
@@ -563,6 +661,8 @@ def test_check_operator_finds_what_is_wrong():
         samples = case.make(generator("operators", "check", name), (6,))
         found = gpureduce.check_operator(made(name), samples)
         assert found.associative or name == "half", (name, found)  # 16 bits are few
+    many = np.broadcast_to(1.0, (1 << 40,))
+    assert gpureduce.check_operator(made("hypot"), many).associative
     with pytest.raises(TypeError):
         gpureduce.check_operator(np.add, [1])
     with pytest.raises(ValueError, match="no sample"):
@@ -630,6 +730,23 @@ def test_a_compiler_that_fails_is_told_of(tmp_path, monkeypatch, caplog):
     assert "it is broken" in caplog.text
 
 
+@pytest.mark.parametrize("cc", ["gcc '", "true"])
+def test_a_compiler_that_is_none_is_told_of(cc, monkeypatch, caplog):
+    monkeypatch.setenv("CC", cc)
+    monkeypatch.setattr(runner, "_told", False)
+    with pytest.warns(RuntimeWarning, match="run by NumPy"):
+        assert Operator("f8", combine="a + b + 4")(X[0, 0]) == 18
+    assert ("is no command" if "'" in cc else "cannot compile operators") in caplog.text
+
+
+def test_nowhere_to_compile(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    monkeypatch.setattr(runner, "_told", False)
+    with pytest.warns(RuntimeWarning, match="run by NumPy"):
+        assert Operator("f8", combine="a + b + 5")(X[0, 0]) == 21
+    assert "No such file" in caplog.text
+
+
 def test_many_threads_use_one_operator():
     op = Operator("n: i8, s: f8", lift="n = 1; s = x", combine="n = a.n + b.n; s = a.s + b.s")
     x = np.arange(50_000.0)
@@ -640,6 +757,36 @@ def test_many_threads_use_one_operator():
     for thread in threads:
         thread.join()
     assert len(found) == 8 and len(set(found)) == 1 and found[0].n == 50_000
+
+
+def test_a_fork_while_another_thread_compiles():
+    script = """
+import os, signal, threading, warnings
+import gpureduce
+from gpureduce.custom import toolchain
+warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+op = gpureduce.Operator("f8", combine="a + b")
+begun, goes_on, compiled = threading.Event(), threading.Event(), toolchain._compiled
+def late(*given):
+    begun.set()
+    goes_on.wait()
+    return compiled(*given)
+toolchain._compiled, toolchain._read = late, lambda path: None
+thread = threading.Thread(target=op, args=([1.0],))
+thread.start()
+begun.wait()
+toolchain._compiled = compiled
+child = os.fork()
+if not child:
+    signal.alarm(30)
+    os._exit(0 if op([1.0, 2.0]) == 3 else 1)
+print(os.waitpid(child, 0)[1])
+goes_on.set()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=90
+    )
+    assert done.stdout == "0\n", done.stderr
 
 
 def test_ctrl_c_is_answered():

@@ -95,7 +95,23 @@ def casts(a, b):
     return float(int(a)) + np.float64(np.float32(b)) + bool(a) + math.floor(b)
 
 
-FLOATS = [hypot, branches, returns, chained, loops, numpys, taken_apart, floor_of_floats, casts]
+def ways_of_constants(a, b):
+    t = 0.0
+    for k in range(3):
+        if k > 0:
+            t += 0.5
+            if k == 5:
+                return a
+        t += 1
+    if t > 2:
+        if a < b:
+            return b - t
+        t = t * 2
+    return t + a + b
+
+
+FLOATS = [hypot, branches, returns, ways_of_constants, chained, loops, numpys, taken_apart,
+          floor_of_floats, casts]  # fmt: skip
 
 
 @pytest.mark.parametrize("function", FLOATS, ids=lambda f: f.__name__)
@@ -212,6 +228,26 @@ def test_a_constant_is_that_of_its_time():
     op = gpureduce.operator(scaled)
     scale = 5.0
     assert op(np.array([1.0, 2.0])) == 7.0
+    weights = [2.0, 3.0]
+    op = gpureduce.operator(lambda a, b: weights[0] * a + weights[1] * b)
+    weights[1] = 5.0
+    assert op(np.array([1.0, 2.0])) == op(np.array([1, 2])) == 8.0
+
+
+def test_results_of_several_ways():
+    def finish(a):
+        if a.n == 0:
+            return {"n": a.n, "mean": -1.0}
+        return {"n": a.n, "mean": a.s / a.n}
+
+    op = gpureduce.operator(
+        lambda a, b: (a.n + b.n, a.s + b.s),
+        state="n: i8, s: f8",
+        lift=lambda x: (1, x),
+        identity=(0, 0),
+        finish=finish,
+    )
+    assert tuple(op([1.0, 3.0])) == (2, 2.0) and tuple(op([])) == (0, -1.0)
 
 
 # --- what is refused ------------------------------------------------------------------------------
@@ -252,6 +288,29 @@ REFUSED = {
     "return 10 ** 400 * a": "too large for a float",
     "return int(a) | 2 ** 70": "does not fit",
     "return 1 / 0": "division by zero",
+    "for k in range(10**12): pass\n    return a": "so long a range",
+    "return sum(range(10**30)) + a": "so long a range",
+    "return sum(range(1, 9, 0)) + a": "arg 3 must not be zero",
+    "return sum(range()) + a": "expected at least 1 argument",
+    "k = 3\n    for _ in range(99): k = k * k\n    return a + k": "of more than 4096 bits",
+    "return a + 10 ** 10 ** 10": "of more than 4096 bits",
+    "return a + BIG": "of more than 4096 bits",
+    "return a + math.floor(math.inf)": "floor: cannot convert float infinity",
+    "return a + math.ceil(math.nan)": "ceil: cannot convert float NaN",
+    "return a + math.trunc(1j)": "trunc: ",
+    "return a + 2 ** 1100 // 1.0": "too large",
+    "return {'r': a} if a > b else {'r': b}": "give back one number",
+    "return {'r': a} if a > b else {'s': b}": "cannot be chosen from",
+    "return (math.sin if a > b else math.cos)(a)": "cannot be chosen from",
+    "return a + RAGGED[0][0]": "RAGGED is a list, which an operator cannot use",
+    "return a + MASKED[0]": "MASKED is a MaskedArray, which an operator cannot use",
+}
+
+
+OUTSIDE = {
+    "BIG": 1 << 99_999,
+    "RAGGED": [[1, 2], [3]],
+    "MASKED": np.ma.array([1.0, 2.0], mask=[True, False]),
 }
 
 
@@ -268,6 +327,7 @@ def from_file(tmp_path, text):
 def test_what_it_does_not_know_is_refused_by_name_and_line(tmp_path, body):
     text = f"import math\nimport numpy as np\ndef combine(a, b):\n    {body}\n"
     module = from_file(tmp_path, text)
+    vars(module).update(OUTSIDE)
     with pytest.raises(OperatorError) as failed:
         gpureduce.operator(module.combine)
     wanted = REFUSED[body].replace("line 2", "line 4")
@@ -288,6 +348,13 @@ def local():
 
 found = [lambda a, b: math.sqrt(a * a + b * b), lambda a, b: np.maximum(a, b), *made(2.0), local()]
 """
+
+
+def test_ways_that_double_come_to_an_end(tmp_path):
+    one = "    if a > {0}:\n        if b > {0}:\n            return a\n        t += 1\n"
+    text = "def found(a, b):\n    t = 0.0\n" + "".join(one.format(k) for k in range(40))
+    with pytest.raises(OperatorError, match="statements on all ways"):
+        gpureduce.operator(from_file(tmp_path, f"{text}    return t + b\n").found)
 
 
 def test_lambdas_know_what_is_around_them(tmp_path):

@@ -59,8 +59,9 @@ GPR_SHIFTS(u8, uint64_t)
 
 /* Floats that do not fit an integer: what x86 gives, as kernels/core/convert.h has it. */
 GPR_OP int64_t gpr_to_i8(double x) {
-  const bool fits = x >= -0x1p63 && x < 0x1p63;
-  return fits ? (int64_t)(fits ? x : 0) : (int64_t)((uint64_t)1 << 63);
+  const bool fits = (x >= -0x1p63) & (x < 0x1p63);
+  const int64_t whole = (int64_t)(fits ? x : 0), all = -(int64_t)fits;
+  return (whole & all) | (int64_t)((uint64_t)~all & (uint64_t)1 << 63);
 }
 GPR_OP uint64_t gpr_to_u8(double x) {
   const bool is_large = x >= 0x1p63 && x < 0x1p64;

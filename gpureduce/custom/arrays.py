@@ -99,8 +99,8 @@ def bounds_of(name: str, what: str, given: Any) -> NDArray[np.int64]:
     return np.ascontiguousarray(found, np.int64)
 
 
-def put(name: str, result: Array, out: Any) -> Array:
-    """The result into the caller's own array."""
+def checked_out(name: str, result: Array, out: Any) -> Array:
+    """It, if it may take the result: of several none is written if one may not."""
     if not isinstance(out, np.ndarray):
         if _is_on_device(out):
             raise TypeError(f"{name}: out is on a device, and a user's operator runs on the host")
@@ -109,5 +109,13 @@ def put(name: str, result: Array, out: Any) -> Array:
         raise ValueError(f"{name}: out has the shape {out.shape}, and the result {result.shape}")
     if not np.can_cast(result.dtype, out.dtype, "same_kind"):
         raise TypeError(f"{name}: a result of {result.dtype} does not fit out's {out.dtype}")
-    np.copyto(out, result, casting="same_kind")
+    if not out.flags.writeable:
+        raise ValueError(f"{name}: out is read-only")
     return out
+
+
+def put(name: str, result: Array, out: Any) -> Array:
+    """The result into the caller's own array."""
+    room = checked_out(name, result, out)
+    np.copyto(room, result, casting="same_kind")
+    return room

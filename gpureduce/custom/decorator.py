@@ -82,12 +82,14 @@ def _made(
     function: Any, state: Any, lift: Any, identity: Any, finish: Any, inputs: Any,
     commutative: bool, name: str | None,
 ) -> Operator:  # fmt: skip
+    from gpureduce.custom.inputs import fixed, strings_checked
     from gpureduce.custom.python_source import source_of
 
     given = ((function, "two states"), (lift, "an element"), (finish, "a state"))
     sources = [None if f is None else source_of(f, of) for f, of in given]
+    strings_checked(name=name)
     plain = name or function.__name__.strip("<>")
-    return _of_sources(sources, state, identity, inputs, commutative, plain)
+    return _of_sources(sources, state, fixed(identity), inputs, commutative, plain)
 
 
 def _of_sources(

@@ -200,18 +200,22 @@ typedef struct gpr_state {{ {members} }} gpr_state;
 _HOST = "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>\n"
 _BLOCK_BYTES = 8192  # a block's nodes, in the first cache with what they are made of
 _LANES_BYTES = 1024
+_ROOM = 1 << 14  # numbers of leaves that do not lie as they should: on the stack
 
 
 def shape(program: Program) -> Mapping[str, int]:
     """How the engine cuts its work: powers of two by the size of a state."""
     size = sum(slot.bytes for slot in program.slots)
     wide = max([size, *(stream.scalar.bytes for stream in program.streams)])
+    streams = len(program.streams)
+    rows = 8 if size <= 16 else 4 if size <= 64 else 2
+    room = 1 << (_ROOM // streams).bit_length() - 1
     return {
-        "STREAMS": len(program.streams),
+        "STREAMS": streams,
         "RESULTS": sum(len(result.nodes) for result in program.results),
-        "BLOCK": max(32, 1 << (_BLOCK_BYTES // wide).bit_length() - 1),
-        "LANES": max(8, 1 << (_LANES_BYTES // wide).bit_length() - 1),
-        "ROWS": 8 if size <= 16 else 4 if size <= 64 else 2,
+        "BLOCK": min(room, max(32, 1 << (_BLOCK_BYTES // wide).bit_length() - 1)),
+        "LANES": min(max(room // rows, 1), max(8, 1 << (_LANES_BYTES // wide).bit_length() - 1)),
+        "ROWS": rows,
     }
 
 

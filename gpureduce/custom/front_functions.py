@@ -32,6 +32,8 @@ class Functions:
         self.neutral, self.finished = identity, finish
         if lift is None and state is not None and not state.is_number:
             raise OperatorError(f"lift is missing: what are {state.described()} of an element?")
+        if finish is None and state is not None and not state.is_number:
+            check_names([field.name for field in state.fields])
         self.inputs = inputs or self._inputs_named()
 
     def _inputs_named(self) -> tuple[Input, ...]:

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from gpureduce.custom.graph import Graph
+from gpureduce.custom.graph import Graph, Node
 from gpureduce.custom.python_expressions import Expressions
 from gpureduce.custom.python_source import Source
 
@@ -14,6 +14,7 @@ class _Missing:
 
 
 _FALLS = _Missing()
+STEPS_MOST = 30_000  # statements on all ways together: they double where branches return
 
 
 def translate(source: Source, graph: Graph, given: Sequence[Any]) -> Any:
@@ -38,17 +39,24 @@ class _Body(Expressions):
     def run(self, statements: Sequence[ast.stmt]) -> Any:
         """The value that is returned, or _FALLS."""
         for place, statement in enumerate(statements):
+            self.count(statement)
             if isinstance(statement, ast.Return):
                 if statement.value is None:
                     raise self.source.wrong(statement, "a return without a value")
                 return self.value(statement.value)
-            if isinstance(statement, ast.If):
-                found = self.branch(statement, statements[place + 1 :])
-                if found is not _FALLS:
-                    return found
-            else:
+            if not isinstance(statement, ast.If):
                 self.execute(statement)
+            elif _returns([*statement.body, *statement.orelse]):
+                return self.ways(statement, statements[place + 1 :])
+            else:
+                self.branch(statement)
         return _FALLS
+
+    def count(self, statement: ast.stmt) -> None:
+        self.steps += 1
+        if self.steps > STEPS_MOST:
+            what = f"more than {STEPS_MOST} statements on all ways through it"
+            raise self.source.wrong(statement, f"{self.source.name} is too long: {what}")
 
     def execute(self, statement: ast.stmt) -> None:
         if isinstance(statement, ast.Assign):
@@ -71,25 +79,31 @@ class _Body(Expressions):
         elif not isinstance(statement, ast.Pass):
             raise self.refused(statement)
 
-    def branch(self, s: ast.If, rest: Sequence[ast.stmt]) -> Any:
-        condition = self.tried(s.test, self.maker.truth, self.number(s.test))
+    def condition(self, s: ast.If) -> Node:
+        return self.tried(s.test, self.maker.truth, self.number(s.test))  # type: ignore[no-any-return]
+
+    def branch(self, s: ast.If) -> None:
+        """One in which nothing is returned."""
+        condition = self.condition(s)
         if condition.op == "const":
-            chosen = s.body if condition.detail else s.orelse
-            if _returns(chosen):
-                return self.run([*chosen, *rest])
-            return self.run(chosen)
-        returns = _returns([*s.body, *s.orelse])
+            self.run(s.body if condition.detail else s.orelse)
+            return
         before = dict(self.names)
-        more = rest if returns else ()
-        yes = self.run([*s.body, *more])
+        self.run(s.body)
         after, self.names = self.names, before
-        no = self.run([*s.orelse, *more])
-        if not returns:
-            names = {**after, **self.names}
-            self.names = {
-                n: self.merged(s, condition, after.get(n), self.names.get(n)) for n in names
-            }
-            return _FALLS
+        self.run(s.orelse)
+        names = {**after, **self.names}
+        self.names = {n: self.merged(s, condition, after.get(n), self.names.get(n)) for n in names}
+
+    def ways(self, s: ast.If, rest: Sequence[ast.stmt]) -> Any:
+        """One that may return: what follows it goes on from either way."""
+        condition = self.condition(s)
+        if condition.op == "const":
+            return self.run([*(s.body if condition.detail else s.orelse), *rest])
+        before = dict(self.names)
+        yes = self.run([*s.body, *rest])
+        self.names = before
+        no = self.run([*s.orelse, *rest])
         if yes is _FALLS or no is _FALLS:
             raise self.source.wrong(s, f"{self.source.name} does not return a value on every way")
         return self.merged(s, condition, yes, no)

@@ -7,9 +7,9 @@ from typing import Any
 from gpureduce.custom.errors import OperatorError
 from gpureduce.custom.expressions import Record, Scope
 from gpureduce.custom.graph import Graph, Node
-from gpureduce.custom.lower import run
+from gpureduce.custom.lower import is_whole, run
 from gpureduce.custom.program import Input
-from gpureduce.custom.scan import Text, tokens_of
+from gpureduce.custom.scan import Text, Token, tokens_of
 from gpureduce.custom.state import Array, Field, Held, State
 from gpureduce.custom.values import Maker, Weak
 
@@ -34,6 +34,8 @@ class Texts:
         self.texts["lift"] = Text("lift", "x" if lift is None else lift)
         self.neutral = Text("identity", identity) if isinstance(identity, str) else identity
         self.ends = _ends(finish)
+        if finish is None and state is not None and not state.is_number:
+            check_names([field.name for field in state.fields])
         self.inputs = inputs or self._inputs_named()
 
     def _inputs_named(self) -> tuple[Input, ...]:
@@ -55,8 +57,9 @@ class Texts:
         if named:
             return [results[field.name] for field in named]
         if value is None:
-            end = tokens_of(text)[-1]
-            raise text.wrong(end, "the last line is to be an expression: the result")
+            raise text.wrong(_end(text), "the last line is to be an expression: the result")
+        if isinstance(value, Array):
+            raise text.wrong(_end(text), "the result is to be a number, and this is an array")
         return [value]
 
     def lift(
@@ -84,9 +87,15 @@ class Texts:
         for name, text in self.ends.items():
             _, value = run(text, graph, Scope(given, (), _names(state)))
             if value is None:
-                raise text.wrong(tokens_of(text)[-1], "the last line is to be an expression")
+                raise text.wrong(_end(text), "the last line is to be an expression")
+            if not is_whole(value):
+                raise text.wrong(_end(text), "this array is not assigned whole")
             found[name] = value
         return found
+
+
+def _end(text: Text) -> Token:
+    return tokens_of(text)[-1]
 
 
 def _names(state: State | None) -> str:
@@ -108,6 +117,9 @@ def _ends(finish: str | Mapping[str, str] | None) -> dict[str, Text] | None:
     if not finish:
         raise OperatorError("finish: it names no result")
     check_names(finish)
+    for name, text in finish.items():
+        if not isinstance(text, str):
+            raise TypeError(f"finish of {name} is a text, not {type(text).__name__}")
     return {name: Text(f"finish of {name}", text) for name, text in finish.items()}
 
 
@@ -118,7 +130,7 @@ def check_names(names: Any) -> None:
     for name in names:
         plain = isinstance(name, str) and re.fullmatch(r"[A-Za-z]\w*", name)
         if not plain or keyword.iskeyword(name):
-            raise OperatorError(f"finish: {name!r} is no name for a result")
+            raise OperatorError(f"finish: {name!r} is no name for a result: give finish by others")
 
 
 def constants(graph: Graph, state: State, given: Any) -> list[Held]:

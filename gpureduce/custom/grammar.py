@@ -223,13 +223,20 @@ class _Parser:
     def _for(self) -> For:
         at = self.take()
         self.expect("(")
-        (start,) = self.simple()
+        start = self._alone()
         self.expect(";")
         condition = self.expression()
         self.expect(";")
-        (step,) = self.simple()
+        step = self._alone()
         self.expect(")")
         return For(at, start, condition, step, self._body())
+
+    def _alone(self) -> Statement:
+        at = self.token
+        found = self.simple()
+        if len(found) > 1:
+            raise self.wrong("a loop has one variable", at)
+        return found[0]
 
     def simple(self) -> tuple[Statement, ...]:
         """An assignment, a declaration of one or more names, or an expression."""

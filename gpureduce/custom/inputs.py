@@ -1,13 +1,15 @@
 """What an operator is given names for."""
 
+import copy
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from gpureduce.custom.errors import OperatorError
 from gpureduce.custom.functions import CONSTANTS, in_c
 from gpureduce.custom.program import Input
 
-_INPUT = re.compile(r"\s*([A-Za-z_]\w*)\s*((?:\[\s*\d+\s*\])*)\s*$")
+_INPUT = re.compile(r"\s*([A-Za-z_]\w*)\s*((?:\[\s*\d{1,9}\s*\])*)\s*$")
 
 
 def inputs_of(text: str | None) -> tuple[Input, ...] | None:
@@ -29,6 +31,13 @@ def inputs_of(text: str | None) -> tuple[Input, ...] | None:
             raise OperatorError(f"inputs: {one.strip()} has one or two lengths, from 1 to 64")
         found.append(Input(match[1], shape))
     return tuple(found)
+
+
+def fixed(identity: Any) -> Any:
+    """The identity as it is now: what is changed later changes no operator."""
+    if isinstance(identity, set | frozenset | Iterator):
+        raise OperatorError(f"identity: {identity!r} has no order, or none that can be read again")
+    return copy.deepcopy(identity)
 
 
 def strings_checked(**given: Any) -> None:

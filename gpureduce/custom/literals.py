@@ -19,7 +19,7 @@ def number_of(graph: Graph, text: str) -> Node:
                 raise Slip(f"{text} begins with 0 and is no octal number")
             value = int(digits, 8)
         else:
-            value = int(digits, 0)
+            value = _whole(digits)
         kinds = [I4, U4, I8, U8] if is_hex else [I4, I8]
         kinds = [k for k in kinds if "l" not in lower[len(digits) :] or k.bits == 64]
         if "u" in lower[len(digits) :]:
@@ -39,9 +39,16 @@ def number_of(graph: Graph, text: str) -> Node:
     return graph.cast(node, F4) if suffix == "f" else node
 
 
+def _whole(digits: str) -> int:
+    try:
+        return int(digits, 0)
+    except ValueError:  # Python reads no more than some thousand digits
+        raise Slip("this is too large for an integer of 64 bits") from None
+
+
 def first_that_holds(value: int, kinds: Sequence[Scalar]) -> Scalar:
     for kind in kinds:
         low = -(1 << (kind.bits - 1)) if kind.kind == "i" else 0
         if low <= value < 1 << (kind.bits - (kind.kind == "i")):
             return kind
-    raise Slip(f"{value} is too large for an integer of 64 bits")
+    raise Slip("this is too large for an integer of 64 bits")

@@ -27,13 +27,17 @@ def run(source: Text, graph: Graph, scope: Scope) -> tuple[dict[str, Held], Valu
     return {f.name: body.result(f) for f in scope.results}, None
 
 
+def is_whole(held: Any) -> bool:
+    """Whether all of it is assigned on every way."""
+    if isinstance(held, Array):
+        return all(map(is_whole, held.items))
+    return held is not None and not isinstance(held, Maybe)
+
+
 class _Body(Expressions):
     def result(self, field: Field) -> Held:
         held = self.names.get(field.name)
-        missing = held is None or isinstance(held, Maybe)
-        if isinstance(held, Array):
-            missing = any(item is None or isinstance(item, Maybe) for item in held.items)
-        if missing:
+        if not is_whole(held):
             end = Token("end", "", 1 + self.source.text.rstrip().count("\n"), 1)
             what = f"{field.name} is not assigned" if field.name else "there is no result"
             raise self.wrong(end, f"{what}{' whole' * isinstance(held, Array)}")
@@ -70,10 +74,12 @@ class _Body(Expressions):
             self.declare(s)
             if s.value is None:
                 return
-        value = self.value(s.value) if s.value is not None else None
-        assert value is not None
+        assert s.value is not None
         if s.operator:
-            value = self.tried(s.at, self.maker.binary, s.operator, self.value(target), value)
+            before, by = self.real(target), self.real(s.value)
+            value = self.tried(s.at, self.maker.binary, s.operator, before, by)
+        else:
+            value = self.value(s.value)
         if isinstance(target, g.Name):
             self.store(target.at, value)
         elif isinstance(target, g.Element):
@@ -127,6 +133,8 @@ class _Body(Expressions):
         if isinstance(value, Array) or shape:
             if not isinstance(value, Array) or value.shape != shape:
                 raise self.wrong(at, f"{name} and what it is to be have not the same shape")
+            if not is_whole(value):
+                raise self.wrong(at, f"{name} is to be an array that is not assigned whole")
             items = (self.tried(at, self.maker.to, item, kind) for item in value.items)
             self.names[name] = Array(shape, tuple(items))
         else:
@@ -167,11 +175,13 @@ class _Body(Expressions):
         }
 
     def merged(self, at: Token, condition: Node, yes: Any, no: Any) -> Any:
-        if isinstance(yes, Array) and isinstance(no, Array):
+        if isinstance(yes, Array) and isinstance(no, Array) and yes.shape == no.shape:
             pairs = zip(yes.items, no.items, strict=True)
             return Array(yes.shape, tuple(self.merged(at, condition, y, n) for y, n in pairs))
         if yes is None or no is None or isinstance(yes, Maybe) or isinstance(no, Maybe):
             return yes if yes is no else Maybe()
+        if isinstance(yes, Array) or isinstance(no, Array):
+            raise self.wrong(at, "one name is of two shapes behind this if: take two names")
         return self.tried(at, self.maker.select, condition, yes, no)
 
     def loop(self, s: g.For) -> None:

@@ -1,7 +1,9 @@
 """The public operators: what users write, made for each dtype when it is first asked for."""
 
+import os
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -17,6 +19,16 @@ from gpureduce.custom.places import device_of
 from gpureduce.progress import Progress, shown
 
 _NO = np._NoValue
+_alive: "weakref.WeakSet[Operator]" = weakref.WeakSet()
+
+
+def _unlocked() -> None:
+    """A process that was forked while another thread compiled has its lock and not the thread."""
+    for operator in list(_alive):
+        operator._lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_unlocked)
 
 
 class Operator:
@@ -84,10 +96,17 @@ class Operator:
         name: str = "operator",
     ):
         from gpureduce.custom.front_text import Texts
-        from gpureduce.custom.inputs import inputs_of, strings_checked
+        from gpureduce.custom.inputs import fixed, inputs_of, strings_checked
         from gpureduce.custom.state import state_of
 
-        strings_checked(combine=combine, lift=lift, name=name)
+        strings_checked(lift=lift, name=name)
+        if not isinstance(combine, str):
+            raise TypeError(f"combine is a text, not {type(combine).__name__}")
+        if finish is not None and not isinstance(finish, str):
+            if not isinstance(finish, Mapping):
+                raise TypeError(f"finish is a text, or a dict of them, not {type(finish).__name__}")
+            finish = dict(finish)
+        identity = fixed(identity)
         made = Texts(
             None if state is None else state_of(state),
             lift,
@@ -112,6 +131,7 @@ class Operator:
         self._made: dict[Any, Any] = {}
         self.kept: dict[Any, Any] = {}
         self._warned = False
+        _alive.add(self)
 
     def __reduce__(self) -> Any:
         return self._reduced
@@ -309,6 +329,9 @@ class Operator:
             if wanted is not None:
                 found[n] = found[n].astype(wanted)
         outs = each(self.name, "out", out, names)
+        for f, o in zip(found, outs, strict=True):
+            if o is not None:
+                host.checked_out(self.name, f, o)
         given = [
             f[()] if o is None else host.put(self.name, f, o)
             for f, o in zip(found, outs, strict=True)

@@ -1,5 +1,6 @@
 """What is asked of several results, and how they are given back."""
 
+import keyword
 from collections import namedtuple
 from collections.abc import Mapping
 from typing import Any
@@ -33,7 +34,8 @@ def result_type(name: str, names: tuple[str, ...]) -> Any:
     made = _types.get((name, names))
     if made is None:
         of: Any = namedtuple
-        made = of(name if name.isidentifier() else "operator", names)
+        is_name = name.isidentifier() and not keyword.iskeyword(name)
+        made = of(name if is_name else "operator", names)
         made.__reduce__ = lambda self: (_result, (name, names, tuple(self)))
         _types[name, names] = made
     return made

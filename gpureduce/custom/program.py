@@ -10,6 +10,8 @@ from gpureduce.custom.scalars import BOOL, I8, Kind, Scalar, read_as
 from gpureduce.custom.state import Array, Field, Held, State, packed, unpacked
 from gpureduce.custom.values import Complex, Maker, Value
 
+STREAMS_MOST = 8192  # numbers of one element of all inputs
+
 
 class Input(NamedTuple):
     """shape is that of one element: () but for inputs whose last axes are small arrays."""
@@ -94,6 +96,10 @@ def _inputs(
         for place in range(field.length)
         for part in range(kind.parts)
     ]
+    if len(streams) > STREAMS_MOST:
+        raise OperatorError(
+            f"inputs: an element has {len(streams)} numbers in all: {STREAMS_MOST} are the most"
+        )
     nodes = [graph.node("input", s.scalar, (), n) for n, s in enumerate(streams)]
     return streams, _readable(graph, unpacked(fields, nodes))
 

@@ -9,14 +9,15 @@ from gpureduce.custom.exact import Exact
 from gpureduce.custom.functions import FUNCTIONS
 from gpureduce.custom.graph import Node
 from gpureduce.custom.scalars import F8, I8, Kind
-from gpureduce.custom.values import Complex, Maker, Value, Weak
+from gpureduce.custom.values import WEAK_BITS, Complex, Maker, Value, Weak, weak
 
 
 def power(maker: Maker, x: Value, y: Value) -> Value:
     """x ** y: roots and squares as such, all others by pow()."""
     if isinstance(x, Weak) and isinstance(y, Weak):
+        _check_power(x.number, y.number)
         try:
-            return Weak(x.number**y.number)
+            return weak(x.number**y.number)
         except (ArithmeticError, TypeError) as error:
             raise Slip(f"{x.number!r} ** {y.number!r}: {error}") from None
     kind = maker.kind(x)
@@ -28,6 +29,14 @@ def power(maker: Maker, x: Value, y: Value) -> Value:
     if isinstance(y, Weak) and y.number == 0.5 and not maker.kind(x).is_complex:
         return call(maker, "sqrt", [x])
     return call(maker, "pow", [x, y])
+
+
+def _check_power(x: object, y: object) -> None:
+    """Before it takes all time and memory there are."""
+    if not isinstance(x, int) or not isinstance(y, int) or abs(x) < 2:
+        return
+    if x.bit_length() * y > 2 * WEAK_BITS:
+        raise Slip(f"{x} ** {y} is an integer of more than {WEAK_BITS} bits")
 
 
 def _product(maker: Maker, x: Value, times: int) -> Value:
@@ -47,7 +56,7 @@ def floor_division(maker: Maker, x: Value, y: Value) -> tuple[Value, Value]:
     if isinstance(x, Weak) and isinstance(y, Weak):
         try:
             return Weak(x.number // y.number), Weak(x.number % y.number)  # type: ignore[operator]
-        except (TypeError, ZeroDivisionError) as error:
+        except (TypeError, ArithmeticError) as error:
             raise Slip(str(error)) from None
     a, b = (maker.real(v, "// and %") for v in maker.pair(x, y))
     if a.type.kind == "b":
@@ -156,7 +165,10 @@ def conjugate(maker: Maker, x: Value) -> Value:
 def _to_int(name: str) -> Callable[..., Value]:
     def of(maker: Maker, x: Value) -> Value:
         if isinstance(x, Weak):
-            return Weak(getattr(math, name)(x.number))
+            try:
+                return weak(getattr(math, name)(x.number))
+            except (TypeError, ValueError, OverflowError) as error:
+                raise Slip(f"{name}: {error}") from None
         node = maker.real(x, name)
         if not node.type.is_float:
             return maker.graph.cast(node, I8)

@@ -14,7 +14,7 @@ from gpureduce.custom.graph import Graph, Node
 from gpureduce.custom.python_source import Meaning, Source, meaning_of
 from gpureduce.custom.scalars import kind_of
 from gpureduce.custom.state import Array
-from gpureduce.custom.values import Complex, Maker, Weak
+from gpureduce.custom.values import Complex, Maker, Weak, weak
 
 TURNS_MOST = 10_000
 _SAID = {
@@ -43,7 +43,7 @@ class Expressions:
     def __init__(self, source: Source, graph: Graph, names: dict[str, Any]):
         self.source, self.names = source, names
         self.maker = Maker(graph, as_numpy=True)
-        self.turns = 0
+        self.turns = self.steps = 0
 
     def tried(self, node: ast.AST, make: Callable[..., Any], *args: Any) -> Any:
         try:
@@ -74,6 +74,8 @@ class Expressions:
             return tuple(value.fields.values())
         if isinstance(value, Array):
             return tuple(_rows(value))
+        if not _is_number(value):
+            raise self.source.wrong(node, "this is no tuple of numbers")
         raise self.source.wrong(node, "this is one number, and cannot be taken apart")
 
     def merged(self, node: ast.AST, condition: Node, yes: Any, no: Any) -> Any:
@@ -81,12 +83,18 @@ class Expressions:
             return yes
         if yes is None or no is None or isinstance(yes, Maybe) or isinstance(no, Maybe):
             return Maybe()
+        if isinstance(yes, dict) and isinstance(no, dict) and list(yes) == list(no):
+            return {name: self.merged(node, condition, yes[name], no[name]) for name in yes}
         if isinstance(yes, Tuple | Record | Array) or isinstance(no, Tuple | Record | Array):
             a, b = self.parts(node, yes), self.parts(node, no)
             if len(a) != len(b):
                 raise self.source.wrong(node, "the two ways give different numbers of values")
             pairs = zip(a, b, strict=True)
             return Tuple(self.merged(node, condition, x, y) for x, y in pairs)
+        if not _is_number(yes) or not _is_number(no):
+            raise self.source.wrong(
+                node, "the two ways give what cannot be chosen from: no numbers"
+            )
         return self.tried(node, self.maker.select, condition, yes, no)
 
     def turned(self, e: ast.expr) -> Sequence[Any]:
@@ -99,7 +107,7 @@ class Expressions:
 
     def number(self, e: ast.expr) -> Any:
         value = self.value(e)
-        if not isinstance(value, Node | Complex | Weak | Exact):
+        if not _is_number(value):
             raise self.source.wrong(e, "a number is expected here")
         return value
 
@@ -118,7 +126,7 @@ class Expressions:
     def _constant(self, e: ast.Constant) -> Weak:
         if not isinstance(e.value, bool | int | float | complex):
             raise self.source.wrong(e, f"{e.value!r} is no number")
-        return Weak(e.value)
+        return self.tried(e, weak, e.value)  # type: ignore[no-any-return]
 
     def _name(self, e: ast.Name) -> Any:
         if e.id in self.names:
@@ -136,15 +144,15 @@ class Expressions:
         if meaning.sort == "unknown":
             raise self.source.wrong(e, f"{name} is a {meaning.of}, which an operator cannot use")
         if meaning.sort == "number":
-            return self.literal(meaning.of)
+            return self.tried(e, self.literal, meaning.of)
         if meaning.sort == "array":
-            return self.held(meaning.of)
+            return self.tried(e, self.held, meaning.of)
         return meaning
 
     def literal(self, number: Any) -> Any:
         """A number of NumPy's has its type; one of Python's has none of its own."""
         if not isinstance(number, np.generic):
-            return Weak(number)
+            return weak(number)
         kind = kind_of(number.dtype)
         assert kind
         plain = float(number) if kind.part.name == "bf16" else number.item()
@@ -168,7 +176,7 @@ class Expressions:
             if meaning is None:
                 raise self.source.wrong(e, f"{of.of}.{e.attr} is not known in operators")
             return self.meant(e, meaning, e.attr)
-        if isinstance(of, Node | Complex | Weak | Exact) and e.attr in ("real", "imag"):
+        if _is_number(of) and e.attr in ("real", "imag"):
             return self.tried(e, calls.call, self.maker, e.attr, [of])
         raise self.source.wrong(e, f".{e.attr} is not known here")
 
@@ -268,13 +276,13 @@ class Expressions:
             raise self.source.wrong(e, "arguments by keyword have no place in an operator")
         if isinstance(e.func, ast.Attribute) and e.func.attr in ("conjugate", "conj"):
             of = self.value(e.func.value)
-            if isinstance(of, Node | Complex | Weak | Exact):
+            if _is_number(of):
                 return self.tried(e, calls.conjugate, self.maker, of)
         function = self.value(e.func)
         if not isinstance(function, Meaning) or function.sort not in ("function", "type"):
             raise self.source.wrong(e, "this is no function")
         if function.of == "range":
-            return Tuple(Weak(k) for k in range(*map(self.constant, e.args)))
+            return self.range(e)
         args = [self.value(arg) for arg in e.args]
         if function.of == "tuple" and len(args) == 1:
             return Tuple(self.parts(e, args[0]))
@@ -286,16 +294,29 @@ class Expressions:
             return self.tried(e, calls.power, self.maker, *args)
         if function.sort == "type":
             kind = kind_of(np.dtype(function.of))
-            if len(args) != 1 or not isinstance(args[0], Node | Complex | Weak | Exact):
+            if len(args) != 1 or not _is_number(args[0]):
                 raise self.source.wrong(e, "a type takes one number")
             return self.tried(e, calls.cast, self.maker, args[0], kind)
         return self.tried(e, calls.call, self.maker, function.of, args)
+
+    def range(self, e: ast.Call) -> Tuple:
+        try:
+            numbers = range(*map(self.constant, e.args))
+        except (TypeError, ValueError) as error:
+            raise self.source.wrong(e, str(error)) from None
+        if len(numbers[: TURNS_MOST + 1]) > TURNS_MOST:
+            raise self.source.wrong(e, f"more than {TURNS_MOST} turns of loops, or so long a range")
+        return Tuple(map(Weak, numbers))
 
     def total(self, e: ast.AST, items: Sequence[Any]) -> Any:
         found: Any = Weak(0)
         for item in items:
             found = self.tried(e, self.maker.binary, "+", found, item)
         return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Node | Complex | Weak | Exact)
 
 
 def _rows(array: Array) -> list[Any]:

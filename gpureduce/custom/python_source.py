@@ -252,12 +252,22 @@ def meaning_of(value: Any) -> Meaning | None:
 
 
 def _array(value: Any) -> Meaning | None:
-    array = np.asarray(value) if not isinstance(value, np.ndarray) else value
+    if isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.memmap):
+        return None  # masks, units and matrices are more than their numbers
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of several lengths
+        return None
     if array.dtype == object or kind_of(array.dtype) is None or not 1 <= array.ndim <= 2:
         return None
     if array.size > 4096:
         return None
-    return Meaning("array", array.copy() if isinstance(value, np.ndarray) else value)
+    return Meaning("array", np.array(value) if isinstance(value, np.ndarray) else _fixed(value))
+
+
+def _fixed(value: Any) -> Any:
+    """What is changed later changes no operator."""
+    return tuple(map(_fixed, value)) if isinstance(value, list | tuple) else copy.copy(value)
 
 
 _NUMPYS = {"where": "where", "minimum": "minimum", "maximum": "maximum", "square": "square",

@@ -6,11 +6,11 @@ from typing import NamedTuple
 from gpureduce.custom.errors import at_place
 
 TOKEN = re.compile(
-    r"""(?P<space>[ \t\r]+|//[^\n]*|/\*.*?\*/|\\\n)
+    r"""(?P<space>[ \t\r]+|//[^\n]*|/\*.*?\*/|\\\r?\n)
       | (?P<line>\n)
       | (?P<open>/\*)
-      | (?P<number>0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*(?:[pP][+-]?\d+)?\w*
-                 | (?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\w*)
+      | (?P<number>0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*(?:[pP][+-]?[0-9]+)?\w*
+                 | (?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\w*)
       | (?P<name>[A-Za-z_]\w*)
       | (?P<mark><<=|>>=|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|[-+*/%&|^~!<>=?:;,.()\[\]{}])
     """,

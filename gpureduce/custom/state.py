@@ -1,5 +1,6 @@
 """What an operator's state is made of."""
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
@@ -36,7 +37,7 @@ class Field(NamedTuple):
 
     @property
     def length(self) -> int:
-        return int(np.prod(self.shape))
+        return math.prod(self.shape)
 
     @property
     def dtype(self) -> np.dtype:
@@ -69,7 +70,8 @@ class State(NamedTuple):
 
 
 _WORD = re.compile(
-    r"\s*([A-Za-z_]\w*)\s*:\s*([^,\[]+?)\s*((?:\[\s*\d+\s*\]|\[\s*\d+\s*,\s*\d+\s*\])*)\s*(?:,|;|\n|$)"
+    r"\s*([A-Za-z_]\w*)\s*:\s*([^\s,;\[](?:[^,;\[\n]*[^\s,;\[])?)\s*"
+    r"((?:\[\s*\d{1,18}\s*(?:,\s*\d{1,18}\s*)?\]\s*)*)(?:,|;|\n|$)"
 )
 
 

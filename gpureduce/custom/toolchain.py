@@ -32,7 +32,11 @@ def compiler() -> tuple[str, ...] | None:
     if named := os.environ.get("CC"):
         import shlex
 
-        words = shlex.split(named)
+        try:
+            words = shlex.split(named)
+        except ValueError as error:
+            _say(f"CC={named} is no command: {error}")
+            return None
         return tuple(words) if words and _which(words[0]) else None
     for name in ("cc", "gcc", "clang"):
         if there := _which(name):
@@ -76,15 +80,23 @@ def _loaded(digest: str, command: tuple[str, ...], text: str) -> ctypes.CDLL | N
         is_kept = folder is not None and _written(folder, name, image)
     found = _open(folder / name) if is_kept and folder else None
     if found is None:  # no folder, or one whose files may not be run
-        import tempfile
-
-        with tempfile.TemporaryDirectory(prefix="gpureduce-") as aside:
-            path = Path(aside) / name
-            path.write_bytes(image)
-            found = _open(path)
+        found = _opened_aside(name, image)
     if found is not None:
         _libraries[digest] = found
     return found
+
+
+def _opened_aside(name: str, image: bytes) -> ctypes.CDLL | None:
+    import tempfile
+
+    try:
+        with tempfile.TemporaryDirectory(prefix="gpureduce-") as aside:
+            path = Path(aside) / name
+            path.write_bytes(image)
+            return _open(path)
+    except OSError as error:
+        _say(f"a compiled operator has no room for its file: {error}")
+        return None
 
 
 def _open(path: Path) -> ctypes.CDLL | None:
@@ -122,10 +134,11 @@ def _read(path: Path) -> bytes | None:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
+    is_ = os.fstat(file)
+    if not stat.S_ISREG(is_.st_mode) or not _is_ours(is_):
+        os.close(file)
+        return None
     with open(file, "rb") as opened:
-        is_ = os.fstat(file)
-        if not stat.S_ISREG(is_.st_mode) or not _is_ours(is_):
-            return None
         image = opened.read()
     return image if len(image) > 64 and _seal(image[:-32]) == image[-32:] else None
 
@@ -169,25 +182,31 @@ def _compiled(command: tuple[str, ...], text: str) -> bytes | None:
     import subprocess
     import tempfile
 
-    with tempfile.TemporaryDirectory(prefix="gpureduce-") as aside:
-        source, target = Path(aside) / "operator.c", Path(aside) / "operator.so"
-        source.write_text(text, encoding="utf-8")
-        words = [*command, *FLAGS, *LEVELS.get(_core.isa(), [])]
-        try:
-            done = subprocess.run(
-                [*words, str(source), "-o", str(target), "-lm"],
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=SECONDS_MOST,
-                stdin=subprocess.DEVNULL,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            _say(f"{command[0]} cannot compile operators: {error}")
-            return None
-        if done.returncode == 0:
-            image = target.read_bytes()
-            return image + _seal(image)
+    try:
+        with tempfile.TemporaryDirectory(prefix="gpureduce-") as aside:
+            return _compiled_in(Path(aside), command, text)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        _say(f"{command[0]} cannot compile operators: {error}")
+        return None
+
+
+def _compiled_in(aside: Path, command: tuple[str, ...], text: str) -> bytes | None:
+    import subprocess
+
+    source, target = aside / "operator.c", aside / "operator.so"
+    source.write_text(text, encoding="utf-8")
+    words = [*command, *FLAGS, *LEVELS.get(_core.isa(), [])]
+    done = subprocess.run(
+        [*words, str(source), "-o", str(target), "-lm"],
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        timeout=SECONDS_MOST,
+        stdin=subprocess.DEVNULL,
+    )
+    if done.returncode == 0:
+        image = target.read_bytes()
+        return image + _seal(image)
     words_of_it = (done.stderr or done.stdout).strip().replace(str(source), "operator.c")
     _say(f"{command[0]} did not compile an operator:\n{words_of_it[:2000]}")
     return None

@@ -42,6 +42,16 @@ class Weak(NamedTuple):
     number: bool | int | float | complex
 
 
+WEAK_BITS = 4096  # of an integer
+
+
+def weak(number: bool | int | float | complex) -> Weak:
+    """Integers that grow without end would take all time and memory there are."""
+    if isinstance(number, int) and number.bit_length() > WEAK_BITS:
+        raise Slip(f"this is an integer of more than {WEAK_BITS} bits")
+    return Weak(number)
+
+
 Value: TypeAlias = Node | Complex | Weak | Exact
 
 
@@ -152,7 +162,7 @@ class Maker:
         if isinstance(x, Weak) and isinstance(y, Weak):
             folded = _of_weak(op, x.number, y.number)
             if folded is not None:
-                return Weak(folded)
+                return weak(folded)
         if op in ("+", "-") and (isinstance(x, Exact) or isinstance(y, Exact)):
             kind = self.kind(x if isinstance(x, Exact) else y)
             return exact.added(
@@ -310,6 +320,13 @@ class Maker:
             node = self.plain(arg, Kind(I4 if place in function.integers else type_))
             assert isinstance(node, Node)
             nodes.append(node)
+        if all(map(_is_whole, nodes)):
+            if name in _KEEP_WHOLE:
+                return nodes[0]
+            if name in ("fmin", "fmax"):
+                x, y = nodes
+                is_more = self.graph.binary("lt" if name == "fmin" else "gt", y, x, BOOL)
+                return self.graph.select(is_more, y, x)
         return self.graph.node("call", function.result or type_, nodes, name)
 
     def absolute(self, x: Value) -> Node:
@@ -327,6 +344,21 @@ class Maker:
     def extreme(self, op: str, x: Value, y: Value) -> Value:
         """y if y op x, else x: what stands first of equal ones."""
         return self.select(self.binary(op, y, x), y, x)
+
+
+_KEEP_WHOLE = ("floor", "ceil", "trunc", "rint", "round")
+
+
+def _is_whole(node: Node) -> bool:
+    """An integer as a float, which is neither NaN nor -0.0: what tells these apart makes branches
+    of which no vectors come."""
+    if node.op == "cast":
+        return not node.args[0].type.is_float
+    return node.op == "const" and repr(node.detail) != "-0.0" and _has_no_fraction(node.detail)
+
+
+def _has_no_fraction(value: object) -> bool:
+    return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
 
 
 _WEAK: dict[str, Callable[..., Constant | None]] = {
