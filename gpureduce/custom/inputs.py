@@ -2,7 +2,7 @@
 
 import copy
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpureduce.custom.errors import OperatorError
@@ -38,6 +38,18 @@ def fixed(identity: Any) -> Any:
     if isinstance(identity, set | frozenset | Iterator):
         raise OperatorError(f"identity: {identity!r} has no order, or none that can be read again")
     return copy.deepcopy(identity)
+
+
+def texts_of(combine: Any, finish: Any, **others: Any) -> Any:
+    """finish as it is now."""
+    strings_checked(**others)
+    if not isinstance(combine, str):
+        raise TypeError(f"combine is a text, not {type(combine).__name__}")
+    if finish is None or isinstance(finish, str):
+        return finish
+    if not isinstance(finish, Mapping):
+        raise TypeError(f"finish is a text, or a dict of them, not {type(finish).__name__}")
+    return dict(finish)
 
 
 def strings_checked(**given: Any) -> None:

@@ -1,9 +1,6 @@
 """The public operators: what users write, made for each dtype when it is first asked for."""
 
-import os
-import threading
 import warnings
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -14,21 +11,12 @@ from numpy.typing import ArrayLike, DTypeLike
 from gpureduce.chunked import takes_operators
 from gpureduce.custom import again, runner
 from gpureduce.custom import arrays as host
+from gpureduce.custom.locks import Lock
 from gpureduce.custom.outputs import each, result_type
 from gpureduce.custom.places import device_of
 from gpureduce.progress import Progress, shown
 
 _NO = np._NoValue
-_alive: "weakref.WeakSet[Operator]" = weakref.WeakSet()
-
-
-def _unlocked() -> None:
-    """A process that was forked while another thread compiled has its lock and not the thread."""
-    for operator in list(_alive):
-        operator._lock = threading.RLock()
-
-
-os.register_at_fork(after_in_child=_unlocked)
 
 
 class Operator:
@@ -96,25 +84,12 @@ class Operator:
         name: str = "operator",
     ):
         from gpureduce.custom.front_text import Texts
-        from gpureduce.custom.inputs import fixed, inputs_of, strings_checked
+        from gpureduce.custom.inputs import fixed, inputs_of, texts_of
         from gpureduce.custom.state import state_of
 
-        strings_checked(lift=lift, name=name)
-        if not isinstance(combine, str):
-            raise TypeError(f"combine is a text, not {type(combine).__name__}")
-        if finish is not None and not isinstance(finish, str):
-            if not isinstance(finish, Mapping):
-                raise TypeError(f"finish is a text, or a dict of them, not {type(finish).__name__}")
-            finish = dict(finish)
-        identity = fixed(identity)
-        made = Texts(
-            None if state is None else state_of(state),
-            lift,
-            combine,
-            identity,
-            finish,
-            inputs_of(inputs),
-        )
+        finish, identity = texts_of(combine, finish, lift=lift, name=name), fixed(identity)
+        own = None if state is None else state_of(state)
+        made = Texts(own, lift, combine, identity, finish, inputs_of(inputs))
         again_made = partial(
             Operator, state, combine=combine, lift=lift, identity=identity, finish=finish,
             inputs=inputs, commutative=commutative, name=name,
@@ -127,11 +102,10 @@ class Operator:
         self.name = name
         self.commutative = bool(commutative)
         self._reduced = reduced
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._made: dict[Any, Any] = {}
         self.kept: dict[Any, Any] = {}
         self._warned = False
-        _alive.add(self)
 
     def __reduce__(self) -> Any:
         return self._reduced
@@ -343,14 +317,14 @@ class Operator:
     def _program(self, kinds: Any) -> Any:
         from gpureduce.custom.program import make
 
-        with self._lock:
+        with self._lock():
             if kinds not in self._made:
                 self._made[kinds] = make(self._front, kinds)
                 self._check_identity(self._made[kinds])
             return self._made[kinds]
 
     def made_once(self, key: Any, make: Callable[[], Any]) -> Any:
-        with self._lock:
+        with self._lock():
             if key not in self._made:
                 self._made[key] = make()
             return self._made[key]
