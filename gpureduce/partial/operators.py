@@ -56,7 +56,7 @@ class OperatorTree:
     def _made(self, what: str, program: Program) -> runner.Made:
         """Compiled once."""
         operator = self.asked
-        with operator._lock:
+        with operator._lock():
             key = ("partials", what, self.kinds, self.absent)
             if key not in operator._made:
                 operator._made[key] = runner.made(operator.name, program)
@@ -100,7 +100,7 @@ def described_kind(operator: Any, dtypes: Any, absent: bool) -> Kind:
 
 
 def operator_kind(operator: Any, kinds: Any, absent: bool) -> Kind:
-    with operator._lock:
+    with operator._lock():
         key = ("partials", "kind", kinds, absent)
         if key not in operator._made:
             operator._made[key] = _made_kind(operator, kinds, absent)
