@@ -113,6 +113,7 @@ static void fold_again(gpr_axes_run *run, const gpr_lane *l, const gpr_box *bloc
     const gpr_box box =
         tiles.brought ? gpr_box_at(&a->reduced, &tiles.reduced, i) : box_of(run, block, &r, i);
     const gpr_tile tile = gpr_tile_of(&tiles, &one, &box, &room);
+    if (!tile.n) continue;
     if (tile.along == gpr_dtypes[row->dtype].bytes)
       row->fold(state, tile.data, tile.n, box.first);
     else
@@ -167,7 +168,7 @@ static int reduce_at_once(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile,
   gpr_tile all = *tile;
   int64_t left_out = 0;
   if (run->tiles.brought && row->side != GPR_LINES) return 0;
-  if (!row->many || !fits || gpr_has_means(run) || tile->n > GPR_SHORT) return 0;
+  if (!row->many || !fits || gpr_has_means(run) || !tile->n || tile->n > GPR_SHORT) return 0;
   for (int64_t j = 0; tile->counts && j < tile->outputs; j++) left_out += tile->n - tile->counts[j];
   if (!left_out) all.counts = NULL;
   l->room.empty = 0;
@@ -237,7 +238,7 @@ int64_t gpr_advance(gpr_axes_run *run, gpr_lane *l) {
     const gpr_box box = box_of(run, &block, &r, l->box);
     gpr_tile tile = gpr_tile_of(&run->tiles, &block, &box, &l->room);
     tile.infinite = &l->infinite;
-    read = tile.outputs * tile.n;
+    read = block.n * box.n;
     l->box++;
     if (!l->opened && r.stop == 1 && !gpr_is_cut(run) && reduce_at_once(run, l, &tile, &block))
       goto done;
@@ -247,7 +248,7 @@ int64_t gpr_advance(gpr_axes_run *run, gpr_lane *l) {
       l->opened = 1;
     }
     for (int64_t j = 0; run->tiles.masked && !tile.counts && j < block.n; j++) counts[j] += tile.n;
-    const int settled = fold_tile(run, l, &tile, box.first);
+    const int settled = tile.n && fold_tile(run, l, &tile, box.first);
     const int counts_on = run->tiles.masked && run->base.partials; /* words have the number */
     if (settled && !counts_on) l->box = r.stop;
     if (l->box < r.stop) return read;

@@ -154,21 +154,34 @@ static void copy(step *s, int n, const char *from, char *to, int bytes) {
   next->n = all;
 }
 
-/* The box's elements one after the other, where they lie or at `to`. */
-static const char *gather(const gpr_tiles *t, const gpr_box *kept, const gpr_box *reduced, int mask,
-                          const char *from, char *to, int bytes) {
+/* The loops of both boxes' elements or, of so many bytes each, of their mask. */
+static steps steps_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *reduced, int mask,
+                      int bytes) {
   const gpr_dims *k = &t->plan->axes->kept, *r = &t->plan->axes->reduced;
   const int64_t across = t->side_by_side ? bytes : bytes * reduced->n;
   const int64_t along = t->side_by_side ? bytes * kept->n : bytes;
-  steps s;
-  s.n = 0;
+  steps s = {.n = 0};
   add_steps(&s, r, &t->reduced, reduced, mask ? r->where : r->strides, along);
   add_steps(&s, k, &t->kept, kept, mask ? k->where : k->strides, across);
   settle(&s);
+  return s;
+}
+
+/* The elements one after the other, where they lie or at `to`. */
+static const void *gather(steps s, const void *from, void *to, int bytes) {
   if (!s.n || (s.n == 1 && s.at[0].from == bytes && s.at[0].to == bytes)) return from;
   bytes = widen(&s, bytes);
   copy(s.at, s.n, from, to, bytes);
   return to;
+}
+
+/* Whether they lie in lines of n, `*step` bytes apart, within which they are `each` bytes apart. */
+static int lie_in_lines(const steps *s, int bytes, int64_t each, int64_t n, int64_t *step) {
+  const int inner = s->n == 2 && s->at[0].n == n && s->at[0].to == bytes ? 0 : s->n - 1;
+  if (s->n < 1 || s->n > 2 || s->at[inner].from != each || s->at[inner].to != bytes) return 0;
+  if (s->n == 2 && s->at[inner].n != n) return 0;
+  *step = s->n == 2 ? s->at[1 - inner].from : n * each;
+  return 1;
 }
 
 /* --- tiles -------------------------------------------------------------------------------------
@@ -187,8 +200,8 @@ gpr_room gpr_room_in(char *memory, int64_t elements, int64_t outputs, int counte
   room.raw = memory;
   room.ready = room.raw + whole(16 * n);
   room.keep = (uint8_t *)room.ready + whole(16 * n);
-  room.skip = room.keep + whole(n);
-  room.counts = (int64_t *)(room.skip + whole(n));
+  room.tally = room.keep + whole(n);
+  room.counts = (int64_t *)(room.tally + whole(n));
   if (counted) memset(room.counts, 0, 8 * (size_t)outputs);
   return room;
 }
@@ -205,22 +218,45 @@ static void leave_out(const gpr_tiles *t, gpr_tile *tile, gpr_room *room) {
   tile->along = columns ? bytes * tile->outputs : bytes;
 }
 
-/* The bytes of what counts; they may be the mask's own. */
-static const uint8_t *kept_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *reduced,
-                              const char *x, gpr_room *room) {
+/* By the mask, of elements in lines that lie `step` bytes apart. */
+static void mask_out(const gpr_tiles *t, const gpr_box *kept, const gpr_box *reduced, int64_t step,
+                     gpr_tile *tile, gpr_room *room) {
   const gpr_plan *p = t->plan;
   const gpr_axes *a = p->axes;
-  const int64_t n = kept->n * reduced->n;
-  const uint8_t *keep = room->keep;
-  if (a->where) {
-    keep = (const uint8_t *)gather(t, kept, reduced, 1, a->where + kept->where + reduced->where,
-                                   (char *)room->keep, 1);
-    for (int64_t i = 0; i < n; i++) room->keep[i] = keep[i] != 0;
+  const gpr_cpu_table *table = gpr_cpu_table_here();
+  const int any_order = p->row->law != GPR_TREE && !p->row->ordered;
+  const int by_place = any_order ? GPR_MAY_DROP : GPR_BY_PLACE;
+  const uint8_t *where = (const uint8_t *)a->where + kept->where + reduced->where;
+  const steps s = steps_of(t, kept, reduced, 1, 1);
+  gpr_masked m = {.data = tile->data, .data_step = step, .bytes = gpr_dtypes[p->row->dtype].bytes};
+  m.n = t->side_by_side ? kept->n : reduced->n;
+  m.lines = t->side_by_side ? reduced->n : kept->n;
+  if (a->skip) {
+    const size_t all = (size_t)(m.n * m.lines);
+    m.keep = memmove(room->keep, gather(s, where, room->keep, 1), all);
+    m.keep_step = m.n;
+    table->skip[p->row->dtype](m.data, (int64_t)all, room->keep);
   } else {
-    memset(room->keep, 1, (size_t)n);
+    m.keep = where;
+    m.whole = lie_in_lines(&s, 1, 0, m.n, &m.keep_step);
+    if (!m.whole && !lie_in_lines(&s, 1, 1, m.n, &m.keep_step)) {
+      m.keep = gather(s, where, room->keep, 1);
+      m.keep_step = m.n;
+    }
   }
-  if (a->skip) gpr_cpu_table_here()->skip[p->row->dtype](x, n, room->keep);
-  return room->keep;
+  char *to = tile->data == room->raw ? room->ready : room->raw;
+  const int64_t lines = table->mask(&m, t->side_by_side ? by_place : GPR_BY_LINE, t->identity, to,
+                                    room->counts, room->tally);
+  if (lines < 0) { /* all count */
+    if (t->side_by_side)
+      tile->along = step;
+    else
+      tile->across = step;
+    return;
+  }
+  tile->data = to;
+  tile->counts = room->counts;
+  if (t->side_by_side) tile->n = lines;
 }
 
 gpr_tile gpr_tile_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *reduced,
@@ -241,7 +277,12 @@ gpr_tile gpr_tile_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *red
   }
   const int64_t n = kept->n * reduced->n;
   const int bytes = gpr_dtypes[p->row->dtype].bytes, unit = p->swap ? p->swap : 1;
-  x = gather(t, kept, reduced, 0, x, room->raw, p->bytes);
+  const steps s = steps_of(t, kept, reduced, 0, p->bytes);
+  const int64_t line = t->side_by_side ? kept->n : reduced->n;
+  int64_t step = line * bytes;
+  const int as_it_lies = a->where && !a->skip && t->aligned && !p->swap && !p->cast;
+  if (!as_it_lies || !lie_in_lines(&s, bytes, bytes, line, &step))
+    x = gather(s, x, room->raw, p->bytes);
   if (x != room->raw && (p->swap || !t->aligned)) x = memcpy(room->raw, x, (size_t)(n * p->bytes));
   if (p->swap) gpr_swap_bytes(room->raw, n * p->bytes, unit);
   if (p->cast) {
@@ -251,16 +292,9 @@ gpr_tile gpr_tile_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *red
   tile.data = x;
   tile.across = t->side_by_side ? bytes : bytes * reduced->n;
   tile.along = t->side_by_side ? bytes * kept->n : bytes;
-  if (t->masked && !a->where) {
+  if (a->where)
+    mask_out(t, kept, reduced, step, &tile, room);
+  else if (t->masked)
     leave_out(t, &tile, room);
-  } else if (t->masked) {
-    const gpr_cpu_table *table = gpr_cpu_table_here();
-    tile.counts = room->counts;
-    if (x != room->raw && x != room->ready) x = memcpy(room->raw, x, (size_t)(n * bytes));
-    tile.data = x;
-    const uint8_t *keep = kept_of(t, kept, reduced, x, room);
-    table->blend((char *)x, bytes, keep, n, t->identity);
-    table->count(keep, tile.across / bytes, tile.along / bytes, kept->n, reduced->n, room->counts);
-  }
   return tile;
 }

@@ -37,7 +37,7 @@ typedef struct gpr_tiles {
 /* What a thread needs to make tiles of so many elements at most. */
 typedef struct gpr_room {
   char *raw, *ready; /* 16 bytes an element */
-  uint8_t *keep, *skip;
+  uint8_t *keep, *tally;
   int64_t *counts; /* of the outputs of a block, from its tiles that have counts */
   int empty;       /* a tile's skip */
 } gpr_room;

@@ -121,11 +121,21 @@ typedef int (*gpr_skip)(const void *x, int64_t n, uint8_t *keep);
  * nothing was done. */
 typedef int (*gpr_leave_out)(const gpr_tile *tile, void *to, const void *identity, int64_t *counts);
 
-/* What does not count: x[i], of so many bytes, becomes the identity where keep[i] is 0. */
-typedef void (*gpr_blend)(void *x, int bytes, const uint8_t *keep, int64_t n, const void *identity);
-/* Adds to counts[o] how many of the n keep[o·across + i·along] are 1. */
-typedef void (*gpr_count)(const uint8_t *keep, int64_t across, int64_t along, int64_t outputs,
-                          int64_t n, int64_t *counts);
+/* Lines of n elements of so many bytes, and of as many bytes of a mask or, for each line, one. */
+typedef struct gpr_masked {
+  const char *data;
+  const uint8_t *keep; /* what is not zero counts */
+  int64_t data_step, keep_step, lines, n;
+  int bytes, whole; /* whole: a line has one byte */
+} gpr_masked;
+/* How the lines of a mask's elements are counted: each by itself, or place by place; some of which
+ * none counts may then be dropped. */
+enum gpr_counted { GPR_BY_LINE, GPR_BY_PLACE, GPR_MAY_DROP };
+/* Copies the lines to `to`, one after the other, with the identity in the place of what does not
+ * count, and adds to counts what does; returns how many lines there are. -1: all counts, and
+ * nothing was done. tally: n bytes. */
+typedef int64_t (*gpr_mask)(const gpr_masked *masked, int counted, const void *identity, char *to,
+                            int64_t *counts, uint8_t *tally);
 
 /* n elements of 1, 2, 4, 8, 16 or 32 bytes from each step·i to each to_step·i. */
 typedef void (*gpr_copy)(const char *from, int64_t step, char *to, int64_t to_step, int64_t n,
@@ -150,8 +160,7 @@ typedef struct gpr_cpu_table {
   const gpr_cast *cast;
   const gpr_skip *skip;
   const gpr_leave_out *leave_out;
-  gpr_blend blend;
-  gpr_count count;
+  gpr_mask mask;
   gpr_copy copy;
   gpr_gather gather;
   gpr_find find;
