@@ -312,8 +312,8 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
   }
   /* Whether each column has a NaN by now, of which a sum stays one; so may that of infinities. */
   bool look_for_nan(const N *x, int64_t stride, int64_t columns, int64_t from, int64_t stop) {
-    Rows all = ~Rows{};
-    if (!odd) memset(special, -1, sizeof special);
+    Rows all = ~Rows{}, any = {};
+    if (PLACE && !odd) memset(special, -1, sizeof special);
     strips(columns, [&](int64_t j) {
       Rows found;
       V s, e;
@@ -330,9 +330,10 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
         memcpy(sum + j, &s, sizeof s);
       }
       memcpy(special + j, &found, sizeof found);
-      odd |= mask_of(found >= 0) != 0;
+      any |= found >= 0;
       all &= found >= 0;
     });
+    odd |= mask_of(any) != 0;
     return mask_of(~all) == 0;
   }
   void meet_worst(const N *x, int64_t stride, int64_t columns, int64_t rows) {

@@ -123,10 +123,10 @@ template <class R, class K> struct TwofoldColumns {
     if (steps == 1) return BLOCK_ROWS;
     return lies_ready(l) && l.along % PAGE_BYTES ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
   }
-  /* All rows of some steps; of one row until it is NaN. */
+  /* All rows of some steps; of one row until it is NaN. beside: how far the next panel lies. */
   GPR_APART void add_rows(const Lines &l, int64_t rows, int64_t first, int64_t steps,
-                          int64_t ahead) {
-    const int64_t few = few_of(l, steps);
+                          int64_t ahead, int64_t beside = 0) {
+    const int64_t few = few_of(l, steps), stride = l.along / source.bytes;
     for (int64_t k = 0; !rows && k < 2 * steps; k++) at[k].open();
     for (int64_t row = 0; row < rows; row += BLOCK_ROWS) {
       const int64_t n = least(rows - row, (int64_t)BLOCK_ROWS);
@@ -136,7 +136,8 @@ template <class R, class K> struct TwofoldColumns {
         if (m > 1 && ((lies_ready(l) && is_cut(l, row + i + m)) ||
                       (skips(l) && (row + i + m) * STEP >= l.reals)))
           m--; /* which is copied by itself */
-        Piece<R> piece = rows_of(l, row + i, m, first, steps, ahead);
+        const bool ends = row + i + few >= rows;
+        Piece<R> piece = rows_of(l, row + i, m, first, steps, ends && beside ? beside - (row + i) * stride : ahead);
         const R *x = piece.x - start_of(first);
         for (int64_t s = 0; s < steps; s++) {
           piece.x = x + start_of(first + s);
@@ -152,7 +153,9 @@ template <class R, class K> struct TwofoldColumns {
     choose(reals, rows);
     const int64_t few = few_of(l, steps), stride = l.along / source.bytes;
     const bool follows = stride == reals || rows > 2 * few; /* a next tile, or rows of this */
-    add_rows(l, rows, first, steps, prefetches_columns<R>() && follows ? few * stride : 0);
+    const bool prefetches = prefetches_columns<R>();
+    add_rows(l, rows, first, steps, prefetches && follows ? few * stride : 0,
+             prefetches && (first + steps) * STEP < reals ? steps * STEP : 0);
   }
   /* Outputs of a tile from this one on, side by side in the first two. */
   template <int PARTS> void run_turned(const gpr_tile *t, int64_t first) {
