@@ -24,9 +24,9 @@ PARTS = 64  # blocks of a multiprocessor: the last of them are no great part of 
 # end at the same time, so that the last wave should be short.
 ENOUGH, ENOUGH_ACROSS = 20, 32
 LEAVES_TO_NODE = 64  # how much more memory a part's leaves take than its node, of blocks enough
-# Bytes of a warp's part, if that leaves so many parts for a multiprocessor. Of 1 GiB on an H200,
-# parts of 128 KiB took 1 to 4 % less than those of 64 or 32.
-PART, WARPS = 128 << 10, 64
+# What a warp could read while a part begins and ends, in bytes, where there are 32. On an H200 hypot
+# of 1 GiB took 308, 299, 291 and 341 us by parts of 64 to 512 KiB, of which 4,224 run at a time.
+PART_BESIDE = 8 << 10
 FAN = 64  # neighbouring parts that one warp folds, as kernels/gpu/climb.cuh has it
 NODES_FEW = 8  # of a thread that folds the parts' nodes; groups fold theirs where there are more
 ACROSS = 32  # outputs side by side of a block: of 64 and 128 columns took a tenth longer
@@ -153,7 +153,7 @@ def cut(
     along = _nearness(_line(dims.reduced, WARP * shape.packet), arrays)
     across = dims.kept and outputs >= LANES_LEAST and near < along
     if not across and count >= ROW_LEAST:
-        return _by_warps(shape, outputs, count, multiprocessors * WARPS)
+        return _by_warps(shape, outputs, count, multiprocessors * shape.warps)
     steps = -(-count // shape.leaves)
     wide = _wide(shape.threads, outputs, steps if across else -(-count // shape.run), bool(across))
     high = shape.threads // wide
@@ -182,12 +182,20 @@ def _cut(how: Cut, tickets: int, nodes: int) -> Cut:
     return how._replace(nodes=before, scratch=before + nodes, is_own=tickets > TICKETS)
 
 
-def _by_warps(shape: Shape, outputs: int, count: int, enough: int) -> Cut:
-    """Parts are powers of two."""
+def _by_warps(shape: Shape, outputs: int, count: int, resident: int) -> Cut:
+    """Parts are powers of two, for so many warps at a time."""
     share = WARP * shape.packet * shape.rows
-    while 2 * share * shape.leaf <= PART and outputs * -(-count // (2 * share)) >= enough:
+    beside = PART_BESIDE * 32 // shape.warps
+
+    def time(share: int) -> int:
+        waves = -(-outputs * -(-count // share) // resident)
+        return waves * (min(share, count) * shape.leaf + beside)
+
+    best = share
+    while share < count:
         share *= 2
-    split = -(-count // share)
+        best = share if time(share) < time(best) else best
+    split = -(-count // best)
     tickets, parts = 0, split
     while parts > 1:
         parts = -(-parts // FAN)

@@ -263,12 +263,17 @@ struct AxesCut : BriefCut {
     out.threads = TREE_FEW_THREADS;
     return true;
   }
-  /* A warp's parts are powers of two, of TREE_PART bytes unless that leaves warps idle. */
+  /* How long warps take for parts of so many elements, with what begins and ends them. */
+  double time_by_warps(Size share) {
+    const Size parts = a.outputs * up(a.count, share), bytes = share < a.count ? share : a.count;
+    const Size waves = up(parts, (Size)multiprocessors * TREE_WARPS);
+    return (double)waves * (double)(bytes * row.bytes + TREE_PART_BESIDE);
+  }
+  /* A warp's parts are powers of two. */
   bool trees_by_warps(Size group) {
     Size share = group;
-    const Size enough = (Size)multiprocessors * TREE_PARTS;
-    while (2 * share * row.bytes <= TREE_PART && a.outputs * up(a.count, 2 * share) >= enough)
-      share *= 2;
+    for (Size next = 2 * group; next < 2 * a.count; next *= 2)
+      if (time_by_warps(next) < time_by_warps(share)) share = next;
     while (share < a.count && a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS)
       share *= 2;
     a.split = (int)up(a.count, share);

@@ -30,6 +30,7 @@ __device__ __forceinline__ A joined(int mask, const A &own, const A &other, How 
 /* --- groups --------------------------------------------------------------------------------------
  */
 
+enum { NEAR_BYTES = 6 << 10 }; /* of shared memory for nodes that wait */
 template <class OP> struct RowsOf {
   enum { PACKET = OP::PACKET, ROWS = OP::ROWS, ROW = GPR_WARP * PACKET, GROUP = ROWS * ROW };
 };
@@ -234,39 +235,46 @@ __device__ __forceinline__ typename OP::State fold_anywhere(const X &x, int64_t 
 template <class OP> struct LanesWaiting {
   typedef typename OP::State A;
   enum { FIRST = (int)OP::ROWS % GPR_WARP ? (int)OP::ROWS : 1 };
-  A *stack;
-  int count;
-  int64_t groups;
+  enum { FIT = NEAR_BYTES / (GPR_WARP * (int)sizeof(A)), NEAR = FIT > 8 ? 8 : FIT };
+  A *near, *far; /* this lane's of the first levels in shared memory, GPR_WARP apart; all levels */
+  uint32_t groups;
 
   static __device__ __forceinline__ int after(int mask) {
     return mask == GPR_WARP / 2 ? 1 : 2 * mask;
   }
+  __device__ __forceinline__ A get(int level) const {
+    return level < NEAR ? near[level * GPR_WARP] : far[level];
+  }
+  __device__ __forceinline__ void put(int level, const A &value) {
+    if (level < NEAR)
+      near[level * GPR_WARP] = value;
+    else
+      far[level] = value;
+  }
   /* What a next group's node becomes by those that wait for it. */
   template <class How> __device__ __forceinline__ A with(A value, How &how) const {
-    int mask = FIRST, top = count;
+    int mask = FIRST, top = __popc(groups);
 #pragma unroll 1
-    for (int64_t before = groups; before & 1; before >>= 1, mask = after(mask)) {
+    for (uint32_t before = groups; before & 1; before >>= 1, mask = after(mask)) {
       const bool right = lane_of() & mask;
-      const A left = stack[--top], send = either(right, left, value);
+      const A left = get(--top), send = either(right, left, value);
       value = joined(mask, either(right, value, left), shuffle_xor(send, mask), how);
     }
     return value;
   }
   __device__ __forceinline__ void push(const A &value) {
-    for (int64_t before = groups; before & 1; before >>= 1) count--;
-    stack[count++] = value;
+    put(__popc(groups & (groups + 1)), value);
     groups++;
   }
   /* The node of all, in every lane: of those that wait, and of a last one, cut, of which the lanes
    * of `there` have some. It climbs as if what is missing on its right came too. */
   template <class How> __device__ __forceinline__ A all(A value, uint32_t there, How &how) const {
-    int mask = FIRST, top = count;
+    int mask = FIRST, top = __popc(groups);
 #pragma unroll 1
-    for (int64_t left = groups; left; left >>= 1, mask = after(mask)) {
+    for (uint32_t left = groups; left; left >>= 1, mask = after(mask)) {
       const bool right = lane_of() & mask, waits = left & 1;
       if (!waits && !there) continue;
-      const A before = either(waits, stack[top - waits], value);
-      top -= waits;
+      const A before = waits ? get(--top) : value;
       value = joined(mask, either(right, value, before),
                      shuffle_xor(either(right, before, value), mask), how,
                      (waits && !right) || there >> (lane_of() | mask) & 1);
@@ -333,11 +341,12 @@ __device__ __forceinline__ int64_t fold_line(LanesWaiting<OP> &waiting, const X 
 /* The node of [first, stop), in every lane. */
 template <class OP, class X>
 __device__ __forceinline__ Branch<typename OP::State> fold_by_warp(const X &x, int64_t first,
-                                                                   int64_t stop) {
+                                                                   int64_t stop,
+                                                                   typename OP::State *near) {
   typedef typename OP::State A;
   constexpr int all = RowsOf<OP>::GROUP;
-  A stack[OP::DEPTH], node = OP::identity();
-  LanesWaiting<OP> waiting = {stack, 0, 0};
+  A far[OP::DEPTH], node = OP::identity();
+  LanesWaiting<OP> waiting = {near, far, 0};
   if (first >= stop) return nothing<OP>();
   int64_t i = first;
 #pragma unroll 1
@@ -373,6 +382,8 @@ template <class OP, class X, class ARGS, class Finish>
 __device__ __forceinline__ void fold_by_warps(const ARGS &a, const WarpsCut &cut,
                                               const Finish &finish) {
   typedef typename OP::State A;
+  constexpr int levels = LanesWaiting<OP>::NEAR > 0 ? LanesWaiting<OP>::NEAR : 1;
+  __shared__ uint4 near[(levels * GPR_WARP * sizeof(A) + 15) / 16];
   for (int64_t b = blockIdx.x; b < a.outputs * cut.split; b += gridDim.x) {
     const int64_t o = quotient_of(b, cut.split), part = b - o * cut.split;
     const X x(a, o);
@@ -380,7 +391,8 @@ __device__ __forceinline__ void fold_by_warps(const ARGS &a, const WarpsCut &cut
     while (share * cut.split < x.count) share *= 2;
     const int64_t first = part * share, parts = x.count > share ? (x.count + share - 1) / share : 1;
     if (part >= parts) continue;
-    Branch<A> root = fold_by_warp<OP>(x, first, first + share < x.count ? first + share : x.count);
+    Branch<A> root = fold_by_warp<OP>(x, first, first + share < x.count ? first + share : x.count,
+                                      (A *)near + lane_of());
     A *const nodes = (A *)cut.nodes + o * climb_nodes(cut.split);
     uint32_t *const tickets = (uint32_t *)cut.tickets + o * climb_tickets(cut.split);
     if (!climb<Apart<OP>>(root.value, part, parts, nodes, tickets)) continue;

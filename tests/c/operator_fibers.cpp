@@ -186,6 +186,7 @@ template <class T> T __shfl_xor_sync(uint32_t, T word, int by, int) {
 template <class T> T __shfl_sync(uint32_t, T word, int lane, int) {
   return (T)shuffled((uint32_t)word, lane);
 }
+int __popc(uint32_t x) { return __builtin_popcount(x); }
 int __syncthreads_or(int mine) {
   static int any;
   if (mine) any = 1;
@@ -201,7 +202,7 @@ int __all_sync(uint32_t, int mine) {
   return mine;
 }
 uint32_t __ballot_sync(uint32_t, int mine) {
-  uint32_t all = (uint32_t)!!mine << threadIdx.x % LANES;
+  uint32_t all = (uint32_t) !!mine << threadIdx.x % LANES;
   for (int mask = 1; mask < LANES; mask *= 2)
     all |= shuffled(all, (int)(threadIdx.x % LANES) ^ mask);
   return all;
