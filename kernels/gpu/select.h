@@ -269,11 +269,12 @@ struct AxesCut : BriefCut {
     const Size waves = up(parts, (Size)multiprocessors * TREE_WARPS);
     return (double)waves * (double)(bytes * row.bytes + TREE_PART_BESIDE);
   }
-  /* A warp's parts are powers of two. */
+  /* A warp's parts are powers of two; if it costs next to nothing more of them, which end more
+   * evenly. */
   bool trees_by_warps(Size group) {
     Size share = group;
     for (Size next = 2 * group; next < 2 * a.count; next *= 2)
-      if (time_by_warps(next) < time_by_warps(share)) share = next;
+      if (time_by_warps(next) < 0.98 * time_by_warps(share)) share = next;
     while (share < a.count && a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS)
       share *= 2;
     a.split = (int)up(a.count, share);
