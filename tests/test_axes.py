@@ -543,6 +543,37 @@ def test_a_mask_cannot_widen_the_array():
             gpureduce.sum(np.ones((3, 1)), axis=axis, where=np.ones((3, 3), bool))
 
 
+def runs_of_masks(rng, rows, columns):
+    """Of tiles whose lines all count, of which none does, and of others."""
+    kind = np.repeat(rng.integers(0, 3, rows // 50), 50)[:, None]
+    yield np.where(kind == 2, rng.integers(0, 2, (rows, columns)), kind).astype(bool)
+    yield np.repeat(rng.integers(0, 2, (rows, columns // 90)), 90, axis=1).astype(bool)
+    yield rng.integers(0, 2, (rows, 1)).astype(bool)
+    yield rng.integers(0, 2, columns).astype(bool)
+    yield np.asarray([[False]])
+    yield np.arange(rows)[:, None] > rows // 2 + np.zeros(columns)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex128"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_masks_in_runs(dtype):
+    rng = generator("runs of masks", dtype)
+    a = rng.integers(-9, 9, (1600, 900)).astype(dtype)
+    sign = np.where(a.real < 0, -1, 1).astype(dtype)
+    some = np.where(rng.random(a.shape) < 0.01, np.nan, a) if a.dtype.kind == "f" else a
+    for keep in runs_of_masks(rng, *a.shape):
+        for take in (np.s_[:], np.s_[::2], np.s_[:, ::-1], np.s_[7:, 3:870]):
+            mask = np.broadcast_to(keep, a.shape)[take] if keep.size < a.size else keep[take]
+            for axis, f in itertools.product((0, 1), ("sum", "mean", "max", "prod", "nansum")):
+                b = {"prod": sign, "nansum": some}.get(f, a)[take]
+                more = {"initial": -10} if f == "max" else {}
+                want = getattr(np, f)(b, axis, where=mask, **more)
+                if f == "mean" and a.dtype.kind in "fc":  # which NumPy's does not round once
+                    want = np.mean(b.real, axis, np.float64, where=mask).astype(dtype)
+                got = getattr(gpureduce, f)(b, axis, where=mask, **more)
+                np.testing.assert_array_equal(got, want, f"{f}, {axis}, {take}", strict=True)
+
+
 def test_large_masks():
     rng = generator("large masks")
     a = rng.standard_normal((300, 5000))

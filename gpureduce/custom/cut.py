@@ -24,8 +24,8 @@ PARTS = 64  # blocks of a multiprocessor: the last of them are no great part of 
 # end at the same time, so that the last wave should be short.
 ENOUGH, ENOUGH_ACROSS = 20, 32
 LEAVES_TO_NODE = 64  # how much more memory a part's leaves take than its node, of blocks enough
-# What a warp could read while a part begins and ends, in bytes, where there are 32. On an H200 hypot
-# of 1 GiB took 308, 299, 291 and 341 us by parts of 64 to 512 KiB, of which 4,224 run at a time.
+# What a warp could read while a part begins and ends, in bytes, where there are 32. On an H200
+# hypot of 1 GiB took 308, 299, 291 and 341 us by parts of 64 to 512 KiB, 4,224 at a time.
 PART_BESIDE = 8 << 10
 FAN = 64  # neighbouring parts that one warp folds, as kernels/gpu/climb.cuh has it
 NODES_FEW = 8  # of a thread that folds the parts' nodes; groups fold theirs where there are more

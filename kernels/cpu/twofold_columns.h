@@ -124,8 +124,8 @@ template <class R, class K> struct TwofoldColumns {
     return lies_ready(l) && l.along % PAGE_BYTES ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
   }
   /* All rows of some steps; of one row until it is NaN. beside: how far the next panel lies. */
-  GPR_APART void add_rows(const Lines &l, int64_t rows, int64_t first, int64_t steps,
-                          int64_t ahead, int64_t beside = 0) {
+  GPR_APART void add_rows(const Lines &l, int64_t rows, int64_t first, int64_t steps, int64_t ahead,
+                          int64_t beside = 0) {
     const int64_t few = few_of(l, steps), stride = l.along / source.bytes;
     for (int64_t k = 0; !rows && k < 2 * steps; k++) at[k].open();
     for (int64_t row = 0; row < rows; row += BLOCK_ROWS) {
@@ -137,7 +137,8 @@ template <class R, class K> struct TwofoldColumns {
                       (skips(l) && (row + i + m) * STEP >= l.reals)))
           m--; /* which is copied by itself */
         const bool ends = row + i + few >= rows;
-        Piece<R> piece = rows_of(l, row + i, m, first, steps, ends && beside ? beside - (row + i) * stride : ahead);
+        Piece<R> piece = rows_of(l, row + i, m, first, steps,
+                                 ends && beside ? beside - (row + i) * stride : ahead);
         const R *x = piece.x - start_of(first);
         for (int64_t s = 0; s < steps; s++) {
           piece.x = x + start_of(first + s);
