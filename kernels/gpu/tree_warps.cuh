@@ -2,8 +2,7 @@
  *
  * A row is a packet of leaves for each lane, side by side, and a group is ROWS of them, on their
  * way at once. Every lane folds its packets; then rows change places with lanes, each lane giving
- * away half of what it has. What is no whole group goes the same way with an eye on what is there.
- */
+ * away half of what it has. What is no whole group goes the same way, as far as it is there. */
 #ifndef GPR_TREE_WARPS_CUH
 #define GPR_TREE_WARPS_CUH
 
@@ -27,10 +26,9 @@ __device__ __forceinline__ A joined(int mask, const A &own, const A &other, How 
                   [&] { return either(right, own, other); });
 }
 
-/* --- groups --------------------------------------------------------------------------------------
- */
+/* --- groups --------------------------------------------------------------------------------- */
 
-enum { NEAR_BYTES = 6 << 10 }; /* of shared memory for nodes that wait */
+enum { NEAR_BYTES = 6 << 10 }; /* of shared memory, for nodes that wait; eight levels are enough */
 template <class OP> struct RowsOf {
   enum { PACKET = OP::PACKET, ROWS = OP::ROWS, ROW = GPR_WARP * PACKET, GROUP = ROWS * ROW };
 };
@@ -97,8 +95,7 @@ __device__ __noinline__ void fold_group_apart(typename OP::State *node, const Cu
   exchange_apart<OP>(node, group);
 }
 
-/* --- packets -------------------------------------------------------------------------------------
- */
+/* --- packets -------------------------------------------------------------------------------- */
 
 template <class OP, class X, class Leaves>
 __device__ __forceinline__ typename OP::State fold_rows_slowly(const X &x,
@@ -225,8 +222,7 @@ __device__ __forceinline__ typename OP::State fold_anywhere(const X &x, int64_t 
   return node[0];
 }
 
-/* --- outputs -------------------------------------------------------------------------------------
- */
+/* --- outputs -------------------------------------------------------------------------------- */
 
 /* Whole groups' nodes that wait for their right sibling. They are not joined by some of the lanes
  * for all: each lane gives half of what waits and what came to another one, and keeps the other
