@@ -4,8 +4,8 @@
 
 Less than a minute. Each line is the median of calls that follow each other on the stream, by the
 device's events, so that a call whose host takes longer shows that; the share is of what the device
-reads in a bandwidth test. CuPy gives up the order and has no results of several numbers: what it
-is asked is the nearest that it can."""
+reads in a bandwidth test of as many bytes. CuPy gives up the order and has no results of several
+numbers: what it is asked is the nearest that it can."""
 
 import argparse
 import time
@@ -100,9 +100,9 @@ def main() -> None:
     asked = parser.parse_args()
     cupy: Any = import_module("cupy")
     theirs, their_prod = others(cupy)
-    limit = _core.bandwidth(0, 256 << 20)["read"] / 1e9
-    print(f"{gpureduce.__name__} on {_core.devices()[0]['name']}: reads {limit:.0f} GB/s")
     size = asked.mebibytes << 20
+    limit = _core.bandwidth(0, size)["read"] / 1e9
+    print(f"{gpureduce.__name__} on {_core.devices()[0]['name']}: reads {limit:.0f} GB/s")
     x = cupy.random.default_rng(0).standard_normal(size // 4, dtype=np.float32)
     square = x[: 16384 * (len(x) // 16384)].reshape(16384, -1)
     odd = x[: 12345 * 6789].reshape(12345, 6789)

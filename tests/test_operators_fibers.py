@@ -67,7 +67,7 @@ LONG = [((140_001,), 0), ((3, 9000), 1), ((5000, 40), 0), ((20_000, 3), 0), ((30
 
 @pytest.mark.parametrize("name", ["welford", "runs", "hypot", "matrices", "half", "line"])
 def test_long_ones_are_cut(name, place, fibers, monkeypatch):
-    monkeypatch.setattr(fibers, "processors", 9)
+    monkeypatch.setattr(fibers, "processors", 9)  # with room for more parts than one warp folds
     walks.walk_long_ones(place, name, generator("long fibers", name), LONG)
     assert {unit for unit, *_ in fibers.launches} >= {1, 32}
     shared = {kind: max(args[8] for unit, _, args in fibers.launches if unit == kind)

@@ -199,7 +199,7 @@ typedef struct gpr_state {{ {members} }} gpr_state;
 
 _HOST = "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>\n"
 # Of a long program: GCC 13 looks for what dominates what in an exact float64 sum for 35 s.
-_OF_LONG = """#if defined(__GNUC__) && !defined(__clang__)
+_WITHOUT_DOMINATORS = """#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-tree-dominator-opts")
 #endif
 """
@@ -262,7 +262,7 @@ GPR_OP void {name}_set({name} *v, int64_t k, gpr_state s) {{ {put} }}
 """
 
     return f"""\
-{_OF_LONG if _is_without_vectors(program) else ""}{_HOST}\
+{_WITHOUT_DOMINATORS if _is_without_vectors(program) else ""}{_HOST}\
 {arithmetic()}{functions(program)}{defines}\
 {nodes_of("gpr_run", "BLOCK / 2 + 1")}{nodes_of("gpr_lanes", "LANES")}\
 typedef struct gpr_places {{{places} }} gpr_places;

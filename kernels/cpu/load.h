@@ -138,8 +138,8 @@ static GPR_APART int64_t kept_of(const uint8_t *keep, int64_t n) {
   return sum;
 }
 
-/* keep: NULL where none counts. Whole vectors are loaded: loads under a mask came at half the speed
- * from DRAM on Zen 4. */
+/* keep: NULL where none counts, and nothing is read. By whole vectors, and what comes next on its
+ * way. */
 template <class W>
 static GPR_APART void mask_line(const char *x, const uint8_t *keep, int64_t n, const void *identity,
                                 char *to) {

@@ -269,8 +269,8 @@ struct AxesCut : BriefCut {
     const Size waves = up(parts, (Size)multiprocessors * TREE_WARPS);
     return (double)waves * (double)(bytes * row.bytes + TREE_PART_BESIDE);
   }
-  /* A warp's parts are powers of two; if it costs next to nothing more of them, which end more
-   * evenly. */
+  /* A warp's parts are powers of two, and more of them, which end more evenly, where that costs
+   * next to nothing. */
   bool trees_by_warps(Size group) {
     Size share = group;
     for (Size next = 2 * group; next < 2 * a.count; next *= 2)
