@@ -128,7 +128,7 @@ def main() -> None:
         ("CuPy hypot, rows", square, lambda: hypot(square, axis=1)),
         ("CuPy hypot, columns", square, lambda: hypot(square, axis=0)),
         ("matrices, whole", m, lambda: MATRICES(m, keepdims=True)),
-        ("our own matmul2x2, whole", m, lambda: gpureduce.reduce(m, "matmul2x2", keepdims=True)),
+        ("our own matmul2x2, whole", m, lambda: gpureduce.reduce(m, "matmul2x2")),
         (
             "matrices, rows",
             m.reshape(512, -1, 2, 2),

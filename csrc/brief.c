@@ -47,7 +47,8 @@ int gpr_brief_is_held(const double *found, int64_t outputs, int doubles) {
 void gpr_brief_resolve(gpr_resolved *what) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, make_rows);
-  what->row = &rows[(gpr_ops[what->op].flags & GPR_SPREAD) != 0][what->row->dtype];
+  const int dtype = what->row->dtype; /* partials of a variance, if they are that row's */
+  what->row = &rows[rows[1][dtype].brief == what->row->brief][dtype];
   what->result = what->row->result;
   what->results = what->row->results;
   what->narrow = NULL;

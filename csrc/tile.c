@@ -155,33 +155,35 @@ static void copy(step *s, int n, const char *from, char *to, int bytes) {
 }
 
 /* The loops of both boxes' elements or, of so many bytes each, of their mask. */
-static steps steps_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *reduced, int mask,
-                      int bytes) {
+static void find_steps(steps *s, const gpr_tiles *t, const gpr_box *kept, const gpr_box *reduced,
+                       int mask, int bytes) {
   const gpr_dims *k = &t->plan->axes->kept, *r = &t->plan->axes->reduced;
   const int64_t across = t->side_by_side ? bytes : bytes * reduced->n;
   const int64_t along = t->side_by_side ? bytes * kept->n : bytes;
-  steps s = {.n = 0};
-  add_steps(&s, r, &t->reduced, reduced, mask ? r->where : r->strides, along);
-  add_steps(&s, k, &t->kept, kept, mask ? k->where : k->strides, across);
-  settle(&s);
-  return s;
+  s->n = 0;
+  add_steps(s, r, &t->reduced, reduced, mask ? r->where : r->strides, along);
+  add_steps(s, k, &t->kept, kept, mask ? k->where : k->strides, across);
+  settle(s);
 }
 
-/* The elements one after the other, where they lie or at `to`. */
-static const void *gather(steps s, const void *from, void *to, int bytes) {
-  if (!s.n || (s.n == 1 && s.at[0].from == bytes && s.at[0].to == bytes)) return from;
-  bytes = widen(&s, bytes);
-  copy(s.at, s.n, from, to, bytes);
+/* The elements one after the other, where they lie or at `to`; the loops are spent. */
+static const void *gather(steps *s, const void *from, void *to, int bytes) {
+  if (!s->n || (s->n == 1 && s->at[0].from == bytes && s->at[0].to == bytes)) return from;
+  bytes = widen(s, bytes);
+  copy(s->at, s->n, from, to, bytes);
   return to;
 }
 
-/* Whether they lie in lines of n, `*step` bytes apart, within which they are `each` bytes apart. */
-static int lie_in_lines(const steps *s, int bytes, int64_t each, int64_t n, int64_t *step) {
-  const int inner = s->n == 2 && s->at[0].n == n && s->at[0].to == bytes ? 0 : s->n - 1;
-  if (s->n < 1 || s->n > 2 || s->at[inner].from != each || s->at[inner].to != bytes) return 0;
-  if (s->n == 2 && s->at[inner].n != n) return 0;
-  *step = s->n == 2 ? s->at[1 - inner].from : n * each;
-  return 1;
+/* Whether they lie in lines of n, `*along` bytes apart, within which they are `each` bytes apart:
+ * all in one loop, or a line in one and the lines in the other. */
+static int lie_in_lines(const steps *s, int bytes, int64_t each, int64_t n, int64_t *along) {
+  for (int i = 0; i < s->n && s->n <= 2; i++) {
+    const step *line = s->at + i;
+    if (line->from != each || line->to != bytes || (s->n == 2 && line->n != n)) continue;
+    *along = s->n == 2 ? s->at[1 - i].from : n * each;
+    return 1;
+  }
+  return 0;
 }
 
 /* --- tiles -------------------------------------------------------------------------------------
@@ -227,20 +229,21 @@ static void mask_out(const gpr_tiles *t, const gpr_box *kept, const gpr_box *red
   const int any_order = p->row->law != GPR_TREE && !p->row->ordered;
   const int by_place = any_order ? GPR_MAY_DROP : GPR_BY_PLACE;
   const uint8_t *where = (const uint8_t *)a->where + kept->where + reduced->where;
-  const steps s = steps_of(t, kept, reduced, 1, 1);
+  steps s;
   gpr_masked m = {.data = tile->data, .data_step = step, .bytes = gpr_dtypes[p->row->dtype].bytes};
   m.n = t->side_by_side ? kept->n : reduced->n;
   m.lines = t->side_by_side ? reduced->n : kept->n;
+  find_steps(&s, t, kept, reduced, 1, 1);
   if (a->skip) {
     const size_t all = (size_t)(m.n * m.lines);
-    m.keep = memmove(room->keep, gather(s, where, room->keep, 1), all);
+    m.keep = memmove(room->keep, gather(&s, where, room->keep, 1), all);
     m.keep_step = m.n;
     table->skip[p->row->dtype](m.data, (int64_t)all, room->keep);
   } else {
     m.keep = where;
     m.whole = lie_in_lines(&s, 1, 0, m.n, &m.keep_step);
     if (!m.whole && !lie_in_lines(&s, 1, 1, m.n, &m.keep_step)) {
-      m.keep = gather(s, where, room->keep, 1);
+      m.keep = gather(&s, where, room->keep, 1);
       m.keep_step = m.n;
     }
   }
@@ -277,12 +280,13 @@ gpr_tile gpr_tile_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *red
   }
   const int64_t n = kept->n * reduced->n;
   const int bytes = gpr_dtypes[p->row->dtype].bytes, unit = p->swap ? p->swap : 1;
-  const steps s = steps_of(t, kept, reduced, 0, p->bytes);
+  steps s;
+  find_steps(&s, t, kept, reduced, 0, p->bytes);
   const int64_t line = t->side_by_side ? kept->n : reduced->n;
   int64_t step = line * bytes;
   const int as_it_lies = a->where && !a->skip && t->aligned && !p->swap && !p->cast;
   if (!as_it_lies || !lie_in_lines(&s, bytes, bytes, line, &step))
-    x = gather(s, x, room->raw, p->bytes);
+    x = gather(&s, x, room->raw, p->bytes);
   if (x != room->raw && (p->swap || !t->aligned)) x = memcpy(room->raw, x, (size_t)(n * p->bytes));
   if (p->swap) gpr_swap_bytes(room->raw, n * p->bytes, unit);
   if (p->cast) {

@@ -2,7 +2,7 @@
 what."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from gpureduce.custom.device import (
@@ -19,14 +19,13 @@ from gpureduce.custom.layout import Dim, joined
 TICKETS = 4096  # of the scratch that streams keep, with what else is before its nodes
 POOL = 4 * (4096 + 1024)
 WARP = 32
-PARTS = 64  # blocks of a multiprocessor: the last of them are no great part of all
-# Blocks of a multiprocessor, which runs ten or so at a time; of threads across outputs, where all
-# end at the same time, so that the last wave should be short.
-ENOUGH, ENOUGH_ACROSS = 20, 32
-LEAVES_TO_NODE = 64  # how much more memory a part's leaves take than its node, of blocks enough
 # What a warp could read while a part begins and ends, in bytes, where there are 32. On an H200
 # hypot of 1 GiB took 308, 299, 291 and 341 us by parts of 64 to 512 KiB, 4,224 at a time.
 PART_BESIDE = 8 << 10
+# The same of a thread across outputs, where half of the blocks that fit read as fast as all. Hypot
+# of 4096 rows of as many took 70, 42, 32, 36, 48 and 57 us by 128, 256, 512, 1,024, 4,096 and 8,192
+# blocks, of 16384 302, 294, 298, 302 and 364 by 1,024, 2,048, 4,096, 8,192 and 32,768.
+THREAD_BESIDE = 192
 FAN = 64  # neighbouring parts that one warp folds, as kernels/gpu/climb.cuh has it
 NODES_FEW = 8  # of a thread that folds the parts' nodes; groups fold theirs where there are more
 ACROSS = 32  # outputs side by side of a block: of 64 and 128 columns took a tenth longer
@@ -159,9 +158,17 @@ def cut(
     high = shape.threads // wide
     tiles = -(-outputs // wide)
     branch = -(-shape.state // 8) * 8 + BRANCH
-    few = LEAVES_TO_NODE * branch // (shape.leaf * shape.leaves)
-    enough = multiprocessors * (ENOUGH_ACROSS if across else ENOUGH)
-    split = _split(tiles, steps, high, few, multiprocessors * PARTS, enough, shape.depth)
+    unit, resident = shape.leaves * shape.leaf, max(1, multiprocessors * shape.blocks // 2)
+
+    def time(share: int) -> int:
+        parts, size = -(-steps // (share * high)), min(share, steps) * unit
+        waves = -(-tiles * parts // resident)
+        # Blocks end apart, and of several parts a thread of the last one reads some nodes.
+        last = size // 64 + (parts * branch // high + THREAD_BESIDE if parts > 1 else 0)
+        return waves * (size + THREAD_BESIDE) + last
+
+    most = min(1 << (shape.depth - 2), steps)  # so that a part's nodes fit the stack
+    split = -(-steps // (_share(1, most, time) * high)) or 1 if across else 1
     group = split
     if split * wide > NODES_FEW * shape.threads:
         group = 1 << (split - 1).bit_length() // 2
@@ -182,6 +189,17 @@ def _cut(how: Cut, tickets: int, nodes: int) -> Cut:
     return how._replace(nodes=before, scratch=before + nodes, is_own=tickets > TICKETS)
 
 
+def _share(share: int, most: int, time: Callable[[int], int]) -> int:
+    """Of shares that are powers of two the one that takes the least time, or a smaller one: more
+    parts end more evenly."""
+    best = share
+    while share < most:
+        share *= 2
+        if 50 * time(share) < 49 * time(best):
+            best = share
+    return best
+
+
 def _by_warps(shape: Shape, outputs: int, count: int, resident: int) -> Cut:
     """Parts are powers of two, for so many warps at a time."""
     share = WARP * shape.packet * shape.rows
@@ -191,12 +209,7 @@ def _by_warps(shape: Shape, outputs: int, count: int, resident: int) -> Cut:
         waves = -(-outputs * -(-count // share) // resident)
         return waves * (min(share, count) * shape.leaf + beside)
 
-    best = share
-    while share < count:
-        share *= 2
-        if 50 * time(share) < 49 * time(best):  # else more parts, which end more evenly
-            best = share
-    split = -(-count // best)
+    split = -(-count // _share(share, count, time))
     tickets, parts = 0, split
     while parts > 1:
         parts = -(-parts // FAN)
@@ -227,22 +240,3 @@ def _wide(threads: int, outputs: int, steps: int, across: bool) -> int:
     while wide < threads and threads // wide // 2 >= steps:
         wide *= 2
     return wide
-
-
-def _split(
-    tiles: int, steps: int, high: int, few: int, parts_most: int, enough: int, depth: int
-) -> int:
-    """Blocks that share an output: parts are powers of two, and none is so long that its nodes do
-    not fit the stack."""
-    most = max(1, parts_most // tiles)
-
-    def parts(share: int) -> int:
-        return max(1, -(-steps // (share * high)))
-
-    share = 1
-    while share < 1 << (depth - 2) and parts(share) > 1:
-        is_long = share >= few and tiles < enough
-        if parts(share) <= most and (is_long or tiles * parts(2 * share) < enough):
-            break
-        share *= 2
-    return parts(share)

@@ -105,7 +105,7 @@ def shape_of(program: Program) -> Shape:
     rows = _most(1, rows, packet * cost, _RUN_COST)
     is_ahead = run >= 4 and all(stream.scalar.bytes >= 4 for stream in program.streams)
     is_ahead &= _THREADS * run * given <= _SHARED
-    blocks = 10 if state <= 32 else 6 if state <= 64 else 4
+    blocks = 8 if state <= 32 else 6 if state <= 64 else 4
     words = rows * (packet * given + state) // 4
     warps = _REGISTERS // (_REGISTERS_BESIDE + words * 7 // 4)
     depth = 24 if state <= 32 else 20 if state <= 64 else 12

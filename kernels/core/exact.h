@@ -3,9 +3,9 @@
  * Every finite double is an integer multiple of 2^-1074. An Exact is such an integer, in 32-bit
  * digits held in 64-bit words so that additions need no carry and any order of them gives the same
  * words. What makes it fast are doubles that catch a batch of numbers without error and say so, or
- * are thrown away (gpu/windows.cuh). Idea: error-free extraction (Rump, Ogita, Oishi, "Accurate
- * floating-point summation", 2008) into a long accumulator (Kulisch). Written once for both sides;
- * compile without contraction, without fast-math. */
+ * are thrown away (cpu/twofold.h, gpu/windows.cuh, gpu/pair.cuh). Idea: error-free extraction
+ * (Rump, Ogita, Oishi, "Accurate floating-point summation", 2008) into a long accumulator
+ * (Kulisch). Written once for both sides; compile without contraction, without fast-math. */
 #ifndef GPR_EXACT_H
 #define GPR_EXACT_H
 

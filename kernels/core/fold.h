@@ -30,8 +30,8 @@
  * A Value that cannot answer whatever may be asked has a `certified`, which it then clears: the
  * engine shows the fallback's to the operator instead. An operator says which question it will ask
  * (`divides`, `root`) so that an engine can choose the quick way, and for nothing else: what comes
- * of a wrong word is slow, not false. Shown<F> makes the Value of a fold's own state; on the CPU
- * QuicklyShown<F> may stand before it, for what is likely to be enough. */
+ * of a wrong word is slow, or does not compile. Shown<F> makes the Value of a fold's own state; on
+ * the CPU QuicklyShown<F> may stand before it, for what is likely to be enough. */
 #ifndef GPR_FOLD_H
 #define GPR_FOLD_H
 

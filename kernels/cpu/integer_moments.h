@@ -198,14 +198,25 @@ GPR_APART void finish_sums(const double *sum, const double *square, int64_t outp
       }
   }
 }
+/* What a moments' Value is asked, found before. */
+template <bool ASKED> struct ToldSpread {
+  double value;
+  template <class R, bool ROOT> R spread(int64_t, const gpr_spread *) const {
+    static_assert(Same<R, double>::value && ROOT == ASKED, "not what was found");
+    return value;
+  }
+};
 template <class O, class T> struct Many<O, IntegerMoments<T>> : ManySides<O, IntegerMoments<T>> {
+  typedef typename O::Result Result;
+  static_assert(Results<O>::value == 1, "");
   static int run(const gpr_tile *t, const void *with, void *to) {
     const gpr_spread *how = (const gpr_spread *)with;
     const double freedom = (double)t->n - (how ? how->ddof : 0);
-    double *result = (double *)to;
+    Result *result = (Result *)to;
     if (t->counts) return 0;
     if (t->n == 1) { /* they are all the same */
-      *result = QuickMoments{}.template spread<double, O::root>(1, how);
+      QuickMoments one{};
+      O::finish(one, 1, how, result);
       for (int64_t o = 1; o < t->outputs; o++) result[o] = *result;
       return 1;
     }
@@ -214,6 +225,7 @@ template <class O, class T> struct Many<O, IntegerMoments<T>> : ManySides<O, Int
       return 0;
     const bool columns = t->across == (int64_t)sizeof(T);
     ExactSums<T> s;
+    double told[COLUMNS];
     for (int64_t o = 0; o < t->outputs; o += COLUMNS) {
       const int64_t m = least(COLUMNS, t->outputs - o);
       const char *x = t->data + o * t->across;
@@ -221,7 +233,11 @@ template <class O, class T> struct Many<O, IntegerMoments<T>> : ManySides<O, Int
         s.add_columns((const T *)(const void *)x, t->along / (int64_t)sizeof(T), m, t->n);
       else
         s.add_rows(x, t->across, m, t->n);
-      finish_sums<O::root>(s.sum, s.square, m, t->n, how, freedom, result + o);
+      finish_sums<O::root>(s.sum, s.square, m, t->n, how, freedom, told);
+      for (int64_t j = 0; j < m; j++) {
+        ToldSpread<O::root> spread = {told[j]};
+        O::finish(spread, t->n, how, result + o + j);
+      }
     }
     return 1;
   }

@@ -11,7 +11,7 @@ GPR_OPEN
 /* The kernels of one fold, and what their launch depends on. */
 struct AxesRow {
   /* Each may be NULL. */
-  gpr_program *shallow, *tall, *counted, *packed, *staged, *rows, *columns, *segments;
+  gpr_program *shallow, *two, *tall, *counted, *packed, *staged, *rows, *columns, *segments;
   /* Of elements as they lie; of any dtype, order and address; trees' by warps. */
   gpr_program *tile, *any, *any_rows;
   gpr_program *convert[GPR_DTYPE_COUNT];                  /* of this dtype, where there is one */
@@ -21,10 +21,12 @@ struct AxesRow {
   int brief_loads, brief_blocks; /* loads: of lanes that share an output; 0: none do */
   int bytes;                     /* of an element */
   int tile_blocks, tile_loads;
-  /* Bytes, by table.cpp's RowBytes. Of rows: up to how many brief comes first, and from how many
-   * on before staged ones; from how many on there are rows; from how many on a run of several is
-   * read by packets. */
-  int brief_bytes, staged_bytes, rows_bytes, run_bytes;
+  /* Bytes, by table.cpp's RowBytes. Of rows: the longest that are brief before anything else, and
+   * the shortest of those that are so before they are staged; the longest that are staged; the
+   * shortest that blocks and that warps read as rows; the shortest that are a tile's rows, alone
+   * and as one of several runs. */
+  int brief_bytes, staged_bytes, staged_most, rows_bytes, warp_rows_bytes;
+  int tile_rows_bytes, run_bytes;
   int columns_bytes; /* of the whole array, from which on there are columns */
   int strip_bytes, packed_bytes, staged_packets, staged_blocks;
   int rows_blocks, rows_loads, columns_blocks, columns_loads;

@@ -56,8 +56,11 @@ template <class F> struct Few : FewCells<F> {
 /* Whether see() is called for all of them before open(), and that before the first add(). */
 template <class F> struct LooksFirst { static constexpr bool value = false; };
 
-/* The same for two of them, and for more than FEW_SHORT, where that makes a difference. */
+/* The same for two of them, and for more than FEW_SHORT, where that makes a difference; whether it
+ * makes so much that two, or more, have a kernel of their own. */
 template <class F> struct Two : Few<F> {};
+template <class F> struct IsTwo { static constexpr bool value = false; };
+template <> struct IsTwo<PairSum<double>> { static constexpr bool value = true; };
 template <class F> struct Tall : Few<F> {};
 template <class F> struct IsTall { static constexpr bool value = false; };
 
@@ -82,15 +85,10 @@ template <class F> struct SlowFew {
 /* A double that is exact, as the result of a sum of n elements or of their mean. */
 template <class T> __device__ __forceinline__ void round_exact_double(double x, int64_t n, T *out) {
   if (n > 1) {
-    const double d = (double)n, quotient = x / d;
+    const double d = (double)n, quotient = x == 0 ? x : divided_by(x, d, 1 / d);
     x = to_odd(quotient, product_error(-quotient, d, -x));
   }
   narrow_once(x, out);
-}
-template <class T> __device__ __noinline__ T divided(double hi, double lo, int64_t n) {
-  T out;
-  round_quotient(Pair{hi, lo}, n, &out);
-  return out;
 }
 template <class T> struct Told {
   T value;
@@ -107,7 +105,7 @@ template <class T> __device__ __forceinline__ bool round_few(const Pair &sum, in
   if (sum.hi != sum.hi)
     *out = quiet_nan<T>();
   else if (n > 1 && sum.lo != 0)
-    *out = divided<T>(sum.hi, sum.lo, n);
+    round_quotient(sum, n, out);
   else if (n > 1)
     round_exact_double(sum.hi, n, out);
   else
@@ -121,7 +119,7 @@ __device__ __forceinline__ bool round_few(const Triple &sum, int64_t n, double *
   else if (n <= 1 || nothing)
     round_terms(sum, out);
   else if (can_divide(sum, n))
-    *out = divided<double>(sum.hi, sum.lo, n);
+    round_quotient(sum, n, out);
   else {
     const Told<double> told = divided<double>(sum, n);
     *out = told.value;

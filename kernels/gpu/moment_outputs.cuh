@@ -91,9 +91,9 @@ template <class T> struct Move<PairMoments<T>> {
     F::assign(to, from);
   }
   static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
-                                                   int64_t step) {
+                                                   int64_t bytes) {
 #pragma unroll 1
-    for (int64_t i = 0; i < count; i++) F::merge(s, from[i * step]);
+    for (int64_t i = 0; i < count; i++) F::merge(s, *after(from, i * bytes));
   }
   static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
 #pragma unroll

@@ -24,6 +24,10 @@ template <class T> struct MovedBytes<PairSum<T>> {
   static constexpr size_t value = PairSum<T>::parts * (sizeof(typename Real::Sum) + 8);
 };
 
+template <class S> __device__ __forceinline__ const S *after(const S *from, int64_t bytes) {
+  return (const S *)((const char *)from + bytes);
+}
+
 template <class F> struct Move {
   typedef typename F::State State;
   static __device__ __forceinline__ void assign(State &to, const State &from) { to = from; }
@@ -35,21 +39,21 @@ template <class F> struct Move {
       F::merge(s, other);
     }
   }
-  /* `count` states, `step` apart: several are on their way at a time, where they fit. */
+  /* `count` states, so many bytes apart: several are on their way at a time, where they fit. */
   static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
-                                                   int64_t step) {
+                                                   int64_t bytes) {
     constexpr int N = sizeof(State) <= 32 ? 8 : 1;
     State part[N];
     int64_t i = 0;
 #pragma unroll 1
     for (; i + N <= count; i += N) {
 #pragma unroll
-      for (int u = 0; u < N; u++) part[u] = from[(i + u) * step];
+      for (int u = 0; u < N; u++) part[u] = *after(from, (i + u) * bytes);
 #pragma unroll
       for (int u = 0; u < N; u++) F::merge(s, part[u]);
     }
 #pragma unroll 1
-    for (; i < count; i++) F::merge(s, from[i * step]);
+    for (; i < count; i++) F::merge(s, *after(from, i * bytes));
   }
 };
 
@@ -63,30 +67,31 @@ template <class T> struct Move<PairSum<T>> {
   /* The pairs of one part of N states, or of `count`: false if they do not fit. */
   enum { N = 8 };
   static __device__ __forceinline__ bool merge_pairs(State &s, const State *from, int64_t count,
-                                                     int64_t step, int p) {
+                                                     int64_t bytes, int p) {
     typename Real::Sum next[N], sum = s.part[p].sum;
     bool lost = s.part[p].used;
 #pragma unroll
     for (int u = 0; u < N; u++) {
-      clear(next[u]);
       if (u >= count) continue;
-      next[u] = from[u * step].part[p].sum;
-      lost |= from[u * step].part[p].used;
+      const Real &real = after(from, u * bytes)->part[p];
+      next[u] = real.sum;
+      lost |= real.used;
     }
 #pragma unroll
-    for (int u = 0; u < N; u++) sum = merged(sum, next[u], lost);
+    for (int u = 0; u < N; u++)
+      if (u < count) sum = merged(sum, next[u], lost);
     if (!lost) s.part[p].sum = sum;
     return !lost;
   }
   static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
-                                                   int64_t step) {
+                                                   int64_t bytes) {
 #pragma unroll 1
     for (int p = 0; p < F::parts; p++) {
       int64_t i = 0;
 #pragma unroll 1
-      for (; i < count && merge_pairs(s, from + i * step, count - i, step, p); i += N) continue;
+      while (i < count && merge_pairs(s, after(from, i * bytes), count - i, bytes, p)) i += N;
 #pragma unroll 1
-      for (; i < count; i++) merge(s.part[p], from[i * step].part[p]);
+      for (; i < count; i++) merge(s.part[p], after(from, i * bytes)->part[p]);
     }
   }
   /* Only what a thread could not hold makes a state a used one: zeros keep their signs in others.
@@ -102,15 +107,20 @@ template <class T> struct Move<PairSum<T>> {
     }
   }
   static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
-    typename Real::Sum sum[F::parts];
+    typename Real::Sum sum[F::parts], other[F::parts];
     bool lost[F::parts];
 #pragma unroll
-    for (int p = 0; p < F::parts; p++) sum[p] = s.part[p].sum, lost[p] = s.part[p].used;
+    for (int p = 0; p < F::parts; p++) {
+      sum[p] = s.part[p].sum, lost[p] = s.part[p].used;
+      other[p] = shuffle_xor(sum[p], lanes / 2);
+    }
 #pragma unroll 1
     for (int mask = lanes / 2; mask >= step; mask /= 2)
 #pragma unroll
-      for (int p = 0; p < F::parts; p++)
-        sum[p] = merged(sum[p], shuffle_xor(sum[p], mask), lost[p]);
+      for (int p = 0; p < F::parts; p++) {
+        sum[p] = merged(sum[p], other[p], lost[p]);
+        other[p] = shuffle_xor(sum[p], mask / 2); /* the next one's, while this one is checked */
+      }
 #pragma unroll
     for (int p = 0; p < F::parts; p++)
       if (__any_sync(GPR_ALL, lost[p]))
@@ -152,9 +162,10 @@ template <class F> struct Move<Counted<F>> {
     for (int mask = lanes / 2; mask >= step; mask /= 2) s.n += shuffle_xor(s.n, mask);
   }
   static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
-                                                   int64_t step) {
+                                                   int64_t bytes) {
+    Move<F>::merge_all(s.state, &from->state, count, bytes);
 #pragma unroll 1
-    for (int64_t i = 0; i < count; i++) Counted<F>::merge(s, from[i * step]);
+    for (int64_t i = 0; i < count; i++) s.n += after(from, i * bytes)->n;
   }
 };
 
@@ -358,21 +369,30 @@ __device__ __forceinline__ void merge_partials(const typename F::State *partial,
     F::open(s);
     if (j < outputs && y < entries)
       Move<F>::merge_all(s, partial + y * step + j, (entries - y + height - 1) / height,
-                         height * step);
+                         height * step * (int64_t)sizeof s);
     merge_across<F, 1>(&s, x, y, width, height, slots);
     if (y == 0 && j < outputs) done(j, s);
   }
 }
 
-/* The same for one output; thread 0 has it. */
+/* The states of one output's threads come to thread 0 of the last of its blocks; returns whether
+ * this block is it. The states of blocks go through the code that those of threads went through,
+ * which the instruction cache has by then. */
 template <class F>
-__device__ __forceinline__ void merge_row(typename F::State &s, const typename F::State *partial,
-                                          int64_t entries, Slots<F> &slots) {
-  F::open(s);
-  const int64_t mine = entries - threadIdx.x + AXES_THREADS - 1;
-  if (threadIdx.x < entries)
-    Move<F>::merge_all(s, partial + threadIdx.x, quotient_of(mine, AXES_THREADS), AXES_THREADS);
-  merge_block<F>(s, slots);
+__device__ __forceinline__ bool merge_parts(typename F::State &s, typename F::State *partial,
+                                            int64_t part, int64_t parts, uint32_t *ticket,
+                                            Slots<F> &slots) {
+  for (bool all = parts == 1;; all = true) {
+    merge_block<F>(s, slots);
+    if (all) return true;
+    if (threadIdx.x == 0) Move<F>::assign(partial[part], s);
+    if (!is_last_of(ticket, (int)parts)) return false;
+    F::open(s);
+    const int64_t mine = parts - threadIdx.x + AXES_THREADS - 1;
+    if (threadIdx.x < parts)
+      Move<F>::merge_all(s, partial + threadIdx.x, quotient_of(mine, AXES_THREADS),
+                         AXES_THREADS * (int64_t)sizeof s);
+  }
 }
 
 GPR_CLOSE

@@ -149,15 +149,26 @@ template <class T> __device__ __forceinline__ void round_terms(const Triple &p, 
   round_pair(first, to_odd(rest, rounding_error(left, last, rest)), out);
 }
 
+/* x / d rounded as a division rounds it, where 1 / d is known, which quotients by one number share:
+ * the first quotient is off by less than two units in its last place, the second by less than one,
+ * and two remainders mend that. Of finite x so large that the remainders are no less than the
+ * smallest numbers; of zero without its sign. (Markstein, "Computation of elementary functions on
+ * the IBM RISC System/6000 processor", 1990.) */
+__device__ __forceinline__ double divided_by(double x, double d, double reciprocal) {
+  double quotient = x * reciprocal;
+#pragma unroll
+  for (int i = 0; i < 2; i++) quotient = fma(product_error(-quotient, d, -x), reciprocal, quotient);
+  return quotient;
+}
 /* Divided by n first: two digits of the quotient, the second one rounded to odd by the sign of what
  * is left. */
 template <class T, class S>
 __device__ __forceinline__ void round_quotient(const S &p, int64_t n, T *out) {
-  const double d = (double)n, hi = p.lo == 0 ? p.hi : p.hi + p.lo,
+  const double d = (double)n, reciprocal = 1 / d, hi = p.lo == 0 ? p.hi : p.hi + p.lo,
                lo = p.lo == 0 ? 0 : rounding_error(p.hi, p.lo, hi);
-  const double first = hi / d, rest = product_error(-first, d, -hi);
+  const double first = divided_by(hi, d, reciprocal), rest = product_error(-first, d, -hi);
   const double sum = rest + lo, error = rounding_error(rest, lo, sum);
-  double second = sum / d;
+  double second = divided_by(sum, d, reciprocal);
   second = to_odd(second, product_error(-second, d, -sum) + error);
   round_pair(first, second == 0 ? 0 : second, out);
 }

@@ -140,18 +140,14 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
     fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o),
                 alone() ? 0 : part * warps + warp_of(), alone() ? 1 : split * warps, lane);
     lane.result(s);
-    if (alone()) {
+    bool writes = lane_of() == 0;
+    if (alone())
       Move<F>::merge_lanes(s, GPR_WARP);
-    } else {
-      merge_block<F>(s, slots);
-      if (split > 1) {
-        State *partial = partials_of<F>(a) + o * split;
-        if (threadIdx.x == 0) Move<F>::assign(partial[part], s);
-        if (!is_last_of((uint32_t *)a.scratch + o, (int)split)) continue;
-        merge_row<F>(s, partial, split, slots);
-      }
-    }
-    if (alone() ? lane_of() == 0 : threadIdx.x == 0) finish_output<F>(&a, o, &s, a.count);
+    else
+      writes = merge_parts<F>(s, partials_of<F>(a) + o * split, part, split,
+                              (uint32_t *)a.scratch + o, slots) &&
+               threadIdx.x == 0;
+    if (writes) finish_output<F>(&a, o, &s, a.count);
   }
 }
 

@@ -73,20 +73,14 @@ __device__ __forceinline__ void fold_piece(const gpr_axes_args &a, int64_t work,
   State s;
   fold_part<F>(a, segment_of(a, piece.start, piece.n, kept, sizeof(typename F::Element)), first,
                piece.piece == piece.pieces - 1 ? INT64_MAX : first + packets, false, &s);
-  merge_block<F>(s, slots);
-  const int64_t o = piece.segment * a.per + kept;
-  if (piece.pieces == 1) {
-    if (threadIdx.x == 0) finish_output<F>(&a, o, &s, piece.n);
-    return;
-  }
   /* The segment's partials, and its ticket, which is the first one of as many. */
+  const int64_t o = piece.segment * a.per + kept;
   const int64_t place = (i - piece.piece) * a.per + kept * piece.pieces;
   const int64_t tickets = (a.piece_count * a.per + 3) / 4 * 4;
   State *partial = (State *)((uint32_t *)a.scratch + tickets) + place;
-  if (threadIdx.x == 0) Move<F>::assign(partial[piece.piece], s);
-  if (!is_last_of((uint32_t *)a.scratch + place, piece.pieces)) return;
-  merge_row<F>(s, partial, piece.pieces, slots);
-  if (threadIdx.x == 0) finish_output<F>(&a, o, &s, piece.n);
+  if (merge_parts<F>(s, partial, piece.piece, piece.pieces, (uint32_t *)a.scratch + place, slots) &&
+      threadIdx.x == 0)
+    finish_output<F>(&a, o, &s, piece.n);
 }
 
 /* --- short ones ----------------------------------------------------------------------------------

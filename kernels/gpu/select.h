@@ -16,17 +16,21 @@ struct AxesCut : BriefCut {
     return is_taken;
   }
 
-  /* Columns of a few rows, enough of them for all threads, few of which have less than a strip. */
+  /* Columns of a few rows, enough of them for all threads, that fill half of their strips or more:
+   * of 2 to 40 rows of 5 floats each, which fill five eighths, they took a third to all of brief's
+   * time on an H200. */
   bool shallow() {
     if (!a.kept || a.reduced != 1 || a.count > FEW_MOST || a.strides[a.kept - 1] != row.bytes)
       return false;
     const Size width = a.shape[a.kept - 1], strip = row.strip_bytes / row.bytes;
     a.tiles = a.outputs / width * up(width, strip);
-    const bool is_full = 4 * a.outputs >= 3 * a.tiles * strip;
+    const bool is_full = 2 * a.outputs >= a.tiles * strip;
     if (!wanted && (!is_full || a.tiles < (Size)multiprocessors * 512)) return false;
     if (a.where || a.skip) return take(row.counted, up(a.tiles, AXES_THREADS), 0);
     if (a.count > FEW_SHORT && row.tall) return take(row.tall, up(a.tiles, AXES_THREADS), 0);
-    return take(row.shallow, up(a.tiles, AXES_THREADS * (a.count == 2 ? 2 : 1)), 0);
+    if (a.count > 2) return take(row.shallow, up(a.tiles, AXES_THREADS), 0);
+    gpr_program *const program = a.count == 2 && row.two ? row.two : row.shallow;
+    return take(program, up(a.tiles, AXES_THREADS * (a.count == 2 ? 2 : 1)), 0);
   }
 
   bool are_side_by_side() const {
@@ -46,12 +50,12 @@ struct AxesCut : BriefCut {
     return take(row.packed, up(a.outputs * bytes / 16 + 1, AXES_THREADS * SHALLOW_LOADS), 0);
   }
 
-  /* Rows one behind the other, of 4 KiB at most. Few of them, which leave threads idle, have more
+  /* Rows one behind the other. Few of them, which leave threads idle, have more
    * lanes each: of 162 float16 the variance took 7.1 µs on an H200, and takes 5.3. */
   enum { LANE_BYTES = 16 };
   bool staged() {
     const Size bytes = a.count * row.bytes;
-    if (!row.staged || !follow_each_other() || bytes > 4096) return false;
+    if (!row.staged || !follow_each_other() || bytes > row.staged_most) return false;
     a.length = a.count;
     a.team = 1;
     while (a.team * STAGED_BYTES < bytes) a.team *= 2;
@@ -86,6 +90,7 @@ struct AxesCut : BriefCut {
     const Size slots = (Size)multiprocessors * row.rows_blocks;
     a.split = 1;
     a.team = lanes_of_row(slots, up(a.count * row.bytes, 16), row.rows_loads, GPR_WARP);
+    if (a.team == GPR_WARP && bytes < row.warp_rows_bytes && !wanted) return false;
     if (a.team == GPR_WARP) return take(row.rows, up(a.outputs, AXES_THREADS / GPR_WARP), 0);
     const Size steps = up(a.count * row.bytes, AXES_THREADS * row.rows_loads * 16);
     if (a.outputs <= AXES_TICKETS) a.split = best_split(a.outputs, slots, steps, 2).blocks;
@@ -214,20 +219,32 @@ struct AxesCut : BriefCut {
     return true;
   }
 
-  /* Parts are powers of two of `least` elements each, so that not every number of them is of use.
-   */
-  int tree_parts(Size tiles, Size slots, Size units) const {
+  /* Of shares that are powers of two the one that takes the least time, or a smaller one: more
+   * parts end more evenly. */
+  template <class Time> static Size best_share(Size share, Size most, Time time) {
+    Size best = share;
+    for (Size next = 2 * share; next < 2 * most; next *= 2)
+      if (time(next) < 0.98 * time(best)) best = next;
+    return best;
+  }
+  /* How many blocks share outputs of so many steps, of which `high` threads each, a power of two of
+   * them, fold a share. Half of the blocks that fit read as fast as all; they end apart, and of
+   * several the last one reads what the others leave. */
+  int tree_parts(Size tiles, Size high, Size steps) const {
     const Size most = 1024 < AXES_TICKETS / tiles ? 1024 : AXES_TICKETS / tiles;
-    Split best = {1, 1e300};
-    for (Size share = 4; most; share *= 2) {
-      const Size parts = up(units, share);
-      if (parts > most) continue;
-      const double time =
-          (double)up(tiles * parts, slots) * ((double)share + 4) + (double)parts / 4;
-      if (time < best.time) best = {(int)parts, time};
-      if (parts == 1) break;
-    }
-    return best.blocks;
+    const Size resident = up((Size)multiprocessors * TREE_BLOCKS, 2);
+    const auto parts = [=](Size share) { return up(steps, share * high); };
+    const auto time = [=](Size share) {
+      const Size bytes = (share < steps ? share : steps) * tree_leaves(row.bytes) * row.bytes;
+      const Size many = parts(share), waves = up(tiles * many, resident);
+      const double last = (double)many * (double)row.state / (double)high;
+      return (double)waves * (double)(bytes + TREE_THREAD_BESIDE) + (double)bytes / 16 +
+             (many > 1 ? last + TREE_THREAD_BESIDE : 0);
+    };
+    Size least = 1;
+    if (!most) return 1;
+    while (parts(least) > most) least *= 2;
+    return (int)parts(best_share(least, steps, time));
   }
   /* From one line of at least so many elements to the next, or between the elements of one. */
   Size line_stride(Size least) const {
@@ -263,18 +280,14 @@ struct AxesCut : BriefCut {
     out.threads = TREE_FEW_THREADS;
     return true;
   }
-  /* How long warps take for parts of so many elements, with what begins and ends them. */
-  double time_by_warps(Size share) {
-    const Size parts = a.outputs * up(a.count, share), bytes = share < a.count ? share : a.count;
-    const Size waves = up(parts, (Size)multiprocessors * TREE_WARPS);
-    return (double)waves * (double)(bytes * row.bytes + TREE_PART_BESIDE);
-  }
-  /* A warp's parts are powers of two, and more of them, which end more evenly, where that costs
-   * next to nothing. */
+  /* A warp's parts, with what begins and ends them. */
   bool trees_by_warps(Size group) {
-    Size share = group;
-    for (Size next = 2 * group; next < 2 * a.count; next *= 2)
-      if (time_by_warps(next) < 0.98 * time_by_warps(share)) share = next;
+    Size share = best_share(group, a.count, [=](Size elements) {
+      const Size parts = a.outputs * up(a.count, elements);
+      const Size bytes = (elements < a.count ? elements : a.count) * row.bytes;
+      const Size waves = up(parts, (Size)multiprocessors * TREE_WARPS);
+      return (double)waves * (double)(bytes + TREE_PART_BESIDE);
+    });
     while (share < a.count && a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS)
       share *= 2;
     a.split = (int)up(a.count, share);
@@ -303,7 +316,7 @@ struct AxesCut : BriefCut {
     a.team = (int)(across ? wide : -wide);
     a.rows = (int)(TREE_THREADS / wide);
     a.tiles = up(a.outputs, wide);
-    a.split = tree_parts(a.tiles, (Size)multiprocessors * TREE_BLOCKS, up(steps, a.rows));
+    a.split = across ? tree_parts(a.tiles, a.rows, steps) : 1;
     const Size blocks = a.tiles * a.split;
     return take(is_native() ? row.tile : row.any, blocks < (1 << 30) ? blocks : 1 << 30,
                 a.split > 1 ? (size_t)((a.tiles * (a.split + 1)) * wide) : 0) &&

@@ -21,6 +21,7 @@ GPR_PROGRAM_KIND(FlatExact, "gpu/flat_kernels.cuh", nullptr, "flat_exact<F::Elem
 GPR_PROGRAM_KIND(SmallExact, "gpu/flat_kernels.cuh", nullptr, "small_exact<F::Element>");
 GPR_PROGRAM_KIND(FlatTree, "gpu/flat_kernels.cuh", nullptr, "flat_tree<F>");
 GPR_PROGRAM_KIND(Shallow, "gpu/axes_kernels.cuh", nullptr, "shallow<F>");
+GPR_PROGRAM_KIND(TwoRows, "gpu/axes_kernels.cuh", nullptr, "two<F>");
 GPR_PROGRAM_KIND(Tall, "gpu/axes_kernels.cuh", nullptr, "tall<F>");
 GPR_PROGRAM_KIND(Counted, "gpu/axes_kernels.cuh", nullptr, "counted<F>");
 GPR_PROGRAM_KIND(Packed, "gpu/axes_kernels.cuh", nullptr, "packed<F>");
@@ -168,27 +169,35 @@ template <class F, const char *RUN, class FROM> constexpr gpr_program *convert_p
  * doubles, they took 17, 15 and 14 µs, and 10, 10 and 11 as tiles; of 4096, 29, 28 and 43, and 26,
  * 33 and 46. Of 20 MiB, 100 rows of floats took 12 and 9 as brief ones, 500 of doubles 19 and 12 as
  * tiles; of 48 MiB 27 and 24, of 96 MiB 35 and 58. */
-template <class F> struct RowBytes {
-  static constexpr int size = sizeof(typename F::Element);
-  static constexpr int brief = size >= 4 ? 4096 : 0, staged = 1 << 20;
-  static constexpr int rows = size == 2 ? 4096 : 2048, run = size >= 8 ? 4096 : 1536;
-  static constexpr int columns = 2 << 20;
+template <class T> struct AnyRowBytes {
+  static constexpr int size = sizeof(T);
+  static constexpr int brief = size >= 4 ? 4096 : 0, staged = 1 << 20, staged_most = 4096;
+  static constexpr int rows = size == 2 ? 4096 : 2048, warp_rows = rows, tile_rows = 1024;
+  static constexpr int run = size >= 8 ? 4096 : 1536, columns = 2 << 20;
 };
-/* Of 2 KiB, cut, the variance of floats took 28 µs as rows and 14 as tile_rows, of 4 KiB of doubles
- * 46 and 28; of 8 KiB 15 and 16, of 16 KiB 22 and 29. */
-template <class T> struct RowBytes<PairMoments<T>> {
-  static constexpr int brief = 0, staged = 1 << 20, rows = 8192, columns = 0;
-  static constexpr int run = sizeof(T) >= 8 ? 4096 : 1536;
+template <class F> struct RowBytes : AnyRowBytes<typename F::Element> {};
+/* Variances. Of rows of 2 KiB that are cut out of longer ones, of floats, rows took 28 µs and
+ * tile_rows 14; of 4 KiB of doubles 46 and 28; of 8 KiB 15 and 16, of 16 KiB 22 and 29. Of 128 MiB,
+ * a warp each, of floats of 8 and 16 KiB rows took 68 and 56 µs and tile_rows 57 and 52, of doubles
+ * 87 and 66, and 63 and 52, of 32 KiB both as long. One behind the other, of floats of 2050 bytes
+ * and of 4 KiB rows_shared took 123 and 73 and tile_rows 93 and 64; of complex doubles of 528, 1040
+ * and 4096 bytes rows_shared 254, 280 and 181 and tile 195, 146 and 96, of 512 bytes rows_shared
+ * 153. */
+template <class T> struct RowBytes<PairMoments<T>> : AnyRowBytes<T> {
+  static constexpr int brief = 0, rows = 8192, warp_rows = 32768, columns = 0;
+  static constexpr int staged_most = sizeof(T) == 16 ? 512 : 2048;
+  static constexpr int tile_rows = sizeof(T) == 16 ? 8192 : sizeof(T) == 8 ? 4096 : 1024;
 };
-template <class T> struct RowBytes<PairSum<T>> {
+template <class T> struct RowBytes<PairSum<T>> : AnyRowBytes<T> {
   static constexpr int brief = sizeof(T) >= 4 ? 8192 : 0;
   static constexpr int staged = Same<T, double>::value ? 1024 : 1 << 20;
-  static constexpr int rows = sizeof(T) == 2 ? 8192 : 2048, run = sizeof(T) >= 8 ? 3072 : 1536;
+  static constexpr int rows = sizeof(T) == 2 ? 8192 : 2048, warp_rows = rows;
+  static constexpr int run = sizeof(T) >= 8 ? 3072 : 1536;
   static constexpr int columns = sizeof(T) >= 4 ? 48 << 20 : 24 << 20;
 };
-template <class T, bool GREATEST> struct RowBytes<Position<T, GREATEST>> {
-  static constexpr int brief = sizeof(T) >= 2 ? 8192 : 0, staged = 1 << 20, rows = 2048;
-  static constexpr int run = sizeof(T) >= 8 ? 4096 : 1536, columns = 12 << 20;
+template <class T, bool GREATEST> struct RowBytes<Position<T, GREATEST>> : AnyRowBytes<T> {
+  static constexpr int brief = sizeof(T) >= 2 ? 8192 : 0;
+  static constexpr int rows = 2048, warp_rows = rows, columns = 12 << 20;
 };
 
 template <class F> struct AxesKernels {
@@ -198,6 +207,7 @@ template <class F> struct AxesKernels {
     constexpr bool wide = sizeof(typename F::Element) >= 4 && few;
     AxesRow row = {};
     row.shallow = program_if<F, code::Shallow, few>();
+    row.two = program_if<F, code::TwoRows, (wide && IsTwo<F>::value)>();
     row.tall = program_if<F, code::Tall, (wide && IsTall<F>::value)>();
     row.counted = program_if<F, code::Counted, few>();
     row.packed = program_if<F, code::Packed, wide>();
@@ -222,7 +232,10 @@ template <class F> struct AxesKernels {
     row.tile_loads = TileShape<F>::loads;
     row.brief_bytes = RowBytes<F>::brief;
     row.staged_bytes = RowBytes<F>::staged;
+    row.staged_most = RowBytes<F>::staged_most;
     row.rows_bytes = RowBytes<F>::rows;
+    row.warp_rows_bytes = RowBytes<F>::warp_rows;
+    row.tile_rows_bytes = RowBytes<F>::tile_rows;
     row.run_bytes = RowBytes<F>::run;
     row.columns_bytes = RowBytes<F>::columns;
     row.strip_bytes = StripShape<typename F::Element>::bytes;
@@ -332,8 +345,8 @@ extern "C" int gpr_programs(gpr_program **to, int room) {
   }
   for (const gpr::AxesRow &row : gpr::tables.axes) {
     gpr_program *const kernels[] = {
-        row.shallow,  row.tall, row.counted, row.packed,   row.staged,    row.rows, row.columns,
-        row.segments, row.tile, row.any,     row.any_rows, row.tile_rows, row.brief};
+        row.shallow, row.two,      row.tall, row.counted, row.packed,   row.staged,    row.rows,
+        row.columns, row.segments, row.tile, row.any,     row.any_rows, row.tile_rows, row.brief};
     for (gpr_program *p : kernels) list.add(p);
     for (gpr_program *p : row.convert) list.add(p);
     for (gpr_program *p : row.convert_rows) list.add(p);

@@ -19,6 +19,7 @@ template <class C>
 __device__ __noinline__ void merge_warps(const gpr_axes_args *a, typename C::State *s, int x, int y,
                                          Slots<C> *slots) {
   int down = a->down;
+  if (down == AXES_THREADS) return merge_block<C>(*s, *slots);
   if (a->across == 1 && down % GPR_WARP == 0) {
     Move<C>::merge_lanes(*s, GPR_WARP);
     y = y % GPR_WARP ? AXES_THREADS : y / GPR_WARP;
@@ -115,7 +116,8 @@ __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
       if (!is_last_of((uint32_t *)a.scratch + tile, a.split)) break;
       C::open(s);
       if (mine && y < a.split)
-        Move<C>::merge_all(s, partial + y * wide, (a.split - y + down - 1) / down, down * wide);
+        Move<C>::merge_all(s, partial + y * wide, (a.split - y + down - 1) / down,
+                           down * wide * (int64_t)sizeof s);
     }
   }
 }

@@ -146,12 +146,11 @@ struct TileCut : Cut {
                 a.split > 1 ? (size_t)(blocks * a.neighbours * a.beyond) : 0);
   }
   /* Long rows whose elements, and their masks, lie side by side. */
-  enum { ROW_BYTES = 1024 };
   bool tile_rows() {
     const int d = inner();
     gpr_program *program = is_native() ? row.tile_rows : nullptr;
     if (!is_native() && !a.swap && !a.unaligned) program = row.convert_rows[a.from];
-    const Size least = a.count > a.shape[d] ? row.run_bytes : ROW_BYTES;
+    const Size least = a.count > a.shape[d] ? row.run_bytes : row.tile_rows_bytes;
     if (!program || a.starts || a.strides[d] != a.from_bytes ||
         (a.where && a.where_strides[d] != 1) || (a.shape[d] * a.from_bytes < least && !wanted))
       return false;

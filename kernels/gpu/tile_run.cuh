@@ -87,7 +87,7 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
     }
   }
   __device__ __forceinline__ bool masked(int64_t r) const {
-    return a.where && where[a.boxed > 1 ? table->where[r] : r * where_stride] == 0;
+    return where[a.boxed > 1 ? table->where[r] : r * where_stride] == 0;
   }
   __device__ __forceinline__ int64_t index_of(int64_t r) const {
     return index + (a.boxed > 1 ? table->index_at((int)r) : r * place);
@@ -146,10 +146,12 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
   __device__ __forceinline__ uint32_t counted(const T (&x)[U], int64_t r, int down,
                                               int left) const {
     uint32_t valid = left < U ? (1u << left) - 1 : ~0u >> (32 - U);
-    if (a.where)
+    if (a.where) {
+      uint32_t gone = 0; /* apart, or each byte would wait for the one before */
 #pragma unroll
-      for (int u = 0; u < U; u++)
-        if ((valid >> u & 1) && masked(r + u * down)) valid &= ~(1u << u);
+      for (int u = 0; u < U; u++) gone |= (uint32_t)masked(u < left ? r + u * down : r) << u;
+      valid &= ~gone;
+    }
     if (a.skip)
 #pragma unroll
       for (int u = 0; u < U; u++)

@@ -26,11 +26,13 @@ __device__ __forceinline__ void fold_block(Branch<typename OP::State> *node, int
 /* The node of some neighbours in memory, which lie `wide` apart, several at a time. */
 template <class OP>
 __device__ __noinline__ void fold_nodes(const Branch<typename OP::State> *from, int64_t first,
-                                        int64_t stop, int wide, Branch<typename OP::State> *to) {
+                                        int64_t stop, int wide, typename OP::State *near,
+                                        Branch<typename OP::State> *to) {
   typedef typename OP::State A;
   constexpr int many = sizeof(A) <= 8 ? 16 : sizeof(A) <= 32 ? 8 : 2;
-  A stack[OP::DEPTH];
-  Waiting<OP> waiting = {stack, 0};
+  A far[OP::DEPTH];
+  Waiting<OP> waiting = {{near, far}, 0};
+  Apart<OP> how;
   *to = nothing<OP>();
   int64_t done = 0;
 #pragma unroll 1
@@ -43,21 +45,22 @@ __device__ __noinline__ void fold_nodes(const Branch<typename OP::State> *from, 
     }
 #pragma unroll 1
     for (int j = 0; j < many; j++)
-      if (some[j].there) waiting.push(some[j].value, done++);
+      if (some[j].there) waiting.push(some[j].value, done++, how);
   }
-  if (done) *to = {waiting.all(), 1};
+  if (done) *to = {waiting.all(how), 1};
 }
 
 /* Of `many` neighbouring parts' nodes the roots for `wide` outputs: node[column] of the first row,
  * by a thread for an output and some of the parts. */
 template <class OP>
 __device__ __noinline__ void fold_parts(const Branch<typename OP::State> *from, int64_t many,
-                                        int wide, Branch<typename OP::State> *node) {
+                                        int wide, typename OP::State *near,
+                                        Branch<typename OP::State> *node) {
   const int column = threadIdx.x % wide, row = threadIdx.x / wide, rows = OP::THREADS / wide;
   int64_t each = 1;
   while (each * rows < many) each *= 2;
   const int64_t first = row * each, stop = first + each < many ? first + each : many;
-  fold_nodes<OP>(from + column, first, stop, wide, &node[row * wide + column]);
+  fold_nodes<OP>(from + column, first, stop, wide, near, &node[row * wide + column]);
   fold_block<OP>(node, column, row, wide, rows, true);
 }
 
@@ -75,7 +78,8 @@ struct TreeCut {
  * them: it has the roots then. The last of a group folds the group's nodes before. */
 template <class OP>
 __device__ __forceinline__ bool is_last_with_roots(const TreeCut &cut, int64_t part, int64_t tile,
-                                                   int wide, Branch<typename OP::State> *node) {
+                                                   int wide, typename OP::State *near,
+                                                   Branch<typename OP::State> *node) {
   typedef Branch<typename OP::State> B;
   const int64_t groups = quotient_of(cut.split + cut.group - 1, cut.group);
   uint32_t *const ticket = (uint32_t *)cut.scratch + tile * (groups > 1 ? groups + 1 : 1);
@@ -87,12 +91,12 @@ __device__ __forceinline__ bool is_last_with_roots(const TreeCut &cut, int64_t p
     const int64_t group = quotient_of(part, cut.group), first = group * cut.group;
     many = first + cut.group < cut.split ? cut.group : cut.split - first;
     if (!is_last_of(ticket + 1 + group, (int)many)) return false;
-    fold_parts<OP>(of_parts + first * wide, many, wide, node);
+    fold_parts<OP>(of_parts + first * wide, many, wide, near, node);
     if (threadIdx.x < wide) of_groups[group * wide + threadIdx.x] = node[threadIdx.x];
     of_parts = of_groups, many = groups;
   }
   if (!is_last_of(ticket, (int)many)) return false;
-  fold_parts<OP>(of_parts, many, wide, node);
+  fold_parts<OP>(of_parts, many, wide, near, node);
   return true;
 }
 
@@ -100,11 +104,14 @@ __device__ __forceinline__ bool is_last_with_roots(const TreeCut &cut, int64_t p
 template <class OP, class X, class ARGS, class Finish>
 __device__ __forceinline__ void fold_by_threads(const ARGS &a, const TreeCut &cut,
                                                 const Finish &finish) {
-  typedef Branch<typename OP::State> B;
+  typedef typename OP::State A;
+  typedef Branch<A> B;
   constexpr int of_warp = OP::IS_AHEAD ? GPR_WARP * OP::RUN * OP::LEAF : 0;
   constexpr int ahead = OP::THREADS / GPR_WARP * of_warp, nodes = OP::THREADS * (int)sizeof(B);
   __shared__ uint4 shared[((ahead > nodes ? ahead : nodes) + 15) / 16];
+  __shared__ uint4 room[OP::THREADS / GPR_WARP][(Nodes<OP>::ROOM * sizeof(A) + 15) / 16];
   B *const node = (B *)shared;
+  A *const near = (A *)room[warp_of()] + lane_of();
   const int t = threadIdx.x, high = (int)cut.rows;
   const int wide = (int)(cut.team > 0 ? cut.team : -cut.team);
   const int x = cut.team > 0 ? t % wide : t / high, y = cut.team > 0 ? t / wide : t % high;
@@ -119,13 +126,13 @@ __device__ __forceinline__ void fold_by_threads(const ARGS &a, const TreeCut &cu
       while (share * high * cut.split < operands.count) share *= 2;
       const int64_t first = (part * high + y) * share;
       const int64_t stop = first + share < operands.count ? first + share : operands.count;
-      root = fold_by_thread<OP>(operands, first, stop, (char *)shared + of_warp * warp_of());
+      root = fold_by_thread<OP>(operands, first, stop, near, (char *)shared + of_warp * warp_of());
     }
     __syncthreads();
     if (is_there) node[y * wide + x] = root;
     fold_block<OP>(node, x, y, wide, high, is_there);
     __syncthreads();
-    if (cut.split == 1 || is_last_with_roots<OP>(cut, part, tile, wide, node)) {
+    if (cut.split == 1 || is_last_with_roots<OP>(cut, part, tile, wide, near, node)) {
       const int64_t of = tile * wide + t;
       if (t < wide && of < a.outputs) finish(of, &node[t]);
     }

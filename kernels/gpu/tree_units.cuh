@@ -24,28 +24,45 @@ __device__ __forceinline__ void join(Branch<typename OP::State> &left,
   if (right.there) OP::combine_apart(&left.value, &right.value, &left.value);
 }
 
-/* Nodes that wait for their right sibling, as a counter counts. The stack is the caller's, or the
- * count beside it would be in memory too. */
+/* --- nodes that wait ----------------------------------------------------------------------------
+ */
+
+/* A stack of them: of the first levels, for which there is room, in shared memory, a lane beside
+ * the next one; of all in the caller's array, or the count beside it would be in memory too. What
+ * local memory is told goes on to the second cache: of columns of 24-byte states as much as all
+ * that was read. */
+enum { NEAR_BYTES = 6 << 10 }; /* of a warp; eight levels are enough */
+template <class OP> struct Nodes {
+  typedef typename OP::State A;
+  enum { FIT = NEAR_BYTES / (GPR_WARP * (int)sizeof(A)), NEAR = FIT > 8 ? 8 : FIT };
+  enum { ROOM = NEAR > 0 ? NEAR *GPR_WARP : 1 }; /* of a warp, in nodes */
+  A *near, *far;                                 /* this lane's, GPR_WARP apart; all levels */
+  __device__ __forceinline__ A get(int level) const {
+    return level < NEAR ? near[level * GPR_WARP] : far[level];
+  }
+  __device__ __forceinline__ void put(int level, const A &value) const {
+    if (level < NEAR)
+      near[level * GPR_WARP] = value;
+    else
+      far[level] = value;
+  }
+};
+
+/* Those of one thread, which wait for their right sibling as a counter counts. */
 template <class OP> struct Waiting {
   typedef typename OP::State A;
-  A *stack;
+  Nodes<OP> nodes;
   int count;
   /* The next node, which as many like it came before. */
-  __device__ __forceinline__ void push(A &value, int64_t before) {
+  template <class How> __device__ __forceinline__ void push(A value, int64_t before, How &how) {
 #pragma unroll 1
-    for (; before & 1; before >>= 1) {
-      --count;
-      OP::combine_apart(stack + count, &value, &value);
-    }
-    stack[count++] = value;
+    for (; before & 1; before >>= 1) value = how(nodes.get(--count), value);
+    nodes.put(count++, value);
   }
-  __device__ __forceinline__ A all() {
-    A value = stack[--count];
+  template <class How> __device__ __forceinline__ A all(How &how) {
+    A value = nodes.get(--count);
 #pragma unroll 1
-    while (count) {
-      --count;
-      OP::combine_apart(stack + count, &value, &value);
-    }
+    while (count) value = how(nodes.get(--count), value);
     return value;
   }
 };
@@ -287,14 +304,18 @@ __device__ __forceinline__ typename OP::State fold_next(const X &x, int64_t (&at
   return fold_own<OP, half>(x, leaves, i);
 }
 
-/* `places`: room for a run of each of the warp's threads, if there is some. */
+/* `near`: this lane's room for nodes. `places`: room for a run of each of the warp's threads, if
+ * there is some. */
 template <class OP, class X>
 __device__ __forceinline__ Branch<typename OP::State> fold_by_thread(const X &x, int64_t first,
-                                                                     int64_t stop, char *places) {
+                                                                     int64_t stop,
+                                                                     typename OP::State *near,
+                                                                     char *places) {
   constexpr int times = OP::RUN / OP::LEAVES;
   typedef typename OP::State A;
-  A stack[OP::DEPTH];
-  Waiting<OP> waiting = {stack, 0};
+  A far[OP::DEPTH];
+  Waiting<OP> waiting = {{near, far}, 0};
+  Inline<OP> how;
   Ahead<OP, X> ahead = {x, places, {}, 0};
   if (first >= stop) return nothing<OP>();
   const bool is_ahead = OP::IS_AHEAD && x.is_direct() && !x.is_packed(0);
@@ -318,14 +339,14 @@ __device__ __forceinline__ Branch<typename OP::State> fold_by_thread(const X &x,
         const A next = fold_next<OP>(x, at, left, i + half);
         value = half ? OP::combine(value, next) : next;
       }
-      waiting.push(value, done / times);
+      waiting.push(value, done / times, how);
     }
     if (runs) continue;
     value = fold_some<OP, OP::LEAVES>(x, i, stop);
-    waiting.push(value, done);
+    waiting.push(value, done, how);
     i += OP::LEAVES, done++;
   }
-  return {waiting.all(), 1};
+  return {waiting.all(how), 1};
 }
 
 GPR_CLOSE

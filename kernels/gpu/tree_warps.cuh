@@ -28,7 +28,6 @@ __device__ __forceinline__ A joined(int mask, const A &own, const A &other, How 
 
 /* --- groups --------------------------------------------------------------------------------- */
 
-enum { NEAR_BYTES = 6 << 10 }; /* of shared memory, for nodes that wait; eight levels are enough */
 template <class OP> struct RowsOf {
   enum { PACKET = OP::PACKET, ROWS = OP::ROWS, ROW = GPR_WARP * PACKET, GROUP = ROWS * ROW };
 };
@@ -231,21 +230,11 @@ __device__ __forceinline__ typename OP::State fold_anywhere(const X &x, int64_t 
 template <class OP> struct LanesWaiting {
   typedef typename OP::State A;
   enum { FIRST = (int)OP::ROWS % GPR_WARP ? (int)OP::ROWS : 1 };
-  enum { FIT = NEAR_BYTES / (GPR_WARP * (int)sizeof(A)), NEAR = FIT > 8 ? 8 : FIT };
-  A *near, *far; /* this lane's of the first levels in shared memory, GPR_WARP apart; all levels */
+  Nodes<OP> nodes;
   uint32_t groups;
 
   static __device__ __forceinline__ int after(int mask) {
     return mask == GPR_WARP / 2 ? 1 : 2 * mask;
-  }
-  __device__ __forceinline__ A get(int level) const {
-    return level < NEAR ? near[level * GPR_WARP] : far[level];
-  }
-  __device__ __forceinline__ void put(int level, const A &value) {
-    if (level < NEAR)
-      near[level * GPR_WARP] = value;
-    else
-      far[level] = value;
   }
   /* What a next group's node becomes by those that wait for it. */
   template <class How> __device__ __forceinline__ A with(A value, How &how) const {
@@ -253,13 +242,13 @@ template <class OP> struct LanesWaiting {
 #pragma unroll 1
     for (uint32_t before = groups; before & 1; before >>= 1, mask = after(mask)) {
       const bool right = lane_of() & mask;
-      const A left = get(--top), send = either(right, left, value);
+      const A left = nodes.get(--top), send = either(right, left, value);
       value = joined(mask, either(right, value, left), shuffle_xor(send, mask), how);
     }
     return value;
   }
   __device__ __forceinline__ void push(const A &value) {
-    put(__popc(groups & (groups + 1)), value);
+    nodes.put(__popc(groups & (groups + 1)), value);
     groups++;
   }
   /* The node of all, in every lane: of those that wait, and of a last one, cut, of which the lanes
@@ -270,7 +259,7 @@ template <class OP> struct LanesWaiting {
     for (uint32_t left = groups; left; left >>= 1, mask = after(mask)) {
       const bool right = lane_of() & mask, waits = left & 1;
       if (!waits && !there) continue;
-      const A before = waits ? get(--top) : value;
+      const A before = waits ? nodes.get(--top) : value;
       value = joined(mask, either(right, value, before),
                      shuffle_xor(either(right, before, value), mask), how,
                      (waits && !right) || there >> (lane_of() | mask) & 1);
@@ -342,7 +331,7 @@ __device__ __forceinline__ Branch<typename OP::State> fold_by_warp(const X &x, i
   typedef typename OP::State A;
   constexpr int all = RowsOf<OP>::GROUP;
   A far[OP::DEPTH], node = OP::identity();
-  LanesWaiting<OP> waiting = {near, far, 0};
+  LanesWaiting<OP> waiting = {{near, far}, 0};
   if (first >= stop) return nothing<OP>();
   int64_t i = first;
 #pragma unroll 1
@@ -378,8 +367,7 @@ template <class OP, class X, class ARGS, class Finish>
 __device__ __forceinline__ void fold_by_warps(const ARGS &a, const WarpsCut &cut,
                                               const Finish &finish) {
   typedef typename OP::State A;
-  constexpr int levels = LanesWaiting<OP>::NEAR > 0 ? LanesWaiting<OP>::NEAR : 1;
-  __shared__ uint4 near[(levels * GPR_WARP * sizeof(A) + 15) / 16];
+  __shared__ uint4 near[(Nodes<OP>::ROOM * sizeof(A) + 15) / 16];
   for (int64_t b = blockIdx.x; b < a.outputs * cut.split; b += gridDim.x) {
     const int64_t o = quotient_of(b, cut.split), part = b - o * cut.split;
     const X x(a, o);

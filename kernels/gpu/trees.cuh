@@ -16,8 +16,9 @@ enum { TREE_THREADS = 64, TREE_BLOCKS = 8, TREE_WARPS = 20, TREE_FEW_BLOCKS = 8 
 /* Of rows of more than 4 KiB a block has room for so many, or warps fold them. */
 enum { TREE_STAGED_THREADS = 128, TREE_STAGED_BLOCKS = 4, TREE_STAGED_LEAST = 2 };
 enum { TREE_WARPS_LEAST = 512, TREE_ACROSS = 32 };
-/* What a warp could read while a part begins and ends, in bytes; as users' operators have it. */
-enum { TREE_PART_BESIDE = 12 << 10 };
+/* What a warp could read while a part begins and ends, and a thread of a block, in bytes; as users'
+ * operators have it. */
+enum { TREE_PART_BESIDE = 12 << 10, TREE_THREAD_BESIDE = 192 };
 /* Leaves of a thread's run, as registers have room for; the same where there are few. */
 GPR_CONSTEXPR int tree_run(int bytes) { return bytes <= 4 ? 32 : 128 / bytes; }
 GPR_CONSTEXPR int tree_leaves(int bytes) { return bytes < 16 ? 8 : 4; }
