@@ -73,3 +73,21 @@ def test_the_digest_is_of_every_source():
     suffixes = {path.suffix for room in rooms for path in room.rglob("*") if path.is_file()}
     assert suffixes == gpu_record.SUFFIXES
     assert len(gpu_record.digest()) == 64
+
+
+@pytest.mark.parametrize("line", ["not there\n", "int", "  int twice;\n"])
+def test_what_came_since_is_one_line(line):
+    with pytest.raises(ValueError, match="not one line"):
+        gpu_record.without("  int twice;\n  int twice;\n  int once;\n", line)
+    assert gpu_record.without("  int once;\n", "  int once;\n") == ""
+
+
+def test_what_came_since_is_said_and_changes_the_digest():
+    if not (gpu_record.ROOT / "csrc").is_dir():
+        pytest.skip("the sources are not beside the tests")
+    assert set(gpu_record.SINCE) <= {
+        path.relative_to(gpu_record.ROOT).as_posix()
+        for room in ("csrc", "kernels")
+        for path in (gpu_record.ROOT / room).rglob("*")
+    }
+    assert (gpu_record.digest() == gpu_record.digest(gpu_record.SINCE)) == (not gpu_record.SINCE)

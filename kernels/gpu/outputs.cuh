@@ -72,6 +72,7 @@ template <class T> struct Move<PairSum<T>> {
     bool lost = s.part[p].used;
 #pragma unroll
     for (int u = 0; u < N; u++) {
+      clear(next[u]);
       if (u >= count) continue;
       const Real &real = after(from, u * bytes)->part[p];
       next[u] = real.sum;
