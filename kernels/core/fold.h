@@ -9,13 +9,13 @@
  * accumulator  what an engine folds into. An exact fold has many: a superaccumulator, doubles that
  *              carry their errors, integers that count units. They are an engine's own affair.
  * superaccumulator   an integer of fixed point, wide enough for every sum: certain, in any order.
- * bin          doubles that catch all numbers below a power of two without error (gpu/windows.cuh).
+ * bin          doubles that catch all numbers below a power of two without error (cpu/bins.h).
  * certificate  what such an accumulator knows at its end: that nothing was lost. Without it the
  *              elements are folded again into what is certain, the fallback.
  * TwoSum, TwoProd    an addition, a product and what it was rounded by (error_free.h); what keeps
  *              both parts is a double-double.
  * batched      many outputs at a time; segmented: of lengths that differ.
- * variance     of numbers; `spread` is of exponents, but in names older than this page.
+ * variance     of numbers; `spread` in names stands for it and for its root.
  *
  * Value        what finish() sees, and all that it sees, of whichever accumulator: so an operator
  *              is written once, and no engine knows one from another.

@@ -33,7 +33,8 @@ struct BriefCut : TileCut {
   }
   /* Elements of a lane, of which it does not have long. */
   Size each() const { return 16 * (Size)row.brief_loads; }
-  /* Enough of them for all threads, none of which has long to do. */
+  /* Enough of them for a quarter of all threads, none of which has long to do; slots are the blocks
+   * that fit. */
   bool is_enough(Size slots) const {
     const Size threads = a.outputs / a.neighbours * a.across * a.down;
     return a.count <= each() * a.down && 4 * threads >= slots * AXES_THREADS;

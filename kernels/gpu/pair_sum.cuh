@@ -234,7 +234,7 @@ __device__ __forceinline__ void round_sum(RealSum<R> &s, int64_t n, T *out) {
 /* --- the fold ------------------------------------------------------------------------------------
  */
 
-/* operators.h's ExactFold in the states of this file. */
+/* exact_sum.h's ExactFold in the states of this file. */
 template <class T> struct PairSum : FreeFold<T> {
   typedef typename Traits<typename RealOf<T>::type>::Wide Real;
   static constexpr int parts = Traits<T>::kind == KIND_COMPLEX ? 2 : 1;

@@ -16,9 +16,9 @@ struct AxesCut : BriefCut {
     return is_taken;
   }
 
-  /* Columns of a few rows, enough of them for all threads, that fill half of their strips or more:
-   * of 2 to 40 rows of 5 floats each, which fill five eighths, they took a third to all of brief's
-   * time on an H200. */
+  /* Columns of a few rows, enough of them for threads of all blocks, that fill half of their strips
+   * or more: of 2 to 40 rows of 5 floats each, which fill five eighths, they took a third to all of
+   * brief's time on an H200. */
   bool shallow() {
     if (!a.kept || a.reduced != 1 || a.count > FEW_MOST || a.strides[a.kept - 1] != row.bytes)
       return false;

@@ -65,7 +65,8 @@ struct TileCut : Cut {
     for (Size h = down; h > 1; h /= 2) halves += 1.5;
     return (each > 1 ? each : 1) * idle * (1 + halves * (double)down / (double)a.count);
   }
-  /* Few neighbours, and many of such few: those of a warp come together without a barrier. */
+  /* Few outputs side by side, and many such groups: a group's lanes are in one warp, and come
+   * together without a barrier. */
   void set_warps(Size width, Size count) {
     const Size groups = a.outputs / width;
     a.neighbours = (int)width;
