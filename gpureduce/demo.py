@@ -48,7 +48,10 @@ def _earth() -> Array:
     try:
         package = importlib.resources.files(_PACKAGE.replace("-", "_"))
     except ModuleNotFoundError:
-        sys.exit(f"the demo's data comes with {_PACKAGE}: pip install {_PACKAGE}")
+        sys.exit(
+            f"gpureduce: demo: its second file comes with {_PACKAGE}: pip install {_PACKAGE}, or "
+            "install gpureduce as '.[demo]'"
+        )
     print(f"{_FILE} of {_PACKAGE} {importlib.metadata.version(_PACKAGE)}")
     with importlib.resources.as_file(package / "data" / _FILE) as path:
         return np.loadtxt(path, usecols=range(4, 21))  # after the date
@@ -56,6 +59,8 @@ def _earth() -> Array:
 
 def _read(path: str) -> Array:
     table, header = (files.load(path), "") if path.endswith(".npy") else tables.read(path)
+    if not path.endswith(".npy"):
+        table = table.astype(np.float64)
     if table.dtype.kind not in "biuf":
         raise ValueError(f"{path} is of {table.dtype}; the demo compares real numbers")
     if np.isnan(table).all():

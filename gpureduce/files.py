@@ -115,7 +115,10 @@ def _array(given: argparse.Namespace) -> Array:
     if given.key:
         raise ValueError(f"--key is of .npz files, and {path} is none")
     if tables.is_table(path):
-        return tables.checked(path, tables.read(path)[0])
+        table, header = tables.read(path)
+        if header:
+            print(f"{path}: the first line is taken as a header: {header[:60]}", file=sys.stderr)
+        return tables.checked(path, table)
     if not _is_npy(path):
         raise ValueError(f"{path} is no .npy file; raw numbers need their --dtype")
     return load(path, "r")

@@ -77,8 +77,8 @@ def _earth() -> Earth:
     if found is None or found.origin is None:
         rows = 2160
         print(
-            f"{PACKAGE} is not installed (pip install {PACKAGE}): this is no Earth, but noise in "
-            "continents of its size, a hundredth of the cells\n"
+            f"{PACKAGE} is not installed (pip install {PACKAGE}): these continents are made up by "
+            "random numbers, in a hundredth of the cells of the real map\n"
         )
         return _of(_imagined(rows), 90 - (np.arange(rows) + 0.5) * 180 / rows)
     path = Path(found.origin).with_name("globe_combined_mask_compressed.npz")

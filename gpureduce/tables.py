@@ -11,9 +11,10 @@ _SUFFIXES = (".csv", ".tsv", ".txt")
 _MISSING = {"", "nan", "na", "n/a", "null", "none", "-"}
 
 
-def read(path: str) -> tuple[NDArray[np.float64], str]:
-    """The numbers, and the header line or "". Empty cells and NA are NaN; a cell of text, a date
-    or a row of another length is an error with its place. # begins a comment."""
+def read(path: str) -> tuple[NDArray[Any], str]:
+    """Numbers, int64 where all are whole and fit, else float64, and the header line or "". Empty
+    cells and NA are NaN; a cell of text, a date or a row of another length is an error with its
+    place. # begins a comment."""
     with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
         lines = [(n, line) for n, line in enumerate(file, 1) if line.strip(" \r\n")]
     lines = [(n, line) for n, line in lines if not line.lstrip().startswith("#")]
@@ -27,6 +28,8 @@ def read(path: str) -> tuple[NDArray[np.float64], str]:
     header = ""
     if any(rows[0][1]) and not any(map(_is_number, rows[0][1])):
         header, rows = lines[0][1].strip(), rows[1:]
+    if rows and all(len(row[1]) == len(rows[0][1]) and all(map(_is_whole, row[1])) for row in rows):
+        return np.array([[int(cell) for cell in row[1]] for row in rows]), header
     return np.array([_numbers(path, row, rows[0]) for row in rows]), header
 
 
@@ -50,7 +53,11 @@ def _is_number(cell: str) -> bool:
         float(cell)
     except ValueError:
         return False
-    return bool(re.search(r"\d|inf|nan", cell, re.I))
+    return bool(re.search(r"\d|inf|nan", cell, re.I)) and "_" not in cell
+
+
+def _is_whole(cell: str) -> bool:
+    return bool(re.fullmatch(r"[+-]?\d{1,19}", cell)) and -(1 << 63) <= int(cell) < 1 << 63
 
 
 def _numbers(path: str, row: tuple[int, list[str]], first: tuple[int, list[str]]) -> list[float]:

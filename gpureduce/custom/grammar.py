@@ -196,7 +196,8 @@ class _Parser:
             return (self._for(),)
         found = self.simple()
         if self.token.kind not in (";", "end") and not self.follows("}"):
-            raise self.wrong(f"the statement should end before {_shown(self.token)}")
+            hint = "; a choice is x ? y : z" if self.follows("if") else ""
+            raise self.wrong(f"the statement should end before {_shown(self.token)}{hint}")
         return found
 
     def _if(self) -> If:

@@ -26,7 +26,10 @@ def inputs_of(text: str | None) -> tuple[Input, ...] | None:
         if match[1] in {i.name for i in found}:
             raise OperatorError(f"inputs: {match[1]} is there twice")
         if match[1] in ("i", "I") or match[1] in CONSTANTS or in_c(match[1]):
-            raise OperatorError(f"inputs: {match[1]} means something else in the text")
+            raise OperatorError(
+                f"inputs: {match[1]} means something else in the text, as i, I, C's words and "
+                "math.h's names do: give the input another name"
+            )
         if len(shape) > 2 or 0 in shape or (shape and max(shape) > 64):
             raise OperatorError(f"inputs: {one.strip()} has one or two lengths, from 1 to 64")
         found.append(Input(match[1], shape))

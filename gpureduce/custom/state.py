@@ -146,7 +146,10 @@ def _checked(found: Sequence[tuple[str, DTypeLike, tuple[int, ...]]]) -> State:
         if name in {field.name for field in fields}:
             raise OperatorError(f"state: {name} is there twice")
         if name in ("a", "b", "i", "I") or name in CONSTANTS or in_c(name):
-            raise OperatorError(f"state: {name} means something else in the text")
+            raise OperatorError(
+                f"state: {name} means something else in the text, as a, b, i, I, C's words and "
+                "math.h's names do: give the field another name"
+            )
         fields.append(Field(name, kind, shape))
     if not fields:
         raise OperatorError("state: it has no field")
