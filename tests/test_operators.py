@@ -236,6 +236,29 @@ def test_initial_stands_left_of_all():
         affine([2.0], [1.0], initial=(3.0,))
 
 
+@pytest.mark.parametrize("given", ["initial", "identity"])
+@pytest.mark.parametrize(("value", "error"), [(300, OverflowError), (np.nan, ValueError)])
+def test_a_state_of_integers_takes_what_fits(given, value, error):
+    texts = {"combine": "a + b", "identity": 0}
+    with pytest.raises(error):
+        if given == "identity":
+            gpureduce.Operator("i1", **(texts | {given: value}))(np.ones(2, "i1"))
+        gpureduce.Operator("i1", **texts)(np.ones(2, "i1"), initial=value)
+    assert gpureduce.Operator("i1", **texts)(np.ones(2, "i1"), initial=-128) == -126
+
+
+def test_as_many_dimensions_as_numpy_has():
+    plus, shape = gpureduce.Operator("f8", combine="a + b", identity=0.0), (1,) * 62 + (2, 3)
+    a = np.arange(6.0).reshape(shape)
+    assert plus(a) == 15 and plus(a, where=a > 1) == 14 and plus(a, axis=63).shape == shape[:-1]
+    both = gpureduce.Operator("f8", combine="a + b", inputs="x, y", lift="x * y", identity=0.0)
+    assert both(a, np.ones(3), axis=-1).ravel().tolist() == [3, 12]
+    with pytest.raises(ValueError, match="do not go together"):
+        both(a, np.ones(2))
+    with pytest.raises(TypeError, match=r"axis is None, an int or a tuple of ints, not 1\.0"):
+        plus(a, axis=1.0)
+
+
 def test_nothing_to_reduce():
     plain, minus = made("two sum"), Operator("f8", combine="a - b")
     assert plain([]) == 0 and plain(np.empty((2, 0)), axis=1).tolist() == [0, 0]

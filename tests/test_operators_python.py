@@ -350,6 +350,20 @@ found = [lambda a, b: math.sqrt(a * a + b * b), lambda a, b: np.maximum(a, b), *
 """
 
 
+def test_choices_that_double_come_to_an_end(tmp_path):
+    text = "def found(a, b):\n    t, u = (a, b), (b, a)\n"
+    text += "    for k in range(40):\n        t, u = (t, t), (u, u)\n"
+    with pytest.raises(OperatorError, match="numbers to choose from"):
+        gpureduce.operator(
+            from_file(tmp_path, f"{text}    v = t if a > b else u\n    return a\n").found
+        )
+
+
+def test_a_finish_of_nothing():
+    with pytest.raises(OperatorError, match="it names no result"):
+        gpureduce.operator(finish=lambda a: {})(lambda a, b: a + b)(np.ones(3))
+
+
 def test_ways_that_double_come_to_an_end(tmp_path):
     one = "    if a > {0}:\n        if b > {0}:\n            return a\n        t += 1\n"
     text = "def found(a, b):\n    t = 0.0\n" + "".join(one.format(k) for k in range(40))

@@ -261,6 +261,32 @@ def test_operators_along_several_axes(axes):
     assert bits(finish(whole)) == bits(leaky(x, axis=axes))
 
 
+def test_partials_of_operators_merge_with_masked_ones():
+    """Of an identity that two of them are not: 0 / 0."""
+    rng = generator("masked operators")
+    operator = gpureduce.Operator(
+        "n: i8, mean: f8",
+        lift="n = 1; mean = x",
+        combine="n = a.n + b.n; mean = a.mean + (b.mean - a.mean) * b.n / n",
+        identity=(0, 0.0),
+        finish="mean",
+    )
+    x, where = rng.standard_normal(200), rng.random(200) < 0.5
+    where[:100] = True
+    parts = [
+        partials(x[:100], operator),
+        partials(x[100:], operator, where=where[100:], offset=100),
+    ]
+    assert finish(merge(parts)) == operator(x, where=where)
+    held = gpureduce.Accumulator(operator)
+    held.add(x[:70], where=where[:70])
+    held.add(x[70:150], where=where[70:150])
+    held.add(x[150:], where=where[150:])
+    assert held.result() == operator(x, where=where)
+    with pytest.raises(TypeError, match="takes no dtype"):
+        partials(x, operator, dtype="f4")
+
+
 def test_operators_are_pickled(tmp_path):
     leaky = gpureduce.Operator(**OWN["leaky"])
     x = generator("own accumulator").standard_normal(30)

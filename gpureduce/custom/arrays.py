@@ -60,7 +60,10 @@ def axes_of(axis: Any, dims: int) -> tuple[int, ...]:
     """All forms of axis=."""
     if axis is None:
         return tuple(range(dims))
-    return tuple(np.lib.array_utils.normalize_axis_tuple(axis, dims, "axis"))
+    try:
+        return tuple(np.lib.array_utils.normalize_axis_tuple(axis, dims, "axis"))
+    except TypeError:
+        raise TypeError(f"axis is None, an int or a tuple of ints, not {axis!r}") from None
 
 
 def one_axis(name: str, axis: Any, dims: int) -> int:

@@ -75,10 +75,12 @@ class Functions:
             return dict(zip((f.name for f in state.fields), held, strict=True))
         source = self.finished
         value = translate(source, graph, [_record(state, "a", held)])
-        if not isinstance(value, dict):
-            value = {"": value}
-        else:
+        if isinstance(value, dict):
+            if not value:
+                raise source.wrong(source.tree(), "finish: it names no result")
             check_names(value)
+        else:
+            value = {"": value}
         found: dict[str, Held] = {}
         for name, one in value.items():
             if isinstance(one, Tuple | Record | Array):

@@ -153,6 +153,18 @@ def constants(graph: Graph, state: State, given: Any) -> list[Held]:
     return [_constant(graph, f, value) for f, value in zip(state.fields, values, strict=True)]
 
 
+def _check_whole(items: Sequence[Any], field: Field) -> None:
+    import numpy as np
+
+    info = np.iinfo(field.kind.dtype)
+    for item in items:
+        if item != item:
+            raise ValueError(f"{item!r}: {field.name or 'the state'} is an integer")
+        if not info.min <= item <= info.max:
+            what = field.name or "the state"
+            raise OverflowError(f"{item!r}: {what} is of {info.dtype}, {info.min} to {info.max}")
+
+
 def _constant(graph: Graph, field: Field, value: Any) -> Held:
     import numpy as np
 
@@ -165,6 +177,8 @@ def _constant(graph: Graph, field: Field, value: Any) -> Held:
         raise OperatorError(f"{value!r}: {field.name or 'the state'} has the shape {field.shape}")
     plain = array.astype(np.float64) if array.dtype.kind == "V" else array
     items = np.broadcast_to(plain, field.shape).reshape(-1).tolist()
+    if field.kind.dtype.kind in "iu":
+        _check_whole(items, field)
     maker = Maker(graph)
     held = tuple(maker.to(Weak(item), field.kind) for item in items)
     return Array(field.shape, held) if field.shape else held[0]

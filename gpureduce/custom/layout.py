@@ -31,7 +31,7 @@ class Layout(NamedTuple):
 
 
 def shape_of(name: str, arrays: Sequence[Any], inputs: Sequence[Input]) -> tuple[int, ...]:
-    """That of the elements of all inputs together."""
+    """That of the elements of all inputs together; np.broadcast_shapes() takes 32 dimensions."""
     shapes = []
     for array, given in zip(arrays, inputs, strict=True):
         outer = array.ndim - len(given.shape)
@@ -41,11 +41,13 @@ def shape_of(name: str, arrays: Sequence[Any], inputs: Sequence[Input]) -> tuple
                 f"and it is given an array of shape {array.shape}"
             )
         shapes.append(array.shape[:outer])
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
+    rank = max((len(shape) for shape in shapes), default=0)
+    lengths = zip(*((1,) * (rank - len(shape)) + shape for shape in shapes), strict=True)
+    together = [{length for length in one if length != 1} or {1} for one in lengths]
+    if any(len(one) > 1 for one in together):
         said = ", ".join(map(str, shapes))
-        raise ValueError(f"{name}: inputs of the shapes {said} do not go together") from None
+        raise ValueError(f"{name}: inputs of the shapes {said} do not go together")
+    return tuple(one.pop() for one in together)
 
 
 def _strides(array: NDArray[np.generic], outer: int, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from gpureduce.custom.state import Array
 from gpureduce.custom.values import Complex, Maker, Weak, weak
 
 TURNS_MOST = 10_000
+CHOICES_MOST = 100_000
 _SAID = {
     ast.Import: "an import", ast.ImportFrom: "an import", ast.While: "a while loop",
     ast.Try: "try", ast.With: "with", ast.FunctionDef: "a function inside", ast.Lambda: "a lambda",
@@ -43,7 +44,7 @@ class Expressions:
     def __init__(self, source: Source, graph: Graph, names: dict[str, Any]):
         self.source, self.names = source, names
         self.maker = Maker(graph, as_numpy=True)
-        self.turns = self.steps = 0
+        self.turns = self.steps = self.choices = 0
 
     def tried(self, node: ast.AST, make: Callable[..., Any], *args: Any) -> Any:
         try:
@@ -81,6 +82,9 @@ class Expressions:
     def merged(self, node: ast.AST, condition: Node, yes: Any, no: Any) -> Any:
         if yes is no:
             return yes
+        self.choices += 1
+        if self.choices > CHOICES_MOST:
+            raise self.source.wrong(node, f"more than {CHOICES_MOST} numbers to choose from")
         if yes is None or no is None or isinstance(yes, Maybe) or isinstance(no, Maybe):
             return Maybe()
         if isinstance(yes, dict) and isinstance(no, dict) and list(yes) == list(no):

@@ -80,7 +80,8 @@ def likeness(p: Partials) -> Likeness:
 def difference(other: Likeness, first: Likeness) -> str:
     """Why they do not merge, or nothing."""
     if other.kind != first.kind:
-        what = "dtype" if other.op == first.op else "kind"
+        is_custom = "along the tree of" in other.kind and "along the tree of" in first.kind
+        what = "operator or dtype" if is_custom else "dtype" if other.op == first.op else "kind"
         return f"partials of another {what}: {other.kind} do not merge with {first.kind}"
     if other.shape != first.shape:
         return f"partials of another shape: {other.shape}, not {first.shape}"

@@ -38,8 +38,8 @@ def _of_states(program: Program) -> Program:
 
 
 class OperatorTree:
-    """A user's operator on inputs of some dtypes. program: without a mask, but where one was given
-    with what that takes."""
+    """A user's operator on inputs of some dtypes. program: without a mask, but with what one would
+    take."""
 
     has_bytes = False
 
@@ -144,9 +144,11 @@ def taken_by(operator: Any, x: Any, axis: Any, keepdims: bool, where: Any, offse
         axes = (0,)
     at = axes[0]
     count = case.shape[at]
-    case = operator._complete(case, mask, np._NoValue, False)
+    kinds = tuple(host.kind(operator.name, a) for a in case.arrays)
+    # As if there were a mask, wherever there may be one: with and without it they have to merge.
+    has_none = operator._program(kinds).identity is not None
+    case = operator._complete(case, mask, np._NoValue, has_none)
     program = case.made.program
-    kinds = tuple(host.kind(operator.name, a) for a in case.arrays[: len(case.inputs)])
     absent = len(program.slots) > len(operator._program(kinds).slots)
     kind = operator_kind(operator, kinds, absent)
     if any(node.op == "index" for node in in_order(program.lift)):

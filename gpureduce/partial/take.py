@@ -104,6 +104,10 @@ def partials(
     if _is_custom(op):
         from gpureduce.partial.operators import taken_by
 
+        if dtype is not None:
+            raise TypeError(
+                f"gpureduce.partials: {op.name} takes no dtype: convert with x.astype() first"
+            )
         return taken_by(op, x, axis, keepdims, where, offset)
     a, where = array_of(x, "partials"), mask_of(where, "partials")
     name = name_of(op, "partials")
