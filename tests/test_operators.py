@@ -16,7 +16,7 @@ from table import SANITIZED
 
 import gpureduce
 from gpureduce import Operator, OperatorError
-from gpureduce.custom import evaluate, runner, toolchain
+from gpureduce.custom import evaluate, native, runner, toolchain
 from gpureduce.custom.arrays import kind
 
 pytestmark = pytest.mark.skipif(SANITIZED, reason="AddressSanitizer is not for compilers")
@@ -304,12 +304,25 @@ def test_reduceat_and_segments():
 
 
 def test_long_segments_have_slices_of_their_own(monkeypatch):
-    monkeypatch.setattr(runner, "LARGE", 1000)
+    monkeypatch.setattr(runner, "LARGE", 1000 / native.SLICE)
     a = generator("operators", "long segments").normal(size=(5000, 2))
     op = made("two sum")
     found = gpureduce.segments(a, [0, 10, 4990, 7], [4000, 20, 5000, 7], op)
     wanted = [op(a[s:e], axis=0) for s, e in [(0, 4000), (10, 20), (4990, 5000), (7, 7)]]
     assert found.tobytes() == np.array(wanted).tobytes()
+
+
+def test_dear_operators_have_short_slices(monkeypatch):
+    """Between which Ctrl-C is answered."""
+    steps = "; ".join(["s = sin(s + b)"] * 400)
+    dear = gpureduce.Operator("f8", combine=f"s = a; {steps}; s")
+    a = generator("operators", "dear").normal(size=(20000, 2))
+    found = dear(a, axis=0)
+    (held,) = (made.native for made in dear._made.values() if isinstance(made, runner.Made))
+    assert held is None or native.SLICE_LEAST <= held.slice < native.SLICE // 16
+    if held:
+        monkeypatch.setattr(held, "slice", native.SLICE)
+    assert dear(a, axis=0).tobytes() == found.tobytes()
 
 
 def test_reduce_takes_operators():

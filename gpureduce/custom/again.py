@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpureduce import _core
 from gpureduce.custom import runner
-from gpureduce.custom.native import SLICE, Prepared
+from gpureduce.custom.native import Prepared
 from gpureduce.custom.outputs import result_type
 from gpureduce.custom.places import DEFAULT_STREAMS
 
@@ -66,7 +66,7 @@ def _packed(name: str, names: tuple[str, ...]) -> Callable[[list[Any]], Any]:
 def on_host(name: str, case: runner.Case, axes: tuple[int, ...], keepdims: bool) -> Any:
     """The call for arrays of that kind; None if it is worth several slices."""
     native = case.made.native
-    if native is None or np.prod(case.shape, dtype=object) > SLICE:
+    if native is None or np.prod(case.shape, dtype=object) > native.slice:
         return None
     layout = native.layout(case.arrays, [i.shape for i in case.inputs], case.shape, axes)
     kept = tuple(n for d, n in enumerate(case.shape) if d not in axes)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpureduce.custom import emit_c
-from gpureduce.custom.graph import Node, in_order
+from gpureduce.custom.graph import cost_of, in_order
 from gpureduce.custom.program import Program, Stream
 
 HEADER = "gpu/operator.cuh"
@@ -17,7 +17,6 @@ STAGED = "gpr::operate_staged<gpr::UserOperator>"
 WARP = 32
 # What is unrolled costs code and time to compile by what combine does, in instructions or so.
 _RUN_COST = 1600
-_COST = {"div": 12, "rem": 30, "call": 40}
 _RUN_BYTES = 160  # that a thread loads at a time
 _UNIT_BYTES = 64  # of shared memory; 16 and 32 took a fifth and a tenth longer on an H200
 _PACKET_BYTES = 16  # that a lane loads of one array by one instruction
@@ -74,10 +73,6 @@ def arrays_of(program: Program) -> tuple[Array, ...]:
     return tuple(Array(tuple(s), program.streams[s[0]]) for s in found.values())
 
 
-def _cost(outputs: Sequence[Node]) -> int:
-    return sum(_COST.get(node.op, 1) for node in in_order(outputs))
-
-
 def _most(least: int, most: int, unit: int, room: int) -> int:
     """The greatest power of two that fits."""
     while most > least and most * unit > room:
@@ -94,7 +89,7 @@ def shape_of(program: Program) -> Shape:
     state = struct_of(program).itemsize
     given = sum(stream.scalar.bytes for stream in program.streams)
     widest = max((len(s) * stream.scalar.bytes for s, stream in arrays_of(program)), default=1)
-    cost = _cost(program.combine) + _cost(program.lift)
+    cost = cost_of(program.combine) + cost_of(program.lift)
     run = _most(1, 32, given, _RUN_BYTES)
     run = _most(1, run, cost, _RUN_COST)
     unit = _most(1, run, given, _UNIT_BYTES)

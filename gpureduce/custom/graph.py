@@ -118,3 +118,11 @@ def in_order(outputs: Sequence[Node]) -> list[Node]:
             waiting.append((node, True))
             waiting += [(arg, False) for arg in reversed(node.args)]
     return list(found)
+
+
+# What nodes cost beside an addition, or so.
+_COST = {"div": 12, "rem": 30, "call": 40}
+
+
+def cost_of(outputs: Sequence[Node]) -> int:
+    return sum(_COST.get(node.op, 1) for node in in_order(outputs))

@@ -9,13 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpureduce.custom import emit_c, toolchain
+from gpureduce.custom.graph import cost_of
 from gpureduce.custom.layout import Layout, layout_of
 from gpureduce.custom.program import Program
 from gpureduce.custom.work import Slice, run
 
 LAYOUTS_MOST = 64
 _NODES = 8  # of gpr_call
-SLICE = 1 << 18  # elements of one call: a millisecond or some ten
+# Elements of one call, a millisecond or some ten; fewer of operators that cost more than so many
+# additions, or Ctrl-C would wait.
+SLICE, SLICE_LEAST, SLICE_COST = 1 << 18, 1 << 10, 512
 
 Progress = Callable[[int, int], object] | None
 Arrays = Sequence[NDArray[np.generic]]
@@ -33,6 +36,8 @@ class Native:
         self.program = program
         self.layouts: dict[Any, Layout] = {}
         self.lanes = emit_c.shape(program)["LANES"]
+        cost = cost_of(program.combine) + cost_of(program.lift)
+        self.slice = max(SLICE_LEAST, SLICE // max(1, cost // SLICE_COST))
         integer, pointer = ctypes.c_int64, ctypes.c_void_p
         self.fold, self.close, self.segments = (
             library.gpr_fold,
@@ -71,8 +76,8 @@ class Native:
             return
         least = min(layout.outputs, self.lanes) if layout.across else 1
         part = layout.leaves
-        if part * least > 2 * SLICE:
-            part = 1 << max(4, (SLICE // least).bit_length() - 1)
+        if part * least > 2 * self.slice:
+            part = 1 << max(4, (self.slice // least).bit_length() - 1)
         parts = -(-layout.leaves // part) if part else 1
         if parts > 1:
             size = sum(slot.bytes for slot in self.program.slots)
@@ -80,7 +85,7 @@ class Native:
             call.give_nodes(parts * layout.outputs * self.program_struct().itemsize)
             step = least
         else:
-            step = max(least, SLICE // max(part, 1) // least * least)
+            step = max(least, self.slice // max(part, 1) // least * least)
         total = layout.outputs * layout.leaves
         slices = _slices(layout, step, part, parts)
         number = -(-layout.outputs // step) * parts
@@ -108,7 +113,9 @@ class Native:
             return
         sizes = np.maximum(stops - starts, 1) * layout.outputs
         ends = np.cumsum(sizes)
-        cuts = np.unique(np.searchsorted(ends, np.arange(SLICE, int(ends[-1]), SLICE)) + 1)
+        cuts = np.unique(
+            np.searchsorted(ends, np.arange(self.slice, int(ends[-1]), self.slice)) + 1
+        )
         edges = [0, *cuts[cuts < len(starts)].tolist(), len(starts)]
         slices = [Slice((s, end), int(sizes[s:end].sum())) for s, end in pairwise(edges)]
         first, last = _address(starts), _address(stops)

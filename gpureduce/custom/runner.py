@@ -14,7 +14,7 @@ from gpureduce.custom.program import Input, Program, Result
 
 Arrays = Sequence[NDArray[Any]]
 Progress = Callable[[int, int], object] | None
-LARGE = 1 << 22  # elements of a segment that is worth slices of its own
+LARGE = 16  # slices: a segment of more is worth some of its own
 _told = False
 
 
@@ -158,10 +158,11 @@ def segments(
     kept = tuple(n for d, n in enumerate(case.shape) if d != axis)
     outs = _empty(program.results, (len(starts), *kept))
     outputs = math.prod(kept)
-    alone = np.flatnonzero((stops - starts) * outputs > LARGE)
     if case.made.native is None:
         alone = np.arange(len(starts) if outputs else 0)
-    elif outputs:
+    else:
+        alone = np.flatnonzero((stops - starts) * outputs > LARGE * case.made.native.slice)
+    if case.made.native and outputs:
         short = stops.copy()
         short[alone] = starts[alone]
         layout = case.made.native.layout(case.arrays, _shapes(case), case.shape, (axis,))
