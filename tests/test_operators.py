@@ -236,6 +236,14 @@ def test_initial_stands_left_of_all():
         affine([2.0], [1.0], initial=(3.0,))
 
 
+@pytest.mark.parametrize(
+    "given", [{"finish": {"a²": "a"}}, {"state": "a²: f8"}, {"inputs": "x²", "lift": "1.0"}]
+)
+def test_names_are_those_of_c(given):
+    with pytest.raises(OperatorError):
+        gpureduce.Operator(**({"state": "f8", "combine": "a + b"} | given))
+
+
 @pytest.mark.parametrize("given", ["initial", "identity"])
 @pytest.mark.parametrize(("value", "error"), [(300, OverflowError), (np.nan, ValueError)])
 def test_a_state_of_integers_takes_what_fits(given, value, error):

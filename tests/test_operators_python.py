@@ -359,6 +359,11 @@ def test_choices_that_double_come_to_an_end(tmp_path):
         )
 
 
+def test_no_function():
+    with pytest.raises(TypeError, match="a function of two states, not None"):
+        gpureduce.operator(identity=0)(None)
+
+
 def test_a_finish_of_nothing():
     with pytest.raises(OperatorError, match="it names no result"):
         gpureduce.operator(finish=lambda a: {})(lambda a, b: a + b)(np.ones(3))

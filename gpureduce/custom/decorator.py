@@ -85,6 +85,8 @@ def _made(
     from gpureduce.custom.inputs import fixed, strings_checked
     from gpureduce.custom.python_source import source_of
 
+    if function is None:
+        raise TypeError("gpureduce.operator takes a function of two states, not None")
     given = ((function, "two states"), (lift, "an element"), (finish, "a state"))
     sources = [None if f is None else source_of(f, of) for f, of in given]
     strings_checked(name=name)

@@ -128,7 +128,7 @@ def check_names(names: Any) -> None:
     import keyword
 
     for name in names:
-        plain = isinstance(name, str) and re.fullmatch(r"[A-Za-z]\w*", name)
+        plain = isinstance(name, str) and re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII)
         if not plain or keyword.iskeyword(name):
             raise OperatorError(f"finish: {name!r} is no name for a result: give finish by others")
 

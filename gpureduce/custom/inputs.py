@@ -9,7 +9,7 @@ from gpureduce.custom.errors import OperatorError
 from gpureduce.custom.functions import CONSTANTS, in_c
 from gpureduce.custom.program import Input
 
-_INPUT = re.compile(r"\s*([A-Za-z_]\w*)\s*((?:\[\s*\d{1,9}\s*\])*)\s*$")
+_INPUT = re.compile(r"\s*([A-Za-z_]\w*)\s*((?:\[\s*\d{1,9}\s*\])*)\s*$", re.ASCII)
 
 
 def inputs_of(text: str | None) -> tuple[Input, ...] | None:
