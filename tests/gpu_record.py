@@ -146,6 +146,8 @@ def check() -> str | None:
     if not RECORD.exists():
         return f"{RECORD.name} is missing: {REMEDY}"
     record = json.loads(RECORD.read_text())
+    if SINCE and record["digest"] == digest():
+        return f"{RECORD.name} is of all sources: SINCE is to be emptied"
     if record["digest"] != digest(SINCE):
         return f"{RECORD.name} is of other sources: {REMEDY}"
     for name, (line, why) in SINCE.items():

@@ -82,7 +82,7 @@ def test_what_came_since_is_one_line(line):
     assert gpu_record.without("  int once;\n", "  int once;\n") == ""
 
 
-def test_what_came_since_is_said_and_changes_the_digest():
+def test_what_came_since_is_said_and_changes_the_digest(capsys, monkeypatch):
     if not (gpu_record.ROOT / "csrc").is_dir():
         pytest.skip("the sources are not beside the tests")
     assert set(gpu_record.SINCE) <= {
@@ -91,3 +91,11 @@ def test_what_came_since_is_said_and_changes_the_digest():
         for path in (gpu_record.ROOT / room).rglob("*")
     }
     assert (gpu_record.digest() == gpu_record.digest(gpu_record.SINCE)) == (not gpu_record.SINCE)
+    assert gpu_record.check() is None
+    said = capsys.readouterr().out
+    for name, (line, _) in gpu_record.SINCE.items():
+        assert f"{name} has `{line.strip()}` since" in said
+    if gpu_record.SINCE:
+        of_the_run = gpu_record.digest(gpu_record.SINCE)
+        monkeypatch.setattr(gpu_record, "digest", lambda since=None: of_the_run)
+        assert "to be emptied" in gpu_record.check()

@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike
 from gpureduce import _core
 
 VERSION = 1
+OWN_TREE = "along the tree of"  # a user's operator, which a digest follows
 # What every partial begins with: number * merged, merged, how many elements counted.
 KINDS, MERGED, COUNT, HEADER = range(4)
 

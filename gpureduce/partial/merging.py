@@ -13,7 +13,7 @@ from gpureduce import _core
 from gpureduce.partial import trees
 from gpureduce.partial.axes import along, axes_of
 from gpureduce.partial.carrier import Partials, Words, checked
-from gpureduce.partial.kinds import INDEX, MERGED, Kind, dtype_of, kind_of, name_of
+from gpureduce.partial.kinds import INDEX, MERGED, OWN_TREE, Kind, dtype_of, kind_of, name_of
 
 _ROWS = {(op, dtype): result for op, dtype, result, _ in _core.rows()}
 # So that what is added up stays in the second cache.
@@ -80,7 +80,7 @@ def likeness(p: Partials) -> Likeness:
 def difference(other: Likeness, first: Likeness) -> str:
     """Why they do not merge, or nothing."""
     if other.kind != first.kind:
-        is_custom = "along the tree of" in other.kind and "along the tree of" in first.kind
+        is_custom = OWN_TREE in other.kind and OWN_TREE in first.kind
         what = "operator or dtype" if is_custom else "dtype" if other.op == first.op else "kind"
         return f"partials of another {what}: {other.kind} do not merge with {first.kind}"
     if other.shape != first.shape:

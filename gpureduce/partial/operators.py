@@ -17,7 +17,7 @@ from gpureduce.partial import trees
 from gpureduce.partial.axes import along, as_one, axes_of, left_of
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.host import brought, mask_of
-from gpureduce.partial.kinds import VERSION, Kind, number_of
+from gpureduce.partial.kinds import OWN_TREE, VERSION, Kind, number_of
 
 Array = NDArray[Any]
 
@@ -111,7 +111,7 @@ def operator_kind(operator: Any, kinds: Any, absent: bool) -> Kind:
 def _made_kind(operator: Any, kinds: Any, absent: bool) -> Kind:
     tree = OperatorTree(operator, kinds, absent)
     digest = sha256(emit_c.functions(tree.program).encode()).hexdigest()[:16]
-    text = f"gpureduce partials {VERSION}: {operator.name} along the tree of {digest}"
+    text = f"gpureduce partials {VERSION}: {operator.name} {OWN_TREE} {digest}"
     answers = (operator.name,)
     return Kind(operator.name, tree.dtype, 0, False, answers, text, tree, number_of(text))
 

@@ -53,7 +53,7 @@ def partials(
         The axes to reduce. All.
     dtype : dtype, optional
         Each element is converted to it first: finish() then gives what the function gives of
-        x.astype(dtype).
+        x.astype(dtype). An operator of your own takes none.
     keepdims : bool, optional
         Whether reduced axes stay, with length 1.
     where : array_like of bool, optional
