@@ -99,6 +99,17 @@ static char *slot(const cpu_run *run, int64_t i) {
 
 static int per_part(const gpr_plan *plan) { return plan->row->law == GPR_TREE; }
 
+/* n times the same element; zero where it has to be read as often. */
+static int fold_repeated(const gpr_plan *p, void *state, const char *from, int64_t n,
+                         int64_t start) {
+  _Alignas(16) char multiples[64 * 16];
+  const gpr_masked one = {.data = from, .lines = 1, .n = n, .bytes = p->bytes};
+  if (!gpr_repeats(p, n, p->strides[p->ndim - 1])) return 0;
+  if (!p->row->repeat(&one, 1, multiples, NULL)) return 0;
+  p->row->fold(state, multiples, GPR_MULTIPLES(n), start);
+  return 1;
+}
+
 /* Elements in long runs that are as the row takes them, or that it brings together: where they
  * lie. */
 static int fold_runs(const gpr_plan *p, void *state, int64_t start, int64_t n) {
@@ -112,7 +123,9 @@ static int fold_runs(const gpr_plan *p, void *state, int64_t start, int64_t n) {
       from += number % p->shape[d] * p->strides[d];
       number /= p->shape[d];
     }
-    if (p->cast || along != p->bytes) {
+    if (fold_repeated(p, state, from, m, start)) {
+      rest = 0;
+    } else if (p->cast || along != p->bytes) {
       const gpr_tile tile = {
           .data = from, .along = along, .outputs = 1, .n = m, .cast = p->cast, .bytes = p->bytes};
       p->row->fold_many(state, 0, &tile, start);

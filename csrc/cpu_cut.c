@@ -72,6 +72,8 @@ static int lies_in_tiles(const gpr_plan *p, const gpr_tiles *t) {
   const int64_t across = last_of(&a->kept, a->kept.shape, 1);
   const int64_t along = last_of(&a->reduced, a->reduced.shape, 1);
   if (!lies_ready(p, t)) return 0;
+  if (!t->side_by_side && gpr_repeats(p, along, last_of(&a->reduced, a->reduced.strides, 1)))
+    return 0;
   if (a->reduced.n > 1 && along < DIRECT_RUN) return 0;
   if (a->kept.n > 1 && across * along < DIRECT_RUN) return 0;
   const gpr_dims *inside = t->side_by_side ? &a->kept : &a->reduced;

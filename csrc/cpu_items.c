@@ -167,7 +167,7 @@ static int reduce_at_once(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile,
                    tile->along == bytes;
   gpr_tile all = *tile;
   int64_t left_out = 0;
-  if (run->tiles.brought && row->side != GPR_LINES) return 0;
+  if (tile->repeated || (run->tiles.brought && row->side != GPR_LINES)) return 0;
   if (!row->many || !fits || gpr_has_means(run) || !tile->n || tile->n > GPR_SHORT) return 0;
   for (int64_t j = 0; tile->counts && j < tile->outputs; j++) left_out += tile->n - tile->counts[j];
   if (!left_out) all.counts = NULL;

@@ -123,6 +123,14 @@ void gpr_plan_make(gpr_plan *p, const gpr_view *view, const gpr_row *row, gpr_ca
   cut(p, limits.lanes);
 }
 
+/* Multiples of a number are quicker than the number again and again, but outputs of fewer elements
+ * are finished one by one. */
+enum { REPEATED = 512 };
+
+int gpr_repeats(const gpr_plan *p, int64_t n, int64_t step) {
+  return p->row->repeat && !step && n >= REPEATED && !p->swap && !p->cast;
+}
+
 /* --- many outputs ------------------------------------------------------------------------------
  */
 

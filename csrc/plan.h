@@ -79,6 +79,9 @@ void gpr_plan_copy(gpr_plan *to, const gpr_plan *from);
 void gpr_plan_make(gpr_plan *plan, const gpr_view *view, const gpr_row *row, gpr_cast cast,
                    gpr_limits limits);
 
+/* Whether n elements so many bytes apart are one that the row may take as its multiples. */
+int gpr_repeats(const gpr_plan *plan, int64_t n, int64_t step);
+
 /* gpr_outputs() of what has been checked. */
 int64_t gpr_count_outputs(const gpr_view *view, const gpr_options *options);
 

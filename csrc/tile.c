@@ -220,6 +220,18 @@ static void leave_out(const gpr_tiles *t, gpr_tile *tile, gpr_room *room) {
   tile->along = columns ? bytes * tile->outputs : bytes;
 }
 
+/* The mask's lines, where they lie or together. */
+static void find_mask(const gpr_tiles *t, const gpr_box *kept, const gpr_box *reduced,
+                      gpr_masked *m, gpr_room *room) {
+  steps s;
+  m->keep = (const uint8_t *)t->plan->axes->where + kept->where + reduced->where;
+  find_steps(&s, t, kept, reduced, 1, 1);
+  m->whole = lie_in_lines(&s, 1, 0, m->n, &m->keep_step);
+  if (m->whole || lie_in_lines(&s, 1, 1, m->n, &m->keep_step)) return;
+  m->keep = gather(&s, m->keep, room->keep, 1);
+  m->keep_step = m->n;
+}
+
 /* By the mask, of elements in lines that lie `step` bytes apart. */
 static void mask_out(const gpr_tiles *t, const gpr_box *kept, const gpr_box *reduced, int64_t step,
                      gpr_tile *tile, gpr_room *room) {
@@ -228,24 +240,19 @@ static void mask_out(const gpr_tiles *t, const gpr_box *kept, const gpr_box *red
   const gpr_cpu_table *table = gpr_cpu_table_here();
   const int any_order = p->row->law != GPR_TREE && !p->row->ordered;
   const int by_place = any_order ? GPR_MAY_DROP : GPR_BY_PLACE;
-  const uint8_t *where = (const uint8_t *)a->where + kept->where + reduced->where;
-  steps s;
   gpr_masked m = {.data = tile->data, .data_step = step, .bytes = gpr_dtypes[p->row->dtype].bytes};
   m.n = t->side_by_side ? kept->n : reduced->n;
   m.lines = t->side_by_side ? reduced->n : kept->n;
-  find_steps(&s, t, kept, reduced, 1, 1);
   if (a->skip) {
+    const uint8_t *where = (const uint8_t *)a->where + kept->where + reduced->where;
     const size_t all = (size_t)(m.n * m.lines);
+    steps s;
+    find_steps(&s, t, kept, reduced, 1, 1);
     m.keep = memmove(room->keep, gather(&s, where, room->keep, 1), all);
     m.keep_step = m.n;
     table->skip[p->row->dtype](m.data, (int64_t)all, room->keep);
   } else {
-    m.keep = where;
-    m.whole = lie_in_lines(&s, 1, 0, m.n, &m.keep_step);
-    if (!m.whole && !lie_in_lines(&s, 1, 1, m.n, &m.keep_step)) {
-      m.keep = gather(&s, where, room->keep, 1);
-      m.keep_step = m.n;
-    }
+    find_mask(t, kept, reduced, &m, room);
   }
   char *to = tile->data == room->raw ? room->ready : room->raw;
   const int64_t lines = table->mask(&m, t->side_by_side ? by_place : GPR_BY_LINE, t->identity, to,
@@ -260,6 +267,31 @@ static void mask_out(const gpr_tiles *t, const gpr_box *kept, const gpr_box *red
   tile->data = to;
   tile->counts = room->counts;
   if (t->side_by_side) tile->n = lines;
+}
+
+static int is_repeated(const gpr_plan *p, const steps *s) {
+  const step *last = s->at + s->n - 1;
+  return s->n && last->to == p->bytes && gpr_repeats(p, last->n, last->from);
+}
+
+/* Lines of one element each, as broadcast weights are, by what comes to the same and is short; the
+ * loops are spent. */
+static int repeat(const gpr_tiles *t, const gpr_box *kept, const gpr_box *reduced, steps *s,
+                  const char *x, gpr_tile *tile, gpr_room *room) {
+  const gpr_plan *p = t->plan;
+  gpr_masked m = {.data_step = p->bytes, .bytes = p->bytes, .n = s->at[--s->n].n};
+  m.lines = kept->n * reduced->n / m.n;
+  for (int i = 0; i < s->n; i++) s->at[i].to /= m.n;
+  m.data = gather(s, x, room->raw, p->bytes);
+  if (p->axes->where) find_mask(t, kept, reduced, &m, room);
+  if (!p->row->repeat(&m, m.lines / kept->n, room->ready, room->counts)) return 0;
+  tile->data = room->ready;
+  tile->counts = p->axes->where ? room->counts : NULL;
+  tile->repeated = 1;
+  tile->n = m.lines / kept->n * GPR_MULTIPLES(m.n);
+  tile->along = p->bytes;
+  tile->across = tile->n * p->bytes;
+  return 1;
 }
 
 gpr_tile gpr_tile_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *reduced,
@@ -282,6 +314,10 @@ gpr_tile gpr_tile_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *red
   const int bytes = gpr_dtypes[p->row->dtype].bytes, unit = p->swap ? p->swap : 1;
   steps s;
   find_steps(&s, t, kept, reduced, 0, p->bytes);
+  if (t->aligned && !a->skip && !t->side_by_side && is_repeated(p, &s)) {
+    if (repeat(t, kept, reduced, &s, x, &tile, room)) return tile;
+    find_steps(&s, t, kept, reduced, 0, p->bytes);
+  }
   const int64_t line = t->side_by_side ? kept->n : reduced->n;
   int64_t step = line * bytes;
   const int as_it_lies = a->where && !a->skip && t->aligned && !p->swap && !p->cast;

@@ -126,6 +126,8 @@ def merge(
     >>> float(gpureduce.finish(gpureduce.merge(halves)))
     1.0
     """
+    if isinstance(axis, Partials):
+        raise TypeError("gpureduce.merge: several partials are given as a list: merge([a, b])")
     if isinstance(parts, Partials):
         if parts.kind.tree:
             raise ValueError(

@@ -36,7 +36,16 @@ typedef struct gpr_tile {
   int *infinite; /* NULL, or set to 1 by a quick row that meets an infinite element */
   gpr_cast cast; /* NULL, or what makes elements of those that lie here, of `bytes` each */
   int bytes;
+  int repeated; /* they are multiples that stand for more elements */
 } gpr_tile;
+
+/* Lines of n elements of so many bytes, and of as many bytes of a mask or, for each line, one. */
+typedef struct gpr_masked {
+  const char *data;
+  const uint8_t *keep; /* what is not zero counts */
+  int64_t data_step, keep_step, lines, n;
+  int bytes, whole; /* whole: a line has one byte */
+} gpr_masked;
 
 /* Which tiles `many` and `fold_many` take: all, outputs side by side, or of any steps and with a
  * cast. */
@@ -109,8 +118,14 @@ typedef struct gpr_row {
   int (*fold_skipping)(void *state, const void *data, int64_t n, int64_t index);
   const gpr_quick *quick; /* or NULL */
   const gpr_brief *brief; /* or NULL */
+  /* Of lines that are one element each, over and over, and of their mask, if `keep` is not
+   * NULL: what folds to the same, GPR_MULTIPLES(n) elements for each line. Adds what counts of a
+   * mask to counts[o], output o having so many lines. Zero: it cannot be, and nothing was done. Or NULL. */
+  int (*repeat)(const gpr_masked *masked, int64_t lines_each, void *to, int64_t *counts);
 } gpr_row;
 enum { GPR_SHORT = 4096 };      /* elements of an output in a tile, at most */
+/* By powers of two: one for each bit of n. */
+#define GPR_MULTIPLES(n) (64 - __builtin_clzll((unsigned long long)(n)))
 enum { GPR_STATE_MOST = 4096 }; /* bytes of a row's state that has a quick one, at most */
 
 /* keep[i] becomes 0 where x[i] is NaN or NaT, unless keep is NULL; whether any is. */
@@ -121,13 +136,6 @@ typedef int (*gpr_skip)(const void *x, int64_t n, uint8_t *keep);
  * nothing was done. */
 typedef int (*gpr_leave_out)(const gpr_tile *tile, void *to, const void *identity, int64_t *counts);
 
-/* Lines of n elements of so many bytes, and of as many bytes of a mask or, for each line, one. */
-typedef struct gpr_masked {
-  const char *data;
-  const uint8_t *keep; /* what is not zero counts */
-  int64_t data_step, keep_step, lines, n;
-  int bytes, whole; /* whole: a line has one byte */
-} gpr_masked;
 /* How the lines of a mask's elements are counted: each by itself, or place by place; some of which
  * none counts may then be dropped. */
 enum gpr_counted { GPR_BY_LINE, GPR_BY_PLACE, GPR_MAY_DROP };

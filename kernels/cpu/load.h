@@ -254,5 +254,54 @@ static int64_t mask(const gpr_masked *m, int counted, const void *identity, char
   return left;
 }
 
+/* --- one number over and over ------------------------------------------------------------------
+ */
+
+/* Of a sum: n times x is x by the powers of two that n is made of. */
+template <class T> struct Multiples {
+  typedef typename RealOf<T>::type R;
+  enum { parts = sizeof(T) / sizeof(R) };
+  /* Whether none of them overflows. */
+  static bool fits(const gpr_masked *m) {
+    const R most = (R)(sizeof(R) == 4 ? 0x1p127 : 0x1p1023) / (R)m->n;
+    bool all = true;
+    for (int64_t l = 0; l < m->lines; l++) {
+      R x[parts];
+      memcpy(x, m->data + l * m->data_step, sizeof x);
+      for (int p = 0; p < parts; p++) all &= !(x[p] - x[p] == 0) | (x[p] < most && x[p] > -most);
+    }
+    return all;
+  }
+  static int repeat(const gpr_masked *m, int64_t lines_each, void *to, int64_t *counts) {
+    const int width = GPR_MULTIPLES(m->n);
+    MaskedLines lines{*m, {}};
+    R *out = (R *)to;
+    if (!fits(m)) return 0;
+    for (int64_t l = 0; l < m->lines; l++) {
+      const int64_t n = m->keep ? lines.kept_of_line(l) : m->n;
+      R x[parts];
+      memcpy(x, lines.data(l), sizeof x);
+      for (int k = 0; k < width; k++)
+        for (int p = 0; p < parts; p++)
+          *out++ = n >> k & 1 ? x[p] * (R)(INT64_C(1) << k) : minus_zero<R>();
+      if (m->keep) counts[l / lines_each] += n;
+    }
+    return 1;
+  }
+};
+template <class O, class F = typename O::Fold> struct Repeat {
+  static constexpr decltype(gpr_row::repeat) repeat = nullptr;
+};
+template <class O, class T> struct Repeat<O, ExactFold<T>> {
+  static constexpr bool wide = sizeof(typename RealOf<T>::type) >= 4; /* halves overflow soon */
+  static constexpr decltype(gpr_row::repeat) make() {
+    if constexpr (wide)
+      return Multiples<T>::repeat;
+    else
+      return nullptr;
+  }
+  static constexpr decltype(gpr_row::repeat) repeat = make();
+};
+
 GPR_CLOSE
 #endif

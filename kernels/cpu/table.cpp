@@ -124,7 +124,8 @@ template <class O, class F = typename O::Fold> struct Row {
             Skips<Like, F>::empty,
             Skips<Like, F>::fold,
             Quick<O>::quick,
-            Brief<O>::brief};
+            Brief<O>::brief,
+            Repeat<O>::repeat};
   }
 };
 template <class O> struct Row<O, void> {
