@@ -117,6 +117,43 @@ def test_a_variant_has_the_cpus_bits(variant):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
+@pytest.mark.parametrize("op", ["sum", "max", "argmax", "count_nonzero"])
+def test_columns_whose_rows_begin_at_any_place_of_a_packet(op):
+    rng, taken = generator("phases", op), 0
+    for _ in range(40):
+        dtype = numpy_dtype(str(rng.choice(OPS[op])))
+        shape = tuple(int(n) for n in (rng.integers(1, 4), rng.integers(40, 900), 0))
+        shape = (*shape[:2], int(rng.choice([3, 17, 67, 255, 515, 1031]) + rng.integers(9)))
+        begin, end = (int(n) for n in rng.integers(0, 3, 2))
+        a = draw(rng, dtype, int(np.prod(shape))).reshape(shape)
+        a = a[:, int(rng.integers(0, 2)) :, begin : shape[2] - end]
+        there = dtype.name != "bfloat16"
+        given, device = (on_device(a), "auto") if there else (a, "cuda")
+        result = reduced(op, given, 1, np._NoValue, device, "columns")
+        if result is None:
+            continue
+        taken += 1
+        want = reduced(op, a, 1, np._NoValue, "cpu")
+        assert_bits(fetched(result), want, f"{op} {dtype} {a.shape} {a.strides}")
+    assert taken > 20, f"{taken} layouts came to it"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("ddof", [0, 0.5, 1, 2])
+def test_variances_of_single_numbers(dtype, ddof):
+    rng = generator("single", dtype)
+    a = draw(rng, np.dtype(dtype), 5000).reshape(5000, 1)
+    for given in (a, np.repeat(a, 3, axis=1)[:, ::3], a.reshape(50, 1, 100)):
+        for function in (gpureduce.var, gpureduce.std, gpureduce.nanvar):
+            got = fetched(function(on_device(given), axis=1, ddof=ddof))
+            want = function(given, axis=1, ddof=ddof)
+            assert_bits(got, want, f"{function.__name__} of {given.shape}")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
 @pytest.mark.parametrize("dtype", ["int16", "float32", "complex128"])
 def test_places_are_counted_in_the_order_of_the_index(dtype):
     rng = generator("places", dtype)

@@ -42,6 +42,7 @@ typedef struct gpr_axes_args {
    * reckons what it can: blocks on an H200 began to read after 0.4 µs, and 0.9 before. */
   int64_t length, runs;   /* rows: contiguous elements, and how many of such runs an output has */
   int64_t groups;         /* columns: rows that are taken as one */
+  int phases; /* columns: at how many places of a packet rows begin; 0: at the first alone */
   int64_t full;           /* such rows that are whole */
   int64_t drawn;          /* from this one on turns are drawn */
   int64_t tiles;          /* of the kept columns, or of staged rows */

@@ -77,6 +77,40 @@ template <int U, class F> __device__ __forceinline__ void fold_alone(const gpr_a
   }
 }
 
+/* A Value of one number, where what it is of makes no difference; whether a fold has it, and of
+ * which numbers. */
+template <class F> struct OneNumber {
+  static constexpr bool is_there = false;
+};
+/* Outputs of one element each: a thread would else wait for the sums of each. */
+template <class F> __device__ __forceinline__ void fold_ones(const gpr_axes_args &a) {
+  constexpr int N = 4;
+  const int64_t step = (int64_t)gridDim.x * AXES_THREADS, last = a.outputs - 1;
+  const TileRun<F, typename F::Element> run(a);
+#pragma unroll 1
+  for (int64_t k = (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x; k <= last; k += N * step) {
+    typename F::Element x[N];
+    int64_t out[N];
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      const KeptPlace place = kept_place(a, least(k + i * step, last));
+      x[i] = run.load(a.data + place.data);
+      out[i] = place.out;
+    }
+    uint32_t missed = 0;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      OneNumber<F> value[1];
+      if (OneNumber<F>::is_of(x[i]))
+        finish_values<F>(a, out[i], value, 1, 1);
+      else
+        missed |= 1u << i;
+    }
+#pragma unroll 1
+    for (; missed; missed &= missed - 1) fold_again<F>(&a, least(k + (__ffs(missed) - 1) * step, last));
+  }
+}
+
 /* --- a few lanes to each output ------------------------------------------------------------------
  */
 
@@ -172,6 +206,8 @@ __global__ void __launch_bounds__(AXES_THREADS, BriefShape::blocks)
     brief(const __grid_constant__ gpr_axes_args a) {
   if constexpr (BriefLanes<F>::loads > 0)
     if (a.team) return fold_by_lanes<F>(a);
+  if constexpr (OneNumber<F>::is_there)
+    if (a.count == 1 && OneNumber<F>::suits(a)) return fold_ones<F>(a);
   if (a.count <= 4) return fold_alone<4, F>(a);
   if (a.count <= 8) return fold_alone<8, F>(a);
   fold_alone<FEW_SHORT, F>(a);

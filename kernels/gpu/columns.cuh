@@ -1,7 +1,9 @@
 /* A slow axis: each thread folds a packet's adjacent columns, down the rows.
  *
  * A block is `team` threads across and `rows` down. Rows of a few elements that lie close together
- * are taken as one longer row, whose columns of the same place fall together at the end. */
+ * are taken as one longer row, whose columns of the same place fall together at the end. Of rows
+ * that begin at several places of a packet, a block takes those that begin at one of them, its
+ * phase: a packet's columns are then `shift` less than those of a row that begins with it. */
 #ifndef GPR_COLUMNS_CUH
 #define GPR_COLUMNS_CUH
 
@@ -30,19 +32,41 @@ template <class T, bool G> struct Reindex<Position<T, G>> {
 struct ColumnsPlace {
   int64_t width; /* elements of a row */
   int64_t batch, part;
-  int64_t here;    /* the tile's first column */
+  const char *base; /* the first row */
+  int64_t full;     /* rows that are read as packets */
+  int64_t here;     /* the tile's first column */
+  int columns;      /* of the tile */
+  int phases, phase, shift;
+  bool has_last; /* a row more, of which only its own elements may be read */
   int64_t group;   /* the blocks that share outputs */
   int64_t drawn;   /* from this row on it draws its turns */
   uint32_t *queue; /* by a counter for each warp of a block, a.queue_apart words from the next
                       one's: draws at places close to each other wait for each other */
-  __device__ __forceinline__ void set(const gpr_axes_args &a, int columns) {
+  /* V: elements of a packet. */
+  __device__ __forceinline__ void set(const gpr_axes_args &a, int V, int bytes) {
     const int64_t above = quotient_of(blockIdx.x, a.tiles), tile = blockIdx.x - above * a.tiles;
+    const int all = (a.phases ? a.team - 1 : a.team) * V;
     width = a.shape[a.kept - 1];
     batch = quotient_of(above, a.split), part = above - batch * a.split;
-    here = tile * columns;
+    here = tile * all;
+    columns = (int)least(a.length - here, (int64_t)all);
     group = batch * a.tiles + tile;
-    drawn = here + columns <= a.length ? a.drawn : INT64_MAX;
+    base = a.data + offset_of(a.shape, a.strides, a.kept - 1, batch);
+    full = a.full;
+    phases = 1, phase = shift = has_last = 0;
+    if (a.phases) set_phase(a, bytes);
+    drawn = here + all <= a.length ? a.drawn : INT64_MAX;
     queue = (uint32_t *)a.scratch + a.queue + group * (AXES_THREADS / GPR_WARP) * a.queue_apart;
+  }
+  /* Of the last row, what lies behind its end may not be read. */
+  __device__ __forceinline__ void set_phase(const gpr_axes_args &a, int bytes) {
+    phases = a.phases;
+    phase = (int)part % phases;
+    base += phase * a.strides[a.kept];
+    shift = (int)((uintptr_t)base % 16) / bytes;
+    full = quotient_of(a.count - phase + phases - 1, phases);
+    has_last = phase == (int)((a.count - 1) % phases) && here + columns == a.length;
+    full -= has_last;
   }
   __device__ __forceinline__ bool shared(const gpr_axes_args &a) const {
     return a.split > 1 || a.groups > 1;
@@ -58,7 +82,7 @@ struct ColumnsTurns {
   int64_t full, from; /* rows; from this one on turns are drawn */
   uint32_t *queue;
   int part, parts, y, step;
-  int extra; /* elements of the row after the full ones that are in this thread's packet */
+  int begin, end; /* of this thread's packet of the row after the full ones, the elements there are */
 };
 
 /* What a thread sees of one run of rows: its packet of each. */
@@ -119,13 +143,14 @@ template <class F> struct ColumnsOf {
       for (; r + (U - 1) * step < stop; r += U * step) batch(cells, r, step);
     some(cells, r, step, stop);
   }
-  /* The first `extra` elements of its packet of row r, which ends there. */
-  __device__ __forceinline__ void fold_extra(Cells<F, V> &cells, int64_t r, int extra) const {
+  /* Elements begin … end of its packet of row r. */
+  __device__ __forceinline__ void fold_extra(Cells<F, V> &cells, int64_t r, int begin,
+                                             int end) const {
     T v[V];
     uint64_t valid = 0;
 #pragma unroll
     for (int e = 0; e < V; e++)
-      if (e < extra) {
+      if (e >= begin && e < end) {
         v[e] = row(r)[e];
         valid |= 1ull << e;
       }
@@ -161,7 +186,7 @@ __device__ __forceinline__ void fold_run(const ColumnsOf<F> in, const ColumnsTur
   Cells<F, ColumnsOf<F>::V> cells;
   cells.keep(states);
   if (in.left) in.take_turns(cells, turns);
-  if (turns.extra) in.fold_extra(cells, turns.full, turns.extra);
+  if (turns.begin < turns.end) in.fold_extra(cells, turns.full, turns.begin, turns.end);
   cells.done(states);
 }
 /* What is alive around it would hold registers of its loads: 78 µs instead of 81 for 256 MiB. By
@@ -194,23 +219,25 @@ __device__ __noinline__ void fold_runs(const gpr_axes_args &a, ColumnsOf<F> in, 
 template <class F>
 __device__ __forceinline__ void fold_columns(const gpr_axes_args &a, const ColumnsPlace &at, int x,
                                              int y, typename F::State *states) {
-  constexpr int V = ColumnsOf<F>::V;
-  const int64_t first = at.here + x * V, left = a.length - first;
-  const ColumnsOf<F> in = {a.data + offset_of(a.shape, a.strides, a.kept - 1, at.batch) +
-                               first * (int64_t)sizeof(typename F::Element),
-                           a.strides[a.kept + a.reduced - 1] * a.groups, 0,
-                           y >= a.rows || left <= 0 ? 0
-                           : left < V               ? (int)left
-                                                    : V};
+  constexpr int V = ColumnsOf<F>::V, BYTES = sizeof(typename F::Element);
+  const int64_t first = at.here + x * V - at.shift;
+  /* Of a phase packets are read whole, whatever lies around the tile's columns. */
+  const int64_t left = a.phases ? (x * V < at.shift + at.columns ? V : 0) : a.length - first;
+  const ColumnsOf<F> in = {
+      at.base + first * BYTES, a.strides[a.kept + a.reduced - 1] * a.groups * at.phases, 0,
+      y >= a.rows || left <= 0 ? 0
+      : left < V               ? (int)left
+                               : V};
   if (a.reduced == 1) {
-    int extra = 0;
-    if (a.groups > 1 && at.part == a.split - 1 && y == 0) {
-      const int64_t rest = (a.count - a.full * a.groups) * at.width - first;
-      extra = rest < 0 ? 0 : rest < V ? (int)rest : V;
-    }
+    const int parts = a.split / at.phases, part = (int)at.part / at.phases;
+    const bool ends = y == 0 && part == parts - 1;
+    int64_t begin = 0, end = 0; /* of what is left over, in elements from `first` on */
+    if (a.groups > 1 && ends) end = (a.count - a.full * a.groups) * at.width - first;
+    if (at.has_last && ends) begin = at.here - first, end = at.here + at.columns - first;
     constexpr auto run = Cells<F, V>::is_plain ? fold_run<F> : fold_run_apart<F>;
     uint32_t *queue = at.queue + warp_of() * a.queue_apart;
-    const ColumnsTurns turns = {a.full, at.drawn, queue, (int)at.part, a.split, y, a.rows, extra};
+    const ColumnsTurns turns = {at.full, at.drawn, queue, part, parts, y, a.rows,
+                                (int)begin, (int)least(end, (int64_t)V)};
     run(in, turns, states);
   } else {
     const int64_t share = quotient_of(a.full + a.split - 1, a.split), start = at.part * share;
@@ -276,7 +303,7 @@ __device__ __forceinline__ void share_sums(const gpr_axes_args &a, const Columns
   const Joint<F> joint = {
       (unsigned long long *)((char *)a.scratch + AXES_POOL) + at.group * cells * Joint<F>::words,
       cells};
-  joint.template add<V>(states, x, y, a.team, a.rows, columns, slots);
+  joint.template add<V>(states, x, y, a.team, a.rows, columns, slots, at.shift);
   if (!is_last_of((uint32_t *)a.scratch + at.group, a.split)) return;
   at.leave_queue(a);
   joint.take(cells < columns ? cells : columns, *states, [&](int j, typename F::State &s) {
@@ -292,17 +319,17 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
   __shared__ ColumnsPlace at;
   typename F::State states[V];
   const int wide = a.team, high = a.rows, x = threadIdx.x % wide, y = threadIdx.x / wide;
-  if (threadIdx.x == 0) at.set(a, wide * V);
+  if (threadIdx.x == 0) at.set(a, V, sizeof(typename F::Element));
   __syncthreads();
   fold_columns<F>(a, at, x, y, states);
 
-  const int64_t first = at.here + x * V;
-  const int columns = (int)least(a.length - at.here, (int64_t)wide * V); /* of the tile */
-  const int left = columns - x * V < V ? columns - x * V : V;
-  if (a.groups > 1)
+  const int first = x * V - at.shift, columns = at.columns; /* of the tile */
+  const int begin = first < 0 ? -first : 0, end = columns - first < V ? columns - first : V;
+  const bool groups = a.groups > 1;
 #pragma unroll 1
-    for (int e = 0; e < V; e++)
-      Reindex<F>::apply(states[e], a.groups, quotient_of(first + e, at.width));
+  for (int e = 0; (groups || at.phases > 1) && e < V; e++)
+    Reindex<F>::apply(states[e], groups ? a.groups : at.phases,
+                      groups ? quotient_of(at.here + first + e, at.width) : at.phase);
   if constexpr (Joint<F>::value) {
     if (at.shared(a)) return share_sums(a, at, x, y, columns, states, slots);
     merge_across<F, V>(states, x, y, wide, high, slots);
@@ -315,16 +342,16 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
       for (int j = threadIdx.x; together && j < width; j += AXES_THREADS)
         Move<F>::assign(to[j], slots.slot[j]);
 #pragma unroll 1
-      for (int e = 0; !together && y == 0 && e < left; e++)
-        Move<F>::assign(to[x * V + e], states[e]);
+      for (int e = begin; !together && y == 0 && e < end; e++)
+        Move<F>::assign(to[first + e], states[e]);
     };
     if (at.shared(a))
       return share_states<F>(a, at, together ? width : wide * V, together ? width : columns, put,
                              states, slots);
   }
 #pragma unroll 1
-  for (int e = 0; y == 0 && e < left; e++)
-    finish_output<F>(&a, at.batch * at.width + first + e, states + e, a.count);
+  for (int e = begin; y == 0 && e < end; e++)
+    finish_output<F>(&a, at.batch * at.width + at.here + first + e, states + e, a.count);
 }
 
 GPR_CLOSE

@@ -17,7 +17,7 @@ struct AxesRow {
   gpr_program *convert[GPR_DTYPE_COUNT];                  /* of this dtype, where there is one */
   gpr_program *tile_rows, *convert_rows[GPR_DTYPE_COUNT]; /* the same by packets */
   gpr_program *brief;                                     /* and of few elements */
-  int is_tree, is_ordered;
+  int is_tree, is_ordered, knows_ones; /* outputs of one element are brief */
   int brief_loads, brief_blocks; /* loads: of lanes that share an output; 0: none do */
   int bytes;                     /* of an element */
   int tile_blocks, tile_loads;
@@ -40,6 +40,7 @@ struct AxesRow {
 typedef int64_t Size;
 GPR_FN Size up(Size a, Size b) { return (a + b - 1) / b; }
 
+enum { SPLIT_MOST = 1024 };
 /* How many blocks share an output, and how long all of it takes, in steps of one block. */
 struct Split {
   int blocks;
@@ -53,7 +54,7 @@ inline Split best_split(Size blocks, Size slots, Size steps, Size least, double 
                         double each = 0, double parting = 0) {
   Split best = {1, 1e300};
   const Size limit = steps / least > 1 ? steps / least : 1;
-  for (Size split = 1; split <= limit && split <= 1024; split++) {
+  for (Size split = 1; split <= limit && split <= SPLIT_MOST; split++) {
     const double waves = (double)up(blocks * split, slots);
     const double parts = split > 1 ? parting + (double)(split - 1) * each : 0;
     const double time = waves * ((double)up(steps, split) + ends) + parts;

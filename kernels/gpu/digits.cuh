@@ -148,10 +148,11 @@ template <class T> struct Joint<PairSum<T>> {
   }
 
   /* By all threads of a block: V states of each, of adjacent columns, wide threads across and high
-   * down; of the block's columns `here` exist, and column c is of output c % columns. */
+   * down; of the block's columns, the first of which is -shift, 0 … here exist, and column c is of
+   * output c % columns. */
   template <int V, int SLOTS>
   __device__ __forceinline__ void add(const State *states, int x, int y, int wide, int high,
-                                      int here, Slots<F, SLOTS> &slots) const {
+                                      int here, Slots<F, SLOTS> &slots, int shift) const {
     constexpr int pairs = V * parts;
     Sum sum[pairs], *slot = (Sum *)&slots;
     static_assert(sizeof slots >= AXES_THREADS * (pairs + APART) * sizeof *slot, "");
@@ -167,25 +168,26 @@ template <class T> struct Joint<PairSum<T>> {
 #pragma unroll
       for (int i = 0; i < pairs; i++) slot[row * (wide * pairs + APART) + x * pairs + i] = sum[i];
     if (!__syncthreads_or(lost))
-      add_slots(slot, wide * pairs, rows, here);
+      add_slots(slot, wide * pairs, rows, here, shift);
     else
       for (int i = 0; y < high && i < pairs; i++) {
-        const int c = x * V + i / parts;
+        const int c = x * V + i / parts - shift;
         const D to = of(c % columns, i % parts);
-        if (c < here) D::add_state(to.word, to.step, &states[i / parts].part[i % parts]);
+        if (c >= 0 && c < here) D::add_state(to.word, to.step, &states[i / parts].part[i % parts]);
       }
   }
   /* `cells` pairs of each row, in the order of their columns. A few lanes merge those of a column,
    * and neighbouring ones add to neighbouring words: where each met a sector of its own, 256 blocks
    * waited 4 µs longer for each other on an H200, and 9 at some places of the scratch. */
-  __device__ __forceinline__ void add_slots(const Sum *slot, int cells, int rows, int here) const {
+  __device__ __forceinline__ void add_slots(const Sum *slot, int cells, int rows, int here,
+                                            int shift) const {
     int team = 1;
     while (2 * team <= rows && 2 * team * cells <= AXES_THREADS) team *= 2;
     const int lane = threadIdx.x % team;
 #pragma unroll 1
     for (int first = 0; first < cells; first += AXES_THREADS / team) {
-      const int cell = first + threadIdx.x / team, c = cell / parts;
-      const bool exists = cell < cells && c < here;
+      const int cell = first + threadIdx.x / team, c = cell / parts - shift;
+      const bool exists = cell < cells && c >= 0 && c < here;
       const D to = of(exists ? c % columns : 0, cell % parts);
       Sum p;
       clear(p);

@@ -2,6 +2,7 @@
 #ifndef GPR_MOMENT_OUTPUTS_CUH
 #define GPR_MOMENT_OUTPUTS_CUH
 
+#include "brief.cuh"
 #include "columns.cuh"
 #include "rows.cuh"
 #include "segments.cuh"
@@ -292,6 +293,25 @@ template <class T> struct SlowFew<PairMoments<T>> {
       for (int u = 0; u < U; u++) x[u] = *(const T *)(from + (i + (u < n ? u : 0)) * stride);
       F::add_all(&s, x, n);
     }
+  }
+};
+
+/* A finite number's variance is nothing. */
+template <class T> struct OneNumber<PairMoments<T>> {
+  static constexpr bool is_there = true;
+  static __device__ __forceinline__ bool suits(const gpr_axes_args &a) {
+    return !a.where && is_alone(1, {a.ddof, a.means, a.spread_nan});
+  }
+  static __device__ __forceinline__ bool is_of(T x) {
+    bool finite = true;
+#pragma unroll
+    for (int p = 0; p < PairMoments<T>::parts; p++)
+      finite &= PairMoments<T>::real(x, p) - PairMoments<T>::real(x, p) == 0;
+    return finite;
+  }
+  template <class R, bool ROOT>
+  __device__ __forceinline__ R spread(int64_t, const gpr_spread *) const {
+    return Format<R>::make(0);
   }
 };
 

@@ -56,6 +56,7 @@ struct AxesCut : BriefCut {
   bool staged() {
     const Size bytes = a.count * row.bytes;
     if (!row.staged || !follow_each_other() || bytes > row.staged_most) return false;
+    if (row.knows_ones && a.count == 1 && !wanted) return false;
     a.length = a.count;
     a.team = 1;
     while (a.team * STAGED_BYTES < bytes) a.team *= 2;
@@ -107,32 +108,39 @@ struct AxesCut : BriefCut {
   /* Of a thread, whose V outputs take longer to come together than a tile's one: with one batch
    * tiles took 24 µs on an H200 where these took 42. */
   enum { LEAST_BATCHES = 4 };
+  /* At how many places of a packet rows of `bytes` begin: 0 at the first alone, as the columns that
+   * are folded down; -1 where packets hold parts of elements, or may not be read whole. */
+  int phases_of_rows() const {
+    const Size stride = a.strides[a.kept];
+    Size places = (Size)(uintptr_t)a.data % 16, least = stride;
+    for (int d = 0; d < a.kept - 1; d++) {
+      places |= a.strides[d] % 16;
+      if (a.strides[d] < least) least = a.strides[d];
+    }
+    for (int d = 0; d < a.reduced; d++) places |= a.strides[a.kept + d] % 16;
+    if (!places) return 0;
+    if (a.reduced != 1 || places % row.bytes || least < 16) return -1;
+    int phases = 1;
+    while (phases * stride % 16) phases *= 2;
+    return phases;
+  }
   bool columns() {
     if (!row.columns || !a.kept || !a.reduced || a.strides[a.kept - 1] != row.bytes) return false;
     if (!is_for_columns() && !wanted) return false;
     const Size width = a.shape[a.kept - 1], bytes = width * row.bytes;
-    const int v = 16 / row.bytes;
-    if ((uintptr_t)a.data % 16) return false;
-    if (a.count < 4 * v && !wanted) return false; /* a thread has v outputs to finish */
-    for (int d = 0; d < a.kept - 1; d++)
-      if (a.strides[d] % 16) return false;
     const Size batches = a.outputs / width;
-    Size groups = 1;
-    bool aligned = true;
-    for (int d = 0; d < a.reduced; d++) aligned &= a.strides[a.kept + d] % 16 == 0;
-    if (!aligned || bytes < 16) {
-      /* Several rows to one of whole packets. */
-      if (a.reduced != 1 || a.strides[a.kept] != bytes) return false;
-      for (groups = 1; groups * width % v;) groups++;
-      if (groups * width / v > AXES_THREADS || groups > a.count || batches > AXES_TICKETS)
-        return false;
-    }
-    a.length = groups * width;
-    const Size packets = up(a.length, v);
+    const int v = 16 / row.bytes;
+    if (a.count < 4 * v && !wanted) return false; /* a thread has v outputs to finish */
+    a.phases = phases_of_rows();
+    a.groups = are_one_row(width) ? groups_of(width, batches) : 1;
+    if (a.groups > 1) a.phases = 0;
+    if (a.phases < 0 || (bytes < 16 && a.groups == 1)) return false;
+    a.length = a.groups * width;
+    const Size packets = up(a.length, v), edge = a.phases > 0, each = edge ? a.phases : 1;
     Split best = {1, 1e300};
-    if (groups > 1 || packets <= 32) {
-      best = columns_split(packets, packets, batches, groups);
-      a.team = (int)packets;
+    if (a.groups > 1 || packets + edge <= 32) {
+      a.team = (int)(packets + edge);
+      best = columns_split(a.team, packets, batches, a.groups);
     } else {
       for (Size wide = 32; wide <= AXES_THREADS && wide < 2 * packets; wide *= 2) {
         const Split split = columns_split(wide, packets, batches, 1);
@@ -140,24 +148,24 @@ struct AxesCut : BriefCut {
       }
     }
     a.rows = AXES_THREADS / a.team;
-    a.tiles = up(packets, a.team);
-    a.split = best.blocks;
-    if (a.split == 1 && a.count < LEAST_BATCHES * groups * a.rows * row.columns_loads && !wanted)
-      return false;
-    a.groups = groups;
-    a.full = a.count / groups;
+    a.tiles = up(packets, a.team - edge);
+    const Size turn = each * a.groups * a.rows * row.columns_loads;
+    if (best.blocks == 1 && a.count < LEAST_BATCHES * turn && !wanted) return false;
+    a.split = (int)((best.blocks * each < SPLIT_MOST ? best.blocks : SPLIT_MOST / each) * each);
+    a.full = a.count / a.groups;
     const Size tickets = a.tiles * batches, blocks = tickets * a.split;
+    if (a.split > 1 && tickets > AXES_TICKETS) return false;
     /* Where a thread of the last block would have more than 1 KiB to read. */
-    const Size cells = groups > 1 ? width : a.team * v;
-    if (!row.joint && come_together(groups, width) &&
+    const Size cells = a.groups > 1 ? width : a.team * v;
+    if (!row.joint && come_together(a.groups, width) &&
         a.split * cells * (Size)row.state > AXES_THREADS * 1024 && a.split > 2 * CROWD &&
         tickets * (1 + up(a.split, CROWD)) <= AXES_TICKETS)
       a.crowd = CROWD;
-    if (a.split > 1 && a.reduced == 1)
+    if (a.split > 1 && a.reduced == 1 && !a.phases)
       set_queue(tickets * (1 + (a.crowd ? up(a.split, CROWD) : 0)),
                 tickets * (AXES_THREADS / GPR_WARP));
     set_drawn();
-    const bool shared = a.split > 1 || groups > 1;
+    const bool shared = a.split > 1 || a.groups > 1;
     if (!shared || !row.joint)
       return take(row.columns, blocks, shared ? (size_t)(blocks * a.team * v) : 0);
     take(row.columns, blocks, 0);
@@ -189,12 +197,13 @@ struct AxesCut : BriefCut {
    * quarter for each time that its threads come together by halves; to read 8 states, one. */
   enum { CROWD = 16 };
   Split columns_split(Size wide, Size packets, Size batches, Size groups) const {
-    const Size high = AXES_THREADS / wide, tiles = up(packets, wide) * batches;
-    const Size steps = up(a.count / groups, high * row.columns_loads);
+    const Size each = a.phases > 0 ? a.phases : 1, edge = a.phases > 0;
+    const Size high = AXES_THREADS / wide, tiles = up(packets, wide - edge) * batches * each;
+    const Size steps = up(a.count / groups / each, high * row.columns_loads);
     double ends = 1.5;
     for (Size h = high; h > 1; h /= 2) ends += 0.25;
     const Size slots = (Size)multiprocessors * row.columns_blocks;
-    if (tiles > AXES_TICKETS) return {1, (double)up(tiles, slots) * ((double)steps + ends)};
+    if (tiles / each > AXES_TICKETS) return {1, (double)up(tiles, slots) * ((double)steps + ends)};
     Size cells = wide * (16 / row.bytes);
     if (row.joint || come_together(groups, cells / groups)) cells /= groups;
     const double states = (double)cells / AXES_THREADS; /* a thread's */
@@ -348,10 +357,25 @@ struct AxesCut : BriefCut {
       default: return tile();
     }
   }
+  /* Several rows to one of whole packets, where they follow each other. */
+  bool are_one_row(Size width) const {
+    const bool aligned = (uintptr_t)a.data % 16 == 0, short_row = width * row.bytes < 16;
+    bool all = aligned;
+    for (int d = 0; d < a.kept - 1; d++) all = all && a.strides[d] % 16 == 0;
+    return all && a.reduced == 1 && a.strides[a.kept] == width * row.bytes &&
+           (short_row || a.strides[a.kept] % 16);
+  }
+  Size groups_of(Size width, Size batches) const {
+    const int v = 16 / row.bytes;
+    Size groups = 1;
+    while (groups * width % v) groups++;
+    const bool fit = groups * width / v <= AXES_THREADS && groups <= a.count;
+    return fit && batches <= AXES_TICKETS ? groups : 1;
+  }
   void clear() {
     a.length = a.runs = a.tiles = a.groups = a.full = a.drawn = 0;
     a.split = a.team = a.rows = 1;
-    a.pitch = a.crowd = a.queue = a.queue_apart = 0;
+    a.pitch = a.crowd = a.queue = a.queue_apart = a.phases = 0;
     a.across = a.neighbours = a.down = a.beyond = a.boxed = a.runners = 1;
   }
   /* The one that is wanted, or the first that takes the layout. */

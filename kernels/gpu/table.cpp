@@ -226,6 +226,7 @@ template <class F> struct AxesKernels {
 #undef GPR_X
     row.bytes = (int)sizeof(typename F::Element);
     row.is_ordered = F::ordered;
+    row.knows_ones = OneNumber<F>::is_there;
     row.brief_loads = BriefLanes<F>::loads;
     row.brief_blocks = BriefShape::blocks;
     row.tile_blocks = TileShape<F>::blocks;
