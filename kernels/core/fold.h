@@ -89,14 +89,17 @@ template <class R> struct Parts<complex<R>> {
   }
 };
 
-/* A sum over a number that an engine has rounded already. */
+/* A sum over a number that an engine has rounded already, and that has the `initial` one, or not. */
 template <class T> struct RoundedSum {
   T value;
   uint64_t over;
-  bool certified;
-  GPR_METHOD void add(T) { certified = false; }
+  bool certified, initial;
+  GPR_METHOD void add(T) {
+    certified &= initial;
+    initial = false;
+  }
   template <class R> GPR_METHOD R round(uint64_t n = 1) {
-    certified &= n == over && Same<R, T>::value;
+    certified &= n == over && !initial && Same<R, T>::value;
     if constexpr (Same<R, T>::value)
       return value;
     else

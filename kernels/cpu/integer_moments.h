@@ -209,8 +209,14 @@ template <bool ASKED> struct ToldSpread {
 template <class O, class T> struct Many<O, IntegerMoments<T>> : ManySides<O, IntegerMoments<T>> {
   typedef typename O::Result Result;
   static_assert(Results<O>::value == 1, "");
+  /* Of an operator that finishes with anything else there is no quicker way. */
   static int run(const gpr_tile *t, const void *with, void *to) {
-    const gpr_spread *how = (const gpr_spread *)with;
+    if constexpr (Same<typename FinishedWith<O>::type, gpr_spread>::value)
+      return run_spread(t, (const gpr_spread *)with, to);
+    else
+      return 0;
+  }
+  static int run_spread(const gpr_tile *t, const gpr_spread *how, void *to) {
     const double freedom = (double)t->n - (how ? how->ddof : 0);
     Result *result = (Result *)to;
     if (t->counts) return 0;

@@ -63,7 +63,7 @@ template <class O, class T> struct QuickSum {
 
   static void finish_rounded(const T *sum, int64_t outputs, int64_t n, T *to) {
     for (int64_t o = 0; o < outputs; o++) {
-      RoundedSum<T> value = {sum[o], O::divides ? (uint64_t)n : 1, true};
+      RoundedSum<T> value = {sum[o], O::divides ? (uint64_t)n : 1, true, false};
       O::finish(value, n, nullptr, to + o);
     }
   }

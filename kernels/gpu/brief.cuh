@@ -26,10 +26,7 @@ template <class F, int U> struct Brief {
     counts = ~0u >> (32 - n);
     if (!a.where) return;
     const int64_t next = told_now(run.where_stride);
-    uint32_t gone = 0; /* apart, or each byte would wait for the one before */
-#pragma unroll
-    for (int u = 0; u < U; u++) gone |= (uint32_t)!where[u < n ? u * next : 0] << u;
-    counts &= ~gone;
+    counts &= ~gone_of<U>(n, [&](int u) { return where[u * next]; });
   }
   /* False: it has to be folded again. */
   __device__ __forceinline__ bool finish(const gpr_axes_args &a,
@@ -139,10 +136,7 @@ template <class F> struct BriefShare {
     if (a.where) {
       const char *from = where + r * run.where_stride;
       const int64_t step = told_now(down * run.where_stride);
-      uint32_t gone = 0;
-#pragma unroll
-      for (int u = 0; u < U; u++) gone |= (uint32_t)!from[u < left ? u * step : 0] << u;
-      valid &= ~gone;
+      valid &= ~gone_of<U>(left, [&](int u) { return from[u * step]; });
     }
     if (a.skip)
 #pragma unroll

@@ -47,7 +47,7 @@ struct BriefCut : TileCut {
     if (a.boxed > 1 || runs_of_box() != 1 || (row.is_ordered && a.place[inner()] < 0)) return false;
     if (row.brief_loads && a.count > 4) set_brief_lanes(slots);
     const bool alone = a.across * a.down == 1 && a.count <= FEW_SHORT;
-    if (!alone && (!row.brief_loads || (row.joint && a.has_initial))) return false;
+    if (!alone && !row.brief_loads) return false;
     if (a.count > FEW_SHORT && !is_enough(slots) && !wanted) return false;
     a.team = alone ? 0 : a.across * a.down;
     const Size blocks = up(a.outputs / a.neighbours, alone ? AXES_THREADS : AXES_THREADS / a.team);

@@ -223,10 +223,14 @@ template <class T, template <class, class> class Reals> struct FewSums {
   static __device__ __forceinline__ Value rounded(const gpr_axes_args &a, int64_t n,
                                                   const Sum (&sum)[F::parts], bool certified) {
     const int64_t over = divides(a.op) ? n : 1;
-    Value value = {T(), (uint64_t)over, certified};
+    Value value = {T(), (uint64_t)over, certified, a.has_initial != 0};
 #pragma unroll
-    for (int p = 0; p < F::parts; p++)
-      value.certified &= round_few(sum[p], over, (Stored *)&value.value + p);
+    for (int p = 0; p < F::parts; p++) {
+      Sum all = sum[p];
+      bool lost = false;
+      if (a.has_initial) add_to_all(all, wide(((const Stored *)a.initial)[p]), lost);
+      value.certified &= round_few(all, over, (Stored *)&value.value + p) && !lost;
+    }
     return value;
   }
   __device__ __forceinline__ void show(const gpr_axes_args &a, int64_t n, Value &value) const {

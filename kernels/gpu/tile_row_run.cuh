@@ -231,7 +231,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
     for (int64_t i = y; i < all; i += down) {
       const int64_t r = i < head ? i : tail + i - head;
       T x[1] = {this->at(r)};
-      if ((a.where && this->masked(r)) || (a.skip && is_nan_or_nat(x[0]))) continue;
+      if ((a.where && !this->mask_at(r)) || (a.skip && is_nan_or_nat(x[0]))) continue;
       if constexpr (F::ordered) {
         cell.one(x[0], this->index_of(r)); /* the last before the others */
       } else {

@@ -45,6 +45,15 @@ __device__ __forceinline__ int64_t told_now(int64_t step) {
   return step;
 }
 
+/* A bit for each of U bytes of a mask, of which the first `left` are asked for, that is zero. Apart,
+ * or each byte would wait for the one before. */
+template <int U, class Byte> __device__ __forceinline__ uint32_t gone_of(int left, Byte byte) {
+  uint32_t gone = 0;
+#pragma unroll
+  for (int u = 0; u < U; u++) gone |= (uint32_t)(byte(u < left ? u : 0) == 0) << u;
+  return gone;
+}
+
 /* Loads of any dtype are calls, which do not wait for memory together. */
 enum { ANY_LOADS = 4 };
 template <class F, class LOAD> struct LoadsOf { static constexpr int value = TileShape<F>::loads; };
@@ -86,8 +95,8 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
       for (int u = 0; u < U; u++) x[u] = load(from + (ALL || u < left ? u * step : 0));
     }
   }
-  __device__ __forceinline__ bool masked(int64_t r) const {
-    return where[a.boxed > 1 ? table->where[r] : r * where_stride] == 0;
+  __device__ __forceinline__ char mask_at(int64_t r) const {
+    return where[a.boxed > 1 ? table->where[r] : r * where_stride];
   }
   __device__ __forceinline__ int64_t index_of(int64_t r) const {
     return index + (a.boxed > 1 ? table->index_at((int)r) : r * place);
@@ -146,12 +155,7 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
   __device__ __forceinline__ uint32_t counted(const T (&x)[U], int64_t r, int down,
                                               int left) const {
     uint32_t valid = left < U ? (1u << left) - 1 : ~0u >> (32 - U);
-    if (a.where) {
-      uint32_t gone = 0; /* apart, or each byte would wait for the one before */
-#pragma unroll
-      for (int u = 0; u < U; u++) gone |= (uint32_t)masked(u < left ? r + u * down : r) << u;
-      valid &= ~gone;
-    }
+    if (a.where) valid &= ~gone_of<U>(left, [&](int u) { return mask_at(r + u * down); });
     if (a.skip)
 #pragma unroll
       for (int u = 0; u < U; u++)
