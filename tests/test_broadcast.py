@@ -36,8 +36,10 @@ def numbers(rng, dtype, shape):
 
 def same(a, b):
     a, b = np.asarray(a), np.asarray(b)
-    return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc") and bool(
-        np.array_equal(np.signbit(a.real), np.signbit(b.real)) or np.isnan(a).any()
+    return (
+        a.dtype == b.dtype
+        and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+        and bool(np.array_equal(np.signbit(a.real), np.signbit(b.real)) or np.isnan(a).any())
     )
 
 
@@ -64,7 +66,8 @@ def test_a_broadcast_array_has_the_sums_of_its_copy(rng, dtype, shape):
                     extra = {"where": mask}
                     if function is gpureduce.max:
                         extra["initial"] = a.dtype.type(-3)
-                    ours, whole = function(a, axis=axis, **extra), function(copy, axis=axis, **extra)
+                    ours = function(a, axis=axis, **extra)
+                    whole = function(copy, axis=axis, **extra)
                     assert same(ours, whole), (function.__name__, axis, ours, whole)
             assert same(gpureduce.nansum(a, axis=axis), gpureduce.nansum(copy, axis=axis))
 

@@ -140,6 +140,7 @@ def test_columns_whose_rows_begin_at_any_place_of_a_packet(op):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
+@pytest.mark.filterwarnings("ignore:Degrees of freedom")
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("ddof", [0, 0.5, 1, 2])
 def test_variances_of_single_numbers(dtype, ddof):

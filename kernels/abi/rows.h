@@ -120,10 +120,11 @@ typedef struct gpr_row {
   const gpr_brief *brief; /* or NULL */
   /* Of lines that are one element each, over and over, and of their mask, if `keep` is not
    * NULL: what folds to the same, GPR_MULTIPLES(n) elements for each line. Adds what counts of a
-   * mask to counts[o], output o having so many lines. Zero: it cannot be, and nothing was done. Or NULL. */
+   * mask to counts[o], output o having so many lines. Zero: it cannot be, and nothing was done. Or
+   * NULL. */
   int (*repeat)(const gpr_masked *masked, int64_t lines_each, void *to, int64_t *counts);
 } gpr_row;
-enum { GPR_SHORT = 4096 };      /* elements of an output in a tile, at most */
+enum { GPR_SHORT = 4096 }; /* elements of an output in a tile, at most */
 /* By powers of two: one for each bit of n. */
 #define GPR_MULTIPLES(n) (64 - __builtin_clzll((unsigned long long)(n)))
 enum { GPR_STATE_MOST = 4096 }; /* bytes of a row's state that has a quick one, at most */

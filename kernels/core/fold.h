@@ -63,6 +63,13 @@ template <class T> struct FreeFold {
 
 template <class A, class B> struct Same { static constexpr bool value = false; };
 template <class A> struct Same<A, A> { static constexpr bool value = true; };
+template <bool, class A, class> struct Either { typedef A type; };
+template <class A, class B> struct Either<false, A, B> { typedef B type; };
+
+template <int BYTES> struct Unsigned { typedef uint64_t type; };
+template <> struct Unsigned<1> { typedef uint8_t type; };
+template <> struct Unsigned<2> { typedef uint16_t type; };
+template <> struct Unsigned<4> { typedef uint32_t type; };
 
 /* What finish() sees of a fold's own state. */
 template <class F> struct Shown {
@@ -89,7 +96,8 @@ template <class R> struct Parts<complex<R>> {
   }
 };
 
-/* A sum over a number that an engine has rounded already, and that has the `initial` one, or not. */
+/* A sum over a number that an engine has rounded already, and that has the `initial` one, or not.
+ */
 template <class T> struct RoundedSum {
   T value;
   uint64_t over;

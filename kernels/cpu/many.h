@@ -9,8 +9,6 @@
 
 GPR_OPEN
 
-template <bool, class A, class> struct Either { typedef A type; };
-template <class A, class B> struct Either<false, A, B> { typedef B type; };
 /* Operators that differ in what they finish alone share what is compiled for their folds. */
 template <class O, class F = typename O::Fold> struct FoldsAs { typedef O type; };
 template <class O, class T> struct FoldsAs<O, ExactFold<T>> { typedef Sum<T> type; };

@@ -8,6 +8,7 @@
 #include "load.h"
 #include "moments.h"
 #include "sums.h"
+#include "../core/alike.h"
 
 GPR_OPEN
 
@@ -139,44 +140,12 @@ template <class O> struct Row<O, void> {
   }
 };
 
-/* Elements whose kernels do for others: what is true and what bits come to depends on the width,
- * and both times have one order. */
-template <class T> struct Alike {
-  static constexpr Kind kind = Traits<T>::kind;
-  static constexpr bool whole = kind != KIND_FLOAT && kind != KIND_COMPLEX;
-  typedef typename Unsigned<sizeof(T)>::type Bits;
-  typedef typename Either<kind == KIND_FLOAT && sizeof(T) == 2, float16, T>::type Inexact;
-  typedef typename Either<whole, Bits, Inexact>::type Truth;
-  typedef typename Either<whole && kind != KIND_BOOL && kind != KIND_TIME, Bits, T>::type Word;
-  typedef typename Either<kind == KIND_TIME, timedelta64, T>::type Ordered;
-};
-template <template <class> class Op, class T> struct KernelElement {
-  typedef typename Alike<T>::Ordered type;
-};
-#define GPR_ALIKE(op, as) \
-  template <class T> struct KernelElement<op, T> { typedef typename Alike<T>::as type; };
-GPR_ALIKE(Any, Truth)
-GPR_ALIKE(All, Truth)
-GPR_ALIKE(LogicalXor, Truth)
-GPR_ALIKE(CountNonzero, Truth)
-GPR_ALIKE(BitwiseAnd, Word)
-GPR_ALIKE(BitwiseOr, Word)
-GPR_ALIKE(BitwiseXor, Word)
-#undef GPR_ALIKE
-
-template <class O, class F = typename O::Fold> struct ResultId {
-  static constexpr int value = Id<typename O::Result>::value;
-};
-template <class O> struct ResultId<O, void> { static constexpr int value = GPR_NO_DTYPE; };
-
 struct Rows {
   gpr_row row[GPR_OP_COUNT * GPR_DTYPE_COUNT];
 };
 template <template <class> class Op, class T>
 constexpr gpr_row row_of(int op, int dtype, int bytes) {
-  typedef typename Either<ResultId<Op<T>>::value == GPR_NO_DTYPE, T,
-                          typename KernelElement<Op, T>::type>::type As;
-  gpr_row row = Row<Op<As>>::make(op, dtype, bytes);
+  gpr_row row = Row<typename AsKernels<Op, T>::Operator>::make(op, dtype, bytes);
   row.result = ResultId<Op<T>>::value;
   return row;
 }

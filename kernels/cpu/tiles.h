@@ -1,7 +1,8 @@
-/* Lanes that change places, and integers by their width. */
+/* Lanes that change places, and signed integers by their width. */
 #ifndef GPR_TILES_H
 #define GPR_TILES_H
 
+#include "../core/fold.h"
 #include "exact_lanes.h"
 
 GPR_OPEN
@@ -37,10 +38,6 @@ template <int BYTES> struct Signed { typedef int16_t type; };
 template <> struct Signed<4> { typedef int32_t type; };
 template <> struct Signed<8> { typedef int64_t type; };
 template <> struct Signed<16> { typedef int64_t type; };
-template <int BYTES> struct Unsigned { typedef uint64_t type; };
-template <> struct Unsigned<1> { typedef uint8_t type; };
-template <> struct Unsigned<2> { typedef uint16_t type; };
-template <> struct Unsigned<4> { typedef uint32_t type; };
 
 GPR_CLOSE
 #endif

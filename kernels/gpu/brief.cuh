@@ -76,9 +76,7 @@ template <int U, class F> __device__ __forceinline__ void fold_alone(const gpr_a
 
 /* A Value of one number, where what it is of makes no difference; whether a fold has it, and of
  * which numbers. */
-template <class F> struct OneNumber {
-  static constexpr bool is_there = false;
-};
+template <class F> struct OneNumber { static constexpr bool is_there = false; };
 /* Outputs of one element each: a thread would else wait for the sums of each. */
 template <class F> __device__ __forceinline__ void fold_ones(const gpr_axes_args &a) {
   constexpr int N = 4;
@@ -104,7 +102,8 @@ template <class F> __device__ __forceinline__ void fold_ones(const gpr_axes_args
         missed |= 1u << i;
     }
 #pragma unroll 1
-    for (; missed; missed &= missed - 1) fold_again<F>(&a, least(k + (__ffs(missed) - 1) * step, last));
+    for (; missed; missed &= missed - 1)
+      fold_again<F>(&a, least(k + (__ffs(missed) - 1) * step, last));
   }
 }
 

@@ -37,7 +37,7 @@ struct ColumnsPlace {
   int64_t here;     /* the tile's first column */
   int columns;      /* of the tile */
   int phases, phase, shift;
-  bool has_last; /* a row more, of which only its own elements may be read */
+  bool has_last;   /* a row more, of which only its own elements may be read */
   int64_t group;   /* the blocks that share outputs */
   int64_t drawn;   /* from this row on it draws its turns */
   uint32_t *queue; /* by a counter for each warp of a block, a.queue_apart words from the next
@@ -82,7 +82,8 @@ struct ColumnsTurns {
   int64_t full, from; /* rows; from this one on turns are drawn */
   uint32_t *queue;
   int part, parts, y, step;
-  int begin, end; /* of this thread's packet of the row after the full ones, the elements there are */
+  int begin,
+      end; /* of this thread's packet of the row after the full ones, the elements there are */
 };
 
 /* What a thread sees of one run of rows: its packet of each. */
@@ -223,11 +224,11 @@ __device__ __forceinline__ void fold_columns(const gpr_axes_args &a, const Colum
   const int64_t first = at.here + x * V - at.shift;
   /* Of a phase packets are read whole, whatever lies around the tile's columns. */
   const int64_t left = a.phases ? (x * V < at.shift + at.columns ? V : 0) : a.length - first;
-  const ColumnsOf<F> in = {
-      at.base + first * BYTES, a.strides[a.kept + a.reduced - 1] * a.groups * at.phases, 0,
-      y >= a.rows || left <= 0 ? 0
-      : left < V               ? (int)left
-                               : V};
+  const ColumnsOf<F> in = {at.base + first * BYTES,
+                           a.strides[a.kept + a.reduced - 1] * a.groups * at.phases, 0,
+                           y >= a.rows || left <= 0 ? 0
+                           : left < V               ? (int)left
+                                                    : V};
   if (a.reduced == 1) {
     const int parts = a.split / at.phases, part = (int)at.part / at.phases;
     const bool ends = y == 0 && part == parts - 1;
@@ -236,8 +237,8 @@ __device__ __forceinline__ void fold_columns(const gpr_axes_args &a, const Colum
     if (at.has_last && ends) begin = at.here - first, end = at.here + at.columns - first;
     constexpr auto run = Cells<F, V>::is_plain ? fold_run<F> : fold_run_apart<F>;
     uint32_t *queue = at.queue + warp_of() * a.queue_apart;
-    const ColumnsTurns turns = {at.full, at.drawn, queue, part, parts, y, a.rows,
-                                (int)begin, (int)least(end, (int64_t)V)};
+    const ColumnsTurns turns = {
+        at.full, at.drawn, queue, part, parts, y, a.rows, (int)begin, (int)least(end, (int64_t)V)};
     run(in, turns, states);
   } else {
     const int64_t share = quotient_of(a.full + a.split - 1, a.split), start = at.part * share;

@@ -17,7 +17,7 @@ struct AxesRow {
   gpr_program *convert[GPR_DTYPE_COUNT];                  /* of this dtype, where there is one */
   gpr_program *tile_rows, *convert_rows[GPR_DTYPE_COUNT]; /* the same by packets */
   gpr_program *brief;                                     /* and of few elements */
-  int is_tree, is_ordered, knows_ones; /* outputs of one element are brief */
+  int is_tree, is_ordered, knows_ones;                    /* outputs of one element are brief */
   int brief_loads, brief_blocks; /* loads: of lanes that share an output; 0: none do */
   int bytes;                     /* of an element */
   int tile_blocks, tile_loads;

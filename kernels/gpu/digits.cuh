@@ -168,7 +168,7 @@ template <class T> struct Joint<PairSum<T>> {
 #pragma unroll
       for (int i = 0; i < pairs; i++) slot[row * (wide * pairs + APART) + x * pairs + i] = sum[i];
     if (!__syncthreads_or(lost))
-      add_slots(slot, wide * pairs, rows, here, shift);
+      add_slots(slot, wide * V, rows, here, shift);
     else
       for (int i = 0; y < high && i < pairs; i++) {
         const int c = x * V + i / parts - shift;
@@ -176,23 +176,27 @@ template <class T> struct Joint<PairSum<T>> {
         if (c >= 0 && c < here) D::add_state(to.word, to.step, &states[i / parts].part[i % parts]);
       }
   }
-  /* `cells` pairs of each row, in the order of their columns. A few lanes merge those of a column,
-   * and neighbouring ones add to neighbouring words: where each met a sector of its own, 256 blocks
-   * waited 4 µs longer for each other on an H200, and 9 at some places of the scratch. */
-  __device__ __forceinline__ void add_slots(const Sum *slot, int cells, int rows, int here,
+  /* Rows of `across` columns. A few lanes merge all that an output has of them, and neighbouring
+   * ones add to neighbouring words: where each met a sector of its own, 256 blocks waited 4 µs
+   * longer for each other on an H200, and 9 at some places of the scratch. */
+  __device__ __forceinline__ void add_slots(const Sum *slot, int across, int rows, int here,
                                             int shift) const {
+    const int cells = least(columns, across) * parts, groups = (across + columns - 1) / columns;
+    const int entries = groups * rows;
     int team = 1;
-    while (2 * team <= rows && 2 * team * cells <= AXES_THREADS) team *= 2;
+    while (2 * team <= entries && 2 * team * cells <= AXES_THREADS) team *= 2;
     const int lane = threadIdx.x % team;
 #pragma unroll 1
     for (int first = 0; first < cells; first += AXES_THREADS / team) {
       const int cell = first + threadIdx.x / team, c = cell / parts - shift;
       const bool exists = cell < cells && c >= 0 && c < here;
-      const D to = of(exists ? c % columns : 0, cell % parts);
+      const D to = of(exists ? c : 0, cell % parts);
       Sum p;
       clear(p);
-      for (int r = lane; exists && r < rows; r += team)
-        take_in(to, p, slot[r * (cells + APART) + cell]);
+      for (int i = lane; exists && i < entries; i += team) {
+        const int group = i / rows, r = i - group * rows, far = group * columns;
+        if (c + far < here) take_in(to, p, slot[r * (across * parts + APART) + far * parts + cell]);
+      }
       for (int mask = team / 2; mask; mask /= 2) {
         const Sum other = shuffle_xor(p, mask);
         if (lane < mask && exists) take_in(to, p, other);

@@ -35,8 +35,6 @@ template <class T, int U> __device__ __forceinline__ uint32_t word(const Packet<
 }
 
 /* Which word numbers of a type are added up in. */
-template <bool FIRST, class A, class B> struct Either { typedef A type; };
-template <class A, class B> struct Either<false, A, B> { typedef B type; };
 template <class T> struct Word : Either<Traits<T>::kind == KIND_UINT, uint32_t, int32_t> {};
 
 /* Bytes of w by the selector's nibbles; 8 + n repeats the sign of byte n, which __byte_perm masks.

@@ -1,5 +1,6 @@
 /* The device half of the table: expands operators × dtypes into programs, by the host's compiler.
  */
+#include "../core/alike.h"
 #include "select.h"
 #include "axes_folds.h"
 #include "flat.cuh"
@@ -286,9 +287,10 @@ struct Tables {
 template <template <class> class Op> constexpr void fill(Tables &tables, int op) {
   gpr_gpu_row *whole = tables.whole + op * GPR_DTYPE_COUNT;
   AxesRow *axes = tables.axes + op * GPR_DTYPE_COUNT;
-#define GPR_X(id, name, kind, bytes, type)              \
-  whole[GPR_##id] = gpu_row<typename Op<type>::Fold>(); \
-  axes[GPR_##id] = AxesKernels<typename AxesFold<typename Op<type>::Fold>::Fold>::row();
+#define GPR_X(id, name, kind, bytes, type)                                   \
+  whole[GPR_##id] = gpu_row<typename AsKernels<Op, type>::Operator::Fold>(); \
+  axes[GPR_##id] =                                                           \
+      AxesKernels<typename AxesFold<typename AsKernels<Op, type>::Operator::Fold>::Fold>::row();
   GPR_DTYPES(GPR_X)
 #undef GPR_X
 }

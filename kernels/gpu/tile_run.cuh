@@ -45,8 +45,8 @@ __device__ __forceinline__ int64_t told_now(int64_t step) {
   return step;
 }
 
-/* A bit for each of U bytes of a mask, of which the first `left` are asked for, that is zero. Apart,
- * or each byte would wait for the one before. */
+/* A bit for each of U bytes of a mask, of which the first `left` are asked for, that is zero.
+ * Apart, or each byte would wait for the one before. */
 template <int U, class Byte> __device__ __forceinline__ uint32_t gone_of(int left, Byte byte) {
   uint32_t gone = 0;
 #pragma unroll
