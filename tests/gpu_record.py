@@ -24,13 +24,7 @@ NVRTC = "from gpureduce import _core; print(_core.compiler('sm_90')[1])"
 EXCUSED: dict[str, str] = {}
 # Lines that the run of the record did not have and csrc/ or kernels/ have now: by file, with why no
 # run was needed to let them in; each is there once. To be emptied by the next run.
-SINCE: dict[str, tuple[str, str]] = {
-    "kernels/gpu/outputs.cuh": (
-        "      clear(next[u]);\n",
-        "without it the compiler kept sums of rows in local memory, which took twice as long; it"
-        " sets what is read only after it was set again, and the runs before had it",
-    )
-}
+SINCE: dict[str, tuple[str, str]] = {}
 REMEDY = "run `make gpu-test` on a machine with a GPU"
 
 
