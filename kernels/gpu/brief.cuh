@@ -74,8 +74,7 @@ template <int U, class F> __device__ __forceinline__ void fold_alone(const gpr_a
   }
 }
 
-/* A Value of one number, where what it is of makes no difference; whether a fold has it, and of
- * which numbers. */
+/* A Value of one number, where nothing has to be summed up; whether a fold has it. */
 template <class F> struct OneNumber { static constexpr bool is_there = false; };
 /* Outputs of one element each: a thread would else wait for the sums of each. */
 template <class F> __device__ __forceinline__ void fold_ones(const gpr_axes_args &a) {
@@ -95,11 +94,11 @@ template <class F> __device__ __forceinline__ void fold_ones(const gpr_axes_args
     uint32_t missed = 0;
 #pragma unroll
     for (int i = 0; i < N; i++) {
-      OneNumber<F> value[1];
-      if (OneNumber<F>::is_of(x[i]))
-        finish_values<F>(a, out[i], value, 1, 1);
-      else
+      OneNumber<F> value[1] = {OneNumber<F>(x[i])};
+      if (a.skip && is_nan_or_nat(x[i]))
         missed |= 1u << i;
+      else
+        finish_values<F>(a, out[i], value, 1, 1);
     }
 #pragma unroll 1
     for (; missed; missed &= missed - 1)

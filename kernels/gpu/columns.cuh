@@ -58,7 +58,8 @@ struct ColumnsPlace {
     drawn = here + all <= a.length ? a.drawn : INT64_MAX;
     queue = (uint32_t *)a.scratch + a.queue + group * (AXES_THREADS / GPR_WARP) * a.queue_apart;
   }
-  /* Of the last row, what lies behind its end may not be read. */
+  /* Of the last row, what lies behind its end may not be read; what lies before the first one's in
+   * its packet may: allocations begin at multiples of 256 bytes. */
   __device__ __forceinline__ void set_phase(const gpr_axes_args &a, int bytes) {
     phases = a.phases;
     phase = (int)part % phases;

@@ -296,22 +296,21 @@ template <class T> struct SlowFew<PairMoments<T>> {
   }
 };
 
-/* A finite number's variance is nothing. */
+/* A finite number's variance is nothing, another's NaN. */
 template <class T> struct OneNumber<PairMoments<T>> {
+  typedef PairMoments<T> F;
   static constexpr bool is_there = true;
+  bool finite = true;
   static __device__ __forceinline__ bool suits(const gpr_axes_args &a) {
     return !a.where && is_alone(1, {a.ddof, a.means, a.spread_nan});
   }
-  static __device__ __forceinline__ bool is_of(T x) {
-    bool finite = true;
+  explicit __device__ __forceinline__ OneNumber(T x) {
 #pragma unroll
-    for (int p = 0; p < PairMoments<T>::parts; p++)
-      finite &= PairMoments<T>::real(x, p) - PairMoments<T>::real(x, p) == 0;
-    return finite;
+    for (int p = 0; p < F::parts; p++) finite &= F::real(x, p) - F::real(x, p) == 0;
   }
   template <class R, bool ROOT>
   __device__ __forceinline__ R spread(int64_t, const gpr_spread *) const {
-    return Format<R>::make(0);
+    return finite ? Format<R>::make(0) : round_case<R>(SPREAD_NAN);
   }
 };
 

@@ -114,17 +114,30 @@ struct AxesCut : BriefCut {
   enum { PHASES_MOST = 8 };
   int phases_of_rows() const {
     const Size stride = a.strides[a.kept];
-    Size places = (Size)(uintptr_t)a.data % 16, least = stride;
-    for (int d = 0; d < a.kept - 1; d++) {
-      places |= a.strides[d] % 16;
+    Size places = places_of_batches(), least = stride;
+    for (int d = 0; d < a.kept - 1; d++)
       if (a.strides[d] < least) least = a.strides[d];
-    }
     for (int d = 0; d < a.reduced; d++) places |= a.strides[a.kept + d] % 16;
     if (!places) return 0;
     if (a.reduced != 1 || places % row.bytes || least < 16) return -1;
     int phases = 1;
     while (phases * stride % 16) phases *= 2;
     return phases <= PHASES_MOST ? phases : -1;
+  }
+  Size places_of_batches() const { /* of packets, by bits; 0: all begin with one */
+    Size places = (Size)(uintptr_t)a.data % 16;
+    for (int d = 0; d < a.kept - 1; d++) places |= a.strides[d] % 16;
+    return places;
+  }
+  /* How many rows that follow each other are one of whole packets; 1 where they need not be. */
+  Size rows_together(Size width, Size batches) const {
+    const Size bytes = width * row.bytes, v = 16 / row.bytes;
+    if (places_of_batches() || a.reduced != 1 || a.strides[a.kept] != bytes || bytes % 16 == 0)
+      return 1;
+    Size groups = 1;
+    while (groups * width % v) groups++;
+    const bool fit = groups * width / v <= AXES_THREADS && groups <= a.count;
+    return fit && batches <= AXES_TICKETS ? groups : 1;
   }
   bool columns() {
     if (!row.columns || !a.kept || !a.reduced || a.strides[a.kept - 1] != row.bytes) return false;
@@ -133,9 +146,8 @@ struct AxesCut : BriefCut {
     const Size batches = a.outputs / width;
     const int v = 16 / row.bytes;
     if (a.count < 4 * v && !wanted) return false; /* a thread has v outputs to finish */
-    a.phases = phases_of_rows();
-    a.groups = are_one_row(width) ? groups_of(width, batches) : 1;
-    if (a.groups > 1) a.phases = 0;
+    a.groups = rows_together(width, batches);
+    a.phases = a.groups > 1 ? 0 : phases_of_rows();
     if (a.phases < 0 || (bytes < 16 && a.groups == 1)) return false;
     a.length = a.groups * width;
     const Size packets = up(a.length, v), edge = a.phases > 0, each = edge ? a.phases : 1;
@@ -358,21 +370,6 @@ struct AxesCut : BriefCut {
       case GPR_VARIANT_BRIEF: return is_any() && brief();
       default: return tile();
     }
-  }
-  /* Several rows to one of whole packets, where they follow each other. */
-  bool are_one_row(Size width) const {
-    const bool aligned = (uintptr_t)a.data % 16 == 0, short_row = width * row.bytes < 16;
-    bool all = aligned;
-    for (int d = 0; d < a.kept - 1; d++) all = all && a.strides[d] % 16 == 0;
-    return all && a.reduced == 1 && a.strides[a.kept] == width * row.bytes &&
-           (short_row || a.strides[a.kept] % 16);
-  }
-  Size groups_of(Size width, Size batches) const {
-    const int v = 16 / row.bytes;
-    Size groups = 1;
-    while (groups * width % v) groups++;
-    const bool fit = groups * width / v <= AXES_THREADS && groups <= a.count;
-    return fit && batches <= AXES_TICKETS ? groups : 1;
   }
   void clear() {
     a.length = a.runs = a.tiles = a.groups = a.full = a.drawn = 0;
