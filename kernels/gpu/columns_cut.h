@@ -1,0 +1,138 @@
+/* Which outputs are adjacent columns, and how blocks share them: columns.cuh's. */
+#ifndef GPR_COLUMNS_CUT_H
+#define GPR_COLUMNS_CUT_H
+
+#include "brief_cut.h"
+
+GPR_OPEN
+
+struct ColumnsCut : BriefCut {
+  /* Narrow rows are tiles of few lanes. */
+  enum { COLUMNS_BYTES = 2 << 20, NARROW = 4096 };
+  bool is_for_columns() const {
+    const Size wide = a.shape[a.kept - 1] * row.bytes;
+    const double all = (double)a.outputs * (double)a.count * row.bytes;
+    return all >= (wide < NARROW ? COLUMNS_BYTES : row.columns_bytes);
+  }
+  /* Of a thread, whose V outputs take longer to come together than a tile's one: with one batch
+   * tiles took 24 µs on an H200 where these took 42. */
+  enum { LEAST_BATCHES = 4 };
+  /* At how many places of a packet rows begin; 0: at the first alone; -1: packets hold parts of
+   * elements, or may not be read whole, or too many blocks would share outputs: of 16 places the
+   * maxima of (8191, 8191) bytes took 73 µs on an H200, and 61 as tiles. */
+  enum { PHASES_MOST = 8 };
+  int phases_of_rows() const {
+    const Size stride = a.strides[a.kept];
+    Size places = places_of_batches(), least = stride;
+    for (int d = 0; d < a.kept - 1; d++)
+      if (a.strides[d] < least) least = a.strides[d];
+    for (int d = 0; d < a.reduced; d++) places |= a.strides[a.kept + d] % 16;
+    if (!places) return 0;
+    if (a.reduced != 1 || places % row.bytes || least < 16) return -1;
+    int phases = 1;
+    while (phases * stride % 16) phases *= 2;
+    return phases <= PHASES_MOST ? phases : -1;
+  }
+  Size places_of_batches() const { /* of packets, by bits; 0: all begin with one */
+    Size places = (Size)(uintptr_t)a.data % 16;
+    for (int d = 0; d < a.kept - 1; d++) places |= a.strides[d] % 16;
+    return places;
+  }
+  /* How many rows that follow each other are one of whole packets; 1 where they need not be. */
+  Size rows_together(Size width, Size batches) const {
+    const Size bytes = width * row.bytes, v = 16 / row.bytes;
+    if (places_of_batches() || a.reduced != 1 || a.strides[a.kept] != bytes || bytes % 16 == 0)
+      return 1;
+    Size groups = 1;
+    while (groups * width % v) groups++;
+    const bool fit = groups * width / v <= AXES_THREADS && groups <= a.count;
+    return fit && batches <= AXES_TICKETS ? groups : 1;
+  }
+  bool columns() {
+    if (!row.columns || !a.kept || !a.reduced || a.strides[a.kept - 1] != row.bytes) return false;
+    if (!is_for_columns() && !wanted) return false;
+    const Size width = a.shape[a.kept - 1], bytes = width * row.bytes;
+    const Size batches = a.outputs / width;
+    const int v = 16 / row.bytes;
+    if (a.count < 4 * v && !wanted) return false; /* a thread has v outputs to finish */
+    a.groups = rows_together(width, batches);
+    a.phases = a.groups > 1 ? 0 : phases_of_rows();
+    if (a.phases < 0 || (bytes < 16 && a.groups == 1)) return false;
+    a.length = a.groups * width;
+    const Size packets = up(a.length, v), edge = a.phases > 0, each = edge ? a.phases : 1;
+    Split best = {1, 1e300};
+    if (a.groups > 1 || packets + edge <= 32) {
+      a.team = (int)(packets + edge);
+      best = columns_split(a.team, packets, batches, a.groups);
+    } else {
+      for (Size wide = 32; wide <= AXES_THREADS && wide < 2 * packets; wide *= 2) {
+        const Split split = columns_split(wide, packets, batches, 1);
+        if (split.time < best.time) best = split, a.team = (int)wide;
+      }
+    }
+    a.rows = AXES_THREADS / a.team;
+    a.tiles = up(packets, a.team - edge);
+    const Size turn = each * a.groups * a.rows * row.columns_loads;
+    if (best.blocks == 1 && a.count < LEAST_BATCHES * turn && !wanted) return false;
+    a.split = (int)((best.blocks * each < SPLIT_MOST ? best.blocks : SPLIT_MOST / each) * each);
+    a.full = a.count / a.groups;
+    const Size tickets = a.tiles * batches, blocks = tickets * a.split;
+    if (a.split > 1 && tickets > AXES_TICKETS) return false;
+    /* Where a thread of the last block would have more than 1 KiB to read. */
+    const Size cells = a.groups > 1 ? width : a.team * v;
+    if (!row.joint && come_together(a.groups, width) &&
+        a.split * cells * (Size)row.state > AXES_THREADS * 1024 && a.split > 2 * CROWD &&
+        tickets * (1 + up(a.split, CROWD)) <= AXES_TICKETS)
+      a.crowd = CROWD;
+    if (a.split > 1 && a.reduced == 1 && !a.phases)
+      set_queue(tickets * (1 + (a.crowd ? up(a.split, CROWD) : 0)),
+                tickets * (AXES_THREADS / GPR_WARP));
+    set_drawn();
+    const bool shared = a.split > 1 || a.groups > 1;
+    if (!shared || !row.joint)
+      return take(row.columns, blocks, shared ? (size_t)(blocks * a.team * v) : 0);
+    take(row.columns, blocks, 0);
+    out.leaves_zero = 0;
+    out.scratch = AXES_POOL + (size_t)(tickets * cells) * row.joint * sizeof(uint64_t);
+    return true;
+  }
+  /* Whether a block has the groups' states in its shared memory at a time. */
+  bool come_together(Size groups, Size width) const {
+    return groups == 1 || groups * width * (Size)row.state <= SLOTS_BYTES;
+  }
+  /* Counters behind the tickets, if there is room, as far apart as there is: 8 of them 2 KiB apart
+   * in place of 256 bytes took 2 µs off the 247 of 1 GiB on an H200. */
+  void set_queue(Size used, Size counters) {
+    const Size room = used < AXES_TICKETS ? (AXES_TICKETS - used) / counters : 0;
+    if (room) a.queue = (int)used;
+    a.queue_apart = (int)room;
+  }
+  /* Some multiprocessors are nearer to the memory: of 256 MiB in equal parts blocks had read theirs
+   * after 56 to 66 µs on an H200, after 62 to 63 where a sixth of the turns was drawn. Each warp of
+   * the blocks that share columns draws for itself. */
+  enum { DRAWN_PART = 6 };
+  void set_drawn() {
+    const Size rows = (Size)a.rows * row.columns_loads * a.split, turns = a.full / rows;
+    const bool draws = a.queue && a.team * a.rows == AXES_THREADS && turns >= DRAWN_PART;
+    a.drawn = draws ? (turns - turns / DRAWN_PART) * rows : INT64_MAX;
+  }
+  /* Measured on an H200: a block's ends take one and a half of its steps, each of 32 KiB, and a
+   * quarter for each time that its threads come together by halves; to read 8 states, one. */
+  enum { CROWD = 16 };
+  Split columns_split(Size wide, Size packets, Size batches, Size groups) const {
+    const Size each = a.phases > 0 ? a.phases : 1, edge = a.phases > 0;
+    const Size high = AXES_THREADS / wide, tiles = up(packets, wide - edge) * batches * each;
+    const Size steps = up(a.count / groups / each, high * row.columns_loads);
+    double ends = 1.5;
+    for (Size h = high; h > 1; h /= 2) ends += 0.25;
+    const Size slots = (Size)multiprocessors * row.columns_blocks;
+    if (tiles / each > AXES_TICKETS) return {1, (double)up(tiles, slots) * ((double)steps + ends)};
+    Size cells = wide * (16 / row.bytes);
+    if (row.joint || come_together(groups, cells / groups)) cells /= groups;
+    const double states = (double)cells / AXES_THREADS; /* a thread's */
+    return best_split(tiles, slots, steps, 4, ends, states / 8);
+  }
+};
+
+GPR_CLOSE
+#endif
