@@ -304,6 +304,7 @@ MEANT = (
     ),
     (r"(NearColumns|Folder)<gpr::\w+::Var<(gpr::\w+::complex<)?double", r"\bvfmsub\d+pd"),
     (r"::finish_sums<true>", r"\bvfmsub\d+pd"),
+    (r"QuickSpread<.*double>, double>::of_few", r"\bvf(nmadd|msub)\d+pd"),
 )
 FUSED = r"\bvfn?m(add|sub)|\bfn?m(add|sub|la|ls)\b"
 

@@ -61,7 +61,7 @@ template <class O, class T> struct QuickSpread {
   /* So many numbers n, of so many bits between the highest and the lowest, that n times the sum of
    * their squared differences from the first has 126 bits. */
   enum { EXACTLY_MOST = 256, EXACTLY_BITS = 54 };
-  enum { FEW = 16 };
+  enum { FEW = sizeof(R) == sizeof(float) ? 16 : 8 };
 
   static double ddof_of(const void *with) { return with ? ((const gpr_spread *)with)->ddof : 0; }
   /* The deviation of two is half of their difference, which ties more often than others. */
@@ -93,35 +93,61 @@ template <class O, class T> struct QuickSpread {
       *t->infinite |= is_odd;
       if (two) return !any;
     }
-    if constexpr (plain && PARTS == 1 && sizeof(R) == sizeof(float))
+    if constexpr (plain && PARTS == 1)
       if (t->n <= FEW && t->across == (int64_t)sizeof(T) && t->outputs >= WIDTH && !t->counts)
         return of_few(t, (const gpr_spread *)with, to);
     return false;
   }
-  /* Columns of few finite floats, by doubles: with u = 2^-53 their differences from the first are
-   * off by a part u of themselves, and n·Σd² − (Σd)² by 3n + 10 such parts of n·Σd². Infinities and
-   * NaN, or too many results that this does not tell, are no case for it. */
+  /* Between what bounds the spreads of a vector of columns lie, by differences from the first row;
+   * a bit for each lane that this does not tell. False: for what is not finite. Of floats by
+   * doubles: with u = 2^-53 the differences are off by a part u of themselves, and n·Σd² − (Σd)² by
+   * 3n + 10 such parts of n·Σd². */
+  static GPR_METHOD bool differences(const float *x, int64_t stride, double n, double ddof,
+                                     Doubles *low, Doubles *high, uint64_t *) {
+    const Doubles first = load(x), over = 1.0 / (n * (n - ddof) - Doubles{});
+    Doubles sum = {}, squares = {};
+    for (int64_t i = 1; i < (int64_t)n; i++) {
+      const Doubles apart = load(x + i * stride) - first;
+      sum += apart;
+      squares += apart * apart;
+    }
+    const Doubles most = n * squares, spread = most - sum * sum;
+    const Doubles error = (4 * n + 32) * 0x1p-53 * most;
+    *low = (spread - error) * over, *high = (spread + error) * over;
+    if (O::root) *low = root_of(*low) * (1 - 0x1p-50), *high = root_of(*high) * (1 + 0x1p-50);
+    return !mask_of((Words)(spread - spread != 0));
+  }
+  /* Of doubles by pairs of them, as Σx and Σx² are bounded; what does not differ needs no bound. */
+  static GPR_METHOD bool differences(const double *x, int64_t stride, double n, double ddof,
+                                     Doubles *low, Doubles *high, uint64_t *refused) {
+    const Doubles first = load(x);
+    Words differ = {};
+    K part;
+    part.open();
+    for (int64_t i = 1; i < (int64_t)n; i++) {
+      const Doubles next = load(x + i * stride), apart = next - first;
+      const Doubles rest = rounding_error(next, -first, apart), square = GPR_PRODUCT(apart, apart);
+      part.sum.add({apart, rest});
+      part.squares.add({square, product_rest(apart, apart, square) + 2.0 * apart * rest});
+      differ |= (Words)(apart != 0);
+    }
+    *refused = mask_of(differ) & bound_spreads<1, O::root, false>(&part, n, n - Doubles{},
+                                                                  ddof - Doubles{}, low, high);
+    *low = (Doubles)(bits(*low) & differ), *high = (Doubles)(bits(*high) & differ);
+    return !mask_of((Words)(part.squares.high - part.squares.high != 0));
+  }
+  /* Columns of few finite numbers. Too many results that this does not tell are no case for it. */
   static GPR_APART bool of_few(const gpr_tile *t, const gpr_spread *with, Result *to) {
     const R *x = (const R *)(const void *)t->data;
     const int64_t stride = t->along / (int64_t)sizeof(R), last = t->outputs - WIDTH;
-    const double n = (double)t->n, freedom = n - ddof_of(with);
-    const Doubles over = 1.0 / (n * freedom - Doubles{});
+    const double n = (double)t->n, ddof = ddof_of(with);
     int64_t alone_left = 4 + t->outputs / 16;
-    if (!(freedom > 0) || (with && with->means)) return false;
+    if (!(n - ddof > 0) || (with && with->means)) return false;
     for (int64_t o = 0;; o = least(o + WIDTH, last)) {
-      const Doubles first = load(x + o);
-      Doubles sum = {}, squares = {};
-      for (int64_t i = 1; i < t->n; i++) {
-        const Doubles apart = load(x + i * stride + o) - first;
-        sum += apart;
-        squares += apart * apart;
-      }
-      const Doubles most = n * squares, spread = most - sum * sum;
-      const Doubles error = (4 * n + 32) * 0x1p-53 * most;
-      Doubles low = (spread - error) * over, high = (spread + error) * over;
-      if (mask_of((Words)(spread - spread != 0))) return false;
-      if (O::root) low = root_of(low) * (1 - 0x1p-50), high = root_of(high) * (1 + 0x1p-50);
-      for (uint64_t left = round_bounds(low, high, to + o); left; left &= left - 1) {
+      Doubles low, high;
+      uint64_t refused = 0;
+      if (!differences(x + o, stride, n, ddof, &low, &high, &refused)) return false;
+      for (uint64_t left = refused | round_bounds(low, high, to + o); left; left &= left - 1) {
         const int64_t at = o + __builtin_ctzll(left);
         if (!alone_left--) return false;
         alone(t->data + at * t->across, t, t->n, with, to + at);

@@ -56,6 +56,8 @@ template <int PRECISION, int N> struct Batch {
     most = larger_or_nan(most, shuffle_xor(most, mask));
     least = gpr::least(least, shuffle_xor(least, mask));
   }
+  /* 2^top is above all of them. */
+  __device__ __forceinline__ int top() const { return (int)(bits(most) >> 23 & 0xff) - 126; }
   /* Whether so many bits hold each number: from the greatest one's first to the least one's last.
    */
   __device__ __forceinline__ bool has_bits(int count) const {
@@ -99,7 +101,7 @@ __device__ __forceinline__ double copied(double x) {
 template <int EVERY, class Sum, int N, int PRECISION, int COUNT>
 GPR_FN bool added_together(Sum &sum, const float (&x)[N], int first,
                            const Batch<PRECISION, COUNT> &batch) {
-  const int top = (int)(bits(batch.most) >> 23 & 0xff) - 126, h = batch.headroom;
+  const int top = batch.top(), h = batch.headroom;
   const double start[2] = {window_start(top + h + 1), window_start(top + 2 * h + 1 - 52)};
   double window[2] = {start[0], start[1]};
   bool lost = !batch.has_bits(103 - 2 * h);

@@ -18,6 +18,7 @@ struct AxesRow {
   gpr_program *tile_rows, *convert_rows[GPR_DTYPE_COUNT]; /* the same by packets */
   gpr_program *brief;                                     /* and of few elements */
   int is_tree, is_ordered, knows_ones;                    /* outputs of one element are brief */
+  int staged_skips;                                       /* NaN */
   int brief_loads, brief_blocks; /* loads: of lanes that share an output; 0: none do */
   int bytes;                     /* of an element */
   int tile_blocks, tile_loads;
@@ -34,7 +35,8 @@ struct AxesRow {
   size_t state; /* bytes, the number that counted with it */
   size_t moved; /* of those, what a block leaves to another one as a rule */
   size_t pool;
-  size_t joint; /* words of an output that blocks add to; 0: they leave partial states */
+  size_t joint;       /* words of an output that blocks add to; 0: they leave partial states */
+  double joint_steps; /* that it takes to add to one */
 };
 
 typedef int64_t Size;

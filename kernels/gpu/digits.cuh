@@ -132,6 +132,7 @@ template <class R> struct Digits {
 template <class F> struct Joint {
   static constexpr bool value = false;
   static constexpr int words = 0;
+  static constexpr double steps = 0;
 };
 template <class T> struct Joint<PairSum<T>> {
   static constexpr bool value = true;
@@ -140,6 +141,9 @@ template <class T> struct Joint<PairSum<T>> {
   typedef Digits<typename F::Real> D;
   typedef typename D::Sum Sum;
   static constexpr int parts = F::parts, words = parts * D::words; /* of an output */
+  /* Of columns_split(), to add to an output's. Where all blocks did 2^20 to 2^23 of float16, of
+   * bfloat16 and of float took 36 ps each on an H200, of double 114. */
+  static constexpr double steps = parts * (sizeof(typename F::Real) == 4 ? 0.005 : 0.015);
   enum { APART = 2 }; /* pairs between rows, so that teams of four read from different banks */
   unsigned long long *word;
   int columns;

@@ -56,13 +56,19 @@ template <class F> struct Few : FewCells<F> {
 /* Whether see() is called for all of them before open(), and that before the first add(). */
 template <class F> struct LooksFirst { static constexpr bool value = false; };
 
-/* The same for two of them, and for more than FEW_SHORT, where that makes a difference; whether it
- * makes so much that two, or more, have a kernel of their own. */
+/* The same for one element and no initial value, for two of them, and for more than FEW_SHORT,
+ * where that makes a difference; whether it makes so much that two, or more, have a kernel of their
+ * own. */
+template <class F> struct One : Few<F> {};
 template <class F> struct Two : Few<F> {};
 template <class F> struct IsTwo { static constexpr bool value = false; };
 template <> struct IsTwo<PairSum<double>> { static constexpr bool value = true; };
 template <class F> struct Tall : Few<F> {};
 template <class F> struct IsTall { static constexpr bool value = false; };
+/* What looks again at elements that Few could not finish, by what that saw; whether there is such.
+ */
+template <class F> struct Wide;
+template <class F> struct HasWide { static constexpr bool value = false; };
 
 /* Into any state, with certainty. */
 template <class F> struct SlowFew {
@@ -166,6 +172,31 @@ template <class R, class Stored> struct FewApart {
     return sum;
   }
 };
+/* What a first look could not add up, in two windows of doubles, each of half of the bits that it
+ * says they have. */
+template <class R, class Stored> struct WideReals {
+  typedef FewReals<R, Stored> First;
+  double start[2], window[2], known;
+  bool is_known, lost;
+  __device__ __forceinline__ void open(const First &first) {
+    constexpr int h = decltype(first.batch)::headroom;
+    start[0] = window[0] = window_start(first.batch.top() + h + 1);
+    start[1] = window[1] = window_start(first.batch.top() + 2 * h + 1 - 52);
+    known = first.batch.sum;
+    is_known = first.fine();
+    lost = !is_known && !first.batch.has_bits(103 - 2 * h);
+  }
+  __device__ __forceinline__ void add(R x) { window[1] += caught(window[0], (double)x); }
+  __device__ __forceinline__ bool join(int) { return false; }
+  __device__ __forceinline__ bool fine() const { return !lost; }
+  __device__ __forceinline__ Pair terms() const {
+    if (is_known) return {known, -0.0};
+    Pair sum = {window[0] - start[0], -0.0};
+    bool lost = false; /* never: there are two numbers */
+    gpr::add(sum, window[1] - start[1], lost);
+    return sum;
+  }
+};
 template <class Stored> struct FewReals<double, Stored> {
   __device__ __forceinline__ bool join(int) { return false; }
   Triple sum;
@@ -259,6 +290,7 @@ template <class T, template <class, class> class Reals> struct FewSums {
   /* As pairs. */
   __device__ __forceinline__ bool merge(int team, Sum (&sum)[F::parts]) const {
     bool lost = !fine();
+    if (__any_sync(GPR_ALL, lost)) return false;
 #pragma unroll
     for (int p = 0; p < F::parts; p++) {
       sum[p] = part[p].terms();
@@ -281,12 +313,38 @@ template <class T, template <class, class> class Reals> struct FewSums {
   }
 };
 template <class T> struct Few<PairSum<T>> : FewSums<T, FewReals> {};
+/* It is its own sum, and its mean. */
+template <class T> struct One<PairSum<T>> {
+  typedef RoundedSum<T> Value;
+  T only;
+  __device__ __forceinline__ void add(T x, int64_t) {
+    typedef typename RealOf<T>::type Stored;
+    only = x;
+#pragma unroll
+    for (int p = 0; p < PairSum<T>::parts; p++)
+      if (PairSum<T>::real(x, p) != PairSum<T>::real(x, p))
+        ((Stored *)&only)[p] = quiet_nan<Stored>();
+  }
+  __device__ __forceinline__ void show(const gpr_axes_args &, int64_t n, Value &value) const {
+    value = {only, (uint64_t)n, true, false};
+  }
+};
 template <> struct Two<PairSum<double>> : FewSums<double, TwoReals> {};
 template <> struct Two<PairSum<complex<double>>> : FewSums<complex<double>, TwoReals> {};
 template <> struct Tall<PairSum<float>> : FewSums<float, FewApart> {};
 template <> struct Tall<PairSum<complex<float>>> : FewSums<complex<float>, FewApart> {};
 template <class T> struct IsTall<PairSum<T>> {
   static constexpr bool value = Same<typename RealOf<T>::type, float>::value;
+};
+/* Halves need none: all that they are has a sum in doubles. */
+template <class T> struct HasWide<PairSum<T>> {
+  static constexpr bool value = sizeof(typename PairSum<T>::Real) == 4 && !Same<T, float16>::value;
+};
+template <class T> struct Wide<PairSum<T>> : FewSums<T, WideReals> {
+  __device__ __forceinline__ explicit Wide(const Few<PairSum<T>> &few) {
+#pragma unroll
+    for (int p = 0; p < PairSum<T>::parts; p++) this->part[p].open(few.part[p]);
+  }
 };
 
 template <class T> struct SlowFew<PairSum<T>> {

@@ -39,6 +39,10 @@ template <class T> struct Load<T, AnyDtype> {
   }
 };
 
+template <class T> GPR_FN constexpr bool has_nan() { /* or not-a-time */
+  return Traits<T>::kind == KIND_COMPLEX || Traits<T>::kind == KIND_FLOAT ||
+         Traits<T>::kind == KIND_TIME;
+}
 template <class T> __device__ __forceinline__ bool is_nan_or_nat(T x) {
   if constexpr (Traits<T>::kind == KIND_COMPLEX)
     return x.re != x.re || x.im != x.im;

@@ -26,11 +26,14 @@ struct AxesCut : ColumnsCut {
     a.tiles = a.outputs / width * up(width, strip);
     const bool is_full = 2 * a.outputs >= a.tiles * strip;
     if (!wanted && (!is_full || a.tiles < (Size)multiprocessors * 512)) return false;
-    if (a.where || a.skip) return take(row.counted, up(a.tiles, AXES_THREADS), 0);
-    if (a.count > FEW_SHORT && row.tall) return take(row.tall, up(a.tiles, AXES_THREADS), 0);
-    if (a.count > 2) return take(row.shallow, up(a.tiles, AXES_THREADS), 0);
-    gpr_program *const program = a.count == 2 && row.two ? row.two : row.shallow;
-    return take(program, up(a.tiles, AXES_THREADS * (a.count == 2 ? 2 : 1)), 0);
+    const bool alone = a.count == 1 && !a.has_initial;
+    const bool all = !(a.where || a.skip) || (alone && are_single_sums());
+    const bool several = all && (a.count == 2 || alone);
+    gpr_program *const program = !all                              ? row.counted
+                                 : a.count > FEW_SHORT && row.tall ? row.tall
+                                 : a.count == 2 && row.two         ? row.two
+                                                                   : row.shallow;
+    return take(program, up(a.tiles, (Size)AXES_THREADS * (several ? FEW_STRIPS : 1)), 0);
   }
 
   bool are_side_by_side() const {
@@ -59,6 +62,8 @@ struct AxesCut : ColumnsCut {
     if (row.knows_ones && a.count == 1 && !wanted) return false;
     a.length = a.count;
     a.team = 1;
+    Size whole = 16; /* rows, of whole packets */
+    while (whole > 1 && whole / 2 * bytes % 16 == 0) whole /= 2;
     while (a.team * STAGED_BYTES < bytes) a.team *= 2;
     while (a.team < GPR_WARP && 2 * a.team * LANE_BYTES <= bytes &&
            2 * a.team * a.outputs <= (Size)multiprocessors * AXES_THREADS)
@@ -70,9 +75,10 @@ struct AxesCut : ColumnsCut {
       if (a.team < 8)
         while (a.pitch % (2 * a.team) != a.team) a.pitch++;
     }
-    const int teams = AXES_THREADS / a.team, multiple = a.pitch || teams > 16 ? teams : 16;
+    const Size teams = AXES_THREADS / a.team, multiple = teams > whole ? teams : whole;
     const Size fit = a.pitch ? row.staged_packets / a.pitch : (row.staged_packets - 1) * 16 / bytes;
-    a.rows = (int)(fit < multiple ? (a.pitch ? fit : fit / 16 * 16) : fit / multiple * multiple);
+    a.rows =
+        (int)(fit / whole * whole < multiple ? fit / whole * whole : fit / multiple * multiple);
     if (!a.rows) return false;
     /* No more than leave work for all blocks that there can be. */
     const Size fair = up(up(a.outputs, (Size)multiprocessors * row.staged_blocks), multiple);
@@ -237,7 +243,9 @@ struct AxesCut : ColumnsCut {
       case GPR_VARIANT_SEGMENTS: return is_native() && is_numbered() && segments();
       case GPR_VARIANT_PACKED: return (is_easy() || are_single_sums()) && packed();
       case GPR_VARIANT_SHALLOW: return row.shallow && is_along() && shallow();
-      case GPR_VARIANT_STAGED: return is_easy() && !prefers_brief(row.staged_bytes) && staged();
+      case GPR_VARIANT_STAGED:
+        return is_along() && !a.where && (!a.skip || row.staged_skips) &&
+               !prefers_brief(row.staged_bytes) && staged();
       case GPR_VARIANT_COLUMNS: return is_easy() && columns();
       case GPR_VARIANT_ROWS: return is_easy() && !prefers_brief(0) && rows();
       case GPR_VARIANT_TILE_ROWS: return is_any() && !prefers_brief(0) && tile_rows();

@@ -39,11 +39,21 @@ template <class T> union StripOf {
     } else if (bytes >= 8 && left == count && (uintptr_t)from % (bytes / 2) == 0) {
       half[0] = load_once_as(from, half[0]);
       half[1] = load_once_as(from + bytes / 2, half[1]);
+    } else if (sizeof(T) < 4 && left == count) {
+      load_shifted(from);
     } else {
 #pragma unroll
       for (int e = 0; e < count; e++)
         if (e < left) element[e] = ((const T *)from)[e];
     }
+  }
+  /* By the two words around it: what they have beside it lies in an allocation's own 8 bytes. */
+  __device__ __forceinline__ void load_shifted(const char *from) {
+    const int skew = (uintptr_t)from % 8 * 8;
+    const uint64_t *word = (const uint64_t *)((uintptr_t)from & ~(uintptr_t)7);
+    uint64_t both = __ldg(word) >> skew;
+    if (skew + 8 * bytes > 64) both |= __ldg(word + 1) << (64 - skew);
+    memcpy(element, &both, bytes < 8 ? bytes : 8);
   }
 };
 
@@ -68,8 +78,10 @@ template <class F> struct Strip {
   static constexpr int V = StripShape<T>::count;
   const char *base;
   int64_t o;
-  int left; /* columns that exist */
-  __device__ __forceinline__ Strip(const gpr_axes_args &a, int64_t t) : left(0) {
+  int left = 0; /* columns that exist */
+  __device__ __forceinline__ Strip() {}
+  __device__ __forceinline__ Strip(const gpr_axes_args &a, int64_t t) { set(a, t); }
+  __device__ __forceinline__ void set(const gpr_axes_args &a, int64_t t) {
     if (t >= a.tiles) return;
     const int64_t width = a.shape[a.kept - 1], across = quotient_of(width + V - 1, V);
     const int64_t batch = across == a.tiles ? 0 : quotient_of(t, across),
@@ -91,26 +103,37 @@ __device__ __forceinline__ void finish_strip(const gpr_axes_args &a, const Strip
   }
 }
 
-/* Two strips of two rows a thread: of one there would be too few loads under way. */
-template <class F> __device__ __forceinline__ void fold_two(const gpr_axes_args &a) {
+/* Strips of so few rows a thread: of one there would be too few loads under way. */
+enum { FEW_STRIPS = 2 };
+template <class F, class Few, int STRIPS, int ROWS>
+__device__ __forceinline__ void fold_strips(const gpr_axes_args &a) {
   typedef typename F::Element T;
   constexpr int V = StripShape<T>::count;
-  const int64_t t = (int64_t)blockIdx.x * AXES_THREADS * 2 + threadIdx.x,
+  const int64_t t = (int64_t)blockIdx.x * AXES_THREADS * STRIPS + threadIdx.x,
                 stride = a.strides[a.kept];
-  const Strip<F> strip[2] = {Strip<F>(a, t), Strip<F>(a, t + AXES_THREADS)};
-  StripOf<T> v[4];
+  Strip<F> strip[STRIPS];
+  StripOf<T> v[STRIPS * ROWS];
 #pragma unroll
-  for (int i = 0; i < 4; i++) v[i].load(strip[i / 2].base + i % 2 * stride, strip[i / 2].left);
-  uint32_t missed[2] = {0, 0};
+  for (int s = 0; s < STRIPS; s++) {
+    strip[s].set(a, t + s * AXES_THREADS);
 #pragma unroll
-  for (int s = 0; s < 2; s++) {
-    if (!strip[s].left) continue;
-    Two<F> few[V];
-#pragma unroll
-    for (int i = 0; i < 2 * V; i++) few[i % V].add(v[2 * s + i / V].element[i % V], i / V);
-    missed[s] = finish_few<F>(a, strip[s].o, strip[s].left, few, 2);
+    for (int r = 0; r < ROWS; r++) v[s * ROWS + r].load(strip[s].base + r * stride, strip[s].left);
   }
-  for (int s = 0; s < 2; s++) finish_strip(a, strip[s], missed[s]);
+  uint32_t missed = 0;
+#pragma unroll
+  for (int s = 0; s < STRIPS; s++) {
+    if (!strip[s].left) continue;
+    Few few[V];
+#pragma unroll
+    for (int i = 0; i < ROWS * V; i++) {
+      const T x = v[s * ROWS + i / V].element[i % V];
+      few[i % V].add(ROWS == 1 && a.skip && is_nan_or_nat(x) ? T{} : x, i / V);
+    }
+    missed |= finish_few<F>(a, strip[s].o, strip[s].left, few, ROWS) << s * V;
+  }
+#pragma unroll 1
+  for (int s = 0; missed; s++, missed >>= V)
+    finish_strip(a, Strip<F>(a, t + s * AXES_THREADS), missed & ((1u << V) - 1));
 }
 
 /* U rows of it from row r on, or as many as there are. What lies outside is as it may be, and
@@ -148,14 +171,15 @@ template <class F, class Few> __device__ __forceinline__ void fold_strip(const g
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, ShallowShape<F>::blocks)
     shallow(const __grid_constant__ gpr_axes_args a) {
+  if (a.count == 1 && !a.has_initial) return fold_strips<F, One<F>, FEW_STRIPS, 1>(a);
   if constexpr (!IsTwo<F>::value)
-    if (a.count == 2) return fold_two<F>(a);
+    if (a.count == 2) return fold_strips<F, Two<F>, FEW_STRIPS, 2>(a);
   fold_strip<F, Few<F>>(a);
 }
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
     two(const __grid_constant__ gpr_axes_args a) {
-  fold_two<F>(a);
+  fold_strips<F, Two<F>, FEW_STRIPS, 2>(a);
 }
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)

@@ -3,7 +3,7 @@
 #ifndef GPR_STAGED_CUH
 #define GPR_STAGED_CUH
 
-#include "few.cuh"
+#include "tile_run.cuh"
 
 GPR_OPEN
 
@@ -41,18 +41,30 @@ template <class F> struct StagedRow {
   static constexpr bool few = true; /* most rows need no state in memory */
   static constexpr int V = Packet<T>::count;
 
-  static __device__ __forceinline__ void fold(Few<F> &few, const uint4 *packet, int count, int id,
-                                              int team) {
+  /* How many of them did not count: NaN, of what skips it. */
+  template <bool SKIP, class X>
+  static __device__ __forceinline__ int fold(X &few, const uint4 *packet, int count, int id,
+                                             int team) {
+    int gone = 0;
     for (int p = id; p < count; p += team) {
       Packet<T> v;
       v.words = packet[p];
 #pragma unroll
-      for (int j = 0; j < V; j++) few.add(v.element[j], (int64_t)p * V + j);
+      for (int j = 0; j < V; j++) gone += !add<SKIP>(few, v.element[j], p * V + j);
     }
+    return gone;
   }
-  static __device__ __forceinline__ void fold(Few<F> &few, const T *element, int count, int id,
-                                              int team) {
-    for (int i = id; i < count; i += team) few.add(element[i], i);
+  template <bool SKIP, class X>
+  static __device__ __forceinline__ int fold(X &few, const T *element, int count, int id,
+                                             int team) {
+    int gone = 0;
+    for (int i = id; i < count; i += team) gone += !add<SKIP>(few, element[i], i);
+    return gone;
+  }
+  template <bool SKIP, class X> static __device__ __forceinline__ bool add(X &few, T x, int index) {
+    const bool counts = !SKIP || !is_nan_or_nat(x);
+    if (counts) few.add(x, index);
+    return counts;
   }
   static __device__ __noinline__ void fold_slowly(State &s, const uint4 *packet, int count, int id,
                                                   int team) {
@@ -69,27 +81,44 @@ template <class F> struct StagedRow {
   static __device__ __forceinline__ void fold(const uint4 *packet, int count, int id, int team,
                                               State &s) {
     Few<F> few;
-    fold(few, packet, count, id, team);
+    fold<false>(few, packet, count, id, team);
     if (!few.done(s)) fold_slowly(s, packet, count, id, team);
   }
   static __device__ __forceinline__ void fold(const T *element, int count, int id, int team,
                                               State &s) {
     Few<F> few;
-    fold(few, element, count, id, team);
+    fold<false>(few, element, count, id, team);
     if (!few.done(s)) fold_slowly(s, element, count, id, team);
   }
   /* A row finished without states in memory; lanes that share rows say the same. */
+  template <bool SKIP>
   static __device__ __forceinline__ bool quick(const gpr_axes_args &a, int64_t o,
-                                               const uint4 *packet, const T *element, int length,
-                                               int team, bool here) {
-    const int id = threadIdx.x % team;
+                                               const uint4 *packet, const T *element, bool here) {
     Few<F> few;
-    if (a.pitch)
-      fold(few, packet, length / V, id, team);
-    else
-      fold(few, element, length, id, team);
-    if (team > 1) return few.finish_team(a, o, length, team, here && id == 0);
-    return !here || few.finish(a, o, length);
+    if (finished<SKIP>(few, a, o, packet, element, here)) return true;
+    if constexpr (HasWide<F>::value) {
+      Wide<F> wide(few);
+      return finished<SKIP>(wide, a, o, packet, element, here);
+    }
+    return false;
+  }
+  template <bool SKIP, class X>
+  static __device__ __forceinline__ bool finished(X &few, const gpr_axes_args &a, int64_t o,
+                                                  const uint4 *packet, const T *element,
+                                                  bool here) {
+    const int length = (int)a.length, team = a.team, id = threadIdx.x % team;
+    int gone = a.pitch ? fold<SKIP>(few, packet, length / V, id, team)
+                       : fold<SKIP>(few, element, length, id, team);
+    const bool writes = here && id == 0;
+    if constexpr (SKIP) {
+#pragma unroll 1
+      for (int mask = team / 2; mask; mask /= 2) gone += shuffle_xor(gone, mask);
+      if (writes && a.least && length - gone <= a.few) *a.least = length - gone;
+      const bool none = writes && gone == length;
+      if (team > 1 ? __any_sync(GPR_ALL, none) : none) return false;
+    }
+    if (team > 1) return few.finish_team(a, o, length - gone, team, writes);
+    return !here || few.finish(a, o, length - gone);
   }
 };
 
@@ -100,13 +129,11 @@ template <class F> struct BriefMost {
                                                     : 0;
 };
 
-template <class F>
-__global__ void __launch_bounds__(AXES_THREADS, StagedShape<F>::blocks)
-    staged(const __grid_constant__ gpr_axes_args a) {
+template <class F, bool SKIP>
+__device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage) {
   typedef typename F::Element T;
   typedef typename F::State State;
   constexpr int V = Packet<T>::count;
-  __shared__ uint4 stage[StagedShape<F>::packets];
   const int team = a.team, teams = AXES_THREADS / team, id = threadIdx.x % team;
   const int length = (int)a.length, pitch = a.pitch; /* pitch 0: rows are no whole packets */
   const int row_packets = length / V;
@@ -134,9 +161,14 @@ __global__ void __launch_bounds__(AXES_THREADS, StagedShape<F>::blocks)
       const int mine = row < here ? row : here - 1;
       const uint4 *packet = stage + mine * pitch;
       const T *element = (const T *)stage + mine * length;
-      if constexpr (StagedRow<F>::few)
-        if (StagedRow<F>::quick(a, first + row, packet, element, length, team, row < here))
+      if constexpr (StagedRow<F>::few) {
+        if (StagedRow<F>::template quick<SKIP>(a, first + row, packet, element, row < here))
           continue;
+      }
+      if constexpr (SKIP) {
+        if (id == 0 && row < here) fold_again<F>(&a, first + row);
+        continue;
+      }
       State s;
       if (pitch)
         StagedRow<F>::fold(packet, row_packets, id, team, s);
@@ -146,6 +178,15 @@ __global__ void __launch_bounds__(AXES_THREADS, StagedShape<F>::blocks)
       if (id == 0 && row < here) finish_here<F>(a, first + row, s, length);
     }
   }
+}
+
+template <class F>
+__global__ void __launch_bounds__(AXES_THREADS, StagedShape<F>::blocks)
+    staged(const __grid_constant__ gpr_axes_args a) {
+  __shared__ uint4 stage[StagedShape<F>::packets];
+  if constexpr (StagedRow<F>::few && has_nan<typename F::Element>())
+    if (a.skip) return fold_staged<F, true>(a, stage);
+  fold_staged<F, false>(a, stage);
 }
 
 GPR_CLOSE

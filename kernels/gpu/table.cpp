@@ -228,6 +228,7 @@ template <class F> struct AxesKernels {
     row.bytes = (int)sizeof(typename F::Element);
     row.is_ordered = F::ordered;
     row.knows_ones = OneNumber<F>::is_there;
+    row.staged_skips = StagedRow<F>::few;
     row.brief_loads = BriefLanes<F>::loads;
     row.brief_blocks = BriefShape::blocks;
     row.tile_blocks = TileShape<F>::blocks;
@@ -253,6 +254,7 @@ template <class F> struct AxesKernels {
     row.moved = MovedBytes<F>::value;
     row.pool = PoolBytes<F>::value;
     row.joint = Joint<F>::words;
+    row.joint_steps = Joint<F>::steps;
     return row;
   }
 };

@@ -40,6 +40,28 @@ __device__ __forceinline__ void merge_tile(const gpr_axes_args &a, typename C::S
     merge_warps<C>(&a, &s, x, y, &slots);
 }
 
+/* Whose states come together next: entries of them, `step` parts apart from part `first` on. Of
+ * many parts those of a crowd come first, to its first one's place. */
+struct Meeting {
+  int64_t first, step, mine; /* parts */
+  int entries;
+  uint32_t *ticket;
+  __device__ __forceinline__ Meeting(const gpr_axes_args &a, int64_t tile, int64_t part,
+                                     bool by_crowds)
+      : first(0), step(a.crowd), mine(part), ticket((uint32_t *)a.scratch + tile) {
+    const int64_t crowd = quotient_of(part, step);
+    entries = (int)quotient_of(a.split + step - 1, step);
+    if (!by_crowds) {
+      mine = crowd * step;
+      return;
+    }
+    ticket = (uint32_t *)a.scratch + a.tiles + tile * entries + crowd;
+    first = crowd * step;
+    entries = (int)least(a.split - first, step);
+    step = 1;
+  }
+};
+
 template <class F, class RUN>
 __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
     tile(const __grid_constant__ gpr_axes_args a) {
@@ -104,20 +126,26 @@ __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
     }
     cell.done(0, s.state);
     s.n = n;
-    State *partial = partials_of<C>(a) + tile * a.split * wide + x;
-    for (bool all = a.split == 1;; all = true) {
+    enum { BY_CROWDS, BY_ALL, DONE };
+#pragma unroll 1
+    for (int level = a.split == 1 ? DONE : a.crowd > 1 ? BY_CROWDS : BY_ALL;; level++) {
       merge_tile<C>(a, s, x, y, slots);
-      if (all && mine && y == 0) {
-        if (a.least && s.n <= a.few) *a.least = s.n;
-        finish_output<F>(&a, out, &s.state, s.n);
+      if (level == DONE) {
+        if (mine && y == 0) {
+          if (a.least && s.n <= a.few) *a.least = s.n;
+          finish_output<F>(&a, out, &s.state, s.n);
+        }
+        break;
       }
-      if (all) break;
-      if (mine && y == 0) Move<C>::assign(partial[part * wide], s);
-      if (!is_last_of((uint32_t *)a.scratch + tile, a.split)) break;
+      const Meeting next(a, tile, part, level == BY_CROWDS);
+      State *partial = partials_of<C>(a) + told_now(tile) * a.split * wide + x;
+      if (mine && y == 0) Move<C>::assign(partial[next.mine * wide], s);
+      if (!is_last_of(next.ticket, next.entries)) break;
       C::open(s);
-      if (mine && y < a.split)
-        Move<C>::merge_all(s, partial + y * wide, (a.split - y + down - 1) / down,
-                           down * wide * (int64_t)sizeof s);
+      if (mine && y < next.entries)
+        Move<C>::merge_all(s, partial + (next.first + y * next.step) * wide,
+                           (next.entries - y + down - 1) / down,
+                           down * next.step * wide * (int64_t)sizeof s);
     }
   }
 }

@@ -129,15 +129,23 @@ struct TileCut : Cut {
     a.rounds = a.run_rounds * runs;
   }
   /* What blocks that share outputs leave each other takes the last one its reads, and a few loads
-   * that wait for each other, about as long as four steps. */
-  enum { PARTING = 4 };
+   * that wait for each other, about as long as four steps. Of many blocks the last of each crowd
+   * merges what those left. */
+  enum { PARTING = 4, CROWD = 16 };
   void share_rounds(Size slots, Size step_bytes) {
     const Size wide = (Size)a.neighbours * a.beyond, rounds = up(a.rounds, a.runners);
     const double left = 2 * (double)(wide * (Size)row.moved) / (double)step_bytes;
     a.tiles = up(a.outputs, wide);
-    a.split = 1;
-    if (a.tiles <= AXES_TICKETS)
-      a.split = best_split(a.tiles, slots, rounds, 2, row.ends, left, PARTING).blocks;
+    a.split = a.crowd = 1;
+    if (a.tiles <= AXES_TICKETS) {
+      const Split one = best_split(a.tiles, slots, rounds, 2, row.ends, left, PARTING);
+      const Split two =
+          best_split(a.tiles, slots, rounds, 2, row.ends, left / CROWD, 2 * PARTING + CROWD * left);
+      a.split = one.time <= two.time ? one.blocks : two.blocks;
+      if (two.time < one.time && a.split > 2 * CROWD &&
+          a.tiles * (1 + up(a.split, CROWD)) <= AXES_TICKETS)
+        a.crowd = CROWD;
+    }
     a.share = up(a.rounds, (Size)a.split * a.runners);
     if (a.share) a.split = (int)up(a.rounds, a.share * a.runners);
   }

@@ -2,7 +2,7 @@
 #ifndef GPR_TILE_RUN_CUH
 #define GPR_TILE_RUN_CUH
 
-#include "staged.cuh"
+#include "few.cuh"
 #include "tile_cells.cuh"
 
 GPR_OPEN

@@ -1,0 +1,98 @@
+"""Short rows, single elements and few outputs of many blocks on a device: the CPU's bits, whatever
+lies beside each other in a warp."""
+
+import numpy as np
+import pytest
+from arrays import finite_bits, generator, subnormals
+from table import assert_bits, numpy_dtype
+
+import gpureduce
+from gpureduce import _core
+
+COUNT, WHY = _core.device_count()
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+]
+FLOATS = ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+
+
+def real_rows(rng, shape):
+    """Of numbers a hundred bits apart, of one size, of zeros, with NaN and infinities."""
+    a = np.exp(5 * rng.standard_normal(shape)) * rng.choice([-1.0, 1.0], shape)
+    kind = rng.integers(0, 10, shape[0])
+    a[kind == 1] = rng.standard_normal(shape)[kind == 1]
+    a[kind == 2] = -0.0
+    a[kind == 3] *= rng.choice([0.0, 1.0], shape)[kind == 3]
+    a[rng.random(shape) < 0.01] = np.nan
+    a[kind == 4] = np.nan
+    a[(kind == 5)[:, None] & (rng.random(shape) < 0.02)] = np.inf
+    return a
+
+
+def drawn(label, dtype, shape):
+    rng = generator(label, dtype, shape)
+    a = real_rows(rng, shape).astype(numpy_dtype(dtype))
+    if dtype.startswith("complex"):
+        a.imag = real_rows(rng, shape)
+    a[rng.integers(0, shape[0], 3)] = finite_bits(rng, a.dtype, 3 * shape[1]).reshape(3, -1)
+    a[rng.integers(0, shape[0], 3)] = subnormals(rng, a.dtype, 3 * shape[1]).reshape(3, -1)
+    return a
+
+
+def compare(op, a, **options):
+    function = getattr(gpureduce, op)
+    kernel = options.pop("kernel", None)
+    forced = {"kernel": kernel} if kernel else {}
+    got = function(a, device="cuda", **options, **forced)
+    want = function(a, device="cpu", **options)
+    assert_bits(got, want, f"{op} {a.dtype} {a.shape} {options}")
+
+
+@pytest.mark.parametrize("length", [2, 7, 16, 33, 133, 169, 399, 801])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_short_rows(dtype, length):
+    for rows in (64, 9001):
+        a = drawn("rows", dtype, (rows, length))
+        for op in ("sum", "mean", "nansum", "nanmean", "nanmax", "nanmin", "var", "nanvar"):
+            if not dtype.startswith("complex") or op not in ("nanmax", "nanmin"):
+                compare(op, a, axis=1)
+        if not dtype.startswith("complex"):
+            a[:, 0] = 1  # no row is NaN alone, which has no place
+            compare("nanargmax", a, axis=1)
+            compare("nanargmin", a, axis=1)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, "int8", "int16", "int64", "bool"])
+def test_one_row_and_two(dtype):
+    """At every place in a packet, with what is left over at the ends."""
+    for start, width in ((0, 4096), (1, 4097), (2, 4099), (3, 5003), (5, 262)):
+        a = drawn("ones", "float64", (5 * 37, 5003)).reshape(5, 37, 5003)
+        if dtype in FLOATS:
+            a = a.astype(numpy_dtype(dtype))
+        else:
+            a = np.where(np.abs(a) < 100, a, 7).astype(dtype)
+        for rows in (a[1:2, :, start : start + width], a[1:3, :, start : start + width]):
+            compare("sum", rows, axis=0, kernel="columns_small")
+            if not dtype.startswith("complex"):
+                compare("max", rows, axis=0, kernel="columns_small")
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_single_elements_without_nan(dtype):
+    a = drawn("single", dtype, (3 * 200, 5003)).reshape(3, 200, 5003)
+    for start in (0, 1):
+        compare("nansum", a[1:2, :, start:5000], axis=0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex128", "int32"])
+@pytest.mark.parametrize("columns", [1, 3, 5, 22, 50])
+def test_few_outputs_of_many_blocks(dtype, columns):
+    """More blocks share an output than one can hear out."""
+    a = drawn("few", "float32", (300_000 // columns * 4, columns)).astype("float64")
+    a = np.where(np.abs(a) < 100, a, 7).astype(dtype) if dtype == "int32" else a.astype(dtype)
+    wide = np.repeat(a, 2, axis=1)[:, ::2]
+    for op in ("sum", "mean", "var", "nansum", "argmax", "max"):
+        if not dtype.startswith("complex") or op not in ("argmax", "max"):
+            compare(op, wide, axis=0)
