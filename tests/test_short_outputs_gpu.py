@@ -64,6 +64,25 @@ def test_short_rows(dtype, length):
             compare("nanargmin", a, axis=1)
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 12, 16, 17])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_variances_of_few(dtype, n):
+    """By differences: of what has much in common, of halves that tie, beside what is no number."""
+    a = drawn("few", dtype, (9001, n))
+    rng = generator("common", dtype, n)
+    near = (1000 + rng.standard_normal((9001, n))).astype(a.dtype)
+    whole = (rng.standard_normal((9001, n)) * 20).round().astype(a.dtype)
+    where = rng.random((9001, n)) < 0.7
+    for rows in (a, near, whole, np.full_like(a, 3)):
+        columns = np.ascontiguousarray(rows.T)
+        for op in ("var", "std", "nanvar"):
+            compare(op, rows, axis=1)
+            compare(op, columns, axis=0)
+        compare("var", columns, axis=0, ddof=1)
+        compare("std", columns, axis=0, ddof=0.5)
+        compare("var", columns, axis=0, where=where.T)
+
+
 @pytest.mark.parametrize("dtype", [*FLOATS, "int8", "int16", "int64", "bool"])
 def test_one_row_and_two(dtype):
     """At every place in a packet, with what is left over at the ends."""

@@ -7,6 +7,11 @@
 
 GPR_OPEN
 
+/* A quicker way to finish `most` elements in registers, or fewer. */
+template <class F> struct ByDifferences {
+  static constexpr int most = 0;
+  explicit __device__ __forceinline__ ByDifferences(const gpr_axes_args &) {}
+};
 /* An output of U elements at most, which a thread folds and finishes without a state in memory:
  * those of several outputs are under way together. */
 template <class F, int U> struct Brief {
@@ -30,13 +35,21 @@ template <class F, int U> struct Brief {
   }
   /* False: it has to be folded again. */
   __device__ __forceinline__ bool finish(const gpr_axes_args &a,
-                                         const TileRun<F, typename F::Element> &run) {
-    Few<F> few;
+                                         const TileRun<F, typename F::Element> &run,
+                                         const ByDifferences<F> &differences) {
     if (a.skip)
 #pragma unroll
       for (int u = 0; u < U; u++)
         if (is_nan_or_nat(x[u])) counts &= ~(1u << u);
     const int n = __popc(counts);
+    if constexpr (U <= ByDifferences<F>::most)
+      return n && differences.finish(a, out, x, counts, n);
+    else
+      return n && fold_few(a, run, n);
+  }
+  __device__ __forceinline__ bool fold_few(const gpr_axes_args &a,
+                                           const TileRun<F, typename F::Element> &run, int n) {
+    Few<F> few;
     if constexpr (LooksFirst<F>::value) {
 #pragma unroll
       for (int u = 0; u < U; u++)
@@ -46,19 +59,21 @@ template <class F, int U> struct Brief {
 #pragma unroll
     for (int u = 0; u < U; u++)
       if (counts >> u & 1) few.add(x[u], F::ordered ? u * run.place : 0);
-    return n && few.finish(a, out, n);
+    return few.finish(a, out, n);
   }
 };
 
 /* So many outputs a thread whose loads are under way together; of more the registers spilled. */
-template <class T> GPR_FN GPR_CONSTEXPR int briefs_of(int elements) {
-  return elements * (int)sizeof(T) <= 16 ? 4 : elements * (int)sizeof(T) <= 32 ? 2 : 1;
+template <class F> GPR_FN GPR_CONSTEXPR int briefs_of(int elements) {
+  const int bytes = elements * (int)sizeof(typename F::Element);
+  return ByDifferences<F>::most ? 2 : bytes <= 16 ? 4 : bytes <= 32 ? 2 : 1;
 }
 template <int U, class F> __device__ __forceinline__ void fold_alone(const gpr_axes_args &a) {
-  constexpr int N = briefs_of<typename F::Element>(U);
+  constexpr int N = briefs_of<F>(U);
   const int64_t step = (int64_t)gridDim.x * AXES_THREADS;
   int64_t k = (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x;
   const TileRun<F, typename F::Element> run(a);
+  const ByDifferences<F> differences(a);
 #pragma unroll 1
   while (k < a.outputs) {
     Brief<F, U> brief[N];
@@ -67,7 +82,7 @@ template <int U, class F> __device__ __forceinline__ void fold_alone(const gpr_a
       if (k + i * step < a.outputs) brief[i].open(a, run, k + i * step);
 #pragma unroll 1
     for (int i = 0; i < N && k < a.outputs; i++, k += step) {
-      if (!brief[0].finish(a, run)) fold_again<F>(&a, k);
+      if (!brief[0].finish(a, run, differences)) fold_again<F>(&a, k);
 #pragma unroll
       for (int j = 1; j < N; j++) brief[j - 1] = brief[j];
     }

@@ -4,6 +4,7 @@
 
 #include "brief.cuh"
 #include "columns.cuh"
+#include "differences.cuh"
 #include "rows.cuh"
 #include "segments.cuh"
 #include "shallow.cuh"
