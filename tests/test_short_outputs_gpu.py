@@ -85,7 +85,7 @@ def test_variances_of_few(dtype, n):
 
 @pytest.mark.parametrize("dtype", [*FLOATS, "int8", "int16", "int64", "bool"])
 def test_one_row_and_two(dtype):
-    """At every place in a packet, with what is left over at the ends."""
+    """Of widths after which the second row begins elsewhere in a packet, with some left over."""
     for start, width in ((0, 4096), (1, 4097), (2, 4099), (3, 5003), (5, 262)):
         a = drawn("ones", "float64", (5 * 37, 5003)).reshape(5, 37, 5003)
         if dtype in FLOATS:

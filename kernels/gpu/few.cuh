@@ -56,13 +56,13 @@ template <class F> struct Few : FewCells<F> {
 /* Whether see() is called for all of them before open(), and that before the first add(). */
 template <class F> struct LooksFirst { static constexpr bool value = false; };
 
-/* The same for one element and no initial value, for two of them, and for more than FEW_SHORT,
- * where that makes a difference; whether it makes so much that two, or more, have a kernel of their
- * own. */
+/* The same for one element and no initial value. */
 template <class F> struct One : Few<F> {};
+/* For two elements; whether these have a kernel of their own. */
 template <class F> struct Two : Few<F> {};
 template <class F> struct IsTwo { static constexpr bool value = false; };
 template <> struct IsTwo<PairSum<double>> { static constexpr bool value = true; };
+/* For more than FEW_SHORT; whether these have a kernel of their own. */
 template <class F> struct Tall : Few<F> {};
 template <class F> struct IsTall { static constexpr bool value = false; };
 /* What looks again at elements that Few could not finish, by what that saw; whether there is such.
@@ -336,7 +336,7 @@ template <> struct Tall<PairSum<complex<float>>> : FewSums<complex<float>, FewAp
 template <class T> struct IsTall<PairSum<T>> {
   static constexpr bool value = Same<typename RealOf<T>::type, float>::value;
 };
-/* Halves need none: all that they are has a sum in doubles. */
+/* Finite halves, so few of them, always have an exact sum in a double. */
 template <class T> struct HasWide<PairSum<T>> {
   static constexpr bool value = sizeof(typename PairSum<T>::Real) == 4 && !Same<T, float16>::value;
 };

@@ -62,7 +62,7 @@ struct AxesCut : ColumnsCut {
     if (row.knows_ones && a.count == 1 && !wanted) return false;
     a.length = a.count;
     a.team = 1;
-    Size whole = 16; /* rows, of whole packets */
+    Size whole = 16; /* rows that end where a packet does: a tile has a multiple of them */
     while (whole > 1 && whole / 2 * bytes % 16 == 0) whole /= 2;
     while (a.team * STAGED_BYTES < bytes) a.team *= 2;
     while (a.team < GPR_WARP && 2 * a.team * LANE_BYTES <= bytes &&

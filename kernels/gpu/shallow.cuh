@@ -47,7 +47,8 @@ template <class T> union StripOf {
         if (e < left) element[e] = ((const T *)from)[e];
     }
   }
-  /* By the two words around it: what they have beside it lies in an allocation's own 8 bytes. */
+  /* By the two words around it: what they have beside it lies in an allocation's own 8 bytes, of
+   * which memcheck may not know the last ones. */
   __device__ __forceinline__ void load_shifted(const char *from) {
     const int skew = (uintptr_t)from % 8 * 8;
     const uint64_t *word = (const uint64_t *)((uintptr_t)from & ~(uintptr_t)7);

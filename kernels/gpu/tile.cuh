@@ -41,7 +41,8 @@ __device__ __forceinline__ void merge_tile(const gpr_axes_args &a, typename C::S
 }
 
 /* Whose states come together next: entries of them, `step` parts apart from part `first` on. Of
- * many parts those of a crowd come first, to its first one's place. */
+ * many parts those of a crowd come first, to its first one's place; `mine` is the part at whose
+ * place this block leaves its state. */
 struct Meeting {
   int64_t first, step, mine; /* parts */
   int entries;
