@@ -98,6 +98,44 @@ def test_one_row_and_two(dtype):
                 compare("max", rows, axis=0, kernel="columns_small")
 
 
+@pytest.mark.parametrize("n", [18, 31, 64, 150, 256, 257])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_variances_of_columns(dtype, n):
+    columns = np.ascontiguousarray(drawn("columns", dtype, (701, n)).T)
+    near = (1000 + generator("near", n).standard_normal((n, 701))).astype(columns.dtype)
+    where = generator("where", n).random((n, 701)) < 0.7
+    where[:, :3] = False
+    for x in (columns, near, np.repeat(near, 2, axis=1)[:, ::2]):
+        for op, mask in (("var", None), ("std", where), ("nanvar", None), ("nanstd", where)):
+            one_of_brief(op, x, mask, n)
+
+
+def one_of_brief(op, x, mask, n):
+    """By the variant's name, which functions of variances do not take."""
+    no = np._NoValue
+    where = no if mask is None else mask
+    index = [row["name"] for row in gpureduce.operators()].index(op)
+    arguments = (index, x, 0, None, None, no, no, where, 1, no)
+    got = _core.reduce(*arguments, "cuda", "brief" if n <= 256 else None, None)
+    assert_bits(got, _core.reduce(*arguments, "cpu", None, None), f"{op} {x.dtype} {x.shape}")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "bfloat16", "float32", "float64", "datetime64[s]"])
+def test_places_of_single_elements(dtype):
+    a = drawn("places", "float64", (300, 701))
+    if dtype in ("int8", "datetime64[s]"):
+        a = np.where(np.abs(a) < 100, a, 7).astype("int8")
+    a = a.astype(numpy_dtype(dtype) if dtype in FLOATS else dtype)
+    for op in ("argmax", "argmin"):
+        compare(op, a.reshape(300, 1, 701), axis=1)
+        compare(op, np.repeat(a, 2, axis=1)[:, ::2].reshape(1, 300, 701), axis=0)
+    if dtype in FLOATS:
+        with pytest.raises(ValueError, match="All-NaN"):
+            gpureduce.nanargmax(a.reshape(300, 1, 701), axis=1, device="cuda")
+        a[a != a] = 1
+        compare("nanargmin", a.reshape(300, 701, 1), axis=2)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_single_elements_without_nan(dtype):
     a = drawn("single", dtype, (3 * 200, 5003)).reshape(3, 200, 5003)
@@ -108,10 +146,11 @@ def test_single_elements_without_nan(dtype):
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex128", "int32"])
 @pytest.mark.parametrize("columns", [1, 3, 5, 22, 50])
 def test_few_outputs_of_many_blocks(dtype, columns):
-    """More blocks share an output than one can hear out."""
+    """More blocks share an output than one can hear out, and again on what they left."""
     a = drawn("few", "float32", (300_000 // columns * 4, columns)).astype("float64")
     a = np.where(np.abs(a) < 100, a, 7).astype(dtype) if dtype == "int32" else a.astype(dtype)
     wide = np.repeat(a, 2, axis=1)[:, ::2]
     for op in ("sum", "mean", "var", "nansum", "argmax", "max"):
         if not dtype.startswith("complex") or op not in ("argmax", "max"):
             compare(op, wide, axis=0)
+    compare("sum", wide, axis=0)

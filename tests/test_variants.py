@@ -32,7 +32,9 @@ OPS = {
     "argmax": ("float32", "int64"),
     "count_nonzero": ("bool", "float16"),
     "prod": ("float32", "int64"),
-    "nansum": ("float32", "float16"),
+    "nansum": ("float32", "float16", "float64"),
+    "nanmean": ("float32", "complex64"),
+    "nanvar": ("float32", "float64"),
 }
 MASKED = ("sum", "mean", "var", "prod")
 
@@ -202,3 +204,64 @@ def test_unknown_names_are_told_apart():
 def test_a_variant_is_a_gpus():
     with pytest.raises(ValueError, match="is a GPU's"):
         gpureduce.reduce(np.ones((3, 4)), "sum", axis=0, kernel="tile", device="cpu")
+
+
+# The most elements of a row that each variant is asked for, and the axes.
+APART = {
+    "columns": (900, (1,)),
+    "columns_small": (900, (0,)),
+    "rows": (3000, (2, (0, 2), (1, 2), (0, 1, 2))),
+    "rows_shared": (300, (2,)),
+    "tile_rows": (3000, (2, (0, 2), (1, 2), (0, 1, 2))),
+    "brief": (60, (0, 1, 2)),
+}
+
+
+def cut(rng, dtype, most):
+    """Rows out of longer ones; between them lies what would be seen in any result."""
+    shape = (int(rng.integers(1, 9)), int(rng.integers(1, 90)), int(rng.integers(2, most)))
+    gap, before = int(rng.integers(1, 17)), int(rng.integers(0, 2)) * int(rng.integers(0, 9))
+    length = before + shape[2] + gap
+    if rng.random() < 0.7:
+        length += -length % (16 // min(16, dtype.itemsize))
+    wide = np.full((*shape[:2], length), np.nan if dtype.kind in "fc" else 111).astype(dtype)
+    a = wide[:, :, before : before + shape[2]]
+    a[:] = draw(rng, dtype, int(np.prod(shape))).reshape(shape)
+    if dtype.kind in "fc" and rng.random() < 0.3:
+        a[:] = np.where(np.isfinite(a), a, 1)
+    return a
+
+
+@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:Degrees of freedom")
+@pytest.mark.parametrize("variant", [pytest.param(name, marks=ON_DEVICE) for name in APART])
+def test_what_lies_between_rows_is_not_theirs(variant):
+    rng, taken = generator("apart", variant), 0
+    most, all_axes = APART[variant]
+    for _ in range(150):
+        op = str(rng.choice(list(OPS)))
+        dtype = numpy_dtype(str(rng.choice(OPS[op])))
+        a, axes = cut(rng, dtype, most), all_axes[rng.integers(len(all_axes))]
+        if dtype.name == "bfloat16" or (op == "argmax" and isinstance(axes, tuple)):
+            continue
+        result = reduced(op, on_device(a), axes, np._NoValue, "auto", variant)
+        if result is None:
+            continue
+        taken += 1
+        want = reduced(op, a, axes, np._NoValue, "cpu")
+        assert_bits(fetched(result), want, f"{op} {dtype} {a.shape} {a.strides} axes {axes}")
+    assert taken > 15, f"{taken} layouts came to it"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
+@pytest.mark.parametrize("dtype", ["int8", "bool", "float16", "float32", "float64", "complex64"])
+def test_a_row_and_two_that_begin_anywhere(dtype):
+    """On the device, where they stay as they lie."""
+    rng = generator("anywhere", dtype)
+    wide = draw(rng, np.dtype(dtype), 3 * 9007).reshape(3, 9007)
+    for start, stop in ((0, 8191), (1, 9006), (2, 4099), (3, 9007), (5, 267), (7, 8)):
+        for rows in (wide[1:2, start:stop], wide[1:3, start:stop]):
+            for op in ("sum", "mean", "argmax") if dtype != "complex64" else ("sum", "mean"):
+                got = reduced(op, on_device(rows), 0, np._NoValue, "auto")
+                want = reduced(op, rows, 0, np._NoValue, "cpu")
+                assert_bits(fetched(got), want, f"{op} {dtype} {start} {stop}")

@@ -44,14 +44,18 @@ struct KeptPlace {
 };
 __device__ __forceinline__ KeptPlace kept_place(const gpr_axes_args &a, int64_t k) {
   KeptPlace p = {0, 0, 0};
-#pragma unroll 1
-  for (int d = a.kept - 1; d >= 0; d--) {
-    const int64_t over = d ? quotient_of(k, a.shape[d]) : 0, at = k - over * a.shape[d];
+  const auto add = [&](int d, int64_t at) {
     p.data += at * a.strides[d];
-    p.where += at * a.where_strides[d];
     p.out += at * a.place[d];
+    if (a.where) p.where += at * a.where_strides[d];
+  };
+#pragma unroll 1
+  for (int d = a.kept - 1; d > 0; d--) {
+    const int64_t over = quotient_of(k, a.shape[d]);
+    add(d, k - over * a.shape[d]);
     k = over;
   }
+  if (a.kept) add(0, k);
   return p;
 }
 

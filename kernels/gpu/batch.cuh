@@ -96,19 +96,31 @@ __device__ __forceinline__ double copied(double x) {
 #endif
   return x;
 }
-/* Every EVERY-th of the numbers, or none, where a plain sum is not exact: floats in two windows of
- * doubles, each of half of the bits that `batch` says they have. */
+/* Floats where a plain sum is not exact: in two windows of doubles, each of half of the bits that
+ * their batch says they have. */
+struct TwoWindows {
+  double start[2], window[2];
+  bool fit; /* whether they have no more */
+  template <class B> __device__ __forceinline__ void open(const B &batch) {
+    constexpr int h = B::headroom;
+    start[0] = window[0] = window_start(batch.top() + h + 1);
+    start[1] = window[1] = window_start(batch.top() + 2 * h + 1 - 52);
+    fit = batch.has_bits(103 - 2 * h);
+  }
+  __device__ __forceinline__ void add(float x) { window[1] += caught(window[0], (double)x); }
+  __device__ __forceinline__ double sum(int i) const { return window[i] - start[i]; }
+};
+/* Every EVERY-th of the numbers, or none. */
 template <int EVERY, class Sum, int N, int PRECISION, int COUNT>
 GPR_FN bool added_together(Sum &sum, const float (&x)[N], int first,
                            const Batch<PRECISION, COUNT> &batch) {
-  const int top = batch.top(), h = batch.headroom;
-  const double start[2] = {window_start(top + h + 1), window_start(top + 2 * h + 1 - 52)};
-  double window[2] = {start[0], start[1]};
-  bool lost = !batch.has_bits(103 - 2 * h);
+  TwoWindows windows;
+  windows.open(batch);
+  bool lost = !windows.fit;
 #pragma unroll
-  for (int i = 0; i < N; i += EVERY) window[1] += caught(window[0], (double)copied(x[first + i]));
-  add_to_all(sum, window[0] - start[0], lost);
-  add_to_all(sum, window[1] - start[1], lost);
+  for (int i = 0; i < N; i += EVERY) windows.add(copied(x[first + i]));
+  add_to_all(sum, windows.sum(0), lost);
+  add_to_all(sum, windows.sum(1), lost);
   return !lost;
 }
 template <int EVERY, class Sum, int N, int COUNT>

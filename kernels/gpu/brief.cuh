@@ -7,9 +7,9 @@
 
 GPR_OPEN
 
-/* A quicker way to finish `most` elements in registers, or fewer. */
+/* A quicker way to finish `most` elements in registers, or fewer, and columns of so many. */
 template <class F> struct ByDifferences {
-  static constexpr int most = 0;
+  static constexpr int most = 0, columns = 0;
   explicit __device__ __forceinline__ ByDifferences(const gpr_axes_args &) {}
 };
 /* An output of U elements at most, which a thread folds and finishes without a state in memory:
@@ -91,24 +91,37 @@ template <int U, class F> __device__ __forceinline__ void fold_alone(const gpr_a
 
 /* A Value of one number, where nothing has to be summed up; whether a fold has it. */
 template <class F> struct OneNumber { static constexpr bool is_there = false; };
+/* It is the place itself. */
+template <class T, bool GREATEST>
+struct OneNumber<Position<T, GREATEST>> : Position<T, GREATEST>::State {
+  static constexpr bool is_there = true;
+  static __device__ __forceinline__ bool suits(const gpr_axes_args &a) { return !a.where; }
+  static __device__ __forceinline__ bool reads(const gpr_axes_args &a) { return a.skip; }
+  explicit __device__ __forceinline__ OneNumber(T x) {
+    Position<T, GREATEST>::open(*this);
+    Position<T, GREATEST>::add(*this, x, 0);
+  }
+};
 /* Outputs of one element each: a thread would else wait for the sums of each. */
 template <class F> __device__ __forceinline__ void fold_ones(const gpr_axes_args &a) {
   constexpr int N = 4;
-  const int64_t step = (int64_t)gridDim.x * AXES_THREADS, last = a.outputs - 1;
+  const int64_t step = (int64_t)gridDim.x * AXES_THREADS;
   const TileRun<F, typename F::Element> run(a);
 #pragma unroll 1
-  for (int64_t k = (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x; k <= last; k += N * step) {
+  for (int64_t k = (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x; k < a.outputs; k += N * step) {
     typename F::Element x[N];
     int64_t out[N];
 #pragma unroll
     for (int i = 0; i < N; i++) {
-      const KeptPlace place = kept_place(a, least(k + i * step, last));
-      x[i] = run.load(a.data + place.data);
+      if (k + i * step >= a.outputs) continue;
+      const KeptPlace place = kept_place(a, k + i * step);
+      x[i] = OneNumber<F>::reads(a) ? run.load(a.data + place.data) : typename F::Element();
       out[i] = place.out;
     }
     uint32_t missed = 0;
 #pragma unroll
     for (int i = 0; i < N; i++) {
+      if (k + i * step >= a.outputs) continue;
       OneNumber<F> value[1] = {OneNumber<F>(x[i])};
       if (a.skip && is_nan_or_nat(x[i]))
         missed |= 1u << i;
@@ -116,8 +129,7 @@ template <class F> __device__ __forceinline__ void fold_ones(const gpr_axes_args
         finish_values<F>(a, out[i], value, 1, 1);
     }
 #pragma unroll 1
-    for (; missed; missed &= missed - 1)
-      fold_again<F>(&a, least(k + (__ffs(missed) - 1) * step, last));
+    for (; missed; missed &= missed - 1) fold_again<F>(&a, k + (__ffs(missed) - 1) * step);
   }
 }
 
@@ -176,6 +188,24 @@ template <class F> struct BriefShare {
   }
 };
 
+/* Columns, a thread each. */
+template <class F> __device__ __forceinline__ void fold_by_differences(const gpr_axes_args &a) {
+  typedef typename F::Element T;
+  const TileRun<F, T> run(a);
+  const ByDifferences<F> differences(a);
+#pragma unroll 1
+  for (int64_t k = (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x; k < a.outputs;
+       k += (int64_t)gridDim.x * AXES_THREADS) {
+    const KeptPlace place = kept_place(a, k);
+    typename ByDifferences<F>::Running running;
+    BriefShare<F> all = {a, run, a.data + place.data, a.where + place.where, 0, (int)a.count, 1};
+#pragma unroll 1
+    while (all.left > 8) running.template take<16>(all);
+    if (all.left > 0) running.template take<8>(all);
+    if (!running.n || !differences.finish(a, place.out, running)) fold_again<F>(&a, k);
+  }
+}
+
 /* Of a warp's lanes `across` neighbours take neighbouring outputs, and `down` of those the elements
  * of each. */
 template <class F> __device__ __forceinline__ void fold_by_lanes(const gpr_axes_args &a) {
@@ -217,6 +247,8 @@ __global__ void __launch_bounds__(AXES_THREADS, BriefShape::blocks)
     if (a.count == 1 && OneNumber<F>::suits(a)) return fold_ones<F>(a);
   if (a.count <= 4) return fold_alone<4, F>(a);
   if (a.count <= 8) return fold_alone<8, F>(a);
+  if constexpr (ByDifferences<F>::columns > 0)
+    if (a.count > FEW_SHORT) return fold_by_differences<F>(a);
   fold_alone<FEW_SHORT, F>(a);
 }
 

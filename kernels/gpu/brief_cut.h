@@ -39,6 +39,14 @@ struct BriefCut : TileCut {
     const Size threads = a.outputs / a.neighbours * a.across * a.down;
     return a.count <= each() * a.down && 4 * threads >= slots * AXES_THREADS;
   }
+  /* The same of columns, of which those of many elements take longer. */
+  enum { COLUMN = 64 };
+  bool are_columns(Size slots) const {
+    const Size longer = a.count > COLUMN ? a.count : (Size)COLUMN;
+    const bool pays = kept_stride() < magnitude(reduced_stride()) &&
+                      4 * COLUMN * a.outputs >= longer * slots * AXES_THREADS;
+    return a.count <= row.brief_columns && (pays || wanted);
+  }
   bool brief() {
     const Size slots = (Size)multiprocessors * row.brief_blocks;
     if (!row.brief || !is_native() || a.starts || a.count >> 30)
@@ -47,10 +55,12 @@ struct BriefCut : TileCut {
     if (a.boxed > 1 || runs_of_box() != 1 || (row.is_ordered && a.place[inner()] < 0)) return false;
     if (row.brief_loads && a.count > 4) set_brief_lanes(slots);
     const bool alone = a.across * a.down == 1 && a.count <= FEW_SHORT;
-    if (!alone && !row.brief_loads) return false;
-    if (a.count > FEW_SHORT && !is_enough(slots) && !wanted) return false;
-    a.team = alone ? 0 : a.across * a.down;
-    const Size blocks = up(a.outputs / a.neighbours, alone ? AXES_THREADS : AXES_THREADS / a.team);
+    const bool columns = !alone && !row.brief_loads && are_columns(slots);
+    if (!alone && !columns && !row.brief_loads) return false;
+    if (a.count > FEW_SHORT && !columns && !is_enough(slots) && !wanted) return false;
+    a.team = alone || columns ? 0 : a.across * a.down;
+    const Size blocks =
+        up(a.outputs / a.neighbours, !a.team ? AXES_THREADS : AXES_THREADS / a.team);
     return take(row.brief, blocks < 16 * slots ? blocks : 16 * slots, 0);
   }
 };

@@ -17,9 +17,11 @@ struct ColumnsCut : BriefCut {
   /* Of a thread, whose V outputs take longer to come together than a tile's one: with one batch
    * tiles took 24 µs on an H200 where these took 42. */
   enum { LEAST_BATCHES = 4 };
-  /* At how many places of a packet rows begin; 0: at the first alone; -1: packets hold parts of
-   * elements, or may not be read whole, or too many blocks would share outputs: of 16 places the
-   * maxima of (8191, 8191) bytes took 73 µs on an H200, and 61 as tiles. */
+  /* At how many places of a packet rows begin; 0: at the first alone, and where they end need not
+   * be looked at; -1: packets hold parts of elements, or may not be read whole, or too many blocks
+   * would share outputs: of 16 places the maxima of (8191, 8191) bytes took 73 µs on an H200, and
+   * 61 as tiles. Of 21099 rows that end in a packet's middle, each 3434 floats of 6868, sums took
+   * 156 µs where only the rest of those was read, and 85 of 3436 floats. */
   enum { PHASES_MOST = 8 };
   int phases_of_rows() const {
     const Size stride = a.strides[a.kept];
@@ -27,7 +29,8 @@ struct ColumnsCut : BriefCut {
     for (int d = 0; d < a.kept - 1; d++)
       if (a.strides[d] < least) least = a.strides[d];
     for (int d = 0; d < a.reduced; d++) places |= a.strides[a.kept + d] % 16;
-    if (!places) return 0;
+    const bool ends = a.shape[a.kept - 1] * row.bytes % 16 != 0; /* in the middle of a packet */
+    if (!places) return ends && a.reduced == 1 && least >= 16 ? 1 : 0;
     if (a.reduced != 1 || places % row.bytes || least < 16) return -1;
     int phases = 1;
     while (phases * stride % 16) phases *= 2;
@@ -50,9 +53,10 @@ struct ColumnsCut : BriefCut {
   }
   /* About how long other variants take where rows begin at several places: brief 1.5 times what the
    * reading takes on an H200, tiles 1.9, of halves 2.1 and 2.7. */
-  double late(Size packets) const {
+  double late() const {
     const Size step = (Size)AXES_THREADS * row.columns_loads * multiprocessors * row.columns_blocks;
-    return (row.bytes < 4 ? 2.2 : 1.75) * (double)packets * (double)a.count / (double)step;
+    const double packets = (double)a.outputs * row.bytes / 16;
+    return (row.bytes < 4 ? 2.2 : 1.75) * packets * (double)a.count / (double)step;
   }
   bool columns() {
     if (!row.columns || !a.kept || !a.reduced || a.strides[a.kept - 1] != row.bytes) return false;
@@ -76,7 +80,7 @@ struct ColumnsCut : BriefCut {
         if (split.time < best.time) best = split, a.team = (int)wide;
       }
     }
-    if (edge && row.joint && !wanted && best.time > late(packets * batches)) return false;
+    if (edge && !wanted && best.time > late()) return false;
     a.rows = AXES_THREADS / a.team;
     a.tiles = up(packets, a.team - edge);
     const Size turn = each * a.groups * a.rows * row.columns_loads;
@@ -125,7 +129,6 @@ struct ColumnsCut : BriefCut {
   }
   /* Measured on an H200: a block's ends take one and a half of its steps, each of 32 KiB, and a
    * quarter for each time that its threads come together by halves; to read 8 states, one. */
-  enum { CROWD = 16 };
   Split columns_split(Size wide, Size packets, Size batches, Size groups) const {
     const Size each = a.phases > 0 ? a.phases : 1, edge = a.phases > 0;
     const Size high = AXES_THREADS / wide, tiles = up(packets, wide - edge) * batches * each;

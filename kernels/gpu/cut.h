@@ -12,6 +12,7 @@ GPR_OPEN
 struct AxesRow {
   /* Each may be NULL. */
   gpr_program *shallow, *two, *tall, *counted, *packed, *staged, *rows, *columns, *segments;
+  gpr_program *rows_counted; /* that skip NaN */
   /* Of elements as they lie; of any dtype, order and address; trees' by warps. */
   gpr_program *tile, *any, *any_rows;
   gpr_program *convert[GPR_DTYPE_COUNT];                  /* of this dtype, where there is one */
@@ -20,6 +21,7 @@ struct AxesRow {
   int is_tree, is_ordered, knows_ones;                    /* outputs of one element are brief */
   int staged_skips;                                       /* NaN */
   int brief_loads, brief_blocks; /* loads: of lanes that share an output; 0: none do */
+  int brief_columns;             /* elements, at most */
   int bytes;                     /* of an element */
   int tile_blocks, tile_loads;
   /* Bytes, by table.cpp's RowBytes. Of rows: the longest that are brief before anything else, and
@@ -31,9 +33,10 @@ struct AxesRow {
   int columns_bytes; /* of the whole array, from which on there are columns */
   int strip_bytes, packed_bytes, staged_packets, staged_blocks;
   int rows_blocks, rows_loads, columns_blocks, columns_loads;
-  double ends;  /* of a block, in steps */
-  size_t state; /* bytes, the number that counted with it */
-  size_t moved; /* of those, what a block leaves to another one as a rule */
+  int rows_end_quickly; /* in the middle of a packet */
+  double ends;          /* of a block, in steps */
+  size_t state;         /* bytes, the number that counted with it */
+  size_t moved;         /* of those, what a block leaves to another one as a rule */
   size_t pool;
   size_t joint;       /* words of an output that blocks add to; 0: they leave partial states */
   double joint_steps; /* that it takes to add to one */
@@ -66,6 +69,7 @@ inline Split best_split(Size blocks, Size slots, Size steps, Size least, double 
 }
 
 struct Cut {
+  enum { CROWD = 16 }; /* of so many blocks that share an output, the last one merges first */
   const AxesRow &row;
   int multiprocessors;
   gpr_axes_args &a;
@@ -98,6 +102,13 @@ struct Cut {
     return true;
   }
   Size reduced_stride() const { return a.strides[inner()]; }
+  /* So many packets has a run of the innermost dimension, whose elements lie side by side. */
+  Size packets_of_run() const {
+    const Size n = a.shape[inner()], v = 16 / a.from_bytes;
+    Size places = (Size)(uintptr_t)a.data;
+    for (int d = 0; d < inner(); d++) places |= a.strides[d];
+    return places % 16 ? (n + 2 * v - 2) / v : up(n, v);
+  }
 
   bool take(gpr_program *kernel, Size blocks, size_t partials) {
     out.kernel = kernel;

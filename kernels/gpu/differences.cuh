@@ -9,25 +9,6 @@
 
 GPR_OPEN
 
-__device__ __forceinline__ void round_once(double x, double *out) { *out = x; }
-template <class R> __device__ __forceinline__ void round_once(double x, R *out) {
-  narrow_once(x, out);
-}
-/* What lies between two doubles, as a result; whether that is told. */
-template <class R> __device__ __forceinline__ bool between(double low, double high, R *out) {
-  R other;
-  uint32_t words[2 * (sizeof(R) + 3) / 4] = {};
-  round_once(low, &other);
-  round_once(high, out);
-  memcpy(words, &other, sizeof other);
-  memcpy(words + (sizeof(R) + 3) / 4, out, sizeof other);
-  bool same = true;
-#pragma unroll
-  for (int i = 0; i < (int)((sizeof(R) + 3) / 4); i++)
-    same &= words[i] == words[(sizeof(R) + 3) / 4 + i];
-  return same;
-}
-
 /* Of floats by doubles: with u = 2^-53 the differences are off by a part u of themselves, and
  * n·Σd² − (Σd)² by 3n + 10 such parts of n·Σd². */
 template <class R> struct Differences {
@@ -159,10 +140,37 @@ template <class T> struct ByDifferences<PairMoments<T>> {
   typedef PairMoments<T> F;
   /* So many elements: of more doubles the windows take less. */
   static constexpr int most = F::parts > 1 ? 0 : sizeof(typename F::Real) == 4 ? FEW_SHORT : 4;
+  static constexpr int columns = F::parts > 1 ? 0 : 256;
   const Divisor usual;
   explicit __device__ __forceinline__ ByDifferences(const gpr_axes_args &a)
       : usual(a.count, a.ddof) {}
-  /* Of elements of which a bit says that it counts; false: it is not told. */
+  struct Running {
+    typedef typename F::Real R;
+    Differences<R> all;
+    R from = 0;
+    int n = 0;
+    /* The next U, or as many as there are; what does not count is the first that does. */
+    template <int U> __device__ __forceinline__ void take(BriefShare<F> &share) {
+      T x[U];
+      const uint32_t counts = share.load(x);
+      if (!n)
+#pragma unroll
+        for (int u = U - 1; u >= 0; u--)
+          if (counts >> u & 1) from = F::real(x[u], 0);
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        all.add((double)(counts >> u & 1 ? F::real(x[u], 0) : from), (double)from);
+      n += __popc(counts);
+      share.r += U;
+      share.left -= U;
+    }
+  };
+  /* False: it is not told. */
+  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o,
+                                         const Running &running) const {
+    return told(a, o, running.all, running.n);
+  }
+  /* Of elements of which a bit says that it counts. */
   template <int U>
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, const T (&x)[U],
                                          uint32_t counts, int n) const {
@@ -173,17 +181,22 @@ template <class T> struct ByDifferences<PairMoments<T>> {
   template <class All, int U>
   __device__ __forceinline__ bool by(const gpr_axes_args &a, int64_t o, const T (&x)[U],
                                      uint32_t counts, int n) const {
-    bool told = false;
-    DifferencesValue<All> value[1] = {{{}, usual, &told}};
+    All all;
     double from = 0;
 #pragma unroll
     for (int u = U - 1; u >= 0; u--)
       if (counts >> u & 1) from = (double)F::real(x[u], 0);
 #pragma unroll
-    for (int u = 0; u < U; u++)
-      value[0].all.add(counts >> u & 1 ? (double)F::real(x[u], 0) : from, from);
+    for (int u = 0; u < U; u++) all.add(counts >> u & 1 ? (double)F::real(x[u], 0) : from, from);
+    return told(a, o, all, n);
+  }
+  template <class All>
+  __device__ __forceinline__ bool told(const gpr_axes_args &a, int64_t o, const All &all,
+                                       int n) const {
+    bool is_told = false;
+    DifferencesValue<All> value[1] = {{all, usual, &is_told}};
     finish_values<F>(a, o, value, n, 1);
-    return told;
+    return is_told;
   }
 };
 

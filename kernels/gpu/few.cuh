@@ -172,28 +172,25 @@ template <class R, class Stored> struct FewApart {
     return sum;
   }
 };
-/* What a first look could not add up, in two windows of doubles, each of half of the bits that it
- * says they have. */
+/* What a first look could not add up. */
 template <class R, class Stored> struct WideReals {
   typedef FewReals<R, Stored> First;
-  double start[2], window[2], known;
-  bool is_known, lost;
+  TwoWindows windows;
+  double known;
+  bool is_known;
   __device__ __forceinline__ void open(const First &first) {
-    constexpr int h = decltype(first.batch)::headroom;
-    start[0] = window[0] = window_start(first.batch.top() + h + 1);
-    start[1] = window[1] = window_start(first.batch.top() + 2 * h + 1 - 52);
+    windows.open(first.batch);
     known = first.batch.sum;
     is_known = first.fine();
-    lost = !is_known && !first.batch.has_bits(103 - 2 * h);
   }
-  __device__ __forceinline__ void add(R x) { window[1] += caught(window[0], (double)x); }
+  __device__ __forceinline__ void add(R x) { windows.add(x); }
   __device__ __forceinline__ bool join(int) { return false; }
-  __device__ __forceinline__ bool fine() const { return !lost; }
+  __device__ __forceinline__ bool fine() const { return is_known || windows.fit; }
   __device__ __forceinline__ Pair terms() const {
     if (is_known) return {known, -0.0};
-    Pair sum = {window[0] - start[0], -0.0};
+    Pair sum = {windows.sum(0), -0.0};
     bool lost = false; /* never: there are two numbers */
-    gpr::add(sum, window[1] - start[1], lost);
+    gpr::add(sum, windows.sum(1), lost);
     return sum;
   }
 };

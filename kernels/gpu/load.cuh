@@ -39,7 +39,7 @@ template <class T> struct Load<T, AnyDtype> {
   }
 };
 
-template <class T> GPR_FN constexpr bool has_nan() { /* or not-a-time */
+template <class T> GPR_FN constexpr bool may_be_nan() { /* or not-a-time */
   return Traits<T>::kind == KIND_COMPLEX || Traits<T>::kind == KIND_FLOAT ||
          Traits<T>::kind == KIND_TIME;
 }

@@ -305,6 +305,7 @@ template <class T> struct OneNumber<PairMoments<T>> {
   static __device__ __forceinline__ bool suits(const gpr_axes_args &a) {
     return !a.where && is_alone(1, {a.ddof, a.means, a.spread_nan});
   }
+  static __device__ __forceinline__ bool reads(const gpr_axes_args &) { return true; }
   explicit __device__ __forceinline__ OneNumber(T x) {
 #pragma unroll
     for (int p = 0; p < F::parts; p++) finite &= F::real(x, p) - F::real(x, p) == 0;

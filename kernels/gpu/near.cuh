@@ -154,17 +154,28 @@ GPR_FN bool round_near(const Near &x, double *out) {
   *out = ends.low;
   return ends.low == ends.high && fabs(ends.low) < 0x1p1000;
 }
+__device__ __forceinline__ void round_once(double x, double *out) { *out = x; }
+template <class R> __device__ __forceinline__ void round_once(double x, R *out) {
+  narrow_once(x, out);
+}
+/* What lies between two doubles, as a result; whether that is told. */
+template <class R> __device__ __forceinline__ bool between(double low, double high, R *out) {
+  constexpr int count = (sizeof(R) + 3) / 4;
+  R other;
+  uint32_t words[2 * count] = {};
+  round_once(low, out);
+  round_once(high, &other);
+  memcpy(words, out, sizeof other);
+  memcpy(words + count, &other, sizeof other);
+  bool same = true;
+#pragma unroll
+  for (int i = 0; i < count; i++) same &= words[i] == words[count + i];
+  return same;
+}
 template <class T> __device__ __forceinline__ bool round_near(const Near &x, T *out) {
   const double rest = fabs(x.lo) + loosened(x.off); /* infinite: the ends differ */
   const double off = rest == 0 ? 0 : rest + fabs(x.hi) * 0x1p-51;
-  T low, high;
-  uint32_t words[2] = {0, 0};
-  narrow_once(x.hi - off, &low);
-  narrow_once(x.hi + off, &high);
-  memcpy(words, &low, sizeof low);
-  memcpy(words + 1, &high, sizeof high);
-  *out = low;
-  return words[0] == words[1] && fabs(x.hi) < 0x1p1000;
+  return between(x.hi - off, x.hi + off, out) && fabs(x.hi) < 0x1p1000;
 }
 
 GPR_CLOSE

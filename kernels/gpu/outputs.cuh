@@ -95,8 +95,7 @@ template <class T> struct Move<PairSum<T>> {
       for (; i < count; i++) merge(s.part[p], after(from, i * bytes)->part[p]);
     }
   }
-  /* Only what a thread could not hold makes a state a used one: zeros keep their signs in others.
-   */
+  /* Only what a thread could not hold makes a state a used one, and zeros keep their signs. */
   static __device__ __noinline__ void merge_slowly(Real *s, int lanes, int step) {
     for (int i = 0; !s->used && i < Long<typename F::Real>::words; i++) s->rest.word[i] = 0;
     for (int mask = lanes / 2; mask >= step; mask /= 2) {
@@ -133,6 +132,7 @@ template <class T> struct Move<PairSum<T>> {
 
 /* A fold with the number of elements that counted. */
 template <class F> struct Counted {
+  typedef typename F::Element Element;
   struct State {
     typename F::State state;
     int64_t n;

@@ -2,6 +2,7 @@
 #ifndef GPR_ROWS_CUH
 #define GPR_ROWS_CUH
 
+#include "missing.cuh"
 #include "outputs.cuh"
 
 GPR_OPEN
@@ -17,6 +18,45 @@ template <class T> struct RowsShape<PairSum<T>> { static constexpr int blocks = 
 template <class F> struct EndsOf { static constexpr double value = 1; };
 template <class T> struct RowsShape<Positions<T>> {
   static constexpr int blocks = 4, loads = sizeof(T) < 4 ? 2 : 4;
+};
+template <class F> struct RowsShape<Counted<F>> : RowsShape<F> {};
+
+/* Where NaN is skipped: a State's n is how many were, less than nothing. */
+template <class F> struct RowLane<Counted<F>> {
+  typedef typename F::Element T;
+  static constexpr bool neutral = true;
+  RowLane<F> lane;
+  int64_t n = 0;
+  __device__ __forceinline__ void keep(typename Counted<F>::State *s) { lane.keep(&s->state); }
+  template <int U>
+  __device__ __forceinline__ void take(Packet<T> (&v)[U], int64_t index, int64_t step) {
+    n -= drop_missing(v);
+    lane.take(v, index, step);
+  }
+  __device__ __forceinline__ void one(T x, int64_t index) {
+    if (is_nan_or_nat(x))
+      n--;
+    else
+      lane.one(x, index);
+  }
+  __device__ __forceinline__ void result(typename Counted<F>::State &s) {
+    lane.result(s.state);
+    s.n = n;
+  }
+};
+template <class F> struct FinishRow {
+  static __device__ __forceinline__ void finish(const gpr_axes_args &a, int64_t o,
+                                                typename F::State &s) {
+    finish_output<F>(&a, o, &s, a.count);
+  }
+};
+template <class F> struct FinishRow<Counted<F>> {
+  static __device__ __forceinline__ void finish(const gpr_axes_args &a, int64_t o,
+                                                typename Counted<F>::State &s) {
+    const int64_t n = a.count + s.n;
+    if (a.least && n <= a.few) *a.least = n;
+    finish_output<F>(&a, o, &s.state, n);
+  }
 };
 
 /* U packets a thread from p on, a team's width apart, all inside. */
@@ -43,28 +83,37 @@ template <class F> struct IsIdempotent { static constexpr bool value = false; };
 template <class T> struct IsIdempotent<Extremes<T>> {
   static constexpr bool value = sizeof(T) >= 4;
 };
-/* The p-th packet with -0.0 in place of what lies outside, or with the nearest element inside. */
-template <bool REPEATS, class T>
-__device__ __forceinline__ void load_end(const Packets<T> &in, int64_t p, Packet<T> &v) {
-  typedef typename RealOf<T>::type R;
-  constexpr int V = Packet<T>::count, REALS = 16 / sizeof(R);
-  const int64_t last = in.packets() - 1, inside = p < last ? p : last;
-  v.words = in.load(inside);
-  if constexpr (REPEATS) {
+/* Whether what lies outside may be read with the rest. */
+template <class F> GPR_FN GPR_CONSTEXPR bool has_quick_ends() {
+  return RowLane<F>::neutral || IsIdempotent<F>::value;
+}
+/* U packets from p on, so far apart, all of which may be read whole, though some lie outside: as if
+ * -0.0 were there, or the nearest element inside. */
+template <bool REPEATS, int U, class T>
+__device__ __forceinline__ void load_ends(const Packets<T> &in, int64_t p, int apart,
+                                          Packet<T> (&v)[U]) {
+  enum { MANY = 1 << 20 };
+  constexpr int V = Packet<T>::count;
+  const int64_t last = in.packets() - 1;
+  const int ahead = (int)least(last - p, (int64_t)MANY), end = (int)(in.stop - last * V),
+            tail = (int)least(in.stop - p * V, (int64_t)MANY), head = p == 0 ? (int)in.first : 0;
 #pragma unroll
-    for (int j = V - 2; j >= 0; j--)
-      if (inside * V + j < in.first) v.element[j] = v.element[j + 1];
+  for (int u = 0; u < U; u++) v[u].words = in.load(u * apart <= ahead ? p + u * apart : last);
 #pragma unroll
-    for (int j = 1; j < V; j++)
-      if (inside * V + j >= in.stop) v.element[j] = v.element[j - 1];
-  } else {
-    const int64_t before = in.first - p * V, left = in.stop - p * V;
-    Packet<R> reals;
-    reals.words = v.words;
+  for (int u = 0; u < U; u++) {
+    const int before = u ? 0 : head, left = tail - u * apart * V;
+    if constexpr (REPEATS) {
 #pragma unroll
-    for (int j = 0; j < REALS; j++)
-      if (j * V / REALS < before || j * V / REALS >= left) reals.element[j] = minus_zero<R>();
-    v.words = reals.words;
+      for (int j = V - 2; j >= 0; j--)
+        if (j < before) v[u].element[j] = v[u].element[j + 1];
+#pragma unroll
+      for (int j = 1; j < V; j++)
+        if (j >= (u * apart <= ahead ? left : end)) v[u].element[j] = v[u].element[j - 1];
+    } else {
+#pragma unroll
+      for (int j = 0; j < V; j++)
+        if (j < before || j >= left) v[u].element[j] = minus_zero<T>();
+    }
   }
 }
 
@@ -75,7 +124,7 @@ __device__ __forceinline__ void fold_tile(const Packets<typename F::Element> &in
                                           int64_t index, bool whole, RowLane<F> &lane) {
   typedef typename F::Element T;
   constexpr int loads = RowsShape<F>::loads, V = Packet<T>::count;
-  constexpr bool has_ends = RowLane<F>::neutral || IsIdempotent<F>::value;
+  constexpr bool has_ends = has_quick_ends<F>();
   const bool inside = in.inside(first, GPR_WARP * loads);
   if (first >= in.packets()) return;
   if (inside || (has_ends && whole)) {
@@ -85,8 +134,7 @@ __device__ __forceinline__ void fold_tile(const Packets<typename F::Element> &in
 #pragma unroll
       for (int u = 0; u < loads; u++) v[u].words = in.load(p + u * GPR_WARP);
     } else if constexpr (has_ends) {
-#pragma unroll
-      for (int u = 0; u < loads; u++) load_end<IsIdempotent<F>::value>(in, p + u * GPR_WARP, v[u]);
+      load_ends<IsIdempotent<F>::value>(in, p, GPR_WARP, v);
     }
     lane.take(v, index - in.first + p * V, GPR_WARP * V);
     return;
@@ -110,9 +158,7 @@ template <class F>
 __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *base, int64_t part,
                                          int64_t parts, RowLane<F> &lane) {
   typedef typename F::Element T;
-  const int64_t tile = GPR_WARP * RowsShape<F>::loads;
-  /* One tile more than needed where a run starts in the middle of a packet. */
-  const int64_t tiles = a.length / Packet<T>::count / tile + 1 + 1;
+  const int64_t tile = GPR_WARP * RowsShape<F>::loads, tiles = a.tiles;
   /* Parts take turns: what is read at a time lies close together. */
   for (int64_t t = part; t < a.runs * tiles; t += parts) {
     const int64_t run = a.runs > 1 ? quotient_of(t, tiles) : 0, first = (t - run * tiles) * tile;
@@ -147,7 +193,7 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
       writes = merge_parts<F>(s, partials_of<F>(a) + o * split, part, split,
                               (uint32_t *)a.scratch + o, slots) &&
                threadIdx.x == 0;
-    if (writes) finish_output<F>(&a, o, &s, a.count);
+    if (writes) FinishRow<F>::finish(a, o, s);
   }
 }
 

@@ -16,11 +16,14 @@ struct AxesCut : ColumnsCut {
     return is_taken;
   }
 
+  bool are_brief_ones() const { return row.knows_ones && a.count == 1 && !a.where && !wanted; }
+
   /* Columns of a few rows, enough of them for threads of all blocks, that fill half of their strips
    * or more: of 2 to 40 rows of 5 floats each, which fill five eighths, they took a third to all of
    * brief's time on an H200. */
   bool shallow() {
-    if (!a.kept || a.reduced != 1 || a.count > FEW_MOST || a.strides[a.kept - 1] != row.bytes)
+    if (!a.kept || a.reduced != 1 || a.count > FEW_MOST || a.strides[a.kept - 1] != row.bytes ||
+        are_brief_ones())
       return false;
     const Size width = a.shape[a.kept - 1], strip = row.strip_bytes / row.bytes;
     a.tiles = a.outputs / width * up(width, strip);
@@ -41,6 +44,10 @@ struct AxesCut : ColumnsCut {
       return false;
     return a.kept == 0 || a.shape[0] == 1 || a.strides[0] == a.count * row.bytes;
   }
+  bool are_packets() const { /* rows of whole ones, wherever each begins */
+    const Size places = (Size)(uintptr_t)a.data | a.count * row.bytes | a.strides[0];
+    return a.reduced == 1 && a.kept == 1 && reduced_stride() == row.bytes && places % 16 == 0;
+  }
   bool follow_each_other() const { return are_side_by_side() && (uintptr_t)a.data % 16 == 0; }
 
   /* Rows one behind the other, whole ones in a packet, or of two packets or four. */
@@ -53,13 +60,14 @@ struct AxesCut : ColumnsCut {
     return take(row.packed, up(a.outputs * bytes / 16 + 1, AXES_THREADS * SHALLOW_LOADS), 0);
   }
 
-  /* Rows one behind the other. Few of them, which leave threads idle, have more
-   * lanes each: of 162 float16 the variance took 7.1 µs on an H200, and takes 5.3. */
+  /* Rows one behind the other, or of whole packets. Few of them, which leave threads idle, have
+   * more lanes each: of 162 float16 the variance took 7.1 µs on an H200, and takes 5.3. */
   enum { LANE_BYTES = 16 };
   bool staged() {
     const Size bytes = a.count * row.bytes;
-    if (!row.staged || !follow_each_other() || bytes > row.staged_most) return false;
-    if (row.knows_ones && a.count == 1 && !wanted) return false;
+    if (!row.staged || bytes > row.staged_most || are_brief_ones() ||
+        !(follow_each_other() || are_packets()))
+      return false;
     a.length = a.count;
     a.team = 1;
     Size whole = 16; /* rows that end where a packet does: a tile has a multiple of them */
@@ -88,20 +96,23 @@ struct AxesCut : ColumnsCut {
   }
 
   bool rows() {
-    if (!a.reduced || reduced_stride() != row.bytes) return false;
+    gpr_program *const program = a.skip ? row.rows_counted : row.rows;
+    if (!program || !a.reduced || reduced_stride() != row.bytes) return false;
     a.length = a.shape[inner()];
     a.runs = a.count / a.length;
-    const Size bytes = a.length * row.bytes;
-    if (bytes < row.rows_bytes || (bytes < 8192 && a.runs > 1)) return false;
+    const Size bytes = a.length * row.bytes, tile = (Size)GPR_WARP * row.rows_loads;
+    a.tiles = up(packets_of_run(), tile);
+    const bool is_full = row.rows_end_quickly && 4 * packets_of_run() >= 3 * a.tiles * tile;
+    if (bytes < row.rows_bytes || (bytes < 8192 && a.runs > 1 && !is_full)) return false;
     set_extent();
     const Size slots = (Size)multiprocessors * row.rows_blocks;
     a.split = 1;
     a.team = lanes_of_row(slots, up(a.count * row.bytes, 16), row.rows_loads, GPR_WARP);
     if (a.team == GPR_WARP && bytes < row.warp_rows_bytes && !wanted) return false;
-    if (a.team == GPR_WARP) return take(row.rows, up(a.outputs, AXES_THREADS / GPR_WARP), 0);
-    const Size steps = up(a.count * row.bytes, AXES_THREADS * row.rows_loads * 16);
+    if (a.team == GPR_WARP) return take(program, up(a.outputs, AXES_THREADS / GPR_WARP), 0);
+    const Size steps = up(a.runs * a.tiles, AXES_THREADS / GPR_WARP);
     if (a.outputs <= AXES_TICKETS) a.split = best_split(a.outputs, slots, steps, 2).blocks;
-    return take(row.rows, a.outputs * a.split, (size_t)(a.outputs * a.split));
+    return take(program, a.outputs * a.split, (size_t)(a.outputs * a.split));
   }
 
   /* Blocks of pieces of long segments among blocks of short ones, which wait more than they read.
@@ -247,7 +258,7 @@ struct AxesCut : ColumnsCut {
         return is_along() && !a.where && (!a.skip || row.staged_skips) &&
                !prefers_brief(row.staged_bytes) && staged();
       case GPR_VARIANT_COLUMNS: return is_easy() && columns();
-      case GPR_VARIANT_ROWS: return is_easy() && !prefers_brief(0) && rows();
+      case GPR_VARIANT_ROWS: return is_along() && !a.where && !prefers_brief(0) && rows();
       case GPR_VARIANT_TILE_ROWS: return is_any() && !prefers_brief(0) && tile_rows();
       case GPR_VARIANT_BRIEF: return is_any() && brief();
       default: return tile();

@@ -109,16 +109,17 @@ template <class F> struct StagedRow {
     const int length = (int)a.length, team = a.team, id = threadIdx.x % team;
     int gone = a.pitch ? fold<SKIP>(few, packet, length / V, id, team)
                        : fold<SKIP>(few, element, length, id, team);
-    const bool writes = here && id == 0;
+    bool writes = here && id == 0, none = false;
     if constexpr (SKIP) {
 #pragma unroll 1
       for (int mask = team / 2; mask; mask /= 2) gone += shuffle_xor(gone, mask);
       if (writes && a.least && length - gone <= a.few) *a.least = length - gone;
-      const bool none = writes && gone == length;
-      if (team > 1 ? __any_sync(GPR_ALL, none) : none) return false;
+      none = here && gone == length;
+      if (none && writes) fold_again<F>(&a, o); /* by itself: the warp's other rows are quick */
+      writes &= !none;
     }
     if (team > 1) return few.finish_team(a, o, length - gone, team, writes);
-    return !here || few.finish(a, o, length - gone);
+    return !here || none || few.finish(a, o, length - gone);
   }
 };
 
@@ -137,17 +138,19 @@ __device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage
   const int team = a.team, teams = AXES_THREADS / team, id = threadIdx.x % team;
   const int length = (int)a.length, pitch = a.pitch; /* pitch 0: rows are no whole packets */
   const int row_packets = length / V;
+  const int64_t apart = a.kept ? a.strides[0] : 0; /* rows */
   for (int64_t tile = blockIdx.x; tile < a.tiles; tile += gridDim.x) {
     const int64_t first = tile * a.rows;
     const int here = (int)(a.outputs - first < a.rows ? a.outputs - first : a.rows);
     /* The tile starts at a multiple of 16 bytes; its end need not. */
-    const char *data = a.data + first * length * (int64_t)sizeof(T);
+    const char *data = a.data + first * apart;
     const int elements = here * length, packets = elements / V;
     if (tile != blockIdx.x) __syncthreads();
-    if (pitch && pitch != row_packets) {
+    if (pitch && (pitch != row_packets || apart != 16 * row_packets)) {
       for (int p = threadIdx.x; p < packets; p += AXES_THREADS) {
         const int row = p / row_packets;
-        copy_packet(stage + p + row * (pitch - row_packets), data + 16 * p);
+        copy_packet(stage + p + row * (pitch - row_packets),
+                    data + 16 * p + row * (apart - 16 * row_packets));
       }
     } else {
       for (int p = threadIdx.x; p < packets; p += AXES_THREADS)
@@ -184,7 +187,7 @@ template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, StagedShape<F>::blocks)
     staged(const __grid_constant__ gpr_axes_args a) {
   __shared__ uint4 stage[StagedShape<F>::packets];
-  if constexpr (StagedRow<F>::few && has_nan<typename F::Element>())
+  if constexpr (StagedRow<F>::few && may_be_nan<typename F::Element>())
     if (a.skip) return fold_staged<F, true>(a, stage);
   fold_staged<F, false>(a, stage);
 }

@@ -28,6 +28,7 @@ GPR_PROGRAM_KIND(Counted, "gpu/axes_kernels.cuh", nullptr, "counted<F>");
 GPR_PROGRAM_KIND(Packed, "gpu/axes_kernels.cuh", nullptr, "packed<F>");
 GPR_PROGRAM_KIND(Staged, "gpu/axes_kernels.cuh", nullptr, "staged<F>");
 GPR_PROGRAM_KIND(Rows, "gpu/axes_kernels.cuh", nullptr, "rows<F>");
+GPR_PROGRAM_KIND(RowsCounted, "gpu/axes_kernels.cuh", nullptr, "rows<Counted<F>>");
 GPR_PROGRAM_KIND(Columns, "gpu/axes_kernels.cuh", nullptr, "columns<F>");
 GPR_PROGRAM_KIND(Segments, "gpu/axes_kernels.cuh", nullptr, "segments<F>");
 GPR_PROGRAM_KIND(Tile, "gpu/axes_kernels.cuh", nullptr, "tile<F, TileRun<F, F::Element>>");
@@ -217,6 +218,7 @@ template <class F> struct AxesKernels {
     row.packed = program_if<F, code::Packed, wide>();
     row.staged = program_if<F, code::Staged, Variants<F>::brief>();
     row.rows = &Program<F, code::Rows>::it;
+    row.rows_counted = program_if<F, code::RowsCounted, RowLane<F>::neutral>();
     row.columns = program_if<F, code::Columns, Variants<F>::columns>();
     row.segments = program_if<F, code::Segments, few>();
     row.tile = &Program<F, code::Tile>::it;
@@ -234,6 +236,7 @@ template <class F> struct AxesKernels {
     row.staged_skips = StagedRow<F>::few;
     row.brief_loads = BriefLanes<F>::loads;
     row.brief_blocks = BriefShape::blocks;
+    row.brief_columns = ByDifferences<F>::columns;
     row.tile_blocks = TileShape<F>::blocks;
     row.tile_loads = TileShape<F>::loads;
     row.brief_bytes = RowBytes<F>::brief;
@@ -250,6 +253,7 @@ template <class F> struct AxesKernels {
     row.staged_blocks = StagedShape<F>::blocks;
     row.rows_blocks = RowsShape<F>::blocks;
     row.rows_loads = RowsShape<F>::loads;
+    row.rows_end_quickly = has_quick_ends<F>();
     row.ends = EndsOf<F>::value;
     row.columns_blocks = ColumnsShape<F>::blocks;
     row.columns_loads = ColumnsShape<F>::loads;
@@ -352,9 +356,10 @@ extern "C" int gpr_programs(gpr_program **to, int room) {
     list.add(row.small.kernel);
   }
   for (const gpr::AxesRow &row : gpr::tables.axes) {
-    gpr_program *const kernels[] = {
-        row.shallow, row.two,      row.tall, row.counted, row.packed,   row.staged,    row.rows,
-        row.columns, row.segments, row.tile, row.any,     row.any_rows, row.tile_rows, row.brief};
+    gpr_program *const kernels[] = {row.shallow,  row.two,       row.tall, row.counted,
+                                    row.packed,   row.staged,    row.rows, row.rows_counted,
+                                    row.columns,  row.segments,  row.tile, row.any,
+                                    row.any_rows, row.tile_rows, row.brief};
     for (gpr_program *p : kernels) list.add(p);
     for (gpr_program *p : row.convert) list.add(p);
     for (gpr_program *p : row.convert_rows) list.add(p);

@@ -117,21 +117,21 @@ struct TileCut : Cut {
     }
     a.across = a.neighbours = AXES_THREADS / a.down;
   }
-  /* Of a run's `units` a lane has `loads` under way at a time: lanes that one run has no work for
-   * take others. Eight neighbours read whole sectors. */
+  /* Of a run's `units` a lane has `loads` under way at a time: lanes take other runs where fewer
+   * have no work then. Eight neighbours read whole sectors. */
   void set_runners(Size units, Size loads) {
     const int least = a.across >= 8 ? 1 : 8;
     const Size runs = a.starts ? 1 : runs_of_box();
-    while (a.down / a.runners >= 2 * least && units < a.down / a.runners * loads &&
-           2 * a.runners <= runs)
-      a.runners *= 2;
-    a.run_rounds = up(units, a.down / a.runners * loads);
+    const auto rounds = [=](int runners) { return up(units, a.down / runners * loads); };
+    for (int more = 2; a.down / more >= least && more <= runs; more *= 2)
+      if (20 * rounds(more) * a.runners < 19 * rounds(a.runners) * more) a.runners = more;
+    a.run_rounds = rounds(a.runners);
     a.rounds = a.run_rounds * runs;
   }
   /* What blocks that share outputs leave each other takes the last one its reads, and a few loads
    * that wait for each other, about as long as four steps. Of many blocks the last of each crowd
    * merges what those left. */
-  enum { PARTING = 4, CROWD = 16 };
+  enum { PARTING = 4 };
   void share_rounds(Size slots, Size step_bytes) {
     const Size wide = (Size)a.neighbours * a.beyond, rounds = up(a.rounds, a.runners);
     const double left = 2 * (double)(wide * (Size)row.moved) / (double)step_bytes;
@@ -141,10 +141,10 @@ struct TileCut : Cut {
       const Split one = best_split(a.tiles, slots, rounds, 2, row.ends, left, PARTING);
       const Split two =
           best_split(a.tiles, slots, rounds, 2, row.ends, left / CROWD, 2 * PARTING + CROWD * left);
-      a.split = one.time <= two.time ? one.blocks : two.blocks;
-      if (two.time < one.time && a.split > 2 * CROWD &&
-          a.tiles * (1 + up(a.split, CROWD)) <= AXES_TICKETS)
-        a.crowd = CROWD;
+      const bool crowds = two.time < one.time && two.blocks > 2 * CROWD &&
+                          a.tiles * (1 + up(two.blocks, CROWD)) <= AXES_TICKETS;
+      a.split = (crowds ? two : one).blocks;
+      if (crowds) a.crowd = CROWD;
     }
     a.share = up(a.rounds, (Size)a.split * a.runners);
     if (a.share) a.split = (int)up(a.rounds, a.share * a.runners);
@@ -171,7 +171,7 @@ struct TileCut : Cut {
     set_extent();
     a.down = lanes_of_row(slots, up(a.count, elements), loads, 8);
     a.beyond = AXES_THREADS / a.down;
-    set_runners(a.box / elements + 2, loads);
+    set_runners(packets_of_run(), loads);
     share_rounds(slots, AXES_THREADS * loads * 16);
     return take_tile(program, slots);
   }

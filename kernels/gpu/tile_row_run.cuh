@@ -2,6 +2,7 @@
 #ifndef GPR_TILE_ROW_RUN_CUH
 #define GPR_TILE_ROW_RUN_CUH
 
+#include "missing.cuh"
 #include "tile_run.cuh"
 
 GPR_OPEN
@@ -16,23 +17,6 @@ template <class F, class FROM> struct SumsFloats { static constexpr bool value =
 template <> struct SumsFloats<PairSum<double>, float> { static constexpr bool value = true; };
 template <> struct SumsFloats<PairSum<double>, float16> { static constexpr bool value = true; };
 template <> struct SumsFloats<PairSum<double>, bfloat16> { static constexpr bool value = true; };
-
-/* Whether any of them is NaN or NaT: of floats of 16 bits two by one instruction. */
-template <class T, int U> __device__ __forceinline__ bool any_missing(const Packet<T> (&v)[U]) {
-  bool any = false;
-#if __CUDA_ARCH__ >= 800
-  if constexpr (sizeof(T) == 2 && Traits<T>::kind == KIND_FLOAT) {
-    uint32_t most = 0;
-#pragma unroll
-    for (int i = 0; i < 4 * U; i++) most = best_pair<true>(most, word(v, i), T());
-    return is_nan_or_nat(T{(uint16_t)most}) || is_nan_or_nat(T{(uint16_t)(most >> 16)});
-  }
-#endif
-#pragma unroll
-  for (int i = 0; i < U * Packet<T>::count; i++)
-    any |= is_nan_or_nat(v[i / Packet<T>::count].element[i % Packet<T>::count]);
-  return any;
-}
 
 /* The same of elements that lie side by side, 16 bytes a load: what is counted is packets. Masks
  * lie so too, or there is none. */
@@ -115,14 +99,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
       if (p + u * down >= first && p + u * down < stop) valid |= (uint64_t)bits[u] << u * V;
     return valid;
   }
-  /* What changes no sum. */
-  static __device__ __forceinline__ From nothing() {
-    if constexpr (Traits<From>::kind == KIND_FLOAT || Traits<From>::kind == KIND_COMPLEX)
-      return minus_zero<From>();
-    else
-      return From();
-  }
-  /* Packets p, p + down, … as far as they come before `stop`, with nothing() around the elements
+  /* Packets p, p + down, … as far as they come before `stop`, with neutral_of() around the elements
    * that are the run's: the number of these. */
   static __device__ __forceinline__ int load_part(const Packets<From> &in, int64_t p, int down,
                                                   int64_t stop, Packet<From> (&v)[U]) {
@@ -137,21 +114,12 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
       const int left = u * down < ahead ? tail - u * down * V : 0, before = u ? 0 : head;
 #pragma unroll
       for (int j = 0; j < V; j++)
-        if (j < before || j >= left) v[u].element[j] = nothing();
+        if (j < before || j >= left) v[u].element[j] = neutral_of<From>();
       n += left < V ? left > before ? left - before : 0 : V - before;
     }
     return n;
   }
-  /* How many of them are missing, which are nothing() then. */
-  static __device__ __forceinline__ int drop_missing(Packet<From> (&v)[U]) {
-    int n = 0;
-    if (!any_missing(v)) return 0;
-#pragma unroll
-    for (int i = 0; i < U * V; i++)
-      if (is_nan_or_nat(v[i / V].element[i % V])) v[i / V].element[i % V] = nothing(), n++;
-    return n;
-  }
-  /* Of a fold to which nothing() is nothing, packets that may all be read whole. */
+  /* Of a fold to which neutral_of() is nothing, packets that may all be read whole. */
   __device__ __forceinline__ int64_t fold_whole(TileCell<F> &cell, const Packets<From> &in,
                                                 int64_t p, int down, int64_t stop) {
     int64_t n = 0;

@@ -1,0 +1,47 @@
+/* NaN and NaT among packets, which do not count where they are skipped. */
+#ifndef GPR_MISSING_CUH
+#define GPR_MISSING_CUH
+
+#include "lanes_of_extremes.cuh"
+#include "load.cuh"
+
+GPR_OPEN
+
+/* Whether any element is NaN or NaT: of floats of 16 bits two by one instruction. */
+template <class T, int U> __device__ __forceinline__ bool any_missing(const Packet<T> (&v)[U]) {
+  bool any = false;
+#if __CUDA_ARCH__ >= 800
+  if constexpr (sizeof(T) == 2 && Traits<T>::kind == KIND_FLOAT) {
+    uint32_t most = 0;
+#pragma unroll
+    for (int i = 0; i < 4 * U; i++) most = best_pair<true>(most, word(v, i), T());
+    return is_nan_or_nat(T{(uint16_t)most}) || is_nan_or_nat(T{(uint16_t)(most >> 16)});
+  }
+#endif
+#pragma unroll
+  for (int i = 0; i < U * Packet<T>::count; i++)
+    any |= is_nan_or_nat(v[i / Packet<T>::count].element[i % Packet<T>::count]);
+  return any;
+}
+
+/* What changes no sum. */
+template <class T> __device__ __forceinline__ T neutral_of() {
+  if constexpr (Traits<T>::kind == KIND_FLOAT || Traits<T>::kind == KIND_COMPLEX)
+    return minus_zero<T>();
+  else
+    return T();
+}
+/* How many are missing, which are neutral_of() then. */
+template <class T, int U> __device__ __forceinline__ int drop_missing(Packet<T> (&v)[U]) {
+  int n = 0;
+  if (!any_missing(v)) return 0;
+#pragma unroll
+  for (int i = 0; i < U * Packet<T>::count; i++) {
+    T &x = v[i / Packet<T>::count].element[i % Packet<T>::count];
+    if (is_nan_or_nat(x)) x = neutral_of<T>(), n++;
+  }
+  return n;
+}
+
+GPR_CLOSE
+#endif
