@@ -31,13 +31,14 @@ struct BriefCut : TileCut {
     while (a.across < width) a.across *= 2;
     while (2 * a.across * a.down <= GPR_WARP && 2 * a.down * FEW_SHORT <= a.count) a.down *= 2;
   }
-  /* Elements of a lane, of which it does not have long. */
+  /* Elements of a lane, of which it does not have long; of four times as many it is still as soon
+   * ready as a tile: of 300 rows of 70001 bytes brief took 18 µs on an H200 and tiles 27. */
   Size each() const { return 16 * (Size)row.brief_loads; }
   /* Enough of them for a quarter of all threads, none of which has long to do; slots are the blocks
    * that fit. */
   bool is_enough(Size slots) const {
     const Size threads = a.outputs / a.neighbours * a.across * a.down;
-    return a.count <= each() * a.down && 4 * threads >= slots * AXES_THREADS;
+    return a.count <= 4 * each() * a.down && 4 * threads >= slots * AXES_THREADS;
   }
   /* The same of columns, of which those of many elements take longer. */
   enum { COLUMN = 64 };

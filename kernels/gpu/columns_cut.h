@@ -51,14 +51,20 @@ struct ColumnsCut : BriefCut {
     const bool fit = groups * width / v <= AXES_THREADS && groups <= a.count;
     return fit && batches <= AXES_TICKETS ? groups : 1;
   }
-  /* About how long other variants take where rows begin at several places: brief 1.5 times what the
-   * reading takes on an H200, tiles 1.9, of halves 2.1 and 2.7. */
-  double late() const {
+  /* About how long other variants take, measured on an H200: of rows that begin at several places
+   * brief 1.5 times what the reading takes, tiles 1.9, of halves 2.1 and 2.7; of others brief 1.5
+   * to 2, and tiles four steps more. */
+  double late(bool brief_suits) const {
     const Size step = (Size)AXES_THREADS * row.columns_loads * multiprocessors * row.columns_blocks;
     const double packets = (double)a.outputs * row.bytes / 16;
-    return (row.bytes < 4 ? 2.2 : 1.75) * packets * (double)a.count / (double)step;
+    const double times = (row.bytes < 4 ? 2.2 : 1.75) * packets * (double)a.count / (double)step;
+    if (row.joint && a.phases > 0) return times;
+    if (!a.phases && a.shape[a.kept - 1] * row.bytes < NARROW)
+      return 1.3 * times + 3.5 * whole_steps();
+    if (row.joint) return 0.86 * times + (brief_suits ? 1 : 4);
+    return times + ((brief_suits ? 2 : 4.5) - (a.phases ? 2 : 0)) * whole_steps();
   }
-  bool columns() {
+  bool columns(bool brief_suits) {
     if (!row.columns || !a.kept || !a.reduced || a.strides[a.kept - 1] != row.bytes) return false;
     if (!is_for_columns() && !wanted) return false;
     const Size width = a.shape[a.kept - 1], bytes = width * row.bytes;
@@ -80,7 +86,7 @@ struct ColumnsCut : BriefCut {
         if (split.time < best.time) best = split, a.team = (int)wide;
       }
     }
-    if (edge && !wanted && best.time > late()) return false;
+    if (!wanted && best.time > late(brief_suits)) return false;
     a.rows = AXES_THREADS / a.team;
     a.tiles = up(packets, a.team - edge);
     const Size turn = each * a.groups * a.rows * row.columns_loads;
@@ -127,13 +133,20 @@ struct ColumnsCut : BriefCut {
     const bool draws = a.queue && a.team * a.rows == AXES_THREADS && turns >= DRAWN_PART;
     a.drawn = draws ? (turns - turns / DRAWN_PART) * rows : INT64_MAX;
   }
-  /* Measured on an H200: a block's ends take one and a half of its steps, each of 32 KiB, and a
-   * quarter for each time that its threads come together by halves; to read 8 states, one. */
+  /* Measured on an H200: a block's ends take one and a half of its steps, each of 32 KiB, or half
+   * of one and one for 40 bytes of a thread's states and results, and a quarter for each time that
+   * its threads come together by halves; to read 8 states, one. Of several runs the threads down
+   * wait for each other's. */
+  /* Halves take longer than their reading. */
+  double joint_ends() const { return row.bytes < 4 ? 7 : 1.5; }
+  double whole_steps() const { return 8.0 / row.columns_loads; }
   Split columns_split(Size wide, Size packets, Size batches, Size groups) const {
     const Size each = a.phases > 0 ? a.phases : 1, edge = a.phases > 0;
     const Size high = AXES_THREADS / wide, tiles = up(packets, wide - edge) * batches * each;
-    const Size steps = up(a.count / groups / each, high * row.columns_loads);
-    double ends = 1.5;
+    const Size run = a.reduced > 1 ? a.shape[inner()] : a.count;
+    const Size steps = a.count / run * up(run / groups / each, high * row.columns_loads);
+    const double bytes = (double)(16 / row.bytes * ((Size)row.moved + 8)); /* a thread's */
+    double ends = row.joint ? joint_ends() : (0.5 + bytes / 40) * whole_steps();
     for (Size h = high; h > 1; h /= 2) ends += 0.25;
     const Size slots = (Size)multiprocessors * row.columns_blocks;
     Size cells = wide * (16 / row.bytes);

@@ -10,7 +10,10 @@ struct AxesCut : ColumnsCut {
   /* Rows of `least` bytes and more that lanes of a warp finish sooner than what is tried before. */
   bool prefers_brief(Size least) {
     const Size bytes = a.count * row.bytes;
-    if (wanted || !is_native() || a.where || bytes < least || bytes > row.brief_bytes) return false;
+    return !wanted && is_native() && !a.where && bytes >= least && bytes <= row.brief_bytes &&
+           suits_brief();
+  }
+  bool suits_brief() {
     const bool is_taken = is_any() && brief();
     clear();
     return is_taken;
@@ -257,7 +260,7 @@ struct AxesCut : ColumnsCut {
       case GPR_VARIANT_STAGED:
         return is_along() && !a.where && (!a.skip || row.staged_skips) &&
                !prefers_brief(row.staged_bytes) && staged();
-      case GPR_VARIANT_COLUMNS: return is_easy() && columns();
+      case GPR_VARIANT_COLUMNS: return is_easy() && columns(suits_brief());
       case GPR_VARIANT_ROWS: return is_along() && !a.where && !prefers_brief(0) && rows();
       case GPR_VARIANT_TILE_ROWS: return is_any() && !prefers_brief(0) && tile_rows();
       case GPR_VARIANT_BRIEF: return is_any() && brief();
