@@ -14,6 +14,9 @@ enum { ROWS_FEW = 2 };
  * be thousands of instructions. */
 template <class F> struct RowsShape { static constexpr int blocks = 4, loads = 8; };
 template <class T> struct RowsShape<PairSum<T>> { static constexpr int blocks = 3, loads = 8; };
+template <> struct RowsShape<PairSum<complex<float>>> {
+  static constexpr int blocks = 2, loads = 8;
+};
 /* How long a block's threads take to come together and to finish, in steps of its loads. */
 template <class F> struct EndsOf { static constexpr double value = 1; };
 template <class T> struct RowsShape<Positions<T>> {

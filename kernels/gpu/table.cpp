@@ -162,9 +162,10 @@ template <class F, const char *RUN, class FROM> constexpr gpr_program *convert_p
  * cut out of longer ones or one behind the other, by all variants: of 2 KB, cut, sums of floats
  * took 101 µs as rows, 72 as tile_rows and 72 as brief, positions 150, 90 and 81, of doubles 97, 77
  * and 54 and 122, 116 and 51; of 5 KB 73, 65 and 51, 92, 81 and 55. Numbers of two bytes are
- * packets sooner than they are brief: 130, 72 and 95. Sums of two runs of doubles took 105 µs of 1
- * KB each as packets and 73 one by one, of 3 KB 54 and 59; their maxima 111 and 62, 62 and 52, and
- * of 5 KB 62 and 62.
+ * packets sooner than they are brief: 130, 72 and 95. Of several runs of
+ * 800 and 1200 bytes of floats sums took 41 and 33 µs as packets and 38 and 76 one by one, of 1.6
+ * and 2.4 KB of doubles 54 and 61, and 46 and 83, of 400 bytes of halves 24 and 27; maxima of 1200
+ * bytes of floats 29 and 66, of 1.6 KB of doubles 69 and 46.
  *
  * columns: of a whole array of wide rows. A tile's thread begins and ends sooner, and where blocks
  * of columns share outputs sums come together late: of 1024 rows of as many, halves, floats and
@@ -175,7 +176,7 @@ template <class T> struct AnyRowBytes {
   static constexpr int size = sizeof(T);
   static constexpr int brief = size >= 4 ? 4096 : 0, staged = 1 << 20, staged_most = 4096;
   static constexpr int rows = size == 2 ? 4096 : 2048, warp_rows = rows, tile_rows = 1024;
-  static constexpr int run = size >= 8 ? 4096 : 1536, columns = 2 << 20;
+  static constexpr int run = size >= 8 ? 2304 : 1024, columns = 2 << 20;
 };
 template <class F> struct RowBytes : AnyRowBytes<typename F::Element> {};
 /* Variances. Of rows of 2 KiB that are cut out of longer ones, of floats, rows took 28 µs and
@@ -193,11 +194,14 @@ template <class T> struct RowBytes<PairMoments<T>> : AnyRowBytes<T> {
   static constexpr int staged_most = sizeof(T) == 16 ? 512 : 2048;
   static constexpr int tile_rows = sizeof(T) == 16 ? 8192 : sizeof(T) == 8 ? 4096 : 1024;
 };
+/* Of complex floats rows of 4.8 and 17 KB took 51 µs as brief ones and 276 as rows, and 40 and 235
+ * as packets of tiles; of 64 KB 96 and 94. */
 template <class T> struct RowBytes<PairSum<T>> : AnyRowBytes<T> {
-  static constexpr int brief = sizeof(T) >= 4 ? 8192 : 0;
+  static constexpr bool is_pair = Same<T, complex<float>>::value;
+  static constexpr int brief = is_pair ? 2048 : sizeof(T) >= 4 ? 8192 : 0;
   static constexpr int staged = Same<T, double>::value ? 1024 : 1 << 20;
-  static constexpr int rows = sizeof(T) == 2 ? 8192 : 2048, warp_rows = rows;
-  static constexpr int run = sizeof(T) >= 8 ? 3072 : 1536;
+  static constexpr int rows = sizeof(T) == 2 ? 8192 : 2048, warp_rows = is_pair ? 1 << 16 : rows;
+  static constexpr int run = sizeof(T) >= 8 ? 1536 : sizeof(T) == 4 ? 1024 : 384;
   static constexpr int columns = sizeof(T) >= 4 ? 48 << 20 : 24 << 20;
 };
 template <class T, bool GREATEST> struct RowBytes<Position<T, GREATEST>> : AnyRowBytes<T> {
