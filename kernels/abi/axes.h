@@ -40,21 +40,21 @@ typedef struct gpr_axes_args {
 
   /* Set by the table's launch(): how the work is cut. It stands beside the first ones, and the host
    * reckons what it can: blocks on an H200 began to read after 0.4 µs, and 0.9 before. */
-  int64_t length, runs; /* rows: contiguous elements, and how many of such runs an output has */
-  int64_t groups;       /* columns: rows that are taken as one */
-  int phases;      /* columns: at how many places of a packet rows begin; 0: at the first alone */
-  int64_t full;    /* such rows that are whole */
-  int64_t drawn;   /* from this one on turns are drawn */
-  int64_t tiles;   /* of the kept columns, or of staged rows */
-  int split;       /* blocks that share an output */
-  int crowd;       /* of these come together first, if more than one */
-  int queue;       /* where in the scratch their counters are, by which they draw; 0: none */
-  int queue_apart; /* words from one counter to the next */
-  int team;        /* threads to an output (brief: 0 is one alone), or to a row of columns */
-  int rows;        /* staged rows a tile; rows of threads a block; segments a warp */
-  int pitch;       /* packets from one staged row to the next */
-  int64_t per;     /* outputs of one segment */
-  uint64_t mix;    /* which part of the blocks takes pieces, in 2^-32 */
+  int64_t length, runs;   /* rows: contiguous elements, and how many of such runs an output has */
+  int64_t groups;         /* columns: rows that are taken as one */
+  int phases;             /* columns: at how many places of a packet rows begin; 0: one, unseen */
+  int64_t full;           /* such rows that are whole */
+  int64_t drawn;          /* from this one on turns are drawn */
+  int64_t tiles;          /* of the kept columns, of staged rows, or of a run of rows */
+  int split;              /* blocks that share an output */
+  int crowd;              /* of these come together first, if more than one */
+  int queue;              /* where in the scratch their counters are, by which they draw; 0: none */
+  int queue_apart;        /* words from one counter to the next */
+  int team;               /* threads to an output (brief: 0 is one alone), or to a row of columns */
+  int rows;               /* staged rows a tile; rows of threads a block; segments a warp */
+  int pitch;              /* packets from one staged row to the next */
+  int64_t per;            /* outputs of one segment */
+  uint64_t mix;           /* which part of the blocks takes pieces, in 2^-32 */
   const char *low, *high; /* of segments: whole packets between them may be read */
 
   /* Of a tile (kernels/gpu/tile.cuh): lanes, the box, its runs and the rounds of all of them. */

@@ -3,7 +3,8 @@
  * A block is `team` threads across and `rows` down. Rows of a few elements that lie close together
  * are taken as one longer row, whose columns of the same place fall together at the end. Of rows
  * that begin at several places of a packet, a block takes those that begin at one of them, its
- * phase: a packet's columns are then `shift` less than those of a row that begins with it. */
+ * phase: a packet's columns are then `shift` less than those of a row that begins with it. Rows
+ * that all begin with a packet and end within one have one phase. */
 #ifndef GPR_COLUMNS_CUH
 #define GPR_COLUMNS_CUH
 

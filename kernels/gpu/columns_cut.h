@@ -133,13 +133,13 @@ struct ColumnsCut : BriefCut {
     const bool draws = a.queue && a.team * a.rows == AXES_THREADS && turns >= DRAWN_PART;
     a.drawn = draws ? (turns - turns / DRAWN_PART) * rows : INT64_MAX;
   }
+  /* Halves take longer than their reading. */
+  double joint_ends() const { return row.bytes < 4 ? 7 : 1.5; }
+  double whole_steps() const { return 8.0 / row.columns_loads; }
   /* Measured on an H200: a block's ends take one and a half of its steps, each of 32 KiB, or half
    * of one and one for 40 bytes of a thread's states and results, and a quarter for each time that
    * its threads come together by halves; to read 8 states, one. Of several runs the threads down
    * wait for each other's. */
-  /* Halves take longer than their reading. */
-  double joint_ends() const { return row.bytes < 4 ? 7 : 1.5; }
-  double whole_steps() const { return 8.0 / row.columns_loads; }
   Split columns_split(Size wide, Size packets, Size batches, Size groups) const {
     const Size each = a.phases > 0 ? a.phases : 1, edge = a.phases > 0;
     const Size high = AXES_THREADS / wide, tiles = up(packets, wide - edge) * batches * each;

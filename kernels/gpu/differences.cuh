@@ -1,4 +1,4 @@
-/* Variances of a few numbers that a thread has in registers, by their differences from one of them:
+/* Variances of numbers that one thread folds, by their differences from one of them:
  * what the numbers have in common costs no bits, and the bounds of what is lost mostly round to the
  * same result. */
 #ifndef GPR_DIFFERENCES_CUH
@@ -174,7 +174,8 @@ template <class T> struct ByDifferences<PairMoments<T>> {
   template <int U>
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, const T (&x)[U],
                                          uint32_t counts, int n) const {
-    constexpr bool ties = sizeof(typename RealOf<T>::type) == 2 && U <= 4; /* else too seldom */
+    constexpr bool ties =
+        sizeof(typename RealOf<T>::type) == 2 && U <= 4; /* else seldom, but for small integers */
     return by<Differences<typename F::Real>>(a, o, x, counts, n) ||
            (ties && by<ExactDifferences>(a, o, x, counts, n));
   }

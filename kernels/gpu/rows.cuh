@@ -90,8 +90,8 @@ template <class T> struct IsIdempotent<Extremes<T>> {
 template <class F> GPR_FN GPR_CONSTEXPR bool has_quick_ends() {
   return RowLane<F>::neutral || IsIdempotent<F>::value;
 }
-/* U packets from p on, so far apart, all of which may be read whole, though some lie outside: as if
- * -0.0 were there, or the nearest element inside. */
+/* U packets from p on, so far apart, of a run of two and more that may all be read whole, though
+ * some lie outside: as if -0.0 were there, or the nearest element inside. */
 template <bool REPEATS, int U, class T>
 __device__ __forceinline__ void load_ends(const Packets<T> &in, int64_t p, int apart,
                                           Packet<T> (&v)[U]) {

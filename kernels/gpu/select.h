@@ -91,8 +91,7 @@ struct AxesCut : ColumnsCut {
     a.rows =
         (int)(fit / whole * whole < multiple ? fit / whole * whole : fit / multiple * multiple);
     if (!a.rows) return false;
-    /* As many for each block: of 1841248 rows of 3 floats tiles of 3328 are 5 % more than blocks.
-     */
+    /* As many for each block: tiles of 3328 of 1841248 rows are 5 % more than blocks. */
     const Size slots = (Size)multiprocessors * row.staged_blocks;
     const Size waves = up(up(a.outputs, a.rows), slots);
     const Size fair = up(up(a.outputs, waves * slots), multiple);

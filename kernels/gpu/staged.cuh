@@ -1,5 +1,5 @@
-/* Short rows of the fast axis, one behind the other: a block copies many of them into shared memory
- * as packets and gives each a few neighbouring threads. */
+/* Short rows of the fast axis, one behind the other or, of whole packets, wherever each begins: a
+ * block copies many of them into shared memory and gives each a few neighbouring threads. */
 #ifndef GPR_STAGED_CUH
 #define GPR_STAGED_CUH
 

@@ -162,9 +162,9 @@ template <class F, const char *RUN, class FROM> constexpr gpr_program *convert_p
  * cut out of longer ones or one behind the other, by all variants: of 2 KB, cut, sums of floats
  * took 101 µs as rows, 72 as tile_rows and 72 as brief, positions 150, 90 and 81, of doubles 97, 77
  * and 54 and 122, 116 and 51; of 5 KB 73, 65 and 51, 92, 81 and 55. Numbers of two bytes are
- * packets sooner than they are brief: 130, 72 and 95. Of several runs of
- * 800 and 1200 bytes of floats sums took 41 and 33 µs as packets and 38 and 76 one by one, of 1.6
- * and 2.4 KB of doubles 54 and 61, and 46 and 83, of 400 bytes of halves 24 and 27; maxima of 1200
+ * packets sooner than they are brief: 130, 72 and 95. Of several runs of 800
+ * and 1200 bytes of floats sums took 41 and 33 µs as packets and 38 and 76 one by one, of 1.6 and
+ * 2.4 KB of doubles 54 and 61, and 46 and 83, of 400 bytes of halves 24 and 27; maxima of 1200
  * bytes of floats 29 and 66, of 1.6 KB of doubles 69 and 46.
  *
  * columns: of a whole array of wide rows. A tile's thread begins and ends sooner, and where blocks

@@ -19,9 +19,10 @@ static const struct {
   int op, dtype, bytes;
 } ROWS[] = {{GPR_OP_SUM, GPR_FLOAT32, 4},     {GPR_OP_SUM, GPR_FLOAT64, 8},
             {GPR_OP_SUM, GPR_COMPLEX128, 16}, {GPR_OP_VAR, GPR_FLOAT32, 4},
+            {GPR_OP_SUM, GPR_FLOAT16, 2},     {GPR_OP_SUM, GPR_COMPLEX64, 8},
             {GPR_OP_MAX, GPR_INT16, 2},       {GPR_OP_ARGMAX, GPR_FLOAT32, 4}};
 
-/* One to three dimensions in C order, some cut out of longer ones. */
+/* One to four dimensions in C order, some cut out of longer ones, repeated or turned round. */
 static void draw(Random &random, int bytes, gpr_axes_args &a) {
   static char data[512];
   const int kept = (int)random.below(3), reduced = 1 + (int)random.below(2), all = kept + reduced;
@@ -33,7 +34,8 @@ static void draw(Random &random, int bytes, gpr_axes_args &a) {
   for (int i = 0; i < all; i++) {
     const int d = (turn + all - i) % all;
     a.shape[d] = random.size(i ? 12 : 20) % (1 << 22);
-    a.strides[d] = apart;
+    a.strides[d] = random.below(12) ? apart : 0;
+    if (!random.below(10)) a.strides[d] *= -1;
     apart *= a.shape[d] + (random.below(3) ? 0 : random.below(20));
     (d < kept ? a.outputs : a.count) *= a.shape[d];
   }
@@ -41,15 +43,34 @@ static void draw(Random &random, int bytes, gpr_axes_args &a) {
     a.place[d] = 1;
     for (int e = d + 1; e < (d < kept ? kept : all); e++) a.place[d] *= a.shape[e];
   }
+  a.skip = !random.below(3);
 }
 
-/* Of layouts that blocks share: what breaks a rule, or 0. */
-static int broken(const gpr_axes_args &a, const gpr_axes_launch &launch) {
+/* So many packets does a run of the innermost dimension touch, at most. */
+static int64_t packets_of_run(const gpr_axes_args &a) {
+  const int inner = a.kept + a.reduced - 1;
+  const int64_t bytes = a.shape[inner] * a.from_bytes;
+  int64_t places = (int64_t)(uintptr_t)a.data;
+  for (int d = 0; d < inner; d++) places |= a.strides[d];
+  const int64_t first = places % 16 ? 16 - a.from_bytes : 0;
+  return (first + bytes + 15) / 16;
+}
+/* What breaks a rule, or 0. */
+static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_launch &launch) {
+  const bool are_rows = launch.kernel == row.rows || launch.kernel == row.rows_counted;
+  const bool are_tiles = launch.kernel == row.tile || launch.kernel == row.tile_rows;
   const int64_t crowds = a.crowd > 1 ? (a.split + a.crowd - 1) / a.crowd : 0;
+  const int64_t v = 16 / row.bytes, loads = gpr::row_loads((int)v, row.bytes);
   if (launch.blocks < 1 || launch.threads < 1) return 1;
   if (a.split > 1 && launch.scratch == 0) return 2;
   if (a.crowd > 1 && a.split <= 2 * a.crowd) return 3;
-  if (a.crowd > 1 && crowds > gpr::AXES_TICKETS) return 4;
+  if (are_tiles && a.split > 1 && a.tiles * (1 + crowds) > gpr::AXES_TICKETS) return 4;
+  if (are_tiles && (a.down % a.runners || a.share * a.runners * a.split < a.rounds)) return 5;
+  if (launch.kernel == row.tile_rows &&
+      a.run_rounds * (a.down / a.runners) * loads < packets_of_run(a))
+    return 6;
+  if (are_rows && a.tiles * gpr::GPR_WARP * row.rows_loads < packets_of_run(a)) return 7;
+  if (are_rows && a.skip != (launch.kernel == row.rows_counted)) return 8;
   return 0;
 }
 
@@ -64,7 +85,8 @@ extern "C" __attribute__((visibility("default"))) int select_all(int layouts, in
     a.from = row.dtype;
     draw(random, row.bytes, a);
     if (gpr_axes_table_cuda.launch(row.op, row.dtype, GPR_ANY_VARIANT, 132, &a, &launch)) return 9;
-    if (const int rule = broken(a, launch)) return rule;
+    const gpr::AxesRow &cut = gpr::tables.axes[row.op * GPR_DTYPE_COUNT + row.dtype];
+    if (const int rule = broken(cut, a, launch)) return rule;
     const char *kernel = launch.kernel->kernel;
     counts[0] += a.crowd > 1 && kernel[0] == 't';
     counts[1] += a.crowd > 1 && kernel[0] == 'c';
