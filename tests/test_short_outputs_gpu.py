@@ -105,7 +105,7 @@ def test_variances_of_columns(dtype, n):
     near = (1000 + generator("near", n).standard_normal((n, 701))).astype(columns.dtype)
     where = generator("where", n).random((n, 701)) < 0.7
     where[:, :3] = False
-    for x in (columns, near, np.repeat(near, 2, axis=1)[:, ::2]):
+    for x in (columns, near):
         for op, mask in (("var", None), ("std", where), ("nanvar", None), ("nanstd", where)):
             one_of_brief(op, x, mask, n)
 
@@ -128,7 +128,7 @@ def test_places_of_single_elements(dtype):
     a = a.astype(numpy_dtype(dtype) if dtype in FLOATS else dtype)
     for op in ("argmax", "argmin"):
         compare(op, a.reshape(300, 1, 701), axis=1)
-        compare(op, np.repeat(a, 2, axis=1)[:, ::2].reshape(1, 300, 701), axis=0)
+        compare(op, a.reshape(1, 300, 701), axis=0)
     if dtype in FLOATS:
         with pytest.raises(ValueError, match="All-NaN"):
             gpureduce.nanargmax(a.reshape(300, 1, 701), axis=1, device="cuda")

@@ -89,9 +89,10 @@ template <int U, class F> __device__ __forceinline__ void fold_alone(const gpr_a
   }
 }
 
-/* A Value of one number, where nothing has to be summed up; whether a fold has it. */
+/* A Value of one number, where nothing has to be summed up; whether a fold has it, and reads() the
+ * number for it. */
 template <class F> struct OneNumber { static constexpr bool is_there = false; };
-/* It is the place itself. */
+/* The only place is the first. */
 template <class T, bool GREATEST>
 struct OneNumber<Position<T, GREATEST>> : Position<T, GREATEST>::State {
   static constexpr bool is_there = true;

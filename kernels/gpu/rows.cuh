@@ -47,6 +47,7 @@ template <class F> struct RowLane<Counted<F>> {
     s.n = n;
   }
 };
+/* A state of all elements, or of as many as its n says. */
 template <class F> struct FinishRow {
   static __device__ __forceinline__ void finish(const gpr_axes_args &a, int64_t o,
                                                 typename F::State &s) {
