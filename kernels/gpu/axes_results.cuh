@@ -7,6 +7,11 @@
 
 GPR_OPEN
 
+/* Of an output n elements counted. */
+__device__ __forceinline__ void tell_least(const gpr_axes_args &a, int64_t n) {
+  if (a.least && n <= a.few) *a.least = n;
+}
+
 template <int BYTES> struct Store;
 template <> struct Store<1> { typedef uint8_t type; };
 template <> struct Store<2> { typedef uint16_t type; };

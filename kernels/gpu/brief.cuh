@@ -43,7 +43,7 @@ template <class F, int U> struct Brief {
         if (is_nan_or_nat(x[u])) counts &= ~(1u << u);
     const int n = __popc(counts);
     if constexpr (U <= ByDifferences<F>::most)
-      return n && differences.finish(a, out, x, counts, n);
+      return n && differences.finish(a, out, x, counts);
     else
       return n && fold_few(a, run, n);
   }
@@ -170,13 +170,16 @@ template <class F> struct BriefShare {
         if (is_nan_or_nat(x[u])) valid &= ~(1u << u);
     return valid;
   }
+  template <int U> __device__ __forceinline__ void pass() {
+    r += U * down;
+    left -= U;
+  }
   /* How many of them counted. */
   template <int U> __device__ __forceinline__ int fold(BriefLanes<F> &lanes) {
     T x[U];
     const uint32_t valid = load(x);
     lanes.add(x, valid, r, down);
-    r += U * down;
-    left -= U;
+    pass<U>();
     return __popc(valid);
   }
   __device__ __forceinline__ int fold_all(BriefLanes<F> &lanes) {
@@ -198,12 +201,9 @@ template <class F> __device__ __forceinline__ void fold_by_differences(const gpr
   for (int64_t k = (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x; k < a.outputs;
        k += (int64_t)gridDim.x * AXES_THREADS) {
     const KeptPlace place = kept_place(a, k);
-    typename ByDifferences<F>::Running running;
-    BriefShare<F> all = {a, run, a.data + place.data, a.where + place.where, 0, (int)a.count, 1};
-#pragma unroll 1
-    while (all.left > 8) running.template take<16>(all);
-    if (all.left > 0) running.template take<8>(all);
-    if (!running.n || !differences.finish(a, place.out, running)) fold_again<F>(&a, k);
+    const BriefShare<F> all = {a, run, a.data + place.data, a.where + place.where, 0, (int)a.count,
+                               1};
+    if (!differences.finish(a, place.out, all)) fold_again<F>(&a, k);
   }
 }
 
@@ -229,7 +229,7 @@ template <class F> __device__ __forceinline__ void fold_by_lanes(const gpr_axes_
 #pragma unroll 1
     for (int mask = team / 2; mask >= a.across; mask /= 2) n += shuffle_xor(n, mask);
     const bool writes = exists && y == 0;
-    if (writes && a.least && n <= a.few) *a.least = n;
+    if (writes) tell_least(a, n);
     const bool told = lanes.finish(a, place.out, n, team, lost, writes && n);
     if (writes && (!told || !n)) fold_again<F>(&a, group * a.neighbours + near);
   }

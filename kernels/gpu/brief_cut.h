@@ -46,7 +46,8 @@ struct BriefCut : TileCut {
     const Size longer = a.count > COLUMN ? a.count : (Size)COLUMN;
     const bool pays = kept_stride() < magnitude(reduced_stride()) &&
                       4 * COLUMN * a.outputs >= longer * slots * AXES_THREADS;
-    return a.count <= row.brief_columns && (pays || wanted);
+    const bool are_told = !a.means && a.ddof < (double)a.count;
+    return a.count <= row.brief_columns && are_told && (pays || wanted);
   }
   bool brief() {
     const Size slots = (Size)multiprocessors * row.brief_blocks;

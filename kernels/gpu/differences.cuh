@@ -144,15 +144,14 @@ template <class T> struct ByDifferences<PairMoments<T>> {
   const Divisor usual;
   explicit __device__ __forceinline__ ByDifferences(const gpr_axes_args &a)
       : usual(a.count, a.ddof) {}
-  struct Running {
-    typedef typename F::Real R;
-    Differences<R> all;
+  static constexpr bool ties = sizeof(typename RealOf<T>::type) == 2;
+  typedef typename F::Real R;
+  template <class All> struct Running {
+    All all;
     R from = 0;
     int n = 0;
-    /* The next U, or as many as there are; what does not count is the first that does. */
-    template <int U> __device__ __forceinline__ void take(BriefShare<F> &share) {
-      T x[U];
-      const uint32_t counts = share.load(x);
+    /* Elements of which a bit says that it counts; what does not is the first that does. */
+    template <int U> __device__ __forceinline__ void take(const T (&x)[U], uint32_t counts) {
       if (!n)
 #pragma unroll
         for (int u = U - 1; u >= 0; u--)
@@ -161,42 +160,47 @@ template <class T> struct ByDifferences<PairMoments<T>> {
       for (int u = 0; u < U; u++)
         all.add((double)(counts >> u & 1 ? F::real(x[u], 0) : from), (double)from);
       n += __popc(counts);
-      share.r += U;
-      share.left -= U;
     }
   };
-  /* False: it is not told. */
-  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o,
-                                         const Running &running) const {
-    return told(a, o, running.all, running.n);
-  }
-  /* Of elements of which a bit says that it counts. */
+  /* Of what a thread has in registers, where ties are seldom but for few; false: not told. */
   template <int U>
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, const T (&x)[U],
-                                         uint32_t counts, int n) const {
-    constexpr bool ties =
-        sizeof(typename RealOf<T>::type) == 2 && U <= 4; /* else seldom, but for small integers */
-    return by<Differences<typename F::Real>>(a, o, x, counts, n) ||
-           (ties && by<ExactDifferences>(a, o, x, counts, n));
+                                         uint32_t counts) const {
+    return by<Differences<R>>(a, o, x, counts) ||
+           (ties && U <= 4 && by<ExactDifferences>(a, o, x, counts));
+  }
+  /* Of a column; of whole numbers of 0 to 9 every eighth ties. */
+  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o,
+                                         const BriefShare<F> &share) const {
+    return by<Differences<R>>(a, o, share) || (ties && by<ExactDifferences>(a, o, share));
   }
   template <class All, int U>
   __device__ __forceinline__ bool by(const gpr_axes_args &a, int64_t o, const T (&x)[U],
-                                     uint32_t counts, int n) const {
-    All all;
-    double from = 0;
-#pragma unroll
-    for (int u = U - 1; u >= 0; u--)
-      if (counts >> u & 1) from = (double)F::real(x[u], 0);
-#pragma unroll
-    for (int u = 0; u < U; u++) all.add(counts >> u & 1 ? (double)F::real(x[u], 0) : from, from);
-    return told(a, o, all, n);
+                                     uint32_t counts) const {
+    Running<All> running;
+    running.take(x, counts);
+    return told(a, o, running);
   }
   template <class All>
-  __device__ __forceinline__ bool told(const gpr_axes_args &a, int64_t o, const All &all,
-                                       int n) const {
+  __device__ __forceinline__ bool by(const gpr_axes_args &a, int64_t o, BriefShare<F> share) const {
+    Running<All> running;
+#pragma unroll 1
+    while (share.left > 8) take_next<16>(running, share);
+    if (share.left > 0) take_next<8>(running, share);
+    return told(a, o, running);
+  }
+  template <int U, class All>
+  static __device__ __forceinline__ void take_next(Running<All> &running, BriefShare<F> &share) {
+    T x[U];
+    running.take(x, share.load(x));
+    share.template pass<U>();
+  }
+  template <class All>
+  __device__ __forceinline__ bool told(const gpr_axes_args &a, int64_t o,
+                                       const Running<All> &running) const {
     bool is_told = false;
-    DifferencesValue<All> value[1] = {{all, usual, &is_told}};
-    finish_values<F>(a, o, value, n, 1);
+    DifferencesValue<All> value[1] = {{running.all, usual, &is_told}};
+    if (running.n) finish_values<F>(a, o, value, running.n, 1);
     return is_told;
   }
 };

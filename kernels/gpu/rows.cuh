@@ -58,7 +58,7 @@ template <class F> struct FinishRow<Counted<F>> {
   static __device__ __forceinline__ void finish(const gpr_axes_args &a, int64_t o,
                                                 typename Counted<F>::State &s) {
     const int64_t n = a.count + s.n;
-    if (a.least && n <= a.few) *a.least = n;
+    tell_least(a, n);
     finish_output<F>(&a, o, &s.state, n);
   }
 };

@@ -51,12 +51,13 @@ struct AxesCut : ColumnsCut {
     const Size places = (Size)(uintptr_t)a.data | a.count * row.bytes | a.strides[0];
     return a.reduced == 1 && a.kept == 1 && reduced_stride() == row.bytes && places % 16 == 0;
   }
-  bool follow_each_other() const { return are_side_by_side() && (uintptr_t)a.data % 16 == 0; }
+  bool begin_with_packet() const { return (uintptr_t)a.data % 16 == 0; }
 
   /* Rows one behind the other, whole ones in a packet, or of two packets or four. */
   bool packed() {
     const Size bytes = a.count * row.bytes;
-    if (!row.packed || !follow_each_other() || bytes > row.packed_bytes || bytes & (bytes - 1))
+    if (!row.packed || !are_side_by_side() || !begin_with_packet() || bytes > row.packed_bytes ||
+        bytes & (bytes - 1))
       return false;
     /* Lanes that share a row end quickly only if a sum is all that is asked for. */
     if (bytes > 16 && (a.has_initial || divides(a.op))) return false;
@@ -69,7 +70,7 @@ struct AxesCut : ColumnsCut {
   bool staged() {
     const Size bytes = a.count * row.bytes;
     if (!row.staged || bytes > row.staged_most || are_brief_ones() ||
-        !(follow_each_other() || are_packets()))
+        !(are_packets() || (are_side_by_side() && (bytes % 16 || begin_with_packet()))))
       return false;
     a.length = a.count;
     a.team = 1;

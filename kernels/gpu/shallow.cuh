@@ -269,10 +269,9 @@ template <class F, class Few> __device__ __forceinline__ void fold_counted(const
 #pragma unroll 1
   for (; r < (int)a.count; r += Shape::loads / 2)
     add_counted<Shape::loads / 2>(a, strip, r, few, n);
-  if (a.least)
 #pragma unroll
-    for (int e = 0; e < Shape::count; e++)
-      if (e < strip.left && n[e] <= a.few) *a.least = n[e];
+  for (int e = 0; e < Shape::count; e++)
+    if (e < strip.left) tell_least(a, n[e]);
   uint32_t missed = finish_few<F>(a, strip.o, strip.left, few, n);
 #pragma unroll 1
   for (; missed; missed &= missed - 1) fold_again<F>(&a, strip.o + __ffs(missed) - 1);

@@ -113,7 +113,7 @@ template <class F> struct StagedRow {
     if constexpr (SKIP) {
 #pragma unroll 1
       for (int mask = team / 2; mask; mask /= 2) gone += shuffle_xor(gone, mask);
-      if (writes && a.least && length - gone <= a.few) *a.least = length - gone;
+      if (writes) tell_least(a, length - gone);
       none = here && gone == length;
       if (none && writes) fold_again<F>(&a, o); /* by itself: the warp's other rows are quick */
       writes &= !none;
@@ -138,13 +138,13 @@ __device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage
   const int team = a.team, teams = AXES_THREADS / team, id = threadIdx.x % team;
   const int length = (int)a.length, pitch = a.pitch; /* pitch 0: rows are no whole packets */
   const int row_packets = length / V;
-  const int64_t apart = a.kept ? a.strides[0] : 0; /* rows */
+  const int64_t apart = a.kept ? a.strides[0] : 0;              /* rows */
+  const int before = (int)((uintptr_t)a.data % 16 / sizeof(T)); /* of each tile's first packet */
   for (int64_t tile = blockIdx.x; tile < a.tiles; tile += gridDim.x) {
     const int64_t first = tile * a.rows;
     const int here = (int)(a.outputs - first < a.rows ? a.outputs - first : a.rows);
-    /* The tile starts at a multiple of 16 bytes; its end need not. */
-    const char *data = a.data + first * apart;
-    const int elements = here * length, packets = elements / V;
+    const char *data = a.data + first * apart - before * (int)sizeof(T);
+    const int elements = before + here * length, packets = elements / V;
     if (tile != blockIdx.x) __syncthreads();
     if (pitch && (pitch != row_packets || apart != 16 * row_packets)) {
       for (int p = threadIdx.x; p < packets; p += AXES_THREADS) {
@@ -163,7 +163,7 @@ __device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage
       if (row - (int)(threadIdx.x / team) >= here) break; /* by whole blocks: lanes merge below */
       const int mine = row < here ? row : here - 1;
       const uint4 *packet = stage + mine * pitch;
-      const T *element = (const T *)stage + mine * length;
+      const T *element = (const T *)stage + before + mine * length;
       if constexpr (StagedRow<F>::few) {
         if (StagedRow<F>::template quick<SKIP>(a, first + row, packet, element, row < here))
           continue;

@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
       merge_tile<C>(a, s, x, y, slots);
       if (level == DONE) {
         if (mine && y == 0) {
-          if (a.least && s.n <= a.few) *a.least = s.n;
+          tell_least(a, s.n);
           finish_output<F>(&a, out, &s.state, s.n);
         }
         break;
