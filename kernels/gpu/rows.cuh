@@ -3,7 +3,7 @@
 #define GPR_ROWS_CUH
 
 #include "missing.cuh"
-#include "outputs.cuh"
+#include "counted.cuh"
 
 GPR_OPEN
 

@@ -1,0 +1,235 @@
+/* The way of a thread of columns: where its block stands, and its packet of each row. */
+#ifndef GPR_COLUMNS_RUN_CUH
+#define GPR_COLUMNS_RUN_CUH
+
+#include "digits.cuh"
+
+GPR_OPEN
+
+template <class F> struct ColumnsShape {
+  static constexpr int blocks = 2, loads = sizeof(typename F::Element) >= 4 ? 8 : 4;
+};
+template <> struct ColumnsShape<PairSum<float16>> { static constexpr int blocks = 2, loads = 8; };
+template <> struct ColumnsShape<PairSum<bfloat16>> { static constexpr int blocks = 2, loads = 8; };
+
+/* Where a block stands: its own work is reckoned once, by one thread. */
+struct ColumnsPlace {
+  int64_t width; /* elements of a row */
+  int64_t batch, part;
+  const char *base; /* the first row */
+  int64_t full;     /* rows that are read as packets */
+  int64_t here;     /* the tile's first column */
+  int columns;      /* of the tile */
+  int phases, phase, shift;
+  bool has_last;   /* a row more, of which only its own elements may be read */
+  int64_t group;   /* the blocks that share outputs */
+  int64_t drawn;   /* from this row on it draws its turns */
+  uint32_t *queue; /* by a counter for each warp of a block, a.queue_apart words from the next
+                      one's: draws at places close to each other wait for each other */
+  /* V: elements of a packet. */
+  __device__ __forceinline__ void set(const gpr_axes_args &a, int V, int bytes) {
+    const int64_t above = quotient_of(blockIdx.x, a.tiles), tile = blockIdx.x - above * a.tiles;
+    const int all = (a.phases ? a.team - 1 : a.team) * V;
+    width = a.shape[a.kept - 1];
+    batch = quotient_of(above, a.split), part = above - batch * a.split;
+    here = tile * all;
+    columns = (int)least(a.length - here, (int64_t)all);
+    group = batch * a.tiles + tile;
+    base = a.data + offset_of(a.shape, a.strides, a.kept - 1, batch);
+    full = a.full;
+    phases = 1, phase = shift = has_last = 0;
+    if (a.phases) set_phase(a, bytes);
+    drawn = here + all <= a.length ? a.drawn : INT64_MAX;
+    queue = (uint32_t *)a.scratch + a.queue + group * (AXES_THREADS / GPR_WARP) * a.queue_apart;
+  }
+  /* Of the last row, what lies behind its end may not be read; what lies before the first one's in
+   * its packet may: allocations begin at multiples of 256 bytes. */
+  __device__ __forceinline__ void set_phase(const gpr_axes_args &a, int bytes) {
+    phases = a.phases;
+    phase = (int)part % phases;
+    base += phase * a.strides[a.kept];
+    shift = (int)((uintptr_t)base % 16) / bytes;
+    full = quotient_of(a.count - phase + phases - 1, phases);
+    has_last = phase == (int)((a.count - 1) % phases) && here + columns == a.length;
+    full -= has_last;
+  }
+  __device__ __forceinline__ bool shared(const gpr_axes_args &a) const {
+    return a.split > 1 || a.groups > 1;
+  }
+  __device__ __forceinline__ void leave_queue(const gpr_axes_args &a) const {
+    if (a.queue && lane_of() == 0) queue[warp_of() * a.queue_apart] = 0;
+  }
+};
+
+/* How a thread goes down the only run of rows: from row y on in steps, in turns of several steps
+ * that the parts take one after the other. */
+struct ColumnsTurns {
+  int64_t full, from; /* rows; from this one on turns are drawn */
+  uint32_t *queue;
+  int part, parts, y, step;
+  int begin,
+      end; /* of this thread's packet of the row after the full ones, the elements there are */
+};
+
+/* What a thread sees of one run of rows: its packet of each. */
+template <class F> struct ColumnsOf {
+  typedef typename F::Element T;
+  static constexpr int V = Packet<T>::count, U = ColumnsShape<F>::loads;
+  const char *base;
+  int64_t bytes, index; /* from one row to the next; of the run's first row */
+  int left;             /* elements of this thread's packet that exist */
+
+  __device__ __forceinline__ const T *row(int64_t r) const { return (const T *)(base + r * bytes); }
+  __device__ __forceinline__ void load(int64_t r, T *x) const {
+    if (left == V) {
+      Packet<T> v;
+      v.words = load_once(row(r));
+#pragma unroll
+      for (int e = 0; e < V; e++) x[e] = v.element[e];
+    } else {
+#pragma unroll
+      for (int e = 0; e < V; e++)
+        if (e < left) x[e] = row(r)[e];
+    }
+  }
+  /* U rows from r on; what was drawn for the next ones is then there too. */
+  __device__ __forceinline__ void batch(Cells<F, V> &cells, int64_t r, int64_t step,
+                                        uint32_t drawn = 0) const {
+    Packet<T> v[U];
+    T x[U * V];
+#pragma unroll
+    for (int u = 0; u < U; u++) v[u].words = load_once(row(r + u * step));
+    load_together(v, drawn);
+#pragma unroll
+    for (int i = 0; i < U * V; i++) x[i] = v[i / V].element[i % V];
+    cells.template add<U>(x, index + r, step);
+  }
+  /* Rows r, r + step, … below stop, in any case. */
+  __device__ __forceinline__ void some(Cells<F, V> &cells, int64_t r, int64_t step,
+                                       int64_t stop) const {
+#pragma unroll 1
+    for (; r < stop; r += FEW * step) {
+      T x[FEW * V];
+      uint64_t valid = 0;
+#pragma unroll
+      for (int u = 0; u < FEW; u++)
+        if (r + u * step < stop) {
+          load(r + u * step, x + u * V);
+          valid |= ((1ull << left) - 1) << (u * V);
+        }
+      cells.template some<FEW>(x, valid, index + r, step);
+    }
+  }
+  static constexpr int FEW = 4;
+  /* A range of a run: rows r, r + step, … below stop. */
+  __device__ __forceinline__ void fold(Cells<F, V> &cells, int64_t r, int64_t step,
+                                       int64_t stop) const {
+    if (left == V)
+#pragma unroll 1
+      for (; r + (U - 1) * step < stop; r += U * step) batch(cells, r, step);
+    some(cells, r, step, stop);
+  }
+  /* Elements begin … end of its packet of row r. */
+  __device__ __forceinline__ void fold_extra(Cells<F, V> &cells, int64_t r, int begin,
+                                             int end) const {
+    T v[V];
+    uint64_t valid = 0;
+#pragma unroll
+    for (int e = 0; e < V; e++)
+      if (e >= begin && e < end) {
+        v[e] = row(r)[e];
+        valid |= 1ull << e;
+      }
+    cells.template some<1>(v, valid, index + r, 0);
+  }
+  /* A turn is of U steps, so that all blocks read what lies together. */
+  __device__ __forceinline__ void take_turns(Cells<F, V> &cells, const ColumnsTurns &t) const {
+    const int64_t y = t.y, step = t.step, parts = t.parts;
+    const int64_t turn = U * step, count = quotient_of(t.full, turn), stop = count * turn;
+    int64_t r = t.part * turn + y;
+    if (left == V)
+#pragma unroll 1
+      for (int64_t next; r < stop; r = next) {
+        uint32_t drawn = 0;
+        next = r + parts * turn;
+        if (next >= t.from && lane_of() == 0) drawn = atomicAdd(t.queue, 1);
+        batch(cells, r, step, drawn);
+        if (next >= t.from) next = t.from + __shfl_sync(GPR_ALL, drawn, 0) * turn + y;
+      }
+    /* Turns of a packet that ends the row, and then the rows that are less than a turn. */
+    const bool ends = count - quotient_of(count, parts) * parts == t.part;
+#pragma unroll 1
+    for (bool more = true; more; r += parts * turn) {
+      more = r < stop;
+      if (more || ends) some(cells, more ? r : stop + y, step, more ? r - y + turn : t.full);
+    }
+  }
+};
+
+template <class F>
+__device__ __forceinline__ void fold_run(const ColumnsOf<F> in, const ColumnsTurns turns,
+                                         typename F::State *states) {
+  Cells<F, ColumnsOf<F>::V> cells;
+  cells.keep(states);
+  if (in.left) in.take_turns(cells, turns);
+  if (turns.begin < turns.end) in.fold_extra(cells, turns.full, turns.begin, turns.end);
+  cells.done(states);
+}
+/* What is alive around it would hold registers of its loads: 78 µs instead of 81 for 256 MiB. By
+ * values: a kernel's parameters are read slowly through their address. */
+template <class F>
+__device__ __noinline__ void fold_run_apart(const ColumnsOf<F> in, const ColumnsTurns turns,
+                                            typename F::State *states) {
+  fold_run(in, turns, states);
+}
+/* Rows [start, stop) of several runs, one after the other. */
+template <class F>
+__device__ __noinline__ void fold_runs(const gpr_axes_args &a, ColumnsOf<F> in, int64_t start,
+                                       int64_t stop, int y, int high, typename F::State *states) {
+  const char *base = in.base;
+  const int64_t run = a.shape[a.kept + a.reduced - 1];
+  Cells<F, ColumnsOf<F>::V> cells;
+  cells.keep(states);
+#pragma unroll 1
+  for (int64_t begin = quotient_of(start, run) * run; in.left && begin < stop; begin += run) {
+    in.base = base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1,
+                               quotient_of(begin, run));
+    in.index = begin;
+    in.fold(cells, (start > begin ? start - begin : 0) + y, high,
+            stop - begin < run ? stop - begin : run);
+  }
+  cells.done(states);
+}
+
+/* A thread's share. */
+template <class F>
+__device__ __forceinline__ void fold_columns(const gpr_axes_args &a, const ColumnsPlace &at, int x,
+                                             int y, typename F::State *states) {
+  constexpr int V = ColumnsOf<F>::V, BYTES = sizeof(typename F::Element);
+  const int64_t first = at.here + x * V - at.shift;
+  /* Of a phase packets are read whole, whatever lies around the tile's columns. */
+  const int64_t left = a.phases ? (x * V < at.shift + at.columns ? V : 0) : a.length - first;
+  const ColumnsOf<F> in = {at.base + first * BYTES,
+                           a.strides[a.kept + a.reduced - 1] * a.groups * at.phases, 0,
+                           y >= a.rows || left <= 0 ? 0
+                           : left < V               ? (int)left
+                                                    : V};
+  if (a.reduced == 1) {
+    const int parts = a.split / at.phases, part = (int)at.part / at.phases;
+    const bool ends = y == 0 && part == parts - 1;
+    int64_t begin = 0, end = 0; /* of what is left over, in elements from `first` on */
+    if (a.groups > 1 && ends) end = (a.count - a.full * a.groups) * at.width - first;
+    if (at.has_last && ends) begin = at.here - first, end = at.here + at.columns - first;
+    constexpr auto run = Cells<F, V>::is_plain ? fold_run<F> : fold_run_apart<F>;
+    uint32_t *queue = at.queue + warp_of() * a.queue_apart;
+    const ColumnsTurns turns = {
+        at.full, at.drawn, queue, part, parts, y, a.rows, (int)begin, (int)least(end, (int64_t)V)};
+    run(in, turns, states);
+  } else {
+    const int64_t share = quotient_of(a.full + a.split - 1, a.split), start = at.part * share;
+    fold_runs<F>(a, in, start, start + share < a.full ? start + share : a.full, y, a.rows, states);
+  }
+}
+
+GPR_CLOSE
+#endif
