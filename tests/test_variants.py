@@ -142,6 +142,23 @@ def test_columns_whose_rows_begin_at_any_place_of_a_packet(op):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
+@pytest.mark.filterwarnings("ignore:Mean of empty slice")
+@pytest.mark.parametrize("op", ["sum", "nansum", "nanmean", "max", "argmax", "count_nonzero"])
+def test_narrow_columns_whose_rows_follow_each_other(op):
+    """Several rows are taken as one, by one block or by many."""
+    rng = generator("narrow", op)
+    for width, n in itertools.product(range(1, 13), (40, 3000, 90001)):
+        for name in rng.permutation(sorted(set(OPS[op]) - {"bfloat16"}))[:4]:
+            a = draw(rng, numpy_dtype(str(name)), n * width).reshape(n, width)
+            for kernel in ("columns", None):
+                result = reduced(op, on_device(a), 0, np._NoValue, "auto", kernel)
+                if result is not None:
+                    want = reduced(op, a, 0, np._NoValue, "cpu")
+                    assert_bits(fetched(result), want, f"{op} {name} {a.shape} {kernel}")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
 @pytest.mark.filterwarnings("ignore:Degrees of freedom")
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("ddof", [0, 0.5, 1, 2])

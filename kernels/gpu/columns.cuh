@@ -23,113 +23,171 @@ template <class T, bool G> struct Reindex<Position<T, G>> {
   }
 };
 
-/* Columns of one output come together, a row's width apart, in the first slots; false where there
- * are not slots for all of them. Threads (x, 0) have their states. */
-template <class F, int V, int SLOTS>
-__device__ __forceinline__ bool merge_groups(const typename F::State *states, int x, int y,
-                                             int width, int columns, Slots<F, SLOTS> &slots) {
-  if (columns > Slots<F, SLOTS>::count) return false;
-  __syncthreads();
-#pragma unroll 1
-  for (int e = 0; y == 0 && e < V && x * V + e < columns; e++)
-    Move<F>::assign(slots.slot[x * V + e], states[e]);
-  __syncthreads();
-#pragma unroll 1
-  for (int j = threadIdx.x; j < width; j += AXES_THREADS)
-    for (int c = j + width; c < columns; c += width) F::merge(slots.slot[j], slots.slot[c]);
-  __syncthreads();
-  return true;
+/* G columns side by side as one. */
+template <class F, int G> struct Neighbours {
+  typedef typename F::State Each;
+  struct alignas(G > 1 ? 16 : alignof(Each)) State {
+    Each column[G];
+  };
+  static __device__ __forceinline__ void open(State &s) {
+#pragma unroll
+    for (int e = 0; e < G; e++) F::open(s.column[e]);
+  }
+  static __device__ __forceinline__ void merge(State &s, const State &right) {
+#pragma unroll
+    for (int e = 0; e < G; e++) F::merge(s.column[e], right.column[e]);
+  }
+};
+template <class F, int G> struct MergedAtOnce<Neighbours<F, G>> {
+  static constexpr int value = G == 1 ? MergedAtOnce<F>::value : G < 16 ? 4 : 2;
+  static constexpr bool fewer = G > 1;
+};
+/* How many of a packet's small states: V columns of bytes took the last block V rounds, of which
+ * each waits for the memory. More states would not stay in registers. */
+template <class F> GPR_FN GPR_CONSTEXPR int neighbours_of() {
+  int all = WordLane<F>::is_there ? Packet<typename F::Element>::count : 1;
+  while (all * (int)sizeof(typename F::State) > 64 && all > 1) all /= 2;
+  return all;
 }
 
-/* put(to) leaves a block's `cells` states there. */
-template <class F, int SLOTS, class Put>
-__device__ __forceinline__ void share_states(const gpr_axes_args &a, const ColumnsPlace &at,
-                                             int cells, int columns, Put put,
-                                             typename F::State *states, Slots<F, SLOTS> &slots) {
-  typedef typename F::State State;
-  int64_t entries = a.split, step = cells; /* of partial states, and from one to the next */
-  State *partial = partials_of<F>(a) + at.group * a.split * step;
-  put(partial + at.part * step);
+/* Those of columns o, o + 1, … of which `left` exist become results in as few stores as can be. */
+template <class F, int G>
+__device__ __noinline__ void finish_neighbours(const gpr_axes_args *a, int64_t o,
+                                               typename Neighbours<F, G>::State *s, int left) {
+  finish_values<F>(*a, o, s->column, a->count, left);
+}
+
+/* What blocks that share columns leave for the last of them, which finishes these: states where
+ * they stand in the row. */
+template <class F, int V, int G, class N = Neighbours<F, G>, int SLOTS>
+__device__ __forceinline__ void share_states(const gpr_axes_args &a, const ColumnsPlace &at, int x,
+                                             int y, typename N::State *s, Slots<N, SLOTS> &slots) {
+  typedef typename N::State State;
+  constexpr int M = V / G, at_once = G > 1 ? M : 1;
+  const int across = (at.columns + G - 1) / G, width = (int)at.width, groups = (int)a.groups;
+  int64_t entries = a.split, step = a.team * M; /* of partial states, and from one to the next */
+  State *partial = partials_of<N>(a) + at.group * a.split * step, *mine = partial + at.part * step;
+  const int64_t o = at.batch * at.width + at.here;
+#pragma unroll at_once
+  for (int m = 0; y == 0 && m < M; m++) {
+    if (at.shift == 0) mine[x * M + m] = s[m];
+#pragma unroll
+    for (int e = 0; e < G; e++) {
+      const int c = x * V + m * G + e - at.shift;
+      if (at.shift && c >= 0) ((typename F::State *)mine)[c] = s[m].column[e];
+    }
+  }
   if (a.crowd > 1) { /* neighbours first: few states are left to the last block */
     const int64_t crowd = quotient_of(at.part, a.crowd), begin = crowd * a.crowd;
     const int members = (int)(entries - begin < a.crowd ? entries - begin : a.crowd);
     entries = quotient_of(entries + a.crowd - 1, a.crowd);
     const int64_t tickets = quotient_of(gridDim.x, a.split);
     if (!is_last_of((uint32_t *)a.scratch + tickets + at.group * entries + crowd, members)) return;
-    State *mine = partial + begin * step;
-    merge_partials<F>(mine, cells, members, step, slots, *states,
-                      [&](int j, State &s) { Move<F>::assign(mine[j], s); });
+    mine = partial + begin * step;
+    merge_partials<N>(mine, across, members, step, slots, *s,
+                      [&](int j, State &s) { Move<N>::assign(mine[j], s); });
     step *= a.crowd;
   }
   if (!is_last_of((uint32_t *)a.scratch + at.group, (int)entries)) return;
   at.leave_queue(a);
-  const auto done = [&](int j, State &s) {
-    finish_output<F>(&a, at.batch * at.width + at.here + j, &s, a.count);
-  };
-  const bool together = columns > at.width; /* one tile holds the whole of a row of groups */
-  merge_partials<F>(partial, together ? (int)at.width : columns,
-                    together ? a.groups * a.split : entries, together ? at.width : step, slots,
-                    *states, done);
+  merge_partials<N>(partial, across, entries, step, slots, *s, [&](int j, State &s) {
+    if (groups > 1) return Move<N>::assign(partial[j], s);
+    finish_neighbours<F, G>(&a, o + j * G, &s, least(at.columns - j * G, G));
+  });
+  if (groups == 1) return;
+  __syncthreads();
+  typename F::State *const column = (typename F::State *)partial;
+#pragma unroll 1
+  for (int j = threadIdx.x; j < width; j += AXES_THREADS) {
+    for (int group = 1; group < groups; group++) F::merge(column[j], column[group * width + j]);
+    finish_output<F>(&a, o + j, column + j, a.count);
+  }
 }
 
-/* The same of exact sums, by digits that all blocks add to. */
+/* How much of each of a thread's columns was gone comes to the threads (x, 0). */
 template <class F, int V>
+__device__ __forceinline__ void merge_gone(int (&gone)[V], int x, int y, int wide, int high,
+                                           Slots<F, V> &slots) {
+  merge_halves(gone, x, y, wide, high, (int(*)[AXES_THREADS / 2]) & slots,
+               [](int &mine, int theirs) { mine += theirs; });
+}
+/* The same of exact sums, by digits that all blocks add to, and a word for how many were gone. */
+template <bool SKIPS, class F, int V>
 __device__ __forceinline__ void share_sums(const gpr_axes_args &a, const ColumnsPlace &at, int x,
                                            int y, int columns, typename F::State *states,
-                                           Slots<F, V> &slots) {
+                                           int (&gone)[V], Slots<F, V> &slots) {
   const int cells = a.groups > 1 ? (int)at.width : a.team * V;
+  const int64_t words = Joint<F>::words + SKIPS;
   const Joint<F> joint = {
-      (unsigned long long *)((char *)a.scratch + AXES_POOL) + at.group * cells * Joint<F>::words,
-      cells};
+      (unsigned long long *)((char *)a.scratch + AXES_POOL) + at.group * cells * words, cells};
+  unsigned long long *const missing = joint.word + Joint<F>::words * cells;
   joint.template add<V>(states, x, y, a.team, a.rows, columns, slots, at.shift);
+  if constexpr (SKIPS) {
+    merge_gone<F>(gone, x, y, a.team, a.rows, slots);
+#pragma unroll
+    for (int e = 0; e < V; e++) {
+      const int c = x * V + e - at.shift;
+      if (y == 0 && c >= 0 && c < columns && gone[e]) atomicAdd(missing + c % cells, gone[e]);
+    }
+  }
   if (!is_last_of((uint32_t *)a.scratch + at.group, a.split)) return;
   at.leave_queue(a);
   joint.take(cells < columns ? cells : columns, *states, [&](int j, typename F::State &s) {
-    finish_output<F>(&a, at.batch * at.width + at.here + j, &s, a.count);
+    const int64_t n = a.count - (SKIPS ? (int64_t)__ldcg(missing + j) : 0);
+    if (SKIPS) missing[j] = 0, tell_least(a, n);
+    finish_output<F>(&a, at.batch * at.width + at.here + j, &s, n);
   });
 }
 
-template <class F>
+template <class F, bool SKIPS = false>
 __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
     columns(const __grid_constant__ gpr_axes_args a) {
-  constexpr int V = ColumnsOf<F>::V;
-  __shared__ Slots<F, Joint<F>::value ? V : 2 * V> slots;
+  typedef ColumnCells<F, SKIPS> Columns;
+  constexpr int V = ColumnsOf<Columns>::V;
   __shared__ ColumnsPlace at;
-  typename F::State states[V];
+  int gone[V];
   const int wide = a.team, high = a.rows, x = threadIdx.x % wide, y = threadIdx.x / wide;
   if (threadIdx.x == 0) at.set(a, V, sizeof(typename F::Element));
   __syncthreads();
-  fold_columns<F>(a, at, x, y, states);
-
-  const int first = x * V - at.shift, columns = at.columns; /* of the tile */
-  const int begin = first < 0 ? -first : 0, end = columns - first < V ? columns - first : V;
-  const bool groups = a.groups > 1;
-#pragma unroll 1
-  for (int e = 0; (groups || at.phases > 1) && e < V; e++)
-    Reindex<F>::apply(states[e], groups ? a.groups : at.phases,
-                      groups ? quotient_of(at.here + first + e, at.width) : at.phase);
   if constexpr (Joint<F>::value) {
-    if (at.shared(a)) return share_sums(a, at, x, y, columns, states, slots);
+    __shared__ Slots<F, V> slots;
+    typename F::State states[V];
+    fold_columns<Columns>(a, at, x, y, states, gone);
+    if (a.split > 1 || a.groups > 1)
+      return share_sums<SKIPS>(a, at, x, y, at.columns, states, gone, slots);
     merge_across<F, V>(states, x, y, wide, high, slots);
+    if (SKIPS) merge_gone<F>(gone, x, y, wide, high, slots);
+    const int first = x * V - at.shift;
+#pragma unroll 1
+    for (int e = 0; y == 0 && e < V && first + e < at.columns; e++) {
+      const int64_t n = SKIPS ? a.count - gone[e] : a.count;
+      if (first + e < 0) continue;
+      if (SKIPS) tell_least(a, n);
+      finish_output<F>(&a, at.batch * at.width + at.here + first + e, states + e, n);
+    }
   } else {
-    merge_across<F, V>(states, x, y, wide, high, slots);
-    const int width = (int)at.width;
-    const bool together = a.groups > 1 && merge_groups<F, V>(states, x, y, width, columns, slots);
-    const auto put = [&](typename F::State *to) {
+    constexpr int G = neighbours_of<F>(), M = V / G, at_once = G > 1 ? V : 1;
+    typedef Neighbours<F, G> N;
+    __shared__ Slots<N, 2 * M> slots;
+    typename N::State s[M];
+    typename F::State *const states = s->column;
+    fold_columns<Columns>(a, at, x, y, states, gone);
+    const int64_t first = at.here + x * V - at.shift, groups = a.groups;
+#pragma unroll at_once
+    for (int e = 0; (groups > 1 || at.phases > 1) && e < V; e++)
+      Reindex<F>::apply(s[e / G].column[e % G], groups > 1 ? groups : at.phases,
+                        groups > 1 ? quotient_of(first + e, at.width) : at.phase);
+    merge_across<N, M>(s, x, y, wide, high, slots);
+    if (a.split > 1 || groups > 1) return share_states<F, V, G>(a, at, x, y, s, slots);
+    const int64_t o = at.batch * at.width + first;
+    const int64_t left = at.here + at.columns - first;
 #pragma unroll 1
-      for (int j = threadIdx.x; together && j < width; j += AXES_THREADS)
-        Move<F>::assign(to[j], slots.slot[j]);
-#pragma unroll 1
-      for (int e = begin; !together && y == 0 && e < end; e++)
-        Move<F>::assign(to[first + e], states[e]);
-    };
-    if (at.shared(a))
-      return share_states<F>(a, at, together ? width : wide * V, together ? width : columns, put,
-                             states, slots);
+    for (int e = 0; y == 0 && e < V && e < left; e += at.shift ? 1 : G)
+      if (!at.shift)
+        finish_neighbours<F, G>(&a, o + e, s + e / G, (int)least(left - e, (int64_t)G));
+      else if (first + e >= at.here)
+        finish_output<F>(&a, o + e, states + e, a.count);
   }
-#pragma unroll 1
-  for (int e = begin; y == 0 && e < end; e++)
-    finish_output<F>(&a, at.batch * at.width + at.here + first + e, states + e, a.count);
 }
 
 GPR_CLOSE

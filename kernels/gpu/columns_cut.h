@@ -51,22 +51,31 @@ struct ColumnsCut : BriefCut {
     const bool fit = groups * width / v <= AXES_THREADS && groups <= a.count;
     return fit && batches <= AXES_TICKETS ? groups : 1;
   }
-  /* About how long other variants take, measured on an H200: of rows that begin at several places
-   * brief 1.5 times what the reading takes, tiles 1.9, of halves 2.1 and 2.7; of others brief 1.5
-   * to 2, and tiles four steps more. */
+  /* About how long other variants take, measured on an H200: of numbers and truths brief 1.4 times
+   * what the reading takes, of halves 1.8 and of bytes 3, tiles 1.4 to 3.4 times and three steps
+   * more. Of places and sums: where rows begin at several places of a packet, 1.75 times, of halves
+   * 2.2; of others brief as long and tiles four steps more. */
   double late(bool brief_suits) const {
     const Size step = (Size)AXES_THREADS * row.columns_loads * multiprocessors * row.columns_blocks;
-    const double packets = (double)a.outputs * row.bytes / 16;
-    const double times = (row.bytes < 4 ? 2.2 : 1.75) * packets * (double)a.count / (double)step;
+    const double all = (double)a.outputs * row.bytes / 16 * (double)a.count / (double)step;
+    const double small = 1.0 / (row.bytes * row.bytes);
+    if (!row.joint && !row.is_ordered)
+      return brief_suits ? (1.4 + 1.6 * small) * all + 0.3
+                         : (1.35 + 2 * small) * all + 3 + 1.0 / row.bytes;
+    const double times = (row.bytes < 4 ? 2.2 : 1.75) * all;
     if (row.joint && a.phases > 0) return times;
     if (!a.phases && a.shape[a.kept - 1] * row.bytes < NARROW)
       return 1.3 * times + 3.5 * whole_steps();
     if (row.joint) return 0.86 * times + (brief_suits ? 1 : 4);
     return times + ((brief_suits ? 2 : 4.5) - (a.phases ? 2 : 0)) * whole_steps();
   }
+  /* Whether there are columns, or enough of them. */
+  bool has_columns() const {
+    return columns_program() && a.kept && a.reduced && a.strides[a.kept - 1] == row.bytes &&
+           (is_for_columns() || wanted);
+  }
+  gpr_program *columns_program() const { return a.skip ? row.columns_counted : row.columns; }
   bool columns(bool brief_suits) {
-    if (!row.columns || !a.kept || !a.reduced || a.strides[a.kept - 1] != row.bytes) return false;
-    if (!is_for_columns() && !wanted) return false;
     const Size width = a.shape[a.kept - 1], bytes = width * row.bytes;
     const Size batches = a.outputs / width;
     const int v = 16 / row.bytes;
@@ -90,32 +99,29 @@ struct ColumnsCut : BriefCut {
     a.rows = AXES_THREADS / a.team;
     a.tiles = up(packets, a.team - edge);
     const Size turn = each * a.groups * a.rows * row.columns_loads;
-    if (best.blocks == 1 && a.count < LEAST_BATCHES * turn && !wanted) return false;
+    if (best.blocks == 1 && a.count < LEAST_BATCHES * turn && row.columns_together == 1 && !wanted)
+      return false;
     a.split = (int)((best.blocks * each < SPLIT_MOST ? best.blocks : SPLIT_MOST / each) * each);
     a.full = a.count / a.groups;
     const Size tickets = a.tiles * batches, blocks = tickets * a.split;
     if (a.split > 1 && tickets > AXES_TICKETS) return false;
     /* Where a thread of the last block would have more than 1 KiB to read. */
-    const Size cells = a.groups > 1 ? width : a.team * v;
-    if (!row.joint && come_together(a.groups, width) &&
-        a.split * cells * (Size)row.state > AXES_THREADS * 1024 && a.split > 2 * CROWD &&
-        tickets * (1 + up(a.split, CROWD)) <= AXES_TICKETS)
+    if (!row.joint && a.split * a.team * v * (Size)row.state > AXES_THREADS * 1024 &&
+        a.split > 2 * CROWD && tickets * (1 + up(a.split, CROWD)) <= AXES_TICKETS)
       a.crowd = CROWD;
     if (a.split > 1 && a.reduced == 1 && !a.phases)
       set_queue(tickets * (1 + (a.crowd ? up(a.split, CROWD) : 0)),
                 tickets * (AXES_THREADS / GPR_WARP));
     set_drawn();
     const bool shared = a.split > 1 || a.groups > 1;
-    if (!shared || !row.joint)
-      return take(row.columns, blocks, shared ? (size_t)(blocks * a.team * v) : 0);
-    take(row.columns, blocks, 0);
+    if (!row.joint || !shared)
+      return take(columns_program(), blocks, shared ? (size_t)(blocks * a.team * v) : 0);
+    const Size cells = a.groups > 1 ? width : a.team * v;
+    take(columns_program(), blocks, 0);
     out.leaves_zero = 0;
-    out.scratch = AXES_POOL + (size_t)(tickets * cells) * row.joint * sizeof(uint64_t);
+    out.scratch =
+        AXES_POOL + (size_t)(tickets * cells) * (row.joint + (a.skip != 0)) * sizeof(uint64_t);
     return true;
-  }
-  /* Whether a block has the groups' states in its shared memory at a time. */
-  bool come_together(Size groups, Size width) const {
-    return groups == 1 || groups * width * (Size)row.state <= SLOTS_BYTES;
   }
   /* Counters behind the tickets, if there is room, as far apart as there is: 8 of them 2 KiB apart
    * in place of 256 bytes took 2 µs off the 247 of 1 GiB on an H200. */
@@ -137,28 +143,35 @@ struct ColumnsCut : BriefCut {
   double joint_ends() const { return row.bytes < 4 ? 7 : 1.5; }
   double whole_steps() const { return 8.0 / row.columns_loads; }
   /* Measured on an H200: a block's ends take one and a half of its steps, each of 32 KiB, or half
-   * of one and one for 40 bytes of a thread's states and results, and a quarter for each time that
-   * its threads come together by halves; to read 8 states, one. Of several runs the threads down
-   * wait for each other's. */
+   * of one and one for 40 bytes of a thread's states and results, or 80 where neighbours go as one,
+   * and a quarter for each time that its threads come together by halves; to read 16 states, or
+   * 16 times such neighbours, one. Of several runs the threads down wait for each other's. Places
+   * of bytes take 7 times as long as their reading, of halves 2.5, of floats 1.4. */
   Split columns_split(Size wide, Size packets, Size batches, Size groups) const {
     const Size each = a.phases > 0 ? a.phases : 1, edge = a.phases > 0;
     const Size high = AXES_THREADS / wide, tiles = up(packets, wide - edge) * batches * each;
     const Size run = a.reduced > 1 ? a.shape[inner()] : a.count;
-    const Size steps = a.count / run * up(run / groups / each, high * row.columns_loads);
+    const Size rounds = a.count / run * up(run / groups / each, high * row.columns_loads);
+    const double pace = row.is_ordered ? 1 + 6.0 / (row.bytes * row.bytes) : 1;
+    const Size steps = (Size)(pace * (double)rounds);
     const double bytes = (double)(16 / row.bytes * ((Size)row.moved + 8)); /* a thread's */
-    double ends = row.joint ? joint_ends() : (0.5 + bytes / 40) * whole_steps();
+    const int together = row.columns_together;
+    double ends =
+        row.joint ? joint_ends() : (0.5 + bytes / (together > 1 ? 80 : 40)) * whole_steps();
     for (Size h = high; h > 1; h /= 2) ends += 0.25;
     const Size slots = (Size)multiprocessors * row.columns_blocks;
     Size cells = wide * (16 / row.bytes);
-    if (row.joint || come_together(groups, cells / groups)) cells /= groups;
+    if (row.joint) cells /= groups;
     const double states = (double)cells / AXES_THREADS; /* a thread's */
     const double adding = row.joint_steps * (double)cells;
-    Split alone = {1, (double)up(tiles, slots) * ((double)steps + ends)};
+    const double alone_pace = row.joint ? 1 : pace_of(tiles, slots);
+    Split alone = {1, (double)up(tiles, slots) * ((double)steps * alone_pace + ends)};
     if (each > 1 || groups > 1) alone.time += (double)up(tiles, slots) * adding;
     if (tiles / each > AXES_TICKETS) return alone;
     const Split shared = row.joint
                              ? best_split(tiles, slots, steps, 4, ends + adding, 0, states / 2)
-                             : best_split(tiles, slots, steps, 4, ends, states / 8);
+                             : best_split(tiles, slots, steps, 4, ends, states / (16 * together),
+                                          together > 1 ? 1.5 : 0, true);
     return alone.time <= shared.time ? alone : shared;
   }
 };

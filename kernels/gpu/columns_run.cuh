@@ -3,14 +3,55 @@
 #define GPR_COLUMNS_RUN_CUH
 
 #include "digits.cuh"
+#include "missing.cuh"
+#include "word_cells.cuh"
 
 GPR_OPEN
 
 template <class F> struct ColumnsShape {
-  static constexpr int blocks = 2, loads = sizeof(typename F::Element) >= 4 ? 8 : 4;
+  static constexpr bool are_many = sizeof(typename F::Element) >= 4 || WordLane<F>::is_there;
+  static constexpr int blocks = 2, loads = are_many ? 8 : 4;
 };
 template <> struct ColumnsShape<PairSum<float16>> { static constexpr int blocks = 2, loads = 8; };
 template <> struct ColumnsShape<PairSum<bfloat16>> { static constexpr int blocks = 2, loads = 8; };
+
+/* What a thread folds a packet's columns by. */
+template <class FOLD>
+struct CellsOf : Either<WordLane<FOLD>::is_there, WordCells<FOLD>,
+                        Cells<FOLD, Packet<typename FOLD::Element>::count>> {};
+template <class FOLD, bool SKIPS> struct ColumnCells : CellsOf<FOLD>::type {
+  typedef FOLD F;
+  static constexpr bool by_words = WordLane<F>::is_there;
+  template <int U> __device__ __forceinline__ void drop(Packet<typename F::Element> (&)[U]) {}
+  __device__ __forceinline__ void tell(int *) const {}
+};
+/* Sums of what is not NaN, and how much was. */
+template <class FOLD>
+struct ColumnCells<FOLD, true> : Cells<FOLD, Packet<typename FOLD::Element>::count> {
+  typedef FOLD F;
+  typedef typename F::Element T;
+  static constexpr bool by_words = false;
+  static constexpr int V = Packet<T>::count;
+  int gone[V];
+  __device__ __forceinline__ ColumnCells() {
+#pragma unroll
+    for (int e = 0; e < V; e++) gone[e] = 0;
+  }
+  template <int U> __device__ __forceinline__ void drop(Packet<T> (&v)[U]) {
+    drop_missing(v, [&](int e) { gone[e]++; });
+  }
+  template <int U>
+  __device__ __forceinline__ void some(T (&x)[U * V], uint64_t valid, int64_t index, int64_t step) {
+#pragma unroll
+    for (int i = 0; i < U * V; i++)
+      if ((valid >> i & 1) && is_nan_or_nat(x[i])) valid &= ~(1ull << i), gone[i % V]++;
+    Cells<F, V>::template some<U>(x, valid, index, step);
+  }
+  __device__ __forceinline__ void tell(int *to) const {
+#pragma unroll
+    for (int e = 0; e < V; e++) to[e] = gone[e];
+  }
+};
 
 /* Where a block stands: its own work is reckoned once, by one thread. */
 struct ColumnsPlace {
@@ -53,9 +94,6 @@ struct ColumnsPlace {
     has_last = phase == (int)((a.count - 1) % phases) && here + columns == a.length;
     full -= has_last;
   }
-  __device__ __forceinline__ bool shared(const gpr_axes_args &a) const {
-    return a.split > 1 || a.groups > 1;
-  }
   __device__ __forceinline__ void leave_queue(const gpr_axes_args &a) const {
     if (a.queue && lane_of() == 0) queue[warp_of() * a.queue_apart] = 0;
   }
@@ -72,7 +110,8 @@ struct ColumnsTurns {
 };
 
 /* What a thread sees of one run of rows: its packet of each. */
-template <class F> struct ColumnsOf {
+template <class CELLS> struct ColumnsOf {
+  typedef typename CELLS::F F;
   typedef typename F::Element T;
   static constexpr int V = Packet<T>::count, U = ColumnsShape<F>::loads;
   const char *base;
@@ -93,20 +132,44 @@ template <class F> struct ColumnsOf {
     }
   }
   /* U rows from r on; what was drawn for the next ones is then there too. */
-  __device__ __forceinline__ void batch(Cells<F, V> &cells, int64_t r, int64_t step,
+  __device__ __forceinline__ void batch(CELLS &cells, int64_t r, int64_t step,
                                         uint32_t drawn = 0) const {
     Packet<T> v[U];
-    T x[U * V];
 #pragma unroll
     for (int u = 0; u < U; u++) v[u].words = load_once(row(r + u * step));
     load_together(v, drawn);
+    cells.drop(v);
+    if constexpr (CELLS::by_words) {
+      cells.make_room(U);
 #pragma unroll
-    for (int i = 0; i < U * V; i++) x[i] = v[i / V].element[i % V];
-    cells.template add<U>(x, index + r, step);
+      for (int u = 0; u < U; u++) cells.one(v[u]);
+    } else {
+      T x[U * V];
+#pragma unroll
+      for (int i = 0; i < U * V; i++) x[i] = v[i / V].element[i % V];
+      cells.template add<U>(x, index + r, step);
+    }
   }
-  /* Rows r, r + step, … below stop, in any case. */
-  __device__ __forceinline__ void some(Cells<F, V> &cells, int64_t r, int64_t step,
-                                       int64_t stop) const {
+  /* Rows r, r + step, … below stop, of each a whole packet that is taken by words. */
+  __device__ __forceinline__ void some_whole(CELLS &cells, int64_t r, int64_t step,
+                                             int64_t stop) const {
+    enum { TOGETHER = 4 };
+#pragma unroll 1
+    for (; r < stop; r += TOGETHER * step) {
+      Packet<T> v[TOGETHER];
+#pragma unroll
+      for (int u = 0; u < TOGETHER; u++)
+        if (r + u * step < stop) v[u].words = load_once(row(r + u * step));
+      cells.make_room(TOGETHER);
+#pragma unroll
+      for (int u = 0; u < TOGETHER; u++)
+        if (r + u * step < stop) cells.one(v[u]);
+    }
+  }
+  /* The same, in any case. */
+  __device__ __forceinline__ void some(CELLS &cells, int64_t r, int64_t step, int64_t stop) const {
+    if constexpr (CELLS::by_words)
+      if (left == V) return some_whole(cells, r, step, stop);
 #pragma unroll 1
     for (; r < stop; r += FEW * step) {
       T x[FEW * V];
@@ -120,18 +183,16 @@ template <class F> struct ColumnsOf {
       cells.template some<FEW>(x, valid, index + r, step);
     }
   }
-  static constexpr int FEW = 4;
+  static constexpr int FEW = CELLS::by_words ? 1 : 4;
   /* A range of a run: rows r, r + step, … below stop. */
-  __device__ __forceinline__ void fold(Cells<F, V> &cells, int64_t r, int64_t step,
-                                       int64_t stop) const {
+  __device__ __forceinline__ void fold(CELLS &cells, int64_t r, int64_t step, int64_t stop) const {
     if (left == V)
 #pragma unroll 1
       for (; r + (U - 1) * step < stop; r += U * step) batch(cells, r, step);
     some(cells, r, step, stop);
   }
   /* Elements begin … end of its packet of row r. */
-  __device__ __forceinline__ void fold_extra(Cells<F, V> &cells, int64_t r, int begin,
-                                             int end) const {
+  __device__ __forceinline__ void fold_extra(CELLS &cells, int64_t r, int begin, int end) const {
     T v[V];
     uint64_t valid = 0;
 #pragma unroll
@@ -143,7 +204,7 @@ template <class F> struct ColumnsOf {
     cells.template some<1>(v, valid, index + r, 0);
   }
   /* A turn is of U steps, so that all blocks read what lies together. */
-  __device__ __forceinline__ void take_turns(Cells<F, V> &cells, const ColumnsTurns &t) const {
+  __device__ __forceinline__ void take_turns(CELLS &cells, const ColumnsTurns &t) const {
     const int64_t y = t.y, step = t.step, parts = t.parts;
     const int64_t turn = U * step, count = quotient_of(t.full, turn), stop = count * turn;
     int64_t r = t.part * turn + y;
@@ -166,29 +227,31 @@ template <class F> struct ColumnsOf {
   }
 };
 
-template <class F>
-__device__ __forceinline__ void fold_run(const ColumnsOf<F> in, const ColumnsTurns turns,
-                                         typename F::State *states) {
-  Cells<F, ColumnsOf<F>::V> cells;
+template <class CELLS>
+__device__ __forceinline__ void fold_run(const ColumnsOf<CELLS> in, const ColumnsTurns turns,
+                                         typename CELLS::F::State *states, int *gone) {
+  CELLS cells;
   cells.keep(states);
   if (in.left) in.take_turns(cells, turns);
   if (turns.begin < turns.end) in.fold_extra(cells, turns.full, turns.begin, turns.end);
   cells.done(states);
+  cells.tell(gone);
 }
 /* What is alive around it would hold registers of its loads: 78 µs instead of 81 for 256 MiB. By
  * values: a kernel's parameters are read slowly through their address. */
-template <class F>
-__device__ __noinline__ void fold_run_apart(const ColumnsOf<F> in, const ColumnsTurns turns,
-                                            typename F::State *states) {
-  fold_run(in, turns, states);
+template <class CELLS>
+__device__ __noinline__ void fold_run_apart(const ColumnsOf<CELLS> in, const ColumnsTurns turns,
+                                            typename CELLS::F::State *states, int *gone) {
+  fold_run(in, turns, states, gone);
 }
 /* Rows [start, stop) of several runs, one after the other. */
-template <class F>
-__device__ __noinline__ void fold_runs(const gpr_axes_args &a, ColumnsOf<F> in, int64_t start,
-                                       int64_t stop, int y, int high, typename F::State *states) {
+template <class CELLS>
+__device__ __noinline__ void fold_runs(const gpr_axes_args &a, ColumnsOf<CELLS> in, int64_t start,
+                                       int64_t stop, int y, int high,
+                                       typename CELLS::F::State *states, int *gone) {
   const char *base = in.base;
   const int64_t run = a.shape[a.kept + a.reduced - 1];
-  Cells<F, ColumnsOf<F>::V> cells;
+  CELLS cells;
   cells.keep(states);
 #pragma unroll 1
   for (int64_t begin = quotient_of(start, run) * run; in.left && begin < stop; begin += run) {
@@ -199,35 +262,37 @@ __device__ __noinline__ void fold_runs(const gpr_axes_args &a, ColumnsOf<F> in, 
             stop - begin < run ? stop - begin : run);
   }
   cells.done(states);
+  cells.tell(gone);
 }
 
 /* A thread's share. */
-template <class F>
+template <class CELLS>
 __device__ __forceinline__ void fold_columns(const gpr_axes_args &a, const ColumnsPlace &at, int x,
-                                             int y, typename F::State *states) {
-  constexpr int V = ColumnsOf<F>::V, BYTES = sizeof(typename F::Element);
+                                             int y, typename CELLS::F::State *states, int *gone) {
+  constexpr int V = ColumnsOf<CELLS>::V, BYTES = sizeof(typename CELLS::F::Element);
   const int64_t first = at.here + x * V - at.shift;
   /* Of a phase packets are read whole, whatever lies around the tile's columns. */
   const int64_t left = a.phases ? (x * V < at.shift + at.columns ? V : 0) : a.length - first;
-  const ColumnsOf<F> in = {at.base + first * BYTES,
-                           a.strides[a.kept + a.reduced - 1] * a.groups * at.phases, 0,
-                           y >= a.rows || left <= 0 ? 0
-                           : left < V               ? (int)left
-                                                    : V};
+  const ColumnsOf<CELLS> in = {at.base + first * BYTES,
+                               a.strides[a.kept + a.reduced - 1] * a.groups * at.phases, 0,
+                               y >= a.rows || left <= 0 ? 0
+                               : left < V               ? (int)left
+                                                        : V};
   if (a.reduced == 1) {
     const int parts = a.split / at.phases, part = (int)at.part / at.phases;
     const bool ends = y == 0 && part == parts - 1;
     int64_t begin = 0, end = 0; /* of what is left over, in elements from `first` on */
     if (a.groups > 1 && ends) end = (a.count - a.full * a.groups) * at.width - first;
     if (at.has_last && ends) begin = at.here - first, end = at.here + at.columns - first;
-    constexpr auto run = Cells<F, V>::is_plain ? fold_run<F> : fold_run_apart<F>;
+    constexpr auto run = CELLS::is_plain ? fold_run<CELLS> : fold_run_apart<CELLS>;
     uint32_t *queue = at.queue + warp_of() * a.queue_apart;
     const ColumnsTurns turns = {
         at.full, at.drawn, queue, part, parts, y, a.rows, (int)begin, (int)least(end, (int64_t)V)};
-    run(in, turns, states);
+    run(in, turns, states, gone);
   } else {
     const int64_t share = quotient_of(a.full + a.split - 1, a.split), start = at.part * share;
-    fold_runs<F>(a, in, start, start + share < a.full ? start + share : a.full, y, a.rows, states);
+    fold_runs<CELLS>(a, in, start, start + share < a.full ? start + share : a.full, y, a.rows,
+                     states, gone);
   }
 }
 

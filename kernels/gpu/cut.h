@@ -12,7 +12,8 @@ GPR_OPEN
 struct AxesRow {
   /* Each may be NULL. */
   gpr_program *shallow, *two, *tall, *counted, *packed, *staged, *rows, *columns, *segments;
-  gpr_program *rows_counted; /* that skip NaN */
+  gpr_program *columns_counted; /* NaN is left out */
+  gpr_program *rows_counted;    /* that skip NaN */
   /* Of elements as they lie; of any dtype, order and address; trees' by warps. */
   gpr_program *tile, *any, *any_rows;
   gpr_program *convert[GPR_DTYPE_COUNT];                  /* of this dtype, where there is one */
@@ -33,6 +34,7 @@ struct AxesRow {
   int columns_bytes; /* of the whole array, from which on there are columns */
   int strip_bytes, packed_bytes, staged_packets, staged_blocks;
   int rows_blocks, rows_loads, columns_blocks, columns_loads;
+  int columns_together; /* of a packet's, what blocks leave for each other as one */
   int rows_end_quickly; /* in the middle of a packet */
   double ends;          /* of a block, in steps */
   size_t state;         /* bytes, the number that counted with it */
@@ -52,17 +54,24 @@ struct Split {
   double time;
 };
 
+/* Of a step, where blocks wait for the memory more than for each other: of few it is sooner. */
+inline double pace_of(Size blocks, Size slots) {
+  const double fill = (double)blocks / (double)slots;
+  return fill > 1 ? 1.15 : fill > 0.52 ? 1.15 * fill : 0.6;
+}
+
 /* Parts of at least `least` steps of work, so that `blocks` times as many fill the slots well: the
  * last wave should not be nearly empty. A block's start and end take it `ends` steps; that there
  * are several parts takes `parting`, and a part more `each` for the block that comes last. */
 inline Split best_split(Size blocks, Size slots, Size steps, Size least, double ends = 1,
-                        double each = 0, double parting = 0) {
+                        double each = 0, double parting = 0, bool hurries = false) {
   Split best = {1, 1e300};
   const Size limit = steps / least > 1 ? steps / least : 1;
   for (Size split = 1; split <= limit && split <= SPLIT_MOST; split++) {
     const double waves = (double)up(blocks * split, slots);
     const double parts = split > 1 ? parting + (double)(split - 1) * each : 0;
-    const double time = waves * ((double)up(steps, split) + ends) + parts;
+    const double pace = hurries ? pace_of(blocks * split, slots) : 1;
+    const double time = waves * ((double)up(steps, split) * pace + ends) + parts;
     if (time * 1.005 < best.time) best = {(int)split, time};
   }
   return best;

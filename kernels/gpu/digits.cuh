@@ -188,7 +188,7 @@ template <class T> struct Joint<PairSum<T>> {
     const int cells = least(columns, across) * parts, groups = (across + columns - 1) / columns;
     const int entries = groups * rows;
     int team = 1;
-    while (2 * team <= entries && 2 * team * cells <= AXES_THREADS) team *= 2;
+    while (team < GPR_WARP && 2 * team <= entries && 2 * team * cells <= AXES_THREADS) team *= 2;
     const int lane = threadIdx.x % team;
 #pragma unroll 1
     for (int first = 0; first < cells; first += AXES_THREADS / team) {

@@ -31,15 +31,21 @@ template <class T> __device__ __forceinline__ T neutral_of() {
   else
     return T();
 }
-/* How many are missing, which are neutral_of() then. */
+/* What is missing is neutral_of() then; gone(place in its packet) is called for each. */
+template <class T, int U, class Gone>
+__device__ __forceinline__ void drop_missing(Packet<T> (&v)[U], Gone gone) {
+  constexpr int V = Packet<T>::count;
+  if (!any_missing(v)) return;
+#pragma unroll
+  for (int i = 0; i < U * V; i++) {
+    T &x = v[i / V].element[i % V];
+    if (is_nan_or_nat(x)) x = neutral_of<T>(), gone(i % V);
+  }
+}
+/* How many they were. */
 template <class T, int U> __device__ __forceinline__ int drop_missing(Packet<T> (&v)[U]) {
   int n = 0;
-  if (!any_missing(v)) return 0;
-#pragma unroll
-  for (int i = 0; i < U * Packet<T>::count; i++) {
-    T &x = v[i / Packet<T>::count].element[i % Packet<T>::count];
-    if (is_nan_or_nat(x)) x = neutral_of<T>(), n++;
-  }
+  drop_missing(v, [&](int) { n++; });
   return n;
 }
 

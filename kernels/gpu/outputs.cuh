@@ -28,6 +28,11 @@ template <class S> __device__ __forceinline__ const S *after(const S *from, int6
   return (const S *)((const char *)from + bytes);
 }
 
+/* States that are on their way from memory together; whether fewer are too. */
+template <class F> struct MergedAtOnce {
+  static constexpr int value = sizeof(typename F::State) <= 32 ? 8 : 1;
+  static constexpr bool fewer = false;
+};
 template <class F> struct Move {
   typedef typename F::State State;
   static __device__ __forceinline__ void assign(State &to, const State &from) { to = from; }
@@ -42,15 +47,18 @@ template <class F> struct Move {
   /* `count` states, so many bytes apart: several are on their way at a time, where they fit. */
   static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
                                                    int64_t bytes) {
-    constexpr int N = sizeof(State) <= 32 ? 8 : 1;
+    constexpr int N = MergedAtOnce<F>::value;
+    constexpr bool fewer = MergedAtOnce<F>::fewer;
     State part[N];
     int64_t i = 0;
 #pragma unroll 1
-    for (; i + N <= count; i += N) {
+    for (; i + (fewer ? 1 : N) <= count; i += N) {
 #pragma unroll
-      for (int u = 0; u < N; u++) part[u] = *after(from, (i + u) * bytes);
+      for (int u = 0; u < N; u++)
+        if (!fewer || i + u < count) part[u] = *after(from, (i + u) * bytes);
 #pragma unroll
-      for (int u = 0; u < N; u++) F::merge(s, part[u]);
+      for (int u = 0; u < N; u++)
+        if (!fewer || i + u < count) F::merge(s, part[u]);
     }
 #pragma unroll 1
     for (; i < count; i++) F::merge(s, *after(from, i * bytes));
@@ -187,7 +195,7 @@ __device__ __forceinline__ void merge_halves(X (&all)[N], int x, int y, int widt
  * small ones, all of them at a time. */
 template <class F, int N> struct Quick {
   typedef typename F::State State;
-  static constexpr bool small = sizeof(State) <= 16 && N <= 4;
+  static constexpr bool small = N * sizeof(State) <= 64;
   template <int SLOTS>
   static __device__ __forceinline__ bool merge(State *s, int x, int y, int width, int height,
                                                Slots<F, SLOTS> &slots) {

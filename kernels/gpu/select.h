@@ -107,8 +107,9 @@ struct AxesCut : ColumnsCut {
     a.length = a.shape[inner()];
     a.runs = a.count / a.length;
     const Size bytes = a.length * row.bytes, tile = (Size)GPR_WARP * row.rows_loads;
-    a.tiles = up(packets_of_run(), tile);
-    const bool is_full = row.rows_end_quickly && 4 * packets_of_run() >= 3 * a.tiles * tile;
+    const Size packets = packets_of_run();
+    a.tiles = up(packets, tile);
+    const bool is_full = row.rows_end_quickly && 4 * packets >= 3 * a.tiles * tile;
     if (bytes < row.rows_bytes || (bytes < 8192 && a.runs > 1 && !is_full)) return false;
     set_extent();
     const Size slots = (Size)multiprocessors * row.rows_blocks;
@@ -263,7 +264,8 @@ struct AxesCut : ColumnsCut {
       case GPR_VARIANT_STAGED:
         return is_along() && !a.where && (!a.skip || row.staged_skips) &&
                !prefers_brief(row.staged_bytes) && staged();
-      case GPR_VARIANT_COLUMNS: return is_easy() && columns(suits_brief());
+      case GPR_VARIANT_COLUMNS:
+        return is_along() && !a.where && has_columns() && columns(suits_brief());
       case GPR_VARIANT_ROWS: return is_along() && !a.where && !prefers_brief(0) && rows();
       case GPR_VARIANT_TILE_ROWS: return is_any() && !prefers_brief(0) && tile_rows();
       case GPR_VARIANT_BRIEF: return is_any() && brief();

@@ -30,6 +30,7 @@ GPR_PROGRAM_KIND(Staged, "gpu/axes_kernels.cuh", nullptr, "staged<F>");
 GPR_PROGRAM_KIND(Rows, "gpu/axes_kernels.cuh", nullptr, "rows<F>");
 GPR_PROGRAM_KIND(RowsCounted, "gpu/axes_kernels.cuh", nullptr, "rows<Counted<F>>");
 GPR_PROGRAM_KIND(Columns, "gpu/axes_kernels.cuh", nullptr, "columns<F>");
+GPR_PROGRAM_KIND(ColumnsCounted, "gpu/axes_kernels.cuh", nullptr, "columns<F, true>");
 GPR_PROGRAM_KIND(Segments, "gpu/axes_kernels.cuh", nullptr, "segments<F>");
 GPR_PROGRAM_KIND(Tile, "gpu/axes_kernels.cuh", nullptr, "tile<F, TileRun<F, F::Element>>");
 GPR_PROGRAM_KIND(TileAny, "gpu/axes_kernels.cuh", nullptr, "tile<F, TileRun<F, AnyDtype>>");
@@ -224,6 +225,7 @@ template <class F> struct AxesKernels {
     row.rows = &Program<F, code::Rows>::it;
     row.rows_counted = program_if<F, code::RowsCounted, RowLane<F>::neutral>();
     row.columns = program_if<F, code::Columns, Variants<F>::columns>();
+    row.columns_counted = program_if<F, code::ColumnsCounted, Joint<F>::value>();
     row.segments = program_if<F, code::Segments, few>();
     row.tile = &Program<F, code::Tile>::it;
     row.any = &Program<F, code::TileAny>::it;
@@ -261,6 +263,7 @@ template <class F> struct AxesKernels {
     row.ends = EndsOf<F>::value;
     row.columns_blocks = ColumnsShape<F>::blocks;
     row.columns_loads = ColumnsShape<F>::loads;
+    row.columns_together = neighbours_of<F>();
     row.state = sizeof(typename Counted<F>::State);
     row.moved = MovedBytes<F>::value;
     row.pool = PoolBytes<F>::value;
@@ -360,10 +363,11 @@ extern "C" int gpr_programs(gpr_program **to, int room) {
     list.add(row.small.kernel);
   }
   for (const gpr::AxesRow &row : gpr::tables.axes) {
-    gpr_program *const kernels[] = {row.shallow,  row.two,       row.tall, row.counted,
-                                    row.packed,   row.staged,    row.rows, row.rows_counted,
-                                    row.columns,  row.segments,  row.tile, row.any,
-                                    row.any_rows, row.tile_rows, row.brief};
+    gpr_program *const kernels[] = {
+        row.shallow,  row.two,  row.tall,         row.counted,  row.packed,
+        row.staged,   row.rows, row.rows_counted, row.columns,  row.columns_counted,
+        row.segments, row.tile, row.any,          row.any_rows, row.tile_rows,
+        row.brief};
     for (gpr_program *p : kernels) list.add(p);
     for (gpr_program *p : row.convert) list.add(p);
     for (gpr_program *p : row.convert_rows) list.add(p);

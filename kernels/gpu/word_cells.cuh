@@ -1,0 +1,140 @@
+/* Columns of small elements: what a thread keeps while it folds packets of them word by word,
+ * several elements an instruction. */
+#ifndef GPR_WORD_CELLS_CUH
+#define GPR_WORD_CELLS_CUH
+
+#include "lanes_of_extremes.cuh"
+
+GPR_OPEN
+
+/* How words of a fold's elements are taken: `most` of them before give(c, state, words) adds what
+ * column c of a packet has come to, and open() begins again. */
+template <class F> struct WordLane { static constexpr bool is_there = false; };
+
+template <class T> struct WordExtremes {
+  typedef Extremes<T> F;
+  static constexpr bool is_there = true, is_signed = Traits<T>::kind != KIND_UINT;
+  static constexpr int most = 1 << 30, pairs = 2 / sizeof(T), all = 4 * pairs;
+  uint32_t low[all], high[all];
+  __device__ __forceinline__ void open() {
+#pragma unroll
+    for (int p = 0; p < all; p++)
+      low[p] = is_signed ? 0x7fff7fffu : 0xffffffffu, high[p] = is_signed ? 0x80008000u : 0;
+  }
+  __device__ __forceinline__ void add(int i, uint32_t w) {
+#pragma unroll
+    for (int p = i * pairs; p < (i + 1) * pairs; p++) {
+      const uint32_t k = pair_keys<T>(w, p - i * pairs);
+      low[p] = is_signed ? __vmins2(low[p], k) : __vminu2(low[p], k);
+      high[p] = is_signed ? __vmaxs2(high[p], k) : __vmaxu2(high[p], k);
+    }
+  }
+  static __device__ __forceinline__ int half(uint32_t pair, int h) {
+    return is_signed ? (int)(int16_t)(pair >> 16 * h) : (int)(uint16_t)(pair >> 16 * h);
+  }
+  __device__ __forceinline__ void give(int c, typename F::State &s, int) const {
+    typedef typename F::Key Key;
+    const int l = half(low[c / 2], c % 2), h = half(high[c / 2], c % 2);
+    if (l <= h) s.low = least(s.low, (Key)l), s.high = greatest(s.high, (Key)h);
+  }
+};
+/* Counts in the words' own halves or bytes. */
+template <class T, int WHAT> struct WordCounts {
+  typedef Counting<T, WHAT> F;
+  static constexpr bool is_there = true;
+  static constexpr int bits = 8 * sizeof(T), most = (1 << bits) - 1, each = 32 / bits;
+  uint32_t trues[4];
+  __device__ __forceinline__ void open() { trues[0] = trues[1] = trues[2] = trues[3] = 0; }
+  __device__ __forceinline__ void add(int i, uint32_t w) {
+    trues[i] += (sizeof(T) == 1 ? true_bytes(w) : true_halves<Traits<T>::kind != KIND_FLOAT>(w)) >>
+                (bits - 1);
+  }
+  __device__ __forceinline__ void give(int c, typename F::State &s, int words) const {
+    const int n = (int)(trues[c / each] >> c % each * bits & most);
+    s.count += WHAT ? n : words - n;
+  }
+};
+template <class FOLD> struct WordSums {
+  typedef FOLD F;
+  typedef typename F::Element T;
+  typedef typename Word<T>::type W;
+  static constexpr bool is_there = true;
+  static constexpr int each = 4 / sizeof(T), most = 1 << (sizeof(T) == 1 ? 22 : 14);
+  W sum[4 * each];
+  __device__ __forceinline__ void open() {
+#pragma unroll
+    for (int c = 0; c < 4 * each; c++) sum[c] = 0;
+  }
+  __device__ __forceinline__ void add(int i, uint32_t w) {
+#pragma unroll
+    for (int e = 0; e < each; e++) {
+      W &s = sum[i * each + e];
+      s = sizeof(T) == 1 ? dot4((W)w, (W)(1u << 8 * e), s) : dot2_low((W)w, (W)(1u << 8 * e), s);
+    }
+  }
+  __device__ __forceinline__ void give(int c, typename F::State &s, int) const {
+    const int64_t all = sum[c];
+    if constexpr (Same<F, LongSum<T>>::value)
+      F::merge(s, typename F::State{(uint64_t)all, all >> 63});
+    else
+      s.sum += (uint64_t)all;
+  }
+};
+
+template <class T> GPR_FN GPR_CONSTEXPR bool is_small() {
+  return sizeof(T) <= 2 && Traits<T>::kind != KIND_BOOL;
+}
+template <class F> struct NoLane { static constexpr bool is_there = false; };
+template <bool SMALL, class LANE, class F> struct LaneIf : Either<SMALL, LANE, NoLane<F>>::type {};
+template <class T>
+struct WordLane<Extremes<T>> : LaneIf<is_small<T>(), WordExtremes<T>, Extremes<T>> {};
+template <class T, int WHAT>
+struct WordLane<Counting<T, WHAT>>
+    : LaneIf<sizeof(T) <= 2, WordCounts<T, WHAT>, Counting<T, WHAT>> {};
+template <class T>
+struct WordLane<IntegerSum<T>> : LaneIf<is_small<T>(), WordSums<IntegerSum<T>>, IntegerSum<T>> {};
+template <class T>
+struct WordLane<LongSum<T>> : LaneIf<is_small<T>(), WordSums<LongSum<T>>, LongSum<T>> {};
+
+/* As Cells, of a packet's columns. States in memory have what the words do not hold, and the rows
+ * that are not whole. */
+template <class F> struct WordCells {
+  typedef typename F::Element T;
+  typedef typename F::State State;
+  static constexpr bool is_plain = false;
+  static constexpr int V = Packet<T>::count;
+  WordLane<F> lane;
+  int words;
+  State *over;
+  __device__ __forceinline__ void keep(State *states) {
+    over = states, words = 0;
+    lane.open();
+#pragma unroll 1
+    for (int c = 0; c < V; c++) F::open(over[c]);
+  }
+  __device__ __forceinline__ void one(const Packet<T> &v) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) lane.add(i, word(v, i));
+    words++;
+  }
+  /* Before so many more. */
+  __device__ __forceinline__ void make_room(int next) {
+    if (words + next <= WordLane<F>::most) return;
+    done(over);
+    words = 0;
+    lane.open();
+  }
+  template <int U>
+  __device__ __forceinline__ void some(T (&x)[U * V], uint64_t valid, int64_t, int64_t) {
+#pragma unroll
+    for (int i = 0; i < U * V; i++)
+      if (valid >> i & 1) F::add(over[i % V], x[i], 0);
+  }
+  __device__ __forceinline__ void done(State *) {
+#pragma unroll
+    for (int c = 0; c < V; c++) lane.give(c, over[c], words);
+  }
+};
+
+GPR_CLOSE
+#endif
