@@ -280,19 +280,24 @@ def test_the_sources_alone_say_what_to_do(tmp_path):
 
 @pytest.mark.skipif(SANITIZED, reason="AddressSanitizer takes its time")
 def test_import_is_quick():
-    """The time of this process alone, on top of NumPy's, where others disturbed it least."""
+    """The time of this process alone, on top of NumPy's, where others disturbed it least: 30 ms, or
+    a third of NumPy's own on a machine that is slow at the time."""
     script = """
-import time, numpy
-start = time.process_time()
+import time
+times = [time.process_time()]
+import numpy
+times.append(time.process_time())
 import gpureduce
-print(time.process_time() - start)
+times.append(time.process_time())
+print(*times)
 """
     command = [sys.executable, "-c", script]
-    taken = [
-        float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-        for _ in range(7)
-    ]
-    assert min(taken) <= 0.030, taken
+    taken = []
+    for _ in range(7):
+        out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        start, between, end = map(float, out.split())
+        taken.append((end - between) / max(0.030, (between - start) / 3))
+    assert min(taken) <= 1, taken
 
 
 # Differences of exact sums, and what squares of doubles leave over. objdump leaves long names as
