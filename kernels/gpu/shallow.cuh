@@ -24,7 +24,7 @@ template <class T> struct ShallowShape<PairSum<T>> {
  * of instructions. */
 template <class T> struct StripShape {
   static constexpr int bytes = sizeof(T) >= 4 ? 16 : 4 * sizeof(T), count = bytes / sizeof(T),
-                       loads = sizeof(T) >= 4 ? 4 : 8;
+                       loads = sizeof(T) >= 4 ? 4 : 8, last = count > 1 ? loads / 2 : loads;
 };
 template <class T> union StripOf {
   static constexpr int bytes = StripShape<T>::bytes, count = StripShape<T>::count;
@@ -162,8 +162,7 @@ template <class F, class Few> __device__ __forceinline__ void fold_strip(const g
   for (; r + Shape::loads <= (int)a.count; r += Shape::loads)
     add_rows<Shape::loads, true>(a, strip, r, few);
 #pragma unroll 1
-  for (; r < (int)a.count; r += Shape::loads / 2)
-    add_rows<Shape::loads / 2, false>(a, strip, r, few);
+  for (; r < (int)a.count; r += Shape::last) add_rows<Shape::last, false>(a, strip, r, few);
   finish_strip(a, strip, finish_few<F>(a, strip.o, strip.left, few, a.count));
 }
 
