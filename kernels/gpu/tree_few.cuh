@@ -1,5 +1,6 @@
-/* The one tree of a few elements each: a thread folds whole outputs, some of them at a time, whose
- * elements are all on their way at once. Neighbouring threads have neighbouring outputs. */
+/* The one tree of many outputs of a few elements each, or of one line of them: a thread folds whole
+ * outputs, some of them at a time, whose elements are all on their way at once. Neighbouring
+ * threads have neighbouring outputs. */
 #ifndef GPR_TREE_FEW_CUH
 #define GPR_TREE_FEW_CUH
 
@@ -95,6 +96,61 @@ __device__ __forceinline__ void fold_few(const X &x, uint32_t outputs, const Fin
         fold_quickly<OP, false>(RunThere<OP, N, X, Leaves>{x, leaves[n], 0, (int)count});
     if (first + n * apart < outputs) finish(place[n], root);
   }
+}
+
+/* Of one line of elements, N at a time: what waits for its right sibling is in memory. */
+enum { TREE_LINE_LEVELS = 10 };
+template <class OP, int N, class X, class Finish>
+__device__ __forceinline__ void fold_lines(const X &x, uint32_t outputs, const Finish &finish) {
+  typedef typename OP::State A;
+  constexpr int many = tree_few(N * OP::LEAF);
+  const uint32_t apart = gridDim.x * TREE_FEW_THREADS;
+  const uint32_t first = blockIdx.x * TREE_FEW_THREADS + threadIdx.x;
+  const int count = (int)x.count, rounds = (count + N - 1) / N;
+  FewPlace<X> place[many];
+  uint32_t o[many];
+  A waiting[TREE_LINE_LEVELS][many], node[many];
+  if (first >= outputs) return;
+#pragma unroll
+  for (int n = 0; n < many; n++) o[n] = first + n * apart < outputs ? first + n * apart : first;
+  find_places(x, o, place);
+#pragma unroll 1
+  for (int r = 0; r < rounds; r++) {
+    typename OP::template Leaves<N> leaves[many];
+    const int there = count - r * N;
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+      int64_t along[X::ARRAYS];
+#pragma unroll
+      for (int k = 0; k < X::ARRAYS; k++) along[k] = (r * N + j) * x.step[k];
+#pragma unroll
+      for (int n = 0; n < many; n++)
+        leaves[n].load_leaf(x, j, place[n].data, along, j < there && first + n * apart < outputs);
+    }
+#pragma unroll
+    for (int n = 0; n < many; n++) {
+      leaves[n].settle();
+      node[n] = fold_quickly<OP, false>(
+          RunThere<OP, N, X, typename OP::template Leaves<N>>{x, leaves[n], r * N, there});
+    }
+    int level = 0;
+#pragma unroll 1
+    for (int before = r; before & 1; before >>= 1, level++)
+#pragma unroll
+      for (int n = 0; n < many; n++) node[n] = OP::combine(waiting[level][n], node[n]);
+    if (r + 1 < rounds)
+#pragma unroll
+      for (int n = 0; n < many; n++) waiting[level][n] = node[n];
+    else
+#pragma unroll 1
+      for (int left = r >> level; left >>= 1;)
+        if (level++, left & 1)
+#pragma unroll
+          for (int n = 0; n < many; n++) node[n] = OP::combine(waiting[level][n], node[n]);
+  }
+#pragma unroll
+  for (int n = 0; n < many; n++)
+    if (first + n * apart < outputs) finish(place[n], node[n]);
 }
 
 GPR_CLOSE

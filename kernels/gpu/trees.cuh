@@ -15,7 +15,7 @@ GPR_OPEN
 enum { TREE_THREADS = 64, TREE_BLOCKS = 8, TREE_WARPS = 20, TREE_FEW_BLOCKS = 8 };
 /* Of rows of more than 4 KiB a block has room for so many, or warps fold them. */
 enum { TREE_STAGED_THREADS = 128, TREE_STAGED_BLOCKS = 4, TREE_STAGED_LEAST = 2 };
-enum { TREE_WARPS_LEAST = 512, TREE_ACROSS = 32 };
+enum { TREE_WARPS_LEAST = 512, TREE_ACROSS = 32, TREE_LINE = 64 };
 /* What a warp could read while a part begins and ends, and a thread of a block, in bytes; as users'
  * operators have it. */
 enum { TREE_PART_BESIDE = 12 << 10, TREE_THREAD_BESIDE = 192 };
@@ -219,6 +219,8 @@ __global__ void __launch_bounds__(TREE_FEW_THREADS, TREE_FEW_BLOCKS)
     fold_few<OP, 2>(X(a), (uint32_t)a.outputs, finish);
   else if (a.count <= 4)
     fold_few<OP, 4>(X(a), (uint32_t)a.outputs, finish);
+  else if (a.count > OP::LEAVES)
+    fold_lines<OP, OP::LEAVES>(X(a), (uint32_t)a.outputs, finish);
   else if constexpr (OP::LEAVES == 8)
     fold_few<OP, 8>(X(a), (uint32_t)a.outputs, finish);
 }
