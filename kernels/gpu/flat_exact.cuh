@@ -125,7 +125,7 @@ template <class T> struct LaneSum {
         x[i] = wide(v[(b + i) / S::per_load].element[(b + i) % S::per_load]);
 #pragma unroll
       for (int p = 0; p < parts; p++)
-        take<typename S::Stored, SOME, parts>(terms[p], x, p, BlockRest{block + p});
+        take<typename S::Stored, SOME, parts, true>(terms[p], x, p, BlockRest{block + p});
     }
   }
   /* Then nothing else matters any more. */

@@ -21,10 +21,14 @@ template <class T> struct ShallowShape<PairSum<T>> {
 };
 
 /* What a thread reads of a row of columns: of a packet of smaller elements it would have thousands
- * of instructions. */
+ * of instructions. And how many rows go together, and the last ones: of 240 MB in 3 and in 7 rows
+ * sums of floats took 140 and 96 µs on an H200 by two, and take 122 and 82 by four; of doubles 128
+ * and 100, and 169 and 111. */
 template <class T> struct StripShape {
   static constexpr int bytes = sizeof(T) >= 4 ? 16 : 4 * sizeof(T), count = bytes / sizeof(T),
-                       loads = sizeof(T) >= 4 ? 4 : 8, last = count > 1 ? loads / 2 : loads;
+                       loads = sizeof(T) >= 4 ? 4 : 8;
+  static constexpr bool all = sizeof(T) == 16 || sizeof(typename RealOf<T>::type) == 4;
+  static constexpr int last = all ? loads : loads / 2;
 };
 template <class T> union StripOf {
   static constexpr int bytes = StripShape<T>::bytes, count = StripShape<T>::count;
