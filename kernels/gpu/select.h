@@ -56,8 +56,8 @@ struct AxesCut : ColumnsCut {
   /* Rows one behind the other, whole ones in a packet, or of two packets or four. */
   bool packed() {
     const Size bytes = a.count * row.bytes;
-    if (!row.packed || !are_side_by_side() || !begin_with_packet() || bytes > row.packed_bytes ||
-        bytes & (bytes - 1))
+    if (!row.packed || are_brief_ones() || !are_side_by_side() || !begin_with_packet() ||
+        bytes > row.packed_bytes || bytes & (bytes - 1))
       return false;
     /* Lanes that share a row end quickly only if a sum is all that is asked for. */
     if (bytes > 16 && (a.has_initial || divides(a.op))) return false;

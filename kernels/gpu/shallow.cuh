@@ -262,6 +262,7 @@ __device__ __forceinline__ void add_counted(const gpr_axes_args &a, const Masked
 }
 template <class F, class Few> __device__ __forceinline__ void fold_counted(const gpr_axes_args &a) {
   typedef StripShape<typename F::Element> Shape;
+  constexpr int last = Shape::count > 1 ? Shape::loads / 2 : Shape::loads;
   const MaskedStrip<F> strip(a, (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x);
   if (!strip.left) return;
   Few few[Shape::count];
@@ -270,8 +271,7 @@ template <class F, class Few> __device__ __forceinline__ void fold_counted(const
   for (; r + Shape::loads <= (int)a.count; r += Shape::loads)
     add_counted<Shape::loads>(a, strip, r, few, n);
 #pragma unroll 1
-  for (; r < (int)a.count; r += Shape::loads / 2)
-    add_counted<Shape::loads / 2>(a, strip, r, few, n);
+  for (; r < (int)a.count; r += last) add_counted<last>(a, strip, r, few, n);
 #pragma unroll
   for (int e = 0; e < Shape::count; e++)
     if (e < strip.left) tell_least(a, n[e]);

@@ -20,7 +20,8 @@ static const struct {
 } ROWS[] = {{GPR_OP_SUM, GPR_FLOAT32, 4},     {GPR_OP_SUM, GPR_FLOAT64, 8},
             {GPR_OP_SUM, GPR_COMPLEX128, 16}, {GPR_OP_VAR, GPR_FLOAT32, 4},
             {GPR_OP_SUM, GPR_FLOAT16, 2},     {GPR_OP_SUM, GPR_COMPLEX64, 8},
-            {GPR_OP_MAX, GPR_INT16, 2},       {GPR_OP_ARGMAX, GPR_FLOAT32, 4}};
+            {GPR_OP_MAX, GPR_INT16, 2},       {GPR_OP_ARGMAX, GPR_FLOAT32, 4},
+            {GPR_OP_ANY, GPR_INT8, 1},        {GPR_OP_MEAN, GPR_INT16, 2}};
 
 /* One to four dimensions in C order, some cut out of longer ones, repeated or turned round. */
 static void draw(Random &random, int bytes, gpr_axes_args &a) {
@@ -55,10 +56,26 @@ static int64_t packets_of_run(const gpr_axes_args &a) {
   const int64_t first = places % 16 ? 16 - a.from_bytes : 0;
   return (first + bytes + 15) / 16;
 }
+/* Tickets, counters to draw by behind them, and what blocks leave for each other. */
+static int broken_columns(const gpr::AxesRow &row, const gpr_axes_args &a,
+                          const gpr_axes_launch &launch) {
+  const int64_t crowds = a.crowd > 1 ? (a.split + a.crowd - 1) / a.crowd : 0;
+  const int64_t width = a.shape[a.kept - 1], groups = a.tiles * (a.outputs / width);
+  const int64_t used = groups * (1 + crowds), columns = (int64_t)a.team * 16 / row.bytes;
+  const int64_t counters = groups * (gpr::AXES_THREADS / gpr::GPR_WARP) * a.queue_apart;
+  if (launch.blocks != groups * a.split || a.team * a.rows > gpr::AXES_THREADS) return 11;
+  if (used > gpr::AXES_TICKETS) return 12;
+  if (a.queue && (a.queue < used || a.queue + counters > gpr::AXES_TICKETS)) return 13;
+  const size_t states = (size_t)(launch.blocks * columns) * row.state;
+  const size_t words = (size_t)(groups * (a.groups > 1 ? width : columns)) * (row.joint + a.skip);
+  const size_t left = row.joint ? words * sizeof(uint64_t) : states + row.pool;
+  return launch.scratch < gpr::AXES_POOL + left ? 14 : 0;
+}
 /* What breaks a rule, or 0. */
 static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_launch &launch) {
   const bool are_rows = launch.kernel == row.rows || launch.kernel == row.rows_counted;
   const bool are_tiles = launch.kernel == row.tile || launch.kernel == row.tile_rows;
+  const bool are_columns = launch.kernel == row.columns || launch.kernel == row.columns_counted;
   const int64_t crowds = a.crowd > 1 ? (a.split + a.crowd - 1) / a.crowd : 0;
   const int64_t v = 16 / row.bytes, loads = gpr::row_loads((int)v, row.bytes);
   if (launch.blocks < 1 || launch.threads < 1) return 1;
@@ -71,6 +88,8 @@ static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axe
     return 6;
   if (are_rows && a.tiles * gpr::GPR_WARP * row.rows_loads < packets_of_run(a)) return 7;
   if (are_rows && a.skip != (launch.kernel == row.rows_counted)) return 8;
+  if (are_columns && a.skip != (launch.kernel == row.columns_counted)) return 10;
+  if (are_columns && (a.split > 1 || a.groups > 1)) return broken_columns(row, a, launch);
   return 0;
 }
 
