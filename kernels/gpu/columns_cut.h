@@ -14,8 +14,8 @@ struct ColumnsCut : BriefCut {
     const double all = (double)a.outputs * (double)a.count * row.bytes;
     return all >= (wide < NARROW ? COLUMNS_BYTES : row.columns_bytes);
   }
-  /* Of a thread, whose V outputs take longer to come together than a tile's one: with one batch
-   * tiles took 24 µs on an H200 where these took 42. */
+  /* Of a thread, whose V outputs take longer to come together than a tile's one, unless they go as
+   * one: with one batch tiles took 24 µs on an H200 where these took 42. */
   enum { LEAST_BATCHES = 4 };
   /* At how many places of a packet rows begin; 0: at the first alone, and where they end need not
    * be looked at; -1: packets hold parts of elements, or may not be read whole, or too many blocks

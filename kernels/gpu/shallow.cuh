@@ -262,6 +262,7 @@ __device__ __forceinline__ void add_counted(const gpr_axes_args &a, const Masked
 }
 template <class F, class Few> __device__ __forceinline__ void fold_counted(const gpr_axes_args &a) {
   typedef StripShape<typename F::Element> Shape;
+  /* Of more, and what counts of them, the registers spilled. */
   constexpr int last = Shape::count > 1 ? Shape::loads / 2 : Shape::loads;
   const MaskedStrip<F> strip(a, (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x);
   if (!strip.left) return;

@@ -98,7 +98,8 @@ __device__ __forceinline__ void fold_few(const X &x, uint32_t outputs, const Fin
   }
 }
 
-/* Of one line of elements, N at a time: what waits for its right sibling is in memory. */
+/* Of one line of elements, N at a time: what waits for its right sibling is in memory, as a
+ * thread's Waiting has it, of all its outputs side by side. */
 enum { TREE_LINE_LEVELS = 10 };
 template <class OP, int N, class X, class Finish>
 __device__ __forceinline__ void fold_lines(const X &x, uint32_t outputs, const Finish &finish) {

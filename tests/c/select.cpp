@@ -93,8 +93,23 @@ static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axe
   return 0;
 }
 
+/* Seen of columns that were asked for: several rows as one, by one block and by many; rows that
+ * begin at several places; NaN left out, by many blocks; crowds. */
+enum { GROUPS_ALONE, GROUPS_SHARED, PHASES, SKIPPING, CROWDS, SEEN };
+static int asked_for_columns(const gpr::AxesRow &row, int op, gpr_axes_args a, int64_t *seen) {
+  gpr_axes_launch launch = {};
+  if (gpr_axes_table_cuda.launch(op, a.from, GPR_VARIANT_COLUMNS, 132, &a, &launch)) return 0;
+  seen[GROUPS_ALONE] += a.groups > 1 && a.split == 1;
+  seen[GROUPS_SHARED] += a.groups > 1 && a.split > 1;
+  seen[PHASES] += a.phases > 1;
+  seen[SKIPPING] += a.skip && a.split > 1;
+  seen[CROWDS] += a.crowd > 1;
+  return broken(row, a, launch);
+}
+
 /* How many layouts had crowds of tiles and of columns to counts[0] and [1], and had several runs
- * of rows to [2]; the result is the rule that one broke, or 0. */
+ * of rows to [2], and what was seen of columns behind them; the result is the rule that one broke,
+ * or 0. */
 extern "C" __attribute__((visibility("default"))) int select_all(int layouts, int64_t *counts) {
   Random random = {42};
   for (int i = 0; i < layouts; i++) {
@@ -103,8 +118,9 @@ extern "C" __attribute__((visibility("default"))) int select_all(int layouts, in
     gpr_axes_launch launch = {};
     a.from = row.dtype;
     draw(random, row.bytes, a);
-    if (gpr_axes_table_cuda.launch(row.op, row.dtype, GPR_ANY_VARIANT, 132, &a, &launch)) return 9;
     const gpr::AxesRow &cut = gpr::tables.axes[row.op * GPR_DTYPE_COUNT + row.dtype];
+    if (const int rule = asked_for_columns(cut, row.op, a, counts + 3)) return rule;
+    if (gpr_axes_table_cuda.launch(row.op, row.dtype, GPR_ANY_VARIANT, 132, &a, &launch)) return 9;
     if (const int rule = broken(cut, a, launch)) return rule;
     const char *kernel = launch.kernel->kernel;
     counts[0] += a.crowd > 1 && kernel[0] == 't';
