@@ -124,9 +124,10 @@ def test_columns_whose_rows_begin_at_any_place_of_a_packet(op):
     rng, taken = generator("phases", op), 0
     for _ in range(40):
         dtype = numpy_dtype(str(rng.choice(OPS[op])))
-        shape = tuple(int(n) for n in (rng.integers(1, 4), rng.integers(40, 900), 0))
-        shape = (*shape[:2], int(rng.choice([3, 17, 67, 255, 515, 1031]) + rng.integers(9)))
-        begin, end = (int(n) for n in rng.integers(0, 3, 2))
+        tiles = int(rng.choice([0, 31, 63, 127])) * (16 // dtype.itemsize)
+        width = int(rng.choice([tiles, 2 * tiles, 17, 67, 255, 1031]) + rng.integers(2, 12))
+        shape = (int(rng.integers(1, 4)), int(rng.integers(40, 900)), width)
+        begin, end = (int(n) for n in rng.integers(0, min(3, width - 1), 2))
         a = draw(rng, dtype, int(np.prod(shape))).reshape(shape)
         a = a[:, int(rng.integers(0, 2)) :, begin : shape[2] - end]
         there = dtype.name != "bfloat16"
@@ -138,6 +139,21 @@ def test_columns_whose_rows_begin_at_any_place_of_a_packet(op):
         want = reduced(op, a, 1, np._NoValue, "cpu")
         assert_bits(fetched(result), want, f"{op} {dtype} {a.shape} {a.strides}")
     assert taken > 20, f"{taken} layouts came to it"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
+@pytest.mark.parametrize(("dtype", "width"), [("bool", 4096), ("int8", 1000), ("bool", 250)])
+def test_columns_of_more_bytes_than_a_word_counts(dtype, width):
+    """A thread has more than 255 of each of its columns. The rows begin with a packet, or at two
+    places of one, or several are taken as one."""
+    n = 400_000_001 // width
+    a, want = np.ones((n, width), dtype), np.full(width, n, np.int64)
+    a[n // 2, width // 2] = 0
+    want[width // 2] -= 1
+    given = on_device(a)
+    for op in ("count_nonzero", "sum"):
+        assert_bits(fetched(reduced(op, given, 0, np._NoValue, "auto", "columns")), want, op)
 
 
 @pytest.mark.gpu

@@ -69,11 +69,12 @@ static gpr_status launch_again(axes_run *r) {
 static gpr_status launch(axes_run *r) {
   const size_t bytes = r->launch.scratch;
   gpr_status status = r->own ? GPR_OK : gpr_kept_take(r->device, r->stream, &r->kept);
-  if (!status && bytes && r->launch.leaves_zero)
+  const size_t tickets = r->launch.tickets;
+  if (!status && bytes && tickets)
     status = gpr_kept_scratch(r->kept, r->device, r->stream, bytes, &r->args.scratch);
   if (!status && bytes && !r->args.scratch) {
     status = allocate(r, &r->scratch, bytes);
-    if (!status) status = fill(r, r->scratch, 0, bytes);
+    if (!status) status = fill(r, r->scratch, 0, tickets ? tickets : bytes);
     r->args.scratch = r->scratch;
   }
   if (status) return status;

@@ -84,7 +84,9 @@ typedef struct gpr_axes_launch {
   int64_t blocks;
   int threads;
   size_t scratch;
-  int leaves_zero; /* of the scratch what has to be zero before, whichever the launch is */
+  /* Bytes of the scratch that every launch finds zero and leaves so; 0: all of it is to be zero
+   * before this one. */
+  size_t tickets;
 } gpr_axes_launch;
 
 /* launch() sets *launch and its part of *args, whose others are the caller's. 1: the row does not

@@ -14,12 +14,12 @@ template <class F> struct ByDifferences {
 };
 /* An output of U elements at most, which a thread folds and finishes without a state in memory:
  * those of several outputs are under way together. */
-template <class F, int U> struct Brief {
+template <class F, class LOAD, int U> struct Brief {
   typename F::Element x[U];
   uint32_t counts; /* bits */
   int64_t out;
-  __device__ __forceinline__ void open(const gpr_axes_args &a,
-                                       const TileRun<F, typename F::Element> &run, int64_t k) {
+  __device__ __forceinline__ void open(const gpr_axes_args &a, const TileRun<F, LOAD> &run,
+                                       int64_t k) {
     const KeptPlace place = kept_place(a, k);
     const char *data = a.data + place.data, *where = a.where + place.where;
     const int n = (int)a.count;
@@ -34,8 +34,7 @@ template <class F, int U> struct Brief {
     counts &= ~gone_of<U>(n, [&](int u) { return where[u * next]; });
   }
   /* False: it has to be folded again. */
-  __device__ __forceinline__ bool finish(const gpr_axes_args &a,
-                                         const TileRun<F, typename F::Element> &run,
+  __device__ __forceinline__ bool finish(const gpr_axes_args &a, const TileRun<F, LOAD> &run,
                                          const ByDifferences<F> &differences) {
     if (a.skip)
 #pragma unroll
@@ -47,8 +46,8 @@ template <class F, int U> struct Brief {
     else
       return n && fold_few(a, run, n);
   }
-  __device__ __forceinline__ bool fold_few(const gpr_axes_args &a,
-                                           const TileRun<F, typename F::Element> &run, int n) {
+  __device__ __forceinline__ bool fold_few(const gpr_axes_args &a, const TileRun<F, LOAD> &run,
+                                           int n) {
     Few<F> few;
     if constexpr (LooksFirst<F>::value) {
 #pragma unroll
@@ -68,21 +67,22 @@ template <class F> GPR_FN GPR_CONSTEXPR int briefs_of(int elements) {
   const int bytes = elements * (int)sizeof(typename F::Element);
   return ByDifferences<F>::most ? 2 : bytes <= 16 ? 4 : bytes <= 32 ? 2 : 1;
 }
-template <int U, class F> __device__ __forceinline__ void fold_alone(const gpr_axes_args &a) {
+template <int U, class F, class LOAD>
+__device__ __forceinline__ void fold_alone(const gpr_axes_args &a) {
   constexpr int N = briefs_of<F>(U);
   const int64_t step = (int64_t)gridDim.x * AXES_THREADS;
   int64_t k = (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x;
-  const TileRun<F, typename F::Element> run(a);
+  const TileRun<F, LOAD> run(a);
   const ByDifferences<F> differences(a);
 #pragma unroll 1
   while (k < a.outputs) {
-    Brief<F, U> brief[N];
+    Brief<F, LOAD, U> brief[N];
 #pragma unroll
     for (int i = 0; i < N; i++)
       if (k + i * step < a.outputs) brief[i].open(a, run, k + i * step);
 #pragma unroll 1
     for (int i = 0; i < N && k < a.outputs; i++, k += step) {
-      if (!brief[0].finish(a, run, differences)) fold_again<F>(&a, k);
+      if (!brief[0].finish(a, run, differences)) fold_again<F, LOAD>(&a, k);
 #pragma unroll
       for (int j = 1; j < N; j++) brief[j - 1] = brief[j];
     }
@@ -104,10 +104,10 @@ struct OneNumber<Position<T, GREATEST>> : Position<T, GREATEST>::State {
   }
 };
 /* Outputs of one element each: a thread would else wait for the sums of each. */
-template <class F> __device__ __forceinline__ void fold_ones(const gpr_axes_args &a) {
+template <class F, class LOAD> __device__ __forceinline__ void fold_ones(const gpr_axes_args &a) {
   constexpr int N = 4;
   const int64_t step = (int64_t)gridDim.x * AXES_THREADS;
-  const TileRun<F, typename F::Element> run(a);
+  const TileRun<F, LOAD> run(a);
 #pragma unroll 1
   for (int64_t k = (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x; k < a.outputs; k += N * step) {
     typename F::Element x[N];
@@ -130,7 +130,7 @@ template <class F> __device__ __forceinline__ void fold_ones(const gpr_axes_args
         finish_values<F>(a, out[i], value, 1, 1);
     }
 #pragma unroll 1
-    for (; missed; missed &= missed - 1) fold_again<F>(&a, k + (__ffs(missed) - 1) * step);
+    for (; missed; missed &= missed - 1) fold_again<F, LOAD>(&a, k + (__ffs(missed) - 1) * step);
   }
 }
 
@@ -138,10 +138,10 @@ template <class F> __device__ __forceinline__ void fold_ones(const gpr_axes_args
  */
 
 /* What a lane has of an output: `left` elements from r on, `down` apart. */
-template <class F> struct BriefShare {
+template <class F, class LOAD = typename F::Element> struct BriefShare {
   typedef typename F::Element T;
   const gpr_axes_args &a;
-  const TileRun<F, T> &run;
+  const TileRun<F, LOAD> &run;
   const char *data, *where; /* the output's first element */
   int r, left, down;
 
@@ -193,28 +193,30 @@ template <class F> struct BriefShare {
 };
 
 /* Columns, a thread each. */
-template <class F> __device__ __forceinline__ void fold_by_differences(const gpr_axes_args &a) {
+template <class F, class LOAD>
+__device__ __forceinline__ void fold_by_differences(const gpr_axes_args &a) {
   typedef typename F::Element T;
-  const TileRun<F, T> run(a);
+  const TileRun<F, LOAD> run(a);
   const ByDifferences<F> differences(a);
 #pragma unroll 1
   for (int64_t k = (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x; k < a.outputs;
        k += (int64_t)gridDim.x * AXES_THREADS) {
     const KeptPlace place = kept_place(a, k);
-    const BriefShare<F> all = {a, run, a.data + place.data, a.where + place.where, 0, (int)a.count,
-                               1};
-    if (!differences.finish(a, place.out, all)) fold_again<F>(&a, k);
+    const BriefShare<F, LOAD> all = {
+        a, run, a.data + place.data, a.where + place.where, 0, (int)a.count, 1};
+    if (!differences.finish(a, place.out, all)) fold_again<F, LOAD>(&a, k);
   }
 }
 
 /* Of a warp's lanes `across` neighbours take neighbouring outputs, and `down` of those the elements
  * of each. */
-template <class F> __device__ __forceinline__ void fold_by_lanes(const gpr_axes_args &a) {
+template <class F, class LOAD>
+__device__ __forceinline__ void fold_by_lanes(const gpr_axes_args &a) {
   const int team = a.across * a.down, id = threadIdx.x % team, near = id % a.across,
             y = id / a.across, teams = AXES_THREADS / team;
   const int share = ((int)a.count - y + a.down - 1) / a.down;
   const int64_t groups = a.outputs / a.neighbours;
-  const TileRun<F, typename F::Element> run(a);
+  const TileRun<F, LOAD> run(a);
 #pragma unroll 1
   for (int64_t first = (int64_t)blockIdx.x * teams; first < groups;
        first += (int64_t)gridDim.x * teams) {
@@ -223,7 +225,7 @@ template <class F> __device__ __forceinline__ void fold_by_lanes(const gpr_axes_
     const KeptPlace place = kept_place(a, exists ? group * a.neighbours + near : 0);
     bool lost = false;
     BriefLanes<F> lanes(run.place, &lost);
-    BriefShare<F> mine = {
+    BriefShare<F, LOAD> mine = {
         a, run, a.data + place.data, a.where + place.where, y, exists ? share : 0, a.down};
     int n = mine.fold_all(lanes);
 #pragma unroll 1
@@ -231,7 +233,7 @@ template <class F> __device__ __forceinline__ void fold_by_lanes(const gpr_axes_
     const bool writes = exists && y == 0;
     if (writes) tell_least(a, n);
     const bool told = lanes.finish(a, place.out, n, team, lost, writes && n);
-    if (writes && (!told || !n)) fold_again<F>(&a, group * a.neighbours + near);
+    if (writes && (!told || !n)) fold_again<F, LOAD>(&a, group * a.neighbours + near);
   }
 }
 
@@ -239,18 +241,19 @@ template <class F> __device__ __forceinline__ void fold_by_lanes(const gpr_axes_
 struct BriefShape {
   enum { blocks = 3 };
 };
-template <class F>
+/* LOAD: as Load's. */
+template <class F, class LOAD = typename F::Element>
 __global__ void __launch_bounds__(AXES_THREADS, BriefShape::blocks)
     brief(const __grid_constant__ gpr_axes_args a) {
   if constexpr (BriefLanes<F>::loads > 0)
-    if (a.team) return fold_by_lanes<F>(a);
+    if (a.team) return fold_by_lanes<F, LOAD>(a);
   if constexpr (OneNumber<F>::is_there)
-    if (a.count == 1 && OneNumber<F>::suits(a)) return fold_ones<F>(a);
-  if (a.count <= 4) return fold_alone<4, F>(a);
-  if (a.count <= 8) return fold_alone<8, F>(a);
+    if (a.count == 1 && OneNumber<F>::suits(a)) return fold_ones<F, LOAD>(a);
+  if (a.count <= 4) return fold_alone<4, F, LOAD>(a);
+  if (a.count <= 8) return fold_alone<8, F, LOAD>(a);
   if constexpr (ByDifferences<F>::columns > 0)
-    if (a.count > FEW_SHORT) return fold_by_differences<F>(a);
-  fold_alone<FEW_SHORT, F>(a);
+    if (a.count > FEW_SHORT) return fold_by_differences<F, LOAD>(a);
+  fold_alone<FEW_SHORT, F, LOAD>(a);
 }
 
 GPR_CLOSE

@@ -51,8 +51,8 @@ struct BriefCut : TileCut {
   }
   bool brief() {
     const Size slots = (Size)multiprocessors * row.brief_blocks;
-    if (!row.brief || !is_native() || a.starts || a.count >> 30)
-      return false; /* elements are counted in 32 bits */
+    gpr_program *const program = brief_program();
+    if (!program || a.starts || a.count >> 30) return false; /* elements are counted in 32 bits */
     set_box();
     if (a.boxed > 1 || runs_of_box() != 1 || (row.is_ordered && a.place[inner()] < 0)) return false;
     if (row.brief_loads && a.count > 4) set_brief_lanes(slots);
@@ -63,7 +63,7 @@ struct BriefCut : TileCut {
     a.team = alone || columns ? 0 : a.across * a.down;
     const Size blocks =
         up(a.outputs / a.neighbours, !a.team ? AXES_THREADS : AXES_THREADS / a.team);
-    return take(row.brief, blocks < 16 * slots ? blocks : 16 * slots, 0);
+    return take(program, blocks < 16 * slots ? blocks : 16 * slots, 0);
   }
 };
 

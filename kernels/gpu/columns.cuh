@@ -39,6 +39,7 @@ template <class F, int G> struct Neighbours {
   }
 };
 template <class F, int G> struct MergedAtOnce<Neighbours<F, G>> {
+  static_assert(sizeof(typename Neighbours<F, G>::State) == G * sizeof(typename F::State), "");
   static constexpr int value = G == 1 ? MergedAtOnce<F>::value : G < 16 ? 4 : 2;
   static constexpr bool fewer = G > 1;
 };
@@ -57,6 +58,34 @@ __device__ __noinline__ void finish_neighbours(const gpr_axes_args *a, int64_t o
   finish_values<F>(*a, o, s->column, a->count, left);
 }
 
+/* Rows that were one: what the threads (x, 0) have of columns of the same place comes together, and
+ * then done(column, state) by one thread for each of `width`. */
+template <class F, int V, class N, int SLOTS, class Done>
+__device__ __forceinline__ void join_groups(typename F::State *states, int x, int y, int width,
+                                            int groups, Slots<N, SLOTS> &slots, Done done) {
+  typedef typename F::State State;
+  const int first = x * V, room = (int)(sizeof slots / sizeof(State)) / groups; /* columns */
+  State *const slot = (State *)&slots; /* by groups of those */
+#pragma unroll 1
+  for (int begin = 0; begin < width; begin += room) {
+    const int here = least(width - begin, room);
+    int group = first / width, column = first - group * width - begin;
+    __syncthreads();
+#pragma unroll 1
+    for (int e = 0; y == 0 && e < V; e++) {
+      if (column >= 0 && column < here) Move<F>::assign(slot[group * room + column], states[e]);
+      if (++column == width - begin) column = -begin, group++;
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (int j = threadIdx.x; j < here; j += AXES_THREADS) {
+#pragma unroll 1
+      for (int g = 1; g < groups; g++) F::merge(slot[j], slot[g * room + j]);
+      done(begin + j, slot[j]);
+    }
+  }
+}
+
 /* What blocks that share columns leave for the last of them, which finishes these: states where
  * they stand in the row. */
 template <class F, int V, int G, class N = Neighbours<F, G>, int SLOTS>
@@ -64,12 +93,21 @@ __device__ __forceinline__ void share_states(const gpr_axes_args &a, const Colum
                                              int y, typename N::State *s, Slots<N, SLOTS> &slots) {
   typedef typename N::State State;
   constexpr int M = V / G, at_once = G > 1 ? M : 1;
-  const int across = (at.columns + G - 1) / G, width = (int)at.width, groups = (int)a.groups;
-  int64_t entries = a.split, step = a.team * M; /* of partial states, and from one to the next */
+  const int groups = (int)a.groups, columns = groups > 1 ? (int)at.width : at.columns;
+  const int across = (columns + G - 1) / G;
+  /* Partial states, and from one to the next. */
+  int64_t entries = a.split, step = groups > 1 ? across : a.team * M;
   State *partial = partials_of<N>(a) + at.group * a.split * step, *mine = partial + at.part * step;
   const int64_t o = at.batch * at.width + at.here;
+  if (groups > 1) {
+    join_groups<F, V>(s->column, x, y, columns, groups, slots, [&](int j, typename F::State &s) {
+      if (a.split == 1) return finish_output<F>(&a, o + j, &s, a.count);
+      Move<F>::assign(((typename F::State *)mine)[j], s);
+    });
+    if (a.split == 1) return;
+  }
 #pragma unroll at_once
-  for (int m = 0; y == 0 && m < M; m++) {
+  for (int m = 0; groups == 1 && y == 0 && m < M; m++) {
     if (at.shift == 0) mine[x * M + m] = s[m];
 #pragma unroll
     for (int e = 0; e < G; e++) {
@@ -91,17 +129,8 @@ __device__ __forceinline__ void share_states(const gpr_axes_args &a, const Colum
   if (!is_last_of((uint32_t *)a.scratch + at.group, (int)entries)) return;
   at.leave_queue(a);
   merge_partials<N>(partial, across, entries, step, slots, *s, [&](int j, State &s) {
-    if (groups > 1) return Move<N>::assign(partial[j], s);
-    finish_neighbours<F, G>(&a, o + j * G, &s, least(at.columns - j * G, G));
+    finish_neighbours<F, G>(&a, o + j * G, &s, least(columns - j * G, G));
   });
-  if (groups == 1) return;
-  __syncthreads();
-  typename F::State *const column = (typename F::State *)partial;
-#pragma unroll 1
-  for (int j = threadIdx.x; j < width; j += AXES_THREADS) {
-    for (int group = 1; group < groups; group++) F::merge(column[j], column[group * width + j]);
-    finish_output<F>(&a, o + j, column + j, a.count);
-  }
 }
 
 /* How much of each of a thread's columns was gone comes to the threads (x, 0). */

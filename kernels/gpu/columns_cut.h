@@ -105,22 +105,24 @@ struct ColumnsCut : BriefCut {
     a.full = a.count / a.groups;
     const Size tickets = a.tiles * batches, blocks = tickets * a.split;
     if (a.split > 1 && tickets > AXES_TICKETS) return false;
+    const Size cells = a.groups > 1 ? up(width, v) * v : a.team * v; /* that a block leaves */
     /* Where a thread of the last block would have more than 1 KiB to read. */
-    if (!row.joint && a.split * a.team * v * (Size)row.state > AXES_THREADS * 1024 &&
+    if (!row.joint && a.split * cells * (Size)row.state > AXES_THREADS * 1024 &&
         a.split > 2 * CROWD && tickets * (1 + up(a.split, CROWD)) <= AXES_TICKETS)
       a.crowd = CROWD;
     if (a.split > 1 && a.reduced == 1 && !a.phases)
       set_queue(tickets * (1 + (a.crowd ? up(a.split, CROWD) : 0)),
                 tickets * (AXES_THREADS / GPR_WARP));
     set_drawn();
-    const bool shared = a.split > 1 || a.groups > 1;
+    set_extent();
+    const bool shared = a.split > 1 || (row.joint && a.groups > 1);
     if (!row.joint || !shared)
-      return take(columns_program(), blocks, shared ? (size_t)(blocks * a.team * v) : 0);
-    const Size cells = a.groups > 1 ? width : a.team * v;
+      return take(columns_program(), blocks, shared ? (size_t)(blocks * cells) : 0);
+    const Size outputs = a.groups > 1 ? width : cells;
     take(columns_program(), blocks, 0);
-    out.leaves_zero = 0;
     out.scratch =
-        AXES_POOL + (size_t)(tickets * cells) * (row.joint + (a.skip != 0)) * sizeof(uint64_t);
+        AXES_POOL + (size_t)(tickets * outputs) * (row.joint + (a.skip != 0)) * sizeof(uint64_t);
+    out.tickets = 0;
     return true;
   }
   /* Counters behind the tickets, if there is room, as far apart as there is: 8 of them 2 KiB apart
@@ -160,8 +162,7 @@ struct ColumnsCut : BriefCut {
         row.joint ? joint_ends() : (0.5 + bytes / (together > 1 ? 80 : 40)) * whole_steps();
     for (Size h = high; h > 1; h /= 2) ends += 0.25;
     const Size slots = (Size)multiprocessors * row.columns_blocks;
-    Size cells = wide * (16 / row.bytes);
-    if (row.joint) cells /= groups;
+    const Size cells = wide * (16 / row.bytes) / groups;
     const double states = (double)cells / AXES_THREADS; /* a thread's */
     const double adding = row.joint_steps * (double)cells;
     const double alone_pace = row.joint ? 1 : pace_of(tiles, slots);

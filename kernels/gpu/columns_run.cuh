@@ -79,19 +79,20 @@ struct ColumnsPlace {
     base = a.data + offset_of(a.shape, a.strides, a.kept - 1, batch);
     full = a.full;
     phases = 1, phase = shift = has_last = 0;
-    if (a.phases) set_phase(a, bytes);
+    if (a.phases) set_phase(a, V, bytes);
     drawn = here + all <= a.length ? a.drawn : INT64_MAX;
     queue = (uint32_t *)a.scratch + a.queue + group * (AXES_THREADS / GPR_WARP) * a.queue_apart;
   }
   /* Of the last row, what lies behind its end may not be read; what lies before the first one's in
    * its packet may: allocations begin at multiples of 256 bytes. */
-  __device__ __forceinline__ void set_phase(const gpr_axes_args &a, int bytes) {
+  __device__ __forceinline__ void set_phase(const gpr_axes_args &a, int V, int bytes) {
     phases = a.phases;
     phase = (int)part % phases;
     base += phase * a.strides[a.kept];
     shift = (int)((uintptr_t)base % 16) / bytes;
     full = quotient_of(a.count - phase + phases - 1, phases);
-    has_last = phase == (int)((a.count - 1) % phases) && here + columns == a.length;
+    has_last = phase == (int)((a.count - 1) % phases) &&
+               here - shift + (shift + columns + V - 1) / V * V > a.length;
     full -= has_last;
   }
   __device__ __forceinline__ void leave_queue(const gpr_axes_args &a) const {
@@ -119,17 +120,28 @@ template <class CELLS> struct ColumnsOf {
   int left;             /* elements of this thread's packet that exist */
 
   __device__ __forceinline__ const T *row(int64_t r) const { return (const T *)(base + r * bytes); }
-  __device__ __forceinline__ void load(int64_t r, T *x) const {
-    if (left == V) {
-      Packet<T> v;
+  /* Whether whole packets of rows first to last end before the array does. */
+  __device__ __forceinline__ bool is_inside(const char *high, int64_t first, int64_t last) const {
+    return (const char *)row(bytes < 0 ? first : last) + 16 <= high;
+  }
+  __device__ __forceinline__ void load(int64_t r, Packet<T> &v) const {
+    if (left == V)
       v.words = load_once(row(r));
+    else
+      load_part(row(r), v);
+  }
+  /* What is left of it by as few loads as can be; the rest is zero. */
+  __device__ __forceinline__ void load_part(const T *from, Packet<T> &v) const {
+    constexpr int each = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
+    v.words = make_uint4(0, 0, 0, 0);
 #pragma unroll
-      for (int e = 0; e < V; e++) x[e] = v.element[e];
-    } else {
+    for (int e = 0; e < V; e += each)
+      if (each > 1 && e + each <= left)
+        memcpy(&v.element[e], __builtin_assume_aligned(from + e, 4), 4);
+      else
 #pragma unroll
-      for (int e = 0; e < V; e++)
-        if (e < left) x[e] = row(r)[e];
-    }
+        for (int i = e; i < e + each; i++)
+          if (i < left) v.element[i] = from[i];
   }
   /* U rows from r on; what was drawn for the next ones is then there too. */
   __device__ __forceinline__ void batch(CELLS &cells, int64_t r, int64_t step,
@@ -150,40 +162,32 @@ template <class CELLS> struct ColumnsOf {
       cells.template add<U>(x, index + r, step);
     }
   }
-  /* Rows r, r + step, … below stop, of each a whole packet that is taken by words. */
-  __device__ __forceinline__ void some_whole(CELLS &cells, int64_t r, int64_t step,
-                                             int64_t stop) const {
-    enum { TOGETHER = 4 };
-#pragma unroll 1
-    for (; r < stop; r += TOGETHER * step) {
-      Packet<T> v[TOGETHER];
-#pragma unroll
-      for (int u = 0; u < TOGETHER; u++)
-        if (r + u * step < stop) v[u].words = load_once(row(r + u * step));
-      cells.make_room(TOGETHER);
-#pragma unroll
-      for (int u = 0; u < TOGETHER; u++)
-        if (r + u * step < stop) cells.one(v[u]);
-    }
-  }
-  /* The same, in any case. */
+  /* Rows r, r + step, … below stop. By words what is not left is taken too: nobody asks for it. */
   __device__ __forceinline__ void some(CELLS &cells, int64_t r, int64_t step, int64_t stop) const {
-    if constexpr (CELLS::by_words)
-      if (left == V) return some_whole(cells, r, step, stop);
+    constexpr int FEW = 4;
 #pragma unroll 1
     for (; r < stop; r += FEW * step) {
-      T x[FEW * V];
-      uint64_t valid = 0;
+      Packet<T> v[FEW];
 #pragma unroll
       for (int u = 0; u < FEW; u++)
-        if (r + u * step < stop) {
-          load(r + u * step, x + u * V);
-          valid |= ((1ull << left) - 1) << (u * V);
-        }
-      cells.template some<FEW>(x, valid, index + r, step);
+        if (r + u * step < stop) load(r + u * step, v[u]);
+      if constexpr (CELLS::by_words) {
+        cells.make_room(FEW);
+#pragma unroll
+        for (int u = 0; u < FEW; u++)
+          if (r + u * step < stop) cells.one(v[u]);
+      } else {
+        T x[FEW * V];
+        uint64_t valid = 0;
+#pragma unroll
+        for (int u = 0; u < FEW; u++)
+          if (r + u * step < stop) valid |= ((1ull << left) - 1) << (u * V);
+#pragma unroll
+        for (int i = 0; i < FEW * V; i++) x[i] = v[i / V].element[i % V];
+        cells.template some<FEW>(x, valid, index + r, step);
+      }
     }
   }
-  static constexpr int FEW = CELLS::by_words ? 1 : 4;
   /* A range of a run: rows r, r + step, … below stop. */
   __device__ __forceinline__ void fold(CELLS &cells, int64_t r, int64_t step, int64_t stop) const {
     if (left == V)
@@ -244,22 +248,27 @@ __device__ __noinline__ void fold_run_apart(const ColumnsOf<CELLS> in, const Col
                                             typename CELLS::F::State *states, int *gone) {
   fold_run(in, turns, states, gone);
 }
-/* Rows [start, stop) of several runs, one after the other. */
+/* Rows [start, stop) of several runs, one after the other. Of packets that end a row the columns
+ * behind it, of which nobody asks, are read too wherever the array goes on. */
 template <class CELLS>
 __device__ __noinline__ void fold_runs(const gpr_axes_args &a, ColumnsOf<CELLS> in, int64_t start,
                                        int64_t stop, int y, int high,
                                        typename CELLS::F::State *states, int *gone) {
+  typedef ColumnsOf<CELLS> IN;
   const char *base = in.base;
+  const int left = in.left;
   const int64_t run = a.shape[a.kept + a.reduced - 1];
   CELLS cells;
   cells.keep(states);
 #pragma unroll 1
   for (int64_t begin = quotient_of(start, run) * run; in.left && begin < stop; begin += run) {
+    const int64_t first = start > begin ? start - begin : 0,
+                  end = stop - begin < run ? stop - begin : run;
     in.base = base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1,
                                quotient_of(begin, run));
     in.index = begin;
-    in.fold(cells, (start > begin ? start - begin : 0) + y, high,
-            stop - begin < run ? stop - begin : run);
+    in.left = in.is_inside(a.high, first, end - 1) ? IN::V : left;
+    in.fold(cells, first + y, high, end);
   }
   cells.done(states);
   cells.tell(gone);

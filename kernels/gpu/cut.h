@@ -18,7 +18,7 @@ struct AxesRow {
   gpr_program *tile, *any, *any_rows;
   gpr_program *convert[GPR_DTYPE_COUNT];                  /* of this dtype, where there is one */
   gpr_program *tile_rows, *convert_rows[GPR_DTYPE_COUNT]; /* the same by packets */
-  gpr_program *brief;                                     /* and of few elements */
+  gpr_program *brief, *convert_brief[GPR_DTYPE_COUNT];    /* and of few elements */
   int is_tree, is_ordered, knows_ones;                    /* outputs of one element are brief */
   int staged_skips;                                       /* NaN */
   int brief_loads, brief_blocks; /* loads: of lanes that share an output; 0: none do */
@@ -92,6 +92,10 @@ struct Cut {
     if (is_native()) return row.tile;
     return !a.swap && !a.unaligned && row.convert[a.from] ? row.convert[a.from] : row.any;
   }
+  gpr_program *brief_program() const {
+    if (is_native()) return row.brief;
+    return a.swap || a.unaligned ? nullptr : row.convert_brief[a.from];
+  }
   /* Results lie in the order of the kept dimensions. */
   bool is_numbered() const {
     Size place = 1;
@@ -123,7 +127,7 @@ struct Cut {
     out.kernel = kernel;
     out.blocks = blocks;
     out.threads = AXES_THREADS;
-    out.leaves_zero = 1;
+    out.tickets = AXES_POOL;
     out.scratch = partials || row.pool ? AXES_POOL + row.pool + partials * row.state : 0;
     return true;
   }

@@ -143,6 +143,11 @@ template <class T> __device__ __forceinline__ void round_terms(const Pair &p, T 
 template <class T> __device__ __forceinline__ void round_terms(const Triple &p, T *out) {
   if (p.tail == 0) return round_pair(p.hi, p.lo, out);
   const double s = p.hi + p.lo, low = rounding_error(p.hi, p.lo, s);
+  if constexpr (Same<T, double>::value) { /* both ends of what is left round the same */
+    const double left = low + p.tail, off = fabs(left) * 0x1p-51;
+    *out = s + (left - off);
+    if (*out == s + (left + off)) return;
+  }
   const double t = low + p.tail, last = rounding_error(low, p.tail, t);
   const double first = s + t, left = rounding_error(s, t, first);
   const double rest = left + last;

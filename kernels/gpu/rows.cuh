@@ -168,6 +168,7 @@ __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *bas
     const int64_t run = a.runs > 1 ? quotient_of(t, tiles) : 0, first = (t - run * tiles) * tile;
     const char *data = base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1, run);
     const Packets<T> in(data, a.length);
+    in.prefetch(first + parts * tile + lane_of() * RowsShape<F>::loads);
     fold_tile<F>(in, first, run * a.length, may_read_whole(a, in), lane);
   }
 }

@@ -135,7 +135,7 @@ struct AxesCut : ColumnsCut {
     a.mix = (uint64_t)up(pieces << 32, blocks);
     set_extent();
     take(row.segments, blocks, 0);
-    out.leaves_zero = 0;
+    out.tickets = 0;
     out.scratch = (size_t)up(pieces, 4) * 16 + (size_t)pieces * row.state;
     return true;
   }

@@ -42,8 +42,9 @@ GPR_PROGRAM_KIND(TreeRows, "gpu/axes_kernels.cuh", nullptr, "trees_by_warps<F, F
 GPR_PROGRAM_KIND(TreesStaged, "gpu/axes_kernels.cuh", nullptr, "trees_staged<F>");
 GPR_PROGRAM_KIND(TreesOfFew, "gpu/axes_kernels.cuh", nullptr, "trees_of_few<F>");
 GPR_PROGRAM_KIND(TreeRowsAny, "gpu/axes_kernels.cuh", nullptr, "trees_by_warps<F, AnyDtype>");
-constexpr char tile_run[] = "tile<F, TileRun<F, ", row_run[] = "tile<F, RowRun<F, ";
-template <const char *RUN, class FROM> struct TileConvert {
+constexpr char tile_run[] = "tile<F, TileRun<F, ", row_run[] = "tile<F, RowRun<F, ",
+               brief_run[] = "brief<F, ";
+template <const char *RUN, class FROM> struct Converting {
   static constexpr const char *header = "gpu/axes_kernels.cuh", *defines = nullptr;
   struct Text {
     char text[sizeof TypeName<Convert<FROM>>::name.text + 32];
@@ -51,9 +52,11 @@ template <const char *RUN, class FROM> struct TileConvert {
   static constexpr Text make() {
     Text made{};
     int at = 0;
-    const char *const parts[] = {RUN, TypeName<Convert<FROM>>::name.text, ">>"};
+    const char *const parts[] = {RUN, TypeName<Convert<FROM>>::name.text};
     for (const char *part : parts)
       while (*part) made.text[at++] = *part++;
+    for (const char *open = RUN; *open; open++)
+      if (*open == '<') made.text[at++] = '>';
     return made;
   }
   static constexpr Text name = make();
@@ -154,7 +157,7 @@ template <> struct Converts<PairSum<double>, int32_t> { static constexpr bool va
 template <> struct Converts<PairSum<double>, boolean> { static constexpr bool value = true; };
 template <class F, const char *RUN, class FROM> constexpr gpr_program *convert_program() {
   if constexpr (Converts<F, FROM>::value)
-    return &Program<F, code::TileConvert<RUN, FROM>>::it;
+    return &Program<F, code::Converting<RUN, FROM>>::it;
   else
     return nullptr;
 }
@@ -231,9 +234,10 @@ template <class F> struct AxesKernels {
     row.any = &Program<F, code::TileAny>::it;
     row.tile_rows = &Program<F, code::TileRows>::it;
     row.brief = program_if<F, code::Brief, (BriefMost<F>::value > 0 && Variants<F>::brief)>();
-#define GPR_X(id, name, kind, bytes, type)                            \
-  row.convert[GPR_##id] = convert_program<F, code::tile_run, type>(); \
-  row.convert_rows[GPR_##id] = convert_program<F, code::row_run, type>();
+#define GPR_X(id, name, kind, bytes, type)                                \
+  row.convert[GPR_##id] = convert_program<F, code::tile_run, type>();     \
+  row.convert_rows[GPR_##id] = convert_program<F, code::row_run, type>(); \
+  row.convert_brief[GPR_##id] = convert_program<F, code::brief_run, type>();
     GPR_DTYPES(GPR_X)
 #undef GPR_X
     row.bytes = (int)sizeof(typename F::Element);

@@ -2,7 +2,7 @@
 #ifndef GPR_TILE_RUN_CUH
 #define GPR_TILE_RUN_CUH
 
-#include "few.cuh"
+#include "again.cuh"
 #include "tile_cells.cuh"
 
 GPR_OPEN
@@ -201,11 +201,17 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
 };
 
 /* All of output k, into a state in memory. */
-template <class F> __device__ __noinline__ void fold_again(const gpr_axes_args *a, int64_t k) {
+template <class F, class LOAD = typename F::Element>
+__device__ __noinline__ void fold_again(const gpr_axes_args *a, int64_t k) {
   enum { LOADS = 4 };
   const KeptPlace place = kept_place(*a, k);
+  if (Same<LOAD, typename F::Element>::value && a->reduced == 1 && !a->starts &&
+      told_by_pairs<F>(*a, place.out,
+                       {a->data + place.data, a->where ? a->where + place.where : nullptr,
+                        a->strides[a->kept], a->where_strides[a->kept], a->count}))
+    return;
   typename F::State s;
-  TileRun<F, typename F::Element, LOADS> run(*a);
+  TileRun<F, LOAD, LOADS> run(*a);
   run.data = a->data + place.data;
   run.where = a->where + place.where;
   run.index = 0;

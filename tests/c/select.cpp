@@ -2,6 +2,8 @@
  * often what was to be seen came. */
 #include "../../kernels/gpu/table.cpp"
 
+gpr_dim3 blockIdx; /* of the block that is asked */
+
 extern "C" const gpr_ladder_table gpr_ladder_table_cuda = {};
 extern "C" const gpr_shuffle_table gpr_shuffle_table_cuda = {};
 extern "C" const gpr_segment_table gpr_segment_table_cuda = {};
@@ -66,10 +68,25 @@ static int broken_columns(const gpr::AxesRow &row, const gpr_axes_args &a,
   if (launch.blocks != groups * a.split || a.team * a.rows > gpr::AXES_THREADS) return 11;
   if (used > gpr::AXES_TICKETS) return 12;
   if (a.queue && (a.queue < used || a.queue + counters > gpr::AXES_TICKETS)) return 13;
-  const size_t states = (size_t)(launch.blocks * columns) * row.state;
-  const size_t words = (size_t)(groups * (a.groups > 1 ? width : columns)) * (row.joint + a.skip);
-  const size_t left = row.joint ? words * sizeof(uint64_t) : states + row.pool;
-  return launch.scratch < gpr::AXES_POOL + left ? 14 : 0;
+  const int64_t left = a.groups > 1 ? width : columns, last = left + row.columns_together - 1;
+  const size_t states = (size_t)(launch.blocks * (last - last % row.columns_together)) * row.state;
+  const size_t words = (size_t)(groups * left) * (row.joint + a.skip) * sizeof(uint64_t);
+  if (!row.joint && a.split == 1) return 0;
+  return launch.scratch < gpr::AXES_POOL + (row.joint ? words : states + row.pool) ? 14 : 0;
+}
+/* What the packets reach that blocks of columns read whole: not behind the last of their batch. */
+static int read_too_far(const gpr::AxesRow &row, const gpr_axes_args &a,
+                        const gpr_axes_launch &launch, int64_t block) {
+  const int v = 16 / row.bytes;
+  const int64_t width = a.shape[a.kept - 1], stride = a.strides[a.kept];
+  blockIdx.x = (unsigned)block;
+  gpr::ColumnsPlace at;
+  at.set(a, v, row.bytes);
+  const char *first = a.data + gpr::offset_of(a.shape, a.strides, a.kept - 1, at.batch);
+  const char *end = first + (a.count - 1) * stride + width * row.bytes;
+  const int64_t packets = (at.shift + at.columns + v - 1) / v;
+  const char *row_end = at.base + (at.here - at.shift + packets * v) * row.bytes;
+  return at.full > 0 && row_end + (at.full - 1) * stride * at.phases > end;
 }
 /* What breaks a rule, or 0. */
 static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_launch &launch) {
@@ -89,6 +106,8 @@ static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axe
   if (are_rows && a.tiles * gpr::GPR_WARP * row.rows_loads < packets_of_run(a)) return 7;
   if (are_rows && a.skip != (launch.kernel == row.rows_counted)) return 8;
   if (are_columns && a.skip != (launch.kernel == row.columns_counted)) return 10;
+  for (int64_t block = launch.blocks; are_columns && a.phases && block-- > launch.blocks - 99;)
+    if (block >= 0 && read_too_far(row, a, launch, block)) return 15;
   if (are_columns && (a.split > 1 || a.groups > 1)) return broken_columns(row, a, launch);
   return 0;
 }
