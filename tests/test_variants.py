@@ -143,6 +143,45 @@ def test_columns_whose_rows_begin_at_any_place_of_a_packet(op):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
+@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:Degrees of freedom")
+@pytest.mark.parametrize("op", [op for op in OPS if op != "prod"])
+def test_batches_of_narrow_columns(op):
+    """From any place of a packet on, with any number of rows."""
+    rng, taken = generator("batches", op), 0
+    for _ in range(60):
+        dtype = numpy_dtype(str(rng.choice([name for name in OPS[op] if name != "bfloat16"])))
+        width, n = int(rng.integers(2, 64 // dtype.itemsize + 2)), int(rng.integers(1, 90))
+        batches, skip = int(2 ** rng.uniform(0, 18)) // (width * n) + 1, int(rng.integers(0, 3))
+        a = draw(rng, dtype, skip + batches * n * width)
+        a = a[skip:].reshape(batches, n, width)
+        result = reduced(op, on_device(a), 1, np._NoValue, "auto", "rows_shared")
+        if result is not None:
+            taken += 1
+            want = reduced(op, a, 1, np._NoValue, "cpu")
+            assert_bits(fetched(result), want, f"{op} {dtype} {a.shape} from {skip}")
+    assert taken > 20, f"{taken} arrays came to it"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "float16"])
+def test_rows_of_a_warp_that_end_together(dtype):
+    """More than a device has warps for, some of which hold what pairs cannot."""
+    rng = generator("ends", dtype)
+    a = draw(rng, numpy_dtype(dtype), 9001 * 1031).reshape(9001, 1031)
+    a[rng.integers(0, 9001, 50), rng.integers(0, 1031, 50)] = rng.choice(
+        [np.nan, np.inf, -np.inf], 50
+    )
+    with np.errstate(over="ignore"):
+        a[1::5] *= 2.0 ** rng.integers(-60, 60, 1031)
+    a[::7] = rng.integers(-9, 9, 1031)
+    for op in ("sum", "mean"):
+        result = reduced(op, on_device(a), 1, np._NoValue, "auto", "rows")
+        assert_bits(fetched(result), reduced(op, a, 1, np._NoValue, "cpu"), op)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
 @pytest.mark.parametrize(("dtype", "width"), [("bool", 4096), ("int8", 1000), ("bool", 250)])
 def test_columns_of_more_bytes_than_a_word_counts(dtype, width):
     """A thread has more than 255 of each of its columns. The rows begin with a packet, or at two

@@ -199,14 +199,6 @@ template <class Stored> struct FewReals<double, Stored> {
   Triple sum;
   bool lost = false, nan = false;
   __device__ __forceinline__ FewReals() { clear(sum); }
-  /* The first two are a pair as they are. */
-  __device__ __forceinline__ void begin(double x, int at) {
-    nan |= x != x;
-    const double t = at ? sum.hi + x : x;
-    sum.lo = at ? rounding_error(sum.hi, x, t) : -0.0;
-    sum.hi = t;
-    lost |= sum.lo != sum.lo;
-  }
   __device__ __forceinline__ void add(double x) {
     nan |= x != x;
     add_to_all(sum, x, lost);
@@ -236,10 +228,6 @@ template <class T, template <class, class> class Reals> struct FewSums {
   typedef typename RealOf<T>::type Stored;
   typedef typename RealSum<typename F::Real>::Sum Sum;
   Reals<typename F::Real, Stored> part[F::parts];
-  __device__ __forceinline__ void begin(T x, int at) {
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) part[p].begin(F::real(x, p), at);
-  }
   __device__ __forceinline__ void add(T x, int64_t) {
 #pragma unroll
     for (int p = 0; p < F::parts; p++) part[p].add(F::real(x, p));
@@ -337,11 +325,6 @@ template <class T> struct One<PairSum<T>> {
   __device__ __forceinline__ void show(const gpr_axes_args &, int64_t n, Value &value) const {
     value = {only, (uint64_t)n, true, false};
   }
-};
-/* Whether the first two are taken by begin(). */
-template <class Few> struct BeginsWithTwo { static constexpr bool value = false; };
-template <class T> struct BeginsWithTwo<Few<PairSum<T>>> {
-  static constexpr bool value = Same<typename PairSum<T>::Real, double>::value;
 };
 template <> struct Two<PairSum<double>> : FewSums<double, TwoReals> {};
 template <> struct Two<PairSum<complex<double>>> : FewSums<complex<double>, TwoReals> {};

@@ -173,7 +173,7 @@ template <class T> struct StagedRow<PairMoments<T>> {
     }
   };
   struct EachOfElements {
-    const T *element;
+    StagedElements<T> element;
     int count, id, team;
     template <class Fn> __device__ __forceinline__ void operator()(Fn f) const {
 #pragma unroll 1
@@ -184,8 +184,8 @@ template <class T> struct StagedRow<PairMoments<T>> {
                                               State &s) {
     fold(s, EachOfPackets{packet, count, id, team});
   }
-  static __device__ __forceinline__ void fold(const T *element, int count, int id, int team,
-                                              State &s) {
+  static __device__ __forceinline__ void fold(StagedElements<T> element, int count, int id,
+                                              int team, State &s) {
     fold(s, EachOfElements{element, count, id, team});
   }
 };
@@ -204,8 +204,8 @@ template <class T> struct StagedRow<IntegerMoments<T>> {
     }
     lane.result(s);
   }
-  static __device__ __forceinline__ void fold(const T *element, int count, int id, int team,
-                                              State &s) {
+  static __device__ __forceinline__ void fold(StagedElements<T> element, int count, int id,
+                                              int team, State &s) {
     RowLane<F> lane;
     for (int i = id; i < count; i += team) lane.one(element[i], 0);
     lane.result(s);

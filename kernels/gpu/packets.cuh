@@ -89,10 +89,6 @@ template <class T> struct Packets {
     return p * count >= first && (p + n) * count <= stop;
   }
   __device__ uint4 load(int64_t p) const { return load_once(data + p * count); }
-  /* Packets p to p + 8 on their way to the second cache. */
-  __device__ void prefetch(int64_t p) const {
-    if (p < packets()) asm volatile("prefetch.global.L2 [%0];" ::"l"(data + p * count));
-  }
   template <class Each> __device__ void each(int64_t p, Each each) const {
     for (int j = 0; j < count; j++) {
       const int64_t i = p * count + j;

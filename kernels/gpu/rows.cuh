@@ -4,6 +4,7 @@
 
 #include "missing.cuh"
 #include "counted.cuh"
+#include "row_ends.cuh"
 
 GPR_OPEN
 
@@ -168,38 +169,78 @@ __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *bas
     const int64_t run = a.runs > 1 ? quotient_of(t, tiles) : 0, first = (t - run * tiles) * tile;
     const char *data = base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1, run);
     const Packets<T> in(data, a.length);
-    in.prefetch(first + parts * tile + lane_of() * RowsShape<F>::loads);
     fold_tile<F>(in, first, run * a.length, may_read_whole(a, in), lane);
   }
 }
 
+/* What a block's threads come together by. */
+template <class F> struct RowsRoom {
+  enum { ENDS = sizeof(RowEnds<F>) * (AXES_THREADS / GPR_WARP) };
+  union {
+    uint4 aligned;
+    char slots[sizeof(Slots<F>)], ends[ENDS];
+  };
+  __device__ RowsRoom() {}
+};
+
+/* The outputs of a warp, or of a block its part of one. */
+template <class F> struct RowsPlace {
+  enum { WARPS = AXES_THREADS / GPR_WARP, MOST = RowEnds<F>::rows };
+  bool alone; /* a warp is */
+  int rows;
+  int64_t first, part, parts; /* parts of warps */
+  __device__ __forceinline__ explicit RowsPlace(const gpr_axes_args &a)
+      : alone(a.team == GPR_WARP), rows(1), part(0), parts(1) {
+    if (alone) {
+      const int64_t w = (int64_t)blockIdx.x * WARPS + warp_of();
+      const bool several = blockIdx.x < a.full;
+      first = several ? w * MOST : w + a.full * WARPS * (MOST - 1);
+      rows = several ? MOST : first < a.outputs ? 1 : 0;
+    } else {
+      first = quotient_of(blockIdx.x, a.split);
+      part = (blockIdx.x - first * a.split) * WARPS + warp_of();
+      parts = a.split * WARPS;
+    }
+  }
+};
+
+/* By warps the first a.full blocks have several outputs each, so that those end together; the last
+ * ones have one, so that all end at the same time. */
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
     rows(const __grid_constant__ gpr_axes_args a) {
-  typedef typename F::State State;
-  __shared__ Slots<F> slots;
-  constexpr int warps = AXES_THREADS / GPR_WARP;
-  const int64_t outputs = a.outputs, split = a.split;
-  State s; /* once: local memory is not shared by what is not alive together */
-  /* A warp to each output, which is not split, or blocks. */
-  const auto alone = [&] { return a.team == GPR_WARP; };
-  for (int64_t b = alone() ? (int64_t)blockIdx.x * warps + warp_of() : blockIdx.x;
-       b < outputs * split; b += alone() ? (int64_t)gridDim.x * warps : gridDim.x) {
-    const int64_t o = quotient_of(b, split), part = b - o * split;
+  __shared__ RowsRoom<F> room;
+  typename F::State s; /* once: local memory is not shared by what is not alive together */
+  const RowsPlace<F> at(a);
+  const auto finish = [&](int r, typename F::State &s) {
+    FinishRow<F>::finish(a, at.first + r, s);
+  };
+  RowEnds<F> &ends = ((RowEnds<F> *)room.ends)[warp_of()];
+  uint32_t together = 0; /* rows, by bits */
+#pragma unroll 1
+  for (int r = 0; r < at.rows; r++) {
     RowLane<F> lane;
     lane.keep(&s);
-    fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o),
-                alone() ? 0 : part * warps + warp_of(), alone() ? 1 : split * warps, lane);
+    fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, at.first + r), at.part, at.parts,
+                lane);
     lane.result(s);
+    if constexpr (RowEnds<F>::rows > 1)
+      if (at.rows > 1 && ends.put(r, s)) {
+        together |= 1u << r;
+        continue;
+      }
     bool writes = lane_of() == 0;
-    if (alone())
+    if (at.alone)
       Move<F>::merge_lanes(s, GPR_WARP);
     else
-      writes = merge_parts<F>(s, partials_of<F>(a) + o * split, part, split,
-                              (uint32_t *)a.scratch + o, slots) &&
-               threadIdx.x == 0;
-    if (writes) FinishRow<F>::finish(a, o, s);
+      writes =
+          merge_parts<F>(s, partials_of<F>(a) + at.first * a.split, at.part / RowsPlace<F>::WARPS,
+                         a.split, (uint32_t *)a.scratch + at.first, (Slots<F> &)room.slots) &&
+          threadIdx.x == 0;
+    if (writes) finish(r, s);
   }
+  if constexpr (RowEnds<F>::rows > 1)
+    if (together) ends.come_together(together, s, finish);
 }
 
 GPR_CLOSE

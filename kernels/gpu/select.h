@@ -26,7 +26,7 @@ struct AxesCut : ColumnsCut {
    * brief's time on an H200. */
   bool shallow() {
     if (!a.kept || a.reduced != 1 || a.count > FEW_MOST || a.strides[a.kept - 1] != row.bytes ||
-        are_brief_ones())
+        are_brief_ones() || prefers_staged())
       return false;
     const Size width = a.shape[a.kept - 1], strip = row.strip_bytes / row.bytes;
     a.tiles = a.outputs / width * up(width, strip);
@@ -64,40 +64,59 @@ struct AxesCut : ColumnsCut {
     return take(row.packed, up(a.outputs * bytes / 16 + 1, AXES_THREADS * SHALLOW_LOADS), 0);
   }
 
-  /* Rows one behind the other, or of whole packets. Few of them, which leave threads idle, have
-   * more lanes each: of 162 float16 the variance took 7.1 µs on an H200, and takes 5.3. */
+  /* Columns side by side of which a row has less than a sector of 32 bytes, or two: a thread's
+   * loads would be of one each. */
+  enum { NARROW_ROW = 64, NARROW_BYTES = 4 << 20 };
+  bool are_narrow() const {
+    if (a.kept != 2 || a.reduced != 1 || a.strides[1] != row.bytes) return false;
+    const Size bytes = a.shape[1] * row.bytes;
+    return bytes < NARROW_ROW && reduced_stride() == bytes && a.strides[0] == a.count * bytes;
+  }
+  bool prefers_staged() const {
+    return !wanted && row.staged && are_narrow() && !a.where && (!a.skip || row.staged_skips) &&
+           a.count * row.bytes <= row.staged_most &&
+           a.outputs * a.count * row.bytes >= (Size)NARROW_BYTES;
+  }
+
+  /* Rows one behind the other, or of whole packets, or batches of narrow columns. Few of them,
+   * which leave threads idle, have more lanes each: of 162 float16 the variance took 7.1 µs on an
+   * H200, and takes 5.3. */
   enum { LANE_BYTES = 16 };
   bool staged() {
-    const Size bytes = a.count * row.bytes;
+    const Size bytes = a.count * row.bytes; /* of an output */
+    const bool narrow = prefers_staged() || (wanted && are_narrow());
     if (!row.staged || bytes > row.staged_most || are_brief_ones() ||
-        !(are_packets() || (are_side_by_side() && (bytes % 16 || begin_with_packet()))))
+        !(narrow || are_packets() || (are_side_by_side() && (bytes % 16 || begin_with_packet()))))
       return false;
-    a.length = a.count;
+    a.neighbours = narrow ? (int)a.shape[1] : 1;
+    a.length = a.count * a.neighbours;
     a.team = 1;
-    Size whole = 16; /* rows that end where a packet does: a tile has a multiple of them */
-    while (whole > 1 && whole / 2 * bytes % 16 == 0) whole /= 2;
+    const Size batch = bytes * a.neighbours, batches = a.outputs / a.neighbours;
+    Size whole = 16; /* batches that end where a packet does: a tile has a multiple of them */
+    while (whole > 1 && whole / 2 * batch % 16 == 0) whole /= 2;
     while (a.team * STAGED_BYTES < bytes) a.team *= 2;
     while (a.team < GPR_WARP && 2 * a.team * LANE_BYTES <= bytes &&
            2 * a.team * a.outputs <= (Size)multiprocessors * AXES_THREADS)
       a.team *= 2;
     const int packets = (int)(bytes / 16);
-    a.pitch = 0;
-    if (bytes % 16 == 0) {
+    if (bytes % 16 == 0 && !narrow) {
       a.pitch = packets;
       if (a.team < 8)
         while (a.pitch % (2 * a.team) != a.team) a.pitch++;
     }
-    const Size teams = AXES_THREADS / a.team, multiple = teams > whole ? teams : whole;
-    const Size fit = a.pitch ? row.staged_packets / a.pitch : (row.staged_packets - 1) * 16 / bytes;
+    /* So many are a round of all threads. */
+    const Size teams = AXES_THREADS / a.team / a.neighbours / whole * whole;
+    const Size multiple = teams > whole ? teams : whole;
+    const Size fit = a.pitch ? row.staged_packets / a.pitch : (row.staged_packets - 1) * 16 / batch;
     a.rows =
         (int)(fit / whole * whole < multiple ? fit / whole * whole : fit / multiple * multiple);
     if (!a.rows) return false;
     /* As many for each block: tiles of 3328 of 1841248 rows are 5 % more than blocks. */
     const Size slots = (Size)multiprocessors * row.staged_blocks;
-    const Size waves = up(up(a.outputs, a.rows), slots);
-    const Size fair = up(up(a.outputs, waves * slots), multiple);
+    const Size waves = up(up(batches, a.rows), slots);
+    const Size fair = up(up(batches, waves * slots), multiple);
     if (a.rows > fair * multiple) a.rows = (int)(fair * multiple);
-    a.tiles = up(a.outputs, a.rows);
+    a.tiles = up(batches, a.rows);
     return take(row.staged, a.tiles, 0);
   }
 
@@ -116,7 +135,12 @@ struct AxesCut : ColumnsCut {
     a.split = 1;
     a.team = lanes_of_row(slots, up(a.count * row.bytes, 16), row.rows_loads, GPR_WARP);
     if (a.team == GPR_WARP && bytes < row.warp_rows_bytes && !wanted) return false;
-    if (a.team == GPR_WARP) return take(program, up(a.outputs, AXES_THREADS / GPR_WARP), 0);
+    if (a.team == GPR_WARP) {
+      const Size warps = AXES_THREADS / GPR_WARP, single = slots * warps; /* at the end */
+      const Size several = a.skip ? 1 : row.rows_together;
+      if (several > 1 && a.outputs > single) a.full = (a.outputs - single) / (warps * several);
+      return take(program, a.full + up(a.outputs - a.full * warps * several, warps), 0);
+    }
     const Size steps = up(a.runs * a.tiles, AXES_THREADS / GPR_WARP);
     if (a.outputs <= AXES_TICKETS) a.split = best_split(a.outputs, slots, steps, 2).blocks;
     return take(program, a.outputs * a.split, (size_t)(a.outputs * a.split));
@@ -271,7 +295,7 @@ struct AxesCut : ColumnsCut {
       case GPR_VARIANT_SHALLOW: return row.shallow && is_along() && shallow();
       case GPR_VARIANT_STAGED:
         return is_along() && !a.where && (!a.skip || row.staged_skips) &&
-               !prefers_brief(row.staged_bytes) && staged();
+               (prefers_staged() || !prefers_brief(row.staged_bytes)) && staged();
       case GPR_VARIANT_COLUMNS:
         return is_along() && !a.where && has_columns() && columns(suits_brief());
       case GPR_VARIANT_ROWS: return is_along() && !a.where && !prefers_brief(0) && rows();

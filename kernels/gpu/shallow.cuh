@@ -143,8 +143,8 @@ __device__ __forceinline__ void fold_strips(const gpr_axes_args &a) {
 }
 
 /* U rows of it from row r on, or as many as there are. What lies outside is as it may be, and
- * nobody asks for it. FIRST: nothing was added before. */
-template <int U, bool ALL, bool FIRST = false, class F, class Few, int V>
+ * nobody asks for it. */
+template <int U, bool ALL, class F, class Few, int V>
 __device__ __forceinline__ void add_rows(const gpr_axes_args &a, const Strip<F> &strip, int r,
                                          Few (&few)[V]) {
   const int rows = (int)a.count - r;
@@ -154,14 +154,8 @@ __device__ __forceinline__ void add_rows(const gpr_axes_args &a, const Strip<F> 
   for (int u = 0; u < U; u++, from += a.strides[a.kept])
     v[u].load(from, ALL || u < rows ? strip.left : 0);
 #pragma unroll
-  for (int i = 0; i < U * V; i++) {
-    if (!ALL && i / V >= rows) continue;
-    const auto x = v[i / V].element[i % V];
-    if constexpr (FIRST)
-      i < 2 * V ? few[i % V].begin(x, i / V) : few[i % V].add(x, i / V);
-    else
-      few[i % V].add(x, r + i / V);
-  }
+  for (int i = 0; i < U * V; i++)
+    if (ALL || i / V < rows) few[i % V].add(v[i / V].element[i % V], r + i / V);
 }
 template <class F, class Few> __device__ __forceinline__ void fold_strip(const gpr_axes_args &a) {
   typedef StripShape<typename F::Element> Shape;
@@ -169,12 +163,6 @@ template <class F, class Few> __device__ __forceinline__ void fold_strip(const g
   if (!strip.left) return;
   Few few[Shape::count];
   int r = 0;
-  if constexpr (BeginsWithTwo<Few>::value) {
-    if (a.count >= Shape::loads)
-      add_rows<Shape::loads, true, true>(a, strip, 0, few), r = Shape::loads;
-    else
-      add_rows<Shape::last, false, true>(a, strip, 0, few), r = Shape::last;
-  }
 #pragma unroll 1
   for (; r + Shape::loads <= (int)a.count; r += Shape::loads)
     add_rows<Shape::loads, true>(a, strip, r, few);

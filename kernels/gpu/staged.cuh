@@ -1,5 +1,6 @@
-/* Short rows of the fast axis, one behind the other or, of whole packets, wherever each begins: a
- * block copies many of them into shared memory and gives each a few neighbouring threads. */
+/* Short rows of the fast axis, one behind the other or, of whole packets, wherever each begins, and
+ * narrow columns of a few rows, one batch of them behind the other: a block copies many of them
+ * into shared memory and gives each output a few neighbouring threads. */
 #ifndef GPR_STAGED_CUH
 #define GPR_STAGED_CUH
 
@@ -33,6 +34,13 @@ __device__ __forceinline__ void copies_done() {
   __syncthreads();
 }
 
+/* An output's, so many from each other. */
+template <class T> struct StagedElements {
+  const T *first;
+  int apart;
+  __device__ __forceinline__ T operator[](int i) const { return first[i * apart]; }
+};
+
 /* Elements id, id + team, … of a staged row, or packets of them, in the order of their index: at
  * most FEW_MOST, in STAGED_BYTES. */
 template <class F> struct StagedRow {
@@ -55,7 +63,7 @@ template <class F> struct StagedRow {
     return gone;
   }
   template <bool SKIP, class X>
-  static __device__ __forceinline__ int fold(X &few, const T *element, int count, int id,
+  static __device__ __forceinline__ int fold(X &few, StagedElements<T> element, int count, int id,
                                              int team) {
     int gone = 0;
     for (int i = id; i < count; i += team) gone += !add<SKIP>(few, element[i], i);
@@ -73,8 +81,8 @@ template <class F> struct StagedRow {
       for (int j = 0; j < V; j++)
         SlowFew<F>::add(s, ((const T *)(packet + p))[j], (int64_t)p * V + j);
   }
-  static __device__ __noinline__ void fold_slowly(State &s, const T *element, int count, int id,
-                                                  int team) {
+  static __device__ __noinline__ void fold_slowly(State &s, StagedElements<T> element, int count,
+                                                  int id, int team) {
     SlowFew<F>::open(s);
     for (int i = id; i < count; i += team) SlowFew<F>::add(s, element[i], i);
   }
@@ -84,8 +92,8 @@ template <class F> struct StagedRow {
     fold<false>(few, packet, count, id, team);
     if (!few.done(s)) fold_slowly(s, packet, count, id, team);
   }
-  static __device__ __forceinline__ void fold(const T *element, int count, int id, int team,
-                                              State &s) {
+  static __device__ __forceinline__ void fold(StagedElements<T> element, int count, int id,
+                                              int team, State &s) {
     Few<F> few;
     fold<false>(few, element, count, id, team);
     if (!few.done(s)) fold_slowly(s, element, count, id, team);
@@ -93,7 +101,8 @@ template <class F> struct StagedRow {
   /* A row finished without states in memory; lanes that share rows say the same. */
   template <bool SKIP>
   static __device__ __forceinline__ bool quick(const gpr_axes_args &a, int64_t o,
-                                               const uint4 *packet, const T *element, bool here) {
+                                               const uint4 *packet, StagedElements<T> element,
+                                               bool here) {
     Few<F> few;
     if (finished<SKIP>(few, a, o, packet, element, here)) return true;
     if constexpr (HasWide<F>::value) {
@@ -104,9 +113,9 @@ template <class F> struct StagedRow {
   }
   template <bool SKIP, class X>
   static __device__ __forceinline__ bool finished(X &few, const gpr_axes_args &a, int64_t o,
-                                                  const uint4 *packet, const T *element,
+                                                  const uint4 *packet, StagedElements<T> element,
                                                   bool here) {
-    const int length = (int)a.length, team = a.team, id = threadIdx.x % team;
+    const int length = (int)a.count, team = a.team, id = threadIdx.x % team;
     int gone = a.pitch ? fold<SKIP>(few, packet, length / V, id, team)
                        : fold<SKIP>(few, element, length, id, team);
     bool writes = here && id == 0, none = false;
@@ -136,15 +145,16 @@ __device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage
   typedef typename F::State State;
   constexpr int V = Packet<T>::count;
   const int team = a.team, teams = AXES_THREADS / team, id = threadIdx.x % team;
-  const int length = (int)a.length, pitch = a.pitch; /* pitch 0: rows are no whole packets */
+  const int count = (int)a.count, width = a.neighbours; /* columns of a batch; 1: there are rows */
+  const int length = (int)a.length, pitch = a.pitch;    /* pitch 0: rows are no whole packets */
   const int row_packets = length / V;
   const int64_t apart = a.kept ? a.strides[0] : 0;              /* rows */
   const int before = (int)((uintptr_t)a.data % 16 / sizeof(T)); /* of each tile's first packet */
   for (int64_t tile = blockIdx.x; tile < a.tiles; tile += gridDim.x) {
-    const int64_t first = tile * a.rows;
-    const int here = (int)(a.outputs - first < a.rows ? a.outputs - first : a.rows);
-    const char *data = a.data + first * apart - before * (int)sizeof(T);
-    const int elements = before + here * length, packets = elements / V;
+    const int64_t batch = tile * a.rows, first = batch * width;
+    const int here = (int)least(a.outputs - first, (int64_t)a.rows * width);
+    const char *data = a.data + batch * apart - before * (int)sizeof(T);
+    const int elements = before + here * count, packets = elements / V;
     if (tile != blockIdx.x) __syncthreads();
     if (pitch && (pitch != row_packets || apart != 16 * row_packets)) {
       for (int p = threadIdx.x; p < packets; p += AXES_THREADS) {
@@ -163,7 +173,9 @@ __device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage
       if (row - (int)(threadIdx.x / team) >= here) break; /* by whole blocks: lanes merge below */
       const int mine = row < here ? row : here - 1;
       const uint4 *packet = stage + mine * pitch;
-      const T *element = (const T *)stage + before + mine * length;
+      const int above = mine / width;
+      const StagedElements<T> element = {
+          (const T *)stage + before + above * length + (mine - above * width), width};
       if constexpr (StagedRow<F>::few) {
         if (StagedRow<F>::template quick<SKIP>(a, first + row, packet, element, row < here))
           continue;
@@ -176,9 +188,9 @@ __device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage
       if (pitch)
         StagedRow<F>::fold(packet, row_packets, id, team, s);
       else
-        StagedRow<F>::fold(element, length, id, team, s);
+        StagedRow<F>::fold(element, count, id, team, s);
       if (team > 1) Move<F>::merge_lanes(s, team);
-      if (id == 0 && row < here) finish_here<F>(a, first + row, s, length);
+      if (id == 0 && row < here) finish_here<F>(a, first + row, s, count);
     }
   }
 }
