@@ -17,10 +17,10 @@ template <class T> struct RowEnds<PairSum<T>> {
   typedef PairSum<T> F;
   typedef typename F::State State;
   typedef typename RealSum<typename F::Real>::Sum Sum;
-  static constexpr int rows = 4, lanes = GPR_WARP / rows;
   struct Each {
     Sum part[F::parts];
   };
+  static constexpr int rows = sizeof(Each) <= 32 ? 4 : 2, lanes = GPR_WARP / rows;
   Each of[rows][GPR_WARP];
 
   /* What a lane has of row r; false, of all lanes, if one has more than pairs. */
