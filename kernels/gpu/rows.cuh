@@ -185,7 +185,7 @@ template <class F> struct RowsRoom {
 
 /* The outputs of a warp, or of a block its part of one. */
 template <class F> struct RowsPlace {
-  enum { WARPS = AXES_THREADS / GPR_WARP, MOST = RowEnds<F>::rows };
+  enum { WARPS = AXES_THREADS / GPR_WARP };
   bool alone; /* a warp is */
   int rows;
   int64_t first, part, parts; /* parts of warps */
@@ -194,8 +194,8 @@ template <class F> struct RowsPlace {
     if (alone) {
       const int64_t w = (int64_t)blockIdx.x * WARPS + warp_of();
       const bool several = blockIdx.x < a.full;
-      first = several ? w * MOST : w + a.full * WARPS * (MOST - 1);
-      rows = several ? MOST : first < a.outputs ? 1 : 0;
+      first = several ? w * a.rows : w + a.full * WARPS * (a.rows - 1);
+      rows = several ? a.rows : first < a.outputs ? 1 : 0;
     } else {
       first = quotient_of(blockIdx.x, a.split);
       part = (blockIdx.x - first * a.split) * WARPS + warp_of();

@@ -106,8 +106,10 @@ static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axe
   if (are_rows && a.tiles * gpr::GPR_WARP * row.rows_loads < packets_of_run(a)) return 7;
   if (are_rows && a.team == gpr::GPR_WARP) {
     const int64_t warps = gpr::AXES_THREADS / gpr::GPR_WARP, several = a.full * warps;
-    const int64_t rest = launch.blocks - a.full, left = a.outputs - several * row.rows_together;
-    if (left < 0 || rest != (left + warps - 1) / warps || (a.full && a.skip)) return 16;
+    const int64_t rest = launch.blocks - a.full, left = a.outputs - several * a.rows;
+    if (left < 0 || rest != (left + warps - 1) / warps ||
+        (a.full && (a.skip || a.rows > row.rows_together)))
+      return 16;
   }
   if (are_rows && a.skip != (launch.kernel == row.rows_counted)) return 8;
   if (are_columns && a.skip != (launch.kernel == row.columns_counted)) return 10;
