@@ -164,6 +164,18 @@ def test_batches_of_narrow_columns(op):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "complex64"])
+def test_variances_of_columns_around_given_means(dtype):
+    rng = generator("means", dtype)
+    for n, width in ((3, 5000), (40, 321), (3000, 66), (50_000, 7)):
+        a = draw(rng, numpy_dtype(dtype), n * width).reshape(n, width)
+        mean = a[:1] * np.float32(0.5)
+        got, want = (gpureduce.var(a, axis=0, mean=mean, device=to) for to in ("cuda", "cpu"))
+        assert_bits(got, want, f"{n} {width}")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "float16"])
 def test_rows_of_a_warp_that_end_together(dtype):
     """More than a device has warps for, some of which hold what pairs cannot."""

@@ -144,6 +144,7 @@ struct ColumnsCut : BriefCut {
   /* Halves take longer than their reading. */
   double joint_ends() const { return row.bytes < 4 ? 7 : 1.5; }
   double whole_steps() const { return 8.0 / row.columns_loads; }
+  static constexpr double NEIGHBOURS_PART = 1.5; /* steps, of blocks that share neighbours */
   /* Measured on an H200: a block's ends take one and a half of its steps, each of 32 KiB, or half
    * of one and one for 40 bytes of a thread's states and results, or 80 where neighbours go as one,
    * and a quarter for each time that its threads come together by halves; to read 16 states, or
@@ -172,7 +173,7 @@ struct ColumnsCut : BriefCut {
     const Split shared = row.joint
                              ? best_split(tiles, slots, steps, 4, ends + adding, 0, states / 2)
                              : best_split(tiles, slots, steps, 4, ends, states / (16 * together),
-                                          together > 1 ? 1.5 : 0, true);
+                                          together > 1 ? NEIGHBOURS_PART : 0, true);
     return alone.time <= shared.time ? alone : shared;
   }
 };

@@ -27,9 +27,10 @@ struct AxesRow {
   int tile_blocks, tile_loads;
   /* Bytes, by table.cpp's RowBytes. Of rows: the longest that are brief before anything else, and
    * the shortest of those that are so before they are staged; the longest that are staged; the
-   * shortest that blocks and that warps read as rows; the shortest that are a tile's rows, alone
+   * shortest that blocks and that warps read as rows, and blocks where there is one for
+   * each multiprocessor; the shortest that are a tile's rows, alone
    * and as one of several runs. */
-  int brief_bytes, staged_bytes, staged_most, rows_bytes, warp_rows_bytes;
+  int brief_bytes, staged_bytes, staged_most, rows_bytes, warp_rows_bytes, many_rows_bytes;
   int tile_rows_bytes, run_bytes;
   int columns_bytes; /* of the whole array, from which on there are columns */
   int strip_bytes, packed_bytes, staged_packets, staged_blocks;
@@ -56,8 +57,9 @@ struct Split {
 
 /* Of a step, where blocks wait for the memory more than for each other: of few it is sooner. */
 inline double pace_of(Size blocks, Size slots) {
-  const double fill = (double)blocks / (double)slots;
-  return fill > 1 ? 1.15 : fill > 0.52 ? 1.15 * fill : 0.6;
+  constexpr double all = 1.15, least = 0.6;
+  const double pace = all * (double)blocks / (double)slots;
+  return pace > all ? all : pace > least ? pace : least;
 }
 
 /* Parts of at least `least` steps of work, so that `blocks` times as many fill the slots well: the

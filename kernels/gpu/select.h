@@ -135,6 +135,7 @@ struct AxesCut : ColumnsCut {
     a.tiles = up(packets, tile);
     const bool is_full = row.rows_end_quickly && 4 * packets >= 3 * a.tiles * tile;
     if (bytes < row.rows_bytes || (bytes < 8192 && a.runs > 1 && !is_full)) return false;
+    if (bytes < row.many_rows_bytes && a.outputs >= multiprocessors && !wanted) return false;
     set_extent();
     const Size slots = (Size)multiprocessors * row.rows_blocks;
     a.split = 1;
@@ -148,8 +149,8 @@ struct AxesCut : ColumnsCut {
       a.full = a.rows > 1 ? (waves - 1) / a.rows * slots : 0;
       return take(program, a.full + up(a.outputs - a.full * warps * a.rows, warps), 0);
     }
-    const Size steps = up(a.runs * a.tiles, AXES_THREADS / GPR_WARP);
-    if (a.outputs <= AXES_TICKETS) a.split = best_split(a.outputs, slots, steps, 2).blocks;
+    const Size least = 2, steps = up(a.runs * a.tiles, least * AXES_THREADS / GPR_WARP) * least;
+    if (a.outputs <= AXES_TICKETS) a.split = best_split(a.outputs, slots, steps, least).blocks;
     return take(program, a.outputs * a.split, (size_t)(a.outputs * a.split));
   }
 

@@ -179,7 +179,8 @@ template <class F, const char *RUN, class FROM> constexpr gpr_program *convert_p
 template <class T> struct AnyRowBytes {
   static constexpr int size = sizeof(T);
   static constexpr int brief = size >= 4 ? 4096 : 0, staged = 1 << 20, staged_most = 4096;
-  static constexpr int rows = size == 2 ? 4096 : 2048, warp_rows = rows, tile_rows = 1024;
+  static constexpr int rows = size == 2 ? 4096 : 2048, warp_rows = rows, many_rows = 0;
+  static constexpr int tile_rows = 1024;
   static constexpr int run = size >= 8 ? 2304 : 1024, columns = 2 << 20;
 };
 template <class F> struct RowBytes : AnyRowBytes<typename F::Element> {};
@@ -208,8 +209,8 @@ template <class T> struct RowBytes<PairSum<T>> : AnyRowBytes<T> {
   static constexpr bool is_double = Same<T, double>::value;
   static constexpr int brief = is_pair ? 2048 : is_double ? 2560 : sizeof(T) >= 4 ? 6144 : 0;
   static constexpr int staged = is_double ? 1024 : 1 << 20;
-  static constexpr int rows = sizeof(T) == 2 ? 8192 : 2048,
-                       warp_rows = is_pair || is_double ? 1 << 16 : rows;
+  static constexpr int rows = sizeof(T) == 2 ? 8192 : 2048, warp_rows = is_pair ? 1 << 16 : rows;
+  static constexpr int many_rows = is_double ? 1 << 19 : 0, staged_most = is_double ? 2048 : 4096;
   static constexpr int run = sizeof(T) >= 8 ? 1536 : sizeof(T) == 4 ? 1024 : 384;
   static constexpr int columns = sizeof(T) >= 4 ? 48 << 20 : 24 << 20;
 };
@@ -259,6 +260,7 @@ template <class F> struct AxesKernels {
     row.staged_most = RowBytes<F>::staged_most;
     row.rows_bytes = RowBytes<F>::rows;
     row.warp_rows_bytes = RowBytes<F>::warp_rows;
+    row.many_rows_bytes = RowBytes<F>::many_rows;
     row.tile_rows_bytes = RowBytes<F>::tile_rows;
     row.run_bytes = RowBytes<F>::run;
     row.columns_bytes = RowBytes<F>::columns;
