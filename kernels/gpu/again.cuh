@@ -15,10 +15,10 @@ struct FewElements {
 };
 
 /* Whether it wrote the result. */
-template <class T>
+template <class F>
 __device__ __noinline__ bool tell_by_pairs(const gpr_axes_args *a, int64_t o,
                                            const FewElements in) {
-  typedef PairSum<T> F;
+  typedef typename F::Element T;
   enum { LOADS = 4 }; /* that do not wait for each other */
   Pair sum[F::parts];
   bool lost = false;
@@ -48,7 +48,7 @@ __device__ __noinline__ bool tell_by_pairs(const gpr_axes_args *a, int64_t o,
 template <class F>
 __device__ __forceinline__ bool told_by_pairs(const gpr_axes_args &a, int64_t o,
                                               const FewElements &in) {
-  if constexpr (HasWide<F>::value) return tell_by_pairs<typename F::Element>(&a, o, in);
+  if constexpr (HasWide<F>::value) return tell_by_pairs<F>(&a, o, in);
   return false;
 }
 
