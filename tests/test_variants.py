@@ -164,6 +164,25 @@ def test_batches_of_narrow_columns(op):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize("kernel", [None, "brief", "tile", "tile_rows", "rows", "rows_shared"])
+def test_sums_next_to_the_largest_double(kernel):
+    """Terms that overflow when they are added up, of sums that need not."""
+    most, taken = np.finfo(np.float64).max, 0
+    for last in (2.0**968, -1.0625 * 2.0**900), (2.0**969, 2.0**900):
+        for n, outputs in itertools.product((5, 64, 300, 4096), (1, 200)):
+            a = np.zeros((outputs, n))
+            a[:, :4] = most, 1.5 * 2.0**969, last[0], last[1]
+            result = reduced("sum", on_device(a), 1, np._NoValue, "auto", kernel)
+            if result is not None:
+                taken += 1
+                want = reduced("sum", a, 1, np._NoValue, "cpu")
+                assert_bits(fetched(result), want, f"{n} {outputs} {last}")
+    assert taken, "it took none"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "complex64"])
 def test_variances_of_columns_around_given_means(dtype):
     rng = generator("means", dtype)

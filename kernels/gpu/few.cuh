@@ -120,6 +120,7 @@ template <class T> __device__ __forceinline__ bool round_few(const Pair &sum, in
 }
 __device__ __forceinline__ bool round_few(const Triple &sum, int64_t n, double *out) {
   const bool nothing = sum.hi == 0 && sum.lo == 0 && !has_tail(sum);
+  if (is_near_the_end(sum)) return false;
   if (sum.hi != sum.hi)
     *out = quiet_nan<double>();
   else if (n <= 1 || nothing)

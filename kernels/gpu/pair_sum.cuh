@@ -137,6 +137,11 @@ __device__ __forceinline__ void round_pair(double hi, double lo, double *out) {
 template <class T> __device__ __forceinline__ void round_terms(const Pair &p, T *out) {
   round_pair(p.hi, p.lo, out);
 }
+/* Whether adding the terms up may overflow on the way to a sum that does not. */
+__device__ __forceinline__ bool is_near_the_end(const Pair &) { return false; }
+__device__ __forceinline__ bool is_near_the_end(const Triple &p) {
+  return p.tail != 0 && !(fabs(p.hi) < 0x1p1023);
+}
 /* Three TwoSums leave two terms, each of less than the one before's last bit, and what those were
  * rounded by, of which the second one's last bit keeps enough. (Boldo and Melquiond, "Emulation of
  * FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008.) */
@@ -224,7 +229,7 @@ template <class T, class R>
 __device__ __forceinline__ void round_sum(RealSum<R> &s, int64_t n, T *out) {
   if (s.sum.hi != s.sum.hi)
     *out = quiet_nan<T>();
-  else if (!s.used && n == 1)
+  else if (!s.used && n == 1 && !is_near_the_end(s.sum))
     round_terms(s.sum, out);
   else if (n == 0)
     *out = quiet_nan<T>();

@@ -383,6 +383,7 @@ extern "C" int gpr_programs(gpr_program **to, int room) {
     for (gpr_program *p : kernels) list.add(p);
     for (gpr_program *p : row.convert) list.add(p);
     for (gpr_program *p : row.convert_rows) list.add(p);
+    for (gpr_program *p : row.convert_brief) list.add(p);
   }
   for (int i = 0; i < gpr_ladder_table_cuda.rows; i++) {
     const gpr_ladder_row &row = gpr_ladder_table_cuda.row[i];
