@@ -8,6 +8,20 @@
 
 GPR_OPEN
 
+template <class R, class Stored> struct PairReals {
+  Pair sum;
+  bool lost = false, nan = false;
+  __device__ __forceinline__ PairReals() { clear(sum); }
+  __device__ __forceinline__ void add(R x) {
+    nan |= x != x;
+    gpr::add(sum, (double)x, lost);
+  }
+  __device__ __forceinline__ bool fine() const { return !lost | nan; }
+  __device__ __forceinline__ Pair terms() const { return sum; }
+};
+/* In place of a Few, of folds that have a Wide one. */
+template <class F> struct Paired : FewSums<typename F::Element, PairReals> {};
+
 /* Elements of one output, and what says which of them count. */
 struct FewElements {
   const char *data, *where; /* where: or NULL */

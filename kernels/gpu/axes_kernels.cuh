@@ -9,7 +9,7 @@
 #include "../core/operators.h"
 #include "rows.cuh"
 #include "segments.cuh"
-#include "shallow.cuh"
+#include "shallow_counted.cuh"
 #include "staged.cuh"
 #include "tile.cuh"
 #include "trees.cuh"

@@ -195,7 +195,6 @@ template <class F, class LOAD = typename F::Element> struct BriefShare {
 /* Columns, a thread each. */
 template <class F, class LOAD>
 __device__ __forceinline__ void fold_by_differences(const gpr_axes_args &a) {
-  typedef typename F::Element T;
   const TileRun<F, LOAD> run(a);
   const ByDifferences<F> differences(a);
 #pragma unroll 1

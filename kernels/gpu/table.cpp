@@ -209,7 +209,7 @@ template <class T> struct RowBytes<PairSum<T>> : AnyRowBytes<T> {
   static constexpr bool is_double = Same<T, double>::value;
   static constexpr int brief = is_pair ? 2048 : is_double ? 2560 : sizeof(T) >= 4 ? 6144 : 0;
   static constexpr int staged = is_double ? 1024 : 1 << 20;
-  static constexpr int rows = sizeof(T) == 2 ? 8192 : 2048, warp_rows = is_pair ? 1 << 16 : rows;
+  static constexpr int rows = sizeof(T) == 2 ? 8192 : 2048, warp_rows = is_pair ? 1 << 14 : rows;
   static constexpr int many_rows = is_double ? 1 << 19 : 0, staged_most = is_double ? 2048 : 4096;
   static constexpr int run = sizeof(T) >= 8 ? 1536 : sizeof(T) == 4 ? 1024 : 384;
   static constexpr int columns = sizeof(T) >= 4 ? 48 << 20 : 24 << 20;

@@ -1,0 +1,117 @@
+/* Columns of a few rows of which a mask or NaN leaves out elements. */
+#ifndef GPR_SHALLOW_COUNTED_CUH
+#define GPR_SHALLOW_COUNTED_CUH
+
+#include "shallow.cuh"
+
+GPR_OPEN
+
+template <class F> struct MaskedStrip : Strip<F> {
+  const char *where;
+  int64_t down, along; /* bytes of the mask from a row to the next, and from a column */
+  __device__ __forceinline__ MaskedStrip(const gpr_axes_args &a, int64_t t)
+      : Strip<F>(a, t),
+        where(a.where),
+        down(a.where_strides[a.kept]),
+        along(a.where_strides[a.kept - 1]) {
+    if (!where || !this->left) return;
+    const int64_t batch = quotient_of(this->o, a.shape[a.kept - 1]);
+    where += offset_of(a.shape, a.where_strides, a.kept - 1, batch) +
+             (this->o - batch * a.shape[a.kept - 1]) * along;
+  }
+  /* A bit for each element of U rows that counts, of which the first `rows` are there. */
+  template <int U> __device__ __forceinline__ uint32_t counting(int r, int rows) const {
+    constexpr int V = Strip<F>::V;
+    uint32_t bits = 0;
+    if (!where) {
+#pragma unroll
+      for (int u = 0; u < U; u++) bits |= (u < rows ? (1u << this->left) - 1 : 0) << u * V;
+      return bits;
+    }
+    const char *from = where + r * down;
+    typedef typename Store<V>::type Word;
+    const bool by_words = this->left == V && along == 1 && ((uintptr_t)from | down) % V == 0;
+#pragma unroll
+    for (int u = 0; u < U; u++, from += down) {
+      if (u >= rows) continue;
+      if (by_words) {
+        bits |= bits_of_bytes(*(const Word *)from) << u * V;
+      } else {
+#pragma unroll
+        for (int e = 0; e < V; e++)
+          if (e < this->left && from[e * along]) bits |= 1u << (u * V + e);
+      }
+    }
+    return bits;
+  }
+};
+template <int U, class F, class Few, int V>
+__device__ __forceinline__ void add_counted(const gpr_axes_args &a, const MaskedStrip<F> &strip,
+                                            int r, Few (&few)[V], int (&n)[V]) {
+  typedef typename F::Element T;
+  const int rows = (int)a.count - r;
+  const char *from = strip.base + r * a.strides[a.kept];
+  uint32_t column = 0;
+  StripOf<T> v[U];
+#pragma unroll
+  for (int u = 0; u < U; u++, from += a.strides[a.kept]) v[u].load(from, u < rows ? strip.left : 0);
+  uint32_t counts = strip.template counting<U>(r, rows);
+#pragma unroll
+  for (int i = 0; i < U * V; i++)
+    if (a.skip && is_nan_or_nat(v[i / V].element[i % V])) counts &= ~(1u << i);
+#pragma unroll
+  for (int u = 0; u < U; u++) column |= 1u << u * V;
+#pragma unroll
+  for (int e = 0; e < V; e++) n[e] += __popc(counts & column << e);
+#pragma unroll
+  for (int i = 0; i < U * V; i++) {
+    const T x = v[i / V].element[i % V];
+    if constexpr (RowLane<F>::neutral)
+      few[i % V].add(counts >> i & 1 ? x : minus_zero<T>(), 0);
+    else if (counts >> i & 1)
+      few[i % V].add(x, r + i / V);
+  }
+}
+template <class F, class Few>
+__device__ __forceinline__ uint32_t fold_counted(const gpr_axes_args &a,
+                                                 const MaskedStrip<F> &strip) {
+  typedef StripShape<typename F::Element> Shape;
+  /* Of more, and what counts of them, the registers spilled. */
+  constexpr int last = Shape::count > 1 ? Shape::loads / 2 : Shape::loads;
+  Few few[Shape::count];
+  int n[Shape::count] = {}, r = 0;
+#pragma unroll 1
+  for (; r + Shape::loads <= (int)a.count; r += Shape::loads)
+    add_counted<Shape::loads>(a, strip, r, few, n);
+#pragma unroll 1
+  for (; r < (int)a.count; r += last) add_counted<last>(a, strip, r, few, n);
+#pragma unroll
+  for (int e = 0; e < Shape::count; e++)
+    if (e < strip.left) tell_least(a, n[e]);
+  return finish_few<F>(a, strip.o, strip.left, few, n);
+}
+template <class F>
+__device__ __noinline__ void finish_counted(const gpr_axes_args *a, int64_t t, uint32_t missed) {
+  const MaskedStrip<F> strip(*a, t);
+  if constexpr (HasWide<F>::value) missed &= fold_counted<F, Paired<F>>(*a, strip);
+#pragma unroll 1
+  for (; missed; missed &= missed - 1) fold_again<F>(a, strip.o + __ffs(missed) - 1);
+}
+/* Columns of which a mask or NaN leaves out elements. */
+template <class F>
+__global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
+    counted(const __grid_constant__ gpr_axes_args a) {
+  const int64_t t = (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x;
+  const MaskedStrip<F> strip(a, t);
+  if (!strip.left) return;
+  uint32_t missed;
+  if constexpr (IsTall<F>::value)
+    missed = a.count > FEW_SHORT ? fold_counted<F, Tall<F>>(a, strip)
+                                 : fold_counted<F, Few<F>>(a, strip);
+  else
+    missed = fold_counted<F, Few<F>>(a, strip);
+  if (missed) finish_counted<F>(&a, t, missed);
+}
+
+GPR_CLOSE
+#endif
