@@ -1,8 +1,7 @@
 /* How the lanes of a warp come together that has folded several rows: all rows at a time.
  *
- * The end of a row of floats takes about 400 instructions, of which most wait for the ones before:
- * of 4096 rows and more of 8 KB it was a quarter of all time on an H200. Four rows' ends take as
- * long as one's. */
+ * The end of a row of floats is hundreds of instructions that wait for each other, a quarter of the
+ * time of rows of 8 KB on an H200. Those of four rows take as long as one's. */
 #ifndef GPR_ROW_ENDS_CUH
 #define GPR_ROW_ENDS_CUH
 
