@@ -36,9 +36,11 @@ static void draw(Random &random, int bytes, gpr_axes_args &a) {
   a.outputs = a.count = 1;
   a.kept = kept, a.reduced = reduced, a.from_bytes = bytes;
   const int turn = (int)random.below(all); /* which dimension is the fastest */
+  const bool up = random.below(2);         /* and whether the one behind it or before it is next */
+  const int fastest = random.below(3) ? 20 : 5;
   for (int i = 0; i < all; i++) {
-    const int d = (turn + all - i) % all;
-    a.shape[d] = random.size(i ? 12 : 20) % (1 << 22);
+    const int d = (turn + (up ? i : all - i)) % all;
+    a.shape[d] = random.size(i ? 12 : fastest) % (1 << 22);
     a.strides[d] = random.below(12) ? apart : 0;
     if (!random.below(10)) a.strides[d] *= -1;
     apart *= a.shape[d] + (random.below(3) ? 0 : random.below(20));
@@ -77,8 +79,7 @@ static int broken_columns(const gpr::AxesRow &row, const gpr_axes_args &a,
   return launch.scratch < gpr::AXES_POOL + (row.joint ? words : states + row.pool) ? 14 : 0;
 }
 /* What the packets reach that blocks of columns read whole: not behind the last of their batch. */
-static int read_too_far(const gpr::AxesRow &row, const gpr_axes_args &a,
-                        const gpr_axes_launch &launch, int64_t block) {
+static int read_too_far(const gpr::AxesRow &row, const gpr_axes_args &a, int64_t block) {
   const int v = 16 / row.bytes;
   const int64_t width = a.shape[a.kept - 1], stride = a.strides[a.kept];
   blockIdx.x = (unsigned)block;
@@ -115,8 +116,12 @@ static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axe
   }
   if (are_rows && a.skip != (launch.kernel == row.rows_counted)) return 8;
   if (are_columns && a.skip != (launch.kernel == row.columns_counted)) return 10;
-  for (int64_t block = launch.blocks; are_columns && a.phases && block-- > launch.blocks - 99;)
-    if (block >= 0 && read_too_far(row, a, launch, block)) return 15;
+  const int64_t from = launch.blocks > 99 ? launch.blocks - 99 : 0;
+  for (int64_t block = from; are_columns && a.phases && block < launch.blocks; block++)
+    if (read_too_far(row, a, block)) return 15;
+  if (launch.kernel == row.staged && !row.is_tree && !a.pitch &&
+      a.rows * a.length * row.bytes > (row.staged_packets - 1) * 16)
+    return 18;
   if (are_columns && (a.split > 1 || a.groups > 1)) return broken_columns(row, a, launch);
   return 0;
 }
@@ -145,9 +150,22 @@ static int asked_for_columns(const gpr::AxesRow &row, int op, gpr_axes_args a, i
   return broken(row, a, launch);
 }
 
-/* How many layouts had crowds of tiles and of columns to counts[0] and [1], and had several runs
- * of rows to [2], and what was seen of columns behind them; the result is the rule that one broke,
- * or 0. */
+/* Seen of what was chosen: crowds of tiles and of columns, several runs of rows, rows of a warp
+ * that end together, batches of narrow columns, short outputs that convert. */
+enum { TILES_CROWDS, COLUMNS_CROWDS, RUNS, TOGETHER, NARROW, CONVERTING, CHOSEN };
+static void see(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_launch &launch,
+                int64_t *seen) {
+  const char *kernel = launch.kernel->kernel;
+  seen[TILES_CROWDS] += a.crowd > 1 && kernel[0] == 't';
+  seen[COLUMNS_CROWDS] += a.crowd > 1 && kernel[0] == 'c';
+  seen[RUNS] += a.runs > 1 && kernel[0] == 'r';
+  seen[TOGETHER] += launch.kernel == row.rows && a.full > 0;
+  seen[NARROW] += launch.kernel == row.staged && a.neighbours > 1;
+  seen[CONVERTING] += launch.kernel == row.convert_brief[GPR_INT32];
+}
+
+/* How often what is to be seen came: CHOSEN counts and SEEN behind them; the result is the rule
+ * that a layout broke, or 0. */
 extern "C" __attribute__((visibility("default"))) int select_all(int layouts, int64_t *counts) {
   Random random = {42};
   for (int i = 0; i < layouts; i++) {
@@ -158,14 +176,12 @@ extern "C" __attribute__((visibility("default"))) int select_all(int layouts, in
     a.from = converts ? GPR_INT32 : row.dtype;
     draw(random, converts ? 4 : row.bytes, a);
     const gpr::AxesRow &cut = gpr::tables.axes[row.op * GPR_DTYPE_COUNT + row.dtype];
-    if (const int rule = converts ? 0 : asked_for_columns(cut, row.op, a, counts + 3)) return rule;
+    const int rule = converts ? 0 : asked_for_columns(cut, row.op, a, counts + CHOSEN);
+    if (rule) return rule;
     if (gpr_axes_table_cuda.launch(row.op, row.dtype, GPR_ANY_VARIANT, 132, &a, &launch)) return 9;
     if (const int rule = broken(cut, a, launch)) return rule;
     if (!is_listed(launch.kernel)) return 17;
-    const char *kernel = launch.kernel->kernel;
-    counts[0] += a.crowd > 1 && kernel[0] == 't';
-    counts[1] += a.crowd > 1 && kernel[0] == 'c';
-    counts[2] += a.runs > 1 && kernel[0] == 'r';
+    see(cut, a, launch, counts);
   }
   return 0;
 }
