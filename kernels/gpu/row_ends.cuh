@@ -1,7 +1,8 @@
 /* How the lanes of a warp come together that has folded several rows: all rows at a time.
  *
- * The end of a row of floats is hundreds of instructions that wait for each other, a quarter of the
- * time of rows of 8 KB on an H200. Those of four rows take as long as one's. */
+ * The end of a row of floats is hundreds of instructions that wait for each other. Sums of 38016
+ * rows of 8 KB of floats took 96.6 µs on an H200 row by row and 93.4 so, of doubles 102.1 and 97.7;
+ * of 16 KB 165 and 167. */
 #ifndef GPR_ROW_ENDS_CUH
 #define GPR_ROW_ENDS_CUH
 

@@ -201,9 +201,9 @@ template <class T> struct RowBytes<PairMoments<T>> : AnyRowBytes<T> {
 };
 /* Of complex floats rows of 4.8 and 17 KB took 51 µs as brief ones and 276 as rows, and 40 and 235
  * as packets of tiles; of 64 KB 96 and 94. Of 256 MiB of doubles, rows of 2.5, 4, 8 and 16 KB took
- * 96, 98, 88 and 93 µs as brief ones, 112, 83, 78 and 72 as packets of tiles and 126, 102, 85 and
- * 84 as rows; of floats of 3, 4.3, 8 and 16 KB 93, 103, 90 and 83, 114, 104, 87 and 87, and 113,
- * 107, 83 and 87. */
+ * 96, 98, 88 and 93 µs as brief ones, 112, 83, 78 and 72 as packets of tiles and 126, 103, 85 and
+ * 76 as rows; of floats of 3, 4.3, 8 and 16 KB 93, 103, 89 and 82, 114, 104, 87 and 86, and 113,
+ * 108, 81 and 77. */
 template <class T> struct RowBytes<PairSum<T>> : AnyRowBytes<T> {
   static constexpr bool is_pair = Same<T, complex<float>>::value;
   static constexpr bool is_double = Same<T, double>::value;
