@@ -16,7 +16,7 @@ template <class R, class Stored> struct PairReals {
     nan |= x != x;
     gpr::add(sum, (double)x, lost);
   }
-  __device__ __forceinline__ bool fine() const { return !lost | nan; }
+  __device__ __forceinline__ bool fine(int = 0) const { return !lost | nan; }
   __device__ __forceinline__ Pair terms() const { return sum; }
 };
 /* In place of a Few, of folds that have a Wide one. */

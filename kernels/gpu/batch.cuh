@@ -68,6 +68,10 @@ template <int PRECISION, int N> struct Batch {
   __device__ __forceinline__ bool fine(int doubled = 0) const {
     return has_bits(53 - headroom - doubled);
   }
+  /* The same of no more than n numbers. */
+  __device__ __forceinline__ bool fine_of(int n) const {
+    return has_bits(53 - (n > 1 ? GPR_WARP - __clz(n - 1) : 0));
+  }
   __device__ __forceinline__ bool is_nan() const { return most != most; }
 };
 
@@ -77,6 +81,7 @@ template <int N> struct Batch<Format<float16>::precision, N> {
   __device__ __forceinline__ void add(float x) { sum += (double)x; }
   __device__ __forceinline__ void join(int mask) { sum += shuffle_xor(sum, mask); }
   __device__ __forceinline__ bool fine(int = 0) const { return sum - sum == 0; }
+  __device__ __forceinline__ bool fine_of(int) const { return fine(); }
   __device__ __forceinline__ bool is_nan() const { return sum != sum; }
 };
 

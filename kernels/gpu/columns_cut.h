@@ -113,7 +113,8 @@ struct ColumnsCut : BriefCut {
     if (a.split > 1 && a.reduced == 1 && !a.phases)
       set_queue(tickets * (1 + (a.crowd ? up(a.split, CROWD) : 0)),
                 tickets * (AXES_THREADS / GPR_WARP));
-    set_drawn();
+    const Size rows = (Size)a.rows * row.columns_loads * a.split;
+    set_drawn(a.team * a.rows == AXES_THREADS, a.full / rows, rows);
     set_extent();
     const bool shared = a.split > 1 || (row.joint && a.groups > 1);
     if (!row.joint || !shared)
@@ -136,10 +137,9 @@ struct ColumnsCut : BriefCut {
    * after 56 to 66 µs on an H200, after 62 to 63 where a sixth of the turns was drawn. Each warp of
    * the blocks that share columns draws for itself. */
   enum { DRAWN_PART = 6 };
-  void set_drawn() {
-    const Size rows = (Size)a.rows * row.columns_loads * a.split, turns = a.full / rows;
-    const bool draws = a.queue && a.team * a.rows == AXES_THREADS && turns >= DRAWN_PART;
-    a.drawn = draws ? (turns - turns / DRAWN_PART) * rows : INT64_MAX;
+  void set_drawn(bool draws, Size turns, Size of_turn) {
+    draws = draws && a.queue && turns >= DRAWN_PART;
+    a.drawn = draws ? (turns - turns / DRAWN_PART) * of_turn : INT64_MAX;
   }
   /* Halves take longer than their reading. */
   double joint_ends() const { return row.bytes < 4 ? 7 : 1.5; }

@@ -33,7 +33,7 @@ struct AxesRow {
   int tile_rows_bytes, run_bytes;
   int columns_bytes; /* of the whole array, from which on there are columns */
   int strip_bytes, packed_bytes, staged_packets, staged_blocks;
-  int rows_blocks, rows_loads, rows_together, columns_blocks, columns_loads;
+  int rows_blocks, rows_loads, columns_blocks, columns_loads;
   int columns_together; /* of a packet's, what blocks leave for each other as one */
   int rows_end_quickly; /* in the middle of a packet */
   double ends;          /* of a block, in steps */

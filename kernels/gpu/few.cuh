@@ -139,7 +139,10 @@ __device__ __forceinline__ bool round_few(const Triple &sum, int64_t n, double *
 template <class R, class Stored> struct FewReals {
   Batch<Format<Stored>::precision, FEW_MOST> batch;
   __device__ __forceinline__ void add(R x) { batch.add(x); }
-  __device__ __forceinline__ bool fine() const { return batch.fine() || batch.sum != batch.sum; }
+  /* Whether it is the sum of what was added: n numbers, and neutral ones. */
+  __device__ __forceinline__ bool fine(int n = FEW_MOST) const {
+    return batch.fine_of(n) || batch.is_nan();
+  }
   __device__ __forceinline__ Pair terms() const { return {batch.sum, -0.0}; }
   /* A team's as one batch, if that is exact in all of the warp; all lanes have it. */
   __device__ __forceinline__ bool join(int team) {
@@ -161,7 +164,7 @@ template <class R, class Stored> struct FewApart {
     small.add_below(is_small ? x : -0.0f);
     great.add(is_small ? -0.0f : x);
   }
-  __device__ __forceinline__ bool fine() const {
+  __device__ __forceinline__ bool fine(int = 0) const {
     Sum below = small;
     below.most = great.most * 0x1p-12f;
     return (great.fine() && below.fine()) || great.sum != great.sum;
@@ -186,7 +189,7 @@ template <class R, class Stored> struct WideReals {
   }
   __device__ __forceinline__ void add(R x) { windows.add(x); }
   __device__ __forceinline__ bool join(int) { return false; }
-  __device__ __forceinline__ bool fine() const { return is_known || windows.fit; }
+  __device__ __forceinline__ bool fine(int = 0) const { return is_known || windows.fit; }
   __device__ __forceinline__ Pair terms() const {
     if (is_known) return {known, -0.0};
     Pair sum = {windows.sum(0), -0.0};
@@ -204,7 +207,7 @@ template <class Stored> struct FewReals<double, Stored> {
     nan |= x != x;
     add_to_all(sum, x, lost);
   }
-  __device__ __forceinline__ bool fine() const { return !lost | nan; }
+  __device__ __forceinline__ bool fine(int = 0) const { return !lost | nan; }
   __device__ __forceinline__ Triple terms() const { return sum; }
 };
 
@@ -219,7 +222,7 @@ template <class R, class Stored> struct TwoReals {
     hi = t;
   }
   __device__ __forceinline__ bool join(int) { return false; }
-  __device__ __forceinline__ bool fine() const { return lo == lo || nan; }
+  __device__ __forceinline__ bool fine(int = 0) const { return lo == lo || nan; }
   __device__ __forceinline__ Triple terms() const { return {hi, lo, 0}; }
 };
 
@@ -233,10 +236,10 @@ template <class T, template <class, class> class Reals> struct FewSums {
 #pragma unroll
     for (int p = 0; p < F::parts; p++) part[p].add(F::real(x, p));
   }
-  __device__ __forceinline__ bool fine() const {
+  __device__ __forceinline__ bool fine(int n = FEW_MOST) const {
     bool all = true;
 #pragma unroll
-    for (int p = 0; p < F::parts; p++) all &= part[p].fine();
+    for (int p = 0; p < F::parts; p++) all &= part[p].fine(n);
     return all;
   }
   __device__ __forceinline__ bool done(State &s) const {
@@ -266,7 +269,7 @@ template <class T, template <class, class> class Reals> struct FewSums {
     Sum sum[F::parts];
 #pragma unroll
     for (int p = 0; p < F::parts; p++) sum[p] = part[p].terms();
-    value = rounded(a, n, sum, fine());
+    value = rounded(a, n, sum, fine((int)n));
   }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
     Value value[1];

@@ -4,7 +4,7 @@
 
 #include "missing.cuh"
 #include "counted.cuh"
-#include "row_ends.cuh"
+#include "outputs.cuh"
 
 GPR_OPEN
 
@@ -158,89 +158,58 @@ __device__ __forceinline__ void fold_tile(const Packets<typename F::Element> &in
   }
 }
 
-/* A warp's: the part-th of `parts` shares of an output's elements. */
+/* Tile t of an output. */
+template <class F>
+__device__ __forceinline__ void fold_tile_of(const gpr_axes_args &a, const char *base, int64_t t,
+                                             RowLane<F> &lane) {
+  const int64_t run = a.runs > 1 ? quotient_of(t, a.tiles) : 0;
+  const int64_t first = (t - run * a.tiles) * GPR_WARP * RowsShape<F>::loads;
+  const char *data = base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1, run);
+  const Packets<typename F::Element> in(data, a.length);
+  fold_tile<F>(in, first, run * a.length, may_read_whole(a, in), lane);
+}
+/* A warp's: the part-th of `parts` shares of an output's elements. Parts take turns, so that what is
+ * read at a time lies close together; tiles from a.drawn on are drawn, by each warp of the blocks
+ * that share the output. */
 template <class F>
 __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *base, int64_t part,
-                                         int64_t parts, RowLane<F> &lane) {
-  typedef typename F::Element T;
-  const int64_t tile = GPR_WARP * RowsShape<F>::loads, tiles = a.tiles;
-  /* Parts take turns: what is read at a time lies close together. */
-  for (int64_t t = part; t < a.runs * tiles; t += parts) {
-    const int64_t run = a.runs > 1 ? quotient_of(t, tiles) : 0, first = (t - run * tiles) * tile;
-    const char *data = base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1, run);
-    const Packets<T> in(data, a.length);
-    fold_tile<F>(in, first, run * a.length, may_read_whole(a, in), lane);
+                                         int64_t parts, uint32_t *queue, RowLane<F> &lane) {
+  constexpr int WARPS = AXES_THREADS / GPR_WARP;
+  for (int64_t t = part; t < a.runs * a.tiles;) {
+    const bool draws = t + parts >= a.drawn;
+    const uint32_t drawn = draws && lane_of() == 0 ? atomicAdd(queue, 1) : 0;
+    fold_tile_of(a, base, t, lane);
+    t = draws ? a.drawn + (int64_t)__shfl_sync(GPR_ALL, drawn, 0) * WARPS + warp_of() : t + parts;
   }
 }
 
-/* What a block's threads come together by. */
-template <class F> struct RowsRoom {
-  enum { ENDS = sizeof(RowEnds<F>) * (AXES_THREADS / GPR_WARP) };
-  union {
-    uint4 aligned;
-    char slots[sizeof(Slots<F>)], ends[ENDS];
-  };
-  __device__ RowsRoom() {}
-};
-
-/* The outputs of a warp, or of a block its part of one. */
-template <class F> struct RowsPlace {
-  enum { WARPS = AXES_THREADS / GPR_WARP };
-  bool alone; /* a warp is */
-  int rows;
-  int64_t first, part, parts; /* parts of warps */
-  __device__ __forceinline__ explicit RowsPlace(const gpr_axes_args &a)
-      : alone(a.team == GPR_WARP), rows(1), part(0), parts(1) {
-    if (alone) {
-      const int64_t w = (int64_t)blockIdx.x * WARPS + warp_of();
-      const bool several = blockIdx.x < a.full;
-      first = several ? w * a.rows : w + a.full * WARPS * (a.rows - 1);
-      rows = several ? a.rows : first < a.outputs ? 1 : 0;
-    } else {
-      first = quotient_of(blockIdx.x, a.split);
-      part = (blockIdx.x - first * a.split) * WARPS + warp_of();
-      parts = a.split * WARPS;
-    }
-  }
-};
-
-/* By warps the first a.full blocks have several outputs each, so that those end together; the last
- * ones have one, so that all end at the same time. */
+/* An output to each warp, or to a block, or to several. */
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
     rows(const __grid_constant__ gpr_axes_args a) {
-  __shared__ RowsRoom<F> room;
+  constexpr int WARPS = AXES_THREADS / GPR_WARP;
+  __shared__ Slots<F> slots;
   typename F::State s; /* once: local memory is not shared by what is not alive together */
-  const RowsPlace<F> at(a);
-  const auto finish = [&](int r, typename F::State &s) {
-    FinishRow<F>::finish(a, at.first + r, s);
-  };
-  RowEnds<F> &ends = ((RowEnds<F> *)room.ends)[warp_of()];
-  uint32_t together = 0; /* rows, by bits */
-#pragma unroll 1
-  for (int r = 0; r < at.rows; r++) {
-    RowLane<F> lane;
-    lane.keep(&s);
-    fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, at.first + r), at.part, at.parts,
-                lane);
-    lane.result(s);
-    if constexpr (RowEnds<F>::rows > 1)
-      if (at.rows > 1 && ends.put(r, s)) {
-        together |= 1u << r;
-        continue;
-      }
-    bool writes = lane_of() == 0;
-    if (at.alone)
-      Move<F>::merge_lanes(s, GPR_WARP);
-    else
-      writes =
-          merge_parts<F>(s, partials_of<F>(a) + at.first * a.split, at.part / RowsPlace<F>::WARPS,
-                         a.split, (uint32_t *)a.scratch + at.first, (Slots<F> &)room.slots) &&
-          threadIdx.x == 0;
-    if (writes) finish(r, s);
+  const bool alone = a.team == GPR_WARP;
+  const int64_t o =
+      alone ? (int64_t)blockIdx.x * WARPS + warp_of() : quotient_of(blockIdx.x, a.split);
+  if (o >= a.outputs) return;
+  const int64_t part = alone ? 0 : blockIdx.x - o * a.split;
+  uint32_t *const queue =
+      (uint32_t *)a.scratch + a.queue + (o * WARPS + warp_of()) * a.queue_apart;
+  RowLane<F> lane;
+  lane.keep(&s);
+  fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o),
+              alone ? 0 : part * WARPS + warp_of(), alone ? 1 : a.split * WARPS, queue, lane);
+  lane.result(s);
+  if (alone) {
+    Move<F>::merge_lanes(s, GPR_WARP);
+    if (lane_of() == 0) FinishRow<F>::finish(a, o, s);
+  } else if (merge_parts<F>(s, partials_of<F>(a) + o * a.split, part, a.split,
+                            (uint32_t *)a.scratch + o, slots)) {
+    if (a.queue && lane_of() == 0) *queue = 0;
+    if (threadIdx.x == 0) FinishRow<F>::finish(a, o, s);
   }
-  if constexpr (RowEnds<F>::rows > 1)
-    if (together) ends.come_together(together, s, finish);
 }
 
 GPR_CLOSE

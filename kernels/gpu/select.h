@@ -141,16 +141,13 @@ struct AxesCut : ColumnsCut {
     a.split = 1;
     a.team = lanes_of_row(slots, up(a.count * row.bytes, 16), row.rows_loads, GPR_WARP);
     if (a.team == GPR_WARP && bytes < row.warp_rows_bytes && !wanted) return false;
-    if (a.team == GPR_WARP) {
-      const Size warps = AXES_THREADS / GPR_WARP, waves = a.outputs / (slots * warps);
-      const Size most = a.skip ? 1 : row.rows_together;
-      /* Waves of several rows, and one and more of single ones behind them. */
-      a.rows = (int)(waves > most ? most : waves > 2 && most > 1 ? 2 : 1);
-      a.full = a.rows > 1 ? (waves - 1) / a.rows * slots : 0;
-      return take(program, a.full + up(a.outputs - a.full * warps * a.rows, warps), 0);
-    }
+    a.drawn = INT64_MAX;
+    if (a.team == GPR_WARP) return take(program, up(a.outputs, AXES_THREADS / GPR_WARP), 0);
     const Size least = 2, steps = up(a.runs * a.tiles, least * AXES_THREADS / GPR_WARP) * least;
     if (a.outputs <= AXES_TICKETS) a.split = best_split(a.outputs, slots, steps, least).blocks;
+    const Size warps = AXES_THREADS / GPR_WARP, parts = a.split * warps;
+    if (a.split > 1) set_queue(a.outputs, a.outputs * warps);
+    set_drawn(true, a.runs * a.tiles / parts, parts);
     return take(program, a.outputs * a.split, (size_t)(a.outputs * a.split));
   }
 

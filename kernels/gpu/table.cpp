@@ -270,7 +270,6 @@ template <class F> struct AxesKernels {
     row.staged_blocks = StagedShape<F>::blocks;
     row.rows_blocks = RowsShape<F>::blocks;
     row.rows_loads = RowsShape<F>::loads;
-    row.rows_together = RowEnds<F>::rows;
     row.rows_end_quickly = has_quick_ends<F>();
     row.ends = EndsOf<F>::value;
     row.columns_blocks = ColumnsShape<F>::blocks;

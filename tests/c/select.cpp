@@ -107,13 +107,6 @@ static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axe
       a.run_rounds * (a.down / a.runners) * loads < packets_of_run(a))
     return 6;
   if (are_rows && a.tiles * gpr::GPR_WARP * row.rows_loads < packets_of_run(a)) return 7;
-  if (are_rows && a.team == gpr::GPR_WARP) {
-    const int64_t warps = gpr::AXES_THREADS / gpr::GPR_WARP, several = a.full * warps;
-    const int64_t rest = launch.blocks - a.full, left = a.outputs - several * a.rows;
-    if (left < 0 || rest != (left + warps - 1) / warps ||
-        (a.full && (a.skip || a.rows > row.rows_together)))
-      return 16;
-  }
   if (are_rows && a.skip != (launch.kernel == row.rows_counted)) return 8;
   if (are_columns && a.skip != (launch.kernel == row.columns_counted)) return 10;
   const int64_t from = launch.blocks > 99 ? launch.blocks - 99 : 0;
@@ -121,7 +114,7 @@ static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axe
     if (read_too_far(row, a, block)) return 15;
   if (launch.kernel == row.staged && !row.is_tree && !a.pitch &&
       a.rows * a.length * row.bytes > (row.staged_packets - 1) * 16)
-    return 18;
+    return 16;
   if (are_columns && (a.split > 1 || a.groups > 1)) return broken_columns(row, a, launch);
   return 0;
 }
@@ -150,16 +143,15 @@ static int asked_for_columns(const gpr::AxesRow &row, int op, gpr_axes_args a, i
   return broken(row, a, launch);
 }
 
-/* Seen of what was chosen: crowds of tiles and of columns, several runs of rows, rows of a warp
- * that end together, batches of narrow columns, short outputs that convert. */
-enum { TILES_CROWDS, COLUMNS_CROWDS, RUNS, TOGETHER, NARROW, CONVERTING, CHOSEN };
+/* Seen of what was chosen: crowds of tiles and of columns, several runs of rows, batches of
+ * narrow columns, short outputs that convert. */
+enum { TILES_CROWDS, COLUMNS_CROWDS, RUNS, NARROW, CONVERTING, CHOSEN };
 static void see(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_launch &launch,
                 int64_t *seen) {
   const char *kernel = launch.kernel->kernel;
   seen[TILES_CROWDS] += a.crowd > 1 && kernel[0] == 't';
   seen[COLUMNS_CROWDS] += a.crowd > 1 && kernel[0] == 'c';
   seen[RUNS] += a.runs > 1 && kernel[0] == 'r';
-  seen[TOGETHER] += launch.kernel == row.rows && a.full > 0;
   seen[NARROW] += launch.kernel == row.staged && a.neighbours > 1;
   seen[CONVERTING] += launch.kernel == row.convert_brief[GPR_INT32];
 }
