@@ -3,7 +3,7 @@
 #ifndef GPR_AGAIN_CUH
 #define GPR_AGAIN_CUH
 
-#include "few.cuh"
+#include "few_sums.cuh"
 #include "missing.cuh"
 
 GPR_OPEN

@@ -6,7 +6,7 @@
 #ifndef GPR_SEGMENTS_CUH
 #define GPR_SEGMENTS_CUH
 
-#include "few.cuh"
+#include "few_sums.cuh"
 #include "rows.cuh"
 
 GPR_OPEN

@@ -1,0 +1,292 @@
+/* Exact sums of a few elements. */
+#ifndef GPR_FEW_SUMS_CUH
+#define GPR_FEW_SUMS_CUH
+
+#include "few.cuh"
+
+GPR_OPEN
+
+/* A double that is exact, as the result of a sum of n elements or of their mean. */
+template <class T> __device__ __forceinline__ void round_exact_double(double x, int64_t n, T *out) {
+  if (n > 1) {
+    const double d = (double)n, quotient = x == 0 ? x : divided_by(x, d, 1 / d);
+    x = to_odd(quotient, product_error(-quotient, d, -x));
+  }
+  narrow_once(x, out);
+}
+template <class T> struct Told {
+  T value;
+  bool sure;
+};
+template <class T> __device__ __noinline__ Told<T> divided(const Triple sum, int64_t n) {
+  Told<T> told;
+  told.sure = divide_terms(sum, n, &told.value);
+  return told;
+}
+/* A sum over n; false if that takes more than this. */
+template <class T> __device__ __forceinline__ bool round_few(const Pair &sum, int64_t n, T *out) {
+  if (n > 1 && sum.lo != 0 && sum.hi == sum.hi && !can_divide(sum, n)) return false;
+  if (sum.hi != sum.hi)
+    *out = quiet_nan<T>();
+  else if (n > 1 && sum.lo != 0)
+    round_quotient(sum, n, out);
+  else if (n > 1)
+    round_exact_double(sum.hi, n, out);
+  else
+    round_pair(sum.hi, sum.lo, out);
+  return n > 0;
+}
+__device__ __forceinline__ bool round_few(const Triple &sum, int64_t n, double *out) {
+  const bool nothing = sum.hi == 0 && sum.lo == 0 && !has_tail(sum);
+  if (is_near_the_end(sum)) return false;
+  if (sum.hi != sum.hi)
+    *out = quiet_nan<double>();
+  else if (n <= 1 || nothing)
+    round_terms(sum, out);
+  else if (can_divide(sum, n))
+    round_quotient(sum, n, out);
+  else {
+    const Told<double> told = divided<double>(sum, n);
+    *out = told.value;
+    return told.sure;
+  }
+  return n > 0;
+}
+
+/* Of floats plain additions in double, which are checked; of doubles pairs. */
+template <class R, class Stored> struct FewReals {
+  Batch<Format<Stored>::precision, FEW_MOST> batch;
+  __device__ __forceinline__ void add(R x) { batch.add(x); }
+  /* Whether it is the sum of what was added: n numbers, and neutral ones. */
+  __device__ __forceinline__ bool fine(int n = FEW_MOST) const {
+    return batch.fine_of(n) || batch.is_nan();
+  }
+  __device__ __forceinline__ Pair terms() const { return {batch.sum, -0.0}; }
+  /* A team's as one batch, if that is exact in all of the warp; all lanes have it. */
+  __device__ __forceinline__ bool join(int team) {
+    int doubled = 0;
+#pragma unroll 1
+    for (int mask = team / 2; mask; mask /= 2, doubled++) batch.join(mask);
+    return __all_sync(GPR_ALL, batch.fine(doubled));
+  }
+};
+
+/* The numbers that are far smaller than those before them have a sum of their own. Of 64 normal
+ * numbers, one output in 10^5 would else be folded again, and its block then ends 20 us after the
+ * others. */
+template <class R, class Stored> struct FewApart {
+  typedef Batch<Format<Stored>::precision, FEW_MOST> Sum;
+  Sum great, small;
+  __device__ __forceinline__ void add(R x) {
+    const bool is_small = fabsf(x) < great.most * 0x1p-12f;
+    small.add_below(is_small ? x : -0.0f);
+    great.add(is_small ? -0.0f : x);
+  }
+  __device__ __forceinline__ bool fine(int = 0) const {
+    Sum below = small;
+    below.most = great.most * 0x1p-12f;
+    return (great.fine() && below.fine()) || great.sum != great.sum;
+  }
+  __device__ __forceinline__ Pair terms() const {
+    Pair sum = {great.sum, -0.0};
+    bool lost = false; /* never: there are two numbers */
+    gpr::add(sum, small.sum, lost);
+    return sum;
+  }
+};
+/* What a first look could not add up. */
+template <class R, class Stored> struct WideReals {
+  typedef FewReals<R, Stored> First;
+  TwoWindows windows;
+  double known;
+  bool is_known;
+  __device__ __forceinline__ void open(const First &first) {
+    windows.open(first.batch);
+    known = first.batch.sum;
+    is_known = first.fine();
+  }
+  __device__ __forceinline__ void add(R x) { windows.add(x); }
+  __device__ __forceinline__ bool join(int) { return false; }
+  __device__ __forceinline__ bool fine(int = 0) const { return is_known || windows.fit; }
+  __device__ __forceinline__ Pair terms() const {
+    if (is_known) return {known, -0.0};
+    Pair sum = {windows.sum(0), -0.0};
+    bool lost = false; /* never: there are two numbers */
+    gpr::add(sum, windows.sum(1), lost);
+    return sum;
+  }
+};
+template <class Stored> struct FewReals<double, Stored> {
+  __device__ __forceinline__ bool join(int) { return false; }
+  Triple sum;
+  bool lost = false, nan = false;
+  __device__ __forceinline__ FewReals() { clear(sum); }
+  __device__ __forceinline__ void add(double x) {
+    nan |= x != x;
+    add_to_all(sum, x, lost);
+  }
+  __device__ __forceinline__ bool fine(int = 0) const { return !lost | nan; }
+  __device__ __forceinline__ Triple terms() const { return sum; }
+};
+
+/* Two doubles are a pair as they are; infinities and what overflows are folded again. */
+template <class R, class Stored> struct TwoReals {
+  double hi = -0.0, lo = 0;
+  bool nan = false;
+  __device__ __forceinline__ void add(double x) {
+    const double t = hi + x;
+    nan |= x != x;
+    lo = rounding_error(hi, x, t);
+    hi = t;
+  }
+  __device__ __forceinline__ bool join(int) { return false; }
+  __device__ __forceinline__ bool fine(int = 0) const { return lo == lo || nan; }
+  __device__ __forceinline__ Triple terms() const { return {hi, lo, 0}; }
+};
+
+template <class T, template <class, class> class Reals> struct FewSums {
+  typedef PairSum<T> F;
+  typedef typename F::State State;
+  typedef typename RealOf<T>::type Stored;
+  typedef typename RealSum<typename F::Real>::Sum Sum;
+  Reals<typename F::Real, Stored> part[F::parts];
+  __device__ __forceinline__ void add(T x, int64_t) {
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) part[p].add(F::real(x, p));
+  }
+  __device__ __forceinline__ bool fine(int n = FEW_MOST) const {
+    bool all = true;
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) all &= part[p].fine(n);
+    return all;
+  }
+  __device__ __forceinline__ bool done(State &s) const {
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) {
+      open(s.part[p]);
+      s.part[p].sum = part[p].terms();
+    }
+    return fine();
+  }
+  typedef RoundedSum<T> Value;
+  /* Rounded as the operator says that it will ask. */
+  static __device__ __forceinline__ Value rounded(const gpr_axes_args &a, int64_t n,
+                                                  const Sum (&sum)[F::parts], bool certified) {
+    const int64_t over = divides(a.op) ? n : 1;
+    Value value = {T(), (uint64_t)over, certified, a.has_initial != 0};
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) {
+      Sum all = sum[p];
+      bool lost = false;
+      if (a.has_initial) add_to_all(all, wide(((const Stored *)a.initial)[p]), lost);
+      value.certified &= round_few(all, over, (Stored *)&value.value + p) && !lost;
+    }
+    return value;
+  }
+  __device__ __forceinline__ void show(const gpr_axes_args &a, int64_t n, Value &value) const {
+    Sum sum[F::parts];
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) sum[p] = part[p].terms();
+    value = rounded(a, n, sum, fine((int)n));
+  }
+  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
+    Value value[1];
+    show(a, n, value[0]);
+    finish_values<F>(a, o, value, n, 1);
+    return value[0].certified;
+  }
+  /* All of the warp or nobody: a team's as plain sums. */
+  __device__ __forceinline__ bool join(int team, Sum (&sum)[F::parts]) const {
+    bool all = true;
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) {
+      auto mine = part[p];
+      all = all && mine.join(team);
+      sum[p] = mine.terms();
+    }
+    return all;
+  }
+  /* As pairs. */
+  __device__ __forceinline__ bool merge(int team, Sum (&sum)[F::parts]) const {
+    bool lost = !fine();
+    if (__any_sync(GPR_ALL, lost)) return false;
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) {
+      sum[p] = part[p].terms();
+#pragma unroll 1
+      for (int mask = team / 2; mask; mask /= 2)
+        sum[p] = merged(sum[p], shuffle_xor(sum[p], mask), lost);
+    }
+    return !__any_sync(GPR_ALL, lost);
+  }
+  /* All of the warp, or nobody. */
+  __device__ __forceinline__ bool finish_team(const gpr_axes_args &a, int64_t o, int64_t n,
+                                              int team, bool mine) const {
+    Sum sum[F::parts];
+    if (!join(team, sum) && !merge(team, sum)) return false;
+#pragma unroll
+    for (int p = 0; n == 0 && p < F::parts; p++) sum[p].hi = 0; /* a sum of nothing is +0.0 */
+    Value value[1] = {rounded(a, n, sum, true)};
+    finish_values<F>(a, o, value, n, mine ? 1 : 0);
+    return __all_sync(GPR_ALL, value[0].certified || !mine);
+  }
+};
+template <class T> struct Few<PairSum<T>> : FewSums<T, FewReals> {};
+/* It is its own sum, and its mean. */
+template <class T> struct One<PairSum<T>> {
+  typedef RoundedSum<T> Value;
+  T only;
+  __device__ __forceinline__ void add(T x, int64_t) {
+    typedef typename RealOf<T>::type Stored;
+    only = x;
+#pragma unroll
+    for (int p = 0; p < PairSum<T>::parts; p++)
+      if (PairSum<T>::real(x, p) != PairSum<T>::real(x, p))
+        ((Stored *)&only)[p] = quiet_nan<Stored>();
+  }
+  __device__ __forceinline__ void show(const gpr_axes_args &, int64_t n, Value &value) const {
+    value = {only, (uint64_t)n, true, false};
+  }
+};
+template <> struct Two<PairSum<double>> : FewSums<double, TwoReals> {};
+template <> struct Two<PairSum<complex<double>>> : FewSums<complex<double>, TwoReals> {};
+template <> struct Tall<PairSum<float>> : FewSums<float, FewApart> {};
+template <> struct Tall<PairSum<complex<float>>> : FewSums<complex<float>, FewApart> {};
+template <class T> struct IsTall<PairSum<T>> {
+  static constexpr bool value = Same<typename RealOf<T>::type, float>::value;
+};
+/* Finite halves, so few of them, always have an exact sum in a double. */
+template <class T> struct HasWide<PairSum<T>> {
+  static constexpr bool value = sizeof(typename PairSum<T>::Real) == 4 && !Same<T, float16>::value;
+};
+template <class T> struct Wide<PairSum<T>> : FewSums<T, WideReals> {
+  __device__ __forceinline__ explicit Wide(const Few<PairSum<T>> &few) {
+#pragma unroll
+    for (int p = 0; p < PairSum<T>::parts; p++) this->part[p].open(few.part[p]);
+  }
+};
+
+template <class T> struct SlowFew<PairSum<T>> {
+  typedef PairSum<T> F;
+  typedef typename F::State State;
+  static __device__ __forceinline__ void open(State &s) { F::open(s); }
+  static __device__ __noinline__ void add(State &s, T x, int64_t index) { F::add(s, x, index); }
+  static __device__ __forceinline__ void fold(State &s, const char *from, int64_t stride,
+                                              int64_t count) {
+    constexpr int U = 8; /* their loads do not wait for each other */
+    Cells<F, 1> cells;
+    cells.keep(&s);
+#pragma unroll 1
+    for (int64_t i = 0; i < count; i += U) {
+      T x[U];
+#pragma unroll
+      for (int u = 0; u < U; u++)
+        x[u] = i + u < count ? *(const T *)(from + (i + u) * stride) : minus_zero<T>();
+      cells.template add<U>(x, 0, 0);
+    }
+    cells.done(0, s);
+  }
+};
+
+GPR_CLOSE
+#endif
