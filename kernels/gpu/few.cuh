@@ -28,9 +28,6 @@ template <class T, bool GREATEST> struct FewCells<Position<T, GREATEST>> {
 /* finish() writes the result of n elements; false: they have to be folded again, by SlowFew. */
 template <class F> struct Few : FewCells<F> {
   typedef typename F::State State, Value;
-  __device__ __forceinline__ void show(const gpr_axes_args &, int64_t, Value &value) {
-    this->result(value);
-  }
   /* The state; false as finish(). */
   __device__ __forceinline__ bool done(State &s) {
     this->result(s);

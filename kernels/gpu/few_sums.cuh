@@ -6,11 +6,12 @@
 
 GPR_OPEN
 
-/* A double that is exact, as the result of a sum of n elements or of their mean. */
-template <class T> __device__ __forceinline__ void round_exact_double(double x, int64_t n, T *out) {
-  if (n > 1) {
-    const double d = (double)n, quotient = x == 0 ? x : divided_by(x, d, 1 / d);
-    x = to_odd(quotient, product_error(-quotient, d, -x));
+/* A double that is exact, as the result of a sum or of a mean. */
+template <class T>
+__device__ __forceinline__ void round_exact_double(double x, const Over &over, T *out) {
+  if (over.n > 1) {
+    const double quotient = x == 0 ? x : divided_by(x, over.d, over.reciprocal);
+    x = to_odd(quotient, product_error(-quotient, over.d, -x));
   }
   narrow_once(x, out);
 }
@@ -23,20 +24,23 @@ template <class T> __device__ __noinline__ Told<T> divided(const Triple sum, int
   told.sure = divide_terms(sum, n, &told.value);
   return told;
 }
-/* A sum over n; false if that takes more than this. */
-template <class T> __device__ __forceinline__ bool round_few(const Pair &sum, int64_t n, T *out) {
+/* The quotient; false if that takes more than this. */
+template <class T>
+__device__ __forceinline__ bool round_few(const Pair &sum, const Over &over, T *out) {
+  const int64_t n = over.n;
   if (n > 1 && sum.lo != 0 && sum.hi == sum.hi && !can_divide(sum, n)) return false;
   if (sum.hi != sum.hi)
     *out = quiet_nan<T>();
   else if (n > 1 && sum.lo != 0)
-    round_quotient(sum, n, out);
+    round_quotient(sum, over, out);
   else if (n > 1)
-    round_exact_double(sum.hi, n, out);
+    round_exact_double(sum.hi, over, out);
   else
     round_pair(sum.hi, sum.lo, out);
   return n > 0;
 }
-__device__ __forceinline__ bool round_few(const Triple &sum, int64_t n, double *out) {
+__device__ __forceinline__ bool round_few(const Triple &sum, const Over &over, double *out) {
+  const int64_t n = over.n;
   const bool nothing = sum.hi == 0 && sum.lo == 0 && !has_tail(sum);
   if (is_near_the_end(sum)) return false;
   if (sum.hi != sum.hi)
@@ -44,7 +48,7 @@ __device__ __forceinline__ bool round_few(const Triple &sum, int64_t n, double *
   else if (n <= 1 || nothing)
     round_terms(sum, out);
   else if (can_divide(sum, n))
-    round_quotient(sum, n, out);
+    round_quotient(sum, over, out);
   else {
     const Told<double> told = divided<double>(sum, n);
     *out = told.value;
@@ -129,6 +133,14 @@ template <class Stored> struct FewReals<double, Stored> {
   __device__ __forceinline__ Triple terms() const { return sum; }
 };
 
+/* Two floats or bfloat16, by additions that are checked: the units of integers have less to do. */
+template <class R, class Stored> struct TwoFloats {
+  double sum = -0.0;
+  bool lost = false;
+  __device__ __forceinline__ void add(R x) { sum = add_checked(sum, (double)x, lost); }
+  __device__ __forceinline__ bool fine(int = 0) const { return !lost | (sum != sum); }
+  __device__ __forceinline__ Pair terms() const { return {sum, -0.0}; }
+};
 /* Two doubles are a pair as they are; infinities and what overflows are folded again. */
 template <class R, class Stored> struct TwoReals {
   double hi = -0.0, lo = 0;
@@ -143,6 +155,31 @@ template <class R, class Stored> struct TwoReals {
   __device__ __forceinline__ bool fine(int = 0) const { return lo == lo || nan; }
   __device__ __forceinline__ Triple terms() const { return {hi, lo, 0}; }
 };
+
+/* What an operator asks of sums. */
+struct Asked {
+  bool mean, initial;
+  __device__ __forceinline__ explicit Asked(const gpr_axes_args &a)
+      : mean(divides(a.op)), initial(a.has_initial != 0) {}
+  __device__ __forceinline__ Asked(bool mean, bool initial) : mean(mean), initial(initial) {}
+  __device__ __forceinline__ Over over(int64_t n) const { return mean ? Over(n) : Over(); }
+};
+/* Of outputs of n elements, or of n[e]. */
+__device__ __forceinline__ Over over_all(Asked asked, int64_t n) { return asked.over(n); }
+__device__ __forceinline__ const Over &over_one(Asked, int64_t, int, const Over &all) { return all; }
+template <int N> __device__ __forceinline__ Over over_all(Asked, const int (&)[N]) { return Over(); }
+template <int N>
+__device__ __forceinline__ Over over_one(Asked asked, const int (&n)[N], int e, const Over &) {
+  return asked.over(n[e]);
+}
+/* finish(asked) by constants where there is no initial value: sums of 2 floats each took 3 times as
+ * many instructions where every output asked. */
+template <class Finish>
+__device__ __forceinline__ auto as_asked(const gpr_axes_args &a, const Finish &finish) {
+  if (a.has_initial) return finish(Asked(a));
+  if (divides(a.op)) return finish(Asked(true, false));
+  return finish(Asked(false, false));
+}
 
 template <class T, template <class, class> class Reals> struct FewSums {
   typedef PairSum<T> F;
@@ -172,28 +209,36 @@ template <class T, template <class, class> class Reals> struct FewSums {
   /* Rounded as the operator says that it will ask. */
   static __device__ __forceinline__ Value rounded(const gpr_axes_args &a, int64_t n,
                                                   const Sum (&sum)[F::parts], bool certified) {
-    const int64_t over = divides(a.op) ? n : 1;
-    Value value = {T(), (uint64_t)over, certified, a.has_initial != 0};
+    const Asked asked(a);
+    return rounded(a, asked, asked.over(n), sum, certified);
+  }
+  static __device__ __forceinline__ Value rounded(const gpr_axes_args &a, Asked asked,
+                                                  const Over &over, const Sum (&sum)[F::parts],
+                                                  bool certified) {
+    Value value = {T(), (uint64_t)over.n, certified, asked.initial};
 #pragma unroll
     for (int p = 0; p < F::parts; p++) {
       Sum all = sum[p];
       bool lost = false;
-      if (a.has_initial) add_to_all(all, wide(((const Stored *)a.initial)[p]), lost);
+      if (asked.initial) add_to_all(all, wide(((const Stored *)a.initial)[p]), lost);
       value.certified &= round_few(all, over, (Stored *)&value.value + p) && !lost;
     }
     return value;
   }
-  __device__ __forceinline__ void show(const gpr_axes_args &a, int64_t n, Value &value) const {
+  /* Of n elements. */
+  __device__ __forceinline__ Value shown(const gpr_axes_args &a, Asked asked, const Over &over,
+                                         int64_t n) const {
     Sum sum[F::parts];
 #pragma unroll
     for (int p = 0; p < F::parts; p++) sum[p] = part[p].terms();
-    value = rounded(a, n, sum, fine((int)n));
+    return rounded(a, asked, over, sum, fine((int)n));
   }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
-    Value value[1];
-    show(a, n, value[0]);
-    finish_values<F>(a, o, value, n, 1);
-    return value[0].certified;
+    return as_asked(a, [&](Asked asked) {
+      Value value[1] = {shown(a, asked, asked.over(n), n)};
+      finish_values<F>(a, o, value, n, 1);
+      return value[0].certified;
+    });
   }
   /* All of the warp or nobody: a team's as plain sums. */
   __device__ __forceinline__ bool join(int team, Sum (&sum)[F::parts]) const {
@@ -231,6 +276,8 @@ template <class T, template <class, class> class Reals> struct FewSums {
     return __all_sync(GPR_ALL, value[0].certified || !mine);
   }
 };
+template <class F> struct IsSum { static constexpr bool value = false; };
+template <class T> struct IsSum<PairSum<T>> { static constexpr bool value = true; };
 template <class T> struct Few<PairSum<T>> : FewSums<T, FewReals> {};
 /* It is its own sum, and its mean. */
 template <class T> struct One<PairSum<T>> {
@@ -244,10 +291,14 @@ template <class T> struct One<PairSum<T>> {
       if (PairSum<T>::real(x, p) != PairSum<T>::real(x, p))
         ((Stored *)&only)[p] = quiet_nan<Stored>();
   }
-  __device__ __forceinline__ void show(const gpr_axes_args &, int64_t n, Value &value) const {
-    value = {only, (uint64_t)n, true, false};
+  __device__ __forceinline__ Value shown(const gpr_axes_args &, Asked, const Over &,
+                                         int64_t n) const {
+    return {only, (uint64_t)n, true, false};
   }
 };
+template <> struct Two<PairSum<float>> : FewSums<float, TwoFloats> {};
+template <> struct Two<PairSum<bfloat16>> : FewSums<bfloat16, TwoFloats> {};
+template <> struct Two<PairSum<complex<float>>> : FewSums<complex<float>, TwoFloats> {};
 template <> struct Two<PairSum<double>> : FewSums<double, TwoReals> {};
 template <> struct Two<PairSum<complex<double>>> : FewSums<complex<double>, TwoReals> {};
 template <> struct Tall<PairSum<float>> : FewSums<float, FewApart> {};

@@ -170,11 +170,18 @@ __device__ __forceinline__ double divided_by(double x, double d, double reciproc
   for (int i = 0; i < 2; i++) quotient = fma(product_error(-quotient, d, -x), reciprocal, quotient);
   return quotient;
 }
-/* Divided by n first: two digits of the quotient, the second one rounded to odd by the sign of what
- * is left. */
+/* What sums are divided by. */
+struct Over {
+  int64_t n;
+  double d, reciprocal;
+  __device__ __forceinline__ explicit Over(int64_t n) : n(n), d((double)n), reciprocal(1 / d) {}
+  __device__ __forceinline__ Over() : n(1), d(1), reciprocal(1) {}
+};
+/* Divided first: two digits of the quotient, the second one rounded to odd by the sign of what is
+ * left. */
 template <class T, class S>
-__device__ __forceinline__ void round_quotient(const S &p, int64_t n, T *out) {
-  const double d = (double)n, reciprocal = 1 / d, hi = p.lo == 0 ? p.hi : p.hi + p.lo,
+__device__ __forceinline__ void round_quotient(const S &p, const Over &over, T *out) {
+  const double d = over.d, reciprocal = over.reciprocal, hi = p.lo == 0 ? p.hi : p.hi + p.lo,
                lo = p.lo == 0 ? 0 : rounding_error(p.hi, p.lo, hi);
   const double first = divided_by(hi, d, reciprocal), rest = product_error(-first, d, -hi);
   const double sum = rest + lo, error = rounding_error(rest, lo, sum);
@@ -236,7 +243,7 @@ __device__ __forceinline__ void round_sum(RealSum<R> &s, int64_t n, T *out) {
   else if (!s.used && s.sum.hi == 0 && s.sum.lo == 0 && !has_tail(s.sum))
     round_pair(s.sum.hi, 0, out);
   else if (!s.used && can_divide(s.sum, n))
-    round_quotient(s.sum, n, out);
+    round_quotient(s.sum, Over(n), out);
   else if (s.used || !divide_terms(s.sum, n, out))
     round_long<T>(&s, n, out);
 }

@@ -67,14 +67,28 @@ template <class T> union StripOf {
 template <class F, class Few, int N, class Numbers>
 __device__ __forceinline__ uint32_t finish_few(const gpr_axes_args &a, int64_t o, int left,
                                                Few (&few)[N], const Numbers &n) {
+  const auto finish = [&](typename Few::Value (&value)[N]) {
+    uint32_t missed = 0;
+    finish_values<F>(a, o, value, n, left);
+#pragma unroll
+    for (int e = 0; e < N; e++)
+      missed |= is_certified(value[e]) && number_of(n, e) ? 0u : 1u << e;
+    return missed & ((1u << left) - 1);
+  };
   typename Few::Value value[N];
-  uint32_t missed = 0;
+  if constexpr (IsSum<F>::value) {
+    return as_asked(a, [&](Asked asked) {
+      const Over all = over_all(asked, n);
 #pragma unroll
-  for (int e = 0; e < N; e++) few[e].show(a, number_of(n, e), value[e]);
-  finish_values<F>(a, o, value, n, left);
+      for (int e = 0; e < N; e++)
+        value[e] = few[e].shown(a, asked, over_one(asked, n, e, all), number_of(n, e));
+      return finish(value);
+    });
+  } else {
 #pragma unroll
-  for (int e = 0; e < N; e++) missed |= is_certified(value[e]) && number_of(n, e) ? 0u : 1u << e;
-  return missed & ((1u << left) - 1);
+    for (int e = 0; e < N; e++) few[e].result(value[e]);
+    return finish(value);
+  }
 }
 
 /* Neighbouring columns: a.count elements of each, a.strides[kept] apart. */
@@ -242,7 +256,7 @@ template <class F, int COUNT> __device__ __forceinline__ void fold_packed(const 
   for (int u = 0; u < SHALLOW_LOADS; u++) {
     const int64_t p = first + u * AXES_THREADS;
     if (p >= full) break;
-    Few<F> few[N];
+    typename Either<COUNT == 2, Two<F>, Few<F>>::type few[N];
     if (COUNT == 1 && a.skip)
 #pragma unroll
       for (int e = 0; e < V; e++)
