@@ -2,9 +2,8 @@
 #ifndef GPR_OUTPUTS_CUH
 #define GPR_OUTPUTS_CUH
 
-#include "axes_results.cuh"
 #include "last_block.cuh"
-#include "warp_sums.cuh"
+#include "moves.cuh"
 
 GPR_OPEN
 
@@ -14,143 +13,6 @@ enum { AXES_THREADS = 256 };
  * that have it; partial states. */
 enum { AXES_TICKETS = 4096, AXES_LOCKS = 1024, AXES_POOL = 4 * (AXES_TICKETS + AXES_LOCKS) };
 template <class F> struct PoolBytes { static constexpr size_t value = 0; };
-
-/* --- states that are copied and merged -----------------------------------------------------------
- */
-
-/* Of a state, what moves as a rule. */
-template <class F> struct MovedBytes { static constexpr size_t value = sizeof(typename F::State); };
-template <class T> struct MovedBytes<PairSum<T>> {
-  typedef RealSum<typename PairSum<T>::Real> Real;
-  static constexpr size_t value = PairSum<T>::parts * (sizeof(typename Real::Sum) + 8);
-};
-
-template <class S> __device__ __forceinline__ const S *after(const S *from, int64_t bytes) {
-  return (const S *)((const char *)from + bytes);
-}
-
-/* States that are on their way from memory together; whether fewer are too. */
-template <class F> struct MergedAtOnce {
-  static constexpr int value = sizeof(typename F::State) <= 32 ? 8 : 1;
-  static constexpr bool fewer = false;
-};
-template <class F> struct Move {
-  typedef typename F::State State;
-  static __device__ __forceinline__ void assign(State &to, const State &from) { to = from; }
-  /* Every `step`-th of each `lanes` neighbours of a warp, powers of two; all have the result. */
-  static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
-#pragma unroll 1
-    for (int mask = lanes / 2; mask >= step; mask /= 2) {
-      const State other = shuffle_xor(s, mask);
-      F::merge(s, other);
-    }
-  }
-  /* `count` states, so many bytes apart: several are on their way at a time, where they fit. */
-  static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
-                                                   int64_t bytes) {
-    constexpr int N = MergedAtOnce<F>::value;
-    constexpr bool fewer = MergedAtOnce<F>::fewer;
-    State part[N];
-    int64_t i = 0;
-#pragma unroll 1
-    for (; i + (fewer ? 1 : N) <= count; i += N) {
-#pragma unroll
-      for (int u = 0; u < N; u++)
-        if (!fewer || i + u < count) part[u] = *after(from, (i + u) * bytes);
-#pragma unroll
-      for (int u = 0; u < N; u++)
-        if (!fewer || i + u < count) F::merge(s, part[u]);
-    }
-#pragma unroll 1
-    for (; i < count; i++) F::merge(s, *after(from, i * bytes));
-  }
-};
-
-template <class T> struct Move<PairSum<T>> {
-  typedef PairSum<T> F;
-  typedef typename F::State State;
-  typedef RealSum<typename F::Real> Real;
-  static __device__ __forceinline__ void assign(State &to, const State &from) {
-    F::assign(to, from);
-  }
-  /* The pairs of one part of N states, or of `count`: false if they do not fit. */
-  enum { N = 8 };
-  static __device__ __forceinline__ bool merge_pairs(State &s, const State *from, int64_t count,
-                                                     int64_t bytes, int p) {
-    typename Real::Sum next[N], sum = s.part[p].sum;
-    bool lost = s.part[p].used;
-#pragma unroll
-    for (int u = 0; u < N; u++) {
-      clear(next[u]);
-      if (u >= count) continue;
-      const Real &real = after(from, u * bytes)->part[p];
-      next[u] = real.sum;
-      lost |= real.used;
-    }
-#pragma unroll
-    for (int u = 0; u < N; u++)
-      if (u < count) sum = merged(sum, next[u], lost);
-    if (!lost) s.part[p].sum = sum;
-    return !lost;
-  }
-  static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
-                                                   int64_t bytes) {
-#pragma unroll 1
-    for (int p = 0; p < F::parts; p++) {
-      int64_t i = 0;
-#pragma unroll 1
-      while (i < count && merge_pairs(s, after(from, i * bytes), count - i, bytes, p)) i += N;
-#pragma unroll 1
-      for (; i < count; i++) merge(s.part[p], after(from, i * bytes)->part[p]);
-    }
-  }
-  static __device__ __forceinline__ bool all_added(State &s) {
-    typename Real::Sum sum[F::parts];
-    bool more = false, told = true;
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) sum[p] = s.part[p].sum, more |= s.part[p].used != 0;
-    if (__any_sync(GPR_ALL, more)) return false;
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) told = added_by_warp(sum[p]) && told;
-#pragma unroll
-    for (int p = 0; told && p < F::parts; p++) s.part[p].sum = sum[p];
-    return told;
-  }
-  /* Only what a thread could not hold makes a state a used one, and zeros keep their signs. */
-  static __device__ __noinline__ void merge_slowly(Real *s, int lanes, int step) {
-    for (int i = 0; !s->used && i < Long<typename F::Real>::words; i++) s->rest.word[i] = 0;
-    for (int mask = lanes / 2; mask >= step; mask /= 2) {
-      Real other;
-      uint32_t *to = (uint32_t *)&other, *from = (uint32_t *)s;
-      for (int i = 0; i < (int)(sizeof other / 4); i++)
-        to[i] = __shfl_xor_sync(GPR_ALL, from[i], mask);
-      merge(*s, other);
-    }
-  }
-  static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
-    if (lanes == GPR_WARP && step == 1 && all_added(s)) return;
-    typename Real::Sum sum[F::parts], other[F::parts];
-    bool lost[F::parts];
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) {
-      sum[p] = s.part[p].sum, lost[p] = s.part[p].used;
-      other[p] = shuffle_xor(sum[p], lanes / 2);
-    }
-#pragma unroll 1
-    for (int mask = lanes / 2; mask >= step; mask /= 2)
-#pragma unroll
-      for (int p = 0; p < F::parts; p++) {
-        sum[p] = merged(sum[p], other[p], lost[p]);
-        other[p] = shuffle_xor(sum[p], mask / 2); /* the next one's, while this one is checked */
-      }
-#pragma unroll
-    for (int p = 0; p < F::parts; p++)
-      if (__any_sync(GPR_ALL, lost[p]))
-        merge_slowly(&s.part[p], lanes, step);
-      else
-        s.part[p].sum = sum[p];
-  }
-};
 
 template <class F>
 __device__ __forceinline__ typename F::State *partials_of(const gpr_axes_args &a) {
