@@ -164,11 +164,62 @@ __device__ __forceinline__ void merge_across(typename F::State *s, int x, int y,
   merge_down<F, N>(s, x, y, width, height, slots);
 }
 
-/* All threads' states come to thread 0: by lanes, and then by those of one warp. */
+/* A block's states, or a few partial states for each thread, a part of all of them at a time; false
+ * where they have to come together one by one. */
+template <class F> struct AtOnce {
+  static __device__ __forceinline__ bool merge(typename F::State &, const typename F::State *,
+                                               int64_t, Slots<F> &) {
+    return false;
+  }
+};
+template <class T> struct AtOnce<PairSum<T>> {
+  typedef PairSum<T> F;
+  typedef typename F::State State;
+  typedef typename RealSum<typename F::Real>::Sum Sum;
+  typedef BlockLevels<AXES_THREADS / GPR_WARP> Room;
+  enum { N = 2 };
+  static __device__ __forceinline__ bool merge(State &s, const State *partial, int64_t count,
+                                               Slots<F> &slots) {
+    static_assert(sizeof slots >= F::parts * sizeof(Room), "");
+    Sum total[F::parts];
+    bool told = count <= N * AXES_THREADS;
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) {
+      Sum all[N];
+      bool more = false;
+#pragma unroll
+      for (int i = 0; i < N; i++) {
+        const int e = threadIdx.x + i * AXES_THREADS;
+        clear(all[i]);
+        if (e >= count) continue;
+        const auto &real = (partial ? partial + e : &s)->part[p];
+        all[i] = real.sum;
+        more |= real.used != 0;
+      }
+      told = told && added_by_block(all, more, ((Room *)&slots)[p]);
+      total[p] = all[0];
+    }
+    if (told && partial) F::open(s);
+#pragma unroll
+    for (int p = 0; told && p < F::parts; p++) s.part[p].sum = total[p];
+    return told;
+  }
+};
+
+/* All threads' states, or `count` partial ones, come to thread 0: by lanes, and then by those of one
+ * warp. */
 template <class F>
-__device__ __forceinline__ void merge_block(typename F::State &s, Slots<F> &slots) {
+__device__ __forceinline__ void merge_block(typename F::State &s, Slots<F> &slots,
+                                            const typename F::State *partial = nullptr,
+                                            int64_t count = AXES_THREADS) {
   constexpr int warps = AXES_THREADS / GPR_WARP;
   static_assert(Slots<F>::count >= warps, "");
+  if (AtOnce<F>::merge(s, partial, count, slots)) return;
+  if (partial) F::open(s);
+  if (partial && threadIdx.x < count)
+    Move<F>::merge_all(s, partial + threadIdx.x,
+                       quotient_of(count - threadIdx.x + AXES_THREADS - 1, AXES_THREADS),
+                       AXES_THREADS * (int64_t)sizeof s);
 #pragma unroll 1
   for (bool all = false;; all = true) {
     Move<F>::merge_lanes(s, GPR_WARP);
@@ -216,16 +267,11 @@ template <class F>
 __device__ __forceinline__ bool merge_parts(typename F::State &s, typename F::State *partial,
                                             int64_t part, int64_t parts, uint32_t *ticket,
                                             Slots<F> &slots) {
-  for (bool all = parts == 1;; all = true) {
-    merge_block<F>(s, slots);
-    if (all) return true;
+  for (bool last = false;; last = true) {
+    merge_block<F>(s, slots, last ? partial : nullptr, last ? parts : (int64_t)AXES_THREADS);
+    if (last || parts == 1) return true;
     if (threadIdx.x == 0) Move<F>::assign(partial[part], s);
     if (!is_last_of(ticket, (int)parts)) return false;
-    F::open(s);
-    const int64_t mine = parts - threadIdx.x + AXES_THREADS - 1;
-    if (threadIdx.x < parts)
-      Move<F>::merge_all(s, partial + threadIdx.x, quotient_of(mine, AXES_THREADS),
-                         AXES_THREADS * (int64_t)sizeof s);
   }
 }
 

@@ -1,7 +1,7 @@
-/* What the lanes of a warp have of a sum, added up at once.
+/* What the threads of a warp or of a block have of a sum, added up at once.
  *
- * The greatest term opens a window of three levels. Each lane counts the units of its terms in
- * them, and integers are added over the warp by single instructions; pairs that merge in five turns
+ * The greatest term opens a window of three levels. Each thread counts the units of its terms in
+ * them, and integers are added over a warp by single instructions; pairs that merge in five turns
  * are some hundred instructions that wait for each other. */
 #ifndef GPR_WARP_SUMS_CUH
 #define GPR_WARP_SUMS_CUH
@@ -10,56 +10,115 @@
 
 GPR_OPEN
 
-/* A lane has less than 2^48 units of three terms, all have less than 2^53: a double. */
-enum { WARP_LEVELS = 3, TERM_BITS = 46, WARP_LEVEL_BITS = TERM_BITS + 1 };
+/* A term is less than 2^42 units of its level, and 2^11 of them less than 2^53: a double. */
+enum { SUM_LEVELS = 3, TERM_BITS = 42, SUM_LEVEL_BITS = TERM_BITS + 1 };
 
-__device__ __forceinline__ double units_of_warp(int64_t units) {
-  enum { DIGIT = 27 };
-  const uint32_t low = warp_add((uint32_t)units & ((1u << DIGIT) - 1));
-  const uint32_t high = warp_add((uint32_t)(units >> DIGIT));
-  return (double)(((int64_t)(int32_t)high << DIGIT) + low);
+/* The greatest term's size, as the upper half of its bits. */
+template <class Sum> __device__ __forceinline__ uint32_t size_of_terms(const Sum &sum) {
+  uint32_t most = 0;
+  each_term(sum, [&](double x) {
+    const uint32_t size = (uint32_t)(bits(x) >> 32) & 0x7fffffffu;
+    most = most < size ? size : most;
+  });
+  return most;
 }
+
+/* A thread's. `lost`: not of zeros, whose signs count, of what is no number, and of what has bits
+ * of too many sizes. */
+struct SumLevels {
+  double start[SUM_LEVELS], window[SUM_LEVELS];
+  bool lost;
+  __device__ __forceinline__ explicit SumLevels(uint32_t most) {
+    const int top = (int)(most >> 20) - 1022; /* all are below 2^top */
+    const int first = top + 52 - TERM_BITS, last = first - (SUM_LEVELS - 1) * SUM_LEVEL_BITS;
+    lost = first > 1023 || last - 52 < -1022;
+#pragma unroll
+    for (int l = 0; l < SUM_LEVELS; l++)
+      start[l] = window[l] = window_start(first - l * SUM_LEVEL_BITS);
+  }
+  template <class Sum> __device__ __forceinline__ void add(const Sum &sum) {
+    each_term(sum, [&](double x) {
+#pragma unroll
+      for (int l = 0; l < SUM_LEVELS; l++) x = caught(window[l], x);
+      lost |= x != 0;
+    });
+  }
+  /* Of all lanes. */
+  __device__ __forceinline__ int64_t units_of_warp(int l) const {
+    enum { DIGIT = 27 };
+    const int64_t units = (int64_t)(bits(window[l]) - bits(start[l]));
+    const uint32_t low = warp_add((uint32_t)units & ((1u << DIGIT) - 1));
+    const uint32_t high = warp_add((uint32_t)(units >> DIGIT));
+    return ((int64_t)(int32_t)high << DIGIT) + low;
+  }
+  __device__ __forceinline__ double value(int l, int64_t units) const {
+    return (double)units * from_bits(((bits(start[l]) >> 52) - 52) << 52);
+  }
+};
 /* Levels as terms; whether they hold all. */
-__device__ __forceinline__ bool take_levels(Pair &sum, const double (&x)[WARP_LEVELS]) {
+__device__ __forceinline__ bool take_levels(Pair &sum, const double (&x)[SUM_LEVELS]) {
   bool lost = false;
   sum.hi = x[0] + x[1];
   sum.lo = add_checked(rounding_error(x[0], x[1], sum.hi), x[2], lost);
   return !lost;
 }
-__device__ __forceinline__ bool take_levels(Triple &sum, const double (&x)[WARP_LEVELS]) {
+__device__ __forceinline__ bool take_levels(Triple &sum, const double (&x)[SUM_LEVELS]) {
   sum.hi = x[0] + x[1];
   const double low = rounding_error(x[0], x[1], sum.hi);
   sum.lo = low + x[2];
   sum.tail = rounding_error(low, x[2], sum.lo);
   return true;
 }
-/* By all lanes, which then have the sum; or false, and `sum` is as it was: zeros, whose signs
- * count, what is no number, and what has bits of too many sizes. */
+
+/* By all lanes, which then have the sum; or false, and `sum` is as it was. */
 template <class Sum> __device__ __forceinline__ bool added_by_warp(Sum &sum) {
+  SumLevels levels(warp_max(size_of_terms(sum)));
+  levels.add(sum);
+  if (__any_sync(GPR_ALL, levels.lost)) return false;
+  double x[SUM_LEVELS];
+#pragma unroll
+  for (int l = 0; l < SUM_LEVELS; l++) x[l] = levels.value(l, levels.units_of_warp(l));
+  return take_levels(sum, x);
+}
+
+/* By all threads of a block of so many warps, N sums each: the first warp has the sum in all[0]; or
+ * false, and they are as they were. */
+template <int WARPS> struct BlockLevels {
+  uint32_t most[WARPS];
+  int64_t units[SUM_LEVELS][WARPS];
+};
+template <int WARPS, int N, class Sum>
+__device__ __forceinline__ bool added_by_block(Sum (&all)[N], bool lost, BlockLevels<WARPS> &room) {
+  static_assert(3 * N * WARPS * GPR_WARP <= 1 << 11, "the bits of a level's units");
   uint32_t most = 0;
-  each_term(sum, [&](double x) {
-    const uint32_t size = (uint32_t)(bits(x) >> 32) & 0x7fffffffu;
-    most = most < size ? size : most;
-  });
-  const int top = (int)(warp_max(most) >> 20) - 1022; /* all are below 2^top */
-  const int first = top + 52 - TERM_BITS, last = first - (WARP_LEVELS - 1) * WARP_LEVEL_BITS;
-  bool lost = first > 1023 || last - 52 < -1022;
-  double start[WARP_LEVELS], window[WARP_LEVELS], level[WARP_LEVELS];
 #pragma unroll
-  for (int l = 0; l < WARP_LEVELS; l++)
-    start[l] = window[l] = window_start(first - l * WARP_LEVEL_BITS);
-  each_term(sum, [&](double x) {
+  for (int i = 0; i < N; i++) most = greatest(most, size_of_terms(all[i]));
+  most = warp_max(most);
+  if (lane_of() == 0) room.most[warp_of()] = most;
+  __syncthreads();
 #pragma unroll
-    for (int l = 0; l < WARP_LEVELS; l++) x = caught(window[l], x);
-    lost |= x != 0;
-  });
-  if (__any_sync(GPR_ALL, lost)) return false;
+  for (int w = 0; w < WARPS; w++) most = greatest(most, room.most[w]);
+  SumLevels levels(most);
 #pragma unroll
-  for (int l = 0; l < WARP_LEVELS; l++) {
-    const double unit = from_bits((bits(start[l]) >> 52) - 52 << 52);
-    level[l] = units_of_warp((int64_t)(bits(window[l]) - bits(start[l]))) * unit;
+  for (int i = 0; i < N; i++) levels.add(all[i]);
+#pragma unroll
+  for (int l = 0; l < SUM_LEVELS; l++) {
+    const int64_t units = levels.units_of_warp(l);
+    if (lane_of() == 0) room.units[l][warp_of()] = units;
   }
-  return take_levels(sum, level);
+  if (__syncthreads_or(lost || levels.lost)) return false;
+  double x[SUM_LEVELS];
+#pragma unroll
+  for (int l = 0; l < SUM_LEVELS; l++) {
+    int64_t units = 0;
+#pragma unroll
+    for (int w = 0; w < WARPS; w++) units += room.units[l][w];
+    x[l] = levels.value(l, units);
+  }
+  Sum sum;
+  const bool fits = take_levels(sum, x); /* all say the same */
+  if (fits) all[0] = sum;
+  return fits;
 }
 
 GPR_CLOSE
