@@ -166,8 +166,12 @@ struct Asked {
 };
 /* Of outputs of n elements, or of n[e]. */
 __device__ __forceinline__ Over over_all(Asked asked, int64_t n) { return asked.over(n); }
-__device__ __forceinline__ const Over &over_one(Asked, int64_t, int, const Over &all) { return all; }
-template <int N> __device__ __forceinline__ Over over_all(Asked, const int (&)[N]) { return Over(); }
+__device__ __forceinline__ const Over &over_one(Asked, int64_t, int, const Over &all) {
+  return all;
+}
+template <int N> __device__ __forceinline__ Over over_all(Asked, const int (&)[N]) {
+  return Over();
+}
 template <int N>
 __device__ __forceinline__ Over over_one(Asked asked, const int (&n)[N], int e, const Over &) {
   return asked.over(n[e]);

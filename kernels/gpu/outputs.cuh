@@ -206,8 +206,8 @@ template <class T> struct AtOnce<PairSum<T>> {
   }
 };
 
-/* All threads' states, or `count` partial ones, come to thread 0: by lanes, and then by those of one
- * warp. */
+/* All threads' states, or `count` partial ones, come to thread 0: by lanes, and then by those of
+ * one warp. */
 template <class F>
 __device__ __forceinline__ void merge_block(typename F::State &s, Slots<F> &slots,
                                             const typename F::State *partial = nullptr,

@@ -168,9 +168,9 @@ __device__ __forceinline__ void fold_tile_of(const gpr_axes_args &a, const char 
   const Packets<typename F::Element> in(data, a.length);
   fold_tile<F>(in, first, run * a.length, may_read_whole(a, in), lane);
 }
-/* A warp's: the part-th of `parts` shares of an output's elements. Parts take turns, so that what is
- * read at a time lies close together; tiles from a.drawn on are drawn, by each warp of the blocks
- * that share the output. */
+/* A warp's: the part-th of `parts` shares of an output's elements. Parts take turns, so that what
+ * is read at a time lies close together; tiles from a.drawn on are drawn, by each warp of the
+ * blocks that share the output. */
 template <class F>
 __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *base, int64_t part,
                                          int64_t parts, uint32_t *queue, RowLane<F> &lane) {
@@ -195,8 +195,7 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
       alone ? (int64_t)blockIdx.x * WARPS + warp_of() : quotient_of(blockIdx.x, a.split);
   if (o >= a.outputs) return;
   const int64_t part = alone ? 0 : blockIdx.x - o * a.split;
-  uint32_t *const queue =
-      (uint32_t *)a.scratch + a.queue + (o * WARPS + warp_of()) * a.queue_apart;
+  uint32_t *const queue = (uint32_t *)a.scratch + a.queue + (o * WARPS + warp_of()) * a.queue_apart;
   RowLane<F> lane;
   lane.keep(&s);
   fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o),

@@ -67,12 +67,11 @@ template <class T> union StripOf {
 template <class F, class Few, int N, class Numbers>
 __device__ __forceinline__ uint32_t finish_few(const gpr_axes_args &a, int64_t o, int left,
                                                Few (&few)[N], const Numbers &n) {
-  const auto finish = [&](typename Few::Value (&value)[N]) {
+  const auto finish = [&](typename Few::Value(&value)[N]) {
     uint32_t missed = 0;
     finish_values<F>(a, o, value, n, left);
 #pragma unroll
-    for (int e = 0; e < N; e++)
-      missed |= is_certified(value[e]) && number_of(n, e) ? 0u : 1u << e;
+    for (int e = 0; e < N; e++) missed |= is_certified(value[e]) && number_of(n, e) ? 0u : 1u << e;
     return missed & ((1u << left) - 1);
   };
   typename Few::Value value[N];
@@ -126,9 +125,9 @@ __device__ __forceinline__ void add_rows(const gpr_axes_args &a, const Strip<F> 
   for (int i = 0; i < U * V; i++)
     if (ALL || i / V < rows) few[i % V].add(v[i / V].element[i % V], r + i / V);
 }
-/* Of more rows a strip is looked at again as a whole. Lognormal floats with a sigma of 5 took 92 and
- * 115 µs on an H200 so, of 16 and 40 rows, and 131 and 150 column by column; of 2 and 3 rows 428
- * and 163, and 290 and 122. */
+/* Of more rows a strip is looked at again as a whole. Lognormal floats with a sigma of 5 took 92
+ * and 115 µs on an H200 so, of 16 and 40 rows, and 131 and 150 column by column; of 2 and 3 rows
+ * 428 and 163, and 290 and 122. */
 enum { AGAIN_BY_COLUMNS = 5 };
 template <class F>
 __device__ __forceinline__ uint32_t fold_by_pairs(const gpr_axes_args &a, const Strip<F> &strip) {
