@@ -176,8 +176,8 @@ template <int N>
 __device__ __forceinline__ Over over_one(Asked asked, const int (&n)[N], int e, const Over &) {
   return asked.over(n[e]);
 }
-/* finish(asked) by constants where there is no initial value: sums of 2 floats each took 3 times as
- * many instructions where every output asked. */
+/* finish(asked) by constants where there is no initial value: where every output asked, sums of 2
+ * floats each took 106 instructions, and take 52. */
 template <class Finish>
 __device__ __forceinline__ auto as_asked(const gpr_axes_args &a, const Finish &finish) {
   if (a.has_initial) return finish(Asked(a));
