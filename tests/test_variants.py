@@ -191,9 +191,9 @@ def test_variances_of_columns_around_given_means(dtype):
 @pytest.mark.gpu
 @pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "float16"])
-def test_rows_of_a_warp_that_end_together(dtype):
-    """Five times as many as an H200 has warps for, some of which hold what pairs cannot."""
-    rng, n = generator("ends", dtype), 16_001
+def test_many_rows_that_pairs_cannot_hold(dtype):
+    """Enough of them for a warp each."""
+    rng, n = generator("ends", dtype), 5_001
     width = (8198 if dtype == "float16" else 2104) // np.dtype(dtype).itemsize
     a = draw(rng, numpy_dtype(dtype), n * width).reshape(n, width)
     with np.errstate(over="ignore"):
@@ -201,6 +201,22 @@ def test_rows_of_a_warp_that_end_together(dtype):
     a[::7] = rng.integers(-9, 9, width)
     special = rng.choice([np.nan, np.inf, -np.inf], 50)
     a[rng.integers(0, n, 50), rng.integers(0, width, 50)] = special
+    for op in ("sum", "mean"):
+        assert took(op, a, 1, "rows")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "float16"])
+@pytest.mark.parametrize(("n", "width"), [(5_001, 4_100), (300, 40_000), (3, 2_000_000)])
+def test_rows_of_zeros_keep_their_signs(dtype, n, width):
+    """Of a warp, of a block and of several blocks: of -0.0, some with another number or two."""
+    a = np.full((n, width), -0.0, numpy_dtype(dtype))
+    if a.dtype.kind == "c":
+        a.imag = -0.0
+    a[1::3, width // 3] = 0.0
+    a[2::9, width // 2] = 1
+    a[2::18, width - 1] = -1
     for op in ("sum", "mean"):
         assert took(op, a, 1, "rows")
 
