@@ -94,7 +94,7 @@ extern "C" __attribute__((visibility("default"))) void means(const double *x, in
                                                              int64_t n, double *out, bool *told) {
   const auto mean = [&](auto few, int64_t r) {
     for (int64_t i = 0; i < n; i++) few.add(x[r * n + i], i);
-    told[r] = round_few(few.part[0].terms(), n, out + r) && few.fine();
+    told[r] = round_few(few.part[0].terms(), Over(n), out + r) && few.fine();
   };
   for (int64_t r = 0; r < rows; r++)
     if (n == 2)
