@@ -395,13 +395,13 @@ def test_both_compute_the_same(functions, family):
     old, new = map(operations, LIBRARIES)
     for number in NUMBERS["oldest"][family]:
         (a, a_own), (b, b_own) = old[number], new[number]
-        more = a - b or b - a
-        sums = more["add.rn.f64"] // 2 if "PairSum" in PROGRAMS[number][1] else 0
-        copies = +Counter({"add.rn.f64": 2 * sums, "sub.rn.f64": 4 * sums})
+        more, allowed = (a - b) + (b - a), [Counter()]
         if "PairSum" in PROGRAMS[number][1]:
-            pieces = Counter({op: more[op] for op in copies.keys() | {"sub.rn.f64"}})
-            copies = +pieces if all(100 * n <= a[op] for op, n in pieces.items()) else copies
+            sums = more["add.rn.f64"] // 2
+            allowed.append(+Counter({"add.rn.f64": 2 * sums, "sub.rn.f64": 4 * sums}))
+            few = {op: more[op] for op in ("add.rn.f64", "sub.rn.f64") if 100 * more[op] <= a[op]}
+            allowed.append(+Counter(few))
         if "Moments" in PROGRAMS[number][1]:  # a product again on a rare path, of other registers
-            copies["mul.rn.f64"] = min(more["mul.rn.f64"], 8)
+            allowed.append(+Counter({"mul.rn.f64": min(more["mul.rn.f64"], 8)}))
         assert set(a) == set(b), PROGRAMS[number]
-        assert a_own == b_own or more == copies, (PROGRAMS[number], a, b)
+        assert a_own == b_own or more in allowed, (PROGRAMS[number], a, b)

@@ -268,8 +268,8 @@ __device__ __noinline__ void fold_runs(const gpr_axes_args &a, ColumnsOf<CELLS> 
                                quotient_of(begin, run));
     in.index = begin;
     in.left = in.is_inside(a.high, first, end - 1) ? IN::V : left;
-    /* Of the last of them all one row is, which a thread would not wait for with each of its own.
-     */
+    /* At the array's end the last row alone is read piecemeal: a thread that did so with each of
+     * its rows held up its block, and an H200 for 501 µs in place of 138. */
     const int last = in.left < IN::V && end - first > 1 && in.is_inside(a.high, first, end - 2);
     if (last) in.left = IN::V;
     in.fold(cells, first + y, high, end - last);
