@@ -1,5 +1,5 @@
-/* A few numbers once more, where plain additions could not tell their sum: by pairs in registers.
- */
+/* A few numbers once more, where plain additions or pairs could not tell their sum: by all the
+ * terms of a state, in registers. */
 #ifndef GPR_AGAIN_CUH
 #define GPR_AGAIN_CUH
 
@@ -8,19 +8,8 @@
 
 GPR_OPEN
 
-template <class R, class Stored> struct PairReals {
-  Pair sum;
-  bool lost = false, nan = false;
-  __device__ __forceinline__ PairReals() { clear(sum); }
-  __device__ __forceinline__ void add(R x) {
-    nan |= x != x;
-    gpr::add(sum, (double)x, lost);
-  }
-  __device__ __forceinline__ bool fine(int = 0) const { return !lost | nan; }
-  __device__ __forceinline__ Pair terms() const { return sum; }
-};
 /* In place of a Few, of folds that have a Wide one. */
-template <class F> struct Paired : FewSums<typename F::Element, PairReals> {};
+template <class F> struct Again : FewSums<typename F::Element, StateReals> {};
 
 /* Elements of one output, and what says which of them count. */
 struct FewElements {
@@ -30,15 +19,11 @@ struct FewElements {
 
 /* Whether it wrote the result. */
 template <class F>
-__device__ __noinline__ bool tell_by_pairs(const gpr_axes_args *a, int64_t o,
-                                           const FewElements in) {
+__device__ __noinline__ bool tell_again(const gpr_axes_args *a, int64_t o, const FewElements in) {
   typedef typename F::Element T;
   enum { LOADS = 4 }; /* that do not wait for each other */
-  Pair sum[F::parts];
-  bool lost = false;
+  Again<F> few;
   int64_t n = 0;
-#pragma unroll
-  for (int p = 0; p < F::parts; p++) clear(sum[p]);
 #pragma unroll 1
   for (int64_t i = 0; i < in.count; i += LOADS) {
     T x[LOADS];
@@ -50,19 +35,16 @@ __device__ __noinline__ bool tell_by_pairs(const gpr_axes_args *a, int64_t o,
       n += counts;
     }
 #pragma unroll
-    for (int i = 0; i < LOADS * F::parts; i++)
-      add_to_all(sum[i % F::parts], F::real(x[i / F::parts], i % F::parts), lost);
+    for (int u = 0; u < LOADS; u++) few.add(x[u], 0);
   }
-  if (lost || !n) return false;
-  RoundedSum<T> value[1] = {FewSums<T, FewReals>::rounded(*a, n, sum, true)};
-  finish_values<F>(*a, o, value, n, 1);
+  if (!n) return false;
   tell_least(*a, n);
-  return value[0].certified;
+  return few.finish(*a, o, n);
 }
 template <class F>
-__device__ __forceinline__ bool told_by_pairs(const gpr_axes_args &a, int64_t o,
-                                              const FewElements &in) {
-  if constexpr (HasWide<F>::value) return tell_by_pairs<F>(&a, o, in);
+__device__ __forceinline__ bool told_again(const gpr_axes_args &a, int64_t o,
+                                           const FewElements &in) {
+  if constexpr (HasWide<F>::value) return tell_again<F>(&a, o, in);
   return false;
 }
 

@@ -89,21 +89,22 @@ __device__ __forceinline__ void fold_alone(const gpr_axes_args &a) {
   }
 }
 
-/* A Value of one number, where nothing has to be summed up; whether a fold has it, and reads() the
- * number for it. */
-template <class F> struct OneNumber { static constexpr bool is_there = false; };
-/* The only place is the first. */
-template <class T, bool GREATEST>
-struct OneNumber<Position<T, GREATEST>> : Position<T, GREATEST>::State {
-  static constexpr bool is_there = true;
-  static __device__ __forceinline__ bool suits(const gpr_axes_args &a) { return !a.where; }
-  static __device__ __forceinline__ bool reads(const gpr_axes_args &a) { return a.skip; }
-  explicit __device__ __forceinline__ OneNumber(T x) {
-    Position<T, GREATEST>::open(*this);
-    Position<T, GREATEST>::add(*this, x, 0);
+/* Outputs of one element each: whether they are brief before anything else, which of them go by
+ * One, and which have to be read. */
+template <class F> struct Ones {
+  static constexpr bool first = false, always_read = true;
+  static __device__ __forceinline__ bool suit(const gpr_axes_args &a) {
+    return !a.where && !a.has_initial;
   }
+  static __device__ __forceinline__ bool are_read(const gpr_axes_args &) { return true; }
 };
-/* Outputs of one element each: a thread would else wait for the sums of each. */
+/* The only place is the first. */
+template <class T, bool GREATEST> struct Ones<Position<T, GREATEST>> {
+  static constexpr bool first = true, always_read = false;
+  static __device__ __forceinline__ bool suit(const gpr_axes_args &a) { return !a.where; }
+  static __device__ __forceinline__ bool are_read(const gpr_axes_args &a) { return a.skip; }
+};
+/* A thread would else wait for each of them. */
 template <class F, class LOAD> __device__ __forceinline__ void fold_ones(const gpr_axes_args &a) {
   constexpr int N = 4;
   const int64_t step = (int64_t)gridDim.x * AXES_THREADS;
@@ -116,18 +117,16 @@ template <class F, class LOAD> __device__ __forceinline__ void fold_ones(const g
     for (int i = 0; i < N; i++) {
       if (k + i * step >= a.outputs) continue;
       const KeptPlace place = kept_place(a, k + i * step);
-      x[i] = OneNumber<F>::reads(a) ? run.load(a.data + place.data) : typename F::Element();
+      x[i] = Ones<F>::are_read(a) ? run.load(a.data + place.data) : typename F::Element();
       out[i] = place.out;
     }
     uint32_t missed = 0;
 #pragma unroll
     for (int i = 0; i < N; i++) {
       if (k + i * step >= a.outputs) continue;
-      OneNumber<F> value[1] = {OneNumber<F>(x[i])};
-      if (a.skip && is_nan_or_nat(x[i]))
-        missed |= 1u << i;
-      else
-        finish_values<F>(a, out[i], value, 1, 1);
+      One<F> one;
+      one.add(x[i], 0);
+      if ((a.skip && is_nan_or_nat(x[i])) || !one.finish(a, out[i], 1)) missed |= 1u << i;
     }
 #pragma unroll 1
     for (; missed; missed &= missed - 1) fold_again<F, LOAD>(&a, k + (__ffs(missed) - 1) * step);
@@ -246,8 +245,7 @@ __global__ void __launch_bounds__(AXES_THREADS, BriefShape::blocks)
     brief(const __grid_constant__ gpr_axes_args a) {
   if constexpr (BriefLanes<F>::loads > 0)
     if (a.team) return fold_by_lanes<F, LOAD>(a);
-  if constexpr (OneNumber<F>::is_there)
-    if (a.count == 1 && OneNumber<F>::suits(a)) return fold_ones<F, LOAD>(a);
+  if (a.count == 1 && Ones<F>::suit(a)) return fold_ones<F, LOAD>(a);
   if (a.count <= 4) return fold_alone<4, F, LOAD>(a);
   if (a.count <= 8) return fold_alone<8, F, LOAD>(a);
   if constexpr (ByDifferences<F>::columns > 0)

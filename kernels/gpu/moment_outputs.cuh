@@ -298,22 +298,30 @@ template <class T> struct SlowFew<PairMoments<T>> {
 };
 
 /* A finite number's variance is nothing, another's NaN. */
-template <class T> struct OneNumber<PairMoments<T>> {
+template <class T> struct One<PairMoments<T>> {
   typedef PairMoments<T> F;
-  static constexpr bool is_there = true;
   bool finite = true;
-  static __device__ __forceinline__ bool suits(const gpr_axes_args &a) {
-    return !a.where && is_alone(1, {a.ddof, a.means, a.spread_nan});
-  }
-  static __device__ __forceinline__ bool reads(const gpr_axes_args &) { return true; }
-  explicit __device__ __forceinline__ OneNumber(T x) {
+  __device__ __forceinline__ void add(T x, int64_t) {
 #pragma unroll
     for (int p = 0; p < F::parts; p++) finite &= F::real(x, p) - F::real(x, p) == 0;
+  }
+  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
+    One value[1] = {*this};
+    finish_values<F>(a, o, value, n, 1);
+    return true;
   }
   template <class R, bool ROOT>
   __device__ __forceinline__ R spread(int64_t, const gpr_spread *) const {
     return finite ? Format<R>::make(0) : round_case<R>(SPREAD_NAN);
   }
+};
+
+template <class T> struct Ones<PairMoments<T>> {
+  static constexpr bool first = true, always_read = true;
+  static __device__ __forceinline__ bool suit(const gpr_axes_args &a) {
+    return !a.where && is_alone(1, {a.ddof, a.means, a.spread_nan});
+  }
+  static __device__ __forceinline__ bool are_read(const gpr_axes_args &) { return true; }
 };
 
 /* Words for unsigned sums too: the sum has 128 bits, the squares 192 and never the last of them. */

@@ -25,6 +25,9 @@ struct Triple {
 template <class R> struct TermsOfSum { typedef Pair type; };
 template <> struct TermsOfSum<double> { typedef Triple type; };
 
+GPR_FN void assign(Pair &to, const Pair &from) { to = from; }
+GPR_FN void assign(Triple &to, const Triple &from) { to = from; }
+GPR_FN void assign(Triple &to, const Pair &from) { to.hi = from.hi, to.lo = from.lo, to.tail = 0; }
 GPR_FN void clear(Pair &p) { p.hi = p.lo = -0.0; }
 GPR_FN void clear(Triple &p) { p.hi = p.lo = -0.0, p.tail = 0; }
 GPR_FN bool has_tail(const Pair &) { return false; }

@@ -130,27 +130,28 @@ __device__ __forceinline__ void add_rows(const gpr_axes_args &a, const Strip<F> 
  * 299 and 219 so; 200 MB of bfloat16 of 5 rows 222 and 293. */
 enum { AGAIN_BY_COLUMNS = 5 };
 template <class F>
-__device__ __forceinline__ uint32_t fold_by_pairs(const gpr_axes_args &a, const Strip<F> &strip) {
+__device__ __forceinline__ uint32_t fold_strip_again(const gpr_axes_args &a,
+                                                     const Strip<F> &strip) {
   typedef StripShape<typename F::Element> Shape;
-  Paired<F> few[Shape::count];
+  Again<F> few[Shape::count];
 #pragma unroll 1
-  for (int r = 0; r < (int)a.count; r += Shape::last)
-    add_rows<Shape::last, false>(a, strip, r, few);
+  for (int r = 0; r < (int)a.count; r += Shape::loads)
+    add_rows<Shape::loads, false>(a, strip, r, few);
   return finish_few<F>(a, strip.o, strip.left, few, a.count);
 }
-/* What plain additions could not tell of strip t: by pairs, and then one by one. */
+/* What plain additions could not tell of strip t: by more terms, and then one by one. */
 template <class F>
 __device__ __noinline__ void finish_strip(const gpr_axes_args *a, int64_t t, uint32_t missed) {
   const Strip<F> strip(*a, t);
   const bool by_columns = a->count <= AGAIN_BY_COLUMNS;
   if constexpr (HasWide<F>::value)
-    if (!by_columns) missed &= fold_by_pairs(*a, strip);
+    if (!by_columns) missed &= fold_strip_again(*a, strip);
 #pragma unroll 1
   for (; missed; missed &= missed - 1) {
     const int e = __ffs(missed) - 1;
     const char *const from = strip.base + e * sizeof(typename F::Element);
     if (by_columns &&
-        told_by_pairs<F>(*a, strip.o + e, {from, nullptr, a->strides[a->kept], 0, a->count}))
+        told_again<F>(*a, strip.o + e, {from, nullptr, a->strides[a->kept], 0, a->count}))
       continue;
     slow_output<F>(a, strip.o + e, from, a->strides[a->kept], a->count);
   }

@@ -94,7 +94,7 @@ template <class F>
 __device__ __noinline__ void finish_counted(const gpr_axes_args *a, int64_t t, uint32_t missed) {
   const MaskedStrip<F> strip(*a, t);
   if constexpr (HasWide<F>::value)
-    if (a->count > AGAIN_BY_COLUMNS) missed &= fold_counted<F, Paired<F>>(*a, strip);
+    if (a->count > AGAIN_BY_COLUMNS) missed &= fold_counted<F, Again<F>>(*a, strip);
 #pragma unroll 1
   for (; missed; missed &= missed - 1) fold_again<F>(a, strip.o + __ffs(missed) - 1);
 }

@@ -248,7 +248,8 @@ template <class F> struct AxesKernels {
 #undef GPR_X
     row.bytes = (int)sizeof(typename F::Element);
     row.is_ordered = F::ordered;
-    row.knows_ones = OneNumber<F>::is_there;
+    row.brief_ones = Ones<F>::first;
+    row.read_ones = Ones<F>::always_read;
     row.staged_skips = StagedRow<F>::few;
     row.brief_loads = BriefLanes<F>::loads;
     row.brief_blocks = BriefShape::blocks;

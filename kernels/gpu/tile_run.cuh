@@ -206,9 +206,9 @@ __device__ __noinline__ void fold_again(const gpr_axes_args *a, int64_t k) {
   enum { LOADS = 4 };
   const KeptPlace place = kept_place(*a, k);
   if (Same<LOAD, typename F::Element>::value && a->reduced == 1 && !a->starts &&
-      told_by_pairs<F>(*a, place.out,
-                       {a->data + place.data, a->where ? a->where + place.where : nullptr,
-                        a->strides[a->kept], a->where_strides[a->kept], a->count}))
+      told_again<F>(*a, place.out,
+                    {a->data + place.data, a->where ? a->where + place.where : nullptr,
+                     a->strides[a->kept], a->where_strides[a->kept], a->count}))
     return;
   typename F::State s;
   TileRun<F, LOAD, LOADS> run(*a);
