@@ -136,10 +136,11 @@ struct ColumnsCut : BriefCut {
   /* Some multiprocessors are nearer to the memory: of 256 MiB in equal parts blocks had read theirs
    * after 56 to 66 µs on an H200, after 62 to 63 where a sixth of the turns was drawn. Each warp of
    * the blocks that share columns draws for itself. */
-  enum { DRAWN_PART = 6 };
+  enum { DRAWN_PART = 6, DRAWN_LEAST = 3 };
   void set_drawn(bool draws, Size turns, Size of_turn) {
-    draws = draws && a.queue && turns >= DRAWN_PART;
-    a.drawn = draws ? (turns - turns / DRAWN_PART) * of_turn : INT64_MAX;
+    draws = draws && a.queue && turns >= DRAWN_LEAST;
+    const Size drawn = turns < DRAWN_PART ? 1 : turns / DRAWN_PART;
+    a.drawn = draws ? (turns - drawn) * of_turn : INT64_MAX;
   }
   /* Halves take longer than their reading. */
   double joint_ends() const { return row.bytes < 4 ? 7 : 1.5; }

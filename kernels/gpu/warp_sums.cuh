@@ -24,13 +24,12 @@ template <class Sum> __device__ __forceinline__ uint32_t size_of_terms(const Sum
   return most;
 }
 
-/* A thread's. `lost`: not of zeros, whose signs count, of what is no number, and of what has bits
- * of too many sizes. */
+/* A thread's. `lost`: not of what is no number, and of what has bits of too many sizes. */
 struct SumLevels {
   double start[SUM_LEVELS], window[SUM_LEVELS];
   bool lost;
   __device__ __forceinline__ explicit SumLevels(uint32_t most) {
-    const int top = (int)(most >> 20) - 1022; /* all are below 2^top */
+    const int top = most ? (int)(most >> 20) - 1022 : 0; /* all are below 2^top */
     const int first = top + 52 - TERM_BITS, last = first - (SUM_LEVELS - 1) * SUM_LEVEL_BITS;
     lost = first > 1023 || last - 52 < -1022;
 #pragma unroll
@@ -71,15 +70,22 @@ __device__ __forceinline__ bool take_levels(Triple &sum, const double (&x)[SUM_L
   return true;
 }
 
+/* Zeros have no units, and a sum of them is -0.0 if each of them is. */
+__device__ __forceinline__ bool is_plus(double zero) { return bits(zero) == 0; }
+
 /* By all lanes, which then have the sum; or false, and it is lost. */
 template <class Sum> __device__ __forceinline__ bool added_by_warp(Sum &sum) {
-  SumLevels levels(warp_max(size_of_terms(sum)));
+  const uint32_t most = warp_max(size_of_terms(sum));
+  const bool plus = most || __any_sync(GPR_ALL, is_plus(sum.hi));
+  SumLevels levels(most);
   levels.add(sum);
   if (__any_sync(GPR_ALL, levels.lost)) return false;
   double x[SUM_LEVELS];
 #pragma unroll
   for (int l = 0; l < SUM_LEVELS; l++) x[l] = levels.value(l, levels.units_of_warp(l));
-  return take_levels(sum, x);
+  const bool fits = take_levels(sum, x);
+  if (!plus) sum.hi = -0.0;
+  return fits;
 }
 
 /* By all threads of a block of so many warps, N sums each: all have the sum in all[0]; or false,
@@ -99,6 +105,12 @@ __device__ __forceinline__ bool added_by_block(Sum (&all)[N], bool lost, BlockLe
   __syncthreads();
 #pragma unroll
   for (int w = 0; w < WARPS; w++) most = greatest(most, room.most[w]);
+  bool plus = most != 0;
+  if (!plus) {
+#pragma unroll
+    for (int i = 0; i < N; i++) plus |= is_plus(all[i].hi);
+    plus = __syncthreads_or(plus);
+  }
   SumLevels levels(most);
 #pragma unroll
   for (int i = 0; i < N; i++) levels.add(all[i]);
@@ -118,6 +130,7 @@ __device__ __forceinline__ bool added_by_block(Sum (&all)[N], bool lost, BlockLe
   }
   Sum sum;
   const bool fits = take_levels(sum, x); /* all say the same */
+  if (!plus) sum.hi = -0.0;
   if (fits) all[0] = sum;
   return fits;
 }
