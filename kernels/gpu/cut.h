@@ -26,7 +26,7 @@ struct AxesRow {
   int brief_columns;             /* elements, at most */
   int bytes;                     /* of an element */
   int tile_blocks, tile_loads;
-  /* Bytes, by table.cpp's RowBytes. Of rows: the longest that are brief before anything else, and
+  /* Bytes, by row_bytes.h's RowBytes. Of rows: the longest that are brief before anything else, and
    * the shortest of those that are so before they are staged; the longest that are staged; the
    * shortest that blocks and that warps read as rows, and blocks where there is one for each
    * multiprocessor; the shortest that are a tile's rows, alone and as one of several runs. */

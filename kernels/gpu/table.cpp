@@ -8,6 +8,7 @@
 #include "flat_tree.cuh"
 #include "../abi/ladder_rows.h"
 #include "lines.h"
+#include "row_bytes.h"
 #include "../core/operators.h"
 #include "program_text.h"
 #include "../abi/shuffles.h"
@@ -161,63 +162,6 @@ template <class F, const char *RUN, class FROM> constexpr gpr_program *convert_p
   else
     return nullptr;
 }
-
-/* Which variant takes rows of how many bytes. Measured on an H200, 128 MiB of rows of 1 to 20 KB,
- * cut out of longer ones or one behind the other, by all variants: of 2 KB, cut, sums of floats
- * took 101 µs as rows, 72 as tile_rows and 72 as brief, positions 150, 90 and 81, of doubles 97, 77
- * and 54 and 122, 116 and 51; of 5 KB 73, 65 and 51, 92, 81 and 55. Numbers of two bytes are
- * packets sooner than they are brief: 130, 72 and 95. Of several runs of 800
- * and 1200 bytes of floats sums took 41 and 33 µs as packets and 38 and 76 one by one, of 1.6 and
- * 2.4 KB of doubles 54 and 61, and 46 and 83, of 400 bytes of halves 24 and 27; maxima of 1200
- * bytes of floats 29 and 66, of 1.6 KB of doubles 69 and 46.
- *
- * columns: of a whole array of wide rows. A tile's thread begins and ends sooner, and where blocks
- * of columns share outputs sums come together late: of 1024 rows of as many, halves, floats and
- * doubles, they took 17, 15 and 14 µs, and 10, 10 and 11 as tiles; of 4096, 29, 28 and 43, and 26,
- * 33 and 46. Of 20 MiB, 100 rows of floats took 12 and 9 as brief ones, 500 of doubles 19 and 12 as
- * tiles; of 48 MiB 27 and 24, of 96 MiB 35 and 58. */
-template <class T> struct AnyRowBytes {
-  static constexpr int size = sizeof(T);
-  static constexpr int brief = size >= 4 ? 4096 : 0, staged = 1 << 20, staged_most = 4096;
-  static constexpr int rows = size == 2 ? 4096 : 2048, warp_rows = rows, many_rows = 0;
-  static constexpr int tile_rows = 1024;
-  static constexpr int run = size >= 8 ? 2304 : 1024, columns = 2 << 20;
-};
-template <class F> struct RowBytes : AnyRowBytes<typename F::Element> {};
-/* Variances. Of rows of 2 KiB that are cut out of longer ones, of floats, rows took 28 µs and
- * tile_rows 14; of 4 KiB of doubles 46 and 28; of 8 KiB 15 and 16, of 16 KiB 22 and 29. Of 128 MiB,
- * a warp each, of floats of 8 and 16 KiB rows took 68 and 56 µs and tile_rows 57 and 52, of doubles
- * 87 and 66, and 63 and 52, of 32 KiB both as long. One behind the other, of floats of 2050 bytes
- * and of 4 KiB rows_shared took 123 and 73 and tile_rows 93 and 64; of complex doubles of 528, 1040
- * and 4096 bytes rows_shared 254, 280 and 181 and tile 195, 146 and 96, of 512 bytes rows_shared
- * 153. Of 60 MB of rows of a few floats or doubles by differences, on an H100, brief took 110 and
- * 68 µs and rows_shared 215 and 146 of 2 and 3 floats, 39 and 51 of 12, 46 and 45 of 16; 76 and 173
- * of 2 doubles, 47 and 70 of 6, and 117 and 83 of 8 of a wide range. */
-template <class T> struct RowBytes<PairMoments<T>> : AnyRowBytes<T> {
-  static constexpr int brief = ByDifferences<PairMoments<T>>::most ? 48 : 0, staged = 0;
-  static constexpr int rows = 8192, warp_rows = 32768, columns = 0;
-  static constexpr int staged_most = sizeof(T) == 16 ? 512 : 2048;
-  static constexpr int tile_rows = sizeof(T) == 16 ? 8192 : sizeof(T) == 8 ? 4096 : 1024;
-};
-/* Of complex floats rows of 4.8 and 17 KB took 51 µs as brief ones and 276 as rows, and 40 and 235
- * as packets of tiles; of 64 KB 96 and 94. Of 256 MiB of doubles, rows of 2.5, 4, 8 and 16 KB took
- * 96, 98, 88 and 93 µs as brief ones, 112, 83, 78 and 72 as packets of tiles and 126, 103, 85 and
- * 76 as rows; of floats of 3, 4.3, 8 and 16 KB 93, 103, 89 and 82, 114, 104, 87 and 86, and 113,
- * 108, 81 and 77. */
-template <class T> struct RowBytes<PairSum<T>> : AnyRowBytes<T> {
-  static constexpr bool is_pair = Same<T, complex<float>>::value;
-  static constexpr bool is_double = Same<T, double>::value;
-  static constexpr int brief = is_pair ? 2048 : is_double ? 2560 : sizeof(T) >= 4 ? 6144 : 0;
-  static constexpr int staged = is_double ? 1024 : 1 << 20;
-  static constexpr int rows = sizeof(T) == 2 ? 8192 : 2048, warp_rows = is_pair ? 1 << 14 : rows;
-  static constexpr int many_rows = is_double ? 1 << 19 : 0, staged_most = is_double ? 2048 : 4096;
-  static constexpr int run = sizeof(T) >= 8 ? 1536 : sizeof(T) == 4 ? 1024 : 384;
-  static constexpr int columns = sizeof(T) >= 4 ? 48 << 20 : 24 << 20;
-};
-template <class T, bool GREATEST> struct RowBytes<Position<T, GREATEST>> : AnyRowBytes<T> {
-  static constexpr int brief = sizeof(T) >= 2 ? 8192 : 0;
-  static constexpr int rows = 2048, warp_rows = rows, columns = 12 << 20;
-};
 
 template <class F> struct AxesKernels {
   static constexpr AxesRow row() {
