@@ -51,23 +51,25 @@ struct ColumnsCut : BriefCut {
     const bool fit = groups * width / v <= AXES_THREADS && groups <= a.count;
     return fit && batches <= AXES_TICKETS ? groups : 1;
   }
-  /* About how long other variants take, measured on an H200: of numbers and truths brief 1.4 times
-   * what the reading takes, of halves 1.8 and of bytes 3, tiles 1.4 to 3.4 times and three steps
-   * more. Of places and sums: where rows begin at several places of a packet, 1.75 times, of halves
-   * 2.2; of others brief as long and tiles four steps more. */
-  double late(bool brief_suits) const {
+  /* About how long other variants take, measured on an H200: of numbers and truths brief, where all
+   * threads are at work, 1.4 times what the reading takes, of halves 1.8 and of bytes 3, tiles 1.4
+   * to 3.4 times and three steps more; of sums brief 1.35 times, of halves 2.1, and a step more. Of
+   * places and sums: where rows begin at several places of a packet, 1.75 times, of halves 2.2; of
+   * other sums tiles 1.5 and 1.9 times and four steps more, of places brief 1.75 and 2.2 times. */
+  double late(double brief) const {
     const Size step = (Size)AXES_THREADS * row.columns_loads * multiprocessors * row.columns_blocks;
     const double all = (double)a.outputs * row.bytes / 16 * (double)a.count / (double)step;
     const double small = 1.0 / (row.bytes * row.bytes);
     if (!row.joint && !row.is_ordered)
-      return brief_suits ? (1.4 + 1.6 * small) * all + 0.3
-                         : (1.35 + 2 * small) * all + 3 + 1.0 / row.bytes;
+      return brief > 0 ? (1.4 + 1.6 * small) * brief * all + 0.3
+                       : (1.35 + 2 * small) * all + 3 + 1.0 / row.bytes;
+    if (row.joint && brief > 0) return (row.bytes < 4 ? 2.1 : 1.35) * brief * all + 1;
     const double times = (row.bytes < 4 ? 2.2 : 1.75) * all;
     if (row.joint && a.phases > 0) return times;
     if (!a.phases && a.shape[a.kept - 1] * row.bytes < NARROW)
       return 1.3 * times + 3.5 * whole_steps();
-    if (row.joint) return 0.86 * times + (brief_suits ? 1 : 4);
-    return times + ((brief_suits ? 2 : 4.5) - (a.phases ? 2 : 0)) * whole_steps();
+    if (row.joint) return 0.86 * times + 4;
+    return times + ((brief > 0 ? 2 : 4.5) - (a.phases ? 2 : 0)) * whole_steps();
   }
   /* Whether there are columns, or enough of them. */
   bool has_columns() const {
@@ -75,7 +77,8 @@ struct ColumnsCut : BriefCut {
            (is_for_columns() || wanted);
   }
   gpr_program *columns_program() const { return a.skip ? row.columns_counted : row.columns; }
-  bool columns(bool brief_suits) {
+  /* brief: the waves_of_brief(). */
+  bool columns(double brief) {
     const Size width = a.shape[a.kept - 1], bytes = width * row.bytes;
     const Size batches = a.outputs / width;
     const int v = 16 / row.bytes;
@@ -95,7 +98,7 @@ struct ColumnsCut : BriefCut {
         if (split.time < best.time) best = split, a.team = (int)wide;
       }
     }
-    if (!wanted && best.time > late(brief_suits)) return false;
+    if (!wanted && best.time > late(brief)) return false;
     a.rows = AXES_THREADS / a.team;
     a.tiles = up(packets, a.team - edge);
     const Size turn = each * a.groups * a.rows * row.columns_loads;

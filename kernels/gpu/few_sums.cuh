@@ -55,9 +55,10 @@ __device__ __forceinline__ bool round_few(const Pair &sum, const Over &over, dou
 __device__ __forceinline__ bool round_few(const Triple &sum, const Over &over, double *out) {
   const int64_t n = over.n;
   const bool nothing = sum.hi == 0 && sum.lo == 0 && !has_tail(sum);
-  if (is_near_the_end(sum)) return false;
   if (sum.hi != sum.hi)
     *out = quiet_nan<double>();
+  else if (is_near_the_end(sum))
+    return false;
   else if (n <= 1 || nothing)
     round_terms(sum, out);
   else if (can_divide(sum, n))

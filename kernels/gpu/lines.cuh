@@ -16,14 +16,6 @@ enum { LEVEL_BITS = 52 - GPR_HEADROOM }; /* from one level's unit to the next on
 enum { UNOPENED = -0x10000 };            /* a window so low that anything moves it */
 enum { BESIDE = 32 - GPR_LINE_EPOCH };   /* bits of the unit and the flags that a word brings */
 
-/* One lane's counts of each warp, summed over the warp. */
-__device__ __forceinline__ __int128 warp_units(int64_t units) {
-  const uint32_t a = warp_add((uint32_t)units & 0xffffff);
-  const uint32_t b = warp_add((uint32_t)(units >> 24) & 0xffffff);
-  const uint32_t c = warp_add((uint32_t)(int32_t)(units >> 48));
-  return ((__int128)(int32_t)c << 48) + (int64_t)(a + ((uint64_t)b << 24));
-}
-
 /* A sum of one part in units of 2^unit; UNOPENED: of zeros. */
 struct LineSum {
   __int128 value;

@@ -13,10 +13,12 @@ struct AxesCut : ColumnsCut {
     return !wanted && is_native() && !a.where && bytes >= least && bytes <= row.brief_bytes &&
            suits_brief();
   }
-  bool suits_brief() {
-    const bool is_taken = is_any() && brief();
+  bool suits_brief() { return waves_of_brief() > 0; }
+  /* 0: it is not brief. */
+  double waves_of_brief() {
+    const double waves = is_any() && brief() ? brief_waves() : 0;
     clear();
-    return is_taken;
+    return waves;
   }
 
   bool are_brief_ones() const { return row.brief_ones && a.count == 1 && !a.where && !wanted; }
@@ -307,7 +309,7 @@ struct AxesCut : ColumnsCut {
         return is_along() && !a.where && (!a.skip || row.staged_skips) &&
                (prefers_staged() || !prefers_brief(row.staged_bytes)) && staged();
       case GPR_VARIANT_COLUMNS:
-        return is_along() && !a.where && has_columns() && columns(suits_brief());
+        return is_along() && !a.where && has_columns() && columns(waves_of_brief());
       case GPR_VARIANT_ROWS: return is_along() && !a.where && !prefers_brief(0) && rows();
       case GPR_VARIANT_TILE_ROWS: return is_any() && !prefers_brief(0) && tile_rows();
       case GPR_VARIANT_BRIEF:

@@ -135,8 +135,8 @@ __device__ __forceinline__ uint32_t fold_strip_again(const gpr_axes_args &a,
   typedef StripShape<typename F::Element> Shape;
   Again<F> few[Shape::count];
 #pragma unroll 1
-  for (int r = 0; r < (int)a.count; r += Shape::loads)
-    add_rows<Shape::loads, false>(a, strip, r, few);
+  for (int r = 0; r < (int)a.count; r += 2 * Shape::loads)
+    add_rows<2 * Shape::loads, false>(a, strip, r, few);
   return finish_few<F>(a, strip.o, strip.left, few, a.count);
 }
 /* What plain additions could not tell of strip t: by more terms, and then one by one. */

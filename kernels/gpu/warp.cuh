@@ -71,6 +71,14 @@ template <class F> __device__ __forceinline__ void merge_warp(typename F::State 
   }
 }
 
+/* Units that all lanes have counted. */
+__device__ __forceinline__ __int128 warp_units(int64_t units) {
+  const uint32_t a = warp_add((uint32_t)units & 0xffffff);
+  const uint32_t b = warp_add((uint32_t)(units >> 24) & 0xffffff);
+  const uint32_t c = warp_add((uint32_t)(int32_t)(units >> 48));
+  return ((__int128)(int32_t)c << 48) + (int64_t)(a + ((uint64_t)b << 24));
+}
+
 /* The larger one in size; NaN stays. */
 __device__ __forceinline__ float larger_or_nan(float most, float x) {
 #if __CUDA_ARCH__ >= 800

@@ -12,6 +12,7 @@
 GPR_OPEN
 
 /* A term is less than 2^42 units of its level, and 2^11 of them less than 2^53: a double. */
+enum { FINITE_END = 0x7ff00000 }; /* the upper half of infinity */
 enum { SUM_LEVELS = 3, TERM_BITS = 42, SUM_LEVEL_BITS = TERM_BITS + 1 };
 
 /* The greatest term's size, as the upper half of its bits. */
@@ -45,11 +46,7 @@ struct SumLevels {
   }
   /* Of all lanes. */
   __device__ __forceinline__ int64_t units_of_warp(int l) const {
-    enum { DIGIT = 27 };
-    const int64_t units = (int64_t)(bits(window[l]) - bits(start[l]));
-    const uint32_t low = warp_add((uint32_t)units & ((1u << DIGIT) - 1));
-    const uint32_t high = warp_add((uint32_t)(units >> DIGIT));
-    return ((int64_t)(int32_t)high << DIGIT) + low;
+    return (int64_t)warp_units((int64_t)(bits(window[l]) - bits(start[l])));
   }
   __device__ __forceinline__ double value(int l, int64_t units) const {
     return (double)units * from_bits(((bits(start[l]) >> 52) - 52) << 52);
@@ -76,6 +73,7 @@ __device__ __forceinline__ bool is_plus(double zero) { return bits(zero) == 0; }
 /* By all lanes, which then have the sum; or false, and it is lost. */
 template <class Sum> __device__ __forceinline__ bool added_by_warp(Sum &sum) {
   const uint32_t most = warp_max(size_of_terms(sum));
+  if (most >= FINITE_END) return false;
   const bool plus = most || __any_sync(GPR_ALL, is_plus(sum.hi));
   SumLevels levels(most);
   levels.add(sum);
