@@ -4,7 +4,9 @@ lies beside each other in a warp."""
 import numpy as np
 import pytest
 from arrays import finite_bits, generator, subnormals
+from device import on_device
 from table import assert_bits, numpy_dtype
+from test_variants import fetched
 
 import gpureduce
 from gpureduce import _core
@@ -134,6 +136,64 @@ def test_places_of_single_elements(dtype):
             gpureduce.nanargmax(a.reshape(300, 1, 701), axis=1, device="cuda")
         a[a != a] = 1
         compare("nanargmin", a.reshape(300, 701, 1), axis=2)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, "int8", "int32", "uint64", "bool"])
+def test_single_elements_that_lie_apart(dtype):
+    """On the device, cut out of a longer axis, where a thread has several of them."""
+    a = drawn("apart", "float64", (150, 3 * 701)).reshape(150, 3, 701)
+    if dtype in FLOATS:
+        a = a.astype(numpy_dtype(dtype))
+    else:
+        a = np.where(np.abs(a) < 100, np.abs(a), 7).astype(dtype)
+    where = generator("apart", dtype).random((150, 1, 701)) < 0.7
+    for view in (a[:, 1:2], a[:, 1:2, ::2], a[:, 1:2].transpose(2, 1, 0), a[::-1, 2:]):
+        for op in ("sum", "mean", "nansum", "nanmean", "any", "var", "max", "argmax", "nanmin"):
+            if dtype.startswith("complex") and op in ("argmax", "nanmin"):
+                continue
+            function = getattr(gpureduce, op)
+            for options in ({}, {"where": where}, {"initial": 5}):
+                if view.shape != where.shape and "where" in options:
+                    continue
+                if options and op not in ("sum", "max"):
+                    continue
+                if op == "max" and "where" in options:
+                    options = options | {"initial": 3}
+                there = {k: on_device(v) if k == "where" else v for k, v in options.items()}
+                got = function(on_device(view), axis=1, **there)
+                want = function(view, axis=1, **options)
+                assert_bits(fetched(got), want, f"{op} {dtype} {view.strides} {list(options)}")
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 6, 9, 16, 31, 64])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_short_columns(dtype, n):
+    columns = np.ascontiguousarray(drawn("columns", dtype, (9001, n)).T)
+    apart = columns.copy()
+    apart[0] *= numpy_dtype(dtype).type(2.0**-60 if dtype not in ("float16",) else 0.5)
+    for a in (columns, apart):
+        for op in ("sum", "mean", "nansum", "nanmean"):
+            compare(op, a, axis=0)
+        compare("sum", a, axis=0, kernel="columns_small")
+        compare("sum", a, axis=0, initial=3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("rows", [130, 540, 1100])
+def test_columns_with_nan_by_lanes(dtype, rows):
+    a = generator("lanes", dtype, rows).standard_normal((rows, 7001)).astype(dtype)
+    a[generator("gone", rows).random(a.shape) < 0.001] = np.nan
+    for op in ("sum", "mean", "nansum"):
+        compare(op, a, axis=0)
+    compare("sum", a, axis=0, kernel="brief")
+
+
+@pytest.mark.parametrize("n", [4_195_421, (1 << 24) - 1, 1 << 24])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_products_that_stay_on_the_device(dtype, n):
+    a = (1 + generator("products", dtype).standard_normal(4099) / 64).astype(dtype)
+    a = np.resize(a, n)
+    assert_bits(fetched(gpureduce.prod(on_device(a), axis=0)), gpureduce.prod(a), f"{dtype} {n}")
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

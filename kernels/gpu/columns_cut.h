@@ -51,19 +51,18 @@ struct ColumnsCut : BriefCut {
     const bool fit = groups * width / v <= AXES_THREADS && groups <= a.count;
     return fit && batches <= AXES_TICKETS ? groups : 1;
   }
-  /* About how long other variants take, measured on an H200: of numbers and truths brief, where all
-   * threads are at work, 1.4 times what the reading takes, of halves 1.8 and of bytes 3, tiles 1.4
-   * to 3.4 times and three steps more; of sums brief 1.35 times, of halves 2.1, and a step more. Of
-   * places and sums: where rows begin at several places of a packet, 1.75 times, of halves 2.2; of
-   * other sums tiles 1.5 and 1.9 times and four steps more, of places brief 1.75 and 2.2 times. */
+  /* About how long other variants take, measured on an H200. brief: where it suits, how many times
+   * longer than with all threads at work. Tiles of numbers and truths take 1.4 to 3.4 times what
+   * the reading takes and three steps more. Of places and sums: where rows begin at several places
+   * of a packet, 1.75 times, of halves 2.2; of other sums tiles 1.5 and 1.9 times and four steps
+   * more, of places brief as long. */
   double late(double brief) const {
     const Size step = (Size)AXES_THREADS * row.columns_loads * multiprocessors * row.columns_blocks;
     const double all = (double)a.outputs * row.bytes / 16 * (double)a.count / (double)step;
     const double small = 1.0 / (row.bytes * row.bytes);
-    if (!row.joint && !row.is_ordered)
-      return brief > 0 ? (1.4 + 1.6 * small) * brief * all + 0.3
-                       : (1.35 + 2 * small) * all + 3 + 1.0 / row.bytes;
-    if (row.joint && brief > 0) return (row.bytes < 4 ? 2.1 : 1.35) * brief * all + 1;
+    if (brief > 0 && (row.joint || !row.is_ordered))
+      return row.brief_pace * brief * all + (row.joint ? 1 : 0.3);
+    if (!row.joint && !row.is_ordered) return (1.35 + 2 * small) * all + 3 + 1.0 / row.bytes;
     const double times = (row.bytes < 4 ? 2.2 : 1.75) * all;
     if (row.joint && a.phases > 0) return times;
     if (!a.phases && a.shape[a.kept - 1] * row.bytes < NARROW)

@@ -24,6 +24,7 @@ struct AxesRow {
   int staged_skips;          /* NaN */
   int brief_loads, brief_blocks; /* loads: of lanes that share an output; 0: none do */
   int brief_columns;             /* elements, at most */
+  double brief_pace;             /* of columns, beside their reading */
   int bytes;                     /* of an element */
   int tile_blocks, tile_loads;
   /* Bytes, by row_bytes.h's RowBytes. Of rows: the longest that are brief before anything else, and

@@ -196,6 +196,7 @@ template <class F> struct AxesKernels {
     row.read_ones = Ones<F>::always_read;
     row.staged_skips = StagedRow<F>::few;
     row.brief_loads = BriefLanes<F>::loads;
+    row.brief_pace = BriefPace<F>::value;
     row.brief_blocks = BriefShape::blocks;
     row.brief_columns = ByDifferences<F>::columns;
     row.tile_blocks = TileShape<F>::blocks;
