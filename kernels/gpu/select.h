@@ -7,6 +7,7 @@
 GPR_OPEN
 
 struct AxesCut : ColumnsCut {
+  bool narrow = false; /* whether it prefers_staged() */
   /* Rows of `least` bytes and more that lanes of a warp finish sooner than what is tried before. */
   bool prefers_brief(Size least) {
     const Size bytes = a.count * row.bytes;
@@ -28,7 +29,7 @@ struct AxesCut : ColumnsCut {
    * brief's time on an H200. */
   bool shallow() {
     if (!a.kept || a.reduced != 1 || a.count > FEW_MOST || a.strides[a.kept - 1] != row.bytes ||
-        are_brief_ones() || prefers_staged())
+        are_brief_ones() || narrow)
       return false;
     const Size width = a.shape[a.kept - 1], strip = row.strip_bytes / row.bytes;
     a.tiles = a.outputs / width * up(width, strip);
@@ -91,11 +92,12 @@ struct AxesCut : ColumnsCut {
   enum { LANE_BYTES = 16 };
   bool staged() {
     const Size bytes = a.count * row.bytes; /* of an output */
-    const bool narrow = prefers_staged() || (wanted && are_narrow());
+    const bool by_batches = narrow || (wanted && are_narrow());
     if (!row.staged || bytes > row.staged_most || are_brief_ones() ||
-        !(narrow || are_packets() || (are_side_by_side() && (bytes % 16 || begin_with_packet()))))
+        !(by_batches || are_packets() ||
+          (are_side_by_side() && (bytes % 16 || begin_with_packet()))))
       return false;
-    a.neighbours = narrow ? (int)a.shape[1] : 1;
+    a.neighbours = by_batches ? (int)a.shape[1] : 1;
     a.length = a.count * a.neighbours;
     a.team = 1;
     const Size batch = bytes * a.neighbours, batches = a.outputs / a.neighbours;
@@ -106,7 +108,7 @@ struct AxesCut : ColumnsCut {
            2 * a.team * a.outputs <= (Size)multiprocessors * AXES_THREADS)
       a.team *= 2;
     const int packets = (int)(bytes / 16);
-    if (bytes % 16 == 0 && !narrow) {
+    if (bytes % 16 == 0 && !by_batches) {
       a.pitch = packets;
       if (a.team < 8)
         while (a.pitch % (2 * a.team) != a.team) a.pitch++;
@@ -307,7 +309,7 @@ struct AxesCut : ColumnsCut {
       case GPR_VARIANT_SHALLOW: return row.shallow && is_along() && shallow();
       case GPR_VARIANT_STAGED:
         return is_along() && !a.where && (!a.skip || row.staged_skips) &&
-               (prefers_staged() || !prefers_brief(row.staged_bytes)) && staged();
+               (narrow || !prefers_brief(row.staged_bytes)) && staged();
       case GPR_VARIANT_COLUMNS:
         return is_along() && !a.where && has_columns() && columns(waves_of_brief());
       case GPR_VARIANT_ROWS: return is_along() && !a.where && !prefers_brief(0) && rows();
@@ -327,6 +329,8 @@ struct AxesCut : ColumnsCut {
   }
   /* The one that is wanted, or the first that takes the layout. */
   bool select() {
+    clear();
+    narrow = prefers_staged();
     for (int v = GPR_ANY_VARIANT + 1; v < GPR_VARIANT_END; v++) {
       clear();
       if ((wanted == GPR_ANY_VARIANT || v == wanted) && takes(v)) return true;
