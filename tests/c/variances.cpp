@@ -89,18 +89,16 @@ GPR_UNLIKE(float64, double)
 GPR_UNLIKE(complex64, gpr::complex<float>)
 GPR_UNLIKE(complex128, gpr::complex<double>)
 
-/* Means of rows of n elements, and which of them are certain. */
+/* Means of rows of n elements by the first look, or by the second, and which of them are certain. */
 extern "C" __attribute__((visibility("default"))) void means(const double *x, int64_t rows,
                                                              int64_t n, double *out, bool *told) {
   const auto mean = [&](auto few, int64_t r) {
     for (int64_t i = 0; i < n; i++) few.add(x[r * n + i], i);
-    told[r] = round_few(few.part[0].terms(), Over(n), out + r) && few.fine();
+    return told[r] = round_few(few.part[0].terms(), Over(n), out + r) && few.fine();
   };
   for (int64_t r = 0; r < rows; r++)
-    if (n == 2)
-      mean(Two<PairSum<double>>(), r);
-    else
-      mean(Few<PairSum<double>>(), r);
+    if (n == 2 ? !mean(Two<PairSum<double>>(), r) : !mean(Few<PairSum<double>>(), r))
+      mean(FewSums<double, StateReals>(), r);
 }
 
 /* Of so many rows those that were not told, by either; -1 where one was told wrong. */
