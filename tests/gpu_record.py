@@ -21,7 +21,14 @@ TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 NVRTC = "from gpureduce import _core; print(_core.compiler('sm_90')[1])"
 # What failed in the run of the record and was mended since without a byte of csrc/ or kernels/, in
 # the tests or in gpureduce/, or is open and says so; to be emptied by the next run.
-EXCUSED: dict[str, str] = {}
+EXCUSED: dict[str, str] = {
+    "test_gpu_record.test_what_came_since_is_said_and_changes_the_digest": (
+        "before a run has written its record there is another tree's; no part of a run any more"
+    ),
+    "test_short_outputs_gpu.test_single_elements_that_lie_apart": (
+        "results of bfloat16 that stay on a device come back as bytes, and were compared as such"
+    ),
+}
 # Lines that the run of the record did not have and csrc/ or kernels/ have now: by file, with why no
 # run was needed to let them in; each is there once. To be emptied by the next run.
 SINCE: dict[str, tuple[str, str]] = {}

@@ -160,9 +160,10 @@ def test_single_elements_that_lie_apart(dtype):
                 if op == "max" and "where" in options:
                     options = options | {"initial": 3}
                 there = {k: on_device(v) if k == "where" else v for k, v in options.items()}
-                got = function(on_device(view), axis=1, **there)
                 want = function(view, axis=1, **options)
-                assert_bits(fetched(got), want, f"{op} {dtype} {view.strides} {list(options)}")
+                got = fetched(function(on_device(view), axis=1, **there))
+                got = got.view(want.dtype) if got.dtype.kind == "V" else got  # bfloat16
+                assert_bits(got, want, f"{op} {dtype} {view.strides} {list(options)}")
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 6, 9, 16, 31, 64])
