@@ -3,6 +3,7 @@
     python benchmarks/sweep.py cpu [--seconds 60] [--seed 1] [--threads 1]    beside NumPy
     python benchmarks/sweep.py gpu [--seconds 60] [--seed 1]                  PyTorch and CuPy
     ... --write benchmarks/results/sweep_gpu.md               adds the distribution to a file
+    ... --least 16                                            cases of so many MiB and more alone
 
 A seed draws an operation, a dtype, a shape, the axes, a layout, options (where, dtype) and the kind
 of data. The ratio is the best peer's time over ours: below 1 we are slower. Prints the
@@ -12,6 +13,7 @@ run unless given: there is no list to tune to. The values are not looked at: the
 import argparse
 import time
 import warnings
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -238,10 +240,14 @@ def works(call: Any) -> Any:
 REFUSED = object()
 
 
-class Case:
-    """All that a seed draws."""
+class Small(Exception):
+    """A case of fewer bytes than are asked for."""
 
-    def __init__(self, seed: Any, place: Any) -> None:
+
+class Case:
+    """All that a seed draws, of so many bytes at least."""
+
+    def __init__(self, seed: Any, place: Any, least: int = 0) -> None:
         rng = np.random.default_rng(seed)
         self.seed, self.op = seed, pick(rng, OPS)
         self.dtype = pick(rng, place.dtypes)
@@ -249,8 +255,13 @@ class Case:
         high = place.high - 2 if self.dtype == "complex128" else place.high
         shape = shape_of(rng, place.low, high)
         self.axis = axes_of(rng, self.op, len(shape))
+        each = 2 if self.dtype == "bfloat16" else np.dtype(self.dtype).itemsize
+        if int(np.prod(shape)) * each < least:
+            raise Small
         self.layout, view = layout_of(rng, len(shape))
         self.a = view(place.array(rng, self.dtype, shape, self.kind))
+        if int(np.prod(self.a.shape)) * each < least:
+            raise Small
         self.options = self.options_of(rng, place)
 
     def options_of(self, rng: Any, place: Any) -> Any:
@@ -337,6 +348,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=int(1000 * time.time()))
     parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--least", type=float, default=0, help="MiB")
     parser.add_argument("--worst", type=int, default=40)
     parser.add_argument("--write", default="")
     arguments = parser.parse_args()
@@ -346,9 +358,10 @@ def main() -> None:
     rows, seed, end = [], arguments.seed, time.time() + arguments.seconds
     while time.time() < end:
         seed += 1
-        case = Case(seed, place)
-        row = measured(case, place) if 0 not in case.a.shape else None
-        rows += [row] if row else []
+        with suppress(Small):
+            case = Case(seed, place, int(arguments.least * (1 << 20)))
+            row = measured(case, place) if 0 not in case.a.shape else None
+            rows += [row] if row else []
     report(rows, arguments, seed)
 
 
