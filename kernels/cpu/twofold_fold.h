@@ -115,6 +115,11 @@ template <class R, int PARTS, template <class> class Kind> struct TwofoldTiles {
   static GPR_APART void short_rows(const gpr_tile *t, Columns &c, const Store &store) {
     for (int64_t first = 0; first < t->outputs; first += STEP / PARTS) {
       const int64_t left = t->outputs - first;
+      /* The next ones, of which turned() reaches what their first BLOCK_ROWS columns take. */
+      const char *const next = t->data + (first + STEP / PARTS) * t->across;
+      const bool follow = t->n > BLOCK_ROWS && t->across > 0 && t->across < 2 * t->n * t->along;
+      for (int64_t at = 0; follow && at < STEP / PARTS * t->across; at += 64)
+        __builtin_prefetch(next + at, 0, 2);
       c.template run_turned<PARTS>(t, first);
       for (int64_t k = 0; k < 2 && k * WIDTH < left; k += PARTS)
         store(first + k * WIDTH, (int64_t)0, least((int64_t)WIDTH, left - k * WIDTH), c.at + k,
