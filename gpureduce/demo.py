@@ -131,6 +131,7 @@ def _distance(answer: Any, exact: Any) -> str:
 def _compare(values: Array) -> None:
     """One row for each reduction; distances from the exact answer are in units of last place."""
     exact = _exact(values)
+    print("off by: in units of the last place")
     print(
         f"{values.dtype!s:14}{'exact':>20}{'gpureduce':>22}{'off by':>7}"
         f"{'NumPy':>22}{'off by':>7}{'µs':>8}{'NumPy µs':>10}"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gpureduce.custom import evaluate
 from gpureduce.custom.native import Native, native
 from gpureduce.custom.program import Input, Program, Result
+from gpureduce.custom.toolchain import looked_for
 
 Arrays = Sequence[NDArray[Any]]
 Progress = Callable[[int, int], object] | None
@@ -37,7 +38,7 @@ def _tell_once(name: str) -> None:
     if not _told:
         _told = True
         warnings.warn(
-            f"{name}: there is no C compiler (CC, cc, gcc or clang) that could compile it; "
+            f"{name}: there is no C compiler ({looked_for()}) that could compile it; "
             "operators run by NumPy: the same tree, but slower",
             RuntimeWarning,
             stacklevel=6,

@@ -44,6 +44,12 @@ def compiler() -> tuple[str, ...] | None:
     return None
 
 
+def looked_for() -> str:
+    """The compilers of which compiler() takes one, for a message."""
+    named = os.environ.get("CC")
+    return f"CC={named}" if named else "cc, gcc or clang; CC names another"
+
+
 def _digest(command: tuple[str, ...], text: str) -> str:
     import hashlib
 
@@ -217,4 +223,4 @@ def described() -> str:
     import shlex
 
     command = compiler()
-    return shlex.join(command) if command else "no C compiler (CC, cc, gcc or clang)"
+    return shlex.join(command) if command else f"no C compiler ({looked_for()})"
