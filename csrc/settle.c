@@ -41,8 +41,8 @@ static int is_flat(const gpr_resolved *what, const gpr_view *view, const gpr_opt
   return !options->where && !options->starts && !what->skips;
 }
 /* Whether a result that is to be on the device is there sooner by the host, which the kernels for
- * whole arrays answer: on an H200 those take nine tenths of the time for trees and two thirds for
- * exact sums of halves, and the way by the host takes 10 µs. */
+ * whole arrays answer: on an H200 products of 2^20, 2^24 and 31 million doubles took 20, 44 and 72
+ * µs so, and 10, 46 and 84 along axes; exact sums of halves take two thirds of the time. */
 static int pays_by_host(const gpr_plan *flat) {
   const int halves = flat->row->law == GPR_EXACT && flat->bytes == 2;
   const int64_t least = flat->row->law == GPR_TREE ? 1 << 24 : halves ? 1 << 27 : INT64_MAX;

@@ -33,11 +33,6 @@ CPU_ALONE = "a prefetch by the CPU, which no result depends on and no device has
 # Lines that the run of the record did not have and csrc/ or kernels/ have now: by file, with why no
 # run was needed to let them in; each is there once. To be emptied by the next run.
 SINCE: dict[str, tuple[str, str]] = {
-    "kernels/cpu/twofold_columns.h": (
-        "    if (gpr_prefetch_columns && ahead) "
-        "ahead = greatest(ahead, (int64_t)(8192 / sizeof(R)));\n",
-        CPU_ALONE,
-    ),
     "kernels/cpu/twofold_fold.h": (
         "      const char *const next = t->data + (first + STEP / PARTS) * t->across;\n"
         "      const bool follow = t->n > BLOCK_ROWS && t->across > 0 && "

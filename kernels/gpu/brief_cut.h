@@ -41,8 +41,8 @@ struct BriefCut : TileCut {
   Size each() const { return 16 * (Size)row.brief_loads; }
   bool are_outputs_closer() const { return kept_stride() < magnitude(reduced_stride()); }
   Size brief_threads() const { return a.outputs / a.neighbours * a.across * a.down; }
-  /* Enough of them for a quarter of all threads, none of which has long to do, of columns half as
-   * long or for a half; slots are the blocks that fit. */
+  /* Enough of them for a quarter of all threads, none of which has long to do; of columns that are
+   * not for a half of them, a quarter as long. slots are the blocks that fit. */
   bool is_enough(Size slots) const {
     const Size threads = brief_threads(), all = slots * AXES_THREADS, most = each() * a.down;
     const bool are_many = !are_outputs_closer() || 2 * threads >= all;

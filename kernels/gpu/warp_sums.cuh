@@ -11,8 +11,8 @@
 
 GPR_OPEN
 
-/* A term is less than 2^42 units of its level, and 2^11 of them less than 2^53: a double. */
 enum { FINITE_END = 0x7ff00000 }; /* the upper half of infinity */
+/* A term is less than 2^42 units of its level, and 2^11 of them less than 2^53: a double. */
 enum { SUM_LEVELS = 3, TERM_BITS = 42, SUM_LEVEL_BITS = TERM_BITS + 1 };
 
 /* The greatest term's size, as the upper half of its bits. */
