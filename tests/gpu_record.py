@@ -21,27 +21,10 @@ TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 NVRTC = "from gpureduce import _core; print(_core.compiler('sm_90')[1])"
 # What failed in the run of the record and was mended since without a byte of csrc/ or kernels/, in
 # the tests or in gpureduce/, or is open and says so; to be emptied by the next run.
-EXCUSED: dict[str, str] = {
-    "test_gpu_record.test_what_came_since_is_said_and_changes_the_digest": (
-        "before a run has written its record there is another tree's; no part of a run any more"
-    ),
-    "test_short_outputs_gpu.test_single_elements_that_lie_apart": (
-        "results of bfloat16 that stay on a device come back as bytes, and were compared as such"
-    ),
-}
-CPU_ALONE = "a prefetch by the CPU, which no result depends on and no device has"
+EXCUSED: dict[str, str] = {}
 # Lines that the run of the record did not have and csrc/ or kernels/ have now: by file, with why no
 # run was needed to let them in; each is there once. To be emptied by the next run.
-SINCE: dict[str, tuple[str, str]] = {
-    "kernels/cpu/twofold_fold.h": (
-        "      const char *const next = t->data + (first + STEP / PARTS) * t->across;\n"
-        "      const bool follow = t->n > BLOCK_ROWS && t->across > 0 && "
-        "t->across < 2 * t->n * t->along;\n"
-        "      for (int64_t at = 0; follow && at < STEP / PARTS * t->across; at += 64)\n"
-        "        __builtin_prefetch(next + at, 0, 2);\n",
-        CPU_ALONE,
-    ),
-}
+SINCE: dict[str, tuple[str, str]] = {}
 REMEDY = "run `make gpu-test` on a machine with a GPU"
 
 

@@ -172,7 +172,7 @@ def test_short_columns(dtype, n):
     columns = np.ascontiguousarray(drawn("columns", dtype, (9001, n)).T)
     apart = columns.copy()
     apart[0] *= numpy_dtype(dtype).type(0.5 if dtype == "float16" else 2.0**-60)
-    for a in (columns, apart):
+    for a in (columns, apart, columns[:, 1:].copy(), columns[:, 3:]):
         for op in ("sum", "mean", "nansum", "nanmean"):
             compare(op, a, axis=0)
         compare("sum", a, axis=0, kernel="columns_small")
@@ -216,3 +216,42 @@ def test_few_outputs_of_many_blocks(dtype, columns):
         if not dtype.startswith("complex") or op not in ("argmax", "max"):
             compare(op, wide, axis=0)
     compare("sum", wide, axis=0)
+
+
+@pytest.mark.parametrize("rows", [19, 64, 333])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int16", "uint16"])
+def test_neighbours_of_two_bytes(dtype, rows):
+    """Two of them are one lane's, where they are one word of every row."""
+    a = drawn("neighbours", "float64", (rows, 40_004))
+    a = np.where(np.abs(a) < 100, np.abs(a), 7) if "int" in dtype else a
+    a = a.astype(numpy_dtype(dtype))
+    ops = ["sum", "mean", "nansum", "nanmean", "max", "nanmin", "argmax", "any", "var"]
+    for view in (a, a[:, 1:-1], a[:, 2:-2], a[:, :-1].copy(), a[::-1, 2:]):
+        for op in ops:
+            compare(op, view, axis=0)
+        compare("sum", view, axis=0, kernel="brief")
+        compare("sum", view, axis=0, initial=3)
+    compare("sum", a.reshape(rows, 4, -1)[:, ::3], axis=0, kernel="brief")
+
+
+@pytest.mark.parametrize(
+    "dtype, rows, length",
+    [
+        ("float32", 3300, 9000),
+        ("float32", 6900, 3001),
+        ("bfloat16", 3400, 18_001),
+        ("float64", 2300, 5003),
+        ("complex128", 2200, 2001),
+        ("int32", 4300, 6001),
+    ],
+)
+def test_rows_left_to_blocks(dtype, rows, length):
+    """More rows than there are warps at a time."""
+    a = drawn("left", "float64", (40, length))
+    a = np.where(np.abs(a) < 100, a, 7).astype(dtype) if dtype == "int32" else a
+    a = np.resize(a.astype(numpy_dtype(dtype)), (rows, length))
+    a[-3:] = a[:3, ::-1]
+    for op in ("sum", "mean", "nansum", "max", "argmax"):
+        if not dtype.startswith("complex") or op not in ("max", "argmax"):
+            compare(op, a, axis=1)
+    compare("sum", a[:, 1:-1], axis=1, kernel="rows")

@@ -41,7 +41,7 @@ typedef struct gpr_axes_args {
   /* Set by the table's launch(): how the work is cut. It stands beside the first ones, and the host
    * reckons what it can: blocks on an H200 began to read after 0.4 µs, and 0.9 before. */
   int64_t length, runs;   /* rows: contiguous elements, and how many of such runs an output has */
-  int64_t groups;         /* columns: rows that are taken as one */
+  int64_t groups;         /* columns: rows that are taken as one; brief: outputs of a lane */
   int phases;             /* columns: at how many places of a packet rows begin; 0: one, unseen */
   int64_t full;           /* such rows that are whole */
   int64_t drawn;          /* from this one on turns are drawn */

@@ -11,6 +11,14 @@ GPR_OPEN
 
 struct BriefCut : TileCut {
   enum { COLUMN_LANES = 8 };
+  /* Whether two neighbouring outputs lie in one word of 32 bits, of every element. */
+  bool are_pairs() const {
+    Size places = (Size)(uintptr_t)a.data | a.shape[a.kept - 1] * row.bytes;
+    for (int d = 0; d <= inner(); d++)
+      if (d != a.kept - 1) places |= a.strides[d];
+    return row.brief_pairs && is_native() && !a.where && a.strides[a.kept - 1] == row.bytes &&
+           places % 4 == 0;
+  }
   /* Lanes by what lies closest together in memory, of one warp. */
   void set_brief_lanes(Size slots) {
     const Size width = a.kept ? a.shape[a.kept - 1] : 1;
@@ -27,7 +35,8 @@ struct BriefCut : TileCut {
       /* Outputs side by side. As long as all lanes are at work at once, more of them are sooner:
        * sums of 593 rows of 32182 floats took 29 µs on an H200 by two each and 39 by four, of 1222
        * of 13269 bfloat16 29 by two and 20 by four. */
-      while (a.down < COLUMN_LANES && 2 * a.outputs * a.down <= slots * AXES_THREADS &&
+      if (are_pairs()) a.groups = 2;
+      while (a.down < COLUMN_LANES && 2 * a.outputs / a.groups * a.down <= slots * AXES_THREADS &&
              a.count >= 4 * row.brief_loads * a.down)
         a.down *= 2;
       return;
@@ -40,7 +49,7 @@ struct BriefCut : TileCut {
    * ready as a tile: of 300 rows of 70001 bytes brief took 18 µs on an H200 and tiles 27. */
   Size each() const { return 16 * (Size)row.brief_loads; }
   bool are_outputs_closer() const { return kept_stride() < magnitude(reduced_stride()); }
-  Size brief_threads() const { return a.outputs / a.neighbours * a.across * a.down; }
+  Size brief_threads() const { return a.outputs / (a.neighbours * a.groups) * a.across * a.down; }
   /* Enough of them for a quarter of all threads, none of which has long to do; of columns that are
    * not for a half of them, a quarter as long. slots are the blocks that fit. */
   bool is_enough(Size slots) const {
@@ -76,6 +85,7 @@ struct BriefCut : TileCut {
     const Size slots = (Size)multiprocessors * row.brief_blocks;
     gpr_program *const program = brief_program();
     if (!program || a.starts || a.count >> 30) return false; /* elements are counted in 32 bits */
+    a.groups = 1;
     set_box();
     if (a.boxed > 1 || runs_of_box() != 1 || (row.is_ordered && a.place[inner()] < 0)) return false;
     if (row.brief_loads && a.count > 4) set_brief_lanes(slots);
@@ -84,8 +94,9 @@ struct BriefCut : TileCut {
     if (!alone && !columns && !row.brief_loads) return false;
     if (a.count > FEW_SHORT && !columns && !is_enough(slots) && !wanted) return false;
     a.team = alone || columns ? 0 : a.across * a.down;
+    if (!a.team) a.groups = 1;
     const Size blocks =
-        up(a.outputs / a.neighbours, !a.team ? AXES_THREADS : AXES_THREADS / a.team);
+        up(a.outputs / (a.neighbours * a.groups), !a.team ? AXES_THREADS : AXES_THREADS / a.team);
     return take(program, blocks < 16 * slots ? blocks : 16 * slots, 0);
   }
 };

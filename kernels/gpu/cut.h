@@ -23,6 +23,7 @@ struct AxesRow {
   int brief_ones, read_ones; /* outputs of one element are brief; are read to know their results */
   int staged_skips;          /* NaN */
   int brief_loads, brief_blocks; /* loads: of lanes that share an output; 0: none do */
+  int brief_pairs;               /* a lane may have two outputs */
   int brief_columns;             /* elements, at most */
   double brief_pace;             /* of columns, beside their reading */
   int bytes;                     /* of an element */
@@ -31,7 +32,7 @@ struct AxesRow {
    * the shortest of those that are so before they are staged; the longest that are staged; the
    * shortest that blocks and that warps read as rows, and blocks where there is one for each
    * multiprocessor; the shortest that are a tile's rows, alone and as one of several runs. */
-  int brief_bytes, staged_bytes, staged_most, rows_bytes, warp_rows_bytes, many_rows_bytes;
+  int brief_bytes, staged_bytes, staged_most, rows_bytes, warp_rows_bytes;
   int tile_rows_bytes, run_bytes;
   int columns_bytes; /* of the whole array, from which on there are columns */
   int strip_bytes, packed_bytes, staged_packets, staged_blocks;
@@ -138,21 +139,21 @@ struct Cut {
   static Size magnitude(Size x) { return x < 0 ? -x : x; }
   Size kept_stride() const { return a.kept ? magnitude(a.strides[a.kept - 1]) : INT64_MAX; }
   /* How long it takes, in steps of which each keeps all slots busy; half of them would do that for
-   * the memory. Each piece of work has `steps` and its ends. */
-  static double time_of(Size work, Size slots, double steps, double ends) {
+   * the memory, or another part. Each piece of work has `steps` and its ends. */
+  static double time_of(Size work, Size slots, double steps, double ends, double enough = 0.5) {
     const Size full = work / slots, left = work % slots;
-    const double part = (double)left / (double)slots, busy = part > 0.5 ? part : 0.5;
+    const double part = (double)left / (double)slots, busy = part > enough ? part : enough;
     return (double)full * (steps + ends) + (left ? steps * busy + ends : 0);
   }
   /* So many lanes to each output, `least` of them or a block: fewer take longer, but more outputs
    * at a time. */
-  int lanes_of_row(Size slots, Size packets, Size loads, int least) const {
+  int lanes_of_row(Size slots, Size packets, Size loads, int least, double enough = 0.5) const {
     double best = 1e300;
     int team = AXES_THREADS;
     for (int lanes = AXES_THREADS; lanes >= least; lanes = lanes > 32 ? 32 : lanes / 2) {
       const double steps = (double)up(packets, lanes * loads);
       const double ends = lanes > 32 ? row.ends : row.ends * (lanes + 16) / 96;
-      const double time = time_of(a.outputs, slots * (AXES_THREADS / lanes), steps, ends);
+      const double time = time_of(a.outputs, slots * (AXES_THREADS / lanes), steps, ends, enough);
       if (time < best) best = time, team = lanes;
     }
     return team;

@@ -24,7 +24,7 @@ GPR_OPEN
 template <class T> struct AnyRowBytes {
   static constexpr int size = sizeof(T);
   static constexpr int brief = size >= 4 ? 4096 : 0, staged = 1 << 20, staged_most = 4096;
-  static constexpr int rows = size == 2 ? 4096 : 2048, warp_rows = rows, many_rows = 0;
+  static constexpr int rows = size == 2 ? 4096 : 2048, warp_rows = rows;
   static constexpr int tile_rows = 1024;
   static constexpr int run = size >= 8 ? 2304 : 1024, columns = 2 << 20;
 };
@@ -45,17 +45,21 @@ template <class T> struct RowBytes<PairMoments<T>> : AnyRowBytes<T> {
   static constexpr int tile_rows = sizeof(T) == 16 ? 8192 : sizeof(T) == 8 ? 4096 : 1024;
 };
 /* Of complex floats rows of 4.8 and 17 KB took 51 µs as brief ones and 276 as rows, and 40 and 235
- * as packets of tiles; of 64 KB 96 and 94. Of 256 MiB of doubles, rows of 2.5, 4, 8 and 16 KB took
- * 96, 98, 88 and 93 µs as brief ones, 112, 83, 78 and 72 as packets of tiles and 126, 103, 85 and
- * 76 as rows; of floats of 3, 4.3, 8 and 16 KB 93, 103, 89 and 82, 114, 104, 87 and 86, and 113,
- * 108, 81 and 77. */
+ * as packets of tiles; of 64 KB 96 and 94. Of 128 MB of doubles, rows of 1.6 and 2 KB took 47 and
+ * 42 as rows_shared and 55 and 51 as brief ones; of 3.3, 4.8, 7 and 12 KB 47, 50, 51 and 51 as
+ * brief ones, 59, 56, 54 and 46 as packets of tiles and 64, 64, 49 and 42 as rows, of 24 and 56 KB
+ * 45 and 53, and 39 and 37; of complex doubles, of 320 and 800 bytes 57 and 60 as rows_shared and
+ * 65 and 52 as brief ones, of 8 and 14 KB 43 and 57, and 52 and 49 as rows. Of 256 MiB of floats,
+ * of 3, 4.3, 8 and 16 KB 93, 103, 89 and 82 as brief ones, 114, 104, 87 and 86, and 113, 108, 81
+ * and 77. */
 template <class T> struct RowBytes<PairSum<T>> : AnyRowBytes<T> {
   static constexpr bool is_pair = Same<T, complex<float>>::value;
   static constexpr bool is_double = Same<T, double>::value;
-  static constexpr int brief = is_pair ? 2048 : is_double ? 2560 : sizeof(T) >= 4 ? 6144 : 0;
-  static constexpr int staged = is_double ? 1024 : 1 << 20;
-  static constexpr int rows = sizeof(T) == 2 ? 8192 : 2048, warp_rows = is_pair ? 1 << 14 : rows;
-  static constexpr int many_rows = is_double ? 1 << 19 : 0, staged_most = is_double ? 2048 : 4096;
+  static constexpr int brief = is_pair ? 2048 : sizeof(T) == 16 ? 8192 : sizeof(T) >= 4 ? 6144 : 0;
+  static constexpr int staged = is_double ? 2048 : sizeof(T) == 16 ? 512 : 1 << 20;
+  static constexpr int rows = sizeof(T) == 2 ? 8192 : 2048;
+  static constexpr int warp_rows = is_pair ? 1 << 14 : is_double ? 4096 : rows;
+  static constexpr int staged_most = is_double ? 2048 : 4096;
   static constexpr int run = sizeof(T) >= 8 ? 1536 : sizeof(T) == 4 ? 1024 : 384;
   static constexpr int columns = sizeof(T) >= 4 ? 48 << 20 : 24 << 20;
 };
@@ -72,10 +76,7 @@ template <class F> struct BriefPace {
 };
 template <class T> struct BriefPace<PairSum<T>> {
   static constexpr bool is_complex = Traits<T>::kind == KIND_COMPLEX;
-  static constexpr double value = sizeof(T) < 4    ? 2.1
-                                  : !is_complex    ? 1.35
-                                  : sizeof(T) == 8 ? 1.95
-                                                   : 2.8;
+  static constexpr double value = sizeof(T) < 4 ? 2.1 : is_complex ? 1.45 : 1.35;
 };
 
 GPR_CLOSE

@@ -129,6 +129,18 @@ struct AxesCut : ColumnsCut {
     return take(row.staged, a.tiles, 0);
   }
 
+  /* So many rows go to a warp each: all, or as many as fill all slots, where those that are left
+   * are sooner done by a block each. */
+  Size rows_by_warps(Size slots) const {
+    const Size warps = AXES_THREADS / GPR_WARP, all = slots * warps, whole = a.outputs / all * all,
+               packets = up(a.count * row.bytes, 16);
+    const double steps = (double)up(packets, (Size)GPR_WARP * row.rows_loads), ends = row.ends / 2;
+    const double rest = time_of(a.outputs - whole, slots,
+                                (double)up(packets, (Size)AXES_THREADS * row.rows_loads), row.ends);
+    const bool pays =
+        (double)(whole / all) * (steps + ends) + rest < time_of(a.outputs, all, steps, ends);
+    return whole && pays ? whole : a.outputs;
+  }
   bool rows() {
     gpr_program *const program = a.skip ? row.rows_counted : row.rows;
     if (!program || !a.reduced || reduced_stride() != row.bytes) return false;
@@ -139,14 +151,16 @@ struct AxesCut : ColumnsCut {
     a.tiles = up(packets, tile);
     const bool is_full = row.rows_end_quickly && 4 * packets >= 3 * a.tiles * tile;
     if (bytes < row.rows_bytes || (bytes < 8192 && a.runs > 1 && !is_full)) return false;
-    if (bytes < row.many_rows_bytes && a.outputs >= multiprocessors && !wanted) return false;
     set_extent();
-    const Size slots = (Size)multiprocessors * row.rows_blocks;
+    const Size slots = (Size)multiprocessors * row.rows_blocks, warps = AXES_THREADS / GPR_WARP;
     a.split = 1;
-    a.team = lanes_of_row(slots, up(a.count * row.bytes, 16), row.rows_loads, GPR_WARP);
+    /* Two blocks, of more registers, have less under way. */
+    const double enough = row.rows_blocks > 2 ? 0.5 : 0.75;
+    a.team = lanes_of_row(slots, up(a.count * row.bytes, 16), row.rows_loads, GPR_WARP, enough);
     if (a.team == GPR_WARP && bytes < row.warp_rows_bytes && !wanted) return false;
     a.drawn = INT64_MAX;
-    if (a.team == GPR_WARP) return take(program, up(a.outputs, AXES_THREADS / GPR_WARP), 0);
+    a.full = a.team == GPR_WARP ? rows_by_warps(slots) : 0;
+    if (a.full) return take(program, up(a.full, warps) + a.outputs - a.full, 0);
     const Size least = 2, steps = up(a.runs * a.tiles, least * AXES_THREADS / GPR_WARP) * least;
     /* Two blocks have enough under way for the memory, and are sooner together than more: 2^24
      * doubles took 39.3 µs on an H200 by three a multiprocessor and 38.1 by two, floats 24.1 and
@@ -154,7 +168,7 @@ struct AxesCut : ColumnsCut {
     const Size two = (Size)multiprocessors * 2, sharing = row.bytes < 4 ? slots : two;
     if (a.outputs <= AXES_TICKETS)
       a.split = best_split(a.outputs, a.outputs > sharing ? slots : sharing, steps, least).blocks;
-    const Size warps = AXES_THREADS / GPR_WARP, parts = a.split * warps;
+    const Size parts = a.split * warps;
     if (a.split > 1) set_queue(a.outputs, a.outputs * warps);
     set_drawn(true, a.runs * a.tiles / parts, parts);
     return take(program, a.outputs * a.split, (size_t)(a.outputs * a.split));

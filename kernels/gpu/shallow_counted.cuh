@@ -50,11 +50,10 @@ __device__ __forceinline__ void add_counted(const gpr_axes_args &a, const Masked
                                             int r, Few (&few)[V], int (&n)[V]) {
   typedef typename F::Element T;
   const int rows = (int)a.count - r;
-  const char *from = strip.base + r * a.strides[a.kept];
+  const int64_t stride = a.strides[a.kept];
   uint32_t column = 0;
   StripOf<T> v[U];
-#pragma unroll
-  for (int u = 0; u < U; u++, from += a.strides[a.kept]) v[u].load(from, u < rows ? strip.left : 0);
+  load_rows(v, strip.base + r * stride, stride, rows, strip.left);
   uint32_t counts = strip.template counting<U>(r, rows);
 #pragma unroll
   for (int i = 0; i < U * V; i++)

@@ -196,8 +196,9 @@ template <class F> struct AxesKernels {
     row.read_ones = Ones<F>::always_read;
     row.staged_skips = StagedRow<F>::few;
     row.brief_loads = BriefLanes<F>::loads;
+    row.brief_pairs = can_be_pairs<typename F::Element>();
     row.brief_pace = BriefPace<F>::value;
-    row.brief_blocks = BriefShape::blocks;
+    row.brief_blocks = BriefShape<F>::blocks;
     row.brief_columns = ByDifferences<F>::columns;
     row.tile_blocks = TileShape<F>::blocks;
     row.tile_loads = TileShape<F>::loads;
@@ -206,7 +207,6 @@ template <class F> struct AxesKernels {
     row.staged_most = RowBytes<F>::staged_most;
     row.rows_bytes = RowBytes<F>::rows;
     row.warp_rows_bytes = RowBytes<F>::warp_rows;
-    row.many_rows_bytes = RowBytes<F>::many_rows;
     row.tile_rows_bytes = RowBytes<F>::tile_rows;
     row.run_bytes = RowBytes<F>::run;
     row.columns_bytes = RowBytes<F>::columns;

@@ -91,6 +91,13 @@ static int read_too_far(const gpr::AxesRow &row, const gpr_axes_args &a, int64_t
   const char *row_end = at.base + (at.here - at.shift + packets * v) * row.bytes;
   return at.full > 0 && row_end + (at.full - 1) * stride * at.phases > end;
 }
+/* Two outputs of a lane are one word of 32 bits, of all their elements. */
+static bool are_no_words(const gpr_axes_args &a) {
+  uintptr_t places = (uintptr_t)a.data | (uintptr_t)(a.shape[a.kept - 1] * 2);
+  for (int d = 0; d < a.kept + a.reduced; d++)
+    if (d != a.kept - 1) places |= (uintptr_t)a.strides[d];
+  return places % 4 || a.strides[a.kept - 1] != 2;
+}
 /* What breaks a rule, or 0. */
 static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_launch &launch) {
   const bool are_rows = launch.kernel == row.rows || launch.kernel == row.rows_counted;
@@ -115,6 +122,8 @@ static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axe
   if (launch.kernel == row.staged && !row.is_tree && !a.pitch &&
       a.rows * a.length * row.bytes > (row.staged_packets - 1) * 16)
     return 16;
+  if (are_rows && launch.blocks != (a.full + 7) / 8 + (a.outputs - a.full) * a.split) return 18;
+  if (launch.kernel == row.brief && a.groups == 2 && are_no_words(a)) return 19;
   if (are_columns && (a.split > 1 || a.groups > 1)) return broken_columns(row, a, launch);
   return 0;
 }
@@ -143,17 +152,19 @@ static int asked_for_columns(const gpr::AxesRow &row, int op, gpr_axes_args a, i
   return broken(row, a, launch);
 }
 
-/* Seen of what was chosen: crowds of tiles and of columns, several runs of rows, batches of
- * narrow columns, short outputs that convert. */
-enum { TILES_CROWDS, COLUMNS_CROWDS, RUNS, NARROW, CONVERTING, CHOSEN };
+/* Seen of what was chosen: crowds of tiles and of columns, several runs of rows, rows that warps
+ * left to blocks, batches of narrow columns, short outputs that convert, and two of a lane. */
+enum { TILES_CROWDS, COLUMNS_CROWDS, RUNS, LEFT, NARROW, CONVERTING, PAIRS, CHOSEN };
 static void see(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_launch &launch,
                 int64_t *seen) {
   const char *kernel = launch.kernel->kernel;
   seen[TILES_CROWDS] += a.crowd > 1 && kernel[0] == 't';
   seen[COLUMNS_CROWDS] += a.crowd > 1 && kernel[0] == 'c';
   seen[RUNS] += a.runs > 1 && kernel[0] == 'r';
+  seen[LEFT] += a.full && a.full < a.outputs && kernel[0] == 'r';
   seen[NARROW] += launch.kernel == row.staged && a.neighbours > 1;
   seen[CONVERTING] += launch.kernel == row.convert_brief[GPR_INT32];
+  seen[PAIRS] += a.groups == 2 && launch.kernel == row.brief;
 }
 
 /* How often what is to be seen came: CHOSEN counts and SEEN behind them; the result is the rule
