@@ -238,7 +238,7 @@ def test_neighbours_of_two_bytes(dtype, rows):
     "dtype, rows, length",
     [
         ("float32", 3300, 9000),
-        ("float32", 6900, 3001),
+        ("float32", 4300, 6001),
         ("bfloat16", 3400, 18_001),
         ("float64", 2300, 5003),
         ("complex128", 2200, 2001),
@@ -246,12 +246,17 @@ def test_neighbours_of_two_bytes(dtype, rows):
     ],
 )
 def test_rows_left_to_blocks(dtype, rows, length):
-    """More rows than there are warps at a time."""
+    """More rows than there are warps at a time, on the device: of host memory slabs are fewer."""
     a = drawn("left", "float64", (40, length))
     a = np.where(np.abs(a) < 100, a, 7).astype(dtype) if dtype == "int32" else a
     a = np.resize(a.astype(numpy_dtype(dtype)), (rows, length))
     a[-3:] = a[:3, ::-1]
-    for op in ("sum", "mean", "nansum", "max", "argmax"):
-        if not dtype.startswith("complex") or op not in ("max", "argmax"):
-            compare(op, a, axis=1)
-    compare("sum", a[:, 1:-1], axis=1, kernel="rows")
+    for view, kernel in ((a, None), (a[:, 1:-1], "rows")):
+        for op in ("sum",) if kernel else ("sum", "mean", "nansum", "max", "argmax"):
+            if dtype.startswith("complex") and op in ("max", "argmax"):
+                continue
+            function, forced = getattr(gpureduce, op), {"kernel": kernel} if kernel else {}
+            want = function(view, axis=1, device="cpu")
+            got = fetched(function(on_device(view), axis=1, **forced))
+            got = got.view(want.dtype) if got.dtype.kind == "V" else got  # bfloat16
+            assert_bits(got, want, f"{op} {dtype} {view.shape}")

@@ -312,7 +312,7 @@ template <class F> __device__ __forceinline__ void fold_by_pairs(const gpr_axes_
 
 /* With four blocks, and so 64 registers, more was spilled: by extremes of floats twice as much. Of
  * complex numbers three did: of 128 MB of doubles in 100 rows their sums took 57 µs on an H200 and
- * take 50, in rows of 100 66 and 51; of floats in 100 rows 59 and 37. */
+ * take 50, in rows of 100 65 and 51; of floats in 100 rows 59 and 37. */
 template <class F> struct BriefShape { static constexpr int blocks = 3; };
 template <class T> struct BriefShape<PairSum<complex<T>>> { static constexpr int blocks = 2; };
 /* LOAD: as Load's. */

@@ -47,11 +47,11 @@ template <class T> struct RowBytes<PairMoments<T>> : AnyRowBytes<T> {
 /* Of complex floats rows of 4.8 and 17 KB took 51 µs as brief ones and 276 as rows, and 40 and 235
  * as packets of tiles; of 64 KB 96 and 94. Of 128 MB of doubles, rows of 1.6 and 2 KB took 47 and
  * 42 as rows_shared and 55 and 51 as brief ones; of 3.3, 4.8, 7 and 12 KB 47, 50, 51 and 51 as
- * brief ones, 59, 56, 54 and 46 as packets of tiles and 64, 64, 49 and 42 as rows, of 24 and 56 KB
- * 45 and 53, and 39 and 37; of complex doubles, of 320 and 800 bytes 57 and 60 as rows_shared and
- * 65 and 52 as brief ones, of 8 and 14 KB 43 and 57, and 52 and 49 as rows. Of 256 MiB of floats,
- * of 3, 4.3, 8 and 16 KB 93, 103, 89 and 82 as brief ones, 114, 104, 87 and 86, and 113, 108, 81
- * and 77. */
+ * brief ones, which were two blocks a multiprocessor then, 59, 50, 54 and 46 as packets of tiles
+ * and 64, 64, 49 and 42 as rows, of 24 and 56 KB 45 and 53, and 39 and 38; of complex doubles, of
+ * 320 and 800 bytes 57 and 60 as rows_shared and 65 and 52 as brief ones, of 8 and 14 KB 43 and 57,
+ * and 52 and 49 as rows. Of 256 MiB of floats, of 3, 4.3, 8 and 16 KB 93, 103, 89 and 82 as brief
+ * ones, 114, 104, 87 and 86, and 113, 108, 81 and 77. */
 template <class T> struct RowBytes<PairSum<T>> : AnyRowBytes<T> {
   static constexpr bool is_pair = Same<T, complex<float>>::value;
   static constexpr bool is_double = Same<T, double>::value;

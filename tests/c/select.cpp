@@ -122,7 +122,8 @@ static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axe
   if (launch.kernel == row.staged && !row.is_tree && !a.pitch &&
       a.rows * a.length * row.bytes > (row.staged_packets - 1) * 16)
     return 16;
-  if (are_rows && launch.blocks != (a.full + 7) / 8 + (a.outputs - a.full) * a.split) return 18;
+  const int64_t warps = gpr::AXES_THREADS / gpr::GPR_WARP, alone = (a.full + warps - 1) / warps;
+  if (are_rows && launch.blocks != alone + (a.outputs - a.full) * a.split) return 18;
   if (launch.kernel == row.brief && a.groups == 2 && are_no_words(a)) return 19;
   if (are_columns && (a.split > 1 || a.groups > 1)) return broken_columns(row, a, launch);
   return 0;
