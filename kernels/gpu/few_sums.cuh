@@ -268,7 +268,17 @@ template <class T, template <class, class> class Reals> struct FewSums {
     Sum sum[F::parts];
 #pragma unroll
     for (int p = 0; p < F::parts; p++) sum[p] = part[p].terms();
-    return rounded(a, asked, over, sum, fine((int)n));
+    Value value = rounded(a, asked, over, sum, fine((int)n));
+    if (n == 0 && !asked.initial) value = of_nothing(over, asked.mean);
+    return value;
+  }
+  /* The neutral -0.0 is no sum of nothing. */
+  static __device__ __forceinline__ Value of_nothing(const Over &over, bool mean) {
+    Value value = {T(), (uint64_t)over.n, true, false};
+#pragma unroll
+    for (int p = 0; p < F::parts; p++)
+      if (mean) ((Stored *)&value.value)[p] = quiet_nan<Stored>();
+    return value;
   }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
     return as_asked(a, [&](Asked asked) {

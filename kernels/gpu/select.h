@@ -153,25 +153,37 @@ struct AxesCut : ColumnsCut {
     if (bytes < row.rows_bytes || (bytes < 8192 && a.runs > 1 && !is_full)) return false;
     set_extent();
     const Size slots = (Size)multiprocessors * row.rows_blocks, warps = AXES_THREADS / GPR_WARP;
-    a.split = 1;
     /* Two blocks, of more registers, have less under way. */
     const double enough = row.rows_blocks > 2 ? 0.5 : 0.75;
     a.team = lanes_of_row(slots, up(a.count * row.bytes, 16), row.rows_loads, GPR_WARP, enough);
     if (a.team == GPR_WARP && bytes < row.warp_rows_bytes && !wanted) return false;
-    a.drawn = INT64_MAX;
     a.full = a.team == GPR_WARP ? rows_by_warps(slots) : 0;
-    if (a.full) return take(program, up(a.full, warps) + a.outputs - a.full, 0);
-    const Size least = 2, steps = up(a.runs * a.tiles, least * AXES_THREADS / GPR_WARP) * least;
-    /* Two blocks have enough under way for the memory, and are sooner together than more: 2^24
-     * doubles took 39.3 µs on an H200 by three a multiprocessor and 38.1 by two, floats 24.1 and
-     * 23.3. Of smaller elements they do not read fast enough. */
-    const Size two = (Size)multiprocessors * 2, sharing = row.bytes < 4 ? slots : two;
-    if (a.outputs <= AXES_TICKETS)
-      a.split = best_split(a.outputs, a.outputs > sharing ? slots : sharing, steps, least).blocks;
-    const Size parts = a.split * warps;
-    if (a.split > 1) set_queue(a.outputs, a.outputs * warps);
+    cut_rows(slots);
+    const Size shared = a.split > 1 ? a.outputs - a.single : 0, parts = a.split * warps;
+    if (shared && a.single == 0) set_queue(shared, shared * warps);
     set_drawn(true, a.runs * a.tiles / parts, parts);
-    return take(program, a.outputs * a.split, (size_t)(a.outputs * a.split));
+    return take(program, up(a.full, warps) + a.single - a.full + (a.outputs - a.single) * a.split,
+                (size_t)(shared * a.split));
+  }
+  /* Rows that are not a warp's are a block's, or several share each, or only each of those that are
+   * left when all slots had theirs. Two blocks have enough under way for the memory, and are sooner
+   * together than more: 2^24 doubles took 39.3 µs on an H200 by three a multiprocessor and 38.1 by
+   * two, floats 24.1 and 23.3. Of smaller elements they do not read fast enough. */
+  void cut_rows(Size slots) {
+    const Size warps = AXES_THREADS / GPR_WARP, least = 2;
+    const Size steps = up(a.runs * a.tiles, least * warps) * least;
+    const Size two = (Size)multiprocessors * 2, sharing = row.bytes < 4 ? slots : two;
+    const auto shared = [=](Size rows) {
+      return best_split(rows, rows > sharing ? slots : sharing, steps, least);
+    };
+    const Size rest = a.outputs - a.full, whole = rest / slots * slots;
+    const double alone = (double)(steps + 1);
+    Split all = {1, (double)up(rest, slots) * alone}, left = {1, 0};
+    if (rest && rest <= AXES_TICKETS) all = shared(rest);
+    if (rest > whole) left = shared(rest - whole);
+    const bool pays = whole && (double)(whole / slots) * alone + left.time < all.time;
+    a.single = a.full + (pays ? whole : 0);
+    a.split = pays ? left.blocks : all.blocks;
   }
 
   /* Blocks of pieces of long segments among blocks of short ones, which wait more than they read.
@@ -336,7 +348,7 @@ struct AxesCut : ColumnsCut {
     }
   }
   void clear() {
-    a.length = a.runs = a.tiles = a.groups = a.full = a.drawn = 0;
+    a.length = a.runs = a.tiles = a.groups = a.full = a.single = a.drawn = 0;
     a.split = a.team = a.rows = 1;
     a.pitch = a.crowd = a.queue = a.queue_apart = a.phases = 0;
     a.across = a.neighbours = a.down = a.beyond = a.boxed = a.runners = 1;

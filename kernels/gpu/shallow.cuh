@@ -74,6 +74,7 @@ template <int U, class T>
 __device__ __forceinline__ void load_rows(StripOf<T> (&v)[U], const char *from, int64_t stride,
                                           int rows, int left) {
   typedef StripOf<T> V;
+  if (rows == 1) stride = 0;
   const uintptr_t places = (uintptr_t)from | (uintptr_t)stride;
 #pragma unroll
   for (int u = 0; u < U; u++) v[u].words = typename V::Words(); /* not what was there before */
@@ -109,7 +110,7 @@ __device__ __forceinline__ uint32_t finish_few(const gpr_axes_args &a, int64_t o
     uint32_t missed = 0;
     finish_values<F>(a, o, value, n, left);
 #pragma unroll
-    for (int e = 0; e < N; e++) missed |= is_certified(value[e]) && number_of(n, e) ? 0u : 1u << e;
+    for (int e = 0; e < N; e++) missed |= is_certified(value[e]) ? 0u : 1u << e;
     return missed & ((1u << left) - 1);
   };
   typename Few::Value value[N];

@@ -98,6 +98,17 @@ static bool are_no_words(const gpr_axes_args &a) {
     if (d != a.kept - 1) places |= (uintptr_t)a.strides[d];
   return places % 4 || a.strides[a.kept - 1] != 2;
 }
+/* Whether some row has no block, or blocks that share rows no room for what they leave or draw. */
+static bool are_rows_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
+                          const gpr_axes_launch &launch) {
+  const int64_t warps = gpr::AXES_THREADS / gpr::GPR_WARP, single = a.single - a.full,
+                shared = a.outputs - a.single, alone = (a.full + warps - 1) / warps;
+  if (a.full < 0 || single < 0 || shared < 0 || (single + shared && a.full % warps)) return true;
+  if (launch.blocks != alone + single + shared * a.split) return true;
+  if (a.drawn < a.runs * a.tiles && (a.single || !a.queue)) return true;
+  const size_t left = gpr::AXES_POOL + row.pool + (size_t)(shared * a.split) * row.state;
+  return a.split > 1 && (shared > gpr::AXES_TICKETS || launch.scratch < left);
+}
 /* What breaks a rule, or 0. */
 static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_launch &launch) {
   const bool are_rows = launch.kernel == row.rows || launch.kernel == row.rows_counted;
@@ -122,8 +133,7 @@ static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axe
   if (launch.kernel == row.staged && !row.is_tree && !a.pitch &&
       a.rows * a.length * row.bytes > (row.staged_packets - 1) * 16)
     return 16;
-  const int64_t warps = gpr::AXES_THREADS / gpr::GPR_WARP, alone = (a.full + warps - 1) / warps;
-  if (are_rows && launch.blocks != alone + (a.outputs - a.full) * a.split) return 18;
+  if (are_rows && are_rows_lost(row, a, launch)) return 18;
   if (launch.kernel == row.brief && a.groups == 2 && are_no_words(a)) return 19;
   if (are_columns && (a.split > 1 || a.groups > 1)) return broken_columns(row, a, launch);
   return 0;
@@ -154,8 +164,9 @@ static int asked_for_columns(const gpr::AxesRow &row, int op, gpr_axes_args a, i
 }
 
 /* Seen of what was chosen: crowds of tiles and of columns, several runs of rows, rows that warps
- * left to blocks, batches of narrow columns, short outputs that convert, and two of a lane. */
-enum { TILES_CROWDS, COLUMNS_CROWDS, RUNS, LEFT, NARROW, CONVERTING, PAIRS, CHOSEN };
+ * left to blocks and that blocks left to several, batches of narrow columns, short outputs that
+ * convert, and two of a lane. */
+enum { TILES_CROWDS, COLUMNS_CROWDS, RUNS, LEFT, SINGLE, NARROW, CONVERTING, PAIRS, CHOSEN };
 static void see(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_launch &launch,
                 int64_t *seen) {
   const char *kernel = launch.kernel->kernel;
@@ -163,6 +174,7 @@ static void see(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_
   seen[COLUMNS_CROWDS] += a.crowd > 1 && kernel[0] == 'c';
   seen[RUNS] += a.runs > 1 && kernel[0] == 'r';
   seen[LEFT] += a.full && a.full < a.outputs && kernel[0] == 'r';
+  seen[SINGLE] += a.full < a.single && a.single < a.outputs && a.split > 1;
   seen[NARROW] += launch.kernel == row.staged && a.neighbours > 1;
   seen[CONVERTING] += launch.kernel == row.convert_brief[GPR_INT32];
   seen[PAIRS] += a.groups == 2 && launch.kernel == row.brief;
