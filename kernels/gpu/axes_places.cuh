@@ -4,6 +4,7 @@
 
 #include "../abi/axes.h"
 #include "../core/portable.h"
+#include "previous.cuh"
 
 GPR_OPEN
 
