@@ -78,8 +78,8 @@ static gpr_status launch(axes_run *r) {
     r->args.scratch = r->scratch;
   }
   if (status) return status;
-  return gpr_kept_launch(r->kept, to_device(r), r->function, r->launch.blocks, r->launch.threads,
-                         &r->args, r->device, r->stream);
+  return gpr_kept_launch(r->kept, r->function, r->launch.blocks, r->launch.threads, &r->args,
+                         r->device, r->stream);
 }
 
 /* On the device: to the dtype that the result has. */

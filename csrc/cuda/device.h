@@ -51,10 +51,6 @@ gpr_status gpr_cuda_gather(CUfunction gather, const gpr_plan *plan, int64_t star
 typedef struct gpr_launcher gpr_launcher;
 gpr_status gpr_cuda_launch(gpr_launcher *launcher, CUfunction function, int64_t blocks, int threads,
                            void *arguments, int device, CUstream stream);
-/* The same of a kernel that awaits the previous one (kernels/gpu/previous.cuh), if nobody waits for
- * its answer: it may begin while that one ends. */
-gpr_status gpr_cuda_follow(gpr_launcher *launcher, CUfunction function, int64_t blocks, int threads,
-                           void *arguments, int device, CUstream stream);
 /* The caller's, of the device that is current then; NULL for want of memory. */
 gpr_launcher *gpr_cuda_launcher(void);
 void gpr_cuda_launcher_free(gpr_launcher *launcher);

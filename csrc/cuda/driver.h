@@ -59,22 +59,6 @@ typedef struct CUDA_KERNEL_NODE_PARAMS {
   CUcontext ctx;
 } CUDA_KERNEL_NODE_PARAMS;
 
-enum { CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
-typedef struct CUlaunchAttribute {
-  int id;
-  char pad[4];
-  union {
-    int programmaticStreamSerializationAllowed;
-    char pad[64];
-  } value;
-} CUlaunchAttribute;
-typedef struct CUlaunchConfig {
-  unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
-  CUstream hStream;
-  CUlaunchAttribute *attrs;
-  unsigned numAttrs;
-} CUlaunchConfig;
-
 typedef struct CUDA_MEMCPY2D {
   size_t srcXInBytes, srcY;
   int srcMemoryType;
@@ -118,7 +102,6 @@ typedef struct CUmemPoolProps {
   X(LaunchKernel, "cuLaunchKernel",                                                              \
     (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, \
      void **, void **))                                                                          \
-  X(LaunchKernelEx, "cuLaunchKernelEx", (const CUlaunchConfig *, CUfunction, void **, void **))  \
   X(OccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor",    \
     (int *, CUfunction, int, size_t))                                                            \
   X(MemGetInfo, "cuMemGetInfo_v2", (size_t *, size_t *))                                         \

@@ -14,8 +14,7 @@ typedef struct launch_graph {
   CUgraphExec runnable; /* NULL: not made yet */
   CUfunction function;  /* NULL: of no launch yet */
   unsigned blocks, threads;
-  int plain;   /* launches so far without a graph */
-  int follows; /* -1: not asked yet */
+  int plain; /* launches so far without a graph */
   uint64_t used;
 } launch_graph;
 
@@ -24,16 +23,12 @@ struct gpr_launcher {
   uint64_t launches;
 };
 
+gpr_launcher *gpr_cuda_launcher(void) { return calloc(1, sizeof(gpr_launcher)); }
+
 static void unmake(launch_graph *g) {
   if (g->runnable) cu.GraphExecDestroy(g->runnable);
   if (g->graph) cu.GraphDestroy(g->graph);
-  *g = (launch_graph){.follows = -1};
-}
-
-gpr_launcher *gpr_cuda_launcher(void) {
-  gpr_launcher *launcher = calloc(1, sizeof *launcher);
-  for (int i = 0; launcher && i < GRAPHS; i++) unmake(&launcher->graphs[i]);
-  return launcher;
+  *g = (launch_graph){NULL};
 }
 
 void gpr_cuda_launcher_free(gpr_launcher *launcher) {
@@ -74,69 +69,24 @@ static launch_graph *graph_of(gpr_launcher *launcher, const CUDA_KERNEL_NODE_PAR
   return oldest;
 }
 
-static CUDA_KERNEL_NODE_PARAMS params_of(CUfunction function, int64_t blocks, int threads,
-                                         void **arguments) {
-  return (CUDA_KERNEL_NODE_PARAMS){.func = function,
-                                   .gridDimX = (unsigned)blocks,
-                                   .gridDimY = 1,
-                                   .gridDimZ = 1,
-                                   .blockDimX = (unsigned)threads,
-                                   .blockDimY = 1,
-                                   .blockDimZ = 1,
-                                   .kernelParams = arguments};
-}
-
-static gpr_status launch_by_graph(launch_graph *g, const CUDA_KERNEL_NODE_PARAMS *launch,
-                                  int device, CUstream stream) {
-  gpr_status status = GPR_OK;
-  if (g->plain < PLAIN_LAUNCHES) {
-    g->plain++;
-    return gpr_cuda_start(launch->func, launch->gridDimX, (int)launch->blockDimX,
-                          *launch->kernelParams, "the launch of a reduction", device, stream);
-  }
-  status = set(g, launch, device);
-  return status ? status
-                : check(cu.GraphLaunch(g->runnable, stream), "the launch of a reduction", device);
-}
-
 gpr_status gpr_cuda_launch(gpr_launcher *launcher, CUfunction function, int64_t blocks, int threads,
                            void *arguments, int device, CUstream stream) {
-  const CUDA_KERNEL_NODE_PARAMS launch = params_of(function, blocks, threads, &arguments);
+  const CUDA_KERNEL_NODE_PARAMS launch = {.func = function,
+                                          .gridDimX = (unsigned)blocks,
+                                          .gridDimY = 1,
+                                          .gridDimZ = 1,
+                                          .blockDimX = (unsigned)threads,
+                                          .blockDimY = 1,
+                                          .blockDimZ = 1,
+                                          .kernelParams = &arguments};
   launch_graph *g = graph_of(launcher, &launch);
   g->used = ++launcher->launches;
-  return launch_by_graph(g, &launch, device, stream);
-}
-
-/* Whether the blocks fill the device, which can begin them early: fewer would crowd where the first
- * ones of the previous launch end. By two blocks a multiprocessor, where three fit, sums of 512 MiB
- * took 169 µs on an H200 in place of 127. */
-static int can_follow(const CUDA_KERNEL_NODE_PARAMS *launch, int device) {
-  enum { HOPPER = 9 };
-  int fit = 0;
-  if (gpr_cuda_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) < HOPPER) return 0;
-  if (cu.OccupancyMaxActiveBlocksPerMultiprocessor(&fit, launch->func, (int)launch->blockDimX, 0))
-    return 0;
-  return fit && launch->gridDimX >= (unsigned)(fit * gpr_cuda_multiprocessors(device));
-}
-
-gpr_status gpr_cuda_follow(gpr_launcher *launcher, CUfunction function, int64_t blocks, int threads,
-                           void *arguments, int device, CUstream stream) {
-  const CUDA_KERNEL_NODE_PARAMS launch = params_of(function, blocks, threads, &arguments);
-  launch_graph *g = graph_of(launcher, &launch);
-  g->used = ++launcher->launches;
-  if (g->follows < 0) g->follows = can_follow(&launch, device);
-  if (!g->follows) return launch_by_graph(g, &launch, device, stream);
-  CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-                             .value = {.programmaticStreamSerializationAllowed = 1}};
-  const CUlaunchConfig config = {.gridDimX = launch.gridDimX,
-                                 .gridDimY = 1,
-                                 .gridDimZ = 1,
-                                 .blockDimX = launch.blockDimX,
-                                 .blockDimY = 1,
-                                 .blockDimZ = 1,
-                                 .hStream = stream,
-                                 .attrs = &early,
-                                 .numAttrs = 1};
-  return check(cu.LaunchKernelEx(&config, function, launch.kernelParams, NULL),
-               "the launch of a reduction", device);
+  if (g->plain < PLAIN_LAUNCHES) {
+    g->plain++;
+    return gpr_cuda_start(function, blocks, threads, arguments, "the launch of a reduction", device,
+                          stream);
+  }
+  const gpr_status status = set(g, &launch, device);
+  return status ? status
+                : check(cu.GraphLaunch(g->runnable, stream), "the launch of a reduction", device);
 }

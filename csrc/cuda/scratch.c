@@ -96,12 +96,11 @@ gpr_status gpr_kept_scratch(gpr_kept *k, int device, CUstream stream, size_t byt
   return status;
 }
 
-gpr_status gpr_kept_launch(gpr_kept *k, int follows, CUfunction function, int64_t blocks,
-                           int threads, void *arguments, int device, CUstream stream) {
+gpr_status gpr_kept_launch(gpr_kept *k, CUfunction function, int64_t blocks, int threads,
+                           void *arguments, int device, CUstream stream) {
   if (k && !k->launcher) k->launcher = gpr_cuda_launcher();
   if (k && k->launcher)
-    return (follows ? gpr_cuda_follow : gpr_cuda_launch)(k->launcher, function, blocks, threads,
-                                                         arguments, device, stream);
+    return gpr_cuda_launch(k->launcher, function, blocks, threads, arguments, device, stream);
   return gpr_cuda_start(function, blocks, threads, arguments, "the launch of a reduction", device,
                         stream);
 }

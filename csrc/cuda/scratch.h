@@ -15,9 +15,9 @@ void gpr_kept_give(gpr_kept *kept);
  * or it keeps less than that. */
 gpr_status gpr_kept_scratch(gpr_kept *kept, int device, CUstream stream, size_t bytes, void **out);
 
-/* With kept == NULL too. follows: as gpr_cuda_follow(). */
-gpr_status gpr_kept_launch(gpr_kept *kept, int follows, CUfunction function, int64_t blocks,
-                           int threads, void *arguments, int device, CUstream stream);
+/* With kept == NULL too. */
+gpr_status gpr_kept_launch(gpr_kept *kept, CUfunction function, int64_t blocks, int threads,
+                           void *arguments, int device, CUstream stream);
 
 /* To wait for a launch, with memory of the host that the device writes. One run's at a time. */
 enum { GPR_WAITER_BYTES = 64 << 10 };

@@ -4,7 +4,6 @@
 
 #include "../abi/axes.h"
 #include "../core/portable.h"
-#include "previous.cuh"
 
 GPR_OPEN
 

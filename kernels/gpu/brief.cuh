@@ -319,7 +319,6 @@ template <class T> struct BriefShape<PairSum<complex<T>>> { static constexpr int
 template <class F, class LOAD = typename F::Element>
 __global__ void __launch_bounds__(AXES_THREADS, BriefShape<F>::blocks)
     brief(const __grid_constant__ gpr_axes_args a) {
-  await_previous();
   typedef typename F::Element T;
   if constexpr (BriefLanes<F>::loads > 0 && Same<LOAD, T>::value && can_be_pairs<T>())
     if (a.team && a.groups == 2) return fold_by_pairs<F>(a);

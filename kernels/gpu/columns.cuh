@@ -171,7 +171,6 @@ __device__ __forceinline__ void share_sums(const gpr_axes_args &a, const Columns
 template <class F, bool SKIPS = false>
 __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
     columns(const __grid_constant__ gpr_axes_args a) {
-  await_previous();
   typedef ColumnCells<F, SKIPS> Columns;
   constexpr int V = ColumnsOf<Columns>::V;
   __shared__ ColumnsPlace at;

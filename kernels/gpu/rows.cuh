@@ -191,7 +191,6 @@ __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *bas
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
     rows(const __grid_constant__ gpr_axes_args a) {
-  await_previous();
   constexpr int WARPS = AXES_THREADS / GPR_WARP;
   __shared__ Slots<F> slots;
   typename F::State s; /* once: local memory is not shared by what is not alive together */

@@ -191,7 +191,6 @@ __device__ __forceinline__ void fold_segments(const gpr_axes_args &a, int64_t fi
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
     segments(const __grid_constant__ gpr_axes_args a) {
-  await_previous();
   __shared__ Slots<F> slots;
   const uint64_t b = blockIdx.x, pieces = b * a.mix >> 32;
   if ((b + 1) * a.mix >> 32 > pieces)

@@ -248,7 +248,6 @@ template <class F, class Few> __device__ __forceinline__ void fold_strip(const g
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, ShallowShape<F>::blocks)
     shallow(const __grid_constant__ gpr_axes_args a) {
-  await_previous();
   if (a.count == 1 && !a.has_initial) return fold_strips<F, One<F>, FEW_STRIPS, 1>(a);
   if constexpr (!IsTwo<F>::value)
     if (a.count == 2) return fold_strips<F, Two<F>, FEW_STRIPS, 2>(a);
@@ -257,13 +256,11 @@ __global__ void __launch_bounds__(AXES_THREADS, ShallowShape<F>::blocks)
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
     two(const __grid_constant__ gpr_axes_args a) {
-  await_previous();
   fold_strips<F, Two<F>, FEW_STRIPS, 2>(a);
 }
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
     tall(const __grid_constant__ gpr_axes_args a) {
-  await_previous();
   fold_strip<F, Tall<F>>(a);
 }
 
@@ -350,7 +347,6 @@ template <class F, int TEAM> __device__ __forceinline__ void fold_lanes(const gp
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
     packed(const __grid_constant__ gpr_axes_args a) {
-  await_previous();
   constexpr int V = Packet<typename F::Element>::count;
   if constexpr (PackedShape<F>::bytes > 32)
     if (a.count > 2 * V) return fold_lanes<F, 4>(a);

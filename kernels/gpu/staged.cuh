@@ -198,7 +198,6 @@ __device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, StagedShape<F>::blocks)
     staged(const __grid_constant__ gpr_axes_args a) {
-  await_previous();
   __shared__ uint4 stage[StagedShape<F>::packets];
   if constexpr (StagedRow<F>::few && may_be_nan<typename F::Element>())
     if (a.skip) return fold_staged<F, true>(a, stage);

@@ -66,7 +66,6 @@ struct Meeting {
 template <class F, class RUN>
 __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
     tile(const __grid_constant__ gpr_axes_args a) {
-  await_previous();
   typedef Counted<F> C;
   typedef typename C::State State;
   constexpr int U = RUN::U;

@@ -192,7 +192,6 @@ __device__ __forceinline__ void finish_tree(const gpr_axes_args &a, int64_t o,
 template <class F, class LOAD>
 __global__ void __launch_bounds__(TREE_THREADS, TREE_BLOCKS)
     trees_by_threads(const __grid_constant__ gpr_axes_args a) {
-  await_previous();
   fold_by_threads<TreeOperator<F>, TreeElements<F, LOAD>>(
       a, {a.team, a.rows, a.tiles, a.split, a.split, a.scratch, AXES_POOL},
       [&](int64_t o, const Branch<typename F::Wide> *root) { finish_tree<F>(a, o, *root); });
@@ -201,7 +200,6 @@ __global__ void __launch_bounds__(TREE_THREADS, TREE_BLOCKS)
 template <class F, class LOAD>
 __global__ void __launch_bounds__(GPR_WARP, TREE_WARPS)
     trees_by_warps(const __grid_constant__ gpr_axes_args a) {
-  await_previous();
   fold_by_warps<TreeOperator<F>, TreeElements<F, LOAD>>(
       a, {a.split, a.scratch, (char *)a.scratch + AXES_POOL},
       [&](int64_t o, const Branch<typename F::Wide> *root) { finish_tree<F>(a, o, *root); });
@@ -211,7 +209,6 @@ __global__ void __launch_bounds__(GPR_WARP, TREE_WARPS)
 template <class F>
 __global__ void __launch_bounds__(TREE_FEW_THREADS, TREE_FEW_BLOCKS)
     trees_of_few(const __grid_constant__ gpr_axes_args a) {
-  await_previous();
   typedef TreeElements<F, typename F::Element> X;
   typedef TreeOperator<F> OP;
   const auto finish = [&](const FewPlace<X> &place, const typename F::Wide &root) {
@@ -232,7 +229,6 @@ __global__ void __launch_bounds__(TREE_FEW_THREADS, TREE_FEW_BLOCKS)
 template <class F>
 __global__ void __launch_bounds__(TREE_STAGED_THREADS, TREE_STAGED_BLOCKS)
     trees_staged(const __grid_constant__ gpr_axes_args a) {
-  await_previous();
   fold_staged<TreeOperator<F>, TreeElements<F, typename F::Element>>(
       a, a.team, a.tiles,
       [&](int64_t o, const Branch<typename F::Wide> *root) { finish_tree<F>(a, o, *root); });
