@@ -141,6 +141,8 @@ struct AxesCut : ColumnsCut {
         (double)(whole / all) * (steps + ends) + rest < time_of(a.outputs, all, steps, ends);
     return whole && pays ? whole : a.outputs;
   }
+  /* Blocks that have as much under way as all: two, of more registers, have less. */
+  double enough() const { return row.rows_blocks > 2 ? 0.5 : 0.75; }
   bool rows() {
     gpr_program *const program = a.skip ? row.rows_counted : row.rows;
     if (!program || !a.reduced || reduced_stride() != row.bytes) return false;
@@ -153,9 +155,7 @@ struct AxesCut : ColumnsCut {
     if (bytes < row.rows_bytes || (bytes < 8192 && a.runs > 1 && !is_full)) return false;
     set_extent();
     const Size slots = (Size)multiprocessors * row.rows_blocks, warps = AXES_THREADS / GPR_WARP;
-    /* Two blocks, of more registers, have less under way. */
-    const double enough = row.rows_blocks > 2 ? 0.5 : 0.75;
-    a.team = lanes_of_row(slots, up(a.count * row.bytes, 16), row.rows_loads, GPR_WARP, enough);
+    a.team = lanes_of_row(slots, up(a.count * row.bytes, 16), row.rows_loads, GPR_WARP, enough());
     if (a.team == GPR_WARP && bytes < row.warp_rows_bytes && !wanted) return false;
     a.full = a.team == GPR_WARP ? rows_by_warps(slots) : 0;
     cut_rows(slots);
@@ -177,11 +177,12 @@ struct AxesCut : ColumnsCut {
       return best_split(rows, rows > sharing ? slots : sharing, steps, least);
     };
     const Size rest = a.outputs - a.full, whole = rest / slots * slots;
-    const double alone = (double)(steps + 1);
-    Split all = {1, (double)up(rest, slots) * alone}, left = {1, 0};
+    Split all = {1, 0}, left = {1, 0};
     if (rest && rest <= AXES_TICKETS) all = shared(rest);
     if (rest > whole) left = shared(rest - whole);
-    const bool pays = whole && (double)(whole / slots) * alone + left.time < all.time;
+    const double part = (double)up(steps, all.blocks);
+    const bool pays = whole && (double)(whole / slots * (steps + 1)) + left.time <=
+                                   time_of(rest * all.blocks, slots, part, 1, enough());
     a.single = a.full + (pays ? whole : 0);
     a.split = pays ? left.blocks : all.blocks;
   }
