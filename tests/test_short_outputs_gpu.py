@@ -243,10 +243,14 @@ def test_neighbours_of_two_bytes(dtype, rows):
         ("float64", 2300, 5003),
         ("complex128", 2200, 2001),
         ("int32", 4300, 6001),
+        ("float32", 452, 52_397),
+        ("float16", 450, 60_000),
+        ("float64", 300, 50_003),
+        ("complex64", 300, 30_001),
     ],
 )
 def test_rows_left_to_blocks(dtype, rows, length):
-    """More rows than there are warps at a time, on the device: of host memory slabs are fewer."""
+    """More rows than there are warps or blocks at a time, on the device: slabs have fewer."""
     a = drawn("left", "float64", (40, length))
     a = np.where(np.abs(a) < 100, a, 7).astype(dtype) if dtype == "int32" else a
     a = np.resize(a.astype(numpy_dtype(dtype)), (rows, length))
@@ -260,3 +264,21 @@ def test_rows_left_to_blocks(dtype, rows, length):
             got = fetched(function(on_device(view), axis=1, **forced))
             got = got.view(want.dtype) if got.dtype.kind == "V" else got  # bfloat16
             assert_bits(got, want, f"{op} {dtype} {view.shape}")
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, "int32"])
+@pytest.mark.parametrize("rows", [1, 2, 3, 8])
+def test_columns_of_which_nothing_counts(dtype, rows):
+    a = drawn("nothing", "float64", (rows, 9000))
+    a = np.where(np.abs(a) < 100, a, 7) if dtype == "int32" else a
+    a = a.astype(numpy_dtype(dtype))
+    where = generator("nothing", dtype, rows).random(a.shape) < 0.4
+    for op, options in (
+        ("sum", {}),
+        ("mean", {}),
+        ("sum", {"initial": -0.0 if dtype in FLOATS else 5}),
+        ("max", {"initial": 0}),
+    ):
+        if op == "max" and dtype.startswith("complex"):
+            continue
+        compare(op, a, axis=0, where=where, kernel="shallow", **options)
