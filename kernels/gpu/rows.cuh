@@ -175,50 +175,56 @@ __device__ __forceinline__ void fold_tile_of(const gpr_axes_args &a, const char 
  * blocks that share the output: 128 MiB of floats took 41.8 µs on an H200, and take 38.3. */
 template <class F>
 __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *base, int64_t part,
-                                         int64_t parts, int queue, RowLane<F> &lane) {
+                                         int64_t parts, uint32_t *queue, RowLane<F> &lane) {
   constexpr int WARPS = AXES_THREADS / GPR_WARP;
   for (int64_t t = part; t < a.runs * a.tiles;) {
     const bool draws = t + parts >= a.drawn;
-    const uint32_t drawn =
-        draws && lane_of() == 0 ? atomicAdd((uint32_t *)a.scratch + queue, 1) : 0;
+    const uint32_t drawn = draws && lane_of() == 0 ? atomicAdd(queue, 1) : 0;
     fold_tile_of(a, base, t, lane);
     t = draws ? a.drawn + (int64_t)__shfl_sync(GPR_ALL, drawn, 0) * WARPS + warp_of() : t + parts;
   }
 }
 
-/* An output to each warp, of the first a.full, to each block, of those before a.single, and to
- * a.split blocks. Rows that are left when all slots had theirs are sooner done by more threads:
- * 3555 of 9000 floats took 47 µs on an H200 by warps alone, and take 41. */
+/* An output to each warp, and then those that are a.apart and more behind it. */
+template <class F>
+__device__ __forceinline__ void fold_rows_of_warp(const gpr_axes_args &a, typename F::State &s) {
+#pragma unroll 1
+  for (int64_t o = (int64_t)blockIdx.x * (AXES_THREADS / GPR_WARP) + warp_of(); o < a.full;
+       o += a.apart) {
+    const char *const base = a.data + offset_of(a.shape, a.strides, a.kept, o);
+    RowLane<F> lane;
+    lane.keep(&s);
+#pragma unroll 1
+    for (int64_t t = 0; t < a.runs * a.tiles; t++) fold_tile_of(a, base, t, lane);
+    lane.result(s);
+    Move<F>::merge_lanes(s, GPR_WARP);
+    if (lane_of() == 0) FinishRow<F>::finish(a, o, s);
+  }
+}
+/* The first a.full outputs go to warps, those before a.single to a block each, and the others to
+ * a.split blocks each. Rows that are left when all slots had theirs are sooner done by more
+ * threads: 3555 of 9000 floats took 47 µs on an H200 by warps alone, and take 41. */
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
     rows(const __grid_constant__ gpr_axes_args a) {
   constexpr int WARPS = AXES_THREADS / GPR_WARP;
   __shared__ Slots<F> slots;
   typename F::State s; /* once: local memory is not shared by what is not alive together */
-  const bool alone = (int64_t)blockIdx.x * WARPS < a.full;
+  if ((int64_t)blockIdx.x * WARPS < a.full) return fold_rows_of_warp<F>(a, s);
   const int b = (int)(blockIdx.x - quotient_of(a.full + WARPS - 1, WARPS) - (a.single - a.full));
   const int split = b < 0 ? 1 : a.split, shared = b / split, part = b - shared * split;
-  const int queue = a.queue + (shared * WARPS + warp_of()) * a.queue_apart;
-  const int end = (int)(alone ? a.full : b < 0 ? a.single : a.outputs);
-#pragma unroll 1
-  for (int o = alone ? (int)blockIdx.x * WARPS + warp_of() : (int)a.single + shared; o < end;
-       o += (int)a.apart) {
-    RowLane<F> lane;
-    lane.keep(&s);
-    fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o),
-                alone ? 0 : part * WARPS + warp_of(), alone ? 1 : split * WARPS, queue, lane);
-    lane.result(s);
-    if (alone) {
-      Move<F>::merge_lanes(s, GPR_WARP);
-      if (lane_of() == 0) FinishRow<F>::finish(a, o, s);
-      continue;
-    }
-    if (merge_parts<F>(s, partials_of<F>(a) + shared * split, part, split,
-                       (uint32_t *)a.scratch + shared, slots)) {
-      if (a.queue && lane_of() == 0) ((uint32_t *)a.scratch)[queue] = 0;
-      if (threadIdx.x == 0) FinishRow<F>::finish(a, o, s);
-    }
-    __syncthreads(); /* the slots' */
+  const int64_t o = a.single + shared;
+  uint32_t *const queue =
+      (uint32_t *)a.scratch + a.queue + (shared * WARPS + warp_of()) * a.queue_apart;
+  RowLane<F> lane;
+  lane.keep(&s);
+  fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o), part * WARPS + warp_of(),
+              split * WARPS, queue, lane);
+  lane.result(s);
+  if (merge_parts<F>(s, partials_of<F>(a) + shared * split, part, split,
+                     (uint32_t *)a.scratch + shared, slots)) {
+    if (a.queue && lane_of() == 0) *queue = 0;
+    if (threadIdx.x == 0) FinishRow<F>::finish(a, o, s);
   }
 }
 
