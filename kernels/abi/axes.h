@@ -45,7 +45,6 @@ typedef struct gpr_axes_args {
   int phases;             /* columns: at how many places of a packet rows begin; 0: one, unseen */
   int64_t full;           /* such rows that are whole; rows: outputs of a warp each */
   int64_t single;         /* rows: behind those, outputs of a block each end here */
-  int64_t apart;          /* rows: from one of a warp's to its next */
   int64_t drawn;          /* from this one on turns are drawn */
   int64_t tiles;          /* of the kept columns, of staged rows, or of a run of rows */
   int split;              /* blocks that share an output */

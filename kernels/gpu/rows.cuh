@@ -185,44 +185,32 @@ __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *bas
   }
 }
 
-/* An output to each warp, and then those that are a.apart and more behind it. */
-template <class F>
-__device__ __forceinline__ void fold_rows_of_warp(const gpr_axes_args &a, typename F::State &s) {
-#pragma unroll 1
-  for (int64_t o = (int64_t)blockIdx.x * (AXES_THREADS / GPR_WARP) + warp_of(); o < a.full;
-       o += a.apart) {
-    const char *const base = a.data + offset_of(a.shape, a.strides, a.kept, o);
-    RowLane<F> lane;
-    lane.keep(&s);
-#pragma unroll 1
-    for (int64_t t = 0; t < a.runs * a.tiles; t++) fold_tile_of(a, base, t, lane);
-    lane.result(s);
-    Move<F>::merge_lanes(s, GPR_WARP);
-    if (lane_of() == 0) FinishRow<F>::finish(a, o, s);
-  }
-}
-/* The first a.full outputs go to warps, those before a.single to a block each, and the others to
- * a.split blocks each. Rows that are left when all slots had theirs are sooner done by more
- * threads: 3555 of 9000 floats took 47 µs on an H200 by warps alone, and take 41. */
+/* An output to each warp, of the first a.full, to each block, of those before a.single, and to
+ * a.split blocks. Rows that are left when all slots had theirs are sooner done by more threads:
+ * 3555 of 9000 floats took 47 µs on an H200 by warps alone, and take 41. */
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
     rows(const __grid_constant__ gpr_axes_args a) {
   constexpr int WARPS = AXES_THREADS / GPR_WARP;
   __shared__ Slots<F> slots;
   typename F::State s; /* once: local memory is not shared by what is not alive together */
-  if ((int64_t)blockIdx.x * WARPS < a.full) return fold_rows_of_warp<F>(a, s);
+  const bool alone = (int64_t)blockIdx.x * WARPS < a.full;
   const int b = (int)(blockIdx.x - quotient_of(a.full + WARPS - 1, WARPS) - (a.single - a.full));
   const int split = b < 0 ? 1 : a.split, shared = b / split, part = b - shared * split;
-  const int64_t o = a.single + shared;
+  const int64_t o = alone ? (int64_t)blockIdx.x * WARPS + warp_of() : a.single + shared;
+  if (o >= a.outputs) return;
   uint32_t *const queue =
       (uint32_t *)a.scratch + a.queue + (shared * WARPS + warp_of()) * a.queue_apart;
   RowLane<F> lane;
   lane.keep(&s);
-  fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o), part * WARPS + warp_of(),
-              split * WARPS, queue, lane);
+  fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o),
+              alone ? 0 : part * WARPS + warp_of(), alone ? 1 : split * WARPS, queue, lane);
   lane.result(s);
-  if (merge_parts<F>(s, partials_of<F>(a) + shared * split, part, split,
-                     (uint32_t *)a.scratch + shared, slots)) {
+  if (alone) {
+    Move<F>::merge_lanes(s, GPR_WARP);
+    if (lane_of() == 0) FinishRow<F>::finish(a, o, s);
+  } else if (merge_parts<F>(s, partials_of<F>(a) + shared * split, part, split,
+                            (uint32_t *)a.scratch + shared, slots)) {
     if (a.queue && lane_of() == 0) *queue = 0;
     if (threadIdx.x == 0) FinishRow<F>::finish(a, o, s);
   }

@@ -104,9 +104,7 @@ static bool are_rows_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
   const int64_t warps = gpr::AXES_THREADS / gpr::GPR_WARP, single = a.single - a.full,
                 shared = a.outputs - a.single, alone = (a.full + warps - 1) / warps;
   if (a.full < 0 || single < 0 || shared < 0 || (single + shared && a.full % warps)) return true;
-  if (a.apart < a.full ? a.full != a.outputs || launch.blocks * warps != a.apart
-                       : launch.blocks != alone + single + shared * a.split)
-    return true;
+  if (launch.blocks != alone + single + shared * a.split) return true;
   if (a.drawn < a.runs * a.tiles && (a.single || !a.queue)) return true;
   const size_t left = gpr::AXES_POOL + row.pool + (size_t)(shared * a.split) * row.state;
   return a.split > 1 && (shared > gpr::AXES_TICKETS || launch.scratch < left);
@@ -166,9 +164,9 @@ static int asked_for_columns(const gpr::AxesRow &row, int op, gpr_axes_args a, i
 }
 
 /* Seen of what was chosen: crowds of tiles and of columns, several runs of rows, rows that warps
- * left to blocks and that blocks left to several, several rows of a warp, batches of
- * narrow columns, short outputs that convert, and two of a lane. */
-enum { TILES_CROWDS, COLUMNS_CROWDS, RUNS, LEFT, SINGLE, APART, NARROW, CONVERTING, PAIRS, CHOSEN };
+ * left to blocks and that blocks left to several, batches of narrow columns, short outputs that
+ * convert, and two of a lane. */
+enum { TILES_CROWDS, COLUMNS_CROWDS, RUNS, LEFT, SINGLE, NARROW, CONVERTING, PAIRS, CHOSEN };
 static void see(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_launch &launch,
                 int64_t *seen) {
   const char *kernel = launch.kernel->kernel;
@@ -177,7 +175,6 @@ static void see(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_
   seen[RUNS] += a.runs > 1 && kernel[0] == 'r';
   seen[LEFT] += a.full && a.full < a.outputs && kernel[0] == 'r';
   seen[SINGLE] += a.full < a.single && a.single < a.outputs && a.split > 1;
-  seen[APART] += kernel[0] == 'r' && a.apart && a.apart < a.outputs;
   seen[NARROW] += launch.kernel == row.staged && a.neighbours > 1;
   seen[CONVERTING] += launch.kernel == row.convert_brief[GPR_INT32];
   seen[PAIRS] += a.groups == 2 && launch.kernel == row.brief;
