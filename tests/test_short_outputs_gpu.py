@@ -281,4 +281,4 @@ def test_columns_of_which_nothing_counts(dtype, rows):
     ):
         if op == "max" and dtype.startswith("complex"):
             continue
-        compare(op, a, axis=0, where=where, kernel="shallow", **options)
+        compare(op, a, axis=0, where=where, kernel="columns_small", **options)

@@ -41,7 +41,7 @@ class Arguments(ctypes.Structure):
         *((name, ctypes.c_int) for name in ("from_", "to", "from_bytes", "swap", "unaligned")),
         *((name, ctypes.c_int64) for name in ("length", "runs", "groups")),
         ("phases", ctypes.c_int),
-        *((name, ctypes.c_int64) for name in ("full", "drawn", "tiles")),
+        *((name, ctypes.c_int64) for name in ("full", "single", "drawn", "tiles")),
         *((name, ctypes.c_int) for name in ("split", "crowd", "queue", "queue_apart", "team")),
         *((name, ctypes.c_int) for name in ("rows", "pitch")),
         ("per", ctypes.c_int64),
