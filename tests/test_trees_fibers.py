@@ -48,8 +48,8 @@ class Arguments(ctypes.Structure):
         ("mix", ctypes.c_uint64),
         ("low", ctypes.c_void_p),
         ("high", ctypes.c_void_p),
-        *((name, ctypes.c_int) for name in ("across", "down", "beyond", "runners", "brief")),
-        ("boxed", ctypes.c_int),
+        *((name, ctypes.c_int) for name in ("across", "down", "beyond", "neighbours")),
+        *((name, ctypes.c_int) for name in ("runners", "boxed")),
         *((name, ctypes.c_int64) for name in ("box", "chunk", "chunks", "last_box")),
         *((name, ctypes.c_int64) for name in ("run_rounds", "rounds", "share")),
         *((name, ctypes.c_int64 * DIMS) for name in ("shape", "strides", "where_strides", "place")),
@@ -74,6 +74,8 @@ def library(tmp_path_factory):
             subprocess.run([*command, source, "-o", object], check=True)
             subprocess.run(["g++", "-shared", object, "-o", target], check=True)
             kept[dtype] = ctypes.CDLL(str(target))
+            kept[dtype].arguments_bytes.restype = ctypes.c_size_t
+            assert kept[dtype].arguments_bytes() == ctypes.sizeof(Arguments)
         return kept[dtype]
 
     return made
