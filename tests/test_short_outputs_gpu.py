@@ -269,6 +269,7 @@ def test_rows_left_to_blocks(dtype, rows, length):
 @pytest.mark.parametrize("dtype", [*FLOATS, "int32"])
 @pytest.mark.parametrize("rows", [1, 2, 3, 8])
 def test_columns_of_which_nothing_counts(dtype, rows):
+    """By the kernel of columns of a few rows; means, which take no kernel=, by what suits them."""
     a = drawn("nothing", "float64", (rows, 9000))
     a = np.where(np.abs(a) < 100, a, 7) if dtype == "int32" else a
     a = a.astype(numpy_dtype(dtype))

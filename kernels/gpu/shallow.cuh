@@ -74,7 +74,7 @@ template <int U, class T>
 __device__ __forceinline__ void load_rows(StripOf<T> (&v)[U], const char *from, int64_t stride,
                                           int rows, int left) {
   typedef StripOf<T> V;
-  if (rows == 1) stride = 0;
+  if (rows == 1) stride = 0; /* may be no multiple of a strip, and nothing lies that far away */
   const uintptr_t places = (uintptr_t)from | (uintptr_t)stride;
 #pragma unroll
   for (int u = 0; u < U; u++) v[u].words = typename V::Words(); /* not what was there before */

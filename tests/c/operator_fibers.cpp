@@ -202,7 +202,7 @@ int __all_sync(uint32_t, int mine) {
   return mine;
 }
 uint32_t __ballot_sync(uint32_t, int mine) {
-  uint32_t all = (uint32_t) !!mine << threadIdx.x % LANES;
+  uint32_t all = (uint32_t)!!mine << threadIdx.x % LANES;
   for (int mask = 1; mask < LANES; mask *= 2)
     all |= shuffled(all, (int)(threadIdx.x % LANES) ^ mask);
   return all;
@@ -239,6 +239,7 @@ extern "C" __attribute__((visibility("default"))) int launch(const void *args, u
 extern "C" __attribute__((visibility("default"))) size_t arguments_bytes(void) {
   return sizeof(gpr_axes_args);
 }
+
 /* Planned and launched as on a device of so many multiprocessors. */
 extern "C" __attribute__((visibility("default"))) int product(gpr_axes_args *args, int dtype,
                                                               int multiprocessors, void *scratch,
