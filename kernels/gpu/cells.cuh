@@ -2,7 +2,7 @@
 #ifndef GPR_CELLS_CUH
 #define GPR_CELLS_CUH
 
-#include "lanes_of_extremes.cuh"
+#include "lanes_of_positions.cuh"
 #include "pair_sum.cuh"
 
 GPR_OPEN

@@ -3,7 +3,7 @@
 #ifndef GPR_FLAT_CUH
 #define GPR_FLAT_CUH
 
-#include "lanes_of_extremes.cuh"
+#include "lanes_of_positions.cuh"
 #include "last_block.cuh"
 #include "packets.cuh"
 #include "../abi/rows.h"
