@@ -90,9 +90,11 @@ template <class T> struct Packets {
   }
   __device__ uint4 load(int64_t p) const { return load_once(data + p * count); }
   template <class Each> __device__ void each(int64_t p, Each each) const {
+    Packet<T> v;
+    if (inside(p, 1)) v.words = load(p);
     for (int j = 0; j < count; j++) {
       const int64_t i = p * count + j;
-      if (i >= first && i < stop) each(data[i], i - first, j);
+      if (i >= first && i < stop) each(inside(p, 1) ? v.element[j] : data[i], i - first, j);
     }
   }
 };
