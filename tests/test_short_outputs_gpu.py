@@ -284,3 +284,35 @@ def test_columns_of_which_nothing_counts(dtype, rows):
             continue
         forced = {} if op == "mean" else {"kernel": "columns_small"}
         compare(op, a, axis=0, where=where, **options, **forced)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, "int32"])
+@pytest.mark.parametrize("length", [1, 2, 4, 9, 16, 17, 40])
+def test_rows_of_which_nothing_counts(dtype, length):
+    """By a thread each, by lanes of a warp, and as whole rows of masks."""
+    a = drawn("no rows", "float64", (3000, length))
+    a = np.where(np.abs(a) < 100, a, 7) if dtype == "int32" else a
+    a = a.astype(numpy_dtype(dtype))
+    where = generator("no rows", dtype, length).random(a.shape) < 0.3
+    where[::3] = False
+    for op, options in (
+        ("sum", {}),
+        ("mean", {}),
+        ("var", {}),
+        ("std", {"ddof": 1}),
+        ("sum", {"initial": -0.0 if dtype in FLOATS else 5}),
+        ("max", {"initial": 0}),
+        ("count_nonzero", {}),
+    ):
+        if op == "max" and dtype.startswith("complex"):
+            continue
+        masked = {} if op == "count_nonzero" else {"where": where}
+        compare(op, a, axis=1, **masked, **options)
+        compare(
+            op, a[:, None, :], axis=1, **{n: m[:, None, :] for n, m in masked.items()}, **options
+        )
+    if dtype in FLOATS:
+        a[~where] = np.nan
+        for op in ("nansum", "nanmean", "nanvar"):
+            compare(op, a, axis=1)
+        compare("nansum", a, axis=1, initial=-0.0)

@@ -41,10 +41,11 @@ template <class F, class LOAD, int U> struct Brief {
       for (int u = 0; u < U; u++)
         if (is_nan_or_nat(x[u])) counts &= ~(1u << u);
     const int n = __popc(counts);
+    if (!n) tell_least(a, n);
     if constexpr (U <= ByDifferences<F>::most)
-      return n && differences.finish(a, out, x, counts);
+      return differences.finish(a, out, x, counts);
     else
-      return n && fold_few(a, run, n);
+      return fold_few(a, run, n);
   }
   __device__ __forceinline__ bool fold_few(const gpr_axes_args &a, const TileRun<F, LOAD> &run,
                                            int n) {
@@ -217,8 +218,8 @@ __device__ __forceinline__ void finish_lanes(const gpr_axes_args &a, BriefLanes<
 #pragma unroll 1
   for (int mask = team / 2; mask >= a.across; mask /= 2) n += shuffle_xor(n, mask);
   if (writes) tell_least(a, n);
-  const bool told = lanes.finish(a, out, n, team, lost, writes && n);
-  if (writes && (!told || !n)) fold_again<F, LOAD>(&a, k);
+  const bool told = lanes.finish(a, out, n, team, lost, writes);
+  if (writes && !told) fold_again<F, LOAD>(&a, k);
 }
 /* Of a warp's lanes `across` neighbours take neighbouring outputs, and `down` of those the elements
  * of each. */

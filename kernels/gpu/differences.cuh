@@ -129,9 +129,10 @@ template <class All> struct DifferencesValue {
       const Divisor own(n, how->ddof);
       freedom = own.freedom, over = own.over;
     }
-    *told = !how->means && freedom > 0 &&
-            (all.is_nan() || (all.template bound<ROOT>((double)n, freedom, over, &low, &high) &&
-                              between(low, high, &result)));
+    *told =
+        !n || (!how->means && freedom > 0 &&
+               (all.is_nan() || (all.template bound<ROOT>((double)n, freedom, over, &low, &high) &&
+                                 between(low, high, &result))));
     return result;
   }
 };
@@ -200,7 +201,7 @@ template <class T> struct ByDifferences<PairMoments<T>> {
                                        const Running<All> &running) const {
     bool is_told = false;
     DifferencesValue<All> value[1] = {{running.all, usual, &is_told}};
-    if (running.n) finish_values<F>(a, o, value, running.n, 1);
+    finish_values<F>(a, o, value, running.n, 1);
     return is_told;
   }
 };

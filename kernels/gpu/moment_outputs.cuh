@@ -232,7 +232,7 @@ template <class R, int PARTS> struct FewMoments {
   __device__ __forceinline__ Result spread(int64_t n, const gpr_spread *how) const {
     Result result = round_case<Result>(SPREAD_NAN);
     *told = true;
-    if (nan) return result;
+    if (nan || n == 0) return result;
     if (is_alone(n, *how)) return Format<Result>::make(0);
     *told = !how->means && round_quickly(*this, n, plain_freedom(n, how->ddof), ROOT, &result);
     return result;
