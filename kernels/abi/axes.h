@@ -52,7 +52,8 @@ typedef struct gpr_axes_args {
   int queue;              /* where in the scratch their counters are, by which they draw; 0: none */
   int queue_apart;        /* words from one counter to the next */
   int team;               /* threads to an output (brief: 0 is one alone), or to a row of columns */
-  int rows;               /* staged rows a tile; rows of threads a block; segments a warp */
+  int rows;               /* staged rows a tile; rows of threads a block; segments a warp; rows: so
+                           * many warps are under way */
   int pitch;              /* packets from one staged row to the next */
   int64_t per;            /* outputs of one segment */
   uint64_t mix;           /* which part of the blocks takes pieces, in 2^-32 */

@@ -36,6 +36,7 @@ struct RowsCut : ColumnsCut {
     a.team = lanes_of_row(slots, up(a.count * row.bytes, 16), row.rows_loads, GPR_WARP, enough());
     if (a.team == GPR_WARP && bytes < row.warp_rows_bytes && !wanted) return false;
     a.full = a.team == GPR_WARP ? rows_by_warps(slots) : 0;
+    a.rows = (int)(slots * warps);
     cut_rows(slots);
     const Size shared = a.split > 1 ? a.outputs - a.single : 0, parts = a.split * warps;
     if (shared && a.single == 0) set_queue(shared, shared * warps);
@@ -43,23 +44,37 @@ struct RowsCut : ColumnsCut {
     return take(program, up(a.full, warps) + a.single - a.full + (a.outputs - a.single) * a.split,
                 (size_t)(shared * a.split));
   }
+  /* Two blocks a multiprocessor have enough under way for the memory, and are sooner together than
+   * more: 2^24 doubles took 39.3 µs on an H200 by three and 38.1 by two, floats 24.1 and 23.3. Of
+   * smaller elements they do not read fast enough. */
+  Size blocks_of_memory(Size slots) const {
+    return row.bytes < 4 ? slots : (Size)multiprocessors * 2;
+  }
+  /* How many blocks share each of so many rows. All that fit are under way at once, so that a few
+   * more end late: 40 rows of 3 million floats took 135 µs on an H200 by 13 blocks each, and take
+   * 119 by 9, 300 of 300000 102 by 5 and 91 by one. */
+  Split split_rows(Size rows, Size slots, Size steps, Size least) const {
+    constexpr double crowded = 1.05; /* the time of more blocks than the memory asks for */
+    const Size most = blocks_of_memory(slots);
+    const double part = most == slots && rows > slots ? enough() : (double)most / (double)slots;
+    Split best = {1, 1e300};
+    for (Size split = 1; split <= steps / least && split <= SPLIT_MOST; split++) {
+      const double time = time_of(rows * split, slots, (double)up(steps, split), 1, part) *
+                          (rows * split > most ? crowded : 1);
+      if (time * 1.005 < best.time) best = {(int)split, time};
+    }
+    return best;
+  }
   /* Rows that are not a warp's are a block's, or several share each, or only each of those that are
    * left when all slots had theirs: 300 rows of 50003 doubles took 45 µs on an H200, and take 39,
-   * 452 of 52397 floats 40 and 35. Two blocks have enough under way for the memory, and are sooner
-   * together than more: 2^24 doubles took 39.3 µs on an H200 by three a multiprocessor and 38.1 by
-   * two, floats 24.1 and 23.3. Of smaller elements they do not read fast enough. */
+   * 452 of 52397 floats 40 and 35. */
   void cut_rows(Size slots) {
     const Size warps = AXES_THREADS / GPR_WARP, least = 2;
     const Size steps = up(a.runs * a.tiles, least * warps) * least;
-    const Size two = (Size)multiprocessors * 2, sharing = row.bytes < 4 ? slots : two;
-    const auto shared = [=](Size rows) {
-      return best_split(rows, rows > sharing ? slots : sharing, steps, least);
-    };
     const Size rest = a.outputs - a.full, whole = rest / slots * slots;
-    Split all = {1, 0}, left = {1, 0};
-    if (rest && rest <= AXES_TICKETS) all = shared(rest);
-    if (rest > whole) left = shared(rest - whole);
-    all.time = time_of(rest * all.blocks, slots, (double)up(steps, all.blocks), 1, enough());
+    Split all = {1, time_of(rest, slots, (double)steps, 1, enough())}, left = {1, 0};
+    if (rest && rest <= AXES_TICKETS) all = split_rows(rest, slots, steps, least);
+    if (rest > whole) left = split_rows(rest - whole, slots, steps, least);
     left.time += (double)(whole / slots * (steps + 1));
     const bool pays = whole && left.time <= all.time;
     a.single = a.full + (pays ? whole : 0);
