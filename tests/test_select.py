@@ -1,4 +1,5 @@
-"""Which kernel takes a layout and how it is cut, asked without a device: tests/c/select.cpp."""
+"""Device code that the host can ask: which kernel takes a layout and how it is cut
+(tests/c/select.cpp), and how the first of a batch's best is found (tests/c/places.cpp)."""
 
 import ctypes
 import shutil
@@ -19,11 +20,19 @@ pytestmark = [
 ]
 
 
-def test_random_layouts(tmp_path):
-    target = tmp_path / "select.so"
+def compiled(name, tmp_path):
+    target = tmp_path / f"{name}.so"
     flags = ["-std=c++17", "-O1", "-fwrapv", "-shared", "-fPIC", "-w", "-fvisibility=hidden"]
     flags += ["-ffunction-sections", "-Wl,--gc-sections", "-fno-exceptions", "-fno-rtti"]
-    subprocess.run(["g++", *flags, ROOT / "tests/c/select.cpp", "-o", target], check=True)
+    subprocess.run(["g++", *flags, ROOT / f"tests/c/{name}.cpp", "-o", target], check=True)
+    return ctypes.CDLL(str(target))
+
+
+def test_random_layouts(tmp_path):
     counts = (ctypes.c_int64 * 13)()
-    assert ctypes.CDLL(str(target)).select_all(200_000, counts) == 0
+    assert compiled("select", tmp_path).select_all(200_000, counts) == 0
     assert min(counts) > 4, list(counts)
+
+
+def test_the_first_of_the_best(tmp_path):
+    assert compiled("places", tmp_path).wrong_places() == 0

@@ -126,7 +126,7 @@ template <class T> __device__ __forceinline__ uint32_t alike_in_word(uint32_t w,
   memcpy(&bits, &best, sizeof bits);
   uint32_t wanted = bits * ones;
   if constexpr (is_float) {
-    if (best.bits << 1 == 0) w &= ~tops, wanted = 0; /* zeros tie, and NaNs */
+    if ((best.bits & 0x7fff) == 0) w &= ~tops, wanted = 0; /* zeros tie, and NaNs */
     if (widen(best) != widen(best))
       return ((w & ~tops) + (0x7fffu - (uint32_t)Format<T>::infinity()) * ones) & tops;
   }
