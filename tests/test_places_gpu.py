@@ -15,7 +15,7 @@ COUNT, WHY = _core.device_count()
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")]
 SMALL = ["bool", "int8", "uint8", "int16", "uint16", "float16", "bfloat16"]
 DTYPES = [*SMALL, "int32", "uint32", "float32", "int64", "float64"]
-BYTES = (2100, 4096, 8208, 20_001)  # a warp's batch has 4096, or of whole arrays
+BYTES = (2100, 4096, 8208, 20_001)  # a warp's batch is 4096 bytes
 
 
 def drawn(dtype, n):

@@ -213,7 +213,8 @@ template <class T, bool GREATEST> struct Lane<Position<T, GREATEST>> {
     }
     meet(best, index + where / Packet<T>::count * step + where % Packet<T>::count);
   }
-  /* What lanes found, of which the first one's begins first. */
+  /* What lanes found, of which the first one's packets lie first: numbers of 32 bits tell which is
+   * best, and which of those stands first. */
   __device__ __forceinline__ void meet(T best, int64_t index) {
     if constexpr (sizeof(T) <= 4) {
       typedef WordRank<T, GREATEST> W;

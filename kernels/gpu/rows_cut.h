@@ -51,8 +51,8 @@ struct RowsCut : ColumnsCut {
     return row.bytes < 4 ? slots : (Size)multiprocessors * 2;
   }
   /* How many blocks share each of so many rows. All that fit are under way at once, so that a few
-   * more end late: 40 rows of 3 million floats took 135 µs on an H200 by 13 blocks each, and take
-   * 119 by 9, 300 of 300000 102 by 5 and 91 by one. */
+   * more end late: 40 rows of 3 million floats took 135 µs on an H200 by 13 blocks each, and 119 to
+   * 123 by 6 to 9, 300 of 300000 102 by 5 and 91 by one. */
   Split split_rows(Size rows, Size slots, Size steps, Size least) const {
     constexpr double crowded = 1.05; /* the time of more blocks than the memory asks for */
     const Size most = blocks_of_memory(slots);
