@@ -64,6 +64,14 @@ inline double pace_of(Size blocks, Size slots) {
   return pace > all ? all : pace > least ? pace : least;
 }
 
+/* Of the numbers of parts that leave a part as many steps the least is the best: the first one that
+ * leaves it fewer. Of 80 MB all numbers took the host 20 µs, as long as a kernel. */
+inline Size next_split(Size steps, Size split) {
+  if (split * split < steps) return split + 1;
+  const Size each = up(steps, split);
+  return each > 1 ? up(steps, each - 1) : SPLIT_MOST + 1;
+}
+
 /* Parts of at least `least` steps of work, so that `blocks` times as many fill the slots well: the
  * last wave should not be nearly empty. A block's start and end take it `ends` steps; that there
  * are several parts takes `parting`, and a part more `each` for the block that comes last. */
@@ -71,7 +79,7 @@ inline Split best_split(Size blocks, Size slots, Size steps, Size least, double 
                         double each = 0, double parting = 0, bool hurries = false) {
   Split best = {1, 1e300};
   const Size limit = steps / least > 1 ? steps / least : 1;
-  for (Size split = 1; split <= limit && split <= SPLIT_MOST; split++) {
+  for (Size split = 1; split <= limit && split <= SPLIT_MOST; split = next_split(steps, split)) {
     const double waves = (double)up(blocks * split, slots);
     const double parts = split > 1 ? parting + (double)(split - 1) * each : 0;
     const double pace = hurries ? pace_of(blocks * split, slots) : 1;
