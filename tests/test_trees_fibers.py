@@ -39,6 +39,7 @@ class Arguments(ctypes.Structure):
         ("means", ctypes.c_void_p),
         ("initial", ctypes.c_uint64 * 2),
         *((name, ctypes.c_int) for name in ("from_", "to", "from_bytes", "swap", "unaligned")),
+        ("back", ctypes.c_int),
         *((name, ctypes.c_int64) for name in ("length", "runs", "groups")),
         ("phases", ctypes.c_int),
         *((name, ctypes.c_int64) for name in ("full", "single", "drawn", "tiles")),

@@ -1,4 +1,5 @@
 /* What a launch for many outputs takes. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,6 +67,32 @@ static void set_elements(axes_run *r) {
   scale(&kept, row_bytes(r));
   scale(&reduced, row_bytes(r));
   set_dims(r, &kept, &reduced);
+}
+
+/* The outermost reduced dimension the other way round, if it has rows of whole packets: what takes
+ * others by several at a time goes forward. */
+static void turn_rows(gpr_axes_args *a) {
+  enum { NARROW = 128 };
+  const int d = a->kept;
+  const int64_t last = a->shape[d] - 1, width = d ? a->shape[d - 1] * a->from_bytes : 0;
+  if (width < NARROW || last < 1 || a->strides[d - 1] != a->from_bytes) return;
+  uint64_t places = (uint64_t)(uintptr_t)a->data | (uint64_t)width;
+  for (int i = 0; i <= d; i++)
+    if (i != d - 1) places |= (uint64_t)a->strides[i];
+  if (places % 16) return;
+  a->data += last * a->strides[d];
+  a->strides[d] *= -1;
+  if (!a->where) return;
+  a->where += last * a->where_strides[d];
+  a->where_strides[d] *= -1;
+}
+
+static void set_back(axes_run *r) {
+  static atomic_uint launches;
+  gpr_axes_args *a = &r->args;
+  const double bytes = (double)a->outputs * (double)a->count * a->from_bytes;
+  a->back = bytes <= GPR_BACK_BYTES && atomic_fetch_add(&launches, 1) % 2;
+  if (a->back && !r->plan.row->ordered && !r->axes.starts) turn_rows(a);
 }
 
 static void set_finish(axes_run *r) {
@@ -155,6 +182,7 @@ gpr_status gpr_axes_prepare(axes_run *r) {
   r->args.outputs = r->outputs;
   r->args.count = p->count;
   r->args.skip = x->skip;
+  set_back(r);
   set_finish(r);
   gpr_status status = x->starts ? set_segments(r) : GPR_OK;
   if (status) return status;

@@ -37,6 +37,7 @@ typedef struct gpr_axes_args {
   const double *means; /* device memory, or NULL: one an output, or two of a complex row */
   uint64_t initial[2];
   int from, to, from_bytes, swap, unaligned; /* the elements as they lie; `to`: the row's dtype */
+  int back; /* the last outputs first: what was read last before lies in the second cache */
 
   /* Set by the table's launch(): how the work is cut. It stands beside the first ones, and the host
    * reckons what it can: blocks on an H200 began to read after 0.4 µs, and 0.9 before. */

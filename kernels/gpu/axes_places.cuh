@@ -16,6 +16,11 @@ __device__ __forceinline__ int64_t quotient_of(int64_t a, int64_t b) {
                                            : (int64_t)((uint32_t)a / (uint32_t)b);
 }
 
+/* This block's number, or as many from the end. */
+__device__ __forceinline__ int64_t block_of(const gpr_axes_args &a) {
+  return a.back ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+}
+
 /* The offset of place `at` in C order of `dims` dimensions. */
 template <int = 0>
 __device__ __noinline__ int64_t far_offset_of(const int64_t *shape, const int64_t *strides,

@@ -72,7 +72,7 @@ template <int U, class F, class LOAD>
 __device__ __forceinline__ void fold_alone(const gpr_axes_args &a) {
   constexpr int N = briefs_of<F>(U);
   const int64_t step = (int64_t)gridDim.x * AXES_THREADS;
-  int64_t k = (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x;
+  int64_t k = block_of(a) * AXES_THREADS + threadIdx.x;
   const TileRun<F, LOAD> run(a);
   const ByDifferences<F> differences(a);
 #pragma unroll 1
@@ -111,7 +111,7 @@ template <class F, class LOAD> __device__ __forceinline__ void fold_ones(const g
   const int64_t step = (int64_t)gridDim.x * AXES_THREADS;
   const TileRun<F, LOAD> run(a);
 #pragma unroll 1
-  for (int64_t k = (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x; k < a.outputs; k += N * step) {
+  for (int64_t k = block_of(a) * AXES_THREADS + threadIdx.x; k < a.outputs; k += N * step) {
     typename F::Element x[N];
     int64_t out[N];
 #pragma unroll
@@ -198,7 +198,7 @@ __device__ __forceinline__ void fold_by_differences(const gpr_axes_args &a) {
   const TileRun<F, LOAD> run(a);
   const ByDifferences<F> differences(a);
 #pragma unroll 1
-  for (int64_t k = (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x; k < a.outputs;
+  for (int64_t k = block_of(a) * AXES_THREADS + threadIdx.x; k < a.outputs;
        k += (int64_t)gridDim.x * AXES_THREADS) {
     const KeptPlace place = kept_place(a, k);
     const BriefShare<F, LOAD> all = {
@@ -232,8 +232,7 @@ __device__ __forceinline__ void fold_by_lanes(const gpr_axes_args &a) {
   const int64_t groups = a.neighbours == 1 ? a.outputs : quotient_of(a.outputs, a.neighbours);
   const TileRun<F, LOAD> run(a);
 #pragma unroll 1
-  for (int64_t first = (int64_t)blockIdx.x * teams; first < groups;
-       first += (int64_t)gridDim.x * teams) {
+  for (int64_t first = block_of(a) * teams; first < groups; first += (int64_t)gridDim.x * teams) {
     const int64_t group = first + (threadIdx.x >> (across + down)), k = group * a.neighbours + near;
     const bool exists = group < groups && near < a.neighbours;
     const KeptPlace place = kept_place(a, exists ? k : 0);
@@ -288,8 +287,7 @@ template <class F> __device__ __forceinline__ void fold_by_pairs(const gpr_axes_
   const int inner = a.kept + a.reduced - 1;
   const int64_t pairs = a.outputs / 2, stride = a.strides[inner];
 #pragma unroll 1
-  for (int64_t first = (int64_t)blockIdx.x * teams; first < pairs;
-       first += (int64_t)gridDim.x * teams) {
+  for (int64_t first = block_of(a) * teams; first < pairs; first += (int64_t)gridDim.x * teams) {
     const int64_t k = 2 * (first + (threadIdx.x >> down));
     const bool exists = k < a.outputs;
     const KeptPlace place = kept_place(a, exists ? k : 0);

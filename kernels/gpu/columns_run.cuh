@@ -69,7 +69,8 @@ struct ColumnsPlace {
                       one's: draws at places close to each other wait for each other */
   /* V: elements of a packet. */
   __device__ __forceinline__ void set(const gpr_axes_args &a, int V, int bytes) {
-    const int64_t above = quotient_of(blockIdx.x, a.tiles), tile = blockIdx.x - above * a.tiles;
+    const int64_t block = block_of(a), above = quotient_of(block, a.tiles),
+                  tile = block - above * a.tiles;
     const int all = (a.phases ? a.team - 1 : a.team) * V;
     width = a.shape[a.kept - 1];
     batch = quotient_of(above, a.split), part = above - batch * a.split;

@@ -8,6 +8,7 @@ GPR_OPEN
 
 template <class F> struct Counted {
   typedef typename F::Element Element;
+  static constexpr bool ordered = F::ordered;
   struct State {
     typename F::State state;
     int64_t n;

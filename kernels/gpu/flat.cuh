@@ -45,8 +45,11 @@ __global__ void __launch_bounds__(FLAT_THREADS, FLAT_BLOCKS) flat_free(gpr_flat_
   typedef typename F::State State;
   const Packets<T> in(args.data, args.n);
   const int64_t packets = in.packets(), shift = args.index - in.first;
+  const int64_t tiles = (packets + FLAT_TILE - 1) / FLAT_TILE;
+  const bool back = !F::ordered && (args.epoch & 1) && args.n <= GPR_BACK_BYTES / (int)sizeof(T);
   Lane<F> lane;
-  for (int64_t tile = blockIdx.x; tile * FLAT_TILE < packets; tile += gridDim.x) {
+  for (int64_t t = blockIdx.x; t < tiles; t += gridDim.x) {
+    const int64_t tile = back ? tiles - 1 - t : t;
     const int64_t p = tile * FLAT_TILE + threadIdx.x;
     if (in.inside(tile * FLAT_TILE, FLAT_TILE)) {
       Packet<T> v[FLAT_LOADS];

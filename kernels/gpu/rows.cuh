@@ -214,7 +214,7 @@ __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *bas
   for (int64_t t = part; t < a.runs * a.tiles;) {
     const bool draws = t + parts >= a.drawn;
     const uint32_t drawn = draws && lane_of() == 0 ? atomicAdd(queue, 1) : 0;
-    fold_tile_of(a, base, t, lane);
+    fold_tile_of(a, base, a.back && !F::ordered ? a.runs * a.tiles - 1 - t : t, lane);
     t = draws ? a.drawn + (int64_t)__shfl_sync(GPR_ALL, drawn, 0) * WARPS + warp_of() : t + parts;
   }
 }
@@ -226,7 +226,7 @@ __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *bas
 template <class F> __device__ __forceinline__ void expect(const gpr_axes_args &a, int64_t o) {
   enum { LINE = 128 };
   const int at = lane_of() * LINE;
-  if (o < a.full && at < a.length * (int64_t)sizeof(typename F::Element))
+  if (o >= 0 && o < a.full && at < a.length * (int64_t)sizeof(typename F::Element))
     asm volatile(
         "prefetch.global.L2 [%0];" ::"l"(a.data + offset_of(a.shape, a.strides, a.kept, o) + at));
 }
@@ -243,8 +243,9 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
   const bool alone = (int64_t)blockIdx.x * WARPS < a.full;
   const int b = (int)(blockIdx.x - quotient_of(a.full + WARPS - 1, WARPS) - (a.single - a.full));
   const int split = b < 0 ? 1 : a.split, shared = b / split, part = b - shared * split;
-  const int64_t o = alone ? (int64_t)blockIdx.x * WARPS + warp_of() : a.single + shared;
+  int64_t o = alone ? (int64_t)blockIdx.x * WARPS + warp_of() : a.single + shared;
   if (o >= a.outputs) return;
+  if (a.back && o < a.single) o = (alone ? a.full : a.full + a.single) - 1 - o;
   uint32_t *const queue =
       (uint32_t *)a.scratch + a.queue + (shared * WARPS + warp_of()) * a.queue_apart;
   RowLane<F> lane;
@@ -253,7 +254,7 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
               alone ? 0 : part * WARPS + warp_of(), alone ? 1 : split * WARPS, queue, lane);
   lane.result(s);
   if (alone) {
-    expect<F>(a, o + a.rows);
+    expect<F>(a, a.back ? o - a.rows : o + a.rows);
     Move<F>::merge_lanes(s, GPR_WARP);
     if (lane_of() == 0) FinishRow<F>::finish(a, o, s);
   } else if (merge_parts<F>(s, partials_of<F>(a) + shared * split, part, split,

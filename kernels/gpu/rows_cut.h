@@ -58,8 +58,8 @@ struct RowsCut : ColumnsCut {
     const Size most = blocks_of_memory(slots);
     const double part = most == slots && rows > slots ? enough() : (double)most / (double)slots;
     Split best = {1, 1e300};
-    const Size limit = steps / least < SPLIT_MOST ? steps / least : SPLIT_MOST;
-    for (Size split = 1; split <= limit; split = next_split(steps, split)) {
+    for (Size split = 1; split <= steps / least && split <= SPLIT_MOST;
+         split = next_split(steps, split)) {
       const double time = time_of(rows * split, slots, (double)up(steps, split), 1, part) *
                           (rows * split > most ? crowded : 1);
       if (time * 1.005 < best.time) best = {(int)split, time};

@@ -200,8 +200,7 @@ template <class F, class Few, int STRIPS, int ROWS>
 __device__ __forceinline__ void fold_strips(const gpr_axes_args &a) {
   typedef typename F::Element T;
   constexpr int V = StripShape<T>::count;
-  const int64_t t = (int64_t)blockIdx.x * AXES_THREADS * STRIPS + threadIdx.x,
-                stride = a.strides[a.kept];
+  const int64_t t = block_of(a) * AXES_THREADS * STRIPS + threadIdx.x, stride = a.strides[a.kept];
   Strip<F> strip[STRIPS];
   StripOf<T> v[STRIPS][ROWS];
 #pragma unroll
@@ -229,7 +228,7 @@ __device__ __forceinline__ void fold_strips(const gpr_axes_args &a) {
 
 template <class F, class Few> __device__ __forceinline__ void fold_strip(const gpr_axes_args &a) {
   typedef StripShape<typename F::Element> Shape;
-  const int64_t t = (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x;
+  const int64_t t = block_of(a) * AXES_THREADS + threadIdx.x;
   const Strip<F> strip(a, t);
   if (!strip.left) return;
   Few few[Shape::count];
@@ -281,7 +280,7 @@ template <class F, int COUNT> __device__ __forceinline__ void fold_packed(const 
   typedef typename F::Element T;
   constexpr int V = Packet<T>::count, N = V / COUNT;
   const int64_t full = a.outputs / N;
-  const int64_t first = (int64_t)blockIdx.x * AXES_THREADS * SHALLOW_LOADS + threadIdx.x;
+  const int64_t first = block_of(a) * AXES_THREADS * SHALLOW_LOADS + threadIdx.x;
   Packet<T> v[SHALLOW_LOADS];
 #pragma unroll
   for (int u = 0; u < SHALLOW_LOADS; u++)
@@ -296,7 +295,7 @@ template <class F, int COUNT> __device__ __forceinline__ void fold_packed(const 
     if (COUNT == 1 && a.skip)
 #pragma unroll
       for (int e = 0; e < V; e++)
-        if (is_nan_or_nat(v[u].element[e])) v[u].element[e] = T{};
+        if (is_nan_or_nat(v[u].element[e])) v[u].element[e] = a.has_initial ? neutral_of<T>() : T{};
 #pragma unroll
     for (int e = 0; e < V; e++) few[e / COUNT].add(v[u].element[e], e % COUNT);
     missed |= finish_few<F>(a, p * N, N, few, COUNT) << (u * N);
@@ -322,7 +321,7 @@ template <class F, int TEAM> __device__ __forceinline__ void fold_lanes(const gp
   typedef typename F::Element T;
   constexpr int V = Packet<T>::count;
   const int id = threadIdx.x % TEAM;
-  const int64_t first = (int64_t)blockIdx.x * AXES_THREADS * SHALLOW_LOADS + threadIdx.x;
+  const int64_t first = block_of(a) * AXES_THREADS * SHALLOW_LOADS + threadIdx.x;
   Packet<T> v[SHALLOW_LOADS];
 #pragma unroll
   for (int u = 0; u < SHALLOW_LOADS; u++) {

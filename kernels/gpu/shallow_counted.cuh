@@ -101,7 +101,7 @@ __device__ __noinline__ void finish_counted(const gpr_axes_args *a, int64_t t, u
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
     counted(const __grid_constant__ gpr_axes_args a) {
-  const int64_t t = (int64_t)blockIdx.x * AXES_THREADS + threadIdx.x;
+  const int64_t t = block_of(a) * AXES_THREADS + threadIdx.x;
   const MaskedStrip<F> strip(a, t);
   if (!strip.left) return;
   uint32_t missed;

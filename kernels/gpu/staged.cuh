@@ -150,12 +150,13 @@ __device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage
   const int row_packets = length / V;
   const int64_t apart = a.kept ? a.strides[0] : 0;              /* rows */
   const int before = (int)((uintptr_t)a.data % 16 / sizeof(T)); /* of each tile's first packet */
-  for (int64_t tile = blockIdx.x; tile < a.tiles; tile += gridDim.x) {
+  const int64_t block = block_of(a);
+  for (int64_t tile = block; tile < a.tiles; tile += gridDim.x) {
     const int64_t batch = tile * a.rows, first = batch * width;
     const int here = (int)least(a.outputs - first, (int64_t)a.rows * width);
     const char *data = a.data + batch * apart - before * (int)sizeof(T);
     const int elements = before + here * count, packets = elements / V;
-    if (tile != blockIdx.x) __syncthreads();
+    if (tile != block) __syncthreads();
     if (pitch && (pitch != row_packets || apart != 16 * row_packets)) {
       for (int p = threadIdx.x; p < packets; p += AXES_THREADS) {
         const int row = p / row_packets;

@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
   const int lanes = down / a.runners, runner = y / lanes, lane = y - runner * lanes;
   if (a.boxed > 1) fill_table(table, a);
   RUN run(a, &table);
-  for (int64_t b = blockIdx.x; b < a.tiles * a.split; b += gridDim.x) {
+  for (int64_t b = block_of(a); b < a.tiles * a.split; b += gridDim.x) {
     const int64_t part = quotient_of(b, a.tiles), tile = b - part * a.tiles, k = tile * wide + x;
     const bool mine = k < a.outputs && y < AXES_THREADS;
     State s;

@@ -60,15 +60,12 @@ template <class T> struct ExactShape {
   static constexpr int64_t tile = threads * loads; /* packets */
 };
 
-/* The array in tiles, from the front or from the back. What the run before it has read last lies in
- * the L2, and there the next one should begin: 2^24 float32 again and again take 1.7 µs less from
- * the launch to the answer on an H200. Of a long array too little is left there. */
-enum { BACK_BYTES = 128 << 20 };
+/* The array in tiles, from the front or from the back. */
 template <class S> struct Tiles : Packets<typename S::Stored> {
   int64_t start, step; /* packets: of tile 0, and from one tile to the next */
   __device__ Tiles(const void *data, int64_t n, bool back)
       : Packets<typename S::Stored>(data, n), start(0), step(S::tile) {
-    if (!back || n > BACK_BYTES / (int)sizeof(typename S::Stored)) return;
+    if (!back || n > GPR_BACK_BYTES / (int)sizeof(typename S::Stored)) return;
     start = ((this->packets() + S::tile - 1) / S::tile - 1) * S::tile;
     step = -S::tile;
   }

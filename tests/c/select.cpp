@@ -2,7 +2,7 @@
  * often what was to be seen came. */
 #include "../../kernels/gpu/table.cpp"
 
-gpr_dim3 blockIdx; /* of the block that is asked */
+gpr_dim3 blockIdx, gridDim; /* of the block that is asked */
 
 extern "C" const gpr_ladder_table gpr_ladder_table_cuda = {};
 static const gpr_shuffle_row no_shuffles[GPR_SHUFFLE_COUNT] = {};
