@@ -68,6 +68,21 @@ static inline int wants_least(const axes_run *r) {
   return counts(r) && ((flags & (GPR_EMPTY_WARNS | GPR_SPREAD)) || of_nothing);
 }
 
+/* Values of a single output, each of one part of a complex number. */
+static inline int result_parts(const axes_run *r) {
+  const int is_complex = gpr_dtypes[r->plan.row->result].kind == 'c';
+  return r->plan.row->results * (is_complex ? 2 : 1);
+}
+static inline int part_bytes(const axes_run *r) {
+  return result_bytes(r, r->plan.row->result) / result_parts(r);
+}
+/* Whether the host looks for a result itself: of many elements it is written once. */
+static inline int is_looked_for(const axes_run *r) {
+  enum { MANY = 1 << 16 };
+  return !to_device(r) && r->in_place && r->outputs == 1 && r->plan.count >= MANY &&
+         !r->axes.variant && !r->axes.starts && !wants_least(r);
+}
+
 static inline gpr_status allocate(axes_run *r, void *to, size_t bytes) {
   return gpr_cuda_allocate((void **)to, bytes, r->device, r->stream);
 }

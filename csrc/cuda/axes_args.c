@@ -69,17 +69,23 @@ static void set_elements(axes_run *r) {
   set_dims(r, &kept, &reduced);
 }
 
-/* The outermost reduced dimension the other way round, if it has rows of whole packets: what takes
- * others by several at a time goes forward. */
-static void turn_rows(gpr_axes_args *a) {
+/* Whether the outermost reduced dimension may go the other way and be read by the same kernel: the
+ * only one, of elements apart, or one of rows of whole packets, which are not taken by several. */
+static int can_turn(const gpr_axes_args *a) {
   enum { NARROW = 128 };
   const int d = a->kept;
-  const int64_t last = a->shape[d] - 1, width = d ? a->shape[d - 1] * a->from_bytes : 0;
-  if (width < NARROW || last < 1 || a->strides[d - 1] != a->from_bytes) return;
+  if (a->shape[d] < 2) return 0;
+  if (!d) return a->reduced == 1 && a->strides[0] != a->from_bytes;
+  const int64_t width = a->shape[d - 1] * a->from_bytes;
   uint64_t places = (uint64_t)(uintptr_t)a->data | (uint64_t)width;
   for (int i = 0; i <= d; i++)
     if (i != d - 1) places |= (uint64_t)a->strides[i];
-  if (places % 16) return;
+  return width >= NARROW && a->strides[d - 1] == a->from_bytes && places % 16 == 0;
+}
+
+static void turn(gpr_axes_args *a) {
+  const int d = a->kept;
+  const int64_t last = a->shape[d] - 1;
   a->data += last * a->strides[d];
   a->strides[d] *= -1;
   if (!a->where) return;
@@ -92,7 +98,7 @@ static void set_back(axes_run *r) {
   gpr_axes_args *a = &r->args;
   const double bytes = (double)a->outputs * (double)a->count * a->from_bytes;
   a->back = bytes <= GPR_BACK_BYTES && atomic_fetch_add(&launches, 1) % 2;
-  if (a->back && !r->plan.row->ordered && !r->axes.starts) turn_rows(a);
+  if (a->back && !r->plan.row->ordered && !r->axes.starts && can_turn(a)) turn(a);
 }
 
 static void set_finish(axes_run *r) {

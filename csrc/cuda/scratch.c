@@ -1,7 +1,9 @@
 #include "scratch.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../errors.h"
 
@@ -132,6 +134,19 @@ static gpr_status make_waiter(int device, gpr_waiter **out) {
   w->results = (char *)w->least + LINE;
   *out = w;
   return GPR_OK;
+}
+
+static const char blank[8] = {0x5a, 0x5a, 0x5a, 0x5a, 0x5a, 0x5a, 0x5a, 0x5a};
+
+void gpr_waiter_blank(gpr_waiter *w, int values, int bytes) {
+  memset(w->results, blank[0], (size_t)values * (size_t)bytes);
+}
+
+int gpr_waiter_is_written(const gpr_waiter *w, int values, int bytes) {
+  for (int i = 0; i < values; i++)
+    if (!memcmp(w->results + i * bytes, blank, (size_t)bytes)) return 0;
+  atomic_thread_fence(memory_order_acquire);
+  return 1;
 }
 
 gpr_status gpr_waiter_take(int device, gpr_waiter **out) {

@@ -28,6 +28,11 @@ typedef struct gpr_waiter {
   char *results;  /* GPR_WAITER_BYTES */
 } gpr_waiter;
 
+/* Results that the host looks for: blank before the launch, of so many values of so many bytes. One
+ * that happens to be blank is not seen. */
+void gpr_waiter_blank(gpr_waiter *w, int values, int bytes);
+int gpr_waiter_is_written(const gpr_waiter *w, int values, int bytes);
+
 /* The caller's until it is given back or, if something failed, freed. */
 gpr_status gpr_waiter_take(int device, gpr_waiter **out);
 void gpr_waiter_give(int device, gpr_waiter *w);
