@@ -121,7 +121,7 @@ template <class R, class K> struct TwofoldColumns {
   /* How many rows at a time. */
   int64_t few_of(const Lines &l, int64_t steps) const {
     if (steps == 1) return BLOCK_ROWS;
-    return lies_ready(l) && l.along % PAGE_BYTES ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
+    return lies_ready(l) ? least((int64_t)WOVEN_ROWS, rows_that_fit(l.along)) : (int64_t)WAYS;
   }
   /* All rows of some steps; of one row until it is NaN. beside: how far the next panel lies. */
   GPR_APART void add_rows(const Lines &l, int64_t rows, int64_t first, int64_t steps, int64_t ahead,
