@@ -12,13 +12,17 @@ GPR_OPEN
  * of a panel of columns at a time, which the hardware can follow. Of 256 columns, (4096, 1024)
  * doubles took 1.87 ms on a Xeon, of 512 1.60. */
 enum { PANEL_BYTES = 4096, BLOCK_ROWS = 64, WOVEN_ROWS = 16 };
-/* Rows that lie whole pages apart meet in one set of the first cache, of so many ways: half of them
- * are for what comes next. (512, 2048) floats took 403 us on Zen 3 by 8 such rows at a time, and
- * take 209 by 4; 64 doubles in columns of 16 rows 621 with what comes next, and 486 without. */
-enum { PAGE_BYTES = 4096, WAYS = 8 };
-GPR_FN int64_t rows_that_fit(int64_t along) {
-  const int64_t even = along & -along; /* a power of two */
-  return even && even < PAGE_BYTES ? WAYS / 2 * (PAGE_BYTES / even) : (int64_t)WAYS / 2;
+/* Rows that lie whole pages apart, or nearly, meet in one set of the first cache, of so many ways.
+ * They come so many at a time, and nothing is asked for beside them: of (512, 2048) floats it took
+ * 403 us on Zen 3 to ask for the next ones, and takes 176 so, of 8 × 16 rows of 64 KiB of doubles
+ * 621, and 422. */
+enum { PAGE_BYTES = 4096, LINE_BYTES = 64, WAYS = 8 };
+/* Whether rows and as many next ones would push each other out. */
+GPR_FN bool rows_meet(int64_t along, int64_t rows) {
+  uint8_t met[PAGE_BYTES / LINE_BYTES] = {};
+  for (int64_t row = 0; row < rows; row++)
+    if (++met[(uint64_t)(row * along) % PAGE_BYTES / LINE_BYTES] > WAYS / 2) return true;
+  return false;
 }
 
 /* Of two vectors every second one of UNIT lanes, in an order that is a single shuffle's. */

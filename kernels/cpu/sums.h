@@ -83,10 +83,9 @@ template <class O, class T> struct QuickSum {
     const Doubles n = (double)t->n - Doubles{}, over = 1.0 / n;
     const R *x = (const R *)(const void *)t->data;
     const int64_t along = t->along / (int64_t)sizeof(R);
-    const bool fit = t->n <= rows_that_fit(t->along);
-    const int64_t ahead = !prefetches_columns<R>() || lines || !fit ? 0
-                          : along == t->outputs * PARTS     ? t->n * along /* the next tile */
-                                                            : STEPS * 4 * STEP;
+    const int64_t ahead = !prefetches_columns<R>() || lines || rows_meet(t->along, t->n) ? 0
+                          : along == t->outputs * PARTS ? t->n * along /* the next tile */
+                                                        : STEPS * 4 * STEP;
     alignas(GPR_VECTOR) R room[FEW_ROWS * FewRows<R>::LANES];
     FewRows<R> rows;
     bool infinite = false;

@@ -2,7 +2,7 @@
 #ifndef GPR_TWOFOLD_COLUMNS_H
 #define GPR_TWOFOLD_COLUMNS_H
 
-#include "step_blocks.h"
+#include "extracted_block.h"
 
 GPR_OPEN
 
@@ -121,7 +121,7 @@ template <class R, class K> struct TwofoldColumns {
   /* How many rows at a time. */
   int64_t few_of(const Lines &l, int64_t steps) const {
     if (steps == 1) return BLOCK_ROWS;
-    return lies_ready(l) ? least((int64_t)WOVEN_ROWS, rows_that_fit(l.along)) : (int64_t)WAYS;
+    return lies_ready(l) && !rows_meet(l.along, WOVEN_ROWS) ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
   }
   /* All rows of some steps; of one row until it is NaN. beside: how far the next panel lies. */
   GPR_APART void add_rows(const Lines &l, int64_t rows, int64_t first, int64_t steps, int64_t ahead,
@@ -155,7 +155,8 @@ template <class R, class K> struct TwofoldColumns {
     const int64_t few = few_of(l, steps), stride = l.along / source.bytes;
     const bool follows = stride == reals || rows > 2 * few; /* a next tile, or rows of this */
     const bool prefetches = prefetches_columns<R>();
-    add_rows(l, rows, first, steps, prefetches && follows ? few * stride : 0,
+    const bool asks = prefetches && follows && !rows_meet(l.along, WOVEN_ROWS);
+    add_rows(l, rows, first, steps, asks ? few * stride : 0,
              prefetches && (first + steps) * STEP < reals ? steps * STEP : 0);
   }
   /* Outputs of a tile from this one on, side by side in the first two. */

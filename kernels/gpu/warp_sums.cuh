@@ -70,10 +70,16 @@ __device__ __forceinline__ bool take_levels(Triple &sum, const double (&x)[SUM_L
 /* Zeros have no units, and a sum of them is -0.0 if each of them is. */
 __device__ __forceinline__ bool is_plus(double zero) { return bits(zero) == 0; }
 
+/* A NaN decides. */
+template <class Sum> __device__ __forceinline__ bool decided(Sum &sum, bool nan) {
+  if (nan) sum.hi = NAN;
+  return nan;
+}
+
 /* By all lanes, which then have the sum; or false, and it is lost. */
 template <class Sum> __device__ __forceinline__ bool added_by_warp(Sum &sum) {
   const uint32_t most = warp_max(size_of_terms(sum));
-  if (most >= FINITE_END) return false;
+  if (most >= FINITE_END) return decided(sum, __any_sync(GPR_ALL, sum.hi != sum.hi));
   const bool plus = most || __any_sync(GPR_ALL, is_plus(sum.hi));
   SumLevels levels(most);
   levels.add(sum);
@@ -103,6 +109,12 @@ __device__ __forceinline__ bool added_by_block(Sum (&all)[N], bool lost, BlockLe
   __syncthreads();
 #pragma unroll
   for (int w = 0; w < WARPS; w++) most = greatest(most, room.most[w]);
+  if (most >= FINITE_END) {
+    bool nan = false;
+#pragma unroll
+    for (int i = 0; i < N; i++) nan |= all[i].hi != all[i].hi;
+    return decided(all[0], __syncthreads_or(nan));
+  }
   bool plus = most != 0;
   if (!plus) {
 #pragma unroll
