@@ -2,7 +2,7 @@
 #ifndef GPR_TWOFOLD_COLUMNS_H
 #define GPR_TWOFOLD_COLUMNS_H
 
-#include "extracted_block.h"
+#include "step_blocks.h"
 
 GPR_OPEN
 
