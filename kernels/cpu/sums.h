@@ -76,6 +76,10 @@ template <class O, class T> struct QuickSum {
     else
       memcpy((void *)(to + known), out + known, (size_t)(m - known) * sizeof *out);
   }
+  /* The next tile is asked for if it is as small as that, or else what comes next in the rows: of
+   * 64 × 16 rows of 8000 doubles, each next tile of 1 MB, it took 5.8 ms on Zen 3, and takes 2.9.
+   */
+  enum { NEXT_BYTES = 1 << 16 };
   /* Of the last columns some for a second time. */
   static GPR_APART void few(const gpr_tile *t, T *to) {
     enum { STEPS = FewRows<R>::STEPS, EACH = STEP / PARTS };
@@ -83,9 +87,10 @@ template <class O, class T> struct QuickSum {
     const Doubles n = (double)t->n - Doubles{}, over = 1.0 / n;
     const R *x = (const R *)(const void *)t->data;
     const int64_t along = t->along / (int64_t)sizeof(R);
-    const int64_t ahead = !prefetches_columns<R>() || lines || rows_meet(t->along, t->n) ? 0
-                          : along == t->outputs * PARTS ? t->n * along /* the next tile */
-                                                        : STEPS * 4 * STEP;
+    const bool follow = along == t->outputs * PARTS && t->n * t->along <= NEXT_BYTES;
+    const int64_t ahead = !prefetches_columns<R>() || lines ? 0
+                          : follow                          ? t->n * along
+                                                            : STEPS * 4 * STEP;
     alignas(GPR_VECTOR) R room[FEW_ROWS * FewRows<R>::LANES];
     FewRows<R> rows;
     bool infinite = false;
