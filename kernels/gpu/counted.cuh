@@ -37,23 +37,51 @@ template <class F> struct Move<Counted<F>> {
   static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
                                                    int64_t bytes) {
     Move<F>::merge_all(s.state, &from->state, count, bytes);
+    /* Each of them by itself would wait for the memory. */
+    enum { N = 8 };
 #pragma unroll 1
-    for (int64_t i = 0; i < count; i++) s.n += after(from, i * bytes)->n;
+    for (int64_t i = 0; i < count; i += N) {
+      int64_t n[N];
+#pragma unroll
+      for (int u = 0; u < N; u++) n[u] = i + u < count ? after(from, (i + u) * bytes)->n : 0;
+#pragma unroll
+      for (int u = 0; u < N; u++) s.n += n[u];
+    }
   }
 };
 
-/* With the numbers of elements, once the states are together. */
 template <class F> struct Quick<Counted<F>, 1> {
+  typedef Counted<F> C;
   template <int SLOTS>
-  static __device__ __forceinline__ bool merge(typename Counted<F>::State *s, int x, int y,
-                                               int width, int height,
-                                               Slots<Counted<F>, SLOTS> &slots) {
-    int64_t n[1] = {s->n}, (*slot)[AXES_THREADS / 2] = (int64_t(*)[AXES_THREADS / 2]) & slots;
-    if (!Quick<F, 1>::merge(&s->state, x, y, width, height, (Slots<F> &)slots)) return false;
-    merge_halves(n, x, y, width, height, slot,
-                 [](int64_t &mine, int64_t theirs) { mine += theirs; });
-    __syncthreads();
-    s->n = n[0];
+  static __device__ __forceinline__ bool merge(typename C::State *s, int x, int y, int width,
+                                               int height, Slots<C, SLOTS> &slots) {
+    if constexpr (Quick<F, 1>::small) merge_small<C, 1>(s, x, y, width, height, slots);
+    return Quick<F, 1>::small;
+  }
+};
+template <class T> struct Quick<Counted<PairSum<T>>, 1> {
+  typedef PairSum<T> F;
+  typedef Counted<F> C;
+  struct Sums {
+    typename Quick<F, 1>::Sum part[F::parts];
+    int64_t n;
+  };
+  template <int SLOTS>
+  static __device__ __forceinline__ bool merge(typename C::State *s, int x, int y, int width,
+                                               int height, Slots<C, SLOTS> &slots) {
+    Sums sums[1], (*slot)[AXES_THREADS / 2] = (Sums(*)[AXES_THREADS / 2]) & slots;
+    static_assert(sizeof slots >= sizeof *slot, "");
+    bool lost = Quick<F, 1>::take(&s->state, sums->part);
+    sums->n = s->n;
+    merge_halves(sums, x, y, width, height, slot, [&](Sums &mine, const Sums &theirs) {
+#pragma unroll
+      for (int p = 0; p < F::parts; p++) mine.part[p] = merged(mine.part[p], theirs.part[p], lost);
+      mine.n += theirs.n;
+    });
+    if (__syncthreads_or(lost)) return false;
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) s->state.part[p].sum = sums->part[p];
+    s->n = sums->n;
     return true;
   }
 };

@@ -67,29 +67,29 @@ __device__ __forceinline__ void merge_halves(X (&all)[N], int x, int y, int widt
   }
 }
 
-/* True where a block's states came together without merge_across(), which is then not needed: a few
- * small ones, all of them at a time. */
-template <class F, int N> struct Quick {
+/* N small states of each thread, all of them at a time. */
+template <class F, int N, int SLOTS>
+__device__ __forceinline__ void merge_small(typename F::State *s, int x, int y, int width,
+                                            int height, Slots<F, SLOTS> &slots) {
   typedef typename F::State State;
-  static constexpr bool small = N * sizeof(State) <= 64;
+  State all[N], (*slot)[AXES_THREADS / 2] = (State(*)[AXES_THREADS / 2]) & slots;
+  static_assert(sizeof slots >= N * sizeof *slot, "");
+#pragma unroll
+  for (int i = 0; i < N; i++) all[i] = s[i];
+  merge_halves(all, x, y, width, height, slot,
+               [](State &mine, const State &theirs) { F::merge(mine, theirs); });
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < N; i++) s[i] = all[i];
+}
+/* True where a block's states came together without merge_across(), which is then not needed. */
+template <class F, int N> struct Quick {
+  static constexpr bool small = N * sizeof(typename F::State) <= 64;
   template <int SLOTS>
-  static __device__ __forceinline__ bool merge(State *s, int x, int y, int width, int height,
-                                               Slots<F, SLOTS> &slots) {
-    if constexpr (small) merge_small(s, x, y, width, height, slots);
+  static __device__ __forceinline__ bool merge(typename F::State *s, int x, int y, int width,
+                                               int height, Slots<F, SLOTS> &slots) {
+    if constexpr (small) merge_small<F, N>(s, x, y, width, height, slots);
     return small;
-  }
-  template <int SLOTS>
-  static __device__ __forceinline__ void merge_small(State *s, int x, int y, int width, int height,
-                                                     Slots<F, SLOTS> &slots) {
-    State all[N], (*slot)[AXES_THREADS / 2] = (State(*)[AXES_THREADS / 2]) & slots;
-    static_assert(sizeof slots >= N * sizeof *slot, "");
-#pragma unroll
-    for (int i = 0; i < N; i++) all[i] = s[i];
-    merge_halves(all, x, y, width, height, slot,
-                 [](State &mine, const State &theirs) { F::merge(mine, theirs); });
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < N; i++) s[i] = all[i];
   }
 };
 /* Sums as long as nothing is lost: pairs alone, all of them at a time. */
