@@ -58,18 +58,17 @@ __device__ __noinline__ void merge_lanes_slowly(Levels<W, P> *s, int lanes, int 
 }
 template <class W, int P>
 __device__ __noinline__ void merge_lanes_as_terms(Levels<W, P> *s, int lanes, int step) {
-  Terms<2 * P> all;
-  all.open(*s);
-  bool fine = !s->used;
+  AllTerms<P> all;
+  bool fine = all.open_all(*s) && !s->used;
 #pragma unroll 1
   for (int mask = lanes / 2; mask >= step; mask /= 2) {
-    Terms<2 * P> other;
+    AllTerms<P> other;
 #pragma unroll
-    for (int i = 0; i < 2 * P; i++) other.term[i] = shuffle_xor(all.term[i], mask);
+    for (int i = 0; i < all.count; i++) other.term[i] = shuffle_xor(all.term[i], mask);
     fine &= merge(all, other);
   }
   if (!__all_sync(GPR_ALL, fine)) return merge_lanes_slowly(s, lanes, step);
-  all.give(*s);
+  all.give_all(*s);
 }
 template <class W, int P>
 __device__ __forceinline__ void merge_lanes_of(Levels<W, P> &s, int lanes, int step) {

@@ -43,15 +43,33 @@ __device__ __forceinline__ void assign(Levels<W, P> &to, const Levels<W, P> &fro
 /* The first N doubles of all levels as one sum, of which each takes what those before it are
  * rounded by: 53 bits more of range than the one before. */
 template <int N> struct Terms {
+  static constexpr int count = N;
   double term[N];
   template <class W, int P> __device__ __forceinline__ void open(const Levels<W, P> &s) {
     static_assert(N <= 2 * P, "");
 #pragma unroll
     for (int i = 0; i < N; i++) term[i] = i % 2 ? s.pair[i / 2].lo : s.pair[i / 2].hi;
   }
+  /* With what further levels have; false: they do not fit. */
+  template <class W, int P> __device__ __forceinline__ bool open_all(const Levels<W, P> &s) {
+    bool lost = false;
+    open(s);
+    if (N < 2 * P) pack();
+#pragma unroll
+    for (int i = N / 2; i < P; i++) {
+      add(s.pair[i].hi, lost);
+      add(s.pair[i].lo, lost);
+    }
+    return !lost;
+  }
   template <class W, int P> __device__ __forceinline__ void give(Levels<W, P> &s) const {
 #pragma unroll
     for (int i = 0; i < N; i++) (i % 2 ? s.pair[i / 2].lo : s.pair[i / 2].hi) = term[i];
+  }
+  template <class W, int P> __device__ __forceinline__ void give_all(Levels<W, P> &s) const {
+    give(s);
+#pragma unroll
+    for (int i = N / 2; i < P; i++) s.pair[i] = {0, 0};
   }
   /* None overlaps the next one any more, and there is room in the last. */
   __device__ __forceinline__ void pack() {
@@ -76,6 +94,10 @@ template <int N> struct Terms {
     term[N - 1] = add_checked(term[N - 1], x, lost);
   }
 };
+/* As many as hold the squares of any usual range: of complex numbers, which have a level for each
+ * window of both parts, half of all. */
+enum { TERMS_MOST = 6 };
+template <int P> using AllTerms = Terms<(2 * P < TERMS_MOST ? 2 * P : (int)TERMS_MOST)>;
 /* All of the right one's, or none. */
 template <int N> __device__ __forceinline__ bool merge(Terms<N> &s, const Terms<N> &right) {
   Terms<N> both = s;
@@ -91,12 +113,11 @@ template <int N> __device__ __forceinline__ bool merge(Terms<N> &s, const Terms<
  * the long integer. */
 template <class W, int P>
 __device__ __noinline__ void add_in_turn(Levels<W, P> *s, int level, double x) {
-  Terms<2 * P> all;
-  bool lost = false;
-  all.open(*s);
+  AllTerms<P> all;
+  bool lost = !all.open_all(*s);
   all.pack();
   all.add(x, lost);
-  if (!lost) return all.give(*s);
+  if (!lost) return all.give_all(*s);
 #pragma unroll 1
   for (; level < P && x != 0; level++) {
     const Pair p = s->pair[level];
@@ -141,10 +162,8 @@ __device__ __noinline__ void merge_rests(Levels<W, P> *s, const Levels<W, P> *ri
 }
 template <class W, int P>
 __device__ __noinline__ void merge_terms(Levels<W, P> *s, const Levels<W, P> *right) {
-  Terms<2 * P> all, others;
-  all.open(*s);
-  others.open(*right);
-  if (merge(all, others)) return all.give(*s);
+  AllTerms<P> all, others;
+  if (all.open_all(*s) && others.open_all(*right) && merge(all, others)) return all.give_all(*s);
 #pragma unroll 1
   for (int i = 0; i < P; i++) {
     add_in_turn(s, i, right->pair[i].hi);
@@ -266,6 +285,13 @@ template <class R, int PARTS> struct WideMoments {
       lost |= size > 0x1p500 || (size < 0x1p-450 && size > 0);
     }
   }
+  /* A batch's sums, which are exact. */
+  template <class Windows> __device__ __forceinline__ void take(int part, const Windows &windows) {
+#pragma unroll
+    for (int i = 0; i < Windows::sums; i++) sum[part].add(windows.sum(i), lost);
+#pragma unroll
+    for (int i = 0; i < Windows::squares; i++) squares.add(windows.square(i), lost);
+  }
   __device__ __forceinline__ bool give(MomentState<R, PARTS> &s) const {
     if (lost) return false;
     squares.give(s.squares);
@@ -295,17 +321,41 @@ template <class T> struct PairMoments : FreeFold<T> {
   static __device__ __forceinline__ void add(State &s, T x, int64_t = 0) {
     for (int p = 0; p < parts; p++) add_alone(&s, p, (double)real(x, p));
   }
-  /* Not inlined: it is for what a batch's windows do not hold. */
+  /* Not inlined: it is for what a batch's windows do not hold, which those of a few of its numbers
+   * mostly do. */
   static __device__ __noinline__ void add_all(State *s, const T *x, int n) {
     WideMoments<Real, parts> wide;
     wide.open(*s);
-#pragma unroll 2
-    for (int i = 0; i < n; i++)
+#pragma unroll 1
+    for (int i = 0; i < n; i += FEW_OF_BATCH)
 #pragma unroll
-      for (int p = 0; p < parts; p++) wide.add(p, (double)real(x[i], p));
+      for (int p = 0; p < parts; p++) add_few(wide, p, x + i, n - i);
     if (wide.give(*s)) return;
 #pragma unroll 1
     for (int i = 0; i < n; i++) add(*s, x[i]);
+  }
+  enum { FEW_OF_BATCH = 8 };
+  static __device__ __forceinline__ void add_few(WideMoments<Real, parts> &wide, int part,
+                                                 const T *x, int n) {
+    typedef typename RealOf<T>::type Stored;
+    MomentBatch<Stored, FEW_OF_BATCH> batch;
+    WideBatch<Stored, FEW_OF_BATCH> windows;
+    Real few[FEW_OF_BATCH];
+#pragma unroll
+    for (int i = 0; i < FEW_OF_BATCH; i++) {
+      few[i] = i < n ? real(x[i], part) : Real(0);
+      batch.see(few[i]);
+    }
+    batch.open();
+    if (batch.apart <= windows.spread) {
+      windows.open(batch.top);
+#pragma unroll
+      for (int i = 0; i < FEW_OF_BATCH; i++) windows.add((double)few[i]);
+      wide.take(part, windows);
+    } else {
+#pragma unroll 1
+      for (int i = 0; i < n && i < FEW_OF_BATCH; i++) wide.add(part, (double)real(x[i], part));
+    }
   }
   static __device__ __forceinline__ void merge(State &s, const State &right) {
     for (int p = 0; p < parts; p++) gpr::merge(s.sum[p], right.sum[p]);

@@ -15,7 +15,7 @@ GPR_OPEN
 enum { TREE_THREADS = 64, TREE_BLOCKS = 8, TREE_WARPS = 20, TREE_FEW_BLOCKS = 8 };
 /* Of rows of more than 4 KiB a block has room for so many, or warps fold them. */
 enum { TREE_STAGED_THREADS = 128, TREE_STAGED_BLOCKS = 4, TREE_STAGED_LEAST = 2 };
-enum { TREE_WARPS_LEAST = 512, TREE_ACROSS = 32, TREE_LINE = 64 };
+enum { TREE_WARPS_LEAST = 512, TREE_ACROSS = 32, TREE_LINE = 64, TREE_NODES_FEW = 16 };
 /* What a warp could read while a part begins and ends, and a thread of a block, in bytes; as users'
  * operators have it. */
 enum { TREE_PART_BESIDE = 12 << 10, TREE_THREAD_BESIDE = 192 };
@@ -193,7 +193,7 @@ template <class F, class LOAD>
 __global__ void __launch_bounds__(TREE_THREADS, TREE_BLOCKS)
     trees_by_threads(const __grid_constant__ gpr_axes_args a) {
   fold_by_threads<TreeOperator<F>, TreeElements<F, LOAD>>(
-      a, {a.team, a.rows, a.tiles, a.split, a.split, a.scratch, AXES_POOL},
+      a, {a.team, a.rows, a.tiles, a.split, a.crowd, a.scratch, AXES_POOL},
       [&](int64_t o, const Branch<typename F::Wide> *root) { finish_tree<F>(a, o, *root); });
 }
 
