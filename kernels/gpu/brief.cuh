@@ -101,7 +101,7 @@ template <class F> struct Ones {
 };
 /* The only place is the first. */
 template <class T, bool GREATEST> struct Ones<Position<T, GREATEST>> {
-  static constexpr bool first = true, always_read = false;
+  static constexpr bool first = false, always_read = false;
   static __device__ __forceinline__ bool suit(const gpr_axes_args &a) { return !a.where; }
   static __device__ __forceinline__ bool are_read(const gpr_axes_args &a) { return a.skip; }
 };

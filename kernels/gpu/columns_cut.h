@@ -51,24 +51,22 @@ struct ColumnsCut : BriefCut {
     const bool fit = groups * width / v <= AXES_THREADS && groups <= a.count;
     return fit && batches <= AXES_TICKETS ? groups : 1;
   }
-  /* About how long other variants take, measured on an H200. brief: where it suits, how many times
-   * longer than with all threads at work. Tiles of numbers and truths take 1.4 to 3.4 times what
-   * the reading takes and three steps more. Of places and sums: where rows begin at several places
-   * of a packet, 1.75 times, of halves 2.2; of other sums tiles 1.5 and 1.9 times and four steps
-   * more, of places brief as long. */
+  /* About how long other variants take, measured on an H200. brief: the brief_waves(), if it suits.
+   * Tiles of numbers and truths take 1.4 to 3.4 times what the reading takes and three steps more.
+   * Of places and sums: where rows begin at several places of a packet, 1.75 times, of halves 2.2;
+   * of other sums tiles 1.5 and 1.9 times and four steps more. */
   double late(double brief) const {
     const Size step = (Size)AXES_THREADS * row.columns_loads * multiprocessors * row.columns_blocks;
     const double all = (double)a.outputs * row.bytes / 16 * (double)a.count / (double)step;
     const double small = 1.0 / (row.bytes * row.bytes);
-    if (brief > 0 && (row.joint || !row.is_ordered))
-      return row.brief_pace * brief * all + (row.joint ? 1 : 0.3);
+    if (brief > 0) return row.brief_pace * brief * all + (row.joint ? 1 : 0.3);
     if (!row.joint && !row.is_ordered) return (1.35 + 2 * small) * all + 3 + 1.0 / row.bytes;
     const double times = (row.bytes < 4 ? 2.2 : 1.75) * all;
     if (row.joint && a.phases > 0) return times;
     if (!a.phases && a.shape[a.kept - 1] * row.bytes < NARROW)
       return 1.3 * times + 3.5 * whole_steps();
     if (row.joint) return 0.86 * times + 4;
-    return times + ((brief > 0 ? 2 : 4.5) - (a.phases ? 2 : 0)) * whole_steps();
+    return times + (4.5 - (a.phases ? 2 : 0)) * whole_steps();
   }
   /* Whether there are columns, or enough of them. */
   bool has_columns() const {

@@ -32,7 +32,7 @@ struct AxesRow {
    * the shortest of those that are so before they are staged; the longest that are staged; the
    * shortest that blocks and that warps read as rows; the shortest that are a tile's rows, alone
    * and as one of several runs. */
-  int brief_bytes, staged_bytes, staged_most, rows_bytes, warp_rows_bytes;
+  int brief_bytes, staged_bytes, counted_bytes, staged_most, rows_bytes, warp_rows_bytes;
   int tile_rows_bytes, run_bytes;
   int columns_bytes; /* of the whole array, from which on there are columns */
   int strip_bytes, packed_bytes, staged_packets, staged_blocks;

@@ -24,6 +24,7 @@ GPR_OPEN
 template <class T> struct AnyRowBytes {
   static constexpr int size = sizeof(T);
   static constexpr int brief = size >= 4 ? 4096 : 0, staged = 1 << 20, staged_most = 4096;
+  static constexpr int counted = staged; /* in place of it where NaN is skipped */
   static constexpr int rows = size == 2 ? 4096 : 2048, warp_rows = rows;
   static constexpr int tile_rows = 1024;
   static constexpr int run = size >= 8 ? 2304 : 1024, columns = 2 << 20;
@@ -40,6 +41,7 @@ template <class F> struct RowBytes : AnyRowBytes<typename F::Element> {};
  * of 2 doubles, 47 and 70 of 6, and 117 and 83 of 8 of a wide range. */
 template <class T> struct RowBytes<PairMoments<T>> : AnyRowBytes<T> {
   static constexpr int brief = ByDifferences<PairMoments<T>>::most ? 48 : 0, staged = 0;
+  static constexpr int counted = 0;
   static constexpr int rows = 8192, warp_rows = 32768, columns = 0;
   static constexpr int staged_most = sizeof(T) == 16 ? 512 : 2048;
   static constexpr int tile_rows = sizeof(T) == 16 ? 8192 : sizeof(T) == 8 ? 4096 : 1024;
@@ -51,12 +53,16 @@ template <class T> struct RowBytes<PairMoments<T>> : AnyRowBytes<T> {
  * and 64, 64, 49 and 42 as rows, of 24 and 56 KB 45 and 53, and 39 and 38; of complex doubles, of
  * 320 and 800 bytes 57 and 60 as rows_shared and 65 and 52 as brief ones, of 8 and 14 KB 43 and 57,
  * and 52 and 49 as rows. Of 256 MiB of floats, of 3, 4.3, 8 and 16 KB 93, 103, 89 and 82 as brief
- * ones, 114, 104, 87 and 86, and 113, 108, 81 and 77. */
+ * ones, 114, 104, 87 and 86, and 113, 108, 81 and 77. Where NaN is skipped, of 64 MiB of doubles,
+ * rows of 328, 800, 1232 and 2000 bytes took 38, 34, 37 and 31 µs as rows_shared and 35, 25, 26 and
+ * 22 as brief ones, of complex floats of 328, 800, 2000 and 4000 bytes 43, 39, 36 and 37, and 49,
+ * 32, 28 and 23, of floats of 2000 25 and 29. */
 template <class T> struct RowBytes<PairSum<T>> : AnyRowBytes<T> {
   static constexpr bool is_pair = Same<T, complex<float>>::value;
   static constexpr bool is_double = Same<T, double>::value;
   static constexpr int brief = is_pair ? 2048 : sizeof(T) == 16 ? 8192 : sizeof(T) >= 4 ? 6144 : 0;
   static constexpr int staged = is_double ? 2048 : sizeof(T) == 16 ? 512 : 1 << 20;
+  static constexpr int counted = is_double ? 320 : is_pair ? 640 : staged;
   static constexpr int rows = sizeof(T) == 2 ? 8192 : 2048;
   static constexpr int warp_rows = is_pair ? 1 << 14 : is_double ? 4096 : rows;
   static constexpr int staged_most = is_double ? 2048 : 4096;
@@ -68,15 +74,20 @@ template <class T, bool GREATEST> struct RowBytes<Position<T, GREATEST>> : AnyRo
   static constexpr int rows = 2048, warp_rows = rows, columns = 12 << 20;
 };
 
-/* How many times longer brief takes of columns than to read them, with all threads at work,
- * measured on an H200: numbers and truths of two bytes 1.8 times, of one 3. */
+/* How many times longer brief takes of columns than to read them, a thread each and all of them at
+ * work, measured on an H200: numbers and truths of two bytes 1.2 times, of one 2.3, sums of halves
+ * 1.2 to 1.5, of complex numbers 1.2 to 1.7, and all others 1 to 1.1. */
 template <class F> struct BriefPace {
   static constexpr int size = sizeof(typename F::Element);
-  static constexpr double value = 1.4 + 1.6 / (size * size);
+  static constexpr double value = 0.95 + 1.35 / (size * size);
+};
+/* Of places of halves 2.7 times. */
+template <class T, bool GREATEST> struct BriefPace<Position<T, GREATEST>> {
+  static constexpr double value = sizeof(T) < 4 ? 5.4 / sizeof(T) : 1.05;
 };
 template <class T> struct BriefPace<PairSum<T>> {
   static constexpr bool is_complex = Traits<T>::kind == KIND_COMPLEX;
-  static constexpr double value = sizeof(T) < 4 ? 2.1 : is_complex ? 1.45 : 1.35;
+  static constexpr double value = sizeof(T) < 4 ? 1.35 : is_complex ? 1.45 : 1;
 };
 
 GPR_CLOSE

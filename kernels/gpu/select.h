@@ -79,6 +79,7 @@ struct AxesCut : RowsCut {
   }
   bool prefers_staged() {
     if (wanted || !row.staged_skips || !are_narrow() || a.where) return false;
+    if (a.skip && row.counted_bytes < row.staged_bytes) return false;
     const bool fills_strips = a.shape[1] * row.bytes % row.strip_bytes == 0;
     return a.count > (fills_strips ? NARROW_TALL : NARROW_LEAST) &&
            a.count * row.bytes <= row.staged_most &&
@@ -295,7 +296,8 @@ struct AxesCut : RowsCut {
       case GPR_VARIANT_SHALLOW: return row.shallow && is_along() && shallow();
       case GPR_VARIANT_STAGED:
         return is_along() && !a.where && (!a.skip || row.staged_skips) &&
-               (narrow || !prefers_brief(row.staged_bytes)) && staged();
+               (narrow || !prefers_brief(a.skip ? row.counted_bytes : row.staged_bytes)) &&
+               staged();
       case GPR_VARIANT_COLUMNS:
         return is_along() && !a.where && has_columns() && columns(waves_of_brief());
       case GPR_VARIANT_ROWS: return is_along() && !a.where && !prefers_brief(0) && rows();

@@ -204,6 +204,7 @@ template <class F> struct AxesKernels {
     row.tile_loads = TileShape<F>::loads;
     row.brief_bytes = RowBytes<F>::brief;
     row.staged_bytes = RowBytes<F>::staged;
+    row.counted_bytes = RowBytes<F>::counted;
     row.staged_most = RowBytes<F>::staged_most;
     row.rows_bytes = RowBytes<F>::rows;
     row.warp_rows_bytes = RowBytes<F>::warp_rows;
