@@ -101,13 +101,13 @@ template <class F> struct Ones {
 };
 /* The only place is the first. */
 template <class T, bool GREATEST> struct Ones<Position<T, GREATEST>> {
-  static constexpr bool first = false, always_read = false;
+  static constexpr bool first = sizeof(T) == 1, always_read = false;
   static __device__ __forceinline__ bool suit(const gpr_axes_args &a) { return !a.where; }
   static __device__ __forceinline__ bool are_read(const gpr_axes_args &a) { return a.skip; }
 };
 /* A thread would else wait for each of them. */
 template <class F, class LOAD> __device__ __forceinline__ void fold_ones(const gpr_axes_args &a) {
-  constexpr int N = 4;
+  constexpr int N = 8;
   const int64_t step = (int64_t)gridDim.x * AXES_THREADS;
   const TileRun<F, LOAD> run(a);
 #pragma unroll 1

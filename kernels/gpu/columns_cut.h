@@ -150,13 +150,14 @@ struct ColumnsCut : BriefCut {
    * of one and one for 40 bytes of a thread's states and results, or 80 where neighbours go as one,
    * and a quarter for each time that its threads come together by halves; to read 16 states, or
    * 16 times such neighbours, one. Of several runs the threads down wait for each other's. Places
-   * of bytes take 7 times as long as their reading, of halves 2.5, of floats 1.4. */
+   * of bytes take 7 times as long as their reading, of halves 4.5, of floats 1.4. */
   Split columns_split(Size wide, Size packets, Size batches, Size groups) const {
     const Size each = a.phases > 0 ? a.phases : 1, edge = a.phases > 0;
     const Size high = AXES_THREADS / wide, tiles = up(packets, wide - edge) * batches * each;
     const Size run = a.reduced > 1 ? a.shape[inner()] : a.count;
     const Size rounds = a.count / run * up(run / groups / each, high * row.columns_loads);
-    const double pace = row.is_ordered ? 1 + 6.0 / (row.bytes * row.bytes) : 1;
+    const double place = row.bytes == 2 ? 4.5 : 1 + 6.0 / (row.bytes * row.bytes);
+    const double pace = row.is_ordered ? place : 1;
     const Size steps = (Size)(pace * (double)rounds);
     const double bytes = (double)(16 / row.bytes * ((Size)row.moved + 8)); /* a thread's */
     const int together = row.columns_together;

@@ -10,8 +10,10 @@ GPR_OPEN
 /* Measured on an H200, 128 MiB of rows of 1 to 20 KB,
  * cut out of longer ones or one behind the other, by all variants: of 2 KB, cut, sums of floats
  * took 101 µs as rows, 72 as tile_rows and 72 as brief, positions 150, 90 and 81, of doubles 97, 77
- * and 54 and 122, 116 and 51; of 5 KB 73, 65 and 51, 92, 81 and 55. Numbers of two bytes are
- * packets sooner than they are brief: 130, 72 and 95. Of several runs of 800
+ * and 54 and 122, 116 and 51; of 5 KB 73, 65 and 51, 92, 81 and 55. Of 64 MiB, cut, of 2 KB maxima
+ * of halves took 37 µs as tile_rows and 30 as brief, of 6 KB 28 and 26; of complex floats, one
+ * behind the other, of 2.4 KB 37 as rows_shared and 27 as brief, of 8 KB 35 as rows and 27; truths
+ * of 3 KB 36 as rows_shared and 27 as rows. Of several runs of 800
  * and 1200 bytes of floats sums took 41 and 33 µs as packets and 38 and 76 one by one, of 1.6 and
  * 2.4 KB of doubles 54 and 61, and 46 and 83, of 400 bytes of halves 24 and 27; maxima of 1200
  * bytes of floats 29 and 66, of 1.6 KB of doubles 69 and 46.
@@ -23,7 +25,9 @@ GPR_OPEN
  * tiles; of 48 MiB 27 and 24, of 96 MiB 35 and 58. */
 template <class T> struct AnyRowBytes {
   static constexpr int size = sizeof(T);
-  static constexpr int brief = size >= 4 ? 4096 : 0, staged = 1 << 20, staged_most = 4096;
+  static constexpr bool is_complex = Traits<T>::kind == KIND_COMPLEX;
+  static constexpr int brief = is_complex ? 8192 : size >= 2 ? 4096 : 0;
+  static constexpr int staged = is_complex ? 512 : 1 << 20, staged_most = size == 1 ? 2048 : 4096;
   static constexpr int counted = staged; /* in place of it where NaN is skipped */
   static constexpr int rows = size == 2 ? 4096 : 2048, warp_rows = rows;
   static constexpr int tile_rows = 1024;
@@ -53,15 +57,17 @@ template <class T> struct RowBytes<PairMoments<T>> : AnyRowBytes<T> {
  * and 64, 64, 49 and 42 as rows, of 24 and 56 KB 45 and 53, and 39 and 38; of complex doubles, of
  * 320 and 800 bytes 57 and 60 as rows_shared and 65 and 52 as brief ones, of 8 and 14 KB 43 and 57,
  * and 52 and 49 as rows. Of 256 MiB of floats, of 3, 4.3, 8 and 16 KB 93, 103, 89 and 82 as brief
- * ones, 114, 104, 87 and 86, and 113, 108, 81 and 77. Where NaN is skipped, of 64 MiB of doubles,
- * rows of 328, 800, 1232 and 2000 bytes took 38, 34, 37 and 31 µs as rows_shared and 35, 25, 26 and
- * 22 as brief ones, of complex floats of 328, 800, 2000 and 4000 bytes 43, 39, 36 and 37, and 49,
- * 32, 28 and 23, of floats of 2000 25 and 29. */
+ * ones, 114, 104, 87 and 86, and 113, 108, 81 and 77; of 64 MiB of rows of 12 KB, cut, 21 as brief
+ * ones and 24 as rows, places 21 and 26, of halves of 6 KB 52 and 36. Where NaN is skipped, of 64
+ * MiB of doubles, rows of 328, 800, 1232 and 2000 bytes took 38, 34, 37 and 31 µs as rows_shared
+ * and 35, 25, 26 and 22 as brief ones, of complex floats of 328, 800, 2000 and 4000 bytes 43, 39,
+ * 36 and 37, and 49, 32, 28 and 23, of floats of 2000 25 and 29. */
 template <class T> struct RowBytes<PairSum<T>> : AnyRowBytes<T> {
   static constexpr bool is_pair = Same<T, complex<float>>::value;
   static constexpr bool is_double = Same<T, double>::value;
-  static constexpr int brief = is_pair ? 2048 : sizeof(T) == 16 ? 8192 : sizeof(T) >= 4 ? 6144 : 0;
-  static constexpr int staged = is_double ? 2048 : sizeof(T) == 16 ? 512 : 1 << 20;
+  static constexpr bool is_float = Same<T, float>::value;
+  static constexpr int brief = is_float ? 12288 : is_double || sizeof(T) == 16 ? 8192 : 4096;
+  static constexpr int staged = sizeof(T) == 16 ? 512 : is_double || is_pair ? 2048 : 1 << 20;
   static constexpr int counted = is_double ? 320 : is_pair ? 640 : staged;
   static constexpr int rows = sizeof(T) == 2 ? 8192 : 2048;
   static constexpr int warp_rows = is_pair ? 1 << 14 : is_double ? 4096 : rows;
@@ -70,7 +76,8 @@ template <class T> struct RowBytes<PairSum<T>> : AnyRowBytes<T> {
   static constexpr int columns = sizeof(T) >= 4 ? 48 << 20 : 24 << 20;
 };
 template <class T, bool GREATEST> struct RowBytes<Position<T, GREATEST>> : AnyRowBytes<T> {
-  static constexpr int brief = sizeof(T) >= 2 ? 8192 : 0;
+  static constexpr int size = sizeof(T);
+  static constexpr int brief = size == 4 ? 12288 : size == 8 ? 8192 : size == 1 ? 0 : 4096;
   static constexpr int rows = 2048, warp_rows = rows, columns = 12 << 20;
 };
 
