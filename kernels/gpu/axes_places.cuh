@@ -54,14 +54,12 @@ __device__ __forceinline__ KeptPlace kept_place(const gpr_axes_args &a, int64_t 
     p.out += at * a.place[d];
     if (a.where) p.where += at * a.where_strides[d];
   };
-  const auto part = [&](int d) {
+#pragma unroll 1
+  for (int d = a.kept - 1; d > 0; d--) {
     const int64_t over = quotient_of(k, a.shape[d]);
     add(d, k - over * a.shape[d]);
     k = over;
-  };
-#pragma unroll 1
-  for (int d = a.kept - 1; d > 1; d--) part(d);
-  if (a.kept > 1) part(1); /* by itself, as most have no more: its numbers are no array's */
+  }
   if (a.kept) add(0, k);
   return p;
 }

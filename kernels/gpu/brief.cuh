@@ -107,7 +107,7 @@ template <class T, bool GREATEST> struct Ones<Position<T, GREATEST>> {
 };
 /* A thread would else wait for each of them. */
 template <class F, class LOAD> __device__ __forceinline__ void fold_ones(const gpr_axes_args &a) {
-  constexpr int N = 8;
+  constexpr int N = 4;
   const int64_t step = (int64_t)gridDim.x * AXES_THREADS;
   const TileRun<F, LOAD> run(a);
 #pragma unroll 1
