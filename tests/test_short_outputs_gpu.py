@@ -112,12 +112,23 @@ def test_variances_of_columns(dtype, n):
             one_of_brief(op, x, mask, n)
 
 
-def one_of_brief(op, x, mask, n):
+@pytest.mark.parametrize("n", [17, 48, 128])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_variances_of_many_short_rows(dtype, n):
+    """A thread each, where a mask or NaN keeps them from shared memory."""
+    x = np.ascontiguousarray(drawn("short rows", dtype, (701, n + 2)))[:, 1:-1]
+    where = generator("short rows", n).random((701, n)) < 0.7
+    where[:3] = False
+    for op, mask in (("var", None), ("std", where), ("nanvar", None), ("nanstd", where)):
+        one_of_brief(op, x, mask, n, 1)
+
+
+def one_of_brief(op, x, mask, n, axis=0):
     """By the variant's name, which functions of variances do not take."""
     no = np._NoValue
     where = no if mask is None else mask
     index = [row["name"] for row in gpureduce.operators()].index(op)
-    arguments = (index, x, 0, None, None, no, no, where, 1, no)
+    arguments = (index, x, axis, None, None, no, no, where, 1, no)
     got = _core.reduce(*arguments, "cuda", "brief" if n <= 256 else None, None)
     assert_bits(got, _core.reduce(*arguments, "cpu", None, None), f"{op} {x.dtype} {x.shape}")
 

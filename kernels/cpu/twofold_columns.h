@@ -116,7 +116,7 @@ template <class R, class K> struct TwofoldColumns {
   void choose(int64_t reals, int64_t numbers) {
     width = reals;
     exactly = sizeof(R) == sizeof(double) && numbers <= BLOCK_ROWS;
-    additions = BLOCK_ROWS + 2 * (numbers / BLOCK_ROWS) + 4;
+    additions = least(numbers, (int64_t)BLOCK_ROWS) + 2 * (numbers / BLOCK_ROWS) + 4;
   }
   /* How many rows at a time. */
   int64_t few_of(const Lines &l, int64_t steps) const {

@@ -21,11 +21,11 @@ struct Random {
 
 static const struct {
   int op, dtype, bytes;
-} ROWS[] = {{GPR_OP_SUM, GPR_FLOAT32, 4},     {GPR_OP_SUM, GPR_FLOAT64, 8},
-            {GPR_OP_SUM, GPR_COMPLEX128, 16}, {GPR_OP_VAR, GPR_FLOAT32, 4},
-            {GPR_OP_SUM, GPR_FLOAT16, 2},     {GPR_OP_SUM, GPR_COMPLEX64, 8},
-            {GPR_OP_MAX, GPR_INT16, 2},       {GPR_OP_ARGMAX, GPR_FLOAT32, 4},
-            {GPR_OP_ANY, GPR_INT8, 1},        {GPR_OP_MEAN, GPR_INT16, 2}};
+} ROWS[] = {
+    {GPR_OP_SUM, GPR_FLOAT32, 4}, {GPR_OP_SUM, GPR_FLOAT64, 8},    {GPR_OP_SUM, GPR_COMPLEX128, 16},
+    {GPR_OP_VAR, GPR_FLOAT32, 4}, {GPR_OP_SUM, GPR_FLOAT16, 2},    {GPR_OP_SUM, GPR_COMPLEX64, 8},
+    {GPR_OP_MAX, GPR_INT16, 2},   {GPR_OP_ARGMAX, GPR_FLOAT32, 4}, {GPR_OP_ANY, GPR_INT8, 1},
+    {GPR_OP_MEAN, GPR_INT16, 2},  {GPR_OP_PROD, GPR_FLOAT32, 4}};
 
 /* One to four dimensions in C order, some cut out of longer ones, repeated or turned round. */
 static void draw(Random &random, int bytes, gpr_axes_args &a) {
@@ -109,6 +109,19 @@ static bool are_rows_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
   const size_t left = gpr::AXES_POOL + row.pool + (size_t)(shared * a.split) * row.state;
   return a.split > 1 && (shared > gpr::AXES_TICKETS || launch.scratch < left);
 }
+/* Whether threads across outputs leave elements out, or their blocks have too few tickets or too
+ * little room for their nodes and for those of the groups that come together first. */
+static bool are_trees_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
+                           const gpr_axes_launch &launch) {
+  if (launch.kernel != row.tile && launch.kernel != row.any) return false;
+  const int64_t wide = a.team > 0 ? a.team : -a.team;
+  const int64_t groups = a.crowd > 0 ? (a.split + a.crowd - 1) / a.crowd : 0;
+  const size_t nodes = (size_t)(a.tiles * (a.split + groups) * wide) * row.state;
+  if (a.tiles * wide < a.outputs || !groups) return true;
+  if (a.split == 1) return false;
+  return a.tiles * (groups > 1 ? groups + 1 : 1) > gpr::AXES_TICKETS ||
+         launch.scratch < gpr::AXES_POOL + nodes;
+}
 /* What breaks a rule, or 0. */
 static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_launch &launch) {
   const bool are_rows = launch.kernel == row.rows || launch.kernel == row.rows_counted;
@@ -118,6 +131,7 @@ static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axe
   const int64_t v = 16 / row.bytes, loads = gpr::row_loads((int)v, row.bytes);
   if (launch.blocks < 1 || launch.threads < 1) return 1;
   if (a.split > 1 && launch.scratch == 0) return 2;
+  if (row.is_tree) return are_trees_lost(row, a, launch) ? 20 : 0;
   if (a.crowd > 1 && a.split <= 2 * a.crowd) return 3;
   if (are_tiles && a.split > 1 && a.tiles * (1 + crowds) > gpr::AXES_TICKETS) return 4;
   if (are_tiles && (a.down % a.runners || a.share * a.runners * a.split < a.rounds)) return 5;
@@ -165,12 +179,13 @@ static int asked_for_columns(const gpr::AxesRow &row, int op, gpr_axes_args a, i
 
 /* Seen of what was chosen: crowds of tiles and of columns, several runs of rows, rows that warps
  * left to blocks and that blocks left to several, batches of narrow columns, short outputs that
- * convert, and two of a lane. */
-enum { TILES_CROWDS, COLUMNS_CROWDS, RUNS, LEFT, SINGLE, NARROW, CONVERTING, PAIRS, CHOSEN };
+ * convert, two of a lane, and groups of a tree's parts. */
+enum { TILES_CROWDS, COLUMNS_CROWDS, RUNS, LEFT, SINGLE, NARROW, CONVERTING, PAIRS, TREES, CHOSEN };
 static void see(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_launch &launch,
                 int64_t *seen) {
   const char *kernel = launch.kernel->kernel;
-  seen[TILES_CROWDS] += a.crowd > 1 && kernel[0] == 't';
+  seen[TILES_CROWDS] += a.crowd > 1 && !row.is_tree && kernel[0] == 't';
+  seen[TREES] += a.crowd > 1 && row.is_tree && a.crowd < a.split;
   seen[COLUMNS_CROWDS] += a.crowd > 1 && kernel[0] == 'c';
   seen[RUNS] += a.runs > 1 && kernel[0] == 'r';
   seen[LEFT] += a.full && a.full < a.outputs && kernel[0] == 'r';
