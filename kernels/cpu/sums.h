@@ -171,9 +171,16 @@ template <class O, class T> struct QuickSum {
     finish_rounded(to, t->outputs, 2, to);
     return !odd;
   }
+  /* More rows than these, of more bytes, come faster by panels: of 33 to 64 rows of 64 MB floats
+   * took 0.4 to 0.46 ns each on Zen 3 side by side and 0.26 to 0.32 so, doubles 0.9 and 0.73. */
+  enum { STREAMS = 32, FAR_BYTES = 16 << 20 };
+  static bool are_streams(const gpr_tile *t) {
+    return t->n > STREAMS && (t->along > FAR_BYTES / t->n || t->along < -FAR_BYTES / t->n);
+  }
   static bool at_once(const gpr_tile *t, const void *with, T *to) {
     const bool lines = t->across != (int64_t)sizeof(T);
     if (with || t->n > FEW_ROWS || !t->n || (t->counts && O::divides)) return false;
+    if (!lines && are_streams(t)) return false;
     if (t->n == 1 && !lines) {
       if (keep((const Part *)(const void *)t->data, t->outputs * PARTS, (Part *)(void *)to))
         *t->infinite = 1;

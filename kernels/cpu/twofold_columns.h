@@ -123,22 +123,27 @@ template <class R, class K> struct TwofoldColumns {
     if (steps == 1) return BLOCK_ROWS;
     return lies_ready(l) && !rows_meet(l.along, WOVEN_ROWS) ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
   }
-  /* All rows of some steps; of one row until it is NaN. beside: how far the next panel lies. */
+  /* All rows of some steps; of one row until it is NaN. Blocks, and what comes at a time, are of
+   * about the same length, so that each asks for as much as follows. next: whether it asks for the
+   * rows that follow; ahead: how far these lie, beside: the next panel, or 0. */
   GPR_APART void add_rows(const Lines &l, int64_t rows, int64_t first, int64_t steps, int64_t ahead,
-                          int64_t beside = 0) {
+                          bool next = false, int64_t beside = 0) {
     const int64_t few = few_of(l, steps), stride = l.along / source.bytes;
+    const int64_t each = even_part(rows, BLOCK_ROWS);
     for (int64_t k = 0; !rows && k < 2 * steps; k++) at[k].open();
-    for (int64_t row = 0; row < rows; row += BLOCK_ROWS) {
-      const int64_t n = least(rows - row, (int64_t)BLOCK_ROWS);
+    for (int64_t row = 0; row < rows; row += each) {
+      const int64_t n = least(rows - row, each), some = even_part(n, few);
       for (int64_t s = 0; s < steps; s++) block[s].open(!row);
       for (int64_t i = 0, m; i < n; i += m) {
-        m = least(few, n - i);
+        m = least(some, n - i);
         if (m > 1 && ((lies_ready(l) && is_cut(l, row + i + m)) ||
                       (skips(l) && (row + i + m) * STEP >= l.reals)))
           m--; /* which is copied by itself */
-        const bool ends = row + i + few >= rows;
+        const bool ends = row + i + some >= rows;
         Piece<R> piece = rows_of(l, row + i, m, first, steps,
-                                 ends && beside ? beside - (row + i) * stride : ahead);
+                                 ends && beside ? beside - (row + i) * stride
+                                 : next         ? some * stride
+                                                : ahead);
         const R *x = piece.x - start_of(first);
         for (int64_t s = 0; s < steps; s++) {
           piece.x = x + start_of(first + s);
@@ -149,6 +154,11 @@ template <class R, class K> struct TwofoldColumns {
       if (l.reals && has_nan()) break; /* which stays */
     }
   }
+  /* Of n in as few parts of at most so many as there can be. */
+  static int64_t even_part(int64_t n, int64_t most) {
+    const int64_t parts = (n + most - 1) / most;
+    return parts ? (n + parts - 1) / parts : most;
+  }
   /* Of some steps of a matrix of so many reals a row. */
   void run(const Lines &l, int64_t reals, int64_t rows, int64_t first, int64_t steps) {
     choose(reals, rows);
@@ -156,7 +166,7 @@ template <class R, class K> struct TwofoldColumns {
     const bool follows = stride == reals || rows > 2 * few; /* a next tile, or rows of this */
     const bool prefetches = prefetches_columns<R>();
     const bool asks = prefetches && follows && !rows_meet(l.along, WOVEN_ROWS);
-    add_rows(l, rows, first, steps, asks ? few * stride : 0,
+    add_rows(l, rows, first, steps, 0, asks,
              prefetches && (first + steps) * STEP < reals ? steps * STEP : 0);
   }
   /* Outputs of a tile from this one on, side by side in the first two. */
