@@ -1,7 +1,8 @@
 """What NVRTC makes of the kernels, looked at in PTX: no GPU is needed for that.
 
 Exactness and the tree depend on each operation being rounded once, by itself, whichever NVRTC a
-machine has: the oldest and the newest that are supported compile the same kernels here."""
+machine has: the newest that is supported compiles each kernel with each kind of fold here, and the
+oldest each kernel and, with some, each kind."""
 
 import heapq
 import os
@@ -105,27 +106,33 @@ def chosen():
 CHOSEN = chosen()
 
 
-def by_the_oldest(numbers):
-    """Kernels of a family that differ in what loads the elements take the kinds of folds in turn:
-    each kernel is there and each kind, and all of both by the newest."""
-    had, found = Counter(), []
-    by_kind = {}
-    for number in numbers:
-        by_kind.setdefault(kind_of(PROGRAMS[number][1]), []).append(number)
-    for its in sorted(by_kind.values(), key=len):
-        kernels = {PROGRAMS[number][0] for number in its}
-        unseen = [number for number in its if not had[PROGRAMS[number][0]]]
-        least = min(its, key=lambda number: had[PROGRAMS[number][0]])
-        for number in its if len(kernels) < len(its) else unseen or [least]:
-            had[PROGRAMS[number][0]] += 1
-            found.append(number)
+def by_the_oldest():
+    """Each kernel, and each kind of fold and each dtype with some of them: all of these with all by
+    the newest. Of what sums and multiplies whole arrays all."""
+    had, found = Counter(), {}
+
+    def of(n):
+        return kind_of(PROGRAMS[n][1]), dtype_of(PROGRAMS[n][1])
+
+    for family, numbers in CHOSEN.items():
+        kernels = {}
+        for number in numbers:
+            alone = number if family in ("flat_exact", "flat_tree") else PROGRAMS[number][0]
+            kernels.setdefault(alone, []).append(number)
+        found[family] = []
+        for its in kernels.values():
+            number = min(its, key=lambda n: [had[what] for what in of(n)])
+            had.update(of(number))
+            found[family].append(number)
+    for family, numbers in CHOSEN.items():
+        for number in numbers:
+            if not all(had[what] for what in of(number)):
+                had.update(of(number))
+                found[family].append(number)
     return found
 
 
-NUMBERS = {
-    "oldest": {family: by_the_oldest(numbers) for family, numbers in CHOSEN.items()},
-    "newest": CHOSEN,
-}
+NUMBERS = {"oldest": by_the_oldest(), "newest": CHOSEN}
 
 
 def test_every_program_is_there_once():
@@ -163,10 +170,10 @@ def test_every_kind_of_kernel_is_compiled_here():
     assert {dtype_of(fold) for fold in folds} - {None} == set(gpureduce.dtypes()) - {"datetime64"}
     assert len(CHOSEN["flat_exact"]) == 6 and len(CHOSEN["flat_tree"]) == 8
     for family, numbers in NUMBERS["oldest"].items():
-        for what in (lambda n: PROGRAMS[n][0], lambda n: kind_of(PROGRAMS[n][1])):
-            assert {what(n) for n in numbers} == {what(n) for n in CHOSEN[family]}
-    every = {dtype_of(PROGRAMS[n][1]) for numbers in NUMBERS["oldest"].values() for n in numbers}
-    assert every - {None} == set(gpureduce.dtypes()) - {"datetime64"}
+        assert {PROGRAMS[n][0] for n in numbers} == {PROGRAMS[n][0] for n in CHOSEN[family]}
+    old = {PROGRAMS[n][1] for numbers in NUMBERS["oldest"].values() for n in numbers}
+    assert {kind_of(fold) for fold in old} == {kind_of(fold) for fold in folds}
+    assert {dtype_of(fold) for fold in old} - {None} == set(gpureduce.dtypes()) - {"datetime64"}
 
 
 # --- what the compilers make of them -------------------------------------------------------------
