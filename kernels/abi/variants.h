@@ -1,6 +1,6 @@
 /* The variants of the device's engine for many outputs, in the order in which they are tried: the
- * first that takes a layout, and so many outputs of it, has it (gpu/select.h); of rows those that
- * `brief` is quicker with go to it. kernel= asks for one by its name. */
+ * first that takes a layout, and so many outputs of it, has it (gpu/select.h); rows and columns
+ * that `brief` is quicker with are left to it. kernel= asks for one by its name. */
 #ifndef GPR_VARIANTS_H
 #define GPR_VARIANTS_H
 

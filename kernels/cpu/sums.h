@@ -171,8 +171,9 @@ template <class O, class T> struct QuickSum {
     finish_rounded(to, t->outputs, 2, to);
     return !odd;
   }
-  /* More rows than these, of more bytes, come faster by panels: of 33 to 64 rows of 64 MB floats
-   * took 0.4 to 0.46 ns each on Zen 3 side by side and 0.26 to 0.32 so, doubles 0.9 and 0.73. */
+  /* Whether more than STREAMS rows span more than FAR_BYTES: too many for few(), which reads all
+   * side by side, so that they go by panels. Of 33 to 64 rows of 64 MB floats took 0.4 to 0.46 ns
+   * each on Zen 3 by few() and 0.26 to 0.32 by panels, doubles 0.9 and 0.73. */
   enum { STREAMS = 32, FAR_BYTES = 16 << 20 };
   static bool are_streams(const gpr_tile *t) {
     return t->n > STREAMS && (t->along > FAR_BYTES / t->n || t->along < -FAR_BYTES / t->n);

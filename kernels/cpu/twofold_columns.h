@@ -124,8 +124,9 @@ template <class R, class K> struct TwofoldColumns {
     return lies_ready(l) && !rows_meet(l.along, WOVEN_ROWS) ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
   }
   /* All rows of some steps; of one row until it is NaN. Blocks, and what comes at a time, are of
-   * about the same length, so that each asks for as much as follows. next: whether it asks for the
-   * rows that follow; ahead: how far these lie, beside: the next panel, or 0. */
+   * about the same length, so that each asks for as much as follows: with `next` for the rows
+   * behind these, else for what lies `ahead`, and at the end for what lies `beside`, in the next
+   * panel; 0: for nothing. */
   GPR_APART void add_rows(const Lines &l, int64_t rows, int64_t first, int64_t steps, int64_t ahead,
                           bool next = false, int64_t beside = 0) {
     const int64_t few = few_of(l, steps), stride = l.along / source.bytes;
@@ -154,7 +155,7 @@ template <class R, class K> struct TwofoldColumns {
       if (l.reals && has_nan()) break; /* which stays */
     }
   }
-  /* Of n in as few parts of at most so many as there can be. */
+  /* How long a part is, where n are cut into as few even ones as can be, of `most` at most. */
   static int64_t even_part(int64_t n, int64_t most) {
     const int64_t parts = (n + most - 1) / most;
     return parts ? (n + parts - 1) / parts : most;

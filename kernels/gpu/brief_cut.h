@@ -45,15 +45,16 @@ struct BriefCut : TileCut {
     while (a.across < width) a.across *= 2;
     while (2 * a.across * a.down <= GPR_WARP && 2 * a.down * FEW_SHORT <= a.count) a.down *= 2;
   }
-  /* Elements of a lane, of which it does not have long; of four times as many it is still as soon
-   * ready as a tile: of 300 rows of 70001 bytes brief took 18 µs on an H200 and tiles 27. */
+  /* So many elements a lane folds in a short time; of up to four times as many it is ready no later
+   * than a tile: of 300 rows of 70001 bytes brief took 18 µs on an H200 and tiles 27. */
   Size each() const { return 16 * (Size)row.brief_loads; }
   bool are_outputs_closer() const { return kept_stride() < magnitude(reduced_stride()); }
   Size brief_threads() const { return a.outputs / (a.neighbours * a.groups) * a.across * a.down; }
-  /* Enough of them for a quarter of all threads, none of which has long to do; of columns that are
-   * not for a half of them, a quarter as long. slots are the blocks that fit. Of fewer columns a
-   * tile's blocks would share outputs: sums of 1000 rows of 300 and of 3000 floats took 9.1 and
-   * 12.6 µs on an H200 as tiles and 6.7 and 7.0 as brief ones, 3000 rows of 300 9.4 and 14.0. */
+  /* FEW_COLUMNS or more of 12 loads a lane or less are always enough, since blocks of tiles would
+   * share them: sums of 1000 rows of 300 and of 3000 floats took 9.1 and 12.6 µs on an H200 as
+   * tiles and 6.7 and 7.0 as brief ones (3000 rows of 300, which are refused, 9.4 and 14.0). Else
+   * there is work for a quarter of all threads, of up to four times each() elements a lane; of
+   * columns for fewer than a half of them, of each() elements. slots are the blocks that fit. */
   enum { FEW_COLUMNS = 128 };
   bool is_enough(Size slots) const {
     const Size threads = brief_threads(), all = slots * AXES_THREADS, most = each() * a.down;
@@ -63,9 +64,9 @@ struct BriefCut : TileCut {
     const bool are_many = !are_outputs_closer() || 2 * threads >= all;
     return a.count <= (are_many ? 4 * most : most) && 4 * threads >= all;
   }
-  /* How many times longer than to read them with all threads at work it takes. Lanes down read the
-   * shorter parts of rows: on an H200, by one, two, four and eight, 1, 1.1, 1.25 and 1.4 times. Two
-   * bytes that are no pair are half a word. */
+  /* Its time over that of reading with all threads at work. Lanes down read shorter parts of rows:
+   * on an H200, by one, two, four and eight, 1, 1.1, 1.25 and 1.4 times. Single columns of 16 bits
+   * are read by half words, 1.4 times. */
   double brief_waves() const {
     const Size threads = brief_threads(),
                all = multiprocessors * (Size)row.brief_blocks * AXES_THREADS;
@@ -73,9 +74,9 @@ struct BriefCut : TileCut {
     for (int lanes = a.down; lanes > 1; lanes /= 2) pace += 0.14;
     return pace * time_of(threads, all, 1, 0) * (double)all / (double)threads;
   }
-  /* The same of columns, of which those of many elements take longer, and of short rows, of which a
-   * tile has a state each: variances of 83333 rows of 48 masked floats took 58 µs on an H200 as
-   * tiles, and take 17. */
+  /* As is_enough(), for folds whose lanes share no output: of columns, of which those of many
+   * elements take longer, and of rows of ROW elements at most, of which a tile has a state each:
+   * variances of 83333 rows of 48 masked floats took 58 µs on an H200 as tiles, and take 17. */
   enum { COLUMN = 64, ROW = 128 };
   bool are_columns(Size slots) const {
     const Size longer = a.count > COLUMN ? a.count : (Size)COLUMN;

@@ -7,7 +7,8 @@
 GPR_OPEN
 
 struct ColumnsCut : BriefCut {
-  /* Narrow rows are tiles of few lanes. */
+  /* The least bytes of the whole array: of rows below NARROW bytes, which are tiles of few lanes,
+   * these, and else the row's columns_bytes. */
   enum { COLUMNS_BYTES = 2 << 20, NARROW = 4096 };
   bool is_for_columns() const {
     const Size wide = a.shape[a.kept - 1] * row.bytes;
@@ -51,7 +52,8 @@ struct ColumnsCut : BriefCut {
     const bool fit = groups * width / v <= AXES_THREADS && groups <= a.count;
     return fit && batches <= AXES_TICKETS ? groups : 1;
   }
-  /* About how long other variants take, measured on an H200. brief: the brief_waves(), if it suits.
+  /* About how long what would take it instead takes, in steps of a block of columns as a Split's
+   * time, measured on an H200: brief, if it suits (its brief_waves(), or 0), else tiles.
    * Tiles of numbers and truths take 1.4 to 3.4 times what the reading takes and three steps more.
    * Of places and sums: where rows begin at several places of a packet, 1.75 times, of halves 2.2;
    * of other sums tiles 1.5 and 1.9 times and four steps more. */
@@ -144,6 +146,7 @@ struct ColumnsCut : BriefCut {
   }
   /* Halves take longer than their reading. */
   double joint_ends() const { return row.bytes < 4 ? 7 : 1.5; }
+  /* Steps of 8 loads, or 32 KiB, in this fold's own. */
   double whole_steps() const { return 8.0 / row.columns_loads; }
   static constexpr double NEIGHBOURS_PART = 1.5; /* steps, of blocks that share neighbours */
   /* Measured on an H200: a block's ends take one and a half of its steps, each of 32 KiB, or half

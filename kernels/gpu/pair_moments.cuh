@@ -22,7 +22,7 @@ template <> struct LongBits<SquaresOf<double>> { static constexpr int bottom = -
 template <class W, int PAIRS> struct Levels {
   static constexpr int pairs = PAIRS;
   Pair pair[PAIRS];
-  uint32_t special; /* as an Exact's */
+  uint32_t special; /* infinities as an Exact's; NaN is in the first pair of a sum */
   uint32_t used;    /* rest is more than nothing */
   Long<W> rest;
 };
@@ -94,8 +94,8 @@ template <int N> struct Terms {
     term[N - 1] = add_checked(term[N - 1], x, lost);
   }
 };
-/* As many as hold the squares of any usual range: of complex numbers, which have a level for each
- * window of both parts, half of all. */
+/* As many as hold the squares of any usual range, as WideMoments has them: half of a complex
+ * double's, which has a level for each window of both parts. */
 enum { TERMS_MOST = 6 };
 template <int P> using AllTerms = Terms<(2 * P < TERMS_MOST ? 2 * P : (int)TERMS_MOST)>;
 /* All of the right one's, or none. */
@@ -262,7 +262,7 @@ __device__ __noinline__ void add_alone(MomentState<R, PARTS> *s, int part, doubl
 }
 
 /* Any number of a wide range: all that come, or none. Of 10^6 that are lognormal with a sigma of 5
- * the squares reach over 230 bits. */
+ * the squares reach over 230 bits, which five terms of 53 hold. */
 template <class R, int PARTS> struct WideMoments {
   static constexpr bool is_double = sizeof(R) == 8;
   Terms<is_double ? 3 : 2> sum[PARTS];
@@ -321,8 +321,8 @@ template <class T> struct PairMoments : FreeFold<T> {
   static __device__ __forceinline__ void add(State &s, T x, int64_t = 0) {
     for (int p = 0; p < parts; p++) add_alone(&s, p, (double)real(x, p));
   }
-  /* Not inlined: it is for what a batch's windows do not hold, which those of a few of its numbers
-   * mostly do. */
+  /* The slow way of n numbers that a batch's windows do not hold; by eights they mostly do. Not
+   * inlined: it is seldom. */
   static __device__ __noinline__ void add_all(State *s, const T *x, int n) {
     WideMoments<Real, parts> wide;
     wide.open(*s);

@@ -156,21 +156,24 @@ struct AxesCut : RowsCut {
       if (time(next) < 0.98 * time(best)) best = next;
     return best;
   }
-  /* Parts whose nodes fold by themselves first, about as many as there are such groups, where a
-   * thread of the last block would have more than a few of all: of 764047 rows of 31 floats
-   * products took 84 µs on an H200 where it had 373, and take 45. */
+  /* How many parts are a group whose nodes fold by themselves first: a power of two, about as many
+   * as there are groups; all parts where none of the `high` threads of the last block would have
+   * more than TREE_NODES_FEW of them. Of 764047 rows of 31 floats products took 84 µs on an H200
+   * where each had 373, and take 45. */
   static int tree_crowd(int parts, int high) {
     int crowd = 2;
     while (crowd * crowd < parts) crowd *= 2;
     return parts > TREE_NODES_FEW * high ? crowd : parts;
   }
+  /* Of a tile: one, and one for each group if there are several. */
   static Size tree_tickets(int parts, int high) {
     const Size groups = up(parts, tree_crowd(parts, high));
     return groups > 1 ? groups + 1 : 1;
   }
-  /* How many blocks share outputs of so many steps, of which `high` threads each, a power of two of
-   * them, fold a share. Half of the blocks that fit read as fast as all; they end apart, and of
-   * several the last one reads what the others leave. */
+  /* How many blocks share each of so many tiles of outputs. A step is as many elements as a leaf of
+   * a thread has; `high` threads of a block fold a share of them each, a power of two of steps.
+   * Half of the blocks that fit read as fast as all; they end apart (a sixteenth), and of several
+   * the last one reads what the others leave. 1 where there are too few tickets. */
   int tree_parts(Size tiles, Size high, Size steps) const {
     Size most = 1024;
     while (most && tiles * tree_tickets((int)most, (int)high) > AXES_TICKETS) most /= 2;
