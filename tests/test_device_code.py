@@ -117,8 +117,8 @@ def by_the_oldest():
     for family, numbers in CHOSEN.items():
         kernels = {}
         for number in numbers:
-            alone = number if family in ("flat_exact", "flat_tree") else PROGRAMS[number][0]
-            kernels.setdefault(alone, []).append(number)
+            one = number if family in ("flat_exact", "flat_tree") else PROGRAMS[number][0]
+            kernels.setdefault(one, []).append(number)
         found[family] = []
         for its in kernels.values():
             number = min(its, key=lambda n: [had[what] for what in of(n)])

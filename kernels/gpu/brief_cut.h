@@ -50,11 +50,12 @@ struct BriefCut : TileCut {
   Size each() const { return 16 * (Size)row.brief_loads; }
   bool are_outputs_closer() const { return kept_stride() < magnitude(reduced_stride()); }
   Size brief_threads() const { return a.outputs / (a.neighbours * a.groups) * a.across * a.down; }
-  /* FEW_COLUMNS or more of 12 loads a lane or less are always enough, since blocks of tiles would
-   * share them: sums of 1000 rows of 300 and of 3000 floats took 9.1 and 12.6 µs on an H200 as
-   * tiles and 6.7 and 7.0 as brief ones (3000 rows of 300, which are refused, 9.4 and 14.0). Else
-   * there is work for a quarter of all threads, of up to four times each() elements a lane; of
-   * columns for fewer than a half of them, of each() elements. slots are the blocks that fit. */
+  /* FEW_COLUMNS or more, of three quarters of each() elements a lane or less, are always enough,
+   * since blocks of tiles would share them: sums of 1000 rows of 300 and of 3000 floats took 9.1
+   * and 12.6 µs on an H200 as tiles and 6.7 and 7.0 as brief ones (3000 rows of 300, which are
+   * refused, 9.4 and 14.0). Else there is work for a quarter of all threads, of up to four times
+   * each() elements a lane; of columns for fewer than a half of them, of each() elements. slots are
+   * the blocks that fit. */
   enum { FEW_COLUMNS = 128 };
   bool is_enough(Size slots) const {
     const Size threads = brief_threads(), all = slots * AXES_THREADS, most = each() * a.down;

@@ -29,9 +29,9 @@ struct AxesRow {
   int bytes;                     /* of an element */
   int tile_blocks, tile_loads;
   /* Bytes, by row_bytes.h's RowBytes. Of rows: the longest that are brief before anything else, and
-   * the shortest of those that are so before they are staged; the longest that are staged; the
-   * shortest that blocks and that warps read as rows; the shortest that are a tile's rows, alone
-   * and as one of several runs. */
+   * the shortest of those that are so before they are staged, all or where NaN is skipped; the
+   * longest that are staged; the shortest that blocks and that warps read as rows; the shortest
+   * that are a tile's rows, alone and as one of several runs. */
   int brief_bytes, staged_bytes, counted_bytes, staged_most, rows_bytes, warp_rows_bytes;
   int tile_rows_bytes, run_bytes;
   int columns_bytes; /* of the whole array, from which on there are columns */
