@@ -8,9 +8,6 @@
 
 GPR_OPEN
 
-/* In place of a Few, of folds that have a Wide one. */
-template <class F> struct Again : FewSums<typename F::Element, StateReals> {};
-
 /* Elements of one output, and what says which of them count. */
 struct FewElements {
   const char *data, *where; /* where: or NULL */
@@ -44,7 +41,7 @@ __device__ __noinline__ bool tell_again(const gpr_axes_args *a, int64_t o, const
 template <class F>
 __device__ __forceinline__ bool told_again(const gpr_axes_args &a, int64_t o,
                                            const FewElements &in) {
-  if constexpr (HasWide<F>::value) return tell_again<F>(&a, o, in);
+  if constexpr (HasAgain<F>::value) return tell_again<F>(&a, o, in);
   return false;
 }
 

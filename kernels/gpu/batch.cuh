@@ -30,6 +30,8 @@ GPR_FN double caught(double &window, double x) {
 /* --- a batch of floats ---------------------------------------------------------------------------
  */
 
+/* As log2_up(). */
+__device__ __forceinline__ int bits_below(int n) { return n > 1 ? GPR_WARP - __clz(n - 1) : 0; }
 /* Twice the bits less one, which are greatest of zeros. */
 __device__ __forceinline__ uint32_t size_key(float x) { return 2 * bits(x) - 1; }
 
@@ -40,21 +42,23 @@ template <int PRECISION, int N> struct Batch {
   double sum = -0.0;
   float most = 0;
   uint32_t least = 0xffffffffu; /* of the keys */
-  __device__ __forceinline__ void add(float x) {
-    most = larger_or_nan(most, x);
-    add_below(x);
-  }
-  /* Where `most` is known otherwise. */
-  __device__ __forceinline__ void add_below(float x) {
-    sum += (double)x;
+  __device__ __forceinline__ void see(float x) {
     const uint32_t key = size_key(x);
+    most = larger_or_nan(most, x);
     least = least < key ? least : key;
   }
+  __device__ __forceinline__ void add(float x) {
+    see(x);
+    sum += (double)x;
+  }
   /* And those of another lane. */
-  __device__ __forceinline__ void join(int mask) {
-    sum += shuffle_xor(sum, mask);
+  __device__ __forceinline__ void see_lane(int mask) {
     most = larger_or_nan(most, shuffle_xor(most, mask));
     least = gpr::least(least, shuffle_xor(least, mask));
+  }
+  __device__ __forceinline__ void join(int mask) {
+    see_lane(mask);
+    sum += shuffle_xor(sum, mask);
   }
   /* 2^top is above all of them. */
   __device__ __forceinline__ int top() const { return (int)(bits(most) >> 23 & 0xff) - 126; }
@@ -70,7 +74,7 @@ template <int PRECISION, int N> struct Batch {
   }
   /* The same of no more than n numbers. */
   __device__ __forceinline__ bool fine_of(int n) const {
-    return has_bits(53 - (n > 1 ? GPR_WARP - __clz(n - 1) : 0));
+    return has_bits(53 - bits_below(n));
   }
   __device__ __forceinline__ bool is_nan() const { return most != most; }
 };

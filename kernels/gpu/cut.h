@@ -11,7 +11,7 @@ GPR_OPEN
 /* The kernels of one fold, and what their launch depends on. */
 struct AxesRow {
   /* Each may be NULL. */
-  gpr_program *shallow, *two, *tall, *counted, *packed, *staged, *rows, *columns, *segments;
+  gpr_program *shallow, *two, *counted, *packed, *staged, *rows, *columns, *segments;
   gpr_program *columns_counted; /* NaN is left out */
   gpr_program *rows_counted;    /* that skip NaN */
   /* Of elements as they lie; of any dtype, order and address; trees' by warps. */

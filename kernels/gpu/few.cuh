@@ -59,13 +59,9 @@ template <class F> struct One : Few<F> {};
 template <class F> struct Two : Few<F> {};
 template <class F> struct IsTwo { static constexpr bool value = false; };
 template <> struct IsTwo<PairSum<double>> { static constexpr bool value = true; };
-/* For more than FEW_SHORT; whether these have a kernel of their own. */
-template <class F> struct Tall : Few<F> {};
-template <class F> struct IsTall { static constexpr bool value = false; };
-/* What looks again at elements that Few could not finish, by what that saw; whether there is such.
- */
-template <class F> struct Wide;
-template <class F> struct HasWide { static constexpr bool value = false; };
+/* What looks again at elements that Few could not finish; whether there is such. */
+template <class F> struct Again;
+template <class F> struct HasAgain { static constexpr bool value = false; };
 
 /* Into any state, with certainty. */
 template <class F> struct SlowFew {

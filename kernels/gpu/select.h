@@ -38,10 +38,8 @@ struct AxesCut : RowsCut {
     const bool alone = a.count == 1 && !a.has_initial;
     const bool all = !(a.where || a.skip) || (alone && are_single_sums());
     const bool several = all && (a.count == 2 || alone);
-    gpr_program *const program = !all                              ? row.counted
-                                 : a.count > FEW_SHORT && row.tall ? row.tall
-                                 : a.count == 2 && row.two         ? row.two
-                                                                   : row.shallow;
+    gpr_program *const program =
+        !all ? row.counted : a.count == 2 && row.two ? row.two : row.shallow;
     return take(program, up(a.tiles, (Size)AXES_THREADS * (several ? FEW_STRIPS : 1)), 0);
   }
 

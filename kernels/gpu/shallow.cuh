@@ -181,7 +181,7 @@ template <class F>
 __device__ __noinline__ void finish_strip(const gpr_axes_args *a, int64_t t, uint32_t missed) {
   const Strip<F> strip(*a, t);
   const bool by_columns = a->count <= AGAIN_BY_COLUMNS;
-  if constexpr (HasWide<F>::value)
+  if constexpr (HasAgain<F>::value)
     if (!by_columns) missed &= fold_strip_again(*a, strip);
 #pragma unroll 1
   for (; missed; missed &= missed - 1) {
@@ -256,11 +256,6 @@ template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
     two(const __grid_constant__ gpr_axes_args a) {
   fold_strips<F, Two<F>, FEW_STRIPS, 2>(a);
-}
-template <class F>
-__global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
-    tall(const __grid_constant__ gpr_axes_args a) {
-  fold_strip<F, Tall<F>>(a);
 }
 
 /* --- rows ----------------------------------------------------------------------------------------

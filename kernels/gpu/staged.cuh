@@ -105,9 +105,9 @@ template <class F> struct StagedRow {
                                                bool here) {
     Few<F> few;
     if (finished<SKIP>(few, a, o, packet, element, here)) return true;
-    if constexpr (HasWide<F>::value) {
-      Wide<F> wide(few);
-      return finished<SKIP>(wide, a, o, packet, element, here);
+    if constexpr (HasAgain<F>::value) {
+      Again<F> again;
+      return finished<SKIP>(again, a, o, packet, element, here);
     }
     return false;
   }

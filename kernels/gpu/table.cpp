@@ -24,7 +24,6 @@ GPR_PROGRAM_KIND(SmallExact, "gpu/flat_kernels.cuh", nullptr, "small_exact<F::El
 GPR_PROGRAM_KIND(FlatTree, "gpu/flat_kernels.cuh", nullptr, "flat_tree<F>");
 GPR_PROGRAM_KIND(Shallow, "gpu/axes_kernels.cuh", nullptr, "shallow<F>");
 GPR_PROGRAM_KIND(TwoRows, "gpu/axes_kernels.cuh", nullptr, "two<F>");
-GPR_PROGRAM_KIND(Tall, "gpu/axes_kernels.cuh", nullptr, "tall<F>");
 GPR_PROGRAM_KIND(Counted, "gpu/axes_kernels.cuh", nullptr, "counted<F>");
 GPR_PROGRAM_KIND(Packed, "gpu/axes_kernels.cuh", nullptr, "packed<F>");
 GPR_PROGRAM_KIND(Staged, "gpu/axes_kernels.cuh", nullptr, "staged<F>");
@@ -171,7 +170,6 @@ template <class F> struct AxesKernels {
     AxesRow row = {};
     row.shallow = program_if<F, code::Shallow, few>();
     row.two = program_if<F, code::TwoRows, (wide && IsTwo<F>::value)>();
-    row.tall = program_if<F, code::Tall, (wide && IsTall<F>::value)>();
     row.counted = program_if<F, code::Counted, few>();
     row.packed = program_if<F, code::Packed, wide>();
     row.staged = program_if<F, code::Staged, Variants<F>::brief>();
@@ -322,7 +320,7 @@ extern "C" int gpr_programs(gpr_program **to, int room) {
   }
   for (const gpr::AxesRow &row : gpr::tables.axes) {
     gpr_program *const kernels[] = {
-        row.shallow,  row.two,  row.tall,         row.counted,  row.packed,
+        row.shallow,  row.two,         row.counted,  row.packed,
         row.staged,   row.rows, row.rows_counted, row.columns,  row.columns_counted,
         row.segments, row.tile, row.any,          row.any_rows, row.tile_rows,
         row.brief};
