@@ -73,9 +73,7 @@ template <int PRECISION, int N> struct Batch {
     return has_bits(53 - headroom - doubled);
   }
   /* The same of no more than n numbers. */
-  __device__ __forceinline__ bool fine_of(int n) const {
-    return has_bits(53 - bits_below(n));
-  }
+  __device__ __forceinline__ bool fine_of(int n) const { return has_bits(53 - bits_below(n)); }
   __device__ __forceinline__ bool is_nan() const { return most != most; }
 };
 

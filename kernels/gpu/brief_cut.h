@@ -86,15 +86,6 @@ struct BriefCut : TileCut {
     const bool are_told = !a.means && a.ddof < (double)a.count;
     return a.count <= row.brief_columns && are_told && (pays || wanted);
   }
-  /* Of one element whose place is all that is asked nothing is read, and wherever it lies, results
-   * lie side by side. */
-  void merge_ones() {
-    if (row.read_ones || a.count != 1 || a.where || a.skip || !is_numbered() || !a.kept) return;
-    a.kept = 1;
-    a.shape[0] = a.outputs;
-    a.strides[0] = 0;
-    a.place[0] = 1;
-  }
   bool brief() {
     const Size slots = (Size)multiprocessors * row.brief_blocks;
     gpr_program *const program = brief_program();

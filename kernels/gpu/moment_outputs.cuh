@@ -316,11 +316,10 @@ template <class T> struct One<PairMoments<T>> {
 };
 
 template <class T> struct Ones<PairMoments<T>> {
-  static constexpr bool first = true, always_read = true;
+  static constexpr bool first = true;
   static __device__ __forceinline__ bool suit(const gpr_axes_args &a) {
     return !a.where && is_alone(1, {a.ddof, a.means, a.spread_nan});
   }
-  static __device__ __forceinline__ bool are_read(const gpr_axes_args &) { return true; }
 };
 
 /* Words for unsigned sums too: the sum has 128 bits, the squares 192 and never the last of them. */

@@ -38,8 +38,9 @@ struct AxesCut : RowsCut {
     const bool alone = a.count == 1 && !a.has_initial;
     const bool all = !(a.where || a.skip) || (alone && are_single_sums());
     const bool several = all && (a.count == 2 || alone);
-    gpr_program *const program =
-        !all ? row.counted : a.count == 2 && row.two ? row.two : row.shallow;
+    gpr_program *const program = !all                      ? row.counted
+                                 : a.count == 2 && row.two ? row.two
+                                                           : row.shallow;
     return take(program, up(a.tiles, (Size)AXES_THREADS * (several ? FEW_STRIPS : 1)), 0);
   }
 
@@ -213,6 +214,34 @@ struct AxesCut : RowsCut {
     out.threads = TREE_STAGED_THREADS;
     return true;
   }
+  /* Outputs that do not lie in the order of their index, in parts of which a block copies rows as
+   * they lie. */
+  bool gathered_trees() {
+    int closest = inner();
+    for (int d = a.kept; d <= inner(); d++)
+      if (magnitude(a.strides[d]) < magnitude(a.strides[closest])) closest = d;
+    a.boxed = inner() - closest;
+    a.box = 1;
+    for (int d = closest + 1; d <= inner(); d++) a.box *= a.shape[d];
+    const Size stage = tree_stage(tree_unit(row.bytes) * row.bytes, (int)row.moved) / row.bytes;
+    Size share = TREE_PART_LEAST;
+    while (2 * share <= stage && a.outputs * up(a.count, 2 * share) >= 4 * multiprocessors)
+      share *= 2;
+    const bool are_packed = !a.boxed && reduced_stride() == row.bytes;
+    if (!is_native() || a.where || a.starts || are_packed || a.box * TREE_ROWS_LEAST > share)
+      return false;
+    while (a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS) {
+      if (2 * share > stage) return false;
+      share *= 2;
+    }
+    a.share = share;
+    a.split = (int)up(a.count, share);
+    const Size blocks = a.outputs * a.split;
+    take(row.staged, blocks < (1 << 30) ? blocks : 1 << 30,
+         a.split > 1 ? (size_t)(a.outputs * climb_nodes(a.split)) : 0);
+    out.threads = TREE_STAGED_THREADS;
+    return true;
+  }
   /* Columns, two or more for each of all threads, or a half of short ones: of 10 rows of ten
    * million halves products took 767 µs on an H200 by several threads each, and 101 by one; of 1000
    * rows of 100000 118, and 266. */
@@ -259,7 +288,7 @@ struct AxesCut : RowsCut {
     const Size length = GPR_WARP * tree_packet(row.bytes); /* of a warp's row */
     const bool across = a.outputs > 1 && kept_stride() < magnitude(line_stride(length));
     if (!across && a.count >= TREE_WARPS_LEAST)
-      return trees_by_warps(length * tree_rows(row.bytes));
+      return gathered_trees() || trees_by_warps(length * tree_rows(row.bytes));
     const Size steps = a.count > 0 ? up(a.count, tree_leaves(row.bytes)) : 1;
     Size wide = across ? (Size)TREE_ACROSS : 1;
     while (across && wide >= 2 * a.outputs) wide /= 2;
@@ -304,15 +333,13 @@ struct AxesCut : RowsCut {
         return is_along() && !a.where && has_columns() && columns(waves_of_brief());
       case GPR_VARIANT_ROWS: return is_along() && !a.where && !prefers_brief(0) && rows();
       case GPR_VARIANT_TILE_ROWS: return is_any() && !prefers_brief(0) && tile_rows();
-      case GPR_VARIANT_BRIEF:
-        if (!is_any() || !brief()) return false;
-        merge_ones();
-        return true;
+      case GPR_VARIANT_BRIEF: return is_any() && brief();
       default: return tile();
     }
   }
   void clear() {
     a.length = a.runs = a.tiles = a.groups = a.full = a.single = a.drawn = 0;
+    a.share = 0;
     a.split = a.team = a.rows = 1;
     a.pitch = a.crowd = a.queue = a.queue_apart = a.phases = 0;
     a.across = a.neighbours = a.down = a.beyond = a.boxed = a.runners = 1;

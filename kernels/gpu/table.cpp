@@ -191,7 +191,6 @@ template <class F> struct AxesKernels {
     row.bytes = (int)sizeof(typename F::Element);
     row.is_ordered = F::ordered;
     row.brief_ones = Ones<F>::first;
-    row.read_ones = Ones<F>::always_read;
     row.staged_skips = StagedRow<F>::few;
     row.brief_loads = BriefLanes<F>::loads;
     row.brief_pairs = can_be_pairs<typename F::Element>();

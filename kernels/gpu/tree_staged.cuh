@@ -121,19 +121,24 @@ template <class OP> struct Staged {
   }
 };
 
+/* Room for leaves and for nodes, of which a thread may read some more. */
+template <class OP> struct StageRoom {
+  typedef Staged<OP> S;
+  uint4 leaves[S::STAGE / 16 + ((S::UNIT - 1) * S::LEAF + 47) / 16];
+  uint4 nodes[(TREE_ROOM - S::STAGE) / 16];
+};
+
 template <class OP, class X, class ARGS, class Finish>
 __device__ __forceinline__ void fold_staged(const ARGS &a, int64_t wide, int64_t tiles,
-                                            const Finish &finish) {
+                                            StageRoom<OP> &room, const Finish &finish) {
   typedef Staged<OP> S;
   typedef typename OP::State A;
-  __shared__ uint4 stage[S::STAGE / 16 + ((S::UNIT - 1) * S::LEAF + 47) / 16];
-  __shared__ uint4 room[(TREE_ROOM - S::STAGE) / 16];
   for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     const int64_t o = tile * wide;
     const X x(a, o);
     const int outs = (int)(a.outputs - o < wide ? a.outputs - o : wide);
     const int skew = (int)(x.base[0] & 15);
-    S s = {(char *)stage, (A *)room, (A *)stage, outs, (int)x.count, outs | 1};
+    S s = {(char *)room.leaves, (A *)room.nodes, (A *)room.leaves, outs, (int)x.count, outs | 1};
     s.bring(x.base[0], skew);
     __syncthreads();
     int many = s.fold_units(x, skew);

@@ -7,7 +7,7 @@
 #include "outputs.cuh"
 #include "tree_blocks.cuh"
 #include "tree_few.cuh"
-#include "tree_staged.cuh"
+#include "tree_gathered.cuh"
 #include "tree_warps.cuh"
 
 GPR_OPEN
@@ -225,13 +225,21 @@ __global__ void __launch_bounds__(TREE_FEW_THREADS, TREE_FEW_BLOCKS)
     fold_few<OP, 8>(X(a), (uint32_t)a.outputs, finish);
 }
 
-/* Rows behind each other, of elements as they are. */
+/* Rows behind each other, of elements as they are, or parts of outputs that lie otherwise. */
 template <class F>
 __global__ void __launch_bounds__(TREE_STAGED_THREADS, TREE_STAGED_BLOCKS)
     trees_staged(const __grid_constant__ gpr_axes_args a) {
-  fold_staged<TreeOperator<F>, TreeElements<F, typename F::Element>>(
-      a, a.team, a.tiles,
-      [&](int64_t o, const Branch<typename F::Wide> *root) { finish_tree<F>(a, o, *root); });
+  typedef TreeElements<F, typename F::Element> X;
+  typedef TreeOperator<F> OP;
+  __shared__ StageRoom<OP> room;
+  const auto finish = [&](int64_t o, const Branch<typename F::Wide> *root) {
+    finish_tree<F>(a, o, *root);
+  };
+  if (a.share)
+    fold_gathered<OP, X>(a, {a.share, a.split, a.scratch, (char *)a.scratch + AXES_POOL}, room,
+                         finish);
+  else
+    fold_staged<OP, X>(a, a.team, a.tiles, room, finish);
 }
 
 GPR_CLOSE
