@@ -28,10 +28,10 @@ template <class F, bool = LooksFirst<F>::value || !BriefMost<F>::value> struct B
   }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int n, int team, bool,
                                          bool mine) {
-    typename F::State value[1];
-    few.result(value[0]);
-    Move<F>::merge_lanes(value[0], team, a.across);
-    if (mine) finish_values<F>(a, o, value, n, 1);
+    typename F::State all;
+    few.result(all);
+    Move<F>::merge_lanes(all, team, a.across);
+    if (mine) finish_here<F>(a, o, all, n);
     return true;
   }
 };

@@ -10,7 +10,7 @@
 #include "shallow.cuh"
 #include "staged.cuh"
 #include "tile.cuh"
-#include "integer_moments.cuh"
+#include "integer_outputs.cuh"
 #include "moment_cells.cuh"
 #include "moment_results.cuh"
 
@@ -189,28 +189,6 @@ template <class T> struct StagedRow<PairMoments<T>> {
   }
 };
 
-template <class T> struct StagedRow<IntegerMoments<T>> {
-  typedef IntegerMoments<T> F;
-  typedef typename F::State State;
-  static constexpr bool few = false;
-  static __device__ __forceinline__ void fold(const uint4 *packet, int count, int id, int team,
-                                              State &s) {
-    RowLane<F> lane;
-    for (int p = id; p < count; p += team) {
-      Packet<T> v[1];
-      v[0].words = packet[p];
-      lane.take(v, 0, 0);
-    }
-    lane.result(s);
-  }
-  static __device__ __forceinline__ void fold(StagedElements<T> element, int count, int id,
-                                              int team, State &s) {
-    RowLane<F> lane;
-    for (int i = id; i < count; i += team) lane.one(element[i], 0);
-    lane.result(s);
-  }
-};
-
 /* --- few elements --------------------------------------------------------------------------------
  */
 
@@ -319,63 +297,6 @@ template <class T> struct Ones<PairMoments<T>> {
   static constexpr bool first = true;
   static __device__ __forceinline__ bool suit(const gpr_axes_args &a) {
     return !a.where && is_alone(1, {a.ddof, a.means, a.spread_nan});
-  }
-};
-
-/* Words for unsigned sums too: the sum has 128 bits, the squares 192 and never the last of them. */
-struct IntegerViews {
-  uint64_t sum[2], squares[3];
-};
-/* Of few or small ones the numerator is an integer of 63 bits: (Σx)² is not greater than n·Σx². */
-static __device__ __forceinline__ bool small_spread(const IntegerViews &v, int64_t n,
-                                                    const gpr_spread &how, bool root,
-                                                    double *result) {
-  const int64_t sum = (int64_t)v.sum[0];
-  const uint64_t size = (uint64_t)n, squares = size * v.squares[0];
-  if (how.means || v.squares[1] | v.squares[2] | __umul64hi(size, v.squares[0]) | squares >> 63)
-    return false;
-  const uint64_t numerator = squares - (uint64_t)sum * (uint64_t)sum;
-  const double high = (double)numerator, freedom = plain_freedom(n, how.ddof);
-  *result = 0;
-  if (!numerator) return freedom > 0;
-  const Near exact = {high, (double)(int64_t)(numerator - (uint64_t)high), 0};
-  return round_near(coarse_spread(exact, (double)n, freedom, root), result);
-}
-static __device__ __noinline__ double integer_spread(const IntegerViews *v, int64_t n,
-                                                     const gpr_spread how, bool root,
-                                                     void *scratch) {
-  const SpreadCase c = case_of_spread(0, n, how.means, 1);
-  if (c != SPREAD_FINITE) return round_case<double>(c);
-  if (is_alone(n, how)) return Format<double>::make(0);
-  double result;
-  if (small_spread(*v, n, how, root, &result)) return result;
-  const Near sum[1] = {near_of(v->sum, 2, 0)};
-  const Near numerator = near_numerator<1>(sum, near_of(v->squares, 3, 0), (double)n, how.means);
-  const double freedom = plain_freedom(n, how.ddof);
-  if (round_near(near_spread(numerator, (double)n, freedom, how.means, root), &result))
-    return result;
-  SpreadQuestion q;
-  q.sum[0] = {v->sum, 2, 0};
-  q.squares = {v->squares, 3, 0};
-  q.parts = 1;
-  q.n = n;
-  q.how = how;
-  return round_digits<double>(q, scratch, root);
-}
-struct IntegerViewsValue {
-  IntegerViews views;
-  void *scratch;
-  template <class R, bool ROOT>
-  __device__ __forceinline__ R spread(int64_t n, const gpr_spread *how) const {
-    static_assert(Same<R, double>::value, "");
-    return integer_spread(&views, n, *how, ROOT, scratch);
-  }
-};
-template <class T> struct View<IntegerMoments<T>> {
-  typedef IntegerViewsValue Value;
-  static __device__ __forceinline__ Value of(const gpr_axes_args &a,
-                                             typename IntegerMoments<T>::State &s, int64_t) {
-    return {{{s.low, (uint64_t)s.high}, {s.square[0], s.square[1], s.square[2]}}, a.scratch};
   }
 };
 

@@ -1,0 +1,178 @@
+/* Variances of integers with many outputs: what is special to them. */
+#ifndef GPR_INTEGER_OUTPUTS_CUH
+#define GPR_INTEGER_OUTPUTS_CUH
+
+#include "brief.cuh"
+#include "integer_moments.cuh"
+#include "moment_results.cuh"
+#include "shallow.cuh"
+
+GPR_OPEN
+
+/* --- results -------------------------------------------------------------------------------------
+ */
+
+/* Words for unsigned sums too: the sum has 128 bits, the squares 192 and never the last of them. */
+struct IntegerViews {
+  uint64_t sum[2], squares[3];
+};
+/* Of few or small ones the numerator is an integer of 63 bits: (Σx)² is not greater than n·Σx². */
+static __device__ __forceinline__ bool small_spread(const IntegerViews &v, int64_t n,
+                                                    const gpr_spread &how, bool root,
+                                                    double *result) {
+  const int64_t sum = (int64_t)v.sum[0];
+  const uint64_t size = (uint64_t)n, squares = size * v.squares[0];
+  if (how.means || v.squares[1] | v.squares[2] | __umul64hi(size, v.squares[0]) | squares >> 63)
+    return false;
+  const uint64_t numerator = squares - (uint64_t)sum * (uint64_t)sum;
+  const double high = (double)numerator, freedom = plain_freedom(n, how.ddof);
+  const double divisor = (double)n * freedom;
+  *result = 0;
+  if (!numerator) return freedom > 0;
+  if (!root && numerator >> 53 == 0 && product_error((double)n, freedom, divisor) == 0) {
+    *result = high / divisor;
+    return true;
+  }
+  const Near exact = {high, (double)(int64_t)(numerator - (uint64_t)high), 0};
+  return round_near(coarse_spread(exact, (double)n, freedom, root), result);
+}
+static __device__ __noinline__ double integer_spread(const IntegerViews *v, int64_t n,
+                                                     const gpr_spread how, bool root,
+                                                     void *scratch) {
+  const SpreadCase c = case_of_spread(0, n, how.means, 1);
+  if (c != SPREAD_FINITE) return round_case<double>(c);
+  double result;
+  const Near sum[1] = {near_of(v->sum, 2, 0)};
+  const Near numerator = near_numerator<1>(sum, near_of(v->squares, 3, 0), (double)n, how.means);
+  const double freedom = plain_freedom(n, how.ddof);
+  if (round_near(near_spread(numerator, (double)n, freedom, how.means, root), &result))
+    return result;
+  SpreadQuestion q;
+  q.sum[0] = {v->sum, 2, 0};
+  q.squares = {v->squares, 3, 0};
+  q.parts = 1;
+  q.n = n;
+  q.how = how;
+  return round_digits<double>(q, scratch, root);
+}
+struct IntegerViewsValue {
+  IntegerViews views;
+  void *scratch;
+  template <class R, bool ROOT>
+  __device__ __forceinline__ R spread(int64_t n, const gpr_spread *how) const {
+    static_assert(Same<R, double>::value, "");
+    if (is_alone(n, *how)) return Format<double>::make(0);
+    double result;
+    if (n && small_spread(views, n, *how, ROOT, &result)) return result;
+    return integer_spread(&views, n, *how, ROOT, scratch);
+  }
+};
+template <class T>
+__device__ __forceinline__ IntegerViews views_of(const typename IntegerMoments<T>::State &s) {
+  return {{s.low, (uint64_t)s.high}, {s.square[0], s.square[1], s.square[2]}};
+}
+template <class T> struct View<IntegerMoments<T>> {
+  typedef IntegerViewsValue Value;
+  static __device__ __forceinline__ Value of(const gpr_axes_args &a,
+                                             typename IntegerMoments<T>::State &s, int64_t) {
+    return {views_of<T>(s), a.scratch};
+  }
+};
+
+/* --- few elements --------------------------------------------------------------------------------
+ */
+
+/* What a thread finishes by itself, or has to fold again. By a call: where several outputs are
+ * finished one after the other, kernels were of half a MB. */
+static __device__ __noinline__ Told<double> few_spread(const IntegerViews v, int64_t n,
+                                                       const gpr_spread how, bool root) {
+  Told<double> told = {Format<double>::make(0), true};
+  if (!is_alone(n, how)) told.sure = n && small_spread(v, n, how, root, &told.value);
+  return told;
+}
+struct FewIntegers {
+  IntegerViews views;
+  mutable bool certified;
+  template <class R, bool ROOT>
+  __device__ __forceinline__ R spread(int64_t n, const gpr_spread *how) const {
+    const Told<double> told = few_spread(views, n, *how, ROOT);
+    certified = told.sure;
+    return told.value;
+  }
+};
+template <class T> struct Few<IntegerMoments<T>> {
+  typedef IntegerMoments<T> F;
+  typedef typename F::State State;
+  typedef FewIntegers Value;
+  RowLane<F> lane;
+  __device__ __forceinline__ void add(T x, int64_t index) { lane.one(x, index); }
+  __device__ __forceinline__ void take(const uint4 &words) {
+    Packet<T> packet[1];
+    packet[0].words = words;
+    lane.take(packet, 0, 0);
+  }
+  __device__ __forceinline__ bool done(State &s) {
+    lane.result(s);
+    return true;
+  }
+  __device__ __forceinline__ void result(State &s) { lane.result(s); }
+  __device__ __forceinline__ void result(Value &value) {
+    State s;
+    lane.result(s);
+    value = {views_of<T>(s), true};
+  }
+  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) {
+    Value value[1];
+    result(value[0]);
+    finish_values<F>(a, o, value, n, 1);
+    return value[0].certified;
+  }
+  __device__ __forceinline__ bool finish_team(const gpr_axes_args &a, int64_t o, int64_t n,
+                                              int team, bool mine) {
+    State s;
+    lane.result(s);
+    Move<F>::merge_lanes(s, team);
+    if (mine) finish_here<F>(a, o, s, n);
+    return true;
+  }
+};
+
+template <class T> struct ShallowShape<IntegerMoments<T>> { static constexpr int blocks = 4; };
+
+template <class T> struct StagedRow<IntegerMoments<T>> {
+  typedef IntegerMoments<T> F;
+  typedef typename F::State State;
+  static constexpr bool few = true;
+  static constexpr int V = Packet<T>::count;
+  static __device__ __forceinline__ void add(Few<F> &to, const uint4 *packet, int count, int id,
+                                             int team) {
+    for (int p = id; p < count; p += team) to.take(packet[p]);
+  }
+  static __device__ __forceinline__ void add(Few<F> &to, StagedElements<T> element, int count,
+                                             int id, int team) {
+    for (int i = id; i < count; i += team) to.add(element[i], 0);
+  }
+  template <class Elements>
+  static __device__ __forceinline__ void fold(Elements elements, int count, int id, int team,
+                                              State &s) {
+    Few<F> all;
+    add(all, elements, count, id, team);
+    all.result(s);
+  }
+  template <bool SKIP>
+  static __device__ __forceinline__ bool quick(const gpr_axes_args &a, int64_t o,
+                                               const uint4 *packet, StagedElements<T> element,
+                                               bool here) {
+    const int length = (int)a.count, team = a.team, id = threadIdx.x % team;
+    Few<F> all;
+    if (a.pitch)
+      add(all, packet, length / V, id, team);
+    else
+      add(all, element, length, id, team);
+    if (team > 1) return all.finish_team(a, o, length, team, here && id == 0);
+    return !here || all.finish(a, o, length);
+  }
+};
+
+GPR_CLOSE
+#endif
