@@ -180,7 +180,8 @@ template <class O, class T> struct QuickSum {
   }
   static bool at_once(const gpr_tile *t, const void *with, T *to) {
     const bool lines = t->across != (int64_t)sizeof(T);
-    if (with || t->n > FEW_ROWS || !t->n || (t->counts && O::divides)) return false;
+    if (with || t->n > FEW_ROWS || !t->n) return false;
+    if (t->counts && O::divides && (t->n > 1 || lines)) return false;
     if (!lines && are_streams(t)) return false;
     if (t->n == 1 && !lines) {
       if (keep((const Part *)(const void *)t->data, t->outputs * PARTS, (Part *)(void *)to))
@@ -196,10 +197,14 @@ template <class O, class T> struct QuickSum {
     }
     return false;
   }
-  /* The sum of what does not count is -0.0, and of nothing 0. */
+  /* The sum of what does not count is -0.0, and of nothing 0, which has no mean. */
   static bool put_none(const gpr_tile *t, T *to) {
+    Part none[PARTS] = {};
+    T nothing;
+    for (int p = 0; O::divides && p < PARTS; p++) none[p] = quiet_nan<Part>();
+    memcpy((void *)&nothing, none, sizeof nothing);
     for (int64_t o = 0; t->counts && o < t->outputs; o++)
-      if (!t->counts[o]) to[o] = T{};
+      if (!t->counts[o]) to[o] = nothing;
     return true;
   }
   static void alone(const char *data, const gpr_tile *t, int64_t count, const T *with, T *to) {

@@ -62,7 +62,9 @@ struct ColumnsCut : BriefCut {
     const double all = (double)a.outputs * row.bytes / 16 * (double)a.count / (double)step;
     const double small = 1.0 / (row.bytes * row.bytes);
     if (brief > 0) return row.brief_pace * brief * all + (row.joint ? 1 : 0.3);
-    if (!row.joint && !row.is_ordered) return (1.35 + 2 * small) * all + (row.bytes == 2 || row.bytes == 4 ? 5 : 3 + 1.0 / row.bytes);
+    if (!row.joint && !row.is_ordered)
+      return (1.35 + 2 * small) * all +
+             (row.bytes == 2 || row.bytes == 4 ? 5 : 3 + 1.0 / row.bytes);
     const double times = (row.bytes < 4 ? 2.2 : 1.75) * all;
     if (row.joint && a.phases > 0) return times;
     if (!a.phases && a.shape[a.kept - 1] * row.bytes < NARROW)

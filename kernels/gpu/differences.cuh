@@ -11,18 +11,21 @@ GPR_OPEN
 
 /* Of floats by doubles: with u = 2^-53 the differences are off by a part u of themselves, and
  * n·Σd² − (Σd)² by 3n + 10 such parts of n·Σd². */
-template <class R> struct Differences {
-  double sum = 0, squares = 0;
-  __device__ __forceinline__ void add(double x, double from) {
+template <class R, int PARTS> struct Differences {
+  double sum[PARTS] = {}, squares = 0;
+  __device__ __forceinline__ void add(int p, double x, double from) {
     const double apart = x - from;
-    sum += apart;
+    sum[p] += apart;
     squares += apart * apart;
   }
   template <bool ROOT>
   __device__ __forceinline__ bool bound(double n, double, double over, double *low,
                                         double *high) const {
-    const double most = n * squares, spread = most - sum * sum;
-    const double error = (4 * n + 32) * 0x1p-53 * most;
+    const double most = n * squares;
+    double spread = most;
+#pragma unroll
+    for (int p = 0; p < PARTS; p++) spread -= sum[p] * sum[p];
+    const double error = (4 * n + 32) * PARTS * 0x1p-53 * most;
     *low = (spread - error) * over, *high = (spread + error) * over;
     if (ROOT) *low = sqrt(*low) * (1 - 0x1p-50), *high = sqrt(*high) * (1 + 0x1p-50);
     return true;
@@ -45,7 +48,7 @@ struct ExactDifferences {
     lost |= product_error(a, b, product) != 0;
     return product;
   }
-  __device__ __forceinline__ void add(double x, double from) {
+  __device__ __forceinline__ void add(int, double x, double from) {
     const double apart = plus(x, -from, lost);
     sum = plus(sum, apart, lost);
     squares = plus(squares, times(apart, apart, lost), lost);
@@ -64,8 +67,8 @@ struct ExactDifferences {
 };
 
 /* Of doubles by pairs of them: bounds as bound_spreads() of cpu/moments.h has them. */
-template <> struct Differences<double> {
-  Pair sum = {0, 0}, squares = {0, 0};
+template <int PARTS> struct Differences<double, PARTS> {
+  Pair sum[PARTS] = {}, squares = {0, 0};
   double odd = 0; /* NaN where a number is infinite or none */
   bool differ = false;
   static __device__ __forceinline__ void add_to(Pair &p, double high, double low) {
@@ -73,9 +76,9 @@ template <> struct Differences<double> {
     p.lo += rounding_error(p.hi, high, t) + low;
     p.hi = t;
   }
-  __device__ __forceinline__ void add(double x, double from) {
+  __device__ __forceinline__ void add(int p, double x, double from) {
     const double apart = x - from, rest = rounding_error(x, -from, apart), square = apart * apart;
-    add_to(sum, apart, rest);
+    add_to(sum[p], apart, rest);
     add_to(squares, square, product_error(apart, apart, square) + 2 * apart * rest);
     odd += x - x;
     differ |= apart != 0;
@@ -89,14 +92,18 @@ template <> struct Differences<double> {
     const double by = n * freedom;
     Pair all = {n * squares.hi, 0};
     all.lo = product_error(n, squares.hi, all.hi) + n * squares.lo;
-    const double minus = -(sum.hi * sum.hi);
-    add_to(all, minus, -(product_error(sum.hi, sum.hi, -minus) + 2 * sum.hi * sum.lo));
+#pragma unroll
+    for (int p = 0; p < PARTS; p++) {
+      const double minus = -(sum[p].hi * sum[p].hi);
+      add_to(all, minus,
+             -(product_error(sum[p].hi, sum[p].hi, -minus) + 2 * sum[p].hi * sum[p].lo));
+    }
     double spread = all.hi + all.lo, rest = rounding_error(all.hi, all.lo, spread);
     const bool fits = spread >= 0x1p-900 && squares.hi <= 0x1p900;
     const double quotient = spread * over;
     rest = (rest - product_error(quotient, by, spread) - quotient * product_error(n, freedom, by)) *
            over;
-    double error = 0x1p-100 * (n * n * n * squares.hi * over + quotient);
+    double error = PARTS * 0x1p-100 * (n * n * n * squares.hi * over + quotient);
     spread = quotient;
     if (ROOT) {
       spread = sqrt(quotient);
@@ -139,27 +146,32 @@ template <class All> struct DifferencesValue {
 
 template <class T> struct ByDifferences<PairMoments<T>> {
   typedef PairMoments<T> F;
-  /* So many elements: of more doubles the windows take less. */
-  static constexpr int most = F::parts > 1 ? 0 : sizeof(typename F::Real) == 4 ? FEW_SHORT : 4;
-  static constexpr int columns = F::parts > 1 ? 0 : 256;
+  typedef typename F::Real R;
+  static constexpr int parts = F::parts;
+  /* So many elements: of more doubles the windows take less, and of complex numbers the registers
+   * would spill. */
+  static constexpr int most = sizeof(R) == 8 ? 4 : parts > 1 ? 8 : FEW_SHORT, columns = 256;
+  static constexpr int loads = sizeof(T) == 16 ? 8 : 16;
   const Divisor usual;
   explicit __device__ __forceinline__ ByDifferences(const gpr_axes_args &a)
       : usual(a.count, a.ddof) {}
   static constexpr bool ties = sizeof(typename RealOf<T>::type) == 2;
-  typedef typename F::Real R;
   template <class All> struct Running {
     All all;
-    R from = 0;
+    T from = {};
     int n = 0;
     /* Elements of which a bit says that it counts; what does not is the first that does. */
     template <int U> __device__ __forceinline__ void take(const T (&x)[U], uint32_t counts) {
       if (!n)
 #pragma unroll
         for (int u = U - 1; u >= 0; u--)
-          if (counts >> u & 1) from = F::real(x[u], 0);
+          if (counts >> u & 1) from = x[u];
 #pragma unroll
-      for (int u = 0; u < U; u++)
-        all.add((double)(counts >> u & 1 ? F::real(x[u], 0) : from), (double)from);
+      for (int i = 0; i < U * parts; i++) {
+        const double first = F::real(from, i % parts);
+        all.add(i % parts,
+                counts >> i / parts & 1 ? (double)F::real(x[i / parts], i % parts) : first, first);
+      }
       n += __popc(counts);
     }
   };
@@ -167,13 +179,13 @@ template <class T> struct ByDifferences<PairMoments<T>> {
   template <int U>
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, const T (&x)[U],
                                          uint32_t counts) const {
-    return by<Differences<R>>(a, o, x, counts) ||
+    return by<Differences<R, parts>>(a, o, x, counts) ||
            (ties && U <= 4 && by<ExactDifferences>(a, o, x, counts));
   }
   /* Of a column; of whole numbers of 0 to 9 every eighth ties. */
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o,
                                          const BriefShare<F> &share) const {
-    return by<Differences<R>>(a, o, share) || (ties && by<ExactDifferences>(a, o, share));
+    return by<Differences<R, parts>>(a, o, share) || (ties && by<ExactDifferences>(a, o, share));
   }
   template <class All, int U>
   __device__ __forceinline__ bool by(const gpr_axes_args &a, int64_t o, const T (&x)[U],
@@ -186,8 +198,8 @@ template <class T> struct ByDifferences<PairMoments<T>> {
   __device__ __forceinline__ bool by(const gpr_axes_args &a, int64_t o, BriefShare<F> share) const {
     Running<All> running;
 #pragma unroll 1
-    while (share.left > 8) take_next<16>(running, share);
-    if (share.left > 0) take_next<8>(running, share);
+    while (share.left > loads / 2) take_next<loads>(running, share);
+    if (share.left > 0) take_next<loads / 2>(running, share);
     return told(a, o, running);
   }
   template <int U, class All>

@@ -274,10 +274,11 @@ template <class T> struct SlowFew<PairMoments<T>> {
   }
 };
 
-/* A finite number's variance is nothing, another's NaN. */
+/* A finite number's variance is nothing, another's NaN; what else is asked is told of its state. */
 template <class T> struct One<PairMoments<T>> {
   typedef PairMoments<T> F;
   bool finite = true;
+  mutable bool told = true;
   __device__ __forceinline__ void add(T x, int64_t) {
 #pragma unroll
     for (int p = 0; p < F::parts; p++) finite &= F::real(x, p) - F::real(x, p) == 0;
@@ -285,10 +286,11 @@ template <class T> struct One<PairMoments<T>> {
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
     One value[1] = {*this};
     finish_values<F>(a, o, value, n, 1);
-    return true;
+    return value[0].told;
   }
   template <class R, bool ROOT>
-  __device__ __forceinline__ R spread(int64_t, const gpr_spread *) const {
+  __device__ __forceinline__ R spread(int64_t n, const gpr_spread *how) const {
+    told = is_alone(n, *how);
     return finite ? Format<R>::make(0) : round_case<R>(SPREAD_NAN);
   }
 };

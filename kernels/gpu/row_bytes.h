@@ -26,7 +26,7 @@ GPR_OPEN
 template <class T> struct AnyRowBytes {
   static constexpr int size = sizeof(T);
   static constexpr bool is_complex = Traits<T>::kind == KIND_COMPLEX;
-  static constexpr int brief = is_complex ? 8192 : size >= 2 ? 4096 : 0;
+  static constexpr int brief = is_complex ? 16384 : size == 4 ? 6144 : size >= 2 ? 4096 : 0;
   static constexpr int staged = is_complex ? 512 : 1 << 20, staged_most = size == 1 ? 2048 : 4096;
   static constexpr int counted = staged; /* in place of it where NaN is skipped */
   static constexpr int rows = size == 2 ? 4096 : 2048, warp_rows = rows;
@@ -68,7 +68,11 @@ template <class T> struct RowBytes<PairSum<T>> : AnyRowBytes<T> {
   static constexpr bool is_float = Same<T, float>::value;
   static constexpr int brief = is_float ? 12288 : is_double || sizeof(T) == 16 ? 8192 : 4096;
   static constexpr int staged = sizeof(T) == 16 ? 512 : is_double || is_pair ? 2048 : 1 << 20;
-  static constexpr int counted = is_double ? 320 : is_pair ? 640 : staged;
+  static constexpr int counted = is_double         ? 320
+                                 : is_pair         ? 640
+                                 : is_float        ? 2048
+                                 : sizeof(T) == 16 ? 128
+                                                   : staged;
   static constexpr int rows = sizeof(T) == 2 ? 8192 : 2048;
   static constexpr int warp_rows = is_pair ? 1 << 14 : is_double ? 4096 : rows;
   static constexpr int staged_most = is_double ? 2048 : 4096;
