@@ -59,9 +59,12 @@ template <class F> struct One : Few<F> {};
 template <class F> struct Two : Few<F> {};
 template <class F> struct IsTwo { static constexpr bool value = false; };
 template <> struct IsTwo<PairSum<double>> { static constexpr bool value = true; };
-/* What looks again at elements that Few could not finish; whether there is such. */
+/* The same where to look again takes as long as the reading. */
+template <class F> struct Once : Few<F> {};
+/* What looks again at elements that Few could not finish; whether there is such, and of what Once
+ * could not. */
 template <class F> struct Again;
-template <class F> struct HasAgain { static constexpr bool value = false; };
+template <class F> struct HasAgain { static constexpr bool value = false, of_once = false; };
 
 /* Into any state, with certainty. */
 template <class F> struct SlowFew {

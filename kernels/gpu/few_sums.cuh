@@ -24,20 +24,33 @@ template <class T> __device__ __noinline__ Told<T> divided(const Triple sum, int
   told.sure = divide_terms(sum, n, &told.value);
   return told;
 }
+/* Of two doubles, by a call: most sums of so few floats are one. */
+template <class T> __device__ __noinline__ Told<T> rounded_pair(const Pair sum, int64_t n) {
+  Told<T> told = {quiet_nan<T>(), true};
+  if (sum.hi != sum.hi) return told;
+  if (n > 1 && !can_divide(sum, n))
+    told.sure = false;
+  else if (n > 1)
+    round_quotient(sum, Over(n), &told.value);
+  else
+    round_pair(sum.hi, sum.lo, &told.value);
+  return told;
+}
 /* The quotient; false if that takes more than this. */
 template <class T>
 __device__ __forceinline__ bool round_few(const Pair &sum, const Over &over, T *out) {
-  const int64_t n = over.n;
-  if (n > 1 && sum.lo != 0 && sum.hi == sum.hi && !can_divide(sum, n)) return false;
+  if (sum.lo != 0) {
+    const Told<T> told = rounded_pair<T>(sum, over.n);
+    *out = told.value;
+    return told.sure && over.n > 0;
+  }
   if (sum.hi != sum.hi)
     *out = quiet_nan<T>();
-  else if (n > 1 && sum.lo != 0)
-    round_quotient(sum, over, out);
-  else if (n > 1)
+  else if (over.n > 1)
     round_exact_double(sum.hi, over, out);
   else
-    round_pair(sum.hi, sum.lo, out);
-  return n > 0;
+    narrow_once(sum.hi, out);
+  return over.n > 0;
 }
 /* A double is rounded but once. */
 __device__ __forceinline__ bool round_few(const Pair &sum, const Over &over, double *out) {
@@ -85,7 +98,7 @@ template <class R, class S> struct Checked {
   __device__ __forceinline__ bool fine(int = 0) const { return !lost | nan; }
   __device__ __forceinline__ Terms terms() const { return sum; }
 };
-/* Of halves and bfloat16 plain additions in double, which are checked. */
+/* Of floats plain additions in double, which are checked. */
 template <class R, class Stored> struct FewReals {
   typedef Pair Terms;
   Batch<Format<Stored>::precision, FEW_MOST> batch;
@@ -103,13 +116,12 @@ template <class R, class Stored> struct FewReals {
     return __all_sync(GPR_ALL, batch.fine(doubled));
   }
 };
-/* Of floats a pair: rounding errors are multiples of the least number's last bit, and n of them add
+/* Floats as a pair: rounding errors are multiples of the least number's last bit, and n of them add
  * up to n²·2^-53 times the greatest number at most, so that numbers of so many bits tell that
- * nothing was lost. By a sum alone, and windows for what it could not hold, 475913 columns of 24
- * lognormal numbers with a sigma of 5 took 42 µs on an H200, and normal ones TODO. */
-template <class R> struct FewReals<R, float> {
+ * nothing was lost. */
+template <class R, class Stored> struct PairReals {
   typedef Pair Terms;
-  Batch<Format<float>::precision, FEW_MOST> batch;
+  Batch<Format<Stored>::precision, FEW_MOST> batch;
   double errors = 0;
   __device__ __forceinline__ void add_double(double x) {
     const double before = batch.sum;
@@ -137,8 +149,6 @@ template <class R> struct FewReals<R, float> {
 /* Of doubles pairs, which hold them unless one is 2^-46 of the greatest: of 3 rows of
  * 10^7 sums took 124 µs on an H200 by three terms and 114 so, means 180 and 132. */
 template <class Stored> struct FewReals<double, Stored> : Checked<double, Pair> {};
-/* By all the terms that a state has. */
-template <class R, class Stored> struct StateReals : Checked<R, typename TermsOfSum<R>::type> {};
 
 /* Two numbers are a pair as they are; infinities and what overflows are folded again. To compare
  * their sizes was most of what the integers' units did, which were 62 % busy on an H200, those of
@@ -325,13 +335,18 @@ template <> struct Two<PairSum<bfloat16>> : FewSums<bfloat16, TwoReals> {};
 template <> struct Two<PairSum<complex<float>>> : FewSums<complex<float>, TwoReals> {};
 template <> struct Two<PairSum<double>> : FewSums<double, TwoReals> {};
 template <> struct Two<PairSum<complex<double>>> : FewSums<complex<double>, TwoReals> {};
-/* Finite halves, so few of them, always have an exact sum in a double, and floats nearly always one
- * in two. */
+/* Finite halves, so few of them, always have an exact sum in a double. */
 template <class T> struct HasAgain<PairSum<T>> {
   typedef typename RealOf<T>::type R;
-  static constexpr bool value = !Same<R, float16>::value && !Same<R, float>::value;
+  static constexpr bool value = !Same<R, float16>::value, of_once = value && !Same<R, float>::value;
 };
-template <class T> struct Again<PairSum<T>> : FewSums<T, StateReals> {};
+template <class R, class Stored> struct AgainReals : Checked<R, typename TermsOfSum<R>::type> {};
+template <class R> struct AgainReals<R, float> : PairReals<R, float> {};
+template <class T> struct Again<PairSum<T>> : FewSums<T, AgainReals> {};
+/* 475913 columns of 24 lognormal numbers with a sigma of 5 took 40 µs on an H200 by a sum alone and
+ * another look, and take 15. */
+template <> struct Once<PairSum<float>> : Again<PairSum<float>> {};
+template <> struct Once<PairSum<complex<float>>> : Again<PairSum<complex<float>>> {};
 
 template <class T> struct SlowFew<PairSum<T>> {
   typedef PairSum<T> F;

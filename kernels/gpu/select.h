@@ -220,16 +220,19 @@ struct AxesCut : RowsCut {
     int closest = inner();
     for (int d = a.kept; d <= inner(); d++)
       if (magnitude(a.strides[d]) < magnitude(a.strides[closest])) closest = d;
-    a.boxed = inner() - closest;
-    a.box = 1;
-    for (int d = closest + 1; d <= inner(); d++) a.box *= a.shape[d];
     const Size stage = tree_stage(tree_unit(row.bytes) * row.bytes, (int)row.moved) / row.bytes;
     Size share = TREE_PART_LEAST;
     while (2 * share <= stage && a.outputs * up(a.count, 2 * share) >= 4 * multiprocessors)
       share *= 2;
-    const bool are_packed = !a.boxed && reduced_stride() == row.bytes;
-    if (!is_native() || a.where || a.starts || are_packed || a.box * TREE_ROWS_LEAST > share)
-      return false;
+    const bool is_line = closest == inner();
+    a.boxed = is_line ? 1 : inner() - closest;
+    a.box = 1;
+    for (int d = a.kept + a.reduced - a.boxed; d <= inner(); d++) a.box *= a.shape[d];
+    a.across =
+        is_line ? 1 : TREE_STAGED_THREADS / tree_along(a.box, row.bytes, TREE_STAGED_THREADS);
+    const bool suits = is_line ? reduced_stride() != row.bytes && a.box <= INT32_MAX
+                               : a.box * TREE_ROWS_LEAST <= share;
+    if (!is_native() || a.where || a.starts || !suits) return false;
     while (a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS) {
       if (2 * share > stage) return false;
       share *= 2;

@@ -181,7 +181,7 @@ template <class F>
 __device__ __noinline__ void finish_strip(const gpr_axes_args *a, int64_t t, uint32_t missed) {
   const Strip<F> strip(*a, t);
   const bool by_columns = a->count <= AGAIN_BY_COLUMNS;
-  if constexpr (HasAgain<F>::value)
+  if constexpr (HasAgain<F>::of_once)
     if (!by_columns) missed &= fold_strip_again(*a, strip);
 #pragma unroll 1
   for (; missed; missed &= missed - 1) {
@@ -250,7 +250,7 @@ __global__ void __launch_bounds__(AXES_THREADS, ShallowShape<F>::blocks)
   if (a.count == 1 && !a.has_initial) return fold_strips<F, One<F>, FEW_STRIPS, 1>(a);
   if constexpr (!IsTwo<F>::value)
     if (a.count == 2) return fold_strips<F, Two<F>, FEW_STRIPS, 2>(a);
-  fold_strip<F, Few<F>>(a);
+  fold_strip<F, Once<F>>(a);
 }
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
@@ -286,7 +286,7 @@ template <class F, int COUNT> __device__ __forceinline__ void fold_packed(const 
   for (int u = 0; u < SHALLOW_LOADS; u++) {
     const int64_t p = first + u * AXES_THREADS;
     if (p >= full) break;
-    typename Either<COUNT == 2, Two<F>, Few<F>>::type few[N];
+    typename Either<COUNT == 2, Two<F>, Once<F>>::type few[N];
     if (COUNT == 1 && a.skip)
 #pragma unroll
       for (int e = 0; e < V; e++)
@@ -329,7 +329,7 @@ template <class F, int TEAM> __device__ __forceinline__ void fold_lanes(const gp
   for (int u = 0; u < SHALLOW_LOADS; u++) {
     const int64_t o = (first + u * AXES_THREADS) / TEAM;
     const bool mine = id == 0 && o < a.outputs;
-    Few<F> few;
+    Once<F> few;
 #pragma unroll
     for (int e = 0; e < V; e++) few.add(v[u].element[e], id * V + e);
     if (!few.finish_team(a, o, a.count, TEAM, mine) && mine) missed |= 1u << u;

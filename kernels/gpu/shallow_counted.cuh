@@ -92,7 +92,7 @@ __device__ __forceinline__ uint32_t fold_counted(const gpr_axes_args &a,
 template <class F>
 __device__ __noinline__ void finish_counted(const gpr_axes_args *a, int64_t t, uint32_t missed) {
   const MaskedStrip<F> strip(*a, t);
-  if constexpr (HasAgain<F>::value)
+  if constexpr (HasAgain<F>::of_once)
     if (a->count > AGAIN_BY_COLUMNS) missed &= fold_counted<F, Again<F>>(*a, strip);
 #pragma unroll 1
   for (; missed; missed &= missed - 1) fold_again<F>(a, strip.o + __ffs(missed) - 1);
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
   const int64_t t = block_of(a) * AXES_THREADS + threadIdx.x;
   const MaskedStrip<F> strip(a, t);
   if (!strip.left) return;
-  const uint32_t missed = fold_counted<F, Few<F>>(a, strip);
+  const uint32_t missed = fold_counted<F, Once<F>>(a, strip);
   if (missed) finish_counted<F>(&a, t, missed);
 }
 

@@ -8,63 +8,66 @@
 
 GPR_OPEN
 
-/* A part has a power of two of leaves. A row of it is what is numbered inside the dimension whose
- * elements lie closest: of so many rows those lie side by side, and so many bytes of them are read
- * together, or more where rows are short. */
-enum { TREE_PART_LEAST = 1024, TREE_ROWS_LEAST = 8, TREE_ROWS_BYTES = 64 };
+/* A part has a power of two of leaves. It is cut into rows of a box: what is numbered inside the
+ * dimension whose elements lie closest, or that dimension itself, if nothing is. Of so many rows
+ * neighbours are read together, so many bytes of them. */
+enum { TREE_PART_LEAST = 1024, TREE_ROWS_LEAST = 8, TREE_ROWS_BYTES = 64, TREE_LOADS = 16 };
+/* Threads along a row of so many elements; the others are as many rows. Small numbers, which go
+ * through registers, are several of a thread's. */
+GPR_CONSTEXPR int tree_along(int64_t box, int leaf, int threads) {
+  int along = threads / (TREE_ROWS_BYTES / leaf);
+  const int64_t enough = leaf < 4 ? box / TREE_LOADS : box;
+  while (along > 1 && along > enough) along /= 2;
+  return along;
+}
 
 template <class OP, class X> struct PartOfRows {
   typedef typename OP::Bits Bits;
-  enum { LEAF = OP::LEAF, HIGH = OP::STAGED_THREADS / (TREE_ROWS_BYTES / LEAF) };
+  enum { LEAF = OP::LEAF };
   const X &x;
   int64_t first; /* leaf of the output */
   int leaves;
 
   __device__ __forceinline__ int64_t begin_of(int64_t row) const {
     const gpr_axes_args &a = x.a;
-    return x.base[0] + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - a.boxed, row);
+    const int outer = a.reduced - a.boxed;
+    return x.base[0] + offset_of(a.shape + a.kept, a.strides + a.kept, outer, row);
   }
   __device__ __forceinline__ int64_t inside(int i) const {
     const gpr_axes_args &a = x.a;
     const int dim = a.kept + a.reduced - a.boxed;
     return offset_of(a.shape + dim, a.strides + dim, a.boxed, i);
   }
-  /* Numbers come past the registers; of smaller ones several are on their way at once. */
-  __device__ __forceinline__ void copy(char *stage) const {
-    constexpr int U = LEAF < 4 ? 8 : 1;
-    const int box = (int)x.a.box;
-    int high = HIGH;
-    while (high > 1 && high / 2 >= box) high /= 2;
-    const int across = OP::STAGED_THREADS / high, y = (int)threadIdx.x / across;
-    const int64_t stop = quotient_of(first + leaves + box - 1, box);
-    int64_t row = quotient_of(first, box) + threadIdx.x % across, from = 0;
-    int i = y;
-    if (row < stop) from = begin_of(row);
+  /* Elements i, i + along, … below stop of the row that begins at `from`; the row's first one would
+   * be leaf `leaf` of the part. */
+  __device__ __forceinline__ void copy_row(char *stage, int64_t from, int leaf, int i, int stop,
+                                           int along) const {
+    if constexpr (LEAF < 4) {
 #pragma unroll 1
-    while (row < stop) {
-      Bits loaded[U];
-      int to[U];
+      for (; i < stop; i += TREE_LOADS * along) {
+        Bits loaded[TREE_LOADS];
 #pragma unroll
-      for (int u = 0; u < U; u++) {
-        const int64_t leaf = row * box + i - first;
-        const bool is_mine = i < box && row < stop && leaf >= 0 && leaf < leaves;
-        to[u] = is_mine ? (int)leaf * LEAF : -1;
-        if constexpr (LEAF < 4) {
-          if (is_mine) loaded[u] = __ldg((const Bits *)(from + inside(i)));
-        } else {
-          if (is_mine) copy_one<Bits>(stage, to[u], (const char *)from + inside(i));
-        }
-        i += high;
-        if (i >= box) {
-          i = y;
-          row += across;
-          if (row < stop) from = begin_of(row);
-        }
+        for (int u = 0; u < TREE_LOADS; u++)
+          if (i + u * along < stop) loaded[u] = __ldg((const Bits *)(from + inside(i + u * along)));
+#pragma unroll
+        for (int u = 0; u < TREE_LOADS; u++)
+          if (i + u * along < stop) *(Bits *)(stage + (leaf + i + u * along) * LEAF) = loaded[u];
       }
-      if constexpr (LEAF < 4)
-#pragma unroll
-        for (int u = 0; u < U; u++)
-          if (to[u] >= 0) *(Bits *)(stage + to[u]) = loaded[u];
+    } else {
+#pragma unroll 4
+      for (; i < stop; i += along)
+        copy_one<Bits>(stage, (leaf + i) * LEAF, (const char *)from + inside(i));
+    }
+  }
+  __device__ __forceinline__ void copy(char *stage) const {
+    const int64_t box = x.a.box, rows = quotient_of(first + leaves + box - 1, box);
+    const int across = x.a.across, along = OP::STAGED_THREADS / across;
+#pragma unroll 1
+    for (int64_t row = quotient_of(first, box) + threadIdx.x % across; row < rows; row += across) {
+      const int64_t leaf = row * box - first;
+      const int begin = leaf < 0 ? (int)-leaf : 0,
+                stop = leaf + box < leaves ? (int)box : (int)(leaves - leaf);
+      copy_row(stage, begin_of(row), (int)leaf, begin + (int)threadIdx.x / across, stop, along);
     }
     copies_begun();
     own_copies_came<0>();

@@ -98,7 +98,7 @@ extern "C" __attribute__((visibility("default"))) void means(const double *x, in
   };
   for (int64_t r = 0; r < rows; r++)
     if (n == 2 ? !mean(Two<PairSum<double>>(), r) : !mean(Few<PairSum<double>>(), r))
-      mean(FewSums<double, StateReals>(), r);
+      mean(FewSums<double, AgainReals>(), r);
 }
 
 /* Of so many rows those that were not told, by either; -1 where one was told wrong. */
