@@ -41,7 +41,7 @@ __device__ __noinline__ bool tell_again(const gpr_axes_args *a, int64_t o, const
 template <class F>
 __device__ __forceinline__ bool told_again(const gpr_axes_args &a, int64_t o,
                                            const FewElements &in) {
-  if constexpr (HasAgain<F>::of_once) return tell_again<F>(&a, o, in);
+  if constexpr (HasAgain<F>::value) return tell_again<F>(&a, o, in);
   return false;
 }
 

@@ -49,7 +49,7 @@ template <class F, class LOAD, int U> struct Brief {
   }
   __device__ __forceinline__ bool fold_few(const gpr_axes_args &a, const TileRun<F, LOAD> &run,
                                            int n) {
-    Once<F> few;
+    typename Single<F>::type few;
     if constexpr (LooksFirst<F>::value) {
 #pragma unroll
       for (int u = 0; u < U; u++)

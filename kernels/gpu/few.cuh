@@ -59,12 +59,15 @@ template <class F> struct One : Few<F> {};
 template <class F> struct Two : Few<F> {};
 template <class F> struct IsTwo { static constexpr bool value = false; };
 template <> struct IsTwo<PairSum<double>> { static constexpr bool value = true; };
-/* The same where to look again takes as long as the reading. */
-template <class F> struct Once : Few<F> {};
-/* What looks again at elements that Few could not finish; whether there is such, and of what Once
- * could not. */
+/* What looks again at elements that Few could not finish; whether there is such. */
 template <class F> struct Again;
-template <class F> struct HasAgain { static constexpr bool value = false, of_once = false; };
+template <class F> struct HasAgain { static constexpr bool value = false; };
+/* Whether that is nearly always enough, so that numbers that are far apart go by it alone; what
+ * folds elements that are not looked at again. */
+template <class F> struct IsWide { static constexpr bool value = false; };
+template <class F> struct Single {
+  typedef typename Either<IsWide<F>::value, Again<F>, Few<F>>::type type;
+};
 
 /* Into any state, with certainty. */
 template <class F> struct SlowFew {

@@ -224,15 +224,17 @@ struct AxesCut : RowsCut {
     Size share = TREE_PART_LEAST;
     while (2 * share <= stage && a.outputs * up(a.count, 2 * share) >= 4 * multiprocessors)
       share *= 2;
-    const bool is_line = closest == inner();
+    Size inside = TREE_ROWS_LEAST; /* of that dimension, times so many rows */
+    for (int d = closest + 1; d <= inner() && inside <= stage; d++) inside *= a.shape[d];
+    while (inside > share && 2 * share <= stage) share *= 2;
+    const bool is_line = closest == inner() || inside > share;
     a.boxed = is_line ? 1 : inner() - closest;
-    a.box = 1;
-    for (int d = a.kept + a.reduced - a.boxed; d <= inner(); d++) a.box *= a.shape[d];
+    a.box = is_line ? a.shape[inner()] : inside / TREE_ROWS_LEAST;
     a.across =
         is_line ? 1 : TREE_STAGED_THREADS / tree_along(a.box, row.bytes, TREE_STAGED_THREADS);
-    const bool suits = is_line ? reduced_stride() != row.bytes && a.box <= INT32_MAX
-                               : a.box * TREE_ROWS_LEAST <= share;
-    if (!is_native() || a.where || a.starts || !suits) return false;
+    if (!is_native() || a.where || a.starts || reduced_stride() == row.bytes ||
+        (is_line && a.box > INT32_MAX))
+      return false;
     while (a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS) {
       if (2 * share > stage) return false;
       share *= 2;

@@ -151,17 +151,21 @@ template <class F> struct Strip {
 
 /* U rows of it from row r on, or as many as there are. What lies outside is as it may be, and
  * nobody asks for it. */
-template <int U, bool ALL, class F, class Few, int V>
-__device__ __forceinline__ void add_rows(const gpr_axes_args &a, const Strip<F> &strip, int r,
-                                         Few (&few)[V]) {
-  const int rows = (int)a.count - r;
-  const int64_t stride = a.strides[a.kept];
+template <int U, bool ALL, class F> struct RowsOfStrip {
+  static constexpr int V = Strip<F>::V;
   StripOf<typename F::Element> v[U];
-  load_rows(v, strip.base + r * stride, stride, ALL ? U : rows, strip.left);
+  int r, rows;
+  __device__ __forceinline__ RowsOfStrip(const gpr_axes_args &a, const Strip<F> &strip, int r)
+      : r(r), rows((int)a.count - r) {
+    const int64_t stride = a.strides[a.kept];
+    load_rows(v, strip.base + r * stride, stride, ALL ? U : rows, strip.left);
+  }
+  template <class Few> __device__ __forceinline__ void add_to(Few (&few)[V]) const {
 #pragma unroll
-  for (int i = 0; i < U * V; i++)
-    if (ALL || i / V < rows) few[i % V].add(v[i / V].element[i % V], r + i / V);
-}
+    for (int i = 0; i < U * V; i++)
+      if (ALL || i / V < rows) few[i % V].add(v[i / V].element[i % V], r + i / V);
+  }
+};
 /* Of more rows a strip is looked at again as a whole. 256 MiB of lognormal floats with a sigma of 5
  * took 371, 307, 313 and 275 µs on an H200 column by column, of 2, 3, 5 and 8 rows, and 477, 370,
  * 299 and 219 so; 200 MB of bfloat16 of 5 rows 222 and 293. */
@@ -173,7 +177,7 @@ __device__ __forceinline__ uint32_t fold_strip_again(const gpr_axes_args &a,
   Again<F> few[Shape::count];
 #pragma unroll 1
   for (int r = 0; r < (int)a.count; r += 2 * Shape::loads)
-    add_rows<2 * Shape::loads, false>(a, strip, r, few);
+    RowsOfStrip<2 * Shape::loads, false, F>(a, strip, r).add_to(few);
   return finish_few<F>(a, strip.o, strip.left, few, a.count);
 }
 /* What plain additions could not tell of strip t: by more terms, and then one by one. */
@@ -181,7 +185,7 @@ template <class F>
 __device__ __noinline__ void finish_strip(const gpr_axes_args *a, int64_t t, uint32_t missed) {
   const Strip<F> strip(*a, t);
   const bool by_columns = a->count <= AGAIN_BY_COLUMNS;
-  if constexpr (HasAgain<F>::of_once)
+  if constexpr (HasAgain<F>::value)
     if (!by_columns) missed &= fold_strip_again(*a, strip);
 #pragma unroll 1
   for (; missed; missed &= missed - 1) {
@@ -226,20 +230,46 @@ __device__ __forceinline__ void fold_strips(const gpr_axes_args &a) {
       finish_strip<F>(&a, t + s * AXES_THREADS, some);
 }
 
-template <class F, class Few> __device__ __forceinline__ void fold_strip(const gpr_axes_args &a) {
+/* Whether some sum of the warp is not exact: lanes that are gone are not asked. */
+template <class Few, int V> __device__ __forceinline__ bool are_far_apart(const Few (&few)[V]) {
+  bool fine = true;
+#pragma unroll
+  for (int e = 0; e < V; e++) fine &= few[e].fine();
+  return __any_sync(__activemask(), !fine);
+}
+/* From row r on. */
+template <class F, class Few, int V>
+__device__ __forceinline__ void fold_rows(const gpr_axes_args &a, const Strip<F> &strip, int64_t t,
+                                          int r, Few (&few)[V]) {
+  typedef StripShape<typename F::Element> Shape;
+#pragma unroll 1
+  for (; r + Shape::loads <= (int)a.count; r += Shape::loads)
+    RowsOfStrip<Shape::loads, true, F>(a, strip, r).add_to(few);
+#pragma unroll 1
+  for (; r < (int)a.count; r += Shape::last)
+    RowsOfStrip<Shape::last, false, F>(a, strip, r).add_to(few);
+  const uint32_t missed = finish_few<F>(a, strip.o, strip.left, few, a.count);
+  if (missed) finish_strip<F>(&a, t, missed);
+}
+/* Numbers that are far apart are so from the first rows on, mostly. */
+template <class F> __device__ __forceinline__ void fold_strip(const gpr_axes_args &a) {
   typedef StripShape<typename F::Element> Shape;
   const int64_t t = block_of(a) * AXES_THREADS + threadIdx.x;
   const Strip<F> strip(a, t);
   if (!strip.left) return;
-  Few few[Shape::count];
-  int r = 0;
-#pragma unroll 1
-  for (; r + Shape::loads <= (int)a.count; r += Shape::loads)
-    add_rows<Shape::loads, true>(a, strip, r, few);
-#pragma unroll 1
-  for (; r < (int)a.count; r += Shape::last) add_rows<Shape::last, false>(a, strip, r, few);
-  const uint32_t missed = finish_few<F>(a, strip.o, strip.left, few, a.count);
-  if (missed) finish_strip<F>(&a, t, missed);
+  Few<F> few[Shape::count];
+  if constexpr (IsWide<F>::value) {
+    const RowsOfStrip<Shape::loads, false, F> first(a, strip, 0);
+    first.add_to(few);
+    if (are_far_apart(few)) {
+      Again<F> again[Shape::count];
+      first.add_to(again);
+      return fold_rows(a, strip, t, Shape::loads, again);
+    }
+    fold_rows(a, strip, t, Shape::loads, few);
+  } else {
+    fold_rows(a, strip, t, 0, few);
+  }
 }
 
 /* Columns: rows of a.shape[kept - 1] elements, of which there are a.count, FEW_MOST at most,
@@ -250,7 +280,7 @@ __global__ void __launch_bounds__(AXES_THREADS, ShallowShape<F>::blocks)
   if (a.count == 1 && !a.has_initial) return fold_strips<F, One<F>, FEW_STRIPS, 1>(a);
   if constexpr (!IsTwo<F>::value)
     if (a.count == 2) return fold_strips<F, Two<F>, FEW_STRIPS, 2>(a);
-  fold_strip<F, Once<F>>(a);
+  fold_strip<F>(a);
 }
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
@@ -286,7 +316,7 @@ template <class F, int COUNT> __device__ __forceinline__ void fold_packed(const 
   for (int u = 0; u < SHALLOW_LOADS; u++) {
     const int64_t p = first + u * AXES_THREADS;
     if (p >= full) break;
-    typename Either<COUNT == 2, Two<F>, Once<F>>::type few[N];
+    typename Either<COUNT == 2, Two<F>, typename Single<F>::type>::type few[N];
     if (COUNT == 1 && a.skip)
 #pragma unroll
       for (int e = 0; e < V; e++)
@@ -329,7 +359,7 @@ template <class F, int TEAM> __device__ __forceinline__ void fold_lanes(const gp
   for (int u = 0; u < SHALLOW_LOADS; u++) {
     const int64_t o = (first + u * AXES_THREADS) / TEAM;
     const bool mine = id == 0 && o < a.outputs;
-    Once<F> few;
+    Few<F> few;
 #pragma unroll
     for (int e = 0; e < V; e++) few.add(v[u].element[e], id * V + e);
     if (!few.finish_team(a, o, a.count, TEAM, mine) && mine) missed |= 1u << u;

@@ -45,55 +45,67 @@ template <class F> struct MaskedStrip : Strip<F> {
     return bits;
   }
 };
-template <int U, class F, class Few, int V>
-__device__ __forceinline__ void add_counted(const gpr_axes_args &a, const MaskedStrip<F> &strip,
-                                            int r, Few (&few)[V], int (&n)[V]) {
+/* U rows, and a bit for each of their elements that counts. */
+template <int U, class F> struct CountedRows {
   typedef typename F::Element T;
-  const int rows = (int)a.count - r;
-  const int64_t stride = a.strides[a.kept];
-  uint32_t column = 0;
+  static constexpr int V = Strip<F>::V;
   StripOf<T> v[U];
-  load_rows(v, strip.base + r * stride, stride, rows, strip.left);
-  uint32_t counts = strip.template counting<U>(r, rows);
+  uint32_t counts;
+  int r;
+  __device__ __forceinline__ CountedRows(const gpr_axes_args &a, const MaskedStrip<F> &strip, int r,
+                                         int (&n)[V])
+      : r(r) {
+    const int rows = (int)a.count - r;
+    const int64_t stride = a.strides[a.kept];
+    uint32_t column = 0;
+    load_rows(v, strip.base + r * stride, stride, rows, strip.left);
+    counts = strip.template counting<U>(r, rows);
 #pragma unroll
-  for (int i = 0; i < U * V; i++)
-    if (a.skip && is_nan_or_nat(v[i / V].element[i % V])) counts &= ~(1u << i);
+    for (int i = 0; i < U * V; i++)
+      if (a.skip && is_nan_or_nat(v[i / V].element[i % V])) counts &= ~(1u << i);
 #pragma unroll
-  for (int u = 0; u < U; u++) column |= 1u << u * V;
+    for (int u = 0; u < U; u++) column |= 1u << u * V;
 #pragma unroll
-  for (int e = 0; e < V; e++) n[e] += __popc(counts & column << e);
-#pragma unroll
-  for (int i = 0; i < U * V; i++) {
-    const T x = v[i / V].element[i % V];
-    if constexpr (RowLane<F>::neutral)
-      few[i % V].add(counts >> i & 1 ? x : minus_zero<T>(), 0);
-    else if (counts >> i & 1)
-      few[i % V].add(x, r + i / V);
+    for (int e = 0; e < V; e++) n[e] += __popc(counts & column << e);
   }
-}
-template <class F, class Few>
+  template <class Few> __device__ __forceinline__ void add_to(Few (&few)[V]) const {
+#pragma unroll
+    for (int i = 0; i < U * V; i++) {
+      const T x = v[i / V].element[i % V];
+      if constexpr (RowLane<F>::neutral)
+        few[i % V].add(counts >> i & 1 ? x : minus_zero<T>(), 0);
+      else if (counts >> i & 1)
+        few[i % V].add(x, r + i / V);
+    }
+  }
+};
+template <class F, class Few, int V>
 __device__ __forceinline__ uint32_t fold_counted(const gpr_axes_args &a,
-                                                 const MaskedStrip<F> &strip) {
+                                                 const MaskedStrip<F> &strip, int r, Few (&few)[V],
+                                                 int (&n)[V]) {
   typedef StripShape<typename F::Element> Shape;
   /* Of more, and what counts of them, the registers spilled. */
-  constexpr int last = Shape::count > 1 ? Shape::loads / 2 : Shape::loads;
-  Few few[Shape::count];
-  int n[Shape::count] = {}, r = 0;
+  constexpr int last = V > 1 ? Shape::loads / 2 : Shape::loads;
 #pragma unroll 1
   for (; r + Shape::loads <= (int)a.count; r += Shape::loads)
-    add_counted<Shape::loads>(a, strip, r, few, n);
+    CountedRows<Shape::loads, F>(a, strip, r, n).add_to(few);
 #pragma unroll 1
-  for (; r < (int)a.count; r += last) add_counted<last>(a, strip, r, few, n);
+  for (; r < (int)a.count; r += last) CountedRows<last, F>(a, strip, r, n).add_to(few);
 #pragma unroll
-  for (int e = 0; e < Shape::count; e++)
+  for (int e = 0; e < V; e++)
     if (e < strip.left) tell_least(a, n[e]);
   return finish_few<F>(a, strip.o, strip.left, few, n);
 }
 template <class F>
 __device__ __noinline__ void finish_counted(const gpr_axes_args *a, int64_t t, uint32_t missed) {
   const MaskedStrip<F> strip(*a, t);
-  if constexpr (HasAgain<F>::of_once)
-    if (a->count > AGAIN_BY_COLUMNS) missed &= fold_counted<F, Again<F>>(*a, strip);
+  if constexpr (HasAgain<F>::value)
+    if (a->count > AGAIN_BY_COLUMNS) {
+      constexpr int V = Strip<F>::V;
+      Again<F> again[V];
+      int n[V] = {};
+      missed &= fold_counted(*a, strip, 0, again, n);
+    }
 #pragma unroll 1
   for (; missed; missed &= missed - 1) fold_again<F>(a, strip.o + __ffs(missed) - 1);
 }
@@ -104,7 +116,23 @@ __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
   const int64_t t = block_of(a) * AXES_THREADS + threadIdx.x;
   const MaskedStrip<F> strip(a, t);
   if (!strip.left) return;
-  const uint32_t missed = fold_counted<F, Once<F>>(a, strip);
+  constexpr int V = Strip<F>::V;
+  Few<F> few[V];
+  uint32_t missed;
+  int n[V] = {};
+  if constexpr (IsWide<F>::value) {
+    const CountedRows<StripShape<typename F::Element>::loads, F> first(a, strip, 0, n);
+    first.add_to(few);
+    if (are_far_apart(few)) {
+      Again<F> again[V];
+      first.add_to(again);
+      missed = fold_counted(a, strip, StripShape<typename F::Element>::loads, again, n);
+    } else {
+      missed = fold_counted(a, strip, StripShape<typename F::Element>::loads, few, n);
+    }
+  } else {
+    missed = fold_counted(a, strip, 0, few, n);
+  }
   if (missed) finish_counted<F>(&a, t, missed);
 }
 
