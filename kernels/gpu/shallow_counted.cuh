@@ -118,21 +118,8 @@ __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
   if (!strip.left) return;
   constexpr int V = Strip<F>::V;
   Few<F> few[V];
-  uint32_t missed;
   int n[V] = {};
-  if constexpr (IsWide<F>::value) {
-    const CountedRows<StripShape<typename F::Element>::loads, F> first(a, strip, 0, n);
-    first.add_to(few);
-    if (are_far_apart(few)) {
-      Again<F> again[V];
-      first.add_to(again);
-      missed = fold_counted(a, strip, StripShape<typename F::Element>::loads, again, n);
-    } else {
-      missed = fold_counted(a, strip, StripShape<typename F::Element>::loads, few, n);
-    }
-  } else {
-    missed = fold_counted(a, strip, 0, few, n);
-  }
+  const uint32_t missed = fold_counted(a, strip, 0, few, n);
   if (missed) finish_counted<F>(&a, t, missed);
 }
 
