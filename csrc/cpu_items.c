@@ -158,6 +158,14 @@ static int64_t finish_block(gpr_axes_run *run, const gpr_lane *l, const gpr_box 
   return least;
 }
 
+/* The least number of a tile's elements that count, of which so many do not. */
+static int64_t least_count(const gpr_tile *tile, int64_t left_out) {
+  int64_t least = tile->n;
+  if (!left_out || least == 1) return left_out ? 0 : least;
+  for (int64_t j = 0; j < tile->outputs; j++) least = least_of(least, tile->counts[j]);
+  return least;
+}
+
 /* A block whose elements are one tile; 0 where its row has no way to take it at once. */
 static int reduce_at_once(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile,
                           const gpr_box *block) {
@@ -173,9 +181,7 @@ static int reduce_at_once(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile,
   if (!left_out) all.counts = NULL;
   l->room.empty = 0;
   if (!row->many(&all, run->axes.with, result_at(run, block->first))) return 0;
-  l->least = l->room.empty ? 0 : least_of(l->least, tile->n);
-  for (int64_t j = 0; tile->counts && j < tile->outputs; j++)
-    l->least = least_of(l->least, tile->counts[j]);
+  l->least = l->room.empty ? 0 : least_of(l->least, least_count(tile, left_out));
   if (tile->counts) memset(l->room.counts, 0, (size_t)tile->outputs * sizeof *tile->counts);
   return 1;
 }

@@ -162,15 +162,25 @@ GPR_FN uint64_t size_bits(const T *x, int64_t stride, int64_t columns, int64_t r
   return any;
 }
 
+/* An integer of 2^51 at most, in either direction, as a double: AVX2 has no conversion of them. */
+GPR_FN double of_integer(uint64_t x) {
+  return copy_bits<double>(x + copy_bits<uint64_t>(0x1.8p52)) - 0x1.8p52;
+}
 /* Means of integers whose sum is a double. */
 template <class O, class T> struct Direct<O, LongSum<T>> {
   enum { possible = 1 };
   static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *, double *to) {
     Columns<LongSum<T>> c;
-    if (sizeof(T) == 8 && size_bits(x, stride, columns, rows) >> 40) return false; /* 2^12 rows */
+    enum { ROWS = 1 << 12 };
+    if (rows > ROWS) return false;
+    if (sizeof(T) == 8 && size_bits(x, stride, columns, rows) >> 39) return false;
+    if (sizeof(T) < 8 && rows == 1) {
+      for (int64_t j = 0; j < columns; j++) to[j] = (double)wide(x[j]);
+      return true;
+    }
     c.SumOfColumns<T>::open(columns);
     c.SumOfColumns<T>::add(x, stride, columns, rows, 0);
-    for (int64_t j = 0; j < columns; j++) to[j] = (double)(int64_t)c.sum[j] / (double)rows;
+    for (int64_t j = 0; j < columns; j++) to[j] = of_integer(c.sum[j]) / (double)rows;
     return true;
   }
 };
@@ -202,6 +212,12 @@ template <class O, class T, int WHAT> struct Direct<O, Counting<T, WHAT>> {
       typedef typename C::W W;
       W part[COLUMNS];
       if (rows > C::Truths::ROWS) return false;
+      if (rows == 1) {
+        const W *word = (const W *)(const void *)x;
+        for (int64_t j = 0; j < columns; j++)
+          to[j] = Verdict<O>::of(C::Truths::value(word[j]), W(1));
+        return true;
+      }
       C::Truths::count_rows(part, (const W *)(const void *)x, stride, columns, rows);
       for (int64_t j = 0; j < columns; j++) to[j] = Verdict<O>::of(part[j], (W)rows);
     }

@@ -67,13 +67,15 @@ template <class O, class T> struct QuickSpread {
   /* The deviation of two is half of their difference, which ties more often than others. */
   static bool at_once(const gpr_tile *t, const void *with, Result *to) {
     if constexpr (plain)
-      if (t->n == 1 && t->across == (int64_t)sizeof(T) && !t->counts && ddof_of(with) < 1) {
+      if (t->n == 1 && t->across == (int64_t)sizeof(T) && ddof_of(with) < 1) {
         const R *x = (const R *)(const void *)t->data;
         for (int64_t o = 0; o < t->outputs; o++) {
           R apart = x[o * PARTS] - x[o * PARTS];
           if (PARTS == 2) apart += x[o * PARTS + PARTS - 1] - x[o * PARTS + PARTS - 1];
           to[o] = plain_nan(apart);
         }
+        for (int64_t o = 0; t->counts && o < t->outputs; o++)
+          if (!t->counts[o]) to[o] = quiet_nan<R>();
         *t->infinite = 1;
         return true;
       }

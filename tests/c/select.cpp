@@ -109,10 +109,22 @@ static bool are_rows_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
   const size_t left = gpr::AXES_POOL + row.pool + (size_t)(shared * a.split) * row.state;
   return a.split > 1 && (shared > gpr::AXES_TICKETS || launch.scratch < left);
 }
+/* Whether parts that blocks copy as they lie leave elements out, or have too little room. */
+static bool are_parts_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
+                           const gpr_axes_launch &launch) {
+  const int unit = gpr::tree_unit(row.bytes) * row.bytes;
+  const size_t nodes = (size_t)(a.outputs * gpr::climb_nodes(a.split)) * row.state;
+  if (a.share * a.split < a.count || a.share & (a.share - 1)) return true;
+  if (a.share * row.bytes > gpr::tree_stage(unit, (int)row.moved) || a.box > INT32_MAX) return true;
+  if (a.boxed < 1 || launch.threads % a.across) return true;
+  return a.split > 1 && (a.outputs * gpr::climb_tickets(a.split) > gpr::AXES_TICKETS ||
+                         launch.scratch < gpr::AXES_POOL + nodes);
+}
 /* Whether threads across outputs leave elements out, or their blocks have too few tickets or too
  * little room for their nodes and for those of the groups that come together first. */
 static bool are_trees_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
                            const gpr_axes_launch &launch) {
+  if (launch.kernel == row.staged && a.share) return are_parts_lost(row, a, launch);
   if (launch.kernel != row.tile && launch.kernel != row.any) return false;
   const int64_t wide = a.team > 0 ? a.team : -a.team;
   const int64_t groups = a.crowd > 0 ? (a.split + a.crowd - 1) / a.crowd : 0;
