@@ -7,9 +7,9 @@
 
 GPR_OPEN
 
-/* A quicker way to finish `most` elements in registers, or fewer, and columns of so many. */
+/* A quicker way to finish `most` elements in registers, or fewer. */
 template <class F> struct ByDifferences {
-  static constexpr int most = 0, columns = 0;
+  static constexpr int most = 0;
   explicit __device__ __forceinline__ ByDifferences(const gpr_axes_args &) {}
 };
 /* An output of U elements at most, which a thread folds and finishes without a state in memory:
@@ -179,14 +179,14 @@ template <class F, class LOAD = typename F::Element> struct BriefShare {
     left -= U;
   }
   /* How many of them counted. */
-  template <int U> __device__ __forceinline__ int fold(BriefLanes<F> &lanes) {
+  template <int U, class Lanes> __device__ __forceinline__ int fold(Lanes &lanes) {
     T x[U];
     const uint32_t valid = load(x);
     lanes.add(x, valid, r, down);
     pass<U>();
     return __popc(valid);
   }
-  __device__ __forceinline__ int fold_all(BriefLanes<F> &lanes) {
+  template <class Lanes> __device__ __forceinline__ int fold_all(Lanes &lanes) {
     enum { FEW = 4 }; /* a round of all loads takes as long for one element as for all */
     int n = 0;
 #pragma unroll 1
@@ -196,34 +196,26 @@ template <class F, class LOAD = typename F::Element> struct BriefShare {
   }
 };
 
-/* Columns, a thread each. */
-template <class F, class LOAD>
-__device__ __forceinline__ void fold_by_differences(const gpr_axes_args &a) {
-  const TileRun<F, LOAD> run(a);
-  const ByDifferences<F> differences(a);
-#pragma unroll 1
-  for (int64_t k = block_of(a) * AXES_THREADS + threadIdx.x; k < a.outputs;
-       k += (int64_t)gridDim.x * AXES_THREADS) {
-    const KeptPlace place = kept_place(a, k);
-    const BriefShare<F, LOAD> all = {
-        a, run, a.data + place.data, a.where + place.where, 0, (int)a.count, 1};
-    if (!differences.finish(a, place.out, all)) fold_again<F, LOAD>(&a, k);
-  }
-}
-
 /* Of a power of two. */
 __device__ __forceinline__ int log2_of(int x) { return __ffs(x) - 1; }
-/* What a team's lanes have of output k, which lies at `out`, comes together, of whole warps. */
-template <class F, class LOAD>
-__device__ __forceinline__ void finish_lanes(const gpr_axes_args &a, BriefLanes<F> &lanes,
-                                             int64_t k, int64_t out, int n, bool lost,
-                                             bool writes) {
+/* What a team's lanes have of an output, which lies at `out`, comes together, of whole warps;
+ * whether the one that writes has told it. */
+template <class Lanes>
+__device__ __forceinline__ bool finish_lanes(const gpr_axes_args &a, Lanes &lanes, int64_t out,
+                                             int n, bool lost, bool writes) {
   const int team = a.across * a.down;
 #pragma unroll 1
   for (int mask = team / 2; mask >= a.across; mask /= 2) n += shuffle_xor(n, mask);
   if (writes) tell_least(a, n);
-  const bool told = lanes.finish(a, out, n, team, lost, writes);
-  if (writes && !told) fold_again<F, LOAD>(&a, k);
+  return lanes.finish(a, out, n, team, lost, writes) || !writes;
+}
+template <class Lanes, class F, class LOAD>
+__device__ __forceinline__ bool fold_share(BriefShare<F, LOAD> mine, int64_t out, bool writes) {
+  bool lost = false;
+  Lanes lanes(mine.run.place, &lost);
+  lanes.begin(mine);
+  const int n = mine.fold_all(lanes);
+  return finish_lanes(mine.a, lanes, out, n, lost, writes);
 }
 /* Of a warp's lanes `across` neighbours take neighbouring outputs, and `down` of those the elements
  * of each. */
@@ -240,19 +232,23 @@ __device__ __forceinline__ void fold_by_lanes(const gpr_axes_args &a) {
     const int64_t group = first + (threadIdx.x >> (across + down)), k = group * a.neighbours + near;
     const bool exists = group < groups && near < a.neighbours;
     const KeptPlace place = kept_place(a, exists ? k : 0);
-    bool lost = false;
-    BriefLanes<F> lanes(run.place, &lost);
-    BriefShare<F, LOAD> mine = {
+    const BriefShare<F, LOAD> mine = {
         a, run, a.data + place.data, a.where + place.where, y, exists ? share : 0, a.down};
-    const int n = mine.fold_all(lanes);
-    finish_lanes<F, LOAD>(a, lanes, k, place.out, n, lost, exists && y == 0);
+    const bool writes = exists && y == 0;
+    bool told = fold_share<BriefLanes<F>>(mine, place.out, writes);
+    if constexpr (HasTies<F>::value)
+      if (__any_sync(GPR_ALL, !told))
+        told = fold_share<TiedLanes<F>>(mine, place.out, writes && !told);
+    if (!told) fold_again<F, LOAD>(&a, k);
   }
 }
 
 /* Two neighbouring outputs of small elements to a lane, which reads both at once: of one each, a
  * warp has too little under way. 64 MB of bfloat16 in 100 rows took 40 µs on an H200, and take 30.
  */
-template <class T> GPR_FN GPR_CONSTEXPR bool can_be_pairs() { return sizeof(T) == 2; }
+template <class F> GPR_FN GPR_CONSTEXPR bool can_be_pairs() {
+  return sizeof(typename F::Element) == 2 && !LooksFirst<F>::value;
+}
 template <class F> struct PairShare {
   typedef typename F::Element T;
   const gpr_axes_args &a;
@@ -308,8 +304,9 @@ template <class F> __device__ __forceinline__ void fold_by_pairs(const gpr_axes_
     if (mine.left > 0) mine.template fold<FEW>(lanes);
 #pragma unroll
     for (int e = 0; e < 2; e++)
-      finish_lanes<F, T>(a, lanes[e], k + e, place.out + e * a.place[a.kept - 1], mine.n[e],
-                         lost[e], exists && y == 0);
+      if (!finish_lanes(a, lanes[e], place.out + e * a.place[a.kept - 1], mine.n[e], lost[e],
+                        exists && y == 0))
+        fold_again<F, T>(&a, k + e);
   }
 }
 
@@ -323,15 +320,13 @@ template <class F, class LOAD = typename F::Element>
 __global__ void __launch_bounds__(AXES_THREADS, BriefShape<F>::blocks)
     brief(const __grid_constant__ gpr_axes_args a) {
   typedef typename F::Element T;
-  if constexpr (BriefLanes<F>::loads > 0 && Same<LOAD, T>::value && can_be_pairs<T>())
+  if constexpr (BriefLanes<F>::loads > 0 && Same<LOAD, T>::value && can_be_pairs<F>())
     if (a.team && a.groups == 2) return fold_by_pairs<F>(a);
   if constexpr (BriefLanes<F>::loads > 0)
     if (a.team) return fold_by_lanes<F, LOAD>(a);
   if (a.count == 1 && Ones<F>::suit(a)) return fold_ones<F, LOAD>(a);
   if (a.count <= 4) return fold_alone<4, F, LOAD>(a);
   if (a.count <= 8) return fold_alone<8, F, LOAD>(a);
-  if constexpr (ByDifferences<F>::columns > 0)
-    if (a.count > FEW_SHORT) return fold_by_differences<F, LOAD>(a);
   fold_alone<FEW_SHORT, F, LOAD>(a);
 }
 

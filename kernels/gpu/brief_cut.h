@@ -29,6 +29,7 @@ struct BriefCut : TileCut {
       while (a.down < GPR_WARP && a.outputs * a.down < slots * AXES_THREADS / 4 &&
              8 * a.down <= a.count)
         a.down *= 2;
+      while (a.down > 1 && a.count < row.brief_share * a.down) a.down /= 2;
       return;
     }
     if (width * row.bytes >= 32 || width >= a.outputs) {
@@ -76,17 +77,8 @@ struct BriefCut : TileCut {
     for (int lanes = a.down; lanes > 1; lanes /= 2) pace += 0.14;
     return pace * time_of(threads, all, 1, 0) * (double)all / (double)threads;
   }
-  /* As is_enough(), for folds whose lanes share no output: of columns, of which those of many
-   * elements take longer, and of rows of ROW elements at most, of which a tile has a state each:
-   * variances of 83333 rows of 48 masked floats took 58 µs on an H200 as tiles, and take 17. */
-  enum { COLUMN = 64, ROW = 128 };
-  bool are_columns(Size slots) const {
-    const Size longer = a.count > COLUMN ? a.count : (Size)COLUMN;
-    const Size parts = are_outputs_closer() ? 4 : a.count <= ROW ? 8 : 0;
-    const bool pays = parts * COLUMN * a.outputs >= longer * slots * AXES_THREADS;
-    const bool are_told = !a.means && a.ddof < (double)a.count;
-    return a.count <= row.brief_columns && are_told && (pays || wanted);
-  }
+  /* Variances are told by lanes where they are of the numbers' own mean. */
+  bool are_told() const { return !row.brief_spreads || (!a.means && a.ddof < (double)a.count); }
   bool brief() {
     const Size slots = (Size)multiprocessors * row.brief_blocks;
     gpr_program *const program = brief_program();
@@ -94,12 +86,11 @@ struct BriefCut : TileCut {
     a.groups = 1;
     set_box();
     if (a.boxed > 1 || runs_of_box() != 1 || (row.is_ordered && a.place[inner()] < 0)) return false;
-    if (row.brief_loads && a.count > 4) set_brief_lanes(slots);
+    if (row.brief_loads && a.count > row.brief_alone) set_brief_lanes(slots);
     const bool alone = a.across * a.down == 1 && a.count <= FEW_SHORT;
-    const bool columns = !alone && !row.brief_loads && are_columns(slots);
-    if (!alone && !columns && !row.brief_loads) return false;
-    if (a.count > FEW_SHORT && !columns && !is_enough(slots) && !wanted) return false;
-    a.team = alone || columns ? 0 : a.across * a.down;
+    if (!alone && (!row.brief_loads || !are_told())) return false;
+    if (a.count > FEW_SHORT && !is_enough(slots) && !wanted) return false;
+    a.team = alone ? 0 : a.across * a.down;
     if (!a.team) a.groups = 1;
     const Size blocks =
         up(a.outputs / (a.neighbours * a.groups), !a.team ? AXES_THREADS : AXES_THREADS / a.team);

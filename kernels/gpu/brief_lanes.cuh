@@ -15,6 +15,8 @@ template <class F, bool = LooksFirst<F>::value || !BriefMost<F>::value> struct B
   Few<F> few;
   int64_t place; /* steps of the index from one element to the next */
   __device__ __forceinline__ BriefLanes(int64_t place, bool *) : place(place) {}
+  /* With what a lane has of an output, before anything else. */
+  template <class Share> __device__ __forceinline__ void begin(const Share &) {}
   template <int U>
   __device__ __forceinline__ void add(const T (&x)[U], uint32_t valid, int r, int down) {
     if (valid == ~0u >> (32 - U)) {
@@ -36,6 +38,9 @@ template <class F, bool = LooksFirst<F>::value || !BriefMost<F>::value> struct B
   }
 };
 template <class F> struct BriefLanes<F, true> { static constexpr int loads = 0; };
+/* What looks again where that could not tell; whether there is such. */
+template <class F> struct TiedLanes;
+template <class F> struct HasTies { static constexpr bool value = false; };
 
 /* What the sum in registers could not hold was lost: it only says so. */
 struct NoRest {
@@ -55,6 +60,7 @@ template <class T> struct BriefLanes<PairSum<T>, false> {
 #pragma unroll
     for (int p = 0; p < parts; p++) clear(sum[p]);
   }
+  template <class Share> __device__ __forceinline__ void begin(const Share &) {}
   template <int U> __device__ __forceinline__ void add(const T (&x)[U], uint32_t valid, int, int) {
     R v[U * parts];
 #pragma unroll

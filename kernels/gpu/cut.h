@@ -24,7 +24,10 @@ struct AxesRow {
   int staged_skips;              /* NaN */
   int brief_loads, brief_blocks; /* loads: of lanes that share an output; 0: none do */
   int brief_pairs;               /* a lane may have two outputs */
-  int brief_columns;             /* elements, at most */
+  int brief_alone;               /* elements, that are no work for several lanes */
+  int brief_share;               /* elements of a row that a lane has, at least */
+  int brief_spreads;             /* lanes tell variances of few questions */
+  int alone_bytes;               /* of rows that a thread has, at most */
   double brief_pace;             /* of columns, beside their reading */
   int bytes;                     /* of an element */
   int tile_blocks, tile_loads;

@@ -9,8 +9,8 @@
 
 GPR_OPEN
 
-/* Of floats by doubles: with u = 2^-53 the differences are off by a part u of themselves, and
- * n·Σd² − (Σd)² by 3n + 10 such parts of n·Σd². */
+/* Of floats by doubles: with u = 2^-53 the differences are off by a part u of themselves, and by
+ * chains of `depth` additions n·Σd² − (Σd)² by 3·depth + 10 such parts of n·Σd². */
 template <class R, int PARTS> struct Differences {
   double sum[PARTS] = {}, squares = 0;
   __device__ __forceinline__ void add(int p, double x, double from) {
@@ -18,52 +18,25 @@ template <class R, int PARTS> struct Differences {
     sum[p] += apart;
     squares += apart * apart;
   }
+  __device__ __forceinline__ void merge(const Differences &other) {
+#pragma unroll
+    for (int p = 0; p < PARTS; p++) sum[p] += other.sum[p];
+    squares += other.squares;
+  }
   template <bool ROOT>
-  __device__ __forceinline__ bool bound(double n, double, double over, double *low,
+  __device__ __forceinline__ bool bound(double n, double depth, double, double over, double *low,
                                         double *high) const {
     const double most = n * squares;
     double spread = most;
 #pragma unroll
     for (int p = 0; p < PARTS; p++) spread -= sum[p] * sum[p];
-    const double error = (4 * n + 32) * PARTS * 0x1p-53 * most;
+    const double error = (4 * depth + 32) * PARTS * 0x1p-53 * most;
     *low = (spread - error) * over, *high = (spread + error) * over;
     if (ROOT) *low = sqrt(*low) * (1 - 0x1p-50), *high = sqrt(*high) * (1 + 0x1p-50);
     return true;
   }
   /* Whether a number is infinite or none: no square of a float overflows. */
   __device__ __forceinline__ bool is_nan() const { return squares - squares != 0; }
-};
-
-/* Of halves that tie, as one in hundreds does: what nothing was lost of, and few bits hold. */
-struct ExactDifferences {
-  double sum = 0, squares = 0;
-  bool lost = false;
-  static __device__ __forceinline__ double plus(double a, double b, bool &lost) {
-    const double s = a + b;
-    lost |= rounding_error(a, b, s) != 0;
-    return s;
-  }
-  static __device__ __forceinline__ double times(double a, double b, bool &lost) {
-    const double product = a * b;
-    lost |= product_error(a, b, product) != 0;
-    return product;
-  }
-  __device__ __forceinline__ void add(int, double x, double from) {
-    const double apart = plus(x, -from, lost);
-    sum = plus(sum, apart, lost);
-    squares = plus(squares, times(apart, apart, lost), lost);
-  }
-  template <bool ROOT>
-  __device__ __forceinline__ bool bound(double n, double freedom, double over, double *low,
-                                        double *high) const {
-    bool gone = lost;
-    const double spread = plus(times(n, squares, gone), -times(sum, sum, gone), gone);
-    const double quotient = spread * over, few = (float)(ROOT ? sqrt(quotient) : quotient);
-    const double all = ROOT ? times(few, few, gone) : few;
-    *low = *high = few;
-    return times(all, times(n, freedom, gone), gone) == spread && !gone;
-  }
-  __device__ __forceinline__ bool is_nan() const { return false; }
 };
 
 /* Of doubles by pairs of them: bounds as bound_spreads() of cpu/moments.h has them. */
@@ -83,9 +56,16 @@ template <int PARTS> struct Differences<double, PARTS> {
     odd += x - x;
     differ |= apart != 0;
   }
+  __device__ __forceinline__ void merge(const Differences &other) {
+#pragma unroll
+    for (int p = 0; p < PARTS; p++) add_to(sum[p], other.sum[p].hi, other.sum[p].lo);
+    add_to(squares, other.squares.hi, other.squares.lo);
+    odd += other.odd;
+    differ |= other.differ;
+  }
   __device__ __forceinline__ bool is_nan() const { return odd != 0; }
   template <bool ROOT>
-  __device__ __forceinline__ bool bound(double n, double freedom, double over, double *low,
+  __device__ __forceinline__ bool bound(double n, double, double freedom, double over, double *low,
                                         double *high) const {
     *low = *high = 0;
     if (!differ) return true;
@@ -116,6 +96,50 @@ template <int PARTS> struct Differences<double, PARTS> {
   }
 };
 
+/* What doubles leave open of floats and halves: by pairs, or exactly if nothing is lost, as of
+ * numbers of few bits, whose variances tie: of halves one in hundreds. */
+template <int PARTS> struct SureDifferences : Differences<double, PARTS> {
+  typedef Differences<double, PARTS> Base;
+  bool lost = false;
+  static __device__ __forceinline__ bool is_rounded(double a, double b) {
+    return rounding_error(a, b, a + b) != 0;
+  }
+  static __device__ __forceinline__ double times(double a, double b, bool &lost) {
+    const double product = a * b;
+    lost |= product_error(a, b, product) != 0;
+    return product;
+  }
+  __device__ __forceinline__ void add(int p, double x, double from) {
+    const double apart = x - from, square = times(apart, apart, lost);
+    lost |= is_rounded(x, -from) | is_rounded(this->sum[p].hi, apart) |
+            is_rounded(this->squares.hi, square);
+    Base::add(p, x, from);
+  }
+  __device__ __forceinline__ void merge(const SureDifferences &other) {
+    lost |= other.lost | is_rounded(this->squares.hi, other.squares.hi);
+#pragma unroll
+    for (int p = 0; p < PARTS; p++) lost |= is_rounded(this->sum[p].hi, other.sum[p].hi);
+    Base::merge(other);
+  }
+  template <bool ROOT>
+  __device__ __forceinline__ bool bound(double n, double depth, double freedom, double over,
+                                        double *low, double *high) const {
+    bool gone = lost;
+    double spread = times(n, this->squares.hi, gone);
+#pragma unroll
+    for (int p = 0; p < PARTS; p++) {
+      const double minus = -times(this->sum[p].hi, this->sum[p].hi, gone);
+      gone |= is_rounded(spread, minus);
+      spread += minus;
+    }
+    const double tie = ROOT ? sqrt(spread / (n * freedom)) : spread / (n * freedom),
+                 all = ROOT ? times(tie, tie, gone) : tie;
+    *low = *high = tie;
+    if (times(all, times(n, freedom, gone), gone) == spread && !gone) return true;
+    return Base::template bound<ROOT>(n, depth, freedom, over, low, high);
+  }
+};
+
 /* What variances of n numbers are divided by. */
 struct Divisor {
   int64_t n;
@@ -127,6 +151,7 @@ struct Divisor {
 template <class All> struct DifferencesValue {
   All all;
   const Divisor &usual; /* of outputs of which all elements count */
+  int depth;
   bool *told;
   template <class Result, bool ROOT>
   __device__ __forceinline__ Result spread(int64_t n, const gpr_spread *how) const {
@@ -137,85 +162,132 @@ template <class All> struct DifferencesValue {
       freedom = own.freedom, over = own.over;
     }
     *told =
-        !n || (!how->means && freedom > 0 &&
-               (all.is_nan() || (all.template bound<ROOT>((double)n, freedom, over, &low, &high) &&
-                                 between(low, high, &result))));
+        !n ||
+        (!how->means && freedom > 0 &&
+         (all.is_nan() || (all.template bound<ROOT>((double)n, depth, freedom, over, &low, &high) &&
+                           between(low, high, &result))));
     return result;
   }
 };
 
+template <class T> struct HasTies<PairMoments<T>> {
+  static constexpr bool value = sizeof(typename PairMoments<T>::Real) == 4;
+};
 template <class T> struct ByDifferences<PairMoments<T>> {
   typedef PairMoments<T> F;
   typedef typename F::Real R;
   static constexpr int parts = F::parts;
   /* So many elements: of more doubles the windows take less, and of complex numbers the registers
    * would spill. */
-  static constexpr int most = sizeof(R) == 8 ? 4 : parts > 1 ? 8 : FEW_SHORT, columns = 256;
-  static constexpr int loads = sizeof(T) == 16 ? 8 : 16;
+  static constexpr int most = sizeof(R) == 8 ? 4 : parts > 1 ? 8 : FEW_SHORT;
   const Divisor usual;
   explicit __device__ __forceinline__ ByDifferences(const gpr_axes_args &a)
       : usual(a.count, a.ddof) {}
   static constexpr bool ties = sizeof(typename RealOf<T>::type) == 2;
-  template <class All> struct Running {
-    All all;
-    T from = {};
-    int n = 0;
-    /* Elements of which a bit says that it counts; what does not is the first that does. */
-    template <int U> __device__ __forceinline__ void take(const T (&x)[U], uint32_t counts) {
-      if (!n)
-#pragma unroll
-        for (int u = U - 1; u >= 0; u--)
-          if (counts >> u & 1) from = x[u];
-#pragma unroll
-      for (int i = 0; i < U * parts; i++) {
-        const double first = F::real(from, i % parts);
-        all.add(i % parts,
-                counts >> i / parts & 1 ? (double)F::real(x[i / parts], i % parts) : first, first);
-      }
-      n += __popc(counts);
-    }
-  };
   /* Of what a thread has in registers, where ties are seldom but for few; false: not told. */
   template <int U>
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, const T (&x)[U],
                                          uint32_t counts) const {
-    return by<Differences<R, parts>>(a, o, x, counts) ||
-           (ties && U <= 4 && by<ExactDifferences>(a, o, x, counts));
+    if (by<Differences<R, parts>>(a, o, x, counts)) return true;
+    if constexpr (ties && U <= 4) return by<SureDifferences<parts>>(a, o, x, counts);
+    return false;
   }
-  /* Of a column; of whole numbers of 0 to 9 every eighth ties. */
-  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o,
-                                         const BriefShare<F> &share) const {
-    return by<Differences<R, parts>>(a, o, share) || (ties && by<ExactDifferences>(a, o, share));
-  }
+  /* Elements of which a bit says that it counts; what does not is the first that does. */
   template <class All, int U>
   __device__ __forceinline__ bool by(const gpr_axes_args &a, int64_t o, const T (&x)[U],
                                      uint32_t counts) const {
-    Running<All> running;
-    running.take(x, counts);
-    return told(a, o, running);
+    T from = {};
+    bool told = false;
+    DifferencesValue<All> value[1] = {{{}, usual, U, &told}};
+#pragma unroll
+    for (int u = U - 1; u >= 0; u--)
+      if (counts >> u & 1) from = x[u];
+    add_all(value[0].all, x, counts, from);
+    finish_values<F>(a, o, value, __popc(counts), 1);
+    return told;
   }
-  template <class All>
-  __device__ __forceinline__ bool by(const gpr_axes_args &a, int64_t o, BriefShare<F> share) const {
-    Running<All> running;
+  template <class All, int U>
+  static __device__ __forceinline__ void add_all(All &all, const T (&x)[U], uint32_t counts,
+                                                 const T &from) {
+#pragma unroll
+    for (int i = 0; i < U * parts; i++) {
+      const double first = F::real(from, i % parts), next = F::real(x[i / parts], i % parts);
+      all.add(i % parts, counts >> i / parts & 1 ? next : first, first);
+    }
+  }
+};
+
+/* Lanes of an output take its differences from the same number: one of the first that is finite, or
+ * 0. Each load's are added up by themselves, in CHAINS, so that few additions follow each other. */
+template <class T, class ALL> struct LanesByDifferences {
+  typedef PairMoments<T> F;
+  static constexpr int loads = sizeof(T) <= 4 ? 16 : 64 / sizeof(T);
+  enum { CHAINS = 4, LOOKS = 4, MERGES = 5 };
+  ALL all;
+  T from = {};
+  int rounds = 0;
+  bool is_alone;
+  __device__ __forceinline__ LanesByDifferences(int64_t, bool *) {}
+  template <class Share> __device__ __forceinline__ void begin(const Share &share) {
+    is_alone = share.down == 1;
+    if (is_alone) return;
+    T x[LOOKS];
+#pragma unroll
+    for (int u = 0; u < LOOKS; u++)
+      x[u] = share.run.load(share.data + (u < share.a.count ? u * share.run.stride : 0));
+#pragma unroll
+    for (int u = LOOKS - 1; u >= 0; u--) {
+      bool finite = true;
+#pragma unroll
+      for (int p = 0; p < F::parts; p++) finite &= F::real(x[u], p) - F::real(x[u], p) == 0;
+      if (finite) from = x[u];
+    }
+  }
+  template <int U> __device__ __forceinline__ void add(const T (&x)[U], uint32_t valid, int, int) {
+    constexpr int each = U < CHAINS ? 1 : U / CHAINS;
+    if (is_alone && !rounds)
+#pragma unroll
+      for (int u = U - 1; u >= 0; u--)
+        if (valid >> u & 1) from = x[u];
+    rounds++;
+    if constexpr (sizeof(ALL) > 4 * sizeof(double)) { /* pairs have no chains */
+      ByDifferences<F>::add_all(all, x, valid, from);
+    } else {
+      ALL part[CHAINS];
+#pragma unroll
+      for (int c = 0; c < CHAINS; c++) {
+        T some[each];
+#pragma unroll
+        for (int u = 0; u < each; u++) some[u] = x[c * each + u];
+        ByDifferences<F>::add_all(part[c], some, valid >> c * each, from);
+      }
+      part[0].merge(part[1]);
+      part[2].merge(part[3]);
+      part[0].merge(part[2]);
+      all.merge(part[0]);
+    }
+  }
+  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int n, int team, bool,
+                                         bool mine) {
+    const Divisor divisor(n, a.ddof);
+    bool told = false;
 #pragma unroll 1
-    while (share.left > loads / 2) take_next<loads>(running, share);
-    if (share.left > 0) take_next<loads / 2>(running, share);
-    return told(a, o, running);
+    for (int mask = team / 2; mask >= a.across; mask /= 2) all.merge(shuffle_xor(all, mask));
+    DifferencesValue<ALL> value[1] = {
+        {all, divisor, loads / CHAINS + 2 + rounds + 1 + MERGES, &told}};
+    if (mine) finish_values<F>(a, o, value, n, 1);
+    return told;
   }
-  template <int U, class All>
-  static __device__ __forceinline__ void take_next(Running<All> &running, BriefShare<F> &share) {
-    T x[U];
-    running.take(x, share.load(x));
-    share.template pass<U>();
-  }
-  template <class All>
-  __device__ __forceinline__ bool told(const gpr_axes_args &a, int64_t o,
-                                       const Running<All> &running) const {
-    bool is_told = false;
-    DifferencesValue<All> value[1] = {{running.all, usual, &is_told}};
-    finish_values<F>(a, o, value, running.n, 1);
-    return is_told;
-  }
+};
+template <class T>
+struct BriefLanes<PairMoments<T>, true>
+    : LanesByDifferences<T, Differences<typename PairMoments<T>::Real, PairMoments<T>::parts>> {
+  using LanesByDifferences<
+      T, Differences<typename PairMoments<T>::Real, PairMoments<T>::parts>>::LanesByDifferences;
+};
+template <class T>
+struct TiedLanes<PairMoments<T>> : LanesByDifferences<T, SureDifferences<PairMoments<T>::parts>> {
+  using LanesByDifferences<T, SureDifferences<PairMoments<T>::parts>>::LanesByDifferences;
 };
 
 GPR_CLOSE

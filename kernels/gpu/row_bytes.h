@@ -24,7 +24,7 @@ GPR_OPEN
  * 33 and 46. Of 20 MiB, 100 rows of floats took 12 and 9 as brief ones, 500 of doubles 19 and 12 as
  * tiles; of 48 MiB 27 and 24, of 96 MiB 35 and 58. */
 template <class T> struct AnyRowBytes {
-  static constexpr int size = sizeof(T);
+  static constexpr int size = sizeof(T), alone = 0;
   static constexpr bool is_complex = Traits<T>::kind == KIND_COMPLEX;
   static constexpr int brief = is_complex ? 16384 : size == 4 ? 6144 : size >= 2 ? 4096 : 0;
   static constexpr int staged = is_complex ? 512 : 1 << 20, staged_most = size == 1 ? 2048 : 4096;
@@ -44,8 +44,11 @@ template <class F> struct RowBytes : AnyRowBytes<typename F::Element> {};
  * 68 µs and rows_shared 215 and 146 of 2 and 3 floats, 39 and 51 of 12, 46 and 45 of 16; 76 and 173
  * of 2 doubles, 47 and 70 of 6, and 117 and 83 of 8 of a wide range. */
 template <class T> struct RowBytes<PairMoments<T>> : AnyRowBytes<T> {
-  static constexpr int brief = ByDifferences<PairMoments<T>>::most ? 48 : 0, staged = 0;
-  static constexpr int counted = 0;
+  static constexpr int size = sizeof(T);
+  static constexpr bool is_pair = AnyRowBytes<T>::is_complex;
+  static constexpr int brief = size == 8 && !is_pair ? 12288 : 40960, alone = 48;
+  static constexpr int staged = is_pair ? 128 : size == 8 ? 256 : size == 4 ? 1000 : 500;
+  static constexpr int counted = staged;
   static constexpr int rows = 8192, warp_rows = 32768, columns = 0;
   static constexpr int staged_most = sizeof(T) == 16 ? 512 : 2048;
   static constexpr int tile_rows = sizeof(T) == 16 ? 8192 : sizeof(T) == 8 ? 4096 : 1024;

@@ -11,8 +11,8 @@ struct AxesCut : RowsCut {
   /* Rows of `least` bytes and more that lanes of a warp finish sooner than what is tried before. */
   bool prefers_brief(Size least) {
     const Size bytes = a.count * row.bytes;
-    return !wanted && is_native() && !a.where && bytes >= least && bytes <= row.brief_bytes &&
-           suits_brief();
+    return !wanted && is_native() && !a.where && (bytes >= least || bytes <= row.alone_bytes) &&
+           bytes <= row.brief_bytes && suits_brief();
   }
   bool suits_brief() { return waves_of_brief() > 0; }
   /* 0: it is not brief. */

@@ -193,10 +193,13 @@ template <class F> struct AxesKernels {
     row.brief_ones = Ones<F>::first;
     row.staged_skips = StagedRow<F>::few;
     row.brief_loads = BriefLanes<F>::loads;
-    row.brief_pairs = can_be_pairs<typename F::Element>();
+    row.brief_pairs = can_be_pairs<F>();
     row.brief_pace = BriefPace<F>::value;
     row.brief_blocks = BriefShape<F>::blocks;
-    row.brief_columns = ByDifferences<F>::columns;
+    row.brief_alone = LooksFirst<F>::value ? (int)FEW_SHORT : 4;
+    row.brief_share = LooksFirst<F>::value ? 32 : 1;
+    row.brief_spreads = LooksFirst<F>::value;
+    row.alone_bytes = RowBytes<F>::alone;
     row.tile_blocks = TileShape<F>::blocks;
     row.tile_loads = TileShape<F>::loads;
     row.brief_bytes = RowBytes<F>::brief;
