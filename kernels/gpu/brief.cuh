@@ -210,9 +210,10 @@ __device__ __forceinline__ bool finish_lanes(const gpr_axes_args &a, Lanes &lane
   return lanes.finish(a, out, n, team, lost, writes) || !writes;
 }
 template <class Lanes, class F, class LOAD>
-__device__ __forceinline__ bool fold_share(BriefShare<F, LOAD> mine, int64_t out, bool writes) {
+__device__ __forceinline__ bool fold_share(const typename Lanes::Shared &shared,
+                                           BriefShare<F, LOAD> mine, int64_t out, bool writes) {
   bool lost = false;
-  Lanes lanes(mine.run.place, &lost);
+  Lanes lanes(shared, mine.run.place, &lost);
   lanes.begin(mine);
   const int n = mine.fold_all(lanes);
   return finish_lanes(mine.a, lanes, out, n, lost, writes);
@@ -226,6 +227,7 @@ __device__ __forceinline__ void fold_by_lanes(const gpr_axes_args &a) {
             teams = AXES_THREADS >> (across + down);
   const int share = ((int)a.count - y + a.down - 1) >> down;
   const int64_t groups = a.neighbours == 1 ? a.outputs : quotient_of(a.outputs, a.neighbours);
+  const typename BriefLanes<F>::Shared shared(a);
   const TileRun<F, LOAD> run(a);
 #pragma unroll 1
   for (int64_t first = block_of(a) * teams; first < groups; first += (int64_t)gridDim.x * teams) {
@@ -235,10 +237,10 @@ __device__ __forceinline__ void fold_by_lanes(const gpr_axes_args &a) {
     const BriefShare<F, LOAD> mine = {
         a, run, a.data + place.data, a.where + place.where, y, exists ? share : 0, a.down};
     const bool writes = exists && y == 0;
-    bool told = fold_share<BriefLanes<F>>(mine, place.out, writes);
+    bool told = fold_share<BriefLanes<F>>(shared, mine, place.out, writes);
     if constexpr (HasTies<F>::value)
       if (__any_sync(GPR_ALL, !told))
-        told = fold_share<TiedLanes<F>>(mine, place.out, writes && !told);
+        told = fold_share<TiedLanes<F>>(shared, mine, place.out, writes && !told);
     if (!told) fold_again<F, LOAD>(&a, k);
   }
 }
@@ -292,7 +294,8 @@ template <class F> __device__ __forceinline__ void fold_by_pairs(const gpr_axes_
     const bool exists = k < a.outputs;
     const KeptPlace place = kept_place(a, exists ? k : 0);
     bool lost[2] = {};
-    BriefLanes<F> lanes[2] = {{a.place[inner], lost}, {a.place[inner], lost + 1}};
+    const typename BriefLanes<F>::Shared shared(a);
+    BriefLanes<F> lanes[2] = {{shared, a.place[inner], lost}, {shared, a.place[inner], lost + 1}};
     PairShare<F> mine = {a,
                          a.data + place.data + y * stride,
                          told_now(a.down * stride),

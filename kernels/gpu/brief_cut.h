@@ -29,7 +29,9 @@ struct BriefCut : TileCut {
       while (a.down < GPR_WARP && a.outputs * a.down < slots * AXES_THREADS / 4 &&
              8 * a.down <= a.count)
         a.down *= 2;
-      while (a.down > 1 && a.count < row.brief_share * a.down) a.down /= 2;
+      while (a.down > 1 && a.count < row.brief_share * a.down &&
+             a.outputs * a.down >= slots * AXES_THREADS)
+        a.down /= 2;
       return;
     }
     if (width * row.bytes >= 32 || width >= a.outputs) {
@@ -64,6 +66,8 @@ struct BriefCut : TileCut {
     if (are_outputs_closer() && a.groups == 1 && a.outputs >= FEW_COLUMNS &&
         4 * a.count <= 3 * most)
       return true;
+    if (row.brief_spreads)
+      return 4 * threads >= all || (a.count <= 2 * most && 16 * threads >= all);
     if (are_outputs_closer()) return 2 * threads >= all || (a.count <= most && 4 * threads >= all);
     return a.count <= 4 * most && 4 * threads >= all;
   }

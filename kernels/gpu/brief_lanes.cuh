@@ -9,12 +9,16 @@ GPR_OPEN
 
 /* loads of a lane are under way together; 0: no lanes share an output. finish() is called by whole
  * warps, of which lanes `mine` write; false: the outputs have to be folded again. */
+struct NothingShared {
+  explicit __device__ __forceinline__ NothingShared(const gpr_axes_args &) {}
+};
 template <class F, bool = LooksFirst<F>::value || !BriefMost<F>::value> struct BriefLanes {
   typedef typename F::Element T;
+  typedef NothingShared Shared; /* by all outputs */
   static constexpr int loads = sizeof(T) <= 4 ? 16 : 64 / sizeof(T);
   Few<F> few;
   int64_t place; /* steps of the index from one element to the next */
-  __device__ __forceinline__ BriefLanes(int64_t place, bool *) : place(place) {}
+  __device__ __forceinline__ BriefLanes(const Shared &, int64_t place, bool *) : place(place) {}
   /* With what a lane has of an output, before anything else. */
   template <class Share> __device__ __forceinline__ void begin(const Share &) {}
   template <int U>
@@ -56,7 +60,8 @@ template <class T> struct BriefLanes<PairSum<T>, false> {
   static constexpr int parts = F::parts, loads = sizeof(T) <= 4 ? 16 : 64 / sizeof(T);
   Sum sum[parts];
   NoRest rest;
-  __device__ __forceinline__ BriefLanes(int64_t, bool *lost) : rest{lost} {
+  typedef NothingShared Shared;
+  __device__ __forceinline__ BriefLanes(const Shared &, int64_t, bool *lost) : rest{lost} {
 #pragma unroll
     for (int p = 0; p < parts; p++) clear(sum[p]);
   }

@@ -27,7 +27,7 @@ struct AxesRow {
   int brief_alone;               /* elements, that are no work for several lanes */
   int brief_share;               /* elements of a row that a lane has, at least */
   int brief_spreads;             /* lanes tell variances of few questions */
-  int alone_bytes;               /* of rows that a thread has, at most */
+  int alone_bytes, uneven_bytes; /* rows that are brief: short ones, or no multiples of those */
   double brief_pace;             /* of columns, beside their reading */
   int bytes;                     /* of an element */
   int tile_blocks, tile_loads;

@@ -146,6 +146,7 @@ struct Divisor {
   double freedom, over;
   __device__ __forceinline__ Divisor(int64_t n, double ddof)
       : n(n), freedom(plain_freedom(n, ddof)), over(1 / ((double)n * freedom)) {}
+  explicit __device__ __forceinline__ Divisor(const gpr_axes_args &a) : Divisor(a.count, a.ddof) {}
 };
 /* As a Value of PairMoments; *told: whether the result is sure. */
 template <class All> struct DifferencesValue {
@@ -181,8 +182,7 @@ template <class T> struct ByDifferences<PairMoments<T>> {
    * would spill. */
   static constexpr int most = sizeof(R) == 8 ? 4 : parts > 1 ? 8 : FEW_SHORT;
   const Divisor usual;
-  explicit __device__ __forceinline__ ByDifferences(const gpr_axes_args &a)
-      : usual(a.count, a.ddof) {}
+  explicit __device__ __forceinline__ ByDifferences(const gpr_axes_args &a) : usual(a) {}
   static constexpr bool ties = sizeof(typename RealOf<T>::type) == 2;
   /* Of what a thread has in registers, where ties are seldom but for few; false: not told. */
   template <int U>
@@ -223,11 +223,14 @@ template <class T, class ALL> struct LanesByDifferences {
   typedef PairMoments<T> F;
   static constexpr int loads = sizeof(T) <= 4 ? 16 : 64 / sizeof(T);
   enum { CHAINS = 4, LOOKS = 4, MERGES = 5 };
+  typedef Divisor Shared;
+  const Divisor &usual;
   ALL all;
   T from = {};
   int rounds = 0;
   bool is_alone;
-  __device__ __forceinline__ LanesByDifferences(int64_t, bool *) {}
+  __device__ __forceinline__ LanesByDifferences(const Divisor &usual, int64_t, bool *)
+      : usual(usual) {}
   template <class Share> __device__ __forceinline__ void begin(const Share &share) {
     is_alone = share.down == 1;
     if (is_alone) return;
@@ -269,12 +272,11 @@ template <class T, class ALL> struct LanesByDifferences {
   }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int n, int team, bool,
                                          bool mine) {
-    const Divisor divisor(n, a.ddof);
     bool told = false;
 #pragma unroll 1
     for (int mask = team / 2; mask >= a.across; mask /= 2) all.merge(shuffle_xor(all, mask));
     DifferencesValue<ALL> value[1] = {
-        {all, divisor, loads / CHAINS + 2 + rounds + 1 + MERGES, &told}};
+        {all, usual, loads / CHAINS + 2 + rounds + 1 + MERGES, &told}};
     if (mine) finish_values<F>(a, o, value, n, 1);
     return told;
   }

@@ -24,7 +24,7 @@ GPR_OPEN
  * 33 and 46. Of 20 MiB, 100 rows of floats took 12 and 9 as brief ones, 500 of doubles 19 and 12 as
  * tiles; of 48 MiB 27 and 24, of 96 MiB 35 and 58. */
 template <class T> struct AnyRowBytes {
-  static constexpr int size = sizeof(T), alone = 0;
+  static constexpr int size = sizeof(T), alone = 0, uneven = 0;
   static constexpr bool is_complex = Traits<T>::kind == KIND_COMPLEX;
   static constexpr int brief = is_complex ? 16384 : size == 4 ? 6144 : size >= 2 ? 4096 : 0;
   static constexpr int staged = is_complex ? 512 : 1 << 20, staged_most = size == 1 ? 2048 : 4096;
@@ -34,20 +34,19 @@ template <class T> struct AnyRowBytes {
   static constexpr int run = size >= 8 ? 2304 : 1024, columns = 2 << 20;
 };
 template <class F> struct RowBytes : AnyRowBytes<typename F::Element> {};
-/* Variances. Of rows of 2 KiB that are cut out of longer ones, of floats, rows took 28 µs and
- * tile_rows 14; of 4 KiB of doubles 46 and 28; of 8 KiB 15 and 16, of 16 KiB 22 and 29. Of 128 MiB,
- * a warp each, of floats of 8 and 16 KiB rows took 68 and 56 µs and tile_rows 57 and 52, of doubles
- * 87 and 66, and 63 and 52, of 32 KiB both as long. One behind the other, of floats of 2050 bytes
- * and of 4 KiB rows_shared took 123 and 73 and tile_rows 93 and 64; of complex doubles of 528, 1040
- * and 4096 bytes rows_shared 254, 280 and 181 and tile 195, 146 and 96, of 512 bytes rows_shared
- * 153. Of 60 MB of rows of a few floats or doubles by differences, on an H100, brief took 110 and
- * 68 µs and rows_shared 215 and 146 of 2 and 3 floats, 39 and 51 of 12, 46 and 45 of 16; 76 and 173
- * of 2 doubles, 47 and 70 of 6, and 117 and 83 of 8 of a wide range. */
+/* Variances. Of 100 MB of rows on an H200, of floats of 80, 400, 800, 1320 bytes and 20 KB brief
+ * took 43, 41, 39, 38 and 32 µs, rows_shared 52, 61, 59 and 79, tile_rows 81 of 1320 bytes and 50
+ * of 20 KB, rows 38; of doubles of 160 bytes, 1.6, 8 and 16 KB brief 46, 44, 40 and 51, rows_shared
+ * 83 and 83, tile_rows 56 of 8 KB and 46 of 16 KB; of complex floats of 160 and 800 bytes and 40 KB
+ * 55, 43 and 42, and 95, 83 and 52 as tile_rows. Lanes of one row each that lie 128 or 256 bytes
+ * apart are in each other's way: of 32 and 64 floats brief took 109 and 65 µs and rows_shared 43
+ * and 50; of halves of 100 and 200 bytes 65 and 66, and 82 and 88, of 80, 160 and 256 bytes, whole
+ * packets, 70, 74 and 80, and 60, 69 and 60. */
 template <class T> struct RowBytes<PairMoments<T>> : AnyRowBytes<T> {
   static constexpr int size = sizeof(T);
   static constexpr bool is_pair = AnyRowBytes<T>::is_complex;
   static constexpr int brief = size == 8 && !is_pair ? 12288 : 40960, alone = 48;
-  static constexpr int staged = is_pair ? 128 : size == 8 ? 256 : size == 4 ? 1000 : 500;
+  static constexpr int staged = size == 2 ? 400 : 257, uneven = size == 2 ? 16 : 128;
   static constexpr int counted = staged;
   static constexpr int rows = 8192, warp_rows = 32768, columns = 0;
   static constexpr int staged_most = sizeof(T) == 16 ? 512 : 2048;

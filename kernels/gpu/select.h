@@ -11,8 +11,9 @@ struct AxesCut : RowsCut {
   /* Rows of `least` bytes and more that lanes of a warp finish sooner than what is tried before. */
   bool prefers_brief(Size least) {
     const Size bytes = a.count * row.bytes;
-    return !wanted && is_native() && !a.where && (bytes >= least || bytes <= row.alone_bytes) &&
-           bytes <= row.brief_bytes && suits_brief();
+    const bool are_uneven = row.uneven_bytes && bytes % row.uneven_bytes;
+    return !wanted && is_native() && !a.where && bytes <= row.brief_bytes &&
+           (bytes >= least || bytes <= row.alone_bytes || are_uneven) && suits_brief();
   }
   bool suits_brief() { return waves_of_brief() > 0; }
   /* 0: it is not brief. */

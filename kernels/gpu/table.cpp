@@ -200,6 +200,7 @@ template <class F> struct AxesKernels {
     row.brief_share = LooksFirst<F>::value ? 32 : 1;
     row.brief_spreads = LooksFirst<F>::value;
     row.alone_bytes = RowBytes<F>::alone;
+    row.uneven_bytes = RowBytes<F>::uneven;
     row.tile_blocks = TileShape<F>::blocks;
     row.tile_loads = TileShape<F>::loads;
     row.brief_bytes = RowBytes<F>::brief;
