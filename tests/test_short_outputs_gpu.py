@@ -109,7 +109,7 @@ def test_variances_of_columns(dtype, n):
     where[:, :3] = False
     for x in (columns, near):
         for op, mask in (("var", None), ("std", where), ("nanvar", None), ("nanstd", where)):
-            one_of_brief(op, x, mask, n)
+            one_of_brief(op, x, mask)
 
 
 @pytest.mark.parametrize("n", [17, 48, 128])
@@ -120,16 +120,34 @@ def test_variances_of_many_short_rows(dtype, n):
     where = generator("short rows", n).random((701, n)) < 0.7
     where[:3] = False
     for op, mask in (("var", None), ("std", where), ("nanvar", None), ("nanstd", where)):
-        one_of_brief(op, x, mask, n, 1)
+        one_of_brief(op, x, mask, 1)
 
 
-def one_of_brief(op, x, mask, n, axis=0):
+@pytest.mark.parametrize("n", [33, 300, 2100])
+@pytest.mark.parametrize(
+    "dtype", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+)
+def test_variances_that_lanes_share(dtype, n):
+    """Of whole numbers, whose variances tie, of the same number, and of some that are not finite,
+    the first ones too."""
+    x = np.asarray(drawn("lanes", dtype, (n, 60)))
+    whole = generator("whole", n).integers(0, 10, (n, 60)).astype(x.dtype)
+    whole[:, 0] = whole[0, 0]
+    spoiled = whole.copy()
+    spoiled[:4, 5], spoiled[0, 7], spoiled[n // 2, 9] = np.nan, np.inf, np.nan
+    for a in (x, whole, spoiled):
+        for op in ("var", "nanstd"):
+            one_of_brief(op, np.ascontiguousarray(a), None)
+            one_of_brief(op, np.ascontiguousarray(a.T), None, 1)
+
+
+def one_of_brief(op, x, mask, axis=0):
     """By the variant's name, which functions of variances do not take."""
     no = np._NoValue
     where = no if mask is None else mask
     index = [row["name"] for row in gpureduce.operators()].index(op)
     arguments = (index, x, axis, None, None, no, no, where, 1, no)
-    got = _core.reduce(*arguments, "cuda", "brief" if n <= 256 else None, None)
+    got = _core.reduce(*arguments, "cuda", "brief", None)
     assert_bits(got, _core.reduce(*arguments, "cpu", None, None), f"{op} {x.dtype} {x.shape}")
 
 
