@@ -23,7 +23,10 @@ GPR_CALL uint64_t round_sums(const TwofoldSum<Doubles> &s, const Doubles n, Part
     const Doubles more = sum / n, back = more * n;
     const Words whole =
         (Words)(gone == 0) & (Words)(back == sum) & (Words)(product_rest(more, n, back) == 0);
-    error = error * over * 2.0 + (Doubles)(~whole & bits(0x1p-100 * size_of(quotient)));
+    /* What is less than all numbers is an error too, which tells ties apart. */
+    const Words some = (Words)(error != 0);
+    error = error * over * 2.0 + (Doubles)(some & bits(__DBL_MIN__ - Doubles{}));
+    error += (Doubles)(~whole & bits(0x1p-100 * size_of(quotient)));
     high = plus(quotient, more);
     low = rounding_error(quotient, more, high);
     refused = mask_of((Words)((size < TWOFOLD_LEAST) | (size > TWOFOLD_MOST)) &

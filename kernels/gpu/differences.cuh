@@ -64,11 +64,9 @@ template <int PARTS> struct Differences<double, PARTS> {
     differ |= other.differ;
   }
   __device__ __forceinline__ bool is_nan() const { return odd != 0; }
+  /* About where the variance lies; `fits`: whether that is so. */
   template <bool ROOT>
-  __device__ __forceinline__ bool bound(double n, double, double freedom, double over, double *low,
-                                        double *high) const {
-    *low = *high = 0;
-    if (!differ) return true;
+  __device__ __forceinline__ Near about(double n, double freedom, double over, bool *fits) const {
     const double by = n * freedom;
     Pair all = {n * squares.hi, 0};
     all.lo = product_error(n, squares.hi, all.hi) + n * squares.lo;
@@ -79,19 +77,24 @@ template <int PARTS> struct Differences<double, PARTS> {
              -(product_error(sum[p].hi, sum[p].hi, -minus) + 2 * sum[p].hi * sum[p].lo));
     }
     double spread = all.hi + all.lo, rest = rounding_error(all.hi, all.lo, spread);
-    const bool fits = spread >= 0x1p-900 && squares.hi <= 0x1p900;
+    *fits = spread >= 0x1p-900 && squares.hi <= 0x1p900;
     const double quotient = spread * over;
     rest = (rest - product_error(quotient, by, spread) - quotient * product_error(n, freedom, by)) *
            over;
-    double error = PARTS * 0x1p-100 * (n * n * n * squares.hi * over + quotient);
-    spread = quotient;
-    if (ROOT) {
-      spread = sqrt(quotient);
-      const double over_root = 1 / spread;
-      rest = (rest - product_error(spread, spread, quotient)) * (0.5 * over_root);
-      error = error * over_root + 0x1p-100 * spread;
-    }
-    *low = spread + (rest - error), *high = spread + (rest + error);
+    const double error = PARTS * 0x1p-100 * (n * n * n * squares.hi * over + quotient);
+    if (!ROOT) return {quotient, rest, error};
+    const double root = sqrt(quotient), over_root = 1 / root;
+    rest = (rest - product_error(root, root, quotient)) * (0.5 * over_root);
+    return {root, rest, error * over_root + 0x1p-100 * root};
+  }
+  template <bool ROOT>
+  __device__ __forceinline__ bool bound(double n, double, double freedom, double over, double *low,
+                                        double *high) const {
+    bool fits;
+    *low = *high = 0;
+    if (!differ) return true;
+    const Near x = about<ROOT>(n, freedom, over, &fits);
+    *low = x.hi + (x.lo - x.off), *high = x.hi + (x.lo + x.off);
     return fits;
   }
 };
@@ -122,9 +125,9 @@ template <int PARTS> struct SureDifferences : Differences<double, PARTS> {
     Base::merge(other);
   }
   template <bool ROOT>
-  __device__ __forceinline__ bool bound(double n, double depth, double freedom, double over,
-                                        double *low, double *high) const {
-    bool gone = lost;
+  __device__ __forceinline__ bool bound(double n, double, double freedom, double over, double *low,
+                                        double *high) const {
+    bool gone = lost, fits;
     double spread = times(n, this->squares.hi, gone);
 #pragma unroll
     for (int p = 0; p < PARTS; p++) {
@@ -136,7 +139,12 @@ template <int PARTS> struct SureDifferences : Differences<double, PARTS> {
                  all = ROOT ? times(tie, tie, gone) : tie;
     *low = *high = tie;
     if (times(all, times(n, freedom, gone), gone) == spread && !gone) return true;
-    return Base::template bound<ROOT>(n, depth, freedom, over, low, high);
+    /* To odd, since what is nearest may be a tie of fewer bits. */
+    const Near x = Base::template about<ROOT>(n, freedom, over, &fits);
+    const double below = x.lo - x.off, above = x.lo + x.off;
+    *low = to_odd(x.hi + below, rounding_error(x.hi, below, x.hi + below));
+    *high = to_odd(x.hi + above, rounding_error(x.hi, above, x.hi + above));
+    return fits;
   }
 };
 
