@@ -84,6 +84,42 @@ def test_what_is_told_is_right(untold, data, root):
             assert untold(x.ctypes.data, ROWS, n, ddof, root) >= 0, (n, ddof)
 
 
+# Their deviation lies 2^-54 of itself beside what lies halfway between two floats.
+BESIDE_A_TIE = """
+0x1.0e214p+6 0x1.ae378ep+6 0x1.ff9d12p-22 0x1.1b321ap-6 0x1.94e014p-10 0x1.981636p-5
+0x1.e15b64p+2 0x1.0e5f68p-6 0x1.45fa76p+12 0x1.6a3392p-1 0x1.ff74d2p+6 0x1.e426e6p+0
+0x1.b82798p-2 0x1.d3882ep-7 0x1.8596c6p+12 0x1.7875a6p+0 0x1.ae8e2p+5"""
+SHARED = {
+    **DATA,
+    "digits": lambda rng, shape: rng.integers(0, 10, shape).astype(float),
+    "offset": lambda rng, shape: 1e4 + rng.standard_normal(shape),
+    "lognormal": lambda rng, shape: rng.lognormal(0, 3, shape),
+    "not finite": lambda rng, shape: np.where(rng.random(shape) < 0.05, np.nan, 1.5),
+    "beside a tie": lambda rng, shape: np.resize(
+        [float.fromhex(x) for x in BESIDE_A_TIE.split()], shape
+    ),
+}
+
+
+@pytest.mark.parametrize("root", [0, 1], ids=["var", "std"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_what_lanes_tell_is_right(library, dtype, root):
+    """And they tell nearly all."""
+    rows = 200
+    function = getattr(library, f"lanes_{dtype}")
+    function.restype = ctypes.c_int64
+    function.argtypes = ctypes.c_void_p, *[ctypes.c_int64] * 3, ctypes.c_double, ctypes.c_int
+    for data, draw in SHARED.items():
+        for n, down, ddof in ((17, 1, 0), (17, 8, 0), (33, 4, 1), (100, 32, 0.5), (300, 2, 0)):
+            x = draw(generator("lanes", data, n), (rows, n))
+            with np.errstate(over="ignore"):
+                if dtype.startswith("complex"):
+                    x = x + 1j * x[:, ::-1]
+                x = np.ascontiguousarray(x.astype(dtype))
+            count = function(x.ctypes.data, rows, n, down, ddof, root)
+            assert 0 <= count <= rows // 50, (data, n, down)
+
+
 SPECIAL = [
     5e-324,
     -5e-324,

@@ -4,6 +4,8 @@
 #include "../../kernels/gpu/moment_cells.cuh"
 #include "../../kernels/gpu/moment_outputs.cuh"
 
+#include <vector>
+
 using namespace gpr;
 uint32_t __activemask() { return 1; }
 int __any_sync(uint32_t, int yes) { return yes; }
@@ -75,7 +77,89 @@ template <class T> int64_t unlike(const T *x, int64_t rows, int64_t batches) {
   return count;
 }
 
+/* As brief.cuh's BriefShare. */
+template <class T> struct OneRow {
+  struct {
+    int64_t count;
+  } a;
+  struct {
+    int64_t stride = sizeof(T);
+    T load(const char *from) const { return *(const T *)from; }
+  } run;
+  const char *data;
+  int down;
+};
+/* What so many lanes that share an output make of it by Lanes; whether they tell it. */
+template <class Lanes, bool ROOT, class T, class R>
+bool by_lanes(const T *x, int n, int down, double ddof, R *result) {
+  const OneRow<T> share = {{n}, {}, (const char *)x, down};
+  enum { U = Lanes::loads, FEW = 4 };
+  const Divisor usual(n, ddof);
+  const gpr_spread how = {ddof, nullptr, false};
+  std::vector<Lanes> lanes;
+  bool lost = false, told = false;
+  for (int y = 0; y < down; y++) {
+    lanes.emplace_back(usual, 0, &lost);
+    lanes[y].begin(share);
+    int r = y;
+    const auto add = [&](auto &v, int many) {
+      uint32_t valid = 0;
+      for (int u = 0; u < many; u++) {
+        const bool is_there = r + u * down < n;
+        v[u] = is_there ? x[r + u * down] : T();
+        valid |= (uint32_t)is_there << u;
+      }
+      lanes[y].add(v, valid, r, down);
+      r += many * down;
+    };
+    T all[U], few[FEW];
+    while (r + FEW * down < n) add(all, U);
+    if (r < n) add(few, FEW);
+  }
+  for (int mask = down / 2; mask; mask /= 2) {
+    const std::vector<Lanes> before = lanes;
+    for (int y = 0; y < down; y++) lanes[y].all.merge(before[y ^ mask].all);
+  }
+  const int depth = U / (int)Lanes::CHAINS + 2 + lanes[0].rounds + 1 + (int)Lanes::MERGES;
+  const DifferencesValue<decltype(lanes[0].all)> value = {lanes[0].all, usual, depth, &told};
+  *result = value.template spread<R, ROOT>(n, &how);
+  return told;
+}
+/* Of so many rows those that no look of lanes has told; -1 where one is told wrong. */
+template <bool ROOT, class T>
+int64_t untold_by_lanes(const T *x, int64_t rows, int n, int down, double ddof) {
+  typedef typename RealOf<T>::type R;
+  static typename MomentsFold<T>::State s;
+  const gpr_spread how = {ddof, nullptr, false};
+  int64_t count = 0;
+  for (int64_t r = 0; r < rows; r++, x += n) {
+    MomentsFold<T>::open(s);
+    for (int i = 0; i < n; i++) MomentsFold<T>::add(s, x[i], i);
+    const R want = MomentsValue<T>{s}.template spread<R, ROOT>(n, &how);
+    R got, again = want;
+    bool told = by_lanes<BriefLanes<PairMoments<T>>, ROOT>(x, n, down, ddof, &got), too = false;
+    if constexpr (HasTies<PairMoments<T>>::value)
+      too = by_lanes<TiedLanes<PairMoments<T>>, ROOT>(x, n, down, ddof, &again);
+    if (told && memcmp(&got, &want, sizeof want)) return -1;
+    if (too && memcmp(&again, &want, sizeof want)) return -1;
+    count += !told && !too;
+  }
+  return count;
+}
+
 }  // namespace
+
+#define GPR_LANES(NAME, T)                                                                         \
+  extern "C" __attribute__((visibility("default")))                                                \
+  int64_t lanes_##NAME(const T *x, int64_t rows, int64_t n, int64_t down, double ddof, int root) { \
+    return root ? untold_by_lanes<true>(x, rows, (int)n, (int)down, ddof)                          \
+                : untold_by_lanes<false>(x, rows, (int)n, (int)down, ddof);                        \
+  }
+GPR_LANES(float16, gpr::float16)
+GPR_LANES(float32, float)
+GPR_LANES(float64, double)
+GPR_LANES(complex64, gpr::complex<float>)
+GPR_LANES(complex128, gpr::complex<double>)
 
 /* Of so many rows of finite numbers those of which batches add up to anything else than one number
  * after the other. */
@@ -89,7 +173,8 @@ GPR_UNLIKE(float64, double)
 GPR_UNLIKE(complex64, gpr::complex<float>)
 GPR_UNLIKE(complex128, gpr::complex<double>)
 
-/* Means of rows of n elements by the first look, or by the second, and which of them are certain. */
+/* Means of rows of n elements by the first look, or by the second, and which of them are certain.
+ */
 extern "C" __attribute__((visibility("default"))) void means(const double *x, int64_t rows,
                                                              int64_t n, double *out, bool *told) {
   const auto mean = [&](auto few, int64_t r) {
