@@ -103,3 +103,26 @@ def test_the_sign_of_a_mean_that_rounds_to_zero():
         for columns in (1, 2, 3, 4, 8, 16, 33, 70):
             means = gpureduce.mean(np.ascontiguousarray(a[:, :columns]), axis=0)
             assert (means == 0).all() and np.signbit(means).all(), (rows, columns)
+
+
+@pytest.mark.parametrize("op", ["mean", "nanmean"])
+def test_a_tie_is_decided_by_what_is_far_below(op):
+    """Of numbers near one, whose sum ends in the middle of a double, and the least there is."""
+    rng = generator("ties", op)
+    function = getattr(gpureduce, op)
+    for n in (3, 4, 8, 11):
+        a = rng.uniform(0.97, 1.03, (400, n))
+        a[:, rng.integers(n)] = rng.choice([5e-324, -5e-324, 3e-323], 400)
+        spare = np.insert(a, 1, 7.0, axis=1)
+        counts = np.ones(spare.shape, bool)
+        counts[:, 1] = False
+        if op == "nanmean":
+            spare[:, 1], counts = np.nan, np.ones(spare.shape, bool)
+        wanted = np.array([reference.mean_of(row, row.dtype) for row in a])
+        for given, where in ((a, np.ones(a.shape, bool)), (spare, counts)):
+            turned = np.ascontiguousarray(given.T), np.ascontiguousarray(where.T)
+            rows = function(given, axis=1, where=where)
+            columns = function(turned[0], axis=0, where=turned[1])
+            alone = [function(row, where=w) for row, w in zip(given, where, strict=True)]
+            for got in (rows, columns, alone):
+                assert np.array(got).tobytes() == wanted.tobytes(), n
