@@ -323,10 +323,9 @@ extern "C" int gpr_programs(gpr_program **to, int room) {
   }
   for (const gpr::AxesRow &row : gpr::tables.axes) {
     gpr_program *const kernels[] = {
-        row.shallow,  row.two,         row.counted,  row.packed,
-        row.staged,   row.rows, row.rows_counted, row.columns,  row.columns_counted,
-        row.segments, row.tile, row.any,          row.any_rows, row.tile_rows,
-        row.brief};
+        row.shallow, row.two,          row.counted,  row.packed,          row.staged,
+        row.rows,    row.rows_counted, row.columns,  row.columns_counted, row.segments,
+        row.tile,    row.any,          row.any_rows, row.tile_rows,       row.brief};
     for (gpr_program *p : kernels) list.add(p);
     for (gpr_program *p : row.convert) list.add(p);
     for (gpr_program *p : row.convert_rows) list.add(p);
