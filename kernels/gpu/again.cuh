@@ -1,5 +1,5 @@
-/* A few numbers once more, where plain additions or pairs could not tell their sum: by all the
- * terms of a state, in registers. */
+/* A few numbers once more, where plain additions or pairs could not tell their sum: by more terms,
+ * in registers. */
 #ifndef GPR_AGAIN_CUH
 #define GPR_AGAIN_CUH
 

@@ -54,7 +54,8 @@ struct ColumnsCut : BriefCut {
   }
   /* About how long what would take it instead takes, in steps of a block of columns as a Split's
    * time, measured on an H200: brief, if it suits (its brief_waves(), or 0), else tiles. Tiles of
-   * numbers and truths take 1.4 to 3.4 times what the reading takes and three steps more. Of places
+   * numbers and truths take 1.4 to 3.4 times what the reading takes and three steps more, of two
+   * and four bytes five: (138879, 46) truths of floats took 17.3 µs and 11.8 as columns. Of places
    * and sums: where rows begin at several places of a packet, 1.75 times, of halves 2.2; of other
    * sums tiles 1.5 and 1.9 times and four steps more. */
   double late(double brief) const {

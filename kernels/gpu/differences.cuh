@@ -1,6 +1,6 @@
-/* Variances of numbers that one thread folds, by their differences from one of them:
- * what the numbers have in common costs no bits, and the bounds of what is lost mostly round to the
- * same result. */
+/* Variances of numbers that one thread folds, or some lanes of a warp, by their differences from
+ * one of them: what the numbers have in common costs no bits, and the bounds of what is lost mostly
+ * round to the same result. */
 #ifndef GPR_DIFFERENCES_CUH
 #define GPR_DIFFERENCES_CUH
 

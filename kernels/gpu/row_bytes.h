@@ -37,11 +37,11 @@ template <class F> struct RowBytes : AnyRowBytes<typename F::Element> {};
 /* Variances. Of 100 MB of rows on an H200, of floats of 80, 400, 800, 1320 bytes and 20 KB brief
  * took 43, 41, 39, 38 and 32 µs, rows_shared 52, 61, 59 and 79, tile_rows 81 of 1320 bytes and 50
  * of 20 KB, rows 38; of doubles of 160 bytes, 1.6, 8 and 16 KB brief 46, 44, 40 and 51, rows_shared
- * 83 and 83, tile_rows 56 of 8 KB and 46 of 16 KB; of complex floats of 160 and 800 bytes and 40 KB
- * 55, 43 and 42, and 95, 83 and 52 as tile_rows. Lanes of one row each that lie 128 or 256 bytes
- * apart are in each other's way: of 32 and 64 floats brief took 109 and 65 µs and rows_shared 43
- * and 50; of halves of 100 and 200 bytes 65 and 66, and 82 and 88, of 80, 160 and 256 bytes, whole
- * packets, 70, 74 and 80, and 60, 69 and 60. */
+ * 83 and 83, tile_rows 56 of 8 KB and 46 of 16 KB; of complex floats of 160 and 800 bytes 55 and
+ * 43, rows_shared 95 and 83, of 40 KB 42 and tile_rows 52. Lanes of one row each that lie 128 or
+ * 256 bytes apart are in each other's way: of 32 and 64 floats brief took 109 and 65 µs and
+ * rows_shared 43 and 50; of halves of 100 and 200 bytes 65 and 66, and 82 and 88, of 80, 160 and
+ * 256 bytes, whole packets, 70, 74 and 80, and 60, 69 and 60. */
 template <class T> struct RowBytes<PairMoments<T>> : AnyRowBytes<T> {
   static constexpr int size = sizeof(T);
   static constexpr bool is_pair = AnyRowBytes<T>::is_complex;
