@@ -2,7 +2,7 @@
 #ifndef GPR_COUNTED_CUH
 #define GPR_COUNTED_CUH
 
-#include "outputs.cuh"
+#include "column_sums.cuh"
 
 GPR_OPEN
 
@@ -23,6 +23,18 @@ template <class F> struct Counted {
   }
 };
 template <class F> struct PoolBytes<Counted<F>> : PoolBytes<F> {};
+
+template <class F> struct StateTerms<Counted<F>> : StateTerms<F> {
+  typedef StateTerms<F> Terms;
+  typedef typename Counted<F>::State State;
+  static constexpr bool counts = true;
+  template <class X> static __device__ __forceinline__ bool get(const State &s, X &x) {
+    return Terms::get(s.state, x);
+  }
+  template <class Some> static __device__ __forceinline__ void put(State &s, const Some &some) {
+    Terms::put(s.state, some);
+  }
+};
 
 template <class F> struct Move<Counted<F>> {
   typedef typename Counted<F>::State State;

@@ -42,6 +42,81 @@ template <class T> struct MovedBytes<PairMoments<T>> {
 /* --- moving --------------------------------------------------------------------------------------
  */
 
+/* Of each part the sum, and then the sum of squares. */
+template <class T> struct StateTerms<PairMoments<T>> {
+  typedef PairMoments<T> F;
+  typedef typename F::State State;
+  static constexpr int parts = F::parts, P = State::Batch::sums, S = State::Batch::squares;
+  static constexpr int sums = 2 * parts, terms = 2 * S, levels = S > 2 ? 2 * S : 2 * S + 1;
+  static constexpr bool signs = false, counts = false, few = false;
+  static __device__ constexpr int terms_of(int q) { return q % 2 ? 2 * S : 2 * P; }
+  static __device__ constexpr int levels_of(int q) { return q % 2 ? levels : P > 1 ? 2 * P : 3; }
+  struct Some {
+    Pair sum[parts][P], square[parts][S];
+  };
+  template <int N>
+  static __device__ __forceinline__ void get(const Pair *pair, double (&x)[terms]) {
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      x[2 * i] = pair[i].hi;
+      x[2 * i + 1] = pair[i].lo;
+    }
+  }
+  static __device__ __forceinline__ bool get(const State &s, double (&x)[sums][terms]) {
+    bool used = s.squares.used != 0;
+#pragma unroll
+    for (int p = 0; p < parts; p++) {
+      used |= s.sum[p].used != 0;
+      get<P>(s.sum[p].pair, x[2 * p]);
+      get<S>(s.squares.pair + p * S, x[2 * p + 1]);
+    }
+    return !used;
+  }
+  /* The last level of floats' squares is more than their pairs have room for, as a rule. */
+  template <int N>
+  static __device__ __forceinline__ bool take(Pair (&pair)[N], const double (&level)[levels]) {
+    if constexpr (N == 1) {
+      return take_levels(pair[0], level);
+    } else {
+      bool lost = false;
+      Terms<2 * N> all;
+#pragma unroll
+      for (int i = 0; i < 2 * N; i++) all.term[i] = level[i];
+#pragma unroll
+      for (int i = 0; i < 2 * N; i += 2) all.carry(i);
+      if (N == S && levels > 2 * N && level[levels - 1] != 0) {
+        all.pack();
+        all.add(level[levels - 1], lost);
+      }
+#pragma unroll
+      for (int i = 0; i < N; i++) pair[i] = {all.term[2 * i], all.term[2 * i + 1]};
+      return !lost;
+    }
+  }
+  template <int Q> static __device__ __forceinline__ auto &pairs_of(Some &some) {
+    if constexpr (Q % 2)
+      return some.square[Q / 2];
+    else
+      return some.sum[Q / 2];
+  }
+  template <int Q> static __device__ __forceinline__ double &first(Some &some) {
+    return pairs_of<Q>(some)[0].hi;
+  }
+  template <int Q>
+  static __device__ __forceinline__ bool take(Some &some, const double (&level)[levels]) {
+    return take(pairs_of<Q>(some), level);
+  }
+  static __device__ __forceinline__ void put(State &s, const Some &some) {
+#pragma unroll
+    for (int p = 0; p < parts; p++) {
+#pragma unroll
+      for (int i = 0; i < P; i++) s.sum[p].pair[i] = some.sum[p][i];
+#pragma unroll
+      for (int i = 0; i < S; i++) s.squares.pair[p * S + i] = some.square[p][i];
+    }
+  }
+};
+
 template <class W, int P>
 __device__ __noinline__ void merge_lanes_slowly(Levels<W, P> *s, int lanes, int step) {
 #pragma unroll 1
@@ -97,6 +172,7 @@ template <class T> struct Move<PairMoments<T>> {
     for (int64_t i = 0; i < count; i++) F::merge(s, *after(from, i * bytes));
   }
   static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
+    if (lanes == GPR_WARP && step == 1 && merged_by_warp<F>(s)) return;
 #pragma unroll
     for (int p = 0; p < F::parts; p++) merge_lanes_of(s.sum[p], lanes, step);
     merge_lanes_of(s.squares, lanes, step);

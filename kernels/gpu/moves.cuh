@@ -93,18 +93,6 @@ template <class T> struct Move<PairSum<T>> {
       for (; i < count; i++) merge(s.part[p], after(from, i * bytes)->part[p]);
     }
   }
-  static __device__ __forceinline__ bool all_added(State &s) {
-    typename Real::Sum sum[F::parts];
-    bool more = false, told = true;
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) sum[p] = s.part[p].sum, more |= s.part[p].used != 0;
-    if (__any_sync(GPR_ALL, more)) return false;
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) told = added_by_warp(sum[p]) && told;
-#pragma unroll
-    for (int p = 0; told && p < F::parts; p++) s.part[p].sum = sum[p];
-    return told;
-  }
   /* Only what a thread could not hold makes a state a used one, and zeros keep their signs. */
   static __device__ __noinline__ void merge_slowly(Real *s, int lanes, int step) {
     for (int i = 0; !s->used && i < Long<typename F::Real>::words; i++) s->rest.word[i] = 0;
@@ -117,7 +105,7 @@ template <class T> struct Move<PairSum<T>> {
     }
   }
   static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
-    if (lanes == GPR_WARP && step == 1 && all_added(s)) return;
+    if (lanes == GPR_WARP && step == 1 && merged_by_warp<F>(s)) return;
     typename Real::Sum sum[F::parts], other[F::parts];
     bool lost[F::parts];
 #pragma unroll

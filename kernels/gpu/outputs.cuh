@@ -164,48 +164,6 @@ __device__ __forceinline__ void merge_across(typename F::State *s, int x, int y,
   merge_down<F, N>(s, x, y, width, height, slots);
 }
 
-/* A block's states, or a few partial states for each thread, a part of all of them at a time; false
- * where they have to come together one by one. */
-template <class F> struct AtOnce {
-  static __device__ __forceinline__ bool merge(typename F::State &, const typename F::State *,
-                                               int64_t, Slots<F> &) {
-    return false;
-  }
-};
-template <class T> struct AtOnce<PairSum<T>> {
-  typedef PairSum<T> F;
-  typedef typename F::State State;
-  typedef typename RealSum<typename F::Real>::Sum Sum;
-  typedef BlockLevels<AXES_THREADS / GPR_WARP> Room;
-  enum { N = 2 };
-  static __device__ __forceinline__ bool merge(State &s, const State *partial, int64_t count,
-                                               Slots<F> &slots) {
-    static_assert(sizeof slots >= F::parts * sizeof(Room), "");
-    Sum total[F::parts];
-    bool told = count <= N * AXES_THREADS;
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) {
-      Sum all[N];
-      bool more = false;
-#pragma unroll
-      for (int i = 0; i < N; i++) {
-        const int e = threadIdx.x + i * AXES_THREADS;
-        clear(all[i]);
-        if (e >= count) continue;
-        const auto &real = (partial ? partial + e : &s)->part[p];
-        all[i] = real.sum;
-        more |= real.used != 0;
-      }
-      told = told && added_by_block(all, more, ((Room *)&slots)[p]);
-      total[p] = all[0];
-    }
-    if (told && partial) F::open(s);
-#pragma unroll
-    for (int p = 0; told && p < F::parts; p++) s.part[p].sum = total[p];
-    return told;
-  }
-};
-
 /* All threads' states, or `count` partial ones, come to thread 0: by lanes, and then by those of
  * one warp. */
 template <class F>
@@ -214,7 +172,11 @@ __device__ __forceinline__ void merge_block(typename F::State &s, Slots<F> &slot
                                             int64_t count = AXES_THREADS) {
   constexpr int warps = AXES_THREADS / GPR_WARP;
   static_assert(Slots<F>::count >= warps, "");
-  if (AtOnce<F>::merge(s, partial, count, slots)) return;
+  if constexpr (StateTerms<F>::sums > 0) {
+    typedef BlockOfSums<F, warps> Block;
+    static_assert(sizeof slots >= sizeof(Block), "");
+    if (((Block *)&slots)->merge(s, partial, count)) return;
+  }
   if (partial) F::open(s);
   if (partial && threadIdx.x < count)
     Move<F>::merge_all(s, partial + threadIdx.x,

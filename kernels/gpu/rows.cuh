@@ -54,7 +54,7 @@ template <class F> struct RowLane<Counted<F>> {
 template <class F> struct FinishRow {
   static __device__ __forceinline__ void finish(const gpr_axes_args &a, int64_t o,
                                                 typename F::State &s) {
-    finish_output<F>(&a, o, &s, a.count);
+    finish_here<F>(a, o, s, a.count);
   }
 };
 template <class F> struct FinishRow<Counted<F>> {
@@ -62,7 +62,7 @@ template <class F> struct FinishRow<Counted<F>> {
                                                 typename Counted<F>::State &s) {
     const int64_t n = a.count + s.n;
     tell_least(a, n);
-    finish_output<F>(&a, o, &s.state, n);
+    finish_here<F>(a, o, s.state, n);
   }
 };
 
@@ -254,15 +254,19 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
   fold_row<F>(a, a.data + offset_of(a.shape, a.strides, a.kept, o),
               alone ? 0 : part * WARPS + warp_of(), alone ? 1 : split * WARPS, queue, lane);
   lane.result(s);
+  bool mine;
   if (alone) {
     expect<F>(a, a.back ? o - a.rows : o + a.rows);
     Move<F>::merge_lanes(s, GPR_WARP);
-    if (lane_of() == 0) FinishRow<F>::finish(a, o, s);
-  } else if (merge_parts<F>(s, partials_of<F>(a) + shared * split, part, split,
-                            (uint32_t *)a.scratch + shared, slots)) {
+    mine = lane_of() == 0;
+  } else {
+    if (!merge_parts<F>(s, partials_of<F>(a) + shared * split, part, split,
+                        (uint32_t *)a.scratch + shared, slots))
+      return;
     if (a.queue && lane_of() == 0) *queue = 0;
-    if (threadIdx.x == 0) FinishRow<F>::finish(a, o, s);
+    mine = threadIdx.x == 0;
   }
+  if (mine) FinishRow<F>::finish(a, o, s);
 }
 
 GPR_CLOSE

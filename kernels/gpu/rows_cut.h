@@ -52,16 +52,22 @@ struct RowsCut : ColumnsCut {
   }
   /* How many blocks share each of so many rows. All that fit are under way at once, so that a few
    * more end late: 40 rows of 3 million floats took 135 µs on an H200 by 13 blocks each, and 119 to
-   * 123 by 6 to 9, 300 of 300000 102 by 5 and 91 by one. */
-  Split split_rows(Size rows, Size slots, Size steps, Size least) const {
+   * 123 by 6 to 9, 300 of 300000 102 by 5 and 91 by one. Blocks that share a row come together
+   * in the time of a step and a half, and more than one a multiprocessor of a step each bring more
+   * to the last of them than they save: the maximum of 2^15 floats took 5.2 µs by two blocks of two
+   * steps and takes 3.9 by four of one, the sum of 2^20 doubles 8.3 by 128 of two and 9.4 by 256.
+   */
+  static constexpr double STEPS_TOGETHER = 1.5;
+  Split split_rows(Size rows, Size slots, Size steps) const {
     constexpr double crowded = 1.05; /* the time of more blocks than the memory asks for */
     const Size most = blocks_of_memory(slots);
     const double part = most == slots && rows > slots ? enough() : (double)most / (double)slots;
     Split best = {1, 1e300};
-    for (Size split = 1; split <= steps / least && split <= SPLIT_MOST;
-         split = next_split(steps, split)) {
+    for (Size split = 1; split <= steps && split <= SPLIT_MOST; split = next_split(steps, split)) {
+      if (split > 1 && rows * split > multiprocessors && 2 * split > steps) break;
       const double time = time_of(rows * split, slots, (double)up(steps, split), 1, part) *
-                          (rows * split > most ? crowded : 1);
+                              (rows * split > most ? crowded : 1) +
+                          (split > 1 ? STEPS_TOGETHER * part : 0);
       if (time * 1.005 < best.time) best = {(int)split, time};
     }
     return best;
@@ -70,12 +76,11 @@ struct RowsCut : ColumnsCut {
    * left when all slots had theirs: 300 rows of 50003 doubles took 45 µs on an H200, and take 39,
    * 452 of 52397 floats 40 and 35. */
   void cut_rows(Size slots) {
-    const Size warps = AXES_THREADS / GPR_WARP, least = 2;
-    const Size steps = up(a.runs * a.tiles, least * warps) * least;
+    const Size steps = up(a.runs * a.tiles, AXES_THREADS / GPR_WARP);
     const Size rest = a.outputs - a.full, whole = rest / slots * slots;
     Split all = {1, time_of(rest, slots, (double)steps, 1, enough())}, left = {1, 0};
-    if (rest && rest <= AXES_TICKETS) all = split_rows(rest, slots, steps, least);
-    if (rest > whole) left = split_rows(rest - whole, slots, steps, least);
+    if (rest && rest <= AXES_TICKETS) all = split_rows(rest, slots, steps);
+    if (rest > whole) left = split_rows(rest - whole, slots, steps);
     left.time += (double)(whole / slots * (steps + 1));
     const bool pays = whole && left.time <= all.time;
     a.single = a.full + (pays ? whole : 0);

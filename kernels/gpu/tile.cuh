@@ -27,14 +27,37 @@ __device__ __noinline__ void merge_warps(const gpr_axes_args *a, typename C::Sta
   }
   merge_down<C, 1>(s, x, y, a->neighbours * a->beyond, down, *slots);
 }
+/* What blocks left: `entries` states, so many bytes apart. */
+template <class C> struct Left {
+  const typename C::State *first;
+  int64_t apart;
+  int entries;
+};
+/* The states of the threads, or those that were left. */
 template <class C>
 __device__ __forceinline__ void merge_tile(const gpr_axes_args &a, typename C::State &s, int x,
-                                           int y, Slots<C> &slots) {
+                                           int y, bool mine, const Left<C> &left, Slots<C> &slots) {
   const int lanes = a.across * a.down;
+  const bool by_lanes = lanes <= GPR_WARP && (lanes & (lanes - 1)) == 0,
+             by_columns = !by_lanes && a.across > 1 && a.beyond == 1 && a.down > 1;
+  if constexpr (!StateTerms<C>::few) {
+    typedef ColumnSums<C> Sums;
+    static_assert(sizeof slots >= sizeof(Sums), "");
+    if (by_columns && ((Sums *)&slots)
+                          ->merge(s, x, y, a.neighbours, a.down, mine, left.first, left.apart,
+                                  left.first ? left.entries : a.down))
+      return;
+  }
+  if (left.first) {
+    C::open(s);
+    if (mine && y < left.entries)
+      Move<C>::merge_all(s, after(left.first, y * left.apart),
+                         (left.entries - y + a.down - 1) / a.down, a.down * left.apart);
+  }
   if (a.down == 1) return;
-  if (lanes <= GPR_WARP && (lanes & (lanes - 1)) == 0)
+  if (by_lanes)
     Move<C>::merge_lanes(s, lanes, a.across);
-  else if (a.across > 1 && a.beyond == 1)
+  else if (by_columns)
     merge_across<C, 1>(&s, x, y, a.neighbours, a.down, slots);
   else
     merge_warps<C>(&a, &s, x, y, &slots);
@@ -128,13 +151,14 @@ __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
     cell.done(0, s.state);
     s.n = n;
     enum { BY_CROWDS, BY_ALL, DONE };
+    Left<C> left = {nullptr, 0, 0};
 #pragma unroll 1
     for (int level = a.split == 1 ? DONE : a.crowd > 1 ? BY_CROWDS : BY_ALL;; level++) {
-      merge_tile<C>(a, s, x, y, slots);
+      merge_tile<C>(a, s, x, y, mine, left, slots);
       if (level == DONE) {
         if (mine && y == 0) {
           tell_least(a, s.n);
-          finish_output<F>(&a, out, &s.state, s.n);
+          finish_here<F>(a, out, s.state, s.n);
         }
         break;
       }
@@ -142,11 +166,7 @@ __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
       State *partial = partials_of<C>(a) + told_now(tile) * a.split * wide + x;
       if (mine && y == 0) Move<C>::assign(partial[next.mine * wide], s);
       if (!is_last_of(next.ticket, next.entries)) break;
-      C::open(s);
-      if (mine && y < next.entries)
-        Move<C>::merge_all(s, partial + (next.first + y * next.step) * wide,
-                           (next.entries - y + down - 1) / down,
-                           down * next.step * wide * (int64_t)sizeof s);
+      left = {partial + next.first * wide, next.step * wide * (int64_t)sizeof s, next.entries};
     }
   }
 }

@@ -1,149 +1,356 @@
-/* What the threads of a warp or of a block have of a sum, added up at once.
+/* What the threads of a warp or of a block have of sums, added up at once.
  *
- * The greatest term opens a window of three levels. Each thread counts the units of its terms in
- * them, and integers are added over a warp by single instructions; pairs that merge in five turns
- * are some hundred instructions that wait for each other. The last of 264 blocks took 3,400 cycles
- * of an H200 to come to the sum of all, and takes 2,050. */
+ * The greatest term of a sum opens a window, which takes what it can of each term; what that leaves
+ * is for the next window. Each thread counts its units in a window, and integers are added over a
+ * warp by single instructions; pairs that merge in five turns are some hundred instructions that
+ * wait for each other. The last of 264 blocks took 3,400 cycles of an H200 to come to the sum of
+ * all, and takes 2,050; to the moments of all, 7,900. */
 #ifndef GPR_WARP_SUMS_CUH
 #define GPR_WARP_SUMS_CUH
 
-#include "batch.cuh"
+#include "pair_sum.cuh"
 
 GPR_OPEN
 
 enum { FINITE_END = 0x7ff00000 }; /* the upper half of infinity */
-/* A term is less than 2^42 units of its level, and 2^11 of them less than 2^53: a double. */
-enum { SUM_LEVELS = 3, TERM_BITS = 42, SUM_LEVEL_BITS = TERM_BITS + 1 };
+/* A term is less than 2^42 units of its level, so that 2^11 of them are less than 2^53: a double.
+ */
+enum { TERM_BITS = 42 };
 
-/* The greatest term's size, as the upper half of its bits. */
-template <class Sum> __device__ __forceinline__ uint32_t size_of_terms(const Sum &sum) {
-  uint32_t most = 0;
-  each_term(sum, [&](double x) {
-    const uint32_t size = (uint32_t)(bits(x) >> 32) & 0x7fffffffu;
-    most = most < size ? size : most;
-  });
-  return most;
-}
-
-/* A thread's. `lost`: not of what is no number, and of what has bits of too many sizes. */
-struct SumLevels {
-  double start[SUM_LEVELS], window[SUM_LEVELS];
-  bool lost;
-  __device__ __forceinline__ explicit SumLevels(uint32_t most) {
-    const int top = most ? (int)(most >> 20) - 1022 : 0; /* all are below 2^top */
-    const int first = top + 52 - TERM_BITS, last = first - (SUM_LEVELS - 1) * SUM_LEVEL_BITS;
-    lost = first > 1023 || last - 52 < -1022;
-#pragma unroll
-    for (int l = 0; l < SUM_LEVELS; l++)
-      start[l] = window[l] = window_start(first - l * SUM_LEVEL_BITS);
-  }
-  template <class Sum> __device__ __forceinline__ void add(const Sum &sum) {
-    each_term(sum, [&](double x) {
-#pragma unroll
-      for (int l = 0; l < SUM_LEVELS; l++) x = caught(window[l], x);
-      lost |= x != 0;
-    });
-  }
-  /* Of all lanes. */
-  __device__ __forceinline__ int64_t units_of_warp(int l) const {
-    return (int64_t)warp_units((int64_t)(bits(window[l]) - bits(start[l])));
-  }
-  __device__ __forceinline__ double value(int l, int64_t units) const {
-    return (double)units * from_bits(((bits(start[l]) >> 52) - 52) << 52);
-  }
+/* How a fold's states are sums of doubles:
+ *   sums, terms, levels        of each the most
+ *   terms_of(q), levels_of(q)  of sum q
+ *   get(s, x)                  its terms; false: it has more than those
+ *   first<q>(some)             the first term of sum q
+ *   take<q>(some, level)       sum q is that of levels, the greatest first; false: it cannot be
+ *   put(s, some)               into a state that has no more
+ *   signs                      whether a sum of zeros has a sign
+ *   counts                     whether it has a number n beside
+ *   few                        whether states merge in fewer steps than levels take */
+template <class F> struct StateTerms {
+  static constexpr int sums = 0;
+  static constexpr bool few = true;
 };
-/* Levels as terms; whether they hold all. */
-__device__ __forceinline__ bool take_levels(Pair &sum, const double (&x)[SUM_LEVELS]) {
+
+/* Three levels as terms; whether they hold all. */
+template <int N> __device__ __forceinline__ bool take_levels(Pair &sum, const double (&x)[N]) {
   bool lost = false;
   sum.hi = x[0] + x[1];
   sum.lo = add_checked(rounding_error(x[0], x[1], sum.hi), x[2], lost);
   return !lost;
 }
-__device__ __forceinline__ bool take_levels(Triple &sum, const double (&x)[SUM_LEVELS]) {
+template <int N> __device__ __forceinline__ bool take_levels(Triple &sum, const double (&x)[N]) {
   sum.hi = x[0] + x[1];
   const double low = rounding_error(x[0], x[1], sum.hi);
   sum.lo = low + x[2];
   sum.tail = rounding_error(low, x[2], sum.lo);
   return true;
 }
-
-/* Zeros have no units, and a sum of them is -0.0 if each of them is. */
-__device__ __forceinline__ bool is_plus(double zero) { return bits(zero) == 0; }
-
-/* A NaN decides. */
-template <class Sum> __device__ __forceinline__ bool decided(Sum &sum, bool nan) {
-  if (nan) sum.hi = NAN;
-  return nan;
-}
-
-/* By all lanes, which then have the sum; or false, and it is lost. */
-template <class Sum> __device__ __forceinline__ bool added_by_warp(Sum &sum) {
-  const uint32_t most = warp_max(size_of_terms(sum));
-  if (most >= FINITE_END) return decided(sum, __any_sync(GPR_ALL, sum.hi != sum.hi));
-  const bool plus = most || __any_sync(GPR_ALL, is_plus(sum.hi));
-  SumLevels levels(most);
-  levels.add(sum);
-  if (__any_sync(GPR_ALL, levels.lost)) return false;
-  double x[SUM_LEVELS];
+template <class T> struct StateTerms<PairSum<T>> {
+  typedef PairSum<T> F;
+  typedef typename RealSum<typename F::Real>::Sum Sum;
+  typedef typename F::State State;
+  static constexpr int sums = F::parts, terms = sizeof(Sum) / sizeof(double), levels = 3;
+  static constexpr bool signs = true, counts = false, few = sizeof(Sum) == sizeof(Pair);
+  static __device__ constexpr int terms_of(int) { return terms; }
+  static __device__ constexpr int levels_of(int) { return levels; }
+  struct Some {
+    Sum sum[sums];
+  };
+  static __device__ __forceinline__ void get(const Pair &sum, double (&x)[2]) {
+    x[0] = sum.hi, x[1] = sum.lo;
+  }
+  static __device__ __forceinline__ void get(const Triple &sum, double (&x)[3]) {
+    x[0] = sum.hi, x[1] = sum.lo, x[2] = sum.tail;
+  }
+  static __device__ __forceinline__ bool get(const State &s, double (&x)[sums][terms]) {
+    bool used = false;
 #pragma unroll
-  for (int l = 0; l < SUM_LEVELS; l++) x[l] = levels.value(l, levels.units_of_warp(l));
-  const bool fits = take_levels(sum, x);
-  if (!plus) sum.hi = -0.0;
-  return fits;
-}
-
-/* By all threads of a block of so many warps, N sums each: all have the sum in all[0]; or false,
- * and they are as they were. */
-template <int WARPS> struct BlockLevels {
-  uint32_t most[WARPS];
-  int64_t units[SUM_LEVELS][WARPS];
+    for (int q = 0; q < sums; q++) {
+      get(s.part[q].sum, x[q]);
+      used |= s.part[q].used != 0;
+    }
+    return !used;
+  }
+  template <int Q> static __device__ __forceinline__ double &first(Some &some) {
+    return some.sum[Q].hi;
+  }
+  template <int Q>
+  static __device__ __forceinline__ bool take(Some &some, const double (&level)[levels]) {
+    return take_levels(some.sum[Q], level);
+  }
+  static __device__ __forceinline__ void put(State &s, const Some &some) {
+#pragma unroll
+    for (int q = 0; q < sums; q++) s.part[q].sum = some.sum[q];
+  }
 };
-template <int WARPS, int N, class Sum>
-__device__ __forceinline__ bool added_by_block(Sum (&all)[N], bool lost, BlockLevels<WARPS> &room) {
-  static_assert(3 * N * WARPS * GPR_WARP <= 1 << 11, "the bits of a level's units");
-  uint32_t most = 0;
-#pragma unroll
-  for (int i = 0; i < N; i++) most = greatest(most, size_of_terms(all[i]));
-  most = warp_max(most);
-  if (lane_of() == 0) room.most[warp_of()] = most;
-  __syncthreads();
-#pragma unroll
-  for (int w = 0; w < WARPS; w++) most = greatest(most, room.most[w]);
-  if (most >= FINITE_END) {
-    bool nan = false;
-#pragma unroll
-    for (int i = 0; i < N; i++) nan |= all[i].hi != all[i].hi;
-    return decided(all[0], __syncthreads_or(nan));
-  }
-  bool plus = most != 0;
-  if (!plus) {
-#pragma unroll
-    for (int i = 0; i < N; i++) plus |= is_plus(all[i].hi);
-    plus = __syncthreads_or(plus);
-  }
-  SumLevels levels(most);
-#pragma unroll
-  for (int i = 0; i < N; i++) levels.add(all[i]);
-#pragma unroll
-  for (int l = 0; l < SUM_LEVELS; l++) {
-    const int64_t units = levels.units_of_warp(l);
-    if (lane_of() == 0) room.units[l][warp_of()] = units;
-  }
-  if (__syncthreads_or(lost || levels.lost)) return false;
-  double x[SUM_LEVELS];
-#pragma unroll
-  for (int l = 0; l < SUM_LEVELS; l++) {
-    int64_t units = 0;
-#pragma unroll
-    for (int w = 0; w < WARPS; w++) units += room.units[l][w];
-    x[l] = levels.value(l, units);
-  }
-  Sum sum;
-  const bool fits = take_levels(sum, x); /* all say the same */
-  if (!plus) sum.hi = -0.0;
-  if (fits) all[0] = sum;
-  return fits;
+
+__device__ __forceinline__ uint32_t size_of(double x) {
+  return (uint32_t)(bits(x) >> 32) & 0x7fffffffu;
 }
+
+/* Which sums met a +0.0, of those that tell. */
+template <bool TOLD> struct Signs {
+  __device__ __forceinline__ void set(int, bool) {}
+  __device__ __forceinline__ void join(const Signs &) {}
+  __device__ __forceinline__ bool is_plus(int) const { return true; }
+};
+template <> struct Signs<true> {
+  uint32_t plus = 0;
+  __device__ __forceinline__ void set(int q, bool is) { plus |= (uint32_t)is << q; }
+  __device__ __forceinline__ void join(const Signs &other) { plus |= other.plus; }
+  __device__ __forceinline__ bool is_plus(int q) const { return plus >> q & 1; }
+};
+/* Up to STATES states of each of THREADS threads. */
+template <class F, int STATES, int THREADS> struct LevelledSums {
+  typedef StateTerms<F> Terms;
+  typedef typename F::State State;
+  static constexpr int sums = Terms::sums, terms = Terms::terms, levels = Terms::levels,
+                       spare = 53 - log2_up(STATES * THREADS * Terms::terms),
+                       term_bits = spare < TERM_BITS ? spare : (int)TERM_BITS;
+  static_assert(sums * levels <= GPR_WARP, "a lane for each level");
+  double x[STATES][sums][terms];
+  uint32_t most[sums] = {}; /* the greatest term's size, as the upper half of its bits */
+  int64_t n = 0;
+  int own = 0; /* the place of this lane's level */
+  bool lost = false, plus[sums] = {}, nan[sums] = {}, live[sums];
+
+  template <int I> __device__ __forceinline__ void see(const State &s) {
+    lost |= !Terms::get(s, x[I]);
+    if constexpr (Terms::counts) n += s.n;
+#pragma unroll
+    for (int q = 0; q < sums; q++)
+#pragma unroll
+      for (int t = 0; t < terms; t++) {
+        if (t >= Terms::terms_of(q)) continue;
+        most[q] = greatest(most[q], size_of(x[I][q][t]));
+        nan[q] |= x[I][q][t] != x[I][q][t];
+        if constexpr (Terms::signs) plus[q] |= t == 0 && bits(x[I][q][t]) == 0;
+      }
+  }
+  template <int I> __device__ __forceinline__ void see_nothing() {
+#pragma unroll
+    for (int q = 0; q < sums; q++)
+#pragma unroll
+      for (int t = 0; t < terms; t++) x[I][q][t] = -0.0;
+  }
+  /* By all who share the sums, who know the greatest terms: any(x) is whether x is true of any of
+   * them. A NaN decides a sum, whatever else there is. */
+  template <class Any> __device__ __forceinline__ void decide(const Any &any) {
+#pragma unroll
+    for (int q = 0; q < sums; q++) {
+      if (most[q] >= FINITE_END) {
+        nan[q] = any(nan[q]);
+        lost |= !nan[q];
+      } else if (Terms::signs && most[q] == 0) {
+        plus[q] = any(plus[q]);
+      }
+    }
+  }
+  /* Level l's window of sum q: all terms are below 2^top. */
+  __device__ __forceinline__ int place(int q, int l) const {
+    const int top = most[q] ? (int)(most[q] >> 20) - 1022 : 0;
+    return top + 52 - term_bits - l * (term_bits + 1);
+  }
+  /* Whether its unit is a normal number. */
+  static __device__ __forceinline__ bool is_place(int at) { return at <= 1023 && at - 52 >= -1022; }
+  /* Lane q·levels + l has the units that all lanes have in level l of sum q, of the first `states`
+   * states. All sums' levels go side by side: none waits for another's. */
+  __device__ __forceinline__ int64_t units(int states) {
+    int64_t mine = 0;
+    bool left = open_level<0>();
+#pragma unroll 1
+    for (int l = 0; l < levels && left; l++) left = add_level<0>(l, states, mine);
+    lost |= left;
+    return mine;
+  }
+  template <int Q> __device__ __forceinline__ bool open_level() {
+    live[Q] = most[Q] != 0 && most[Q] < FINITE_END;
+    own = lane_of() / levels == Q ? place(Q, lane_of() % levels) : own;
+    bool others = false;
+    if constexpr (Q + 1 < sums) others = open_level<Q + 1>();
+    return live[Q] || others;
+  }
+  template <int Q> __device__ __forceinline__ bool add_level(int l, int states, int64_t &mine) {
+    if (live[Q]) {
+      const int at = place(Q, l);
+      const double start = window_start(at);
+      double window = start;
+      bool left = caught_any<Q, 0>(window);
+      if (STATES > 1 && states > 1) left |= caught_any<Q, STATES - 1>(window);
+      lost |= !is_place(at) || l >= Terms::levels_of(Q);
+      const int64_t all = (int64_t)warp_units((int64_t)(bits(window) - bits(start)));
+      if (lane_of() == Q * levels + l) mine = all;
+      live[Q] = __any_sync(GPR_ALL, left);
+    }
+    bool others = false;
+    if constexpr (Q + 1 < sums) others = add_level<Q + 1>(l, states, mine);
+    return live[Q] || others;
+  }
+  /* Whether the window leaves anything of state I's terms. */
+  template <int Q, int I> __device__ __forceinline__ bool caught_any(double &window) {
+    bool left = false;
+#pragma unroll
+    for (int t = 0; t < terms; t++) {
+      if (t >= Terms::terms_of(Q)) continue;
+      x[I][Q][t] = caught(window, x[I][Q][t]);
+      left |= x[I][Q][t] != 0;
+    }
+    return left;
+  }
+  /* This thread's levels of all sums as numbers, whose sums are exact. */
+  static __device__ constexpr int first_of(int q) {
+    return q ? first_of(q - 1) + Terms::levels_of(q - 1) : 0;
+  }
+  struct Numbers : Signs<Terms::signs> {
+    static constexpr int count = first_of(sums);
+    double level[count];
+    int64_t n;
+    __device__ __forceinline__ void add(const Numbers &other) {
+#pragma unroll
+      for (int i = 0; i < count; i++) level[i] += other.level[i];
+      n += other.n;
+      this->join(other);
+    }
+  };
+  template <int Q = 0> __device__ __forceinline__ void number(bool two, Numbers &to) {
+    bool left = most[Q] != 0 && most[Q] < FINITE_END;
+    lost |= most[Q] == FINITE_END; /* more than that is NaN */
+#pragma unroll
+    for (int l = 0; l < Terms::levels_of(Q); l++) {
+      double &level = to.level[first_of(Q) + l];
+      level = 0;
+      if (!left) continue;
+      const int at = place(Q, l);
+      const double start = window_start(at);
+      double window = start;
+      lost |= !is_place(at);
+      left = caught_any<Q, 0>(window);
+      if (STATES > 1 && two) left |= caught_any<Q, STATES - 1>(window);
+      level = window - start;
+    }
+    to.set(Q, plus[Q]);
+    lost |= left;
+    if constexpr (Q + 1 < sums) number<Q + 1>(two, to);
+  }
+  /* The terms of all that was added. */
+  template <int Q = 0>
+  __device__ __forceinline__ bool take(typename Terms::Some &some, const Numbers &of) const {
+    double level[levels];
+#pragma unroll
+    for (int l = 0; l < levels; l++)
+      level[l] = l < Terms::levels_of(Q) ? of.level[first_of(Q) + l] : 0;
+    bool fits = Terms::template take<Q>(some, level);
+    if (most[Q] > FINITE_END) Terms::template first<Q>(some) = NAN, fits = true;
+    if (Terms::signs && most[Q] == 0 && !of.is_plus(Q)) Terms::template first<Q>(some) = -0.0;
+    if constexpr (Q + 1 < sums) fits = take<Q + 1>(some, of) && fits;
+    return fits;
+  }
+  /* What lanes have of the levels as terms of sums, by all lanes; false where those do not fit. */
+  __device__ __forceinline__ bool take(typename Terms::Some &some, int64_t units) const {
+    const double unit = from_bits((uint64_t)(own - 52 + 1023) << 52);
+    return take_sums<0>(some, units ? (double)units * unit : 0);
+  }
+  template <int Q>
+  __device__ __forceinline__ bool take_sums(typename Terms::Some &some, double mine) const {
+    double level[levels];
+#pragma unroll
+    for (int l = 0; l < levels; l++)
+      level[l] = l < Terms::levels_of(Q) ? broadcast(mine, Q * levels + l) : 0;
+    bool fits = Terms::template take<Q>(some, level);
+    if (most[Q] >= FINITE_END) Terms::template first<Q>(some) = NAN, fits = true;
+    if (Terms::signs && most[Q] == 0 && !plus[Q]) Terms::template first<Q>(some) = -0.0;
+    if constexpr (Q + 1 < sums) fits = take_sums<Q + 1>(some, mine) && fits;
+    return fits;
+  }
+};
+
+/* By all lanes of a warp, which then have what all have; or false, and they are as they were. */
+struct OfLanes {
+  __device__ __forceinline__ bool operator()(bool x) const { return __any_sync(GPR_ALL, x); }
+};
+template <class F> __device__ __forceinline__ bool merged_by_warp(typename F::State &s) {
+  LevelledSums<F, 1, GPR_WARP> all;
+  all.template see<0>(s);
+#pragma unroll
+  for (int q = 0; q < all.sums; q++) all.most[q] = warp_max(all.most[q]);
+  all.decide(OfLanes());
+  const int64_t units = all.units(1);
+  typename StateTerms<F>::Some some;
+  if (__any_sync(GPR_ALL, all.lost) || !all.take(some, units)) return false;
+  StateTerms<F>::put(s, some);
+  return true;
+}
+
+/* By all threads of a block: the state of each, or `count` others, come to all; or false, and they
+ * are as they were. */
+struct OfThreads {
+  __device__ __forceinline__ bool operator()(bool x) const { return __syncthreads_or(x); }
+};
+template <class F, int WARPS> struct BlockOfSums {
+  enum { STATES = 2, THREADS = WARPS * GPR_WARP };
+  typedef LevelledSums<F, STATES, THREADS> Sums;
+  typedef typename F::State State;
+  uint32_t most[Sums::sums][WARPS];
+  int64_t n[WARPS], units[Sums::sums * Sums::levels][WARPS];
+
+  __device__ __forceinline__ void share(Sums &all) {
+    __syncthreads();
+#pragma unroll
+    for (int q = 0; q < Sums::sums; q++) {
+      const uint32_t found = warp_max(all.most[q]);
+      if (lane_of() == 0) most[q][warp_of()] = found;
+    }
+    if constexpr (StateTerms<F>::counts) {
+      const int64_t found = (int64_t)warp_units(all.n);
+      if (lane_of() == 0) n[warp_of()] = found;
+      all.n = 0;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int w = 0; w < WARPS; w++) {
+#pragma unroll
+      for (int q = 0; q < Sums::sums; q++) all.most[q] = greatest(all.most[q], most[q][w]);
+      if constexpr (StateTerms<F>::counts) all.n += n[w];
+    }
+  }
+  /* Each lane its level's, of all warps. */
+  __device__ __forceinline__ int64_t units_of_block(int64_t mine, bool &lost) {
+    constexpr int lanes = Sums::sums * Sums::levels;
+    if (lane_of() < lanes) units[lane_of()][warp_of()] = mine;
+    lost = __syncthreads_or(lost);
+    mine = 0;
+#pragma unroll
+    for (int w = 0; w < WARPS; w++)
+      if (lane_of() < lanes) mine += units[lane_of()][w];
+    return mine;
+  }
+  template <int I>
+  static __device__ __forceinline__ void see(Sums &all, const State &s, const State *from,
+                                             int64_t count) {
+    const int64_t e = threadIdx.x + I * THREADS;
+    if (e < count)
+      all.template see<I>(from ? from[e] : s);
+    else
+      all.template see_nothing<I>();
+  }
+  __device__ __forceinline__ bool merge(State &s, const State *from, int64_t count) {
+    if (count > STATES * THREADS) return false;
+    const int states = count > THREADS + warp_of() * GPR_WARP ? 2 : 1;
+    Sums all;
+    see<0>(all, s, from, count);
+    if (states > 1) see<1>(all, s, from, count);
+    share(all);
+    all.decide(OfThreads());
+    const int64_t mine = units_of_block(all.units(states), all.lost);
+    typename StateTerms<F>::Some some;
+    if (all.lost || !all.take(some, mine)) return false; /* all say the same */
+    if (from) F::open(s);
+    StateTerms<F>::put(s, some);
+    if constexpr (StateTerms<F>::counts) s.n = all.n;
+    return true;
+  }
+};
 
 GPR_CLOSE
 #endif
