@@ -99,3 +99,38 @@ def test_many_of_one_exponent_beside_the_whole_range(near):
         found = gpureduce.finish(gpureduce.partials(a, "sum"))
         assert found.real == float(moments(a.real)[0])
         assert found.imag == float(moments(a.imag)[0])
+
+
+def special_sum(column):
+    """Of reals of which some are no numbers: None where they are all finite."""
+    if np.isnan(column).any() or {np.inf, -np.inf} <= set(column):
+        return np.nan
+    infinite = column[np.isinf(column)]
+    return infinite[0] if len(infinite) else None
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("rate", [0.002, 0.02, 0.2])
+def test_columns_that_are_nan_already(dtype, rate):
+    """NaN and infinities come in different blocks of 64 rows; beside them the sums are exact."""
+    rng = generator("special", dtype, rate)
+    for columns in (8, 37):
+        x = rng.standard_normal((600, columns))
+        x[rng.random(x.shape) < rate] = np.nan
+        for odd in (np.inf, -np.inf, np.nan):
+            x[rng.integers(600, size=3), rng.integers(columns, size=3)] = odd
+        x[:, 1] = rng.standard_normal(600)
+        x = x.astype(dtype)
+        x = x + 1j * np.roll(x.real, 1, axis=1) if dtype[0] == "c" else x
+        sums = gpureduce.finish(gpureduce.partials(x, "sum", axis=0), dtype=dtype)
+        np.testing.assert_array_equal(gpureduce.sum(x, axis=0), sums)
+        means = gpureduce.mean(x, axis=0)
+        for part in ("real", "imag")[: 1 + (dtype[0] == "c")]:
+            for j in range(columns):
+                column = getattr(x, part)[:, j]
+                want = special_sum(column)
+                if want is None:
+                    total = sum(map(Fraction, column.tolist()))
+                    want = column.dtype.type(float(total))
+                np.testing.assert_equal(getattr(sums, part)[j], want)
+                assert np.isfinite(want) == np.isfinite(getattr(means, part)[j])

@@ -45,6 +45,10 @@ template <class R> struct Piece {
     return load(at + k * WIDTH);
   }
 };
+/* Lanes that are not finite, of which none has met a NaN before: that stays. */
+template <class K> GPR_FN Words are_odd(const K &k) {
+  return (Words)(k.sum.high - k.sum.high != 0) & (Words)(k.special == k.special);
+}
 /* Whether a lane has an infinity, of what is not finite. */
 template <class K, class R> GPR_APART bool look_for_special(K *to, const Piece<R> &rows) {
   Words infinite = {};
@@ -77,7 +81,8 @@ template <bool EXACTLY, class K, class R> GPR_FN bool add_rows(K *to, const Piec
   to[0] = a;
   to[1] = b;
   const Doubles all = a.sum.high + b.sum.high;
-  return mask_of((Words)(all - all != 0)) && look_for_special(to, rows);
+  return mask_of((Words)(all - all != 0)) && mask_of(are_odd(a) | are_odd(b)) &&
+         look_for_special(to, rows);
 }
 
 /* What a step keeps of a block of n rows, which come in pieces: sums that know what they lose.
@@ -86,9 +91,12 @@ template <bool EXACTLY, class K, class R> GPR_FN bool add_rows(K *to, const Piec
 template <class K, class R> struct StepBlock {
   K part[2];
 
-  GPR_METHOD void open(bool) {
-    part[0].open();
-    part[1].open();
+  GPR_METHOD void open(bool is_first) {
+    for (K &k : part) {
+      const Doubles special = k.special;
+      k.open();
+      if (!is_first) k.special = special;
+    }
   }
   GPR_METHOD bool add(const Piece<R> &rows, bool exactly) {
     constexpr bool sums = Same<K, TwofoldSum<Doubles>>::value;
@@ -97,6 +105,8 @@ template <class K, class R> struct StepBlock {
   GPR_METHOD bool close(K *to, int64_t n, bool exactly, bool is_first) {
     for (int k = 0; k < 2; k++) {
       if (!exactly) part[k].settle((double)(n + 4));
+      const Words odd = (Words)(part[k].sum.high - part[k].sum.high != 0);
+      if (mask_of(odd)) part[k].set_aside(odd);
       if (is_first)
         to[k] = part[k];
       else

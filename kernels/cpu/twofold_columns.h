@@ -56,6 +56,7 @@ template <class R, class K> struct TwofoldColumns {
   enum { PANEL = PANEL_BYTES / sizeof(R), STEPS = PANEL / STEP };
   K at[2 * STEPS];
   StepBlock<K, R> block[STEPS];
+  int alive[STEPS];
   alignas(GPR_VECTOR) R copy[WAYS * PANEL];
   const gpr_tile *tile;
   int parts; /* of an element */
@@ -123,7 +124,13 @@ template <class R, class K> struct TwofoldColumns {
     if (steps == 1) return BLOCK_ROWS;
     return lies_ready(l) && !rows_meet(l.along, WOVEN_ROWS) ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
   }
-  /* All rows of some steps; of one row until it is NaN. Blocks, and what comes at a time, are of
+  /* Whether each column of a step has met a NaN in the rows before this one. */
+  bool is_known(const Lines &l, int64_t row, int64_t s) const {
+    const K *k = at + 2 * s;
+    return row && !l.reals &&
+           !mask_of((Words)(k[0].special == k[0].special) | (Words)(k[1].special == k[1].special));
+  }
+  /* All rows of some steps, but of steps that are NaN no more; of one row until it is NaN. Blocks, and what comes at a time, are of
    * about the same length, so that each asks for as much as follows: with `next` for the rows
    * behind these, else for what lies `ahead`, and at the end for what lies `beside`, in the next
    * panel; 0: for nothing. */
@@ -134,7 +141,10 @@ template <class R, class K> struct TwofoldColumns {
     for (int64_t k = 0; !rows && k < 2 * steps; k++) at[k].open();
     for (int64_t row = 0; row < rows; row += each) {
       const int64_t n = least(rows - row, each), some = even_part(n, few);
-      for (int64_t s = 0; s < steps; s++) block[s].open(!row);
+      int64_t live = 0;
+      for (int64_t s = 0; s < steps; s++)
+        if (!is_known(l, row, s)) block[s].open(!row), alive[live++] = (int)s;
+      if (!live) break;
       for (int64_t i = 0, m; i < n; i += m) {
         m = least(some, n - i);
         if (m > 1 && ((lies_ready(l) && is_cut(l, row + i + m)) ||
@@ -146,12 +156,13 @@ template <class R, class K> struct TwofoldColumns {
                                  : next         ? some * stride
                                                 : ahead);
         const R *x = piece.x - start_of(first);
-        for (int64_t s = 0; s < steps; s++) {
-          piece.x = x + start_of(first + s);
-          infinite |= block[s].add(piece, exactly);
+        for (int64_t k = 0; k < live; k++) {
+          piece.x = x + start_of(first + alive[k]);
+          infinite |= block[alive[k]].add(piece, exactly);
         }
       }
-      for (int64_t s = 0; s < steps; s++) infinite |= block[s].close(at + 2 * s, n, exactly, !row);
+      for (int64_t k = 0; k < live; k++)
+        infinite |= block[alive[k]].close(at + 2 * alive[k], n, exactly, !row);
       if (l.reals && has_nan()) break; /* which stays */
     }
   }

@@ -37,6 +37,8 @@ GPR_CLOSE
 #include "../../kernels/textbook/kernels.cuh"
 #elif defined PRODUCT_OF /* our own products along the tree, of that type */
 #include "../../kernels/gpu/select.h"
+#elif defined SUMS
+#include "sums.h"
 #else
 #include "../../kernels/gpu/operator.cuh"
 #endif
@@ -79,7 +81,7 @@ struct Random {
 
 std::vector<Fiber> fibers;
 ucontext_t scheduler;
-const void *arguments;
+void *arguments;
 int unit;
 
 void wait_in(State state) {
@@ -90,6 +92,8 @@ void wait_in(State state) {
 void body() {
 #ifdef OPERATOR_KERNEL
   OPERATOR_KERNEL(*(const gpr_ladder_args *)arguments);
+#elif defined SUMS
+  bring_together(*(SumsJob *)arguments);
 #elif defined PRODUCT_OF
   typedef TreeFold<PRODUCT_OF, Times> F;
   const gpr_axes_args &args = *(const gpr_axes_args *)arguments;
@@ -201,6 +205,7 @@ int __all_sync(uint32_t, int mine) {
     mine &= (int)shuffled((uint32_t)mine, (int)(threadIdx.x % LANES) ^ mask);
   return mine;
 }
+int __any_sync(uint32_t, int mine) { return !__all_sync(~0u, !mine); }
 uint32_t __ballot_sync(uint32_t, int mine) {
   uint32_t all = (uint32_t)!!mine << threadIdx.x % LANES;
   for (int mask = 1; mask < LANES; mask *= 2)
@@ -209,13 +214,18 @@ uint32_t __ballot_sync(uint32_t, int mine) {
 }
 void __threadfence() {}
 template <class T, class U> T atomicAdd(T *at, U by) { return (*at += by) - by; }
+template <class T, class U> T atomicMax(T *at, U x) {
+  const T before = *at;
+  if (before < (T)x) *at = (T)x;
+  return before;
+}
 template <class T> T __ldg(const T *at) { return *at; }
 
 /* In place of the sanitizer's own: an address that is no multiple of what lies there. */
 extern "C" void __ubsan_handle_type_mismatch_v1(void *, void *) { is_misaligned = true; }
 
 /* 0 is fine, 1 a barrier that not all threads reach, 2 an access that a device would not make. */
-extern "C" __attribute__((visibility("default"))) int launch(const void *args, unsigned blocks,
+extern "C" __attribute__((visibility("default"))) int launch(void *args, unsigned blocks,
                                                              unsigned threads, int of_unit,
                                                              unsigned seed) {
   Random random{seed};
