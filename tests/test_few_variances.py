@@ -5,6 +5,7 @@ compiled for the host, by tests/c/variances.cpp."""
 import ctypes
 import shutil
 import subprocess
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -187,3 +188,30 @@ def test_batches_of_any_range_lose_nothing(library, data, dtype):
             x = x + 1j * RANGES[data](rng, x.shape)
         x = np.ascontiguousarray(x.astype(dtype))
         assert function(x.ctypes.data, rows, batches) == 0
+
+
+def is_nearest(x, wanted, power):
+    """Whether no double is nearer to the root of that degree, and none even that is as near."""
+    ends = [(Fraction(x) + Fraction(float(np.nextafter(x, to)))) / 2 for to in (0, np.inf)]
+    low, high = (end**power for end in ends)
+    is_even = not np.float64(x).view(np.int64) & 1
+    return low <= wanted <= high if is_even else low < wanted < high
+
+
+@pytest.mark.parametrize("root", [0, 1], ids=["var", "std"])
+@pytest.mark.parametrize("bits", [4, 10, 16, 31, 45, 62])
+def test_variances_of_integers_between_two_doubles(library, bits, root):
+    """Of a power of two of them so many lie there that a device decides them by doubles."""
+    rng = generator("integers", bits, root)
+    library.of_integers.restype = ctypes.c_double
+    for _ in range(400):
+        n, ddof = 1 << int(rng.integers(2, 22)), int(rng.integers(0, 2))
+        total = int(rng.integers(-(2**bits), 2**bits)) * n // 3
+        squares = -(-total * total // n) + int(rng.integers(0, 2**bits)) ** 2
+        wanted = Fraction(n * squares - total * total, n * (n - ddof))
+        words = [
+            (ctypes.c_uint64 * count)(*((x >> 64 * i) % 2**64 for i in range(count)))
+            for x, count in ((total, 2), (squares, 3))
+        ]
+        found = library.of_integers(*words, ctypes.c_int64(n), ctypes.c_double(ddof), root)
+        assert found == wanted == 0 or is_nearest(found, wanted, 1 + root)

@@ -36,6 +36,12 @@ static __device__ __forceinline__ bool small_spread(const IntegerViews &v, int64
   const Near exact = {high, (double)(int64_t)(numerator - (uint64_t)high), 0};
   return round_near(coarse_spread(exact, (double)n, freedom, root), result);
 }
+/* Two words as doubles; false where those have too few bits. */
+template <int N>
+static __device__ __forceinline__ bool as_doubles(uint64_t low, int64_t high, double (&to)[N]) {
+  double t[3] = {(double)(uint32_t)low, (double)(low >> 32) * 0x1p32, (double)high * 0x1p64};
+  return high >> 52 == high >> 63 && gathered(t, to);
+}
 static __device__ __noinline__ double integer_spread(const IntegerViews *v, int64_t n,
                                                      const gpr_spread how, bool root,
                                                      void *scratch) {
@@ -46,6 +52,12 @@ static __device__ __noinline__ double integer_spread(const IntegerViews *v, int6
   const Near numerator = near_numerator<1>(sum, near_of(v->squares, 3, 0), (double)n, how.means);
   const double freedom = plain_freedom(n, how.ddof);
   if (round_near(near_spread(numerator, (double)n, freedom, how.means, root), &result))
+    return result;
+  /* Halfway between two doubles, where of 2^18 integers of some thousands one in four lies. */
+  ExactMoments<1> m;
+  if (!how.means && !v->squares[2] && as_doubles(v->sum[0], (int64_t)v->sum[1], m.sum[0]) &&
+      (int64_t)v->squares[1] >= 0 && as_doubles(v->squares[0], (int64_t)v->squares[1], m.squares) &&
+      exact_spread(m, (double)n, freedom, root, &result))
     return result;
   SpreadQuestion q;
   q.sum[0] = {v->sum, 2, 0};

@@ -9,6 +9,10 @@
 using namespace gpr;
 uint32_t __activemask() { return 1; }
 int __any_sync(uint32_t, int yes) { return yes; }
+template <class T, class U, class V> T atomicCAS(T *at, U, V) { return *at; }
+template <class T, class U> T atomicExch(T *at, U) { return *at; }
+void __threadfence() {}
+gpr_dim3 threadIdx, blockIdx;
 uint64_t __umul64hi(uint64_t a, uint64_t b) { return (uint64_t)((unsigned __int128)a * b >> 64); }
 
 namespace {
@@ -184,6 +188,17 @@ extern "C" __attribute__((visibility("default"))) void means(const double *x, in
   for (int64_t r = 0; r < rows; r++)
     if (n == 2 ? !mean(Two<PairSum<double>>(), r) : !mean(Few<PairSum<double>>(), r))
       mean(FewSums<double, AgainReals>(), r);
+}
+
+/* Of n integers by their sum and that of their squares, of so many words each. */
+extern "C" __attribute__((visibility("default"))) double of_integers(const uint64_t *sum,
+                                                                     const uint64_t *squares,
+                                                                     int64_t n, double ddof,
+                                                                     int root) {
+  const IntegerViews views = {{sum[0], sum[1]}, {squares[0], squares[1], squares[2]}};
+  const gpr_spread how = {ddof, nullptr, false};
+  const IntegerViewsValue value = {views, nullptr};
+  return root ? value.spread<double, true>(n, &how) : value.spread<double, false>(n, &how);
 }
 
 /* Of so many rows those that were not told, by either; -1 where one was told wrong. */
