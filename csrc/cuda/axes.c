@@ -81,7 +81,8 @@ static gpr_status launch(axes_run *r) {
   gpr_status status = r->own ? GPR_OK : gpr_kept_take(r->device, r->stream, &r->kept);
   const size_t tickets = r->launch.tickets;
   if (!status && bytes && tickets)
-    status = gpr_kept_scratch(r->kept, r->device, r->stream, bytes, &r->args.scratch);
+    status =
+        gpr_kept_scratch(r->kept, r->device, r->stream, bytes, tickets == bytes, &r->args.scratch);
   if (!status && bytes && !r->args.scratch) {
     status = allocate(r, &r->scratch, bytes);
     if (!status) status = fill(r, r->scratch, 0, tickets ? tickets : bytes);

@@ -75,7 +75,8 @@ static gpr_status find_scratch(const gpr_operator_launch *l, room *r) {
   if (!l->scratch) return GPR_OK;
   if (!l->is_own) status = gpr_kept_take(l->device, l->stream, &r->kept);
   if (!status)
-    status = gpr_kept_scratch(r->kept, l->device, l->stream, (size_t)l->scratch, &l->args->scratch);
+    status =
+        gpr_kept_scratch(r->kept, l->device, l->stream, (size_t)l->scratch, 0, &l->args->scratch);
   if (status || l->args->scratch) return status;
   status = gpr_cuda_allocate(&r->scratch, l->scratch, l->device, l->stream);
   if (!status)

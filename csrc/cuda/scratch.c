@@ -12,10 +12,14 @@
  */
 enum { STREAMS = 16, LEAST_BYTES = 1 << 20, MOST_BYTES = 32 << 20 };
 
-struct gpr_kept {
-  unsigned long long stream; /* its id, which no other one ever has */
+typedef struct scratch {
   void *memory;
   size_t bytes;
+} scratch;
+
+struct gpr_kept {
+  unsigned long long stream; /* its id, which no other one ever has */
+  scratch of[2];             /* whose tickets are left zero, and that is left zero whole */
   gpr_launcher *launcher;
   uint64_t used; /* 0: nothing is kept here yet */
   int taken;
@@ -51,7 +55,8 @@ gpr_status gpr_kept_take(int device, CUstream stream, gpr_kept **out) {
   pthread_mutex_unlock(&kept.lock);
   if (!k) return GPR_OK;
   if (k->stream != id || !k->used) {
-    if (k->memory) cu.MemFree(k->memory); /* when the device is done with it */
+    for (int i = 0; i < 2; i++)
+      if (k->of[i].memory) cu.MemFree(k->of[i].memory); /* when the device is done with it */
     gpr_cuda_launcher_free(k->launcher);
     *k = (gpr_kept){.stream = id, .taken = 1};
   }
@@ -67,12 +72,12 @@ void gpr_kept_give(gpr_kept *k) {
   pthread_mutex_unlock(&kept.lock);
 }
 
-static gpr_status make_scratch(gpr_kept *k, int device, CUstream stream, size_t bytes) {
+static gpr_status make_scratch(scratch *of, int device, CUstream stream, size_t bytes) {
   void *memory;
   size_t size = LEAST_BYTES;
   while (size < bytes) size *= 2;
-  if (k->memory) cu.MemFree(k->memory);
-  k->memory = NULL;
+  if (of->memory) cu.MemFree(of->memory);
+  of->memory = NULL;
   gpr_status status = check(cu.MemAlloc(&memory, size), "cuMemAlloc", device);
   if (status) return status;
   status = check(cu.MemsetD8Async(memory, 0, size, stream), "cuMemsetD8Async", device);
@@ -80,21 +85,22 @@ static gpr_status make_scratch(gpr_kept *k, int device, CUstream stream, size_t 
     cu.MemFree(memory);
     return status;
   }
-  k->memory = memory;
-  k->bytes = size;
+  *of = (scratch){memory, size};
   return GPR_OK;
 }
 
-gpr_status gpr_kept_scratch(gpr_kept *k, int device, CUstream stream, size_t bytes, void **out) {
+gpr_status gpr_kept_scratch(gpr_kept *k, int device, CUstream stream, size_t bytes, int is_whole,
+                            void **out) {
   gpr_status status = GPR_OK;
   *out = NULL;
   if (!k || bytes > MOST_BYTES) return GPR_OK;
-  if (!k->memory || k->bytes < bytes) {
+  scratch *of = &k->of[is_whole];
+  if (!of->memory || of->bytes < bytes) {
     const int before = gpr_cuda_relaxed(); /* another stream may be captured meanwhile */
-    status = make_scratch(k, device, stream, bytes);
+    status = make_scratch(of, device, stream, bytes);
     gpr_cuda_strict(before);
   }
-  *out = k->memory;
+  *out = of->memory;
   return status;
 }
 

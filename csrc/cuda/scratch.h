@@ -11,9 +11,10 @@ typedef struct gpr_kept gpr_kept;
 gpr_status gpr_kept_take(int device, CUstream stream, gpr_kept **out);
 void gpr_kept_give(gpr_kept *kept);
 
-/* Device memory of `bytes`, whose part that launches leave zero is zero. NULL: there is no `kept`,
- * or it keeps less than that. */
-gpr_status gpr_kept_scratch(gpr_kept *kept, int device, CUstream stream, size_t bytes, void **out);
+/* Device memory of `bytes`, whose part that launches leave zero is zero: its tickets, or it whole.
+ * NULL: there is no `kept`, or it keeps less than that. */
+gpr_status gpr_kept_scratch(gpr_kept *kept, int device, CUstream stream, size_t bytes, int is_whole,
+                            void **out);
 
 /* With kept == NULL too. */
 gpr_status gpr_kept_launch(gpr_kept *kept, CUfunction function, int64_t blocks, int threads,

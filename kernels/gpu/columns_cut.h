@@ -128,7 +128,7 @@ struct ColumnsCut : BriefCut {
     take(columns_program(), blocks, 0);
     out.scratch =
         AXES_POOL + (size_t)(tickets * outputs) * (row.joint + (a.skip != 0)) * sizeof(uint64_t);
-    out.tickets = 0;
+    out.tickets = out.scratch;
     return true;
   }
   /* Counters behind the tickets, if there is room, as far apart as there is: 8 of them 2 KiB apart
