@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from arrays import generator, near_one
+from table import numpy_dtype
 from test_variants import took
 
 from gpureduce import _core
@@ -12,6 +13,7 @@ COUNT, WHY = _core.device_count()
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
 ]
 
 
@@ -35,3 +37,38 @@ def test_variances_of_a_wide_range(dtype, sigma):
         a[rng.random(size) < 0.5] *= -1
         a = (a.view(dtype) if np.dtype(dtype).kind == "c" else a[::2]).reshape(shape)
         assert took("var", a, axis, None)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64", "complex64", "complex128"])
+def test_blocks_come_together_by_levels(dtype):
+    """As a whole, by columns and by lanes; of numbers that fit, that do not, and beside NaN."""
+    rng, of = generator("levels", dtype), numpy_dtype(dtype)
+    for shape, axis in (
+        ((100_003,), 0),
+        ((70_001, 3), 0),
+        ((30_000, 31), 0),
+        ((2000, 250), 0),
+        ((500, 30, 6), (0, 2)),
+    ):
+        a = rng.standard_normal(shape)
+        for sigma, nan in ((0, 0), (0, 0.001), (5, 0), (40, 0)):
+            b = a * np.exp(np.clip(sigma * rng.standard_normal(shape), -80, 80))
+            b[rng.random(shape) < nan] = np.nan
+            b = (b + 1j * b[::-1] if dtype.startswith("complex") else b).astype(of)
+            for op in ("sum", "var", "nansum", "nanvar"):
+                assert took(op, b, axis, None)
+
+
+def test_what_blocks_share_is_left_as_it_was():
+    """Digits that blocks add to lie at the same place for launches of any width."""
+    rng = generator("digits")
+    arrays = [rng.standard_normal(shape) for shape in ((60_000, 32), (9000, 200), (30_000, 6))]
+    arrays += [a.astype(np.float32) for a in arrays] + [
+        np.exp(np.clip(300 * a, -700, 700)) for a in arrays[:1]
+    ]
+    for _ in range(3):
+        for a in arrays:
+            for op in ("sum", "nansum", "var"):
+                took(op, a, 0, None)
+                if op != "var":
+                    took(op, a, 0, "columns")
