@@ -142,3 +142,16 @@ def test_zeros_keep_their_sign(launch, fold, way, zero):
     assert told
     assert np.signbit(found[-1, 0]) == np.signbit(zero)
     assert np.signbit(found[:-1, 0]).all()
+
+
+@pytest.mark.parametrize(("fold", "way"), EACH)
+@pytest.mark.parametrize("scale", [5e-324, 1e-310, 2.0**-960])
+def test_the_smallest_numbers(launch, fold, way, scale):
+    """They are told exactly, or not at all."""
+    rng, (_, width, _, entries) = generator("smallest", fold, way, scale), WAYS[way]
+    numbers = draw(rng, fold, way, 0)
+    numbers = rng.integers(-9, 10, numbers.shape) * scale
+    found, _, told = together(launch, fold, way, numbers)
+    for x in range(width if told else 0):
+        mine = numbers[x : width * entries : width]
+        assert sums(found[x], FOLDS[fold][1]) == sums(mine, FOLDS[fold][1])

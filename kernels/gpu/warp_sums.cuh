@@ -85,8 +85,9 @@ template <class T> struct StateTerms<PairSum<T>> {
   }
 };
 
+/* The upper half of its bits, rounded up: of zeros alone 0, of NaN alone above FINITE_END. */
 __device__ __forceinline__ uint32_t size_of(double x) {
-  return (uint32_t)(bits(x) >> 32) & 0x7fffffffu;
+  return ((uint32_t)(bits(x) >> 32) & 0x7fffffffu) | ((uint32_t)bits(x) != 0);
 }
 
 /* Which sums met a +0.0, of those that tell. */
@@ -110,7 +111,7 @@ template <class F, int STATES, int THREADS> struct LevelledSums {
                        term_bits = spare < TERM_BITS ? spare : (int)TERM_BITS;
   static_assert(sums * levels <= GPR_WARP, "a lane for each level");
   double x[STATES][sums][terms];
-  uint32_t most[sums] = {}; /* the greatest term's size, as the upper half of its bits */
+  uint32_t most[sums] = {}; /* the greatest size of a term */
   int64_t n = 0;
   int own = 0; /* the place of this lane's level */
   bool lost = false, plus[sums] = {}, nan[sums] = {}, live[sums];
