@@ -121,6 +121,33 @@ def test_what_lanes_tell_is_right(library, dtype, root):
             assert 0 <= count <= rows // 50, (data, n, down)
 
 
+@pytest.mark.parametrize("root", [0, 1], ids=["var", "std"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "complex64"])
+def test_few_floats_between_two_results(library, dtype, root):
+    """Deviations of two lie there as often as not, whose exponents differ by one."""
+    rows = 2000
+    function = getattr(library, f"floats_{dtype}")
+    function.restype = ctypes.c_int64
+    function.argtypes = (
+        ctypes.c_void_p,
+        ctypes.c_int64,
+        ctypes.c_int64,
+        ctypes.c_double,
+        ctypes.c_int,
+    )
+    for data, draw in SHARED.items():
+        for n, ddof in ((2, 0), (2, 1), (3, 0), (4, 0.5), (7, 1)):
+            x = draw(generator("floats", data, n), (rows, n))
+            with np.errstate(over="ignore"):
+                if dtype.startswith("complex"):
+                    x = x + 1j * x[:, ::-1]
+                x = np.ascontiguousarray(x.astype(dtype))
+            count = function(x.ctypes.data, rows, n, ddof, root)
+            odd = rows - np.isfinite(x).all(axis=1).sum()
+            apart = {"lognormal": rows // 4, "beside a tie": rows}  # too far for one window
+            assert 0 <= count <= odd + apart.get(data, rows // 100), (data, n, ddof)
+
+
 SPECIAL = [
     5e-324,
     -5e-324,

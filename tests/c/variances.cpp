@@ -36,6 +36,25 @@ template <bool ROOT> bool of_batch(const double *x, int64_t n, double ddof, doub
   *result = value.spread<double, ROOT>(n, &how);
   return told;
 }
+/* The same of few floats, whose results are rounded once more. */
+template <bool ROOT, class T, class R> bool of_floats(const T *x, int n, double ddof, R *result) {
+  typedef Few<PairMoments<T>> F;
+  bool told = false;
+  const gpr_spread how = {ddof, nullptr, false};
+  FewMoments<float, F::parts> value;
+  F few;
+  for (int i = 0; i < n; i++) few.see(x[i]);
+  if (!few.open()) return false;
+  for (int i = 0; i < n; i++) few.add(x[i], i);
+  for (int p = 0; p < F::parts; p++) {
+    value.sum[p].pair[0] = {few.batch[p].sum(0), 0};
+    for (int i = 0; i < 2; i++) value.squares.pair[2 * p + i] = {few.batch[p].square(i), 0};
+  }
+  value.nan = false;
+  value.told = &told;
+  *result = value.template spread<R, ROOT>(n, &how);
+  return told;
+}
 bool of_state(const double *x, int64_t n, double ddof, bool root, double *result) {
   static Device::State s;
   Device::open(s);
@@ -151,7 +170,35 @@ int64_t untold_by_lanes(const T *x, int64_t rows, int n, int down, double ddof) 
   return count;
 }
 
+template <bool ROOT, class T>
+int64_t untold_of_floats(const T *x, int64_t rows, int n, double ddof) {
+  typedef typename RealOf<T>::type R;
+  static typename MomentsFold<T>::State s;
+  const gpr_spread how = {ddof, nullptr, false};
+  int64_t count = 0;
+  for (int64_t r = 0; r < rows; r++, x += n) {
+    MomentsFold<T>::open(s);
+    for (int i = 0; i < n; i++) MomentsFold<T>::add(s, x[i], i);
+    const R want = MomentsValue<T>{s}.template spread<R, ROOT>(n, &how);
+    R got;
+    const bool told = of_floats<ROOT>(x, n, ddof, &got);
+    if (told && memcmp(&got, &want, sizeof want)) return -1;
+    count += !told;
+  }
+  return count;
+}
+
 }  // namespace
+
+#define GPR_FLOATS(NAME, T)                                                           \
+  extern "C" __attribute__((visibility("default")))                                   \
+  int64_t floats_##NAME(const T *x, int64_t rows, int64_t n, double ddof, int root) { \
+    return root ? untold_of_floats<true>(x, rows, (int)n, ddof)                       \
+                : untold_of_floats<false>(x, rows, (int)n, ddof);                     \
+  }
+GPR_FLOATS(float16, gpr::float16)
+GPR_FLOATS(float32, float)
+GPR_FLOATS(complex64, gpr::complex<float>)
 
 #define GPR_LANES(NAME, T)                                                                         \
   extern "C" __attribute__((visibility("default")))                                                \
