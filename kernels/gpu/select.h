@@ -8,11 +8,13 @@ GPR_OPEN
 
 struct AxesCut : RowsCut {
   bool narrow = false; /* whether it prefers_staged() */
-  /* Rows of `least` bytes and more that lanes of a warp finish sooner than what is tried before. */
+  /* Rows of `least` bytes and more that lanes of a warp finish sooner than what is tried before;
+   * with masks too: of seven random shapes with rows of 1 to 8 KB they took half to four fifths of
+   * the time of packets of tiles. */
   bool prefers_brief(Size least) {
     const Size bytes = a.count * row.bytes;
     const bool are_uneven = row.uneven_bytes && bytes % row.uneven_bytes;
-    return !wanted && is_native() && !a.where && bytes <= row.brief_bytes &&
+    return !wanted && is_native() && bytes <= row.brief_bytes &&
            (bytes >= least || bytes <= row.alone_bytes || are_uneven) && suits_brief();
   }
   bool suits_brief() { return waves_of_brief() > 0; }
