@@ -7,6 +7,12 @@
 
 GPR_OPEN
 
+/* A result, where it is. */
+template <class T> struct Told {
+  T value;
+  bool sure;
+};
+
 /* Of an output n elements counted. */
 __device__ __forceinline__ void tell_least(const gpr_axes_args &a, int64_t n) {
   if (a.least && n <= a.few) *a.least = n;

@@ -15,10 +15,6 @@ __device__ __forceinline__ void round_exact_double(double x, const Over &over, T
   }
   narrow_once(x, out);
 }
-template <class T> struct Told {
-  T value;
-  bool sure;
-};
 template <class T> __device__ __noinline__ Told<T> divided(const Triple sum, int64_t n) {
   Told<T> told;
   told.sure = divide_terms(sum, n, &told.value);
