@@ -43,6 +43,7 @@ def test_variances_of_a_wide_range(dtype, sigma):
 def test_blocks_come_together_by_levels(dtype):
     """As a whole, by columns and by lanes; of numbers that fit, that do not, and beside NaN."""
     rng, of = generator("levels", dtype), numpy_dtype(dtype)
+    host = {"to": np.asarray, "device": "cuda"} if dtype == "bfloat16" else {}
     for shape, axis in (
         ((100_003,), 0),
         ((70_001, 3), 0),
@@ -56,7 +57,7 @@ def test_blocks_come_together_by_levels(dtype):
             b[rng.random(shape) < nan] = np.nan
             b = (b + 1j * b[::-1] if dtype.startswith("complex") else b).astype(of)
             for op in ("sum", "var", "nansum", "nanvar"):
-                assert took(op, b, axis, None)
+                assert took(op, b, axis, None, **host)
 
 
 def test_what_blocks_share_is_left_as_it_was():
