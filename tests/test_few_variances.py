@@ -102,6 +102,14 @@ SHARED = {
 }
 
 
+def rows_of(rng, draw, shape, dtype):
+    x = draw(rng, shape)
+    with np.errstate(over="ignore"):
+        if dtype.startswith("complex"):
+            x = x + 1j * x[:, ::-1]
+        return np.ascontiguousarray(x.astype(dtype))
+
+
 @pytest.mark.parametrize("root", [0, 1], ids=["var", "std"])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
 def test_what_lanes_tell_is_right(library, dtype, root):
@@ -112,11 +120,7 @@ def test_what_lanes_tell_is_right(library, dtype, root):
     function.argtypes = ctypes.c_void_p, *[ctypes.c_int64] * 3, ctypes.c_double, ctypes.c_int
     for data, draw in SHARED.items():
         for n, down, ddof in ((17, 1, 0), (17, 8, 0), (33, 4, 1), (100, 32, 0.5), (300, 2, 0)):
-            x = draw(generator("lanes", data, n), (rows, n))
-            with np.errstate(over="ignore"):
-                if dtype.startswith("complex"):
-                    x = x + 1j * x[:, ::-1]
-                x = np.ascontiguousarray(x.astype(dtype))
+            x = rows_of(generator("lanes", data, n), draw, (rows, n), dtype)
             count = function(x.ctypes.data, rows, n, down, ddof, root)
             assert 0 <= count <= rows // 50, (data, n, down)
 
@@ -128,20 +132,10 @@ def test_few_floats_between_two_results(library, dtype, root):
     rows = 2000
     function = getattr(library, f"floats_{dtype}")
     function.restype = ctypes.c_int64
-    function.argtypes = (
-        ctypes.c_void_p,
-        ctypes.c_int64,
-        ctypes.c_int64,
-        ctypes.c_double,
-        ctypes.c_int,
-    )
+    function.argtypes = ctypes.c_void_p, *[ctypes.c_int64] * 2, ctypes.c_double, ctypes.c_int
     for data, draw in SHARED.items():
         for n, ddof in ((2, 0), (2, 1), (3, 0), (4, 0.5), (7, 1)):
-            x = draw(generator("floats", data, n), (rows, n))
-            with np.errstate(over="ignore"):
-                if dtype.startswith("complex"):
-                    x = x + 1j * x[:, ::-1]
-                x = np.ascontiguousarray(x.astype(dtype))
+            x = rows_of(generator("floats", data, n), draw, (rows, n), dtype)
             count = function(x.ctypes.data, rows, n, ddof, root)
             odd = rows - np.isfinite(x).all(axis=1).sum()
             apart = {"lognormal": rows // 4, "beside a tie": rows}  # too far for one window

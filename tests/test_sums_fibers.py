@@ -23,7 +23,7 @@ pytestmark = [
 ]
 
 THREADS = 256
-# How many terms each sum has: of sums one or two, of moments the sum and that of the squares.
+# c/sums.h's number, and how many terms each sum has: of moments that of the squares comes second.
 FOLDS = {
     "floats": (0, [2]),
     "doubles": (1, [3]),
@@ -32,7 +32,7 @@ FOLDS = {
     "moments of doubles": (4, [4, 6]),
 }
 WARP, BLOCK, BLOCK_OF_LEFT, COLUMNS, COLUMNS_OF_LEFT = range(5)
-# way, columns, threads down, states of each
+# Way, columns, threads down, and how many states of each column come together.
 WAYS = {
     "a warp": (WARP, 1, 32, 32),
     "a block": (BLOCK, 1, THREADS, THREADS),

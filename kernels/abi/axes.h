@@ -88,8 +88,8 @@ typedef struct gpr_axes_launch {
   int64_t blocks;
   int threads;
   size_t scratch;
-  /* Bytes of the scratch that every launch finds zero and leaves so; 0: all of it is to be zero
-   * before this one. */
+  /* Bytes of the scratch that every launch finds zero and leaves so, of all of it in one of its
+   * own; 0: all of it is to be zero before this one. */
   size_t tickets;
 } gpr_axes_launch;
 

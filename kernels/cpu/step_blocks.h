@@ -45,7 +45,7 @@ template <class R> struct Piece {
     return load(at + k * WIDTH);
   }
 };
-/* Lanes that are not finite, of which none has met a NaN before: that stays. */
+/* Lanes that are not finite, but for those that have met a NaN before, which stays. */
 template <class K> GPR_FN Words are_odd(const K &k) {
   return (Words)(k.sum.high - k.sum.high != 0) & (Words)(k.special == k.special);
 }

@@ -130,10 +130,10 @@ template <class R, class K> struct TwofoldColumns {
     return row && !l.reals &&
            !mask_of((Words)(k[0].special == k[0].special) | (Words)(k[1].special == k[1].special));
   }
-  /* All rows of some steps, but of steps that are NaN no more; of one row until it is NaN. Blocks,
-   * and what comes at a time, are of about the same length, so that each asks for as much as
-   * follows: with `next` for the rows behind these, else for what lies `ahead`, and at the end for
-   * what lies `beside`, in the next panel; 0: for nothing. */
+  /* All rows of some steps, of each until all of it is NaN, as of one row. Blocks, and what comes
+   * at a time, are of about the same length, so that each asks for as much as follows: with `next`
+   * for the rows behind these, else for what lies `ahead`, and at the end for what lies `beside`,
+   * in the next panel; 0: for nothing. */
   GPR_APART void add_rows(const Lines &l, int64_t rows, int64_t first, int64_t steps, int64_t ahead,
                           bool next = false, int64_t beside = 0) {
     const int64_t few = few_of(l, steps), stride = l.along / source.bytes;

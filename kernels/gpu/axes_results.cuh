@@ -7,7 +7,7 @@
 
 GPR_OPEN
 
-/* A result, where it is. */
+/* A result, and whether it is certain. */
 template <class T> struct Told {
   T value;
   bool sure;

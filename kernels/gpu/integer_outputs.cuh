@@ -53,7 +53,7 @@ static __device__ __noinline__ double integer_spread(const IntegerViews *v, int6
   const double freedom = plain_freedom(n, how.ddof);
   if (round_near(near_spread(numerator, (double)n, freedom, how.means, root), &result))
     return result;
-  /* Halfway between two doubles, where of 2^18 integers of some thousands one in four lies. */
+  /* Halfway between two doubles: of 2^18 integers of some thousands 60 of 200 variances are. */
   ExactMoments<1> m;
   if (!how.means && !v->squares[2] && as_doubles(v->sum[0], (int64_t)v->sum[1], m.sum[0]) &&
       (int64_t)v->squares[1] >= 0 && as_doubles(v->squares[0], (int64_t)v->squares[1], m.squares) &&

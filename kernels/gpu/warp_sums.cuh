@@ -3,8 +3,8 @@
  * The greatest term of a sum opens a window, which takes what it can of each term; what that leaves
  * is for the next window. Each thread counts its units in a window, and integers are added over a
  * warp by single instructions; pairs that merge in five turns are some hundred instructions that
- * wait for each other. The last of 264 blocks took 3,400 cycles of an H200 to come to the sum of
- * all, and takes 2,050; to the moments of all, 7,900. */
+ * wait for each other. Of moments of floats the last of 64 blocks took 8,200 cycles of an H200 to
+ * come to those of all by pairs, and the last of 128 takes 4,100. */
 #ifndef GPR_WARP_SUMS_CUH
 #define GPR_WARP_SUMS_CUH
 

@@ -148,9 +148,14 @@ bool by_lanes(const T *x, int n, int down, double ddof, R *result) {
   *result = value.template spread<R, ROOT>(n, &how);
   return told;
 }
-/* Of so many rows those that no look of lanes has told; -1 where one is told wrong. */
-template <bool ROOT, class T>
-int64_t untold_by_lanes(const T *x, int64_t rows, int n, int down, double ddof) {
+/* What one look or two make of a row, and which of them tell it. */
+template <class R> struct Looks {
+  R result[2];
+  bool told[2];
+};
+/* Of so many rows those that no look has told; -1 where one is told wrong. */
+template <bool ROOT, class T, class Look>
+int64_t untold_by(const T *x, int64_t rows, int n, double ddof, Look look) {
   typedef typename RealOf<T>::type R;
   static typename MomentsFold<T>::State s;
   const gpr_spread how = {ddof, nullptr, false};
@@ -159,33 +164,28 @@ int64_t untold_by_lanes(const T *x, int64_t rows, int n, int down, double ddof) 
     MomentsFold<T>::open(s);
     for (int i = 0; i < n; i++) MomentsFold<T>::add(s, x[i], i);
     const R want = MomentsValue<T>{s}.template spread<R, ROOT>(n, &how);
-    R got, again = want;
-    bool told = by_lanes<BriefLanes<PairMoments<T>>, ROOT>(x, n, down, ddof, &got), too = false;
-    if constexpr (HasTies<PairMoments<T>>::value)
-      too = by_lanes<TiedLanes<PairMoments<T>>, ROOT>(x, n, down, ddof, &again);
-    if (told && memcmp(&got, &want, sizeof want)) return -1;
-    if (too && memcmp(&again, &want, sizeof want)) return -1;
-    count += !told && !too;
+    Looks<R> found = {};
+    look(x, found);
+    for (int i = 0; i < 2; i++)
+      if (found.told[i] && memcmp(found.result + i, &want, sizeof want)) return -1;
+    count += !found.told[0] && !found.told[1];
   }
   return count;
 }
-
+template <bool ROOT, class T>
+int64_t untold_by_lanes(const T *x, int64_t rows, int n, int down, double ddof) {
+  typedef PairMoments<T> F;
+  return untold_by<ROOT>(x, rows, n, ddof, [=](const T *row, auto &found) {
+    found.told[0] = by_lanes<BriefLanes<F>, ROOT>(row, n, down, ddof, found.result);
+    if constexpr (HasTies<F>::value)
+      found.told[1] = by_lanes<TiedLanes<F>, ROOT>(row, n, down, ddof, found.result + 1);
+  });
+}
 template <bool ROOT, class T>
 int64_t untold_of_floats(const T *x, int64_t rows, int n, double ddof) {
-  typedef typename RealOf<T>::type R;
-  static typename MomentsFold<T>::State s;
-  const gpr_spread how = {ddof, nullptr, false};
-  int64_t count = 0;
-  for (int64_t r = 0; r < rows; r++, x += n) {
-    MomentsFold<T>::open(s);
-    for (int i = 0; i < n; i++) MomentsFold<T>::add(s, x[i], i);
-    const R want = MomentsValue<T>{s}.template spread<R, ROOT>(n, &how);
-    R got;
-    const bool told = of_floats<ROOT>(x, n, ddof, &got);
-    if (told && memcmp(&got, &want, sizeof want)) return -1;
-    count += !told;
-  }
-  return count;
+  return untold_by<ROOT>(x, rows, n, ddof, [=](const T *row, auto &found) {
+    found.told[0] = of_floats<ROOT>(row, n, ddof, found.result);
+  });
 }
 
 }  // namespace
