@@ -15,7 +15,7 @@ enum { ROWS_FEW = 2 };
  * spilled: 160 rows of 100,000 took 48 µs on an H200 and take 41, 4000 of 2001 complex doubles 47
  * and 39. Two positions of small elements would be thousands of instructions. */
 template <class F> struct RowsShape { static constexpr int blocks = 4, loads = 8; };
-template <class T> struct RowsShape<PairSum<T>> { static constexpr int blocks = 3, loads = 8; };
+template <class T> struct RowsShape<PairSum<T>> { static constexpr int blocks = 2, loads = 8; };
 template <> struct RowsShape<PairSum<double>> { static constexpr int blocks = 2, loads = 8; };
 template <class T> struct RowsShape<PairSum<complex<T>>> {
   static constexpr int blocks = 2, loads = 8;
@@ -194,27 +194,33 @@ __device__ __forceinline__ void fold_tile(const Packets<typename F::Element> &in
   }
 }
 
-/* Tile t of an output. */
-template <class F>
-__device__ __forceinline__ void fold_tile_of(const gpr_axes_args &a, const char *base, int64_t t,
-                                             RowLane<F> &lane) {
-  const int64_t run = a.runs > 1 ? quotient_of(t, a.tiles) : 0;
-  const int64_t first = (t - run * a.tiles) * GPR_WARP * RowsShape<F>::loads;
-  const char *data = base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1, run);
-  const Packets<typename F::Element> in(data, a.length);
-  fold_tile<F>(in, first, run * a.length, may_read_whole(a, in), lane);
-}
 /* A warp's: the part-th of `parts` shares of an output's elements. Parts take turns, so that what
  * is read at a time lies close together; tiles from a.drawn on are drawn, by each warp of the
  * blocks that share the output: 128 MiB of floats took 41.8 µs on an H200, and take 38.3. */
 template <class F>
 __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *base, int64_t part,
                                          int64_t parts, uint32_t *queue, RowLane<F> &lane) {
+  typedef typename F::Element T;
   constexpr int WARPS = AXES_THREADS / GPR_WARP;
-  for (int64_t t = part; t < a.runs * a.tiles;) {
+  const int64_t tiles = a.runs * a.tiles;
+  Packets<T> in(base, a.length);
+  bool whole = may_read_whole(a, in);
+  int64_t run = 0;
+  for (int64_t t = part; t < tiles;) {
     const bool draws = t + parts >= a.drawn;
     const uint32_t drawn = draws && lane_of() == 0 ? atomicAdd(queue, 1) : 0;
-    fold_tile_of(a, base, a.back && !F::ordered ? a.runs * a.tiles - 1 - t : t, lane);
+    int64_t tile = a.back && !F::ordered ? tiles - 1 - t : t;
+    if (a.runs > 1) {
+      const int64_t its = quotient_of(tile, a.tiles);
+      tile -= its * a.tiles;
+      if (its != run) {
+        run = its;
+        in = Packets<T>(base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1, run),
+                        a.length);
+        whole = may_read_whole(a, in);
+      }
+    }
+    fold_tile<F>(in, tile * GPR_WARP * RowsShape<F>::loads, run * a.length, whole, lane);
     t = draws ? a.drawn + (int64_t)__shfl_sync(GPR_ALL, drawn, 0) * WARPS + warp_of() : t + parts;
   }
 }

@@ -14,18 +14,13 @@
 
 GPR_OPEN
 
-/* The threads of each output come together in the one with y == 0. */
+/* Outputs of several whole warps each. */
 template <class C>
-__device__ __noinline__ void merge_warps(const gpr_axes_args *a, typename C::State *s, int x, int y,
-                                         Slots<C> *slots) {
-  int down = a->down;
-  if (down == AXES_THREADS) return merge_block<C>(*s, *slots);
-  if (a->across == 1 && down % GPR_WARP == 0) {
-    Move<C>::merge_lanes(*s, GPR_WARP);
-    y = y % GPR_WARP ? AXES_THREADS : y / GPR_WARP;
-    down /= GPR_WARP;
-  }
-  merge_down<C, 1>(s, x, y, a->neighbours * a->beyond, down, *slots);
+__device__ __forceinline__ void merge_warps(typename C::State &s, int y, int outputs, int down,
+                                            Slots<C> &slots) {
+  Move<C>::merge_lanes(s, GPR_WARP);
+  merge_down<C, 1>(&s, threadIdx.x / down, y % GPR_WARP ? AXES_THREADS : y / GPR_WARP, outputs,
+                   down / GPR_WARP, slots);
 }
 /* What blocks left: `entries` states, so many bytes apart. */
 template <class C> struct Left {
@@ -59,8 +54,10 @@ __device__ __forceinline__ void merge_tile(const gpr_axes_args &a, typename C::S
     Move<C>::merge_lanes(s, lanes, a.across);
   else if (by_columns)
     merge_across<C, 1>(&s, x, y, a.neighbours, a.down, slots);
+  else if (a.across == 1 && a.down % GPR_WARP == 0)
+    merge_warps<C>(s, y, a.beyond, a.down, slots);
   else
-    merge_warps<C>(&a, &s, x, y, &slots);
+    merge_down<C, 1>(&s, x, y, a.neighbours * a.beyond, a.down, slots);
 }
 
 /* Whose states come together next: entries of them, `step` parts apart from part `first` on. Of
@@ -85,6 +82,27 @@ struct Meeting {
     step = 1;
   }
 };
+
+/* The states of all threads that share outputs; whether this block is the last of those. */
+template <class C>
+__device__ __forceinline__ bool merge_blocks(const gpr_axes_args &a, typename C::State &s, int x,
+                                             int y, bool mine, int64_t tile, int64_t part,
+                                             Slots<C> &slots) {
+  typedef typename C::State State;
+  enum { BY_CROWDS, BY_ALL, DONE };
+  const int wide = a.neighbours * a.beyond;
+  Left<C> left = {nullptr, 0, 0};
+#pragma unroll 1
+  for (int level = a.split == 1 ? DONE : a.crowd > 1 ? BY_CROWDS : BY_ALL;; level++) {
+    merge_tile<C>(a, s, x, y, mine, left, slots);
+    if (level == DONE) return true;
+    const Meeting next(a, tile, part, level == BY_CROWDS);
+    State *partial = partials_of<C>(a) + told_now(tile) * a.split * wide + x;
+    if (mine && y == 0) Move<C>::assign(partial[next.mine * wide], s);
+    if (!is_last_of(next.ticket, next.entries)) return false;
+    left = {partial + next.first * wide, next.step * wide * (int64_t)sizeof s, next.entries};
+  }
+}
 
 template <class F, class RUN>
 __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
@@ -144,29 +162,19 @@ __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
           length = a.box;
         const int64_t left = a.run_rounds - first, rounds = left < stop - t ? left : stop - t;
         const int64_t end = a.starts ? length : (first + rounds) * lanes * U;
-        n += run.fold(cell, first * lanes * U + lane, lanes, end, length);
+        n += run.fold(cell, first * lanes * U + lane, lanes, end, length, {a.step, a.where_step});
         t += rounds;
       }
     }
     cell.done(0, s.state);
     s.n = n;
-    enum { BY_CROWDS, BY_ALL, DONE };
-    Left<C> left = {nullptr, 0, 0};
-#pragma unroll 1
-    for (int level = a.split == 1 ? DONE : a.crowd > 1 ? BY_CROWDS : BY_ALL;; level++) {
-      merge_tile<C>(a, s, x, y, mine, left, slots);
-      if (level == DONE) {
-        if (mine && y == 0) {
-          tell_least(a, s.n);
-          finish_here<F>(a, out, s.state, s.n);
-        }
-        break;
-      }
-      const Meeting next(a, tile, part, level == BY_CROWDS);
-      State *partial = partials_of<C>(a) + told_now(tile) * a.split * wide + x;
-      if (mine && y == 0) Move<C>::assign(partial[next.mine * wide], s);
-      if (!is_last_of(next.ticket, next.entries)) break;
-      left = {partial + next.first * wide, next.step * wide * (int64_t)sizeof s, next.entries};
+    const bool last = down == AXES_THREADS
+                          ? merge_parts<C>(s, partials_of<C>(a) + told_now(tile) * a.split, part,
+                                           a.split, (uint32_t *)a.scratch + tile, slots)
+                          : merge_blocks<C>(a, s, x, y, mine, tile, part, slots);
+    if (last && mine && y == 0) {
+      tell_least(a, s.n);
+      finish_here<F>(a, out, s.state, s.n);
     }
   }
 }

@@ -141,7 +141,7 @@ struct TileCut : Cut {
       const Split one = best_split(a.tiles, slots, rounds, 2, row.ends, left, PARTING);
       const Split two =
           best_split(a.tiles, slots, rounds, 2, row.ends, left / CROWD, 2 * PARTING + CROWD * left);
-      const bool crowds = two.time < one.time && two.blocks > 2 * CROWD &&
+      const bool crowds = wide > 1 && two.time < one.time && two.blocks > 2 * CROWD &&
                           a.tiles * (1 + up(two.blocks, CROWD)) <= AXES_TICKETS;
       a.split = (crowds ? two : one).blocks;
       if (crowds) a.crowd = CROWD;
@@ -191,6 +191,8 @@ struct TileCut : Cut {
     set_box();
     set_lanes(slots);
     set_runners(a.starts || !a.box ? 1 : a.box, loads);
+    a.step = a.down / a.runners * a.strides[inner()];
+    a.where_step = a.down / a.runners * a.where_strides[inner()];
     share_rounds(slots, AXES_THREADS * loads * row.bytes);
     return take_tile(program, slots);
   }
