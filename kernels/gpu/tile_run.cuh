@@ -24,11 +24,11 @@ __device__ __forceinline__ void fill_table(BoxTable<ORDERED> &table, const gpr_a
   for (int r = threadIdx.x; r < a.box; r += AXES_THREADS) {
     int rest = r, data = 0, where = 0, index = 0;
     for (int d = a.kept + a.reduced - 1; d >= a.kept + a.reduced - a.boxed; d--) {
-      const int n = (int)a.shape[d], over = d > a.kept + a.reduced - a.boxed ? rest / n : 0;
+      const int n = (int)a.dim[d].size, over = d > a.kept + a.reduced - a.boxed ? rest / n : 0;
       const int at = rest - over * n;
-      data += at * (int)a.strides[d];
-      where += at * (int)a.where_strides[d];
-      index += at * (int)a.place[d];
+      data += at * (int)a.dim[d].stride;
+      where += at * (int)a.dim[d].where_stride;
+      index += at * (int)a.dim[d].place;
       rest = over;
     }
     table.data[r] = data;
@@ -79,9 +79,9 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
                                      const BoxTable<F::ordered> *box = nullptr)
       : a(args), table(box) {
     const int inner = a.kept + a.reduced - 1;
-    stride = a.strides[inner];
-    where_stride = a.where_strides[inner];
-    place = a.place[inner];
+    stride = a.dim[inner].stride;
+    where_stride = a.dim[inner].where_stride;
+    place = a.dim[inner].place;
   }
   __device__ __forceinline__ T load(const char *from) const { return Load<T, LOAD>::get(from, a); }
   __device__ __forceinline__ T load_here(const char *from) const {
@@ -224,7 +224,7 @@ __device__ __noinline__ void fold_again(const gpr_axes_args *a, int64_t k) {
   if (Same<LOAD, typename F::Element>::value && a->reduced == 1 && !a->starts &&
       told_again<F>(*a, place.out,
                     {a->data + place.data, a->where ? a->where + place.where : nullptr,
-                     a->strides[a->kept], a->where_strides[a->kept], a->count}))
+                     a->dim[a->kept].stride, a->dim[a->kept].where_stride, a->count}))
     return;
   typename F::State s;
   TileRun<F, LOAD, LOADS> run(*a);
