@@ -24,12 +24,7 @@ NVRTC = "from gpureduce import _core; print(_core.compiler('sm_90')[1])"
 EXCUSED: dict[str, str] = {}
 # Lines that the run of the record did not have and csrc/ or kernels/ have now: by file, with why no
 # run was needed to let them in; each is there once. To be emptied by the next run.
-SINCE: dict[str, tuple[str, str]] = {
-    "csrc/cpu_cut.c": (
-        "    if (p->row->law == GPR_TREE) most = least_of(most, BLOCK_OUTPUTS);\n",
-        "how many outputs the CPU takes at a time: no launch and no result is another one",
-    ),
-}
+SINCE: dict[str, tuple[str, str]] = {}
 REMEDY = "run `make gpu-test` on a machine with a GPU"
 
 
