@@ -39,6 +39,8 @@ GPR_CLOSE
 #include "../../kernels/gpu/select.h"
 #elif defined SUMS
 #include "sums.h"
+#elif defined TILES
+#include "tiles.h"
 #else
 #include "../../kernels/gpu/operator.cuh"
 #endif
@@ -94,6 +96,8 @@ void body() {
   OPERATOR_KERNEL(*(const gpr_ladder_args *)arguments);
 #elif defined SUMS
   bring_together(*(SumsJob *)arguments);
+#elif defined TILES
+  tile_of(unit, *(const gpr_axes_args *)arguments);
 #elif defined PRODUCT_OF
   typedef TreeFold<PRODUCT_OF, Times> F;
   const gpr_axes_args &args = *(const gpr_axes_args *)arguments;
@@ -200,12 +204,15 @@ int __syncthreads_or(int mine) {
   any = 0;
   return found;
 }
-int __all_sync(uint32_t, int mine) {
+/* Which lanes go together is the device's choice: here each by itself. */
+uint32_t __activemask() { return 1u << threadIdx.x % LANES; }
+int __all_sync(uint32_t lanes, int mine) {
+  if (lanes == __activemask()) return mine;
   for (int mask = 1; mask < LANES; mask *= 2)
     mine &= (int)shuffled((uint32_t)mine, (int)(threadIdx.x % LANES) ^ mask);
   return mine;
 }
-int __any_sync(uint32_t, int mine) { return !__all_sync(~0u, !mine); }
+int __any_sync(uint32_t lanes, int mine) { return !__all_sync(lanes, !mine); }
 uint32_t __ballot_sync(uint32_t, int mine) {
   uint32_t all = (uint32_t)!!mine << threadIdx.x % LANES;
   for (int mask = 1; mask < LANES; mask *= 2)
@@ -219,7 +226,18 @@ template <class T, class U> T atomicMax(T *at, U x) {
   if (before < (T)x) *at = (T)x;
   return before;
 }
+template <class T, class U> T atomicExch(T *at, U x) {
+  const T before = *at;
+  *at = (T)x;
+  return before;
+}
+template <class T, class U, class V> T atomicCAS(T *at, U from, V to) {
+  const T before = *at;
+  if (before == (T)from) *at = (T)to;
+  return before;
+}
 template <class T> T __ldg(const T *at) { return *at; }
+uint64_t __umul64hi(uint64_t a, uint64_t b) { return (uint64_t)((unsigned __int128)a * b >> 64); }
 
 /* In place of the sanitizer's own: an address that is no multiple of what lies there. */
 extern "C" void __ubsan_handle_type_mismatch_v1(void *, void *) { is_misaligned = true; }
@@ -245,10 +263,25 @@ extern "C" __attribute__((visibility("default"))) int launch(void *args, unsigne
   return is_misaligned ? 2 : 0;
 }
 
-#ifdef PRODUCT_OF
+#if defined PRODUCT_OF || defined TILES
 extern "C" __attribute__((visibility("default"))) size_t arguments_bytes(void) {
   return sizeof(gpr_axes_args);
 }
+#endif
+
+#ifdef TILES
+extern "C" __attribute__((visibility("default"))) int reduced(gpr_axes_args *args, int dtype,
+                                                              int fold, int multiprocessors,
+                                                              size_t room, unsigned seed) {
+  gpr_axes_launch out = {};
+  if (gpr_axes_table_cuda.launch(args->op, dtype, GPR_VARIANT_TILE, multiprocessors, args, &out) ||
+      out.scratch > room)
+    return 3;
+  return launch(args, (unsigned)out.blocks, (unsigned)out.threads, fold, seed);
+}
+#endif
+
+#ifdef PRODUCT_OF
 
 /* Planned and launched as on a device of so many multiprocessors. */
 extern "C" __attribute__((visibility("default"))) int product(gpr_axes_args *args, int dtype,
