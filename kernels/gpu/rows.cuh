@@ -11,9 +11,9 @@ GPR_OPEN
 enum { ROWS_FEW = 2 };
 
 /* Blocks a multiprocessor, and packets a thread has under way. With four blocks an exact sum's
- * loads wait for registers, and with three some are spilled: 128 MiB of lognormal floats took 42.5
- * µs on an H200 by three and take 35.8 by two, 32 MiB of bfloat16 17.5 and 15.7. Two positions of
- * small elements would be thousands of instructions. */
+ * loads wait for registers, and with three some are spilled: with a run's packets found anew for
+ * each tile as well, 128 MiB of lognormal floats took 42.5 µs on an H200, and take 35.8, 32 MiB of
+ * bfloat16 17.5 and 15.7. Two positions of small elements would be thousands of instructions. */
 template <class F> struct RowsShape { static constexpr int blocks = 4, loads = 8; };
 template <class T> struct RowsShape<PairSum<T>> { static constexpr int blocks = 2, loads = 8; };
 /* How long a block's threads take to come together and to finish, in steps of its loads. */
