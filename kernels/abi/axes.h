@@ -75,7 +75,7 @@ typedef struct gpr_axes_args {
   int64_t box, chunk, chunks;        /* elements; of the outermost boxed dimension */
   int64_t last_box;                  /* elements of the last chunk's */
   int64_t run_rounds, rounds, share; /* a round is tile_loads elements of each lane */
-  int64_t step, where_step;          /* bytes from one of them to the next: no table tells */
+  int64_t step, where_step;          /* where there is no table: from one to the next */
 
   /* Segments: starts and stops of each in device memory, of one reduced dimension; else NULL. */
   const int64_t *starts, *stops;
