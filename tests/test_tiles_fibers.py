@@ -11,7 +11,7 @@ import pytest
 from arrays import SEED, generator
 from operator_fibers import CHECKS, FAILURES, FLAGS, ROOT
 from table import SANITIZED, assert_bits, call
-from test_trees_fibers import Arguments
+from test_trees_fibers import Arguments, Dimension
 
 import gpureduce
 
@@ -74,7 +74,7 @@ def reduced(library, fold, x, axes, where=None, skip=False, multiprocessors=3):
     kept, inner = (dimensions(x, where, some) for some in (rest, axes))
     inner = inner or [[1, x.itemsize, 0, 1]]
     for n, dim in enumerate(kept + inner):
-        args.shape[n], args.strides[n], args.where_strides[n], args.place[n] = dim
+        args.dim[n] = Dimension(*dim)
     args.kept, args.reduced = len(kept), len(inner)
     shape = tuple(x.shape[d] for d in rest)
     args.outputs, args.count = math.prod(shape), math.prod(x.shape[d] for d in axes)

@@ -28,6 +28,12 @@ pytestmark = [
 ]
 
 
+class Dimension(ctypes.Structure):
+    """gpr_axes_dim."""
+
+    _fields_ = tuple((name, ctypes.c_int64) for name in ("size", "stride", "where_stride", "place"))
+
+
 class Arguments(ctypes.Structure):
     """gpr_axes_args."""
 
@@ -54,13 +60,14 @@ class Arguments(ctypes.Structure):
         *((name, ctypes.c_int) for name in ("runners", "boxed")),
         *((name, ctypes.c_int64) for name in ("box", "chunk", "chunks", "last_box")),
         *((name, ctypes.c_int64) for name in ("run_rounds", "rounds", "share")),
-        *((name, ctypes.c_int64 * DIMS) for name in ("shape", "strides", "where_strides", "place")),
+        *((name, ctypes.c_int64) for name in ("step", "where_step")),
         ("starts", ctypes.c_void_p),
         ("stops", ctypes.c_void_p),
         ("segments", ctypes.c_int64),
         ("pieces", ctypes.c_void_p),
         ("piece_count", ctypes.c_int64),
         ("piece_bytes", ctypes.c_int64),
+        ("dim", Dimension * DIMS),
     )
 
 
@@ -100,8 +107,8 @@ def product(library, x, axes, where, skip, segments=None):
             merged.append(dim)
     dims = [[x.shape[d], x.strides[d], steps[d]] for d in kept] + merged
     for n, (length, stride, step) in enumerate(dims):
-        args.shape[n], args.strides[n], args.where_strides[n] = length, stride, step
-        args.place[n] = kept_places[kept[n]] if n < len(kept) else 0
+        place = kept_places[kept[n]] if n < len(kept) else 0
+        args.dim[n] = Dimension(length, stride, step, place)
     native = x.dtype.newbyteorder("=")
     args.kept, args.reduced = len(kept), len(merged)
     args.outputs, args.count = math.prod(shape), math.prod(dim[0] for dim in merged)

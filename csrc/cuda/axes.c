@@ -60,9 +60,9 @@ static int are_first_places(const axes_run *r) {
 
 /* The arguments and the functions of a launch. GPR_MORE: one is being compiled; ask again. */
 static gpr_status make_ready(axes_run *r, int64_t nanoseconds) {
-  const int is_launched = !are_first_places(r);
-  gpr_status status = is_launched ? gpr_axes_prepare(r) : GPR_OK;
-  if (!status && is_launched)
+  r->has_first_places = are_first_places(r);
+  gpr_status status = r->has_first_places ? GPR_OK : gpr_axes_prepare(r);
+  if (!status && !r->has_first_places)
     status = gpr_cuda_function(r->launch.kernel, r->device, nanoseconds, &r->function);
   if (!status && is_narrowed(r))
     status = gpr_cuda_function(gpr_gpu_table_cuda.gather, r->device, nanoseconds, &r->gather);
@@ -75,7 +75,7 @@ static gpr_status launch_again(axes_run *r) {
 }
 
 static gpr_status launch(axes_run *r) {
-  if (are_first_places(r))
+  if (r->has_first_places)
     return fill(r, r->out, 0, (size_t)(r->outputs * result_bytes(r, r->plan.row->result)));
   const size_t bytes = r->launch.scratch;
   gpr_status status = r->own ? GPR_OK : gpr_kept_take(r->device, r->stream, &r->kept);

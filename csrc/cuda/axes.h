@@ -41,6 +41,7 @@ typedef struct axes_run {
   gpr_axes_piece *pieces; /* of segments that lie side by side: piece_bytes is not 0 */
   int64_t piece_count, piece_bytes;
   double *means;
+  int has_first_places; /* nothing to launch */
   gpr_axes_launch launch;
   CUfunction function, gather; /* the launch's; gather: where results are narrowed */
   gpr_axes_args args;

@@ -14,10 +14,10 @@ static int set_part(gpr_axes_args *a, int first, gpr_dims dims, int sorts) {
   if (sorts) gpr_dims_sort(&dims);
   gpr_dims_coalesce(&dims);
   for (int d = 0; d < dims.n; d++) {
-    a->shape[first + d] = dims.shape[d];
-    a->strides[first + d] = dims.strides[d];
-    a->where_strides[first + d] = dims.where[d];
-    a->place[first + d] = dims.place[d];
+    a->dim[first + d].size = dims.shape[d];
+    a->dim[first + d].stride = dims.strides[d];
+    a->dim[first + d].where_stride = dims.where[d];
+    a->dim[first + d].place = dims.place[d];
   }
   return dims.n;
 }
@@ -28,9 +28,9 @@ static void set_dims(axes_run *r, const gpr_dims *kept, const gpr_dims *reduced)
   a->reduced = set_part(a, a->kept, *reduced, r->plan.row->law != GPR_TREE);
   if (a->reduced) return;
   a->reduced = 1; /* of one element, or of none where a coalesced dimension has none */
-  a->shape[a->kept] = r->plan.count;
-  a->strides[a->kept] = a->from_bytes;
-  a->place[a->kept] = 1;
+  a->dim[a->kept].size = r->plan.count;
+  a->dim[a->kept].stride = a->from_bytes;
+  a->dim[a->kept].place = 1;
 }
 
 /* Bytes, of dimensions of elements of one byte each. */
@@ -74,23 +74,23 @@ static void set_elements(axes_run *r) {
 static int can_turn(const gpr_axes_args *a) {
   enum { NARROW = 128 };
   const int d = a->kept;
-  if (a->shape[d] < 2) return 0;
-  if (!d) return a->reduced == 1 && a->strides[0] != a->from_bytes;
-  const int64_t width = a->shape[d - 1] * a->from_bytes;
+  if (a->dim[d].size < 2) return 0;
+  if (!d) return a->reduced == 1 && a->dim[0].stride != a->from_bytes;
+  const int64_t width = a->dim[d - 1].size * a->from_bytes;
   uint64_t places = (uint64_t)(uintptr_t)a->data | (uint64_t)width;
   for (int i = 0; i <= d; i++)
-    if (i != d - 1) places |= (uint64_t)a->strides[i];
-  return width >= NARROW && a->strides[d - 1] == a->from_bytes && places % 16 == 0;
+    if (i != d - 1) places |= (uint64_t)a->dim[i].stride;
+  return width >= NARROW && a->dim[d - 1].stride == a->from_bytes && places % 16 == 0;
 }
 
 static void turn(gpr_axes_args *a) {
   const int d = a->kept;
-  const int64_t last = a->shape[d] - 1;
-  a->data += last * a->strides[d];
-  a->strides[d] *= -1;
+  const int64_t last = a->dim[d].size - 1;
+  a->data += last * a->dim[d].stride;
+  a->dim[d].stride *= -1;
   if (!a->where) return;
-  a->where += last * a->where_strides[d];
-  a->where_strides[d] *= -1;
+  a->where += last * a->dim[d].where_stride;
+  a->dim[d].where_stride *= -1;
 }
 
 /* Every second launch of an array, so that of arrays by turns each goes back and forth. */
@@ -175,7 +175,7 @@ static gpr_status set_segments(axes_run *r) {
   a->segments = x->segments;
   a->starts = r->bounds;
   a->stops = r->bounds + x->segments;
-  if (counts(r) || a->reduced != 1 || a->strides[a->kept] != row_bytes(r)) return GPR_OK;
+  if (counts(r) || a->reduced != 1 || a->dim[a->kept].stride != row_bytes(r)) return GPR_OK;
   if (!r->piece_bytes) status = list_pieces(r);
   a->pieces = r->pieces;
   a->piece_count = r->piece_count;
@@ -187,8 +187,7 @@ gpr_status gpr_axes_prepare(axes_run *r) {
   const gpr_axes *x = &r->axes;
   const gpr_plan *p = &r->plan;
   /* Of the dimensions, those that there are are set. */
-  memset(&r->args, 0, offsetof(gpr_axes_args, shape));
-  memset(&r->args.starts, 0, sizeof r->args - offsetof(gpr_axes_args, starts));
+  memset(&r->args, 0, offsetof(gpr_axes_args, dim));
   set_elements(r);
   r->args.out = r->out;
   set_least(r);

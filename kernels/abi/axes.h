@@ -20,6 +20,12 @@ typedef struct gpr_axes_piece {
   int32_t piece, pieces; /* this one, and all of the segment */
 } gpr_axes_piece;
 
+/* A multiprocessor waits for each line of the arguments that a block is the first to read. */
+typedef struct gpr_axes_dim {
+  int64_t size, stride, where_stride; /* bytes */
+  int64_t place;                      /* as in gpr_dims */
+} gpr_axes_dim;
+
 typedef struct gpr_axes_args {
   const char *data;       /* the first element of the first output, aligned to its element */
   const char *where;      /* NULL, or bytes: an element counts where its byte is not 0 */
@@ -69,11 +75,7 @@ typedef struct gpr_axes_args {
   int64_t box, chunk, chunks;        /* elements; of the outermost boxed dimension */
   int64_t last_box;                  /* elements of the last chunk's */
   int64_t run_rounds, rounds, share; /* a round is tile_loads elements of each lane */
-
-  /* Kept dimensions, then reduced ones, each the largest stride first but where an order is kept.
-   */
-  int64_t shape[GPR_AXES_DIMS], strides[GPR_AXES_DIMS], where_strides[GPR_AXES_DIMS];
-  int64_t place[GPR_AXES_DIMS]; /* as in gpr_dims */
+  int64_t step, where_step;          /* where there is no table: from one to the next */
 
   /* Segments: starts and stops of each in device memory, of one reduced dimension; else NULL. */
   const int64_t *starts, *stops;
@@ -81,6 +83,10 @@ typedef struct gpr_axes_args {
   /* Where the segments' elements lie side by side: what is longer than piece_bytes / 4. Else 0. */
   const gpr_axes_piece *pieces; /* device memory */
   int64_t piece_count, piece_bytes;
+
+  /* Kept dimensions, then reduced ones, each the largest stride first but where an order is kept.
+   */
+  gpr_axes_dim dim[GPR_AXES_DIMS];
 } gpr_axes_args;
 
 typedef struct gpr_axes_launch {

@@ -93,9 +93,9 @@ template <class K, class R> struct StepBlock {
 
   GPR_METHOD void open(bool is_first) {
     for (K &k : part) {
-      const Doubles special = k.special;
+      const Doubles special = is_first ? Doubles{} : k.special;
       k.open();
-      if (!is_first) k.special = special;
+      k.special = special;
     }
   }
   GPR_METHOD bool add(const Piece<R> &rows, bool exactly) {

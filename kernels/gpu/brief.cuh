@@ -287,7 +287,7 @@ template <class F> __device__ __forceinline__ void fold_by_pairs(const gpr_axes_
   enum { FEW = 4 };
   const int down = log2_of(a.down), y = threadIdx.x & (a.down - 1), teams = AXES_THREADS >> down;
   const int inner = a.kept + a.reduced - 1;
-  const int64_t pairs = a.outputs / 2, stride = a.strides[inner];
+  const int64_t pairs = a.outputs / 2, stride = a.dim[inner].stride;
 #pragma unroll 1
   for (int64_t first = block_of(a) * teams; first < pairs; first += (int64_t)gridDim.x * teams) {
     const int64_t k = 2 * (first + (threadIdx.x >> down));
@@ -295,7 +295,8 @@ template <class F> __device__ __forceinline__ void fold_by_pairs(const gpr_axes_
     const KeptPlace place = kept_place(a, exists ? k : 0);
     bool lost[2] = {};
     const typename BriefLanes<F>::Shared shared(a);
-    BriefLanes<F> lanes[2] = {{shared, a.place[inner], lost}, {shared, a.place[inner], lost + 1}};
+    BriefLanes<F> lanes[2] = {{shared, a.dim[inner].place, lost},
+                              {shared, a.dim[inner].place, lost + 1}};
     PairShare<F> mine = {a,
                          a.data + place.data + y * stride,
                          told_now(a.down * stride),
@@ -307,7 +308,7 @@ template <class F> __device__ __forceinline__ void fold_by_pairs(const gpr_axes_
     if (mine.left > 0) mine.template fold<FEW>(lanes);
 #pragma unroll
     for (int e = 0; e < 2; e++)
-      if (!finish_lanes(a, lanes[e], place.out + e * a.place[a.kept - 1], mine.n[e], lost[e],
+      if (!finish_lanes(a, lanes[e], place.out + e * a.dim[a.kept - 1].place, mine.n[e], lost[e],
                         exists && y == 0))
         fold_again<F, T>(&a, k + e);
   }

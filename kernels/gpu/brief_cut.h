@@ -13,15 +13,15 @@ struct BriefCut : TileCut {
   enum { COLUMN_LANES = 8 };
   /* Whether two neighbouring outputs lie in one word of 32 bits, of every element. */
   bool are_pairs() const {
-    Size places = (Size)(uintptr_t)a.data | a.shape[a.kept - 1] * row.bytes;
+    Size places = (Size)(uintptr_t)a.data | a.dim[a.kept - 1].size * row.bytes;
     for (int d = 0; d <= inner(); d++)
-      if (d != a.kept - 1) places |= a.strides[d];
-    return row.brief_pairs && is_native() && !a.where && a.strides[a.kept - 1] == row.bytes &&
+      if (d != a.kept - 1) places |= a.dim[d].stride;
+    return row.brief_pairs && is_native() && !a.where && a.dim[a.kept - 1].stride == row.bytes &&
            places % 4 == 0;
   }
   /* Lanes by what lies closest together in memory, of one warp. */
   void set_brief_lanes(Size slots) {
-    const Size width = a.kept ? a.shape[a.kept - 1] : 1;
+    const Size width = a.kept ? a.dim[a.kept - 1].size : 1;
     a.across = a.neighbours = a.down = 1;
     if (kept_stride() >= magnitude(reduced_stride())) {
       for (int down = 2; down <= GPR_WARP; down *= 2)
@@ -93,7 +93,8 @@ struct BriefCut : TileCut {
     if (!program || a.starts || a.count >> 30) return false; /* elements are counted in 32 bits */
     a.groups = 1;
     set_box();
-    if (a.boxed > 1 || runs_of_box() != 1 || (row.is_ordered && a.place[inner()] < 0)) return false;
+    if (a.boxed > 1 || runs_of_box() != 1 || (row.is_ordered && a.dim[inner()].place < 0))
+      return false;
     if (row.brief_loads && a.count > row.brief_alone) set_brief_lanes(slots);
     const bool alone = a.across * a.down == 1 && a.count <= FEW_SHORT;
     if (!alone && (!row.brief_loads || !are_told())) return false;

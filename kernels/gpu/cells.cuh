@@ -123,13 +123,14 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
   }
   __device__ __forceinline__ RealSum<R> *rest(int i) { return &over[i / parts].part[i % parts]; }
 
-  template <int U, bool NEAR = (COLUMNS > 1)>
+  template <int U>
   __device__ __forceinline__ void add(const T (&x)[U * COLUMNS], int64_t, int64_t) {
     R v[U * reals];
 #pragma unroll
     for (int i = 0; i < U * reals; i++) v[i] = F::real(x[i / parts], i % parts);
 #pragma unroll
-    for (int i = 0; i < reals; i++) take<Stored, U * reals, reals, NEAR>(sum[i], v, i, rest(i));
+    for (int i = 0; i < reals; i++)
+      take<Stored, U * reals, reals, (COLUMNS > 1)>(sum[i], v, i, rest(i));
   }
   template <int U>
   __device__ __forceinline__ void some(T (&x)[U * COLUMNS], uint64_t valid, int64_t index,
@@ -173,7 +174,7 @@ template <int COLUMNS> struct Cells<PairSum<float16>, COLUMNS> {
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++) F::open(over[c]);
   }
-  template <int U, bool = false>
+  template <int U>
   __device__ __forceinline__ void add(const float16 (&x)[U * COLUMNS], int64_t, int64_t) {
 #pragma unroll
     for (int i = 0; i < U * COLUMNS; i++) sum[i % COLUMNS] += (double)wide(x[i]);
@@ -226,7 +227,7 @@ template <class T> struct RowLane<PairSum<T>> {
       T x[n];
 #pragma unroll
       for (int i = 0; i < n; i++) x[i] = v[(b * n + i) / V].element[(b * n + i) % V];
-      cells.template add<n, true>(x, 0, 0);
+      cells.template add<n>(x, 0, 0);
     }
   }
   __device__ __forceinline__ void one(T x, int64_t) {

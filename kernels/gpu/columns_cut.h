@@ -11,7 +11,7 @@ struct ColumnsCut : BriefCut {
    * these, and else the row's columns_bytes. */
   enum { COLUMNS_BYTES = 2 << 20, NARROW = 4096 };
   bool is_for_columns() const {
-    const Size wide = a.shape[a.kept - 1] * row.bytes;
+    const Size wide = a.dim[a.kept - 1].size * row.bytes;
     const double all = (double)a.outputs * (double)a.count * row.bytes;
     return all >= (wide < NARROW ? COLUMNS_BYTES : row.columns_bytes);
   }
@@ -25,12 +25,12 @@ struct ColumnsCut : BriefCut {
    * 156 µs where only the rest of those was read, and 85 of 3436 floats. */
   enum { PHASES_MOST = 8 };
   int phases_of_rows() const {
-    const Size stride = a.strides[a.kept];
+    const Size stride = a.dim[a.kept].stride;
     Size places = places_of_batches(), least = stride;
     for (int d = 0; d < a.kept - 1; d++)
-      if (a.strides[d] < least) least = a.strides[d];
-    for (int d = 0; d < a.reduced; d++) places |= a.strides[a.kept + d] % 16;
-    const bool ends = a.shape[a.kept - 1] * row.bytes % 16 != 0; /* in the middle of a packet */
+      if (a.dim[d].stride < least) least = a.dim[d].stride;
+    for (int d = 0; d < a.reduced; d++) places |= a.dim[a.kept + d].stride % 16;
+    const bool ends = a.dim[a.kept - 1].size * row.bytes % 16 != 0; /* in the middle of a packet */
     if (!places) return ends && a.reduced == 1 && least >= 16 ? 1 : 0;
     if (a.reduced != 1 || places % row.bytes || least < 16) return -1;
     int phases = 1;
@@ -39,13 +39,13 @@ struct ColumnsCut : BriefCut {
   }
   Size places_of_batches() const { /* of packets, by bits; 0: all begin with one */
     Size places = (Size)(uintptr_t)a.data % 16;
-    for (int d = 0; d < a.kept - 1; d++) places |= a.strides[d] % 16;
+    for (int d = 0; d < a.kept - 1; d++) places |= a.dim[d].stride % 16;
     return places;
   }
   /* How many rows that follow each other are one of whole packets; 1 where they need not be. */
   Size rows_together(Size width, Size batches) const {
     const Size bytes = width * row.bytes, v = 16 / row.bytes;
-    if (places_of_batches() || a.reduced != 1 || a.strides[a.kept] != bytes || bytes % 16 == 0)
+    if (places_of_batches() || a.reduced != 1 || a.dim[a.kept].stride != bytes || bytes % 16 == 0)
       return 1;
     Size groups = 1;
     while (groups * width % v) groups++;
@@ -68,20 +68,20 @@ struct ColumnsCut : BriefCut {
              (row.bytes == 2 || row.bytes == 4 ? 5 : 3 + 1.0 / row.bytes);
     const double times = (row.bytes < 4 ? 2.2 : 1.75) * all;
     if (row.joint && a.phases > 0) return times;
-    if (!a.phases && a.shape[a.kept - 1] * row.bytes < NARROW)
+    if (!a.phases && a.dim[a.kept - 1].size * row.bytes < NARROW)
       return 1.3 * times + 3.5 * whole_steps();
     if (row.joint) return 0.86 * times + 4;
     return times + (4.5 - (a.phases ? 2 : 0)) * whole_steps();
   }
   /* Whether there are columns, or enough of them. */
   bool has_columns() const {
-    return columns_program() && a.kept && a.reduced && a.strides[a.kept - 1] == row.bytes &&
+    return columns_program() && a.kept && a.reduced && a.dim[a.kept - 1].stride == row.bytes &&
            (is_for_columns() || wanted);
   }
   gpr_program *columns_program() const { return a.skip ? row.columns_counted : row.columns; }
   /* brief: the waves_of_brief(). */
   bool columns(double brief) {
-    const Size width = a.shape[a.kept - 1], bytes = width * row.bytes;
+    const Size width = a.dim[a.kept - 1].size, bytes = width * row.bytes;
     const Size batches = a.outputs / width;
     const int v = 16 / row.bytes;
     if (a.count < 4 * v && !wanted) return false; /* a thread has v outputs to finish */
@@ -160,7 +160,7 @@ struct ColumnsCut : BriefCut {
   Split columns_split(Size wide, Size packets, Size batches, Size groups) const {
     const Size each = a.phases > 0 ? a.phases : 1, edge = a.phases > 0;
     const Size high = AXES_THREADS / wide, tiles = up(packets, wide - edge) * batches * each;
-    const Size run = a.reduced > 1 ? a.shape[inner()] : a.count;
+    const Size run = a.reduced > 1 ? a.dim[inner()].size : a.count;
     const Size rounds = a.count / run * up(run / groups / each, high * row.columns_loads);
     const double place = row.bytes == 2 ? 4.5 : 1 + 6.0 / (row.bytes * row.bytes);
     const double pace = row.is_ordered ? place : 1;

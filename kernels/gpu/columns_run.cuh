@@ -72,12 +72,12 @@ struct ColumnsPlace {
     const int64_t block = block_of(a), above = quotient_of(block, a.tiles),
                   tile = block - above * a.tiles;
     const int all = (a.phases ? a.team - 1 : a.team) * V;
-    width = a.shape[a.kept - 1];
+    width = a.dim[a.kept - 1].size;
     batch = quotient_of(above, a.split), part = above - batch * a.split;
     here = tile * all;
     columns = (int)least(a.length - here, (int64_t)all);
     group = batch * a.tiles + tile;
-    base = a.data + offset_of(a.shape, a.strides, a.kept - 1, batch);
+    base = a.data + offset_of<&gpr_axes_dim::stride>(a.dim, a.kept - 1, batch);
     full = a.full;
     phases = 1, phase = shift = has_last = 0;
     if (a.phases) set_phase(a, V, bytes);
@@ -89,7 +89,7 @@ struct ColumnsPlace {
   __device__ __forceinline__ void set_phase(const gpr_axes_args &a, int V, int bytes) {
     phases = a.phases;
     phase = (int)part % phases;
-    base += phase * a.strides[a.kept];
+    base += phase * a.dim[a.kept].stride;
     shift = (int)((uintptr_t)base % 16) / bytes;
     full = quotient_of(a.count - phase + phases - 1, phases);
     has_last = phase == (int)((a.count - 1) % phases) &&
@@ -258,15 +258,15 @@ __device__ __noinline__ void fold_runs(const gpr_axes_args &a, ColumnsOf<CELLS> 
   typedef ColumnsOf<CELLS> IN;
   const char *base = in.base;
   const int left = in.left;
-  const int64_t run = a.shape[a.kept + a.reduced - 1];
+  const int64_t run = a.dim[a.kept + a.reduced - 1].size;
   CELLS cells;
   cells.keep(states);
 #pragma unroll 1
   for (int64_t begin = quotient_of(start, run) * run; in.left && begin < stop; begin += run) {
     const int64_t first = start > begin ? start - begin : 0,
                   end = stop - begin < run ? stop - begin : run;
-    in.base = base + offset_of(a.shape + a.kept, a.strides + a.kept, a.reduced - 1,
-                               quotient_of(begin, run));
+    in.base = base + offset_of<&gpr_axes_dim::stride>(a.dim + a.kept, a.reduced - 1,
+                                                      quotient_of(begin, run));
     in.index = begin;
     in.left = in.is_inside(a.high, first, end - 1) ? IN::V : left;
     /* At the array's end the last row alone is read piecemeal: a thread that did so with each of
@@ -290,7 +290,7 @@ __device__ __forceinline__ void fold_columns(const gpr_axes_args &a, const Colum
   /* Of a phase packets are read whole, whatever lies around the tile's columns. */
   const int64_t left = a.phases ? (x * V < at.shift + at.columns ? V : 0) : a.length - first;
   const ColumnsOf<CELLS> in = {at.base + first * BYTES,
-                               a.strides[a.kept + a.reduced - 1] * a.groups * at.phases, 0,
+                               a.dim[a.kept + a.reduced - 1].stride * a.groups * at.phases, 0,
                                y >= a.rows || left <= 0 ? 0
                                : left < V               ? (int)left
                                                         : V};

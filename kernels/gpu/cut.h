@@ -115,8 +115,8 @@ struct Cut {
   bool is_numbered() const {
     Size place = 1;
     for (int d = a.kept - 1; d >= 0; d--) {
-      if (a.place[d] != place) return false;
-      place *= a.shape[d];
+      if (a.dim[d].place != place) return false;
+      place *= a.dim[d].size;
     }
     return true;
   }
@@ -124,17 +124,17 @@ struct Cut {
   bool is_in_order() const {
     Size place = 1;
     for (int d = inner(); row.is_ordered && d >= a.kept; d--) {
-      if (a.place[d] != place) return false;
-      place *= a.shape[d];
+      if (a.dim[d].place != place) return false;
+      place *= a.dim[d].size;
     }
     return true;
   }
-  Size reduced_stride() const { return a.strides[inner()]; }
+  Size reduced_stride() const { return a.dim[inner()].stride; }
   /* So many packets has a run of the innermost dimension, whose elements lie side by side. */
   Size packets_of_run() const {
-    const Size n = a.shape[inner()], v = 16 / a.from_bytes;
+    const Size n = a.dim[inner()].size, v = 16 / a.from_bytes;
     Size places = (Size)(uintptr_t)a.data;
-    for (int d = 0; d < inner(); d++) places |= a.strides[d];
+    for (int d = 0; d < inner(); d++) places |= a.dim[d].stride;
     return places % 16 ? (n + 2 * v - 2) / v : up(n, v);
   }
 
@@ -148,7 +148,7 @@ struct Cut {
   }
 
   static Size magnitude(Size x) { return x < 0 ? -x : x; }
-  Size kept_stride() const { return a.kept ? magnitude(a.strides[a.kept - 1]) : INT64_MAX; }
+  Size kept_stride() const { return a.kept ? magnitude(a.dim[a.kept - 1].stride) : INT64_MAX; }
   /* How long it takes, in steps of which each keeps all slots busy; half of them would do that for
    * the memory, or another part. Each piece of work has `steps` and its ends. */
   static double time_of(Size work, Size slots, double steps, double ends, double enough = 0.5) {
@@ -173,7 +173,7 @@ struct Cut {
   void set_extent() {
     a.low = a.high = a.data;
     for (int d = 0; d <= inner(); d++) {
-      const Size reach = (a.shape[d] - 1) * a.strides[d];
+      const Size reach = (a.dim[d].size - 1) * a.dim[d].stride;
       *(reach < 0 ? &a.low : &a.high) += reach;
     }
     a.high += a.from_bytes;

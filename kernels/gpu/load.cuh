@@ -8,6 +8,42 @@
 
 GPR_OPEN
 
+/* An element at a multiple of its size, by one load: the compiler takes the parts of complex
+ * numbers apart. Volatile, too: of loads in two branches it would else make one, and move either's
+ * addresses to where that stands. */
+template <class T> __device__ __forceinline__ T load_whole(const char *from) {
+#ifdef __CUDA_ARCH__
+  union {
+    T x;
+    uint16_t half;
+    uint32_t word;
+    uint2 two;
+    uint4 four;
+  };
+  if constexpr (sizeof(T) == 1)
+    asm volatile("ld.global.u8 %0, [%1];" : "=h"(half) : "l"(from));
+  else if constexpr (sizeof(T) == 2)
+    asm volatile("ld.global.u16 %0, [%1];" : "=h"(half) : "l"(from));
+  else if constexpr (sizeof(T) == 4)
+    asm volatile("ld.global.u32 %0, [%1];" : "=r"(word) : "l"(from));
+  else if constexpr (sizeof(T) == 8)
+    asm volatile("ld.global.v2.u32 {%0, %1}, [%2];" : "=r"(two.x), "=r"(two.y) : "l"(from));
+  else
+    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(four.x), "=r"(four.y), "=r"(four.z), "=r"(four.w)
+                 : "l"(from));
+  return x;
+#else
+  return *(const T *)from;
+#endif
+}
+
+/* The same of real numbers, which the compiler may move. */
+template <class T> __device__ __forceinline__ T load_plain(const char *from) {
+  if constexpr (Traits<T>::kind == KIND_COMPLEX) return load_whole<T>(from);
+  return *(const T *)from;
+}
+
 template <class FROM> struct Convert;
 struct AnyDtype;
 
@@ -16,14 +52,21 @@ template <class T, class LOAD> struct Load { /* LOAD: the element itself */
   static_assert(sizeof(T) == sizeof(LOAD), "");
   static __device__ __forceinline__ T of(T from) { return from; }
   static __device__ __forceinline__ T get(const char *from, const gpr_axes_args &) {
-    return *(const T *)from;
+    return load_plain<T>(from);
+  }
+  /* Where it stands. */
+  static __device__ __forceinline__ T get_here(const char *from, const gpr_axes_args &) {
+    return load_whole<T>(from);
   }
 };
 template <class T, class FROM> struct Load<T, Convert<FROM>> {
   typedef FROM From;
   static __device__ __forceinline__ T of(FROM from) { return convert<T>(from); }
   static __device__ __forceinline__ T get(const char *from, const gpr_axes_args &) {
-    return of(*(const FROM *)from);
+    return of(load_plain<FROM>(from));
+  }
+  static __device__ __forceinline__ T get_here(const char *from, const gpr_axes_args &) {
+    return of(load_whole<FROM>(from));
   }
 };
 template <class T> struct Load<T, AnyDtype> {
@@ -36,6 +79,9 @@ template <class T> struct Load<T, AnyDtype> {
     else
       convert_element((char *)&x, native, a.from, a.to);
     return x;
+  }
+  static __device__ __forceinline__ T get_here(const char *from, const gpr_axes_args &a) {
+    return get(from, a);
   }
 };
 

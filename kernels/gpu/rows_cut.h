@@ -24,7 +24,7 @@ struct RowsCut : ColumnsCut {
   bool rows() {
     gpr_program *const program = a.skip ? row.rows_counted : row.rows;
     if (!program || !a.reduced || reduced_stride() != row.bytes) return false;
-    a.length = a.shape[inner()];
+    a.length = a.dim[inner()].size;
     a.runs = a.count / a.length;
     const Size bytes = a.length * row.bytes, tile = (Size)GPR_WARP * row.rows_loads;
     const Size packets = packets_of_run();

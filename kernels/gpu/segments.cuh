@@ -31,7 +31,7 @@ struct Segment {
 };
 __device__ __forceinline__ Segment segment_of(const gpr_axes_args &a, int64_t start, int64_t n,
                                               int64_t kept, int bytes) {
-  const char *base = a.data + offset_of(a.shape, a.strides, a.kept, kept);
+  const char *base = a.data + offset_of<&gpr_axes_dim::stride>(a.dim, a.kept, kept);
   return {base + start * bytes, n > 0 ? n : 0};
 }
 /* x / per and the rest, which cost nothing where an array has one axis. */

@@ -33,10 +33,10 @@ struct AxesCut : RowsCut {
    * to 16 rows of 0.4 to 1.1 MB they took 0.75 of it, of 20 of more rows 1.09. */
   enum { STRIPS_ENOUGH = 512, STRIPS_OF_FEW = 192, FEW_ROWS = 16 };
   bool shallow() {
-    if (!a.kept || a.reduced != 1 || a.count > FEW_MOST || a.strides[a.kept - 1] != row.bytes ||
+    if (!a.kept || a.reduced != 1 || a.count > FEW_MOST || a.dim[a.kept - 1].stride != row.bytes ||
         are_brief_ones() || narrow)
       return false;
-    const Size width = a.shape[a.kept - 1], strip = row.strip_bytes / row.bytes;
+    const Size width = a.dim[a.kept - 1].size, strip = row.strip_bytes / row.bytes;
     a.tiles = a.outputs / width * up(width, strip);
     const bool is_full = 2 * a.outputs >= a.tiles * strip;
     const Size enough = a.count <= FEW_ROWS ? STRIPS_OF_FEW : STRIPS_ENOUGH;
@@ -53,10 +53,10 @@ struct AxesCut : RowsCut {
   bool are_side_by_side() const {
     if (a.reduced != 1 || a.kept > 1 || (a.count > 1 && reduced_stride() != row.bytes))
       return false;
-    return a.kept == 0 || a.shape[0] == 1 || a.strides[0] == a.count * row.bytes;
+    return a.kept == 0 || a.dim[0].size == 1 || a.dim[0].stride == a.count * row.bytes;
   }
   bool are_packets() const { /* rows of whole ones, wherever each begins */
-    const Size places = (Size)(uintptr_t)a.data | a.count * row.bytes | a.strides[0];
+    const Size places = (Size)(uintptr_t)a.data | a.count * row.bytes | a.dim[0].stride;
     return a.reduced == 1 && a.kept == 1 && reduced_stride() == row.bytes && places % 16 == 0;
   }
   bool begin_with_packet() const { return (uintptr_t)a.data % 16 == 0; }
@@ -78,14 +78,14 @@ struct AxesCut : RowsCut {
    * and 37. */
   enum { NARROW_ROW = 64, NARROW_BYTES = 4 << 20, NARROW_LEAST = 8, NARROW_TALL = 16 };
   bool are_narrow() const {
-    if (a.kept != 2 || a.reduced != 1 || a.strides[1] != row.bytes) return false;
-    const Size bytes = a.shape[1] * row.bytes;
-    return bytes < NARROW_ROW && reduced_stride() == bytes && a.strides[0] == a.count * bytes;
+    if (a.kept != 2 || a.reduced != 1 || a.dim[1].stride != row.bytes) return false;
+    const Size bytes = a.dim[1].size * row.bytes;
+    return bytes < NARROW_ROW && reduced_stride() == bytes && a.dim[0].stride == a.count * bytes;
   }
   bool prefers_staged() {
     if (wanted || !row.staged_skips || !are_narrow() || a.where) return false;
     if (a.skip && row.counted_bytes < row.staged_bytes) return false;
-    const bool fills_strips = a.shape[1] * row.bytes % row.strip_bytes == 0;
+    const bool fills_strips = a.dim[1].size * row.bytes % row.strip_bytes == 0;
     return a.count > (fills_strips ? NARROW_TALL : NARROW_LEAST) &&
            a.count * row.bytes <= row.staged_most &&
            a.outputs * a.count * row.bytes >= (Size)NARROW_BYTES &&
@@ -103,7 +103,7 @@ struct AxesCut : RowsCut {
         !(by_batches || are_packets() ||
           (are_side_by_side() && (bytes % 16 || begin_with_packet()))))
       return false;
-    a.neighbours = by_batches ? (int)a.shape[1] : 1;
+    a.neighbours = by_batches ? (int)a.dim[1].size : 1;
     a.length = a.count * a.neighbours;
     a.team = 1;
     const Size batch = bytes * a.neighbours, batches = a.outputs / a.neighbours;
@@ -203,8 +203,8 @@ struct AxesCut : RowsCut {
   /* From one line of at least so many elements to the next, or between the elements of one. */
   Size line_stride(Size least) const {
     int d = inner();
-    for (Size length = a.shape[d]; length < least && d > a.kept; length *= a.shape[d]) d--;
-    return a.strides[d];
+    for (Size length = a.dim[d].size; length < least && d > a.kept; length *= a.dim[d].size) d--;
+    return a.dim[d].stride;
   }
   /* Outputs behind each other, of which several, or a long one, are a block's. */
   bool staged_trees() {
@@ -225,17 +225,17 @@ struct AxesCut : RowsCut {
   bool gathered_trees() {
     int closest = inner();
     for (int d = a.kept; d <= inner(); d++)
-      if (magnitude(a.strides[d]) < magnitude(a.strides[closest])) closest = d;
+      if (magnitude(a.dim[d].stride) < magnitude(a.dim[closest].stride)) closest = d;
     const Size stage = tree_stage(tree_unit(row.bytes) * row.bytes, (int)row.moved) / row.bytes;
     Size share = TREE_PART_LEAST;
     while (2 * share <= stage && a.outputs * up(a.count, 2 * share) >= 4 * multiprocessors)
       share *= 2;
     Size inside = TREE_ROWS_LEAST; /* of that dimension, times so many rows */
-    for (int d = closest + 1; d <= inner() && inside <= stage; d++) inside *= a.shape[d];
+    for (int d = closest + 1; d <= inner() && inside <= stage; d++) inside *= a.dim[d].size;
     while (inside > share && 2 * share <= stage) share *= 2;
     const bool is_line = closest == inner() || inside > share;
     a.boxed = is_line ? 1 : inner() - closest;
-    a.box = is_line ? a.shape[inner()] : inside / TREE_ROWS_LEAST;
+    a.box = is_line ? a.dim[inner()].size : inside / TREE_ROWS_LEAST;
     a.across =
         is_line ? 1 : TREE_STAGED_THREADS / tree_along(a.box, row.bytes, TREE_STAGED_THREADS);
     if (!is_native() || a.where || a.starts || reduced_stride() == row.bytes ||

@@ -129,7 +129,7 @@ __device__ __forceinline__ uint32_t finish_few(const gpr_axes_args &a, int64_t o
   }
 }
 
-/* Neighbouring columns: a.count elements of each, a.strides[kept] apart. */
+/* Neighbouring columns: a.count elements of each, a.dim[kept].stride apart. */
 template <class F> struct Strip {
   typedef typename F::Element T;
   static constexpr int V = StripShape<T>::count;
@@ -140,10 +140,11 @@ template <class F> struct Strip {
   __device__ __forceinline__ Strip(const gpr_axes_args &a, int64_t t) { set(a, t); }
   __device__ __forceinline__ void set(const gpr_axes_args &a, int64_t t) {
     if (t >= a.tiles) return;
-    const int64_t width = a.shape[a.kept - 1], across = quotient_of(width + V - 1, V);
+    const int64_t width = a.dim[a.kept - 1].size, across = quotient_of(width + V - 1, V);
     const int64_t batch = across == a.tiles ? 0 : quotient_of(t, across),
                   first = (t - batch * across) * V;
-    base = a.data + offset_of(a.shape, a.strides, a.kept - 1, batch) + first * (int64_t)sizeof(T);
+    base = a.data + offset_of<&gpr_axes_dim::stride>(a.dim, a.kept - 1, batch) +
+           first * (int64_t)sizeof(T);
     o = batch * width + first;
     left = width - first < V ? (int)(width - first) : V;
   }
@@ -157,7 +158,7 @@ template <int U, bool ALL, class F> struct RowsOfStrip {
   int r, rows;
   __device__ __forceinline__ RowsOfStrip(const gpr_axes_args &a, const Strip<F> &strip, int r)
       : r(r), rows((int)a.count - r) {
-    const int64_t stride = a.strides[a.kept];
+    const int64_t stride = a.dim[a.kept].stride;
     load_rows(v, strip.base + r * stride, stride, ALL ? U : rows, strip.left);
   }
   template <class Few> __device__ __forceinline__ void add_to(Few (&few)[V]) const {
@@ -192,9 +193,9 @@ __device__ __noinline__ void finish_strip(const gpr_axes_args *a, int64_t t, uin
     const int e = __ffs(missed) - 1;
     const char *const from = strip.base + e * sizeof(typename F::Element);
     if (by_columns &&
-        told_again<F>(*a, strip.o + e, {from, nullptr, a->strides[a->kept], 0, a->count}))
+        told_again<F>(*a, strip.o + e, {from, nullptr, a->dim[a->kept].stride, 0, a->count}))
       continue;
-    slow_output<F>(a, strip.o + e, from, a->strides[a->kept], a->count);
+    slow_output<F>(a, strip.o + e, from, a->dim[a->kept].stride, a->count);
   }
 }
 
@@ -204,7 +205,8 @@ template <class F, class Few, int STRIPS, int ROWS>
 __device__ __forceinline__ void fold_strips(const gpr_axes_args &a) {
   typedef typename F::Element T;
   constexpr int V = StripShape<T>::count;
-  const int64_t t = block_of(a) * AXES_THREADS * STRIPS + threadIdx.x, stride = a.strides[a.kept];
+  const int64_t t = block_of(a) * AXES_THREADS * STRIPS + threadIdx.x,
+                stride = a.dim[a.kept].stride;
   Strip<F> strip[STRIPS];
   StripOf<T> v[STRIPS][ROWS];
 #pragma unroll
@@ -275,8 +277,8 @@ template <class F> __device__ __forceinline__ void fold_strip(const gpr_axes_arg
   }
 }
 
-/* Columns: rows of a.shape[kept - 1] elements, of which there are a.count, FEW_MOST at most,
- * a.strides[kept] apart. */
+/* Columns: rows of a.dim[kept - 1].size elements, of which there are a.count, FEW_MOST at most,
+ * a.dim[kept].stride apart. */
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, ShallowShape<F>::blocks)
     shallow(const __grid_constant__ gpr_axes_args a) {

@@ -12,12 +12,12 @@ template <class F> struct MaskedStrip : Strip<F> {
   __device__ __forceinline__ MaskedStrip(const gpr_axes_args &a, int64_t t)
       : Strip<F>(a, t),
         where(a.where),
-        down(a.where_strides[a.kept]),
-        along(a.where_strides[a.kept - 1]) {
+        down(a.dim[a.kept].where_stride),
+        along(a.dim[a.kept - 1].where_stride) {
     if (!where || !this->left) return;
-    const int64_t batch = quotient_of(this->o, a.shape[a.kept - 1]);
-    where += offset_of(a.shape, a.where_strides, a.kept - 1, batch) +
-             (this->o - batch * a.shape[a.kept - 1]) * along;
+    const int64_t batch = quotient_of(this->o, a.dim[a.kept - 1].size);
+    where += offset_of<&gpr_axes_dim::where_stride>(a.dim, a.kept - 1, batch) +
+             (this->o - batch * a.dim[a.kept - 1].size) * along;
   }
   /* A bit for each element of U rows that counts, of which the first `rows` are there. */
   template <int U> __device__ __forceinline__ uint32_t counting(int r, int rows) const {
@@ -56,7 +56,7 @@ template <int U, class F> struct CountedRows {
                                          int (&n)[V])
       : r(r) {
     const int rows = (int)a.count - r;
-    const int64_t stride = a.strides[a.kept];
+    const int64_t stride = a.dim[a.kept].stride;
     uint32_t column = 0;
     load_rows(v, strip.base + r * stride, stride, rows, strip.left);
     counts = strip.template counting<U>(r, rows);

@@ -148,7 +148,7 @@ __device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage
   const int count = (int)a.count, width = a.neighbours; /* columns of a batch; 1: there are rows */
   const int length = (int)a.length, pitch = a.pitch;    /* pitch 0: rows are no whole packets */
   const int row_packets = length / V;
-  const int64_t apart = a.kept ? a.strides[0] : 0;              /* rows */
+  const int64_t apart = a.kept ? a.dim[0].stride : 0;           /* rows */
   const int before = (int)((uintptr_t)a.data % 16 / sizeof(T)); /* of each tile's first packet */
   const int64_t block = block_of(a);
   for (int64_t tile = block; tile < a.tiles; tile += gridDim.x) {

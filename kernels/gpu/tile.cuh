@@ -14,18 +14,25 @@
 
 GPR_OPEN
 
-/* The threads of each output come together in the one with y == 0. */
+/* The threads of each output come together in the one with y == 0, where those are whole warps or
+ * lanes of several. */
 template <class C>
-__device__ __noinline__ void merge_warps(const gpr_axes_args *a, typename C::State *s, int x, int y,
-                                         Slots<C> *slots) {
-  int down = a->down;
-  if (down == AXES_THREADS) return merge_block<C>(*s, *slots);
-  if (a->across == 1 && down % GPR_WARP == 0) {
-    Move<C>::merge_lanes(*s, GPR_WARP);
+__device__ __forceinline__ void merge_warps(const gpr_axes_args &a, typename C::State &s, int x,
+                                            int y, Slots<C> &slots) {
+  int down = a.down;
+  if (down == AXES_THREADS) return merge_block<C>(s, slots);
+  if (a.across == 1 && down % GPR_WARP == 0) {
+    Move<C>::merge_lanes(s, GPR_WARP);
     y = y % GPR_WARP ? AXES_THREADS : y / GPR_WARP;
     down /= GPR_WARP;
   }
-  merge_down<C, 1>(s, x, y, a->neighbours * a->beyond, down, *slots);
+  merge_down<C, 1>(&s, x, y, a.neighbours * a.beyond, down, slots);
+}
+/* By a call where states lie in memory: its registers would be the loads'. */
+template <class C>
+__device__ __noinline__ void merge_far(const gpr_axes_args *a, typename C::State *s, int x, int y,
+                                       Slots<C> *slots) {
+  merge_warps<C>(*a, *s, x, y, *slots);
 }
 /* What blocks left: `entries` states, so many bytes apart. */
 template <class C> struct Left {
@@ -50,17 +57,23 @@ __device__ __forceinline__ void merge_tile(const gpr_axes_args &a, typename C::S
   }
   if (left.first) {
     C::open(s);
-    if (mine && y < left.entries)
-      Move<C>::merge_all(s, after(left.first, y * left.apart),
-                         (left.entries - y + a.down - 1) / a.down, a.down * left.apart);
+    const typename C::State *const own = after(left.first, y * left.apart);
+    if (mine && y < left.entries) {
+      if (left.entries <= a.down)
+        Move<C>::assign(s, *own);
+      else
+        Move<C>::merge_all(s, own, (left.entries - y + a.down - 1) / a.down, a.down * left.apart);
+    }
   }
   if (a.down == 1) return;
   if (by_lanes)
     Move<C>::merge_lanes(s, lanes, a.across);
   else if (by_columns)
     merge_across<C, 1>(&s, x, y, a.neighbours, a.down, slots);
+  else if constexpr (StateTerms<C>::sums > 0)
+    merge_far<C>(&a, &s, x, y, &slots);
   else
-    merge_warps<C>(&a, &s, x, y, &slots);
+    merge_warps<C>(a, s, x, y, slots);
 }
 
 /* Whose states come together next: entries of them, `step` parts apart from part `first` on. Of
@@ -95,14 +108,17 @@ __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
   __shared__ Slots<C> slots;
   __shared__ BoxTable<F::ordered> table;
   const int across = a.across, down = a.down, wide = a.neighbours * a.beyond;
-  const int far = threadIdx.x / across, near = threadIdx.x - far * across, group = far / down;
+  const int far = small_quotient_of(threadIdx.x, across), near = threadIdx.x - far * across;
+  const int group = small_quotient_of(far, down);
   const int x = group * a.neighbours + near;
   const int y = group < a.beyond && near < a.neighbours ? far - group * down : AXES_THREADS;
-  const int lanes = down / a.runners, runner = y / lanes, lane = y - runner * lanes;
+  const int lanes = small_quotient_of(down, a.runners), runner = small_quotient_of(y, lanes);
+  const int lane = y - runner * lanes;
   if (a.boxed > 1) fill_table(table, a);
   RUN run(a, &table);
   for (int64_t b = block_of(a); b < a.tiles * a.split; b += gridDim.x) {
-    const int64_t part = quotient_of(b, a.tiles), tile = b - part * a.tiles, k = tile * wide + x;
+    const int64_t part = seldom_quotient_of(b, a.tiles), tile = b - part * a.tiles,
+                  k = tile * wide + x;
     const bool mine = k < a.outputs && y < AXES_THREADS;
     State s;
     TileCell<F> cell;
@@ -127,16 +143,17 @@ __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
       const int64_t stop = t + a.share < a.rounds ? t + a.share : a.rounds;
 #pragma unroll 1
       while (t < stop) {
-        const int64_t number = quotient_of(t, a.run_rounds), first = t - number * a.run_rounds;
-        const int64_t rest = quotient_of(number, a.chunks), chunk = number - rest * a.chunks;
-        run.data = data + chunk * a.chunk * a.strides[edge];
-        run.where = where + chunk * a.chunk * a.where_strides[edge];
-        run.index = chunk * a.chunk * a.place[edge];
+        const int64_t number = seldom_quotient_of(t, a.run_rounds);
+        const int64_t first = t - number * a.run_rounds;
+        const int64_t rest = seldom_quotient_of(number, a.chunks), chunk = number - rest * a.chunks;
+        run.data = data + chunk * a.chunk * a.dim[edge].stride;
+        run.where = where + chunk * a.chunk * a.dim[edge].where_stride;
+        run.index = chunk * a.chunk * a.dim[edge].place;
         if (outer) {
-          run.data += offset_of(a.shape + a.kept, a.strides + a.kept, outer, rest);
+          run.data += offset_of<&gpr_axes_dim::stride>(a.dim + a.kept, outer, rest);
           if (a.where)
-            run.where += offset_of(a.shape + a.kept, a.where_strides + a.kept, outer, rest);
-          if (F::ordered) run.index += offset_of(a.shape + a.kept, a.place + a.kept, outer, rest);
+            run.where += offset_of<&gpr_axes_dim::where_stride>(a.dim + a.kept, outer, rest);
+          if (F::ordered) run.index += offset_of<&gpr_axes_dim::place>(a.dim + a.kept, outer, rest);
         }
         if (a.chunks > 1 && chunk == a.chunks - 1)
           length = a.last_box;
@@ -144,7 +161,7 @@ __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
           length = a.box;
         const int64_t left = a.run_rounds - first, rounds = left < stop - t ? left : stop - t;
         const int64_t end = a.starts ? length : (first + rounds) * lanes * U;
-        n += run.fold(cell, first * lanes * U + lane, lanes, end, length);
+        n += run.fold(cell, first * lanes * U + lane, lanes, end, length, {a.step, a.where_step});
         t += rounds;
       }
     }

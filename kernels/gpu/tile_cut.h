@@ -14,12 +14,12 @@ struct TileCut : Cut {
     return n;
   }
   Size take_of(int d, Size n, Size (&room)[3]) {
-    n = fit(n, a.strides[d], room[0]);
-    n = fit(n, a.where_strides[d], room[1]);
-    n = fit(n, a.place[d], room[2]);
-    room[0] -= (n - 1) * magnitude(a.strides[d]);
-    room[1] -= (n - 1) * magnitude(a.where_strides[d]);
-    room[2] -= (n - 1) * magnitude(a.place[d]);
+    n = fit(n, a.dim[d].stride, room[0]);
+    n = fit(n, a.dim[d].where_stride, room[1]);
+    n = fit(n, a.dim[d].place, room[2]);
+    room[0] -= (n - 1) * magnitude(a.dim[d].stride);
+    room[1] -= (n - 1) * magnitude(a.dim[d].where_stride);
+    room[2] -= (n - 1) * magnitude(a.dim[d].place);
     return n;
   }
   /* The innermost reduced dimensions, as many as the table has places for. */
@@ -27,16 +27,17 @@ struct TileCut : Cut {
     Size room[3] = {INT32_MAX, INT32_MAX, INT32_MAX};
     int d = inner();
     a.boxed = 1;
-    a.box = a.chunk = a.shape[d];
+    a.box = a.chunk = a.dim[d].size;
     a.chunks = 1;
     if (a.reduced > 1 && 2 * a.box <= GPR_TILE_BOX && take_of(d, a.box, room) == a.box)
       while (d-- > a.kept) {
-        const Size wanted = GPR_TILE_BOX / a.box < a.shape[d] ? GPR_TILE_BOX / a.box : a.shape[d];
+        const Size wanted =
+            GPR_TILE_BOX / a.box < a.dim[d].size ? GPR_TILE_BOX / a.box : a.dim[d].size;
         Size chunk = take_of(d, wanted, room);
         if (chunk < 2) break;
-        a.chunks = up(a.shape[d], chunk);
-        a.chunk = up(a.shape[d], a.chunks);
-        a.last_box = a.box * (a.shape[d] - (a.chunks - 1) * a.chunk);
+        a.chunks = up(a.dim[d].size, chunk);
+        a.chunk = up(a.dim[d].size, a.chunks);
+        a.last_box = a.box * (a.dim[d].size - (a.chunks - 1) * a.chunk);
         a.box *= a.chunk;
         a.boxed++;
         if (a.chunks > 1) break;
@@ -45,7 +46,7 @@ struct TileCut : Cut {
   }
   Size runs_of_box() const {
     Size runs = a.chunks;
-    for (int d = a.kept; d < a.kept + a.reduced - a.boxed; d++) runs *= a.shape[d];
+    for (int d = a.kept; d < a.kept + a.reduced - a.boxed; d++) runs *= a.dim[d].size;
     return runs;
   }
 
@@ -90,7 +91,7 @@ struct TileCut : Cut {
   }
   void set_lanes(Size slots) {
     const Size outputs = a.outputs, count = a.starts ? INT32_MAX : a.count;
-    const Size width = a.kept ? a.shape[a.kept - 1] : 1;
+    const Size width = a.kept ? a.dim[a.kept - 1].size : 1;
     a.across = a.neighbours = a.down = a.beyond = 1;
     if (kept_stride() >= magnitude(reduced_stride())) { /* lanes down the elements first */
       for (int down = 2; down <= 32; down *= 2)
@@ -98,14 +99,14 @@ struct TileCut : Cut {
       /* More lanes than a run has elements are of no use. */
       const auto grows = [&](int down) {
         return outputs * a.down < slots * AXES_THREADS &&
-               (a.shape[inner()] >= down || outputs * a.down < AXES_THREADS);
+               (a.dim[inner()].size >= down || outputs * a.down < AXES_THREADS);
       };
       while (a.down < 32 && 8 * a.down <= count && grows(2 * a.down)) a.down *= 2;
       if (a.down == 32 && count >= 4 * AXES_THREADS && grows(AXES_THREADS)) a.down = AXES_THREADS;
       a.beyond = AXES_THREADS / a.down;
       return;
     }
-    const bool between = a.kept == 1 || magnitude(reduced_stride()) < a.strides[a.kept - 2];
+    const bool between = a.kept == 1 || magnitude(reduced_stride()) < a.dim[a.kept - 2].stride;
     if (width * row.bytes < 32 && between && width < outputs) return set_warps(width, count);
     if (fit_a_block(count)) return;
     double best = 1e300;
@@ -141,7 +142,7 @@ struct TileCut : Cut {
       const Split one = best_split(a.tiles, slots, rounds, 2, row.ends, left, PARTING);
       const Split two =
           best_split(a.tiles, slots, rounds, 2, row.ends, left / CROWD, 2 * PARTING + CROWD * left);
-      const bool crowds = two.time < one.time && two.blocks > 2 * CROWD &&
+      const bool crowds = wide > 1 && two.time < one.time && two.blocks > 2 * CROWD &&
                           a.tiles * (1 + up(two.blocks, CROWD)) <= AXES_TICKETS;
       a.split = (crowds ? two : one).blocks;
       if (crowds) a.crowd = CROWD;
@@ -167,14 +168,14 @@ struct TileCut : Cut {
     const int d = inner();
     gpr_program *program = is_native() ? row.tile_rows : nullptr;
     if (!is_native() && !a.swap && !a.unaligned) program = row.convert_rows[a.from];
-    const Size least = a.count > a.shape[d] ? row.run_bytes : row.tile_rows_bytes;
-    if (!program || a.starts || a.strides[d] != a.from_bytes ||
-        (a.where && a.where_strides[d] != 1) ||
-        (!wanted && (a.shape[d] * a.from_bytes < least || are_looked_at_singly())))
+    const Size least = a.count > a.dim[d].size ? row.run_bytes : row.tile_rows_bytes;
+    if (!program || a.starts || a.dim[d].stride != a.from_bytes ||
+        (a.where && a.dim[d].where_stride != 1) ||
+        (!wanted && (a.dim[d].size * a.from_bytes < least || are_looked_at_singly())))
       return false;
     const Size slots = (Size)multiprocessors * row.tile_blocks;
     const int elements = 16 / a.from_bytes;
-    a.box = a.chunk = a.last_box = a.shape[d];
+    a.box = a.chunk = a.last_box = a.dim[d].size;
     a.chunks = 1;
     const Size loads = row_loads(elements, row.bytes);
     set_extent();
@@ -191,6 +192,8 @@ struct TileCut : Cut {
     set_box();
     set_lanes(slots);
     set_runners(a.starts || !a.box ? 1 : a.box, loads);
+    a.step = a.down / a.runners * a.dim[inner()].stride;
+    a.where_step = a.down / a.runners * a.dim[inner()].where_stride;
     share_rounds(slots, AXES_THREADS * loads * row.bytes);
     return take_tile(program, slots);
   }

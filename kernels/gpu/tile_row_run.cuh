@@ -147,7 +147,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
   /* Packets p, p + down, … below stop; what belongs to none that may be read whole comes with the
    * first. */
   __device__ __forceinline__ int64_t fold(TileCell<F> &cell, int64_t p, int down, int64_t stop,
-                                          int64_t length) {
+                                          int64_t length, const Steps &) {
     const Packets<From> in(this->data, length);
     const bool all = !a.where && may_read_whole(a, in);
     if constexpr (RowLane<F>::neutral)
@@ -199,7 +199,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
     for (int64_t i = y; i < all; i += down) {
       const int64_t r = i < head ? i : tail + i - head;
       T x[1] = {this->at(r)};
-      if ((a.where && !this->mask_at(r)) || (a.skip && is_nan_or_nat(x[0]))) continue;
+      if ((a.where && !this->where[r]) || (a.skip && is_nan_or_nat(x[0]))) continue;
       if constexpr (F::ordered) {
         cell.one(x[0], this->index_of(r)); /* the last before the others */
       } else {

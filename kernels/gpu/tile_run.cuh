@@ -24,11 +24,11 @@ __device__ __forceinline__ void fill_table(BoxTable<ORDERED> &table, const gpr_a
   for (int r = threadIdx.x; r < a.box; r += AXES_THREADS) {
     int rest = r, data = 0, where = 0, index = 0;
     for (int d = a.kept + a.reduced - 1; d >= a.kept + a.reduced - a.boxed; d--) {
-      const int n = (int)a.shape[d], over = d > a.kept + a.reduced - a.boxed ? rest / n : 0;
+      const int n = (int)a.dim[d].size, over = d > a.kept + a.reduced - a.boxed ? rest / n : 0;
       const int at = rest - over * n;
-      data += at * (int)a.strides[d];
-      where += at * (int)a.where_strides[d];
-      index += at * (int)a.place[d];
+      data += at * (int)a.dim[d].stride;
+      where += at * (int)a.dim[d].where_stride;
+      index += at * (int)a.dim[d].place;
       rest = over;
     }
     table.data[r] = data;
@@ -59,6 +59,12 @@ enum { ANY_LOADS = 4 };
 template <class F, class LOAD> struct LoadsOf { static constexpr int value = TileShape<F>::loads; };
 template <class F> struct LoadsOf<F, AnyDtype> { static constexpr int value = ANY_LOADS; };
 
+/* Where there is no table: bytes from an element of a lane to its next, as the host reckoned them.
+ * Of what is multiplied here the compiler makes chains of additions. */
+struct Steps {
+  int64_t data, where;
+};
+
 /* One output's elements of one run. */
 template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileRun {
   typedef typename F::Element T;
@@ -73,30 +79,40 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
                                      const BoxTable<F::ordered> *box = nullptr)
       : a(args), table(box) {
     const int inner = a.kept + a.reduced - 1;
-    stride = a.strides[inner];
-    where_stride = a.where_strides[inner];
-    place = a.place[inner];
+    stride = a.dim[inner].stride;
+    where_stride = a.dim[inner].where_stride;
+    place = a.dim[inner].place;
   }
   __device__ __forceinline__ T load(const char *from) const { return Load<T, LOAD>::get(from, a); }
+  __device__ __forceinline__ T load_here(const char *from) const {
+    return Load<T, LOAD>::get_here(from, a);
+  }
   __device__ __forceinline__ T at(int64_t r) const {
     return load(data + (a.boxed > 1 ? table->data[r] : r * stride));
   }
   /* Elements r, r + down, …; of those that are not among `left` the first again. */
   template <int U, bool ALL>
-  __device__ __forceinline__ void load(T (&x)[U], int64_t r, int down, int left) const {
+  __device__ __forceinline__ void load(T (&x)[U], int64_t r, int down, int left,
+                                       const Steps &steps) const {
     if (a.boxed > 1) {
 #pragma unroll
       for (int u = 0; u < U; u++)
-        x[u] = load(data + table->data[(int)r + (ALL || u < left ? u * down : 0)]);
+        x[u] = load_here(data + table->data[(int)r + (ALL || u < left ? u * down : 0)]);
     } else {
       const char *from = data + r * stride;
-      const int64_t step = told_now(down * stride);
 #pragma unroll
-      for (int u = 0; u < U; u++) x[u] = load(from + (ALL || u < left ? u * step : 0));
+      for (int u = 0; u < U; u++) x[u] = load_here(from + (ALL || u < left ? u * steps.data : 0));
     }
   }
-  __device__ __forceinline__ char mask_at(int64_t r) const {
-    return where[a.boxed > 1 ? table->where[r] : r * where_stride];
+  /* A bit for each of the elements that a mask leaves out. */
+  template <int U>
+  __device__ __forceinline__ uint32_t masked(int64_t r, int down, int left,
+                                             const Steps &steps) const {
+    const char *from = where + (a.boxed > 1 ? 0 : r * where_stride);
+    if (a.boxed > 1)
+      return gone_of<U>(left, [&](int u) { return from[table->where[(int)r + u * down]]; });
+    if (left >= U) return gone_of<U>(U, [&](int u) { return from[u * steps.where]; });
+    return gone_of<U>(left, [&](int u) { return from[u * steps.where]; });
   }
   __device__ __forceinline__ int64_t index_of(int64_t r) const {
     return index + (a.boxed > 1 ? table->index_at((int)r) : r * place);
@@ -152,10 +168,10 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
   }
   /* A bit for each of so many elements r, r + down, … that counts. */
   template <int U>
-  __device__ __forceinline__ uint32_t counted(const T (&x)[U], int64_t r, int down,
-                                              int left) const {
+  __device__ __forceinline__ uint32_t counted(const T (&x)[U], int64_t r, int down, int left,
+                                              const Steps &steps) const {
     uint32_t valid = left < U ? (1u << left) - 1 : ~0u >> (32 - U);
-    if (a.where) valid &= ~gone_of<U>(left, [&](int u) { return mask_at(r + u * down); });
+    if (a.where) valid &= ~masked<U>(r, down, left, steps);
     if (a.skip)
 #pragma unroll
       for (int u = 0; u < U; u++)
@@ -164,7 +180,7 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
   }
   /* Elements r, r + down, … below stop, of so many that there are: how many counted. */
   __device__ __forceinline__ int64_t fold(TileCell<F> &cell, int64_t r, int down, int64_t stop,
-                                          int64_t length) {
+                                          int64_t length, const Steps &steps) {
     constexpr bool neutral = RowLane<F>::neutral;
     int64_t n = 0;
     Run run;
@@ -175,13 +191,13 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
       T x[U];
       uint32_t valid = ~0u >> (32 - U);
       if (left >= U)
-        load<U, true>(x, r, down, U);
+        load<U, true>(x, r, down, U, steps);
       else
-        load<U, false>(x, r, down, (int)left);
+        load<U, false>(x, r, down, (int)left, steps);
       if (neutral && left >= U && !a.where) {
         n += a.skip ? count_numbers<U>(x) : U;
       } else if (left < U || a.where || a.skip) {
-        valid = counted<U>(x, r, down, left < U ? (int)left : U);
+        valid = counted<U>(x, r, down, left < U ? (int)left : U, steps);
         n += __popc(valid);
         if constexpr (neutral)
 #pragma unroll
@@ -208,7 +224,7 @@ __device__ __noinline__ void fold_again(const gpr_axes_args *a, int64_t k) {
   if (Same<LOAD, typename F::Element>::value && a->reduced == 1 && !a->starts &&
       told_again<F>(*a, place.out,
                     {a->data + place.data, a->where ? a->where + place.where : nullptr,
-                     a->strides[a->kept], a->where_strides[a->kept], a->count}))
+                     a->dim[a->kept].stride, a->dim[a->kept].where_stride, a->count}))
     return;
   typename F::State s;
   TileRun<F, LOAD, LOADS> run(*a);
@@ -217,7 +233,7 @@ __device__ __noinline__ void fold_again(const gpr_axes_args *a, int64_t k) {
   run.index = 0;
   TileCell<F> cell;
   cell.keep(&s);
-  const int64_t n = run.fold(cell, 0, 1, a->count, a->count);
+  const int64_t n = run.fold(cell, 0, 1, a->count, a->count, {run.stride, run.where_stride});
   cell.done(0, s);
   tell_least(*a, n);
   finish_output<F>(a, place.out, &s, n);

@@ -31,12 +31,12 @@ template <class OP, class X> struct PartOfRows {
   __device__ __forceinline__ int64_t begin_of(int64_t row) const {
     const gpr_axes_args &a = x.a;
     const int outer = a.reduced - a.boxed;
-    return x.base[0] + offset_of(a.shape + a.kept, a.strides + a.kept, outer, row);
+    return x.base[0] + offset_of<&gpr_axes_dim::stride>(a.dim + a.kept, outer, row);
   }
   __device__ __forceinline__ int64_t inside(int i) const {
     const gpr_axes_args &a = x.a;
     const int dim = a.kept + a.reduced - a.boxed;
-    return offset_of(a.shape + dim, a.strides + dim, a.boxed, i);
+    return offset_of<&gpr_axes_dim::stride>(a.dim + dim, a.boxed, i);
   }
   /* Elements i, i + along, … below stop of the row that begins at `from`; the row's first one would
    * be leaf `leaf` of the part. */

@@ -49,33 +49,33 @@ template <class F, class LOAD> struct TreeElements {
     }
     const KeptPlace place = kept_place(a, kept);
     const int last = a.kept + a.reduced - 1;
-    base[0] = (int64_t)a.data + place.data + begin * a.strides[a.kept];
-    base[1] = (int64_t)a.where + place.where + begin * a.where_strides[a.kept];
-    step[0] = a.strides[last], step[1] = a.where_strides[last];
+    base[0] = (int64_t)a.data + place.data + begin * a.dim[a.kept].stride;
+    base[1] = (int64_t)a.where + place.where + begin * a.dim[a.kept].where_stride;
+    step[0] = a.dim[last].stride, step[1] = a.dim[last].where_stride;
   }
   /* Of an output that begins at 0, without segments. */
   __device__ __forceinline__ explicit TreeElements(const gpr_axes_args &args)
       : a(args), base{}, count(args.count) {
     const int last = a.kept + a.reduced - 1;
-    step[0] = a.strides[last], step[1] = a.where_strides[last];
+    step[0] = a.dim[last].stride, step[1] = a.dim[last].where_stride;
   }
   __device__ __forceinline__ int kept() const { return a.kept; }
   __device__ __forceinline__ int reduced() const { return a.reduced; }
   __device__ __forceinline__ int64_t data(int) const { return (int64_t)a.data; }
-  __device__ __forceinline__ int64_t length(int d) const { return a.shape[d]; }
+  __device__ __forceinline__ int64_t length(int d) const { return a.dim[d].size; }
   __device__ __forceinline__ int64_t stride(int k, int d) const {
-    return k ? a.where_strides[d] : a.strides[d];
+    return k ? a.dim[d].where_stride : a.dim[d].stride;
   }
-  __device__ __forceinline__ int64_t out_stride(int, int d) const { return a.place[d]; }
+  __device__ __forceinline__ int64_t out_stride(int, int d) const { return a.dim[d].place; }
   __device__ __noinline__ int64_t find(int64_t *at, int64_t i) const {
     at[0] = base[0], at[1] = base[1];
     int64_t left = 0;
 #pragma unroll 1
     for (int d = a.kept + a.reduced - 1; d >= a.kept; d--) {
-      const int64_t over = d > a.kept ? quotient_of(i, a.shape[d]) : 0;
-      const int64_t here = i - over * a.shape[d];
-      at[0] += here * a.strides[d], at[1] += here * a.where_strides[d];
-      if (d == a.kept + a.reduced - 1) left = a.shape[d] - here;
+      const int64_t over = d > a.kept ? quotient_of(i, a.dim[d].size) : 0;
+      const int64_t here = i - over * a.dim[d].size;
+      at[0] += here * a.dim[d].stride, at[1] += here * a.dim[d].where_stride;
+      if (d == a.kept + a.reduced - 1) left = a.dim[d].size - here;
       i = over;
     }
     return left;
@@ -88,7 +88,7 @@ template <class F, class LOAD> struct TreeElements {
     for (int k = 0; k < ARRAYS; k++) at[k] = is_line ? base[k] + i * step[k] : found[k];
     return left;
   }
-  __device__ __forceinline__ int64_t line() const { return a.shape[a.kept + a.reduced - 1]; }
+  __device__ __forceinline__ int64_t line() const { return a.dim[a.kept + a.reduced - 1].size; }
   __device__ __forceinline__ int64_t address(int, int, int64_t at) const { return at; }
   __device__ __forceinline__ bool is_direct() const { return is_native && !a.where; }
   __device__ __forceinline__ bool is_packed(int) const { return step[0] == (int64_t)sizeof(T); }

@@ -8,7 +8,7 @@
 #ifndef GPR_WARP_SUMS_CUH
 #define GPR_WARP_SUMS_CUH
 
-#include "pair_sum.cuh"
+#include "batch.cuh"
 
 GPR_OPEN
 
@@ -30,59 +30,6 @@ enum { TERM_BITS = 42 };
 template <class F> struct StateTerms {
   static constexpr int sums = 0;
   static constexpr bool few = true;
-};
-
-/* Three levels as terms; whether they hold all. */
-template <int N> __device__ __forceinline__ bool take_levels(Pair &sum, const double (&x)[N]) {
-  bool lost = false;
-  sum.hi = x[0] + x[1];
-  sum.lo = add_checked(rounding_error(x[0], x[1], sum.hi), x[2], lost);
-  return !lost;
-}
-template <int N> __device__ __forceinline__ bool take_levels(Triple &sum, const double (&x)[N]) {
-  sum.hi = x[0] + x[1];
-  const double low = rounding_error(x[0], x[1], sum.hi);
-  sum.lo = low + x[2];
-  sum.tail = rounding_error(low, x[2], sum.lo);
-  return true;
-}
-template <class T> struct StateTerms<PairSum<T>> {
-  typedef PairSum<T> F;
-  typedef typename RealSum<typename F::Real>::Sum Sum;
-  typedef typename F::State State;
-  static constexpr int sums = F::parts, terms = sizeof(Sum) / sizeof(double), levels = 3;
-  static constexpr bool signs = true, counts = false, few = sizeof(Sum) == sizeof(Pair);
-  static __device__ constexpr int terms_of(int) { return terms; }
-  static __device__ constexpr int levels_of(int) { return levels; }
-  struct Some {
-    Sum sum[sums];
-  };
-  static __device__ __forceinline__ void get(const Pair &sum, double (&x)[2]) {
-    x[0] = sum.hi, x[1] = sum.lo;
-  }
-  static __device__ __forceinline__ void get(const Triple &sum, double (&x)[3]) {
-    x[0] = sum.hi, x[1] = sum.lo, x[2] = sum.tail;
-  }
-  static __device__ __forceinline__ bool get(const State &s, double (&x)[sums][terms]) {
-    bool used = false;
-#pragma unroll
-    for (int q = 0; q < sums; q++) {
-      get(s.part[q].sum, x[q]);
-      used |= s.part[q].used != 0;
-    }
-    return !used;
-  }
-  template <int Q> static __device__ __forceinline__ double &first(Some &some) {
-    return some.sum[Q].hi;
-  }
-  template <int Q>
-  static __device__ __forceinline__ bool take(Some &some, const double (&level)[levels]) {
-    return take_levels(some.sum[Q], level);
-  }
-  static __device__ __forceinline__ void put(State &s, const Some &some) {
-#pragma unroll
-    for (int q = 0; q < sums; q++) s.part[q].sum = some.sum[q];
-  }
 };
 
 /* The upper half of its bits, rounded up: of zeros alone 0, of NaN alone above FINITE_END. */

@@ -753,8 +753,8 @@ static void fold(const gpr_flat_args *args, uint64_t state[4]) {
 static int64_t sum_along(const gpr_axes_args *a, int d, int64_t at, int64_t where) {
   int64_t sum = 0;
   if (d < a->kept + a->reduced) {
-    for (int64_t i = 0; i < a->shape[d]; i++)
-      sum += sum_along(a, d + 1, at + i * a->strides[d], where + i * a->where_strides[d]);
+    for (int64_t i = 0; i < a->dim[d].size; i++)
+      sum += sum_along(a, d + 1, at + i * a->dim[d].stride, where + i * a->dim[d].where_stride);
     return sum;
   }
   const char *x = real(a->data + at, 8), *mask = a->where ? real(a->where + where, 1) : NULL;
@@ -765,9 +765,9 @@ static int64_t sum_along(const gpr_axes_args *a, int d, int64_t at, int64_t wher
   return sum;
 }
 static void sum_outputs(const gpr_axes_args *a, int d, int64_t at, int64_t where, int64_t place) {
-  for (int64_t i = 0; d < a->kept && i < a->shape[d]; i++)
-    sum_outputs(a, d + 1, at + i * a->strides[d], where + i * a->where_strides[d],
-                place + i * a->place[d]);
+  for (int64_t i = 0; d < a->kept && i < a->dim[d].size; i++)
+    sum_outputs(a, d + 1, at + i * a->dim[d].stride, where + i * a->dim[d].where_stride,
+                place + i * a->dim[d].place);
   if (d < a->kept) return;
   const int64_t sum = sum_along(a, d, at, where);
   char *out = real(a->out + 8 * place, 8);

@@ -40,15 +40,15 @@ static void draw(Random &random, int bytes, gpr_axes_args &a) {
   const int fastest = random.below(3) ? 20 : 5;
   for (int i = 0; i < all; i++) {
     const int d = (turn + (up ? i : all - i)) % all;
-    a.shape[d] = random.size(i ? 12 : fastest) % (1 << 22);
-    a.strides[d] = random.below(12) ? apart : 0;
-    if (!random.below(10)) a.strides[d] *= -1;
-    apart *= a.shape[d] + (random.below(3) ? 0 : random.below(20));
-    (d < kept ? a.outputs : a.count) *= a.shape[d];
+    a.dim[d].size = random.size(i ? 12 : fastest) % (1 << 22);
+    a.dim[d].stride = random.below(12) ? apart : 0;
+    if (!random.below(10)) a.dim[d].stride *= -1;
+    apart *= a.dim[d].size + (random.below(3) ? 0 : random.below(20));
+    (d < kept ? a.outputs : a.count) *= a.dim[d].size;
   }
   for (int d = 0; d < all; d++) {
-    a.place[d] = 1;
-    for (int e = d + 1; e < (d < kept ? kept : all); e++) a.place[d] *= a.shape[e];
+    a.dim[d].place = 1;
+    for (int e = d + 1; e < (d < kept ? kept : all); e++) a.dim[d].place *= a.dim[e].size;
   }
   a.skip = !random.below(3);
 }
@@ -56,9 +56,9 @@ static void draw(Random &random, int bytes, gpr_axes_args &a) {
 /* So many packets does a run of the innermost dimension touch, at most. */
 static int64_t packets_of_run(const gpr_axes_args &a) {
   const int inner = a.kept + a.reduced - 1;
-  const int64_t bytes = a.shape[inner] * a.from_bytes;
+  const int64_t bytes = a.dim[inner].size * a.from_bytes;
   int64_t places = (int64_t)(uintptr_t)a.data;
-  for (int d = 0; d < inner; d++) places |= a.strides[d];
+  for (int d = 0; d < inner; d++) places |= a.dim[d].stride;
   const int64_t first = places % 16 ? 16 - a.from_bytes : 0;
   return (first + bytes + 15) / 16;
 }
@@ -66,7 +66,7 @@ static int64_t packets_of_run(const gpr_axes_args &a) {
 static int broken_columns(const gpr::AxesRow &row, const gpr_axes_args &a,
                           const gpr_axes_launch &launch) {
   const int64_t crowds = a.crowd > 1 ? (a.split + a.crowd - 1) / a.crowd : 0;
-  const int64_t width = a.shape[a.kept - 1], groups = a.tiles * (a.outputs / width);
+  const int64_t width = a.dim[a.kept - 1].size, groups = a.tiles * (a.outputs / width);
   const int64_t used = groups * (1 + crowds), columns = (int64_t)a.team * 16 / row.bytes;
   const int64_t counters = groups * (gpr::AXES_THREADS / gpr::GPR_WARP) * a.queue_apart;
   if (launch.blocks != groups * a.split || a.team * a.rows > gpr::AXES_THREADS) return 11;
@@ -81,11 +81,11 @@ static int broken_columns(const gpr::AxesRow &row, const gpr_axes_args &a,
 /* What the packets reach that blocks of columns read whole: not behind the last of their batch. */
 static int read_too_far(const gpr::AxesRow &row, const gpr_axes_args &a, int64_t block) {
   const int v = 16 / row.bytes;
-  const int64_t width = a.shape[a.kept - 1], stride = a.strides[a.kept];
+  const int64_t width = a.dim[a.kept - 1].size, stride = a.dim[a.kept].stride;
   blockIdx.x = (unsigned)block;
   gpr::ColumnsPlace at;
   at.set(a, v, row.bytes);
-  const char *first = a.data + gpr::offset_of(a.shape, a.strides, a.kept - 1, at.batch);
+  const char *first = a.data + gpr::offset_of<&gpr_axes_dim::stride>(a.dim, a.kept - 1, at.batch);
   const char *end = first + (a.count - 1) * stride + width * row.bytes;
   const int64_t packets = (at.shift + at.columns + v - 1) / v;
   const char *row_end = at.base + (at.here - at.shift + packets * v) * row.bytes;
@@ -93,10 +93,10 @@ static int read_too_far(const gpr::AxesRow &row, const gpr_axes_args &a, int64_t
 }
 /* Two outputs of a lane are one word of 32 bits, of all their elements. */
 static bool are_no_words(const gpr_axes_args &a) {
-  uintptr_t places = (uintptr_t)a.data | (uintptr_t)(a.shape[a.kept - 1] * 2);
+  uintptr_t places = (uintptr_t)a.data | (uintptr_t)(a.dim[a.kept - 1].size * 2);
   for (int d = 0; d < a.kept + a.reduced; d++)
-    if (d != a.kept - 1) places |= (uintptr_t)a.strides[d];
-  return places % 4 || a.strides[a.kept - 1] != 2;
+    if (d != a.kept - 1) places |= (uintptr_t)a.dim[d].stride;
+  return places % 4 || a.dim[a.kept - 1].stride != 2;
 }
 /* Whether some row has no block, or blocks that share rows no room for what they leave or draw. */
 static bool are_rows_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
