@@ -25,13 +25,6 @@ EXCUSED: dict[str, str] = {}
 # Lines that the run of the record did not have and csrc/ or kernels/ have now: by file, with why no
 # run was needed to let them in; each is there once. To be emptied by the next run.
 SINCE: dict[str, tuple[str, str]] = {}
-# Sources that have no record yet, by digest, with what a device did with them: --check fails, and
-# the test of it is skipped, saying so. To be emptied by the next run.
-OPEN: dict[str, str] = {
-    "6b1619d6633f891138fe49a22c51f32fbc6b3f6910f40784dcd3b4cb52c1f047": "on an H200 tests/agree.py "
-    "compared 680,896 random cases from seed 1795893177253 with the CPU, 0 differ; the run of all "
-    "tests and of the sanitizers was cut off before it wrote its results",
-}
 REMEDY = "run `make gpu-test` on a machine with a GPU"
 
 
