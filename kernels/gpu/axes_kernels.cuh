@@ -4,6 +4,7 @@
 #define GPR_AXES_KERNELS_CUH
 
 #include "brief.cuh"
+#include "column_differences.cuh"
 #include "columns.cuh"
 #include "moment_outputs.cuh"
 #include "../core/operators.h"

@@ -111,12 +111,13 @@ template <class F> struct Ones {
 };
 /* A thread would else wait for each of them. */
 template <class F, class LOAD> __device__ __forceinline__ void fold_ones(const gpr_axes_args &a) {
+  typedef typename F::Element T;
   constexpr int N = 4;
   const int64_t step = (int64_t)gridDim.x * AXES_THREADS;
   const TileRun<F, LOAD> run(a);
 #pragma unroll 1
   for (int64_t k = block_of(a) * AXES_THREADS + threadIdx.x; k < a.outputs; k += N * step) {
-    typename F::Element x[N];
+    T x[N];
     int64_t out[N];
 #pragma unroll
     for (int i = 0; i < N; i++) {
@@ -130,8 +131,15 @@ template <class F, class LOAD> __device__ __forceinline__ void fold_ones(const g
     for (int i = 0; i < N; i++) {
       if (k + i * step >= a.outputs) continue;
       One<F> one;
+      bool is_nothing = a.skip && is_nan_or_nat(x[i]);
+      if constexpr (IsSum<F>::value)
+        if (is_nothing) {
+          tell_least(a, 0);
+          x[i] = sum_of_nothing<T>(divides(a.op));
+          is_nothing = false;
+        }
       one.add(x[i], 0);
-      if ((a.skip && is_nan_or_nat(x[i])) || !one.finish(a, out[i], 1)) missed |= 1u << i;
+      if (is_nothing || !one.finish(a, out[i], 1)) missed |= 1u << i;
     }
 #pragma unroll 1
     for (; missed; missed &= missed - 1) fold_again<F, LOAD>(&a, k + (__ffs(missed) - 1) * step);

@@ -9,9 +9,6 @@ GPR_OPEN
 
 /* loads of a lane are under way together; 0: no lanes share an output. finish() is called by whole
  * warps, of which lanes `mine` write; false: the outputs have to be folded again. */
-struct NothingShared {
-  explicit __device__ __forceinline__ NothingShared(const gpr_axes_args &) {}
-};
 template <class F, bool = LooksFirst<F>::value || !BriefMost<F>::value> struct BriefLanes {
   typedef typename F::Element T;
   typedef NothingShared Shared; /* by all outputs */

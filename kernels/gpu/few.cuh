@@ -25,9 +25,16 @@ template <class T, bool GREATEST> struct FewCells<Position<T, GREATEST>> {
   }
 };
 
+/* What all outputs of a thread are finished with. */
+struct NothingShared {
+  explicit __device__ __forceinline__ NothingShared(const gpr_axes_args &) {}
+};
 /* finish() writes the result of n elements; false: they have to be folded again, by SlowFew. */
 template <class F> struct Few : FewCells<F> {
   typedef typename F::State State, Value;
+  typedef NothingShared Shared;
+  using FewCells<F>::result;
+  __device__ __forceinline__ void result(Value &value, const Shared &) { this->result(value); }
   /* The state; false as finish(). */
   __device__ __forceinline__ bool done(State &s) {
     this->result(s);
@@ -59,6 +66,14 @@ template <class F> struct One : Few<F> {};
 template <class F> struct Two : Few<F> {};
 template <class F> struct IsTwo { static constexpr bool value = false; };
 template <> struct IsTwo<PairSum<double>> { static constexpr bool value = true; };
+/* Which of them columns of a few rows go by. */
+template <class F> struct OfColumns {
+  typedef One<F> one;
+  typedef Two<F> two;
+  typedef Few<F> few;
+};
+/* Whether begin() is called with an output's first element before all others. */
+template <class X> struct Begins { static constexpr bool value = false; };
 /* What looks again at elements that Few could not finish; whether there is such. */
 template <class F> struct Again;
 template <class F> struct HasAgain { static constexpr bool value = false; };

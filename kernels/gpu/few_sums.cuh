@@ -180,6 +180,16 @@ __device__ __forceinline__ auto as_asked(const gpr_axes_args &a, const Finish &f
   return finish(Asked(false, false));
 }
 
+/* 0, and as a mean NaN. */
+template <class T> __device__ __forceinline__ T sum_of_nothing(bool mean) {
+  typedef typename RealOf<T>::type Stored;
+  T sum = T();
+#pragma unroll
+  for (int p = 0; p < PairSum<T>::parts; p++)
+    if (mean) ((Stored *)&sum)[p] = quiet_nan<Stored>();
+  return sum;
+}
+
 template <class T, template <class, class> class Reals> struct FewSums {
   typedef PairSum<T> F;
   typedef typename F::State State;
@@ -241,11 +251,7 @@ template <class T, template <class, class> class Reals> struct FewSums {
   static __device__ __forceinline__ Value or_nothing(int64_t n, Asked asked, const Over &over,
                                                      const Value &found) {
     if (n > 0 || asked.initial) return found;
-    Value value = {T(), (uint64_t)over.n, true, false};
-#pragma unroll
-    for (int p = 0; p < F::parts; p++)
-      if (asked.mean) ((Stored *)&value.value)[p] = quiet_nan<Stored>();
-    return value;
+    return {sum_of_nothing<T>(asked.mean), (uint64_t)over.n, true, false};
   }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
     return as_asked(a, [&](Asked asked) {

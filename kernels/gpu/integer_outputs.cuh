@@ -116,6 +116,7 @@ template <class T> struct Few<IntegerMoments<T>> {
   typedef IntegerMoments<T> F;
   typedef typename F::State State;
   typedef FewIntegers Value;
+  typedef NothingShared Shared;
   RowLane<F> lane;
   __device__ __forceinline__ void add(T x, int64_t index) { lane.one(x, index); }
   __device__ __forceinline__ void take(const uint4 &words) {
@@ -128,14 +129,14 @@ template <class T> struct Few<IntegerMoments<T>> {
     return true;
   }
   __device__ __forceinline__ void result(State &s) { lane.result(s); }
-  __device__ __forceinline__ void result(Value &value) {
+  __device__ __forceinline__ void result(Value &value, const NothingShared &) {
     State s;
     lane.result(s);
     value = {views_of<T>(s), true};
   }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) {
     Value value[1];
-    result(value[0]);
+    result(value[0], NothingShared(a));
     finish_values<F>(a, o, value, n, 1);
     return value[0].certified;
   }

@@ -34,7 +34,7 @@ struct AxesCut : RowsCut {
   enum { STRIPS_ENOUGH = 512, STRIPS_OF_FEW = 192, FEW_ROWS = 16 };
   bool shallow() {
     if (!a.kept || a.reduced != 1 || a.count > FEW_MOST || a.dim[a.kept - 1].stride != row.bytes ||
-        are_brief_ones() || narrow)
+        are_brief_ones() || narrow || !are_told())
       return false;
     const Size width = a.dim[a.kept - 1].size, strip = row.strip_bytes / row.bytes;
     a.tiles = a.outputs / width * up(width, strip);
@@ -47,7 +47,8 @@ struct AxesCut : RowsCut {
     gpr_program *const program = !all                      ? row.counted
                                  : a.count == 2 && row.two ? row.two
                                                            : row.shallow;
-    return take(program, up(a.tiles, (Size)AXES_THREADS * (several ? FEW_STRIPS : 1)), 0);
+    return program &&
+           take(program, up(a.tiles, (Size)AXES_THREADS * (several ? FEW_STRIPS : 1)), 0);
   }
 
   bool are_side_by_side() const {
@@ -75,8 +76,8 @@ struct AxesCut : RowsCut {
   /* Columns side by side of which a row has less than two sectors of 32 bytes: a thread's loads
    * would be of one each. Of 64 MiB of batches of 46 rows of 5 floats sums took 27 µs on an H200 as
    * staged ones and 48 as columns of a few rows, of 9 rows of 8 31 and 30, of 4 rows of 7 47
-   * and 37. */
-  enum { NARROW_ROW = 64, NARROW_BYTES = 4 << 20, NARROW_LEAST = 8, NARROW_TALL = 16 };
+   * and 37; of 8 rows of 2 maxima took 8.4 and 12.7, of 3 35 and 39, of 4 rows of 2 6.1 and 5.8. */
+  enum { NARROW_ROW = 64, NARROW_BYTES = 4 << 20, NARROW_LEAST = 7, NARROW_TALL = 16 };
   bool are_narrow() const {
     if (a.kept != 2 || a.reduced != 1 || a.dim[1].stride != row.bytes) return false;
     const Size bytes = a.dim[1].size * row.bytes;

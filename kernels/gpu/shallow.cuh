@@ -123,8 +123,9 @@ __device__ __forceinline__ uint32_t finish_few(const gpr_axes_args &a, int64_t o
       return finish(value);
     });
   } else {
+    const typename Few::Shared shared(a);
 #pragma unroll
-    for (int e = 0; e < N; e++) few[e].result(value[e]);
+    for (int e = 0; e < N; e++) few[e].result(value[e], shared);
     return finish(value);
   }
 }
@@ -219,6 +220,9 @@ __device__ __forceinline__ void fold_strips(const gpr_axes_args &a) {
   for (int s = 0; s < STRIPS; s++) {
     if (!strip[s].left) continue;
     Few few[V];
+    if constexpr (Begins<Few>::value)
+#pragma unroll
+      for (int e = 0; e < V; e++) few[e].begin(v[s][0].element[e]);
 #pragma unroll
     for (int i = 0; i < ROWS * V; i++) {
       const T x = v[s][i / V].element[i % V];
@@ -262,8 +266,15 @@ template <class F> __device__ __forceinline__ void fold_strip(const gpr_axes_arg
   const int64_t t = block_of(a) * AXES_THREADS + threadIdx.x;
   const Strip<F> strip(a, t);
   if (!strip.left) return;
-  Few<F> few[Shape::count];
-  if constexpr (IsWide<F>::value) {
+  typedef typename OfColumns<F>::few Few;
+  Few few[Shape::count];
+  if constexpr (Begins<Few>::value) {
+    const RowsOfStrip<Shape::loads, false, F> first(a, strip, 0);
+#pragma unroll
+    for (int e = 0; e < Shape::count; e++) few[e].begin(first.v[0].element[e]);
+    first.add_to(few);
+    fold_rows(a, strip, t, Shape::loads, few);
+  } else if constexpr (IsWide<F>::value) {
     const RowsOfStrip<Shape::loads, false, F> first(a, strip, 0);
     first.add_to(few);
     if (are_far_apart(few)) {
@@ -282,9 +293,10 @@ template <class F> __device__ __forceinline__ void fold_strip(const gpr_axes_arg
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, ShallowShape<F>::blocks)
     shallow(const __grid_constant__ gpr_axes_args a) {
-  if (a.count == 1 && !a.has_initial) return fold_strips<F, One<F>, FEW_STRIPS, 1>(a);
+  typedef OfColumns<F> Of;
+  if (a.count == 1 && !a.has_initial) return fold_strips<F, typename Of::one, FEW_STRIPS, 1>(a);
   if constexpr (!IsTwo<F>::value)
-    if (a.count == 2) return fold_strips<F, Two<F>, FEW_STRIPS, 2>(a);
+    if (a.count == 2) return fold_strips<F, typename Of::two, FEW_STRIPS, 2>(a);
   fold_strip<F>(a);
 }
 template <class F>

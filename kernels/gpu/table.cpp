@@ -168,7 +168,8 @@ template <class F> struct AxesKernels {
     constexpr bool few = StagedRow<F>::few && Variants<F>::brief;
     constexpr bool wide = sizeof(typename F::Element) >= 4 && few;
     AxesRow row = {};
-    row.shallow = program_if<F, code::Shallow, few>();
+    row.shallow =
+        program_if<F, code::Shallow, (few || Begins<typename OfColumns<F>::few>::value)>();
     row.two = program_if<F, code::TwoRows, (wide && IsTwo<F>::value)>();
     row.counted = program_if<F, code::Counted, few>();
     row.packed = program_if<F, code::Packed, wide>();
