@@ -237,10 +237,16 @@ struct AxesCut : RowsCut {
     const bool is_line = closest == inner() || inside > share;
     a.boxed = is_line ? 1 : inner() - closest;
     a.box = is_line ? a.dim[inner()].size : inside / TREE_ROWS_LEAST;
-    a.across =
-        is_line ? 1 : TREE_STAGED_THREADS / tree_along(a.box, row.bytes, TREE_STAGED_THREADS);
-    if (!is_native() || a.where || a.starts || reduced_stride() == row.bytes ||
-        (is_line && a.box > INT32_MAX))
+    if (closest == inner())
+      a.across = 0; /* in lines */
+    else if (is_line)
+      a.across = 1;
+    else
+      a.across = TREE_STAGED_THREADS / tree_along(a.box, row.bytes, TREE_STAGED_THREADS);
+    const Size most = row.bytes < 4 ? TREE_LINE_SMALL : TREE_LINE_BYTES;
+    const bool is_packed =
+        reduced_stride() == row.bytes && (a.reduced == 1 || a.box * row.bytes > most);
+    if (!is_native() || a.where || a.starts || is_packed || (is_line && a.box > INT32_MAX))
       return false;
     while (a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS) {
       if (2 * share > stage) return false;
