@@ -205,6 +205,11 @@ template <class O, class T, int WHAT> struct Direct<O, Counting<T, WHAT>> {
   static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *,
                   typename O::Result *to) {
     if constexpr (Traits<T>::kind == KIND_COMPLEX) {
+      if (rows == 1) {
+        for (int64_t j = 0; j < columns; j++)
+          to[j] = Verdict<O>::of((uint64_t)((x[j].re != 0) | (x[j].im != 0)), (uint64_t)1);
+        return true;
+      }
       uint64_t count[COLUMNS] = {};
       count_true(count, x, stride, columns, rows);
       for (int64_t j = 0; j < columns; j++) to[j] = Verdict<O>::of(count[j], (uint64_t)rows);

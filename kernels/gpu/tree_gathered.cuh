@@ -25,19 +25,34 @@ GPR_CONSTEXPR int tree_along(int64_t box, int leaf, int threads) {
   while (along > 1 && along > enough) along /= 2;
   return along;
 }
-/* Elements that lie closest as they are numbered, in lines of a.box of them: every THREADS-th. */
-template <int THREADS> struct InLines {
-  int64_t line;
-  int i, length, lines_on, on;
-  __device__ __forceinline__ InLines(int64_t from, int64_t length)
-      : line(quotient_of(from, length)),
-        i((int)(from - line * length)),
-        length((int)length),
-        lines_on(THREADS / (int)length),
-        on(THREADS - lines_on * (int)length) {}
-  __device__ __forceinline__ void go() {
-    line += lines_on, i += on;
-    if (i >= length) i -= length, line++;
+/* Where every THREADS-th element of lines lies: of one dimension of them steps are added up, since
+ * to work places out was most of what there was to do. */
+template <int THREADS, class Part> struct AlongLines {
+  const Part &part;
+  int64_t line, place, step, on, carry; /* bytes; from a line's end to the next one's start */
+  int i, length, lines, rest;           /* on: so many lines, and elements */
+  bool is_near;
+  __device__ __forceinline__ AlongLines(const Part &part, int64_t from) : part(part) {
+    const gpr_axes_args &a = part.x.a;
+    length = (int)a.box;
+    line = quotient_of(from, length), i = (int)(from - line * length);
+    lines = THREADS / length, rest = THREADS - lines * length;
+    is_near = a.reduced <= 2;
+    const int64_t apart = a.reduced == 2 ? a.dim[a.kept].stride : 0;
+    step = part.x.step[0];
+    on = lines * apart + rest * step, carry = apart - length * step;
+    place = part.begin_of(line) + i * step;
+  }
+  __device__ __forceinline__ int64_t next() {
+    const int64_t here = place;
+    i += rest, line += lines;
+    const bool ends = i >= length;
+    if (ends) i -= length, line++;
+    if (is_near || !(ends || lines))
+      place += ends ? on + carry : on;
+    else
+      place = part.begin_of(line) + i * step;
+    return here;
   }
 };
 
@@ -58,10 +73,11 @@ template <class OP, class X> struct PartOfRows {
     const int dim = a.kept + a.reduced - a.boxed;
     return offset_of<&gpr_axes_dim::stride>(a.dim + dim, a.boxed, i);
   }
-  /* Elements i, i + along, … below stop of the row that begins at `from`; the row's first one would
-   * be leaf `leaf` of the part. */
+  /* Elements i, i + along, … below stop of the row that begins at `from`, each so far in; the row's
+   * first one would be leaf `leaf` of the part. */
+  template <class Inside>
   __device__ __forceinline__ void copy_row(char *stage, int64_t from, int leaf, int i, int stop,
-                                           int along) const {
+                                           int along, const Inside &inside) const {
     if constexpr (LEAF < 4) {
 #pragma unroll 1
       for (; i < stop; i += TREE_LOADS * along) {
@@ -79,14 +95,11 @@ template <class OP, class X> struct PartOfRows {
         copy_one<Bits>(stage, (leaf + i) * LEAF, (const char *)from + inside(i));
     }
   }
+  /* In lines of a.box, whose elements lie closest as they are numbered. */
   __device__ __forceinline__ void copy_lines(char *stage) const {
     enum { THREADS = OP::STAGED_THREADS, U = LEAF < 4 ? (int)TREE_LOADS : 1 };
-    InLines<THREADS> at(first + threadIdx.x, x.a.box);
-    const auto next = [&] {
-      const int64_t from = begin_of(at.line) + at.i * x.step[0];
-      at.go();
-      return from;
-    };
+    AlongLines<THREADS, PartOfRows> at(*this, first + threadIdx.x);
+    const auto next = [&] { return at.next(); };
     if constexpr (LEAF < 4) {
 #pragma unroll 1
       for (int i = threadIdx.x; i < leaves; i += U * THREADS) {
@@ -112,7 +125,14 @@ template <class OP, class X> struct PartOfRows {
       const int64_t leaf = row * box - first;
       const int begin = leaf < 0 ? (int)-leaf : 0,
                 stop = leaf + box < leaves ? (int)box : (int)(leaves - leaf);
-      copy_row(stage, begin_of(row), (int)leaf, begin + (int)threadIdx.x / across, stop, along);
+      const int i = begin + (int)threadIdx.x / across;
+      /* Of one dimension no places are to be worked out, which was most of what there was to do: 64
+       * instructions an element of (433254, 28) turned round. */
+      if (x.a.boxed == 1)
+        copy_row(stage, begin_of(row), (int)leaf, i, stop, along,
+                 [&](int i) { return i * x.step[0]; });
+      else
+        copy_row(stage, begin_of(row), (int)leaf, i, stop, along, [&](int i) { return inside(i); });
     }
   }
   __device__ __forceinline__ void copy(char *stage) const {
