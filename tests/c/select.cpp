@@ -116,7 +116,7 @@ static bool are_parts_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
   const size_t nodes = (size_t)(a.outputs * gpr::climb_nodes(a.split)) * row.state;
   if (a.share * a.split < a.count || a.share & (a.share - 1)) return true;
   if (a.share * row.bytes > gpr::tree_stage(unit, (int)row.moved) || a.box > INT32_MAX) return true;
-  if (a.boxed < 1 || launch.threads % a.across) return true;
+  if (a.boxed < 1 || (a.across ? launch.threads % a.across : a.boxed > 1)) return true;
   return a.split > 1 && (a.outputs * gpr::climb_tickets(a.split) > gpr::AXES_TICKETS ||
                          launch.scratch < gpr::AXES_POOL + nodes);
 }
