@@ -6,9 +6,9 @@
 
 /* Tiles that have to be made stay in the second cache. */
 enum { TILE_ELEMENTS = 16384, WHOLE_ELEMENTS = 32768 }; /* whole: of outputs that end there */
-/* Of columns under a mask more rows pay: sums of (4096, 4096) floats, of which every second row
- * counts, took 5.7 ms by 64 KiB on Zen 5, and 4.1 so. */
-enum { MASKED_BYTES = 256 << 10 };
+/* Of columns under a mask more rows pay: sums of (4096, 4096) doubles, of which half of the rows
+ * counts, took 16.2 ms on Zen 3 by 256 KiB, 13.8 by 512 KiB and 11.6 so. */
+enum { MASKED_BYTES = 1 << 20, MASKED_ELEMENTS = 256 << 10 };
 /* Short outputs go by blocks: enough for vectors, and few enough to share out evenly. Those of one
  * element each took twice the time in blocks of 512. Side by side they are read by pieces of rows:
  * of 4 KiB each, sums of (4096, 1024) doubles took 0.8 ms on two threads of Zen 4, of 2 KiB 1.1; on
@@ -92,7 +92,8 @@ static int lies_in_tiles(const gpr_plan *p, const gpr_tiles *t) {
 }
 
 static int64_t elements_of_tile(const gpr_plan *p, const gpr_tiles *t) {
-  return p->axes->where && t->side_by_side ? MASKED_BYTES / p->bytes : TILE_ELEMENTS;
+  if (!p->axes->where || !t->side_by_side) return TILE_ELEMENTS;
+  return least_of(MASKED_BYTES / p->bytes, MASKED_ELEMENTS);
 }
 
 /* How many outputs a block has. */

@@ -138,38 +138,49 @@ static GPR_APART int64_t kept_of(const uint8_t *keep, int64_t n) {
   return sum;
 }
 
+/* Whether so many bytes as a vector has are all zero. */
+GPR_FN bool are_none_kept(const uint8_t *keep) {
+  uint64_t word[GPR_VECTOR / sizeof(uint64_t)], some = 0;
+  memcpy(word, keep, sizeof word);
+  for (uint64_t w : word) some |= w;
+  return !some;
+}
 /* keep: NULL where none counts, and nothing is read. By whole vectors, and what comes next on its
- * way. */
-template <class W>
+ * way. LOOKS: of runs that are left out nothing is read either. */
+template <class W, bool LOOKS>
 static GPR_APART void mask_line(const char *x, const uint8_t *keep, int64_t n, const void *identity,
                                 char *to) {
-  enum { BYTES = sizeof(W), EACH = GPR_VECTOR / BYTES, AHEAD = 4096 };
+  enum { BYTES = sizeof(W), EACH = GPR_VECTOR / BYTES, RUN = LOOKS ? (int)GPR_VECTOR : (int)EACH };
+  enum { AHEAD = 4096 };
   typedef uint8_t Kept __attribute__((vector_size(EACH)));
   typedef W V __attribute__((vector_size(EACH * BYTES)));
   W other;
   memcpy(&other, identity, BYTES);
   int64_t i = 0;
-  for (; BYTES <= 8 && i + EACH <= n; i += EACH) {
-    Kept k{};
-    V v{};
-    if (keep) {
-      memcpy(&k, keep + i, sizeof k);
-      memcpy(&v, x + i * BYTES, sizeof v);
-      __builtin_prefetch(x + i * BYTES + AHEAD);
+  for (; BYTES <= 8 && i + RUN <= n; i += RUN) {
+    const bool some = keep && !(LOOKS && are_none_kept(keep + i));
+    for (int64_t j = i; j < i + RUN; j += EACH) {
+      Kept k{};
+      V v{};
+      if (some) {
+        memcpy(&k, keep + j, sizeof k);
+        memcpy(&v, x + j * BYTES, sizeof v);
+        if (!LOOKS) __builtin_prefetch(x + j * BYTES + AHEAD);
+      }
+      v = other ^ ((v ^ other) & __builtin_convertvector(k != 0, V));
+      memcpy(to + j * BYTES, &v, sizeof v);
     }
-    v = other ^ ((v ^ other) & __builtin_convertvector(k != 0, V));
-    memcpy(to + i * BYTES, &v, sizeof v);
   }
   for (; i < n; i++) memcpy(to + i * BYTES, keep && keep[i] ? x + i * BYTES : identity, BYTES);
 }
 typedef void (*MaskLine)(const char *, const uint8_t *, int64_t, const void *, char *);
-static MaskLine mask_line_of(int bytes) {
+static MaskLine mask_line_of(int bytes, bool looks) {
   switch (bytes) {
-    case 1: return mask_line<uint8_t>;
-    case 2: return mask_line<uint16_t>;
-    case 4: return mask_line<uint32_t>;
-    case 8: return mask_line<uint64_t>;
-    default: return mask_line<unsigned __int128>;
+    case 1: return mask_line<uint8_t, false>;
+    case 2: return mask_line<uint16_t, false>;
+    case 4: return looks ? mask_line<uint32_t, true> : mask_line<uint32_t, false>;
+    case 8: return looks ? mask_line<uint64_t, true> : mask_line<uint64_t, false>;
+    default: return mask_line<unsigned __int128, false>;
   }
 }
 
@@ -226,8 +237,9 @@ struct MaskedLines {
 
 static int64_t mask(const gpr_masked *m, int counted, const void *identity, char *to,
                     int64_t *counts, uint8_t *tally) {
-  const MaskLine line = mask_line_of(m->bytes);
+  enum { LONG = 256 };
   const int64_t n = m->n, bytes = n * m->bytes;
+  const MaskLine line = mask_line_of(m->bytes, counted != GPR_BY_LINE && n >= LONG);
   Tally places{tally, counts, n};
   MaskedLines lines{*m, {}};
   int64_t all = 0, left = 0; /* lines before the first that is not all kept; lines at `to` */
