@@ -10,7 +10,6 @@ GPR_OPEN
 /* Of halves one variance in hundreds lies halfway between two results, which is told where the
  * numbers are so close together that no sum was rounded. */
 template <class T> struct TiedDifferences : Differences<float, 1> {
-  static constexpr bool ties = true;
   MomentBatch<T, FEW_MOST> batch;
   __device__ __forceinline__ void add(int p, double x, double from) {
     batch.see((float)x);

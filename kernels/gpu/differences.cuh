@@ -215,7 +215,7 @@ template <> struct OneDifference<double> : Differences<double, 1> {
   __device__ __forceinline__ bool round(double, double, double over, Result *out) const {
     const double size = fabs(sum[0].hi), root = root_of_power(over);
     *out = size * root;
-    return ROOT && root * root == over && is_power_of_two(over) && size >= 0x1p-1000 &&
+    return ROOT && root * root == over && is_power_of_two(over) && size >= 0x1p-900 &&
            size < INFINITY;
   }
 };
