@@ -1,6 +1,7 @@
 /* Float64 variances and means of few elements as a device finishes them, and moments as it adds
  * them up by batches, compiled for the host. */
 #include "../../kernels/gpu/as_host.h"
+#include "../../kernels/gpu/column_differences.cuh"
 #include "../../kernels/gpu/moment_cells.cuh"
 #include "../../kernels/gpu/moment_outputs.cuh"
 
@@ -12,6 +13,7 @@ int __any_sync(uint32_t, int yes) { return yes; }
 template <class T, class U, class V> T atomicCAS(T *at, U, V) { return *at; }
 template <class T, class U> T atomicExch(T *at, U) { return *at; }
 void __threadfence() {}
+int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 gpr_dim3 threadIdx, blockIdx;
 uint64_t __umul64hi(uint64_t a, uint64_t b) { return (uint64_t)((unsigned __int128)a * b >> 64); }
 
@@ -181,6 +183,29 @@ int64_t untold_by_lanes(const T *x, int64_t rows, int n, int down, double ddof) 
       found.told[1] = by_lanes<TiedLanes<F>, ROOT>(row, n, down, ddof, found.result + 1);
   });
 }
+/* A column, as X of column_differences.cuh has it. */
+template <class X, bool ROOT, class T, class R>
+bool by_column(const T *x, int n, double ddof, R *result) {
+  const gpr_spread how = {ddof, nullptr, false};
+  const Divisor by(n, ddof);
+  X few;
+  typename X::Value value;
+  few.begin(x[0]);
+  for (int i = 0; i < n; i++) few.add(x[i], i);
+  few.result(value, by);
+  *result = value.template spread<R, ROOT>(n, &how);
+  return value.certified;
+}
+template <bool ROOT, class T>
+int64_t untold_by_columns(const T *x, int64_t rows, int n, double ddof) {
+  typedef OfColumns<PairMoments<T>> Of;
+  return untold_by<ROOT>(x, rows, n, ddof, [=](const T *row, auto &found) {
+    if (n <= 2)
+      found.told[0] = by_column<typename Of::two, ROOT>(row, n, ddof, found.result);
+    else
+      found.told[1] = by_column<typename Of::few, ROOT>(row, n, ddof, found.result + 1);
+  });
+}
 template <bool ROOT, class T>
 int64_t untold_of_floats(const T *x, int64_t rows, int n, double ddof) {
   return untold_by<ROOT>(x, rows, n, ddof, [=](const T *row, auto &found) {
@@ -199,6 +224,18 @@ int64_t untold_of_floats(const T *x, int64_t rows, int n, double ddof) {
 GPR_FLOATS(float16, gpr::float16)
 GPR_FLOATS(float32, float)
 GPR_FLOATS(complex64, gpr::complex<float>)
+
+#define GPR_COLUMNS_OF(NAME, T)                                                        \
+  extern "C" __attribute__((visibility("default")))                                    \
+  int64_t columns_##NAME(const T *x, int64_t rows, int64_t n, double ddof, int root) { \
+    return root ? untold_by_columns<true>(x, rows, (int)n, ddof)                       \
+                : untold_by_columns<false>(x, rows, (int)n, ddof);                     \
+  }
+GPR_COLUMNS_OF(float16, gpr::float16)
+GPR_COLUMNS_OF(float32, float)
+GPR_COLUMNS_OF(float64, double)
+GPR_COLUMNS_OF(complex64, gpr::complex<float>)
+GPR_COLUMNS_OF(complex128, gpr::complex<double>)
 
 #define GPR_LANES(NAME, T)                                                                         \
   extern "C" __attribute__((visibility("default")))                                                \
