@@ -68,12 +68,12 @@ typedef struct gpr_axes_args {
   const char *low, *high; /* of segments: whole packets between them may be read */
 
   /* Of a tile (kernels/gpu/tile.cuh): lanes, the box, its runs and the rounds of all of them. */
-  int across, down, beyond;
-  int neighbours;                    /* of the lanes across, those that have an output */
-  int runners;                       /* groups of the lanes down, each with runs of its own */
-  int boxed;                         /* of the reduced dimensions, the innermost */
-  int64_t box, chunk, chunks;        /* elements; of the outermost boxed dimension */
-  int64_t last_box;                  /* elements of the last chunk's */
+  int across, down, beyond;   /* across, of a tree that is gathered: rows at a time; 0: in lines */
+  int neighbours;             /* of the lanes across, those that have an output */
+  int runners;                /* groups of the lanes down, each with runs of its own */
+  int boxed;                  /* of the reduced dimensions, the innermost */
+  int64_t box, chunk, chunks; /* elements; of the outermost boxed dimension */
+  int64_t last_box;           /* elements of the last chunk's */
   int64_t run_rounds, rounds, share; /* a round is tile_loads elements of each lane */
   int64_t step, where_step;          /* where there is no table: from one to the next */
 

@@ -66,7 +66,7 @@ template <class F> struct One : Few<F> {};
 template <class F> struct Two : Few<F> {};
 template <class F> struct IsTwo { static constexpr bool value = false; };
 template <> struct IsTwo<PairSum<double>> { static constexpr bool value = true; };
-/* Which of them columns of a few rows go by. */
+/* By what the kernel of columns of a few rows (shallow.cuh) folds one, two, or more of them. */
 template <class F> struct OfColumns {
   typedef One<F> one;
   typedef Two<F> two;

@@ -215,27 +215,19 @@ int64_t untold_of_floats(const T *x, int64_t rows, int n, double ddof) {
 
 }  // namespace
 
-#define GPR_FLOATS(NAME, T)                                                           \
-  extern "C" __attribute__((visibility("default")))                                   \
-  int64_t floats_##NAME(const T *x, int64_t rows, int64_t n, double ddof, int root) { \
-    return root ? untold_of_floats<true>(x, rows, (int)n, ddof)                       \
-                : untold_of_floats<false>(x, rows, (int)n, ddof);                     \
+#define GPR_UNTOLD(NAME, BY, T)                                                       \
+  extern "C" __attribute__((visibility("default"))) int64_t NAME(                     \
+      const T *x, int64_t rows, int64_t n, double ddof, int root) {                   \
+    return root ? BY<true>(x, rows, (int)n, ddof) : BY<false>(x, rows, (int)n, ddof); \
   }
-GPR_FLOATS(float16, gpr::float16)
-GPR_FLOATS(float32, float)
-GPR_FLOATS(complex64, gpr::complex<float>)
-
-#define GPR_COLUMNS_OF(NAME, T)                                                        \
-  extern "C" __attribute__((visibility("default")))                                    \
-  int64_t columns_##NAME(const T *x, int64_t rows, int64_t n, double ddof, int root) { \
-    return root ? untold_by_columns<true>(x, rows, (int)n, ddof)                       \
-                : untold_by_columns<false>(x, rows, (int)n, ddof);                     \
-  }
-GPR_COLUMNS_OF(float16, gpr::float16)
-GPR_COLUMNS_OF(float32, float)
-GPR_COLUMNS_OF(float64, double)
-GPR_COLUMNS_OF(complex64, gpr::complex<float>)
-GPR_COLUMNS_OF(complex128, gpr::complex<double>)
+GPR_UNTOLD(floats_float16, untold_of_floats, gpr::float16)
+GPR_UNTOLD(floats_float32, untold_of_floats, float)
+GPR_UNTOLD(floats_complex64, untold_of_floats, gpr::complex<float>)
+GPR_UNTOLD(columns_float16, untold_by_columns, gpr::float16)
+GPR_UNTOLD(columns_float32, untold_by_columns, float)
+GPR_UNTOLD(columns_float64, untold_by_columns, double)
+GPR_UNTOLD(columns_complex64, untold_by_columns, gpr::complex<float>)
+GPR_UNTOLD(columns_complex128, untold_by_columns, gpr::complex<double>)
 
 #define GPR_LANES(NAME, T)                                                                         \
   extern "C" __attribute__((visibility("default")))                                                \
