@@ -72,20 +72,33 @@ GPR_FN uint64_t divide_close(const Doubles sum, const Doubles off, const Doubles
   beside = choose((Words)(off == 0), beside, 2.0 * off * over + 0x1p-51 * size_of(quotient));
   return round_bounds(plus(quotient, -beside), plus(quotient, beside), to);
 }
-/* high + low over n; a bit a lane of those that are not sure. NaN is, and so is a tie: what is left
- * over is divided without a rest then. */
-GPR_FN uint64_t divide_exact(const Doubles high, const Doubles low, const Doubles n,
-                             const Doubles over, double *to) {
-  const Doubles sum = high + low, rest = rounding_error(high, low, sum), size = size_of(sum);
-  const Doubles close = sum * over, back = -product_rest(close, n, sum);
-  const Doubles left = rest + back, gone = rounding_error(rest, back, left), most = left * over;
-  const Doubles more = most - product_rest(most, n, left) * over;
-  const Words whole = (Words)(product_rest(more, n, left) == 0) & (Words)(gone == 0);
+/* Sums that are doubles over n, to less. A quotient that is no tie of two floats lies farther from
+ * it than a double's last bit: with 25 bits of the tie, times n the difference is a multiple of
+ * the sum's last bit. It may be rounded twice then. */
+template <class Part>
+GPR_FN uint64_t divide_narrow(const Doubles sum, const Doubles n, Part *to) {
+  if (mask_of((Words)(n > 0x1p26))) return divide_close(sum, Doubles{}, n, 1.0 / n, to);
+  round_lanes(sum / n, to);
+  return 0;
+}
+/* A divisor of all lanes. */
+struct Divisor {
+  Doubles n, over;
+  GPR_METHOD explicit Divisor(int64_t by) : n((double)by - Doubles{}), over(1.0 / n) {}
+};
+/* high + low over n, where high is a multiple of low's last bit; a bit a lane of those that are not
+ * sure. NaN is, and so is a tie: what is left over is divided without a rest then. */
+GPR_FN uint64_t divide_exact(const Doubles high, const Doubles low, const Divisor &by, double *to) {
+  const Doubles sum = high + low, rest = low - (sum - high);
+  const Doubles quotient = sum / by.n, back = product_rest(quotient, by.n, sum);
+  const Doubles left = rest - back, more = left * by.over;
+  const Words whole = (Words)(left + back == rest) & (Words)(rest - left == back) &
+                      (Words)(product_rest(more, by.n, left) == 0);
   const Doubles beside = (Doubles)(~whole & bits(more * 0x1p-50));
-  const Words apart = (Words)(close + (more + beside) != close + (more - beside));
-  const Words far = (Words)((size < TWOFOLD_LEAST) | (size > TWOFOLD_MOST)) & (Words)(size != 0);
-  round_lanes(close + more, to);
-  return mask_of((apart | far) & (Words)(sum == sum));
+  const Words apart = (Words)(quotient + (more + beside) != quotient + (more - beside));
+  const Words near = (Words)(size_of(sum) < TWOFOLD_LEAST) & (Words)(sum != 0); /* to zero */
+  round_lanes(quotient + more, to);
+  return mask_of((apart | near) & (Words)(sum == sum));
 }
 
 GPR_CLOSE

@@ -8,6 +8,9 @@
 #include <immintrin.h>
 #endif
 
+/* Of a lambda that is called in a loop in more places than one. */
+#define GPR_INLINED __attribute__((always_inline))
+
 GPR_OPEN
 
 #if defined(__AVX512F__)

@@ -66,17 +66,19 @@ template <> struct FewRows<float> : FewSteps<float> {
     }
     return mask_of(infinite);
   }
-  /* A vector of them, over n if DIVIDED; a bit a lane of those that are not sure. */
+  /* A vector of them, divided if DIVIDED; a bit a lane of those that are not sure. */
   template <bool DIVIDED>
-  GPR_METHOD uint64_t round(int v, const Doubles n, const Doubles over, float *to) const {
-    const Doubles one = sum[v], by = exact ? Doubles{} : off[v];
-    if (DIVIDED) return divide_close(one, by, n, over, to) & mask_of((Words)(one == one));
+  GPR_METHOD uint64_t round(int v, const Divisor &by, float *to) const {
+    const Doubles one = sum[v];
+    if (exact && DIVIDED) return divide_narrow(one, by.n, to);
+    if (DIVIDED)
+      return divide_close(one, off[v], by.n, by.over, to) & mask_of((Words)(one == one));
     round_lanes(one, to);
     if (exact) return 0;
     const Doubles lost = size_of(one - load((const float *)to));
     const Doubles half =
         (Doubles)(bits(one) & 0x7ffull << 52) * 0x1p-24; /* of a float's last bit */
-    return mask_of((Words)(by != 0) & ~(Words)(lost + by < half));
+    return mask_of((Words)(off[v] != 0) & ~(Words)(lost + off[v] < half));
   }
 };
 
@@ -166,9 +168,9 @@ template <> struct FewRows<double> : FewSteps<double> {
     return false;
   }
   template <bool DIVIDED>
-  GPR_METHOD uint64_t round(int v, const Doubles n, const Doubles over, double *to) const {
+  GPR_METHOD uint64_t round(int v, const Divisor &by, double *to) const {
     if (!DIVIDED) return round_lanes(lanes.high[v] + lanes.low[v], to), 0;
-    return divide_exact(lanes.high[v], lanes.low[v], n, over, to);
+    return divide_exact(lanes.high[v], lanes.low[v], by, to);
   }
   /* Where they are not exact; whether an element is infinite. */
   GPR_APART bool close(TwofoldSum<Doubles> *to) {

@@ -61,7 +61,7 @@ template <int SQUARES> struct Tracked {
   };
 };
 
-/* Of BLOCK_ROWS numbers a lane. Squares: slices of 24 bits, whose products' sums have 53. */
+/* Of PIECE_ROWS numbers a lane. Squares: slices of 24 bits, whose products' sums have 53. */
 template <int SLICES, bool SQUARES> struct Slices {
   enum { PRODUCTS = SQUARES ? SLICES * (SLICES + 1) / 2 : 1, BITS = SQUARES ? 24 : 45 };
   Doubles sum[SLICES], product[PRODUCTS];
@@ -123,6 +123,7 @@ template <int SLICES, bool SQUARES> struct Slices {
  * these do not hold them by all. What all do not hold goes to sums that know what they lose. */
 template <class K, class R, int FEW, int ALL, bool SQUARES> struct SlicedBlock {
   static constexpr double LEAST = 0x1p-430, MOST = 0x1p440;
+  enum { ROWS = PIECE_ROWS, TOGETHER = 1 };
   enum { MISSES = 2 }; /* after more, bins are quicker */
   /* Above the greatest of a piece, for those that follow. */
   static constexpr double ROOM = 16;
@@ -160,15 +161,12 @@ template <class K, class R, int FEW, int ALL, bool SQUARES> struct SlicedBlock {
     b.read(slices[1]);
     Words lost = {};
     Doubles sizes[2] = {};
-    const R *at = rows.x;
-    for (int64_t row = 0; row < rows.n; row++, at += rows.stride) {
-      if (rows.ahead) prefetch_later<STEP>(at, rows.ahead);
-      lost |= a.add(rows.get(at, 0), sizes[0]);
-      if (together) lost |= b.add(rows.get(at, 1), sizes[1]);
-    }
-    at = rows.x;
-    for (int64_t row = 0; !together && row < rows.n; row++, at += rows.stride)
-      lost |= b.add(rows.get(at, 1), sizes[1]);
+    rows.each([&](const Doubles x, const Doubles y) GPR_INLINED {
+      lost |= a.add(x, sizes[0]);
+      if (together) lost |= b.add(y, sizes[1]);
+    });
+    if (!together)
+      rows.each([&](Doubles, const Doubles y) GPR_INLINED { lost |= b.add(y, sizes[1]); });
     const Doubles all = a.sum[0] + b.sum[0];
     const Words below = (Words)(sizes[0] < above[0]) & (Words)(sizes[1] < above[1]);
     most[0] = sizes[0];

@@ -87,7 +87,7 @@ template <class O, class T> struct QuickSum {
   static GPR_APART void few(const gpr_tile *t, T *to) {
     enum { STEPS = FewRows<R>::STEPS, EACH = STEP / PARTS };
     const bool lines = t->across != (int64_t)sizeof(T);
-    const Doubles n = (double)t->n - Doubles{}, over = 1.0 / n;
+    const Divisor by(t->n);
     const R *x = (const R *)(const void *)t->data;
     const int64_t along = t->along / (int64_t)sizeof(R);
     const bool follow = along == t->outputs * PARTS && t->n * t->along <= NEXT_BYTES;
@@ -116,9 +116,9 @@ template <class O, class T> struct QuickSum {
       infinite |= rows.add();
       if (rows.exact || sizeof(R) < sizeof(double))
         for (int v = 0; v < rows.ALL; v++)
-          refused |= rows.template round<O::divides>(v, n, over, part + v * WIDTH) << v * WIDTH;
+          refused |= rows.template round<O::divides>(v, by, part + v * WIDTH) << v * WIDTH;
       else
-        infinite |= close(rows, n, part, refused);
+        infinite |= close(rows, by.n, part, refused);
       for (int s = 0; s < STEPS && first[s] < t->outputs; s++)
         put_step(t, part + s * STEP, first[s], lines, to);
       if (refused) alone_of(t, refused, first, lines, to);
@@ -222,7 +222,7 @@ template <class O, class T> struct QuickSum {
     if (mask_of((Words)(odd != 0)) || (O::divides && !narrow))
       refused = round_sums<Part, O::divides>(s, n, to);
     else if constexpr (O::divides)
-      refused = divide_close(s.sum.high, Doubles{}, n, 1.0 / n, to);
+      refused = divide_narrow(s.sum.high, n, to);
     else
       round_lanes(plus(s.sum.high, s.sum.low), to);
     const uint64_t special = mask_of((Words)(s.special != 0));

@@ -55,7 +55,8 @@ struct Lines {
 template <class R, class K> struct TwofoldColumns {
   enum { PANEL = PANEL_BYTES / sizeof(R), STEPS = PANEL / STEP };
   K at[2 * STEPS];
-  StepBlock<K, R> block[STEPS];
+  typedef StepBlock<K, R> Block;
+  Block block[STEPS];
   int alive[STEPS];
   alignas(GPR_VECTOR) R copy[WAYS * PANEL];
   const gpr_tile *tile;
@@ -116,12 +117,12 @@ template <class R, class K> struct TwofoldColumns {
   }
   void choose(int64_t reals, int64_t numbers) {
     width = reals;
-    exactly = sizeof(R) == sizeof(double) && numbers <= BLOCK_ROWS;
-    additions = least(numbers, (int64_t)BLOCK_ROWS) + 2 * (numbers / BLOCK_ROWS) + 4;
+    exactly = sizeof(R) == sizeof(double) && numbers <= PIECE_ROWS;
+    additions = least(numbers, (int64_t)Block::ROWS) + 2 * (numbers / PIECE_ROWS) + 4;
   }
   /* How many rows at a time. */
   int64_t few_of(const Lines &l, int64_t steps) const {
-    if (steps == 1) return BLOCK_ROWS;
+    if (steps == 1) return lies_ready(l) ? (int64_t)Block::ROWS : (int64_t)PIECE_ROWS;
     return lies_ready(l) && !rows_meet(l.along, WOVEN_ROWS) ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
   }
   /* Whether each column of a step has met a NaN in the rows before this one. */
@@ -137,7 +138,7 @@ template <class R, class K> struct TwofoldColumns {
   GPR_APART void add_rows(const Lines &l, int64_t rows, int64_t first, int64_t steps, int64_t ahead,
                           bool next = false, int64_t beside = 0) {
     const int64_t few = few_of(l, steps), stride = l.along / source.bytes;
-    const int64_t each = even_part(rows, BLOCK_ROWS);
+    const int64_t each = even_part(rows, Block::ROWS);
     for (int64_t k = 0; !rows && k < 2 * steps; k++) at[k].open();
     for (int64_t row = 0; row < rows; row += each) {
       const int64_t n = least(rows - row, each), some = even_part(n, few);
@@ -156,8 +157,15 @@ template <class R, class K> struct TwofoldColumns {
                                  : next         ? some * stride
                                                 : ahead);
         const R *x = piece.x - start_of(first);
-        for (int64_t k = 0; k < live; k++) {
-          piece.x = x + start_of(first + alive[k]);
+        for (int64_t k = 0; k < live; k += Block::TOGETHER) {
+          const int64_t at = start_of(first + alive[k]);
+          piece.x = x + at;
+          if constexpr (Block::TOGETHER > 1)
+            if (k + 1 < live) {
+              const int64_t next = start_of(first + alive[k + 1]);
+              block[alive[k]].add_two(block[alive[k + 1]], piece, next - at);
+              continue;
+            }
           infinite |= block[alive[k]].add(piece, exactly);
         }
       }
@@ -185,10 +193,10 @@ template <class R, class K> struct TwofoldColumns {
   template <int PARTS> void run_turned(const gpr_tile *t, int64_t first) {
     const int64_t left = t->outputs - first, some = least(left, (int64_t)(STEP / PARTS));
     const bool ready = is_plain({t->data, 0, t->along, 0});
-    R *const brought = copy + STEP * BLOCK_ROWS;
+    R *const brought = copy + STEP * PIECE_ROWS;
     choose(STEP, t->n);
-    for (int64_t row = 0; row < t->n; row += BLOCK_ROWS) {
-      const int64_t m = least(t->n - row, (int64_t)BLOCK_ROWS), reals = m * PARTS;
+    for (int64_t row = 0; row < t->n; row += PIECE_ROWS) {
+      const int64_t m = least(t->n - row, (int64_t)PIECE_ROWS), reals = m * PARTS;
       const char *from = t->data + first * t->across + row * t->along;
       for (int64_t o = 0; !ready && o < some; o++)
         source.bring(t, from + o * t->across, t->along, m, brought + o * reals);
