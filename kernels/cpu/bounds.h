@@ -75,8 +75,7 @@ GPR_FN uint64_t divide_close(const Doubles sum, const Doubles off, const Doubles
 /* Sums that are doubles over n, to less. A quotient that is no tie of two floats lies farther from
  * it than a double's last bit: with 25 bits of the tie, times n the difference is a multiple of
  * the sum's last bit. It may be rounded twice then. */
-template <class Part>
-GPR_FN uint64_t divide_narrow(const Doubles sum, const Doubles n, Part *to) {
+template <class Part> GPR_FN uint64_t divide_narrow(const Doubles sum, const Doubles n, Part *to) {
   if (mask_of((Words)(n > 0x1p26))) return divide_close(sum, Doubles{}, n, 1.0 / n, to);
   round_lanes(sum / n, to);
   return 0;
@@ -99,6 +98,47 @@ GPR_FN uint64_t divide_exact(const Doubles high, const Doubles low, const Diviso
   const Words near = (Words)(size_of(sum) < TWOFOLD_LEAST) & (Words)(sum != 0); /* to zero */
   round_lanes(quotient + more, to);
   return mask_of((apart | near) & (Words)(sum == sum));
+}
+
+/* Where a number goes through at most c additions, with u = 2^-53 and Q = Σx², the sums are off by
+ * c²u²Σ|x| and 4c²u²Q at most, n·Σx² − (Σx)² by 20nc²u²Q after its few operations on low parts, and
+ * what follows adds some u² of the quotient. Twice as much and more is allowed, for this is
+ * computed in doubles too. */
+static constexpr double SPREAD_ERROR = 0x1p-100, SPREAD_UNIT = 0x1p-100;
+
+/* The variances, or deviations, of n numbers in each lane, which lie between *low and *high; a bit
+ * a lane of those for which that is not sure. part: of complex numbers two, whose squares add up.
+ * NARROW: they are rounded once more. */
+template <int PARTS, bool ROOT, bool NARROW>
+GPR_CALL uint64_t bound_spreads(const TwofoldMoments<Doubles> *part, double additions,
+                                const Doubles n, const Doubles ddof, Doubles *low, Doubles *high) {
+  Twofold<Doubles> squares = part[0].squares;
+  if (PARTS > 1) squares.add(part[PARTS - 1].squares);
+  Twofold<Doubles> spread = times(squares, n);
+  for (int p = 0; p < PARTS; p++) {
+    const Twofold<Doubles> minus = square_of(part[p].sum);
+    spread.add(Twofold<Doubles>{-minus.high, -minus.low});
+  }
+  const Doubles rest = spread.low, freedom = n - ddof;
+  spread.low = Doubles{};
+  spread.add(rest);
+  const Twofold<Doubles> by = times({freedom, Doubles{}}, n);
+  const Doubles over = 1.0 / by.high;
+  spread = quotient_of(spread, by, over);
+  Doubles error = SPREAD_ERROR * n * additions * additions * squares.high * over;
+  error += SPREAD_UNIT * spread.high;
+  Words sure = (Words)((spread.high >= TWOFOLD_LEAST) & (squares.high <= TWOFOLD_MOST));
+  sure &= (Words)((freedom > 0) & (rounding_error(n, -ddof, freedom) == 0));
+  if (ROOT) {
+    const Doubles root = root_of(spread.high), over_root = 1.0 / root;
+    spread.low = (spread.low - product_rest(root, root, spread.high)) * (0.5 * over_root);
+    spread.high = root;
+    error = error * over_root + SPREAD_UNIT * root;
+  }
+  if (NARROW) error += 0x1p-51 * spread.high; /* past a tie, and not onto it */
+  *low = spread.high + (spread.low - error);
+  *high = spread.high + (spread.low + error);
+  return mask_of(~sure);
 }
 
 GPR_CLOSE

@@ -7,7 +7,7 @@
 
 GPR_OPEN
 
-enum { FEW_ROWS = 64 };
+enum { FEW_ROWS = 128 };
 
 /* Two steps of vectors of some rows: where these begin, and how far apart the rows are. */
 template <class R> struct FewSteps {
@@ -67,12 +67,10 @@ template <> struct FewRows<float> : FewSteps<float> {
     return mask_of(infinite);
   }
   /* A vector of them, divided if DIVIDED; a bit a lane of those that are not sure. */
-  template <bool DIVIDED>
-  GPR_METHOD uint64_t round(int v, const Divisor &by, float *to) const {
+  template <bool DIVIDED> GPR_METHOD uint64_t round(int v, const Divisor &by, float *to) const {
     const Doubles one = sum[v];
     if (exact && DIVIDED) return divide_narrow(one, by.n, to);
-    if (DIVIDED)
-      return divide_close(one, off[v], by.n, by.over, to) & mask_of((Words)(one == one));
+    if (DIVIDED) return divide_close(one, off[v], by.n, by.over, to) & mask_of((Words)(one == one));
     round_lanes(one, to);
     if (exact) return 0;
     const Doubles lost = size_of(one - load((const float *)to));
@@ -167,8 +165,7 @@ template <> struct FewRows<double> : FewSteps<double> {
     exact = !mask_of(odd);
     return false;
   }
-  template <bool DIVIDED>
-  GPR_METHOD uint64_t round(int v, const Divisor &by, double *to) const {
+  template <bool DIVIDED> GPR_METHOD uint64_t round(int v, const Divisor &by, double *to) const {
     if (!DIVIDED) return round_lanes(lanes.high[v] + lanes.low[v], to), 0;
     return divide_exact(lanes.high[v], lanes.low[v], by, to);
   }

@@ -3,51 +3,10 @@
 #ifndef GPR_MOMENTS_H
 #define GPR_MOMENTS_H
 
-#include "bounds.h"
 #include "exact_folds.h"
+#include "few_spreads.h"
 
 GPR_OPEN
-
-/* Where a number goes through at most c additions, with u = 2^-53 and Q = Σx², the sums are off by
- * c²u²Σ|x| and 4c²u²Q at most, n·Σx² − (Σx)² by 20nc²u²Q after its few operations on low parts, and
- * what follows adds some u² of the quotient. Twice as much and more is allowed, for this is
- * computed in doubles too. */
-static constexpr double SPREAD_ERROR = 0x1p-100, SPREAD_UNIT = 0x1p-100;
-
-/* The variances, or deviations, of n numbers in each lane, which lie between *low and *high; a bit
- * a lane of those for which that is not sure. part: of complex numbers two, whose squares add up.
- * NARROW: they are rounded once more. */
-template <int PARTS, bool ROOT, bool NARROW>
-GPR_CALL uint64_t bound_spreads(const TwofoldMoments<Doubles> *part, double additions,
-                                const Doubles n, const Doubles ddof, Doubles *low, Doubles *high) {
-  Twofold<Doubles> squares = part[0].squares;
-  if (PARTS > 1) squares.add(part[PARTS - 1].squares);
-  Twofold<Doubles> spread = times(squares, n);
-  for (int p = 0; p < PARTS; p++) {
-    const Twofold<Doubles> minus = square_of(part[p].sum);
-    spread.add(Twofold<Doubles>{-minus.high, -minus.low});
-  }
-  const Doubles rest = spread.low, freedom = n - ddof;
-  spread.low = Doubles{};
-  spread.add(rest);
-  const Twofold<Doubles> by = times({freedom, Doubles{}}, n);
-  const Doubles over = 1.0 / by.high;
-  spread = quotient_of(spread, by, over);
-  Doubles error = SPREAD_ERROR * n * additions * additions * squares.high * over;
-  error += SPREAD_UNIT * spread.high;
-  Words sure = (Words)((spread.high >= TWOFOLD_LEAST) & (squares.high <= TWOFOLD_MOST));
-  sure &= (Words)((freedom > 0) & (rounding_error(n, -ddof, freedom) == 0));
-  if (ROOT) {
-    const Doubles root = root_of(spread.high), over_root = 1.0 / root;
-    spread.low = (spread.low - product_rest(root, root, spread.high)) * (0.5 * over_root);
-    spread.high = root;
-    error = error * over_root + SPREAD_UNIT * root;
-  }
-  if (NARROW) error += 0x1p-51 * spread.high; /* past a tie, and not onto it */
-  *low = spread.high + (spread.low - error);
-  *high = spread.high + (spread.low + error);
-  return mask_of(~sure);
-}
 
 template <class O, class T> struct QuickSpread {
   typedef TwofoldMoments<Doubles> K;
@@ -59,9 +18,11 @@ template <class O, class T> struct QuickSpread {
   static constexpr bool plain = sizeof(R) == sizeof(Part);
   static constexpr int64_t most = INT64_MAX;
   /* So many numbers n, of so many bits between the highest and the lowest, that n times the sum of
-   * their squared differences from the first has 126 bits. */
+   * their squares has 124 bits. */
   enum { EXACTLY_MOST = 256, EXACTLY_BITS = 54 };
-  enum { FEW = sizeof(R) == sizeof(float) ? 16 : 8 };
+  /* Rows of floats, of which a line of the cache is added up at a time, and of doubles. */
+  enum { FEW = sizeof(R) == sizeof(float) ? (int)GPR_SHORT : 8 };
+  enum { LINE_VECTORS = sizeof(R) == sizeof(float) ? 4 : 1 };
 
   static double ddof_of(const void *with) { return with ? ((const gpr_spread *)with)->ddof : 0; }
   /* The deviation of two is half of their difference, which ties more often than others. */
@@ -96,63 +57,36 @@ template <class O, class T> struct QuickSpread {
       if (two) return !any;
     }
     if constexpr (plain && PARTS == 1)
-      if (t->n <= FEW && t->across == (int64_t)sizeof(T) && t->outputs >= WIDTH && !t->counts)
-        return of_few(t, (const gpr_spread *)with, to);
+      if (t->n <= FEW && t->across == (int64_t)sizeof(T) && t->outputs >= WIDTH && !t->counts &&
+          !are_streams(t))
+        return t->outputs >= (int64_t)LINE_VECTORS * WIDTH
+                   ? of_few<LINE_VECTORS>(t, (const gpr_spread *)with, to)
+                   : of_few<1>(t, (const gpr_spread *)with, to);
     return false;
   }
-  /* Between what bounds the spreads of a vector of columns lie, by differences from the first row;
-   * a bit for each lane that this does not tell. False: for what is not finite. Of floats by
-   * doubles: with u = 2^-53 the differences are off by a part u of themselves, and n·Σd² − (Σd)² by
-   * 3n + 10 such parts of n·Σd². */
-  static GPR_METHOD bool differences(const float *x, int64_t stride, double n, double ddof,
-                                     Doubles *low, Doubles *high, uint64_t *) {
-    const Doubles first = load(x), over = 1.0 / (n * (n - ddof) - Doubles{});
-    Doubles sum = {}, squares = {};
-    for (int64_t i = 1; i < (int64_t)n; i++) {
-      const Doubles apart = load(x + i * stride) - first;
-      sum += apart;
-      squares += apart * apart;
-    }
-    const Doubles most = n * squares, spread = most - sum * sum;
-    const Doubles error = (4 * n + 32) * 0x1p-53 * most;
-    *low = (spread - error) * over, *high = (spread + error) * over;
-    if (O::root) *low = root_of(*low) * (1 - 0x1p-50), *high = root_of(*high) * (1 + 0x1p-50);
-    return !mask_of((Words)(spread - spread != 0));
-  }
-  /* Of doubles by pairs of them, as Σx and Σx² are bounded; what does not differ needs no bound. */
-  static GPR_METHOD bool differences(const double *x, int64_t stride, double n, double ddof,
-                                     Doubles *low, Doubles *high, uint64_t *refused) {
-    const Doubles first = load(x);
-    Words differ = {};
-    K part;
-    part.open();
-    for (int64_t i = 1; i < (int64_t)n; i++) {
-      const Doubles next = load(x + i * stride), apart = next - first;
-      const Doubles rest = rounding_error(next, -first, apart), square = GPR_PRODUCT(apart, apart);
-      part.sum.add({apart, rest});
-      part.squares.add({square, product_rest(apart, apart, square) + 2.0 * apart * rest});
-      differ |= (Words)(apart != 0);
-    }
-    *refused = mask_of(differ) & bound_spreads<1, O::root, false>(&part, n, n - Doubles{},
-                                                                  ddof - Doubles{}, low, high);
-    *low = (Doubles)(bits(*low) & differ), *high = (Doubles)(bits(*high) & differ);
-    return !mask_of((Words)(part.squares.high - part.squares.high != 0));
-  }
-  /* Columns of few finite numbers. Too many results that this does not tell are no case for it. */
+  /* Columns of few finite numbers, of the last and of the first some for a second time: vectors are
+   * whole lines of the cache. Too many results that this does not tell are no case for it. */
+  template <int VECTORS>
   static GPR_APART bool of_few(const gpr_tile *t, const gpr_spread *with, Result *to) {
-    const R *x = (const R *)(const void *)t->data;
-    const int64_t stride = t->along / (int64_t)sizeof(R), last = t->outputs - WIDTH;
-    const double n = (double)t->n, ddof = ddof_of(with);
+    enum { EACH = VECTORS * WIDTH };
+    FewSpreads<R, O::root, VECTORS> some = {
+        nullptr, t->along / (int64_t)sizeof(R), t->n, ddof_of(with), {}, {}};
+    const int64_t last = t->outputs - EACH, begin = VECTORS > 1 ? columns_before_line<R>(t) : 0;
     int64_t alone_left = 4 + t->outputs / 16;
-    if (!(n - ddof > 0) || (with && with->means)) return false;
-    for (int64_t o = 0;; o = least(o + WIDTH, last)) {
-      Doubles low, high;
-      uint64_t refused = 0;
-      if (!differences(x + o, stride, n, ddof, &low, &high, &refused)) return false;
-      for (uint64_t left = refused | round_bounds(low, high, to + o); left; left &= left - 1) {
-        const int64_t at = o + __builtin_ctzll(left);
-        if (!alone_left--) return false;
-        alone(t->data + at * t->across, t, t->n, with, to + at);
+    if (!((double)t->n - some.ddof > 0) || (with && with->means)) return false;
+    for (int64_t o = 0;; o = least(o + (o || !begin ? EACH : begin), last)) {
+      uint64_t refused;
+      some.x = (const R *)(const void *)t->data + o;
+      if (!some.bounds(&refused)) return false;
+      for (int v = 0; v < VECTORS; v++) {
+        R *at = to + o + v * WIDTH;
+        uint64_t left = (refused >> v * WIDTH) | round_bounds(some.low[v], some.high[v], at);
+        if (left) left = some.without_loss(v, left, at);
+        for (; left; left &= left - 1, alone_left--) {
+          const int64_t lane = o + v * WIDTH + __builtin_ctzll(left);
+          if (!alone_left) return false;
+          alone(t->data + lane * t->across, t, t->n, with, to + lane);
+        }
       }
       if (o == last) return true;
     }
@@ -175,14 +109,15 @@ template <class O, class T> struct QuickSpread {
     return (double)wide(x);
   }
   /* Of few numbers that are integers of some unit, which is found, the rational that 128 bits hold.
-   * They tie often, and no bound tells a tie. */
-  static bool in_integers(const char *data, const gpr_tile *t, const gpr_spread *with, Result *to) {
+   * They tie often, and no bound tells a tie. What does not count is zero. */
+  static bool in_integers(const char *data, const gpr_tile *t, int64_t count,
+                          const gpr_spread *with, Result *to) {
     const double ddof = ddof_of(with);
     int low = 1 << 20, high = -low;
     uint128 squares = 0;
     __int128 sum = 0;
     if (PARTS > 1 || t->n > EXACTLY_MOST || (with && with->means)) return false;
-    if (!(ddof >= 0 && ddof < (double)t->n && ddof == (double)(int64_t)ddof)) return false;
+    if (!(ddof >= 0 && ddof < (double)count && ddof == (double)(int64_t)ddof)) return false;
     for (int64_t i = 0; i < t->n; i++) {
       const uint64_t b = bits(number(data + i * t->along));
       const int exponent = (int)(b >> 52 & 0x7ff);
@@ -192,14 +127,14 @@ template <class O, class T> struct QuickSpread {
       high = greatest(high, exponent - 1022);
     }
     if (high - low > EXACTLY_BITS) return false;
-    const int64_t first = in_units(number(data), low);
     for (int64_t i = 0; i < t->n; i++) {
-      const __int128 apart = in_units(number(data + i * t->along), low) - first;
-      sum += apart;
-      squares += (uint128)(apart * apart);
+      const __int128 x = in_units(number(data + i * t->along), low);
+      sum += x;
+      squares += (uint128)(x * x);
     }
-    const Leading spread = over(leading_of(squares * (uint128)t->n - (uint128)(sum * sum), 2 * low),
-                                (uint64_t)t->n * (uint64_t)(t->n - (int64_t)ddof));
+    const uint64_t n = (uint64_t)count;
+    const Leading spread =
+        over(leading_of(squares * n - (uint128)(sum * sum), 2 * low), n * (n - (uint64_t)ddof));
     *to = round_leading<Result>(O::root ? root_of(spread) : spread);
     return true;
   }
@@ -207,7 +142,7 @@ template <class O, class T> struct QuickSpread {
                     Result *to) {
     if (count == t->n && count > ddof_of(with) && are_alike(data, t))
       *to = Format<Result>::make(0);
-    else if (count != t->n || !in_integers(data, t, with, to))
+    else if (!in_integers(data, t, count, with, to))
       Alone<O>::run(data, t->along, t->n, count, with, to);
   }
   /* Of none NaN, of one zero; of what is special NaN. */

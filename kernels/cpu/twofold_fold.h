@@ -132,7 +132,8 @@ template <class R, int PARTS, template <class> class Kind> struct TwofoldTiles {
   /* Lanes are merged side by side. */
   static GPR_APART void rows(const gpr_tile *t, Columns &c, const Store &store) {
     Doubles number[NUMBERS][WIDTH] = {};
-    const int64_t row = t->n * t->along, ahead = (row < AHEAD ? t->across : (int64_t)AHEAD) / c.source.bytes;
+    const int64_t row = t->n * t->along,
+                  ahead = (row < AHEAD ? t->across : (int64_t)AHEAD) / c.source.bytes;
     K lane[WIDTH];
     for (int64_t first = 0; first < t->outputs; first += WIDTH) {
       const int64_t m = least((int64_t)WIDTH, t->outputs - first);
