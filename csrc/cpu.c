@@ -35,7 +35,8 @@ enum { QUICK_MOST = 1280 };
 ptrdiff_t gpr_prefetch_ahead = 0;
 /* Nor does Zen's where rows of a power of two are read a few columns at a time: see
  * prefetch_later(). On a Xeon, sums of 512 rows of doubles took 1.4 ms without and 1.7 so. */
-ptrdiff_t gpr_prefetch_columns = 8192;
+int gpr_prefetch_columns = 1;
+__thread int gpr_is_far;
 
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t greatest_of(int64_t a, int64_t b) { return a > b ? a : b; }

@@ -239,6 +239,7 @@ int64_t gpr_advance(gpr_axes_run *run, gpr_lane *l) {
   const gpr_box block = gpr_block_at(run, l->item / run->shares.parts);
   const range r = range_of(run, &block, part);
   int64_t *counts = l->room.counts, read = 0;
+  gpr_is_far = run->tiles.far;
   if (!l->opened) l->box = part * run->shares.part;
   if (l->box < r.stop) {
     const gpr_box box = box_of(run, &block, &r, l->box);

@@ -133,6 +133,7 @@ gpr_status gpr_reduce_few(const gpr_resolved *what, const gpr_view *view,
   if (!is_plain(what, view, options) || !make_tile(row, view, options, &tile)) return GPR_MORE;
   if (tile.n < 1 || tile.outputs < 1 || tile.n * tile.outputs > GPR_SHORT) return GPR_MORE;
   tile.infinite = &infinite;
+  gpr_is_far = 0;
   if (tile.outputs == 1)
     *least = reduce_one(row, &tile, what->skips, with, to);
   else

@@ -31,6 +31,7 @@ typedef struct gpr_tiles {
   int masked;       /* some do not count, and become the identity */
   int aligned;      /* elements, as their parts are */
   int brought;      /* direct, but kernels have to bring elements together, or to convert them */
+  int far;          /* the caches hold a part of all elements at most */
   const void *identity;
 } gpr_tiles;
 

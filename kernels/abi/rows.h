@@ -183,9 +183,11 @@ extern const gpr_cpu_table gpr_cpu_table_v3;
 extern const gpr_cpu_table gpr_cpu_table_v4;
 #endif
 
-/* By how many bytes the CPU's folds prefetch, and those of columns; csrc/cpu.c knows the machine.
- */
-extern ptrdiff_t gpr_prefetch_ahead, gpr_prefetch_columns;
+/* By how many bytes the CPU's folds prefetch, and whether those of columns do; csrc/cpu.c knows the
+ * machine. far: of what this thread folds the caches hold a part at most. */
+extern ptrdiff_t gpr_prefetch_ahead;
+extern int gpr_prefetch_columns;
+extern __thread int gpr_is_far;
 #endif
 
 /* --- the device half ----------------------------------------------------------------------------

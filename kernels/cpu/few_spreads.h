@@ -19,9 +19,11 @@ template <bool ROOT, int VECTORS> struct FewSpreads<float, ROOT, VECTORS> {
   int64_t stride, rows;
   double ddof;
   Doubles low[VECTORS], high[VECTORS];
+  enum { AHEAD = 4 * VECTORS * WIDTH };
 
   GPR_METHOD bool bounds(uint64_t *refused) {
     const float *at = x;
+    const int64_t ahead = prefetches_columns<float>() ? (int64_t)AHEAD : 0;
     Doubles first[VECTORS], sum[VECTORS], squares[VECTORS];
     for (int v = 0; v < VECTORS; v++) {
       first[v] = load(at + v * WIDTH);
@@ -29,7 +31,7 @@ template <bool ROOT, int VECTORS> struct FewSpreads<float, ROOT, VECTORS> {
     }
     for (int64_t row = 1; row < rows; row++) {
       at += stride;
-      prefetch_later<VECTORS * WIDTH>(at, AHEAD);
+      if (ahead) prefetch_later<VECTORS * WIDTH>(at, ahead);
       for (int v = 0; v < VECTORS; v++) {
         const Doubles apart = load(at + v * WIDTH) - first[v];
         sum[v] += apart;
@@ -41,7 +43,6 @@ template <bool ROOT, int VECTORS> struct FewSpreads<float, ROOT, VECTORS> {
     *refused = 0;
     return !mask_of(odd);
   }
-  enum { AHEAD = 4 * VECTORS * WIDTH };
   GPR_METHOD Words bound(int v, const Doubles sum, const Doubles squares) {
     const double n = (double)rows;
     const Doubles over = 1.0 / (n * (n - ddof) - Doubles{});

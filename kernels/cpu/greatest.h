@@ -264,7 +264,7 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
            bool skip, bool looks, Bits back) {
     const int64_t n = ROWS ? ROWS : some, later = least((int64_t)AHEAD, rows) * stride;
     const bool ends = i + AHEAD >= rows; /* and the next strip begins */
-    const bool far = rows > FEW_ROWS && gpr_prefetch_columns;
+    const bool far = rows > FEW_ROWS && gpr_prefetch_columns && gpr_is_far;
     const int64_t ahead = far ? later + (ends ? columns - rows * stride : 0) : 0;
     const Own turned = *this;
     Numbers odd_lanes = {}, zeros = {};

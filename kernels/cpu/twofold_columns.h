@@ -184,7 +184,7 @@ template <class R, class K> struct TwofoldColumns {
     choose(reals, rows);
     const int64_t few = few_of(l, steps), stride = l.along / source.bytes;
     const bool follows = stride == reals || rows > 2 * few; /* a next tile, or rows of this */
-    const bool prefetches = prefetches_columns<R>();
+    const bool prefetches = prefetches_panels<R>();
     const bool asks = prefetches && follows && !rows_meet(l.along, WOVEN_ROWS);
     add_rows(l, rows, first, steps, 0, asks,
              prefetches && (first + steps) * STEP < reals ? steps * STEP : 0);
