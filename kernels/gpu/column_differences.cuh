@@ -7,27 +7,45 @@
 
 GPR_OPEN
 
-/* Of halves one variance in hundreds lies halfway between two results, which is told where the
- * numbers are so close together that no sum was rounded. */
+/* One variance in hundreds of halves lies halfway between two results, and of 8 floats far from
+ * zero one in six. It is told where no sum was rounded: where the differences are multiples of a
+ * unit of which their size has few bits. */
 template <class T> struct TiedDifferences : Differences<float, 1> {
   MomentBatch<T, FEW_MOST> batch;
   __device__ __forceinline__ void add(int p, double x, double from) {
     batch.see((float)x);
     Differences<float, 1>::add(p, x, from);
   }
-  template <bool ROOT>
-  __device__ __forceinline__ bool tie(double n, double freedom, double over, double *found) const {
+  __device__ __forceinline__ int difference_bits(double) const {
     MomentBatch<T, FEW_MOST> seen = batch;
     seen.open();
-    const int most = seen.apart + Format<T>::precision + 1 + bits_below((int)n);
-    const double spread = this->spread(n), quotient = spread * over;
-    const double tie = (float)(ROOT ? sqrt(quotient) : quotient), all = ROOT ? tie * tie : tie,
-                 by = n * freedom, product = all * by;
-    *found = tie;
-    return 2 * most <= 53 && product == spread && product_error(n, freedom, by) == 0 &&
-           product_error(all, by, product) == 0;
+    return seen.apart + Format<T>::precision + 1;
   }
 };
+/* Of floats that lie within a half of the first, the last bit of half of it: of complex numbers of
+ * the smaller part. */
+template <int PARTS> struct TiedFloats : Differences<float, PARTS> {
+  static __device__ __forceinline__ int exponent(double x) {
+    return (int)(bits(x) >> 52 & 0x7ff) - 1023;
+  }
+  __device__ __forceinline__ int difference_bits(double from) const {
+    const int unit = exponent(from) - Format<float>::precision;
+    return 4 * this->squares < from * from ? exponent(this->squares) / 2 + 2 - unit : 64;
+  }
+};
+template <> struct TiedDifferences<float> : TiedFloats<1> {};
+template <> struct TiedDifferences<complex<float>> : TiedFloats<2> {};
+template <bool ROOT, class ALL>
+__device__ __forceinline__ bool tie_of(const ALL &all, double from, double n, double freedom,
+                                       double *found) {
+  const int most = all.difference_bits(from) + bits_below((int)n) + 1; /* and of two parts */
+  const double spread = all.spread(n), by = n * freedom;
+  const double tie = ROOT ? sqrt(spread / by) : spread / by, one = ROOT ? tie * tie : tie,
+               product = one * by;
+  *found = tie;
+  return 2 * most <= 53 && product == spread && product_error(n, freedom, by) == 0 &&
+         product_error(one, by, product) == 0 && (!ROOT || product_error(tie, tie, one) == 0);
+}
 template <class ALL> struct HasTie { static constexpr bool value = false; };
 template <class T> struct HasTie<TiedDifferences<T>> { static constexpr bool value = true; };
 
@@ -38,6 +56,7 @@ template <class T> struct ShallowShape<PairMoments<T>> {
 /* As a Value of PairMoments. */
 template <class ALL> struct ColumnValue {
   ALL all;
+  double from;
   const Divisor *by;
   mutable bool certified;
   template <class Result, bool ROOT>
@@ -48,7 +67,7 @@ template <class ALL> struct ColumnValue {
         !how->means && by->freedom > 0 && told_by<ROOT>(all, n, n, by->freedom, by->over, &result);
     if constexpr (HasTie<ALL>::value) {
       double tie;
-      if (!certified && all.template tie<ROOT>(n, by->freedom, by->over, &tie)) {
+      if (!certified && tie_of<ROOT>(all, from, n, by->freedom, &tie)) {
         round_once(tie, &result);
         certified = true;
       }
@@ -70,6 +89,8 @@ template <class T, class ALL> struct ColumnDifferences {
   }
   __device__ __forceinline__ void result(Value &value, const Divisor &by) const {
     value.all = all;
+    value.from = fabs((double)F::real(from, 0));
+    if (F::parts > 1) value.from = fmin(value.from, fabs((double)F::real(from, F::parts - 1)));
     value.by = &by;
   }
 };
@@ -79,7 +100,8 @@ template <class T, class ALL> struct Begins<ColumnDifferences<T, ALL>> {
 template <class T> struct OfColumns<PairMoments<T>> {
   typedef typename PairMoments<T>::Real R;
   static constexpr int parts = PairMoments<T>::parts;
-  typedef typename Either<sizeof(T) == 2, TiedDifferences<T>, Differences<R, parts>>::type all;
+  static constexpr bool ties = sizeof(R) == sizeof(float);
+  typedef typename Either<ties, TiedDifferences<T>, Differences<R, parts>>::type all;
   typedef typename Either<parts == 1, OneDifference<R>, all>::type first;
   typedef ColumnDifferences<T, first> one, two;
   typedef ColumnDifferences<T, all> few;

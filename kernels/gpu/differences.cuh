@@ -211,14 +211,14 @@ template <class R> struct OneDifference {
     return true;
   }
 };
-/* Of doubles it is rounded as their difference is. */
+/* Of doubles it is rounded as their difference is, or its square if that is a double. */
 template <> struct OneDifference<double> : Differences<double, 1> {
   template <bool ROOT, class Result>
   __device__ __forceinline__ bool round(double, double, double over, Result *out) const {
     const double size = fabs(sum[0].hi), root = root_of_power(over);
-    *out = size * root;
-    return ROOT && root * root == over && is_power_of_two(over) && size >= 0x1p-900 &&
-           size < INFINITY;
+    *out = ROOT ? size * root : size * size * over;
+    return is_power_of_two(over) && (ROOT ? root * root == over : sum[0].lo == 0) &&
+           size >= 0x1p-450 && size < 0x1p500;
   }
 };
 
