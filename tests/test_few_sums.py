@@ -25,6 +25,7 @@ DATA = {
     ),
     "tiny": lambda rng, shape: rng.integers(-9, 9, shape) * 2.0**-149,
     "huge": lambda rng, shape: rng.standard_normal(shape) * 2.0 ** rng.integers(1013, 1022),
+    "far from zero": lambda rng, shape: rng.standard_normal(shape) + 1000.0,
     "special": lambda rng, shape: rng.choice(
         [1.5, -2.0, np.inf, np.nan], shape, p=[0.6, 0.3, 0.07, 0.03]
     ),
@@ -33,6 +34,7 @@ EXACT = {
     "sum": reference.sum_of,
     "mean": reference.mean_of,
     "std": reference.std_of,
+    "var": reference.var_of,
 }
 
 
@@ -49,6 +51,20 @@ def test_few_elements_an_output(op, dtype, kind):
             with np.errstate(all="ignore"):
                 got = function(given)
             assert got.tobytes() == np.array(wanted, dtype).tobytes(), (rows, kind)
+
+
+@pytest.mark.parametrize("kind", ["of few bits", "that cancel", "far from zero"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_variances_of_few_under_a_mask(dtype, kind):
+    """What does not count is a zero in between, which is none of the numbers."""
+    rng = generator(f"masked {dtype} {kind}")
+    for rows in (2, 3, 6, 17):
+        a = DATA[kind](rng, (rows, 37)).astype(dtype)
+        keep = rng.random(a.shape) < 0.6
+        keep[0] = True
+        wanted = [reference.var_of(x[k], a.dtype) for x, k in zip(a.T, keep.T, strict=True)]
+        got = gpureduce.var(a, axis=0, where=keep)
+        assert got.tobytes() == np.array(wanted, dtype).tobytes(), rows
 
 
 @pytest.mark.parametrize("most", [1, 9, 100, 30000, 2**31 - 1, 2**62])
