@@ -75,8 +75,8 @@ template <class W, bool SIGNED> struct Truth {
 template <class R>
 GPR_APART void count_true(uint64_t *count, const complex<R> *x, int64_t stride, int64_t columns,
                           int64_t rows) {
-  for (int64_t i = 0; i < rows; i++)
-    for (int64_t j = 0; j < columns; j++) count[j] += is_true(x[i * stride + j]);
+  for (int64_t i = 0; i < rows; i++, x += stride)
+    for (int64_t j = 0; j < columns; j++) count[j] += (x[j].re != 0) | (x[j].im != 0);
 }
 template <class T, int WHAT> struct Columns<Counting<T, WHAT>> {
   typedef typename Unsigned<sizeof(T)>::type W;
@@ -210,6 +210,14 @@ template <class O, class T, int WHAT> struct Direct<O, Counting<T, WHAT>> {
           to[j] = Verdict<O>::of((uint64_t)((x[j].re != 0) | (x[j].im != 0)), (uint64_t)1);
         return true;
       }
+      if (rows == 2) {
+        for (int64_t j = 0; j < columns; j++) {
+          const auto a = x[j], b = x[stride + j];
+          const int trues = ((a.re != 0) | (a.im != 0)) + ((b.re != 0) | (b.im != 0));
+          to[j] = Verdict<O>::of((uint64_t)trues, (uint64_t)2);
+        }
+        return true;
+      }
       uint64_t count[COLUMNS] = {};
       count_true(count, x, stride, columns, rows);
       for (int64_t j = 0; j < columns; j++) to[j] = Verdict<O>::of(count[j], (uint64_t)rows);
@@ -217,13 +225,20 @@ template <class O, class T, int WHAT> struct Direct<O, Counting<T, WHAT>> {
       typedef typename C::W W;
       W part[COLUMNS];
       if (rows > C::Truths::ROWS) return false;
+      const W *word = (const W *)(const void *)x, *next = word + stride;
       if (rows == 1) {
-        const W *word = (const W *)(const void *)x;
         for (int64_t j = 0; j < columns; j++)
           to[j] = Verdict<O>::of(C::Truths::value(word[j]), W(1));
         return true;
       }
-      C::Truths::count_rows(part, (const W *)(const void *)x, stride, columns, rows);
+      if (rows == 2) {
+        for (int64_t j = 0; j < columns; j++) {
+          const W trues = (W)(C::Truths::value(word[j]) + C::Truths::value(next[j]));
+          to[j] = Verdict<O>::of(trues, W(2));
+        }
+        return true;
+      }
+      C::Truths::count_rows(part, word, stride, columns, rows);
       for (int64_t j = 0; j < columns; j++) to[j] = Verdict<O>::of(part[j], (W)rows);
     }
     return true;
