@@ -164,11 +164,20 @@ def main() -> None:
     except KeyboardInterrupt:
         parser.exit(130)
     except BrokenPipeError:  # whoever read has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         parser.exit(1)
     except EXPECTED as error:
+        try:
+            sys.stdout.flush()
+        except OSError:
+            drop_output()
         text = re.sub(rf"^(gpureduce\.)?{re.escape(words[0])}: ", "", f"{error}")
         parser.exit(1, f"{begin}{text}\n")
+
+
+def drop_output() -> None:
+    """What could not be written: Python would else try again at its end, and say so."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def joined(words: list[str]) -> list[str]:

@@ -362,10 +362,12 @@ def test_warnings_are_a_line_too(command, capsys, monkeypatch):
     assert capsys.readouterr() == ("nan\n", "gpureduce: mean: Mean of empty slice\n")
 
 
-def test_what_cannot_be_written_is_told(command, tmp_path):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_what_cannot_be_written_is_told(command, tmp_path, unbuffered):
     """A full disk, and a reader that has gone: not 0."""
     words = [sys.executable, "-m", "gpureduce", "sum", "a.npy", "--axis", "0"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment["PYTHONUNBUFFERED"] = unbuffered
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             words, stdout=full, stderr=subprocess.PIPE, text=True, env=environment
