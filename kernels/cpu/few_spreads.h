@@ -67,6 +67,7 @@ template <bool ROOT, int VECTORS> struct FewSpreads<float, ROOT, VECTORS> {
       lost |= bits(rounding_error(next, -first, apart)) | bits(product_rest(apart, apart, square));
       sum.add(apart);
       squares.add(square);
+      lost |= bits(sum.low) | bits(squares.low);
     }
     const Doubles most = count * squares.high, least = GPR_PRODUCT(sum.high, sum.high);
     const Doubles spread = most - least;
