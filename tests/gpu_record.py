@@ -29,6 +29,10 @@ SINCE: dict[str, tuple[str, str]] = {
         "      lost |= bits(sum.low) | bits(squares.low);\n",
         "the CPU's alone, which no device runs: what is lost and comes back is lost all the same",
     ),
+    "kernels/cpu/moments.h": (
+        "    if (some.ddof < 0) return false; /* without_loss() divides by less than 2^26 */\n",
+        "the CPU's alone: a way less for negative degrees of freedom, which others take",
+    ),
 }
 REMEDY = "run `make gpu-test` on a machine with a GPU"
 

@@ -74,6 +74,7 @@ template <class O, class T> struct QuickSpread {
     const int64_t last = t->outputs - EACH, begin = VECTORS > 1 ? columns_before_line<R>(t) : 0;
     int64_t alone_left = 4 + t->outputs / 16;
     if (!((double)t->n - some.ddof > 0) || (with && with->means)) return false;
+    if (some.ddof < 0) return false; /* without_loss() divides by less than 2^26 */
     for (int64_t o = 0;; o = least(o + (o || !begin ? (int64_t)EACH : begin), last)) {
       uint64_t refused;
       some.x = (const R *)(const void *)t->data + o;
