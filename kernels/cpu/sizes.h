@@ -6,12 +6,12 @@
 
 GPR_OPEN
 
-/* The greater and the smaller magnitude; of NaN either. */
+/* The greater magnitude, without NaN in b, and the smaller one; of NaN either. */
 GPR_FN Doubles greater_size(const Doubles a, const Doubles b) {
 #if defined(__AVX512DQ__) /* the unmasked one warns */
   return (Doubles)_mm512_maskz_range_pd(0xff, (__m512d)a, (__m512d)b, 11);
 #elif defined(__AVX2__)
-  return (Doubles)_mm256_max_pd((__m256d)a, (__m256d)size_of(b));
+  return (Doubles)_mm256_max_pd((__m256d)size_of(b), (__m256d)a);
 #else
   return choose((Words)(size_of(b) > a), size_of(b), a);
 #endif

@@ -137,7 +137,7 @@ template <class K, class R, int FEW, int ALL, bool SQUARES> struct SlicedBlock {
   int wide, stay; /* pieces that are to take all; how many after the next miss */
   int misses;     /* one after the other */
 
-  GPR_METHOD void open(bool is_first) {
+  GPR_METHOD void open(bool is_first, bool) {
     if (is_first) {
       above[0] = above[1] = 1.0 - Doubles{};
       has_above = false;

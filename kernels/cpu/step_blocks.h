@@ -119,7 +119,7 @@ template <class K, class R> struct StepBlock {
   enum { ROWS = BLOCK_ROWS, TOGETHER = 1 };
   K part[2];
 
-  GPR_METHOD void open(bool is_first) {
+  GPR_METHOD void open(bool is_first, bool) {
     for (K &k : part) {
       const Doubles special = is_first ? Doubles{} : k.special;
       k.open();
@@ -151,7 +151,7 @@ template <> struct StepBlock<TwofoldSum<Doubles>, float> {
   Doubles sum[2];
   Sizes<float> sizes;
 
-  GPR_METHOD void open(bool) {
+  GPR_METHOD void open(bool, bool) {
     sum[0] = sum[1] = -Doubles{};
     sizes = {};
   }
