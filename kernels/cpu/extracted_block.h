@@ -59,14 +59,22 @@ template <> struct StepBlock<TwofoldSum<Doubles>, double> {
     has_part = true;
     return part;
   }
-  GPR_METHOD void put(K *to, int64_t n) const {
+  /* The sums of n numbers. */
+  GPR_METHOD void put(K *to, int64_t n, bool is_first) const {
     const double off = OFF * (double)(n * n);
     for (int k = 0; k < 2; k++) {
       const Doubles one = lane[k].sum - START * above[k];
       const Words none = (Words)(one == 0);
-      to[k].add_exactly(choose(none, lane[k].rest, one));
-      to[k].add_low((Doubles)(~none & bits(lane[k].rest)));
-      to[k].errors += (Doubles)((Words)(lane[k].rough << 1 != 0) & bits(off * above[k]));
+      const Doubles high = choose(none, lane[k].rest, one);
+      const Doubles low = (Doubles)(~none & bits(lane[k].rest));
+      const Doubles error = (Doubles)((Words)(lane[k].rough << 1 != 0) & bits(off * above[k]));
+      if (is_first) {
+        to[k] = {{high, low}, error, Doubles{}};
+      } else {
+        to[k].add_exactly(high);
+        to[k].add_low(low);
+        to[k].errors += error;
+      }
     }
   }
   GPR_METHOD Words fit(const Doubles most, const Doubles all, int k) const {
@@ -151,7 +159,7 @@ template <> struct StepBlock<TwofoldSum<Doubles>, double> {
   }
   /* Above what is greatest now. */
   GPR_METHOD bool add_again(const Piece<double> &rows, Lanes *l, const Words *misfit, double all) {
-    put(parts(), ROWS);
+    put(parts(), ROWS, false);
     for (int k = 0; k < 2; k++) {
       const Doubles most = is_one ? all - Doubles{} : l[k].most;
       Doubles power = ROOM * (Doubles)(bits(most) & 0x7ffull << 52);
@@ -165,8 +173,10 @@ template <> struct StepBlock<TwofoldSum<Doubles>, double> {
     return keep(rows, l, odd);
   }
   GPR_METHOD bool close(K *to, int64_t n, bool exactly, bool is_first) {
-    if (is_first) to[0].open(), to[1].open();
-    if (!exactly) put(to, n);
+    if (!exactly)
+      put(to, n, is_first);
+    else if (is_first)
+      to[0].open(), to[1].open();
     for (int k = 0; has_part && k < 2; k++) to[k].merge(part[k]);
     return false;
   }
