@@ -138,49 +138,73 @@ static GPR_APART int64_t kept_of(const uint8_t *keep, int64_t n) {
   return sum;
 }
 
-/* Whether so many bytes as a vector has are all zero. */
-GPR_FN bool are_none_kept(const uint8_t *keep) {
-  uint64_t word[GPR_VECTOR / sizeof(uint64_t)], some = 0;
-  memcpy(word, keep, sizeof word);
-  for (uint64_t w : word) some |= w;
-  return !some;
+/* A bit for each byte of a vector that is not zero. */
+GPR_FN uint64_t kept_bits(const uint8_t *keep) {
+#if defined(__AVX512BW__)
+  const __m512i k = _mm512_loadu_si512(keep);
+  return _mm512_test_epi8_mask(k, k);
+#elif defined(__AVX2__)
+  const __m256i k = _mm256_loadu_si256((const __m256i *)(const void *)keep);
+  return (uint32_t)~_mm256_movemask_epi8(_mm256_cmpeq_epi8(k, __m256i{}));
+#else
+  uint64_t some = 0;
+  for (int i = 0; i < GPR_VECTOR; i++) some |= (uint64_t)(keep[i] != 0) << i;
+  return some;
+#endif
 }
-/* keep: NULL where none counts, and nothing is read. By whole vectors, and what comes next on its
- * way. LOOKS: of runs that are left out nothing is read either. */
-template <class W, bool LOOKS>
+/* A vector of those that count, and `other` for the rest, of which nothing is read where there are
+ * instructions for that. */
+template <class W, class V>
+GPR_FN V load_kept(const char *x, const uint8_t *keep, uint64_t bits, const V other) {
+  enum { EACH = sizeof(V) / sizeof(W) };
+#if defined(__AVX512BW__)
+  if constexpr (sizeof(W) == 8)
+    return (V)_mm512_mask_loadu_epi64((__m512i)other, (__mmask8)bits, x);
+  if constexpr (sizeof(W) == 4)
+    return (V)_mm512_mask_loadu_epi32((__m512i)other, (__mmask16)bits, x);
+#endif
+  typedef uint8_t Kept __attribute__((vector_size(EACH)));
+  Kept k;
+  V v;
+  memcpy(&k, keep, sizeof k);
+  memcpy(&v, x, sizeof v);
+  (void)bits;
+  return other ^ ((v ^ other) & __builtin_convertvector(k != 0, V));
+}
+/* keep: NULL where none counts, and nothing is read. By as many elements as a vector has bytes: of
+ * runs that are left out nothing is read, and what counts as a whole is copied. */
+template <class W>
 static GPR_APART void mask_line(const char *x, const uint8_t *keep, int64_t n, const void *identity,
                                 char *to) {
-  enum { BYTES = sizeof(W), EACH = GPR_VECTOR / BYTES, RUN = LOOKS ? (int)GPR_VECTOR : (int)EACH };
-  enum { AHEAD = 4096 };
-  typedef uint8_t Kept __attribute__((vector_size(EACH)));
-  typedef W V __attribute__((vector_size(EACH * BYTES)));
-  W other;
-  memcpy(&other, identity, BYTES);
+  enum { BYTES = sizeof(W), RUN = GPR_VECTOR, EACH = RUN / BYTES };
   int64_t i = 0;
-  for (; BYTES <= 8 && i + RUN <= n; i += RUN) {
-    const bool some = keep && !(LOOKS && are_none_kept(keep + i));
-    for (int64_t j = i; j < i + RUN; j += EACH) {
-      Kept k{};
-      V v{};
-      if (some) {
-        memcpy(&k, keep + j, sizeof k);
-        memcpy(&v, x + j * BYTES, sizeof v);
-        if (!LOOKS) __builtin_prefetch(x + j * BYTES + AHEAD);
+  if constexpr (BYTES <= 8) {
+    typedef W V __attribute__((vector_size(RUN)));
+    W other;
+    memcpy(&other, identity, BYTES);
+    for (; i + RUN <= n; i += RUN) {
+      const uint64_t kept = keep ? kept_bits(keep + i) : 0;
+      for (int64_t j = 0; j < RUN; j += EACH) {
+        const int64_t at = (i + j) * BYTES;
+        V v = other ^ V {};
+        if (kept == ~UINT64_C(0) >> (64 - RUN))
+          memcpy(&v, x + at, sizeof v);
+        else if (kept)
+          v = load_kept<W, V>(x + at, keep + i + j, kept >> j, v);
+        memcpy(to + at, &v, sizeof v);
       }
-      v = other ^ ((v ^ other) & __builtin_convertvector(k != 0, V));
-      memcpy(to + j * BYTES, &v, sizeof v);
     }
   }
   for (; i < n; i++) memcpy(to + i * BYTES, keep && keep[i] ? x + i * BYTES : identity, BYTES);
 }
 typedef void (*MaskLine)(const char *, const uint8_t *, int64_t, const void *, char *);
-static MaskLine mask_line_of(int bytes, bool looks) {
+static MaskLine mask_line_of(int bytes) {
   switch (bytes) {
-    case 1: return mask_line<uint8_t, false>;
-    case 2: return mask_line<uint16_t, false>;
-    case 4: return looks ? mask_line<uint32_t, true> : mask_line<uint32_t, false>;
-    case 8: return looks ? mask_line<uint64_t, true> : mask_line<uint64_t, false>;
-    default: return mask_line<unsigned __int128, false>;
+    case 1: return mask_line<uint8_t>;
+    case 2: return mask_line<uint16_t>;
+    case 4: return mask_line<uint32_t>;
+    case 8: return mask_line<uint64_t>;
+    default: return mask_line<unsigned __int128>;
   }
 }
 
@@ -207,7 +231,7 @@ struct Tally {
 
 /* Hardware prefetches along a line, and not from one to the next. */
 GPR_FN void prefetch_line(const void *from, int64_t bytes) {
-  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)from + i);
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)from + i, 0, 2);
 }
 
 /* Lines as they come, with how many of each are kept: those some lines ahead are on their way. */
@@ -237,9 +261,8 @@ struct MaskedLines {
 
 static int64_t mask(const gpr_masked *m, int counted, const void *identity, char *to,
                     int64_t *counts, uint8_t *tally) {
-  enum { LONG = 256 }; /* lines of 50 took 1.13 times as long by looking */
   const int64_t n = m->n, bytes = n * m->bytes;
-  const MaskLine line = mask_line_of(m->bytes, counted != GPR_BY_LINE && n >= LONG);
+  const MaskLine line = mask_line_of(m->bytes);
   Tally places{tally, counts, n};
   MaskedLines lines{*m, {}};
   int64_t all = 0, left = 0; /* lines before the first that is not all kept; lines at `to` */
