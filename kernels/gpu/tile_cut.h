@@ -67,12 +67,16 @@ struct TileCut : Cut {
     return (each > 1 ? each : 1) * idle * (1 + halves * (double)down / (double)a.count);
   }
   /* Few outputs side by side, and many such groups: a group's lanes are in one warp, and come
-   * together without a barrier. */
+   * together without a barrier. Where threads are enough each has so many elements, or all of them:
+   * means of (2, 53813, 34, 2) floats along axes 0 and 2 took 100 µs on an H200 by 16 lanes an
+   * output, and take 24, minima of (8, 12, 2649, 7, 2) doubles along 0 and 3 45 and 16. */
+  enum { LANE_ELEMENTS = 32, ENOUGH_THREADS = 1024 }; /* threads: of a multiprocessor */
   void set_warps(Size width, Size count) {
-    const Size groups = a.outputs / width;
+    const Size groups = a.outputs / width, enough = (Size)multiprocessors * ENOUGH_THREADS;
     a.neighbours = (int)width;
     while (a.across < width) a.across *= 2;
     while (2 * a.across * a.down <= AXES_THREADS && 2 * a.down <= count &&
+           (2 * a.down * LANE_ELEMENTS <= count || groups * a.across * a.down < enough) &&
            (2 * a.across * a.down <= 32 || groups * a.across * a.down < AXES_THREADS))
       a.down *= 2;
     a.beyond = AXES_THREADS / (a.across * a.down);
