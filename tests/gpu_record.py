@@ -24,16 +24,7 @@ NVRTC = "from gpureduce import _core; print(_core.compiler('sm_90')[1])"
 EXCUSED: dict[str, str] = {}
 # Lines that the run of the record did not have and csrc/ or kernels/ have now: by file, with why no
 # run was needed to let them in; each is there once. To be emptied by the next run.
-SINCE: dict[str, tuple[str, str]] = {
-    "kernels/cpu/few_spreads.h": (
-        "      lost |= bits(sum.low) | bits(squares.low);\n",
-        "the CPU's alone, which no device runs: what is lost and comes back is lost all the same",
-    ),
-    "kernels/cpu/moments.h": (
-        "    if (some.ddof < 0) return false; /* without_loss() divides by less than 2^26 */\n",
-        "the CPU's alone: a way less for negative degrees of freedom, which others take",
-    ),
-}
+SINCE: dict[str, tuple[str, str]] = {}
 REMEDY = "run `make gpu-test` on a machine with a GPU"
 
 
