@@ -187,6 +187,23 @@ def test_long_rows_and_columns(op, dtype, result, law, shape):
                 assert_bits(at(got, index), want, f"{label}, axis {axis}, {index}")
 
 
+@pytest.mark.parametrize("shape", [(150, 1600), (1600, 150), (6, 1008), (70, 70)])
+def test_signalling_nan_stays_in_its_output(shape):
+    quiet = generator("signalling", "float64").standard_normal(shape)
+    quiet[-1, 5::16] *= 1e30  # far above the others, which makes sums begin again
+    quiet[:, -1] *= 1e20
+    quiet[0] *= 1e25
+    words = quiet.copy().view(np.uint64)
+    words[-1, 2:512:16] = words[0, -1] = 0x7FF0000000000001
+    quiet[-1, 2:512:16] = quiet[0, -1] = np.nan
+    gpureduce.set_num_threads(1)  # outputs that follow each other are one's
+    for axis, op in itertools.product((0, 1), ("sum", "mean", "var", "max")):
+        want = call(op, quiet, axis=axis)
+        assert_bits(call(op, words.view(np.float64), axis=axis), want, f"{op}, axis {axis}")
+        for o in np.flatnonzero(~np.isnan(want)):
+            assert_bits(want[o], call(op, np.take(quiet, o, 1 - axis).copy()), (op, axis, o))
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
 def test_one_element_that_may_be_nan(dtype):
     a = draw(generator("single", dtype), numpy_dtype(dtype), 1003)

@@ -105,6 +105,8 @@ template <> struct StepBlock<TwofoldSum<Doubles>, double> {
   GPR_APART bool add_unusual(const Piece<double> &rows, Lanes *l) {
     Words odd[2], misfit[2];
     double all = 0;
+    /* With AVX-512 the greater magnitude of a signalling NaN is NaN. */
+    for (int k = 0; k < 2; k++) l[k].most = l[k].most > 0 ? l[k].most : Doubles{};
     for (int i = 0; is_one && i < STEP; i++) all = greatest(all, l[i / WIDTH].most[i % WIDTH]);
     for (int k = 0; k < 2; k++) {
       const Doubles most = is_one ? all - Doubles{} : l[k].most;
