@@ -6,7 +6,8 @@
 
 GPR_OPEN
 
-/* The greater magnitude, without NaN in b, and the smaller one; of NaN either. */
+/* The greater magnitude, without NaN in b, but that a signalling one is NaN with AVX-512; and the
+ * smaller one, of NaN either. */
 GPR_FN Doubles greater_size(const Doubles a, const Doubles b) {
 #if defined(__AVX512DQ__) /* the unmasked one warns */
   return (Doubles)_mm512_maskz_range_pd(0xff, (__m512d)a, (__m512d)b, 11);

