@@ -266,7 +266,8 @@ __device__ __forceinline__ void fold_by_lanes(const gpr_axes_args &a) {
     if constexpr (HasTies<F>::value)
       if (__any_sync(GPR_ALL, !told))
         told = fold_share<TiedLanes<F>>(shared, mine, place.out, writes && !told);
-    if (!told) fold_again<F, LOAD>(&a, k);
+    if constexpr (!BriefLanes<F>::are_sure)
+      if (__any_sync(GPR_ALL, !told)) fold_again_together<F, LOAD>(&a, k, !told);
   }
 }
 
@@ -332,10 +333,12 @@ template <class F> __device__ __forceinline__ void fold_by_pairs(const gpr_axes_
     while (mine.left > FEW) mine.template fold<BriefLanes<F>::loads>(lanes);
     if (mine.left > 0) mine.template fold<FEW>(lanes);
 #pragma unroll
-    for (int e = 0; e < 2; e++)
-      if (!finish_lanes(a, lanes[e], place.out + e * a.dim[a.kept - 1].place, mine.n[e], lost[e],
-                        exists && y == 0))
-        fold_again<F, T>(&a, k + e);
+    for (int e = 0; e < 2; e++) {
+      const bool told = finish_lanes(a, lanes[e], place.out + e * a.dim[a.kept - 1].place,
+                                     mine.n[e], lost[e], exists && y == 0);
+      if constexpr (!BriefLanes<F>::are_sure)
+        if (__any_sync(GPR_ALL, !told)) fold_again_together<F, T>(&a, k + e, !told);
+    }
   }
 }
 

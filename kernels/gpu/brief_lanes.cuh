@@ -8,11 +8,13 @@
 GPR_OPEN
 
 /* loads of a lane are under way together; 0: no lanes share an output. finish() is called by whole
- * warps, of which lanes `mine` write; false: the outputs have to be folded again. */
+ * warps, of which lanes `mine` write; false: the outputs have to be folded again, which is never so
+ * if the lanes are sure. */
 template <class F, bool = LooksFirst<F>::value || !BriefMost<F>::value> struct BriefLanes {
   typedef typename F::Element T;
   typedef NothingShared Shared; /* by all outputs */
   static constexpr int loads = sizeof(T) <= 4 ? 16 : 64 / sizeof(T);
+  static constexpr bool are_sure = true;
   Few<F> few;
   int64_t place; /* steps of the index from one element to the next */
   __device__ __forceinline__ BriefLanes(const Shared &, int64_t place, bool *) : place(place) {}
@@ -55,6 +57,7 @@ template <class T> struct BriefLanes<PairSum<T>, false> {
   typedef typename RealOf<T>::type Stored;
   typedef typename RealSum<R>::Sum Sum;
   static constexpr int parts = F::parts, loads = sizeof(T) <= 4 ? 16 : 64 / sizeof(T);
+  static constexpr bool are_sure = false;
   Sum sum[parts];
   NoRest rest;
   typedef NothingShared Shared;

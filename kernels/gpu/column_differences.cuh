@@ -46,8 +46,8 @@ __device__ __forceinline__ bool tie_of(const ALL &all, double from, double n, do
   return 2 * most <= 53 && product == spread && product_error(n, freedom, by) == 0 &&
          product_error(one, by, product) == 0 && (!ROOT || product_error(tie, tie, one) == 0);
 }
-template <class ALL> struct HasTie { static constexpr bool value = false; };
-template <class T> struct HasTie<TiedDifferences<T>> { static constexpr bool value = true; };
+template <class ALL> struct TellsTies { static constexpr bool value = false; };
+template <class T> struct TellsTies<TiedDifferences<T>> { static constexpr bool value = true; };
 
 template <class T> struct ShallowShape<PairMoments<T>> {
   static constexpr int blocks = sizeof(T) == 2 ? 3 : 4;
@@ -65,7 +65,7 @@ template <class ALL> struct ColumnValue {
     Result result = round_case<Result>(SPREAD_NAN);
     certified =
         !how->means && by->freedom > 0 && told_by<ROOT>(all, n, n, by->freedom, by->over, &result);
-    if constexpr (HasTie<ALL>::value) {
+    if constexpr (TellsTies<ALL>::value) {
       double tie;
       if (!certified && tie_of<ROOT>(all, from, n, by->freedom, &tie)) {
         round_once(tie, &result);

@@ -315,6 +315,7 @@ template <class T> struct ByDifferences<PairMoments<T>> {
 template <class T, class ALL> struct LanesByDifferences {
   typedef PairMoments<T> F;
   static constexpr int loads = sizeof(T) <= 4 ? 16 : 64 / sizeof(T);
+  static constexpr bool are_sure = false;
   enum { CHAINS = 4, LOOKS = 4, MERGES = 5 };
   typedef Divisor Shared;
   const Divisor &usual;

@@ -43,7 +43,8 @@ struct AxesCut : RowsCut {
     if (!wanted && (!is_full || a.tiles < multiprocessors * enough)) return false;
     const bool alone = a.count == 1 && !a.has_initial;
     const bool all = !(a.where || a.skip) || (alone && are_single_sums());
-    const bool several = all && (a.count == 2 || alone);
+    const bool skips = row.counted_skips && only_skips(a);
+    const bool several = (all && alone) || ((all || skips) && a.count == 2);
     gpr_program *const program = !all                      ? row.counted
                                  : a.count == 2 && row.two ? row.two
                                                            : row.shallow;

@@ -109,10 +109,16 @@ __device__ __noinline__ void finish_counted(const gpr_axes_args *a, int64_t t, u
 #pragma unroll 1
   for (; missed; missed &= missed - 1) fold_again<F>(a, strip.o + __ffs(missed) - 1);
 }
-/* Columns of which a mask or NaN leaves out elements. */
+/* Columns of which a mask or NaN leaves out elements: 2 rows of 38493832 floats took 199 µs on an
+ * H200 where each sum's numbers were counted, and take 133. */
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
     counted(const __grid_constant__ gpr_axes_args a) {
+  if constexpr (CanOnlySkip<F>::value)
+    if (only_skips(a)) {
+      if (a.count == 2) return fold_strips<F, typename OfColumns<F>::two, FEW_STRIPS, 2, true>(a);
+      return fold_strip<F, true>(a);
+    }
   const int64_t t = block_of(a) * AXES_THREADS + threadIdx.x;
   const MaskedStrip<F> strip(a, t);
   if (!strip.left) return;

@@ -8,7 +8,7 @@
 
 GPR_OPEN
 
-/* 128 bytes a thread; blocks enough to load and to fold at once. */
+/* What a thread folds, but for batches of wider elements (select.h's BATCH_BYTES). */
 enum { STAGED_BYTES = 128 };
 
 /* Blocks a multiprocessor, and packets of a tile. The sums' hold 512 rows of 64 bytes: 84 µs in

@@ -191,6 +191,7 @@ template <class F> struct AxesKernels {
 #undef GPR_X
     row.bytes = (int)sizeof(typename F::Element);
     row.is_ordered = F::ordered;
+    row.counted_skips = CanOnlySkip<F>::value;
     row.brief_ones = Ones<F>::first;
     row.staged_skips = StagedRow<F>::few;
     row.brief_loads = BriefLanes<F>::loads;

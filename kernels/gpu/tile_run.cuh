@@ -3,6 +3,7 @@
 #define GPR_TILE_RUN_CUH
 
 #include "again.cuh"
+#include "counted.cuh"
 #include "tile_cells.cuh"
 
 GPR_OPEN
@@ -216,10 +217,25 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
   }
 };
 
-/* All of output k, into a state in memory. */
+/* A lane's part of an output, into a state in memory; how many elements counted. */
+template <class F, class LOAD>
+__device__ __noinline__ int64_t fold_part(const gpr_axes_args *a, const KeptPlace *place, int lane,
+                                          int lanes, typename F::State *s) {
+  enum { LOADS = 4 };
+  TileRun<F, LOAD, LOADS> run(*a);
+  run.data = a->data + place->data;
+  run.where = a->where + place->where;
+  run.index = 0;
+  TileCell<F> cell;
+  cell.keep(s);
+  const int64_t n = run.fold(cell, lane, lanes, a->count, a->count,
+                             {lanes * run.stride, lanes * run.where_stride});
+  cell.done(0, *s);
+  return n;
+}
+/* All of output k. */
 template <class F, class LOAD = typename F::Element>
 __device__ __noinline__ void fold_again(const gpr_axes_args *a, int64_t k) {
-  enum { LOADS = 4 };
   const KeptPlace place = kept_place(*a, k);
   if (Same<LOAD, typename F::Element>::value && a->reduced == 1 && !a->starts &&
       told_again<F>(*a, place.out,
@@ -227,16 +243,32 @@ __device__ __noinline__ void fold_again(const gpr_axes_args *a, int64_t k) {
                      a->dim[a->kept].stride, a->dim[a->kept].where_stride, a->count}))
     return;
   typename F::State s;
-  TileRun<F, LOAD, LOADS> run(*a);
-  run.data = a->data + place.data;
-  run.where = a->where + place.where;
-  run.index = 0;
-  TileCell<F> cell;
-  cell.keep(&s);
-  const int64_t n = run.fold(cell, 0, 1, a->count, a->count, {run.stride, run.where_stride});
-  cell.done(0, s);
+  const int64_t n = fold_part<F, LOAD>(a, &place, 0, 1, &s);
   tell_least(*a, n);
   finish_output<F>(a, place.out, &s, n);
+}
+/* The same of an output k of any lane of a whole warp that says so. Of tall ones, if they are few,
+ * all lanes have a part of each: variances of 30842 columns of 8418 doubles, of which one was not
+ * told, took 3.1 ms on an H200 and 0.8 without it. */
+enum { MERGES_LIKE_ELEMENTS = 256 };
+template <class F, class LOAD>
+__device__ __noinline__ void fold_again_together(const gpr_axes_args *a, int64_t k, bool missed) {
+  typedef Counted<F> C;
+  uint32_t left = __ballot_sync(GPR_ALL, missed);
+  if (__popc(left) * (a->count / GPR_WARP + MERGES_LIKE_ELEMENTS) > a->count) {
+    if (missed) fold_again<F, LOAD>(a, k);
+    return;
+  }
+#pragma unroll 1
+  for (; left; left &= left - 1) {
+    const KeptPlace place = kept_place(*a, broadcast(k, __ffs(left) - 1));
+    typename C::State s;
+    s.n = fold_part<F, LOAD>(a, &place, lane_of(), GPR_WARP, &s.state);
+    Move<C>::merge_lanes(s, GPR_WARP);
+    if (lane_of()) continue;
+    tell_least(*a, s.n);
+    finish_output<F>(a, place.out, &s.state, s.n);
+  }
 }
 
 GPR_CLOSE
