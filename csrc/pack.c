@@ -8,27 +8,6 @@
 
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
-void gpr_swap_bytes(char *data, int64_t bytes, int unit) {
-  for (int64_t i = 0; i < bytes; i += unit) {
-    if (unit == 2) {
-      uint16_t x;
-      memcpy(&x, data + i, 2);
-      x = __builtin_bswap16(x);
-      memcpy(data + i, &x, 2);
-    } else if (unit == 4) {
-      uint32_t x;
-      memcpy(&x, data + i, 4);
-      x = __builtin_bswap32(x);
-      memcpy(data + i, &x, 4);
-    } else {
-      uint64_t x;
-      memcpy(&x, data + i, 8);
-      x = __builtin_bswap64(x);
-      memcpy(data + i, &x, 8);
-    }
-  }
-}
-
 int gpr_word_of(int64_t run) {
   int word = 1;
   while (word < GPR_WORD_BYTES && 2 * word <= run) word *= 2;
@@ -99,7 +78,7 @@ void gpr_pack_lines(const gpr_plan *p, gpr_lines_at lines, const char *data, int
   char *gathered = p->cast ? scratch : to;
   const int64_t all = n * lines.n;
   gather(p, lines, data, start, n, gathered);
-  if (p->swap) gpr_swap_bytes(gathered, all * p->bytes, p->swap);
+  if (p->swap) gpr_cpu_table_here()->swap(gathered, all * p->bytes, p->swap);
   if (p->cast) p->cast(gathered, to, all);
 }
 

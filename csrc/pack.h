@@ -21,7 +21,4 @@ void gpr_pack_lines(const gpr_plan *plan, gpr_lines_at lines, const char *data, 
 enum { GPR_WORD_BYTES = 32 };
 int gpr_word_of(int64_t run);
 
-/* Reverses the bytes of each `unit`. */
-void gpr_swap_bytes(char *data, int64_t bytes, int unit);
-
 #endif

@@ -324,7 +324,7 @@ gpr_tile gpr_tile_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *red
   if (!as_it_lies || !lie_in_lines(&s, bytes, bytes, line, &step))
     x = gather(&s, x, room->raw, p->bytes);
   if (x != room->raw && (p->swap || !t->aligned)) x = memcpy(room->raw, x, (size_t)(n * p->bytes));
-  if (p->swap) gpr_swap_bytes(room->raw, n * p->bytes, unit);
+  if (p->swap) gpr_cpu_table_here()->swap(room->raw, n * p->bytes, unit);
   if (p->cast) {
     p->cast(x, room->ready, n);
     x = room->ready;

@@ -160,6 +160,9 @@ typedef void (*gpr_gather)(const char *from, const int64_t *at, int64_t n, int64
  * where there is none. */
 typedef int64_t (*gpr_find)(const void *words, int64_t n, int bytes, uint64_t mask, uint64_t bits);
 
+/* Reverses the bytes of each unit of 2, 4 or 8, at any address. */
+typedef void (*gpr_swap)(char *data, int64_t bytes, int unit);
+
 /* row[op * GPR_DTYPE_COUNT + dtype].open is NULL where the operator does not take the dtype;
  * cast[from * GPR_DTYPE_COUNT + to] where there is no conversion, skip[dtype] and
  * leave_out[dtype] where the dtype has neither NaN nor NaT. */
@@ -173,6 +176,7 @@ typedef struct gpr_cpu_table {
   gpr_copy copy;
   gpr_gather gather;
   gpr_find find;
+  gpr_swap swap;
 } gpr_cpu_table;
 
 #ifndef __CUDACC__

@@ -97,6 +97,18 @@ static void gather(const char *from, const int64_t *at, int64_t n, int64_t bytes
     by_word(bytes, [=](auto w) { gather_as<w.bytes>(from, at, n, bytes, lines, step, to, apart); });
 }
 
+template <int BYTES> static void swap_as(char *data, int64_t n) {
+  typename Loose<BYTES>::type *x = (typename Loose<BYTES>::type *)data;
+  for (int64_t i = 0; i < n; i++)
+    x[i] = BYTES == 2   ? __builtin_bswap16((uint16_t)x[i])
+           : BYTES == 4 ? __builtin_bswap32((uint32_t)x[i])
+                        : __builtin_bswap64((uint64_t)x[i]);
+}
+static void swap(char *data, int64_t bytes, int unit) {
+  if (unit == 2) return swap_as<2>(data, bytes / 2);
+  unit == 4 ? swap_as<4>(data, bytes / 4) : swap_as<8>(data, bytes / 8);
+}
+
 /* gpr_find; also of bytes. */
 template <int BYTES>
 static int64_t find_as(const void *words, int64_t n, uint64_t mask, uint64_t wanted) {

@@ -257,4 +257,4 @@ GPR_CLOSE
 #define GPR_NAME(isa) GPR_TEXT(isa)
 extern "C" const gpr_cpu_table GPR_TABLE(GPR_ISA) = {
     GPR_NAME(GPR_ISA), gpr::rows.row, gpr::casts.cast, gpr::skips, gpr::leave_outs,
-    gpr::mask,         gpr::copy,     gpr::gather,     gpr::find};
+    gpr::mask,         gpr::copy,     gpr::gather,     gpr::find,  gpr::swap};
