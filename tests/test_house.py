@@ -51,7 +51,7 @@ def about(names, what):
 PYTHON, CUDA = "python|numpy", r"(^|/)cuda\w*\.h|nvrtc|cub/|cooperative"
 # Of the C library: what kernels/nvrtc/ has a stand-in for, and more where NVRTC does not come.
 STAND_INS = {path.name for path in ROOMS["kernels"] if path.parent.name == "nvrtc"}
-MORE = {"as_host.h": {"math.h"}, "exact_lanes.h": {"immintrin.h"}}
+MORE = {"as_host.h": {"math.h"}, "simd.h": {"immintrin.h"}}
 # The floors of kernels/, each with those that it stands on.
 FLOORS = {
     "nvrtc": set(),
@@ -319,7 +319,7 @@ def test_nothing_is_fused():
 
     GCC makes them in spite of -ffp-contract=off: see GPR_PRODUCT. Conversions of uint32 may have
     them, where they are exact; what a product leaves over is made by one; and exact sums have one
-    form, which their differences are written in: see minus() of exact_lanes.h."""
+    form, which their differences are written in: see minus() of simd.h."""
     if not shutil.which("objdump"):
         pytest.skip("no objdump")
     command = ["objdump", "-d", "-C", "--no-show-raw-insn", _core.__file__]

@@ -2,7 +2,7 @@
 #ifndef GPR_BINS_H
 #define GPR_BINS_H
 
-#include "exact_lanes.h"
+#include "simd.h"
 
 GPR_OPEN
 

@@ -3,7 +3,7 @@
 #ifndef GPR_FOLDERS_H
 #define GPR_FOLDERS_H
 
-#include "exact_lanes.h"
+#include "simd.h"
 #include "tiles.h"
 
 #include "../core/convert.h"

@@ -2,7 +2,7 @@
 #ifndef GPR_STEP_BLOCKS_H
 #define GPR_STEP_BLOCKS_H
 
-#include "exact_lanes.h"
+#include "simd.h"
 #include "many.h"
 #include "sizes.h"
 

@@ -3,7 +3,7 @@
 #define GPR_TILES_H
 
 #include "../core/fold.h"
-#include "exact_lanes.h"
+#include "simd.h"
 
 GPR_OPEN
 

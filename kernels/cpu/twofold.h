@@ -4,7 +4,7 @@
 #ifndef GPR_TWOFOLD_H
 #define GPR_TWOFOLD_H
 
-#include "exact_lanes.h"
+#include "simd.h"
 
 GPR_OPEN
 

@@ -1,6 +1,6 @@
 /* Vectors of lanes. */
-#ifndef GPR_EXACT_LANES_H
-#define GPR_EXACT_LANES_H
+#ifndef GPR_SIMD_H
+#define GPR_SIMD_H
 
 #include "../abi/rows.h"
 #include "../core/types.h"
