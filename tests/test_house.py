@@ -66,6 +66,17 @@ DEVICE = {"gpu", "textbook"}  # as_host.h's words
 
 
 @sources_here
+def test_instructions_are_named_in_one_file():
+    """What another processor needs words of its own for."""
+    named = {
+        path.relative_to(ROOT).as_posix()
+        for path in ROOMS["kernels"]
+        if re.search(r"\b_mm\d*_|\b__m(128|256|512)", path.read_text())
+    }
+    assert named == {"kernels/cpu/simd.h"}
+
+
+@sources_here
 def test_kernels_know_the_floors_below_alone():
     for path in ROOMS["kernels"]:
         floor = path.parent.name

@@ -9,16 +9,6 @@
 GPR_OPEN
 
 /* Vectors rounded to elements. */
-GPR_FN void round_lanes(const Doubles x, double *to) { memcpy(to, &x, sizeof x); }
-GPR_FN void round_lanes(const Doubles x, float *to) {
-#if defined(__AVX512F__) /* the unmasked one warns */
-  _mm256_storeu_ps(to, _mm512_maskz_cvtpd_ps(0xff, (__m512d)x));
-#elif defined(__AVX2__)
-  _mm_storeu_ps(to, _mm256_cvtpd_ps((__m256d)x));
-#else
-  for (int l = 0; l < WIDTH; l++) to[l] = (float)x[l];
-#endif
-}
 template <class H> GPR_FN void round_lanes(const Doubles x, H *to) {
   double lane[WIDTH];
   memcpy(lane, &x, sizeof x);
@@ -30,8 +20,9 @@ GPR_FN void round_lanes(const Doubles x, float16 *to) {
   const Words rest = bits(x) & ((1ull << 29) - 1), odd = (Words)(rest != 0) & 1ull << 29;
   alignas(GPR_VECTOR) float single[8] = {};
   round_lanes((Doubles)((bits(x) ^ rest) | odd), single);
-  const __m128i half = _mm256_cvtps_ph(_mm256_load_ps(single), 0);
-  memcpy(to, &half, WIDTH * sizeof *to);
+  float16 half[8];
+  narrow_eight(single, half);
+  memcpy(to, half, WIDTH * sizeof *to);
 }
 #endif
 

@@ -36,22 +36,6 @@ template <class N> struct Flipped {
   static GPR_METHOD V better(const V a, const V b) { return b > a ? b : a; }
 };
 
-/* The first lane of 0 and -1 that is not 0, or how many there are. */
-template <class V> GPR_FN int64_t first_lane(V lanes) {
-  constexpr int64_t n = sizeof lanes / sizeof lanes[0];
-#if defined(__AVX512BW__)
-  const uint64_t found = _mm512_movepi8_mask((__m512i)lanes);
-  return found ? __builtin_ctzll(found) / (int64_t)sizeof lanes[0] : n;
-#elif defined(__AVX2__)
-  const uint32_t found = (uint32_t)_mm256_movemask_epi8((__m256i)lanes);
-  return found ? __builtin_ctz(found) / (int64_t)sizeof lanes[0] : n;
-#else
-  int64_t l = 0;
-  while (l < n && !lanes[l]) l++;
-  return l;
-#endif
-}
-
 /* --- contiguous runs ---------------------------------------------------------------------------
  */
 

@@ -138,39 +138,6 @@ static GPR_APART int64_t kept_of(const uint8_t *keep, int64_t n) {
   return sum;
 }
 
-/* A bit for each byte of a vector that is not zero. */
-GPR_FN uint64_t kept_bits(const uint8_t *keep) {
-#if defined(__AVX512BW__)
-  const __m512i k = _mm512_loadu_si512(keep);
-  return _mm512_test_epi8_mask(k, k);
-#elif defined(__AVX2__)
-  const __m256i k = _mm256_loadu_si256((const __m256i *)(const void *)keep);
-  return (uint32_t)~_mm256_movemask_epi8(_mm256_cmpeq_epi8(k, __m256i{}));
-#else
-  uint64_t some = 0;
-  for (int i = 0; i < GPR_VECTOR; i++) some |= (uint64_t)(keep[i] != 0) << i;
-  return some;
-#endif
-}
-/* A vector of those that count, and `other` for the rest, of which nothing is read where there are
- * instructions for that. */
-template <class W, class V>
-GPR_FN V load_kept(const char *x, const uint8_t *keep, uint64_t bits, const V other) {
-  enum { EACH = sizeof(V) / sizeof(W) };
-#if defined(__AVX512BW__)
-  if constexpr (sizeof(W) == 8)
-    return (V)_mm512_mask_loadu_epi64((__m512i)other, (__mmask8)bits, x);
-  if constexpr (sizeof(W) == 4)
-    return (V)_mm512_mask_loadu_epi32((__m512i)other, (__mmask16)bits, x);
-#endif
-  typedef uint8_t Kept __attribute__((vector_size(EACH)));
-  Kept k;
-  V v;
-  memcpy(&k, keep, sizeof k);
-  memcpy(&v, x, sizeof v);
-  (void)bits;
-  return other ^ ((v ^ other) & __builtin_convertvector(k != 0, V));
-}
 /* keep: NULL where none counts, and nothing is read. By as many elements as a vector has bytes: of
  * runs that are left out nothing is read, and what counts as a whole is copied. */
 template <class W>

@@ -1,4 +1,4 @@
-/* Vectors of lanes. */
+/* Vectors of lanes: all that asks for instructions by their names. */
 #ifndef GPR_SIMD_H
 #define GPR_SIMD_H
 
@@ -136,6 +136,116 @@ template <class V> GPR_FN uint64_t mask_of(V lanes) {
   return mask;
 }
 
+/* The first lane of 0 and -1 that is not 0, or how many there are. */
+template <class V> GPR_FN int64_t first_lane(V lanes) {
+  constexpr int64_t n = sizeof lanes / sizeof lanes[0];
+#if defined(__AVX512BW__)
+  const uint64_t found = _mm512_movepi8_mask((__m512i)lanes);
+  return found ? __builtin_ctzll(found) / (int64_t)sizeof lanes[0] : n;
+#elif defined(__AVX2__)
+  const uint32_t found = (uint32_t)_mm256_movemask_epi8((__m256i)lanes);
+  return found ? __builtin_ctz(found) / (int64_t)sizeof lanes[0] : n;
+#else
+  int64_t l = 0;
+  while (l < n && !lanes[l]) l++;
+  return l;
+#endif
+}
+
+GPR_FN double size_of(double x) { return from_bits(bits(x) << 1 >> 1); }
+GPR_FN Doubles size_of(Doubles x) { return (Doubles)(bits(x) << 1 >> 1); }
+GPR_FN Doubles choose(Words which, Doubles a, Doubles b) {
+  return (Doubles)((which & bits(a)) | (~which & bits(b)));
+}
+
+GPR_FN Doubles root_of(const Doubles x) {
+#if defined(__AVX512F__)
+  return (Doubles)_mm512_maskz_sqrt_pd(0xff, (__m512d)x);
+#else
+  Doubles root = x; /* gcc warns of what is filled lane by lane */
+  for (int l = 0; l < WIDTH; l++) root[l] = __builtin_sqrt(x[l]);
+  return root;
+#endif
+}
+
+/* The greater magnitude, without NaN in b, but that a signalling one is NaN with AVX-512; and the
+ * smaller one, of NaN either. */
+GPR_FN Doubles greater_size(const Doubles a, const Doubles b) {
+#if defined(__AVX512DQ__) /* the unmasked one warns */
+  return (Doubles)_mm512_maskz_range_pd(0xff, (__m512d)a, (__m512d)b, 11);
+#elif defined(__AVX2__)
+  return (Doubles)_mm256_max_pd((__m256d)size_of(b), (__m256d)a);
+#else
+  return choose((Words)(size_of(b) > a), size_of(b), a);
+#endif
+}
+GPR_FN Doubles smaller_size(const Doubles a, const Doubles b) {
+#if defined(__AVX512DQ__)
+  return (Doubles)_mm512_maskz_range_pd(0xff, (__m512d)a, (__m512d)b, 10);
+#elif defined(__AVX2__)
+  return (Doubles)_mm256_min_pd((__m256d)a, (__m256d)size_of(b));
+#else
+  return choose((Words)(size_of(b) < a), size_of(b), a);
+#endif
+}
+
+/* The same, but a where b is zero. */
+GPR_FN Doubles smaller_but_zero(const Doubles a, const Doubles b) {
+#if defined(__AVX512DQ__)
+  const __mmask8 is = _mm512_cmp_pd_mask((__m512d)b, (__m512d)Doubles{}, _CMP_NEQ_UQ);
+  return (Doubles)_mm512_mask_range_pd((__m512d)a, is, (__m512d)a, (__m512d)b, 10);
+#else
+  const Words none = (Words)(b == 0) & bits(__builtin_inf() - Doubles{});
+  return smaller_size(a, (Doubles)(bits(b) | none));
+#endif
+}
+
+/* Vectors rounded to elements. */
+GPR_FN void round_lanes(const Doubles x, double *to) { memcpy(to, &x, sizeof x); }
+GPR_FN void round_lanes(const Doubles x, float *to) {
+#if defined(__AVX512F__) /* the unmasked one warns */
+  _mm256_storeu_ps(to, _mm512_maskz_cvtpd_ps(0xff, (__m512d)x));
+#elif defined(__AVX2__)
+  _mm_storeu_ps(to, _mm256_cvtpd_ps((__m256d)x));
+#else
+  for (int l = 0; l < WIDTH; l++) to[l] = (float)x[l];
+#endif
+}
+
+/* A bit for each byte of a vector that is not zero. */
+GPR_FN uint64_t kept_bits(const uint8_t *keep) {
+#if defined(__AVX512BW__)
+  const __m512i k = _mm512_loadu_si512(keep);
+  return _mm512_test_epi8_mask(k, k);
+#elif defined(__AVX2__)
+  const __m256i k = _mm256_loadu_si256((const __m256i *)(const void *)keep);
+  return (uint32_t)~_mm256_movemask_epi8(_mm256_cmpeq_epi8(k, __m256i{}));
+#else
+  uint64_t some = 0;
+  for (int i = 0; i < GPR_VECTOR; i++) some |= (uint64_t)(keep[i] != 0) << i;
+  return some;
+#endif
+}
+/* A vector of those that count, and `other` for the rest, of which nothing is read where there are
+ * instructions for that. */
+template <class W, class V>
+GPR_FN V load_kept(const char *x, const uint8_t *keep, uint64_t bits, const V other) {
+  enum { EACH = sizeof(V) / sizeof(W) };
+#if defined(__AVX512BW__)
+  if constexpr (sizeof(W) == 8)
+    return (V)_mm512_mask_loadu_epi64((__m512i)other, (__mmask8)bits, x);
+  if constexpr (sizeof(W) == 4)
+    return (V)_mm512_mask_loadu_epi32((__m512i)other, (__mmask16)bits, x);
+#endif
+  typedef uint8_t Kept __attribute__((vector_size(EACH)));
+  Kept k;
+  V v;
+  memcpy(&k, keep, sizeof k);
+  memcpy(&v, x, sizeof v);
+  (void)bits;
+  return other ^ ((v ^ other) & __builtin_convertvector(k != 0, V));
+}
+
 template <class H> GPR_FN void widen_all(const H *from, float *to, int64_t n) {
   for (int64_t i = 0; i < n; i++) to[i] = widen(from[i]);
 }
@@ -151,6 +261,13 @@ GPR_FN void widen_all(const float16 *from, float *to, int64_t n) {
 #endif
   for (; i < n; i++) to[i] = widen(from[i]);
 }
+
+#if defined(__F16C__) && defined(__AVX2__)
+GPR_FN void narrow_eight(const float *from, float16 *to) {
+  const __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(from), 0);
+  memcpy(to, &half, sizeof half);
+}
+#endif
 
 GPR_FN void copy_wide(const float *from, float *to, int64_t n) {
   memcpy(to, from, (size_t)n * sizeof *to);

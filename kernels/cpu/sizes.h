@@ -6,38 +6,6 @@
 
 GPR_OPEN
 
-/* The greater magnitude, without NaN in b, but that a signalling one is NaN with AVX-512; and the
- * smaller one, of NaN either. */
-GPR_FN Doubles greater_size(const Doubles a, const Doubles b) {
-#if defined(__AVX512DQ__) /* the unmasked one warns */
-  return (Doubles)_mm512_maskz_range_pd(0xff, (__m512d)a, (__m512d)b, 11);
-#elif defined(__AVX2__)
-  return (Doubles)_mm256_max_pd((__m256d)size_of(b), (__m256d)a);
-#else
-  return choose((Words)(size_of(b) > a), size_of(b), a);
-#endif
-}
-GPR_FN Doubles smaller_size(const Doubles a, const Doubles b) {
-#if defined(__AVX512DQ__)
-  return (Doubles)_mm512_maskz_range_pd(0xff, (__m512d)a, (__m512d)b, 10);
-#elif defined(__AVX2__)
-  return (Doubles)_mm256_min_pd((__m256d)a, (__m256d)size_of(b));
-#else
-  return choose((Words)(size_of(b) < a), size_of(b), a);
-#endif
-}
-
-/* The same, but a where b is zero. */
-GPR_FN Doubles smaller_but_zero(const Doubles a, const Doubles b) {
-#if defined(__AVX512DQ__)
-  const __mmask8 is = _mm512_cmp_pd_mask((__m512d)b, (__m512d)Doubles{}, _CMP_NEQ_UQ);
-  return (Doubles)_mm512_mask_range_pd((__m512d)a, is, (__m512d)a, (__m512d)b, 10);
-#else
-  const Words none = (Words)(b == 0) & bits(__builtin_inf() - Doubles{});
-  return smaller_size(a, (Doubles)(bits(b) | none));
-#endif
-}
-
 template <class R> struct Sizes;
 template <> struct Sizes<float> {
   static constexpr uint32_t INFINITE = 0xff000000u;

@@ -17,22 +17,6 @@ GPR_FN Doubles product_rest(const Doubles a, const Doubles b, const Doubles prod
 #endif
 }
 
-GPR_FN Doubles root_of(const Doubles x) {
-#if defined(__AVX512F__)
-  return (Doubles)_mm512_maskz_sqrt_pd(0xff, (__m512d)x);
-#else
-  Doubles root = x; /* gcc warns of what is filled lane by lane */
-  for (int l = 0; l < WIDTH; l++) root[l] = __builtin_sqrt(x[l]);
-  return root;
-#endif
-}
-
-GPR_FN double size_of(double x) { return from_bits(bits(x) << 1 >> 1); }
-GPR_FN Doubles size_of(Doubles x) { return (Doubles)(bits(x) << 1 >> 1); }
-GPR_FN Doubles choose(Words which, Doubles a, Doubles b) {
-  return (Doubles)((which & bits(a)) | (~which & bits(b)));
-}
-
 /* high + low, of which low is small. D: double, or a vector of them. */
 template <class D> struct Twofold {
   D high, low;
