@@ -109,7 +109,7 @@ def test_variances_of_columns(dtype, n):
     where[:, :3] = False
     for x in (columns, near):
         for op, mask in (("var", None), ("std", where), ("nanvar", None), ("nanstd", where)):
-            one_of_brief(op, x, mask)
+            one_of(op, x, mask)
 
 
 @pytest.mark.parametrize("n", [17, 48, 128])
@@ -120,7 +120,7 @@ def test_variances_of_many_short_rows(dtype, n):
     where = generator("short rows", n).random((701, n)) < 0.7
     where[:3] = False
     for op, mask in (("var", None), ("std", where), ("nanvar", None), ("nanstd", where)):
-        one_of_brief(op, x, mask, 1)
+        one_of(op, x, mask, 1)
 
 
 @pytest.mark.parametrize("n", [33, 300, 2100])
@@ -137,17 +137,61 @@ def test_variances_that_lanes_share(dtype, n):
     spoiled[:4, 5], spoiled[0, 7], spoiled[n // 2, 9] = np.nan, np.inf, np.nan
     for a in (x, whole, spoiled):
         for op in ("var", "nanstd"):
-            one_of_brief(op, np.ascontiguousarray(a), None)
-            one_of_brief(op, np.ascontiguousarray(a.T), None, 1)
+            one_of(op, np.ascontiguousarray(a), None)
+            one_of(op, np.ascontiguousarray(a.T), None, 1)
 
 
-def one_of_brief(op, x, mask, axis=0):
-    """By the variant's name, which functions of variances do not take."""
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_tall_outputs_that_are_folded_again(dtype):
+    """One of many, by a whole warp, and nearly all, by a thread each: of a range that no plain
+    sums hold."""
+    rng = generator("tall", dtype)
+    a = rng.standard_normal((5001, 300))
+    for few in (0.01, 0.9):
+        wide = rng.random(300) < few
+        wide[7] = True
+        a[:, wide] *= (
+            2.0 ** rng.integers(-12, 12, a[:, wide].shape)
+            if dtype == "float16"
+            else (2.0 ** rng.integers(-60, 60, a[:, wide].shape))
+        )
+        x = (a + 1j * a[::-1] if dtype.startswith("complex") else a).astype(numpy_dtype(dtype))
+        for spoiled in (False, True):
+            if spoiled:
+                x[::701, 7], x[3, 8:12] = np.nan, np.inf
+            for op in ("sum", "mean", "var", "nansum", "nanvar"):
+                mask = rng.random(x.shape) < 0.8 if op == "mean" else None
+                one_of(op, x, mask)
+                if op in ("sum", "var"):
+                    one_of(op, np.ascontiguousarray(x.T)[:, 1:-1], None, 1)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, "int32"])
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 40])
+def test_sums_of_columns_that_skip_nan(dtype, rows):
+    """Of some nothing is left, or -0.0; the second row begins elsewhere in a packet."""
+    rng = generator("skip", dtype, rows)
+    a = drawn("skip", "float64", (rows, 9003))
+    a = np.where(np.abs(a) < 100, a, 7) if dtype == "int32" else a
+    a = a.astype(numpy_dtype(dtype))
+    if dtype != "int32":
+        a[rng.random(a.shape) < 0.4] = np.nan
+        a[:, 100:200] = np.nan
+        a[-1, 100:150] = -0.0
+    for x in (a, a[:, 1:-2].copy(), a[:, 3:]):
+        for op in ("nansum", "nanmean"):
+            one_of(op, x, None, 0, "columns_small")
+        for initial in (-0.0, 3) if dtype != "int32" else (3,):
+            one_of("nansum", x, None, 0, "columns_small", initial)
+
+
+def one_of(op, x, mask, axis=0, variant="brief", initial=np._NoValue):
+    """By the variant's name, which not all functions take."""
     no = np._NoValue
     where = no if mask is None else mask
     index = [row["name"] for row in gpureduce.operators()].index(op)
-    arguments = (index, x, axis, None, None, no, no, where, 1, no)
-    got = _core.reduce(*arguments, "cuda", "brief", None)
+    arguments = (index, x, axis, None, None, no, initial, where, 1, no)
+    got = _core.reduce(*arguments, "cuda", variant, None)
     assert_bits(got, _core.reduce(*arguments, "cpu", None, None), f"{op} {x.dtype} {x.shape}")
 
 
