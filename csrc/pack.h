@@ -4,7 +4,7 @@
 #include "plan.h"
 
 /* Elements [start, start + n) of the plan, whose first is at `data`, contiguous, native and of the
- * row's dtype. `to` and `scratch` hold 16 bytes for each of their scalars. */
+ * row's dtype. `to` and `scratch` hold them in either dtype. */
 void gpr_pack(const gpr_plan *plan, const char *data, int64_t start, int64_t n, void *to,
               void *scratch);
 

@@ -20,7 +20,7 @@ struct AxesRow {
   gpr_program *tile_rows, *convert_rows[GPR_DTYPE_COUNT]; /* the same by packets */
   gpr_program *brief, *convert_brief[GPR_DTYPE_COUNT];    /* and of few elements */
   int is_tree, is_ordered;
-  int counted_skips;             /* sums that only_skip() NaN are not counted */
+  int counted_skips;             /* sums that only_skips() NaN are not counted */
   int brief_ones;                /* outputs of one element are brief */
   int staged_skips;              /* NaN */
   int brief_loads, brief_blocks; /* loads: of lanes that share an output; 0: none do */

@@ -155,13 +155,14 @@ __device__ __noinline__ void finish_strip(const gpr_axes_args *a, int64_t t, uin
   for (; missed; missed &= missed - 1) {
     const int e = __ffs(missed) - 1;
     const char *const from = strip.base + e * sizeof(typename F::Element);
+    if constexpr (SKIP) {
+      fold_again<F>(a, strip.o + e);
+      continue;
+    }
     if (by_columns &&
         told_again<F>(*a, strip.o + e, {from, nullptr, a->dim[a->kept].stride, 0, a->count}))
       continue;
-    if (SKIP)
-      fold_again<F>(a, strip.o + e);
-    else
-      slow_output<F>(a, strip.o + e, from, a->dim[a->kept].stride, a->count);
+    slow_output<F>(a, strip.o + e, from, a->dim[a->kept].stride, a->count);
   }
 }
 

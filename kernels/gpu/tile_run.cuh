@@ -254,6 +254,7 @@ enum { MERGES_LIKE_ELEMENTS = 256 };
 template <class F, class LOAD>
 __device__ __noinline__ void fold_again_together(const gpr_axes_args *a, int64_t k, bool missed) {
   typedef Counted<F> C;
+  __syncwarp(); /* another lane may have stored there what is not the result */
   uint32_t left = __ballot_sync(GPR_ALL, missed);
   if (__popc(left) * (a->count / GPR_WARP + MERGES_LIKE_ELEMENTS) > a->count) {
     if (missed) fold_again<F, LOAD>(a, k);
