@@ -143,8 +143,7 @@ def test_variances_that_lanes_share(dtype, n):
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_tall_outputs_that_are_folded_again(dtype):
-    """One of many, by a whole warp, and nearly all, by a thread each: of a range that no plain
-    sums hold."""
+    """A few of many, and nearly all: of a range that no plain sums hold."""
     rng = generator("tall", dtype)
     a = rng.standard_normal((5001, 300))
     for few in (0.01, 0.9):

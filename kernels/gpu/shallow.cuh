@@ -83,8 +83,8 @@ template <class F> struct CanOnlySkip {
 GPR_FN GPR_CONSTEXPR bool only_skips(const gpr_axes_args &a) {
   return a.skip && !a.where && !a.least && !divides(a.op);
 }
-/* What takes its place there: -0.0, which changes nothing, and a 0 besides in columns that have
- * nothing else. */
+/* What takes the place of NaN in such sums: -0.0, which changes nothing, and a 0 besides in columns
+ * that have nothing else. */
 template <class F, bool SKIP> struct Skipping {
   typedef typename F::Element T;
   static constexpr int V = Strip<F>::V;

@@ -247,9 +247,10 @@ __device__ __noinline__ void fold_again(const gpr_axes_args *a, int64_t k) {
   tell_least(*a, n);
   finish_output<F>(a, place.out, &s, n);
 }
-/* The same of an output k of any lane of a whole warp that says so. Of tall ones, if they are few,
- * all lanes have a part of each: variances of 30842 columns of 8418 doubles, of which one was not
- * told, took 3.1 ms on an H200 and 0.8 without it. */
+/* The same of each output k that a lane of a whole warp says was missed. Of tall ones, if they are
+ * few, all lanes have a part of each: variances of 30842 columns of 8418 doubles, of which one was
+ * not told, took 3.1 ms on an H200 when one thread folded it, and take 0.8. To merge the lanes is
+ * reckoned as so many elements, which was not measured. */
 enum { MERGES_LIKE_ELEMENTS = 256 };
 template <class F, class LOAD>
 __device__ __noinline__ void fold_again_together(const gpr_axes_args *a, int64_t k, bool missed) {
