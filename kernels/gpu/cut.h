@@ -131,6 +131,12 @@ struct Cut {
     return true;
   }
   Size reduced_stride() const { return a.dim[inner()].stride; }
+  /* Outputs and their elements are one piece of memory, an output behind the other. */
+  bool are_side_by_side() const {
+    if (a.reduced != 1 || a.kept > 1 || (a.count > 1 && reduced_stride() != row.bytes))
+      return false;
+    return a.kept == 0 || a.dim[0].size == 1 || a.dim[0].stride == a.count * row.bytes;
+  }
   /* So many packets has a run of the innermost dimension, whose elements lie side by side. */
   Size packets_of_run() const {
     const Size n = a.dim[inner()].size, v = 16 / a.from_bytes;

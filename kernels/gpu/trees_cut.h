@@ -1,0 +1,185 @@
+/* How trees are cut, which keep the order of the index: outputs a block, a thread or a warp. The
+ * host's. */
+#ifndef GPR_TREES_CUT_H
+#define GPR_TREES_CUT_H
+
+#include "rows_cut.h"
+
+GPR_OPEN
+
+struct TreesCut : RowsCut {
+  /* Of shares that are powers of two the one that takes the least time, or a smaller one: more
+   * parts end more evenly. */
+  template <class Time> static Size best_share(Size share, Size most, Time time) {
+    Size best = share;
+    for (Size next = 2 * share; next < 2 * most; next *= 2)
+      if (time(next) < 0.98 * time(best)) best = next;
+    return best;
+  }
+  /* How many parts are a group whose nodes fold by themselves first: a power of two, about as many
+   * as there are groups; all parts where none of the `high` threads of the last block would have
+   * more than TREE_NODES_FEW of them. Users' operators have such groups too
+   * (gpureduce/custom/cut.py). Of 764047 rows of 31 floats products took 84 µs on an H200
+   * where each had 373, and take 45. */
+  static int tree_crowd(int parts, int high) {
+    int crowd = 2;
+    while (crowd * crowd < parts) crowd *= 2;
+    return parts > TREE_NODES_FEW * high ? crowd : parts;
+  }
+  /* Of a tile: one, and one for each group if there are several. */
+  static Size tree_tickets(int parts, int high) {
+    const Size groups = up(parts, tree_crowd(parts, high));
+    return groups > 1 ? groups + 1 : 1;
+  }
+  /* How many blocks share each of so many tiles of outputs. A step is as many elements as a leaf of
+   * a thread has; `high` threads of a block fold a share of them each, a power of two of steps.
+   * Half of the blocks that fit read as fast as all; they end apart (a sixteenth), and of several
+   * the last one reads what the others leave. 1 where there are too few tickets. */
+  int tree_parts(Size tiles, Size high, Size steps) const {
+    Size most = 1024;
+    while (most && tiles * tree_tickets((int)most, (int)high) > AXES_TICKETS) most /= 2;
+    const Size resident = (Size)multiprocessors * TREE_BLOCKS;
+    const auto parts = [=](Size share) { return up(steps, share * high); };
+    const auto time = [=](Size share) {
+      const Size bytes = (share < steps ? share : steps) * tree_leaves(row.bytes) * row.bytes;
+      const int many = (int)parts(share), crowd = tree_crowd(many, (int)high);
+      const Size groups = up(many, crowd),
+                 left = up(crowd, high) + (groups > 1 ? up(groups, high) : 0);
+      const double last =
+          (double)(left * (Size)row.state + (groups > 1 ? 2 : 1) * TREE_THREAD_BESIDE);
+      return time_of(tiles * many, resident, (double)bytes, TREE_THREAD_BESIDE) +
+             (double)bytes / 16 + (many > 1 ? last : 0);
+    };
+    Size least = 1;
+    if (!most) return 1;
+    while (parts(least) > most) least *= 2;
+    return (int)parts(best_share(least, steps, time));
+  }
+  /* From one line of at least so many elements to the next, or between the elements of one. */
+  Size line_stride(Size least) const {
+    int d = inner();
+    for (Size length = a.dim[d].size; length < least && d > a.kept; length *= a.dim[d].size) d--;
+    return a.dim[d].stride;
+  }
+  /* Outputs behind each other, of which several, or a long one, are a block's. */
+  bool staged_trees() {
+    const Size bytes = a.count * row.bytes;
+    if (!is_native() || a.where || a.starts || a.count < 2 || !are_side_by_side()) return false;
+    if (a.outputs < multiprocessors && bytes > 4096) return false;
+    const Size fit = tree_team(a.count, row.bytes, tree_unit(row.bytes), (Size)row.moved);
+    const Size fair = up(a.outputs, (Size)multiprocessors * TREE_STAGED_BLOCKS);
+    if (fit < (bytes > 4096 ? TREE_STAGED_LEAST : 1)) return false;
+    a.team = (int)(fit < fair ? fit : fair);
+    a.tiles = up(a.outputs, a.team);
+    take(row.staged, a.tiles < (1 << 30) ? a.tiles : 1 << 30, 0);
+    out.threads = TREE_STAGED_THREADS;
+    return true;
+  }
+  /* Outputs that do not lie in the order of their index, in parts of which a block copies rows as
+   * they lie. */
+  bool gathered_trees() {
+    int closest = inner();
+    for (int d = a.kept; d <= inner(); d++)
+      if (magnitude(a.dim[d].stride) < magnitude(a.dim[closest].stride)) closest = d;
+    const Size stage = tree_stage(tree_unit(row.bytes) * row.bytes, (int)row.moved) / row.bytes;
+    Size share = TREE_PART_LEAST;
+    while (2 * share <= stage && a.outputs * up(a.count, 2 * share) >= 4 * multiprocessors)
+      share *= 2;
+    Size inside = TREE_ROWS_LEAST; /* of that dimension, times so many rows */
+    for (int d = closest + 1; d <= inner() && inside <= stage; d++) inside *= a.dim[d].size;
+    while (inside > share && 2 * share <= stage) share *= 2;
+    const bool is_line = closest == inner() || inside > share;
+    a.boxed = is_line ? 1 : inner() - closest;
+    a.box = is_line ? a.dim[inner()].size : inside / TREE_ROWS_LEAST;
+    if (closest == inner())
+      a.across = 0; /* in lines */
+    else if (is_line)
+      a.across = 1;
+    else
+      a.across = TREE_STAGED_THREADS / tree_along(a.box, row.bytes, TREE_STAGED_THREADS);
+    const Size most = row.bytes < 4 ? TREE_LINE_SMALL : TREE_LINE_BYTES;
+    const bool is_packed =
+        reduced_stride() == row.bytes && (a.reduced == 1 || a.box * row.bytes > most);
+    if (!is_native() || a.where || a.starts || is_packed || (is_line && a.box > INT32_MAX))
+      return false;
+    while (a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS) {
+      if (2 * share > stage) return false;
+      share *= 2;
+    }
+    a.share = share;
+    a.split = (int)up(a.count, share);
+    const Size blocks = a.outputs * a.split;
+    take(row.staged, blocks < (1 << 30) ? blocks : 1 << 30,
+         a.split > 1 ? (size_t)(a.outputs * climb_nodes(a.split)) : 0);
+    out.threads = TREE_STAGED_THREADS;
+    return true;
+  }
+  /* Columns, two or more for each of all threads, or a half of short ones: of 10 rows of ten
+   * million halves products took 767 µs on an H200 by several threads each, and 101 by one; of 1000
+   * rows of 100000 118, and 266. */
+  bool are_lines() const {
+    const Size threads = (Size)multiprocessors * TREE_FEW_BLOCKS * TREE_FEW_THREADS;
+    return a.reduced == 1 && kept_stride() < magnitude(reduced_stride()) &&
+           a.count <= tree_leaves(row.bytes) << TREE_LINE_LEVELS &&
+           a.outputs >= (a.count <= TREE_LINE ? threads / 2 : 2 * threads);
+  }
+  /* Outputs of few elements: of as few outputs a thread has one. */
+  bool trees_of_few() {
+    if (!is_native() || a.where || a.starts || a.count < 1 || a.outputs > INT32_MAX) return false;
+    if (a.count > tree_leaves(row.bytes) ? !are_lines() : a.reduced > TREE_FEW_DIMS) return false;
+    int leaves = 2;
+    while (leaves < a.count && leaves < tree_leaves(row.bytes)) leaves *= 2;
+    const Size single = up(a.outputs, TREE_FEW_THREADS);
+    const Size full = up(single, tree_few(leaves * row.bytes));
+    const Size fair = (Size)multiprocessors * TREE_FEW_BLOCKS;
+    take(row.shallow, full > fair ? full : single < fair ? single : fair, 0);
+    out.threads = TREE_FEW_THREADS;
+    return true;
+  }
+  /* A warp's parts, with what begins and ends them. */
+  bool trees_by_warps(Size group) {
+    Size share = best_share(group, a.count, [=](Size elements) {
+      const Size parts = a.outputs * up(a.count, elements);
+      const Size bytes = (elements < a.count ? elements : a.count) * row.bytes;
+      const Size waves = up(parts, (Size)multiprocessors * TREE_WARPS);
+      return (double)waves * (double)(bytes + TREE_PART_BESIDE);
+    });
+    while (share < a.count && a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS)
+      share *= 2;
+    a.split = (int)up(a.count, share);
+    const Size blocks = a.outputs * a.split;
+    take(is_native() ? row.tile_rows : row.any_rows, blocks < (1 << 30) ? blocks : 1 << 30,
+         a.split > 1 ? (size_t)(a.outputs * climb_nodes(a.split)) : 0);
+    out.threads = GPR_WARP;
+    return true;
+  }
+  /* Trees keep the order of the index: threads across outputs where those lie closer together, or
+   * down short ones, and else warps. */
+  bool trees() {
+    if (staged_trees() || trees_of_few()) return true;
+    const Size length = GPR_WARP * tree_packet(row.bytes); /* of a warp's row */
+    const bool across = a.outputs > 1 && kept_stride() < magnitude(line_stride(length));
+    if (!across && a.count >= TREE_WARPS_LEAST)
+      return gathered_trees() || trees_by_warps(length * tree_rows(row.bytes));
+    const Size steps = a.count > 0 ? up(a.count, tree_leaves(row.bytes)) : 1;
+    Size wide = across ? (Size)TREE_ACROSS : 1;
+    while (across && wide >= 2 * a.outputs) wide /= 2;
+    while (across && wide < TREE_THREADS && wide < a.outputs && TREE_THREADS / wide > steps)
+      wide *= 2;
+    /* As many threads as there are runs: of 263 float16, 9 of 16 had one. */
+    if (!across && a.count) wide = TREE_THREADS / up(a.count, tree_run(row.bytes));
+    if (wide < 1) wide = 1;
+    a.team = (int)(across ? wide : -wide);
+    a.rows = (int)(TREE_THREADS / wide);
+    a.tiles = up(a.outputs, wide);
+    a.split = across ? tree_parts(a.tiles, a.rows, steps) : 1;
+    a.crowd = tree_crowd(a.split, a.rows);
+    const Size blocks = a.tiles * a.split, groups = up(a.split, (Size)a.crowd);
+    return take(is_native() ? row.tile : row.any, blocks < (1 << 30) ? blocks : 1 << 30,
+                a.split > 1 ? (size_t)((a.tiles * (a.split + groups)) * wide) : 0) &&
+           (out.threads = TREE_THREADS);
+  }
+};
+
+GPR_CLOSE
+#endif
