@@ -19,9 +19,10 @@ pytestmark = [
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
 def test_products_that_many_blocks_share(dtype):
-    """Their parts fold by groups first, of which the last may be short."""
+    """Their parts fold by groups first, of which the last may be short, or blocks copy rows of few
+    columns."""
     rng = generator("groups", dtype)
-    for shape in (20_000, 31), (100_003, 5), (3, 30_000, 17), (300_000, 2):
+    for shape in (20_000, 31), (100_003, 5), (3, 30_000, 17), (300_001, 2), (4, 50_001, 3):
         a = near_one(rng, np.dtype(dtype), int(np.prod(shape))).reshape(shape)
         assert took("prod", a, len(shape) - 2, None)
 

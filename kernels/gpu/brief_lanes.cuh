@@ -69,8 +69,11 @@ template <class T> struct BriefLanes<PairSum<T>, false> {
   template <int U> __device__ __forceinline__ void add(const T (&x)[U], uint32_t valid, int, int) {
     R v[U * parts];
 #pragma unroll
-    for (int i = 0; i < U * parts; i++)
-      v[i] = valid >> i / parts & 1 ? F::real(x[i / parts], i % parts) : R(-0.0);
+    for (int i = 0; i < U * parts; i++) v[i] = F::real(x[i / parts], i % parts);
+    if (valid != ~0u >> (32 - U))
+#pragma unroll
+      for (int i = 0; i < U * parts; i++)
+        if (!(valid >> i / parts & 1)) v[i] = R(-0.0);
 #pragma unroll
     for (int p = 0; p < parts; p++) take<Stored, U * parts, parts>(sum[p], v, p, rest);
   }

@@ -7,6 +7,10 @@
 
 GPR_OPEN
 
+/* Bytes between what lies a unit apart in shared memory, if units' leaves would else share banks.
+ */
+enum { TREE_GAP = 16 };
+
 /* The greatest power of two up to 16 of which so many bytes are a multiple. */
 GPR_CONSTEXPR int word_of(int bytes) {
   return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
@@ -110,6 +114,14 @@ template <class T, int M, int N> struct Given {
 #pragma unroll
       for (int n = 0; n < M * N; n++) take(n, ((const T *)at)[n]);
     }
+  }
+  /* Of shared memory, one by one, `step` bytes from one to the next, from `inside` on; of those
+   * that lie beyond `pitch` bytes each lies TREE_GAP farther. */
+  __device__ __forceinline__ void load_column(const char *at, int inside, int step, int pitch) {
+    skew = is_small ? -1 : 0;
+#pragma unroll
+    for (int n = 0; n < M * N; n++, inside += step)
+      take(n, *(const T *)(at + inside + (inside < pitch ? 0 : (int)TREE_GAP)));
   }
   /* The first `there` of them, `step` bytes from one to the next. */
   template <class X>

@@ -145,9 +145,45 @@ template <class OP, class X> struct PartOfRows {
   }
 };
 
-/* `parts` of `share` leaves are an output's. */
+/* Rows of some columns side by side, one piece of memory. The rows of a unit are a pitch, and after
+ * each pitch there is a gap. */
+template <class OP> struct PartOfColumns {
+  enum { LEAF = OP::LEAF, THREADS = OP::STAGED_THREADS };
+  const char *from;
+  int columns, leaves, skew, pitch;
+
+  __device__ __forceinline__ PartOfColumns(int64_t at, int columns, int leaves)
+      : from((const char *)at),
+        columns(columns),
+        leaves(leaves),
+        skew((int)(at & 15)),
+        pitch((int)OP::UNIT * columns * LEAF) {}
+  __device__ __forceinline__ void copy(char *stage) const {
+    const int bytes = skew + leaves * columns * LEAF, all = THREADS * 16;
+    const int pitches = all / pitch, rest = all - pitches * pitch;
+    int at = threadIdx.x * 16, inside = at % pitch, gaps = at / pitch * TREE_GAP;
+#pragma unroll 4
+    for (; at < bytes; at += all) {
+      copy_ahead(stage + at + gaps, from - skew + at, bytes - at < 16 ? bytes - at : 16);
+      const bool ends = inside + rest >= pitch;
+      inside += ends ? rest - pitch : rest;
+      gaps += (pitches + ends) * TREE_GAP;
+    }
+    copies_begun();
+    own_copies_came<0>();
+  }
+  /* A unit of column o, whose first leaf is i. */
+  template <class Leaves>
+  __device__ __forceinline__ void load(Leaves &leaves, const char *stage, int o, int i) const {
+    const char *const unit = stage + i / (int)OP::UNIT * (pitch + TREE_GAP);
+    leaves.load_column(unit, skew + o * LEAF, columns * LEAF, pitch);
+  }
+};
+
+/* `parts` of `share` leaves are an output's; so many outputs are columns side by side, or one. */
 struct PartsCut {
   int64_t share, parts;
+  int columns;
   void *tickets, *nodes; /* climb.cuh's, of each output's parts */
 };
 template <class OP, class X, class ARGS, class Finish>
@@ -155,26 +191,34 @@ __device__ __forceinline__ void fold_gathered(const ARGS &a, const PartsCut &cut
                                               StageRoom<OP> &room, const Finish &finish) {
   typedef Staged<OP> S;
   typedef typename OP::State A;
-  for (int64_t b = blockIdx.x; b < a.outputs * cut.parts; b += gridDim.x) {
-    const int64_t o = quotient_of(b, cut.parts), part = b - o * cut.parts, first = part * cut.share;
+  const int outs = cut.columns;
+  for (int64_t b = blockIdx.x; b < quotient_of(a.outputs, outs) * cut.parts; b += gridDim.x) {
+    const int64_t of = quotient_of(b, cut.parts), part = b - of * cut.parts, o = of * outs;
+    const int64_t first = part * cut.share;
     const X x(a, o);
     const int leaves = (int)(x.count - first < cut.share ? x.count - first : cut.share);
-    S s = {(char *)room.leaves, (A *)room.nodes, (A *)room.leaves, 1, leaves, 1};
-    PartOfRows<OP, X>{x, first, leaves}.copy(s.stage);
-    __syncthreads();
-    int many = s.fold_units(x, 0);
-    __syncthreads();
-#pragma unroll 1
-    while (many > 1) {
-      many = s.fold_nodes(many);
+    S s = {(char *)room.leaves, (A *)room.nodes, (A *)room.leaves, outs, leaves, outs};
+    if (outs > 1) {
+      const PartOfColumns<OP> rows(x.base[0] + first * x.step[0], outs, leaves);
+      rows.copy(s.stage);
       __syncthreads();
+      s.fold_roots(s.fold_units(x, true, [&](typename S::Leaves &leaves, int o, int i) {
+        rows.load(leaves, s.stage, o, i);
+      }));
+    } else {
+      PartOfRows<OP, X>{x, first, leaves}.copy(s.stage);
+      __syncthreads();
+      s.fold_roots(s.fold_rows(x, 0));
     }
-    Branch<A> root = {s.node[0], 1};
-    if (warp_of() == 0 &&
-        climb<Apart<OP>>(root.value, part, cut.parts, (A *)cut.nodes + o * climb_nodes(cut.parts),
-                         (uint32_t *)cut.tickets + o * climb_tickets(cut.parts)) &&
-        lane_of() == 0)
-      finish(o, &root);
+#pragma unroll 1
+    for (int i = warp_of(); i < outs; i += S::THREADS / GPR_WARP) {
+      Branch<A> root = {s.node[i], 1};
+      if (climb<Apart<OP>>(root.value, part, cut.parts,
+                           (A *)cut.nodes + (o + i) * climb_nodes(cut.parts),
+                           (uint32_t *)cut.tickets + (o + i) * climb_tickets(cut.parts)) &&
+          lane_of() == 0)
+        finish(o + i, &root);
+    }
     __syncthreads();
   }
 }

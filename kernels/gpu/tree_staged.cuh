@@ -74,6 +74,7 @@ template <class OP> struct NodesThere {
 /* Some outputs, one piece of memory. */
 template <class OP> struct Staged {
   typedef typename OP::State A;
+  typedef typename OP::template Leaves<OP::UNIT> Leaves;
   enum { THREADS = OP::STAGED_THREADS, UNIT = OP::UNIT, LEAF = OP::LEAF };
   enum { STAGE = tree_stage(UNIT * LEAF, (int)sizeof(A)) };
   char *stage;
@@ -89,21 +90,28 @@ template <class OP> struct Staged {
     copies_begun();
     own_copies_came<0>();
   }
-  template <class X> __device__ __forceinline__ int fold_units(const X &x, int skew) const {
-    typedef typename OP::template Leaves<UNIT> Leaves;
-    const bool is_even = (skew | count * LEAF) % 16 == 0;
+  /* `load` takes what it is to fill, an output, and the first of its leaves. */
+  template <class X, class Load>
+  __device__ __forceinline__ int fold_units(const X &x, bool is_down, const Load &load) const {
     const int many = (count + UNIT - 1) / UNIT;
-    UnitOf of(outs, many, count % UNIT != 0, THREADS);
+    UnitOf of(outs, many, is_down, THREADS);
 #pragma unroll 1
     for (int u = threadIdx.x; u < outs * many; u += THREADS, of.go()) {
       const int i = of.unit() * UNIT, o = of.output();
       Leaves leaves;
-      leaves.load_shared(stage + skew + (o * count + i) * LEAF, is_even);
+      load(leaves, o, i);
       leaves.settle();
       node[of.unit() * apart + o] =
           fold_quickly<OP, false>(RunThere<OP, UNIT, X, Leaves>{x, leaves, i, count - i});
     }
     return many;
+  }
+  /* Of outputs behind each other, from `skew` bytes in. */
+  template <class X> __device__ __forceinline__ int fold_rows(const X &x, int skew) const {
+    const bool is_even = (skew | count * LEAF) % 16 == 0;
+    return fold_units(x, count % UNIT != 0, [&](Leaves &leaves, int o, int i) {
+      leaves.load_shared(stage + skew + (o * count + i) * LEAF, is_even);
+    });
   }
   /* Nodes of eight times as many leaves each. */
   __device__ __forceinline__ int fold_nodes(int before) {
@@ -118,6 +126,15 @@ template <class OP> struct Staged {
     A *const last = node;
     node = other, other = last;
     return many;
+  }
+  /* Every output's root is its first node then. */
+  __device__ __forceinline__ void fold_roots(int many) {
+    __syncthreads();
+#pragma unroll 1
+    while (many > 1) {
+      many = fold_nodes(many);
+      __syncthreads();
+    }
   }
 };
 
@@ -141,13 +158,7 @@ __device__ __forceinline__ void fold_staged(const ARGS &a, int64_t wide, int64_t
     S s = {(char *)room.leaves, (A *)room.nodes, (A *)room.leaves, outs, (int)x.count, outs | 1};
     s.bring(x.base[0], skew);
     __syncthreads();
-    int many = s.fold_units(x, skew);
-    __syncthreads();
-#pragma unroll 1
-    while (many > 1) {
-      many = s.fold_nodes(many);
-      __syncthreads();
-    }
+    s.fold_roots(s.fold_rows(x, skew));
     for (int r = threadIdx.x; r < outs; r += S::THREADS) {
       const Branch<A> root = {s.node[r], 1};
       finish(o + r, &root);

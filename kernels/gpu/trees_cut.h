@@ -114,6 +114,32 @@ struct TreesCut : RowsCut {
     out.threads = TREE_STAGED_THREADS;
     return true;
   }
+  /* Few tall columns side by side, of which a block copies some rows. */
+  bool narrow_trees() {
+    if (!is_native() || a.where || a.starts || !a.kept || a.reduced != 1) return false;
+    const Size columns = a.dim[a.kept - 1].size, bytes = columns * row.bytes;
+    if (columns < 2 || bytes > TREE_NARROW || a.dim[a.kept - 1].stride != row.bytes ||
+        reduced_stride() != bytes)
+      return false;
+    const Size unit = tree_unit(row.bytes), stage = tree_stage(unit * row.bytes, (int)row.moved);
+    const Size each = unit * bytes + TREE_GAP, nodes = columns * (Size)row.moved;
+    const Size stage_units = stage / each, node_units = (TREE_ROOM - stage) / nodes;
+    const Size most = unit * (stage_units < node_units ? stage_units : node_units);
+    const Size batches = a.outputs / columns;
+    Size share = unit * TREE_NARROW_UNITS;
+    if (share > most || a.count < share) return false;
+    while (2 * share <= most && batches * up(a.count, 2 * share) >= 4 * multiprocessors) share *= 2;
+    while (a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS)
+      if ((share *= 2) > most) return false;
+    a.neighbours = (int)columns;
+    a.share = share;
+    a.split = (int)up(a.count, share);
+    const Size blocks = batches * a.split;
+    take(row.staged, blocks < (1 << 30) ? blocks : 1 << 30,
+         a.split > 1 ? (size_t)(a.outputs * climb_nodes(a.split)) : 0);
+    out.threads = TREE_STAGED_THREADS;
+    return true;
+  }
   /* Columns, two or more for each of all threads, or a half of short ones: of 10 rows of ten
    * million halves products took 767 µs on an H200 by several threads each, and 101 by one; of 1000
    * rows of 100000 118, and 266. */
@@ -156,7 +182,7 @@ struct TreesCut : RowsCut {
   /* Trees keep the order of the index: threads across outputs where those lie closer together, or
    * down short ones, and else warps. */
   bool trees() {
-    if (staged_trees() || trees_of_few()) return true;
+    if (staged_trees() || trees_of_few() || narrow_trees()) return true;
     const Size length = GPR_WARP * tree_packet(row.bytes); /* of a warp's row */
     const bool across = a.outputs > 1 && kept_stride() < magnitude(line_stride(length));
     if (!across && a.count >= TREE_WARPS_LEAST)

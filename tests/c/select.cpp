@@ -112,10 +112,14 @@ static bool are_rows_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
 /* Whether parts that blocks copy as they lie leave elements out, or have too little room. */
 static bool are_parts_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
                            const gpr_axes_launch &launch) {
-  const int unit = gpr::tree_unit(row.bytes) * row.bytes;
+  const int unit = gpr::tree_unit(row.bytes) * row.bytes,
+            stage = gpr::tree_stage(unit, (int)row.moved),
+            gap = a.neighbours > 1 ? gpr::TREE_GAP : 0;
+  const int64_t units = (a.share * row.bytes + unit - 1) / unit;
   const size_t nodes = (size_t)(a.outputs * gpr::climb_nodes(a.split)) * row.state;
   if (a.share * a.split < a.count || a.share & (a.share - 1)) return true;
-  if (a.share * row.bytes > gpr::tree_stage(unit, (int)row.moved) || a.box > INT32_MAX) return true;
+  if (units * (a.neighbours * unit + gap) > stage || a.box > INT32_MAX) return true;
+  if (units * a.neighbours * (int64_t)row.moved > gpr::TREE_ROOM - stage) return true;
   if (a.boxed < 1 || (a.across ? launch.threads % a.across : a.boxed > 1)) return true;
   return a.split > 1 && (a.outputs * gpr::climb_tickets(a.split) > gpr::AXES_TICKETS ||
                          launch.scratch < gpr::AXES_POOL + nodes);
