@@ -24,13 +24,7 @@ NVRTC = "from gpureduce import _core; print(_core.compiler('sm_90')[1])"
 EXCUSED: dict[str, str] = {}
 # Lines that the run of the record did not have and csrc/ or kernels/ have now: by file, with why no
 # run was needed to let them in; each is there once. To be emptied by the next run.
-SINCE: dict[str, tuple[str, str]] = {
-    "kernels/cpu/twofold_fold.h": (
-        "    else if (GPR_VECTOR < 64 && sizeof(R) == 8 && t->n * PARTS > 160)\n"
-        "      rows(t, c, store);\n",
-        "the CPU's alone, which no device runs: which rows are turned without AVX-512",
-    ),
-}
+SINCE: dict[str, tuple[str, str]] = {}
 REMEDY = "run `make gpu-test` on a machine with a GPU"
 
 

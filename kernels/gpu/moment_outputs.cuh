@@ -26,7 +26,11 @@ template <class T> struct EndsOf<PairMoments<T>> { static constexpr double value
 template <class T> struct RowsShape<IntegerMoments<T>> {
   static constexpr int blocks = 3, loads = 8;
 };
-template <class T> struct TileShape<PairMoments<T>> { static constexpr int blocks = 2, loads = 8; };
+/* A batch's windows are emptied once for all its numbers: of (17630760, 6) floats along the first
+ * axis variances took 212 µs on an H200 by 8 loads, of lognormal ones 387, and take 156 and 326. */
+template <class T> struct TileShape<PairMoments<T>> {
+  static constexpr int blocks = 2, loads = sizeof(T) <= 4 ? 16 : 8;
+};
 template <class T> struct StagedShape<PairMoments<T>> {
   static constexpr int blocks = 3, packets = 2304;
 };
