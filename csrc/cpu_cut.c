@@ -22,10 +22,12 @@ enum { TALL_OUTPUTS = 512, STATE_BYTES = 512 << 10 };
  * fewer bytes that are copied by words: argmax of (64, 256, 2) doubles took 21 us so and 25 direct,
  * of (32, 512, 2) 21 and 14, of (42, 256, 3), which takes two words a row, 33 and 24. */
 enum { DIRECT_RUN = 256, DIRECT_OUTPUTS = 32, RIBBON_BYTES = 6 << 10 };
-/* The same of short rows that are turned into columns, 16 of them and more at a time: sums of every
- * second of (200, 4, 100) doubles along axis 2 took 118 to 183 us on Zen 4 where they lie, and take
- * 26 to 36. */
-enum { DIRECT_LINES = 1024 };
+/* The same of sums, by bytes: short rows are turned into columns, and the lanes of a long one take
+ * some hundred instructions to come together. Every second of (200, 4, 100) doubles along axis 2
+ * took 118 to 183 us on Zen 4 where they lie, and take 26 to 36; two sums of 80,000 floats in runs
+ * of 260 took 357, and take 70, in runs of 1000 118 and 70, of 80,000 doubles in runs of 298 282
+ * and 107. */
+enum { DIRECT_BYTES = 8 << 10 };
 /* So many rows of no more bytes are quicker one after the other: of 20 bytes that lie apart, argmax
  * of 65536 rows took 0.61 ms, and 0.24 brought together; of 7 doubles 0.34 and 0.37. */
 enum { NARROW_BYTES = 32, NARROW_ROWS = 64 };
@@ -81,9 +83,10 @@ static int lies_in_tiles(const gpr_plan *p, const gpr_tiles *t) {
   if (!lies_ready(p, t)) return 0;
   if (!t->side_by_side && gpr_repeats(p, along, last_of(&a->reduced, a->reduced.strides, 1)))
     return 0;
-  if (a->reduced.n > 1 && along < DIRECT_RUN) return 0;
   const int turns = p->row->side == GPR_LINES && !t->side_by_side;
-  if (a->kept.n > 1 && across * along < (turns ? DIRECT_LINES : DIRECT_RUN)) return 0;
+  const int64_t least = turns ? DIRECT_BYTES / p->bytes : DIRECT_RUN;
+  if (a->reduced.n > 1 && along < least) return 0;
+  if (a->kept.n > 1 && across * along < least) return 0;
   const gpr_dims *inside = t->side_by_side ? &a->kept : &a->reduced;
   const int apart = lies_apart(inside, p->bytes);
   if (p->row->side && apart && !t->brought) return 0;

@@ -158,11 +158,11 @@ static int64_t finish_block(gpr_axes_run *run, const gpr_lane *l, const gpr_box 
   return least;
 }
 
-/* The least number of a tile's elements that count, of which so many do not. */
-static int64_t least_count(const gpr_tile *tile, int64_t left_out) {
+/* The least number of a tile's elements that count. */
+static int64_t least_count(const gpr_tile *tile) {
   int64_t least = tile->n;
-  if (!left_out || least == 1) return left_out ? 0 : least;
-  for (int64_t j = 0; j < tile->outputs; j++) least = least_of(least, tile->counts[j]);
+  for (int64_t j = 0; tile->counts && j < tile->outputs; j++)
+    least = least_of(least, tile->counts[j]);
   return least;
 }
 
@@ -174,14 +174,13 @@ static int reduce_at_once(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile,
             fits = row->side != GPR_COLUMNS || tile->outputs == 1 || tile->across == bytes ||
                    tile->along == bytes;
   gpr_tile all = *tile;
-  int64_t left_out = 0;
   if (tile->repeated || (run->tiles.brought && row->side != GPR_LINES)) return 0;
   if (!row->many || !fits || gpr_has_means(run) || !tile->n || tile->n > GPR_SHORT) return 0;
-  for (int64_t j = 0; tile->counts && j < tile->outputs; j++) left_out += tile->n - tile->counts[j];
-  if (!left_out) all.counts = NULL;
+  const int64_t least = least_count(tile);
+  if (least == tile->n) all.counts = NULL;
   l->room.empty = 0;
   if (!row->many(&all, run->axes.with, result_at(run, block->first))) return 0;
-  l->least = l->room.empty ? 0 : least_of(l->least, least_count(tile, left_out));
+  l->least = l->room.empty ? 0 : least_of(l->least, least);
   if (tile->counts) memset(l->room.counts, 0, (size_t)tile->outputs * sizeof *tile->counts);
   return 1;
 }

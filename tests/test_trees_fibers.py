@@ -17,7 +17,12 @@ import gpureduce
 
 DIMS = 64
 GATHERED, NARROW = 3, 4  # parts that blocks copy as they lie; of columns side by side
-TYPES = {"float16": "float16", "float32": "float", "complex128": "complex<double>"}
+TYPES = {
+    "float16": "float16",
+    "float32": "float",
+    "complex64": "complex<float>",
+    "complex128": "complex<double>",
+}
 
 pytestmark = [
     pytest.mark.skipif(not shutil.which("g++"), reason="no g++"),

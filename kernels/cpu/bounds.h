@@ -71,22 +71,29 @@ template <class Part> GPR_FN uint64_t divide_narrow(const Doubles sum, const Dou
   round_lanes(sum / n, to);
   return 0;
 }
-/* A divisor of all lanes. */
+/* What lanes are divided by, and whether these are powers of two. */
 struct Divisor {
   Doubles n, over;
-  GPR_METHOD explicit Divisor(int64_t by) : n((double)by - Doubles{}), over(1.0 / n) {}
+  bool shifts;
+  GPR_METHOD explicit Divisor(int64_t by) : Divisor((double)by - Doubles{}) {}
+  GPR_METHOD explicit Divisor(const Doubles by)
+      : n(by), over(1.0 / by), shifts(!mask_of((Words)(bits(by) << 12 != 0))) {}
 };
 /* high + low over n, where high is a multiple of low's last bit; a bit a lane of those that are not
  * sure. NaN is, and so is a tie: what is left over is divided without a rest then. */
 GPR_FN uint64_t divide_exact(const Doubles high, const Doubles low, const Divisor &by, double *to) {
   const Doubles sum = high + low, rest = low - (sum - high);
+  const Words near = (Words)(size_of(sum) < TWOFOLD_LEAST) & (Words)(sum != 0); /* to zero */
+  if (by.shifts) {
+    round_lanes(sum * by.over, to);
+    return mask_of(near);
+  }
   const Doubles quotient = sum / by.n, back = product_rest(quotient, by.n, sum);
   const Doubles left = rest - back, more = left * by.over;
   const Words whole = (Words)(left + back == rest) & (Words)(rest - left == back) &
                       (Words)(product_rest(more, by.n, left) == 0);
   const Doubles beside = (Doubles)(~whole & bits(more * 0x1p-50));
   const Words apart = (Words)(quotient + (more + beside) != quotient + (more - beside));
-  const Words near = (Words)(size_of(sum) < TWOFOLD_LEAST) & (Words)(sum != 0); /* to zero */
   round_lanes(quotient + more, to);
   return mask_of((apart | near) & (Words)(sum == sum));
 }

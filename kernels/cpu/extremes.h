@@ -219,9 +219,13 @@ template <class T> GPR_FN bool are_alone(const T *x, int64_t n, T *to) {
     }
     return any;
   }
-  memcpy(to, x, (size_t)n * sizeof *to);
-  if constexpr (Traits<T>::kind == KIND_BOOL)
-    for (int64_t j = 0; j < n; j++) to[j].byte = x[j].byte != 0;
+  if constexpr (Traits<T>::kind == KIND_BOOL) {
+    const T *__restrict from = x;
+    T *__restrict into = to;
+    for (int64_t j = 0; j < n; j++) into[j].byte = from[j].byte != 0;
+  } else {
+    memcpy(to, x, (size_t)n * sizeof *to);
+  }
   return false;
 }
 template <class R> GPR_FN bool are_alone(const complex<R> *x, int64_t n, complex<R> *to) {

@@ -9,8 +9,22 @@
 GPR_OPEN
 
 /* VECTORS of columns, from x on. bounds(): between what the spreads lie, and bits of the lanes that
- * this does not tell; false for what is not finite. */
+ * this does not tell; bits of those that have not finite numbers alone, or too large ones. */
 template <class R, bool ROOT, int VECTORS> struct FewSpreads;
+
+/* A bit for each column that has a NaN. */
+template <int VECTORS, class R>
+GPR_APART uint64_t columns_of_nan(const R *x, int64_t stride, int64_t rows) {
+  Words nan[VECTORS] = {};
+  uint64_t lanes = 0;
+  for (int64_t row = 0; row < rows; row++, x += stride)
+    for (int v = 0; v < VECTORS; v++) {
+      const Doubles d = load(x + v * WIDTH);
+      nan[v] |= (Words)(d != d);
+    }
+  for (int v = 0; v < VECTORS; v++) lanes |= mask_of(nan[v]) << v * WIDTH;
+  return lanes;
+}
 
 /* By doubles: with u = 2^-53 the differences of floats are off by a part u of themselves, and
  * n·Σd² − (Σd)² by 3n + 10 such parts of n·Σd². */
@@ -21,7 +35,7 @@ template <bool ROOT, int VECTORS> struct FewSpreads<float, ROOT, VECTORS> {
   Doubles low[VECTORS], high[VECTORS];
   enum { AHEAD = 4 * VECTORS * WIDTH };
 
-  GPR_METHOD bool bounds(uint64_t *refused) {
+  GPR_METHOD uint64_t bounds(uint64_t *refused) {
     const float *at = x;
     const int64_t ahead = prefetches_columns<float>() ? (int64_t)AHEAD : 0;
     Doubles first[VECTORS], sum[VECTORS], squares[VECTORS];
@@ -38,10 +52,10 @@ template <bool ROOT, int VECTORS> struct FewSpreads<float, ROOT, VECTORS> {
         squares[v] += apart * apart;
       }
     }
-    Words odd = {};
-    for (int v = 0; v < VECTORS; v++) odd |= bound(v, sum[v], squares[v]);
+    uint64_t odd = 0;
+    for (int v = 0; v < VECTORS; v++) odd |= mask_of(bound(v, sum[v], squares[v])) << v * WIDTH;
     *refused = 0;
-    return !mask_of(odd);
+    return odd;
   }
   GPR_METHOD Words bound(int v, const Doubles sum, const Doubles squares) {
     const double n = (double)rows;
@@ -90,7 +104,7 @@ template <bool ROOT> struct FewSpreads<double, ROOT, 1> {
   double ddof;
   Doubles low[1], high[1];
 
-  GPR_METHOD bool bounds(uint64_t *refused) {
+  GPR_METHOD uint64_t bounds(uint64_t *refused) {
     const Doubles first = load(x), n = (double)rows - Doubles{};
     Words differ = {};
     TwofoldMoments<Doubles> part;
@@ -105,7 +119,7 @@ template <bool ROOT> struct FewSpreads<double, ROOT, 1> {
     *refused = mask_of(differ) &
                bound_spreads<1, ROOT, false>(&part, (double)rows, n, ddof - Doubles{}, low, high);
     *low = (Doubles)(bits(*low) & differ), *high = (Doubles)(bits(*high) & differ);
-    return !mask_of((Words)(part.squares.high - part.squares.high != 0));
+    return mask_of((Words)(part.squares.high - part.squares.high != 0));
   }
   uint64_t without_loss(int, uint64_t lanes, double *) const { return lanes; }
 };

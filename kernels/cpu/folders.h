@@ -131,7 +131,21 @@ template <class O, class T, int WHAT> struct Folder<O, Counting<T, WHAT>> {
       const Words all = pairs * (~0ull / 65535) >> 48;
       for (int l = 0; l < WIDTH; l++) count += (int64_t)all[l];
     }
-    for (; i < n; i++) count += x[i] == 0;
+    return count + zeros_of_words(x, i, n);
+  }
+  /* From the first on: of the last word, which has some of the one before again, what is left. */
+  static int64_t zeros_of_words(const uint8_t *x, int64_t i, int64_t n) {
+    enum { BYTES = sizeof(uint64_t) };
+    constexpr uint64_t low = ~0ull / 255 * 0x7f;
+    int64_t count = 0;
+    uint64_t w;
+    for (; n < BYTES && i < n; i++) count += x[i] == 0;
+    for (; i < n; i += BYTES) {
+      const int64_t first = least(i, n - BYTES);
+      memcpy(&w, x + first, sizeof w);
+      if (first < i) w |= ~0ull >> (BYTES - (i - first)) * 8;
+      count += BYTES - __builtin_popcountll((((w & low) + low) | w) & ~low);
+    }
     return count;
   }
   static void fold(typename Counting<T, WHAT>::State &s, const T *x, int64_t n, int64_t) {

@@ -64,8 +64,9 @@ template <class O, class T> struct QuickSpread {
                    : of_few<1>(t, (const gpr_spread *)with, to);
     return false;
   }
-  /* Columns of few finite numbers, of the last and of the first some for a second time: vectors are
-   * whole lines of the cache. Too many results that this does not tell are no case for it. */
+  /* Columns of few finite numbers, or of NaN, of the last and of the first some for a second time:
+   * vectors are whole lines of the cache. Too many results that this does not tell are no case for
+   * it. */
   template <int VECTORS>
   static GPR_APART bool of_few(const gpr_tile *t, const gpr_spread *with, Result *to) {
     enum { EACH = VECTORS * WIDTH };
@@ -78,10 +79,13 @@ template <class O, class T> struct QuickSpread {
     for (int64_t o = 0;; o = least(o + (o || !begin ? (int64_t)EACH : begin), last)) {
       uint64_t refused;
       some.x = (const R *)(const void *)t->data + o;
-      if (!some.bounds(&refused)) return false;
+      uint64_t odd = some.bounds(&refused);
+      if (odd && odd & ~columns_of_nan<VECTORS>(some.x, some.stride, some.rows)) return false;
+      refused &= ~odd;
       for (int v = 0; v < VECTORS; v++) {
         R *at = to + o + v * WIDTH;
         uint64_t left = (refused >> v * WIDTH) | round_bounds(some.low[v], some.high[v], at);
+        left &= ~(odd >> v * WIDTH);
         if (left) left = some.without_loss(v, left, at);
         for (; left; left &= left - 1, alone_left--) {
           const int64_t lane = o + v * WIDTH + __builtin_ctzll(left);
@@ -89,6 +93,7 @@ template <class O, class T> struct QuickSpread {
           alone(t->data + lane * t->across, t, t->n, with, to + lane);
         }
       }
+      for (; odd; odd &= odd - 1) to[o + __builtin_ctzll(odd)] = quiet_nan<Result>();
       if (o == last) return true;
     }
   }

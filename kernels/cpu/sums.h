@@ -88,7 +88,8 @@ template <class O, class T> struct QuickSum {
   static GPR_APART void few(const gpr_tile *t, T *to) {
     enum { STEPS = FewRows<R>::STEPS, EACH = STEP / PARTS };
     const bool lines = t->across != (int64_t)sizeof(T);
-    const Divisor by(t->n);
+    const Divisor all(t->n);
+    const bool counted = O::divides && t->counts;
     const R *x = (const R *)(const void *)t->data;
     const int64_t along = t->along / (int64_t)sizeof(R);
     const bool follow = along == t->outputs * PARTS && t->n * t->along <= NEXT_BYTES;
@@ -117,25 +118,37 @@ template <class O, class T> struct QuickSum {
       }
       infinite |= rows.add();
       if (rows.exact || sizeof(R) < sizeof(double))
-        for (int v = 0; v < rows.ALL; v++)
+        for (int v = 0; v < rows.ALL; v++) {
+          const Divisor by = counted ? counts_of(t, first, v) : all;
           refused |= rows.template round<O::divides>(v, by, part + v * WIDTH) << v * WIDTH;
+        }
       else
-        infinite |= close(rows, by.n, part, refused);
+        infinite |= close(t, rows, first, part, refused);
       for (int s = 0; s < STEPS && first[s] < t->outputs; s++)
         put_step(t, part + s * STEP, first[s], lines, to);
       if (refused) alone_of(t, refused, first, lines, to);
     }
     if (infinite) *t->infinite = 1;
   }
-  static GPR_APART bool close(FewRows<R> &rows, const Doubles n, Part *part, uint64_t &refused) {
+  static GPR_APART bool close(const gpr_tile *t, FewRows<R> &rows, const int64_t *first, Part *part,
+                              uint64_t &refused) {
     bool infinite = false;
     if constexpr (sizeof(R) == sizeof(double)) {
       K k[rows.ALL];
       infinite = rows.close(k);
-      for (int v = 0; v < rows.ALL; v++)
-        refused |= round(k[v], n, false, part + v * WIDTH) << v * WIDTH;
+      for (int v = 0; v < rows.ALL; v++) {
+        const Divisor by = O::divides && t->counts ? counts_of(t, first, v) : Divisor(t->n);
+        refused |= round(k[v], by.n, false, part + v * WIDTH) << v * WIDTH;
+      }
     }
     return infinite;
+  }
+  /* Of vector v of outputs that have one part. */
+  static GPR_METHOD Divisor counts_of(const gpr_tile *t, const int64_t *first, int v) {
+    const int64_t *counts = t->counts + first[v / 2] + v % 2 * WIDTH;
+    double n[WIDTH];
+    for (int l = 0; l < WIDTH; l++) n[l] = (double)counts[l];
+    return Divisor(load(n));
   }
   /* Of a step, whose parts come by turns, or in lines one after the other. */
   static GPR_METHOD void put_step(const gpr_tile *t, const Part *part, int64_t first, bool lines,
@@ -179,7 +192,7 @@ template <class O, class T> struct QuickSum {
   static bool at_once(const gpr_tile *t, const void *with, T *to) {
     const bool lines = t->across != (int64_t)sizeof(T);
     if (with || t->n > FEW_ROWS || !t->n) return false;
-    if (t->counts && O::divides && (t->n > 1 || lines)) return false;
+    if (t->counts && O::divides && (lines || (t->n > 1 && PARTS > 1))) return false;
     if (!lines && are_streams(t)) return false;
     if (t->n == 1 && !lines) {
       if (keep((const Part *)(const void *)t->data, t->outputs * PARTS, (Part *)(void *)to))
