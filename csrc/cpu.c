@@ -194,6 +194,7 @@ fold_strands(const gpr_plan *p, void *state, int64_t first, int64_t n, int *sett
 int gpr_cpu_fold(const gpr_plan *p, void *state, int64_t start, int64_t n) {
   const int64_t strand = p->strands.length;
   int settled = 0;
+  gpr_is_far = p->count > GPR_CACHE_BYTES / p->bytes;
   if (p->direct) return p->row->fold(state, p->data + start * p->row->scalars * p->bytes, n, start);
   if (lies_in_runs(p)) return fold_runs(p, state, start, n);
   for (int64_t m; n > 0 && !settled; start += m, n -= m)

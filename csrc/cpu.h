@@ -3,6 +3,9 @@
 
 #include "backend.h"
 
+/* A core's share of the last cache: what is more is far (gpr_is_far). */
+enum { GPR_CACHE_BYTES = 16 << 20 };
+
 /* The table for the best instruction set that this machine has. */
 const gpr_cpu_table *gpr_cpu_table_here(void);
 

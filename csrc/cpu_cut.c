@@ -2,6 +2,7 @@
 #include "cpu_cut.h"
 
 #include "../kernels/abi/lists.h"
+#include "cpu.h"
 #include "pack.h"
 
 /* Tiles that have to be made stay in the second cache. */
@@ -35,9 +36,6 @@ enum { NARROW_BYTES = 32, NARROW_ROWS = 64 };
 enum { LONG_ROW = 16 };
 /* Of shorter rows, or of fewer rows side by side, tiles are made: these have quicker ways. */
 enum { BROUGHT_ROW = 256, BROUGHT_ROWS = 64 };
-
-/* A core's share of the last cache. */
-enum { CACHE_BYTES = 16 << 20 };
 
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t greatest_of(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -147,7 +145,7 @@ gpr_shares gpr_share_out(gpr_tiles *t, size_t state_bytes) {
   const gpr_axes *a = p->axes;
   gpr_shares s = {.parts = 1};
   t->aligned = is_aligned(p);
-  t->far = p->count > CACHE_BYTES / p->bytes / greatest_of(a->outputs, 1);
+  t->far = p->count > GPR_CACHE_BYTES / p->bytes / greatest_of(a->outputs, 1);
   t->masked = a->where || (a->skip && !p->row->empty);
   t->side_by_side =
       !a->starts && (p->count == 1 || last_of(&a->reduced, a->reduced.strides, INT64_MAX) >
