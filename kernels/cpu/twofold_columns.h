@@ -115,10 +115,11 @@ template <class R, class K> struct TwofoldColumns {
     }
     return all;
   }
-  void choose(int64_t reals, int64_t numbers) {
+  /* numbers: of an output, in so many rows. */
+  void choose(int64_t reals, int64_t rows, int64_t numbers) {
     width = reals;
     exactly = sizeof(R) == sizeof(double) && numbers <= PIECE_ROWS;
-    additions = least(numbers, (int64_t)Block::ROWS) + 2 * (numbers / PIECE_ROWS) + 4;
+    additions = least(rows, (int64_t)Block::ROWS) + 2 * (rows / PIECE_ROWS) + 4;
   }
   /* How many rows at a time. */
   int64_t few_of(const Lines &l, int64_t steps) const {
@@ -181,7 +182,7 @@ template <class R, class K> struct TwofoldColumns {
   }
   /* Of some steps of a matrix of so many reals a row. */
   void run(const Lines &l, int64_t reals, int64_t rows, int64_t first, int64_t steps) {
-    choose(reals, rows);
+    choose(reals, rows, rows);
     const int64_t few = few_of(l, steps), stride = l.along / source.bytes;
     const bool follows = stride == reals || rows > 2 * few; /* a next tile, or rows of this */
     const bool prefetches = prefetches_panels<R>();
@@ -194,7 +195,7 @@ template <class R, class K> struct TwofoldColumns {
     const int64_t left = t->outputs - first, some = least(left, (int64_t)(STEP / PARTS));
     const bool ready = is_plain({t->data, 0, t->along, 0});
     R *const brought = copy + STEP * PIECE_ROWS;
-    choose(STEP, t->n);
+    choose(STEP, t->n, t->n);
     for (int64_t row = 0, open = 0; row < t->n; row += PIECE_ROWS) {
       const int64_t m = least(t->n - row, (int64_t)PIECE_ROWS), reals = m * PARTS;
       const char *from = t->data + first * t->across + row * t->along;
@@ -232,11 +233,12 @@ template <class R, class K> struct TwofoldColumns {
   /* All lanes of n elements in the first two. */
   void run_row(const char *x, int64_t step, int64_t n, int64_t ahead) {
     const Lines l = {x, STEP / parts * step, step, n * parts};
-    choose(STEP, l.reals);
+    const int64_t rows = (l.reals + STEP - 1) / STEP;
+    choose(STEP, rows, l.reals);
     if (lies_ready(l) && l.reals >= STEP && l.reals <= Block::ROWS * STEP)
       add_block((const R *)(const void *)x, l.reals, ahead);
     else
-      add_rows(l, (l.reals + STEP - 1) / STEP, 0, 1, ahead);
+      add_rows(l, rows, 0, 1, ahead);
     at[0].merge(at[1]);
     additions += 2 * WIDTH;
   }

@@ -109,9 +109,9 @@ template <class R, int PARTS, template <class> class Kind> struct TwofoldTiles {
         }
     }
   }
-  /* In reals. On Zen 5, 1000 rows of 100 doubles took 57 us each by
-   * itself and 32 turned, of 200 62 and 63; on Zen 4 a row of 200 90 ns and 70, by AVX2 70 and 77
-   * (its variance 99 and 121), and one of 400 floats 67 and 88. */
+  /* In reals. On Zen 5, 1000 rows of 100 doubles took 57 us each by itself and 32 turned, of 200 62
+   * and 63; on Zen 4 a row of 200 90 ns and 70, by AVX2 70 and 77 (its variance 99 and 121), and
+   * one of 400 floats 67 and 88. */
   enum { SHORT_ROW = sizeof(R) == 4 ? 320 : GPR_VECTOR < 64 ? 160 : 200 };
   static GPR_APART void short_rows(const gpr_tile *t, Columns &c, const Store &store) {
     for (int64_t first = 0; first < t->outputs; first += STEP / PARTS) {
