@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pytest
 from arrays import draw, finite_bits, generator
-from table import bits
+from table import SANITIZED, bits
 
 import gpureduce
 
@@ -78,6 +78,42 @@ def test_many_python_threads_at_once():
     with working(work, 8):
         pass
     assert not wrong
+
+
+@pytest.mark.skipif(SANITIZED, reason="AddressSanitizer's frames are several times as large")
+def test_a_small_stack_is_enough():
+    """Of numbers beyond what quick sums hold, packed and under masks; of most along axes too, but for
+    variances of complex numbers of such a range."""
+    script = """
+import threading
+import numpy as np, gpureduce
+
+rng = np.random.default_rng(5)
+found = []
+for name, low, high in ("f8", -300, 300), ("c16", -100, 200), ("c16", -100, 100), ("f4", -40, 38):
+    x = 10 ** rng.uniform(low, high, 90_000) * rng.choice([-1, 1], 90_000)
+    x = (x + 1j * x[::-1] if name == "c16" else x).astype(name)
+    several = [] if high == 200 else [x.reshape(300, 300)[:, 1:-1]]
+    for a in (x, x.astype(x.dtype.newbyteorder()), x[::3], x[::-2], *several):
+        found += [(op, a, None) for op in ("sum", "mean", "var", "nanstd", "prod", "max")]
+        found += [("var", a, a.real > 0), ("sum", a, a.real > 0)]
+done = []
+def work():
+    with np.errstate(all="ignore"):
+        for op, a, where in found:
+            for axis in range(-1, a.ndim):
+                options = {} if where is None else {"where": where}
+                done.append(getattr(gpureduce, op)(a, axis=None if axis < 0 else axis, **options))
+work()
+wanted, done = done, []
+threading.stack_size(512 << 10)
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+assert [np.asarray(x).tobytes() for x in done] == [np.asarray(x).tobytes() for x in wanted]
+print(len(done))
+"""
+    assert int(output(script, GPUREDUCE_NUM_THREADS="1")) > 100
 
 
 def test_thread_counts_may_change_under_way():
