@@ -82,8 +82,8 @@ def test_many_python_threads_at_once():
 
 @pytest.mark.skipif(SANITIZED, reason="AddressSanitizer's frames are several times as large")
 def test_a_small_stack_is_enough():
-    """Of numbers beyond what quick sums hold, packed and under masks; of most along axes too, but for
-    variances of complex numbers of such a range."""
+    """Of numbers beyond what quick sums hold, packed and under masks, and of most along axes: for
+    variances of complex numbers of the widest range along those it is not."""
     script = """
 import threading
 import numpy as np, gpureduce
