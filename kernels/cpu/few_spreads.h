@@ -9,7 +9,7 @@
 GPR_OPEN
 
 /* VECTORS of columns, from x on. bounds(): between what the spreads lie, and bits of the lanes that
- * this does not tell; bits of those that have not finite numbers alone, or too large ones. */
+ * this does not tell; bits of those whose numbers are not all finite, or too large. */
 template <class R, bool ROOT, int VECTORS> struct FewSpreads;
 
 /* A bit for each column that has a NaN. */

@@ -133,7 +133,8 @@ template <class O, class T, int WHAT> struct Folder<O, Counting<T, WHAT>> {
     }
     return count + zeros_of_words(x, i, n);
   }
-  /* From the first on: of the last word, which has some of the one before again, what is left. */
+  /* From number i on, by words whose first byte is the lowest: of the last one, which has some of
+   * the one before again, what is left. */
   static int64_t zeros_of_words(const uint8_t *x, int64_t i, int64_t n) {
     enum { BYTES = sizeof(uint64_t) };
     constexpr uint64_t low = ~0ull / 255 * 0x7f;

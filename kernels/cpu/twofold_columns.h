@@ -115,7 +115,7 @@ template <class R, class K> struct TwofoldColumns {
     }
     return all;
   }
-  /* numbers: of an output, in so many rows. */
+  /* rows: what a lane adds up; numbers: what an output has, in all its lanes. */
   void choose(int64_t reals, int64_t rows, int64_t numbers) {
     width = reals;
     exactly = sizeof(R) == sizeof(double) && numbers <= PIECE_ROWS;

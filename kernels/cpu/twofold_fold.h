@@ -129,9 +129,10 @@ template <class R, int PARTS, template <class> class Kind> struct TwofoldTiles {
   }
   /* What follows in a row, or the next one, is asked for where that is quicker: without AVX-512, by
    * Intel's, and farther ahead in long rows that no cache holds. 2^22 doubles took 2.4 ms on Zen 3
-   * without, 2.0 by 1 KiB ahead, 1.7 by 4 KiB. Of Zen 4 6.4 million took 1.7 ms without, 1.9 by 4
-   * KiB, 2.7 by 2 KiB and 1.25 by 12 KiB, 752 rows of 11433 2.7 and 2.4, 4000 of 2000 2.1 and 2.6;
-   * by AVX2 they took 1.7 to 2.1 ms by 4 KiB and 1.3 by 12, 3.2 and 2.3, 2.8 and 2.1. */
+   * without, 2.0 by 1 KiB ahead, 1.7 by 4 KiB. On Zen 4 6.4 million took 1.7 ms without, 1.9 by 4
+   * KiB, 2.7 by 2 KiB and 1.25 by 12 KiB, 752 rows of 11433 2.7 and 2.4, 4125 of 2000 2.1 to 2.3
+   * and 2.4 to 2.8; by AVX2 1.7 to 2.2 ms by 4 KiB and 1.3 to 1.5 by 12, 3.2 to 3.4 and 2.2 to 2.4,
+   * 2.8 and 1.8 to 2.1. */
   static GPR_METHOD int64_t ahead(int64_t row) {
     constexpr int64_t NEAR = 4 << 10, FAR = 12 << 10, LONG = GPR_VECTOR < 64 ? FAR : 4 * FAR;
     if (gpr_is_far && !gpr_prefetch_ahead && row >= LONG) return FAR;

@@ -1,5 +1,6 @@
-/* The one tree of outputs whose elements do not lie in the order of their index: a block copies an
- * aligned part to shared memory in the order in which it lies, and folds it there in its own. */
+/* The one tree of outputs whose elements do not lie in the order of their index, and of few tall
+ * columns side by side: a block copies an aligned part to shared memory in the order in which it
+ * lies, and folds it there in its own. */
 #ifndef GPR_TREE_GATHERED_CUH
 #define GPR_TREE_GATHERED_CUH
 
