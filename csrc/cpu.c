@@ -25,8 +25,7 @@ enum { ALONE_NANOSECONDS = 100000 };
  * takes a microsecond to begin and to end, and each block widens a variance's bounds: big-endian
  * sums of 400000 doubles took 193 µs by 8 KiB, 168 by 32 and 154 by 128. But two of them and an
  * exact fold have to fit a thread's stack of 512 KiB. */
-enum { BLOCK_BYTES = 8 << 10, LONG_BLOCK_BYTES = 128 << 10 };
-#define LONG_BLOCK_BYTES (32 << 10)
+enum { BLOCK_BYTES = 8 << 10, LONG_BLOCK_BYTES = 32 << 10 };
 /* Strands of what lies in another order are packed in tiles that stay in the second one. */
 enum { STRANDS_BYTES = 128 << 10, STATES_BYTES = 64 << 10 };
 /* But for runs of so many: the start of a fold does not show there. */

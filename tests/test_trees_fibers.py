@@ -16,7 +16,7 @@ from table import SANITIZED
 import gpureduce
 
 DIMS = 64
-GATHERED, NARROW = 3, 4  # parts that blocks copy as they lie; of columns side by side
+GATHERED, NARROW = 3, 4  # parts that blocks copy as they lie; of narrow rows
 TYPES = {
     "float16": "float16",
     "float32": "float",
@@ -137,7 +137,9 @@ def product(library, x, axes, where, skip, segments=None):
     )
     assert not failed, FAILURES[failed]
     assert not scratch[: 4 * 4096].any(), "tickets are left as they were"
-    way = int(args.length) if not args.share else NARROW if args.neighbours > 1 else GATHERED
+    way = int(args.length)
+    if way == 0 and args.share:
+        way = NARROW if args.step else GATHERED
     return out.reshape((-1, *shape) if segments else shape), way
 
 
@@ -170,6 +172,7 @@ SHAPES = [((2500,), (0,)), ((7, 1301), (1,)), ((700, 45), (0,)), ((300, 150), (0
           ((2, 60, 3), (0, 2)), ((2, 9, 2, 7, 2), (0, 2, 4)), ((70, 8, 9), (1,)),
           ((9, 1601), (0,)), ((23, 1700), (0,)), ((2, 75, 3100), (1,)),
           ((4001, 2), (0,)), ((2, 5000, 3), (1,)), ((9000, 4), (0,)), ((3000, 5), (0,)),
+          ((12, 10, 21, 4), (0, 1, 2, 3)), ((2, 3, 4, 5, 60, 2), (0, 1, 2, 3, 4, 5)),
           ((90, 70), (0, 1)), ((13, 11, 40), (0, 1, 2)), ((4, 37, 50), (0, 1, 2))]  # fmt: skip
 
 
@@ -191,7 +194,7 @@ def test_the_bits_are_the_cpus(dtype, library):
             said = (shape, axes, x.strides, how)
             assert np.asarray(found).tobytes() == np.asarray(wanted).tobytes(), said
             ways.add(unit)
-    narrow = set() if dtype == "complex128" else {NARROW}  # two of which are 32 bytes
+    narrow = set() if dtype == "complex128" else {NARROW}  # of which every second is 32 bytes on
     assert ways == {0, 1, 2, GATHERED, 32} | narrow
 
 
@@ -212,3 +215,29 @@ def test_segments_and_elements_that_lie_otherwise(library):
             found, _ = product(library("float32"), other, (axis,), None, False)
             wanted = gpureduce.prod(x, axis=axis, device="cpu")
             assert found.tobytes() == np.asarray(wanted).tobytes(), (shape, other.dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_many_dimensions_in_another_order(dtype, library):
+    """Short lines that lie far apart, by pieces of all sizes, and every second of something."""
+    rng = generator("lines", dtype)
+    ways = set()
+    for n in range(60):
+        rank = int(rng.integers(1, 7))
+        sizes = rng.integers(1, 9, rank) * (1 + (rng.random(rank) < 0.3))
+        sizes[rng.integers(rank)] *= max(1, int(rng.integers(600, 20_000) // sizes.prod()))
+        order = np.append(rng.permutation(rank - 1), rank - 1) if n % 2 else rng.permutation(rank)
+        room = drawn(rng, dtype, int(sizes.prod()) + 8)[int(rng.integers(9)) :]
+        x = room[: sizes.prod()].reshape(sizes).transpose(order)
+        if n % 3 == 0:
+            axis = int(rng.integers(rank))
+            x = x[(slice(None),) * axis + (slice(int(rng.integers(2)), None, 2),)]
+        if x.size < 2:
+            continue
+        axes = tuple(sorted(rng.permutation(rank)[: int(rng.integers(1, rank + 1))].tolist()))
+        axes = tuple(range(rank)) if n % 2 else axes
+        found, way = product(library(dtype), x, axes, None, False)
+        wanted = gpureduce.prod(x, axis=axes, device="cpu")
+        assert np.asarray(found).tobytes() == np.asarray(wanted).tobytes(), (n, x.shape, x.strides)
+        ways.add(way)
+    assert GATHERED in ways

@@ -62,7 +62,8 @@ typedef struct gpr_axes_args {
   int team;               /* threads to an output (brief: 0 is one alone), or to a row of columns */
   int rows;               /* staged rows a tile; rows of threads a block; segments a warp; rows: so
                            * many warps are under way */
-  int pitch;              /* packets from one staged row to the next */
+  int pitch;              /* packets from one staged row to the next; of a tree in lines: bytes of
+                           * a piece */
   int64_t per;            /* outputs of one segment */
   uint64_t mix;           /* which part of the blocks takes pieces, in 2^-32 */
   const char *low, *high; /* of segments: whole packets between them may be read */
@@ -75,7 +76,8 @@ typedef struct gpr_axes_args {
   int64_t box, chunk, chunks; /* elements; of the outermost boxed dimension */
   int64_t last_box;           /* elements of the last chunk's */
   int64_t run_rounds, rounds, share; /* a round is tile_loads elements of each lane */
-  int64_t step, where_step;          /* where there is no table: from one to the next */
+  int64_t step, where_step;          /* where there is no table: from one to the next; of a tree's
+                                        narrow rows: from one row, and column, to the next */
 
   /* Segments: starts and stops of each in device memory, of one reduced dimension; else NULL. */
   const int64_t *starts, *stops;

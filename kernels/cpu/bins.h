@@ -134,7 +134,6 @@ template <int PARTS, class Part> struct BinnedReals {
 template <class Adder, class Part> GPR_FN void add_all(Adder &adder, const Part *x, int64_t n) {
   for (int64_t i = 0; i < n && !adder.is_settled(); i += REALS)
     adder.add(x + i, least(n - i, REALS));
-  adder.flush();
 }
 
 GPR_CLOSE

@@ -82,18 +82,26 @@ template <class T> struct BinnedMoments {
   }
 };
 
-template <class T> void fold_by_bins(typename ExactFold<T>::State &s, const T *x, int64_t n) {
+/* Of a fold's elements. */
+template <class F> struct BinsOf;
+template <class T> struct BinsOf<ExactFold<T>> {
   typedef ExactFold<T> F;
-  const auto *r = reals(x);
-  BinnedReals<F::parts, typename RealOf<T>::type> bins(s.part);
-  for (int p = 0; p < F::parts; p++)
-    if (!(s.part[p].signs & GPR_OTHER)) look_for_other(s.part[p], r + p, n * F::parts, F::parts);
-  add_all(bins, r, n * F::parts);
-}
-template <class T> void fold_by_bins(typename MomentsFold<T>::State &s, const T *x, int64_t n) {
-  BinnedMoments<T> bins(s);
-  add_all(bins, reals(x), n * MomentsFold<T>::parts);
-}
+  typename F::State &state;
+  BinnedReals<F::parts, typename RealOf<T>::type> bins;
+  explicit BinsOf(typename F::State &to) : state(to), bins(to.part) {}
+  void add(const T *x, int64_t n) {
+    const auto *r = reals(x);
+    for (int p = 0; p < F::parts; p++)
+      if (!(state.part[p].signs & GPR_OTHER))
+        look_for_other(state.part[p], r + p, n * F::parts, F::parts);
+    add_all(bins, r, n * F::parts);
+  }
+};
+template <class T> struct BinsOf<MomentsFold<T>> {
+  BinnedMoments<T> bins;
+  explicit BinsOf(typename MomentsFold<T>::State &to) : bins(to) {}
+  void add(const T *x, int64_t n) { add_all(bins, reals(x), n * MomentsFold<T>::parts); }
+};
 /* Nothing that comes matters: NaN in each part of a sum, or in one of a variance. */
 template <class T> GPR_FN bool is_settled(const typename ExactFold<T>::State &s) {
   return s.part[0].special & s.part[ExactFold<T>::parts - 1].special & GPR_NAN;
@@ -155,13 +163,17 @@ template <class F> struct ExactTiles {
     }
     return held;
   }
+  /* Bins of three reals take 192 KiB of a thread's stack, so that little is left to what comes. */
   static GPR_APART void again(State &s, const gpr_tile *t, const char *data) {
-    T x[GPR_SHORT];
-    for (int64_t i = 0; i < t->n; i += GPR_SHORT) {
-      const int64_t m = least(t->n - i, (int64_t)GPR_SHORT);
+    enum { PIECE = (16 << 10) / sizeof(T) };
+    T x[PIECE];
+    BinsOf<F> of(s);
+    for (int64_t i = 0; i < t->n; i += PIECE) {
+      const int64_t m = least(t->n - i, (int64_t)PIECE);
       bring(t, data + i * t->along, t->along, m, x);
-      fold_by_bins<T>(s, x, m);
+      of.add(x, m);
     }
+    of.bins.flush();
   }
   /* Of the outputs that are left those that this holds; whether others are left. */
   template <class By>

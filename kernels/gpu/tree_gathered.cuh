@@ -1,5 +1,5 @@
 /* The one tree of outputs whose elements do not lie in the order of their index, and of few tall
- * columns side by side: a block copies an aligned part to shared memory in the order in which it
+ * columns: a block copies an aligned part to shared memory in the order in which it
  * lies, and folds it there in its own. */
 #ifndef GPR_TREE_GATHERED_CUH
 #define GPR_TREE_GATHERED_CUH
@@ -26,33 +26,60 @@ GPR_CONSTEXPR int tree_along(int64_t box, int leaf, int threads) {
   while (along > 1 && along > enough) along /= 2;
   return along;
 }
-/* Where every THREADS-th element of lines lies: of one dimension of them steps are added up, since
- * to work places out was most of what there was to do. */
+/* Where every THREADS-th piece of lines lies. Digits of three dimensions are added up, since to
+ * work places out was most of what there was to do. */
 template <int THREADS, class Part> struct AlongLines {
+  enum { DIGITS = 3 };
   const Part &part;
-  int64_t line, place, step, on, carry; /* bytes; from a line's end to the next one's start */
-  int i, length, lines, rest;           /* on: so many lines, and elements */
-  bool is_near;
-  __device__ __forceinline__ AlongLines(const Part &part, int64_t from) : part(part) {
+  int64_t line, place, step, on; /* bytes */
+  struct Digit {
+    int size, left, rest; /* left: until it ends; rest: of THREADS */
+    int64_t carry;        /* bytes, from its end to the next one's start */
+  } digit[DIGITS];
+  int lines, far; /* of THREADS: whole lines; what those digits do not hold */
+  bool is_near;   /* there are no more dimensions */
+  /* Of lines of `length` pieces, `step` apart, this thread's first is number `from`. */
+  __device__ __forceinline__ AlongLines(const Part &part, int64_t from, int length, int64_t step)
+      : part(part), step(step) {
     const gpr_axes_args &a = part.x.a;
-    length = (int)a.box;
-    line = quotient_of(from, length), i = (int)(from - line * length);
-    lines = THREADS / length, rest = THREADS - lines * length;
-    is_near = a.reduced <= 2;
-    const int64_t apart = a.reduced == 2 ? a.dim[a.kept].stride : 0;
-    step = part.x.step[0];
-    on = lines * apart + rest * step, carry = apart - length * step;
-    place = part.begin_of(line) + i * step;
+    const gpr_axes_dim *const inner = a.dim + a.kept + a.reduced - 1;
+    int64_t at = from, apart = step;
+    int more = THREADS;
+    on = 0;
+#pragma unroll
+    for (int d = 0; d < DIGITS; d++) {
+      const bool ends = d == 0 || d + 1 < a.reduced; /* the outermost is not left */
+      const int64_t size = d == 0 ? length : ends ? inner[-d].size : INT32_MAX;
+      const int64_t above = ends ? quotient_of(at, size) : 0;
+      const int64_t left = ends ? size - (at - above * size) : size;
+      const int64_t next = d + 1 < a.reduced ? inner[-d - 1].stride : 0;
+      const int fit = (int)least(size, (int64_t)INT32_MAX), over = ends ? more / fit : 0;
+      digit[d] = {fit, (int)least(left, (int64_t)INT32_MAX), more - over * fit,
+                  next - size * apart};
+      on += digit[d].rest * apart;
+      at = above, apart = next, more = over;
+      if (d == 0) line = above, lines = over;
+    }
+    is_near = a.reduced <= DIGITS;
+    place = part.begin_of(line) + (length - digit[0].left) * step;
+    far = more;
+  }
+  __device__ __forceinline__ bool go(Digit &digit, bool carried) {
+    digit.left -= digit.rest + carried;
+    const bool ends = digit.left <= 0;
+    digit.left += ends ? digit.size : 0;
+    place += ends ? digit.carry : 0;
+    return ends;
   }
   __device__ __forceinline__ int64_t next() {
     const int64_t here = place;
-    i += rest, line += lines;
-    const bool ends = i >= length;
-    if (ends) i -= length, line++;
-    if (is_near || !(ends || lines))
-      place += ends ? on + carry : on;
-    else
-      place = part.begin_of(line) + i * step;
+    place += on;
+    bool carried = go(digit[0], false);
+    line += lines + carried;
+#pragma unroll
+    for (int d = 1; d < DIGITS; d++) carried = go(digit[d], carried);
+    if (!is_near && (carried || far))
+      place = part.begin_of(line) + (digit[0].size - digit[0].left) * step;
     return here;
   }
 };
@@ -96,27 +123,41 @@ template <class OP, class X> struct PartOfRows {
         copy_one<Bits>(stage, (leaf + i) * LEAF, (const char *)from + inside(i));
     }
   }
-  /* In lines of a.box, whose elements lie closest as they are numbered. */
-  __device__ __forceinline__ void copy_lines(char *stage) const {
-    enum { THREADS = OP::STAGED_THREADS, U = LEAF < 4 ? (int)TREE_LOADS : 1 };
-    AlongLines<THREADS, PartOfRows> at(*this, first + threadIdx.x);
-    const auto next = [&] { return at.next(); };
-    if constexpr (LEAF < 4) {
+  /* In lines of a.box, whose elements lie closest as they are numbered, by BYTES. */
+  template <int BYTES> __device__ __forceinline__ void copy_lines(char *stage) const {
+    typedef typename Store<BYTES>::type Piece;
+    enum { THREADS = OP::STAGED_THREADS, EACH = BYTES / LEAF };
+    const int pieces = leaves / EACH, length = (int)x.a.box / EACH;
+    AlongLines<THREADS, PartOfRows> at(*this, first / EACH + threadIdx.x, length,
+                                       EACH > 1 ? (int64_t)BYTES : x.step[0]);
+    if constexpr (BYTES < 4) {
 #pragma unroll 1
-      for (int i = threadIdx.x; i < leaves; i += U * THREADS) {
-        Bits loaded[U];
+      for (int i = threadIdx.x; i < pieces; i += TREE_LOADS * THREADS) {
+        Piece loaded[TREE_LOADS];
 #pragma unroll
-        for (int u = 0; u < U; u++)
-          if (i + u * THREADS < leaves) loaded[u] = __ldg((const Bits *)next());
+        for (int u = 0; u < TREE_LOADS; u++) {
+          const int64_t from = at.next();
+          if (i + u * THREADS < pieces) loaded[u] = __ldg((const Piece *)from);
+        }
 #pragma unroll
-        for (int u = 0; u < U; u++)
-          if (i + u * THREADS < leaves) *(Bits *)(stage + (i + u * THREADS) * LEAF) = loaded[u];
+        for (int u = 0; u < TREE_LOADS; u++)
+          if (i + u * THREADS < pieces) *(Piece *)(stage + (i + u * THREADS) * BYTES) = loaded[u];
       }
     } else {
 #pragma unroll 4
-      for (int i = threadIdx.x; i < leaves; i += THREADS)
-        copy_one<Bits>(stage, i * LEAF, (const char *)next());
+      for (int i = threadIdx.x; i < pieces; i += THREADS)
+        copy_one<Piece>(stage, i * BYTES, (const char *)at.next());
     }
+  }
+  __device__ __forceinline__ void copy_lines(char *stage) const {
+    const int bytes = x.a.pitch;
+    if constexpr (LEAF < 16)
+      if (bytes == 16) return copy_lines<16>(stage);
+    if constexpr (LEAF < 8)
+      if (bytes == 8) return copy_lines<8>(stage);
+    if constexpr (LEAF < 4)
+      if (bytes == 4) return copy_lines<4>(stage);
+    copy_lines<LEAF>(stage);
   }
   __device__ __forceinline__ void copy_rows(char *stage) const {
     const int64_t box = x.a.box, rows = quotient_of(first + leaves + box - 1, box);
@@ -146,26 +187,27 @@ template <class OP, class X> struct PartOfRows {
   }
 };
 
-/* Rows of some columns side by side, one piece of memory. The rows of a unit are a pitch, and after
- * each pitch there is a gap. */
+/* Columns that have so many bytes of each row, one piece of memory. The rows of a unit are a pitch,
+ * and after each pitch there is a gap. */
 template <class OP> struct PartOfColumns {
   enum { LEAF = OP::LEAF, THREADS = OP::STAGED_THREADS };
   const char *from;
-  int columns, leaves, skew, pitch;
+  int row, apart, bytes, skew, pitch; /* apart: from one column to the next */
 
-  __device__ __forceinline__ PartOfColumns(int64_t at, int columns, int leaves)
+  __device__ __forceinline__ PartOfColumns(int64_t at, int row, int columns, int apart, int leaves)
       : from((const char *)at),
-        columns(columns),
-        leaves(leaves),
+        row(row),
+        apart(apart),
+        bytes((leaves - 1) * row + (columns - 1) * apart + LEAF),
         skew((int)(at & 15)),
-        pitch((int)OP::UNIT * columns * LEAF) {}
+        pitch((int)OP::UNIT * row) {}
   __device__ __forceinline__ void copy(char *stage) const {
-    const int bytes = skew + leaves * columns * LEAF, all = THREADS * 16;
+    const int end = skew + bytes, all = THREADS * 16;
     const int pitches = all / pitch, rest = all - pitches * pitch;
     int at = threadIdx.x * 16, inside = at % pitch, gaps = at / pitch * TREE_GAP;
 #pragma unroll 4
-    for (; at < bytes; at += all) {
-      copy_ahead(stage + at + gaps, from - skew + at, bytes - at < 16 ? bytes - at : 16);
+    for (; at < end; at += all) {
+      copy_ahead(stage + at + gaps, from - skew + at, end - at < 16 ? end - at : 16);
       const bool ends = inside + rest >= pitch;
       inside += ends ? rest - pitch : rest;
       gaps += (pitches + ends) * TREE_GAP;
@@ -177,14 +219,15 @@ template <class OP> struct PartOfColumns {
   template <class Leaves>
   __device__ __forceinline__ void load(Leaves &leaves, const char *stage, int o, int i) const {
     const char *const unit = stage + i / (int)OP::UNIT * (pitch + TREE_GAP);
-    leaves.load_column(unit, skew + o * LEAF, columns * LEAF, pitch);
+    leaves.load_column(unit, skew + o * apart, row, pitch);
   }
 };
 
-/* `parts` of `share` leaves are an output's; so many outputs are columns side by side, or one. */
+/* `parts` of `share` leaves are an output's; so many outputs are columns, `apart` bytes from each
+ * other, of rows of `row` bytes; 0: one output lies otherwise. */
 struct PartsCut {
   int64_t share, parts;
-  int columns;
+  int row, columns, apart;
   void *tickets, *nodes; /* climb.cuh's, of each output's parts */
 };
 template <class OP, class X, class ARGS, class Finish>
@@ -199,8 +242,8 @@ __device__ __forceinline__ void fold_gathered(const ARGS &a, const PartsCut &cut
     const X x(a, o);
     const int leaves = (int)(x.count - first < cut.share ? x.count - first : cut.share);
     S s = {(char *)room.leaves, (A *)room.nodes, (A *)room.leaves, outs, leaves, outs};
-    if (outs > 1) {
-      const PartOfColumns<OP> rows(x.base[0] + first * x.step[0], outs, leaves);
+    if (cut.row) {
+      const PartOfColumns<OP> rows(x.base[0] + first * cut.row, cut.row, outs, cut.apart, leaves);
       rows.copy(s.stage);
       __syncthreads();
       s.fold_roots(s.fold_units(x, true, [&](typename S::Leaves &leaves, int o, int i) {

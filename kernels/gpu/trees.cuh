@@ -244,7 +244,8 @@ __global__ void __launch_bounds__(TREE_STAGED_THREADS, TREE_STAGED_BLOCKS)
   };
   if (a.share)
     fold_gathered<OP, X>(a,
-                         {a.share, a.split, a.neighbours, a.scratch, (char *)a.scratch + AXES_POOL},
+                         {a.share, a.split, (int)a.step, a.neighbours, (int)a.where_step, a.scratch,
+                          (char *)a.scratch + AXES_POOL},
                          room, finish);
   else
     fold_staged<OP, X>(a, a.team, a.tiles, room, finish);

@@ -75,6 +75,16 @@ struct TreesCut : RowsCut {
     out.threads = TREE_STAGED_THREADS;
     return true;
   }
+  /* Parts of so many leaves of each output, whose roots climb (climb.cuh). */
+  bool take_parts(gpr_program *program, int threads, Size batches, Size share) {
+    a.share = share;
+    a.split = (int)up(a.count, share);
+    const Size blocks = batches * a.split;
+    take(program, blocks < (1 << 30) ? blocks : 1 << 30,
+         a.split > 1 ? (size_t)(a.outputs * climb_nodes(a.split)) : 0);
+    out.threads = threads;
+    return true;
+  }
   /* Outputs that do not lie in the order of their index, in parts of which a block copies rows as
    * they lie. */
   bool gathered_trees() {
@@ -106,23 +116,31 @@ struct TreesCut : RowsCut {
       if (2 * share > stage) return false;
       share *= 2;
     }
-    a.share = share;
-    a.split = (int)up(a.count, share);
-    const Size blocks = a.outputs * a.split;
-    take(row.staged, blocks < (1 << 30) ? blocks : 1 << 30,
-         a.split > 1 ? (size_t)(a.outputs * climb_nodes(a.split)) : 0);
-    out.threads = TREE_STAGED_THREADS;
-    return true;
+    a.pitch = is_line ? bytes_of_pieces() : 0;
+    a.step = 0;
+    return take_parts(row.staged, TREE_STAGED_THREADS, a.outputs, share);
   }
-  /* Few tall columns side by side, of which a block copies some rows. */
+  /* As many bytes as all lines begin and end with a multiple of, up to 16. */
+  int bytes_of_pieces() const {
+    if (reduced_stride() != row.bytes) return row.bytes;
+    Size places = (Size)(uintptr_t)a.data | a.dim[inner()].size * row.bytes | 16;
+    for (int d = 0; d < inner(); d++) places |= a.dim[d].stride;
+    return (int)(places & -places);
+  }
+  /* Few tall columns in narrow rows, or one, of which a block copies some rows. */
   bool narrow_trees() {
-    if (!is_native() || a.where || a.starts || !a.kept || a.reduced != 1) return false;
-    const Size columns = a.dim[a.kept - 1].size, bytes = columns * row.bytes;
-    if (columns < 2 || bytes > TREE_NARROW || a.dim[a.kept - 1].stride != row.bytes ||
-        reduced_stride() != bytes)
+    const Size wide = reduced_stride();
+    if (!is_native() || a.where || a.starts || a.reduced != 1 || wide <= row.bytes ||
+        wide > TREE_NARROW)
       return false;
+    const gpr_axes_dim beside = a.kept ? a.dim[a.kept - 1] : gpr_axes_dim();
+    const bool are_several = beside.stride > 0 && beside.stride < wide;
+    const Size columns = are_several ? beside.size : 1;
+    if (are_several && (columns - 1) * beside.stride + row.bytes > wide) return false;
+    for (int d = 0; d < a.kept - are_several; d++)
+      if (magnitude(a.dim[d].stride) < wide) return false;
     const Size unit = tree_unit(row.bytes), stage = tree_stage(unit * row.bytes, (int)row.moved);
-    const Size each = unit * bytes + TREE_GAP, nodes = columns * (Size)row.moved;
+    const Size each = unit * wide + TREE_GAP, nodes = columns * (Size)row.moved;
     const Size stage_units = stage / each, node_units = (TREE_ROOM - stage) / nodes;
     const Size most = unit * (stage_units < node_units ? stage_units : node_units);
     const Size batches = a.outputs / columns;
@@ -132,13 +150,8 @@ struct TreesCut : RowsCut {
     while (a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS)
       if ((share *= 2) > most) return false;
     a.neighbours = (int)columns;
-    a.share = share;
-    a.split = (int)up(a.count, share);
-    const Size blocks = batches * a.split;
-    take(row.staged, blocks < (1 << 30) ? blocks : 1 << 30,
-         a.split > 1 ? (size_t)(a.outputs * climb_nodes(a.split)) : 0);
-    out.threads = TREE_STAGED_THREADS;
-    return true;
+    a.step = wide, a.where_step = are_several ? beside.stride : 0;
+    return take_parts(row.staged, TREE_STAGED_THREADS, batches, share);
   }
   /* Columns, two or more for each of all threads, or a half of short ones: of 10 rows of ten
    * million halves products took 767 µs on an H200 by several threads each, and 101 by one; of 1000
@@ -172,12 +185,7 @@ struct TreesCut : RowsCut {
     });
     while (share < a.count && a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS)
       share *= 2;
-    a.split = (int)up(a.count, share);
-    const Size blocks = a.outputs * a.split;
-    take(is_native() ? row.tile_rows : row.any_rows, blocks < (1 << 30) ? blocks : 1 << 30,
-         a.split > 1 ? (size_t)(a.outputs * climb_nodes(a.split)) : 0);
-    out.threads = GPR_WARP;
-    return true;
+    return take_parts(is_native() ? row.tile_rows : row.any_rows, GPR_WARP, a.outputs, share);
   }
   /* Trees keep the order of the index: threads across outputs where those lie closer together, or
    * down short ones, and else warps. */

@@ -114,11 +114,11 @@ static bool are_parts_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
                            const gpr_axes_launch &launch) {
   const int unit = gpr::tree_unit(row.bytes) * row.bytes,
             stage = gpr::tree_stage(unit, (int)row.moved),
-            gap = a.neighbours > 1 ? gpr::TREE_GAP : 0;
+            of_unit = a.step ? (int)a.step * gpr::tree_unit(row.bytes) + gpr::TREE_GAP : unit;
   const int64_t units = (a.share * row.bytes + unit - 1) / unit;
   const size_t nodes = (size_t)(a.outputs * gpr::climb_nodes(a.split)) * row.state;
   if (a.share * a.split < a.count || a.share & (a.share - 1)) return true;
-  if (units * (a.neighbours * unit + gap) > stage || a.box > INT32_MAX) return true;
+  if (units * of_unit > stage || a.box > INT32_MAX) return true;
   if (units * a.neighbours * (int64_t)row.moved > gpr::TREE_ROOM - stage) return true;
   if (a.boxed < 1 || (a.across ? launch.threads % a.across : a.boxed > 1)) return true;
   return a.split > 1 && (a.outputs * gpr::climb_tickets(a.split) > gpr::AXES_TICKETS ||
