@@ -53,7 +53,7 @@ class Arguments(ctypes.Structure):
         *((name, ctypes.c_int) for name in ("from_", "to", "from_bytes", "swap", "unaligned")),
         ("back", ctypes.c_int),
         *((name, ctypes.c_int64) for name in ("length", "runs", "groups")),
-        ("phases", ctypes.c_int),
+        ("packets", ctypes.c_int),
         *((name, ctypes.c_int64) for name in ("full", "single", "drawn", "tiles")),
         *((name, ctypes.c_int) for name in ("split", "crowd", "queue", "queue_apart", "team")),
         *((name, ctypes.c_int) for name in ("rows", "pitch")),

@@ -26,6 +26,14 @@ typedef struct gpr_axes_dim {
   int64_t place;                      /* as in gpr_dims */
 } gpr_axes_dim;
 
+/* Rows of columns end where a packet does, or packets that end them are read whole; and rows begin
+ * with one, or anywhere. */
+typedef enum gpr_column_packets {
+  GPR_PACKETS_FIT,
+  GPR_PACKETS_REACH_OUT,
+  GPR_PACKETS_SHIFT,
+} gpr_column_packets;
+
 typedef struct gpr_axes_args {
   const char *data;       /* the first element of the first output, aligned to its element */
   const char *where;      /* NULL, or bytes: an element counts where its byte is not 0 */
@@ -50,7 +58,7 @@ typedef struct gpr_axes_args {
    * reckons what it can: blocks on an H200 began to read after 0.4 µs, and 0.9 before. */
   int64_t length, runs;   /* rows: contiguous elements, and how many of such runs an output has */
   int64_t groups;         /* columns: rows that are taken as one; brief: outputs of a lane */
-  int phases;             /* columns: at how many places of a packet rows begin; 0: one, unseen */
+  int packets;            /* columns: of rows, as gpr_column_packets */
   int64_t full;           /* such rows that are whole; rows: outputs of a warp each */
   int64_t single;         /* rows: behind those, outputs of a block each end here */
   int64_t drawn;          /* from this one on turns are drawn */

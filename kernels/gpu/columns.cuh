@@ -2,9 +2,7 @@
  *
  * A block is `team` threads across and `rows` down. Rows of a few elements that lie close together
  * are taken as one longer row, whose columns of the same place fall together at the end. Of rows
- * that begin at several places of a packet, a block takes those that begin at one of them, its
- * phase: a packet's columns are then `shift` less than those of a row that begins with it. Rows
- * that all begin with a packet and end within one have one phase. */
+ * that begin anywhere in a packet, each of theirs is put together from two. */
 #ifndef GPR_COLUMNS_CUH
 #define GPR_COLUMNS_CUH
 
@@ -107,14 +105,7 @@ __device__ __forceinline__ void share_states(const gpr_axes_args &a, const Colum
     if (a.split == 1) return;
   }
 #pragma unroll at_once
-  for (int m = 0; groups == 1 && y == 0 && m < M; m++) {
-    if (at.shift == 0) mine[x * M + m] = s[m];
-#pragma unroll
-    for (int e = 0; e < G; e++) {
-      const int c = x * V + m * G + e - at.shift;
-      if (at.shift && c >= 0) ((typename F::State *)mine)[c] = s[m].column[e];
-    }
-  }
+  for (int m = 0; groups == 1 && y == 0 && m < M; m++) mine[x * M + m] = s[m];
   if (a.crowd > 1) { /* neighbours first: few states are left to the last block */
     const int64_t crowd = quotient_of(at.part, a.crowd), begin = crowd * a.crowd;
     const int members = (int)(entries - begin < a.crowd ? entries - begin : a.crowd);
@@ -150,13 +141,13 @@ __device__ __forceinline__ void share_sums(const gpr_axes_args &a, const Columns
   const Joint<F> joint = {
       (unsigned long long *)((char *)a.scratch + AXES_POOL) + at.group * cells * words, cells};
   unsigned long long *const missing = joint.word + Joint<F>::words * cells;
-  joint.template add<V>(states, x, y, a.team, a.rows, columns, slots, at.shift);
+  joint.template add<V>(states, x, y, a.team, a.rows, columns, slots);
   if constexpr (SKIPS) {
     merge_gone<F>(gone, x, y, a.team, a.rows, slots);
 #pragma unroll
     for (int e = 0; e < V; e++) {
-      const int c = x * V + e - at.shift;
-      if (y == 0 && c >= 0 && c < columns && gone[e]) atomicAdd(missing + c % cells, gone[e]);
+      const int c = x * V + e;
+      if (y == 0 && c < columns && gone[e]) atomicAdd(missing + c % cells, gone[e]);
     }
   }
   if (!is_last_of((uint32_t *)a.scratch + at.group, a.split)) return;
@@ -176,7 +167,7 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
   __shared__ ColumnsPlace at;
   int gone[V];
   const int wide = a.team, high = a.rows, x = threadIdx.x % wide, y = threadIdx.x / wide;
-  if (threadIdx.x == 0) at.set(a, V, sizeof(typename F::Element));
+  if (threadIdx.x == 0) at.set(a, V);
   __syncthreads();
   if constexpr (Joint<F>::value) {
     __shared__ Slots<F, V> slots;
@@ -186,36 +177,32 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
       return share_sums<SKIPS>(a, at, x, y, at.columns, states, gone, slots);
     merge_across<F, V>(states, x, y, wide, high, slots);
     if (SKIPS) merge_gone<F>(gone, x, y, wide, high, slots);
-    const int first = x * V - at.shift;
+    const int first = x * V;
 #pragma unroll 1
     for (int e = 0; y == 0 && e < V && first + e < at.columns; e++) {
       const int64_t n = SKIPS ? a.count - gone[e] : a.count;
-      if (first + e < 0) continue;
       if (SKIPS) tell_least(a, n);
       finish_output<F>(&a, at.batch * at.width + at.here + first + e, states + e, n);
     }
   } else {
-    constexpr int G = neighbours_of<F>(), M = V / G, at_once = G > 1 ? V : 1;
+    constexpr int G = neighbours_of<F>(), M = V / G;
     typedef Neighbours<F, G> N;
     __shared__ Slots<N, 2 * M> slots;
     typename N::State s[M];
     typename F::State *const states = s->column;
     fold_columns<Columns>(a, at, x, y, states, gone);
-    const int64_t first = at.here + x * V - at.shift, groups = a.groups;
+    const int64_t first = at.here + x * V, groups = a.groups;
+    constexpr int at_once = G > 1 ? V : 1;
 #pragma unroll at_once
-    for (int e = 0; (groups > 1 || at.phases > 1) && e < V; e++)
-      Reindex<F>::apply(s[e / G].column[e % G], groups > 1 ? groups : at.phases,
-                        groups > 1 ? quotient_of(first + e, at.width) : at.phase);
+    for (int e = 0; groups > 1 && e < V; e++)
+      Reindex<F>::apply(s[e / G].column[e % G], groups, quotient_of(first + e, at.width));
     merge_across<N, M>(s, x, y, wide, high, slots);
     if (a.split > 1 || groups > 1) return share_states<F, V, G>(a, at, x, y, s, slots);
     const int64_t o = at.batch * at.width + first;
     const int64_t left = at.here + at.columns - first;
 #pragma unroll 1
-    for (int e = 0; y == 0 && e < V && e < left; e += at.shift ? 1 : G)
-      if (!at.shift)
-        finish_neighbours<F, G>(&a, o + e, s + e / G, (int)least(left - e, (int64_t)G));
-      else if (first + e >= at.here)
-        finish_output<F>(&a, o + e, states + e, a.count);
+    for (int e = 0; y == 0 && e < V && e < left; e += G)
+      finish_neighbours<F, G>(&a, o + e, s + e / G, (int)least(left - e, (int64_t)G));
   }
 }
 

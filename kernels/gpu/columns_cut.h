@@ -18,24 +18,20 @@ struct ColumnsCut : BriefCut {
   /* Of a thread, whose V outputs take longer to come together than a tile's one, unless they go as
    * one: with one batch tiles took 24 µs on an H200 where these took 42. */
   enum { LEAST_BATCHES = 4 };
-  /* At how many places of a packet rows begin; 0: at the first alone, and where they end need not
-   * be looked at; -1: packets hold parts of elements, or may not be read whole, or too many blocks
-   * would share outputs: of 16 places the maxima of (8191, 8191) bytes took 73 µs on an H200, and
-   * 61 as tiles. Of 21099 rows that end in a packet's middle, each 3434 floats of 6868, sums took
-   * 156 µs where only the rest of those was read, and 85 of 3436 floats. */
-  enum { PHASES_MOST = 8 };
-  int phases_of_rows() const {
+  /* Whether packets of rows have to be put together, or reach out of them; -1: packets hold parts
+   * of elements, or may not be read whole, as the two of a row's end reach into the next one; or
+   * others are as quick, which they were of wider elements but for sums of floats. Of 21099
+   * rows that end in a packet's middle, each 3434 floats of 6868, sums took 156 µs on an H200 where
+   * only the rest of those was read, and 85 of 3436 floats. */
+  int packets_of_rows() const {
     const Size stride = a.dim[a.kept].stride;
-    Size places = places_of_batches(), least = stride;
-    for (int d = 0; d < a.kept - 1; d++)
-      if (a.dim[d].stride < least) least = a.dim[d].stride;
+    Size places = places_of_batches();
     for (int d = 0; d < a.reduced; d++) places |= a.dim[a.kept + d].stride % 16;
     const bool ends = a.dim[a.kept - 1].size * row.bytes % 16 != 0; /* in the middle of a packet */
-    if (!places) return ends && a.reduced == 1 && least >= 16 ? 1 : 0;
-    if (a.reduced != 1 || places % row.bytes || least < 16) return -1;
-    int phases = 1;
-    while (phases * stride % 16) phases *= 2;
-    return phases <= PHASES_MOST ? phases : -1;
+    if (!places) return ends && a.reduced == 1 && stride >= 32 ? GPR_PACKETS_REACH_OUT : 0;
+    const bool can_shift =
+        (row.bytes == 1 || row.joint) && a.reduced == 1 && places % row.bytes == 0;
+    return can_shift && stride >= 32 ? GPR_PACKETS_SHIFT : -1;
   }
   Size places_of_batches() const { /* of packets, by bits; 0: all begin with one */
     Size places = (Size)(uintptr_t)a.data % 16;
@@ -67,11 +63,10 @@ struct ColumnsCut : BriefCut {
       return (1.35 + 2 * small) * all +
              (row.bytes == 2 || row.bytes == 4 ? 5 : 3 + 1.0 / row.bytes);
     const double times = (row.bytes < 4 ? 2.2 : 1.75) * all;
-    if (row.joint && a.phases > 0) return times;
-    if (!a.phases && a.dim[a.kept - 1].size * row.bytes < NARROW)
+    if (!a.packets && a.dim[a.kept - 1].size * row.bytes < NARROW)
       return 1.3 * times + 3.5 * whole_steps();
     if (row.joint) return 0.86 * times + 4;
-    return times + (4.5 - (a.phases ? 2 : 0)) * whole_steps();
+    return times + (4.5 - (a.packets ? 2 : 0)) * whole_steps();
   }
   /* Whether there are columns, or enough of them. */
   bool has_columns() const {
@@ -79,6 +74,10 @@ struct ColumnsCut : BriefCut {
            (is_for_columns() || wanted);
   }
   gpr_program *columns_program() const { return a.skip ? row.columns_counted : row.columns; }
+  /* Its time over that of rows that fit, as it is weighed against late(). Of 917 random shapes
+   * whose rows begin anywhere columns took 0.87 of the time of others in the mean where this says
+   * so. */
+  static constexpr double SHIFTED = 1.33;
   /* brief: the waves_of_brief(). */
   bool columns(double brief) {
     const Size width = a.dim[a.kept - 1].size, bytes = width * row.bytes;
@@ -86,26 +85,26 @@ struct ColumnsCut : BriefCut {
     const int v = 16 / row.bytes;
     if (a.count < 4 * v && !wanted) return false; /* a thread has v outputs to finish */
     a.groups = rows_together(width, batches);
-    a.phases = a.groups > 1 ? 0 : phases_of_rows();
-    if (a.phases < 0 || (bytes < 16 && a.groups == 1)) return false;
+    a.packets = a.groups > 1 ? (int)GPR_PACKETS_FIT : packets_of_rows();
+    if (a.packets < 0 || (bytes < 16 && a.groups == 1)) return false;
     a.length = a.groups * width;
-    const Size packets = up(a.length, v), edge = a.phases > 0, each = edge ? a.phases : 1;
+    const Size packets = up(a.length, v);
     Split best = {1, 1e300};
     const auto consider = [&](Size wide) {
       const Split split = columns_split(wide, packets, batches, a.groups);
       if (split.time < best.time) best = split, a.team = (int)wide;
     };
-    const Size exact = packets + edge;
-    if (a.groups > 1 || exact <= AXES_THREADS / 2) consider(exact);
-    if (a.groups == 1 && exact > 32)
+    if (a.groups > 1 || packets <= AXES_THREADS / 2) consider(packets);
+    if (a.groups == 1 && packets > 32)
       for (Size wide = 32; wide <= AXES_THREADS && wide < 2 * packets; wide *= 2) consider(wide);
-    if (!wanted && best.time > late(brief)) return false;
+    const double shifting = a.packets == GPR_PACKETS_SHIFT ? SHIFTED : 1;
+    if (!wanted && best.time * shifting > late(brief)) return false;
     a.rows = AXES_THREADS / a.team;
-    a.tiles = up(packets, a.team - edge);
-    const Size turn = each * a.groups * a.rows * row.columns_loads;
+    a.tiles = up(packets, a.team);
+    const Size turn = a.groups * a.rows * row.columns_loads;
     if (best.blocks == 1 && a.count < LEAST_BATCHES * turn && row.columns_together == 1 && !wanted)
       return false;
-    a.split = (int)((best.blocks * each < SPLIT_MOST ? best.blocks : SPLIT_MOST / each) * each);
+    a.split = best.blocks;
     a.full = a.count / a.groups;
     const Size tickets = a.tiles * batches, blocks = tickets * a.split;
     if (a.split > 1 && tickets > AXES_TICKETS) return false;
@@ -114,7 +113,7 @@ struct ColumnsCut : BriefCut {
     if (!row.joint && a.split * cells * (Size)row.state > AXES_THREADS * 1024 &&
         a.split > 2 * CROWD && tickets * (1 + up(a.split, CROWD)) <= AXES_TICKETS)
       a.crowd = CROWD;
-    if (a.split > 1 && a.reduced == 1 && !a.phases)
+    if (a.split > 1 && a.reduced == 1)
       set_queue(tickets * (1 + (a.crowd ? up(a.split, CROWD) : 0)),
                 tickets * (AXES_THREADS / GPR_WARP));
     const Size rows = (Size)a.rows * row.columns_loads * a.split;
@@ -161,14 +160,12 @@ struct ColumnsCut : BriefCut {
    * 16 times such neighbours, one. Of several runs the threads down wait for each other's. Places
    * of bytes take 7 times as long as their reading, of halves 4.5, of floats 1.4. */
   Split columns_split(Size wide, Size packets, Size batches, Size groups) const {
-    const Size each = a.phases > 0 ? a.phases : 1, edge = a.phases > 0;
-    const Size high = AXES_THREADS / wide, tiles = up(packets, wide - edge) * batches * each;
+    const Size high = AXES_THREADS / wide, tiles = up(packets, wide) * batches;
     const Size run = a.reduced > 1 ? a.dim[inner()].size : a.count;
-    const Size rounds = a.count / run * up(run / groups / each, high * row.columns_loads);
+    const Size rounds = a.count / run * up(run / groups, high * row.columns_loads);
     const double place = row.bytes == 2 ? 4.5 : 1 + 6.0 / (row.bytes * row.bytes);
     const double pace = row.is_ordered ? place : 1;
-    const double filled =
-        (double)(packets * high) / (double)(up(packets, wide - edge) * AXES_THREADS);
+    const double filled = (double)(packets * high) / (double)(up(packets, wide) * AXES_THREADS);
     const Size steps = (Size)(pace * (double)rounds * (filled > FILLED ? filled : FILLED));
     const double bytes = (double)(16 / row.bytes * ((Size)row.moved + 8)); /* a thread's */
     const int together = row.columns_together;
@@ -181,8 +178,8 @@ struct ColumnsCut : BriefCut {
     const double adding = row.joint_steps * (double)cells;
     const double alone_pace = row.joint ? 1 : pace_of(tiles, slots);
     Split alone = {1, (double)up(tiles, slots) * ((double)steps * alone_pace + ends)};
-    if (each > 1 || groups > 1) alone.time += (double)up(tiles, slots) * adding;
-    if (tiles / each > AXES_TICKETS) return alone;
+    if (groups > 1) alone.time += (double)up(tiles, slots) * adding;
+    if (tiles > AXES_TICKETS) return alone;
     const Split shared = row.joint
                              ? best_split(tiles, slots, steps, 4, ends + adding, 0, states / 2)
                              : best_split(tiles, slots, steps, 4, ends, states / (16 * together),

@@ -61,40 +61,27 @@ struct ColumnsPlace {
   int64_t full;     /* rows that are read as packets */
   int64_t here;     /* the tile's first column */
   int columns;      /* of the tile */
-  int phases, phase, shift;
-  bool has_last;   /* a row more, of which only its own elements may be read */
-  int64_t group;   /* the blocks that share outputs */
-  int64_t drawn;   /* from this row on it draws its turns */
-  uint32_t *queue; /* by a counter for each warp of a block, a.queue_apart words from the next
-                      one's: draws at places close to each other wait for each other */
-  /* V: elements of a packet. */
-  __device__ __forceinline__ void set(const gpr_axes_args &a, int V, int bytes) {
+  bool has_last;    /* a row more, of which only its own elements may be read */
+  int64_t group;    /* the blocks that share outputs */
+  int64_t drawn;    /* from this row on it draws its turns */
+  uint32_t *queue;  /* by a counter for each warp of a block, a.queue_apart words from the next
+                       one's: draws at places close to each other wait for each other */
+  /* V: elements of a packet. What lies before the first row's in its packet may be read, as
+   * allocations begin at multiples of 256 bytes, but nothing behind the last row's. */
+  __device__ __forceinline__ void set(const gpr_axes_args &a, int V) {
     const int64_t block = block_of(a), above = quotient_of(block, a.tiles),
                   tile = block - above * a.tiles;
-    const int all = (a.phases ? a.team - 1 : a.team) * V;
+    const int all = a.team * V;
     width = a.dim[a.kept - 1].size;
     batch = quotient_of(above, a.split), part = above - batch * a.split;
     here = tile * all;
     columns = (int)least(a.length - here, (int64_t)all);
     group = batch * a.tiles + tile;
     base = a.data + offset_of<&gpr_axes_dim::stride>(a.dim, a.kept - 1, batch);
-    full = a.full;
-    phases = 1, phase = shift = has_last = 0;
-    if (a.phases) set_phase(a, V, bytes);
+    has_last = a.packets != GPR_PACKETS_FIT && here + all + V > a.length;
+    full = a.full - has_last;
     drawn = here + all <= a.length ? a.drawn : INT64_MAX;
     queue = (uint32_t *)a.scratch + a.queue + group * (AXES_THREADS / GPR_WARP) * a.queue_apart;
-  }
-  /* Of the last row, what lies behind its end may not be read; what lies before the first one's in
-   * its packet may: allocations begin at multiples of 256 bytes. */
-  __device__ __forceinline__ void set_phase(const gpr_axes_args &a, int V, int bytes) {
-    phases = a.phases;
-    phase = (int)part % phases;
-    base += phase * a.dim[a.kept].stride;
-    shift = (int)((uintptr_t)base % 16) / bytes;
-    full = quotient_of(a.count - phase + phases - 1, phases);
-    has_last = phase == (int)((a.count - 1) % phases) &&
-               here - shift + (shift + columns + V - 1) / V * V > a.length;
-    full -= has_last;
   }
   __device__ __forceinline__ void leave_queue(const gpr_axes_args &a) const {
     if (a.queue && lane_of() == 0) queue[warp_of() * a.queue_apart] = 0;
@@ -107,12 +94,25 @@ struct ColumnsTurns {
   int64_t full, from; /* rows; from this one on turns are drawn */
   uint32_t *queue;
   int part, parts, y, step;
-  int begin,
-      end; /* of this thread's packet of the row after the full ones, the elements there are */
+  int end; /* of this thread's packet of the row after the full ones, the elements there are */
 };
 
-/* What a thread sees of one run of rows: its packet of each. */
-template <class CELLS> struct ColumnsOf {
+/* The packet that begins so many bytes inside the first one of two. */
+template <int SIZE> __device__ __forceinline__ uint4 shifted(uint4 low, uint4 high, uint32_t by) {
+  uint32_t w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+#pragma unroll
+  for (int i = 0; i < 6; i++) w[i] = by & 8 ? w[i + 2] : w[i];
+  if (SIZE < 8)
+#pragma unroll
+    for (int i = 0; i < 5; i++) w[i] = by & 4 ? w[i + 1] : w[i];
+  if (SIZE < 4)
+#pragma unroll
+    for (int i = 0; i < 4; i++) w[i] = __funnelshift_r(w[i], w[i + 1], 8 * by);
+  return make_uint4(w[0], w[1], w[2], w[3]);
+}
+
+/* What a thread sees of one run of rows: its packet of each, which is shifted or not. */
+template <class CELLS, bool SHIFTED = false> struct ColumnsOf {
   typedef typename CELLS::F F;
   typedef typename F::Element T;
   static constexpr int V = Packet<T>::count, U = ColumnsShape<F>::loads;
@@ -125,11 +125,37 @@ template <class CELLS> struct ColumnsOf {
   __device__ __forceinline__ bool is_inside(const char *high, int64_t first, int64_t last) const {
     return (const char *)row(bytes < 0 ? first : last) + 16 <= high;
   }
+  /* N of them from row r on, which are there: all loads are under way together. */
+  template <int N>
+  __device__ __forceinline__ void load_rows(Packet<T> (&v)[N], int64_t r, int64_t step,
+                                            uint32_t drawn) const {
+    if constexpr (SHIFTED) {
+      Packet<T> next[N];
+      uint32_t by[N];
+#pragma unroll
+      for (int n = 0; n < N; n++) {
+        const char *const from = (const char *)row(r + n * step);
+        by[n] = (uint32_t)(uintptr_t)from & 15;
+        const uint4 *const packet = (const uint4 *)(from - by[n]);
+        v[n].words = __ldg(packet);
+        next[n].words = by[n] ? __ldg(packet + 1) : make_uint4(0, 0, 0, 0);
+      }
+#pragma unroll
+      for (int n = 0; n < N; n++) v[n].words = shifted<sizeof(T)>(v[n].words, next[n].words, by[n]);
+    } else {
+#pragma unroll
+      for (int n = 0; n < N; n++) v[n].words = load_once(row(r + n * step));
+    }
+    load_together(v, drawn);
+  }
   __device__ __forceinline__ void load(int64_t r, Packet<T> &v) const {
-    if (left == V)
-      v.words = load_once(row(r));
-    else
+    if (left == V) {
+      Packet<T> one[1];
+      load_rows(one, r, 0, 0);
+      v = one[0];
+    } else {
       load_part(row(r), v);
+    }
   }
   /* What is left of it by as few loads as can be; the rest is zero. */
   __device__ __forceinline__ void load_part(const T *from, Packet<T> &v) const {
@@ -148,9 +174,7 @@ template <class CELLS> struct ColumnsOf {
   __device__ __forceinline__ void batch(CELLS &cells, int64_t r, int64_t step,
                                         uint32_t drawn = 0) const {
     Packet<T> v[U];
-#pragma unroll
-    for (int u = 0; u < U; u++) v[u].words = load_once(row(r + u * step));
-    load_together(v, drawn);
+    load_rows(v, r, step, drawn);
     cells.drop(v);
     if constexpr (CELLS::by_words) {
       cells.make_room(U);
@@ -196,13 +220,13 @@ template <class CELLS> struct ColumnsOf {
       for (; r + (U - 1) * step < stop; r += U * step) batch(cells, r, step);
     some(cells, r, step, stop);
   }
-  /* Elements begin … end of its packet of row r. */
-  __device__ __forceinline__ void fold_extra(CELLS &cells, int64_t r, int begin, int end) const {
+  /* The first elements of its packet of row r. */
+  __device__ __forceinline__ void fold_extra(CELLS &cells, int64_t r, int end) const {
     T v[V];
     uint64_t valid = 0;
 #pragma unroll
     for (int e = 0; e < V; e++)
-      if (e >= begin && e < end) {
+      if (e < end) {
         v[e] = row(r)[e];
         valid |= 1ull << e;
       }
@@ -232,20 +256,22 @@ template <class CELLS> struct ColumnsOf {
   }
 };
 
-template <class CELLS>
-__device__ __forceinline__ void fold_run(const ColumnsOf<CELLS> in, const ColumnsTurns turns,
-                                         typename CELLS::F::State *states, int *gone) {
+template <class CELLS, bool SHIFTED>
+__device__ __forceinline__ void fold_run(const ColumnsOf<CELLS, SHIFTED> in,
+                                         const ColumnsTurns turns, typename CELLS::F::State *states,
+                                         int *gone) {
   CELLS cells;
   cells.keep(states);
   if (in.left) in.take_turns(cells, turns);
-  if (turns.begin < turns.end) in.fold_extra(cells, turns.full, turns.begin, turns.end);
+  if (turns.end > 0) in.fold_extra(cells, turns.full, turns.end);
   cells.done(states);
   cells.tell(gone);
 }
 /* What is alive around it would hold registers of its loads: 78 µs instead of 81 for 256 MiB. By
  * values: a kernel's parameters are read slowly through their address. */
-template <class CELLS>
-__device__ __noinline__ void fold_run_apart(const ColumnsOf<CELLS> in, const ColumnsTurns turns,
+template <class CELLS, bool SHIFTED>
+__device__ __noinline__ void fold_run_apart(const ColumnsOf<CELLS, SHIFTED> in,
+                                            const ColumnsTurns turns,
                                             typename CELLS::F::State *states, int *gone) {
   fold_run(in, turns, states, gone);
 }
@@ -286,25 +312,31 @@ template <class CELLS>
 __device__ __forceinline__ void fold_columns(const gpr_axes_args &a, const ColumnsPlace &at, int x,
                                              int y, typename CELLS::F::State *states, int *gone) {
   constexpr int V = ColumnsOf<CELLS>::V, BYTES = sizeof(typename CELLS::F::Element);
-  const int64_t first = at.here + x * V - at.shift;
-  /* Of a phase packets are read whole, whatever lies around the tile's columns. */
-  const int64_t left = a.phases ? (x * V < at.shift + at.columns ? V : 0) : a.length - first;
+  const int64_t first = at.here + x * V;
+  int64_t left = a.length - first;
+  if (a.packets != GPR_PACKETS_FIT && left > 0) left = V; /* whatever lies behind a row's end */
   const ColumnsOf<CELLS> in = {at.base + first * BYTES,
-                               a.dim[a.kept + a.reduced - 1].stride * a.groups * at.phases, 0,
+                               a.dim[a.kept + a.reduced - 1].stride * a.groups, 0,
                                y >= a.rows || left <= 0 ? 0
                                : left < V               ? (int)left
                                                         : V};
   if (a.reduced == 1) {
-    const int parts = a.split / at.phases, part = (int)at.part / at.phases;
-    const bool ends = y == 0 && part == parts - 1;
-    int64_t begin = 0, end = 0; /* of what is left over, in elements from `first` on */
+    const bool ends = y == 0 && at.part == a.split - 1;
+    int64_t end = 0; /* of what is left over, in elements from `first` on */
     if (a.groups > 1 && ends) end = (a.count - a.full * a.groups) * at.width - first;
-    if (at.has_last && ends) begin = at.here - first, end = at.here + at.columns - first;
-    constexpr auto run = CELLS::is_plain ? fold_run<CELLS> : fold_run_apart<CELLS>;
+    if (at.has_last && ends) end = at.here + at.columns - first;
     uint32_t *queue = at.queue + warp_of() * a.queue_apart;
-    const ColumnsTurns turns = {
-        at.full, at.drawn, queue, part, parts, y, a.rows, (int)begin, (int)least(end, (int64_t)V)};
-    run(in, turns, states, gone);
+    const ColumnsTurns turns = {at.full,      at.drawn, queue,  (int)at.part,
+                                (int)a.split, y,        a.rows, (int)least(end, (int64_t)V)};
+    if constexpr (BYTES == 1 || Joint<typename CELLS::F>::value)
+      if (a.packets == GPR_PACKETS_SHIFT) {
+        const ColumnsOf<CELLS, true> shifted = {in.base, in.bytes, in.index, in.left};
+        return fold_run_apart(shifted, turns, states, gone);
+      }
+    if (CELLS::is_plain)
+      fold_run(in, turns, states, gone);
+    else
+      fold_run_apart(in, turns, states, gone);
   } else {
     const int64_t share = quotient_of(a.full + a.split - 1, a.split), start = at.part * share;
     fold_runs<CELLS>(a, in, start, start + share < a.full ? start + share : a.full, y, a.rows,

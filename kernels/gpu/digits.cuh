@@ -152,11 +152,10 @@ template <class T> struct Joint<PairSum<T>> {
   }
 
   /* By all threads of a block: V states of each, of adjacent columns, wide threads across and high
-   * down; of the block's columns, the first of which is -shift, 0 … here exist, and column c is of
-   * output c % columns. */
+   * down; of the block's columns 0 … here exist, and column c is of output c % columns. */
   template <int V, int SLOTS>
   __device__ __forceinline__ void add(const State *states, int x, int y, int wide, int high,
-                                      int here, Slots<F, SLOTS> &slots, int shift) const {
+                                      int here, Slots<F, SLOTS> &slots) const {
     constexpr int pairs = V * parts;
     Sum sum[pairs], *slot = (Sum *)&slots;
     static_assert(sizeof slots >= AXES_THREADS * (pairs + APART) * sizeof *slot, "");
@@ -172,19 +171,18 @@ template <class T> struct Joint<PairSum<T>> {
 #pragma unroll
       for (int i = 0; i < pairs; i++) slot[row * (wide * pairs + APART) + x * pairs + i] = sum[i];
     if (!__syncthreads_or(lost))
-      add_slots(slot, wide * V, rows, here, shift);
+      add_slots(slot, wide * V, rows, here);
     else
       for (int i = 0; y < high && i < pairs; i++) {
-        const int c = x * V + i / parts - shift;
+        const int c = x * V + i / parts;
         const D to = of(c % columns, i % parts);
-        if (c >= 0 && c < here) D::add_state(to.word, to.step, &states[i / parts].part[i % parts]);
+        if (c < here) D::add_state(to.word, to.step, &states[i / parts].part[i % parts]);
       }
   }
   /* Rows of `across` columns. A few lanes merge all that an output has of them, and neighbouring
    * ones add to neighbouring words: where each met a sector of its own, 256 blocks waited 4 µs
    * longer for each other on an H200, and 9 at some places of the scratch. */
-  __device__ __forceinline__ void add_slots(const Sum *slot, int across, int rows, int here,
-                                            int shift) const {
+  __device__ __forceinline__ void add_slots(const Sum *slot, int across, int rows, int here) const {
     const int cells = least(columns, across) * parts, groups = (across + columns - 1) / columns;
     const int entries = groups * rows;
     int team = 1;
@@ -192,8 +190,8 @@ template <class T> struct Joint<PairSum<T>> {
     const int lane = threadIdx.x % team;
 #pragma unroll 1
     for (int first = 0; first < cells; first += AXES_THREADS / team) {
-      const int cell = first + threadIdx.x / team, c = cell / parts - shift;
-      const bool exists = cell < cells && c >= 0 && c < here;
+      const int cell = first + threadIdx.x / team, c = cell / parts;
+      const bool exists = cell < cells && c < here;
       const D to = of(exists ? c : 0, cell % parts);
       Sum p;
       clear(p);

@@ -187,7 +187,7 @@ struct AxesCut : TreesCut {
     a.length = a.runs = a.tiles = a.groups = a.full = a.single = a.drawn = 0;
     a.share = 0;
     a.split = a.team = a.rows = 1;
-    a.pitch = a.crowd = a.queue = a.queue_apart = a.phases = 0;
+    a.pitch = a.crowd = a.queue = a.queue_apart = a.packets = 0;
     a.across = a.neighbours = a.down = a.beyond = a.boxed = a.runners = 1;
   }
   /* The one that is wanted, or the first that takes the layout. */

@@ -86,8 +86,8 @@ struct Meeting {
   __device__ __forceinline__ Meeting(const gpr_axes_args &a, int64_t tile, int64_t part,
                                      bool by_crowds)
       : first(0), step(a.crowd), mine(part), ticket((uint32_t *)a.scratch + tile) {
-    const int64_t crowd = quotient_of(part, step);
-    entries = (int)quotient_of(a.split + step - 1, step);
+    const int64_t crowd = seldom_quotient_of(part, step);
+    entries = (int)seldom_quotient_of(a.split + step - 1, step);
     if (!by_crowds) {
       mine = crowd * step;
       return;

@@ -186,19 +186,20 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
     int64_t n = 0;
     Run run;
     if (length < stop) stop = length;
-    int64_t left = r < stop ? quotient_of(stop - r + down - 1, down) : 0;
 #pragma unroll 1
-    for (; left > 0; left -= U, r += U * down) {
+    for (; r < stop; r += U * down) {
       T x[U];
       uint32_t valid = ~0u >> (32 - U);
-      if (left >= U)
+      const bool are_all = r + (U - 1) * down < stop;
+      const int left = are_all ? U : small_quotient_of((int)(stop - r) + down - 1, down);
+      if (are_all)
         load<U, true>(x, r, down, U, steps);
       else
-        load<U, false>(x, r, down, (int)left, steps);
-      if (neutral && left >= U && !a.where) {
+        load<U, false>(x, r, down, left, steps);
+      if (neutral && are_all && !a.where) {
         n += a.skip ? count_numbers<U>(x) : U;
-      } else if (left < U || a.where || a.skip) {
-        valid = counted<U>(x, r, down, left < U ? (int)left : U, steps);
+      } else if (!are_all || a.where || a.skip) {
+        valid = counted<U>(x, r, down, left, steps);
         n += __popc(valid);
         if constexpr (neutral)
 #pragma unroll

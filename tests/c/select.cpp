@@ -84,12 +84,16 @@ static int read_too_far(const gpr::AxesRow &row, const gpr_axes_args &a, int64_t
   const int64_t width = a.dim[a.kept - 1].size, stride = a.dim[a.kept].stride;
   blockIdx.x = (unsigned)block;
   gpr::ColumnsPlace at;
-  at.set(a, v, row.bytes);
+  at.set(a, v);
   const char *first = a.data + gpr::offset_of<&gpr_axes_dim::stride>(a.dim, a.kept - 1, at.batch);
   const char *end = first + (a.count - 1) * stride + width * row.bytes;
-  const int64_t packets = (at.shift + at.columns + v - 1) / v;
-  const char *row_end = at.base + (at.here - at.shift + packets * v) * row.bytes;
-  return at.full > 0 && row_end + (at.full - 1) * stride * at.phases > end;
+  const char *packets = at.base + (at.here + (at.columns + v - 1) / v * v) * row.bytes;
+  const auto reach =
+      [=](int64_t r) { /* of a packet and the next one, where both are read */
+                       return (const char *)(((uintptr_t)packets + (uintptr_t)(r * stride) + 15) /
+                                             16 * 16);
+      };
+  return at.full > 0 && reach(at.full - 1) > end;
 }
 /* Two outputs of a lane are one word of 32 bits, of all their elements. */
 static bool are_no_words(const gpr_axes_args &a) {
@@ -158,7 +162,7 @@ static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axe
   if (are_rows && a.skip != (launch.kernel == row.rows_counted)) return 8;
   if (are_columns && a.skip != (launch.kernel == row.columns_counted)) return 10;
   const int64_t from = launch.blocks > 99 ? launch.blocks - 99 : 0;
-  for (int64_t block = from; are_columns && a.phases && block < launch.blocks; block++)
+  for (int64_t block = from; are_columns && a.packets && block < launch.blocks; block++)
     if (read_too_far(row, a, block)) return 15;
   if (launch.kernel == row.staged && !row.is_tree && !a.pitch &&
       a.rows * a.length * row.bytes > (row.staged_packets - 1) * 16)
@@ -181,13 +185,13 @@ static bool is_listed(const gpr_program *kernel) {
 
 /* Seen of columns that were asked for: several rows as one, by one block and by many; rows that
  * begin at several places; NaN left out, by many blocks; crowds. */
-enum { GROUPS_ALONE, GROUPS_SHARED, PHASES, SKIPPING, CROWDS, SEEN };
+enum { GROUPS_ALONE, GROUPS_SHARED, SHIFTED, SKIPPING, CROWDS, SEEN };
 static int asked_for_columns(const gpr::AxesRow &row, int op, gpr_axes_args a, int64_t *seen) {
   gpr_axes_launch launch = {};
   if (gpr_axes_table_cuda.launch(op, a.from, GPR_VARIANT_COLUMNS, 132, &a, &launch)) return 0;
   seen[GROUPS_ALONE] += a.groups > 1 && a.split == 1;
   seen[GROUPS_SHARED] += a.groups > 1 && a.split > 1;
-  seen[PHASES] += a.phases > 1;
+  seen[SHIFTED] += a.packets == GPR_PACKETS_SHIFT;
   seen[SKIPPING] += a.skip && a.split > 1;
   seen[CROWDS] += a.crowd > 1;
   return broken(row, a, launch);
