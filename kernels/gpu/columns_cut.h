@@ -52,8 +52,7 @@ struct ColumnsCut : BriefCut {
    * time, measured on an H200: brief, if it suits (its brief_waves(), or 0), else tiles. Tiles of
    * numbers and truths take 1.4 to 3.4 times what the reading takes and three steps more, of two
    * and four bytes five: (138879, 46) truths of floats took 17.3 µs and 11.8 as columns. Of places
-   * and sums: where rows begin at several places of a packet, 1.75 times, of halves 2.2; of other
-   * sums tiles 1.5 and 1.9 times and four steps more. */
+   * 1.75 times, of halves 2.2, and some steps more; of sums 1.5 and 1.9 times and four. */
   double late(double brief) const {
     const Size step = (Size)AXES_THREADS * row.columns_loads * multiprocessors * row.columns_blocks;
     const double all = (double)a.outputs * row.bytes / 16 * (double)a.count / (double)step;
