@@ -123,7 +123,8 @@ static int64_t outputs_for(const gpr_plan *p, const gpr_tiles *t, size_t state_b
     int64_t piece = least_of(ROW_BYTES / p->bytes, each);
     piece = greatest_of(piece, BLOCK_OUTPUTS / 2);
     share = greatest_of(share, piece);
-    if (p->count > GPR_SHORT) return least_of(states, TALL_OUTPUTS);
+    if (p->count > GPR_SHORT)
+      return least_of(states, p->bytes < 4 ? ROW_BYTES / p->bytes : TALL_OUTPUTS);
     most = greatest_of(most, direct     ? greatest_of(BLOCK_OUTPUTS, piece)
                              : a->where ? BLOCK_OUTPUTS
                                         : BLOCK_OUTPUTS / 4);

@@ -233,7 +233,7 @@ WIDE = [("bool", 4096), ("int8", 1001), ("int8", 1000), ("bool", 250)]
 @pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
 @pytest.mark.parametrize(("dtype", "width"), WIDE)
 def test_columns_of_more_bytes_than_a_word_counts(dtype, width):
-    """A thread has more than 255 of each of its columns. The rows begin with a packet or anywhere in
+    """More than 255 of each of a thread's columns. Rows begin with a packet or anywhere in
     one, or several are taken as one."""
     n = 400_000_001 // width
     a, want = np.ones((n, width), dtype), np.full(width, n, np.int64)

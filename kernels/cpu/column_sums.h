@@ -6,12 +6,25 @@
 
 GPR_OPEN
 
+template <class T> struct ColumnsOf<IntegerSum<T>> {
+  enum { most = WIDE_COLUMNS<T> };
+};
+template <class T> struct ColumnsOf<LongSum<T>> {
+  enum { most = WIDE_COLUMNS<T> };
+};
+template <class T> struct ColumnsOf<IntegerProduct<T>> {
+  enum { most = WIDE_COLUMNS<T> };
+};
+template <class T, int WHAT> struct ColumnsOf<Counting<T, WHAT>> {
+  enum { most = WIDE_COLUMNS<T> };
+};
+
 /* A wide sum of each column, by narrow ones, which so many rows fit. */
 template <class N, class T>
 GPR_FN void add_narrow(uint64_t *sum, const T *x, int64_t stride, int64_t columns, int64_t rows,
                        int64_t most) {
   for (int64_t first = 0; first < rows; first += most, x += most * stride) {
-    N part[COLUMNS] = {};
+    N part[WIDE_COLUMNS<T>] = {};
     combine_rows<Plus>(part, x, stride, columns, least(most, rows - first),
                        [](T e) { return (N)wide(e); });
     for (int64_t j = 0; j < columns; j++) sum[j] += (uint64_t)(int64_t)part[j];
@@ -27,7 +40,7 @@ static GPR_APART void sum_columns(uint64_t *sum, const T *x, int64_t stride, int
     combine_columns<Plus>(sum, x, stride, columns, rows);
 }
 template <class T> struct SumOfColumns {
-  uint64_t sum[COLUMNS];
+  uint64_t sum[WIDE_COLUMNS<T>];
   void open(int64_t columns) { memset(sum, 0, (size_t)columns * sizeof *sum); }
   void add(const T *x, int64_t stride, int64_t columns, int64_t rows, int64_t) {
     sum_columns(sum, x, stride, columns, rows);
@@ -39,7 +52,7 @@ template <class T> struct Columns<IntegerSum<T>> : SumOfColumns<T> {
 template <class T> struct Columns<LongSum<T>> : SumOfColumns<T> {
   /* Of 64-bit integers the upper halves are added up by themselves. */
   enum { whole = sizeof(T) < 8 };
-  int64_t high[whole ? 1 : COLUMNS];
+  int64_t high[whole ? 1 : WIDE_COLUMNS<T>];
   void open(int64_t columns) {
     SumOfColumns<T>::open(columns);
     if (!whole) memset(high, 0, (size_t)columns * sizeof *high);
@@ -81,7 +94,7 @@ GPR_APART void count_true(uint64_t *count, const complex<R> *x, int64_t stride, 
 template <class T, int WHAT> struct Columns<Counting<T, WHAT>> {
   typedef typename Unsigned<sizeof(T)>::type W;
   typedef Truth<W, Traits<T>::kind == KIND_FLOAT> Truths;
-  uint64_t count[COLUMNS];
+  uint64_t count[WIDE_COLUMNS<T>];
   int64_t all;
   void open(int64_t columns) {
     memset(count, 0, (size_t)columns * sizeof *count);
@@ -93,7 +106,7 @@ template <class T, int WHAT> struct Columns<Counting<T, WHAT>> {
       count_true(count, x, stride, columns, rows);
     else
       for (int64_t i = 0, m; i < rows; i += m) {
-        W part[COLUMNS];
+        W part[WIDE_COLUMNS<T>];
         m = least(rows - i, (int64_t)Truths::ROWS);
         Truths::count_rows(part, (const W *)(const void *)(x + i * stride), stride, columns, m);
         for (int64_t j = 0; j < columns; j++) count[j] += part[j];
@@ -106,7 +119,7 @@ template <class T, int WHAT> struct Columns<Counting<T, WHAT>> {
 
 /* Words that are combined, of elements that lie as E. */
 template <template <class> class Op, class W, class E> struct Combined {
-  W word[COLUMNS];
+  W word[WIDE_COLUMNS<E>];
   void open(int64_t columns) {
     for (int64_t j = 0; j < columns; j++) word[j] = Op<W>::identity();
   }
@@ -218,12 +231,12 @@ template <class O, class T, int WHAT> struct Direct<O, Counting<T, WHAT>> {
         }
         return true;
       }
-      uint64_t count[COLUMNS] = {};
+      uint64_t count[WIDE_COLUMNS<T>] = {};
       count_true(count, x, stride, columns, rows);
       for (int64_t j = 0; j < columns; j++) to[j] = Verdict<O>::of(count[j], (uint64_t)rows);
     } else {
       typedef typename C::W W;
-      W part[COLUMNS];
+      W part[WIDE_COLUMNS<T>];
       if (rows > C::Truths::ROWS) return false;
       const W *word = (const W *)(const void *)x, *next = word + stride;
       if (rows == 1) {

@@ -96,6 +96,13 @@ template <class T, bool PLACE> struct BestColumns {
   }
 };
 
+template <class T> struct ColumnsOf<Extremes<T>> {
+  enum { most = is_compared<T>() && BestColumns<T, false>::same ? WIDE_COLUMNS<T> : COLUMNS };
+};
+template <class R> struct ColumnsOf<Extremes<complex<R>>> {
+  enum { most = COLUMNS };
+};
+
 template <class T> GPR_FN void put(typename Extremes<T>::State &s, T x, bool high) {
   const auto key = Extremes<T>::O::key(x);
   (high ? s.high : s.low) = high ? greatest(s.high, key) : least(s.low, key);
@@ -262,7 +269,7 @@ template <class O, class T> struct Direct<O, Extremes<T>> {
     } else if constexpr (Asks<O>::low != Asks<O>::high) {
       return bests_of(x, stride, columns, rows, Asks<O>::high, empty, to);
     } else {
-      T low[COLUMNS], high[COLUMNS];
+      T low[WIDE_COLUMNS<T>], high[WIDE_COLUMNS<T>];
       if (!bests_of(x, stride, columns, rows, false, empty, low)) return false;
       bests_of(x, stride, columns, rows, true, empty, high);
       finish_both<O>(low, high, columns, to);

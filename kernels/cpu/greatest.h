@@ -8,8 +8,10 @@
 
 GPR_OPEN
 
-/* Columns of a block. */
+/* Columns of a block, and of small elements, so that a row of them is many lines of memory. */
 static constexpr int64_t COLUMNS = 512;
+template <class T>
+static constexpr int64_t WIDE_COLUMNS = sizeof(T) < 4 ? 4096 / sizeof(T) : COLUMNS;
 
 /* N: an integer with a sign, float or double. */
 template <class N> struct Flipped {
@@ -210,12 +212,13 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
   enum { LOOK = 64 };    /* rows between two looks at the sums; a multiple of TOGETHER */
   enum { FEW_ROWS = 8 }; /* which the hardware follows by itself */
   enum { AHEAD = 8 * TOGETHER };
-  N *best, own[COLUMNS];     /* best: own, or where they are wanted */
-  N sum[real ? COLUMNS : 1]; /* or without places what has all bits where one is NaN */
+  enum { MOST = PLACE ? COLUMNS : WIDE_COLUMNS<N> };
+  N *best, own[MOST];          /* best: own, or where they are wanted */
+  N sum[real ? (int)MOST : 1]; /* or without places what has all bits where one is NaN */
   Row row[PLACE ? COLUMNS : 1];
-  Row special[real ? COLUMNS : 1]; /* the first row of NaN, or -1; of what leaves it out, 0 where
+  Row special[real ? (int)MOST : 1]; /* the first row of NaN, or -1; of what leaves it out, 0 where
                                       there is nothing else */
-  bool odd;                        /* one is not -1 */
+  bool odd;                          /* one is not -1 */
   bool unsure, zero; /* one is NaN, or of what leaves it out a best the worst; a best is zero */
 
   GPR_APART void run(const N *x, int64_t stride, int64_t columns, int64_t rows, Bits flip,

@@ -56,11 +56,16 @@ template <class F> struct Columns {
   const typename F::State &get(int64_t j) const { return state[j]; }
 };
 
+/* How many columns a fold takes at a time. */
+template <class F> struct ColumnsOf {
+  enum { most = COLUMNS };
+};
+
 /* Whether a fold can leave out NaN by itself. */
 template <class F> struct FoldSkips {
   enum { value = 0 };
 };
-/* Into the states of at most COLUMNS columns, whose rows lie side by side. */
+/* Into the states of ColumnsOf<F>::most columns at most, whose rows lie side by side. */
 template <class O, class F> struct Side {
   typedef typename F::Element T;
   static GPR_APART void fold(typename F::State *to, const T *x, int64_t stride, int64_t columns,
@@ -82,6 +87,7 @@ struct SideBySide {
   void (*merge)(void *state, const void *right);
   void (*renumber)(void *state, int64_t start, int64_t step); /* or NULL */
   int64_t state, element;                                     /* bytes */
+  int64_t columns;                                            /* at most */
 };
 enum { ABREAST_BYTES = 256, SMALL_STATE = 64 };
 
@@ -118,9 +124,9 @@ static GPR_APART void fold_sides(const SideBySide &f, char *states, const gpr_ti
                                  int64_t index) {
   if (is_ribbon(t, f.element))
     return fold_ribbon(f, states, t->data, t->outputs, t->n, index, t->skip);
-  for (int64_t o = 0; o < t->outputs; o += COLUMNS)
+  for (int64_t o = 0; o < t->outputs; o += f.columns)
     f.fold(states + o * f.state, t->data + o * f.element, t->along / f.element,
-           least(COLUMNS, t->outputs - o), t->n, index, t->skip);
+           least(f.columns, t->outputs - o), t->n, index, t->skip);
 }
 template <class F> struct State {
   static void open(void *state) { F::open(*(typename F::State *)state); }
@@ -152,13 +158,13 @@ template <class O, class F = typename O::Fold> struct Sides {
                      skip);
   }
   static constexpr SideBySide job = {
-      fold,         gpr::State<F>::open, gpr::State<F>::merge,
-      renumbered(), sizeof(State),       sizeof(typename F::Element)};
+      fold,          gpr::State<F>::open,         gpr::State<F>::merge, renumbered(),
+      sizeof(State), sizeof(typename F::Element), ColumnsOf<F>::most};
 };
 
-/* The results of at most COLUMNS columns that have all their rows here; false where this is no way
- * to them, and then nothing is said. empty: NULL, or NaN does not count, and it becomes 1 where an
- * output has nothing else. */
+/* The results of ColumnsOf<F>::most columns at most that have all their rows here; false where this
+ * is no way to them, and then nothing is said. empty: NULL, or NaN does not count, and it becomes 1
+ * where an output has nothing else. */
 template <class O, class F = typename O::Fold> struct Direct {
   enum { possible = 0 };
   static bool run(const typename F::Element *, int64_t, int64_t, int64_t, int *,
@@ -176,6 +182,7 @@ struct AtOnce {
                   void *to);
   void (*line)(const void *x, int64_t n, int *empty, void *to); /* or NULL */
   int64_t element, result;                                      /* bytes */
+  int64_t most;                                                 /* columns */
 };
 static GPR_APART int run_at_once(const AtOnce &a, const gpr_tile *t, const void *with, char *to) {
   if (t->counts || with || is_ribbon(t, a.element)) return 0;
@@ -184,8 +191,8 @@ static GPR_APART int run_at_once(const AtOnce &a, const gpr_tile *t, const void 
       a.line(t->data + o * t->across, t->n, t->skip, to + o * a.result);
     if (a.line || t->outputs > 1) return a.line != nullptr;
   }
-  for (int64_t o = 0; o < t->outputs; o += COLUMNS)
-    if (!a.columns(t->data + o * a.element, t->along / a.element, least(COLUMNS, t->outputs - o),
+  for (int64_t o = 0; o < t->outputs; o += a.most)
+    if (!a.columns(t->data + o * a.element, t->along / a.element, least(a.most, t->outputs - o),
                    t->n, t->skip, to + o * a.result))
       return 0;
   return 1;
@@ -206,7 +213,7 @@ template <class O, class F> struct ManySides {
     Line<O>::run((const T *)x, n, empty, (Result *)to);
   }
   static constexpr AtOnce at_once = {columns, Line<O>::possible ? line : nullptr, sizeof(T),
-                                     Results<O>::value * sizeof(Result)};
+                                     Results<O>::value * sizeof(Result), ColumnsOf<F>::most};
   static int run_all(const gpr_tile *t, const void *with, void *to) {
     return run_at_once(at_once, t, with, (char *)to);
   }
