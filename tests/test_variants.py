@@ -147,7 +147,7 @@ def test_columns_whose_rows_begin_at_any_place_of_a_packet(op):
         a = a[:, int(rng.integers(0, 2)) :, begin : shape[2] - end]
         host = {"to": np.asarray, "device": "cuda"} if dtype.name == "bfloat16" else {}
         taken += took(op, a, 1, "columns", **host)
-    assert taken > 40, f"{taken} layouts came to it"
+    assert taken > 25, f"{taken} layouts came to it"
 
 
 @pytest.mark.gpu
