@@ -187,6 +187,22 @@ def test_long_rows_and_columns(op, dtype, result, law, shape):
                 assert_bits(at(got, index), want, f"{label}, axis {axis}, {index}")
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int64", "float32"])
+def test_what_no_cache_holds(dtype):
+    """Tall columns, in wider strips of small numbers, and every second number of all."""
+    width = (20 << 20) // 4500 // np.dtype(dtype).itemsize
+    a = generator("far", dtype).integers(0, 100, (4500, width)).astype(dtype)
+    a[:, 7] = 0
+    turned = np.ascontiguousarray(a.T)
+    every, second = a.reshape(-1)[1::2], a.reshape(-1)[1::2].copy()
+    for function in ("sum", "mean", "var", "max", "argmax", "any", "count_nonzero"):
+        got, want = call(function, a, axis=0), call(function, turned, axis=1)
+        assert bits(got) == bits(want), function
+        assert bits(call(function, every)) == bits(call(function, second)), function
+    if dtype != "float32":
+        assert bits(call("prod", a, axis=0)) == bits(call("prod", turned, axis=1))
+
+
 @pytest.mark.parametrize("shape", [(150, 1600), (1600, 150), (6, 1008), (70, 70)])
 def test_signalling_nan_stays_in_its_output(shape):
     quiet = generator("signalling", "float64").standard_normal(shape)

@@ -62,7 +62,6 @@ double __hiloint2double(int, int);
 int __float_as_int(float);
 float __uint_as_float(uint32_t);
 int __float2int_rn(float);
-float __fdividef(float, float);
 template <class T> T min(T, T);
 template <class T> T max(T, T);
 uint32_t __vminu2(uint32_t, uint32_t);

@@ -20,9 +20,9 @@ __device__ __forceinline__ int64_t quotient_of(int64_t a, int64_t b) {
 __device__ __forceinline__ int64_t seldom_quotient_of(int64_t a, int64_t b) {
   return b == 1 ? a : a < b ? 0 : quotient_of(a, b);
 }
-/* Of numbers below 2^16: what the quick division is off by is less than the half. */
+/* Of numbers below 2^16. */
 __device__ __forceinline__ int small_quotient_of(int a, int b) {
-  return (int)__fdividef((float)a + 0.5f, (float)b);
+  return (int)(((float)a + 0.5f) / (float)b);
 }
 
 /* This block's number, or as many from the end. */

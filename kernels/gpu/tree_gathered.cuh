@@ -190,6 +190,7 @@ template <class OP, class X> struct PartOfRows {
 /* Columns that have so many bytes of each row, one piece of memory. The rows of a unit are a pitch,
  * and after each pitch there is a gap. */
 template <class OP> struct PartOfColumns {
+  typedef typename OP::Bits Bits;
   enum { LEAF = OP::LEAF, THREADS = OP::STAGED_THREADS };
   const char *from;
   int row, apart, bytes, skew, pitch; /* apart: from one column to the next */
@@ -204,14 +205,17 @@ template <class OP> struct PartOfColumns {
   __device__ __forceinline__ void copy(char *stage) const {
     const int end = skew + bytes, all = THREADS * 16;
     const int pitches = all / pitch, rest = all - pitches * pitch;
+    const char *const packets = from - skew;
     int at = threadIdx.x * 16, inside = at % pitch, gaps = at / pitch * TREE_GAP;
 #pragma unroll 4
-    for (; at < end; at += all) {
-      copy_ahead(stage + at + gaps, from - skew + at, end - at < 16 ? end - at : 16);
+    for (; at + 16 <= end; at += all) {
+      copy_ahead(stage + at + gaps, packets + at, 16);
       const bool ends = inside + rest >= pitch;
       inside += ends ? rest - pitch : rest;
       gaps += (pitches + ends) * TREE_GAP;
     }
+    for (; at < end; at += LEAF) /* less than a packet */
+      *(Bits *)(stage + at + gaps) = __ldg((const Bits *)(packets + at));
     copies_begun();
     own_copies_came<0>();
   }

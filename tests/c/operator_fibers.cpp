@@ -194,8 +194,6 @@ template <class T> T __shfl_xor_sync(uint32_t, T word, int by, int) {
 template <class T> T __shfl_sync(uint32_t, T word, int lane, int) {
   return (T)shuffled((uint32_t)word, lane);
 }
-/* As far off as a device may be, to the worse side. */
-float __fdividef(float a, float b) { return a / b * (1 - 0x1p-22f); }
 int __popc(uint32_t x) { return __builtin_popcount(x); }
 int __syncthreads_or(int mine) {
   static int any;
