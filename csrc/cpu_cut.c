@@ -16,8 +16,8 @@ enum { MASKED_BYTES = 1 << 20, MASKED_ELEMENTS = 256 << 10 };
  * one thread 1.3 and 1.7. */
 enum { MOST_OUTPUTS = 8192 }; /* there is memory for the states of a block */
 enum { BLOCK_OUTPUTS = 512, BLOCK_ELEMENTS = 256 << 10, BLOCKS_PER_LANE = 4, ROW_BYTES = 4096 };
-/* Columns that keep states between their rows. 128 of them, a quarter of a page of each row, took
- * twice the time. */
+/* Columns that keep states between their rows, of small elements more (ROW_BYTES). 128 of them, a
+ * quarter of a page of each row, took twice the time. */
 enum { TALL_OUTPUTS = 512, STATE_BYTES = 512 << 10 };
 /* Shorter runs are brought together in a tile, rather than taken where they lie. So are ribbons of
  * fewer bytes that are copied by words: argmax of (64, 256, 2) doubles took 21 us so and 25 direct,
@@ -123,8 +123,11 @@ static int64_t outputs_for(const gpr_plan *p, const gpr_tiles *t, size_t state_b
     int64_t piece = least_of(ROW_BYTES / p->bytes, each);
     piece = greatest_of(piece, BLOCK_OUTPUTS / 2);
     share = greatest_of(share, piece);
-    if (p->count > GPR_SHORT)
-      return least_of(states, p->bytes < 4 ? ROW_BYTES / p->bytes : TALL_OUTPUTS);
+    if (p->count > GPR_SHORT) {
+      const int64_t fair = p->lanes > 1 ? a->outputs / (2 * p->lanes) : a->outputs;
+      const int64_t wide = direct && p->bytes < 4 ? least_of(ROW_BYTES / p->bytes, fair) : 0;
+      return least_of(states, greatest_of(TALL_OUTPUTS, wide));
+    }
     most = greatest_of(most, direct     ? greatest_of(BLOCK_OUTPUTS, piece)
                              : a->where ? BLOCK_OUTPUTS
                                         : BLOCK_OUTPUTS / 4);

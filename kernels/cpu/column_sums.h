@@ -24,7 +24,8 @@ template <class N, class T>
 GPR_FN void add_narrow(uint64_t *sum, const T *x, int64_t stride, int64_t columns, int64_t rows,
                        int64_t most) {
   for (int64_t first = 0; first < rows; first += most, x += most * stride) {
-    N part[WIDE_COLUMNS<T>] = {};
+    N part[WIDE_COLUMNS<T>];
+    memset(part, 0, (size_t)columns * sizeof *part);
     combine_rows<Plus>(part, x, stride, columns, least(most, rows - first),
                        [](T e) { return (N)wide(e); });
     for (int64_t j = 0; j < columns; j++) sum[j] += (uint64_t)(int64_t)part[j];

@@ -60,7 +60,8 @@ template <class A> struct Plus {
 template <class T>
 GPR_FN void prefetch_rows(const T *x, int64_t stride, int64_t columns, int64_t i, int64_t rows) {
   enum { AHEAD = 8 * TOGETHER_ROWS, LINE = 64 / sizeof(T) };
-  for (int64_t later = i + AHEAD; later < i + AHEAD + TOGETHER_ROWS; later++) {
+  const int64_t first = i + least((int64_t)AHEAD, rows);
+  for (int64_t later = first; later < first + TOGETHER_ROWS; later++) {
     const T *at = x + (later < rows ? later * stride : (later - rows) * stride + columns);
     for (int64_t j = 0; j < columns; j += LINE) prefetch_later<1>(at + j, 0);
   }
@@ -70,7 +71,7 @@ template <template <class> class Op, class A, class T, class Value>
 GPR_FN void combine_rows(A *all, const T *x, int64_t stride, int64_t columns, int64_t rows,
                          const Value &value) {
   typedef Op<A> C;
-  const bool is_far = gpr_is_far;
+  const bool is_far = gpr_is_far && gpr_prefetch_columns;
   int64_t i = 0;
   for (; i + TOGETHER_ROWS <= rows; i += TOGETHER_ROWS) {
     const T *a = x + i * stride, *b = a + stride, *c = b + stride, *d = c + stride;
