@@ -71,11 +71,13 @@ def test_every_allocation_fails_once(tmp_path):
 OUT_OF_MEMORY = """
 import ctypes
 import resource
+import time
 import numpy as np
 import gpureduce
 
 wide = np.broadcast_to(np.complex128(1), 1 << 22)
 gpureduce.sum(wide)  # the stack has grown to what this takes
+time.sleep(0.2)  # and its helper, if it has one, has begun
 full = resource.getrlimit(resource.RLIMIT_AS)
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
