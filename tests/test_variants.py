@@ -134,7 +134,7 @@ def test_a_variant_has_the_cpus_bits(variant):
 @pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
 @pytest.mark.parametrize("op", ["sum", "max", "argmax", "count_nonzero"])
 def test_columns_whose_rows_begin_at_any_place_of_a_packet(op):
-    """Of bytes and of sums of floats: others are as quick."""
+    """Of bytes, and of floats that are summed; columns refuse the others."""
     rng, taken = generator("packets", op), 0
     names = [name for name in OPS[op] if name != "int32"] if op == "sum" else []
     for _ in range(60):
@@ -233,8 +233,8 @@ WIDE = [("bool", 4096), ("int8", 1001), ("int8", 1000), ("bool", 250)]
 @pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
 @pytest.mark.parametrize(("dtype", "width"), WIDE)
 def test_columns_of_more_bytes_than_a_word_counts(dtype, width):
-    """More than 255 of each of a thread's columns. Rows begin with a packet or anywhere in
-    one, or several are taken as one."""
+    """A thread has more than 255 of each of its columns. Rows begin with a packet or anywhere
+    in one, or several are taken as one."""
     n = 400_000_001 // width
     a, want = np.ones((n, width), dtype), np.full(width, n, np.int64)
     a[n // 2, width // 2] = 0

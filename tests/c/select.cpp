@@ -184,7 +184,7 @@ static bool is_listed(const gpr_program *kernel) {
 }
 
 /* Seen of columns that were asked for: several rows as one, by one block and by many; rows that
- * begin at several places; NaN left out, by many blocks; crowds. */
+ * begin anywhere in a packet; NaN left out, by many blocks; crowds. */
 enum { GROUPS_ALONE, GROUPS_SHARED, SHIFTED, SKIPPING, CROWDS, SEEN };
 static int asked_for_columns(const gpr::AxesRow &row, int op, gpr_axes_args a, int64_t *seen) {
   gpr_axes_launch launch = {};
