@@ -7,9 +7,13 @@
 
 /* Tiles that have to be made stay in the second cache. */
 enum { TILE_ELEMENTS = 16384, WHOLE_ELEMENTS = 32768 }; /* whole: of outputs that end there */
-/* Of columns under a mask more rows pay: sums of (4096, 4096) doubles, of which half of the rows
- * counts, took 16.2 ms on Zen 3 by 256 KiB, 13.8 by 512 KiB and 11.6 so. */
-enum { MASKED_BYTES = 1 << 20, MASKED_ELEMENTS = 256 << 10 };
+/* Of columns under a mask many rows pay, as far as the second cache goes, and of what no cache
+ * holds wide ones: sums of (4096, 4096) doubles, of which half of the rows counts, took 9.4 ms on
+ * Zen 4 by (256, 512) elements, 8.7 by (128, 2048) and 7.3 by (128, 4096). */
+enum { MASKED_BYTES = 1 << 20, MASKED_COLUMNS = 4096, MASKED_ROWS = 128 };
+/* Longer rows go one by one under a mask: most of those that count as a whole, or not at all, are
+ * not copied. */
+enum { MASKED_ROW = 2048 };
 /* Short outputs go by blocks: enough for vectors, and few enough to share out evenly. Those of one
  * element each took twice the time in blocks of 512. Side by side they are read by pieces of rows:
  * of 4 KiB each, sums of (4096, 1024) doubles took 0.8 ms on two threads of Zen 4, of 2 KiB 1.1; on
@@ -100,9 +104,9 @@ static int lies_in_tiles(const gpr_plan *p, const gpr_tiles *t) {
   return p->count <= GPR_SHORT || !apart || t->brought;
 }
 
-static int64_t elements_of_tile(const gpr_plan *p, const gpr_tiles *t) {
+static int64_t elements_of_tile(const gpr_plan *p, const gpr_tiles *t, int64_t outputs) {
   if (!p->axes->where || !t->side_by_side) return TILE_ELEMENTS;
-  return least_of(MASKED_BYTES / p->bytes, MASKED_ELEMENTS);
+  return greatest_of(MASKED_BYTES / p->bytes, MASKED_ROWS * outputs);
 }
 
 /* How many outputs a block has. */
@@ -116,8 +120,9 @@ static int64_t outputs_for(const gpr_plan *p, const gpr_tiles *t, size_t state_b
   const int alone =
       !direct || p->row->side != GPR_COLUMNS || p->count > GPR_STRETCH || step == p->bytes;
   if (a->starts || (lengthy && alone && !woven)) return 1;
+  if (a->where && !t->side_by_side && p->count >= MASKED_ROW) return 1;
   int64_t share = (a->outputs - 1) / (p->lanes > 1 ? BLOCKS_PER_LANE * p->lanes : 1) + 1;
-  int64_t most = direct ? BLOCK_ELEMENTS / p->count : elements_of_tile(p, t) / p->count;
+  int64_t most = direct ? BLOCK_ELEMENTS / p->count : elements_of_tile(p, t, 1) / p->count;
   if (t->side_by_side) {
     const int64_t each = (a->outputs - 1) / p->lanes + 1;
     int64_t piece = least_of(ROW_BYTES / p->bytes, each);
@@ -129,7 +134,7 @@ static int64_t outputs_for(const gpr_plan *p, const gpr_tiles *t, size_t state_b
       return least_of(states, greatest_of(TALL_OUTPUTS, wide));
     }
     most = greatest_of(most, direct     ? greatest_of(BLOCK_OUTPUTS, piece)
-                             : a->where ? BLOCK_OUTPUTS
+                             : a->where ? t->far ? MASKED_COLUMNS : BLOCK_OUTPUTS
                                         : BLOCK_OUTPUTS / 4);
     most = least_of(most, MOST_OUTPUTS);
     most = (least_of(share, most) + 63) / 64 * 64;
@@ -165,7 +170,7 @@ gpr_shares gpr_share_out(gpr_tiles *t, size_t state_bytes) {
     t->direct = 0;
   }
   t->kept = gpr_cut_dims(&a->kept, p->count ? outputs_for(p, t, state_bytes) : 1, t->direct);
-  int64_t most = elements_of_tile(p, t) / greatest_of(t->kept.most, 1);
+  int64_t most = elements_of_tile(p, t, t->kept.most) / greatest_of(t->kept.most, 1);
   if (p->count * t->kept.most <= WHOLE_ELEMENTS) most = greatest_of(most, p->count);
   if (t->direct && !t->masked)
     most = t->side_by_side || p->count <= GPR_SHORT ? GPR_SHORT : GPR_STRETCH;

@@ -232,6 +232,11 @@ static void find_mask(const gpr_tiles *t, const gpr_box *kept, const gpr_box *re
   m->keep_step = m->n;
 }
 
+static int has_none(const gpr_masked *m) {
+  const size_t others = m->whole ? 0 : (size_t)m->n - 1;
+  return m->lines == 1 && !*m->keep && !memcmp(m->keep, m->keep + 1, others);
+}
+
 /* By the mask, of elements in lines that lie `step` bytes apart. */
 static void mask_out(const gpr_tiles *t, const gpr_box *kept, const gpr_box *reduced, int64_t step,
                      gpr_tile *tile, gpr_room *room) {
@@ -253,6 +258,11 @@ static void mask_out(const gpr_tiles *t, const gpr_box *kept, const gpr_box *red
     table->skip[p->row->dtype](m.data, (int64_t)all, room->keep);
   } else {
     find_mask(t, kept, reduced, &m, room);
+  }
+  if (any_order && has_none(&m)) {
+    tile->n = 0;
+    tile->counts = room->counts;
+    return;
   }
   char *to = tile->data == room->raw ? room->ready : room->raw;
   const int64_t lines = table->mask(&m, t->side_by_side ? by_place : GPR_BY_LINE, t->identity, to,

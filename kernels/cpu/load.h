@@ -124,16 +124,8 @@ typedef uint8_t Bytes __attribute__((vector_size(GPR_VECTOR)));
 
 /* How many of n bytes are not zero. */
 static GPR_APART int64_t kept_of(const uint8_t *keep, int64_t n) {
-  enum { WIDTH = sizeof(Bytes), MOST = 255 * WIDTH };
   int64_t sum = 0, i = 0;
-  while (i + WIDTH <= n) {
-    Bytes some{}, k;
-    for (const int64_t stop = least(i + MOST, n); i + WIDTH <= stop; i += WIDTH) {
-      memcpy(&k, keep + i, sizeof k);
-      some -= (Bytes)(k != 0);
-    }
-    sum += (int64_t)narrow_sum<uint8_t, uint32_t>((const uint8_t *)&some, WIDTH);
-  }
+  for (; i + GPR_VECTOR <= n; i += GPR_VECTOR) sum += __builtin_popcountll(kept_bits(keep + i));
   for (; i < n; i++) sum += keep[i] != 0;
   return sum;
 }
