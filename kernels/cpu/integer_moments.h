@@ -232,8 +232,8 @@ template <class O, class T> struct Many<O, IntegerMoments<T>> : ManySides<O, Int
     const bool columns = t->across == (int64_t)sizeof(T);
     ExactSums<T> s;
     double told[COLUMNS];
-    for (int64_t o = 0; o < t->outputs; o += COLUMNS) {
-      const int64_t m = least(COLUMNS, t->outputs - o);
+    for (int64_t o = 0, m; o < t->outputs; o += m) {
+      m = strip_of(t->outputs - o, COLUMNS);
       const char *x = t->data + o * t->across;
       if (columns)
         s.add_columns((const T *)(const void *)x, t->along / (int64_t)sizeof(T), m, t->n);
