@@ -21,23 +21,10 @@ TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 NVRTC = "from gpureduce import _core; print(_core.compiler('sm_90')[1])"
 # What failed in the run of the record and was mended since without a byte of csrc/ or kernels/, in
 # the tests or in gpureduce/, or is open and says so; to be emptied by the next run.
-EXCUSED: dict[str, str] = {
-    "test_c.test_memory_error": "where a thread's own variables find no memory at their first use "
-    "glibc ends the process: in 9 of 150 runs, in 2 of the build before; SINCE's line mends it",
-}
+EXCUSED: dict[str, str] = {}
 # Lines that the run of the record did not have and csrc/ or kernels/ have now: by file, with why no
 # run was needed to let them in; each is there once. To be emptied by the next run.
-SINCE: dict[str, tuple[str, str]] = {
-    "csrc/threads.c": (
-        "  gpr_error();\n",
-        "the CPU's alone, which no device runs: a thread's own variables come when it starts",
-    ),
-    "kernels/cpu/twofold_fold.h": (
-        "    else if (gpr_is_far && t->n * PARTS > 144)"
-        " /* 60 MB: of 160 doubles 4.6 ms turned, 3.4 so */\n      rows(t, c, store);\n",
-        "the CPU's alone, which no device runs: which rows from memory are turned",
-    ),
-}
+SINCE: dict[str, tuple[str, str]] = {}
 REMEDY = "run `make gpu-test` on a machine with a GPU"
 
 

@@ -111,10 +111,12 @@ template <class O, class T> struct QuickSum {
         first[s] = next + s * EACH;
         if (!lines) first[s] = least(first[s], t->outputs - EACH);
         rows.at[s] = x + first[s] * PARTS;
-        if (lines)
+        if (lines) {
+          const char *later = t->data + (first[s] + 2 * EACH) * t->across;
           rows.at[s] =
               turned<PARTS>(t->data + first[s] * t->across, t->across, t->outputs - first[s], t->n,
-                            room + s * STEP, (int64_t)rows.LANES);
+                            room + s * STEP, (int64_t)rows.LANES, later);
+        }
       }
       infinite |= rows.add();
       if (rows.exact || sizeof(R) < sizeof(double))
@@ -189,9 +191,14 @@ template <class O, class T> struct QuickSum {
     finish_rounded(to, t->outputs, 2, to);
     return !odd;
   }
+  /* More elements of a row do not stay in the first cache beside those that they are turned to: 100
+   * doubles took 0.41 ns each on Zen 4 at once, and 0.34 by blocks; by AVX2 as long. */
+  static constexpr int64_t FIT = sizeof(R) == 4 ? FEW_ROWS : GPR_VECTOR < 64 ? 96 : 64;
+  static constexpr int64_t TURNED = SHORT_ROW<R, PARTS> / PARTS;
+  static constexpr int64_t FEW_LINES = FIT < TURNED ? FIT : TURNED;
   static bool at_once(const gpr_tile *t, const void *with, T *to) {
     const bool lines = t->across != (int64_t)sizeof(T);
-    if (with || t->n > FEW_ROWS || !t->n) return false;
+    if (with || t->n > (lines ? FEW_LINES : (int64_t)FEW_ROWS) || !t->n) return false;
     if (t->counts && O::divides && (lines || (t->n > 1 && PARTS > 1))) return false;
     if (!lines && are_streams(t)) return false;
     if (t->n == 1 && !lines) {

@@ -8,15 +8,17 @@ GPR_OPEN
 
 /* Rows of STEP reals, `pitch` apart, from the elements of STEP / PARTS outputs, which are
  * contiguous: of complex numbers first all real parts. The last output stands for those that are
- * not there. */
+ * not there. For each vector the next line of what follows is asked for, from `later` on: sums of
+ * 60 MB in rows of 113 doubles took 0.70 ns each on Zen 4 where it was asked for before the rows,
+ * and take 0.38. */
+enum { FOLLOW_BYTES = 8 << 10 }; /* or what so many outputs take */
 template <int PARTS, class R>
-const R *turned(const char *data, int64_t across, int64_t outputs, int64_t n, R *to,
-                int64_t pitch) {
+const R *turned(const char *data, int64_t across, int64_t outputs, int64_t n, R *to, int64_t pitch,
+                const char *&later) {
   typedef R V __attribute__((vector_size(WIDTH * sizeof(R))));
   enum { EACH = STEP / PARTS };
   const int64_t reals = n * PARTS;
   const R *row[WIDTH];
-  const char *later = data + 2 * EACH * across; /* what follows, in its order */
   V v[WIDTH];
   const auto place = [&](int64_t real) { return real / PARTS * pitch + real % PARTS * EACH; };
   for (int64_t first = 0; first < EACH; first += WIDTH) {
@@ -195,18 +197,21 @@ template <class R, class K> struct TwofoldColumns {
     const int64_t left = t->outputs - first, some = least(left, (int64_t)(STEP / PARTS));
     const bool ready = is_plain({t->data, 0, t->along, 0});
     R *const brought = copy + STEP * PIECE_ROWS;
+    const int64_t follow = greatest(STEP / PARTS * t->across, (int64_t)FOLLOW_BYTES);
+    const char *later = ready ? t->data + first * t->across + follow : (const char *)brought;
     choose(STEP, t->n, t->n);
-    for (int64_t row = 0, open = 0; row < t->n; row += PIECE_ROWS) {
-      const int64_t m = least(t->n - row, (int64_t)PIECE_ROWS), reals = m * PARTS;
+    const int64_t each = (even_part(t->n, PIECE_ROWS) + WIDTH - 1) / WIDTH * WIDTH;
+    for (int64_t row = 0, open = 0; row < t->n; row += each) {
+      const int64_t m = least(t->n - row, each), reals = m * PARTS;
       const char *from = t->data + first * t->across + row * t->along;
       for (int64_t o = 0; !ready && o < some; o++)
         source.bring(t, from + o * t->across, t->along, m, brought + o * reals);
-      const R *x = ready ? turned<PARTS>(from, t->across, left, m, copy, STEP)
+      const R *x = ready ? turned<PARTS>(from, t->across, left, m, copy, STEP, later)
                          : turned<PARTS>((const char *)brought, reals * (int64_t)sizeof(R), some, m,
-                                         copy, STEP);
+                                         copy, STEP, later);
       if (row == open) block->open(!row, false);
       infinite |= block->add({x, STEP, m, 0}, exactly);
-      if (row + m < t->n && row + m < open + Block::ROWS) continue;
+      if (row + m < t->n && row + m + each <= open + Block::ROWS) continue;
       infinite |= block->close(at, row + m - open, exactly, !open);
       open = row + m;
     }
