@@ -10,7 +10,8 @@ enum { TILE_ELEMENTS = 16384, WHOLE_ELEMENTS = 32768 }; /* whole: of outputs tha
 /* Of columns under a mask many rows pay, as far as the second cache goes, and of what no cache
  * holds wide ones: sums of (4096, 4096) doubles, of which half of the rows counts, took 9.4 ms on
  * Zen 4 by (256, 512) elements, 8.7 by (128, 2048) and 7.3 by (128, 4096). */
-enum { MASKED_BYTES = 1 << 20, MASKED_COLUMNS = 4096, MASKED_ROWS = 128 };
+enum { MASKED_BYTES = 1 << 20, MASKED_ELEMENTS = 256 << 10 };
+enum { MASKED_COLUMNS = 4096, MASKED_ROWS = 128 };
 /* Longer rows go one by one under a mask: most of those that count as a whole, or not at all, are
  * not copied. */
 enum { MASKED_ROW = 2048 };
@@ -106,7 +107,8 @@ static int lies_in_tiles(const gpr_plan *p, const gpr_tiles *t) {
 
 static int64_t elements_of_tile(const gpr_plan *p, const gpr_tiles *t, int64_t outputs) {
   if (!p->axes->where || !t->side_by_side) return TILE_ELEMENTS;
-  return greatest_of(MASKED_BYTES / p->bytes, MASKED_ROWS * outputs);
+  const int64_t fit = least_of(MASKED_BYTES / p->bytes, MASKED_ELEMENTS);
+  return greatest_of(fit, MASKED_ROWS * outputs);
 }
 
 /* How many outputs a block has. */
