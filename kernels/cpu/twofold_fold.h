@@ -16,8 +16,8 @@ static constexpr bool LEAN = false;
 #endif
 /* Rows of no more reals are turned into columns. A row of 200 doubles took 90 ns on Zen 4 by itself
  * and 70 turned, one of 400 floats 67 and 88, of 160 complex doubles 98 and 103, of 100 complex
- * floats 51 and 50; by AVX2 of 200 doubles 70 and 77, of 160 floats 40 and 43, of 60 complex doubles
- * 60 and 69. */
+ * floats 51 and 50; by AVX2 of 200 doubles 70 and 77, of 160 floats 40 and 43, of 60 complex
+ * doubles 60 and 69. */
 template <class R, int PARTS> static constexpr int64_t short_row_of() {
   constexpr bool floats = sizeof(R) == 4, wide = GPR_VECTOR == 64;
   if (PARTS == 2) return wide ? floats ? 200 : 320 : floats ? 100 : 120;
