@@ -203,6 +203,30 @@ def test_what_no_cache_holds(dtype):
         assert bits(call("prod", a, axis=0)) == bits(call("prod", turned, axis=1))
 
 
+@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:Degrees of freedom")
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "float16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("shape", [(40, 2050), (40, 5000), (700, 8300), (90, 1031)])
+def test_lines_that_a_mask_leaves_out(dtype, shape):
+    """Whole lines, parts of some, and all of an output: each as what counts of it by itself."""
+    rng = generator("left out", dtype, *shape)
+    a = (rng.standard_normal(shape) * 40).astype(dtype)
+    where = np.repeat(rng.random((shape[0], 1)) < 0.5, shape[1], axis=1)
+    where[5] = rng.random(shape[1]) < 0.5
+    where[6, :100] ^= True
+    where[:, 9] = False
+    wide = np.broadcast_to(where[:, :1], shape)
+    for threads, mask, axis in itertools.product((1, 2), (where, wide), (0, 1)):
+        gpureduce.set_num_threads(threads)
+        for op in ("sum", "mean", "var", "any"):
+            got = call(op, a, axis=axis, where=mask)
+            for o in {0, 5, 6, 9, *rng.integers(0, shape[1 - axis], 8).tolist()}:
+                o = min(o, shape[1 - axis] - 1)
+                x = np.take(a, o, 1 - axis)[np.take(mask, o, 1 - axis)]
+                assert_bits(
+                    at(got, (o,)), at(call(op, x), ()), f"{op}, axis {axis}, {o}, {threads}"
+                )
+
+
 @pytest.mark.parametrize("shape", [(150, 1600), (1600, 150), (6, 1008), (70, 70)])
 def test_signalling_nan_stays_in_its_output(shape):
     quiet = generator("signalling", "float64").standard_normal(shape)
