@@ -12,8 +12,9 @@ enum { TILE_ELEMENTS = 16384, WHOLE_ELEMENTS = 32768 }; /* whole: of outputs tha
  * Zen 4 by (256, 512) elements, 8.7 by (128, 2048) and 7.3 by (128, 4096). */
 enum { MASKED_BYTES = 1 << 20, MASKED_ELEMENTS = 256 << 10 };
 enum { MASKED_COLUMNS = 4096, MASKED_ROWS = 128 };
-/* Longer rows go one by one under a mask: most of those that count as a whole, or not at all, are
- * not copied. */
+/* Rows of so many elements go one by one under a mask: those that count as a whole, or not at all,
+ * are not copied. Sums of (4096, 4096) doubles, of which half of the rows counts, took 7.7 ms along
+ * them on Zen 4, and take 4.8; of floats that all count 3.5 and 5.9. */
 enum { MASKED_ROW = 2048 };
 /* Short outputs go by blocks: enough for vectors, and few enough to share out evenly. Those of one
  * element each took twice the time in blocks of 512. Side by side they are read by pieces of rows:

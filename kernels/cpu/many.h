@@ -121,7 +121,7 @@ static GPR_APART void fold_ribbon(const SideBySide &f, char *to, const char *x, 
   }
 }
 /* How many of the columns that are left at a time, so that no few of them are left at the end:
- * these take as long as many. The greatest of (512, 1032) floats took 107 us on Zen 4 by 512, 512
+ * these take as long as many. The greatest of (512, 1032) floats took 110 us on Zen 4 by 512, 512
  * and 8 columns, and takes 50 by 512, 256 and 264. */
 GPR_FN int64_t strip_of(int64_t left, int64_t most) {
   enum { FEW = 64 };
