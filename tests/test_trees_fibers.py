@@ -55,8 +55,8 @@ class Arguments(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("length", "runs", "groups")),
         ("packets", ctypes.c_int),
         *((name, ctypes.c_int64) for name in ("full", "single", "drawn", "tiles")),
-        *((name, ctypes.c_int) for name in ("split", "crowd", "queue", "queue_apart", "team")),
-        *((name, ctypes.c_int) for name in ("rows", "pitch")),
+        *((name, ctypes.c_int) for name in ("split", "crowd", "queue", "queue_apart", "apart")),
+        *((name, ctypes.c_int) for name in ("team", "rows", "pitch")),
         ("per", ctypes.c_int64),
         ("mix", ctypes.c_uint64),
         ("low", ctypes.c_void_p),
@@ -241,3 +241,21 @@ def test_many_dimensions_in_another_order(dtype, library):
         assert np.asarray(found).tobytes() == np.asarray(wanted).tobytes(), (n, x.shape, x.strides)
         ways.add(way)
     assert GATHERED in ways
+
+
+def test_tall_columns_of_small_numbers(library):
+    """A warp brings rows of them: that begin anywhere, that are cut short, turned round, and what
+    lies in no row."""
+    rng = generator("tall columns")
+    for columns, pitch, before in ((70, 70, 0), (64, 96, 3), (33, 41, 7), (40, 81, 1)):
+        wide = np.full((20_011, pitch), np.nan, np.float16)
+        x = wide[:, before : before + columns]
+        x[...] = drawn(rng, "float16", x.shape)
+        for view in (x, x[::-1], x[:, ::2], x[1:].reshape(2, -1, columns)):
+            axis = view.ndim - 2
+            found, _ = product(library("float16"), view, (axis,), None, False)
+            wanted = gpureduce.prod(view, axis=axis, device="cpu")
+            assert found.tobytes() == wanted.tobytes(), (view.shape, view.strides)
+        x[rng.random(x.shape) < 0.01] = np.nan
+        found, _ = product(library("float16"), x, (0,), None, True)
+        assert found.tobytes() == gpureduce.nanprod(x, axis=0, device="cpu").tobytes(), columns

@@ -372,6 +372,38 @@ def test_what_lies_between_rows_is_not_theirs(variant):
     assert taken > 15, f"{taken} layouts came to it"
 
 
+# The longest of the reduced axis, and which that is.
+SECOND = {"shallow": (30, 1), "staged": (60, 2), "tile_rows": (5000, 2), "brief": (60, 2)}
+
+
+@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:Degrees of freedom")
+@pytest.mark.parametrize("variant", [pytest.param(name, marks=ON_DEVICE) for name in SECOND])
+def test_of_every_second_element_the_others_are_not_seen(variant):
+    rng, taken = generator("second", variant), 0
+    most, axis = SECOND[variant]
+    for _ in range(150):
+        op = str(rng.choice(list(OPS)))
+        dtype = numpy_dtype(str(rng.choice(OPS[op])))
+        if dtype.name == "bfloat16":
+            continue
+        shape = [int(rng.integers(1, 5)), int(rng.integers(1, 40)), int(rng.integers(1, 90))]
+        shape[axis] = int(rng.integers(2, most))
+        if axis == 2:  # rows of any number side by side
+            shape[0] = 1
+        before, after = int(rng.integers(0, 9)), int(rng.integers(0, 3))
+        unlike = 111 if dtype.kind not in "fc" or op.startswith("nan") else np.nan
+        wide = np.full((*shape[:2], before + 2 * shape[2] + after), unlike).astype(dtype)
+        a = wide[:, :, before : before + 2 * shape[2] : 2]
+        a[:] = draw(rng, dtype, int(np.prod(shape))).reshape(shape)
+        result = reduced(op, on_device(a), axis, np._NoValue, "auto", variant)
+        if result is None:
+            continue
+        taken += 1
+        want = reduced(op, a, axis, np._NoValue, "cpu")
+        assert_bits(fetched(result), want, f"{op} {dtype} {a.shape} {a.strides}")
+    assert taken > 15, f"{taken} layouts came to it"
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
 @pytest.mark.parametrize("dtype", ["int8", "bool", "float16", "float32", "float64", "complex64"])

@@ -199,12 +199,13 @@ template <int N> struct UserLeaves {{
   __device__ __forceinline__ void load_one(const X &x, int j, const int64_t (&at)[X::ARRAYS]) {{
 {chr(10).join(one)}
   }}
-  __device__ __forceinline__ void settle() {{
+  template <class X> __device__ __forceinline__ void settle(const X &) {{
 {chr(10).join(settle)}
   }}
   __device__ __forceinline__ void get_own(const char *places) {{
 {chr(10).join(get_own)}
   }}
+  template <class X> __device__ __forceinline__ void drop(const X &) {{}}
   template <class X>
   __device__ __forceinline__ user::gpr_state lift(const X &, int j, int64_t i) const {{
     return user::gpr_lift({"".join(given)}i);
@@ -244,6 +245,7 @@ def _operator(program: Program, arrays: Sequence[Array], shape: Shape) -> str:
         "BEYOND": 16 if any(a.stream.scalar.bytes < 4 for a in arrays) else 0,
         "LEAF": shape.leaf,
         "IS_AHEAD": int(shape.is_ahead),
+        "HAS_ROWS": 0,
         "THREADS": shape.threads,
         "STAGED_THREADS": STAGED_THREADS,
         "BLOCKS": shape.blocks,

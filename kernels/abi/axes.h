@@ -67,6 +67,7 @@ typedef struct gpr_axes_args {
   int crowd;              /* of these come together first, if more than one */
   int queue;              /* where in the scratch their counters are, by which they draw; 0: none */
   int queue_apart;        /* words from one counter to the next */
+  int apart;              /* staged rows: elements from one of an output to its next */
   int team;               /* threads to an output (brief: 0 is one alone), or to a row of columns */
   int rows;               /* staged rows a tile; rows of threads a block; segments a warp; rows: so
                            * many warps are under way */

@@ -32,9 +32,17 @@ struct AxesCut : TreesCut {
    * brief's time on an H200. So many strips a multiprocessor are enough: of 16 random shapes of up
    * to 16 rows of 0.4 to 1.1 MB they took 0.75 of it, of 20 of more rows 1.09. */
   enum { STRIPS_ENOUGH = 512, STRIPS_OF_FEW = 192, FEW_ROWS = 16 };
+  /* Columns side by side, or up to so many elements from one to the next: of every second one
+   * sectors are read whole even so. */
+  enum { COLUMNS_APART = 4 };
+  bool are_close() const {
+    const Size step = a.dim[a.kept - 1].stride;
+    return step == row.bytes || (step % row.bytes == 0 && step > 0 &&
+                                 step <= COLUMNS_APART * row.bytes && reduced_stride() > step);
+  }
   bool shallow() {
-    if (!a.kept || a.reduced != 1 || a.count > FEW_MOST || a.dim[a.kept - 1].stride != row.bytes ||
-        are_brief_ones() || narrow || !are_told())
+    if (!a.kept || a.reduced != 1 || a.count > FEW_MOST || !are_close() || are_brief_ones() ||
+        narrow || !are_told())
       return false;
     const Size width = a.dim[a.kept - 1].size, strip = row.strip_bytes / row.bytes;
     a.tiles = a.outputs / width * up(width, strip);
@@ -89,6 +97,15 @@ struct AxesCut : TreesCut {
            !(4 * a.count * row.bytes >= row.staged_bytes && prefers_brief(0));
   }
 
+  /* Rows of every second element, or with less than a sector of 32 bytes between them: a block
+   * copies what lies there, too. */
+  bool have_gaps() const {
+    if (a.reduced != 1 || a.kept != 1 || a.count < 2) return false;
+    const Size step = reduced_stride(), wide = (a.count - 1) * step + row.bytes;
+    const Size between = a.dim[0].stride - wide;
+    return (step == row.bytes || step == 2 * row.bytes) && a.dim[0].stride % row.bytes == 0 &&
+           between >= 0 && between < 32 && (step > row.bytes || between);
+  }
   /* Rows one behind the other, or of whole packets, or batches of narrow columns. Few of them,
    * which leave threads idle, have more lanes each: of 162 float16 the variance took 7.1 µs on an
    * H200, and takes 5.3. Of batches a lane has more: sums of (488, 22, 75, 14) floats along axis 2
@@ -97,15 +114,16 @@ struct AxesCut : TreesCut {
   enum { LANE_BYTES = 16, BATCH_BYTES = 160 };
   bool staged() {
     const Size bytes = a.count * row.bytes; /* of an output */
-    const bool by_batches = narrow || (wanted && are_narrow());
+    const bool by_batches = narrow || (wanted && are_narrow()), gaps = have_gaps();
     if (!row.staged || bytes > row.staged_most || are_brief_ones() ||
-        !(by_batches || are_packets() ||
+        !(by_batches || gaps || are_packets() ||
           (are_side_by_side() && (bytes % 16 || begin_with_packet()))))
       return false;
     a.neighbours = by_batches ? (int)a.dim[1].size : 1;
-    a.length = a.count * a.neighbours;
+    a.length = gaps ? a.dim[0].stride / row.bytes : a.count * a.neighbours;
+    a.apart = gaps ? (int)(reduced_stride() / row.bytes) : a.neighbours;
     a.team = 1;
-    const Size batch = bytes * a.neighbours, batches = a.outputs / a.neighbours;
+    const Size batch = a.length * row.bytes, batches = a.outputs / a.neighbours;
     Size whole = 16; /* batches that end where a packet does: a tile has a multiple of them */
     while (whole > 1 && whole / 2 * batch % 16 == 0) whole /= 2;
     const Size each =
@@ -115,7 +133,7 @@ struct AxesCut : TreesCut {
            2 * a.team * a.outputs <= (Size)multiprocessors * AXES_THREADS)
       a.team *= 2;
     const int packets = (int)(bytes / 16);
-    if (bytes % 16 == 0 && !by_batches) {
+    if (bytes % 16 == 0 && !by_batches && !gaps) {
       a.pitch = packets;
       if (a.team < 8)
         while (a.pitch % (2 * a.team) != a.team) a.pitch++;

@@ -67,7 +67,7 @@ template <class F> struct Strip {
     const int64_t batch = across == a.tiles ? 0 : quotient_of(t, across),
                   first = (t - batch * across) * V;
     base = a.data + offset_of<&gpr_axes_dim::stride>(a.dim, a.kept - 1, batch) +
-           first * (int64_t)sizeof(T);
+           first * a.dim[a.kept - 1].stride;
     o = batch * width + first;
     left = width - first < V ? (int)(width - first) : V;
   }
@@ -119,7 +119,8 @@ template <int U, bool ALL, class F, bool SKIP> struct RowsOfStrip {
                                          Skipping<F, SKIP> &skipping)
       : r(r), rows((int)a.count - r) {
     const int64_t stride = a.dim[a.kept].stride;
-    load_rows(v, strip.base + r * stride, stride, ALL ? U : rows, strip.left);
+    load_rows(v, strip.base + r * stride, stride, a.dim[a.kept - 1].stride, ALL ? U : rows,
+              strip.left);
     skipping.drop(v, rows);
   }
   template <class Few> __device__ __forceinline__ void add_to(Few (&few)[V]) const {
@@ -154,7 +155,7 @@ __device__ __noinline__ void finish_strip(const gpr_axes_args *a, int64_t t, uin
 #pragma unroll 1
   for (; missed; missed &= missed - 1) {
     const int e = __ffs(missed) - 1;
-    const char *const from = strip.base + e * sizeof(typename F::Element);
+    const char *const from = strip.base + e * a->dim[a->kept - 1].stride;
     if constexpr (SKIP) {
       fold_again<F>(a, strip.o + e);
       continue;
@@ -179,7 +180,7 @@ __device__ __forceinline__ void fold_strips(const gpr_axes_args &a) {
 #pragma unroll
   for (int s = 0; s < STRIPS; s++) {
     strip[s].set(a, t + s * AXES_THREADS);
-    load_rows(v[s], strip[s].base, stride, ROWS, strip[s].left);
+    load_rows(v[s], strip[s].base, stride, a.dim[a.kept - 1].stride, ROWS, strip[s].left);
   }
   uint32_t missed = 0;
 #pragma unroll

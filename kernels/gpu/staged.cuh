@@ -147,6 +147,7 @@ __device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage
   const int team = a.team, teams = AXES_THREADS / team, id = threadIdx.x % team;
   const int count = (int)a.count, width = a.neighbours; /* columns of a batch; 1: there are rows */
   const int length = (int)a.length, pitch = a.pitch;    /* pitch 0: rows are no whole packets */
+  const int batch_elements = (count - 1) * a.apart + width; /* as far as they are there */
   const int row_packets = length / V;
   const int64_t apart = a.kept ? a.dim[0].stride : 0;           /* rows */
   const int before = (int)((uintptr_t)a.data % 16 / sizeof(T)); /* of each tile's first packet */
@@ -155,7 +156,8 @@ __device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage
     const int64_t batch = tile * a.rows, first = batch * width;
     const int here = (int)least(a.outputs - first, (int64_t)a.rows * width);
     const char *data = a.data + batch * apart - before * (int)sizeof(T);
-    const int elements = before + here * count, packets = elements / V;
+    const int elements = before + (here / width - 1) * length + batch_elements,
+              packets = elements / V;
     if (tile != block) __syncthreads();
     if (pitch && (pitch != row_packets || apart != 16 * row_packets)) {
       for (int p = threadIdx.x; p < packets; p += AXES_THREADS) {
@@ -176,7 +178,7 @@ __device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage
       const uint4 *packet = stage + mine * pitch;
       const int above = mine / width;
       const StagedElements<T> element = {
-          (const T *)stage + before + above * length + (mine - above * width), width};
+          (const T *)stage + before + above * length + (mine - above * width), a.apart};
       if constexpr (StagedRow<F>::few) {
         if (StagedRow<F>::template quick<SKIP>(a, first + row, packet, element, row < here))
           continue;

@@ -106,7 +106,7 @@ __device__ __forceinline__ void fold_by_threads(const ARGS &a, const TreeCut &cu
                                                 const Finish &finish) {
   typedef typename OP::State A;
   typedef Branch<A> B;
-  constexpr int of_warp = OP::IS_AHEAD ? GPR_WARP * OP::RUN * OP::LEAF : 0;
+  constexpr int of_warp = Ahead<OP, X>::BYTES;
   constexpr int ahead = OP::THREADS / GPR_WARP * of_warp, nodes = OP::THREADS * (int)sizeof(B);
   __shared__ uint4 shared[((ahead > nodes ? ahead : nodes) + 15) / 16];
   __shared__ uint4 room[OP::THREADS / GPR_WARP][(Nodes<OP>::ROOM * sizeof(A) + 15) / 16];
@@ -120,13 +120,17 @@ __device__ __forceinline__ void fold_by_threads(const ARGS &a, const TreeCut &cu
     const int64_t part = quotient_of(b, cut.tiles), tile = b - part * cut.tiles,
                   o = tile * wide + x;
     B root = nothing<OP>();
-    if (o < a.outputs && is_there) {
-      const X operands(a, o);
+    const X operands(a, o < a.outputs ? o : a.outputs - 1);
+    int row = 0;
+    if constexpr (OP::HAS_ROWS)
+      if (wide >= GPR_WARP) row = operands.row_of(o);
+    if ((o < a.outputs || row) && is_there) {
       int64_t share = OP::LEAVES;
       while (share * high * cut.split < operands.count) share *= 2;
       const int64_t first = (part * high + y) * share;
       const int64_t stop = first + share < operands.count ? first + share : operands.count;
-      root = fold_by_thread<OP>(operands, first, stop, near, (char *)shared + of_warp * warp_of());
+      root = fold_by_thread<OP>(operands, first, stop, near, (char *)shared + of_warp * warp_of(),
+                                row);
     }
     __syncthreads();
     if (is_there) node[y * wide + x] = root;
