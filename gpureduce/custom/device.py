@@ -199,13 +199,12 @@ template <int N> struct UserLeaves {{
   __device__ __forceinline__ void load_one(const X &x, int j, const int64_t (&at)[X::ARRAYS]) {{
 {chr(10).join(one)}
   }}
-  template <class X> __device__ __forceinline__ void settle(const X &) {{
+  __device__ __forceinline__ void settle() {{
 {chr(10).join(settle)}
   }}
   __device__ __forceinline__ void get_own(const char *places) {{
 {chr(10).join(get_own)}
   }}
-  template <class X> __device__ __forceinline__ void drop(const X &) {{}}
   template <class X>
   __device__ __forceinline__ user::gpr_state lift(const X &, int j, int64_t i) const {{
     return user::gpr_lift({"".join(given)}i);

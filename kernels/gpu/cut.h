@@ -137,13 +137,12 @@ struct Cut {
       return false;
     return a.kept == 0 || a.dim[0].size == 1 || a.dim[0].stride == a.count * row.bytes;
   }
-  /* So many packets has a run of the innermost dimension, whose elements lie side by side or so far
-   * apart (tile_row_run.cuh). */
+  /* So many packets has a run of the innermost dimension, whose elements lie side by side. */
   Size packets_of_run() const {
     const Size n = a.dim[inner()].size, v = 16 / a.from_bytes;
     Size places = (Size)(uintptr_t)a.data;
     for (int d = 0; d < inner(); d++) places |= a.dim[d].stride;
-    return places % (v * reduced_stride()) ? (n + 2 * v - 2) / v : up(n, v);
+    return places % 16 ? (n + 2 * v - 2) / v : up(n, v);
   }
 
   bool take(gpr_program *kernel, Size blocks, size_t partials) {

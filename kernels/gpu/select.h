@@ -35,14 +35,16 @@ struct AxesCut : TreesCut {
   /* Columns side by side, or up to so many elements from one to the next: of every second one
    * sectors are read whole even so. */
   enum { COLUMNS_APART = 4 };
+  bool are_apart() const { return a.dim[a.kept - 1].stride != row.bytes; }
   bool are_close() const {
     const Size step = a.dim[a.kept - 1].stride;
-    return step == row.bytes || (step % row.bytes == 0 && step > 0 &&
-                                 step <= COLUMNS_APART * row.bytes && reduced_stride() > step);
+    return !are_apart() ||
+           (step % row.bytes == 0 && step > 0 && step <= COLUMNS_APART * row.bytes &&
+            (a.count == 1 || reduced_stride() > step));
   }
   bool shallow() {
     if (!a.kept || a.reduced != 1 || a.count > FEW_MOST || !are_close() || are_brief_ones() ||
-        narrow || !are_told())
+        narrow || !are_told() || (!wanted && are_apart() && a.count > FEW_ROWS))
       return false;
     const Size width = a.dim[a.kept - 1].size, strip = row.strip_bytes / row.bytes;
     a.tiles = a.outputs / width * up(width, strip);

@@ -37,6 +37,7 @@ GPR_PROGRAM_KIND(TileAny, "gpu/axes_kernels.cuh", nullptr, "tile<F, TileRun<F, A
 GPR_PROGRAM_KIND(TileRows, "gpu/axes_kernels.cuh", nullptr, "tile<F, RowRun<F, F::Element>>");
 GPR_PROGRAM_KIND(Brief, "gpu/axes_kernels.cuh", nullptr, "brief<F>");
 GPR_PROGRAM_KIND(Trees, "gpu/axes_kernels.cuh", nullptr, "trees_by_threads<F, F::Element>");
+GPR_PROGRAM_KIND(TreesByRows, "gpu/axes_kernels.cuh", nullptr, "trees_by_rows<F>");
 GPR_PROGRAM_KIND(TreesAny, "gpu/axes_kernels.cuh", nullptr, "trees_by_threads<F, AnyDtype>");
 GPR_PROGRAM_KIND(TreeRows, "gpu/axes_kernels.cuh", nullptr, "trees_by_warps<F, F::Element>");
 GPR_PROGRAM_KIND(TreesStaged, "gpu/axes_kernels.cuh", nullptr, "trees_staged<F>");
@@ -239,6 +240,7 @@ template <class T, template <class> class Op> struct AxesKernels<TreeFold<T, Op>
     AxesRow row = {};
     row.tile = &Program<F, code::Trees>::it;
     row.any = &Program<F, code::TreesAny>::it;
+    if constexpr (sizeof(T) == 2) row.columns = &Program<F, code::TreesByRows>::it;
     row.tile_rows = &Program<F, code::TreeRows>::it;
     row.any_rows = &Program<F, code::TreeRowsAny>::it;
     row.staged = &Program<F, code::TreesStaged>::it;

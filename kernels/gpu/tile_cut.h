@@ -173,14 +173,13 @@ struct TileCut : Cut {
     if (a.skip && row.is_ordered) return row.bytes < 16;
     return (a.where || a.skip) && row.bytes == 8 && !row.joint && !row.brief_spreads;
   }
-  /* Long rows whose elements lie side by side, or every second one, and their masks. */
+  /* Long rows whose elements, and their masks, lie side by side. */
   bool tile_rows() {
     const int d = inner();
     gpr_program *program = is_native() ? row.tile_rows : nullptr;
     if (!is_native() && !a.swap && !a.unaligned) program = row.convert_rows[a.from];
     const Size least = a.count > a.dim[d].size ? row.run_bytes : row.tile_rows_bytes;
-    const bool is_apart = a.dim[d].stride == 2 * a.from_bytes;
-    if (!program || a.starts || (a.dim[d].stride != a.from_bytes && !is_apart) ||
+    if (!program || a.starts || a.dim[d].stride != a.from_bytes ||
         (a.where && a.dim[d].where_stride != 1) ||
         (!wanted && (a.dim[d].size * a.from_bytes < least || are_looked_at_singly())))
       return false;

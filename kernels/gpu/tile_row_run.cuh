@@ -1,4 +1,4 @@
-/* The same of elements that lie side by side, or of every second one, 16 bytes a load. */
+/* The same of elements that lie side by side, 16 bytes a load. */
 #ifndef GPR_TILE_ROW_RUN_CUH
 #define GPR_TILE_ROW_RUN_CUH
 
@@ -17,48 +17,6 @@ template <class F, class FROM> struct SumsFloats { static constexpr bool value =
 template <> struct SumsFloats<PairSum<double>, float> { static constexpr bool value = true; };
 template <> struct SumsFloats<PairSum<double>, float16> { static constexpr bool value = true; };
 template <> struct SumsFloats<PairSum<double>, bfloat16> { static constexpr bool value = true; };
-
-/* A packet of every second element of two packets, from the first one or the second one on. */
-template <class T>
-__device__ __forceinline__ uint4 every_second(const uint4 &a, const uint4 &b, bool is_odd) {
-  uint4 some = is_odd ? make_uint4(a.z, a.w, b.z, b.w) : make_uint4(a.x, a.y, b.x, b.y);
-  if constexpr (sizeof(T) == 4)
-    some = is_odd ? make_uint4(a.y, a.w, b.y, b.w) : make_uint4(a.x, a.z, b.x, b.z);
-  if constexpr (sizeof(T) < 4) {
-    const uint32_t low = sizeof(T) == 2 ? 0x5410 : 0x6420, high = sizeof(T) == 2 ? 0x7632 : 0x7531,
-                   bytes = is_odd ? high : low;
-    some.x = __byte_perm(a.x, a.y, bytes), some.y = __byte_perm(a.z, a.w, bytes);
-    some.z = __byte_perm(b.x, b.y, bytes), some.w = __byte_perm(b.z, b.w, bytes);
-  }
-  return some;
-}
-/* Elements side by side, or every second one: packets of these are two each in memory, from a
- * multiple of 32 bytes on. */
-template <class T> struct RunPackets : Packets<T> {
-  using Packets<T>::count;
-  const bool is_apart;
-  const char *from; /* packet 0 */
-  bool is_odd = false;
-  __device__ __forceinline__ RunPackets(const char *data, int64_t n, bool is_apart)
-      : Packets<T>(data, n), is_apart(is_apart), from((const char *)this->data) {
-    if (!is_apart) return;
-    const int before = (int)((uintptr_t)data % 32 / sizeof(T));
-    from = data - before * (int)sizeof(T);
-    is_odd = before % 2 != 0;
-    this->first = before / 2;
-    this->stop = this->first + n;
-  }
-  __device__ __forceinline__ uint4 load(int64_t p) const {
-    if (!is_apart) return load_once(from + p * 16);
-    if (sizeof(T) == 16) return load_once(from + p * 32 + (is_odd ? 16 : 0));
-    return every_second<T>(load_once(from + p * 32), load_once(from + p * 32 + 16), is_odd);
-  }
-  /* Whether the packets at the ends may be read whole. */
-  __device__ __forceinline__ bool are_whole(const gpr_axes_args &a) const {
-    return this->stop <= this->first ||
-           (from >= a.low && from + this->packets() * (is_apart ? 32 : 16) <= a.high);
-  }
-};
 
 /* The same of elements that lie side by side, 16 bytes a load: what is counted is packets. Masks
  * lie so too, or there is none. */
@@ -114,7 +72,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
     }
   }
   /* A bit for each of packet p's elements that is the run's. */
-  static __device__ __forceinline__ uint32_t own(const RunPackets<From> &in, int64_t p) {
+  static __device__ __forceinline__ uint32_t own(const Packets<From> &in, int64_t p) {
     uint32_t bits = (1u << V) - 1;
     if (p == 0) bits &= ~0u << in.first;
     if (in.stop - p * V < V) bits &= (1u << (in.stop - p * V)) - 1;
@@ -122,7 +80,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
   }
   /* At the ends of a run, or under a mask: a bit for each element that counts. Without a branch, so
    * that all loads are under way together. */
-  __device__ __forceinline__ uint64_t load_some(const RunPackets<From> &in, int64_t p, int down,
+  __device__ __forceinline__ uint64_t load_some(const Packets<From> &in, int64_t p, int down,
                                                 int64_t first, int64_t whole, int64_t stop,
                                                 const char *mask, bool aligned,
                                                 Packet<From> (&v)[U]) const {
@@ -143,7 +101,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
   }
   /* Packets p, p + down, … as far as they come before `stop`, with neutral_of() around the elements
    * that are the run's: the number of these. */
-  static __device__ __forceinline__ int load_part(const RunPackets<From> &in, int64_t p, int down,
+  static __device__ __forceinline__ int load_part(const Packets<From> &in, int64_t p, int down,
                                                   int64_t stop, Packet<From> (&v)[U]) {
     enum { MANY = 1 << 20 };
     const int ahead = (int)least(stop - p, (int64_t)MANY),
@@ -162,7 +120,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
     return n;
   }
   /* Of a fold to which neutral_of() is nothing, packets that may all be read whole. */
-  __device__ __forceinline__ int64_t fold_whole(TileCell<F> &cell, const RunPackets<From> &in,
+  __device__ __forceinline__ int64_t fold_whole(TileCell<F> &cell, const Packets<From> &in,
                                                 int64_t p, int down, int64_t stop) {
     int64_t n = 0;
     typename Base::Run run;
@@ -190,8 +148,8 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
    * first. */
   __device__ __forceinline__ int64_t fold(TileCell<F> &cell, int64_t p, int down, int64_t stop,
                                           int64_t length, const Steps &) {
-    const RunPackets<From> in(this->data, length, this->stride != (int64_t)sizeof(From));
-    const bool all = !a.where && in.are_whole(a);
+    const Packets<From> in(this->data, length);
+    const bool all = !a.where && may_read_whole(a, in);
     if constexpr (RowLane<F>::neutral)
       if (all) return fold_whole(cell, in, p, down, stop);
     const int64_t first = in.first && !all ? 1 : 0, whole = all ? in.packets() : in.stop / V;

@@ -99,7 +99,6 @@ template <class OP, class X> struct Ahead {
     if constexpr (OP::IS_AHEAD)
       if (!row) leaves.get_own(places + part * OF_PART);
     bring(part);
-    leaves.drop(x);
   }
 };
 

@@ -122,8 +122,7 @@ __device__ __forceinline__ void fold_by_threads(const ARGS &a, const TreeCut &cu
     B root = nothing<OP>();
     const X operands(a, o < a.outputs ? o : a.outputs - 1);
     int row = 0;
-    if constexpr (OP::HAS_ROWS)
-      if (wide >= GPR_WARP) row = operands.row_of(o);
+    if constexpr (OP::HAS_ROWS) row = operands.row_of(o);
     if ((o < a.outputs || row) && is_there) {
       int64_t share = OP::LEAVES;
       while (share * high * cut.split < operands.count) share *= 2;

@@ -91,7 +91,7 @@ __device__ __forceinline__ void fold_few(const X &x, uint32_t outputs, const Fin
       leaves[n].load_leaf(x, j, place[n].data, along[j], j <= N / 2 - (N == 2) || j < (int)count);
 #pragma unroll
   for (int n = 0; n < many; n++) {
-    leaves[n].settle(x);
+    leaves[n].settle();
     const typename OP::State root =
         fold_quickly<OP, false>(RunThere<OP, N, X, Leaves>{x, leaves[n], 0, (int)count});
     if (first + n * apart < outputs) finish(place[n], root);
@@ -130,7 +130,7 @@ __device__ __forceinline__ void fold_lines(const X &x, uint32_t outputs, const F
     }
 #pragma unroll
     for (int n = 0; n < many; n++) {
-      leaves[n].settle(x);
+      leaves[n].settle();
       node[n] = fold_quickly<OP, false>(
           RunThere<OP, N, X, typename OP::template Leaves<N>>{x, leaves[n], r * N, there});
     }

@@ -100,7 +100,7 @@ template <class OP> struct Staged {
       const int i = of.unit() * UNIT, o = of.output();
       Leaves leaves;
       load(leaves, o, i);
-      leaves.settle(x);
+      leaves.settle();
       node[of.unit() * apart + o] =
           fold_quickly<OP, false>(RunThere<OP, UNIT, X, Leaves>{x, leaves, i, count - i});
     }

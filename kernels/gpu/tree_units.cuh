@@ -227,7 +227,7 @@ __device__ __forceinline__ typename OP::State fold_some(const X &x, int64_t firs
   int64_t at[OP::ARRAYS], left = x.begin(at, first);
   if (left >= there && x.is_direct()) {
     leaves.load_some(x, at, there);
-    leaves.settle(x);
+    leaves.settle();
   } else {
 #pragma unroll
     for (int j = 0; j < N; j++) {
@@ -271,16 +271,13 @@ __device__ __forceinline__ typename OP::State fold_next(const X &x, int64_t (&at
     leaves.load_packed(at, 0, OP::is_even(at));
   else
     leaves.load_some(x, at, half);
-  leaves.settle(x);
+  leaves.settle();
 #pragma unroll
   for (int k = 0; k < OP::ARRAYS; k++) at[k] += half * x.step[k];
   left -= half;
   return fold_own<OP, half>(x, leaves, i);
 }
 
-/* Runs from which on rows pay. Of 19,810 rows of 5,568 bfloat16 products took 123 µs on an H200 by
- * each lane's own loads, and take 77 so; 3,000 of 1,000 took 12.2 and 13.4. */
-enum { ROWS_RUNS = 32 };
 /* `near`: this lane's room for nodes. `places`: the warp's room for runs (Ahead), of which `row`
  * bytes are each row's if its lanes bring them together. */
 template <class OP, class X>
@@ -303,8 +300,7 @@ __device__ __forceinline__ Branch<typename OP::State> fold_by_thread(const X &x,
       left = x.begin(at, i);
       runs = (left < stop - i ? left : stop - i) / OP::RUN;
     }
-    const bool is_ahead =
-        runs >= (row ? (int)ROWS_RUNS : 1) && (OP::IS_AHEAD || row) && !x.is_packed(0);
+    const bool is_ahead = runs > 0 && (OP::IS_AHEAD || row) && !x.is_packed(0);
     if constexpr (Ahead<OP, X>::BYTES > 0)
       if (is_ahead) ahead.begin(at, runs);
     A value;

@@ -125,9 +125,9 @@ template <class OP> struct Packed {
       for (int r = 0; r < OP::ROWS; r++) leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, false);
     }
   }
-  template <class X> __device__ __forceinline__ void settle(const X &x) {
+  __device__ __forceinline__ void settle() {
 #pragma unroll
-    for (int r = 0; r < OP::ROWS; r++) leaves[r].settle(x);
+    for (int r = 0; r < OP::ROWS; r++) leaves[r].settle();
   }
 };
 /* Its node, for each lane that of some neighbouring packets of one row. */
@@ -173,7 +173,7 @@ template <class OP, class X> struct Lines {
       left += further - (int)ROW;
     }
 #pragma unroll
-    for (int r = 0; r < OP::ROWS; r++) leaves[r].settle(x);
+    for (int r = 0; r < OP::ROWS; r++) leaves[r].settle();
     return true;
   }
 };
@@ -316,7 +316,7 @@ __device__ __forceinline__ int64_t fold_line(LanesWaiting<OP> &waiting, const X 
     Packed<OP> group;
     group.load(at, is_even);
     OP::go(at, all);
-    group.settle(x);
+    group.settle();
     const PackedRun<OP, X> run = {x, group, i};
     waiting.push(fold_quickly<OP, true>(WaitingRun<OP, PackedRun<OP, X>>{waiting, run}));
   }

@@ -187,6 +187,9 @@ struct TreesCut : RowsCut {
       share *= 2;
     return take_parts(is_native() ? row.tile_rows : row.any_rows, GPR_WARP, a.outputs, share);
   }
+  bool are_plain_columns() const {
+    return row.columns && is_native() && !a.where && !a.starts && kept_stride() == row.bytes;
+  }
   /* Trees keep the order of the index: threads across outputs where those lie closer together, or
    * down short ones, and else warps. */
   bool trees() {
@@ -209,7 +212,11 @@ struct TreesCut : RowsCut {
     a.split = across ? tree_parts(a.tiles, a.rows, steps) : 1;
     a.crowd = tree_crowd(a.split, a.rows);
     const Size blocks = a.tiles * a.split, groups = up(a.split, (Size)a.crowd);
-    return take(is_native() ? row.tile : row.any, blocks < (1 << 30) ? blocks : 1 << 30,
+    const bool is_tall = a.count >= (Size)a.split * a.rows * TREE_ROWS_RUNS * tree_run(row.bytes);
+    gpr_program *const program = is_tall && wide >= GPR_WARP && are_plain_columns() ? row.columns
+                                 : is_native()                                      ? row.tile
+                                                                                    : row.any;
+    return take(program, blocks < (1 << 30) ? blocks : 1 << 30,
                 a.split > 1 ? (size_t)((a.tiles * (a.split + groups)) * wide) : 0) &&
            (out.threads = TREE_THREADS);
   }

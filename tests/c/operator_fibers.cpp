@@ -106,6 +106,8 @@ void body() {
     trees_staged<F>(args);
   else if (unit == 2)
     trees_of_few<F>(args);
+  else if (unit == 3)
+    trees_by_rows<F>(args);
   else if (unit == 1)
     any ? trees_by_threads<F, AnyDtype>(args) : trees_by_threads<F, F::Element>(args);
   else
@@ -287,10 +289,11 @@ extern "C" __attribute__((visibility("default"))) int reduced(gpr_axes_args *arg
 extern "C" __attribute__((visibility("default"))) int product(gpr_axes_args *args, int dtype,
                                                               int multiprocessors, void *scratch,
                                                               unsigned seed) {
-  static gpr_program by_threads, by_warps, staged, of_few;
+  static gpr_program by_threads, by_rows, by_warps, staged, of_few;
   AxesRow row = {};
   gpr_axes_launch out = {};
   row.tile = row.any = &by_threads;
+  row.columns = sizeof(PRODUCT_OF) == 2 ? &by_rows : nullptr;
   row.tile_rows = row.any_rows = &by_warps;
   row.staged = &staged;
   row.shallow = &of_few;
@@ -304,6 +307,7 @@ extern "C" __attribute__((visibility("default"))) int product(gpr_axes_args *arg
   if (!AxesCut{row, multiprocessors, *args, out, GPR_ANY_VARIANT}.select()) return 3;
   const int of_unit = out.kernel == &staged     ? 0
                       : out.kernel == &of_few   ? 2
+                      : out.kernel == &by_rows  ? 3
                       : out.kernel == &by_warps ? 32
                                                 : 1;
   const int failed = launch(args, (unsigned)out.blocks, (unsigned)out.threads, of_unit, seed);
