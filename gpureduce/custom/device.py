@@ -245,6 +245,7 @@ def _operator(program: Program, arrays: Sequence[Array], shape: Shape) -> str:
         "LEAF": shape.leaf,
         "IS_AHEAD": int(shape.is_ahead),
         "HAS_ROWS": 0,
+        "HAS_STEPS": 0,
         "THREADS": shape.threads,
         "STAGED_THREADS": STAGED_THREADS,
         "BLOCKS": shape.blocks,

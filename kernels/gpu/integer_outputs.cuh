@@ -178,7 +178,7 @@ template <class T> struct StagedRow<IntegerMoments<T>> {
                                                bool here) {
     const int length = (int)a.count, team = a.team, id = threadIdx.x % team;
     Few<F> all;
-    if (a.pitch)
+    if (are_staged_packets<T>(a))
       add(all, packet, length / V, id, team);
     else
       add(all, element, length, id, team);

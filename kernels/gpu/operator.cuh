@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(OP::STAGED_THREADS)
     operate_staged(const __grid_constant__ gpr_operator_args a) {
   __shared__ StageRoom<OP> room;
   fold_staged<OP, Operands<OP>>(
-      a, a.team, a.tiles, room,
+      a, a.team, a.tiles, (int)a.count, 1, room,
       [&](int64_t o, const Branch<typename OP::State> *root) { finish_operator<OP>(a, o, root); });
 }
 

@@ -99,15 +99,6 @@ struct AxesCut : TreesCut {
            !(4 * a.count * row.bytes >= row.staged_bytes && prefers_brief(0));
   }
 
-  /* Rows of every second element, or with less than a sector of 32 bytes between them: a block
-   * copies what lies there, too. */
-  bool have_gaps() const {
-    if (a.reduced != 1 || a.kept != 1 || a.count < 2) return false;
-    const Size step = reduced_stride(), wide = (a.count - 1) * step + row.bytes;
-    const Size between = a.dim[0].stride - wide;
-    return (step == row.bytes || step == 2 * row.bytes) && a.dim[0].stride % row.bytes == 0 &&
-           between >= 0 && between < 32 && (step > row.bytes || between);
-  }
   /* Rows one behind the other, or of whole packets, or batches of narrow columns. Few of them,
    * which leave threads idle, have more lanes each: of 162 float16 the variance took 7.1 µs on an
    * H200, and takes 5.3. Of batches a lane has more: sums of (488, 22, 75, 14) floats along axis 2
@@ -116,7 +107,8 @@ struct AxesCut : TreesCut {
   enum { LANE_BYTES = 16, BATCH_BYTES = 160 };
   bool staged() {
     const Size bytes = a.count * row.bytes; /* of an output */
-    const bool by_batches = narrow || (wanted && are_narrow()), gaps = have_gaps();
+    const bool by_batches = narrow || (wanted && are_narrow());
+    const bool gaps = have_gaps() && !by_batches && !are_packets();
     if (!row.staged || bytes > row.staged_most || are_brief_ones() ||
         !(by_batches || gaps || are_packets() ||
           (are_side_by_side() && (bytes % 16 || begin_with_packet()))))
@@ -134,9 +126,9 @@ struct AxesCut : TreesCut {
     while (a.team < GPR_WARP && 2 * a.team * LANE_BYTES <= bytes &&
            2 * a.team * a.outputs <= (Size)multiprocessors * AXES_THREADS)
       a.team *= 2;
-    const int packets = (int)(bytes / 16);
-    if (bytes % 16 == 0 && !by_batches && !gaps) {
-      a.pitch = packets;
+    if (gaps ? batch % 32 == 0 : bytes % 16 == 0 && !by_batches) {
+      const Size wide = (a.count - 1) * reduced_stride() + row.bytes;
+      a.pitch = (int)up((Size)((uintptr_t)a.data % 16) + wide, 16);
       if (a.team < 8)
         while (a.pitch % (2 * a.team) != a.team) a.pitch++;
     }

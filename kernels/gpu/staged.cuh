@@ -34,6 +34,10 @@ __device__ __forceinline__ void copies_done() {
   __syncthreads();
 }
 
+/* Rows are whole packets, and not parts of some. */
+template <class T> __device__ __forceinline__ bool are_staged_packets(const gpr_axes_args &a) {
+  return a.pitch && a.apart == 1 && a.count % Packet<T>::count == 0 && (uintptr_t)a.data % 16 == 0;
+}
 /* An output's, so many from each other. */
 template <class T> struct StagedElements {
   const T *first;
@@ -116,8 +120,8 @@ template <class F> struct StagedRow {
                                                   const uint4 *packet, StagedElements<T> element,
                                                   bool here) {
     const int length = (int)a.count, team = a.team, id = threadIdx.x % team;
-    int gone = a.pitch ? fold<SKIP>(few, packet, length / V, id, team)
-                       : fold<SKIP>(few, element, length, id, team);
+    int gone = are_staged_packets<T>(a) ? fold<SKIP>(few, packet, length / V, id, team)
+                                        : fold<SKIP>(few, element, length, id, team);
     bool writes = here && id == 0, none = false;
     if constexpr (SKIP) {
 #pragma unroll 1
@@ -146,26 +150,32 @@ __device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage
   constexpr int V = Packet<T>::count;
   const int team = a.team, teams = AXES_THREADS / team, id = threadIdx.x % team;
   const int count = (int)a.count, width = a.neighbours; /* columns of a batch; 1: there are rows */
-  const int length = (int)a.length, pitch = a.pitch;    /* pitch 0: rows are no whole packets */
-  const int batch_elements = (count - 1) * a.apart + width; /* as far as they are there */
-  const int row_packets = length / V;
-  const int64_t apart = a.kept ? a.dim[0].stride : 0;           /* rows */
+  const int length = (int)a.length, pitch = a.pitch;    /* pitch 0: rows follow each other */
+  const int64_t apart = a.kept ? a.dim[0].stride : 0;   /* rows */
   const int before = (int)((uintptr_t)a.data % 16 / sizeof(T)); /* of each tile's first packet */
+  const int extent = before + (count - 1) * a.apart + width;    /* of a row, and what is before */
+  const int row_packets = (extent + V - 1) / V;
   const int64_t block = block_of(a);
   for (int64_t tile = block; tile < a.tiles; tile += gridDim.x) {
     const int64_t batch = tile * a.rows, first = batch * width;
     const int here = (int)least(a.outputs - first, (int64_t)a.rows * width);
     const char *data = a.data + batch * apart - before * (int)sizeof(T);
-    const int elements = before + (here / width - 1) * length + batch_elements,
-              packets = elements / V;
     if (tile != block) __syncthreads();
     if (pitch && (pitch != row_packets || apart != 16 * row_packets)) {
+      /* The array's last packet may not be there whole. */
+      const int left = first + here < a.outputs ? 0 : extent % V;
+      const int packets = here * row_packets - (left ? 1 : 0);
       for (int p = threadIdx.x; p < packets; p += AXES_THREADS) {
         const int row = p / row_packets;
         copy_packet(stage + p + row * (pitch - row_packets),
                     data + 16 * p + row * (apart - 16 * row_packets));
       }
+      if (threadIdx.x < left) {
+        const int i = extent - left + threadIdx.x;
+        ((T *)(stage + (here - 1) * pitch))[i] = ((const T *)(data + (here - 1) * apart))[i];
+      }
     } else {
+      const int elements = (here / width - 1) * length + extent, packets = elements / V;
       for (int p = threadIdx.x; p < packets; p += AXES_THREADS)
         copy_packet(stage + p, data + 16 * p);
       for (int i = packets * V + threadIdx.x; i < elements; i += AXES_THREADS)
@@ -177,8 +187,8 @@ __device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage
       const int mine = row < here ? row : here - 1;
       const uint4 *packet = stage + mine * pitch;
       const int above = mine / width;
-      const StagedElements<T> element = {
-          (const T *)stage + before + above * length + (mine - above * width), a.apart};
+      const T *const batch_of = pitch ? (const T *)packet : (const T *)stage + above * length;
+      const StagedElements<T> element = {batch_of + before + (mine - above * width), a.apart};
       if constexpr (StagedRow<F>::few) {
         if (StagedRow<F>::template quick<SKIP>(a, first + row, packet, element, row < here))
           continue;
@@ -188,7 +198,7 @@ __device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage
         continue;
       }
       State s;
-      if (pitch)
+      if (are_staged_packets<T>(a))
         StagedRow<F>::fold(packet, row_packets, id, team, s);
       else
         StagedRow<F>::fold(element, count, id, team, s);

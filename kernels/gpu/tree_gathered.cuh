@@ -245,7 +245,7 @@ __device__ __forceinline__ void fold_gathered(const ARGS &a, const PartsCut &cut
     const int64_t first = part * cut.share;
     const X x(a, o);
     const int leaves = (int)(x.count - first < cut.share ? x.count - first : cut.share);
-    S s = {(char *)room.leaves, (A *)room.nodes, (A *)room.leaves, outs, leaves, outs};
+    S s = {(char *)room.leaves, (A *)room.nodes, (A *)room.leaves, outs, leaves, outs, leaves, 1};
     if (cut.row) {
       const PartOfColumns<OP> rows(x.base[0] + first * cut.row, cut.row, outs, cut.apart, leaves);
       rows.copy(s.stage);

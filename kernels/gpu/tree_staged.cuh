@@ -1,6 +1,6 @@
-/* The one tree of many short outputs that lie behind each other: a block copies some of them to
- * shared memory, and folds all their units, whosever they are, then all nodes of eight of those,
- * until there is one for each output. No thread waits for a longer one. */
+/* The one tree of many short outputs that lie behind each other, or nearly so: a block copies some
+ * of them to shared memory, and folds all their units, whosever they are, then all nodes of eight
+ * of those, until there is one for each output. No thread waits for a longer one. */
 #ifndef GPR_TREE_STAGED_CUH
 #define GPR_TREE_STAGED_CUH
 
@@ -14,12 +14,13 @@ enum { TREE_ROOM = 44 << 10, TREE_FAN_STAGE = 8 };
 GPR_CONSTEXPR int tree_stage(int unit_bytes, int state) {
   return TREE_ROOM / (unit_bytes + state) * unit_bytes / 16 * 16;
 }
-/* As many outputs as a block has room for, or less than one: from one of an output's nodes to its
- * next is an odd number of them, so that they lie in different banks. */
-GPR_CONSTEXPR int64_t tree_team(int64_t count, int leaf, int unit, int64_t state) {
+/* As many outputs, `pitch` leaves from each other, as a block has room for, or less than one: from
+ * one of an output's nodes to its next is an odd number of them, so that they lie in different
+ * banks. */
+GPR_CONSTEXPR int64_t tree_team(int64_t count, int64_t pitch, int leaf, int unit, int64_t state) {
   const int64_t stage = tree_stage(unit * leaf, (int)state), units = (count + unit - 1) / unit;
   const int64_t others = (units + TREE_FAN_STAGE - 1) / TREE_FAN_STAGE;
-  const int64_t outputs = stage / (count * leaf), nodes = (TREE_ROOM - stage) / (units * state);
+  const int64_t outputs = stage / (pitch * leaf), nodes = (TREE_ROOM - stage) / (units * state);
   const int64_t least = nodes < stage / (others * state) ? nodes : stage / (others * state);
   return outputs < ((least - 1) | 1) ? outputs : (least - 1) | 1;
 }
@@ -80,10 +81,11 @@ template <class OP> struct Staged {
   char *stage;
   A *node, *other;
   int outs, count, apart;
+  int pitch, step; /* leaves from an output to the next, and from one of it to its next */
 
   /* Their leaves, from `skew` bytes in. */
   __device__ __forceinline__ void bring(int64_t base, int skew) const {
-    const int bytes = skew + outs * count * LEAF;
+    const int bytes = skew + ((outs - 1) * pitch + (count - 1) * step + 1) * LEAF;
     const char *from = (const char *)(base - skew);
     for (int at = threadIdx.x * 16; at < bytes; at += THREADS * 16)
       copy_ahead(stage + at, from + at, bytes - at < 16 ? bytes - at : 16);
@@ -108,9 +110,12 @@ template <class OP> struct Staged {
   }
   /* Of outputs behind each other, from `skew` bytes in. */
   template <class X> __device__ __forceinline__ int fold_rows(const X &x, int skew) const {
-    const bool is_even = (skew | count * LEAF) % 16 == 0;
+    const bool is_even = (skew | pitch * LEAF) % 16 == 0;
     return fold_units(x, count % UNIT != 0, [&](Leaves &leaves, int o, int i) {
-      leaves.load_shared(stage + skew + (o * count + i) * LEAF, is_even);
+      const char *const row = stage + skew + o * pitch * LEAF;
+      if constexpr (OP::HAS_STEPS)
+        if (step > 1) return leaves.load_column(row, i * step * LEAF, step * LEAF, INT32_MAX);
+      leaves.load_shared(row + i * LEAF, is_even);
     });
   }
   /* Nodes of eight times as many leaves each. */
@@ -141,13 +146,14 @@ template <class OP> struct Staged {
 /* Room for leaves and for nodes, of which a thread may read some more. */
 template <class OP> struct StageRoom {
   typedef Staged<OP> S;
-  uint4 leaves[S::STAGE / 16 + ((S::UNIT - 1) * S::LEAF + 47) / 16];
+  enum { STEP = OP::HAS_STEPS ? 2 : 1 };
+  uint4 leaves[S::STAGE / 16 + ((STEP * S::UNIT - 1) * S::LEAF + 47) / 16];
   uint4 nodes[(TREE_ROOM - S::STAGE) / 16];
 };
 
 template <class OP, class X, class ARGS, class Finish>
-__device__ __forceinline__ void fold_staged(const ARGS &a, int64_t wide, int64_t tiles,
-                                            StageRoom<OP> &room, const Finish &finish) {
+__device__ __forceinline__ void fold_staged(const ARGS &a, int64_t wide, int64_t tiles, int pitch,
+                                            int step, StageRoom<OP> &room, const Finish &finish) {
   typedef Staged<OP> S;
   typedef typename OP::State A;
   for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
@@ -155,7 +161,14 @@ __device__ __forceinline__ void fold_staged(const ARGS &a, int64_t wide, int64_t
     const X x(a, o);
     const int outs = (int)(a.outputs - o < wide ? a.outputs - o : wide);
     const int skew = (int)(x.base[0] & 15);
-    S s = {(char *)room.leaves, (A *)room.nodes, (A *)room.leaves, outs, (int)x.count, outs | 1};
+    S s = {(char *)room.leaves,
+           (A *)room.nodes,
+           (A *)room.leaves,
+           outs,
+           (int)x.count,
+           outs | 1,
+           pitch,
+           step};
     s.bring(x.base[0], skew);
     __syncthreads();
     s.fold_roots(s.fold_rows(x, skew));

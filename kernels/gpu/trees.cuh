@@ -130,7 +130,7 @@ template <class F> struct TreeOperator {
   enum { LEAF = (int)sizeof(T), RUN = tree_run(LEAF), LEAVES = tree_leaves(LEAF) };
   enum { PACKET = tree_packet(LEAF), ROWS = tree_rows(LEAF), UNIT = tree_unit(LEAF) };
   enum { ARRAYS = 2, THREADS = TREE_THREADS, STAGED_THREADS = TREE_STAGED_THREADS, DEPTH = 60 };
-  enum { IS_AHEAD = LEAF >= 4, HAS_ROWS = 0 }; /* as numbers can be copied */
+  enum { IS_AHEAD = LEAF >= 4, HAS_ROWS = 0, HAS_STEPS = 1 }; /* as numbers can be copied */
 
   enum { IS_QUICK = 0 };
   enum { BEYOND = LEAF < 4 ? 16 : 0 }; /* leaves that words reach over which begin within one */
@@ -272,7 +272,7 @@ __global__ void __launch_bounds__(TREE_STAGED_THREADS, TREE_STAGED_BLOCKS)
                           (char *)a.scratch + AXES_POOL},
                          room, finish);
   else
-    fold_staged<OP, X>(a, a.team, a.tiles, room, finish);
+    fold_staged<OP, X>(a, a.team, a.tiles, a.pitch, a.apart, room, finish);
 }
 
 GPR_CLOSE

@@ -63,13 +63,16 @@ struct TreesCut : RowsCut {
   }
   /* Outputs behind each other, of which several, or a long one, are a block's. */
   bool staged_trees() {
-    const Size bytes = a.count * row.bytes;
-    if (!is_native() || a.where || a.starts || a.count < 2 || !are_side_by_side()) return false;
+    const bool gaps = have_gaps();
+    const Size pitch = gaps ? a.dim[0].stride / row.bytes : a.count, bytes = pitch * row.bytes;
+    if (!is_native() || a.where || a.starts || a.count < 2) return false;
+    if (!gaps && !are_side_by_side()) return false;
     if (a.outputs < multiprocessors && bytes > 4096) return false;
-    const Size fit = tree_team(a.count, row.bytes, tree_unit(row.bytes), (Size)row.moved);
+    const Size fit = tree_team(a.count, pitch, row.bytes, tree_unit(row.bytes), (Size)row.moved);
     const Size fair = up(a.outputs, (Size)multiprocessors * TREE_STAGED_BLOCKS);
     if (fit < (bytes > 4096 ? TREE_STAGED_LEAST : 1)) return false;
     a.team = (int)(fit < fair ? fit : fair);
+    a.pitch = (int)pitch, a.apart = gaps ? (int)(reduced_stride() / row.bytes) : 1;
     a.tiles = up(a.outputs, a.team);
     take(row.staged, a.tiles < (1 << 30) ? a.tiles : 1 << 30, 0);
     out.threads = TREE_STAGED_THREADS;
