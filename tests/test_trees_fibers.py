@@ -152,13 +152,17 @@ def drawn(rng, dtype, shape):
 
 
 def laid_out(rng, x):
-    how = int(rng.integers(0, 5))
+    how = int(rng.integers(0, 6))
     if how == 0:
         return x
     if how == 1:
         return np.asfortranarray(x)
-    if how == 2:
-        return np.repeat(x, 2, axis=-1)[..., ::2]
+    if how in (2, 5):  # every second one, or rows with some between them: others would be seen
+        step, between = (2, 0) if how == 2 else (1, int(rng.integers(1, 9)))
+        wide = np.full((*x.shape[:-1], step * x.shape[-1] + between), x.dtype.type(3))
+        out = wide[..., : step * x.shape[-1] : step]
+        out[...] = x
+        return out
     room = np.empty(x.size + 1, x.dtype)
     out = room[1:].reshape(x.shape)
     out[...] = x

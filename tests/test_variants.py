@@ -372,34 +372,53 @@ def test_what_lies_between_rows_is_not_theirs(variant):
     assert taken > 15, f"{taken} layouts came to it"
 
 
-# The longest of the reduced axis, and which that is.
-SECOND = {"shallow": (30, 1), "staged": (60, 2), "tile_rows": (5000, 2), "brief": (60, 2)}
+# The longest of the reduced axis, which that is, and how far apart elements may lie.
+STEPPED = {
+    "columns_small": (30, 1, 4),
+    "rows_shared": (60, 2, 2),
+    "brief": (60, 2, 4),
+    "trees": (900, 2, 3),
+}
+
+
+def stepped(rng, op, dtype, variant):
+    """Every so manieth element, or rows with some bytes between them; the others would be seen."""
+    most, axis, apart = STEPPED[variant]
+    step = int(rng.integers(1, apart + 1))
+    shape = [int(rng.integers(1, 5)), int(rng.integers(1, 40)), int(rng.integers(1, 90))]
+    shape[axis] = int(rng.integers(1 if axis == 1 else 2, most))
+    if axis == 2:  # rows of any number side by side
+        shape[0] = 1
+    before, after = int(rng.integers(0, 9)), int(rng.integers(0, 9))
+    if rng.random() < 0.3:
+        after += -(before + step * shape[2] + after) % 16  # rows that would share banks
+    unlike = 111 if dtype.kind not in "fc" or op.startswith("nan") else np.nan
+    wide = np.full((*shape[:2], before + step * shape[2] + after), unlike).astype(dtype)
+    a = wide[:, :, before : before + step * shape[2] : step]
+    a[:] = draw(rng, dtype, int(np.prod(shape))).reshape(shape)
+    return a, axis
 
 
 @pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:Degrees of freedom")
-@pytest.mark.parametrize("variant", [pytest.param(name, marks=ON_DEVICE) for name in SECOND])
+@pytest.mark.parametrize("variant", [pytest.param(name, marks=ON_DEVICE) for name in STEPPED])
 def test_of_every_second_element_the_others_are_not_seen(variant):
     rng, taken = generator("second", variant), 0
-    most, axis = SECOND[variant]
-    for _ in range(150):
-        op = str(rng.choice(list(OPS)))
-        dtype = numpy_dtype(str(rng.choice(OPS[op])))
+    ops = {"prod": ("float16", "float32", "complex128")} if variant == "trees" else OPS
+    for _ in range(200):
+        op = str(rng.choice(list(ops)))
+        dtype = numpy_dtype(str(rng.choice(ops[op])))
         if dtype.name == "bfloat16":
             continue
-        shape = [int(rng.integers(1, 5)), int(rng.integers(1, 40)), int(rng.integers(1, 90))]
-        shape[axis] = int(rng.integers(2, most))
-        if axis == 2:  # rows of any number side by side
-            shape[0] = 1
-        before, after = int(rng.integers(0, 9)), int(rng.integers(0, 3))
-        unlike = 111 if dtype.kind not in "fc" or op.startswith("nan") else np.nan
-        wide = np.full((*shape[:2], before + 2 * shape[2] + after), unlike).astype(dtype)
-        a = wide[:, :, before : before + 2 * shape[2] : 2]
-        a[:] = draw(rng, dtype, int(np.prod(shape))).reshape(shape)
-        result = reduced(op, on_device(a), axis, np._NoValue, "auto", variant)
+        a, axis = stepped(rng, op, dtype, variant)
+        where = where_there = np._NoValue
+        if op in MASKED and rng.random() < 0.2:
+            where = rng.random(a.shape) < 0.7
+            where_there = on_device(where)
+        result = reduced(op, on_device(a), axis, where_there, "auto", variant)
         if result is None:
             continue
         taken += 1
-        want = reduced(op, a, axis, np._NoValue, "cpu")
+        want = reduced(op, a, axis, where, "cpu")
         assert_bits(fetched(result), want, f"{op} {dtype} {a.shape} {a.strides}")
     assert taken > 15, f"{taken} layouts came to it"
 

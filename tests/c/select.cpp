@@ -25,7 +25,7 @@ static const struct {
     {GPR_OP_SUM, GPR_FLOAT32, 4}, {GPR_OP_SUM, GPR_FLOAT64, 8},    {GPR_OP_SUM, GPR_COMPLEX128, 16},
     {GPR_OP_VAR, GPR_FLOAT32, 4}, {GPR_OP_SUM, GPR_FLOAT16, 2},    {GPR_OP_SUM, GPR_COMPLEX64, 8},
     {GPR_OP_MAX, GPR_INT16, 2},   {GPR_OP_ARGMAX, GPR_FLOAT32, 4}, {GPR_OP_ANY, GPR_INT8, 1},
-    {GPR_OP_MEAN, GPR_INT16, 2},  {GPR_OP_PROD, GPR_FLOAT32, 4}};
+    {GPR_OP_MEAN, GPR_INT16, 2},  {GPR_OP_PROD, GPR_FLOAT32, 4},   {GPR_OP_PROD, GPR_FLOAT16, 2}};
 
 /* One to four dimensions in C order, some cut out of longer ones, repeated or turned round. */
 static void draw(Random &random, int bytes, gpr_axes_args &a) {
@@ -133,7 +133,11 @@ static bool are_parts_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
 static bool are_trees_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
                            const gpr_axes_launch &launch) {
   if (launch.kernel == row.staged && a.share) return are_parts_lost(row, a, launch);
-  if (launch.kernel != row.tile && launch.kernel != row.any) return false;
+  if (launch.kernel == row.staged)
+    return ((a.team - 1) * (int64_t)a.pitch + (a.count - 1) * a.apart + 1) * row.bytes >
+           gpr::tree_stage(gpr::tree_unit(row.bytes) * row.bytes, (int)row.moved);
+  if (launch.kernel != row.tile && launch.kernel != row.any && launch.kernel != row.columns)
+    return false;
   const int64_t wide = a.team > 0 ? a.team : -a.team;
   const int64_t groups = a.crowd > 0 ? (a.split + a.crowd - 1) / a.crowd : 0;
   const size_t nodes = (size_t)(a.tiles * (a.split + groups) * wide) * row.state;
@@ -167,6 +171,11 @@ static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axe
   if (launch.kernel == row.staged && !row.is_tree && !a.pitch &&
       a.rows * a.length * row.bytes > (row.staged_packets - 1) * 16)
     return 16;
+  if (launch.kernel == row.staged && !row.is_tree && a.pitch &&
+      (a.rows * a.pitch > row.staged_packets ||
+       a.pitch * 16 <
+           (int64_t)((uintptr_t)a.data % 16) + (a.count - 1) * a.apart * row.bytes + row.bytes))
+    return 21;
   if (are_rows && are_rows_lost(row, a, launch)) return 18;
   if (launch.kernel == row.brief && a.groups == 2 && are_no_words(a)) return 19;
   if (are_columns && (a.split > 1 || a.groups > 1)) return broken_columns(row, a, launch);
