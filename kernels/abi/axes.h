@@ -56,25 +56,27 @@ typedef struct gpr_axes_args {
 
   /* Set by the table's launch(): how the work is cut. It stands beside the first ones, and the host
    * reckons what it can: blocks on an H200 began to read after 0.4 µs, and 0.9 before. */
-  int64_t length, runs; /* rows: contiguous elements, and how many of such runs an output has */
-  int64_t groups;       /* columns: rows that are taken as one; brief: outputs of a lane */
-  int packets;          /* columns: of rows, as gpr_column_packets */
-  int64_t full;         /* such rows that are whole; rows: outputs of a warp each */
-  int64_t single;       /* rows: behind those, outputs of a block each end here */
-  int64_t drawn;        /* from this one on turns are drawn */
-  int64_t tiles;        /* of the kept columns, of staged rows, or of a run of rows */
-  int split;            /* blocks that share an output */
-  int crowd;            /* of these come together first, if more than one */
-  int queue;            /* where in the scratch their counters are, by which they draw; 0: none */
-  int queue_apart;      /* words from one counter to the next */
-  int apart;            /* staged rows, of trees too: elements from one of an output to its next */
-  int team;             /* threads to an output (brief: 0 is one alone), or to a row of columns */
-  int rows;             /* staged rows a tile; rows of threads a block; segments a warp; rows: so
-                         * many warps are under way */
-  int pitch;            /* packets from one staged row to the next, of a tree elements; of a tree
-                         * in lines: bytes of a piece */
-  int64_t per;          /* outputs of one segment */
-  uint64_t mix;         /* which part of the blocks takes pieces, in 2^-32 */
+  /* Rows: contiguous elements, and how many of such runs an output has; staged ones: elements from
+   * one row, or batch of columns, to the next. */
+  int64_t length, runs;
+  int64_t groups;  /* columns: rows that are taken as one; brief: outputs of a lane */
+  int packets;     /* columns: of rows, as gpr_column_packets */
+  int64_t full;    /* such rows that are whole; rows: outputs of a warp each */
+  int64_t single;  /* rows: behind those, outputs of a block each end here */
+  int64_t drawn;   /* from this one on turns are drawn */
+  int64_t tiles;   /* of the kept columns, of staged rows, or of a run of rows */
+  int split;       /* blocks that share an output */
+  int crowd;       /* of these come together first, if more than one */
+  int queue;       /* where in the scratch their counters are, by which they draw; 0: none */
+  int queue_apart; /* words from one counter to the next */
+  int apart;       /* staged rows, of trees too: elements from one of an output to its next */
+  int team;        /* threads to an output (brief: 0 is one alone), or to a row of columns */
+  int rows;        /* staged rows a tile; rows of threads a block; segments a warp; rows: so
+                    * many warps are under way */
+  int pitch;       /* packets from one staged row to the next, of a tree elements; of a tree
+                    * in lines: bytes of a piece */
+  int64_t per;     /* outputs of one segment */
+  uint64_t mix;    /* which part of the blocks takes pieces, in 2^-32 */
   const char *low, *high; /* of segments: whole packets between them may be read */
 
   /* Of a tile (kernels/gpu/tile.cuh): lanes, the box, its runs and the rounds of all of them. */

@@ -99,11 +99,12 @@ struct AxesCut : TreesCut {
            !(4 * a.count * row.bytes >= row.staged_bytes && prefers_brief(0));
   }
 
-  /* Rows one behind the other, or of whole packets, or batches of narrow columns. Few of them,
-   * which leave threads idle, have more lanes each: of 162 float16 the variance took 7.1 µs on an
-   * H200, and takes 5.3. Of batches a lane has more: sums of (488, 22, 75, 14) floats along axis 2
-   * took 19.6 µs by four lanes an output, and take 15.8 by two. But of 16 bits these are more than
-   * FEW_MOST elements, and a variance's bounds (moment_outputs.cuh) are for STAGED_BYTES. */
+  /* Rows one behind the other, with gaps, or of whole packets, or batches of narrow columns. Few of
+   * them, which leave threads idle, have more lanes each: of 162 float16 the variance took 7.1 µs
+   * on an H200, and takes 5.3. Of batches a lane has more: sums of (488, 22, 75, 14) floats along
+   * axis 2 took 19.6 µs by four lanes an output, and take 15.8 by two. But of 16 bits these are
+   * more than FEW_MOST elements, and a variance's bounds (moment_outputs.cuh) are for STAGED_BYTES.
+   */
   enum { LANE_BYTES = 16, BATCH_BYTES = 160 };
   bool staged() {
     const Size bytes = a.count * row.bytes; /* of an output */

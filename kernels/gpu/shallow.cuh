@@ -52,7 +52,8 @@ __device__ __forceinline__ uint32_t finish_few(const gpr_axes_args &a, int64_t o
   }
 }
 
-/* Neighbouring columns: a.count elements of each, a.dim[kept].stride apart. */
+/* Neighbouring columns, up to four elements apart: a.count elements of each, a.dim[kept].stride
+ * apart. */
 template <class F> struct Strip {
   typedef typename F::Element T;
   static constexpr int V = StripShape<T>::count;

@@ -1,6 +1,7 @@
-/* Short rows of the fast axis, one behind the other or, of whole packets, wherever each begins, and
- * narrow columns of a few rows, one batch of them behind the other: a block copies many of them
- * into shared memory and gives each output a few neighbouring threads. */
+/* Short rows of the fast axis, one behind the other, with some bytes between them or, of whole
+ * packets, wherever each begins, or of every second element, and narrow columns of a few rows, one
+ * batch of them behind the other: a block copies many of them into shared memory and gives each
+ * output a few neighbouring threads. */
 #ifndef GPR_STAGED_CUH
 #define GPR_STAGED_CUH
 

@@ -13,7 +13,7 @@ template <int LEAF, int N> struct RowPieces {
   enum { PIECES = GPR_WARP * LEAF / 16, PITCH = (PIECES + 1) * 16 };
   enum { COPIES = N * PIECES / GPR_WARP + 1 }; /* of a lane; the last is what a row has beyond */
   static_assert(N * PIECES % GPR_WARP == 0 && N * LEAF % 16 == 0, "whole copies");
-  int64_t from[COPIES];
+  int64_t from[COPIES], end; /* end: behind the last byte of all rows */
   int there[COPIES], own[N];
   static __device__ __forceinline__ int row(int k) {
     return k < COPIES - 1 ? (k * GPR_WARP + lane_of()) / PIECES : lane_of();
@@ -22,7 +22,8 @@ template <int LEAF, int N> struct RowPieces {
     return k < COPIES - 1 ? (k * GPR_WARP + lane_of()) % PIECES : (int)PIECES;
   }
   /* From the rows at `first` on, of which `bytes` are there. */
-  __device__ __forceinline__ void begin(int64_t first, int64_t step, int bytes) {
+  __device__ __forceinline__ void begin(int64_t first, int64_t step, int bytes, int64_t rows) {
+    end = first + (step > 0 ? (rows - 1) * step : 0) + bytes;
 #pragma unroll
     for (int k = 0; k < COPIES; k++) {
       const int64_t at = first + row(k) * step;
@@ -38,10 +39,11 @@ template <int LEAF, int N> struct RowPieces {
 #pragma unroll
     for (int k = 0; k < COPIES; k++) {
       char *const place = to + row(k) * PITCH + piece(k) * 16;
-      if (there[k] == 16)
-        copy_ahead(place, (const char *)from[k], 16);
-      else if (there[k])
-        copy_ahead(place, (const char *)from[k], there[k]);
+      const char *const packet = (const char *)from[k];
+      if (there[k] && from[k] + 16 <= end)
+        copy_ahead(place, packet, 16);
+      else
+        for (int i = 0; i < there[k]; i++) place[i] = __ldg(packet + i);
       from[k] += N * step;
     }
   }
@@ -82,7 +84,7 @@ template <class OP, class X> struct Ahead {
 #pragma unroll
     for (int k = 0; k < OP::ARRAYS; k++) at[k] = from[k];
     if constexpr (OP::HAS_ROWS)
-      if (row) rows.begin(broadcast(at[0], 0), x.step[0], row);
+      if (row) rows.begin(broadcast(at[0], 0), x.step[0], row, runs * OP::RUN);
     parts = runs * PARTS;
 #pragma unroll
     for (int part = 0; part < PARTS; part++) bring(part);

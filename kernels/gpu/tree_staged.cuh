@@ -87,8 +87,10 @@ template <class OP> struct Staged {
   __device__ __forceinline__ void bring(int64_t base, int skew) const {
     const int bytes = skew + ((outs - 1) * pitch + (count - 1) * step + 1) * LEAF;
     const char *from = (const char *)(base - skew);
-    for (int at = threadIdx.x * 16; at < bytes; at += THREADS * 16)
-      copy_ahead(stage + at, from + at, bytes - at < 16 ? bytes - at : 16);
+    const int packets = bytes & ~15; /* what is left may be all that is there of one */
+    for (int at = threadIdx.x * 16; at < packets; at += THREADS * 16)
+      copy_ahead(stage + at, from + at, 16);
+    for (int at = packets + threadIdx.x; at < bytes; at += THREADS) stage[at] = __ldg(from + at);
     copies_begun();
     own_copies_came<0>();
   }

@@ -256,7 +256,8 @@ __global__ void __launch_bounds__(TREE_FEW_THREADS, TREE_FEW_BLOCKS)
     fold_few<OP, 8>(X(a), (uint32_t)a.outputs, finish);
 }
 
-/* Rows behind each other, of elements as they are, or parts of outputs that lie otherwise. */
+/* Rows behind each other or nearly so, of elements as they are, or parts of outputs that lie
+ * otherwise. */
 template <class F>
 __global__ void __launch_bounds__(TREE_STAGED_THREADS, TREE_STAGED_BLOCKS)
     trees_staged(const __grid_constant__ gpr_axes_args a) {

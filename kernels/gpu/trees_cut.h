@@ -61,7 +61,7 @@ struct TreesCut : RowsCut {
     for (Size length = a.dim[d].size; length < least && d > a.kept; length *= a.dim[d].size) d--;
     return a.dim[d].stride;
   }
-  /* Outputs behind each other, of which several, or a long one, are a block's. */
+  /* Outputs behind each other or nearly so, of which several, or a long one, are a block's. */
   bool staged_trees() {
     const bool gaps = have_gaps();
     const Size pitch = gaps ? a.dim[0].stride / row.bytes : a.count, bytes = pitch * row.bytes;
