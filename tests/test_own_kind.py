@@ -291,7 +291,8 @@ def test_cupys_graphs():
 
 # One for each way that the kernels for many outputs have: rows in a packet, of two, of four,
 # staged rows, rows of a warp's, of blocks'; columns of a few rows, of many blocks, of so many that
-# they come together in crowds, of rows taken together; any strides.
+# they come together in crowds, of rows taken together; of every second one, staged rows with some
+# between them, and of every second element; any strides.
 WAYS = [
     ((5000, 4), 1, slice(None)),
     ((5003, 8), 1, slice(None)),
@@ -303,6 +304,9 @@ WAYS = [
     ((3000, 72), 0, slice(None)),
     ((40_000, 64), 0, slice(None)),
     ((40_000, 3), 0, slice(None)),
+    ((3, 900_002), 0, (slice(None), slice(None, None, 2))),
+    ((3000, 48), 1, (slice(None), slice(1, -1))),
+    ((3001, 33), 1, (slice(None), slice(None, None, 2))),
     ((60, 700), 1, (slice(None), slice(None, None, 2))),
 ]
 

@@ -27,6 +27,16 @@ def test_products_that_many_blocks_share(dtype):
         assert took("prod", a, len(shape) - 2, None)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_products_of_tall_columns_by_rows(dtype):
+    """So many that a warp brings rows of them, which begin anywhere and end with the array."""
+    host = {"to": np.asarray, "device": "cuda"} if dtype == "bfloat16" else {}
+    some = near_one(generator("tall", dtype), np.dtype("float32"), 1_000_003)
+    a = np.resize(some.astype(numpy_dtype(dtype)), (20_011, 4_003))
+    for view in (a, a[:, 1:-2]) if host else (a, a[:, 1:-2], a[::-1, 5:]):
+        assert took("prod", view, 0, None, **host)
+
+
 @pytest.mark.parametrize("sigma", [5, 20])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 def test_variances_of_a_wide_range(dtype, sigma):
