@@ -55,7 +55,6 @@ int __popc(uint32_t);
 int __clz(int);
 int __clzll(long long);
 uint64_t __umul64hi(uint64_t, uint64_t);
-uint32_t __byte_perm(uint32_t, uint32_t, uint32_t);
 uint32_t __funnelshift_r(uint32_t, uint32_t, uint32_t);
 int __double2hiint(double);
 int __double2loint(double);

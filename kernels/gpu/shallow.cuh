@@ -60,7 +60,6 @@ template <class F> struct Strip {
   const char *base;
   int64_t o;
   int left = 0; /* columns that exist */
-  bool is_followed = false;
   __device__ __forceinline__ Strip() {}
   __device__ __forceinline__ Strip(const gpr_axes_args &a, int64_t t) { set(a, t); }
   __device__ __forceinline__ void set(const gpr_axes_args &a, int64_t t) {
@@ -72,7 +71,6 @@ template <class F> struct Strip {
            first * a.dim[a.kept - 1].stride;
     o = batch * width + first;
     left = width - first < V ? (int)(width - first) : V;
-    is_followed = width - first > V;
   }
 };
 
@@ -123,7 +121,7 @@ template <int U, bool ALL, class F, bool SKIP> struct RowsOfStrip {
       : r(r), rows((int)a.count - r) {
     const int64_t stride = a.dim[a.kept].stride;
     load_rows(v, strip.base + r * stride, stride, a.dim[a.kept - 1].stride, ALL ? U : rows,
-              strip.left, strip.is_followed);
+              strip.left);
     skipping.drop(v, rows);
   }
   template <class Few> __device__ __forceinline__ void add_to(Few (&few)[V]) const {
@@ -183,8 +181,7 @@ __device__ __forceinline__ void fold_strips(const gpr_axes_args &a) {
 #pragma unroll
   for (int s = 0; s < STRIPS; s++) {
     strip[s].set(a, t + s * AXES_THREADS);
-    load_rows(v[s], strip[s].base, stride, a.dim[a.kept - 1].stride, ROWS, strip[s].left,
-              strip[s].is_followed);
+    load_rows(v[s], strip[s].base, stride, a.dim[a.kept - 1].stride, ROWS, strip[s].left);
   }
   uint32_t missed = 0;
 #pragma unroll

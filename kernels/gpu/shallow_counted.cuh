@@ -58,8 +58,7 @@ template <int U, class F> struct CountedRows {
     const int rows = (int)a.count - r;
     const int64_t stride = a.dim[a.kept].stride;
     uint32_t column = 0;
-    load_rows(v, strip.base + r * stride, stride, a.dim[a.kept - 1].stride, rows, strip.left,
-              strip.is_followed);
+    load_rows(v, strip.base + r * stride, stride, a.dim[a.kept - 1].stride, rows, strip.left);
     counts = strip.template counting<U>(r, rows);
 #pragma unroll
     for (int i = 0; i < U * V; i++)

@@ -16,16 +16,6 @@ template <class T> struct StripShape {
   static constexpr bool all = sizeof(T) == 16 || sizeof(typename RealOf<T>::type) == 4;
   static constexpr int last = all ? loads : loads / 2;
 };
-/* Every second element of two strips' words, from the first one on. */
-template <class T> __device__ __forceinline__ uint4 every_second(const uint4 &a, const uint4 &b) {
-  return sizeof(T) == 4 ? make_uint4(a.x, a.z, b.x, b.z) : make_uint4(a.x, a.y, b.x, b.y);
-}
-template <class T> __device__ __forceinline__ uint2 every_second(const uint2 &a, const uint2 &b) {
-  return make_uint2(__byte_perm(a.x, a.y, 0x5410u), __byte_perm(b.x, b.y, 0x5410u));
-}
-template <class T> __device__ __forceinline__ uint32_t every_second(uint32_t a, uint32_t b) {
-  return __byte_perm(a, b, 0x6420u);
-}
 template <class T> union StripOf {
   static constexpr int bytes = StripShape<T>::bytes, count = StripShape<T>::count;
   typedef typename Store<bytes>::type Words;
@@ -62,16 +52,15 @@ template <class T> union StripOf {
   }
 };
 /* Strips of U rows, as far as there are `rows`, of their first `left` elements, `step` bytes from
- * one to the next, from any address; is_followed: a row goes on behind them.
+ * one to the next, from any address.
  * How they lie is asked once: behind a branch of its own what a row's load brings is moved, which
  * waits for the memory before the next row is asked for. 100 MB of doubles in 12 rows took 37 µs on
  * an H200 so, and 32 by as many blocks. */
 template <int U, class T>
 __device__ __forceinline__ void load_rows(StripOf<T> (&v)[U], const char *from, int64_t stride,
-                                          int64_t step, int rows, int left, bool is_followed) {
+                                          int64_t step, int rows, int left) {
   typedef StripOf<T> V;
   const bool is_full = left == V::count && step == (int64_t)sizeof(T);
-  const bool are_second = V::count > 1 && is_followed && step == 2 * (int64_t)sizeof(T);
   if (rows == 1) stride = 0; /* may be no multiple of a strip, and nothing lies that far away */
   const uintptr_t places = (uintptr_t)from | (uintptr_t)stride;
 #pragma unroll
@@ -86,13 +75,6 @@ __device__ __forceinline__ void load_rows(StripOf<T> (&v)[U], const char *from, 
       if (i / 2 < rows)
         v[i / 2].half[i % 2] =
             __ldg((const typename V::Half *)(from + i / 2 * stride + i % 2 * (V::bytes / 2)));
-  } else if (are_second && places % V::bytes == 0) {
-#pragma unroll
-    for (int u = 0; u < U; u++)
-      if (u < rows)
-        v[u].words =
-            every_second<T>(__ldg((const typename V::Words *)(from + u * stride)),
-                            __ldg((const typename V::Words *)(from + u * stride + V::bytes)));
   } else if (sizeof(T) < 4 && is_full) {
 #pragma unroll
     for (int u = 0; u < U; u++)
