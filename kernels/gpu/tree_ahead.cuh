@@ -35,6 +35,7 @@ template <int LEAF, int N> struct RowPieces {
     for (int j = 0; j < N; j++)
       own[j] = j * PITCH + (int)((first + j * step) & 15) + lane_of() * LEAF;
   }
+  /* The packet that the last row ends in may not be there whole. */
   __device__ __forceinline__ void bring(char *to, int64_t step) {
 #pragma unroll
     for (int k = 0; k < COPIES; k++) {

@@ -222,7 +222,7 @@ __global__ void __launch_bounds__(GPR_WARP, TREE_WARPS)
 }
 
 /* Tall columns side by side of 16-bit numbers, whose rows a warp brings together. Of 19,810 rows of
- * 5,568 bfloat16 products took 123 µs on an H200 by each lane's own loads, and take 77; of floats
+ * 5,568 bfloat16 products took 123 µs on an H200 by each lane's own loads, and take 80; of floats
  * to complex doubles such columns took 1.07 to 1.4 times as long so. */
 enum { TREE_ROWS_RUNS = 32 }; /* of a thread, at least: 3,000 rows of 1,000 took 12.2 µs and 13.4 */
 template <class F> struct TreeByRows : TreeOperator<F> {
