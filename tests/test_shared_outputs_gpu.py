@@ -29,7 +29,8 @@ def test_products_that_many_blocks_share(dtype):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_products_of_tall_columns_by_rows(dtype):
-    """So many that a warp brings rows of them, which begin anywhere and end with the array."""
+    """So many that a warp brings rows of them, which begin anywhere and end with the array; those
+    of bfloat16 come from the host in slabs, for which lanes have loads of their own."""
     host = {"to": np.asarray, "device": "cuda"} if dtype == "bfloat16" else {}
     some = near_one(generator("tall", dtype), np.dtype("float32"), 1_000_003)
     a = np.resize(some.astype(numpy_dtype(dtype)), (20_011, 4_003))
