@@ -221,8 +221,6 @@ template <class F, class LOAD = typename F::Element> struct BriefShare {
   }
 };
 
-/* Of a power of two. */
-__device__ __forceinline__ int log2_of(int x) { return __ffs(x) - 1; }
 /* What a team's lanes have of an output, which lies at `out`, comes together, of whole warps;
  * whether the one that writes has told it. */
 template <class Lanes>

@@ -81,6 +81,8 @@ template <class R, class S> struct Checked {
   __device__ __forceinline__ bool fine(int = 0) const { return !lost | nan; }
   __device__ __forceinline__ Terms terms() const { return sum; }
 };
+/* Exponents of a few numbers of one scale, normal ones for instance, lie no further apart. */
+enum { CLOSE = 23 };
 /* Of floats plain additions in double, which are checked. */
 template <class R, class Stored> struct FewReals {
   typedef Pair Terms;
@@ -89,6 +91,10 @@ template <class R, class Stored> struct FewReals {
   /* Whether it is the sum of what was added: n numbers, and neutral ones. */
   __device__ __forceinline__ bool fine(int n = FEW_MOST) const {
     return batch.fine_of(n) || batch.is_nan();
+  }
+  /* Whether those to come will be so, too, as far as these tell. */
+  __device__ __forceinline__ bool is_close() const {
+    return batch.has_bits(Format<Stored>::precision + CLOSE) || batch.is_nan();
   }
   __device__ __forceinline__ Pair terms() const { return {batch.sum, -0.0}; }
   /* A team's as one batch, if that is exact in all of the warp; all lanes have it. */
@@ -205,6 +211,12 @@ template <class T, template <class, class> class Reals> struct FewSums {
     bool all = true;
 #pragma unroll
     for (int p = 0; p < F::parts; p++) all &= part[p].fine(n);
+    return all;
+  }
+  __device__ __forceinline__ bool is_close() const {
+    bool all = true;
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) all &= part[p].is_close();
     return all;
   }
   __device__ __forceinline__ bool done(State &s) const {
@@ -329,11 +341,13 @@ template <class T> struct HasAgain<PairSum<T>> {
   typedef typename RealOf<T>::type R;
   static constexpr bool value = !Same<R, float16>::value;
 };
-template <class R, class Stored> struct AgainReals : Checked<R, typename TermsOfSum<R>::type> {};
-template <class R> struct AgainReals<R, float> : PairReals<R, float> {};
+template <class R, class Stored> struct AgainReals : PairReals<R, Stored> {};
+template <class Stored>
+struct AgainReals<double, Stored> : Checked<double, typename TermsOfSum<double>::type> {};
 template <class T> struct Again<PairSum<T>> : FewSums<T, AgainReals> {};
 template <class T> struct IsWide<PairSum<T>> {
-  static constexpr bool value = Same<typename RealOf<T>::type, float>::value;
+  static constexpr bool value =
+      HasAgain<PairSum<T>>::value && sizeof(typename PairSum<T>::Real) == 4;
 };
 
 template <class T> struct SlowFew<PairSum<T>> {

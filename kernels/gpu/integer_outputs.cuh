@@ -176,9 +176,9 @@ template <class T> struct StagedRow<IntegerMoments<T>> {
   static __device__ __forceinline__ bool quick(const gpr_axes_args &a, int64_t o,
                                                const uint4 *packet, StagedElements<T> element,
                                                bool here) {
-    const int length = (int)a.count, team = a.team, id = threadIdx.x % team;
+    const int length = (int)a.count, team = a.team, id = threadIdx.x & (team - 1);
     Few<F> all;
-    if (are_staged_packets<T>(a))
+    if (packet)
       add(all, packet, length / V, id, team);
     else
       add(all, element, length, id, team);

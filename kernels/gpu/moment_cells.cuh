@@ -122,19 +122,25 @@ template <class T> struct BatchCells {
 
 /* Halves have so few bits that a window serves 2^11 of them. */
 enum { HALF_HEADROOM = 11, HALVES_AT_ONCE = 1 << HALF_HEADROOM };
+/* In two windows for the squares and none for the sum, or all of them. */
+template <class H> using HalfWindows = WideFloats<Format<H>::precision, HALVES_AT_ONCE>;
 
 /* Where it lies. All squares of float16 are within the windows of the greatest one. */
 template <class H> struct HalfRange;
 template <> struct HalfRange<float16> {
+  static constexpr bool wide = false;
   int top = 16;
   __device__ __forceinline__ void see(float) {}
   __device__ __forceinline__ bool inside() const { return true; }
   __device__ __forceinline__ bool move() { return true; }
   __device__ __forceinline__ void next() {}
 };
+/* By wide windows as soon as others would have to move again: of numbers that are far apart those
+ * of some lane always would. */
 template <> struct HalfRange<bfloat16> {
-  static constexpr int spread = spread_most(8, HALF_HEADROOM);
-  int top = -126;
+  enum { NOWHERE = -126, NARROW = spread_most(8, HALF_HEADROOM) };
+  bool wide = false;
+  int top = NOWHERE;
   float most = 0;
   uint32_t least = 0xffffffffu;
   /* Infinities and NaN become the window's, wherever it lies. */
@@ -146,14 +152,19 @@ template <> struct HalfRange<bfloat16> {
   }
   __device__ __forceinline__ int high() const { return (int)(bits(most) >> 23); }
   __device__ __forceinline__ int low() const { return least >> 24 ? (int)(least >> 24) : 1; }
-  __device__ __forceinline__ bool inside() const {
-    return high() - 126 <= top && top + 126 - low() <= spread;
+  __device__ __forceinline__ int spread() const {
+    return wide ? HalfWindows<bfloat16>::spread : (int)NARROW;
   }
-  /* Two above the greatest, for what comes later, where that leaves the least inside. */
+  __device__ __forceinline__ bool inside() const {
+    return high() - 126 <= top && top + 126 - low() <= spread();
+  }
+  /* With room for what comes later: two above the greatest, or of wide ones as much as below the
+   * least. */
   __device__ __forceinline__ bool move() {
-    const int room = high() + 2 - low() <= spread ? 2 : 0;
-    top = high() + room - 126;
-    return high() < 255 && high() - low() <= spread;
+    wide |= top != NOWHERE || high() - low() > NARROW;
+    const int left = spread() - (high() - low());
+    top = high() - 126 + (wide ? left / 2 : left < 2 ? left : 2);
+    return high() < 255 && left >= 0;
   }
   __device__ __forceinline__ void next() {
     most = 0;
@@ -174,24 +185,29 @@ static __device__ __noinline__ void add_count(MomentState<float, 1> *s, double s
     add_alone(s, 0, first);
   }
 }
+static __device__ __noinline__ void add_rests(MomentState<float, 1> *s, double sum, double third) {
+  if (is_nan(*s, 0) || third - third != 0) return;
+  add_to(s->sum[0], 0, sum);
+  add_to(s->squares, 1, third);
+}
 
 template <class H> struct HalfCells {
   typedef PairMoments<H> F;
   typedef typename F::State State;
   HalfRange<H> range;
   int count = 0;
-  double total;
-  SquareWindows<HALF_HEADROOM> window;
+  HalfWindows<H> windows;
   State *over;
   __device__ __forceinline__ HalfCells() { open(); }
   __device__ __forceinline__ void open() {
     count = 0;
-    total = 0;
-    window.open(range.top);
+    windows.open(range.top);
+    if (!range.wide) windows.x1 = 0;
   }
   __device__ __forceinline__ void give() {
-    add_count(over, total, window.first - window.start(range.top, 0),
-              window.second - window.start(range.top, 1));
+    const double sum = range.wide ? windows.sum(0) : windows.x1;
+    add_count(over, sum, windows.square(0), windows.square(1));
+    if (range.wide) add_rests(over, windows.sum(1), windows.square(2));
   }
   template <int U> __device__ __forceinline__ bool take(const H (&x)[U]) {
     bool fine = true;
@@ -205,11 +221,16 @@ template <class H> struct HalfCells {
     }
     if (!fine) return false;
     count += U;
+    if (range.wide) {
 #pragma unroll
-    for (int i = 0; i < U; i++) {
-      const double d = wide(x[i]);
-      total += d;
-      window.add(d);
+      for (int i = 0; i < U; i++) windows.add(wide(x[i]));
+    } else {
+#pragma unroll
+      for (int i = 0; i < U; i++) {
+        const double d = wide(x[i]);
+        windows.x1 += d;
+        windows.window.add(d);
+      }
     }
     return true;
   }

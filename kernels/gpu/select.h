@@ -60,7 +60,8 @@ struct AxesCut : TreesCut {
                                  : a.count == 2 && row.two ? row.two
                                                            : row.shallow;
     return program &&
-           take(program, up(a.tiles, (Size)AXES_THREADS * (several ? FEW_STRIPS : 1)), 0);
+           take(program, up(a.tiles, (Size)AXES_THREADS * (several ? strips_of((int)a.count) : 1)),
+                0);
   }
 
   bool are_packets() const { /* rows of whole ones, wherever each begins */
@@ -107,7 +108,7 @@ struct AxesCut : TreesCut {
    * more than FEW_MOST elements, and a variance's bounds (moment_outputs.cuh) are for STAGED_BYTES.
    * Rows with gaps that begin a multiple of 32 bytes apart would share banks: every second of 128
    * halves took 76 µs so, and takes 29 by an odd pitch. */
-  enum { LANE_BYTES = 16, BATCH_BYTES = 160 };
+  enum { LANE_BYTES = 16, FEW_BYTES = 256 };
   bool staged() {
     const Size bytes = a.count * row.bytes; /* of an output */
     const bool by_batches = narrow || (wanted && are_narrow());
@@ -123,13 +124,14 @@ struct AxesCut : TreesCut {
     const Size batch = a.length * row.bytes, batches = a.outputs / a.neighbours;
     Size whole = 16; /* batches that end where a packet does: a tile has a multiple of them */
     while (whole > 1 && whole / 2 * batch % 16 == 0) whole /= 2;
+    const bool by_packets = bytes % 16 == 0 && !by_batches, pitched = gaps || by_packets;
     const Size each =
-        by_batches && row.staged_skips && row.bytes >= 4 ? (Size)BATCH_BYTES : (Size)STAGED_BYTES;
+        row.staged_skips && row.bytes >= 4 && !pitched ? (Size)FEW_BYTES : (Size)STAGED_BYTES;
     while (a.team * each < bytes) a.team *= 2;
     while (a.team < GPR_WARP && 2 * a.team * LANE_BYTES <= bytes &&
            2 * a.team * a.outputs <= (Size)multiprocessors * AXES_THREADS)
       a.team *= 2;
-    if (gaps ? batch % 32 == 0 : bytes % 16 == 0 && !by_batches) {
+    if (gaps ? batch % 32 == 0 : by_packets) {
       const Size wide = (a.count - 1) * reduced_stride() + row.bytes;
       a.pitch = (int)up((Size)((uintptr_t)a.data % 16) + wide, 16);
       if (a.team < 8)

@@ -58,8 +58,8 @@ template <class F> struct Strip {
   typedef typename F::Element T;
   static constexpr int V = StripShape<T>::count;
   const char *base;
-  int64_t o;
-  int left = 0; /* columns that exist */
+  int64_t o, rest = 0; /* rest: columns from its first to the last of their rows */
+  int left = 0;        /* columns that exist */
   __device__ __forceinline__ Strip() {}
   __device__ __forceinline__ Strip(const gpr_axes_args &a, int64_t t) { set(a, t); }
   __device__ __forceinline__ void set(const gpr_axes_args &a, int64_t t) {
@@ -70,7 +70,20 @@ template <class F> struct Strip {
     base = a.data + offset_of<&gpr_axes_dim::stride>(a.dim, a.kept - 1, batch) +
            first * a.dim[a.kept - 1].stride;
     o = batch * width + first;
-    left = width - first < V ? (int)(width - first) : V;
+    set_left(width - first);
+  }
+  __device__ __forceinline__ void set_left(int64_t columns) {
+    rest = columns;
+    left = columns < V ? (int)columns : V;
+  }
+  /* A block's threads further on, in the same rows mostly: to divide for each took longer than to
+   * read it. */
+  __device__ __forceinline__ void follow(const gpr_axes_args &a, int64_t t, const Strip &before) {
+    enum { STEP = AXES_THREADS * V };
+    if (before.rest <= STEP) return set(a, t);
+    base = before.base + STEP * a.dim[a.kept - 1].stride;
+    o = before.o + STEP;
+    set_left(before.rest - STEP);
   }
 };
 
@@ -126,8 +139,11 @@ template <int U, bool ALL, class F, bool SKIP> struct RowsOfStrip {
   }
   template <class Few> __device__ __forceinline__ void add_to(Few (&few)[V]) const {
 #pragma unroll
-    for (int i = 0; i < U * V; i++)
-      if (ALL || i / V < rows) few[i % V].add(v[i / V].element[i % V], r + i / V);
+    for (int u = 0; u < U; u++) {
+      if (!ALL && u >= rows) break;
+#pragma unroll
+      for (int e = 0; e < V; e++) few[e].add(v[u].element[e], r + u);
+    }
   }
 };
 /* Of more rows a strip is looked at again as a whole. When floats went so too, 256 MiB of lognormal
@@ -168,19 +184,22 @@ __device__ __noinline__ void finish_strip(const gpr_axes_args *a, int64_t t, uin
   }
 }
 
-/* Strips of so few rows a thread: of one there would be too few loads under way. */
-enum { FEW_STRIPS = 2 };
-template <class F, class Few, int STRIPS, int ROWS, bool SKIP = false>
+/* Strips of one row or two a thread: of one strip there would be too few loads under way. */
+GPR_FN GPR_CONSTEXPR int strips_of(int rows) { return rows == 1 ? 4 : 2; }
+template <class F, class Few, int ROWS, bool SKIP = false>
 __device__ __forceinline__ void fold_strips(const gpr_axes_args &a) {
   typedef typename F::Element T;
-  constexpr int V = StripShape<T>::count;
+  constexpr int V = StripShape<T>::count, STRIPS = strips_of(ROWS);
   const int64_t t = block_of(a) * AXES_THREADS * STRIPS + threadIdx.x,
                 stride = a.dim[a.kept].stride;
   Strip<F> strip[STRIPS];
   StripOf<T> v[STRIPS][ROWS];
 #pragma unroll
   for (int s = 0; s < STRIPS; s++) {
-    strip[s].set(a, t + s * AXES_THREADS);
+    if (s)
+      strip[s].follow(a, t + s * AXES_THREADS, strip[s - 1]);
+    else
+      strip[s].set(a, t);
     load_rows(v[s], strip[s].base, stride, a.dim[a.kept - 1].stride, ROWS, strip[s].left);
   }
   uint32_t missed = 0;
@@ -207,12 +226,14 @@ __device__ __forceinline__ void fold_strips(const gpr_axes_args &a) {
       finish_strip<F, SKIP>(&a, t + s * AXES_THREADS, some);
 }
 
-/* Whether some sum of the warp is not exact: lanes that are gone are not asked. */
-template <class Few, int V> __device__ __forceinline__ bool are_far_apart(const Few (&few)[V]) {
-  bool fine = true;
+/* Whether numbers of some column of the warp are, as far as `count` rows are seen, or more are to
+ * come: lanes that are gone are not asked. */
+template <class Few, int V>
+__device__ __forceinline__ bool are_far_apart(const Few (&few)[V], int count, bool more) {
+  bool close = true;
 #pragma unroll
-  for (int e = 0; e < V; e++) fine &= few[e].fine();
-  return __any_sync(__activemask(), !fine);
+  for (int e = 0; e < V; e++) close &= more ? few[e].is_close() : few[e].fine(count);
+  return __any_sync(__activemask(), !close);
 }
 /* From row r on. */
 template <class F, class Few, int V, bool SKIP>
@@ -249,9 +270,11 @@ __device__ __forceinline__ void fold_strip(const gpr_axes_args &a) {
     first.add_to(few);
     fold_rows<F>(a, strip, t, Shape::loads, skipping, few);
   } else if constexpr (IsWide<F>::value) {
+    if (Shape::last < Shape::loads && a.count <= Shape::last)
+      return fold_rows<F>(a, strip, t, 0, skipping, few);
     const RowsOfStrip<Shape::loads, false, F, SKIP> first(a, strip, 0, skipping);
     first.add_to(few);
-    if (are_far_apart(few)) {
+    if (are_far_apart(few, (int)a.count, a.count > Shape::loads)) {
       Again<F> again[Shape::count];
       first.add_to(again);
       return fold_rows<F>(a, strip, t, Shape::loads, skipping, again);
@@ -268,15 +291,15 @@ template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, ShallowShape<F>::blocks)
     shallow(const __grid_constant__ gpr_axes_args a) {
   typedef OfColumns<F> Of;
-  if (a.count == 1 && !a.has_initial) return fold_strips<F, typename Of::one, FEW_STRIPS, 1>(a);
+  if (a.count == 1 && !a.has_initial) return fold_strips<F, typename Of::one, 1>(a);
   if constexpr (!IsTwo<F>::value)
-    if (a.count == 2) return fold_strips<F, typename Of::two, FEW_STRIPS, 2>(a);
+    if (a.count == 2) return fold_strips<F, typename Of::two, 2>(a);
   fold_strip<F>(a);
 }
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
     two(const __grid_constant__ gpr_axes_args a) {
-  fold_strips<F, Two<F>, FEW_STRIPS, 2>(a);
+  fold_strips<F, Two<F>, 2>(a);
 }
 
 /* --- rows ----------------------------------------------------------------------------------------

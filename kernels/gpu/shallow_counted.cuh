@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
     counted(const __grid_constant__ gpr_axes_args a) {
   if constexpr (CanOnlySkip<F>::value)
     if (only_skips(a)) {
-      if (a.count == 2) return fold_strips<F, typename OfColumns<F>::two, FEW_STRIPS, 2, true>(a);
+      if (a.count == 2) return fold_strips<F, typename OfColumns<F>::two, 2, true>(a);
       return fold_strip<F, true>(a);
     }
   const int64_t t = block_of(a) * AXES_THREADS + threadIdx.x;

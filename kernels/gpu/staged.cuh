@@ -54,11 +54,13 @@ template <class F> struct StagedRow {
   static constexpr bool few = true; /* most rows need no state in memory */
   static constexpr int V = Packet<T>::count;
 
+  enum { TOGETHER = 4 }; /* elements whose loads do not wait for each other */
   /* How many of them did not count: NaN, of what skips it. */
   template <bool SKIP, class X>
   static __device__ __forceinline__ int fold(X &few, const uint4 *packet, int count, int id,
                                              int team) {
     int gone = 0;
+#pragma unroll 1
     for (int p = id; p < count; p += team) {
       Packet<T> v;
       v.words = packet[p];
@@ -70,8 +72,19 @@ template <class F> struct StagedRow {
   template <bool SKIP, class X>
   static __device__ __forceinline__ int fold(X &few, StagedElements<T> element, int count, int id,
                                              int team) {
-    int gone = 0;
-    for (int i = id; i < count; i += team) gone += !add<SKIP>(few, element[i], i);
+    const T *from = element.first + id * element.apart;
+    const int step = team * element.apart;
+    int gone = 0, i = id;
+#pragma unroll 1
+    for (; i + (TOGETHER - 1) * team < count; i += TOGETHER * team, from += TOGETHER * step) {
+      T x[TOGETHER];
+#pragma unroll
+      for (int u = 0; u < TOGETHER; u++) x[u] = from[u * step];
+#pragma unroll
+      for (int u = 0; u < TOGETHER; u++) gone += !add<SKIP>(few, x[u], i + u * team);
+    }
+#pragma unroll 1
+    for (; i < count; i += team, from += step) gone += !add<SKIP>(few, *from, i);
     return gone;
   }
   template <bool SKIP, class X> static __device__ __forceinline__ bool add(X &few, T x, int index) {
@@ -108,21 +121,24 @@ template <class F> struct StagedRow {
   static __device__ __forceinline__ bool quick(const gpr_axes_args &a, int64_t o,
                                                const uint4 *packet, StagedElements<T> element,
                                                bool here) {
-    Few<F> few;
-    if (finished<SKIP>(few, a, o, packet, element, here)) return true;
-    if constexpr (HasAgain<F>::value) {
-      Again<F> again;
-      return finished<SKIP>(again, a, o, packet, element, here);
-    }
+    if (finished<SKIP, Few<F>>(a, o, packet, element, here)) return true;
+    if constexpr (HasAgain<F>::value) return again<SKIP>(&a, o, packet, element, here);
     return false;
   }
+  /* Not inlined: the registers that it takes would be memory's for all rows. */
+  template <bool SKIP>
+  static __device__ __noinline__ bool again(const gpr_axes_args *a, int64_t o, const uint4 *packet,
+                                            StagedElements<T> element, bool here) {
+    return finished<SKIP, Again<F>>(*a, o, packet, element, here);
+  }
   template <bool SKIP, class X>
-  static __device__ __forceinline__ bool finished(X &few, const gpr_axes_args &a, int64_t o,
+  static __device__ __forceinline__ bool finished(const gpr_axes_args &a, int64_t o,
                                                   const uint4 *packet, StagedElements<T> element,
                                                   bool here) {
-    const int length = (int)a.count, team = a.team, id = threadIdx.x % team;
-    int gone = are_staged_packets<T>(a) ? fold<SKIP>(few, packet, length / V, id, team)
-                                        : fold<SKIP>(few, element, length, id, team);
+    X few;
+    const int length = (int)a.count, team = a.team, id = threadIdx.x & (team - 1);
+    int gone = packet ? fold<SKIP>(few, packet, length / V, id, team)
+                      : fold<SKIP>(few, element, length, id, team);
     bool writes = here && id == 0, none = false;
     if constexpr (SKIP) {
 #pragma unroll 1
@@ -144,52 +160,81 @@ template <class F> struct BriefMost {
                                                     : 0;
 };
 
+/* A block's tile, of which the rows or batches from `first` on come to shared memory. */
+template <class T> struct StagedTile {
+  static constexpr int V = Packet<T>::count;
+  int width, pitch, length; /* width: columns of a batch, or 1; pitch 0: rows follow each other */
+  int before, extent;       /* of the first packet; of a row, and what is before */
+  int64_t beyond;           /* bytes from a row to the next */
+  __device__ __forceinline__ explicit StagedTile(const gpr_axes_args &a)
+      : width(a.neighbours),
+        pitch(a.pitch),
+        length((int)a.length),
+        before((int)((uintptr_t)a.data % 16 / sizeof(T))),
+        extent(before + ((int)a.count - 1) * a.apart + width),
+        beyond(a.kept ? a.dim[0].stride : 0) {}
+  __device__ __forceinline__ int row_packets() const { return (unsigned)(extent + V - 1) / V; }
+  /* `rows` of them, the array's last ones or not. */
+  __device__ __forceinline__ void copy(uint4 *stage, const char *data, int rows,
+                                       bool is_last) const {
+    const int each = row_packets();
+    if (pitch && (pitch != each || beyond != 16 * each))
+      return copy_apart(stage, data, rows, is_last);
+    const int elements = (rows - 1) * length + extent, packets = (unsigned)elements / V;
+    for (int p = threadIdx.x; p < packets; p += AXES_THREADS) copy_packet(stage + p, data + 16 * p);
+    for (int i = packets * V + threadIdx.x; i < elements; i += AXES_THREADS)
+      ((T *)stage)[i] = ((const T *)data)[i];
+  }
+  /* The array's last packet may not be there whole. */
+  __device__ __forceinline__ void copy_apart(uint4 *stage, const char *data, int rows,
+                                             bool is_last) const {
+    const int each = row_packets(), left = is_last ? extent % V : 0,
+              packets = rows * each - (left ? 1 : 0);
+    const int down = AXES_THREADS / each, along = AXES_THREADS - down * each;
+    int row = threadIdx.x / each, p = threadIdx.x - row * each;
+    for (int at = threadIdx.x; at < packets; at += AXES_THREADS) {
+      copy_packet(stage + row * pitch + p, data + row * beyond + 16 * p);
+      row += down, p += along;
+      if (p >= each) row++, p -= each;
+    }
+    if (threadIdx.x < left) {
+      const int i = extent - left + threadIdx.x;
+      ((T *)(stage + (rows - 1) * pitch))[i] = ((const T *)(data + (rows - 1) * beyond))[i];
+    }
+  }
+  /* Output `row` of the tile. */
+  __device__ __forceinline__ StagedElements<T> elements(const uint4 *stage, int row,
+                                                        int apart) const {
+    const int above = width == 1 ? row : row / width;
+    const T *const batch =
+        pitch ? (const T *)(stage + row * pitch) : (const T *)stage + above * length;
+    return {batch + before + (row - above * width), apart};
+  }
+};
+
 template <class F, bool SKIP>
 __device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage) {
   typedef typename F::Element T;
   typedef typename F::State State;
-  constexpr int V = Packet<T>::count;
-  const int team = a.team, teams = AXES_THREADS / team, id = threadIdx.x % team;
-  const int count = (int)a.count, width = a.neighbours; /* columns of a batch; 1: there are rows */
-  const int length = (int)a.length, pitch = a.pitch;    /* pitch 0: rows follow each other */
-  const int64_t apart = a.kept ? a.dim[0].stride : 0;   /* rows */
-  const int before = (int)((uintptr_t)a.data % 16 / sizeof(T)); /* of each tile's first packet */
-  const int extent = before + (count - 1) * a.apart + width;    /* of a row, and what is before */
-  const int row_packets = (extent + V - 1) / V;
+  typedef StagedTile<T> Tile;
+  const Tile in(a);
+  const int team = a.team, shift = log2_of(team), teams = AXES_THREADS >> shift,
+            id = threadIdx.x & (team - 1), of_warp = warp_of() * (GPR_WARP >> shift);
+  const bool by_packets = are_staged_packets<T>(a);
   const int64_t block = block_of(a);
   for (int64_t tile = block; tile < a.tiles; tile += gridDim.x) {
-    const int64_t batch = tile * a.rows, first = batch * width;
-    const int here = (int)least(a.outputs - first, (int64_t)a.rows * width);
-    const char *data = a.data + batch * apart - before * (int)sizeof(T);
+    const int64_t batch = tile * a.rows, first = batch * in.width;
+    const int here = (int)least(a.outputs - first, (int64_t)a.rows * in.width);
     if (tile != block) __syncthreads();
-    if (pitch && (pitch != row_packets || apart != 16 * row_packets)) {
-      /* The array's last packet may not be there whole. */
-      const int left = first + here < a.outputs ? 0 : extent % V;
-      const int packets = here * row_packets - (left ? 1 : 0);
-      for (int p = threadIdx.x; p < packets; p += AXES_THREADS) {
-        const int row = p / row_packets;
-        copy_packet(stage + p + row * (pitch - row_packets),
-                    data + 16 * p + row * (apart - 16 * row_packets));
-      }
-      if (threadIdx.x < left) {
-        const int i = extent - left + threadIdx.x;
-        ((T *)(stage + (here - 1) * pitch))[i] = ((const T *)(data + (here - 1) * apart))[i];
-      }
-    } else {
-      const int elements = (here / width - 1) * length + extent, packets = elements / V;
-      for (int p = threadIdx.x; p < packets; p += AXES_THREADS)
-        copy_packet(stage + p, data + 16 * p);
-      for (int i = packets * V + threadIdx.x; i < elements; i += AXES_THREADS)
-        ((T *)stage)[i] = ((const T *)data)[i];
-    }
+    in.copy(stage, a.data + batch * in.beyond - in.before * (int)sizeof(T),
+            in.width == 1 ? here : here / in.width, first + here == a.outputs);
     copies_done();
-    for (int row = threadIdx.x / team; row < here + teams - 1; row += teams) {
-      if (row - (int)(threadIdx.x / team) >= here) break; /* by whole blocks: lanes merge below */
-      const int mine = row < here ? row : here - 1;
-      const uint4 *packet = stage + mine * pitch;
-      const int above = mine / width;
-      const T *const batch_of = pitch ? (const T *)packet : (const T *)stage + above * length;
-      const StagedElements<T> element = {batch_of + before + (mine - above * width), a.apart};
+    /* By whole warps: lanes merge below. */
+#pragma unroll 1
+    for (int above = 0; above + of_warp < here; above += teams) {
+      const int row = above + (threadIdx.x >> shift), mine = row < here ? row : here - 1;
+      const uint4 *packet = by_packets ? stage + mine * in.pitch : nullptr;
+      const StagedElements<T> element = in.elements(stage, mine, a.apart);
       if constexpr (StagedRow<F>::few) {
         if (StagedRow<F>::template quick<SKIP>(a, first + row, packet, element, row < here))
           continue;
@@ -199,12 +244,12 @@ __device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage
         continue;
       }
       State s;
-      if (are_staged_packets<T>(a))
-        StagedRow<F>::fold(packet, row_packets, id, team, s);
+      if (by_packets)
+        StagedRow<F>::fold(packet, (int)a.count / Tile::V, id, team, s);
       else
-        StagedRow<F>::fold(element, count, id, team, s);
+        StagedRow<F>::fold(element, (int)a.count, id, team, s);
       if (team > 1) Move<F>::merge_lanes(s, team);
-      if (id == 0 && row < here) finish_here<F>(a, first + row, s, count);
+      if (id == 0 && row < here) finish_here<F>(a, first + row, s, (int)a.count);
     }
   }
 }
