@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from arrays import generator, near_one
+from arrays import finite_bits, generator, near_one
 from table import numpy_dtype
 from test_variants import took
 
@@ -49,6 +49,28 @@ def test_variances_of_a_wide_range(dtype, sigma):
         a[rng.random(size) < 0.5] *= -1
         a = (a.view(dtype) if np.dtype(dtype).kind == "c" else a[::2]).reshape(shape)
         assert took("var", a, axis, None)
+
+
+@pytest.mark.parametrize("kind", ["lognormal", "growing", "few", "spoiled", "bits", "zeros"])
+def test_variances_of_bfloat16_in_windows(kind):
+    """Which move, become wide ones, or hold what comes no more; some are infinite, or all zero."""
+    rng = generator("windows", kind)
+    n = 3_000_017
+    a = np.exp(5 * rng.standard_normal(n)) * rng.choice([-1.0, 1.0], n)
+    if kind == "growing":
+        a.sort()
+    elif kind == "few":
+        a = np.where(rng.random(n) < 1e-4, a * 1e-20, rng.standard_normal(n))
+    elif kind == "spoiled":
+        a[rng.integers(0, n, 3)] = np.inf, -np.inf, np.nan
+        a[n // 2 :] = np.inf
+    elif kind == "zeros":
+        a = np.where(rng.random(n) < 0.1, a, -0.0)
+    a = finite_bits(rng, numpy_dtype("bfloat16"), n) if kind == "bits" else a
+    a = a.astype(numpy_dtype("bfloat16"))
+    rows = a[: 17 * 176_000].reshape(17, 176_000)
+    for view, axis in ((a, 0), (a[1::2], 0), (rows, 1), (rows[:, :-1], (0, 1))):
+        assert took("var", view, axis, None, to=np.asarray, device="cuda")
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64", "complex64", "complex128"])

@@ -11,8 +11,8 @@
   X(PACKED, "rows_tiny", "rows one behind the other, whole ones in a packet of 16 bytes or few") \
   X(SHALLOW, "columns_small", "columns of a few rows, with masks and NaN")                       \
   X(STAGED, "rows_shared",                                                                       \
-    "rows of 4 KiB at most, one behind the other, nearly so, or of whole packets, and batches "  \
-    "of narrow columns, by shared memory")                                                       \
+    "rows of 4 KiB at most, one behind the other, with small gaps, of every second element, or " \
+    "of whole packets, and batches of narrow columns, by shared memory")                         \
   X(COLUMNS, "columns", "adjacent columns of long rows, 16 bytes a load")                        \
   X(ROWS, "rows", "long rows, of 2 KiB at least, with NaN in sums")                              \
   X(TILE_ROWS, "tile_rows", "rows of 1 KiB at least, with masks, NaN and conversions")           \

@@ -68,5 +68,7 @@ uint32_t __vminu2(uint32_t, uint32_t);
 uint32_t __vmaxu2(uint32_t, uint32_t);
 uint32_t __vmins2(uint32_t, uint32_t);
 uint32_t __vmaxs2(uint32_t, uint32_t);
+uint32_t __viaddmin_u16x2(uint32_t, uint32_t, uint32_t);
+uint32_t __viaddmax_s16x2(uint32_t, uint32_t, uint32_t);
 
 #endif

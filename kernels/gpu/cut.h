@@ -137,8 +137,9 @@ struct Cut {
       return false;
     return a.kept == 0 || a.dim[0].size == 1 || a.dim[0].stride == a.count * row.bytes;
   }
-  /* Rows of every second element, or with less than a sector of 32 bytes between them: a block
-   * copies what lies there, too. Of 64 MiB in rows of 48 halves sums of every second one took 132
+  enum { SECTOR = 32 }; /* bytes, as memory is read */
+  /* Rows of every second element, or with less than a sector between them: a block copies what lies
+   * there, too. Of 64 MiB in rows of 48 halves sums of every second one took 132
    * µs on an H200 by lanes of brief.cuh, and take 28, of rows of 46 with 2 between them 160 and 34.
    */
   bool have_gaps() const {
@@ -146,7 +147,7 @@ struct Cut {
     const Size step = reduced_stride(), wide = (a.count - 1) * step + row.bytes;
     const Size between = a.dim[0].stride - wide;
     return (step == row.bytes || step == 2 * row.bytes) && a.dim[0].stride % row.bytes == 0 &&
-           between >= 0 && between < 32 && (step > row.bytes || between);
+           between >= 0 && between < SECTOR && (step > row.bytes || between);
   }
   /* So many packets has a run of the innermost dimension, whose elements lie side by side. */
   Size packets_of_run() const {

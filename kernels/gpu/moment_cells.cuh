@@ -2,6 +2,7 @@
 #ifndef GPR_MOMENT_CELLS_CUH
 #define GPR_MOMENT_CELLS_CUH
 
+#include "bfloat_range.cuh"
 #include "cells.cuh"
 #include "pair_moments.cuh"
 
@@ -126,49 +127,37 @@ enum { HALF_HEADROOM = 11, HALVES_AT_ONCE = 1 << HALF_HEADROOM };
 template <class H> using HalfWindows = WideFloats<Format<H>::precision, HALVES_AT_ONCE>;
 
 /* Where it lies. All squares of float16 are within the windows of the greatest one. */
-template <class H> struct HalfRange;
-template <> struct HalfRange<float16> {
+template <class H> struct HalfPlace {
   static constexpr bool wide = false;
   int top = 16;
-  __device__ __forceinline__ void see(float) {}
+  template <int N> __device__ __forceinline__ void see(const H (&)[N]) {}
   __device__ __forceinline__ bool inside() const { return true; }
   __device__ __forceinline__ bool move() { return true; }
-  __device__ __forceinline__ void next() {}
 };
 /* By wide windows as soon as others would have to move again: of numbers that are far apart those
- * of some lane always would. */
-template <> struct HalfRange<bfloat16> {
-  enum { NOWHERE = -126, NARROW = spread_most(8, HALF_HEADROOM) };
+ * of some lane always would. Infinities and NaN become the window's, wherever it lies. */
+template <> struct HalfPlace<bfloat16> {
+  enum { MOVES = 4, NARROW = spread_most(8, HALF_HEADROOM) };
+  BfloatRange range;
   bool wide = false;
-  int top = NOWHERE;
-  float most = 0;
-  uint32_t least = 0xffffffffu;
-  /* Infinities and NaN become the window's, wherever it lies. */
-  __device__ __forceinline__ void see(float x) {
-    if (!(fabsf(x) < INFINITY)) x = 0;
-    most = larger_or_nan(most, x);
-    const uint32_t key = size_key(x);
-    least = least < key ? least : key;
+  int top = -126, moves = 0;
+  template <int N> __device__ __forceinline__ void see(const bfloat16 (&x)[N]) {
+    range = BfloatRange();
+    range.see(x);
   }
-  __device__ __forceinline__ int high() const { return (int)(bits(most) >> 23); }
-  __device__ __forceinline__ int low() const { return least >> 24 ? (int)(least >> 24) : 1; }
   __device__ __forceinline__ int spread() const {
     return wide ? HalfWindows<bfloat16>::spread : (int)NARROW;
   }
   __device__ __forceinline__ bool inside() const {
-    return high() - 126 <= top && top + 126 - low() <= spread();
+    return range.high() - 126 <= top && top + 126 - range.low() <= spread();
   }
   /* With room for what comes later: two above the greatest, or of wide ones as much as below the
    * least. */
   __device__ __forceinline__ bool move() {
-    wide |= top != NOWHERE || high() - low() > NARROW;
-    const int left = spread() - (high() - low());
-    top = high() - 126 + (wide ? left / 2 : left < 2 ? left : 2);
-    return high() < 255 && left >= 0;
-  }
-  __device__ __forceinline__ void next() {
-    most = 0;
-    least = 0xffffffffu;
+    wide |= ++moves > MOVES || range.apart() > NARROW;
+    const int left = spread() - range.apart();
+    top = range.high() - 126 + (wide ? left / 2 : left < 2 ? left : 2);
+    return left >= 0;
   }
 };
 
@@ -194,34 +183,32 @@ static __device__ __noinline__ void add_rests(MomentState<float, 1> *s, double s
 template <class H> struct HalfCells {
   typedef PairMoments<H> F;
   typedef typename F::State State;
-  HalfRange<H> range;
+  HalfPlace<H> place;
   int count = 0;
   HalfWindows<H> windows;
   State *over;
   __device__ __forceinline__ HalfCells() { open(); }
   __device__ __forceinline__ void open() {
     count = 0;
-    windows.open(range.top);
-    if (!range.wide) windows.x1 = 0;
+    windows.open(place.top);
+    if (!place.wide) windows.x1 = 0;
   }
   __device__ __forceinline__ void give() {
-    const double sum = range.wide ? windows.sum(0) : windows.x1;
+    const double sum = place.wide ? windows.sum(0) : windows.x1;
     add_count(over, sum, windows.square(0), windows.square(1));
-    if (range.wide) add_rests(over, windows.sum(1), windows.square(2));
+    if (place.wide) add_rests(over, windows.sum(1), windows.square(2));
   }
   template <int U> __device__ __forceinline__ bool take(const H (&x)[U]) {
     bool fine = true;
-    range.next();
-#pragma unroll
-    for (int i = 0; i < U; i++) range.see(wide(x[i]));
-    if (count + U > HALVES_AT_ONCE || !range.inside()) {
+    place.see(x);
+    if (count + U > HALVES_AT_ONCE || !place.inside()) {
       give();
-      if (!range.inside()) fine = range.move();
+      if (!place.inside()) fine = place.move();
       open();
     }
     if (!fine) return false;
     count += U;
-    if (range.wide) {
+    if (place.wide) {
 #pragma unroll
       for (int i = 0; i < U; i++) windows.add(wide(x[i]));
     } else {

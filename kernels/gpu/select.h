@@ -103,10 +103,12 @@ struct AxesCut : TreesCut {
 
   /* Rows one behind the other, with gaps, or of whole packets, or batches of narrow columns. Few of
    * them, which leave threads idle, have more lanes each: of 162 float16 the variance took 7.1 µs
-   * on an H200, and takes 5.3. Of batches a lane has more: sums of (488, 22, 75, 14) floats along
-   * axis 2 took 19.6 µs by four lanes an output, and take 15.8 by two. But of 16 bits these are
-   * more than FEW_MOST elements, and a variance's bounds (moment_outputs.cuh) are for STAGED_BYTES.
-   * Rows with gaps that begin a multiple of 32 bytes apart would share banks: every second of 128
+   * on an H200, and takes 5.3. Of rows one behind the other and of batches a lane has more, since
+   * most of a row's work is to bring its lanes' together and to finish it: sums of (488, 22, 75,
+   * 14) floats along axis 2 took 19.6 µs by four lanes an output and 15.8 by two. But of 16 bits
+   * these are more than FEW_MOST elements, a variance's bounds (moment_outputs.cuh) are for
+   * STAGED_BYTES, and rows with a pitch share banks so: places in 256 floats took 52 µs, and
+   * take 47. Rows with gaps that begin a multiple of 32 bytes apart would, too: every second of 128
    * halves took 76 µs so, and takes 29 by an odd pitch. */
   enum { LANE_BYTES = 16, FEW_BYTES = 256 };
   bool staged() {

@@ -1,0 +1,39 @@
+/* How far apart the exponents of some bfloat16 lie, which tells what is exact of them in a double.
+ */
+#ifndef GPR_BFLOAT_RANGE_CUH
+#define GPR_BFLOAT_RANGE_CUH
+
+#include "../core/convert.h"
+#include "warp.cuh"
+
+GPR_OPEN
+
+/* Of bfloat16 two at a time, as integers, by one instruction each since sm_90: variances of
+ * 64 million normal ones took 77 to 84 µs on an H200 one by one, and take 62. */
+struct BfloatRange {
+  enum { FINITE = 0x00800080 };                /* with this, what is not finite is negative */
+  uint32_t most = FINITE, least = 0xffffffffu; /* least: all less one, so that zeros are greatest */
+  template <int N> __device__ __forceinline__ void see(const bfloat16 (&x)[N]) {
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+      const uint32_t other = i + 1 < N ? x[i + 1 < N ? i + 1 : i].bits : 0;
+      const uint32_t size = (x[i].bits | other << 16) & 0x7fff7fffu;
+      most = __viaddmax_s16x2(size, FINITE, most);
+      least = __viaddmin_u16x2(size, 0xffffffffu, least);
+    }
+  }
+  /* The exponents as stored, of finite numbers: 0 if there are but zeros. */
+  __device__ __forceinline__ int high() const {
+    const uint32_t one = most & 0xffff, other = most >> 16;
+    return (int)((one > other ? one : other) - (FINITE & 0xffff)) >> 7;
+  }
+  /* Or one less. */
+  __device__ __forceinline__ int low() const {
+    const uint32_t one = least & 0xffff, other = least >> 16, size = one < other ? one : other;
+    return size >> 7 ? (int)(size >> 7) : 1;
+  }
+  __device__ __forceinline__ int apart() const { return high() - low(); }
+};
+
+GPR_CLOSE
+#endif
