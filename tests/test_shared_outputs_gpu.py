@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from arrays import finite_bits, generator, near_one
-from table import numpy_dtype
-from test_variants import took
+from device import on_device
+from table import assert_bits, numpy_dtype
+from test_variants import fetched, took
 
+import gpureduce
 from gpureduce import _core
 
 COUNT, WHY = _core.device_count()
@@ -51,9 +53,16 @@ def test_variances_of_a_wide_range(dtype, sigma):
         assert took("var", a, axis, None)
 
 
+def variances(a, axis):
+    """Of bfloat16 on the device, as they lie there."""
+    want = gpureduce.var(a, axis=axis, device="cpu")
+    got = np.asarray(fetched(gpureduce.var(on_device(a), axis=axis)))
+    assert_bits(got.view(want.dtype), want, f"{a.shape} {a.strides}")
+
+
 @pytest.mark.parametrize("kind", ["lognormal", "growing", "few", "spoiled", "bits", "zeros"])
 def test_variances_of_bfloat16_in_windows(kind):
-    """Which move, become wide ones, or hold what comes no more; some are infinite, or all zero."""
+    """Of few batches each: ordinary windows, wide ones, or what neither holds."""
     rng = generator("windows", kind)
     n = 3_000_017
     a = np.exp(5 * rng.standard_normal(n)) * rng.choice([-1.0, 1.0], n)
@@ -63,14 +72,30 @@ def test_variances_of_bfloat16_in_windows(kind):
         a = np.where(rng.random(n) < 1e-4, a * 1e-20, rng.standard_normal(n))
     elif kind == "spoiled":
         a[rng.integers(0, n, 3)] = np.inf, -np.inf, np.nan
-        a[n // 2 :] = np.inf
     elif kind == "zeros":
         a = np.where(rng.random(n) < 0.1, a, -0.0)
     a = finite_bits(rng, numpy_dtype("bfloat16"), n) if kind == "bits" else a
     a = a.astype(numpy_dtype("bfloat16"))
     rows = a[: 17 * 176_000].reshape(17, 176_000)
     for view, axis in ((a, 0), (a[1::2], 0), (rows, 1), (rows[:, :-1], (0, 1))):
-        assert took("var", view, axis, None, to=np.asarray, device="cuda")
+        variances(view, axis)
+
+
+def test_variances_of_bfloat16_in_windows_that_move():
+    """Again and again, of scales that alternate, each of which is narrow."""
+    rng = generator("windows", "move")
+    a = np.resize(rng.standard_normal(1_000_003), (3400, 18_001))
+    place, row = np.arange(18_001), np.arange(3400)[:, None]
+    a *= np.where(place >> 3 + row % 12 & 1, 2.0**40, 1)
+    variances(a.astype(numpy_dtype("bfloat16")), 1)
+
+
+@pytest.mark.parametrize("sigma", [0, 5])
+def test_variances_of_bfloat16_in_windows_that_are_full(sigma):
+    """After 2^11 numbers of a thread; a row is a block's."""
+    rng = generator("windows", "full", sigma)
+    some = rng.standard_normal(1_000_003) * np.exp(sigma * rng.standard_normal(1_000_003))
+    variances(np.resize(some.astype(numpy_dtype("bfloat16")), (600, 600_001)), 1)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64", "complex64", "complex128"])

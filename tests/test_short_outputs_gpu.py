@@ -123,6 +123,22 @@ def test_variances_of_many_short_rows(dtype, n):
         one_of(op, x, mask, 1)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "int32"])
+def test_shares_of_as_many_elements_as_a_lane_takes(dtype):
+    """256 bytes of them, of rows and of batches of narrow columns."""
+    n = 1024 // np.dtype(dtype).itemsize - 1
+    a = drawn("shares", "float64" if dtype == "int32" else dtype, (20_000, n))
+    a[5], a[6] = -0.0, 0 if dtype == "int32" else np.nan
+    a = np.where(np.abs(a) < 100, a, 7).astype(dtype) if dtype == "int32" else a
+    narrow = 64 * 4 // np.dtype(dtype).itemsize - 1
+    batches = np.resize(a, (60_000, narrow, 5)) if narrow > 15 else a[:, :, None]
+    ops = ["sum", "mean", "any"] + ["nansum", "nanmean"] * (dtype != "int32")
+    for op in ops + ["max", "argmin", "nanmax"] * (not dtype.startswith("complex")):
+        compare(op, a, axis=1)
+        compare(op, batches, axis=1)
+    compare("sum", a, axis=1, kernel="rows_shared")
+
+
 @pytest.mark.parametrize("n", [33, 300, 2100])
 @pytest.mark.parametrize(
     "dtype", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"]

@@ -120,8 +120,6 @@ template <class T> struct LeaveOut {
 /* --- a mask ------------------------------------------------------------------------------------
  */
 
-typedef uint8_t Bytes __attribute__((vector_size(GPR_VECTOR)));
-
 /* How many of n bytes are not zero. */
 static GPR_APART int64_t kept_of(const uint8_t *keep, int64_t n) {
   int64_t sum = 0, i = 0;
