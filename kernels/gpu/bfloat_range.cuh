@@ -8,8 +8,8 @@
 
 GPR_OPEN
 
-/* Of bfloat16 two at a time, as integers, by one instruction each since sm_90: variances of
- * 64 million normal ones took 77 to 84 µs on an H200 one by one, and take 62. */
+/* Two at a time, as integers, by one instruction each since sm_90: the variance of 178 million
+ * normal ones took 177 to 223 µs in four runs on an H200 one by one, and takes 115. */
 struct BfloatRange {
   enum { FINITE = 0x00800080 };                /* with this, what is not finite is negative */
   uint32_t most = FINITE, least = 0xffffffffu; /* least: all less one, so that zeros are greatest */

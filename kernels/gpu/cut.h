@@ -139,9 +139,8 @@ struct Cut {
   }
   enum { SECTOR = 32 }; /* bytes, as memory is read */
   /* Rows of every second element, or with less than a sector between them: a block copies what lies
-   * there, too. Of 64 MiB in rows of 48 halves sums of every second one took 132
-   * µs on an H200 by lanes of brief.cuh, and take 28, of rows of 46 with 2 between them 160 and 34.
-   */
+   * there, too. Of 64 MiB in rows of 48 halves sums of every second one took 132 µs on an H200 by
+   * lanes of brief.cuh, and take 28, of rows of 46 with 2 between them 160 and 34. */
   bool have_gaps() const {
     if (a.reduced != 1 || a.kept != 1 || a.count < 2) return false;
     const Size step = reduced_stride(), wide = (a.count - 1) * step + row.bytes;

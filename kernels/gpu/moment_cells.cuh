@@ -123,7 +123,7 @@ template <class T> struct BatchCells {
 
 /* Halves have so few bits that a window serves 2^11 of them. */
 enum { HALF_HEADROOM = 11, HALVES_AT_ONCE = 1 << HALF_HEADROOM };
-/* In two windows for the squares and none for the sum, or all of them. */
+/* Wide ones; ordinary ones are its first two of the squares, and a plain sum in the first of x. */
 template <class H> using HalfWindows = WideFloats<Format<H>::precision, HALVES_AT_ONCE>;
 
 /* Where it lies. All squares of float16 are within the windows of the greatest one. */

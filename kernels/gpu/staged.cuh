@@ -47,7 +47,7 @@ template <class T> struct StagedElements {
 };
 
 /* Elements id, id + team, … of a staged row, or packets of them, in the order of their index: at
- * most FEW_MOST, in STAGED_BYTES. */
+ * most FEW_MOST. */
 template <class F> struct StagedRow {
   typedef typename F::Element T;
   typedef typename F::State State;
@@ -125,7 +125,7 @@ template <class F> struct StagedRow {
     if constexpr (HasAgain<F>::value) return again<SKIP>(&a, o, packet, element, here);
     return false;
   }
-  /* Not inlined: the registers that it takes would be memory's for all rows. */
+  /* Not inlined: for its registers others would be spilled for every row. */
   template <bool SKIP>
   static __device__ __noinline__ bool again(const gpr_axes_args *a, int64_t o, const uint4 *packet,
                                             StagedElements<T> element, bool here) {
