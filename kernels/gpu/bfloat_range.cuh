@@ -11,7 +11,7 @@ GPR_OPEN
 /* Two at a time, as integers, by one instruction each since sm_90: the variance of 178 million
  * normal ones took 177 to 223 µs in four runs on an H200 one by one, and takes 115. */
 struct BfloatRange {
-  enum { FINITE = 0x00800080 };                /* with this, what is not finite is negative */
+  enum { FINITE = 0x00800080 }; /* added to a size, it makes NaN and infinities negative */
   uint32_t most = FINITE, least = 0xffffffffu; /* least: all less one, so that zeros are greatest */
   template <int N> __device__ __forceinline__ void see(const bfloat16 (&x)[N]) {
 #pragma unroll
@@ -22,12 +22,12 @@ struct BfloatRange {
       least = __viaddmin_u16x2(size, 0xffffffffu, least);
     }
   }
-  /* The exponents as stored, of finite numbers: 0 if there are but zeros. */
+  /* The exponents as stored, of finite numbers: 0 if there are but zeros and subnormals. */
   __device__ __forceinline__ int high() const {
     const uint32_t one = most & 0xffff, other = most >> 16;
     return (int)((one > other ? one : other) - (FINITE & 0xffff)) >> 7;
   }
-  /* Or one less. */
+  /* Or one less, of powers of two; of zeros alone 511. */
   __device__ __forceinline__ int low() const {
     const uint32_t one = least & 0xffff, other = least >> 16, size = one < other ? one : other;
     return size >> 7 ? (int)(size >> 7) : 1;

@@ -22,12 +22,12 @@ struct AxesRow {
   int is_tree, is_ordered;
   int counted_skips;             /* sums that only_skips() NaN are not counted */
   int brief_ones;                /* outputs of one element are brief */
-  int staged_skips;              /* NaN */
+  int staged_skips;              /* NaN; rows there need no state in memory */
   int brief_loads, brief_blocks; /* loads: of lanes that share an output; 0: none do */
   int brief_pairs;               /* a lane may have two outputs */
-  int brief_alone;               /* elements, that are no work for several lanes */
+  int brief_alone;               /* up to so many elements are not split among lanes */
   int brief_share;               /* elements of a row that a lane has, at least */
-  int brief_spreads;             /* lanes tell variances of few questions */
+  int brief_spreads;             /* lanes finish plain variances, without means and the like */
   int alone_bytes, uneven_bytes; /* rows that are brief: short ones, or no multiples of those */
   double brief_pace;             /* of columns, beside their reading */
   int bytes;                     /* of an element */
@@ -43,7 +43,7 @@ struct AxesRow {
   int rows_blocks, rows_loads, columns_blocks, columns_loads;
   int columns_together; /* of a packet's, what blocks leave for each other as one */
   int rows_end_quickly; /* in the middle of a packet */
-  double ends;          /* of a block, in steps */
+  double ends;          /* a block's start and end, in steps */
   size_t state;         /* bytes, the number that counted with it */
   size_t moved;         /* of those, what a block leaves to another one as a rule */
   size_t pool;
@@ -61,15 +61,16 @@ struct Split {
   double time;
 };
 
-/* Of a step, where blocks wait for the memory more than for each other: of few it is sooner. */
+/* A step's time beside that of full occupancy, where blocks wait for the memory: of few blocks it
+ * is shorter. */
 inline double pace_of(Size blocks, Size slots) {
   constexpr double all = 1.15, least = 0.6;
   const double pace = all * (double)blocks / (double)slots;
   return pace > all ? all : pace > least ? pace : least;
 }
 
-/* Of the numbers of parts that leave a part as many steps the least is the best: the first one that
- * leaves it fewer. Of 80 MB all numbers took 9.3 µs on an AMD EPYC, and these take 1.4. */
+/* The next number of parts that leaves a part fewer steps: others would be no better. Of 80 MB all
+ * numbers took 9.3 µs on an AMD EPYC, and these take 1.4. */
 inline Size next_split(Size steps, Size split) {
   if (split * split < steps) return split + 1;
   const Size each = up(steps, split);

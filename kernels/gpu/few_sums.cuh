@@ -20,7 +20,7 @@ template <class T> __device__ __noinline__ Told<T> divided(const Triple sum, int
   told.sure = divide_terms(sum, n, &told.value);
   return told;
 }
-/* The quotient; false if that takes more than this. */
+/* The sum or the quotient, rounded; false if that takes more than this, or of nothing. */
 template <class T>
 __device__ __forceinline__ bool round_few(const Pair &sum, const Over &over, T *out) {
   const int64_t n = over.n;
@@ -67,7 +67,7 @@ __device__ __forceinline__ bool round_few(const Triple &sum, const Over &over, d
   return n > 0;
 }
 
-/* All that is added to some terms, or what was lost of it. */
+/* A sum in some terms, and whether they lost anything of it. */
 template <class R, class S> struct Checked {
   typedef S Terms;
   Terms sum;
@@ -81,7 +81,7 @@ template <class R, class S> struct Checked {
   __device__ __forceinline__ bool fine(int = 0) const { return !lost | nan; }
   __device__ __forceinline__ Terms terms() const { return sum; }
 };
-/* Exponents of a few numbers of one scale, normal ones for instance, lie no further apart. */
+/* Exponents of a few numbers of one scale lie no further apart: of normally distributed ones. */
 enum { CLOSE = 23 };
 /* Of floats plain additions in double, which are checked. */
 template <class R, class Stored> struct FewReals {
@@ -336,7 +336,7 @@ template <> struct Two<PairSum<bfloat16>> : FewSums<bfloat16, TwoReals> {};
 template <> struct Two<PairSum<complex<float>>> : FewSums<complex<float>, TwoReals> {};
 template <> struct Two<PairSum<double>> : FewSums<double, TwoReals> {};
 template <> struct Two<PairSum<complex<double>>> : FewSums<complex<double>, TwoReals> {};
-/* Finite halves, so few of them, always have an exact sum in a double. */
+/* Finite float16, so few of them, always have an exact sum in a double. */
 template <class T> struct HasAgain<PairSum<T>> {
   typedef typename RealOf<T>::type R;
   static constexpr bool value = !Same<R, float16>::value;

@@ -11,8 +11,8 @@ GPR_OPEN
 /* --- a window for each batch ---------------------------------------------------------------------
  */
 
-/* The sums of one part of one output, a pair for each window; the last one takes what further
- * windows hold too. */
+/* The sums of one part of one output, a pair for each window of squares; `end` is the last one's
+ * and takes what further windows hold too. */
 template <class R> struct MomentPairs {
   static constexpr int squares = MomentBatch<R, 1>::squares, last = squares - 1;
   typedef typename TermsOfSum<R>::type Sum;
@@ -61,9 +61,9 @@ template <class T> struct BatchCells {
   typedef typename RealOf<T>::type Stored;
   static constexpr int parts = F::parts;
   MomentPairs<R> pairs[parts];
-  State *over; /* rarely touched: not in here, where it would take the pairs to memory with it */
+  State *over; /* rarely touched: a state in here would take the pairs to local memory with it */
   __device__ __forceinline__ void open() {}
-  /* All or none, with this kind of windows; false: none. */
+  /* All numbers by this kind of windows; false: none was added. */
   template <class Windows, int U>
   __device__ __forceinline__ bool add_by(const T (&x)[U], const int (&top)[parts]) {
     MomentPairs<R> next[parts];
@@ -98,7 +98,7 @@ template <class T> struct BatchCells {
       nan |= batch[p].has_nan();
     }
     if (nan) pairs[0].sum.hi = NAN;
-    /* Lanes that part would take the time of both ways. */
+    /* All lanes go the wide way if one must: divergent ones would take the time of both. */
     if (__any_sync(__activemask(), lost)) return nan || (fits && add_by<Wide>(x, top));
 #pragma unroll
     for (int p = 0; p < parts; p++) {
@@ -121,9 +121,9 @@ template <class T> struct BatchCells {
 /* --- one window for many batches -----------------------------------------------------------------
  */
 
-/* Halves have so few bits that a window serves 2^11 of them. */
+/* float16 and bfloat16 have so few bits that a window serves 2^11 numbers. */
 enum { HALF_HEADROOM = 11, HALVES_AT_ONCE = 1 << HALF_HEADROOM };
-/* Wide ones; ordinary ones are its first two of the squares, and a plain sum in the first of x. */
+/* Wide windows; the ordinary way uses the first two for squares, and x1 as a plain sum. */
 template <class H> using HalfWindows = WideFloats<Format<H>::precision, HALVES_AT_ONCE>;
 
 /* Where it lies. All squares of float16 are within the windows of the greatest one. */
@@ -134,8 +134,9 @@ template <class H> struct HalfPlace {
   __device__ __forceinline__ bool inside() const { return true; }
   __device__ __forceinline__ bool move() { return true; }
 };
-/* By wide windows as soon as others would have to move again: of numbers that are far apart those
- * of some lane always would. Infinities and NaN become the window's, wherever it lies. */
+/* By wide windows, for good, after so many moves of ordinary ones or where one batch is too wide
+ * for them: of numbers that are far apart those of some lane would always move. Infinities and NaN
+ * become the window's, wherever it lies. */
 template <> struct HalfPlace<bfloat16> {
   enum { MOVES = 4, NARROW = spread_most(8, HALF_HEADROOM) };
   BfloatRange range;
@@ -161,7 +162,7 @@ template <> struct HalfPlace<bfloat16> {
   }
 };
 
-/* A window's count into the state. Infinities and NaN come here as such: the window is then one
+/* What windows hold into the state. Infinities and NaN come here as such: the window is then one
  * itself. */
 static __device__ __noinline__ void add_count(MomentState<float, 1> *s, double sum, double first,
                                               double second) {

@@ -64,7 +64,7 @@ struct AxesCut : TreesCut {
                 0);
   }
 
-  bool are_packets() const { /* rows of whole ones, wherever each begins */
+  bool are_packets() const { /* rows of whole aligned ones, any distance apart */
     const Size places = (Size)(uintptr_t)a.data | a.count * row.bytes | a.dim[0].stride;
     return a.reduced == 1 && a.kept == 1 && reduced_stride() == row.bytes && places % 16 == 0;
   }
@@ -76,7 +76,7 @@ struct AxesCut : TreesCut {
     if (!row.packed || are_brief_ones() || !are_side_by_side() || !begin_with_packet() ||
         bytes > row.packed_bytes || bytes & (bytes - 1))
       return false;
-    /* Lanes that share a row end quickly only if a sum is all that is asked for. */
+    /* Lanes that share a row end quickly only without an initial value and without a division. */
     if (bytes > 16 && (a.has_initial || divides(a.op))) return false;
     return take(row.packed, up(a.outputs * bytes / 16 + 1, AXES_THREADS * SHALLOW_LOADS), 0);
   }
@@ -109,7 +109,7 @@ struct AxesCut : TreesCut {
    * these are more than FEW_MOST elements, a variance's bounds (moment_outputs.cuh) are for
    * STAGED_BYTES, and rows with a pitch share banks so: places in 256 floats took 52 µs, and
    * take 47. Rows with gaps that begin a multiple of 32 bytes apart would, too: every second of 128
-   * halves took 76 µs so, and takes 29 by an odd pitch. */
+   * halves took 76 µs so, and takes 29 by a pitch of an odd multiple of `team` packets. */
   enum { LANE_BYTES = 16, FEW_BYTES = 256 };
   bool staged() {
     const Size bytes = a.count * row.bytes; /* of an output */
@@ -139,14 +139,14 @@ struct AxesCut : TreesCut {
       if (a.team < 8)
         while (a.pitch % (2 * a.team) != a.team) a.pitch++;
     }
-    /* So many are a round of all threads. */
+    /* One round of all threads. */
     const Size teams = AXES_THREADS / a.team / a.neighbours / whole * whole;
     const Size multiple = teams > whole ? teams : whole;
     const Size fit = a.pitch ? row.staged_packets / a.pitch : (row.staged_packets - 1) * 16 / batch;
     a.rows =
         (int)(fit / whole * whole < multiple ? fit / whole * whole : fit / multiple * multiple);
     if (!a.rows) return false;
-    /* As many for each block: tiles of 3328 of 1841248 rows are 5 % more than blocks. */
+    /* Tiles are dealt evenly to blocks: those of 3328 of 1841248 rows are 5 % more than blocks. */
     const Size slots = (Size)multiprocessors * row.staged_blocks;
     const Size waves = up(up(batches, a.rows), slots);
     const Size fair = up(up(batches, waves * slots), multiple);
@@ -155,8 +155,7 @@ struct AxesCut : TreesCut {
     return take(row.staged, a.tiles, 0);
   }
 
-  /* Blocks of pieces of long segments among blocks of short ones, which wait more than they read.
-   */
+  /* Blocks of pieces of long segments lie among blocks of short ones, which wait for latency. */
   bool segments() {
     if (!row.segments || !a.piece_bytes || !a.outputs) return false;
     a.per = a.outputs / a.segments;

@@ -23,8 +23,8 @@ template <class T> struct ShallowShape<PairSum<T>> {
   static constexpr int blocks = Same<T, float16>::value ? 5 : 4;
 };
 
-/* Neighbouring results of one thread, and those of them, as bits, that need slow_output(): when
- * nothing is alive that its registers would drive to memory. */
+/* Neighbouring results of one thread, and those of them, as bits, that need slow_output(): which is
+ * called when it can spill nothing that is alive. */
 template <class F, class Few, int N, class Numbers>
 __device__ __forceinline__ uint32_t finish_few(const gpr_axes_args &a, int64_t o, int left,
                                                Few (&few)[N], const Numbers &n) {
@@ -122,8 +122,7 @@ template <class F, bool SKIP> struct Skipping {
   }
 };
 
-/* U rows of it from row r on, or as many as there are. What lies outside is as it may be, and
- * nobody asks for it. */
+/* U rows of it from row r on, or as many as there are; what lies outside is not added. */
 template <int U, bool ALL, class F, bool SKIP> struct RowsOfStrip {
   static constexpr int V = Strip<F>::V;
   StripOf<typename F::Element> v[U];
@@ -145,10 +144,9 @@ template <int U, bool ALL, class F, bool SKIP> struct RowsOfStrip {
     }
   }
 };
-/* Of more rows a strip is looked at again as a whole. When floats went so too, 256 MiB of lognormal
- * ones with a sigma of 5 took 371, 307, 313 and 275 µs on an H200 column by column, of 2, 3, 5 and
- * 8 rows, and 477, 370, 299 and 219 so; 200 MB of bfloat16 of 5 rows, then by three terms, 222 and
- * 293. */
+/* Of more rows a strip is looked at again as a whole: 256 MiB of lognormal floats with a sigma of
+ * 5, then all read again, took 371, 307, 313 and 275 µs on an H200 column by column, of 2, 3, 5 and
+ * 8 rows, and 477, 370, 299 and 219 so. */
 enum { AGAIN_BY_COLUMNS = 5 };
 template <class F, bool SKIP>
 __device__ __forceinline__ uint32_t fold_strip_again(const gpr_axes_args &a,
@@ -186,8 +184,8 @@ __device__ __noinline__ void finish_strip(const gpr_axes_args *a, int64_t t, uin
 
 /* Strips of one row or two a thread: of one strip there would be too few loads under way. Of single
  * elements that are cut out of longer rows, 128 MiB, sums of bfloat16 took 147 µs on an H200 by two
- * strips that each had their row divided, and take 107, of doubles 104 and 90; whether complex
- * doubles are 0 took 91 and takes 55. */
+ * strips that each found their row by a division, and take 107, of doubles 104 and 90; whether
+ * complex doubles are 0 took 91 and takes 55. */
 GPR_FN GPR_CONSTEXPR int strips_of(int rows) { return rows == 1 ? 4 : 2; }
 template <class F, class Few, int ROWS, bool SKIP = false>
 __device__ __forceinline__ void fold_strips(const gpr_axes_args &a) {
@@ -229,8 +227,7 @@ __device__ __forceinline__ void fold_strips(const gpr_axes_args &a) {
       finish_strip<F, SKIP>(&a, t + s * AXES_THREADS, some);
 }
 
-/* Whether numbers of some column of the warp are, as far as `count` rows are seen, or more are to
- * come: lanes that are gone are not asked. */
+/* Whether plain additions will not do for some column of the warp's active lanes; more: to come. */
 template <class Few, int V>
 __device__ __forceinline__ bool are_far_apart(const Few (&few)[V], int count, bool more) {
   bool close = true;
@@ -256,8 +253,7 @@ __device__ __forceinline__ void fold_rows(const gpr_axes_args &a, const Strip<F>
 /* Numbers that are far apart are so from the first rows on, mostly, and go by pairs from there: 24
  * rows of 475913 lognormal floats with a sigma of 5 took 40 µs on an H200 when they were read
  * again, and take 16, normal ones 11; by pairs from the start 14.6, and 3 rows of normal ones 56 in
- * place of 49. 40 rows of 2.5 million bfloat16 took 310 to 330 when they were read again, and take
- * 93. */
+ * place of 49. 40 rows of 2.5 million bfloat16 took 330 read again, and take 93. */
 template <class F, bool SKIP = false>
 __device__ __forceinline__ void fold_strip(const gpr_axes_args &a) {
   typedef StripShape<typename F::Element> Shape;

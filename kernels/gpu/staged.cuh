@@ -1,5 +1,5 @@
-/* Short rows of the fast axis, one behind the other, with some bytes between them or, of whole
- * packets, wherever each begins, or of every second element, and narrow columns of a few rows, one
+/* Short rows of the fast axis, one behind the other, with some bytes between them, of every second
+ * element, or of whole aligned packets any distance apart, and narrow columns of a few rows, one
  * batch of them behind the other: a block copies many of them into shared memory and gives each
  * output a few neighbouring threads. */
 #ifndef GPR_STAGED_CUH
@@ -19,7 +19,7 @@ template <class T> struct StagedShape<PairSum<T>> {
   static constexpr int blocks = 4, packets = 2560;
 };
 
-/* A packet from global to shared memory, past the registers. */
+/* A packet from global to shared memory, by cp.async. */
 __device__ __forceinline__ void copy_packet(uint4 *to, const void *from) {
 #if __CUDA_ARCH__ >= 800
   const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
@@ -35,26 +35,26 @@ __device__ __forceinline__ void copies_done() {
   __syncthreads();
 }
 
-/* Rows are whole packets, and not parts of some. */
+/* Each row is whole aligned packets. */
 template <class T> __device__ __forceinline__ bool are_staged_packets(const gpr_axes_args &a) {
   return a.pitch && a.apart == 1 && a.count % Packet<T>::count == 0 && (uintptr_t)a.data % 16 == 0;
 }
-/* An output's, so many from each other. */
+/* One output's elements, `apart` from each other. */
 template <class T> struct StagedElements {
   const T *first;
   int apart;
   __device__ __forceinline__ T operator[](int i) const { return first[i * apart]; }
 };
 
-/* Elements id, id + team, … of a staged row, or packets of them, in the order of their index: at
- * most FEW_MOST. */
+/* Elements id, id + team, … of a staged row, or packets of them, in the order of their index: as
+ * many as a lane has bytes for. */
 template <class F> struct StagedRow {
   typedef typename F::Element T;
   typedef typename F::State State;
   static constexpr bool few = true; /* most rows need no state in memory */
   static constexpr int V = Packet<T>::count;
 
-  enum { TOGETHER = 4 }; /* elements whose loads do not wait for each other */
+  enum { TOGETHER = 4 }; /* independent loads */
   /* How many of them did not count: NaN, of what skips it. */
   template <bool SKIP, class X>
   static __device__ __forceinline__ int fold(X &few, const uint4 *packet, int count, int id,
@@ -116,7 +116,8 @@ template <class F> struct StagedRow {
     fold<false>(few, element, count, id, team);
     if (!few.done(s)) fold_slowly(s, element, count, id, team);
   }
-  /* A row finished without states in memory; lanes that share rows say the same. */
+  /* A row finished without states in memory; where lanes share rows the whole warp says the same.
+   */
   template <bool SKIP>
   static __device__ __forceinline__ bool quick(const gpr_axes_args &a, int64_t o,
                                                const uint4 *packet, StagedElements<T> element,
@@ -125,7 +126,7 @@ template <class F> struct StagedRow {
     if constexpr (HasAgain<F>::value) return again<SKIP>(&a, o, packet, element, here);
     return false;
   }
-  /* Not inlined: for its registers others would be spilled for every row. */
+  /* Not inlined: its registers would spill the common way's. */
   template <bool SKIP>
   static __device__ __noinline__ bool again(const gpr_axes_args *a, int64_t o, const uint4 *packet,
                                             StagedElements<T> element, bool here) {
@@ -160,7 +161,7 @@ template <class F> struct BriefMost {
                                                     : 0;
 };
 
-/* Rows or batches that come to shared memory together. What is done for each of them counts: of
+/* Rows or batches that come to shared memory together. Instructions for each of them count: of
  * 435408 rows of 455 floats sums took 33 instructions an element and 327 µs on an H200 (by a
  * profiler's clocks), and take 20 and 242. */
 template <class T> struct StagedTile {
