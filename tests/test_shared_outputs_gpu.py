@@ -81,8 +81,8 @@ def test_variances_of_bfloat16_in_windows(kind):
         variances(view, axis)
 
 
-def test_variances_of_bfloat16_in_windows_that_move():
-    """Again and again, of scales that alternate, each of which is narrow."""
+def test_variances_of_bfloat16_of_two_scales():
+    """That alternate along rows which lanes share; test_few_variances.py has windows that move."""
     rng = generator("windows", "move")
     a = np.resize(rng.standard_normal(1_000_003), (3400, 18_001))
     place, row = np.arange(18_001), np.arange(3400)[:, None]

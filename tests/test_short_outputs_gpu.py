@@ -125,7 +125,7 @@ def test_variances_of_many_short_rows(dtype, n):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "int32"])
 def test_shares_of_as_many_elements_as_a_lane_takes(dtype):
-    """256 bytes of them, of rows and of batches of narrow columns."""
+    """256 bytes of them, of rows, and one element less of batches of narrow columns."""
     n = 1024 // np.dtype(dtype).itemsize - 1
     a = drawn("shares", "float64" if dtype == "int32" else dtype, (20_000, n))
     a[5], a[6] = -0.0, 0 if dtype == "int32" else np.nan

@@ -81,7 +81,8 @@ template <class R, class S> struct Checked {
   __device__ __forceinline__ bool fine(int = 0) const { return !lost | nan; }
   __device__ __forceinline__ Terms terms() const { return sum; }
 };
-/* Exponents of a few numbers of one scale lie no further apart: of normally distributed ones. */
+/* Exponents of a few numbers of one scale, normally distributed ones for instance, lie no further
+ * apart. */
 enum { CLOSE = 23 };
 /* Of floats plain additions in double, which are checked. */
 template <class R, class Stored> struct FewReals {

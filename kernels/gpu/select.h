@@ -107,9 +107,10 @@ struct AxesCut : TreesCut {
    * most of a row's work is to bring its lanes' together and to finish it: sums of (488, 22, 75,
    * 14) floats along axis 2 took 19.6 µs by four lanes an output and 15.8 by two. But of 16 bits
    * these are more than FEW_MOST elements, a variance's bounds (moment_outputs.cuh) are for
-   * STAGED_BYTES, and rows with a pitch share banks so: places in 256 floats took 52 µs, and
-   * take 47. Rows with gaps that begin a multiple of 32 bytes apart would, too: every second of 128
-   * halves took 76 µs so, and takes 29 by a pitch of an odd multiple of `team` packets. */
+   * STAGED_BYTES, and rows with a pitch may share banks so: places in 256 floats took 47 µs
+   * and 52 (but in 600 62 and 45). Rows with gaps that begin a multiple of 32 bytes apart would,
+   * too: every second of 128 halves took 76 µs so, and takes 29 by a pitch of an odd multiple of
+   * `team` packets. */
   enum { LANE_BYTES = 16, FEW_BYTES = 256 };
   bool staged() {
     const Size bytes = a.count * row.bytes; /* of an output */

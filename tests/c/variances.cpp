@@ -15,6 +15,21 @@ template <class T, class U> T atomicExch(T *at, U) { return *at; }
 void __threadfence() {}
 int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 gpr_dim3 threadIdx, blockIdx;
+template <class Half, class Pick>
+static uint32_t by_halves(uint32_t a, uint32_t b, uint32_t c, Pick pick) {
+  uint32_t both = 0;
+  for (int at = 0; at < 32; at += 16) {
+    const Half sum = (Half)((a >> at) + (b >> at)), other = (Half)(c >> at);
+    both |= (uint32_t)(uint16_t)(pick(sum, other) ? sum : other) << at;
+  }
+  return both;
+}
+uint32_t __viaddmin_u16x2(uint32_t a, uint32_t b, uint32_t c) {
+  return by_halves<uint16_t>(a, b, c, [](auto x, auto y) { return x < y; });
+}
+uint32_t __viaddmax_s16x2(uint32_t a, uint32_t b, uint32_t c) {
+  return by_halves<int16_t>(a, b, c, [](auto x, auto y) { return x > y; });
+}
 uint64_t __umul64hi(uint64_t a, uint64_t b) { return (uint64_t)((unsigned __int128)a * b >> 64); }
 
 namespace {
@@ -248,6 +263,7 @@ GPR_LANES(complex128, gpr::complex<double>)
   int64_t unlike_##NAME(const T *x, int64_t rows, int64_t batches) { \
     return unlike(x, rows, batches);                                 \
   }
+GPR_UNLIKE(bfloat16, gpr::bfloat16)
 GPR_UNLIKE(float32, float)
 GPR_UNLIKE(float64, double)
 GPR_UNLIKE(complex64, gpr::complex<float>)
