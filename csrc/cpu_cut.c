@@ -11,7 +11,7 @@ enum { TILE_ELEMENTS = 16384, WHOLE_ELEMENTS = 32768 }; /* whole: of outputs tha
  * holds wide ones: sums of (4096, 4096) doubles, of which half of the rows counts, took 9.4 ms on
  * Zen 4 by (256, 512) elements, 8.7 by (128, 2048) and 7.3 by (128, 4096). */
 enum { MASKED_BYTES = 1 << 20, MASKED_ELEMENTS = 256 << 10 };
-enum { MASKED_COLUMNS = 4096, MASKED_ROWS = 128 };
+enum { MASKED_COLUMNS = 1024, MASKED_ROWS = 256 };
 /* Rows of so many elements go one by one under a mask: those that count as a whole, or not at all,
  * are not copied. Sums of (4096, 4096) doubles, of which half of the rows counts, took 7.7 ms along
  * them on Zen 4, and take 4.8; of floats that all count 3.5 and 5.9. */
@@ -20,7 +20,6 @@ enum { MASKED_ROW = 2048 };
  * element each took twice the time in blocks of 512. Side by side they are read by pieces of rows:
  * of 4 KiB each, sums of (4096, 1024) doubles took 0.8 ms on two threads of Zen 4, of 2 KiB 1.1; on
  * one thread 1.3 and 1.7. */
-enum { MOST_OUTPUTS = 8192 }; /* there is memory for the states of a block */
 enum { BLOCK_OUTPUTS = 512, BLOCK_ELEMENTS = 256 << 10, BLOCKS_PER_LANE = 4, ROW_BYTES = 4096 };
 /* Columns that keep states between their rows, of small elements more (ROW_BYTES). 128 of them, a
  * quarter of a page of each row, took twice the time. */
@@ -139,7 +138,7 @@ static int64_t outputs_for(const gpr_plan *p, const gpr_tiles *t, size_t state_b
     most = greatest_of(most, direct     ? greatest_of(BLOCK_OUTPUTS, piece)
                              : a->where ? t->far ? MASKED_COLUMNS : BLOCK_OUTPUTS
                                         : BLOCK_OUTPUTS / 4);
-    most = least_of(most, MOST_OUTPUTS);
+    most = least_of(most, GPR_OUTPUTS_MOST);
     most = (least_of(share, most) + 63) / 64 * 64;
   } else {
     if (direct && !lengthy) most = greatest_of(most, BLOCK_OUTPUTS);

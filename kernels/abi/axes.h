@@ -31,7 +31,7 @@ typedef struct gpr_axes_dim {
 typedef enum gpr_column_packets {
   GPR_PACKETS_FIT,
   GPR_PACKETS_REACH_OUT,
-  GPR_PACKETS_SHIFT,
+  GPR_PACKETS_ANYWHERE,
 } gpr_column_packets;
 
 typedef struct gpr_axes_args {

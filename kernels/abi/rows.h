@@ -124,7 +124,8 @@ typedef struct gpr_row {
    * NULL. */
   int (*repeat)(const gpr_masked *masked, int64_t lines_each, void *to, int64_t *counts);
 } gpr_row;
-enum { GPR_SHORT = 4096 }; /* elements of an output in a tile, at most */
+enum { GPR_SHORT = 4096 };         /* elements of an output in a tile, at most */
+enum { GPR_OUTPUTS_MOST = 8192 }; /* side by side, at most */
 /* By powers of two: one for each bit of n. */
 #define GPR_MULTIPLES(n) (64 - __builtin_clzll((unsigned long long)(n)))
 enum { GPR_STATE_MOST = 4096 }; /* bytes of a row's state that has a quick one, at most */
@@ -137,8 +138,8 @@ typedef int (*gpr_skip)(const void *x, int64_t n, uint8_t *keep);
  * nothing was done. */
 typedef int (*gpr_leave_out)(const gpr_tile *tile, void *to, const void *identity, int64_t *counts);
 
-/* How the lines of a mask's elements are counted: each by itself, or place by place; some of which
- * none counts may then be dropped. */
+/* How the lines of a mask's elements are counted: each by itself, or place by place; where nothing
+ * of a line, or of a part of it, counts, others may then move up. */
 enum gpr_counted { GPR_BY_LINE, GPR_BY_PLACE, GPR_MAY_DROP };
 /* Copies the lines to `to`, one after the other, with the identity in the place of what does not
  * count, and adds to counts what does; returns how many lines there are. -1: all counts, and

@@ -120,41 +120,85 @@ template <class T> struct LeaveOut {
 /* --- a mask ------------------------------------------------------------------------------------
  */
 
-/* How many of n bytes are not zero. */
-static GPR_APART int64_t kept_of(const uint8_t *keep, int64_t n) {
-  int64_t sum = 0, i = 0;
-  for (; i + GPR_VECTOR <= n; i += GPR_VECTOR) sum += __builtin_popcountll(kept_bits(keep + i));
-  for (; i < n; i++) sum += keep[i] != 0;
-  return sum;
+/* Of n bytes, by blocks of a vector. */
+struct Kept {
+  int64_t n;    /* how many are not zero */
+  bool has_gap; /* a block of which all are */
+};
+static GPR_APART Kept kept_of(const uint8_t *keep, int64_t n) {
+  Kept all = {0, false};
+  int64_t i = 0;
+  for (; i + GPR_VECTOR <= n; i += GPR_VECTOR) {
+    const uint64_t kept = kept_bits(keep + i);
+    all.n += __builtin_popcountll(kept);
+    all.has_gap |= !kept;
+  }
+  int64_t rest = 0;
+  for (; i < n; i++) rest += keep[i] != 0;
+  return {all.n + rest, all.has_gap || (n % GPR_VECTOR && !rest)};
 }
 
-/* keep: NULL where none counts, and nothing is read. By as many elements as a vector has bytes: of
- * runs that are left out nothing is read, and what counts as a whole is copied. */
+/* What counts of n elements, of less than all. */
 template <class W>
-static GPR_APART void mask_line(const char *x, const uint8_t *keep, int64_t n, const void *identity,
-                                char *to) {
-  enum { BYTES = sizeof(W), RUN = GPR_VECTOR, EACH = RUN / BYTES };
-  int64_t i = 0;
-  if constexpr (BYTES <= 8) {
-    typedef W V __attribute__((vector_size(RUN)));
-    W other;
-    memcpy(&other, identity, BYTES);
-    for (; i + RUN <= n; i += RUN) {
-      const uint64_t kept = keep ? kept_bits(keep + i) : 0;
-      for (int64_t j = 0; j < RUN; j += EACH) {
-        const int64_t at = (i + j) * BYTES;
-        V v = other ^ V {};
-        if (kept == ~UINT64_C(0) >> (64 - RUN))
-          memcpy(&v, x + at, sizeof v);
-        else if (kept)
-          v = load_kept<W, V>(x + at, keep + i + j, kept >> j, v);
-        memcpy(to + at, &v, sizeof v);
-      }
-    }
+GPR_FN void mask_each(const char *x, const uint8_t *keep, int64_t n, W other, char *to) {
+  for (int64_t j = 0; j < n; j++) {
+    W one;
+    memcpy(&one, x + j * (int64_t)sizeof one, sizeof one);
+    one = keep[j] ? one : other;
+    memcpy(to + j * (int64_t)sizeof one, &one, sizeof one);
   }
-  for (; i < n; i++) memcpy(to + i * BYTES, keep && keep[i] ? x + i * BYTES : identity, BYTES);
 }
-typedef void (*MaskLine)(const char *, const uint8_t *, int64_t, const void *, char *);
+template <class W> GPR_FN void fill(W other, int64_t n, char *to) {
+  for (int64_t j = 0; j < n; j++) memcpy(to + j * (int64_t)sizeof other, &other, sizeof other);
+}
+/* As many elements as a vector has bytes, of which `kept` count, as bits; where none does nothing
+ * is read. */
+template <class W>
+GPR_FN void mask_block(const char *x, const uint8_t *keep, uint64_t kept, W other, char *to) {
+  enum { BYTES = sizeof(W), RUN = GPR_VECTOR, EACH = RUN / BYTES };
+  if (kept == ~UINT64_C(0) >> (64 - RUN)) {
+    memcpy(to, x, RUN * BYTES);
+  } else if (!kept) {
+    fill(other, RUN, to);
+  } else if constexpr (BYTES <= 8) {
+    typedef W V __attribute__((vector_size(RUN)));
+    for (int64_t j = 0; j < RUN; j += EACH) {
+      const V v = load_kept<W, V>(x + j * BYTES, keep + j, kept >> j, other ^ V {});
+      memcpy(to + j * BYTES, &v, sizeof v);
+    }
+  } else {
+    mask_each(x, keep, RUN, other, to);
+  }
+}
+/* Of runs that are left out nothing is read, and what counts as a whole is copied. With `left`,
+ * which says how many lines each block has got, `pitch` apart, blocks of which nothing counts get
+ * none: the next one takes the place. */
+template <class W>
+static GPR_APART void mask_line(const char *x, const uint8_t *keep, int64_t kept, int64_t n,
+                                const void *identity, char *to, int64_t pitch, int64_t *left) {
+  enum { BYTES = sizeof(W), RUN = GPR_VECTOR };
+  W other;
+  memcpy(&other, identity, BYTES);
+  const auto place = [&](int64_t i) {
+    return to + (left ? left[i / RUN]++ * pitch : 0) + i * BYTES;
+  };
+  const bool all = kept == n;
+  int64_t i = 0;
+  for (; i + RUN <= n; i += RUN) {
+    const uint64_t bits = all ? ~UINT64_C(0) >> (64 - RUN) : kept ? kept_bits(keep + i) : 0;
+    if (bits || !left) mask_block<W>(x + i * BYTES, keep + i, bits, other, place(i));
+  }
+  const int64_t rest = n - i;
+  const int64_t some = left && !all ? kept_of(keep + i, rest).n : kept;
+  if (!rest || (left && !some)) return;
+  if (all)
+    memcpy(place(i), x + i * BYTES, (size_t)(rest * BYTES));
+  else if (some)
+    mask_each(x + i * BYTES, keep + i, rest, other, place(i));
+  else
+    fill(other, rest, place(i));
+}
+typedef decltype(&mask_line<uint8_t>) MaskLine;
 static MaskLine mask_line_of(int bytes) {
   switch (bytes) {
     case 1: return mask_line<uint8_t>;
@@ -195,10 +239,11 @@ GPR_FN void prefetch_line(const void *from, int64_t bytes) {
 struct MaskedLines {
   enum { AHEAD = 2, FURTHER = 6 };
   const gpr_masked &m;
-  int64_t kept[AHEAD], known = 0;
+  Kept kept[AHEAD];
+  int64_t known = 0;
   const uint8_t *keep(int64_t l) const { return m.keep + l * m.keep_step; }
-  int64_t count(int64_t l) const {
-    if (m.whole) return *keep(l) ? m.n : 0;
+  Kept count(int64_t l) const {
+    if (m.whole) return {*keep(l) ? m.n : 0, !*keep(l)};
     return kept_of(keep(l), m.n);
   }
   const char *data(int64_t l) const { return m.data + l * m.data_step; }
@@ -206,44 +251,75 @@ struct MaskedLines {
     const int64_t l = known++;
     if (l >= m.lines) return;
     if (l + FURTHER < m.lines) prefetch_line(keep(l + FURTHER), m.whole ? 1 : m.n);
-    if ((kept[l % AHEAD] = count(l))) prefetch_line(data(l), least(m.n * m.bytes, (int64_t)4096));
+    kept[l % AHEAD] = count(l);
+    if (kept[l % AHEAD].n) prefetch_line(data(l), least(m.n * m.bytes, (int64_t)4096));
   }
-  int64_t kept_of_line(int64_t l) {
+  Kept kept_of_line(int64_t l) {
     while (known < AHEAD) look();
-    const int64_t n = kept[l % AHEAD];
+    const Kept n = kept[l % AHEAD];
     look();
     return n;
   }
 };
 
+/* Lines at `to`: as they come, or, where they may be dropped, blocks of columns that move up where
+ * others of their line have nothing that counts: as many lines as the fullest block has. */
+struct KeptLines {
+  enum { RUN = GPR_VECTOR };
+  const gpr_masked &m;
+  const void *identity;
+  char *to;
+  MaskLine line;
+  bool drops, even = true; /* even: all blocks have as many lines */
+  int64_t lines = 0, left[GPR_OUTPUTS_MOST / RUN + 1] = {};
+  int64_t bytes() const { return m.n * m.bytes; }
+  void add(const char *x, const uint8_t *keep, Kept kept) {
+    if (drops && !kept.n) return;
+    if (even && drops && kept.has_gap) {
+      for (int64_t b = 0; b * RUN < m.n; b++) left[b] = lines;
+      even = false;
+    }
+    if (!even)
+      line(x, keep, kept.n, m.n, identity, to, bytes(), left);
+    else if (kept.n == m.n)
+      memcpy(to + lines++ * bytes(), x, (size_t)bytes());
+    else
+      line(x, keep, kept.n, m.n, identity, to + lines++ * bytes(), 0, NULL);
+  }
+  int64_t end() {
+    if (even) return lines;
+    for (int64_t b = 0; b * RUN < m.n; b++) lines = greatest(lines, left[b]);
+    for (int64_t b = 0; b * RUN < m.n; b++) {
+      const int64_t n = least(m.n - b * RUN, (int64_t)RUN);
+      for (int64_t l = left[b]; l < lines; l++)
+        line(NULL, NULL, 0, n, identity, to + l * bytes() + b * RUN * m.bytes, 0, NULL);
+    }
+    return lines;
+  }
+};
+
 static int64_t mask(const gpr_masked *m, int counted, const void *identity, char *to,
                     int64_t *counts, uint8_t *tally) {
-  const int64_t n = m->n, bytes = n * m->bytes;
-  const MaskLine line = mask_line_of(m->bytes);
+  const int64_t n = m->n;
+  KeptLines at_to{*m, identity, to, mask_line_of(m->bytes), counted == GPR_MAY_DROP};
   Tally places{tally, counts, n};
   MaskedLines lines{*m, {}};
-  int64_t all = 0, left = 0; /* lines before the first that is not all kept; lines at `to` */
-  while (all < m->lines && lines.count(all) == n) all++;
+  int64_t all = 0; /* lines before the first that is not all kept */
+  while (all < m->lines && lines.count(all).n == n) all++;
   if (all == m->lines) return -1;
   for (int64_t l = 0; l < m->lines; l++) {
     const uint8_t *keep = lines.keep(l);
-    const char *x = lines.data(l);
-    const int64_t kept = lines.kept_of_line(l);
-    if (!kept && counted == GPR_MAY_DROP) continue;
-    if (kept == n)
-      memcpy(to + left * bytes, x, (size_t)bytes);
-    else
-      line(x, kept ? keep : NULL, n, identity, to + left * bytes);
-    left++;
+    const Kept kept = lines.kept_of_line(l);
+    at_to.add(lines.data(l), keep, kept);
     if (counted == GPR_BY_LINE)
-      counts[l] += kept;
-    else if (kept == n)
+      counts[l] += kept.n;
+    else if (kept.n == n)
       places.all++;
-    else if (kept)
+    else if (kept.n)
       places.add(keep);
   }
   places.end();
-  return left;
+  return at_to.end();
 }
 
 /* --- one number over and over ------------------------------------------------------------------
@@ -270,7 +346,7 @@ template <class T> struct Multiples {
     R *out = (R *)to;
     if (!fits(m)) return 0;
     for (int64_t l = 0; l < m->lines; l++) {
-      const int64_t n = m->keep ? lines.kept_of_line(l) : m->n;
+      const int64_t n = m->keep ? lines.kept_of_line(l).n : m->n;
       R x[parts];
       memcpy(x, lines.data(l), sizeof x);
       for (int k = 0; k < width; k++)

@@ -1,8 +1,8 @@
 /* A slow axis: each thread folds a packet's adjacent columns, down the rows.
  *
  * A block is `team` threads across and `rows` down. Rows of a few elements that lie close together
- * are taken as one longer row, whose columns of the same place fall together at the end. Of rows
- * that begin anywhere in a packet, each of theirs is put together from two. */
+ * are taken as one longer row, whose columns of the same place fall together at the end. Rows
+ * that begin anywhere are read by words. */
 #ifndef GPR_COLUMNS_CUH
 #define GPR_COLUMNS_CUH
 

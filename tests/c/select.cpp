@@ -194,13 +194,13 @@ static bool is_listed(const gpr_program *kernel) {
 
 /* Seen of columns that were asked for: several rows as one, by one block and by many; rows that
  * begin anywhere in a packet; NaN left out, by many blocks; crowds. */
-enum { GROUPS_ALONE, GROUPS_SHARED, SHIFTED, SKIPPING, CROWDS, SEEN };
+enum { GROUPS_ALONE, GROUPS_SHARED, ANYWHERE, SKIPPING, CROWDS, SEEN };
 static int asked_for_columns(const gpr::AxesRow &row, int op, gpr_axes_args a, int64_t *seen) {
   gpr_axes_launch launch = {};
   if (gpr_axes_table_cuda.launch(op, a.from, GPR_VARIANT_COLUMNS, 132, &a, &launch)) return 0;
   seen[GROUPS_ALONE] += a.groups > 1 && a.split == 1;
   seen[GROUPS_SHARED] += a.groups > 1 && a.split > 1;
-  seen[SHIFTED] += a.packets == GPR_PACKETS_SHIFT;
+  seen[ANYWHERE] += a.packets == GPR_PACKETS_ANYWHERE;
   seen[SKIPPING] += a.skip && a.split > 1;
   seen[CROWDS] += a.crowd > 1;
   return broken(row, a, launch);
