@@ -244,6 +244,39 @@ def test_columns_of_more_bytes_than_a_word_counts(dtype, width):
         assert_bits(fetched(reduced(op, given, 0, np._NoValue, "auto", "columns")), want, op)
 
 
+ANYWHERE = [
+    ("sum", "float32"),
+    ("sum", "complex64"),
+    ("mean", "bfloat16"),
+    ("nansum", "float16"),
+    ("nanmean", "float64"),
+    ("count_nonzero", "bool"),
+    ("max", "int8"),
+    ("max", "int32"),
+    ("argmax", "float16"),
+    ("argmax", "float64"),
+    ("prod", "int16"),
+    ("prod", "int64"),
+]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
+@pytest.mark.filterwarnings("ignore:Mean of empty slice")
+@pytest.mark.parametrize(("op", "dtype"), ANYWHERE)
+def test_columns_whose_rows_begin_anywhere(op, dtype):
+    """In one run and in several; the last row ends with the array."""
+    rng, type_ = generator("columns anywhere", op, dtype), numpy_dtype(dtype)
+    several = op not in ("max", "argmax", "prod") or type_.itemsize == 1
+    for width, start, n in itertools.product((33, 254, 1001, 4099), (0, 1, 3), (70, 903)):
+        a = draw(rng, type_, start + n * width)[start:].reshape(n, width)
+        assert width % 2 == 0 or took(op, a, 0, "columns"), (width, start, n)
+        if several and width % 2:
+            runs = draw(rng, type_, start + 7 * n * width)[start:].reshape(7, n, width)
+            assert took(op, runs[:, : n - 1], (0, 1), "columns"), (width, start, n)
+        assert took(op, a, 0, None)
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not COUNT, reason=f"no GPU: {WHY}")
 @pytest.mark.filterwarnings("ignore:Mean of empty slice")

@@ -77,11 +77,13 @@ static inline int result_parts(const axes_run *r) {
 static inline int part_bytes(const axes_run *r) {
   return result_bytes(r, r->plan.row->result) / result_parts(r);
 }
-/* Whether the host looks for a result itself: of many elements it is written once. */
+/* Whether the host looks for a result itself, which is written once but for variances of few. */
 static inline int is_looked_for(const axes_run *r) {
   enum { MANY = 1 << 16 };
-  return !to_device(r) && r->in_place && r->outputs == 1 && r->plan.count >= MANY &&
-         !r->axes.variant && !r->axes.starts && !wants_least(r);
+  const int is_spread = (gpr_ops[r->plan.row->op].flags & GPR_SPREAD) != 0;
+  const int is_written_once = r->plan.count >= MANY || !is_spread;
+  return !to_device(r) && r->in_place && r->outputs == 1 && is_written_once && !r->axes.variant &&
+         !r->axes.starts && !wants_least(r);
 }
 
 static inline gpr_status allocate(axes_run *r, void *to, size_t bytes) {

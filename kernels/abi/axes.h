@@ -38,7 +38,8 @@ typedef struct gpr_axes_args {
   const char *data;       /* the first element of the first output, aligned to its element */
   const char *where;      /* NULL, or bytes: an element counts where its byte is not 0 */
   char *out;              /* outputs × results of the row's result dtype, that the device writes:
-                             of one output of 2^16 elements and more once, as a host may look */
+                             of one output, but for a variance of few elements, once, as a host
+                             may look */
   void *scratch;          /* of the launch's bytes, all zero before the first one */
   int64_t *least;         /* NULL, or where one goes of the numbers of elements that counted */
   int64_t few;            /* that are not greater than this */

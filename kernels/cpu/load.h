@@ -163,7 +163,7 @@ GPR_FN void mask_block(const char *x, const uint8_t *keep, uint64_t kept, W othe
   } else if constexpr (BYTES <= 8) {
     typedef W V __attribute__((vector_size(RUN)));
     for (int64_t j = 0; j < RUN; j += EACH) {
-      const V v = load_kept<W, V>(x + j * BYTES, keep + j, kept >> j, other ^ V {});
+      const V v = load_kept<W, V>(x + j * BYTES, keep + j, kept >> j, other ^ V{});
       memcpy(to + j * BYTES, &v, sizeof v);
     }
   } else {

@@ -7,6 +7,7 @@
 #include "column_differences.cuh"
 #include "columns.cuh"
 #include "moment_outputs.cuh"
+#include "packed.cuh"
 #include "../core/operators.h"
 #include "rows.cuh"
 #include "segments.cuh"

@@ -20,6 +20,8 @@ __device__ __forceinline__ int64_t quotient_of(int64_t a, int64_t b) {
 __device__ __forceinline__ int64_t seldom_quotient_of(int64_t a, int64_t b) {
   return b == 1 ? a : a < b ? 0 : quotient_of(a, b);
 }
+/* Of a power of two. */
+__device__ __forceinline__ int log2_of(int x) { return __ffs(x) - 1; }
 /* Of numbers below 2^16. */
 __device__ __forceinline__ int small_quotient_of(int a, int b) {
   return (int)(((float)a + 0.5f) / (float)b);

@@ -4,7 +4,7 @@
 #define GPR_BFLOAT_RANGE_CUH
 
 #include "../core/convert.h"
-#include "warp.cuh"
+#include "../core/portable.h"
 
 GPR_OPEN
 

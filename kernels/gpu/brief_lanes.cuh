@@ -84,12 +84,12 @@ template <class T> struct BriefLanes<PairSum<T>, false> {
 #pragma unroll 1
       for (int mask = team / 2; mask >= a.across; mask /= 2)
         sum[p] = merged(sum[p], shuffle_xor(sum[p], mask), lost);
-    typename Few<F>::Value value[1] = {Few<F>::rounded(a, n, sum, true)};
-    if (mine) finish_values<F>(a, o, value, n, 1);
     int all = lost;
 #pragma unroll 1
     for (int mask = team / 2; mask >= a.across; mask /= 2) all |= shuffle_xor(all, mask);
-    return !all && value[0].certified;
+    typename Few<F>::Value value[1] = {Few<F>::rounded(a, n, sum, !all)};
+    if (mine) finish_values<F>(a, o, value, n, 1);
+    return value[0].certified;
   }
 };
 

@@ -55,12 +55,15 @@ struct AxesCut : TreesCut {
     const bool alone = a.count == 1 && !a.has_initial;
     const bool all = !(a.where || a.skip) || (alone && are_single_sums());
     const bool skips = row.counted_skips && only_skips(a);
-    const bool several = (all && alone) || ((all || skips) && a.count == 2);
+    const bool several =
+        (all && (alone || a.count == 2 || a.count == 3)) || (skips && a.count == 2);
     gpr_program *const program = !all                      ? row.counted
                                  : a.count == 2 && row.two ? row.two
                                                            : row.shallow;
     return program &&
-           take(program, up(a.tiles, (Size)AXES_THREADS * (several ? strips_of((int)a.count) : 1)),
+           take(program,
+                up(a.tiles,
+                   (Size)AXES_THREADS * (several ? strips_of((int)a.count, row.strip_bytes) : 1)),
                 0);
   }
 
@@ -78,7 +81,7 @@ struct AxesCut : TreesCut {
       return false;
     /* Lanes that share a row end quickly only without an initial value and without a division. */
     if (bytes > 16 && (a.has_initial || divides(a.op))) return false;
-    return take(row.packed, up(a.outputs * bytes / 16 + 1, AXES_THREADS * SHALLOW_LOADS), 0);
+    return take(row.packed, up(a.outputs * bytes / 16 + 1, AXES_THREADS * PACKED_LOADS), 0);
   }
 
   /* Columns side by side of which a row has less than two sectors of 32 bytes: a thread's loads

@@ -1,5 +1,4 @@
-/* Outputs of a few elements each, as many as there are threads and more: columns of a few rows, and
- * rows of which a packet holds several or a few packets hold one. */
+/* Columns of a few rows, as many as there are threads and more. */
 #ifndef GPR_SHALLOW_CUH
 #define GPR_SHALLOW_CUH
 
@@ -9,18 +8,17 @@
 
 GPR_OPEN
 
-enum { SHALLOW_BLOCKS = 4, SHALLOW_LOADS = 4 };
+enum { SHALLOW_BLOCKS = 4 };
 /* Blocks a multiprocessor, where all elements count. Of 100 MB in 12 rows sums of doubles took 32
  * µs on an H200 by five and 27 by four, in 31 rows 38 and 29; of halves in 12 and 31 rows 38 and 35
- * by six, 34 and 32 by five. Maxima of halves in 6 rows took 100 by six, 62 by five and 63 by four,
- * in 2 rows 65 and 72 by six and four; of bytes in 3 rows 159 and 170. */
+ * by six, 34 and 32 by five. Maxima of 300 MiB of floats in 4 and 8 rows took 140 and 121 by five,
+ * whose registers spilled, and take 105 and 93; of bytes in 3 rows 159 by six and 170 by four. */
 template <class F> struct ShallowShape {
-  static constexpr int size = sizeof(typename F::Element);
-  static constexpr int blocks = size == 16 ? 4 : size == 1 ? 6 : 5;
+  static constexpr int blocks = sizeof(typename F::Element) == 1 ? 6 : SHALLOW_BLOCKS;
 };
-template <class T> struct ShallowShape<LongSum<T>> { static constexpr int blocks = 4; };
-template <class T> struct ShallowShape<PairSum<T>> {
-  static constexpr int blocks = Same<T, float16>::value ? 5 : 4;
+template <> struct ShallowShape<PairSum<float16>> { static constexpr int blocks = 5; };
+template <class T> struct ShallowShape<LongSum<T>> {
+  static constexpr int blocks = SHALLOW_BLOCKS;
 };
 
 /* Neighbouring results of one thread, and those of them, as bits, that need slow_output(): which is
@@ -182,15 +180,55 @@ __device__ __noinline__ void finish_strip(const gpr_axes_args *a, int64_t t, uin
   }
 }
 
-/* Strips of one row or two a thread: of one strip there would be too few loads under way. Of single
- * elements that are cut out of longer rows, 128 MiB, sums of bfloat16 took 147 µs on an H200 by two
- * strips that each found their row by a division, and take 107, of doubles 104 and 90; whether
- * complex doubles are 0 took 91 and takes 55. */
-GPR_FN GPR_CONSTEXPR int strips_of(int rows) { return rows == 1 ? 4 : 2; }
+/* Whether plain additions will not do for some column of the warp's active lanes; more: to come. */
+template <class Few, int V>
+__device__ __forceinline__ bool are_far_apart(const Few (&few)[V], int count, bool more) {
+  bool close = true;
+#pragma unroll
+  for (int e = 0; e < V; e++) close &= more ? few[e].is_close() : few[e].fine(count);
+  return __any_sync(__activemask(), !close);
+}
+/* ROWS rows of a strip that are loaded, and which of its columns were missed. */
+template <class F, class Few, int ROWS, bool SKIP>
+__device__ __forceinline__ uint32_t finish_rows(const gpr_axes_args &a, const Strip<F> &strip,
+                                                StripOf<typename F::Element> (&v)[ROWS]) {
+  typedef typename F::Element T;
+  constexpr int V = StripShape<T>::count;
+  Few few[V];
+  Skipping<F, SKIP> skipping;
+  if (ROWS > 1) skipping.drop(v, ROWS);
+  if constexpr (Begins<Few>::value)
+#pragma unroll
+    for (int e = 0; e < V; e++) few[e].begin(v[0].element[e]);
+#pragma unroll
+  for (int i = 0; i < ROWS * V; i++) {
+    const T x = v[i / V].element[i % V];
+    few[i % V].add(ROWS == 1 && a.skip && is_nan_or_nat(x) ? T{} : x, i / V);
+  }
+  if (ROWS > 1) skipping.end(a, few);
+  if constexpr (ROWS > 2 && IsWide<F>::value)
+    if (are_far_apart(few, ROWS, false)) {
+      Again<F> again[V];
+#pragma unroll
+      for (int i = 0; i < ROWS * V; i++) again[i % V].add(v[i / V].element[i % V], i / V);
+      return finish_few<F>(a, strip.o, strip.left, again, ROWS);
+    }
+  return finish_few<F>(a, strip.o, strip.left, few, ROWS);
+}
+
+/* How many strips of up to three rows a thread has: of one of few bytes there would be too few
+ * loads under way. Of single elements that are cut out of longer rows, 128 MiB, sums of bfloat16
+ * took 147 µs on an H200 by two strips that each found their row by a division, and take 107, of
+ * doubles 104 and 90. Of 3 rows, 300 MiB, sums of halves take 181 by one and 152 by two, of floats
+ * 119 and 136.
+ */
+GPR_FN GPR_CONSTEXPR int strips_of(int rows, int bytes) {
+  return rows == 1 ? 4 : rows == 2 || bytes < 16 ? 2 : 1;
+}
 template <class F, class Few, int ROWS, bool SKIP = false>
 __device__ __forceinline__ void fold_strips(const gpr_axes_args &a) {
   typedef typename F::Element T;
-  constexpr int V = StripShape<T>::count, STRIPS = strips_of(ROWS);
+  constexpr int V = StripShape<T>::count, STRIPS = strips_of(ROWS, StripShape<T>::bytes);
   const int64_t t = block_of(a) * AXES_THREADS * STRIPS + threadIdx.x,
                 stride = a.dim[a.kept].stride;
   Strip<F> strip[STRIPS];
@@ -205,83 +243,121 @@ __device__ __forceinline__ void fold_strips(const gpr_axes_args &a) {
   }
   uint32_t missed = 0;
 #pragma unroll
-  for (int s = 0; s < STRIPS; s++) {
-    if (!strip[s].left) continue;
-    Few few[V];
-    Skipping<F, SKIP> skipping;
-    if (ROWS > 1) skipping.drop(v[s], ROWS);
-    if constexpr (Begins<Few>::value)
-#pragma unroll
-      for (int e = 0; e < V; e++) few[e].begin(v[s][0].element[e]);
-#pragma unroll
-    for (int i = 0; i < ROWS * V; i++) {
-      const T x = v[s][i / V].element[i % V];
-      few[i % V].add(ROWS == 1 && a.skip && is_nan_or_nat(x) ? T{} : x, i / V);
-    }
-    if (ROWS > 1) skipping.end(a, few);
-    missed |= finish_few<F>(a, strip[s].o, strip[s].left, few, ROWS) << s * V;
-  }
+  for (int s = 0; s < STRIPS; s++)
+    if (strip[s].left) missed |= finish_rows<F, Few, ROWS, SKIP>(a, strip[s], v[s]) << s * V;
 #pragma unroll 1
   for (int s = 0; missed; s++, missed >>= V)
     if (const uint32_t some = missed & ((1u << V) - 1))
       finish_strip<F, SKIP>(&a, t + s * AXES_THREADS, some);
 }
 
-/* Whether plain additions will not do for some column of the warp's active lanes; more: to come. */
-template <class Few, int V>
-__device__ __forceinline__ bool are_far_apart(const Few (&few)[V], int count, bool more) {
-  bool close = true;
-#pragma unroll
-  for (int e = 0; e < V; e++) close &= more ? few[e].is_close() : few[e].fine(count);
-  return __any_sync(__activemask(), !close);
-}
-/* From row r on. */
 template <class F, class Few, int V, bool SKIP>
-__device__ __forceinline__ void fold_rows(const gpr_axes_args &a, const Strip<F> &strip, int64_t t,
-                                          int r, Skipping<F, SKIP> skipping, Few (&few)[V]) {
-  typedef StripShape<typename F::Element> Shape;
-#pragma unroll 1
-  for (; r + Shape::loads <= (int)a.count; r += Shape::loads)
-    RowsOfStrip<Shape::loads, true, F, SKIP>(a, strip, r, skipping).add_to(few);
-#pragma unroll 1
-  for (; r < (int)a.count; r += Shape::last)
-    RowsOfStrip<Shape::last, false, F, SKIP>(a, strip, r, skipping).add_to(few);
+__device__ __forceinline__ void end_strip(const gpr_axes_args &a, const Strip<F> &strip, int64_t t,
+                                          const Skipping<F, SKIP> &skipping, Few (&few)[V]) {
   skipping.end(a, few);
   const uint32_t missed = finish_few<F>(a, strip.o, strip.left, few, a.count);
   if (missed) finish_strip<F, SKIP>(&a, t, missed);
+}
+/* ROWS from row r on, which are there. */
+template <int ROWS, class F, class Few, int V, bool SKIP>
+__device__ __forceinline__ void add_rows(const gpr_axes_args &a, const Strip<F> &strip, int r,
+                                         Skipping<F, SKIP> &skipping, Few (&few)[V]) {
+  const RowsOfStrip<ROWS, true, F, SKIP> rows(a, strip, r, skipping);
+  if constexpr (Begins<Few>::value)
+#pragma unroll
+    for (int e = 0; e < V; e++)
+      if (r == 0) few[e].begin(rows.v[0].element[e]);
+  rows.add_to(few);
+}
+/* The last rows, from row r on, MOST of them or fewer, at once: what is not there takes as long as
+ * the others to add, and what is read apart waits for the memory again. Of 300 MiB in 7 rows means
+ * of doubles took 121 µs on an H200 by loads of four rows and of two, and take 92, variances of
+ * floats 115 and 96, maxima of bytes 1300 and 331. */
+enum { ROWS_AT_ONCE = 7 };
+template <int MOST, class F, class Few, int V, bool SKIP>
+__device__ __forceinline__ void add_last_rows(const gpr_axes_args &a, const Strip<F> &strip, int r,
+                                              Skipping<F, SKIP> &skipping, Few (&few)[V]) {
+  if constexpr (MOST > 0) {
+    if ((int)a.count - r == MOST)
+      add_rows<MOST>(a, strip, r, skipping, few);
+    else
+      add_last_rows<MOST - 1>(a, strip, r, skipping, few);
+  }
+}
+/* By some rows at a time, as many of them as there are. */
+template <class F, class Few, int V, bool SKIP>
+__device__ __forceinline__ void add_last_by(const gpr_axes_args &a, const Strip<F> &strip, int r,
+                                            Skipping<F, SKIP> &skipping, Few (&few)[V]) {
+  constexpr int each = StripShape<typename F::Element>::last;
+#pragma unroll 1
+  for (; r < (int)a.count; r += each)
+    RowsOfStrip<each, false, F, SKIP>(a, strip, r, skipping).add_to(few);
+}
+/* From row r on, of what is wide, whose code for each number of rows would be long. */
+template <class F, class Few, int V, bool SKIP>
+__device__ __forceinline__ void fold_wide_rows(const gpr_axes_args &a, const Strip<F> &strip,
+                                               int64_t t, int r, Skipping<F, SKIP> &skipping,
+                                               Few (&few)[V]) {
+  typedef StripShape<typename F::Element> Shape;
+#pragma unroll 1
+  for (; r + Shape::loads <= (int)a.count; r += Shape::loads)
+    add_rows<Shape::loads>(a, strip, r, skipping, few);
+  add_last_by(a, strip, r, skipping, few);
+  end_strip(a, strip, t, skipping, few);
 }
 /* Numbers that are far apart are so from the first rows on, mostly, and go by pairs from there: 24
  * rows of 475913 lognormal floats with a sigma of 5 took 40 µs on an H200 when they were read
  * again, and take 16, normal ones 11; by pairs from the start 14.6, and 3 rows of normal ones 56 in
  * place of 49. 40 rows of 2.5 million bfloat16 took 330 read again, and take 93. */
+template <class F, class Few, int V, bool SKIP>
+__device__ __forceinline__ void fold_wide_strip(const gpr_axes_args &a, const Strip<F> &strip,
+                                                int64_t t, Skipping<F, SKIP> &skipping,
+                                                Few (&few)[V]) {
+  constexpr int loads = StripShape<typename F::Element>::loads;
+  Again<F> again[V];
+  if constexpr (loads > 4) /* in registers these would be too many to be added again */
+    if (a.count <= ROWS_AT_ONCE) {
+      add_last_rows<ROWS_AT_ONCE>(a, strip, 0, skipping, few);
+      if (are_far_apart(few, (int)a.count, false))
+        fold_wide_rows(a, strip, t, 0, skipping, again);
+      else
+        end_strip(a, strip, t, skipping, few);
+      return;
+    }
+  const RowsOfStrip<loads, false, F, SKIP> first(a, strip, 0, skipping);
+  first.add_to(few);
+  if (are_far_apart(few, (int)a.count, a.count > loads)) {
+    first.add_to(again);
+    return fold_wide_rows(a, strip, t, loads, skipping, again);
+  }
+  fold_wide_rows(a, strip, t, loads, skipping, few);
+}
 template <class F, bool SKIP = false>
 __device__ __forceinline__ void fold_strip(const gpr_axes_args &a) {
-  typedef StripShape<typename F::Element> Shape;
+  typedef typename F::Element T;
+  constexpr int loads = StripShape<T>::loads;
   const int64_t t = block_of(a) * AXES_THREADS + threadIdx.x;
   const Strip<F> strip(a, t);
   if (!strip.left) return;
-  typedef typename OfColumns<F>::few Few;
-  Few few[Shape::count];
+  typename OfColumns<F>::few few[Strip<F>::V];
   Skipping<F, SKIP> skipping;
-  if constexpr (Begins<Few>::value) {
-    const RowsOfStrip<Shape::loads, false, F, SKIP> first(a, strip, 0, skipping);
-#pragma unroll
-    for (int e = 0; e < Shape::count; e++) few[e].begin(first.v[0].element[e]);
-    first.add_to(few);
-    fold_rows<F>(a, strip, t, Shape::loads, skipping, few);
-  } else if constexpr (IsWide<F>::value) {
-    if (Shape::last < Shape::loads && a.count <= Shape::last)
-      return fold_rows<F>(a, strip, t, 0, skipping, few);
-    const RowsOfStrip<Shape::loads, false, F, SKIP> first(a, strip, 0, skipping);
-    first.add_to(few);
-    if (are_far_apart(few, (int)a.count, a.count > Shape::loads)) {
-      Again<F> again[Shape::count];
-      first.add_to(again);
-      return fold_rows<F>(a, strip, t, Shape::loads, skipping, again);
-    }
-    fold_rows<F>(a, strip, t, Shape::loads, skipping, few);
+  if constexpr (IsWide<F>::value) {
+    fold_wide_strip(a, strip, t, skipping, few);
   } else {
-    fold_rows<F>(a, strip, t, 0, skipping, few);
+    int r = 0;
+    const bool are_few = a.count <= ROWS_AT_ONCE;
+    if (sizeof(T) == 2 && are_few) {
+      add_last_rows<ROWS_AT_ONCE>(a, strip, 0, skipping, few);
+      return end_strip(a, strip, t, skipping, few);
+    }
+#pragma unroll 1
+    for (; !are_few && r + loads <= (int)a.count; r += loads)
+      add_rows<loads>(a, strip, r, skipping, few);
+    if constexpr (sizeof(T) == 2) /* of more code of theirs the registers spill */
+      add_last_by(a, strip, r, skipping, few);
+    else
+      add_last_rows<ROWS_AT_ONCE>(a, strip, r, skipping, few);
+    end_strip(a, strip, t, skipping, few);
   }
 }
 
@@ -294,106 +370,13 @@ __global__ void __launch_bounds__(AXES_THREADS, ShallowShape<F>::blocks)
   if (a.count == 1 && !a.has_initial) return fold_strips<F, typename Of::one, 1>(a);
   if constexpr (!IsTwo<F>::value)
     if (a.count == 2) return fold_strips<F, typename Of::two, 2>(a);
+  if (a.count == 3) return fold_strips<F, typename Of::few, 3>(a);
   fold_strip<F>(a);
 }
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
     two(const __grid_constant__ gpr_axes_args a) {
   fold_strips<F, Two<F>, 2>(a);
-}
-
-/* --- rows ----------------------------------------------------------------------------------------
- */
-
-/* One output of rows that lie one behind the other. */
-template <class F> __device__ __forceinline__ void slow_row(const gpr_axes_args &a, int64_t o) {
-  typedef typename F::Element T;
-  const char *from = a.data + o * a.count * (int64_t)sizeof(T);
-  const bool is_nothing = a.skip && is_nan_or_nat(*(const T *)from);
-  slow_output<F>(&a, o, from, sizeof(T), is_nothing ? 0 : a.count);
-}
-
-/* Rows one behind the other, of COUNT elements each: a power of two of them, a packet at most. NaN
- * is skipped in sums of one. */
-template <class F, int COUNT> __device__ __forceinline__ void fold_packed(const gpr_axes_args &a) {
-  typedef typename F::Element T;
-  constexpr int V = Packet<T>::count, N = V / COUNT;
-  const int64_t full = a.outputs / N;
-  const int64_t first = block_of(a) * AXES_THREADS * SHALLOW_LOADS + threadIdx.x;
-  Packet<T> v[SHALLOW_LOADS];
-#pragma unroll
-  for (int u = 0; u < SHALLOW_LOADS; u++)
-    if (first + u * AXES_THREADS < full)
-      v[u].words = load_once(a.data + (first + u * AXES_THREADS) * 16);
-  uint32_t missed = 0;
-#pragma unroll
-  for (int u = 0; u < SHALLOW_LOADS; u++) {
-    const int64_t p = first + u * AXES_THREADS;
-    if (p >= full) break;
-    typename Either<COUNT == 2, Two<F>, typename Single<F>::type>::type few[N];
-    if (COUNT == 1 && a.skip)
-#pragma unroll
-      for (int e = 0; e < V; e++)
-        if (is_nan_or_nat(v[u].element[e])) v[u].element[e] = a.has_initial ? neutral_of<T>() : T{};
-#pragma unroll
-    for (int e = 0; e < V; e++) few[e / COUNT].add(v[u].element[e], e % COUNT);
-    missed |= finish_few<F>(a, p * N, N, few, COUNT) << (u * N);
-  }
-  for (; missed; missed &= missed - 1) {
-    const int i = __ffs(missed) - 1;
-    slow_row<F>(a, (first + i / N * AXES_THREADS) * N + i % N);
-  }
-  for (int64_t o = full * N; blockIdx.x == 0 && threadIdx.x == 0 && o < a.outputs; o++)
-    slow_row<F>(a, o);
-}
-
-/* The longest rows of neighbouring lanes, a packet each: of 64 bytes the extremes of 256 MiB take
- * 72 µs on an H200 and 82 as staged rows, of elements of 8 bytes 103 and 90; sums take 91 and 84,
- * and places 111 and 85. */
-template <class F> struct PackedShape { static constexpr int bytes = 32; };
-template <class T> struct PackedShape<Extremes<T>> {
-  static constexpr int bytes = sizeof(T) < 8 ? 64 : 32;
-};
-
-/* Rows one behind the other, of TEAM packets each, one to a lane. */
-template <class F, int TEAM> __device__ __forceinline__ void fold_lanes(const gpr_axes_args &a) {
-  typedef typename F::Element T;
-  constexpr int V = Packet<T>::count;
-  const int id = threadIdx.x % TEAM;
-  const int64_t first = block_of(a) * AXES_THREADS * SHALLOW_LOADS + threadIdx.x;
-  Packet<T> v[SHALLOW_LOADS];
-#pragma unroll
-  for (int u = 0; u < SHALLOW_LOADS; u++) {
-    const int64_t p = first + u * AXES_THREADS;
-    v[u].words = make_uint4(0, 0, 0, 0);
-    if (p / TEAM < a.outputs) v[u].words = load_once(a.data + p * 16);
-  }
-  uint32_t missed = 0;
-#pragma unroll
-  for (int u = 0; u < SHALLOW_LOADS; u++) {
-    const int64_t o = (first + u * AXES_THREADS) / TEAM;
-    const bool mine = id == 0 && o < a.outputs;
-    Few<F> few;
-#pragma unroll
-    for (int e = 0; e < V; e++) few.add(v[u].element[e], id * V + e);
-    if (!few.finish_team(a, o, a.count, TEAM, mine) && mine) missed |= 1u << u;
-  }
-  for (; missed; missed &= missed - 1)
-    slow_row<F>(a, (first + (__ffs(missed) - 1) * AXES_THREADS) / TEAM);
-}
-
-template <class F>
-__global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
-    packed(const __grid_constant__ gpr_axes_args a) {
-  constexpr int V = Packet<typename F::Element>::count;
-  if constexpr (PackedShape<F>::bytes > 32)
-    if (a.count > 2 * V) return fold_lanes<F, 4>(a);
-  if (a.count > V) return fold_lanes<F, 2>(a);
-  if (a.count == 1) return fold_packed<F, 1>(a);
-  if constexpr (V >= 2)
-    if (a.count == 2) return fold_packed<F, 2>(a);
-  if constexpr (V >= 4)
-    if (a.count == 4) return fold_packed<F, 4>(a);
 }
 
 GPR_CLOSE

@@ -11,8 +11,6 @@ enum { GPR_WARP = 32 };
 
 __device__ __forceinline__ int lane_of() { return threadIdx.x & (GPR_WARP - 1); }
 __device__ __forceinline__ int warp_of() { return threadIdx.x / GPR_WARP; }
-/* Of a power of two. */
-__device__ __forceinline__ int log2_of(int x) { return __ffs(x) - 1; }
 
 /* A type without padding, or with padding that nobody reads, as 32-bit words. */
 template <class S, class Move> __device__ __forceinline__ S move_words(const S &value, Move move) {

@@ -54,7 +54,6 @@ void __syncwarp(uint32_t mask = ~0u) {
   here().mask = mask;
   wait_in(AT_WARP);
 }
-int __ffs(int word) { return __builtin_ffs(word); }
 uint32_t __shfl_sync(uint32_t, uint32_t word, int lane) {
   here().word = word;
   here().lane = lane;

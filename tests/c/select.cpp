@@ -89,9 +89,9 @@ static int read_too_far(const gpr::AxesRow &row, const gpr_axes_args &a, int64_t
   const char *end = first + (a.count - 1) * stride + width * row.bytes;
   const char *packets = at.base + (at.here + (at.columns + v - 1) / v * v) * row.bytes;
   const auto reach =
-      [=](int64_t r) { /* of a packet and the next one, where both are read */
-                       return (const char *)(((uintptr_t)packets + (uintptr_t)(r * stride) + 15) /
-                                             16 * 16);
+      [=](int64_t r) { /* of the words that a packet lies in */
+                       return (const char *)(((uintptr_t)packets + (uintptr_t)(r * stride) + 3) /
+                                             4 * 4);
       };
   return at.full > 0 && reach(at.full - 1) > end;
 }
