@@ -113,7 +113,8 @@ struct TreesCut : RowsCut {
     const Size most = row.bytes < 4 ? TREE_LINE_SMALL : TREE_LINE_BYTES;
     const bool is_packed =
         reduced_stride() == row.bytes && (a.reduced == 1 || a.box * row.bytes > most);
-    if (!is_native() || a.where || a.starts || is_packed || (is_line && a.box > INT32_MAX))
+    if (!is_native() || a.where || a.starts || a.count < 1 || is_packed ||
+        (is_line && a.box > INT32_MAX))
       return false;
     while (a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS) {
       if (2 * share > stage) return false;
