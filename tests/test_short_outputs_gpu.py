@@ -1,6 +1,8 @@
 """Short rows, single elements and few outputs of many blocks on a device: the CPU's bits, whatever
 lies beside each other in a warp."""
 
+import itertools
+
 import numpy as np
 import pytest
 from arrays import finite_bits, generator, subnormals
@@ -98,6 +100,24 @@ def test_one_row_and_two(dtype):
             compare("sum", rows, axis=0, kernel="columns_small")
             if not dtype.startswith("complex"):
                 compare("max", rows, axis=0, kernel="columns_small")
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, "int8", "int16", "int32", "int64", "bool"])
+def test_columns_of_a_few_rows(dtype):
+    """As many as are read at once and more, from any place of a packet on."""
+    a = drawn("few rows", "float64", (16, 9003))
+    if dtype in FLOATS:
+        a = a.astype(numpy_dtype(dtype))
+    else:
+        a = np.where(np.abs(a) < 100, a, 7).astype(dtype)
+    a[:, ::5] = a[:1, ::5]
+    for rows, start in itertools.product((3, 4, 5, 6, 7, 8, 9, 10, 11, 15), (0, 1, 3)):
+        x = a[:rows, start:]
+        compare("sum", x, axis=0, kernel="columns_small")
+        if not dtype.startswith("complex"):
+            compare("max", x, axis=0, kernel="columns_small")
+        for op in ("nansum", "var") if dtype != "bool" else ("any",):
+            one_of(op, x, None, 0, "columns_small")
 
 
 @pytest.mark.parametrize("n", [18, 31, 64, 150, 256, 257])
