@@ -67,7 +67,8 @@ struct ColumnsPlace {
   uint32_t *queue;  /* by a counter for each warp of a block, a.queue_apart words from the next
                        one's: draws at places close to each other wait for each other */
   /* V: elements of a packet. What lies before the first row's in its packet may be read, as
-   * allocations begin at multiples of 256 bytes, but nothing behind the last row's. */
+   * allocations begin at multiples of 256 bytes, but nothing behind the last row's, or the word in
+   * which it ends. */
   __device__ __forceinline__ void set(const gpr_axes_args &a, int V) {
     const int64_t block = block_of(a), above = quotient_of(block, a.tiles),
                   tile = block - above * a.tiles;
