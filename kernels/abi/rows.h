@@ -124,7 +124,7 @@ typedef struct gpr_row {
    * NULL. */
   int (*repeat)(const gpr_masked *masked, int64_t lines_each, void *to, int64_t *counts);
 } gpr_row;
-enum { GPR_SHORT = 4096 };         /* elements of an output in a tile, at most */
+enum { GPR_SHORT = 4096 };        /* elements of an output in a tile, at most */
 enum { GPR_OUTPUTS_MOST = 8192 }; /* side by side, at most */
 /* By powers of two: one for each bit of n. */
 #define GPR_MULTIPLES(n) (64 - __builtin_clzll((unsigned long long)(n)))
