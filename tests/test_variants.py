@@ -265,7 +265,7 @@ ANYWHERE = [
 @pytest.mark.filterwarnings("ignore:Mean of empty slice")
 @pytest.mark.parametrize(("op", "dtype"), ANYWHERE)
 def test_columns_whose_rows_begin_anywhere(op, dtype):
-    """In one run and in several; the last row ends with the array."""
+    """In one run, whose last row ends with the array, and in several."""
     rng, type_ = generator("columns anywhere", op, dtype), numpy_dtype(dtype)
     several = op not in ("max", "argmax", "prod") or type_.itemsize == 1
     host = {"to": np.asarray, "device": "cuda"} if dtype == "bfloat16" else {}

@@ -125,7 +125,7 @@ typedef struct gpr_row {
   int (*repeat)(const gpr_masked *masked, int64_t lines_each, void *to, int64_t *counts);
 } gpr_row;
 enum { GPR_SHORT = 4096 };        /* elements of an output in a tile, at most */
-enum { GPR_OUTPUTS_MOST = 8192 }; /* side by side, at most */
+enum { GPR_OUTPUTS_MOST = 8192 }; /* of a tile, side by side, at most */
 /* By powers of two: one for each bit of n. */
 #define GPR_MULTIPLES(n) (64 - __builtin_clzll((unsigned long long)(n)))
 enum { GPR_STATE_MOST = 4096 }; /* bytes of a row's state that has a quick one, at most */

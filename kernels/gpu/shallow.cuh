@@ -11,8 +11,9 @@ GPR_OPEN
 enum { SHALLOW_BLOCKS = 4 };
 /* Blocks a multiprocessor, where all elements count. Of 100 MB in 12 rows sums of doubles took 32
  * µs on an H200 by five and 27 by four, in 31 rows 38 and 29; of halves in 12 and 31 rows 38 and 35
- * by six, 34 and 32 by five. Maxima of 300 MiB of floats in 4 and 8 rows took 140 and 121 by five,
- * whose registers spilled, and take 105 and 93; of bytes in 3 rows 159 by six and 170 by four. */
+ * by six, 34 and 32 by five; maxima of bytes in 3 rows 159 by six and 170 by four, of an earlier
+ * build. Maxima of 300 MiB of floats in 4 and 8 rows took 140 and 121 by five, whose registers
+ * spilled, and take 102 and 93. */
 template <class F> struct ShallowShape {
   static constexpr int blocks = sizeof(typename F::Element) == 1 ? 6 : SHALLOW_BLOCKS;
 };
@@ -219,9 +220,8 @@ __device__ __forceinline__ uint32_t finish_rows(const gpr_axes_args &a, const St
 /* How many strips of up to three rows a thread has: of one of few bytes there would be too few
  * loads under way. Of single elements that are cut out of longer rows, 128 MiB, sums of bfloat16
  * took 147 µs on an H200 by two strips that each found their row by a division, and take 107, of
- * doubles 104 and 90. Of 3 rows, 300 MiB, sums of halves take 181 by one and 152 by two, of floats
- * 119 and 136.
- */
+ * doubles 104 and 90. Of 3 rows, 300 MiB, sums of halves took 181 by one strip and 152 by two, of
+ * floats 119 and 136. */
 GPR_FN GPR_CONSTEXPR int strips_of(int rows, int bytes) {
   return rows == 1 ? 4 : rows == 2 || bytes < 16 ? 2 : 1;
 }
@@ -271,8 +271,8 @@ __device__ __forceinline__ void add_rows(const gpr_axes_args &a, const Strip<F> 
 }
 /* The last rows, from row r on, MOST of them or fewer, at once: what is not there takes as long as
  * the others to add, and what is read apart waits for the memory again. Of 300 MiB in 7 rows means
- * of doubles took 121 µs on an H200 by loads of four rows and of two, and take 92, variances of
- * floats 115 and 96, maxima of bytes 1300 and 331. */
+ * of doubles took 130 µs on an H200 by loads of four rows and of two, and take 93, variances of
+ * floats 129 and 100, maxima of bytes 1290 and 179. */
 enum { ROWS_AT_ONCE = 7 };
 template <int MOST, class F, class Few, int V, bool SKIP>
 __device__ __forceinline__ void add_last_rows(const gpr_axes_args &a, const Strip<F> &strip, int r,
