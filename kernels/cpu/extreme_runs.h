@@ -65,13 +65,26 @@ template <> struct BestOfRun<boolean, true> {
 template <class R, bool PLACE> struct BestOfRun<complex<R>, PLACE> {
   typedef complex<R> T;
   static constexpr int64_t most = 1024;
+  enum { PIECE = 64 }; /* behind NaN nothing is read where it counts */
+  /* Real parts, or NaN; whether there is such. */
+  static bool take_real(const T *__restrict x, int64_t n, R *__restrict to) {
+    int nan = 0;
+    for (int64_t i = 0; i < n; i++) {
+      to[i] = x[i].im == x[i].im ? x[i].re : quiet_nan<R>();
+      nan |= to[i] != to[i];
+    }
+    return nan;
+  }
   static Best<T> of(const T *x, int64_t n, bool high, bool skip) {
     alignas(64) R part[GPR_SHORT];
     const auto flip = flip_of<R, R>(high);
-    for (int64_t i = 0; i < n; i++) part[i] = x[i].im == x[i].im ? x[i].re : quiet_nan<R>();
+    for (int64_t i = 0; i < n; i += PIECE)
+      if (const int64_t m = least((int64_t)PIECE, n - i); take_real(x + i, m, part + i) && !skip)
+        for (int64_t at = i;; at++)
+          if (part[at] != part[at]) return {x[at], at, true};
     const auto peak = peak_of<R, true>(part, n, flip, skip);
     int64_t at = peak.place;
-    if (peak.spoiled) return {x[at < n ? at : 0], at, true};
+    if (peak.spoiled) return {x[0], at, true}; /* nothing else is there */
     const int64_t rest = n - at - 1;
     if (peak.first_that(part + at + 1, rest, [&](auto e) { return e == peak.value; }) < rest) {
       const R best = part[at], none = peak.turn(peak.worst());
