@@ -17,7 +17,7 @@ import gpureduce
 
 DIMS = 64
 BY_ROWS = 3
-GATHERED, NARROW = 4, 5  # parts that blocks copy as they lie; of narrow rows
+GATHERED, NARROW, BESIDE = 4, 5, 6  # parts that blocks copy as they lie; of narrow, of long rows
 TYPES = {
     "float16": "float16",
     "float32": "float",
@@ -140,7 +140,8 @@ def product(library, x, axes, where, skip, segments=None):
     assert not scratch[: 4 * 4096].any(), "tickets are left as they were"
     way = int(args.length)
     if way == 0 and args.share:
-        way = NARROW if args.step else GATHERED
+        is_beside = args.across > 1 and args.box > args.share
+        way = NARROW if args.step else BESIDE if is_beside else GATHERED
     return out.reshape((-1, *shape) if segments else shape), way
 
 
@@ -200,7 +201,7 @@ def test_the_bits_are_the_cpus(dtype, library):
             assert np.asarray(found).tobytes() == np.asarray(wanted).tobytes(), said
             ways.add(unit)
     narrow = set() if dtype == "complex128" else {NARROW}  # of which every second is 32 bytes on
-    assert ways == {0, 1, 2, GATHERED, 32} | narrow
+    assert ways - {BESIDE} == {0, 1, 2, GATHERED, 32} | narrow
 
 
 def test_segments_and_elements_that_lie_otherwise(library):
@@ -246,6 +247,21 @@ def test_many_dimensions_in_another_order(dtype, library):
         assert np.asarray(found).tobytes() == np.asarray(wanted).tobytes(), (n, x.shape, x.strides)
         ways.add(way)
     assert GATHERED in ways
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_long_rows_whose_neighbours_lie_closest(dtype, library):
+    """Rows that end with a part and within one, fewer than a block takes, of outputs and of one."""
+    rng, ways = generator("long rows", dtype), []
+    shapes = ((37, 3, 41, 97), (9, 8192), (5, 4097), (64, 2100), (130, 1, 3, 700), (16, 3, 2, 4000))
+    for shape in shapes:
+        x = np.moveaxis(np.ascontiguousarray(np.moveaxis(drawn(rng, dtype, shape), 0, -1)), -1, 0)
+        for axes in (tuple(range(x.ndim)), (0, *range(2, x.ndim))):
+            found, way = product(library(dtype), x, axes, None, False)
+            wanted = gpureduce.prod(x, axis=axes, device="cpu")
+            assert np.asarray(found).tobytes() == np.asarray(wanted).tobytes(), (shape, axes)
+            ways.append(way)
+    assert ways.count(BESIDE) > len(shapes), ways
 
 
 def test_tall_columns_of_small_numbers(library):

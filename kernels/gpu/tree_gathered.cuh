@@ -84,6 +84,32 @@ template <int THREADS, class Part> struct AlongLines {
   }
 };
 
+/* Where every step-th of what some dimensions number lies, in bytes: worked out by divisions only
+ * where the innermost one ends. Of (256, 32768, 4) doubles whose second dimension lies closest
+ * products took 274 µs on an H200 where each row's place was. */
+struct PlacesApart {
+  const gpr_axes_dim *dim;
+  int many, step;
+  int64_t number, place, on, left; /* on: bytes of a step; left: until the innermost ends */
+  __device__ __forceinline__ PlacesApart(const gpr_axes_dim *dim, int many, int64_t number,
+                                         int step)
+      : dim(dim), many(many), step(step), number(number) {
+    on = many ? step * dim[many - 1].stride : 0;
+    find();
+  }
+  __device__ __forceinline__ void find() {
+    place = offset_of<&gpr_axes_dim::stride>(dim, many, number);
+    left = INT64_MAX;
+    if (many > 1)
+      left = dim[many - 1].size -
+             (number - quotient_of(number, dim[many - 1].size) * dim[many - 1].size);
+  }
+  __device__ __forceinline__ void go() {
+    number += step, place += on, left -= step;
+    if (left <= 0) find();
+  }
+};
+
 template <class OP, class X> struct PartOfRows {
   typedef typename OP::Bits Bits;
   enum { LEAF = OP::LEAF };
@@ -91,15 +117,16 @@ template <class OP, class X> struct PartOfRows {
   int64_t first; /* leaf of the output */
   int leaves;
 
+  __device__ __forceinline__ int outer() const { return x.a.reduced - x.a.boxed; }
+  __device__ __forceinline__ const gpr_axes_dim *outer_dims() const { return x.a.dim + x.a.kept; }
+  __device__ __forceinline__ const gpr_axes_dim *dims_inside() const {
+    return outer_dims() + outer();
+  }
   __device__ __forceinline__ int64_t begin_of(int64_t row) const {
-    const gpr_axes_args &a = x.a;
-    const int outer = a.reduced - a.boxed;
-    return x.base[0] + offset_of<&gpr_axes_dim::stride>(a.dim + a.kept, outer, row);
+    return x.base[0] + offset_of<&gpr_axes_dim::stride>(outer_dims(), outer(), row);
   }
   __device__ __forceinline__ int64_t inside(int i) const {
-    const gpr_axes_args &a = x.a;
-    const int dim = a.kept + a.reduced - a.boxed;
-    return offset_of<&gpr_axes_dim::stride>(a.dim + dim, a.boxed, i);
+    return offset_of<&gpr_axes_dim::stride>(dims_inside(), x.a.boxed, i);
   }
   /* Elements i, i + along, … below stop of the row that begins at `from`, each so far in; the row's
    * first one would be leaf `leaf` of the part. */
@@ -159,27 +186,28 @@ template <class OP, class X> struct PartOfRows {
       if (bytes == 4) return copy_lines<4>(stage);
     copy_lines<LEAF>(stage);
   }
-  __device__ __forceinline__ void copy_rows(char *stage) const {
+  /* Of `across` rows at a time. */
+  __device__ __forceinline__ void copy_rows(char *stage, int across) const {
     const int64_t box = x.a.box, rows = quotient_of(first + leaves + box - 1, box);
-    const int across = x.a.across, along = OP::STAGED_THREADS / across;
+    const int along = OP::STAGED_THREADS / across;
+    PlacesApart at(outer_dims(), outer(), quotient_of(first, box) + threadIdx.x % across, across);
 #pragma unroll 1
-    for (int64_t row = quotient_of(first, box) + threadIdx.x % across; row < rows; row += across) {
-      const int64_t leaf = row * box - first;
+    for (; at.number < rows; at.go()) {
+      const int64_t leaf = at.number * box - first, from = x.base[0] + at.place;
       const int begin = leaf < 0 ? (int)-leaf : 0,
                 stop = leaf + box < leaves ? (int)box : (int)(leaves - leaf);
       const int i = begin + (int)threadIdx.x / across;
       /* Of one dimension no places are to be worked out, which was most of what there was to do: 64
        * instructions an element of (433254, 28) turned round. */
       if (x.a.boxed == 1)
-        copy_row(stage, begin_of(row), (int)leaf, i, stop, along,
-                 [&](int i) { return i * x.step[0]; });
+        copy_row(stage, from, (int)leaf, i, stop, along, [&](int i) { return i * x.step[0]; });
       else
-        copy_row(stage, begin_of(row), (int)leaf, i, stop, along, [&](int i) { return inside(i); });
+        copy_row(stage, from, (int)leaf, i, stop, along, [&](int i) { return inside(i); });
     }
   }
   __device__ __forceinline__ void copy(char *stage) const {
     if (x.a.across)
-      copy_rows(stage);
+      copy_rows(stage, x.a.across);
     else
       copy_lines(stage);
     copies_begun();
@@ -234,6 +262,24 @@ struct PartsCut {
   int row, columns, apart;
   void *tickets, *nodes; /* climb.cuh's, of each output's parts */
 };
+/* From a block's roots, the i-th of part part_of(i), if that is one, of output o + i·apart. */
+template <class OP, class Finish, class PartOf>
+__device__ __forceinline__ void climb_all(const Staged<OP> &s, const PartsCut &cut, int64_t o,
+                                          int apart, const Finish &finish, const PartOf &part_of) {
+  typedef typename OP::State A;
+#pragma unroll 1
+  for (int i = warp_of(); i < s.outs; i += Staged<OP>::THREADS / GPR_WARP) {
+    const int64_t part = part_of(i), to = o + i * apart;
+    if (part < 0) continue;
+    Branch<A> root = {s.node[i], 1};
+    if (climb<Apart<OP>>(root.value, part, cut.parts, (A *)cut.nodes + to * climb_nodes(cut.parts),
+                         (uint32_t *)cut.tickets + to * climb_tickets(cut.parts)) &&
+        lane_of() == 0)
+      finish(to, &root);
+  }
+  __syncthreads();
+}
+
 template <class OP, class X, class ARGS, class Finish>
 __device__ __forceinline__ void fold_gathered(const ARGS &a, const PartsCut &cut,
                                               StageRoom<OP> &room, const Finish &finish) {
@@ -258,16 +304,7 @@ __device__ __forceinline__ void fold_gathered(const ARGS &a, const PartsCut &cut
       __syncthreads();
       s.fold_roots(s.fold_rows(x, 0));
     }
-#pragma unroll 1
-    for (int i = warp_of(); i < outs; i += S::THREADS / GPR_WARP) {
-      Branch<A> root = {s.node[i], 1};
-      if (climb<Apart<OP>>(root.value, part, cut.parts,
-                           (A *)cut.nodes + (o + i) * climb_nodes(cut.parts),
-                           (uint32_t *)cut.tickets + (o + i) * climb_tickets(cut.parts)) &&
-          lane_of() == 0)
-        finish(o + i, &root);
-    }
-    __syncthreads();
+    climb_all<OP>(s, cut, o, 1, finish, [&](int) { return part; });
   }
 }
 

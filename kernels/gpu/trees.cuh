@@ -7,7 +7,7 @@
 #include "outputs.cuh"
 #include "tree_blocks.cuh"
 #include "tree_few.cuh"
-#include "tree_gathered.cuh"
+#include "tree_beside.cuh"
 #include "tree_warps.cuh"
 
 GPR_OPEN
@@ -267,11 +267,17 @@ __global__ void __launch_bounds__(TREE_STAGED_THREADS, TREE_STAGED_BLOCKS)
   const auto finish = [&](int64_t o, const Branch<typename F::Wide> *root) {
     finish_tree<F>(a, o, *root);
   };
-  if (a.share)
-    fold_gathered<OP, X>(a,
-                         {a.share, a.split, (int)a.step, a.neighbours, (int)a.where_step, a.scratch,
-                          (char *)a.scratch + AXES_POOL},
-                         room, finish);
+  const PartsCut parts = {a.share,
+                          a.split,
+                          (int)a.step,
+                          a.neighbours,
+                          (int)a.where_step,
+                          a.scratch,
+                          (char *)a.scratch + AXES_POOL};
+  if (a.share && a.across > 1 && a.box > a.share)
+    fold_beside<OP, X>(a, parts, room, finish);
+  else if (a.share)
+    fold_gathered<OP, X>(a, parts, room, finish);
   else
     fold_staged<OP, X>(a, a.team, a.tiles, a.pitch, a.apart, room, finish);
 }

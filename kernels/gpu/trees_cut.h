@@ -91,6 +91,7 @@ struct TreesCut : RowsCut {
   /* Outputs that do not lie in the order of their index, in parts of which a block copies rows as
    * they lie. */
   bool gathered_trees() {
+    if (!is_native() || a.where || a.starts || a.count < 1) return false;
     int closest = inner();
     for (int d = a.kept; d <= inner(); d++)
       if (magnitude(a.dim[d].stride) < magnitude(a.dim[closest].stride)) closest = d;
@@ -99,8 +100,9 @@ struct TreesCut : RowsCut {
     while (2 * share <= stage && a.outputs * up(a.count, 2 * share) >= 4 * multiprocessors)
       share *= 2;
     Size inside = TREE_ROWS_LEAST; /* of that dimension, times so many rows */
-    for (int d = closest + 1; d <= inner() && inside <= stage; d++) inside *= a.dim[d].size;
+    for (int d = closest + 1; d <= inner() && inside <= INT32_MAX; d++) inside *= a.dim[d].size;
     while (inside > share && 2 * share <= stage) share *= 2;
+    if (closest < inner() && inside > share && trees_beside(closest, stage)) return true;
     const bool is_line = closest == inner() || inside > share;
     a.boxed = is_line ? 1 : inner() - closest;
     a.box = is_line ? a.dim[inner()].size : inside / TREE_ROWS_LEAST;
@@ -113,9 +115,7 @@ struct TreesCut : RowsCut {
     const Size most = row.bytes < 4 ? TREE_LINE_SMALL : TREE_LINE_BYTES;
     const bool is_packed =
         reduced_stride() == row.bytes && (a.reduced == 1 || a.box * row.bytes > most);
-    if (!is_native() || a.where || a.starts || a.count < 1 || is_packed ||
-        (is_line && a.box > INT32_MAX))
-      return false;
+    if (is_packed || (is_line && a.box > INT32_MAX)) return false;
     while (a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS) {
       if (2 * share > stage) return false;
       share *= 2;
@@ -123,6 +123,29 @@ struct TreesCut : RowsCut {
     a.pitch = is_line ? bytes_of_pieces() : 0;
     a.step = 0;
     return take_parts(row.staged, TREE_STAGED_THREADS, a.outputs, share);
+  }
+  /* Parts of neighbouring rows, which are what is numbered inside that dimension: as many of them
+   * as a line of memory holds, or fewer, whose parts are longer, where there would be too many
+   * parts. */
+  bool trees_beside(int closest, Size stage) {
+    enum { LEAST = 4 };
+    a.box = 1;
+    a.boxed = inner() - closest;
+    for (int d = closest + 1; d <= inner(); d++) a.box *= a.dim[d].size;
+    if (a.box > INT32_MAX / 2) return false;
+    Size wide = TREE_ROWS_BYTES / row.bytes, share = 1;
+    while (wide > a.dim[closest].size) wide /= 2;
+    const auto fits = [&](Size share) { return wide * (share + 16 / row.bytes) <= stage; };
+    while (fits(2 * share) && 2 * share < a.box) share *= 2;
+    while (a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS && wide > LEAST)
+      for (wide /= 2; fits(2 * share) && 2 * share < a.box;) share *= 2;
+    if (wide < LEAST || a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS) return false;
+    a.across = (int)wide;
+    a.step = 0;
+    take_parts(row.staged, TREE_STAGED_THREADS, a.outputs, share);
+    const Size panels = up(a.count / a.box, wide) * up(a.box, share);
+    if (out.blocks > a.outputs * (panels + 1)) out.blocks = a.outputs * (panels + 1);
+    return true;
   }
   /* As many bytes as all lines begin and end with a multiple of, up to 16. */
   int bytes_of_pieces() const {
