@@ -51,12 +51,15 @@ struct NoRest {
 };
 __device__ __forceinline__ void add_rest(NoRest rest, double) { *rest.lost = true; }
 
+/* Of complex numbers twice as many loads: (444, 37935) complex floats took 62 µs on an H200 by
+ * eight, and take 47, (138, 73791) complex doubles 70 and 56; of floats, doubles and halves 0.85 to
+ * 1.46 times the time, mostly more. */
 template <class T> struct BriefLanes<PairSum<T>, false> {
   typedef PairSum<T> F;
   typedef typename F::Real R;
   typedef typename RealOf<T>::type Stored;
   typedef typename RealSum<R>::Sum Sum;
-  static constexpr int parts = F::parts, loads = sizeof(T) <= 4 ? 16 : 64 / sizeof(T);
+  static constexpr int parts = F::parts, loads = sizeof(T) <= 4 ? 16 : parts * 64 / sizeof(T);
   static constexpr bool are_sure = false;
   Sum sum[parts];
   NoRest rest;
@@ -91,6 +94,13 @@ template <class T> struct BriefLanes<PairSum<T>, false> {
     if (mine) finish_values<F>(a, o, value, n, 1);
     return value[0].certified;
   }
+};
+
+/* Elements that a lane folds in a short time. */
+template <class F> struct BriefEach { static constexpr int value = 16 * BriefLanes<F>::loads; };
+template <class T> struct BriefEach<PairSum<T>> {
+  typedef BriefLanes<PairSum<T>> Lanes;
+  static constexpr int value = 16 * Lanes::loads / Lanes::parts;
 };
 
 GPR_CLOSE

@@ -48,23 +48,20 @@ struct ColumnsCut : BriefCut {
     return fit && batches <= AXES_TICKETS ? groups : 1;
   }
   /* About how long what would take it instead takes, in steps of a block of columns as a Split's
-   * time, measured on an H200: brief, if it suits (its brief_waves(), or 0), else tiles. Tiles of
-   * numbers and truths take 1.4 to 3.4 times what the reading takes and three steps more, of two
-   * and four bytes five: (138879, 46) truths of floats took 17.3 µs and 11.8 as columns. Of places
-   * 1.75 times, of halves 2.2, and some steps more; of sums 1.5 and 1.9 times and four. */
+   * time, fitted to 3,800 random shapes that an H200 ran by each: brief, if it suits (its
+   * brief_waves(), or 0), else tiles, whose loads are of rows' pieces, mostly less than a line
+   * where rows are narrow. */
+  enum { NARROW_LINES = 512 };
   double late(double brief) const {
     const Size step = (Size)AXES_THREADS * row.columns_loads * multiprocessors * row.columns_blocks;
     const double all = (double)a.outputs * row.bytes / 16 * (double)a.count / (double)step;
-    const double small = 1.0 / (row.bytes * row.bytes);
-    if (brief > 0) return row.brief_pace * brief * all + (row.joint ? 1 : 0.3);
-    if (!row.joint && !row.is_ordered)
-      return (1.35 + 2 * small) * all +
-             (row.bytes == 2 || row.bytes == 4 ? 5 : 3 + 1.0 / row.bytes);
-    const double times = (row.bytes < 4 ? 2.2 : 1.75) * all;
-    if (!a.packets && a.dim[a.kept - 1].size * row.bytes < NARROW)
-      return 1.3 * times + 3.5 * whole_steps();
-    if (row.joint) return 0.86 * times + 4;
-    return times + (4.5 - (a.packets ? 2 : 0)) * whole_steps();
+    const Size wide = a.dim[a.kept - 1].size * row.bytes;
+    const double ends = row.joint ? 0 : row.is_ordered ? 0.3 : -1.5;
+    if (brief > 0) return row.brief_pace * brief * all + ends;
+    const double reading = row.tile_pace * all;
+    if (!row.is_ordered) return (wide < NARROW_LINES ? 1.5 : 1) * reading + (row.joint ? 5.5 : 2);
+    if (!a.packets && wide < NARROW) return 1.3 * reading + 3.5 * whole_steps();
+    return reading + (4.5 - (a.packets ? 2 : 0)) * whole_steps();
   }
   /* Whether there are columns, or enough of them. */
   bool has_columns() const {

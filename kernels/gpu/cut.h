@@ -24,12 +24,13 @@ struct AxesRow {
   int brief_ones;                /* outputs of one element are brief */
   int staged_skips;              /* NaN; rows there need no state in memory */
   int brief_loads, brief_blocks; /* loads: of lanes that share an output; 0: none do */
+  int brief_each;                /* elements that a lane folds in a short time */
   int brief_pairs;               /* a lane may have two outputs */
   int brief_alone;               /* up to so many elements are not split among lanes */
   int brief_share;               /* elements of a row that a lane has, at least */
   int brief_spreads;             /* lanes finish plain variances, without means and the like */
   int alone_bytes, uneven_bytes; /* rows that are brief: short ones, or no multiples of those */
-  double brief_pace;             /* of columns, beside their reading */
+  double brief_pace, tile_pace;  /* of columns, beside their reading */
   int bytes;                     /* of an element */
   int tile_blocks, tile_loads;
   /* Bytes, by row_bytes.h's RowBytes. Of rows: the longest that are brief before anything else, and

@@ -100,5 +100,12 @@ template <class T> __device__ __forceinline__ bool is_nan_or_nat(T x) {
     return false;
 }
 
+/* The compiler is apt to work out all multiples of a loop's step before it, for which there are no
+ * registers. */
+__device__ __forceinline__ int64_t told_now(int64_t step) {
+  asm volatile("" : "+l"(step));
+  return step;
+}
+
 GPR_CLOSE
 #endif

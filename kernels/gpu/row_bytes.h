@@ -88,20 +88,27 @@ template <class T, bool GREATEST> struct RowBytes<Position<T, GREATEST>> : AnyRo
 };
 
 /* How many times longer brief takes of columns than to read them, a thread each and all of them at
- * work, measured on an H200: numbers and truths of two bytes 1.2 times, of one 2.3, sums of halves
- * 1.2 to 1.5, of complex numbers 1.2 to 1.7, and all others 1 to 1.1. */
+ * work, and tiles, fitted to what an H200 took: sums of halves, and of complex numbers, for one. */
 template <class F> struct BriefPace {
   static constexpr int size = sizeof(typename F::Element);
-  static constexpr double value = 0.95 + 1.35 / (size * size);
+  static constexpr double value = 1.05 + 1.7 / (size * size);
 };
 /* Of places of halves 2.7 times; of bytes 3.5 times, which are taken for 5.4. */
 template <class T, bool GREATEST> struct BriefPace<Position<T, GREATEST>> {
   static constexpr double value = sizeof(T) < 4 ? 5.4 / sizeof(T) : 1.05;
 };
-template <class T> struct BriefPace<PairSum<T>> {
-  static constexpr bool is_complex = Traits<T>::kind == KIND_COMPLEX;
-  static constexpr double value = sizeof(T) < 4 ? 1.35 : is_complex ? 1.45 : 1;
+template <class T> struct BriefPace<PairSum<T>> { static constexpr double value = 1.12; };
+template <> struct BriefPace<PairSum<float16>> { static constexpr double value = 1.45; };
+template <class T> struct BriefPace<PairSum<complex<T>>> { static constexpr double value = 1.3; };
+
+template <class F> struct TilePace {
+  static constexpr double value = 1 + 1.25 / sizeof(typename F::Element);
 };
+template <class T, bool GREATEST> struct TilePace<Position<T, GREATEST>> {
+  static constexpr double value = sizeof(T) < 4 ? 2.2 : 1.75;
+};
+template <class T> struct TilePace<PairSum<T>> { static constexpr double value = 1.55; };
+template <> struct TilePace<PairSum<float16>> { static constexpr double value = 1.9; };
 
 GPR_CLOSE
 #endif

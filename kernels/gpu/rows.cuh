@@ -190,6 +190,36 @@ __device__ __forceinline__ void fold_tile(const Packets<typename F::Element> &in
   }
 }
 
+/* A tile of elements that do not lie side by side, of which lanes have neighbours, as many at a
+ * time as some packets hold. */
+template <class F>
+__device__ __forceinline__ void fold_apart(const char *base, int64_t stride, int64_t first,
+                                           int64_t count, RowLane<F> &lane) {
+  typedef typename F::Element T;
+  constexpr int V = Packet<T>::count, U = sizeof(T) > 1 ? 4 : 2, EACH = U * V;
+  const int64_t stop = least(count, first + GPR_WARP * V * RowsShape<F>::loads);
+#pragma unroll 1
+  for (int64_t i = first + lane_of(); i - lane_of() < stop; i += EACH * GPR_WARP) {
+    const char *const from = base + i * stride;
+    const int64_t step = told_now(GPR_WARP * stride);
+    const int left = i < stop ? (int)(stop - i + GPR_WARP - 1) / GPR_WARP : 0;
+    Packet<T> v[U];
+    if (left >= EACH) {
+#pragma unroll
+      for (int u = 0; u < EACH; u++) v[u / V].element[u % V] = load_whole<T>(from + u * step);
+      lane.take(v, 0, 0);
+    } else if constexpr (RowLane<F>::neutral) {
+#pragma unroll
+      for (int u = 0; u < EACH; u++)
+        v[u / V].element[u % V] = u < left ? load_whole<T>(from + u * step) : neutral_of<T>();
+      lane.take(v, 0, 0);
+    } else {
+#pragma unroll 4
+      for (int u = 0; u < left; u++) lane.one(load_whole<T>(from + u * step), 0);
+    }
+  }
+}
+
 /* A warp's: the part-th of `parts` shares of an output's elements. Parts take turns, so that what
  * is read at a time lies close together; tiles from a.drawn on are drawn, by each warp of the
  * blocks that share the output: 128 MiB of floats took 41.8 µs on an H200, and take 38.3. */
@@ -197,8 +227,9 @@ template <class F>
 __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *base, int64_t part,
                                          int64_t parts, uint32_t *queue, RowLane<F> &lane) {
   typedef typename F::Element T;
-  constexpr int WARPS = AXES_THREADS / GPR_WARP;
-  const int64_t tiles = a.runs * a.tiles;
+  constexpr int WARPS = AXES_THREADS / GPR_WARP, TILE = GPR_WARP * RowsShape<F>::loads;
+  const int64_t tiles = a.runs * a.tiles, stride = a.dim[a.kept + a.reduced - 1].stride;
+  const bool are_apart = !F::ordered && stride != (int64_t)sizeof(T);
   Packets<T> in(base, a.length);
   bool whole = may_read_whole(a, in);
   int64_t run = 0;
@@ -216,7 +247,11 @@ __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *bas
         whole = may_read_whole(a, in);
       }
     }
-    fold_tile<F>(in, tile * GPR_WARP * RowsShape<F>::loads, run * a.length, whole, lane);
+    if (are_apart)
+      fold_apart<F>((const char *)(in.data + in.first), stride, tile * TILE * Packet<T>::count,
+                    a.length, lane);
+    else
+      fold_tile<F>(in, tile * TILE, run * a.length, whole, lane);
     t = draws ? a.drawn + (int64_t)__shfl_sync(GPR_ALL, drawn, 0) * WARPS + warp_of() : t + parts;
   }
 }

@@ -23,18 +23,20 @@ struct RowsCut : ColumnsCut {
   }
   bool rows() {
     gpr_program *const program = a.skip ? row.rows_counted : row.rows;
-    if (!program || !a.reduced || reduced_stride() != row.bytes) return false;
+    if (!program || !a.reduced) return false;
+    const bool apart = reduced_stride() != row.bytes;
+    if (apart && (row.is_ordered || magnitude(reduced_stride()) > kept_stride())) return false;
     a.length = a.dim[inner()].size;
     a.runs = a.count / a.length;
     const Size bytes = a.length * row.bytes, tile = (Size)GPR_WARP * row.rows_loads;
-    const Size packets = packets_of_run();
+    const Size packets = apart ? up(bytes, 16) : packets_of_run();
     a.tiles = up(packets, tile);
     const bool is_full = row.rows_end_quickly && 4 * packets >= 3 * a.tiles * tile;
     if (bytes < row.rows_bytes || (bytes < 8192 && a.runs > 1 && !is_full)) return false;
     set_extent();
     const Size slots = (Size)multiprocessors * row.rows_blocks, warps = AXES_THREADS / GPR_WARP;
     a.team = lanes_of_row(slots, up(a.count * row.bytes, 16), row.rows_loads, GPR_WARP, enough());
-    if (a.team == GPR_WARP && bytes < row.warp_rows_bytes && !wanted) return false;
+    if (a.team == GPR_WARP && !wanted && (apart || bytes < row.warp_rows_bytes)) return false;
     a.full = a.team == GPR_WARP ? rows_by_warps(slots) : 0;
     a.rows = (int)(slots * warps);
     cut_rows(slots);

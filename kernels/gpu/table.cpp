@@ -196,8 +196,10 @@ template <class F> struct AxesKernels {
     row.brief_ones = Ones<F>::first;
     row.staged_skips = StagedRow<F>::few;
     row.brief_loads = BriefLanes<F>::loads;
+    row.brief_each = BriefEach<F>::value;
     row.brief_pairs = can_be_pairs<F>();
     row.brief_pace = BriefPace<F>::value;
+    row.tile_pace = TilePace<F>::value;
     row.brief_blocks = BriefShape<F>::blocks;
     row.brief_alone = LooksFirst<F>::value ? (int)FEW_SHORT : 4;
     row.brief_share = LooksFirst<F>::value ? 32 : 1;

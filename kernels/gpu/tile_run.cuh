@@ -39,13 +39,6 @@ __device__ __forceinline__ void fill_table(BoxTable<ORDERED> &table, const gpr_a
   __syncthreads();
 }
 
-/* The compiler is apt to work out all multiples of a loop's step before it, for which there are no
- * registers. */
-__device__ __forceinline__ int64_t told_now(int64_t step) {
-  asm volatile("" : "+l"(step));
-  return step;
-}
-
 /* A bit for each of U bytes of a mask, of which the first `left` are asked for, that is zero.
  * Apart, or each byte would wait for the one before. */
 template <int U, class Byte> __device__ __forceinline__ uint32_t gone_of(int left, Byte byte) {
