@@ -12,19 +12,21 @@ GPR_OPEN
 /* A part belongs to the row that its first leaf is in. Whole ones are panels: of a.across
  * neighbours the k-th each. The last part, if it is cut, is by itself. */
 struct PanelsCut {
-  int64_t box, rows, each; /* each: parts of a row, at most */
-  int64_t share, whole;    /* whole: parts */
+  int64_t box, rows, groups; /* groups: of rows that a block takes parts of */
+  int64_t share, whole;      /* whole: parts */
   int wide;
   template <class ARGS>
   __device__ __forceinline__ PanelsCut(const ARGS &a, int64_t count, int64_t share)
       : box(a.box),
         rows(quotient_of(count, a.box)),
-        each(quotient_of(a.box + share - 1, share)),
+        groups(quotient_of(rows + a.across - 1, a.across)),
         share(share),
         whole(quotient_of(count, share)),
         wide(a.across) {}
+  /* As many for each group as a row has parts, at most. Those of all groups come first, which lie
+   * side by side. */
   __device__ __forceinline__ int64_t panels() const {
-    return quotient_of(rows + wide - 1, wide) * each;
+    return groups * quotient_of(box + share - 1, share);
   }
   /* The k-th part of a row; -1: it has no whole one. */
   __device__ __forceinline__ int64_t part_of(int64_t row, int64_t k) const {
@@ -42,28 +44,30 @@ template <class OP, class X> struct Panel {
   __device__ __forceinline__ int64_t part_of(int r) const { return cut.part_of(row + r, k); }
   __device__ __forceinline__ static int pitch(int64_t share) { return (int)share + 16 / LEAF; }
 
-  /* Elements [low, high) of the row that begins at `from`, every `step`-th from `first` on. */
+  /* Elements [low, high) of the row that begins at `from`, every `step`-th from `first` on: the
+   * row's first one would be leaf `place` of the stage. */
   __device__ __forceinline__ static void copy_some(const PartOfRows<OP, X> &rows, int64_t from,
                                                    int first, int step, int low, int high,
-                                                   char *to) {
+                                                   char *stage, int place) {
     PlacesApart at(rows.dims_inside(), rows.x.a.boxed, first, step);
     const uint32_t many = (uint32_t)(high - low);
+    const auto is_there = [=](int i) { return (uint32_t)(i - low) < many; };
+    if constexpr (LEAF >= 4) {
+#pragma unroll 4
+      for (int i = first; i < high; i += step, at.go())
+        if (is_there(i))
+          copy_one<Bits>(stage, (place + i) * LEAF, (const char *)from + at.place.at);
+    } else {
 #pragma unroll 1
-    for (int i = first; i < high; i += LOADS * step) {
-      Bits loaded[LOADS];
+      for (int i = first; i < high; i += LOADS * step) {
+        Bits loaded[LOADS];
 #pragma unroll
-      for (int u = 0; u < LOADS; u++, at.go()) {
-        if ((uint32_t)(i + u * step - low) >= many) continue;
-        if constexpr (LEAF < 4)
-          loaded[u] = __ldg((const Bits *)(from + at.place));
-        else
-          copy_one<Bits>(to, (i + u * step) * LEAF, (const char *)from + at.place);
-      }
-      if constexpr (LEAF < 4)
+        for (int u = 0; u < LOADS; u++, at.go())
+          if (is_there(i + u * step)) loaded[u] = __ldg((const Bits *)(from + at.place.at));
 #pragma unroll
         for (int u = 0; u < LOADS; u++)
-          if ((uint32_t)(i + u * step - low) < many)
-            *(Bits *)(to + (i + u * step) * LEAF) = loaded[u];
+          if (is_there(i + u * step)) *(Bits *)(stage + (place + i + u * step) * LEAF) = loaded[u];
+      }
     }
   }
   /* The k-th parts begin up to `share` apart in their rows: threads go along places of all rows. */
@@ -74,14 +78,12 @@ template <class OP, class X> struct Panel {
     const int64_t part = part_of(r);
     if (part >= 0) {
       const int low = (int)(part * share - (row + r) * box), high = low + share;
-      char *const to = stage + (r * pitch(share) - low) * LEAF;
+      const int place = r * pitch(share) - low;
       copy_some(rows, rows.begin_of(row + r), (int)k * share + y, step, low,
-                high < box ? high : box, to);
+                high < box ? high : box, stage, place);
       if (high > box)
-        copy_some(rows, rows.begin_of(row + r + 1), y, step, 0, high - box, to + box * LEAF);
+        copy_some(rows, rows.begin_of(row + r + 1), y, step, 0, high - box, stage, place + box);
     }
-    copies_begun();
-    own_copies_came<0>();
   }
 };
 
@@ -94,9 +96,9 @@ __device__ __forceinline__ void fold_beside(const ARGS &a, const PartsCut &parts
   const int64_t panels = cut.panels(), items = panels + (cut.whole < parts.parts);
   for (int64_t b = blockIdx.x; b < a.outputs * items; b += gridDim.x) {
     const int64_t o = quotient_of(b, items), item = b - o * items;
-    const int64_t group = quotient_of(item, cut.each);
+    const int64_t k = quotient_of(item, cut.groups), group = item - k * cut.groups;
     const X x(a, o);
-    const Panel<OP, X> panel = {cut, group * cut.wide, item - group * cut.each};
+    const Panel<OP, X> panel = {cut, group * cut.wide, k};
     const bool is_panel = item < panels;
     const int outs = is_panel ? cut.wide : 1;
     const int leaves = (int)(is_panel ? cut.share : a.count - cut.whole * cut.share);
@@ -112,6 +114,8 @@ __device__ __forceinline__ void fold_beside(const ARGS &a, const PartsCut &parts
       panel.copy(x, s.stage);
     else
       PartOfRows<OP, X>{x, cut.whole * cut.share, leaves}.copy_rows(s.stage, 1);
+    copies_begun();
+    own_copies_came<0>();
     __syncthreads();
     s.fold_roots(s.fold_rows(x, 0));
     climb_all<OP>(s, parts, o, 0, finish,
