@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from arrays import finite_bits, generator, near_one
+from arrays import draw, finite_bits, generator, near_one
 from device import on_device
 from table import assert_bits, numpy_dtype
 from test_variants import fetched, took
@@ -27,6 +27,16 @@ def test_products_that_many_blocks_share(dtype):
     for shape in (20_000, 31), (100_003, 5), (3, 30_000, 17), (300_001, 2), (4, 50_001, 3):
         a = near_one(rng, np.dtype(dtype), int(np.prod(shape))).reshape(shape)
         assert took("prod", a, len(shape) - 2, None)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_products_of_long_rows_whose_neighbours_lie_closest(dtype):
+    """By panels, again and again: the last part comes to the same whenever its copies do."""
+    rng = generator("panels", dtype)
+    for shape in (90, 4000, 7), (300, 2100), (33, 3, 41, 97), (40, 30_011):
+        a = near_one(rng, np.dtype(dtype), int(np.prod(shape))).reshape(*shape[1:], shape[0])
+        for _ in range(5):
+            assert took("prod", np.moveaxis(a, -1, 0), None, None)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -117,6 +127,28 @@ def test_blocks_come_together_by_levels(dtype):
             b = (b + 1j * b[::-1] if dtype.startswith("complex") else b).astype(of)
             for op in ("sum", "var", "nansum", "nanvar"):
                 assert took(op, b, axis, None, **host)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["bool", "int8", "uint16", "int64", "float16", "float32", "float64", "complex64", "complex128"],
+)
+def test_long_rows_whose_elements_lie_apart(dtype):
+    """Every second one and others, backwards, of one row and of some, that end within what a warp
+    reads at once; NaN counts and does not."""
+    rng, of, taken = generator("apart", dtype), np.dtype(dtype), 0
+    ops = ["sum", "max", "any", "nansum", *(["prod"] if of.kind in "iu" else ["var"])]
+    for n in (70_001, 400_003):
+        a = draw(rng, of, n)
+        if of.kind in "fc":
+            a[rng.random(n) < 0.0001] = np.nan
+        for view in (a[::2], a[n // 2 :][::-3], a[3 : n // 6 * 6 + 3].reshape(3, -1)[:, ::2],
+                     a[: n // 14 * 14].reshape(2, -1, 7)[:, :, 4]):  # fmt: skip
+            for op in ops:
+                if op != "var" or of.kind != "b":
+                    taken += took(op, view, view.ndim - 1, "rows")
+                    assert took(op, view, view.ndim - 1, None)
+    assert taken >= 8 * (len(ops) - 1), taken
 
 
 def test_what_blocks_share_is_left_as_it_was():

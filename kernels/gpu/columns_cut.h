@@ -28,7 +28,8 @@ struct ColumnsCut : BriefCut {
     Size places = places_of_batches();
     for (int d = 0; d < a.reduced; d++) places |= a.dim[a.kept + d].stride % 16;
     const bool ends = a.dim[a.kept - 1].size * row.bytes % 16 != 0; /* in the middle of a packet */
-    if (!places) return ends && a.reduced == 1 && stride >= 32 ? GPR_PACKETS_REACH_OUT : 0;
+    if (!places)
+      return ends && a.reduced == 1 && stride >= 32 ? GPR_PACKETS_REACH_OUT : GPR_PACKETS_FIT;
     const bool can_begin_anywhere = a.reduced == 1 ? stride >= 32 : row.bytes == 1 || row.joint;
     return can_begin_anywhere && places % row.bytes == 0 ? GPR_PACKETS_ANYWHERE : -1;
   }
