@@ -57,8 +57,8 @@ typedef struct gpr_axes_args {
 
   /* Set by the table's launch(): how the work is cut. It stands beside the first ones, and the host
    * reckons what it can: blocks on an H200 began to read after 0.4 µs, and 0.9 before. */
-  /* Rows: contiguous elements, and how many of such runs an output has; staged ones: elements from
-   * one row, or batch of columns, to the next. */
+  /* Rows: elements of the innermost dimension, and how many of such runs an output has; staged
+   * ones: elements from one row, or batch of columns, to the next. */
   int64_t length, runs;
   int64_t groups;  /* columns: rows that are taken as one; brief: outputs of a lane */
   int packets;     /* columns: of rows, as gpr_column_packets */

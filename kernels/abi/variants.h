@@ -5,20 +5,22 @@
 #define GPR_VARIANTS_H
 
 /* id, name, what it takes */
-#define GPR_VARIANTS(X)                                                                          \
-  X(TREES, "trees", "the one tree of an ordered operator, any layout")                           \
-  X(SEGMENTS, "segments", "segments of elements that lie side by side")                          \
-  X(PACKED, "rows_tiny", "rows one behind the other, whole ones in a packet of 16 bytes or few") \
-  X(SHALLOW, "columns_small", "columns of a few rows, with masks and NaN")                       \
-  X(STAGED, "rows_shared",                                                                       \
-    "rows of 4 KiB at most, one behind the other, with small gaps, of every second element, or " \
-    "of whole packets, and batches of narrow columns, by shared memory")                         \
-  X(COLUMNS, "columns", "adjacent columns of long rows, 16 bytes a load")                        \
-  X(ROWS, "rows", "long rows, of 2 KiB at least, with NaN in sums")                              \
-  X(TILE_ROWS, "tile_rows", "rows of 1 KiB at least, with masks, NaN and conversions")           \
-  X(BRIEF, "brief",                                                                              \
-    "outputs of a few elements, below 2^30, finished by threads of one warp, with some "         \
-    "conversions")                                                                               \
+#define GPR_VARIANTS(X)                                                                           \
+  X(TREES, "trees", "the one tree of an ordered operator, any layout")                            \
+  X(SEGMENTS, "segments", "segments of elements that lie side by side")                           \
+  X(PACKED, "rows_tiny", "rows one behind the other, whole ones in a packet of 16 bytes or few")  \
+  X(SHALLOW, "columns_small", "columns of a few rows, with masks and NaN")                        \
+  X(STAGED, "rows_shared",                                                                        \
+    "rows of 4 KiB at most, one behind the other, with small gaps, of every second element, or "  \
+    "of whole packets, and batches of narrow columns, by shared memory")                          \
+  X(COLUMNS, "columns", "adjacent columns of long rows, 16 bytes a load")                         \
+  X(ROWS, "rows",                                                                                 \
+    "long rows, of 2 KiB at least, with NaN in sums; those whose elements lie apart where their " \
+    "order is free")                                                                              \
+  X(TILE_ROWS, "tile_rows", "rows of 1 KiB at least, with masks, NaN and conversions")            \
+  X(BRIEF, "brief",                                                                               \
+    "outputs of a few elements, below 2^30, finished by threads of one warp, with some "          \
+    "conversions")                                                                                \
   X(TILE, "tile", "any layout and any load")
 
 enum {

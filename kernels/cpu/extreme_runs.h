@@ -65,7 +65,7 @@ template <> struct BestOfRun<boolean, true> {
 template <class R, bool PLACE> struct BestOfRun<complex<R>, PLACE> {
   typedef complex<R> T;
   static constexpr int64_t most = 1024;
-  enum { PIECE = 64 }; /* behind NaN nothing is read where it counts */
+  enum { PIECE = 64 }; /* elements that are read before NaN, which may end it, is looked for */
   /* Real parts, or NaN; whether there is such. */
   static bool take_real(const T *__restrict x, int64_t n, R *__restrict to) {
     int nan = 0;

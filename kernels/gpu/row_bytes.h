@@ -88,7 +88,7 @@ template <class T, bool GREATEST> struct RowBytes<Position<T, GREATEST>> : AnyRo
 };
 
 /* How many times longer brief takes of columns than to read them, a thread each and all of them at
- * work, and tiles, fitted to what an H200 took: sums of halves, and of complex numbers, for one. */
+ * work, fitted to what an H200 took. */
 template <class F> struct BriefPace {
   static constexpr int size = sizeof(typename F::Element);
   static constexpr double value = 1.05 + 1.7 / (size * size);
@@ -101,6 +101,7 @@ template <class T> struct BriefPace<PairSum<T>> { static constexpr double value 
 template <> struct BriefPace<PairSum<float16>> { static constexpr double value = 1.45; };
 template <class T> struct BriefPace<PairSum<complex<T>>> { static constexpr double value = 1.3; };
 
+/* And tiles (columns_cut.h). */
 template <class F> struct TilePace {
   static constexpr double value = 1 + 1.25 / sizeof(typename F::Element);
 };

@@ -205,7 +205,7 @@ __device__ __forceinline__ void fold_apart(const char *base, int64_t stride, int
     const int64_t step = told_now(GPR_WARP * stride);
     const int left = i < stop ? (int)(stop - i + GPR_WARP - 1) / GPR_WARP : 0;
     Packet<T> v[U];
-    if (left >= EACH) {
+    if (i - lane_of() + EACH * GPR_WARP <= stop) { /* all lanes are together in take() */
 #pragma unroll
       for (int u = 0; u < EACH; u++) v[u / V].element[u % V] = load_whole<T>(from + u * step);
       lane.take(v, 0, 0);
@@ -231,13 +231,14 @@ __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *bas
   constexpr int WARPS = AXES_THREADS / GPR_WARP, TILE = GPR_WARP * RowsShape<F>::loads;
   const int64_t tiles = a.runs * a.tiles, stride = a.dim[a.kept + a.reduced - 1].stride;
   const bool are_apart = !F::ordered && stride != (int64_t)sizeof(T);
+  const bool is_back = a.back && !F::ordered && !(are_apart && stride < 0); /* or turned round */
   Packets<T> in(base, a.length);
   bool whole = may_read_whole(a, in);
   int64_t run = 0;
   for (int64_t t = part; t < tiles;) {
     const bool draws = t + parts >= a.drawn;
     const uint32_t drawn = draws && lane_of() == 0 ? atomicAdd(queue, 1) : 0;
-    int64_t tile = a.back && !F::ordered ? tiles - 1 - t : t;
+    int64_t tile = is_back ? tiles - 1 - t : t;
     if (a.runs > 1) {
       const int64_t its = quotient_of(tile, a.tiles);
       tile -= its * a.tiles;
@@ -248,11 +249,11 @@ __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *bas
         whole = may_read_whole(a, in);
       }
     }
-    if (are_apart)
-      fold_apart<F>((const char *)(in.data + in.first), stride, tile * TILE * Packet<T>::count,
-                    a.length, lane);
-    else
-      fold_tile<F>(in, tile * TILE, run * a.length, whole, lane);
+    if constexpr (!F::ordered)
+      if (are_apart)
+        fold_apart<F>((const char *)(in.data + in.first), stride, tile * TILE * Packet<T>::count,
+                      a.length, lane);
+    if (!are_apart) fold_tile<F>(in, tile * TILE, run * a.length, whole, lane);
     t = draws ? a.drawn + (int64_t)__shfl_sync(GPR_ALL, drawn, 0) * WARPS + warp_of() : t + parts;
   }
 }

@@ -24,6 +24,7 @@ struct RowsCut : ColumnsCut {
   bool rows() {
     gpr_program *const program = a.skip ? row.rows_counted : row.rows;
     if (!program || !a.reduced) return false;
+    /* By rows' lanes in no order, closer together than the outputs are. */
     const bool apart = reduced_stride() != row.bytes;
     if (apart && (row.is_ordered || magnitude(reduced_stride()) > kept_stride())) return false;
     a.length = a.dim[inner()].size;

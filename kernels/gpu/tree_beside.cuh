@@ -10,6 +10,8 @@
 
 GPR_OPEN
 
+GPR_FN bool are_beside(const gpr_axes_args &a) { return a.across > 1 && a.box > a.share; }
+
 /* A part belongs to the row that its first leaf is in. Whole ones are panels: of a.across
  * neighbours the k-th each. The last part, if it is cut, is by itself. */
 struct PanelsCut {
@@ -24,8 +26,8 @@ struct PanelsCut {
         share(share),
         whole(quotient_of(count, share)),
         wide(a.across) {}
-  /* As many for each group as a row has parts, at most. Those of all groups come first, which lie
-   * side by side. */
+  /* As many for each group as a row has parts, at most: all groups' first ones, which lie side by
+   * side, then all second ones. */
   __device__ __forceinline__ int64_t panels() const {
     return groups * quotient_of(box + share - 1, share);
   }
@@ -71,7 +73,8 @@ template <class OP, class X> struct Panel {
       }
     }
   }
-  /* The k-th parts begin up to `share` apart in their rows: threads go along places of all rows. */
+  /* The k-th parts begin up to `share` apart in their rows. Threads of all rows go through places
+   * k·share, k·share + 1, … at once, each through those that are its part's. */
   __device__ __forceinline__ void copy(const X &x, char *stage) const {
     const PartOfRows<OP, X> rows = {x, 0, 0};
     const int wide = cut.wide, r = threadIdx.x % wide, y = threadIdx.x / wide,
@@ -108,7 +111,7 @@ __device__ __forceinline__ void fold_beside(const ARGS &a, const PartsCut &parts
            (A *)room.leaves,
            outs,
            leaves,
-           outs,
+           outs | 1,
            panel.pitch(cut.share),
            1};
     if (is_panel)

@@ -201,7 +201,7 @@ template <class OP, class X> struct PartOfRows {
       if (bytes == 4) return copy_lines<4>(stage);
     copy_lines<LEAF>(stage);
   }
-  /* Of `across` rows at a time. */
+  /* Of `across` rows at a time; who calls this waits for what it copies. */
   __device__ __forceinline__ void copy_rows(char *stage, int across) const {
     const int64_t box = x.a.box, rows = quotient_of(first + leaves + box - 1, box);
     const int along = OP::STAGED_THREADS / across;

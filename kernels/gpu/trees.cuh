@@ -274,7 +274,7 @@ __global__ void __launch_bounds__(TREE_STAGED_THREADS, TREE_STAGED_BLOCKS)
                           (int)a.where_step,
                           a.scratch,
                           (char *)a.scratch + AXES_POOL};
-  if (a.share && a.across > 1 && a.box > a.share)
+  if (a.share && are_beside(a))
     fold_beside<OP, X>(a, parts, room, finish);
   else if (a.share)
     fold_gathered<OP, X>(a, parts, room, finish);

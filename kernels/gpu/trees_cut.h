@@ -94,7 +94,9 @@ struct TreesCut : RowsCut {
     if (!is_native() || a.where || a.starts || a.count < 1) return false;
     int closest = inner();
     for (int d = a.kept; d <= inner(); d++)
-      if (magnitude(a.dim[d].stride) < magnitude(a.dim[closest].stride)) closest = d;
+      if (a.dim[d].stride &&
+          (!a.dim[closest].stride || magnitude(a.dim[d].stride) < magnitude(a.dim[closest].stride)))
+        closest = d;
     const Size stage = tree_stage(tree_unit(row.bytes) * row.bytes, (int)row.moved) / row.bytes;
     Size share = TREE_PART_LEAST;
     while (2 * share <= stage && a.outputs * up(a.count, 2 * share) >= 4 * multiprocessors)
@@ -124,21 +126,26 @@ struct TreesCut : RowsCut {
     a.step = 0;
     return take_parts(row.staged, TREE_STAGED_THREADS, a.outputs, share);
   }
-  /* Parts of neighbouring rows, which are what is numbered inside that dimension: as many of them
-   * as a line of memory holds, or fewer, whose parts are longer, where there would be too many
-   * parts. */
+  /* Panels (tree_beside.cuh): parts of neighbouring rows, a row being what is numbered inside the
+   * dimension whose elements lie closest; as many of them as have TREE_ROWS_BYTES side by side, or
+   * fewer, whose parts are longer, where there would be too many parts. */
   bool trees_beside(int closest, Size stage) {
     enum { LEAST = 4 };
     a.box = 1;
     a.boxed = inner() - closest;
     for (int d = closest + 1; d <= inner(); d++) a.box *= a.dim[d].size;
-    if (a.box > INT32_MAX / 2) return false;
+    if (a.box > INT32_MAX / 2 || magnitude(a.dim[closest].stride) >= SECTOR) return false;
+    const Size unit = tree_unit(row.bytes),
+               room = (TREE_ROOM - stage * row.bytes) / (Size)row.moved;
     Size wide = TREE_ROWS_BYTES / row.bytes, share = 1;
     while (wide > a.dim[closest].size) wide /= 2;
-    const auto fits = [&](Size share) { return wide * (share + 16 / row.bytes) <= stage; };
-    while (fits(2 * share) && 2 * share < a.box) share *= 2;
+    const auto fits = [&](Size share) {
+      return wide * (share + 16 / row.bytes) <= stage && (wide | 1) * up(share, unit) <= room &&
+             share < a.box;
+    };
+    while (fits(2 * share)) share *= 2;
     while (a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS && wide > LEAST)
-      for (wide /= 2; fits(2 * share) && 2 * share < a.box;) share *= 2;
+      for (wide /= 2; fits(2 * share);) share *= 2;
     if (wide < LEAST || a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS) return false;
     a.across = (int)wide;
     a.step = 0;

@@ -59,7 +59,8 @@ static int64_t packets_of_run(const gpr_axes_args &a) {
   const int64_t bytes = a.dim[inner].size * a.from_bytes;
   int64_t places = (int64_t)(uintptr_t)a.data;
   for (int d = 0; d < inner; d++) places |= a.dim[d].stride;
-  const int64_t first = places % 16 ? 16 - a.from_bytes : 0;
+  const bool apart = a.dim[inner].stride != a.from_bytes; /* of single elements */
+  const int64_t first = places % 16 && !apart ? 16 - a.from_bytes : 0;
   return (first + bytes + 15) / 16;
 }
 /* Tickets, counters to draw by behind them, and what blocks leave for each other. */
@@ -124,6 +125,10 @@ static bool are_parts_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
   if (a.share * a.split < a.count || a.share & (a.share - 1)) return true;
   if (units * of_unit > stage || a.box > INT32_MAX) return true;
   if (units * a.neighbours * (int64_t)row.moved > gpr::TREE_ROOM - stage) return true;
+  if (gpr::are_beside(a) &&
+      (a.across * (a.share + 16 / row.bytes) * row.bytes > stage || a.box > INT32_MAX / 2 ||
+       (a.across | 1) * units * (int64_t)row.moved > gpr::TREE_ROOM - stage))
+    return true;
   if (a.boxed < 1 || (a.across ? launch.threads % a.across : a.boxed > 1)) return true;
   return a.split > 1 && (a.outputs * gpr::climb_tickets(a.split) > gpr::AXES_TICKETS ||
                          launch.scratch < gpr::AXES_POOL + nodes);
