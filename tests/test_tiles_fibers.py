@@ -1,5 +1,6 @@
-"""The device's kernel of any layout (kernels/gpu/tile.cuh) where there is no device: compiled by
-g++, planned and launched as there, its threads as fibers; the results have the CPU's bits."""
+"""The device's kernel of any layout (kernels/gpu/tile.cuh), and how it reads rows whose elements
+lie apart (rows.cuh), where there is no device: compiled by g++, planned and launched as there, its
+threads as fibers; the results have the CPU's bits."""
 
 import ctypes
 import math
@@ -34,6 +35,15 @@ FOLDS = {
     "variances of floats": (5, "var", "float32"),
     "variances of doubles": (6, "var", "float64"),
 }
+ROWS = {
+    "sums of floats": (20, "sum", "float32"),
+    "sums of complex doubles": (21, "sum", "complex128"),
+    "complex floats": (22, "max", "complex64"),
+    "complex doubles": (23, "max", "complex128"),
+    "integers": (24, "max", "int64"),
+    "sums without NaN": (25, "nansum", "float32"),
+    "variances": (26, "var", "float32"),
+}
 RESULT = {"argmax": np.int64}
 NUMBERS = {op["name"]: i for i, op in enumerate(gpureduce.operators())}
 ROOM = 1 << 26
@@ -67,9 +77,9 @@ def dimensions(x, where, axes):
     return merged
 
 
-def reduced(library, fold, x, axes, where=None, skip=False, multiprocessors=3):
+def reduced(library, about, x, axes, where=None, skip=False, multiprocessors=3):
     """The results, and how many blocks that share an output come together first."""
-    number, op, _ = FOLDS[fold]
+    number, op, _ = about
     args, rest = Arguments(), [d for d in range(x.ndim) if d not in axes]
     kept, inner = (dimensions(x, where, some) for some in (rest, axes))
     inner = inner or [[1, x.itemsize, 0, 1]]
@@ -99,7 +109,7 @@ def axis_of(a, axes):
 
 def numbers(rng, dtype, shape, sigma):
     a = rng.standard_normal(shape) * np.exp(sigma * rng.standard_normal(shape))
-    return (a + 1j * a[::-1] if dtype == "complex64" else a).astype(dtype)
+    return (a + 1j * a[::-1] if dtype.startswith("complex") else a).astype(dtype)
 
 
 # Shape, axes, and how the array lies: few outputs of blocks, of warps and of lanes, side by side
@@ -137,10 +147,29 @@ def test_any_layout(library, fold, layout):
     rng = generator("tiles", fold, layout)
     for sigma in (0, 5):
         a = view(numbers(rng, dtype, shape, sigma))
-        got, _ = reduced(library, fold, a, axes)
+        got, _ = reduced(library, FOLDS[fold], a, axes)
         assert_bits(
             got, np.asarray(call(op, a, axis=axis_of(a, axes), device="cpu")), f"{fold}, {layout}"
         )
+
+
+@pytest.mark.parametrize("fold", ROWS)
+def test_long_rows_whose_elements_lie_apart(library, fold):
+    """Of a round some lanes have all that they can and others less, or some have nothing."""
+    _, op, dtype = ROWS[fold]
+    rng = generator("rows apart", fold)
+    for n in (4096 + 240, 3000, 9216):
+        whole = (
+            numbers(rng, dtype, (2 * 7 * n,), 0)
+            if dtype != "int64"
+            else rng.integers(-99, 99, 14 * n, np.int64)
+        )
+        if op == "nansum":
+            whole[rng.random(whole.size) < 0.01] = np.nan
+        for a in whole[: 2 * n : 2], whole[: 3 * n : -3], whole.reshape(2, n, 7)[:, :, 3]:
+            got, _ = reduced(library, ROWS[fold], a, (a.ndim - 1,), skip=op == "nansum")
+            wanted = np.asarray(call(op, a, axis=a.ndim - 1, device="cpu"))
+            assert_bits(got, wanted, f"{fold}, {a.shape} {a.strides}")
 
 
 # The states of sums of floats and of places are so small that none do.
@@ -148,7 +177,7 @@ def test_any_layout(library, fold, layout):
 def test_blocks_come_together_by_crowds(library, fold):
     _, op, dtype = FOLDS[fold]
     a = numbers(generator("crowds", fold), dtype, (16_000, 80), 0)[:, ::2]
-    got, crowd = reduced(library, fold, a, (0,), multiprocessors=60)
+    got, crowd = reduced(library, FOLDS[fold], a, (0,), multiprocessors=60)
     assert crowd > 1
     assert_bits(got, np.asarray(call(op, a, axis=0, device="cpu")), fold)
 
@@ -165,12 +194,12 @@ def test_masks_and_nan(library, fold, layout):
     initial = {"initial": -1e300} if op == "max" else {}
     for order in "CF":
         where = np.asarray(rng.random(a.shape) < 0.7, order=order)
-        got, _ = reduced(library, fold, a, axes, where)
+        got, _ = reduced(library, FOLDS[fold], a, axes, where)
         want = np.asarray(call(op, a, axis=axis, where=where, device="cpu", **initial))
         counted = np.asarray(where.any(axis=axis)) | (op != "max")
         assert_bits(got[counted], want[counted], f"{fold}, {layout}, {order}")
     a[rng.random(a.shape) < 0.1] = np.nan
-    got, _ = reduced(library, fold, a, axes, skip=True)
+    got, _ = reduced(library, FOLDS[fold], a, axes, skip=True)
     some = ~np.isnan(a).all(axis=axis)
     want = np.asarray(call(f"nan{op}", a, axis=axis, device="cpu"))
     assert_bits(got[some], want[some], f"{fold}, {layout}, NaN")

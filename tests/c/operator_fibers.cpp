@@ -216,7 +216,7 @@ int __all_sync(uint32_t lanes, int mine) {
 }
 int __any_sync(uint32_t lanes, int mine) { return !__all_sync(lanes, !mine); }
 uint32_t __ballot_sync(uint32_t, int mine) {
-  uint32_t all = (uint32_t)!!mine << threadIdx.x % LANES;
+  uint32_t all = (uint32_t) !!mine << threadIdx.x % LANES;
   for (int mask = 1; mask < LANES; mask *= 2)
     all |= shuffled(all, (int)(threadIdx.x % LANES) ^ mask);
   return all;
@@ -276,10 +276,12 @@ extern "C" __attribute__((visibility("default"))) int reduced(gpr_axes_args *arg
                                                               int fold, int multiprocessors,
                                                               size_t room, unsigned seed) {
   gpr_axes_launch out = {};
-  if (gpr_axes_table_cuda.launch(args->op, dtype, GPR_VARIANT_TILE, multiprocessors, args, &out) ||
+  const int variant = fold < ROWS ? (int)GPR_VARIANT_TILE : (int)GPR_VARIANT_ROWS;
+  if (gpr_axes_table_cuda.launch(args->op, dtype, variant, multiprocessors, args, &out) ||
       out.scratch > room)
     return 3;
-  return launch(args, (unsigned)out.blocks, (unsigned)out.threads, fold, seed);
+  const unsigned blocks = (unsigned)(fold < ROWS ? out.blocks : args->outputs);
+  return launch(args, blocks, (unsigned)out.threads, fold, seed);
 }
 #endif
 

@@ -1,4 +1,5 @@
-/* Any layout by kernels/gpu/tile.cuh, as a device plans and launches it. */
+/* Any layout by kernels/gpu/tile.cuh, as a device plans and launches it, and rows whose elements
+ * lie apart by a block each: g++ does not know how rows.cuh reads others. */
 #include "../../kernels/gpu/table.cpp"
 
 extern "C" const gpr_ladder_table gpr_ladder_table_cuda = {};
@@ -9,6 +10,21 @@ extern "C" const gpr_segment_table gpr_segment_table_cuda = {no_segments};
 
 using namespace gpr;
 
+enum { ROWS = 20 };
+template <class F> static void rows_apart(const gpr_axes_args &a) {
+  static Slots<F> slots;
+  const int64_t o = blockIdx.x,
+                tile = GPR_WARP * RowsShape<F>::loads * Packet<typename F::Element>::count;
+  typename F::State s;
+  RowLane<F> lane;
+  lane.keep(&s);
+  for (int64_t t = warp_of(); t < a.tiles; t += AXES_THREADS / GPR_WARP)
+    fold_apart<F>(a.data + offset_of<&gpr_axes_dim::stride>(a.dim, a.kept, o), a.dim[a.kept].stride,
+                  t * tile, a.length, lane);
+  lane.result(s);
+  merge_block<F>(s, slots);
+  if (threadIdx.x == 0) FinishRow<F>::finish(a, o, s);
+}
 template <class F> static void tile_of(const gpr_axes_args &a) {
   tile<F, TileRun<F, typename F::Element>>(a);
 }
@@ -21,6 +37,13 @@ static void tile_of(int fold, const gpr_axes_args &a) {
     case 4: return tile_of<Position<float, true>>(a);
     case 5: return tile_of<PairMoments<float>>(a);
     case 6: return tile_of<PairMoments<double>>(a);
+    case ROWS: return rows_apart<PairSum<float>>(a);
+    case ROWS + 1: return rows_apart<PairSum<complex<double>>>(a);
+    case ROWS + 2: return rows_apart<Extremes<complex<float>>>(a);
+    case ROWS + 3: return rows_apart<Extremes<complex<double>>>(a);
+    case ROWS + 4: return rows_apart<Extremes<int64_t>>(a);
+    case ROWS + 5: return rows_apart<Counted<PairSum<float>>>(a);
+    case ROWS + 6: return rows_apart<PairMoments<float>>(a);
     default: return;
   }
 }
