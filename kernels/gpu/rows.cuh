@@ -192,7 +192,7 @@ __device__ __forceinline__ void fold_tile(const Packets<typename F::Element> &in
 
 /* A tile of elements that do not lie side by side, of which lanes have neighbours, as many at a
  * time as some packets hold: of every second of 33 million floats sums took 52 µs on an H200 as
- * tiles (tile.cuh), and take 40, maxima 43 and 38, sums of 67 million halves 51 and 41. */
+ * tiles (tile.cuh), and take 36, maxima 43 and 34, sums of 67 million halves 51 and 37. */
 template <class F>
 __device__ __forceinline__ void fold_apart(const char *base, int64_t stride, int64_t first,
                                            int64_t count, RowLane<F> &lane) {
