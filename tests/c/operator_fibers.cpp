@@ -216,7 +216,7 @@ int __all_sync(uint32_t lanes, int mine) {
 }
 int __any_sync(uint32_t lanes, int mine) { return !__all_sync(lanes, !mine); }
 uint32_t __ballot_sync(uint32_t, int mine) {
-  uint32_t all = (uint32_t) !!mine << threadIdx.x % LANES;
+  uint32_t all = (uint32_t)!!mine << threadIdx.x % LANES;
   for (int mask = 1; mask < LANES; mask *= 2)
     all |= shuffled(all, (int)(threadIdx.x % LANES) ^ mask);
   return all;
