@@ -52,7 +52,7 @@ struct NoRest {
 __device__ __forceinline__ void add_rest(NoRest rest, double) { *rest.lost = true; }
 
 /* Of complex numbers twice as many loads: (444, 37935) complex floats took 62 µs on an H200 by
- * eight, and take 47, (138, 73791) complex doubles 70 and 56; of floats, doubles and halves 0.85 to
+ * eight, and take 47, (138, 73791) complex doubles 70 and 56; of floats, doubles and halves 0.84 to
  * 1.46 times the time, mostly more. */
 template <class T> struct BriefLanes<PairSum<T>, false> {
   typedef PairSum<T> F;

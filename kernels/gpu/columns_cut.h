@@ -50,8 +50,9 @@ struct ColumnsCut : BriefCut {
   }
   /* About how long what would take it instead takes, in steps of a block of columns as a Split's
    * time: brief, if it suits (its brief_waves(), or 0), else tiles. Fitted to 5,300 random shapes
-   * that an H200 ran by each, with what each of the two ends sooner or later than columns do. Tiles
-   * read pieces of rows, mostly less than a line each where those have fewer bytes than LINES. */
+   * that an H200 ran by each, with what each of the two ends sooner or later than columns do, but
+   * for places, which are as they were measured singly. Tiles read pieces of rows, mostly less than
+   * a line each where those have fewer bytes than LINES. */
   enum { LINES = 512 };
   double late(double brief) const {
     const Size step = (Size)AXES_THREADS * row.columns_loads * multiprocessors * row.columns_blocks;

@@ -10,6 +10,7 @@
 
 GPR_OPEN
 
+/* Whether trees_cut.h has cut it so. */
 GPR_FN bool are_beside(const gpr_axes_args &a) { return a.across > 1 && a.box > a.share; }
 
 /* A part belongs to the row that its first leaf is in. Whole ones are panels: of a.across
