@@ -57,11 +57,12 @@ def program_of(name):
     return with_absence(program) if CASES[name].skips else program
 
 
-def compiled(path, made, kernel, arch):
-    """By a process of its own: NVRTC changes the locale of who loads it."""
+def compiled(path, made, kernels, arch):
+    """The kernels' lowered names and their image, by a process of its own: NVRTC changes the locale
+    of who loads it."""
     source = f'#include "{made.header}"\nusing namespace gpr;\n{made.defines}'
     options = [*OPTIONS, f"--gpu-architecture={arch}"]
-    given = pickle.dumps((str(path), source, kernel, options, arch.startswith("compute")))
+    given = pickle.dumps((str(path), source, kernels, options, arch.startswith("compute")))
     command = [sys.executable, Path(__file__).with_name("nvrtc.py")]
     done = subprocess.run(command, input=given, capture_output=True, timeout=300)
     assert done.returncode == 0, done.stderr.decode()
@@ -75,14 +76,15 @@ def path_of(which):
     return path
 
 
-@pytest.mark.parametrize("expression", [BY_THREADS, BY_WARPS, STAGED, FEW.format(2), FEW.format(4)])
 @pytest.mark.parametrize("name", CHOSEN)
 @pytest.mark.parametrize("which", LIBRARIES)
-def test_the_tree_of_an_operator_compiles_exactly(which, name, expression):
+def test_the_trees_of_an_operator_compile_exactly(which, name):
     made = device(program_of(name))
-    kernel, image = compiled(path_of(which), made, expression, "compute_90")
+    trees = [BY_THREADS, BY_WARPS, STAGED, FEW.format(2), FEW.format(4)]
+    kernels, image = compiled(path_of(which), made, trees, "compute_90")
     text = image.rstrip(b"\0").decode()
-    assert f".entry {kernel}" in text and not re.search(r"^\.extern\s+\.func", text, re.M)
+    assert all(f".entry {kernel}" in text for kernel in kernels)
+    assert not re.search(r"^\.extern\s+\.func", text, re.M)
     if name == "logsumexp":  # exp() and log() are NVIDIA's own
         return
     rounded = re.findall(r"\b((?:add|sub|mul|div|sqrt|fma|mad)\.[\w.]*f(?:16|32|64))\b", text)
@@ -107,7 +109,7 @@ def test_the_tree_of_an_operator_compiles_exactly(which, name, expression):
 @pytest.mark.parametrize("name", ["welford", "hypot"])
 def test_an_image_for_a_device(name):
     made = device(program_of(name))
-    kernel, image = compiled(path_of("newest"), made, BY_WARPS, "sm_90")
+    (kernel,), image = compiled(path_of("newest"), made, [BY_WARPS], "sm_90")
     assert image[:4] == b"\x7fELF" and kernel.encode() in image
 
 
@@ -115,9 +117,8 @@ def test_an_image_for_a_device(name):
 def test_the_textbook_kernels_compile(kernel):
     text = textbook.text(program_of("argmax"))
     made = Device(textbook.HEADER, text, None, ())
-    name, _ = compiled(
-        path_of("newest"), made, f"gpr::ladder::{kernel}<gpr::UserOperator>", "sm_90"
-    )
+    expression = f"gpr::ladder::{kernel}<gpr::UserOperator>"
+    (name,), _ = compiled(path_of("newest"), made, [expression], "sm_90")
     assert kernel in name
 
 
