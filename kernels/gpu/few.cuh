@@ -29,7 +29,7 @@ template <class T, bool GREATEST> struct FewCells<Position<T, GREATEST>> {
 struct NothingShared {
   explicit __device__ __forceinline__ NothingShared(const gpr_axes_args &) {}
 };
-/* finish() writes the result of n elements; false: they have to be folded again, by SlowFew. */
+/* finish() writes the result of n elements; false: they have to be folded again. */
 template <class F> struct Few : FewCells<F> {
   typedef typename F::State State, Value;
   typedef NothingShared Shared;
@@ -83,29 +83,6 @@ template <class F> struct IsWide { static constexpr bool value = false; };
 template <class F> struct Single {
   typedef typename Either<IsWide<F>::value, Again<F>, Few<F>>::type type;
 };
-
-/* Into any state, with certainty. */
-template <class F> struct SlowFew {
-  typedef typename F::Element T;
-  typedef typename F::State State;
-  static __device__ __forceinline__ void open(State &s) { F::open(s); }
-  static __device__ __forceinline__ void add(State &s, T x, int64_t index) { F::add(s, x, index); }
-  /* All of an output that lies in global memory. */
-  static __device__ __forceinline__ void fold(State &s, const char *from, int64_t stride,
-                                              int64_t count) {
-    F::open(s);
-#pragma unroll 1
-    for (int64_t i = 0; i < count; i++) F::add(s, *(const T *)(from + i * stride), i);
-  }
-};
-
-template <class F>
-__device__ __noinline__ void slow_output(const gpr_axes_args *a, int64_t o, const char *from,
-                                         int64_t stride, int64_t count) {
-  typename F::State s;
-  SlowFew<F>::fold(s, from, stride, count);
-  finish_output<F>(a, o, &s, count);
-}
 
 GPR_CLOSE
 #endif

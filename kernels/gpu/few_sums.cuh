@@ -351,27 +351,5 @@ template <class T> struct IsWide<PairSum<T>> {
       HasAgain<PairSum<T>>::value && sizeof(typename PairSum<T>::Real) == 4;
 };
 
-template <class T> struct SlowFew<PairSum<T>> {
-  typedef PairSum<T> F;
-  typedef typename F::State State;
-  static __device__ __forceinline__ void open(State &s) { F::open(s); }
-  static __device__ __noinline__ void add(State &s, T x, int64_t index) { F::add(s, x, index); }
-  static __device__ __forceinline__ void fold(State &s, const char *from, int64_t stride,
-                                              int64_t count) {
-    constexpr int U = 8; /* their loads do not wait for each other */
-    Cells<F, 1> cells;
-    cells.keep(&s);
-#pragma unroll 1
-    for (int64_t i = 0; i < count; i += U) {
-      T x[U];
-#pragma unroll
-      for (int u = 0; u < U; u++)
-        x[u] = i + u < count ? *(const T *)(from + (i + u) * stride) : minus_zero<T>();
-      cells.template add<U>(x, 0, 0);
-    }
-    cells.done(0, s);
-  }
-};
-
 GPR_CLOSE
 #endif

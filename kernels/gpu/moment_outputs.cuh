@@ -334,26 +334,6 @@ template <class T> struct Few<PairMoments<T>> {
   }
 };
 
-template <class T> struct SlowFew<PairMoments<T>> {
-  typedef PairMoments<T> F;
-  typedef typename F::State State;
-  static __device__ __forceinline__ void open(State &s) { F::open(s); }
-  static __device__ __forceinline__ void add(State &s, T x, int64_t) { F::add(s, x); }
-  static __device__ __forceinline__ void fold(State &s, const char *from, int64_t stride,
-                                              int64_t count) {
-    constexpr int U = 8; /* their loads do not wait for each other */
-    F::open(s);
-#pragma unroll 1
-    for (int64_t i = 0; i < count; i += U) {
-      const int n = count - i < U ? (int)(count - i) : U;
-      T x[U];
-#pragma unroll
-      for (int u = 0; u < U; u++) x[u] = *(const T *)(from + (i + (u < n ? u : 0)) * stride);
-      F::add_all(&s, x, n);
-    }
-  }
-};
-
 /* A finite number's variance is nothing, another's NaN; what else is asked is told of its state. */
 template <class T> struct One<PairMoments<T>> {
   typedef PairMoments<T> F;

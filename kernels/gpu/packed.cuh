@@ -8,14 +8,6 @@ GPR_OPEN
 
 enum { PACKED_BLOCKS = 4, PACKED_LOADS = 4 };
 
-/* One output of rows that lie one behind the other. */
-template <class F> __device__ __forceinline__ void slow_row(const gpr_axes_args &a, int64_t o) {
-  typedef typename F::Element T;
-  const char *from = a.data + o * a.count * (int64_t)sizeof(T);
-  const bool is_nothing = a.skip && is_nan_or_nat(*(const T *)from);
-  slow_output<F>(&a, o, from, sizeof(T), is_nothing ? 0 : a.count);
-}
-
 /* Rows one behind the other, of COUNT elements each: a power of two of them, a packet at most. NaN
  * is skipped in sums of one. */
 template <class F, int COUNT> __device__ __forceinline__ void fold_packed(const gpr_axes_args &a) {
@@ -44,10 +36,10 @@ template <class F, int COUNT> __device__ __forceinline__ void fold_packed(const 
   }
   for (; missed; missed &= missed - 1) {
     const int i = __ffs(missed) - 1;
-    slow_row<F>(a, (first + i / N * AXES_THREADS) * N + i % N);
+    fold_again<F>(&a, (first + i / N * AXES_THREADS) * N + i % N);
   }
   for (int64_t o = full * N; blockIdx.x == 0 && threadIdx.x == 0 && o < a.outputs; o++)
-    slow_row<F>(a, o);
+    fold_again<F>(&a, o);
 }
 
 /* The longest rows of neighbouring lanes, a packet each: of 64 bytes the extremes of 256 MiB take
@@ -82,7 +74,7 @@ template <class F, int TEAM> __device__ __forceinline__ void fold_lanes(const gp
     if (!few.finish_team(a, o, a.count, TEAM, mine) && mine) missed |= 1u << u;
   }
   for (; missed; missed &= missed - 1)
-    slow_row<F>(a, (first + (__ffs(missed) - 1) * AXES_THREADS) / TEAM);
+    fold_again<F>(&a, (first + (__ffs(missed) - 1) * AXES_THREADS) / TEAM);
 }
 
 template <class F>

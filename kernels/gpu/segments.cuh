@@ -116,9 +116,9 @@ template <class F>
 __device__ __noinline__ void fold_short_slowly(typename F::State &s, const char *data, int n,
                                                int id, int team) {
   const Packets<typename F::Element> in(data, n);
-  SlowFew<F>::open(s);
+  F::open(s);
   for (int p = id; p < in.packets(); p += team)
-    in.each(p, [&](typename F::Element x, int64_t i, int) { SlowFew<F>::add(s, x, i); });
+    in.each(p, [&](typename F::Element x, int64_t i, int) { F::add(s, x, i); });
 }
 
 /* The place of the one that `before` others precede. */

@@ -22,7 +22,7 @@ template <class T> struct ShallowShape<LongSum<T>> {
   static constexpr int blocks = SHALLOW_BLOCKS;
 };
 
-/* Neighbouring results of one thread, and those of them, as bits, that need slow_output(): which is
+/* Neighbouring results of one thread, and those of them, as bits, that need fold_again(): which is
  * called when it can spill nothing that is alive. */
 template <class F, class Few, int N, class Numbers>
 __device__ __forceinline__ uint32_t finish_few(const gpr_axes_args &a, int64_t o, int left,
@@ -160,25 +160,13 @@ __device__ __forceinline__ uint32_t fold_strip_again(const gpr_axes_args &a,
   return finish_few<F>(a, strip.o, strip.left, few, a.count);
 }
 /* What plain additions could not tell of strip t: by more terms, and then one by one. */
-template <class F, bool SKIP>
+template <class F, bool SKIP, class S = Strip<F>>
 __device__ __noinline__ void finish_strip(const gpr_axes_args *a, int64_t t, uint32_t missed) {
-  const Strip<F> strip(*a, t);
-  const bool by_columns = a->count <= AGAIN_BY_COLUMNS;
+  const S strip(*a, t);
   if constexpr (HasAgain<F>::value)
-    if (!by_columns) missed &= fold_strip_again<F, SKIP>(*a, strip);
+    if (a->count > AGAIN_BY_COLUMNS) missed &= fold_strip_again<F, SKIP>(*a, strip);
 #pragma unroll 1
-  for (; missed; missed &= missed - 1) {
-    const int e = __ffs(missed) - 1;
-    const char *const from = strip.base + e * a->dim[a->kept - 1].stride;
-    if constexpr (SKIP) {
-      fold_again<F>(a, strip.o + e);
-      continue;
-    }
-    if (by_columns &&
-        told_again<F>(*a, strip.o + e, {from, nullptr, a->dim[a->kept].stride, 0, a->count}))
-      continue;
-    slow_output<F>(a, strip.o + e, from, a->dim[a->kept].stride, a->count);
-  }
+  for (; missed; missed &= missed - 1) fold_again<F>(a, strip.o + __ffs(missed) - 1);
 }
 
 /* Whether plain additions will not do for some column of the warp's active lanes; more: to come. */

@@ -96,18 +96,12 @@ __device__ __forceinline__ uint32_t fold_counted(const gpr_axes_args &a,
     if (e < strip.left) tell_least(a, n[e]);
   return finish_few<F>(a, strip.o, strip.left, few, n);
 }
-template <class F>
-__device__ __noinline__ void finish_counted(const gpr_axes_args *a, int64_t t, uint32_t missed) {
-  const MaskedStrip<F> strip(*a, t);
-  if constexpr (HasAgain<F>::value)
-    if (a->count > AGAIN_BY_COLUMNS) {
-      constexpr int V = Strip<F>::V;
-      Again<F> again[V];
-      int n[V] = {};
-      missed &= fold_counted(*a, strip, 0, again, n);
-    }
-#pragma unroll 1
-  for (; missed; missed &= missed - 1) fold_again<F>(a, strip.o + __ffs(missed) - 1);
+template <class F, bool SKIP>
+__device__ __forceinline__ uint32_t fold_strip_again(const gpr_axes_args &a,
+                                                     const MaskedStrip<F> &strip) {
+  Again<F> again[Strip<F>::V];
+  int n[Strip<F>::V] = {};
+  return fold_counted(a, strip, 0, again, n);
 }
 /* Columns of which a mask or NaN leaves out elements: 2 rows of 38493832 floats took 199 µs on an
  * H200 where each sum's numbers were counted, and take 133. */
@@ -126,7 +120,7 @@ __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
   Few<F> few[V];
   int n[V] = {};
   const uint32_t missed = fold_counted(a, strip, 0, few, n);
-  if (missed) finish_counted<F>(&a, t, missed);
+  if (missed) finish_strip<F, true, MaskedStrip<F>>(&a, t, missed);
 }
 
 GPR_CLOSE

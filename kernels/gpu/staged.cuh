@@ -94,15 +94,14 @@ template <class F> struct StagedRow {
   }
   static __device__ __noinline__ void fold_slowly(State &s, const uint4 *packet, int count, int id,
                                                   int team) {
-    SlowFew<F>::open(s);
+    F::open(s);
     for (int p = id; p < count; p += team)
-      for (int j = 0; j < V; j++)
-        SlowFew<F>::add(s, ((const T *)(packet + p))[j], (int64_t)p * V + j);
+      for (int j = 0; j < V; j++) F::add(s, ((const T *)(packet + p))[j], (int64_t)p * V + j);
   }
   static __device__ __noinline__ void fold_slowly(State &s, StagedElements<T> element, int count,
                                                   int id, int team) {
-    SlowFew<F>::open(s);
-    for (int i = id; i < count; i += team) SlowFew<F>::add(s, element[i], i);
+    F::open(s);
+    for (int i = id; i < count; i += team) F::add(s, element[i], i);
   }
   static __device__ __forceinline__ void fold(const uint4 *packet, int count, int id, int team,
                                               State &s) {
