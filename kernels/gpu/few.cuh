@@ -60,6 +60,9 @@ template <class F> struct Few : FewCells<F> {
 /* Whether see() is called for all of them before open(), and that before the first add(). */
 template <class F> struct LooksFirst { static constexpr bool value = false; };
 
+/* Whether Few takes packets as they are. */
+template <class F> struct TakesPackets { static constexpr bool value = false; };
+
 /* The same for one element and no initial value. */
 template <class F> struct One : Few<F> {};
 /* For two elements; whether these have a kernel of their own. */

@@ -119,11 +119,7 @@ template <class T> struct Few<IntegerMoments<T>> {
   typedef NothingShared Shared;
   RowLane<F> lane;
   __device__ __forceinline__ void add(T x, int64_t index) { lane.one(x, index); }
-  __device__ __forceinline__ void take(const uint4 &words) {
-    Packet<T> packet[1];
-    packet[0].words = words;
-    lane.take(packet, 0, 0);
-  }
+  __device__ __forceinline__ void take(const Packet<T> (&v)[1]) { lane.take(v, 0, 0); }
   __device__ __forceinline__ bool done(State &s) {
     lane.result(s);
     return true;
@@ -150,42 +146,8 @@ template <class T> struct Few<IntegerMoments<T>> {
   }
 };
 
+template <class T> struct TakesPackets<IntegerMoments<T>> { static constexpr bool value = true; };
 template <class T> struct ShallowShape<IntegerMoments<T>> { static constexpr int blocks = 4; };
-
-template <class T> struct StagedRow<IntegerMoments<T>> {
-  typedef IntegerMoments<T> F;
-  typedef typename F::State State;
-  static constexpr bool few = true;
-  static constexpr int V = Packet<T>::count;
-  static __device__ __forceinline__ void add(Few<F> &to, const uint4 *packet, int count, int id,
-                                             int team) {
-    for (int p = id; p < count; p += team) to.take(packet[p]);
-  }
-  static __device__ __forceinline__ void add(Few<F> &to, StagedElements<T> element, int count,
-                                             int id, int team) {
-    for (int i = id; i < count; i += team) to.add(element[i], 0);
-  }
-  template <class Elements>
-  static __device__ __forceinline__ void fold(Elements elements, int count, int id, int team,
-                                              State &s) {
-    Few<F> all;
-    add(all, elements, count, id, team);
-    all.result(s);
-  }
-  template <bool SKIP>
-  static __device__ __forceinline__ bool quick(const gpr_axes_args &a, int64_t o,
-                                               const uint4 *packet, StagedElements<T> element,
-                                               bool here) {
-    const int length = (int)a.count, team = a.team, id = threadIdx.x & (team - 1);
-    Few<F> all;
-    if (packet)
-      add(all, packet, length / V, id, team);
-    else
-      add(all, element, length, id, team);
-    if (team > 1) return all.finish_team(a, o, length, team, here && id == 0);
-    return !here || all.finish(a, o, length);
-  }
-};
 
 GPR_CLOSE
 #endif

@@ -259,13 +259,12 @@ template <class T> struct StagedRow<PairMoments<T>> {
       for (int i = id; i < count; i += team) f(element[i]);
     }
   };
-  static __device__ __forceinline__ void fold(const uint4 *packet, int count, int id, int team,
-                                              State &s) {
-    fold(s, EachOfPackets{packet, count, id, team});
-  }
-  static __device__ __forceinline__ void fold(StagedElements<T> element, int count, int id,
-                                              int team, State &s) {
-    fold(s, EachOfElements{element, count, id, team});
+  static __device__ __forceinline__ void fold(const uint4 *packet, StagedElements<T> element,
+                                              int count, int id, int team, State &s) {
+    if (packet)
+      fold(s, EachOfPackets{packet, count / V, id, team});
+    else
+      fold(s, EachOfElements{element, count, id, team});
   }
 };
 

@@ -62,10 +62,13 @@ template <class F> struct StagedRow {
     int gone = 0;
 #pragma unroll 1
     for (int p = id; p < count; p += team) {
-      Packet<T> v;
-      v.words = packet[p];
+      Packet<T> v[1];
+      v->words = packet[p];
+      if constexpr (TakesPackets<F>::value)
+        few.take(v);
+      else
 #pragma unroll
-      for (int j = 0; j < V; j++) gone += !add<SKIP>(few, v.element[j], p * V + j);
+        for (int j = 0; j < V; j++) gone += !add<SKIP>(few, v->element[j], p * V + j);
     }
     return gone;
   }
@@ -92,27 +95,22 @@ template <class F> struct StagedRow {
     if (counts) few.add(x, index);
     return counts;
   }
-  static __device__ __noinline__ void fold_slowly(State &s, const uint4 *packet, int count, int id,
-                                                  int team) {
-    F::open(s);
-    for (int p = id; p < count; p += team)
-      for (int j = 0; j < V; j++) F::add(s, ((const T *)(packet + p))[j], (int64_t)p * V + j);
-  }
   static __device__ __noinline__ void fold_slowly(State &s, StagedElements<T> element, int count,
                                                   int id, int team) {
     F::open(s);
     for (int i = id; i < count; i += team) F::add(s, element[i], i);
   }
-  static __device__ __forceinline__ void fold(const uint4 *packet, int count, int id, int team,
-                                              State &s) {
-    Few<F> few;
-    fold<false>(few, packet, count, id, team);
-    if (!few.done(s)) fold_slowly(s, packet, count, id, team);
+  /* By packets, if there are some. */
+  template <bool SKIP, class X>
+  static __device__ __forceinline__ int fold(X &few, const uint4 *packet, StagedElements<T> element,
+                                             int count, int id, int team) {
+    return packet ? fold<SKIP>(few, packet, count / V, id, team)
+                  : fold<SKIP>(few, element, count, id, team);
   }
-  static __device__ __forceinline__ void fold(StagedElements<T> element, int count, int id,
-                                              int team, State &s) {
+  static __device__ __forceinline__ void fold(const uint4 *packet, StagedElements<T> element,
+                                              int count, int id, int team, State &s) {
     Few<F> few;
-    fold<false>(few, element, count, id, team);
+    fold<false>(few, packet, element, count, id, team);
     if (!few.done(s)) fold_slowly(s, element, count, id, team);
   }
   /* A row finished without states in memory; where lanes share rows the whole warp says the same.
@@ -137,8 +135,7 @@ template <class F> struct StagedRow {
                                                   bool here) {
     X few;
     const int length = (int)a.count, team = a.team, id = threadIdx.x & (team - 1);
-    int gone = packet ? fold<SKIP>(few, packet, length / V, id, team)
-                      : fold<SKIP>(few, element, length, id, team);
+    int gone = fold<SKIP>(few, packet, element, length, id, team);
     bool writes = here && id == 0, none = false;
     if constexpr (SKIP) {
 #pragma unroll 1
@@ -246,10 +243,7 @@ __device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage
         continue;
       }
       State s;
-      if (by_packets)
-        StagedRow<F>::fold(packet, (int)a.count / Tile::V, id, team, s);
-      else
-        StagedRow<F>::fold(element, (int)a.count, id, team, s);
+      StagedRow<F>::fold(packet, element, (int)a.count, id, team, s);
       if (team > 1) Move<F>::merge_lanes(s, team);
       if (id == 0 && row < here) finish_here<F>(a, first + row, s, (int)a.count);
     }
