@@ -10,7 +10,7 @@ GPR_OPEN
 /* loads of a lane are under way together; 0: no lanes share an output. finish() is called by whole
  * warps, of which lanes `mine` write; false: the outputs have to be folded again, which is never so
  * if the lanes are sure. */
-template <class F, bool = LooksFirst<F>::value || !BriefMost<F>::value> struct BriefLanes {
+template <class F, bool = LooksFirst<F>::value> struct BriefLanes {
   typedef typename F::Element T;
   typedef NothingShared Shared; /* by all outputs */
   static constexpr int loads = sizeof(T) <= 4 ? 16 : 64 / sizeof(T);

@@ -57,7 +57,8 @@ template <class F> struct Few : FewCells<F> {
   }
 };
 
-/* Whether see() is called for all of them before open(), and that before the first add(). */
+/* Whether see() is called for all of them before open(), and that before the first add(), so that
+ * staged rows have states in memory. */
 template <class F> struct LooksFirst { static constexpr bool value = false; };
 
 /* Whether Few takes packets as they are. */

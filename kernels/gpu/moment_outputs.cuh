@@ -199,7 +199,6 @@ template <class T> struct StagedRow<PairMoments<T>> {
   typedef PairMoments<T> F;
   typedef typename F::State State;
   typedef typename RealOf<T>::type Stored;
-  static constexpr bool few = false;
   static constexpr int V = Packet<T>::count, parts = F::parts;
   typedef MomentBatch<Stored, STAGED_BYTES / sizeof(T)> Batch;
   /* each(f) calls f(x) for each element. */

@@ -51,7 +51,6 @@ template <class T> struct StagedElements {
 template <class F> struct StagedRow {
   typedef typename F::Element T;
   typedef typename F::State State;
-  static constexpr bool few = true; /* most rows need no state in memory */
   static constexpr int V = Packet<T>::count;
 
   enum { TOGETHER = 4 }; /* independent loads */
@@ -150,13 +149,6 @@ template <class F> struct StagedRow {
   }
 };
 
-/* The longest output of a fold that has a way for few elements; 0: of one that has none. */
-template <class F> struct BriefMost {
-  static constexpr int value = LooksFirst<F>::value ? (int)FEW_SHORT
-                               : StagedRow<F>::few  ? (int)FEW_MOST
-                                                    : 0;
-};
-
 /* Rows or batches that come to shared memory together. Instructions for each of them count: of
  * 435408 rows of 455 floats sums took 33 instructions an element and 327 µs on an H200 (by a
  * profiler's clocks), and take 20 and 242. */
@@ -234,7 +226,7 @@ __device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage
       const int row = above + (threadIdx.x >> shift), mine = row < here ? row : here - 1;
       const uint4 *packet = by_packets ? stage + mine * in.pitch : nullptr;
       const StagedElements<T> element = in.elements(stage, mine, a.apart);
-      if constexpr (StagedRow<F>::few) {
+      if constexpr (!LooksFirst<F>::value) {
         if (StagedRow<F>::template quick<SKIP>(a, first + row, packet, element, row < here))
           continue;
       }
@@ -254,7 +246,7 @@ template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, StagedShape<F>::blocks)
     staged(const __grid_constant__ gpr_axes_args a) {
   __shared__ uint4 stage[StagedShape<F>::packets];
-  if constexpr (StagedRow<F>::few && may_be_nan<typename F::Element>())
+  if constexpr (!LooksFirst<F>::value && may_be_nan<typename F::Element>())
     if (a.skip) return fold_staged<F, true>(a, stage);
   fold_staged<F, false>(a, stage);
 }

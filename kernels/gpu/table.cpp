@@ -166,7 +166,7 @@ template <class F, const char *RUN, class FROM> constexpr gpr_program *convert_p
 template <class F> struct AxesKernels {
   static constexpr AxesRow row() {
     /* Of a packet of smaller elements they would be thousands of instructions. */
-    constexpr bool few = StagedRow<F>::few && Variants<F>::brief;
+    constexpr bool few = !LooksFirst<F>::value && Variants<F>::brief;
     constexpr bool wide = sizeof(typename F::Element) >= 4 && few;
     AxesRow row = {};
     row.shallow =
@@ -183,7 +183,7 @@ template <class F> struct AxesKernels {
     row.tile = &Program<F, code::Tile>::it;
     row.any = &Program<F, code::TileAny>::it;
     row.tile_rows = &Program<F, code::TileRows>::it;
-    row.brief = program_if<F, code::Brief, (BriefMost<F>::value > 0 && Variants<F>::brief)>();
+    row.brief = program_if<F, code::Brief, Variants<F>::brief>();
 #define GPR_X(id, name, kind, bytes, type)                                \
   row.convert[GPR_##id] = convert_program<F, code::tile_run, type>();     \
   row.convert_rows[GPR_##id] = convert_program<F, code::row_run, type>(); \
@@ -194,7 +194,7 @@ template <class F> struct AxesKernels {
     row.is_ordered = F::ordered;
     row.counted_skips = CanOnlySkip<F>::value;
     row.brief_ones = Ones<F>::first;
-    row.staged_skips = StagedRow<F>::few;
+    row.staged_skips = !LooksFirst<F>::value;
     row.brief_loads = BriefLanes<F>::loads;
     row.brief_each = BriefEach<F>::value;
     row.brief_pairs = can_be_pairs<F>();
