@@ -45,10 +45,7 @@ template <class F, class LOAD, int U> struct Brief {
   /* False: it has to be folded again. */
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, const TileRun<F, LOAD> &run,
                                          const ByDifferences<F> &differences) {
-    if (a.skip)
-#pragma unroll
-      for (int u = 0; u < U; u++)
-        if (is_nan_or_nat(x[u])) counts &= ~(1u << u);
+    if (a.skip) counts = less_missing(x, counts);
     const int n = __popc(counts);
     if (!n) tell_least(a, n);
     if constexpr (U <= ByDifferences<F>::most)
@@ -165,11 +162,7 @@ template <class F, class LOAD, int N> struct BriefShare {
       const int64_t step = told_now(down * run.where_stride);
       valid &= ~gone_of<U>(left, [&](int u) { return from[u * step]; });
     }
-    if (a.skip)
-#pragma unroll
-      for (int u = 0; u < U; u++)
-        if (is_nan_or_nat(x[u])) valid &= ~(1u << u);
-    return valid;
+    return a.skip ? less_missing(x, valid) : valid;
   }
   /* n: how many of them counted. */
   template <int U, class Lanes> __device__ __forceinline__ void fold(Lanes *lanes, int (&n)[N]) {

@@ -135,9 +135,7 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
   template <int U>
   __device__ __forceinline__ void some(T (&x)[U * COLUMNS], uint64_t valid, int64_t index,
                                        int64_t step) {
-#pragma unroll
-    for (int i = 0; i < U * COLUMNS; i++)
-      if (!(valid >> i & 1)) x[i] = minus_zero<T>();
+    neutralise(x, valid);
     add<U>(x, index, step);
   }
 
@@ -186,9 +184,7 @@ template <int COLUMNS> struct Cells<PairSum<float16>, COLUMNS> {
   template <int U>
   __device__ __forceinline__ void some(float16 (&x)[U * COLUMNS], uint64_t valid, int64_t index,
                                        int64_t step) {
-#pragma unroll
-    for (int i = 0; i < U * COLUMNS; i++)
-      if (!(valid >> i & 1)) x[i] = minus_zero<float16>();
+    neutralise(x, valid);
     add<U>(x, index, step);
   }
   __device__ __forceinline__ void done(int c, State &) { give(over + c, sum[c]); }

@@ -54,6 +54,14 @@ __device__ __forceinline__ uint32_t bits_of_bytes(uint32_t w) {
   return ((true_bytes(w) >> 7) * 0x10204080u) >> 28;
 }
 
+/* -0.0, which changes no sum, in place of what `valid` does not say. */
+template <class T, int N, class Bits>
+__device__ __forceinline__ void neutralise(T (&x)[N], Bits valid) {
+#pragma unroll
+  for (int i = 0; i < N; i++)
+    if (!(valid >> i & 1)) x[i] = minus_zero<T>();
+}
+
 /* --- counting ----------------------------------------------------------------------------------
  */
 

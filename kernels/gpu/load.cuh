@@ -100,6 +100,18 @@ template <class T> __device__ __forceinline__ bool is_nan_or_nat(T x) {
     return false;
 }
 
+/* Of elements that have a bit in `valid`, those that are no NaN and no NaT: mostly all. */
+template <class T, int N>
+__device__ __forceinline__ uint32_t less_missing(const T (&x)[N], uint32_t valid) {
+  bool any = false;
+#pragma unroll
+  for (int i = 0; i < N; i++) any |= is_nan_or_nat(x[i]);
+#pragma unroll
+  for (int i = 0; any && i < N; i++)
+    if (is_nan_or_nat(x[i])) valid &= ~(1u << i);
+  return valid;
+}
+
 /* The compiler is apt to work out all multiples of a loop's step before it, for which there are no
  * registers. */
 __device__ __forceinline__ int64_t told_now(int64_t step) {

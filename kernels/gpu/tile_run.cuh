@@ -148,29 +148,13 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
       cell.template some<U>(x, valid, 0, 0);
     }
   }
-  /* How many numbers there are; the others become -0.0, which changes nothing. */
-  template <int U> static __device__ __forceinline__ int count_numbers(T (&x)[U]) {
-    int n = U;
-    bool any = false;
-#pragma unroll
-    for (int u = 0; u < U; u++) any |= is_nan_or_nat(x[u]);
-    if constexpr (RowLane<F>::neutral)
-#pragma unroll
-      for (int u = 0; any && u < U; u++)
-        if (is_nan_or_nat(x[u])) x[u] = minus_zero<T>(), n--;
-    return n;
-  }
   /* A bit for each of so many elements r, r + down, … that counts. */
   template <int U>
   __device__ __forceinline__ uint32_t counted(const T (&x)[U], int64_t r, int down, int left,
                                               const Steps &steps) const {
     uint32_t valid = left < U ? (1u << left) - 1 : ~0u >> (32 - U);
     if (a.where) valid &= ~masked<U>(r, down, left, steps);
-    if (a.skip)
-#pragma unroll
-      for (int u = 0; u < U; u++)
-        if (is_nan_or_nat(x[u])) valid &= ~(1u << u);
-    return valid;
+    return a.skip ? less_missing(x, valid) : valid;
   }
   /* Elements r, r + down, … below stop, of so many that there are: how many counted. */
   __device__ __forceinline__ int64_t fold(TileCell<F> &cell, int64_t r, int down, int64_t stop,
@@ -189,19 +173,12 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
         load<U, true>(x, r, down, U, steps);
       else
         load<U, false>(x, r, down, left, steps);
-      if (neutral && are_all && !a.where) {
-        n += a.skip ? count_numbers<U>(x) : U;
-      } else if (!are_all || a.where || a.skip) {
-        valid = counted<U>(x, r, down, left, steps);
-        n += __popc(valid);
-        if constexpr (neutral)
-#pragma unroll
-          for (int u = 0; u < U; u++)
-            if (!(valid >> u & 1)) x[u] = minus_zero<T>();
-      } else {
-        n += U;
-      }
-      if (neutral || (valid == ~0u >> (32 - U) && in_order()))
+      if (!are_all || a.where || a.skip) valid = counted<U>(x, r, down, left, steps);
+      n += __popc(valid);
+      const bool all_count = valid == ~0u >> (32 - U);
+      if constexpr (neutral)
+        if (!all_count) neutralise(x, valid);
+      if (neutral || (all_count && in_order()))
         add<U>(cell, run, x, r, down);
       else
         some<U>(cell, run, x, valid, r, down);
