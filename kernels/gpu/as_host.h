@@ -21,14 +21,11 @@ struct alignas(8) uint2 {
 struct alignas(16) uint4 {
   uint32_t x, y, z, w;
 };
-uint2 make_uint2(uint32_t x, uint32_t y);
 uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w);
 extern struct gpr_dim3 { unsigned x, y, z; } threadIdx, blockIdx, blockDim, gridDim;
 
 void __syncthreads();
 int __syncthreads_or(int);
-int __syncthreads_and(int);
-int __syncthreads_count(int);
 void __syncwarp(uint32_t = ~0u);
 void __threadfence();
 uint32_t __ballot_sync(uint32_t, int);
@@ -43,9 +40,7 @@ template <class T> T __ldcs(const T *);
 template <class T> T __ldcg(const T *);
 template <class T> T __ldg(const T *);
 template <class T, class U> T atomicAdd(T *, U);
-template <class T, class U> T atomicInc(T *, U);
 template <class T, class U> T atomicOr(T *, U);
-template <class T, class U> T atomicMin(T *, U);
 template <class T, class U> T atomicMax(T *, U);
 template <class T, class U> T atomicExch(T *, U);
 template <class T, class U, class V> T atomicCAS(T *, U, V);

@@ -92,7 +92,6 @@ template <class F, int COLUMNS> struct Cells {
     for (int i = 0; i < U * COLUMNS; i++)
       if (valid >> i & 1) cell[i % COLUMNS].add(x[i], index + i / COLUMNS * step);
   }
-  __device__ __forceinline__ void done(int c, State &s) { s = cell[c].done(); }
   /* All of them, to where keep() was told. */
   __device__ __forceinline__ void done(State *states) {
 #pragma unroll
@@ -139,11 +138,6 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
     add<U>(x, index, step);
   }
 
-  /* c must be known to the compiler; the state is where keep() said. */
-  __device__ __forceinline__ void done(int c, State &) {
-#pragma unroll
-    for (int p = 0; p < parts; p++) over[c].part[p].sum = sum[c * parts + p];
-  }
   __device__ __forceinline__ void done(State *) {
 #pragma unroll
     for (int i = 0; i < reals; i++) rest(i)->sum = sum[i];
@@ -187,7 +181,6 @@ template <int COLUMNS> struct Cells<PairSum<float16>, COLUMNS> {
     neutralise(x, valid);
     add<U>(x, index, step);
   }
-  __device__ __forceinline__ void done(int c, State &) { give(over + c, sum[c]); }
   __device__ __forceinline__ void done(State *) {
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++) give(over + c, sum[c]);
@@ -230,7 +223,7 @@ template <class T> struct RowLane<PairSum<T>> {
     const T only[1] = {x};
     cells.template add<1>(only, 0, 0);
   }
-  __device__ __forceinline__ void result(typename F::State &s) { cells.done(0, s); }
+  __device__ __forceinline__ void result(typename F::State &s) { cells.done(&s); }
 };
 
 GPR_CLOSE

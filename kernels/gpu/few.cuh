@@ -14,7 +14,7 @@ template <class F> struct FewCells {
     const typename F::Element only[1] = {x};
     cells.template add<1>(only, index, 0);
   }
-  __device__ __forceinline__ void result(typename F::State &s) { cells.done(0, s); }
+  __device__ __forceinline__ void result(typename F::State &s) { cells.done(&s); }
 };
 /* Indices of few elements are small. */
 template <class T, bool GREATEST> struct FewCells<Position<T, GREATEST>> {

@@ -115,7 +115,7 @@ template <class T> struct ByteCells {
     for (int i = 0; i < U; i++)
       if (valid >> i & 1) one(x[i]);
   }
-  __device__ __forceinline__ void done(int, State &) { give(); }
+  __device__ __forceinline__ void done(State *) { give(); }
 };
 template <> struct Cells<IntegerMoments<boolean>, 1> : ByteCells<boolean> {};
 template <> struct Cells<IntegerMoments<int8_t>, 1> : ByteCells<int8_t> {};

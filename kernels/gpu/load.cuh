@@ -38,9 +38,9 @@ template <class T> __device__ __forceinline__ T load_whole(const char *from) {
 #endif
 }
 
-/* The same of real numbers, which the compiler may move. */
-template <class T> __device__ __forceinline__ T load_plain(const char *from) {
-  if constexpr (Traits<T>::kind == KIND_COMPLEX) return load_whole<T>(from);
+/* The same where it stands, or of real numbers where the compiler will. */
+template <class T, bool HERE> __device__ __forceinline__ T load_one(const char *from) {
+  if constexpr (HERE || Traits<T>::kind == KIND_COMPLEX) return load_whole<T>(from);
   return *(const T *)from;
 }
 
@@ -51,26 +51,25 @@ template <class T, class LOAD> struct Load { /* LOAD: the element itself */
   typedef T From;
   static_assert(sizeof(T) == sizeof(LOAD), "");
   static __device__ __forceinline__ T of(T from) { return from; }
+  template <bool HERE = false>
   static __device__ __forceinline__ T get(const char *from, const gpr_axes_args &) {
-    return load_plain<T>(from);
-  }
-  /* Where it stands. */
-  static __device__ __forceinline__ T get_here(const char *from, const gpr_axes_args &) {
-    return load_whole<T>(from);
+    return load_one<T, HERE>(from);
   }
 };
 template <class T, class FROM> struct Load<T, Convert<FROM>> {
   typedef FROM From;
   static __device__ __forceinline__ T of(FROM from) { return convert<T>(from); }
+  template <bool HERE = false>
   static __device__ __forceinline__ T get(const char *from, const gpr_axes_args &) {
-    return of(load_plain<FROM>(from));
-  }
-  static __device__ __forceinline__ T get_here(const char *from, const gpr_axes_args &) {
-    return of(load_whole<FROM>(from));
+    return of(load_one<FROM, HERE>(from));
   }
 };
 template <class T> struct Load<T, AnyDtype> {
-  static __device__ __noinline__ T get(const char *from, const gpr_axes_args &a) {
+  template <bool = false>
+  static __device__ __forceinline__ T get(const char *from, const gpr_axes_args &a) {
+    return converted(from, a);
+  }
+  static __device__ __noinline__ T converted(const char *from, const gpr_axes_args &a) {
     char native[16];
     T x;
     copy_element(native, from, a.from_bytes, a.swap);
@@ -79,9 +78,6 @@ template <class T> struct Load<T, AnyDtype> {
     else
       convert_element((char *)&x, native, a.from, a.to);
     return x;
-  }
-  static __device__ __forceinline__ T get_here(const char *from, const gpr_axes_args &a) {
-    return get(from, a);
   }
 };
 

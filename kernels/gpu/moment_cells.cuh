@@ -253,7 +253,7 @@ template <class T> struct Cells<PairMoments<T>, 1> : MomentCells<T>::type {
     F::open(*over);
     this->over = over;
   }
-  __device__ __forceinline__ void done(int, State &) { this->give(); }
+  __device__ __forceinline__ void done(State *) { this->give(); }
 };
 
 template <class T> struct RowLane<PairMoments<T>> {
@@ -269,7 +269,7 @@ template <class T> struct RowLane<PairMoments<T>> {
     cells.template add<U * V>(x, 0, 0);
   }
   __device__ __forceinline__ void one(T x, int64_t) { F::add(*cells.over, x); }
-  __device__ __forceinline__ void result(typename F::State &s) { cells.done(0, s); }
+  __device__ __forceinline__ void result(typename F::State &s) { cells.done(&s); }
 };
 
 GPR_CLOSE

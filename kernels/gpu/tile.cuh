@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
         t += rounds;
       }
     }
-    cell.done(0, s.state);
+    cell.done(&s.state);
     s.n = n;
     enum { BY_CROWDS, BY_ALL, DONE };
     Left<C> left = {nullptr, 0, 0};

@@ -49,9 +49,7 @@ template <class T, bool GREATEST> struct TileCell<Position<T, GREATEST>> {
   }
   __device__ __forceinline__ void keep(typename Position<T, GREATEST>::State *) {}
   __device__ __forceinline__ void one(T x, int64_t index) { cell.add(x, index); }
-  __device__ __forceinline__ void done(int, typename Position<T, GREATEST>::State &s) {
-    cell.done(s);
-  }
+  __device__ __forceinline__ void done(typename Position<T, GREATEST>::State *s) { cell.done(*s); }
 };
 template <class T> struct TileCell<Positions<T>> {
   struct Run {
@@ -73,9 +71,9 @@ template <class T> struct TileCell<Positions<T>> {
     low.add(x, index);
     high.add(x, index);
   }
-  __device__ __forceinline__ void done(int, typename Positions<T>::State &s) {
-    low.done(s.low);
-    high.done(s.high);
+  __device__ __forceinline__ void done(typename Positions<T>::State *s) {
+    low.done(s->low);
+    high.done(s->high);
   }
 };
 

@@ -79,7 +79,7 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
   }
   __device__ __forceinline__ T load(const char *from) const { return Load<T, LOAD>::get(from, a); }
   __device__ __forceinline__ T load_here(const char *from) const {
-    return Load<T, LOAD>::get_here(from, a);
+    return Load<T, LOAD>::template get<true>(from, a);
   }
   __device__ __forceinline__ T at(int64_t r) const {
     return load(data + (a.boxed > 1 ? table->data[r] : r * stride));
@@ -201,7 +201,7 @@ __device__ __noinline__ int64_t fold_part(const gpr_axes_args *a, const KeptPlac
   cell.keep(s);
   const int64_t n = run.fold(cell, lane, lanes, a->count, a->count,
                              {lanes * run.stride, lanes * run.where_stride});
-  cell.done(0, *s);
+  cell.done(s);
   return n;
 }
 /* All of output k. */

@@ -109,7 +109,7 @@ template <class T> int64_t unlike(const T *x, int64_t rows, int64_t batches) {
       cells.template add<BATCH>(each, 0, 0);
       for (const T &value : each) F::add(slow, value);
     }
-    cells.done(0, quick);
+    cells.done(&quick);
     bool same = are_same(quick.squares, slow.squares);
     for (int p = 0; p < F::parts; p++) same &= are_same(quick.sum[p], slow.sum[p]);
     count += !same;
