@@ -6,19 +6,6 @@
 
 GPR_OPEN
 
-/* The better one; NaN stays. */
-template <bool GREATEST> __device__ __forceinline__ float better(float a, float b) {
-#if __CUDA_ARCH__ >= 800
-  float best;
-  if (GREATEST)
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(best) : "f"(a), "f"(b));
-  else
-    asm("min.NaN.f32 %0, %1, %2;" : "=f"(best) : "f"(a), "f"(b));
-  return best;
-#else
-  return a == a && Rank<float, GREATEST>::beats(b, a) ? b : a;
-#endif
-}
 template <bool GREATEST, class T> __device__ __forceinline__ T better(T a, T b) {
   return GREATEST ? greatest(a, b) : least(a, b);
 }

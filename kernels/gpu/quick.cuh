@@ -4,20 +4,9 @@
 #ifndef GPR_QUICK_CUH
 #define GPR_QUICK_CUH
 
-#include "../core/portable.h"
+#include "warp.cuh"
 
 GPR_OPEN
-
-/* NaN if one of them is. */
-__device__ __forceinline__ float less_or_nan(float a, float b) {
-#if __CUDA_ARCH__ >= 800
-  float least;
-  asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
-  return least;
-#else
-  return a != a || a < b ? a : b;
-#endif
-}
 
 /* The size of a double as far as the order goes; NaN for NaN, infinities and the very largest. */
 __device__ __forceinline__ float rank_of(double x) {
@@ -91,19 +80,19 @@ struct QuickMath {
   /* Zeros are their own roots, and so many in some data that one would be met in most groups. */
   __device__ __forceinline__ double root(double x) {
     const double rest = x == 0 ? 1 : x, found = quick_root(rest, near_root(rest));
-    of_roots = less_or_nan(of_roots, rank_of(found));
+    of_roots = better<false>(of_roots, rank_of(found));
     return x == 0 ? x : found;
   }
   /* As it comes from a number that is not zero; of one below that and above zero it is not sure. */
   __device__ __forceinline__ float root(float x) {
     const float found = quick_root(x, near_root(fmaxf(x, 0x1p-100f)));
-    of_roots = less_or_nan(of_roots, found == 0 ? 1 : found);
+    of_roots = better<false>(of_roots, found == 0 ? 1 : found);
     return found;
   }
   template <class T> __device__ __forceinline__ T quotient(T a, T b) {
     const T y = near_reciprocal(b), found = quick_quotient(a, b, y);
-    const float least = less_or_nan(rank_of(a), less_or_nan(rank_of(y), rank_of(found)));
-    of_quotients = less_or_nan(of_quotients, least);
+    const float least = better<false>(rank_of(a), better<false>(rank_of(y), rank_of(found)));
+    of_quotients = better<false>(of_quotients, least);
     return found;
   }
   /* Below these what the steps lose could be below the smallest numbers. */

@@ -79,14 +79,22 @@ __device__ __forceinline__ __int128 warp_units(int64_t units) {
   return ((__int128)(int32_t)c << 48) + (int64_t)(a + ((uint64_t)b << 24));
 }
 
-/* The larger one in size; NaN stays. */
-__device__ __forceinline__ float larger_or_nan(float most, float x) {
+/* The greater or the lesser one; NaN stays. */
+template <bool GREATEST> __device__ __forceinline__ float better(float a, float b) {
 #if __CUDA_ARCH__ >= 800
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(most), "f"(fabsf(x)));
-  return most;
+  float best;
+  if (GREATEST)
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(best) : "f"(a), "f"(b));
+  else
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(best) : "f"(a), "f"(b));
+  return best;
 #else
-  return most != most || fabsf(x) <= most ? most : fabsf(x);
+  return a != a || (GREATEST ? b <= a : b >= a) ? a : b;
 #endif
+}
+/* The larger one in size. */
+__device__ __forceinline__ float larger_or_nan(float most, float x) {
+  return better<true>(most, fabsf(x));
 }
 
 GPR_CLOSE
