@@ -90,15 +90,11 @@ template <class T, int U> __device__ __forceinline__ int batch_trues(const Packe
   }
   return trues;
 }
-template <class T, int WHAT> struct Lane<Counting<T, WHAT>> {
-  typedef Counting<T, WHAT> F;
-  typename F::State state;
-  __device__ Lane() { F::open(state); }
+template <class T, int WHAT> struct Lane<Counting<T, WHAT>> : AnyLane<Counting<T, WHAT>> {
   template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
     const int trues = batch_trues(v);
-    state.count += WHAT ? trues : U * Packet<T>::count - trues;
+    this->state.count += WHAT ? trues : U * Packet<T>::count - trues;
   }
-  __device__ typename F::State done() { return state; }
 };
 
 /* --- integer sums ------------------------------------------------------------------------------
@@ -122,34 +118,26 @@ template <class T, int U> __device__ __forceinline__ int64_t batch_sum(const Pac
   }
   return sum;
 }
-template <class T> struct Lane<IntegerSum<T>> {
-  typedef IntegerSum<T> F;
-  typename F::State state;
-  __device__ Lane() { F::open(state); }
+template <class T> struct Lane<IntegerSum<T>> : AnyLane<IntegerSum<T>> {
   template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
-    if constexpr (sizeof(T) <= 4) {
-      state.sum += (uint64_t)batch_sum(v);
-    } else {
-#pragma unroll
-      for (int i = 0; i < 2 * U; i++) F::add(state, v[i / 2].element[i % 2], 0);
-    }
+    if constexpr (sizeof(T) <= 4)
+      this->state.sum += (uint64_t)batch_sum(v);
+    else
+      AnyLane<IntegerSum<T>>::add(v, 0, 0);
   }
-  __device__ typename F::State done() { return state; }
 };
 
 /* A thread's share of elements up to 32 bits never fills 64. */
 template <class T, bool = sizeof(T) <= 4> struct LongSums : AnyLane<LongSum<T>> {};
-template <class T> struct LongSums<T, true> {
+template <class T> struct LongSums<T, true> : AnyLane<LongSum<T>> {
   typedef LongSum<T> F;
-  typename F::State state;
-  int64_t sum;
-  __device__ LongSums() : sum(0) { F::open(state); }
+  int64_t sum = 0;
   template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
     sum += batch_sum(v);
   }
   __device__ typename F::State done() {
-    F::merge(state, typename F::State{(uint64_t)sum, sum >> 63});
-    return state;
+    F::merge(this->state, typename F::State{(uint64_t)sum, sum >> 63});
+    return this->state;
   }
 };
 template <class T> struct Lane<LongSum<T>> : LongSums<T> {};
@@ -168,10 +156,7 @@ __device__ __forceinline__ typename Word<T>::type in_word(const Packet<T> &v, in
 
 /* Four products of bytes, or two of 16 bits, fit 32 bits: one long multiplication for them. */
 template <class T, bool = sizeof(T) <= 2> struct Products : AnyLane<IntegerProduct<T>> {};
-template <class T> struct Products<T, true> {
-  typedef IntegerProduct<T> F;
-  typename F::State state;
-  __device__ Products() { F::open(state); }
+template <class T> struct Products<T, true> : AnyLane<IntegerProduct<T>> {
   template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
     constexpr int group = 4 / sizeof(T);
 #pragma unroll
@@ -181,22 +166,18 @@ template <class T> struct Products<T, true> {
         typename Word<T>::type product = 1;
 #pragma unroll
         for (int k = 0; k < group; k++) product *= in_word(v[u], j + k);
-        state.product *= (uint64_t)product;
+        this->state.product *= (uint64_t)product;
       }
   }
-  __device__ typename F::State done() { return state; }
 };
 template <class T> struct Lane<IntegerProduct<T>> : Products<T> {};
-template <> struct Lane<IntegerProduct<boolean>> {
-  typedef IntegerProduct<boolean> F;
-  F::State state;
-  uint32_t all;
-  __device__ Lane() : all(0x80808080u) { F::open(state); }
+template <> struct Lane<IntegerProduct<boolean>> : AnyLane<IntegerProduct<boolean>> {
+  uint32_t all = 0x80808080u;
   template <int U> __device__ void add(const Packet<boolean> (&v)[U], int64_t, int64_t) {
 #pragma unroll
     for (int i = 0; i < 4 * U; i++) all &= true_bytes(word(v, i));
   }
-  __device__ F::State done() {
+  __device__ IntegerProduct<boolean>::State done() {
     state.product *= all == 0x80808080u;
     return state;
   }
@@ -206,15 +187,12 @@ template <> struct Lane<IntegerProduct<boolean>> {
  */
 
 /* Words of any elements, taken apart at the end; booleans as their true bytes. */
-template <class T, template <class> class Op> struct Lane<Bitwise<T, Op>> {
+template <class T, template <class> class Op>
+struct Lane<Bitwise<T, Op>> : AnyLane<Bitwise<T, Op>> {
   typedef Bitwise<T, Op> F;
   typedef Op<uint32_t> Words;
-  typename F::State state;
   Packet<T> sum;
-  __device__ Lane() {
-    F::open(state);
-    sum.words.x = sum.words.y = sum.words.z = sum.words.w = Words::identity();
-  }
+  __device__ Lane() { sum.words.x = sum.words.y = sum.words.z = sum.words.w = Words::identity(); }
   static __device__ uint32_t lift(uint32_t w) {
     return Traits<T>::kind == KIND_BOOL ? true_bytes(w) : w;
   }
@@ -229,8 +207,8 @@ template <class T, template <class> class Op> struct Lane<Bitwise<T, Op>> {
   }
   __device__ typename F::State done() {
 #pragma unroll
-    for (int j = 0; j < Packet<T>::count; j++) F::add(state, sum.element[j], 0);
-    return state;
+    for (int j = 0; j < Packet<T>::count; j++) F::add(this->state, sum.element[j], 0);
+    return this->state;
   }
 };
 

@@ -19,56 +19,55 @@ template <class T> __device__ __forceinline__ uint32_t pair_keys(uint32_t w, int
     return w;
 }
 
-/* Of elements of one or two bytes. */
-template <class T> struct PairExtremes {
+/* The bounds of pairs of such keys. */
+template <class T> struct PairBounds {
   typedef Extremes<T> F;
   static constexpr bool is_signed = Traits<T>::kind != KIND_UINT;
-  typename F::State state;
   uint32_t low, high;
-  __device__ PairExtremes() {
-    F::open(state);
+  __device__ __forceinline__ void open() {
     low = is_signed ? 0x7fff7fffu : 0xffffffffu;
     high = is_signed ? 0x80008000u : 0;
   }
+  __device__ __forceinline__ void add(uint32_t keys) {
+    low = is_signed ? __vmins2(low, keys) : __vminu2(low, keys);
+    high = is_signed ? __vmaxs2(high, keys) : __vmaxu2(high, keys);
+  }
+  static __device__ __forceinline__ int half(uint32_t pair, int h) {
+    return is_signed ? (int)(int16_t)(pair >> 16 * h) : (int)(uint16_t)(pair >> 16 * h);
+  }
+  /* Where nothing was folded yet the pairs lie outside a byte's range, which the casts of the
+   * untouched bounds must not wrap: they are compared as 16 bits. */
+  __device__ __forceinline__ void give(int which, typename F::State &s) const {
+    typedef typename F::Key Key;
+    const int l = half(low, which), h = half(high, which);
+    if (l <= h) s.low = least(s.low, (Key)l), s.high = greatest(s.high, (Key)h);
+  }
+};
+/* Of elements of one or two bytes. */
+template <class T> struct PairExtremes : AnyLane<Extremes<T>> {
+  PairBounds<T> bounds;
+  __device__ PairExtremes() { bounds.open(); }
   template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
 #pragma unroll
     for (int i = 0; i < 4 * U; i++)
 #pragma unroll
-      for (int pair = 0; pair < 2 / (int)sizeof(T); pair++) {
-        const uint32_t k = pair_keys<T>(word(v, i), pair);
-        low = is_signed ? __vmins2(low, k) : __vminu2(low, k);
-        high = is_signed ? __vmaxs2(high, k) : __vmaxu2(high, k);
-      }
+      for (int pair = 0; pair < 2 / (int)sizeof(T); pair++)
+        bounds.add(pair_keys<T>(word(v, i), pair));
   }
-  /* Where nothing was folded yet the pairs lie outside a byte's range, which the casts of the
-   * untouched bounds must not wrap: they are compared as 16 bits. */
-  __device__ void take(int l, int h) {
-    if (l <= h) {
-      state.low = least(state.low, (typename F::Key)l);
-      state.high = greatest(state.high, (typename F::Key)h);
-    }
-  }
-  __device__ typename F::State done() {
-    for (int half = 0; half < 2; half++) {
-      const uint16_t l = (uint16_t)(low >> 16 * half), h = (uint16_t)(high >> 16 * half);
-      if (is_signed)
-        take((int16_t)l, (int16_t)h);
-      else
-        take(l, h);
-    }
-    return state;
+  __device__ typename Extremes<T>::State done() {
+    bounds.give(0, this->state);
+    bounds.give(1, this->state);
+    return this->state;
   }
 };
 template <class T, bool = sizeof(T) <= 2> struct ExtremesLane : AnyLane<Extremes<T>> {};
 template <class T> struct ExtremesLane<T, true> : PairExtremes<T> {};
 template <class T> struct Lane<Extremes<T>> : ExtremesLane<T> {};
 
-template <> struct Lane<Extremes<boolean>> {
+template <> struct Lane<Extremes<boolean>> : AnyLane<Extremes<boolean>> {
   typedef Extremes<boolean> F;
-  F::State state;
-  uint32_t any, all;
-  bool met;
-  __device__ Lane() : any(0), all(0x80808080u), met(false) { F::open(state); }
+  uint32_t any = 0, all = 0x80808080u;
+  bool met = false;
   template <int U> __device__ void add(const Packet<boolean> (&v)[U], int64_t, int64_t) {
     met = true;
 #pragma unroll
@@ -86,11 +85,10 @@ template <> struct Lane<Extremes<boolean>> {
 
 /* What lies between the warp's extremes by its real part alone changes nothing, and two comparisons
  * tell; the rest is taken in full. */
-template <class R> struct Lane<Extremes<complex<R>>> {
+template <class R> struct Lane<Extremes<complex<R>>> : AnyLane<Extremes<complex<R>>> {
   typedef Extremes<complex<R>> F;
   typedef complex<R> T;
-  typename F::State state;
-  __device__ Lane() { F::open(state); }
+  using AnyLane<F>::state;
   template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
     const R low = F::value(state.low).re, high = F::value(state.high).re; /* NaN at first */
     bool within[4] = {true, true, true, true};
@@ -109,7 +107,6 @@ template <class R> struct Lane<Extremes<complex<R>>> {
       for (int j = 0; j < Packet<T>::count; j++) F::add(state, v[u].element[j], 0);
     merge_warp<F>(state);
   }
-  __device__ typename F::State done() { return state; }
 };
 
 /* Since sm_80 one instruction compares two floats of 16 bits, and keeps a NaN. */

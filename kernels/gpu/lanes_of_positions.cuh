@@ -120,11 +120,11 @@ template <class T, bool GREATEST> struct WordRank {
 /* A warp has one champion, and a batch that does not challenge it is passed over. Of 32 MiB a warp
  * has two or three batches, of which most do: of halves it took 30 µs on an H200 where each element
  * was compared, and takes 19. */
-template <class T, bool GREATEST> struct Lane<Position<T, GREATEST>> {
+template <class T, bool GREATEST>
+struct Lane<Position<T, GREATEST>> : AnyLane<Position<T, GREATEST>> {
   typedef Position<T, GREATEST> F;
   typedef typename F::R R;
-  typename F::State state;
-  __device__ Lane() { F::open(state); }
+  using AnyLane<F>::state;
   template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t index, int64_t step) {
     constexpr int V = Packet<T>::count;
     T best = v[0].element[0];
@@ -171,7 +171,6 @@ template <class T, bool GREATEST> struct Lane<Position<T, GREATEST>> {
     }
   }
   enum { BEFORE = 1 << 24 }; /* what lane 0 found may stand behind the others' */
-  __device__ typename F::State done() { return state; }
 };
 
 GPR_CLOSE

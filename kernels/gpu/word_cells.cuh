@@ -13,29 +13,19 @@ template <class F> struct WordLane { static constexpr bool is_there = false; };
 
 template <class T> struct WordExtremes {
   typedef Extremes<T> F;
-  static constexpr bool is_there = true, is_signed = Traits<T>::kind != KIND_UINT;
+  static constexpr bool is_there = true;
   static constexpr int most = 1 << 30, pairs = 2 / sizeof(T), all = 4 * pairs;
-  uint32_t low[all], high[all];
+  PairBounds<T> bounds[all];
   __device__ __forceinline__ void open() {
 #pragma unroll
-    for (int p = 0; p < all; p++)
-      low[p] = is_signed ? 0x7fff7fffu : 0xffffffffu, high[p] = is_signed ? 0x80008000u : 0;
+    for (int p = 0; p < all; p++) bounds[p].open();
   }
   __device__ __forceinline__ void add(int i, uint32_t w) {
 #pragma unroll
-    for (int p = i * pairs; p < (i + 1) * pairs; p++) {
-      const uint32_t k = pair_keys<T>(w, p - i * pairs);
-      low[p] = is_signed ? __vmins2(low[p], k) : __vminu2(low[p], k);
-      high[p] = is_signed ? __vmaxs2(high[p], k) : __vmaxu2(high[p], k);
-    }
-  }
-  static __device__ __forceinline__ int half(uint32_t pair, int h) {
-    return is_signed ? (int)(int16_t)(pair >> 16 * h) : (int)(uint16_t)(pair >> 16 * h);
+    for (int p = 0; p < pairs; p++) bounds[i * pairs + p].add(pair_keys<T>(w, p));
   }
   __device__ __forceinline__ void give(int c, typename F::State &s, int) const {
-    typedef typename F::Key Key;
-    const int l = half(low[c / 2], c % 2), h = half(high[c / 2], c % 2);
-    if (l <= h) s.low = least(s.low, (Key)l), s.high = greatest(s.high, (Key)h);
+    bounds[c / 2].give(c % 2, s);
   }
 };
 /* Counts in the words' own halves or bytes. */
