@@ -89,7 +89,7 @@ struct BriefCut : TileCut {
   bool are_told() const { return !row.brief_spreads || (!a.means && a.ddof < (double)a.count); }
   bool brief() {
     const Size slots = (Size)multiprocessors * row.brief_blocks;
-    gpr_program *const program = brief_program();
+    gpr_program *const program = of_elements(row.brief, row.convert_brief);
     if (!program || a.starts || a.count >> 30) return false; /* elements are counted in 32 bits */
     a.groups = 1;
     set_box();

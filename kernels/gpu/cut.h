@@ -8,17 +8,32 @@
 
 GPR_OPEN
 
-/* The kernels of one fold, and what their launch depends on. */
-struct AxesRow {
-  /* Each may be NULL. */
-  gpr_program *shallow, *two, *counted, *packed, *staged, *rows, *columns, *segments;
+/* The kernels of one fold, of which each may be NULL. */
+struct AxesPrograms {
+  gpr_program *shallow, *two, *counted, *packed, *staged, *rows;
+  gpr_program *rows_counted; /* that skip NaN */
+  gpr_program *columns;
   gpr_program *columns_counted; /* NaN is left out */
-  gpr_program *rows_counted;    /* that skip NaN */
+  gpr_program *segments;
   /* Of elements as they lie; of any dtype, order and address; trees' by warps. */
   gpr_program *tile, *any, *any_rows;
-  gpr_program *convert[GPR_DTYPE_COUNT];                  /* of this dtype, where there is one */
-  gpr_program *tile_rows, *convert_rows[GPR_DTYPE_COUNT]; /* the same by packets */
-  gpr_program *brief, *convert_brief[GPR_DTYPE_COUNT];    /* and of few elements */
+  gpr_program *tile_rows, *brief; /* by packets, and of few elements */
+  /* The same three of a dtype, where there is one. */
+  gpr_program *convert[GPR_DTYPE_COUNT], *convert_rows[GPR_DTYPE_COUNT],
+      *convert_brief[GPR_DTYPE_COUNT];
+};
+/* Bytes, by row_bytes.h's RowBytes. Of rows: the longest that are brief before anything else, and
+ * the shortest of those that are so before they are staged, all or where NaN is skipped; the
+ * longest that are staged; the shortest that blocks and that warps read as rows; the shortest
+ * that are a tile's rows, alone and as one of several runs. */
+struct AxesBytes {
+  int brief_bytes, staged_bytes, counted_bytes, staged_most, rows_bytes, warp_rows_bytes;
+  int tile_rows_bytes, run_bytes;
+  int columns_bytes;             /* of the whole array, from which on there are columns */
+  int alone_bytes, uneven_bytes; /* rows that are brief: short ones, or no multiples of those */
+};
+/* And what their launch depends on. */
+struct AxesRow : AxesPrograms, AxesBytes {
   int is_tree, is_ordered;
   int counted_skips;             /* sums that only_skips() NaN are not counted */
   int brief_ones;                /* outputs of one element are brief */
@@ -29,17 +44,9 @@ struct AxesRow {
   int brief_alone;               /* up to so many elements are not split among lanes */
   int brief_share;               /* elements of a row that a lane has, at least */
   int brief_spreads;             /* lanes finish plain variances, without means and the like */
-  int alone_bytes, uneven_bytes; /* rows that are brief: short ones, or no multiples of those */
   double brief_pace, tile_pace;  /* of columns, beside their reading */
   int bytes;                     /* of an element */
   int tile_blocks, tile_loads;
-  /* Bytes, by row_bytes.h's RowBytes. Of rows: the longest that are brief before anything else, and
-   * the shortest of those that are so before they are staged, all or where NaN is skipped; the
-   * longest that are staged; the shortest that blocks and that warps read as rows; the shortest
-   * that are a tile's rows, alone and as one of several runs. */
-  int brief_bytes, staged_bytes, counted_bytes, staged_most, rows_bytes, warp_rows_bytes;
-  int tile_rows_bytes, run_bytes;
-  int columns_bytes; /* of the whole array, from which on there are columns */
   int strip_bytes, packed_bytes, staged_packets, staged_blocks;
   int rows_blocks, rows_loads, columns_blocks, columns_loads;
   int columns_together; /* of a packet's, what blocks leave for each other as one */
@@ -106,13 +113,10 @@ struct Cut {
   int inner() const { return a.kept + a.reduced - 1; }
   /* Elements are the row's, at addresses that suit them. */
   bool is_native() const { return a.from == a.to && !a.swap && !a.unaligned; }
-  gpr_program *loader() const {
-    if (is_native()) return row.tile;
-    return !a.swap && !a.unaligned && row.convert[a.from] ? row.convert[a.from] : row.any;
-  }
-  gpr_program *brief_program() const {
-    if (is_native()) return row.brief;
-    return a.swap || a.unaligned ? nullptr : row.convert_brief[a.from];
+  /* Or a program that converts them, if there is one. */
+  gpr_program *of_elements(gpr_program *native,
+                           gpr_program *const (&convert)[GPR_DTYPE_COUNT]) const {
+    return is_native() ? native : a.swap || a.unaligned ? nullptr : convert[a.from];
   }
   /* Results lie in the order of the kept dimensions. */
   bool is_numbered() const {

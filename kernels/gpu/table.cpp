@@ -168,7 +168,11 @@ template <class F> struct AxesKernels {
     /* Of a packet of smaller elements they would be thousands of instructions. */
     constexpr bool few = !LooksFirst<F>::value && Variants<F>::brief;
     constexpr bool wide = sizeof(typename F::Element) >= 4 && few;
+    typedef RowBytes<F> B;
     AxesRow row = {};
+    static_cast<AxesBytes &>(row) = {B::brief,   B::staged,    B::counted,   B::staged_most,
+                                     B::rows,    B::warp_rows, B::tile_rows, B::run,
+                                     B::columns, B::alone,     B::uneven};
     row.shallow =
         program_if<F, code::Shallow, (few || Begins<typename OfColumns<F>::few>::value)>();
     row.two = program_if<F, code::TwoRows, (wide && IsTwo<F>::value)>();
@@ -204,19 +208,8 @@ template <class F> struct AxesKernels {
     row.brief_alone = LooksFirst<F>::value ? (int)FEW_SHORT : 4;
     row.brief_share = LooksFirst<F>::value ? 32 : 1;
     row.brief_spreads = LooksFirst<F>::value;
-    row.alone_bytes = RowBytes<F>::alone;
-    row.uneven_bytes = RowBytes<F>::uneven;
     row.tile_blocks = TileShape<F>::blocks;
     row.tile_loads = TileShape<F>::loads;
-    row.brief_bytes = RowBytes<F>::brief;
-    row.staged_bytes = RowBytes<F>::staged;
-    row.counted_bytes = RowBytes<F>::counted;
-    row.staged_most = RowBytes<F>::staged_most;
-    row.rows_bytes = RowBytes<F>::rows;
-    row.warp_rows_bytes = RowBytes<F>::warp_rows;
-    row.tile_rows_bytes = RowBytes<F>::tile_rows;
-    row.run_bytes = RowBytes<F>::run;
-    row.columns_bytes = RowBytes<F>::columns;
     row.strip_bytes = StripShape<typename F::Element>::bytes;
     row.packed_bytes = PackedShape<F>::bytes;
     row.staged_packets = StagedShape<F>::packets;
@@ -328,14 +321,10 @@ extern "C" int gpr_programs(gpr_program **to, int room) {
     list.add(row.small.kernel);
   }
   for (const gpr::AxesRow &row : gpr::tables.axes) {
-    gpr_program *const kernels[] = {
-        row.shallow, row.two,          row.counted,  row.packed,          row.staged,
-        row.rows,    row.rows_counted, row.columns,  row.columns_counted, row.segments,
-        row.tile,    row.any,          row.any_rows, row.tile_rows,       row.brief};
+    const gpr::AxesPrograms &programs = row;
+    gpr_program *kernels[sizeof programs / sizeof(gpr_program *)];
+    memcpy(kernels, &programs, sizeof kernels);
     for (gpr_program *p : kernels) list.add(p);
-    for (gpr_program *p : row.convert) list.add(p);
-    for (gpr_program *p : row.convert_rows) list.add(p);
-    for (gpr_program *p : row.convert_brief) list.add(p);
   }
   for (int i = 0; i < gpr_ladder_table_cuda.rows; i++) {
     const gpr_ladder_row &row = gpr_ladder_table_cuda.row[i];

@@ -176,8 +176,7 @@ struct TileCut : Cut {
   /* Long rows whose elements, and their masks, lie side by side. */
   bool tile_rows() {
     const int d = inner();
-    gpr_program *program = is_native() ? row.tile_rows : nullptr;
-    if (!is_native() && !a.swap && !a.unaligned) program = row.convert_rows[a.from];
+    gpr_program *const program = of_elements(row.tile_rows, row.convert_rows);
     const Size least = a.count > a.dim[d].size ? row.run_bytes : row.tile_rows_bytes;
     if (!program || a.starts || a.dim[d].stride != a.from_bytes ||
         (a.where && a.dim[d].where_stride != 1) ||
@@ -196,7 +195,8 @@ struct TileCut : Cut {
     return take_tile(program, slots);
   }
   bool tile() {
-    gpr_program *program = loader();
+    gpr_program *program = of_elements(row.tile, row.convert);
+    if (!program) program = row.any;
     const Size slots = (Size)multiprocessors * row.tile_blocks;
     const Size loads = program == row.any ? (Size)ANY_LOADS : row.tile_loads;
     set_box();
