@@ -10,7 +10,7 @@ GPR_OPEN
 
 /* The kernels of one fold, of which each may be NULL. */
 struct AxesPrograms {
-  gpr_program *shallow, *two, *counted, *packed, *staged, *rows;
+  gpr_program *shallow, *counted, *packed, *staged, *rows;
   gpr_program *rows_counted; /* that skip NaN */
   gpr_program *columns;
   gpr_program *columns_counted; /* NaN is left out */

@@ -66,10 +66,8 @@ template <class F> struct TakesPackets { static constexpr bool value = false; };
 
 /* The same for one element and no initial value. */
 template <class F> struct One : Few<F> {};
-/* For two elements; whether these have a kernel of their own. */
+/* For two elements. */
 template <class F> struct Two : Few<F> {};
-template <class F> struct IsTwo { static constexpr bool value = false; };
-template <> struct IsTwo<PairSum<double>> { static constexpr bool value = true; };
 /* By what the kernel of columns of a few rows (shallow.cuh) folds one, two, or more of them. */
 template <class F> struct OfColumns {
   typedef One<F> one;

@@ -57,9 +57,7 @@ struct AxesCut : TreesCut {
     const bool skips = row.counted_skips && only_skips(a);
     const bool several =
         (all && (alone || a.count == 2 || a.count == 3)) || (skips && a.count == 2);
-    gpr_program *const program = !all                      ? row.counted
-                                 : a.count == 2 && row.two ? row.two
-                                                           : row.shallow;
+    gpr_program *const program = all ? row.shallow : row.counted;
     return program &&
            take(program,
                 up(a.tiles,

@@ -356,15 +356,9 @@ __global__ void __launch_bounds__(AXES_THREADS, ShallowShape<F>::blocks)
     shallow(const __grid_constant__ gpr_axes_args a) {
   typedef OfColumns<F> Of;
   if (a.count == 1 && !a.has_initial) return fold_strips<F, typename Of::one, 1>(a);
-  if constexpr (!IsTwo<F>::value)
-    if (a.count == 2) return fold_strips<F, typename Of::two, 2>(a);
+  if (a.count == 2) return fold_strips<F, typename Of::two, 2>(a);
   if (a.count == 3) return fold_strips<F, typename Of::few, 3>(a);
   fold_strip<F>(a);
-}
-template <class F>
-__global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
-    two(const __grid_constant__ gpr_axes_args a) {
-  fold_strips<F, Two<F>, 2>(a);
 }
 
 GPR_CLOSE

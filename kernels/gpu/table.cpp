@@ -23,7 +23,6 @@ GPR_PROGRAM_KIND(FlatExact, "gpu/flat_kernels.cuh", nullptr, "flat_exact<F::Elem
 GPR_PROGRAM_KIND(SmallExact, "gpu/flat_kernels.cuh", nullptr, "small_exact<F::Element>");
 GPR_PROGRAM_KIND(FlatTree, "gpu/flat_kernels.cuh", nullptr, "flat_tree<F>");
 GPR_PROGRAM_KIND(Shallow, "gpu/axes_kernels.cuh", nullptr, "shallow<F>");
-GPR_PROGRAM_KIND(TwoRows, "gpu/axes_kernels.cuh", nullptr, "two<F>");
 GPR_PROGRAM_KIND(Counted, "gpu/axes_kernels.cuh", nullptr, "counted<F>");
 GPR_PROGRAM_KIND(Packed, "gpu/axes_kernels.cuh", nullptr, "packed<F>");
 GPR_PROGRAM_KIND(Staged, "gpu/axes_kernels.cuh", nullptr, "staged<F>");
@@ -175,7 +174,6 @@ template <class F> struct AxesKernels {
                                      B::columns, B::alone,     B::uneven};
     row.shallow =
         program_if<F, code::Shallow, (few || Begins<typename OfColumns<F>::few>::value)>();
-    row.two = program_if<F, code::TwoRows, (wide && IsTwo<F>::value)>();
     row.counted = program_if<F, code::Counted, few>();
     row.packed = program_if<F, code::Packed, wide>();
     row.staged = program_if<F, code::Staged, Variants<F>::brief>();
