@@ -20,13 +20,13 @@ template <class T> struct SmallShape {
   typedef typename RealOf<T>::type Stored;
   typedef typename Traits<Stored>::Wide Real;
   static constexpr int parts = ExactFold<T>::parts, per_load = Packet<Stored>::count;
-  static constexpr int loads = SMALL_NUMBERS / per_load, numbers = SMALL_NUMBERS + parts;
+  static constexpr int loads = SMALL_NUMBERS / per_load;
 };
 
-/* The packets that lie wholly inside the array; of the others -0.0, which no sum notices. */
+/* A thread's share; of what lies outside the array -0.0, which no sum notices. */
 template <class S>
-__device__ __forceinline__ void read_whole(const Packets<typename S::Stored> &in,
-                                           typename S::Real (&x)[S::numbers]) {
+__device__ __forceinline__ void read_share(const Packets<typename S::Stored> &in,
+                                           typename S::Real (&x)[SMALL_NUMBERS]) {
   Packet<typename S::Stored> v[S::loads];
   const int64_t at = (int64_t)blockIdx.x * S::loads * blockDim.x + threadIdx.x;
 #pragma unroll
@@ -36,40 +36,23 @@ __device__ __forceinline__ void read_whole(const Packets<typename S::Stored> &in
       v[u].words = in.load(packet);
     } else {
 #pragma unroll
-      for (int j = 0; j < S::per_load; j++) v[u].element[j] = minus_zero<typename S::Stored>();
+      for (int j = 0; j < S::per_load; j++) {
+        const int64_t i = packet * S::per_load + j;
+        const bool is_there = i >= in.first && i < in.stop;
+        v[u].element[j] = is_there ? in.data[i] : minus_zero<typename S::Stored>();
+      }
     }
   }
 #pragma unroll
   for (int i = 0; i < SMALL_NUMBERS; i++) x[i] = wide(v[i / S::per_load].element[i % S::per_load]);
 }
 
-/* What the first and the last packet have inside where they lie partly outside: one number of each
- * part for a lane of the grid's first warp. */
-template <class S>
-__device__ __forceinline__ void read_ends(const Packets<typename S::Stored> &in,
-                                          typename S::Real (&x)[S::numbers]) {
-  constexpr int count = S::per_load;
-#pragma unroll
-  for (int p = 0; p < S::parts; p++) x[SMALL_NUMBERS + p] = minus_zero<typename S::Real>();
-  if (in.first == 0 && in.stop % count == 0) return;
-  if (blockIdx.x > 0 || threadIdx.x >= 2 * count / S::parts) return;
-  const int i = threadIdx.x * S::parts;
-  const int64_t last = in.stop / count * count;
-  const bool head = i < count, here = head ? in.first > 0 : last > 0 || in.first == 0;
-#pragma unroll
-  for (int p = 0; p < S::parts; p++) {
-    const int64_t element = (head ? 0 : last - count) + i + p;
-    if (here && element >= in.first && element < in.stop)
-      x[SMALL_NUMBERS + p] = wide(in.data[element]);
-  }
-}
-
 /* NaN and infinities of each part as bits; in their place comes what no sum notices. */
 template <class S>
-__device__ __forceinline__ void take_specials(typename S::Real (&x)[S::numbers],
+__device__ __forceinline__ void take_specials(typename S::Real (&x)[SMALL_NUMBERS],
                                               uint32_t (&special)[S::parts]) {
 #pragma unroll
-  for (int i = 0; i < S::numbers; i++) {
+  for (int i = 0; i < SMALL_NUMBERS; i++) {
     if (x[i] - x[i] == 0) continue;
     special[i % S::parts] |= x[i] != x[i] ? GPR_NAN : x[i] > 0 ? GPR_PLUS_INF : GPR_MINUS_INF;
     x[i] = minus_zero<typename S::Real>();
@@ -82,9 +65,8 @@ __global__ void __launch_bounds__(GPR_SMALL_THREADS) small_exact(gpr_flat_args a
   typedef typename S::Real R;
   __shared__ LineSum sums[S::parts][GPR_SMALL_THREADS / GPR_WARP];
   const Packets<typename S::Stored> in(args.data, args.n * S::parts);
-  R x[S::numbers];
-  read_ends<S>(in, x);
-  read_whole<S>(in, x);
+  R x[SMALL_NUMBERS];
+  read_share<S>(in, x);
 
   Counts<S::parts, 2> counts;
   uint32_t special[S::parts] = {};
@@ -99,7 +81,7 @@ __global__ void __launch_bounds__(GPR_SMALL_THREADS) small_exact(gpr_flat_args a
   for (int p = 0; p < S::parts; p++) {
     bool other = false;
 #pragma unroll
-    for (int i = p; i < S::numbers; i += S::parts) other |= bits(x[i]) != bits(minus_zero<R>());
+    for (int i = p; i < SMALL_NUMBERS; i += S::parts) other |= bits(x[i]) != bits(minus_zero<R>());
     other = __any_sync(GPR_ALL, other);
     const uint32_t met = warp_or(special[p]) << GPR_LINE_SPECIAL;
     const __int128 high = warp_units(counts.units[p][0]), low = warp_units(counts.units[p][1]);
