@@ -10,17 +10,6 @@
 
 GPR_OPEN
 
-/* The state of the rows' group number `place` of `groups` that were one row. */
-template <class F> struct Reindex {
-  static __device__ __forceinline__ void apply(typename F::State &, int64_t, int64_t) {}
-};
-template <class T, bool G> struct Reindex<Position<T, G>> {
-  static __device__ __forceinline__ void apply(typename Position<T, G>::State &s, int64_t groups,
-                                               int64_t place) {
-    if (s.index >= 0) s.index = s.index * groups + place;
-  }
-};
-
 /* G columns side by side as one. */
 template <class F, int G> struct Neighbours {
   typedef typename F::State Each;
@@ -193,9 +182,12 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
     fold_columns<Columns>(a, at, x, y, states, gone);
     const int64_t first = at.here + x * V, groups = a.groups;
     constexpr int at_once = G > 1 ? V : 1;
+    if constexpr (F::ordered)
 #pragma unroll at_once
-    for (int e = 0; groups > 1 && e < V; e++)
-      Reindex<F>::apply(s[e / G].column[e % G], groups, quotient_of(first + e, at.width));
+      for (int e = 0; groups > 1 && e < V; e++) { /* their rows were one */
+        int64_t &index = s[e / G].column[e % G].index;
+        if (index >= 0) index = index * groups + quotient_of(first + e, at.width);
+      }
     merge_across<N, M>(s, x, y, wide, high, slots);
     if (a.split > 1 || groups > 1) return share_states<F, V, G>(a, at, x, y, s, slots);
     const int64_t o = at.batch * at.width + first;

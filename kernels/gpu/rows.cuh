@@ -81,14 +81,12 @@ __device__ __forceinline__ bool may_read_whole(const gpr_axes_args &a, const Pac
   const char *const low = (const char *)in.data, *const high = low + in.packets() * 16;
   return in.stop <= in.first || (low >= a.low && high <= a.high);
 }
-/* To such folds an element more than once is as good as once. */
-template <class F> struct IsIdempotent { static constexpr bool value = false; };
-template <class T> struct IsIdempotent<Extremes<T>> {
-  static constexpr bool value = sizeof(T) >= 4;
-};
+/* To extremes an element more than once is as good as once, and to places at its own index. */
+template <class F> struct IsExtremes { static constexpr bool value = false; };
+template <class T> struct IsExtremes<Extremes<T>> { static constexpr bool value = true; };
 /* Whether what lies outside may be read with the rest. */
 template <class F> GPR_FN GPR_CONSTEXPR bool has_quick_ends() {
-  return RowLane<F>::neutral || IsIdempotent<F>::value;
+  return RowLane<F>::neutral || (IsExtremes<F>::value && sizeof(typename F::Element) >= 4);
 }
 /* U packets from p on, so far apart, of a run of two and more that may all be read whole, though
  * some lie outside: as if -0.0 were there, or the nearest element inside. */
@@ -120,13 +118,6 @@ __device__ __forceinline__ void load_ends(const Packets<T> &in, int64_t p, int a
   }
 }
 
-/* To such folds a packet more than once is as good as once, at its own index. */
-template <class F> struct RepeatsPackets { static constexpr bool value = false; };
-template <class T> struct RepeatsPackets<Extremes<T>> { static constexpr bool value = true; };
-template <class T> struct RepeatsPackets<Positions<T>> { static constexpr bool value = true; };
-template <class T, bool G> struct RepeatsPackets<Position<T, G>> {
-  static constexpr bool value = true;
-};
 /* Packets [p, p + ROWS_FEW of each lane), of which some lie outside; of what lies partly outside
  * each lane takes an element. All lanes are together where a packet may be repeated. Rows of 10000
  * halves that begin anywhere took 55 µs on an H200 for where their greatest stand, and take 23. */
@@ -144,7 +135,7 @@ __device__ __forceinline__ void fold_ends(const Packets<typename F::Element> &in
   const int64_t low = greatest(p, begin), high = least(p + MANY, end);
 #pragma unroll 1
   for (int64_t q = p + lane_of(); q < p + MANY && low < high; q += GPR_WARP) {
-    if constexpr (RepeatsPackets<F>::value)
+    if constexpr (F::ordered || IsExtremes<F>::value)
       fold_packets<1>(lane, in, least(greatest(q, low), high - 1), 0, index);
     else if (q >= low && q < high)
       fold_packets<1>(lane, in, q, 0, index);
@@ -174,7 +165,7 @@ __device__ __forceinline__ void fold_tile(const Packets<typename F::Element> &in
 #pragma unroll
       for (int u = 0; u < loads; u++) v[u].words = in.load(p + u * GPR_WARP);
     } else if constexpr (has_ends) {
-      load_ends<IsIdempotent<F>::value>(in, p, GPR_WARP, v);
+      load_ends<IsExtremes<F>::value>(in, p, GPR_WARP, v);
     }
     lane.take(v, index - in.first + p * V, GPR_WARP * V);
     return;
