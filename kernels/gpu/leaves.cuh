@@ -127,21 +127,11 @@ template <class T, int M, int N> struct Given {
   template <class X>
   __device__ __forceinline__ void load_some(const X &x, int stream, int64_t at, int64_t step,
                                             bool packed, int there) {
-    skew = is_small ? -1 : 0;
     if (is_by_words && packed && there == N && at % word == 0) {
       take_words<words>((const Word *)at);
       skew = 0;
     } else {
-#pragma unroll
-      for (int m = 0; m < M; m++) {
-        const char *leaf = (const char *)x.address(stream, m, at);
-#pragma unroll
-        for (int j = 0; j < N; j++, leaf += step) {
-          T number = {};
-          if (j < there) number = __ldg((const T *)leaf);
-          take(j * M + m, number);
-        }
-      }
+      load_lines(x, stream, at, at, step, 0, N, there);
     }
   }
   /* Number j of them. */
