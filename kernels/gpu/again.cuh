@@ -38,12 +38,6 @@ __device__ __noinline__ bool tell_again(const gpr_axes_args *a, int64_t o, const
   tell_least(*a, n);
   return few.finish(*a, o, n);
 }
-template <class F>
-__device__ __forceinline__ bool told_again(const gpr_axes_args &a, int64_t o,
-                                           const FewElements &in) {
-  if constexpr (HasAgain<F>::value) return tell_again<F>(&a, o, in);
-  return false;
-}
 
 GPR_CLOSE
 #endif

@@ -249,6 +249,7 @@ __device__ __forceinline__ void fold_by_lanes(const gpr_axes_args &a) {
 template <class F> GPR_FN GPR_CONSTEXPR bool can_be_pairs() {
   return sizeof(typename F::Element) == 2 && !LooksFirst<F>::value;
 }
+
 /* With four blocks, and so 64 registers, more was spilled: by extremes of floats twice as much. Of
  * complex numbers three did: of 128 MB of doubles in 100 rows their sums took 57 µs on an H200 and
  * take 50, in rows of 100 65 and 51; of floats in 100 rows 59 and 37. */

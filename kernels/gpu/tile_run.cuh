@@ -208,11 +208,12 @@ __device__ __noinline__ int64_t fold_part(const gpr_axes_args *a, const KeptPlac
 template <class F, class LOAD = typename F::Element>
 __device__ __noinline__ void fold_again(const gpr_axes_args *a, int64_t k) {
   const KeptPlace place = kept_place(*a, k);
-  if (Same<LOAD, typename F::Element>::value && a->reduced == 1 && !a->starts &&
-      told_again<F>(*a, place.out,
-                    {a->data + place.data, a->where ? a->where + place.where : nullptr,
-                     a->dim[a->kept].stride, a->dim[a->kept].where_stride, a->count}))
-    return;
+  if constexpr (HasAgain<F>::value && Same<LOAD, typename F::Element>::value)
+    if (a->reduced == 1 && !a->starts &&
+        tell_again<F>(a, place.out,
+                      {a->data + place.data, a->where ? a->where + place.where : nullptr,
+                       a->dim[a->kept].stride, a->dim[a->kept].where_stride, a->count}))
+      return;
   typename F::State s;
   const int64_t n = fold_part<F, LOAD>(a, &place, 0, 1, &s);
   tell_least(*a, n);
