@@ -7,9 +7,9 @@
 
 GPR_OPEN
 
-/* A quicker way to finish `most` elements in registers, or fewer. */
+/* A quicker way to finish `most` elements in registers, or fewer; threads have up to `alone`. */
 template <class F> struct ByDifferences {
-  static constexpr int most = 0;
+  static constexpr int most = 0, alone = FEW_SHORT;
   explicit __device__ __forceinline__ ByDifferences(const gpr_axes_args &) {}
 };
 /* The numbers of one output in registers, of which n counted. */
@@ -267,7 +267,7 @@ __global__ void __launch_bounds__(AXES_THREADS, BriefShape<F>::blocks)
   if (a.count == 1) return fold_alone<1, F, LOAD>(a);
   if (a.count <= 4) return fold_alone<4, F, LOAD>(a);
   if (a.count <= 8) return fold_alone<8, F, LOAD>(a);
-  fold_alone<FEW_SHORT, F, LOAD>(a);
+  if constexpr (ByDifferences<F>::alone > 8) fold_alone<FEW_SHORT, F, LOAD>(a);
 }
 
 GPR_CLOSE

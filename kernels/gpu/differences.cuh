@@ -272,6 +272,7 @@ template <class T> struct ByDifferences<PairMoments<T>> {
   /* So many elements: of more doubles the windows take less, and of complex numbers the registers
    * would spill. */
   static constexpr int most = sizeof(R) == 8 ? 4 : parts > 1 ? 8 : FEW_SHORT;
+  static constexpr int alone = sizeof(R) == 8 ? (int)FEW_SHORT : most;
   const Divisor usual;
   explicit __device__ __forceinline__ ByDifferences(const gpr_axes_args &a) : usual(a) {}
   static constexpr bool ties = sizeof(typename RealOf<T>::type) == 2;

@@ -99,56 +99,6 @@ __device__ __noinline__ Near near_result(const MomentState<R, PARTS> *s, int64_t
   return near_spread(numerator, (double)n, freedom, means, root);
 }
 
-/* What plain_result leaves open of few floats: those far from zero, and what lies halfway between
- * two results, as deviations of two do as often as not whose exponents differ by one. (2, 3650000)
- * lognormal ones took 300 µs on an H200. */
-template <class R, int PARTS>
-static __device__ __noinline__ Told<R> told_closely(const AloneMoments<PARTS> m, double n,
-                                                    double freedom, bool root) {
-  Told<R> told = {Format<R>::make(0), true};
-  Near sum[PARTS];
-  Pair square[2 * PARTS];
-#pragma unroll
-  for (int p = 0; p < PARTS; p++) {
-    sum[p] = near_of(m.sum[p]);
-    square[2 * p] = {m.square[2 * p], 0};
-    square[2 * p + 1] = {m.square[2 * p + 1], 0};
-  }
-  const Near numerator = coarse_numerator<PARTS>(sum, coarse_sum(square), n);
-  const Near x = coarse_spread(numerator, n, freedom, root);
-  R low, high;
-  if (round_near(x, &low)) return {low, true};
-  const double off = fabs(x.lo) + loosened(x.off) + x.hi * 0x1p-51;
-  double between = 0;
-  if (x.hi > 0) {
-    round_once(x.hi - off, &low);
-    round_once(x.hi + off, &high);
-    between = ((double)wide(low) + (double)wide(high)) / 2;
-    round_once(between, &told.value); /* one of both, where they are neighbours */
-    const bool are_neighbours = wide(told.value) == wide(low) || wide(told.value) == wide(high);
-    if (!are_neighbours || !(between > 0 && between < INFINITY)) return {low, false};
-  }
-  const double sign = sign_beside(m, n, freedom, between, root);
-  if (between > 0 && sign != 0) told.value = sign > 0 ? high : low;
-  told.sure = sign == 0 || (sign == sign && between > 0);
-  return told;
-}
-template <class R, class S>
-__device__ __forceinline__ bool round_closely(const S &s, int64_t n, double freedom, bool root,
-                                              R *result) {
-  constexpr int PARTS = S::parts;
-  AloneMoments<PARTS> m;
-#pragma unroll
-  for (int p = 0; p < PARTS; p++) {
-    m.sum[p] = s.sum[p].pair[0].hi;
-    m.square[2 * p] = s.squares.pair[2 * p].hi;
-    m.square[2 * p + 1] = s.squares.pair[2 * p + 1].hi;
-  }
-  const Told<R> told = told_closely<R>(m, (double)n, freedom, root);
-  *result = told.value;
-  return told.sure;
-}
-
 /* Whether that tells the result. */
 template <class R, class S>
 __device__ __forceinline__ bool round_quickly(const S &s, int64_t n, double freedom, bool root,
@@ -157,11 +107,7 @@ __device__ __forceinline__ bool round_quickly(const S &s, int64_t n, double free
     return round_near(coarse_result(s, n, freedom, root), result) ||
            exact_result(s, n, freedom, root, result);
   } else {
-    if (round_plain(plain_result(s, n, freedom, root), result)) return true;
-    if constexpr (S::alone)
-      return round_closely(s, n, freedom, root, result);
-    else
-      return false;
+    return round_plain(plain_result(s, n, freedom, root), result);
   }
 }
 

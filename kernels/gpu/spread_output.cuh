@@ -162,24 +162,6 @@ __device__ __forceinline__ bool nearer_end(const double (&numerator)[3], double 
   *out = sign > 0 || (sign == 0 && last % 2) ? ends.high : low;
   return sign == sign && lost == 0;
 }
-/* Moments of a few floats, of which each is a double. */
-template <int PARTS> struct AloneMoments { double sum[PARTS], square[2 * PARTS]; };
-/* The sign of what they come to, less x, which has half of a double's bits; NaN where it is not
- * told. */
-template <int PARTS>
-__device__ __forceinline__ double sign_beside(const AloneMoments<PARTS> &m, double n,
-                                              double freedom, double x, bool root) {
-  const double d = n * freedom;
-  double t[6 * PARTS + 2], lost = product_error(n, freedom, d);
-#pragma unroll
-  for (int p = 0; p < PARTS; p++) {
-    put_product(t + 2 * p, n, m.square[2 * p + 1], 1, lost);
-    put_product(t + 2 * (PARTS + p), m.sum[p], m.sum[p], -1, lost);
-    put_product(t + 2 * (2 * PARTS + p), n, m.square[2 * p], 1, lost);
-  }
-  put_product(t + 6 * PARTS, d, root ? x * x : x, -1, lost);
-  return lost == 0 ? sign_of_sum(t) : NAN;
-}
 template <int PARTS>
 static __device__ __noinline__ bool exact_spread(const ExactMoments<PARTS> m, double n,
                                                  double freedom, bool root, double *out) {

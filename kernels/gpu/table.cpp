@@ -203,7 +203,7 @@ template <class F> struct AxesKernels {
     row.brief_pace = BriefPace<F>::value;
     row.tile_pace = TilePace<F>::value;
     row.brief_blocks = BriefShape<F>::blocks;
-    row.brief_alone = LooksFirst<F>::value ? (int)FEW_SHORT : 4;
+    row.brief_alone = LooksFirst<F>::value ? ByDifferences<F>::alone : 4;
     row.brief_share = LooksFirst<F>::value ? 32 : 1;
     row.brief_spreads = LooksFirst<F>::value;
     row.tile_blocks = TileShape<F>::blocks;

@@ -53,25 +53,6 @@ template <bool ROOT> bool of_batch(const double *x, int64_t n, double ddof, doub
   *result = value.spread<double, ROOT>(n, &how);
   return told;
 }
-/* The same of few floats, whose results are rounded once more. */
-template <bool ROOT, class T, class R> bool of_floats(const T *x, int n, double ddof, R *result) {
-  typedef Few<PairMoments<T>> F;
-  bool told = false;
-  const gpr_spread how = {ddof, nullptr, false};
-  FewMoments<float, F::parts> value;
-  F few;
-  for (int i = 0; i < n; i++) few.see(x[i]);
-  if (!few.open()) return false;
-  for (int i = 0; i < n; i++) few.add(x[i], i);
-  for (int p = 0; p < F::parts; p++) {
-    value.sum[p].pair[0] = {few.batch[p].sum(0), 0};
-    for (int i = 0; i < 2; i++) value.squares.pair[2 * p + i] = {few.batch[p].square(i), 0};
-  }
-  value.nan = false;
-  value.told = &told;
-  *result = value.template spread<R, ROOT>(n, &how);
-  return told;
-}
 bool of_state(const double *x, int64_t n, double ddof, bool root, double *result) {
   static Device::State s;
   Device::open(s);
@@ -221,12 +202,6 @@ int64_t untold_by_columns(const T *x, int64_t rows, int n, double ddof) {
       found.told[1] = by_column<typename Of::few, ROOT>(row, n, ddof, found.result + 1);
   });
 }
-template <bool ROOT, class T>
-int64_t untold_of_floats(const T *x, int64_t rows, int n, double ddof) {
-  return untold_by<ROOT>(x, rows, n, ddof, [=](const T *row, auto &found) {
-    found.told[0] = of_floats<ROOT>(row, n, ddof, found.result);
-  });
-}
 
 }  // namespace
 
@@ -235,9 +210,6 @@ int64_t untold_of_floats(const T *x, int64_t rows, int n, double ddof) {
       const T *x, int64_t rows, int64_t n, double ddof, int root) {                   \
     return root ? BY<true>(x, rows, (int)n, ddof) : BY<false>(x, rows, (int)n, ddof); \
   }
-GPR_UNTOLD(floats_float16, untold_of_floats, gpr::float16)
-GPR_UNTOLD(floats_float32, untold_of_floats, float)
-GPR_UNTOLD(floats_complex64, untold_of_floats, gpr::complex<float>)
 GPR_UNTOLD(columns_float16, untold_by_columns, gpr::float16)
 GPR_UNTOLD(columns_float32, untold_by_columns, float)
 GPR_UNTOLD(columns_float64, untold_by_columns, double)
