@@ -3,6 +3,7 @@
 #ifndef GPR_BATCH_CUH
 #define GPR_BATCH_CUH
 
+#include "../core/exact.h"
 #include "../core/fold.h"
 #include "pair.cuh"
 
@@ -20,13 +21,6 @@ GPR_CONSTEXPR int log2_up(int n) {
 GPR_FN double window_start(int k) {
   return from_bits((uint64_t)((uint32_t)(k + 1023) << 20 | 0x80000u) << 32);
 }
-/* Adds x to a window; what is below its unit is the result. */
-GPR_FN double caught(double &window, double x) {
-  const double t = window + x, rest = x - (t - window);
-  window = t;
-  return rest;
-}
-
 /* --- a batch of floats ---------------------------------------------------------------------------
  */
 
@@ -114,7 +108,7 @@ struct TwoWindows {
     start[1] = window[1] = window_start(batch.top() + 2 * h + 1 - 52);
     fit = batch.has_bits(103 - 2 * h);
   }
-  __device__ __forceinline__ void add(float x) { window[1] += caught(window[0], (double)x); }
+  __device__ __forceinline__ void add(float x) { window[1] += rest_of(window[0], (double)x); }
   __device__ __forceinline__ double sum(int i) const { return window[i] - start[i]; }
 };
 /* Every EVERY-th of the numbers, or none. */

@@ -93,10 +93,10 @@ template <int PRECISION, int N> struct WideFloats {
     third = start_third();
   }
   __device__ __forceinline__ void add(double x) {
-    x2 += caught(x1, x);
+    x2 += rest_of(x1, x);
     const double t = fma(x, x, window.first), q = t - window.first;
     window.first = t;
-    third += caught(window.second, fma(x, x, -q));
+    third += rest_of(window.second, fma(x, x, -q));
   }
   __device__ __forceinline__ double sum(int level) const {
     return (level ? x2 : x1) - start_x(level);
@@ -148,10 +148,10 @@ template <int N> struct DoubleBatch {
     return apart <= (48 - 3 * h) >> 1;
   }
   __device__ __forceinline__ void add(double x) {
-    x2 += caught(x1, x);
+    x2 += rest_of(x1, x);
     const double p = x * x, e = product_error(x, x, p);
-    s2 += caught(s1, p);
-    s3 += caught(s2, e);
+    s2 += rest_of(s1, p);
+    s3 += rest_of(s2, e);
   }
   __device__ __forceinline__ double sum(int level) const {
     return (level ? x2 : x1) - start_x(level);
@@ -181,11 +181,11 @@ template <int N> struct WideDoubles {
     for (int i = 0; i < squares; i++) s[i] = start_square(i);
   }
   __device__ __forceinline__ void add(double x) {
-    x2 += caught(x1, x);
+    x2 += rest_of(x1, x);
     const double p = x * x, e = product_error(x, x, p);
-    const double left = caught(s[1], caught(s[0], p)), rest = caught(s[1], e);
-    s[3] += caught(s[2], left);
-    s[3] += caught(s[2], rest);
+    const double left = rest_of(s[1], rest_of(s[0], p)), rest = rest_of(s[1], e);
+    s[3] += rest_of(s[2], left);
+    s[3] += rest_of(s[2], rest);
   }
   __device__ __forceinline__ double sum(int level) const {
     return (level ? x2 : x1) - start_x(level);

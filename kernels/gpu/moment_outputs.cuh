@@ -122,20 +122,6 @@ template <class T> struct StateTerms<PairMoments<T>> {
 };
 
 template <class W, int P>
-__device__ __noinline__ void merge_lanes_slowly(Levels<W, P> *s, int lanes, int step) {
-#pragma unroll 1
-  for (int mask = lanes / 2; mask >= step; mask /= 2) {
-    Levels<W, P> other;
-    const bool rests = __any_sync(GPR_ALL, s->used);
-    if (rests) use(*s);
-    const int bytes = rests ? sizeof other : offsetof(decltype(other), rest);
-    uint32_t *to = (uint32_t *)&other, *from = (uint32_t *)s;
-#pragma unroll 4
-    for (int i = 0; i < bytes / 4; i++) to[i] = __shfl_xor_sync(GPR_ALL, from[i], mask);
-    merge(*s, other);
-  }
-}
-template <class W, int P>
 __device__ __noinline__ void merge_lanes_as_terms(Levels<W, P> *s, int lanes, int step) {
   AllTerms<P> all;
   bool fine = all.open_all(*s) && !s->used;
@@ -146,7 +132,7 @@ __device__ __noinline__ void merge_lanes_as_terms(Levels<W, P> *s, int lanes, in
     for (int i = 0; i < all.count; i++) other.term[i] = shuffle_xor(all.term[i], mask);
     fine &= merge(all, other);
   }
-  if (!__all_sync(GPR_ALL, fine)) return merge_lanes_slowly(s, lanes, step);
+  if (!__all_sync(GPR_ALL, fine)) return merge_slowly(s, lanes, step);
   all.give_all(*s);
 }
 template <class W, int P>

@@ -21,7 +21,7 @@ template <class W, int P> __device__ __forceinline__ Near near_of(const Levels<W
 
 /* What tells most results of floats and halves. S: a MomentState, or its pairs alone. */
 template <class S>
-__device__ __forceinline__ Plain plain_result(const S &s, int64_t n, double freedom, bool root) {
+__device__ __forceinline__ Near plain_result(const S &s, int64_t n, double freedom, bool root) {
   constexpr int PARTS = S::parts;
   double squares = 0, size = 0, roots = 0;
   bool used = s.squares.used;
@@ -36,7 +36,7 @@ __device__ __forceinline__ Plain plain_result(const S &s, int64_t n, double free
     used |= s.sum[p].used;
     roots += sum * sum;
   }
-  if (used || !(freedom > 0)) return {0, INFINITY};
+  if (used || !(freedom > 0)) return {0, 0, INFINITY};
   const double count = (double)n;
   return plain_spread(count * squares - roots, count * size + roots, count * freedom, root);
 }
@@ -107,7 +107,7 @@ __device__ __forceinline__ bool round_quickly(const S &s, int64_t n, double free
     return round_near(coarse_result(s, n, freedom, root), result) ||
            exact_result(s, n, freedom, root, result);
   } else {
-    return round_plain(plain_result(s, n, freedom, root), result);
+    return round_near(plain_result(s, n, freedom, root), result);
   }
 }
 

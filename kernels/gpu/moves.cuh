@@ -56,6 +56,21 @@ template <class F> struct Move {
   }
 };
 
+/* Only what a thread could not hold makes a state a used one, and zeros keep their signs. */
+template <class S> __device__ __noinline__ void merge_slowly(S *s, int lanes, int step) {
+#pragma unroll 1
+  for (int mask = lanes / 2; mask >= step; mask /= 2) {
+    S other;
+    const bool rests = __any_sync(GPR_ALL, s->used);
+    if (rests && !s->used) clear_rest(*s);
+    const int bytes = rests ? sizeof other : offsetof(S, rest);
+    uint32_t *to = (uint32_t *)&other, *from = (uint32_t *)s;
+#pragma unroll 4
+    for (int i = 0; i < bytes / 4; i++) to[i] = __shfl_xor_sync(GPR_ALL, from[i], mask);
+    merge(*s, other);
+  }
+}
+
 /* Three levels as terms; whether they hold all. */
 template <int N> __device__ __forceinline__ bool take_levels(Pair &sum, const double (&x)[N]) {
   bool lost = false;
@@ -145,17 +160,6 @@ template <class T> struct Move<PairSum<T>> {
       while (i < count && merge_pairs(s, after(from, i * bytes), count - i, bytes, p)) i += N;
 #pragma unroll 1
       for (; i < count; i++) merge(s.part[p], after(from, i * bytes)->part[p]);
-    }
-  }
-  /* Only what a thread could not hold makes a state a used one, and zeros keep their signs. */
-  static __device__ __noinline__ void merge_slowly(Real *s, int lanes, int step) {
-    for (int i = 0; !s->used && i < Long<typename F::Real>::words; i++) s->rest.word[i] = 0;
-    for (int mask = lanes / 2; mask >= step; mask /= 2) {
-      Real other;
-      uint32_t *to = (uint32_t *)&other, *from = (uint32_t *)s;
-      for (int i = 0; i < (int)(sizeof other / 4); i++)
-        to[i] = __shfl_xor_sync(GPR_ALL, from[i], mask);
-      merge(*s, other);
     }
   }
   static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {

@@ -53,11 +53,14 @@ template <class R> __device__ inline void add_long(Long<R> &to, const Long<R> &f
 }
 
 /* Of a state that has one beside it, which is seldom used: `special` and `used` tell. */
+template <class S> __device__ inline void clear_rest(S &s) {
+#pragma unroll 1
+  for (int i = 0; i < decltype(s.rest)::words; i++) s.rest.word[i] = 0;
+}
 template <class S> __device__ inline void use(S &s) {
   if (s.used) return;
   s.used = 1;
-#pragma unroll 1
-  for (int i = 0; i < decltype(s.rest)::words; i++) s.rest.word[i] = 0;
+  clear_rest(s);
 }
 template <class S> __device__ __forceinline__ void assign_rest(S &to, const S &from) {
   to.special = from.special;

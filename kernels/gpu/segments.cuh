@@ -14,13 +14,7 @@ GPR_OPEN
 /* Segments a warp; lanes of the smallest team of several; elements of a segment that one lane
  * takes, and a lane of a team, whose packets, of which two may lie partly outside, then hold
  * FEW_MOST at most. */
-enum {
-  SEGMENTS_MOST = 32,
-  SEGMENTS_GROUPS = 64,
-  SEGMENTS_TEAM = 4,
-  SEGMENTS_TINY = 24,
-  SEGMENTS_SHORT = 48
-};
+enum { SEGMENTS_MOST = 32, SEGMENTS_TEAM = 4, SEGMENTS_TINY = 24, SEGMENTS_SHORT = 48 };
 
 /* --- places --------------------------------------------------------------------------------------
  */

@@ -26,23 +26,16 @@ struct SpreadQuestion {
 /* --- by doubles ----------------------------------------------------------------------------------
  */
 
-/* Plain doubles, for results of far fewer bits: off by at most `off`, which is infinite where they
- * do not serve. */
-struct Plain {
-  double value, off;
-};
-/* size is what the squares' terms come to without their signs. With u = 2^-53, the few operations
- * on each of n·size and (Σx)² are off by less than 16u of them, and the quotient by 4u. */
-__device__ __forceinline__ Plain plain_spread(double numerator, double size, double divisor,
-                                              bool root) {
+/* Plain doubles, for results of far fewer bits; `off` is infinite where they do not serve. size is
+ * what the squares' terms come to without their signs. With u = 2^-53, the few operations on each
+ * of n·size and (Σx)² are off by less than 16u of them, and the quotient by 4u. */
+__device__ __forceinline__ Near plain_spread(double numerator, double size, double divisor,
+                                             bool root) {
   const double unit = 1 / divisor, value = numerator * unit, off = 0x1p-48 * size * unit;
-  if (!(value > off)) return {0, INFINITY};
-  if (!root) return {value, off};
+  if (!(value > off)) return {0, 0, INFINITY};
+  if (!root) return {value, 0, off};
   const double y = sqrt(value);
-  return {y, off / y + 0x1p-50 * y};
-}
-template <class T> __device__ __forceinline__ bool round_plain(const Plain &x, T *out) {
-  return round_near(Near{x.value, 0, x.off}, out);
+  return {y, 0, off / y + 0x1p-50 * y};
 }
 
 /* Doubles twice as long, for float64: a fifth of the operations that near_spread needs, since the

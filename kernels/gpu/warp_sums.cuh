@@ -141,7 +141,7 @@ template <class F, int STATES, int THREADS> struct LevelledSums {
 #pragma unroll
     for (int t = 0; t < terms; t++) {
       if (t >= Terms::terms_of(Q)) continue;
-      x[I][Q][t] = caught(window, x[I][Q][t]);
+      x[I][Q][t] = rest_of(window, x[I][Q][t]);
       left |= x[I][Q][t] != 0;
     }
     return left;

@@ -3,6 +3,7 @@
 #ifndef GPR_WINDOWS_CUH
 #define GPR_WINDOWS_CUH
 
+#include "batch.cuh"
 #include "flat.cuh"
 #include "lines.cuh"
 
@@ -16,7 +17,7 @@ template <> struct RealLevels<float> { static constexpr int count = 1; };
 __device__ __forceinline__ int unit_of(int unit1, int level) { return unit1 - level * LEVEL_BITS; }
 __device__ __forceinline__ int top_of_unit(int unit1) { return unit1 + 51 - GPR_HEADROOM; }
 __device__ __forceinline__ double start_of(int unit1, int level) {
-  return __hiloint2double((unit_of(unit1, level) + 52 + 1023) << 20 | 0x80000, 0);
+  return window_start(unit_of(unit1, level) + 52);
 }
 
 /* The first level's unit for numbers below 2^top. The second level's must not fall below the
