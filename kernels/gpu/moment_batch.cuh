@@ -73,37 +73,46 @@ template <int PRECISION, int N> struct FloatBatch {
   }
 };
 
-/* The same in a window more for the squares, and two for the sum, of floats whose exponents lie
- * further apart: lognormal ones with a sigma of 5. */
-template <int PRECISION, int N> struct WideFloats {
-  static constexpr int sums = 2, squares = 3, h = log2_up(N);
-  static constexpr int spread = (155 - 3 * h - 2 * PRECISION) >> 1;
-  SquareWindows<h> window;
-  double x1, x2, third;
+/* Two windows of sums of numbers below 2^top, and 2^h of them. */
+template <int h> struct SumWindows {
+  double x1, x2;
   int top;
   __device__ __forceinline__ double start_x(int level) const {
     return window_start(top + h + 1 + level * (h - 52));
   }
-  __device__ __forceinline__ double start_third() const { return window.start(top, 2); }
-  __device__ __forceinline__ void open(int place) {
+  __device__ __forceinline__ void open_sum(int place) {
     top = place;
     x1 = start_x(0);
     x2 = start_x(1);
-    window.open(top);
+  }
+  __device__ __forceinline__ void add_sum(double x) { x2 += rest_of(x1, x); }
+  __device__ __forceinline__ double sum(int level) const {
+    return (level ? x2 : x1) - start_x(level);
+  }
+};
+
+/* The same in a window more for the squares, and two for the sum, of floats whose exponents lie
+ * further apart: lognormal ones with a sigma of 5. */
+template <int PRECISION, int N> struct WideFloats : SumWindows<log2_up(N)> {
+  static constexpr int sums = 2, squares = 3, h = log2_up(N);
+  static constexpr int spread = (155 - 3 * h - 2 * PRECISION) >> 1;
+  SquareWindows<h> window;
+  double third;
+  __device__ __forceinline__ double start_third() const { return window.start(this->top, 2); }
+  __device__ __forceinline__ void open(int place) {
+    this->open_sum(place);
+    window.open(place);
     third = start_third();
   }
   __device__ __forceinline__ void add(double x) {
-    x2 += rest_of(x1, x);
+    this->add_sum(x);
     const double t = fma(x, x, window.first), q = t - window.first;
     window.first = t;
     third += rest_of(window.second, fma(x, x, -q));
   }
-  __device__ __forceinline__ double sum(int level) const {
-    return (level ? x2 : x1) - start_x(level);
-  }
   __device__ __forceinline__ double square(int level) const {
     return level == 2 ? third - start_third()
-                      : (level ? window.second : window.first) - window.start(top, level);
+                      : (level ? window.second : window.first) - window.start(this->top, level);
   }
 };
 
@@ -111,13 +120,13 @@ template <int PRECISION, int N> struct WideFloats {
  */
 
 /* x² = p + e. p goes to windows 1 and 2, e to 2 and 3; x to two of its own. */
-template <int N> struct DoubleBatch {
+template <int N> struct DoubleBatch : SumWindows<log2_up(N)> {
   static constexpr int sums = 2, squares = 3, h = log2_up(N);
   /* Exponents as stored: e is exact of far less than half of the lower, p finite of the upper. */
   enum { LEAST = 600, MOST = 1500 };
-  double x1, x2, s1, s2, s3;
+  double s1, s2, s3;
   uint32_t most, least;
-  int top, apart; /* as FloatBatch's */
+  int apart; /* as FloatBatch's */
   __device__ __forceinline__ DoubleBatch() : most(0), least(0xffffffffu) {}
   __device__ __forceinline__ void see(double x) {
     const uint32_t size = (uint32_t)(bits(x) >> 32) & 0x7fffffffu;
@@ -125,12 +134,9 @@ template <int N> struct DoubleBatch {
     most = most < size ? size : most;
     least = least < key ? least : key;
   }
-  __device__ __forceinline__ double start_x(int level) const {
-    return window_start(top + h + 1 + level * (h - 52));
-  }
   __device__ __forceinline__ double start_square(int level) const {
     /* One bit more in the second, which takes of both p and e. */
-    return window_start(2 * top + h + 1 + level * (h - 52) + (level > 0));
+    return window_start(2 * this->top + h + 1 + level * (h - 52) + (level > 0));
   }
   /* Unless all of its payload is in the lower word: then it passes for infinite. */
   __device__ __forceinline__ bool has_nan() const { return most > 0x7ff00000u; }
@@ -138,9 +144,7 @@ template <int N> struct DoubleBatch {
   __device__ __forceinline__ bool open() {
     const int found = (int)(most >> 20), low = (int)(least >> 21);
     const int high = found < LEAST ? (int)LEAST : found;
-    top = high - 1022;
-    x1 = start_x(0);
-    x2 = start_x(1);
+    this->open_sum(high - 1022);
     s1 = start_square(0);
     s2 = start_square(1);
     s3 = start_square(2);
@@ -148,13 +152,10 @@ template <int N> struct DoubleBatch {
     return apart <= (48 - 3 * h) >> 1;
   }
   __device__ __forceinline__ void add(double x) {
-    x2 += rest_of(x1, x);
+    this->add_sum(x);
     const double p = x * x, e = product_error(x, x, p);
     s2 += rest_of(s1, p);
     s3 += rest_of(s2, e);
-  }
-  __device__ __forceinline__ double sum(int level) const {
-    return (level ? x2 : x1) - start_x(level);
   }
   __device__ __forceinline__ double square(int level) const {
     return (level == 0 ? s1 : level == 1 ? s2 : s3) - start_square(level);
@@ -163,32 +164,23 @@ template <int N> struct DoubleBatch {
 
 /* The same in a window more for the squares, each of which takes what both p and e leave of the one
  * before: a bit more for those. e's last bit is in the last one's 2^(2·top+4h-204). */
-template <int N> struct WideDoubles {
+template <int N> struct WideDoubles : SumWindows<log2_up(N)> {
   static constexpr int sums = 2, squares = 4, h = log2_up(N), spread = 49 - 2 * h;
-  double x1, x2, s[squares];
-  int top;
-  __device__ __forceinline__ double start_x(int level) const {
-    return window_start(top + h + 1 + level * (h - 52));
-  }
+  double s[squares];
   __device__ __forceinline__ double start_square(int level) const {
-    return window_start(2 * top + h + 1 + level * (h - 51));
+    return window_start(2 * this->top + h + 1 + level * (h - 51));
   }
   __device__ __forceinline__ void open(int place) {
-    top = place;
-    x1 = start_x(0);
-    x2 = start_x(1);
+    this->open_sum(place);
 #pragma unroll
     for (int i = 0; i < squares; i++) s[i] = start_square(i);
   }
   __device__ __forceinline__ void add(double x) {
-    x2 += rest_of(x1, x);
+    this->add_sum(x);
     const double p = x * x, e = product_error(x, x, p);
     const double left = rest_of(s[1], rest_of(s[0], p)), rest = rest_of(s[1], e);
     s[3] += rest_of(s[2], left);
     s[3] += rest_of(s[2], rest);
-  }
-  __device__ __forceinline__ double sum(int level) const {
-    return (level ? x2 : x1) - start_x(level);
   }
   __device__ __forceinline__ double square(int level) const {
     return s[level] - start_square(level);

@@ -63,54 +63,43 @@ template <class T> struct BatchCells {
   MomentPairs<R> pairs[parts];
   State *over; /* rarely touched: a state in here would take the pairs to local memory with it */
   __device__ __forceinline__ void open() {}
-  /* All numbers by this kind of windows; false: none was added. */
-  template <class Windows, int U>
-  __device__ __forceinline__ bool add_by(const T (&x)[U], const int (&top)[parts]) {
+  /* What the windows of all parts hold; false: nothing was added. */
+  template <class Windows> __device__ __forceinline__ bool end(const Windows (&windows)[parts]) {
     MomentPairs<R> next[parts];
     bool lost = false;
 #pragma unroll
     for (int p = 0; p < parts; p++) {
-      Windows windows;
-      windows.open(top[p]);
-#pragma unroll
-      for (int u = 0; u < U; u++) windows.add(copied(F::real(x[u], p)));
       next[p] = pairs[p];
-      next[p].add(windows, lost);
+      next[p].add(windows[p], lost);
     }
 #pragma unroll
     for (int p = 0; p < parts; p++)
       if (!lost) pairs[p] = next[p];
     return !lost;
   }
-  template <int U> __device__ __forceinline__ bool take(const T (&x)[U]) {
-    typedef WideBatch<Stored, U> Wide;
-    MomentBatch<Stored, U> batch[parts];
-    MomentPairs<R> next[parts];
-    bool lost = false, nan = pairs[0].is_nan(), fits = true;
-    int top[parts];
+  template <class Batch, int U>
+  __device__ __forceinline__ bool add_widely(const T (&x)[U], const Batch (&batch)[parts]) {
+    WideBatch<Stored, U> wide[parts];
 #pragma unroll
     for (int p = 0; p < parts; p++) {
+      if (batch[p].apart > wide[p].spread) return false;
+      wide[p].open(batch[p].top);
 #pragma unroll
-      for (int u = 0; u < U; u++) batch[p].see(F::real(x[u], p));
-      lost |= !batch[p].open();
-      fits &= batch[p].apart <= Wide::spread;
-      top[p] = batch[p].top;
-      nan |= batch[p].has_nan();
+      for (int u = 0; u < U; u++) wide[p].add(copied(F::real(x[u], p)));
     }
+    return end(wide);
+  }
+  template <int U> __device__ __forceinline__ bool take(const T (&x)[U]) {
+    PartsOfBatch<T, U> batch;
+#pragma unroll
+    for (int u = 0; u < U; u++) batch.see(x[u]);
+    const bool lost = !batch.open(), nan = pairs[0].is_nan() | batch.has_nan();
     if (nan) pairs[0].sum.hi = NAN;
     /* All lanes go the wide way if one must: divergent ones would take the time of both. */
-    if (__any_sync(__activemask(), lost)) return nan || (fits && add_by<Wide>(x, top));
+    if (__any_sync(__activemask(), lost)) return nan || add_widely(x, batch.part);
 #pragma unroll
-    for (int p = 0; p < parts; p++) {
-#pragma unroll
-      for (int u = 0; u < U; u++) batch[p].add(F::real(x[u], p));
-      next[p] = pairs[p];
-      next[p].add(batch[p], lost);
-    }
-#pragma unroll
-    for (int p = 0; p < parts; p++)
-      if (!lost) pairs[p] = next[p];
-    return !lost | nan;
+    for (int u = 0; u < U; u++) batch.add(x[u]);
+    return end(batch.part) | nan;
   }
   __device__ __forceinline__ void give() {
 #pragma unroll

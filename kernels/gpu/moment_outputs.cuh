@@ -172,33 +172,20 @@ template <class T> struct Move<PairMoments<T>> {
 /* --- short rows ----------------------------------------------------------------------------------
  */
 
-template <class Batch, int PARTS>
-__device__ __forceinline__ bool has_nan(const Batch (&batch)[PARTS]) {
-  bool nan = false;
-#pragma unroll
-  for (int p = 0; p < PARTS; p++) nan |= batch[p].has_nan();
-  return nan;
-}
-
 /* Two passes over shared memory: one for the windows' place, one for the sums. */
 template <class T> struct StagedRow<PairMoments<T>> {
   typedef PairMoments<T> F;
   typedef typename F::State State;
-  typedef typename RealOf<T>::type Stored;
   static constexpr int V = Packet<T>::count, parts = F::parts;
-  typedef MomentBatch<Stored, STAGED_BYTES / sizeof(T)> Batch;
+  typedef PartsOfBatch<T, STAGED_BYTES / sizeof(T)> All;
+  typedef typename All::Batch Batch;
   /* each(f) calls f(x) for each element. */
   template <class Each> static __device__ __forceinline__ void fold(State &s, Each each) {
-    Batch batch[parts];
-    bool fine = true;
+    All batch;
     F::open(s);
-    each([&](T x) {
-#pragma unroll
-      for (int p = 0; p < parts; p++) batch[p].see(F::real(x, p));
-    });
-#pragma unroll
-    for (int p = 0; p < parts; p++) fine &= batch[p].open();
-    if (!fine && has_nan(batch)) return set_nan(s, 0);
+    each([&](T x) { batch.see(x); });
+    const bool fine = batch.open();
+    if (!fine && batch.has_nan()) return set_nan(s, 0);
     if (!fine) {
       WideMoments<typename F::Real, parts> all;
       all.open(s);
@@ -209,17 +196,14 @@ template <class T> struct StagedRow<PairMoments<T>> {
       if (!all.give(s)) each([&](T x) { F::add(s, x); });
       return;
     }
-    each([&](T x) {
-#pragma unroll
-      for (int p = 0; p < parts; p++) batch[p].add(F::real(x, p));
-    });
+    each([&](T x) { batch.add(x); });
 #pragma unroll
     for (int p = 0; p < parts; p++) {
 #pragma unroll
-      for (int i = 0; i < Batch::sums; i++) s.sum[p].pair[i].hi = batch[p].sum(i);
+      for (int i = 0; i < Batch::sums; i++) s.sum[p].pair[i].hi = batch.part[p].sum(i);
 #pragma unroll
       for (int i = 0; i < Batch::squares; i++)
-        s.squares.pair[p * Batch::squares + i].hi = batch[p].square(i);
+        s.squares.pair[p * Batch::squares + i].hi = batch.part[p].square(i);
     }
   }
   /* NVRTC takes generic lambdas here for the host's. */
@@ -284,34 +268,24 @@ template <class T> struct LooksFirst<PairMoments<T>> { static constexpr bool val
 template <class T> struct Few<PairMoments<T>> {
   typedef PairMoments<T> F;
   static constexpr int parts = F::parts;
-  typedef MomentBatch<typename RealOf<T>::type, FEW_SHORT> Batch;
-  Batch batch[parts];
-  __device__ __forceinline__ void see(T x) {
-#pragma unroll
-    for (int p = 0; p < parts; p++) batch[p].see(F::real(x, p));
-  }
-  __device__ __forceinline__ bool open() {
-    bool fine = true;
-#pragma unroll
-    for (int p = 0; p < parts; p++) fine &= batch[p].open();
-    return fine | has_nan(batch);
-  }
-  __device__ __forceinline__ void add(T x, int64_t) {
-#pragma unroll
-    for (int p = 0; p < parts; p++) batch[p].add(F::real(x, p));
-  }
+  typedef PartsOfBatch<T, FEW_SHORT> All;
+  typedef typename All::Batch Batch;
+  All batch;
+  __device__ __forceinline__ void see(T x) { batch.see(x); }
+  __device__ __forceinline__ bool open() { return batch.open() | batch.has_nan(); }
+  __device__ __forceinline__ void add(T x, int64_t) { batch.add(x); }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
     bool told = false;
     FewMoments<typename F::Real, parts> value[1];
     value[0].told = &told;
-    value[0].nan = has_nan(batch);
+    value[0].nan = batch.has_nan();
 #pragma unroll
     for (int p = 0; p < parts; p++) {
 #pragma unroll
-      for (int i = 0; i < Batch::sums; i++) value[0].sum[p].pair[i] = {batch[p].sum(i), 0};
+      for (int i = 0; i < Batch::sums; i++) value[0].sum[p].pair[i] = {batch.part[p].sum(i), 0};
 #pragma unroll
       for (int i = 0; i < Batch::squares; i++)
-        value[0].squares.pair[p * Batch::squares + i] = {batch[p].square(i), 0};
+        value[0].squares.pair[p * Batch::squares + i] = {batch.part[p].square(i), 0};
     }
     finish_values<F>(a, o, value, n, 1);
     return told;

@@ -367,5 +367,32 @@ template <class T> struct PairMoments : FreeFold<T> {
   }
 };
 
+/* A batch of each part: see() of all, open(), and then add() of all. */
+template <class T, int N> struct PartsOfBatch {
+  typedef PairMoments<T> F;
+  typedef MomentBatch<typename RealOf<T>::type, N> Batch;
+  Batch part[F::parts];
+  __device__ __forceinline__ void see(T x) {
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) part[p].see(F::real(x, p));
+  }
+  __device__ __forceinline__ bool open() {
+    bool fine = true;
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) fine &= part[p].open();
+    return fine;
+  }
+  __device__ __forceinline__ bool has_nan() const {
+    bool nan = false;
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) nan |= part[p].has_nan();
+    return nan;
+  }
+  __device__ __forceinline__ void add(T x) {
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) part[p].add(F::real(x, p));
+  }
+};
+
 GPR_CLOSE
 #endif

@@ -46,8 +46,8 @@ template <bool ROOT> bool of_batch(const double *x, int64_t n, double ddof, doub
   for (int i = 0; i < n; i++) few.see(x[i]);
   if (!few.open()) return false;
   for (int i = 0; i < n; i++) few.add(x[i], i);
-  for (int i = 0; i < 2; i++) value.sum[0].pair[i] = {few.batch[0].sum(i), 0};
-  for (int i = 0; i < 3; i++) value.squares.pair[i] = {few.batch[0].square(i), 0};
+  for (int i = 0; i < 2; i++) value.sum[0].pair[i] = {few.batch.part[0].sum(i), 0};
+  for (int i = 0; i < 3; i++) value.squares.pair[i] = {few.batch.part[0].square(i), 0};
   value.nan = false;
   value.told = &told;
   *result = value.spread<double, ROOT>(n, &how);
