@@ -13,37 +13,13 @@ template <class T, int = sizeof(T)> struct IntegerCell {
   typedef typename Traits<T>::Wide Wide;
   Wide sum = 0;
   uint64_t squares = 0;
-  __device__ __forceinline__ void add(T x) {
-    const int w = (int)wide(x);
-    sum += w;
-    squares += (uint32_t)(w * w);
-  }
-  __device__ __forceinline__ State done() const {
-    return {
-        (uint64_t)sum, Traits<T>::kind == KIND_INT && (int64_t)sum < 0 ? -1 : 0, {squares, 0, 0}};
-  }
-};
-template <> struct IntegerCell<uint16_t, 2> {
-  uint64_t sum = 0, squares = 0;
-  __device__ __forceinline__ void add(uint16_t x) {
-    sum += x;
-    squares += (uint32_t)x * x;
-  }
-  __device__ __forceinline__ IntegerMoments<uint16_t>::State done() const {
-    return {sum, 0, {squares, 0, 0}};
-  }
-};
-template <class T> struct IntegerCell<T, 4> {
-  typedef typename IntegerMoments<T>::State State;
-  typename Traits<T>::Wide sum = 0;
-  uint64_t squares = 0;
   uint32_t over = 0;
   __device__ __forceinline__ void add(T x) {
-    const typename Traits<T>::Wide w = x;
-    const uint64_t square = (uint64_t)(w * w);
+    const Wide w = wide(x);
+    const uint64_t square = sizeof(T) < 4 ? (uint32_t)w * (uint32_t)w : (uint64_t)(w * w);
     sum += w;
     squares += square;
-    over += squares < square;
+    if (sizeof(T) == 4) over += squares < square;
   }
   __device__ __forceinline__ State done() const {
     return {(uint64_t)sum,
