@@ -91,6 +91,8 @@ template <class T> struct Extremes : FreeFold<T> {
     s.high = greatest(s.high, right.high);
   }
   static GPR_METHOD bool poisoned(const State &s) { return O::poisoned(s.low, s.high); }
+  static GPR_METHOD T value(Key k) { return O::value(k); }
+  static GPR_METHOD T poison() { return O::poison(); }
   static GPR_METHOD Key least_key() {
     return Traits<T>::kind == KIND_BOOL ? 0 : Limits<Key>::least;
   }
@@ -137,6 +139,7 @@ template <class R> struct Extremes<complex<R>> : FreeFold<complex<R>> {
     if (less(s.high, right.high)) s.high = right.high;
   }
   static GPR_METHOD bool poisoned(const State &s) { return s.nan; }
+  static GPR_METHOD complex<R> poison() { return {quiet_nan<R>(), quiet_nan<R>()}; }
 };
 
 /* A key in which larger is better and the two zeros tie. */

@@ -157,46 +157,32 @@ template <class T, int WHICH> struct Extreme {
   typedef Extremes<T> Fold;
   typedef typename Fold::State State;
   typedef T Result;
-  typedef Order<T> O;
   static GPR_METHOD void finish(State s, int64_t n, const Result *initial, Result *out) {
     if (initial) Fold::add(s, *initial, -1);
-    *out =
-        Fold::poisoned(s) || (n == 0 && !initial) ? O::poison() : O::value(WHICH ? s.high : s.low);
+    *out = Fold::poisoned(s) || (n == 0 && !initial) ? Fold::poison()
+                                                     : Fold::value(WHICH ? s.high : s.low);
   }
   static GPR_METHOD bool settled(const State &s) {
     /* after the greatest time a NaT may come, and after an infinity a NaN */
-    return Fold::poisoned(s) || (category<T>() == INTEGER && (WHICH ? s.high == Fold::greatest_key()
-                                                                    : s.low == Fold::least_key()));
+    if constexpr (category<T>() == INTEGER)
+      return WHICH ? s.high == Fold::greatest_key() : s.low == Fold::least_key();
+    else
+      return Fold::poisoned(s);
   }
-};
-template <class R, int WHICH> struct Extreme<complex<R>, WHICH> {
-  typedef Extremes<complex<R>> Fold;
-  typedef typename Fold::State State;
-  typedef complex<R> Result;
-  static GPR_METHOD void finish(State s, int64_t n, const Result *initial, Result *out) {
-    if (initial) Fold::add(s, *initial, -1);
-    *out = Fold::poisoned(s) || (n == 0 && !initial) ? Result{quiet_nan<R>(), quiet_nan<R>()}
-                                                     : Fold::value(WHICH ? s.high : s.low);
-  }
-  static GPR_METHOD bool settled(const State &s) { return Fold::poisoned(s); }
 };
 template <class T> struct Min : Extreme<T, 0> {};
 template <class T> struct Max : Extreme<T, 1> {};
 
-template <class T> GPR_FN T difference(T high, T low) {
+template <class T> GPR_FN auto difference(T high, T low) {
   if constexpr (Traits<T>::kind == KIND_FLOAT)
     return narrow(plain_nan(wide(high) - wide(low)), T());
+  else if constexpr (Traits<T>::kind == KIND_TIME)
+    return timedelta64{(int64_t)((uint64_t)high.ticks - (uint64_t)low.ticks)};
   else
     return (T)((uint64_t)high - (uint64_t)low);
 }
 template <class R> GPR_FN complex<R> difference(complex<R> high, complex<R> low) {
   return plain_nan(complex<R>{high.re - low.re, high.im - low.im});
-}
-GPR_FN timedelta64 difference(datetime64 high, datetime64 low) {
-  return timedelta64{(int64_t)((uint64_t)high.ticks - (uint64_t)low.ticks)};
-}
-GPR_FN timedelta64 difference(timedelta64 high, timedelta64 low) {
-  return timedelta64{(int64_t)((uint64_t)high.ticks - (uint64_t)low.ticks)};
 }
 template <class T> struct PeakToPeak : Unsettled {
   typedef Extremes<T> Fold;
@@ -281,24 +267,18 @@ template <class T> struct Results<ArgMinMax<T>> {
 };
 
 /* any, all, logical_xor, count_nonzero */
-template <class T> struct Any {
-  typedef Counting<T, 1> Fold;
+template <class T, int WHAT> struct TruthOf {
+  typedef Counting<T, WHAT> Fold;
   typedef boolean Result;
   static GPR_METHOD bool settled(const typename Fold::State &s) { return s.count != 0; }
   static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *initial,
                                 Result *out) {
-    out->byte = s.count != 0 || (initial && initial->byte);
+    const bool met = s.count != 0 || (initial && is_true(*initial) == (bool)WHAT);
+    out->byte = met == (bool)WHAT;
   }
 };
-template <class T> struct All {
-  typedef Counting<T, 0> Fold;
-  typedef boolean Result;
-  static GPR_METHOD bool settled(const typename Fold::State &s) { return s.count != 0; }
-  static GPR_METHOD void finish(const typename Fold::State &s, int64_t, const Result *initial,
-                                Result *out) {
-    out->byte = s.count == 0 && (!initial || initial->byte);
-  }
-};
+template <class T> struct Any : TruthOf<T, 1> {};
+template <class T> struct All : TruthOf<T, 0> {};
 template <class T> struct LogicalXor : Unsettled {
   typedef Counting<T, 1> Fold;
   typedef boolean Result;
