@@ -137,51 +137,40 @@ template <class R> GPR_FN complex<R> narrow(complex<R> x, complex<R>) { return x
 
 enum Kind { KIND_BOOL, KIND_INT, KIND_UINT, KIND_FLOAT, KIND_COMPLEX, KIND_TIME };
 
-template <class T, Kind K, class W> struct traits_of {
-  typedef T Storage;
+template <Kind K, class W> struct traits_of {
   typedef W Wide; /* every value of T fits, and sums and products are taken in it */
   static constexpr Kind kind = K;
 };
 /* Floats that are computed in float have their Format alone. */
-template <class T> struct Traits : traits_of<T, KIND_FLOAT, decltype(Format<T>::widen(T()))> {
+template <class T> struct Traits : traits_of<KIND_FLOAT, decltype(Format<T>::widen(T()))> {
   static_assert(sizeof(T) == sizeof(typename Format<T>::Key), "");
 };
-template <> struct Traits<boolean> : traits_of<boolean, KIND_BOOL, int64_t> {};
-template <> struct Traits<int8_t> : traits_of<int8_t, KIND_INT, int64_t> {};
-template <> struct Traits<int16_t> : traits_of<int16_t, KIND_INT, int64_t> {};
-template <> struct Traits<int32_t> : traits_of<int32_t, KIND_INT, int64_t> {};
-template <> struct Traits<int64_t> : traits_of<int64_t, KIND_INT, int64_t> {};
-template <> struct Traits<uint8_t> : traits_of<uint8_t, KIND_UINT, uint64_t> {};
-template <> struct Traits<uint16_t> : traits_of<uint16_t, KIND_UINT, uint64_t> {};
-template <> struct Traits<uint32_t> : traits_of<uint32_t, KIND_UINT, uint64_t> {};
-template <> struct Traits<uint64_t> : traits_of<uint64_t, KIND_UINT, uint64_t> {};
-template <> struct Traits<float> : traits_of<float, KIND_FLOAT, float> {};
-template <> struct Traits<double> : traits_of<double, KIND_FLOAT, double> {};
-template <>
-struct Traits<complex<float>> : traits_of<complex<float>, KIND_COMPLEX, complex<float>> {};
-template <>
-struct Traits<complex<double>> : traits_of<complex<double>, KIND_COMPLEX, complex<double>> {};
-template <> struct Traits<datetime64> : traits_of<datetime64, KIND_TIME, int64_t> {};
-template <> struct Traits<timedelta64> : traits_of<timedelta64, KIND_TIME, int64_t> {};
+template <> struct Traits<boolean> : traits_of<KIND_BOOL, int64_t> {};
+template <> struct Traits<int8_t> : traits_of<KIND_INT, int64_t> {};
+template <> struct Traits<int16_t> : traits_of<KIND_INT, int64_t> {};
+template <> struct Traits<int32_t> : traits_of<KIND_INT, int64_t> {};
+template <> struct Traits<int64_t> : traits_of<KIND_INT, int64_t> {};
+template <> struct Traits<uint8_t> : traits_of<KIND_UINT, uint64_t> {};
+template <> struct Traits<uint16_t> : traits_of<KIND_UINT, uint64_t> {};
+template <> struct Traits<uint32_t> : traits_of<KIND_UINT, uint64_t> {};
+template <> struct Traits<uint64_t> : traits_of<KIND_UINT, uint64_t> {};
+template <> struct Traits<float> : traits_of<KIND_FLOAT, float> {};
+template <> struct Traits<double> : traits_of<KIND_FLOAT, double> {};
+template <> struct Traits<complex<float>> : traits_of<KIND_COMPLEX, complex<float>> {};
+template <> struct Traits<complex<double>> : traits_of<KIND_COMPLEX, complex<double>> {};
+template <> struct Traits<datetime64> : traits_of<KIND_TIME, int64_t> {};
+template <> struct Traits<timedelta64> : traits_of<KIND_TIME, int64_t> {};
 
-GPR_FN int64_t wide(boolean x) { return x.byte != 0; }
-GPR_FN int64_t wide(int8_t x) { return x; }
-GPR_FN int64_t wide(int16_t x) { return x; }
-GPR_FN int64_t wide(int32_t x) { return x; }
-GPR_FN int64_t wide(int64_t x) { return x; }
-GPR_FN uint64_t wide(uint8_t x) { return x; }
-GPR_FN uint64_t wide(uint16_t x) { return x; }
-GPR_FN uint64_t wide(uint32_t x) { return x; }
-GPR_FN uint64_t wide(uint64_t x) { return x; }
-template <class T, class W = decltype(Format<T>::widen(T()))> GPR_FN W wide(T x) {
-  return Format<T>::widen(x);
+template <class T> GPR_FN typename Traits<T>::Wide wide(T x) {
+  if constexpr (Traits<T>::kind == KIND_BOOL)
+    return x.byte != 0;
+  else if constexpr (Traits<T>::kind == KIND_TIME)
+    return x.ticks;
+  else if constexpr (Traits<T>::kind == KIND_FLOAT && sizeof(T) < sizeof(float))
+    return Format<T>::widen(x);
+  else
+    return x;
 }
-GPR_FN float wide(float x) { return x; }
-GPR_FN double wide(double x) { return x; }
-GPR_FN complex<float> wide(complex<float> x) { return x; }
-GPR_FN complex<double> wide(complex<double> x) { return x; }
-GPR_FN int64_t wide(datetime64 x) { return x.ticks; }
-GPR_FN int64_t wide(timedelta64 x) { return x.ticks; }
 
 template <class T> GPR_FN bool is_true(T x) {
   if constexpr (Traits<T>::kind == KIND_FLOAT && sizeof(T) < sizeof(float))
@@ -196,25 +185,11 @@ template <class T> GPR_FN bool is_true(complex<T> x) { return x.re != 0 || x.im 
  * -0.0 sorts below +0.0. NaNs lie beyond the infinities on both ends, so that the least and the
  * greatest key together tell whether there was one; so does NaT, the least key of all. */
 
-template <class K> struct Limits;
-template <> struct Limits<int8_t> {
-  static constexpr int8_t least = INT8_MIN, greatest = INT8_MAX;
+template <class K> struct Limits { /* integers */
+  static constexpr bool is_signed = (K)-1 < (K)1;
+  static constexpr K greatest = (K)(~UINT64_C(0) >> (64 - 8 * sizeof(K) + is_signed));
+  static constexpr K least = (K)~greatest;
 };
-template <> struct Limits<int16_t> {
-  static constexpr int16_t least = INT16_MIN, greatest = INT16_MAX;
-};
-template <> struct Limits<int32_t> {
-  static constexpr int32_t least = INT32_MIN, greatest = INT32_MAX;
-};
-template <> struct Limits<int64_t> {
-  static constexpr int64_t least = INT64_MIN, greatest = INT64_MAX;
-};
-template <> struct Limits<uint8_t> { static constexpr uint8_t least = 0, greatest = UINT8_MAX; };
-template <> struct Limits<uint16_t> { static constexpr uint16_t least = 0, greatest = UINT16_MAX; };
-template <> struct Limits<uint32_t> { static constexpr uint32_t least = 0, greatest = UINT32_MAX; };
-template <> struct Limits<uint64_t> { static constexpr uint64_t least = 0, greatest = UINT64_MAX; };
-
-template <class K> struct Range { K low, high; };
 
 template <class T, Kind K> struct OrderOf { /* integers */
   typedef T Key;
