@@ -35,10 +35,11 @@ template <class T> struct LongSum : FreeFold<T> {
     int64_t high;
   };
   static GPR_METHOD void open(State &s) { s.low = 0, s.high = 0; }
-  static GPR_METHOD void add(State &s, T x, int64_t) {
+  static GPR_METHOD State of(T x) {
     const auto w = wide(x);
-    merge(s, State{(uint64_t)w, Traits<T>::kind == KIND_INT && (int64_t)w < 0 ? -1 : 0});
+    return {(uint64_t)w, Traits<T>::kind == KIND_INT && (int64_t)w < 0 ? -1 : 0};
   }
+  static GPR_METHOD void add(State &s, T x, int64_t) { merge(s, of(x)); }
   static GPR_METHOD void merge(State &s, const State &right) {
     s.low += right.low;
     s.high += right.high + (s.low < right.low);

@@ -7,7 +7,7 @@
 
 #include "bigint.h"
 #include "exact.h"
-#include "fold.h"
+#include "free_folds.h"
 
 GPR_OPEN
 
@@ -74,27 +74,20 @@ template <class T> struct MomentsFold {
 };
 
 /* Integers: the sum in 128 bits, the sum of squares in 192. */
-template <class T> struct IntegerMoments {
-  typedef T Element;
-  static constexpr gpr_law law = GPR_FREE;
-  static constexpr bool ordered = false;
-  struct State {
-    uint64_t low;
-    int64_t high;
+template <class T> struct IntegerMoments : FreeFold<T> {
+  typedef LongSum<T> Sum;
+  struct State : Sum::State {
     uint64_t square[3];
   };
   static GPR_METHOD void open(State &s) { memset(&s, 0, sizeof s); }
   static GPR_METHOD void add(State &s, T x, int64_t) {
-    const auto w = wide(x);
-    const bool negative = Traits<T>::kind == KIND_INT && (int64_t)w < 0;
-    const uint64_t magnitude = negative ? 0 - (uint64_t)w : (uint64_t)w;
+    const auto sum = Sum::of(x);
+    const uint64_t magnitude = sum.high ? 0 - sum.low : sum.low;
     const uint128 square = (uint128)magnitude * magnitude;
-    merge(s,
-          State{(uint64_t)w, negative ? -1 : 0, {(uint64_t)square, (uint64_t)(square >> 64), 0}});
+    merge(s, State{sum, {(uint64_t)square, (uint64_t)(square >> 64), 0}});
   }
   static GPR_METHOD void merge(State &s, const State &right) {
-    s.low += right.low;
-    s.high += right.high + (s.low < right.low);
+    Sum::merge(s, right);
     uint128 over = 0;
     for (int i = 0; i < 3; i++) {
       over += (uint128)s.square[i] + right.square[i];

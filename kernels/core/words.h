@@ -146,12 +146,20 @@ template <class T> struct Payload<MomentsFold<T>> {
 /* --- integers and counts -----------------------------------------------------------------------
  */
 
-template <class T> struct Payload<IntegerSum<T>> {
-  typedef typename IntegerSum<T>::State State;
-  enum { words = 1, additive = 1 };
-  static void store(const State &s, int64_t, int64_t *w) { *w = (int64_t)s.sum; }
-  static void load(const int64_t *w, int64_t, State &s) { s.sum = (uint64_t)*w; }
+/* What is one word of the state. */
+template <class F, class W, W F::State::*WORD, int ADDITIVE> struct OneWord {
+  enum { words = 1, additive = ADDITIVE };
+  static void store(const typename F::State &s, int64_t, int64_t *w) { *w = (int64_t)(s.*WORD); }
+  static void load(const int64_t *w, int64_t, typename F::State &s) { s.*WORD = (W)*w; }
 };
+template <class T>
+struct Payload<IntegerSum<T>> : OneWord<IntegerSum<T>, uint64_t, &IntegerSum<T>::State::sum, 1> {};
+template <class T>
+struct Payload<IntegerProduct<T>>
+    : OneWord<IntegerProduct<T>, uint64_t, &IntegerProduct<T>::State::product, 0> {};
+template <class T, int WHAT>
+struct Payload<Counting<T, WHAT>>
+    : OneWord<Counting<T, WHAT>, int64_t, &Counting<T, WHAT>::State::count, 1> {};
 
 /* PARTS 64-bit parts of an integer as twice as many digits; the last digit is signed. */
 template <int PARTS> struct PartsAsDigits {
@@ -185,19 +193,15 @@ template <class T> struct Payload<LongSum<T>> {
 };
 template <class T> struct Payload<IntegerMoments<T>> {
   typedef typename IntegerMoments<T>::State State;
-  typedef PartsAsDigits<2> Sum;
+  typedef Payload<LongSum<T>> Sum;
   typedef PartsAsDigits<3> Square;
-  enum { words = Sum::words + Square::words, additive = 1 };
-  static void store(const State &s, int64_t, int64_t *w) {
-    const uint64_t part[] = {s.low, (uint64_t)s.high};
-    Sum::store(part, true, w);
+  enum { words = (int)Sum::words + (int)Square::words, additive = 1 };
+  static void store(const State &s, int64_t n, int64_t *w) {
+    Sum::store(s, n, w);
     Square::store(s.square, false, w + Sum::words);
   }
-  static void load(const int64_t *w, int64_t, State &s) {
-    uint64_t part[2];
-    Sum::load(w, part);
-    s.low = part[0];
-    s.high = (int64_t)part[1];
+  static void load(const int64_t *w, int64_t n, State &s) {
+    Sum::load(w, n, s);
     Square::load(w + Sum::words, s.square);
   }
 };
@@ -215,22 +219,9 @@ template <class T> struct Payload<TimeSum<T>> {
   }
 };
 
-template <class T, int WHAT> struct Payload<Counting<T, WHAT>> {
-  typedef typename Counting<T, WHAT>::State State;
-  enum { words = 1, additive = 1 };
-  static void store(const State &s, int64_t, int64_t *w) { *w = s.count; }
-  static void load(const int64_t *w, int64_t, State &s) { s.count = *w; }
-};
 /* Of what is settled by the first one, whether there was one. */
 template <class F> struct AnyPayload : Payload<F> {
   static void store(const typename F::State &s, int64_t, int64_t *w) { *w = s.count != 0; }
-};
-
-template <class T> struct Payload<IntegerProduct<T>> {
-  typedef typename IntegerProduct<T>::State State;
-  enum { words = 1, additive = 0 };
-  static void store(const State &s, int64_t, int64_t *w) { *w = (int64_t)s.product; }
-  static void load(const int64_t *w, int64_t, State &s) { s.product = (uint64_t)*w; }
 };
 
 template <class T, template <class> class Op> struct Payload<Bitwise<T, Op>> {

@@ -19,7 +19,7 @@ template <class T>
 GPR_FN typename IntegerMoments<T>::State moments_of(uint64_t sum, uint64_t low, uint64_t high) {
   const bool negative = Traits<T>::kind == KIND_INT && (int64_t)sum < 0;
   const uint128 square = ((uint128)high << 32) + low;
-  return {sum, negative ? -1 : 0, {(uint64_t)square, (uint64_t)(square >> 64), 0}};
+  return {{sum, negative ? -1 : 0}, {(uint64_t)square, (uint64_t)(square >> 64), 0}};
 }
 template <class T> struct Columns<IntegerMoments<T>> : SumOfColumns<T> {
   typedef typename IntegerMoments<T>::State State;
@@ -127,7 +127,7 @@ struct QuickMoments {
 };
 template <class T> struct QuicklyShown<IntegerMoments<T>> {
   static QuickMoments of(const typename IntegerMoments<T>::State &s) {
-    return {{s.low, s.high, {s.square[0], s.square[1], s.square[2]}}};
+    return {{{s.low, s.high}, {s.square[0], s.square[1], s.square[2]}}};
   }
 };
 
@@ -193,7 +193,7 @@ GPR_APART void finish_sums(const double *sum, const double *square, int64_t outp
     for (int64_t o; unsure; unsure &= unsure - 1)
       if ((o = j + __builtin_ctzll(unsure)) < outputs) {
         const int64_t all = (int64_t)sum[o];
-        const QuickMoments s = {{(uint64_t)all, all >> 63, {(uint64_t)square[o], 0, 0}}};
+        const QuickMoments s = {{{(uint64_t)all, all >> 63}, {(uint64_t)square[o], 0, 0}}};
         to[o] = s.template spread<double, ROOT>(n, how);
       }
   }

@@ -22,8 +22,7 @@ template <class T, int = sizeof(T)> struct IntegerCell {
     if (sizeof(T) == 4) over += squares < square;
   }
   __device__ __forceinline__ State done() const {
-    return {(uint64_t)sum,
-            Traits<T>::kind == KIND_INT && (int64_t)sum < 0 ? -1 : 0,
+    return {{(uint64_t)sum, Traits<T>::kind == KIND_INT && (int64_t)sum < 0 ? -1 : 0},
             {squares, over, 0}};
   }
 };
@@ -50,7 +49,7 @@ enum { BYTES_AT_ONCE = 1 << 15 };
 template <class T>
 __device__ __noinline__ void add_count(typename IntegerMoments<T>::State *s, int32_t sum,
                                        uint32_t squares) {
-  IntegerMoments<T>::merge(*s, {(uint64_t)(int64_t)sum, sum < 0 ? -1 : 0, {squares, 0, 0}});
+  IntegerMoments<T>::merge(*s, {{(uint64_t)(int64_t)sum, sum < 0 ? -1 : 0}, {squares, 0, 0}});
 }
 
 template <class T> struct ByteCells {
