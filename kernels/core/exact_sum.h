@@ -8,25 +8,21 @@
 GPR_OPEN
 
 /* PARTS accumulators: one, or one each for real and imaginary parts. */
-template <class T> struct ExactFold {
+template <class T> struct ExactFold : RealParts<T> {
   typedef T Element;
   static constexpr gpr_law law = GPR_EXACT;
   static constexpr bool ordered = false;
-  enum { parts = Traits<T>::kind == KIND_COMPLEX ? 2 : 1 };
+  using RealParts<T>::parts, RealParts<T>::real;
   struct State {
     Exact part[parts];
   };
   static GPR_METHOD void open(State &s) { memset(&s, 0, sizeof s); }
-  static GPR_METHOD void add_real(Exact &e, double x) {
-    e.signs |= bits(x) == 1ull << 63 ? GPR_MET : GPR_MET | GPR_OTHER;
-    scatter(e, x);
-  }
-  template <class R> static GPR_METHOD void add(State &s, complex<R> x, int64_t) {
-    add_real(s.part[0], x.re);
-    add_real(s.part[1], x.im);
-  }
-  template <class R> static GPR_METHOD void add(State &s, R x, int64_t) {
-    add_real(s.part[0], wide(x));
+  static GPR_METHOD void add(State &s, T x, int64_t) {
+    for (int p = 0; p < parts; p++) {
+      const double part = real(x, p);
+      s.part[p].signs |= bits(part) == 1ull << 63 ? GPR_MET : GPR_MET | GPR_OTHER;
+      scatter(s.part[p], part);
+    }
   }
   static GPR_METHOD void merge(State &s, const State &right) {
     for (int i = 0; i < parts; i++) gpr::merge(s.part[i], right.part[i]);

@@ -172,6 +172,18 @@ template <class T> GPR_FN typename Traits<T>::Wide wide(T x) {
     return x;
 }
 
+/* A number's real and imaginary part, or itself. */
+template <class T> struct RealParts {
+  typedef typename Traits<typename RealOf<T>::type>::Wide Real;
+  static constexpr int parts = Traits<T>::kind == KIND_COMPLEX ? 2 : 1;
+  static GPR_METHOD Real real(T x, int part) {
+    if constexpr (parts == 2)
+      return part ? x.im : x.re;
+    else
+      return wide(x);
+  }
+};
+
 template <class T> GPR_FN bool is_true(T x) {
   if constexpr (Traits<T>::kind == KIND_FLOAT && sizeof(T) < sizeof(float))
     return (decltype(x.bits))(x.bits << 1) != 0;

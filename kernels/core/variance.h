@@ -48,25 +48,23 @@ GPR_FN void scatter_square(Squares &s, double x) {
  */
 
 /* Of complex numbers: sums of both parts, and one of the squares of both. */
-template <class T> struct MomentsFold {
+template <class T> struct MomentsFold : RealParts<T> {
   typedef T Element;
   static constexpr gpr_law law = GPR_EXACT;
   static constexpr bool ordered = false;
-  enum { parts = Traits<T>::kind == KIND_COMPLEX ? 2 : 1 };
+  using RealParts<T>::parts, RealParts<T>::real;
   struct State {
     Exact part[parts];
     Squares squares;
   };
   static GPR_METHOD void open(State &s) { memset(&s, 0, sizeof s); }
-  static GPR_METHOD void add_real(State &s, int part, double x) {
-    scatter(s.part[part], x);
-    scatter_square(s.squares, x);
+  static GPR_METHOD void add(State &s, T x, int64_t) {
+    for (int p = 0; p < parts; p++) {
+      const double part = real(x, p);
+      scatter(s.part[p], part);
+      scatter_square(s.squares, part);
+    }
   }
-  template <class R> static GPR_METHOD void add(State &s, complex<R> x, int64_t) {
-    add_real(s, 0, x.re);
-    add_real(s, 1, x.im);
-  }
-  template <class R> static GPR_METHOD void add(State &s, R x, int64_t) { add_real(s, 0, wide(x)); }
   static GPR_METHOD void merge(State &s, const State &right) {
     for (int i = 0; i < parts; i++) gpr::merge(s.part[i], right.part[i]);
     gpr::merge(s.squares, right.squares);

@@ -305,14 +305,10 @@ template <class R, int PARTS> struct WideMoments {
  */
 
 /* variance.h's MomentsFold in the states of this file. */
-template <class T> struct PairMoments : FreeFold<T> {
-  typedef typename Traits<typename RealOf<T>::type>::Wide Real;
-  static constexpr int parts = Traits<T>::kind == KIND_COMPLEX ? 2 : 1;
+template <class T> struct PairMoments : FreeFold<T>, RealParts<T> {
+  typedef typename RealParts<T>::Real Real;
+  using RealParts<T>::parts, RealParts<T>::real;
   typedef MomentState<Real, parts> State;
-  template <class R> static __device__ __forceinline__ R real(complex<R> x, int part) {
-    return part ? x.im : x.re;
-  }
-  template <class Q> static __device__ __forceinline__ Real real(Q x, int) { return wide(x); }
   static __device__ __forceinline__ void open(State &s) {
 #pragma unroll
     for (int p = 0; p < parts; p++) gpr::open(s.sum[p]);

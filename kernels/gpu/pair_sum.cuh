@@ -255,25 +255,17 @@ __device__ __forceinline__ void round_sum(RealSum<R> &s, int64_t n, T *out) {
  */
 
 /* exact_sum.h's ExactFold in the states of this file. */
-template <class T> struct PairSum : FreeFold<T> {
-  typedef typename Traits<typename RealOf<T>::type>::Wide Real;
-  static constexpr int parts = Traits<T>::kind == KIND_COMPLEX ? 2 : 1;
+template <class T> struct PairSum : FreeFold<T>, RealParts<T> {
+  typedef typename RealParts<T>::Real Real;
+  using RealParts<T>::parts, RealParts<T>::real;
   struct State {
     RealSum<Real> part[parts];
   };
-  static __device__ __forceinline__ Real real(complex<Real> x, int part) {
-    return part ? x.im : x.re;
-  }
-  template <class Q> static __device__ __forceinline__ Real real(Q x, int) { return wide(x); }
   static __device__ __forceinline__ void open(State &s) {
     for (int p = 0; p < parts; p++) gpr::open(s.part[p]);
   }
-  template <class R> static __device__ __forceinline__ void add(State &s, complex<R> x, int64_t) {
-    add_one(s.part[0], x.re);
-    add_one(s.part[1], x.im);
-  }
-  template <class R> static __device__ __forceinline__ void add(State &s, R x, int64_t) {
-    add_one(s.part[0], wide(x));
+  static __device__ __forceinline__ void add(State &s, T x, int64_t) {
+    for (int p = 0; p < parts; p++) add_one(s.part[p], real(x, p));
   }
   static __device__ __forceinline__ void merge(State &s, const State &right) {
     for (int p = 0; p < parts; p++) gpr::merge(s.part[p], right.part[p]);
