@@ -37,18 +37,6 @@ __device__ __forceinline__ uint32_t size_of(double x) {
   return ((uint32_t)(bits(x) >> 32) & 0x7fffffffu) | ((uint32_t)bits(x) != 0);
 }
 
-/* Which sums met a +0.0, of those that tell. */
-template <bool TOLD> struct Signs {
-  __device__ __forceinline__ void set(int, bool) {}
-  __device__ __forceinline__ void join(const Signs &) {}
-  __device__ __forceinline__ bool is_plus(int) const { return true; }
-};
-template <> struct Signs<true> {
-  uint32_t plus = 0;
-  __device__ __forceinline__ void set(int q, bool is) { plus |= (uint32_t)is << q; }
-  __device__ __forceinline__ void join(const Signs &other) { plus |= other.plus; }
-  __device__ __forceinline__ bool is_plus(int q) const { return plus >> q & 1; }
-};
 /* Up to STATES states of each of THREADS threads. */
 template <class F, int STATES, int THREADS> struct LevelledSums {
   typedef StateTerms<F> Terms;
@@ -60,8 +48,9 @@ template <class F, int STATES, int THREADS> struct LevelledSums {
   double x[STATES][sums][terms];
   uint32_t most[sums] = {}; /* the greatest size of a term */
   int64_t n = 0;
-  int own = 0; /* the place of this lane's level */
-  bool lost = false, plus[sums] = {}, nan[sums] = {}, live[sums];
+  int own = 0;       /* the place of this lane's level */
+  uint32_t plus = 0; /* bits: which sums met a +0.0, if sums have signs */
+  bool lost = false, live[sums];
 
   template <int I> __device__ __forceinline__ void see(const State &s) {
     lost |= !Terms::get(s, x[I]);
@@ -72,8 +61,7 @@ template <class F, int STATES, int THREADS> struct LevelledSums {
       for (int t = 0; t < terms; t++) {
         if (t >= Terms::terms_of(q)) continue;
         most[q] = greatest(most[q], size_of(x[I][q][t]));
-        nan[q] |= x[I][q][t] != x[I][q][t];
-        if constexpr (Terms::signs) plus[q] |= t == 0 && bits(x[I][q][t]) == 0;
+        if (Terms::signs && t == 0 && bits(x[I][q][t]) == 0) plus |= 1u << q;
       }
   }
   template <int I> __device__ __forceinline__ void see_nothing() {
@@ -83,16 +71,12 @@ template <class F, int STATES, int THREADS> struct LevelledSums {
       for (int t = 0; t < terms; t++) x[I][q][t] = -0.0;
   }
   /* By all who share the sums, who know the greatest terms: any(x) is whether x is true of any of
-   * them. A NaN decides a sum, whatever else there is. */
+   * them. Infinities are lost; a NaN decides a sum, whatever else there is. */
   template <class Any> __device__ __forceinline__ void decide(const Any &any) {
 #pragma unroll
     for (int q = 0; q < sums; q++) {
-      if (most[q] >= FINITE_END) {
-        nan[q] = any(nan[q]);
-        lost |= !nan[q];
-      } else if (Terms::signs && most[q] == 0) {
-        plus[q] = any(plus[q]);
-      }
+      lost |= most[q] == FINITE_END;
+      if (Terms::signs && most[q] == 0 && any(plus >> q & 1)) plus |= 1u << q;
     }
   }
   /* Level l's window of sum q: all terms are below 2^top. */
@@ -150,20 +134,21 @@ template <class F, int STATES, int THREADS> struct LevelledSums {
   static __device__ constexpr int first_of(int q) {
     return q ? first_of(q - 1) + Terms::levels_of(q - 1) : 0;
   }
-  struct Numbers : Signs<Terms::signs> {
+  struct Numbers {
     static constexpr int count = first_of(sums);
     double level[count];
     int64_t n;
+    uint32_t plus;
     __device__ __forceinline__ void add(const Numbers &other) {
 #pragma unroll
       for (int i = 0; i < count; i++) level[i] += other.level[i];
       n += other.n;
-      this->join(other);
+      plus |= other.plus;
     }
   };
   template <int Q = 0> __device__ __forceinline__ void number(bool two, Numbers &to) {
     bool left = most[Q] != 0 && most[Q] < FINITE_END;
-    lost |= most[Q] == FINITE_END; /* more than that is NaN */
+    lost |= most[Q] == FINITE_END;
 #pragma unroll
     for (int l = 0; l < Terms::levels_of(Q); l++) {
       double &level = to.level[first_of(Q) + l];
@@ -177,39 +162,32 @@ template <class F, int STATES, int THREADS> struct LevelledSums {
       if (STATES > 1 && two) left |= caught_any<Q, STATES - 1>(window);
       level = window - start;
     }
-    to.set(Q, plus[Q]);
+    to.plus = plus;
     lost |= left;
     if constexpr (Q + 1 < sums) number<Q + 1>(two, to);
   }
-  /* The terms of all that was added. */
-  template <int Q = 0>
-  __device__ __forceinline__ bool take(typename Terms::Some &some, const Numbers &of) const {
+  /* The terms of all that was added, by level_of(its lane, its number). */
+  template <int Q, class LevelOf>
+  __device__ __forceinline__ bool take(typename Terms::Some &some, uint32_t met,
+                                       const LevelOf &level_of) const {
     double level[levels];
 #pragma unroll
     for (int l = 0; l < levels; l++)
-      level[l] = l < Terms::levels_of(Q) ? of.level[first_of(Q) + l] : 0;
+      level[l] = l < Terms::levels_of(Q) ? level_of(Q * levels + l, first_of(Q) + l) : 0;
     bool fits = Terms::template take<Q>(some, level);
     if (most[Q] > FINITE_END) Terms::template first<Q>(some) = NAN, fits = true;
-    if (Terms::signs && most[Q] == 0 && !of.is_plus(Q)) Terms::template first<Q>(some) = -0.0;
-    if constexpr (Q + 1 < sums) fits = take<Q + 1>(some, of) && fits;
+    if (Terms::signs && most[Q] == 0 && !(met >> Q & 1)) Terms::template first<Q>(some) = -0.0;
+    if constexpr (Q + 1 < sums) fits = take<Q + 1>(some, met, level_of) && fits;
     return fits;
+  }
+  __device__ __forceinline__ bool take(typename Terms::Some &some, const Numbers &of) const {
+    return take<0>(some, of.plus, [&](int, int number) { return of.level[number]; });
   }
   /* What lanes have of the levels as terms of sums, by all lanes; false where those do not fit. */
   __device__ __forceinline__ bool take(typename Terms::Some &some, int64_t units) const {
     const double unit = from_bits((uint64_t)(own - 52 + 1023) << 52);
-    return take_sums<0>(some, units ? (double)units * unit : 0);
-  }
-  template <int Q>
-  __device__ __forceinline__ bool take_sums(typename Terms::Some &some, double mine) const {
-    double level[levels];
-#pragma unroll
-    for (int l = 0; l < levels; l++)
-      level[l] = l < Terms::levels_of(Q) ? broadcast(mine, Q * levels + l) : 0;
-    bool fits = Terms::template take<Q>(some, level);
-    if (most[Q] >= FINITE_END) Terms::template first<Q>(some) = NAN, fits = true;
-    if (Terms::signs && most[Q] == 0 && !plus[Q]) Terms::template first<Q>(some) = -0.0;
-    if constexpr (Q + 1 < sums) fits = take_sums<Q + 1>(some, mine) && fits;
-    return fits;
+    const double mine = units ? (double)units * unit : 0;
+    return take<0>(some, plus, [&](int lane, int) { return broadcast(mine, lane); });
   }
 };
 
