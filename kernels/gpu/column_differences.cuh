@@ -53,23 +53,17 @@ template <class T> struct ShallowShape<PairMoments<T>> {
   static constexpr int blocks = sizeof(T) == 2 ? 3 : 4;
 };
 
-/* As a Value of PairMoments. */
-template <class ALL> struct ColumnValue {
-  ALL all;
+template <class ALL> struct ColumnValue : DifferencesValue<ALL, false> {
   double from;
-  const Divisor *by;
-  mutable bool certified;
   template <class Result, bool ROOT>
-  __device__ __forceinline__ Result spread(int64_t count, const gpr_spread *how) const {
-    const double n = (double)count;
-    Result result = round_case<Result>(SPREAD_NAN);
-    certified =
-        !how->means && by->freedom > 0 && told_by<ROOT>(all, n, n, by->freedom, by->over, &result);
+  __device__ __forceinline__ Result spread(int64_t n, const gpr_spread *how) const {
+    Result result = DifferencesValue<ALL, false>::template spread<Result, ROOT>(n, how);
     if constexpr (TellsTies<ALL>::value) {
       double tie;
-      if (!certified && tie_of<ROOT>(all, from, n, by->freedom, &tie)) {
+      if (!this->certified &&
+          tie_of<ROOT>(this->all, from, (double)n, this->usual->freedom, &tie)) {
         round_once(tie, &result);
-        certified = true;
+        this->certified = true;
       }
     }
     return result;
@@ -91,7 +85,8 @@ template <class T, class ALL> struct ColumnDifferences {
     value.all = all;
     value.from = fabs((double)F::real(from, 0));
     if (F::parts > 1) value.from = fmin(value.from, fabs((double)F::real(from, F::parts - 1)));
-    value.by = &by;
+    value.usual = &by;
+    value.depth = (double)by.n;
   }
 };
 template <class T, class ALL> struct Begins<ColumnDifferences<T, ALL>> {

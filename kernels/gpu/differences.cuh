@@ -242,22 +242,22 @@ __device__ __forceinline__ bool told_by(const All &all, double n, double depth, 
   return is_quick || (all.template bound<ROOT>(n, depth, freedom, over, &low, &high) &&
                       between(low, high, out));
 }
-/* As a Value of PairMoments; *told: whether the result is sure. */
-template <class All> struct DifferencesValue {
+/* As a Value of PairMoments. MASKED: some of an output's elements may not count. */
+template <class All, bool MASKED = true> struct DifferencesValue {
   All all;
-  const Divisor &usual; /* of outputs of which all elements count */
-  int depth;
-  bool *told;
+  const Divisor *usual; /* of outputs of which all elements count */
+  double depth;
+  mutable bool certified;
   template <class Result, bool ROOT>
   __device__ __forceinline__ Result spread(int64_t n, const gpr_spread *how) const {
     Result result = round_case<Result>(SPREAD_NAN);
-    double freedom = usual.freedom, over = usual.over;
-    if (n != usual.n) {
+    double freedom = usual->freedom, over = usual->over;
+    if (MASKED && n != usual->n) {
       const Divisor own(n, how->ddof);
       freedom = own.freedom, over = own.over;
     }
-    *told = !n || (!how->means && freedom > 0 &&
-                   told_by<ROOT>(all, (double)n, depth, freedom, over, &result));
+    certified = (MASKED && !n) || (!how->means && freedom > 0 &&
+                                   told_by<ROOT>(all, (double)n, depth, freedom, over, &result));
     return result;
   }
 };
@@ -291,14 +291,13 @@ template <class T> struct ByDifferences<PairMoments<T>> {
   __device__ __forceinline__ bool by(const gpr_axes_args &a, int64_t o, const T (&x)[U],
                                      uint32_t counts) const {
     T from = {};
-    bool told = false;
-    DifferencesValue<All> value[1] = {{{}, usual, U, &told}};
+    DifferencesValue<All> value[1] = {{{}, &usual, U, false}};
 #pragma unroll
     for (int u = U - 1; u >= 0; u--)
       if (counts >> u & 1) from = x[u];
     add_all(value[0].all, x, counts, from);
     finish_values<F>(a, o, value, __popc(counts), 1);
-    return told;
+    return value[0].certified;
   }
   template <class All, int U>
   static __device__ __forceinline__ void add_all(All &all, const T (&x)[U], uint32_t counts,
@@ -367,13 +366,12 @@ template <class T, class ALL> struct LanesByDifferences {
   }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int n, int team, bool,
                                          bool mine) {
-    bool told = false;
 #pragma unroll 1
     for (int mask = team / 2; mask >= a.across; mask /= 2) all.merge(shuffle_xor(all, mask));
     DifferencesValue<ALL> value[1] = {
-        {all, usual, loads / CHAINS + 2 + rounds + 1 + MERGES, &told}};
+        {all, &usual, (double)(loads / CHAINS + 2 + rounds + 1 + MERGES), false}};
     if (mine) finish_values<F>(a, o, value, n, 1);
-    return told;
+    return value[0].certified;
   }
 };
 template <class T>

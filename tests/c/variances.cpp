@@ -118,7 +118,7 @@ bool by_lanes(const T *x, int n, int down, double ddof, R *result) {
   const Divisor usual(n, ddof);
   const gpr_spread how = {ddof, nullptr, false};
   std::vector<Lanes> lanes;
-  bool lost = false, told = false;
+  bool lost = false;
   for (int y = 0; y < down; y++) {
     lanes.emplace_back(usual, 0, &lost);
     lanes[y].begin(share);
@@ -142,9 +142,10 @@ bool by_lanes(const T *x, int n, int down, double ddof, R *result) {
     for (int y = 0; y < down; y++) lanes[y].all.merge(before[y ^ mask].all);
   }
   const int depth = U / (int)Lanes::CHAINS + 2 + lanes[0].rounds + 1 + (int)Lanes::MERGES;
-  const DifferencesValue<decltype(lanes[0].all)> value = {lanes[0].all, usual, depth, &told};
+  const DifferencesValue<decltype(lanes[0].all)> value = {lanes[0].all, &usual, (double)depth,
+                                                          false};
   *result = value.template spread<R, ROOT>(n, &how);
-  return told;
+  return value.certified;
 }
 /* What one look or two make of a row, and which of them tell it. */
 template <class R> struct Looks {
