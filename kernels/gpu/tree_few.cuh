@@ -92,8 +92,7 @@ __device__ __forceinline__ void fold_few(const X &x, uint32_t outputs, const Fin
 #pragma unroll
   for (int n = 0; n < many; n++) {
     leaves[n].settle();
-    const typename OP::State root =
-        fold_quickly<OP, false>(RunThere<OP, N, X, Leaves>{x, leaves[n], 0, (int)count});
+    const typename OP::State root = fold_leaves<OP, N>(x, leaves[n], 0, (int)count);
     if (first + n * apart < outputs) finish(place[n], root);
   }
 }
@@ -131,8 +130,7 @@ __device__ __forceinline__ void fold_lines(const X &x, uint32_t outputs, const F
 #pragma unroll
     for (int n = 0; n < many; n++) {
       leaves[n].settle();
-      node[n] = fold_quickly<OP, false>(
-          RunThere<OP, N, X, typename OP::template Leaves<N>>{x, leaves[n], r * N, there});
+      node[n] = fold_leaves<OP, N>(x, leaves[n], r * N, there);
     }
     int level = 0;
 #pragma unroll 1

@@ -105,8 +105,7 @@ template <class OP> struct Staged {
       Leaves leaves;
       load(leaves, o, i);
       leaves.settle();
-      node[of.unit() * apart + o] =
-          fold_quickly<OP, false>(RunThere<OP, UNIT, X, Leaves>{x, leaves, i, count - i});
+      node[of.unit() * apart + o] = fold_leaves<OP, UNIT>(x, leaves, i, count - i);
     }
     return many;
   }

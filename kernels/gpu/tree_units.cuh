@@ -151,16 +151,6 @@ __device__ __forceinline__ typename OP::State fold_quickly(const Fold &fold) {
 /* --- leaves in registers -------------------------------------------------------------------------
  */
 
-template <class OP, int N, class X, class Leaves, class How>
-__device__ __forceinline__ typename OP::State fold_run(const X &x, const Leaves &leaves, int64_t i,
-                                                       int j, How &how) {
-  if constexpr (N == 1) {
-    return leaves.lift(x, j, i + j);
-  } else {
-    const typename OP::State left = fold_run<OP, N / 2>(x, leaves, i, j, how);
-    return how(left, fold_run<OP, N / 2>(x, leaves, i, j + N / 2, how));
-  }
-}
 /* Of a copy in memory: what is made of leaves in registers would else be kept for this. */
 template <class OP, int N, class X, class Leaves>
 __device__ __forceinline__ void lift_all(const X &x, const Leaves &copy, int64_t i,
@@ -176,23 +166,6 @@ __device__ __forceinline__ typename OP::State fold_slowly(const X &x, const Leav
   lift_all<OP, N>(x, copy, i, node);
   fold_apart<OP>(node, there < N ? there : N);
   return node[0];
-}
-/* Those of one thread. */
-template <class OP, int N, class X, class Leaves> struct OwnRun {
-  const X &x;
-  const Leaves &leaves;
-  int64_t i;
-  template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
-    return fold_run<OP, N>(x, leaves, i, 0, how);
-  }
-  __device__ __forceinline__ typename OP::State slowly() const {
-    return fold_slowly<OP, N>(x, leaves, i, N);
-  }
-};
-template <class OP, int N, class X, class Leaves>
-__device__ __forceinline__ typename OP::State fold_own(const X &x, const Leaves &leaves,
-                                                       int64_t i) {
-  return fold_quickly<OP, false>(OwnRun<OP, N, X, Leaves>{x, leaves, i});
 }
 /* What is missing is always at the end: a right half is there if its first leaf is. */
 template <class OP, int N, class X, class Leaves, class How>
@@ -219,6 +192,11 @@ template <class OP, int N, class X, class Leaves> struct RunThere {
     return fold_slowly<OP, N>(x, leaves, i, there);
   }
 };
+template <class OP, int N, class X, class Leaves>
+__device__ __forceinline__ typename OP::State fold_leaves(const X &x, const Leaves &leaves,
+                                                          int64_t i, int there) {
+  return fold_quickly<OP, false>(RunThere<OP, N, X, Leaves>{x, leaves, i, there});
+}
 /* The node of up to N of them, wherever they lie. */
 template <class OP, int N, class X>
 __device__ __forceinline__ typename OP::State fold_some(const X &x, int64_t first, int64_t stop) {
@@ -257,7 +235,7 @@ __device__ __forceinline__ typename OP::State fold_ahead(Ahead<OP, X> &ahead, in
   } else {
     typename OP::template Leaves<many> leaves;
     ahead.get(leaves, PART);
-    return fold_own<OP, many>(ahead.x, leaves, i);
+    return fold_leaves<OP, many>(ahead.x, leaves, i, many);
   }
 }
 
@@ -275,7 +253,7 @@ __device__ __forceinline__ typename OP::State fold_next(const X &x, int64_t (&at
 #pragma unroll
   for (int k = 0; k < OP::ARRAYS; k++) at[k] += half * x.step[k];
   left -= half;
-  return fold_own<OP, half>(x, leaves, i);
+  return fold_leaves<OP, half>(x, leaves, i, half);
 }
 
 /* `near`: this lane's room for nodes. `places`: the warp's room for runs (Ahead), of which `row`

@@ -139,7 +139,8 @@ template <class OP, class X> struct PackedRun {
     typename OP::State node[OP::ROWS];
 #pragma unroll
     for (int r = 0; r < OP::ROWS; r++)
-      node[r] = fold_run<OP, OP::PACKET>(x, group.leaves[r], i + r * (int)RowsOf<OP>::ROW, 0, how);
+      node[r] = fold_there<OP, OP::PACKET>(x, group.leaves[r], i + r * (int)RowsOf<OP>::ROW, 0,
+                                           (int)OP::PACKET, how);
     exchange<OP::ROWS, 1>(node, WholeGroup(), how);
     return node[0];
   }
