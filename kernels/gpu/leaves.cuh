@@ -164,16 +164,6 @@ template <class T, int M, int N> struct Given {
 /* --- copies past the registers -------------------------------------------------------------------
  */
 
-/* The first `bytes` of 16, from a multiple of 16 on. */
-__device__ __forceinline__ void copy_ahead(char *to, const char *from, int bytes) {
-#if __CUDA_ARCH__ >= 800
-  const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes)
-               : "memory");
-#else
-  for (int i = 0; i < bytes; i++) to[i] = __ldg(from + i);
-#endif
-}
 __device__ __forceinline__ void copies_begun() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");

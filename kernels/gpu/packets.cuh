@@ -58,6 +58,16 @@ __device__ __forceinline__ uint32_t load_once_as(const void *address, uint32_t) 
   return v;
 }
 
+/* A packet from global to shared memory, by cp.async. */
+__device__ __forceinline__ void copy_packet(void *to, const void *from) {
+#if __CUDA_ARCH__ >= 800
+  const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+#else
+  *(uint4 *)to = __ldg((const uint4 *)from);
+#endif
+}
+
 /* Makes the first packet's words wait for all the others', and for `with`: the compiler is apt to
  * put some of the loads, or an atomic that is under way meanwhile, behind the first additions, a
  * memory's latency later. threadIdx.y is zero, which it cannot know. */

@@ -19,15 +19,6 @@ template <class T> struct StagedShape<PairSum<T>> {
   static constexpr int blocks = 4, packets = 2560;
 };
 
-/* A packet from global to shared memory, by cp.async. */
-__device__ __forceinline__ void copy_packet(uint4 *to, const void *from) {
-#if __CUDA_ARCH__ >= 800
-  const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
-#else
-  *to = load_once(from);
-#endif
-}
 __device__ __forceinline__ void copies_done() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_all;" ::: "memory");

@@ -42,7 +42,7 @@ template <int LEAF, int N> struct RowPieces {
       char *const place = to + row(k) * PITCH + piece(k) * 16;
       const char *const packet = (const char *)from[k];
       if (there[k] && from[k] + 16 <= end)
-        copy_ahead(place, packet, 16);
+        copy_packet(place, packet);
       else
         for (int i = 0; i < there[k]; i++) place[i] = __ldg(packet + i);
       from[k] += N * step;

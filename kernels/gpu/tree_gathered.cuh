@@ -252,7 +252,7 @@ template <class OP> struct PartOfColumns {
     int at = threadIdx.x * 16, inside = at % pitch, gaps = at / pitch * TREE_GAP;
 #pragma unroll 4
     for (; at + 16 <= end; at += all) {
-      copy_ahead(stage + at + gaps, packets + at, 16);
+      copy_packet(stage + at + gaps, packets + at);
       const bool ends = inside + rest >= pitch;
       inside += ends ? rest - pitch : rest;
       gaps += (pitches + ends) * TREE_GAP;

@@ -89,7 +89,7 @@ template <class OP> struct Staged {
     const char *from = (const char *)(base - skew);
     const int packets = bytes & ~15; /* what is left may be all that is there of one */
     for (int at = threadIdx.x * 16; at < packets; at += THREADS * 16)
-      copy_ahead(stage + at, from + at, 16);
+      copy_packet(stage + at, from + at);
     for (int at = packets + threadIdx.x; at < bytes; at += THREADS) stage[at] = __ldg(from + at);
     copies_begun();
     own_copies_came<0>();
