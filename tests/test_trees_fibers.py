@@ -17,7 +17,8 @@ import gpureduce
 
 DIMS = 64
 BY_ROWS = 3
-GATHERED, NARROW, BESIDE = 4, 5, 6  # parts that blocks copy as they lie; of narrow, of long rows
+# Parts that blocks copy as they lie (tree_gathered.cuh): in lines, rows, of long rows, of columns.
+LINES, ROWS, BESIDE, NARROW = 4, 5, 6, 7
 TYPES = {
     "float16": "float16",
     "float32": "float",
@@ -139,9 +140,8 @@ def product(library, x, axes, where, skip, segments=None):
     assert not failed, FAILURES[failed]
     assert not scratch[: 4 * 4096].any(), "tickets are left as they were"
     way = int(args.length)
-    if way == 0 and args.share:
-        is_beside = args.across > 1 and args.box > args.share
-        way = NARROW if args.step else BESIDE if is_beside else GATHERED
+    if way == 0 and args.packets:
+        way = LINES - 1 + args.packets
     return out.reshape((-1, *shape) if segments else shape), way
 
 
@@ -201,7 +201,7 @@ def test_the_bits_are_the_cpus(dtype, library):
             assert np.asarray(found).tobytes() == np.asarray(wanted).tobytes(), said
             ways.add(unit)
     narrow = set() if dtype == "complex128" else {NARROW}  # of which every second is 32 bytes on
-    assert ways - {BESIDE} == {0, 1, 2, GATHERED, 32} | narrow
+    assert ways - {BESIDE} == {0, 1, 2, LINES, ROWS, 32} | narrow
 
 
 def test_segments_and_elements_that_lie_otherwise(library):
@@ -246,7 +246,7 @@ def test_many_dimensions_in_another_order(dtype, library):
         wanted = gpureduce.prod(x, axis=axes, device="cpu")
         assert np.asarray(found).tobytes() == np.asarray(wanted).tobytes(), (n, x.shape, x.strides)
         ways.add(way)
-    assert GATHERED in ways
+    assert {LINES, ROWS} <= ways
 
 
 @pytest.mark.parametrize("dtype", TYPES)

@@ -61,7 +61,7 @@ typedef struct gpr_axes_args {
    * ones: elements from one row, or batch of columns, to the next. */
   int64_t length, runs;
   int64_t groups;  /* columns: rows that are taken as one; brief: outputs of a lane */
-  int packets;     /* columns: of rows, as gpr_column_packets */
+  int packets;     /* columns: of rows, as gpr_column_packets; trees: what a block copies */
   int64_t full;    /* such rows that are whole; rows: outputs of a warp each */
   int64_t single;  /* rows: behind those, outputs of a block each end here */
   int64_t drawn;   /* from this one on turns are drawn */
@@ -81,7 +81,7 @@ typedef struct gpr_axes_args {
   const char *low, *high; /* of segments: whole packets between them may be read */
 
   /* Of a tile (kernels/gpu/tile.cuh): lanes, the box, its runs and the rounds of all of them. */
-  int across, down, beyond;   /* across, of a tree that is gathered: rows at a time; 0: in lines */
+  int across, down, beyond;   /* across, of a tree that is gathered: so many rows at a time */
   int neighbours;             /* of the lanes across, those that have an output */
   int runners;                /* groups of the lanes down, each with runs of its own */
   int boxed;                  /* of the reduced dimensions, the innermost */

@@ -26,7 +26,7 @@ __device__ __noinline__ void finish_place(const gpr_operator_args &a, const int6
 
 template <class OP>
 __device__ __noinline__ void finish_operator(const gpr_operator_args &a, int64_t o,
-                                             const Branch<typename OP::State> *root) {
+                                             const typename OP::State &root) {
   const int dims = (int)(a.kept + a.reduced), width = dims + 1;
   const int64_t *numbers = a.far ? a.far : a.near, *shape = numbers + OP::STREAMS + OP::RESULTS;
   const int64_t *steps = shape + dims + OP::ARRAYS * dims;
@@ -42,7 +42,7 @@ __device__ __noinline__ void finish_operator(const gpr_operator_args &a, int64_t
     for (int r = 0; r < OP::OUTS; r++) at[r] += here * steps[r * width + d];
     o = over;
   }
-  finish_place<OP>(a, at, &root->value);
+  finish_place<OP>(a, at, &root);
 }
 
 template <class OP>
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(OP::THREADS, OP::BLOCKS)
     operate_by_threads(const __grid_constant__ gpr_operator_args a) {
   fold_by_threads<OP, Operands<OP>>(
       a, {a.team, a.rows, a.tiles, a.split, a.group, a.scratch, a.nodes},
-      [&](int64_t o, const Branch<typename OP::State> *root) { finish_operator<OP>(a, o, root); });
+      [&](int64_t o, const typename OP::State &root) { finish_operator<OP>(a, o, root); });
 }
 
 template <class OP>
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(GPR_WARP, OP::WARPS)
     operate_by_warps(const __grid_constant__ gpr_operator_args a) {
   fold_by_warps<OP, Operands<OP>>(
       a, {a.split, a.scratch, (char *)a.scratch + a.nodes},
-      [&](int64_t o, const Branch<typename OP::State> *root) { finish_operator<OP>(a, o, root); });
+      [&](int64_t o, const typename OP::State &root) { finish_operator<OP>(a, o, root); });
 }
 
 /* Of N elements at most, which lie as they should. */
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(OP::STAGED_THREADS)
   __shared__ StageRoom<OP> room;
   fold_staged<OP, Operands<OP>>(
       a, a.team, a.tiles, (int)a.count, 1, room,
-      [&](int64_t o, const Branch<typename OP::State> *root) { finish_operator<OP>(a, o, root); });
+      [&](int64_t o, const typename OP::State &root) { finish_operator<OP>(a, o, root); });
 }
 
 GPR_CLOSE

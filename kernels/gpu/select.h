@@ -205,7 +205,6 @@ struct AxesCut : TreesCut {
   }
   void clear() {
     a.length = a.runs = a.tiles = a.groups = a.full = a.single = a.drawn = 0;
-    a.share = 0;
     a.split = a.team = a.rows = 1;
     a.pitch = a.crowd = a.queue = a.queue_apart = a.packets = 0;
     a.across = a.neighbours = a.down = a.beyond = a.boxed = a.runners = 1;

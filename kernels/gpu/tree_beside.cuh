@@ -10,22 +10,18 @@
 
 GPR_OPEN
 
-/* Whether trees_cut.h has cut it so. */
-GPR_FN bool are_beside(const gpr_axes_args &a) { return a.across > 1 && a.box > a.share; }
-
 /* A part belongs to the row that its first leaf is in. Whole ones are panels: of a.across
  * neighbours the k-th each. The last part, if it is cut, is by itself. */
 struct PanelsCut {
   int64_t box, rows, groups; /* groups: of rows that a block takes parts of */
   int64_t share, whole;      /* whole: parts */
   int wide;
-  template <class ARGS>
-  __device__ __forceinline__ PanelsCut(const ARGS &a, int64_t count, int64_t share)
+  __device__ __forceinline__ explicit PanelsCut(const gpr_axes_args &a)
       : box(a.box),
-        rows(quotient_of(count, a.box)),
+        rows(quotient_of(a.count, a.box)),
         groups(quotient_of(rows + a.across - 1, a.across)),
-        share(share),
-        whole(quotient_of(count, share)),
+        share(a.share),
+        whole(quotient_of(a.count, a.share)),
         wide(a.across) {}
   /* As many for each group as a row has parts, at most: all groups' first ones, which lie side by
    * side, then all second ones. */
@@ -92,13 +88,11 @@ template <class OP, class X> struct Panel {
   }
 };
 
-template <class OP, class X, class ARGS, class Finish>
-__device__ __forceinline__ void fold_beside(const ARGS &a, const PartsCut &parts,
-                                            StageRoom<OP> &room, const Finish &finish) {
-  typedef Staged<OP> S;
-  typedef typename OP::State A;
-  const PanelsCut cut(a, a.count, parts.share);
-  const int64_t panels = cut.panels(), items = panels + (cut.whole < parts.parts);
+template <class OP, class X, class Finish>
+__device__ __forceinline__ void fold_beside(const gpr_axes_args &a, StageRoom<OP> &room,
+                                            const Finish &finish) {
+  const PanelsCut cut(a);
+  const int64_t panels = cut.panels(), items = panels + (cut.whole < a.split);
   for (int64_t b = blockIdx.x; b < a.outputs * items; b += gridDim.x) {
     const int64_t o = quotient_of(b, items), item = b - o * items;
     const int64_t k = quotient_of(item, cut.groups), group = item - k * cut.groups;
@@ -107,14 +101,7 @@ __device__ __forceinline__ void fold_beside(const ARGS &a, const PartsCut &parts
     const bool is_panel = item < panels;
     const int outs = is_panel ? cut.wide : 1;
     const int leaves = (int)(is_panel ? cut.share : a.count - cut.whole * cut.share);
-    S s = {(char *)room.leaves,
-           (A *)room.nodes,
-           (A *)room.leaves,
-           outs,
-           leaves,
-           outs | 1,
-           panel.pitch(cut.share),
-           1};
+    Staged<OP> s(room, outs, leaves, outs | 1, panel.pitch(cut.share), 1);
     if (is_panel)
       panel.copy(x, s.stage);
     else
@@ -123,7 +110,7 @@ __device__ __forceinline__ void fold_beside(const ARGS &a, const PartsCut &parts
     own_copies_came<0>();
     __syncthreads();
     s.fold_roots(s.fold_rows(x, 0));
-    climb_all<OP>(s, parts, o, 0, finish,
+    climb_all<OP>(s, a, o, 0, finish,
                   [&](int i) { return is_panel ? panel.part_of(i) : cut.whole; });
   }
 }

@@ -137,7 +137,7 @@ __device__ __forceinline__ void fold_by_threads(const ARGS &a, const TreeCut &cu
     __syncthreads();
     if (cut.split == 1 || is_last_with_roots<OP>(cut, part, tile, wide, near, node)) {
       const int64_t of = tile * wide + t;
-      if (t < wide && of < a.outputs) finish(of, &node[t]);
+      if (t < wide && of < a.outputs) finish(of, node[t].value);
     }
     __syncthreads();
   }

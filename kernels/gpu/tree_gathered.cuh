@@ -9,6 +9,9 @@
 
 GPR_OPEN
 
+/* What a block copies (a.packets): outputs behind each other; or parts of an output, in lines, by
+ * rows or of neighbouring long rows (tree_beside.cuh), or of columns. */
+enum { TREE_BEHIND, TREE_BY_LINES, TREE_BY_ROWS, TREE_BY_PANELS, TREE_BY_COLUMNS };
 /* A part has a power of two of leaves. It is cut into rows of a box: what is numbered inside the
  * dimension whose elements lie closest, or that dimension itself, if nothing is. Of so many rows
  * neighbours are read together, so many bytes of them. */
@@ -221,10 +224,10 @@ template <class OP, class X> struct PartOfRows {
     }
   }
   __device__ __forceinline__ void copy(char *stage) const {
-    if (x.a.across)
-      copy_rows(stage, x.a.across);
-    else
+    if (x.a.packets == TREE_BY_LINES)
       copy_lines(stage);
+    else
+      copy_rows(stage, x.a.across);
     copies_begun();
     own_copies_came<0>();
   }
@@ -270,45 +273,40 @@ template <class OP> struct PartOfColumns {
   }
 };
 
-/* `parts` of `share` leaves are an output's; so many outputs are columns, `apart` bytes from each
- * other, of rows of `row` bytes; 0: one output lies otherwise. */
-struct PartsCut {
-  int64_t share, parts;
-  int row, columns, apart;
-  void *tickets, *nodes; /* climb.cuh's, of each output's parts */
-};
 /* From a block's roots, the i-th of part part_of(i), if that is one, of output o + i·apart. */
 template <class OP, class Finish, class PartOf>
-__device__ __forceinline__ void climb_all(const Staged<OP> &s, const PartsCut &cut, int64_t o,
+__device__ __forceinline__ void climb_all(const Staged<OP> &s, const gpr_axes_args &a, int64_t o,
                                           int apart, const Finish &finish, const PartOf &part_of) {
   typedef typename OP::State A;
+  A *const nodes = (A *)((char *)a.scratch + AXES_POOL);
 #pragma unroll 1
   for (int i = warp_of(); i < s.outs; i += Staged<OP>::THREADS / GPR_WARP) {
     const int64_t part = part_of(i), to = o + i * apart;
     if (part < 0) continue;
-    Branch<A> root = {s.node[i], 1};
-    if (climb<Apart<OP>>(root.value, part, cut.parts, (A *)cut.nodes + to * climb_nodes(cut.parts),
-                         (uint32_t *)cut.tickets + to * climb_tickets(cut.parts)) &&
+    A root = s.node[i];
+    if (climb<Apart<OP>>(root, part, a.split, nodes + to * climb_nodes(a.split),
+                         (uint32_t *)a.scratch + to * climb_tickets(a.split)) &&
         lane_of() == 0)
-      finish(to, &root);
+      finish(to, root);
   }
   __syncthreads();
 }
 
-template <class OP, class X, class ARGS, class Finish>
-__device__ __forceinline__ void fold_gathered(const ARGS &a, const PartsCut &cut,
-                                              StageRoom<OP> &room, const Finish &finish) {
+/* a.split parts of a.share leaves are an output's; a.neighbours outputs are columns, if they are,
+ * a.where_step bytes from each other, of rows of a.step bytes. */
+template <class OP, class X, class Finish>
+__device__ __forceinline__ void fold_gathered(const gpr_axes_args &a, StageRoom<OP> &room,
+                                              const Finish &finish) {
   typedef Staged<OP> S;
-  typedef typename OP::State A;
-  const int outs = cut.columns;
-  for (int64_t b = blockIdx.x; b < quotient_of(a.outputs, outs) * cut.parts; b += gridDim.x) {
-    const int64_t of = quotient_of(b, cut.parts), part = b - of * cut.parts, o = of * outs;
-    const int64_t first = part * cut.share;
+  const int outs = a.neighbours, row = (int)a.step;
+  for (int64_t b = blockIdx.x; b < quotient_of(a.outputs, outs) * a.split; b += gridDim.x) {
+    const int64_t of = quotient_of(b, a.split), part = b - of * a.split, o = of * outs;
+    const int64_t first = part * a.share;
     const X x(a, o);
-    const int leaves = (int)(x.count - first < cut.share ? x.count - first : cut.share);
-    S s = {(char *)room.leaves, (A *)room.nodes, (A *)room.leaves, outs, leaves, outs, leaves, 1};
-    if (cut.row) {
-      const PartOfColumns<OP> rows(x.base[0] + first * cut.row, cut.row, outs, cut.apart, leaves);
+    const int leaves = (int)(x.count - first < a.share ? x.count - first : a.share);
+    S s(room, outs, leaves, outs, leaves, 1);
+    if (a.packets == TREE_BY_COLUMNS) {
+      const PartOfColumns<OP> rows(x.base[0] + first * row, row, outs, (int)a.where_step, leaves);
       rows.copy(s.stage);
       __syncthreads();
       s.fold_roots(s.fold_units(x, true, [&](typename S::Leaves &leaves, int o, int i) {
@@ -319,7 +317,7 @@ __device__ __forceinline__ void fold_gathered(const ARGS &a, const PartsCut &cut
       __syncthreads();
       s.fold_roots(s.fold_rows(x, 0));
     }
-    climb_all<OP>(s, cut, o, 1, finish, [&](int) { return part; });
+    climb_all<OP>(s, a, o, 1, finish, [&](int) { return part; });
   }
 }
 

@@ -72,17 +72,34 @@ template <class OP> struct NodesThere {
 /* --- a block -------------------------------------------------------------------------------------
  */
 
+/* Room for leaves and for nodes, of which a thread may read some more. */
+template <class OP> struct StageRoom {
+  enum { STAGE = tree_stage(OP::UNIT * OP::LEAF, (int)sizeof(typename OP::State)) };
+  enum { STEP = OP::HAS_STEPS ? 2 : 1 };
+  uint4 leaves[STAGE / 16 + ((STEP * OP::UNIT - 1) * OP::LEAF + 47) / 16];
+  uint4 nodes[(TREE_ROOM - STAGE) / 16];
+};
+
 /* Some outputs, one piece of memory. */
 template <class OP> struct Staged {
   typedef typename OP::State A;
   typedef typename OP::template Leaves<OP::UNIT> Leaves;
   enum { THREADS = OP::STAGED_THREADS, UNIT = OP::UNIT, LEAF = OP::LEAF };
-  enum { STAGE = tree_stage(UNIT * LEAF, (int)sizeof(A)) };
   char *stage;
   A *node, *other;
   int outs, count, apart;
   int pitch, step; /* leaves from an output to the next, and from one of it to its next */
 
+  __device__ __forceinline__ Staged(StageRoom<OP> &room, int outs, int count, int apart, int pitch,
+                                    int step)
+      : stage((char *)room.leaves),
+        node((A *)room.nodes),
+        other((A *)room.leaves),
+        outs(outs),
+        count(count),
+        apart(apart),
+        pitch(pitch),
+        step(step) {}
   /* Their leaves, from `skew` bytes in. */
   __device__ __forceinline__ void bring(int64_t base, int skew) const {
     const int bytes = skew + ((outs - 1) * pitch + (count - 1) * step + 1) * LEAF;
@@ -144,39 +161,19 @@ template <class OP> struct Staged {
   }
 };
 
-/* Room for leaves and for nodes, of which a thread may read some more. */
-template <class OP> struct StageRoom {
-  typedef Staged<OP> S;
-  enum { STEP = OP::HAS_STEPS ? 2 : 1 };
-  uint4 leaves[S::STAGE / 16 + ((STEP * S::UNIT - 1) * S::LEAF + 47) / 16];
-  uint4 nodes[(TREE_ROOM - S::STAGE) / 16];
-};
-
 template <class OP, class X, class ARGS, class Finish>
 __device__ __forceinline__ void fold_staged(const ARGS &a, int64_t wide, int64_t tiles, int pitch,
                                             int step, StageRoom<OP> &room, const Finish &finish) {
-  typedef Staged<OP> S;
-  typedef typename OP::State A;
   for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     const int64_t o = tile * wide;
     const X x(a, o);
     const int outs = (int)(a.outputs - o < wide ? a.outputs - o : wide);
     const int skew = (int)(x.base[0] & 15);
-    S s = {(char *)room.leaves,
-           (A *)room.nodes,
-           (A *)room.leaves,
-           outs,
-           (int)x.count,
-           outs | 1,
-           pitch,
-           step};
+    Staged<OP> s(room, outs, (int)x.count, outs | 1, pitch, step);
     s.bring(x.base[0], skew);
     __syncthreads();
     s.fold_roots(s.fold_rows(x, skew));
-    for (int r = threadIdx.x; r < outs; r += S::THREADS) {
-      const Branch<A> root = {s.node[r], 1};
-      finish(o + r, &root);
-    }
+    for (int r = threadIdx.x; r < outs; r += OP::STAGED_THREADS) finish(o + r, s.node[r]);
     __syncthreads();
   }
 }

@@ -326,14 +326,12 @@ __device__ __forceinline__ int64_t fold_line(LanesWaiting<OP> &waiting, const X 
 
 /* The node of [first, stop), in every lane. */
 template <class OP, class X>
-__device__ __forceinline__ Branch<typename OP::State> fold_by_warp(const X &x, int64_t first,
-                                                                   int64_t stop,
-                                                                   typename OP::State *near) {
+__device__ __forceinline__ typename OP::State fold_by_warp(const X &x, int64_t first, int64_t stop,
+                                                           typename OP::State *near) {
   typedef typename OP::State A;
   constexpr int all = RowsOf<OP>::GROUP;
   A far[OP::DEPTH], node = OP::identity();
   LanesWaiting<OP> waiting = {{near, far}, 0};
-  if (first >= stop) return nothing<OP>();
   int64_t i = first;
 #pragma unroll 1
   while (i < stop) {
@@ -354,7 +352,7 @@ __device__ __forceinline__ Branch<typename OP::State> fold_by_warp(const X &x, i
   }
   const CutGroup<OP> last = {(int)((stop - first) % all)};
   const bool has_some = last.is_there(lane_of() & (OP::ROWS - 1), lane_of() & -(int)OP::ROWS);
-  return {fold_quickly<OP, true>(LastRun<OP>{waiting, node, __ballot_sync(GPR_ALL, has_some)}), 1};
+  return fold_quickly<OP, true>(LastRun<OP>{waiting, node, __ballot_sync(GPR_ALL, has_some)});
 }
 
 /* Parts of an output, which is one of several: as many as `split`, or what a short one is worth. */
@@ -376,12 +374,12 @@ __device__ __forceinline__ void fold_by_warps(const ARGS &a, const WarpsCut &cut
     while (share * cut.split < x.count) share *= 2;
     const int64_t first = part * share, parts = x.count > share ? (x.count + share - 1) / share : 1;
     if (part >= parts) continue;
-    Branch<A> root = fold_by_warp<OP>(x, first, first + share < x.count ? first + share : x.count,
-                                      (A *)near + lane_of());
+    A root = fold_by_warp<OP>(x, first, first + share < x.count ? first + share : x.count,
+                              (A *)near + lane_of());
     A *const nodes = (A *)cut.nodes + o * climb_nodes(cut.split);
     uint32_t *const tickets = (uint32_t *)cut.tickets + o * climb_tickets(cut.split);
-    if (!climb<Apart<OP>>(root.value, part, parts, nodes, tickets)) continue;
-    if (lane_of() == 0) finish(o, &root);
+    if (!climb<Apart<OP>>(root, part, parts, nodes, tickets)) continue;
+    if (lane_of() == 0) finish(o, root);
   }
 }
 

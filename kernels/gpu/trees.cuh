@@ -198,10 +198,10 @@ template <class F> struct TreeOperator {
 
 template <class F>
 __device__ __forceinline__ void finish_tree(const gpr_axes_args &a, int64_t o,
-                                            const Branch<typename F::Wide> &root) {
+                                            const typename F::Wide &root) {
   const int64_t per = a.starts ? quotient_of(a.outputs, a.segments) : a.outputs;
   const int64_t first = a.starts ? quotient_of(o, per) * per : 0;
-  const TreeValue<F> value[1] = {{root.value}};
+  const TreeValue<F> value[1] = {{root}};
   finish_values<F>(a, first + kept_place(a, o - first).out, value, a.count, 1);
 }
 
@@ -210,7 +210,7 @@ __global__ void __launch_bounds__(TREE_THREADS, TREE_BLOCKS)
     trees_by_threads(const __grid_constant__ gpr_axes_args a) {
   fold_by_threads<TreeOperator<F>, TreeElements<F, LOAD>>(
       a, {a.team, a.rows, a.tiles, a.split, a.crowd, a.scratch, AXES_POOL},
-      [&](int64_t o, const Branch<typename F::Wide> *root) { finish_tree<F>(a, o, *root); });
+      [&](int64_t o, const typename F::Wide &root) { finish_tree<F>(a, o, root); });
 }
 
 template <class F, class LOAD>
@@ -218,7 +218,7 @@ __global__ void __launch_bounds__(GPR_WARP, TREE_WARPS)
     trees_by_warps(const __grid_constant__ gpr_axes_args a) {
   fold_by_warps<TreeOperator<F>, TreeElements<F, LOAD>>(
       a, {a.split, a.scratch, (char *)a.scratch + AXES_POOL},
-      [&](int64_t o, const Branch<typename F::Wide> *root) { finish_tree<F>(a, o, *root); });
+      [&](int64_t o, const typename F::Wide &root) { finish_tree<F>(a, o, root); });
 }
 
 /* Tall columns side by side of 16-bit numbers, whose rows a warp brings together. Of 19,810 rows of
@@ -233,7 +233,7 @@ __global__ void __launch_bounds__(TREE_THREADS, TREE_BLOCKS)
     trees_by_rows(const __grid_constant__ gpr_axes_args a) {
   fold_by_threads<TreeByRows<F>, TreeElements<F, typename F::Element>>(
       a, {a.team, a.rows, a.tiles, a.split, a.crowd, a.scratch, AXES_POOL},
-      [&](int64_t o, const Branch<typename F::Wide> *root) { finish_tree<F>(a, o, *root); });
+      [&](int64_t o, const typename F::Wide &root) { finish_tree<F>(a, o, root); });
 }
 
 /* Of few elements as they are. */
@@ -264,20 +264,11 @@ __global__ void __launch_bounds__(TREE_STAGED_THREADS, TREE_STAGED_BLOCKS)
   typedef TreeElements<F, typename F::Element> X;
   typedef TreeOperator<F> OP;
   __shared__ StageRoom<OP> room;
-  const auto finish = [&](int64_t o, const Branch<typename F::Wide> *root) {
-    finish_tree<F>(a, o, *root);
-  };
-  const PartsCut parts = {a.share,
-                          a.split,
-                          (int)a.step,
-                          a.neighbours,
-                          (int)a.where_step,
-                          a.scratch,
-                          (char *)a.scratch + AXES_POOL};
-  if (a.share && are_beside(a))
-    fold_beside<OP, X>(a, parts, room, finish);
-  else if (a.share)
-    fold_gathered<OP, X>(a, parts, room, finish);
+  const auto finish = [&](int64_t o, const typename F::Wide &root) { finish_tree<F>(a, o, root); };
+  if (a.packets == TREE_BY_PANELS)
+    fold_beside<OP, X>(a, room, finish);
+  else if (a.packets != TREE_BEHIND)
+    fold_gathered<OP, X>(a, room, finish);
   else
     fold_staged<OP, X>(a, a.team, a.tiles, a.pitch, a.apart, room, finish);
 }

@@ -108,11 +108,8 @@ struct TreesCut : RowsCut {
     const bool is_line = closest == inner() || inside > share;
     a.boxed = is_line ? 1 : inner() - closest;
     a.box = is_line ? a.dim[inner()].size : inside / TREE_ROWS_LEAST;
-    if (closest == inner())
-      a.across = 0; /* in lines */
-    else if (is_line)
-      a.across = 1;
-    else
+    a.across = 1;
+    if (!is_line)
       a.across = TREE_STAGED_THREADS / tree_along(a.box, row.bytes, TREE_STAGED_THREADS);
     const Size most = row.bytes < 4 ? TREE_LINE_SMALL : TREE_LINE_BYTES;
     const bool is_packed =
@@ -123,7 +120,7 @@ struct TreesCut : RowsCut {
       share *= 2;
     }
     a.pitch = is_line ? bytes_of_pieces() : 0;
-    a.step = 0;
+    a.packets = closest == inner() ? TREE_BY_LINES : TREE_BY_ROWS;
     return take_parts(row.staged, TREE_STAGED_THREADS, a.outputs, share);
   }
   /* Panels (tree_beside.cuh): parts of neighbouring rows, a row being what is numbered inside the
@@ -148,7 +145,7 @@ struct TreesCut : RowsCut {
       for (wide /= 2; fits(2 * share);) share *= 2;
     if (wide < LEAST || a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS) return false;
     a.across = (int)wide;
-    a.step = 0;
+    a.packets = TREE_BY_PANELS;
     take_parts(row.staged, TREE_STAGED_THREADS, a.outputs, share);
     const Size panels = up(a.count / a.box, wide) * up(a.box, share);
     if (out.blocks > a.outputs * (panels + 1)) out.blocks = a.outputs * (panels + 1);
@@ -185,6 +182,7 @@ struct TreesCut : RowsCut {
       if ((share *= 2) > most) return false;
     a.neighbours = (int)columns;
     a.step = wide, a.where_step = are_several ? beside.stride : 0;
+    a.packets = TREE_BY_COLUMNS;
     return take_parts(row.staged, TREE_STAGED_THREADS, batches, share);
   }
   /* Columns, two or more for each of all threads, or a half of short ones: of 10 rows of ten

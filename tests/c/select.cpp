@@ -119,17 +119,20 @@ static bool are_parts_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
                            const gpr_axes_launch &launch) {
   const int unit = gpr::tree_unit(row.bytes) * row.bytes,
             stage = gpr::tree_stage(unit, (int)row.moved),
-            of_unit = a.step ? (int)a.step * gpr::tree_unit(row.bytes) + gpr::TREE_GAP : unit;
+            of_unit = a.packets == gpr::TREE_BY_COLUMNS
+                          ? (int)a.step * gpr::tree_unit(row.bytes) + gpr::TREE_GAP
+                          : unit;
   const int64_t units = (a.share * row.bytes + unit - 1) / unit;
   const size_t nodes = (size_t)(a.outputs * gpr::climb_nodes(a.split)) * row.state;
   if (a.share * a.split < a.count || a.share & (a.share - 1)) return true;
   if (units * of_unit > stage || a.box > INT32_MAX) return true;
   if (units * a.neighbours * (int64_t)row.moved > gpr::TREE_ROOM - stage) return true;
-  if (gpr::are_beside(a) &&
+  if (a.packets == gpr::TREE_BY_PANELS &&
       (a.across * (a.share + 16 / row.bytes) * row.bytes > stage || a.box > INT32_MAX / 2 ||
        (a.across | 1) * units * (int64_t)row.moved > gpr::TREE_ROOM - stage))
     return true;
-  if (a.boxed < 1 || (a.across ? launch.threads % a.across : a.boxed > 1)) return true;
+  if (a.boxed < 1 || launch.threads % a.across) return true;
+  if (a.packets == gpr::TREE_BY_LINES && a.boxed > 1) return true;
   return a.split > 1 && (a.outputs * gpr::climb_tickets(a.split) > gpr::AXES_TICKETS ||
                          launch.scratch < gpr::AXES_POOL + nodes);
 }
@@ -137,7 +140,7 @@ static bool are_parts_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
  * little room for their nodes and for those of the groups that come together first. */
 static bool are_trees_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
                            const gpr_axes_launch &launch) {
-  if (launch.kernel == row.staged && a.share) return are_parts_lost(row, a, launch);
+  if (launch.kernel == row.staged && a.packets) return are_parts_lost(row, a, launch);
   if (launch.kernel == row.staged)
     return ((a.team - 1) * (int64_t)a.pitch + (a.count - 1) * a.apart + 1) * row.bytes >
            gpr::tree_stage(gpr::tree_unit(row.bytes) * row.bytes, (int)row.moved);
