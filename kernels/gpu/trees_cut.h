@@ -8,6 +8,17 @@
 GPR_OPEN
 
 struct TreesCut : RowsCut {
+  bool is_plain() const { return is_native() && !a.where && !a.starts; }
+  /* For parts of so many elements. */
+  bool has_tickets(Size share) const {
+    return a.outputs * climb_tickets(up(a.count, share)) <= AXES_TICKETS;
+  }
+  /* Blocks, which go on to others' work, and nodes that they leave to each other. */
+  bool take_tree(gpr_program *program, int threads, Size blocks, Size nodes) {
+    take(program, blocks < (1 << 30) ? blocks : 1 << 30, (size_t)nodes);
+    out.threads = threads;
+    return true;
+  }
   /* Of shares that are powers of two the one that takes the least time, or a smaller one: more
    * parts end more evenly. */
   template <class Time> static Size best_share(Size share, Size most, Time time) {
@@ -65,7 +76,7 @@ struct TreesCut : RowsCut {
   bool staged_trees() {
     const bool gaps = have_gaps();
     const Size pitch = gaps ? a.dim[0].stride / row.bytes : a.count, bytes = pitch * row.bytes;
-    if (!is_native() || a.where || a.starts || a.count < 2) return false;
+    if (!is_plain() || a.count < 2) return false;
     if (!gaps && !are_side_by_side()) return false;
     if (a.outputs < multiprocessors && bytes > 4096) return false;
     const Size fit = tree_team(a.count, pitch, row.bytes, tree_unit(row.bytes), (Size)row.moved);
@@ -74,24 +85,19 @@ struct TreesCut : RowsCut {
     a.team = (int)(fit < fair ? fit : fair);
     a.pitch = (int)pitch, a.apart = gaps ? (int)(reduced_stride() / row.bytes) : 1;
     a.tiles = up(a.outputs, a.team);
-    take(row.staged, a.tiles < (1 << 30) ? a.tiles : 1 << 30, 0);
-    out.threads = TREE_STAGED_THREADS;
-    return true;
+    return take_tree(row.staged, TREE_STAGED_THREADS, a.tiles, 0);
   }
   /* Parts of so many leaves of each output, whose roots climb (climb.cuh). */
   bool take_parts(gpr_program *program, int threads, Size batches, Size share) {
     a.share = share;
     a.split = (int)up(a.count, share);
-    const Size blocks = batches * a.split;
-    take(program, blocks < (1 << 30) ? blocks : 1 << 30,
-         a.split > 1 ? (size_t)(a.outputs * climb_nodes(a.split)) : 0);
-    out.threads = threads;
-    return true;
+    return take_tree(program, threads, batches * a.split,
+                     a.split > 1 ? a.outputs * climb_nodes(a.split) : 0);
   }
   /* Outputs that do not lie in the order of their index, in parts of which a block copies rows as
    * they lie. */
   bool gathered_trees() {
-    if (!is_native() || a.where || a.starts || a.count < 1) return false;
+    if (!is_plain() || a.count < 1) return false;
     int closest = inner();
     for (int d = a.kept; d <= inner(); d++)
       if (a.dim[d].stride &&
@@ -115,10 +121,8 @@ struct TreesCut : RowsCut {
     const bool is_packed =
         reduced_stride() == row.bytes && (a.reduced == 1 || a.box * row.bytes > most);
     if (is_packed || (is_line && a.box > INT32_MAX)) return false;
-    while (a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS) {
-      if (2 * share > stage) return false;
-      share *= 2;
-    }
+    while (!has_tickets(share))
+      if ((share *= 2) > stage) return false;
     a.pitch = is_line ? bytes_of_pieces() : 0;
     a.packets = closest == inner() ? TREE_BY_LINES : TREE_BY_ROWS;
     return take_parts(row.staged, TREE_STAGED_THREADS, a.outputs, share);
@@ -141,9 +145,9 @@ struct TreesCut : RowsCut {
              share < a.box;
     };
     while (fits(2 * share)) share *= 2;
-    while (a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS && wide > LEAST)
+    while (!has_tickets(share) && wide > LEAST)
       for (wide /= 2; fits(2 * share);) share *= 2;
-    if (wide < LEAST || a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS) return false;
+    if (wide < LEAST || !has_tickets(share)) return false;
     a.across = (int)wide;
     a.packets = TREE_BY_PANELS;
     take_parts(row.staged, TREE_STAGED_THREADS, a.outputs, share);
@@ -161,9 +165,7 @@ struct TreesCut : RowsCut {
   /* Few tall columns in narrow rows, or one, of which a block copies some rows. */
   bool narrow_trees() {
     const Size wide = reduced_stride();
-    if (!is_native() || a.where || a.starts || a.reduced != 1 || wide <= row.bytes ||
-        wide > TREE_NARROW)
-      return false;
+    if (!is_plain() || a.reduced != 1 || wide <= row.bytes || wide > TREE_NARROW) return false;
     const gpr_axes_dim beside = a.kept ? a.dim[a.kept - 1] : gpr_axes_dim();
     const bool are_several = beside.stride > 0 && beside.stride < wide;
     const Size columns = are_several ? beside.size : 1;
@@ -178,7 +180,7 @@ struct TreesCut : RowsCut {
     Size share = unit * TREE_NARROW_UNITS;
     if (share > most || a.count < share) return false;
     while (2 * share <= most && batches * up(a.count, 2 * share) >= 4 * multiprocessors) share *= 2;
-    while (a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS)
+    while (!has_tickets(share))
       if ((share *= 2) > most) return false;
     a.neighbours = (int)columns;
     a.step = wide, a.where_step = are_several ? beside.stride : 0;
@@ -196,16 +198,15 @@ struct TreesCut : RowsCut {
   }
   /* Outputs of few elements: of as few outputs a thread has one. */
   bool trees_of_few() {
-    if (!is_native() || a.where || a.starts || a.count < 1 || a.outputs > INT32_MAX) return false;
+    if (!is_plain() || a.count < 1 || a.outputs > INT32_MAX) return false;
     if (a.count > tree_leaves(row.bytes) ? !are_lines() : a.reduced > TREE_FEW_DIMS) return false;
     int leaves = 2;
     while (leaves < a.count && leaves < tree_leaves(row.bytes)) leaves *= 2;
     const Size single = up(a.outputs, TREE_FEW_THREADS);
     const Size full = up(single, tree_few(leaves * row.bytes));
     const Size fair = (Size)multiprocessors * TREE_FEW_BLOCKS;
-    take(row.shallow, full > fair ? full : single < fair ? single : fair, 0);
-    out.threads = TREE_FEW_THREADS;
-    return true;
+    const Size blocks = full > fair ? full : single < fair ? single : fair;
+    return take_tree(row.shallow, TREE_FEW_THREADS, blocks, 0);
   }
   /* A warp's parts, with what begins and ends them. */
   bool trees_by_warps(Size group) {
@@ -215,13 +216,10 @@ struct TreesCut : RowsCut {
       const Size waves = up(parts, (Size)multiprocessors * TREE_WARPS);
       return (double)waves * (double)(bytes + TREE_PART_BESIDE);
     });
-    while (share < a.count && a.outputs * climb_tickets(up(a.count, share)) > AXES_TICKETS)
-      share *= 2;
+    while (!has_tickets(share)) share *= 2;
     return take_parts(is_native() ? row.tile_rows : row.any_rows, GPR_WARP, a.outputs, share);
   }
-  bool are_plain_columns() const {
-    return row.columns && is_native() && !a.where && !a.starts && kept_stride() == row.bytes;
-  }
+  bool are_plain_columns() const { return row.columns && is_plain() && kept_stride() == row.bytes; }
   /* Trees keep the order of the index: threads across outputs where those lie closer together, or
    * down short ones, and else warps. Few short ones are gathered all the same: to work their places
    * out one after the other, products of 50 lines of 9 floats took a thread 48 µs on an H200, of
@@ -247,14 +245,13 @@ struct TreesCut : RowsCut {
     a.tiles = up(a.outputs, wide);
     a.split = across ? tree_parts(a.tiles, a.rows, steps) : 1;
     a.crowd = tree_crowd(a.split, a.rows);
-    const Size blocks = a.tiles * a.split, groups = up(a.split, (Size)a.crowd);
+    const Size groups = up(a.split, (Size)a.crowd);
     const bool is_tall = a.count >= (Size)a.split * a.rows * TREE_ROWS_RUNS * tree_run(row.bytes);
     gpr_program *const program = is_tall && wide >= GPR_WARP && are_plain_columns() ? row.columns
                                  : is_native()                                      ? row.tile
                                                                                     : row.any;
-    return take(program, blocks < (1 << 30) ? blocks : 1 << 30,
-                a.split > 1 ? (size_t)((a.tiles * (a.split + groups)) * wide) : 0) &&
-           (out.threads = TREE_THREADS);
+    return take_tree(program, TREE_THREADS, a.tiles * a.split,
+                     a.split > 1 ? a.tiles * (a.split + groups) * wide : 0);
   }
 };
 
