@@ -69,13 +69,12 @@ static void set_elements(axes_run *r) {
   set_dims(r, &kept, &reduced);
 }
 
-/* Whether the outermost reduced dimension may go the other way and be read by the same kernel: the
- * only one, of elements apart, or one of rows of whole packets, which are not taken by several. */
+/* Whether the outermost reduced dimension may go the other way and be read by the same kernel: one
+ * of rows of whole packets, which are not taken by several. */
 static int can_turn(const gpr_axes_args *a) {
   enum { NARROW = 128 };
   const int d = a->kept;
-  if (a->dim[d].size < 2) return 0;
-  if (!d) return a->reduced == 1 && a->dim[0].stride != a->from_bytes;
+  if (!d || a->dim[d].size < 2) return 0;
   const int64_t width = a->dim[d - 1].size * a->from_bytes;
   uint64_t places = (uint64_t)(uintptr_t)a->data | (uint64_t)width;
   for (int i = 0; i <= d; i++)

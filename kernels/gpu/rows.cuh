@@ -222,7 +222,7 @@ __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *bas
   constexpr int WARPS = AXES_THREADS / GPR_WARP, TILE = GPR_WARP * RowsShape<F>::loads;
   const int64_t tiles = a.runs * a.tiles, stride = a.dim[a.kept + a.reduced - 1].stride;
   const bool are_apart = !F::ordered && stride != (int64_t)sizeof(T);
-  const bool is_back = a.back && !F::ordered && !(are_apart && stride < 0); /* turned already */
+  const bool is_back = a.back && !F::ordered;
   Packets<T> in(base, a.length);
   bool whole = may_read_whole(a, in);
   int64_t run = 0;
