@@ -120,9 +120,9 @@ class Fibers:
         own = np.zeros(scratch if is_own else 0, np.uint8)
         assert is_own or scratch <= self.scratch.nbytes
         at = words.ctypes.data
-        args[15] = (own if is_own else self.scratch).ctypes.data  # as csrc/cuda/operator.c does
-        args[16:18] = (at, at + 8 * segments) if segments else 0
-        args[18] = at + 16 * segments if len(words) > 2 * segments else 0
+        args[14] = (own if is_own else self.scratch).ctypes.data  # as csrc/cuda/operator.c does
+        args[15:17] = (at, at + 8 * segments) if segments else 0
+        args[17] = at + 16 * segments if len(words) > 2 * segments else 0
         self.launches.append((unit, blocks, args.copy()))
         assert args.nbytes == 8 * launches.ARGUMENTS
         failed = self.library(text, textbook).launch(

@@ -14,7 +14,7 @@ from test_device_code import LIBRARIES, library
 
 from gpureduce import Operator
 from gpureduce.custom import textbook
-from gpureduce.custom.cut import FAN, FEW_DIMS, FEW_MOST, ROOM, STAGED_FAN
+from gpureduce.custom.cut import BLOCKS_FAN, FAN, FEW_DIMS, FEW_MOST, ROOM, STAGED_FAN
 from gpureduce.custom.device import (
     BY_THREADS,
     BY_WARPS,
@@ -140,5 +140,6 @@ def test_stages_are_the_kernels():
     text = (KERNELS / "gpu/tree_few.cuh").read_text()
     few = re.search(r"\bTREE_FEW_DIMS = (\d+), TREE_FEW_MOST = (\d+)", text)
     assert few and (int(few[1]), int(few[2])) == (FEW_DIMS, FEW_MOST)
-    fan = re.search(r"\bCLIMB_FAN = (\d+)", (KERNELS / "gpu/climb.cuh").read_text())
-    assert fan and int(fan[1]) == FAN
+    text = (KERNELS / "gpu/climb.cuh").read_text()
+    fans = re.search(r"\bCLIMB_FAN = (\d+), CLIMB_BLOCKS = (\d+)", text)
+    assert fans and (int(fans[1]), int(fans[2])) == (FAN, BLOCKS_FAN)

@@ -19,6 +19,7 @@ DIMS = 64
 BY_ROWS = 3
 # Parts that blocks copy as they lie (tree_gathered.cuh): in lines, rows, of long rows, of columns.
 LINES, ROWS, BESIDE, NARROW = 4, 5, 6, 7
+CLIMBING = 8  # more parts of blocks than one folds the nodes of (climb.cuh)
 TYPES = {
     "float16": "float16",
     "float32": "float",
@@ -97,7 +98,7 @@ def library(tmp_path_factory):
     return made
 
 
-def product(library, x, axes, where, skip, segments=None):
+def product(library, x, axes, where, skip, segments=None, multiprocessors=3):
     """The products, and which way they went; x in any layout and at any address."""
     args, kept = Arguments(), [d for d in range(x.ndim) if d not in axes]
     shape = tuple(x.shape[d] for d in kept)
@@ -134,14 +135,15 @@ def product(library, x, axes, where, skip, segments=None):
     args.unaligned = x.ctypes.data % part != 0 or any(s % part for s in x.strides)
     scratch = np.zeros(1 << 23, np.uint8)
     args.split = args.team = args.rows = 1
-    failed = library.product(
-        ctypes.byref(args), dtype, 3, ctypes.c_void_p(scratch.ctypes.data), SEED & 0xFFFFFFFF
-    )
+    room = ctypes.c_void_p(scratch.ctypes.data)
+    failed = library.product(ctypes.byref(args), dtype, multiprocessors, room, SEED & 0xFFFFFFFF)
     assert not failed, FAILURES[failed]
     assert not scratch[: 4 * 4096].any(), "tickets are left as they were"
     way = int(args.length)
     if way == 0 and args.packets:
         way = LINES - 1 + args.packets
+    if way == 1 and args.split > 32:
+        way = CLIMBING
     return out.reshape((-1, *shape) if segments else shape), way
 
 
@@ -221,6 +223,22 @@ def test_segments_and_elements_that_lie_otherwise(library):
             found, _ = product(library("float32"), other, (axis,), None, False)
             wanted = gpureduce.prod(x, axis=axis, device="cpu")
             assert found.tobytes() == np.asarray(wanted).tobytes(), (shape, other.dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_blocks_climb(dtype, library):
+    """By two levels, outputs and segments, of which one is empty."""
+    rng, ways = generator("climbing blocks", dtype), []
+    for length, columns in ((30_011, 20), (9001, 64), (20_003, 9)):
+        x = (1 + 1e-3 * rng.normal(size=(length, columns))).astype(dtype)
+        for cuts in ([0, length], [0, 500, 700, 700, length]):
+            segments = np.array(cuts[:-1]), np.array(cuts[1:])
+            found, way = product(library(dtype), x, (0,), None, False, segments, 132)
+            for n, (start, stop) in enumerate(itertools.pairwise(cuts)):
+                wanted = gpureduce.prod(x[start:stop], axis=0, device="cpu")
+                assert found[n].tobytes() == wanted.tobytes(), (x.shape, n)
+            ways.append(way)
+    assert ways.count(CLIMBING) > 3, ways
 
 
 @pytest.mark.parametrize("dtype", TYPES)

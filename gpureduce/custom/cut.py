@@ -26,8 +26,7 @@ PART_BESIDE = 8 << 10
 # of 4096 rows of as many took 70, 42, 32, 36, 48 and 57 us by 128, 256, 512, 1,024, 4,096 and 8,192
 # blocks, of 16384 302, 294, 298, 302 and 364 by 1,024, 2,048, 4,096, 8,192 and 32,768.
 THREAD_BESIDE = 192
-FAN = 64  # neighbouring parts that one warp folds, as kernels/gpu/climb.cuh has it
-NODES_FEW = 8  # of a thread that folds the parts' nodes; groups fold theirs where there are more
+FAN, BLOCKS_FAN = 64, 32  # neighbouring parts that one warp folds, and a block (climb.cuh)
 ACROSS = 32  # outputs side by side of a block: of 64 and 128 columns took a tenth longer
 ROW_LEAST = 512  # elements of an output that are worth a warp
 LANES_LEAST = 16  # outputs side by side, for which threads go across them
@@ -53,7 +52,7 @@ class Dims(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """team, rows, tiles, split, group, nodes: those of a gpr_operator_args."""
+    """team, rows, tiles, split, nodes: those of a gpr_operator_args."""
 
     kernel: str
     threads: int
@@ -61,7 +60,6 @@ class Cut(NamedTuple):
     rows: int
     tiles: int
     split: int
-    group: int
     blocks: int = 0
     nodes: int = POOL
     scratch: int = 0
@@ -127,7 +125,7 @@ def staged(shape: Shape, dims: Dims, outputs: int, count: int, multiprocessors: 
         return None
     team = min(most, -(-outputs // (multiprocessors * STAGED_BLOCKS)))
     tiles = -(-outputs // team)
-    return Cut(STAGED, STAGED_THREADS, team, 1, tiles, 1, 1, min(tiles, 1 << 30))
+    return Cut(STAGED, STAGED_THREADS, team, 1, tiles, 1, min(tiles, 1 << 30))
 
 
 def few(shape: Shape, dims: Dims, outputs: int, count: int, multiprocessors: int) -> Cut | None:
@@ -141,7 +139,7 @@ def few(shape: Shape, dims: Dims, outputs: int, count: int, multiprocessors: int
     single = -(-outputs // FEW_THREADS)
     fair = multiprocessors * shape.blocks * shape.threads // FEW_THREADS
     blocks = max(-(-single // each), min(single, fair))
-    return Cut(FEW.format(leaves), FEW_THREADS, 1, 1, blocks, 1, 1, blocks)
+    return Cut(FEW.format(leaves), FEW_THREADS, 1, 1, blocks, 1, blocks)
 
 
 def cut(
@@ -169,22 +167,21 @@ def cut(
 
     most = min(1 << (shape.depth - 2), steps)  # so that a part's nodes fit the stack
     split = -(-steps // (_share(1, most, time) * high)) or 1 if across else 1
-    group = split
-    if split * wide > NODES_FEW * shape.threads:
-        group = 1 << (split - 1).bit_length() // 2
-    groups = -(-split // group)
-    return _cut(
-        Cut(BY_THREADS, shape.threads, wide if across else -wide, high, tiles, split, group),
-        tiles * (groups + 1 if groups > 1 else 1),
-        tiles * (split + groups) * wide * branch,
-    )
+    how = Cut(BY_THREADS, shape.threads, wide if across else -wide, high, tiles, split)
+    return _cut(how, BLOCKS_FAN, wide * branch)
 
 
-def _cut(how: Cut, tickets: int, nodes: int) -> Cut:
-    """With its blocks, and the scratch that parts need."""
+def _cut(how: Cut, fan: int, size: int) -> Cut:
+    """With its blocks, and the scratch that parts need, a node of so many bytes each; as many of
+    them as `fan` have one above them, and so on (climb.cuh)."""
     how = how._replace(blocks=min(how.tiles * how.split, 1 << 30))
     if how.split == 1:
         return how
+    above, parts = 0, how.split
+    while parts > 1:
+        parts = -(-parts // fan)
+        above += parts
+    tickets, nodes = how.tiles * above, how.tiles * (how.split + above) * size
     before = POOL if tickets <= TICKETS else -(-4 * tickets // 16) * 16
     return how._replace(nodes=before, scratch=before + nodes, is_own=tickets > TICKETS)
 
@@ -210,15 +207,7 @@ def _by_warps(shape: Shape, outputs: int, count: int, resident: int) -> Cut:
         return waves * (min(share, count) * shape.leaf + beside)
 
     split = -(-count // _share(share, count, time))
-    tickets, parts = 0, split
-    while parts > 1:
-        parts = -(-parts // FAN)
-        tickets += parts
-    return _cut(
-        Cut(BY_WARPS, WARP, 1, 1, outputs, split, 1),
-        outputs * tickets,
-        outputs * (split + tickets) * shape.state,
-    )
+    return _cut(Cut(BY_WARPS, WARP, 1, 1, outputs, split), FAN, shape.state)
 
 
 def _line(reduced: Sequence[Dim], least: int) -> Dim:

@@ -13,7 +13,7 @@ from gpureduce.custom.places import Placed
 from gpureduce.custom.program import Program, Result
 
 STATE, NUMBERS = 80, 336  # words of a gpr_operator_args
-_HEAD = 19
+_HEAD = 18
 ARGUMENTS = _HEAD + STATE + NUMBERS
 
 
@@ -129,10 +129,9 @@ def launch_of(case: Case, outs: Sequence[Out]) -> Launch | None:
     )
     numbers = np.array([0] * (len(inputs) + len(results)) + tables, np.int64)
     args = np.zeros(ARGUMENTS, np.int64)
-    args[:15] = (
+    args[:14] = (
         outputs, dims.outputs, count, len(dims.kept), len(dims.reduced), how.team, how.rows,
-        how.tiles, how.split, *flags, how.group,
-        how.nodes, case.initial is not None,
+        how.tiles, how.split, *flags, how.nodes, case.initial is not None,
     )  # fmt: skip
     if case.initial:
         state = np.frombuffer(case.initial, np.uint8)

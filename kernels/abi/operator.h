@@ -15,8 +15,7 @@ typedef struct gpr_operator_args {
   int64_t odd;                 /* bit k: array k is in the other byte order or lies unaligned */
   int64_t swapped;             /* the first of these alone */
   int64_t packed;              /* bit k: leaves lie side by side along the last dimension */
-  int64_t group; /* of the blocks that share one, whose nodes fold by themselves first */
-  int64_t nodes; /* bytes of the scratch before the nodes; tickets lie before */
+  int64_t nodes;               /* bytes of the scratch before the nodes; tickets lie before */
   int64_t has_initial;
   void *scratch;
   const int64_t *starts, *stops; /* of segments, or NULL */

@@ -1,5 +1,6 @@
 /* From the nodes of neighbouring parts up to the root of one tree: the warp that writes the last of
- * some neighbours folds them, and so on, and no warp waits for another one. */
+ * some neighbours folds them, and so on, and no warp waits for another one. Blocks climb so, too
+ * (tree_blocks.cuh). */
 #ifndef GPR_CLIMB_CUH
 #define GPR_CLIMB_CUH
 
@@ -8,16 +9,21 @@
 
 GPR_OPEN
 
-enum { CLIMB_FAN = 64 };
+/* Neighbours whose nodes a warp folds, and a block: of 764047 rows of 31 floats products took 84 µs
+ * on an H200 where a thread of the last block had 373 nodes to fold, and take 45. Users' operators
+ * are cut by the same (gpureduce/custom/cut.py). */
+enum { CLIMB_FAN = 64, CLIMB_BLOCKS = 32 };
 
 /* The nodes of all levels lie behind each other, and so do their tickets: how many there are of
  * either for so many parts. */
-GPR_CONSTEXPR int64_t climb_tickets(int64_t parts) {
+GPR_CONSTEXPR int64_t climb_tickets(int64_t parts, int fan = CLIMB_FAN) {
   int64_t all = 0;
-  while (parts > 1) all += parts = (parts + CLIMB_FAN - 1) / CLIMB_FAN;
+  while (parts > 1) all += parts = (parts + fan - 1) / fan;
   return all;
 }
-GPR_CONSTEXPR int64_t climb_nodes(int64_t parts) { return parts + climb_tickets(parts); }
+GPR_CONSTEXPR int64_t climb_nodes(int64_t parts, int fan = CLIMB_FAN) {
+  return parts + climb_tickets(parts, fan);
+}
 
 /* The fold of some neighbours, in order; every lane has it. */
 template <class C, class A> __device__ __forceinline__ A fold_neighbours(const A *node, int count) {

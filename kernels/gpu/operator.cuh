@@ -49,7 +49,7 @@ template <class OP>
 __global__ void __launch_bounds__(OP::THREADS, OP::BLOCKS)
     operate_by_threads(const __grid_constant__ gpr_operator_args a) {
   fold_by_threads<OP, Operands<OP>>(
-      a, {a.team, a.rows, a.tiles, a.split, a.group, a.scratch, a.nodes},
+      a, {a.team, a.rows, a.tiles, a.split, a.scratch, (char *)a.scratch + a.nodes},
       [&](int64_t o, const typename OP::State &root) { finish_operator<OP>(a, o, root); });
 }
 

@@ -6,7 +6,7 @@
 #ifndef GPR_TREE_BLOCKS_CUH
 #define GPR_TREE_BLOCKS_CUH
 
-#include "last_block.cuh"
+#include "climb.cuh"
 #include "tree_units.cuh"
 
 GPR_OPEN
@@ -25,8 +25,8 @@ __device__ __forceinline__ void fold_block(Branch<typename OP::State> *node, int
 
 /* The node of some neighbours in memory, which lie `wide` apart, several at a time. */
 template <class OP>
-__device__ __noinline__ void fold_nodes(const Branch<typename OP::State> *from, int64_t first,
-                                        int64_t stop, int wide, typename OP::State *near,
+__device__ __noinline__ void fold_nodes(const Branch<typename OP::State> *from, int first, int stop,
+                                        int wide, typename OP::State *near,
                                         Branch<typename OP::State> *to) {
   typedef typename OP::State A;
   constexpr int many = sizeof(A) <= 8 ? 16 : sizeof(A) <= 32 ? 8 : 2;
@@ -36,7 +36,7 @@ __device__ __noinline__ void fold_nodes(const Branch<typename OP::State> *from, 
   *to = nothing<OP>();
   int64_t done = 0;
 #pragma unroll 1
-  for (int64_t i = first; i < stop; i += many) {
+  for (int i = first; i < stop; i += many) {
     Branch<A> some[many];
 #pragma unroll
     for (int j = 0; j < many; j++) {
@@ -53,13 +53,13 @@ __device__ __noinline__ void fold_nodes(const Branch<typename OP::State> *from, 
 /* Of `many` neighbouring parts' nodes the roots for `wide` outputs: node[column] of the first row,
  * by a thread for an output and some of the parts. */
 template <class OP>
-__device__ __noinline__ void fold_parts(const Branch<typename OP::State> *from, int64_t many,
-                                        int wide, typename OP::State *near,
+__device__ __noinline__ void fold_parts(const Branch<typename OP::State> *from, int many, int wide,
+                                        typename OP::State *near,
                                         Branch<typename OP::State> *node) {
   const int column = threadIdx.x % wide, row = threadIdx.x / wide, rows = OP::THREADS / wide;
-  int64_t each = 1;
+  int each = 1;
   while (each * rows < many) each *= 2;
-  const int64_t first = row * each, stop = first + each < many ? first + each : many;
+  const int first = row * each, stop = first + each < many ? first + each : many;
   fold_nodes<OP>(from + column, first, stop, wide, near, &node[row * wide + column]);
   fold_block<OP>(node, column, row, wide, rows, true);
 }
@@ -69,34 +69,31 @@ __device__ __noinline__ void fold_parts(const Branch<typename OP::State> *from, 
  * them share one. */
 struct TreeCut {
   int64_t team, rows, tiles, split;
-  int64_t group; /* of the blocks that share one, whose nodes fold by themselves first */
-  void *scratch; /* tickets, and from `nodes` on what blocks leave to each other */
-  int64_t nodes;
+  void *tickets, *nodes; /* climb.cuh's, of each tile's parts */
 };
 
-/* Whether this block, whose nodes of `wide` outputs come first, is the last one of those that share
- * them: it has the roots then. The last of a group folds the group's nodes before. */
+/* Up from a part's nodes of `wide` outputs, which come first, for as long as this block is the last
+ * of the neighbours. True in the one block that has the roots. */
 template <class OP>
-__device__ __forceinline__ bool is_last_with_roots(const TreeCut &cut, int64_t part, int64_t tile,
-                                                   int wide, typename OP::State *near,
-                                                   Branch<typename OP::State> *node) {
+__device__ __forceinline__ bool climb_with(const TreeCut &cut, int64_t part, int64_t tile, int wide,
+                                           typename OP::State *near,
+                                           Branch<typename OP::State> *node) {
   typedef Branch<typename OP::State> B;
-  const int64_t groups = quotient_of(cut.split + cut.group - 1, cut.group);
-  uint32_t *const ticket = (uint32_t *)cut.scratch + tile * (groups > 1 ? groups + 1 : 1);
-  B *of_parts = (B *)((char *)cut.scratch + cut.nodes) + tile * (cut.split + groups) * wide;
-  int64_t many = cut.split;
-  if (threadIdx.x < wide) of_parts[part * wide + threadIdx.x] = node[threadIdx.x];
-  if (groups > 1) {
-    B *const of_groups = of_parts + cut.split * wide;
-    const int64_t group = quotient_of(part, cut.group), first = group * cut.group;
-    many = first + cut.group < cut.split ? cut.group : cut.split - first;
-    if (!is_last_of(ticket + 1 + group, (int)many)) return false;
-    fold_parts<OP>(of_parts + first * wide, many, wide, near, node);
-    if (threadIdx.x < wide) of_groups[group * wide + threadIdx.x] = node[threadIdx.x];
-    of_parts = of_groups, many = groups;
+  enum { FAN = CLIMB_BLOCKS };
+  uint32_t *ticket = (uint32_t *)cut.tickets + tile * climb_tickets(cut.split, FAN);
+  B *nodes = (B *)cut.nodes + tile * climb_nodes(cut.split, FAN) * wide;
+#pragma unroll 1
+  for (int64_t count = cut.split; count > 1;) {
+    const int64_t parent = part / FAN, left = count - parent * FAN;
+    const int children = left < FAN ? (int)left : (int)FAN;
+    if (threadIdx.x < wide) nodes[part * wide + threadIdx.x] = node[threadIdx.x];
+    if (!is_last_of(ticket + parent, children)) return false;
+    fold_parts<OP>(nodes + parent * FAN * wide, children, wide, near, node);
+    nodes += count * wide;
+    count = (count + FAN - 1) / FAN;
+    ticket += count;
+    part = parent;
   }
-  if (!is_last_of(ticket, (int)many)) return false;
-  fold_parts<OP>(of_parts, many, wide, near, node);
   return true;
 }
 
@@ -135,7 +132,7 @@ __device__ __forceinline__ void fold_by_threads(const ARGS &a, const TreeCut &cu
     if (is_there) node[y * wide + x] = root;
     fold_block<OP>(node, x, y, wide, high, is_there);
     __syncthreads();
-    if (cut.split == 1 || is_last_with_roots<OP>(cut, part, tile, wide, near, node)) {
+    if (climb_with<OP>(cut, part, tile, wide, near, node)) {
       const int64_t of = tile * wide + t;
       if (t < wide && of < a.outputs) finish(of, node[t].value);
     }

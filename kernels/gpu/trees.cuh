@@ -19,7 +19,7 @@ enum { TREE_STAGED_THREADS = 128, TREE_STAGED_BLOCKS = 4, TREE_STAGED_LEAST = 2 
  * rows of 2 doubles products took 125 µs on an H200 by threads and 91 so, of 10 million of 5 floats
  * 98 and 102, of 3 million of 16 67 and 109. */
 enum { TREE_NARROW = 16, TREE_NARROW_UNITS = 16 };
-enum { TREE_WARPS_LEAST = 512, TREE_ACROSS = 32, TREE_LINE = 64, TREE_NODES_FEW = 16 };
+enum { TREE_WARPS_LEAST = 512, TREE_ACROSS = 32, TREE_LINE = 64 };
 /* What a warp could read while a part begins and ends, and a thread of a block, in bytes; as users'
  * operators have it. */
 enum { TREE_PART_BESIDE = 12 << 10, TREE_THREAD_BESIDE = 192 };
@@ -209,7 +209,7 @@ template <class F, class LOAD>
 __global__ void __launch_bounds__(TREE_THREADS, TREE_BLOCKS)
     trees_by_threads(const __grid_constant__ gpr_axes_args a) {
   fold_by_threads<TreeOperator<F>, TreeElements<F, LOAD>>(
-      a, {a.team, a.rows, a.tiles, a.split, a.crowd, a.scratch, AXES_POOL},
+      a, {a.team, a.rows, a.tiles, a.split, a.scratch, (char *)a.scratch + AXES_POOL},
       [&](int64_t o, const typename F::Wide &root) { finish_tree<F>(a, o, root); });
 }
 
@@ -232,7 +232,7 @@ template <class F>
 __global__ void __launch_bounds__(TREE_THREADS, TREE_BLOCKS)
     trees_by_rows(const __grid_constant__ gpr_axes_args a) {
   fold_by_threads<TreeByRows<F>, TreeElements<F, typename F::Element>>(
-      a, {a.team, a.rows, a.tiles, a.split, a.crowd, a.scratch, AXES_POOL},
+      a, {a.team, a.rows, a.tiles, a.split, a.scratch, (char *)a.scratch + AXES_POOL},
       [&](int64_t o, const typename F::Wide &root) { finish_tree<F>(a, o, root); });
 }
 

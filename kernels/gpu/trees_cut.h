@@ -27,42 +27,25 @@ struct TreesCut : RowsCut {
       if (time(next) < 0.98 * time(best)) best = next;
     return best;
   }
-  /* How many parts are a group whose nodes fold by themselves first: a power of two, about as many
-   * as there are groups; all parts where none of the `high` threads of the last block would have
-   * more than TREE_NODES_FEW of them. Users' operators have such groups too
-   * (gpureduce/custom/cut.py). Of 764047 rows of 31 floats products took 84 µs on an H200
-   * where each had 373, and take 45. */
-  static int tree_crowd(int parts, int high) {
-    int crowd = 2;
-    while (crowd * crowd < parts) crowd *= 2;
-    return parts > TREE_NODES_FEW * high ? crowd : parts;
-  }
-  /* Of a tile: one, and one for each group if there are several. */
-  static Size tree_tickets(int parts, int high) {
-    const Size groups = up(parts, tree_crowd(parts, high));
-    return groups > 1 ? groups + 1 : 1;
-  }
   /* How many blocks share each of so many tiles of outputs. A step is as many elements as a leaf of
    * a thread has; `high` threads of a block fold a share of them each, a power of two of steps.
    * Half of the blocks that fit read as fast as all; they end apart (a sixteenth), and of several
    * the last one reads what the others leave. 1 where there are too few tickets. */
   int tree_parts(Size tiles, Size high, Size steps) const {
     Size most = 1024;
-    while (most && tiles * tree_tickets((int)most, (int)high) > AXES_TICKETS) most /= 2;
+    while (tiles * climb_tickets(most, CLIMB_BLOCKS) > AXES_TICKETS) most /= 2;
     const Size resident = (Size)multiprocessors * TREE_BLOCKS;
     const auto parts = [=](Size share) { return up(steps, share * high); };
     const auto time = [=](Size share) {
       const Size bytes = (share < steps ? share : steps) * tree_leaves(row.bytes) * row.bytes;
-      const int many = (int)parts(share), crowd = tree_crowd(many, (int)high);
-      const Size groups = up(many, crowd),
-                 left = up(crowd, high) + (groups > 1 ? up(groups, high) : 0);
-      const double last =
-          (double)(left * (Size)row.state + (groups > 1 ? 2 : 1) * TREE_THREAD_BESIDE);
-      return time_of(tiles * many, resident, (double)bytes, TREE_THREAD_BESIDE) +
-             (double)bytes / 16 + (many > 1 ? last : 0);
+      Size last = 0;
+      for (Size many = parts(share); many > 1; many = up(many, CLIMB_BLOCKS))
+        last += up(many < CLIMB_BLOCKS ? many : CLIMB_BLOCKS, high) * (Size)row.state +
+                TREE_THREAD_BESIDE;
+      return time_of(tiles * parts(share), resident, (double)bytes, TREE_THREAD_BESIDE) +
+             (double)bytes / 16 + (double)last;
     };
     Size least = 1;
-    if (!most) return 1;
     while (parts(least) > most) least *= 2;
     return (int)parts(best_share(least, steps, time));
   }
@@ -244,14 +227,12 @@ struct TreesCut : RowsCut {
     a.rows = (int)(TREE_THREADS / wide);
     a.tiles = up(a.outputs, wide);
     a.split = across ? tree_parts(a.tiles, a.rows, steps) : 1;
-    a.crowd = tree_crowd(a.split, a.rows);
-    const Size groups = up(a.split, (Size)a.crowd);
     const bool is_tall = a.count >= (Size)a.split * a.rows * TREE_ROWS_RUNS * tree_run(row.bytes);
     gpr_program *const program = is_tall && wide >= GPR_WARP && are_plain_columns() ? row.columns
                                  : is_native()                                      ? row.tile
                                                                                     : row.any;
     return take_tree(program, TREE_THREADS, a.tiles * a.split,
-                     a.split > 1 ? a.tiles * (a.split + groups) * wide : 0);
+                     a.split > 1 ? a.tiles * climb_nodes(a.split, CLIMB_BLOCKS) * wide : 0);
   }
 };
 

@@ -137,7 +137,7 @@ static bool are_parts_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
                          launch.scratch < gpr::AXES_POOL + nodes);
 }
 /* Whether threads across outputs leave elements out, or their blocks have too few tickets or too
- * little room for their nodes and for those of the groups that come together first. */
+ * little room for their nodes and for those above them. */
 static bool are_trees_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
                            const gpr_axes_launch &launch) {
   if (launch.kernel == row.staged && a.packets) return are_parts_lost(row, a, launch);
@@ -147,12 +147,11 @@ static bool are_trees_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
   if (launch.kernel != row.tile && launch.kernel != row.any && launch.kernel != row.columns)
     return false;
   const int64_t wide = a.team > 0 ? a.team : -a.team;
-  const int64_t groups = a.crowd > 0 ? (a.split + a.crowd - 1) / a.crowd : 0;
-  const size_t nodes = (size_t)(a.tiles * (a.split + groups) * wide) * row.state;
-  if (a.tiles * wide < a.outputs || !groups) return true;
+  const int64_t above = gpr::climb_tickets(a.split, gpr::CLIMB_BLOCKS);
+  const size_t nodes = (size_t)(a.tiles * (a.split + above) * wide) * row.state;
+  if (a.tiles * wide < a.outputs) return true;
   if (a.split == 1) return false;
-  return a.tiles * (groups > 1 ? groups + 1 : 1) > gpr::AXES_TICKETS ||
-         launch.scratch < gpr::AXES_POOL + nodes;
+  return a.tiles * above > gpr::AXES_TICKETS || launch.scratch < gpr::AXES_POOL + nodes;
 }
 /* What breaks a rule, or 0. */
 static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_launch &launch) {
@@ -217,13 +216,13 @@ static int asked_for_columns(const gpr::AxesRow &row, int op, gpr_axes_args a, i
 
 /* Seen of what was chosen: crowds of tiles and of columns, several runs of rows, rows that warps
  * left to blocks and that blocks left to several, batches of narrow columns, short outputs that
- * convert, two of a lane, and groups of a tree's parts. */
+ * convert, two of a lane, and of a tree more parts than one block folds. */
 enum { TILES_CROWDS, COLUMNS_CROWDS, RUNS, LEFT, SINGLE, NARROW, CONVERTING, PAIRS, TREES, CHOSEN };
 static void see(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_launch &launch,
                 int64_t *seen) {
   const char *kernel = launch.kernel->kernel;
   seen[TILES_CROWDS] += a.crowd > 1 && !row.is_tree && kernel[0] == 't';
-  seen[TREES] += a.crowd > 1 && row.is_tree && a.crowd < a.split;
+  seen[TREES] += row.is_tree && launch.kernel != row.staged && a.split > gpr::CLIMB_BLOCKS;
   seen[COLUMNS_CROWDS] += a.crowd > 1 && kernel[0] == 'c';
   seen[RUNS] += a.runs > 1 && kernel[0] == 'r';
   seen[LEFT] += a.full && a.full < a.outputs && kernel[0] == 'r';
