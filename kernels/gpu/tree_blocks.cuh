@@ -23,44 +23,29 @@ __device__ __forceinline__ void fold_block(Branch<typename OP::State> *node, int
   }
 }
 
-/* The node of some neighbours in memory, which lie `wide` apart, several at a time. */
-template <class OP>
-__device__ __noinline__ void fold_nodes(const Branch<typename OP::State> *from, int first, int stop,
-                                        int wide, typename OP::State *near,
-                                        Branch<typename OP::State> *to) {
-  typedef typename OP::State A;
-  constexpr int many = sizeof(A) <= 8 ? 16 : sizeof(A) <= 32 ? 8 : 2;
-  A far[OP::DEPTH];
-  Waiting<OP> waiting = {{near, far}, 0};
-  Apart<OP> how;
-  *to = nothing<OP>();
-  int64_t done = 0;
-#pragma unroll 1
-  for (int i = first; i < stop; i += many) {
-    Branch<A> some[many];
-#pragma unroll
-    for (int j = 0; j < many; j++) {
-      some[j].there = 0;
-      if (i + j < stop) some[j] = from[(i + j) * wide];
-    }
-#pragma unroll 1
-    for (int j = 0; j < many; j++)
-      if (some[j].there) waiting.push(some[j].value, done++, how);
-  }
-  if (done) *to = {waiting.all(how), 1};
-}
-
 /* Of `many` neighbouring parts' nodes the roots for `wide` outputs: node[column] of the first row,
- * by a thread for an output and some of the parts. */
+ * by a thread for an output and some of the parts. Blocks that share outputs have two rows or more,
+ * and what has no node comes last. */
 template <class OP>
 __device__ __noinline__ void fold_parts(const Branch<typename OP::State> *from, int many, int wide,
-                                        typename OP::State *near,
                                         Branch<typename OP::State> *node) {
+  typedef typename OP::State A;
+  enum { MOST = CLIMB_BLOCKS / 2 };
+  constexpr int together = sizeof(A) <= 8 ? 16 : sizeof(A) <= 32 ? 8 : 2; /* loads */
+  A own[MOST];
+  own[0] = OP::identity();
   const int column = threadIdx.x % wide, row = threadIdx.x / wide, rows = OP::THREADS / wide;
-  int each = 1;
+  int each = 1, there = 0;
   while (each * rows < many) each *= 2;
   const int first = row * each, stop = first + each < many ? first + each : many;
-  fold_nodes<OP>(from + column, first, stop, wide, near, &node[row * wide + column]);
+#pragma unroll together
+  for (int j = 0; j < MOST; j++)
+    if (first + j < stop) {
+      const Branch<A> one = from[(first + j) * wide + column];
+      own[j] = one.value, there += one.there != 0;
+    }
+  fold_apart<OP>(own, there);
+  node[row * wide + column] = {own[0], there};
   fold_block<OP>(node, column, row, wide, rows, true);
 }
 
@@ -76,7 +61,6 @@ struct TreeCut {
  * of the neighbours. True in the one block that has the roots. */
 template <class OP>
 __device__ __forceinline__ bool climb_with(const TreeCut &cut, int64_t part, int64_t tile, int wide,
-                                           typename OP::State *near,
                                            Branch<typename OP::State> *node) {
   typedef Branch<typename OP::State> B;
   enum { FAN = CLIMB_BLOCKS };
@@ -88,7 +72,7 @@ __device__ __forceinline__ bool climb_with(const TreeCut &cut, int64_t part, int
     const int children = left < FAN ? (int)left : (int)FAN;
     if (threadIdx.x < wide) nodes[part * wide + threadIdx.x] = node[threadIdx.x];
     if (!is_last_of(ticket + parent, children)) return false;
-    fold_parts<OP>(nodes + parent * FAN * wide, children, wide, near, node);
+    fold_parts<OP>(nodes + parent * FAN * wide, children, wide, node);
     nodes += count * wide;
     count = (count + FAN - 1) / FAN;
     ticket += count;
@@ -132,7 +116,7 @@ __device__ __forceinline__ void fold_by_threads(const ARGS &a, const TreeCut &cu
     if (is_there) node[y * wide + x] = root;
     fold_block<OP>(node, x, y, wide, high, is_there);
     __syncthreads();
-    if (climb_with<OP>(cut, part, tile, wide, near, node)) {
+    if (climb_with<OP>(cut, part, tile, wide, node)) {
       const int64_t of = tile * wide + t;
       if (t < wide && of < a.outputs) finish(of, node[t].value);
     }

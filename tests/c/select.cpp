@@ -151,6 +151,7 @@ static bool are_trees_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
   const size_t nodes = (size_t)(a.tiles * (a.split + above) * wide) * row.state;
   if (a.tiles * wide < a.outputs) return true;
   if (a.split == 1) return false;
+  if (2 * wide > gpr::TREE_THREADS) return true; /* fold_parts() has two threads for an output */
   return a.tiles * above > gpr::AXES_TICKETS || launch.scratch < gpr::AXES_POOL + nodes;
 }
 /* What breaks a rule, or 0. */
