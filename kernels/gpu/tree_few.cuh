@@ -67,65 +67,39 @@ __device__ __forceinline__ void find_leaves(const X &x, int64_t (&along)[N][X::A
   }
 }
 
-/* Of more than N / 2 elements, and N at most, that are loaded as they lie. `finish` takes an
- * output's place and its root. */
-template <class OP, int N, class X, class Finish>
-__device__ __forceinline__ void fold_few(const X &x, uint32_t outputs, const Finish &finish) {
-  typedef typename OP::template Leaves<N> Leaves;
-  constexpr int many = tree_few(N * OP::LEAF);
-  const uint32_t apart = gridDim.x * TREE_FEW_THREADS, count = (uint32_t)x.count;
-  const uint32_t first = blockIdx.x * TREE_FEW_THREADS + threadIdx.x;
-  FewPlace<X> place[many];
-  uint32_t o[many];
-  int64_t along[N][X::ARRAYS];
-  Leaves leaves[many];
-  if (first >= outputs) return;
-#pragma unroll
-  for (int n = 0; n < many; n++) o[n] = first + n * apart < outputs ? first + n * apart : first;
-  find_places(x, o, place);
-  find_leaves(x, along);
-#pragma unroll
-  for (int j = 0; j < N; j++)
-#pragma unroll
-    for (int n = 0; n < many; n++)
-      leaves[n].load_leaf(x, j, place[n].data, along[j], j <= N / 2 - (N == 2) || j < (int)count);
-#pragma unroll
-  for (int n = 0; n < many; n++) {
-    leaves[n].settle();
-    const typename OP::State root = fold_leaves<OP, N>(x, leaves[n], 0, (int)count);
-    if (first + n * apart < outputs) finish(place[n], root);
-  }
-}
-
-/* Of one line of elements, N at a time: what waits for its right sibling is in memory, as a
- * thread's Waiting has it, of all its outputs side by side. */
+/* Of more than N / 2 elements, and N at most, that are loaded as they lie; or of one line of them,
+ * N at a time: what waits for its right sibling is in memory then, as a thread's Waiting has it, of
+ * all its outputs side by side. `finish` takes an output's place and its root. */
 enum { TREE_LINE_LEVELS = 10 };
-template <class OP, int N, class X, class Finish>
-__device__ __forceinline__ void fold_lines(const X &x, uint32_t outputs, const Finish &finish) {
+template <class OP, int N, bool IS_LINE = false, class X, class Finish>
+__device__ __forceinline__ void fold_few(const X &x, uint32_t outputs, const Finish &finish) {
   typedef typename OP::State A;
   constexpr int many = tree_few(N * OP::LEAF);
   const uint32_t apart = gridDim.x * TREE_FEW_THREADS;
   const uint32_t first = blockIdx.x * TREE_FEW_THREADS + threadIdx.x;
-  const int count = (int)x.count, rounds = (count + N - 1) / N;
+  const int count = (int)x.count, rounds = IS_LINE ? (count + N - 1) / N : 1;
   FewPlace<X> place[many];
   uint32_t o[many];
-  A waiting[TREE_LINE_LEVELS][many], node[many];
+  int64_t along[N][X::ARRAYS];
+  A waiting[IS_LINE ? TREE_LINE_LEVELS : 1][many], node[many];
   if (first >= outputs) return;
 #pragma unroll
   for (int n = 0; n < many; n++) o[n] = first + n * apart < outputs ? first + n * apart : first;
   find_places(x, o, place);
+  if constexpr (!IS_LINE) find_leaves(x, along);
 #pragma unroll 1
   for (int r = 0; r < rounds; r++) {
     typename OP::template Leaves<N> leaves[many];
     const int there = count - r * N;
 #pragma unroll
     for (int j = 0; j < N; j++) {
-      int64_t along[X::ARRAYS];
+      if constexpr (IS_LINE)
 #pragma unroll
-      for (int k = 0; k < X::ARRAYS; k++) along[k] = (r * N + j) * x.step[k];
+        for (int k = 0; k < X::ARRAYS; k++) along[j][k] = (r * N + j) * x.step[k];
 #pragma unroll
       for (int n = 0; n < many; n++)
-        leaves[n].load_leaf(x, j, place[n].data, along, j < there && first + n * apart < outputs);
+        leaves[n].load_leaf(x, j, place[n].data, along[j],
+                            j < there || (!IS_LINE && j <= N / 2 - (N == 2)));
     }
 #pragma unroll
     for (int n = 0; n < many; n++) {

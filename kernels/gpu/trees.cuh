@@ -251,7 +251,7 @@ __global__ void __launch_bounds__(TREE_FEW_THREADS, TREE_FEW_BLOCKS)
   else if (a.count <= 4)
     fold_few<OP, 4>(X(a), (uint32_t)a.outputs, finish);
   else if (a.count > OP::LEAVES)
-    fold_lines<OP, OP::LEAVES>(X(a), (uint32_t)a.outputs, finish);
+    fold_few<OP, OP::LEAVES, true>(X(a), (uint32_t)a.outputs, finish);
   else if constexpr (OP::LEAVES == 8)
     fold_few<OP, 8>(X(a), (uint32_t)a.outputs, finish);
 }
