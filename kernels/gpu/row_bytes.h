@@ -32,6 +32,7 @@ template <class T> struct AnyRowBytes {
   static constexpr int rows = size == 2 ? 4096 : 2048, warp_rows = rows;
   static constexpr int tile_rows = 1024;
   static constexpr int run = size >= 8 ? 2304 : 1024, columns = 2 << 20;
+  static constexpr int narrow = 0;
 };
 template <class F> struct RowBytes : AnyRowBytes<typename F::Element> {};
 /* Variances. Of 100 MB of rows on an H200, of floats of 80, 400, 800, 1320 bytes and 20 KB brief
@@ -80,6 +81,7 @@ template <class T> struct RowBytes<PairSum<T>> : AnyRowBytes<T> {
   static constexpr int staged_most = is_double ? 2048 : 4096;
   static constexpr int run = sizeof(T) >= 8 ? 1536 : sizeof(T) == 4 ? 1024 : 384;
   static constexpr int columns = sizeof(T) >= 4 ? 48 << 20 : 24 << 20;
+  static constexpr int narrow = is_double ? 1 : sizeof(T) == 16 ? 4 : 0;
 };
 template <class T, bool GREATEST> struct RowBytes<Position<T, GREATEST>> : AnyRowBytes<T> {
   static constexpr int size = sizeof(T);

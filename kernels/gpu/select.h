@@ -83,10 +83,9 @@ struct AxesCut : TreesCut {
   }
 
   /* Columns side by side of which a row has less than two sectors of 32 bytes: a thread's loads
-   * would be of one each. Of 64 MiB of batches of 46 rows of 5 floats sums took 27 µs on an H200 as
-   * staged ones and 48 as columns of a few rows, of 9 rows of 8 31 and 30, of 4 rows of 7 47
-   * and 37; of 8 rows of 2 maxima took 8.4 and 12.7, of 3 35 and 39, of 4 rows of 2 6.1 and 5.8. */
-  enum { NARROW_ROW = 64, NARROW_BYTES = 4 << 20, NARROW_LEAST = 7, NARROW_TALL = 16 };
+   * would be of one each. What 18,422 random batches of up to 8 KB, 2 to 256 MB in all, took on an
+   * H200 says from how many rows on they are staged. */
+  enum { NARROW_ROW = 64, NARROW_BYTES = 4 << 20, NARROW_LEAST = 7, SECTOR = 32 };
   bool are_narrow() const {
     if (a.kept != 2 || a.reduced != 1 || a.dim[1].stride != row.bytes) return false;
     const Size bytes = a.dim[1].size * row.bytes;
@@ -95,11 +94,10 @@ struct AxesCut : TreesCut {
   bool prefers_staged() {
     if (wanted || !row.staged_skips || !are_narrow() || a.where) return false;
     if (a.skip && row.counted_bytes < row.staged_bytes) return false;
-    const bool fills_strips = a.dim[1].size * row.bytes % row.strip_bytes == 0;
-    return a.count > (fills_strips ? NARROW_TALL : NARROW_LEAST) &&
-           a.count * row.bytes <= row.staged_most &&
-           a.outputs * a.count * row.bytes >= (Size)NARROW_BYTES &&
-           !(4 * a.count * row.bytes >= row.staged_bytes && prefers_brief(0));
+    const Size wide = a.dim[1].size * row.bytes, bytes = a.count * row.bytes;
+    return a.count > NARROW_LEAST && a.count > row.narrow * (wide - 8) &&
+           bytes <= row.staged_most && a.outputs * bytes >= (Size)NARROW_BYTES &&
+           !(wide > SECTOR && 4 * bytes >= row.staged_bytes && prefers_brief(0));
   }
 
   /* Rows one behind the other, with gaps, or of whole packets, or batches of narrow columns. Few of

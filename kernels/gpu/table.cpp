@@ -171,7 +171,7 @@ template <class F> struct AxesKernels {
     AxesRow row = {};
     static_cast<AxesBytes &>(row) = {B::brief,   B::staged,    B::counted,   B::staged_most,
                                      B::rows,    B::warp_rows, B::tile_rows, B::run,
-                                     B::columns, B::alone,     B::uneven};
+                                     B::columns, B::alone,     B::uneven,    B::narrow};
     row.shallow =
         program_if<F, code::Shallow, (few || Begins<typename OfColumns<F>::few>::value)>();
     row.counted = program_if<F, code::Counted, few>();
