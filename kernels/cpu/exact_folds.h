@@ -149,17 +149,12 @@ template <class F> struct ExactTiles {
         for (int i = 0; i < SQUARES; i++) held &= holds(part[p].square[i], lane);
     }
     for (int p = 0; held && p < F::parts; p++) {
-      const double high = part[p].sum.high[lane], low = part[p].sum.low[lane];
-      if constexpr (SQUARES > 0) {
-        scatter(s.part[p], high);
-        scatter(s.part[p], low);
+      put_twofold(s.part[p], part[p].sum.high[lane], part[p].sum.low[lane]);
+      if constexpr (SQUARES > 0)
         for (int i = 0; i < SQUARES; i++) {
           deposit(s.squares, part[p].square[i].sum.high[lane]);
           deposit(s.squares, part[p].square[i].sum.low[lane]);
         }
-      } else {
-        put_twofold(s.part[p], high, low);
-      }
     }
     return held;
   }

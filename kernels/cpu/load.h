@@ -17,17 +17,8 @@ template <class O, class F = typename O::Fold> struct Identity {
 template <class O, class T> struct Identity<O, ExactFold<T>> {
   static T make() { return minus_zero<T>(); }
 };
-template <class O, class R> struct Identity<O, ExactFold<complex<R>>> {
-  static complex<R> make() { return {minus_zero<R>(), minus_zero<R>()}; }
-};
 template <class O, class T> struct Identity<O, Counting<T, 0>> {
   static T make() { return convert<T>((int64_t)1); }
-};
-template <class O> struct Identity<O, Counting<datetime64, 0>> {
-  static datetime64 make() { return {1}; }
-};
-template <class O> struct Identity<O, Counting<timedelta64, 0>> {
-  static timedelta64 make() { return {1}; }
 };
 template <class O, class T> struct Identity<O, IntegerProduct<T>> {
   static T make() { return convert<T>((int64_t)1); }

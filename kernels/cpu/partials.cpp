@@ -11,7 +11,6 @@ template <class F, bool = Payload<F>::words != 0> struct LoadOf {
 template <class F> struct LoadOf<F, true> {
   static constexpr Load value = Partial<Payload<F>, F>::load;
 };
-template <> struct LoadOf<void, false> { static constexpr Load value = nullptr; };
 
 template <class O, class F = typename O::Fold> struct BeginsOf {
   static constexpr Load first = LoadOf<typename Begins<F>::Sum>::value;

@@ -12,7 +12,6 @@ GPR_OPEN
 /* A sum that knows what it loses. */
 template <class D> struct TrackedSum : TwofoldSum<D> {
   template <bool NARROW> GPR_METHOD void add(const D x) { this->add_exactly(x); }
-  GPR_METHOD void settle(double) {}
 };
 GPR_FN bool is_zero(double x) { return x == 0; }
 GPR_FN bool is_zero(Doubles x) { return !mask_of((Words)(x != 0)); }

@@ -112,9 +112,9 @@ template <bool EXACTLY, class K, class R> GPR_FN bool add_rows(K *to, const Piec
          look_for_special(to, rows);
 }
 
-/* What a step keeps of a block of n rows, which come in pieces: sums that know what they lose.
- * exactly: of so few doubles that ties are frequent. Results of add() and close(): whether an
- * element is infinite, in a lane without NaN. */
+/* What a step keeps of a block of n rows, which come in pieces. exactly: of so few doubles that
+ * ties are frequent. Results of add() and close(): whether an element is infinite, in a lane
+ * without NaN. */
 template <class K, class R> struct StepBlock {
   enum { ROWS = BLOCK_ROWS, TOGETHER = 1 };
   K part[2];
@@ -126,13 +126,9 @@ template <class K, class R> struct StepBlock {
       k.special = special;
     }
   }
-  GPR_METHOD bool add(const Piece<R> &rows, bool exactly) {
-    constexpr bool sums = Same<K, TwofoldSum<Doubles>>::value;
-    return sums && exactly ? add_rows<sums>(part, rows) : add_rows<false>(part, rows);
-  }
-  GPR_METHOD bool close(K *to, int64_t n, bool exactly, bool is_first) {
+  GPR_METHOD bool add(const Piece<R> &rows, bool) { return add_rows<false>(part, rows); }
+  GPR_METHOD bool close(K *to, int64_t, bool, bool is_first) {
     for (int k = 0; k < 2; k++) {
-      if (!exactly) part[k].settle((double)(n + 4));
       const Words odd = (Words)(part[k].sum.high - part[k].sum.high != 0);
       if (mask_of(odd)) part[k].set_aside(odd);
       if (is_first)

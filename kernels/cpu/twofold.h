@@ -32,8 +32,6 @@ template <class D> struct Twofold {
     add(x.high);
     low += x.low;
   }
-  /* The same of what is not greater than high (Dekker). */
-  GPR_METHOD void add_below(const D x) { low += rest_of(high, x); }
 };
 
 GPR_FN Twofold<Doubles> square_of(const Twofold<Doubles> x) {
@@ -114,7 +112,6 @@ template <class D> struct TwofoldMoments {
     squares.add(square);
     if (!NARROW) squares.low += product_rest(x, x, square);
   }
-  GPR_METHOD void settle(double) {}
   GPR_METHOD void merge(const TwofoldMoments &other) {
     sum.add(other.sum);
     squares.add(other.squares);

@@ -163,8 +163,8 @@ template <class R, int PARTS, template <class> class Kind> struct TwofoldTiles {
     }
   }
   /* Calls take(first output, how many of these are known, how many there are, a vector of each
-   * part, additions that a number went through) for all outputs of a tile. ALONE: there is one. */
-  template <bool ALONE = false, class Take>
+   * part, additions that a number went through) for all outputs of a tile. */
+  template <class Take>
   static void each(const gpr_tile *t, const Source<R> &source, const Take &take) {
     const Store store = {
         [](const void *job, int64_t first, int64_t known, int64_t m, K *part, int64_t additions) {
@@ -177,9 +177,7 @@ template <class R, int PARTS, template <class> class Kind> struct TwofoldTiles {
     c.tile = t;
     c.parts = PARTS;
     c.source = source;
-    if constexpr (ALONE)
-      rows(t, c, store);
-    else if (!lines)
+    if (!lines)
       columns(t, c, store);
     else if (t->n * PARTS > SHORT_ROW<R, PARTS> || t->outputs == 1)
       rows(t, c, store);
