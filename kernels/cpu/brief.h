@@ -89,6 +89,7 @@ template <class F, template <class> class Kind> struct BriefOf {
     typedef Result With; /* which nobody looks at */
 
     static bool at_once(const gpr_tile *, const void *, Result *) { return false; }
+    static void finish_all(Result *, int64_t, int64_t, const int64_t *) {}
     static void alone(const char *data, const gpr_tile *t, int64_t count, const With *,
                       Result *to) {
       State s;

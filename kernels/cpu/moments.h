@@ -24,6 +24,7 @@ template <class O, class T> struct QuickSpread {
   enum { FEW = sizeof(R) == sizeof(float) ? (int)GPR_SHORT : 8 };
   enum { LINE_VECTORS = sizeof(R) == sizeof(float) ? 4 : 1 };
 
+  static void finish_all(Result *, int64_t, int64_t, const int64_t *) {}
   static double ddof_of(const void *with) { return with ? ((const gpr_spread *)with)->ddof : 0; }
   /* The deviation of two is half of their difference, which ties more often than others. */
   static bool at_once(const gpr_tile *t, const void *with, Result *to) {

@@ -34,7 +34,7 @@ template <class O, class F = typename O::Fold> struct Quick {
   static constexpr const gpr_quick *quick = nullptr;
 };
 template <class O, class T> struct Quick<O, ExactFold<T>> {
-  static constexpr const gpr_quick *quick = quick_of<QuickRow<QuickSum<O, T>, T, TwofoldSum>>();
+  static constexpr const gpr_quick *quick = quick_of<QuickRow<QuickSumOf<O, T>, T, TwofoldSum>>();
 };
 /* It finishes by itself, and so is of these alone. */
 template <class O, class T> struct QuickVariance {

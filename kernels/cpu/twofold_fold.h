@@ -225,8 +225,8 @@ template <class R, int PARTS, template <class> class Kind> struct TwofoldTiles {
     for (int64_t o = 0; o < WIDTH; o++) each[o] = (double)(o < m ? counts[o] : 1);
     return load((const double *)each);
   }
-  static GPR_APART int run(const gpr_tile *t, const Source<R> &source, const Finish &finish,
-                           const void *with, char *to) {
+  static GPR_APART void run(const gpr_tile *t, const Source<R> &source, const Finish &finish,
+                            const void *with, char *to) {
     each(t, source, [&](int64_t first, int64_t known, int64_t m, K *part, int64_t additions) {
       const Doubles n = counts_of(t->counts ? t->counts + first : nullptr, t->n, m);
       char *some = to + first * finish.bytes;
@@ -238,7 +238,6 @@ template <class R, int PARTS, template <class> class Kind> struct TwofoldTiles {
         finish.alone(t->data + (first + o) * t->across, t, count, with, some + o * finish.bytes);
       }
     });
-    return 1;
   }
   static GPR_APART int finish_many(const State *state, int64_t outputs, int64_t n,
                                    const int64_t *counts, const Finish &finish, const void *with,
@@ -303,8 +302,8 @@ template <class T, template <class> class Kind> struct TwofoldFold {
 /* --- a row's quick way -------------------------------------------------------------------------
  */
 
-/* Q::finish and Q::alone as Tiles::Finish's; Q::at_once(tile, with, to): whether it needed no sums.
- */
+/* Q::finish and Q::alone as Tiles::Finish's; Q::at_once(tile, with, to): whether it needed no sums;
+ * Q::finish_all: what is left to do of all results. */
 template <class Q, class T, template <class> class Kind> struct QuickRow {
   typedef TwofoldFold<T, Kind> F;
   typedef typename F::Tiles Tiles;
@@ -325,13 +324,17 @@ template <class Q, class T, template <class> class Kind> struct QuickRow {
   static constexpr typename Tiles::Finish finish = {finish_some, alone, sizeof(Result)};
 
   static int run(const gpr_tile *t, const void *with, void *to) {
-    return (!t->cast && Q::at_once(t, with, (Result *)to)) ||
-           Tiles::run(t, F::source, finish, with, (char *)to);
+    if (t->cast || !Q::at_once(t, with, (Result *)to))
+      Tiles::run(t, F::source, finish, with, (char *)to);
+    Q::finish_all((Result *)to, t->outputs, t->n, t->counts);
+    return 1;
   }
   static int finish_many(const void *states, int64_t outputs, int64_t n, const int64_t *counts,
                          const void *with, void *to, uint8_t *refused) {
-    return Tiles::finish_many((const typename F::State *)states, outputs, n, counts, finish, with,
-                              (char *)to, refused);
+    const int any = Tiles::finish_many((const typename F::State *)states, outputs, n, counts,
+                                       finish, with, (char *)to, refused);
+    Q::finish_all((Result *)to, outputs, n, counts);
+    return any;
   }
   static constexpr gpr_quick quick = {
       Q::most,    sizeof(typename F::State), Tiles::open, F::fold, Tiles::merge, F::fold_many, run,
