@@ -193,22 +193,24 @@ template <class R, class K> struct TwofoldColumns {
              prefetches && (first + steps) * STEP < reals ? steps * STEP : 0);
   }
   /* Outputs of a tile from this one on, side by side in the first two. */
-  template <int PARTS> void run_turned(const gpr_tile *t, int64_t first) {
-    const int64_t left = t->outputs - first, some = least(left, (int64_t)(STEP / PARTS));
+  GPR_APART void run_turned(const gpr_tile *t, int64_t first) {
+    const auto turn_lines = parts == 1 ? turned<1, R> : turned<2, R>;
+    const int64_t each_step = STEP / parts, left = t->outputs - first,
+                  some = least(left, each_step);
     const bool ready = is_plain({t->data, 0, t->along, 0});
     R *const brought = copy + STEP * PIECE_ROWS;
-    const int64_t follow = greatest(STEP / PARTS * t->across, (int64_t)FOLLOW_BYTES);
+    const int64_t follow = greatest(each_step * t->across, (int64_t)FOLLOW_BYTES);
     const char *later = ready ? t->data + first * t->across + follow : (const char *)brought;
     choose(STEP, t->n, t->n);
     const int64_t each = (even_part(t->n, PIECE_ROWS) + WIDTH - 1) / WIDTH * WIDTH;
     for (int64_t row = 0, open = 0; row < t->n; row += each) {
-      const int64_t m = least(t->n - row, each), reals = m * PARTS;
+      const int64_t m = least(t->n - row, each), reals = m * parts;
       const char *from = t->data + first * t->across + row * t->along;
       for (int64_t o = 0; !ready && o < some; o++)
         source.bring(t, from + o * t->across, t->along, m, brought + o * reals);
-      const R *x = ready ? turned<PARTS>(from, t->across, left, m, copy, STEP, later)
-                         : turned<PARTS>((const char *)brought, reals * (int64_t)sizeof(R), some, m,
-                                         copy, STEP, later);
+      const R *x = ready ? turn_lines(from, t->across, left, m, copy, STEP, later)
+                         : turn_lines((const char *)brought, reals * (int64_t)sizeof(R), some, m,
+                                      copy, STEP, later);
       if (row == open) block->open(!row, false);
       infinite |= block->add({x, STEP, m, 0}, exactly);
       if (row + m < t->n && row + m + each <= open + Block::ROWS) continue;

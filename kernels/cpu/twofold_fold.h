@@ -123,7 +123,7 @@ template <class R, int PARTS, template <class> class Kind> struct TwofoldTiles {
   static GPR_APART void short_rows(const gpr_tile *t, Columns &c, const Store &store) {
     for (int64_t first = 0; first < t->outputs; first += STEP / PARTS) {
       const int64_t left = t->outputs - first;
-      c.template run_turned<PARTS>(t, first);
+      c.run_turned(t, first);
       for (int64_t k = 0; k < 2 && k * WIDTH < left; k += PARTS)
         store(first + k * WIDTH, (int64_t)0, least((int64_t)WIDTH, left - k * WIDTH), c.at + k,
               c.additions);
