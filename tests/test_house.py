@@ -315,7 +315,7 @@ print(*times)
 # they are in the file: 5LevelsId and not Levels<double>.
 MEANT = (
     (
-        r"(::|\d)(add_near|Adder\w*|Levels|Near\w*|Sum|QuickSum|Twofold\w*|MomentsFold)[<I]",
+        r"(::|\d)(add_near|Adder\w*|Levels|Near\w*|(Quick)?Sum|Twofold\w*|Tracked|MomentsFold)[<I]",
         r"\bvfnmadd\d+p[sd]",
     ),
     (r"(NearColumns|Folder)<gpr::\w+::Var<(gpr::\w+::complex<)?double", r"\bvfmsub\d+pd"),

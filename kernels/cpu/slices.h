@@ -48,7 +48,7 @@ template <int SQUARES> struct Tracked {
         square[SQUARES - 1].errors += (Doubles)(low & bits(1 - Doubles{}));
       }
     }
-    GPR_METHOD void merge(const Moments &other) {
+    GPR_APART void merge(const Moments &other) { /* seldom: of blocks and outputs */
       TwofoldSum<D>::merge(other);
       merge(other, LanesTo<SQUARES>());
     }
