@@ -177,12 +177,15 @@ template <> struct Plainer<int16_t, true> { typedef uint16_t type; };
 template <> struct Plainer<int32_t, true> { typedef uint32_t type; };
 template <> struct Plainer<int64_t, true> { typedef uint64_t type; };
 
-/* What has all values of an element and converts as it does. */
-template <class T> struct Carrier {
-  static constexpr Kind kind = Traits<T>::kind;
-  typedef typename Either<kind == KIND_UINT && sizeof(T) == 8, uint64_t, int64_t>::type Whole;
-  typedef typename Either<kind == KIND_COMPLEX, complex<double>, double>::type Inexact;
-  typedef typename Either<kind == KIND_FLOAT || kind == KIND_COMPLEX, Inexact, Whole>::type type;
+/* What has all of an element that matters to what it becomes, and converts as it does. */
+template <class From, class To> struct Carrier {
+  static constexpr Kind kind = Traits<From>::kind, to = Traits<To>::kind;
+  static constexpr bool half = kind == KIND_FLOAT && sizeof(From) < sizeof(float),
+                        pairs = kind == KIND_COMPLEX && (to == KIND_COMPLEX || to == KIND_BOOL);
+  typedef typename Either<kind == KIND_UINT && sizeof(From) == 8, uint64_t, int64_t>::type Whole;
+  typedef typename Either<pairs, complex<double>, double>::type Wide;
+  typedef typename Either<half, float, Wide>::type Inexact;
+  typedef typename Either<category<From>() == INEXACT, Inexact, Whole>::type type;
 };
 /* In two steps, of which the first ends in a carrier. */
 static GPR_APART void cast_through(gpr_cast first, gpr_cast second, const void *from,
@@ -199,14 +202,17 @@ static GPR_APART void cast_through(gpr_cast first, gpr_cast second, const void *
 template <class From, class To> struct Cast {
   enum { possible = Traits<From>::kind != KIND_TIME && Traits<To>::kind != KIND_TIME };
   static GPR_APART void cast(const void *from, void *to, int64_t n) {
-    typedef typename Carrier<From>::type Between;
+    typedef Carrier<From, To> Carried;
+    typedef typename Carried::type Between;
     const From *x = (const From *)from;
     To *y = (To *)to;
-    if constexpr (Same<To, float>::value && !Same<typename Traits<From>::Wide, From>::value &&
-                  Traits<From>::kind == KIND_FLOAT) {
-      widen_all(x, y, n); /* of halves */
+    constexpr bool ends = Same<To, double>::value || (is_whole<To>() && sizeof(To) == 8);
+    if constexpr (Carried::half && Same<To, float>::value) {
+      widen_all(x, y, n);
+    } else if constexpr (Same<From, double>::value && sizeof(To) < 4 && Carried::to == KIND_FLOAT) {
+      for (int64_t i = 0; i < n; i++) y[i] = convert<To>(x[i]); /* long enough as it is */
     } else if constexpr (Same<From, Between>::value || Same<To, Between>::value ||
-                         Same<To, double>::value || (is_whole<To>() && sizeof(To) == 8)) {
+                         (ends && !Carried::half && Carried::kind != KIND_COMPLEX)) {
       GPR_UNROLL(4)
       for (int64_t i = 0; i < n; i++) y[i] = convert<To>(x[i]);
     } else {
