@@ -311,16 +311,6 @@ template <class T> struct BitwiseAnd : BitwiseOf<T, AndOf, category<T>() == INTE
 template <class T> struct BitwiseOr : BitwiseOf<T, OrOf, category<T>() == INTEGER> {};
 template <class T> struct BitwiseXor : BitwiseOf<T, XorOf, category<T>() == INTEGER> {};
 
-/* --- from a row to its finish ------------------------------------------------------------------
- */
-
-template <class O>
-GPR_FN void finish_from(const typename O::Fold::State &s, int64_t n,
-                        const typename FinishedWith<O>::type *with, typename O::Result *out) {
-  auto &&value = Shown<typename O::Fold>::of(s);
-  O::finish(value, n, with, out);
-}
-
 /* The first row with the same operator, for all that fold alike and finish alike. */
 static constexpr const char *operator_names[] = {
 #define GPR_X(id, name, ufunc, alias, flags, op, sentence) #op,

@@ -217,20 +217,23 @@ GPR_CALL R round_spread(Moments &s, int64_t n, const gpr_spread *how) {
   return round_leading<R>(ROOT ? root_of(spread) : spread);
 }
 
+GPR_CALL void fill(Moments &m, int parts, const Exact *part, const Squares &squares) {
+  m.grid = GPR_BOTTOM;
+  m.parts = parts;
+  m.special = 0;
+  for (int p = 0; p < parts; p++) {
+    m.special |= part[p].special;
+    m.negative[p] = big_of(m.sum[p], part[p].digit, GPR_DIGITS);
+  }
+  big_of(m.squares, squares.digit, GPR_SQUARES_DIGITS);
+}
 template <class T> struct MomentsValue {
   const typename MomentsFold<T>::State &s;
   template <class R, bool ROOT> GPR_METHOD R spread(int64_t n, const gpr_spread *how) const {
     MomentDigits<GPR_BIG_DIGITS> digits;
     Moments m;
     place(m, digits);
-    m.grid = GPR_BOTTOM;
-    m.parts = MomentsFold<T>::parts;
-    m.special = 0;
-    for (int p = 0; p < m.parts; p++) {
-      m.special |= s.part[p].special;
-      m.negative[p] = big_of(m.sum[p], s.part[p].digit, GPR_DIGITS);
-    }
-    big_of(m.squares, s.squares.digit, GPR_SQUARES_DIGITS);
+    fill(m, MomentsFold<T>::parts, s.part, s.squares);
     return round_spread<R, ROOT>(m, n, how);
   }
 };

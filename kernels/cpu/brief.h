@@ -90,11 +90,10 @@ template <class F, template <class> class Kind> struct BriefOf {
 
     static bool at_once(const gpr_tile *, const void *, Result *) { return false; }
     static void finish_all(Result *, int64_t, int64_t, const int64_t *) {}
-    static void alone(const char *data, const gpr_tile *t, int64_t count, const With *,
-                      Result *to) {
+    static void alone(const T *x, int64_t n, int64_t count, const With *, Result *to) {
       State s;
       F::open(s);
-      Alone<Like>::fold(s, data, t->along, t->n, 0);
+      Folder<Like>::fold(s, x, n, 0);
       BriefOf::finish(&s, count, nullptr, to);
     }
     static GPR_APART uint64_t finish(K *k, double, const Doubles n, const With *, int64_t known,

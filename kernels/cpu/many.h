@@ -20,24 +20,21 @@ template <class T, class F> struct FoldsAs<LogicalXor<T>, F> { typedef CountNonz
 /* The Value of a state, which may have a quicker way to the same. */
 template <class F> struct QuicklyShown : Shown<F> {};
 
+/* gpr_row's. */
+template <class O, class F = typename O::Fold>
+static GPR_APART void finish(const void *state, int64_t n, const void *with, void *result) {
+  auto &&value = QuicklyShown<F>::of(*(const typename F::State *)state);
+  O::finish(value, n, (const typename FinishedWith<O>::type *)with, (typename O::Result *)result);
+}
 /* What several outputs at a time leave over: one by itself. */
-template <class O> struct Alone {
-  typedef typename O::Fold F;
-  typedef typename F::Element T;
-  typedef typename F::State State;
-  static void fold(State &s, const char *data, int64_t along, int64_t n, int64_t index) {
-    T x[GPR_SHORT];
-    copy(data, along, (char *)x, sizeof *x, n, sizeof *x);
-    Folder<O>::fold(s, x, n, index);
-  }
-  static void run(const char *data, int64_t along, int64_t n, int64_t count,
-                  const typename FinishedWith<O>::type *with, typename O::Result *result) {
-    State s;
-    F::open(s);
-    Alone<typename FoldsAs<O>::type>::fold(s, data, along, n, 0);
-    finish_from<O>(s, count, with, result);
-  }
-};
+template <class O, class F = typename O::Fold>
+static void reduce_alone(const typename F::Element *x, int64_t n, int64_t count, const void *with,
+                         void *result) {
+  typename F::State s;
+  F::open(s);
+  Folder<typename FoldsAs<O>::type>::fold(s, x, n, 0);
+  finish<O>(&s, count, with, result);
+}
 
 /* --- columns -----------------------------------------------------------------------------------
  */

@@ -91,17 +91,12 @@ template <class O, class T> struct QuickSpread {
         for (; left; left &= left - 1, alone_left--) {
           const int64_t lane = o + v * WIDTH + __builtin_ctzll(left);
           if (!alone_left) return false;
-          alone(t->data + lane * t->across, t, t->n, with, to + lane);
+          run_alone<QuickSpread, T>(t->data + lane * t->across, t, t->n, with, to + lane);
         }
       }
       for (; odd; odd &= odd - 1) to[o + __builtin_ctzll(odd)] = quiet_nan<Result>();
       if (o == last) return true;
     }
-  }
-  static bool are_alike(const char *data, const gpr_tile *t) {
-    for (int64_t i = 1; i < t->n; i++)
-      if (memcmp(data, data + i * t->along, sizeof(T))) return false;
-    return true;
   }
   static int64_t in_units(double x, int unit) {
     int exponent;
@@ -110,23 +105,18 @@ template <class O, class T> struct QuickSpread {
     if (!m) return 0; /* whose exponent says nothing */
     return exponent >= unit ? m << (exponent - unit) : m >> (unit - exponent);
   }
-  static double number(const char *at) {
-    Part x;
-    memcpy(&x, at, sizeof x);
-    return (double)wide(x);
-  }
   /* Of few numbers that are integers of some unit, which is found, the rational that 128 bits hold.
    * They tie often, and no bound tells a tie. What does not count is zero. */
-  static bool in_integers(const char *data, const gpr_tile *t, int64_t count,
-                          const gpr_spread *with, Result *to) {
+  static bool in_integers(const Part *x, int64_t n, int64_t count, const gpr_spread *with,
+                          Result *to) {
     const double ddof = ddof_of(with);
     int low = 1 << 20, high = -low;
     uint128 squares = 0;
     __int128 sum = 0;
-    if (PARTS > 1 || t->n > EXACTLY_MOST || (with && with->means)) return false;
+    if (PARTS > 1 || n > EXACTLY_MOST || (with && with->means)) return false;
     if (!(ddof >= 0 && ddof < (double)count && ddof == (double)(int64_t)ddof)) return false;
-    for (int64_t i = 0; i < t->n; i++) {
-      const uint64_t b = bits(number(data + i * t->along));
+    for (int64_t i = 0; i < n; i++) {
+      const uint64_t b = bits((double)wide(x[i]));
       const int exponent = (int)(b >> 52 & 0x7ff);
       if (!(b << 1)) continue;
       if (exponent == 0 || exponent == 0x7ff) return false;
@@ -134,23 +124,23 @@ template <class O, class T> struct QuickSpread {
       high = greatest(high, exponent - 1022);
     }
     if (high - low > EXACTLY_BITS) return false;
-    for (int64_t i = 0; i < t->n; i++) {
-      const __int128 x = in_units(number(data + i * t->along), low);
-      sum += x;
-      squares += (uint128)(x * x);
+    for (int64_t i = 0; i < n; i++) {
+      const __int128 units = in_units((double)wide(x[i]), low);
+      sum += units;
+      squares += (uint128)(units * units);
     }
-    const uint64_t n = (uint64_t)count;
-    const Leading spread =
-        over(leading_of(squares * n - (uint128)(sum * sum), 2 * low), n * (n - (uint64_t)ddof));
+    const uint64_t all = (uint64_t)count;
+    const Leading spread = over(leading_of(squares * all - (uint128)(sum * sum), 2 * low),
+                                all * (all - (uint64_t)ddof));
     *to = round_leading<Result>(O::root ? root_of(spread) : spread);
     return true;
   }
-  static void alone(const char *data, const gpr_tile *t, int64_t count, const gpr_spread *with,
-                    Result *to) {
-    if (count == t->n && count > ddof_of(with) && are_alike(data, t))
+  static void alone(const T *x, int64_t n, int64_t count, const gpr_spread *with, Result *to) {
+    const bool are_alike = n > 0 && !memcmp(x, x + 1, (size_t)(n - 1) * sizeof *x);
+    if (are_alike && count == n && count > ddof_of(with))
       *to = Format<Result>::make(0);
-    else if (!in_integers(data, t, count, with, to))
-      Alone<O>::run(data, t->along, t->n, count, with, to);
+    else if (!in_integers((const Part *)(const void *)x, n, count, with, to))
+      reduce_alone<O>(x, n, count, with, to);
   }
   /* Of none NaN, of one zero; of what is special NaN. */
   static GPR_APART uint64_t finish(K *part, double additions, const Doubles n,

@@ -163,7 +163,8 @@ template <bool DIVIDES, class T> struct QuickSum {
       const int lane = __builtin_ctzll(refused) % STEP, step = __builtin_ctzll(refused) / STEP;
       const int64_t o = first[step] + (PARTS == 1 ? lane : lines ? lane % EACH : lane / PARTS);
       if (o < t->outputs)
-        alone(t->data + o * t->across, t, t->counts ? t->counts[o] : t->n, nullptr, to + o);
+        run_alone<QuickSum, T>(t->data + o * t->across, t, t->counts ? t->counts[o] : t->n, nullptr,
+                               to + o);
     }
   }
   /* Of two, if they are finite or one is NaN: an addition of IEEE rounds the exact sum once, and
@@ -213,9 +214,8 @@ template <bool DIVIDES, class T> struct QuickSum {
       if (!t->counts[o]) to[o] = nothing;
     return true;
   }
-  static void alone(const char *data, const gpr_tile *t, int64_t count, const T *with, T *to) {
-    Alone<typename Either<DIVIDES, Mean<T>, Sum<T>>::type>::run(data, t->along, t->n, count, with,
-                                                                to);
+  static void alone(const T *x, int64_t n, int64_t count, const T *with, T *to) {
+    reduce_alone<typename Either<DIVIDES, Mean<T>, Sum<T>>::type>(x, n, count, with, to);
   }
   /* Of one part: what is special decides, and of nothing there is one sum and no mean. */
   static GPR_METHOD uint64_t round(const K &s, const Doubles n, bool with, Part *to) {

@@ -85,23 +85,18 @@ template <class O, class F = typename O::Fold> struct Fold {
 
 template <class O, class F = typename O::Fold> struct Row {
   typedef typename O::Result Result;
-  typedef typename FinishedWith<O>::type With;
   typedef typename FoldsAs<O>::type Like;
 
   static void identity(void *element) {
     const auto e = Identity<O>::make();
     memcpy(element, &e, sizeof e);
   }
-  static GPR_APART void finish(const void *state, int64_t n, const void *with, void *result) {
-    auto &&value = QuicklyShown<F>::of(*(const typename F::State *)state);
-    O::finish(value, n, (const With *)with, (Result *)result);
-  }
   static void finish_many(const void *states, int64_t outputs, int64_t n, const int64_t *counts,
                           const void *with, void *result) {
     const typename F::State *s = (const typename F::State *)states;
     Result *to = (Result *)result;
     for (int64_t o = 0; o < outputs; o++)
-      finish(s + o, counts ? counts[o] : n, with, to + o * Results<O>::value);
+      finish<O>(s + o, counts ? counts[o] : n, with, to + o * Results<O>::value);
   }
   static constexpr bool small = sizeof(typename F::State) <= 64;
   static constexpr gpr_row make(int op, int dtype, int bytes) {
@@ -115,7 +110,7 @@ template <class O, class F = typename O::Fold> struct Row {
             State<F>::open,
             Fold<Like>::fold,
             State<F>::merge,
-            finish,
+            finish<O>,
             Results<O>::value,
             Many<typename KernelOf<O>::type>::side,
             Many<O>::run,

@@ -302,8 +302,17 @@ template <class T, template <class> class Kind> struct TwofoldFold {
 /* --- a row's quick way -------------------------------------------------------------------------
  */
 
-/* Q::finish and Q::alone as Tiles::Finish's; Q::at_once(tile, with, to): whether it needed no sums;
- * Q::finish_all: what is left to do of all results. */
+/* One of a tile's outputs, as Q::alone does it. */
+template <class Q, class T>
+static GPR_APART void run_alone(const char *data, const gpr_tile *t, int64_t count,
+                                const void *with, void *to) {
+  T x[GPR_SHORT];
+  bring(t, data, t->along, t->n, x);
+  Q::alone(x, t->n, count, (const typename Q::With *)with, (typename Q::Result *)to);
+}
+/* Q::finish as Tiles::Finish's; Q::alone(elements, their number, how many count, with, to);
+ * Q::at_once(tile, with, to): whether it needed no sums; Q::finish_all: what is left to do of all
+ * results. */
 template <class Q, class T, template <class> class Kind> struct QuickRow {
   typedef TwofoldFold<T, Kind> F;
   typedef typename F::Tiles Tiles;
@@ -313,15 +322,7 @@ template <class Q, class T, template <class> class Kind> struct QuickRow {
                               const void *with, int64_t known, int64_t m, void *to) {
     return Q::finish(part, additions, n, (const typename Q::With *)with, known, m, (Result *)to);
   }
-  static void alone(const char *data, const gpr_tile *t, int64_t count, const void *with,
-                    void *to) {
-    T x[GPR_SHORT];
-    gpr_tile one = *t;
-    one.along = sizeof(T);
-    bring(t, data, t->along, t->n, x);
-    Q::alone((const char *)x, &one, count, (const typename Q::With *)with, (Result *)to);
-  }
-  static constexpr typename Tiles::Finish finish = {finish_some, alone, sizeof(Result)};
+  static constexpr typename Tiles::Finish finish = {finish_some, run_alone<Q, T>, sizeof(Result)};
 
   static int run(const gpr_tile *t, const void *with, void *to) {
     if (t->cast || !Q::at_once(t, with, (Result *)to))
