@@ -76,25 +76,16 @@ template <class T> struct Columns<LongSum<T>> : SumOfColumns<T> {
   }
 };
 
-/* What counts as true in words: some bit, or some bit beside the sign's. */
-template <class W, bool SIGNED> struct Truth {
+/* How many are true, in words as wide as a comparison, which so many rows fit. */
+template <class T> struct Trues {
+  typedef typename Unsigned<sizeof(typename RealOf<T>::type)>::type W;
   enum { ROWS = sizeof(W) == 1 ? 252 : 32768 };
-  static constexpr auto value = [](W e) { return (W)((W)(SIGNED ? e << 1 : e) != 0); };
-  static GPR_APART void count_rows(W *part, const W *x, int64_t stride, int64_t columns,
-                                   int64_t rows) {
+  static GPR_APART void count(W *part, const T *x, int64_t stride, int64_t columns, int64_t rows) {
     memset(part, 0, (size_t)columns * sizeof *part);
-    combine_rows<Plus>(part, x, stride, columns, rows, value);
+    combine_rows<Plus>(part, x, stride, columns, rows, [](T e) { return (W)is_true(e); });
   }
 };
-template <class R>
-GPR_APART void count_true(uint64_t *count, const complex<R> *x, int64_t stride, int64_t columns,
-                          int64_t rows) {
-  for (int64_t i = 0; i < rows; i++, x += stride)
-    for (int64_t j = 0; j < columns; j++) count[j] += (x[j].re != 0) | (x[j].im != 0);
-}
 template <class T, int WHAT> struct Columns<Counting<T, WHAT>> {
-  typedef typename Unsigned<sizeof(T)>::type W;
-  typedef Truth<W, Traits<T>::kind == KIND_FLOAT> Truths;
   uint64_t count[WIDE_COLUMNS<T>];
   int64_t all;
   void open(int64_t columns) {
@@ -103,15 +94,12 @@ template <class T, int WHAT> struct Columns<Counting<T, WHAT>> {
   }
   void add(const T *x, int64_t stride, int64_t columns, int64_t rows, int64_t) {
     all += rows;
-    if constexpr (Traits<T>::kind == KIND_COMPLEX)
-      count_true(count, x, stride, columns, rows);
-    else
-      for (int64_t i = 0, m; i < rows; i += m) {
-        W part[WIDE_COLUMNS<T>];
-        m = least(rows - i, (int64_t)Truths::ROWS);
-        Truths::count_rows(part, (const W *)(const void *)(x + i * stride), stride, columns, m);
-        for (int64_t j = 0; j < columns; j++) count[j] += part[j];
-      }
+    typename Trues<T>::W part[WIDE_COLUMNS<T>];
+    for (int64_t i = 0, m; i < rows; i += m) {
+      m = least(rows - i, (int64_t)Trues<T>::ROWS);
+      Trues<T>::count(part, x + i * stride, stride, columns, m);
+      for (int64_t j = 0; j < columns; j++) count[j] += part[j];
+    }
   }
   typename Counting<T, WHAT>::State get(int64_t j) const {
     return {WHAT ? (int64_t)count[j] : all - (int64_t)count[j]};
@@ -199,61 +187,27 @@ template <class O, class T> struct Direct<O, LongSum<T>> {
   }
 };
 
-/* What `trues` of so many rows come to. */
-template <class O> struct Verdict;
-template <class T> struct Verdict<Any<T>> {
-  template <class W> static boolean of(W trues, W) { return boolean{trues != 0}; }
-};
-template <class T> struct Verdict<All<T>> {
-  template <class W> static boolean of(W trues, W rows) { return boolean{trues == rows}; }
-};
-template <class T> struct Verdict<LogicalXor<T>> {
-  template <class W> static boolean of(W trues, W) { return boolean{(trues & 1) != 0}; }
-};
-template <class T> struct Verdict<CountNonzero<T>> {
-  template <class W> static int64_t of(W trues, W) { return (int64_t)trues; }
-};
 template <class O, class T, int WHAT> struct Direct<O, Counting<T, WHAT>> {
   enum { possible = 1 };
-  typedef Columns<Counting<T, WHAT>> C;
   static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *,
                   typename O::Result *to) {
-    if constexpr (Traits<T>::kind == KIND_COMPLEX) {
-      if (rows == 1) {
-        for (int64_t j = 0; j < columns; j++)
-          to[j] = Verdict<O>::of((uint64_t)((x[j].re != 0) | (x[j].im != 0)), (uint64_t)1);
-        return true;
+    typedef typename Trues<T>::W W;
+    W part[WIDE_COLUMNS<T>];
+    if (rows > Trues<T>::ROWS) return false;
+    const auto put = [&](const auto &trues) {
+      for (int64_t j = 0; j < columns; j++) {
+        const W n = trues(j);
+        const typename Counting<T, WHAT>::State s = {(int64_t)(WHAT ? n : (W)(rows - n))};
+        O::finish(s, rows, nullptr, to + j);
       }
-      if (rows == 2) {
-        for (int64_t j = 0; j < columns; j++) {
-          const auto a = x[j], b = x[stride + j];
-          const int trues = ((a.re != 0) | (a.im != 0)) + ((b.re != 0) | (b.im != 0));
-          to[j] = Verdict<O>::of((uint64_t)trues, (uint64_t)2);
-        }
-        return true;
-      }
-      uint64_t count[WIDE_COLUMNS<T>] = {};
-      count_true(count, x, stride, columns, rows);
-      for (int64_t j = 0; j < columns; j++) to[j] = Verdict<O>::of(count[j], (uint64_t)rows);
+    };
+    if (rows == 1) {
+      put([&](int64_t j) { return (W)is_true(x[j]); });
+    } else if (rows == 2) {
+      put([&](int64_t j) { return (W)((W)is_true(x[j]) + (W)is_true(x[stride + j])); });
     } else {
-      typedef typename C::W W;
-      W part[WIDE_COLUMNS<T>];
-      if (rows > C::Truths::ROWS) return false;
-      const W *word = (const W *)(const void *)x, *next = word + stride;
-      if (rows == 1) {
-        for (int64_t j = 0; j < columns; j++)
-          to[j] = Verdict<O>::of(C::Truths::value(word[j]), W(1));
-        return true;
-      }
-      if (rows == 2) {
-        for (int64_t j = 0; j < columns; j++) {
-          const W trues = (W)(C::Truths::value(word[j]) + C::Truths::value(next[j]));
-          to[j] = Verdict<O>::of(trues, W(2));
-        }
-        return true;
-      }
-      C::Truths::count_rows(part, word, stride, columns, rows);
-      for (int64_t j = 0; j < columns; j++) to[j] = Verdict<O>::of(part[j], (W)rows);
+      Trues<T>::count(part, x, stride, columns, rows);
+      put([&](int64_t j) { return part[j]; });
     }
     return true;
   }
