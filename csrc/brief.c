@@ -33,7 +33,6 @@ static void make_rows(void) {
     row->results = row->brief->doubles;
     row->finish = row->brief->finish;
     row->many = NULL;
-    row->finish_many = NULL;
     row->quick = row->brief->quick;
   }
 }

@@ -6,7 +6,7 @@
 #include "../kernels/abi/lists.h"
 #include "cpu.h"
 
-/* States so small are kept and finished many at a time. */
+/* States so small are opened many at a time. */
 enum { SMALL_STATE = 64 };
 /* Elements that are brought together at a time. */
 enum { FIRST_PIECE = 256, PIECE = 2048 };
@@ -45,23 +45,18 @@ static void open_block(const gpr_axes_run *run, char *states, int64_t n) {
   }
 }
 
-static void finish_output(gpr_axes_run *run, int64_t o, void *state, int64_t counted) {
-  const gpr_row *row = run->plan.row;
-  const void *with = run->axes.with;
-  gpr_spread spread;
-  if (with && (gpr_ops[row->op].flags & GPR_SPREAD)) {
-    const int parts = gpr_dtypes[row->dtype].kind == 'c' ? 2 : 1;
-    spread = *(const gpr_spread *)with;
-    if (spread.means) spread.means += o * parts;
-    with = &spread;
-  }
-  row->finish(state, counted, with, result_at(run, o));
-}
-
 int gpr_has_means(const gpr_axes_run *run) {
   const void *with = run->axes.with;
   const int spread = gpr_ops[run->plan.row->op].flags & GPR_SPREAD;
   return with && spread && ((const gpr_spread *)with)->means;
+}
+
+static void finish_with_means(const gpr_axes_run *run, int64_t o, const void *state,
+                              int64_t counted) {
+  const gpr_row *row = run->plan.row;
+  gpr_spread spread = *(const gpr_spread *)run->axes.with;
+  spread.means += o * (gpr_dtypes[row->dtype].kind == 'c' ? 2 : 1);
+  row->finish(state, counted, &spread, result_at(run, o));
 }
 
 /* The box that is next of an item, of what the output takes. */
@@ -139,6 +134,7 @@ static int64_t finish_block(gpr_axes_run *run, const gpr_lane *l, const gpr_box 
                             char *states, int64_t *counts, int64_t n) {
   const gpr_row *row = run->plan.row;
   const int skips = run->axes.skip && !run->tiles.masked, some = skips || run->tiles.masked;
+  const int means = gpr_has_means(run);
   int64_t least = n;
   for (int64_t j = 0; some && j < block->n; j++) {
     char *state = states + (size_t)j * run->slot_bytes;
@@ -146,15 +142,15 @@ static int64_t finish_block(gpr_axes_run *run, const gpr_lane *l, const gpr_box 
     if (!counts[j]) row->open(state);
     least = least_of(least, counts[j]);
   }
-  if (run->exact)
-    finish_quickly(run, l, block, states, some ? counts : NULL, n);
-  else if (row->finish_many && row->side && !gpr_has_means(run))
-    row->finish_many(states, block->n, n, some ? counts : NULL, run->axes.with,
-                     result_at(run, block->first));
-  else
-    for (int64_t j = 0; j < block->n; j++)
-      finish_output(run, block->first + j, states + (size_t)j * run->slot_bytes,
-                    some ? counts[j] : n);
+  if (run->exact) finish_quickly(run, l, block, states, some ? counts : NULL, n);
+  for (int64_t j = 0; !run->exact && j < block->n; j++) {
+    const char *state = states + (size_t)j * run->slot_bytes;
+    const int64_t o = block->first + j, counted = some ? counts[j] : n;
+    if (means)
+      finish_with_means(run, o, state, counted);
+    else
+      row->finish(state, counted, run->axes.with, result_at(run, o));
+  }
   return least;
 }
 

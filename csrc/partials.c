@@ -43,7 +43,6 @@ static void make_rows(void) {
     row->results = partial->words;
     row->finish = partial->store;
     row->many = NULL;
-    row->finish_many = NULL;
     row->quick = NULL;
   }
 }

@@ -61,8 +61,9 @@ typedef struct gpr_quick {
   void (*merge)(void *state, const void *right);
   void (*fold_many)(void *states, size_t slot, const gpr_tile *tile, int64_t index);
   int (*many)(const gpr_tile *tile, const void *with, void *result);
-  /* refused[o]: the elements of output o have to be folded again, by the row itself. Nonzero where
-   * there is any. with: as finish()'s, but without means. */
+  /* finish() of states one after the other, of n elements each or as many as counts says, which may
+   * be NULL. refused[o]: the elements of output o have to be folded again, by the row itself.
+   * Nonzero where there is any. with: as finish()'s, but without means. */
   int (*finish_many)(const void *states, int64_t outputs, int64_t n, const int64_t *counts,
                      const void *with, void *result, uint8_t *refused);
 } gpr_quick;
@@ -106,10 +107,6 @@ typedef struct gpr_row {
   /* The tile's elements, from `index` on, into states that lie `slot` bytes apart: state_bytes
    * where the row is `side`. */
   void (*fold_many)(void *states, size_t slot, const gpr_tile *tile, int64_t index);
-  /* finish() of states one after the other, of n elements each or as many as counts says, which may
-   * be NULL. Or NULL. */
-  void (*finish_many)(const void *states, int64_t outputs, int64_t n, const int64_t *counts,
-                      const void *with, void *result);
   /* An element that changes nothing, however often it is folded. */
   void (*identity)(void *element);
   /* Whether nothing was folded that counts; NULL where `fold_many` and `fold_skipping` cannot leave

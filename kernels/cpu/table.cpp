@@ -84,21 +84,12 @@ template <class O, class F = typename O::Fold> struct Fold {
 };
 
 template <class O, class F = typename O::Fold> struct Row {
-  typedef typename O::Result Result;
   typedef typename FoldsAs<O>::type Like;
 
   static void identity(void *element) {
     const auto e = Identity<O>::make();
     memcpy(element, &e, sizeof e);
   }
-  static void finish_many(const void *states, int64_t outputs, int64_t n, const int64_t *counts,
-                          const void *with, void *result) {
-    const typename F::State *s = (const typename F::State *)states;
-    Result *to = (Result *)result;
-    for (int64_t o = 0; o < outputs; o++)
-      finish<O>(s + o, counts ? counts[o] : n, with, to + o * Results<O>::value);
-  }
-  static constexpr bool small = sizeof(typename F::State) <= 64;
   static constexpr gpr_row make(int op, int dtype, int bytes) {
     return {op,
             dtype,
@@ -115,7 +106,6 @@ template <class O, class F = typename O::Fold> struct Row {
             Many<typename KernelOf<O>::type>::side,
             Many<O>::run,
             Many<typename KernelOf<O>::type>::fold,
-            small ? finish_many : nullptr,
             identity,
             Skips<Like, F>::empty,
             Skips<Like, F>::fold,
