@@ -108,10 +108,8 @@ template <class R, bool PLACE> struct BestOfRun<complex<R>, PLACE> {
 template <class T>
 static GPR_APART void extreme_of(const T *x, int64_t n, bool high, int *empty, T *to) {
   const auto best = BestOfRun<T, false>::of(x, n, high, empty);
-  *to = best.value;
-  if (!best.spoiled) return;
-  spoil_result(to);
-  if (empty) *empty = 1;
+  *to = best.spoiled ? poison_of<T>() : best.value;
+  if (empty) *empty |= best.spoiled;
 }
 template <class O, class T> struct Line<O, Extremes<T>> {
   enum { possible = is_compared<T>() };
@@ -142,10 +140,7 @@ template <class T>
 static GPR_APART void fold_run(typename Extremes<T>::State &s, const T *x, int64_t n, bool high,
                                bool skip) {
   const auto best = BestOfRun<T, false>::of(x, n, high, skip);
-  if (!best.spoiled)
-    put<typename RealOf<T>::type>(s, best.value, high);
-  else if (!skip)
-    spoil(s);
+  add_best<T>(s, best.value, best.spoiled, skip);
 }
 template <class O, class T> struct Folder<O, Extremes<T>> {
   typedef Extremes<T> F;

@@ -39,22 +39,14 @@ template <class T, class N> GPR_FN T value_of(N x) {
   else
     return (T)x;
 }
-template <class R> GPR_FN complex<R> value_of(complex<R> x) { return x; }
 
 /* --- columns -----------------------------------------------------------------------------------
  */
 
-GPR_FN void copy_compared(const complex<float> *from, complex<float> *to, int64_t n) {
-  memcpy((void *)to, from, (size_t)n * sizeof *to);
-}
-GPR_FN void copy_compared(const complex<double> *from, complex<double> *to, int64_t n) {
-  memcpy((void *)to, from, (size_t)n * sizeof *to);
-}
-GPR_FN void copy_compared(const boolean *from, int8_t *to, int64_t n) {
-  memcpy(to, from, (size_t)n);
-}
 template <class T, class N> GPR_FN void copy_compared(const T *from, N *to, int64_t n) {
-  if constexpr (Traits<T>::kind == KIND_FLOAT)
+  if constexpr (sizeof(T) == sizeof(N))
+    memcpy((void *)to, from, (size_t)n * sizeof *to);
+  else if constexpr (Traits<T>::kind == KIND_FLOAT)
     copy_wide(from, to, n);
   else
     for (int64_t j = 0; j < n; j++) to[j] = (N)wide(from[j]);
@@ -99,23 +91,19 @@ template <class T, bool PLACE> struct BestColumns {
 template <class T> struct ColumnsOf<Extremes<T>> {
   enum { most = is_compared<T>() && BestColumns<T, false>::same ? WIDE_COLUMNS<T> : COLUMNS };
 };
-template <class R> struct ColumnsOf<Extremes<complex<R>>> {
-  enum { most = COLUMNS };
-};
 
-template <class T> GPR_FN void put(typename Extremes<T>::State &s, T x, bool high) {
-  const auto key = Extremes<T>::O::key(x);
-  (high ? s.high : s.low) = high ? greatest(s.high, key) : least(s.low, key);
+/* NaN where there is such, the extreme of nothing. */
+template <class T> GPR_FN T poison_of() {
+  typename Extremes<T>::State none;
+  T poison;
+  Extremes<T>::open(none);
+  Min<T>::finish(none, 0, nullptr, &poison);
+  return poison;
 }
-template <class R>
-GPR_FN void put(typename Extremes<complex<R>>::State &s, complex<R> x, bool high) {
-  typedef Extremes<complex<R>> F;
-  const auto key = F::key(x);
-  if (high ? F::less(s.high, key) : F::less(key, s.low)) (high ? s.high : s.low) = key;
-}
-template <class S> GPR_FN auto spoil(S &s) -> decltype(s.nan, void()) { s.nan = 1; }
-template <class S> GPR_FN auto spoil(S &s) -> decltype(s.high & 1, void()) {
-  s.high = Limits<decltype(s.high)>::greatest; /* a NaN's key */
+/* What is one of the extremes; the other one loses nothing by it. */
+template <class T>
+GPR_FN void add_best(typename Extremes<T>::State &s, T best, bool spoiled, bool skip) {
+  if (!spoiled || !skip) Extremes<T>::add(s, spoiled ? poison_of<T>() : best, 0);
 }
 
 template <class T>
@@ -127,10 +115,7 @@ GPR_APART void fold_extreme(typename Extremes<T>::State *to, const T *x, int64_t
     b.run(x + i * stride, stride, columns, m, high, skip);
     for (int64_t j = 0; j < columns; j++) {
       asm(""); /* not worth vectors */
-      if (!b.best.is_special(j))
-        put<typename RealOf<T>::type>(to[j], b.value(j), high);
-      else if (!skip)
-        spoil(to[j]);
+      add_best<T>(to[j], b.value(j), b.best.is_special(j), skip);
     }
   }
 }
@@ -207,10 +192,6 @@ GPR_FN void finish_both(const T *low, const T *high, int64_t columns, typename O
     else
       to[2 * j] = low[j], to[2 * j + 1] = high[j];
 }
-template <class T> GPR_FN void spoil_result(T *to) { *to = Order<T>::poison(); }
-template <class R> GPR_FN void spoil_result(complex<R> *to) {
-  *to = {quiet_nan<R>(), quiet_nan<R>()};
-}
 /* Elements of PARTS numbers each without rivals; whether one is NaN. Without a branch: of 8192
  * complex floats of which every fiftieth is NaN maxima took 25 µs on an Intel Xeon. */
 template <class R, int PARTS>
@@ -260,7 +241,7 @@ static GPR_APART bool bests_of(const T *x, int64_t stride, int64_t columns, int6
   if (!b.is_there(to))
     for (int64_t j = 0; j < columns; j++) to[j] = b.value(j);
   for (int64_t j = 0; b.best.odd && j < columns; j++)
-    if (b.best.is_special(j)) spoil_result(to + j);
+    if (b.best.is_special(j)) to[j] = poison_of<T>();
   if (empty && b.best.odd) *empty = 1;
   return true;
 }
