@@ -107,34 +107,6 @@ struct ExponentBins {
     if (is_open) drain(e);
   }
 };
-static constexpr int64_t REALS = ExponentBins::MOST;
-
-/* Contiguous reals, REALS at most at a time, of which i belongs to part i % PARTS. */
-template <int PARTS, class Part> struct BinnedReals {
-  Exact *part;
-  ExponentBins bins[PARTS];
-
-  explicit BinnedReals(Exact *to) : part(to) {}
-  GPR_APART void add(const Part *x, int64_t n) {
-    typename Traits<Part>::Wide batch[REALS];
-    alignas(GPR_VECTOR) double one[REALS];
-    copy_wide(x, batch, n);
-    for (int p = 0; p < PARTS; p++) {
-      for (int64_t i = 0; i < n / PARTS; i++) one[i] = (double)batch[i * PARTS + p];
-      bins[p].add(part[p], one, n / PARTS);
-    }
-  }
-  /* A NaN in each part: nothing that comes matters. */
-  bool is_settled() const { return part[0].special & part[PARTS - 1].special & GPR_NAN; }
-  void flush() {
-    for (int p = 0; p < PARTS; p++) bins[p].flush(part[p]);
-  }
-};
-/* Any number of them, as far as they matter. */
-template <class Adder, class Part> GPR_FN void add_all(Adder &adder, const Part *x, int64_t n) {
-  for (int64_t i = 0; i < n && !adder.is_settled(); i += REALS)
-    adder.add(x + i, least(n - i, REALS));
-}
 
 GPR_CLOSE
 #endif

@@ -14,17 +14,6 @@ GPR_OPEN
 /* --- by bins -----------------------------------------------------------------------------------
  */
 
-template <class T> GPR_FN const T *reals(const T *x) { return x; }
-template <class R> GPR_FN const R *reals(const complex<R> *x) { return &x->re; }
-
-/* Whether every element is -0.0 matters to the sign of a zero alone, and the first that is not
- * ends the question. */
-template <class R> static void look_for_other(Exact &e, const R *x, int64_t n, int stride) {
-  e.signs |= GPR_MET;
-  for (int64_t i = 0; i < n && !(e.signs & GPR_OTHER); i += stride)
-    if (bits((double)wide(x[i])) != 1ull << 63) e.signs |= GPR_OTHER;
-}
-
 /* Below this the rest of a square would be below the last of all doubles, above it overflows. */
 static constexpr double SQUARE_LEAST = 0x1p-450, SQUARE_MOST = 0x1p500;
 
@@ -42,73 +31,66 @@ GPR_CALL bool exact_squares(const double *x, int64_t n, double *square, double *
   return !mask_of(out);
 }
 
-/* As BinnedReals, with their squares. */
-template <class T> struct BinnedMoments {
-  typedef typename MomentsFold<T>::State State;
+/* A fold's elements, as far as they matter. */
+template <class F> struct Bins {
+  typedef typename F::Element T;
+  typedef typename F::State State;
   typedef typename RealOf<T>::type Part;
   typedef typename Traits<Part>::Wide R;
-  enum { PARTS = MomentsFold<T>::parts, NARROW = sizeof(R) < sizeof(double) };
+  static constexpr bool SQUARES = !Same<F, ExactFold<T>>::value,
+                        NARROW = sizeof(R) < sizeof(double);
+  enum { PARTS = F::parts, MOST = ExponentBins::MOST, SOME = MOST / PARTS };
   State &state;
-  BinnedReals<PARTS, Part> sums;
-  Exact squared; /* of squares and of what these leave over */
-  ExponentBins squares;
+  ExponentBins bins[PARTS + SQUARES];
+  Exact squared = {}; /* of squares and of what these leave over */
 
-  explicit BinnedMoments(State &to) : state(to), sums(to.part) {
-    memset(&squared, 0, sizeof squared);
+  explicit Bins(State &to) : state(to) {}
+  /* Nothing that comes matters: NaN in each part of a sum, or in one of a variance. */
+  static bool is_settled(const State &s) {
+    const uint32_t first = s.part[0].special, last = s.part[PARTS - 1].special;
+    return (SQUARES ? first | last : first & last) & GPR_NAN;
   }
-  GPR_APART void add(const Part *x, int64_t n) {
-    R batch[REALS];
-    alignas(GPR_VECTOR) double wide_batch[REALS], square[REALS], rest[REALS];
-    sums.add(x, n);
-    copy_wide(x, batch, n);
-    for (int64_t j = 0; j < REALS; j++) wide_batch[j] = j < n ? (double)batch[j] : 0;
-    if (exact_squares(wide_batch, (n + WIDTH - 1) / WIDTH * WIDTH, square, rest)) {
-      squares.add(squared, square, n);
-      if (!NARROW) squares.add(squared, rest, n);
-    } else {
-      for (int64_t j = 0; j < n; j++) scatter_square(state.squares, wide_batch[j]);
+  void add(const T *x, int64_t n) {
+    for (int64_t i = 0; i < n && !is_settled(state); i += SOME)
+      add_some(x + i, least(n - i, (int64_t)SOME));
+  }
+  /* Whether every element is -0.0 matters to the sign of a zero. */
+  GPR_APART void add_some(const T *x, int64_t n) {
+    R batch[MOST];
+    alignas(GPR_VECTOR) double one[MOST];
+    copy_wide((const Part *)(const void *)x, batch, n * PARTS);
+    for (int p = 0; p < PARTS; p++) {
+      uint64_t other = 0;
+      for (int64_t i = 0; i < n; i++) {
+        one[i] = (double)batch[i * PARTS + p];
+        other |= bits(one[i]) ^ 1ull << 63;
+      }
+      state.part[p].signs |= other ? GPR_MET | GPR_OTHER : GPR_MET;
+      if constexpr (SQUARES) add_squares(one, n);
+      bins[p].add(state.part[p], one, n);
     }
   }
-  static bool is_settled(const State &s) {
-    return (s.part[0].special | s.part[PARTS - 1].special) & GPR_NAN;
+  GPR_APART void add_squares(double *x, int64_t n) {
+    alignas(GPR_VECTOR) double square[MOST], rest[MOST];
+    int64_t padded = n;
+    while (padded % WIDTH) x[padded++] = 0;
+    if (exact_squares(x, padded, square, rest)) {
+      bins[PARTS].add(squared, square, n);
+      if (!NARROW) bins[PARTS].add(squared, rest, n);
+    } else {
+      for (int64_t i = 0; i < n; i++) scatter_square(state.squares, x[i]);
+    }
   }
-  bool is_settled() const { return is_settled(state); }
   void flush() {
-    sums.flush();
-    squares.flush(squared);
-    carry(squared);
-    for (int i = 0; i < GPR_DIGITS; i++)
-      if (squared.digit[i]) deposit(state.squares, squared.digit[i], GPR_BOTTOM + 32 * i);
+    for (int p = 0; p < PARTS; p++) bins[p].flush(state.part[p]);
+    if constexpr (SQUARES) {
+      bins[PARTS].flush(squared);
+      carry(squared);
+      for (int i = 0; i < GPR_DIGITS; i++)
+        if (squared.digit[i]) deposit(state.squares, squared.digit[i], GPR_BOTTOM + 32 * i);
+    }
   }
 };
-
-/* Of a fold's elements. */
-template <class F> struct BinsOf;
-template <class T> struct BinsOf<ExactFold<T>> {
-  typedef ExactFold<T> F;
-  typename F::State &state;
-  BinnedReals<F::parts, typename RealOf<T>::type> bins;
-  explicit BinsOf(typename F::State &to) : state(to), bins(to.part) {}
-  void add(const T *x, int64_t n) {
-    const auto *r = reals(x);
-    for (int p = 0; p < F::parts; p++)
-      if (!(state.part[p].signs & GPR_OTHER))
-        look_for_other(state.part[p], r + p, n * F::parts, F::parts);
-    add_all(bins, r, n * F::parts);
-  }
-};
-template <class T> struct BinsOf<MomentsFold<T>> {
-  BinnedMoments<T> bins;
-  explicit BinsOf(typename MomentsFold<T>::State &to) : bins(to) {}
-  void add(const T *x, int64_t n) { add_all(bins, reals(x), n * MomentsFold<T>::parts); }
-};
-/* Nothing that comes matters: NaN in each part of a sum, or in one of a variance. */
-template <class T> GPR_FN bool is_settled(const typename ExactFold<T>::State &s) {
-  return s.part[0].special & s.part[ExactFold<T>::parts - 1].special & GPR_NAN;
-}
-template <class T> GPR_FN bool is_settled(const typename MomentsFold<T>::State &s) {
-  return BinnedMoments<T>::is_settled(s);
-}
 
 /* --- by twofold sums ---------------------------------------------------------------------------
  */
@@ -162,13 +144,13 @@ template <class F> struct ExactTiles {
   static GPR_APART void again(State &s, const gpr_tile *t, const char *data) {
     enum { PIECE = (16 << 10) / sizeof(T) };
     T x[PIECE];
-    BinsOf<F> of(s);
+    Bins<F> bins(s);
     for (int64_t i = 0; i < t->n; i += PIECE) {
       const int64_t m = least(t->n - i, (int64_t)PIECE);
       bring(t, data + i * t->along, t->along, m, x);
-      of.add(x, m);
+      bins.add(x, m);
     }
-    of.bins.flush();
+    bins.flush();
   }
   /* Of the outputs that are left those that this holds; whether others are left. */
   template <class By>
@@ -213,7 +195,7 @@ template <class F> struct ExactTiles {
     gpr_tile row{};
     row.along = sizeof(T);
     row.outputs = 1;
-    for (int64_t i = 0; i < n && !is_settled<T>(s); i += BLOCK) {
+    for (int64_t i = 0; i < n && !Bins<F>::is_settled(s); i += BLOCK) {
       row.data = (const char *)(x + i);
       row.n = least(n - i, (int64_t)BLOCK);
       fold_tile(&s, 0, &row);
@@ -221,9 +203,7 @@ template <class F> struct ExactTiles {
   }
 };
 template <class F> struct ExactFolder {
-  static bool is_settled(const typename F::State &s) {
-    return gpr::is_settled<typename F::Element>(s);
-  }
+  static bool is_settled(const typename F::State &s) { return Bins<F>::is_settled(s); }
   static void fold(typename F::State &s, const typename F::Element *x, int64_t n, int64_t) {
     ExactTiles<F>::fold(s, x, n);
   }
