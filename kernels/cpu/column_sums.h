@@ -6,19 +6,6 @@
 
 GPR_OPEN
 
-template <class T> struct ColumnsOf<IntegerSum<T>> {
-  enum { most = WIDE_COLUMNS<T> };
-};
-template <class T> struct ColumnsOf<LongSum<T>> {
-  enum { most = WIDE_COLUMNS<T> };
-};
-template <class T> struct ColumnsOf<IntegerProduct<T>> {
-  enum { most = WIDE_COLUMNS<T> };
-};
-template <class T, int WHAT> struct ColumnsOf<Counting<T, WHAT>> {
-  enum { most = WIDE_COLUMNS<T> };
-};
-
 /* A wide sum of each column, by narrow ones, which so many rows fit. */
 template <class N, class T>
 GPR_FN void add_narrow(uint64_t *sum, const T *x, int64_t stride, int64_t columns, int64_t rows,
@@ -40,15 +27,40 @@ static GPR_APART void sum_columns(uint64_t *sum, const T *x, int64_t stride, int
   else
     combine_columns<Plus>(sum, x, stride, columns, rows);
 }
-template <class T> struct SumOfColumns {
-  uint64_t sum[WIDE_COLUMNS<T>];
-  void open(int64_t columns) { memset(sum, 0, (size_t)columns * sizeof *sum); }
-  void add(const T *x, int64_t stride, int64_t columns, int64_t rows, int64_t) {
-    sum_columns(sum, x, stride, columns, rows);
+
+/* Words that are combined, of elements that lie as E. */
+template <template <class> class Op, class W, class E> struct Combined {
+  enum { most = WIDE_COLUMNS<E> };
+  W word[most];
+  static void open(W *all, int64_t columns) {
+    for (int64_t j = 0; j < columns; j++) all[j] = Op<W>::identity();
+  }
+  static void add(W *all, const E *x, int64_t stride, int64_t columns, int64_t rows) {
+    if constexpr (Same<Op<W>, Plus<uint64_t>>::value)
+      sum_columns(all, x, stride, columns, rows);
+    else
+      combine_columns<Op>(all, x, stride, columns, rows);
+  }
+  void open(int64_t columns) { open(word, columns); }
+  void add(const void *x, int64_t stride, int64_t columns, int64_t rows, int64_t) {
+    add(word, (const E *)x, stride, columns, rows);
   }
 };
+template <class T> using SumOfColumns = Combined<Plus, uint64_t, T>;
 template <class T> struct Columns<IntegerSum<T>> : SumOfColumns<T> {
-  typename IntegerSum<T>::State get(int64_t j) const { return {this->sum[j]}; }
+  typename IntegerSum<T>::State get(int64_t j) const { return {this->word[j]}; }
+};
+template <class T> struct Columns<IntegerProduct<T>> : Combined<Times, uint64_t, T> {
+  typename IntegerProduct<T>::State get(int64_t j) const { return {this->word[j]}; }
+};
+/* The same of integers with and without a sign. */
+template <class T, class W = typename Unsigned<sizeof(T)>::type>
+using BitsOf = typename Either<Traits<T>::kind == KIND_BOOL, T, W>::type;
+template <class T, template <class> class Op>
+struct Columns<Bitwise<T, Op>> : Combined<Op, typename Unsigned<sizeof(T)>::type, BitsOf<T>> {
+  typename Bitwise<T, Op>::State get(int64_t j) const {
+    return {(typename Order<T>::Key)this->word[j]};
+  }
 };
 template <class T> struct Columns<LongSum<T>> : SumOfColumns<T> {
   /* Of 64-bit integers the upper halves are added up by themselves. */
@@ -63,14 +75,13 @@ template <class T> struct Columns<LongSum<T>> : SumOfColumns<T> {
     for (int64_t i = 0; i < rows; i++)
       for (int64_t j = 0; j < columns; j++) {
         const auto w = wide(x[i * stride + j]);
-        this->sum[j] += (uint64_t)w & 0xffffffffu;
+        this->word[j] += (uint64_t)w & 0xffffffffu;
         high[j] += (int64_t)(w >> 32);
       }
   }
   typename LongSum<T>::State get(int64_t j) const {
-    const bool negative = Traits<T>::kind == KIND_INT && (int64_t)this->sum[j] < 0;
-    if (whole) return {this->sum[j], negative ? -1 : 0};
-    typename LongSum<T>::State s = {this->sum[j], 0};
+    if (whole) return long_of<T>(this->word[j]);
+    typename LongSum<T>::State s = {this->word[j], 0};
     LongSum<T>::merge(s, {(uint64_t)high[j] << 32, high[j] >> 32});
     return s;
   }
@@ -86,7 +97,8 @@ template <class T> struct Trues {
   }
 };
 template <class T, int WHAT> struct Columns<Counting<T, WHAT>> {
-  uint64_t count[WIDE_COLUMNS<T>];
+  enum { most = WIDE_COLUMNS<T> };
+  uint64_t count[most];
   int64_t all;
   void open(int64_t columns) {
     memset(count, 0, (size_t)columns * sizeof *count);
@@ -106,50 +118,22 @@ template <class T, int WHAT> struct Columns<Counting<T, WHAT>> {
   }
 };
 
-/* Words that are combined, of elements that lie as E. */
-template <template <class> class Op, class W, class E> struct Combined {
-  W word[WIDE_COLUMNS<E>];
-  void open(int64_t columns) {
-    for (int64_t j = 0; j < columns; j++) word[j] = Op<W>::identity();
-  }
-  void add(const void *x, int64_t stride, int64_t columns, int64_t rows, int64_t) {
-    combine_columns<Op>(word, (const E *)x, stride, columns, rows);
-  }
-};
-template <class T> struct Columns<IntegerProduct<T>> : Combined<Times, uint64_t, T> {
-  typename IntegerProduct<T>::State get(int64_t j) const { return {this->word[j]}; }
-};
-/* The same of integers with and without a sign. */
-template <class T, class W = typename Unsigned<sizeof(T)>::type>
-using BitsOf = typename Either<Traits<T>::kind == KIND_BOOL, T, W>::type;
-template <class T, template <class> class Op>
-struct Columns<Bitwise<T, Op>> : Combined<Op, typename Unsigned<sizeof(T)>::type, BitsOf<T>> {
-  typename Bitwise<T, Op>::State get(int64_t j) const {
-    return {(typename Order<T>::Key)this->word[j]};
-  }
-};
-
 /* --- finished as they are ------------------------------------------------------------------------
  */
 
-template <class O, class T> struct Direct<O, IntegerSum<T>> {
+template <class C, class T, class Result> struct DirectWords {
   enum { possible = 1 };
-  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *,
-                  typename O::Result *to) {
-    memset(to, 0, (size_t)columns * sizeof *to);
-    sum_columns((uint64_t *)to, x, stride, columns, rows);
+  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *, Result *to) {
+    C::open((uint64_t *)to, columns);
+    C::add((uint64_t *)to, x, stride, columns, rows);
     return true;
   }
 };
-template <class O, class T> struct Direct<O, IntegerProduct<T>> {
-  enum { possible = 1 };
-  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *,
-                  typename O::Result *to) {
-    for (int64_t j = 0; j < columns; j++) to[j] = 1;
-    combine_columns<Times>((uint64_t *)to, x, stride, columns, rows);
-    return true;
-  }
-};
+template <class O, class T>
+struct Direct<O, IntegerSum<T>> : DirectWords<SumOfColumns<T>, T, typename O::Result> {};
+template <class O, class T>
+struct Direct<O, IntegerProduct<T>>
+    : DirectWords<Combined<Times, uint64_t, T>, T, typename O::Result> {};
 
 /* The bits of an integer's size, less one of a negative one; and all that some have. */
 template <class T> GPR_FN uint64_t size_bits(T x) {
@@ -182,7 +166,7 @@ template <class O, class T> struct Direct<O, LongSum<T>> {
     }
     c.SumOfColumns<T>::open(columns);
     c.SumOfColumns<T>::add(x, stride, columns, rows, 0);
-    for (int64_t j = 0; j < columns; j++) to[j] = of_integer(c.sum[j]) / (double)rows;
+    for (int64_t j = 0; j < columns; j++) to[j] = of_integer(c.word[j]) / (double)rows;
     return true;
   }
 };

@@ -88,7 +88,7 @@ template <class T, bool PLACE> struct BestColumns {
   }
 };
 
-template <class T> struct ColumnsOf<Extremes<T>> {
+template <class T> struct Columns<Extremes<T>> {
   enum { most = is_compared<T>() && BestColumns<T, false>::same ? WIDE_COLUMNS<T> : COLUMNS };
 };
 

@@ -104,6 +104,10 @@ template <class O, class T> struct Folder<O, IntegerProduct<T>> {
     s.product = all;
   }
 };
+/* In 128 bits what 64 hold. */
+template <class T> GPR_FN typename LongSum<T>::State long_of(uint64_t sum) {
+  return {sum, Traits<T>::kind == KIND_INT && (int64_t)sum < 0 ? -1 : 0};
+}
 /* Halves of 32 bits, which cannot overflow within a stretch. */
 template <class O, class T> struct Folder<O, LongSum<T>> {
   typedef LongSum<T> F;
@@ -113,8 +117,7 @@ template <class O, class T> struct Folder<O, LongSum<T>> {
       if constexpr (sizeof(T) < 8) { /* 64 bits hold all of a stretch */
         typename IntegerSum<T>::State part = {0};
         Folder<Sum<T>, IntegerSum<T>>::fold(part, x + i, m, 0);
-        const bool negative = Traits<T>::kind == KIND_INT && (int64_t)part.sum < 0;
-        F::merge(s, {part.sum, negative ? -1 : 0});
+        F::merge(s, long_of<T>(part.sum));
         continue;
       }
       uint64_t low = 0;

@@ -17,14 +17,15 @@ template <class T, class Low> GPR_FN void add_square(T x, Low &low, uint64_t &hi
 }
 template <class T>
 GPR_FN typename IntegerMoments<T>::State moments_of(uint64_t sum, uint64_t low, uint64_t high) {
-  const bool negative = Traits<T>::kind == KIND_INT && (int64_t)sum < 0;
+  const auto s = long_of<T>(sum);
   const uint128 square = ((uint128)high << 32) + low;
-  return {{sum, negative ? -1 : 0}, {(uint64_t)square, (uint64_t)(square >> 64), 0}};
+  return {s, {(uint64_t)square, (uint64_t)(square >> 64), 0}};
 }
 template <class T> struct Columns<IntegerMoments<T>> : SumOfColumns<T> {
   typedef typename IntegerMoments<T>::State State;
-  uint64_t low[COLUMNS], high[COLUMNS]; /* of squares */
-  State rest[sizeof(T) < 8 ? 1 : COLUMNS];
+  enum { most = COLUMNS };
+  uint64_t low[most], high[most]; /* of squares */
+  State rest[sizeof(T) < 8 ? 1 : (int)most];
   void open(int64_t columns) {
     SumOfColumns<T>::open(columns);
     memset(low, 0, (size_t)columns * sizeof *low);
@@ -43,7 +44,7 @@ template <class T> struct Columns<IntegerMoments<T>> : SumOfColumns<T> {
       for (int64_t j = 0; j < columns; j++) add_square(x[i * stride + j], low[j], high[j]);
   }
   State get(int64_t j) const {
-    State s = moments_of<T>(this->sum[j], low[j], high[j]);
+    State s = moments_of<T>(this->word[j], low[j], high[j]);
     if (sizeof(T) == 8) IntegerMoments<T>::merge(s, rest[j]);
     return s;
   }

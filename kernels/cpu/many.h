@@ -42,7 +42,8 @@ static void reduce_alone(const typename F::Element *x, int64_t n, int64_t count,
 /* What a fold keeps of each column: states as they are. */
 template <class F> struct Columns {
   typedef typename F::Element T;
-  typename F::State state[COLUMNS];
+  enum { most = COLUMNS }; /* at a time */
+  typename F::State state[most];
   void open(int64_t columns) {
     for (int64_t j = 0; j < columns; j++) F::open(state[j]);
   }
@@ -53,16 +54,11 @@ template <class F> struct Columns {
   const typename F::State &get(int64_t j) const { return state[j]; }
 };
 
-/* How many columns a fold takes at a time. */
-template <class F> struct ColumnsOf {
-  enum { most = COLUMNS };
-};
-
 /* Whether a fold can leave out NaN by itself. */
 template <class F> struct FoldSkips {
   enum { value = 0 };
 };
-/* Into the states of ColumnsOf<F>::most columns at most, whose rows lie side by side. */
+/* Into the states of Columns<F>::most columns at most, whose rows lie side by side. */
 template <class O, class F> struct Side {
   typedef typename F::Element T;
   static GPR_APART void fold(typename F::State *to, const T *x, int64_t stride, int64_t columns,
@@ -166,10 +162,10 @@ template <class O, class F = typename O::Fold> struct Sides {
   }
   static constexpr SideBySide job = {
       fold,          gpr::State<F>::open,         gpr::State<F>::merge, renumbered(),
-      sizeof(State), sizeof(typename F::Element), ColumnsOf<F>::most};
+      sizeof(State), sizeof(typename F::Element), Columns<F>::most};
 };
 
-/* The results of ColumnsOf<F>::most columns at most that have all their rows here; false where this
+/* The results of Columns<F>::most columns at most that have all their rows here; false where this
  * is no way to them, and then nothing is said. empty: NULL, or NaN does not count, and it becomes 1
  * where an output has nothing else. */
 template <class O, class F = typename O::Fold> struct Direct {
@@ -222,7 +218,7 @@ template <class O, class F> struct ManySides {
     Line<O>::run((const T *)x, n, empty, (Result *)to);
   }
   static constexpr AtOnce at_once = {columns, Line<O>::possible ? line : nullptr, sizeof(T),
-                                     Results<O>::value * sizeof(Result), ColumnsOf<F>::most};
+                                     Results<O>::value * sizeof(Result), Columns<F>::most};
   static int run_all(const gpr_tile *t, const void *with, void *to) {
     return run_at_once(at_once, t, with, (char *)to);
   }
