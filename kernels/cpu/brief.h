@@ -162,15 +162,13 @@ template <class F, template <class> class Kind> struct BriefOf {
 };
 /* Of the folds that have them. Own: of a row's own states. */
 template <class B, template <class> class Kind, template <class> class Own> struct BriefTable {
-  enum { possible = 1 };
   typedef QuickRow<typename B::Quickly, typename B::T, Kind> Quick;
   static constexpr gpr_brief brief = {
       B::DOUBLES,           B::finish, quick_of<Quick>(), B::add, B::template load<Kind>,
       B::template load<Own>};
+  static constexpr const gpr_brief *row = &brief;
 };
-template <class F> struct BriefKind {
-  enum { possible = 0 };
-};
+template <class F> struct BriefKind { static constexpr const gpr_brief *row = nullptr; };
 template <class R>
 struct BriefSums : BriefTable<BriefOf<ExactFold<R>, TwofoldSum>, TwofoldSum, TwofoldSum> {};
 template <class R, template <class> class Kind>

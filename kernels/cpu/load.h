@@ -348,19 +348,6 @@ template <class T> struct Multiples {
     return 1;
   }
 };
-template <class O, class F = typename O::Fold> struct Repeat {
-  static constexpr decltype(gpr_row::repeat) repeat = nullptr;
-};
-template <class O, class T> struct Repeat<O, ExactFold<T>> {
-  static constexpr bool wide = sizeof(typename RealOf<T>::type) >= 4; /* halves overflow soon */
-  static constexpr decltype(gpr_row::repeat) make() {
-    if constexpr (wide)
-      return Multiples<T>::repeat;
-    else
-      return nullptr;
-  }
-  static constexpr decltype(gpr_row::repeat) repeat = make();
-};
 
 GPR_CLOSE
 #endif

@@ -12,45 +12,8 @@
 
 GPR_OPEN
 
-template <class O, class F, bool = FoldSkips<F>::value> struct Skips {
-  static constexpr decltype(gpr_row::empty) empty = nullptr;
-  static constexpr decltype(gpr_row::fold) fold = nullptr;
-};
-template <class O, class F> struct Skips<O, F, true> {
-  static int fold(void *state, const void *data, int64_t n, int64_t index) {
-    Folder<O>::fold(*(typename F::State *)state, (const typename F::Element *)data, n, index, true);
-    return 0;
-  }
-  static int empty(const void *state) {
-    return FoldSkips<F>::empty(*(const typename F::State *)state);
-  }
-};
-
 /* --- rows --------------------------------------------------------------------------------------
  */
-
-/* What an operator has beside its fold. */
-template <class O, class F = typename O::Fold> struct Quick {
-  static constexpr const gpr_quick *quick = nullptr;
-};
-template <class O, class T> struct Quick<O, ExactFold<T>> {
-  static constexpr const gpr_quick *quick = quick_of<QuickRow<QuickSumOf<O, T>, T, TwofoldSum>>();
-};
-/* It finishes by itself, and so is of these alone. */
-template <class O, class T> struct QuickVariance {
-  static_assert(sizeof(typename MomentsFold<T>::State) <= GPR_STATE_MOST, "");
-  static constexpr const gpr_quick *quick =
-      quick_of<QuickRow<QuickSpread<O, T>, T, TwofoldMoments>>();
-};
-template <class T> struct Quick<Var<T>, MomentsFold<T>> : QuickVariance<Var<T>, T> {};
-template <class T> struct Quick<Std<T>, MomentsFold<T>> : QuickVariance<Std<T>, T> {};
-
-template <class O, class F = typename O::Fold, bool = BriefKind<F>::possible> struct Brief {
-  static constexpr const gpr_brief *brief = nullptr;
-};
-template <class O, class F> struct Brief<O, F, true> {
-  static constexpr const gpr_brief *brief = &BriefKind<F>::brief;
-};
 
 /* Operators whose kernels are another's, though they are settled sooner. */
 template <class O> struct KernelOf { typedef typename FoldsAs<O>::type type; };
@@ -83,55 +46,68 @@ template <class O, class F = typename O::Fold> struct Fold {
   }
 };
 
-template <class O, class F = typename O::Fold> struct Row {
+template <class O, class F> static int fold_skipping(void *s, const void *x, int64_t n, int64_t i) {
+  Folder<O>::fold(*(typename F::State *)s, (const typename F::Element *)x, n, i, true);
+  return 0;
+}
+template <class F> static int is_empty(const void *state) {
+  return FoldSkips<F>::empty(*(const typename F::State *)state);
+}
+template <class O> static void identity(void *element) {
+  const auto e = Identity<O>::make();
+  memcpy(element, &e, sizeof e);
+}
+/* What an operator has beside its fold. That of a variance finishes by itself, and so is of these
+ * operators alone. */
+template <class O, class F, class T> constexpr const gpr_quick *quick_of_operator() {
+  if constexpr (Same<F, ExactFold<T>>::value)
+    return quick_of<QuickRow<QuickSumOf<O, T>, T, TwofoldSum>>();
+  else if constexpr (Same<F, MomentsFold<T>>::value &&
+                     (Same<O, Var<T>>::value || Same<O, Std<T>>::value))
+    return quick_of<QuickRow<QuickSpread<O, T>, T, TwofoldMoments>>();
+  else
+    return nullptr;
+}
+template <class O, class F> constexpr void fill_row(gpr_row &row, int bytes) {
+  typedef typename F::Element T;
   typedef typename FoldsAs<O>::type Like;
-
-  static void identity(void *element) {
-    const auto e = Identity<O>::make();
-    memcpy(element, &e, sizeof e);
+  typedef typename KernelOf<O>::type Kernel;
+  row.law = F::law;
+  row.ordered = F::ordered;
+  row.scalars = (int)sizeof(T) / bytes;
+  row.state_bytes = sizeof(typename F::State);
+  row.open = State<F>::open;
+  row.fold = Fold<Like>::fold;
+  row.merge = State<F>::merge;
+  row.finish = finish<O>;
+  row.results = Results<O>::value;
+  row.side = Many<Kernel>::side;
+  row.many = Many<O>::run;
+  row.fold_many = Many<Kernel>::fold;
+  row.identity = identity<O>;
+  row.quick = quick_of_operator<O, F, T>();
+  row.brief = BriefKind<F>::row;
+  static_assert(!Same<F, MomentsFold<T>>::value || sizeof(typename F::State) <= GPR_STATE_MOST, "");
+  if constexpr (FoldSkips<F>::value) {
+    row.empty = is_empty<F>;
+    row.fold_skipping = fold_skipping<Like, F>;
   }
-  static constexpr gpr_row make(int op, int dtype, int bytes) {
-    return {op,
-            dtype,
-            GPR_NO_DTYPE, /* the operator's own */
-            F::law,
-            F::ordered,
-            (int)sizeof(typename F::Element) / bytes,
-            sizeof(typename F::State),
-            State<F>::open,
-            Fold<Like>::fold,
-            State<F>::merge,
-            finish<O>,
-            Results<O>::value,
-            Many<typename KernelOf<O>::type>::side,
-            Many<O>::run,
-            Many<typename KernelOf<O>::type>::fold,
-            identity,
-            Skips<Like, F>::empty,
-            Skips<Like, F>::fold,
-            Quick<O>::quick,
-            Brief<O>::brief,
-            Repeat<O>::repeat};
-  }
-};
-template <class O> struct Row<O, void> {
-  static constexpr gpr_row make(int op, int dtype, int) {
-    gpr_row row{};
-    row.op = op;
-    row.dtype = dtype;
-    row.result = GPR_NO_DTYPE;
-    row.results = 1;
-    return row;
-  }
-};
+  if constexpr (Same<F, ExactFold<T>>::value && sizeof(typename RealOf<T>::type) >= 4)
+    row.repeat = Multiples<T>::repeat; /* those of halves overflow soon */
+}
 
 struct Rows {
   gpr_row row[GPR_OP_COUNT * GPR_DTYPE_COUNT];
 };
 template <template <class> class Op, class T>
 constexpr gpr_row row_of(int op, int dtype, int bytes) {
-  gpr_row row = Row<typename AsKernels<Op, T>::Operator>::make(op, dtype, bytes);
+  typedef typename AsKernels<Op, T>::Operator O;
+  gpr_row row{};
+  row.op = op;
+  row.dtype = dtype;
   row.result = ResultId<Op<T>>::value;
+  row.results = 1;
+  if constexpr (!Same<typename O::Fold, void>::value) fill_row<O, typename O::Fold>(row, bytes);
   return row;
 }
 template <template <class> class Op> constexpr void fill(Rows &rows, int op) {
