@@ -62,7 +62,7 @@ template <> struct BestOfRun<boolean, true> {
   }
 };
 /* The greatest real part and, where several have it, among these the greatest imaginary one. */
-template <class R, bool PLACE> struct BestOfRun<complex<R>, PLACE> {
+template <class R> struct BestOfRun<complex<R>, true> {
   typedef complex<R> T;
   static constexpr int64_t most = 1024;
   enum { PIECE = 64 }; /* elements that are read before NaN, which may end it, is looked for */
@@ -75,7 +75,7 @@ template <class R, bool PLACE> struct BestOfRun<complex<R>, PLACE> {
     }
     return nan;
   }
-  static Best<T> of(const T *x, int64_t n, bool high, bool skip) {
+  static GPR_APART Best<T> of(const T *x, int64_t n, bool high, bool skip) {
     alignas(64) R part[GPR_SHORT];
     const auto flip = flip_of<R, R>(high);
     for (int64_t i = 0; i < n; i += PIECE)
@@ -91,7 +91,15 @@ template <class R, bool PLACE> struct BestOfRun<complex<R>, PLACE> {
       for (int64_t i = at; i < n; i++) part[i] = part[i] == best ? x[i].im : none;
       at += peak_of<R, true>(part + at, n - at, flip, false).place;
     }
-    return {PLACE ? x[at] : order_zeros(x, at, n, high), at, false};
+    return {x[at], at, false};
+  }
+};
+template <class R> struct BestOfRun<complex<R>, false> : BestOfRun<complex<R>, true> {
+  typedef complex<R> T;
+  static Best<T> of(const T *x, int64_t n, bool high, bool skip) {
+    auto best = BestOfRun<T, true>::of(x, n, high, skip);
+    if (!best.spoiled) best.value = order_zeros(x, best.place, n, high);
+    return best;
   }
   /* Zeros have their order among what is else the same. */
   static GPR_APART T order_zeros(const T *x, int64_t at, int64_t n, bool high) {
