@@ -259,13 +259,11 @@ template <class R, int PARTS, template <class> class Kind> struct TwofoldTiles {
   }
 };
 
-/* Of elements of a type. */
-template <class T, template <class> class Kind> struct TwofoldFold {
+/* How elements of a type become reals. */
+template <class T> struct RealsOf {
   typedef typename RealOf<T>::type Part;
   typedef typename Traits<Part>::Wide R;
   enum { PARTS = sizeof(T) / sizeof(Part) };
-  typedef TwofoldTiles<R, PARTS, Kind> Tiles;
-  typedef typename Tiles::State State;
   static constexpr bool plain = sizeof(R) == sizeof(Part);
 
   static void bring_reals(const gpr_tile *t, const char *from, int64_t step, int64_t n, R *to) {
@@ -284,6 +282,12 @@ template <class T, template <class> class Kind> struct TwofoldFold {
     }
   }
   static constexpr Source<R> source = {plain, sizeof(Part), bring_reals};
+};
+template <class T, template <class> class Kind> struct TwofoldFold : RealsOf<T> {
+  typedef RealsOf<T> Reals;
+  typedef TwofoldTiles<typename Reals::R, Reals::PARTS, Kind> Tiles;
+  typedef typename Tiles::State State;
+  using Reals::source;
 
   static void fold_many(void *states, size_t, const gpr_tile *t, int64_t) {
     Tiles::fold_many((State *)states, t, source);
