@@ -17,23 +17,25 @@ template <class O, class F = typename O::Fold> struct Identity {
 template <class O, class T> struct Identity<O, ExactFold<T>> {
   static T make() { return minus_zero<T>(); }
 };
-template <class O, class T> struct Identity<O, Counting<T, 0>> {
+template <class T> struct One {
   static T make() { return convert<T>((int64_t)1); }
 };
-template <class O, class T> struct Identity<O, IntegerProduct<T>> {
-  static T make() { return convert<T>((int64_t)1); }
-};
+template <class O, class T> struct Identity<O, Counting<T, 0>> : One<T> {};
+template <class O, class T> struct Identity<O, IntegerProduct<T>> : One<T> {};
+template <class O, class T> struct Identity<O, TreeFold<T, Times>> : One<T> {};
 template <class O, class T, template <class> class Op> struct Identity<O, Bitwise<T, Op>> {
   static T make() { return Order<T>::value(Op<typename Order<T>::Key>::identity()); }
 };
-template <class O, class T> struct Identity<O, TreeFold<T, Times>> {
-  static T make() { return narrow(Times<typename Traits<T>::Wide>::identity(), T()); }
-};
 template <class O, class T> struct Identity<O, Extremes<T>> {
   static T make() {
-    if constexpr (Traits<T>::kind == KIND_FLOAT) {
-      typedef Format<T> F;
-      return F::make(F::infinity() | (Asks<O>::low ? 0 : 1ull << (8 * sizeof(T) - 1)));
+    if constexpr (category<T>() == INEXACT) {
+      typedef typename RealOf<T>::type R;
+      const auto infinity = (typename Traits<R>::Wide)__builtin_inf();
+      const R worst = narrow(Asks<O>::low ? infinity : -infinity, R());
+      if constexpr (sizeof(T) > sizeof(R))
+        return {worst, worst};
+      else
+        return worst;
     } else if constexpr (Traits<T>::kind == KIND_BOOL) {
       return T{Asks<O>::low};
     } else {
@@ -41,12 +43,6 @@ template <class O, class T> struct Identity<O, Extremes<T>> {
       const K nat = Traits<T>::kind == KIND_TIME; /* the least of times, which spoils */
       return Order<T>::value(Asks<O>::low ? Limits<K>::greatest : (K)(Limits<K>::least + nat));
     }
-  }
-};
-template <class O, class R> struct Identity<O, Extremes<complex<R>>> {
-  static complex<R> make() {
-    const R worst = Asks<O>::low ? (R)__builtin_inf() : -(R)__builtin_inf();
-    return {worst, worst};
   }
 };
 
