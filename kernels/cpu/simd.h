@@ -269,14 +269,11 @@ GPR_FN void narrow_eight(const float *from, float16 *to) {
 }
 #endif
 
-GPR_FN void copy_wide(const float *from, float *to, int64_t n) {
-  memcpy(to, from, (size_t)n * sizeof *to);
-}
-GPR_FN void copy_wide(const double *from, double *to, int64_t n) {
-  memcpy(to, from, (size_t)n * sizeof *to);
-}
-template <class H> GPR_FN void copy_wide(const H *from, float *to, int64_t n) {
-  widen_all(from, to, n);
+template <class H, class R> GPR_FN void copy_wide(const H *from, R *to, int64_t n) {
+  if constexpr (sizeof *from == sizeof *to)
+    memcpy(to, from, (size_t)n * sizeof *to);
+  else
+    widen_all(from, to, n);
 }
 
 GPR_CLOSE

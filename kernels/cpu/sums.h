@@ -114,7 +114,7 @@ template <bool DIVIDES, class T> struct QuickSum {
       infinite |= rows.add();
       if (rows.exact || sizeof(R) < sizeof(double))
         for (int v = 0; v < rows.ALL; v++) {
-          const Divisor by = counted ? counts_of(t, first, v) : all;
+          const Divisor by = counted ? divisor_of(t, first, v) : all;
           refused |= rows.template round<DIVIDES>(v, by, part + v * WIDTH) << v * WIDTH;
         }
       else
@@ -132,18 +132,15 @@ template <bool DIVIDES, class T> struct QuickSum {
       K k[rows.ALL];
       infinite = rows.close(k);
       for (int v = 0; v < rows.ALL; v++) {
-        const Divisor by = DIVIDES && t->counts ? counts_of(t, first, v) : Divisor(t->n);
+        const Divisor by = DIVIDES && t->counts ? divisor_of(t, first, v) : Divisor(t->n);
         refused |= round(k[v], by.n, false, part + v * WIDTH) << v * WIDTH;
       }
     }
     return infinite;
   }
   /* Of vector v of outputs that have one part. */
-  static GPR_METHOD Divisor counts_of(const gpr_tile *t, const int64_t *first, int v) {
-    const int64_t *counts = t->counts + first[v / 2] + v % 2 * WIDTH;
-    double n[WIDTH];
-    for (int l = 0; l < WIDTH; l++) n[l] = (double)counts[l];
-    return Divisor(load(n));
+  static GPR_METHOD Divisor divisor_of(const gpr_tile *t, const int64_t *first, int v) {
+    return Divisor(counts_of(t->counts + first[v / 2] + v % 2 * WIDTH, 0, WIDTH));
   }
   /* Of a step, whose parts come by turns, or in lines one after the other. */
   static GPR_METHOD void put_step(const gpr_tile *t, const Part *part, int64_t first, bool lines,

@@ -25,6 +25,13 @@ template <class R, int PARTS> static constexpr int64_t short_row_of() {
 }
 template <class R, int PARTS> static constexpr int64_t SHORT_ROW = short_row_of<R, PARTS>();
 
+/* Of m outputs; n, where all have as many. */
+GPR_FN Doubles counts_of(const int64_t *counts, int64_t n, int64_t m) {
+  double each[WIDTH];
+  if (!counts) return (double)n - Doubles{};
+  for (int64_t o = 0; o < WIDTH; o++) each[o] = (double)(o < m ? counts[o] : 1);
+  return load((const double *)each);
+}
 /* Of elements of PARTS reals, whichever they are. Kind: TwofoldSum or TwofoldMoments. */
 template <class R, int PARTS, template <class> class Kind> struct TwofoldTiles {
   typedef Kind<Doubles> K;
@@ -219,12 +226,6 @@ template <class R, int PARTS, template <class> class Kind> struct TwofoldTiles {
     void (*alone)(const char *data, const gpr_tile *t, int64_t count, const void *with, void *to);
     int64_t bytes; /* of a result */
   };
-  static GPR_METHOD Doubles counts_of(const int64_t *counts, int64_t n, int64_t m) {
-    double each[WIDTH];
-    if (!counts) return (double)n - Doubles{};
-    for (int64_t o = 0; o < WIDTH; o++) each[o] = (double)(o < m ? counts[o] : 1);
-    return load((const double *)each);
-  }
   static GPR_APART void run(const gpr_tile *t, const Source<R> &source, const Finish &finish,
                             const void *with, char *to) {
     each(t, source, [&](int64_t first, int64_t known, int64_t m, K *part, int64_t additions) {
