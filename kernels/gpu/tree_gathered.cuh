@@ -168,15 +168,16 @@ template <class OP, class X> struct PartOfRows {
       const int low = leaf < 0 ? (int)-leaf : 0,
                 stop = leaf + box < leaves ? (int)box : (int)(leaves - leaf);
       const int i = low + (int)threadIdx.x / across;
+      const auto copy = [&](auto next) {
+        copy_every<Bits, TREE_LOADS>(stage, (int)leaf, i, along, low, stop, next);
+      };
       /* Of one dimension no places are to be worked out, which was most of what there was to do: 64
        * instructions an element of (433254, 28) turned round. */
       int j = i - along;
       if (x.a.boxed == 1)
-        copy_every<Bits, TREE_LOADS>(stage, (int)leaf, i, along, low, stop,
-                                     [&] { return from + (j += along) * x.step[0]; });
+        copy([&] { return from + (j += along) * x.step[0]; });
       else
-        copy_every<Bits, TREE_LOADS>(stage, (int)leaf, i, along, low, stop,
-                                     [&] { return (j += along) < stop ? from + inside(j) : from; });
+        copy([&] { return (j += along) < stop ? from + inside(j) : from; });
     }
   }
   __device__ __forceinline__ void copy(char *stage) const {
