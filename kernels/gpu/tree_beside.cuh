@@ -44,6 +44,32 @@ template <class OP, class X> struct Panel {
   __device__ __forceinline__ int64_t part_of(int r) const { return cut.part_of(row + r, k); }
   __device__ __forceinline__ static int pitch(int64_t share) { return (int)share + 16 / LEAF; }
 
+  /* Elements [low, high) of the row that begins at `from`, every `step`-th from `first` on: the
+   * row's first one would be leaf `place` of the stage. */
+  __device__ __forceinline__ static void copy_some(const PartOfRows<OP, X> &rows, int64_t from,
+                                                   int first, int step, int low, int high,
+                                                   char *stage, int place) {
+    PlacesApart at(rows.dims_inside(), rows.x.a.boxed, first, step);
+    const uint32_t many = (uint32_t)(high - low);
+    const auto is_there = [=](int i) { return (uint32_t)(i - low) < many; };
+    if constexpr (LEAF >= 4) {
+#pragma unroll 4
+      for (int i = first; i < high; i += step, at.go())
+        if (is_there(i))
+          copy_one<Bits>(stage, (place + i) * LEAF, (const char *)from + at.place.at);
+    } else {
+#pragma unroll 1
+      for (int i = first; i < high; i += LOADS * step) {
+        Bits loaded[LOADS];
+#pragma unroll
+        for (int u = 0; u < LOADS; u++, at.go())
+          if (is_there(i + u * step)) loaded[u] = __ldg((const Bits *)(from + at.place.at));
+#pragma unroll
+        for (int u = 0; u < LOADS; u++)
+          if (is_there(i + u * step)) *(Bits *)(stage + (place + i + u * step) * LEAF) = loaded[u];
+      }
+    }
+  }
   /* The k-th parts begin up to `share` apart in their rows. Threads of all rows go through places
    * k·share, k·share + 1, … at once, each through those that are its part's. */
   __device__ __forceinline__ void copy(const X &x, char *stage) const {
@@ -51,17 +77,14 @@ template <class OP, class X> struct Panel {
     const int wide = cut.wide, r = threadIdx.x % wide, y = threadIdx.x / wide,
               step = THREADS / wide, share = (int)cut.share, box = (int)cut.box;
     const int64_t part = part_of(r);
-    if (part < 0) return;
-    const int low = (int)(part * share - (row + r) * box), high = low + share;
-    const int place = r * pitch(share) - low;
-    const auto copy = [&](int64_t row, int first, int low, int high, int place) {
-      const int64_t from = rows.begin_of(row);
-      PlacesApart<2> at(rows.dims_inside(), x.a.boxed, first, step);
-      copy_every<Bits, LOADS>(stage, place, first, step, low, high,
-                              [&] { return from + at.next(); });
-    };
-    copy(row + r, (int)k * share + y, low, high < box ? high : box, place);
-    if (high > box) copy(row + r + 1, y, 0, high - box, place + box);
+    if (part >= 0) {
+      const int low = (int)(part * share - (row + r) * box), high = low + share;
+      const int place = r * pitch(share) - low;
+      copy_some(rows, rows.begin_of(row + r), (int)k * share + y, step, low,
+                high < box ? high : box, stage, place);
+      if (high > box)
+        copy_some(rows, rows.begin_of(row + r + 1), y, step, 0, high - box, stage, place + box);
+    }
   }
 };
 

@@ -29,96 +29,104 @@ GPR_CONSTEXPR int tree_along(int64_t box, int leaf, int threads) {
   while (along > 1 && along > enough) along /= 2;
   return along;
 }
-/* Where every step-th of what some dimensions number lies, in bytes. Digits of the DIGITS innermost
- * are added up, and divisions are left to where the others change: to work places out was most of
- * what there was to do. Of (256, 32768, 4) doubles whose second dimension lies closest products
- * took 289 µs on an H200 where each row's place was found by divisions, and take 243. */
-template <int DIGITS> struct PlacesApart {
+/* Where every THREADS-th piece of lines lies. Digits of three dimensions are added up, since to
+ * work places out was most of what there was to do. */
+template <int THREADS, class Part> struct AlongLines {
+  enum { DIGITS = 3 };
+  const Part &part;
+  int64_t line, place, step, on; /* bytes */
   struct Digit {
-    int size, left, rest; /* left: until it ends; rest: of a step */
+    int size, left, rest; /* left: until it ends; rest: of THREADS */
     int64_t carry;        /* bytes, from its end to the next one's start */
   } digit[DIGITS];
-  const gpr_axes_dim *dim;
-  int many, far;                               /* far: of a step, what those digits do not hold */
-  int64_t number, step, length, apart, at, on; /* bytes: apart, at, on */
-
-  /* Of the innermost dimension there are `length` pieces, `apart` bytes from each other. */
-  __device__ __forceinline__ PlacesApart(const gpr_axes_dim *dim, int many, int64_t number,
-                                         int step, int64_t length, int64_t apart)
-      : dim(dim), many(many), number(number), step(step), length(length), apart(apart), on(0) {
-    int64_t over = number, bytes = apart;
-    far = step;
+  int lines, far; /* of THREADS: whole lines; what those digits do not hold */
+  bool is_near;   /* there are no more dimensions */
+  /* Of lines of `length` pieces, `step` apart, this thread's first is number `from`. */
+  __device__ __forceinline__ AlongLines(const Part &part, int64_t from, int length, int64_t step)
+      : part(part), step(step) {
+    const gpr_axes_args &a = part.x.a;
+    const gpr_axes_dim *const inner = a.dim + a.kept + a.reduced - 1;
+    int64_t at = from, apart = step;
+    int more = THREADS;
+    on = 0;
 #pragma unroll
     for (int d = 0; d < DIGITS; d++) {
-      const bool ends = d + 1 < many; /* the outermost is not left */
-      const int64_t size = !ends ? INT32_MAX : d ? dim[many - 1 - d].size : length;
-      const int64_t above = ends ? quotient_of(over, size) : 0;
-      const int64_t left = ends ? size - (over - above * size) : size;
-      const int64_t next = ends ? dim[many - 2 - d].stride : 0;
-      const int fit = (int)least(size, (int64_t)INT32_MAX), whole = ends ? far / fit : 0;
-      digit[d] = {fit, (int)least(left, (int64_t)INT32_MAX), far - whole * fit,
-                  next - size * bytes};
-      on += digit[d].rest * bytes;
-      over = above, bytes = next, far = whole;
+      const bool ends = d == 0 || d + 1 < a.reduced; /* the outermost is not left */
+      const int64_t size = d == 0 ? length : ends ? inner[-d].size : INT32_MAX;
+      const int64_t above = ends ? quotient_of(at, size) : 0;
+      const int64_t left = ends ? size - (at - above * size) : size;
+      const int64_t next = d + 1 < a.reduced ? inner[-d - 1].stride : 0;
+      const int fit = (int)least(size, (int64_t)INT32_MAX), over = ends ? more / fit : 0;
+      digit[d] = {fit, (int)least(left, (int64_t)INT32_MAX), more - over * fit,
+                  next - size * apart};
+      on += digit[d].rest * apart;
+      at = above, apart = next, more = over;
+      if (d == 0) line = above, lines = over;
     }
-    at = find(dim, many, number, length, apart);
+    is_near = a.reduced <= DIGITS;
+    place = part.begin_of(line) + (length - digit[0].left) * step;
+    far = more;
   }
-  __device__ __forceinline__ PlacesApart(const gpr_axes_dim *dim, int many, int64_t number,
-                                         int step)
-      : PlacesApart(dim, many, number, step, many ? dim[many - 1].size : 1,
-                    many ? dim[many - 1].stride : 0) {}
-  static __device__ __noinline__ int64_t find(const gpr_axes_dim *dim, int many, int64_t number,
-                                              int64_t length, int64_t apart) {
-    if (many < 2) return number * apart;
-    const int64_t above = quotient_of(number, length);
-    return offset_of<&gpr_axes_dim::stride>(dim, many - 1, above) +
-           (number - above * length) * apart;
+  __device__ __forceinline__ bool go(Digit &digit, bool carried) {
+    digit.left -= digit.rest + carried;
+    const bool ends = digit.left <= 0;
+    digit.left += ends ? digit.size : 0;
+    place += ends ? digit.carry : 0;
+    return ends;
   }
   __device__ __forceinline__ int64_t next() {
-    const int64_t here = at;
-    at += on, number += step;
-    bool carried = false;
+    const int64_t here = place;
+    place += on;
+    bool carried = go(digit[0], false);
+    line += lines + carried;
 #pragma unroll
-    for (int d = 0; d < DIGITS; d++) {
-      digit[d].left -= digit[d].rest + carried;
-      carried = digit[d].left <= 0;
-      digit[d].left += carried ? digit[d].size : 0;
-      at += carried ? digit[d].carry : 0;
-    }
-    if (many > DIGITS && (carried || far)) at = find(dim, many, number, length, apart);
+    for (int d = 1; d < DIGITS; d++) carried = go(digit[d], carried);
+    if (!is_near && (carried || far))
+      place = part.begin_of(line) + (digit[0].size - digit[0].left) * step;
     return here;
   }
 };
 
-/* Pieces i, i + step, … of those in [low, stop) to their places in the stage, where the first of
- * all is number `place`. What is on its way past the registers is waited for by who calls this; of
- * small ones LOADS go through them at a time. next() is where the next one lies. */
-template <class Piece, int LOADS, class Next>
-__device__ __forceinline__ void copy_every(char *stage, int place, int i, int step, int low,
-                                           int stop, Next next) {
-  const auto is_there = [=](int i) { return (uint32_t)(i - low) < (uint32_t)(stop - low); };
-  const auto to = [=](int i) { return (place + i) * (int)sizeof(Piece); };
-  if constexpr (sizeof(Piece) < 4) {
-#pragma unroll 1
-    for (; i < stop; i += LOADS * step) {
-      Piece loaded[LOADS];
-#pragma unroll
-      for (int u = 0; u < LOADS; u++) {
-        const int64_t from = next();
-        if (is_there(i + u * step)) loaded[u] = __ldg((const Piece *)from);
-      }
-#pragma unroll
-      for (int u = 0; u < LOADS; u++)
-        if (is_there(i + u * step)) *(Piece *)(stage + to(i + u * step)) = loaded[u];
-    }
-  } else {
-#pragma unroll 4
-    for (; i < stop; i += step) {
-      const int64_t from = next();
-      if (i >= low) copy_one<Piece>(stage, to(i), (const char *)from);
-    }
+/* Where every step-th of what some dimensions number lies, in bytes: the digits of the two
+ * innermost are added up, and divisions are left to where the others change. Of (256, 32768, 4)
+ * doubles whose second dimension lies closest products took 289 µs on an H200 where each row's
+ * place was found by them, and take 243. */
+struct PlacesApart {
+  struct Place {
+    int64_t at, left, above; /* at: bytes; left of the innermost dimension, and of the one above */
+  };
+  const gpr_axes_dim *dim;
+  int many;
+  int64_t step, number, size, whole, rest; /* of a step: whole innermost ones, and what is left */
+  int64_t on, carry;                       /* bytes of a step, and from one's end to the next */
+  Place place;
+  __device__ __forceinline__ PlacesApart(const gpr_axes_dim *dim, int many, int64_t number,
+                                         int64_t step)
+      : dim(dim), many(many), step(step), number(number), place(find(dim, many, number)) {
+    const gpr_axes_dim last = many ? dim[many - 1] : gpr_axes_dim();
+    const int64_t next = many > 1 ? dim[many - 2].stride : 0;
+    size = last.size;
+    whole = many > 1 ? quotient_of(step, size) : 0;
+    rest = step - whole * size;
+    on = rest * last.stride + whole * next;
+    carry = next - size * last.stride;
   }
-}
+  static __device__ __noinline__ Place find(const gpr_axes_dim *dim, int many, int64_t number) {
+    Place place = {offset_of<&gpr_axes_dim::stride>(dim, many, number), INT64_MAX, INT64_MAX};
+    if (many < 2) return place;
+    const int64_t size = dim[many - 1].size, row = quotient_of(number, size);
+    place.left = size - (number - row * size);
+    if (many < 3) return place;
+    const int64_t rows = dim[many - 2].size;
+    place.above = rows - (row - quotient_of(row, rows) * rows);
+    return place;
+  }
+  __device__ __forceinline__ void go() {
+    number += step, place.at += on, place.left -= rest, place.above -= whole;
+    if (place.left <= 0) place.at += carry, place.left += size, place.above--;
+    if (place.above <= 0) place = find(dim, many, number);
+  }
+};
 
 template <class OP, class X> struct PartOfRows {
   typedef typename OP::Bits Bits;
@@ -138,13 +146,53 @@ template <class OP, class X> struct PartOfRows {
   __device__ __forceinline__ int64_t inside(int i) const {
     return offset_of<&gpr_axes_dim::stride>(dims_inside(), x.a.boxed, i);
   }
+  /* Elements i, i + along, … below stop of the row that begins at `from`, each so far in; the row's
+   * first one would be leaf `leaf` of the part. */
+  template <class Inside>
+  __device__ __forceinline__ void copy_row(char *stage, int64_t from, int leaf, int i, int stop,
+                                           int along, const Inside &inside) const {
+    if constexpr (LEAF < 4) {
+#pragma unroll 1
+      for (; i < stop; i += TREE_LOADS * along) {
+        Bits loaded[TREE_LOADS];
+#pragma unroll
+        for (int u = 0; u < TREE_LOADS; u++)
+          if (i + u * along < stop) loaded[u] = __ldg((const Bits *)(from + inside(i + u * along)));
+#pragma unroll
+        for (int u = 0; u < TREE_LOADS; u++)
+          if (i + u * along < stop) *(Bits *)(stage + (leaf + i + u * along) * LEAF) = loaded[u];
+      }
+    } else {
+#pragma unroll 4
+      for (; i < stop; i += along)
+        copy_one<Bits>(stage, (leaf + i) * LEAF, (const char *)from + inside(i));
+    }
+  }
   /* In lines of a.box, whose elements lie closest as they are numbered, by BYTES. */
   template <int BYTES> __device__ __forceinline__ void copy_lines(char *stage) const {
+    typedef typename Store<BYTES>::type Piece;
     enum { THREADS = OP::STAGED_THREADS, EACH = BYTES / LEAF };
-    PlacesApart<3> at(outer_dims(), x.a.reduced, first / EACH + threadIdx.x, THREADS,
-                      (int)x.a.box / EACH, EACH > 1 ? (int64_t)BYTES : x.step[0]);
-    copy_every<typename Store<BYTES>::type, TREE_LOADS>(
-        stage, 0, threadIdx.x, THREADS, 0, leaves / EACH, [&] { return x.base[0] + at.next(); });
+    const int pieces = leaves / EACH, length = (int)x.a.box / EACH;
+    AlongLines<THREADS, PartOfRows> at(*this, first / EACH + threadIdx.x, length,
+                                       EACH > 1 ? (int64_t)BYTES : x.step[0]);
+    if constexpr (BYTES < 4) {
+#pragma unroll 1
+      for (int i = threadIdx.x; i < pieces; i += TREE_LOADS * THREADS) {
+        Piece loaded[TREE_LOADS];
+#pragma unroll
+        for (int u = 0; u < TREE_LOADS; u++) {
+          const int64_t from = at.next();
+          if (i + u * THREADS < pieces) loaded[u] = __ldg((const Piece *)from);
+        }
+#pragma unroll
+        for (int u = 0; u < TREE_LOADS; u++)
+          if (i + u * THREADS < pieces) *(Piece *)(stage + (i + u * THREADS) * BYTES) = loaded[u];
+      }
+    } else {
+#pragma unroll 4
+      for (int i = threadIdx.x; i < pieces; i += THREADS)
+        copy_one<Piece>(stage, i * BYTES, (const char *)at.next());
+    }
   }
   __device__ __forceinline__ void copy_lines(char *stage) const {
     const int bytes = x.a.pitch;
@@ -160,24 +208,19 @@ template <class OP, class X> struct PartOfRows {
   __device__ __forceinline__ void copy_rows(char *stage, int across) const {
     const int64_t box = x.a.box, rows = quotient_of(first + leaves + box - 1, box);
     const int along = OP::STAGED_THREADS / across;
-    PlacesApart<2> at(outer_dims(), outer(), quotient_of(first, box) + threadIdx.x % across,
-                      across);
+    PlacesApart at(outer_dims(), outer(), quotient_of(first, box) + threadIdx.x % across, across);
 #pragma unroll 1
-    while (at.number < rows) {
-      const int64_t leaf = at.number * box - first, from = x.base[0] + at.next();
-      const int low = leaf < 0 ? (int)-leaf : 0,
+    for (; at.number < rows; at.go()) {
+      const int64_t leaf = at.number * box - first, from = x.base[0] + at.place.at;
+      const int begin = leaf < 0 ? (int)-leaf : 0,
                 stop = leaf + box < leaves ? (int)box : (int)(leaves - leaf);
-      const int i = low + (int)threadIdx.x / across;
-      const auto copy = [&](auto next) {
-        copy_every<Bits, TREE_LOADS>(stage, (int)leaf, i, along, low, stop, next);
-      };
+      const int i = begin + (int)threadIdx.x / across;
       /* Of one dimension no places are to be worked out, which was most of what there was to do: 64
        * instructions an element of (433254, 28) turned round. */
-      int j = i - along;
       if (x.a.boxed == 1)
-        copy([&] { return from + (j += along) * x.step[0]; });
+        copy_row(stage, from, (int)leaf, i, stop, along, [&](int i) { return i * x.step[0]; });
       else
-        copy([&] { return (j += along) < stop ? from + inside(j) : from; });
+        copy_row(stage, from, (int)leaf, i, stop, along, [&](int i) { return inside(i); });
     }
   }
   __device__ __forceinline__ void copy(char *stage) const {
