@@ -124,64 +124,54 @@ template <class F> struct Ones { static constexpr bool first = false; };
 /* --- a few lanes to each output ------------------------------------------------------------------
  */
 
-/* What a lane has of N neighbouring outputs: `left` elements of each from r on, `down` apart. Of
- * two, which are small and lie in one word, it reads both at once: of one each, a warp has too
- * little under way. 64 MB of bfloat16 in 100 rows took 40 µs on an H200, and take 30. */
-template <class F, class LOAD, int N> struct BriefShare {
+/* What a lane has of an output: `left` elements from r on, `down` apart. */
+template <class F, class LOAD = typename F::Element> struct BriefShare {
   typedef typename F::Element T;
   const gpr_axes_args &a;
   const TileRun<F, LOAD> &run;
-  const char *data, *where; /* the first output's first element */
+  const char *data, *where; /* the output's first element */
   int r, left, down;
 
-  /* The next U, or as many as there are. */
-  template <int U> __device__ __forceinline__ void load(T (&x)[N][U]) const {
-    const char *from = (const char *)told_now((int64_t)(data + r * run.stride));
+  /* The next U, or as many as there are; a bit for each that counts. */
+  template <int U> __device__ __forceinline__ uint32_t load(T (&x)[U]) const {
+    const char *from = data + r * run.stride;
     const int64_t step = told_now(down * run.stride);
-    if constexpr (N == 2) {
+    uint32_t valid = ~0u >> (32 - U);
+    if (left >= U) {
 #pragma unroll
-      for (int u = 0; u < U; u++) {
-        const uint32_t word = u < left ? *(const uint32_t *)(from + u * step) : 0;
-        memcpy(&x[0][u], &word, sizeof(T));
-        memcpy(&x[1][u], (const char *)&word + sizeof(T), sizeof(T));
-      }
-    } else if (left >= U) {
-#pragma unroll
-      for (int u = 0; u < U; u++) x[0][u] = run.load(from + u * step);
+      for (int u = 0; u < U; u++) x[u] = run.load(from + u * step);
     } else {
+      valid = (1u << left) - 1;
       /* What is left as it was would be kept for the next round. */
 #pragma unroll
-      for (int u = 0; u < U; u++) x[0][u] = u < left ? run.load(from + u * step) : T();
+      for (int u = 0; u < U; u++) x[u] = u < left ? run.load(from + u * step) : T();
     }
-  }
-  /* A bit for each of an output's that counts. */
-  template <int U> __device__ __forceinline__ uint32_t counted(const T (&x)[U]) const {
-    uint32_t valid = left >= U ? ~0u >> (32 - U) : (1u << left) - 1;
-    if (N == 1 && a.where) {
+    if (a.where) {
       const char *from = where + r * run.where_stride;
       const int64_t step = told_now(down * run.where_stride);
       valid &= ~gone_of<U>(left, [&](int u) { return from[u * step]; });
     }
     return a.skip ? less_missing(x, valid) : valid;
   }
-  /* n: how many of them counted. */
-  template <int U, class Lanes> __device__ __forceinline__ void fold(Lanes *lanes, int (&n)[N]) {
-    T x[N][U];
-    load<U>(x);
-#pragma unroll
-    for (int e = 0; e < N; e++) {
-      const uint32_t valid = counted<U>(x[e]);
-      lanes[e].add(x[e], valid, r, down);
-      n[e] += __popc(valid);
-    }
+  template <int U> __device__ __forceinline__ void pass() {
     r += U * down;
     left -= U;
   }
-  template <class Lanes> __device__ __forceinline__ void fold_all(Lanes *lanes, int (&n)[N]) {
+  /* How many of them counted. */
+  template <int U, class Lanes> __device__ __forceinline__ int fold(Lanes &lanes) {
+    T x[U];
+    const uint32_t valid = load(x);
+    lanes.add(x, valid, r, down);
+    pass<U>();
+    return __popc(valid);
+  }
+  template <class Lanes> __device__ __forceinline__ int fold_all(Lanes &lanes) {
     enum { FEW = 4 }; /* a round of all loads takes as long for one element as for all */
+    int n = 0;
 #pragma unroll 1
-    while (left > FEW) fold<BriefLanes<F>::loads>(lanes, n);
-    if (left > 0) fold<FEW>(lanes, n);
+    while (left > FEW) n += fold<BriefLanes<F>::loads>(lanes);
+    if (left > 0) n += fold<FEW>(lanes);
+    return n;
   }
 };
 
@@ -196,58 +186,109 @@ __device__ __forceinline__ bool finish_lanes(const gpr_axes_args &a, Lanes &lane
   if (writes) tell_least(a, n);
   return lanes.finish(a, out, n, team, lost, writes) || !writes;
 }
-/* Those that are not told yet. */
-template <class Lanes, class F, class LOAD, int N>
-__device__ __forceinline__ void fold_share(const typename Lanes::Shared &shared,
-                                           BriefShare<F, LOAD, N> mine, int64_t out, bool writes,
-                                           bool (&told)[N]) {
-  const gpr_axes_args &a = mine.a;
-  const int64_t place = mine.run.place;
-  bool lost[2] = {};
-  int n[N] = {};
-  Lanes lanes[2] = {{shared, place, lost}, {shared, place, lost + 1}}; /* of one the first */
-#pragma unroll
-  for (int e = 0; e < N; e++) lanes[e].begin(mine);
-  mine.fold_all(lanes, n);
-#pragma unroll
-  for (int e = 0; e < N; e++)
-    told[e] = finish_lanes(a, lanes[e], e ? out + e * a.dim[a.kept - 1].place : out, n[e], lost[e],
-                           writes && !told[e]);
+template <class Lanes, class F, class LOAD>
+__device__ __forceinline__ bool fold_share(const typename Lanes::Shared &shared,
+                                           BriefShare<F, LOAD> mine, int64_t out, bool writes) {
+  bool lost = false;
+  Lanes lanes(shared, mine.run.place, &lost);
+  lanes.begin(mine);
+  const int n = mine.fold_all(lanes);
+  return finish_lanes(mine.a, lanes, out, n, lost, writes);
 }
-/* Of a warp's lanes `across` neighbours take neighbouring outputs, N each, and `down` of those the
- * elements of each. */
-template <class F, class LOAD, int N>
+/* Of a warp's lanes `across` neighbours take neighbouring outputs, and `down` of those the elements
+ * of each. */
+template <class F, class LOAD>
 __device__ __forceinline__ void fold_by_lanes(const gpr_axes_args &a) {
   const int across = log2_of(a.across), down = log2_of(a.down), team = a.across * a.down,
             id = threadIdx.x & (team - 1), near = id & (a.across - 1), y = id >> across,
             teams = AXES_THREADS >> (across + down);
   const int share = ((int)a.count - y + a.down - 1) >> down;
-  const int64_t groups = a.neighbours == 1 ? a.outputs / N : quotient_of(a.outputs, a.neighbours);
+  const int64_t groups = a.neighbours == 1 ? a.outputs : quotient_of(a.outputs, a.neighbours);
   const typename BriefLanes<F>::Shared shared(a);
   const TileRun<F, LOAD> run(a);
 #pragma unroll 1
   for (int64_t first = block_of(a) * teams; first < groups; first += (int64_t)gridDim.x * teams) {
-    const int64_t group = first + (threadIdx.x >> (across + down)),
-                  k = N * (group * a.neighbours + near);
+    const int64_t group = first + (threadIdx.x >> (across + down)), k = group * a.neighbours + near;
     const bool exists = group < groups && near < a.neighbours;
     const KeptPlace place = kept_place(a, exists ? k : 0);
-    const BriefShare<F, LOAD, N> mine = {
+    const BriefShare<F, LOAD> mine = {
         a, run, a.data + place.data, a.where + place.where, y, exists ? share : 0, a.down};
     const bool writes = exists && y == 0;
-    bool told[N] = {};
-    fold_share<BriefLanes<F>>(shared, mine, place.out, writes, told);
+    bool told = fold_share<BriefLanes<F>>(shared, mine, place.out, writes);
     if constexpr (HasTies<F>::value)
-      if (__any_sync(GPR_ALL, !told[0]))
-        fold_share<TiedLanes<F>>(shared, mine, place.out, writes, told);
-#pragma unroll
-    for (int e = 0; e < N; e++)
-      if constexpr (!BriefLanes<F>::are_sure)
-        if (__any_sync(GPR_ALL, !told[e])) fold_again_together<F, LOAD>(&a, k + e, !told[e]);
+      if (__any_sync(GPR_ALL, !told))
+        told = fold_share<TiedLanes<F>>(shared, mine, place.out, writes && !told);
+    if constexpr (!BriefLanes<F>::are_sure)
+      if (__any_sync(GPR_ALL, !told)) fold_again_together<F, LOAD>(&a, k, !told);
   }
 }
 
+/* Two neighbouring outputs of small elements to a lane, which reads both at once: of one each, a
+ * warp has too little under way. 64 MB of bfloat16 in 100 rows took 40 µs on an H200, and take 30.
+ */
 template <class F> GPR_FN GPR_CONSTEXPR bool can_be_pairs() {
   return sizeof(typename F::Element) == 2 && !LooksFirst<F>::value;
+}
+template <class F> struct PairShare {
+  typedef typename F::Element T;
+  const gpr_axes_args &a;
+  const char *from;
+  int64_t step;
+  int r, left, n[2];
+  template <int U> __device__ __forceinline__ void fold(BriefLanes<F> (&lanes)[2]) {
+    union {
+      uint32_t word;
+      T element[2];
+    } v[U];
+#pragma unroll
+    for (int u = 0; u < U; u++) v[u].word = u < left ? *(const uint32_t *)(from + u * step) : 0;
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+      T x[U];
+      uint32_t valid = left >= U ? ~0u >> (32 - U) : (1u << left) - 1;
+#pragma unroll
+      for (int u = 0; u < U; u++) x[u] = v[u].element[e];
+      if (a.skip) valid = less_missing(x, valid);
+      lanes[e].add(x, valid, r, a.down);
+      n[e] += __popc(valid);
+    }
+    r += U * a.down;
+    left -= U;
+    from += U * step;
+  }
+};
+template <class F> __device__ __forceinline__ void fold_by_pairs(const gpr_axes_args &a) {
+  typedef typename F::Element T;
+  enum { FEW = 4 };
+  const int down = log2_of(a.down), y = threadIdx.x & (a.down - 1), teams = AXES_THREADS >> down;
+  const int inner = a.kept + a.reduced - 1;
+  const int64_t pairs = a.outputs / 2, stride = a.dim[inner].stride;
+#pragma unroll 1
+  for (int64_t first = block_of(a) * teams; first < pairs; first += (int64_t)gridDim.x * teams) {
+    const int64_t k = 2 * (first + (threadIdx.x >> down));
+    const bool exists = k < a.outputs;
+    const KeptPlace place = kept_place(a, exists ? k : 0);
+    bool lost[2] = {};
+    const typename BriefLanes<F>::Shared shared(a);
+    BriefLanes<F> lanes[2] = {{shared, a.dim[inner].place, lost},
+                              {shared, a.dim[inner].place, lost + 1}};
+    PairShare<F> mine = {a,
+                         a.data + place.data + y * stride,
+                         told_now(a.down * stride),
+                         y,
+                         exists ? ((int)a.count - y + a.down - 1) >> down : 0,
+                         {0, 0}};
+#pragma unroll 1
+    while (mine.left > FEW) mine.template fold<BriefLanes<F>::loads>(lanes);
+    if (mine.left > 0) mine.template fold<FEW>(lanes);
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+      const bool told = finish_lanes(a, lanes[e], place.out + e * a.dim[a.kept - 1].place,
+                                     mine.n[e], lost[e], exists && y == 0);
+      if constexpr (!BriefLanes<F>::are_sure)
+        if (__any_sync(GPR_ALL, !told)) fold_again_together<F, T>(&a, k + e, !told);
+    }
+  }
 }
 
 /* With four blocks, and so 64 registers, more was spilled: by extremes of floats twice as much. Of
@@ -261,9 +302,9 @@ __global__ void __launch_bounds__(AXES_THREADS, BriefShape<F>::blocks)
     brief(const __grid_constant__ gpr_axes_args a) {
   typedef typename F::Element T;
   if constexpr (BriefLanes<F>::loads > 0 && Same<LOAD, T>::value && can_be_pairs<F>())
-    if (a.team && a.groups == 2) return fold_by_lanes<F, LOAD, 2>(a);
+    if (a.team && a.groups == 2) return fold_by_pairs<F>(a);
   if constexpr (BriefLanes<F>::loads > 0)
-    if (a.team) return fold_by_lanes<F, LOAD, 1>(a);
+    if (a.team) return fold_by_lanes<F, LOAD>(a);
   if (a.count == 1) return fold_alone<1, F, LOAD>(a);
   if (a.count <= 4) return fold_alone<4, F, LOAD>(a);
   if (a.count <= 8) return fold_alone<8, F, LOAD>(a);
