@@ -91,10 +91,7 @@ template <class F, class LOAD, int U> struct Brief {
  * 84 by four and 37 by one. */
 template <class F> GPR_FN GPR_CONSTEXPR int briefs_of(int elements) {
   const int size = (int)sizeof(typename F::Element), bytes = elements * (size < 4 ? 4 : size);
-  return ByDifferences<F>::most && elements > 1 ? 2
-         : bytes <= 16                          ? 4
-         : bytes <= 32 || size == 2             ? 2
-                                                : 1;
+  return ByDifferences<F>::most ? 2 : bytes <= 16 ? 4 : bytes <= 32 || size == 2 ? 2 : 1;
 }
 template <int U, class F, class LOAD>
 __device__ __forceinline__ void fold_alone(const gpr_axes_args &a) {
@@ -118,8 +115,50 @@ __device__ __forceinline__ void fold_alone(const gpr_axes_args &a) {
   }
 }
 
-/* Whether outputs of one element each are brief before anything else. */
-template <class F> struct Ones { static constexpr bool first = false; };
+/* Outputs of one element each: whether they are brief before anything else, and which of them go by
+ * One. */
+template <class F> struct Ones {
+  static constexpr bool first = false;
+  static __device__ __forceinline__ bool suit(const gpr_axes_args &a) {
+    return !a.where && !a.has_initial;
+  }
+};
+/* A thread would else wait for each of them. */
+template <class F, class LOAD> __device__ __forceinline__ void fold_ones(const gpr_axes_args &a) {
+  typedef typename F::Element T;
+  constexpr int N = 4;
+  const int64_t step = (int64_t)gridDim.x * AXES_THREADS;
+  const TileRun<F, LOAD> run(a);
+#pragma unroll 1
+  for (int64_t k = block_of(a) * AXES_THREADS + threadIdx.x; k < a.outputs; k += N * step) {
+    T x[N];
+    int64_t out[N];
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      if (k + i * step >= a.outputs) continue;
+      const KeptPlace place = kept_place(a, k + i * step);
+      x[i] = run.load(a.data + place.data);
+      out[i] = place.out;
+    }
+    uint32_t missed = 0;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      if (k + i * step >= a.outputs) continue;
+      One<F> one;
+      bool is_nothing = a.skip && is_nan_or_nat(x[i]);
+      if constexpr (IsSum<F>::value)
+        if (is_nothing) {
+          tell_least(a, 0);
+          x[i] = sum_of_nothing<T>(divides(a.op));
+          is_nothing = false;
+        }
+      one.add(x[i], 0);
+      if (is_nothing || !one.finish(a, out[i], 1)) missed |= 1u << i;
+    }
+#pragma unroll 1
+    for (; missed; missed &= missed - 1) fold_again<F, LOAD>(&a, k + (__ffs(missed) - 1) * step);
+  }
+}
 
 /* --- a few lanes to each output ------------------------------------------------------------------
  */
@@ -305,7 +344,7 @@ __global__ void __launch_bounds__(AXES_THREADS, BriefShape<F>::blocks)
     if (a.team && a.groups == 2) return fold_by_pairs<F>(a);
   if constexpr (BriefLanes<F>::loads > 0)
     if (a.team) return fold_by_lanes<F, LOAD>(a);
-  if (a.count == 1) return fold_alone<1, F, LOAD>(a);
+  if (a.count == 1 && Ones<F>::suit(a)) return fold_ones<F, LOAD>(a);
   if (a.count <= 4) return fold_alone<4, F, LOAD>(a);
   if (a.count <= 8) return fold_alone<8, F, LOAD>(a);
   if constexpr (ByDifferences<F>::alone > 8) fold_alone<FEW_SHORT, F, LOAD>(a);

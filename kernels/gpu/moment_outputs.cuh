@@ -292,7 +292,33 @@ template <class T> struct Few<PairMoments<T>> {
   }
 };
 
-template <class T> struct Ones<PairMoments<T>> { static constexpr bool first = true; };
+/* A finite number's variance is nothing, another's NaN; what else is asked is told of its state. */
+template <class T> struct One<PairMoments<T>> {
+  typedef PairMoments<T> F;
+  bool finite = true;
+  mutable bool told = true;
+  __device__ __forceinline__ void add(T x, int64_t) {
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) finite &= F::real(x, p) - F::real(x, p) == 0;
+  }
+  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
+    One value[1] = {*this};
+    finish_values<F>(a, o, value, n, 1);
+    return value[0].told;
+  }
+  template <class R, bool ROOT>
+  __device__ __forceinline__ R spread(int64_t n, const gpr_spread *how) const {
+    told = is_alone(n, *how);
+    return finite ? Format<R>::make(0) : round_case<R>(SPREAD_NAN);
+  }
+};
+
+template <class T> struct Ones<PairMoments<T>> {
+  static constexpr bool first = true;
+  static __device__ __forceinline__ bool suit(const gpr_axes_args &a) {
+    return !a.where && is_alone(1, {a.ddof, a.means, a.spread_nan});
+  }
+};
 
 GPR_CLOSE
 #endif
