@@ -43,15 +43,8 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
     return bits;
   }
   __device__ __forceinline__ void take(TileCell<F> &cell, typename Base::Run &run,
-                                       Packet<From> (&v)[U], uint64_t valid, int64_t r, int down) {
-    T x[U * V];
-#pragma unroll
-    for (int i = 0; i < U * V; i++) x[i] = Load<T, LOAD>::of(v[i / V].element[i % V]);
-    if constexpr (RowLane<F>::neutral)
-#pragma unroll
-      for (int i = 0; valid != ALL && i < U * V; i++)
-        if (!(valid >> i & 1)) x[i] = minus_zero<T>(), v[i / V].element[i % V] = neutral_of<From>();
-
+                                       const Packet<From> (&v)[U], T (&x)[U * V], uint64_t valid,
+                                       int64_t r, int down) {
     if constexpr (F::ordered) {
 #pragma unroll
       for (int i = 0; i < U * V; i++) {
@@ -65,9 +58,14 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
     } else if constexpr (SumsFloats<F, From>::value) {
       float w[U * V];
 #pragma unroll
-      for (int i = 0; i < U * V; i++) w[i] = wide(v[i / V].element[i % V]);
+      for (int i = 0; i < U * V; i++) w[i] = valid >> i & 1 ? wide(v[i / V].element[i % V]) : -0.0f;
       gpr::take<From, U * V, 1>(cell.sum[0], w, 0, cell.rest(0));
-    } else if (RowLane<F>::neutral || valid == ALL) {
+    } else if constexpr (RowLane<F>::neutral) {
+#pragma unroll
+      for (int i = 0; i < U * V; i++)
+        if (!(valid >> i & 1)) x[i] = minus_zero<T>();
+      cell.template add<U * V>(x, 0, 0);
+    } else if (valid == ALL) {
       cell.template add<U * V>(x, 0, 0);
     } else {
       cell.template some<U * V>(x, valid, 0, 0);
@@ -101,12 +99,59 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
       if (p + u * down >= first && p + u * down < stop) valid |= (uint64_t)bits[u] << u * V;
     return valid;
   }
+  /* Packets p, p + down, … as far as they come before `stop`, with neutral_of() around the elements
+   * that are the run's: the number of these. */
+  static __device__ __forceinline__ int load_part(const Packets<From> &in, int64_t p, int down,
+                                                  int64_t stop, Packet<From> (&v)[U]) {
+    enum { MANY = 1 << 20 };
+    const int ahead = (int)least(stop - p, (int64_t)MANY),
+              tail = (int)least(in.stop - p * V, (int64_t)MANY), head = p == 0 ? (int)in.first : 0;
+    int n = 0;
+#pragma unroll
+    for (int u = 0; u < U; u++) v[u].words = in.load(p + (u * down < ahead ? u * down : 0));
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+      const int left = u * down < ahead ? tail - u * down * V : 0, before = u ? 0 : head;
+#pragma unroll
+      for (int j = 0; j < V; j++)
+        if (j < before || j >= left) v[u].element[j] = neutral_of<From>();
+      n += left < V ? left > before ? left - before : 0 : V - before;
+    }
+    return n;
+  }
+  /* Of a fold to which neutral_of() is nothing, packets that may all be read whole. */
+  __device__ __forceinline__ int64_t fold_whole(TileCell<F> &cell, const Packets<From> &in,
+                                                int64_t p, int down, int64_t stop) {
+    int64_t n = 0;
+    typename Base::Run run;
+    if (in.packets() < stop) stop = in.packets();
+#pragma unroll 1
+    for (; p < stop; p += U * down) {
+      const int64_t last = p + (U - 1) * down;
+      Packet<From> v[U];
+      T x[U * V];
+      if (last < stop && in.inside(p, 1) && in.inside(last, 1)) {
+#pragma unroll
+        for (int u = 0; u < U; u++) v[u].words = in.load(p + u * down);
+        n += U * V;
+      } else {
+        n += load_part(in, p, down, stop, v);
+      }
+      if (a.skip) n -= drop_missing(v);
+#pragma unroll
+      for (int i = 0; i < U * V; i++) x[i] = Load<T, LOAD>::of(v[i / V].element[i % V]);
+      take(cell, run, v, x, ALL, 0, down);
+    }
+    return n;
+  }
   /* Packets p, p + down, … below stop; what belongs to none that may be read whole comes with the
    * first. */
   __device__ __forceinline__ int64_t fold(TileCell<F> &cell, int64_t p, int down, int64_t stop,
                                           int64_t length, const Steps &) {
     const Packets<From> in(this->data, length);
     const bool all = !a.where && may_read_whole(a, in);
+    if constexpr (RowLane<F>::neutral)
+      if (all) return fold_whole(cell, in, p, down, stop);
     const int64_t first = in.first && !all ? 1 : 0, whole = all ? in.packets() : in.stop / V;
     const char *const mask = where - in.first;
     const bool aligned = (uintptr_t)mask % 4 == 0;
@@ -120,6 +165,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
     for (; p < stop; p += U * down) {
       const int64_t last = p + (U - 1) * down;
       Packet<From> v[U];
+      T x[U * V];
       uint64_t valid = ALL;
       if (!a.where && last < stop && in.inside(p, 1) && in.inside(last, 1)) {
 #pragma unroll
@@ -127,13 +173,15 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
       } else {
         valid = load_some(in, p, down, first, whole, stop, mask, aligned, v);
       }
-      if (a.skip && any_missing(v))
+#pragma unroll
+      for (int i = 0; i < U * V; i++) x[i] = Load<T, LOAD>::of(v[i / V].element[i % V]);
+      if (a.skip)
 #pragma unroll
         for (int i = 0; i < U * V; i++)
-          if (is_nan_or_nat(v[i / V].element[i % V])) valid &= ~(1ull << i);
+          if (is_nan_or_nat(x[i])) valid &= ~(1ull << i);
       n += __popc((uint32_t)valid) + __popc((uint32_t)(valid >> 32));
       const int64_t r = p * V - in.first;
-      take(cell, run, v, valid, r, down);
+      take(cell, run, v, x, valid, r, down);
     }
     this->end(cell, run);
     return n;
