@@ -93,7 +93,6 @@ struct AxesCut : TreesCut {
   }
   bool prefers_staged() {
     if (wanted || !row.staged_skips || !are_narrow() || a.where) return false;
-    if (a.skip && row.counted_bytes < row.staged_bytes) return false;
     const Size wide = a.dim[1].size * row.bytes, bytes = a.count * row.bytes;
     return a.count > NARROW_LEAST && a.count > row.narrow * (wide - 8) &&
            bytes <= row.staged_most && a.outputs * bytes >= (Size)NARROW_BYTES &&
