@@ -94,7 +94,7 @@ struct AxesCut : TreesCut {
   bool prefers_staged() {
     if (wanted || !row.staged_skips || !are_narrow() || a.where) return false;
     const Size wide = a.dim[1].size * row.bytes, bytes = a.count * row.bytes;
-    return a.count > NARROW_LEAST && a.count > row.narrow * (wide - 8) &&
+    return a.count > NARROW_LEAST && a.count >= row.narrow * (wide - 8) &&
            bytes <= row.staged_most && a.outputs * bytes >= (Size)NARROW_BYTES &&
            !(wide > SECTOR && 4 * bytes >= row.staged_bytes && prefers_brief(0));
   }
