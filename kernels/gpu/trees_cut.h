@@ -40,7 +40,7 @@ struct TreesCut : RowsCut {
       const Size bytes = (share < steps ? share : steps) * tree_leaves(row.bytes) * row.bytes;
       Size last = 0;
       for (Size many = parts(share); many > 1; many = up(many, CLIMB_BLOCKS))
-        last += up(many < CLIMB_BLOCKS ? many : CLIMB_BLOCKS, high) * (Size)row.state +
+        last += up(many < CLIMB_BLOCKS ? many : (Size)CLIMB_BLOCKS, high) * (Size)row.state +
                 TREE_THREAD_BESIDE;
       return time_of(tiles * parts(share), resident, (double)bytes, TREE_THREAD_BESIDE) +
              (double)bytes / 16 + (double)last;
