@@ -8,7 +8,7 @@ import pytest
 from arrays import finite_bits, generator, subnormals
 from device import on_device
 from table import assert_bits, numpy_dtype
-from test_variants import fetched
+from test_variants import fetched, took
 
 import gpureduce
 from gpureduce import _core
@@ -54,7 +54,23 @@ def compare(op, a, **options):
     assert_bits(got, want, f"{op} {a.dtype} {a.shape} {options}")
 
 
-@pytest.mark.parametrize("length", [2, 7, 16, 33, 133, 169, 399, 801])
+@pytest.mark.parametrize("length", [96, 128, 200, 256])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_what_one_lane_of_a_row_cannot_add(dtype, length):
+    """Others of its team have added theirs, whole packets of the row or every so many elements."""
+    great, least = (np.inf, 1.0) if dtype == "float64" else (6e4, 6e-8)
+    a = np.ones((3001, length), numpy_dtype(dtype))
+    for row in range(0, 3001, 5):
+        at = row % (length - 3)
+        a[row, at : at + 3] = great, -great, least
+    for view in a, a[:, 1:], a[:, ::2]:
+        compare("sum", view, axis=1)
+        compare("mean", view, axis=1)
+        is_taken = took("sum", view, 1, "rows_shared", to=np.asarray, device="cuda")
+        assert is_taken or view is not a
+
+
+@pytest.mark.parametrize("length", [2, 7, 16, 33, 128, 133, 169, 256, 399, 801])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_short_rows(dtype, length):
     for rows in (64, 9001):

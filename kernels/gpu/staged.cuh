@@ -85,10 +85,12 @@ template <class F> struct StagedRow {
     if (counts) few.add(x, index);
     return counts;
   }
-  static __device__ __noinline__ void fold_slowly(State &s, StagedElements<T> element, int count,
-                                                  int id, int team) {
+  /* The same as a lane of its share: others of its team may have told theirs. */
+  static __device__ __noinline__ void fold_slowly(State &s, StagedElements<T> element, int each,
+                                                  int count, int id, int team) {
     F::open(s);
-    for (int i = id; i < count; i += team) F::add(s, element[i], i);
+    for (int i = id * each; i < count; i += team * each)
+      for (int j = i; j < i + each; j++) F::add(s, element[j], j);
   }
   /* By packets, if there are some. */
   template <bool SKIP, class X>
@@ -101,7 +103,7 @@ template <class F> struct StagedRow {
                                               int count, int id, int team, State &s) {
     Few<F> few;
     fold<false>(few, packet, element, count, id, team);
-    if (!few.done(s)) fold_slowly(s, element, count, id, team);
+    if (!few.done(s)) fold_slowly(s, element, packet ? V : 1, count, id, team);
   }
   /* A row finished without states in memory; where lanes share rows the whole warp says the same.
    */
