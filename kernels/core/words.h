@@ -111,7 +111,7 @@ template <class T> struct Payload<ExactFold<T>> {
   }
 };
 
-/* A NaN in either part of a complex number ends the work on both. Engines do not look for -0.0
+/* A NaN in either part of a complex number ends the work on both. Not all engines look for -0.0
  * here: that there is another number is told by the squares or, where these are zero, by words that
  * were loaded; nobody knowing, it is taken for so. */
 enum { WORDS_TOLD = 1 };

@@ -303,22 +303,20 @@ __device__ __forceinline__ void fold_wide_strip(const gpr_axes_args &a, const St
                                                 Few (&few)[V]) {
   constexpr int loads = StripShape<typename F::Element>::loads;
   Again<F> again[V];
-  if constexpr (loads > 4) /* in registers these would be too many to be added again */
-    if (a.count <= ROWS_AT_ONCE) {
-      add_last_rows<ROWS_AT_ONCE>(a, strip, 0, skipping, few);
-      if (are_far_apart(few, (int)a.count, false))
-        fold_wide_rows(a, strip, t, 0, skipping, again);
-      else
-        end_strip(a, strip, t, skipping, few);
-      return;
-    }
-  const RowsOfStrip<loads, false, F, SKIP> first(a, strip, 0, skipping);
-  first.add_to(few);
-  if (are_far_apart(few, (int)a.count, a.count > loads)) {
+  int r = 0;
+  /* In registers more than four rows would be too many to be added again. */
+  if (loads > 4 && a.count <= ROWS_AT_ONCE) {
+    add_last_rows<ROWS_AT_ONCE>(a, strip, 0, skipping, few);
+    if (!are_far_apart(few, (int)a.count, false)) return end_strip(a, strip, t, skipping, few);
+  } else {
+    const RowsOfStrip<loads, false, F, SKIP> first(a, strip, 0, skipping);
+    r = loads;
+    first.add_to(few);
+    if (!are_far_apart(few, (int)a.count, a.count > loads))
+      return fold_wide_rows(a, strip, t, r, skipping, few);
     first.add_to(again);
-    return fold_wide_rows(a, strip, t, loads, skipping, again);
   }
-  fold_wide_rows(a, strip, t, loads, skipping, few);
+  fold_wide_rows(a, strip, t, r, skipping, again);
 }
 template <class F, bool SKIP = false>
 __device__ __forceinline__ void fold_strip(const gpr_axes_args &a) {

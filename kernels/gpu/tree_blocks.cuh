@@ -1,8 +1,8 @@
 /* The one tree, once for each output, of leaves that somebody else knows how to load.
  *
  * Threads fold what neighbouring outputs have side by side, or what is very short (tree_units.cuh);
- * their nodes fold in the block, and blocks' in the last one of them. Warps fold the rest, each by
- * itself (tree_warps.cuh). */
+ * their nodes fold in the block, and blocks' in the last of each CLIMB_BLOCKS neighbours, level by
+ * level. Warps fold the rest, each by itself (tree_warps.cuh). */
 #ifndef GPR_TREE_BLOCKS_CUH
 #define GPR_TREE_BLOCKS_CUH
 
