@@ -21,11 +21,7 @@ TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 NVRTC = "from gpureduce import _core; print(_core.compiler('sm_90')[1])"
 # What failed in the run of the record and was mended since without a byte of csrc/ or kernels/, in
 # the tests or in gpureduce/, or is open and says so; to be emptied by the next run.
-EXCUSED: dict[str, str] = {
-    "test_shared_outputs_gpu.test_long_rows_whose_elements_lie_apart": (
-        "the test reshaped more elements than its array has, before anything was reduced"
-    ),
-}
+EXCUSED: dict[str, str] = {}
 # Lines that the run of the record did not have and csrc/ or kernels/ have now: by file, with why no
 # run was needed to let them in; each is there once. To be emptied by the next run.
 SINCE: dict[str, tuple[str, str]] = {}
