@@ -1,6 +1,6 @@
-"""The device's kernel of any layout (kernels/gpu/tile.cuh), and how it reads rows whose elements
-lie apart (rows.cuh), where there is no device: compiled by g++, planned and launched as there, its
-threads as fibers; the results have the CPU's bits."""
+"""The device's kernel of any layout (kernels/gpu/tile.cuh), that of short rows (staged.cuh), and
+how rows are read whose elements lie apart (rows.cuh), where there is no device: compiled by g++,
+planned and launched as there, its threads as fibers; the results have the CPU's bits."""
 
 import ctypes
 import math
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from arrays import SEED, generator
 from operator_fibers import CHECKS, FAILURES, FLAGS, ROOT
-from table import SANITIZED, assert_bits, call
+from table import SANITIZED, assert_bits, call, numpy_dtype
 from test_trees_fibers import Arguments, Dimension
 
 import gpureduce
@@ -43,6 +43,14 @@ ROWS = {
     "integers": (24, "max", "int64"),
     "sums without NaN": (25, "nansum", "float32"),
     "variances": (26, "var", "float32"),
+}
+STAGED = {
+    "sums of floats": (40, "sum", "float32"),
+    "sums of doubles": (41, "sum", "float64"),
+    "sums of complex floats": (42, "sum", "complex64"),
+    "sums of bfloat16": (43, "sum", "bfloat16"),
+    "extremes": (44, "max", "float32"),
+    "variances": (45, "var", "float32"),
 }
 RESULT = {"argmax": np.int64}
 NUMBERS = {op["name"]: i for i, op in enumerate(gpureduce.operators())}
@@ -170,6 +178,33 @@ def test_long_rows_whose_elements_lie_apart(library, fold):
             got, _ = reduced(library, ROWS[fold], a, (a.ndim - 1,), skip=op == "nansum")
             wanted = np.asarray(call(op, a, axis=a.ndim - 1, device="cpu"))
             assert_bits(got, wanted, f"{fold}, {a.shape} {a.strides}")
+
+
+# Whole packets, what begins and ends in them, elements apart, and batches of a few columns.
+SHORT = [
+    ((70, 128), lambda a: a),
+    ((40, 200), lambda a: a),
+    ((70, 130), lambda a: a[:, 1:-1]),
+    ((40, 200), lambda a: a[:, ::2]),
+    ((90, 33), lambda a: a),
+    ((50, 12, 3), lambda a: a),
+]
+
+
+@pytest.mark.parametrize(("shape", "view"), SHORT)
+@pytest.mark.parametrize("fold", STAGED)
+def test_short_rows(library, fold, shape, view):
+    """Of rows like others, and of some of which one lane alone has what it cannot add plainly."""
+    _, op, dtype = STAGED[fold]
+    rng = generator("staged", fold, shape)
+    great, least = (np.inf, 1.0) if dtype == "float64" else (6e37, 6e-38)
+    for sigma in (0, 5):
+        a = numbers(rng, "complex64" if dtype == "complex64" else "float64", shape, sigma)
+        a = view(a.astype(numpy_dtype(dtype)))
+        some = np.moveaxis(a, 1, -1)[::3]
+        some[..., 5], some[..., 6], some[..., 7] = great, -great, least
+        got, _ = reduced(library, STAGED[fold], a, (1,))
+        assert_bits(got, np.asarray(call(op, a, axis=1, device="cpu")), f"{fold}, {shape}, {sigma}")
 
 
 # The states of sums of floats and of places are so small that none do.

@@ -197,6 +197,8 @@ template <class T> T __shfl_sync(uint32_t, T word, int lane, int) {
   return (T)shuffled((uint32_t)word, lane);
 }
 int __popc(uint32_t x) { return __builtin_popcount(x); }
+int __ffs(int x) { return __builtin_ffs(x); }
+int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 int __syncthreads_or(int mine) {
   static int any;
   if (mine) any = 1;
@@ -276,11 +278,13 @@ extern "C" __attribute__((visibility("default"))) int reduced(gpr_axes_args *arg
                                                               int fold, int multiprocessors,
                                                               size_t room, unsigned seed) {
   gpr_axes_launch out = {};
-  const int variant = fold < ROWS ? (int)GPR_VARIANT_TILE : (int)GPR_VARIANT_ROWS;
+  const int variant = fold < ROWS     ? GPR_VARIANT_TILE
+                      : fold < STAGED ? GPR_VARIANT_ROWS
+                                      : GPR_VARIANT_STAGED;
   if (gpr_axes_table_cuda.launch(args->op, dtype, variant, multiprocessors, args, &out) ||
       out.scratch > room)
     return 3;
-  const unsigned blocks = (unsigned)(fold < ROWS ? out.blocks : args->outputs);
+  const unsigned blocks = (unsigned)(variant == GPR_VARIANT_ROWS ? args->outputs : out.blocks);
   return launch(args, blocks, (unsigned)out.threads, fold, seed);
 }
 #endif

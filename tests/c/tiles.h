@@ -1,5 +1,6 @@
-/* Any layout by kernels/gpu/tile.cuh, as a device plans and launches it, and rows whose elements
- * lie apart by a block each: g++ does not know how rows.cuh reads others. */
+/* Any layout by kernels/gpu/tile.cuh and short rows by staged.cuh, as a device plans and launches
+ * them, and rows whose elements lie apart by a block each: g++ does not know how rows.cuh reads
+ * others. */
 #include "../../kernels/gpu/table.cpp"
 
 extern "C" const gpr_ladder_table gpr_ladder_table_cuda = {};
@@ -10,7 +11,7 @@ extern "C" const gpr_segment_table gpr_segment_table_cuda = {no_segments};
 
 using namespace gpr;
 
-enum { ROWS = 20 };
+enum { ROWS = 20, STAGED = 40 };
 template <class F> static void rows_apart(const gpr_axes_args &a) {
   static Slots<F> slots;
   const int64_t o = blockIdx.x,
@@ -44,6 +45,12 @@ static void tile_of(int fold, const gpr_axes_args &a) {
     case ROWS + 4: return rows_apart<Extremes<int64_t>>(a);
     case ROWS + 5: return rows_apart<Counted<PairSum<float>>>(a);
     case ROWS + 6: return rows_apart<PairMoments<float>>(a);
+    case STAGED: return staged<PairSum<float>>(a);
+    case STAGED + 1: return staged<PairSum<double>>(a);
+    case STAGED + 2: return staged<PairSum<complex<float>>>(a);
+    case STAGED + 3: return staged<PairSum<bfloat16>>(a);
+    case STAGED + 4: return staged<Extremes<float>>(a);
+    case STAGED + 5: return staged<PairMoments<float>>(a);
     default: return;
   }
 }
