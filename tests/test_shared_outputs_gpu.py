@@ -21,8 +21,7 @@ pytestmark = [
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
 def test_products_that_many_blocks_share(dtype):
-    """Their parts' nodes fold by groups, of which the last may be short, or blocks copy rows of few
-    columns."""
+    """Blocks climb, of which the last ones have fewer neighbours, or copy rows of few columns."""
     rng = generator("groups", dtype)
     for shape in (20_000, 31), (100_003, 5), (3, 30_000, 17), (300_001, 2), (4, 50_001, 3):
         a = near_one(rng, np.dtype(dtype), int(np.prod(shape))).reshape(shape)

@@ -32,7 +32,7 @@ template <class T> struct AnyRowBytes {
   static constexpr int rows = size == 2 ? 4096 : 2048, warp_rows = rows;
   static constexpr int tile_rows = 1024;
   static constexpr int run = size >= 8 ? 2304 : 1024, columns = 2 << 20;
-  static constexpr int narrow = 0;
+  static constexpr int narrow = 0; /* select.h's prefers_staged() */
 };
 template <class F> struct RowBytes : AnyRowBytes<typename F::Element> {};
 /* Variances. Of 100 MB of rows on an H200, of floats of 80, 400, 800, 1320 bytes and 20 KB brief

@@ -83,8 +83,10 @@ struct AxesCut : TreesCut {
   }
 
   /* Columns side by side of which a row has less than two sectors of 32 bytes: a thread's loads
-   * would be of one each. What 18,422 random batches of up to 8 KB, 2 to 256 MB in all, took on an
-   * H200 says from how many rows on they are staged. */
+   * would be of one each. From how many rows on they are staged is what sums and maxima of 7,705
+   * random ones of up to 8 KB, 2 to 256 MB in all, took an H200 so and as columns of a few rows: 12
+   * rows of 4 floats 46 and 61 µs. Where NaN does not count, 40 rows of 3 floats took 30 µs, with 1
+   * % of it 41, and take 22. */
   enum { NARROW_ROW = 64, NARROW_BYTES = 4 << 20, NARROW_LEAST = 7, SECTOR = 32 };
   bool are_narrow() const {
     if (a.kept != 2 || a.reduced != 1 || a.dim[1].stride != row.bytes) return false;
