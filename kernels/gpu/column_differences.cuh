@@ -98,7 +98,8 @@ template <class T> struct OfColumns<PairMoments<T>> {
   static constexpr bool ties = sizeof(R) == sizeof(float);
   typedef typename Either<ties, TiedDifferences<T>, Differences<R, parts>>::type all;
   typedef typename Either<parts == 1, OneDifference<R>, all>::type first;
-  typedef ColumnDifferences<T, first> one, two;
+  typedef One<PairMoments<T>> one;
+  typedef ColumnDifferences<T, first> two;
   typedef ColumnDifferences<T, all> few;
 };
 /* Integers that are doubles: deviations of 2 rows of 2^23 took 193 µs on an H200 by sums of their
@@ -106,8 +107,8 @@ template <class T> struct OfColumns<PairMoments<T>> {
 template <class T> struct OfColumns<IntegerMoments<T>> {
   typedef Few<IntegerMoments<T>> few;
   static constexpr bool are_doubles = sizeof(T) <= 4;
-  typedef typename Either<are_doubles, ColumnDifferences<T, OneDifference<double>>, few>::type one,
-      two;
+  typedef One<IntegerMoments<T>> one;
+  typedef typename Either<are_doubles, ColumnDifferences<T, OneDifference<double>>, few>::type two;
 };
 
 GPR_CLOSE

@@ -10,7 +10,9 @@ GPR_OPEN
 
 /* The kernels of one fold, of which each may be NULL. */
 struct AxesPrograms {
-  gpr_program *shallow, *counted, *packed, *staged, *rows;
+  gpr_program *strips, *shallow; /* columns of up to three rows, and of some more */
+  gpr_program *skipping;         /* sums that only_skips() NaN, which are not counted */
+  gpr_program *counted, *packed, *staged, *rows;
   gpr_program *rows_counted; /* that skip NaN */
   gpr_program *columns;
   gpr_program *columns_counted; /* NaN is left out */
@@ -36,7 +38,6 @@ struct AxesBytes {
 /* And what their launch depends on. */
 struct AxesRow : AxesPrograms, AxesBytes {
   int is_tree, is_ordered;
-  int counted_skips;             /* sums that only_skips() NaN are not counted */
   int brief_ones;                /* outputs of one element are brief */
   int staged_skips;              /* NaN; rows there need no state in memory */
   int brief_loads, brief_blocks; /* loads: of lanes that share an output; 0: none do */

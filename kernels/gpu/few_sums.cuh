@@ -161,9 +161,6 @@ template <class R, class Stored> struct TwoReals {
 /* What an operator asks of sums. */
 struct Asked {
   bool mean, initial;
-  __device__ __forceinline__ explicit Asked(const gpr_axes_args &a)
-      : mean(divides(a.op)), initial(a.has_initial != 0) {}
-  __device__ __forceinline__ Asked(bool mean, bool initial) : mean(mean), initial(initial) {}
   __device__ __forceinline__ Over over(int64_t n) const { return mean ? Over(n) : Over(); }
 };
 /* Of outputs of n elements, or of n[e]. */
@@ -178,13 +175,12 @@ template <int N>
 __device__ __forceinline__ Over over_one(Asked asked, const int (&n)[N], int e, const Over &) {
   return asked.over(n[e]);
 }
-/* finish(asked) by constants where there is no initial value: where every output asked, sums of 2
- * floats each took 106 instructions, and take 52. */
+/* finish(asked), in which `mean` is a constant: where every output asked, sums of 2 floats each
+ * took 106 instructions, and take 52. */
 template <class Finish>
 __device__ __forceinline__ auto as_asked(const gpr_axes_args &a, const Finish &finish) {
-  if (a.has_initial) return finish(Asked(a));
-  if (divides(a.op)) return finish(Asked(true, false));
-  return finish(Asked(false, false));
+  const bool initial = a.has_initial;
+  return divides(a.op) ? finish(Asked{true, initial}) : finish(Asked{false, initial});
 }
 
 /* 0, and as a mean NaN. */
@@ -233,7 +229,7 @@ template <class T, template <class, class> class Reals> struct FewSums {
   template <class S>
   static __device__ __forceinline__ Value rounded(const gpr_axes_args &a, int64_t n,
                                                   const S (&sum)[F::parts], bool certified) {
-    const Asked asked(a);
+    const Asked asked = {divides(a.op), a.has_initial != 0};
     const Over over = asked.over(n);
     return or_nothing(n, asked, over, rounded(a, asked, over, sum, certified));
   }

@@ -146,6 +146,9 @@ template <class T> struct Few<IntegerMoments<T>> {
   }
 };
 
+template <class T> struct One<IntegerMoments<T>> : OneSpread<IntegerMoments<T>> {
+  __device__ __forceinline__ void add(T, int64_t) {}
+};
 template <class T> struct TakesPackets<IntegerMoments<T>> { static constexpr bool value = true; };
 template <class T> struct ShallowShape<IntegerMoments<T>> { static constexpr int blocks = 4; };
 

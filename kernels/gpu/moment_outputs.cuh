@@ -292,24 +292,11 @@ template <class T> struct Few<PairMoments<T>> {
   }
 };
 
-/* A finite number's variance is nothing, another's NaN; what else is asked is told of its state. */
-template <class T> struct One<PairMoments<T>> {
+template <class T> struct One<PairMoments<T>> : OneSpread<PairMoments<T>> {
   typedef PairMoments<T> F;
-  bool finite = true;
-  mutable bool told = true;
   __device__ __forceinline__ void add(T x, int64_t) {
 #pragma unroll
-    for (int p = 0; p < F::parts; p++) finite &= F::real(x, p) - F::real(x, p) == 0;
-  }
-  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
-    One value[1] = {*this};
-    finish_values<F>(a, o, value, n, 1);
-    return value[0].told;
-  }
-  template <class R, bool ROOT>
-  __device__ __forceinline__ R spread(int64_t n, const gpr_spread *how) const {
-    told = is_alone(n, *how);
-    return finite ? Format<R>::make(0) : round_case<R>(SPREAD_NAN);
+    for (int p = 0; p < F::parts; p++) this->finite &= F::real(x, p) - F::real(x, p) == 0;
   }
 };
 

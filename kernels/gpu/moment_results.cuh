@@ -3,6 +3,7 @@
 #define GPR_MOMENT_RESULTS_CUH
 
 #include "axes_results.cuh"
+#include "few.cuh"
 #include "pair_moments.cuh"
 #include "spread_output.cuh"
 
@@ -153,6 +154,26 @@ template <class T> struct View<PairMoments<T>> {
   static __device__ __forceinline__ Value of(const gpr_axes_args &a,
                                              typename PairMoments<T>::State &s, int64_t) {
     return {&s, a.scratch};
+  }
+};
+
+/* As few.cuh's One: what is finite has no variance, and another's is NaN; what else is asked is
+ * told of its state. */
+template <class F> struct OneSpread {
+  typedef OneSpread Value;
+  typedef NothingShared Shared;
+  bool finite = true;
+  mutable bool certified = true;
+  __device__ __forceinline__ void result(Value &value, const Shared &) const { value = *this; }
+  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
+    OneSpread value[1] = {*this};
+    finish_values<F>(a, o, value, n, 1);
+    return value[0].certified;
+  }
+  template <class R, bool ROOT>
+  __device__ __forceinline__ R spread(int64_t n, const gpr_spread *how) const {
+    certified = is_alone(n, *how);
+    return finite ? Format<R>::make(0) : round_case<R>(SPREAD_NAN);
   }
 };
 

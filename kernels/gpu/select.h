@@ -54,10 +54,13 @@ struct AxesCut : TreesCut {
     if (!wanted && (!is_full || a.tiles < multiprocessors * enough)) return false;
     const bool alone = a.count == 1 && !a.has_initial;
     const bool all = !(a.where || a.skip) || (alone && are_single_sums());
-    const bool skips = row.counted_skips && only_skips(a);
-    const bool several =
-        (all && (alone || a.count == 2 || a.count == 3)) || (skips && a.count == 2);
-    gpr_program *const program = all ? row.shallow : row.counted;
+    const bool skips = !all && row.skipping && only_skips(a);
+    const bool whole = all && (alone || (a.count > 1 && a.count <= ROWS_OF_STRIPS)),
+               several = whole || (skips && a.count == 2);
+    gpr_program *const program = whole   ? row.strips
+                                 : all   ? row.shallow
+                                 : skips ? row.skipping
+                                         : row.counted;
     return program &&
            take(program,
                 up(a.tiles,

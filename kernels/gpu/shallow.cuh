@@ -146,7 +146,7 @@ template <int U, bool ALL, class F, bool SKIP> struct RowsOfStrip {
 /* Of more rows a strip is looked at again as a whole: 256 MiB of lognormal floats with a sigma of
  * 5, then all read again, took 371, 307, 313 and 275 µs on an H200 column by column, of 2, 3, 5 and
  * 8 rows, and 477, 370, 299 and 219 so. */
-enum { AGAIN_BY_COLUMNS = 5 };
+enum { AGAIN_BY_COLUMNS = 5, ROWS_AGAIN = 8 };
 template <class F, bool SKIP>
 __device__ __forceinline__ uint32_t fold_strip_again(const gpr_axes_args &a,
                                                      const Strip<F> &strip) {
@@ -154,16 +154,17 @@ __device__ __forceinline__ uint32_t fold_strip_again(const gpr_axes_args &a,
   Again<F> few[Shape::count];
   Skipping<F, SKIP> skipping;
 #pragma unroll 1
-  for (int r = 0; r < (int)a.count; r += 2 * Shape::loads)
-    RowsOfStrip<2 * Shape::loads, false, F, SKIP>(a, strip, r, skipping).add_to(few);
+  for (int r = 0; r < (int)a.count; r += ROWS_AGAIN)
+    RowsOfStrip<ROWS_AGAIN, false, F, SKIP>(a, strip, r, skipping).add_to(few);
   skipping.end(a, few);
   return finish_few<F>(a, strip.o, strip.left, few, a.count);
 }
-/* What plain additions could not tell of strip t: by more terms, and then one by one. */
-template <class F, bool SKIP, class S = Strip<F>>
+/* What plain additions could not tell of strip t: of MANY rows by more terms, and then one by one.
+ */
+template <class F, bool SKIP, bool MANY = true, class S = Strip<F>>
 __device__ __noinline__ void finish_strip(const gpr_axes_args *a, int64_t t, uint32_t missed) {
   const S strip(*a, t);
-  if constexpr (HasAgain<F>::value)
+  if constexpr (HasAgain<F>::value && MANY)
     if (a->count > AGAIN_BY_COLUMNS) missed &= fold_strip_again<F, SKIP>(*a, strip);
 #pragma unroll 1
   for (; missed; missed &= missed - 1) fold_again<F>(a, strip.o + __ffs(missed) - 1);
@@ -205,6 +206,7 @@ __device__ __forceinline__ uint32_t finish_rows(const gpr_axes_args &a, const St
   return finish_few<F>(a, strip.o, strip.left, few, ROWS);
 }
 
+enum { ROWS_OF_STRIPS = 3 };
 /* How many strips of up to three rows a thread has: of one of few bytes there would be too few
  * loads under way. Of single elements that are cut out of longer rows, 128 MiB, sums of bfloat16
  * took 147 µs on an H200 by two strips that each found their row by a division, and take 107, of
@@ -236,7 +238,7 @@ __device__ __forceinline__ void fold_strips(const gpr_axes_args &a) {
 #pragma unroll 1
   for (int s = 0; missed; s++, missed >>= V)
     if (const uint32_t some = missed & ((1u << V) - 1))
-      finish_strip<F, SKIP>(&a, t + s * AXES_THREADS, some);
+      finish_strip<F, SKIP, false>(&a, t + s * AXES_THREADS, some);
 }
 
 template <class F, class Few, int V, bool SKIP>
@@ -257,19 +259,23 @@ __device__ __forceinline__ void add_rows(const gpr_axes_args &a, const Strip<F> 
       if (r == 0) few[e].begin(rows.v[0].element[e]);
   rows.add_to(few);
 }
-/* The last rows, from row r on, MOST of them or fewer, at once: what is not there takes as long as
- * the others to add, and what is read apart waits for the memory again. Of 300 MiB in 7 rows means
- * of doubles took 130 µs on an H200 by loads of four rows and of two, and take 93, variances of
- * floats 129 and 100, maxima of bytes 1290 and 179. */
+/* The last rows, from row r on, MOST of them or fewer down to LEAST, at once: what is not there
+ * takes as long as the others to add, and what is read apart waits for the memory again. Of 300 MiB
+ * in 7 rows means of doubles took 130 µs on an H200 by loads of four rows and of two, and take 93,
+ * variances of floats 129 and 100, maxima of bytes 1290 and 179. */
 enum { ROWS_AT_ONCE = 7 };
-template <int MOST, class F, class Few, int V, bool SKIP>
+/* Whether there is a body for their number; fewer have an initial value. */
+__device__ __forceinline__ bool are_at_once(const gpr_axes_args &a) {
+  return a.count > ROWS_OF_STRIPS && a.count <= ROWS_AT_ONCE;
+}
+template <int MOST, int LEAST, class F, class Few, int V, bool SKIP>
 __device__ __forceinline__ void add_last_rows(const gpr_axes_args &a, const Strip<F> &strip, int r,
                                               Skipping<F, SKIP> &skipping, Few (&few)[V]) {
-  if constexpr (MOST > 0) {
+  if constexpr (MOST >= LEAST) {
     if ((int)a.count - r == MOST)
       add_rows<MOST>(a, strip, r, skipping, few);
     else
-      add_last_rows<MOST - 1>(a, strip, r, skipping, few);
+      add_last_rows<MOST - 1, LEAST>(a, strip, r, skipping, few);
   }
 }
 /* By some rows at a time, as many of them as there are. */
@@ -303,20 +309,16 @@ __device__ __forceinline__ void fold_wide_strip(const gpr_axes_args &a, const St
                                                 Few (&few)[V]) {
   constexpr int loads = StripShape<typename F::Element>::loads;
   Again<F> again[V];
-  int r = 0;
-  /* In registers more than four rows would be too many to be added again. */
-  if (loads > 4 && a.count <= ROWS_AT_ONCE) {
-    add_last_rows<ROWS_AT_ONCE>(a, strip, 0, skipping, few);
-    if (!are_far_apart(few, (int)a.count, false)) return end_strip(a, strip, t, skipping, few);
-  } else {
-    const RowsOfStrip<loads, false, F, SKIP> first(a, strip, 0, skipping);
-    r = loads;
-    first.add_to(few);
-    if (!are_far_apart(few, (int)a.count, a.count > loads))
-      return fold_wide_rows(a, strip, t, r, skipping, few);
-    first.add_to(again);
-  }
-  fold_wide_rows(a, strip, t, r, skipping, again);
+  /* In registers more than four rows would be too many to be added again: none of these are first.
+   */
+  const bool at_once = loads > 4 && are_at_once(a);
+  if (at_once) add_last_rows<ROWS_AT_ONCE, ROWS_OF_STRIPS + 1>(a, strip, 0, skipping, few);
+  const RowsOfStrip<loads, false, F, SKIP> first(a, strip, at_once ? (int)a.count : 0, skipping);
+  first.add_to(few);
+  if (!are_far_apart(few, (int)a.count, a.count > loads))
+    return fold_wide_rows(a, strip, t, first.r + loads, skipping, few);
+  first.add_to(again);
+  fold_wide_rows(a, strip, t, at_once ? 0 : loads, skipping, again);
 }
 template <class F, bool SKIP = false>
 __device__ __forceinline__ void fold_strip(const gpr_axes_args &a) {
@@ -330,33 +332,38 @@ __device__ __forceinline__ void fold_strip(const gpr_axes_args &a) {
   if constexpr (IsWide<F>::value) {
     fold_wide_strip(a, strip, t, skipping, few);
   } else {
-    int r = 0;
-    const bool are_few = a.count <= ROWS_AT_ONCE;
-    if (sizeof(T) == 2 && are_few) {
-      add_last_rows<ROWS_AT_ONCE>(a, strip, 0, skipping, few);
-      return end_strip(a, strip, t, skipping, few);
-    }
+    const bool at_once = sizeof(T) == 2 && are_at_once(a);
+    int r = at_once ? (int)a.count : 0;
+    if (at_once) add_last_rows<ROWS_AT_ONCE, ROWS_OF_STRIPS + 1>(a, strip, 0, skipping, few);
+    if (a.count > ROWS_AT_ONCE)
 #pragma unroll 1
-    for (; !are_few && r + loads <= (int)a.count; r += loads)
-      add_rows<loads>(a, strip, r, skipping, few);
+      for (; r + loads <= (int)a.count; r += loads) add_rows<loads>(a, strip, r, skipping, few);
     if constexpr (sizeof(T) == 2) /* of more code of theirs the registers spill */
       add_last_by(a, strip, r, skipping, few);
     else
-      add_last_rows<ROWS_AT_ONCE>(a, strip, r, skipping, few);
+      add_last_rows<ROWS_AT_ONCE, 1>(a, strip, r, skipping, few);
     end_strip(a, strip, t, skipping, few);
   }
 }
 
 /* Columns: rows of a.dim[kept - 1].size elements, of which there are a.count, FEW_MOST at most,
- * a.dim[kept].stride apart. */
+ * a.dim[kept].stride apart. SKIP: NaN; 2 rows of 38493832 floats took 199 µs on an H200 where each
+ * sum's numbers were counted, and take 133. */
+template <class F, bool SKIP = false>
+__global__ void __launch_bounds__(AXES_THREADS, SKIP ? SHALLOW_BLOCKS : ShallowShape<F>::blocks)
+    shallow(const __grid_constant__ gpr_axes_args a) {
+  if (SKIP && a.count == 2) return fold_strips<F, typename OfColumns<F>::two, 2, SKIP>(a);
+  fold_strip<F, SKIP>(a);
+}
+/* Of up to ROWS_OF_STRIPS; one alone without an initial value. A kernel of its own, since together
+ * the two took the compiler twice as long. */
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, ShallowShape<F>::blocks)
-    shallow(const __grid_constant__ gpr_axes_args a) {
+    strips(const __grid_constant__ gpr_axes_args a) {
   typedef OfColumns<F> Of;
-  if (a.count == 1 && !a.has_initial) return fold_strips<F, typename Of::one, 1>(a);
+  if (a.count == 1) return fold_strips<F, typename Of::one, 1>(a);
   if (a.count == 2) return fold_strips<F, typename Of::two, 2>(a);
-  if (a.count == 3) return fold_strips<F, typename Of::few, 3>(a);
-  fold_strip<F>(a);
+  fold_strips<F, typename Of::few, ROWS_OF_STRIPS>(a);
 }
 
 GPR_CLOSE

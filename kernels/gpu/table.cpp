@@ -23,6 +23,8 @@ GPR_PROGRAM_KIND(FlatExact, "gpu/flat_kernels.cuh", nullptr, "flat_exact<F::Elem
 GPR_PROGRAM_KIND(SmallExact, "gpu/flat_kernels.cuh", nullptr, "small_exact<F::Element>");
 GPR_PROGRAM_KIND(FlatTree, "gpu/flat_kernels.cuh", nullptr, "flat_tree<F>");
 GPR_PROGRAM_KIND(Shallow, "gpu/axes_kernels.cuh", nullptr, "shallow<F>");
+GPR_PROGRAM_KIND(Strips, "gpu/axes_kernels.cuh", nullptr, "strips<F>");
+GPR_PROGRAM_KIND(Skipping, "gpu/axes_kernels.cuh", nullptr, "shallow<F, true>");
 GPR_PROGRAM_KIND(Counted, "gpu/axes_kernels.cuh", nullptr, "counted<F>");
 GPR_PROGRAM_KIND(Packed, "gpu/axes_kernels.cuh", nullptr, "packed<F>");
 GPR_PROGRAM_KIND(Staged, "gpu/axes_kernels.cuh", nullptr, "staged<F>");
@@ -172,8 +174,10 @@ template <class F> struct AxesKernels {
     static_cast<AxesBytes &>(row) = {B::brief,   B::staged,    B::counted,   B::staged_most,
                                      B::rows,    B::warp_rows, B::tile_rows, B::run,
                                      B::columns, B::alone,     B::uneven,    B::narrow};
-    row.shallow =
-        program_if<F, code::Shallow, (few || Begins<typename OfColumns<F>::few>::value)>();
+    constexpr bool columns = few || Begins<typename OfColumns<F>::few>::value;
+    row.strips = program_if<F, code::Strips, columns>();
+    row.shallow = program_if<F, code::Shallow, columns>();
+    row.skipping = program_if < F, code::Skipping, few && CanOnlySkip<F>::value > ();
     row.counted = program_if<F, code::Counted, few>();
     row.packed = program_if<F, code::Packed, wide>();
     row.staged = program_if<F, code::Staged, Variants<F>::brief>();
@@ -194,7 +198,6 @@ template <class F> struct AxesKernels {
 #undef GPR_X
     row.bytes = (int)sizeof(typename F::Element);
     row.is_ordered = F::ordered;
-    row.counted_skips = CanOnlySkip<F>::value;
     row.brief_ones = Ones<F>::first;
     row.staged_skips = !LooksFirst<F>::value;
     row.brief_loads = BriefLanes<F>::loads;
