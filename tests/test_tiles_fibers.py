@@ -34,6 +34,7 @@ FOLDS = {
     "places": (4, "argmax", "float32"),
     "variances of floats": (5, "var", "float32"),
     "variances of doubles": (6, "var", "float64"),
+    "sums of bfloat16": (7, "sum", "bfloat16"),
 }
 ROWS = {
     "sums of floats": (20, "sum", "float32"),
@@ -117,7 +118,7 @@ def axis_of(a, axes):
 
 def numbers(rng, dtype, shape, sigma):
     a = rng.standard_normal(shape) * np.exp(sigma * rng.standard_normal(shape))
-    return (a + 1j * a[::-1] if dtype.startswith("complex") else a).astype(dtype)
+    return (a + 1j * a[::-1] if dtype.startswith("complex") else a).astype(numpy_dtype(dtype))
 
 
 # Shape, axes, and how the array lies: few outputs of blocks, of warps and of lanes, side by side
@@ -153,12 +154,15 @@ def test_any_layout(library, fold, layout):
     _, op, dtype = FOLDS[fold]
     shape, axes, view = LAYOUTS[layout]
     rng = generator("tiles", fold, layout)
-    for sigma in (0, 5):
+    for sigma, infinite in ((0, ()), (5, ()), (0, (np.inf, -np.inf)), (5, (-np.inf,))):
+        if infinite and op != "sum":
+            continue
         a = view(numbers(rng, dtype, shape, sigma))
+        for at, x in enumerate(infinite):
+            a.flat[a.size // (2 + at) :: 2 * a.shape[-1] + 1] = x
         got, _ = reduced(library, FOLDS[fold], a, axes)
-        assert_bits(
-            got, np.asarray(call(op, a, axis=axis_of(a, axes), device="cpu")), f"{fold}, {layout}"
-        )
+        wanted = np.asarray(call(op, a, axis=axis_of(a, axes), device="cpu"))
+        assert_bits(got, wanted, f"{fold}, {layout}, {sigma}, {infinite}")
 
 
 @pytest.mark.parametrize("fold", ROWS)
@@ -199,8 +203,7 @@ def test_short_rows(library, fold, shape, view):
     rng = generator("staged", fold, shape)
     great, least = (np.inf, 1.0) if dtype == "float64" else (6e37, 6e-38)
     for sigma in (0, 5):
-        a = numbers(rng, "complex64" if dtype == "complex64" else "float64", shape, sigma)
-        a = view(a.astype(numpy_dtype(dtype)))
+        a = view(numbers(rng, dtype, shape, sigma))
         some = np.moveaxis(a, 1, -1)[::3]
         some[..., 5], some[..., 6], some[..., 7] = great, -great, least
         got, _ = reduced(library, STAGED[fold], a, (1,))

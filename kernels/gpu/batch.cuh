@@ -69,16 +69,63 @@ template <int PRECISION, int N> struct Batch {
   /* The same of no more than n numbers. */
   __device__ __forceinline__ bool fine_of(int n) const { return has_bits(53 - bits_below(n)); }
   __device__ __forceinline__ bool is_nan() const { return most != most; }
+  /* Whether there is an infinity or NaN. */
+  __device__ __forceinline__ bool is_special() const { return most - most != 0; }
 };
 
 /* Of float16, which are multiples of 2^-24 below 2^16, any 2^13 are exact. */
 template <int N> struct Batch<Format<float16>::precision, N> {
   double sum = -0.0;
+  __device__ __forceinline__ void see(float) {}
   __device__ __forceinline__ void add(float x) { sum += (double)x; }
   __device__ __forceinline__ void join(int mask) { sum += shuffle_xor(sum, mask); }
   __device__ __forceinline__ bool fine(int = 0) const { return sum - sum == 0; }
   __device__ __forceinline__ bool fine_of(int) const { return fine(); }
   __device__ __forceinline__ bool is_nan() const { return sum != sum; }
+  __device__ __forceinline__ bool is_special() const { return !is_finite(sum); }
+};
+
+/* --- bfloat16 two by two -------------------------------------------------------------------------
+ */
+
+/* A multiprocessor has units for the conversion of one of two at the speed of memory; the other one
+ * becomes a double that is 2^-896 of it by a shift and a mask, which leave the exponent its own
+ * bias. A key is a magnitude less one below a top bit that zero has not. */
+struct HalfPairs {
+  enum { LESS = 1023 - 127 };
+  double sum[2];
+  uint32_t most = 0, least = 0x7fff7fffu;
+  __device__ __forceinline__ HalfPairs(double low, double high) : sum{low, high} {}
+  __device__ __forceinline__ void add(uint32_t pair) {
+    const uint32_t key = (pair | 0x80008000u) - 0x00010001u;
+    sum[0] += (double)__uint_as_float(pair << 16);
+    sum[1] += __hiloint2double((int)pair >> 3 & (int)0x8fffe000, 0);
+    most = __vmaxu2(most, key);
+    least = __vmins2(least, key);
+  }
+  /* Of one of the two or of both the greatest magnitude; the least that is not zero, or zero. */
+  __device__ __forceinline__ int most_of(int i) const { return magnitude(most >> 16 * i); }
+  __device__ __forceinline__ int least_of(int i) const { return magnitude(least >> 16 * i); }
+  __device__ __forceinline__ int most_of() const { return greatest(most_of(0), most_of(1)); }
+  __device__ __forceinline__ int least_of() const {
+    return (int)gpr::least((uint32_t)least_of(0) - 1, (uint32_t)least_of(1) - 1) + 1;
+  }
+  static __device__ __forceinline__ int magnitude(uint32_t key) {
+    return (int)(key & 0xffff) - 0x7fff;
+  }
+  template <int N> static __device__ __forceinline__ auto batch(double sum, int most, int least) {
+    Batch<Format<bfloat16>::precision, N> all;
+    all.sum = sum;
+    all.most = __uint_as_float((uint32_t)most << 16);
+    all.least = 2 * ((uint32_t)least << 16) - 1;
+    return all;
+  }
+  template <int N> __device__ __forceinline__ auto batch_of(int i) const {
+    return batch<N>(i ? sum[1] * power_of_two(LESS) : sum[0], most_of(i), least_of(i));
+  }
+  template <int N> __device__ __forceinline__ auto batch_of() const {
+    return batch<N>(sum[0] + sum[1] * power_of_two(LESS), most_of(), least_of());
+  }
 };
 
 /* --- to a sum ------------------------------------------------------------------------------------
@@ -155,55 +202,44 @@ __device__ __noinline__ Sum added_singly(Sum sum, typename Passed<X, N>::type ea
     add_to_all(p, x, lost);
     if (!lost)
       sum = p;
-    else if (x != x)
-      sum.hi = x;
+    else if (!are_finite(sum.hi, x))
+      sum.hi += x;
     else
       add_rest(rest, x);
   }
   return sum;
 }
-/* Together, or one by one. */
+/* Together, or one by one; if there are infinities, only those. */
 template <class X, int N, class Sum, class B, class Rest>
 __device__ __noinline__ Sum added(const Sum before, typename Passed<X, N>::type each, const B batch,
                                   Rest rest) {
   Sum sum = before;
+  if constexpr (sizeof(X) == 4)
+    if (batch.is_special()) {
+#pragma unroll
+      for (int i = 0; i < N; i++)
+        if (!is_finite(each.x[i])) sum.hi += each.x[i];
+      return sum;
+    }
   return added_together<1>(sum, each.x, 0, batch) ? sum : added_singly<X, N>(before, each, rest);
 }
 
-template <class X> __device__ __forceinline__ bool any_nan(const X *x, int n, int step) {
-  bool nan = false;
-#pragma unroll
-  for (int i = 0; i < n; i += step) nan |= x[i] != x[i];
-  return nan;
-}
-/* Every EVERY-th of the numbers, of which T is the type in memory, to a sum in registers. Nothing
- * matters to it any more after a NaN. NEAR: windows are inlined. */
-template <class T, int N, int EVERY, bool NEAR = false, class Sum, class X, class Rest>
-__device__ __forceinline__ void take(Sum &sum, const X (&x)[N], int first, Rest rest) {
-  typename BatchOf<X, T, N / EVERY>::type batch;
-  Sum p = sum;
-  bool lost = false, nan = false;
-  if constexpr (sizeof(X) == 4) {
-#pragma unroll
-    for (int i = 0; i < N; i += EVERY) batch.add(x[first + i]);
-    lost = !batch.fine();
-    nan = batch.is_nan();
-    add(p, batch.sum, lost);
-  } else {
-#pragma unroll
-    for (int i = 0; i < N; i += EVERY) add(p, x[first + i], lost);
-    nan = lost && any_nan(x + first, N, EVERY);
-  }
+/* p is the sum and every EVERY-th of the numbers, of which T is the type in memory, if that is not
+ * lost. Nothing but infinities matters to it any more after one, and nothing after a NaN. NEAR:
+ * windows are inlined. */
+template <class T, int N, int EVERY, bool NEAR, class Sum, class X, class B, class Rest>
+__device__ __forceinline__ void settle(Sum &sum, const Sum &p, bool lost, bool nan, bool special,
+                                       const X (&x)[N], int first, const B &batch, Rest rest) {
   if (nan) sum.hi = NAN;
   if (!lost) {
     sum = p;
-  } else if (sum.hi == sum.hi) {
+  } else if (!nan && (special || is_finite(sum.hi))) {
     /* Of 256 MiB of lognormal floats a whole array's kernel took 80.5 µs on an H200 by calls, and
      * takes 73.8. */
     constexpr bool is_near = NEAR && Same<T, float>::value;
-    p = sum;
-    if (is_near && added_together<EVERY>(p, x, first, batch)) {
-      sum = p;
+    Sum q = sum;
+    if (is_near && added_together<EVERY>(q, x, first, batch)) {
+      sum = q;
       return;
     }
     constexpr int count = N / EVERY;
@@ -212,6 +248,68 @@ __device__ __forceinline__ void take(Sum &sum, const X (&x)[N], int first, Rest 
     for (int i = 0; i < count; i++) each.x[i] = copied(x[first + i * EVERY]);
     sum =
         is_near ? added_singly<X, count>(sum, each, rest) : added<X, count>(sum, each, batch, rest);
+  }
+}
+template <class T, int N, int EVERY, bool NEAR, class Sum, class X, class B, class Rest>
+__device__ __forceinline__ void take_batch(Sum &sum, const X (&x)[N], int first, const B &batch,
+                                           Rest rest) {
+  Sum p = sum;
+  bool lost = !batch.fine();
+  add(p, batch.sum, lost);
+  settle<T, N, EVERY, NEAR>(sum, p, lost, batch.is_nan(), batch.is_special(), x, first, batch,
+                            rest);
+}
+/* Every EVERY-th of the numbers to a sum in registers. */
+template <class T, int N, int EVERY, bool NEAR = false, class Sum, class X, class Rest>
+__device__ __forceinline__ void take(Sum &sum, const X (&x)[N], int first, Rest rest) {
+  constexpr int count = N / EVERY;
+  typename BatchOf<X, T, count>::type batch;
+  if constexpr (sizeof(X) == 4) {
+    constexpr bool by_two = count >= 16; /* sums: half the latency */
+    double other = -0.0;
+#pragma unroll
+    for (int i = 0; i < count; i++) {
+      const X next = x[first + i * EVERY];
+      if (by_two && i % 2)
+        batch.see(next), other += (double)next;
+      else
+        batch.add(next);
+    }
+    if (by_two) batch.sum += other;
+    take_batch<T, N, EVERY, NEAR>(sum, x, first, batch, rest);
+  } else {
+    Sum p = sum;
+    bool lost = false, nan = false, special = false;
+#pragma unroll
+    for (int i = first; i < N; i += EVERY) add(p, x[i], lost);
+    if (lost)
+#pragma unroll
+      for (int i = first; i < N; i += EVERY) nan |= x[i] != x[i], special |= !is_finite(x[i]);
+    settle<T, N, EVERY, NEAR>(sum, p, lost, nan, special, x, first, batch, rest);
+  }
+}
+/* U bfloat16 of each of so many neighbouring sums, an even number of them, or an even U of one. */
+template <int U, int REALS, bool NEAR, class Sum, class RestOf>
+__device__ __forceinline__ void take_pairs(Sum (&sum)[REALS], const bfloat16 (&x)[U * REALS],
+                                           RestOf rest_of) {
+  float w[U * REALS];
+#pragma unroll
+  for (int i = 0; i < U * REALS; i++) w[i] = wide(x[i]);
+#pragma unroll
+  for (int first = 0; first < REALS; first += 2) {
+    constexpr int step = REALS > 1 ? REALS : 2;
+    HalfPairs pairs(-0.0, -0.0);
+#pragma unroll
+    for (int i = first; i < U * REALS; i += step)
+      pairs.add((uint32_t)x[i + 1].bits << 16 | x[i].bits);
+    if constexpr (REALS == 1) {
+      take_batch<bfloat16, U, 1, NEAR>(sum[0], w, 0, pairs.template batch_of<U>(), rest_of(0));
+    } else {
+#pragma unroll
+      for (int i = first; i < first + 2; i++)
+        take_batch<bfloat16, U * REALS, REALS, NEAR>(
+            sum[i], w, i, pairs.template batch_of<U>(i - first), rest_of(i));
+    }
   }
 }
 

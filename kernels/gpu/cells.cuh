@@ -124,12 +124,16 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
 
   template <int U>
   __device__ __forceinline__ void add(const T (&x)[U * COLUMNS], int64_t, int64_t) {
-    R v[U * reals];
+    constexpr bool near = COLUMNS > 1;
+    if constexpr (Same<T, bfloat16>::value && (COLUMNS % 2 == 0 || (COLUMNS == 1 && U % 2 == 0))) {
+      take_pairs<U, COLUMNS, near>(sum, x, [&](int i) { return rest(i); });
+    } else {
+      R v[U * reals];
 #pragma unroll
-    for (int i = 0; i < U * reals; i++) v[i] = F::real(x[i / parts], i % parts);
+      for (int i = 0; i < U * reals; i++) v[i] = F::real(x[i / parts], i % parts);
 #pragma unroll
-    for (int i = 0; i < reals; i++)
-      take<Stored, U * reals, reals, (COLUMNS > 1)>(sum[i], v, i, rest(i));
+      for (int i = 0; i < reals; i++) take<Stored, U * reals, reals, near>(sum[i], v, i, rest(i));
+    }
   }
   template <int U>
   __device__ __forceinline__ void some(T (&x)[U * COLUMNS], uint64_t valid, int64_t index,
@@ -151,13 +155,14 @@ template <int COLUMNS> struct Cells<PairSum<float16>, COLUMNS> {
   typedef typename F::State State;
   enum { TOGETHER = 1 << 13 };
   static constexpr bool is_plain = false;
-  double sum[COLUMNS];
+  static constexpr int sums = COLUMNS > 1 ? COLUMNS : 2; /* of one output two: half the latency */
+  double sum[sums];
   int count;
   State *over;
   __device__ __forceinline__ void open() {
     count = 0;
 #pragma unroll
-    for (int c = 0; c < COLUMNS; c++) sum[c] = -0.0;
+    for (int i = 0; i < sums; i++) sum[i] = -0.0;
   }
   static __device__ __noinline__ void give(State *s, double x) { add_one(s->part[0], x); }
   __device__ __forceinline__ void keep(State *states) {
@@ -169,7 +174,7 @@ template <int COLUMNS> struct Cells<PairSum<float16>, COLUMNS> {
   template <int U>
   __device__ __forceinline__ void add(const float16 (&x)[U * COLUMNS], int64_t, int64_t) {
 #pragma unroll
-    for (int i = 0; i < U * COLUMNS; i++) sum[i % COLUMNS] += (double)wide(x[i]);
+    for (int i = 0; i < U * COLUMNS; i++) sum[i % sums] += (double)wide(x[i]);
     count += U;
     if (count <= TOGETHER - U) return;
     done(over);
@@ -183,7 +188,7 @@ template <int COLUMNS> struct Cells<PairSum<float16>, COLUMNS> {
   }
   __device__ __forceinline__ void done(State *) {
 #pragma unroll
-    for (int c = 0; c < COLUMNS; c++) give(over + c, sum[c]);
+    for (int c = 0; c < COLUMNS; c++) give(over + c, COLUMNS > 1 ? sum[c] : sum[0] + sum[1]);
   }
 };
 

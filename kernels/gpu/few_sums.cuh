@@ -24,9 +24,10 @@ template <class T> __device__ __noinline__ Told<T> divided(const Triple sum, int
 template <class T>
 __device__ __forceinline__ bool round_few(const Pair &sum, const Over &over, T *out) {
   const int64_t n = over.n;
-  if (n > 1 && sum.lo != 0 && sum.hi == sum.hi && !can_divide(sum, n)) return false;
-  if (sum.hi != sum.hi)
-    *out = quiet_nan<T>();
+  const bool finite = is_finite(sum.hi);
+  if (n > 1 && sum.lo != 0 && finite && !can_divide(sum, n)) return false;
+  if (!finite)
+    *out = narrow_special<T>(sum.hi);
   else if (n > 1 && sum.lo != 0)
     round_quotient(sum, over, out);
   else if (n > 1)
@@ -38,8 +39,8 @@ __device__ __forceinline__ bool round_few(const Pair &sum, const Over &over, T *
 /* A double is rounded but once. */
 __device__ __forceinline__ bool round_few(const Pair &sum, const Over &over, double *out) {
   const bool whole = over.n <= 1 || (sum.hi == 0 && sum.lo == 0);
-  if (sum.hi != sum.hi)
-    *out = quiet_nan<double>();
+  if (!is_finite(sum.hi))
+    *out = narrow_special<double>(sum.hi);
   else if (whole)
     round_pair(sum.hi, sum.lo, out);
   else if (can_divide(sum, over.n))
@@ -51,8 +52,8 @@ __device__ __forceinline__ bool round_few(const Pair &sum, const Over &over, dou
 __device__ __forceinline__ bool round_few(const Triple &sum, const Over &over, double *out) {
   const int64_t n = over.n;
   const bool nothing = sum.hi == 0 && sum.lo == 0 && !has_tail(sum);
-  if (sum.hi != sum.hi)
-    *out = quiet_nan<double>();
+  if (!is_finite(sum.hi))
+    *out = narrow_special<double>(sum.hi);
   else if (is_near_the_end(sum))
     return false;
   else if (n <= 1 || nothing)
@@ -91,11 +92,11 @@ template <class R, class Stored> struct FewReals {
   __device__ __forceinline__ void add(R x) { batch.add(x); }
   /* Whether it is the sum of what was added: n numbers, and neutral ones. */
   __device__ __forceinline__ bool fine(int n = FEW_MOST) const {
-    return batch.fine_of(n) || batch.is_nan();
+    return batch.fine_of(n) || batch.is_special();
   }
   /* Whether those to come will be so, too, as far as these tell. */
   __device__ __forceinline__ bool is_close() const {
-    return batch.has_bits(Format<Stored>::precision + CLOSE) || batch.is_nan();
+    return batch.has_bits(Format<Stored>::precision + CLOSE) || batch.is_special();
   }
   __device__ __forceinline__ Pair terms() const { return {batch.sum, -0.0}; }
   /* A team's as one batch, if that is exact in all of the warp; all lanes have it. */
@@ -123,7 +124,7 @@ template <class R, class Stored> struct PairReals {
     add_double((double)x);
   }
   __device__ __forceinline__ bool fine(int n = FEW_MOST) const {
-    return batch.has_bits(106 - 2 * bits_below(n)) || batch.is_nan();
+    return batch.has_bits(106 - 2 * bits_below(n)) || batch.is_special();
   }
   __device__ __forceinline__ Pair terms() const { return {batch.sum, errors}; }
   __device__ __forceinline__ bool join(int team) {
@@ -140,21 +141,23 @@ template <class R, class Stored> struct PairReals {
  * 10^7 sums took 124 µs on an H200 by three terms and 114 so, means 180 and 132. */
 template <class Stored> struct FewReals<double, Stored> : Checked<double, Pair> {};
 
-/* Two numbers are a pair as they are; infinities and what overflows are folded again. To compare
- * their sizes was most of what the integers' units did, which were 62 % busy on an H200, those of
- * doubles 8. */
+/* Two numbers are a pair as they are; of doubles infinities and what overflows are folded again. To
+ * compare their sizes was most of what the integers' units did, which were 62 % busy on an H200,
+ * those of doubles 8. */
 template <class R, class Stored> struct TwoReals {
   typedef Pair Terms;
   double hi = -0.0, lo = 0;
-  bool nan = false;
+  bool nan = false; /* of doubles */
   __device__ __forceinline__ void add(double x) {
     const double t = hi + x;
-    nan |= x != x;
+    if constexpr (sizeof(R) == 8) nan |= x != x;
     lo = rounding_error(hi, x, t);
     hi = t;
   }
   __device__ __forceinline__ bool join(int) { return false; }
-  __device__ __forceinline__ bool fine(int = 0) const { return lo == lo || nan; }
+  __device__ __forceinline__ bool fine(int = 0) const {
+    return lo == lo || (sizeof(R) == 8 ? nan : !is_finite(hi));
+  }
   __device__ __forceinline__ Pair terms() const { return {hi, lo}; }
 };
 
@@ -175,12 +178,13 @@ template <int N>
 __device__ __forceinline__ Over over_one(Asked asked, const int (&n)[N], int e, const Over &) {
   return asked.over(n[e]);
 }
-/* finish(asked), in which `mean` is a constant: where every output asked, sums of 2 floats each
- * took 106 instructions, and take 52. */
+/* finish(asked) by constants: where every output asked, sums of 2 floats each took 106
+ * instructions, and take 52. A mean has no initial value. */
 template <class Finish>
 __device__ __forceinline__ auto as_asked(const gpr_axes_args &a, const Finish &finish) {
-  const bool initial = a.has_initial;
-  return divides(a.op) ? finish(Asked{true, initial}) : finish(Asked{false, initial});
+  if (divides(a.op)) return finish(Asked{true, false});
+  if (a.has_initial) return finish(Asked{false, true});
+  return finish(Asked{false, false});
 }
 
 /* 0, and as a mean NaN. */
@@ -221,6 +225,7 @@ template <class T, template <class, class> class Reals> struct FewSums {
     for (int p = 0; p < F::parts; p++) {
       open(s.part[p]);
       assign(s.part[p].sum, part[p].terms());
+      if (!is_finite(s.part[p].sum.hi)) s.part[p].sum.lo = 0;
     }
     return fine();
   }
@@ -229,7 +234,8 @@ template <class T, template <class, class> class Reals> struct FewSums {
   template <class S>
   static __device__ __forceinline__ Value rounded(const gpr_axes_args &a, int64_t n,
                                                   const S (&sum)[F::parts], bool certified) {
-    const Asked asked = {divides(a.op), a.has_initial != 0};
+    const bool mean = divides(a.op);
+    const Asked asked = {mean, !mean && a.has_initial};
     const Over over = asked.over(n);
     return or_nothing(n, asked, over, rounded(a, asked, over, sum, certified));
   }

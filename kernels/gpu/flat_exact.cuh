@@ -62,8 +62,11 @@ enum { SOME = 16 }; /* numbers that are taken together where the window did not 
 
 template <class Terms>
 __device__ __noinline__ void give_terms(LineSum *s, const Terms sum, BlockRest rest) {
-  if (sum.hi != sum.hi)
-    s->flags |= GPR_NAN << GPR_LINE_SPECIAL;
+  int exponent;
+  uint32_t special = 0;
+  mantissa(sum.hi, exponent, special);
+  if (special)
+    s->flags |= special << GPR_LINE_SPECIAL;
   else
     each_term(sum, [&](double x) {
       if (!add_to_line(*s, x)) add_rest(rest, x);

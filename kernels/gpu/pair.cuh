@@ -14,7 +14,7 @@
 GPR_OPEN
 
 /* An unevaluated sum. -0.0 is the neutral element: a sum is -0.0 only where all that it met is. hi
- * is NaN where a NaN was met: whatever else there is, that is the sum. */
+ * is not finite where an infinity or NaN was met: whatever else there is, that is the sum. */
 struct Pair {
   double hi, lo;
 };
@@ -58,6 +58,8 @@ GPR_FN void add_to_all(Triple &p, double x, bool &lost) {
   p.lo = u;
   p.tail = add_checked(p.tail, rest, lost);
 }
+GPR_FN bool is_finite(double x) { return x - x == 0; }
+GPR_FN bool are_finite(double a, double b) { return (a - a) + (b - b) == 0; }
 /* lost stays as it is where the sum of both is exact. */
 GPR_FN Pair merged(const Pair &a, const Pair &b, bool &lost) {
   Pair p;
@@ -65,7 +67,9 @@ GPR_FN Pair merged(const Pair &a, const Pair &b, bool &lost) {
   p.hi = a.hi + b.hi;
   p.lo = add_checked(a.lo, b.lo, is_lost);
   p.lo = add_checked(p.lo, rounding_error(a.hi, b.hi, p.hi), is_lost);
-  lost |= is_lost && p.hi == p.hi;
+  const bool finite = are_finite(a.hi, b.hi);
+  lost |= is_lost && finite;
+  if (!finite) p.lo = 0;
   return p;
 }
 GPR_FN Triple merged(const Triple &a, const Triple &b, bool &lost) {
@@ -77,7 +81,9 @@ GPR_FN Triple merged(const Triple &a, const Triple &b, bool &lost) {
   p.tail = add_checked(a.tail, b.tail, is_lost);
   p.tail = add_checked(p.tail, rounding_error(a.lo, b.lo, low), is_lost);
   p.tail = add_checked(p.tail, rounding_error(low, error, p.lo), is_lost);
-  lost |= is_lost && p.hi == p.hi;
+  const bool finite = are_finite(a.hi, b.hi);
+  lost |= is_lost && finite;
+  if (!finite) p.lo = p.tail = 0;
   return p;
 }
 

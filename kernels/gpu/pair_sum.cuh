@@ -100,9 +100,9 @@ template <class R> __device__ __forceinline__ void add_one(RealSum<R> &s, double
   add_to_all(p, x, lost);
   if (!lost)
     s.sum = p;
-  else if (x != x)
-    s.sum.hi = x;
-  else if (s.sum.hi == s.sum.hi)
+  else if (!are_finite(s.sum.hi, x))
+    s.sum.hi += x;
+  else
     add_rest(&s, x);
 }
 template <class R> __device__ __noinline__ void add_both(RealSum<R> *s, const RealSum<R> *right) {
@@ -234,11 +234,17 @@ __device__ __noinline__ void round_long(RealSum<R> *s, int64_t n, T *out) {
   *out = round_leading<T>(over(sum, (uint64_t)n), negative);
 }
 
+/* Of a sum that is not finite. */
+template <class T> __device__ __forceinline__ T narrow_special(double x) {
+  const uint64_t infinity = Format<T>::infinity(),
+                 sign = infinity + (1ull << (Format<T>::precision - 1));
+  return x != x ? quiet_nan<T>() : Format<T>::make(x < 0 ? sign | infinity : infinity);
+}
 /* The sum over n, rounded once. */
 template <class T, class R>
 __device__ __forceinline__ void round_sum(RealSum<R> &s, int64_t n, T *out) {
-  if (s.sum.hi != s.sum.hi)
-    *out = quiet_nan<T>();
+  if (s.sum.hi != s.sum.hi || (!s.used && !is_finite(s.sum.hi)))
+    *out = narrow_special<T>(s.sum.hi);
   else if (!s.used && n == 1 && !is_near_the_end(s.sum))
     round_terms(s.sum, out);
   else if (n == 0)

@@ -88,6 +88,17 @@ template <class T> struct IsExtremes<Extremes<T>> { static constexpr bool value 
 template <class F> GPR_FN GPR_CONSTEXPR bool has_quick_ends() {
   return RowLane<F>::neutral || (IsExtremes<F>::value && sizeof(typename F::Element) >= 4);
 }
+/* Elements before the first `head` become that one or -0.0. */
+template <bool REPEATS, class T> __device__ __forceinline__ void hide_head(Packet<T> &v, int head) {
+#pragma unroll
+  for (int j = Packet<T>::count - 2; j >= 0; j--)
+    if (j < head) {
+      if constexpr (REPEATS)
+        v.element[j] = v.element[j + 1];
+      else
+        v.element[j] = minus_zero<T>();
+    }
+}
 /* U packets from p on, so far apart, of a run of two and more that may all be read whole, though
  * some lie outside: as if -0.0 were there, or the nearest element inside. */
 template <bool REPEATS, int U, class T>
@@ -148,6 +159,21 @@ __device__ __forceinline__ void fold_ends(const Packets<typename F::Element> &in
   }
 }
 
+/* The last packets of a run that may all be read whole, by half as many loads a lane as long as
+ * those are enough. */
+template <int U, class F>
+__device__ __forceinline__ void fold_last(const Packets<typename F::Element> &in, int64_t first,
+                                          int64_t index, RowLane<F> &lane) {
+  typedef typename F::Element T;
+  if constexpr (U > ROWS_FEW)
+    if (in.packets() - first <= U / 2 * GPR_WARP)
+      return fold_last<U / 2, F>(in, first, index, lane);
+  Packet<T> v[U];
+  const int64_t p = first + lane_of();
+  load_ends<IsExtremes<F>::value>(in, p, GPR_WARP, v);
+  lane.take(v, index - in.first + p * Packet<T>::count, GPR_WARP * Packet<T>::count);
+}
+
 /* Each lane's share of a tile of a warp's packets, RowsShape<F>::loads a lane, of which the last
  * may lie outside; whole: may_read_whole(). */
 template <class F>
@@ -156,14 +182,21 @@ __device__ __forceinline__ void fold_tile(const Packets<typename F::Element> &in
   typedef typename F::Element T;
   constexpr int loads = RowsShape<F>::loads, V = Packet<T>::count;
   constexpr bool has_ends = has_quick_ends<F>();
-  const bool inside = in.inside(first, GPR_WARP * loads);
+  /* What lies before the first element is in the first lane's first packet. */
+  const bool ends_inside = (first + GPR_WARP * loads) * V <= in.stop,
+             inside = ends_inside && (first * V >= in.first || (has_ends && whole));
   if (first >= in.packets()) return;
+  if constexpr (has_ends && loads > ROWS_FEW)
+    if (whole && in.packets() - first <= loads / 2 * GPR_WARP)
+      return fold_last<loads / 2, F>(in, first, index, lane);
   if (inside || (has_ends && whole)) {
     const int64_t p = first + lane_of();
     Packet<T> v[loads];
     if (inside) {
 #pragma unroll
       for (int u = 0; u < loads; u++) v[u].words = in.load(p + u * GPR_WARP);
+      if constexpr (has_ends)
+        if (first * V < in.first) hide_head<IsExtremes<F>::value>(v[0], p == 0 ? (int)in.first : 0);
     } else if constexpr (has_ends) {
       load_ends<IsExtremes<F>::value>(in, p, GPR_WARP, v);
     }

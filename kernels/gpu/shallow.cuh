@@ -264,9 +264,10 @@ __device__ __forceinline__ void add_rows(const gpr_axes_args &a, const Strip<F> 
  * in 7 rows means of doubles took 130 µs on an H200 by loads of four rows and of two, and take 93,
  * variances of floats 129 and 100, maxima of bytes 1290 and 179. */
 enum { ROWS_AT_ONCE = 7 };
-/* Whether there is a body for their number; fewer have an initial value. */
-__device__ __forceinline__ bool are_at_once(const gpr_axes_args &a) {
-  return a.count > ROWS_OF_STRIPS && a.count <= ROWS_AT_ONCE;
+/* From how many rows on there is a body for their number. */
+GPR_FN GPR_CONSTEXPR int least_at_once(bool skip) { return ROWS_OF_STRIPS + !skip; }
+template <bool SKIP> __device__ __forceinline__ bool are_at_once(const gpr_axes_args &a) {
+  return a.count >= least_at_once(SKIP) && a.count <= ROWS_AT_ONCE;
 }
 template <int MOST, int LEAST, class F, class Few, int V, bool SKIP>
 __device__ __forceinline__ void add_last_rows(const gpr_axes_args &a, const Strip<F> &strip, int r,
@@ -309,16 +310,20 @@ __device__ __forceinline__ void fold_wide_strip(const gpr_axes_args &a, const St
                                                 Few (&few)[V]) {
   constexpr int loads = StripShape<typename F::Element>::loads;
   Again<F> again[V];
-  /* In registers more than four rows would be too many to be added again: none of these are first.
-   */
-  const bool at_once = loads > 4 && are_at_once(a);
-  if (at_once) add_last_rows<ROWS_AT_ONCE, ROWS_OF_STRIPS + 1>(a, strip, 0, skipping, few);
-  const RowsOfStrip<loads, false, F, SKIP> first(a, strip, at_once ? (int)a.count : 0, skipping);
-  first.add_to(few);
-  if (!are_far_apart(few, (int)a.count, a.count > loads))
-    return fold_wide_rows(a, strip, t, first.r + loads, skipping, few);
-  first.add_to(again);
-  fold_wide_rows(a, strip, t, at_once ? 0 : loads, skipping, again);
+  int r = 0;
+  /* In registers more than four rows would be too many to be added again. */
+  if (loads > 4 && are_at_once<SKIP>(a)) {
+    add_last_rows<ROWS_AT_ONCE, least_at_once(SKIP)>(a, strip, 0, skipping, few);
+    if (!are_far_apart(few, (int)a.count, false)) return end_strip(a, strip, t, skipping, few);
+  } else {
+    const RowsOfStrip<loads, false, F, SKIP> first(a, strip, 0, skipping);
+    r = loads;
+    first.add_to(few);
+    if (!are_far_apart(few, (int)a.count, a.count > loads))
+      return fold_wide_rows(a, strip, t, r, skipping, few);
+    first.add_to(again);
+  }
+  fold_wide_rows(a, strip, t, r, skipping, again);
 }
 template <class F, bool SKIP = false>
 __device__ __forceinline__ void fold_strip(const gpr_axes_args &a) {
@@ -332,12 +337,15 @@ __device__ __forceinline__ void fold_strip(const gpr_axes_args &a) {
   if constexpr (IsWide<F>::value) {
     fold_wide_strip(a, strip, t, skipping, few);
   } else {
-    const bool at_once = sizeof(T) == 2 && are_at_once(a);
-    int r = at_once ? (int)a.count : 0;
-    if (at_once) add_last_rows<ROWS_AT_ONCE, ROWS_OF_STRIPS + 1>(a, strip, 0, skipping, few);
-    if (a.count > ROWS_AT_ONCE)
+    int r = 0;
+    const bool are_few = a.count <= ROWS_AT_ONCE;
+    if (sizeof(T) == 2 && are_at_once<SKIP>(a)) {
+      add_last_rows<ROWS_AT_ONCE, least_at_once(SKIP)>(a, strip, 0, skipping, few);
+      return end_strip(a, strip, t, skipping, few);
+    }
 #pragma unroll 1
-      for (; r + loads <= (int)a.count; r += loads) add_rows<loads>(a, strip, r, skipping, few);
+    for (; !are_few && r + loads <= (int)a.count; r += loads)
+      add_rows<loads>(a, strip, r, skipping, few);
     if constexpr (sizeof(T) == 2) /* of more code of theirs the registers spill */
       add_last_by(a, strip, r, skipping, few);
     else

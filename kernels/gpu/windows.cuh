@@ -216,34 +216,21 @@ __device__ __forceinline__ bool halves(const Packet<float16> (&v)[S::loads], int
   return __all_sync(GPR_ALL, away >> 23 == 0);
 }
 
-/* bfloat16 in one level of doubles. There are units for the conversion of half of the numbers; the
- * others become doubles that are 2^-896 of them by a shift and a mask, which leave the exponent its
- * own bias. */
+/* bfloat16 in one level of doubles. */
 template <class S>
 __device__ __forceinline__ bool halves(const Packet<bfloat16> (&v)[S::loads], int unit1,
                                        Counts<1, 1> &batch) {
-  enum { LESS = 1023 - 127 };
-  const double start[2] = {start_of(unit1, 0), start_of(unit1 - LESS, 0)};
-  double sum[2] = {start[0], start[1]};
-  uint32_t most = 0, least = 0x7fff7fffu;
+  const double start[2] = {start_of(unit1, 0), start_of(unit1 - HalfPairs::LESS, 0)};
+  HalfPairs all(start[0], start[1]);
 #pragma unroll
   for (int u = 0; u < S::loads; u++)
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-      const uint32_t pair = word(v[u], i);
-      sum[0] += (double)__uint_as_float(pair << 16);
-      sum[1] += __hiloint2double((int)pair >> 3 & (int)0x8fffe000, 0);
-      /* magnitude less one, below a top bit that zero has not */
-      const uint32_t key = (pair | 0x80008000u) - 0x00010001u;
-      most = __vmaxu2(most, key);
-      least = __vmins2(least, key);
-    }
-  batch.units[0][0] = (int64_t)(bits(sum[0]) - bits(start[0]) + bits(sum[1]) - bits(start[1]));
-  const int greatest_key = (int)max(most & 0xffff, most >> 16) - 0x8000;
-  const int least_key = (int)(min((int16_t)least, (int16_t)(least >> 16)) & 0xffff) - 0x8000;
-  const int top = (greatest_key + 1) >> 7, bottom = (least_key + 1) >> 7;
-  const bool fine = greatest_key < 0 || (top < 255 && top - 126 <= top_of_unit(unit1) &&
-                                         (bottom ? bottom : 1) - 126 - S::precision >= unit1);
+    for (int i = 0; i < 4; i++) all.add(word(v[u], i));
+  batch.units[0][0] =
+      (int64_t)(bits(all.sum[0]) - bits(start[0]) + bits(all.sum[1]) - bits(start[1]));
+  const int top = all.most_of() >> 7, bottom = all.least_of() >> 7;
+  const bool fine = !all.most_of() || (top < 255 && top - 126 <= top_of_unit(unit1) &&
+                                       (bottom ? bottom : 1) - 126 - S::precision >= unit1);
   return __all_sync(GPR_ALL, fine);
 }
 

@@ -242,6 +242,25 @@ template <class T, class U, class V> T atomicCAS(T *at, U from, V to) {
 }
 template <class T> T __ldg(const T *at) { return *at; }
 uint64_t __umul64hi(uint64_t a, uint64_t b) { return (uint64_t)((unsigned __int128)a * b >> 64); }
+template <class To, class From> static To same_bits(From x) {
+  To to;
+  memcpy(&to, &x, sizeof to);
+  return to;
+}
+float __uint_as_float(uint32_t x) { return same_bits<float>(x); }
+double __hiloint2double(int high, int low) {
+  return same_bits<double>((uint64_t)(uint32_t)high << 32 | (uint32_t)low);
+}
+template <class Half, class Choose> static uint32_t by_halves(uint32_t a, uint32_t b, Choose choose) {
+  const Half low = choose((Half)a, (Half)b), high = choose((Half)(a >> 16), (Half)(b >> 16));
+  return (uint32_t)(uint16_t)high << 16 | (uint16_t)low;
+}
+uint32_t __vmaxu2(uint32_t a, uint32_t b) {
+  return by_halves<uint16_t>(a, b, [](uint16_t x, uint16_t y) { return x > y ? x : y; });
+}
+uint32_t __vmins2(uint32_t a, uint32_t b) {
+  return by_halves<int16_t>(a, b, [](int16_t x, int16_t y) { return x < y ? x : y; });
+}
 
 /* In place of the sanitizer's own: an address that is no multiple of what lies there. */
 extern "C" void __ubsan_handle_type_mismatch_v1(void *, void *) { is_misaligned = true; }

@@ -38,6 +38,7 @@ static void tile_of(int fold, const gpr_axes_args &a) {
     case 4: return tile_of<Position<float, true>>(a);
     case 5: return tile_of<PairMoments<float>>(a);
     case 6: return tile_of<PairMoments<double>>(a);
+    case 7: return tile_of<PairSum<bfloat16>>(a);
     case ROWS: return rows_apart<PairSum<float>>(a);
     case ROWS + 1: return rows_apart<PairSum<complex<double>>>(a);
     case ROWS + 2: return rows_apart<Extremes<complex<float>>>(a);
