@@ -76,7 +76,6 @@ template <int PRECISION, int N> struct Batch {
 /* Of float16, which are multiples of 2^-24 below 2^16, any 2^13 are exact. */
 template <int N> struct Batch<Format<float16>::precision, N> {
   double sum = -0.0;
-  __device__ __forceinline__ void see(float) {}
   __device__ __forceinline__ void add(float x) { sum += (double)x; }
   __device__ __forceinline__ void join(int mask) { sum += shuffle_xor(sum, mask); }
   __device__ __forceinline__ bool fine(int = 0) const { return sum - sum == 0; }
@@ -103,28 +102,23 @@ struct HalfPairs {
     most = __vmaxu2(most, key);
     least = __vmins2(least, key);
   }
-  /* Of one of the two or of both the greatest magnitude; the least that is not zero, or zero. */
-  __device__ __forceinline__ int most_of(int i) const { return magnitude(most >> 16 * i); }
-  __device__ __forceinline__ int least_of(int i) const { return magnitude(least >> 16 * i); }
-  __device__ __forceinline__ int most_of() const { return greatest(most_of(0), most_of(1)); }
+  /* The greatest magnitude, and the least that is not zero, or zero. */
+  __device__ __forceinline__ int most_of() const {
+    return greatest(magnitude(most), magnitude(most >> 16));
+  }
   __device__ __forceinline__ int least_of() const {
-    return (int)gpr::least((uint32_t)least_of(0) - 1, (uint32_t)least_of(1) - 1) + 1;
+    const uint32_t a = magnitude(least), b = magnitude(least >> 16);
+    return (int)gpr::least(a - 1, b - 1) + 1;
   }
   static __device__ __forceinline__ int magnitude(uint32_t key) {
     return (int)(key & 0xffff) - 0x7fff;
   }
-  template <int N> static __device__ __forceinline__ auto batch(double sum, int most, int least) {
+  template <int N> __device__ __forceinline__ auto batch() const {
     Batch<Format<bfloat16>::precision, N> all;
-    all.sum = sum;
-    all.most = __uint_as_float((uint32_t)most << 16);
-    all.least = 2 * ((uint32_t)least << 16) - 1;
+    all.sum = sum[0] + sum[1] * power_of_two(LESS);
+    all.most = __uint_as_float((uint32_t)most_of() << 16);
+    all.least = 2 * ((uint32_t)least_of() << 16) - 1;
     return all;
-  }
-  template <int N> __device__ __forceinline__ auto batch_of(int i) const {
-    return batch<N>(i ? sum[1] * power_of_two(LESS) : sum[0], most_of(i), least_of(i));
-  }
-  template <int N> __device__ __forceinline__ auto batch_of() const {
-    return batch<N>(sum[0] + sum[1] * power_of_two(LESS), most_of(), least_of());
   }
 };
 
@@ -262,20 +256,10 @@ __device__ __forceinline__ void take_batch(Sum &sum, const X (&x)[N], int first,
 /* Every EVERY-th of the numbers to a sum in registers. */
 template <class T, int N, int EVERY, bool NEAR = false, class Sum, class X, class Rest>
 __device__ __forceinline__ void take(Sum &sum, const X (&x)[N], int first, Rest rest) {
-  constexpr int count = N / EVERY;
-  typename BatchOf<X, T, count>::type batch;
+  typename BatchOf<X, T, N / EVERY>::type batch;
   if constexpr (sizeof(X) == 4) {
-    constexpr bool by_two = count >= 16; /* sums: half the latency */
-    double other = -0.0;
 #pragma unroll
-    for (int i = 0; i < count; i++) {
-      const X next = x[first + i * EVERY];
-      if (by_two && i % 2)
-        batch.see(next), other += (double)next;
-      else
-        batch.add(next);
-    }
-    if (by_two) batch.sum += other;
+    for (int i = first; i < N; i += EVERY) batch.add(x[i]);
     take_batch<T, N, EVERY, NEAR>(sum, x, first, batch, rest);
   } else {
     Sum p = sum;
@@ -288,29 +272,16 @@ __device__ __forceinline__ void take(Sum &sum, const X (&x)[N], int first, Rest 
     settle<T, N, EVERY, NEAR>(sum, p, lost, nan, special, x, first, batch, rest);
   }
 }
-/* U bfloat16 of each of so many neighbouring sums, an even number of them, or an even U of one. */
-template <int U, int REALS, bool NEAR, class Sum, class RestOf>
-__device__ __forceinline__ void take_pairs(Sum (&sum)[REALS], const bfloat16 (&x)[U * REALS],
-                                           RestOf rest_of) {
-  float w[U * REALS];
+/* The same of N bfloat16, an even number. */
+template <int N, bool NEAR, class Sum, class Rest>
+__device__ __forceinline__ void take_pairs(Sum &sum, const bfloat16 (&x)[N], Rest rest) {
+  HalfPairs pairs(-0.0, -0.0);
+  float w[N];
 #pragma unroll
-  for (int i = 0; i < U * REALS; i++) w[i] = wide(x[i]);
+  for (int i = 0; i < N; i += 2) pairs.add((uint32_t)x[i + 1].bits << 16 | x[i].bits);
 #pragma unroll
-  for (int first = 0; first < REALS; first += 2) {
-    constexpr int step = REALS > 1 ? REALS : 2;
-    HalfPairs pairs(-0.0, -0.0);
-#pragma unroll
-    for (int i = first; i < U * REALS; i += step)
-      pairs.add((uint32_t)x[i + 1].bits << 16 | x[i].bits);
-    if constexpr (REALS == 1) {
-      take_batch<bfloat16, U, 1, NEAR>(sum[0], w, 0, pairs.template batch_of<U>(), rest_of(0));
-    } else {
-#pragma unroll
-      for (int i = first; i < first + 2; i++)
-        take_batch<bfloat16, U * REALS, REALS, NEAR>(
-            sum[i], w, i, pairs.template batch_of<U>(i - first), rest_of(i));
-    }
-  }
+  for (int i = 0; i < N; i++) w[i] = wide(x[i]);
+  take_batch<bfloat16, N, 1, NEAR>(sum, w, 0, pairs.template batch<N>(), rest);
 }
 
 GPR_CLOSE

@@ -125,8 +125,8 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
   template <int U>
   __device__ __forceinline__ void add(const T (&x)[U * COLUMNS], int64_t, int64_t) {
     constexpr bool near = COLUMNS > 1;
-    if constexpr (Same<T, bfloat16>::value && (COLUMNS % 2 == 0 || (COLUMNS == 1 && U % 2 == 0))) {
-      take_pairs<U, COLUMNS, near>(sum, x, [&](int i) { return rest(i); });
+    if constexpr (Same<T, bfloat16>::value && COLUMNS == 1 && U % 2 == 0) {
+      take_pairs<U, near>(sum[0], x, rest(0));
     } else {
       R v[U * reals];
 #pragma unroll
