@@ -54,6 +54,45 @@ def compare(op, a, **options):
     assert_bits(got, want, f"{op} {a.dtype} {a.shape} {options}")
 
 
+# Whole arrays, long rows of whole packets and others, short ones, columns of many rows and of few.
+WITH_INFINITIES = [
+    ((300_007,), None, slice(None)),
+    ((40, 70_001), 1, slice(None)),
+    ((900, 2048), 1, slice(None)),
+    ((700, 2058), 1, np.s_[:, 1:]),
+    ((3000, 200), 1, slice(None)),
+    ((20_000, 4), 1, slice(None)),
+    ((900, 4000), 1, np.s_[:, ::2]),
+    ((30, 12, 900), (0, 2), slice(None)),
+    ((2000, 1001), 0, slice(None)),
+    ((3, 700_001), 0, slice(None)),
+    ((12, 200_001), 0, slice(None)),
+]
+
+
+@pytest.mark.parametrize(("shape", "axis", "view"), WITH_INFINITIES)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_infinities(dtype, shape, axis, view):
+    """Of one sign, of both, with NaN, and beside numbers that overflow on the way."""
+    rng = generator("infinities", dtype, shape)
+    real = numpy_dtype(dtype).type(0).real.dtype
+    top = float(2.0 ** {"float16": 15, "float64": 1023}.get(real.name, 127))
+    for share, specials in (
+        (0.002, [np.inf]),
+        (0.01, [np.inf, -np.inf, np.nan]),
+        (1e-4, [-np.inf]),
+    ):
+        a = rng.standard_normal(shape).astype(numpy_dtype(dtype))
+        if dtype.startswith("complex"):
+            a.imag = rng.standard_normal(shape)
+        for part in (a.real, a.imag) if dtype.startswith("complex") else (a,):
+            part[rng.random(shape) < 0.001] = top
+            there = rng.random(shape) < share
+            part[there] = rng.choice(specials, there.sum()).astype(real)
+        for op in ("sum", "mean", "nansum"):
+            compare(op, a[view], axis=axis)
+
+
 @pytest.mark.parametrize("length", [96, 128, 200, 256])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_what_one_lane_of_a_row_cannot_add(dtype, length):
