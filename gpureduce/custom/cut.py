@@ -26,6 +26,7 @@ PART_BESIDE = 8 << 10
 # of 4096 rows of as many took 70, 42, 32, 36, 48 and 57 us by 128, 256, 512, 1,024, 4,096 and 8,192
 # blocks, of 16384 302, 294, 298, 302 and 364 by 1,024, 2,048, 4,096, 8,192 and 32,768.
 THREAD_BESIDE = 192
+PARTS = 1024  # of blocks that share outputs, at most, as kernels/gpu/trees_cut.h has it
 FAN, BLOCKS_FAN = 64, 32  # neighbouring parts that one warp folds, and a block (climb.cuh)
 ACROSS = 32  # outputs side by side of a block: of 64 and 128 columns took a tenth longer
 ROW_LEAST = 512  # elements of an output that are worth a warp
@@ -161,12 +162,17 @@ def cut(
     def time(share: int) -> int:
         parts, size = -(-steps // (share * high)), min(share, steps) * unit
         waves = -(-tiles * parts // resident)
-        # Blocks end apart, and of several parts a thread of the last one reads some nodes.
-        last = size // 64 + (parts * branch // high + THREAD_BESIDE if parts > 1 else 0)
+        last = size // 64  # blocks end apart
+        while parts > 1:  # and a thread of the last one of some neighbours reads some nodes
+            last += -(-min(parts, BLOCKS_FAN) // high) * branch + THREAD_BESIDE
+            parts = -(-parts // BLOCKS_FAN)
         return waves * (size + THREAD_BESIDE) + last
 
     most = min(1 << (shape.depth - 2), steps)  # so that a part's nodes fit the stack
-    split = -(-steps // (_share(1, most, time) * high)) or 1 if across else 1
+    least = 1
+    while least < most and -(-steps // (least * high)) > PARTS:
+        least *= 2
+    split = -(-steps // (_share(least, most, time) * high)) or 1 if across else 1
     how = Cut(BY_THREADS, shape.threads, wide if across else -wide, high, tiles, split)
     return _cut(how, BLOCKS_FAN, wide * branch)
 
