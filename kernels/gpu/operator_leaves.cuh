@@ -114,6 +114,34 @@ template <class OP> struct Operands {
   __device__ __forceinline__ bool all_packed() const {
     return is_direct() && a.packed + 1 == (int64_t)1 << ARRAYS;
   }
+
+  /* at: how far the place lies from the first one of each result. */
+  static __device__ __noinline__ void finish_place(const gpr_operator_args &a,
+                                                   const int64_t (&at)[OUTS], const A &root) {
+    A value = root;
+    if (a.has_initial) {
+      A left;
+      memcpy(&left, a.initial, sizeof left);
+      OP::combine_apart(&left, &value, &value);
+    }
+    OP::finish(value, (a.far ? a.far : a.near) + OP::STREAMS, at);
+  }
+  static __device__ __noinline__ void finish(const gpr_operator_args &a, int64_t o, const A &root) {
+    const Operands x(a);
+    const int64_t segment = a.starts ? quotient_of(o, a.per) : 0;
+    int64_t at[OUTS];
+    o -= segment * a.per;
+#pragma unroll
+    for (int r = 0; r < OUTS; r++) at[r] = segment * x.out_stride(r, x.dims());
+#pragma unroll 1
+    for (int d = x.kept() - 1; d >= 0; d--) {
+      const int64_t over = d ? quotient_of(o, x.length(d)) : 0, here = o - over * x.length(d);
+#pragma unroll
+      for (int r = 0; r < OUTS; r++) at[r] += here * x.out_stride(r, d);
+      o = over;
+    }
+    finish_place(a, at, root);
+  }
 };
 
 GPR_CLOSE

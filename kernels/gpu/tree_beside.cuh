@@ -88,9 +88,8 @@ template <class OP, class X> struct Panel {
   }
 };
 
-template <class OP, class X, class Finish>
-__device__ __forceinline__ void fold_beside(const gpr_axes_args &a, StageRoom<OP> &room,
-                                            const Finish &finish) {
+template <class OP, class X>
+__device__ __forceinline__ void fold_beside(const gpr_axes_args &a, StageRoom<OP> &room) {
   const PanelsCut cut(a);
   const int64_t panels = cut.panels(), items = panels + (cut.whole < a.split);
   for (int64_t b = blockIdx.x; b < a.outputs * items; b += gridDim.x) {
@@ -110,8 +109,7 @@ __device__ __forceinline__ void fold_beside(const gpr_axes_args &a, StageRoom<OP
     own_copies_came<0>();
     __syncthreads();
     s.fold_roots(s.fold_rows(x, 0));
-    climb_all<OP>(s, a, o, 0, finish,
-                  [&](int i) { return is_panel ? panel.part_of(i) : cut.whole; });
+    climb_all<OP, X>(s, a, o, 0, [&](int i) { return is_panel ? panel.part_of(i) : cut.whole; });
   }
 }
 

@@ -81,10 +81,8 @@ __device__ __forceinline__ bool climb_with(const TreeCut &cut, int64_t part, int
   return true;
 }
 
-/* `finish` takes an output and its root. */
-template <class OP, class X, class ARGS, class Finish>
-__device__ __forceinline__ void fold_by_threads(const ARGS &a, const TreeCut &cut,
-                                                const Finish &finish) {
+template <class OP, class X, class ARGS>
+__device__ __forceinline__ void fold_by_threads(const ARGS &a, const TreeCut &cut) {
   typedef typename OP::State A;
   typedef Branch<A> B;
   constexpr int of_warp = Ahead<OP, X>::BYTES;
@@ -118,7 +116,7 @@ __device__ __forceinline__ void fold_by_threads(const ARGS &a, const TreeCut &cu
     __syncthreads();
     if (climb_with<OP>(cut, part, tile, wide, node)) {
       const int64_t of = tile * wide + t;
-      if (t < wide && of < a.outputs) finish(of, node[t].value);
+      if (t < wide && of < a.outputs) X::finish(a, of, node[t].value);
     }
     __syncthreads();
   }

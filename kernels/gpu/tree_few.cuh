@@ -69,10 +69,10 @@ __device__ __forceinline__ void find_leaves(const X &x, int64_t (&along)[N][X::A
 
 /* Of more than N / 2 elements, and N at most, that are loaded as they lie; or of one line of them,
  * N at a time: what waits for its right sibling is in memory then, as a thread's Waiting has it, of
- * all its outputs side by side. `finish` takes an output's place and its root. */
+ * all its outputs side by side. */
 enum { TREE_LINE_LEVELS = 10 };
-template <class OP, int N, bool IS_LINE = false, class X, class Finish>
-__device__ __forceinline__ void fold_few(const X &x, uint32_t outputs, const Finish &finish) {
+template <class OP, int N, bool IS_LINE = false, class X>
+__device__ __forceinline__ void fold_few(const X &x, uint32_t outputs) {
   typedef typename OP::State A;
   constexpr int many = tree_few(N * OP::LEAF);
   const uint32_t apart = gridDim.x * TREE_FEW_THREADS;
@@ -123,7 +123,7 @@ __device__ __forceinline__ void fold_few(const X &x, uint32_t outputs, const Fin
   }
 #pragma unroll
   for (int n = 0; n < many; n++)
-    if (first + n * apart < outputs) finish(place[n], node[n]);
+    if (first + n * apart < outputs) X::finish_place(x.a, place[n].out, node[n]);
 }
 
 GPR_CLOSE

@@ -274,9 +274,9 @@ template <class OP> struct PartOfColumns {
 };
 
 /* From a block's roots, the i-th of part part_of(i), if that is one, of output o + i·apart. */
-template <class OP, class Finish, class PartOf>
+template <class OP, class X, class PartOf>
 __device__ __forceinline__ void climb_all(const Staged<OP> &s, const gpr_axes_args &a, int64_t o,
-                                          int apart, const Finish &finish, const PartOf &part_of) {
+                                          int apart, const PartOf &part_of) {
   typedef typename OP::State A;
   A *const nodes = (A *)((char *)a.scratch + AXES_POOL);
 #pragma unroll 1
@@ -287,16 +287,15 @@ __device__ __forceinline__ void climb_all(const Staged<OP> &s, const gpr_axes_ar
     if (climb<Apart<OP>>(root, part, a.split, nodes + to * climb_nodes(a.split),
                          (uint32_t *)a.scratch + to * climb_tickets(a.split)) &&
         lane_of() == 0)
-      finish(to, root);
+      X::finish(a, to, root);
   }
   __syncthreads();
 }
 
 /* a.split parts of a.share leaves are an output's; a.neighbours outputs are columns, if they are,
  * a.where_step bytes from each other, of rows of a.step bytes. */
-template <class OP, class X, class Finish>
-__device__ __forceinline__ void fold_gathered(const gpr_axes_args &a, StageRoom<OP> &room,
-                                              const Finish &finish) {
+template <class OP, class X>
+__device__ __forceinline__ void fold_gathered(const gpr_axes_args &a, StageRoom<OP> &room) {
   typedef Staged<OP> S;
   const int outs = a.neighbours, row = (int)a.step;
   for (int64_t b = blockIdx.x; b < quotient_of(a.outputs, outs) * a.split; b += gridDim.x) {
@@ -317,7 +316,7 @@ __device__ __forceinline__ void fold_gathered(const gpr_axes_args &a, StageRoom<
       __syncthreads();
       s.fold_roots(s.fold_rows(x, 0));
     }
-    climb_all<OP>(s, a, o, 1, finish, [&](int) { return part; });
+    climb_all<OP, X>(s, a, o, 1, [&](int) { return part; });
   }
 }
 

@@ -161,10 +161,12 @@ template <class OP> struct Staged {
   }
 };
 
-template <class OP, class X, class ARGS, class Finish>
-__device__ __forceinline__ void fold_staged(const ARGS &a, int64_t wide, int64_t tiles, int pitch,
-                                            int step, StageRoom<OP> &room, const Finish &finish) {
-  for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+template <class OP, class X, class ARGS>
+__device__ __forceinline__ void fold_staged(const ARGS &a, StageRoom<OP> &room) {
+  const int64_t wide = a.team;
+  int pitch = (int)a.count, step = 1;
+  if constexpr (OP::HAS_STEPS) pitch = a.pitch, step = a.apart;
+  for (int64_t tile = blockIdx.x; tile < a.tiles; tile += gridDim.x) {
     const int64_t o = tile * wide;
     const X x(a, o);
     const int outs = (int)(a.outputs - o < wide ? a.outputs - o : wide);
@@ -173,7 +175,7 @@ __device__ __forceinline__ void fold_staged(const ARGS &a, int64_t wide, int64_t
     s.bring(x.base[0], skew);
     __syncthreads();
     s.fold_roots(s.fold_rows(x, skew));
-    for (int r = threadIdx.x; r < outs; r += OP::STAGED_THREADS) finish(o + r, s.node[r]);
+    for (int r = threadIdx.x; r < outs; r += OP::STAGED_THREADS) X::finish(a, o + r, s.node[r]);
     __syncthreads();
   }
 }

@@ -362,9 +362,8 @@ struct WarpsCut {
 };
 
 /* A block is a warp: no part waits for another one. */
-template <class OP, class X, class ARGS, class Finish>
-__device__ __forceinline__ void fold_by_warps(const ARGS &a, const WarpsCut &cut,
-                                              const Finish &finish) {
+template <class OP, class X, class ARGS>
+__device__ __forceinline__ void fold_by_warps(const ARGS &a, const WarpsCut &cut) {
   typedef typename OP::State A;
   __shared__ uint4 near[(Nodes<OP>::ROOM * sizeof(A) + 15) / 16];
   for (int64_t b = blockIdx.x; b < a.outputs * cut.split; b += gridDim.x) {
@@ -379,7 +378,7 @@ __device__ __forceinline__ void fold_by_warps(const ARGS &a, const WarpsCut &cut
     A *const nodes = (A *)cut.nodes + o * climb_nodes(cut.split);
     uint32_t *const tickets = (uint32_t *)cut.tickets + o * climb_tickets(cut.split);
     if (!climb<Apart<OP>>(root, part, parts, nodes, tickets)) continue;
-    if (lane_of() == 0) finish(o, root);
+    if (lane_of() == 0) X::finish(a, o, root);
   }
 }
 

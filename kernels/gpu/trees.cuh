@@ -121,6 +121,20 @@ template <class F, class LOAD> struct TreeElements {
   __device__ __forceinline__ bool counts(const int64_t *at) const {
     return !a.where || *(const char *)at[1];
   }
+
+  static __device__ __forceinline__ void finish_place(const gpr_axes_args &a,
+                                                      const int64_t (&at)[OUTS],
+                                                      const typename F::Wide &root) {
+    const TreeValue<F> value[1] = {{root}};
+    finish_values<F>(a, at[0], value, a.count, 1);
+  }
+  static __device__ __forceinline__ void finish(const gpr_axes_args &a, int64_t o,
+                                                const typename F::Wide &root) {
+    const int64_t per = a.starts ? quotient_of(a.outputs, a.segments) : a.outputs;
+    const int64_t first = a.starts ? quotient_of(o, per) * per : 0;
+    const int64_t at[OUTS] = {first + kept_place(a, o - first).out};
+    finish_place(a, at, root);
+  }
 };
 
 template <class F> struct TreeOperator {
@@ -196,29 +210,18 @@ template <class F> struct TreeOperator {
   };
 };
 
-template <class F>
-__device__ __forceinline__ void finish_tree(const gpr_axes_args &a, int64_t o,
-                                            const typename F::Wide &root) {
-  const int64_t per = a.starts ? quotient_of(a.outputs, a.segments) : a.outputs;
-  const int64_t first = a.starts ? quotient_of(o, per) * per : 0;
-  const TreeValue<F> value[1] = {{root}};
-  finish_values<F>(a, first + kept_place(a, o - first).out, value, a.count, 1);
-}
-
 template <class F, class LOAD>
 __global__ void __launch_bounds__(TREE_THREADS, TREE_BLOCKS)
     trees_by_threads(const __grid_constant__ gpr_axes_args a) {
   fold_by_threads<TreeOperator<F>, TreeElements<F, LOAD>>(
-      a, {a.team, a.rows, a.tiles, a.split, a.scratch, (char *)a.scratch + AXES_POOL},
-      [&](int64_t o, const typename F::Wide &root) { finish_tree<F>(a, o, root); });
+      a, {a.team, a.rows, a.tiles, a.split, a.scratch, (char *)a.scratch + AXES_POOL});
 }
 
 template <class F, class LOAD>
 __global__ void __launch_bounds__(GPR_WARP, TREE_WARPS)
     trees_by_warps(const __grid_constant__ gpr_axes_args a) {
   fold_by_warps<TreeOperator<F>, TreeElements<F, LOAD>>(
-      a, {a.split, a.scratch, (char *)a.scratch + AXES_POOL},
-      [&](int64_t o, const typename F::Wide &root) { finish_tree<F>(a, o, root); });
+      a, {a.split, a.scratch, (char *)a.scratch + AXES_POOL});
 }
 
 /* Tall columns side by side of 16-bit numbers, whose rows a warp brings together. Of 19,810 rows of
@@ -232,8 +235,7 @@ template <class F>
 __global__ void __launch_bounds__(TREE_THREADS, TREE_BLOCKS)
     trees_by_rows(const __grid_constant__ gpr_axes_args a) {
   fold_by_threads<TreeByRows<F>, TreeElements<F, typename F::Element>>(
-      a, {a.team, a.rows, a.tiles, a.split, a.scratch, (char *)a.scratch + AXES_POOL},
-      [&](int64_t o, const typename F::Wide &root) { finish_tree<F>(a, o, root); });
+      a, {a.team, a.rows, a.tiles, a.split, a.scratch, (char *)a.scratch + AXES_POOL});
 }
 
 /* Of few elements as they are. */
@@ -242,18 +244,14 @@ __global__ void __launch_bounds__(TREE_FEW_THREADS, TREE_FEW_BLOCKS)
     trees_of_few(const __grid_constant__ gpr_axes_args a) {
   typedef TreeElements<F, typename F::Element> X;
   typedef TreeOperator<F> OP;
-  const auto finish = [&](const FewPlace<X> &place, const typename F::Wide &root) {
-    const TreeValue<F> value[1] = {{root}};
-    finish_values<F>(a, place.out[0], value, a.count, 1);
-  };
   if (a.count <= 2)
-    fold_few<OP, 2>(X(a), (uint32_t)a.outputs, finish);
+    fold_few<OP, 2>(X(a), (uint32_t)a.outputs);
   else if (a.count <= 4)
-    fold_few<OP, 4>(X(a), (uint32_t)a.outputs, finish);
+    fold_few<OP, 4>(X(a), (uint32_t)a.outputs);
   else if (a.count > OP::LEAVES)
-    fold_few<OP, OP::LEAVES, true>(X(a), (uint32_t)a.outputs, finish);
+    fold_few<OP, OP::LEAVES, true>(X(a), (uint32_t)a.outputs);
   else if constexpr (OP::LEAVES == 8)
-    fold_few<OP, 8>(X(a), (uint32_t)a.outputs, finish);
+    fold_few<OP, 8>(X(a), (uint32_t)a.outputs);
 }
 
 /* Rows behind each other or nearly so, of elements as they are, or parts of outputs that lie
@@ -264,13 +262,12 @@ __global__ void __launch_bounds__(TREE_STAGED_THREADS, TREE_STAGED_BLOCKS)
   typedef TreeElements<F, typename F::Element> X;
   typedef TreeOperator<F> OP;
   __shared__ StageRoom<OP> room;
-  const auto finish = [&](int64_t o, const typename F::Wide &root) { finish_tree<F>(a, o, root); };
   if (a.packets == TREE_BY_PANELS)
-    fold_beside<OP, X>(a, room, finish);
+    fold_beside<OP, X>(a, room);
   else if (a.packets != TREE_BEHIND)
-    fold_gathered<OP, X>(a, room, finish);
+    fold_gathered<OP, X>(a, room);
   else
-    fold_staged<OP, X>(a, a.team, a.tiles, a.pitch, a.apart, room, finish);
+    fold_staged<OP, X>(a, room);
 }
 
 GPR_CLOSE
