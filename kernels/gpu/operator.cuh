@@ -14,14 +14,13 @@ GPR_OPEN
 template <class OP>
 __global__ void __launch_bounds__(OP::THREADS, OP::BLOCKS)
     operate_by_threads(const __grid_constant__ gpr_operator_args a) {
-  fold_by_threads<OP, Operands<OP>>(
-      a, {a.team, a.rows, a.tiles, a.split, a.scratch, (char *)a.scratch + a.nodes});
+  fold_by_threads<OP, Operands<OP>>(a);
 }
 
 template <class OP>
 __global__ void __launch_bounds__(GPR_WARP, OP::WARPS)
     operate_by_warps(const __grid_constant__ gpr_operator_args a) {
-  fold_by_warps<OP, Operands<OP>>(a, {a.split, a.scratch, (char *)a.scratch + a.nodes});
+  fold_by_warps<OP, Operands<OP>>(a);
 }
 
 /* Of N elements at most, which lie as they should. */

@@ -115,6 +115,9 @@ template <class OP> struct Operands {
     return is_direct() && a.packed + 1 == (int64_t)1 << ARRAYS;
   }
 
+  static __device__ __forceinline__ void *nodes(const gpr_operator_args &a) {
+    return (char *)a.scratch + a.nodes;
+  }
   /* at: how far the place lies from the first one of each result. */
   static __device__ __noinline__ void finish_place(const gpr_operator_args &a,
                                                    const int64_t (&at)[OUTS], const A &root) {

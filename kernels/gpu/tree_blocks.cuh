@@ -6,7 +6,6 @@
 #ifndef GPR_TREE_BLOCKS_CUH
 #define GPR_TREE_BLOCKS_CUH
 
-#include "climb.cuh"
 #include "tree_units.cuh"
 
 GPR_OPEN
@@ -49,25 +48,17 @@ __device__ __noinline__ void fold_parts(const Branch<typename OP::State> *from, 
   fold_block<OP>(node, column, row, wide, rows, true);
 }
 
-/* How work is cut: threads of which `team` go across outputs, or below 0 those that are neighbours
- * along the index, and `rows` along it; blocks have `tiles` of that many outputs, and `split` of
- * them share one. */
-struct TreeCut {
-  int64_t team, rows, tiles, split;
-  void *tickets, *nodes; /* climb.cuh's, of each tile's parts */
-};
-
 /* Up from a part's nodes of `wide` outputs, which come first, for as long as this block is the last
  * of the neighbours. True in the one block that has the roots. */
-template <class OP>
-__device__ __forceinline__ bool climb_with(const TreeCut &cut, int64_t part, int64_t tile, int wide,
+template <class OP, class X, class ARGS>
+__device__ __forceinline__ bool climb_with(const ARGS &a, int64_t part, int64_t tile, int wide,
                                            Branch<typename OP::State> *node) {
   typedef Branch<typename OP::State> B;
   enum { FAN = CLIMB_BLOCKS };
-  uint32_t *ticket = (uint32_t *)cut.tickets + tile * climb_tickets(cut.split, FAN);
-  B *nodes = (B *)cut.nodes + tile * climb_nodes(cut.split, FAN) * wide;
+  uint32_t *ticket = (uint32_t *)a.scratch + tile * climb_tickets(a.split, FAN);
+  B *nodes = (B *)X::nodes(a) + tile * climb_nodes(a.split, FAN) * wide;
 #pragma unroll 1
-  for (int64_t count = cut.split; count > 1;) {
+  for (int64_t count = a.split; count > 1;) {
     const int64_t parent = part / FAN, left = count - parent * FAN;
     const int children = left < FAN ? (int)left : (int)FAN;
     if (threadIdx.x < wide) nodes[part * wide + threadIdx.x] = node[threadIdx.x];
@@ -81,8 +72,10 @@ __device__ __forceinline__ bool climb_with(const TreeCut &cut, int64_t part, int
   return true;
 }
 
+/* Threads of which a.team go across outputs, or below 0 those that are neighbours along the index,
+ * and a.rows along it; blocks have a.tiles of that many outputs, and a.split of them share one. */
 template <class OP, class X, class ARGS>
-__device__ __forceinline__ void fold_by_threads(const ARGS &a, const TreeCut &cut) {
+__device__ __forceinline__ void fold_by_threads(const ARGS &a) {
   typedef typename OP::State A;
   typedef Branch<A> B;
   constexpr int of_warp = Ahead<OP, X>::BYTES;
@@ -91,20 +84,21 @@ __device__ __forceinline__ void fold_by_threads(const ARGS &a, const TreeCut &cu
   __shared__ uint4 room[OP::THREADS / GPR_WARP][(Nodes<OP>::ROOM * sizeof(A) + 15) / 16];
   B *const node = (B *)shared;
   A *const near = (A *)room[warp_of()] + lane_of();
-  const int t = threadIdx.x, high = (int)cut.rows;
-  const int wide = (int)(cut.team > 0 ? cut.team : -cut.team);
-  const int x = cut.team > 0 ? t % wide : t / high, y = cut.team > 0 ? t / wide : t % high;
+  const int64_t split = a.split;
+  const int t = threadIdx.x, high = (int)a.rows;
+  const bool is_across = a.team > 0;
+  const int wide = (int)(is_across ? a.team : -a.team), fast = is_across ? wide : high;
+  const int slow = t / fast, x = is_across ? t % fast : slow, y = is_across ? slow : t % fast;
   const bool is_there = x < wide && y < high;
-  for (int64_t b = blockIdx.x; b < cut.tiles * cut.split; b += gridDim.x) {
-    const int64_t part = quotient_of(b, cut.tiles), tile = b - part * cut.tiles,
-                  o = tile * wide + x;
+  for (int64_t b = blockIdx.x; b < a.tiles * split; b += gridDim.x) {
+    const int64_t part = quotient_of(b, a.tiles), tile = b - part * a.tiles, o = tile * wide + x;
     B root = nothing<OP>();
     const X operands(a, o < a.outputs ? o : a.outputs - 1);
     int row = 0;
     if constexpr (OP::HAS_ROWS) row = operands.row_of(o);
     if ((o < a.outputs || row) && is_there) {
       int64_t share = OP::LEAVES;
-      while (share * high * cut.split < operands.count) share *= 2;
+      while (share * high * split < operands.count) share *= 2;
       const int64_t first = (part * high + y) * share;
       const int64_t stop = first + share < operands.count ? first + share : operands.count;
       root = fold_by_thread<OP>(operands, first, stop, near, (char *)shared + of_warp * warp_of(),
@@ -114,7 +108,7 @@ __device__ __forceinline__ void fold_by_threads(const ARGS &a, const TreeCut &cu
     if (is_there) node[y * wide + x] = root;
     fold_block<OP>(node, x, y, wide, high, is_there);
     __syncthreads();
-    if (climb_with<OP>(cut, part, tile, wide, node)) {
+    if (climb_with<OP, X>(a, part, tile, wide, node)) {
       const int64_t of = tile * wide + t;
       if (t < wide && of < a.outputs) X::finish(a, of, node[t].value);
     }

@@ -4,7 +4,6 @@
 #ifndef GPR_TREE_GATHERED_CUH
 #define GPR_TREE_GATHERED_CUH
 
-#include "climb.cuh"
 #include "tree_staged.cuh"
 
 GPR_OPEN
@@ -277,17 +276,10 @@ template <class OP> struct PartOfColumns {
 template <class OP, class X, class PartOf>
 __device__ __forceinline__ void climb_all(const Staged<OP> &s, const gpr_axes_args &a, int64_t o,
                                           int apart, const PartOf &part_of) {
-  typedef typename OP::State A;
-  A *const nodes = (A *)((char *)a.scratch + AXES_POOL);
 #pragma unroll 1
   for (int i = warp_of(); i < s.outs; i += Staged<OP>::THREADS / GPR_WARP) {
     const int64_t part = part_of(i), to = o + i * apart;
-    if (part < 0) continue;
-    A root = s.node[i];
-    if (climb<Apart<OP>>(root, part, a.split, nodes + to * climb_nodes(a.split),
-                         (uint32_t *)a.scratch + to * climb_tickets(a.split)) &&
-        lane_of() == 0)
-      X::finish(a, to, root);
+    if (part >= 0) climb_up<OP, X>(a, to, part, a.split, s.node[i]);
   }
   __syncthreads();
 }

@@ -5,6 +5,7 @@
 #ifndef GPR_TREE_UNITS_CUH
 #define GPR_TREE_UNITS_CUH
 
+#include "climb.cuh"
 #include "quick.cuh"
 #include "tree_ahead.cuh"
 
@@ -299,6 +300,18 @@ __device__ __forceinline__ Branch<typename OP::State> fold_by_thread(const X &x,
     i += OP::LEAVES, done++;
   }
   return {waiting.all(how), 1};
+}
+
+/* --- parts of an output --------------------------------------------------------------------------
+ */
+
+/* From the node of one of `parts` of output o, by a warp, to its end. */
+template <class OP, class X, class ARGS>
+__device__ __forceinline__ void climb_up(const ARGS &a, int64_t o, int64_t part, int64_t parts,
+                                         typename OP::State node) {
+  typename OP::State *const nodes = (typename OP::State *)X::nodes(a) + o * climb_nodes(a.split);
+  uint32_t *const tickets = (uint32_t *)a.scratch + o * climb_tickets(a.split);
+  if (climb<Apart<OP>>(node, part, parts, nodes, tickets) && lane_of() == 0) X::finish(a, o, node);
 }
 
 GPR_CLOSE

@@ -6,7 +6,6 @@
 #ifndef GPR_TREE_WARPS_CUH
 #define GPR_TREE_WARPS_CUH
 
-#include "climb.cuh"
 #include "tree_units.cuh"
 
 GPR_OPEN
@@ -355,30 +354,22 @@ __device__ __forceinline__ typename OP::State fold_by_warp(const X &x, int64_t f
   return fold_quickly<OP, true>(LastRun<OP>{waiting, node, __ballot_sync(GPR_ALL, has_some)});
 }
 
-/* Parts of an output, which is one of several: as many as `split`, or what a short one is worth. */
-struct WarpsCut {
-  int64_t split;
-  void *tickets, *nodes; /* climb.cuh's, of each output's parts */
-};
-
-/* A block is a warp: no part waits for another one. */
+/* A block is a warp: no part waits for another one. An output has a.split parts, or what a short
+ * one is worth. */
 template <class OP, class X, class ARGS>
-__device__ __forceinline__ void fold_by_warps(const ARGS &a, const WarpsCut &cut) {
+__device__ __forceinline__ void fold_by_warps(const ARGS &a) {
   typedef typename OP::State A;
   __shared__ uint4 near[(Nodes<OP>::ROOM * sizeof(A) + 15) / 16];
-  for (int64_t b = blockIdx.x; b < a.outputs * cut.split; b += gridDim.x) {
-    const int64_t o = quotient_of(b, cut.split), part = b - o * cut.split;
+  for (int64_t b = blockIdx.x; b < a.outputs * a.split; b += gridDim.x) {
+    const int64_t o = quotient_of(b, a.split), part = b - o * a.split;
     const X x(a, o);
     int64_t share = RowsOf<OP>::GROUP;
-    while (share * cut.split < x.count) share *= 2;
+    while (share * a.split < x.count) share *= 2;
     const int64_t first = part * share, parts = x.count > share ? (x.count + share - 1) / share : 1;
     if (part >= parts) continue;
     A root = fold_by_warp<OP>(x, first, first + share < x.count ? first + share : x.count,
                               (A *)near + lane_of());
-    A *const nodes = (A *)cut.nodes + o * climb_nodes(cut.split);
-    uint32_t *const tickets = (uint32_t *)cut.tickets + o * climb_tickets(cut.split);
-    if (!climb<Apart<OP>>(root, part, parts, nodes, tickets)) continue;
-    if (lane_of() == 0) X::finish(a, o, root);
+    climb_up<OP, X>(a, o, part, parts, root);
   }
 }
 

@@ -122,6 +122,9 @@ template <class F, class LOAD> struct TreeElements {
     return !a.where || *(const char *)at[1];
   }
 
+  static __device__ __forceinline__ void *nodes(const gpr_axes_args &a) {
+    return (char *)a.scratch + AXES_POOL;
+  }
   static __device__ __forceinline__ void finish_place(const gpr_axes_args &a,
                                                       const int64_t (&at)[OUTS],
                                                       const typename F::Wide &root) {
@@ -213,15 +216,13 @@ template <class F> struct TreeOperator {
 template <class F, class LOAD>
 __global__ void __launch_bounds__(TREE_THREADS, TREE_BLOCKS)
     trees_by_threads(const __grid_constant__ gpr_axes_args a) {
-  fold_by_threads<TreeOperator<F>, TreeElements<F, LOAD>>(
-      a, {a.team, a.rows, a.tiles, a.split, a.scratch, (char *)a.scratch + AXES_POOL});
+  fold_by_threads<TreeOperator<F>, TreeElements<F, LOAD>>(a);
 }
 
 template <class F, class LOAD>
 __global__ void __launch_bounds__(GPR_WARP, TREE_WARPS)
     trees_by_warps(const __grid_constant__ gpr_axes_args a) {
-  fold_by_warps<TreeOperator<F>, TreeElements<F, LOAD>>(
-      a, {a.split, a.scratch, (char *)a.scratch + AXES_POOL});
+  fold_by_warps<TreeOperator<F>, TreeElements<F, LOAD>>(a);
 }
 
 /* Tall columns side by side of 16-bit numbers, whose rows a warp brings together. Of 19,810 rows of
@@ -234,8 +235,7 @@ template <class F> struct TreeByRows : TreeOperator<F> {
 template <class F>
 __global__ void __launch_bounds__(TREE_THREADS, TREE_BLOCKS)
     trees_by_rows(const __grid_constant__ gpr_axes_args a) {
-  fold_by_threads<TreeByRows<F>, TreeElements<F, typename F::Element>>(
-      a, {a.team, a.rows, a.tiles, a.split, a.scratch, (char *)a.scratch + AXES_POOL});
+  fold_by_threads<TreeByRows<F>, TreeElements<F, typename F::Element>>(a);
 }
 
 /* Of few elements as they are. */
