@@ -105,10 +105,7 @@ __device__ __forceinline__ void fold_beside(const gpr_axes_args &a, StageRoom<OP
       panel.copy(x, s.stage);
     else
       PartOfRows<OP, X>{x, cut.whole * cut.share, leaves}.copy_rows(s.stage, 1);
-    copies_begun();
-    own_copies_came<0>();
-    __syncthreads();
-    s.fold_roots(s.fold_rows(x, 0));
+    s.fold_rows(x, 0);
     climb_all<OP, X>(s, a, o, 0, [&](int i) { return is_panel ? panel.part_of(i) : cut.whole; });
   }
 }

@@ -203,7 +203,7 @@ template <class OP, class X> struct PartOfRows {
       if (bytes == 4) return copy_lines<4>(stage);
     copy_lines<LEAF>(stage);
   }
-  /* Of `across` rows at a time; who calls this waits for what it copies. */
+  /* Of `across` rows at a time. */
   __device__ __forceinline__ void copy_rows(char *stage, int across) const {
     const int64_t box = x.a.box, rows = quotient_of(first + leaves + box - 1, box);
     const int along = OP::STAGED_THREADS / across;
@@ -227,8 +227,6 @@ template <class OP, class X> struct PartOfRows {
       copy_lines(stage);
     else
       copy_rows(stage, x.a.across);
-    copies_begun();
-    own_copies_came<0>();
   }
 };
 
@@ -261,8 +259,6 @@ template <class OP> struct PartOfColumns {
     }
     for (; at < end; at += LEAF) /* less than a packet */
       *(Bits *)(stage + at + gaps) = __ldg((const Bits *)(packets + at));
-    copies_begun();
-    own_copies_came<0>();
   }
   /* A unit of column o, whose first leaf is i. */
   template <class Leaves>
@@ -299,14 +295,12 @@ __device__ __forceinline__ void fold_gathered(const gpr_axes_args &a, StageRoom<
     if (a.packets == TREE_BY_COLUMNS) {
       const PartOfColumns<OP> rows(x.base[0] + first * row, row, outs, (int)a.where_step, leaves);
       rows.copy(s.stage);
-      __syncthreads();
-      s.fold_roots(s.fold_units(x, true, [&](typename S::Leaves &leaves, int o, int i) {
+      s.fold_units(x, true, [&](typename S::Leaves &leaves, int o, int i) {
         rows.load(leaves, s.stage, o, i);
-      }));
+      });
     } else {
       PartOfRows<OP, X>{x, first, leaves}.copy(s.stage);
-      __syncthreads();
-      s.fold_roots(s.fold_rows(x, 0));
+      s.fold_rows(x, 0);
     }
     climb_all<OP, X>(s, a, o, 1, [&](int) { return part; });
   }

@@ -44,28 +44,13 @@ struct UnitOf {
   }
 };
 
+/* Some nodes in place of leaves. */
 template <class OP> struct NodesThere {
-  typedef typename OP::State A;
-  const A *node;
+  const typename OP::State *node;
   int apart, there;
-  template <int N, class How> __device__ __forceinline__ A fold(int j, How &how) const {
-    if constexpr (N == 1) {
-      return node[(j < there ? j : 0) * apart];
-    } else {
-      A value = fold<N / 2>(j, how);
-      value = how.with(value, j + N / 2 < there, [&] { return fold<N / 2>(j + N / 2, how); });
-      return value;
-    }
-  }
-  template <class How> __device__ __forceinline__ A operator()(How &how) const {
-    return fold<TREE_FAN_STAGE>(0, how);
-  }
-  __device__ __forceinline__ A slowly() const {
-    A own[TREE_FAN_STAGE];
-    const int all = there < TREE_FAN_STAGE ? there : (int)TREE_FAN_STAGE;
-    for (int j = 0; j < all; j++) own[j] = node[j * apart];
-    fold_apart<OP>(own, all);
-    return own[0];
+  template <class X>
+  __device__ __forceinline__ typename OP::State lift(const X &, int j, int64_t) const {
+    return node[(j < there ? j : 0) * apart];
   }
 };
 
@@ -108,12 +93,14 @@ template <class OP> struct Staged {
     for (int at = threadIdx.x * 16; at < packets; at += THREADS * 16)
       copy_packet(stage + at, from + at);
     for (int at = packets + threadIdx.x; at < bytes; at += THREADS) stage[at] = __ldg(from + at);
+  }
+  /* Waits for what was copied; every output's root is its first node then. `load` takes what it is
+   * to fill, an output, and the first of its leaves. */
+  template <class X, class Load>
+  __device__ __forceinline__ void fold_units(const X &x, bool is_down, const Load &load) {
     copies_begun();
     own_copies_came<0>();
-  }
-  /* `load` takes what it is to fill, an output, and the first of its leaves. */
-  template <class X, class Load>
-  __device__ __forceinline__ int fold_units(const X &x, bool is_down, const Load &load) const {
+    __syncthreads();
     const int many = (count + UNIT - 1) / UNIT;
     UnitOf of(outs, many, is_down, THREADS);
 #pragma unroll 1
@@ -124,12 +111,17 @@ template <class OP> struct Staged {
       leaves.settle();
       node[of.unit() * apart + o] = fold_leaves<OP, UNIT>(x, leaves, i, count - i);
     }
-    return many;
+    __syncthreads();
+#pragma unroll 1
+    for (int left = many; left > 1;) {
+      left = fold_nodes(x, left);
+      __syncthreads();
+    }
   }
   /* Of outputs behind each other, from `skew` bytes in. */
-  template <class X> __device__ __forceinline__ int fold_rows(const X &x, int skew) const {
+  template <class X> __device__ __forceinline__ void fold_rows(const X &x, int skew) {
     const bool is_even = (skew | pitch * LEAF) % 16 == 0;
-    return fold_units(x, count % UNIT != 0, [&](Leaves &leaves, int o, int i) {
+    fold_units(x, count % UNIT != 0, [&](Leaves &leaves, int o, int i) {
       const char *const row = stage + skew + o * pitch * LEAF;
       if constexpr (OP::HAS_STEPS)
         if (step > 1) return leaves.load_column(row, i * step * LEAF, step * LEAF, INT32_MAX);
@@ -137,27 +129,19 @@ template <class OP> struct Staged {
     });
   }
   /* Nodes of eight times as many leaves each. */
-  __device__ __forceinline__ int fold_nodes(int before) {
+  template <class X> __device__ __forceinline__ int fold_nodes(const X &x, int before) {
     const int many = (before + TREE_FAN_STAGE - 1) / TREE_FAN_STAGE;
     UnitOf of(outs, many, true, THREADS);
 #pragma unroll 1
     for (int u = threadIdx.x; u < outs * many; u += THREADS, of.go()) {
       const int first = of.unit() * TREE_FAN_STAGE, o = of.output();
+      const NodesThere<OP> nodes = {node + first * apart + o, apart, before - first};
       other[of.unit() * apart + o] =
-          fold_quickly<OP, false>(NodesThere<OP>{node + first * apart + o, apart, before - first});
+          fold_leaves<OP, TREE_FAN_STAGE>(x, nodes, first, before - first);
     }
     A *const last = node;
     node = other, other = last;
     return many;
-  }
-  /* Every output's root is its first node then. */
-  __device__ __forceinline__ void fold_roots(int many) {
-    __syncthreads();
-#pragma unroll 1
-    while (many > 1) {
-      many = fold_nodes(many);
-      __syncthreads();
-    }
   }
 };
 
@@ -173,8 +157,7 @@ __device__ __forceinline__ void fold_staged(const ARGS &a, StageRoom<OP> &room) 
     const int skew = (int)(x.base[0] & 15);
     Staged<OP> s(room, outs, (int)x.count, outs | 1, pitch, step);
     s.bring(x.base[0], skew);
-    __syncthreads();
-    s.fold_roots(s.fold_rows(x, skew));
+    s.fold_rows(x, skew);
     for (int r = threadIdx.x; r < outs; r += OP::STAGED_THREADS) X::finish(a, o + r, s.node[r]);
     __syncthreads();
   }
