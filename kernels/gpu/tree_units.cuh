@@ -55,15 +55,15 @@ template <class OP> struct Waiting {
   Nodes<OP> nodes;
   int count;
   /* The next node, which as many like it came before. */
-  template <class How> __device__ __forceinline__ void push(A value, int64_t before, How &how) {
+  __device__ __forceinline__ void push(A value, int64_t before) {
 #pragma unroll 1
-    for (; before & 1; before >>= 1) value = how(nodes.get(--count), value);
+    for (; before & 1; before >>= 1) value = OP::combine(nodes.get(--count), value);
     nodes.put(count++, value);
   }
-  template <class How> __device__ __forceinline__ A all(How &how) {
+  __device__ __forceinline__ A all() {
     A value = nodes.get(--count);
 #pragma unroll 1
-    while (count) value = how(nodes.get(--count), value);
+    while (count) value = OP::combine(nodes.get(--count), value);
     return value;
   }
 };
@@ -93,20 +93,14 @@ template <class OP> struct Inline {
     return a;
   }
 };
-/* Compiled once. */
+/* The same operator, compiled once. */
 template <class OP> struct Apart {
-  typedef typename OP::State A;
+  typedef typename OP::State State, A;
   static __device__ __forceinline__ A identity() { return OP::identity(); }
   static __device__ __forceinline__ A combine(const A &a, const A &b) {
     A both;
     OP::combine_apart(&a, &b, &both);
     return both;
-  }
-  __device__ __forceinline__ A operator()(const A &a, const A &b) { return combine(a, b); }
-  template <class Right>
-  __device__ __forceinline__ A with(const A &a, bool is_there, const Right &right) {
-    if (is_there) return (*this)(a, right());
-    return a;
   }
 };
 /* By steps that are right for nearly all numbers. */
@@ -268,7 +262,6 @@ __device__ __forceinline__ Branch<typename OP::State> fold_by_thread(const X &x,
   typedef typename OP::State A;
   A far[OP::DEPTH];
   Waiting<OP> waiting = {{near, far}, 0};
-  Inline<OP> how;
   Ahead<OP, X> ahead = {x, places, row, {}, 0, {}};
   if (first >= stop) return nothing<OP>();
   int64_t i = first, done = 0;
@@ -292,14 +285,14 @@ __device__ __forceinline__ Branch<typename OP::State> fold_by_thread(const X &x,
         const A next = fold_next<OP>(x, at, left, i + half);
         value = half ? OP::combine(value, next) : next;
       }
-      waiting.push(value, done / times, how);
+      waiting.push(value, done / times);
     }
     if (runs) continue;
     value = fold_some<OP, OP::LEAVES>(x, i, stop);
-    waiting.push(value, done, how);
+    waiting.push(value, done);
     i += OP::LEAVES, done++;
   }
-  return {waiting.all(how), 1};
+  return {waiting.all(), 1};
 }
 
 /* --- parts of an output --------------------------------------------------------------------------

@@ -10,16 +10,11 @@
 
 GPR_OPEN
 
-/* The node of both lanes whose numbers differ in that bit; `other` is the other one's. */
-template <class A, class How>
-__device__ __forceinline__ A joined(int mask, const A &own, const A &other, How &how) {
-  const bool right = lane_of() & mask;
-  return how(either(right, other, own), either(right, own, other));
-}
-/* The same, or the left one if the right one is not there. */
+/* The node of both lanes whose numbers differ in that bit, or the left one if the right one is not
+ * there; `other` is the other one's. */
 template <class A, class How>
 __device__ __forceinline__ A joined(int mask, const A &own, const A &other, How &how,
-                                    bool is_right_there) {
+                                    bool is_right_there = true) {
   const bool right = lane_of() & mask;
   return how.with(either(right, other, own), is_right_there,
                   [&] { return either(right, own, other); });
@@ -29,24 +24,28 @@ __device__ __forceinline__ A joined(int mask, const A &own, const A &other, How 
 
 template <class OP> struct RowsOf {
   enum { PACKET = OP::PACKET, ROWS = OP::ROWS, ROW = GPR_WARP * PACKET, GROUP = ROWS * ROW };
+  typedef typename OP::template Leaves<OP::PACKET> Leaves;
+  /* The leaves of a group before a packet. */
+  static __device__ __forceinline__ int before(int row, int lane) {
+    return row * (int)ROW + lane * (int)PACKET;
+  }
 };
 
 /* Of which all is there. */
-struct WholeGroup {
+template <class OP> struct WholeGroup {
+  enum { leaves = RowsOf<OP>::GROUP };
+  static __device__ __forceinline__ int of_packet(int) { return OP::PACKET; }
   static __device__ __forceinline__ bool is_there(int, int) { return true; }
 };
 /* Of which only the first `leaves` are. */
 template <class OP> struct CutGroup {
   int leaves;
-  static __device__ __forceinline__ int before(int row, int lane) {
-    return row * RowsOf<OP>::ROW + lane * (int)OP::PACKET;
-  }
   __device__ __forceinline__ int of_packet(int row) const {
-    const int left = leaves - before(row, lane_of());
+    const int left = leaves - RowsOf<OP>::before(row, lane_of());
     return left < 0 ? 0 : left < (int)OP::PACKET ? left : (int)OP::PACKET;
   }
   __device__ __forceinline__ bool is_there(int row, int lane) const {
-    return before(row, lane) < leaves;
+    return RowsOf<OP>::before(row, lane) < leaves;
   }
 };
 
@@ -72,7 +71,7 @@ __device__ __forceinline__ void exchange(A *node, const Group &group, How &how) 
 template <class OP>
 __device__ __noinline__ void exchange_apart(typename OP::State *node, const CutGroup<OP> group) {
   typedef typename OP::State A;
-  Apart<OP> how;
+  Inline<Apart<OP>> how;
 #pragma unroll 1
   for (int mask = 1; mask < OP::ROWS; mask *= 2)
 #pragma unroll 1
@@ -95,107 +94,77 @@ __device__ __noinline__ void fold_group_apart(typename OP::State *node, const Cu
 
 /* --- packets -------------------------------------------------------------------------------- */
 
-template <class OP, class X, class Leaves>
-__device__ __forceinline__ typename OP::State fold_rows_slowly(const X &x,
-                                                               const Leaves (&leaves)[OP::ROWS],
-                                                               int64_t i,
-                                                               const CutGroup<OP> &group) {
-  typename OP::State node[OP::ROWS * OP::PACKET];
-  Leaves copy[OP::ROWS];
-#pragma unroll
-  for (int r = 0; r < OP::ROWS; r++) copy[r] = leaves[r];
-#pragma unroll 1
-  for (int r = 0; r < OP::ROWS; r++)
-    lift_all<OP, OP::PACKET>(x, copy[r], i + r * (int)RowsOf<OP>::ROW, node + r * OP::PACKET);
-  fold_group_apart<OP>(node, group);
-  return node[0];
-}
-
 /* A group that lies side by side. */
-template <class OP> struct Packed {
-  typename OP::template Leaves<OP::PACKET> leaves[OP::ROWS];
-
-  __device__ __forceinline__ void load(const int64_t (&at)[OP::ARRAYS], bool is_even) {
-    if (is_even) {
+template <class OP, class Leaves>
+__device__ __forceinline__ void load_packed(Leaves (&leaves)[OP::ROWS],
+                                            const int64_t (&at)[OP::ARRAYS], bool is_even) {
+  if (is_even) {
 #pragma unroll
-      for (int r = 0; r < OP::ROWS; r++) leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, true);
-    } else {
+    for (int r = 0; r < OP::ROWS; r++) leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, true);
+  } else {
 #pragma unroll
-      for (int r = 0; r < OP::ROWS; r++) leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, false);
-    }
+    for (int r = 0; r < OP::ROWS; r++) leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, false);
   }
-  __device__ __forceinline__ void settle() {
+}
+template <class OP, class Leaves>
+__device__ __forceinline__ void settle(Leaves (&leaves)[OP::ROWS]) {
 #pragma unroll
-    for (int r = 0; r < OP::ROWS; r++) leaves[r].settle();
-  }
-};
-/* Its node, for each lane that of some neighbouring packets of one row. */
-template <class OP, class X> struct PackedRun {
-  const X &x;
-  const Packed<OP> &group;
-  int64_t i;
-  template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
-    typename OP::State node[OP::ROWS];
-#pragma unroll
-    for (int r = 0; r < OP::ROWS; r++)
-      node[r] = fold_there<OP, OP::PACKET>(x, group.leaves[r], i + r * (int)RowsOf<OP>::ROW, 0,
-                                           (int)OP::PACKET, how);
-    exchange<OP::ROWS, 1>(node, WholeGroup(), how);
-    return node[0];
-  }
-  __device__ __forceinline__ typename OP::State slowly() const {
-    return fold_rows_slowly<OP>(x, group.leaves, i, CutGroup<OP>{RowsOf<OP>::GROUP});
-  }
-};
-
-/* A group whose rows lie in one line or two. */
-template <class OP, class X> struct Lines {
+  for (int r = 0; r < OP::ROWS; r++) leaves[r].settle();
+}
+/* A group whose rows lie in one line or two; whether they do. All lanes follow the lines. */
+template <class OP, class X, class Leaves>
+__device__ __forceinline__ bool load_lines(Leaves (&leaves)[OP::ROWS], const X &x, int64_t first,
+                                           const CutGroup<OP> &group) {
   enum { ROW = RowsOf<OP>::ROW };
-  typename OP::template Leaves<OP::PACKET> leaves[OP::ROWS];
-
-  /* Whether they do. All lanes follow the lines. */
-  __device__ __forceinline__ bool load(const X &x, int64_t first, const CutGroup<OP> &group) {
-    int64_t at[OP::ARRAYS], left = x.begin(at, first);
-    if (!x.is_direct() || (left < group.leaves && x.line() < ROW)) return false;
-    const int from = lane_of() * (int)OP::PACKET;
-    const X apart = x; /* or all of x would be in memory */
+  int64_t at[OP::ARRAYS], left = x.begin(at, first);
+  if (!x.is_direct() || (left < group.leaves && x.line() < ROW)) return false;
+  const int from = lane_of() * (int)OP::PACKET;
+  const X apart = x; /* or all of x would be in memory */
 #pragma unroll
-    for (int r = 0; r < OP::ROWS; r++) {
-      int64_t next[OP::ARRAYS], further = 0;
-      const bool ends = left < ROW && left < group.leaves - r * (int)ROW;
-      if (ends) further = apart.find(next, first + r * (int)ROW + left);
+  for (int r = 0; r < OP::ROWS; r++) {
+    int64_t next[OP::ARRAYS], further = 0;
+    const bool ends = left < ROW && left < group.leaves - r * (int)ROW;
+    if (ends) further = apart.find(next, first + r * (int)ROW + left);
 #pragma unroll
-      for (int k = 0; k < OP::ARRAYS; k++) next[k] = ends ? next[k] - left * x.step[k] : at[k];
-      leaves[r].load_lines(x, at, next, from, ends ? (int)left - from : (int)ROW,
-                           group.of_packet(r));
+    for (int k = 0; k < OP::ARRAYS; k++) next[k] = ends ? next[k] - left * x.step[k] : at[k];
+    leaves[r].load_lines(x, at, next, from, ends ? (int)left - from : (int)ROW, group.of_packet(r));
 #pragma unroll
-      for (int k = 0; k < OP::ARRAYS; k++) at[k] = next[k] + (int)ROW * x.step[k];
-      left += further - (int)ROW;
-    }
-#pragma unroll
-    for (int r = 0; r < OP::ROWS; r++) leaves[r].settle();
-    return true;
+    for (int k = 0; k < OP::ARRAYS; k++) at[k] = next[k] + (int)ROW * x.step[k];
+    left += further - (int)ROW;
   }
-};
-template <class OP, class X> struct LinesRun {
+  settle<OP>(leaves);
+  return true;
+}
+/* The node of a group that is loaded, for each lane that of some neighbouring packets of one row.
+ */
+template <class OP, class X, class Group> struct GroupRun {
   const X &x;
-  const Lines<OP, X> &lines;
-  int64_t i;
-  const CutGroup<OP> &group;
+  typename RowsOf<OP>::Leaves (&leaves)[OP::ROWS];
+  int64_t first;
+  const Group &group;
   template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
     typename OP::State node[OP::ROWS];
 #pragma unroll
     for (int r = 0; r < OP::ROWS; r++) {
       node[r] = OP::identity();
       if (r * (int)RowsOf<OP>::ROW < group.leaves)
-        node[r] = fold_there<OP, OP::PACKET>(x, lines.leaves[r], i + group.before(r, lane_of()), 0,
-                                             group.of_packet(r), how);
+        node[r] = fold_there<OP, OP::PACKET>(x, leaves[r], first + RowsOf<OP>::before(r, lane_of()),
+                                             0, group.of_packet(r), how);
     }
     exchange<OP::ROWS, 1>(node, group, how);
     return node[0];
   }
   __device__ __forceinline__ typename OP::State slowly() const {
-    return fold_rows_slowly<OP>(x, lines.leaves, i + lane_of() * (int)OP::PACKET, group);
+    typename OP::State node[OP::ROWS * OP::PACKET];
+    typename RowsOf<OP>::Leaves copy[OP::ROWS];
+#pragma unroll
+    for (int r = 0; r < OP::ROWS; r++) copy[r] = leaves[r];
+#pragma unroll 1
+    for (int r = 0; r < OP::ROWS; r++)
+      lift_all<OP, OP::PACKET>(x, copy[r], first + RowsOf<OP>::before(r, lane_of()),
+                               node + r * OP::PACKET);
+    fold_group_apart<OP>(node, CutGroup<OP>{group.leaves});
+    return node[0];
   }
 };
 
@@ -213,7 +182,7 @@ __device__ __forceinline__ typename OP::State fold_anywhere(const X &x, int64_t 
   typename OP::State node[OP::ROWS * OP::PACKET];
 #pragma unroll 1
   for (int r = 0; r < OP::ROWS; r++) {
-    const int64_t i = first + group.before(r, lane_of());
+    const int64_t i = first + RowsOf<OP>::before(r, lane_of());
     node[r * OP::PACKET] = OP::identity();
     if (group.of_packet(r)) fold_packet<OP>(x, i, i + group.of_packet(r), node + r * OP::PACKET);
   }
@@ -281,7 +250,7 @@ template <class OP, class Run> struct WaitingRun {
     return waiting.with(run(how), how);
   }
   __device__ __forceinline__ typename OP::State slowly() const {
-    Apart<OP> how;
+    Inline<Apart<OP>> how;
     return waiting.with(run.slowly(), how);
   }
 };
@@ -294,7 +263,7 @@ template <class OP> struct LastRun {
     return waiting.all(node, there, how);
   }
   __device__ __forceinline__ typename OP::State slowly() const {
-    Apart<OP> how;
+    Inline<Apart<OP>> how;
     return (*this)(how);
   }
 };
@@ -304,7 +273,8 @@ template <class OP, class X>
 __device__ __forceinline__ int64_t fold_line(LanesWaiting<OP> &waiting, const X &x, int64_t first,
                                              int64_t stop) {
   constexpr int all = RowsOf<OP>::GROUP;
-  int64_t at[OP::ARRAYS], i = first + lane_of() * (int)OP::PACKET;
+  typedef GroupRun<OP, X, WholeGroup<OP>> Run;
+  int64_t at[OP::ARRAYS], i = first;
   const int64_t left = x.begin(at, first);
   const bool is_even = OP::is_even(at);
   const int64_t fits = (left - (is_even ? 0 : (int)OP::BEYOND)) / all, there = (stop - first) / all;
@@ -313,12 +283,12 @@ __device__ __forceinline__ int64_t fold_line(LanesWaiting<OP> &waiting, const X 
   OP::go(at, lane_of() * (int)OP::PACKET);
 #pragma unroll 1
   for (int64_t n = groups; n > 0; n--, i += all) {
-    Packed<OP> group;
-    group.load(at, is_even);
+    typename RowsOf<OP>::Leaves leaves[OP::ROWS];
+    load_packed<OP>(leaves, at, is_even);
     OP::go(at, all);
-    group.settle();
-    const PackedRun<OP, X> run = {x, group, i};
-    waiting.push(fold_quickly<OP, true>(WaitingRun<OP, PackedRun<OP, X>>{waiting, run}));
+    settle<OP>(leaves);
+    const Run run = {x, leaves, i, WholeGroup<OP>()};
+    waiting.push(fold_quickly<OP, true>(WaitingRun<OP, Run>{waiting, run}));
   }
   return groups * all;
 }
@@ -338,13 +308,13 @@ __device__ __forceinline__ typename OP::State fold_by_warp(const X &x, int64_t f
     i += folded;
     if (folded) continue;
     const CutGroup<OP> group = {stop - i < all ? (int)(stop - i) : all};
-    Lines<OP, X> lines;
-    if (lines.load(x, i, group))
-      node = fold_quickly<OP, true>(LinesRun<OP, X>{x, lines, i, group});
+    typename RowsOf<OP>::Leaves leaves[OP::ROWS];
+    if (load_lines<OP>(leaves, x, i, group))
+      node = fold_quickly<OP, true>(GroupRun<OP, X, CutGroup<OP>>{x, leaves, i, group});
     else
       node = fold_anywhere<OP>(x, i, group);
     if (group.leaves == all) {
-      Apart<OP> how;
+      Inline<Apart<OP>> how;
       waiting.push(waiting.with(node, how));
     }
     i += all;
