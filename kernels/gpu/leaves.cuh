@@ -16,6 +16,71 @@ GPR_CONSTEXPR int word_of(int bytes) {
   return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
 }
 
+/* --- where they lie ------------------------------------------------------------------------------
+ */
+
+/* The leaves of an output in N arrays. X has the address of each array's first one, and of each
+ * dimension the length and the steps. */
+template <class X, class ARGS, int N> struct LeafPlaces {
+  enum { ARRAYS = N };
+  const ARGS &a;
+  int64_t base[N], step[N], count; /* addresses; steps of the last dimension */
+
+  /* Of an output that begins at 0, without segments. */
+  __device__ __forceinline__ explicit LeafPlaces(const ARGS &args)
+      : a(args), base{}, count(args.count) {}
+  __device__ __forceinline__ const X &own() const { return static_cast<const X &>(*this); }
+  __device__ __forceinline__ int kept() const { return (int)a.kept; }
+  __device__ __forceinline__ int reduced() const { return (int)a.reduced; }
+  __device__ __forceinline__ int dims() const { return (int)(a.kept + a.reduced); }
+  __device__ __forceinline__ int64_t line() const { return own().length(dims() - 1); }
+  __device__ __forceinline__ void set_steps() {
+#pragma unroll
+    for (int k = 0; k < N; k++) step[k] = own().stride(k, dims() - 1);
+  }
+  __device__ __forceinline__ void set_output(int64_t o) {
+    int64_t begin = 0;
+    if (a.starts) {
+      const int64_t segment = quotient_of(o, a.per);
+      o -= segment * a.per;
+      begin = a.starts[segment];
+      count = a.stops[segment] > begin ? a.stops[segment] - begin : 0;
+    }
+#pragma unroll
+    for (int k = 0; k < N; k++) base[k] = own().data(k) + begin * own().stride(k, kept());
+    go(base, 0, kept(), o);
+    set_steps();
+  }
+  /* To a place of some dimensions in C order; what it is in the last of them. */
+  __device__ __forceinline__ int64_t go(int64_t *at, int first, int stop, int64_t place) const {
+    int64_t last = 0;
+#pragma unroll 1
+    for (int d = stop - 1; d >= first; d--) {
+      const int64_t many = own().length(d), over = d > first ? quotient_of(place, many) : 0;
+      const int64_t here = place - over * many;
+#pragma unroll
+      for (int k = 0; k < N; k++) at[k] += here * own().stride(k, d);
+      if (d == stop - 1) last = here;
+      place = over;
+    }
+    return last;
+  }
+  /* Where a leaf lies, and how many follow it in the last dimension, itself among them. */
+  __device__ __noinline__ int64_t find(int64_t *at, int64_t i) const {
+#pragma unroll
+    for (int k = 0; k < N; k++) at[k] = base[k];
+    return line() - go(at, kept(), dims(), i);
+  }
+  __device__ __forceinline__ int64_t begin(int64_t (&at)[N], int64_t i) const {
+    int64_t found[N], left = count - i;
+    const bool is_line = a.reduced == 1;
+    if (!is_line) left = X(own()).find(found, i); /* a copy, or all would be in memory */
+#pragma unroll
+    for (int k = 0; k < N; k++) at[k] = is_line ? base[k] + i * step[k] : found[k];
+    return left;
+  }
+};
+
 /* --- to registers --------------------------------------------------------------------------------
  */
 

@@ -3,7 +3,7 @@
 #define GPR_OPERATOR_LEAVES_CUH
 
 #include "../abi/operator.h"
-#include "outputs.cuh"
+#include "leaves.cuh"
 
 GPR_OPEN
 
@@ -22,40 +22,20 @@ template <class T> __device__ __noinline__ T load_odd(const char *from, bool swa
 /* --- an output -----------------------------------------------------------------------------------
  */
 
-template <class OP> struct Operands {
+template <class OP> struct Operands : LeafPlaces<Operands<OP>, gpr_operator_args, OP::ARRAYS> {
+  typedef LeafPlaces<Operands<OP>, gpr_operator_args, OP::ARRAYS> Base;
   typedef typename OP::State A;
-  enum { ARRAYS = OP::ARRAYS, OUTS = OP::OUTS };
-  const gpr_operator_args &a;
-  /* Addresses of the arrays' first streams; steps of the last dimension. */
-  int64_t base[ARRAYS], step[ARRAYS], count;
+  enum { OUTS = OP::OUTS };
+  using Base::a;
+  using Base::dims;
 
-  __device__ __forceinline__ Operands(const gpr_operator_args &args, int64_t o)
-      : a(args), count(args.count) {
-    const int last = dims() - 1;
-    int64_t begin = 0;
-    if (a.starts) {
-      const int64_t segment = quotient_of(o, a.per);
-      o -= segment * a.per;
-      begin = a.starts[segment];
-      count = a.stops[segment] > begin ? a.stops[segment] - begin : 0;
-    }
-#pragma unroll
-    for (int k = 0; k < ARRAYS; k++) base[k] = number(OP::stream(k)) + begin * stride(k, kept());
-    go(base, 0, kept(), o);
-#pragma unroll
-    for (int k = 0; k < ARRAYS; k++) step[k] = stride(k, last);
+  /* Addresses are those of the arrays' first streams. */
+  __device__ __forceinline__ explicit Operands(const gpr_operator_args &args) : Base(args) {
+    this->set_steps();
   }
-
-  /* Of an output that begins at 0, without segments. */
-  __device__ __forceinline__ explicit Operands(const gpr_operator_args &args)
-      : a(args), base{}, count(args.count) {
-    const int last = dims() - 1;
-#pragma unroll
-    for (int k = 0; k < ARRAYS; k++) step[k] = stride(k, last);
+  __device__ __forceinline__ Operands(const gpr_operator_args &args, int64_t o) : Base(args) {
+    this->set_output(o);
   }
-  __device__ __forceinline__ int kept() const { return (int)a.kept; }
-  __device__ __forceinline__ int reduced() const { return (int)a.reduced; }
-  __device__ __forceinline__ int dims() const { return (int)(a.kept + a.reduced); }
   __device__ __forceinline__ int64_t data(int k) const { return number(OP::stream(k)); }
   /* Of all numbers, by their places: not through a pointer, since parameters are read faster. */
   __device__ __forceinline__ int64_t number(int i) const { return a.far ? a.far[i] : a.near[i]; }
@@ -66,45 +46,16 @@ template <class OP> struct Operands {
     return length(dims() * (k + 1) + d);
   }
   __device__ __forceinline__ int64_t out_stride(int r, int d) const {
-    return length(dims() * (ARRAYS + 1) + r * (dims() + 1) + d);
+    return length(dims() * (OP::ARRAYS + 1) + r * (dims() + 1) + d);
   }
 
-  /* To a place of some dimensions in C order; what it is in the last of them. */
-  __device__ __forceinline__ int64_t go(int64_t *at, int first, int stop, int64_t place) const {
-    int64_t last = 0;
-#pragma unroll 1
-    for (int d = stop - 1; d >= first; d--) {
-      const int64_t many = length(d), over = d > first ? quotient_of(place, many) : 0;
-      const int64_t here = place - over * many;
-#pragma unroll
-      for (int k = 0; k < ARRAYS; k++) at[k] += here * stride(k, d);
-      if (d == stop - 1) last = here;
-      place = over;
-    }
-    return last;
-  }
-  /* Where a leaf lies, and how many follow it in the last dimension, itself among them. */
-  __device__ __noinline__ int64_t find(int64_t *at, int64_t i) const {
-#pragma unroll
-    for (int k = 0; k < ARRAYS; k++) at[k] = base[k];
-    return line() - go(at, kept(), dims(), i);
-  }
-  __device__ __forceinline__ int64_t begin(int64_t (&at)[ARRAYS], int64_t i) const {
-    int64_t found[ARRAYS], left = count - i;
-    const bool is_line = a.reduced == 1;
-    if (!is_line) left = Operands(*this).find(found, i); /* a copy, or all would be in memory */
-#pragma unroll
-    for (int k = 0; k < ARRAYS; k++) at[k] = is_line ? base[k] + i * step[k] : found[k];
-    return left;
-  }
-  /* The last dimension's length. */
-  __device__ __forceinline__ int64_t line() const { return length(dims() - 1); }
   /* Number m of a leaf of array k that lies there; its first stream is given. */
   __device__ __forceinline__ int64_t address(int stream, int m, int64_t at) const {
     return m ? at + (number(stream + m) - number(stream)) : at;
   }
   template <class T>
-  __device__ __forceinline__ T leaf(int k, int stream, int m, const int64_t (&at)[ARRAYS]) const {
+  __device__ __forceinline__ T leaf(int k, int stream, int m,
+                                    const int64_t (&at)[OP::ARRAYS]) const {
     const char *from = (const char *)address(stream, m, at[k]);
     return a.odd >> k & 1 ? load_odd<T>(from, a.swapped >> k & 1) : __ldg((const T *)from);
   }
@@ -112,7 +63,7 @@ template <class OP> struct Operands {
   __device__ __forceinline__ bool is_direct() const { return !a.odd; }
   __device__ __forceinline__ bool is_packed(int k) const { return a.packed >> k & 1; }
   __device__ __forceinline__ bool all_packed() const {
-    return is_direct() && a.packed + 1 == (int64_t)1 << ARRAYS;
+    return is_direct() && a.packed + 1 == (int64_t)1 << OP::ARRAYS;
   }
 
   static __device__ __forceinline__ void *nodes(const gpr_operator_args &a) {

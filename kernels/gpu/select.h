@@ -162,7 +162,6 @@ struct AxesCut : TreesCut {
   /* Blocks of pieces of long segments lie among blocks of short ones, which wait for latency. */
   bool segments() {
     if (!row.segments || !a.piece_bytes || !a.outputs) return false;
-    a.per = a.outputs / a.segments;
     const Size warps = AXES_THREADS / GPR_WARP, slots = (Size)multiprocessors * row.rows_blocks;
     a.rows = SEGMENTS_MOST;
     while (a.rows > 1 && a.outputs < slots * warps * a.rows) a.rows /= 2;
@@ -206,6 +205,7 @@ struct AxesCut : TreesCut {
     }
   }
   void clear() {
+    a.per = a.segments ? a.outputs / a.segments : a.outputs;
     a.length = a.runs = a.tiles = a.groups = a.full = a.single = a.drawn = 0;
     a.split = a.team = a.rows = 1;
     a.pitch = a.crowd = a.queue = a.queue_apart = a.packets = 0;

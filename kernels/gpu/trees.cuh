@@ -34,65 +34,29 @@ GPR_CONSTEXPR int tree_packet(int bytes) { return bytes < 2 ? 8 : bytes < 16 ? 1
 GPR_CONSTEXPR int tree_rows(int bytes) { return bytes < 4 ? 4 : 8; }
 
 /* The elements of one output: array 0, and 1 is the mask if there is one. */
-template <class F, class LOAD> struct TreeElements {
+template <class F, class LOAD>
+struct TreeElements : LeafPlaces<TreeElements<F, LOAD>, gpr_axes_args, 2> {
+  typedef LeafPlaces<TreeElements<F, LOAD>, gpr_axes_args, 2> Base;
   typedef typename F::Element T;
   typedef typename Store<sizeof(T)>::type Bits;
-  enum { ARRAYS = 2, OUTS = 1 };
+  enum { OUTS = 1 };
   static constexpr bool is_native = Same<T, LOAD>::value;
-  const gpr_axes_args &a;
-  int64_t base[ARRAYS], step[ARRAYS], count; /* addresses; steps of the last dimension */
+  using Base::a;
+  using Base::base;
+  using Base::step;
 
-  __device__ __forceinline__ TreeElements(const gpr_axes_args &args, int64_t o)
-      : a(args), count(args.count) {
-    int64_t begin = 0, kept = o;
-    if (a.starts) {
-      const int64_t per = quotient_of(a.outputs, a.segments), segment = quotient_of(o, per);
-      kept = o - segment * per;
-      begin = a.starts[segment];
-      count = a.stops[segment] > begin ? a.stops[segment] - begin : 0;
-    }
-    const KeptPlace place = kept_place(a, kept);
-    const int last = a.kept + a.reduced - 1;
-    base[0] = (int64_t)a.data + place.data + begin * a.dim[a.kept].stride;
-    base[1] = (int64_t)a.where + place.where + begin * a.dim[a.kept].where_stride;
-    step[0] = a.dim[last].stride, step[1] = a.dim[last].where_stride;
+  __device__ __forceinline__ explicit TreeElements(const gpr_axes_args &args) : Base(args) {
+    this->set_steps();
   }
-  /* Of an output that begins at 0, without segments. */
-  __device__ __forceinline__ explicit TreeElements(const gpr_axes_args &args)
-      : a(args), base{}, count(args.count) {
-    const int last = a.kept + a.reduced - 1;
-    step[0] = a.dim[last].stride, step[1] = a.dim[last].where_stride;
+  __device__ __forceinline__ TreeElements(const gpr_axes_args &args, int64_t o) : Base(args) {
+    this->set_output(o);
   }
-  __device__ __forceinline__ int kept() const { return a.kept; }
-  __device__ __forceinline__ int reduced() const { return a.reduced; }
-  __device__ __forceinline__ int64_t data(int) const { return (int64_t)a.data; }
+  __device__ __forceinline__ int64_t data(int k) const { return (int64_t)(k ? a.where : a.data); }
   __device__ __forceinline__ int64_t length(int d) const { return a.dim[d].size; }
   __device__ __forceinline__ int64_t stride(int k, int d) const {
     return k ? a.dim[d].where_stride : a.dim[d].stride;
   }
   __device__ __forceinline__ int64_t out_stride(int, int d) const { return a.dim[d].place; }
-  __device__ __noinline__ int64_t find(int64_t *at, int64_t i) const {
-    at[0] = base[0], at[1] = base[1];
-    int64_t left = 0;
-#pragma unroll 1
-    for (int d = a.kept + a.reduced - 1; d >= a.kept; d--) {
-      const int64_t over = d > a.kept ? quotient_of(i, a.dim[d].size) : 0;
-      const int64_t here = i - over * a.dim[d].size;
-      at[0] += here * a.dim[d].stride, at[1] += here * a.dim[d].where_stride;
-      if (d == a.kept + a.reduced - 1) left = a.dim[d].size - here;
-      i = over;
-    }
-    return left;
-  }
-  __device__ __forceinline__ int64_t begin(int64_t (&at)[ARRAYS], int64_t i) const {
-    int64_t found[ARRAYS], left = count - i;
-    const bool is_line = a.reduced == 1;
-    if (!is_line) left = TreeElements(*this).find(found, i); /* a copy, or all would be in memory */
-#pragma unroll
-    for (int k = 0; k < ARRAYS; k++) at[k] = is_line ? base[k] + i * step[k] : found[k];
-    return left;
-  }
-  __device__ __forceinline__ int64_t line() const { return a.dim[a.kept + a.reduced - 1].size; }
   __device__ __forceinline__ int64_t address(int, int, int64_t at) const { return at; }
   __device__ __forceinline__ bool is_direct() const { return is_native && !a.where; }
   __device__ __forceinline__ bool is_packed(int) const { return step[0] == (int64_t)sizeof(T); }
@@ -133,8 +97,7 @@ template <class F, class LOAD> struct TreeElements {
   }
   static __device__ __forceinline__ void finish(const gpr_axes_args &a, int64_t o,
                                                 const typename F::Wide &root) {
-    const int64_t per = a.starts ? quotient_of(a.outputs, a.segments) : a.outputs;
-    const int64_t first = a.starts ? quotient_of(o, per) * per : 0;
+    const int64_t first = a.starts ? quotient_of(o, a.per) * a.per : 0;
     const int64_t at[OUTS] = {first + kept_place(a, o - first).out};
     finish_place(a, at, root);
   }
