@@ -25,18 +25,22 @@ GPR_CONSTEXPR int64_t climb_nodes(int64_t parts, int fan = CLIMB_FAN) {
   return parts + climb_tickets(parts, fan);
 }
 
-/* The fold of some neighbours, in order; every lane has it. */
+/* The fold of what the first `there` lanes have, in order; every lane has it. */
+template <class C, class A> __device__ __forceinline__ A fold_lanes(A v, int there) {
+#pragma unroll 1
+  for (int d = 1; d < GPR_WARP; d *= 2) {
+    const A right = shuffle_down(v, d);
+    if (!(lane_of() & (2 * d - 1)) && lane_of() + d < there) v = C::combine(v, right);
+  }
+  return broadcast(v, 0);
+}
+/* The same of some neighbours, two of each lane. */
 template <class C, class A> __device__ __forceinline__ A fold_neighbours(const A *node, int count) {
   const int at = 2 * lane_of();
   A v = C::identity();
   if (at < count) v = node[at];
   if (at + 1 < count) v = C::combine(v, node[at + 1]);
-#pragma unroll 1
-  for (int d = 1; d < GPR_WARP; d *= 2) {
-    const A right = shuffle_down(v, d);
-    if (lane_of() % (2 * d) == 0 && at + 2 * d < count) v = C::combine(v, right);
-  }
-  return broadcast(v, 0);
+  return fold_lanes<C>(v, (count + 1) / 2);
 }
 
 /* Up from a part's node for as long as this warp is the last of the neighbours. True in the one

@@ -63,7 +63,7 @@ template <class T, class F> struct TreeWarp {
         for (int j = 0; j < V; j++) p[r].element[j] = at[r * row + j];
     }
 #pragma unroll
-    for (int r = 0; r < TREE_ROWS; r++) v[r] = fold_packet<V>(p[r].element);
+    for (int r = 0; r < TREE_ROWS; r++) v[r] = fold_some<V>(p[r].element, V);
   }
 
   /* An element of two loads. Neighbouring lanes load its halves, so that a load of the warp is one
@@ -110,15 +110,8 @@ template <class T, class F> struct TreeWarp {
     }
     return all;
   }
-  template <int COUNT> static __device__ A fold_packet(const T *x) {
-    if constexpr (COUNT == 1)
-      return wide(x[0]);
-    else
-      return C::combine(fold_packet<COUNT / 2>(x), fold_packet<COUNT / 2>(x + COUNT / 2));
-  }
-
   /* What is missing is always at the end: a right half is there if its first element is. */
-  template <int COUNT> static __device__ A fold_some(const T *x, int64_t present) {
+  template <int COUNT> static __device__ A fold_some(const T *x, int present) {
     if constexpr (COUNT == 1) {
       return present > 0 ? wide(x[0]) : C::identity();
     } else {
@@ -128,24 +121,18 @@ template <class T, class F> struct TreeWarp {
                  : left;
     }
   }
-  __device__ A some_row(int64_t start) const {
-    const int64_t at = start + lane_of() * V;
-    A v = fold_some<V>(data + at, n - at);
-#pragma unroll
-    for (int d = 1; d < GPR_WARP; d *= 2) {
-      const A right = shuffle_down(v, d);
-      if (lane_of() % (2 * d) == 0 && at + d * V < n) v = C::combine(v, right);
+  /* What there is of a group, a row at a time, each of which a lane keeps. */
+  __device__ A cut_group(int64_t start) const {
+    A own = C::identity();
+    int rows = 0;
+#pragma unroll 1
+    for (int left = (int)(n - start); left > 0; left -= (int)row, start += row, rows++) {
+      const int first = lane_of() * V;
+      const A some = fold_some<V>(data + start + first, left - first);
+      const A all = fold_lanes<C>(some, (left + V - 1) / V);
+      if (lane_of() == rows) own = all;
     }
-    return broadcast(v, 0);
-  }
-  template <int ROWS> __device__ A some_rows(int64_t start) const {
-    if constexpr (ROWS == 1) {
-      return some_row(start);
-    } else {
-      const A left = some_rows<ROWS / 2>(start);
-      const int64_t half = start + ROWS / 2 * row;
-      return half < n ? C::combine(left, some_rows<ROWS / 2>(half)) : left;
-    }
+    return fold_lanes<C>(own, rows);
   }
 
   /* A chunk, group by group, as a counter counts: a set bit of it is a finished left half. One loop
@@ -157,7 +144,7 @@ template <class T, class F> struct TreeWarp {
     int done = 0;
 #pragma unroll 1
     for (; done < groups && start < n; done++, start += group) {
-      value = start + group <= n ? full_group(start) : some_rows<ROWS>(start);
+      value = start + group <= n ? full_group(start) : cut_group(start);
       bool joins = true;
 #pragma unroll
       for (int l = 0; l < levels; l++) {
