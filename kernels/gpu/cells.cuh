@@ -19,41 +19,40 @@ template <class F> struct Cell {
 };
 
 /* Elements come in the order of their index: what does not beat the champion does not precede it.
+ * Of halves by keys, of which a NaN's is the greatest: to compare the numbers takes twice as long.
  */
 template <class T, bool GREATEST, class Index = int64_t> struct PositionCell {
   typedef Position<T, GREATEST> F;
   typedef typename F::R R;
-  T champion;
-  Index where;
-  __device__ __forceinline__ PositionCell() : champion(R::value(R::lowest())), where(-1) {}
+  static constexpr bool is_float = Traits<T>::kind == KIND_FLOAT,
+                        by_keys = is_float && sizeof(T) < 4;
+  static constexpr int nan = 0x7fff;
+  typename Either<by_keys, int, T>::type champion;
+  Index where = -1;
+  __device__ __forceinline__ PositionCell() {
+    if constexpr (by_keys)
+      champion = -0x8000;
+    else
+      champion = R::value(R::lowest());
+  }
   __device__ __forceinline__ void add(T x, Index index) {
-    if ((where < 0) | (R::beats(x, champion) & !settled())) champion = x, where = index;
+    if constexpr (by_keys) {
+      const int key = R::poisoned(x) ? nan : R::of(x);
+      if ((where < 0) | (key > champion)) champion = key, where = index;
+    } else {
+      if ((where < 0) | (R::beats(x, champion) & !settled())) champion = x, where = index;
+    }
   }
   __device__ __forceinline__ bool settled() const { /* by one comparison, not by keys */
-    if constexpr (sizeof(T) >= 4 && Traits<T>::kind == KIND_FLOAT) return champion != champion;
+    if constexpr (sizeof(T) >= 4 && is_float) return champion != champion;
     return R::poisoned(champion);
   }
-  __device__ __forceinline__ T best() const { return champion; }
-  __device__ __forceinline__ typename F::State done() {
-    typename F::State s;
-    F::open(s);
-    if (where >= 0) F::add(s, champion, where);
-    return s;
+  __device__ __forceinline__ T best() const {
+    if constexpr (by_keys)
+      return R::value((typename R::Key)champion);
+    else
+      return champion;
   }
-};
-/* Of halves by keys, of which a NaN's is the greatest: to compare the numbers takes twice as long.
- */
-template <class T, bool GREATEST, class Index> struct HalfPositionCell {
-  typedef Position<T, GREATEST> F;
-  typedef typename F::R R;
-  static constexpr int nan = 0x7fff;
-  int key = -0x8000;
-  Index where = -1;
-  __device__ __forceinline__ void add(T x, Index index) {
-    const int k = R::poisoned(x) ? nan : R::of(x);
-    if ((where < 0) | (k > key)) key = k, where = index;
-  }
-  __device__ __forceinline__ T best() const { return R::value((typename R::Key)key); }
   __device__ __forceinline__ typename F::State done() {
     typename F::State s;
     F::open(s);
@@ -61,10 +60,6 @@ template <class T, bool GREATEST, class Index> struct HalfPositionCell {
     return s;
   }
 };
-template <bool GREATEST, class Index>
-struct PositionCell<float16, GREATEST, Index> : HalfPositionCell<float16, GREATEST, Index> {};
-template <bool GREATEST, class Index>
-struct PositionCell<bfloat16, GREATEST, Index> : HalfPositionCell<bfloat16, GREATEST, Index> {};
 template <class T, bool GREATEST> struct Cell<Position<T, GREATEST>> : PositionCell<T, GREATEST> {};
 
 /* --- several -------------------------------------------------------------------------------------
