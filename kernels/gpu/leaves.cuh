@@ -141,23 +141,26 @@ template <class T, int M, int N> struct Given {
       for (int n = 0; n < M * N; n++) take(n, __ldg(from + n));
     }
   }
+  /* Number j of them. */
+  template <class X>
+  __device__ __forceinline__ void load_leaf(const X &x, int stream, int j, int64_t at,
+                                            bool is_there) {
+    skew = is_small ? -1 : 0;
+#pragma unroll
+    for (int m = 0; m < M; m++) {
+      T number = {}; /* or what a loop left there would be kept */
+      if (is_there) number = __ldg((const T *)x.address(stream, m, at));
+      take(j * M + m, number);
+    }
+  }
   /* The first `there` of those from number `from` on of a line, of which `left` lie there and the
    * others in the next one, which would be at `next` if it began here. */
   template <class X>
   __device__ __forceinline__ void load_lines(const X &x, int stream, int64_t at, int64_t next,
                                              int64_t step, int from, int left, int there) {
-    skew = is_small ? -1 : 0;
 #pragma unroll
-    for (int m = 0; m < M; m++) {
-      const char *one = (const char *)x.address(stream, m, at) + from * step;
-      const char *other = one + (next - at);
-#pragma unroll
-      for (int j = 0; j < N; j++, one += step, other += step) {
-        T number = {}; /* or what a loop left there would be kept */
-        if (j < there) number = __ldg((const T *)(j < left ? one : other));
-        take(j * M + m, number);
-      }
-    }
+    for (int j = 0; j < N; j++)
+      load_leaf(x, stream, j, (j < left ? at : next) + (from + j) * step, j < there);
   }
   /* Of shared memory, which goes on behind them; even ones by words, or banks would be in each
    * other's way. */
@@ -197,18 +200,6 @@ template <class T, int M, int N> struct Given {
       skew = 0;
     } else {
       load_lines(x, stream, at, at, step, 0, N, there);
-    }
-  }
-  /* Number j of them. */
-  template <class X>
-  __device__ __forceinline__ void load_leaf(const X &x, int stream, int j, int64_t at,
-                                            bool is_there) {
-    skew = is_small ? -1 : 0;
-#pragma unroll
-    for (int m = 0; m < M; m++) {
-      T number = {};
-      if (is_there) number = __ldg((const T *)x.address(stream, m, at));
-      take(j * M + m, number);
     }
   }
   __device__ __forceinline__ void get(T (&to)[M * N]) {
