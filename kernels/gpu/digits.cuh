@@ -65,6 +65,7 @@ template <class R> struct Digits {
       met |= UINT64_C(1) << OTHER | (uint64_t)s->special << SPECIAL;
       const bool negative = s->rest.word[Long<R>::words - 1] >> 63;
       uint64_t borrow = negative;
+#pragma unroll 1
       for (int i = 0; i < Long<R>::words; i++) {
         const uint64_t m = (negative ? ~s->rest.word[i] : s->rest.word[i]) + borrow;
         borrow = borrow && !m;
@@ -91,10 +92,8 @@ template <class R> struct Digits {
       s.sum = p;
   }
   static __device__ __noinline__ void give_rest(RealSum<R> *s, int64_t value, int bit) {
-    const int shift = bit & 63;
     use(*s);
-    add_words(s->rest, bit >> 6, (uint64_t)value << shift, (uint64_t)((value >> 1) >> (63 - shift)),
-              (uint64_t)(value >> 63));
+    add_at(s->rest, value, bit);
   }
   /* By one thread, when all have added. The words are zero again afterwards. */
   __device__ __forceinline__ void take(RealSum<R> &s) const {

@@ -158,7 +158,7 @@ template <class W, int P>
 __device__ __noinline__ void merge_rests(Levels<W, P> *s, const Levels<W, P> *right) {
   use(*s);
   s->special |= right->special;
-  add_long(s->rest, right->rest);
+  add_long(s->rest.word, right->rest.word, Long<W>::words);
 }
 template <class W, int P>
 __device__ __noinline__ void merge_terms(Levels<W, P> *s, const Levels<W, P> *right) {
@@ -207,7 +207,8 @@ template <class R, int PARTS> struct MomentState {
 
 __device__ __forceinline__ void add_bits(Long<SquaresOf<double>> &to, uint64_t value, int bit) {
   const int shift = bit & 63;
-  add_words(to, bit >> 6, value << shift, shift ? value >> (64 - shift) : 0, 0);
+  add_words(to.word, Long<SquaresOf<double>>::words, bit >> 6, value << shift,
+            shift ? value >> (64 - shift) : 0, 0);
 }
 /* Of any exponent. */
 static __device__ __noinline__ void add_square(Long<SquaresOf<double>> *to, double x) {

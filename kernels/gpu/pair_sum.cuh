@@ -22,34 +22,34 @@ template <class R> struct Long {
   uint64_t word[words];
 };
 
-/* value·2^(64·at) with its sign extended. */
-template <class R>
-__device__ inline void add_words(Long<R> &to, int at, uint64_t low, uint64_t high, uint64_t sign) {
+/* value·2^(64·at) with its sign extended, to so many words. Once in a kernel, as add_long(): of
+ * what was unrolled for each length sums of doubles had 25 KB. */
+static __device__ __noinline__ void add_words(uint64_t *word, int words, int at, uint64_t low,
+                                              uint64_t high, uint64_t sign) {
   uint64_t over = 0;
-  for (int i = at; i < Long<R>::words; i++) {
+#pragma unroll 1
+  for (int i = at; i < words; i++) {
     const uint64_t value = i == at ? low : i == at + 1 ? high : sign;
     if (i > at + 1 && (over ? sign : ~sign) == ~0ull) return; /* nothing changes any more */
-    const uint64_t sum = to.word[i] + value, all = sum + over;
+    const uint64_t sum = word[i] + value, all = sum + over;
     over = (sum < value) | (all < sum);
-    to.word[i] = all;
+    word[i] = all;
   }
 }
-/* A finite double that is a multiple of the least number; NaN and infinities go to special. */
-template <class R> __device__ inline void add_double(Long<R> &to, double x, uint32_t &special) {
-  int exponent;
-  const int64_t m = mantissa(x, exponent, special);
-  if (!m) return;
-  const int bit = exponent - Long<R>::bottom, shift = bit & 63;
-  add_words(to, bit >> 6, (uint64_t)m << shift, (uint64_t)((m >> 1) >> (63 - shift)),
-            (uint64_t)(m >> 63));
-}
-template <class R> __device__ inline void add_long(Long<R> &to, const Long<R> &from) {
+static __device__ __noinline__ void add_long(uint64_t *to, const uint64_t *from, int words) {
   uint64_t over = 0;
-  for (int i = 0; i < Long<R>::words; i++) {
-    const uint64_t value = from.word[i], sum = to.word[i] + value, all = sum + over;
+#pragma unroll 4
+  for (int i = 0; i < words; i++) {
+    const uint64_t value = from[i], sum = to[i] + value, all = sum + over;
     over = (sum < value) | (all < sum);
-    to.word[i] = all;
+    to[i] = all;
   }
+}
+/* value·2^bit in the long integer's units. */
+template <class R> __device__ __forceinline__ void add_at(Long<R> &to, int64_t value, int bit) {
+  const int shift = bit & 63;
+  add_words(to.word, Long<R>::words, bit >> 6, (uint64_t)value << shift,
+            (uint64_t)((value >> 1) >> (63 - shift)), (uint64_t)(value >> 63));
 }
 
 /* Of a state that has one beside it, which is seldom used: `special` and `used` tell. */
@@ -69,10 +69,13 @@ template <class S> __device__ __forceinline__ void assign_rest(S &to, const S &f
 #pragma unroll 1
     for (int i = 0; i < decltype(to.rest)::words; i++) to.rest.word[i] = from.rest.word[i];
 }
-/* Any number. Not inlined: it stands where nothing else is alive. */
+/* A multiple of the least number; NaN and infinities go to special. Not inlined: it stands where
+ * nothing else is alive. */
 template <class S> __device__ __noinline__ void add_rest(S *s, double x) {
+  int exponent;
   use(*s);
-  add_double(s->rest, x, s->special);
+  const int64_t m = mantissa(x, exponent, s->special);
+  if (m) add_at(s->rest, m, exponent - decltype(s->rest)::bottom);
 }
 
 /* --- the state of a real sum ---------------------------------------------------------------------
@@ -108,8 +111,8 @@ template <class R> __device__ __forceinline__ void add_one(RealSum<R> &s, double
 template <class R> __device__ __noinline__ void add_both(RealSum<R> *s, const RealSum<R> *right) {
   use(*s);
   s->special |= right->special;
-  if (right->used) add_long(s->rest, right->rest);
-  each_term(right->sum, [&](double x) { add_double(s->rest, x, s->special); });
+  if (right->used) add_long(s->rest.word, right->rest.word, Long<R>::words);
+  each_term(right->sum, [&](double x) { add_rest(s, x); });
 }
 template <class R> __device__ __forceinline__ void merge(RealSum<R> &s, const RealSum<R> &right) {
   bool lost = right.used;
@@ -225,8 +228,7 @@ __device__ __forceinline__ bool divide_terms(const Triple &p, int64_t n, T *out)
 /* What two doubles cannot: any words, divided by n and rounded. */
 template <class T, class R>
 __device__ __noinline__ void round_long(RealSum<R> *s, int64_t n, T *out) {
-  use(*s);
-  each_term(s->sum, [&](double x) { add_double(s->rest, x, s->special); });
+  each_term(s->sum, [&](double x) { add_rest(s, x); });
   clear(s->sum);
   if (round_special(s->special, out)) return;
   bool negative;
