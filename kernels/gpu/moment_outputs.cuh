@@ -161,11 +161,15 @@ template <class T> struct Move<PairMoments<T>> {
 #pragma unroll 1
     for (int64_t i = 0; i < count; i++) F::merge(s, *after(from, i * bytes));
   }
-  static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
-    if (lanes == GPR_WARP && step == 1 && merged_by_warp<F>(s)) return;
+  /* Once in a kernel, which has up to five that call it. */
+  static __device__ __noinline__ void merge_lanes_of_all(State *s, int lanes, int step) {
+    if (lanes == GPR_WARP && step == 1 && merged_by_warp<F>(*s)) return;
 #pragma unroll
-    for (int p = 0; p < F::parts; p++) merge_lanes_of(s.sum[p], lanes, step);
-    merge_lanes_of(s.squares, lanes, step);
+    for (int p = 0; p < F::parts; p++) merge_lanes_of(s->sum[p], lanes, step);
+    merge_lanes_of(s->squares, lanes, step);
+  }
+  static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
+    merge_lanes_of_all(&s, lanes, step);
   }
 };
 
