@@ -334,16 +334,14 @@ template <class T> struct One<PairSum<T>> {
     return true;
   }
 };
-template <> struct Two<PairSum<float>> : FewSums<float, TwoReals> {};
-template <> struct Two<PairSum<bfloat16>> : FewSums<bfloat16, TwoReals> {};
-template <> struct Two<PairSum<complex<float>>> : FewSums<complex<float>, TwoReals> {};
-template <> struct Two<PairSum<double>> : FewSums<double, TwoReals> {};
-template <> struct Two<PairSum<complex<double>>> : FewSums<complex<double>, TwoReals> {};
 /* Finite float16, so few of them, always have an exact sum in a double. */
 template <class T> struct HasAgain<PairSum<T>> {
   typedef typename RealOf<T>::type R;
   static constexpr bool value = !Same<R, float16>::value;
 };
+template <class T>
+struct Two<PairSum<T>>
+    : Either<HasAgain<PairSum<T>>::value, FewSums<T, TwoReals>, Few<PairSum<T>>>::type {};
 template <class R, class Stored> struct AgainReals : PairReals<R, Stored> {};
 template <class Stored>
 struct AgainReals<double, Stored> : Checked<double, typename TermsOfSum<double>::type> {};

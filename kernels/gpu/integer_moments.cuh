@@ -14,7 +14,7 @@ template <class T, int = sizeof(T)> struct IntegerCell {
   Wide sum = 0;
   uint64_t squares = 0;
   uint32_t over = 0;
-  __device__ __forceinline__ void add(T x) {
+  __device__ __forceinline__ void add(T x, int64_t = 0) {
     const Wide w = wide(x);
     const uint64_t square = sizeof(T) < 4 ? (uint32_t)w * (uint32_t)w : (uint64_t)(w * w);
     sum += w;
@@ -30,15 +30,11 @@ template <class T> struct IntegerCell<T, 8> {
   typedef IntegerMoments<T> F;
   typename F::State state;
   __device__ __forceinline__ IntegerCell() { F::open(state); }
-  __device__ __forceinline__ void add(T x) { F::add(state, x, 0); }
+  __device__ __forceinline__ void add(T x, int64_t = 0) { F::add(state, x, 0); }
   __device__ __forceinline__ typename F::State done() const { return state; }
 };
 
-template <class T> struct Cell<IntegerMoments<T>> {
-  IntegerCell<T> cell;
-  __device__ __forceinline__ void add(T x, int64_t) { cell.add(x); }
-  __device__ __forceinline__ typename IntegerMoments<T>::State done() { return cell.done(); }
-};
+template <class T> struct Cell<IntegerMoments<T>> : IntegerCell<T> {};
 
 /* --- bytes ---------------------------------------------------------------------------------------
  */
