@@ -94,14 +94,12 @@ template <class T> struct LaneSum {
   /* The window by the warp's first tile. */
   __device__ __forceinline__ void open(const Packet<typename S::Stored> (&v)[S::loads],
                                        bool (&other)[parts]) {
-    uint32_t most = 0;
+    R x[S::loads * S::per_load];
+    widen_all<S>(v, x);
 #pragma unroll
-    for (int i = 0; i < S::loads * S::per_load; i++) {
-      const R x = wide(v[i / S::per_load].element[i % S::per_load]);
-      most = greatest(most, high_bits(x) & 0x7fffffffu);
-      other[i % parts] |= bits((double)x) != 1ull << 63;
-    }
-    unit1 = unit_below(top_of_bits<R>(most) + S::margin);
+    for (int i = 0; i < S::loads * S::per_load; i++)
+      other[i % parts] |= bits((double)x[i]) != 1ull << 63;
+    unit1 = unit_below(top_of(x) + S::margin);
   }
   __device__ __forceinline__ void empty_counts() {
 #pragma unroll

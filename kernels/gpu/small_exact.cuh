@@ -43,8 +43,7 @@ __device__ __forceinline__ void read_share(const Packets<typename S::Stored> &in
       }
     }
   }
-#pragma unroll
-  for (int i = 0; i < SMALL_NUMBERS; i++) x[i] = wide(v[i / S::per_load].element[i % S::per_load]);
+  widen_all<S>(v, x);
 }
 
 /* NaN and infinities of each part as bits; in their place comes what no sum notices. */

@@ -173,7 +173,7 @@ __device__ __forceinline__ bool close(const float (&x)[N], int unit1, Counts<PAR
   for (int i = 0; i < N; i++) {
     sum[i % (2 * PARTS)] += (double)x[i];
     most = larger_or_nan(most, x[i]);
-    least = gpr::least(least, 2 * bits(x[i]) - 1);
+    least = gpr::least(least, size_key(x[i]));
   }
   const int high = (int)(bits(most) >> 23), low = (int)((least + 1) >> 24);
   const bool empty = least == ~0u;
@@ -260,16 +260,13 @@ __device__ __forceinline__ bool narrow_tile(const Packet<typename S::Stored> (&v
  * as they are: a conversion here would be kept in registers for the sums. */
 __device__ __forceinline__ uint32_t high_bits(double x) { return (uint32_t)__double2hiint(x); }
 __device__ __forceinline__ uint32_t high_bits(float x) { return (uint32_t)__float_as_int(x); }
-template <class R> __device__ __forceinline__ int top_of_bits(uint32_t most) {
-  constexpr int shift = sizeof(R) == 8 ? 20 : 23, infinite = sizeof(R) == 8 ? 0x7ff : 0xff;
-  const int field = (int)(warp_max(most) >> shift);
-  return field == infinite ? GPR_TOP_MAX : field - infinite / 2 + 1;
-}
 template <class R, int N> __device__ __forceinline__ int top_of(const R (&x)[N]) {
+  constexpr int shift = sizeof(R) == 8 ? 20 : 23, infinite = sizeof(R) == 8 ? 0x7ff : 0xff;
   uint32_t most = 0;
 #pragma unroll
   for (int i = 0; i < N; i++) most = greatest(most, high_bits(x[i]) & 0x7fffffffu);
-  return top_of_bits<R>(most);
+  const int field = (int)(warp_max(most) >> shift);
+  return field == infinite ? GPR_TOP_MAX : field - infinite / 2 + 1;
 }
 
 GPR_CLOSE
