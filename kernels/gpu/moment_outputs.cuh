@@ -256,14 +256,15 @@ template <class R, int PARTS> struct FewMoments {
   typedef MomentBatch<R, 1> Batch;
   PairsAlone<Batch::sums> sum[PARTS];
   PairsAlone<Batch::squares * PARTS> squares;
-  bool nan, *told;
+  bool nan;
+  mutable bool certified;
   template <class Result, bool ROOT>
   __device__ __forceinline__ Result spread(int64_t n, const gpr_spread *how) const {
     Result result = round_case<Result>(SPREAD_NAN);
-    *told = true;
+    certified = true;
     if (nan || n == 0) return result;
     if (is_alone(n, *how)) return Format<Result>::make(0);
-    *told = !how->means && round_quickly(*this, n, plain_freedom(n, how->ddof), ROOT, &result);
+    certified = !how->means && round_quickly(*this, n, plain_freedom(n, how->ddof), ROOT, &result);
     return result;
   }
 };
@@ -278,21 +279,23 @@ template <class T> struct Few<PairMoments<T>> {
   __device__ __forceinline__ void see(T x) { batch.see(x); }
   __device__ __forceinline__ bool open() { return batch.open() | batch.has_nan(); }
   __device__ __forceinline__ void add(T x, int64_t) { batch.add(x); }
-  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
-    bool told = false;
-    FewMoments<typename F::Real, parts> value[1];
-    value[0].told = &told;
-    value[0].nan = batch.has_nan();
+  __device__ __forceinline__ FewMoments<typename F::Real, parts> moments() const {
+    FewMoments<typename F::Real, parts> all;
+    all.nan = batch.has_nan();
 #pragma unroll
     for (int p = 0; p < parts; p++) {
 #pragma unroll
-      for (int i = 0; i < Batch::sums; i++) value[0].sum[p].pair[i] = {batch.part[p].sum(i), 0};
+      for (int i = 0; i < Batch::sums; i++) all.sum[p].pair[i] = {batch.part[p].sum(i), 0};
 #pragma unroll
       for (int i = 0; i < Batch::squares; i++)
-        value[0].squares.pair[p * Batch::squares + i] = {batch.part[p].square(i), 0};
+        all.squares.pair[p * Batch::squares + i] = {batch.part[p].square(i), 0};
     }
+    return all;
+  }
+  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
+    FewMoments<typename F::Real, parts> value[1] = {moments()};
     finish_values<F>(a, o, value, n, 1);
-    return told;
+    return value[0].certified;
   }
 };
 

@@ -39,19 +39,14 @@ typedef MomentsFold<double> Host;
 
 /* What round_quickly makes of the sums as they stand alone in registers, and in a state. */
 template <bool ROOT> bool of_batch(const double *x, int64_t n, double ddof, double *result) {
-  bool told = false;
   const gpr_spread how = {ddof, nullptr, false};
-  FewMoments<double, 1> value;
   Few<Device> few;
   for (int i = 0; i < n; i++) few.see(x[i]);
   if (!few.open()) return false;
   for (int i = 0; i < n; i++) few.add(x[i], i);
-  for (int i = 0; i < 2; i++) value.sum[0].pair[i] = {few.batch.part[0].sum(i), 0};
-  for (int i = 0; i < 3; i++) value.squares.pair[i] = {few.batch.part[0].square(i), 0};
-  value.nan = false;
-  value.told = &told;
+  const auto value = few.moments();
   *result = value.spread<double, ROOT>(n, &how);
-  return told;
+  return value.certified;
 }
 bool of_state(const double *x, int64_t n, double ddof, bool root, double *result) {
   static Device::State s;
