@@ -55,7 +55,7 @@ template <int N> struct Terms {
     bool lost = false;
     open(s);
     if (N < 2 * P) pack();
-#pragma unroll
+#pragma unroll 1
     for (int i = N / 2; i < P; i++) {
       add(s.pair[i].hi, lost);
       add(s.pair[i].lo, lost);
