@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from arrays import SEED
+from operator_walks import TEXTBOOK
 
 from gpureduce import _core
 from gpureduce.custom import launches
@@ -20,6 +21,8 @@ FLAGS = ["-std=gnu++17", "-Og", "-fwrapv", "-ffp-contract=off", "-shared", "-fPI
 CHECKS = ["-fsanitize=alignment", "-c"]
 # What a template keeps is of one operator: no two libraries may share it.
 FLAGS += ["-fno-gnu-unique", "-fvisibility=hidden"]
+# Compiled together: most of the time goes into what they share.
+KERNELS = ", ".join(f"ladder::{kernel}<UserOperator>" for kernel in TEXTBOOK)
 FAILURES = ["", "a barrier that not all threads reach", "an address that is not aligned"]
 
 
@@ -92,25 +95,26 @@ class Fibers:
         return There(found.copy())
 
     def operator_program(self, header, defines, kernel):
-        textbook = kernel.replace("gpr::ladder::", "ladder::") if "ladder" in kernel else ""
+        textbook = re.search(r"ladder::(\w+)", kernel)
         few = re.search(r"few<.*, (\d)>", kernel)
         unit = 0 if "staged" in kernel else 32 if "by_warps" in kernel else 1
-        return defines, int(few[1]) if few else unit, textbook
+        unit = TEXTBOOK.index(textbook[1]) if textbook else int(few[1]) if few else unit
+        return defines, unit, bool(textbook)
 
     def library(self, text, textbook):
-        if (text, textbook) not in self.libraries:
-            name = hashlib.sha256((text + textbook).encode()).hexdigest()[:24]
+        if text not in self.libraries:
+            name = hashlib.sha256(text.encode()).hexdigest()[:24]
             source, target = self.folder / f"{name}.h", self.folder / f"{name}.so"
             source.write_text(text)
             object = target.with_suffix(".o")
             command = ["g++", *FLAGS, *CHECKS, f'-DOPERATOR_TEXT="{source}"']
-            command += [f"-DOPERATOR_KERNEL={textbook}"] if textbook else []
+            command += [f"-DOPERATOR_KERNELS={KERNELS}"] if textbook else []
             subprocess.run(
                 [*command, ROOT / "tests/c/operator_fibers.cpp", "-o", object], check=True
             )
             subprocess.run(["g++", "-shared", object, "-o", target], check=True)
-            self.libraries[text, textbook] = ctypes.CDLL(str(target))
-        return self.libraries[text, textbook]
+            self.libraries[text] = ctypes.CDLL(str(target))
+        return self.libraries[text]
 
     def operator_launch(
         self, program, device, stream, args, blocks, threads, scratch, is_own, words, segments

@@ -33,7 +33,7 @@ static void answer_word(const gpr_flat_args &, int, uint32_t) {}
 template <class S> static void answer(const gpr_flat_args &, const S &) {}
 GPR_CLOSE
 
-#ifdef OPERATOR_KERNEL /* one of the textbook's */
+#ifdef OPERATOR_KERNELS /* the textbook's */
 #include "../../kernels/textbook/kernels.cuh"
 #elif defined PRODUCT_OF /* our own products along the tree, of that type */
 #include "../../kernels/gpu/select.h"
@@ -92,8 +92,9 @@ void wait_in(State state) {
 }
 
 void body() {
-#ifdef OPERATOR_KERNEL
-  OPERATOR_KERNEL(*(const gpr_ladder_args *)arguments);
+#ifdef OPERATOR_KERNELS
+  static void (*const kernels[])(gpr_ladder_args) = {OPERATOR_KERNELS};
+  kernels[unit](*(const gpr_ladder_args *)arguments);
 #elif defined SUMS
   bring_together(*(SumsJob *)arguments);
 #elif defined TILES
