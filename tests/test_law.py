@@ -8,8 +8,14 @@ from table import OPS, assert_bits, bits, call, numpy_dtype, rows
 
 import gpureduce
 
+
+def is_ordered(row):
+    return row[3] == "tree" or OPS[row[0]]["position"]
+
+
 HARD = rows(law="exact") + rows(law="tree") + rows(op="argmax") + rows(op="max")
-UNORDERED = [row for row in HARD if row[3] != "tree" and not OPS[row[0]]["position"]]
+HARD.sort(key=is_ordered)
+UNORDERED = [row for row in HARD if not is_ordered(row)]  # what HARD begins with
 # 16-bit products are rounded once, at the root, and a chunk's product is rounded too.
 UNROUNDED = [row for row in rows(law="tree") if numpy_dtype(row[1]).itemsize > 2]
 REALS = [row for row in rows(op="sum") if numpy_dtype(row[1]).kind in "fcV"]
@@ -29,9 +35,22 @@ def large_arrays(op, dtype):
     yield "random bits", finite_bits(rng, dtype, n)
 
 
-@pytest.mark.parametrize(("op", "dtype", "result", "law"), HARD, ids=lambda x: x)
-def test_any_number_of_threads(op, dtype, result, law):
-    for label, a in large_arrays(op, numpy_dtype(dtype)):
+@pytest.fixture(scope="module")
+def large(request):
+    """(op, dtype, large arrays), drawn once for all tests of a row: pytest brings them together."""
+    op, name, *_ = request.param
+    dtype = numpy_dtype(name)
+    return op, dtype, list(large_arrays(op, dtype))
+
+
+def each_large(rows):
+    return pytest.mark.parametrize("large", rows, indirect=True, ids="-".join)
+
+
+@each_large(HARD)
+def test_any_number_of_threads(large):
+    op, _, arrays = large
+    for label, a in arrays:
         gpureduce.set_num_threads(1)
         want = call(op, a), call(op, a[::-2])
         for threads in (2, 3, 7):
@@ -85,11 +104,11 @@ def test_every_instruction_set(script):
         assert not wrong, f"{used} differs from plain: {wrong[:5]}"
 
 
-@pytest.mark.parametrize(("op", "dtype", "result", "law"), HARD, ids=lambda x: x)
-def test_wherever_it_lies(op, dtype, result, law):
+@each_large(HARD)
+def test_wherever_it_lies(large):
     """Moved by one element, strided, byte-swapped, a matrix in either order."""
-    dtype = numpy_dtype(dtype)
-    for label, a in large_arrays(op, dtype):
+    op, dtype, arrays = large
+    for label, a in arrays:
         a = a[: len(a) // 15 * 15]
         want = call(op, a)
         room = np.empty(2 * len(a) + 1, dtype)
@@ -106,12 +125,12 @@ def test_wherever_it_lies(op, dtype, result, law):
             assert_bits(call(op, fortran), want, f"{op}, {label}, {shape} in Fortran order")
 
 
-@pytest.mark.parametrize(("op", "dtype", "result", "law"), HARD, ids=lambda x: x)
-def test_in_whatever_order_it_lies(op, dtype, result, law):
+@each_large(HARD)
+def test_in_whatever_order_it_lies(large):
     """Axes in any order of memory: neighbours there lie far apart in the index, or near."""
-    dtype = numpy_dtype(dtype)
+    op, dtype, arrays = large
     rng = generator("axes", op, dtype)
-    for label, a in large_arrays(op, dtype):
+    for label, a in arrays:
         for _ in range(6):
             shape = tuple(int(n) for n in rng.integers(2, (12, 60, 30, 9)))
             shape = rng.permutation((*shape, len(a) // np.prod(shape)))
@@ -137,11 +156,11 @@ def test_what_is_settled_early_in_another_order():
         a[place] = 0
 
 
-@pytest.mark.parametrize(("op", "dtype", "result", "law"), UNORDERED, ids=lambda x: x)
-def test_order_does_not_matter(op, dtype, result, law):
-    dtype = numpy_dtype(dtype)
+@each_large(UNORDERED)
+def test_order_does_not_matter(large):
+    op, dtype, arrays = large
     rng = generator("order", op, dtype)
-    for label, a in [*values(dtype), *large_arrays(op, dtype)]:
+    for label, a in [*values(dtype), *arrays]:
         want = call(op, a)
         assert_bits(call(op, a[::-1]), want, f"{op}, {label}, reversed")
         assert_bits(call(op, rng.permutation(a)), want, f"{op}, {label}, permuted")
