@@ -4,6 +4,7 @@ Exactness and the tree depend on each operation being rounded once, by itself, w
 machine has: the newest that is supported compiles each kernel with each kind of fold here, and the
 oldest each kernel and, with some, each kind."""
 
+import functools
 import heapq
 import os
 import pickle
@@ -240,6 +241,7 @@ def compiled(tasks):
 def functions(compiled):
     head = r"^(?:\.\w+ )*\.(?:entry|func)\s+(?:\([^)]*\)\s*)?([\w$]+)"
 
+    @functools.cache
     def of(which, family):
         """{(program, name): text} of every entry and function."""
         found = {}
@@ -255,11 +257,11 @@ def functions(compiled):
 
 def lines(functions, pattern):
     """(function, instruction) of all that match."""
+    instruction = re.compile(rf"^[ \t]*((?:@!?%p\d+\s+)?(?:{pattern}).*)", re.M)
     return {
-        (name, line.strip())
+        (name, found.rstrip())
         for (_, name), text in functions.items()
-        for line in text.splitlines()
-        if re.match(rf"\s*(?:@!?%p\d+\s+)?(?:{pattern})", line)
+        for found in instruction.findall(text)
     }
 
 
