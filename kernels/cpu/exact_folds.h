@@ -156,13 +156,13 @@ template <class F> struct ExactTiles {
   template <class By>
   static bool fold_by(char *states, size_t slot, const gpr_tile *t, uint8_t *left) {
     bool any = false;
-    By::Tiles::each(
-        t, By::source,
-        [&](int64_t first, int64_t known, int64_t m, typename By::Tiles::K *part, int64_t) {
-          for (int64_t o = known; o < m; o++)
-            if (left[first + o])
-              any |= left[first + o] = !take(state_at(states, slot, first + o), part, (int)o);
-        });
+    const auto take_some = [&](int64_t first, int64_t known, int64_t m, void *part, int64_t) {
+      for (int64_t o = first + known; o < first + m; o++)
+        if (left[o])
+          any |= left[o] =
+              !take(state_at(states, slot, o), (typename By::K *)part, (int)(o - first));
+    };
+    By::Tiles::run(t, By::source, take_some);
     return any;
   }
   /* Floats that lie close together are sums of doubles; slices do without that. */

@@ -19,6 +19,7 @@ GPR_FN bool is_zero(Doubles x) { return !mask_of((Words)(x != 0)); }
  * twice as many bits, and one pair more is for what lies far apart. */
 template <int SQUARES> struct Tracked {
   template <class D> struct Moments : TrackedSum<D> {
+    typedef Moments Merged;
     TwofoldSum<D> square[SQUARES];
 
     GPR_METHOD void open() {

@@ -60,6 +60,7 @@ static constexpr double TWOFOLD_LEAST = 0x1p-900, TWOFOLD_MOST = 0x1p900;
 /* Σx. Of blocks of c additions, whose errors are all known, low is off by c·u·Σ|error| at most with
  * u = 2^-53: by nothing, where there was none. */
 template <class D> struct TwofoldSum {
+  typedef TwofoldSum Merged; /* as it is merged: what is derived from it may add otherwise */
   Twofold<D> sum;
   D errors;  /* of a block their sizes' sum, and when that is settled what low may be off by */
   D special; /* the sum of what was not finite */
@@ -101,6 +102,7 @@ template <class D> struct TwofoldSum {
 
 /* Σx and Σx². */
 template <class D> struct TwofoldMoments {
+  typedef TwofoldMoments Merged;
   Twofold<D> sum, squares;
   D special;
 

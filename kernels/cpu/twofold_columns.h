@@ -43,7 +43,7 @@ const R *turned(const char *data, int64_t across, int64_t outputs, int64_t n, R 
  * that are brought. */
 template <class R> struct Source {
   bool plain;
-  int bytes;
+  int parts, bytes;
   void (*bring)(const gpr_tile *tile, const char *from, int64_t step, int64_t n, R *to);
 };
 
