@@ -102,7 +102,7 @@ template <int SLICES, bool SQUARES> struct Slices {
   }
   /* Of the first `used`. zero: what a sum of zero is. */
   template <class K>
-  GPR_METHOD void put(K &to, int used, const Doubles above, const Doubles zero) const {
+  GPR_APART void put(K &to, int used, const Doubles above, const Doubles zero) const {
     for (int i = 0; i < used; i++) {
       const Doubles one = sum[i] - start(i, above);
       to.add_exactly(choose((Words)(one == 0), zero, one));
@@ -205,7 +205,7 @@ template <class K, class R, int FEW, int ALL, bool SQUARES> struct SlicedBlock {
     has_part = true;
     return part;
   }
-  GPR_METHOD void put(K *to) const {
+  void put(K *to) const {
     for (int k = 0; k < 2; k++) slices[k].put(to[k], used, above[k], zero[k]);
   }
   /* A power of two for such rows, with room for others; whether it is another one. */
@@ -242,7 +242,7 @@ template <class K, class R, int FEW, int ALL, bool SQUARES> struct SlicedBlock {
     for (int k = 0; k < 2; k++) part[k].errors += __builtin_inf();
     return look_for_special(part, rows);
   }
-  GPR_METHOD bool add(const Piece<R> &rows, bool) {
+  GPR_APART bool add(const Piece<R> &rows, bool) {
     Doubles most[2];
     if (misses > MISSES) return look_for_special(parts(), rows);
     if (!has_above) {
@@ -257,7 +257,7 @@ template <class K, class R, int FEW, int ALL, bool SQUARES> struct SlicedBlock {
     }
     return add_again(rows, most);
   }
-  GPR_METHOD bool close(K *to, int64_t, bool, bool is_first) {
+  GPR_APART bool close(K *to, int64_t, bool, bool is_first) {
     if (is_first) to[0].open(), to[1].open();
     put(to);
     for (int k = 0; has_part && k < 2; k++) to[k].merge(part[k]);

@@ -17,7 +17,7 @@ enum { PANEL_BYTES = 4096, BLOCK_ROWS = 256, PIECE_ROWS = 64, WOVEN_ROWS = 16 };
  * 409 us on Zen 3 to ask for the next ones, and takes 180 so, of (4096, 1024) 1592, and 718. */
 enum { PAGE_BYTES = 4096, LINE_BYTES = 64, WAYS = 8 };
 /* Whether rows and as many next ones would push each other out. */
-GPR_FN bool rows_meet(int64_t along, int64_t rows) {
+static GPR_APART bool rows_meet(int64_t along, int64_t rows) {
   uint8_t met[PAGE_BYTES / LINE_BYTES] = {};
   for (int64_t row = 0; row < rows; row++)
     if (++met[(uint64_t)(row * along) % PAGE_BYTES / LINE_BYTES] > WAYS / 2) return true;

@@ -54,18 +54,13 @@ struct Lines {
 };
 
 /* Reals in steps, of which the last may have some of the one before it again. */
-template <class R, class K> struct TwofoldColumns {
+template <class R> struct RealSteps {
   enum { PANEL = PANEL_BYTES / sizeof(R), STEPS = PANEL / STEP };
-  K at[2 * STEPS];
-  typedef StepBlock<K, R> Block;
-  Block block[STEPS];
-  int alive[STEPS];
   alignas(GPR_VECTOR) R copy[WAYS * PANEL];
   const gpr_tile *tile;
   int parts; /* of an element */
   Source<R> source;
-  int64_t width, additions;
-  bool exactly, infinite = false;
+  int64_t width;
 
   int64_t start_of(int64_t step) const {
     return greatest((int64_t)0, least(step * STEP, width - STEP));
@@ -88,8 +83,8 @@ template <class R, class K> struct TwofoldColumns {
     }
   }
   /* Rows of some steps, which -0.0 fills up. */
-  Piece<R> rows_of(const Lines &l, int64_t row, int64_t n, int64_t first, int64_t steps,
-                   int64_t ahead) {
+  GPR_APART Piece<R> rows_of(const Lines &l, int64_t row, int64_t n, int64_t first, int64_t steps,
+                             int64_t ahead) {
     const int64_t from = start_of(first);
     const char *x = l.x + row * l.along + from / parts * l.step;
     int64_t reals = least(start_of(first + steps - 1) + STEP - from, width);
@@ -117,6 +112,19 @@ template <class R, class K> struct TwofoldColumns {
     }
     return all;
   }
+};
+/* Their sums. */
+template <class R, class K> struct TwofoldColumns : RealSteps<R> {
+  using Own = RealSteps<R>;
+  using Own::start_of, Own::is_plain, Own::lies_ready, Own::skips, Own::is_cut, Own::keep_last;
+  using Own::STEPS, Own::copy, Own::tile, Own::parts, Own::source, Own::width;
+  K at[2 * STEPS];
+  typedef StepBlock<K, R> Block;
+  Block block[STEPS];
+  int alive[STEPS];
+  int64_t additions;
+  bool exactly, infinite = false;
+
   /* rows: what a lane adds up; numbers: what an output has, in all its lanes. */
   void choose(int64_t reals, int64_t rows, int64_t numbers) {
     width = reals;
@@ -155,10 +163,10 @@ template <class R, class K> struct TwofoldColumns {
                       (skips(l) && (row + i + m) * STEP >= l.reals)))
           m--; /* which is copied by itself */
         const bool ends = row + i + some >= rows;
-        Piece<R> piece = rows_of(l, row + i, m, first, steps,
-                                 ends && beside ? beside - (row + i) * stride
-                                 : next         ? some * stride
-                                                : ahead);
+        Piece<R> piece = this->rows_of(l, row + i, m, first, steps,
+                                       ends && beside ? beside - (row + i) * stride
+                                       : next         ? some * stride
+                                                      : ahead);
         const R *x = piece.x - start_of(first);
         for (int64_t k = 0; k < live; k += Block::TOGETHER) {
           const int64_t at = start_of(first + alive[k]);
@@ -183,7 +191,7 @@ template <class R, class K> struct TwofoldColumns {
     return parts ? (n + parts - 1) / parts : most;
   }
   /* Of some steps of a matrix of so many reals a row. */
-  void run(const Lines &l, int64_t reals, int64_t rows, int64_t first, int64_t steps) {
+  GPR_APART void run(const Lines &l, int64_t reals, int64_t rows, int64_t first, int64_t steps) {
     choose(reals, rows, rows);
     const int64_t few = few_of(l, steps), stride = l.along / source.bytes;
     const bool follows = stride == reals || rows > 2 * few; /* a next tile, or rows of this */
