@@ -113,15 +113,20 @@ template <class R> struct RealSteps {
     return all;
   }
 };
-/* Their sums. */
-template <class R, class K> struct TwofoldColumns : RealSteps<R> {
-  using Own = RealSteps<R>;
-  using Own::start_of, Own::is_plain, Own::lies_ready, Own::skips, Own::is_cut, Own::keep_last;
-  using Own::STEPS, Own::copy, Own::tile, Own::parts, Own::source, Own::width;
-  K at[2 * STEPS];
+/* Sums of steps. */
+template <class R, class K> struct StepSums {
+  enum { STEPS = RealSteps<R>::STEPS };
   typedef StepBlock<K, R> Block;
+  K at[2 * STEPS];
   Block block[STEPS];
   int alive[STEPS];
+};
+template <class R, class K> struct TwofoldColumns : StepSums<R, K>, RealSteps<R> {
+  using Sums = StepSums<R, K>;
+  using Own = RealSteps<R>;
+  using Own::copy, Own::tile, Own::parts, Own::source, Own::width;
+  using Own::start_of, Own::is_plain, Own::lies_ready, Own::skips, Own::is_cut, Own::keep_last;
+  using Sums::STEPS, Sums::at, Sums::block, Sums::alive, typename Sums::Block;
   int64_t additions;
   bool exactly, infinite = false;
 

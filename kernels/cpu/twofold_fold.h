@@ -127,9 +127,9 @@ struct Finished {
     }
   }
 };
-static GPR_APART int finish_states(const double *state, int64_t numbers, int64_t outputs, int64_t n,
-                                   const int64_t *counts, const Finish &finish, const void *with,
-                                   char *to, uint8_t *refused) {
+GPR_CALL int finish_states(const double *state, int64_t numbers, int64_t outputs, int64_t n,
+                           const int64_t *counts, const Finish &finish, const void *with, char *to,
+                           uint8_t *refused) {
   int any = 0;
   for (int64_t first = 0; first < outputs; first += WIDTH) {
     const int64_t m = least((int64_t)WIDTH, outputs - first);
