@@ -96,7 +96,7 @@ GPR_FN void scatter(Exact &e, double x) {
   if (m) deposit(e, m, exponent);
 }
 
-GPR_FN void merge(Exact &into, const Exact &from) {
+GPR_SHARED void merge(Exact &into, const Exact &from) {
   for (int i = 0; i < GPR_DIGITS; i++) into.digit[i] += from.digit[i];
   into.special |= from.special;
   into.signs |= from.signs;

@@ -10,11 +10,13 @@
 #define GPR_FN static __host__ __device__ __forceinline__
 #define GPR_METHOD __host__ __device__ __forceinline__
 #define GPR_CALL static __host__ __device__ __noinline__
+#define GPR_SHARED GPR_FN /* compiled once on the host */
 #else
 #define GPR_CONSTEXPR constexpr
 #define GPR_FN static inline __attribute__((always_inline))
 #define GPR_METHOD inline __attribute__((always_inline))
 #define GPR_CALL static __attribute__((noinline, unused))
+#define GPR_SHARED GPR_CALL
 #define GPR_UNROLL(times) GPR_PRAGMA(GCC unroll times)
 #define GPR_PRAGMA(text) _Pragma(#text)
 #define GPR_APART __attribute__((noinline)) /* large and called from many places: compiled once */

@@ -27,7 +27,7 @@ GPR_FN void deposit(Squares &s, int64_t value, int exponent) {
   deposit_at(s, value, exponent - GPR_SQUARES_BOTTOM);
 }
 
-GPR_FN void merge(Squares &into, const Squares &from) {
+GPR_SHARED void merge(Squares &into, const Squares &from) {
   for (int i = 0; i < GPR_SQUARES_DIGITS; i++) into.digit[i] += from.digit[i];
   into.pending += from.pending;
   if (into.pending >= 0x40000000u) carry(into);
