@@ -239,7 +239,16 @@ struct MaskedLines {
     if (l >= m.lines) return;
     if (l + FURTHER < m.lines) prefetch_line(keep(l + FURTHER), m.whole ? 1 : m.n);
     kept[l % AHEAD] = count(l);
-    if (kept[l % AHEAD].n) prefetch_line(data(l), least(m.n * m.bytes, (int64_t)4096));
+    if (kept[l % AHEAD].n) prefetch(l, kept[l % AHEAD].has_gap);
+  }
+  /* The first page; where runs are left out, of lines and more, without these: sums of (4096, 4096)
+   * floats along the first axis in runs of 512 took 11.7 ms on an Intel Xeon, and take 10.3. */
+  void prefetch(int64_t l, bool has_gap) const {
+    enum { BLOCK = GPR_VECTOR, WORTH_IT = 256 };
+    const int64_t n = least(m.n, (int64_t)4096 / m.bytes), bytes = BLOCK * m.bytes;
+    if (!has_gap || bytes < WORTH_IT) return prefetch_line(data(l), n * m.bytes);
+    for (int64_t i = 0; i + BLOCK <= n; i += BLOCK)
+      if (kept_bits(keep(l) + i)) prefetch_line(data(l) + i * m.bytes, bytes);
   }
   Kept kept_of_line(int64_t l) {
     while (known < AHEAD) look();
