@@ -102,7 +102,7 @@ template <int SLICES, bool SQUARES> struct Slices {
   }
   /* Of the first `used`. zero: what a sum of zero is. */
   template <class K>
-  GPR_APART void put(K &to, int used, const Doubles above, const Doubles zero) const {
+  GPR_METHOD void put(K &to, int used, const Doubles above, const Doubles zero) const {
     for (int i = 0; i < used; i++) {
       const Doubles one = sum[i] - start(i, above);
       to.add_exactly(choose((Words)(one == 0), zero, one));
@@ -205,7 +205,7 @@ template <class K, class R, int FEW, int ALL, bool SQUARES> struct SlicedBlock {
     has_part = true;
     return part;
   }
-  void put(K *to) const {
+  GPR_APART void put(K *to) const {
     for (int k = 0; k < 2; k++) slices[k].put(to[k], used, above[k], zero[k]);
   }
   /* A power of two for such rows, with room for others; whether it is another one. */
