@@ -86,11 +86,14 @@ def test_infinities(dtype, shape, axis, view):
         if dtype.startswith("complex"):
             a.imag = rng.standard_normal(shape)
         for part in (a.real, a.imag) if dtype.startswith("complex") else (a,):
-            part[rng.random(shape) < 0.001] = top
+            great = rng.random(shape) < 0.001
+            part[great] = rng.choice([top, -top], great.sum()).astype(real)
             there = rng.random(shape) < share
             part[there] = rng.choice(specials, there.sum()).astype(real)
         for op in ("sum", "mean", "nansum"):
             compare(op, a[view], axis=axis)
+        for initial in (1.0, np.inf, -np.inf, np.nan):
+            compare("sum", a[view], axis=axis, initial=initial)
 
 
 @pytest.mark.parametrize("length", [96, 128, 200, 256])

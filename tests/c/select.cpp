@@ -51,6 +51,7 @@ static void draw(Random &random, int bytes, gpr_axes_args &a) {
     for (int e = d + 1; e < (d < kept ? kept : all); e++) a.dim[d].place *= a.dim[e].size;
   }
   a.skip = !random.below(3);
+  a.has_initial = !random.below(4);
 }
 
 /* So many packets does a run of the innermost dimension touch, at most. */
@@ -154,6 +155,18 @@ static bool are_trees_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
   if (2 * wide > gpr::TREE_THREADS) return true; /* fold_parts() has two threads for an output */
   return a.tiles * above > gpr::AXES_TICKETS || launch.scratch < gpr::AXES_POOL + nodes;
 }
+/* Of columns of a few rows by a kernel for other ones, or not all of them. */
+static bool are_strips_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
+                            const gpr_axes_launch &launch) {
+  const bool whole = launch.kernel == row.strips, skips = launch.kernel == row.skipping,
+             alone = a.count == 1 && !a.has_initial;
+  const bool several = whole || (skips && a.count == 2);
+  const int64_t strips = several ? gpr::strips_of((int)a.count, row.strip_bytes) : 1;
+  if (launch.blocks * gpr::AXES_THREADS * strips < a.tiles) return true;
+  if (whole) return !alone && (a.skip || a.count < 2 || a.count > gpr::ROWS_OF_STRIPS);
+  if (skips) return !gpr::only_skips(a);
+  return a.skip != (launch.kernel == row.counted);
+}
 /* What breaks a rule, or 0. */
 static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_launch &launch) {
   const bool are_rows = launch.kernel == row.rows || launch.kernel == row.rows_counted;
@@ -187,6 +200,9 @@ static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axe
     return 21;
   if (are_rows && are_rows_lost(row, a, launch)) return 18;
   if (launch.kernel == row.brief && a.groups == 2 && are_no_words(a)) return 19;
+  const gpr_program *const of_few[] = {row.strips, row.shallow, row.skipping, row.counted};
+  for (const gpr_program *kernel : of_few)
+    if (launch.kernel == kernel && are_strips_lost(row, a, launch)) return 22;
   if (are_columns && (a.split > 1 || a.groups > 1)) return broken_columns(row, a, launch);
   return 0;
 }
