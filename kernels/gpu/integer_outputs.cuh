@@ -67,22 +67,16 @@ static __device__ __noinline__ double integer_spread(const IntegerViews *v, int6
   q.how = how;
   return round_digits<double>(q, scratch, root);
 }
-/* What a thread finishes by itself. By a call: where several outputs are finished one after the
- * other, kernels were of half a MB. */
-static __device__ __noinline__ Told<double> few_spread(const IntegerViews v, int64_t n,
-                                                       const gpr_spread how, bool root) {
-  Told<double> told = {Format<double>::make(0), true};
-  if (!is_alone(n, how)) told.sure = n && small_spread(v, n, how, root, &told.value);
-  return told;
-}
 struct IntegerViewsValue {
   IntegerViews views;
   void *scratch;
   template <class R, bool ROOT>
   __device__ __forceinline__ R spread(int64_t n, const gpr_spread *how) const {
     static_assert(Same<R, double>::value, "");
-    const Told<double> told = few_spread(views, n, *how, ROOT);
-    return told.sure ? told.value : integer_spread(&views, n, *how, ROOT, scratch);
+    if (is_alone(n, *how)) return Format<double>::make(0);
+    double result;
+    if (n && small_spread(views, n, *how, ROOT, &result)) return result;
+    return integer_spread(&views, n, *how, ROOT, scratch);
   }
 };
 template <class T>
@@ -100,7 +94,14 @@ template <class T> struct View<IntegerMoments<T>> {
 /* --- few elements --------------------------------------------------------------------------------
  */
 
-/* What few_spread() does not tell has to be folded again. */
+/* What a thread finishes by itself, or has to fold again. By a call: where several outputs are
+ * finished one after the other, kernels were of half a MB. */
+static __device__ __noinline__ Told<double> few_spread(const IntegerViews v, int64_t n,
+                                                       const gpr_spread how, bool root) {
+  Told<double> told = {Format<double>::make(0), true};
+  if (!is_alone(n, how)) told.sure = n && small_spread(v, n, how, root, &told.value);
+  return told;
+}
 struct FewIntegers {
   IntegerViews views;
   mutable bool certified;

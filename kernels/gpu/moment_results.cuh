@@ -132,26 +132,20 @@ template <class T> struct PairMomentsValue {
     q.how = how;
     return round_digits<R>(q, scratch, root);
   }
-  /* Once in a kernel, whatever operators ask. */
-  template <class R>
-  static __device__ __noinline__ R rounded(State *s, int64_t n, const gpr_spread how, bool root,
-                                           void *scratch) {
-    const double *means = how.means;
+  template <class R, bool ROOT>
+  __device__ __forceinline__ R spread(int64_t n, const gpr_spread *how) const {
+    const double *means = how->means;
     uint32_t special = 0;
     for (int p = 0; p < F::parts; p++)
       special |= is_nan(*s, p) ? (uint32_t)GPR_NAN : s->sum[p].special;
     const SpreadCase c = case_of_spread(special, n, means, F::parts);
     if (c != SPREAD_FINITE) return round_case<R>(c);
-    if (is_alone(n, how)) return Format<R>::make(0);
-    const double freedom = plain_freedom(n, how.ddof);
+    if (is_alone(n, *how)) return Format<R>::make(0);
+    const double freedom = plain_freedom(n, how->ddof);
     R result;
-    if (!means && round_quickly(*s, n, freedom, root, &result)) return result;
-    if (round_near(near_result(s, n, freedom, means, root), &result)) return result;
-    return by_digits<R>(s, n, how, root, scratch);
-  }
-  template <class R, bool ROOT>
-  __device__ __forceinline__ R spread(int64_t n, const gpr_spread *how) const {
-    return rounded<R>(s, n, *how, ROOT, scratch);
+    if (!means && round_quickly(*s, n, freedom, ROOT, &result)) return result;
+    if (round_near(near_result(s, n, freedom, means, ROOT), &result)) return result;
+    return by_digits<R>(s, n, *how, ROOT, scratch);
   }
 };
 template <class T> struct StandsFor<PairMoments<T>> { typedef MomentsFold<T> Fold; };
