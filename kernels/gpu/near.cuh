@@ -21,7 +21,7 @@ GPR_FN Near near_of(double a, double b) {
   const double s = a + b;
   return {s, rounding_error(a, b, s), 0};
 }
-GPR_CALL Near add(const Near a, const Near b) {
+GPR_FN Near add(const Near &a, const Near &b) {
   const double s = a.hi + b.hi, e = rounding_error(a.hi, b.hi, s);
   const double t = a.lo + b.lo, f = rounding_error(a.lo, b.lo, t);
   const double u = e + t, g = rounding_error(e, t, u);
@@ -36,7 +36,7 @@ GPR_FN double rest_of_product(double a, double b, double p, double &off) {
   if (a != 0 && b != 0 && !(fabs(p) >= 0x1p-900)) off += 0x1p-900;
   return product_error(a, b, p);
 }
-GPR_CALL Near multiply(const Near a, const Near b) {
+GPR_FN Near multiply(const Near &a, const Near &b) {
   double off = 0;
   const double p = a.hi * b.hi, e = rest_of_product(a.hi, b.hi, p, off);
   const double c = a.hi * b.lo, ce = rest_of_product(a.hi, b.lo, c, off);
