@@ -67,9 +67,11 @@ GPR_FN Pair merged(const Pair &a, const Pair &b, bool &lost) {
   p.hi = a.hi + b.hi;
   p.lo = add_checked(a.lo, b.lo, is_lost);
   p.lo = add_checked(p.lo, rounding_error(a.hi, b.hi, p.hi), is_lost);
-  const bool finite = are_finite(a.hi, b.hi);
-  lost |= is_lost && finite;
-  if (!finite) p.lo = 0;
+  if (is_lost) {
+    const bool finite = are_finite(a.hi, b.hi);
+    lost |= finite;
+    if (!finite) p.lo = 0;
+  }
   return p;
 }
 GPR_FN Triple merged(const Triple &a, const Triple &b, bool &lost) {
@@ -81,9 +83,11 @@ GPR_FN Triple merged(const Triple &a, const Triple &b, bool &lost) {
   p.tail = add_checked(a.tail, b.tail, is_lost);
   p.tail = add_checked(p.tail, rounding_error(a.lo, b.lo, low), is_lost);
   p.tail = add_checked(p.tail, rounding_error(low, error, p.lo), is_lost);
-  const bool finite = are_finite(a.hi, b.hi);
-  lost |= is_lost && finite;
-  if (!finite) p.lo = p.tail = 0;
+  if (is_lost) {
+    const bool finite = are_finite(a.hi, b.hi);
+    lost |= finite;
+    if (!finite) p.lo = p.tail = 0;
+  }
   return p;
 }
 
