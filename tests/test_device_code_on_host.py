@@ -29,7 +29,7 @@ def compiled(name, tmp_path):
 
 
 def test_random_layouts(tmp_path):
-    counts = (ctypes.c_int64 * 14)()
+    counts = (ctypes.c_int64 * 18)()
     assert compiled("select", tmp_path).select_all(200_000, counts) == 0
     assert min(counts) > 4, list(counts)
 

@@ -14,8 +14,10 @@ def is_ordered(row):
 
 
 HARD = rows(law="exact") + rows(law="tree") + rows(op="argmax") + rows(op="max")
+# Unordered rows first: pytest brings tests together by a row's place in the list, which is then the
+# same in UNORDERED.
 HARD.sort(key=is_ordered)
-UNORDERED = [row for row in HARD if not is_ordered(row)]  # what HARD begins with
+UNORDERED = [row for row in HARD if not is_ordered(row)]
 # 16-bit products are rounded once, at the root, and a chunk's product is rounded too.
 UNROUNDED = [row for row in rows(law="tree") if numpy_dtype(row[1]).itemsize > 2]
 REALS = [row for row in rows(op="sum") if numpy_dtype(row[1]).kind in "fcV"]

@@ -67,6 +67,9 @@ WITH_INFINITIES = [
     ((2000, 1001), 0, slice(None)),
     ((3, 700_001), 0, slice(None)),
     ((12, 200_001), 0, slice(None)),
+    ((2, 700_001), 0, slice(None)),
+    ((1, 700_001), 0, slice(None)),
+    ((200_000, 2), 1, slice(None)),
 ]
 
 
@@ -79,6 +82,7 @@ def test_infinities(dtype, shape, axis, view):
     top = float(2.0 ** {"float16": 15, "float64": 1023}.get(real.name, 127))
     for share, specials in (
         (0.002, [np.inf]),
+        (0.002, [np.inf, -np.inf]),
         (0.01, [np.inf, -np.inf, np.nan]),
         (1e-4, [-np.inf]),
     ):

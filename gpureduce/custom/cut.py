@@ -26,7 +26,7 @@ PART_BESIDE = 8 << 10
 # of 4096 rows of as many took 70, 42, 32, 36, 48 and 57 us by 128, 256, 512, 1,024, 4,096 and 8,192
 # blocks, of 16384 302, 294, 298, 302 and 364 by 1,024, 2,048, 4,096, 8,192 and 32,768.
 THREAD_BESIDE = 192
-PARTS = 1024  # of blocks that share outputs, at most, as kernels/gpu/trees_cut.h has it
+PARTS = 1024  # of blocks that share outputs, at most where their nodes fit, as trees_cut.h has it
 FAN, BLOCKS_FAN = 64, 32  # neighbouring parts that one warp folds, and a block (climb.cuh)
 ACROSS = 32  # outputs side by side of a block: of 64 and 128 columns took a tenth longer
 ROW_LEAST = 512  # elements of an output that are worth a warp

@@ -149,7 +149,7 @@ GPR_CALL int finish_states(const double *state, int64_t numbers, int64_t outputs
 template <class K> GPR_FN double &number_of(K *all, int64_t r, int i) {
   return ((double *)(void *)(all + r / WIDTH))[i * WIDTH + r % WIDTH];
 }
-/* Lanes to sums of as many reals, by turns; and these as two vectors. */
+/* Lanes to sums of as many reals, by turns. */
 template <class K, class Sum>
 static GPR_APART void add_lanes(K *lane, int64_t lanes, int64_t reals, Sum *sum) {
   Sum one;

@@ -10,8 +10,9 @@ GPR_OPEN
 
 /* The kernels of one fold, of which each may be NULL. */
 struct AxesPrograms {
-  gpr_program *strips, *shallow; /* columns of up to three rows, and of some more */
-  gpr_program *skipping;         /* sums that only_skips() NaN, which are not counted */
+  gpr_program *strips,
+      *shallow; /* columns of up to three rows (of one without an initial value), and of more */
+  gpr_program *skipping; /* sums that only_skips() NaN, which are not counted */
   gpr_program *counted, *packed, *staged, *rows;
   gpr_program *rows_counted; /* that skip NaN */
   gpr_program *columns;

@@ -26,7 +26,7 @@ template <class X, class ARGS, int N> struct LeafPlaces {
   const ARGS &a;
   int64_t base[N], step[N], count; /* addresses; steps of the last dimension */
 
-  /* Of an output that begins at 0, without segments. */
+  /* Of an output that begins at 0, without segments, until set_output(). */
   __device__ __forceinline__ explicit LeafPlaces(const ARGS &args)
       : a(args), base{}, count(args.count) {}
   __device__ __forceinline__ const X &own() const { return static_cast<const X &>(*this); }

@@ -163,9 +163,11 @@ static bool are_strips_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
   const bool several = whole || (skips && a.count == 2);
   const int64_t strips = several ? gpr::strips_of((int)a.count, row.strip_bytes) : 1;
   if (launch.blocks * gpr::AXES_THREADS * strips < a.tiles) return true;
-  if (whole) return !alone && (a.skip || a.count < 2 || a.count > gpr::ROWS_OF_STRIPS);
+  const bool few = alone || (a.count > 1 && a.count <= gpr::ROWS_OF_STRIPS);
+  if (whole) return !few || (a.skip && !(alone && a.op == GPR_OP_SUM));
   if (skips) return !gpr::only_skips(a);
-  return a.skip != (launch.kernel == row.counted);
+  if (launch.kernel == row.counted) return !a.skip || (row.skipping && gpr::only_skips(a));
+  return a.skip || few;
 }
 /* What breaks a rule, or 0. */
 static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_launch &launch) {
@@ -233,8 +235,10 @@ static int asked_for_columns(const gpr::AxesRow &row, int op, gpr_axes_args a, i
 
 /* Seen of what was chosen: crowds of tiles and of columns, several runs of rows, rows that warps
  * left to blocks and that blocks left to several, batches of narrow columns, short outputs that
- * convert, two of a lane, and of a tree more parts than one block folds. */
-enum { TILES_CROWDS, COLUMNS_CROWDS, RUNS, LEFT, SINGLE, NARROW, CONVERTING, PAIRS, TREES, CHOSEN };
+ * convert, two of a lane, of a tree more parts than one block folds, and columns of a few rows (no
+ * mask is drawn). */
+enum { TILES_CROWDS, COLUMNS_CROWDS, RUNS, LEFT, SINGLE, NARROW, CONVERTING, PAIRS, TREES };
+enum { OF_STRIPS = TREES + 1, OF_SHALLOW, OF_SKIPPING, OF_COUNTED, CHOSEN };
 static void see(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_launch &launch,
                 int64_t *seen) {
   const char *kernel = launch.kernel->kernel;
@@ -247,6 +251,10 @@ static void see(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_
   seen[NARROW] += launch.kernel == row.staged && a.neighbours > 1;
   seen[CONVERTING] += launch.kernel == row.convert_brief[GPR_INT32];
   seen[PAIRS] += a.groups == 2 && launch.kernel == row.brief;
+  seen[OF_STRIPS] += launch.kernel == row.strips;
+  seen[OF_SHALLOW] += launch.kernel == row.shallow && !row.is_tree;
+  seen[OF_SKIPPING] += launch.kernel == row.skipping;
+  seen[OF_COUNTED] += launch.kernel == row.counted;
 }
 
 /* How often what is to be seen came: CHOSEN counts and SEEN behind them; the result is the rule
