@@ -46,10 +46,11 @@ def info(measure: bool = False) -> None:
     if measure:
         _core.measure_speeds(_MEASURED)
     devices, reason = _core.device_count()
+    vectors = {"v3": " (AVX2)", "v4": " (AVX-512)"}.get(gpureduce.isa(), "")
     lines = {
         "gpureduce": gpureduce.__version__,
         "numpy": np.__version__,
-        "cpu": f"{gpureduce.isa()}, {gpureduce.get_num_threads()} threads",
+        "cpu": f"{gpureduce.isa()}{vectors}, {gpureduce.get_num_threads()} threads",
         "cuda": f"{devices} devices" if devices else f"none: {reason}",
         "operators": ", ".join(op["name"] for op in gpureduce.operators()),
         "dtypes": ", ".join(gpureduce.dtypes()),

@@ -12,7 +12,7 @@ import numpy as np
 from gpureduce import _core
 from gpureduce.chunked import PLAIN, check_in_memory, way_of
 from gpureduce.docstrings import document
-from gpureduce.lists import Operator, operators
+from gpureduce.lists import Operator, name_given, operators
 from gpureduce.progress import Progress, shown
 
 if TYPE_CHECKING:
@@ -117,13 +117,13 @@ _REDUCIBLE = {
 
 
 def _index(op: Any, function: str) -> int:
-    name = op if isinstance(op, str) else getattr(op, "__name__", None)
-    index = _REDUCIBLE.get(name) if isinstance(name, str) else None
+    index = _REDUCIBLE.get(name_given(op) or "")
     if index is None:
         known = sorted({*_REDUCIBLE, *(PUBLIC if function == "reduce" else ())})
+        own = "; of a function of your own gpureduce.operator(f) makes one" if callable(op) else ""
         raise ValueError(
             f"gpureduce.{function}: op {op!r} is not known; give one of {', '.join(known)}, or "
-            "that NumPy ufunc"
+            f"that NumPy ufunc{own}"
         )
     return index
 

@@ -1,6 +1,8 @@
 """What the library has and what it runs on: operators, kernels, devices, threads."""
 
-from typing import TypedDict
+from typing import Any, TypedDict
+
+import numpy as np
 
 from gpureduce import _core
 
@@ -196,3 +198,12 @@ def isa() -> str:
     True
     """
     return _core.isa()
+
+
+def name_given(op: Any) -> str | None:
+    """The name of NumPy's ufunc or function or of ours, or what was given as one; of any other
+    object, which may be called like one of these and do something else, None."""
+    home = (getattr(op, "__module__", None) or "").partition(".")[0]
+    if isinstance(op, np.ufunc) or (callable(op) and home in ("numpy", "gpureduce")):
+        op = getattr(op, "__name__", None)
+    return op if isinstance(op, str) else None

@@ -1,5 +1,6 @@
 """Bad input: NumPy's exception type, a message that says what was given, and no harm done."""
 
+import types
 import warnings
 
 import numpy as np
@@ -407,3 +408,16 @@ def test_an_empty_axis_without_outputs(name, shape, axis, raises):
         results = call(name, a, axis=axis)
         results = results if OPS[name]["results"] > 1 else [results]
         assert all(one.shape == (0,) for one in results)
+
+
+@pytest.mark.parametrize("name", ["add", "maximum", "sum"])
+def test_a_function_that_is_called_like_an_operator_is_none(name):
+    """Its own definition would be another."""
+    own = types.FunctionType((lambda a, b: a - b).__code__, globals(), name)
+    for call_it in (
+        lambda: gpureduce.reduce([3.0, 1.0], own),
+        lambda: gpureduce.reduceat([3.0, 1.0], [0], own),
+        lambda: gpureduce.partials([3.0, 1.0], own),
+    ):
+        with pytest.raises(ValueError, match="is not known"):
+            call_it()

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from gpureduce import _core
+from gpureduce.lists import name_given
 
 VERSION = 1
 OWN_TREE = "along the tree of"  # a user's operator, which a digest follows
@@ -59,10 +60,7 @@ _ROWS = {
 
 def name_of(op: Any, function: str) -> str:
     """The function's name, of that name, an alias or a NumPy ufunc."""
-    home = (getattr(op, "__module__", None) or "").partition(".")[0]
-    is_known = isinstance(op, np.ufunc) or (callable(op) and home in ("numpy", "gpureduce"))
-    given = getattr(op, "__name__", None) if is_known else op
-    name = _NAMES.get(given) if isinstance(given, str) else None
+    name = _NAMES.get(name_given(op) or "")
     if name is None:
         known = ", ".join(sorted({op for op, _ in _ROWS} | {"prod", "nanprod"}))
         raise ValueError(f"gpureduce.{function}: op {op!r} is not known; give one of {known}")
