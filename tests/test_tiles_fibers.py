@@ -210,12 +210,12 @@ def test_short_rows(library, fold, shape, view):
         assert_bits(got, np.asarray(call(op, a, axis=1, device="cpu")), f"{fold}, {shape}, {sigma}")
 
 
-# The states of sums of floats and of places are so small that none do.
-@pytest.mark.parametrize("fold", sorted(set(FOLDS) - {"sums of floats", "places"}))
+# The states of the others are so small that of this many blocks none do.
+@pytest.mark.parametrize("fold", [f for f in FOLDS if "double" in f or "variances" in f or "complex" in f])
 def test_blocks_come_together_by_crowds(library, fold):
     _, op, dtype = FOLDS[fold]
-    a = numbers(generator("crowds", fold), dtype, (16_000, 80), 0)[:, ::2]
-    got, crowd = reduced(library, FOLDS[fold], a, (0,), multiprocessors=60)
+    a = numbers(generator("crowds", fold), dtype, (100_000, 18), 0)[:, ::2]
+    got, crowd = reduced(library, FOLDS[fold], a, (0,), multiprocessors=132)
     assert crowd > 1
     assert_bits(got, np.asarray(call(op, a, axis=0, device="cpu")), fold)
 
