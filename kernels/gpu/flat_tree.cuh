@@ -171,35 +171,48 @@ template <class A> struct TreeAnswer {
   Node<A> node;
 };
 
+/* So many chunks, of `each` groups, that there is one for each warp as long as there are so many.
+ */
+GPR_FN int64_t chunks_of(int64_t groups, int64_t warps, int &each) {
+  for (each = 1; each < TREE_GROUPS && groups > warps; each *= 2) groups = (groups + 1) / 2;
+  return groups;
+}
+/* True in the one warp that comes to the root. */
+template <class F>
+__device__ __forceinline__ bool fold_whole(const void *data, int64_t n, typename F::Wide *nodes,
+                                           uint32_t *tickets, typename F::Wide &root) {
+  typedef TreeWarp<typename F::Element, F> W;
+  const int64_t warps = (int64_t)gridDim.x * (FLAT_THREADS / GPR_WARP);
+  int groups;
+  const int64_t chunks = chunks_of((n + W::group - 1) / W::group, warps, groups);
+  const W warp = {(const typename F::Element *)data, n, (uintptr_t)data % 16 == 0, groups};
+  for (int64_t c = (int64_t)blockIdx.x * (FLAT_THREADS / GPR_WARP) + warp_of(); c < chunks;
+       c += warps) {
+    typename F::Wide value = warp.some_chunk(c * groups * W::group);
+    if (!climb<typename F::Combine>(value, c, chunks, nodes, tickets)) continue;
+    root = value;
+    return true;
+  }
+  return false;
+}
+
 template <class F>
 __global__ void __launch_bounds__(FLAT_THREADS, tree_blocks<typename F::Wide>())
     flat_tree(gpr_flat_args args) {
-  typedef typename F::Element T;
-  typedef TreeWarp<T, F> W;
   typedef typename F::Wide A;
-  const int64_t warps = (int64_t)gridDim.x * (FLAT_THREADS / GPR_WARP);
-  int64_t chunks = (args.n + W::group - 1) / W::group, chunk = W::group;
-  int groups = 1;
-  for (; groups < TREE_GROUPS && chunks > warps; groups *= 2) chunks = (chunks + 1) / 2, chunk *= 2;
-  const W warp = {(const T *)args.data, args.n, (uintptr_t)args.data % 16 == 0, groups};
-  for (int64_t c = (int64_t)blockIdx.x * (FLAT_THREADS / GPR_WARP) + warp_of(); c < chunks;
-       c += warps) {
-    A value = warp.some_chunk(c * chunk);
-    A *const nodes = scratch_at<A>(args.scratch, SCRATCH_PARTIALS);
-    uint32_t *const tickets = scratch_at<uint32_t>(args.scratch, SCRATCH_COUNTERS);
-    if (!climb<typename F::Combine>(value, c, chunks, nodes, tickets)) continue;
-    if (lane_of() == 0) {
-      /* One node over the aligned block that holds the part: what it lacks is at the end of all. */
-      int level = 0;
-      while (1ll << level < args.n) level++;
-      TreeAnswer<A> root;
-      root.stop = args.index + (1ll << level);
-      root.count = 1;
-      root.node.value = value;
-      root.node.level = level;
-      answer(args, root);
-    }
-  }
+  A *const nodes = scratch_at<A>(args.scratch, SCRATCH_PARTIALS);
+  uint32_t *const tickets = scratch_at<uint32_t>(args.scratch, SCRATCH_COUNTERS);
+  A value;
+  if (!fold_whole<F>(args.data, args.n, nodes, tickets, value) || lane_of() != 0) return;
+  /* One node over the aligned block that holds the part: what it lacks is at the end of all. */
+  int level = 0;
+  while (1ll << level < args.n) level++;
+  TreeAnswer<A> root;
+  root.stop = args.index + (1ll << level);
+  root.count = 1;
+  root.node.value = value;
+  root.node.level = level;
+  answer(args, root);
 }
 
 GPR_CLOSE

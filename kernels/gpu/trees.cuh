@@ -3,6 +3,7 @@
 #ifndef GPR_TREES_CUH
 #define GPR_TREES_CUH
 
+#include "flat_tree.cuh"
 #include "load.cuh"
 #include "outputs.cuh"
 #include "tree_blocks.cuh"
@@ -19,6 +20,7 @@ enum { TREE_STAGED_THREADS = 128, TREE_STAGED_BLOCKS = 4, TREE_STAGED_LEAST = 2 
  * rows of 2 doubles products took 125 µs on an H200 by threads and 91 so, of 10 million of 5 floats
  * 98 and 102, of 3 million of 16 67 and 109. */
 enum { TREE_NARROW = 16, TREE_NARROW_UNITS = 16 };
+enum { TREE_WHOLE_LEAST = 1 << 20 }; /* bytes */
 enum { TREE_WARPS_LEAST = 512, TREE_ACROSS = 32, TREE_LINE = 64 };
 /* What a warp could read while a part begins and ends, and a thread of a block, in bytes; as users'
  * operators have it. */
@@ -199,6 +201,17 @@ template <class F>
 __global__ void __launch_bounds__(TREE_THREADS, TREE_BLOCKS)
     trees_by_rows(const __grid_constant__ gpr_axes_args a) {
   fold_by_threads<TreeByRows<F>, TreeElements<F, typename F::Element>>(a);
+}
+
+/* One output of packets side by side. */
+template <class F>
+__global__ void __launch_bounds__(FLAT_THREADS, tree_blocks<typename F::Wide>())
+    whole_tree(const __grid_constant__ gpr_axes_args a) {
+  typedef TreeElements<F, typename F::Element> X;
+  const int64_t first[] = {0};
+  typename F::Wide *const nodes = (typename F::Wide *)X::nodes(a), root;
+  if (fold_whole<F>(a.data, a.count, nodes, (uint32_t *)a.scratch, root) && lane_of() == 0)
+    X::finish_place(a, first, root);
 }
 
 /* Of few elements as they are. */

@@ -191,6 +191,19 @@ struct TreesCut : RowsCut {
     const Size blocks = full > fair ? full : single < fair ? single : fair;
     return take_tree(row.shallow, TREE_FEW_THREADS, blocks, 0);
   }
+  /* One output of packets side by side (flat_tree.cuh). */
+  bool whole_tree() {
+    const Size bytes = GPR_WARP * 16 * TREE_ROWS, groups = up(a.count * row.bytes, bytes);
+    if (a.outputs != 1 || !is_plain() || a.skip || !are_side_by_side() || (uintptr_t)a.data % 16 ||
+        a.count * row.bytes < TREE_WHOLE_LEAST)
+      return false;
+    const Size warps = FLAT_THREADS / GPR_WARP, most = (Size)multiprocessors * FLAT_BLOCKS;
+    const Size blocks = up(groups, warps) < most ? up(groups, warps) : most;
+    int each;
+    const Size chunks = chunks_of(groups, blocks * warps, each);
+    return climb_tickets(chunks) <= AXES_TICKETS &&
+           take_tree(row.rows, FLAT_THREADS, blocks, climb_nodes(chunks));
+  }
   /* A warp's parts, with what begins and ends them. */
   bool trees_by_warps(Size group) {
     Size share = best_share(group, a.count, [=](Size elements) {
@@ -208,7 +221,7 @@ struct TreesCut : RowsCut {
    * out one after the other, products of 50 lines of 9 floats took a thread 48 µs on an H200, of
    * one output or of 1000, which take 7 and 13; of 5000 outputs of 10 lines 26 and 35. */
   bool trees() {
-    if (staged_trees() || trees_of_few() || narrow_trees()) return true;
+    if (whole_tree() || staged_trees() || trees_of_few() || narrow_trees()) return true;
     const Size length = GPR_WARP * tree_packet(row.bytes); /* of a warp's row */
     const bool across = a.outputs > 1 && kept_stride() < magnitude(line_stride(length));
     const bool is_long = a.count >= TREE_WARPS_LEAST;
