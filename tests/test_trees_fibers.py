@@ -17,6 +17,7 @@ import gpureduce
 
 DIMS = 64
 BY_ROWS = 3
+WHOLE = 9
 # Parts that blocks copy as they lie (tree_gathered.cuh): in lines, rows, of long rows, of columns.
 LINES, ROWS, BESIDE, NARROW = 4, 5, 6, 7
 CLIMBING = 8  # more parts of blocks than one folds the nodes of (climb.cuh)
@@ -203,7 +204,23 @@ def test_the_bits_are_the_cpus(dtype, library):
             assert np.asarray(found).tobytes() == np.asarray(wanted).tobytes(), said
             ways.add(unit)
     narrow = set() if dtype == "complex128" else {NARROW}  # of which every second is 32 bytes on
-    assert ways - {BESIDE} == {0, 1, 2, LINES, ROWS, 32} | narrow
+    assert ways - {BESIDE, WHOLE} == {0, 1, 2, LINES, ROWS, 32} | narrow
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_one_output_of_many_packets(dtype, library):
+    """In chunks of one group and of several, with a last one that ends in any way."""
+    rng = generator("whole arrays", dtype)
+    packet = 16 // np.dtype(dtype).itemsize
+    for rows, more, multiprocessors in ((2048, 0, 132), (4099, 1, 132), (2300, 3, 3), (9001, 0, 1)):
+        size = rows * 32 * packet + more
+        x = np.empty(size + packet, dtype)
+        x = x[-x.ctypes.data % 16 // x.itemsize :][:size]
+        x[...] = 1 + 1e-3 * rng.normal(size=size)
+        found, way = product(library(dtype), x, (0,), None, False, None, multiprocessors)
+        assert way == WHOLE
+        wanted = gpureduce.prod(x, device="cpu")
+        assert np.asarray(found).tobytes() == wanted.tobytes(), (size, multiprocessors)
 
 
 def test_segments_and_elements_that_lie_otherwise(library):
