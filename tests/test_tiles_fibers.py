@@ -211,7 +211,9 @@ def test_short_rows(library, fold, shape, view):
 
 
 # The states of the others are so small that of this many blocks none do.
-@pytest.mark.parametrize("fold", [f for f in FOLDS if "double" in f or "variances" in f or "complex" in f])
+@pytest.mark.parametrize(
+    "fold", [f for f in FOLDS if "double" in f or "variances" in f or "complex" in f]
+)
 def test_blocks_come_together_by_crowds(library, fold):
     _, op, dtype = FOLDS[fold]
     a = numbers(generator("crowds", fold), dtype, (100_000, 18), 0)[:, ::2]
