@@ -111,8 +111,7 @@ def allreduce_partials(comm: Any, p: Partials) -> Partials:
     Raises
     ------
     ValueError
-        On all ranks: kinds or shapes differ, or parts of a tree do not follow each other in the
-        order of the ranks.
+        On all ranks: kinds or shapes differ, or parts of a tree overlap or leave something out.
     """
     _check(comm, "allreduce_partials")
     _agree(comm, p, None)

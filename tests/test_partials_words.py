@@ -246,11 +246,11 @@ def test_words_that_do_not_belong_together():
         finish(p)
 
 
-def test_trees_merge_neighbours_in_order():
+def test_trees_merge_neighbours():
     x = np.float32([2, 3, 5, 7, 11])
     left, right = partials(x[:2], "prod"), partials(x[2:], "prod", offset=2)
-    assert finish(merge([left, right])) == 2310
-    for wrong in ([right, left], [left, left], [left, right, right]):
+    assert finish(merge([left, right])) == finish(merge([right, left])) == 2310
+    for wrong in ([left, left], [right, left, right], [left, partials(x[3:], "prod", offset=3)]):
         with pytest.raises(ValueError, match="follow each other"):
             merge(wrong)
     with pytest.raises(ValueError, match=r"this part of the tree is \[2, 5\)"):

@@ -104,8 +104,8 @@ def merge(
     Parameters
     ----------
     parts : Partials, or an iterable of them
-        Several: of one kind, dtype and shape. Their order is free, but for trees (products of
-        floats, users' operators), whose parts follow each other. One: its own outputs are merged.
+        Several: of one kind, dtype and shape, in any order. Parts of a tree (products of floats,
+        users' operators) leave nothing out between them. One: its own outputs are merged.
     axis : int or sequence of ints, optional
         Of one, the axes to merge along. All.
 
@@ -118,7 +118,8 @@ def merge(
     ------
     ValueError
         The partials are of different kinds, dtypes, versions or shapes; or words were added that
-        do not belong together; or parts of a tree do not follow each other; or there are none.
+        do not belong together; or parts of a tree overlap or leave something out; or there are
+        none.
 
     Examples
     --------
@@ -130,9 +131,7 @@ def merge(
         raise TypeError("gpureduce.merge: several partials are given as a list: merge([a, b])")
     if isinstance(parts, Partials):
         if parts.kind.tree:
-            raise ValueError(
-                "gpureduce.merge: parts of a tree are merged as a list, neighbours in order"
-            )
+            raise ValueError("gpureduce.merge: parts of a tree are merged as a list")
         checked(parts, "merge")
         axes = axes_of(axis, parts.ndim)
         kept = [d for d in range(parts.ndim) if d not in axes]

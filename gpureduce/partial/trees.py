@@ -78,6 +78,7 @@ class _Pushed:
 
 
 def merged(parts: Sequence[Partials]) -> Partials:
+    parts = sorted(parts, key=lambda p: (p.start, p.stop))
     first = parts[0]
     pushed = _Pushed(first.kind, first.start)
     for p in parts:
@@ -85,7 +86,7 @@ def merged(parts: Sequence[Partials]) -> Partials:
             raise ValueError(
                 "gpureduce.merge: parts of a tree follow each other, and after [.., "
                 f"{pushed.stop}) comes [{p.start}, {p.stop}): say with partials(..., offset=) "
-                "where each part begins, and give them in order"
+                "where each part begins, and give what lies between"
             )
         for node, block in zip(unpacked(p), cover(p.start, p.stop), strict=True):
             pushed.push(node, _level(block))
