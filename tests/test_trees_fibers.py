@@ -17,7 +17,7 @@ import gpureduce
 
 DIMS = 64
 BY_ROWS = 3
-WHOLE = 9
+CHUNKS = 9
 # Parts that blocks copy as they lie (tree_gathered.cuh): in lines, rows, of long rows, of columns.
 LINES, ROWS, BESIDE, NARROW = 4, 5, 6, 7
 CLIMBING = 8  # more parts of blocks than one folds the nodes of (climb.cuh)
@@ -204,23 +204,34 @@ def test_the_bits_are_the_cpus(dtype, library):
             assert np.asarray(found).tobytes() == np.asarray(wanted).tobytes(), said
             ways.add(unit)
     narrow = set() if dtype == "complex128" else {NARROW}  # of which every second is 32 bytes on
-    assert ways - {BESIDE, WHOLE} == {0, 1, 2, LINES, ROWS, 32} | narrow
+    assert ways - {BESIDE, CHUNKS} == {0, 1, 2, LINES, ROWS, 32} | narrow
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_one_output_of_many_packets(dtype, library):
-    """In chunks of one group and of several, with a last one that ends in any way."""
-    rng = generator("whole arrays", dtype)
+def test_long_rows_of_packets(dtype, library):
+    """In chunks of one group and of several, of which the last one ends in any way; of one output
+    and of several, with packets between them."""
+    rng = generator("chunks", dtype)
     packet = 16 // np.dtype(dtype).itemsize
-    for rows, more, multiprocessors in ((2048, 0, 132), (4099, 1, 132), (2300, 3, 3), (9001, 0, 1)):
-        size = rows * 32 * packet + more
-        x = np.empty(size + packet, dtype)
-        x = x[-x.ctypes.data % 16 // x.itemsize :][:size]
-        x[...] = 1 + 1e-3 * rng.normal(size=size)
-        found, way = product(library(dtype), x, (0,), None, False, None, multiprocessors)
-        assert way == WHOLE
-        wanted = gpureduce.prod(x, device="cpu")
-        assert np.asarray(found).tobytes() == wanted.tobytes(), (size, multiprocessors)
+    for outputs, rows, more, multiprocessors in (
+        (1, 2048, 0, 132),
+        (1, 4099, 1, 132),
+        (1, 2300, 3, 3),
+        (1, 9001, 0, 1),
+        (2, 700, 1, 1),
+        (5, 33, 2, 3),
+        (3, 1200, 0, 1),
+    ):
+        size = rows * 32 * packet + more % packet
+        pitch = -(-size // packet) * packet + 2 * packet
+        x = np.empty(outputs * pitch + packet, dtype)
+        x = x[-x.ctypes.data % 16 // x.itemsize :][: outputs * pitch].reshape(outputs, pitch)
+        x[...] = 1 + 1e-3 * rng.normal(size=x.shape)
+        x = x[:, :size]
+        found, way = product(library(dtype), x, (1,), None, False, None, multiprocessors)
+        assert way == CHUNKS
+        wanted = gpureduce.prod(x, axis=1, device="cpu")
+        assert np.asarray(found).tobytes() == wanted.tobytes(), (x.shape, multiprocessors)
 
 
 def test_segments_and_elements_that_lie_otherwise(library):

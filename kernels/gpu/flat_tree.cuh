@@ -5,6 +5,7 @@
 #ifndef GPR_FLAT_TREE_CUH
 #define GPR_FLAT_TREE_CUH
 
+#include "axes_places.cuh"
 #include "climb.cuh"
 #include "flat.cuh"
 
@@ -31,7 +32,8 @@ template <class C, int COUNT, class A> __device__ __forceinline__ void exchange(
   const bool right = lane_of() & mask;
 #pragma unroll
   for (int i = 0; i < COUNT / 2; i++) {
-    const A keep = right ? v[2 * i + 1] : v[2 * i], send = right ? v[2 * i] : v[2 * i + 1];
+    const A first = v[2 * i], second = v[2 * i + 1];
+    const A keep = right ? second : first, send = right ? first : second;
     v[i] = ordered<C>(right, keep, shuffle_xor(send, mask));
   }
 }
@@ -171,30 +173,31 @@ template <class A> struct TreeAnswer {
   Node<A> node;
 };
 
-/* So many chunks, of `each` groups, that there is one for each warp as long as there are so many.
- */
-GPR_FN int64_t chunks_of(int64_t groups, int64_t warps, int &each) {
-  for (each = 1; each < TREE_GROUPS && groups > warps; each *= 2) groups = (groups + 1) / 2;
+/* So many chunks of each output, of `each` groups, that there is one for each warp as long as there
+ * are so many. */
+GPR_FN int64_t chunks_of(int64_t outputs, int64_t groups, int64_t warps, int &each) {
+  for (each = 1; each < TREE_GROUPS && outputs * groups > warps; each *= 2)
+    groups = (groups + 1) / 2;
   return groups;
 }
-/* True in the one warp that comes to the root. */
-template <class F>
-__device__ __forceinline__ bool fold_whole(const void *data, int64_t n, typename F::Wide *nodes,
-                                           uint32_t *tickets, typename F::Wide &root) {
+/* Trees of n elements each, which lie side by side. */
+template <class F> struct TreeChunks {
   typedef TreeWarp<typename F::Element, F> W;
-  const int64_t warps = (int64_t)gridDim.x * (FLAT_THREADS / GPR_WARP);
+  typedef typename F::Wide A;
+  int64_t n, chunks;
   int groups;
-  const int64_t chunks = chunks_of((n + W::group - 1) / W::group, warps, groups);
-  const W warp = {(const typename F::Element *)data, n, (uintptr_t)data % 16 == 0, groups};
-  for (int64_t c = (int64_t)blockIdx.x * (FLAT_THREADS / GPR_WARP) + warp_of(); c < chunks;
-       c += warps) {
-    typename F::Wide value = warp.some_chunk(c * groups * W::group);
-    if (!climb<typename F::Combine>(value, c, chunks, nodes, tickets)) continue;
-    root = value;
-    return true;
+  __device__ __forceinline__ TreeChunks(int64_t outputs, int64_t n) : n(n) {
+    chunks = chunks_of(outputs, (n + W::group - 1) / W::group,
+                       (int64_t)gridDim.x * (FLAT_THREADS / GPR_WARP), groups);
   }
-  return false;
-}
+  /* Chunk c of one of them; true in the one warp that comes to its root. */
+  __device__ __forceinline__ bool fold(const void *data, int64_t c, A *nodes, uint32_t *tickets,
+                                       A &root) const {
+    const W warp = {(const typename F::Element *)data, n, (uintptr_t)data % 16 == 0, groups};
+    root = warp.some_chunk(c * groups * W::group);
+    return climb<typename F::Combine>(root, c, chunks, nodes, tickets);
+  }
+};
 
 template <class F>
 __global__ void __launch_bounds__(FLAT_THREADS, tree_blocks<typename F::Wide>())
@@ -202,17 +205,22 @@ __global__ void __launch_bounds__(FLAT_THREADS, tree_blocks<typename F::Wide>())
   typedef typename F::Wide A;
   A *const nodes = scratch_at<A>(args.scratch, SCRATCH_PARTIALS);
   uint32_t *const tickets = scratch_at<uint32_t>(args.scratch, SCRATCH_COUNTERS);
-  A value;
-  if (!fold_whole<F>(args.data, args.n, nodes, tickets, value) || lane_of() != 0) return;
-  /* One node over the aligned block that holds the part: what it lacks is at the end of all. */
-  int level = 0;
-  while (1ll << level < args.n) level++;
-  TreeAnswer<A> root;
-  root.stop = args.index + (1ll << level);
-  root.count = 1;
-  root.node.value = value;
-  root.node.level = level;
-  answer(args, root);
+  const int64_t warps = (int64_t)gridDim.x * (FLAT_THREADS / GPR_WARP);
+  const TreeChunks<F> trees(1, args.n);
+  for (int64_t c = (int64_t)blockIdx.x * (FLAT_THREADS / GPR_WARP) + warp_of(); c < trees.chunks;
+       c += warps) {
+    A value;
+    if (!trees.fold(args.data, c, nodes, tickets, value) || lane_of() != 0) continue;
+    /* One node over the aligned block that holds the part: what it lacks is at the end of all. */
+    int level = 0;
+    while (1ll << level < args.n) level++;
+    TreeAnswer<A> root;
+    root.stop = args.index + (1ll << level);
+    root.count = 1;
+    root.node.value = value;
+    root.node.level = level;
+    answer(args, root);
+  }
 }
 
 GPR_CLOSE

@@ -42,7 +42,7 @@ GPR_PROGRAM_KIND(TreesByRows, "gpu/axes_kernels.cuh", nullptr, "trees_by_rows<F>
 GPR_PROGRAM_KIND(TreesAny, "gpu/axes_kernels.cuh", nullptr, "trees_by_threads<F, AnyDtype>");
 GPR_PROGRAM_KIND(TreeRows, "gpu/axes_kernels.cuh", nullptr, "trees_by_warps<F, F::Element>");
 GPR_PROGRAM_KIND(TreesStaged, "gpu/axes_kernels.cuh", nullptr, "trees_staged<F>");
-GPR_PROGRAM_KIND(WholeTree, "gpu/axes_kernels.cuh", nullptr, "whole_tree<F>");
+GPR_PROGRAM_KIND(TreesByChunks, "gpu/axes_kernels.cuh", nullptr, "trees_by_chunks<F>");
 GPR_PROGRAM_KIND(TreesOfFew, "gpu/axes_kernels.cuh", nullptr, "trees_of_few<F>");
 GPR_PROGRAM_KIND(TreeRowsAny, "gpu/axes_kernels.cuh", nullptr, "trees_by_warps<F, AnyDtype>");
 constexpr char tile_run[] = "tile<F, TileRun<F, ", row_run[] = "tile<F, RowRun<F, ",
@@ -240,7 +240,7 @@ template <class T, template <class> class Op> struct AxesKernels<TreeFold<T, Op>
     if constexpr (sizeof(T) == 2) row.columns = &Program<F, code::TreesByRows>::it;
     row.tile_rows = &Program<F, code::TreeRows>::it;
     row.any_rows = &Program<F, code::TreeRowsAny>::it;
-    row.rows = &Program<F, code::WholeTree>::it;
+    row.rows = &Program<F, code::TreesByChunks>::it;
     row.staged = &Program<F, code::TreesStaged>::it;
     row.shallow = &Program<F, code::TreesOfFew>::it;
     row.is_tree = 1;

@@ -20,10 +20,9 @@ enum { TREE_STAGED_THREADS = 128, TREE_STAGED_BLOCKS = 4, TREE_STAGED_LEAST = 2 
  * rows of 2 doubles products took 125 µs on an H200 by threads and 91 so, of 10 million of 5 floats
  * 98 and 102, of 3 million of 16 67 and 109. */
 enum { TREE_NARROW = 16, TREE_NARROW_UNITS = 16 };
-/* One output of so many bytes of packets: of 1 to 400 MB products of doubles took 0.7 to 0.85 of
- * the time on an H200 that warps took, 187 MB 49 µs and 71. Of several outputs they took longer so.
- */
-enum { TREE_WHOLE_LEAST = 1 << 20 };
+/* Outputs of so many groups of flat_tree.cuh, and blocks a multiprocessor: one of 187 MB of doubles
+ * took 71 µs on an H200 by warps, and takes 52, 5000 of 20 KB 58 and 34. */
+enum { TREE_GROUPS_LEAST = 4, TREE_CHUNK_BLOCKS = 3 };
 enum { TREE_WARPS_LEAST = 512, TREE_ACROSS = 32, TREE_LINE = 64 };
 /* What a warp could read while a part begins and ends, and a thread of a block, in bytes; as users'
  * operators have it. */
@@ -206,15 +205,25 @@ __global__ void __launch_bounds__(TREE_THREADS, TREE_BLOCKS)
   fold_by_threads<TreeByRows<F>, TreeElements<F, typename F::Element>>(a);
 }
 
-/* One output of packets side by side. */
+/* Long outputs of whole packets side by side. */
 template <class F>
 __global__ void __launch_bounds__(FLAT_THREADS, tree_blocks<typename F::Wide>())
-    whole_tree(const __grid_constant__ gpr_axes_args a) {
+    trees_by_chunks(const __grid_constant__ gpr_axes_args a) {
+  typedef typename F::Wide A;
   typedef TreeElements<F, typename F::Element> X;
-  const int64_t first[] = {0};
-  typename F::Wide *const nodes = (typename F::Wide *)X::nodes(a), root;
-  if (fold_whole<F>(a.data, a.count, nodes, (uint32_t *)a.scratch, root) && lane_of() == 0)
-    X::finish_place(a, first, root);
+  const int64_t warps = (int64_t)gridDim.x * (FLAT_THREADS / GPR_WARP);
+  const TreeChunks<F> trees(a.outputs, a.count);
+  const int64_t all = a.outputs * trees.chunks;
+  for (int64_t c = (int64_t)blockIdx.x * (FLAT_THREADS / GPR_WARP) + warp_of(); c < all;
+       c += warps) {
+    const int64_t o = a.outputs == 1 ? 0 : quotient_of(c, trees.chunks);
+    const char *const data = a.data + offset_of<&gpr_axes_dim::stride>(a.dim, a.kept, o);
+    A root;
+    if (trees.fold(data, c - o * trees.chunks, (A *)X::nodes(a) + o * climb_nodes(trees.chunks),
+                   (uint32_t *)a.scratch + o * climb_tickets(trees.chunks), root) &&
+        lane_of() == 0)
+      X::finish(a, o, root);
+  }
 }
 
 /* Of few elements as they are. */

@@ -191,18 +191,20 @@ struct TreesCut : RowsCut {
     const Size blocks = full > fair ? full : single < fair ? single : fair;
     return take_tree(row.shallow, TREE_FEW_THREADS, blocks, 0);
   }
-  /* One output of packets side by side (flat_tree.cuh). */
-  bool whole_tree() {
-    const Size bytes = GPR_WARP * 16 * TREE_ROWS, groups = up(a.count * row.bytes, bytes);
-    if (a.outputs != 1 || !is_plain() || a.skip || !are_side_by_side() || (uintptr_t)a.data % 16 ||
-        a.count * row.bytes < TREE_WHOLE_LEAST)
+  /* Long outputs of whole packets side by side (flat_tree.cuh). */
+  bool trees_by_chunks() {
+    const Size group = GPR_WARP * 16 * TREE_ROWS, groups = up(a.count * row.bytes, group);
+    Size places = (Size)(uintptr_t)a.data;
+    for (int d = 0; d < a.kept; d++) places |= a.dim[d].stride;
+    if (!is_plain() || a.skip || a.reduced != 1 || reduced_stride() != row.bytes || places % 16 ||
+        groups < TREE_GROUPS_LEAST)
       return false;
-    const Size warps = FLAT_THREADS / GPR_WARP, most = (Size)multiprocessors * FLAT_BLOCKS;
-    const Size blocks = up(groups, warps) < most ? up(groups, warps) : most;
+    const Size warps = FLAT_THREADS / GPR_WARP, all = up(a.outputs * groups, warps);
+    const Size most = (Size)multiprocessors * TREE_CHUNK_BLOCKS, blocks = all < most ? all : most;
     int each;
-    const Size chunks = chunks_of(groups, blocks * warps, each);
-    return climb_tickets(chunks) <= AXES_TICKETS &&
-           take_tree(row.rows, FLAT_THREADS, blocks, climb_nodes(chunks));
+    const Size chunks = chunks_of(a.outputs, groups, blocks * warps, each);
+    return a.outputs * climb_tickets(chunks) <= AXES_TICKETS &&
+           take_tree(row.rows, FLAT_THREADS, blocks, a.outputs * climb_nodes(chunks));
   }
   /* A warp's parts, with what begins and ends them. */
   bool trees_by_warps(Size group) {
@@ -221,7 +223,7 @@ struct TreesCut : RowsCut {
    * out one after the other, products of 50 lines of 9 floats took a thread 48 µs on an H200, of
    * one output or of 1000, which take 7 and 13; of 5000 outputs of 10 lines 26 and 35. */
   bool trees() {
-    if (whole_tree() || staged_trees() || trees_of_few() || narrow_trees()) return true;
+    if (trees_by_chunks() || staged_trees() || trees_of_few() || narrow_trees()) return true;
     const Size length = GPR_WARP * tree_packet(row.bytes); /* of a warp's row */
     const bool across = a.outputs > 1 && kept_stride() < magnitude(line_stride(length));
     const bool is_long = a.count >= TREE_WARPS_LEAST;

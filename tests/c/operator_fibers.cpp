@@ -110,7 +110,7 @@ void body() {
   else if (unit == 3)
     trees_by_rows<F>(args);
   else if (unit == 9)
-    whole_tree<F>(args);
+    trees_by_chunks<F>(args);
   else if (unit == 1)
     any ? trees_by_threads<F, AnyDtype>(args) : trees_by_threads<F, F::Element>(args);
   else
@@ -317,7 +317,7 @@ extern "C" __attribute__((visibility("default"))) int reduced(gpr_axes_args *arg
 extern "C" __attribute__((visibility("default"))) int product(gpr_axes_args *args, int dtype,
                                                               int multiprocessors, void *scratch,
                                                               unsigned seed) {
-  static gpr_program by_threads, by_rows, by_warps, staged, of_few, whole;
+  static gpr_program by_threads, by_rows, by_warps, staged, of_few, by_chunks;
   AxesRow row = {};
   gpr_axes_launch out = {};
   row.tile = row.any = &by_threads;
@@ -325,7 +325,7 @@ extern "C" __attribute__((visibility("default"))) int product(gpr_axes_args *arg
   row.tile_rows = row.any_rows = &by_warps;
   row.staged = &staged;
   row.shallow = &of_few;
-  row.rows = &whole;
+  row.rows = &by_chunks;
   row.is_tree = 1;
   row.bytes = (int)sizeof(PRODUCT_OF);
   row.state = sizeof(Branch<TreeFold<PRODUCT_OF, Times>::Wide>);
@@ -337,7 +337,7 @@ extern "C" __attribute__((visibility("default"))) int product(gpr_axes_args *arg
   const int of_unit = out.kernel == &staged     ? 0
                       : out.kernel == &of_few   ? 2
                       : out.kernel == &by_rows  ? 3
-                      : out.kernel == &whole    ? 9
+                      : out.kernel == &by_chunks ? 9
                       : out.kernel == &by_warps ? 32
                                                 : 1;
   const int failed = launch(args, (unsigned)out.blocks, (unsigned)out.threads, of_unit, seed);
