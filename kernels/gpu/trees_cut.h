@@ -203,8 +203,9 @@ struct TreesCut : RowsCut {
     const Size most = (Size)multiprocessors * TREE_CHUNK_BLOCKS, blocks = all < most ? all : most;
     int each;
     const Size chunks = chunks_of(a.outputs, groups, blocks * warps, each);
+    const Size nodes = chunks > 1 ? a.outputs * climb_nodes(chunks) : 0;
     return a.outputs * climb_tickets(chunks) <= AXES_TICKETS &&
-           take_tree(row.rows, FLAT_THREADS, blocks, a.outputs * climb_nodes(chunks));
+           take_tree(row.rows, FLAT_THREADS, blocks, nodes);
   }
   /* A warp's parts, with what begins and ends them. */
   bool trees_by_warps(Size group) {
