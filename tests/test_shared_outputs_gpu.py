@@ -38,6 +38,46 @@ def test_products_of_long_rows_whose_neighbours_lie_closest(dtype):
             assert took("prod", np.moveaxis(a, -1, 0), None, None)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_products_of_long_rows_of_packets(dtype):
+    """Of one row and of several, whole packets or with a last one that is cut short."""
+    rng = generator("chunks", dtype)
+    for shape in (
+        (1, 2_400_008),
+        (1, 600_000),
+        (7, 96_000),
+        (300, 20_008),
+        (3, 5, 30_000),
+        (2000, 4096),
+    ):
+        a = near_one(rng, np.dtype(dtype), int(np.prod(shape))).reshape(shape)
+        for view in (a, a[..., :-3], a[::-1, ..., :-1]):
+            assert took("prod", view, view.ndim - 1, None)
+
+
+@pytest.mark.parametrize("op", ["sum", "var", "max", "argmin", "nanmean"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_columns_that_many_blocks_share(op, dtype):
+    """In narrow tiles: few of them, some hundred, every second one, and in runs with gaps."""
+    rng = generator("narrow tiles", op, dtype)
+    for rows, width in (
+        (90_001, 3),
+        (50_000, 11),
+        (20_003, 33),
+        (9_000, 74),
+        (5_000, 300),
+        (3_001, 1100),
+    ):
+        a = draw(rng, np.dtype(dtype), rows * width).reshape(rows, width)
+        if op.startswith("nan"):
+            a[rng.random(a.shape) < 0.01] = np.nan
+        for view in (a, a[:, ::2], a[1:, 1:]):
+            assert took(op, view, 0, None)
+        if op != "argmin":
+            runs = a[: rows // 50 * 50].reshape(-1, 50, width)[:, 3:]
+            assert took(op, runs, (0, 1), None)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_products_of_tall_columns_by_rows(dtype):
     """So many that a warp brings rows of them, which begin anywhere and end with the array; those
