@@ -66,7 +66,7 @@ def test_columns_that_many_blocks_share(op, dtype):
         (20_003, 33),
         (9_000, 74),
         (5_000, 300),
-        (3_001, 1100),
+        (1_501, 1100),
     ):
         a = draw(rng, np.dtype(dtype), rows * width).reshape(rows, width)
         if op.startswith("nan"):
