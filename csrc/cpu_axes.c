@@ -76,8 +76,7 @@ static int work(gpr_axes_run *run, gpr_lane *l, int64_t until) {
   return 1;
 }
 
-/* --- the run -----------------------------------------------------------------------------------
- */
+/* --- the run ---------------------------------------------------------------------------------- */
 
 /* Of a tile that is made. */
 static int64_t elements_of(const gpr_axes_run *run) {
@@ -130,8 +129,7 @@ static gpr_status step(gpr_run *base, int64_t nanoseconds) {
   return gpr_team_wait(&run->team, nanoseconds) ? GPR_OK : GPR_MORE;
 }
 
-/* --- what is read backwards ----------------------------------------------------------------------
- */
+/* --- what is read backwards ------------------------------------------------------------------- */
 
 /* Memory forwards, if the results can be reversed. */
 static void turn_forwards(gpr_axes_run *run) {

@@ -37,8 +37,7 @@ static char *state_of(const deal_run *r, int lane) {
   return r->states + (size_t)lane * r->slot_bytes;
 }
 
-/* --- the CPU's threads -------------------------------------------------------------------------
- */
+/* --- the CPU's threads ------------------------------------------------------------------------ */
 
 static int fold_part(deal_run *r, int lane) {
   const gpr_row *row = r->plan.row;
@@ -74,8 +73,7 @@ static void help(void *argument, int lane) {
       gpr_pause(&since);
 }
 
-/* --- the run -----------------------------------------------------------------------------------
- */
+/* --- the run ---------------------------------------------------------------------------------- */
 
 /* One whose kernel is being compiled still is not waited for when nothing is left for it. */
 static gpr_status step_devices(deal_run *r, int *under_way) {

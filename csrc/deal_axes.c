@@ -47,8 +47,7 @@ typedef struct axes_deal {
 
 static int is_kept(const axes_deal *r, int d) { return !(r->options.axes >> d & 1); }
 
-/* --- slabs -------------------------------------------------------------------------------------
- */
+/* --- slabs ------------------------------------------------------------------------------------ */
 
 static double bytes_of(const gpr_view *view) {
   double bytes = gpr_dtype_size(view->dtype);
@@ -148,8 +147,7 @@ static gpr_status end_slab(axes_deal *r, gpr_run **run) {
   return status;
 }
 
-/* --- the CPU -----------------------------------------------------------------------------------
- */
+/* --- the CPU ---------------------------------------------------------------------------------- */
 
 static gpr_status reduce_slab(axes_deal *r, int64_t slab) {
   gpr_run *run;
@@ -183,8 +181,7 @@ static gpr_status failure(axes_deal *r) {
   return status ? gpr_fail(status, "%s", r->why) : GPR_OK;
 }
 
-/* --- the run -----------------------------------------------------------------------------------
- */
+/* --- the run ---------------------------------------------------------------------------------- */
 
 static gpr_status begin_run(axes_deal *r, int i, gpr_run **run) {
   int64_t slab;

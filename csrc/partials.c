@@ -27,8 +27,7 @@ static const gpr_row *row_of(int op, int dtype) {
   return &gpr_cpu_table_here()->row[op * GPR_DTYPE_COUNT + dtype];
 }
 
-/* --- rows --------------------------------------------------------------------------------------
- */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 static gpr_row rows[ROWS];
 
@@ -58,8 +57,7 @@ void gpr_partials_resolve(gpr_resolved *what) {
   what->narrow = NULL;
 }
 
-/* --- what there is -----------------------------------------------------------------------------
- */
+/* --- what there is ---------------------------------------------------------------------------- */
 
 int gpr_partials_words(int op, int dtype) { return partial_of(op, dtype)->words; }
 int gpr_partials_are_additive(int op, int dtype) { return partial_of(op, dtype)->additive; }
@@ -100,8 +98,7 @@ uint32_t gpr_partials_kind(int op, int dtype) {
   return digest(text);
 }
 
-/* --- words that come back ----------------------------------------------------------------------
- */
+/* --- words that come back --------------------------------------------------------------------- */
 
 static char *states_of(size_t bytes, int count) {
   char *states = malloc(bytes * (size_t)count);

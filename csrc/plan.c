@@ -131,8 +131,7 @@ int gpr_repeats(const gpr_plan *p, int64_t n, int64_t step) {
   return p->row->repeat && !step && n >= REPEATED && !p->swap && !p->cast;
 }
 
-/* --- many outputs ------------------------------------------------------------------------------
- */
+/* --- many outputs ----------------------------------------------------------------------------- */
 
 int64_t gpr_count_outputs(const gpr_view *view, const gpr_options *options) {
   int64_t outputs = options->starts ? options->segments : 1;

@@ -21,8 +21,7 @@ gpr_options gpr_defaults(void) {
                        .out_device = GPR_DEVICE_CPU};
 }
 
-/* --- the run -----------------------------------------------------------------------------------
- */
+/* --- the run ---------------------------------------------------------------------------------- */
 
 /* What a run with axes keeps beside its backend's: results before they are narrowed, where they
  * are or where the caller wants a single one. */

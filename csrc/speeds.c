@@ -23,8 +23,7 @@ static struct {
   int is_read, has_failed[GPR_MEMORY_KINDS];
 } known = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* --- kept --------------------------------------------------------------------------------------
- */
+/* --- kept ------------------------------------------------------------------------------------- */
 
 static void name_machine(char key[GPR_KEY_CHARS]) {
   char host[256] = "";
@@ -73,8 +72,7 @@ int gpr_speeds_known(int kind, gpr_speeds *speeds) {
   return speeds->cpu > 0;
 }
 
-/* --- measured ----------------------------------------------------------------------------------
- */
+/* --- measured --------------------------------------------------------------------------------- */
 
 static gpr_status seconds_of(const void *data, int64_t bytes, int device, double *seconds) {
   const gpr_view view = gpr_view_of(data, GPR_UINT64, bytes / 8);
@@ -129,8 +127,7 @@ gpr_status gpr_speeds_measure_all(int64_t bytes) {
   return status;
 }
 
-/* --- chosen ------------------------------------------------------------------------------------
- */
+/* --- chosen ----------------------------------------------------------------------------------- */
 
 gpr_places gpr_speeds_choose(const gpr_speeds *speeds, double bytes, int is_started) {
   const gpr_places cpu = {0, 1};

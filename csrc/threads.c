@@ -199,8 +199,7 @@ int gpr_team_wait(gpr_team *team, int64_t nanoseconds) {
   return alone;
 }
 
-/* --- how many ----------------------------------------------------------------------------------
- */
+/* --- how many --------------------------------------------------------------------------------- */
 
 /* "max 100000" or "150000 100000" in cgroup v2's cpu.max; v1 has the two in files of their own. */
 static int quota_of(const char *limit_path, const char *period_path) {

@@ -6,8 +6,7 @@
 #include "cpu.h"
 #include "pack.h"
 
-/* --- boxes -------------------------------------------------------------------------------------
- */
+/* --- boxes ------------------------------------------------------------------------------------ */
 
 gpr_cut gpr_cut_dims(const gpr_dims *dims, int64_t most, int last) {
   gpr_cut c = {.dim = dims->n - 1, .inner = 1, .step = 1, .steps = 1, .most = 1, .boxes = 1};
@@ -52,8 +51,7 @@ gpr_box gpr_box_at(const gpr_dims *dims, const gpr_cut *cut, int64_t number) {
   return box;
 }
 
-/* --- copies ------------------------------------------------------------------------------------
- */
+/* --- copies ----------------------------------------------------------------------------------- */
 
 /* A loop so short that it is not worth a call. */
 enum { SHORT_STEP = 16 };
@@ -186,8 +184,7 @@ static int lie_in_lines(const steps *s, int bytes, int64_t each, int64_t n, int6
   return 0;
 }
 
-/* --- tiles -------------------------------------------------------------------------------------
- */
+/* --- tiles ------------------------------------------------------------------------------------ */
 
 static size_t whole(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 

@@ -12,8 +12,7 @@
 static gpr_status enter(axes_run *r) { return gpr_cuda_enter(r->device, &r->before); }
 static void leave(const axes_run *r) { gpr_cuda_leave(r->device, r->before); }
 
-/* --- a slab's way ------------------------------------------------------------------------------
- */
+/* --- a slab's way ----------------------------------------------------------------------------- */
 
 /* The results go to the caller's memory, or to the waiter's. */
 static int is_out_of_others(const axes_run *r) {
@@ -112,8 +111,7 @@ static gpr_status narrow(axes_run *r) {
   return gpr_cuda_gather(r->gather, &p, 0, values, r->narrowed, r->device, r->stream);
 }
 
-/* --- the run -----------------------------------------------------------------------------------
- */
+/* --- the run ---------------------------------------------------------------------------------- */
 
 /* Results on the device are left to come in their stream's order, if nothing has to be known. */
 static gpr_status fold(axes_run *r, int64_t nanoseconds) {

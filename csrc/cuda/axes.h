@@ -100,14 +100,12 @@ static inline gpr_status copy_rows(axes_run *r, void *to, int64_t to_pitch, cons
   return gpr_cuda_copy_rows(to, to_pitch, from, from_pitch, width, rows, r->device, r->stream);
 }
 
-/* --- axes_args.c ---------------------------------------------------------------------------------
- */
+/* --- axes_args.c ------------------------------------------------------------------------------ */
 
 /* Everything that a launch takes, but for its scratch. */
 gpr_status gpr_axes_prepare(axes_run *r);
 
-/* --- axes_slabs.c --------------------------------------------------------------------------------
- */
+/* --- axes_slabs.c ----------------------------------------------------------------------------- */
 
 /* Which dimension slabs are ranges of, and how many places of it. */
 void gpr_slabs_choose(axes_run *r);

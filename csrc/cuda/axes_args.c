@@ -130,8 +130,7 @@ static void set_least(axes_run *r) {
   r->args.few = spread->ddof >= 0 ? (int64_t)(spread->ddof < 0x1p62 ? spread->ddof : 0x1p62) : -1;
 }
 
-/* --- pieces of long segments -------------------------------------------------------------------
- */
+/* --- pieces of long segments ------------------------------------------------------------------ */
 
 static int64_t pieces_of(const axes_run *r, int64_t segment) {
   const int64_t start = r->axes.starts[segment], stop = r->axes.stops[segment];

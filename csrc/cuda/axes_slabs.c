@@ -210,8 +210,7 @@ gpr_status gpr_slab_deliver(axes_run *r) {
                    kept->shape[r->cut] * inner, from, width, width, all / width);
 }
 
-/* --- on their way ------------------------------------------------------------------------------
- */
+/* --- on their way ----------------------------------------------------------------------------- */
 
 /* Elements come on another stream: the memory has to be there before. */
 gpr_status gpr_slabs_allocate(axes_run *r) {

@@ -12,8 +12,7 @@
 
 #include "../threads.h"
 
-/* --- digests: FNV-1a of 128 bits ---------------------------------------------------------------
- */
+/* --- digests: FNV-1a of 128 bits -------------------------------------------------------------- */
 
 gpr_digest gpr_digest_open(void) {
   return (gpr_digest){(unsigned __int128)UINT64_C(0x6c62272e07bb0142) << 64 |
@@ -32,8 +31,7 @@ void gpr_digest_key(const gpr_digest *digest, char key[GPR_KEY_CHARS]) {
            (unsigned long long)digest->state);
 }
 
-/* --- the folder --------------------------------------------------------------------------------
- */
+/* --- the folder ------------------------------------------------------------------------------- */
 
 static int fits(int written, size_t room) { return written > 0 && (size_t)written < room; }
 
@@ -89,8 +87,7 @@ static int open_folder(int make, const char **problem) {
   return -1;
 }
 
-/* --- files -------------------------------------------------------------------------------------
- */
+/* --- files ------------------------------------------------------------------------------------ */
 
 typedef struct head {
   char magic[16];

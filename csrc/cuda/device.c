@@ -27,8 +27,7 @@ static struct {
   int known[GPR_DEVICES_MAX][KNOWN]; /* attributes[], once there is a context */
 } devices = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* --- errors ------------------------------------------------------------------------------------
- */
+/* --- errors ----------------------------------------------------------------------------------- */
 
 /* What ends a kernel (an address, a time, an assertion, an instruction) answers every later call.
  */
@@ -47,8 +46,7 @@ gpr_status gpr_cuda_check(CUresult result, const char *call, int device) {
                   ends_context(result) ? "; CUDA cannot be used again in this process" : "");
 }
 
-/* --- which there are ---------------------------------------------------------------------------
- */
+/* --- which there are -------------------------------------------------------------------------- */
 
 static void in_child(void) { atomic_store(&devices.forked, 1); }
 static void watch_forks(void) { pthread_atfork(NULL, NULL, in_child); }
@@ -102,8 +100,7 @@ int gpr_gpu_is_started(void) {
   return 0;
 }
 
-/* --- where memory is ---------------------------------------------------------------------------
- */
+/* --- where memory is -------------------------------------------------------------------------- */
 
 /* CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE (managed memory is) or 0. */
 static int memory_at(const void *address, int *device) {
@@ -127,8 +124,7 @@ int gpr_gpu_device_of(const void *address) {
   return memory_at(address, &device) == CU_MEMORYTYPE_DEVICE ? device : -1;
 }
 
-/* --- the thread's device -----------------------------------------------------------------------
- */
+/* --- the thread's device ---------------------------------------------------------------------- */
 
 /* The primary context is kept for the rest of the process, as the CUDA runtime does. */
 static gpr_status retain_context(int device) {
@@ -181,8 +177,7 @@ int gpr_cuda_multiprocessors(int device) {
   return gpr_cuda_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
 }
 
-/* --- launches and waits ------------------------------------------------------------------------
- */
+/* --- launches and waits ----------------------------------------------------------------------- */
 
 gpr_status gpr_cuda_start(CUfunction function, int64_t blocks, int threads, void *arguments,
                           const char *what, int device, CUstream stream) {

@@ -105,8 +105,7 @@ void gpr_gpu_unpin(void *memory);
 /* The device that the memory at this address belongs to, or -1. */
 int gpr_gpu_device_of(const void *address);
 
-/* --- kernels that are made when they are needed ------------------------------------------------
- */
+/* --- kernels that are made when they are needed ----------------------------------------------- */
 
 /* What the library asks of where it is embedded; any may be NULL. Called by threads that called the
  * library. */
@@ -128,8 +127,7 @@ gpr_status gpr_program_image(const gpr_program *program, const char *arch, char 
 /* "NVRTC 13.0, PATH", which would compile for that architecture, or why there is none. */
 gpr_status gpr_compiler_about(const char *arch, char *text, size_t room);
 
-/* --- users' operators: programs that are made at run time, and their launches -------------------
- */
+/* --- users' operators: programs that are made at run time, and their launches ----------------- */
 
 /* A program with its own copies of the texts; NULL for want of memory. It is the caller's, and
  * stays for as long as it is being compiled too. Of code that a device runs yet nothing is lost. */

@@ -55,8 +55,7 @@ static void say(int is_warning, const char *text) {
   if (gpr_host.say) gpr_host.say(is_warning, text);
 }
 
-/* --- compiling ---------------------------------------------------------------------------------
- */
+/* --- compiling -------------------------------------------------------------------------------- */
 
 /* A compiler that is at work must not lose its libraries. */
 static void wait_for_all(void) {
@@ -212,8 +211,7 @@ static gpr_status compiled(const gpr_program *program, const char *arch, const c
   return status;
 }
 
-/* --- looking -----------------------------------------------------------------------------------
- */
+/* --- looking ---------------------------------------------------------------------------------- */
 
 /* Images of an older minor architecture run too; the pack may have those alone. */
 static gpr_image packed(const gpr_program *program, int major, int minor) {
@@ -276,8 +274,7 @@ static gpr_status make(gpr_program *program, int device, int64_t nanoseconds, lo
   return status ? status : load(image, device, NULL, out);
 }
 
-/* --- functions ---------------------------------------------------------------------------------
- */
+/* --- functions -------------------------------------------------------------------------------- */
 
 static gpr_made *made_of(gpr_program *program) {
   gpr_made *made = __atomic_load_n(&program->made, __ATOMIC_ACQUIRE), *none = NULL;
@@ -330,8 +327,7 @@ gpr_status gpr_cuda_function_now(gpr_program *program, int device, CUfunction *f
   return status;
 }
 
-/* --- for the command line and for packs --------------------------------------------------------
- */
+/* --- for the command line and for packs ------------------------------------------------------- */
 
 gpr_status gpr_program_image(const gpr_program *program, const char *arch, char key[GPR_KEY_CHARS],
                              int *was_there, gpr_image *image) {

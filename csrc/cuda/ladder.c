@@ -87,8 +87,7 @@ static void set(ladder *l, const gpr_plan *plan, int kernel, int device) {
   if (kernel != GPR_KERNEL_DEFAULT) shape_grid(l);
 }
 
-/* --- memory ------------------------------------------------------------------------------------
- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 static void release(ladder *l) {
   if (l->array) cu.MemFree(l->array);
@@ -166,8 +165,7 @@ static gpr_status make_ready(ladder *l) {
   return bring(l);
 }
 
-/* --- launches ----------------------------------------------------------------------------------
- */
+/* --- launches --------------------------------------------------------------------------------- */
 
 static gpr_status launch(ladder *l, CUfunction function, int64_t blocks, int threads) {
   return gpr_cuda_start(function, blocks, threads, &l->args, l->about->name, l->device,
@@ -210,8 +208,7 @@ static gpr_status fold(ladder *l) {
   return launch(l, l->partials, 1, GPR_LADDER_THREADS);
 }
 
-/* --- a run -------------------------------------------------------------------------------------
- */
+/* --- a run ------------------------------------------------------------------------------------ */
 
 static gpr_status step(gpr_run *base, int64_t nanoseconds) {
   ladder *l = (ladder *)base;
@@ -254,8 +251,7 @@ gpr_status gpr_gpu_ladder_open(const gpr_plan *plan, int kernel, int device, gpr
   return GPR_OK;
 }
 
-/* --- times -------------------------------------------------------------------------------------
- */
+/* --- times ------------------------------------------------------------------------------------ */
 
 static gpr_status read_through(const ladder *l, void *cold, int64_t bytes) {
   gpr_read_args args = {.data = cold, .bytes = bytes, .never = cold};

@@ -50,8 +50,7 @@ void gpr_cuda_release(void *memory, CUstream stream) {
   if (memory) cu.MemFreeAsync(memory, stream);
 }
 
-/* --- for results that stay on the device -------------------------------------------------------
- */
+/* --- for results that stay on the device ------------------------------------------------------ */
 
 gpr_status gpr_gpu_allocate(int device, size_t bytes, void *stream, void **out) {
   CUcontext before;

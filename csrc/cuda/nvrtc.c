@@ -44,8 +44,7 @@ typedef struct nvrtc {
   int archs[ARCHS_MOST], arch_count;
 } nvrtc;
 
-/* --- which library -----------------------------------------------------------------------------
- */
+/* --- which library ---------------------------------------------------------------------------- */
 
 /* Those that were found, never closed: kernels are being compiled by them. */
 static struct {
@@ -200,8 +199,7 @@ gpr_status gpr_compiler_about(const char *arch, char *text, size_t room) {
   return GPR_OK;
 }
 
-/* --- a program ---------------------------------------------------------------------------------
- */
+/* --- a program -------------------------------------------------------------------------------- */
 
 /* Exactness depends on four of these: no contraction into fused multiply-adds, no flushing of
  * subnormals, division and roots rounded to nearest. 186: a template compares an unsigned integer

@@ -6,8 +6,7 @@
 #include "gpu.h"
 #include "scratch.h"
 
-/* --- programs ----------------------------------------------------------------------------------
- */
+/* --- programs --------------------------------------------------------------------------------- */
 
 typedef struct made_program {
   gpr_program program;
@@ -42,8 +41,7 @@ void gpr_program_drop(const gpr_program *program) {
   free((made_program *)program);
 }
 
-/* --- launches ----------------------------------------------------------------------------------
- */
+/* --- launches --------------------------------------------------------------------------------- */
 
 /* What a launch has for itself; the stream gives it back when the kernel has ended. */
 typedef struct room {

@@ -9,8 +9,7 @@ static gpr_answer *answer_of(const gpu_run *r, int slot) {
   return r->space->answers + slot * r->space->answer_words;
 }
 
-/* --- on the way there --------------------------------------------------------------------------
- */
+/* --- on the way there ------------------------------------------------------------------------- */
 
 static gpr_status copy_piece(gpu_run *r, int slot, const void *from, int64_t n, char *to) {
   workspace *w = r->space;
@@ -134,8 +133,7 @@ gpr_status gpr_piece_launch(gpu_run *r, int slot) {
   return status ? status : gpr_piece_fold(r, slot);
 }
 
-/* --- and back ----------------------------------------------------------------------------------
- */
+/* --- and back --------------------------------------------------------------------------------- */
 
 static int is_here(const volatile uint64_t *answer, uint32_t epoch, uint32_t *word) {
   const uint64_t both = *answer;

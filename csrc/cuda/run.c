@@ -255,8 +255,7 @@ gpr_status gpr_gpu_open(const gpr_plan *plan, int device, gpr_run **out) {
   return begin(plan, device, NULL, out);
 }
 
-/* --- with others -------------------------------------------------------------------------------
- */
+/* --- with others ------------------------------------------------------------------------------ */
 
 gpr_status gpr_gpu_join(const gpr_plan *plan, int device, gpr_deal *deal, gpr_run **out) {
   return begin(plan, device, deal, out);

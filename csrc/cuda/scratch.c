@@ -113,8 +113,7 @@ gpr_status gpr_kept_launch(gpr_kept *k, CUfunction function, int64_t blocks, int
                         stream);
 }
 
-/* --- waiting -----------------------------------------------------------------------------------
- */
+/* --- waiting ---------------------------------------------------------------------------------- */
 
 void gpr_waiter_free(gpr_waiter *w) {
   if (!w) return;

@@ -20,8 +20,7 @@ int gpr_arguments_init(void) {
   return gpr_no_value && gpr_axis_error && gpr_auto;
 }
 
-/* --- messages ----------------------------------------------------------------------------------
- */
+/* --- messages --------------------------------------------------------------------------------- */
 
 /* Puts what the argument is called before NumPy's and Python's own words, which do not say. */
 static int name_argument(const gpr_call *call, const char *argument) {
@@ -45,8 +44,7 @@ static int named(int fine, const gpr_call *call, const char *argument) {
   return fine || name_argument(call, argument);
 }
 
-/* --- the array ---------------------------------------------------------------------------------
- */
+/* --- the array -------------------------------------------------------------------------------- */
 
 /* Tensors of a dtype that PyTorch gives to NumPy in no way, by their bits. */
 static PyArrayObject *of_torch(PyObject *object) {
@@ -104,8 +102,7 @@ static int open_array(PyObject *object, gpr_call *call) {
   return dtype != GPR_NO_DTYPE;
 }
 
-/* --- device, dtype, initial --------------------------------------------------------------------
- */
+/* --- device, dtype, initial ------------------------------------------------------------------- */
 
 /* The name of a textbook kernel, or of a variant. */
 static int parse_kernel(PyObject *object, const char *function, int *kernel) {
@@ -217,8 +214,7 @@ static int warn_complex(int dtype, const gpr_options *options) {
   return fine;
 }
 
-/* --- where, mean -------------------------------------------------------------------------------
- */
+/* --- where, mean ------------------------------------------------------------------------------ */
 
 static void mask_error(const gpr_call *call, const gpr_view *mask) {
   npy_intp own[GPR_DIMS_MAX], other[GPR_DIMS_MAX];
@@ -330,8 +326,7 @@ static int parse_spread(const gpr_given *given, gpr_call *call) {
   return 1;
 }
 
-/* --- all of them -------------------------------------------------------------------------------
- */
+/* --- all of them ------------------------------------------------------------------------------ */
 
 /* An array of matrices has one axis, and its product is one matrix. */
 static int check_matrices(const gpr_given *given, const gpr_call *call) {

@@ -1,8 +1,7 @@
 #define NO_IMPORT_ARRAY
 #include "parse.h"
 
-/* --- axis, keepdims ----------------------------------------------------------------------------
- */
+/* --- axis, keepdims --------------------------------------------------------------------------- */
 
 static int as_int(PyObject *object, const char *name, PyObject *too_large, const gpr_call *call,
                   int *value) {
@@ -79,8 +78,7 @@ void gpr_shape_result(gpr_call *call, int keepdims) {
   }
 }
 
-/* --- segments ----------------------------------------------------------------------------------
- */
+/* --- segments --------------------------------------------------------------------------------- */
 
 /* Always a copy: they are checked once and read until the call ends. Of a list NumPy takes floats
  * too, without what follows the point. */

@@ -19,8 +19,7 @@ enum { SIGNAL_NANOSECONDS = 50 * 1000 * 1000 };
 /* And between two calls of progress. */
 enum { PROGRESS_NANOSECONDS = 100 * 1000 * 1000 };
 
-/* --- the run -----------------------------------------------------------------------------------
- */
+/* --- the run ---------------------------------------------------------------------------------- */
 
 static int report(const gpr_run *run, PyObject *progress) {
   int64_t total;
@@ -61,8 +60,7 @@ static gpr_status open_run(gpr_call *call, npy_intp bytes, gpr_run **run) {
   Py_END_ALLOW_THREADS return status;
 }
 
-/* --- the call ----------------------------------------------------------------------------------
- */
+/* --- the call --------------------------------------------------------------------------------- */
 
 /* Of partials in doubles; all others are words. */
 static int is_held(const gpr_call *call, PyArrayObject *all) {
@@ -112,8 +110,7 @@ fail:
   return result;
 }
 
-/* --- the call of an array on a device, whose result stays there --------------------------------
- */
+/* --- the call of an array on a device, whose result stays there ------------------------------- */
 
 static gpr_status reduce_there(gpr_call *call, PyObject *progress, int *fine) {
   gpr_run *run = NULL;
@@ -180,8 +177,7 @@ static PyObject *of_its_library(PyObject *result, PyObject *given) {
   return own;
 }
 
-/* --- what Python calls ---
- */
+/* --- what Python calls ------------------------------------------------------------------------ */
 
 static PyObject *call_with(PyObject *number, const gpr_given *given) {
   const long op = PyLong_AsLong(number);

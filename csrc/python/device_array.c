@@ -93,8 +93,7 @@ static void dealloc(PyObject *self) {
   Py_DECREF(type);
 }
 
-/* --- what other libraries ask for --------------------------------------------------------------
- */
+/* --- what other libraries ask for ------------------------------------------------------------- */
 
 static PyObject *tuple_of(const int64_t *values, int n, int64_t scale) {
   PyObject *tuple = PyTuple_New(n);

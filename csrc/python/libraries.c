@@ -111,8 +111,7 @@ int gpr_library_of(PyObject *object) {
   return l && Py_IS_TYPE(object, l->type) ? GPR_CUPY : GPR_NO_LIBRARY;
 }
 
-/* --- numbers of an array -----------------------------------------------------------------------
- */
+/* --- numbers of an array ---------------------------------------------------------------------- */
 
 /* Takes the object over. */
 static int as_number(PyObject *object, int64_t *number) {
@@ -191,8 +190,7 @@ int gpr_library_view(int library, PyObject *array, gpr_view *view) {
   return gpr_pass_over() ? found : -1;
 }
 
-/* --- new arrays --------------------------------------------------------------------------------
- */
+/* --- new arrays ------------------------------------------------------------------------------- */
 
 static PyObject *tuple_of(int n, const int64_t *numbers) {
   PyObject *tuple = PyTuple_New(n);

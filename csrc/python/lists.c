@@ -89,8 +89,7 @@ static PyObject *rows(PyObject *module, PyObject *unused) {
   return list;
 }
 
-/* --- threads and build --------------------------------------------------------------------------
- */
+/* --- threads and build ------------------------------------------------------------------------ */
 
 static PyObject *set_num_threads(PyObject *module, PyObject *number) {
   (void)module;

@@ -10,8 +10,7 @@
 
 enum { STEP_NANOSECONDS = 50 * 1000 * 1000 };
 
-/* --- arrays ------------------------------------------------------------------------------------
- */
+/* --- arrays ----------------------------------------------------------------------------------- */
 
 static PyObject *numbers_of(const int64_t *values, int n) {
   PyObject *tuple = PyTuple_New(n);
@@ -105,8 +104,7 @@ static PyObject *device_shaped(PyObject *module, PyObject *args) {
   return gpr_device_array_view(array, 0, (int)ndim, lengths, steps);
 }
 
-/* --- copies and order ---------------------------------------------------------------------------
- */
+/* --- copies and order ------------------------------------------------------------------------- */
 
 static PyObject *answer(gpr_status status) {
   if (status) return gpr_raise(status);
@@ -164,8 +162,7 @@ static PyObject *multiprocessors(PyObject *module, PyObject *args) {
   return status ? gpr_raise(status) : PyLong_FromLong(number);
 }
 
-/* --- operators ---------------------------------------------------------------------------------
- */
+/* --- operators -------------------------------------------------------------------------------- */
 
 #define PROGRAM "gpureduce.program"
 

@@ -7,8 +7,7 @@
 #include "../brief.h"
 #include "module.h"
 
-/* --- what there is -----------------------------------------------------------------------------
- */
+/* --- what there is ---------------------------------------------------------------------------- */
 
 static PyObject *answers_of(int op, int dtype) {
   PyObject *list = PyList_New(0);
@@ -39,8 +38,7 @@ static PyObject *partials_rows(PyObject *module, PyObject *unused) {
   return list;
 }
 
-/* --- words -------------------------------------------------------------------------------------
- */
+/* --- words ------------------------------------------------------------------------------------ */
 
 /* Contiguous words of partials of the operator, as `ndim` dimensions; a borrowed reference. */
 static int check_words(PyArrayObject *words, int op, int dtype, int ndim) {
@@ -128,8 +126,7 @@ static PyObject *partials_finish(PyObject *module, PyObject *args) {
   return gpr_raise(status);
 }
 
-/* --- in doubles --------------------------------------------------------------------------------
- */
+/* --- in doubles ------------------------------------------------------------------------------- */
 
 /* brief_doubles(op, dtype): of each output; 0 where there are none. */
 static PyObject *brief_doubles(PyObject *module, PyObject *args) {

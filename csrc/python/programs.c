@@ -10,8 +10,7 @@
 
 enum { PROGRAMS_MOST = 1 << 14 };
 
-/* --- what the library asks ---------------------------------------------------------------------
- */
+/* --- what the library asks -------------------------------------------------------------------- */
 
 /* A function of gpureduce.compiler; whatever goes wrong is as if it had given nothing, but Ctrl-C
  * is left to be met again. */
@@ -67,8 +66,7 @@ static char *nvrtc_folders(void) {
 
 void gpr_programs_open(void) { gpr_host = (gpr_surroundings){say, packed, nvrtc_folders}; }
 
-/* --- what Python asks --------------------------------------------------------------------------
- */
+/* --- what Python asks ------------------------------------------------------------------------- */
 
 /* All programs: looked for once, which takes 12 ms. */
 static gpr_program *all[PROGRAMS_MOST];

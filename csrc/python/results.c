@@ -133,8 +133,7 @@ PyObject *gpr_words_of(const gpr_call *call, PyArrayObject *all) {
   return PyArray_Newshape(all, &dims, NPY_CORDER);
 }
 
-/* --- results that stay on a device -------------------------------------------------------------
- */
+/* --- results that stay on a device ------------------------------------------------------------ */
 
 /* Of results in the order of the input's memory, as NumPy's are: GPR_MEMORY_ORDER. */
 enum { ORDER_THERE = GPR_MEMORY_ORDER };

@@ -8,8 +8,7 @@
 
 int gpr_warn_init(void) { return PyUFunc_ImportUFuncAPI() >= 0; }
 
-/* --- numbers that are none ---------------------------------------------------------------------
- */
+/* --- numbers that are none -------------------------------------------------------------------- */
 
 /* A float, or a part of a complex number. */
 typedef struct real {
@@ -59,8 +58,7 @@ static int64_t next_special(const char *data, int64_t i, int64_t count, const re
   return next_of(data, i, count, r, 0);
 }
 
-/* --- where a result came from ------------------------------------------------------------------
- */
+/* --- where a result came from ----------------------------------------------------------------- */
 
 /* Outputs that are no numbers and whose elements have not been seen to be none: a bit for each
  * class. */
@@ -208,8 +206,7 @@ static void look_for(const gpr_call *call, int64_t count, const real *r, pending
   if (!o->starts && !few && p->left) look_at_array(call, 0, -1, r, p);
 }
 
-/* --- what is told ------------------------------------------------------------------------------
- */
+/* --- what is told ----------------------------------------------------------------------------- */
 
 /* Integers have none, and NumPy hands them to the functions that do not look. */
 static int skips_nan(const gpr_call *call) { return gpr_skips(call->op, call->view.dtype); }

@@ -192,8 +192,7 @@ extern int gpr_prefetch_columns;
 extern __thread int gpr_is_far;
 #endif
 
-/* --- the device half ----------------------------------------------------------------------------
- */
+/* --- the device half -------------------------------------------------------------------------- */
 
 /* What every kernel over a whole array takes. It folds n elements from `data`, of which the first
  * has this index, and leaves its state in `answer`, word by word and each word with the epoch: a

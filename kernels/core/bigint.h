@@ -129,8 +129,7 @@ template <bool MINUS> GPR_DIGIT_FN void add(Big &x, const Big &y) {
   trim(x);
 }
 
-/* --- quotients ---------------------------------------------------------------------------------
- */
+/* --- quotients -------------------------------------------------------------------------------- */
 
 /* Shifts up until the first bit of the last digit is set; by how far. */
 GPR_DIGIT_FN int normalise(Big &x) {

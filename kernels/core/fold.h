@@ -58,8 +58,7 @@ template <class T> struct FreeFold {
   static constexpr bool ordered = false;
 };
 
-/* --- Values ------------------------------------------------------------------------------------
- */
+/* --- Values ----------------------------------------------------------------------------------- */
 
 template <class A, class B> struct Same { static constexpr bool value = false; };
 template <class A> struct Same<A, A> { static constexpr bool value = true; };

@@ -12,8 +12,7 @@ typedef unsigned __int128 uint128;
 /* What is not finite and was met, as bits. */
 enum { GPR_NAN = 1, GPR_PLUS_INF = 2, GPR_MINUS_INF = 4 };
 
-/* --- leading bits ------------------------------------------------------------------------------
- */
+/* --- leading bits ----------------------------------------------------------------------------- */
 
 /* The leading bits of a number: between bits·2^exponent (inclusive) and that of bits + 1; `sticky`
  * if it is not the lower end. The first bit is set, unless all is zero. The last 63 may be zeros
@@ -91,8 +90,7 @@ GPR_FN Leading root_of(Leading x) {
   return x;
 }
 
-/* --- rounding ----------------------------------------------------------------------------------
- */
+/* --- rounding --------------------------------------------------------------------------------- */
 
 /* The bits of the number of T that is nearest, ties to even. */
 template <class T> GPR_FN uint64_t round_bits_of(const Leading &x) {

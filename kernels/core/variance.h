@@ -11,8 +11,7 @@
 
 GPR_OPEN
 
-/* --- squares -----------------------------------------------------------------------------------
- */
+/* --- squares ---------------------------------------------------------------------------------- */
 
 enum { GPR_SQUARES_BOTTOM = 2 * GPR_BOTTOM };
 enum { GPR_SQUARES_DIGITS = 136 }; /* 2^2048 × 2^63 elements ends in digit 131 */
@@ -44,8 +43,7 @@ GPR_FN void scatter_square(Squares &s, double x) {
   deposit(s, (int64_t)(square >> 52), 2 * exponent + 52);
 }
 
-/* --- folds -------------------------------------------------------------------------------------
- */
+/* --- folds ------------------------------------------------------------------------------------ */
 
 /* Of complex numbers: sums of both parts, and one of the squares of both. */
 template <class T> struct MomentsFold : RealParts<T> {
@@ -95,8 +93,7 @@ template <class T> struct IntegerMoments : FreeFold<T> {
   }
 };
 
-/* --- the rational ------------------------------------------------------------------------------
- */
+/* --- the rational ----------------------------------------------------------------------------- */
 
 /* n - ddof in units of 2^-64, not below zero: exact unless ddof has bits below 2^-64. */
 GPR_FN uint128 degrees_of_freedom(int64_t n, double ddof) {

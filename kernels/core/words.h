@@ -27,8 +27,7 @@ template <class F> struct Payload {
   enum { words = 0, additive = 0 };
 };
 
-/* --- digits ------------------------------------------------------------------------------------
- */
+/* --- digits ----------------------------------------------------------------------------------- */
 
 /* Carries within w[0, n); the last digit keeps the sign. */
 GPR_CALL void carry_words(int64_t *w, int n) {
@@ -64,8 +63,7 @@ struct SquareDigits
     : Digits<GPR_SQUARES_DIGITS, (2 * Format<R>::smallest - GPR_SQUARES_BOTTOM) / 32,
              (2 * Format<R>::beyond + 64 - GPR_SQUARES_BOTTOM) / 32> {};
 
-/* --- exact sums --------------------------------------------------------------------------------
- */
+/* --- exact sums ------------------------------------------------------------------------------- */
 
 enum { AT_PLUS_INF, AT_MINUS_INF, AT_NAN, AT_OTHER, AT_DIGITS };
 
@@ -143,8 +141,7 @@ template <class T> struct Payload<MomentsFold<T>> {
   }
 };
 
-/* --- integers and counts -----------------------------------------------------------------------
- */
+/* --- integers and counts ---------------------------------------------------------------------- */
 
 /* What is one word of the state. */
 template <class F, class W, W F::State::*WORD, int ADDITIVE> struct OneWord {
@@ -234,8 +231,7 @@ template <class T, template <class> class Op> struct Payload<Bitwise<T, Op>> {
   static void load(const int64_t *w, int64_t, State &s) { s.word = Order<T>::key(Bytes::load(w)); }
 };
 
-/* --- extremes ----------------------------------------------------------------------------------
- */
+/* --- extremes --------------------------------------------------------------------------------- */
 
 /* As elements: what finish() would give of those that O has. */
 template <class O, class T> struct ExtremePayload {
@@ -287,8 +283,7 @@ template <class T> struct Payload<Positions<T>> {
   }
 };
 
-/* --- from an operator to its payload -----------------------------------------------------------
- */
+/* --- from an operator to its payload ---------------------------------------------------------- */
 
 /* Its like: what several operators share has one payload. */
 template <class O, class F = typename O::Fold> struct PayloadOf { typedef Payload<F> type; };

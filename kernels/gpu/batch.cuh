@@ -9,8 +9,7 @@
 
 GPR_OPEN
 
-/* --- windows -------------------------------------------------------------------------------------
- */
+/* --- windows ---------------------------------------------------------------------------------- */
 
 GPR_CONSTEXPR int log2_up(int n) {
   int h = 0;
@@ -21,8 +20,7 @@ GPR_CONSTEXPR int log2_up(int n) {
 GPR_FN double window_start(int k) {
   return from_bits((uint64_t)((uint32_t)(k + 1023) << 20 | 0x80000u) << 32);
 }
-/* --- a batch of floats ---------------------------------------------------------------------------
- */
+/* --- a batch of floats ------------------------------------------------------------------------ */
 
 /* As log2_up(). */
 __device__ __forceinline__ int bits_below(int n) { return n > 1 ? GPR_WARP - __clz(n - 1) : 0; }
@@ -84,8 +82,7 @@ template <int N> struct Batch<Format<float16>::precision, N> {
   __device__ __forceinline__ bool is_special() const { return !is_finite(sum); }
 };
 
-/* --- bfloat16 two by two -------------------------------------------------------------------------
- */
+/* --- bfloat16 two by two ---------------------------------------------------------------------- */
 
 /* A multiprocessor has units for the conversion of one of two at the speed of memory; the other one
  * becomes a double that is 2^-896 of it by a shift and a mask, which leave the exponent its own
@@ -122,8 +119,7 @@ struct HalfPairs {
   }
 };
 
-/* --- to a sum ------------------------------------------------------------------------------------
- */
+/* --- to a sum --------------------------------------------------------------------------------- */
 
 /* The compiler is apt to keep what is made of it for where it is seldom needed. */
 __device__ __forceinline__ float copied(float x) {

@@ -160,8 +160,7 @@ template <class F, class LOAD> __device__ __forceinline__ void fold_ones(const g
   }
 }
 
-/* --- a few lanes to each output ------------------------------------------------------------------
- */
+/* --- a few lanes to each output --------------------------------------------------------------- */
 
 /* What a lane has of an output: `left` elements from r on, `down` apart. */
 template <class F, class LOAD = typename F::Element> struct BriefShare {

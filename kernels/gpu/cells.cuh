@@ -7,8 +7,7 @@
 
 GPR_OPEN
 
-/* --- one output ----------------------------------------------------------------------------------
- */
+/* --- one output ------------------------------------------------------------------------------- */
 
 template <class F> struct Cell {
   typedef typename F::Element T;
@@ -62,8 +61,7 @@ template <class T, bool GREATEST, class Index = int64_t> struct PositionCell {
 };
 template <class T, bool GREATEST> struct Cell<Position<T, GREATEST>> : PositionCell<T, GREATEST> {};
 
-/* --- several -------------------------------------------------------------------------------------
- */
+/* --- several ---------------------------------------------------------------------------------- */
 
 /* add() takes U elements of each output, of which u has this index + u·step; some() only those that
  * `valid` says, by bit u·COLUMNS + c. keep(), which comes first, says where states in memory may
@@ -94,8 +92,7 @@ template <class F, int COLUMNS> struct Cells {
   }
 };
 
-/* --- exact sums ----------------------------------------------------------------------------------
- */
+/* --- exact sums ------------------------------------------------------------------------------- */
 
 template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
   typedef PairSum<T> F;
@@ -187,8 +184,7 @@ template <int COLUMNS> struct Cells<PairSum<float16>, COLUMNS> {
   }
 };
 
-/* --- lanes that fold packets of one output -------------------------------------------------------
- */
+/* --- lanes that fold packets of one output ---------------------------------------------------- */
 
 template <class F> struct RowLane : Lane<F> {
   typedef typename F::Element T;

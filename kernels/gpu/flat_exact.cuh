@@ -12,8 +12,7 @@
 
 GPR_OPEN
 
-/* --- the block's limbs in shared memory ---------------------------------------------------------
- */
+/* --- the block's limbs in shared memory ------------------------------------------------------- */
 
 __device__ __forceinline__ void add_digit(int64_t *digit, int64_t value) {
   if (value) atomicAdd((unsigned long long *)digit, (unsigned long long)value);
@@ -52,8 +51,7 @@ static __device__ __noinline__ void deposit_units(Exact &limbs, int64_t units, i
   limbs.pending = 1;
 }
 
-/* --- a lane's share ------------------------------------------------------------------------------
- */
+/* --- a lane's share --------------------------------------------------------------------------- */
 
 /* Tiles of which the counts hold the units. One whose numbers lie above the window's top, as far as
  * close_slack() lets them, has 2^52. */
@@ -167,8 +165,7 @@ template <class T> struct LaneSum {
   }
 };
 
-/* --- the grid ------------------------------------------------------------------------------------
- */
+/* --- the grid --------------------------------------------------------------------------------- */
 
 /* Some multiprocessors are nearer to the memory: of equal shares of 4 GiB blocks had read theirs
  * after 907 to 946 µs on an H200. The last of so many parts of a share is drawn instead, by each

@@ -36,8 +36,7 @@ template <class T> struct IntegerCell<T, 8> {
 
 template <class T> struct Cell<IntegerMoments<T>> : IntegerCell<T> {};
 
-/* --- bytes ---------------------------------------------------------------------------------------
- */
+/* --- bytes ------------------------------------------------------------------------------------ */
 
 /* 32 bits hold 2^15 of them, and of their squares. */
 enum { BYTES_AT_ONCE = 1 << 15 };
@@ -92,8 +91,7 @@ template <> struct Cells<IntegerMoments<boolean>, 1> : ByteCells<boolean> {};
 template <> struct Cells<IntegerMoments<int8_t>, 1> : ByteCells<int8_t> {};
 template <> struct Cells<IntegerMoments<uint8_t>, 1> : ByteCells<uint8_t> {};
 
-/* --- packets of one output -----------------------------------------------------------------------
- */
+/* --- packets of one output -------------------------------------------------------------------- */
 
 template <class T, int U> /* of bytes */
 __device__ __forceinline__ uint32_t batch_squares(const Packet<T> (&v)[U]) {

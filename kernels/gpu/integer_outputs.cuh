@@ -9,8 +9,7 @@
 
 GPR_OPEN
 
-/* --- results -------------------------------------------------------------------------------------
- */
+/* --- results ---------------------------------------------------------------------------------- */
 
 /* Words for unsigned sums too: the sum has 128 bits, the squares 192 and never the last of them. */
 struct IntegerViews {
@@ -91,8 +90,7 @@ template <class T> struct View<IntegerMoments<T>> {
   }
 };
 
-/* --- few elements --------------------------------------------------------------------------------
- */
+/* --- few elements ----------------------------------------------------------------------------- */
 
 /* What a thread finishes by itself, or has to fold again. By a call: where several outputs are
  * finished one after the other, kernels were of half a MB. */

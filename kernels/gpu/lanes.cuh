@@ -62,8 +62,7 @@ __device__ __forceinline__ void neutralise(T (&x)[N], Bits valid) {
     if (!(valid >> i & 1)) x[i] = minus_zero<T>();
 }
 
-/* --- counting ----------------------------------------------------------------------------------
- */
+/* --- counting --------------------------------------------------------------------------------- */
 
 /* The top bit of each half that is not zero; of a floating-point number the sign does not count. */
 template <bool SIGN> __device__ __forceinline__ uint32_t true_halves(uint32_t w) {
@@ -97,8 +96,7 @@ template <class T, int WHAT> struct Lane<Counting<T, WHAT>> : AnyLane<Counting<T
   }
 };
 
-/* --- integer sums ------------------------------------------------------------------------------
- */
+/* --- integer sums ----------------------------------------------------------------------------- */
 
 /* The sum of a batch, exact in 32 bits for elements of one and two bytes and in 64 for others. */
 template <class T, int U> __device__ __forceinline__ int64_t batch_sum(const Packet<T> (&v)[U]) {
@@ -142,8 +140,7 @@ template <class T> struct LongSums<T, true> : AnyLane<LongSum<T>> {
 };
 template <class T> struct Lane<LongSum<T>> : LongSums<T> {};
 
-/* --- integer products --------------------------------------------------------------------------
- */
+/* --- integer products ------------------------------------------------------------------------- */
 
 /* An element in 32 bits; a signed byte by one permutation that repeats its sign. */
 template <class T>
@@ -183,8 +180,7 @@ template <> struct Lane<IntegerProduct<boolean>> : AnyLane<IntegerProduct<boolea
   }
 };
 
-/* --- bitwise -----------------------------------------------------------------------------------
- */
+/* --- bitwise ---------------------------------------------------------------------------------- */
 
 /* Words of any elements, taken apart at the end; booleans as their true bytes. */
 template <class T, template <class> class Op>

@@ -16,8 +16,7 @@ GPR_CONSTEXPR int word_of(int bytes) {
   return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
 }
 
-/* --- where they lie ------------------------------------------------------------------------------
- */
+/* --- where they lie --------------------------------------------------------------------------- */
 
 /* The leaves of an output in N arrays. X has the address of each array's first one, and of each
  * dimension the length and the steps. */
@@ -81,8 +80,7 @@ template <class X, class ARGS, int N> struct LeafPlaces {
   }
 };
 
-/* --- to registers --------------------------------------------------------------------------------
- */
+/* --- to registers ----------------------------------------------------------------------------- */
 
 /* What of these words begins `skew` bytes in. */
 template <int N> __device__ __forceinline__ void skip(uint32_t *w, int skew) {
@@ -217,8 +215,7 @@ template <class T, int M, int N> struct Given {
   }
 };
 
-/* --- copies past the registers -------------------------------------------------------------------
- */
+/* --- copies past the registers ---------------------------------------------------------------- */
 
 __device__ __forceinline__ void copies_begun() {
 #if __CUDA_ARCH__ >= 800

@@ -11,8 +11,7 @@
 
 GPR_OPEN
 
-/* --- floats, and what fits them ------------------------------------------------------------------
- */
+/* --- floats, and what fits them --------------------------------------------------------------- */
 
 /* Two windows of squares, which fused operations add to as if they were exact: they are, of a rest
  * of 48 bits. For squares below 2^(2·top) and 2^HEADROOM of them. */
@@ -116,8 +115,7 @@ template <int PRECISION, int N> struct WideFloats : SumWindows<log2_up(N)> {
   }
 };
 
-/* --- doubles -------------------------------------------------------------------------------------
- */
+/* --- doubles ---------------------------------------------------------------------------------- */
 
 /* x² = p + e. p goes to windows 1 and 2, e to 2 and 3; x to two of its own. */
 template <int N> struct DoubleBatch : SumWindows<log2_up(N)> {

@@ -8,8 +8,7 @@
 
 GPR_OPEN
 
-/* --- a window for each batch ---------------------------------------------------------------------
- */
+/* --- a window for each batch ------------------------------------------------------------------ */
 
 /* The sums of one part of one output, a pair for each window of squares; `end` is the last one's
  * and takes what further windows hold too. */
@@ -107,8 +106,7 @@ template <class T> struct BatchCells {
   }
 };
 
-/* --- one window for many batches -----------------------------------------------------------------
- */
+/* --- one window for many batches -------------------------------------------------------------- */
 
 /* float16 and bfloat16 have so few bits that a window serves 2^11 numbers. */
 enum { HALF_HEADROOM = 11, HALVES_AT_ONCE = 1 << HALF_HEADROOM };
@@ -213,8 +211,7 @@ template <class H> struct HalfCells {
   }
 };
 
-/* --- both ----------------------------------------------------------------------------------------
- */
+/* --- both ------------------------------------------------------------------------------------- */
 
 template <class T> struct MomentCells { typedef BatchCells<T> type; };
 template <> struct MomentCells<float16> { typedef HalfCells<float16> type; };

@@ -43,8 +43,7 @@ template <class T> struct MovedBytes<PairMoments<T>> {
       8 * (State::parts + 1);
 };
 
-/* --- moving --------------------------------------------------------------------------------------
- */
+/* --- moving ----------------------------------------------------------------------------------- */
 
 /* Of each part the sum, and then the sum of squares. */
 template <class T> struct StateTerms<PairMoments<T>> {
@@ -173,8 +172,7 @@ template <class T> struct Move<PairMoments<T>> {
   }
 };
 
-/* --- short rows ----------------------------------------------------------------------------------
- */
+/* --- short rows ------------------------------------------------------------------------------- */
 
 /* Two passes over shared memory: one for the windows' place, one for the sums. */
 template <class T> struct StagedRow<PairMoments<T>> {
@@ -241,8 +239,7 @@ template <class T> struct StagedRow<PairMoments<T>> {
   }
 };
 
-/* --- few elements --------------------------------------------------------------------------------
- */
+/* --- few elements ----------------------------------------------------------------------------- */
 
 template <int PAIRS> struct PairsAlone {
   static constexpr int pairs = PAIRS;

@@ -99,8 +99,7 @@ GPR_CALL Near near_of(const uint64_t *word, int words, int bottom) {
   return sign ? minus(sum) : sum;
 }
 
-/* --- exactly -------------------------------------------------------------------------------------
- */
+/* --- exactly ---------------------------------------------------------------------------------- */
 
 /* A pass of TwoSum, which keeps the sum: the last one gets it rounded, the others what that was
  * rounded by. The sum of the others' sizes, of those that stand before `end`. */
@@ -137,8 +136,7 @@ template <int K> GPR_FN double sign_of_sum(double (&t)[K]) {
   return NAN;
 }
 
-/* --- rounding ------------------------------------------------------------------------------------
- */
+/* --- rounding --------------------------------------------------------------------------------- */
 
 /* Both ends, rounded. */
 struct Ends {

@@ -7,8 +7,7 @@
 
 GPR_OPEN
 
-/* --- memory --------------------------------------------------------------------------------------
- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 /* Of any byte order, at any address. */
 template <class T> __device__ __noinline__ T load_odd(const char *from, bool swapped) {
@@ -19,8 +18,7 @@ template <class T> __device__ __noinline__ T load_odd(const char *from, bool swa
   return x;
 }
 
-/* --- an output -----------------------------------------------------------------------------------
- */
+/* --- an output -------------------------------------------------------------------------------- */
 
 template <class OP> struct Operands : LeafPlaces<Operands<OP>, gpr_operator_args, OP::ARRAYS> {
   typedef LeafPlaces<Operands<OP>, gpr_operator_args, OP::ARRAYS> Base;

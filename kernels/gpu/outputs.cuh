@@ -19,8 +19,7 @@ __device__ __forceinline__ typename F::State *partials_of(const gpr_axes_args &a
   return (typename F::State *)((char *)a.scratch + AXES_POOL + PoolBytes<F>::value);
 }
 
-/* --- threads of a block that share an output -----------------------------------------------------
- */
+/* --- threads of a block that share an output -------------------------------------------------- */
 
 /* Whether lanes of a warp have the same x where `width` threads lie across and `height` down. */
 __device__ __forceinline__ bool by_lanes(int width, int height) {
@@ -197,8 +196,7 @@ __device__ __forceinline__ void merge_block(typename F::State &s, Slots<F> &slot
   }
 }
 
-/* --- blocks that share outputs -------------------------------------------------------------------
- */
+/* --- blocks that share outputs ---------------------------------------------------------------- */
 
 /* The last block's work: outputs 0 … outputs, each of `entries` partial states, of which entry e of
  * output j lies at partial[e·step + j]. done(j, state) is called by one thread of each; s is where

@@ -8,8 +8,7 @@
 
 GPR_OPEN
 
-/* --- pairs with a long integer -------------------------------------------------------------------
- */
+/* --- pairs with a long integer ---------------------------------------------------------------- */
 
 /* Units that are whole digits of 32 bits, the squares' twice as far down. */
 template <class R> struct TermsOf;
@@ -37,8 +36,7 @@ __device__ __forceinline__ void assign(Levels<W, P> &to, const Levels<W, P> &fro
   for (int i = 0; i < P; i++) to.pair[i] = from.pair[i];
   assign_rest(to, from);
 }
-/* --- wide ranges ---------------------------------------------------------------------------------
- */
+/* --- wide ranges ------------------------------------------------------------------------------ */
 
 /* The first N doubles of all levels as one sum, of which each takes what those before it are
  * rounded by: 53 bits more of range than the one before. */
@@ -151,8 +149,7 @@ __device__ __forceinline__ void add_to(Levels<W, P> &s, int level, const Pair &x
   }
 }
 
-/* --- merging -------------------------------------------------------------------------------------
- */
+/* --- merging ---------------------------------------------------------------------------------- */
 
 template <class W, int P>
 __device__ __noinline__ void merge_rests(Levels<W, P> *s, const Levels<W, P> *right) {
@@ -193,8 +190,7 @@ template <class W, int P> __device__ __forceinline__ void settle(Levels<W, P> &s
   }
 }
 
-/* --- the state -----------------------------------------------------------------------------------
- */
+/* --- the state -------------------------------------------------------------------------------- */
 
 /* Of complex numbers: sums of both parts, and one of the squares of both. */
 template <class R, int PARTS> struct MomentState {
@@ -302,8 +298,7 @@ template <class R, int PARTS> struct WideMoments {
   }
 };
 
-/* --- the fold ------------------------------------------------------------------------------------
- */
+/* --- the fold --------------------------------------------------------------------------------- */
 
 /* variance.h's MomentsFold in the states of this file. */
 template <class T> struct PairMoments : FreeFold<T>, RealParts<T> {

@@ -9,8 +9,7 @@
 
 GPR_OPEN
 
-/* --- the long integer ----------------------------------------------------------------------------
- */
+/* --- the long integer ------------------------------------------------------------------------- */
 
 /* Units of 2^bottom in two's complement: 64 bits below the least number, for rounding; 64 above the
  * greatest, for 2^63 of them. */
@@ -78,8 +77,7 @@ template <class S> __device__ __noinline__ void add_rest(S *s, double x) {
   if (m) add_at(s->rest, m, exponent - decltype(s->rest)::bottom);
 }
 
-/* --- the state of a real sum ---------------------------------------------------------------------
- */
+/* --- the state of a real sum ------------------------------------------------------------------ */
 
 template <class R> struct RealSum {
   typedef typename TermsOfSum<R>::type Sum;
@@ -123,8 +121,7 @@ template <class R> __device__ __forceinline__ void merge(RealSum<R> &s, const Re
     s.sum = p;
 }
 
-/* --- rounding, once ------------------------------------------------------------------------------
- */
+/* --- rounding, once --------------------------------------------------------------------------- */
 
 __device__ __forceinline__ void narrow_once(double x, float *out) { *out = (float)x; }
 __device__ __forceinline__ void narrow_once(double x, float16 *out) {
@@ -259,8 +256,7 @@ __device__ __forceinline__ void round_sum(RealSum<R> &s, int64_t n, T *out) {
     round_long<T>(&s, n, out);
 }
 
-/* --- the fold ------------------------------------------------------------------------------------
- */
+/* --- the fold --------------------------------------------------------------------------------- */
 
 /* exact_sum.h's ExactFold in the states of this file. */
 template <class T> struct PairSum : FreeFold<T>, RealParts<T> {

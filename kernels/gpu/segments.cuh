@@ -16,8 +16,7 @@ GPR_OPEN
  * FEW_MOST at most. */
 enum { SEGMENTS_MOST = 32, SEGMENTS_TEAM = 4, SEGMENTS_TINY = 24, SEGMENTS_SHORT = 48 };
 
-/* --- places --------------------------------------------------------------------------------------
- */
+/* --- places ----------------------------------------------------------------------------------- */
 
 struct Segment {
   const char *data;
@@ -35,8 +34,7 @@ __device__ __forceinline__ int64_t share_out(int64_t x, int64_t per, int64_t &re
   return quotient;
 }
 
-/* --- long ones -----------------------------------------------------------------------------------
- */
+/* --- long ones -------------------------------------------------------------------------------- */
 
 /* Packets [first, stop) by one warp, or by all of a block. What is alive where this is called would
  * hold registers of its loads. */
@@ -77,8 +75,7 @@ __device__ __forceinline__ void fold_piece(const gpr_axes_args &a, int64_t work,
     finish_output<F>(&a, o, &s, piece.n);
 }
 
-/* --- short ones ----------------------------------------------------------------------------------
- */
+/* --- short ones ------------------------------------------------------------------------------- */
 
 /* A lane's packets id, id + team, …, whole ones: what lies around the segment is there to be read.
  */

@@ -23,8 +23,7 @@ struct SpreadQuestion {
   gpr_spread how;
 };
 
-/* --- by doubles ----------------------------------------------------------------------------------
- */
+/* --- by doubles ------------------------------------------------------------------------------- */
 
 /* Plain doubles, for results of far fewer bits; `off` is infinite where they do not serve. size is
  * what the squares' terms come to without their signs. With u = 2^-53, the few operations on each
@@ -211,8 +210,7 @@ __device__ __forceinline__ Near near_spread(const Near &numerator, double n, dou
   return root ? root_of(spread) : spread;
 }
 
-/* --- by digits -----------------------------------------------------------------------------------
- */
+/* --- by digits -------------------------------------------------------------------------------- */
 
 enum { SPREAD_GRID = -1088 }; /* whole digits from 1, and below all bits of a double */
 enum { SPREAD_FEW_DIGITS = 32 };

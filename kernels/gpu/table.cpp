@@ -72,8 +72,7 @@ static gpr_program gather_program = {"gpu/gather.cuh", nullptr, nullptr,
 static gpr_program read_through = {"gpu/read_only.cuh", nullptr, nullptr,
                                    "read_only",         nullptr, nullptr};
 
-/* --- whole arrays ------------------------------------------------------------------------------
- */
+/* --- whole arrays ----------------------------------------------------------------------------- */
 
 /* By the fold's law: rows that share a fold share a kernel. */
 template <class F, gpr_law LAW> struct GpuRow;
@@ -125,8 +124,7 @@ template <class T> struct GpuRow<IntegerMoments<T>, GPR_FREE> {
 template <class F> constexpr gpr_gpu_row gpu_row() { return GpuRow<F, F::law>::row; }
 template <> constexpr gpr_gpu_row gpu_row<void>() { return {}; }
 
-/* --- many outputs ------------------------------------------------------------------------------
- */
+/* --- many outputs ----------------------------------------------------------------------------- */
 
 template <class F, class KERNEL, bool IS_THERE> constexpr gpr_program *program_if() {
   if constexpr (IS_THERE)
@@ -254,8 +252,7 @@ template <> struct AxesKernels<void> {
   static constexpr AxesRow row() { return {}; }
 };
 
-/* --- the tables --------------------------------------------------------------------------------
- */
+/* --- the tables ------------------------------------------------------------------------------- */
 
 struct Tables {
   gpr_gpu_row whole[GPR_OP_COUNT * GPR_DTYPE_COUNT];
@@ -294,8 +291,7 @@ static int launch(int op, int dtype, int variant, int multiprocessors, gpr_axes_
   return AxesCut{row, multiprocessors, *args, *out, variant}.select() ? 0 : 2;
 }
 
-/* --- all programs ------------------------------------------------------------------------------
- */
+/* --- all programs ----------------------------------------------------------------------------- */
 
 struct ProgramList {
   gpr_program **to;

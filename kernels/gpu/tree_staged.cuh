@@ -54,8 +54,7 @@ template <class OP> struct NodesThere {
   }
 };
 
-/* --- a block -------------------------------------------------------------------------------------
- */
+/* --- a block ---------------------------------------------------------------------------------- */
 
 /* Room for leaves and for nodes, of which a thread may read some more. */
 template <class OP> struct StageRoom {

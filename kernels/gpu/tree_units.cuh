@@ -25,8 +25,7 @@ __device__ __forceinline__ void join(Branch<typename OP::State> &left,
   if (right.there) OP::combine_apart(&left.value, &right.value, &left.value);
 }
 
-/* --- nodes that wait ----------------------------------------------------------------------------
- */
+/* --- nodes that wait -------------------------------------------------------------------------- */
 
 /* A stack of them: of the first levels, for which there is room, in shared memory, a lane beside
  * the next one; of all in the caller's array, or the count beside it would be in memory too. What
@@ -68,8 +67,7 @@ template <class OP> struct Waiting {
   }
 };
 
-/* --- how nodes become one ------------------------------------------------------------------------
- */
+/* --- how nodes become one --------------------------------------------------------------------- */
 
 /* By words, for which no address has to be chosen, which would put an array into memory. */
 template <class A> __device__ __forceinline__ A either(bool is_first, const A &a, const A &b) {
@@ -143,8 +141,7 @@ __device__ __forceinline__ typename OP::State fold_quickly(const Fold &fold) {
   }
 }
 
-/* --- leaves in registers -------------------------------------------------------------------------
- */
+/* --- leaves in registers ---------------------------------------------------------------------- */
 
 /* Of a copy in memory: what is made of leaves in registers would else be kept for this. */
 template <class OP, int N, class X, class Leaves>
@@ -216,9 +213,7 @@ __device__ __forceinline__ typename OP::State fold_some(const X &x, int64_t firs
   return fold_there<OP, N>(x, leaves, first, 0, there, how);
 }
 
-/* --- units: the node of [first, stop), an aligned part or as much of one as there is
- * --------------
- */
+/* --- units: the node of [first, stop), an aligned part or as much of one as there is ---------- */
 
 /* The node of the next N parts of a run that is on its way. */
 template <class OP, class X, int N = Ahead<OP, X>::PARTS, int PART = 0>
@@ -295,8 +290,7 @@ __device__ __forceinline__ Branch<typename OP::State> fold_by_thread(const X &x,
   return {waiting.all(), 1};
 }
 
-/* --- parts of an output --------------------------------------------------------------------------
- */
+/* --- parts of an output ----------------------------------------------------------------------- */
 
 /* From the node of one of `parts` of output o, by a warp, to its end. */
 template <class OP, class X, class ARGS>

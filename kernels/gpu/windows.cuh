@@ -28,8 +28,7 @@ __device__ __forceinline__ int unit_below(int top) {
   return top + GPR_HEADROOM - 51;
 }
 
-/* --- what a thread reads at a time ---------------------------------------------------------------
- */
+/* --- what a thread reads at a time ------------------------------------------------------------ */
 
 /* Of so few numbers a sum, each may lie a little above the window's top. */
 GPR_FN constexpr int close_slack(int numbers) { return numbers <= 8 ? 2 : numbers <= 16 ? 1 : 0; }
@@ -110,8 +109,7 @@ __device__ __forceinline__ void widen_all(const Packet<typename S::Stored> (&v)[
   for (int i = 0; i < N; i++) x[i] = wide(v[i / S::per_load].element[i % S::per_load]);
 }
 
-/* --- sums of a batch -----------------------------------------------------------------------------
- */
+/* --- sums of a batch -------------------------------------------------------------------------- */
 
 /* Units that fell into each level of the window, by part. */
 template <int PARTS, int LEVELS> struct Counts {

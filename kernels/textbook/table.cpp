@@ -9,8 +9,7 @@
 GPR_OPEN
 namespace ladder {
 
-/* --- the ladder: Op is the operator, M its monoid, B the threads of a block --------------------
- */
+/* --- the ladder: Op is the operator, M its monoid, B the threads of a block ------------------- */
 
 /* An expression that does not ask for the threads of a block is one program for all of them. */
 constexpr bool names_block(const char *text) {
@@ -91,8 +90,7 @@ static constexpr gpr_ladder_row rows[] = {
 };
 #undef GPR_X
 
-/* --- the shuffles, for the dtypes that one instruction moves, or two ---------------------------
- */
+/* --- the shuffles, for the dtypes that one instruction moves, or two -------------------------- */
 
 template <int SHUFFLE> struct Shuffle;
 #define GPR_X(id, name, values, kernel)                                                      \
@@ -124,8 +122,7 @@ constexpr Shuffles make_shuffles() {
 }
 static constexpr Shuffles shuffles = make_shuffles();
 
-/* --- the sums of segments, for 32- and 64-bit integers -----------------------------------------
- */
+/* --- the sums of segments, for 32- and 64-bit integers ---------------------------------------- */
 
 template <int KERNEL> struct Segments;
 #define GPR_X(id, name, kernel)                                                              \
