@@ -1,6 +1,5 @@
 /* What reduces a plan: the CPU or a device. A run begins with its backend. */
-#ifndef GPR_BACKEND_H
-#define GPR_BACKEND_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -46,5 +45,3 @@ struct gpr_run {
   gpr_with with;         /* without axes */
   struct gpr_wide *wide; /* with axes, else NULL */
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* The memory of a run: pieces of one block, which waits in its thread for the next run. */
-#ifndef GPR_BLOCK_H
-#define GPR_BLOCK_H
+#pragma once
 
 #include <stddef.h>
 
@@ -14,5 +13,3 @@ gpr_block *gpr_block_open(void);
 void *gpr_block_take(gpr_block *block, size_t bytes);
 
 void gpr_block_close(gpr_block *block);
-
-#endif

@@ -1,7 +1,6 @@
 /* Partials in a few doubles an output, which stay inside of the library: of sums, means and
  * variances of real floats. */
-#ifndef GPR_CSRC_BRIEF_H
-#define GPR_CSRC_BRIEF_H
+#pragma once
 
 #include "resolve.h"
 
@@ -23,5 +22,3 @@ void gpr_brief_resolve(gpr_resolved *what);
 gpr_status gpr_brief_finish(int op, int dtype, int into, uint32_t kind, double ddof,
                             const double *const *parts, int64_t count, int64_t outputs,
                             void *results, int64_t *least);
-
-#endif

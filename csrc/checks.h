@@ -1,6 +1,5 @@
 /* What cannot be, by a message that says so. */
-#ifndef GPR_CHECKS_H
-#define GPR_CHECKS_H
+#pragma once
 
 #include "resolve.h"
 
@@ -9,5 +8,3 @@ gpr_status gpr_check(const gpr_resolved *what, const gpr_view *view, const gpr_o
 
 /* Whether the textbook kernel can take n elements of this dtype. */
 gpr_status gpr_check_kernel(const gpr_row *row, int64_t n, const gpr_options *options);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef GPR_CPU_H
-#define GPR_CPU_H
+#pragma once
 
 #include "backend.h"
 
@@ -18,5 +17,3 @@ gpr_status gpr_cpu_open(const gpr_plan *plan, gpr_block *block, gpr_run **run);
 
 /* Folds elements [start, start + n) of a plan without axes; nonzero when the result is settled. */
 int gpr_cpu_fold(const gpr_plan *plan, void *state, int64_t start, int64_t n);
-
-#endif

@@ -1,9 +1,6 @@
-#ifndef GPR_CPU_AXES_H
-#define GPR_CPU_AXES_H
+#pragma once
 
 #include "backend.h"
 
 /* As gpr_cpu_open(), of a plan with axes. */
 gpr_status gpr_axes_open(const gpr_plan *plan, gpr_block *block, gpr_run **run);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef GPR_CPU_CUT_H
-#define GPR_CPU_CUT_H
+#pragma once
 
 #include "tile.h"
 
@@ -13,5 +12,3 @@ typedef struct gpr_shares {
 
 /* Fills in *tiles but for its plan and its identity. The plan's states take so many bytes each. */
 gpr_shares gpr_share_out(gpr_tiles *tiles, size_t state_bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* A run of many outputs, item by item. */
-#ifndef GPR_CPU_ITEMS_H
-#define GPR_CPU_ITEMS_H
+#pragma once
 
 #include "backend.h"
 #include "cpu_cut.h"
@@ -51,5 +50,3 @@ int64_t gpr_advance(gpr_axes_run *run, gpr_lane *lane);
 
 /* Finishes a block of several items; the least number that counted in one of its outputs. */
 int64_t gpr_merge_block(gpr_axes_run *run, const gpr_lane *lane, int64_t number);
-
-#endif

@@ -1,7 +1,6 @@
 /* An array of the host that several devices, or devices and the CPU, reduce together: a queue,
  * whoever is free takes from it, and what they found is merged by the host. */
-#ifndef GPR_CSRC_DEAL_H
-#define GPR_CSRC_DEAL_H
+#pragma once
 
 #include "backend.h"
 #include "places.h"
@@ -16,5 +15,3 @@ gpr_status gpr_deal_open(const gpr_plan *plan, gpr_places places, gpr_run **run)
 int64_t gpr_deal_slabs(const gpr_resolved *what, const gpr_view *view, const gpr_options *options);
 gpr_status gpr_deal_axes_open(const gpr_resolved *what, const gpr_view *view,
                               const gpr_options *options, gpr_places places, gpr_run **run);
-
-#endif

@@ -1,6 +1,5 @@
 /* Few elements of which nothing special is asked, without a run: that takes half of the time. */
-#ifndef GPR_FEW_H
-#define GPR_FEW_H
+#pragma once
 
 #include "resolve.h"
 
@@ -8,5 +7,3 @@
  * why it cannot be done. *least is what gpr_least() would give. */
 gpr_status gpr_reduce_few(const gpr_resolved *what, const gpr_view *view,
                           const gpr_options *options, gpr_value *result, int64_t *least);
-
-#endif

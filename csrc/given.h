@@ -1,6 +1,5 @@
 /* What a C program hands in, looked at before anything else reads it. */
-#ifndef GPR_GIVEN_H
-#define GPR_GIVEN_H
+#pragma once
 
 #include "gpureduce.h"
 
@@ -9,5 +8,3 @@
 gpr_status gpr_check_view(const char *function, const gpr_view *view);
 gpr_status gpr_check_options(const char *function, const gpr_view *view,
                              const gpr_options *options);
-
-#endif

@@ -1,6 +1,5 @@
 /* A strided view as few dimensions: pure functions, without memory, threads or devices. */
-#ifndef GPR_LAYOUT_H
-#define GPR_LAYOUT_H
+#pragma once
 
 #include "gpureduce.h"
 
@@ -54,5 +53,3 @@ int gpr_memory_order(const gpr_view *view, uint64_t reduced, int *axes);
 int gpr_lies_in_order(const gpr_view *view, uint64_t reduced);
 /* Whether the elements are all that lies between the first and the last, in any order. */
 int gpr_is_dense(const gpr_view *view);
-
-#endif

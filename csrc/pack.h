@@ -1,5 +1,4 @@
-#ifndef GPR_PACK_H
-#define GPR_PACK_H
+#pragma once
 
 #include "plan.h"
 
@@ -20,5 +19,3 @@ void gpr_pack_lines(const gpr_plan *plan, gpr_lines_at lines, const char *data, 
  * which may overlap. */
 enum { GPR_WORD_BYTES = 32 };
 int gpr_word_of(int64_t run);
-
-#endif

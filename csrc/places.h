@@ -1,6 +1,5 @@
 /* Where a reduction is done: by the CPU, by a device, or by several together. */
-#ifndef GPR_PLACES_H
-#define GPR_PLACES_H
+#pragma once
 
 #include "gpureduce.h"
 
@@ -19,5 +18,3 @@ int gpr_first_place(gpr_places places);
 /* For options->device, and an array that lies on a device or, with GPR_DEVICE_CPU, on the host: on
  * a device it is reduced where it lies. Every device is there. */
 gpr_status gpr_places_of(const gpr_options *options, int lies, gpr_places *places);
-
-#endif

@@ -1,6 +1,5 @@
 /* From what is asked to what is done: a pure function, without memory, threads or devices. */
-#ifndef GPR_PLAN_H
-#define GPR_PLAN_H
+#pragma once
 
 #include "../kernels/abi/rows.h"
 #include "layout.h"
@@ -89,5 +88,3 @@ int64_t gpr_count_outputs(const gpr_view *view, const gpr_options *options);
  * `skip` and `result`, and the plan points to it. */
 void gpr_plan_axes(gpr_plan *plan, const gpr_view *view, const gpr_row *row, gpr_cast cast,
                    const gpr_options *options, gpr_limits limits, gpr_axes *axes);
-
-#endif

@@ -1,7 +1,6 @@
 /* The index of an array as several take of it: devices pieces from its front, threads of the CPU
  * parts from its back, so that pieces stay aligned whatever a part's size is. */
-#ifndef GPR_QUEUE_H
-#define GPR_QUEUE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ int64_t gpr_queue_back(gpr_queue *queue, int64_t n, int64_t *start);
 /* From `at` on nothing is wanted any more. */
 void gpr_queue_cut(gpr_queue *queue, int64_t at);
 int gpr_queue_is_empty(gpr_queue *queue);
-
-#endif

@@ -1,6 +1,5 @@
 /* An operator, for elements of one dtype and what is asked of them: worked out once a call. */
-#ifndef GPR_RESOLVE_H
-#define GPR_RESOLVE_H
+#pragma once
 
 #include "../kernels/abi/rows.h"
 #include "gpureduce.h"
@@ -24,5 +23,3 @@ gpr_cast gpr_cast_of(int from, int to);
 
 /* Whether the operator passes over what is no number in the dtype. */
 int gpr_skips(int op, int dtype);
-
-#endif

@@ -1,6 +1,5 @@
 /* What a call comes to before it runs: where, and whether as one state of all elements. */
-#ifndef GPR_SETTLE_H
-#define GPR_SETTLE_H
+#pragma once
 
 #include "../kernels/abi/lists.h"
 #include "places.h"
@@ -30,5 +29,3 @@ gpr_status gpr_settle_kernel(const gpr_plan *plan, const gpr_options *options, g
 /* Where to work and, with *is_whole, the plan whose elements all go into one state there. */
 gpr_status gpr_settle(const gpr_resolved *what, const gpr_view *view, const gpr_options *options,
                       gpr_places *places, gpr_plan *flat, int *is_whole);
-
-#endif

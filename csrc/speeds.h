@@ -1,7 +1,6 @@
 /* How fast this machine reduces large arrays of the host: what device="auto" goes by. Measured once
  * with one of them, and kept in the cache's folder. */
-#ifndef GPR_SPEEDS_H
-#define GPR_SPEEDS_H
+#pragma once
 
 #include "places.h"
 
@@ -28,5 +27,3 @@ gpr_status gpr_speeds_measure_all(int64_t bytes);
 gpr_places gpr_speeds_choose(const gpr_speeds *speeds, double bytes, int is_started);
 /* Of this one, measured with it if it has to be; the CPU where there is no device. */
 gpr_places gpr_fastest(const void *data, double bytes);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Not OpenMP's: after fork() its pool hangs in the child. Here a child starts with an empty pool.
  */
-#ifndef GPR_THREADS_H
-#define GPR_THREADS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -53,5 +52,3 @@ void gpr_nap(int64_t nanoseconds);
 /* For a thread that finds nothing to do for a while: at first it looks again at once, then it naps.
  * *since is 0 before the first time, and then this function's. */
 void gpr_pause(int64_t *since);
-
-#endif

@@ -1,6 +1,5 @@
 /* A strided index in boxes, and the elements of a box where kernels take them. */
-#ifndef GPR_TILE_H
-#define GPR_TILE_H
+#pragma once
 
 #include "plan.h"
 
@@ -49,5 +48,3 @@ gpr_room gpr_room_in(char *memory, int64_t elements, int64_t outputs, int counte
  * tile has these; without counts all do. */
 gpr_tile gpr_tile_of(const gpr_tiles *tiles, const gpr_box *kept, const gpr_box *reduced,
                      gpr_room *room);
-
-#endif

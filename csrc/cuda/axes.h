@@ -1,6 +1,5 @@
 /* A run with axes on a device: what the files axes*.c share. */
-#ifndef GPR_CUDA_AXES_H
-#define GPR_CUDA_AXES_H
+#pragma once
 
 #include "../../kernels/abi/axes.h"
 #include "../../kernels/abi/lists.h"
@@ -127,5 +126,3 @@ gpr_status gpr_slab_means(axes_run *r);
 
 /* The slab's results to their places. */
 gpr_status gpr_slab_deliver(axes_run *r);
-
-#endif

@@ -1,8 +1,7 @@
 /* Compiled kernels on disk, from one process to the next: $XDG_CACHE_HOME/gpureduce, else
  * ~/.cache/gpureduce. A file is named by all that went into it, written aside and renamed, and read
  * only if it is whole and the user's own; whatever goes wrong, there is then no cache. */
-#ifndef GPR_CACHE_H
-#define GPR_CACHE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ int gpr_cache_folder(char *path, size_t room);
 gpr_image gpr_cache_read(const char *key);
 /* Why it could not be kept, or NULL. The text is the thread's until its next call. */
 const char *gpr_cache_write(const char *key, gpr_image image);
-
-#endif

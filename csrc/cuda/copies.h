@@ -1,7 +1,6 @@
 /* Elements of the host on their way to a device: of one plan after the other, without a gap, so
  * that the copy engine goes on while what has come is folded. */
-#ifndef GPR_COPIES_H
-#define GPR_COPIES_H
+#pragma once
 
 #include "device.h"
 #include "gpu.h"
@@ -18,5 +17,3 @@ int gpr_copies_are_there(const gpr_copies *copies, int64_t number);
 
 /* Does what there is to do; *busy is 0 where that was nothing. */
 gpr_status gpr_copies_step(gpr_copies *copies, int *busy);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the files of this folder share: devices, errors, memory, launches. */
-#ifndef GPR_DEVICE_H
-#define GPR_DEVICE_H
+#pragma once
 
 #include "../plan.h"
 #include "driver.h"
@@ -71,5 +70,3 @@ gpr_status gpr_cuda_copy_rows(void *to, int64_t to_pitch, const void *from, int6
 /* Waits a little, the longer the longer it was waited for: `since` is when that began, and now is
  * now, as gpr_now() has them. 0: so far without leaving the processor. */
 int gpr_cuda_wait(int64_t since, int64_t now);
-
-#endif

@@ -1,7 +1,6 @@
 /* The CUDA driver, found when it is first asked for: libcuda.so.1 comes with it, and no header of a
  * toolkit is needed. The names are the driver's own, as its documentation has them. */
-#ifndef GPR_DRIVER_H
-#define GPR_DRIVER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -156,5 +155,3 @@ extern gpr_driver cu;
 
 /* NULL, or why there is no driver: the text is the library's. */
 const char *gpr_driver_open(void);
-
-#endif

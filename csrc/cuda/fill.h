@@ -1,6 +1,5 @@
 /* Filling of the pinned ring by several threads: pieces of a plan, converted on the way. */
-#ifndef GPR_FILL_H
-#define GPR_FILL_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -36,5 +35,3 @@ char *gpr_filling_place(const gpr_filling *f, int64_t piece);
 
 /* Fills one stretch of the ring, if one is free to be filled. Any thread may. */
 int gpr_filling_one(gpr_filling *f);
-
-#endif

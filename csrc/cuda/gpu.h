@@ -1,5 +1,4 @@
-#ifndef GPR_GPU_H
-#define GPR_GPU_H
+#pragma once
 
 #include "../../kernels/abi/operator.h"
 #include "../../kernels/abi/program.h"
@@ -156,5 +155,3 @@ gpr_status gpr_gpu_multiprocessors(int device, int *number);
 
 /* Bytes to a device or from one, in the order of the stream; they are there on return. */
 gpr_status gpr_gpu_move(int device, void *stream, void *to, const void *from, size_t bytes);
-
-#endif

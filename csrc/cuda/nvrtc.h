@@ -1,6 +1,5 @@
 /* The compiler of device code: NVRTC, found and loaded when it is first needed. */
-#ifndef GPR_NVRTC_H
-#define GPR_NVRTC_H
+#pragma once
 
 #include "../gpureduce.h"
 #include "../../kernels/abi/program.h"
@@ -21,5 +20,3 @@ void gpr_nvrtc_key(const gpr_program *program, const char *arch, char key[GPR_KE
  * the driver that is to take it, 0 for any; `folders` is what gpr_surroundings gives, or NULL. */
 gpr_status gpr_nvrtc_compile(const gpr_program *program, const char *arch, int newest,
                              const char *folders, gpr_image *image);
-
-#endif

@@ -1,6 +1,5 @@
 /* A run over a whole array on a device: what run.c and pieces.c share. */
-#ifndef GPR_CUDA_RUN_H
-#define GPR_CUDA_RUN_H
+#pragma once
 
 #include "../../kernels/abi/lists.h"
 #include "../errors.h"
@@ -65,5 +64,3 @@ gpr_status gpr_piece_fold(gpu_run *run, int slot);
 /* Whether the oldest piece under way has left all words of its state; they are then in `other`, or
  * in the state by lines. */
 int gpr_piece_is_answered(gpu_run *run);
-
-#endif

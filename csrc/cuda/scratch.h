@@ -1,6 +1,5 @@
 /* What launches for many outputs use, kept from call to call. */
-#ifndef GPR_SCRATCH_H
-#define GPR_SCRATCH_H
+#pragma once
 
 #include "device.h"
 
@@ -38,5 +37,3 @@ int gpr_waiter_is_written(const gpr_waiter *w, int values, int bytes);
 gpr_status gpr_waiter_take(int device, gpr_waiter **out);
 void gpr_waiter_give(int device, gpr_waiter *w);
 void gpr_waiter_free(gpr_waiter *w);
-
-#endif

@@ -1,6 +1,5 @@
 /* What one run at a time uses of a device, kept from run to run. */
-#ifndef GPR_WORKSPACE_H
-#define GPR_WORKSPACE_H
+#pragma once
 
 #include "device.h"
 
@@ -30,5 +29,3 @@ void gpr_workspace_free(workspace *w);
 
 /* The ring's device half alone (for gathering there), or with its pinned half. */
 gpr_status gpr_workspace_ring(workspace *w, int device, int pinned);
-
-#endif

@@ -1,6 +1,5 @@
 /* From Python's arguments to the C API's. */
-#ifndef GPR_ARGUMENTS_H
-#define GPR_ARGUMENTS_H
+#pragma once
 
 #include "descr.h"
 #include "../resolve.h"
@@ -48,5 +47,3 @@ int gpr_arguments_init(void);
 /* 1, or 0 with an exception; in both cases the call is the caller's to close. */
 int gpr_arguments_open(int op, const gpr_given *given, gpr_call *call);
 void gpr_arguments_close(gpr_call *call);
-
-#endif

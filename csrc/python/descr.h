@@ -1,6 +1,5 @@
 /* What sees Python and NumPy includes this first. */
-#ifndef GPR_DESCR_H
-#define GPR_DESCR_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -25,5 +24,3 @@ int gpr_supported_array(PyArrayObject *array, PyObject *given, const char *funct
 /* The descr of a result of this dtype, the caller's. descr is the array's, whose unit of time is
  * kept, or NULL. */
 PyArray_Descr *gpr_result_descr(int dtype, PyArray_Descr *descr);
-
-#endif

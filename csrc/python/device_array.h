@@ -1,6 +1,5 @@
 /* Results of device arrays: they stay on the device, and go to the caller's library by DLPack. */
-#ifndef GPR_DEVICE_ARRAY_H
-#define GPR_DEVICE_ARRAY_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -21,5 +20,3 @@ int gpr_device_array_mark(PyObject *array, void *stream);
 /* A view into its memory, `offset` elements from its start; strides count elements too. */
 PyObject *gpr_device_array_view(PyObject *array, int64_t offset, int ndim, const int64_t *shape,
                                 const int64_t *strides);
-
-#endif

@@ -1,7 +1,6 @@
 /* DLPack: dmlc/dlpack's dlpack.h, version 0 of the ABI and the exchange of version 1, as far as
  * they are needed. */
-#ifndef GPR_DLPACK_H
-#define GPR_DLPACK_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -51,5 +50,3 @@ static inline int gpr_dl_code(char kind) {
   const char *at = kind && kind != '?' ? strchr(gpr_dl_kinds, kind) : NULL;
   return at ? (int)(at - gpr_dl_kinds) : -1;
 }
-
-#endif

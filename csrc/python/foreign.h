@@ -1,6 +1,5 @@
 /* Arrays of other libraries that lie on a device: DLPack and the CUDA array interface. */
-#ifndef GPR_FOREIGN_H
-#define GPR_FOREIGN_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -19,5 +18,3 @@ int gpr_pass_over(void);
  * its library works on now. -1: an exception is set. */
 enum { GPR_NOT_THERE, GPR_THERE, GPR_ON_ITS_STREAM };
 int gpr_foreign_view(PyObject *object, const char *function, gpr_view *view, PyObject **holder);
-
-#endif

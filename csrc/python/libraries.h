@@ -1,7 +1,6 @@
 /* PyTorch and CuPy by their own calls, which cost less than protocols do: arrays are read on the
  * stream that the library works on, and made by its allocator. */
-#ifndef GPR_LIBRARIES_H
-#define GPR_LIBRARIES_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -27,5 +26,3 @@ int gpr_library_empty(int library, PyObject *like, int likes_dtype, int device, 
 
 /* The array with its axes in another order. */
 PyObject *gpr_library_permuted(int library, PyObject *array, int ndim, const int *axes);
-
-#endif

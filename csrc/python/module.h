@@ -1,6 +1,5 @@
 /* What the module is made of. */
-#ifndef GPR_MODULE_H
-#define GPR_MODULE_H
+#pragma once
 
 #include <Python.h>
 
@@ -15,5 +14,3 @@ PyObject *gpr_raise(gpr_status status);
 
 /* Lets the library ask what it needs to make kernels; once, when the module is made. */
 void gpr_programs_open(void);
-
-#endif

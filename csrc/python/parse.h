@@ -1,6 +1,5 @@
 /* What the files that read arguments share. Each gives 1, or 0 with an exception. */
-#ifndef GPR_PARSE_H
-#define GPR_PARSE_H
+#pragma once
 
 #include "../../kernels/abi/lists.h"
 #include "arguments.h"
@@ -41,5 +40,3 @@ int gpr_parse_out(PyObject *object, gpr_call *call);
 int gpr_widen_for_out(PyObject *object, gpr_call *call);
 /* NumPy's nanmean, nanvar and nanstd of inexact numbers. */
 int gpr_check_inexact(PyObject *out, const gpr_call *call);
-
-#endif

@@ -1,6 +1,5 @@
 /* What a call gives back. */
-#ifndef GPR_RESULTS_H
-#define GPR_RESULTS_H
+#pragma once
 
 #include "arguments.h"
 
@@ -24,5 +23,3 @@ int gpr_room_open(gpr_call *call, gpr_room *room);
 
 /* The caller's result, of what is on the array's stream now. */
 PyObject *gpr_room_results(const gpr_call *call, const gpr_room *room);
-
-#endif

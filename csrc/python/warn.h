@@ -1,6 +1,5 @@
 /* What a result tells of itself, as NumPy's do: its warnings, and what np.errstate asks for. */
-#ifndef GPR_WARN_H
-#define GPR_WARN_H
+#pragma once
 
 #include "arguments.h"
 
@@ -11,5 +10,3 @@ int gpr_warn_init(void);
  * `count` of them in the order of the run, in host memory, or NULL where they are not looked at. 0:
  * an exception. */
 int gpr_warn(const gpr_call *call, int64_t least, int finite, const void *results, int64_t count);
-
-#endif

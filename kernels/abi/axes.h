@@ -1,6 +1,5 @@
 /* The device half for many outputs: what its kernels take, and which of them is launched how. */
-#ifndef GPR_AXES_H
-#define GPR_AXES_H
+#pragma once
 
 #include "rows.h"
 
@@ -126,5 +125,4 @@ extern const gpr_axes_table gpr_axes_table_cuda;
 
 #ifdef __cplusplus
 }
-#endif
 #endif

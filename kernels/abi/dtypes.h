@@ -2,8 +2,7 @@
  *
  * X(id, name, kind, bytes, C++ type): name and kind are NumPy's; the C++ type is the storage
  * (kernels/core/types.h). The order is that of the ids, which tables are indexed by. */
-#ifndef GPR_DTYPES_H
-#define GPR_DTYPES_H
+#pragma once
 
 #define GPR_DTYPES(X)                                   \
   X(BOOL, "bool", 'b', 1, boolean)                      \
@@ -31,5 +30,3 @@ enum gpr_dtype {
       GPR_DTYPE_COUNT,
   GPR_NO_DTYPE = -1
 };
-
-#endif

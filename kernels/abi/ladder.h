@@ -5,8 +5,7 @@
  * the most elements that it takes, or 0; a block has from `least` to `most` threads, as few as take
  * the array, and each of them takes `unroll` elements at a time; kernel is the template of
  * kernels/textbook/ on an operator Op, on its monoid M, on the threads B. */
-#ifndef GPR_LADDER_H
-#define GPR_LADDER_H
+#pragma once
 
 enum gpr_kernel_flag {
   GPR_IN_PLACE = 1,      /* folds a copy that it may write */
@@ -101,5 +100,3 @@ enum { GPR_KERNEL_LEAST_BLOCK = 128, GPR_KERNEL_BLOCKS = 4 };
 
 /* The element types that they are made for; matrices are of the types of 64 bits. */
 #define GPR_KERNEL_DTYPES(X) X(INT32) X(INT64) X(FLOAT32) X(FLOAT64)
-
-#endif

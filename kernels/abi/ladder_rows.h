@@ -1,6 +1,5 @@
 /* The table of the textbook kernels, as kernels/ gives it to the host. */
-#ifndef GPR_LADDER_ROWS_H
-#define GPR_LADDER_ROWS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -45,5 +44,4 @@ extern const gpr_ladder_table gpr_ladder_table_cuda;
 
 #ifdef __cplusplus
 }
-#endif
 #endif

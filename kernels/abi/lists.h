@@ -1,6 +1,5 @@
 /* What the host may know of an operator or a dtype beside its rows: names and flags. */
-#ifndef GPR_LISTS_H
-#define GPR_LISTS_H
+#pragma once
 
 #include "dtypes.h"
 #include "ladder.h"
@@ -40,5 +39,3 @@ extern const gpr_variant_info gpr_variants[GPR_VARIANT_END]; /* the first one is
 
 /* Whether the textbook kernels are made for elements of this type. */
 extern const unsigned char gpr_kernel_dtypes[GPR_DTYPE_COUNT];
-
-#endif

@@ -1,7 +1,6 @@
 /* What the kernel of a user's operator takes (kernels/gpu/operator.cuh): nothing but words of eight
  * bytes, so that whoever plans the launch writes them one behind the other. */
-#ifndef GPR_OPERATOR_H
-#define GPR_OPERATOR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ typedef struct gpr_operator_args {
    * segment to the next. */
   int64_t near[GPR_OPERATOR_NUMBERS];
 } gpr_operator_args;
-
-#endif

@@ -3,8 +3,7 @@
  * X(id, name, ufunc, alias, flags, operator, sentence): name is the function's, ufunc the NumPy
  * ufunc of the same meaning for reduce(), operator the template of kernels/core/operators.h that
  * folds and finishes it for each element type. */
-#ifndef GPR_OPS_H
-#define GPR_OPS_H
+#pragma once
 
 enum gpr_op_flag {
   GPR_FUNCTION = 1,      /* a function of the package; else by reduce() alone */
@@ -105,5 +104,3 @@ enum gpr_op {
 #undef GPR_X
       GPR_OP_COUNT
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* Partials: states of folds as words that travel. docs/partials.md has them bit by bit. */
-#ifndef GPR_PARTIALS_H
-#define GPR_PARTIALS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -34,5 +33,4 @@ extern const gpr_partial *const gpr_partial_rows;
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* A kernel as text: compiled for a device when it is first launched there, by NVRTC. */
-#ifndef GPR_PROGRAM_H
-#define GPR_PROGRAM_H
+#pragma once
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,5 +22,4 @@ int gpr_programs(gpr_program **to, int room);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

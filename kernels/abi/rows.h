@@ -1,6 +1,5 @@
 /* The tables that kernels/ gives to the host: all that csrc/ knows of operators and dtypes. */
-#ifndef GPR_ROWS_H
-#define GPR_ROWS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -292,5 +291,4 @@ extern const gpr_gpu_table gpr_gpu_table_cuda;
 
 #ifdef __cplusplus
 }
-#endif
 #endif

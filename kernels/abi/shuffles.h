@@ -2,8 +2,7 @@
  *
  * X(id, name, values, kernel): values is how many a lane holds, kernel the template of
  * kernels/textbook/shuffles.cuh. */
-#ifndef GPR_SHUFFLES_H
-#define GPR_SHUFFLES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -55,6 +54,5 @@ extern "C" {
 extern const gpr_shuffle_table gpr_shuffle_table_cuda;
 #ifdef __cplusplus
 }
-#endif
 #endif
 #endif

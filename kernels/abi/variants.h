@@ -1,8 +1,7 @@
 /* The variants of the device's engine for many outputs, in the order in which they are tried: the
  * first that takes a layout, and so many outputs of it, has it (gpu/select.h); rows and columns
  * that `brief` is quicker with are left to it. kernel= asks for one by its name. */
-#ifndef GPR_VARIANTS_H
-#define GPR_VARIANTS_H
+#pragma once
 
 /* id, name, what it takes */
 #define GPR_VARIANTS(X)                                                                           \
@@ -30,5 +29,3 @@ enum {
 #undef GPR_X
       GPR_VARIANT_END
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* Sums of ragged segments, by three ways to hand the segments to the blocks. */
-#ifndef GPR_WORK_QUEUE_H
-#define GPR_WORK_QUEUE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -47,6 +46,5 @@ extern "C" {
 extern const gpr_segment_table gpr_segment_table_cuda;
 #ifdef __cplusplus
 }
-#endif
 #endif
 #endif

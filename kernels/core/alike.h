@@ -1,6 +1,5 @@
 /* Elements whose kernels do for others. */
-#ifndef GPR_ALIKE_H
-#define GPR_ALIKE_H
+#pragma once
 
 #include "operators.h"
 
@@ -49,4 +48,3 @@ template <template <class> class Op, class T> struct AsKernels {
 };
 
 GPR_CLOSE
-#endif

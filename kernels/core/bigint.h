@@ -1,8 +1,7 @@
 /* Plain digit arithmetic on integers of some thousand bits, for what is finished exactly and once:
  * schoolbook methods (Knuth, The Art of Computer Programming 2, 4.3.1). Written once for both
  * sides. */
-#ifndef GPR_BIGINT_H
-#define GPR_BIGINT_H
+#pragma once
 
 #include "round.h"
 
@@ -207,4 +206,3 @@ GPR_DIGIT_FN Leading divide(const Big &x, Big &d) {
 }
 
 GPR_CLOSE
-#endif

@@ -1,7 +1,6 @@
 /* One element from one dtype to another, as NumPy's unsafe casting does. Where C leaves a float
  * that does not fit an integer undefined, the answer here is what x86 gives, on every machine. */
-#ifndef GPR_CONVERT_H
-#define GPR_CONVERT_H
+#pragma once
 
 #include "types.h"
 
@@ -71,4 +70,3 @@ template <class To> GPR_FN To convert(complex<float> x) { return FromComplex<To>
 template <class To> GPR_FN To convert(complex<double> x) { return FromComplex<To>::make(x); }
 
 GPR_CLOSE
-#endif

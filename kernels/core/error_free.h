@@ -2,8 +2,7 @@
  * underflows. (TwoSum: Knuth, The Art of Computer Programming 2, 4.2.2. TwoProd: Dekker, "A
  * floating-point technique for extending the available precision", 1971.) D is double or a vector
  * of them, whose minus() may be told otherwise. */
-#ifndef GPR_ERROR_FREE_H
-#define GPR_ERROR_FREE_H
+#pragma once
 
 #include "types.h"
 
@@ -46,4 +45,3 @@ GPR_FN double to_odd(double t, double error) {
 }
 
 GPR_CLOSE
-#endif

@@ -6,8 +6,7 @@
  * are thrown away (cpu/twofold.h, gpu/windows.cuh, gpu/pair.cuh). Idea: error-free extraction
  * (Rump, Ogita, Oishi, "Accurate floating-point summation", 2008) into a long accumulator
  * (Kulisch). Written once for both sides; compile without contraction, without fast-math. */
-#ifndef GPR_EXACT_H
-#define GPR_EXACT_H
+#pragma once
 
 #include "error_free.h"
 #include "round.h"
@@ -147,4 +146,3 @@ template <class T> GPR_CALL T round_exact(const Exact &e, uint64_t n) {
 }
 
 GPR_CLOSE
-#endif

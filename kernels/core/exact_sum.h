@@ -1,6 +1,5 @@
 /* Exact sums of floating-point numbers, as a fold. */
-#ifndef GPR_EXACT_SUM_H
-#define GPR_EXACT_SUM_H
+#pragma once
 
 #include "exact.h"
 #include "fold.h"
@@ -42,4 +41,3 @@ template <class T> struct Shown<ExactFold<T>> {
 };
 
 GPR_CLOSE
-#endif

@@ -32,8 +32,7 @@
  * (`divides`, `root`) so that an engine can choose the quick way, and for nothing else: what comes
  * of a wrong word is slow, or does not compile. Shown<F> makes the Value of a fold's own state; on
  * the CPU QuicklyShown<F> may stand before it, for what is likely to be enough. */
-#ifndef GPR_FOLD_H
-#define GPR_FOLD_H
+#pragma once
 
 #include "../abi/rows.h"
 #include "matrix.h"
@@ -115,4 +114,3 @@ template <class T> struct RoundedSum {
 };
 
 GPR_CLOSE
-#endif

@@ -1,7 +1,6 @@
 /* Folds whose order does not show: counts, sums and products of integers, extremes and their
  * places, bits. */
-#ifndef GPR_FREE_FOLDS_H
-#define GPR_FREE_FOLDS_H
+#pragma once
 
 #include "fold.h"
 #include "types.h"
@@ -278,4 +277,3 @@ template <class T, template <class> class Op> struct Bitwise : FreeFold<T> {
 };
 
 GPR_CLOSE
-#endif

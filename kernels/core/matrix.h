@@ -1,6 +1,5 @@
 /* 2 × 2 matrices: an element of four scalars, and a product whose order shows. */
-#ifndef GPR_MATRIX_H
-#define GPR_MATRIX_H
+#pragma once
 
 #include "portable.h"
 
@@ -31,4 +30,3 @@ template <class T> struct MatrixTimes<matrix<T>> {
 };
 
 GPR_CLOSE
-#endif

@@ -1,7 +1,6 @@
 /* What the rows of kernels/abi/ops.h mean: an operator is a fold and a finish, which turns the
  * state into the result. */
-#ifndef GPR_OPERATORS_H
-#define GPR_OPERATORS_H
+#pragma once
 
 #include "../abi/ops.h"
 #include "exact_sum.h"
@@ -342,4 +341,3 @@ GPR_CONSTEXPR bool divides(int row) {
 }
 
 GPR_CLOSE
-#endif

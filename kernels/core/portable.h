@@ -1,6 +1,5 @@
 /* What lets one body be compiled for a device, by NVRTC, and by the host compiler. */
-#ifndef GPR_PORTABLE_H
-#define GPR_PORTABLE_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -46,5 +45,3 @@
 #define GPR_CLOSE \
   }               \
   }
-
-#endif

@@ -1,7 +1,6 @@
 /* Rounding once, to nearest even: of an integer of any length its leading bits and whether anything
  * lies below them, divided and rooted as such. */
-#ifndef GPR_ROUND_H
-#define GPR_ROUND_H
+#pragma once
 
 #include "types.h"
 
@@ -126,4 +125,3 @@ template <class T> GPR_FN bool round_special(uint32_t special, T *out) {
 }
 
 GPR_CLOSE
-#endif

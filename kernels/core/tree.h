@@ -4,8 +4,7 @@
  * missing right half passes the left one through. A part [start, stop) of the index is kept as the
  * fewest nodes that cover it, at most two of each level, so that parts merge to the same bits
  * however the index was cut. */
-#ifndef GPR_TREE_H
-#define GPR_TREE_H
+#pragma once
 
 #include "portable.h"
 
@@ -54,4 +53,3 @@ template <class Op, class A> GPR_FN A root(const Tree<A> &t, A identity) {
 }
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Folds along the one tree. */
-#ifndef GPR_TREE_FOLD_H
-#define GPR_TREE_FOLD_H
+#pragma once
 
 #include "fold.h"
 #include "matrix.h"
@@ -67,4 +66,3 @@ template <class T, template <class> class Op> struct Shown<TreeFold<T, Op>> {
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* The storage types of abi/dtypes.h, their conversions, and the order that min and max see. */
-#ifndef GPR_TYPES_H
-#define GPR_TYPES_H
+#pragma once
 
 #include "../abi/dtypes.h"
 #include "portable.h"
@@ -242,4 +241,3 @@ template <class T> struct OrderOf<T, KIND_FLOAT> {
 template <class T> struct Order : OrderOf<T, Traits<T>::kind> {};
 
 GPR_CLOSE
-#endif

@@ -2,8 +2,7 @@
  *
  * The square of a float with 24 bits or less is a double; that of a double takes 106 bits and twice
  * the range of exponents, so it is added to digits of its own. */
-#ifndef GPR_VARIANCE_H
-#define GPR_VARIANCE_H
+#pragma once
 
 #include "bigint.h"
 #include "exact.h"
@@ -267,4 +266,3 @@ template <class T> struct Shown<IntegerMoments<T>> {
 };
 
 GPR_CLOSE
-#endif

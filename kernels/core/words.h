@@ -1,7 +1,6 @@
 /* States of folds as int64 words: store() gives the canonical ones, load() takes those and, where
  * partials are additive, sums of them. What the words mean: docs/partials.md. */
-#ifndef GPR_WORDS_H
-#define GPR_WORDS_H
+#pragma once
 
 #include "../abi/partials.h"
 #include "operators.h"
@@ -344,4 +343,3 @@ template <class P, class F> struct Partial {
 };
 
 GPR_CLOSE
-#endif

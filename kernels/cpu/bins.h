@@ -1,6 +1,5 @@
 /* Sums of numbers of any range, in bins: what is certain where nothing quicker is. */
-#ifndef GPR_BINS_H
-#define GPR_BINS_H
+#pragma once
 
 #include "simd.h"
 
@@ -109,4 +108,3 @@ struct ExponentBins {
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Results that are known to lie between two doubles: certain where both round to one. */
-#ifndef GPR_BOUNDS_H
-#define GPR_BOUNDS_H
+#pragma once
 
 #include "twofold.h"
 
@@ -140,4 +139,3 @@ GPR_CALL uint64_t bound_spreads(const TwofoldMoments<Doubles> *part, double addi
 }
 
 GPR_CLOSE
-#endif

@@ -1,8 +1,7 @@
 /* Brief partials: how many numbers there were, and pairs of doubles whose sums are the exact ones
  * of the numbers and of their squares. They stay inside of one library, and come from what engines
  * add up quickly; what no such pairs hold has words. */
-#ifndef GPR_BRIEF_H
-#define GPR_BRIEF_H
+#pragma once
 
 #include "moments.h"
 
@@ -179,4 +178,3 @@ template <> struct BriefKind<MomentsFold<float>> : BriefMoments<float, Tracked<2
 template <> struct BriefKind<MomentsFold<double>> : BriefMoments<double, Tracked<3>::Moments> {};
 
 GPR_CLOSE
-#endif

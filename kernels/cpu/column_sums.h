@@ -1,6 +1,5 @@
 /* Sums, counts and bits of integers side by side. */
-#ifndef GPR_COLUMN_SUMS_H
-#define GPR_COLUMN_SUMS_H
+#pragma once
 
 #include "many.h"
 
@@ -198,4 +197,3 @@ template <class O, class T, int WHAT> struct Direct<O, Counting<T, WHAT>> {
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Columns that are folded along the one tree. */
-#ifndef GPR_COLUMN_TREES_H
-#define GPR_COLUMN_TREES_H
+#pragma once
 
 #include "many.h"
 
@@ -113,4 +112,3 @@ template <class O, class T, template <class> class Op> struct Many<O, TreeFold<m
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* The greatest of columns of complex numbers. */
-#ifndef GPR_COMPLEX_BESTS_H
-#define GPR_COMPLEX_BESTS_H
+#pragma once
 
 #include "greatest.h"
 
@@ -94,4 +93,3 @@ template <class R, bool PLACE> struct Bests<complex<R>, PLACE> : PairBests<R> {
 };
 
 GPR_CLOSE
-#endif

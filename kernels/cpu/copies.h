@@ -1,6 +1,5 @@
 /* Elements in any step brought together. */
-#ifndef GPR_COPIES_H
-#define GPR_COPIES_H
+#pragma once
 
 #include "tiles.h"
 
@@ -152,4 +151,3 @@ GPR_APART void bring(const gpr_tile *t, const char *from, int64_t step, int64_t 
 }
 
 GPR_CLOSE
-#endif

@@ -1,7 +1,6 @@
 /* Exact sums of numbers and of their squares: by twofold sums where these lose nothing, and else by
  * bins. */
-#ifndef GPR_EXACT_FOLDS_H
-#define GPR_EXACT_FOLDS_H
+#pragma once
 
 #include "bins.h"
 #include "slices.h"
@@ -222,4 +221,3 @@ template <class O, class T> struct Many<O, ExactFold<T>> : ManyExact<ExactFold<T
 template <class O, class T> struct Many<O, MomentsFold<T>> : ManyExact<MomentsFold<T>> {};
 
 GPR_CLOSE
-#endif

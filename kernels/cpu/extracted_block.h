@@ -1,8 +1,7 @@
 /* Blocks of doubles by error-free extraction (Rump, Ogita, Oishi, "Accurate floating-point
  * summation", 2008): each lane's sum starts so high that it counts its numbers in units of one
  * size, exactly; what these leave is added up beside it, and nearly exact. */
-#ifndef GPR_EXTRACTED_BLOCK_H
-#define GPR_EXTRACTED_BLOCK_H
+#pragma once
 
 #include "step_blocks.h"
 
@@ -185,4 +184,3 @@ template <> struct StepBlock<TwofoldSum<Doubles>, double> {
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Extremes of contiguous elements and their places. */
-#ifndef GPR_EXTREME_RUNS_H
-#define GPR_EXTREME_RUNS_H
+#pragma once
 
 #include "extremes.h"
 
@@ -194,4 +193,3 @@ template <class O, class T> struct Folder<O, Positions<T>> {
 };
 
 GPR_CLOSE
-#endif

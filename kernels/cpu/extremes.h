@@ -1,6 +1,5 @@
 /* Extremes and their places side by side: real and complex numbers by one road. */
-#ifndef GPR_EXTREMES_H
-#define GPR_EXTREMES_H
+#pragma once
 
 #include "complex_bests.h"
 #include "many.h"
@@ -286,4 +285,3 @@ template <class O, class T, bool GREATEST> struct Direct<O, Position<T, GREATEST
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Sums of few rows, lane by lane, of numbers of any range. */
-#ifndef GPR_FEW_ROWS_H
-#define GPR_FEW_ROWS_H
+#pragma once
 
 #include "bounds.h"
 #include "step_blocks.h"
@@ -191,4 +190,3 @@ template <> struct FewRows<double> : FewSteps<double> {
 };
 
 GPR_CLOSE
-#endif

@@ -1,7 +1,6 @@
 /* Variances of columns of few rows, by differences from the first: what they have in common, which
  * squares would lose, is gone then. */
-#ifndef GPR_FEW_SPREADS_H
-#define GPR_FEW_SPREADS_H
+#pragma once
 
 #include "bounds.h"
 #include "step_blocks.h"
@@ -125,4 +124,3 @@ template <bool ROOT> struct FewSpreads<double, ROOT, 1> {
 };
 
 GPR_CLOSE
-#endif

@@ -1,7 +1,6 @@
 /* How each fold takes a run of contiguous elements. The loops are plain or on GCC's vector types,
  * whose width follows the target. */
-#ifndef GPR_FOLDERS_H
-#define GPR_FOLDERS_H
+#pragma once
 
 #include "simd.h"
 #include "tiles.h"
@@ -230,4 +229,3 @@ template <class O, class T, template <class> class Op> struct Folder<O, TreeFold
 };
 
 GPR_CLOSE
-#endif

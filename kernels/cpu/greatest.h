@@ -1,8 +1,7 @@
 /* The greatest of elements as the hardware compares them, of contiguous runs and of columns. The
  * least is the greatest of what is `flip`ped: of integers all bits, of those without a sign the
  * first one beside, of floats their sign. */
-#ifndef GPR_GREATEST_H
-#define GPR_GREATEST_H
+#pragma once
 
 #include "tiles.h"
 
@@ -358,4 +357,3 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Variances of integers in integers. */
-#ifndef GPR_INTEGER_MOMENTS_H
-#define GPR_INTEGER_MOMENTS_H
+#pragma once
 
 #include "bounds.h"
 #include "column_sums.h"
@@ -251,4 +250,3 @@ template <class O, class T> struct Many<O, IntegerMoments<T>> : ManySides<O, Int
 };
 
 GPR_CLOSE
-#endif

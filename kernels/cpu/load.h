@@ -1,6 +1,5 @@
 /* Elements that do not count: which they are, and what stands in their place. */
-#ifndef GPR_LOAD_H
-#define GPR_LOAD_H
+#pragma once
 
 #include "many.h"
 
@@ -355,4 +354,3 @@ template <class T> struct Multiples {
 };
 
 GPR_CLOSE
-#endif

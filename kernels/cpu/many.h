@@ -1,7 +1,6 @@
 /* Many outputs at a time: rows.h's `many` and `fold_many` for folds whose states are small. Columns
  * are added up side by side, whose lanes never meet; short rows are turned into columns first. */
-#ifndef GPR_MANY_H
-#define GPR_MANY_H
+#pragma once
 
 #include "copies.h"
 #include "folders.h"
@@ -228,4 +227,3 @@ template <class O, class F> struct ManySides {
 template <class O, class F = typename O::Fold> struct Many : ManySides<O, F> {};
 
 GPR_CLOSE
-#endif

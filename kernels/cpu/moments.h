@@ -1,7 +1,6 @@
 /* Variances of real and complex numbers: quickly by twofold sums, and where these do not tell by
  * exact ones. */
-#ifndef GPR_MOMENTS_H
-#define GPR_MOMENTS_H
+#pragma once
 
 #include "exact_folds.h"
 #include "few_spreads.h"
@@ -164,4 +163,3 @@ template <class O, class T> struct QuickSpread {
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Vectors of lanes: all that asks for instructions by their names. */
-#ifndef GPR_SIMD_H
-#define GPR_SIMD_H
+#pragma once
 
 #include "../abi/rows.h"
 #include "../core/types.h"
@@ -277,4 +276,3 @@ template <class H, class R> GPR_FN void copy_wide(const H *from, R *to, int64_t 
 }
 
 GPR_CLOSE
-#endif

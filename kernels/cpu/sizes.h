@@ -1,6 +1,5 @@
 /* The magnitudes of a block's lanes. */
-#ifndef GPR_SIZES_H
-#define GPR_SIZES_H
+#pragma once
 
 #include "twofold.h"
 
@@ -57,4 +56,3 @@ template <> struct Sizes<double> {
 };
 
 GPR_CLOSE
-#endif

@@ -2,8 +2,7 @@
  * each, whose sums are exact in doubles, and so are those of their products. Idea: error-free
  * extraction (Rump, Ogita, Oishi, "Accurate floating-point summation", 2008), and products of what
  * it leaves (Ozaki and others, "Error-free transformations of matrix multiplication", 2012). */
-#ifndef GPR_SLICES_H
-#define GPR_SLICES_H
+#pragma once
 
 #include "step_blocks.h"
 
@@ -278,4 +277,3 @@ template <>
 struct StepBlock<TrackedMoments<3>, double> : SlicedBlock<TrackedMoments<3>, double, 3, 4, true> {};
 
 GPR_CLOSE
-#endif

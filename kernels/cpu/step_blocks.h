@@ -1,6 +1,5 @@
 /* Two vectors of columns, of a few rows at a time: how their sums are kept. */
-#ifndef GPR_STEP_BLOCKS_H
-#define GPR_STEP_BLOCKS_H
+#pragma once
 
 #include "simd.h"
 #include "many.h"
@@ -202,4 +201,3 @@ template <> struct StepBlock<TwofoldSum<Doubles>, float> {
 };
 
 GPR_CLOSE
-#endif

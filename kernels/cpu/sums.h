@@ -1,6 +1,5 @@
 /* Exact sums and means: quickly by twofold sums, and where these do not tell by exact ones. */
-#ifndef GPR_SUMS_H
-#define GPR_SUMS_H
+#pragma once
 
 #include "bounds.h"
 #include "few_rows.h"
@@ -275,4 +274,3 @@ template <class O, class T> struct QuickSumOf : QuickSum<O::divides, T> {
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Lanes that change places, and signed integers by their width. */
-#ifndef GPR_TILES_H
-#define GPR_TILES_H
+#pragma once
 
 #include "../core/fold.h"
 #include "simd.h"
@@ -40,4 +39,3 @@ template <> struct Signed<8> { typedef int64_t type; };
 template <> struct Signed<16> { typedef int64_t type; };
 
 GPR_CLOSE
-#endif

@@ -1,8 +1,7 @@
 /* Sums of numbers and of their squares in twice the precision of a double, whatever their range.
  * Idea: a sum that carries its errors along (Ogita, Rump, Oishi, "Accurate sum and dot product",
  * 2005), and a bound that says whether they can matter (Ziv, 1991). */
-#ifndef GPR_TWOFOLD_H
-#define GPR_TWOFOLD_H
+#pragma once
 
 #include "simd.h"
 
@@ -126,4 +125,3 @@ template <class D> struct TwofoldMoments {
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Columns and rows of real and complex numbers as lanes of twofold sums. */
-#ifndef GPR_TWOFOLD_COLUMNS_H
-#define GPR_TWOFOLD_COLUMNS_H
+#pragma once
 
 #include "extracted_block.h"
 
@@ -265,4 +264,3 @@ template <class R, class K> struct TwofoldColumns : StepSums<R, K>, RealSteps<R>
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Twofold sums as folds of tiles, and the quick ways that rows have by them. */
-#ifndef GPR_TWOFOLD_FOLD_H
-#define GPR_TWOFOLD_FOLD_H
+#pragma once
 
 #include "copies.h"
 #include "twofold_columns.h"
@@ -374,4 +373,3 @@ template <class Row> constexpr const gpr_quick *quick_of() {
 }
 
 GPR_CLOSE
-#endif

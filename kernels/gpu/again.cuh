@@ -1,7 +1,6 @@
 /* A few numbers once more, where plain additions or pairs could not tell their sum: by more terms,
  * in registers. */
-#ifndef GPR_AGAIN_CUH
-#define GPR_AGAIN_CUH
+#pragma once
 
 #include "few_sums.cuh"
 #include "missing.cuh"
@@ -40,4 +39,3 @@ __device__ __noinline__ bool tell_again(const gpr_axes_args *a, int64_t o, const
 }
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Elements of dtypes, byte orders and addresses that are known at run time alone. */
-#ifndef GPR_ANY_DTYPE_CUH
-#define GPR_ANY_DTYPE_CUH
+#pragma once
 
 #include "../core/convert.h"
 
@@ -86,4 +85,3 @@ static __device__ int dtype_bytes(int dtype) {
 }
 
 GPR_CLOSE
-#endif

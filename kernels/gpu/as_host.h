@@ -1,7 +1,6 @@
 /* The words of device code, declared and no more: so the host's compiler reads the kernels' headers
  * for their types, sizes and names. Nothing that it compiles calls one of them. */
-#ifndef GPR_AS_HOST_H
-#define GPR_AS_HOST_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -65,5 +64,3 @@ uint32_t __vmins2(uint32_t, uint32_t);
 uint32_t __vmaxs2(uint32_t, uint32_t);
 uint32_t __viaddmin_u16x2(uint32_t, uint32_t, uint32_t);
 uint32_t __viaddmax_s16x2(uint32_t, uint32_t, uint32_t);
-
-#endif

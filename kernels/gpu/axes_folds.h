@@ -1,6 +1,5 @@
 /* Which fold of the device stands for each operator's along axes: the host's. */
-#ifndef GPR_AXES_FOLDS_H
-#define GPR_AXES_FOLDS_H
+#pragma once
 
 #include "as_host.h"
 #include "axes_kernels.cuh"
@@ -19,4 +18,3 @@ template <class T, template <class> class Op> struct AxesFold<TreeFold<matrix<T>
 };
 
 GPR_CLOSE
-#endif

@@ -1,7 +1,6 @@
 /* All kernels for many outputs, with the folds that have forms of their own in them: what a program
  * includes, so that each of them sees the same specialisations. */
-#ifndef GPR_AXES_KERNELS_CUH
-#define GPR_AXES_KERNELS_CUH
+#pragma once
 
 #include "brief.cuh"
 #include "column_differences.cuh"
@@ -15,5 +14,3 @@
 #include "staged.cuh"
 #include "tile.cuh"
 #include "trees.cuh"
-
-#endif

@@ -1,6 +1,5 @@
 /* Where the elements of many outputs lie, and their results. */
-#ifndef GPR_AXES_PLACES_CUH
-#define GPR_AXES_PLACES_CUH
+#pragma once
 
 #include "../abi/axes.h"
 #include "../core/portable.h"
@@ -75,4 +74,3 @@ __device__ __forceinline__ KeptPlace kept_place(const gpr_axes_args &a, int64_t 
 }
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* How states become results: the operator is found, finishes and is stored. */
-#ifndef GPR_AXES_RESULTS_CUH
-#define GPR_AXES_RESULTS_CUH
+#pragma once
 
 #include "axes_places.cuh"
 #include "cells.cuh"
@@ -178,4 +177,3 @@ __device__ __noinline__ void finish_output(const gpr_axes_args *a, int64_t o,
 }
 
 GPR_CLOSE
-#endif

@@ -1,7 +1,6 @@
 /* A batch of numbers, which one thread adds to a sum by the quickest of the ways that lose nothing.
  */
-#ifndef GPR_BATCH_CUH
-#define GPR_BATCH_CUH
+#pragma once
 
 #include "../core/exact.h"
 #include "../core/fold.h"
@@ -286,4 +285,3 @@ __device__ __forceinline__ void take_pairs(Sum &sum, const bfloat16 (&x)[N], Res
 }
 
 GPR_CLOSE
-#endif

@@ -1,7 +1,6 @@
 /* How far apart the exponents of some bfloat16 lie, which tells what is exact of them in a double.
  */
-#ifndef GPR_BFLOAT_RANGE_CUH
-#define GPR_BFLOAT_RANGE_CUH
+#pragma once
 
 #include "../core/convert.h"
 #include "../core/portable.h"
@@ -36,4 +35,3 @@ struct BfloatRange {
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Short outputs of any layout: a thread each, or a few lanes of a warp. */
-#ifndef GPR_BRIEF_CUH
-#define GPR_BRIEF_CUH
+#pragma once
 
 #include "brief_lanes.cuh"
 #include "tile_run.cuh"
@@ -350,4 +349,3 @@ __global__ void __launch_bounds__(AXES_THREADS, BriefShape<F>::blocks)
 }
 
 GPR_CLOSE
-#endif

@@ -2,8 +2,7 @@
  *
  * 7 outputs of 144 elements took a warp of the tile's kernel 1,900 instructions on an H200: states
  * in memory, and the places of boxes and runs that these do not have. */
-#ifndef GPR_BRIEF_CUT_H
-#define GPR_BRIEF_CUT_H
+#pragma once
 
 #include "tile_cut.h"
 
@@ -109,4 +108,3 @@ struct BriefCut : TileCut {
 };
 
 GPR_CLOSE
-#endif

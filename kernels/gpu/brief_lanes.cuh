@@ -1,6 +1,5 @@
 /* What the lanes of a warp that share a short output keep of it, in registers. */
-#ifndef GPR_BRIEF_LANES_CUH
-#define GPR_BRIEF_LANES_CUH
+#pragma once
 
 #include "staged.cuh"
 #include "tile_cells.cuh"
@@ -104,4 +103,3 @@ template <class T> struct BriefEach<PairSum<T>> {
 };
 
 GPR_CLOSE
-#endif

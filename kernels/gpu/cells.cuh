@@ -1,6 +1,5 @@
 /* What one thread keeps for COLUMNS outputs at a time while it folds elements of each. */
-#ifndef GPR_CELLS_CUH
-#define GPR_CELLS_CUH
+#pragma once
 
 #include "lanes_of_positions.cuh"
 #include "pair_sum.cuh"
@@ -223,4 +222,3 @@ template <class T> struct RowLane<PairSum<T>> {
 };
 
 GPR_CLOSE
-#endif

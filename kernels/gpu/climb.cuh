@@ -1,8 +1,7 @@
 /* From the nodes of neighbouring parts up to the root of one tree: the warp that writes the last of
  * some neighbours folds them, and so on, and no warp waits for another one. Blocks climb so, too
  * (tree_blocks.cuh). */
-#ifndef GPR_CLIMB_CUH
-#define GPR_CLIMB_CUH
+#pragma once
 
 #include "last_block.cuh"
 #include "warp.cuh"
@@ -69,4 +68,3 @@ __device__ __forceinline__ bool climb(A &value, int64_t index, int64_t count, A 
 }
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Variances of columns of a few rows, by the differences from each one's first element. */
-#ifndef GPR_COLUMN_DIFFERENCES_CUH
-#define GPR_COLUMN_DIFFERENCES_CUH
+#pragma once
 
 #include "differences.cuh"
 #include "shallow.cuh"
@@ -112,4 +111,3 @@ template <class T> struct OfColumns<IntegerMoments<T>> {
 };
 
 GPR_CLOSE
-#endif

@@ -2,8 +2,7 @@
  * threads that lie across and down. A thread's levels are numbers, whose sums are exact. The
  * variances of 65536 rows of 32 doubles, by 205 blocks of 8 threads down, took 42 µs on an H200 as
  * pairs that merge, and 32 so. */
-#ifndef GPR_COLUMN_SUMS_CUH
-#define GPR_COLUMN_SUMS_CUH
+#pragma once
 
 #include "outputs.cuh"
 
@@ -61,4 +60,3 @@ template <class F> struct ColumnSums {
 };
 
 GPR_CLOSE
-#endif

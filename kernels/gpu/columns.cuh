@@ -3,8 +3,7 @@
  * A block is `team` threads across and `rows` down. Rows of a few elements that lie close together
  * are taken as one longer row, whose columns of the same place fall together at the end. Rows
  * that begin anywhere are read by words. */
-#ifndef GPR_COLUMNS_CUH
-#define GPR_COLUMNS_CUH
+#pragma once
 
 #include "columns_run.cuh"
 
@@ -199,4 +198,3 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
 }
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Which outputs are adjacent columns, and how blocks share them: columns.cuh's. */
-#ifndef GPR_COLUMNS_CUT_H
-#define GPR_COLUMNS_CUT_H
+#pragma once
 
 #include "brief_cut.h"
 
@@ -189,4 +188,3 @@ struct ColumnsCut : BriefCut {
 };
 
 GPR_CLOSE
-#endif

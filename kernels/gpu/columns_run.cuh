@@ -1,6 +1,5 @@
 /* The way of a thread of columns: where its block stands, and its packet of each row. */
-#ifndef GPR_COLUMNS_RUN_CUH
-#define GPR_COLUMNS_RUN_CUH
+#pragma once
 
 #include "digits.cuh"
 #include "missing.cuh"
@@ -346,4 +345,3 @@ __device__ __forceinline__ void fold_columns(const gpr_axes_args &a, const Colum
 }
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* A fold with the number of elements that counted. */
-#ifndef GPR_COUNTED_CUH
-#define GPR_COUNTED_CUH
+#pragma once
 
 #include "column_sums.cuh"
 
@@ -99,4 +98,3 @@ template <class T> struct Quick<Counted<PairSum<T>>, 1> {
 };
 
 GPR_CLOSE
-#endif

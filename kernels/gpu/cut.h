@@ -1,6 +1,5 @@
 /* How the work of many outputs is cut: what every kernel asks of a layout. The host's. */
-#ifndef GPR_CUT_H
-#define GPR_CUT_H
+#pragma once
 
 #include "../abi/variants.h"
 #include "as_host.h"
@@ -208,4 +207,3 @@ struct Cut {
 };
 
 GPR_CLOSE
-#endif

@@ -1,8 +1,7 @@
 /* Variances of numbers that one thread folds, or some lanes of a warp, by their differences from
  * one of them: what the numbers have in common costs no bits, and the bounds of what is lost mostly
  * round to the same result. */
-#ifndef GPR_DIFFERENCES_CUH
-#define GPR_DIFFERENCES_CUH
+#pragma once
 
 #include "brief.cuh"
 #include "moment_results.cuh"
@@ -386,4 +385,3 @@ struct TiedLanes<PairMoments<T>> : LanesByDifferences<T, SureDifferences<PairMom
 };
 
 GPR_CLOSE
-#endif

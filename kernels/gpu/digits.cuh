@@ -2,8 +2,7 @@
  *
  * Sums that are integers may be added up in any order, and so by the memory's own adders: the last
  * block finds one number of each output, or few, instead of one of each block and output. */
-#ifndef GPR_DIGITS_CUH
-#define GPR_DIGITS_CUH
+#pragma once
 
 #include "outputs.cuh"
 
@@ -231,4 +230,3 @@ template <class T> struct Joint<PairSum<T>> {
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* A few elements of one output, folded and finished by one thread without a state in memory. */
-#ifndef GPR_FEW_CUH
-#define GPR_FEW_CUH
+#pragma once
 
 #include "outputs.cuh"
 
@@ -87,4 +86,3 @@ template <class F> struct Single {
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Exact sums of a few elements. */
-#ifndef GPR_FEW_SUMS_CUH
-#define GPR_FEW_SUMS_CUH
+#pragma once
 
 #include "few.cuh"
 
@@ -352,4 +351,3 @@ template <class T> struct IsWide<PairSum<T>> {
 };
 
 GPR_CLOSE
-#endif

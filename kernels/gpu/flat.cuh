@@ -1,7 +1,6 @@
 /* A whole array, an operator of any order: each thread folds packets into a lane of its own, warps
  * merge by shuffles, blocks through shared memory, the grid through the last block. */
-#ifndef GPR_FLAT_CUH
-#define GPR_FLAT_CUH
+#pragma once
 
 #include "lanes_of_positions.cuh"
 #include "last_block.cuh"
@@ -77,4 +76,3 @@ __global__ void __launch_bounds__(FLAT_THREADS, FLAT_BLOCKS) flat_free(gpr_flat_
 }
 
 GPR_CLOSE
-#endif

@@ -4,8 +4,7 @@
  * the window's levels; if every lane's numbers were caught, its counts stay in registers. Tiles
  * that were missed, of numbers too great for it or too small, go to an unevaluated sum that each
  * lane has beside them. */
-#ifndef GPR_FLAT_EXACT_CUH
-#define GPR_FLAT_EXACT_CUH
+#pragma once
 
 #include "batch.cuh"
 #include "windows.cuh"
@@ -303,4 +302,3 @@ __global__ void __launch_bounds__(ExactShape<T>::threads, ExactShape<T>::blocks)
 }
 
 GPR_CLOSE
-#endif

@@ -1,11 +1,8 @@
 /* All kernels over whole arrays: what a program of one includes. */
-#ifndef GPR_FLAT_KERNELS_CUH
-#define GPR_FLAT_KERNELS_CUH
+#pragma once
 
 #include "flat.cuh"
 #include "flat_exact.cuh"
 #include "flat_tree.cuh"
 #include "../core/operators.h"
 #include "small_exact.cuh"
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A warp folds aligned groups of eight rows; a row is 32 packets. Up to sixteen groups are a chunk
  * with one partial result, and warps climb from those to the root (climb.cuh). */
-#ifndef GPR_FLAT_TREE_CUH
-#define GPR_FLAT_TREE_CUH
+#pragma once
 
 #include "axes_places.cuh"
 #include "climb.cuh"
@@ -224,4 +223,3 @@ __global__ void __launch_bounds__(FLAT_THREADS, tree_blocks<typename F::Wide>())
 }
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* From any strides, byte order and dtype on the device to contiguous elements of a row's dtype. */
-#ifndef GPR_GATHER_CUH
-#define GPR_GATHER_CUH
+#pragma once
 
 #include "../abi/rows.h"
 #include "any_dtype.cuh"
@@ -31,4 +30,3 @@ static __global__ void __launch_bounds__(GPR_GATHER_THREADS) gather(gpr_gather_a
 }
 
 GPR_CLOSE
-#endif

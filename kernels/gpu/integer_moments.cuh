@@ -1,6 +1,5 @@
 /* Σx and Σx² of integers by one thread: as wide as its share can need. */
-#ifndef GPR_INTEGER_MOMENTS_CUH
-#define GPR_INTEGER_MOMENTS_CUH
+#pragma once
 
 #include "cells.cuh"
 
@@ -124,4 +123,3 @@ template <class T> struct RowLane<IntegerMoments<T>> {
 };
 
 GPR_CLOSE
-#endif

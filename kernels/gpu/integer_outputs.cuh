@@ -1,6 +1,5 @@
 /* Variances of integers with many outputs: what is special to them. */
-#ifndef GPR_INTEGER_OUTPUTS_CUH
-#define GPR_INTEGER_OUTPUTS_CUH
+#pragma once
 
 #include "brief.cuh"
 #include "integer_moments.cuh"
@@ -151,4 +150,3 @@ template <class T> struct TakesPackets<IntegerMoments<T>> { static constexpr boo
 template <class T> struct ShallowShape<IntegerMoments<T>> { static constexpr int blocks = 4; };
 
 GPR_CLOSE
-#endif

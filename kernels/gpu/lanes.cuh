@@ -1,7 +1,6 @@
 /* What one thread keeps while it folds, and how it takes packets: element by element in general,
  * four or two elements an instruction where the dtype is small. */
-#ifndef GPR_LANES_CUH
-#define GPR_LANES_CUH
+#pragma once
 
 #include "../core/operators.h"
 #include "packets.cuh"
@@ -209,4 +208,3 @@ struct Lane<Bitwise<T, Op>> : AnyLane<Bitwise<T, Op>> {
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Packets folded to the least and the greatest. */
-#ifndef GPR_LANES_OF_EXTREMES_CUH
-#define GPR_LANES_OF_EXTREMES_CUH
+#pragma once
 
 #include "lanes.cuh"
 
@@ -125,4 +124,3 @@ GPR_BEST_PAIR(bfloat16, "bf16")
 #undef GPR_BEST_PAIR
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Packets folded to where the least or the greatest stands. */
-#ifndef GPR_LANES_OF_POSITIONS_CUH
-#define GPR_LANES_OF_POSITIONS_CUH
+#pragma once
 
 #include "lanes_of_extremes.cuh"
 
@@ -174,4 +173,3 @@ struct Lane<Position<T, GREATEST>> : AnyLane<Position<T, GREATEST>> {
 };
 
 GPR_CLOSE
-#endif

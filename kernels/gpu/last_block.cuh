@@ -5,8 +5,7 @@
  * the next launch on the stream finds it as the first one did. One thread's ticket releases what
  * its block has written and acquires what the others have, since the block meets before and after
  * it: 0.5 µs less on an H200 than a fence of each thread and another one after the ticket. */
-#ifndef GPR_LAST_BLOCK_CUH
-#define GPR_LAST_BLOCK_CUH
+#pragma once
 
 #include "../core/portable.h"
 #include "../abi/rows.h"
@@ -16,11 +15,16 @@ GPR_OPEN
 /* A turn: how many were drawn before, of which the last sets the ticket back. What this thread has
  * written before is seen by whoever draws after it. */
 __device__ __forceinline__ uint32_t draw(uint32_t *ticket, uint32_t last) {
+#ifdef __CUDA_ARCH__
   uint32_t drawn;
   asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
                : "=r"(drawn)
                : "l"(ticket), "r"(last)
                : "memory");
+#else /* fibers */
+  const uint32_t drawn = *ticket;
+  *ticket = drawn == last ? 0 : drawn + 1;
+#endif
   return drawn;
 }
 
@@ -47,4 +51,3 @@ __device__ __forceinline__ void answer(const gpr_flat_args &args, const S &state
 }
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Leaves on their way from memory, of arrays packed or not: to registers, or past them. */
-#ifndef GPR_LEAVES_CUH
-#define GPR_LEAVES_CUH
+#pragma once
 
 #include "outputs.cuh"
 #include "warp.cuh"
@@ -259,4 +258,3 @@ __device__ __forceinline__ void get_own_leaves(T (&to)[N], const char *places) {
 }
 
 GPR_CLOSE
-#endif

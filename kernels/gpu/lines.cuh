@@ -3,8 +3,7 @@
  * Blocks that meet on the device do so by an atomic ticket after a fence and by another reading of
  * what all have written, 2 to 3 µs on an H200. The host adds up hundreds of lines in less, most of
  * them while other blocks still work. */
-#ifndef GPR_LINES_CUH
-#define GPR_LINES_CUH
+#pragma once
 
 #include "../core/exact.h"
 #include "last_block.cuh"
@@ -88,4 +87,3 @@ __device__ __forceinline__ uint32_t answer_line(const gpr_flat_args &args, int64
 }
 
 GPR_CLOSE
-#endif

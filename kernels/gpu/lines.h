@@ -1,6 +1,5 @@
 /* The host's side of lines.cuh: lines as they come, added up. */
-#ifndef GPR_LINES_H
-#define GPR_LINES_H
+#pragma once
 
 #include "as_host.h"
 #include "lines.cuh"
@@ -85,4 +84,3 @@ static int take_lines(void *state, const gpr_answer *answer, uint64_t *awaited, 
 }
 
 GPR_CLOSE
-#endif

@@ -1,7 +1,6 @@
 /* From memory to a fold's element: as it lies, converted from a dtype that the compiler knows, or
  * from any dtype and byte order at any address. */
-#ifndef GPR_LOAD_CUH
-#define GPR_LOAD_CUH
+#pragma once
 
 #include "../abi/axes.h"
 #include "any_dtype.cuh"
@@ -116,4 +115,3 @@ __device__ __forceinline__ int64_t told_now(int64_t step) {
 }
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* NaN and NaT among packets, which do not count where they are skipped. */
-#ifndef GPR_MISSING_CUH
-#define GPR_MISSING_CUH
+#pragma once
 
 #include "lanes_of_extremes.cuh"
 #include "load.cuh"
@@ -50,4 +49,3 @@ template <class T, int U> __device__ __forceinline__ int drop_missing(Packet<T> 
 }
 
 GPR_CLOSE
-#endif

@@ -4,8 +4,7 @@
  * windows, doubles of 1.5·2^k to which the squares are added: what the first one does not hold is
  * the second one's, and so on. The least one tells whether the last window holds all that comes to
  * it, so that no addition needs a check of its own. */
-#ifndef GPR_MOMENT_BATCH_CUH
-#define GPR_MOMENT_BATCH_CUH
+#pragma once
 
 #include "batch.cuh"
 
@@ -192,4 +191,3 @@ template <class T, int N> struct WideBatch : WideFloats<Format<T>::precision, N>
 template <int N> struct WideBatch<double, N> : WideDoubles<N> {};
 
 GPR_CLOSE
-#endif

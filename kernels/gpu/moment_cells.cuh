@@ -1,6 +1,5 @@
 /* What one thread keeps of Σx and Σx² of one output: cells.cuh's for moments. */
-#ifndef GPR_MOMENT_CELLS_CUH
-#define GPR_MOMENT_CELLS_CUH
+#pragma once
 
 #include "bfloat_range.cuh"
 #include "cells.cuh"
@@ -259,4 +258,3 @@ template <class T> struct RowLane<PairMoments<T>> {
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Moments with many outputs: rows.cuh's and its neighbours' parts that are special to them. */
-#ifndef GPR_MOMENT_OUTPUTS_CUH
-#define GPR_MOMENT_OUTPUTS_CUH
+#pragma once
 
 #include "brief.cuh"
 #include "columns.cuh"
@@ -312,4 +311,3 @@ template <class T> struct Ones<PairMoments<T>> {
 };
 
 GPR_CLOSE
-#endif

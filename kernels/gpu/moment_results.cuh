@@ -1,6 +1,5 @@
 /* Variances of exact sums and squares, as far as doubles tell them and by digits beyond. */
-#ifndef GPR_MOMENT_RESULTS_CUH
-#define GPR_MOMENT_RESULTS_CUH
+#pragma once
 
 #include "axes_results.cuh"
 #include "few.cuh"
@@ -178,4 +177,3 @@ template <class F> struct OneSpread {
 };
 
 GPR_CLOSE
-#endif

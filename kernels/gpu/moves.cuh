@@ -1,6 +1,5 @@
 /* States that are copied and merged: by lanes of a warp, and from memory. */
-#ifndef GPR_MOVES_CUH
-#define GPR_MOVES_CUH
+#pragma once
 
 #include "axes_results.cuh"
 #include "pair_sum.cuh"
@@ -188,4 +187,3 @@ template <class T> struct Move<PairSum<T>> {
 };
 
 GPR_CLOSE
-#endif

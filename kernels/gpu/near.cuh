@@ -3,8 +3,7 @@
  * hi + lo with |lo| at most half a unit of hi's last place (Dekker, "A floating-point technique for
  * extending the available precision", 1971). What an operation drops is added to `off`, which is
  * zero where all was exact: so a result that rounds the same at both ends is certain. */
-#ifndef GPR_NEAR_CUH
-#define GPR_NEAR_CUH
+#pragma once
 
 #include "../core/bigint.h"
 #include "../core/exact.h"
@@ -177,4 +176,3 @@ template <class T> __device__ __forceinline__ bool round_near(const Near &x, T *
 }
 
 GPR_CLOSE
-#endif

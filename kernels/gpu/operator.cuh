@@ -1,7 +1,6 @@
 /* A user's operator along the one tree, for any number of arrays of any layout. The operator is
  * text: csrc has it from Python. */
-#ifndef GPR_OPERATOR_CUH
-#define GPR_OPERATOR_CUH
+#pragma once
 
 #include "operator_leaves.cuh"
 #include "tree_blocks.cuh"
@@ -39,4 +38,3 @@ __global__ void __launch_bounds__(OP::STAGED_THREADS)
 }
 
 GPR_CLOSE
-#endif

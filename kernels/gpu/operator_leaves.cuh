@@ -1,6 +1,5 @@
 /* What a user's operator reads of its arrays: the leaves of an output. */
-#ifndef GPR_OPERATOR_LEAVES_CUH
-#define GPR_OPERATOR_LEAVES_CUH
+#pragma once
 
 #include "../abi/operator.h"
 #include "leaves.cuh"
@@ -97,4 +96,3 @@ template <class OP> struct Operands : LeafPlaces<Operands<OP>, gpr_operator_args
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Many outputs: how threads and blocks that share one come together. */
-#ifndef GPR_OUTPUTS_CUH
-#define GPR_OUTPUTS_CUH
+#pragma once
 
 #include "last_block.cuh"
 #include "moves.cuh"
@@ -236,4 +235,3 @@ __device__ __forceinline__ bool merge_parts(typename F::State &s, typename F::St
 }
 
 GPR_CLOSE
-#endif

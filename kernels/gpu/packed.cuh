@@ -1,6 +1,5 @@
 /* Rows of which a packet holds several or a few packets hold one. */
-#ifndef GPR_PACKED_CUH
-#define GPR_PACKED_CUH
+#pragma once
 
 #include "shallow.cuh"
 
@@ -92,4 +91,3 @@ __global__ void __launch_bounds__(AXES_THREADS, PACKED_BLOCKS)
 }
 
 GPR_CLOSE
-#endif

@@ -2,8 +2,7 @@
  *
  * The array is seen as packets that start at multiples of 16 bytes, so that only the first and the
  * last one may lie partly outside; those are read element by element. */
-#ifndef GPR_PACKETS_CUH
-#define GPR_PACKETS_CUH
+#pragma once
 
 #include "../core/portable.h"
 
@@ -114,4 +113,3 @@ template <class T> struct Packets {
 };
 
 GPR_CLOSE
-#endif

@@ -4,8 +4,7 @@
  * the pair hi + lo follows its sum up and down, keeps about 104 bits below it, and IEEE's rules for
  * the signs of zeros come for free. What a pair of doubles' sum is rounded by goes to a third one,
  * 150 bits below it. (Knuth, The Art of Computer Programming 2, 4.2.2.) */
-#ifndef GPR_PAIR_CUH
-#define GPR_PAIR_CUH
+#pragma once
 
 #include "../core/convert.h"
 #include "../core/error_free.h"
@@ -92,4 +91,3 @@ GPR_FN Triple merged(const Triple &a, const Triple &b, bool &lost) {
 }
 
 GPR_CLOSE
-#endif

@@ -1,7 +1,6 @@
 /* Σx and Σx² by one thread: pairs for each window of a batch, more terms for wider ranges, and long
  * integers for the rest. */
-#ifndef GPR_PAIR_MOMENTS_CUH
-#define GPR_PAIR_MOMENTS_CUH
+#pragma once
 
 #include "moment_batch.cuh"
 #include "pair_sum.cuh"
@@ -387,4 +386,3 @@ template <class T, int N> struct PartsOfBatch {
 };
 
 GPR_CLOSE
-#endif

@@ -1,7 +1,6 @@
 /* An exact sum by one thread: two or three doubles, and a long integer for what they cannot hold,
  * which is seldom. */
-#ifndef GPR_PAIR_SUM_CUH
-#define GPR_PAIR_SUM_CUH
+#pragma once
 
 #include "../core/exact.h"
 #include "../core/operators.h"
@@ -305,4 +304,3 @@ template <class T> struct PairSumValue {
 };
 
 GPR_CLOSE
-#endif

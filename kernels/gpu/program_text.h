@@ -1,6 +1,5 @@
 /* Programs by the types that they are of: the host's. */
-#ifndef GPR_PROGRAM_TEXT_H
-#define GPR_PROGRAM_TEXT_H
+#pragma once
 
 #include "../core/portable.h"
 #include "../abi/program.h"
@@ -45,4 +44,3 @@ gpr_program Program<F, KERNEL>::it = {
   }
 
 GPR_CLOSE
-#endif

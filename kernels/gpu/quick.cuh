@@ -1,8 +1,7 @@
 /* Roots and quotients by the steps that the device's own functions take for nearly all numbers.
  * Those branch for the others; here the least number on the way is kept, which tells once for many
  * results whether all are right, so that many go side by side. */
-#ifndef GPR_QUICK_CUH
-#define GPR_QUICK_CUH
+#pragma once
 
 #include "warp.cuh"
 
@@ -102,4 +101,3 @@ struct QuickMath {
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Reads and does nothing else: the ceiling that everything here is measured against. */
-#ifndef GPR_READ_ONLY_CUH
-#define GPR_READ_ONLY_CUH
+#pragma once
 
 #include "../core/portable.h"
 #include "../abi/rows.h"
@@ -29,4 +28,3 @@ static __global__ void __launch_bounds__(GPR_READ_THREADS) read_only(gpr_read_ar
 }
 
 GPR_CLOSE
-#endif

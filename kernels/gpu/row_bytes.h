@@ -1,6 +1,5 @@
 /* Which variant takes rows of how many bytes: the host's. */
-#ifndef GPR_ROW_BYTES_H
-#define GPR_ROW_BYTES_H
+#pragma once
 
 #include "as_host.h"
 #include "axes_kernels.cuh"
@@ -115,4 +114,3 @@ template <class T> struct TilePace<PairSum<T>> { static constexpr double value =
 template <> struct TilePace<PairSum<float16>> { static constexpr double value = 1.9; };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* The fast axis: a warp or a block to each output, or several blocks. */
-#ifndef GPR_ROWS_CUH
-#define GPR_ROWS_CUH
+#pragma once
 
 #include "missing.cuh"
 #include "counted.cuh"
@@ -333,4 +332,3 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
 }
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* How rows go to warps and blocks: rows.cuh's. */
-#ifndef GPR_ROWS_CUT_H
-#define GPR_ROWS_CUT_H
+#pragma once
 
 #include "columns_cut.h"
 
@@ -92,4 +91,3 @@ struct RowsCut : ColumnsCut {
 };
 
 GPR_CLOSE
-#endif

@@ -3,8 +3,7 @@
  * The long ones come in pieces, a block to each. A warp takes a few of the others: the short ones
  * by teams of 1, 4, 8, 16 or 32 lanes, all of a size at once, then the rest one after the other.
  * Who works next is up to the hardware, which starts a block wherever one ends. */
-#ifndef GPR_SEGMENTS_CUH
-#define GPR_SEGMENTS_CUH
+#pragma once
 
 #include "few_sums.cuh"
 #include "rows.cuh"
@@ -191,4 +190,3 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
 }
 
 GPR_CLOSE
-#endif

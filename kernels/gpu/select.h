@@ -1,6 +1,5 @@
 /* Which kernel takes which shape, and how it is cut: the host's. */
-#ifndef GPR_SELECT_H
-#define GPR_SELECT_H
+#pragma once
 
 #include "trees_cut.h"
 
@@ -224,4 +223,3 @@ struct AxesCut : TreesCut {
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Columns of a few rows, as many as there are threads and more. */
-#ifndef GPR_SHALLOW_CUH
-#define GPR_SHALLOW_CUH
+#pragma once
 
 #include "missing.cuh"
 #include "strips.cuh"
@@ -375,4 +374,3 @@ __global__ void __launch_bounds__(AXES_THREADS, ShallowShape<F>::blocks)
 }
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Columns of a few rows of which a mask or NaN leaves out elements. */
-#ifndef GPR_SHALLOW_COUNTED_CUH
-#define GPR_SHALLOW_COUNTED_CUH
+#pragma once
 
 #include "shallow.cuh"
 
@@ -118,4 +117,3 @@ __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
 }
 
 GPR_CLOSE
-#endif

@@ -4,8 +4,7 @@
  * its warps' counts into one line. It is straight code of one tile: what a kernel does not hold
  * need not be fetched. Where numbers spread too far for the window a block says so, and the host
  * begins again with flat_exact. */
-#ifndef GPR_SMALL_EXACT_CUH
-#define GPR_SMALL_EXACT_CUH
+#pragma once
 
 #include "windows.cuh"
 
@@ -100,4 +99,3 @@ __global__ void __launch_bounds__(GPR_SMALL_THREADS) small_exact(gpr_flat_args a
 }
 
 GPR_CLOSE
-#endif

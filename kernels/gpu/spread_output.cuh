@@ -1,7 +1,6 @@
 /* The rational of a variance on the device: nearly always by doubles that know how far they are
  * off, else by plain digit arithmetic. */
-#ifndef GPR_SPREAD_OUTPUT_CUH
-#define GPR_SPREAD_OUTPUT_CUH
+#pragma once
 
 #include "near.cuh"
 #include "outputs.cuh"
@@ -312,4 +311,3 @@ __device__ __forceinline__ R round_digits(const SpreadQuestion &q, void *scratch
 }
 
 GPR_CLOSE
-#endif

@@ -2,8 +2,7 @@
  * element, or of whole aligned packets any distance apart, and narrow columns of a few rows, one
  * batch of them behind the other: a block copies many of them into shared memory and gives each
  * output a few neighbouring threads. */
-#ifndef GPR_STAGED_CUH
-#define GPR_STAGED_CUH
+#pragma once
 
 #include "tile_run.cuh"
 
@@ -245,4 +244,3 @@ __global__ void __launch_bounds__(AXES_THREADS, StagedShape<F>::blocks)
 }
 
 GPR_CLOSE
-#endif

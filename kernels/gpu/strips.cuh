@@ -1,6 +1,5 @@
 /* Strips of columns: what a thread reads of some rows at a time, from any address. */
-#ifndef GPR_STRIPS_CUH
-#define GPR_STRIPS_CUH
+#pragma once
 
 #include "outputs.cuh"
 
@@ -89,4 +88,3 @@ __device__ __forceinline__ void load_rows(StripOf<T> (&v)[U], const char *from, 
 }
 
 GPR_CLOSE
-#endif

@@ -7,8 +7,7 @@
  * that share an output are in one warp. The innermost reduced dimensions are a box: its places come
  * from a table in shared memory, so that no division is left in the loop. The box's outermost
  * dimension may be cut into chunks; chunks and the dimensions outside the box are the runs. */
-#ifndef GPR_TILE_CUH
-#define GPR_TILE_CUH
+#pragma once
 
 #include "tile_row_run.cuh"
 
@@ -189,4 +188,3 @@ __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
 }
 
 GPR_CLOSE
-#endif

@@ -1,7 +1,6 @@
 /* What a thread keeps of an output of any layout: elements need not come in the order of their
  * index. */
-#ifndef GPR_TILE_CELLS_CUH
-#define GPR_TILE_CELLS_CUH
+#pragma once
 
 #include "load.cuh"
 #include "rows.cuh"
@@ -78,4 +77,3 @@ template <class T> struct TileCell<Positions<T>> {
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* How any layout is cut for tile.cuh: lanes, the box, its runs and who shares them. */
-#ifndef GPR_TILE_CUT_H
-#define GPR_TILE_CUT_H
+#pragma once
 
 #include "cut.h"
 
@@ -244,4 +243,3 @@ struct TileCut : Cut {
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* The same of elements that lie side by side, 16 bytes a load. */
-#ifndef GPR_TILE_ROW_RUN_CUH
-#define GPR_TILE_ROW_RUN_CUH
+#pragma once
 
 #include "missing.cuh"
 #include "tile_run.cuh"
@@ -213,4 +212,3 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
 };
 
 GPR_CLOSE
-#endif

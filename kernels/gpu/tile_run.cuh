@@ -1,6 +1,5 @@
 /* One output's elements of one run: at places that a table tells, or so far apart. */
-#ifndef GPR_TILE_RUN_CUH
-#define GPR_TILE_RUN_CUH
+#pragma once
 
 #include "again.cuh"
 #include "counted.cuh"
@@ -246,4 +245,3 @@ __device__ __noinline__ void fold_again_together(const gpr_axes_args *a, int64_t
 }
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* Leaves of lines that are not packed, on their way while those before them are folded. */
-#ifndef GPR_TREE_AHEAD_CUH
-#define GPR_TREE_AHEAD_CUH
+#pragma once
 
 #include "leaves.cuh"
 
@@ -106,4 +105,3 @@ template <class OP, class X> struct Ahead {
 };
 
 GPR_CLOSE
-#endif

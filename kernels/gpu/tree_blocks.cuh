@@ -3,8 +3,7 @@
  * Threads fold what neighbouring outputs have side by side, or what is very short (tree_units.cuh);
  * their nodes fold in the block, and blocks' in the last of each CLIMB_BLOCKS neighbours, level by
  * level. Warps fold the rest, each by itself (tree_warps.cuh). */
-#ifndef GPR_TREE_BLOCKS_CUH
-#define GPR_TREE_BLOCKS_CUH
+#pragma once
 
 #include "tree_units.cuh"
 
@@ -117,4 +116,3 @@ __device__ __forceinline__ void fold_by_threads(const ARGS &a) {
 }
 
 GPR_CLOSE
-#endif

@@ -1,8 +1,7 @@
 /* The one tree of many outputs of a few elements each, or of one line of them: a thread folds whole
  * outputs, some of them at a time, whose elements are all on their way at once. Neighbouring
  * threads have neighbouring outputs. */
-#ifndef GPR_TREE_FEW_CUH
-#define GPR_TREE_FEW_CUH
+#pragma once
 
 #include "tree_units.cuh"
 
@@ -127,4 +126,3 @@ __device__ __forceinline__ void fold_few(const X &x, uint32_t outputs) {
 }
 
 GPR_CLOSE
-#endif

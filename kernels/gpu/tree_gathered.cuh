@@ -1,8 +1,7 @@
 /* The one tree of outputs whose elements do not lie in the order of their index, and of few tall
  * columns: a block copies an aligned part to shared memory in the order in which it
  * lies, and folds it there in its own. */
-#ifndef GPR_TREE_GATHERED_CUH
-#define GPR_TREE_GATHERED_CUH
+#pragma once
 
 #include "tree_staged.cuh"
 
@@ -307,4 +306,3 @@ __device__ __forceinline__ void fold_gathered(const gpr_axes_args &a, StageRoom<
 }
 
 GPR_CLOSE
-#endif

@@ -1,8 +1,7 @@
 /* The one tree of many short outputs that lie behind each other, or nearly so: a block copies some
  * of them to shared memory, and folds all their units, whosever they are, then all nodes of eight
  * of those, until there is one for each output. No thread waits for a longer one. */
-#ifndef GPR_TREE_STAGED_CUH
-#define GPR_TREE_STAGED_CUH
+#pragma once
 
 #include "tree_units.cuh"
 
@@ -163,4 +162,3 @@ __device__ __forceinline__ void fold_staged(const ARGS &a, StageRoom<OP> &room) 
 }
 
 GPR_CLOSE
-#endif

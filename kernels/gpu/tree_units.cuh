@@ -2,8 +2,7 @@
  *
  * OP has the operator, its State, and of the ARRAYS that a leaf is made of the Leaves<N> of a
  * thread; X is where an output's leaves lie. */
-#ifndef GPR_TREE_UNITS_CUH
-#define GPR_TREE_UNITS_CUH
+#pragma once
 
 #include "climb.cuh"
 #include "quick.cuh"
@@ -302,4 +301,3 @@ __device__ __forceinline__ void climb_up(const ARGS &a, int64_t o, int64_t part,
 }
 
 GPR_CLOSE
-#endif

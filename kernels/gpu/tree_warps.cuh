@@ -3,8 +3,7 @@
  * A row is a packet of leaves for each lane, side by side, and a group is ROWS of them, on their
  * way at once. Every lane folds its packets; then rows change places with lanes, each lane giving
  * away half of what it has. What is no whole group goes the same way, as far as it is there. */
-#ifndef GPR_TREE_WARPS_CUH
-#define GPR_TREE_WARPS_CUH
+#pragma once
 
 #include "tree_units.cuh"
 
@@ -344,4 +343,3 @@ __device__ __forceinline__ void fold_by_warps(const ARGS &a) {
 }
 
 GPR_CLOSE
-#endif

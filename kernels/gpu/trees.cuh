@@ -1,7 +1,6 @@
 /* Operators of our own along the one tree, once for each output (tree_blocks.cuh): the elements of
  * one array, masked or not. */
-#ifndef GPR_TREES_CUH
-#define GPR_TREES_CUH
+#pragma once
 
 #include "flat_tree.cuh"
 #include "load.cuh"
@@ -259,4 +258,3 @@ __global__ void __launch_bounds__(TREE_STAGED_THREADS, TREE_STAGED_BLOCKS)
 }
 
 GPR_CLOSE
-#endif

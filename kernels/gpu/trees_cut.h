@@ -1,7 +1,6 @@
 /* How trees are cut, which keep the order of the index: outputs a block, a thread or a warp. The
  * host's. */
-#ifndef GPR_TREES_CUT_H
-#define GPR_TREES_CUT_H
+#pragma once
 
 #include "rows_cut.h"
 
@@ -253,4 +252,3 @@ struct TreesCut : RowsCut {
 };
 
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* The shuffle vocabulary: values of any size between the 32 lanes of a warp. */
-#ifndef GPR_WARP_CUH
-#define GPR_WARP_CUH
+#pragma once
 
 #include "../core/portable.h"
 
@@ -98,4 +97,3 @@ __device__ __forceinline__ float larger_or_nan(float most, float x) {
 }
 
 GPR_CLOSE
-#endif

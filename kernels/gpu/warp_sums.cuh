@@ -5,8 +5,7 @@
  * warp by single instructions; pairs that merge in five turns are some hundred instructions that
  * wait for each other. Of moments of floats the last of 64 blocks took 8,200 cycles of an H200 to
  * come to those of all by pairs, and the last of 128 takes 4,100. */
-#ifndef GPR_WARP_SUMS_CUH
-#define GPR_WARP_SUMS_CUH
+#pragma once
 
 #include "batch.cuh"
 
@@ -279,4 +278,3 @@ template <class F, int WARPS> struct BlockOfSums {
 };
 
 GPR_CLOSE
-#endif

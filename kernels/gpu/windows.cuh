@@ -1,7 +1,6 @@
 /* Sums in windows that numbers of one size share: what a thread of a whole array reads at a time,
  * added up in as many of a window's levels as it mostly needs. */
-#ifndef GPR_WINDOWS_CUH
-#define GPR_WINDOWS_CUH
+#pragma once
 
 #include "batch.cuh"
 #include "flat.cuh"
@@ -268,4 +267,3 @@ template <class R, int N> __device__ __forceinline__ int top_of(const R (&x)[N])
 }
 
 GPR_CLOSE
-#endif

@@ -1,7 +1,6 @@
 /* Columns of small elements: what a thread keeps while it folds packets of them word by word,
  * several elements an instruction. */
-#ifndef GPR_WORD_CELLS_CUH
-#define GPR_WORD_CELLS_CUH
+#pragma once
 
 #include "lanes_of_extremes.cuh"
 
@@ -127,4 +126,3 @@ template <class F> struct WordCells {
 };
 
 GPR_CLOSE
-#endif

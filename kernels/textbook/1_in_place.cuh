@@ -1,7 +1,6 @@
 /* Three ways to walk the same tree, in global memory. All take B threads for B values, log2 B steps
  * with a barrier behind each, and leave the block's sum in the tile's first value. */
-#ifndef GPR_LADDER_IN_PLACE_CUH
-#define GPR_LADDER_IN_PLACE_CUH
+#pragma once
 
 #include "elements.cuh"
 
@@ -52,4 +51,3 @@ template <class M> __global__ void interleaved(gpr_ladder_args args) {
 
 }  // namespace ladder
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* More work a thread, then fewer instructions around it. Still in global memory. */
-#ifndef GPR_LADDER_UNROLLED_CUH
-#define GPR_LADDER_UNROLLED_CUH
+#pragma once
 
 #include "elements.cuh"
 
@@ -111,4 +110,3 @@ template <class M, int B> __global__ void complete_unroll_template(gpr_ladder_ar
 
 }  // namespace ladder
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* One tree in three memories: the texts' table of gmem, smem and shfl. */
-#ifndef GPR_LADDER_MEMORIES_CUH
-#define GPR_LADDER_MEMORIES_CUH
+#pragma once
 
 #include "2_unrolled.cuh"
 
@@ -77,4 +76,3 @@ template <class Op> __global__ void shfl(gpr_ladder_args args) {
 
 }  // namespace ladder
 GPR_CLOSE
-#endif

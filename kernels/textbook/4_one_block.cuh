@@ -1,7 +1,6 @@
 /* The whole array by one block: a part of larger kernels, and enough for a few thousand elements.
  */
-#ifndef GPR_LADDER_ONE_BLOCK_CUH
-#define GPR_LADDER_ONE_BLOCK_CUH
+#pragma once
 
 #include "elements.cuh"
 
@@ -77,4 +76,3 @@ __global__ void __launch_bounds__(ORDERED_BLOCK) single_block_noncomm(gpr_ladder
 
 }  // namespace ladder
 GPR_CLOSE
-#endif

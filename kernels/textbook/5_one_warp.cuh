@@ -1,8 +1,7 @@
 /* Up to 32 elements by one warp: the smallest part of larger kernels, with no barrier of a block.
  * The texts' warps march in step; here each step says where the lanes must wait for one another.
  * Timed alone the five are equal: the launch takes longer than what they differ in. */
-#ifndef GPR_LADDER_ONE_WARP_CUH
-#define GPR_LADDER_ONE_WARP_CUH
+#pragma once
 
 #include "elements.cuh"
 
@@ -104,4 +103,3 @@ template <class Op> __global__ void single_warp_registers(gpr_ladder_args args) 
 
 }  // namespace ladder
 GPR_CLOSE
-#endif

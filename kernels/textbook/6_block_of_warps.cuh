@@ -1,6 +1,5 @@
 /* The warp's fold as a part of the block's. */
-#ifndef GPR_LADDER_BLOCK_OF_WARPS_CUH
-#define GPR_LADDER_BLOCK_OF_WARPS_CUH
+#pragma once
 
 #include "4_one_block.cuh"
 #include "5_one_warp.cuh"
@@ -34,4 +33,3 @@ template <class Op> __global__ void __launch_bounds__(BLOCK) block_of_warps(gpr_
 
 }  // namespace ladder
 GPR_CLOSE
-#endif

@@ -1,6 +1,5 @@
 /* The whole device: blocks cannot wait for one another within a launch, and must be folded too. */
-#ifndef GPR_LADDER_MANY_BLOCKS_CUH
-#define GPR_LADDER_MANY_BLOCKS_CUH
+#pragma once
 
 #include "4_one_block.cuh"
 
@@ -82,4 +81,3 @@ __global__ void __launch_bounds__(ORDERED_BLOCK) last_block_noncomm(gpr_ladder_a
 
 }  // namespace ladder
 GPR_CLOSE
-#endif

@@ -3,8 +3,7 @@
  * A monoid M has an identity and a combine. An operator Op lifts an element into its monoid and
  * finishes a value of n elements into the result. The texts write 0 for the identity, + for the
  * combine, and have no end of the array within a block. */
-#ifndef GPR_LADDER_ELEMENTS_CUH
-#define GPR_LADDER_ELEMENTS_CUH
+#pragma once
 
 #include "../abi/ladder_rows.h"
 #include "../core/matrix.h"
@@ -123,4 +122,3 @@ template <class Op> __global__ void lift(gpr_ladder_args args) {
 
 }  // namespace ladder
 GPR_CLOSE
-#endif

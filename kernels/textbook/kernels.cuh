@@ -1,6 +1,5 @@
 /* All textbook kernels: what a program of one includes. */
-#ifndef GPR_LADDER_KERNELS_CUH
-#define GPR_LADDER_KERNELS_CUH
+#pragma once
 
 #include "1_in_place.cuh"
 #include "2_unrolled.cuh"
@@ -9,5 +8,3 @@
 #include "5_one_warp.cuh"
 #include "6_block_of_warps.cuh"
 #include "7_many_blocks.cuh"
-
-#endif

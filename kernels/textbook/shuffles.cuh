@@ -5,8 +5,7 @@
  * is where the lanes meet; which lanes, its mask says (all 32 here, also those beyond the array's
  * end: a lane that a shuffle waits for must come). A width below 32 cuts the warp into segments
  * that do not see each other, so that one warp serves several small problems. */
-#ifndef GPR_LADDER_SHUFFLES_CUH
-#define GPR_LADDER_SHUFFLES_CUH
+#pragma once
 
 #include "../abi/shuffles.h"
 #include "../gpu/warp.cuh"
@@ -131,4 +130,3 @@ template <class T> __global__ void swap_across(gpr_shuffle_args args) {
 
 }  // namespace ladder
 GPR_CLOSE
-#endif

@@ -2,8 +2,7 @@
  *
  * The items are segments of an array, each summed by a whole block. Who gets which is all that the
  * three kernels differ in. */
-#ifndef GPR_LADDER_WORK_QUEUE_CUH
-#define GPR_LADDER_WORK_QUEUE_CUH
+#pragma once
 
 #include "../gpu/warp.cuh"
 #include "../abi/work_queue.h"
@@ -75,4 +74,3 @@ __global__ void __launch_bounds__(GPR_SEGMENT_THREADS) work_queue(gpr_segment_ar
 
 }  // namespace ladder
 GPR_CLOSE
-#endif

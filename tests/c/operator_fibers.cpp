@@ -12,27 +12,6 @@
 
 #include "../../kernels/gpu/as_host.h"
 
-/* In place of last_block.cuh, whose ticket is drawn by an instruction of the device. */
-#define GPR_LAST_BLOCK_CUH
-#include "../../kernels/core/portable.h"
-#include "../../kernels/abi/rows.h"
-GPR_OPEN
-static uint32_t draw(uint32_t *ticket, uint32_t last) {
-  const uint32_t drawn = *ticket;
-  *ticket = drawn == last ? 0 : drawn + 1;
-  return drawn;
-}
-static bool is_last_of(uint32_t *ticket, int blocks) {
-  static bool last;
-  __syncthreads();
-  if (threadIdx.x == 0) last = draw(ticket, (uint32_t)blocks - 1) == (uint32_t)blocks - 1;
-  __syncthreads();
-  return last;
-}
-static void answer_word(const gpr_flat_args &, int, uint32_t) {}
-template <class S> static void answer(const gpr_flat_args &, const S &) {}
-GPR_CLOSE
-
 #ifdef OPERATOR_KERNELS /* the textbook's */
 #include "../../kernels/textbook/kernels.cuh"
 #elif defined PRODUCT_OF /* our own products along the tree, of that type */
