@@ -24,19 +24,12 @@ template <class X, class ARGS, int N> struct LeafPlaces {
   const ARGS &a;
   int64_t base[N], step[N], count; /* addresses; steps of the last dimension */
 
-  /* Of an output that begins at 0, without segments, until set_output(). */
+  /* Of an output that begins at 0, without segments, or of output o. */
   __device__ __forceinline__ explicit LeafPlaces(const ARGS &args)
-      : a(args), base{}, count(args.count) {}
-  __device__ __forceinline__ const X &own() const { return static_cast<const X &>(*this); }
-  __device__ __forceinline__ int kept() const { return (int)a.kept; }
-  __device__ __forceinline__ int reduced() const { return (int)a.reduced; }
-  __device__ __forceinline__ int dims() const { return (int)(a.kept + a.reduced); }
-  __device__ __forceinline__ int64_t line() const { return own().length(dims() - 1); }
-  __device__ __forceinline__ void set_steps() {
-#pragma unroll
-    for (int k = 0; k < N; k++) step[k] = own().stride(k, dims() - 1);
+      : a(args), base{}, count(args.count) {
+    set_steps();
   }
-  __device__ __forceinline__ void set_output(int64_t o) {
+  __device__ __forceinline__ LeafPlaces(const ARGS &args, int64_t o) : a(args), count(args.count) {
     int64_t begin = 0;
     if (a.starts) {
       const int64_t segment = quotient_of(o, a.per);
@@ -48,6 +41,15 @@ template <class X, class ARGS, int N> struct LeafPlaces {
     for (int k = 0; k < N; k++) base[k] = own().data(k) + begin * own().stride(k, kept());
     go(base, 0, kept(), o);
     set_steps();
+  }
+  __device__ __forceinline__ const X &own() const { return static_cast<const X &>(*this); }
+  __device__ __forceinline__ int kept() const { return (int)a.kept; }
+  __device__ __forceinline__ int reduced() const { return (int)a.reduced; }
+  __device__ __forceinline__ int dims() const { return (int)(a.kept + a.reduced); }
+  __device__ __forceinline__ int64_t line() const { return own().length(dims() - 1); }
+  __device__ __forceinline__ void set_steps() {
+#pragma unroll
+    for (int k = 0; k < N; k++) step[k] = own().stride(k, dims() - 1);
   }
   /* To a place of some dimensions in C order; what it is in the last of them. */
   __device__ __forceinline__ int64_t go(int64_t *at, int first, int stop, int64_t place) const {

@@ -24,15 +24,10 @@ template <class OP> struct Operands : LeafPlaces<Operands<OP>, gpr_operator_args
   typedef typename OP::State A;
   enum { OUTS = OP::OUTS };
   using Base::a;
+  using Base::Base;
   using Base::dims;
 
   /* Addresses are those of the arrays' first streams. */
-  __device__ __forceinline__ explicit Operands(const gpr_operator_args &args) : Base(args) {
-    this->set_steps();
-  }
-  __device__ __forceinline__ Operands(const gpr_operator_args &args, int64_t o) : Base(args) {
-    this->set_output(o);
-  }
   __device__ __forceinline__ int64_t data(int k) const { return number(OP::stream(k)); }
   /* Of all numbers, by their places: not through a pointer, since parameters are read faster. */
   __device__ __forceinline__ int64_t number(int i) const { return a.far ? a.far[i] : a.near[i]; }

@@ -46,14 +46,9 @@ struct TreeElements : LeafPlaces<TreeElements<F, LOAD>, gpr_axes_args, 2> {
   static constexpr bool is_native = Same<T, LOAD>::value;
   using Base::a;
   using Base::base;
+  using Base::Base;
   using Base::step;
 
-  __device__ __forceinline__ explicit TreeElements(const gpr_axes_args &args) : Base(args) {
-    this->set_steps();
-  }
-  __device__ __forceinline__ TreeElements(const gpr_axes_args &args, int64_t o) : Base(args) {
-    this->set_output(o);
-  }
   __device__ __forceinline__ int64_t data(int k) const { return (int64_t)(k ? a.where : a.data); }
   __device__ __forceinline__ int64_t length(int d) const { return a.dim[d].size; }
   __device__ __forceinline__ int64_t stride(int k, int d) const {
