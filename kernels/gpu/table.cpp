@@ -157,10 +157,7 @@ template <> struct Converts<PairSum<double>, float> { static constexpr bool valu
 template <> struct Converts<PairSum<double>, int32_t> { static constexpr bool value = true; };
 template <> struct Converts<PairSum<double>, boolean> { static constexpr bool value = true; };
 template <class F, const char *RUN, class FROM> constexpr gpr_program *convert_program() {
-  if constexpr (Converts<F, FROM>::value)
-    return &Program<F, code::Converting<RUN, FROM>>::it;
-  else
-    return nullptr;
+  return program_if<F, code::Converting<RUN, FROM>, Converts<F, FROM>::value>();
 }
 
 template <class F> struct AxesKernels {
@@ -176,7 +173,7 @@ template <class F> struct AxesKernels {
     constexpr bool columns = few || Begins<typename OfColumns<F>::few>::value;
     row.strips = program_if<F, code::Strips, columns>();
     row.shallow = program_if<F, code::Shallow, columns>();
-    row.skipping = program_if < F, code::Skipping, few && CanOnlySkip<F>::value > ();
+    row.skipping = program_if<F, code::Skipping, (few && CanOnlySkip<F>::value)>();
     row.counted = program_if<F, code::Counted, few>();
     row.packed = program_if<F, code::Packed, wide>();
     row.staged = program_if<F, code::Staged, Variants<F>::brief>();
