@@ -87,16 +87,15 @@ template <class T> struct IsExtremes<Extremes<T>> { static constexpr bool value 
 template <class F> GPR_FN GPR_CONSTEXPR bool has_quick_ends() {
   return RowLane<F>::neutral || (IsExtremes<F>::value && sizeof(typename F::Element) >= 4);
 }
-/* Elements before the first `head` become that one or -0.0. */
-template <bool REPEATS, class T> __device__ __forceinline__ void hide_head(Packet<T> &v, int head) {
+/* Elements before `head` and from `tail` on become the nearest one between or -0.0. */
+template <bool REPEATS, class T>
+__device__ __forceinline__ void hide_ends(Packet<T> &v, int head, int tail = Packet<T>::count) {
 #pragma unroll
   for (int j = Packet<T>::count - 2; j >= 0; j--)
-    if (j < head) {
-      if constexpr (REPEATS)
-        v.element[j] = v.element[j + 1];
-      else
-        v.element[j] = minus_zero<T>();
-    }
+    if (j < head) v.element[j] = REPEATS ? v.element[j + REPEATS] : neutral_of<T>();
+#pragma unroll
+  for (int j = REPEATS; j < Packet<T>::count; j++)
+    if (j >= tail) v.element[j] = REPEATS ? v.element[j - REPEATS] : neutral_of<T>();
 }
 /* U packets from p on, so far apart, of a run of two and more that may all be read whole, though
  * some lie outside: as if -0.0 were there, or the nearest element inside. */
@@ -112,19 +111,8 @@ __device__ __forceinline__ void load_ends(const Packets<T> &in, int64_t p, int a
   for (int u = 0; u < U; u++) v[u].words = in.load(u * apart <= ahead ? p + u * apart : last);
 #pragma unroll
   for (int u = 0; u < U; u++) {
-    const int before = u ? 0 : head, left = tail - u * apart * V;
-    if constexpr (REPEATS) {
-#pragma unroll
-      for (int j = V - 2; j >= 0; j--)
-        if (j < before) v[u].element[j] = v[u].element[j + 1];
-#pragma unroll
-      for (int j = 1; j < V; j++)
-        if (j >= (u * apart <= ahead ? left : end)) v[u].element[j] = v[u].element[j - 1];
-    } else {
-#pragma unroll
-      for (int j = 0; j < V; j++)
-        if (j < before || j >= left) v[u].element[j] = minus_zero<T>();
-    }
+    const bool is_last = REPEATS && u * apart > ahead;
+    hide_ends<REPEATS>(v[u], u ? 0 : head, is_last ? end : tail - u * apart * V);
   }
 }
 
@@ -195,7 +183,7 @@ __device__ __forceinline__ void fold_tile(const Packets<typename F::Element> &in
 #pragma unroll
       for (int u = 0; u < loads; u++) v[u].words = in.load(p + u * GPR_WARP);
       if constexpr (has_ends)
-        if (first * V < in.first) hide_head<IsExtremes<F>::value>(v[0], p == 0 ? (int)in.first : 0);
+        if (first * V < in.first) hide_ends<IsExtremes<F>::value>(v[0], p == 0 ? (int)in.first : 0);
     } else if constexpr (has_ends) {
       load_ends<IsExtremes<F>::value>(in, p, GPR_WARP, v);
     }
