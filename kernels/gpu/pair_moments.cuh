@@ -200,11 +200,6 @@ template <class R, int PARTS> struct MomentState {
   Levels<SquaresOf<R>, Batch::squares * PARTS> squares;
 };
 
-__device__ __forceinline__ void add_bits(Long<SquaresOf<double>> &to, uint64_t value, int bit) {
-  const int shift = bit & 63;
-  add_words(to.word, Long<SquaresOf<double>>::words, bit >> 6, value << shift,
-            shift ? value >> (64 - shift) : 0, 0);
-}
 /* Of any exponent. */
 static __device__ __noinline__ void add_square(Long<SquaresOf<double>> *to, double x) {
   int exponent;
@@ -212,8 +207,8 @@ static __device__ __noinline__ void add_square(Long<SquaresOf<double>> *to, doub
   const int64_t m = mantissa(x, exponent, special);
   const uint64_t size = (uint64_t)(m < 0 ? -m : m);
   const int bit = 2 * exponent - LongBits<SquaresOf<double>>::bottom;
-  add_bits(*to, size * size, bit);
-  add_bits(*to, __umul64hi(size, size), bit + 64);
+  add_at(*to, size * size, bit);
+  add_at(*to, __umul64hi(size, size), bit + 64);
 }
 
 /* x² of a float is a double; of a double it is two, unless it overflows or its end underflows. */

@@ -43,11 +43,11 @@ static __device__ __noinline__ void add_long(uint64_t *to, const uint64_t *from,
     to[i] = all;
   }
 }
-/* value·2^bit in the long integer's units. */
-template <class R> __device__ __forceinline__ void add_at(Long<R> &to, int64_t value, int bit) {
+/* value·2^bit in the long integer's units, of 64 bits with a sign or without. */
+template <class R, class V> __device__ __forceinline__ void add_at(Long<R> &to, V value, int bit) {
   const int shift = bit & 63;
   add_words(to.word, Long<R>::words, bit >> 6, (uint64_t)value << shift,
-            (uint64_t)((value >> 1) >> (63 - shift)), (uint64_t)(value >> 63));
+            (uint64_t)(value >> 1 >> (63 - shift)), (uint64_t)(value >> 32 >> 32));
 }
 
 /* Of a state that has one beside it, which is seldom used: `special` and `used` tell. */
