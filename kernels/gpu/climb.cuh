@@ -25,7 +25,7 @@ GPR_CONSTEXPR int64_t climb_nodes(int64_t parts, int fan = CLIMB_FAN) {
 }
 
 /* The fold of what the first `there` lanes have, in order; every lane has it. */
-template <class C, class A> __device__ __forceinline__ A fold_lanes(A v, int there) {
+template <class C, class A> __device__ __forceinline__ A fold_first(A v, int there) {
 #pragma unroll 1
   for (int d = 1; d < GPR_WARP; d *= 2) {
     const A right = shuffle_down(v, d);
@@ -39,7 +39,7 @@ template <class C, class A> __device__ __forceinline__ A fold_neighbours(const A
   A v = C::identity();
   if (at < count) v = node[at];
   if (at + 1 < count) v = C::combine(v, node[at + 1]);
-  return fold_lanes<C>(v, (count + 1) / 2);
+  return fold_first<C>(v, (count + 1) / 2);
 }
 
 /* Up from a part's node for as long as this warp is the last of the neighbours. True in the one

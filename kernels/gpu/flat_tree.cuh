@@ -130,10 +130,10 @@ template <class T, class F> struct TreeWarp {
     for (int left = (int)(n - start); left > 0; left -= (int)row, start += row, rows++) {
       const int first = lane_of() * V;
       const A some = fold_some<V>(data + start + first, left - first);
-      const A all = fold_lanes<C>(some, (left + V - 1) / V);
+      const A all = fold_first<C>(some, (left + V - 1) / V);
       if (lane_of() == rows) own = all;
     }
-    return fold_lanes<C>(own, rows);
+    return fold_first<C>(own, rows);
   }
 
   /* A chunk, group by group, as a counter counts: a set bit of it is a finished left half. One loop
