@@ -163,12 +163,19 @@ __device__ __forceinline__ void finish_values(const gpr_axes_args &a, int64_t o,
   if (N > 1 || is_certified(value[0])) store_row((T *)a.out + o, result, left);
 }
 
+/* One of n elements; whether the result is certain. */
+template <class F, class V>
+__device__ __forceinline__ bool finish_value(const gpr_axes_args &a, int64_t o, int64_t n,
+                                             const V &of) {
+  V value[1] = {of};
+  finish_values<F>(a, o, value, n, 1);
+  return is_certified(value[0]);
+}
 /* Inline where every thread finishes an output, else once a kernel. */
 template <class F>
 __device__ __forceinline__ void finish_here(const gpr_axes_args &a, int64_t o,
                                             typename F::State &state, int64_t n) {
-  typename View<F>::Value value[1] = {View<F>::of(a, state, n)};
-  finish_values<F>(a, o, value, n, 1);
+  finish_value<F>(a, o, n, View<F>::of(a, state, n));
 }
 template <class F>
 __device__ __noinline__ void finish_output(const gpr_axes_args *a, int64_t o,

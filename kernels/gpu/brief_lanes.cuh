@@ -89,9 +89,7 @@ template <class T> struct BriefLanes<PairSum<T>, false> {
     int all = lost;
 #pragma unroll 1
     for (int mask = team / 2; mask >= a.across; mask /= 2) all |= shuffle_xor(all, mask);
-    typename Few<F>::Value value[1] = {Few<F>::rounded(a, n, sum, !all)};
-    if (mine) finish_values<F>(a, o, value, n, 1);
-    return value[0].certified;
+    return mine && finish_value<F>(a, o, n, Few<F>::rounded(a, n, sum, !all));
   }
 };
 

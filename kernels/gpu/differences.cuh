@@ -290,13 +290,12 @@ template <class T> struct ByDifferences<PairMoments<T>> {
   __device__ __forceinline__ bool by(const gpr_axes_args &a, int64_t o, const T (&x)[U],
                                      uint32_t counts) const {
     T from = {};
-    DifferencesValue<All> value[1] = {{{}, &usual, U, false}};
+    DifferencesValue<All> value = {{}, &usual, U, false};
 #pragma unroll
     for (int u = U - 1; u >= 0; u--)
       if (counts >> u & 1) from = x[u];
-    add_all(value[0].all, x, counts, from);
-    finish_values<F>(a, o, value, __popc(counts), 1);
-    return value[0].certified;
+    add_all(value.all, x, counts, from);
+    return finish_value<F>(a, o, __popc(counts), value);
   }
   template <class All, int U>
   static __device__ __forceinline__ void add_all(All &all, const T (&x)[U], uint32_t counts,
@@ -367,10 +366,8 @@ template <class T, class ALL> struct LanesByDifferences {
                                          bool mine) {
 #pragma unroll 1
     for (int mask = team / 2; mask >= a.across; mask /= 2) all.merge(shuffle_xor(all, mask));
-    DifferencesValue<ALL> value[1] = {
-        {all, &usual, (double)(loads / CHAINS + 2 + rounds + 1 + MERGES), false}};
-    if (mine) finish_values<F>(a, o, value, n, 1);
-    return value[0].certified;
+    const double depth = loads / CHAINS + 2 + rounds + 1 + MERGES;
+    return mine && finish_value<F>(a, o, n, DifferencesValue<ALL>{all, &usual, depth, false});
   }
 };
 template <class T>

@@ -24,34 +24,43 @@ template <class T, bool GREATEST> struct FewCells<Position<T, GREATEST>> {
   }
 };
 
+/* What finish() sees of a few elements' state. */
+template <class F> struct FewValue {
+  typedef typename F::State Value;
+  static __device__ __forceinline__ const Value &of(const Value &s) { return s; }
+};
 /* What all outputs of a thread are finished with. */
 struct NothingShared {
   explicit __device__ __forceinline__ NothingShared(const gpr_axes_args &) {}
 };
 /* finish() writes the result of n elements; false: they have to be folded again. */
 template <class F> struct Few : FewCells<F> {
-  typedef typename F::State State, Value;
+  typedef typename F::State State;
+  typedef typename FewValue<F>::Value Value;
   typedef NothingShared Shared;
   using FewCells<F>::result;
-  __device__ __forceinline__ void result(Value &value, const Shared &) { this->result(value); }
+  __device__ __forceinline__ void result(Value &value, const Shared &) {
+    State s;
+    this->result(s);
+    value = FewValue<F>::of(s);
+  }
   /* The state; false as finish(). */
   __device__ __forceinline__ bool done(State &s) {
     this->result(s);
     return true;
   }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) {
-    Value value[1];
-    this->result(value[0]);
-    finish_values<F>(a, o, value, n, 1);
-    return true;
+    Value value;
+    result(value, Shared(a));
+    return finish_value<F>(a, o, n, value);
   }
   /* Neighbours' parts of one output, finished by the thread that says so. */
   __device__ __forceinline__ bool finish_team(const gpr_axes_args &a, int64_t o, int64_t n,
                                               int team, bool mine) {
-    Value value[1];
-    this->result(value[0]);
-    Move<F>::merge_lanes(value[0], team);
-    if (mine) finish_values<F>(a, o, value, n, 1);
+    State s;
+    this->result(s);
+    Move<F>::merge_lanes(s, team);
+    if (mine) finish_here<F>(a, o, s, n);
     return true;
   }
 };

@@ -269,9 +269,7 @@ template <class T, template <class, class> class Reals> struct FewSums {
   }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
     return as_asked(a, [&](Asked asked) {
-      Value value[1] = {shown(a, asked, asked.over(n), n)};
-      finish_values<F>(a, o, value, n, 1);
-      return value[0].certified;
+      return finish_value<F>(a, o, n, shown(a, asked, asked.over(n), n));
     });
   }
   /* All of the warp or nobody: a team's as plain sums. */
@@ -328,8 +326,7 @@ template <class T> struct One<PairSum<T>> {
     return {only, (uint64_t)n, true, false};
   }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
-    Value value[1] = {{only, (uint64_t)n, true, false}};
-    finish_values<PairSum<T>>(a, o, value, n, 1);
+    finish_value<PairSum<T>>(a, o, n, Value{only, (uint64_t)n, true, false});
     return true;
   }
 };

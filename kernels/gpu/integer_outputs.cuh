@@ -109,38 +109,17 @@ struct FewIntegers {
     return told.value;
   }
 };
-template <class T> struct Few<IntegerMoments<T>> {
-  typedef IntegerMoments<T> F;
-  typedef typename F::State State;
+template <class T> struct FewValue<IntegerMoments<T>> {
   typedef FewIntegers Value;
-  typedef NothingShared Shared;
-  RowLane<F> lane;
+  static __device__ __forceinline__ Value of(const typename IntegerMoments<T>::State &s) {
+    return {views_of<T>(s), true};
+  }
+};
+template <class T> struct FewCells<IntegerMoments<T>> {
+  RowLane<IntegerMoments<T>> lane;
   __device__ __forceinline__ void add(T x, int64_t index) { lane.one(x, index); }
   __device__ __forceinline__ void take(const Packet<T> (&v)[1]) { lane.take(v, 0, 0); }
-  __device__ __forceinline__ bool done(State &s) {
-    lane.result(s);
-    return true;
-  }
-  __device__ __forceinline__ void result(State &s) { lane.result(s); }
-  __device__ __forceinline__ void result(Value &value, const NothingShared &) {
-    State s;
-    lane.result(s);
-    value = {views_of<T>(s), true};
-  }
-  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) {
-    Value value[1];
-    result(value[0], NothingShared(a));
-    finish_values<F>(a, o, value, n, 1);
-    return value[0].certified;
-  }
-  __device__ __forceinline__ bool finish_team(const gpr_axes_args &a, int64_t o, int64_t n,
-                                              int team, bool mine) {
-    State s;
-    lane.result(s);
-    Move<F>::merge_lanes(s, team);
-    if (mine) finish_here<F>(a, o, s, n);
-    return true;
-  }
+  __device__ __forceinline__ void result(typename IntegerMoments<T>::State &s) { lane.result(s); }
 };
 
 template <class T> struct One<IntegerMoments<T>> : OneSpread<IntegerMoments<T>> {

@@ -289,9 +289,7 @@ template <class T> struct Few<PairMoments<T>> {
     return all;
   }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
-    FewMoments<typename F::Real, parts> value[1] = {moments()};
-    finish_values<F>(a, o, value, n, 1);
-    return value[0].certified;
+    return finish_value<F>(a, o, n, moments());
   }
 };
 

@@ -165,9 +165,7 @@ template <class F> struct OneSpread {
   mutable bool certified = true;
   __device__ __forceinline__ void result(Value &value, const Shared &) const { value = *this; }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
-    OneSpread value[1] = {*this};
-    finish_values<F>(a, o, value, n, 1);
-    return value[0].certified;
+    return finish_value<F>(a, o, n, *this);
   }
   template <class R, bool ROOT>
   __device__ __forceinline__ R spread(int64_t n, const gpr_spread *how) const {
