@@ -20,8 +20,8 @@ template <class T> __device__ __noinline__ Told<T> divided(const Triple sum, int
   return told;
 }
 /* The sum or the quotient, rounded; false if that takes more than this, or of nothing. */
-template <class T>
-__device__ __forceinline__ bool round_few(const Pair &sum, const Over &over, T *out) {
+template <class S, class T>
+__device__ __forceinline__ bool round_few(const S &sum, const Over &over, T *out) {
   const int64_t n = over.n;
   const bool finite = is_finite(sum.hi);
   if (n > 1 && sum.lo != 0 && finite && !can_divide(sum, n)) return false;
@@ -36,19 +36,8 @@ __device__ __forceinline__ bool round_few(const Pair &sum, const Over &over, T *
   return n > 0;
 }
 /* A double is rounded but once. */
-__device__ __forceinline__ bool round_few(const Pair &sum, const Over &over, double *out) {
-  const bool whole = over.n <= 1 || (sum.hi == 0 && sum.lo == 0);
-  if (!is_finite(sum.hi))
-    *out = narrow_special<double>(sum.hi);
-  else if (whole)
-    round_pair(sum.hi, sum.lo, out);
-  else if (can_divide(sum, over.n))
-    round_quotient(sum, over, out);
-  else
-    return false;
-  return over.n > 0;
-}
-__device__ __forceinline__ bool round_few(const Triple &sum, const Over &over, double *out) {
+template <class S>
+__device__ __forceinline__ bool round_few(const S &sum, const Over &over, double *out) {
   const int64_t n = over.n;
   const bool nothing = sum.hi == 0 && sum.lo == 0 && !has_tail(sum);
   if (!is_finite(sum.hi))
@@ -59,6 +48,8 @@ __device__ __forceinline__ bool round_few(const Triple &sum, const Over &over, d
     round_terms(sum, out);
   else if (can_divide(sum, n))
     round_quotient(sum, over, out);
+  else if constexpr (Same<S, Pair>::value)
+    return false;
   else {
     const Told<double> told = divided<double>(sum, n);
     *out = told.value;
