@@ -26,11 +26,8 @@ __device__ __forceinline__ int bits_below(int n) { return n > 1 ? GPR_WARP - __c
 /* Twice the bits less one, which are greatest of zeros. */
 __device__ __forceinline__ uint32_t size_key(float x) { return 2 * bits(x) - 1; }
 
-/* Plain additions in double, exact if the exponents lie close enough; N additions at most. */
-template <int PRECISION, int N> struct Batch {
-  static constexpr int headroom = N <= 8 ? 3 : log2_up(N);
-  static_assert(N <= 64, "");
-  double sum = -0.0;
+/* How large and how small some floats are. */
+struct FloatSizes {
   float most = 0;
   uint32_t least = 0xffffffffu; /* of the keys */
   __device__ __forceinline__ void see(float x) {
@@ -38,6 +35,13 @@ template <int PRECISION, int N> struct Batch {
     most = larger_or_nan(most, x);
     least = least < key ? least : key;
   }
+  __device__ __forceinline__ bool is_nan() const { return most != most; }
+};
+/* Plain additions in double, exact if the exponents lie close enough; N additions at most. */
+template <int PRECISION, int N> struct Batch : FloatSizes {
+  static constexpr int headroom = N <= 8 ? 3 : log2_up(N);
+  static_assert(N <= 64, "");
+  double sum = -0.0;
   __device__ __forceinline__ void add(float x) {
     see(x);
     sum += (double)x;
@@ -65,7 +69,6 @@ template <int PRECISION, int N> struct Batch {
   }
   /* The same of no more than n numbers. */
   __device__ __forceinline__ bool fine_of(int n) const { return has_bits(53 - bits_below(n)); }
-  __device__ __forceinline__ bool is_nan() const { return most != most; }
   /* Whether there is an infinity or NaN. */
   __device__ __forceinline__ bool is_special() const { return most - most != 0; }
 };

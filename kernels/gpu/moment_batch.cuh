@@ -36,22 +36,14 @@ template <int HEADROOM> struct SquareWindows {
 GPR_CONSTEXPR int spread_most(int precision, int headroom) { return 51 - precision - headroom; }
 enum { NO_SPREAD = 1 << 20 }; /* of what is not finite, or lies too far up */
 
-template <int PRECISION, int N> struct FloatBatch {
+template <int PRECISION, int N> struct FloatBatch : FloatSizes {
   static constexpr int sums = 1, squares = 2, headroom = log2_up(N),
                        spread = spread_most(PRECISION, headroom);
   static_assert(headroom < 12, "");
   SquareWindows<headroom> window;
   double total;
-  float most;
-  uint32_t least;
   int top, apart; /* 2^top is above all, exponents lie so far apart: since open() */
-  __device__ __forceinline__ FloatBatch() : total(0), most(0), least(0xffffffffu) {}
-  __device__ __forceinline__ void see(float x) {
-    most = larger_or_nan(most, x);
-    const uint32_t key = size_key(x);
-    least = least < key ? least : key;
-  }
-  __device__ __forceinline__ bool has_nan() const { return most != most; }
+  __device__ __forceinline__ FloatBatch() : total(0) {}
   /* Whether sums will be exact of what was seen, none of which was added yet. */
   __device__ __forceinline__ bool open() {
     const int high = (int)(bits(most) >> 23 & 0xff), low = (int)(least >> 24);
@@ -136,7 +128,7 @@ template <int N> struct DoubleBatch : SumWindows<log2_up(N)> {
     return window_start(2 * this->top + h + 1 + level * (h - 52) + (level > 0));
   }
   /* Unless all of its payload is in the lower word: then it passes for infinite. */
-  __device__ __forceinline__ bool has_nan() const { return most > 0x7ff00000u; }
+  __device__ __forceinline__ bool is_nan() const { return most > 0x7ff00000u; }
   /* p's last bit is in window 2's 2^(2·top+2h-102), e's in window 3's 2^(2·top+3h-154). */
   __device__ __forceinline__ bool open() {
     const int found = (int)(most >> 20), low = (int)(least >> 21);

@@ -91,7 +91,7 @@ template <class T> struct BatchCells {
     PartsOfBatch<T, U> batch;
 #pragma unroll
     for (int u = 0; u < U; u++) batch.see(x[u]);
-    const bool lost = !batch.open(), nan = pairs[0].is_nan() | batch.has_nan();
+    const bool lost = !batch.open(), nan = pairs[0].is_nan() | batch.is_nan();
     if (nan) pairs[0].sum.hi = NAN;
     /* All lanes go the wide way if one must: divergent ones would take the time of both. */
     if (__any_sync(__activemask(), lost)) return nan || add_widely(x, batch.part);
@@ -228,10 +228,7 @@ template <class T> struct Cells<PairMoments<T>, 1> : MomentCells<T>::type {
   }
   template <int U>
   __device__ __forceinline__ void some(T (&x)[U], uint64_t valid, int64_t index, int64_t step) {
-    const T zero = {};
-#pragma unroll
-    for (int i = 0; i < U; i++)
-      if (!(valid >> i & 1)) x[i] = zero;
+    neutralise(x, valid);
     add<U>(x, index, step);
   }
   __device__ __forceinline__ void keep(State *over) {

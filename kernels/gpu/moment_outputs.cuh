@@ -179,14 +179,13 @@ template <class T> struct StagedRow<PairMoments<T>> {
   typedef typename F::State State;
   static constexpr int V = Packet<T>::count, parts = F::parts;
   typedef PartsOfBatch<T, STAGED_BYTES / sizeof(T)> All;
-  typedef typename All::Batch Batch;
   /* each(f) calls f(x) for each element. */
   template <class Each> static __device__ __forceinline__ void fold(State &s, Each each) {
     All batch;
     F::open(s);
     each([&](T x) { batch.see(x); });
     const bool fine = batch.open();
-    if (!fine && batch.has_nan()) return set_nan(s, 0);
+    if (!fine && batch.is_nan()) return set_nan(s, 0);
     if (!fine) {
       WideMoments<typename F::Real, parts> all;
       all.open(s);
@@ -198,14 +197,7 @@ template <class T> struct StagedRow<PairMoments<T>> {
       return;
     }
     each([&](T x) { batch.add(x); });
-#pragma unroll
-    for (int p = 0; p < parts; p++) {
-#pragma unroll
-      for (int i = 0; i < Batch::sums; i++) s.sum[p].pair[i].hi = batch.part[p].sum(i);
-#pragma unroll
-      for (int i = 0; i < Batch::squares; i++)
-        s.squares.pair[p * Batch::squares + i].hi = batch.part[p].square(i);
-    }
+    batch.give(s);
   }
   /* NVRTC takes generic lambdas here for the host's. */
   struct EachOfPackets {
@@ -269,23 +261,14 @@ template <class T> struct LooksFirst<PairMoments<T>> { static constexpr bool val
 template <class T> struct Few<PairMoments<T>> {
   typedef PairMoments<T> F;
   static constexpr int parts = F::parts;
-  typedef PartsOfBatch<T, FEW_SHORT> All;
-  typedef typename All::Batch Batch;
-  All batch;
+  PartsOfBatch<T, FEW_SHORT> batch;
   __device__ __forceinline__ void see(T x) { batch.see(x); }
-  __device__ __forceinline__ bool open() { return batch.open() | batch.has_nan(); }
+  __device__ __forceinline__ bool open() { return batch.open() | batch.is_nan(); }
   __device__ __forceinline__ void add(T x, int64_t) { batch.add(x); }
   __device__ __forceinline__ FewMoments<typename F::Real, parts> moments() const {
     FewMoments<typename F::Real, parts> all;
-    all.nan = batch.has_nan();
-#pragma unroll
-    for (int p = 0; p < parts; p++) {
-#pragma unroll
-      for (int i = 0; i < Batch::sums; i++) all.sum[p].pair[i] = {batch.part[p].sum(i), 0};
-#pragma unroll
-      for (int i = 0; i < Batch::squares; i++)
-        all.squares.pair[p * Batch::squares + i] = {batch.part[p].square(i), 0};
-    }
+    all.nan = batch.is_nan();
+    batch.give(all);
     return all;
   }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {

@@ -368,15 +368,26 @@ template <class T, int N> struct PartsOfBatch {
     for (int p = 0; p < F::parts; p++) fine &= part[p].open();
     return fine;
   }
-  __device__ __forceinline__ bool has_nan() const {
+  __device__ __forceinline__ bool is_nan() const {
     bool nan = false;
 #pragma unroll
-    for (int p = 0; p < F::parts; p++) nan |= part[p].has_nan();
+    for (int p = 0; p < F::parts; p++) nan |= part[p].is_nan();
     return nan;
   }
   __device__ __forceinline__ void add(T x) {
 #pragma unroll
     for (int p = 0; p < F::parts; p++) part[p].add(F::real(x, p));
+  }
+  /* The sums, which are exact. */
+  template <class S> __device__ __forceinline__ void give(S &s) const {
+#pragma unroll
+    for (int p = 0; p < F::parts; p++) {
+#pragma unroll
+      for (int i = 0; i < Batch::sums; i++) s.sum[p].pair[i] = {part[p].sum(i), 0};
+#pragma unroll
+      for (int i = 0; i < Batch::squares; i++)
+        s.squares.pair[p * Batch::squares + i] = {part[p].square(i), 0};
+    }
   }
 };
 
