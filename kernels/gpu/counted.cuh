@@ -61,15 +61,6 @@ template <class F> struct Move<Counted<F>> {
   }
 };
 
-template <class F> struct Quick<Counted<F>, 1> {
-  typedef Counted<F> C;
-  template <int SLOTS>
-  static __device__ __forceinline__ bool merge(typename C::State *s, int x, int y, int width,
-                                               int height, Slots<C, SLOTS> &slots) {
-    if constexpr (Quick<F, 1>::small) merge_small<C, 1>(s, x, y, width, height, slots);
-    return Quick<F, 1>::small;
-  }
-};
 template <class T> struct Quick<Counted<PairSum<T>>, 1> {
   typedef PairSum<T> F;
   typedef Counted<F> C;

@@ -82,7 +82,7 @@ __device__ __forceinline__ void merge_small(typename F::State *s, int x, int y, 
 }
 /* True where a block's states came together without merge_across(), which is then not needed. */
 template <class F, int N> struct Quick {
-  static constexpr bool small = N * sizeof(typename F::State) <= 64;
+  static constexpr bool small = N * sizeof(typename F::State) <= 64 + 8; /* and a number beside */
   template <int SLOTS>
   static __device__ __forceinline__ bool merge(typename F::State *s, int x, int y, int width,
                                                int height, Slots<F, SLOTS> &slots) {
