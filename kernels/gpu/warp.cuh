@@ -33,33 +33,25 @@ template <class S> __device__ __forceinline__ S broadcast(const S &value, int la
 }
 
 /* One instruction since sm_80. */
-__device__ __forceinline__ uint32_t warp_max(uint32_t value) {
 #if __CUDA_ARCH__ >= 800
-  return __reduce_max_sync(GPR_ALL, value);
-#else
-  for (int mask = GPR_WARP / 2; mask; mask /= 2) {
-    const uint32_t other = __shfl_xor_sync(GPR_ALL, value, mask);
-    value = value < other ? other : value;
+#define GPR_OF_WARP(name, both)                                 \
+  __device__ __forceinline__ uint32_t warp_##name(uint32_t x) { \
+    return __reduce_##name##_sync(GPR_ALL, x);                  \
   }
-  return value;
-#endif
-}
-__device__ __forceinline__ uint32_t warp_add(uint32_t value) {
-#if __CUDA_ARCH__ >= 800
-  return __reduce_add_sync(GPR_ALL, value);
 #else
-  for (int mask = GPR_WARP / 2; mask; mask /= 2) value += __shfl_xor_sync(GPR_ALL, value, mask);
-  return value;
+#define GPR_OF_WARP(name, both)                                 \
+  __device__ __forceinline__ uint32_t warp_##name(uint32_t x) { \
+    for (int mask = GPR_WARP / 2; mask; mask /= 2) {            \
+      const uint32_t y = __shfl_xor_sync(GPR_ALL, x, mask);     \
+      x = both;                                                 \
+    }                                                           \
+    return x;                                                   \
+  }
 #endif
-}
-__device__ __forceinline__ uint32_t warp_or(uint32_t value) {
-#if __CUDA_ARCH__ >= 800
-  return __reduce_or_sync(GPR_ALL, value);
-#else
-  for (int mask = GPR_WARP / 2; mask; mask /= 2) value |= __shfl_xor_sync(GPR_ALL, value, mask);
-  return value;
-#endif
-}
+GPR_OF_WARP(max, x < y ? y : x)
+GPR_OF_WARP(add, x + y)
+GPR_OF_WARP(or, x | y)
+#undef GPR_OF_WARP
 
 /* Merges the states of a warp; every lane has the result. For folds of any order. */
 template <class F> __device__ __forceinline__ void merge_warp(typename F::State &s) {
