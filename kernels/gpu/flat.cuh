@@ -52,8 +52,7 @@ __global__ void __launch_bounds__(FLAT_THREADS, FLAT_BLOCKS) flat_free(gpr_flat_
     const int64_t p = tile * FLAT_TILE + threadIdx.x;
     if (in.inside(tile * FLAT_TILE, FLAT_TILE)) {
       Packet<T> v[FLAT_LOADS];
-#pragma unroll
-      for (int u = 0; u < FLAT_LOADS; u++) v[u].words = in.load(p + u * FLAT_THREADS);
+      in.load(v, p, FLAT_THREADS);
       lane.add(v, shift + p * Packet<T>::count, FLAT_THREADS * Packet<T>::count);
     } else {
       for (int u = 0; u < FLAT_LOADS; u++)

@@ -102,6 +102,20 @@ template <class T> struct Packets {
     return p * count >= first && (p + n) * count <= stop;
   }
   __device__ uint4 load(int64_t p) const { return load_once(data + p * count); }
+  /* Packets p, p + apart, …, all on their way at once. */
+  template <int U>
+  __device__ __forceinline__ void load(Packet<T> (&v)[U], int64_t p, int apart) const {
+#pragma unroll
+    for (int u = 0; u < U; u++) v[u].words = load(p + u * apart);
+  }
+  /* What is inside of packet p, and the other one around it. */
+  __device__ __forceinline__ void load_part(Packet<T> &v, int64_t p, T around) const {
+#pragma unroll
+    for (int j = 0; j < count; j++) {
+      const int64_t i = p * count + j;
+      v.element[j] = i >= first && i < stop ? data[i] : around;
+    }
+  }
   template <class Each> __device__ void each(int64_t p, Each each) const {
     Packet<T> v;
     if (inside(p, 1)) v.words = load(p);

@@ -68,8 +68,7 @@ __device__ __forceinline__ void fold_packets(RowLane<F> &lane,
                                              int team, int64_t index) {
   typedef typename F::Element T;
   Packet<T> v[U];
-#pragma unroll
-  for (int u = 0; u < U; u++) v[u].words = in.load(p + u * team);
+  in.load(v, p, team);
   const int64_t at = index - in.first + p * Packet<T>::count;
   lane.take(v, at, team * Packet<T>::count);
 }
@@ -180,8 +179,7 @@ __device__ __forceinline__ void fold_tile(const Packets<typename F::Element> &in
     const int64_t p = first + lane_of();
     Packet<T> v[loads];
     if (inside) {
-#pragma unroll
-      for (int u = 0; u < loads; u++) v[u].words = in.load(p + u * GPR_WARP);
+      in.load(v, p, GPR_WARP);
       if constexpr (has_ends)
         if (first * V < in.first) hide_ends<IsExtremes<F>::value>(v[0], p == 0 ? (int)in.first : 0);
     } else if constexpr (has_ends) {

@@ -31,16 +31,10 @@ __device__ __forceinline__ void read_share(const Packets<typename S::Stored> &in
 #pragma unroll
   for (int u = 0; u < S::loads; u++) {
     const int64_t packet = at + u * blockDim.x;
-    if (in.inside(packet, 1)) {
+    if (in.inside(packet, 1))
       v[u].words = in.load(packet);
-    } else {
-#pragma unroll
-      for (int j = 0; j < S::per_load; j++) {
-        const int64_t i = packet * S::per_load + j;
-        const bool is_there = i >= in.first && i < in.stop;
-        v[u].element[j] = is_there ? in.data[i] : minus_zero<typename S::Stored>();
-      }
-    }
+    else
+      in.load_part(v[u], packet, minus_zero<typename S::Stored>());
   }
   widen_all<S>(v, x);
 }

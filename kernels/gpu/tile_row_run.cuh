@@ -1,4 +1,4 @@
-/* The same of elements that lie side by side, 16 bytes a load. */
+/* tile_run.cuh's of elements that lie side by side, 16 bytes a load. */
 #pragma once
 
 #include "missing.cuh"
@@ -17,8 +17,7 @@ template <> struct SumsFloats<PairSum<double>, float> { static constexpr bool va
 template <> struct SumsFloats<PairSum<double>, float16> { static constexpr bool value = true; };
 template <> struct SumsFloats<PairSum<double>, bfloat16> { static constexpr bool value = true; };
 
-/* The same of elements that lie side by side, 16 bytes a load: what is counted is packets. Masks
- * lie so too, or there is none. */
+/* What is counted is packets. Masks lie so too, or there is none. */
 template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
   typedef typename F::Element T;
   typedef typename Load<T, LOAD>::From From;
@@ -60,9 +59,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
       for (int i = 0; i < U * V; i++) w[i] = valid >> i & 1 ? wide(v[i / V].element[i % V]) : -0.0f;
       gpr::take<From, U * V, 1>(cell.sum[0], w, 0, cell.rest(0));
     } else if constexpr (RowLane<F>::neutral) {
-#pragma unroll
-      for (int i = 0; i < U * V; i++)
-        if (!(valid >> i & 1)) x[i] = minus_zero<T>();
+      neutralise(x, valid);
       cell.template add<U * V>(x, 0, 0);
     } else if (valid == ALL) {
       cell.template add<U * V>(x, 0, 0);
@@ -130,8 +127,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
       Packet<From> v[U];
       T x[U * V];
       if (last < stop && in.inside(p, 1) && in.inside(last, 1)) {
-#pragma unroll
-        for (int u = 0; u < U; u++) v[u].words = in.load(p + u * down);
+        in.load(v, p, down);
         n += U * V;
       } else {
         n += load_part(in, p, down, stop, v);
@@ -166,12 +162,10 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
       Packet<From> v[U];
       T x[U * V];
       uint64_t valid = ALL;
-      if (!a.where && last < stop && in.inside(p, 1) && in.inside(last, 1)) {
-#pragma unroll
-        for (int u = 0; u < U; u++) v[u].words = in.load(p + u * down);
-      } else {
+      if (!a.where && last < stop && in.inside(p, 1) && in.inside(last, 1))
+        in.load(v, p, down);
+      else
         valid = load_some(in, p, down, first, whole, stop, mask, aligned, v);
-      }
 #pragma unroll
       for (int i = 0; i < U * V; i++) x[i] = Load<T, LOAD>::of(v[i / V].element[i % V]);
       if (a.skip)

@@ -76,19 +76,10 @@ template <class S>
 __device__ __forceinline__ void read_tile(const Tiles<S> &in, int64_t tile,
                                           Packet<typename S::Stored> (&v)[S::loads]) {
   const int64_t place = in.place(tile), at = place + threadIdx.x;
-  if (in.inside(place, S::tile)) {
-#pragma unroll
-    for (int u = 0; u < S::loads; u++) v[u].words = in.load(at + u * S::threads);
-    return;
-  }
+  if (in.inside(place, S::tile)) return in.load(v, at, S::threads);
 #pragma unroll
   for (int u = 0; u < S::loads; u++)
-#pragma unroll
-    for (int j = 0; j < S::per_load; j++) {
-      const int64_t i = (at + u * S::threads) * S::per_load + j;
-      v[u].element[j] =
-          i >= in.first && i < in.stop ? in.data[i] : minus_zero<typename S::Stored>();
-    }
+    in.load_part(v[u], at + u * S::threads, minus_zero<typename S::Stored>());
 }
 /* Its lines are asked for, one by each lane of what the warp will read. The first tiles find all
  * warps in step, and the memory would rest while these open their windows: 2^22 float32 take 11.2
