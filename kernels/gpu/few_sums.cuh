@@ -12,7 +12,7 @@ __device__ __forceinline__ void round_exact_double(double x, const Over &over, T
     const double quotient = x == 0 ? x : divided_by(x, over.d, over.reciprocal);
     x = to_odd(quotient, product_error(-quotient, over.d, -x));
   }
-  narrow_once(x, out);
+  round_once(x, out);
 }
 template <class T> __device__ __noinline__ Told<T> divided(const Triple sum, int64_t n) {
   Told<T> told;

@@ -151,10 +151,6 @@ GPR_FN bool round_near(const Near &x, double *out) {
   *out = ends.low;
   return ends.low == ends.high && fabs(ends.low) < 0x1p1000;
 }
-__device__ __forceinline__ void round_once(double x, double *out) { *out = x; }
-template <class R> __device__ __forceinline__ void round_once(double x, R *out) {
-  narrow_once(x, out);
-}
 /* What lies between two doubles, as a result; whether that is told. */
 template <class R> __device__ __forceinline__ bool between(double low, double high, R *out) {
   constexpr int count = (sizeof(R) + 3) / 4;

@@ -59,6 +59,12 @@ GPR_FN void add_to_all(Triple &p, double x, bool &lost) {
 }
 GPR_FN bool is_finite(double x) { return x - x == 0; }
 GPR_FN bool are_finite(double a, double b) { return (a - a) + (b - b) == 0; }
+/* As a result; of 16 bits by way of the float that is rounded to odd. */
+__device__ __forceinline__ void round_once(double x, double *out) { *out = x; }
+__device__ __forceinline__ void round_once(double x, float *out) { *out = (float)x; }
+template <class H> __device__ __forceinline__ void round_once(double x, H *out) {
+  *out = narrow(to_odd(x), H());
+}
 /* lost stays as it is where the sum of both is exact. */
 GPR_FN Pair merged(const Pair &a, const Pair &b, bool &lost) {
   Pair p;

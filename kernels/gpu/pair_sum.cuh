@@ -122,16 +122,9 @@ template <class R> __device__ __forceinline__ void merge(RealSum<R> &s, const Re
 
 /* --- rounding, once --------------------------------------------------------------------------- */
 
-__device__ __forceinline__ void narrow_once(double x, float *out) { *out = (float)x; }
-__device__ __forceinline__ void narrow_once(double x, float16 *out) {
-  *out = narrow(to_odd(x), float16());
-}
-__device__ __forceinline__ void narrow_once(double x, bfloat16 *out) {
-  *out = narrow(to_odd(x), bfloat16());
-}
 template <class T> __device__ __forceinline__ void round_pair(double hi, double lo, T *out) {
   const double sum = hi + lo;
-  narrow_once(lo == 0 ? hi : to_odd(sum, rounding_error(hi, lo, sum)), out);
+  round_once(lo == 0 ? hi : to_odd(sum, rounding_error(hi, lo, sum)), out);
 }
 __device__ __forceinline__ void round_pair(double hi, double lo, double *out) {
   *out = lo == 0 ? hi : hi + lo;
