@@ -196,16 +196,16 @@ template <class F> struct RowLane : Lane<F> {
   __device__ __forceinline__ void one(T x, int64_t index) { F::add(this->state, x, index); }
   __device__ __forceinline__ void result(typename F::State &s) { s = this->done(); }
 };
-template <class T> struct RowLane<PairSum<T>> {
-  typedef PairSum<T> F;
-  static constexpr bool neutral = true; /* -0.0 changes nothing */
+/* By cells, of so many elements at a time: -0.0 changes nothing. */
+template <class FOLD, int MOST> struct CellsLane {
+  typedef FOLD F;
+  typedef typename F::Element T;
+  static constexpr bool neutral = true;
   static constexpr int V = Packet<T>::count;
   Cells<F, 1> cells;
   __device__ __forceinline__ void keep(typename F::State *s) { cells.keep(s); }
   template <int U> __device__ __forceinline__ void take(const Packet<T> (&v)[U], int64_t, int64_t) {
-    /* Of halves, 32 elements at a time are a batch. */
-    constexpr int most = sizeof(T) == 2 ? 32 : U * V, batches = U * V / most > 0 ? U * V / most : 1,
-                  n = U * V / batches;
+    constexpr int batches = U * V > MOST ? U * V / MOST : 1, n = U * V / batches;
 #pragma unroll
     for (int b = 0; b < batches; b++) {
       T x[n];
@@ -214,11 +214,14 @@ template <class T> struct RowLane<PairSum<T>> {
       cells.template add<n>(x, 0, 0);
     }
   }
+  __device__ __forceinline__ void result(typename F::State &s) { cells.done(&s); }
+};
+/* Of halves, 32 elements at a time are a batch. */
+template <class T> struct RowLane<PairSum<T>> : CellsLane<PairSum<T>, sizeof(T) == 2 ? 32 : 1024> {
   __device__ __forceinline__ void one(T x, int64_t) {
     const T only[1] = {x};
-    cells.template add<1>(only, 0, 0);
+    this->cells.template add<1>(only, 0, 0);
   }
-  __device__ __forceinline__ void result(typename F::State &s) { cells.done(&s); }
 };
 
 GPR_CLOSE

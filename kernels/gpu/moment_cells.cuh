@@ -238,20 +238,8 @@ template <class T> struct Cells<PairMoments<T>, 1> : MomentCells<T>::type {
   __device__ __forceinline__ void done(State *) { this->give(); }
 };
 
-template <class T> struct RowLane<PairMoments<T>> {
-  typedef PairMoments<T> F;
-  static constexpr bool neutral = true;
-  static constexpr int V = Packet<T>::count;
-  Cells<F, 1> cells;
-  __device__ __forceinline__ void keep(typename F::State *s) { cells.keep(s); }
-  template <int U> __device__ __forceinline__ void take(const Packet<T> (&v)[U], int64_t, int64_t) {
-    T x[U * V];
-#pragma unroll
-    for (int i = 0; i < U * V; i++) x[i] = v[i / V].element[i % V];
-    cells.template add<U * V>(x, 0, 0);
-  }
-  __device__ __forceinline__ void one(T x, int64_t) { F::add(*cells.over, x); }
-  __device__ __forceinline__ void result(typename F::State &s) { cells.done(&s); }
+template <class T> struct RowLane<PairMoments<T>> : CellsLane<PairMoments<T>, 1024> {
+  __device__ __forceinline__ void one(T x, int64_t) { PairMoments<T>::add(*this->cells.over, x); }
 };
 
 GPR_CLOSE
