@@ -222,16 +222,7 @@ __device__ __forceinline__ bool halves(const Packet<bfloat16> (&v)[S::loads], in
   return __all_sync(GPR_ALL, fine);
 }
 
-/* A batch in as few levels as it may need. */
-template <class S, int PARTS, int N>
-__device__ __forceinline__ bool narrow(const float (&x)[N], int unit1, Counts<PARTS, 1> &batch) {
-  return close<S::precision>(x, unit1, batch);
-}
-template <class S, int PARTS, int N>
-__device__ __forceinline__ bool narrow(const double (&x)[N], int unit1, Counts<PARTS, 2> &batch) {
-  return cascade(x, unit1, batch);
-}
-/* A whole tile likewise. */
+/* A whole tile in as few levels as it may need. */
 template <class S, class C>
 __device__ __forceinline__ bool narrow_tile(const Packet<typename S::Stored> (&v)[S::loads],
                                             int unit1, C &counts) {
@@ -240,7 +231,10 @@ __device__ __forceinline__ bool narrow_tile(const Packet<typename S::Stored> (&v
   } else {
     typename S::Real x[S::reals];
     widen_all<S>(v, x);
-    return narrow<S>(x, unit1, counts);
+    if constexpr (sizeof(typename S::Real) == 4)
+      return close<S::precision>(x, unit1, counts);
+    else
+      return cascade(x, unit1, counts);
   }
 }
 
