@@ -71,6 +71,14 @@ __device__ __forceinline__ void copy_packet(void *to, const void *from) {
 #endif
 }
 
+/* All of the block's have come. */
+__device__ __forceinline__ void copies_done() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+  __syncthreads();
+}
+
 /* Makes the first packet's words wait for all the others', and for `with`: the compiler is apt to
  * put some of the loads, or an atomic that is under way meanwhile, behind the first additions, a
  * memory's latency later. threadIdx.y is zero, which it cannot know. */

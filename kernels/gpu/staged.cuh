@@ -18,13 +18,6 @@ template <class T> struct StagedShape<PairSum<T>> {
   static constexpr int blocks = 4, packets = 2560;
 };
 
-__device__ __forceinline__ void copies_done() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-  __syncthreads();
-}
-
 /* Each row is whole aligned packets. */
 template <class T> __device__ __forceinline__ bool are_staged_packets(const gpr_axes_args &a) {
   return a.pitch && a.apart == 1 && a.count % Packet<T>::count == 0 && (uintptr_t)a.data % 16 == 0;

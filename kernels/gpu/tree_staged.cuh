@@ -96,9 +96,7 @@ template <class OP> struct Staged {
    * to fill, an output, and the first of its leaves. */
   template <class X, class Load>
   __device__ __forceinline__ void fold_units(const X &x, bool is_down, const Load &load) {
-    copies_begun();
-    own_copies_came<0>();
-    __syncthreads();
+    copies_done();
     const int many = (count + UNIT - 1) / UNIT;
     UnitOf of(outs, many, is_down, THREADS);
 #pragma unroll 1
