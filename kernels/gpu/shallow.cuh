@@ -9,10 +9,8 @@ GPR_OPEN
 
 enum { SHALLOW_BLOCKS = 4 };
 /* Blocks a multiprocessor, where all elements count. Of 100 MB in 12 rows sums of doubles took 32
- * µs on an H200 by five and 27 by four, in 31 rows 38 and 29; of halves in 12 and 31 rows 38 and 35
- * by six, 34 and 32 by five; maxima of bytes in 3 rows 159 by six and 170 by four, of an earlier
- * build. Maxima of 300 MiB of floats in 4 and 8 rows took 140 and 121 by five, whose registers
- * spilled, and take 102 and 93. */
+ * µs on an H200 by five and 27 by four, of halves 38 by six and 34 by five. Maxima of 300 MiB of
+ * floats in 4 rows took 140 by five, whose registers spilled, and take 102. */
 template <class F> struct ShallowShape {
   static constexpr int blocks = sizeof(typename F::Element) == 1 ? 6 : SHALLOW_BLOCKS;
 };
@@ -146,25 +144,24 @@ template <int U, bool ALL, class F, bool SKIP> struct RowsOfStrip {
  * 5, then all read again, took 371, 307, 313 and 275 µs on an H200 column by column, of 2, 3, 5 and
  * 8 rows, and 477, 370, 299 and 219 so: by so many rows at a time. */
 enum { AGAIN_BY_COLUMNS = 5, ROWS_AGAIN = 8 };
-template <class F, bool SKIP>
-__device__ __forceinline__ uint32_t fold_strip_again(const gpr_axes_args &a,
-                                                     const Strip<F> &strip) {
-  typedef StripShape<typename F::Element> Shape;
-  Again<F> few[Shape::count];
-  Skipping<F, SKIP> skipping;
+template <class F, bool SKIP> struct TallStrip : Strip<F> {
+  using Strip<F>::Strip;
+  __device__ __forceinline__ uint32_t again(const gpr_axes_args &a) const {
+    Again<F> few[Strip<F>::V];
+    Skipping<F, SKIP> skipping;
 #pragma unroll 1
-  for (int r = 0; r < (int)a.count; r += ROWS_AGAIN)
-    RowsOfStrip<ROWS_AGAIN, false, F, SKIP>(a, strip, r, skipping).add_to(few);
-  skipping.end(a, few);
-  return finish_few<F>(a, strip.o, strip.left, few, a.count);
-}
-/* What plain additions could not tell of strip t: of MANY rows by more terms, and then one by one.
- */
-template <class F, bool SKIP, bool MANY = true, class S = Strip<F>>
+    for (int r = 0; r < (int)a.count; r += ROWS_AGAIN)
+      RowsOfStrip<ROWS_AGAIN, false, F, SKIP>(a, *this, r, skipping).add_to(few);
+    skipping.end(a, few);
+    return finish_few<F>(a, this->o, this->left, few, a.count);
+  }
+};
+/* What plain additions could not tell of strip t: of many rows by more terms, then one by one. */
+template <class F, class STRIP>
 __device__ __noinline__ void finish_strip(const gpr_axes_args *a, int64_t t, uint32_t missed) {
-  const S strip(*a, t);
-  if constexpr (HasAgain<F>::value && MANY)
-    if (a->count > AGAIN_BY_COLUMNS) missed &= fold_strip_again<F, SKIP>(*a, strip);
+  const STRIP strip(*a, t);
+  if constexpr (HasAgain<F>::value && !Same<STRIP, Strip<F>>::value)
+    if (a->count > AGAIN_BY_COLUMNS) missed &= strip.again(*a);
 #pragma unroll 1
   for (; missed; missed &= missed - 1) fold_again<F>(a, strip.o + __ffs(missed) - 1);
 }
@@ -207,10 +204,8 @@ __device__ __forceinline__ uint32_t finish_rows(const gpr_axes_args &a, const St
 
 enum { ROWS_OF_STRIPS = 3 };
 /* How many strips of up to three rows a thread has: of one of few bytes there would be too few
- * loads under way. Of single elements that are cut out of longer rows, 128 MiB, sums of bfloat16
- * took 147 µs on an H200 by two strips that each found their row by a division, and take 107, of
- * doubles 104 and 90. Of 3 rows, 300 MiB, sums of halves took 181 by one strip and 152 by two, of
- * floats 119 and 136. */
+ * loads under way. Of 3 rows, 300 MiB, sums of halves took 181 µs on an H200 by one strip and 152
+ * by two, of floats 119 and 136. */
 GPR_FN GPR_CONSTEXPR int strips_of(int rows, int bytes) {
   return rows == 1 ? 4 : rows == 2 || bytes < 16 ? 2 : 1;
 }
@@ -237,7 +232,7 @@ __device__ __forceinline__ void fold_strips(const gpr_axes_args &a) {
 #pragma unroll 1
   for (int s = 0; missed; s++, missed >>= V)
     if (const uint32_t some = missed & ((1u << V) - 1))
-      finish_strip<F, SKIP, false>(&a, t + s * AXES_THREADS, some);
+      finish_strip<F, Strip<F>>(&a, t + s * AXES_THREADS, some);
 }
 
 template <class F, class Few, int V, bool SKIP>
@@ -245,7 +240,7 @@ __device__ __forceinline__ void end_strip(const gpr_axes_args &a, const Strip<F>
                                           const Skipping<F, SKIP> &skipping, Few (&few)[V]) {
   skipping.end(a, few);
   const uint32_t missed = finish_few<F>(a, strip.o, strip.left, few, a.count);
-  if (missed) finish_strip<F, SKIP>(&a, t, missed);
+  if (missed) finish_strip<F, TallStrip<F, SKIP>>(&a, t, missed);
 }
 /* ROWS from row r on, which are there. */
 template <int ROWS, class F, class Few, int V, bool SKIP>

@@ -5,45 +5,7 @@
 
 GPR_OPEN
 
-template <class F> struct MaskedStrip : Strip<F> {
-  const char *where;
-  int64_t down, along; /* bytes of the mask from a row to the next, and from a column */
-  __device__ __forceinline__ MaskedStrip(const gpr_axes_args &a, int64_t t)
-      : Strip<F>(a, t),
-        where(a.where),
-        down(a.dim[a.kept].where_stride),
-        along(a.dim[a.kept - 1].where_stride) {
-    if (!where || !this->left) return;
-    const int64_t batch = quotient_of(this->o, a.dim[a.kept - 1].size);
-    where += offset_of<&gpr_axes_dim::where_stride>(a.dim, a.kept - 1, batch) +
-             (this->o - batch * a.dim[a.kept - 1].size) * along;
-  }
-  /* A bit for each element of U rows that counts, of which the first `rows` are there. */
-  template <int U> __device__ __forceinline__ uint32_t counting(int r, int rows) const {
-    constexpr int V = Strip<F>::V;
-    uint32_t bits = 0;
-    if (!where) {
-#pragma unroll
-      for (int u = 0; u < U; u++) bits |= (u < rows ? (1u << this->left) - 1 : 0) << u * V;
-      return bits;
-    }
-    const char *from = where + r * down;
-    typedef typename Store<V>::type Word;
-    const bool by_words = this->left == V && along == 1 && ((uintptr_t)from | down) % V == 0;
-#pragma unroll
-    for (int u = 0; u < U; u++, from += down) {
-      if (u >= rows) continue;
-      if (by_words) {
-        bits |= bits_of_bytes(*(const Word *)from) << u * V;
-      } else {
-#pragma unroll
-        for (int e = 0; e < V; e++)
-          if (e < this->left && from[e * along]) bits |= 1u << (u * V + e);
-      }
-    }
-    return bits;
-  }
-};
+template <class F> struct MaskedStrip;
 /* U rows, and a bit for each of their elements that counts. */
 template <int U, class F> struct CountedRows {
   typedef typename F::Element T;
@@ -78,30 +40,65 @@ template <int U, class F> struct CountedRows {
     }
   }
 };
-template <class F, class Few, int V>
-__device__ __forceinline__ uint32_t fold_counted(const gpr_axes_args &a,
-                                                 const MaskedStrip<F> &strip, int r, Few (&few)[V],
-                                                 int (&n)[V]) {
-  typedef StripShape<typename F::Element> Shape;
-  /* Of more, and what counts of them, the registers spilled. */
-  constexpr int last = V > 1 ? Shape::loads / 2 : Shape::loads;
-#pragma unroll 1
-  for (; r + Shape::loads <= (int)a.count; r += Shape::loads)
-    CountedRows<Shape::loads, F>(a, strip, r, n).add_to(few);
-#pragma unroll 1
-  for (; r < (int)a.count; r += last) CountedRows<last, F>(a, strip, r, n).add_to(few);
+template <class F> struct MaskedStrip : Strip<F> {
+  using Strip<F>::V;
+  const char *where;
+  int64_t down, along; /* bytes of the mask from a row to the next, and from a column */
+  __device__ __forceinline__ MaskedStrip(const gpr_axes_args &a, int64_t t)
+      : Strip<F>(a, t),
+        where(a.where),
+        down(a.dim[a.kept].where_stride),
+        along(a.dim[a.kept - 1].where_stride) {
+    if (!where || !this->left) return;
+    const int64_t batch = quotient_of(this->o, a.dim[a.kept - 1].size);
+    where += offset_of<&gpr_axes_dim::where_stride>(a.dim, a.kept - 1, batch) +
+             (this->o - batch * a.dim[a.kept - 1].size) * along;
+  }
+  /* A bit for each element of U rows that counts, of which the first `rows` are there. */
+  template <int U> __device__ __forceinline__ uint32_t counting(int r, int rows) const {
+    uint32_t bits = 0;
+    if (!where) {
 #pragma unroll
-  for (int e = 0; e < V; e++)
-    if (e < strip.left) tell_least(a, n[e]);
-  return finish_few<F>(a, strip.o, strip.left, few, n);
-}
-template <class F, bool SKIP>
-__device__ __forceinline__ uint32_t fold_strip_again(const gpr_axes_args &a,
-                                                     const MaskedStrip<F> &strip) {
-  Again<F> again[Strip<F>::V];
-  int n[Strip<F>::V] = {};
-  return fold_counted(a, strip, 0, again, n);
-}
+      for (int u = 0; u < U; u++) bits |= (u < rows ? (1u << this->left) - 1 : 0) << u * V;
+      return bits;
+    }
+    const char *from = where + r * down;
+    typedef typename Store<V>::type Word;
+    const bool by_words = this->left == V && along == 1 && ((uintptr_t)from | down) % V == 0;
+#pragma unroll
+    for (int u = 0; u < U; u++, from += down) {
+      if (u >= rows) continue;
+      if (by_words) {
+        bits |= bits_of_bytes(*(const Word *)from) << u * V;
+      } else {
+#pragma unroll
+        for (int e = 0; e < V; e++)
+          if (e < this->left && from[e * along]) bits |= 1u << (u * V + e);
+      }
+    }
+    return bits;
+  }
+  template <class Few>
+  __device__ __forceinline__ uint32_t fold(const gpr_axes_args &a, Few (&few)[V]) const {
+    typedef StripShape<typename F::Element> Shape;
+    /* Of more, and what counts of them, the registers spilled. */
+    constexpr int last = V > 1 ? Shape::loads / 2 : Shape::loads;
+    int n[V] = {}, r = 0;
+#pragma unroll 1
+    for (; r + Shape::loads <= (int)a.count; r += Shape::loads)
+      CountedRows<Shape::loads, F>(a, *this, r, n).add_to(few);
+#pragma unroll 1
+    for (; r < (int)a.count; r += last) CountedRows<last, F>(a, *this, r, n).add_to(few);
+#pragma unroll
+    for (int e = 0; e < V; e++)
+      if (e < this->left) tell_least(a, n[e]);
+    return finish_few<F>(a, this->o, this->left, few, n);
+  }
+  __device__ __forceinline__ uint32_t again(const gpr_axes_args &a) const {
+    Again<F> few[V];
+    return fold(a, few);
+  }
+};
 /* Columns of which a mask or NaN leaves out elements. */
 template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
@@ -109,11 +106,9 @@ __global__ void __launch_bounds__(AXES_THREADS, SHALLOW_BLOCKS)
   const int64_t t = block_of(a) * AXES_THREADS + threadIdx.x;
   const MaskedStrip<F> strip(a, t);
   if (!strip.left) return;
-  constexpr int V = Strip<F>::V;
-  Few<F> few[V];
-  int n[V] = {};
-  const uint32_t missed = fold_counted(a, strip, 0, few, n);
-  if (missed) finish_strip<F, true, true, MaskedStrip<F>>(&a, t, missed);
+  Few<F> few[Strip<F>::V];
+  const uint32_t missed = strip.fold(a, few);
+  if (missed) finish_strip<F, MaskedStrip<F>>(&a, t, missed);
 }
 
 GPR_CLOSE
