@@ -55,14 +55,12 @@ struct BriefCut : TileCut {
   bool are_outputs_closer() const { return kept_stride() < magnitude(reduced_stride()); }
   Size brief_threads() const { return a.outputs / (a.neighbours * a.groups) * a.across * a.down; }
   /* FEW_COLUMNS or more, of three quarters of each() elements a lane or less, are always enough,
-   * since blocks of tiles would share them: sums of 1000 rows of 300 and of 3000 floats took 9.1
-   * and 12.6 µs on an H200 as tiles and 6.7 and 7.0 as brief ones (3000 rows of 300, which are
-   * refused, 9.4 and 14.0). So are columns for half of all threads: of 16389 rows of 8004 bfloat16
-   * sums took 199 µs as tiles and 133 as brief ones. Of variances, whose tiles are slow, a quarter
-   * of all threads is enough, or a sixteenth for twice each() elements: of (1000, 1000) complex
-   * doubles along the first axis they took 55 and 29, of 5000 rows of 600 doubles, which are
-   * refused, 32 and 65. Else there is work for a quarter of all threads, of rows of up to four
-   * times each() elements a lane, of columns of each(). slots are the blocks that fit. */
+   * since blocks of tiles would share them: sums of 1000 rows of 300 floats took 9.1 µs on an H200
+   * as tiles and 6.7 as brief ones (3000 rows of 300, which are refused, 9.4 and 14.0). So are
+   * columns for half of all threads. Of variances, whose tiles are slow, a quarter of all threads
+   * is enough, or a sixteenth for twice each() elements: of 5000 rows of 600 doubles, which are
+   * refused, they took 32 and 65. Else there is work for a quarter of all threads, of rows of up to
+   * four times each() elements a lane, of columns of each(). slots are the blocks that fit. */
   enum { FEW_COLUMNS = 128 };
   bool is_enough(Size slots) const {
     const Size threads = brief_threads(), all = slots * AXES_THREADS, most = each() * a.down;

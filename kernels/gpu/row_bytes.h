@@ -6,22 +6,15 @@
 
 GPR_OPEN
 
-/* Measured on an H200, 128 MiB of rows of 1 to 20 KB,
- * cut out of longer ones or one behind the other, by all variants: of 2 KB, cut, sums of floats
- * took 101 µs as rows, 72 as tile_rows and 72 as brief, positions 150, 90 and 81, of doubles 97, 77
- * and 54 and 122, 116 and 51; of 5 KB 73, 65 and 51, 92, 81 and 55. Of 64 MiB, cut, of 2 KB maxima
- * of halves took 37 µs as tile_rows and 30 as brief, of 6 KB 28 and 26; of complex floats, one
- * behind the other, of 2.4 KB 37 as rows_shared and 27 as brief, of 8 KB 35 as rows and 27; truths
- * of 3 KB 36 as rows_shared and 27 as rows. Of several runs of 800
- * and 1200 bytes of floats sums took 41 and 33 µs as packets and 38 and 76 one by one, of 1.6 and
- * 2.4 KB of doubles 54 and 61, and 46 and 83, of 400 bytes of halves 24 and 27; maxima of 1200
- * bytes of floats 29 and 66, of 1.6 KB of doubles 69 and 46.
+/* Measured on an H200 by all variants, 64 and 128 MiB of rows of 1 to 20 KB, cut out of longer ones
+ * or one behind the other: of 2 KB, cut, sums of floats took 101 µs as rows, 72 as tile_rows and 72
+ * as brief, of doubles 97, 77 and 54; of 8 KB of complex floats maxima took 35 as rows and 27 as
+ * brief. Of several runs of 800 and 1200 bytes of floats sums took 41 and 33 µs as packets and 38
+ * and 76 one by one, of 1.6 and 2.4 KB of doubles 54 and 61, and 46 and 83.
  *
  * columns: of a whole array of wide rows. A tile's thread begins and ends sooner, and where blocks
- * of columns share outputs sums come together late: of 1024 rows of as many, halves, floats and
- * doubles, they took 17, 15 and 14 µs, and 10, 10 and 11 as tiles; of 4096, 29, 28 and 43, and 26,
- * 33 and 46. Of 20 MiB, 100 rows of floats took 12 and 9 as brief ones, 500 of doubles 19 and 12 as
- * tiles; of 48 MiB 27 and 24, of 96 MiB 35 and 58. */
+ * of columns share outputs sums come together late: of 1024 rows of as many floats they took 15 µs
+ * and 10 as tiles, of 4096 28 and 33. */
 template <class T> struct AnyRowBytes {
   static constexpr int size = sizeof(T), alone = 0, uneven = 0;
   static constexpr bool is_complex = Traits<T>::kind == KIND_COMPLEX;
@@ -34,14 +27,10 @@ template <class T> struct AnyRowBytes {
   static constexpr int narrow = 0; /* select.h's prefers_staged() */
 };
 template <class F> struct RowBytes : AnyRowBytes<typename F::Element> {};
-/* Variances. Of 100 MB of rows on an H200, of floats of 80, 400, 800, 1320 bytes and 20 KB brief
- * took 43, 41, 39, 38 and 32 µs, rows_shared 52, 61, 59 and 79, tile_rows 81 of 1320 bytes and 50
- * of 20 KB, rows 38; of doubles of 160 bytes, 1.6, 8 and 16 KB brief 46, 44, 40 and 51, rows_shared
- * 83 and 83, tile_rows 56 of 8 KB and 46 of 16 KB; of complex floats of 160 and 800 bytes 55 and
- * 43, rows_shared 95 and 83, of 40 KB 42 and tile_rows 52. Lanes of one row each that lie 128 or
- * 256 bytes apart are in each other's way: of 32 and 64 floats brief took 109 and 65 µs and
- * rows_shared 43 and 50; of halves of 100 and 200 bytes 65 and 66, and 82 and 88, of 80, 160 and
- * 256 bytes, whole packets, 70, 74 and 80, and 60, 69 and 60. */
+/* Variances. Of 100 MB of rows on an H200, of floats of 80 and 1320 bytes brief took 43 and 38 µs
+ * and rows_shared 52 and 79, of 20 KB 32, and rows 38; of doubles of 8 and 16 KB brief 40 and 51,
+ * and tile_rows 56 and 46. Lanes of one row each that lie 128 or 256 bytes apart are in each
+ * other's way: of 32 and 64 floats brief took 109 and 65 µs and rows_shared 43 and 50. */
 template <class T> struct RowBytes<PairMoments<T>> : AnyRowBytes<T> {
   static constexpr int size = sizeof(T);
   static constexpr bool is_pair = AnyRowBytes<T>::is_complex;
@@ -52,18 +41,11 @@ template <class T> struct RowBytes<PairMoments<T>> : AnyRowBytes<T> {
   static constexpr int staged_most = sizeof(T) == 16 ? 512 : 2048;
   static constexpr int tile_rows = sizeof(T) == 16 ? 8192 : sizeof(T) == 8 ? 4096 : 1024;
 };
-/* Of complex floats rows of 4.8 and 17 KB took 51 µs as brief ones and 276 as rows, and 40 and 235
- * as packets of tiles; of 64 KB 96 and 94. Of 128 MB of doubles, rows of 1.6 and 2 KB took 47 and
- * 42 as rows_shared and 55 and 51 as brief ones; of 3.3, 4.8, 7 and 12 KB 47, 50, 51 and 51 as
- * brief ones, which were two blocks a multiprocessor then, 59, 50, 54 and 46 as packets of tiles
- * and 64, 64, 49 and 42 as rows, of 24 and 56 KB 45 and 53, and 39 and 38; of complex doubles, of
- * 320 and 800 bytes 57 and 60 as rows_shared and 65 and 52 as brief ones, of 8 and 14 KB 43 and 57,
- * and 52 and 49 as rows. Of 256 MiB of floats, of 3, 4.3, 8 and 16 KB 93, 103, 89 and 82 as brief
- * ones, 114, 104, 87 and 86, and 113, 108, 81 and 77; of 64 MiB of rows of 12 KB, cut, 21 as brief
- * ones and 24 as rows, places 21 and 26, of halves of 6 KB 52 and 36. Where NaN is skipped, of 64
- * MiB of doubles, rows of 328, 800, 1232 and 2000 bytes took 38, 34, 37 and 31 µs as rows_shared
- * and 35, 25, 26 and 22 as brief ones, of complex floats of 328, 800, 2000 and 4000 bytes 43, 39,
- * 36 and 37, and 49, 32, 28 and 23, of floats of 2000 25 and 29. */
+/* Of 128 MB of doubles rows of 1.6 and 2 KB took 47 and 42 µs as rows_shared and 55 and 51 as brief
+ * ones, of complex doubles of 320 and 800 bytes 57 and 60, and 65 and 52. Of 64 MiB of rows of 12
+ * KB, cut, floats took 21 as brief ones and 24 as rows, halves of 6 KB 52 and 36. Where NaN is
+ * skipped, of 64 MiB of rows of 328 and 800 bytes doubles took 38 and 34 as rows_shared and 35 and
+ * 25 as brief ones, complex floats 43 and 39, and 49 and 32. */
 template <class T> struct RowBytes<PairSum<T>> : AnyRowBytes<T> {
   static constexpr bool is_pair = Same<T, complex<float>>::value;
   static constexpr bool is_double = Same<T, double>::value;

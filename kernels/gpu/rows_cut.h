@@ -54,11 +54,9 @@ struct RowsCut : ColumnsCut {
   }
   /* How many blocks share each of so many rows. All that fit are under way at once, so that a few
    * more end late: 40 rows of 3 million floats took 135 µs on an H200 by 13 blocks each, and 119 to
-   * 123 by 6 to 9, 300 of 300000 102 by 5 and 91 by one. Blocks that share a row come together
-   * in the time of a step and a half, and more than one a multiprocessor of a step each bring more
-   * to the last of them than they save: the maximum of 2^15 floats took 5.2 µs by two blocks of two
-   * steps and takes 3.9 by four of one, the variance of 2^20 doubles 11.2 by 128 of two and 13.0 by
-   * 256. */
+   * 123 by 6 to 9. Blocks that share a row come together in the time of a step and a half, and more
+   * than one a multiprocessor of a step each bring more to the last of them than they save: the
+   * variance of 2^20 doubles took 11.2 µs by 128 of two and 13.0 by 256. */
   static constexpr double STEPS_TOGETHER = 1.5;
   Split split_rows(Size rows, Size slots, Size steps) const {
     constexpr double crowded = 1.05; /* the time of more blocks than the memory asks for */

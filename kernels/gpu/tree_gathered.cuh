@@ -16,8 +16,7 @@ enum { TREE_BEHIND, TREE_BY_LINES, TREE_BY_ROWS, TREE_BY_PANELS, TREE_BY_COLUMNS
 enum { TREE_PART_LEAST = 1024, TREE_ROWS_LEAST = 8, TREE_ROWS_BYTES = 64, TREE_LOADS = 16 };
 /* Lines side by side that are no longer go so, and others by packets (tree_warps.cuh): of 32 MiB of
  * lines of 9, 100, 2466 and 8000 floats, each followed by another that is left out, products took
- * 316, 94, 43 and 29 µs on an H200 by packets and 30, 22, 22 and 22 so; of bfloat16, of the first
- * three, 619, 244 and 67, and 46, 45 and 42; of 8000 38, and 50 by an earlier form of this. */
+ * 316, 94, 43 and 29 µs on an H200 by packets and 30, 22, 22 and 22 so. */
 enum { TREE_LINE_BYTES = 32 << 10, TREE_LINE_SMALL = 8 << 10 };
 /* Threads along a row of so many elements; the others are as many rows. Small numbers, which go
  * through registers, are several of a thread's. */
