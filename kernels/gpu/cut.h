@@ -120,24 +120,19 @@ struct Cut {
                            gpr_program *const (&convert)[GPR_DTYPE_COUNT]) const {
     return is_native() ? native : a.swap || a.unaligned ? nullptr : convert[a.from];
   }
+  /* Dimensions [first, stop) are numbered as they come. */
+  bool are_numbered(int first, int stop) const {
+    Size place = 1;
+    for (int d = stop - 1; d >= first; d--) {
+      if (a.dim[d].place != place) return false;
+      place *= a.dim[d].size;
+    }
+    return true;
+  }
   /* Results lie in the order of the kept dimensions. */
-  bool is_numbered() const {
-    Size place = 1;
-    for (int d = a.kept - 1; d >= 0; d--) {
-      if (a.dim[d].place != place) return false;
-      place *= a.dim[d].size;
-    }
-    return true;
-  }
+  bool is_numbered() const { return are_numbered(0, a.kept); }
   /* Elements come in the order of their index, where that matters. */
-  bool is_in_order() const {
-    Size place = 1;
-    for (int d = inner(); row.is_ordered && d >= a.kept; d--) {
-      if (a.dim[d].place != place) return false;
-      place *= a.dim[d].size;
-    }
-    return true;
-  }
+  bool is_in_order() const { return !row.is_ordered || are_numbered(a.kept, a.kept + a.reduced); }
   Size reduced_stride() const { return a.dim[inner()].stride; }
   /* Outputs and their elements are one piece of memory, an output behind the other. */
   bool are_side_by_side() const {
