@@ -100,10 +100,7 @@ template <class R> struct Lane<Extremes<complex<R>>> : AnyLane<Extremes<complex<
       }
     const bool all = within[0] & within[1] & within[2] & within[3];
     if (!__any_sync(GPR_ALL, !(all | state.nan))) return;
-#pragma unroll
-    for (int u = 0; u < U; u++)
-#pragma unroll
-      for (int j = 0; j < Packet<T>::count; j++) F::add(state, v[u].element[j], 0);
+    AnyLane<F>::add(v, 0, 0);
     merge_warp<F>(state);
   }
 };
