@@ -235,118 +235,103 @@ __device__ __forceinline__ void fold_strips(const gpr_axes_args &a) {
       finish_strip<F, Strip<F>>(&a, t + s * AXES_THREADS, some);
 }
 
-template <class F, class Few, int V, bool SKIP>
-__device__ __forceinline__ void end_strip(const gpr_axes_args &a, const Strip<F> &strip, int64_t t,
-                                          const Skipping<F, SKIP> &skipping, Few (&few)[V]) {
-  skipping.end(a, few);
-  const uint32_t missed = finish_few<F>(a, strip.o, strip.left, few, a.count);
-  if (missed) finish_strip<F, TallStrip<F, SKIP>>(&a, t, missed);
-}
-/* ROWS from row r on, which are there. */
-template <int ROWS, class F, class Few, int V, bool SKIP>
-__device__ __forceinline__ void add_rows(const gpr_axes_args &a, const Strip<F> &strip, int r,
-                                         Skipping<F, SKIP> &skipping, Few (&few)[V]) {
-  const RowsOfStrip<ROWS, true, F, SKIP> rows(a, strip, r, skipping);
-  if constexpr (Begins<Few>::value)
-#pragma unroll
-    for (int e = 0; e < V; e++)
-      if (r == 0) few[e].begin(rows.v[0].element[e]);
-  rows.add_to(few);
-}
-/* The last rows, from row r on, MOST of them or fewer down to LEAST, at once: what is not there
- * takes as long as the others to add, and what is read apart waits for the memory again. Of 300 MiB
- * in 7 rows means of doubles took 130 µs on an H200 by loads of four rows and of two, and take 93,
- * variances of floats 129 and 100, maxima of bytes 1290 and 179. */
+/* From how many rows on there is a body for their number, and up to how many. */
 enum { ROWS_AT_ONCE = 7 };
-/* From how many rows on there is a body for their number. */
 GPR_FN GPR_CONSTEXPR int least_at_once(bool skip) { return ROWS_OF_STRIPS + !skip; }
-template <bool SKIP> __device__ __forceinline__ bool are_at_once(const gpr_axes_args &a) {
-  return a.count >= least_at_once(SKIP) && a.count <= ROWS_AT_ONCE;
-}
-template <int MOST, int LEAST, class F, class Few, int V, bool SKIP>
-__device__ __forceinline__ void add_last_rows(const gpr_axes_args &a, const Strip<F> &strip, int r,
-                                              Skipping<F, SKIP> &skipping, Few (&few)[V]) {
-  if constexpr (MOST >= LEAST) {
-    if ((int)a.count - r == MOST)
-      add_rows<MOST>(a, strip, r, skipping, few);
-    else
-      add_last_rows<MOST - 1, LEAST>(a, strip, r, skipping, few);
-  }
-}
-/* By some rows at a time, as many of them as there are. */
-template <class F, class Few, int V, bool SKIP>
-__device__ __forceinline__ void add_last_by(const gpr_axes_args &a, const Strip<F> &strip, int r,
-                                            Skipping<F, SKIP> &skipping, Few (&few)[V]) {
-  constexpr int each = StripShape<typename F::Element>::last;
-#pragma unroll 1
-  for (; r < (int)a.count; r += each)
-    RowsOfStrip<each, false, F, SKIP>(a, strip, r, skipping).add_to(few);
-}
-/* From row r on, of what is wide, whose code for each number of rows would be long. */
-template <class F, class Few, int V, bool SKIP>
-__device__ __forceinline__ void fold_wide_rows(const gpr_axes_args &a, const Strip<F> &strip,
-                                               int64_t t, int r, Skipping<F, SKIP> &skipping,
-                                               Few (&few)[V]) {
+/* One strip of a thread, of many rows. */
+template <class F, bool SKIP> struct StripRun {
   typedef StripShape<typename F::Element> Shape;
-#pragma unroll 1
-  for (; r + Shape::loads <= (int)a.count; r += Shape::loads)
-    add_rows<Shape::loads>(a, strip, r, skipping, few);
-  add_last_by(a, strip, r, skipping, few);
-  end_strip(a, strip, t, skipping, few);
-}
-/* Numbers that are far apart are so from the first rows on, mostly, and go by pairs from there: 24
- * rows of 475913 lognormal floats with a sigma of 5 took 40 µs on an H200 when they were read
- * again, and take 16, normal ones 11; by pairs from the start 14.6, and 3 rows of normal ones 56 in
- * place of 49. 40 rows of 2.5 million bfloat16 took 330 read again, and take 93. */
-template <class F, class Few, int V, bool SKIP>
-__device__ __forceinline__ void fold_wide_strip(const gpr_axes_args &a, const Strip<F> &strip,
-                                                int64_t t, Skipping<F, SKIP> &skipping,
-                                                Few (&few)[V]) {
-  constexpr int loads = StripShape<typename F::Element>::loads;
-  Again<F> again[V];
-  int r = 0;
-  /* In registers more than four rows would be too many to be added again. */
-  if (loads > 4 && are_at_once<SKIP>(a)) {
-    add_last_rows<ROWS_AT_ONCE, least_at_once(SKIP)>(a, strip, 0, skipping, few);
-    if (!are_far_apart(few, (int)a.count, false)) return end_strip(a, strip, t, skipping, few);
-  } else {
-    const RowsOfStrip<loads, false, F, SKIP> first(a, strip, 0, skipping);
-    r = loads;
-    first.add_to(few);
-    if (!are_far_apart(few, (int)a.count, a.count > loads))
-      return fold_wide_rows(a, strip, t, r, skipping, few);
-    first.add_to(again);
-  }
-  fold_wide_rows(a, strip, t, r, skipping, again);
-}
-template <class F, bool SKIP = false>
-__device__ __forceinline__ void fold_strip(const gpr_axes_args &a) {
-  typedef typename F::Element T;
-  constexpr int loads = StripShape<T>::loads;
-  const int64_t t = block_of(a) * AXES_THREADS + threadIdx.x;
-  const Strip<F> strip(a, t);
-  if (!strip.left) return;
-  typename OfColumns<F>::few few[Strip<F>::V];
+  static constexpr int V = Shape::count, loads = Shape::loads, last = Shape::last;
+  const gpr_axes_args &a;
+  const int64_t t;
+  const Strip<F> strip;
   Skipping<F, SKIP> skipping;
-  if constexpr (IsWide<F>::value) {
-    fold_wide_strip(a, strip, t, skipping, few);
-  } else {
-    int r = 0;
-    const bool are_few = a.count <= ROWS_AT_ONCE;
-    if (sizeof(T) == 2 && are_at_once<SKIP>(a)) {
-      add_last_rows<ROWS_AT_ONCE, least_at_once(SKIP)>(a, strip, 0, skipping, few);
-      return end_strip(a, strip, t, skipping, few);
-    }
-#pragma unroll 1
-    for (; !are_few && r + loads <= (int)a.count; r += loads)
-      add_rows<loads>(a, strip, r, skipping, few);
-    if constexpr (sizeof(T) == 2) /* of more code of theirs the registers spill */
-      add_last_by(a, strip, r, skipping, few);
-    else
-      add_last_rows<ROWS_AT_ONCE, 1>(a, strip, r, skipping, few);
-    end_strip(a, strip, t, skipping, few);
+  __device__ __forceinline__ StripRun(const gpr_axes_args &a, int64_t t)
+      : a(a), t(t), strip(a, t) {}
+
+  template <class Few> __device__ __forceinline__ void end(Few (&few)[V]) {
+    skipping.end(a, few);
+    const uint32_t missed = finish_few<F>(a, strip.o, strip.left, few, a.count);
+    if (missed) finish_strip<F, TallStrip<F, SKIP>>(&a, t, missed);
   }
-}
+  /* ROWS from row r on, which are there. */
+  template <int ROWS, class Few> __device__ __forceinline__ void add(int r, Few (&few)[V]) {
+    const RowsOfStrip<ROWS, true, F, SKIP> rows(a, strip, r, skipping);
+    if constexpr (Begins<Few>::value)
+#pragma unroll
+      for (int e = 0; e < V; e++)
+        if (r == 0) few[e].begin(rows.v[0].element[e]);
+    rows.add_to(few);
+  }
+  /* The last rows, from row r on, MOST of them or fewer down to LEAST, at once: what is not there
+   * takes as long as the others to add, and what is read apart waits for the memory again. Of 300
+   * MiB in 7 rows means of doubles took 130 µs on an H200 by loads of four rows and of two, and
+   * take 93, variances of floats 129 and 100, maxima of bytes 1290 and 179. */
+  template <int MOST, int LEAST, class Few>
+  __device__ __forceinline__ void add_last(int r, Few (&few)[V]) {
+    if constexpr (MOST >= LEAST) {
+      if ((int)a.count - r == MOST)
+        add<MOST>(r, few);
+      else
+        add_last<MOST - 1, LEAST>(r, few);
+    }
+  }
+  /* By some rows at a time, as many of them as there are. */
+  template <class Few> __device__ __forceinline__ void add_last_by(int r, Few (&few)[V]) {
+#pragma unroll 1
+    for (; r < (int)a.count; r += last)
+      RowsOfStrip<last, false, F, SKIP>(a, strip, r, skipping).add_to(few);
+  }
+  /* All of up to ROWS_AT_ONCE; whether there are so many. */
+  template <class Few> __device__ __forceinline__ bool added_at_once(Few (&few)[V]) {
+    if (a.count < least_at_once(SKIP) || a.count > ROWS_AT_ONCE) return false;
+    add_last<ROWS_AT_ONCE, least_at_once(SKIP)>(0, few);
+    return true;
+  }
+  /* From row r on, of what is wide, whose code for each number of rows would be long. */
+  template <class Few> __device__ __forceinline__ void fold_wide_rows(int r, Few (&few)[V]) {
+#pragma unroll 1
+    for (; r + loads <= (int)a.count; r += loads) add<loads>(r, few);
+    add_last_by(r, few);
+    end(few);
+  }
+  /* Numbers that are far apart are so from the first rows on, mostly, and go by pairs from there:
+   * 24 rows of 475913 lognormal floats with a sigma of 5 took 40 µs on an H200 when they were read
+   * again, and take 16, normal ones 11; by pairs from the start 14.6, and 3 rows of normal ones 56
+   * in place of 49. 40 rows of 2.5 million bfloat16 took 330 read again, and take 93. */
+  template <class Few> __device__ __forceinline__ void fold_wide(Few (&few)[V]) {
+    Again<F> again[V];
+    int r = 0;
+    /* In registers more than four rows would be too many to be added again. */
+    if (loads > 4 && added_at_once(few)) {
+      if (!are_far_apart(few, (int)a.count, false)) return end(few);
+    } else {
+      const RowsOfStrip<loads, false, F, SKIP> first(a, strip, 0, skipping);
+      r = loads;
+      first.add_to(few);
+      if (!are_far_apart(few, (int)a.count, a.count > loads)) return fold_wide_rows(r, few);
+      first.add_to(again);
+    }
+    fold_wide_rows(r, again);
+  }
+  __device__ __forceinline__ void fold() {
+    constexpr bool is_half = sizeof(typename F::Element) == 2;
+    typename OfColumns<F>::few few[V];
+    if constexpr (IsWide<F>::value) {
+      fold_wide(few);
+    } else {
+      int r = 0;
+      if (is_half && added_at_once(few)) return end(few);
+#pragma unroll 1
+      for (; a.count > ROWS_AT_ONCE && r + loads <= (int)a.count; r += loads) add<loads>(r, few);
+      if constexpr (is_half) /* of more code of theirs the registers spill */
+        add_last_by(r, few);
+      else
+        add_last<ROWS_AT_ONCE, 1>(r, few);
+      end(few);
+    }
+  }
+};
 
 /* Columns: rows of a.dim[kept - 1].size elements, of which there are a.count, FEW_MOST at most,
  * a.dim[kept].stride apart. SKIP: NaN; 2 rows of 38493832 floats took 199 µs on an H200 where each
@@ -355,7 +340,8 @@ template <class F, bool SKIP = false>
 __global__ void __launch_bounds__(AXES_THREADS, SKIP ? SHALLOW_BLOCKS : ShallowShape<F>::blocks)
     shallow(const __grid_constant__ gpr_axes_args a) {
   if (SKIP && a.count == 2) return fold_strips<F, typename OfColumns<F>::two, 2, SKIP>(a);
-  fold_strip<F, SKIP>(a);
+  StripRun<F, SKIP> run(a, block_of(a) * AXES_THREADS + threadIdx.x);
+  if (run.strip.left) run.fold();
 }
 /* Of up to ROWS_OF_STRIPS; one alone without an initial value. A kernel of its own, since together
  * the two took the compiler twice as long. */
