@@ -201,32 +201,29 @@ template <class T> struct StagedRow<PairMoments<T>> {
   }
   /* NVRTC takes generic lambdas here for the host's. */
   struct EachOfPackets {
-    const uint4 *packet;
-    int count, id, team;
+    const StagedShare<T> &in;
     template <class Fn> __device__ __forceinline__ void operator()(Fn f) const {
 #pragma unroll 1
-      for (int p = id; p < count; p += team) {
+      for (int p = in.id; p < in.count / V; p += in.team) {
         Packet<T> v;
-        v.words = packet[p];
+        v.words = in.packet[p];
 #pragma unroll
         for (int j = 0; j < V; j++) f(v.element[j]);
       }
     }
   };
   struct EachOfElements {
-    StagedElements<T> element;
-    int count, id, team;
+    const StagedShare<T> &in;
     template <class Fn> __device__ __forceinline__ void operator()(Fn f) const {
 #pragma unroll 1
-      for (int i = id; i < count; i += team) f(element[i]);
+      for (int i = in.id; i < in.count; i += in.team) f(in.element[i]);
     }
   };
-  static __device__ __forceinline__ void fold(const uint4 *packet, StagedElements<T> element,
-                                              int count, int id, int team, State &s) {
-    if (packet)
-      fold(s, EachOfPackets{packet, count / V, id, team});
+  static __device__ __forceinline__ void fold(const StagedShare<T> &in, State &s) {
+    if (in.packet)
+      fold(s, EachOfPackets{in});
     else
-      fold(s, EachOfElements{element, count, id, team});
+      fold(s, EachOfElements{in});
   }
 };
 

@@ -29,23 +29,29 @@ template <class T> struct StagedElements {
   __device__ __forceinline__ T operator[](int i) const { return first[i * apart]; }
 };
 
-/* Elements id, id + team, … of a staged row, or packets of them, in the order of their index: as
- * many as a lane has bytes for. */
+/* A lane's share of a staged row: elements id, id + team, …, or packets of them if it has some. */
+template <class T> struct StagedShare {
+  const uint4 *packet; /* or NULL */
+  StagedElements<T> element;
+  int count, id, team;
+};
+
+/* Elements in the order of their index: as many as a lane has bytes for. */
 template <class F> struct StagedRow {
   typedef typename F::Element T;
   typedef typename F::State State;
+  typedef StagedShare<T> Share;
   static constexpr int V = Packet<T>::count;
 
   enum { TOGETHER = 4 }; /* independent loads */
   /* How many of them did not count: NaN, of what skips it. */
   template <bool SKIP, class X>
-  static __device__ __forceinline__ int fold(X &few, const uint4 *packet, int count, int id,
-                                             int team) {
+  static __device__ __forceinline__ int fold_packets(X &few, const Share &in) {
     int gone = 0;
 #pragma unroll 1
-    for (int p = id; p < count; p += team) {
+    for (int p = in.id; p < in.count / V; p += in.team) {
       Packet<T> v[1];
-      v->words = packet[p];
+      v->words = in.packet[p];
       if constexpr (TakesPackets<F>::value)
         few.take(v);
       else
@@ -55,13 +61,12 @@ template <class F> struct StagedRow {
     return gone;
   }
   template <bool SKIP, class X>
-  static __device__ __forceinline__ int fold(X &few, StagedElements<T> element, int count, int id,
-                                             int team) {
-    const T *from = element.first + id * element.apart;
-    const int step = team * element.apart;
-    int gone = 0, i = id;
+  static __device__ __forceinline__ int fold_elements(X &few, const Share &in) {
+    const int team = in.team, step = team * in.element.apart;
+    const T *from = in.element.first + in.id * in.element.apart;
+    int gone = 0, i = in.id;
 #pragma unroll 1
-    for (; i + (TOGETHER - 1) * team < count; i += TOGETHER * team, from += TOGETHER * step) {
+    for (; i + (TOGETHER - 1) * team < in.count; i += TOGETHER * team, from += TOGETHER * step) {
       T x[TOGETHER];
 #pragma unroll
       for (int u = 0; u < TOGETHER; u++) x[u] = from[u * step];
@@ -69,7 +74,7 @@ template <class F> struct StagedRow {
       for (int u = 0; u < TOGETHER; u++) gone += !add<SKIP>(few, x[u], i + u * team);
     }
 #pragma unroll 1
-    for (; i < count; i += team, from += step) gone += !add<SKIP>(few, *from, i);
+    for (; i < in.count; i += team, from += step) gone += !add<SKIP>(few, *from, i);
     return gone;
   }
   template <bool SKIP, class X> static __device__ __forceinline__ bool add(X &few, T x, int index) {
@@ -77,60 +82,53 @@ template <class F> struct StagedRow {
     if (counts) few.add(x, index);
     return counts;
   }
-  /* The same as a lane of its share: others of its team may have told theirs. */
-  static __device__ __noinline__ void fold_slowly(State &s, StagedElements<T> element, int each,
-                                                  int count, int id, int team) {
-    F::open(s);
-    for (int i = id * each; i < count; i += team * each)
-      for (int j = i; j < i + each; j++) F::add(s, element[j], j);
-  }
-  /* By packets, if there are some. */
   template <bool SKIP, class X>
-  static __device__ __forceinline__ int fold(X &few, const uint4 *packet, StagedElements<T> element,
-                                             int count, int id, int team) {
-    return packet ? fold<SKIP>(few, packet, count / V, id, team)
-                  : fold<SKIP>(few, element, count, id, team);
+  static __device__ __forceinline__ int fold_all(X &few, const Share &in) {
+    return in.packet ? fold_packets<SKIP>(few, in) : fold_elements<SKIP>(few, in);
   }
-  static __device__ __forceinline__ void fold(const uint4 *packet, StagedElements<T> element,
-                                              int count, int id, int team, State &s) {
+  /* The same as a lane of its share: others of its team may have told theirs. */
+  static __device__ __noinline__ void fold_slowly(State &s, const Share in) {
+    const int each = in.packet ? V : 1;
+    F::open(s);
+    for (int i = in.id * each; i < in.count; i += in.team * each)
+      for (int j = i; j < i + each; j++) F::add(s, in.element[j], j);
+  }
+  static __device__ __forceinline__ void fold(const Share &in, State &s) {
     Few<F> few;
-    fold<false>(few, packet, element, count, id, team);
-    if (!few.done(s)) fold_slowly(s, element, packet ? V : 1, count, id, team);
+    fold_all<false>(few, in);
+    if (!few.done(s)) fold_slowly(s, in);
   }
   /* A row finished without states in memory; where lanes share rows the whole warp says the same.
    */
   template <bool SKIP>
-  static __device__ __forceinline__ bool quick(const gpr_axes_args &a, int64_t o,
-                                               const uint4 *packet, StagedElements<T> element,
+  static __device__ __forceinline__ bool quick(const gpr_axes_args &a, int64_t o, const Share &in,
                                                bool here) {
-    if (finished<SKIP, Few<F>>(a, o, packet, element, here)) return true;
-    if constexpr (HasAgain<F>::value) return again<SKIP>(&a, o, packet, element, here);
+    if (finished<SKIP, Few<F>>(a, o, in, here)) return true;
+    if constexpr (HasAgain<F>::value) return again<SKIP>(&a, o, in, here);
     return false;
   }
   /* Not inlined: its registers would spill the common way's. */
   template <bool SKIP>
-  static __device__ __noinline__ bool again(const gpr_axes_args *a, int64_t o, const uint4 *packet,
-                                            StagedElements<T> element, bool here) {
-    return finished<SKIP, Again<F>>(*a, o, packet, element, here);
+  static __device__ __noinline__ bool again(const gpr_axes_args *a, int64_t o, const Share in,
+                                            bool here) {
+    return finished<SKIP, Again<F>>(*a, o, in, here);
   }
   template <bool SKIP, class X>
   static __device__ __forceinline__ bool finished(const gpr_axes_args &a, int64_t o,
-                                                  const uint4 *packet, StagedElements<T> element,
-                                                  bool here) {
+                                                  const Share &in, bool here) {
     X few;
-    const int length = (int)a.count, team = a.team, id = threadIdx.x & (team - 1);
-    int gone = fold<SKIP>(few, packet, element, length, id, team);
-    bool writes = here && id == 0, none = false;
+    int gone = fold_all<SKIP>(few, in);
+    bool writes = here && in.id == 0, none = false;
     if constexpr (SKIP) {
 #pragma unroll 1
-      for (int mask = team / 2; mask; mask /= 2) gone += shuffle_xor(gone, mask);
-      if (writes) tell_least(a, length - gone);
-      none = here && gone == length;
+      for (int mask = in.team / 2; mask; mask /= 2) gone += shuffle_xor(gone, mask);
+      if (writes) tell_least(a, in.count - gone);
+      none = here && gone == in.count;
       if (none && writes) fold_again<F>(&a, o); /* by itself: the warp's other rows are quick */
       writes &= !none;
     }
-    if (team > 1) return few.finish_team(a, o, length - gone, team, writes);
-    return !here || none || few.finish(a, o, length - gone);
+    if (in.team > 1) return few.finish_team(a, o, in.count - gone, in.team, writes);
+    return !here || none || few.finish(a, o, in.count - gone);
   }
 };
 
@@ -209,18 +207,16 @@ __device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage
 #pragma unroll 1
     for (int above = 0; above + of_warp < here; above += teams) {
       const int row = above + (threadIdx.x >> shift), mine = row < here ? row : here - 1;
-      const uint4 *packet = by_packets ? stage + mine * in.pitch : nullptr;
-      const StagedElements<T> element = in.elements(stage, mine, a.apart);
-      if constexpr (!LooksFirst<F>::value) {
-        if (StagedRow<F>::template quick<SKIP>(a, first + row, packet, element, row < here))
-          continue;
-      }
+      const StagedShare<T> share = {by_packets ? stage + mine * in.pitch : nullptr,
+                                    in.elements(stage, mine, a.apart), (int)a.count, id, team};
+      if constexpr (!LooksFirst<F>::value)
+        if (StagedRow<F>::template quick<SKIP>(a, first + row, share, row < here)) continue;
       if constexpr (SKIP) {
         if (id == 0 && row < here) fold_again<F>(&a, first + row);
         continue;
       }
       State s;
-      StagedRow<F>::fold(packet, element, (int)a.count, id, team, s);
+      StagedRow<F>::fold(share, s);
       if (team > 1) Move<F>::merge_lanes(s, team);
       if (id == 0 && row < here) finish_here<F>(a, first + row, s, (int)a.count);
     }
