@@ -17,8 +17,7 @@ int gpr_brief_is_held(const double *found, int64_t outputs, int doubles);
 void gpr_brief_resolve(gpr_resolved *what);
 
 /* Merges `count` of each of so many outputs, and finishes them as operator `into` does, or into
- * canonical words of this kind, or into such doubles again. least: the least number that counted.
- */
+ * canonical words of this kind, or into such doubles again. least: the least that counted. */
 gpr_status gpr_brief_finish(int op, int dtype, int into, uint32_t kind, double ddof,
                             const double *const *parts, int64_t count, int64_t outputs,
                             void *results, int64_t *least);

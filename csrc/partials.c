@@ -126,8 +126,7 @@ static gpr_status check_places(const char *function, const void *words, int64_t 
   return GPR_OK;
 }
 
-/* The words of one output added up, if that is how they merge and no digit can overflow; 0 if not.
- */
+/* One output's words added up, if that is how they merge and no digit can overflow; 0 if not. */
 static int add_words(const gpr_partial *partial, const int64_t *words, int64_t step, int64_t count,
                      int64_t *sum) {
   int64_t merged = 0;

@@ -1,7 +1,6 @@
 /* A small pool of threads, shared by all callers: the only room that starts any.
  *
- * Not OpenMP's: after fork() its pool hangs in the child. Here a child starts with an empty pool.
- */
+ * Not OpenMP's: after fork() its pool hangs in the child. Here a child begins with none. */
 #pragma once
 
 #include <pthread.h>

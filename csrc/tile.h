@@ -3,8 +3,7 @@
 
 #include "plan.h"
 
-/* Dimensions in C order: those after `dim` whole, of it `step` at a time, those before one by one.
- */
+/* Dimensions in C order: after `dim` whole, of it `step` at a time, before it one by one. */
 typedef struct gpr_cut {
   int dim;
   int64_t inner, step, steps; /* elements of the dimensions after dim; steps along dim */

@@ -29,8 +29,7 @@ static struct {
 
 /* --- errors ----------------------------------------------------------------------------------- */
 
-/* What ends a kernel (an address, a time, an assertion, an instruction) answers every later call.
- */
+/* What ends a kernel (an address, a time, an assertion, an instruction) answers all later calls. */
 static int ends_context(CUresult result) {
   return result == 700 || result == 702 || result == 710 || (result >= 714 && result <= 719);
 }

@@ -97,8 +97,7 @@ static int knows(const nvrtc *library, int arch) {
   return 0;
 }
 
-/* Whether the search is over. A driver takes the images of its own major version and of older ones.
- */
+/* Whether the search is over. A driver takes images of its own major version and older ones. */
 static int try_library(search *s, const char *path, int flags) {
   void *handle = s->library ? NULL : dlopen(path, RTLD_NOW | RTLD_LOCAL | flags);
   const nvrtc *library = handle ? remember(handle) : NULL;

@@ -181,8 +181,7 @@ static int says(PyObject *object, PyObject *name) {
 }
 
 /* PyTorch's exchange gives the memory as it is of tensors that its __dlpack__ refuses, as they need
- * gradients or are to be conjugated first. Neither of them looks at a sign that is to be changed.
- */
+ * gradients or are to be conjugated first. Neither looks at a sign that is to be changed. */
 static int check_negated(PyObject *object, const char *function) {
   if (!says(object, name_negated)) return !PyErr_Occurred();
   PyErr_Format(PyExc_BufferError,

@@ -9,8 +9,7 @@
 /* Once, before the others; 0 with an exception. */
 int gpr_foreign_init(void);
 
-/* An exception that means that the object is of another kind is cleared; 0 of Ctrl-C and the like.
- */
+/* An exception that says that the object is of another kind is cleared; 0 of Ctrl-C and others. */
 int gpr_pass_over(void);
 
 /* GPR_NOT_THERE: the object is none that lies on a CUDA device. Else the view describes it for as

@@ -60,8 +60,7 @@ template <class T> struct View<PairSum<T>> {
   }
 };
 
-/* The same of n elements, for an operator of another fold: what all() counts is what is not true.
- */
+/* The same of n elements, for an operator of another fold: all() counts what is not true. */
 template <class F, class FOLD> struct Seen {
   static constexpr bool value = Same<FOLD, typename StandsFor<F>::Fold>::value;
   template <class V> static __device__ __forceinline__ V &of(V &seen, int64_t) { return seen; }

@@ -1,5 +1,4 @@
-/* A batch of numbers, which one thread adds to a sum by the quickest of the ways that lose nothing.
- */
+/* A batch of numbers, which one thread adds to a sum by the quickest way that loses nothing. */
 #pragma once
 
 #include "../core/exact.h"
@@ -57,8 +56,7 @@ template <int PRECISION, int N> struct Batch : FloatSizes {
   }
   /* 2^top is above all of them. */
   __device__ __forceinline__ int top() const { return (int)(bits(most) >> 23 & 0xff) - 126; }
-  /* Whether so many bits hold each number: from the greatest one's first to the least one's last.
-   */
+  /* Whether so many bits hold all: from the greatest one's first to the least one's last. */
   __device__ __forceinline__ bool has_bits(int count) const {
     const int high = (int)(bits(most) >> 23 & 0xff), low = (int)((least >> 1) >> 23);
     return high != 255 && high - (low ? low : 1) + PRECISION <= count;

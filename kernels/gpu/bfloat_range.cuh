@@ -1,5 +1,4 @@
-/* How far apart the exponents of some bfloat16 lie, which tells what is exact of them in a double.
- */
+/* How far apart the exponents of some bfloat16 lie, which tells what a double holds of them. */
 #pragma once
 
 #include "../core/convert.h"

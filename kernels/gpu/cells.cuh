@@ -17,8 +17,7 @@ template <class F> struct Cell {
 };
 
 /* Elements come in the order of their index: what does not beat the champion does not precede it.
- * Of halves by keys, of which a NaN's is the greatest: to compare the numbers takes twice as long.
- */
+ * Of halves by keys, of which a NaN's is the greatest: to compare numbers takes twice as long. */
 template <class T, bool GREATEST, class Index = int64_t> struct PositionCell {
   typedef Position<T, GREATEST> F;
   typedef typename F::R R;
@@ -139,8 +138,7 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
   }
 };
 
-/* All that float16 has are multiples of 2^-24 below 2^16: plain sums in double of 2^13 are exact.
- */
+/* All that float16 has are multiples of 2^-24 below 2^16: sums in double of 2^13 are exact. */
 template <int COLUMNS> struct Cells<PairSum<float16>, COLUMNS> {
   typedef PairSum<float16> F;
   typedef typename F::State State;

@@ -158,8 +158,7 @@ struct ColumnsCut : BriefCut {
     const Size high = AXES_THREADS / wide, tiles = up(packets, wide) * batches;
     const Size run = a.reduced > 1 ? a.dim[inner()].size : a.count;
     /* What is left of each run goes by fewer loads: in runs of one to two turns such columns took
-     * 0.8 to 2.3 times as long as tiles, mostly 1.2 and more; sums in runs of 32 and more 0.6 to 1.
-     */
+     * 0.8 to 2.3 times as long as tiles, mostly 1.2; sums in runs of 32 and more 0.6 to 1. */
     const bool has_rests = a.reduced > 1 && a.packets == GPR_PACKETS_ANYWHERE;
     const Size rounds = a.count / run * (up(run / groups, high * row.columns_loads) + has_rests);
     const double place = row.bytes == 2 ? 4.5 : 1 + 6.0 / (row.bytes * row.bytes);

@@ -9,9 +9,8 @@
 GPR_OPEN
 
 /* Of one real sum: a word for which digits there are and what else was met, and signed digits of 40
- * bits in 64, so that 2^23 deposits fit. A kernel has 2^18 threads at most that share an output,
- * and each deposits at most three doubles and three words of its long integer in a digit.
- */
+ * bits in 64, so that 2^23 deposits fit. 2^18 threads at most of a kernel share an output,
+ * and each deposits at most three doubles and three words of its long integer in a digit. */
 template <class R> struct Digits {
   enum { BITS = 40, OTHER = 60, SPECIAL = 61 }; /* bits of the first word */
   typedef typename RealSum<R>::Sum Sum;

@@ -36,8 +36,7 @@ template <class T, int U> __device__ __forceinline__ uint32_t word(const Packet<
 /* Which word numbers of a type are added up in. */
 template <class T> struct Word : Either<Traits<T>::kind == KIND_UINT, uint32_t, int32_t> {};
 
-/* Bytes of w by the selector's nibbles; 8 + n repeats the sign of byte n, which __byte_perm masks.
- */
+/* Bytes of w by the selector's nibbles; 8 + n repeats byte n's sign, which __byte_perm masks. */
 __device__ __forceinline__ uint32_t permute(uint32_t w, uint32_t selector) {
   uint32_t result;
   asm("prmt.b32 %0, %1, 0, %2;" : "=r"(result) : "r"(w), "r"(selector));

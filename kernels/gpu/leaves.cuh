@@ -6,8 +6,7 @@
 
 GPR_OPEN
 
-/* Bytes between what lies a unit apart in shared memory, if units' leaves would else share banks.
- */
+/* Bytes between what lies a unit apart in shared memory, or units' leaves would share banks. */
 enum { TREE_GAP = 16 };
 
 /* The greatest power of two up to 16 of which so many bytes are a multiple. */

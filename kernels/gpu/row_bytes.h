@@ -71,8 +71,7 @@ template <class T, bool GREATEST> struct RowBytes<Position<T, GREATEST>> : AnyRo
 };
 
 /* How many times longer brief takes of columns than to read them, a thread each and all of them at
- * work, fitted to what an H200 took, but for complex sums, which take 0.87 times what was fitted.
- */
+ * work, fitted to what an H200 took, but for complex sums, which take 0.87 times that. */
 template <class F> struct BriefPace {
   static constexpr int size = sizeof(typename F::Element);
   static constexpr double value = 1.05 + 1.7 / (size * size);

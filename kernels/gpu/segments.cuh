@@ -76,8 +76,7 @@ __device__ __forceinline__ void fold_piece(const gpr_axes_args &a, int64_t work,
 
 /* --- short ones ------------------------------------------------------------------------------- */
 
-/* A lane's packets id, id + team, …, whole ones: what lies around the segment is there to be read.
- */
+/* A lane's packets id, id + team, …, whole ones: what lies around a segment may be read. */
 template <class F>
 __device__ __forceinline__ void fold_short(Few<F> &few, const char *data, unsigned n, int id,
                                            int team) {

@@ -98,8 +98,7 @@ template <class F> struct StagedRow {
     fold_all<false>(few, in);
     if (!few.done(s)) fold_slowly(s, in);
   }
-  /* A row finished without states in memory; where lanes share rows the whole warp says the same.
-   */
+  /* A row finished without states in memory; where lanes share rows the whole warp agrees. */
   template <bool SKIP>
   static __device__ __forceinline__ bool quick(const gpr_axes_args &a, int64_t o, const Share &in,
                                                bool here) {

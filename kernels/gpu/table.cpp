@@ -1,5 +1,4 @@
-/* The device half of the table: expands operators × dtypes into programs, by the host's compiler.
- */
+/* The device half of the table: operators × dtypes become programs, by the host's compiler. */
 #include "../core/alike.h"
 #include "select.h"
 #include "axes_folds.h"
@@ -135,8 +134,7 @@ template <class F, class KERNEL, bool IS_THERE> constexpr gpr_program *program_i
 
 /* Whether a fold has kernels of its own for short outputs and for columns. Of a column's kernel a
  * thread has several states, and took 2 to 20 times as long as the tile's on an H200 where those
- * are large. Two positions in one pass are the longest kernels of all, and have rows and the tile.
- */
+ * are large. Two positions in one pass are the longest kernels, and have rows and the tile. */
 template <class F> struct Variants { static constexpr bool brief = true, columns = true; };
 template <class T> struct Variants<PairMoments<T>> {
   static constexpr bool brief = true, columns = false;

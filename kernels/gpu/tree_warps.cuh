@@ -134,8 +134,7 @@ __device__ __forceinline__ bool load_lines(Leaves (&leaves)[OP::ROWS], const X &
   settle<OP>(leaves);
   return true;
 }
-/* The node of a group that is loaded, for each lane that of some neighbouring packets of one row.
- */
+/* The node of a loaded group, for each lane that of some neighbouring packets of one row. */
 template <class OP, class X, class Group> struct GroupRun {
   const X &x;
   typename RowsOf<OP>::Leaves (&leaves)[OP::ROWS];

@@ -12,8 +12,7 @@
 GPR_OPEN
 
 enum { FINITE_END = 0x7ff00000 }; /* the upper half of infinity */
-/* A term is less than 2^42 units of its level, so that 2^11 of them are less than 2^53: a double.
- */
+/* A term is less than 2^42 units of its level, so that 2^11 of them are exact in a double. */
 enum { TERM_BITS = 42 };
 
 /* How a fold's states are sums of doubles:
