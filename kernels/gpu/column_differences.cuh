@@ -85,7 +85,7 @@ template <class T, class ALL> struct ColumnDifferences {
     value.from = fabs((double)F::real(from, 0));
     if (F::parts > 1) value.from = fmin(value.from, fabs((double)F::real(from, F::parts - 1)));
     value.usual = &by;
-    value.depth = (double)by.n;
+    value.depth = by.n;
   }
 };
 template <class T, class ALL> struct Begins<ColumnDifferences<T, ALL>> {

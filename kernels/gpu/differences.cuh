@@ -20,6 +20,18 @@ template <class R> __device__ __forceinline__ bool round_safely(double x, R *out
          x < power_of_two(F::beyond - 1);
 }
 
+/* What variances of so many numbers are divided by. */
+struct Divisor {
+  int64_t count;
+  double n, freedom, over;
+  __device__ __forceinline__ Divisor(int64_t count, double ddof)
+      : count(count),
+        n((double)count),
+        freedom(plain_freedom(count, ddof)),
+        over(1 / (n * freedom)) {}
+  explicit __device__ __forceinline__ Divisor(const gpr_axes_args &a) : Divisor(a.count, a.ddof) {}
+};
+
 /* Of floats by doubles: with u = 2^-53 the differences are off by a part u of themselves, and by
  * chains of `depth` additions n·Σd² − (Σd)² by 3·depth + 10 such parts of n·Σd². */
 template <class R, int PARTS> struct Differences {
@@ -45,17 +57,16 @@ template <class R, int PARTS> struct Differences {
   }
   /* Most results, where the sum of squares is not much more than what they are of. */
   template <bool ROOT, class Result>
-  __device__ __forceinline__ bool round(double n, double depth, double over, Result *out) const {
-    const double all = spread(n), x = all * over;
-    return parts_off(depth) * 0x1p-12 * (n * squares) <= all &&
+  __device__ __forceinline__ bool round(const Divisor &by, double depth, Result *out) const {
+    const double all = spread(by.n), x = all * by.over;
+    return parts_off(depth) * 0x1p-12 * (by.n * squares) <= all &&
            round_safely(ROOT ? sqrt(x) : x, out);
   }
   template <bool ROOT>
-  __device__ __forceinline__ bool bound(double n, double depth, double, double over, double *low,
-                                        double *high) const {
-    const double spread = this->spread(n), error = parts_off(depth) * 0x1p-53 * (n * squares);
-    *low = (spread - error) * over, *high = (spread + error) * over;
-    if (ROOT) *low = sqrt(*low) * (1 - 0x1p-50), *high = sqrt(*high) * (1 + 0x1p-50);
+  __device__ __forceinline__ bool bound(const Divisor &by, double depth, Ends *ends) const {
+    const double spread = this->spread(by.n), error = parts_off(depth) * 0x1p-53 * (by.n * squares);
+    *ends = {(spread - error) * by.over, (spread + error) * by.over};
+    if (ROOT) *ends = {sqrt(ends->low) * (1 - 0x1p-50), sqrt(ends->high) * (1 + 0x1p-50)};
     return true;
   }
   /* Whether a number is infinite or none: no square of a float overflows. */
@@ -88,13 +99,12 @@ template <int PARTS> struct Differences<double, PARTS> {
   }
   __device__ __forceinline__ bool is_nan() const { return odd != 0; }
   template <bool ROOT, class Result>
-  __device__ __forceinline__ bool round(double, double, double, Result *) const {
+  __device__ __forceinline__ bool round(const Divisor &, double, Result *) const {
     return false;
   }
   /* About where the variance lies; `fits`: whether that is so. */
-  template <bool ROOT>
-  __device__ __forceinline__ Near about(double n, double freedom, double over, bool *fits) const {
-    const double by = n * freedom;
+  template <bool ROOT> __device__ __forceinline__ Near about(const Divisor &by, bool *fits) const {
+    const double n = by.n, over = by.over, all_by = n * by.freedom;
     Pair all = {n * squares.hi, 0};
     all.lo = product_error(n, squares.hi, all.hi) + n * squares.lo;
 #pragma unroll
@@ -106,7 +116,8 @@ template <int PARTS> struct Differences<double, PARTS> {
     double spread = all.hi + all.lo, rest = rounding_error(all.hi, all.lo, spread);
     *fits = spread >= 0x1p-900 && squares.hi <= 0x1p900;
     const double quotient = spread * over;
-    rest = (rest - product_error(quotient, by, spread) - quotient * product_error(n, freedom, by)) *
+    rest = (rest - product_error(quotient, all_by, spread) -
+            quotient * product_error(n, by.freedom, all_by)) *
            over;
     const double error = PARTS * 0x1p-100 * (n * n * n * squares.hi * over + quotient);
     if (!ROOT) return {quotient, rest, error};
@@ -115,13 +126,12 @@ template <int PARTS> struct Differences<double, PARTS> {
     return {root, rest, error * over_root + 0x1p-100 * root};
   }
   template <bool ROOT>
-  __device__ __forceinline__ bool bound(double n, double, double freedom, double over, double *low,
-                                        double *high) const {
+  __device__ __forceinline__ bool bound(const Divisor &by, double, Ends *ends) const {
     bool fits;
-    *low = *high = 0;
+    *ends = {0, 0};
     if (!differ) return true;
-    const Near x = about<ROOT>(n, freedom, over, &fits);
-    *low = x.hi + (x.lo - x.off), *high = x.hi + (x.lo + x.off);
+    const Near x = about<ROOT>(by, &fits);
+    *ends = {x.hi + (x.lo - x.off), x.hi + (x.lo + x.off)};
     return fits;
   }
 };
@@ -152,25 +162,24 @@ template <int PARTS> struct SureDifferences : Differences<double, PARTS> {
     Base::merge(other);
   }
   template <bool ROOT>
-  __device__ __forceinline__ bool bound(double n, double, double freedom, double over, double *low,
-                                        double *high) const {
+  __device__ __forceinline__ bool bound(const Divisor &by, double, Ends *ends) const {
     bool gone = lost, fits;
-    double spread = times(n, this->squares.hi, gone);
+    double spread = times(by.n, this->squares.hi, gone);
 #pragma unroll
     for (int p = 0; p < PARTS; p++) {
       const double minus = -times(this->sum[p].hi, this->sum[p].hi, gone);
       gone |= is_rounded(spread, minus);
       spread += minus;
     }
-    const double tie = ROOT ? sqrt(spread / (n * freedom)) : spread / (n * freedom),
+    const double quotient = spread / (by.n * by.freedom), tie = ROOT ? sqrt(quotient) : quotient,
                  all = ROOT ? times(tie, tie, gone) : tie;
-    *low = *high = tie;
-    if (times(all, times(n, freedom, gone), gone) == spread && !gone) return true;
+    *ends = {tie, tie};
+    if (times(all, times(by.n, by.freedom, gone), gone) == spread && !gone) return true;
     /* To odd, since what is nearest may be a tie of fewer bits. */
-    const Near x = Base::template about<ROOT>(n, freedom, over, &fits);
+    const Near x = Base::template about<ROOT>(by, &fits);
     const double below = x.lo - x.off, above = x.lo + x.off;
-    *low = to_odd(x.hi + below, rounding_error(x.hi, below, x.hi + below));
-    *high = to_odd(x.hi + above, rounding_error(x.hi, above, x.hi + above));
+    *ends = {to_odd(x.hi + below, rounding_error(x.hi, below, x.hi + below)),
+             to_odd(x.hi + above, rounding_error(x.hi, above, x.hi + above))};
     return fits;
   }
 };
@@ -194,8 +203,9 @@ template <class R> struct OneDifference {
   }
   __device__ __forceinline__ bool is_nan() const { return apart - apart != 0; }
   template <bool ROOT, class Result>
-  __device__ __forceinline__ bool round(double, double, double over, Result *out) const {
-    const double size = fabs(apart), square = size * size, root = root_of_power(over);
+  __device__ __forceinline__ bool round(const Divisor &by, double, Result *out) const {
+    const double size = fabs(apart), square = size * size, over = by.over,
+                 root = root_of_power(over);
     if (!is_power_of_two(over) || (ROOT ? root * root != over : rest != 0)) return false;
     round_once(ROOT ? to_odd(size, apart < 0 ? -rest : rest) * root
                     : to_odd(square, product_error(size, size, square)) * over,
@@ -203,43 +213,34 @@ template <class R> struct OneDifference {
     return true;
   }
   template <bool ROOT>
-  __device__ __forceinline__ bool bound(double, double, double, double over, double *low,
-                                        double *high) const {
-    const double square = apart * apart * over, x = ROOT ? sqrt(square) : square;
-    *low = x * (1 - 0x1p-49), *high = x * (1 + 0x1p-49);
+  __device__ __forceinline__ bool bound(const Divisor &by, double, Ends *ends) const {
+    const double square = apart * apart * by.over, x = ROOT ? sqrt(square) : square;
+    *ends = {x * (1 - 0x1p-49), x * (1 + 0x1p-49)};
     return true;
   }
 };
 /* Of doubles it is rounded as their difference is, or its square if that is a double. */
 template <> struct OneDifference<double> : Differences<double, 1> {
   template <bool ROOT, class Result>
-  __device__ __forceinline__ bool round(double, double, double over, Result *out) const {
-    const double size = fabs(sum[0].hi), root = root_of_power(over);
+  __device__ __forceinline__ bool round(const Divisor &by, double, Result *out) const {
+    const double size = fabs(sum[0].hi), over = by.over, root = root_of_power(over);
     *out = ROOT ? size * root : size * size * over;
     return is_power_of_two(over) && (ROOT ? root * root == over : sum[0].lo == 0) &&
            size >= 0x1p-450 && size < 0x1p500;
   }
 };
 
-/* What variances of n numbers are divided by. */
-struct Divisor {
-  int64_t n;
-  double freedom, over;
-  __device__ __forceinline__ Divisor(int64_t n, double ddof)
-      : n(n), freedom(plain_freedom(n, ddof)), over(1 / ((double)n * freedom)) {}
-  explicit __device__ __forceinline__ Divisor(const gpr_axes_args &a) : Divisor(a.count, a.ddof) {}
-};
 /* Whether the result is sure; it is NaN before. */
 template <bool ROOT, class All, class Result>
-__device__ __forceinline__ bool told_by(const All &all, double n, double depth, double freedom,
-                                        double over, Result *out) {
-  double low, high;
+__device__ __forceinline__ bool told_by(const All &all, const Divisor &by, double depth,
+                                        Result *out) {
+  Ends ends;
   Result found;
   if (all.is_nan()) return true;
-  const bool is_quick = all.template round<ROOT>(n, depth, over, &found);
+  const bool is_quick = all.template round<ROOT>(by, depth, &found);
   if (is_quick) *out = found;
-  return is_quick || (all.template bound<ROOT>(n, depth, freedom, over, &low, &high) &&
-                      between(low, high, out));
+  return is_quick ||
+         (all.template bound<ROOT>(by, depth, &ends) && between(ends.low, ends.high, out));
 }
 /* As a Value of PairMoments. MASKED: some of an output's elements may not count. */
 template <class All, bool MASKED = true> struct DifferencesValue {
@@ -250,13 +251,9 @@ template <class All, bool MASKED = true> struct DifferencesValue {
   template <class Result, bool ROOT>
   __device__ __forceinline__ Result spread(int64_t n, const gpr_spread *how) const {
     Result result = round_case<Result>(SPREAD_NAN);
-    double freedom = usual->freedom, over = usual->over;
-    if (MASKED && n != usual->n) {
-      const Divisor own(n, how->ddof);
-      freedom = own.freedom, over = own.over;
-    }
-    certified = (MASKED && !n) || (!how->means && freedom > 0 &&
-                                   told_by<ROOT>(all, (double)n, depth, freedom, over, &result));
+    const Divisor by = MASKED && n != usual->count ? Divisor(n, how->ddof) : *usual;
+    certified =
+        (MASKED && !n) || (!how->means && by.freedom > 0 && told_by<ROOT>(all, by, depth, &result));
     return result;
   }
 };
