@@ -103,7 +103,7 @@ GPR_DIGIT_FN void multiply(Big &to, const Big &a, const Big &b) {
 }
 
 /* x += 2^(32·shift)·y, or -= of what is not larger. */
-template <bool MINUS> GPR_DIGIT_FN void add(Big &x, const Big &y) {
+GPR_DIGIT_FN void add(Big &x, const Big &y, bool minus = false) {
   if (!y.count) return;
   if (!x.count) x.at = y.at;
   const int low = least(x.at, y.at), gap = x.at - low;
@@ -121,7 +121,7 @@ template <bool MINUS> GPR_DIGIT_FN void add(Big &x, const Big &y) {
   for (int i = y.at - low; i < x.count && (over || i < y.at - low + y.count); i++) {
     const int j = i - (y.at - low);
     const int64_t d = j < y.count ? (int64_t)y.digit[j] : 0;
-    over += (int64_t)x.digit[i] + (MINUS ? -d : d);
+    over += (int64_t)x.digit[i] + (minus ? -d : d);
     x.digit[i] = (uint32_t)over;
     over >>= 32;
   }

@@ -94,8 +94,7 @@ template <class R> struct Parts<complex<R>> {
   }
 };
 
-/* A sum over a number that an engine has rounded already, and that has the `initial` one, or not.
- */
+/* A sum over a number that an engine has rounded already, with the `initial` one or without. */
 template <class T> struct RoundedSum {
   T value;
   uint64_t over;

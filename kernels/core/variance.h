@@ -148,15 +148,15 @@ template <int DIGITS> GPR_FN void place(Moments &m, MomentDigits<DIGITS> &d) {
 GPR_FN void add_spread(Moments &w, int part, const double *mean) {
   if (!mean) {
     multiply(w.product, w.sum[part], w.sum[part]);
-    add<false>(w.minus, w.product);
+    add(w.minus, w.product);
     return;
   }
   const bool opposite = big_of_double(w.mean, *mean, w.grid) != w.negative[part];
   multiply(w.product, w.sum[part], w.mean);
-  for (int twice = 0; twice < 2; twice++) add<false>(opposite ? w.total : w.minus, w.product);
+  for (int twice = 0; twice < 2; twice++) add(opposite ? w.total : w.minus, w.product);
   multiply(w.product, w.mean, w.mean);
   multiply(w.square, w.product, w.count);
-  add<false>(w.total, w.square);
+  add(w.total, w.square);
 }
 
 /* (n·Σx² − (Σx)²) / (n·freedom) or, with means, (Σx² − 2mΣx + nm²) / freedom. */
@@ -173,7 +173,7 @@ GPR_CALL Leading spread_of(Moments &w, int64_t n, uint128 freedom, const double 
   w.minus.count = 0;
   GPR_ROLLED
   for (int p = 0; p < w.parts; p++) add_spread(w, p, means ? means + p : 0);
-  add<true>(w.total, w.minus);
+  add(w.total, w.minus, true);
   Leading result = divide(w.total, w.divisor);
   result.exponent += 64 + 2 * w.grid; /* freedom counts in units of 2^-64 */
   return result;
@@ -182,8 +182,7 @@ GPR_CALL Leading spread_of(Moments &w, int64_t n, uint128 freedom, const double 
 /* What there is to round, apart from a rational. */
 enum SpreadCase { SPREAD_FINITE, SPREAD_INFINITE, SPREAD_NAN };
 
-/* As IEEE arithmetic on x − mean has it: the mean of what is not finite is not, and then inf − inf.
- */
+/* As IEEE arithmetic on x − mean has it: the mean of what is not finite is not, then inf − inf. */
 GPR_FN SpreadCase case_of_spread(uint32_t special, int64_t n, const double *means, int parts) {
   bool infinite = special != 0;
   if (n == 0 || (special && !means) || (special & GPR_NAN)) return SPREAD_NAN;
