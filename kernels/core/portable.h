@@ -21,6 +21,9 @@
 #define GPR_APART __attribute__((noinline)) /* large and called from many places: compiled once */
 #endif
 
+/* A loop of a device's that is unrolled: what it indexes can be in registers. */
+#define GPR_EACH(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++)
+
 /* A product that must not be fused with the addition that follows. GCC 12 needs to be told beside
  * -ffp-contract=off: its vectoriser turns a·b ∓ c·d into vfmaddsub all the same. */
 #if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && !defined(__CUDACC__)

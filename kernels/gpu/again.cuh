@@ -23,15 +23,13 @@ __device__ __noinline__ bool tell_again(const gpr_axes_args *a, int64_t o, const
 #pragma unroll 1
   for (int64_t i = 0; i < in.count; i += LOADS) {
     T x[LOADS];
-#pragma unroll
-    for (int u = 0; u < LOADS; u++) {
+    GPR_EACH(u, LOADS) {
       bool counts = i + u < in.count && !(in.where && !in.where[(i + u) * in.where_stride]);
       x[u] = counts ? *(const T *)(in.data + (i + u) * in.stride) : minus_zero<T>();
       if (a->skip && is_nan_or_nat(x[u])) x[u] = minus_zero<T>(), counts = false;
       n += counts;
     }
-#pragma unroll
-    for (int u = 0; u < LOADS; u++) few.add(x[u], 0);
+    GPR_EACH(u, LOADS) few.add(x[u], 0);
   }
   if (!n) return false;
   tell_least(*a, n);

@@ -30,15 +30,13 @@ __device__ __forceinline__ void store_row(R *to, const R (&from)[N], int left) {
   constexpr int bytes = N * (int)sizeof(R), word = bytes < 16 ? bytes : 16;
   typedef typename Store<word>::type Word;
   if (N > 1 && left == N && (uintptr_t)to % word == 0) {
-#pragma unroll
-    for (int i = 0; i < bytes / word; i++) {
+    GPR_EACH(i, bytes / word) {
       Word w;
       memcpy(&w, from + i * (N * word / bytes), sizeof w);
       ((Word *)to)[i] = w;
     }
   } else {
-#pragma unroll
-    for (int i = 0; i < N; i++)
+    GPR_EACH(i, N)
       if (i < left) to[i] = from[i];
   }
 }
@@ -115,8 +113,7 @@ __device__ __forceinline__ void finish_each(const gpr_axes_args &a, int64_t o, V
                                             const Numbers &n, typename O::Result *result) {
   typename FinishedWith<O>::type with;
   const bool has = given<F>(a, o, with);
-#pragma unroll
-  for (int e = 0; e < N; e++)
+  GPR_EACH(e, N)
     O::finish(Seen<F, typename O::Fold>::of(value[e], number_of(n, e)), number_of(n, e),
               has ? &with : nullptr, result + e * Results<O>::value);
 }

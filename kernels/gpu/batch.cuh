@@ -206,8 +206,7 @@ __device__ __noinline__ Sum added(const Sum before, typename Passed<X, N>::type 
   Sum sum = before;
   if constexpr (sizeof(X) == 4)
     if (batch.is_special()) {
-#pragma unroll
-      for (int i = 0; i < N; i++)
+      GPR_EACH(i, N)
         if (!is_finite(each.x[i])) sum.hi += each.x[i];
       return sum;
     }
@@ -243,8 +242,7 @@ __device__ __forceinline__ void settle(Sum &sum, const Sum &p, bool lost, const 
     }
     constexpr int count = N / EVERY;
     Numbers<X, count> each; /* a copy, so that the others stay in registers */
-#pragma unroll
-    for (int i = 0; i < count; i++) each.x[i] = copied(x[first + i * EVERY]);
+    GPR_EACH(i, count) each.x[i] = copied(x[first + i * EVERY]);
     sum =
         is_near ? added_singly<X, count>(sum, each, rest) : added<X, count>(sum, each, batch, rest);
   }
@@ -280,8 +278,7 @@ __device__ __forceinline__ void take_pairs(Sum &sum, const bfloat16 (&x)[N], Res
   float w[N];
 #pragma unroll
   for (int i = 0; i < N; i += 2) pairs.add((uint32_t)x[i + 1].bits << 16 | x[i].bits);
-#pragma unroll
-  for (int i = 0; i < N; i++) w[i] = wide(x[i]);
+  GPR_EACH(i, N) w[i] = wide(x[i]);
   take_batch<bfloat16, N, 1, NEAR>(sum, w, 0, pairs.template batch<N>(), rest);
 }
 

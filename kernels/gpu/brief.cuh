@@ -16,8 +16,7 @@ template <class F, int U>
 __device__ __noinline__ bool finish_again(const gpr_axes_args *a, int64_t o,
                                           const Numbers<typename F::Element, U> each, int n) {
   Again<F> again;
-#pragma unroll
-  for (int u = 0; u < U; u++) again.add(each.x[u], 0);
+  GPR_EACH(u, U) again.add(each.x[u], 0);
   return again.finish(*a, o, n);
 }
 /* An output of U elements at most, which a thread folds and finishes without a state in memory:
@@ -34,8 +33,7 @@ template <class F, class LOAD, int U> struct Brief {
     const int n = (int)a.count;
     const int64_t step = told_now(run.stride);
     out = place.out;
-#pragma unroll
-    for (int u = 0; u < U; u++) x[u] = u < n ? run.load(data + u * step) : T();
+    GPR_EACH(u, U) x[u] = u < n ? run.load(data + u * step) : T();
     counts = ~0u >> (32 - n);
     if (!a.where) return;
     const int64_t next = told_now(run.where_stride);
@@ -54,16 +52,14 @@ template <class F, class LOAD, int U> struct Brief {
   }
   template <class X>
   __device__ __forceinline__ void add_to(X &few, const TileRun<F, LOAD> &run) const {
-#pragma unroll
-    for (int u = 0; u < U; u++)
+    GPR_EACH(u, U)
       if (counts >> u & 1) few.add(x[u], F::ordered ? u * run.place : 0);
   }
   __device__ __forceinline__ bool fold_few(const gpr_axes_args &a, const TileRun<F, LOAD> &run,
                                            int n) {
     Few<F> few;
     if constexpr (LooksFirst<F>::value) {
-#pragma unroll
-      for (int u = 0; u < U; u++)
+      GPR_EACH(u, U)
         if (counts >> u & 1) few.see(x[u]);
       if (!few.open()) return false;
     }
@@ -76,8 +72,7 @@ template <class F, class LOAD, int U> struct Brief {
       return again.finish(a, out, n);
     } else if constexpr (IsWide<F>::value) {
       Numbers<T, U> each;
-#pragma unroll
-      for (int u = 0; u < U; u++) each.x[u] = counts >> u & 1 ? x[u] : minus_zero<T>();
+      GPR_EACH(u, U) each.x[u] = counts >> u & 1 ? x[u] : minus_zero<T>();
       return finish_again<F, U>(&a, out, each, n);
     }
     return false;
@@ -102,8 +97,7 @@ __device__ __forceinline__ void fold_alone(const gpr_axes_args &a) {
 #pragma unroll 1
   while (k < a.outputs) {
     Brief<F, LOAD, U> brief[N];
-#pragma unroll
-    for (int i = 0; i < N; i++)
+    GPR_EACH(i, N)
       if (k + i * step < a.outputs) brief[i].open(a, run, k + i * step);
 #pragma unroll 1
     for (int i = 0; i < N && k < a.outputs; i++, k += step) {
@@ -132,16 +126,14 @@ template <class F, class LOAD> __device__ __forceinline__ void fold_ones(const g
   for (int64_t k = block_of(a) * AXES_THREADS + threadIdx.x; k < a.outputs; k += N * step) {
     T x[N];
     int64_t out[N];
-#pragma unroll
-    for (int i = 0; i < N; i++) {
+    GPR_EACH(i, N) {
       if (k + i * step >= a.outputs) continue;
       const KeptPlace place = kept_place(a, k + i * step);
       x[i] = run.load(a.data + place.data);
       out[i] = place.out;
     }
     uint32_t missed = 0;
-#pragma unroll
-    for (int i = 0; i < N; i++) {
+    GPR_EACH(i, N) {
       if (k + i * step >= a.outputs) continue;
       One<F> one;
       bool is_nothing = a.skip && is_nan_or_nat(x[i]);
@@ -175,13 +167,11 @@ template <class F, class LOAD = typename F::Element> struct BriefShare {
     const int64_t step = told_now(down * run.stride);
     uint32_t valid = ~0u >> (32 - U);
     if (left >= U) {
-#pragma unroll
-      for (int u = 0; u < U; u++) x[u] = run.load(from + u * step);
+      GPR_EACH(u, U) x[u] = run.load(from + u * step);
     } else {
       valid = (1u << left) - 1;
       /* What is left as it was would be kept for the next round. */
-#pragma unroll
-      for (int u = 0; u < U; u++) x[u] = u < left ? run.load(from + u * step) : T();
+      GPR_EACH(u, U) x[u] = u < left ? run.load(from + u * step) : T();
     }
     if (a.where) {
       const char *from = where + r * run.where_stride;
@@ -276,14 +266,11 @@ template <class F> struct PairShare {
       uint32_t word;
       T element[2];
     } v[U];
-#pragma unroll
-    for (int u = 0; u < U; u++) v[u].word = u < left ? *(const uint32_t *)(from + u * step) : 0;
-#pragma unroll
-    for (int e = 0; e < 2; e++) {
+    GPR_EACH(u, U) v[u].word = u < left ? *(const uint32_t *)(from + u * step) : 0;
+    GPR_EACH(e, 2) {
       T x[U];
       uint32_t valid = left >= U ? ~0u >> (32 - U) : (1u << left) - 1;
-#pragma unroll
-      for (int u = 0; u < U; u++) x[u] = v[u].element[e];
+      GPR_EACH(u, U) x[u] = v[u].element[e];
       if (a.skip) valid = less_missing(x, valid);
       lanes[e].add(x, valid, r, a.down);
       n[e] += __popc(valid);
@@ -317,8 +304,7 @@ template <class F> __device__ __forceinline__ void fold_by_pairs(const gpr_axes_
 #pragma unroll 1
     while (mine.left > FEW) mine.template fold<BriefLanes<F>::loads>(lanes);
     if (mine.left > 0) mine.template fold<FEW>(lanes);
-#pragma unroll
-    for (int e = 0; e < 2; e++) {
+    GPR_EACH(e, 2) {
       const bool told = finish_lanes(a, lanes[e], place.out + e * a.dim[a.kept - 1].place,
                                      mine.n[e], lost[e], exists && y == 0);
       if constexpr (!BriefLanes<F>::are_sure)

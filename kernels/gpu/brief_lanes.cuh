@@ -22,11 +22,9 @@ template <class F, bool = LooksFirst<F>::value> struct BriefLanes {
   template <int U>
   __device__ __forceinline__ void add(const T (&x)[U], uint32_t valid, int r, int down) {
     if (valid == ~0u >> (32 - U)) {
-#pragma unroll
-      for (int u = 0; u < U; u++) few.add(x[u], F::ordered ? (r + u * down) * place : 0);
+      GPR_EACH(u, U) few.add(x[u], F::ordered ? (r + u * down) * place : 0);
     } else {
-#pragma unroll
-      for (int u = 0; u < U; u++)
+      GPR_EACH(u, U)
         if (valid >> u & 1) few.add(x[u], F::ordered ? (r + u * down) * place : 0);
     }
   }
@@ -64,25 +62,20 @@ template <class T> struct BriefLanes<PairSum<T>, false> {
   NoRest rest;
   typedef NothingShared Shared;
   __device__ __forceinline__ BriefLanes(const Shared &, int64_t, bool *lost) : rest{lost} {
-#pragma unroll
-    for (int p = 0; p < parts; p++) clear(sum[p]);
+    GPR_EACH(p, parts) clear(sum[p]);
   }
   template <class Share> __device__ __forceinline__ void begin(const Share &) {}
   template <int U> __device__ __forceinline__ void add(const T (&x)[U], uint32_t valid, int, int) {
     R v[U * parts];
-#pragma unroll
-    for (int i = 0; i < U * parts; i++) v[i] = F::real(x[i / parts], i % parts);
+    GPR_EACH(i, U * parts) v[i] = F::real(x[i / parts], i % parts);
     if (valid != ~0u >> (32 - U))
-#pragma unroll
-      for (int i = 0; i < U * parts; i++)
+      GPR_EACH(i, U * parts)
         if (!(valid >> i / parts & 1)) v[i] = R(-0.0);
-#pragma unroll
-    for (int p = 0; p < parts; p++) take<Stored, U * parts, parts>(sum[p], v, p, rest);
+    GPR_EACH(p, parts) take<Stored, U * parts, parts>(sum[p], v, p, rest);
   }
   __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int n, int team,
                                          bool lost, bool mine) {
-#pragma unroll
-    for (int p = 0; p < parts; p++)
+    GPR_EACH(p, parts)
 #pragma unroll 1
       for (int mask = team / 2; mask >= a.across; mask /= 2)
         sum[p] = merged(sum[p], shuffle_xor(sum[p], mask), lost);

@@ -73,20 +73,17 @@ template <class F, int COLUMNS> struct Cells {
   __device__ __forceinline__ void keep(State *) {}
   template <int U>
   __device__ __forceinline__ void add(const T (&x)[U * COLUMNS], int64_t index, int64_t step) {
-#pragma unroll
-    for (int i = 0; i < U * COLUMNS; i++) cell[i % COLUMNS].add(x[i], index + i / COLUMNS * step);
+    GPR_EACH(i, U * COLUMNS) cell[i % COLUMNS].add(x[i], index + i / COLUMNS * step);
   }
   template <int U>
   __device__ __forceinline__ void some(T (&x)[U * COLUMNS], uint64_t valid, int64_t index,
                                        int64_t step) {
-#pragma unroll
-    for (int i = 0; i < U * COLUMNS; i++)
+    GPR_EACH(i, U * COLUMNS)
       if (valid >> i & 1) cell[i % COLUMNS].add(x[i], index + i / COLUMNS * step);
   }
   /* All of them, to where keep() was told. */
   __device__ __forceinline__ void done(State *states) {
-#pragma unroll
-    for (int c = 0; c < COLUMNS; c++) states[c] = cell[c].done();
+    GPR_EACH(c, COLUMNS) states[c] = cell[c].done();
   }
 };
 
@@ -102,13 +99,11 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
   typename RealSum<R>::Sum sum[reals];
   State *over;
   __device__ __forceinline__ Cells() {
-#pragma unroll
-    for (int i = 0; i < reals; i++) clear(sum[i]);
+    GPR_EACH(i, reals) clear(sum[i]);
   }
   __device__ __forceinline__ void keep(State *states) {
     over = states;
-#pragma unroll
-    for (int c = 0; c < COLUMNS; c++) F::open(over[c]);
+    GPR_EACH(c, COLUMNS) F::open(over[c]);
   }
   __device__ __forceinline__ RealSum<R> *rest(int i) { return &over[i / parts].part[i % parts]; }
 
@@ -119,10 +114,8 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
       take_pairs<U, near>(sum[0], x, rest(0));
     } else {
       R v[U * reals];
-#pragma unroll
-      for (int i = 0; i < U * reals; i++) v[i] = F::real(x[i / parts], i % parts);
-#pragma unroll
-      for (int i = 0; i < reals; i++) take<Stored, U * reals, reals, near>(sum[i], v, i, rest(i));
+      GPR_EACH(i, U * reals) v[i] = F::real(x[i / parts], i % parts);
+      GPR_EACH(i, reals) take<Stored, U * reals, reals, near>(sum[i], v, i, rest(i));
     }
   }
   template <int U>
@@ -133,8 +126,7 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
   }
 
   __device__ __forceinline__ void done(State *) {
-#pragma unroll
-    for (int i = 0; i < reals; i++) rest(i)->sum = sum[i];
+    GPR_EACH(i, reals) rest(i)->sum = sum[i];
   }
 };
 
@@ -150,20 +142,17 @@ template <int COLUMNS> struct Cells<PairSum<float16>, COLUMNS> {
   State *over;
   __device__ __forceinline__ void open() {
     count = 0;
-#pragma unroll
-    for (int i = 0; i < sums; i++) sum[i] = -0.0;
+    GPR_EACH(i, sums) sum[i] = -0.0;
   }
   static __device__ __noinline__ void give(State *s, double x) { add_one(s->part[0], x); }
   __device__ __forceinline__ void keep(State *states) {
     over = states;
     open();
-#pragma unroll
-    for (int c = 0; c < COLUMNS; c++) F::open(over[c]);
+    GPR_EACH(c, COLUMNS) F::open(over[c]);
   }
   template <int U>
   __device__ __forceinline__ void add(const float16 (&x)[U * COLUMNS], int64_t, int64_t) {
-#pragma unroll
-    for (int i = 0; i < U * COLUMNS; i++) sum[i % sums] += (double)wide(x[i]);
+    GPR_EACH(i, U * COLUMNS) sum[i % sums] += (double)wide(x[i]);
     count += U;
     if (count <= TOGETHER - U) return;
     done(over);
@@ -176,8 +165,7 @@ template <int COLUMNS> struct Cells<PairSum<float16>, COLUMNS> {
     add<U>(x, index, step);
   }
   __device__ __forceinline__ void done(State *) {
-#pragma unroll
-    for (int c = 0; c < COLUMNS; c++) give(over + c, COLUMNS > 1 ? sum[c] : sum[0] + sum[1]);
+    GPR_EACH(c, COLUMNS) give(over + c, COLUMNS > 1 ? sum[c] : sum[0] + sum[1]);
   }
 };
 
@@ -204,11 +192,9 @@ template <class FOLD, int MOST> struct CellsLane {
   __device__ __forceinline__ void keep(typename F::State *s) { cells.keep(s); }
   template <int U> __device__ __forceinline__ void take(const Packet<T> (&v)[U], int64_t, int64_t) {
     constexpr int batches = U * V > MOST ? U * V / MOST : 1, n = U * V / batches;
-#pragma unroll
-    for (int b = 0; b < batches; b++) {
+    GPR_EACH(b, batches) {
       T x[n];
-#pragma unroll
-      for (int i = 0; i < n; i++) x[i] = v[(b * n + i) / V].element[(b * n + i) % V];
+      GPR_EACH(i, n) x[i] = v[(b * n + i) / V].element[(b * n + i) % V];
       cells.template add<n>(x, 0, 0);
     }
   }

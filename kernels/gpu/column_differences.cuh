@@ -77,8 +77,7 @@ template <class T, class ALL> struct ColumnDifferences {
   T from;
   __device__ __forceinline__ void begin(T first) { from = first; }
   __device__ __forceinline__ void add(T x, int64_t) {
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) all.add(p, (double)F::real(x, p), (double)F::real(from, p));
+    GPR_EACH(p, F::parts) all.add(p, (double)F::real(x, p), (double)F::real(from, p));
   }
   __device__ __forceinline__ void result(Value &value, const Divisor &by) const {
     value.all = all;

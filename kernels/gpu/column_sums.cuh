@@ -28,20 +28,17 @@ template <class F> struct ColumnSums {
     Numbers sum[1] = {};
     __syncthreads();
     if (threadIdx.x < width)
-#pragma unroll
-      for (int q = 0; q < sums; q++) most[q][threadIdx.x] = 0;
+      GPR_EACH(q, sums) most[q][threadIdx.x] = 0;
     all.template see_nothing<0>();
     all.template see_nothing<1>();
     if (inside && y < entries) all.template see<0>(from ? *after(from, y * apart) : s);
     if (inside && y + height < entries) all.template see<1>(*after(from, (y + height) * apart));
     __syncthreads();
     if (inside)
-#pragma unroll
-      for (int q = 0; q < sums; q++) atomicMax(&most[q][x], all.most[q]);
+      GPR_EACH(q, sums) atomicMax(&most[q][x], all.most[q]);
     __syncthreads();
     if (inside) {
-#pragma unroll
-      for (int q = 0; q < sums; q++) all.most[q] = most[q][x];
+      GPR_EACH(q, sums) all.most[q] = most[q][x];
       all.number(two, sum[0]);
     }
     sum->n = all.n;

@@ -16,12 +16,10 @@ template <class F, int G> struct Neighbours {
     Each column[G];
   };
   static __device__ __forceinline__ void open(State &s) {
-#pragma unroll
-    for (int e = 0; e < G; e++) F::open(s.column[e]);
+    GPR_EACH(e, G) F::open(s.column[e]);
   }
   static __device__ __forceinline__ void merge(State &s, const State &right) {
-#pragma unroll
-    for (int e = 0; e < G; e++) F::merge(s.column[e], right.column[e]);
+    GPR_EACH(e, G) F::merge(s.column[e], right.column[e]);
   }
 };
 template <class F, int G> struct MergedAtOnce<Neighbours<F, G>> {
@@ -132,8 +130,7 @@ __device__ __forceinline__ void share_sums(const gpr_axes_args &a, const Columns
   joint.template add<V>(states, x, y, a.team, a.rows, columns, slots);
   if constexpr (SKIPS) {
     merge_gone<F>(gone, x, y, a.team, a.rows, slots);
-#pragma unroll
-    for (int e = 0; e < V; e++) {
+    GPR_EACH(e, V) {
       const int c = x * V + e;
       if (y == 0 && c < columns && gone[e]) atomicAdd(missing + c % cells, gone[e]);
     }

@@ -33,22 +33,19 @@ struct ColumnCells<FOLD, true> : Cells<FOLD, Packet<typename FOLD::Element>::cou
   static constexpr int V = Packet<T>::count;
   int gone[V];
   __device__ __forceinline__ ColumnCells() {
-#pragma unroll
-    for (int e = 0; e < V; e++) gone[e] = 0;
+    GPR_EACH(e, V) gone[e] = 0;
   }
   template <int U> __device__ __forceinline__ void drop(Packet<T> (&v)[U]) {
     drop_missing(v, [&](int e) { gone[e]++; });
   }
   template <int U>
   __device__ __forceinline__ void some(T (&x)[U * V], uint64_t valid, int64_t index, int64_t step) {
-#pragma unroll
-    for (int i = 0; i < U * V; i++)
+    GPR_EACH(i, U * V)
       if ((valid >> i & 1) && is_nan_or_nat(x[i])) valid &= ~(1ull << i), gone[i % V]++;
     Cells<F, V>::template some<U>(x, valid, index, step);
   }
   __device__ __forceinline__ void tell(int *to) const {
-#pragma unroll
-    for (int e = 0; e < V; e++) to[e] = gone[e];
+    GPR_EACH(e, V) to[e] = gone[e];
   }
 };
 
@@ -108,12 +105,10 @@ template <int SIZE> __device__ __forceinline__ uint4 load_anywhere(const void *f
     const uint32_t by = SIZE < 4 ? (uint32_t)(uintptr_t)from & 3 : 0;
     const uint32_t *const word = (const uint32_t *)((const char *)from - by);
     uint32_t w[5];
-#pragma unroll
-    for (int i = 0; i < 4; i++) w[i] = __ldg(word + i);
+    GPR_EACH(i, 4) w[i] = __ldg(word + i);
     if constexpr (SIZE < 4) {
       w[4] = by ? __ldg(word + 4) : 0;
-#pragma unroll
-      for (int i = 0; i < 4; i++) w[i] = __funnelshift_r(w[i], w[i + 1], 8 * by);
+      GPR_EACH(i, 4) w[i] = __funnelshift_r(w[i], w[i + 1], 8 * by);
     }
     return make_uint4(w[0], w[1], w[2], w[3]);
   }
@@ -139,11 +134,9 @@ template <class CELLS, bool ANYWHERE = false> struct ColumnsOf {
   __device__ __forceinline__ void load_rows(Packet<T> (&v)[N], int64_t r, int64_t step,
                                             uint32_t drawn) const {
     if constexpr (ANYWHERE) {
-#pragma unroll
-      for (int n = 0; n < N; n++) v[n].words = load_anywhere<sizeof(T)>(row(r + n * step));
+      GPR_EACH(n, N) v[n].words = load_anywhere<sizeof(T)>(row(r + n * step));
     } else {
-#pragma unroll
-      for (int n = 0; n < N; n++) v[n].words = load_once(row(r + n * step));
+      GPR_EACH(n, N) v[n].words = load_once(row(r + n * step));
     }
     load_together(v, drawn);
   }
@@ -177,12 +170,10 @@ template <class CELLS, bool ANYWHERE = false> struct ColumnsOf {
     cells.drop(v);
     if constexpr (CELLS::by_words) {
       cells.make_room(U);
-#pragma unroll
-      for (int u = 0; u < U; u++) cells.one(v[u]);
+      GPR_EACH(u, U) cells.one(v[u]);
     } else {
       T x[U * V];
-#pragma unroll
-      for (int i = 0; i < U * V; i++) x[i] = v[i / V].element[i % V];
+      GPR_EACH(i, U * V) x[i] = v[i / V].element[i % V];
       cells.template add<U>(x, index + r, step);
     }
   }
@@ -192,22 +183,18 @@ template <class CELLS, bool ANYWHERE = false> struct ColumnsOf {
 #pragma unroll 1
     for (; r < stop; r += FEW * step) {
       Packet<T> v[FEW];
-#pragma unroll
-      for (int u = 0; u < FEW; u++)
+      GPR_EACH(u, FEW)
         if (r + u * step < stop) load(r + u * step, v[u]);
       if constexpr (CELLS::by_words) {
         cells.make_room(FEW);
-#pragma unroll
-        for (int u = 0; u < FEW; u++)
+        GPR_EACH(u, FEW)
           if (r + u * step < stop) cells.one(v[u]);
       } else {
         T x[FEW * V];
         uint64_t valid = 0;
-#pragma unroll
-        for (int u = 0; u < FEW; u++)
+        GPR_EACH(u, FEW)
           if (r + u * step < stop) valid |= ((1ull << left) - 1) << (u * V);
-#pragma unroll
-        for (int i = 0; i < FEW * V; i++) x[i] = v[i / V].element[i % V];
+        GPR_EACH(i, FEW * V) x[i] = v[i / V].element[i % V];
         cells.template some<FEW>(x, valid, index + r, step);
       }
     }
@@ -223,8 +210,7 @@ template <class CELLS, bool ANYWHERE = false> struct ColumnsOf {
   __device__ __forceinline__ void fold_extra(CELLS &cells, int64_t r, int end) const {
     T v[V];
     uint64_t valid = 0;
-#pragma unroll
-    for (int e = 0; e < V; e++)
+    GPR_EACH(e, V)
       if (e < end) {
         v[e] = row(r)[e];
         valid |= 1ull << e;

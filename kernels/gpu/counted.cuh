@@ -53,10 +53,8 @@ template <class F> struct Move<Counted<F>> {
 #pragma unroll 1
     for (int64_t i = 0; i < count; i += N) {
       int64_t n[N];
-#pragma unroll
-      for (int u = 0; u < N; u++) n[u] = i + u < count ? after(from, (i + u) * bytes)->n : 0;
-#pragma unroll
-      for (int u = 0; u < N; u++) s.n += n[u];
+      GPR_EACH(u, N) n[u] = i + u < count ? after(from, (i + u) * bytes)->n : 0;
+      GPR_EACH(u, N) s.n += n[u];
     }
   }
 };
@@ -76,13 +74,11 @@ template <class T> struct Quick<Counted<PairSum<T>>, 1> {
     bool lost = Quick<F, 1>::take(&s->state, sums->part);
     sums->n = s->n;
     merge_halves(sums, x, y, width, height, slot, [&](Sums &mine, const Sums &theirs) {
-#pragma unroll
-      for (int p = 0; p < F::parts; p++) mine.part[p] = merged(mine.part[p], theirs.part[p], lost);
+      GPR_EACH(p, F::parts) mine.part[p] = merged(mine.part[p], theirs.part[p], lost);
       mine.n += theirs.n;
     });
     if (__syncthreads_or(lost)) return false;
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) s->state.part[p].sum = sums->part[p];
+    GPR_EACH(p, F::parts) s->state.part[p].sum = sums->part[p];
     s->n = sums->n;
     return true;
   }

@@ -42,14 +42,12 @@ template <class R, int PARTS> struct Differences {
     squares += apart * apart;
   }
   __device__ __forceinline__ void merge(const Differences &other) {
-#pragma unroll
-    for (int p = 0; p < PARTS; p++) sum[p] += other.sum[p];
+    GPR_EACH(p, PARTS) sum[p] += other.sum[p];
     squares += other.squares;
   }
   __device__ __forceinline__ double spread(double n) const {
     double rest = n * squares;
-#pragma unroll
-    for (int p = 0; p < PARTS; p++) rest -= sum[p] * sum[p];
+    GPR_EACH(p, PARTS) rest -= sum[p] * sum[p];
     return rest;
   }
   static __device__ __forceinline__ double parts_off(double depth) {
@@ -91,8 +89,7 @@ template <int PARTS> struct Differences<double, PARTS> {
     differ |= apart != 0;
   }
   __device__ __forceinline__ void merge(const Differences &other) {
-#pragma unroll
-    for (int p = 0; p < PARTS; p++) add_to(sum[p], other.sum[p].hi, other.sum[p].lo);
+    GPR_EACH(p, PARTS) add_to(sum[p], other.sum[p].hi, other.sum[p].lo);
     add_to(squares, other.squares.hi, other.squares.lo);
     odd += other.odd;
     differ |= other.differ;
@@ -107,8 +104,7 @@ template <int PARTS> struct Differences<double, PARTS> {
     const double n = by.n, over = by.over, all_by = n * by.freedom;
     Pair all = {n * squares.hi, 0};
     all.lo = product_error(n, squares.hi, all.hi) + n * squares.lo;
-#pragma unroll
-    for (int p = 0; p < PARTS; p++) {
+    GPR_EACH(p, PARTS) {
       const double minus = -(sum[p].hi * sum[p].hi);
       add_to(all, minus,
              -(product_error(sum[p].hi, sum[p].hi, -minus) + 2 * sum[p].hi * sum[p].lo));
@@ -157,16 +153,14 @@ template <int PARTS> struct SureDifferences : Differences<double, PARTS> {
   }
   __device__ __forceinline__ void merge(const SureDifferences &other) {
     lost |= other.lost | is_rounded(this->squares.hi, other.squares.hi);
-#pragma unroll
-    for (int p = 0; p < PARTS; p++) lost |= is_rounded(this->sum[p].hi, other.sum[p].hi);
+    GPR_EACH(p, PARTS) lost |= is_rounded(this->sum[p].hi, other.sum[p].hi);
     Base::merge(other);
   }
   template <bool ROOT>
   __device__ __forceinline__ bool bound(const Divisor &by, double, Ends *ends) const {
     bool gone = lost, fits;
     double spread = times(by.n, this->squares.hi, gone);
-#pragma unroll
-    for (int p = 0; p < PARTS; p++) {
+    GPR_EACH(p, PARTS) {
       const double minus = -times(this->sum[p].hi, this->sum[p].hi, gone);
       gone |= is_rounded(spread, minus);
       spread += minus;
@@ -297,8 +291,7 @@ template <class T> struct ByDifferences<PairMoments<T>> {
   template <class All, int U>
   static __device__ __forceinline__ void add_all(All &all, const T (&x)[U], uint32_t counts,
                                                  const T &from) {
-#pragma unroll
-    for (int i = 0; i < U * parts; i++) {
+    GPR_EACH(i, U * parts) {
       const double first = F::real(from, i % parts), next = F::real(x[i / parts], i % parts);
       all.add(i % parts, counts >> i / parts & 1 ? next : first, first);
     }
@@ -324,14 +317,12 @@ template <class T, class ALL> struct LanesByDifferences {
     is_alone = share.down == 1;
     if (is_alone) return;
     T x[LOOKS];
-#pragma unroll
-    for (int u = 0; u < LOOKS; u++)
+    GPR_EACH(u, LOOKS)
       x[u] = share.run.load(share.data + (u < share.a.count ? u * share.run.stride : 0));
 #pragma unroll
     for (int u = LOOKS - 1; u >= 0; u--) {
       bool finite = true;
-#pragma unroll
-      for (int p = 0; p < F::parts; p++) finite &= F::real(x[u], p) - F::real(x[u], p) == 0;
+      GPR_EACH(p, F::parts) finite &= F::real(x[u], p) - F::real(x[u], p) == 0;
       if (finite) from = x[u];
     }
   }
@@ -346,11 +337,9 @@ template <class T, class ALL> struct LanesByDifferences {
       ByDifferences<F>::add_all(all, x, valid, from);
     } else {
       ALL part[CHAINS];
-#pragma unroll
-      for (int c = 0; c < CHAINS; c++) {
+      GPR_EACH(c, CHAINS) {
         T some[each];
-#pragma unroll
-        for (int u = 0; u < each; u++) some[u] = x[c * each + u];
+        GPR_EACH(u, each) some[u] = x[c * each + u];
         ByDifferences<F>::add_all(part[c], some, valid >> c * each, from);
       }
       part[0].merge(part[1]);

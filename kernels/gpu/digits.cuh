@@ -27,8 +27,7 @@ template <class R> struct Digits {
     const uint64_t digit[3] = {m << shift & mask, m >> (BITS - shift) & mask,
                                shift > 2 * BITS - 64 ? m >> (2 * BITS - shift) : 0};
     met |= UINT64_C(7) << at;
-#pragma unroll
-    for (int i = 0; i < 3; i++)
+    GPR_EACH(i, 3)
       if (digit[i]) atomicAdd(word + (1 + at + i) * step, negative ? 0 - digit[i] : digit[i]);
   }
   /* met becomes what the first word must be told; of a sum of -0.0 the lower half is
@@ -104,12 +103,10 @@ template <class R> struct Digits {
     for (int top = 63 - __clzll((long long)(met & all)); least >= 0 && top >= least;
          top -= at_once) { /* from the top, where less is lost */
       int64_t value[at_once];
-#pragma unroll
-      for (int u = 0; u < at_once; u++)
+      GPR_EACH(u, at_once)
         value[u] = top - u >= least ? (int64_t)__ldcg(word + (1 + top - u) * step) : 0;
       if (at_once == digits) met = __ldcg(word);
-#pragma unroll
-      for (int u = 0; u < at_once; u++)
+      GPR_EACH(u, at_once)
         if (value[u]) {
           word[(1 + top - u) * step] = 0;
           give(s, value[u], top - u);
@@ -165,8 +162,7 @@ template <class T> struct Joint<PairSum<T>> {
       row = lane_of() < wide ? warp_of() : rows;
     }
     if (row < rows)
-#pragma unroll
-      for (int i = 0; i < pairs; i++) slot[row * (wide * pairs + APART) + x * pairs + i] = sum[i];
+      GPR_EACH(i, pairs) slot[row * (wide * pairs + APART) + x * pairs + i] = sum[i];
     if (!__syncthreads_or(lost))
       add_slots(slot, wide * V, rows, here);
     else

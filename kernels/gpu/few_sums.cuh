@@ -181,8 +181,7 @@ __device__ __forceinline__ auto as_asked(const gpr_axes_args &a, const Finish &f
 template <class T> __device__ __forceinline__ T sum_of_nothing(bool mean) {
   typedef typename RealOf<T>::type Stored;
   T sum = T();
-#pragma unroll
-  for (int p = 0; p < PairSum<T>::parts; p++)
+  GPR_EACH(p, PairSum<T>::parts)
     if (mean) ((Stored *)&sum)[p] = quiet_nan<Stored>();
   return sum;
 }
@@ -195,24 +194,20 @@ template <class T, template <class, class> class Reals> struct FewSums {
   typedef typename Part::Terms Sum;
   Part part[F::parts];
   __device__ __forceinline__ void add(T x, int64_t) {
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) part[p].add(F::real(x, p));
+    GPR_EACH(p, F::parts) part[p].add(F::real(x, p));
   }
   __device__ __forceinline__ bool fine(int n = FEW_MOST) const {
     bool all = true;
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) all &= part[p].fine(n);
+    GPR_EACH(p, F::parts) all &= part[p].fine(n);
     return all;
   }
   __device__ __forceinline__ bool is_close() const {
     bool all = true;
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) all &= part[p].is_close();
+    GPR_EACH(p, F::parts) all &= part[p].is_close();
     return all;
   }
   __device__ __forceinline__ bool done(State &s) const {
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) {
+    GPR_EACH(p, F::parts) {
       open(s.part[p]);
       assign(s.part[p].sum, part[p].terms());
       if (!is_finite(s.part[p].sum.hi)) s.part[p].sum.lo = 0;
@@ -234,8 +229,7 @@ template <class T, template <class, class> class Reals> struct FewSums {
                                                   const Over &over, const S (&sum)[F::parts],
                                                   bool certified) {
     Value value = {T(), (uint64_t)over.n, certified, asked.initial};
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) {
+    GPR_EACH(p, F::parts) {
       S all = sum[p];
       bool lost = false;
       if (asked.initial) add_to_all(all, wide(((const Stored *)a.initial)[p]), lost);
@@ -247,8 +241,7 @@ template <class T, template <class, class> class Reals> struct FewSums {
   __device__ __forceinline__ Value shown(const gpr_axes_args &a, Asked asked, const Over &over,
                                          int64_t n) const {
     Sum sum[F::parts];
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) sum[p] = part[p].terms();
+    GPR_EACH(p, F::parts) sum[p] = part[p].terms();
     return or_nothing(n, asked, over, rounded(a, asked, over, sum, fine((int)n)));
   }
   /* The neutral -0.0 is no sum of nothing. Of 2 rows of 5 million doubles under a mask sums took
@@ -266,8 +259,7 @@ template <class T, template <class, class> class Reals> struct FewSums {
   /* All of the warp or nobody: a team's as plain sums. */
   __device__ __forceinline__ bool join(int team, Sum (&sum)[F::parts]) const {
     bool all = true;
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) {
+    GPR_EACH(p, F::parts) {
       auto mine = part[p];
       all = all && mine.join(team);
       sum[p] = mine.terms();
@@ -278,8 +270,7 @@ template <class T, template <class, class> class Reals> struct FewSums {
   __device__ __forceinline__ bool merge(int team, Sum (&sum)[F::parts]) const {
     bool lost = !fine();
     if (__any_sync(GPR_ALL, lost)) return false;
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) {
+    GPR_EACH(p, F::parts) {
       sum[p] = part[p].terms();
 #pragma unroll 1
       for (int mask = team / 2; mask; mask /= 2)
@@ -307,8 +298,7 @@ template <class T> struct One<PairSum<T>> {
   __device__ __forceinline__ void add(T x, int64_t) {
     typedef typename RealOf<T>::type Stored;
     only = x;
-#pragma unroll
-    for (int p = 0; p < PairSum<T>::parts; p++)
+    GPR_EACH(p, PairSum<T>::parts)
       if (PairSum<T>::real(x, p) != PairSum<T>::real(x, p))
         ((Stored *)&only)[p] = quiet_nan<Stored>();
   }

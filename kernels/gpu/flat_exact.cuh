@@ -83,8 +83,7 @@ template <class T> struct LaneSum {
   bool missed = false; /* all lanes say the same */
 
   __device__ __forceinline__ LaneSum(Exact *limbs) : block(limbs) {
-#pragma unroll
-    for (int p = 0; p < parts; p++) clear(terms[p]);
+    GPR_EACH(p, parts) clear(terms[p]);
   }
   /* What the counts count. */
   __device__ __forceinline__ int unit() const { return S::fixed ? (int)S::fixed_unit : unit1; }
@@ -93,17 +92,12 @@ template <class T> struct LaneSum {
                                        bool (&other)[parts]) {
     R x[S::loads * S::per_load];
     widen_all<S>(v, x);
-#pragma unroll
-    for (int i = 0; i < S::loads * S::per_load; i++)
-      other[i % parts] |= bits((double)x[i]) != 1ull << 63;
+    GPR_EACH(i, S::loads * S::per_load) other[i % parts] |= bits((double)x[i]) != 1ull << 63;
     unit1 = unit_below(top_of(x) + S::margin);
   }
   __device__ __forceinline__ void empty_counts() {
-#pragma unroll
-    for (int p = 0; p < parts; p++)
-#pragma unroll
-      for (int l = 0; l < levels; l++)
-        deposit_units(block[p], counts.units[p][l], unit_of(unit(), l));
+    GPR_EACH(p, parts)
+      GPR_EACH(l, levels) deposit_units(block[p], counts.units[p][l], unit_of(unit(), l));
     counts = {};
     tiles = 0;
   }
@@ -118,19 +112,15 @@ template <class T> struct LaneSum {
 #pragma unroll
     for (int b = 0; b < S::loads * S::per_load; b += SOME) {
       R x[SOME];
-#pragma unroll
-      for (int i = 0; i < SOME; i++)
-        x[i] = wide(v[(b + i) / S::per_load].element[(b + i) % S::per_load]);
-#pragma unroll
-      for (int p = 0; p < parts; p++)
+      GPR_EACH(i, SOME) x[i] = wide(v[(b + i) / S::per_load].element[(b + i) % S::per_load]);
+      GPR_EACH(p, parts)
         take<typename S::Stored, SOME, parts, true>(terms[p], x, p, BlockRest{block + p});
     }
   }
   /* Then nothing else matters any more. */
   __device__ __forceinline__ bool is_nan() const {
     bool all = missed;
-#pragma unroll
-    for (int p = 0; p < parts; p++) all = all && __any_sync(GPR_ALL, terms[p].hi != terms[p].hi);
+    GPR_EACH(p, parts) all = all && __any_sync(GPR_ALL, terms[p].hi != terms[p].hi);
     return all;
   }
 
@@ -146,8 +136,7 @@ template <class T> struct LaneSum {
   /* All that the warp has of a part: lane 0 has it. */
   __device__ __forceinline__ void give(LineSum &s, int part, bool other) const {
     __int128 units[levels];
-#pragma unroll
-    for (int l = 0; l < levels; l++) units[l] = warp_units(counts.units[part][l]);
+    GPR_EACH(l, levels) units[l] = warp_units(counts.units[part][l]);
     s.value = units[0];
     s.unit = unit();
     if (levels == 2 || !S::half) {
@@ -268,8 +257,7 @@ __global__ void __launch_bounds__(ExactShape<T>::threads, ExactShape<T>::blocks)
     }
   }
   look_for_other<S>(in, other);
-#pragma unroll
-  for (int p = 0; p < PARTS; p++) {
+  GPR_EACH(p, PARTS) {
     LineSum s = {0, UNOPENED, 0};
     sum.give(s, p, __any_sync(GPR_ALL, other[p]));
     if (lane_of() == 0) sums[p][warp_of()] = s;

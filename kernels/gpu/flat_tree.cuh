@@ -29,8 +29,7 @@ __device__ __forceinline__ A ordered(bool right, const A &own, const A &other) {
  * over twice as many lanes each. In place of a shuffle for each value and step, half of one. */
 template <class C, int COUNT, class A> __device__ __forceinline__ void exchange(A *v, int mask) {
   const bool right = lane_of() & mask;
-#pragma unroll
-  for (int i = 0; i < COUNT / 2; i++) {
+  GPR_EACH(i, COUNT / 2) {
     const A first = v[2 * i], second = v[2 * i + 1];
     const A keep = right ? second : first, send = right ? first : second;
     v[i] = ordered<C>(right, keep, shuffle_xor(send, mask));
@@ -55,16 +54,12 @@ template <class T, class F> struct TreeWarp {
     Packet<T> p[TREE_ROWS];
     const T *at = data + start + lane_of() * V;
     if (aligned) {
-#pragma unroll
-      for (int r = 0; r < TREE_ROWS; r++) p[r].words = load_once(at + r * row);
+      GPR_EACH(r, TREE_ROWS) p[r].words = load_once(at + r * row);
     } else {
-#pragma unroll
-      for (int r = 0; r < TREE_ROWS; r++)
-#pragma unroll
-        for (int j = 0; j < V; j++) p[r].element[j] = at[r * row + j];
+      GPR_EACH(r, TREE_ROWS)
+        GPR_EACH(j, V) p[r].element[j] = at[r * row + j];
     }
-#pragma unroll
-    for (int r = 0; r < TREE_ROWS; r++) v[r] = fold_some<V>(p[r].element, V);
+    GPR_EACH(r, TREE_ROWS) v[r] = fold_some<V>(p[r].element, V);
   }
 
   /* An element of two loads. Neighbouring lanes load its halves, so that a load of the warp is one
@@ -75,18 +70,15 @@ template <class T, class F> struct TreeWarp {
     if (aligned) {
       const uint4 *at = (const uint4 *)(data + start) + lane_of();
       uint4 p[TREE_ROWS];
-#pragma unroll
-      for (int r = 0; r < TREE_ROWS; r++) p[r] = load_once(at + r * GPR_WARP);
-#pragma unroll
-      for (int r = 0; r < ROWS; r++) {
+      GPR_EACH(r, TREE_ROWS) p[r] = load_once(at + r * GPR_WARP);
+      GPR_EACH(r, ROWS) {
         const uint4 keep = odd ? p[2 * r + 1] : p[2 * r], send = odd ? p[2 * r] : p[2 * r + 1];
         const uint4 got = shuffle_xor(send, 1), halves[] = {odd ? got : keep, odd ? keep : got};
         memcpy(v + r, halves, sizeof halves);
       }
     } else {
       const T *at = data + start + odd * (GPR_WARP / 2) + lane_of() / 2;
-#pragma unroll
-      for (int r = 0; r < ROWS; r++) v[r] = wide(at[r * row]);
+      GPR_EACH(r, ROWS) v[r] = wide(at[r * row]);
     }
   }
 
@@ -104,8 +96,7 @@ template <class T, class F> struct TreeWarp {
     exchange<C, 4>(v, 2);
     exchange<C, 2>(v, 4);
     A all = v[0];
-#pragma unroll
-    for (int i = 0; i < 5; i++) {
+    GPR_EACH(i, 5) {
       const int mask = i < 2 ? 8 << i : 1 << (i - 2);
       all = ordered<C>(lane_of() & mask, all, shuffle_xor(all, mask));
     }
@@ -147,8 +138,7 @@ template <class T, class F> struct TreeWarp {
     for (; done < groups && start < n; done++, start += group) {
       value = start + group <= n ? full_group(start) : cut_group(start);
       bool joins = true;
-#pragma unroll
-      for (int l = 0; l < levels; l++) {
+      GPR_EACH(l, levels) {
         if (joins && (done >> l & 1))
           value = C::combine(left[l], value);
         else if (joins)
@@ -156,8 +146,7 @@ template <class T, class F> struct TreeWarp {
       }
     }
     bool begun = done == groups;
-#pragma unroll
-    for (int l = 0; l < levels; l++)
+    GPR_EACH(l, levels)
       if (done != groups && (done >> l & 1)) {
         value = begun ? C::combine(left[l], value) : left[l];
         begun = true;

@@ -74,14 +74,12 @@ template <class T> struct ByteCells {
   }
   template <int U> __device__ __forceinline__ void add(const T (&x)[U], int64_t, int64_t) {
     expect(U);
-#pragma unroll
-    for (int i = 0; i < U; i++) one(x[i]);
+    GPR_EACH(i, U) one(x[i]);
   }
   template <int U>
   __device__ __forceinline__ void some(T (&x)[U], uint64_t valid, int64_t, int64_t) {
     expect(U);
-#pragma unroll
-    for (int i = 0; i < U; i++)
+    GPR_EACH(i, U)
       if (valid >> i & 1) one(x[i]);
   }
   __device__ __forceinline__ void done(State *) { give(); }
@@ -97,8 +95,7 @@ __device__ __forceinline__ uint32_t batch_squares(const Packet<T> (&v)[U]) {
   typedef typename Word<T>::type W;
   if constexpr (Traits<T>::kind == KIND_BOOL) return (uint32_t)batch_sum(v);
   W sum = 0;
-#pragma unroll
-  for (int i = 0; i < 4 * U; i++) sum = dot4((W)word(v, i), (W)word(v, i), sum);
+  GPR_EACH(i, 4 * U) sum = dot4((W)word(v, i), (W)word(v, i), sum);
   return (uint32_t)sum;
 }
 
@@ -113,8 +110,7 @@ template <class T> struct RowLane<IntegerMoments<T>> {
       cell.sum += batch_sum(v);
       cell.squares += batch_squares(v);
     } else {
-#pragma unroll
-      for (int i = 0; i < U * Packet<T>::count; i++)
+      GPR_EACH(i, U * Packet<T>::count)
         cell.add(v[i / Packet<T>::count].element[i % Packet<T>::count]);
     }
   }

@@ -15,11 +15,8 @@ template <class F> struct AnyLane {
   typename F::State state;
   __device__ AnyLane() { F::open(state); }
   template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t index, int64_t step) {
-#pragma unroll
-    for (int u = 0; u < U; u++)
-#pragma unroll
-      for (int j = 0; j < Packet<T>::count; j++)
-        F::add(state, v[u].element[j], index + u * step + j);
+    GPR_EACH(u, U)
+      GPR_EACH(j, Packet<T>::count) F::add(state, v[u].element[j], index + u * step + j);
   }
   __device__ typename F::State done() { return state; }
 };
@@ -55,8 +52,7 @@ __device__ __forceinline__ uint32_t bits_of_bytes(uint32_t w) {
 /* -0.0, which changes no sum, in place of what `valid` does not say. */
 template <class T, int N, class Bits>
 __device__ __forceinline__ void neutralise(T (&x)[N], Bits valid) {
-#pragma unroll
-  for (int i = 0; i < N; i++)
+  GPR_EACH(i, N)
     if (!(valid >> i & 1)) x[i] = minus_zero<T>();
 }
 
@@ -71,18 +67,13 @@ template <bool SIGN> __device__ __forceinline__ uint32_t true_halves(uint32_t w)
 template <class T, int U> __device__ __forceinline__ int batch_trues(const Packet<T> (&v)[U]) {
   int trues = 0;
   if constexpr (sizeof(T) == 1) {
-#pragma unroll
-    for (int i = 0; i < 4 * U; i++)
-      trues = dot4((int)(true_bytes(word(v, i)) >> 7), 0x01010101, trues);
+    GPR_EACH(i, 4 * U) trues = dot4((int)(true_bytes(word(v, i)) >> 7), 0x01010101, trues);
   } else if constexpr (sizeof(T) == 2) {
     uint32_t both = 0; /* two counts */
-#pragma unroll
-    for (int i = 0; i < 4 * U; i++)
-      both += true_halves<Traits<T>::kind != KIND_FLOAT>(word(v, i)) >> 15;
+    GPR_EACH(i, 4 * U) both += true_halves<Traits<T>::kind != KIND_FLOAT>(word(v, i)) >> 15;
     trues = (int)((both & 0xffff) + (both >> 16));
   } else {
-#pragma unroll
-    for (int i = 0; i < U * Packet<T>::count; i++)
+    GPR_EACH(i, U * Packet<T>::count)
       trues += is_true(v[i / Packet<T>::count].element[i % Packet<T>::count]);
   }
   return trues;
@@ -100,8 +91,7 @@ template <class T, int WHAT> struct Lane<Counting<T, WHAT>> : AnyLane<Counting<T
 template <class T, int U> __device__ __forceinline__ int64_t batch_sum(const Packet<T> (&v)[U]) {
   typedef typename Word<T>::type W;
   typename Either<sizeof(T) == 4, int64_t, W>::type sum = 0;
-#pragma unroll
-  for (int i = 0; i < 4 * U; i++) {
+  GPR_EACH(i, 4 * U) {
     const W w = (W)word(v, i);
     if constexpr (Traits<T>::kind == KIND_BOOL)
       sum = dot4((int)(true_bytes(word(v, i)) >> 7), 0x01010101, sum);
@@ -154,13 +144,11 @@ template <class T, bool = sizeof(T) <= 2> struct Products : AnyLane<IntegerProdu
 template <class T> struct Products<T, true> : AnyLane<IntegerProduct<T>> {
   template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
     constexpr int group = 4 / sizeof(T);
-#pragma unroll
-    for (int u = 0; u < U; u++)
+    GPR_EACH(u, U)
 #pragma unroll
       for (int j = 0; j < Packet<T>::count; j += group) {
         typename Word<T>::type product = 1;
-#pragma unroll
-        for (int k = 0; k < group; k++) product *= in_word(v[u], j + k);
+        GPR_EACH(k, group) product *= in_word(v[u], j + k);
         this->state.product *= (uint64_t)product;
       }
   }
@@ -169,8 +157,7 @@ template <class T> struct Lane<IntegerProduct<T>> : Products<T> {};
 template <> struct Lane<IntegerProduct<boolean>> : AnyLane<IntegerProduct<boolean>> {
   uint32_t all = 0x80808080u;
   template <int U> __device__ void add(const Packet<boolean> (&v)[U], int64_t, int64_t) {
-#pragma unroll
-    for (int i = 0; i < 4 * U; i++) all &= true_bytes(word(v, i));
+    GPR_EACH(i, 4 * U) all &= true_bytes(word(v, i));
   }
   __device__ IntegerProduct<boolean>::State done() {
     state.product *= all == 0x80808080u;
@@ -191,8 +178,7 @@ struct Lane<Bitwise<T, Op>> : AnyLane<Bitwise<T, Op>> {
     return Traits<T>::kind == KIND_BOOL ? true_bytes(w) : w;
   }
   template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
-#pragma unroll
-    for (int u = 0; u < U; u++) {
+    GPR_EACH(u, U) {
       sum.words.x = Words::combine(sum.words.x, lift(v[u].words.x));
       sum.words.y = Words::combine(sum.words.y, lift(v[u].words.y));
       sum.words.z = Words::combine(sum.words.z, lift(v[u].words.z));
@@ -200,8 +186,7 @@ struct Lane<Bitwise<T, Op>> : AnyLane<Bitwise<T, Op>> {
     }
   }
   __device__ typename F::State done() {
-#pragma unroll
-    for (int j = 0; j < Packet<T>::count; j++) F::add(this->state, sum.element[j], 0);
+    GPR_EACH(j, Packet<T>::count) F::add(this->state, sum.element[j], 0);
     return this->state;
   }
 };

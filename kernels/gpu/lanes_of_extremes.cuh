@@ -47,11 +47,8 @@ template <class T> struct PairExtremes : AnyLane<Extremes<T>> {
   PairBounds<T> bounds;
   __device__ PairExtremes() { bounds.open(); }
   template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
-#pragma unroll
-    for (int i = 0; i < 4 * U; i++)
-#pragma unroll
-      for (int pair = 0; pair < 2 / (int)sizeof(T); pair++)
-        bounds.add(pair_keys<T>(word(v, i), pair));
+    GPR_EACH(i, 4 * U)
+      GPR_EACH(pair, 2 / (int)sizeof(T)) bounds.add(pair_keys<T>(word(v, i), pair));
   }
   __device__ typename Extremes<T>::State done() {
     bounds.give(0, this->state);
@@ -69,8 +66,7 @@ template <> struct Lane<Extremes<boolean>> : AnyLane<Extremes<boolean>> {
   bool met = false;
   template <int U> __device__ void add(const Packet<boolean> (&v)[U], int64_t, int64_t) {
     met = true;
-#pragma unroll
-    for (int i = 0; i < 4 * U; i++) {
+    GPR_EACH(i, 4 * U) {
       const uint32_t t = true_bytes(word(v, i));
       any |= t;
       all &= t;
@@ -91,10 +87,8 @@ template <class R> struct Lane<Extremes<complex<R>>> : AnyLane<Extremes<complex<
   template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
     const R low = F::value(state.low).re, high = F::value(state.high).re; /* NaN at first */
     bool within[4] = {true, true, true, true};
-#pragma unroll
-    for (int u = 0; u < U; u++)
-#pragma unroll
-      for (int j = 0; j < Packet<T>::count; j++) {
+    GPR_EACH(u, U)
+      GPR_EACH(j, Packet<T>::count) {
         const T x = v[u].element[j];
         within[u % 4] &= (x.re > low) & (x.re < high) & (x.im == x.im);
       }

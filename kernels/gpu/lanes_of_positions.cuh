@@ -15,8 +15,7 @@ __device__ __forceinline__ T best_of_batch(const Packet<T> (&v)[U]) {
   constexpr bool is_float = Traits<T>::kind == KIND_FLOAT;
   if constexpr (sizeof(T) == 4) {
     T best[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++) best[i] = v[0].element[i];
+    GPR_EACH(i, 4) best[i] = v[0].element[i];
 #pragma unroll
     for (int i = 4; i < 4 * U; i++)
       best[i % 4] = better<GREATEST>(best[i % 4], v[i / 4].element[i % 4]);
@@ -25,8 +24,7 @@ __device__ __forceinline__ T best_of_batch(const Packet<T> (&v)[U]) {
 #if __CUDA_ARCH__ >= 800
   if constexpr (sizeof(T) == 2 && is_float) {
     uint32_t best[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++) best[i] = word(v, i);
+    GPR_EACH(i, 4) best[i] = word(v, i);
 #pragma unroll
     for (int i = 4; i < 4 * U; i++) best[i % 4] = best_pair<GREATEST>(best[i % 4], word(v, i), T());
     best[0] = best_pair<GREATEST>(best[0], best[1], T());
@@ -74,11 +72,9 @@ __device__ __forceinline__ int first_in_words(const Packet<T> (&v)[U], T best) {
 #pragma unroll
   for (int u = U - 1; u >= 0; u--) {
     uint32_t here[4], any = 0;
-#pragma unroll
-    for (int i = 0; i < 4; i++) any |= here[i] = alike_in_word(word(v[u], i), best);
+    GPR_EACH(i, 4) any |= here[i] = alike_in_word(word(v[u], i), best);
     if (any) packet = u;
-#pragma unroll
-    for (int i = 0; i < 4; i++) alike[i] = any ? here[i] : alike[i];
+    GPR_EACH(i, 4) alike[i] = any ? here[i] : alike[i];
   }
 #pragma unroll
   for (int i = 3; i >= 0; i--)
@@ -134,9 +130,7 @@ struct Lane<Position<T, GREATEST>> : AnyLane<Position<T, GREATEST>> {
       beaten |= R::beats(best, R::value(state.best));
     } else {
       bool some[4] = {};
-#pragma unroll
-      for (int i = 0; i < U * V; i++)
-        some[i % 4] |= R::beats(v[i / V].element[i % V], R::value(state.best));
+      GPR_EACH(i, U * V) some[i % 4] |= R::beats(v[i / V].element[i % V], R::value(state.best));
       beaten |= some[0] | some[1] | some[2] | some[3];
     }
     if (!__any_sync(GPR_ALL, beaten && !state.spoiled)) return;

@@ -46,8 +46,7 @@ template <class S>
 __device__ __forceinline__ void answer(const gpr_flat_args &args, const S &state) {
   uint32_t words[(sizeof(S) + 3) / 4] = {};
   memcpy(words, &state, sizeof state);
-#pragma unroll
-  for (int i = 0; i < (int)((sizeof(S) + 3) / 4); i++) answer_word(args, i, words[i]);
+  GPR_EACH(i, (int)((sizeof(S) + 3) / 4)) answer_word(args, i, words[i]);
 }
 
 GPR_CLOSE

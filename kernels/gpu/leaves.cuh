@@ -36,8 +36,7 @@ template <class X, class ARGS, int N> struct LeafPlaces {
       begin = a.starts[segment];
       count = a.stops[segment] > begin ? a.stops[segment] - begin : 0;
     }
-#pragma unroll
-    for (int k = 0; k < N; k++) base[k] = own().data(k) + begin * own().stride(k, kept());
+    GPR_EACH(k, N) base[k] = own().data(k) + begin * own().stride(k, kept());
     go(base, 0, kept(), o);
     set_steps();
   }
@@ -47,8 +46,7 @@ template <class X, class ARGS, int N> struct LeafPlaces {
   __device__ __forceinline__ int dims() const { return (int)(a.kept + a.reduced); }
   __device__ __forceinline__ int64_t line() const { return own().length(dims() - 1); }
   __device__ __forceinline__ void set_steps() {
-#pragma unroll
-    for (int k = 0; k < N; k++) step[k] = own().stride(k, dims() - 1);
+    GPR_EACH(k, N) step[k] = own().stride(k, dims() - 1);
   }
   /* To a place of some dimensions in C order; what it is in the last of them. */
   __device__ __forceinline__ int64_t go(int64_t *at, int first, int stop, int64_t place) const {
@@ -57,8 +55,7 @@ template <class X, class ARGS, int N> struct LeafPlaces {
     for (int d = stop - 1; d >= first; d--) {
       const int64_t many = own().length(d), over = d > first ? quotient_of(place, many) : 0;
       const int64_t here = place - over * many;
-#pragma unroll
-      for (int k = 0; k < N; k++) at[k] += here * own().stride(k, d);
+      GPR_EACH(k, N) at[k] += here * own().stride(k, d);
       if (d == stop - 1) last = here;
       place = over;
     }
@@ -66,16 +63,14 @@ template <class X, class ARGS, int N> struct LeafPlaces {
   }
   /* Where a leaf lies, and how many follow it in the last dimension, itself among them. */
   __device__ __noinline__ int64_t find(int64_t *at, int64_t i) const {
-#pragma unroll
-    for (int k = 0; k < N; k++) at[k] = base[k];
+    GPR_EACH(k, N) at[k] = base[k];
     return line() - go(at, kept(), dims(), i);
   }
   __device__ __forceinline__ int64_t begin(int64_t (&at)[N], int64_t i) const {
     int64_t found[N], left = count - i;
     const bool is_line = a.reduced == 1;
     if (!is_line) left = X(own()).find(found, i); /* a copy, or all would be in memory */
-#pragma unroll
-    for (int k = 0; k < N; k++) at[k] = is_line ? base[k] + i * step[k] : found[k];
+    GPR_EACH(k, N) at[k] = is_line ? base[k] + i * step[k] : found[k];
     return left;
   }
 };
@@ -85,15 +80,11 @@ template <class X, class ARGS, int N> struct LeafPlaces {
 /* What of these words begins `skew` bytes in. */
 template <int N> __device__ __forceinline__ void skip(uint32_t *w, int skew) {
   if (skew & 8)
-#pragma unroll
-    for (int i = 0; i < N - 2; i++) w[i] = w[i + 2];
+    GPR_EACH(i, N - 2) w[i] = w[i + 2];
   if (skew & 4)
-#pragma unroll
-    for (int i = 0; i < N - 1; i++) w[i] = w[i + 1];
+    GPR_EACH(i, N - 1) w[i] = w[i + 1];
   if (skew & 3)
-#pragma unroll
-    for (int i = 0; i < N - 1; i++)
-      w[i] = (uint32_t)(((uint64_t)w[i + 1] << 32 | w[i]) >> (skew & 3) * 8);
+    GPR_EACH(i, N - 1) w[i] = (uint32_t)(((uint64_t)w[i + 1] << 32 | w[i]) >> (skew & 3) * 8);
 }
 
 /* N leaves' M numbers each. Packed ones come by words; small numbers that begin within a word by
@@ -118,8 +109,7 @@ template <class T, int M, int N> struct Given {
       memcpy(w + n * size / 4, &number, size);
   }
   template <int COUNT> __device__ __forceinline__ void take_words(const Word *from) {
-#pragma unroll
-    for (int i = 0; i < COUNT; i++) {
+    GPR_EACH(i, COUNT) {
       const Word loaded = __ldg(from + i);
       memcpy((char *)w + i * (int)sizeof(Word), &loaded, sizeof loaded);
     }
@@ -135,8 +125,7 @@ template <class T, int M, int N> struct Given {
       take_words<most>((const Word *)(at - skew));
     } else {
       skew = is_small ? -1 : 0;
-#pragma unroll
-      for (int n = 0; n < M * N; n++) take(n, __ldg(from + n));
+      GPR_EACH(n, M * N) take(n, __ldg(from + n));
     }
   }
   /* Number j of them. */
@@ -144,8 +133,7 @@ template <class T, int M, int N> struct Given {
   __device__ __forceinline__ void load_leaf(const X &x, int stream, int j, int64_t at,
                                             bool is_there) {
     skew = is_small ? -1 : 0;
-#pragma unroll
-    for (int m = 0; m < M; m++) {
+    GPR_EACH(m, M) {
       T number = {}; /* or what a loop left there would be kept */
       if (is_there) number = __ldg((const T *)x.address(stream, m, at));
       take(j * M + m, number);
@@ -156,17 +144,14 @@ template <class T, int M, int N> struct Given {
   template <class X>
   __device__ __forceinline__ void load_lines(const X &x, int stream, int64_t at, int64_t next,
                                              int64_t step, int from, int left, int there) {
-#pragma unroll
-    for (int j = 0; j < N; j++)
-      load_leaf(x, stream, j, (j < left ? at : next) + (from + j) * step, j < there);
+    GPR_EACH(j, N) load_leaf(x, stream, j, (j < left ? at : next) + (from + j) * step, j < there);
   }
   /* Of shared memory, which goes on behind them; even ones by words, or banks would be in each
    * other's way. */
   __device__ __forceinline__ void load_shared(const char *at, bool is_even) {
     if (is_by_words && is_even) {
       skew = 0;
-#pragma unroll
-      for (int i = 0; i < words; i++) {
+      GPR_EACH(i, words) {
         const Word loaded = ((const Word *)at)[i];
         memcpy((char *)w + i * (int)sizeof(Word), &loaded, sizeof loaded);
       }
@@ -177,8 +162,7 @@ template <class T, int M, int N> struct Given {
       for (int i = 0; i <= (bytes + 3) / 4; i++) w[i] = from[i];
     } else {
       skew = 0;
-#pragma unroll
-      for (int n = 0; n < M * N; n++) take(n, ((const T *)at)[n]);
+      GPR_EACH(n, M * N) take(n, ((const T *)at)[n]);
     }
   }
   /* Of shared memory, one by one, `step` bytes from one to the next, from `inside` on; of those
@@ -205,8 +189,7 @@ template <class T, int M, int N> struct Given {
       if (skew > 0) skip<in_words>(w, skew);
     }
     /* One by one: a copy of all would go through memory. */
-#pragma unroll
-    for (int n = 0; n < M * N; n++) {
+    GPR_EACH(n, M * N) {
       if constexpr (is_small)
         to[n] = (T)(skew < 0 ? w[n] : w[n * size / 4] >> n * size % 4 * 8);
       else
@@ -244,8 +227,7 @@ template <class T, int M, int N, class X>
 __device__ __forceinline__ void bring_leaves(char *places, const X &x, int stream, int64_t at,
                                              int64_t step) {
   char *const own = places + lane_of() * (int)sizeof(T);
-#pragma unroll
-  for (int m = 0; m < M; m++) {
+  GPR_EACH(m, M) {
     const char *from = (const char *)x.address(stream, m, at);
 #pragma unroll
     for (int j = 0; j < N; j++, from += step)
@@ -254,8 +236,7 @@ __device__ __forceinline__ void bring_leaves(char *places, const X &x, int strea
 }
 template <class T, int N>
 __device__ __forceinline__ void get_own_leaves(T (&to)[N], const char *places) {
-#pragma unroll
-  for (int n = 0; n < N; n++) to[n] = ((const T *)places)[n * GPR_WARP + lane_of()];
+  GPR_EACH(n, N) to[n] = ((const T *)places)[n * GPR_WARP + lane_of()];
 }
 
 GPR_CLOSE

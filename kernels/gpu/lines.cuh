@@ -48,8 +48,7 @@ __device__ __forceinline__ bool add_to_line(LineSum &s, double x) {
 __device__ __forceinline__ __int128 warp_sum(__int128 value) {
   enum { DIGIT = 27 };
   __int128 sum = (__int128)(int32_t)warp_add((uint32_t)(value >> 4 * DIGIT)) << 4 * DIGIT;
-#pragma unroll
-  for (int i = 0; i < 4; i++)
+  GPR_EACH(i, 4)
     sum += (__int128)warp_add((uint32_t)(value >> DIGIT * i) & ((1u << DIGIT) - 1)) << DIGIT * i;
   return sum;
 }

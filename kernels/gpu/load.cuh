@@ -99,8 +99,7 @@ template <class T> __device__ __forceinline__ bool is_nan_or_nat(T x) {
 template <class T, int N>
 __device__ __forceinline__ uint32_t less_missing(const T (&x)[N], uint32_t valid) {
   bool any = false;
-#pragma unroll
-  for (int i = 0; i < N; i++) any |= is_nan_or_nat(x[i]);
+  GPR_EACH(i, N) any |= is_nan_or_nat(x[i]);
 #pragma unroll
   for (int i = 0; any && i < N; i++)
     if (is_nan_or_nat(x[i])) valid &= ~(1u << i);

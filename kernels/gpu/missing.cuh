@@ -12,13 +12,11 @@ template <class T, int U> __device__ __forceinline__ bool any_missing(const Pack
 #if __CUDA_ARCH__ >= 800
   if constexpr (sizeof(T) == 2 && Traits<T>::kind == KIND_FLOAT) {
     uint32_t most = 0;
-#pragma unroll
-    for (int i = 0; i < 4 * U; i++) most = best_pair<true>(most, word(v, i), T());
+    GPR_EACH(i, 4 * U) most = best_pair<true>(most, word(v, i), T());
     return is_nan_or_nat(T{(uint16_t)most}) || is_nan_or_nat(T{(uint16_t)(most >> 16)});
   }
 #endif
-#pragma unroll
-  for (int i = 0; i < U * Packet<T>::count; i++)
+  GPR_EACH(i, U * Packet<T>::count)
     any |= is_nan_or_nat(v[i / Packet<T>::count].element[i % Packet<T>::count]);
   return any;
 }
@@ -35,8 +33,7 @@ template <class T, int U, class Gone>
 __device__ __forceinline__ void drop_missing(Packet<T> (&v)[U], Gone gone) {
   constexpr int V = Packet<T>::count;
   if (!any_missing(v)) return;
-#pragma unroll
-  for (int i = 0; i < U * V; i++) {
+  GPR_EACH(i, U * V) {
     T &x = v[i / V].element[i % V];
     if (is_nan_or_nat(x)) x = neutral_of<T>(), gone(i % V);
   }

@@ -161,8 +161,7 @@ template <int N> struct WideDoubles : SumWindows<log2_up(N)> {
   }
   __device__ __forceinline__ void open(int place) {
     this->open_sum(place);
-#pragma unroll
-    for (int i = 0; i < squares; i++) s[i] = start_square(i);
+    GPR_EACH(i, squares) s[i] = start_square(i);
   }
   __device__ __forceinline__ void add(double x) {
     this->add_sum(x);

@@ -19,14 +19,11 @@ template <class R> struct MomentPairs {
   __device__ __forceinline__ MomentPairs() {
     clear(sum);
     clear(end);
-#pragma unroll
-    for (int i = 0; i < last; i++) square[i] = {0, 0};
+    GPR_EACH(i, last) square[i] = {0, 0};
   }
   template <class Batch> __device__ __forceinline__ void add(const Batch &b, bool &lost) {
-#pragma unroll
-    for (int i = 0; i < Batch::sums; i++) add_to_all(sum, b.sum(i), lost);
-#pragma unroll
-    for (int i = 0; i < Batch::squares; i++)
+    GPR_EACH(i, Batch::sums) add_to_all(sum, b.sum(i), lost);
+    GPR_EACH(i, Batch::squares)
       if (i < last)
         gpr::add(square[i], b.square(i), lost);
       else
@@ -37,8 +34,7 @@ template <class R> struct MomentPairs {
   template <class State> __device__ __forceinline__ void give(State &s, int part) const {
     if (is_nan()) return set_nan(s, part);
     give(s.sum[part], 0, sum);
-#pragma unroll
-    for (int i = 0; i < last; i++) add_to(s.squares, part * squares + i, square[i]);
+    GPR_EACH(i, last) add_to(s.squares, part * squares + i, square[i]);
     give(s.squares, part * squares + last, end);
   }
   template <class Levels>
@@ -65,43 +61,36 @@ template <class T> struct BatchCells {
   template <class Windows> __device__ __forceinline__ bool end(const Windows (&windows)[parts]) {
     MomentPairs<R> next[parts];
     bool lost = false;
-#pragma unroll
-    for (int p = 0; p < parts; p++) {
+    GPR_EACH(p, parts) {
       next[p] = pairs[p];
       next[p].add(windows[p], lost);
     }
-#pragma unroll
-    for (int p = 0; p < parts; p++)
+    GPR_EACH(p, parts)
       if (!lost) pairs[p] = next[p];
     return !lost;
   }
   template <class Batch, int U>
   __device__ __forceinline__ bool add_widely(const T (&x)[U], const Batch (&batch)[parts]) {
     WideBatch<Stored, U> wide[parts];
-#pragma unroll
-    for (int p = 0; p < parts; p++) {
+    GPR_EACH(p, parts) {
       if (batch[p].apart > wide[p].spread) return false;
       wide[p].open(batch[p].top);
-#pragma unroll
-      for (int u = 0; u < U; u++) wide[p].add(copied(F::real(x[u], p)));
+      GPR_EACH(u, U) wide[p].add(copied(F::real(x[u], p)));
     }
     return end(wide);
   }
   template <int U> __device__ __forceinline__ bool take(const T (&x)[U]) {
     PartsOfBatch<T, U> batch;
-#pragma unroll
-    for (int u = 0; u < U; u++) batch.see(x[u]);
+    GPR_EACH(u, U) batch.see(x[u]);
     const bool lost = !batch.open(), nan = pairs[0].is_nan() | batch.is_nan();
     if (nan) pairs[0].sum.hi = NAN;
     /* All lanes go the wide way if one must: divergent ones would take the time of both. */
     if (__any_sync(__activemask(), lost)) return nan || add_widely(x, batch.part);
-#pragma unroll
-    for (int u = 0; u < U; u++) batch.add(x[u]);
+    GPR_EACH(u, U) batch.add(x[u]);
     return end(batch.part) | nan;
   }
   __device__ __forceinline__ void give() {
-#pragma unroll
-    for (int p = 0; p < parts; p++) pairs[p].give(*over, p);
+    GPR_EACH(p, parts) pairs[p].give(*over, p);
   }
 };
 
@@ -196,11 +185,9 @@ template <class H> struct HalfCells {
     if (!fine) return false;
     count += U;
     if (place.wide) {
-#pragma unroll
-      for (int i = 0; i < U; i++) windows.add(wide(x[i]));
+      GPR_EACH(i, U) windows.add(wide(x[i]));
     } else {
-#pragma unroll
-      for (int i = 0; i < U; i++) {
+      GPR_EACH(i, U) {
         const double d = wide(x[i]);
         windows.x1 += d;
         windows.window.add(d);
@@ -222,8 +209,7 @@ template <class T> struct Cells<PairMoments<T>, 1> : MomentCells<T>::type {
   template <int U> __device__ __forceinline__ void add(const T (&x)[U], int64_t, int64_t) {
     if (this->take(x)) return;
     T each[U]; /* a copy, so that the others stay in registers */
-#pragma unroll
-    for (int i = 0; i < U; i++) each[i] = x[i];
+    GPR_EACH(i, U) each[i] = x[i];
     F::add_all(this->over, each, U);
   }
   template <int U>

@@ -58,16 +58,14 @@ template <class T> struct StateTerms<PairMoments<T>> {
   };
   template <int N>
   static __device__ __forceinline__ void get(const Pair *pair, double (&x)[terms]) {
-#pragma unroll
-    for (int i = 0; i < N; i++) {
+    GPR_EACH(i, N) {
       x[2 * i] = pair[i].hi;
       x[2 * i + 1] = pair[i].lo;
     }
   }
   static __device__ __forceinline__ bool get(const State &s, double (&x)[sums][terms]) {
     bool used = s.squares.used != 0;
-#pragma unroll
-    for (int p = 0; p < parts; p++) {
+    GPR_EACH(p, parts) {
       used |= s.sum[p].used != 0;
       get<P>(s.sum[p].pair, x[2 * p]);
       get<S>(s.squares.pair + p * S, x[2 * p + 1]);
@@ -82,16 +80,14 @@ template <class T> struct StateTerms<PairMoments<T>> {
     } else {
       bool lost = false;
       Terms<2 * N> all;
-#pragma unroll
-      for (int i = 0; i < 2 * N; i++) all.term[i] = level[i];
+      GPR_EACH(i, 2 * N) all.term[i] = level[i];
 #pragma unroll
       for (int i = 0; i < 2 * N; i += 2) all.carry(i);
       if (N == S && levels > 2 * N && level[levels - 1] != 0) {
         all.pack();
         all.add(level[levels - 1], lost);
       }
-#pragma unroll
-      for (int i = 0; i < N; i++) pair[i] = {all.term[2 * i], all.term[2 * i + 1]};
+      GPR_EACH(i, N) pair[i] = {all.term[2 * i], all.term[2 * i + 1]};
       return !lost;
     }
   }
@@ -109,12 +105,9 @@ template <class T> struct StateTerms<PairMoments<T>> {
     return take(pairs_of<Q>(some), level);
   }
   static __device__ __forceinline__ void put(State &s, const Some &some) {
-#pragma unroll
-    for (int p = 0; p < parts; p++) {
-#pragma unroll
-      for (int i = 0; i < P; i++) s.sum[p].pair[i] = some.sum[p][i];
-#pragma unroll
-      for (int i = 0; i < S; i++) s.squares.pair[p * S + i] = some.square[p][i];
+    GPR_EACH(p, parts) {
+      GPR_EACH(i, P) s.sum[p].pair[i] = some.sum[p][i];
+      GPR_EACH(i, S) s.squares.pair[p * S + i] = some.square[p][i];
     }
   }
 };
@@ -126,8 +119,7 @@ __device__ __noinline__ void merge_lanes_as_terms(Levels<W, P> *s, int lanes, in
 #pragma unroll 1
   for (int mask = lanes / 2; mask >= step; mask /= 2) {
     AllTerms<P> other;
-#pragma unroll
-    for (int i = 0; i < all.count; i++) other.term[i] = shuffle_xor(all.term[i], mask);
+    GPR_EACH(i, all.count) other.term[i] = shuffle_xor(all.term[i], mask);
     fine &= merge(all, other);
   }
   if (!__all_sync(GPR_ALL, fine)) return merge_slowly(s, lanes, step);
@@ -137,16 +129,14 @@ template <class W, int P>
 __device__ __forceinline__ void merge_lanes_of(Levels<W, P> &s, int lanes, int step) {
   Pair pair[P];
   bool lost = s.used;
-#pragma unroll
-  for (int i = 0; i < P; i++) {
+  GPR_EACH(i, P) {
     pair[i] = s.pair[i];
 #pragma unroll 1
     for (int mask = lanes / 2; mask >= step; mask /= 2)
       pair[i] = merged(pair[i], shuffle_xor(pair[i], mask), lost);
   }
   if (__any_sync(GPR_ALL, lost)) return merge_lanes_as_terms(&s, lanes, step);
-#pragma unroll
-  for (int i = 0; i < P; i++) s.pair[i] = pair[i];
+  GPR_EACH(i, P) s.pair[i] = pair[i];
 }
 template <class T> struct Move<PairMoments<T>> {
   typedef PairMoments<T> F;
@@ -162,8 +152,7 @@ template <class T> struct Move<PairMoments<T>> {
   /* Once in a kernel, which has up to five that call it. */
   static __device__ __noinline__ void merge_lanes_of_all(State *s, int lanes, int step) {
     if (lanes == GPR_WARP && step == 1 && merged_by_warp<F>(*s)) return;
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) merge_lanes_of(s->sum[p], lanes, step);
+    GPR_EACH(p, F::parts) merge_lanes_of(s->sum[p], lanes, step);
     merge_lanes_of(s->squares, lanes, step);
   }
   static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
@@ -190,8 +179,7 @@ template <class T> struct StagedRow<PairMoments<T>> {
       WideMoments<typename F::Real, parts> all;
       all.open(s);
       each([&](T x) {
-#pragma unroll
-        for (int p = 0; p < parts; p++) all.add(p, (double)F::real(x, p));
+        GPR_EACH(p, parts) all.add(p, (double)F::real(x, p));
       });
       if (!all.give(s)) each([&](T x) { F::add(s, x); });
       return;
@@ -207,8 +195,7 @@ template <class T> struct StagedRow<PairMoments<T>> {
       for (int p = in.id; p < in.count / V; p += in.team) {
         Packet<T> v;
         v.words = in.packet[p];
-#pragma unroll
-        for (int j = 0; j < V; j++) f(v.element[j]);
+        GPR_EACH(j, V) f(v.element[j]);
       }
     }
   };
@@ -276,8 +263,7 @@ template <class T> struct Few<PairMoments<T>> {
 template <class T> struct One<PairMoments<T>> : OneSpread<PairMoments<T>> {
   typedef PairMoments<T> F;
   __device__ __forceinline__ void add(T x, int64_t) {
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) this->finite &= F::real(x, p) - F::real(x, p) == 0;
+    GPR_EACH(p, F::parts) this->finite &= F::real(x, p) - F::real(x, p) == 0;
   }
 };
 

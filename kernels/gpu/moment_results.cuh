@@ -25,13 +25,11 @@ __device__ __forceinline__ Near plain_result(const S &s, int64_t n, double freed
   constexpr int PARTS = S::parts;
   double squares = 0, size = 0, roots = 0;
   bool used = s.squares.used;
-#pragma unroll
-  for (int i = 0; i < s.squares.pairs; i++) {
+  GPR_EACH(i, s.squares.pairs) {
     squares += s.squares.pair[i].hi + s.squares.pair[i].lo;
     size += fabs(s.squares.pair[i].hi) + fabs(s.squares.pair[i].lo);
   }
-#pragma unroll
-  for (int p = 0; p < PARTS; p++) {
+  GPR_EACH(p, PARTS) {
     const double sum = s.sum[p].pair[0].hi + s.sum[p].pair[0].lo;
     used |= s.sum[p].used;
     roots += sum * sum;
@@ -47,8 +45,7 @@ __device__ __forceinline__ Near coarse_result(const S &s, int64_t n, double free
   constexpr int PARTS = S::parts;
   bool used = s.squares.used;
   Near sum[PARTS];
-#pragma unroll
-  for (int p = 0; p < PARTS; p++) {
+  GPR_EACH(p, PARTS) {
     sum[p] = coarse_sum(s.sum[p].pair);
     used |= s.sum[p].used;
   }
@@ -63,13 +60,11 @@ template <int P, int N>
 __device__ __forceinline__ bool gathered(const Pair (&pair)[P], bool alone, double (&sum)[N]) {
   if (alone) {
     double t[P];
-#pragma unroll
-    for (int i = 0; i < P; i++) t[i] = pair[P - 1 - i].hi;
+    GPR_EACH(i, P) t[i] = pair[P - 1 - i].hi;
     return gathered(t, sum);
   }
   double t[2 * P];
-#pragma unroll
-  for (int i = 0; i < P; i++) {
+  GPR_EACH(i, P) {
     t[P - 1 - i] = pair[i].lo;
     t[2 * P - 1 - i] = pair[i].hi;
   }
@@ -82,9 +77,7 @@ __device__ __forceinline__ bool exact_result(const S &s, int64_t n, double freed
   constexpr int PARTS = S::parts;
   ExactMoments<PARTS> m;
   bool fine = gathered(s.squares.pair, S::alone, m.squares) && !s.squares.used;
-#pragma unroll
-  for (int p = 0; p < PARTS; p++)
-    fine = fine && gathered(s.sum[p].pair, S::alone, m.sum[p]) && !s.sum[p].used;
+  GPR_EACH(p, PARTS) fine = fine && gathered(s.sum[p].pair, S::alone, m.sum[p]) && !s.sum[p].used;
   return fine && exact_spread(m, (double)n, freedom, root, result);
 }
 
@@ -93,8 +86,7 @@ template <class R, int PARTS>
 __device__ __noinline__ Near near_result(const MomentState<R, PARTS> *s, int64_t n, double freedom,
                                          const double *means, bool root) {
   Near sum[PARTS];
-#pragma unroll
-  for (int p = 0; p < PARTS; p++) sum[p] = near_of(s->sum[p]);
+  GPR_EACH(p, PARTS) sum[p] = near_of(s->sum[p]);
   const Near numerator = near_numerator<PARTS>(sum, near_of(s->squares), (double)n, means);
   return near_spread(numerator, (double)n, freedom, means, root);
 }

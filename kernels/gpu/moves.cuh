@@ -43,11 +43,9 @@ template <class F> struct Move {
     int64_t i = 0;
 #pragma unroll 1
     for (; i + (fewer ? 1 : N) <= count; i += N) {
-#pragma unroll
-      for (int u = 0; u < N; u++)
+      GPR_EACH(u, N)
         if (!fewer || i + u < count) part[u] = *after(from, (i + u) * bytes);
-#pragma unroll
-      for (int u = 0; u < N; u++)
+      GPR_EACH(u, N)
         if (!fewer || i + u < count) F::merge(s, part[u]);
     }
 #pragma unroll 1
@@ -103,8 +101,7 @@ template <class T> struct StateTerms<PairSum<T>> {
   }
   static __device__ __forceinline__ bool get(const State &s, double (&x)[sums][terms]) {
     bool used = false;
-#pragma unroll
-    for (int q = 0; q < sums; q++) {
+    GPR_EACH(q, sums) {
       get(s.part[q].sum, x[q]);
       used |= s.part[q].used != 0;
     }
@@ -118,8 +115,7 @@ template <class T> struct StateTerms<PairSum<T>> {
     return take_levels(some.sum[Q], level);
   }
   static __device__ __forceinline__ void put(State &s, const Some &some) {
-#pragma unroll
-    for (int q = 0; q < sums; q++) s.part[q].sum = some.sum[q];
+    GPR_EACH(q, sums) s.part[q].sum = some.sum[q];
   }
 };
 
@@ -136,16 +132,14 @@ template <class T> struct Move<PairSum<T>> {
                                                      int64_t bytes, int p) {
     typename Real::Sum next[N], sum = s.part[p].sum;
     bool lost = s.part[p].used;
-#pragma unroll
-    for (int u = 0; u < N; u++) {
+    GPR_EACH(u, N) {
       clear(next[u]);
       if (u >= count) continue;
       const Real &real = after(from, u * bytes)->part[p];
       next[u] = real.sum;
       lost |= real.used;
     }
-#pragma unroll
-    for (int u = 0; u < N; u++)
+    GPR_EACH(u, N)
       if (u < count) sum = merged(sum, next[u], lost);
     if (!lost) s.part[p].sum = sum;
     return !lost;
@@ -165,20 +159,17 @@ template <class T> struct Move<PairSum<T>> {
     if (lanes == GPR_WARP && step == 1 && merged_by_warp<F>(s)) return;
     typename Real::Sum sum[F::parts], other[F::parts];
     bool lost[F::parts];
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) {
+    GPR_EACH(p, F::parts) {
       sum[p] = s.part[p].sum, lost[p] = s.part[p].used;
       other[p] = shuffle_xor(sum[p], lanes / 2);
     }
 #pragma unroll 1
     for (int mask = lanes / 2; mask >= step; mask /= 2)
-#pragma unroll
-      for (int p = 0; p < F::parts; p++) {
+      GPR_EACH(p, F::parts) {
         sum[p] = merged(sum[p], other[p], lost[p]);
         other[p] = shuffle_xor(sum[p], mask / 2); /* the next one's, while this one is checked */
       }
-#pragma unroll
-    for (int p = 0; p < F::parts; p++)
+    GPR_EACH(p, F::parts)
       if (__any_sync(GPR_ALL, lost[p]))
         merge_slowly(&s.part[p], lanes, step);
       else

@@ -120,8 +120,7 @@ template <int K, int N> GPR_FN bool gathered(double (&t)[K], double (&sum)[N]) {
   bool done = false;
   GPR_ROLLED
   for (int i = 0; i < NEAR_SWEEPS && !done; i++) done = sweep(t, K - N) == 0;
-#pragma unroll
-  for (int i = 0; i < N; i++) sum[i] = t[K - 1 - i];
+  GPR_EACH(i, N) sum[i] = t[K - 1 - i];
   return done;
 }
 /* The sign of the sum: that of the last, once it is more than twice the others together. NaN where
@@ -161,8 +160,7 @@ template <class R> __device__ __forceinline__ bool between(double low, double hi
   memcpy(words, out, sizeof other);
   memcpy(words + count, &other, sizeof other);
   bool same = true;
-#pragma unroll
-  for (int i = 0; i < count; i++) same &= words[i] == words[count + i];
+  GPR_EACH(i, count) same &= words[i] == words[count + i];
   return same;
 }
 template <class T> __device__ __forceinline__ bool round_near(const Near &x, T *out) {

@@ -77,13 +77,11 @@ template <class OP> struct Operands : LeafPlaces<Operands<OP>, gpr_operator_args
     const int64_t segment = a.starts ? quotient_of(o, a.per) : 0;
     int64_t at[OUTS];
     o -= segment * a.per;
-#pragma unroll
-    for (int r = 0; r < OUTS; r++) at[r] = segment * x.out_stride(r, x.dims());
+    GPR_EACH(r, OUTS) at[r] = segment * x.out_stride(r, x.dims());
 #pragma unroll 1
     for (int d = x.kept() - 1; d >= 0; d--) {
       const int64_t over = d ? quotient_of(o, x.length(d)) : 0, here = o - over * x.length(d);
-#pragma unroll
-      for (int r = 0; r < OUTS; r++) at[r] += here * x.out_stride(r, d);
+      GPR_EACH(r, OUTS) at[r] += here * x.out_stride(r, d);
       o = over;
     }
     finish_place(a, at, root);

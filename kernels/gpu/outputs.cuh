@@ -39,8 +39,7 @@ template <int N, class X, class Merge>
 __device__ __forceinline__ void merge_lanes(X (&all)[N], int width, Merge merge) {
 #pragma unroll 1
   for (int mask = GPR_WARP / 2; mask >= width; mask /= 2)
-#pragma unroll
-    for (int i = 0; i < N; i++) merge(all[i], shuffle_xor(all[i], mask));
+    GPR_EACH(i, N) merge(all[i], shuffle_xor(all[i], mask));
 }
 /* And of all threads, by lanes and then by halves of the block. */
 template <int N, class X, class Merge>
@@ -56,12 +55,10 @@ __device__ __forceinline__ void merge_halves(X (&all)[N], int x, int y, int widt
     half = (height + 1) / 2;
     __syncthreads();
     if (y >= half && y < height)
-#pragma unroll
-      for (int i = 0; i < N; i++) slot[i][(y - half) * width + x] = all[i];
+      GPR_EACH(i, N) slot[i][(y - half) * width + x] = all[i];
     __syncthreads();
     if (y + half < height)
-#pragma unroll
-      for (int i = 0; i < N; i++) merge(all[i], slot[i][y * width + x]);
+      GPR_EACH(i, N) merge(all[i], slot[i][y * width + x]);
   }
 }
 
@@ -72,13 +69,11 @@ __device__ __forceinline__ void merge_small(typename F::State *s, int x, int y, 
   typedef typename F::State State;
   State all[N], (*slot)[AXES_THREADS / 2] = (State(*)[AXES_THREADS / 2]) & slots;
   static_assert(sizeof slots >= N * sizeof *slot, "");
-#pragma unroll
-  for (int i = 0; i < N; i++) all[i] = s[i];
+  GPR_EACH(i, N) all[i] = s[i];
   merge_halves(all, x, y, width, height, slot,
                [](State &mine, const State &theirs) { F::merge(mine, theirs); });
   __syncthreads();
-#pragma unroll
-  for (int i = 0; i < N; i++) s[i] = all[i];
+  GPR_EACH(i, N) s[i] = all[i];
 }
 /* True where a block's states came together without merge_across(), which is then not needed. */
 template <class F, int N> struct Quick {
@@ -98,8 +93,7 @@ template <class T, int N> struct Quick<PairSum<T>, N> {
   typedef typename RealSum<typename F::Real>::Sum Sum;
   static __device__ __forceinline__ bool take(const typename F::State *s, Sum (&sum)[pairs]) {
     bool more = false;
-#pragma unroll
-    for (int i = 0; i < pairs; i++) {
+    GPR_EACH(i, pairs) {
       sum[i] = s[i / parts].part[i % parts].sum;
       more |= s[i / parts].part[i % parts].used != 0;
     }
@@ -114,8 +108,7 @@ template <class T, int N> struct Quick<PairSum<T>, N> {
     merge_halves(sum, x, y, width, height, slot,
                  [&](Sum &mine, const Sum &theirs) { mine = merged(mine, theirs, lost); });
     if (__syncthreads_or(lost)) return false;
-#pragma unroll
-    for (int i = 0; i < pairs; i++) s[i / parts].part[i % parts].sum = sum[i];
+    GPR_EACH(i, pairs) s[i / parts].part[i % parts].sum = sum[i];
     return true;
   }
 };

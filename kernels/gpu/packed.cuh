@@ -15,22 +15,18 @@ template <class F, int COUNT> __device__ __forceinline__ void fold_packed(const 
   const int64_t full = a.outputs / N;
   const int64_t first = block_of(a) * AXES_THREADS * PACKED_LOADS + threadIdx.x;
   Packet<T> v[PACKED_LOADS];
-#pragma unroll
-  for (int u = 0; u < PACKED_LOADS; u++)
+  GPR_EACH(u, PACKED_LOADS)
     if (first + u * AXES_THREADS < full)
       v[u].words = load_once(a.data + (first + u * AXES_THREADS) * 16);
   uint32_t missed = 0;
-#pragma unroll
-  for (int u = 0; u < PACKED_LOADS; u++) {
+  GPR_EACH(u, PACKED_LOADS) {
     const int64_t p = first + u * AXES_THREADS;
     if (p >= full) break;
     typename Either<COUNT == 2, Two<F>, typename Single<F>::type>::type few[N];
     if (COUNT == 1 && a.skip)
-#pragma unroll
-      for (int e = 0; e < V; e++)
+      GPR_EACH(e, V)
         if (is_nan_or_nat(v[u].element[e])) v[u].element[e] = a.has_initial ? neutral_of<T>() : T{};
-#pragma unroll
-    for (int e = 0; e < V; e++) few[e / COUNT].add(v[u].element[e], e % COUNT);
+    GPR_EACH(e, V) few[e / COUNT].add(v[u].element[e], e % COUNT);
     missed |= finish_few<F>(a, p * N, N, few, COUNT) << (u * N);
   }
   for (; missed; missed &= missed - 1) {
@@ -56,20 +52,17 @@ template <class F, int TEAM> __device__ __forceinline__ void fold_lanes(const gp
   const int id = threadIdx.x % TEAM;
   const int64_t first = block_of(a) * AXES_THREADS * PACKED_LOADS + threadIdx.x;
   Packet<T> v[PACKED_LOADS];
-#pragma unroll
-  for (int u = 0; u < PACKED_LOADS; u++) {
+  GPR_EACH(u, PACKED_LOADS) {
     const int64_t p = first + u * AXES_THREADS;
     v[u].words = make_uint4(0, 0, 0, 0);
     if (p / TEAM < a.outputs) v[u].words = load_once(a.data + p * 16);
   }
   uint32_t missed = 0;
-#pragma unroll
-  for (int u = 0; u < PACKED_LOADS; u++) {
+  GPR_EACH(u, PACKED_LOADS) {
     const int64_t o = (first + u * AXES_THREADS) / TEAM;
     const bool mine = id == 0 && o < a.outputs;
     Few<F> few;
-#pragma unroll
-    for (int e = 0; e < V; e++) few.add(v[u].element[e], id * V + e);
+    GPR_EACH(e, V) few.add(v[u].element[e], id * V + e);
     if (!few.finish_team(a, o, a.count, TEAM, mine) && mine) missed |= 1u << u;
   }
   for (; missed; missed &= missed - 1)

@@ -113,13 +113,11 @@ template <class T> struct Packets {
   /* Packets p, p + apart, …, all on their way at once. */
   template <int U>
   __device__ __forceinline__ void load(Packet<T> (&v)[U], int64_t p, int apart) const {
-#pragma unroll
-    for (int u = 0; u < U; u++) v[u].words = load(p + u * apart);
+    GPR_EACH(u, U) v[u].words = load(p + u * apart);
   }
   /* What is inside of packet p, and the other one around it. */
   __device__ __forceinline__ void load_part(Packet<T> &v, int64_t p, T around) const {
-#pragma unroll
-    for (int j = 0; j < count; j++) {
+    GPR_EACH(j, count) {
       const int64_t i = p * count + j;
       v.element[j] = i >= first && i < stop ? data[i] : around;
     }

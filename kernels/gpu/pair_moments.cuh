@@ -25,14 +25,12 @@ template <class W, int PAIRS> struct Levels {
   Long<W> rest;
 };
 template <class W, int P> __device__ __forceinline__ void open(Levels<W, P> &s) {
-#pragma unroll
-  for (int i = 0; i < P; i++) s.pair[i] = {0, 0};
+  GPR_EACH(i, P) s.pair[i] = {0, 0};
   s.special = s.used = 0;
 }
 template <class W, int P>
 __device__ __forceinline__ void assign(Levels<W, P> &to, const Levels<W, P> &from) {
-#pragma unroll
-  for (int i = 0; i < P; i++) to.pair[i] = from.pair[i];
+  GPR_EACH(i, P) to.pair[i] = from.pair[i];
   assign_rest(to, from);
 }
 /* --- wide ranges ------------------------------------------------------------------------------ */
@@ -44,8 +42,7 @@ template <int N> struct Terms {
   double term[N];
   template <class W, int P> __device__ __forceinline__ void open(const Levels<W, P> &s) {
     static_assert(N <= 2 * P, "");
-#pragma unroll
-    for (int i = 0; i < N; i++) term[i] = i % 2 ? s.pair[i / 2].lo : s.pair[i / 2].hi;
+    GPR_EACH(i, N) term[i] = i % 2 ? s.pair[i / 2].lo : s.pair[i / 2].hi;
   }
   /* With what further levels have; false: they do not fit. */
   template <class W, int P> __device__ __forceinline__ bool open_all(const Levels<W, P> &s) {
@@ -60,8 +57,7 @@ template <int N> struct Terms {
     return !lost;
   }
   template <class W, int P> __device__ __forceinline__ void give(Levels<W, P> &s) const {
-#pragma unroll
-    for (int i = 0; i < N; i++) (i % 2 ? s.pair[i / 2].lo : s.pair[i / 2].hi) = term[i];
+    GPR_EACH(i, N) (i % 2 ? s.pair[i / 2].lo : s.pair[i / 2].hi) = term[i];
   }
   template <class W, int P> __device__ __forceinline__ void give_all(Levels<W, P> &s) const {
     give(s);
@@ -72,8 +68,7 @@ template <int N> struct Terms {
   __device__ __forceinline__ void pack() {
 #pragma unroll
     for (int i = N - 2; i >= 0; i--) carry(i);
-#pragma unroll
-    for (int i = 0; i < N - 1; i++) carry(i);
+    GPR_EACH(i, N - 1) carry(i);
   }
   __device__ __forceinline__ void carry(int i) {
     const double t = term[i] + term[i + 1];
@@ -100,8 +95,7 @@ template <int N> __device__ __forceinline__ bool merge(Terms<N> &s, const Terms<
   Terms<N> both = s;
   bool lost = false;
   both.pack();
-#pragma unroll
-  for (int i = 0; i < N; i++) both.add(right.term[i], lost);
+  GPR_EACH(i, N) both.add(right.term[i], lost);
   if (!lost) s = both;
   return !lost;
 }
@@ -170,13 +164,11 @@ template <class W, int P>
 __device__ __forceinline__ void merge(Levels<W, P> &s, const Levels<W, P> &right) {
   Pair pair[P];
   bool lost = false;
-#pragma unroll
-  for (int i = 0; i < P; i++) pair[i] = merged(s.pair[i], right.pair[i], lost);
+  GPR_EACH(i, P) pair[i] = merged(s.pair[i], right.pair[i], lost);
   if (lost)
     merge_terms(&s, &right);
   else
-#pragma unroll
-    for (int i = 0; i < P; i++) s.pair[i] = pair[i];
+    GPR_EACH(i, P) s.pair[i] = pair[i];
   if (right.used) merge_rests(&s, &right);
 }
 /* All of it in the long integer. */
@@ -263,8 +255,7 @@ template <class R, int PARTS> struct WideMoments {
     lost = false;
     squares.open(s.squares);
     squares.pack();
-#pragma unroll
-    for (int p = 0; p < PARTS; p++) sum[p].open(s.sum[p]);
+    GPR_EACH(p, PARTS) sum[p].open(s.sum[p]);
   }
   __device__ __forceinline__ void add(int part, double x) {
     const double square = x * x;
@@ -278,16 +269,13 @@ template <class R, int PARTS> struct WideMoments {
   }
   /* A batch's sums, which are exact. */
   template <class Windows> __device__ __forceinline__ void take(int part, const Windows &windows) {
-#pragma unroll
-    for (int i = 0; i < Windows::sums; i++) sum[part].add(windows.sum(i), lost);
-#pragma unroll
-    for (int i = 0; i < Windows::squares; i++) squares.add(windows.square(i), lost);
+    GPR_EACH(i, Windows::sums) sum[part].add(windows.sum(i), lost);
+    GPR_EACH(i, Windows::squares) squares.add(windows.square(i), lost);
   }
   __device__ __forceinline__ bool give(MomentState<R, PARTS> &s) const {
     if (lost) return false;
     squares.give(s.squares);
-#pragma unroll
-    for (int p = 0; p < PARTS; p++) sum[p].give(s.sum[p]);
+    GPR_EACH(p, PARTS) sum[p].give(s.sum[p]);
     return true;
   }
 };
@@ -300,8 +288,7 @@ template <class T> struct PairMoments : FreeFold<T>, RealParts<T> {
   using RealParts<T>::parts, RealParts<T>::real;
   typedef MomentState<Real, parts> State;
   static __device__ __forceinline__ void open(State &s) {
-#pragma unroll
-    for (int p = 0; p < parts; p++) gpr::open(s.sum[p]);
+    GPR_EACH(p, parts) gpr::open(s.sum[p]);
     gpr::open(s.squares);
   }
   static __device__ __forceinline__ void add(State &s, T x, int64_t = 0) {
@@ -314,8 +301,7 @@ template <class T> struct PairMoments : FreeFold<T>, RealParts<T> {
     wide.open(*s);
 #pragma unroll 1
     for (int i = 0; i < n; i += FEW_OF_BATCH)
-#pragma unroll
-      for (int p = 0; p < parts; p++) add_few(wide, p, x + i, n - i);
+      GPR_EACH(p, parts) add_few(wide, p, x + i, n - i);
     if (wide.give(*s)) return;
 #pragma unroll 1
     for (int i = 0; i < n; i++) add(*s, x[i]);
@@ -327,16 +313,14 @@ template <class T> struct PairMoments : FreeFold<T>, RealParts<T> {
     MomentBatch<Stored, FEW_OF_BATCH> batch;
     WideBatch<Stored, FEW_OF_BATCH> windows;
     Real few[FEW_OF_BATCH];
-#pragma unroll
-    for (int i = 0; i < FEW_OF_BATCH; i++) {
+    GPR_EACH(i, FEW_OF_BATCH) {
       few[i] = i < n ? real(x[i], part) : Real(0);
       batch.see(few[i]);
     }
     batch.open();
     if (batch.apart <= windows.spread) {
       windows.open(batch.top);
-#pragma unroll
-      for (int i = 0; i < FEW_OF_BATCH; i++) windows.add((double)few[i]);
+      GPR_EACH(i, FEW_OF_BATCH) windows.add((double)few[i]);
       wide.take(part, windows);
     } else {
 #pragma unroll 1
@@ -359,34 +343,26 @@ template <class T, int N> struct PartsOfBatch {
   typedef MomentBatch<typename RealOf<T>::type, N> Batch;
   Batch part[F::parts];
   __device__ __forceinline__ void see(T x) {
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) part[p].see(F::real(x, p));
+    GPR_EACH(p, F::parts) part[p].see(F::real(x, p));
   }
   __device__ __forceinline__ bool open() {
     bool fine = true;
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) fine &= part[p].open();
+    GPR_EACH(p, F::parts) fine &= part[p].open();
     return fine;
   }
   __device__ __forceinline__ bool is_nan() const {
     bool nan = false;
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) nan |= part[p].is_nan();
+    GPR_EACH(p, F::parts) nan |= part[p].is_nan();
     return nan;
   }
   __device__ __forceinline__ void add(T x) {
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) part[p].add(F::real(x, p));
+    GPR_EACH(p, F::parts) part[p].add(F::real(x, p));
   }
   /* The sums, which are exact. */
   template <class S> __device__ __forceinline__ void give(S &s) const {
-#pragma unroll
-    for (int p = 0; p < F::parts; p++) {
-#pragma unroll
-      for (int i = 0; i < Batch::sums; i++) s.sum[p].pair[i] = {part[p].sum(i), 0};
-#pragma unroll
-      for (int i = 0; i < Batch::squares; i++)
-        s.squares.pair[p * Batch::squares + i] = {part[p].square(i), 0};
+    GPR_EACH(p, F::parts) {
+      GPR_EACH(i, Batch::sums) s.sum[p].pair[i] = {part[p].sum(i), 0};
+      GPR_EACH(i, Batch::squares) s.squares.pair[p * Batch::squares + i] = {part[p].square(i), 0};
     }
   }
 };

@@ -161,8 +161,7 @@ template <class T> __device__ __forceinline__ void round_terms(const Triple &p, 
  * the IBM RISC System/6000 processor", 1990.) */
 __device__ __forceinline__ double divided_by(double x, double d, double reciprocal) {
   double quotient = x * reciprocal;
-#pragma unroll
-  for (int i = 0; i < 2; i++) quotient = fma(product_error(-quotient, d, -x), reciprocal, quotient);
+  GPR_EACH(i, 2) quotient = fma(product_error(-quotient, d, -x), reciprocal, quotient);
   return quotient;
 }
 /* What sums are divided by. */

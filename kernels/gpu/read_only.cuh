@@ -15,10 +15,8 @@ static __global__ void __launch_bounds__(GPR_READ_THREADS) read_only(gpr_read_ar
   uint32_t all = 0;
   for (; i + (LOADS - 1) * step < n; i += LOADS * step) {
     uint4 v[LOADS];
-#pragma unroll
-    for (int k = 0; k < LOADS; k++) v[k] = __ldcs(data + i + k * step);
-#pragma unroll
-    for (int k = 0; k < LOADS; k++) all |= v[k].x ^ v[k].y ^ v[k].z ^ v[k].w;
+    GPR_EACH(k, LOADS) v[k] = __ldcs(data + i + k * step);
+    GPR_EACH(k, LOADS) all |= v[k].x ^ v[k].y ^ v[k].z ^ v[k].w;
   }
   for (; i < n; i += step) {
     const uint4 v = __ldcs(data + i);

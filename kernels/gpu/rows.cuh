@@ -106,10 +106,8 @@ __device__ __forceinline__ void load_ends(const Packets<T> &in, int64_t p, int a
   const int64_t last = in.packets() - 1;
   const int ahead = (int)least(last - p, (int64_t)MANY), end = (int)(in.stop - last * V),
             tail = (int)least(in.stop - p * V, (int64_t)MANY), head = p == 0 ? (int)in.first : 0;
-#pragma unroll
-  for (int u = 0; u < U; u++) v[u].words = in.load(u * apart <= ahead ? p + u * apart : last);
-#pragma unroll
-  for (int u = 0; u < U; u++) {
+  GPR_EACH(u, U) v[u].words = in.load(u * apart <= ahead ? p + u * apart : last);
+  GPR_EACH(u, U) {
     const bool is_last = REPEATS && u * apart > ahead;
     hide_ends<REPEATS>(v[u], u ? 0 : head, is_last ? end : tail - u * apart * V);
   }
@@ -215,12 +213,10 @@ __device__ __forceinline__ void fold_apart(const char *base, int64_t stride, int
     const int left = i < stop ? (int)(stop - i + GPR_WARP - 1) / GPR_WARP : 0;
     Packet<T> v[U];
     if (i - lane_of() + EACH * GPR_WARP <= stop) { /* all lanes are together in take() */
-#pragma unroll
-      for (int u = 0; u < EACH; u++) v[u / V].element[u % V] = load_whole<T>(from + u * step);
+      GPR_EACH(u, EACH) v[u / V].element[u % V] = load_whole<T>(from + u * step);
       lane.take(v, 0, 0);
     } else if constexpr (RowLane<F>::neutral) {
-#pragma unroll
-      for (int u = 0; u < EACH; u++)
+      GPR_EACH(u, EACH)
         v[u / V].element[u % V] = u < left ? load_whole<T>(from + u * step) : neutral_of<T>();
       lane.take(v, 0, 0);
     } else {

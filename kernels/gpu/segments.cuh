@@ -88,15 +88,12 @@ __device__ __forceinline__ void fold_short(Few<F> &few, const char *data, unsign
 #pragma unroll 1
   for (unsigned first = id; first < packets; first += U * team) {
     Packet<T> v[U];
-#pragma unroll
-    for (int u = 0; u < U; u++)
+    GPR_EACH(u, U)
       if (first + u * team < packets) v[u].words = __ldg(packet + (first + u * team));
-#pragma unroll
-    for (int u = 0; u < U; u++) {
+    GPR_EACH(u, U) {
       if (first + u * team >= packets) break;
       const unsigned at = (first + u * team) * V - before; /* beyond any n where it lies before 0 */
-#pragma unroll
-      for (int j = 0; j < V; j++)
+      GPR_EACH(j, V)
         if (at + j < n) few.add(v[u].element[j], (int)(at + j));
     }
   }

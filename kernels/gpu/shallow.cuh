@@ -27,23 +27,19 @@ __device__ __forceinline__ uint32_t finish_few(const gpr_axes_args &a, int64_t o
   const auto finish = [&](typename Few::Value(&value)[N]) {
     uint32_t missed = 0;
     finish_values<F>(a, o, value, n, left);
-#pragma unroll
-    for (int e = 0; e < N; e++) missed |= is_certified(value[e]) ? 0u : 1u << e;
+    GPR_EACH(e, N) missed |= is_certified(value[e]) ? 0u : 1u << e;
     return missed & ((1u << left) - 1);
   };
   typename Few::Value value[N];
   if constexpr (IsSum<F>::value) {
     return as_asked(a, [&](Asked asked) {
       const Over all = over_all(asked, n);
-#pragma unroll
-      for (int e = 0; e < N; e++)
-        value[e] = few[e].shown(a, asked, over_one(asked, n, e, all), number_of(n, e));
+      GPR_EACH(e, N) value[e] = few[e].shown(a, asked, over_one(asked, n, e, all), number_of(n, e));
       return finish(value);
     });
   } else {
     const typename Few::Shared shared(a);
-#pragma unroll
-    for (int e = 0; e < N; e++) few[e].result(value[e], shared);
+    GPR_EACH(e, N) few[e].result(value[e], shared);
     return finish(value);
   }
 }
@@ -100,8 +96,7 @@ template <class F, bool SKIP> struct Skipping {
   uint32_t seen = 0; /* columns, as bits, that have a number */
   template <int U> __device__ __forceinline__ void drop(StripOf<T> (&v)[U], int rows) {
     if constexpr (SKIP)
-#pragma unroll
-      for (int i = 0; i < U * V; i++) {
+      GPR_EACH(i, U * V) {
         T &x = v[i / V].element[i % V];
         if (is_nan_or_nat(x))
           x = neutral_of<T>();
@@ -112,8 +107,7 @@ template <class F, bool SKIP> struct Skipping {
   template <class Few>
   __device__ __forceinline__ void end(const gpr_axes_args &a, Few (&few)[V]) const {
     if (!SKIP || a.has_initial) return;
-#pragma unroll
-    for (int e = 0; e < V; e++)
+    GPR_EACH(e, V)
       if (!(seen >> e & 1)) few[e].add(T{}, 0);
   }
 };
@@ -132,11 +126,9 @@ template <int U, bool ALL, class F, bool SKIP> struct RowsOfStrip {
     skipping.drop(v, rows);
   }
   template <class Few> __device__ __forceinline__ void add_to(Few (&few)[V]) const {
-#pragma unroll
-    for (int u = 0; u < U; u++) {
+    GPR_EACH(u, U) {
       if (!ALL && u >= rows) break;
-#pragma unroll
-      for (int e = 0; e < V; e++) few[e].add(v[u].element[e], r + u);
+      GPR_EACH(e, V) few[e].add(v[u].element[e], r + u);
     }
   }
 };
@@ -170,8 +162,7 @@ __device__ __noinline__ void finish_strip(const gpr_axes_args *a, int64_t t, uin
 template <class Few, int V>
 __device__ __forceinline__ bool are_far_apart(const Few (&few)[V], int count, bool more) {
   bool close = true;
-#pragma unroll
-  for (int e = 0; e < V; e++) close &= more ? few[e].is_close() : few[e].fine(count);
+  GPR_EACH(e, V) close &= more ? few[e].is_close() : few[e].fine(count);
   return __any_sync(__activemask(), !close);
 }
 /* ROWS rows of a strip that are loaded, and which of its columns were missed. */
@@ -184,10 +175,8 @@ __device__ __forceinline__ uint32_t finish_rows(const gpr_axes_args &a, const St
   Skipping<F, SKIP> skipping;
   if (ROWS > 1) skipping.drop(v, ROWS);
   if constexpr (Begins<Few>::value)
-#pragma unroll
-    for (int e = 0; e < V; e++) few[e].begin(v[0].element[e]);
-#pragma unroll
-  for (int i = 0; i < ROWS * V; i++) {
+    GPR_EACH(e, V) few[e].begin(v[0].element[e]);
+  GPR_EACH(i, ROWS * V) {
     const T x = v[i / V].element[i % V];
     few[i % V].add(ROWS == 1 && a.skip && is_nan_or_nat(x) ? T{} : x, i / V);
   }
@@ -195,8 +184,7 @@ __device__ __forceinline__ uint32_t finish_rows(const gpr_axes_args &a, const St
   if constexpr (ROWS > 2 && IsWide<F>::value)
     if (are_far_apart(few, ROWS, false)) {
       Again<F> again[V];
-#pragma unroll
-      for (int i = 0; i < ROWS * V; i++) again[i % V].add(v[i / V].element[i % V], i / V);
+      GPR_EACH(i, ROWS * V) again[i % V].add(v[i / V].element[i % V], i / V);
       return finish_few<F>(a, strip.o, strip.left, again, ROWS);
     }
   return finish_few<F>(a, strip.o, strip.left, few, ROWS);
@@ -217,8 +205,7 @@ __device__ __forceinline__ void fold_strips(const gpr_axes_args &a) {
                 stride = a.dim[a.kept].stride;
   Strip<F> strip[STRIPS];
   StripOf<T> v[STRIPS][ROWS];
-#pragma unroll
-  for (int s = 0; s < STRIPS; s++) {
+  GPR_EACH(s, STRIPS) {
     if (s)
       strip[s].follow(a, t + s * AXES_THREADS, strip[s - 1]);
     else
@@ -226,8 +213,7 @@ __device__ __forceinline__ void fold_strips(const gpr_axes_args &a) {
     load_rows(v[s], strip[s].base, stride, a.dim[a.kept - 1].stride, ROWS, strip[s].left);
   }
   uint32_t missed = 0;
-#pragma unroll
-  for (int s = 0; s < STRIPS; s++)
+  GPR_EACH(s, STRIPS)
     if (strip[s].left) missed |= finish_rows<F, Few, ROWS, SKIP>(a, strip[s], v[s]) << s * V;
 #pragma unroll 1
   for (int s = 0; missed; s++, missed >>= V)
@@ -258,8 +244,7 @@ template <class F, bool SKIP> struct StripRun {
   template <int ROWS, class Few> __device__ __forceinline__ void add(int r, Few (&few)[V]) {
     const RowsOfStrip<ROWS, true, F, SKIP> rows(a, strip, r, skipping);
     if constexpr (Begins<Few>::value)
-#pragma unroll
-      for (int e = 0; e < V; e++)
+      GPR_EACH(e, V)
         if (r == 0) few[e].begin(rows.v[0].element[e]);
     rows.add_to(few);
   }

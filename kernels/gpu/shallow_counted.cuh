@@ -21,17 +21,13 @@ template <int U, class F> struct CountedRows {
     uint32_t column = 0;
     load_rows(v, strip.base + r * stride, stride, a.dim[a.kept - 1].stride, rows, strip.left);
     counts = strip.template counting<U>(r, rows);
-#pragma unroll
-    for (int i = 0; i < U * V; i++)
+    GPR_EACH(i, U * V)
       if (a.skip && is_nan_or_nat(v[i / V].element[i % V])) counts &= ~(1u << i);
-#pragma unroll
-    for (int u = 0; u < U; u++) column |= 1u << u * V;
-#pragma unroll
-    for (int e = 0; e < V; e++) n[e] += __popc(counts & column << e);
+    GPR_EACH(u, U) column |= 1u << u * V;
+    GPR_EACH(e, V) n[e] += __popc(counts & column << e);
   }
   template <class Few> __device__ __forceinline__ void add_to(Few (&few)[V]) const {
-#pragma unroll
-    for (int i = 0; i < U * V; i++) {
+    GPR_EACH(i, U * V) {
       const T x = v[i / V].element[i % V];
       if constexpr (RowLane<F>::neutral)
         few[i % V].add(counts >> i & 1 ? x : minus_zero<T>(), 0);
@@ -58,8 +54,7 @@ template <class F> struct MaskedStrip : Strip<F> {
   template <int U> __device__ __forceinline__ uint32_t counting(int r, int rows) const {
     uint32_t bits = 0;
     if (!where) {
-#pragma unroll
-      for (int u = 0; u < U; u++) bits |= (u < rows ? (1u << this->left) - 1 : 0) << u * V;
+      GPR_EACH(u, U) bits |= (u < rows ? (1u << this->left) - 1 : 0) << u * V;
       return bits;
     }
     const char *from = where + r * down;
@@ -71,8 +66,7 @@ template <class F> struct MaskedStrip : Strip<F> {
       if (by_words) {
         bits |= bits_of_bytes(*(const Word *)from) << u * V;
       } else {
-#pragma unroll
-        for (int e = 0; e < V; e++)
+        GPR_EACH(e, V)
           if (e < this->left && from[e * along]) bits |= 1u << (u * V + e);
       }
     }
@@ -89,8 +83,7 @@ template <class F> struct MaskedStrip : Strip<F> {
       CountedRows<Shape::loads, F>(a, *this, r, n).add_to(few);
 #pragma unroll 1
     for (; r < (int)a.count; r += last) CountedRows<last, F>(a, *this, r, n).add_to(few);
-#pragma unroll
-    for (int e = 0; e < V; e++)
+    GPR_EACH(e, V)
       if (e < this->left) tell_least(a, n[e]);
     return finish_few<F>(a, this->o, this->left, few, n);
   }

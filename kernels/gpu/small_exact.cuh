@@ -28,8 +28,7 @@ __device__ __forceinline__ void read_share(const Packets<typename S::Stored> &in
                                            typename S::Real (&x)[SMALL_NUMBERS]) {
   Packet<typename S::Stored> v[S::loads];
   const int64_t at = (int64_t)blockIdx.x * S::loads * blockDim.x + threadIdx.x;
-#pragma unroll
-  for (int u = 0; u < S::loads; u++) {
+  GPR_EACH(u, S::loads) {
     const int64_t packet = at + u * blockDim.x;
     if (in.inside(packet, 1))
       v[u].words = in.load(packet);
@@ -43,8 +42,7 @@ __device__ __forceinline__ void read_share(const Packets<typename S::Stored> &in
 template <class S>
 __device__ __forceinline__ void take_specials(typename S::Real (&x)[SMALL_NUMBERS],
                                               uint32_t (&special)[S::parts]) {
-#pragma unroll
-  for (int i = 0; i < SMALL_NUMBERS; i++) {
+  GPR_EACH(i, SMALL_NUMBERS) {
     if (x[i] - x[i] == 0) continue;
     special[i % S::parts] |= x[i] != x[i] ? GPR_NAN : x[i] > 0 ? GPR_PLUS_INF : GPR_MINUS_INF;
     x[i] = minus_zero<typename S::Real>();
@@ -69,8 +67,7 @@ __global__ void __launch_bounds__(GPR_SMALL_THREADS) small_exact(gpr_flat_args a
   }
   const int unit1 = unit_below(top);
   const bool fine = cascade(x, unit1, counts);
-#pragma unroll
-  for (int p = 0; p < S::parts; p++) {
+  GPR_EACH(p, S::parts) {
     bool other = false;
 #pragma unroll
     for (int i = p; i < SMALL_NUMBERS; i += S::parts) other |= bits(x[i]) != bits(minus_zero<R>());

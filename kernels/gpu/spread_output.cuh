@@ -57,8 +57,7 @@ __device__ __forceinline__ Near coarse_numerator(const Near (&sum)[PARTS], const
                                                  double n) {
   double hi = n * squares.hi, lo = fma(n, squares.lo, product_error(n, squares.hi, hi));
   double size = hi, off = n * squares.off;
-#pragma unroll
-  for (int p = 0; p < PARTS; p++) {
+  GPR_EACH(p, PARTS) {
     const double x = sum[p].hi, square = x * x,
                  rest = fma(2 * x, sum[p].lo, product_error(x, x, square));
     const double t = hi - square;
@@ -98,20 +97,17 @@ template <int PARTS>
 __device__ __forceinline__ bool exact_numerator(const ExactMoments<PARTS> &m, double n,
                                                 double (&numerator)[3], double &lost) {
   double rest = fabs(m.squares[2]);
-#pragma unroll
-  for (int p = 0; p < PARTS; p++) rest += fabs(m.sum[p][1]);
+  GPR_EACH(p, PARTS) rest += fabs(m.sum[p][1]);
   if (rest == 0) { /* floats and whole numbers */
     double t[4 + 2 * PARTS];
     put_product(t, n, m.squares[1], 1, lost);
-#pragma unroll
-    for (int p = 0; p < PARTS; p++) put_product(t + 2 + 2 * p, m.sum[p][0], m.sum[p][0], -1, lost);
+    GPR_EACH(p, PARTS) put_product(t + 2 + 2 * p, m.sum[p][0], m.sum[p][0], -1, lost);
     put_product(t + 2 + 2 * PARTS, n, m.squares[0], 1, lost);
     return gathered(t, numerator);
   }
   double t[6 + 6 * PARTS];
   put_product(t, n, m.squares[2], 1, lost);
-#pragma unroll
-  for (int p = 0; p < PARTS; p++) {
+  GPR_EACH(p, PARTS) {
     const double x = m.sum[p][0], y = m.sum[p][1];
     put_product(t + 2 + 2 * p, y, y, -1, lost);
     put_product(t + 2 + 2 * (PARTS + p), 2 * x, y, -1, lost);
@@ -186,8 +182,7 @@ template <int PARTS>
 __device__ __forceinline__ Near near_numerator(const Near (&sum)[PARTS], const Near &squares,
                                                double n, const double *means) {
   Near total = means ? squares : multiply(squares, near_of(n));
-#pragma unroll
-  for (int p = 0; p < PARTS; p++) {
+  GPR_EACH(p, PARTS) {
     if (means) {
       const Near m = near_of(means[p]), both = multiply(near_of(2 * means[p]), sum[p]);
       total = add(add(total, minus(both)), multiply(multiply(m, m), near_of(n)));

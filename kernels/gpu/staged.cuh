@@ -55,8 +55,7 @@ template <class F> struct StagedRow {
       if constexpr (TakesPackets<F>::value)
         few.take(v);
       else
-#pragma unroll
-        for (int j = 0; j < V; j++) gone += !add<SKIP>(few, v->element[j], p * V + j);
+        GPR_EACH(j, V) gone += !add<SKIP>(few, v->element[j], p * V + j);
     }
     return gone;
   }
@@ -68,10 +67,8 @@ template <class F> struct StagedRow {
 #pragma unroll 1
     for (; i + (TOGETHER - 1) * team < in.count; i += TOGETHER * team, from += TOGETHER * step) {
       T x[TOGETHER];
-#pragma unroll
-      for (int u = 0; u < TOGETHER; u++) x[u] = from[u * step];
-#pragma unroll
-      for (int u = 0; u < TOGETHER; u++) gone += !add<SKIP>(few, x[u], i + u * team);
+      GPR_EACH(u, TOGETHER) x[u] = from[u * step];
+      GPR_EACH(u, TOGETHER) gone += !add<SKIP>(few, x[u], i + u * team);
     }
 #pragma unroll 1
     for (; i < in.count; i += team, from += step) gone += !add<SKIP>(few, *from, i);

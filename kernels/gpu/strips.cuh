@@ -62,25 +62,20 @@ __device__ __forceinline__ void load_rows(StripOf<T> (&v)[U], const char *from, 
   const bool is_full = left == V::count && step == (int64_t)sizeof(T);
   if (rows == 1) stride = 0; /* may be no multiple of a strip, and nothing lies that far away */
   const uintptr_t places = (uintptr_t)from | (uintptr_t)stride;
-#pragma unroll
-  for (int u = 0; u < U; u++) v[u].words = typename V::Words(); /* not what was there before */
+  GPR_EACH(u, U) v[u].words = typename V::Words(); /* not what was there before */
   if (is_full && places % V::bytes == 0) {
-#pragma unroll
-    for (int u = 0; u < U; u++)
+    GPR_EACH(u, U)
       if (u < rows) v[u].words = load_once_as(from + u * stride, v[u].words);
   } else if (sizeof(T) != 8 && V::bytes >= 8 && is_full && places % (V::bytes / 2) == 0) {
-#pragma unroll
-    for (int i = 0; i < 2 * U; i++)
+    GPR_EACH(i, 2 * U)
       if (i / 2 < rows)
         v[i / 2].half[i % 2] =
             __ldg((const typename V::Half *)(from + i / 2 * stride + i % 2 * (V::bytes / 2)));
   } else if (sizeof(T) < 4 && is_full) {
-#pragma unroll
-    for (int u = 0; u < U; u++)
+    GPR_EACH(u, U)
       if (u < rows) v[u].load_full(from + u * stride);
   } else {
-#pragma unroll
-    for (int i = 0; i < U * V::count; i++)
+    GPR_EACH(i, U * V::count)
       if (i / V::count < rows && i % V::count < left)
         v[i / V::count].element[i % V::count] =
             *(const T *)(from + i / V::count * stride + i % V::count * step);

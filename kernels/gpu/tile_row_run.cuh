@@ -32,11 +32,9 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
   __device__ __forceinline__ uint32_t counted(const char *mask, bool aligned) const {
     uint32_t bits = 0;
     if (V % 4 == 0 && aligned) {
-#pragma unroll
-      for (int i = 0; i < V / 4; i++) bits |= bits_of_bytes(((const uint32_t *)mask)[i]) << 4 * i;
+      GPR_EACH(i, V / 4) bits |= bits_of_bytes(((const uint32_t *)mask)[i]) << 4 * i;
     } else {
-#pragma unroll
-      for (int i = 0; i < V; i++) bits |= (uint32_t)(mask[i] != 0) << i;
+      GPR_EACH(i, V) bits |= (uint32_t)(mask[i] != 0) << i;
     }
     return bits;
   }
@@ -44,8 +42,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
                                        const Packet<From> (&v)[U], T (&x)[U * V], uint64_t valid,
                                        int64_t r, int down) {
     if constexpr (F::ordered) {
-#pragma unroll
-      for (int i = 0; i < U * V; i++) {
+      GPR_EACH(i, U * V) {
         const int at = i / V * (V * down) + i % V;
         if (!(valid >> i & 1)) continue;
         if (this->in_order())
@@ -55,8 +52,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
       }
     } else if constexpr (SumsFloats<F, From>::value) {
       float w[U * V];
-#pragma unroll
-      for (int i = 0; i < U * V; i++) w[i] = valid >> i & 1 ? wide(v[i / V].element[i % V]) : -0.0f;
+      GPR_EACH(i, U * V) w[i] = valid >> i & 1 ? wide(v[i / V].element[i % V]) : -0.0f;
       gpr::take<From, U * V, 1>(cell.sum[0], w, 0, cell.rest(0));
     } else if constexpr (RowLane<F>::neutral) {
       neutralise(x, valid);
@@ -82,16 +78,11 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
                                                 Packet<From> (&v)[U]) const {
     uint32_t bits[U];
     uint64_t valid = 0;
-#pragma unroll
-    for (int u = 0; u < U; u++) v[u].words = in.load(inside(p + u * down, first, whole));
-#pragma unroll
-    for (int u = 0; u < U; u++) bits[u] = own(in, inside(p + u * down, first, whole));
+    GPR_EACH(u, U) v[u].words = in.load(inside(p + u * down, first, whole));
+    GPR_EACH(u, U) bits[u] = own(in, inside(p + u * down, first, whole));
     if (a.where)
-#pragma unroll
-      for (int u = 0; u < U; u++)
-        bits[u] = counted(mask + inside(p + u * down, first, whole) * V, aligned);
-#pragma unroll
-    for (int u = 0; u < U; u++)
+      GPR_EACH(u, U) bits[u] = counted(mask + inside(p + u * down, first, whole) * V, aligned);
+    GPR_EACH(u, U)
       if (p + u * down >= first && p + u * down < stop) valid |= (uint64_t)bits[u] << u * V;
     return valid;
   }
@@ -103,13 +94,10 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
     const int ahead = (int)least(stop - p, (int64_t)MANY),
               tail = (int)least(in.stop - p * V, (int64_t)MANY), head = p == 0 ? (int)in.first : 0;
     int n = 0;
-#pragma unroll
-    for (int u = 0; u < U; u++) v[u].words = in.load(p + (u * down < ahead ? u * down : 0));
-#pragma unroll
-    for (int u = 0; u < U; u++) {
+    GPR_EACH(u, U) v[u].words = in.load(p + (u * down < ahead ? u * down : 0));
+    GPR_EACH(u, U) {
       const int left = u * down < ahead ? tail - u * down * V : 0, before = u ? 0 : head;
-#pragma unroll
-      for (int j = 0; j < V; j++)
+      GPR_EACH(j, V)
         if (j < before || j >= left) v[u].element[j] = neutral_of<From>();
       n += left < V ? left > before ? left - before : 0 : V - before;
     }
@@ -133,8 +121,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
         n += load_part(in, p, down, stop, v);
       }
       if (a.skip) n -= drop_missing(v);
-#pragma unroll
-      for (int i = 0; i < U * V; i++) x[i] = Load<T, LOAD>::of(v[i / V].element[i % V]);
+      GPR_EACH(i, U * V) x[i] = Load<T, LOAD>::of(v[i / V].element[i % V]);
       take(cell, run, v, x, ALL, 0, down);
     }
     return n;
@@ -166,11 +153,9 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
         in.load(v, p, down);
       else
         valid = load_some(in, p, down, first, whole, stop, mask, aligned, v);
-#pragma unroll
-      for (int i = 0; i < U * V; i++) x[i] = Load<T, LOAD>::of(v[i / V].element[i % V]);
+      GPR_EACH(i, U * V) x[i] = Load<T, LOAD>::of(v[i / V].element[i % V]);
       if (a.skip)
-#pragma unroll
-        for (int i = 0; i < U * V; i++)
+        GPR_EACH(i, U * V)
           if (is_nan_or_nat(x[i])) valid &= ~(1ull << i);
       n += __popc((uint32_t)valid) + __popc((uint32_t)(valid >> 32));
       const int64_t r = p * V - in.first;

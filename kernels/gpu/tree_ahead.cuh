@@ -23,21 +23,17 @@ template <int LEAF, int N> struct RowPieces {
   /* From the rows at `first` on, of which `bytes` are there. */
   __device__ __forceinline__ void begin(int64_t first, int64_t step, int bytes, int64_t rows) {
     end = first + (step > 0 ? (rows - 1) * step : 0) + bytes;
-#pragma unroll
-    for (int k = 0; k < COPIES; k++) {
+    GPR_EACH(k, COPIES) {
       const int64_t at = first + row(k) * step;
       const int begin = piece(k) * 16 - (int)(at & 15), left = bytes - begin;
       from[k] = at + begin;
       there[k] = left < 0 || row(k) >= N ? 0 : left < 16 ? left : 16;
     }
-#pragma unroll
-    for (int j = 0; j < N; j++)
-      own[j] = j * PITCH + (int)((first + j * step) & 15) + lane_of() * LEAF;
+    GPR_EACH(j, N) own[j] = j * PITCH + (int)((first + j * step) & 15) + lane_of() * LEAF;
   }
   /* The packet that the last row ends in may not be there whole. */
   __device__ __forceinline__ void bring(char *to, int64_t step) {
-#pragma unroll
-    for (int k = 0; k < COPIES; k++) {
+    GPR_EACH(k, COPIES) {
       char *const place = to + row(k) * PITCH + piece(k) * 16;
       const char *const packet = (const char *)from[k];
       if (there[k] && from[k] + 16 <= end)
@@ -48,8 +44,7 @@ template <int LEAF, int N> struct RowPieces {
     }
   }
   template <class T> __device__ __forceinline__ void get(T (&to)[N], const char *places) const {
-#pragma unroll
-    for (int j = 0; j < N; j++) to[j] = *(const T *)(places + own[j]);
+    GPR_EACH(j, N) to[j] = *(const T *)(places + own[j]);
   }
 };
 
@@ -74,20 +69,17 @@ template <class OP, class X> struct Ahead {
         if (row) rows.bring(places + part * OF_PART, x.step[0]);
       if constexpr (OP::IS_AHEAD)
         if (!row) OP::template bring<MANY>(places + part * OF_PART, x, at);
-#pragma unroll
-      for (int k = 0; k < OP::ARRAYS; k++) at[k] += MANY * x.step[k];
+      GPR_EACH(k, OP::ARRAYS) at[k] += MANY * x.step[k];
     }
     parts--;
     copies_begun();
   }
   __device__ __forceinline__ void begin(const int64_t (&from)[OP::ARRAYS], int64_t runs) {
-#pragma unroll
-    for (int k = 0; k < OP::ARRAYS; k++) at[k] = from[k];
+    GPR_EACH(k, OP::ARRAYS) at[k] = from[k];
     if constexpr (OP::HAS_ROWS)
       if (row) rows.begin(broadcast(at[0], 0), x.step[0], row, runs * OP::RUN);
     parts = runs * PARTS;
-#pragma unroll
-    for (int part = 0; part < PARTS; part++) bring(part);
+    GPR_EACH(part, PARTS) bring(part);
   }
   /* The leaves of a part, whose room the one that comes a run later has then. */
   __device__ __forceinline__ void get(typename OP::template Leaves<MANY> &leaves, int part) {

@@ -63,8 +63,7 @@ template <class OP, class X> struct Panel {
 #pragma unroll
         for (int u = 0; u < LOADS; u++, at.go())
           if (is_there(i + u * step)) loaded[u] = __ldg((const Bits *)(from + at.place.at));
-#pragma unroll
-        for (int u = 0; u < LOADS; u++)
+        GPR_EACH(u, LOADS)
           if (is_there(i + u * step)) *(Bits *)(stage + (place + i + u * step) * LEAF) = loaded[u];
       }
     }

@@ -20,25 +20,19 @@ template <class X> struct FewPlace { int64_t data[X::ARRAYS], out[X::OUTS]; };
 /* What divides takes longer than all else: here it does so once for N outputs. */
 template <class X, int N>
 __device__ __forceinline__ void find_places(const X &x, uint32_t (&o)[N], FewPlace<X> (&place)[N]) {
-#pragma unroll
-  for (int n = 0; n < N; n++) {
-#pragma unroll
-    for (int k = 0; k < X::ARRAYS; k++) place[n].data[k] = x.data(k);
-#pragma unroll
-    for (int r = 0; r < X::OUTS; r++) place[n].out[r] = 0;
+  GPR_EACH(n, N) {
+    GPR_EACH(k, X::ARRAYS) place[n].data[k] = x.data(k);
+    GPR_EACH(r, X::OUTS) place[n].out[r] = 0;
   }
 #pragma unroll 1
   for (int d = x.kept() - 1; d >= 0; d--) {
     const uint32_t many = (uint32_t)x.length(d), inverse = d ? 0xffffffffu / many : 0;
-#pragma unroll
-    for (int n = 0; n < N; n++) {
+    GPR_EACH(n, N) {
       uint32_t over = (uint32_t)((uint64_t)o[n] * inverse >> 32); /* or one more */
       uint32_t here = o[n] - over * many;
       if (d && here >= many) over++, here -= many;
-#pragma unroll
-      for (int k = 0; k < X::ARRAYS; k++) place[n].data[k] += here * x.stride(k, d);
-#pragma unroll
-      for (int r = 0; r < X::OUTS; r++) place[n].out[r] += here * x.out_stride(r, d);
+      GPR_EACH(k, X::ARRAYS) place[n].data[k] += here * x.stride(k, d);
+      GPR_EACH(r, X::OUTS) place[n].out[r] += here * x.out_stride(r, d);
       o[n] = over;
     }
   }
@@ -50,13 +44,11 @@ __device__ __forceinline__ void find_leaves(const X &x, int64_t (&along)[N][X::A
   const int dims = x.reduced(), last = x.kept() + dims - 1;
   const int line = (int)x.length(last), plane = dims > 2 ? line * (int)x.length(last - 1) : N;
   int of_line = 0, of_plane = 0;
-#pragma unroll
-  for (int k = 0; k < X::ARRAYS; k++) along[0][k] = 0;
+  GPR_EACH(k, X::ARRAYS) along[0][k] = 0;
 #pragma unroll
   for (int j = 1; j < N; j++) {
     const bool is_line = dims > 1 && ++of_line == line, is_plane = ++of_plane == plane;
-#pragma unroll
-    for (int k = 0; k < X::ARRAYS; k++) {
+    GPR_EACH(k, X::ARRAYS) {
       along[j][k] = along[j - 1][k] + x.stride(k, last);
       if (is_line) along[j][k] += x.stride(k, last - 1) - line * x.stride(k, last);
       if (is_plane) along[j][k] += x.stride(k, last - 2) - plane / line * x.stride(k, last - 1);
@@ -82,46 +74,37 @@ __device__ __forceinline__ void fold_few(const X &x, uint32_t outputs) {
   int64_t along[N][X::ARRAYS];
   A waiting[IS_LINE ? TREE_LINE_LEVELS : 1][many], node[many];
   if (first >= outputs) return;
-#pragma unroll
-  for (int n = 0; n < many; n++) o[n] = first + n * apart < outputs ? first + n * apart : first;
+  GPR_EACH(n, many) o[n] = first + n * apart < outputs ? first + n * apart : first;
   find_places(x, o, place);
   if constexpr (!IS_LINE) find_leaves(x, along);
 #pragma unroll 1
   for (int r = 0; r < rounds; r++) {
     typename OP::template Leaves<N> leaves[many];
     const int there = count - r * N;
-#pragma unroll
-    for (int j = 0; j < N; j++) {
+    GPR_EACH(j, N) {
       if constexpr (IS_LINE)
-#pragma unroll
-        for (int k = 0; k < X::ARRAYS; k++) along[j][k] = (r * N + j) * x.step[k];
-#pragma unroll
-      for (int n = 0; n < many; n++)
+        GPR_EACH(k, X::ARRAYS) along[j][k] = (r * N + j) * x.step[k];
+      GPR_EACH(n, many)
         leaves[n].load_leaf(x, j, place[n].data, along[j],
                             j < there || (!IS_LINE && j <= N / 2 - (N == 2)));
     }
-#pragma unroll
-    for (int n = 0; n < many; n++) {
+    GPR_EACH(n, many) {
       leaves[n].settle();
       node[n] = fold_leaves<OP, N>(x, leaves[n], r * N, there);
     }
     int level = 0;
 #pragma unroll 1
     for (int before = r; before & 1; before >>= 1, level++)
-#pragma unroll
-      for (int n = 0; n < many; n++) node[n] = OP::combine(waiting[level][n], node[n]);
+      GPR_EACH(n, many) node[n] = OP::combine(waiting[level][n], node[n]);
     if (r + 1 < rounds)
-#pragma unroll
-      for (int n = 0; n < many; n++) waiting[level][n] = node[n];
+      GPR_EACH(n, many) waiting[level][n] = node[n];
     else
 #pragma unroll 1
       for (int left = r >> level; left >>= 1;)
         if (level++, left & 1)
-#pragma unroll
-          for (int n = 0; n < many; n++) node[n] = OP::combine(waiting[level][n], node[n]);
+          GPR_EACH(n, many) node[n] = OP::combine(waiting[level][n], node[n]);
   }
-#pragma unroll
-  for (int n = 0; n < many; n++)
+  GPR_EACH(n, many)
     if (first + n * apart < outputs) X::finish_place(x.a, place[n].out, node[n]);
 }
 

@@ -46,8 +46,7 @@ template <int THREADS, class Part> struct AlongLines {
     int64_t at = from, apart = step;
     int more = THREADS;
     on = 0;
-#pragma unroll
-    for (int d = 0; d < DIGITS; d++) {
+    GPR_EACH(d, DIGITS) {
       const bool ends = d == 0 || d + 1 < a.reduced; /* the outermost is not left */
       const int64_t size = d == 0 ? length : ends ? inner[-d].size : INT32_MAX;
       const int64_t above = ends ? quotient_of(at, size) : 0;
@@ -152,11 +151,9 @@ template <class OP, class X> struct PartOfRows {
 #pragma unroll 1
       for (; i < stop; i += TREE_LOADS * along) {
         Bits loaded[TREE_LOADS];
-#pragma unroll
-        for (int u = 0; u < TREE_LOADS; u++)
+        GPR_EACH(u, TREE_LOADS)
           if (i + u * along < stop) loaded[u] = __ldg((const Bits *)(from + inside(i + u * along)));
-#pragma unroll
-        for (int u = 0; u < TREE_LOADS; u++)
+        GPR_EACH(u, TREE_LOADS)
           if (i + u * along < stop) *(Bits *)(stage + (leaf + i + u * along) * LEAF) = loaded[u];
       }
     } else {
@@ -176,13 +173,11 @@ template <class OP, class X> struct PartOfRows {
 #pragma unroll 1
       for (int i = threadIdx.x; i < pieces; i += TREE_LOADS * THREADS) {
         Piece loaded[TREE_LOADS];
-#pragma unroll
-        for (int u = 0; u < TREE_LOADS; u++) {
+        GPR_EACH(u, TREE_LOADS) {
           const int64_t from = at.next();
           if (i + u * THREADS < pieces) loaded[u] = __ldg((const Piece *)from);
         }
-#pragma unroll
-        for (int u = 0; u < TREE_LOADS; u++)
+        GPR_EACH(u, TREE_LOADS)
           if (i + u * THREADS < pieces) *(Piece *)(stage + (i + u * THREADS) * BYTES) = loaded[u];
       }
     } else {

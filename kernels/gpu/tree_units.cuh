@@ -75,8 +75,7 @@ template <class A> __device__ __forceinline__ A either(bool is_first, const A &a
   A chosen;
   memcpy(of_a, &a, sizeof a);
   memcpy(of_b, &b, sizeof b);
-#pragma unroll
-  for (int i = 0; i < count; i++) of_a[i] = is_first ? of_a[i] : of_b[i];
+  GPR_EACH(i, count) of_a[i] = is_first ? of_a[i] : of_b[i];
   memcpy(&chosen, of_a, sizeof chosen);
   return chosen;
 }
@@ -198,14 +197,12 @@ __device__ __forceinline__ typename OP::State fold_some(const X &x, int64_t firs
     leaves.load_some(x, at, there);
     leaves.settle();
   } else {
-#pragma unroll
-    for (int j = 0; j < N; j++) {
+    GPR_EACH(j, N) {
       if (j >= there) break;
       if (!left) left = x.begin(at, first + j);
       leaves.load_one(x, j, at);
       left--;
-#pragma unroll
-      for (int k = 0; k < OP::ARRAYS; k++) at[k] += x.step[k];
+      GPR_EACH(k, OP::ARRAYS) at[k] += x.step[k];
     }
   }
   Inline<OP> how;
@@ -239,8 +236,7 @@ __device__ __forceinline__ typename OP::State fold_next(const X &x, int64_t (&at
   else
     leaves.load_some(x, at, half);
   leaves.settle();
-#pragma unroll
-  for (int k = 0; k < OP::ARRAYS; k++) at[k] += half * x.step[k];
+  GPR_EACH(k, OP::ARRAYS) at[k] += half * x.step[k];
   left -= half;
   return fold_leaves<OP, half>(x, leaves, i, half);
 }

@@ -54,8 +54,7 @@ template <int COUNT, int MASK, class A, class Group, class How>
 __device__ __forceinline__ void exchange(A *node, const Group &group, How &how) {
   if constexpr (COUNT > 1) {
     const bool right = lane_of() & MASK;
-#pragma unroll
-    for (int i = 0; i < COUNT / 2; i++) {
+    GPR_EACH(i, COUNT / 2) {
       const A keep = either(right, node[2 * i + 1], node[2 * i]),
               other = shuffle_xor(either(right, node[2 * i], node[2 * i + 1]), MASK);
       const int row = 2 * MASK * i + (lane_of() & (2 * MASK - 1)),
@@ -98,17 +97,14 @@ template <class OP, class Leaves>
 __device__ __forceinline__ void load_packed(Leaves (&leaves)[OP::ROWS],
                                             const int64_t (&at)[OP::ARRAYS], bool is_even) {
   if (is_even) {
-#pragma unroll
-    for (int r = 0; r < OP::ROWS; r++) leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, true);
+    GPR_EACH(r, OP::ROWS) leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, true);
   } else {
-#pragma unroll
-    for (int r = 0; r < OP::ROWS; r++) leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, false);
+    GPR_EACH(r, OP::ROWS) leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, false);
   }
 }
 template <class OP, class Leaves>
 __device__ __forceinline__ void settle(Leaves (&leaves)[OP::ROWS]) {
-#pragma unroll
-  for (int r = 0; r < OP::ROWS; r++) leaves[r].settle();
+  GPR_EACH(r, OP::ROWS) leaves[r].settle();
 }
 /* A group whose rows lie in one line or two; whether they do. All lanes follow the lines. */
 template <class OP, class X, class Leaves>
@@ -119,16 +115,13 @@ __device__ __forceinline__ bool load_lines(Leaves (&leaves)[OP::ROWS], const X &
   if (!x.is_direct() || (left < group.leaves && x.line() < ROW)) return false;
   const int from = lane_of() * (int)OP::PACKET;
   const X apart = x; /* or all of x would be in memory */
-#pragma unroll
-  for (int r = 0; r < OP::ROWS; r++) {
+  GPR_EACH(r, OP::ROWS) {
     int64_t next[OP::ARRAYS], further = 0;
     const bool ends = left < ROW && left < group.leaves - r * (int)ROW;
     if (ends) further = apart.find(next, first + r * (int)ROW + left);
-#pragma unroll
-    for (int k = 0; k < OP::ARRAYS; k++) next[k] = ends ? next[k] - left * x.step[k] : at[k];
+    GPR_EACH(k, OP::ARRAYS) next[k] = ends ? next[k] - left * x.step[k] : at[k];
     leaves[r].load_lines(x, at, next, from, ends ? (int)left - from : (int)ROW, group.of_packet(r));
-#pragma unroll
-    for (int k = 0; k < OP::ARRAYS; k++) at[k] = next[k] + (int)ROW * x.step[k];
+    GPR_EACH(k, OP::ARRAYS) at[k] = next[k] + (int)ROW * x.step[k];
     left += further - (int)ROW;
   }
   settle<OP>(leaves);
@@ -142,8 +135,7 @@ template <class OP, class X, class Group> struct GroupRun {
   const Group &group;
   template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
     typename OP::State node[OP::ROWS];
-#pragma unroll
-    for (int r = 0; r < OP::ROWS; r++) {
+    GPR_EACH(r, OP::ROWS) {
       node[r] = OP::identity();
       if (r * (int)RowsOf<OP>::ROW < group.leaves)
         node[r] = fold_there<OP, OP::PACKET>(x, leaves[r], first + RowsOf<OP>::before(r, lane_of()),
@@ -155,8 +147,7 @@ template <class OP, class X, class Group> struct GroupRun {
   __device__ __forceinline__ typename OP::State slowly() const {
     typename OP::State node[OP::ROWS * OP::PACKET];
     typename RowsOf<OP>::Leaves copy[OP::ROWS];
-#pragma unroll
-    for (int r = 0; r < OP::ROWS; r++) copy[r] = leaves[r];
+    GPR_EACH(r, OP::ROWS) copy[r] = leaves[r];
 #pragma unroll 1
     for (int r = 0; r < OP::ROWS; r++)
       lift_all<OP, OP::PACKET>(x, copy[r], first + RowsOf<OP>::before(r, lane_of()),

@@ -17,8 +17,7 @@ template <class S, class Move> __device__ __forceinline__ S move_words(const S &
   uint32_t words[count] = {};
   S result;
   memcpy(words, &value, sizeof value);
-#pragma unroll
-  for (int i = 0; i < count; i++) words[i] = move(words[i]);
+  GPR_EACH(i, count) words[i] = move(words[i]);
   memcpy(&result, words, sizeof result);
   return result;
 }

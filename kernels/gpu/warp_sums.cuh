@@ -53,26 +53,21 @@ template <class F, int STATES, int THREADS> struct LevelledSums {
   template <int I> __device__ __forceinline__ void see(const State &s) {
     lost |= !Terms::get(s, x[I]);
     if constexpr (Terms::counts) n += s.n;
-#pragma unroll
-    for (int q = 0; q < sums; q++)
-#pragma unroll
-      for (int t = 0; t < terms; t++) {
+    GPR_EACH(q, sums)
+      GPR_EACH(t, terms) {
         if (t >= Terms::terms_of(q)) continue;
         most[q] = greatest(most[q], size_of(x[I][q][t]));
         if (Terms::signs && t == 0 && bits(x[I][q][t]) == 0) plus |= 1u << q;
       }
   }
   template <int I> __device__ __forceinline__ void see_nothing() {
-#pragma unroll
-    for (int q = 0; q < sums; q++)
-#pragma unroll
-      for (int t = 0; t < terms; t++) x[I][q][t] = -0.0;
+    GPR_EACH(q, sums)
+      GPR_EACH(t, terms) x[I][q][t] = -0.0;
   }
   /* By all who share the sums, who know the greatest terms: any(x) is whether x is true of any of
    * them. Infinities are lost; a NaN decides a sum, whatever else there is. */
   template <class Any> __device__ __forceinline__ void decide(const Any &any) {
-#pragma unroll
-    for (int q = 0; q < sums; q++) {
+    GPR_EACH(q, sums) {
       lost |= most[q] == FINITE_END;
       if (Terms::signs && most[q] == 0 && any(plus >> q & 1)) plus |= 1u << q;
     }
@@ -120,8 +115,7 @@ template <class F, int STATES, int THREADS> struct LevelledSums {
   /* Whether the window leaves anything of state I's terms. */
   template <int Q, int I> __device__ __forceinline__ bool caught_any(double &window) {
     bool left = false;
-#pragma unroll
-    for (int t = 0; t < terms; t++) {
+    GPR_EACH(t, terms) {
       if (t >= Terms::terms_of(Q)) continue;
       x[I][Q][t] = rest_of(window, x[I][Q][t]);
       left |= x[I][Q][t] != 0;
@@ -138,8 +132,7 @@ template <class F, int STATES, int THREADS> struct LevelledSums {
     int64_t n;
     uint32_t plus;
     __device__ __forceinline__ void add(const Numbers &other) {
-#pragma unroll
-      for (int i = 0; i < count; i++) level[i] += other.level[i];
+      GPR_EACH(i, count) level[i] += other.level[i];
       n += other.n;
       plus |= other.plus;
     }
@@ -147,8 +140,7 @@ template <class F, int STATES, int THREADS> struct LevelledSums {
   template <int Q = 0> __device__ __forceinline__ void number(bool two, Numbers &to) {
     bool left = most[Q] != 0 && most[Q] < FINITE_END;
     lost |= most[Q] == FINITE_END;
-#pragma unroll
-    for (int l = 0; l < Terms::levels_of(Q); l++) {
+    GPR_EACH(l, Terms::levels_of(Q)) {
       double &level = to.level[first_of(Q) + l];
       level = 0;
       if (!left) continue;
@@ -169,8 +161,7 @@ template <class F, int STATES, int THREADS> struct LevelledSums {
   __device__ __forceinline__ bool take(typename Terms::Some &some, uint32_t met,
                                        const LevelOf &level_of) const {
     double level[levels];
-#pragma unroll
-    for (int l = 0; l < levels; l++)
+    GPR_EACH(l, levels)
       level[l] = l < Terms::levels_of(Q) ? level_of(Q * levels + l, first_of(Q) + l) : 0;
     bool fits = Terms::template take<Q>(some, level);
     if (most[Q] > FINITE_END) Terms::template first<Q>(some) = NAN, fits = true;
@@ -196,8 +187,7 @@ struct OfLanes {
 template <class F> __device__ __forceinline__ bool merged_by_warp(typename F::State &s) {
   LevelledSums<F, 1, GPR_WARP> all;
   all.template see<0>(s);
-#pragma unroll
-  for (int q = 0; q < all.sums; q++) all.most[q] = warp_max(all.most[q]);
+  GPR_EACH(q, all.sums) all.most[q] = warp_max(all.most[q]);
   all.decide(OfLanes());
   const int64_t units = all.units(1);
   typename StateTerms<F>::Some some;
@@ -220,8 +210,7 @@ template <class F, int WARPS> struct BlockOfSums {
 
   __device__ __forceinline__ void share(Sums &all) {
     __syncthreads();
-#pragma unroll
-    for (int q = 0; q < Sums::sums; q++) {
+    GPR_EACH(q, Sums::sums) {
       const uint32_t found = warp_max(all.most[q]);
       if (lane_of() == 0) most[q][warp_of()] = found;
     }
@@ -231,10 +220,8 @@ template <class F, int WARPS> struct BlockOfSums {
       all.n = 0;
     }
     __syncthreads();
-#pragma unroll
-    for (int w = 0; w < WARPS; w++) {
-#pragma unroll
-      for (int q = 0; q < Sums::sums; q++) all.most[q] = greatest(all.most[q], most[q][w]);
+    GPR_EACH(w, WARPS) {
+      GPR_EACH(q, Sums::sums) all.most[q] = greatest(all.most[q], most[q][w]);
       if constexpr (StateTerms<F>::counts) all.n += n[w];
     }
   }
@@ -244,8 +231,7 @@ template <class F, int WARPS> struct BlockOfSums {
     if (lane_of() < lanes) units[lane_of()][warp_of()] = mine;
     lost = __syncthreads_or(lost);
     mine = 0;
-#pragma unroll
-    for (int w = 0; w < WARPS; w++)
+    GPR_EACH(w, WARPS)
       if (lane_of() < lanes) mine += units[lane_of()][w];
     return mine;
   }

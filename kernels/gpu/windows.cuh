@@ -77,9 +77,7 @@ __device__ __forceinline__ void read_tile(const Tiles<S> &in, int64_t tile,
                                           Packet<typename S::Stored> (&v)[S::loads]) {
   const int64_t place = in.place(tile), at = place + threadIdx.x;
   if (in.inside(place, S::tile)) return in.load(v, at, S::threads);
-#pragma unroll
-  for (int u = 0; u < S::loads; u++)
-    in.load_part(v[u], at + u * S::threads, minus_zero<typename S::Stored>());
+  GPR_EACH(u, S::loads) in.load_part(v[u], at + u * S::threads, minus_zero<typename S::Stored>());
 }
 /* Its lines are asked for, one by each lane of what the warp will read. The first tiles find all
  * warps in step, and the memory would rest while these open their windows: 2^22 float32 take 11.2
@@ -95,8 +93,7 @@ template <class S> __device__ __forceinline__ void expect_tile(const Tiles<S> &i
 template <class S, int COUNT, int N>
 __device__ __forceinline__ void widen_all(const Packet<typename S::Stored> (&v)[COUNT],
                                           typename S::Real (&x)[N]) {
-#pragma unroll
-  for (int i = 0; i < N; i++) x[i] = wide(v[i / S::per_load].element[i % S::per_load]);
+  GPR_EACH(i, N) x[i] = wide(v[i / S::per_load].element[i % S::per_load]);
 }
 
 /* --- sums of a batch -------------------------------------------------------------------------- */
@@ -105,10 +102,8 @@ __device__ __forceinline__ void widen_all(const Packet<typename S::Stored> (&v)[
 template <int PARTS, int LEVELS> struct Counts {
   int64_t units[PARTS][LEVELS];
   template <int FEWER> __device__ void add(const Counts<PARTS, FEWER> &batch) {
-#pragma unroll
-    for (int p = 0; p < PARTS; p++)
-#pragma unroll
-      for (int l = 0; l < FEWER; l++) units[p][l] += batch.units[p][l];
+    GPR_EACH(p, PARTS)
+      GPR_EACH(l, FEWER) units[p][l] += batch.units[p][l];
   }
 };
 
@@ -118,16 +113,12 @@ __device__ __forceinline__ bool cascade(const R (&x)[N], int unit1, Counts<PARTS
   static_assert(N <= GPR_BATCH, "a batch must leave the binade its headroom");
   double sum[PARTS][LEVELS];
   uint32_t away = 0, lost = 0;
-#pragma unroll
-  for (int p = 0; p < PARTS; p++)
-#pragma unroll
-    for (int l = 0; l < LEVELS; l++) sum[p][l] = start_of(unit1, l);
+  GPR_EACH(p, PARTS)
+    GPR_EACH(l, LEVELS) sum[p][l] = start_of(unit1, l);
   const uint32_t binade = (uint32_t)__double2hiint(start_of(unit1, 0));
-#pragma unroll
-  for (int i = 0; i < N; i++) {
+  GPR_EACH(i, N) {
     double rest = (double)x[i];
-#pragma unroll
-    for (int l = 0; l < LEVELS; l++) {
+    GPR_EACH(l, LEVELS) {
       double &s = sum[i % PARTS][l];
       const double t = s + rest, caught = t - s;
       if (l == 0) away |= (uint32_t)__double2hiint(t) ^ binade;
@@ -139,11 +130,8 @@ __device__ __forceinline__ bool cascade(const R (&x)[N], int unit1, Counts<PARTS
       s = t;
     }
   }
-#pragma unroll
-  for (int p = 0; p < PARTS; p++)
-#pragma unroll
-    for (int l = 0; l < LEVELS; l++)
-      batch.units[p][l] = (int64_t)(bits(sum[p][l]) - bits(start_of(unit1, l)));
+  GPR_EACH(p, PARTS)
+    GPR_EACH(l, LEVELS) batch.units[p][l] = (int64_t)(bits(sum[p][l]) - bits(start_of(unit1, l)));
   return __all_sync(GPR_ALL, away >> 20 == 0 && lost == 0);
 }
 
@@ -155,10 +143,8 @@ __device__ __forceinline__ bool close(const float (&x)[N], int unit1, Counts<PAR
   double sum[2 * PARTS]; /* two of each part: half the latency */
   float most = 0;
   uint32_t least = ~0u;
-#pragma unroll
-  for (int p = 0; p < 2 * PARTS; p++) sum[p] = start;
-#pragma unroll
-  for (int i = 0; i < N; i++) {
+  GPR_EACH(p, 2 * PARTS) sum[p] = start;
+  GPR_EACH(i, N) {
     sum[i % (2 * PARTS)] += (double)x[i];
     most = larger_or_nan(most, x[i]);
     least = gpr::least(least, size_key(x[i]));
@@ -169,8 +155,7 @@ __device__ __forceinline__ bool close(const float (&x)[N], int unit1, Counts<PAR
   const int top = top_of_unit(unit1) + slack;
   const bool fine =
       high < 255 && high - 126 <= top && (empty || (low ? low : 1) - 126 - PRECISION >= unit1);
-#pragma unroll
-  for (int p = 0; p < PARTS; p++)
+  GPR_EACH(p, PARTS)
     batch.units[p][0] = (int64_t)(bits(sum[p]) - bits(start) + bits(sum[p + PARTS]) - bits(start));
   return __all_sync(GPR_ALL, fine);
 }
@@ -187,11 +172,9 @@ __device__ __forceinline__ bool halves(const Packet<float16> (&v)[S::loads], int
   const float scale = __int_as_float((BELOW - UNIT + 127) << 23);
   uint32_t away = 0;
   int high = 0, low = 0;
-#pragma unroll
-  for (int u = 0; u < S::loads; u++) {
+  GPR_EACH(u, S::loads) {
     float a = start, b = 0;
-#pragma unroll
-    for (int i = 0; i < S::per_load; i++) {
+    GPR_EACH(i, S::per_load) {
       const float x = wide(v[u].element[i]), t = a + x;
       b += x - (t - a);
       a = t;
@@ -210,10 +193,8 @@ __device__ __forceinline__ bool halves(const Packet<bfloat16> (&v)[S::loads], in
                                        Counts<1, 1> &batch) {
   const double start[2] = {start_of(unit1, 0), start_of(unit1 - HalfPairs::LESS, 0)};
   HalfPairs all(start[0], start[1]);
-#pragma unroll
-  for (int u = 0; u < S::loads; u++)
-#pragma unroll
-    for (int i = 0; i < 4; i++) all.add(word(v[u], i));
+  GPR_EACH(u, S::loads)
+    GPR_EACH(i, 4) all.add(word(v[u], i));
   batch.units[0][0] =
       (int64_t)(bits(all.sum[0]) - bits(start[0]) + bits(all.sum[1]) - bits(start[1]));
   const int top = all.most_of() >> 7, bottom = all.least_of() >> 7;
@@ -245,8 +226,7 @@ __device__ __forceinline__ uint32_t high_bits(float x) { return (uint32_t)__floa
 template <class R, int N> __device__ __forceinline__ int top_of(const R (&x)[N]) {
   constexpr int shift = sizeof(R) == 8 ? 20 : 23, infinite = sizeof(R) == 8 ? 0x7ff : 0xff;
   uint32_t most = 0;
-#pragma unroll
-  for (int i = 0; i < N; i++) most = greatest(most, high_bits(x[i]) & 0x7fffffffu);
+  GPR_EACH(i, N) most = greatest(most, high_bits(x[i]) & 0x7fffffffu);
   const int field = (int)(warp_max(most) >> shift);
   return field == infinite ? GPR_TOP_MAX : field - infinite / 2 + 1;
 }

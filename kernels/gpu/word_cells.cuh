@@ -16,12 +16,10 @@ template <class T> struct WordExtremes {
   static constexpr int most = 1 << 30, pairs = 2 / sizeof(T), all = 4 * pairs;
   PairBounds<T> bounds[all];
   __device__ __forceinline__ void open() {
-#pragma unroll
-    for (int p = 0; p < all; p++) bounds[p].open();
+    GPR_EACH(p, all) bounds[p].open();
   }
   __device__ __forceinline__ void add(int i, uint32_t w) {
-#pragma unroll
-    for (int p = 0; p < pairs; p++) bounds[i * pairs + p].add(pair_keys<T>(w, p));
+    GPR_EACH(p, pairs) bounds[i * pairs + p].add(pair_keys<T>(w, p));
   }
   __device__ __forceinline__ void give(int c, typename F::State &s, int) const {
     bounds[c / 2].give(c % 2, s);
@@ -51,12 +49,10 @@ template <class FOLD> struct WordSums {
   static constexpr int each = 4 / sizeof(T), most = 1 << (sizeof(T) == 1 ? 22 : 14);
   W sum[4 * each];
   __device__ __forceinline__ void open() {
-#pragma unroll
-    for (int c = 0; c < 4 * each; c++) sum[c] = 0;
+    GPR_EACH(c, 4 * each) sum[c] = 0;
   }
   __device__ __forceinline__ void add(int i, uint32_t w) {
-#pragma unroll
-    for (int e = 0; e < each; e++) {
+    GPR_EACH(e, each) {
       W &s = sum[i * each + e];
       s = sizeof(T) == 1 ? dot4((W)w, (W)(1u << 8 * e), s) : dot2_low((W)w, (W)(1u << 8 * e), s);
     }
@@ -102,8 +98,7 @@ template <class F> struct WordCells {
     for (int c = 0; c < V; c++) F::open(over[c]);
   }
   __device__ __forceinline__ void one(const Packet<T> &v) {
-#pragma unroll
-    for (int i = 0; i < 4; i++) lane.add(i, word(v, i));
+    GPR_EACH(i, 4) lane.add(i, word(v, i));
     words++;
   }
   /* Before so many more. */
@@ -115,13 +110,11 @@ template <class F> struct WordCells {
   }
   template <int U>
   __device__ __forceinline__ void some(T (&x)[U * V], uint64_t valid, int64_t, int64_t) {
-#pragma unroll
-    for (int i = 0; i < U * V; i++)
+    GPR_EACH(i, U * V)
       if (valid >> i & 1) F::add(over[i % V], x[i], 0);
   }
   __device__ __forceinline__ void done(State *) {
-#pragma unroll
-    for (int c = 0; c < V; c++) lane.give(c, over[c], words);
+    GPR_EACH(c, V) lane.give(c, over[c], words);
   }
 };
 
