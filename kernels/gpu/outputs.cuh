@@ -62,26 +62,22 @@ __device__ __forceinline__ void merge_halves(X (&all)[N], int x, int y, int widt
   }
 }
 
-/* N small states of each thread, all of them at a time. */
-template <class F, int N, int SLOTS>
-__device__ __forceinline__ void merge_small(typename F::State *s, int x, int y, int width,
-                                            int height, Slots<F, SLOTS> &slots) {
-  typedef typename F::State State;
-  State all[N], (*slot)[AXES_THREADS / 2] = (State(*)[AXES_THREADS / 2]) & slots;
-  static_assert(sizeof slots >= N * sizeof *slot, "");
-  GPR_EACH(i, N) all[i] = s[i];
-  merge_halves(all, x, y, width, height, slot,
-               [](State &mine, const State &theirs) { F::merge(mine, theirs); });
-  __syncthreads();
-  GPR_EACH(i, N) s[i] = all[i];
-}
 /* True where a block's states came together without merge_across(), which is then not needed. */
 template <class F, int N> struct Quick {
-  static constexpr bool small = N * sizeof(typename F::State) <= 64 + 8; /* and a number beside */
+  typedef typename F::State State;
+  static constexpr bool small = N * sizeof(State) <= 64 + 8; /* and a number beside */
   template <int SLOTS>
-  static __device__ __forceinline__ bool merge(typename F::State *s, int x, int y, int width,
-                                               int height, Slots<F, SLOTS> &slots) {
-    if constexpr (small) merge_small<F, N>(s, x, y, width, height, slots);
+  static __device__ __forceinline__ bool merge(State *s, int x, int y, int width, int height,
+                                               Slots<F, SLOTS> &slots) {
+    if constexpr (small) { /* all of them at a time */
+      State all[N], (*slot)[AXES_THREADS / 2] = (State(*)[AXES_THREADS / 2]) & slots;
+      static_assert(sizeof slots >= N * sizeof *slot, "");
+      GPR_EACH(i, N) all[i] = s[i];
+      merge_halves(all, x, y, width, height, slot,
+                   [](State &mine, const State &theirs) { F::merge(mine, theirs); });
+      __syncthreads();
+      GPR_EACH(i, N) s[i] = all[i];
+    }
     return small;
   }
 };
