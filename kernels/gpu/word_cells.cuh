@@ -8,7 +8,10 @@ GPR_OPEN
 
 /* How words of a fold's elements are taken: `most` of them before give(c, state, words) adds what
  * column c of a packet has come to, and open() begins again. */
-template <class F> struct WordLane { static constexpr bool is_there = false; };
+struct NoLane {
+  static constexpr bool is_there = false;
+};
+template <class F> struct WordLane : NoLane {};
 
 template <class T> struct WordExtremes {
   typedef Extremes<T> F;
@@ -69,17 +72,13 @@ template <class FOLD> struct WordSums {
 template <class T> GPR_FN GPR_CONSTEXPR bool is_small() {
   return sizeof(T) <= 2 && Traits<T>::kind != KIND_BOOL;
 }
-template <class F> struct NoLane { static constexpr bool is_there = false; };
-template <bool SMALL, class LANE, class F> struct LaneIf : Either<SMALL, LANE, NoLane<F>>::type {};
-template <class T>
-struct WordLane<Extremes<T>> : LaneIf<is_small<T>(), WordExtremes<T>, Extremes<T>> {};
+template <bool SMALL, class LANE> struct LaneIf : Either<SMALL, LANE, NoLane>::type {};
+template <class T> struct WordLane<Extremes<T>> : LaneIf<is_small<T>(), WordExtremes<T>> {};
 template <class T, int WHAT>
-struct WordLane<Counting<T, WHAT>>
-    : LaneIf<sizeof(T) <= 2, WordCounts<T, WHAT>, Counting<T, WHAT>> {};
+struct WordLane<Counting<T, WHAT>> : LaneIf<sizeof(T) <= 2, WordCounts<T, WHAT>> {};
 template <class T>
-struct WordLane<IntegerSum<T>> : LaneIf<is_small<T>(), WordSums<IntegerSum<T>>, IntegerSum<T>> {};
-template <class T>
-struct WordLane<LongSum<T>> : LaneIf<is_small<T>(), WordSums<LongSum<T>>, LongSum<T>> {};
+struct WordLane<IntegerSum<T>> : LaneIf<is_small<T>(), WordSums<IntegerSum<T>>> {};
+template <class T> struct WordLane<LongSum<T>> : LaneIf<is_small<T>(), WordSums<LongSum<T>>> {};
 
 /* As Cells, of a packet's columns. States in memory have what the words do not hold, and the rows
  * that are not whole. */
