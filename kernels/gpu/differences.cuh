@@ -132,6 +132,9 @@ template <int PARTS> struct Differences<double, PARTS> {
   }
 };
 
+template <class T>
+using DifferencesOf = Differences<typename PairMoments<T>::Real, PairMoments<T>::parts>;
+
 /* What doubles leave open of floats and halves: by pairs, or exactly if nothing is lost, as of
  * numbers of few bits, whose variances tie: of halves one in hundreds. */
 template <int PARTS> struct SureDifferences : Differences<double, PARTS> {
@@ -272,7 +275,7 @@ template <class T> struct ByDifferences<PairMoments<T>> {
                                          uint32_t counts) const {
     if constexpr (parts == 1 && U <= 4)
       if (a.count <= 2) return by<OneDifference<R>>(a, o, x, counts);
-    if (by<Differences<R, parts>>(a, o, x, counts)) return true;
+    if (by<DifferencesOf<T>>(a, o, x, counts)) return true;
     if constexpr (ties && U <= 4) return by<SureDifferences<parts>>(a, o, x, counts);
     return false;
   }
@@ -357,10 +360,8 @@ template <class T, class ALL> struct LanesByDifferences {
   }
 };
 template <class T>
-struct BriefLanes<PairMoments<T>, true>
-    : LanesByDifferences<T, Differences<typename PairMoments<T>::Real, PairMoments<T>::parts>> {
-  using LanesByDifferences<
-      T, Differences<typename PairMoments<T>::Real, PairMoments<T>::parts>>::LanesByDifferences;
+struct BriefLanes<PairMoments<T>, true> : LanesByDifferences<T, DifferencesOf<T>> {
+  using LanesByDifferences<T, DifferencesOf<T>>::LanesByDifferences;
 };
 template <class T>
 struct TiedLanes<PairMoments<T>> : LanesByDifferences<T, SureDifferences<PairMoments<T>::parts>> {

@@ -15,11 +15,8 @@ GPR_OPEN
  * took 0.2 µs longer. */
 enum { SMALL_NUMBERS = 8 };
 
-template <class T> struct SmallShape {
-  typedef typename RealOf<T>::type Stored;
-  typedef typename Traits<Stored>::Wide Real;
-  static constexpr int parts = ExactFold<T>::parts, per_load = Packet<Stored>::count;
-  static constexpr int loads = SMALL_NUMBERS / per_load;
+template <class T> struct SmallShape : ExactShape<T> {
+  static constexpr int loads = SMALL_NUMBERS / ExactShape<T>::per_load;
 };
 
 /* A thread's share; of what lies outside the array -0.0, which no sum notices. */
