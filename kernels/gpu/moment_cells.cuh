@@ -212,11 +212,6 @@ template <class T> struct Cells<PairMoments<T>, 1> : MomentCells<T>::type {
     GPR_EACH(i, U) each[i] = x[i];
     F::add_all(this->over, each, U);
   }
-  template <int U>
-  __device__ __forceinline__ void some(T (&x)[U], uint64_t valid, int64_t index, int64_t step) {
-    neutralise(x, valid);
-    add<U>(x, index, step);
-  }
   __device__ __forceinline__ void keep(State *over) {
     F::open(*over);
     this->over = over;

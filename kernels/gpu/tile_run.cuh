@@ -42,8 +42,7 @@ __device__ __forceinline__ void fill_table(BoxTable<ORDERED> &table, const gpr_a
  * Apart, or each byte would wait for the one before. */
 template <int U, class Byte> __device__ __forceinline__ uint32_t gone_of(int left, Byte byte) {
   uint32_t gone = 0;
-#pragma unroll
-  for (int u = 0; u < U; u++) gone |= (uint32_t)(byte(u < left ? u : 0) == 0) << u;
+  GPR_EACH(u, U) gone |= (uint32_t)(byte(u < left ? u : 0) == 0) << u;
   return gone;
 }
 
@@ -88,13 +87,11 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
   __device__ __forceinline__ void load(T (&x)[U], int64_t r, int down, int left,
                                        const Steps &steps) const {
     if (a.boxed > 1) {
-#pragma unroll
-      for (int u = 0; u < U; u++)
+      GPR_EACH(u, U)
         x[u] = load_here(data + table->data[(int)r + (ALL || u < left ? u * down : 0)]);
     } else {
       const char *from = data + r * stride;
-#pragma unroll
-      for (int u = 0; u < U; u++) x[u] = load_here(from + (ALL || u < left ? u * steps.data : 0));
+      GPR_EACH(u, U) x[u] = load_here(from + (ALL || u < left ? u * steps.data : 0));
     }
   }
   /* A bit for each of the elements that a mask leaves out. */
@@ -123,8 +120,7 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
   __device__ __forceinline__ void add(TileCell<F> &cell, Run &run, const T (&x)[U], int64_t r,
                                       int down) {
     if constexpr (F::ordered) {
-#pragma unroll
-      for (int u = 0; u < U; u++) run.add(x[u], (int)r + u * down);
+      GPR_EACH(u, U) run.add(x[u], (int)r + u * down);
     } else {
       cell.template add<U>(x, 0, 0);
     }
@@ -135,12 +131,10 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
                                        int64_t r, int down) {
     if constexpr (F::ordered) {
       if (in_order()) {
-#pragma unroll
-        for (int u = 0; u < U; u++)
+        GPR_EACH(u, U)
           if (valid >> u & 1) run.add(x[u], (int)r + u * down);
       } else {
-#pragma unroll
-        for (int u = 0; u < U; u++)
+        GPR_EACH(u, U)
           if (valid >> u & 1) cell.one(x[u], index_of(r + u * down));
       }
     } else {
@@ -177,7 +171,9 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
       const bool all_count = valid == ~0u >> (32 - U);
       if constexpr (neutral)
         if (!all_count) neutralise(x, valid);
-      if (neutral || (all_count && in_order()))
+      if constexpr (neutral)
+        add<U>(cell, run, x, r, down);
+      else if (all_count && in_order())
         add<U>(cell, run, x, r, down);
       else
         some<U>(cell, run, x, valid, r, down);
