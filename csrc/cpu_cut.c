@@ -25,9 +25,10 @@ enum { BLOCK_OUTPUTS = 512, BLOCK_ELEMENTS = 256 << 10, BLOCKS_PER_LANE = 4, ROW
 /* Columns that keep states between their rows, of small elements more (ROW_BYTES). 128 of them, a
  * quarter of a page of each row, took twice the time. */
 enum { TALL_OUTPUTS = 512, STATE_BYTES = 512 << 10 };
-/* Shorter runs are brought together in a tile, rather than taken where they lie. So are ribbons of
- * fewer bytes that are copied by words: argmax of (64, 256, 2) doubles took 21 us so and 25 direct,
- * of (32, 512, 2) 21 and 14, of (42, 256, 3), which takes two words a row, 33 and 24. */
+/* Shorter runs are brought together in a tile, rather than taken where they lie, but for those of
+ * rows that kernels take as one (gpr_tile's run). So are ribbons of fewer bytes that are copied by
+ * words: argmax of (64, 256, 2) doubles took 21 us so and 25 direct, of (32, 512, 2) 21 and 14, of
+ * (42, 256, 3), which takes two words a row, 33 and 24. */
 enum { DIRECT_RUN = 256, DIRECT_OUTPUTS = 32, RIBBON_BYTES = 6 << 10 };
 /* The same of sums, by bytes: short rows are turned into columns, and the lanes of a long one take
  * some hundred instructions to come together. Every second of (200, 4, 100) doubles along axis 2
@@ -60,10 +61,22 @@ static int lies_apart(const gpr_dims *dims, int64_t bytes) {
 static int lies_ready(const gpr_plan *p, const gpr_tiles *t) {
   return !(p->cast && !t->brought) && !p->swap && t->aligned && !p->axes->where;
 }
+/* Whether kernels go by themselves from one run of rows side by side to the next. */
+static int may_have_runs(const gpr_plan *p, const gpr_tiles *t) {
+  const int64_t across = last_of(&p->axes->kept, p->axes->kept.shape, 1);
+  return t->side_by_side && p->row->side == GPR_LINES && p->axes->reduced.n > 1 && !t->masked &&
+         across >= DIRECT_OUTPUTS;
+}
+/* Of the tile that the last dimensions make. */
+static int64_t rows_of(const gpr_plan *p, const gpr_tiles *t) {
+  const gpr_dims *reduced = &p->axes->reduced;
+  const int64_t along = last_of(reduced, reduced->shape, 1);
+  return t->runs ? along * reduced->shape[reduced->n - 2] : along;
+}
 /* Whether a kernel may bring them together by itself. */
 static int may_be_brought(const gpr_plan *p, const gpr_tiles *t) {
   const int64_t across = last_of(&p->axes->kept, p->axes->kept.shape, 1);
-  const int64_t along = last_of(&p->axes->reduced, p->axes->reduced.shape, 1);
+  const int64_t along = rows_of(p, t);
   if (t->masked || p->axes->starts) return 0;
   if (!t->side_by_side) return along > BROUGHT_ROW;
   return p->row->side == GPR_LINES && along > BROUGHT_ROWS && across >= DIRECT_OUTPUTS;
@@ -83,13 +96,13 @@ static int is_aligned(const gpr_plan *p) {
 static int lies_in_tiles(const gpr_plan *p, const gpr_tiles *t) {
   const gpr_axes *a = p->axes;
   const int64_t across = last_of(&a->kept, a->kept.shape, 1);
-  const int64_t along = last_of(&a->reduced, a->reduced.shape, 1);
+  const int64_t along = rows_of(p, t);
   if (!lies_ready(p, t)) return 0;
   if (!t->side_by_side && gpr_repeats(p, along, last_of(&a->reduced, a->reduced.strides, 1)))
     return 0;
   const int turns = p->row->side == GPR_LINES && !t->side_by_side;
   const int64_t least = turns ? DIRECT_BYTES / p->bytes : DIRECT_RUN;
-  if (a->reduced.n > 1 && along < least) return 0;
+  if (a->reduced.n - t->runs > 1 && along < least) return 0;
   if (a->kept.n > 1 && across * along < least) return 0;
   const gpr_dims *inside = t->side_by_side ? &a->kept : &a->reduced;
   const int apart = lies_apart(inside, p->bytes);
@@ -162,10 +175,13 @@ gpr_shares gpr_share_out(gpr_tiles *t, size_t state_bytes) {
   t->side_by_side =
       !a->starts && (p->count == 1 || last_of(&a->reduced, a->reduced.strides, INT64_MAX) >
                                           last_of(&a->kept, a->kept.strides, INT64_MAX - 1));
+  t->runs = may_have_runs(p, t);
   t->brought = may_be_brought(p, t);
   t->direct = lies_in_tiles(p, t);
   const gpr_dims *inside = t->side_by_side ? &a->kept : &a->reduced;
+  t->runs &= t->direct;
   t->brought &= t->direct && (p->cast || lies_apart(inside, p->bytes));
+  t->brought |= t->runs;
   const int turns = p->row->side == GPR_LINES && t->direct; /* by itself */
   if (p->row->side && !turns && !t->side_by_side && p->count < LONG_ROW && a->kept.n &&
       !a->starts) {
@@ -180,7 +196,8 @@ gpr_shares gpr_share_out(gpr_tiles *t, size_t state_bytes) {
   if (t->side_by_side) most = least_of(most, GPR_SHORT);
   if (p->row->law == GPR_TREE && most < p->count) /* aligned parts of the tree */
     while (most & (most - 1)) most &= most - 1;
-  t->reduced = gpr_cut_dims(&a->reduced, greatest_of(least_of(most, GPR_STRETCH), 1), t->direct);
+  t->reduced =
+      gpr_cut_dims(&a->reduced, greatest_of(least_of(most, GPR_STRETCH), 1), t->direct + t->runs);
   const int64_t wanted = BLOCKS_PER_LANE * (int64_t)p->lanes, boxes = t->reduced.boxes;
   if (p->lanes > 1 && !a->starts && t->kept.boxes && t->kept.boxes < wanted)
     s.parts = least_of((wanted - 1) / t->kept.boxes + 1, greatest_of(boxes, 1));

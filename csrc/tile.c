@@ -11,7 +11,8 @@
 gpr_cut gpr_cut_dims(const gpr_dims *dims, int64_t most, int last) {
   gpr_cut c = {.dim = dims->n - 1, .inner = 1, .step = 1, .steps = 1, .most = 1, .boxes = 1};
   if (!dims->n) return c;
-  for (; !last && c.dim > 0 && c.inner * dims->shape[c.dim] <= most; c.dim--)
+  const int first = last && last < dims->n ? dims->n - last : 0;
+  for (; c.dim > first && c.inner * dims->shape[c.dim] <= most; c.dim--)
     c.inner *= dims->shape[c.dim];
   const int64_t shape = dims->shape[c.dim], fit = most / c.inner;
   c.step = fit < 1 ? 1 : fit < shape ? fit : shape;
@@ -314,6 +315,10 @@ gpr_tile gpr_tile_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *red
     tile.along = a->reduced.n ? a->reduced.strides[a->reduced.n - 1] : p->bytes;
     tile.cast = p->cast;
     tile.bytes = p->bytes;
+    if (t->reduced.inner > 1) {
+      tile.run = t->reduced.inner;
+      tile.apart = a->reduced.strides[t->reduced.dim];
+    }
     if (t->masked) leave_out(t, &tile, room);
     return tile;
   }

@@ -16,7 +16,8 @@ typedef struct gpr_box {
   int64_t data, where; /* bytes from the first element of all to the box's */
 } gpr_box;
 
-/* As even as they go, of at most so many elements, at least 1; all along the last `dims` alone. */
+/* As even as they go, of at most so many elements, at least 1; all along the last dimensions alone,
+ * so many of them unless that is 0. */
 gpr_cut gpr_cut_dims(const gpr_dims *dims, int64_t most, int last);
 gpr_box gpr_box_at(const gpr_dims *dims, const gpr_cut *cut, int64_t number);
 
@@ -29,6 +30,7 @@ typedef struct gpr_tiles {
   int masked;       /* some do not count, and become the identity */
   int aligned;      /* elements, as their parts are */
   int brought;      /* direct, but kernels have to bring elements together, or to convert them */
+  int runs;         /* direct, and kernels go from one run of rows to the next */
   int far;          /* the caches hold a part of all elements at most */
   const void *identity;
 } gpr_tiles;

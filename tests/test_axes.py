@@ -268,6 +268,24 @@ def test_elements_that_lie_apart(op, dtype):
         assert_bits(got, want, f"steps {down} and {right}, axis {axis}, {extra}")
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "int32"])
+@pytest.mark.parametrize("op", ["sum", "mean", "nansum", "var", "std", "max"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_runs_of_rows_with_gaps(op, dtype):
+    """As if they lay one after the other, whichever number of rows is added up at a time."""
+    rng = generator("runs", op, dtype)
+    options = {"dtype": "f8"} if op == "mean" and dtype == "float32" else {}
+    for run, columns in itertools.product((2, 3, 5, 15, 17, 20, 90, 257), (33, 300, 1031)):
+        for runs in (2, 130 // run + 1, 2 + (5000 if columns == 33 else 1000) // run):
+            a = hard_matrix(op, numpy_dtype(dtype), (runs * (run + 1), columns))
+            b = a.reshape(runs, run + 1, columns)[:, :run]
+            gpureduce.set_num_threads(int(rng.integers(1, 3)))
+            want = call(op, b.copy(), axis=(0, 1), **options)
+            for c, axis in ((b, (0, 1)), (b[::-1], (0, 1)), (b.transpose(2, 0, 1), (1, 2))):
+                got = call(op, c, axis=axis, **options)
+                assert_bits(got, want, f"{runs} runs of {run}, {columns} columns")
+
+
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex128"])
 @pytest.mark.parametrize("op", ["sum", "argmax", "count_nonzero"])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

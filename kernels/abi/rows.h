@@ -33,7 +33,9 @@ typedef struct gpr_tile {
   int *skip;     /* NULL, or of a row that skips: NaN does not count, and `many` sets it to 1 where
                     an output has nothing else */
   int *infinite; /* NULL, or set to 1 by a quick row that meets an infinite element */
-  gpr_cast cast; /* NULL, or what makes elements of those that lie here, of `bytes` each */
+  int64_t run, apart; /* 0, or elements lie in runs of so many, of which there are whole ones: each
+                         begins so many bytes after the one before */
+  gpr_cast cast;      /* NULL, or what makes elements of those that lie here, of `bytes` each */
   int bytes;
   int repeated; /* they are multiples that stand for more elements */
 } gpr_tile;
@@ -46,8 +48,8 @@ typedef struct gpr_masked {
   int bytes, whole; /* whole: a line has one byte */
 } gpr_masked;
 
-/* Which tiles `many` and `fold_many` take: all, outputs side by side, or of any steps and with a
- * cast. */
+/* Which tiles `many` and `fold_many` take: all, outputs side by side, or of any steps, in runs
+ * where outputs are side by side, and with a cast. */
 enum gpr_side { GPR_ANY_TILE, GPR_COLUMNS, GPR_LINES };
 
 /* What may do instead of a row's own folds: with another state, and results that it may refuse.

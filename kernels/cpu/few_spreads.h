@@ -7,20 +7,20 @@
 
 GPR_OPEN
 
-/* VECTORS of columns, from x on. bounds(): between what the spreads lie, and bits of the lanes that
- * this does not tell; bits of those whose numbers are not all finite, or too large. */
+/* VECTORS of columns, from rows.x on. bounds(): between what the spreads lie, and bits of the lanes
+ * that this does not tell; bits of those whose numbers are not all finite, or too large. */
 template <class R, bool ROOT, int VECTORS> struct FewSpreads;
 
 /* A bit for each column that has a NaN. */
-template <int VECTORS, class R>
-GPR_APART uint64_t columns_of_nan(const R *x, int64_t stride, int64_t rows) {
+template <int VECTORS, class R> GPR_APART uint64_t columns_of_nan(const Piece<R> &rows) {
   Words nan[VECTORS] = {};
   uint64_t lanes = 0;
-  for (int64_t row = 0; row < rows; row++, x += stride)
+  rows.walk([&](const R *at) GPR_INLINED {
     for (int v = 0; v < VECTORS; v++) {
-      const Doubles d = load(x + v * WIDTH);
+      const Doubles d = load(at + v * WIDTH);
       nan[v] |= (Words)(d != d);
     }
+  });
   for (int v = 0; v < VECTORS; v++) lanes |= mask_of(nan[v]) << v * WIDTH;
   return lanes;
 }
@@ -28,36 +28,33 @@ GPR_APART uint64_t columns_of_nan(const R *x, int64_t stride, int64_t rows) {
 /* By doubles: with u = 2^-53 the differences of floats are off by a part u of themselves, and
  * n·Σd² − (Σd)² by 3n + 10 such parts of n·Σd². */
 template <bool ROOT, int VECTORS> struct FewSpreads<float, ROOT, VECTORS> {
-  const float *x;
-  int64_t stride, rows;
+  Piece<float> rows;
   double ddof;
   Doubles low[VECTORS], high[VECTORS];
   enum { AHEAD = 4 * VECTORS * WIDTH };
 
   GPR_METHOD uint64_t bounds(uint64_t *refused) {
-    const float *at = x;
-    const int64_t ahead = prefetches_columns<float>() ? (int64_t)AHEAD : 0;
+    const int64_t ahead = rows.ahead;
     Doubles first[VECTORS], sum[VECTORS], squares[VECTORS];
     for (int v = 0; v < VECTORS; v++) {
-      first[v] = load(at + v * WIDTH);
+      first[v] = load(rows.x + v * WIDTH);
       sum[v] = squares[v] = Doubles{};
     }
-    for (int64_t row = 1; row < rows; row++) {
-      at += stride;
+    rows.template walk<1>([&](const float *at) GPR_INLINED {
       if (ahead) prefetch_later<VECTORS * WIDTH>(at, ahead);
       for (int v = 0; v < VECTORS; v++) {
         const Doubles apart = load(at + v * WIDTH) - first[v];
         sum[v] += apart;
         squares[v] += apart * apart;
       }
-    }
+    });
     uint64_t odd = 0;
     for (int v = 0; v < VECTORS; v++) odd |= mask_of(bound(v, sum[v], squares[v])) << v * WIDTH;
     *refused = 0;
     return odd;
   }
   GPR_METHOD Words bound(int v, const Doubles sum, const Doubles squares) {
-    const double n = (double)rows;
+    const double n = (double)rows.n;
     const Doubles over = 1.0 / (n * (n - ddof) - Doubles{});
     const Doubles most = n * squares, spread = most - sum * sum;
     const Doubles error = (4 * n + 32) * 0x1p-53 * most;
@@ -68,20 +65,19 @@ template <bool ROOT, int VECTORS> struct FewSpreads<float, ROOT, VECTORS> {
   /* Lanes of a vector that tie, as few bits do often, and those that are left. By doubles that lose
    * nothing, and one division: see divide_narrow(). */
   GPR_APART uint64_t without_loss(int v, uint64_t lanes, float *to) const {
-    const float *at = x + v * WIDTH;
-    const double n = (double)rows;
-    const Doubles first = load(at), count = n - Doubles{};
+    const double n = (double)rows.n;
+    const Doubles first = load(rows.x + v * WIDTH), count = n - Doubles{};
     Twofold<Doubles> sum = {}, squares = {};
     Words lost = {};
     float rounded[WIDTH];
-    for (int64_t row = 1; row < rows; row++) {
-      const Doubles next = load(at + row * stride), apart = next - first;
+    rows.template walk<1>([&](const float *at) GPR_INLINED {
+      const Doubles next = load(at + v * WIDTH), apart = next - first;
       const Doubles square = GPR_PRODUCT(apart, apart);
       lost |= bits(rounding_error(next, -first, apart)) | bits(product_rest(apart, apart, square));
       sum.add(apart);
       squares.add(square);
       lost |= bits(sum.low) | bits(squares.low);
-    }
+    });
     const Doubles most = count * squares.high, least = GPR_PRODUCT(sum.high, sum.high);
     const Doubles spread = most - least;
     lost |= bits(sum.low) | bits(squares.low) | bits(product_rest(count, squares.high, most)) |
@@ -98,25 +94,25 @@ template <bool ROOT, int VECTORS> struct FewSpreads<float, ROOT, VECTORS> {
 
 /* By pairs of doubles, as Σx and Σx² are bounded; what does not differ needs no bound. */
 template <bool ROOT> struct FewSpreads<double, ROOT, 1> {
-  const double *x;
-  int64_t stride, rows;
+  Piece<double> rows;
   double ddof;
   Doubles low[1], high[1];
+  enum { AHEAD = 0 };
 
   GPR_METHOD uint64_t bounds(uint64_t *refused) {
-    const Doubles first = load(x), n = (double)rows - Doubles{};
+    const Doubles first = load(rows.x), n = (double)rows.n - Doubles{};
     Words differ = {};
     TwofoldMoments<Doubles> part;
     part.open();
-    for (int64_t row = 1; row < rows; row++) {
-      const Doubles next = load(x + row * stride), apart = next - first;
+    rows.template walk<1>([&](const double *at) GPR_INLINED {
+      const Doubles next = load(at), apart = next - first;
       const Doubles rest = rounding_error(next, -first, apart), square = GPR_PRODUCT(apart, apart);
       part.sum.add({apart, rest});
       part.squares.add({square, product_rest(apart, apart, square) + 2.0 * apart * rest});
       differ |= (Words)(apart != 0);
-    }
+    });
     *refused = mask_of(differ) &
-               bound_spreads<1, ROOT, false>(&part, (double)rows, n, ddof - Doubles{}, low, high);
+               bound_spreads<1, ROOT, false>(&part, (double)rows.n, n, ddof - Doubles{}, low, high);
     *low = (Doubles)(bits(*low) & differ), *high = (Doubles)(bits(*high) & differ);
     return mask_of((Words)(part.squares.high - part.squares.high != 0));
   }

@@ -70,17 +70,20 @@ template <class O, class T> struct QuickSpread {
   template <int VECTORS>
   static GPR_APART bool of_few(const gpr_tile *t, const gpr_spread *with, Result *to) {
     enum { EACH = VECTORS * WIDTH };
-    FewSpreads<R, O::root, VECTORS> some = {
-        nullptr, t->along / (int64_t)sizeof(R), t->n, ddof_of(with), {}, {}};
+    typedef FewSpreads<R, O::root, VECTORS> Few;
+    Few some = {rows_of_tile<R>(t, prefetches_columns<R>() ? (int64_t)Few::AHEAD : 0),
+                ddof_of(with),
+                {},
+                {}};
     const int64_t last = t->outputs - EACH, begin = VECTORS > 1 ? columns_before_line<R>(t) : 0;
     int64_t alone_left = 4 + t->outputs / 16;
     if (!((double)t->n - some.ddof > 0) || (with && with->means)) return false;
     if (some.ddof < 0) return false; /* without_loss() divides by less than 2^26 */
     for (int64_t o = 0;; o = least(o + (o || !begin ? (int64_t)EACH : begin), last)) {
       uint64_t refused;
-      some.x = (const R *)(const void *)t->data + o;
+      some.rows.x = (const R *)(const void *)t->data + o;
       uint64_t odd = some.bounds(&refused);
-      if (odd && odd & ~columns_of_nan<VECTORS>(some.x, some.stride, some.rows)) return false;
+      if (odd && odd & ~columns_of_nan<VECTORS>(some.rows)) return false;
       refused &= ~odd;
       for (int v = 0; v < VECTORS; v++) {
         R *at = to + o + v * WIDTH;

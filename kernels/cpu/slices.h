@@ -189,15 +189,15 @@ template <class K, class R, int FEW, int ALL, bool SQUARES> struct SlicedBlock {
   GPR_APART void add_zeros(const Piece<R> &rows, const Doubles *most) {
     for (int k = 0; k < 2; k++) {
       Doubles sum = zero[k];
-      for (int64_t row = 0; row < rows.n; row++) sum += rows.get(rows.x + row * rows.stride, k);
+      rows.walk([&](const R *at) GPR_INLINED { sum += rows.get(at, k); });
       zero[k] = choose((Words)(most[k] == 0), sum, Doubles{});
     }
   }
   static GPR_APART void look_at(const Piece<R> &rows, Doubles *most) {
     most[0] = most[1] = Doubles{};
-    for (int64_t row = 0; row < rows.n; row++)
-      for (int k = 0; k < 2; k++)
-        most[k] = greater_size(most[k], rows.get(rows.x + row * rows.stride, k));
+    rows.walk([&](const R *at) GPR_INLINED {
+      for (int k = 0; k < 2; k++) most[k] = greater_size(most[k], rows.get(at, k));
+    });
   }
   GPR_METHOD K *parts() {
     if (!has_part) part[0].open(), part[1].open();

@@ -11,15 +11,25 @@ GPR_OPEN
  * of a panel of columns at a time, which the hardware can follow. Of 256 columns, (4096, 1024)
  * doubles took 1.87 ms on a Xeon, of 512 1.60. */
 enum { PANEL_BYTES = 4096, BLOCK_ROWS = 256, PIECE_ROWS = 64, WOVEN_ROWS = 16 };
+/* Rows of elements, which are `step` bytes apart; or steps of one row of so many reals. run: 0, or
+ * rows lie in runs of so many, which begin `apart` bytes after each other. */
+struct Lines {
+  const char *x;
+  int64_t along, step, reals, run = 0, apart = 0;
+
+  int64_t place(int64_t row) const {
+    return run ? row / run * apart + row % run * along : row * along;
+  }
+};
 /* Rows that lie whole pages apart, or nearly, meet in one set of the first cache, of so many ways.
  * They come so many at a time, and nothing is asked for beside them: of (512, 2048) floats it took
  * 409 us on Zen 3 to ask for the next ones, and takes 180 so, of (4096, 1024) 1592, and 718. */
 enum { PAGE_BYTES = 4096, LINE_BYTES = 64, WAYS = 8 };
 /* Whether rows and as many next ones would push each other out. */
-static GPR_APART bool rows_meet(int64_t along, int64_t rows) {
+static GPR_APART bool rows_meet(const Lines &l, int64_t rows) {
   uint8_t met[PAGE_BYTES / LINE_BYTES] = {};
   for (int64_t row = 0; row < rows; row++)
-    if (++met[(uint64_t)(row * along) % PAGE_BYTES / LINE_BYTES] > WAYS / 2) return true;
+    if (++met[(uint64_t)l.place(row) % PAGE_BYTES / LINE_BYTES] > WAYS / 2) return true;
   return false;
 }
 
@@ -33,7 +43,8 @@ template <class T> GPR_FN int64_t columns_before_line(const gpr_tile *t) {
  * by side and 0.26 to 0.32 by panels, doubles 0.9 and 0.73. */
 enum { STREAMS = 32, FAR_BYTES = 16 << 20 };
 GPR_FN bool are_streams(const gpr_tile *t) {
-  return t->n > STREAMS && (t->along > FAR_BYTES / t->n || t->along < -FAR_BYTES / t->n);
+  const int64_t along = t->run ? t->apart / t->run : t->along;
+  return t->n > STREAMS && (along > FAR_BYTES / t->n || along < -FAR_BYTES / t->n);
 }
 
 /* Of two vectors every second one of UNIT lanes, in an order that is a single shuffle's. */
@@ -41,11 +52,13 @@ template <int UNIT, int... L> GPR_FN Doubles second_lanes(Doubles a, Doubles b, 
   return __builtin_shufflevector(a, b, (L / UNIT % 2 ? L - UNIT + WIDTH : L)...);
 }
 /* Rows of STEP reals where they lie; the next ones lie `ahead` of them, or 0. unit: 0, or every
- * second one of so many doubles counts. */
+ * second one of so many doubles counts. run: after so many rows, of which there are whole runs, the
+ * next one lies `gap` farther. */
 template <class R> struct Piece {
   const R *x;
   int64_t stride, n, ahead;
   int unit = 0;
+  int64_t run = n, gap = 0;
 
   /* Vector k of a row. */
   GPR_METHOD Doubles get(const R *at, int k) const {
@@ -56,23 +69,36 @@ template <class R> struct Piece {
     }
     return load(at + k * WIDTH);
   }
+  /* Calls take(where a row lies) for all rows, or from another one on. */
+  template <int FROM = 0, class Take> GPR_METHOD void walk(const Take &take) const {
+    const int64_t each = run, step = stride, more = gap; /* which no store changes */
+    const R *at = x + FROM * step;
+    int64_t row = FROM;
+    for (int64_t left = n; left > 0; left -= each, at += more, row = 0)
+      for (; row < each; row++, at += step) take(at);
+  }
   /* Calls take(both vectors of a row) for all rows. What is the same for all is asked once: asked
    * for each, and by blocks of 64 rows, sums of (500, 256) doubles took 50 us on Zen 3, now 47. */
   template <class Take> GPR_METHOD void each(const Take &take) const {
     const Piece p = *this; /* which no store changes */
-    const R *at = x;
     if (sizeof(R) < sizeof(double) || !p.unit)
-      for (int64_t row = 0; row < p.n; row++, at += p.stride) {
+      walk([&](const R *at) GPR_INLINED {
         prefetch_later<STEP>(at, p.ahead);
         take(load(at), load(at + WIDTH));
-      }
+      });
     else
-      for (int64_t row = 0; row < p.n; row++, at += p.stride) {
+      walk([&](const R *at) GPR_INLINED {
         prefetch_later<STEP>(at, p.ahead);
         take(p.get(at, 0), p.get(at, 1));
-      }
+      });
   }
 };
+/* A tile's rows, from its first column on. */
+template <class R> GPR_FN Piece<R> rows_of_tile(const gpr_tile *t, int64_t ahead) {
+  const int64_t stride = t->along / (int64_t)sizeof(R), run = t->run ? t->run : t->n;
+  const int64_t gap = t->apart / (int64_t)sizeof(R) - run * stride;
+  return {(const R *)(const void *)t->data, stride, t->n, ahead, 0, run, gap};
+}
 /* Lanes that are not finite, but for those that have met a NaN before, which stays. */
 template <class K> GPR_FN Words are_odd(const K &k) {
   return (Words)(k.sum.high - k.sum.high != 0) & (Words)(k.special == k.special);
@@ -82,11 +108,11 @@ template <class K, class R> GPR_APART bool look_for_special(K *to, const Piece<R
   Words infinite = {};
   for (int k = 0; k < 2; k++) {
     Doubles special = {};
-    for (int64_t row = 0; row < rows.n; row++) {
-      const Doubles d = rows.get(rows.x + row * rows.stride, k);
+    rows.walk([&](const R *at) GPR_INLINED {
+      const Doubles d = rows.get(at, k);
       special += (Doubles)(bits(d) & (Words)(d - d != 0));
       infinite |= (Words)(size_of(d) == __builtin_inf());
-    }
+    });
     to[k].special += special;
     to[k].set_aside((Words)(to[k].sum.high - to[k].sum.high != 0));
   }
@@ -157,23 +183,23 @@ template <> struct StepBlock<TwofoldSum<Doubles>, float> {
   }
   GPR_METHOD bool add(const Piece<float> &rows, bool) {
     StepBlock s = *this;
-    const float *x = rows.x;
-    for (int64_t row = 0; row < rows.n; row++, x += rows.stride) {
-      prefetch_later<STEP>(x, rows.ahead);
+    const int64_t ahead = rows.ahead;
+    rows.walk([&](const float *x) GPR_INLINED {
+      prefetch_later<STEP>(x, ahead);
       s.see(x);
-    }
+    });
     *this = s;
     return false;
   }
   /* With another step, `apart` from this: the one's additions wait while the other's go on. */
   GPR_METHOD void add_two(StepBlock &other, const Piece<float> &rows, int64_t apart) {
     StepBlock s = *this, o = other;
-    const float *x = rows.x;
-    for (int64_t row = 0; row < rows.n; row++, x += rows.stride) {
-      prefetch_later<2 * STEP>(x, rows.ahead);
+    const int64_t ahead = rows.ahead;
+    rows.walk([&](const float *x) GPR_INLINED {
+      prefetch_later<2 * STEP>(x, ahead);
       s.see(x);
       o.see(x + apart);
-    }
+    });
     *this = s;
     other = o;
   }

@@ -84,7 +84,7 @@ template <bool DIVIDES, class T> struct QuickSum {
     const bool counted = DIVIDES && t->counts;
     const R *x = (const R *)(const void *)t->data;
     const int64_t along = t->along / (int64_t)sizeof(R);
-    const bool follow = along == t->outputs * PARTS && t->n * t->along <= NEXT_BYTES;
+    const bool follow = along == t->outputs * PARTS && !t->run && t->n * t->along <= NEXT_BYTES;
     const int64_t ahead = !prefetches_columns<R>() || lines ? 0
                           : follow                          ? t->n * along
                                                             : STEPS * 4 * STEP;
@@ -93,6 +93,8 @@ template <bool DIVIDES, class T> struct QuickSum {
     bool infinite = false;
     rows.rows = t->n;
     rows.stride = lines ? (int64_t)rows.LANES : along;
+    rows.run = t->run ? t->run : t->n;
+    rows.gap = t->apart / (int64_t)sizeof(R) - rows.run * along; /* of one run never used */
     rows.ahead = ahead;
     const int64_t begin = lines ? 0 : columns_before_line<T>(t);
     for (int64_t next = 0; next < t->outputs; next += next || !begin ? STEPS * EACH : begin) {

@@ -46,12 +46,6 @@ template <class R> struct Source {
   void (*bring)(const gpr_tile *tile, const char *from, int64_t step, int64_t n, R *to);
 };
 
-/* Rows of elements, which are `step` bytes apart; or steps of one row of so many reals. */
-struct Lines {
-  const char *x;
-  int64_t along, step, reals;
-};
-
 /* Reals in steps, of which the last may have some of the one before it again. */
 template <class R> struct RealSteps {
   enum { PANEL = PANEL_BYTES / sizeof(R), STEPS = PANEL / STEP };
@@ -85,13 +79,16 @@ template <class R> struct RealSteps {
   GPR_APART Piece<R> rows_of(const Lines &l, int64_t row, int64_t n, int64_t first, int64_t steps,
                              int64_t ahead) {
     const int64_t from = start_of(first);
-    const char *x = l.x + row * l.along + from / parts * l.step;
+    const char *const begin = l.x + from / parts * l.step, *x = begin + l.place(row);
     int64_t reals = least(start_of(first + steps - 1) + STEP - from, width);
     int64_t pitch = greatest(reals, (int64_t)STEP), lines = n;
     if (skips(l) && (row + n) * STEP < l.reals) /* beyond the last element nothing is read */
       return {(const R *)(const void *)x, 2 * STEP, n, ahead, parts};
-    if (lies_ready(l) && !is_cut(l, row + n))
-      return {(const R *)(const void *)x, l.along / (int64_t)sizeof(R), n, ahead};
+    if (lies_ready(l) && !is_cut(l, row + n)) {
+      const int64_t stride = l.along / (int64_t)sizeof(R), run = n > l.run && l.run ? l.run : n;
+      const int64_t gap = l.apart / (int64_t)sizeof(R) - run * stride;
+      return {(const R *)(const void *)x, stride, n, ahead, 0, run, gap};
+    }
     const Piece<R> all = {copy, pitch, n, 0};
     if (l.reals) {
       pitch = n * STEP;
@@ -102,7 +99,7 @@ template <class R> struct RealSteps {
         return all;
       }
     }
-    for (R *to = copy; lines-- > 0; x += l.along, to += pitch) {
+    for (R *to = copy; lines-- > 0; x = begin + l.place(++row), to += pitch) {
       for (int64_t j = reals; j < pitch; j++) to[j] = -(R)0;
       if (is_plain(l))
         memcpy(to, x, (size_t)reals * sizeof *to);
@@ -138,7 +135,7 @@ template <class R, class K> struct TwofoldColumns : StepSums<R, K>, RealSteps<R>
   /* How many rows at a time. */
   int64_t few_of(const Lines &l, int64_t steps) const {
     if (steps == 1) return lies_ready(l) ? (int64_t)Block::ROWS : (int64_t)PIECE_ROWS;
-    return lies_ready(l) && !rows_meet(l.along, WOVEN_ROWS) ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
+    return lies_ready(l) && !rows_meet(l, WOVEN_ROWS) ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
   }
   /* Whether each column of a step has met a NaN in the rows before this one. */
   bool is_known(const Lines &l, int64_t row, int64_t s) const {
@@ -149,27 +146,32 @@ template <class R, class K> struct TwofoldColumns : StepSums<R, K>, RealSteps<R>
   /* All rows of some steps, of each until all of it is NaN, as of one row. Blocks, and what comes
    * at a time, are of about the same length, so that each asks for as much as follows: with `next`
    * for the rows behind these, else for what lies `ahead`, and at the end for what lies `beside`,
-   * in the next panel; 0: for nothing. */
+   * in the next panel; 0: for nothing. Of short runs of rows there are whole ones in each, and
+   * what comes of long ones ends where they do. */
   GPR_APART void add_rows(const Lines &l, int64_t rows, int64_t first, int64_t steps, int64_t ahead,
                           bool next = false, int64_t beside = 0) {
-    const int64_t few = few_of(l, steps), stride = l.along / source.bytes;
-    const int64_t each = even_part(rows, Block::ROWS);
+    const int64_t few = few_of(l, steps), whole = l.run && l.run <= few ? l.run : 1;
+    const int64_t each = whole_part(rows, Block::ROWS, whole);
+    const Lines of_reals = {l.x,   l.along / source.bytes, l.step, l.reals,
+                            l.run, l.apart / source.bytes};
     for (int64_t k = 0; !rows && k < 2 * steps; k++) at[k].open();
     for (int64_t row = 0; row < rows; row += each) {
-      const int64_t n = least(rows - row, each), some = even_part(n, few);
+      const int64_t n = least(rows - row, each), some = whole_part(n, few, whole);
       int64_t live = 0;
       for (int64_t s = 0; s < steps; s++)
         if (!is_known(l, row, s)) block[s].open(!row, l.reals), alive[live++] = (int)s;
       if (!live) break;
       for (int64_t i = 0, m; i < n; i += m) {
         m = least(some, n - i);
+        if (l.run > few) m = least(least(m, even_part(l.run, few)), l.run - (row + i) % l.run);
         if (m > 1 && ((lies_ready(l) && is_cut(l, row + i + m)) ||
                       (skips(l) && (row + i + m) * STEP >= l.reals)))
           m--; /* which is copied by itself */
         const bool ends = row + i + some >= rows;
+        const int64_t at_row = of_reals.place(row + i);
         Piece<R> piece = this->rows_of(l, row + i, m, first, steps,
-                                       ends && beside ? beside - (row + i) * stride
-                                       : next         ? some * stride
+                                       ends && beside ? beside - at_row
+                                       : next         ? of_reals.place(row + i + m) - at_row
                                                       : ahead);
         const R *x = piece.x - start_of(first);
         for (int64_t k = 0; k < live; k += Block::TOGETHER) {
@@ -194,13 +196,17 @@ template <class R, class K> struct TwofoldColumns : StepSums<R, K>, RealSteps<R>
     const int64_t parts = (n + most - 1) / most;
     return parts ? (n + parts - 1) / parts : most;
   }
+  /* The same of whole runs of rows. */
+  static int64_t whole_part(int64_t n, int64_t most, int64_t run) {
+    return even_part(n / run, most / run) * run;
+  }
   /* Of some steps of a matrix of so many reals a row. */
   GPR_APART void run(const Lines &l, int64_t reals, int64_t rows, int64_t first, int64_t steps) {
     choose(reals, rows, rows);
     const int64_t few = few_of(l, steps), stride = l.along / source.bytes;
     const bool follows = stride == reals || rows > 2 * few; /* a next tile, or rows of this */
     const bool prefetches = prefetches_panels<R>();
-    const bool asks = prefetches && follows && !rows_meet(l.along, WOVEN_ROWS);
+    const bool asks = prefetches && follows && !rows_meet(l, WOVEN_ROWS);
     add_rows(l, rows, first, steps, 0, asks,
              prefetches && (first + steps) * STEP < reals ? steps * STEP : 0);
   }
