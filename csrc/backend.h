@@ -37,6 +37,7 @@ struct gpr_run {
   int partials;      /* the results are words */
   int64_t least;     /* the least number of elements that counted in an output */
   int finite;        /* 1: the backend has seen that no element is infinite; 0: it cannot tell */
+  int64_t decided;   /* gpr_infinities', or -1: it cannot tell */
   int64_t total;     /* the elements that are to be read, */
   atomic_llong done; /* and those that the backend has read, about */
   void *out;         /* of options, or NULL */

@@ -69,7 +69,7 @@ static int merge_quickly(const merging *m, int64_t first, int64_t n, const int64
   if (!m->row->quick) return 1;
   for (int64_t i = 0; i < m->count; i++)
     m->load(states, m->parts[i] + first * m->row->brief->doubles, n, i > 0);
-  return m->row->quick->finish_many(states, n, 0, counts, m->with, results, refused);
+  return m->row->quick->finish_many(states, n, 0, counts, m->with, results, refused, NULL);
 }
 
 static void merge_exactly(const merging *m, int64_t o, int64_t n, char *result) {

@@ -284,10 +284,15 @@ static int finish_quickly(cpu_run *run) {
   const gpr_run *base = &run->base;
   const void *with = base->with.given;
   uint8_t refused = 1;
+  int64_t decided = 0;
   merge_slots(run);
   if (with != &base->with.spread || !base->with.spread.means)
-    run->quick->finish_many(run->states, 1, run->plan.count, NULL, with, run->result, &refused);
-  if (!refused) return 1;
+    run->quick->finish_many(run->states, 1, run->plan.count, NULL, with, run->result, &refused,
+                            &decided);
+  if (!refused) {
+    run->base.decided = run->plan.cast ? -1 : decided;
+    return 1;
+  }
   run->quick = NULL;
   run->plan.row = base->row;
   start(run);

@@ -70,7 +70,9 @@ static int work(gpr_axes_run *run, gpr_lane *l, int64_t until) {
     cost = read = 0;
     if (until && gpr_now() > until) return 0;
   }
-  if (l->infinite) atomic_store(&run->infinite, 1);
+  if (l->infinite.met) atomic_store(&run->infinite, 1);
+  atomic_fetch_add(&run->decided, l->infinite.decided);
+  l->infinite.decided = 0;
   int64_t least = atomic_load(&run->least);
   while (l->least < least && !atomic_compare_exchange_weak(&run->least, &least, l->least)) continue;
   return 1;
@@ -111,6 +113,7 @@ static void start(caller_run *c) {
   atomic_store_explicit(&run->next, 0, memory_order_relaxed);
   atomic_store_explicit(&run->least, INT64_MAX, memory_order_relaxed);
   atomic_store_explicit(&run->made, 0, memory_order_relaxed);
+  atomic_store_explicit(&run->decided, 0, memory_order_relaxed);
   run->begun = 0;
   c->caller = lane_of(run, 0);
 }
@@ -188,6 +191,8 @@ static gpr_status finish(gpr_run *base, const void *with, void *result) {
   reverse_results(run);
   base->least = least;
   base->finite = run->exact && !atomic_load(&run->infinite);
+  if (run->exact && !run->plan.cast)
+    base->decided = atomic_load(&run->decided) + c->caller.infinite.decided;
   return GPR_OK;
 }
 

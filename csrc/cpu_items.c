@@ -118,20 +118,20 @@ static void fold_again(gpr_axes_run *run, const gpr_lane *l, const gpr_box *bloc
 }
 
 /* Finishes a block that was folded quickly, and what is refused from its elements. */
-static void finish_quickly(gpr_axes_run *run, const gpr_lane *l, const gpr_box *block,
-                           const char *states, const int64_t *counts, int64_t n) {
+static void finish_quickly(gpr_axes_run *run, gpr_lane *l, const gpr_box *block, const char *states,
+                           const int64_t *counts, int64_t n) {
   const gpr_quick *quick = run->exact->quick;
   uint8_t *refused = run->refused + l->number * gpr_outputs_of_block(run);
   if (!quick->finish_many(states, block->n, n, counts, run->axes.with, result_at(run, block->first),
-                          refused))
+                          refused, &l->infinite.decided))
     return;
   for (int64_t j = 0; j < block->n; j++)
     if (refused[j]) fold_again(run, l, block, j, counts ? counts[j] : n);
 }
 
 /* Of a block's outputs, of each of which n elements were folded; the least number that counted. */
-static int64_t finish_block(gpr_axes_run *run, const gpr_lane *l, const gpr_box *block,
-                            char *states, int64_t *counts, int64_t n) {
+static int64_t finish_block(gpr_axes_run *run, gpr_lane *l, const gpr_box *block, char *states,
+                            int64_t *counts, int64_t n) {
   const gpr_row *row = run->plan.row;
   const int skips = run->axes.skip && !run->tiles.masked, some = skips || run->tiles.masked;
   const int means = gpr_has_means(run);
@@ -216,7 +216,7 @@ static int fold_tile(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile, int64
     return tile->outputs == 1 && row->fold(l->states, NULL, 0, index);
   }
   if (tile->outputs == 1 && !tile->skip && tile->along == bytes) {
-    l->infinite = 1; /* which is not asked here */
+    l->infinite.met = 1; /* which is not asked here */
     return row->fold(l->states, tile->data, tile->n, index);
   }
   if (row->side == GPR_COLUMNS && (tile->across != bytes || tile->outputs == 1)) {
@@ -269,7 +269,7 @@ done:
   return read;
 }
 
-int64_t gpr_merge_block(gpr_axes_run *run, const gpr_lane *l, int64_t number) {
+int64_t gpr_merge_block(gpr_axes_run *run, gpr_lane *l, int64_t number) {
   const gpr_row *row = run->plan.row;
   const gpr_box block = gpr_block_at(run, number);
   const int64_t first = number * run->shares.parts, outputs = gpr_outputs_of_block(run);

@@ -9,7 +9,8 @@
 typedef struct gpr_lane {
   int number;
   int64_t item, stop, box, least;
-  int opened, infinite; /* infinite: an element may be that */
+  int opened;
+  gpr_infinities infinite; /* met: an element may be that */
   char *states;
   gpr_room room;
 } gpr_lane;
@@ -20,8 +21,8 @@ typedef struct gpr_axes_run {
   gpr_row quick_row;
   gpr_tiles tiles;
   gpr_shares shares;
-  int64_t grain;                  /* items that a thread takes at a time */
-  atomic_llong next, least, made; /* made: huge pages of the results */
+  int64_t grain;                           /* items that a thread takes at a time */
+  atomic_llong next, least, made, decided; /* made: huge pages of the results */
   atomic_int stop, infinite;
   uint64_t turned; /* kept dimensions that are read forwards, and whose results are then reversed */
   int begun, is_small; /* is_small: done before the clock would be read twice */
@@ -49,4 +50,4 @@ int gpr_has_means(const gpr_axes_run *run);
 int64_t gpr_advance(gpr_axes_run *run, gpr_lane *lane);
 
 /* Finishes a block of several items; the least number that counted in one of its outputs. */
-int64_t gpr_merge_block(gpr_axes_run *run, const gpr_lane *lane, int64_t number);
+int64_t gpr_merge_block(gpr_axes_run *run, gpr_lane *lane, int64_t number);

@@ -54,7 +54,7 @@ static int make_tile(const gpr_row *row, const gpr_view *view, const gpr_options
 static void fold(const gpr_row *row, const char *x, int64_t n, int64_t counted, const void *with,
                  void *result) {
   _Alignas(64) char state[GPR_STATE_MOST];
-  int infinite = 0;
+  gpr_infinities infinite = {0, 0};
   const gpr_tile tile = {.data = x,
                          .along = gpr_dtypes[row->dtype].bytes,
                          .outputs = 1,
@@ -128,7 +128,7 @@ gpr_status gpr_reduce_few(const gpr_resolved *what, const gpr_view *view,
   const gpr_spread spread = {options->ddof, NULL, what->skips};
   const void *with = is_spread ? &spread : NULL;
   void *to = options->out ? options->out : result->bytes;
-  int infinite = 0;
+  gpr_infinities infinite = {0, 0};
   gpr_tile tile;
   if (!is_plain(what, view, options) || !make_tile(row, view, options, &tile)) return GPR_MORE;
   if (tile.n < 1 || tile.outputs < 1 || tile.n * tile.outputs > GPR_SHORT) return GPR_MORE;

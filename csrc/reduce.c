@@ -218,6 +218,7 @@ gpr_status gpr_open(int op, const gpr_view *view, const gpr_options *options, gp
   (*run)->out = options->out;
   (*run)->state = GPR_RUNNING;
   (*run)->finite = 0;
+  (*run)->decided = -1;
   atomic_init(&(*run)->done, 0);
   return GPR_OK;
 }

@@ -167,6 +167,31 @@ def test_many_outputs_of_which_one_overflows():
             gpureduce.sum(b, axis=axis)
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("rows", [1, 2, 3, 20, 130, 700, 5000])
+def test_infinities_explain_their_own_outputs(dtype, rows):
+    """Not those beside them that overflow, or have an infinity of each sign."""
+    rng = generator(f"explained {dtype} {rows}")
+    a = rng.standard_normal((rows, max(70, 6000 // rows))).astype(dtype)
+    a[rng.random(a.shape) < 0.01] = np.inf
+    a[0, 3] = np.inf
+    over, clash, none = a.copy(), a.copy(), a.copy()
+    over[:, 5] = np.finfo(dtype).max
+    clash[:, 7] = np.resize([np.inf, -np.inf], rows)
+    none[0, 9] = np.nan
+    several = rows > 1
+    for name, threads in (("sum", 1), ("nansum", 2), ("mean", 1), ("mean", 2), ("var", 1)):
+        gpureduce.set_num_threads(threads)
+        always = {"invalid"} if name == "var" else set()
+        cases = [(a, always), (none, always)]
+        if several and name != "var":
+            cases += [(over, {"overflow"} if name != "mean" else always), (clash, {"invalid"})]
+        for b, want in cases:
+            for c, axis in ((b, 0), (np.ascontiguousarray(b.T), 1), (b[:, ::-1], 0)):
+                texts = told(getattr(gpureduce, name), c, axis=axis)[1]
+                assert {text.split()[0] for _, text in texts} == want, (name, threads, axis)
+
+
 def test_bfloat16():
     bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
     a = np.array([3e38, 3e38], bfloat16)

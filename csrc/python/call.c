@@ -80,7 +80,7 @@ static PyObject *perform(gpr_call *call, PyObject *progress) {
   PyObject *result = NULL;
   gpr_run *run = NULL;
   gpr_value value;
-  int64_t least = -1;
+  int64_t least = -1, decided = -1;
   int finite = 0;
   if (!is_scalar && call->what.result != GPR_NO_DTYPE) {
     if (!(all = gpr_result_array(call))) return NULL;
@@ -95,12 +95,13 @@ static PyObject *perform(gpr_call *call, PyObject *progress) {
     if ((status = gpr_finish(run, &value))) goto fail;
     least = gpr_least(run);
     finite = run->finite;
+    decided = run->decided;
   }
   if (call->options.brief && !is_held(call, all))
     result = Py_NewRef(Py_None);
   else if (call->options.partials)
     result = gpr_words_of(call, all);
-  else if (gpr_warn(call, least, finite, all ? PyArray_DATA(all) : value.bytes,
+  else if (gpr_warn(call, least, finite, decided, all ? PyArray_DATA(all) : value.bytes,
                     all ? PyArray_SIZE(all) : 1))
     result = gpr_results_of(call, all, &value);
 fail:
@@ -118,7 +119,7 @@ static gpr_status reduce_there(gpr_call *call, PyObject *progress, int *fine) {
   *fine = 0;
   if (status) return status;
   if (run_to_end(run, GIL_BYTES, progress) && !(status = gpr_finish(run, NULL)))
-    *fine = gpr_warn(call, gpr_least(run), 0, NULL, 0);
+    *fine = gpr_warn(call, gpr_least(run), 0, -1, NULL, 0);
   close_run(run, *fine ? 0 : GIL_BYTES); /* what has ended leaves nothing to wait for */
   return status;
 }

@@ -211,8 +211,13 @@ static void look_for(const gpr_call *call, int64_t count, const real *r, pending
 /* Integers have none, and NumPy hands them to the functions that do not look. */
 static int skips_nan(const gpr_call *call) { return gpr_skips(call->op, call->view.dtype); }
 
-/* Flags of what went wrong: of numbers a result that is none. `told`: that nothing counted. */
-static int flags_of(const gpr_call *call, const char *results, int64_t count, int told) {
+/* Flags of what went wrong: of numbers a result that is none. `told`: that nothing counted.
+ * decided: gpr_infinities', which tells without a look at the elements whether they explain as many
+ * infinite results, and that variances are no numbers for them alone; or -1. */
+static int flags_of(const gpr_call *call, const char *results, int64_t count, int told,
+                    int64_t decided) {
+  const int is_spread = (gpr_ops[call->op].flags & GPR_SPREAD) != 0;
+  int64_t many = 0, last = -1;
   const int skips = skips_nan(call), infinite = told ? NPY_FPE_DIVIDEBYZERO : NPY_FPE_OVERFLOW;
   const real r = real_of(call->what.result, 0), of = real_of(call->view.dtype, call->view.swapped);
   pending p = {PyMem_RawCalloc((size_t)count, 1), 0, 0};
@@ -223,15 +228,21 @@ static int flags_of(const gpr_call *call, const char *results, int64_t count, in
               is_new = !(p.classes[i / r.parts] & class);
     if (class == NO_NUMBER && skips) {
       flags |= told ? 0 : NPY_FPE_INVALID;
+    } else if (class == INFINITE && decided >= 0) {
+      many += last != i / r.parts;
+      last = i / r.parts;
+    } else if (class == NO_NUMBER && is_spread && decided > 0) {
+      found = NO_NUMBER;
     } else if (is_new) {
       p.classes[i / r.parts] |= (unsigned char)class;
       p.left++;
     }
   }
-  if (of.infinity) {
-    found = is_met(call, NO_NUMBER, count, &of, &p) | is_met(call, INFINITE, count, &of, &p);
+  if (of.infinity && p.left) {
+    found |= is_met(call, NO_NUMBER, count, &of, &p) | is_met(call, INFINITE, count, &of, &p);
     look_for(call, count, &of, &p);
   }
+  if (decided >= 0 && many > (is_spread ? 0 : decided)) found |= INFINITE;
   for (int64_t i = 0; p.left && i < count; i++) found |= p.classes[i];
   PyMem_RawFree(p.classes);
   return flags | (found & NO_NUMBER ? NPY_FPE_INVALID : 0) | (found & INFINITE ? infinite : 0);
@@ -309,12 +320,16 @@ static const char *text_of(const gpr_call *call, int64_t least) {
 /* To ask np.errstate takes 1 µs, as the look at so many numbers does that lie apart. */
 enum { FEW = 512 };
 
-static int look(const gpr_call *call, int finite, const char *results, int64_t count, int told) {
+static int look(const gpr_call *call, int finite, int64_t decided, const char *results,
+                int64_t count, int told) {
+  /* Complex numbers that are left out for one part may be infinite in the other. */
+  const int is_odd = skips_nan(call) && gpr_dtypes[call->view.dtype].kind == 'c';
   return finite && !told ? flags_of_finite(call, results, count)
-                         : flags_of(call, results, count, told);
+                         : flags_of(call, results, count, told, told || is_odd ? -1 : decided);
 }
 
-int gpr_warn(const gpr_call *call, int64_t least, int finite, const void *results, int64_t count) {
+int gpr_warn(const gpr_call *call, int64_t least, int finite, int64_t decided, const void *results,
+             int64_t count) {
   const char *text = text_of(call, least);
   const gpr_value *initial = call->options.initial;
   int flags = 0;
@@ -325,9 +340,9 @@ int gpr_warn(const gpr_call *call, int64_t least, int finite, const void *result
   const int is_few = call->count + count <= FEW, asked = is_few ? 1 : is_asked_for();
   if (asked < 0) return 0;
   if (is_few) {
-    flags = look(call, finite, results, count, text != NULL);
+    flags = look(call, finite, decided, results, count, text != NULL);
   } else if (asked) {
-    Py_BEGIN_ALLOW_THREADS flags = look(call, finite, results, count, text != NULL);
+    Py_BEGIN_ALLOW_THREADS flags = look(call, finite, decided, results, count, text != NULL);
     Py_END_ALLOW_THREADS if (PyErr_Occurred()) return 0;
   }
   return give(call, flags, text, least);

@@ -23,6 +23,13 @@ typedef struct gpr_spread {
 /* Converts n contiguous elements one by one, as NumPy's unsafe casting does. */
 typedef void (*gpr_cast)(const void *from, void *to, int64_t n);
 
+/* What a quick row tells of infinite elements: whether there is one, and how many outputs these
+ * decide: as many sums are infinite, or variances no numbers. */
+typedef struct gpr_infinities {
+  int met;
+  int64_t decided;
+} gpr_infinities;
+
 /* Elements of some outputs: element i of output o lies at data + o·across + i·along, aligned as its
  * parts are. counts: NULL, or how many elements of each output count; the others are the row's
  * identity. */
@@ -30,9 +37,9 @@ typedef struct gpr_tile {
   const char *data;
   int64_t across, along, outputs, n;
   const int64_t *counts;
-  int *skip;     /* NULL, or of a row that skips: NaN does not count, and `many` sets it to 1 where
-                    an output has nothing else */
-  int *infinite; /* NULL, or set to 1 by a quick row that meets an infinite element */
+  int *skip; /* NULL, or of a row that skips: NaN does not count, and `many` sets it to 1 where
+                an output has nothing else */
+  gpr_infinities *infinite; /* NULL, or what a quick row adds to */
   int64_t run, apart; /* 0, or elements lie in runs of so many, of which there are whole ones: each
                          begins so many bytes after the one before */
   gpr_cast cast;      /* NULL, or what makes elements of those that lie here, of `bytes` each */
@@ -64,9 +71,10 @@ typedef struct gpr_quick {
   int (*many)(const gpr_tile *tile, const void *with, void *result);
   /* finish() of states one after the other, of n elements each or as many as counts says, which may
    * be NULL. refused[o]: the elements of output o have to be folded again, by the row itself.
-   * Nonzero where there is any. with: as finish()'s, but without means. */
+   * Nonzero where there is any. with: as finish()'s, but without means. decided: as
+   * gpr_infinities', or NULL. */
   int (*finish_many)(const void *states, int64_t outputs, int64_t n, const int64_t *counts,
-                     const void *with, void *result, uint8_t *refused);
+                     const void *with, void *result, uint8_t *refused, int64_t *decided);
 } gpr_quick;
 
 /* Partials in a few doubles: how many elements counted, and pairs whose sums are the exact ones. */

@@ -56,11 +56,13 @@ template <class Part>
 GPR_FN uint64_t divide_close(const Doubles sum, const Doubles off, const Doubles n,
                              const Doubles over, Part *to) {
   const Doubles close = sum * over;
-  const Doubles quotient = close - product_rest(close, n, sum) * over;
+  const Words finite = (Words)(sum - sum == 0);
+  const Doubles quotient = choose(finite, close - product_rest(close, n, sum) * over, sum);
   const Words whole = (Words)(product_rest(quotient, n, sum) == 0);
   Doubles beside = (Doubles)(~whole & bits(0x1p-51 * size_of(quotient)));
   beside = choose((Words)(off == 0), beside, 2.0 * off * over + 0x1p-51 * size_of(quotient));
-  return round_bounds(plus(quotient, -beside), plus(quotient, beside), to);
+  beside = (Doubles)(finite & bits(beside));
+  return round_bounds(plus(quotient, -beside), plus(quotient, beside), to) & mask_of(finite);
 }
 /* Sums that are doubles over n, to less. A quotient that is no tie of two floats lies farther from
  * it than a double's last bit: with 25 bits of the tie, times n the difference is a multiple of
@@ -79,7 +81,7 @@ struct Divisor {
       : n(by), over(1.0 / by), shifts(!mask_of((Words)(bits(by) << 12 != 0))) {}
 };
 /* high + low over n, where high is a multiple of low's last bit; a bit a lane of those that are not
- * sure. NaN is, and so is a tie: what is left over is divided without a rest then. */
+ * sure. What is not finite is, and a tie: what is left over is divided without a rest then. */
 GPR_FN uint64_t divide_exact(const Doubles high, const Doubles low, const Divisor &by, double *to) {
   const Doubles sum = high + low, rest = low - (sum - high);
   const Words near = (Words)(size_of(sum) < TWOFOLD_LEAST) & (Words)(sum != 0); /* to zero */
@@ -93,8 +95,9 @@ GPR_FN uint64_t divide_exact(const Doubles high, const Doubles low, const Diviso
                       (Words)(product_rest(more, by.n, left) == 0);
   const Doubles beside = (Doubles)(~whole & bits(more * 0x1p-50));
   const Words apart = (Words)(quotient + (more + beside) != quotient + (more - beside));
-  round_lanes(quotient + more, to);
-  return mask_of((apart | near) & (Words)(sum == sum));
+  const Words finite = (Words)(sum - sum == 0);
+  round_lanes(choose(finite, quotient + more, sum), to);
+  return mask_of((apart | near) & finite);
 }
 
 /* Where a number goes through at most c additions, with u = 2^-53 and Q = Σx², the sums are off by

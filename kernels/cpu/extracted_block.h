@@ -126,14 +126,15 @@ template <> struct StepBlock<TwofoldSum<Doubles>, double> {
   }
   GPR_METHOD bool set_aside(const Piece<double> &rows, Lanes *l, const Words *odd) {
     K special[2];
+    Words huge = {}, unclear = {}; /* the sum: NaN or, of infinities of one sign alone, that */
     for (int k = 0; k < 2; k++) {
       special[k].open();
-      special[k].special = (Doubles)(odd[k] & bits(quiet_nan<double>() - Doubles{}));
+      special[k].special = (Doubles)(odd[k] & bits(l[k].sum));
+      huge |= (Words)(l[k].most == __builtin_inf());
+      unclear |= (Words)(l[k].most == __builtin_inf()) & (Words)(l[k].sum != l[k].sum);
     }
-    const Words huge =
-        (Words)(l[0].most == __builtin_inf()) | (Words)(l[1].most == __builtin_inf());
-    bool infinite = false;
-    if (mask_of(huge)) {
+    bool infinite = mask_of(huge);
+    if (mask_of(unclear)) {
       special[0].open(), special[1].open();
       infinite = look_for_special(special, rows);
     }

@@ -67,17 +67,17 @@ template <> struct FewRows<float> : FewSteps<float> {
     }
     return mask_of(infinite);
   }
-  /* A vector of them, divided if DIVIDED; a bit a lane of those that are not sure. */
+  /* A vector of them, divided if DIVIDED; bits as decided()'s, and of lanes that are not sure. */
   template <bool DIVIDED> GPR_METHOD uint64_t round(int v, const Divisor &by, float *to) const {
     const Doubles one = sum[v];
     if (exact && DIVIDED) return divide_narrow(one, by.n, to);
-    if (DIVIDED) return divide_close(one, off[v], by.n, by.over, to) & mask_of((Words)(one == one));
+    if (DIVIDED) return divide_close(one, off[v], by.n, by.over, to) | decided(one);
     round_lanes(one, to);
     if (exact) return 0;
     const Doubles lost = size_of(one - load((const float *)to));
     const Doubles half =
         (Doubles)(bits(one) & 0x7ffull << 52) * 0x1p-24; /* of a float's last bit */
-    return mask_of((Words)(off[v] != 0) & ~(Words)(lost + off[v] < half));
+    return mask_of((Words)(off[v] != 0) & ~(Words)(lost + off[v] < half)) | decided(one);
   }
 };
 
@@ -92,7 +92,7 @@ template <> struct FewRows<double> : FewSteps<double> {
   };
   alignas(GPR_VECTOR) double kept[FEW_ROWS * LANES];
   Lanes lanes;
-  bool exact, zeros = false;
+  bool exact, zeros = false, infinite = false; /* infinite: there has been such an element */
 
   /* Keeps them for a second look. ZEROS: these are not the least. */
   template <bool ZEROS> GPR_METHOD void look(Lanes &l) {
@@ -147,33 +147,42 @@ template <> struct FewRows<double> : FewSteps<double> {
     lanes = l;
     return !exact && is_odd();
   }
-  /* The same where there is NaN, or zeros. */
+  /* The same where there is what is not finite, or zeros; whether an element has been infinite. */
   GPR_APART bool is_odd() {
     Words odd = {};
     Lanes &l = lanes;
     for (int v = 0; v < ALL; v++) {
-      const Words nan = (Words)(l.high[v] != l.high[v]) & ~(Words)(l.most[v] >= MOST);
+      const Words huge = (Words)(l.most[v] == __builtin_inf());
+      const Words nan = huge | ((Words)(l.high[v] != l.high[v]) & ~(Words)(l.most[v] >= MOST));
+      const int64_t all = mask_of(huge) ? rows : 0;
+      Doubles special = {}; /* a part of the sum is so as well, and does not overflow */
+      for (int64_t row = 0; row < all; row++)
+        special += 0x1p-10 * load(kept + v * WIDTH + row * LANES);
+      infinite |= all > 0;
       const Words finite = (Words)(l.high[v] - l.high[v] == 0);
       if (mask_of((Words)(l.least[v] == 0))) {
         zeros = true; /* and so are the next */
         l.least[v] = Sizes<double>::least_of(kept + v * WIDTH, LANES, rows);
       }
-      l.high[v] = choose(nan, quiet_nan<double>() - Doubles{}, l.high[v]);
+      special =
+          choose(huge & (Words)(special == special), special, quiet_nan<double>() - Doubles{});
+      l.high[v] = choose(nan, special, l.high[v]);
       l.low[v] = (Doubles)(bits(l.low[v]) & ~nan);
       const Words zero = (Words)(l.most[v] == 0); /* of either sign */
       odd |= ~nan & ((Words)((Counts)nearness(l, v) >= 0) | zero | ~finite);
     }
     exact = !mask_of(odd);
-    return false;
+    return infinite;
   }
   template <bool DIVIDED> GPR_METHOD uint64_t round(int v, const Divisor &by, double *to) const {
-    if (!DIVIDED) return round_lanes(lanes.high[v] + lanes.low[v], to), 0;
-    return divide_exact(lanes.high[v], lanes.low[v], by, to);
+    const uint64_t bits = infinite ? decided(lanes.high[v]) : 0;
+    if (!DIVIDED) return round_lanes(lanes.high[v] + lanes.low[v], to), bits;
+    return divide_exact(lanes.high[v], lanes.low[v], by, to) | bits;
   }
-  /* Where they are not exact; whether an element is infinite. */
-  GPR_APART bool close(TwofoldSum<Doubles> *to) {
+  /* Where they are not exact. */
+  GPR_APART void close(TwofoldSum<Doubles> *to) {
     const double off = power_of_two(headroom() - 105) * (double)(rows * rows);
-    Words infinite = {}, special = {};
+    Words special = {};
     for (int v = 0; v < ALL; v++) {
       const double *x = kept + v * WIDTH;
       const Words zero = (Words)(lanes.most[v] == 0);
@@ -183,11 +192,9 @@ template <> struct FewRows<double> : FewSteps<double> {
       to[v].sum.low = lanes.low[v];
       to[v].errors = (Doubles)(bits(off * lanes.most[v]) & ~(Words)(nearness(lanes, v) < 0));
       special |= (Words)(lanes.high[v] - lanes.high[v] != 0);
-      infinite |= (Words)(lanes.most[v] == __builtin_inf());
     }
     for (int s = 0; mask_of(special) && s < STEPS; s++)
       look_for_special(to + 2 * s, Piece<double>{kept + s * STEP, LANES, rows, 0});
-    return mask_of(infinite);
   }
 };
 

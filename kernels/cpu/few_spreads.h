@@ -11,17 +11,22 @@ GPR_OPEN
  * that this does not tell; bits of those whose numbers are not all finite, or too large. */
 template <class R, bool ROOT, int VECTORS> struct FewSpreads;
 
-/* A bit for each column that has a NaN. */
-template <int VECTORS, class R> GPR_APART uint64_t columns_of_nan(const Piece<R> &rows) {
-  Words nan[VECTORS] = {};
+/* A bit for each column that has a NaN or an infinite element. */
+template <int VECTORS, class R>
+GPR_APART uint64_t columns_of_special(const Piece<R> &rows, gpr_infinities *infinite) {
+  Words nan[VECTORS] = {}, huge[VECTORS] = {};
   uint64_t lanes = 0;
   rows.walk([&](const R *at) GPR_INLINED {
     for (int v = 0; v < VECTORS; v++) {
       const Doubles d = load(at + v * WIDTH);
       nan[v] |= (Words)(d != d);
+      huge[v] |= (Words)(size_of(d) == __builtin_inf());
     }
   });
-  for (int v = 0; v < VECTORS; v++) lanes |= mask_of(nan[v]) << v * WIDTH;
+  for (int v = 0; v < VECTORS; v++) {
+    infinite->met |= mask_of(huge[v]) != 0;
+    lanes |= mask_of(nan[v] | huge[v]) << v * WIDTH;
+  }
   return lanes;
 }
 
@@ -31,17 +36,15 @@ template <bool ROOT, int VECTORS> struct FewSpreads<float, ROOT, VECTORS> {
   Piece<float> rows;
   double ddof;
   Doubles low[VECTORS], high[VECTORS];
-  enum { AHEAD = 4 * VECTORS * WIDTH };
 
   GPR_METHOD uint64_t bounds(uint64_t *refused) {
-    const int64_t ahead = rows.ahead;
     Doubles first[VECTORS], sum[VECTORS], squares[VECTORS];
     for (int v = 0; v < VECTORS; v++) {
       first[v] = load(rows.x + v * WIDTH);
       sum[v] = squares[v] = Doubles{};
     }
     rows.template walk<1>([&](const float *at) GPR_INLINED {
-      if (ahead) prefetch_later<VECTORS * WIDTH>(at, ahead);
+      prefetch_later<VECTORS * WIDTH>(at, rows.ahead);
       for (int v = 0; v < VECTORS; v++) {
         const Doubles apart = load(at + v * WIDTH) - first[v];
         sum[v] += apart;
@@ -97,7 +100,6 @@ template <bool ROOT> struct FewSpreads<double, ROOT, 1> {
   Piece<double> rows;
   double ddof;
   Doubles low[1], high[1];
-  enum { AHEAD = 0 };
 
   GPR_METHOD uint64_t bounds(uint64_t *refused) {
     const Doubles first = load(rows.x), n = (double)rows.n - Doubles{};

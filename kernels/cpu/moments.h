@@ -37,7 +37,7 @@ template <class O, class T> struct QuickSpread {
         }
         for (int64_t o = 0; t->counts && o < t->outputs; o++)
           if (!t->counts[o]) to[o] = quiet_nan<R>();
-        *t->infinite = 1;
+        t->infinite->met = 1;
         return true;
       }
     if constexpr (plain && PARTS == 1 && O::root) {
@@ -53,7 +53,7 @@ template <class O, class T> struct QuickSpread {
         any |= ((size > most) & (odd == 0)) | ((size < 1 / most) & (size != 0));
         is_odd |= odd != 0;
       }
-      *t->infinite |= is_odd;
+      t->infinite->met |= is_odd;
       if (two) return !any;
     }
     if constexpr (plain && PARTS == 1)
@@ -70,11 +70,9 @@ template <class O, class T> struct QuickSpread {
   template <int VECTORS>
   static GPR_APART bool of_few(const gpr_tile *t, const gpr_spread *with, Result *to) {
     enum { EACH = VECTORS * WIDTH };
-    typedef FewSpreads<R, O::root, VECTORS> Few;
-    Few some = {rows_of_tile<R>(t, prefetches_columns<R>() ? (int64_t)Few::AHEAD : 0),
-                ddof_of(with),
-                {},
-                {}};
+    FewSpreads<R, O::root, VECTORS> some;
+    some.rows = rows_of_tile<R>(t, 4 * EACH);
+    some.ddof = ddof_of(with);
     const int64_t last = t->outputs - EACH, begin = VECTORS > 1 ? columns_before_line<R>(t) : 0;
     int64_t alone_left = 4 + t->outputs / 16;
     if (!((double)t->n - some.ddof > 0) || (with && with->means)) return false;
@@ -83,7 +81,7 @@ template <class O, class T> struct QuickSpread {
       uint64_t refused;
       some.rows.x = (const R *)(const void *)t->data + o;
       uint64_t odd = some.bounds(&refused);
-      if (odd && odd & ~columns_of_nan<VECTORS>(some.rows)) return false;
+      if (odd && odd & ~columns_of_special<VECTORS>(some.rows, t->infinite)) return false;
       refused &= ~odd;
       for (int v = 0; v < VECTORS; v++) {
         R *at = to + o + v * WIDTH;
@@ -153,15 +151,15 @@ template <class O, class T> struct QuickSpread {
     uint64_t refused = bound_spreads<PARTS, O::root, (sizeof(Result) < sizeof(double))>(
         part, additions, n, ddof - Doubles{}, bounds, bounds + 1);
     refused |= round_bounds(bounds[0], bounds[1], rounded);
-    uint64_t none = mask_of((Words)(n == 0));
-    for (int p = 0; p < PARTS; p++) none |= mask_of((Words)(part[p].special != 0));
+    const Doubles special = size_of(part[0].special) + size_of(part[PARTS - 1].special);
+    const uint64_t none = mask_of((Words)(n == 0) | (Words)(special != 0));
     const uint64_t one = ddof < 1 ? mask_of((Words)(n == 1)) & ~none : 0;
     for (uint64_t left = one | none; left; left &= left - 1) {
       const int l = __builtin_ctzll(left);
       rounded[l] = one >> l & 1 ? Format<Result>::make(0) : quiet_nan<Result>();
     }
     memcpy(to + known, rounded + known, (size_t)(m - known) * sizeof *to);
-    return refused & ~(one | none);
+    return (refused & ~(one | none)) | decided(special);
   }
 };
 

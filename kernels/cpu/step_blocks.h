@@ -103,17 +103,24 @@ template <class R> GPR_FN Piece<R> rows_of_tile(const gpr_tile *t, int64_t ahead
 template <class K> GPR_FN Words are_odd(const K &k) {
   return (Words)(k.sum.high - k.sum.high != 0) & (Words)(k.special == k.special);
 }
-/* Whether a lane has an infinity, of what is not finite. */
+/* From this bit on lanes or outputs that infinite elements decide: what is so by itself. */
+enum { DECIDED = 32 };
+GPR_FN uint64_t decided(const Doubles sum) {
+  return mask_of((Words)(size_of(sum) == __builtin_inf())) << DECIDED;
+}
+/* Of what is not finite; whether a lane without NaN has an infinity. Parts of up to 1024 numbers
+ * add up to that or to what is finite. */
 template <class K, class R> GPR_APART bool look_for_special(K *to, const Piece<R> &rows) {
   Words infinite = {};
   for (int k = 0; k < 2; k++) {
-    Doubles special = {};
+    Doubles special = {}, most = {};
     rows.walk([&](const R *at) GPR_INLINED {
       const Doubles d = rows.get(at, k);
-      special += (Doubles)(bits(d) & (Words)(d - d != 0));
-      infinite |= (Words)(size_of(d) == __builtin_inf());
+      special += d * 0x1p-10;
+      most = greater_size(most, d);
     });
-    to[k].special += special;
+    infinite |= (Words)(most == __builtin_inf());
+    to[k].special += (Doubles)(bits(special) & (Words)(special - special != 0));
     to[k].set_aside((Words)(to[k].sum.high - to[k].sum.high != 0));
   }
   return mask_of(infinite);
@@ -183,9 +190,8 @@ template <> struct StepBlock<TwofoldSum<Doubles>, float> {
   }
   GPR_METHOD bool add(const Piece<float> &rows, bool) {
     StepBlock s = *this;
-    const int64_t ahead = rows.ahead;
     rows.walk([&](const float *x) GPR_INLINED {
-      prefetch_later<STEP>(x, ahead);
+      prefetch_later<STEP>(x, rows.ahead);
       s.see(x);
     });
     *this = s;
@@ -194,9 +200,8 @@ template <> struct StepBlock<TwofoldSum<Doubles>, float> {
   /* With another step, `apart` from this: the one's additions wait while the other's go on. */
   GPR_METHOD void add_two(StepBlock &other, const Piece<float> &rows, int64_t apart) {
     StepBlock s = *this, o = other;
-    const int64_t ahead = rows.ahead;
     rows.walk([&](const float *x) GPR_INLINED {
-      prefetch_later<2 * STEP>(x, ahead);
+      prefetch_later<2 * STEP>(x, rows.ahead);
       s.see(x);
       o.see(x + apart);
     });

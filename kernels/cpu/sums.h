@@ -40,6 +40,7 @@ GPR_CALL uint64_t round_sums(const TwofoldSum<Doubles> &s, const Doubles n, Part
   return refused | round_bounds(plus(high, low - error), plus(high, low + error), to);
 }
 
+GPR_FN bool is_infinite(double x) { return x - x != 0 && x == x; }
 /* Sums of one element each; whether one is infinite. */
 template <class R> GPR_FN bool keep(const R *x, int64_t n, R *to) {
   typedef typename Unsigned<sizeof(R)>::type Bits;
@@ -90,17 +91,17 @@ template <bool DIVIDES, class T> struct QuickSum {
                                                             : STEPS * 4 * STEP;
     alignas(GPR_VECTOR) R room[FEW_ROWS * FewRows<R>::LANES];
     FewRows<R> rows;
-    bool infinite = false;
     rows.rows = t->n;
     rows.stride = lines ? (int64_t)rows.LANES : along;
     rows.run = t->run ? t->run : t->n;
     rows.gap = t->apart / (int64_t)sizeof(R) - rows.run * along; /* of one run never used */
     rows.ahead = ahead;
     const int64_t begin = lines ? 0 : columns_before_line<T>(t);
-    for (int64_t next = 0; next < t->outputs; next += next || !begin ? STEPS * EACH : begin) {
+    for (int64_t next = 0, stop; next < t->outputs; next = stop) {
       int64_t first[STEPS];
       Part part[STEPS * STEP];
-      uint64_t refused = 0;
+      uint64_t told = 0;
+      stop = next + (next || !begin ? STEPS * EACH : begin);
       for (int s = 0; s < STEPS; s++) {
         first[s] = next + s * EACH;
         if (!lines) first[s] = least(first[s], t->outputs - EACH);
@@ -112,32 +113,29 @@ template <bool DIVIDES, class T> struct QuickSum {
                             room + s * STEP, (int64_t)rows.LANES, later);
         }
       }
-      infinite |= rows.add();
+      if (rows.add()) t->infinite->met = 1;
       if (rows.exact || sizeof(R) < sizeof(double))
         for (int v = 0; v < rows.ALL; v++) {
           const Divisor by = counted ? divisor_of(t, first, v) : all;
-          refused |= rows.template round<DIVIDES>(v, by, part + v * WIDTH) << v * WIDTH;
+          told |= rows.template round<DIVIDES>(v, by, part + v * WIDTH) << v * WIDTH;
         }
       else
-        infinite |= close(t, rows, first, part, refused);
+        close(t, rows, first, part, told);
       for (int s = 0; s < STEPS && first[s] < t->outputs; s++)
         put_step(t, part + s * STEP, first[s], lines, to);
-      if (refused) alone_of(t, refused, first, lines, to);
+      if (told) alone_of(t, told, first, lines, next, stop, to);
     }
-    if (infinite) *t->infinite = 1;
   }
-  static GPR_APART bool close(const gpr_tile *t, FewRows<R> &rows, const int64_t *first, Part *part,
-                              uint64_t &refused) {
-    bool infinite = false;
+  static GPR_APART void close(const gpr_tile *t, FewRows<R> &rows, const int64_t *first, Part *part,
+                              uint64_t &told) {
     if constexpr (sizeof(R) == sizeof(double)) {
       K k[rows.ALL];
-      infinite = rows.close(k);
+      rows.close(k);
       for (int v = 0; v < rows.ALL; v++) {
         const Divisor by = DIVIDES && t->counts ? divisor_of(t, first, v) : Divisor(t->n);
-        refused |= round(k[v], by.n, false, part + v * WIDTH) << v * WIDTH;
+        told |= round(k[v], by.n, false, part + v * WIDTH) << v * WIDTH;
       }
     }
-    return infinite;
   }
   /* Of vector v of outputs that have one part. */
   static GPR_METHOD Divisor divisor_of(const gpr_tile *t, const int64_t *first, int v) {
@@ -154,16 +152,23 @@ template <bool DIVIDES, class T> struct QuickSum {
     const T *sum = PARTS == 2 && lines ? both : (const T *)(const void *)part;
     put<EACH>(sum, m, to + first);
   }
-  static GPR_APART void alone_of(const gpr_tile *t, uint64_t refused, const int64_t *first,
-                                 bool lines, T *to) {
+  /* Those that are not sure; and counts those that infinite elements decide, of [from, stop). */
+  static GPR_APART void alone_of(const gpr_tile *t, uint64_t told, const int64_t *first, bool lines,
+                                 int64_t from, int64_t stop, T *to) {
     enum { EACH = STEP / PARTS };
-    for (; refused; refused &= refused - 1) {
-      const int lane = __builtin_ctzll(refused) % STEP, step = __builtin_ctzll(refused) / STEP;
-      const int64_t o = first[step] + (PARTS == 1 ? lane : lines ? lane % EACH : lane / PARTS);
-      if (o < t->outputs)
+    uint64_t own = 0;
+    for (uint32_t left = (uint32_t)(told | told >> DECIDED); left; left &= left - 1) {
+      const int bit = __builtin_ctz(left), lane = bit % STEP;
+      const int64_t o = first[bit / STEP] + (PARTS == 1 ? lane
+                                             : lines    ? lane % EACH
+                                                        : lane / PARTS);
+      if (o < t->outputs && told >> bit & 1)
         run_alone<QuickSum, T>(t->data + o * t->across, t, t->counts ? t->counts[o] : t->n, nullptr,
                                to + o);
+      else if (o >= from && o < least(stop, t->outputs))
+        own |= 1ull << (o - from);
     }
+    t->infinite->decided += __builtin_popcountll(own);
   }
   /* Of two, if they are finite or one is NaN: an addition of IEEE rounds the exact sum once, and
    * has its zeros; half of it is exact, or what was below all rounding is rounded then. */
@@ -190,8 +195,10 @@ template <bool DIVIDES, class T> struct QuickSum {
     if (t->counts && DIVIDES && (lines || (t->n > 1 && PARTS > 1))) return false;
     if (!lines && are_streams(t)) return false;
     if (t->n == 1 && !lines) {
-      if (keep((const Part *)(const void *)t->data, t->outputs * PARTS, (Part *)(void *)to))
-        *t->infinite = 1;
+      const Part *x = (const Part *)(const void *)t->data;
+      if (keep(x, t->outputs * PARTS, (Part *)(void *)to)) t->infinite->met = 1;
+      for (int64_t o = 0; t->infinite->met && o < t->outputs; o++, x += PARTS)
+        t->infinite->decided += is_infinite(wide(x[0])) | is_infinite(wide(x[PARTS - 1]));
       return put_none(t, to);
     }
     if constexpr (plain) {
@@ -215,7 +222,7 @@ template <bool DIVIDES, class T> struct QuickSum {
   static void alone(const T *x, int64_t n, int64_t count, const T *with, T *to) {
     reduce_alone<typename Either<DIVIDES, Mean<T>, Sum<T>>::type>(x, n, count, with, to);
   }
-  /* Of one part: what is special decides, and of nothing there is one sum and no mean. */
+  /* Of one part, as Finish's: of nothing there is one sum and no mean. */
   static GPR_METHOD uint64_t round(const K &s, const Doubles n, bool with, Part *to) {
     constexpr bool narrow = sizeof(Part) < sizeof(double);
     Words odd = bits(s.errors);
@@ -237,7 +244,7 @@ template <bool DIVIDES, class T> struct QuickSum {
       for (int l = 0; l < WIDTH; l++)
         to[l] = (special | empty) >> l & 1 ? convert<Part>((double)all[l]) : to[l];
     }
-    return refused & ~(special | empty);
+    return (refused & ~(special | empty)) | (special ? decided(s.special) : 0);
   }
   static GPR_APART uint64_t finish(K *part, double, const Doubles n, const T *with, int64_t known,
                                    int64_t m, T *to) {

@@ -151,12 +151,12 @@ template <class R, class K> struct TwofoldColumns : StepSums<R, K>, RealSteps<R>
   GPR_APART void add_rows(const Lines &l, int64_t rows, int64_t first, int64_t steps, int64_t ahead,
                           bool next = false, int64_t beside = 0) {
     const int64_t few = few_of(l, steps), whole = l.run && l.run <= few ? l.run : 1;
-    const int64_t each = whole_part(rows, Block::ROWS, whole);
+    const int64_t each = even_part(rows, Block::ROWS, whole);
     const Lines of_reals = {l.x,   l.along / source.bytes, l.step, l.reals,
                             l.run, l.apart / source.bytes};
     for (int64_t k = 0; !rows && k < 2 * steps; k++) at[k].open();
     for (int64_t row = 0; row < rows; row += each) {
-      const int64_t n = least(rows - row, each), some = whole_part(n, few, whole);
+      const int64_t n = least(rows - row, each), some = even_part(n, few, whole);
       int64_t live = 0;
       for (int64_t s = 0; s < steps; s++)
         if (!is_known(l, row, s)) block[s].open(!row, l.reals), alive[live++] = (int)s;
@@ -191,14 +191,12 @@ template <class R, class K> struct TwofoldColumns : StepSums<R, K>, RealSteps<R>
       if (l.reals && has_nan()) break; /* which stays */
     }
   }
-  /* How long a part is, where n are cut into as few even ones as can be, of `most` at most. */
-  static int64_t even_part(int64_t n, int64_t most) {
+  /* How long a part is, where n are cut into as few even ones as can be, of `most` at most and of
+   * whole runs. */
+  static int64_t even_part(int64_t n, int64_t most, int64_t run = 1) {
+    n /= run, most /= run;
     const int64_t parts = (n + most - 1) / most;
-    return parts ? (n + parts - 1) / parts : most;
-  }
-  /* The same of whole runs of rows. */
-  static int64_t whole_part(int64_t n, int64_t most, int64_t run) {
-    return even_part(n / run, most / run) * run;
+    return (parts ? (n + parts - 1) / parts : most) * run;
   }
   /* Of some steps of a matrix of so many reals a row. */
   GPR_APART void run(const Lines &l, int64_t reals, int64_t rows, int64_t first, int64_t steps) {

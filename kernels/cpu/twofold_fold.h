@@ -102,7 +102,8 @@ template <class K> struct StatesOf {
     write_states(s, numbers, known, m, (const double *)(const void *)sum, (double)additions);
   }
 };
-/* What finishes a vector of outputs, and tells those that are not sure; and one of them again. */
+/* What finishes a vector of outputs, and tells those that are not sure, and from DECIDED on those
+ * that infinite elements decide; and one of them again. */
 struct Finish {
   uint64_t (*some)(void *part, double additions, const Doubles n, const void *with, int64_t known,
                    int64_t m, void *to);
@@ -117,9 +118,10 @@ struct Finished {
   void operator()(int64_t first, int64_t known, int64_t m, void *part, int64_t additions) const {
     const Doubles n = counts_of(t->counts ? t->counts + first : nullptr, t->n, m);
     char *some = to + first * finish.bytes;
-    uint64_t refused = finish.some(part, (double)additions, n, with, known, m, some);
-    refused &= (1ull << m) - (1ull << known);
-    for (; refused; refused &= refused - 1) {
+    const uint64_t told = finish.some(part, (double)additions, n, with, known, m, some),
+                   own = (1ull << m) - (1ull << known);
+    if (told >> DECIDED) t->infinite->decided += __builtin_popcountll(told >> DECIDED & own);
+    for (uint64_t refused = told & own; refused; refused &= refused - 1) {
       const int64_t o = __builtin_ctzll(refused);
       const int64_t count = t->counts ? t->counts[first + o] : t->n;
       finish.alone(t->data + (first + o) * t->across, t, count, with, some + o * finish.bytes);
@@ -128,7 +130,7 @@ struct Finished {
 };
 GPR_CALL int finish_states(const double *state, int64_t numbers, int64_t outputs, int64_t n,
                            const int64_t *counts, const Finish &finish, const void *with, char *to,
-                           uint8_t *refused) {
+                           uint8_t *refused, int64_t *decided) {
   int any = 0;
   for (int64_t first = 0; first < outputs; first += WIDTH) {
     const int64_t m = least((int64_t)WIDTH, outputs - first);
@@ -136,6 +138,7 @@ GPR_CALL int finish_states(const double *state, int64_t numbers, int64_t outputs
     const double additions = read_states(state + first * (numbers + 1), numbers, m, part);
     const Doubles many = counts_of(counts ? counts + first : nullptr, n, m);
     const uint64_t out = finish.some(part, additions, many, with, 0, m, to + first * finish.bytes);
+    if (decided) *decided += __builtin_popcountll(out >> DECIDED & ((1ull << m) - 1));
     for (int64_t o = 0; o < m; o++) any |= refused[first + o] = out >> o & 1;
   }
   return any;
@@ -273,7 +276,7 @@ template <class R, template <class> class Kind> struct TwofoldTiles {
       rows(t, c, store);
     else
       short_rows(t, c, store);
-    if (c.infinite && t->infinite) *t->infinite = 1;
+    if (c.infinite && t->infinite) t->infinite->met = 1;
   }
 };
 
@@ -357,9 +360,9 @@ template <class Q, class T, template <class> class Kind> struct QuickRow {
     return 1;
   }
   static int finish_many(const void *states, int64_t outputs, int64_t n, const int64_t *counts,
-                         const void *with, void *to, uint8_t *refused) {
+                         const void *with, void *to, uint8_t *refused, int64_t *decided) {
     const int any = finish_states((const double *)states, F::NUMBERS, outputs, n, counts, finish,
-                                  with, (char *)to, refused);
+                                  with, (char *)to, refused, decided);
     Q::finish_all((Result *)to, outputs, n, counts);
     return any;
   }
