@@ -322,10 +322,14 @@ enum { FEW = 512 };
 
 static int look(const gpr_call *call, int finite, int64_t decided, const char *results,
                 int64_t count, int told) {
-  /* Complex numbers that are left out for one part may be infinite in the other. */
-  const int is_odd = skips_nan(call) && gpr_dtypes[call->view.dtype].kind == 'c';
-  return finite && !told ? flags_of_finite(call, results, count)
-                         : flags_of(call, results, count, told, told || is_odd ? -1 : decided);
+  /* An infinite part of a complex number explains the other one, too: kernels may not know, of
+   * numbers that are left out for one part, and where the other is no number. */
+  const int is_complex = gpr_dtypes[call->view.dtype].kind == 'c';
+  if (finite && !told) return flags_of_finite(call, results, count);
+  if (told || (is_complex && skips_nan(call))) decided = -1;
+  const int flags = flags_of(call, results, count, told, decided);
+  const int is_sure = decided < 0 || !is_complex || !(flags & NPY_FPE_OVERFLOW);
+  return is_sure ? flags : flags_of(call, results, count, told, -1);
 }
 
 int gpr_warn(const gpr_call *call, int64_t least, int finite, int64_t decided, const void *results,

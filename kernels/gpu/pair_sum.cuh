@@ -45,6 +45,7 @@ static __device__ __noinline__ void add_long(uint64_t *to, const uint64_t *from,
 }
 /* value·2^bit in the long integer's units, of 64 bits with a sign or without. */
 template <class R, class V> __device__ __forceinline__ void add_at(Long<R> &to, V value, int bit) {
+  static_assert(sizeof value == 8, "");
   const int shift = bit & 63;
   add_words(to.word, Long<R>::words, bit >> 6, (uint64_t)value << shift,
             (uint64_t)(value >> 1 >> (63 - shift)), (uint64_t)(value >> 32 >> 32));
