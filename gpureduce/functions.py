@@ -121,8 +121,9 @@ def _index(op: Any, function: str) -> int:
     if index is None:
         known = sorted({*_REDUCIBLE, *(PUBLIC if function == "reduce" else ())})
         own = "; of a function of your own gpureduce.operator(f) makes one" if callable(op) else ""
+        what = "is none of its operators" if name_given(op) in PUBLIC else "is not known"
         raise ValueError(
-            f"gpureduce.{function}: op {op!r} is not known; give one of {', '.join(known)}, or "
+            f"gpureduce.{function}: op {op!r} {what}; give one of {', '.join(known)}, or "
             f"that NumPy ufunc{own}"
         )
     return index

@@ -421,3 +421,12 @@ def test_a_function_that_is_called_like_an_operator_is_none(name):
     ):
         with pytest.raises(ValueError, match="is not known"):
             call_it()
+
+
+def test_an_operator_of_reduce_alone():
+    for call_it in (
+        lambda: gpureduce.reduceat([3.0, 1.0], [0], "mean"),
+        lambda: gpureduce.segments([3.0, 1.0], [0], [2], "argmax"),
+    ):
+        with pytest.raises(ValueError, match="is none of its operators; give one of add"):
+            call_it()

@@ -170,7 +170,7 @@ BAD = {
         GOOD.replace(b"sum of float32", b"var of float32"),
         GOOD[:32] + struct.pack("<qq", 2, 1) + GOOD[48:],
     ],
-    "not known": [GOOD.replace(b"sum of float32", b"sum of flaot32")],
+    "not known": [GOOD.replace(b"float32", name) for name in (b"flaot32", b",loat32", b"(2,)f4,")],
     "are not those of": [GOOD[:-152] + b"\1" * 8 + GOOD[-144:]],
 }
 

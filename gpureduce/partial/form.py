@@ -44,7 +44,7 @@ def _kind(text: str, number: int) -> Kind:
         raise _bad(f"these are no partials of this version, {VERSION}, but {text!r}")
     try:
         kind = kind_of(what.removesuffix(" along the tree"), dtype_of(dtype), "Partials.frombytes")
-    except (TypeError, ValueError, KeyError):
+    except (TypeError, ValueError, KeyError, SyntaxError):  # what NumPy makes of words of a dtype
         raise _bad(
             f"partials of {what} of {dtype} are not known here; those of a user's operator are "
             "pickled"
