@@ -89,7 +89,7 @@ struct TileCut : Cut {
   }
   /* Outputs that blocks share: by the narrowest tiles that read whole sectors, so that more blocks
    * bring an output's parts together, of fewer each: of 73 columns of doubles, 48 MB in all, the
-   * variance took 84 µs on an H200 as one tile and takes 46, the maxima of 16 MB 18.3 and 13.2. Two
+   * variance took 84 µs on an H200 as one tile and takes 46, the maxima of 16 MB 18.3 and 13.7. Two
    * sectors of wide rows, which begin anywhere in one: by one the maxima of 300 columns took a
    * sixth longer, but not states that take longer to merge than to read. */
   enum { LONG_STATE = 64, NARROWEST = 4, WIDEST = 64, NEIGHBOURS_MOST = 128 };
