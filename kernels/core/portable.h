@@ -6,8 +6,8 @@
 
 #ifdef __CUDACC__
 #define GPR_CONSTEXPR constexpr __host__ __device__
-#define GPR_FN static __host__ __device__ __forceinline__
-#define GPR_METHOD __host__ __device__ __forceinline__
+#define GPR_FN static __host__ GPR_DEVICE
+#define GPR_METHOD __host__ GPR_DEVICE
 #define GPR_CALL static __host__ __device__ __noinline__
 #define GPR_SHARED GPR_FN /* compiled once on the host */
 #else
@@ -20,6 +20,8 @@
 #define GPR_PRAGMA(text) _Pragma(#text)
 #define GPR_APART __attribute__((noinline)) /* large and called from many places: compiled once */
 #endif
+
+#define GPR_DEVICE __device__ __forceinline__
 
 /* A loop of a device's that is unrolled: what it indexes can be in registers. */
 #define GPR_EACH(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++)

@@ -12,14 +12,12 @@ struct Loose {
   double re, im;
 };
 
-__device__ __forceinline__ Loose loose(int64_t x) { return {Loose::SIGNED, x, 0, 0}; }
-__device__ __forceinline__ Loose loose(uint64_t x) { return {Loose::UNSIGNED, (int64_t)x, 0, 0}; }
-__device__ __forceinline__ Loose loose(float x) { return {Loose::REAL, 0, x, 0}; }
-__device__ __forceinline__ Loose loose(double x) { return {Loose::REAL, 0, x, 0}; }
-template <class R> __device__ __forceinline__ Loose loose(complex<R> x) {
-  return {Loose::COMPLEX, 0, x.re, x.im};
-}
-template <class To> __device__ __forceinline__ To settle(const Loose &x) {
+GPR_DEVICE Loose loose(int64_t x) { return {Loose::SIGNED, x, 0, 0}; }
+GPR_DEVICE Loose loose(uint64_t x) { return {Loose::UNSIGNED, (int64_t)x, 0, 0}; }
+GPR_DEVICE Loose loose(float x) { return {Loose::REAL, 0, x, 0}; }
+GPR_DEVICE Loose loose(double x) { return {Loose::REAL, 0, x, 0}; }
+template <class R> GPR_DEVICE Loose loose(complex<R> x) { return {Loose::COMPLEX, 0, x.re, x.im}; }
+template <class To> GPR_DEVICE To settle(const Loose &x) {
   switch (x.kind) {
     case Loose::SIGNED: return convert<To>(x.i);
     case Loose::UNSIGNED: return convert<To>((uint64_t)x.i);
@@ -28,7 +26,7 @@ template <class To> __device__ __forceinline__ To settle(const Loose &x) {
   }
 }
 
-__device__ __forceinline__ void copy_element(char *to, const char *from, int bytes, int swap) {
+GPR_DEVICE void copy_element(char *to, const char *from, int bytes, int swap) {
   char value[16];
   for (int i = 0; i < 16; i++)
     if (i < bytes) value[i] = from[swap ? (i ^ (swap - 1)) : i]; /* units are powers of two */
@@ -37,7 +35,7 @@ __device__ __forceinline__ void copy_element(char *to, const char *from, int byt
 }
 
 /* Whole words where everything is aligned, and nothing to be swapped. */
-__device__ __forceinline__ bool copy_aligned(char *to, const char *from, int bytes) {
+GPR_DEVICE bool copy_aligned(char *to, const char *from, int bytes) {
   if ((uintptr_t)from % bytes) return false;
   switch (bytes) {
     case 1: *to = *from; return true;

@@ -10,24 +10,22 @@ GPR_OPEN
 template <int = 0> __device__ __noinline__ int64_t long_quotient(int64_t a, int64_t b) {
   return a / b;
 }
-__device__ __forceinline__ int64_t quotient_of(int64_t a, int64_t b) {
+GPR_DEVICE int64_t quotient_of(int64_t a, int64_t b) {
   return ((uint64_t)a | (uint64_t)b) >> 32 ? long_quotient<>(a, b)
                                            : (int64_t)((uint32_t)a / (uint32_t)b);
 }
 
 /* Where b is mostly one or greater than a. */
-__device__ __forceinline__ int64_t seldom_quotient_of(int64_t a, int64_t b) {
+GPR_DEVICE int64_t seldom_quotient_of(int64_t a, int64_t b) {
   return b == 1 ? a : a < b ? 0 : quotient_of(a, b);
 }
 /* Of a power of two. */
-__device__ __forceinline__ int log2_of(int x) { return __ffs(x) - 1; }
+GPR_DEVICE int log2_of(int x) { return __ffs(x) - 1; }
 /* Of numbers below 2^16. */
-__device__ __forceinline__ int small_quotient_of(int a, int b) {
-  return (int)(((float)a + 0.5f) / (float)b);
-}
+GPR_DEVICE int small_quotient_of(int a, int b) { return (int)(((float)a + 0.5f) / (float)b); }
 
 /* This block's number, or as many from the end. */
-__device__ __forceinline__ int64_t block_of(const gpr_axes_args &a) {
+GPR_DEVICE int64_t block_of(const gpr_axes_args &a) {
   return a.back ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
 }
 
@@ -44,7 +42,7 @@ __device__ __noinline__ int64_t far_offset_of(const gpr_axes_dim *dim, int dims,
   return offset + at * (dim[0].*STRIDE);
 }
 template <int64_t gpr_axes_dim::*STRIDE>
-__device__ __forceinline__ int64_t offset_of(const gpr_axes_dim *dim, int dims, int64_t at) {
+GPR_DEVICE int64_t offset_of(const gpr_axes_dim *dim, int dims, int64_t at) {
   if (dims <= 1) return dims ? at * (dim[0].*STRIDE) : 0;
   if (dims > 2) return far_offset_of<STRIDE>(dim, dims, at);
   const int64_t row = quotient_of(at, dim[1].size);
@@ -56,7 +54,7 @@ __device__ __forceinline__ int64_t offset_of(const gpr_axes_dim *dim, int dims, 
 struct KeptPlace {
   int64_t data, where, out;
 };
-__device__ __forceinline__ KeptPlace kept_place(const gpr_axes_args &a, int64_t k) {
+GPR_DEVICE KeptPlace kept_place(const gpr_axes_args &a, int64_t k) {
   KeptPlace p = {0, 0, 0};
   const auto add = [&](int d, int64_t at) {
     p.data += at * a.dim[d].stride;

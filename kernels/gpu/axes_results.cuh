@@ -13,7 +13,7 @@ template <class T> struct Told {
 };
 
 /* Of an output n elements counted. */
-__device__ __forceinline__ void tell_least(const gpr_axes_args &a, int64_t n) {
+GPR_DEVICE void tell_least(const gpr_axes_args &a, int64_t n) {
   if (a.least && n <= a.few) *a.least = n;
 }
 
@@ -25,8 +25,7 @@ template <> struct Store<8> { typedef uint2 type; };
 template <> struct Store<16> { typedef uint4 type; };
 
 /* The first `left` of N neighbours, in as few stores as there can be. */
-template <class R, int N>
-__device__ __forceinline__ void store_row(R *to, const R (&from)[N], int left) {
+template <class R, int N> GPR_DEVICE void store_row(R *to, const R (&from)[N], int left) {
   constexpr int bytes = N * (int)sizeof(R), word = bytes < 16 ? bytes : 16;
   typedef typename Store<word>::type Word;
   if (N > 1 && left == N && (uintptr_t)to % word == 0) {
@@ -48,12 +47,11 @@ template <class T> struct StandsFor<PairSum<T>> { typedef ExactFold<T> Fold; };
 /* What finish() sees of an F's state of n elements. */
 template <class F> struct View {
   typedef typename F::State Value;
-  static __device__ __forceinline__ Value of(const gpr_axes_args &, Value &s, int64_t) { return s; }
+  static GPR_DEVICE Value of(const gpr_axes_args &, Value &s, int64_t) { return s; }
 };
 template <class T> struct View<PairSum<T>> {
   typedef PairSumValue<T> Value;
-  static __device__ __forceinline__ Value of(const gpr_axes_args &, typename PairSum<T>::State &s,
-                                             int64_t n) {
+  static GPR_DEVICE Value of(const gpr_axes_args &, typename PairSum<T>::State &s, int64_t n) {
     return {&s, n == 0};
   }
 };
@@ -61,24 +59,22 @@ template <class T> struct View<PairSum<T>> {
 /* The same of n elements, for an operator of another fold: all() counts what is not true. */
 template <class F, class FOLD> struct Seen {
   static constexpr bool value = Same<FOLD, typename StandsFor<F>::Fold>::value;
-  template <class V> static __device__ __forceinline__ V &of(V &seen, int64_t) { return seen; }
+  template <class V> static GPR_DEVICE V &of(V &seen, int64_t) { return seen; }
 };
 template <class T> struct Seen<Counting<T, 1>, Counting<T, 0>> {
   static constexpr bool value = true;
-  static __device__ __forceinline__ typename Counting<T, 0>::State of(
-      const typename Counting<T, 1>::State &seen, int64_t n) {
+  static GPR_DEVICE typename Counting<T, 0>::State of(const typename Counting<T, 1>::State &seen,
+                                                      int64_t n) {
     return {n - seen.count};
   }
 };
 
 /* finish()'s `with` for output o; whether there is one. */
-template <class F, class R>
-__device__ __forceinline__ bool given(const gpr_axes_args &a, int64_t, R &initial) {
+template <class F, class R> GPR_DEVICE bool given(const gpr_axes_args &a, int64_t, R &initial) {
   memcpy(&initial, a.initial, sizeof initial);
   return a.has_initial;
 }
-template <class F>
-__device__ __forceinline__ bool given(const gpr_axes_args &a, int64_t o, gpr_spread &how) {
+template <class F> GPR_DEVICE bool given(const gpr_axes_args &a, int64_t o, gpr_spread &how) {
   constexpr int parts = Traits<typename F::Element>::kind == KIND_COMPLEX ? 2 : 1;
   how.ddof = a.ddof;
   how.means = a.means ? a.means + o * parts : nullptr;
@@ -87,8 +83,7 @@ __device__ __forceinline__ bool given(const gpr_axes_args &a, int64_t o, gpr_spr
 }
 
 /* Finds the operator among those of the fold by its number. */
-template <class F, class Finish>
-__device__ __forceinline__ void with_operator(int row, const Finish &finish) {
+template <class F, class Finish> GPR_DEVICE void with_operator(int row, const Finish &finish) {
   typedef typename F::Element T;
   switch (row) {
 #define GPR_X(id, name, ufunc, alias, flags, op, sentence)                                         \
@@ -102,15 +97,13 @@ __device__ __forceinline__ void with_operator(int row, const Finish &finish) {
 }
 
 /* How many elements Value e is of: as many as the others, or its own number. */
-__device__ __forceinline__ int64_t number_of(int64_t n, int) { return n; }
-template <int N> __device__ __forceinline__ int64_t number_of(const int (&n)[N], int e) {
-  return n[e];
-}
+GPR_DEVICE int64_t number_of(int64_t n, int) { return n; }
+template <int N> GPR_DEVICE int64_t number_of(const int (&n)[N], int e) { return n[e]; }
 
 /* Calls O::finish() for each of N neighbours' Values. */
 template <class O, class F, class V, int N, class Numbers>
-__device__ __forceinline__ void finish_each(const gpr_axes_args &a, int64_t o, V (&value)[N],
-                                            const Numbers &n, typename O::Result *result) {
+GPR_DEVICE void finish_each(const gpr_axes_args &a, int64_t o, V (&value)[N], const Numbers &n,
+                            typename O::Result *result) {
   typename FinishedWith<O>::type with;
   const bool has = given<F>(a, o, with);
   GPR_EACH(e, N)
@@ -125,7 +118,7 @@ template <class F, class V, int N, class Numbers> struct FinishValues {
   V (&value)[N];
   const Numbers &n;
   int left;
-  template <class O> __device__ __forceinline__ void by() const {
+  template <class O> GPR_DEVICE void by() const {
     constexpr int results = Results<O>::value;
     typename O::Result result[N * results];
     finish_each<O, F>(a, o, value, n, result);
@@ -133,8 +126,8 @@ template <class F, class V, int N, class Numbers> struct FinishValues {
   }
 };
 template <class F, class V, int N, class Numbers>
-__device__ __forceinline__ void finish_values(const gpr_axes_args &a, int64_t o, V (&value)[N],
-                                              const Numbers &n, int left) {
+GPR_DEVICE void finish_values(const gpr_axes_args &a, int64_t o, V (&value)[N], const Numbers &n,
+                              int left) {
   with_operator<F>(a.op, FinishValues<F, V, N, Numbers>{a, o, value, n, left});
 }
 
@@ -145,15 +138,14 @@ template <class F, class T, int N, class Numbers> struct FinishRounded {
   RoundedSum<T> (&value)[N];
   const Numbers &n;
   T (&result)[N];
-  template <class O> __device__ __forceinline__ void by() const {
+  template <class O> GPR_DEVICE void by() const {
     static_assert(Same<typename O::Result, T>::value, "");
     finish_each<O, F>(a, o, value, n, result);
   }
 };
 template <class F, class T, int N, class Numbers>
-__device__ __forceinline__ void finish_values(const gpr_axes_args &a, int64_t o,
-                                              RoundedSum<T> (&value)[N], const Numbers &n,
-                                              int left) {
+GPR_DEVICE void finish_values(const gpr_axes_args &a, int64_t o, RoundedSum<T> (&value)[N],
+                              const Numbers &n, int left) {
   T result[N];
   with_operator<F>(a.op, FinishRounded<F, T, N, Numbers>{a, o, value, n, result});
   if (N > 1 || is_certified(value[0])) store_row((T *)a.out + o, result, left);
@@ -161,16 +153,15 @@ __device__ __forceinline__ void finish_values(const gpr_axes_args &a, int64_t o,
 
 /* One of n elements; whether the result is certain. */
 template <class F, class V>
-__device__ __forceinline__ bool finish_value(const gpr_axes_args &a, int64_t o, int64_t n,
-                                             const V &of) {
+GPR_DEVICE bool finish_value(const gpr_axes_args &a, int64_t o, int64_t n, const V &of) {
   V value[1] = {of};
   finish_values<F>(a, o, value, n, 1);
   return is_certified(value[0]);
 }
 /* Inline where every thread finishes an output, else once a kernel. */
 template <class F>
-__device__ __forceinline__ void finish_here(const gpr_axes_args &a, int64_t o,
-                                            typename F::State &state, int64_t n) {
+GPR_DEVICE void finish_here(const gpr_axes_args &a, int64_t o, typename F::State &state,
+                            int64_t n) {
   finish_value<F>(a, o, n, View<F>::of(a, state, n));
 }
 template <class F>

@@ -21,65 +21,63 @@ GPR_FN double window_start(int k) {
 /* --- a batch of floats ------------------------------------------------------------------------ */
 
 /* As log2_up(). */
-__device__ __forceinline__ int bits_below(int n) { return n > 1 ? GPR_WARP - __clz(n - 1) : 0; }
+GPR_DEVICE int bits_below(int n) { return n > 1 ? GPR_WARP - __clz(n - 1) : 0; }
 /* Twice the bits less one, which are greatest of zeros. */
-__device__ __forceinline__ uint32_t size_key(float x) { return 2 * bits(x) - 1; }
+GPR_DEVICE uint32_t size_key(float x) { return 2 * bits(x) - 1; }
 
 /* How large and how small some floats are. */
 struct FloatSizes {
   float most = 0;
   uint32_t least = 0xffffffffu; /* of the keys */
-  __device__ __forceinline__ void see(float x) {
+  GPR_DEVICE void see(float x) {
     const uint32_t key = size_key(x);
     most = larger_or_nan(most, x);
     least = least < key ? least : key;
   }
-  __device__ __forceinline__ bool is_nan() const { return most != most; }
+  GPR_DEVICE bool is_nan() const { return most != most; }
 };
 /* Plain additions in double, exact if the exponents lie close enough; N additions at most. */
 template <int PRECISION, int N> struct Batch : FloatSizes {
   static constexpr int headroom = N <= 8 ? 3 : log2_up(N);
   static_assert(N <= 64, "");
   double sum = -0.0;
-  __device__ __forceinline__ void add(float x) {
+  GPR_DEVICE void add(float x) {
     see(x);
     sum += (double)x;
   }
   /* And those of another lane. */
-  __device__ __forceinline__ void see_lane(int mask) {
+  GPR_DEVICE void see_lane(int mask) {
     most = larger_or_nan(most, shuffle_xor(most, mask));
     least = gpr::least(least, shuffle_xor(least, mask));
   }
-  __device__ __forceinline__ void join(int mask) {
+  GPR_DEVICE void join(int mask) {
     see_lane(mask);
     sum += shuffle_xor(sum, mask);
   }
   /* 2^top is above all of them. */
-  __device__ __forceinline__ int top() const { return (int)(bits(most) >> 23 & 0xff) - 126; }
+  GPR_DEVICE int top() const { return (int)(bits(most) >> 23 & 0xff) - 126; }
   /* Whether so many bits hold all: from the greatest one's first to the least one's last. */
-  __device__ __forceinline__ bool has_bits(int count) const {
+  GPR_DEVICE bool has_bits(int count) const {
     const int high = (int)(bits(most) >> 23 & 0xff), low = (int)((least >> 1) >> 23);
     return high != 255 && high - (low ? low : 1) + PRECISION <= count;
   }
   /* Whether sum is exact, of so many times as many numbers as a power of two says. */
-  __device__ __forceinline__ bool fine(int doubled = 0) const {
-    return has_bits(53 - headroom - doubled);
-  }
+  GPR_DEVICE bool fine(int doubled = 0) const { return has_bits(53 - headroom - doubled); }
   /* The same of no more than n numbers. */
-  __device__ __forceinline__ bool fine_of(int n) const { return has_bits(53 - bits_below(n)); }
+  GPR_DEVICE bool fine_of(int n) const { return has_bits(53 - bits_below(n)); }
   /* Whether there is an infinity or NaN. */
-  __device__ __forceinline__ bool is_special() const { return most - most != 0; }
+  GPR_DEVICE bool is_special() const { return most - most != 0; }
 };
 
 /* Of float16, which are multiples of 2^-24 below 2^16, any 2^13 are exact. */
 template <int N> struct Batch<Format<float16>::precision, N> {
   double sum = -0.0;
-  __device__ __forceinline__ void add(float x) { sum += (double)x; }
-  __device__ __forceinline__ void join(int mask) { sum += shuffle_xor(sum, mask); }
-  __device__ __forceinline__ bool fine(int = 0) const { return sum - sum == 0; }
-  __device__ __forceinline__ bool fine_of(int) const { return fine(); }
-  __device__ __forceinline__ bool is_nan() const { return sum != sum; }
-  __device__ __forceinline__ bool is_special() const { return !is_finite(sum); }
+  GPR_DEVICE void add(float x) { sum += (double)x; }
+  GPR_DEVICE void join(int mask) { sum += shuffle_xor(sum, mask); }
+  GPR_DEVICE bool fine(int = 0) const { return sum - sum == 0; }
+  GPR_DEVICE bool fine_of(int) const { return fine(); }
+  GPR_DEVICE bool is_nan() const { return sum != sum; }
+  GPR_DEVICE bool is_special() const { return !is_finite(sum); }
 };
 
 /* --- bfloat16 two by two ---------------------------------------------------------------------- */
@@ -91,8 +89,8 @@ struct HalfPairs {
   enum { LESS = 1023 - 127 };
   double sum[2];
   uint32_t most = 0, least = 0x7fff7fffu;
-  __device__ __forceinline__ HalfPairs(double low, double high) : sum{low, high} {}
-  __device__ __forceinline__ void add(uint32_t pair) {
+  GPR_DEVICE HalfPairs(double low, double high) : sum{low, high} {}
+  GPR_DEVICE void add(uint32_t pair) {
     const uint32_t key = (pair | 0x80008000u) - 0x00010001u;
     sum[0] += (double)__uint_as_float(pair << 16);
     sum[1] += __hiloint2double((int)pair >> 3 & (int)0x8fffe000, 0);
@@ -100,17 +98,13 @@ struct HalfPairs {
     least = __vmins2(least, key);
   }
   /* The greatest magnitude, and the least that is not zero, or zero. */
-  __device__ __forceinline__ int most_of() const {
-    return greatest(magnitude(most), magnitude(most >> 16));
-  }
-  __device__ __forceinline__ int least_of() const {
+  GPR_DEVICE int most_of() const { return greatest(magnitude(most), magnitude(most >> 16)); }
+  GPR_DEVICE int least_of() const {
     const uint32_t a = magnitude(least), b = magnitude(least >> 16);
     return (int)gpr::least(a - 1, b - 1) + 1;
   }
-  static __device__ __forceinline__ int magnitude(uint32_t key) {
-    return (int)(key & 0xffff) - 0x7fff;
-  }
-  template <int N> __device__ __forceinline__ auto batch() const {
+  static GPR_DEVICE int magnitude(uint32_t key) { return (int)(key & 0xffff) - 0x7fff; }
+  template <int N> GPR_DEVICE auto batch() const {
     Batch<Format<bfloat16>::precision, N> all;
     all.sum = sum[0] + sum[1] * power_of_two(LESS);
     all.most = __uint_as_float((uint32_t)most_of() << 16);
@@ -122,13 +116,13 @@ struct HalfPairs {
 /* --- to a sum --------------------------------------------------------------------------------- */
 
 /* The compiler is apt to keep what is made of it for where it is seldom needed. */
-__device__ __forceinline__ float copied(float x) {
+GPR_DEVICE float copied(float x) {
 #ifdef __CUDA_ARCH__
   asm volatile("" : "+f"(x));
 #endif
   return x;
 }
-__device__ __forceinline__ double copied(double x) {
+GPR_DEVICE double copied(double x) {
 #ifdef __CUDA_ARCH__
   asm volatile("" : "+d"(x));
 #endif
@@ -139,14 +133,14 @@ __device__ __forceinline__ double copied(double x) {
 struct TwoWindows {
   double start[2], window[2];
   bool fit; /* whether they have no more */
-  template <class B> __device__ __forceinline__ void open(const B &batch) {
+  template <class B> GPR_DEVICE void open(const B &batch) {
     constexpr int h = B::headroom;
     start[0] = window[0] = window_start(batch.top() + h + 1);
     start[1] = window[1] = window_start(batch.top() + 2 * h + 1 - 52);
     fit = batch.has_bits(103 - 2 * h);
   }
-  __device__ __forceinline__ void add(float x) { window[1] += rest_of(window[0], (double)x); }
-  __device__ __forceinline__ double sum(int i) const { return window[i] - start[i]; }
+  GPR_DEVICE void add(float x) { window[1] += rest_of(window[0], (double)x); }
+  GPR_DEVICE double sum(int i) const { return window[i] - start[i]; }
 };
 /* Every EVERY-th of the numbers, or none. */
 template <int EVERY, class Sum, int N, int PRECISION, int COUNT>
@@ -217,8 +211,8 @@ __device__ __noinline__ Sum added(const Sum before, typename Passed<X, N>::type 
  * lost. Nothing but infinities matters to it any more after one, and nothing after a NaN. NEAR:
  * windows are inlined. */
 template <class T, int N, int EVERY, bool NEAR, class Sum, class X, class B, class Rest>
-__device__ __forceinline__ void settle(Sum &sum, const Sum &p, bool lost, const X (&x)[N],
-                                       int first, const B &batch, Rest rest) {
+GPR_DEVICE void settle(Sum &sum, const Sum &p, bool lost, const X (&x)[N], int first,
+                       const B &batch, Rest rest) {
   if (!lost) {
     sum = p;
     return;
@@ -248,8 +242,7 @@ __device__ __forceinline__ void settle(Sum &sum, const Sum &p, bool lost, const 
   }
 }
 template <class T, int N, int EVERY, bool NEAR, class Sum, class X, class B, class Rest>
-__device__ __forceinline__ void take_batch(Sum &sum, const X (&x)[N], int first, const B &batch,
-                                           Rest rest) {
+GPR_DEVICE void take_batch(Sum &sum, const X (&x)[N], int first, const B &batch, Rest rest) {
   Sum p = sum;
   bool lost = !batch.fine();
   add(p, batch.sum, lost);
@@ -257,7 +250,7 @@ __device__ __forceinline__ void take_batch(Sum &sum, const X (&x)[N], int first,
 }
 /* Every EVERY-th of the numbers to a sum in registers. */
 template <class T, int N, int EVERY, bool NEAR = false, class Sum, class X, class Rest>
-__device__ __forceinline__ void take(Sum &sum, const X (&x)[N], int first, Rest rest) {
+GPR_DEVICE void take(Sum &sum, const X (&x)[N], int first, Rest rest) {
   typename BatchOf<X, T, N / EVERY>::type batch;
   if constexpr (sizeof(X) == 4) {
 #pragma unroll
@@ -273,7 +266,7 @@ __device__ __forceinline__ void take(Sum &sum, const X (&x)[N], int first, Rest 
 }
 /* The same of N bfloat16, an even number. */
 template <int N, bool NEAR, class Sum, class Rest>
-__device__ __forceinline__ void take_pairs(Sum &sum, const bfloat16 (&x)[N], Rest rest) {
+GPR_DEVICE void take_pairs(Sum &sum, const bfloat16 (&x)[N], Rest rest) {
   HalfPairs pairs(-0.0, -0.0);
   float w[N];
 #pragma unroll

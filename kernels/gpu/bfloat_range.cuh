@@ -11,7 +11,7 @@ GPR_OPEN
 struct BfloatRange {
   enum { FINITE = 0x00800080 }; /* added to a size, it makes NaN and infinities negative */
   uint32_t most = FINITE, least = 0xffffffffu; /* least: all less one, so that zeros are greatest */
-  template <int N> __device__ __forceinline__ void see(const bfloat16 (&x)[N]) {
+  template <int N> GPR_DEVICE void see(const bfloat16 (&x)[N]) {
 #pragma unroll
     for (int i = 0; i < N; i += 2) {
       const uint32_t other = i + 1 < N ? x[i + 1 < N ? i + 1 : i].bits : 0;
@@ -21,16 +21,16 @@ struct BfloatRange {
     }
   }
   /* The exponents as stored, of finite numbers: 0 if there are but zeros and subnormals. */
-  __device__ __forceinline__ int high() const {
+  GPR_DEVICE int high() const {
     const uint32_t one = most & 0xffff, other = most >> 16;
     return (int)((one > other ? one : other) - (FINITE & 0xffff)) >> 7;
   }
   /* Or one less, of powers of two; of zeros alone 511. */
-  __device__ __forceinline__ int low() const {
+  GPR_DEVICE int low() const {
     const uint32_t one = least & 0xffff, other = least >> 16, size = one < other ? one : other;
     return size >> 7 ? (int)(size >> 7) : 1;
   }
-  __device__ __forceinline__ int apart() const { return high() - low(); }
+  GPR_DEVICE int apart() const { return high() - low(); }
 };
 
 GPR_CLOSE

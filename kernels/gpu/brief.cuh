@@ -9,7 +9,7 @@ GPR_OPEN
 /* A quicker way to finish `most` elements in registers, or fewer; threads have up to `alone`. */
 template <class F> struct ByDifferences {
   static constexpr int most = 0, alone = FEW_SHORT;
-  explicit __device__ __forceinline__ ByDifferences(const gpr_axes_args &) {}
+  explicit GPR_DEVICE ByDifferences(const gpr_axes_args &) {}
 };
 /* The numbers of one output in registers, of which n counted. */
 template <class F, int U>
@@ -26,8 +26,7 @@ template <class F, class LOAD, int U> struct Brief {
   T x[U];
   uint32_t counts; /* bits */
   int64_t out;
-  __device__ __forceinline__ void open(const gpr_axes_args &a, const TileRun<F, LOAD> &run,
-                                       int64_t k) {
+  GPR_DEVICE void open(const gpr_axes_args &a, const TileRun<F, LOAD> &run, int64_t k) {
     const KeptPlace place = kept_place(a, k);
     const char *data = a.data + place.data, *where = a.where + place.where;
     const int n = (int)a.count;
@@ -40,8 +39,8 @@ template <class F, class LOAD, int U> struct Brief {
     counts &= ~gone_of<U>(n, [&](int u) { return where[u * next]; });
   }
   /* False: it has to be folded again. */
-  __device__ __forceinline__ bool finish(const gpr_axes_args &a, const TileRun<F, LOAD> &run,
-                                         const ByDifferences<F> &differences) {
+  GPR_DEVICE bool finish(const gpr_axes_args &a, const TileRun<F, LOAD> &run,
+                         const ByDifferences<F> &differences) {
     if (a.skip) counts = less_missing(x, counts);
     const int n = __popc(counts);
     if (!n) tell_least(a, n);
@@ -50,13 +49,11 @@ template <class F, class LOAD, int U> struct Brief {
     else
       return fold_few(a, run, n);
   }
-  template <class X>
-  __device__ __forceinline__ void add_to(X &few, const TileRun<F, LOAD> &run) const {
+  template <class X> GPR_DEVICE void add_to(X &few, const TileRun<F, LOAD> &run) const {
     GPR_EACH(u, U)
       if (counts >> u & 1) few.add(x[u], F::ordered ? u * run.place : 0);
   }
-  __device__ __forceinline__ bool fold_few(const gpr_axes_args &a, const TileRun<F, LOAD> &run,
-                                           int n) {
+  GPR_DEVICE bool fold_few(const gpr_axes_args &a, const TileRun<F, LOAD> &run, int n) {
     Few<F> few;
     if constexpr (LooksFirst<F>::value) {
       GPR_EACH(u, U)
@@ -87,8 +84,7 @@ template <class F> GPR_FN GPR_CONSTEXPR int briefs_of(int elements) {
   const int size = (int)sizeof(typename F::Element), bytes = elements * (size < 4 ? 4 : size);
   return ByDifferences<F>::most ? 2 : bytes <= 16 ? 4 : bytes <= 32 || size == 2 ? 2 : 1;
 }
-template <int U, class F, class LOAD>
-__device__ __forceinline__ void fold_alone(const gpr_axes_args &a) {
+template <int U, class F, class LOAD> GPR_DEVICE void fold_alone(const gpr_axes_args &a) {
   constexpr int N = briefs_of<F>(U);
   const int64_t step = (int64_t)gridDim.x * AXES_THREADS;
   int64_t k = block_of(a) * AXES_THREADS + threadIdx.x;
@@ -112,12 +108,10 @@ __device__ __forceinline__ void fold_alone(const gpr_axes_args &a) {
  * One. */
 template <class F> struct Ones {
   static constexpr bool first = false;
-  static __device__ __forceinline__ bool suit(const gpr_axes_args &a) {
-    return !a.where && !a.has_initial;
-  }
+  static GPR_DEVICE bool suit(const gpr_axes_args &a) { return !a.where && !a.has_initial; }
 };
 /* A thread would else wait for each of them. */
-template <class F, class LOAD> __device__ __forceinline__ void fold_ones(const gpr_axes_args &a) {
+template <class F, class LOAD> GPR_DEVICE void fold_ones(const gpr_axes_args &a) {
   typedef typename F::Element T;
   constexpr int N = 4;
   const int64_t step = (int64_t)gridDim.x * AXES_THREADS;
@@ -162,7 +156,7 @@ template <class F, class LOAD = typename F::Element> struct BriefShare {
   int r, left, down;
 
   /* The next U, or as many as there are; a bit for each that counts. */
-  template <int U> __device__ __forceinline__ uint32_t load(T (&x)[U]) const {
+  template <int U> GPR_DEVICE uint32_t load(T (&x)[U]) const {
     const char *from = data + r * run.stride;
     const int64_t step = told_now(down * run.stride);
     uint32_t valid = ~0u >> (32 - U);
@@ -180,19 +174,19 @@ template <class F, class LOAD = typename F::Element> struct BriefShare {
     }
     return a.skip ? less_missing(x, valid) : valid;
   }
-  template <int U> __device__ __forceinline__ void pass() {
+  template <int U> GPR_DEVICE void pass() {
     r += U * down;
     left -= U;
   }
   /* How many of them counted. */
-  template <int U, class Lanes> __device__ __forceinline__ int fold(Lanes &lanes) {
+  template <int U, class Lanes> GPR_DEVICE int fold(Lanes &lanes) {
     T x[U];
     const uint32_t valid = load(x);
     lanes.add(x, valid, r, down);
     pass<U>();
     return __popc(valid);
   }
-  template <class Lanes> __device__ __forceinline__ int fold_all(Lanes &lanes) {
+  template <class Lanes> GPR_DEVICE int fold_all(Lanes &lanes) {
     enum { FEW = 4 }; /* a round of all loads takes as long for one element as for all */
     int n = 0;
 #pragma unroll 1
@@ -205,8 +199,8 @@ template <class F, class LOAD = typename F::Element> struct BriefShare {
 /* What a team's lanes have of an output, which lies at `out`, comes together, of whole warps;
  * whether the one that writes has told it. */
 template <class Lanes>
-__device__ __forceinline__ bool finish_lanes(const gpr_axes_args &a, Lanes &lanes, int64_t out,
-                                             int n, bool lost, bool writes) {
+GPR_DEVICE bool finish_lanes(const gpr_axes_args &a, Lanes &lanes, int64_t out, int n, bool lost,
+                             bool writes) {
   const int team = a.across * a.down;
 #pragma unroll 1
   for (int mask = team / 2; mask >= a.across; mask /= 2) n += shuffle_xor(n, mask);
@@ -214,8 +208,8 @@ __device__ __forceinline__ bool finish_lanes(const gpr_axes_args &a, Lanes &lane
   return lanes.finish(a, out, n, team, lost, writes) || !writes;
 }
 template <class Lanes, class F, class LOAD>
-__device__ __forceinline__ bool fold_share(const typename Lanes::Shared &shared,
-                                           BriefShare<F, LOAD> mine, int64_t out, bool writes) {
+GPR_DEVICE bool fold_share(const typename Lanes::Shared &shared, BriefShare<F, LOAD> mine,
+                           int64_t out, bool writes) {
   bool lost = false;
   Lanes lanes(shared, mine.run.place, &lost);
   lanes.begin(mine);
@@ -224,8 +218,7 @@ __device__ __forceinline__ bool fold_share(const typename Lanes::Shared &shared,
 }
 /* Of a warp's lanes `across` neighbours take neighbouring outputs, and `down` of those the elements
  * of each. */
-template <class F, class LOAD>
-__device__ __forceinline__ void fold_by_lanes(const gpr_axes_args &a) {
+template <class F, class LOAD> GPR_DEVICE void fold_by_lanes(const gpr_axes_args &a) {
   const int across = log2_of(a.across), down = log2_of(a.down), team = a.across * a.down,
             id = threadIdx.x & (team - 1), near = id & (a.across - 1), y = id >> across,
             teams = AXES_THREADS >> (across + down);
@@ -261,7 +254,7 @@ template <class F> struct PairShare {
   const char *from;
   int64_t step;
   int r, left, n[2];
-  template <int U> __device__ __forceinline__ void fold(BriefLanes<F> (&lanes)[2]) {
+  template <int U> GPR_DEVICE void fold(BriefLanes<F> (&lanes)[2]) {
     union {
       uint32_t word;
       T element[2];
@@ -280,7 +273,7 @@ template <class F> struct PairShare {
     from += U * step;
   }
 };
-template <class F> __device__ __forceinline__ void fold_by_pairs(const gpr_axes_args &a) {
+template <class F> GPR_DEVICE void fold_by_pairs(const gpr_axes_args &a) {
   typedef typename F::Element T;
   enum { FEW = 4 };
   const int down = log2_of(a.down), y = threadIdx.x & (a.down - 1), teams = AXES_THREADS >> down;

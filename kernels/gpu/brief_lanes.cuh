@@ -16,11 +16,10 @@ template <class F, bool = LooksFirst<F>::value> struct BriefLanes {
   static constexpr bool are_sure = true;
   Few<F> few;
   int64_t place; /* steps of the index from one element to the next */
-  __device__ __forceinline__ BriefLanes(const Shared &, int64_t place, bool *) : place(place) {}
+  GPR_DEVICE BriefLanes(const Shared &, int64_t place, bool *) : place(place) {}
   /* With what a lane has of an output, before anything else. */
-  template <class Share> __device__ __forceinline__ void begin(const Share &) {}
-  template <int U>
-  __device__ __forceinline__ void add(const T (&x)[U], uint32_t valid, int r, int down) {
+  template <class Share> GPR_DEVICE void begin(const Share &) {}
+  template <int U> GPR_DEVICE void add(const T (&x)[U], uint32_t valid, int r, int down) {
     if (valid == ~0u >> (32 - U)) {
       GPR_EACH(u, U) few.add(x[u], F::ordered ? (r + u * down) * place : 0);
     } else {
@@ -28,8 +27,7 @@ template <class F, bool = LooksFirst<F>::value> struct BriefLanes {
         if (valid >> u & 1) few.add(x[u], F::ordered ? (r + u * down) * place : 0);
     }
   }
-  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int n, int team, bool,
-                                         bool mine) {
+  GPR_DEVICE bool finish(const gpr_axes_args &a, int64_t o, int n, int team, bool, bool mine) {
     typename F::State all;
     few.result(all);
     Move<F>::merge_lanes(all, team, a.across);
@@ -46,7 +44,7 @@ template <class F> struct HasTies { static constexpr bool value = false; };
 struct NoRest {
   bool *lost;
 };
-__device__ __forceinline__ void add_rest(NoRest rest, double) { *rest.lost = true; }
+GPR_DEVICE void add_rest(NoRest rest, double) { *rest.lost = true; }
 
 /* Of complex numbers twice as many loads: (444, 37935) complex floats took 62 µs on an H200 by
  * eight, and take 47, (138, 73791) complex doubles 70 and 56; of floats, doubles and halves 0.84 to
@@ -61,11 +59,11 @@ template <class T> struct BriefLanes<PairSum<T>, false> {
   Sum sum[parts];
   NoRest rest;
   typedef NothingShared Shared;
-  __device__ __forceinline__ BriefLanes(const Shared &, int64_t, bool *lost) : rest{lost} {
+  GPR_DEVICE BriefLanes(const Shared &, int64_t, bool *lost) : rest{lost} {
     GPR_EACH(p, parts) clear(sum[p]);
   }
-  template <class Share> __device__ __forceinline__ void begin(const Share &) {}
-  template <int U> __device__ __forceinline__ void add(const T (&x)[U], uint32_t valid, int, int) {
+  template <class Share> GPR_DEVICE void begin(const Share &) {}
+  template <int U> GPR_DEVICE void add(const T (&x)[U], uint32_t valid, int, int) {
     R v[U * parts];
     GPR_EACH(i, U * parts) v[i] = F::real(x[i / parts], i % parts);
     if (valid != ~0u >> (32 - U))
@@ -73,8 +71,7 @@ template <class T> struct BriefLanes<PairSum<T>, false> {
         if (!(valid >> i / parts & 1)) v[i] = R(-0.0);
     GPR_EACH(p, parts) take<Stored, U * parts, parts>(sum[p], v, p, rest);
   }
-  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int n, int team,
-                                         bool lost, bool mine) {
+  GPR_DEVICE bool finish(const gpr_axes_args &a, int64_t o, int n, int team, bool lost, bool mine) {
     GPR_EACH(p, parts)
 #pragma unroll 1
       for (int mask = team / 2; mask >= a.across; mask /= 2)

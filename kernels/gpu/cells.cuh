@@ -11,9 +11,9 @@ GPR_OPEN
 template <class F> struct Cell {
   typedef typename F::Element T;
   typename F::State state;
-  __device__ __forceinline__ Cell() { F::open(state); }
-  __device__ __forceinline__ void add(T x, int64_t index) { F::add(state, x, index); }
-  __device__ __forceinline__ typename F::State done() { return state; }
+  GPR_DEVICE Cell() { F::open(state); }
+  GPR_DEVICE void add(T x, int64_t index) { F::add(state, x, index); }
+  GPR_DEVICE typename F::State done() { return state; }
 };
 
 /* Elements come in the order of their index: what does not beat the champion does not precede it.
@@ -26,13 +26,13 @@ template <class T, bool GREATEST, class Index = int64_t> struct PositionCell {
   static constexpr int nan = 0x7fff;
   typename Either<by_keys, int, T>::type champion;
   Index where = -1;
-  __device__ __forceinline__ PositionCell() {
+  GPR_DEVICE PositionCell() {
     if constexpr (by_keys)
       champion = -0x8000;
     else
       champion = R::value(R::lowest());
   }
-  __device__ __forceinline__ void add(T x, Index index) {
+  GPR_DEVICE void add(T x, Index index) {
     if constexpr (by_keys) {
       const int key = R::poisoned(x) ? nan : R::of(x);
       if ((where < 0) | (key > champion)) champion = key, where = index;
@@ -40,17 +40,17 @@ template <class T, bool GREATEST, class Index = int64_t> struct PositionCell {
       if ((where < 0) | (R::beats(x, champion) & !settled())) champion = x, where = index;
     }
   }
-  __device__ __forceinline__ bool settled() const { /* by one comparison, not by keys */
+  GPR_DEVICE bool settled() const { /* by one comparison, not by keys */
     if constexpr (sizeof(T) >= 4 && is_float) return champion != champion;
     return R::poisoned(champion);
   }
-  __device__ __forceinline__ T best() const {
+  GPR_DEVICE T best() const {
     if constexpr (by_keys)
       return R::value((typename R::Key)champion);
     else
       return champion;
   }
-  __device__ __forceinline__ typename F::State done() {
+  GPR_DEVICE typename F::State done() {
     typename F::State s;
     F::open(s);
     if (where >= 0) F::add(s, best(), where);
@@ -70,19 +70,17 @@ template <class F, int COLUMNS> struct Cells {
   typedef typename F::State State;
   static constexpr bool is_plain = true; /* needs no state in memory beside it */
   Cell<F> cell[COLUMNS];
-  __device__ __forceinline__ void keep(State *) {}
-  template <int U>
-  __device__ __forceinline__ void add(const T (&x)[U * COLUMNS], int64_t index, int64_t step) {
+  GPR_DEVICE void keep(State *) {}
+  template <int U> GPR_DEVICE void add(const T (&x)[U * COLUMNS], int64_t index, int64_t step) {
     GPR_EACH(i, U * COLUMNS) cell[i % COLUMNS].add(x[i], index + i / COLUMNS * step);
   }
   template <int U>
-  __device__ __forceinline__ void some(T (&x)[U * COLUMNS], uint64_t valid, int64_t index,
-                                       int64_t step) {
+  GPR_DEVICE void some(T (&x)[U * COLUMNS], uint64_t valid, int64_t index, int64_t step) {
     GPR_EACH(i, U * COLUMNS)
       if (valid >> i & 1) cell[i % COLUMNS].add(x[i], index + i / COLUMNS * step);
   }
   /* All of them, to where keep() was told. */
-  __device__ __forceinline__ void done(State *states) {
+  GPR_DEVICE void done(State *states) {
     GPR_EACH(c, COLUMNS) states[c] = cell[c].done();
   }
 };
@@ -98,17 +96,16 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
   static constexpr int parts = F::parts, reals = COLUMNS * parts;
   typename RealSum<R>::Sum sum[reals];
   State *over;
-  __device__ __forceinline__ Cells() {
+  GPR_DEVICE Cells() {
     GPR_EACH(i, reals) clear(sum[i]);
   }
-  __device__ __forceinline__ void keep(State *states) {
+  GPR_DEVICE void keep(State *states) {
     over = states;
     GPR_EACH(c, COLUMNS) F::open(over[c]);
   }
-  __device__ __forceinline__ RealSum<R> *rest(int i) { return &over[i / parts].part[i % parts]; }
+  GPR_DEVICE RealSum<R> *rest(int i) { return &over[i / parts].part[i % parts]; }
 
-  template <int U>
-  __device__ __forceinline__ void add(const T (&x)[U * COLUMNS], int64_t, int64_t) {
+  template <int U> GPR_DEVICE void add(const T (&x)[U * COLUMNS], int64_t, int64_t) {
     constexpr bool near = COLUMNS > 1;
     if constexpr (Same<T, bfloat16>::value && COLUMNS == 1 && U % 2 == 0) {
       take_pairs<U, near>(sum[0], x, rest(0));
@@ -119,13 +116,12 @@ template <class T, int COLUMNS> struct Cells<PairSum<T>, COLUMNS> {
     }
   }
   template <int U>
-  __device__ __forceinline__ void some(T (&x)[U * COLUMNS], uint64_t valid, int64_t index,
-                                       int64_t step) {
+  GPR_DEVICE void some(T (&x)[U * COLUMNS], uint64_t valid, int64_t index, int64_t step) {
     neutralise(x, valid);
     add<U>(x, index, step);
   }
 
-  __device__ __forceinline__ void done(State *) {
+  GPR_DEVICE void done(State *) {
     GPR_EACH(i, reals) rest(i)->sum = sum[i];
   }
 };
@@ -140,18 +136,17 @@ template <int COLUMNS> struct Cells<PairSum<float16>, COLUMNS> {
   double sum[sums];
   int count;
   State *over;
-  __device__ __forceinline__ void open() {
+  GPR_DEVICE void open() {
     count = 0;
     GPR_EACH(i, sums) sum[i] = -0.0;
   }
   static __device__ __noinline__ void give(State *s, double x) { add_one(s->part[0], x); }
-  __device__ __forceinline__ void keep(State *states) {
+  GPR_DEVICE void keep(State *states) {
     over = states;
     open();
     GPR_EACH(c, COLUMNS) F::open(over[c]);
   }
-  template <int U>
-  __device__ __forceinline__ void add(const float16 (&x)[U * COLUMNS], int64_t, int64_t) {
+  template <int U> GPR_DEVICE void add(const float16 (&x)[U * COLUMNS], int64_t, int64_t) {
     GPR_EACH(i, U * COLUMNS) sum[i % sums] += (double)wide(x[i]);
     count += U;
     if (count <= TOGETHER - U) return;
@@ -159,12 +154,11 @@ template <int COLUMNS> struct Cells<PairSum<float16>, COLUMNS> {
     open();
   }
   template <int U>
-  __device__ __forceinline__ void some(float16 (&x)[U * COLUMNS], uint64_t valid, int64_t index,
-                                       int64_t step) {
+  GPR_DEVICE void some(float16 (&x)[U * COLUMNS], uint64_t valid, int64_t index, int64_t step) {
     neutralise(x, valid);
     add<U>(x, index, step);
   }
-  __device__ __forceinline__ void done(State *) {
+  GPR_DEVICE void done(State *) {
     GPR_EACH(c, COLUMNS) give(over + c, COLUMNS > 1 ? sum[c] : sum[0] + sum[1]);
   }
 };
@@ -174,13 +168,12 @@ template <int COLUMNS> struct Cells<PairSum<float16>, COLUMNS> {
 template <class F> struct RowLane : Lane<F> {
   typedef typename F::Element T;
   static constexpr bool neutral = false;
-  __device__ __forceinline__ void keep(typename F::State *) {}
-  template <int U>
-  __device__ __forceinline__ void take(const Packet<T> (&v)[U], int64_t index, int64_t step) {
+  GPR_DEVICE void keep(typename F::State *) {}
+  template <int U> GPR_DEVICE void take(const Packet<T> (&v)[U], int64_t index, int64_t step) {
     this->add(v, index, step);
   }
-  __device__ __forceinline__ void one(T x, int64_t index) { F::add(this->state, x, index); }
-  __device__ __forceinline__ void result(typename F::State &s) { s = this->done(); }
+  GPR_DEVICE void one(T x, int64_t index) { F::add(this->state, x, index); }
+  GPR_DEVICE void result(typename F::State &s) { s = this->done(); }
 };
 /* By cells, of so many elements at a time: -0.0 changes nothing. */
 template <class FOLD, int MOST> struct CellsLane {
@@ -189,8 +182,8 @@ template <class FOLD, int MOST> struct CellsLane {
   static constexpr bool neutral = true;
   static constexpr int V = Packet<T>::count;
   Cells<F, 1> cells;
-  __device__ __forceinline__ void keep(typename F::State *s) { cells.keep(s); }
-  template <int U> __device__ __forceinline__ void take(const Packet<T> (&v)[U], int64_t, int64_t) {
+  GPR_DEVICE void keep(typename F::State *s) { cells.keep(s); }
+  template <int U> GPR_DEVICE void take(const Packet<T> (&v)[U], int64_t, int64_t) {
     constexpr int batches = U * V > MOST ? U * V / MOST : 1, n = U * V / batches;
     GPR_EACH(b, batches) {
       T x[n];
@@ -198,11 +191,11 @@ template <class FOLD, int MOST> struct CellsLane {
       cells.template add<n>(x, 0, 0);
     }
   }
-  __device__ __forceinline__ void result(typename F::State &s) { cells.done(&s); }
+  GPR_DEVICE void result(typename F::State &s) { cells.done(&s); }
 };
 /* Of halves, 32 elements at a time are a batch. */
 template <class T> struct RowLane<PairSum<T>> : CellsLane<PairSum<T>, sizeof(T) == 2 ? 32 : 1024> {
-  __device__ __forceinline__ void one(T x, int64_t) {
+  GPR_DEVICE void one(T x, int64_t) {
     const T only[1] = {x};
     this->cells.template add<1>(only, 0, 0);
   }

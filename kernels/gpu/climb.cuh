@@ -25,7 +25,7 @@ GPR_CONSTEXPR int64_t climb_nodes(int64_t parts, int fan = CLIMB_FAN) {
 }
 
 /* The fold of what the first `there` lanes have, in order; every lane has it. */
-template <class C, class A> __device__ __forceinline__ A fold_first(A v, int there) {
+template <class C, class A> GPR_DEVICE A fold_first(A v, int there) {
 #pragma unroll 1
   for (int d = 1; d < GPR_WARP; d *= 2) {
     const A right = shuffle_down(v, d);
@@ -34,7 +34,7 @@ template <class C, class A> __device__ __forceinline__ A fold_first(A v, int the
   return broadcast(v, 0);
 }
 /* The same of some neighbours, two of each lane. */
-template <class C, class A> __device__ __forceinline__ A fold_neighbours(const A *node, int count) {
+template <class C, class A> GPR_DEVICE A fold_neighbours(const A *node, int count) {
   const int at = 2 * lane_of();
   A v = C::identity();
   if (at < count) v = node[at];
@@ -45,8 +45,7 @@ template <class C, class A> __device__ __forceinline__ A fold_neighbours(const A
 /* Up from a part's node for as long as this warp is the last of the neighbours. True in the one
  * warp that comes to the root. */
 template <class C, class A>
-__device__ __forceinline__ bool climb(A &value, int64_t index, int64_t count, A *node,
-                                      uint32_t *ticket) {
+GPR_DEVICE bool climb(A &value, int64_t index, int64_t count, A *node, uint32_t *ticket) {
 #pragma unroll 1
   while (count > 1) {
     const int64_t parent = index / CLIMB_FAN, left = count - parent * CLIMB_FAN;

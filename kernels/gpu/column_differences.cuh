@@ -11,11 +11,11 @@ GPR_OPEN
  * unit of which their size has few bits. */
 template <class T> struct TiedDifferences : Differences<float, 1> {
   MomentBatch<T, FEW_MOST> batch;
-  __device__ __forceinline__ void add(int p, double x, double from) {
+  GPR_DEVICE void add(int p, double x, double from) {
     batch.see((float)x);
     Differences<float, 1>::add(p, x, from);
   }
-  __device__ __forceinline__ int difference_bits(double) const {
+  GPR_DEVICE int difference_bits(double) const {
     MomentBatch<T, FEW_MOST> seen = batch;
     seen.open();
     return seen.apart + Format<T>::precision + 1;
@@ -24,10 +24,8 @@ template <class T> struct TiedDifferences : Differences<float, 1> {
 /* Of floats that lie within a half of the first, the last bit of half of it: of complex numbers of
  * the smaller part. */
 template <int PARTS> struct TiedFloats : Differences<float, PARTS> {
-  static __device__ __forceinline__ int exponent(double x) {
-    return (int)(bits(x) >> 52 & 0x7ff) - 1023;
-  }
-  __device__ __forceinline__ int difference_bits(double from) const {
+  static GPR_DEVICE int exponent(double x) { return (int)(bits(x) >> 52 & 0x7ff) - 1023; }
+  GPR_DEVICE int difference_bits(double from) const {
     const int unit = exponent(from) - Format<float>::precision;
     return 4 * this->squares < from * from ? exponent(this->squares) / 2 + 2 - unit : 64;
   }
@@ -35,8 +33,7 @@ template <int PARTS> struct TiedFloats : Differences<float, PARTS> {
 template <> struct TiedDifferences<float> : TiedFloats<1> {};
 template <> struct TiedDifferences<complex<float>> : TiedFloats<2> {};
 template <bool ROOT, class ALL>
-__device__ __forceinline__ bool tie_of(const ALL &all, double from, double n, double freedom,
-                                       double *found) {
+GPR_DEVICE bool tie_of(const ALL &all, double from, double n, double freedom, double *found) {
   const int most = all.difference_bits(from) + bits_below((int)n) + 1; /* and of two parts */
   const double spread = all.spread(n), by = n * freedom;
   const double tie = ROOT ? sqrt(spread / by) : spread / by, one = ROOT ? tie * tie : tie,
@@ -55,7 +52,7 @@ template <class T> struct ShallowShape<PairMoments<T>> {
 template <class ALL> struct ColumnValue : DifferencesValue<ALL, false> {
   double from;
   template <class Result, bool ROOT>
-  __device__ __forceinline__ Result spread(int64_t n, const gpr_spread *how) const {
+  GPR_DEVICE Result spread(int64_t n, const gpr_spread *how) const {
     Result result = DifferencesValue<ALL, false>::template spread<Result, ROOT>(n, how);
     if constexpr (TellsTies<ALL>::value) {
       double tie;
@@ -75,11 +72,11 @@ template <class T, class ALL> struct ColumnDifferences {
   typedef ColumnValue<ALL> Value;
   ALL all;
   T from;
-  __device__ __forceinline__ void begin(T first) { from = first; }
-  __device__ __forceinline__ void add(T x, int64_t) {
+  GPR_DEVICE void begin(T first) { from = first; }
+  GPR_DEVICE void add(T x, int64_t) {
     GPR_EACH(p, F::parts) all.add(p, (double)F::real(x, p), (double)F::real(from, p));
   }
-  __device__ __forceinline__ void result(Value &value, const Divisor &by) const {
+  GPR_DEVICE void result(Value &value, const Divisor &by) const {
     value.all = all;
     value.from = fabs((double)F::real(from, 0));
     if (F::parts > 1) value.from = fmin(value.from, fabs((double)F::real(from, F::parts - 1)));

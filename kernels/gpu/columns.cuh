@@ -15,10 +15,10 @@ template <class F, int G> struct Neighbours {
   struct alignas(G > 1 ? 16 : alignof(Each)) State {
     Each column[G];
   };
-  static __device__ __forceinline__ void open(State &s) {
+  static GPR_DEVICE void open(State &s) {
     GPR_EACH(e, G) F::open(s.column[e]);
   }
-  static __device__ __forceinline__ void merge(State &s, const State &right) {
+  static GPR_DEVICE void merge(State &s, const State &right) {
     GPR_EACH(e, G) F::merge(s.column[e], right.column[e]);
   }
 };
@@ -45,8 +45,8 @@ __device__ __noinline__ void finish_neighbours(const gpr_axes_args *a, int64_t o
 /* Rows that were one: what the threads (x, 0) have of columns of the same place comes together, and
  * then done(column, state) by one thread for each of `width`. */
 template <class F, int V, class N, int SLOTS, class Done>
-__device__ __forceinline__ void join_groups(typename F::State *states, int x, int y, int width,
-                                            int groups, Slots<N, SLOTS> &slots, Done done) {
+GPR_DEVICE void join_groups(typename F::State *states, int x, int y, int width, int groups,
+                            Slots<N, SLOTS> &slots, Done done) {
   typedef typename F::State State;
   const int first = x * V, room = (int)(sizeof slots / sizeof(State)) / groups; /* columns */
   State *const slot = (State *)&slots; /* by groups of those */
@@ -73,8 +73,8 @@ __device__ __forceinline__ void join_groups(typename F::State *states, int x, in
 /* What blocks that share columns leave for the last of them, which finishes these: states where
  * they stand in the row. */
 template <class F, int V, int G, class N = Neighbours<F, G>, int SLOTS>
-__device__ __forceinline__ void share_states(const gpr_axes_args &a, const ColumnsPlace &at, int x,
-                                             int y, typename N::State *s, Slots<N, SLOTS> &slots) {
+GPR_DEVICE void share_states(const gpr_axes_args &a, const ColumnsPlace &at, int x, int y,
+                             typename N::State *s, Slots<N, SLOTS> &slots) {
   typedef typename N::State State;
   constexpr int M = V / G, at_once = G > 1 ? M : 1;
   const int groups = (int)a.groups, columns = groups > 1 ? (int)at.width : at.columns;
@@ -112,16 +112,15 @@ __device__ __forceinline__ void share_states(const gpr_axes_args &a, const Colum
 
 /* How much of each of a thread's columns was gone comes to the threads (x, 0). */
 template <class F, int V>
-__device__ __forceinline__ void merge_gone(int (&gone)[V], int x, int y, int wide, int high,
-                                           Slots<F, V> &slots) {
+GPR_DEVICE void merge_gone(int (&gone)[V], int x, int y, int wide, int high, Slots<F, V> &slots) {
   merge_halves(gone, x, y, wide, high, (int(*)[AXES_THREADS / 2]) & slots,
                [](int &mine, int theirs) { mine += theirs; });
 }
 /* The same of exact sums, by digits that all blocks add to, and a word for how many were gone. */
 template <bool SKIPS, class F, int V>
-__device__ __forceinline__ void share_sums(const gpr_axes_args &a, const ColumnsPlace &at, int x,
-                                           int y, int columns, typename F::State *states,
-                                           int (&gone)[V], Slots<F, V> &slots) {
+GPR_DEVICE void share_sums(const gpr_axes_args &a, const ColumnsPlace &at, int x, int y,
+                           int columns, typename F::State *states, int (&gone)[V],
+                           Slots<F, V> &slots) {
   const int cells = a.groups > 1 ? (int)at.width : a.team * V;
   const int64_t words = Joint<F>::words + SKIPS;
   const Joint<F> joint = {

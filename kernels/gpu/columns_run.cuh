@@ -21,8 +21,8 @@ struct CellsOf : Either<WordLane<FOLD>::is_there, WordCells<FOLD>,
 template <class FOLD, bool SKIPS> struct ColumnCells : CellsOf<FOLD>::type {
   typedef FOLD F;
   static constexpr bool by_words = WordLane<F>::is_there;
-  template <int U> __device__ __forceinline__ void drop(Packet<typename F::Element> (&)[U]) {}
-  __device__ __forceinline__ void tell(int *) const {}
+  template <int U> GPR_DEVICE void drop(Packet<typename F::Element> (&)[U]) {}
+  GPR_DEVICE void tell(int *) const {}
 };
 /* Sums of what is not NaN, and how much was. */
 template <class FOLD>
@@ -32,19 +32,19 @@ struct ColumnCells<FOLD, true> : Cells<FOLD, Packet<typename FOLD::Element>::cou
   static constexpr bool by_words = false;
   static constexpr int V = Packet<T>::count;
   int gone[V];
-  __device__ __forceinline__ ColumnCells() {
+  GPR_DEVICE ColumnCells() {
     GPR_EACH(e, V) gone[e] = 0;
   }
-  template <int U> __device__ __forceinline__ void drop(Packet<T> (&v)[U]) {
+  template <int U> GPR_DEVICE void drop(Packet<T> (&v)[U]) {
     drop_missing(v, [&](int e) { gone[e]++; });
   }
   template <int U>
-  __device__ __forceinline__ void some(T (&x)[U * V], uint64_t valid, int64_t index, int64_t step) {
+  GPR_DEVICE void some(T (&x)[U * V], uint64_t valid, int64_t index, int64_t step) {
     GPR_EACH(i, U * V)
       if ((valid >> i & 1) && is_nan_or_nat(x[i])) valid &= ~(1ull << i), gone[i % V]++;
     Cells<F, V>::template some<U>(x, valid, index, step);
   }
-  __device__ __forceinline__ void tell(int *to) const {
+  GPR_DEVICE void tell(int *to) const {
     GPR_EACH(e, V) to[e] = gone[e];
   }
 };
@@ -65,7 +65,7 @@ struct ColumnsPlace {
   /* V: elements of a packet. What lies before the first row's in its packet may be read, as
    * allocations begin at multiples of 256 bytes, but nothing behind the last row's, or the word in
    * which it ends. */
-  __device__ __forceinline__ void set(const gpr_axes_args &a, int V) {
+  GPR_DEVICE void set(const gpr_axes_args &a, int V) {
     const int64_t block = block_of(a), above = quotient_of(block, a.tiles),
                   tile = block - above * a.tiles;
     const int all = a.team * V;
@@ -80,7 +80,7 @@ struct ColumnsPlace {
     drawn = here + all <= a.length ? a.drawn : INT64_MAX;
     queue = (uint32_t *)a.scratch + a.queue + group * (AXES_THREADS / GPR_WARP) * a.queue_apart;
   }
-  __device__ __forceinline__ void leave_queue(const gpr_axes_args &a) const {
+  GPR_DEVICE void leave_queue(const gpr_axes_args &a) const {
     if (a.queue && lane_of() == 0) queue[warp_of() * a.queue_apart] = 0;
   }
 };
@@ -97,7 +97,7 @@ struct ColumnsTurns {
 /* A packet that begins with any element of SIZE bytes, by the words that it lies in. Threads side
  * by side read the same lines, of which the first cache has all but the first words. Of two whole
  * packets that are shifted, sums of (52204, 2571) floats took 192 µs on an H200, and take 147. */
-template <int SIZE> __device__ __forceinline__ uint4 load_anywhere(const void *from) {
+template <int SIZE> GPR_DEVICE uint4 load_anywhere(const void *from) {
   if constexpr (SIZE >= 8) {
     const uint2 low = __ldg((const uint2 *)from), high = __ldg((const uint2 *)from + 1);
     return make_uint4(low.x, low.y, high.x, high.y);
@@ -123,16 +123,15 @@ template <class CELLS, bool ANYWHERE = false> struct ColumnsOf {
   int64_t bytes, index; /* from one row to the next; of the run's first row */
   int left;             /* elements of this thread's packet that exist */
 
-  __device__ __forceinline__ const T *row(int64_t r) const { return (const T *)(base + r * bytes); }
+  GPR_DEVICE const T *row(int64_t r) const { return (const T *)(base + r * bytes); }
   /* Whether whole packets of rows first to last end before the array does. */
-  __device__ __forceinline__ bool is_inside(const char *high, int64_t first, int64_t last) const {
+  GPR_DEVICE bool is_inside(const char *high, int64_t first, int64_t last) const {
     constexpr int read = ANYWHERE && sizeof(T) < 4 ? 20 : 16;
     return (const char *)row(bytes < 0 ? first : last) + read <= high;
   }
   /* N of them from row r on, which are there: all loads are under way together. */
   template <int N>
-  __device__ __forceinline__ void load_rows(Packet<T> (&v)[N], int64_t r, int64_t step,
-                                            uint32_t drawn) const {
+  GPR_DEVICE void load_rows(Packet<T> (&v)[N], int64_t r, int64_t step, uint32_t drawn) const {
     if constexpr (ANYWHERE) {
       GPR_EACH(n, N) v[n].words = load_anywhere<sizeof(T)>(row(r + n * step));
     } else {
@@ -140,7 +139,7 @@ template <class CELLS, bool ANYWHERE = false> struct ColumnsOf {
     }
     load_together(v, drawn);
   }
-  __device__ __forceinline__ void load(int64_t r, Packet<T> &v) const {
+  GPR_DEVICE void load(int64_t r, Packet<T> &v) const {
     if (left == V) {
       Packet<T> one[1];
       load_rows(one, r, 0, 0);
@@ -150,7 +149,7 @@ template <class CELLS, bool ANYWHERE = false> struct ColumnsOf {
     }
   }
   /* What is left of it by as few loads as can be; the rest is zero. */
-  __device__ __forceinline__ void load_part(const T *from, Packet<T> &v) const {
+  GPR_DEVICE void load_part(const T *from, Packet<T> &v) const {
     constexpr int each = sizeof(T) < 4 && !ANYWHERE ? 4 / sizeof(T) : 1;
     v.words = make_uint4(0, 0, 0, 0);
 #pragma unroll
@@ -163,8 +162,7 @@ template <class CELLS, bool ANYWHERE = false> struct ColumnsOf {
           if (i < left) v.element[i] = from[i];
   }
   /* U rows from r on; what was drawn for the next ones is then there too. */
-  __device__ __forceinline__ void batch(CELLS &cells, int64_t r, int64_t step,
-                                        uint32_t drawn = 0) const {
+  GPR_DEVICE void batch(CELLS &cells, int64_t r, int64_t step, uint32_t drawn = 0) const {
     Packet<T> v[U];
     load_rows(v, r, step, drawn);
     cells.drop(v);
@@ -178,7 +176,7 @@ template <class CELLS, bool ANYWHERE = false> struct ColumnsOf {
     }
   }
   /* Rows r, r + step, … below stop. By words what is not left is taken too: nobody asks for it. */
-  __device__ __forceinline__ void some(CELLS &cells, int64_t r, int64_t step, int64_t stop) const {
+  GPR_DEVICE void some(CELLS &cells, int64_t r, int64_t step, int64_t stop) const {
     constexpr int FEW = 4;
 #pragma unroll 1
     for (; r < stop; r += FEW * step) {
@@ -200,14 +198,14 @@ template <class CELLS, bool ANYWHERE = false> struct ColumnsOf {
     }
   }
   /* A range of a run: rows r, r + step, … below stop. */
-  __device__ __forceinline__ void fold(CELLS &cells, int64_t r, int64_t step, int64_t stop) const {
+  GPR_DEVICE void fold(CELLS &cells, int64_t r, int64_t step, int64_t stop) const {
     if (left == V)
 #pragma unroll 1
       for (; r + (U - 1) * step < stop; r += U * step) batch(cells, r, step);
     some(cells, r, step, stop);
   }
   /* The first elements of its packet of row r. */
-  __device__ __forceinline__ void fold_extra(CELLS &cells, int64_t r, int end) const {
+  GPR_DEVICE void fold_extra(CELLS &cells, int64_t r, int end) const {
     T v[V];
     uint64_t valid = 0;
     GPR_EACH(e, V)
@@ -218,7 +216,7 @@ template <class CELLS, bool ANYWHERE = false> struct ColumnsOf {
     cells.template some<1>(v, valid, index + r, 0);
   }
   /* A turn is of U steps, so that all blocks read what lies together. */
-  __device__ __forceinline__ void take_turns(CELLS &cells, const ColumnsTurns &t) const {
+  GPR_DEVICE void take_turns(CELLS &cells, const ColumnsTurns &t) const {
     const int64_t y = t.y, step = t.step, parts = t.parts;
     const int64_t turn = U * step, count = quotient_of(t.full, turn), stop = count * turn;
     int64_t r = t.part * turn + y;
@@ -242,9 +240,8 @@ template <class CELLS, bool ANYWHERE = false> struct ColumnsOf {
 };
 
 template <class CELLS, bool ANYWHERE>
-__device__ __forceinline__ void fold_run(const ColumnsOf<CELLS, ANYWHERE> in,
-                                         const ColumnsTurns turns, typename CELLS::F::State *states,
-                                         int *gone) {
+GPR_DEVICE void fold_run(const ColumnsOf<CELLS, ANYWHERE> in, const ColumnsTurns turns,
+                         typename CELLS::F::State *states, int *gone) {
   CELLS cells;
   cells.keep(states);
   if (in.left) in.take_turns(cells, turns);
@@ -293,8 +290,8 @@ __device__ __noinline__ void fold_runs(const gpr_axes_args &a, IN in, int64_t st
 
 /* A thread's share. */
 template <class CELLS>
-__device__ __forceinline__ void fold_columns(const gpr_axes_args &a, const ColumnsPlace &at, int x,
-                                             int y, typename CELLS::F::State *states, int *gone) {
+GPR_DEVICE void fold_columns(const gpr_axes_args &a, const ColumnsPlace &at, int x, int y,
+                             typename CELLS::F::State *states, int *gone) {
   constexpr int V = ColumnsOf<CELLS>::V, BYTES = sizeof(typename CELLS::F::Element);
   const int64_t first = at.here + x * V;
   int64_t left = a.length - first;

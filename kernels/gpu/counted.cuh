@@ -12,11 +12,11 @@ template <class F> struct Counted {
     typename F::State state;
     int64_t n;
   };
-  static __device__ __forceinline__ void merge(State &s, const State &right) {
+  static GPR_DEVICE void merge(State &s, const State &right) {
     F::merge(s.state, right.state);
     s.n += right.n;
   }
-  static __device__ __forceinline__ void open(State &s) {
+  static GPR_DEVICE void open(State &s) {
     F::open(s.state);
     s.n = 0;
   }
@@ -27,26 +27,25 @@ template <class F> struct StateTerms<Counted<F>> : StateTerms<F> {
   typedef StateTerms<F> Terms;
   typedef typename Counted<F>::State State;
   static constexpr bool counts = true;
-  template <class X> static __device__ __forceinline__ bool get(const State &s, X &x) {
+  template <class X> static GPR_DEVICE bool get(const State &s, X &x) {
     return Terms::get(s.state, x);
   }
-  template <class Some> static __device__ __forceinline__ void put(State &s, const Some &some) {
+  template <class Some> static GPR_DEVICE void put(State &s, const Some &some) {
     Terms::put(s.state, some);
   }
 };
 
 template <class F> struct Move<Counted<F>> {
   typedef typename Counted<F>::State State;
-  static __device__ __forceinline__ void assign(State &to, const State &from) {
+  static GPR_DEVICE void assign(State &to, const State &from) {
     Move<F>::assign(to.state, from.state);
     to.n = from.n;
   }
-  static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
+  static GPR_DEVICE void merge_lanes(State &s, int lanes, int step = 1) {
     Move<F>::merge_lanes(s.state, lanes, step);
     for (int mask = lanes / 2; mask >= step; mask /= 2) s.n += shuffle_xor(s.n, mask);
   }
-  static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
-                                                   int64_t bytes) {
+  static GPR_DEVICE void merge_all(State &s, const State *from, int64_t count, int64_t bytes) {
     Move<F>::merge_all(s.state, &from->state, count, bytes);
     /* Each of them by itself would wait for the memory. */
     enum { N = 8 };
@@ -67,8 +66,8 @@ template <class T> struct Quick<Counted<PairSum<T>>, 1> {
     int64_t n;
   };
   template <int SLOTS>
-  static __device__ __forceinline__ bool merge(typename C::State *s, int x, int y, int width,
-                                               int height, Slots<C, SLOTS> &slots) {
+  static GPR_DEVICE bool merge(typename C::State *s, int x, int y, int width, int height,
+                               Slots<C, SLOTS> &slots) {
     Sums sums[1], (*slot)[AXES_THREADS / 2] = (Sums(*)[AXES_THREADS / 2]) & slots;
     static_assert(sizeof slots >= sizeof *slot, "");
     bool lost = Quick<F, 1>::take(&s->state, sums->part);

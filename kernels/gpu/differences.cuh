@@ -11,7 +11,7 @@ GPR_OPEN
 /* x as a result, if that is so of all that differ from it by no more than a part of 2^-40 of it,
  * which its last bits tell: where two ends were rounded, deviations of 5 rows of 3145728 bfloat16
  * took 36.8 µs on an H200, and take 30.0. */
-template <class R> __device__ __forceinline__ bool round_safely(double x, R *out) {
+template <class R> GPR_DEVICE bool round_safely(double x, R *out) {
   typedef Format<R> F;
   constexpr int below = 53 - F::precision, least = F::smallest + F::precision - 1;
   constexpr uint64_t half = 1ull << (below - 1), off = 1ull << (sizeof(R) < 4 ? 30 : 14);
@@ -24,51 +24,48 @@ template <class R> __device__ __forceinline__ bool round_safely(double x, R *out
 struct Divisor {
   int64_t count;
   double n, freedom, over;
-  __device__ __forceinline__ Divisor(int64_t count, double ddof)
+  GPR_DEVICE Divisor(int64_t count, double ddof)
       : count(count),
         n((double)count),
         freedom(plain_freedom(count, ddof)),
         over(1 / (n * freedom)) {}
-  explicit __device__ __forceinline__ Divisor(const gpr_axes_args &a) : Divisor(a.count, a.ddof) {}
+  explicit GPR_DEVICE Divisor(const gpr_axes_args &a) : Divisor(a.count, a.ddof) {}
 };
 
 /* Of floats by doubles: with u = 2^-53 the differences are off by a part u of themselves, and by
  * chains of `depth` additions n·Σd² − (Σd)² by 3·depth + 10 such parts of n·Σd². */
 template <class R, int PARTS> struct Differences {
   double sum[PARTS] = {}, squares = 0;
-  __device__ __forceinline__ void add(int p, double x, double from) {
+  GPR_DEVICE void add(int p, double x, double from) {
     const double apart = x - from;
     sum[p] += apart;
     squares += apart * apart;
   }
-  __device__ __forceinline__ void merge(const Differences &other) {
+  GPR_DEVICE void merge(const Differences &other) {
     GPR_EACH(p, PARTS) sum[p] += other.sum[p];
     squares += other.squares;
   }
-  __device__ __forceinline__ double spread(double n) const {
+  GPR_DEVICE double spread(double n) const {
     double rest = n * squares;
     GPR_EACH(p, PARTS) rest -= sum[p] * sum[p];
     return rest;
   }
-  static __device__ __forceinline__ double parts_off(double depth) {
-    return (4 * depth + 32) * PARTS;
-  }
+  static GPR_DEVICE double parts_off(double depth) { return (4 * depth + 32) * PARTS; }
   /* Most results, where the sum of squares is not much more than what they are of. */
   template <bool ROOT, class Result>
-  __device__ __forceinline__ bool round(const Divisor &by, double depth, Result *out) const {
+  GPR_DEVICE bool round(const Divisor &by, double depth, Result *out) const {
     const double all = spread(by.n), x = all * by.over;
     return parts_off(depth) * 0x1p-12 * (by.n * squares) <= all &&
            round_safely(ROOT ? sqrt(x) : x, out);
   }
-  template <bool ROOT>
-  __device__ __forceinline__ bool bound(const Divisor &by, double depth, Ends *ends) const {
+  template <bool ROOT> GPR_DEVICE bool bound(const Divisor &by, double depth, Ends *ends) const {
     const double spread = this->spread(by.n), error = parts_off(depth) * 0x1p-53 * (by.n * squares);
     *ends = {(spread - error) * by.over, (spread + error) * by.over};
     if (ROOT) *ends = {sqrt(ends->low) * (1 - 0x1p-50), sqrt(ends->high) * (1 + 0x1p-50)};
     return true;
   }
   /* Whether a number is infinite or none: no square of a float overflows. */
-  __device__ __forceinline__ bool is_nan() const { return squares - squares != 0; }
+  GPR_DEVICE bool is_nan() const { return squares - squares != 0; }
 };
 
 /* Of doubles by pairs of them: bounds as bound_spreads() of cpu/moments.h has them. */
@@ -76,31 +73,31 @@ template <int PARTS> struct Differences<double, PARTS> {
   Pair sum[PARTS] = {}, squares = {0, 0};
   double odd = 0; /* NaN where a number is infinite or none */
   bool differ = false;
-  static __device__ __forceinline__ void add_to(Pair &p, double high, double low) {
+  static GPR_DEVICE void add_to(Pair &p, double high, double low) {
     const double t = p.hi + high;
     p.lo += rounding_error(p.hi, high, t) + low;
     p.hi = t;
   }
-  __device__ __forceinline__ void add(int p, double x, double from) {
+  GPR_DEVICE void add(int p, double x, double from) {
     const double apart = x - from, rest = rounding_error(x, -from, apart), square = apart * apart;
     add_to(sum[p], apart, rest);
     add_to(squares, square, product_error(apart, apart, square) + 2 * apart * rest);
     odd += x - x;
     differ |= apart != 0;
   }
-  __device__ __forceinline__ void merge(const Differences &other) {
+  GPR_DEVICE void merge(const Differences &other) {
     GPR_EACH(p, PARTS) add_to(sum[p], other.sum[p].hi, other.sum[p].lo);
     add_to(squares, other.squares.hi, other.squares.lo);
     odd += other.odd;
     differ |= other.differ;
   }
-  __device__ __forceinline__ bool is_nan() const { return odd != 0; }
+  GPR_DEVICE bool is_nan() const { return odd != 0; }
   template <bool ROOT, class Result>
-  __device__ __forceinline__ bool round(const Divisor &, double, Result *) const {
+  GPR_DEVICE bool round(const Divisor &, double, Result *) const {
     return false;
   }
   /* About where the variance lies; `fits`: whether that is so. */
-  template <bool ROOT> __device__ __forceinline__ Near about(const Divisor &by, bool *fits) const {
+  template <bool ROOT> GPR_DEVICE Near about(const Divisor &by, bool *fits) const {
     const double n = by.n, over = by.over, all_by = n * by.freedom;
     Pair all = {n * squares.hi, 0};
     all.lo = product_error(n, squares.hi, all.hi) + n * squares.lo;
@@ -121,8 +118,7 @@ template <int PARTS> struct Differences<double, PARTS> {
     rest = (rest - product_error(root, root, quotient)) * (0.5 * over_root);
     return {root, rest, error * over_root + 0x1p-100 * root};
   }
-  template <bool ROOT>
-  __device__ __forceinline__ bool bound(const Divisor &by, double, Ends *ends) const {
+  template <bool ROOT> GPR_DEVICE bool bound(const Divisor &by, double, Ends *ends) const {
     bool fits;
     *ends = {0, 0};
     if (!differ) return true;
@@ -140,27 +136,24 @@ using DifferencesOf = Differences<typename PairMoments<T>::Real, PairMoments<T>:
 template <int PARTS> struct SureDifferences : Differences<double, PARTS> {
   typedef Differences<double, PARTS> Base;
   bool lost = false;
-  static __device__ __forceinline__ bool is_rounded(double a, double b) {
-    return rounding_error(a, b, a + b) != 0;
-  }
-  static __device__ __forceinline__ double times(double a, double b, bool &lost) {
+  static GPR_DEVICE bool is_rounded(double a, double b) { return rounding_error(a, b, a + b) != 0; }
+  static GPR_DEVICE double times(double a, double b, bool &lost) {
     const double product = a * b;
     lost |= product_error(a, b, product) != 0;
     return product;
   }
-  __device__ __forceinline__ void add(int p, double x, double from) {
+  GPR_DEVICE void add(int p, double x, double from) {
     const double apart = x - from, square = times(apart, apart, lost);
     lost |= is_rounded(x, -from) | is_rounded(this->sum[p].hi, apart) |
             is_rounded(this->squares.hi, square);
     Base::add(p, x, from);
   }
-  __device__ __forceinline__ void merge(const SureDifferences &other) {
+  GPR_DEVICE void merge(const SureDifferences &other) {
     lost |= other.lost | is_rounded(this->squares.hi, other.squares.hi);
     GPR_EACH(p, PARTS) lost |= is_rounded(this->sum[p].hi, other.sum[p].hi);
     Base::merge(other);
   }
-  template <bool ROOT>
-  __device__ __forceinline__ bool bound(const Divisor &by, double, Ends *ends) const {
+  template <bool ROOT> GPR_DEVICE bool bound(const Divisor &by, double, Ends *ends) const {
     bool gone = lost, fits;
     double spread = times(by.n, this->squares.hi, gone);
     GPR_EACH(p, PARTS) {
@@ -186,21 +179,19 @@ template <int PARTS> struct SureDifferences : Differences<double, PARTS> {
  * multiplied by is mostly a power of two. Where those were folded again, deviations of 2 rows of
  * 2^24 floats took 1496 µs on an H200, of 2^23 doubles 1087; of 2^23 floats they take 35 now, of as
  * many doubles 65. */
-__device__ __forceinline__ bool is_power_of_two(double x) { return bits(x) << 12 == 0; }
+GPR_DEVICE bool is_power_of_two(double x) { return bits(x) << 12 == 0; }
 /* Of a power of four its root, and of no other number. */
-__device__ __forceinline__ double root_of_power(double x) {
-  return from_bits((bits(x) + bits(1.0)) >> 1);
-}
+GPR_DEVICE double root_of_power(double x) { return from_bits((bits(x) + bits(1.0)) >> 1); }
 template <class R> struct OneDifference {
   double apart = 0, rest = 0;
-  __device__ __forceinline__ void add(int, double x, double from) {
+  GPR_DEVICE void add(int, double x, double from) {
     const double t = x - from;
     apart += t;
     rest += rounding_error(x, -from, t);
   }
-  __device__ __forceinline__ bool is_nan() const { return apart - apart != 0; }
+  GPR_DEVICE bool is_nan() const { return apart - apart != 0; }
   template <bool ROOT, class Result>
-  __device__ __forceinline__ bool round(const Divisor &by, double, Result *out) const {
+  GPR_DEVICE bool round(const Divisor &by, double, Result *out) const {
     const double size = fabs(apart), square = size * size, over = by.over,
                  root = root_of_power(over);
     if (!is_power_of_two(over) || (ROOT ? root * root != over : rest != 0)) return false;
@@ -209,8 +200,7 @@ template <class R> struct OneDifference {
                out);
     return true;
   }
-  template <bool ROOT>
-  __device__ __forceinline__ bool bound(const Divisor &by, double, Ends *ends) const {
+  template <bool ROOT> GPR_DEVICE bool bound(const Divisor &by, double, Ends *ends) const {
     const double square = apart * apart * by.over, x = ROOT ? sqrt(square) : square;
     *ends = {x * (1 - 0x1p-49), x * (1 + 0x1p-49)};
     return true;
@@ -219,7 +209,7 @@ template <class R> struct OneDifference {
 /* Of doubles it is rounded as their difference is, or its square if that is a double. */
 template <> struct OneDifference<double> : Differences<double, 1> {
   template <bool ROOT, class Result>
-  __device__ __forceinline__ bool round(const Divisor &by, double, Result *out) const {
+  GPR_DEVICE bool round(const Divisor &by, double, Result *out) const {
     const double size = fabs(sum[0].hi), over = by.over, root = root_of_power(over);
     *out = ROOT ? size * root : size * size * over;
     return is_power_of_two(over) && (ROOT ? root * root == over : sum[0].lo == 0) &&
@@ -229,8 +219,7 @@ template <> struct OneDifference<double> : Differences<double, 1> {
 
 /* Whether the result is sure; it is NaN before. */
 template <bool ROOT, class All, class Result>
-__device__ __forceinline__ bool told_by(const All &all, const Divisor &by, double depth,
-                                        Result *out) {
+GPR_DEVICE bool told_by(const All &all, const Divisor &by, double depth, Result *out) {
   Ends ends;
   Result found;
   if (all.is_nan()) return true;
@@ -246,7 +235,7 @@ template <class All, bool MASKED = true> struct DifferencesValue {
   double depth;
   mutable bool certified;
   template <class Result, bool ROOT>
-  __device__ __forceinline__ Result spread(int64_t n, const gpr_spread *how) const {
+  GPR_DEVICE Result spread(int64_t n, const gpr_spread *how) const {
     Result result = round_case<Result>(SPREAD_NAN);
     const Divisor by = MASKED && n != usual->count ? Divisor(n, how->ddof) : *usual;
     certified =
@@ -267,12 +256,12 @@ template <class T> struct ByDifferences<PairMoments<T>> {
   static constexpr int most = sizeof(R) == 8 ? 4 : parts > 1 ? 8 : FEW_SHORT;
   static constexpr int alone = sizeof(R) == 8 ? (int)FEW_SHORT : most;
   const Divisor usual;
-  explicit __device__ __forceinline__ ByDifferences(const gpr_axes_args &a) : usual(a) {}
+  explicit GPR_DEVICE ByDifferences(const gpr_axes_args &a) : usual(a) {}
   static constexpr bool ties = sizeof(typename RealOf<T>::type) == 2;
   /* Of what a thread has in registers, where ties are seldom but for few; false: not told. */
   template <int U>
-  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, const T (&x)[U],
-                                         uint32_t counts) const {
+  GPR_DEVICE bool finish(const gpr_axes_args &a, int64_t o, const T (&x)[U],
+                         uint32_t counts) const {
     if constexpr (parts == 1 && U <= 4)
       if (a.count <= 2) return by<OneDifference<R>>(a, o, x, counts);
     if (by<DifferencesOf<T>>(a, o, x, counts)) return true;
@@ -281,8 +270,7 @@ template <class T> struct ByDifferences<PairMoments<T>> {
   }
   /* Elements of which a bit says that it counts; what does not is the first that does. */
   template <class All, int U>
-  __device__ __forceinline__ bool by(const gpr_axes_args &a, int64_t o, const T (&x)[U],
-                                     uint32_t counts) const {
+  GPR_DEVICE bool by(const gpr_axes_args &a, int64_t o, const T (&x)[U], uint32_t counts) const {
     T from = {};
     DifferencesValue<All> value = {{}, &usual, U, false};
 #pragma unroll
@@ -292,8 +280,7 @@ template <class T> struct ByDifferences<PairMoments<T>> {
     return finish_value<F>(a, o, __popc(counts), value);
   }
   template <class All, int U>
-  static __device__ __forceinline__ void add_all(All &all, const T (&x)[U], uint32_t counts,
-                                                 const T &from) {
+  static GPR_DEVICE void add_all(All &all, const T (&x)[U], uint32_t counts, const T &from) {
     GPR_EACH(i, U * parts) {
       const double first = F::real(from, i % parts), next = F::real(x[i / parts], i % parts);
       all.add(i % parts, counts >> i / parts & 1 ? next : first, first);
@@ -314,9 +301,8 @@ template <class T, class ALL> struct LanesByDifferences {
   T from = {};
   int rounds = 0;
   bool is_alone;
-  __device__ __forceinline__ LanesByDifferences(const Divisor &usual, int64_t, bool *)
-      : usual(usual) {}
-  template <class Share> __device__ __forceinline__ void begin(const Share &share) {
+  GPR_DEVICE LanesByDifferences(const Divisor &usual, int64_t, bool *) : usual(usual) {}
+  template <class Share> GPR_DEVICE void begin(const Share &share) {
     is_alone = share.down == 1;
     if (is_alone) return;
     T x[LOOKS];
@@ -329,7 +315,7 @@ template <class T, class ALL> struct LanesByDifferences {
       if (finite) from = x[u];
     }
   }
-  template <int U> __device__ __forceinline__ void add(const T (&x)[U], uint32_t valid, int, int) {
+  template <int U> GPR_DEVICE void add(const T (&x)[U], uint32_t valid, int, int) {
     constexpr int each = U < CHAINS ? 1 : U / CHAINS;
     if (is_alone && !rounds)
 #pragma unroll
@@ -351,8 +337,7 @@ template <class T, class ALL> struct LanesByDifferences {
       all.merge(part[0]);
     }
   }
-  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int n, int team, bool,
-                                         bool mine) {
+  GPR_DEVICE bool finish(const gpr_axes_args &a, int64_t o, int n, int team, bool, bool mine) {
 #pragma unroll 1
     for (int mask = team / 2; mask >= a.across; mask /= 2) all.merge(shuffle_xor(all, mask));
     const double depth = loads / CHAINS + 2 + rounds + 1 + MERGES;

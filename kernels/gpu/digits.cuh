@@ -20,8 +20,7 @@ template <class R> struct Digits {
   unsigned long long *word; /* of this output: the next one is `step` words away */
   int step;
 
-  __device__ __forceinline__ void add_magnitude(uint64_t m, int bit, bool negative,
-                                                uint64_t &met) const {
+  GPR_DEVICE void add_magnitude(uint64_t m, int bit, bool negative, uint64_t &met) const {
     const uint64_t mask = (UINT64_C(1) << BITS) - 1;
     const int at = bit / BITS, shift = bit - at * BITS;
     const uint64_t digit[3] = {m << shift & mask, m >> (BITS - shift) & mask,
@@ -32,7 +31,7 @@ template <class R> struct Digits {
   }
   /* met becomes what the first word must be told; of a sum of -0.0 the lower half is
    * any zero. */
-  __device__ __forceinline__ void add(const Sum &p, uint64_t &met) const {
+  GPR_DEVICE void add(const Sum &p, uint64_t &met) const {
     if (bits(p.hi) != 1ull << 63) met |= UINT64_C(1) << OTHER;
     each_term(p, [&](double x) {
       int exponent;
@@ -42,7 +41,7 @@ template <class R> struct Digits {
       met |= (uint64_t)special << SPECIAL;
     });
   }
-  __device__ __forceinline__ void tell(uint64_t met) const {
+  GPR_DEVICE void tell(uint64_t met) const {
     if (met) atomicOr(word, met);
   }
   /* What would be lost in a merge. */
@@ -73,7 +72,7 @@ template <class R> struct Digits {
   }
 
   /* A digit to the pair, or to the long integer if it does not fit there. */
-  static __device__ __forceinline__ void give(RealSum<R> &s, int64_t value, int at) {
+  static GPR_DEVICE void give(RealSum<R> &s, int64_t value, int at) {
     const int unit = bottom + BITS * at;
     const double high = (double)value, low = (double)(value - (int64_t)high);
     bool lost = unit < -1022 || unit > 900; /* of what products give exactly */
@@ -93,7 +92,7 @@ template <class R> struct Digits {
     add_at(s->rest, value, bit);
   }
   /* By one thread, when all have added. The words are zero again afterwards. */
-  __device__ __forceinline__ void take(RealSum<R> &s) const {
+  GPR_DEVICE void take(RealSum<R> &s) const {
     constexpr uint64_t all = (UINT64_C(1) << digits) - 1;
     constexpr int at_once = digits <= 12 ? digits : 8;
     uint64_t met = at_once < digits ? __ldcg(word) : all;
@@ -141,15 +140,15 @@ template <class T> struct Joint<PairSum<T>> {
   enum { APART = 2 }; /* pairs between rows, so that teams of four read from different banks */
   unsigned long long *word;
   int columns;
-  __device__ __forceinline__ D of(int j, int part) const {
+  GPR_DEVICE D of(int j, int part) const {
     return {word + (size_t)part * D::words * columns + j, columns};
   }
 
   /* By all threads of a block: V states of each, of adjacent columns, wide threads across and high
    * down; of the block's columns 0 … here exist, and column c is of output c % columns. */
   template <int V, int SLOTS>
-  __device__ __forceinline__ void add(const State *states, int x, int y, int wide, int high,
-                                      int here, Slots<F, SLOTS> &slots) const {
+  GPR_DEVICE void add(const State *states, int x, int y, int wide, int high, int here,
+                      Slots<F, SLOTS> &slots) const {
     constexpr int pairs = V * parts;
     Sum sum[pairs], *slot = (Sum *)&slots;
     static_assert(sizeof slots >= AXES_THREADS * (pairs + APART) * sizeof *slot, "");
@@ -175,7 +174,7 @@ template <class T> struct Joint<PairSum<T>> {
   /* Rows of `across` columns. A few lanes merge all that an output has of them, and neighbouring
    * ones add to neighbouring words: where each met a sector of its own, 256 blocks waited 4 µs
    * longer for each other on an H200, and 9 at some places of the scratch. */
-  __device__ __forceinline__ void add_slots(const Sum *slot, int across, int rows, int here) const {
+  GPR_DEVICE void add_slots(const Sum *slot, int across, int rows, int here) const {
     const int cells = least(columns, across) * parts, groups = (across + columns - 1) / columns;
     const int entries = groups * rows;
     int team = 1;
@@ -202,7 +201,7 @@ template <class T> struct Joint<PairSum<T>> {
       to.tell(met);
     }
   }
-  static __device__ __forceinline__ void take_in(const D &to, Sum &p, const Sum &other) {
+  static GPR_DEVICE void take_in(const D &to, Sum &p, const Sum &other) {
     bool lost = false;
     const Sum both = merged(p, other, lost);
     if (lost)
@@ -213,8 +212,7 @@ template <class T> struct Joint<PairSum<T>> {
 
   /* By all threads of the last block: done(j, s) by one thread for each of `outputs`. s is where a
    * state is worked out. */
-  template <class Done>
-  __device__ __forceinline__ void take(int outputs, State &s, Done done) const {
+  template <class Done> GPR_DEVICE void take(int outputs, State &s, Done done) const {
 #pragma unroll 1
     for (int j = threadIdx.x; j < outputs; j += AXES_THREADS) {
 #pragma unroll 1

@@ -9,29 +9,27 @@ enum { FEW_MOST = 64, FEW_SHORT = 16 }; /* elements */
 
 template <class F> struct FewCells {
   Cells<F, 1> cells;
-  __device__ __forceinline__ void add(typename F::Element x, int64_t index) {
+  GPR_DEVICE void add(typename F::Element x, int64_t index) {
     const typename F::Element only[1] = {x};
     cells.template add<1>(only, index, 0);
   }
-  __device__ __forceinline__ void result(typename F::State &s) { cells.done(&s); }
+  GPR_DEVICE void result(typename F::State &s) { cells.done(&s); }
 };
 /* Indices of few elements are small. */
 template <class T, bool GREATEST> struct FewCells<Position<T, GREATEST>> {
   PositionCell<T, GREATEST, int> cell;
-  __device__ __forceinline__ void add(T x, int64_t index) { cell.add(x, (int)index); }
-  __device__ __forceinline__ void result(typename Position<T, GREATEST>::State &s) {
-    s = cell.done();
-  }
+  GPR_DEVICE void add(T x, int64_t index) { cell.add(x, (int)index); }
+  GPR_DEVICE void result(typename Position<T, GREATEST>::State &s) { s = cell.done(); }
 };
 
 /* What finish() sees of a few elements' state. */
 template <class F> struct FewValue {
   typedef typename F::State Value;
-  static __device__ __forceinline__ const Value &of(const Value &s) { return s; }
+  static GPR_DEVICE const Value &of(const Value &s) { return s; }
 };
 /* What all outputs of a thread are finished with. */
 struct NothingShared {
-  explicit __device__ __forceinline__ NothingShared(const gpr_axes_args &) {}
+  explicit GPR_DEVICE NothingShared(const gpr_axes_args &) {}
 };
 /* finish() writes the result of n elements; false: they have to be folded again. */
 template <class F> struct Few : FewCells<F> {
@@ -39,24 +37,23 @@ template <class F> struct Few : FewCells<F> {
   typedef typename FewValue<F>::Value Value;
   typedef NothingShared Shared;
   using FewCells<F>::result;
-  __device__ __forceinline__ void result(Value &value, const Shared &) {
+  GPR_DEVICE void result(Value &value, const Shared &) {
     State s;
     this->result(s);
     value = FewValue<F>::of(s);
   }
   /* The state; false as finish(). */
-  __device__ __forceinline__ bool done(State &s) {
+  GPR_DEVICE bool done(State &s) {
     this->result(s);
     return true;
   }
-  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) {
+  GPR_DEVICE bool finish(const gpr_axes_args &a, int64_t o, int64_t n) {
     Value value;
     result(value, Shared(a));
     return finish_value<F>(a, o, n, value);
   }
   /* Neighbours' parts of one output, finished by the thread that says so. */
-  __device__ __forceinline__ bool finish_team(const gpr_axes_args &a, int64_t o, int64_t n,
-                                              int team, bool mine) {
+  GPR_DEVICE bool finish_team(const gpr_axes_args &a, int64_t o, int64_t n, int team, bool mine) {
     State s;
     this->result(s);
     Move<F>::merge_lanes(s, team);

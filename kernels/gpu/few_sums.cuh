@@ -6,8 +6,7 @@
 GPR_OPEN
 
 /* A double that is exact, as the result of a sum or of a mean. */
-template <class T>
-__device__ __forceinline__ void round_exact_double(double x, const Over &over, T *out) {
+template <class T> GPR_DEVICE void round_exact_double(double x, const Over &over, T *out) {
   if (over.n > 1) {
     const double quotient = x == 0 ? x : divided_by(x, over.d, over.reciprocal);
     x = to_odd(quotient, product_error(-quotient, over.d, -x));
@@ -20,8 +19,7 @@ template <class T> __device__ __noinline__ Told<T> divided(const Triple sum, int
   return told;
 }
 /* The sum or the quotient, rounded; false if that takes more than this, or of nothing. */
-template <class S, class T>
-__device__ __forceinline__ bool round_few(const S &sum, const Over &over, T *out) {
+template <class S, class T> GPR_DEVICE bool round_few(const S &sum, const Over &over, T *out) {
   const int64_t n = over.n;
   const bool finite = is_finite(sum.hi);
   if (n > 1 && sum.lo != 0 && finite && !can_divide(sum, n)) return false;
@@ -36,8 +34,7 @@ __device__ __forceinline__ bool round_few(const S &sum, const Over &over, T *out
   return n > 0;
 }
 /* A double is rounded but once. */
-template <class S>
-__device__ __forceinline__ bool round_few(const S &sum, const Over &over, double *out) {
+template <class S> GPR_DEVICE bool round_few(const S &sum, const Over &over, double *out) {
   const int64_t n = over.n;
   const bool nothing = sum.hi == 0 && sum.lo == 0 && !has_tail(sum);
   if (!is_finite(sum.hi))
@@ -63,14 +60,14 @@ template <class R, class S> struct Checked {
   typedef S Terms;
   Terms sum;
   bool lost = false, nan = false;
-  __device__ __forceinline__ Checked() { clear(sum); }
-  __device__ __forceinline__ void add(R x) {
+  GPR_DEVICE Checked() { clear(sum); }
+  GPR_DEVICE void add(R x) {
     nan |= x != x;
     add_to_all(sum, (double)x, lost);
   }
-  __device__ __forceinline__ bool join(int) { return false; }
-  __device__ __forceinline__ bool fine(int = 0) const { return !lost | nan; }
-  __device__ __forceinline__ Terms terms() const { return sum; }
+  GPR_DEVICE bool join(int) { return false; }
+  GPR_DEVICE bool fine(int = 0) const { return !lost | nan; }
+  GPR_DEVICE Terms terms() const { return sum; }
 };
 /* Exponents of a few numbers of one scale, normally distributed ones for instance, lie no further
  * apart. */
@@ -79,18 +76,16 @@ enum { CLOSE = 23 };
 template <class R, class Stored> struct FewReals {
   typedef Pair Terms;
   Batch<Format<Stored>::precision, FEW_MOST> batch;
-  __device__ __forceinline__ void add(R x) { batch.add(x); }
+  GPR_DEVICE void add(R x) { batch.add(x); }
   /* Whether it is the sum of what was added: n numbers, and neutral ones. */
-  __device__ __forceinline__ bool fine(int n = FEW_MOST) const {
-    return batch.fine_of(n) || batch.is_special();
-  }
+  GPR_DEVICE bool fine(int n = FEW_MOST) const { return batch.fine_of(n) || batch.is_special(); }
   /* Whether those to come will be so, too, as far as these tell. */
-  __device__ __forceinline__ bool is_close() const {
+  GPR_DEVICE bool is_close() const {
     return batch.has_bits(Format<Stored>::precision + CLOSE) || batch.is_special();
   }
-  __device__ __forceinline__ Pair terms() const { return {batch.sum, -0.0}; }
+  GPR_DEVICE Pair terms() const { return {batch.sum, -0.0}; }
   /* A team's as one batch, if that is exact in all of the warp; all lanes have it. */
-  __device__ __forceinline__ bool join(int team) {
+  GPR_DEVICE bool join(int team) {
     int doubled = 0;
 #pragma unroll 1
     for (int mask = team / 2; mask; mask /= 2, doubled++) batch.join(mask);
@@ -104,20 +99,20 @@ template <class R, class Stored> struct PairReals {
   typedef Pair Terms;
   Batch<Format<Stored>::precision, FEW_MOST> batch;
   double errors = 0;
-  __device__ __forceinline__ void add_double(double x) {
+  GPR_DEVICE void add_double(double x) {
     const double before = batch.sum;
     batch.sum = before + x;
     errors += rounding_error(before, x, batch.sum);
   }
-  __device__ __forceinline__ void add(R x) {
+  GPR_DEVICE void add(R x) {
     batch.see(x);
     add_double((double)x);
   }
-  __device__ __forceinline__ bool fine(int n = FEW_MOST) const {
+  GPR_DEVICE bool fine(int n = FEW_MOST) const {
     return batch.has_bits(106 - 2 * bits_below(n)) || batch.is_special();
   }
-  __device__ __forceinline__ Pair terms() const { return {batch.sum, errors}; }
-  __device__ __forceinline__ bool join(int team) {
+  GPR_DEVICE Pair terms() const { return {batch.sum, errors}; }
+  GPR_DEVICE bool join(int team) {
 #pragma unroll 1
     for (int mask = team / 2; mask; mask /= 2) {
       errors += shuffle_xor(errors, mask);
@@ -138,47 +133,41 @@ template <class R, class Stored> struct TwoReals {
   typedef Pair Terms;
   double hi = -0.0, lo = 0;
   bool nan = false; /* of doubles */
-  __device__ __forceinline__ void add(double x) {
+  GPR_DEVICE void add(double x) {
     const double t = hi + x;
     if constexpr (sizeof(R) == 8) nan |= x != x;
     lo = rounding_error(hi, x, t);
     hi = t;
   }
-  __device__ __forceinline__ bool join(int) { return false; }
-  __device__ __forceinline__ bool fine(int = 0) const {
+  GPR_DEVICE bool join(int) { return false; }
+  GPR_DEVICE bool fine(int = 0) const {
     return lo == lo || (sizeof(R) == 8 ? nan : !is_finite(hi));
   }
-  __device__ __forceinline__ Pair terms() const { return {hi, lo}; }
+  GPR_DEVICE Pair terms() const { return {hi, lo}; }
 };
 
 /* What an operator asks of sums. */
 struct Asked {
   bool mean, initial;
-  __device__ __forceinline__ Over over(int64_t n) const { return mean ? Over(n) : Over(); }
+  GPR_DEVICE Over over(int64_t n) const { return mean ? Over(n) : Over(); }
 };
 /* Of outputs of n elements, or of n[e]. */
-__device__ __forceinline__ Over over_all(Asked asked, int64_t n) { return asked.over(n); }
-__device__ __forceinline__ const Over &over_one(Asked, int64_t, int, const Over &all) {
-  return all;
-}
-template <int N> __device__ __forceinline__ Over over_all(Asked, const int (&)[N]) {
-  return Over();
-}
-template <int N>
-__device__ __forceinline__ Over over_one(Asked asked, const int (&n)[N], int e, const Over &) {
+GPR_DEVICE Over over_all(Asked asked, int64_t n) { return asked.over(n); }
+GPR_DEVICE const Over &over_one(Asked, int64_t, int, const Over &all) { return all; }
+template <int N> GPR_DEVICE Over over_all(Asked, const int (&)[N]) { return Over(); }
+template <int N> GPR_DEVICE Over over_one(Asked asked, const int (&n)[N], int e, const Over &) {
   return asked.over(n[e]);
 }
 /* finish(asked) by constants: where every output asked, sums of 2 floats each took 106
  * instructions, and take 52. A mean has no initial value. */
-template <class Finish>
-__device__ __forceinline__ auto as_asked(const gpr_axes_args &a, const Finish &finish) {
+template <class Finish> GPR_DEVICE auto as_asked(const gpr_axes_args &a, const Finish &finish) {
   if (divides(a.op)) return finish(Asked{true, false});
   if (a.has_initial) return finish(Asked{false, true});
   return finish(Asked{false, false});
 }
 
 /* 0, and as a mean NaN. */
-template <class T> __device__ __forceinline__ T sum_of_nothing(bool mean) {
+template <class T> GPR_DEVICE T sum_of_nothing(bool mean) {
   typedef typename RealOf<T>::type Stored;
   T sum = T();
   GPR_EACH(p, PairSum<T>::parts)
@@ -193,20 +182,20 @@ template <class T, template <class, class> class Reals> struct FewSums {
   typedef Reals<typename F::Real, Stored> Part;
   typedef typename Part::Terms Sum;
   Part part[F::parts];
-  __device__ __forceinline__ void add(T x, int64_t) {
+  GPR_DEVICE void add(T x, int64_t) {
     GPR_EACH(p, F::parts) part[p].add(F::real(x, p));
   }
-  __device__ __forceinline__ bool fine(int n = FEW_MOST) const {
+  GPR_DEVICE bool fine(int n = FEW_MOST) const {
     bool all = true;
     GPR_EACH(p, F::parts) all &= part[p].fine(n);
     return all;
   }
-  __device__ __forceinline__ bool is_close() const {
+  GPR_DEVICE bool is_close() const {
     bool all = true;
     GPR_EACH(p, F::parts) all &= part[p].is_close();
     return all;
   }
-  __device__ __forceinline__ bool done(State &s) const {
+  GPR_DEVICE bool done(State &s) const {
     GPR_EACH(p, F::parts) {
       open(s.part[p]);
       assign(s.part[p].sum, part[p].terms());
@@ -217,17 +206,16 @@ template <class T, template <class, class> class Reals> struct FewSums {
   typedef RoundedSum<T> Value;
   /* Rounded as the operator says that it will ask. */
   template <class S>
-  static __device__ __forceinline__ Value rounded(const gpr_axes_args &a, int64_t n,
-                                                  const S (&sum)[F::parts], bool certified) {
+  static GPR_DEVICE Value rounded(const gpr_axes_args &a, int64_t n, const S (&sum)[F::parts],
+                                  bool certified) {
     const bool mean = divides(a.op);
     const Asked asked = {mean, !mean && a.has_initial};
     const Over over = asked.over(n);
     return or_nothing(n, asked, over, rounded(a, asked, over, sum, certified));
   }
   template <class S>
-  static __device__ __forceinline__ Value rounded(const gpr_axes_args &a, Asked asked,
-                                                  const Over &over, const S (&sum)[F::parts],
-                                                  bool certified) {
+  static GPR_DEVICE Value rounded(const gpr_axes_args &a, Asked asked, const Over &over,
+                                  const S (&sum)[F::parts], bool certified) {
     Value value = {T(), (uint64_t)over.n, certified, asked.initial};
     GPR_EACH(p, F::parts) {
       S all = sum[p];
@@ -238,26 +226,24 @@ template <class T, template <class, class> class Reals> struct FewSums {
     return value;
   }
   /* Of n elements. */
-  __device__ __forceinline__ Value shown(const gpr_axes_args &a, Asked asked, const Over &over,
-                                         int64_t n) const {
+  GPR_DEVICE Value shown(const gpr_axes_args &a, Asked asked, const Over &over, int64_t n) const {
     Sum sum[F::parts];
     GPR_EACH(p, F::parts) sum[p] = part[p].terms();
     return or_nothing(n, asked, over, rounded(a, asked, over, sum, fine((int)n)));
   }
   /* The neutral -0.0 is no sum of nothing. Of 2 rows of 5 million doubles under a mask sums took
    * 190 µs on an H200 where such columns were folded again, and take 70. */
-  static __device__ __forceinline__ Value or_nothing(int64_t n, Asked asked, const Over &over,
-                                                     const Value &found) {
+  static GPR_DEVICE Value or_nothing(int64_t n, Asked asked, const Over &over, const Value &found) {
     if (n > 0 || asked.initial) return found;
     return {sum_of_nothing<T>(asked.mean), (uint64_t)over.n, true, false};
   }
-  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
+  GPR_DEVICE bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
     return as_asked(a, [&](Asked asked) {
       return finish_value<F>(a, o, n, shown(a, asked, asked.over(n), n));
     });
   }
   /* All of the warp or nobody: a team's as plain sums. */
-  __device__ __forceinline__ bool join(int team, Sum (&sum)[F::parts]) const {
+  GPR_DEVICE bool join(int team, Sum (&sum)[F::parts]) const {
     bool all = true;
     GPR_EACH(p, F::parts) {
       auto mine = part[p];
@@ -267,7 +253,7 @@ template <class T, template <class, class> class Reals> struct FewSums {
     return all;
   }
   /* As pairs. */
-  __device__ __forceinline__ bool merge(int team, Sum (&sum)[F::parts]) const {
+  GPR_DEVICE bool merge(int team, Sum (&sum)[F::parts]) const {
     bool lost = !fine();
     if (__any_sync(GPR_ALL, lost)) return false;
     GPR_EACH(p, F::parts) {
@@ -279,8 +265,8 @@ template <class T, template <class, class> class Reals> struct FewSums {
     return !__any_sync(GPR_ALL, lost);
   }
   /* All of the warp, or nobody. */
-  __device__ __forceinline__ bool finish_team(const gpr_axes_args &a, int64_t o, int64_t n,
-                                              int team, bool mine) const {
+  GPR_DEVICE bool finish_team(const gpr_axes_args &a, int64_t o, int64_t n, int team,
+                              bool mine) const {
     Sum sum[F::parts];
     if (!join(team, sum) && !merge(team, sum)) return false;
     Value value[1] = {rounded(a, n, sum, true)};
@@ -295,18 +281,17 @@ template <class T> struct Few<PairSum<T>> : FewSums<T, FewReals> {};
 template <class T> struct One<PairSum<T>> {
   typedef RoundedSum<T> Value;
   T only;
-  __device__ __forceinline__ void add(T x, int64_t) {
+  GPR_DEVICE void add(T x, int64_t) {
     typedef typename RealOf<T>::type Stored;
     only = x;
     GPR_EACH(p, PairSum<T>::parts)
       if (PairSum<T>::real(x, p) != PairSum<T>::real(x, p))
         ((Stored *)&only)[p] = quiet_nan<Stored>();
   }
-  __device__ __forceinline__ Value shown(const gpr_axes_args &, Asked, const Over &,
-                                         int64_t n) const {
+  GPR_DEVICE Value shown(const gpr_axes_args &, Asked, const Over &, int64_t n) const {
     return {only, (uint64_t)n, true, false};
   }
-  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
+  GPR_DEVICE bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
     finish_value<PairSum<T>>(a, o, n, Value{only, (uint64_t)n, true, false});
     return true;
   }

@@ -18,12 +18,12 @@ enum { FLAT_TILE = FLAT_THREADS * FLAT_LOADS };
 /* The scratch: what every kernel leaves zero (the last block's ticket, the limbs of exact sums, the
  * tree's counters), and behind it what may be left as it is (partial states, nodes of the tree). */
 enum { SCRATCH_TICKET = 0, SCRATCH_LIMBS = 256, SCRATCH_COUNTERS = 2048, SCRATCH_PARTIALS = 16384 };
-template <class S> __device__ __forceinline__ S *scratch_at(void *scratch, int offset) {
+template <class S> GPR_DEVICE S *scratch_at(void *scratch, int offset) {
   return (S *)((char *)scratch + offset);
 }
 
 /* Thread 0 has the block's state. */
-template <class F> __device__ __forceinline__ void merge_block(typename F::State &s) {
+template <class F> GPR_DEVICE void merge_block(typename F::State &s) {
   __shared__ typename F::State warps[FLAT_THREADS / GPR_WARP];
   merge_warp<F>(s);
   __syncthreads();

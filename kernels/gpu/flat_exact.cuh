@@ -13,10 +13,10 @@ GPR_OPEN
 
 /* --- the block's limbs in shared memory ------------------------------------------------------- */
 
-__device__ __forceinline__ void add_digit(int64_t *digit, int64_t value) {
+GPR_DEVICE void add_digit(int64_t *digit, int64_t value) {
   if (value) atomicAdd((unsigned long long *)digit, (unsigned long long)value);
 }
-__device__ __forceinline__ void deposit_atomic(Exact &e, int64_t value, int exponent) {
+GPR_DEVICE void deposit_atomic(Exact &e, int64_t value, int exponent) {
   const Deposit d = split(value, exponent);
   add_digit(&e.digit[d.at], d.low);
   add_digit(&e.digit[d.at + 1], d.middle);
@@ -24,7 +24,7 @@ __device__ __forceinline__ void deposit_atomic(Exact &e, int64_t value, int expo
 }
 
 /* By one lane. */
-__device__ __forceinline__ void deposit_wide(Exact &e, __int128 value, int unit) {
+GPR_DEVICE void deposit_wide(Exact &e, __int128 value, int unit) {
   const int64_t mask = (INT64_C(1) << 48) - 1;
   if (!value) return;
   deposit_atomic(e, (int64_t)value & mask, unit);
@@ -82,26 +82,25 @@ template <class T> struct LaneSum {
   int unit1, tiles = 0;
   bool missed = false; /* all lanes say the same */
 
-  __device__ __forceinline__ LaneSum(Exact *limbs) : block(limbs) {
+  GPR_DEVICE LaneSum(Exact *limbs) : block(limbs) {
     GPR_EACH(p, parts) clear(terms[p]);
   }
   /* What the counts count. */
-  __device__ __forceinline__ int unit() const { return S::fixed ? (int)S::fixed_unit : unit1; }
+  GPR_DEVICE int unit() const { return S::fixed ? (int)S::fixed_unit : unit1; }
   /* The window by the warp's first tile. */
-  __device__ __forceinline__ void open(const Packet<typename S::Stored> (&v)[S::loads],
-                                       bool (&other)[parts]) {
+  GPR_DEVICE void open(const Packet<typename S::Stored> (&v)[S::loads], bool (&other)[parts]) {
     R x[S::loads * S::per_load];
     widen_all<S>(v, x);
     GPR_EACH(i, S::loads * S::per_load) other[i % parts] |= bits((double)x[i]) != 1ull << 63;
     unit1 = unit_below(top_of(x) + S::margin);
   }
-  __device__ __forceinline__ void empty_counts() {
+  GPR_DEVICE void empty_counts() {
     GPR_EACH(p, parts)
       GPR_EACH(l, levels) deposit_units(block[p], counts.units[p][l], unit_of(unit(), l));
     counts = {};
     tiles = 0;
   }
-  __device__ __forceinline__ void add(const Packet<typename S::Stored> (&v)[S::loads]) {
+  GPR_DEVICE void add(const Packet<typename S::Stored> (&v)[S::loads]) {
     Windowed tile;
     if (narrow_tile<S>(v, unit1, tile)) {
       counts.add(tile);
@@ -118,14 +117,14 @@ template <class T> struct LaneSum {
     }
   }
   /* Then nothing else matters any more. */
-  __device__ __forceinline__ bool is_nan() const {
+  GPR_DEVICE bool is_nan() const {
     bool all = missed;
     GPR_EACH(p, parts) all = all && __any_sync(GPR_ALL, terms[p].hi != terms[p].hi);
     return all;
   }
 
   /* By all lanes: the terms of the warp, where they can be one sum. */
-  __device__ __forceinline__ bool joined(int part, Terms &sum) const {
+  GPR_DEVICE bool joined(int part, Terms &sum) const {
     bool lost = false;
     sum = terms[part];
     if (!missed) return true;
@@ -134,7 +133,7 @@ template <class T> struct LaneSum {
     return !__any_sync(GPR_ALL, lost);
   }
   /* All that the warp has of a part: lane 0 has it. */
-  __device__ __forceinline__ void give(LineSum &s, int part, bool other) const {
+  GPR_DEVICE void give(LineSum &s, int part, bool other) const {
     __int128 units[levels];
     GPR_EACH(l, levels) units[l] = warp_units(counts.units[part][l]);
     s.value = units[0];
@@ -159,14 +158,13 @@ template <class T> struct LaneSum {
  * after 907 to 946 µs on an H200. The last of so many parts of a share is drawn instead, by each
  * warp. */
 enum { HANDED_OUT = 16 };
-__device__ __forceinline__ uint32_t *queue_of(void *scratch, int warp) {
+GPR_DEVICE uint32_t *queue_of(void *scratch, int warp) {
   return scratch_at<uint32_t>(scratch, SCRATCH_COUNTERS + 256 * warp);
 }
 
 /* Whether any element that this thread reads is not -0.0; the first one mostly ends the search. */
 template <class S>
-__device__ __forceinline__ void look_for_other(const Packets<typename S::Stored> &in,
-                                               bool (&other)[S::parts]) {
+GPR_DEVICE void look_for_other(const Packets<typename S::Stored> &in, bool (&other)[S::parts]) {
   const int64_t step = (int64_t)gridDim.x * S::threads * S::parts;
   for (int p = 0; p < S::parts; p++)
     for (int64_t i = in.first + ((int64_t)blockIdx.x * S::threads + threadIdx.x) * S::parts + p;
@@ -178,8 +176,7 @@ __device__ __forceinline__ void look_for_other(const Packets<typename S::Stored>
  * and from there to the host, by the last block, which leaves them zero. Words and flags alike are
  * added or or-ed in any order, and carries are the host's: no word holds more than 2^31 deposits.
  * Most words are zero and stay here. */
-template <int PARTS>
-__device__ __forceinline__ void gather_limbs(Exact *grid, const Exact (&block)[PARTS]) {
+template <int PARTS> GPR_DEVICE void gather_limbs(Exact *grid, const Exact (&block)[PARTS]) {
   for (int i = threadIdx.x; i < PARTS * GPR_DIGITS; i += blockDim.x)
     add_digit(&grid[i / GPR_DIGITS].digit[i % GPR_DIGITS],
               block[i / GPR_DIGITS].digit[i % GPR_DIGITS]);
@@ -190,7 +187,7 @@ __device__ __forceinline__ void gather_limbs(Exact *grid, const Exact (&block)[P
   }
 }
 template <int PARTS>
-__device__ __forceinline__ void answer_limbs(const gpr_flat_args &args, Exact *grid, int swapped) {
+GPR_DEVICE void answer_limbs(const gpr_flat_args &args, Exact *grid, int swapped) {
   constexpr int words = (int)(sizeof(Exact) / 4), masks = (PARTS * words + 31) / 32;
   for (int i = threadIdx.x; i < 32 * masks; i += blockDim.x) {
     uint32_t *at = (uint32_t *)grid + (i / words ^ swapped) * words + i % words;
@@ -208,17 +205,17 @@ __device__ __forceinline__ void answer_limbs(const gpr_flat_args &args, Exact *g
 struct Turns {
   int64_t tile, handed_out; /* from this tile on they are drawn, first come first served */
   uint32_t *queue;
-  __device__ __forceinline__ Turns(int64_t tiles, void *scratch) : tile(blockIdx.x) {
+  GPR_DEVICE Turns(int64_t tiles, void *scratch) : tile(blockIdx.x) {
     const int64_t share = tiles / gridDim.x;
     const int64_t drawn = share < 4 ? 0 : share < HANDED_OUT ? 1 : share / HANDED_OUT;
     handed_out = drawn ? (share - drawn) * gridDim.x : INT64_MAX;
     queue = queue_of(scratch, warp_of());
   }
   /* In two steps, between which other work hides the draw's latency. */
-  __device__ __forceinline__ uint32_t draw() const {
+  GPR_DEVICE uint32_t draw() const {
     return tile + gridDim.x >= handed_out && lane_of() == 0 ? atomicAdd(queue, 1) : 0;
   }
-  __device__ __forceinline__ void advance(uint32_t drawn) {
+  GPR_DEVICE void advance(uint32_t drawn) {
     tile += gridDim.x;
     if (tile >= handed_out) tile = handed_out + __shfl_sync(GPR_ALL, drawn, 0);
   }

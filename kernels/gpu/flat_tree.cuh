@@ -20,14 +20,13 @@ enum { TREE_CHUNKS = 1 << 16 };
 enum { TREE_NODES = TREE_CHUNKS + TREE_CHUNKS / 64 + TREE_CHUNKS / 4096 + 1 };
 static_assert(SCRATCH_COUNTERS + 4 * (TREE_NODES / CLIMB_FAN + 4) <= SCRATCH_PARTIALS, "");
 
-template <class C, class A>
-__device__ __forceinline__ A ordered(bool right, const A &own, const A &other) {
+template <class C, class A> GPR_DEVICE A ordered(bool right, const A &own, const A &other) {
   return right ? C::combine(other, own) : C::combine(own, other);
 }
 
 /* Every lane sends away half of what it has and keeps the other half: count/2 values afterwards,
  * over twice as many lanes each. In place of a shuffle for each value and step, half of one. */
-template <class C, int COUNT, class A> __device__ __forceinline__ void exchange(A *v, int mask) {
+template <class C, int COUNT, class A> GPR_DEVICE void exchange(A *v, int mask) {
   const bool right = lane_of() & mask;
   GPR_EACH(i, COUNT / 2) {
     const A first = v[2 * i], second = v[2 * i + 1];
@@ -174,13 +173,12 @@ template <class F> struct TreeChunks {
   typedef typename F::Wide A;
   int64_t n, chunks;
   int groups;
-  __device__ __forceinline__ TreeChunks(int64_t outputs, int64_t n) : n(n) {
+  GPR_DEVICE TreeChunks(int64_t outputs, int64_t n) : n(n) {
     chunks = chunks_of(outputs, (n + W::group - 1) / W::group,
                        (int64_t)gridDim.x * (FLAT_THREADS / GPR_WARP), groups);
   }
   /* Chunk c of one of them; true in the one warp that comes to its root. */
-  __device__ __forceinline__ bool fold(const void *data, int64_t c, A *nodes, uint32_t *tickets,
-                                       A &root) const {
+  GPR_DEVICE bool fold(const void *data, int64_t c, A *nodes, uint32_t *tickets, A &root) const {
     const W warp = {(const typename F::Element *)data, n, (uintptr_t)data % 16 == 0, groups};
     root = warp.some_chunk(c * groups * W::group);
     return climb<typename F::Combine>(root, c, chunks, nodes, tickets);

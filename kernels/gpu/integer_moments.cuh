@@ -13,14 +13,14 @@ template <class T, int = sizeof(T)> struct IntegerCell {
   Wide sum = 0;
   uint64_t squares = 0;
   uint32_t over = 0;
-  __device__ __forceinline__ void add(T x, int64_t = 0) {
+  GPR_DEVICE void add(T x, int64_t = 0) {
     const Wide w = wide(x);
     const uint64_t square = sizeof(T) < 4 ? (uint32_t)w * (uint32_t)w : (uint64_t)(w * w);
     sum += w;
     squares += square;
     if (sizeof(T) == 4) over += squares < square;
   }
-  __device__ __forceinline__ State done() const {
+  GPR_DEVICE State done() const {
     return {{(uint64_t)sum, Traits<T>::kind == KIND_INT && (int64_t)sum < 0 ? -1 : 0},
             {squares, over, 0}};
   }
@@ -28,9 +28,9 @@ template <class T, int = sizeof(T)> struct IntegerCell {
 template <class T> struct IntegerCell<T, 8> {
   typedef IntegerMoments<T> F;
   typename F::State state;
-  __device__ __forceinline__ IntegerCell() { F::open(state); }
-  __device__ __forceinline__ void add(T x, int64_t = 0) { F::add(state, x, 0); }
-  __device__ __forceinline__ typename F::State done() const { return state; }
+  GPR_DEVICE IntegerCell() { F::open(state); }
+  GPR_DEVICE void add(T x, int64_t = 0) { F::add(state, x, 0); }
+  GPR_DEVICE typename F::State done() const { return state; }
 };
 
 template <class T> struct Cell<IntegerMoments<T>> : IntegerCell<T> {};
@@ -53,36 +53,35 @@ template <class T> struct ByteCells {
   uint32_t squares;
   int count;
   State *over;
-  __device__ __forceinline__ void keep(State *over) {
+  GPR_DEVICE void keep(State *over) {
     F::open(*over);
     this->over = over;
     open();
   }
-  __device__ __forceinline__ void open() { count = sum = 0, squares = 0; }
-  __device__ __forceinline__ void give() { add_count<T>(over, sum, squares); }
-  __device__ __forceinline__ void expect(int elements) {
+  GPR_DEVICE void open() { count = sum = 0, squares = 0; }
+  GPR_DEVICE void give() { add_count<T>(over, sum, squares); }
+  GPR_DEVICE void expect(int elements) {
     count += elements;
     if (count <= BYTES_AT_ONCE) return;
     give();
     open();
     count = elements;
   }
-  __device__ __forceinline__ void one(T x) {
+  GPR_DEVICE void one(T x) {
     const int w = (int)wide(x);
     sum += w;
     squares += (uint32_t)(w * w);
   }
-  template <int U> __device__ __forceinline__ void add(const T (&x)[U], int64_t, int64_t) {
+  template <int U> GPR_DEVICE void add(const T (&x)[U], int64_t, int64_t) {
     expect(U);
     GPR_EACH(i, U) one(x[i]);
   }
-  template <int U>
-  __device__ __forceinline__ void some(T (&x)[U], uint64_t valid, int64_t, int64_t) {
+  template <int U> GPR_DEVICE void some(T (&x)[U], uint64_t valid, int64_t, int64_t) {
     expect(U);
     GPR_EACH(i, U)
       if (valid >> i & 1) one(x[i]);
   }
-  __device__ __forceinline__ void done(State *) { give(); }
+  GPR_DEVICE void done(State *) { give(); }
 };
 template <> struct Cells<IntegerMoments<boolean>, 1> : ByteCells<boolean> {};
 template <> struct Cells<IntegerMoments<int8_t>, 1> : ByteCells<int8_t> {};
@@ -91,7 +90,7 @@ template <> struct Cells<IntegerMoments<uint8_t>, 1> : ByteCells<uint8_t> {};
 /* --- packets of one output -------------------------------------------------------------------- */
 
 template <class T, int U> /* of bytes */
-__device__ __forceinline__ uint32_t batch_squares(const Packet<T> (&v)[U]) {
+GPR_DEVICE uint32_t batch_squares(const Packet<T> (&v)[U]) {
   typedef typename Word<T>::type W;
   if constexpr (Traits<T>::kind == KIND_BOOL) return (uint32_t)batch_sum(v);
   W sum = 0;
@@ -104,8 +103,8 @@ template <class T> struct RowLane<IntegerMoments<T>> {
   typedef typename F::State State;
   static constexpr bool neutral = false;
   IntegerCell<T> cell;
-  __device__ __forceinline__ void keep(State *) {}
-  template <int U> __device__ __forceinline__ void take(const Packet<T> (&v)[U], int64_t, int64_t) {
+  GPR_DEVICE void keep(State *) {}
+  template <int U> GPR_DEVICE void take(const Packet<T> (&v)[U], int64_t, int64_t) {
     if constexpr (sizeof(T) == 1) {
       cell.sum += batch_sum(v);
       cell.squares += batch_squares(v);
@@ -114,8 +113,8 @@ template <class T> struct RowLane<IntegerMoments<T>> {
         cell.add(v[i / Packet<T>::count].element[i % Packet<T>::count]);
     }
   }
-  __device__ __forceinline__ void one(T x, int64_t) { cell.add(x); }
-  __device__ __forceinline__ void result(State &s) { s = cell.done(); }
+  GPR_DEVICE void one(T x, int64_t) { cell.add(x); }
+  GPR_DEVICE void result(State &s) { s = cell.done(); }
 };
 
 GPR_CLOSE

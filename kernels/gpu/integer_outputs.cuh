@@ -15,9 +15,8 @@ struct IntegerViews {
   uint64_t sum[2], squares[3];
 };
 /* Of few or small ones the numerator is an integer of 63 bits: (Σx)² is not greater than n·Σx². */
-static __device__ __forceinline__ bool small_spread(const IntegerViews &v, int64_t n,
-                                                    const gpr_spread &how, bool root,
-                                                    double *result) {
+static GPR_DEVICE bool small_spread(const IntegerViews &v, int64_t n, const gpr_spread &how,
+                                    bool root, double *result) {
   const int64_t sum = (int64_t)v.sum[0];
   const uint64_t size = (uint64_t)n, squares = size * v.squares[0];
   if (how.means || v.squares[1] | v.squares[2] | __umul64hi(size, v.squares[0]) | squares >> 63)
@@ -35,8 +34,7 @@ static __device__ __forceinline__ bool small_spread(const IntegerViews &v, int64
   return round_near(coarse_spread(exact, (double)n, freedom, root), result);
 }
 /* Two words as doubles; false where those have too few bits. */
-template <int N>
-static __device__ __forceinline__ bool as_doubles(uint64_t low, int64_t high, double (&to)[N]) {
+template <int N> static GPR_DEVICE bool as_doubles(uint64_t low, int64_t high, double (&to)[N]) {
   double t[3] = {(double)(uint32_t)low, (double)(low >> 32) * 0x1p32, (double)high * 0x1p64};
   return high >> 52 == high >> 63 && gathered(t, to);
 }
@@ -68,8 +66,7 @@ static __device__ __noinline__ double integer_spread(const IntegerViews *v, int6
 struct IntegerViewsValue {
   IntegerViews views;
   void *scratch;
-  template <class R, bool ROOT>
-  __device__ __forceinline__ R spread(int64_t n, const gpr_spread *how) const {
+  template <class R, bool ROOT> GPR_DEVICE R spread(int64_t n, const gpr_spread *how) const {
     static_assert(Same<R, double>::value, "");
     if (is_alone(n, *how)) return Format<double>::make(0);
     double result;
@@ -77,14 +74,13 @@ struct IntegerViewsValue {
     return integer_spread(&views, n, *how, ROOT, scratch);
   }
 };
-template <class T>
-__device__ __forceinline__ IntegerViews views_of(const typename IntegerMoments<T>::State &s) {
+template <class T> GPR_DEVICE IntegerViews views_of(const typename IntegerMoments<T>::State &s) {
   return {{s.low, (uint64_t)s.high}, {s.square[0], s.square[1], s.square[2]}};
 }
 template <class T> struct View<IntegerMoments<T>> {
   typedef IntegerViewsValue Value;
-  static __device__ __forceinline__ Value of(const gpr_axes_args &a,
-                                             typename IntegerMoments<T>::State &s, int64_t) {
+  static GPR_DEVICE Value of(const gpr_axes_args &a, typename IntegerMoments<T>::State &s,
+                             int64_t) {
     return {views_of<T>(s), a.scratch};
   }
 };
@@ -102,8 +98,7 @@ static __device__ __noinline__ Told<double> few_spread(const IntegerViews v, int
 struct FewIntegers {
   IntegerViews views;
   mutable bool certified;
-  template <class R, bool ROOT>
-  __device__ __forceinline__ R spread(int64_t n, const gpr_spread *how) const {
+  template <class R, bool ROOT> GPR_DEVICE R spread(int64_t n, const gpr_spread *how) const {
     const Told<double> told = few_spread(views, n, *how, ROOT);
     certified = told.sure;
     return told.value;
@@ -111,19 +106,19 @@ struct FewIntegers {
 };
 template <class T> struct FewValue<IntegerMoments<T>> {
   typedef FewIntegers Value;
-  static __device__ __forceinline__ Value of(const typename IntegerMoments<T>::State &s) {
+  static GPR_DEVICE Value of(const typename IntegerMoments<T>::State &s) {
     return {views_of<T>(s), true};
   }
 };
 template <class T> struct FewCells<IntegerMoments<T>> {
   RowLane<IntegerMoments<T>> lane;
-  __device__ __forceinline__ void add(T x, int64_t index) { lane.one(x, index); }
-  __device__ __forceinline__ void take(const Packet<T> (&v)[1]) { lane.take(v, 0, 0); }
-  __device__ __forceinline__ void result(typename IntegerMoments<T>::State &s) { lane.result(s); }
+  GPR_DEVICE void add(T x, int64_t index) { lane.one(x, index); }
+  GPR_DEVICE void take(const Packet<T> (&v)[1]) { lane.take(v, 0, 0); }
+  GPR_DEVICE void result(typename IntegerMoments<T>::State &s) { lane.result(s); }
 };
 
 template <class T> struct One<IntegerMoments<T>> : OneSpread<IntegerMoments<T>> {
-  __device__ __forceinline__ void add(T, int64_t) {}
+  GPR_DEVICE void add(T, int64_t) {}
 };
 template <class T> struct TakesPackets<IntegerMoments<T>> { static constexpr bool value = true; };
 template <class T> struct ShallowShape<IntegerMoments<T>> { static constexpr int blocks = 4; };

@@ -23,10 +23,10 @@ template <class F> struct AnyLane {
 
 template <class F> struct Lane : AnyLane<F> {};
 
-template <class T> __device__ __forceinline__ uint32_t word(const Packet<T> &v, int i) {
+template <class T> GPR_DEVICE uint32_t word(const Packet<T> &v, int i) {
   return i == 0 ? v.words.x : i == 1 ? v.words.y : i == 2 ? v.words.z : v.words.w;
 }
-template <class T, int U> __device__ __forceinline__ uint32_t word(const Packet<T> (&v)[U], int i) {
+template <class T, int U> GPR_DEVICE uint32_t word(const Packet<T> (&v)[U], int i) {
   return word(v[i / 4], i % 4);
 }
 
@@ -34,24 +34,21 @@ template <class T, int U> __device__ __forceinline__ uint32_t word(const Packet<
 template <class T> struct Word : Either<Traits<T>::kind == KIND_UINT, uint32_t, int32_t> {};
 
 /* Bytes of w by the selector's nibbles; 8 + n repeats byte n's sign, which __byte_perm masks. */
-__device__ __forceinline__ uint32_t permute(uint32_t w, uint32_t selector) {
+GPR_DEVICE uint32_t permute(uint32_t w, uint32_t selector) {
   uint32_t result;
   asm("prmt.b32 %0, %1, 0, %2;" : "=r"(result) : "r"(w), "r"(selector));
   return result;
 }
 
 /* The top bit of each byte that is not zero: adding 127 carries into it. */
-__device__ __forceinline__ uint32_t true_bytes(uint32_t w) {
+GPR_DEVICE uint32_t true_bytes(uint32_t w) {
   return (((w & 0x7f7f7f7fu) + 0x7f7f7f7fu) | w) & 0x80808080u;
 }
 /* The four as bits. */
-__device__ __forceinline__ uint32_t bits_of_bytes(uint32_t w) {
-  return ((true_bytes(w) >> 7) * 0x10204080u) >> 28;
-}
+GPR_DEVICE uint32_t bits_of_bytes(uint32_t w) { return ((true_bytes(w) >> 7) * 0x10204080u) >> 28; }
 
 /* -0.0, which changes no sum, in place of what `valid` does not say. */
-template <class T, int N, class Bits>
-__device__ __forceinline__ void neutralise(T (&x)[N], Bits valid) {
+template <class T, int N, class Bits> GPR_DEVICE void neutralise(T (&x)[N], Bits valid) {
   GPR_EACH(i, N)
     if (!(valid >> i & 1)) x[i] = minus_zero<T>();
 }
@@ -59,12 +56,12 @@ __device__ __forceinline__ void neutralise(T (&x)[N], Bits valid) {
 /* --- counting --------------------------------------------------------------------------------- */
 
 /* The top bit of each half that is not zero; of a floating-point number the sign does not count. */
-template <bool SIGN> __device__ __forceinline__ uint32_t true_halves(uint32_t w) {
+template <bool SIGN> GPR_DEVICE uint32_t true_halves(uint32_t w) {
   const uint32_t carried = (w & 0x7fff7fffu) + 0x7fff7fffu;
   return (SIGN ? carried | w : carried) & 0x80008000u;
 }
 /* How many elements of a batch are true. */
-template <class T, int U> __device__ __forceinline__ int batch_trues(const Packet<T> (&v)[U]) {
+template <class T, int U> GPR_DEVICE int batch_trues(const Packet<T> (&v)[U]) {
   int trues = 0;
   if constexpr (sizeof(T) == 1) {
     GPR_EACH(i, 4 * U) trues = dot4((int)(true_bytes(word(v, i)) >> 7), 0x01010101, trues);
@@ -88,7 +85,7 @@ template <class T, int WHAT> struct Lane<Counting<T, WHAT>> : AnyLane<Counting<T
 /* --- integer sums ----------------------------------------------------------------------------- */
 
 /* The sum of a batch, exact in 32 bits for elements of one and two bytes and in 64 for others. */
-template <class T, int U> __device__ __forceinline__ int64_t batch_sum(const Packet<T> (&v)[U]) {
+template <class T, int U> GPR_DEVICE int64_t batch_sum(const Packet<T> (&v)[U]) {
   typedef typename Word<T>::type W;
   typename Either<sizeof(T) == 4, int64_t, W>::type sum = 0;
   GPR_EACH(i, 4 * U) {
@@ -131,8 +128,7 @@ template <class T> struct Lane<LongSum<T>> : LongSums<T> {};
 /* --- integer products ------------------------------------------------------------------------- */
 
 /* An element in 32 bits; a signed byte by one permutation that repeats its sign. */
-template <class T>
-__device__ __forceinline__ typename Word<T>::type in_word(const Packet<T> &v, int i) {
+template <class T> GPR_DEVICE typename Word<T>::type in_word(const Packet<T> &v, int i) {
   if constexpr (Same<T, int8_t>::value)
     return (int32_t)permute(word(v, i / 4), 0x8880u + 0x1111u * (i % 4));
   else

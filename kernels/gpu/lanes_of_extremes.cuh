@@ -7,7 +7,7 @@ GPR_OPEN
 
 /* The keys of a word, two of 16 bits a register: bytes are spread over two, sign and all; floats
  * are flipped as FloatOrder does. */
-template <class T> __device__ __forceinline__ uint32_t pair_keys(uint32_t w, int pair) {
+template <class T> GPR_DEVICE uint32_t pair_keys(uint32_t w, int pair) {
   if constexpr (sizeof(T) == 1 && Traits<T>::kind == KIND_INT)
     return permute(w, pair ? 0xb3a2 : 0x9180);
   else if constexpr (sizeof(T) == 1)
@@ -23,20 +23,20 @@ template <class T> struct PairBounds {
   typedef Extremes<T> F;
   static constexpr bool is_signed = Traits<T>::kind != KIND_UINT;
   uint32_t low, high;
-  __device__ __forceinline__ void open() {
+  GPR_DEVICE void open() {
     low = is_signed ? 0x7fff7fffu : 0xffffffffu;
     high = is_signed ? 0x80008000u : 0;
   }
-  __device__ __forceinline__ void add(uint32_t keys) {
+  GPR_DEVICE void add(uint32_t keys) {
     low = is_signed ? __vmins2(low, keys) : __vminu2(low, keys);
     high = is_signed ? __vmaxs2(high, keys) : __vmaxu2(high, keys);
   }
-  static __device__ __forceinline__ int half(uint32_t pair, int h) {
+  static GPR_DEVICE int half(uint32_t pair, int h) {
     return is_signed ? (int)(int16_t)(pair >> 16 * h) : (int)(uint16_t)(pair >> 16 * h);
   }
   /* Where nothing was folded yet the pairs lie outside a byte's range, which the casts of the
    * untouched bounds must not wrap: they are compared as 16 bits. */
-  __device__ __forceinline__ void give(int which, typename F::State &s) const {
+  GPR_DEVICE void give(int which, typename F::State &s) const {
     typedef typename F::Key Key;
     const int l = half(low, which), h = half(high, which);
     if (l <= h) s.low = least(s.low, (Key)l), s.high = greatest(s.high, (Key)h);
@@ -100,15 +100,14 @@ template <class R> struct Lane<Extremes<complex<R>>> : AnyLane<Extremes<complex<
 };
 
 /* Since sm_80 one instruction compares two floats of 16 bits, and keeps a NaN. */
-#define GPR_BEST_PAIR(type, letters)                                            \
-  template <bool GREATEST>                                                      \
-  __device__ __forceinline__ uint32_t best_pair(uint32_t a, uint32_t b, type) { \
-    uint32_t best;                                                              \
-    if (GREATEST)                                                               \
-      asm("max.NaN." letters "x2 %0, %1, %2;" : "=r"(best) : "r"(a), "r"(b));   \
-    else                                                                        \
-      asm("min.NaN." letters "x2 %0, %1, %2;" : "=r"(best) : "r"(a), "r"(b));   \
-    return best;                                                                \
+#define GPR_BEST_PAIR(type, letters)                                                     \
+  template <bool GREATEST> GPR_DEVICE uint32_t best_pair(uint32_t a, uint32_t b, type) { \
+    uint32_t best;                                                                       \
+    if (GREATEST)                                                                        \
+      asm("max.NaN." letters "x2 %0, %1, %2;" : "=r"(best) : "r"(a), "r"(b));            \
+    else                                                                                 \
+      asm("min.NaN." letters "x2 %0, %1, %2;" : "=r"(best) : "r"(a), "r"(b));            \
+    return best;                                                                         \
   }
 GPR_BEST_PAIR(float16, "f16")
 GPR_BEST_PAIR(bfloat16, "bf16")

@@ -5,13 +5,12 @@
 
 GPR_OPEN
 
-template <bool GREATEST, class T> __device__ __forceinline__ T better(T a, T b) {
+template <bool GREATEST, class T> GPR_DEVICE T better(T a, T b) {
   return GREATEST ? greatest(a, b) : least(a, b);
 }
 /* The best of a batch of elements of up to four bytes, or what ties with it; by four chains, for
  * their latency. */
-template <bool GREATEST, class T, int U>
-__device__ __forceinline__ T best_of_batch(const Packet<T> (&v)[U]) {
+template <bool GREATEST, class T, int U> GPR_DEVICE T best_of_batch(const Packet<T> (&v)[U]) {
   constexpr bool is_float = Traits<T>::kind == KIND_FLOAT;
   if constexpr (sizeof(T) == 4) {
     T best[4];
@@ -44,7 +43,7 @@ __device__ __forceinline__ T best_of_batch(const Packet<T> (&v)[U]) {
 }
 /* The top bits of a word's elements that are as good as `best`; above the first such one others
  * may have theirs. */
-template <class T> __device__ __forceinline__ uint32_t alike_in_word(uint32_t w, T best) {
+template <class T> GPR_DEVICE uint32_t alike_in_word(uint32_t w, T best) {
   constexpr bool is_float = Traits<T>::kind == KIND_FLOAT;
   constexpr uint32_t ones = sizeof(T) == 1 ? 0x01010101u : 0x00010001u;
   constexpr uint32_t tops = ones << (8 * sizeof(T) - 1);
@@ -65,8 +64,7 @@ template <class T> __device__ __forceinline__ uint32_t alike_in_word(uint32_t w,
 }
 /* The first element of a batch as good as its best: of small ones the packet comes first, and then
  * its word. */
-template <class T, int U>
-__device__ __forceinline__ int first_in_words(const Packet<T> (&v)[U], T best) {
+template <class T, int U> GPR_DEVICE int first_in_words(const Packet<T> (&v)[U], T best) {
   uint32_t alike[4] = {};
   int packet = 0, place = 0;
 #pragma unroll
@@ -81,8 +79,7 @@ __device__ __forceinline__ int first_in_words(const Packet<T> (&v)[U], T best) {
     if (alike[i]) place = i * 32 + __ffs((int)alike[i]) - 1;
   return packet * Packet<T>::count + place / (8 * (int)sizeof(T));
 }
-template <class T, int U>
-__device__ __forceinline__ int first_alike(const Packet<T> (&v)[U], T best) {
+template <class T, int U> GPR_DEVICE int first_alike(const Packet<T> (&v)[U], T best) {
   constexpr int V = Packet<T>::count;
   if constexpr (sizeof(T) < 4) {
     return first_in_words(v, best);
@@ -105,11 +102,11 @@ template <class T, bool GREATEST> struct WordRank {
   typedef typename R::Key Key;
   static constexpr uint32_t sign = (Key)-1 < (Key)0 ? 0x80000000u : 0;
   static constexpr bool may_be_nan = Traits<T>::kind == KIND_FLOAT;
-  static __device__ __forceinline__ uint32_t of(T x) {
+  static GPR_DEVICE uint32_t of(T x) {
     return may_be_nan && R::poisoned(x) ? ~0u : (uint32_t)R::of(x) ^ sign;
   }
-  static __device__ __forceinline__ bool is_nan(uint32_t rank) { return may_be_nan && rank == ~0u; }
-  static __device__ __forceinline__ Key key(uint32_t rank) { return (Key)(rank ^ sign); }
+  static GPR_DEVICE bool is_nan(uint32_t rank) { return may_be_nan && rank == ~0u; }
+  static GPR_DEVICE Key key(uint32_t rank) { return (Key)(rank ^ sign); }
 };
 
 /* A warp has one champion, and a batch that does not challenge it is passed over. Of 32 MiB a warp
@@ -147,7 +144,7 @@ struct Lane<Position<T, GREATEST>> : AnyLane<Position<T, GREATEST>> {
   }
   /* What lanes found, of which the first one's packets lie first: numbers of 32 bits tell which is
    * best, and which of those stands first. */
-  __device__ __forceinline__ void meet(T best, int64_t index) {
+  GPR_DEVICE void meet(T best, int64_t index) {
     if constexpr (sizeof(T) <= 4) {
       typedef WordRank<T, GREATEST> W;
       const uint32_t rank = W::of(best), most = warp_max(rank);

@@ -14,7 +14,7 @@ GPR_OPEN
 
 /* A turn: how many were drawn before, of which the last sets the ticket back. What this thread has
  * written before is seen by whoever draws after it. */
-__device__ __forceinline__ uint32_t draw(uint32_t *ticket, uint32_t last) {
+GPR_DEVICE uint32_t draw(uint32_t *ticket, uint32_t last) {
 #ifdef __CUDA_ARCH__
   uint32_t drawn;
   asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
@@ -29,7 +29,7 @@ __device__ __forceinline__ uint32_t draw(uint32_t *ticket, uint32_t last) {
 }
 
 /* Called by all threads of `blocks` blocks. True in all threads of the one that comes last. */
-__device__ __forceinline__ bool is_last_of(uint32_t *ticket, int blocks) {
+GPR_DEVICE bool is_last_of(uint32_t *ticket, int blocks) {
   __shared__ bool last;
   __syncthreads();
   if (threadIdx.x == 0) last = draw(ticket, (uint32_t)blocks - 1) == (uint32_t)blocks - 1;
@@ -38,12 +38,11 @@ __device__ __forceinline__ bool is_last_of(uint32_t *ticket, int blocks) {
 }
 
 /* One word of the answer with its epoch, in one store that arrives whole. */
-__device__ __forceinline__ void answer_word(const gpr_flat_args &args, int i, uint32_t word) {
+GPR_DEVICE void answer_word(const gpr_flat_args &args, int i, uint32_t word) {
   *(volatile uint64_t *)(args.answer + i) = (uint64_t)args.epoch << 32 | word;
 }
 /* A small state by one thread. */
-template <class S>
-__device__ __forceinline__ void answer(const gpr_flat_args &args, const S &state) {
+template <class S> GPR_DEVICE void answer(const gpr_flat_args &args, const S &state) {
   uint32_t words[(sizeof(S) + 3) / 4] = {};
   memcpy(words, &state, sizeof state);
   GPR_EACH(i, (int)((sizeof(S) + 3) / 4)) answer_word(args, i, words[i]);

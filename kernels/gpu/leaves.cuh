@@ -24,11 +24,10 @@ template <class X, class ARGS, int N> struct LeafPlaces {
   int64_t base[N], step[N], count; /* addresses; steps of the last dimension */
 
   /* Of an output that begins at 0, without segments, or of output o. */
-  __device__ __forceinline__ explicit LeafPlaces(const ARGS &args)
-      : a(args), base{}, count(args.count) {
+  GPR_DEVICE explicit LeafPlaces(const ARGS &args) : a(args), base{}, count(args.count) {
     set_steps();
   }
-  __device__ __forceinline__ LeafPlaces(const ARGS &args, int64_t o) : a(args), count(args.count) {
+  GPR_DEVICE LeafPlaces(const ARGS &args, int64_t o) : a(args), count(args.count) {
     int64_t begin = 0;
     if (a.starts) {
       const int64_t segment = quotient_of(o, a.per);
@@ -40,16 +39,16 @@ template <class X, class ARGS, int N> struct LeafPlaces {
     go(base, 0, kept(), o);
     set_steps();
   }
-  __device__ __forceinline__ const X &own() const { return static_cast<const X &>(*this); }
-  __device__ __forceinline__ int kept() const { return (int)a.kept; }
-  __device__ __forceinline__ int reduced() const { return (int)a.reduced; }
-  __device__ __forceinline__ int dims() const { return (int)(a.kept + a.reduced); }
-  __device__ __forceinline__ int64_t line() const { return own().length(dims() - 1); }
-  __device__ __forceinline__ void set_steps() {
+  GPR_DEVICE const X &own() const { return static_cast<const X &>(*this); }
+  GPR_DEVICE int kept() const { return (int)a.kept; }
+  GPR_DEVICE int reduced() const { return (int)a.reduced; }
+  GPR_DEVICE int dims() const { return (int)(a.kept + a.reduced); }
+  GPR_DEVICE int64_t line() const { return own().length(dims() - 1); }
+  GPR_DEVICE void set_steps() {
     GPR_EACH(k, N) step[k] = own().stride(k, dims() - 1);
   }
   /* To a place of some dimensions in C order; what it is in the last of them. */
-  __device__ __forceinline__ int64_t go(int64_t *at, int first, int stop, int64_t place) const {
+  GPR_DEVICE int64_t go(int64_t *at, int first, int stop, int64_t place) const {
     int64_t last = 0;
 #pragma unroll 1
     for (int d = stop - 1; d >= first; d--) {
@@ -66,7 +65,7 @@ template <class X, class ARGS, int N> struct LeafPlaces {
     GPR_EACH(k, N) at[k] = base[k];
     return line() - go(at, kept(), dims(), i);
   }
-  __device__ __forceinline__ int64_t begin(int64_t (&at)[N], int64_t i) const {
+  GPR_DEVICE int64_t begin(int64_t (&at)[N], int64_t i) const {
     int64_t found[N], left = count - i;
     const bool is_line = a.reduced == 1;
     if (!is_line) left = X(own()).find(found, i); /* a copy, or all would be in memory */
@@ -78,7 +77,7 @@ template <class X, class ARGS, int N> struct LeafPlaces {
 /* --- to registers ----------------------------------------------------------------------------- */
 
 /* What of these words begins `skew` bytes in. */
-template <int N> __device__ __forceinline__ void skip(uint32_t *w, int skew) {
+template <int N> GPR_DEVICE void skip(uint32_t *w, int skew) {
   if (skew & 8)
     GPR_EACH(i, N - 2) w[i] = w[i + 2];
   if (skew & 4)
@@ -102,13 +101,13 @@ template <class T, int M, int N> struct Given {
   uint32_t w[one_by_one > in_words ? one_by_one : in_words];
   int skew; /* below 0: small numbers one by one */
 
-  __device__ __forceinline__ void take(int n, T number) {
+  GPR_DEVICE void take(int n, T number) {
     if constexpr (is_small)
       w[n] = number;
     else
       memcpy(w + n * size / 4, &number, size);
   }
-  template <int COUNT> __device__ __forceinline__ void take_words(const Word *from) {
+  template <int COUNT> GPR_DEVICE void take_words(const Word *from) {
     GPR_EACH(i, COUNT) {
       const Word loaded = __ldg(from + i);
       memcpy((char *)w + i * (int)sizeof(Word), &loaded, sizeof loaded);
@@ -116,7 +115,7 @@ template <class T, int M, int N> struct Given {
   }
   /* All of them, side by side: as words if they lie so, or behind them as many leaves as the last
    * word has. */
-  __device__ __forceinline__ void load_packed(int64_t at, bool is_even) {
+  GPR_DEVICE void load_packed(int64_t at, bool is_even) {
     skew = is_shifted && !is_even ? (int)(at & (word - 1)) : 0;
     const T *from = (const T *)at;
     if (is_by_words && is_even) {
@@ -130,8 +129,7 @@ template <class T, int M, int N> struct Given {
   }
   /* Number j of them. */
   template <class X>
-  __device__ __forceinline__ void load_leaf(const X &x, int stream, int j, int64_t at,
-                                            bool is_there) {
+  GPR_DEVICE void load_leaf(const X &x, int stream, int j, int64_t at, bool is_there) {
     skew = is_small ? -1 : 0;
     GPR_EACH(m, M) {
       T number = {}; /* or what a loop left there would be kept */
@@ -142,13 +140,13 @@ template <class T, int M, int N> struct Given {
   /* The first `there` of those from number `from` on of a line, of which `left` lie there and the
    * others in the next one, which would be at `next` if it began here. */
   template <class X>
-  __device__ __forceinline__ void load_lines(const X &x, int stream, int64_t at, int64_t next,
-                                             int64_t step, int from, int left, int there) {
+  GPR_DEVICE void load_lines(const X &x, int stream, int64_t at, int64_t next, int64_t step,
+                             int from, int left, int there) {
     GPR_EACH(j, N) load_leaf(x, stream, j, (j < left ? at : next) + (from + j) * step, j < there);
   }
   /* Of shared memory, which goes on behind them; even ones by words, or banks would be in each
    * other's way. */
-  __device__ __forceinline__ void load_shared(const char *at, bool is_even) {
+  GPR_DEVICE void load_shared(const char *at, bool is_even) {
     if (is_by_words && is_even) {
       skew = 0;
       GPR_EACH(i, words) {
@@ -167,7 +165,7 @@ template <class T, int M, int N> struct Given {
   }
   /* Of shared memory, one by one, `step` bytes from one to the next, from `inside` on; of those
    * that lie beyond `pitch` bytes each lies TREE_GAP farther. */
-  __device__ __forceinline__ void load_column(const char *at, int inside, int step, int pitch) {
+  GPR_DEVICE void load_column(const char *at, int inside, int step, int pitch) {
     skew = is_small ? -1 : 0;
 #pragma unroll
     for (int n = 0; n < M * N; n++, inside += step)
@@ -175,8 +173,8 @@ template <class T, int M, int N> struct Given {
   }
   /* The first `there` of them, `step` bytes from one to the next. */
   template <class X>
-  __device__ __forceinline__ void load_some(const X &x, int stream, int64_t at, int64_t step,
-                                            bool packed, int there) {
+  GPR_DEVICE void load_some(const X &x, int stream, int64_t at, int64_t step, bool packed,
+                            int there) {
     if (is_by_words && packed && there == N && at % word == 0) {
       take_words<words>((const Word *)at);
       skew = 0;
@@ -184,7 +182,7 @@ template <class T, int M, int N> struct Given {
       load_lines(x, stream, at, at, step, 0, N, there);
     }
   }
-  __device__ __forceinline__ void get(T (&to)[M * N]) {
+  GPR_DEVICE void get(T (&to)[M * N]) {
     if constexpr (is_small) {
       if (skew > 0) skip<in_words>(w, skew);
     }
@@ -200,20 +198,19 @@ template <class T, int M, int N> struct Given {
 
 /* --- copies past the registers ---------------------------------------------------------------- */
 
-__device__ __forceinline__ void copies_begun() {
+GPR_DEVICE void copies_begun() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 /* All but the last LATER groups have come, of this lane. */
-template <int LATER> __device__ __forceinline__ void own_copies_came() {
+template <int LATER> GPR_DEVICE void own_copies_came() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
 #endif
 }
 /* One number, to an offset there. */
-template <class T>
-__device__ __forceinline__ void copy_one(char *to, int offset, const char *from) {
+template <class T> GPR_DEVICE void copy_one(char *to, int offset, const char *from) {
 #if __CUDA_ARCH__ >= 800
   const uint32_t at = (uint32_t)__cvta_generic_to_shared(to) + offset;
   asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"((int)sizeof(T))
@@ -224,8 +221,7 @@ __device__ __forceinline__ void copy_one(char *to, int offset, const char *from)
 }
 /* N leaves' M numbers each, to this lane's places among the warp's, and from there. */
 template <class T, int M, int N, class X>
-__device__ __forceinline__ void bring_leaves(char *places, const X &x, int stream, int64_t at,
-                                             int64_t step) {
+GPR_DEVICE void bring_leaves(char *places, const X &x, int stream, int64_t at, int64_t step) {
   char *const own = places + lane_of() * (int)sizeof(T);
   GPR_EACH(m, M) {
     const char *from = (const char *)x.address(stream, m, at);
@@ -234,8 +230,7 @@ __device__ __forceinline__ void bring_leaves(char *places, const X &x, int strea
       copy_one<T>(own, (j * M + m) * GPR_WARP * (int)sizeof(T), from);
   }
 }
-template <class T, int N>
-__device__ __forceinline__ void get_own_leaves(T (&to)[N], const char *places) {
+template <class T, int N> GPR_DEVICE void get_own_leaves(T (&to)[N], const char *places) {
   GPR_EACH(n, N) to[n] = ((const T *)places)[n * GPR_WARP + lane_of()];
 }
 

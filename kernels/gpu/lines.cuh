@@ -24,13 +24,13 @@ struct LineSum {
 
 /* A warp's sum that this shifts up has so many bits at most; those of 32 warps have five more. */
 enum { SUM_BITS = 122 };
-__device__ __forceinline__ bool fits_above(__int128 value, int above, int most = SUM_BITS) {
+GPR_DEVICE bool fits_above(__int128 value, int above, int most = SUM_BITS) {
   if (above > most) return false;
   const __int128 beyond = value >> (most - above);
   return beyond == 0 || beyond == -1;
 }
 /* A finite double too; false if it lies too far above or below. */
-__device__ __forceinline__ bool add_to_line(LineSum &s, double x) {
+GPR_DEVICE bool add_to_line(LineSum &s, double x) {
   enum { BITS = SUM_BITS - 3 }; /* of each, a few of which are then added */
   int exponent;
   uint32_t special = 0;
@@ -45,7 +45,7 @@ __device__ __forceinline__ bool add_to_line(LineSum &s, double x) {
   return true;
 }
 /* Of all lanes, which hold what fits_above() says. */
-__device__ __forceinline__ __int128 warp_sum(__int128 value) {
+GPR_DEVICE __int128 warp_sum(__int128 value) {
   enum { DIGIT = 27 };
   __int128 sum = (__int128)(int32_t)warp_add((uint32_t)(value >> 4 * DIGIT)) << 4 * DIGIT;
   GPR_EACH(i, 4)
@@ -54,15 +54,14 @@ __device__ __forceinline__ __int128 warp_sum(__int128 value) {
 }
 
 /* A complex array that starts in the middle of a packet has its parts the other way round. */
-template <int PARTS> __device__ __forceinline__ int64_t line_of(int64_t first, int part) {
+template <int PARTS> GPR_DEVICE int64_t line_of(int64_t first, int part) {
   return (int64_t)blockIdx.x * PARTS + (PARTS == 2 ? part ^ (int)(first & 1) : part);
 }
 
 /* By a warp, a lane each: the sums of the block's warps in the lowest one's unit. Those that lie
  * too far above are taken apart by far(). The result is the flags of all. */
 template <class Far>
-__device__ __forceinline__ uint32_t answer_line(const gpr_flat_args &args, int64_t line, LineSum s,
-                                                Far far) {
+GPR_DEVICE uint32_t answer_line(const gpr_flat_args &args, int64_t line, LineSum s, Far far) {
   const uint32_t depth = warp_max(s.unit == UNOPENED ? 0 : (uint32_t)(-UNOPENED - s.unit));
   const int unit = depth ? -UNOPENED - (int)depth : (int)UNOPENED;
   const int above = s.unit == UNOPENED ? 0 : s.unit - unit;

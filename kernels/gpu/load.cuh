@@ -10,7 +10,7 @@ GPR_OPEN
 /* An element at a multiple of its size, by one load: the compiler takes the parts of complex
  * numbers apart. Volatile, too: of loads in two branches it would else make one, and move either's
  * addresses to where that stands. */
-template <class T> __device__ __forceinline__ T load_whole(const char *from) {
+template <class T> GPR_DEVICE T load_whole(const char *from) {
 #ifdef __CUDA_ARCH__
   union {
     T x;
@@ -38,7 +38,7 @@ template <class T> __device__ __forceinline__ T load_whole(const char *from) {
 }
 
 /* The same where it stands, or of real numbers where the compiler will. */
-template <class T, bool HERE> __device__ __forceinline__ T load_one(const char *from) {
+template <class T, bool HERE> GPR_DEVICE T load_one(const char *from) {
   if constexpr (HERE || Traits<T>::kind == KIND_COMPLEX) return load_whole<T>(from);
   return *(const T *)from;
 }
@@ -49,23 +49,20 @@ struct AnyDtype;
 template <class T, class LOAD> struct Load { /* LOAD: the element itself */
   typedef T From;
   static_assert(sizeof(T) == sizeof(LOAD), "");
-  static __device__ __forceinline__ T of(T from) { return from; }
-  template <bool HERE = false>
-  static __device__ __forceinline__ T get(const char *from, const gpr_axes_args &) {
+  static GPR_DEVICE T of(T from) { return from; }
+  template <bool HERE = false> static GPR_DEVICE T get(const char *from, const gpr_axes_args &) {
     return load_one<T, HERE>(from);
   }
 };
 template <class T, class FROM> struct Load<T, Convert<FROM>> {
   typedef FROM From;
-  static __device__ __forceinline__ T of(FROM from) { return convert<T>(from); }
-  template <bool HERE = false>
-  static __device__ __forceinline__ T get(const char *from, const gpr_axes_args &) {
+  static GPR_DEVICE T of(FROM from) { return convert<T>(from); }
+  template <bool HERE = false> static GPR_DEVICE T get(const char *from, const gpr_axes_args &) {
     return of(load_one<FROM, HERE>(from));
   }
 };
 template <class T> struct Load<T, AnyDtype> {
-  template <bool = false>
-  static __device__ __forceinline__ T get(const char *from, const gpr_axes_args &a) {
+  template <bool = false> static GPR_DEVICE T get(const char *from, const gpr_axes_args &a) {
     return converted(from, a);
   }
   static __device__ __noinline__ T converted(const char *from, const gpr_axes_args &a) {
@@ -84,7 +81,7 @@ template <class T> GPR_FN constexpr bool may_be_nan() { /* or not-a-time */
   return Traits<T>::kind == KIND_COMPLEX || Traits<T>::kind == KIND_FLOAT ||
          Traits<T>::kind == KIND_TIME;
 }
-template <class T> __device__ __forceinline__ bool is_nan_or_nat(T x) {
+template <class T> GPR_DEVICE bool is_nan_or_nat(T x) {
   if constexpr (Traits<T>::kind == KIND_COMPLEX)
     return x.re != x.re || x.im != x.im;
   else if constexpr (Traits<T>::kind == KIND_FLOAT)
@@ -96,8 +93,7 @@ template <class T> __device__ __forceinline__ bool is_nan_or_nat(T x) {
 }
 
 /* Of elements that have a bit in `valid`, those that are no NaN and no NaT: mostly all. */
-template <class T, int N>
-__device__ __forceinline__ uint32_t less_missing(const T (&x)[N], uint32_t valid) {
+template <class T, int N> GPR_DEVICE uint32_t less_missing(const T (&x)[N], uint32_t valid) {
   bool any = false;
   GPR_EACH(i, N) any |= is_nan_or_nat(x[i]);
 #pragma unroll
@@ -108,7 +104,7 @@ __device__ __forceinline__ uint32_t less_missing(const T (&x)[N], uint32_t valid
 
 /* The compiler is apt to work out all multiples of a loop's step before it, for which there are no
  * registers. */
-__device__ __forceinline__ int64_t told_now(int64_t step) {
+GPR_DEVICE int64_t told_now(int64_t step) {
   asm volatile("" : "+l"(step));
   return step;
 }

@@ -7,7 +7,7 @@
 GPR_OPEN
 
 /* Whether any element is NaN or NaT: of floats of 16 bits two by one instruction. */
-template <class T, int U> __device__ __forceinline__ bool any_missing(const Packet<T> (&v)[U]) {
+template <class T, int U> GPR_DEVICE bool any_missing(const Packet<T> (&v)[U]) {
   bool any = false;
 #if __CUDA_ARCH__ >= 800
   if constexpr (sizeof(T) == 2 && Traits<T>::kind == KIND_FLOAT) {
@@ -22,15 +22,14 @@ template <class T, int U> __device__ __forceinline__ bool any_missing(const Pack
 }
 
 /* What changes no sum. */
-template <class T> __device__ __forceinline__ T neutral_of() {
+template <class T> GPR_DEVICE T neutral_of() {
   if constexpr (Traits<T>::kind == KIND_FLOAT || Traits<T>::kind == KIND_COMPLEX)
     return minus_zero<T>();
   else
     return T();
 }
 /* What is missing is neutral_of() then; gone(place in its packet) is called for each. */
-template <class T, int U, class Gone>
-__device__ __forceinline__ void drop_missing(Packet<T> (&v)[U], Gone gone) {
+template <class T, int U, class Gone> GPR_DEVICE void drop_missing(Packet<T> (&v)[U], Gone gone) {
   constexpr int V = Packet<T>::count;
   if (!any_missing(v)) return;
   GPR_EACH(i, U * V) {
@@ -39,7 +38,7 @@ __device__ __forceinline__ void drop_missing(Packet<T> (&v)[U], Gone gone) {
   }
 }
 /* How many they were. */
-template <class T, int U> __device__ __forceinline__ int drop_missing(Packet<T> (&v)[U]) {
+template <class T, int U> GPR_DEVICE int drop_missing(Packet<T> (&v)[U]) {
   int n = 0;
   drop_missing(v, [&](int) { n++; });
   return n;

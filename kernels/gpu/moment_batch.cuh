@@ -43,22 +43,22 @@ template <int PRECISION, int N> struct FloatBatch : FloatSizes {
   SquareWindows<headroom> window;
   double total;
   int top, apart; /* 2^top is above all, exponents lie so far apart: since open() */
-  __device__ __forceinline__ FloatBatch() : total(0) {}
+  GPR_DEVICE FloatBatch() : total(0) {}
   /* Whether sums will be exact of what was seen, none of which was added yet. */
-  __device__ __forceinline__ bool open() {
+  GPR_DEVICE bool open() {
     const int high = (int)(bits(most) >> 23 & 0xff), low = (int)(least >> 24);
     top = high - 126;
     apart = high == 255 ? (int)NO_SPREAD : high - (low ? low : 1);
     window.open(top);
     return apart <= spread;
   }
-  __device__ __forceinline__ void add(float x) {
+  GPR_DEVICE void add(float x) {
     const double d = x;
     total += d;
     window.add(d);
   }
-  __device__ __forceinline__ double sum(int) const { return total; }
-  __device__ __forceinline__ double square(int level) const {
+  GPR_DEVICE double sum(int) const { return total; }
+  GPR_DEVICE double square(int level) const {
     return (level ? window.second : window.first) - window.start(top, level);
   }
 };
@@ -67,18 +67,16 @@ template <int PRECISION, int N> struct FloatBatch : FloatSizes {
 template <int h> struct SumWindows {
   double x1, x2;
   int top;
-  __device__ __forceinline__ double start_x(int level) const {
+  GPR_DEVICE double start_x(int level) const {
     return window_start(top + h + 1 + level * (h - 52));
   }
-  __device__ __forceinline__ void open_sum(int place) {
+  GPR_DEVICE void open_sum(int place) {
     top = place;
     x1 = start_x(0);
     x2 = start_x(1);
   }
-  __device__ __forceinline__ void add_sum(double x) { x2 += rest_of(x1, x); }
-  __device__ __forceinline__ double sum(int level) const {
-    return (level ? x2 : x1) - start_x(level);
-  }
+  GPR_DEVICE void add_sum(double x) { x2 += rest_of(x1, x); }
+  GPR_DEVICE double sum(int level) const { return (level ? x2 : x1) - start_x(level); }
 };
 
 /* The same in a window more for the squares, and two for the sum, of floats whose exponents lie
@@ -88,19 +86,19 @@ template <int PRECISION, int N> struct WideFloats : SumWindows<log2_up(N)> {
   static constexpr int spread = (155 - 3 * h - 2 * PRECISION) >> 1;
   SquareWindows<h> window;
   double third;
-  __device__ __forceinline__ double start_third() const { return window.start(this->top, 2); }
-  __device__ __forceinline__ void open(int place) {
+  GPR_DEVICE double start_third() const { return window.start(this->top, 2); }
+  GPR_DEVICE void open(int place) {
     this->open_sum(place);
     window.open(place);
     third = start_third();
   }
-  __device__ __forceinline__ void add(double x) {
+  GPR_DEVICE void add(double x) {
     this->add_sum(x);
     const double t = fma(x, x, window.first), q = t - window.first;
     window.first = t;
     third += rest_of(window.second, fma(x, x, -q));
   }
-  __device__ __forceinline__ double square(int level) const {
+  GPR_DEVICE double square(int level) const {
     return level == 2 ? third - start_third()
                       : (level ? window.second : window.first) - window.start(this->top, level);
   }
@@ -116,21 +114,21 @@ template <int N> struct DoubleBatch : SumWindows<log2_up(N)> {
   double s1, s2, s3;
   uint32_t most, least;
   int apart; /* as FloatBatch's */
-  __device__ __forceinline__ DoubleBatch() : most(0), least(0xffffffffu) {}
-  __device__ __forceinline__ void see(double x) {
+  GPR_DEVICE DoubleBatch() : most(0), least(0xffffffffu) {}
+  GPR_DEVICE void see(double x) {
     const uint32_t size = (uint32_t)(bits(x) >> 32) & 0x7fffffffu;
     const uint32_t key = (uint32_t)((2 * bits(x) - 1) >> 32);
     most = most < size ? size : most;
     least = least < key ? least : key;
   }
-  __device__ __forceinline__ double start_square(int level) const {
+  GPR_DEVICE double start_square(int level) const {
     /* One bit more in the second, which takes of both p and e. */
     return window_start(2 * this->top + h + 1 + level * (h - 52) + (level > 0));
   }
   /* Unless all of its payload is in the lower word: then it passes for infinite. */
-  __device__ __forceinline__ bool is_nan() const { return most > 0x7ff00000u; }
+  GPR_DEVICE bool is_nan() const { return most > 0x7ff00000u; }
   /* p's last bit is in window 2's 2^(2·top+2h-102), e's in window 3's 2^(2·top+3h-154). */
-  __device__ __forceinline__ bool open() {
+  GPR_DEVICE bool open() {
     const int found = (int)(most >> 20), low = (int)(least >> 21);
     const int high = found < LEAST ? (int)LEAST : found;
     this->open_sum(high - 1022);
@@ -140,13 +138,13 @@ template <int N> struct DoubleBatch : SumWindows<log2_up(N)> {
     apart = high <= MOST ? high - low : (int)NO_SPREAD;
     return apart <= (48 - 3 * h) >> 1;
   }
-  __device__ __forceinline__ void add(double x) {
+  GPR_DEVICE void add(double x) {
     this->add_sum(x);
     const double p = x * x, e = product_error(x, x, p);
     s2 += rest_of(s1, p);
     s3 += rest_of(s2, e);
   }
-  __device__ __forceinline__ double square(int level) const {
+  GPR_DEVICE double square(int level) const {
     return (level == 0 ? s1 : level == 1 ? s2 : s3) - start_square(level);
   }
 };
@@ -156,23 +154,21 @@ template <int N> struct DoubleBatch : SumWindows<log2_up(N)> {
 template <int N> struct WideDoubles : SumWindows<log2_up(N)> {
   static constexpr int sums = 2, squares = 4, h = log2_up(N), spread = 49 - 2 * h;
   double s[squares];
-  __device__ __forceinline__ double start_square(int level) const {
+  GPR_DEVICE double start_square(int level) const {
     return window_start(2 * this->top + h + 1 + level * (h - 51));
   }
-  __device__ __forceinline__ void open(int place) {
+  GPR_DEVICE void open(int place) {
     this->open_sum(place);
     GPR_EACH(i, squares) s[i] = start_square(i);
   }
-  __device__ __forceinline__ void add(double x) {
+  GPR_DEVICE void add(double x) {
     this->add_sum(x);
     const double p = x * x, e = product_error(x, x, p);
     const double left = rest_of(s[1], rest_of(s[0], p)), rest = rest_of(s[1], e);
     s[3] += rest_of(s[2], left);
     s[3] += rest_of(s[2], rest);
   }
-  __device__ __forceinline__ double square(int level) const {
-    return s[level] - start_square(level);
-  }
+  GPR_DEVICE double square(int level) const { return s[level] - start_square(level); }
 };
 
 /* By the type that elements are stored in. */

@@ -16,12 +16,12 @@ template <class R> struct MomentPairs {
   typedef typename TermsOfSum<R>::type Sum;
   Sum sum, end;
   Pair square[last];
-  __device__ __forceinline__ MomentPairs() {
+  GPR_DEVICE MomentPairs() {
     clear(sum);
     clear(end);
     GPR_EACH(i, last) square[i] = {0, 0};
   }
-  template <class Batch> __device__ __forceinline__ void add(const Batch &b, bool &lost) {
+  template <class Batch> GPR_DEVICE void add(const Batch &b, bool &lost) {
     GPR_EACH(i, Batch::sums) add_to_all(sum, b.sum(i), lost);
     GPR_EACH(i, Batch::squares)
       if (i < last)
@@ -30,19 +30,17 @@ template <class R> struct MomentPairs {
         add_to_all(end, b.square(i), lost);
   }
   /* A NaN is kept by the pair that meets it, and nothing else matters to it any more. */
-  __device__ __forceinline__ bool is_nan() const { return sum.hi != sum.hi; }
-  template <class State> __device__ __forceinline__ void give(State &s, int part) const {
+  GPR_DEVICE bool is_nan() const { return sum.hi != sum.hi; }
+  template <class State> GPR_DEVICE void give(State &s, int part) const {
     if (is_nan()) return set_nan(s, part);
     give(s.sum[part], 0, sum);
     GPR_EACH(i, last) add_to(s.squares, part * squares + i, square[i]);
     give(s.squares, part * squares + last, end);
   }
-  template <class Levels>
-  static __device__ __forceinline__ void give(Levels &s, int level, const Pair &p) {
+  template <class Levels> static GPR_DEVICE void give(Levels &s, int level, const Pair &p) {
     add_to(s, level, p);
   }
-  template <class Levels>
-  static __device__ __forceinline__ void give(Levels &s, int level, const Triple &p) {
+  template <class Levels> static GPR_DEVICE void give(Levels &s, int level, const Triple &p) {
     add_to(s, level, Pair{p.hi, p.lo});
     if (p.tail != 0) add_in_turn(&s, level, p.tail);
   }
@@ -56,9 +54,9 @@ template <class T> struct BatchCells {
   static constexpr int parts = F::parts;
   MomentPairs<R> pairs[parts];
   State *over; /* rarely touched: a state in here would take the pairs to local memory with it */
-  __device__ __forceinline__ void open() {}
+  GPR_DEVICE void open() {}
   /* What the windows of all parts hold; false: nothing was added. */
-  template <class Windows> __device__ __forceinline__ bool end(const Windows (&windows)[parts]) {
+  template <class Windows> GPR_DEVICE bool end(const Windows (&windows)[parts]) {
     MomentPairs<R> next[parts];
     bool lost = false;
     GPR_EACH(p, parts) {
@@ -70,7 +68,7 @@ template <class T> struct BatchCells {
     return !lost;
   }
   template <class Batch, int U>
-  __device__ __forceinline__ bool add_widely(const T (&x)[U], const Batch (&batch)[parts]) {
+  GPR_DEVICE bool add_widely(const T (&x)[U], const Batch (&batch)[parts]) {
     WideBatch<Stored, U> wide[parts];
     GPR_EACH(p, parts) {
       if (batch[p].apart > wide[p].spread) return false;
@@ -79,7 +77,7 @@ template <class T> struct BatchCells {
     }
     return end(wide);
   }
-  template <int U> __device__ __forceinline__ bool take(const T (&x)[U]) {
+  template <int U> GPR_DEVICE bool take(const T (&x)[U]) {
     PartsOfBatch<T, U> batch;
     GPR_EACH(u, U) batch.see(x[u]);
     const bool lost = !batch.open(), nan = pairs[0].is_nan() | batch.is_nan();
@@ -89,7 +87,7 @@ template <class T> struct BatchCells {
     GPR_EACH(u, U) batch.add(x[u]);
     return end(batch.part) | nan;
   }
-  __device__ __forceinline__ void give() {
+  GPR_DEVICE void give() {
     GPR_EACH(p, parts) pairs[p].give(*over, p);
   }
 };
@@ -105,9 +103,9 @@ template <class H> using HalfWindows = WideFloats<Format<H>::precision, HALVES_A
 template <class H> struct HalfPlace {
   static constexpr bool wide = false;
   int top = 16;
-  template <int N> __device__ __forceinline__ void see(const H (&)[N]) {}
-  __device__ __forceinline__ bool inside() const { return true; }
-  __device__ __forceinline__ bool move() { return true; }
+  template <int N> GPR_DEVICE void see(const H (&)[N]) {}
+  GPR_DEVICE bool inside() const { return true; }
+  GPR_DEVICE bool move() { return true; }
 };
 /* By wide windows, for good, after so many moves of ordinary ones or where one batch is too wide
  * for them: of numbers that are far apart those of some lane would always move. Infinities and NaN
@@ -117,19 +115,17 @@ template <> struct HalfPlace<bfloat16> {
   BfloatRange range;
   bool wide = false;
   int top = -126, moves = 0;
-  template <int N> __device__ __forceinline__ void see(const bfloat16 (&x)[N]) {
+  template <int N> GPR_DEVICE void see(const bfloat16 (&x)[N]) {
     range = BfloatRange();
     range.see(x);
   }
-  __device__ __forceinline__ int spread() const {
-    return wide ? HalfWindows<bfloat16>::spread : (int)NARROW;
-  }
-  __device__ __forceinline__ bool inside() const {
+  GPR_DEVICE int spread() const { return wide ? HalfWindows<bfloat16>::spread : (int)NARROW; }
+  GPR_DEVICE bool inside() const {
     return range.high() - 126 <= top && top + 126 - range.low() <= spread();
   }
   /* With room for what comes later: two above the greatest, or of wide ones as much as below the
    * least. */
-  __device__ __forceinline__ bool move() {
+  GPR_DEVICE bool move() {
     wide |= ++moves > MOVES || range.apart() > NARROW;
     const int left = spread() - range.apart();
     top = range.high() - 126 + (wide ? left / 2 : left < 2 ? left : 2);
@@ -163,18 +159,18 @@ template <class H> struct HalfCells {
   int count = 0;
   HalfWindows<H> windows;
   State *over;
-  __device__ __forceinline__ HalfCells() { open(); }
-  __device__ __forceinline__ void open() {
+  GPR_DEVICE HalfCells() { open(); }
+  GPR_DEVICE void open() {
     count = 0;
     windows.open(place.top);
     if (!place.wide) windows.x1 = 0;
   }
-  __device__ __forceinline__ void give() {
+  GPR_DEVICE void give() {
     const double sum = place.wide ? windows.sum(0) : windows.x1;
     add_count(over, sum, windows.square(0), windows.square(1));
     if (place.wide) add_rests(over, windows.sum(1), windows.square(2));
   }
-  template <int U> __device__ __forceinline__ bool take(const H (&x)[U]) {
+  template <int U> GPR_DEVICE bool take(const H (&x)[U]) {
     bool fine = true;
     place.see(x);
     if (count + U > HALVES_AT_ONCE || !place.inside()) {
@@ -206,21 +202,21 @@ template <> struct MomentCells<bfloat16> { typedef HalfCells<bfloat16> type; };
 template <class T> struct Cells<PairMoments<T>, 1> : MomentCells<T>::type {
   typedef PairMoments<T> F;
   typedef typename F::State State;
-  template <int U> __device__ __forceinline__ void add(const T (&x)[U], int64_t, int64_t) {
+  template <int U> GPR_DEVICE void add(const T (&x)[U], int64_t, int64_t) {
     if (this->take(x)) return;
     T each[U]; /* a copy, so that the others stay in registers */
     GPR_EACH(i, U) each[i] = x[i];
     F::add_all(this->over, each, U);
   }
-  __device__ __forceinline__ void keep(State *over) {
+  GPR_DEVICE void keep(State *over) {
     F::open(*over);
     this->over = over;
   }
-  __device__ __forceinline__ void done(State *) { this->give(); }
+  GPR_DEVICE void done(State *) { this->give(); }
 };
 
 template <class T> struct RowLane<PairMoments<T>> : CellsLane<PairMoments<T>, 1024> {
-  __device__ __forceinline__ void one(T x, int64_t) { PairMoments<T>::add(*this->cells.over, x); }
+  GPR_DEVICE void one(T x, int64_t) { PairMoments<T>::add(*this->cells.over, x); }
 };
 
 GPR_CLOSE

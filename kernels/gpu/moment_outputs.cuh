@@ -56,14 +56,13 @@ template <class T> struct StateTerms<PairMoments<T>> {
   struct Some {
     Pair sum[parts][P], square[parts][S];
   };
-  template <int N>
-  static __device__ __forceinline__ void get(const Pair *pair, double (&x)[terms]) {
+  template <int N> static GPR_DEVICE void get(const Pair *pair, double (&x)[terms]) {
     GPR_EACH(i, N) {
       x[2 * i] = pair[i].hi;
       x[2 * i + 1] = pair[i].lo;
     }
   }
-  static __device__ __forceinline__ bool get(const State &s, double (&x)[sums][terms]) {
+  static GPR_DEVICE bool get(const State &s, double (&x)[sums][terms]) {
     bool used = s.squares.used != 0;
     GPR_EACH(p, parts) {
       used |= s.sum[p].used != 0;
@@ -73,8 +72,7 @@ template <class T> struct StateTerms<PairMoments<T>> {
     return !used;
   }
   /* The last level of floats' squares is more than their pairs have room for, as a rule. */
-  template <int N>
-  static __device__ __forceinline__ bool take(Pair (&pair)[N], const double (&level)[levels]) {
+  template <int N> static GPR_DEVICE bool take(Pair (&pair)[N], const double (&level)[levels]) {
     if constexpr (N == 1) {
       return take_levels(pair[0], level);
     } else {
@@ -91,20 +89,17 @@ template <class T> struct StateTerms<PairMoments<T>> {
       return !lost;
     }
   }
-  template <int Q> static __device__ __forceinline__ auto &pairs_of(Some &some) {
+  template <int Q> static GPR_DEVICE auto &pairs_of(Some &some) {
     if constexpr (Q % 2)
       return some.square[Q / 2];
     else
       return some.sum[Q / 2];
   }
-  template <int Q> static __device__ __forceinline__ double &first(Some &some) {
-    return pairs_of<Q>(some)[0].hi;
-  }
-  template <int Q>
-  static __device__ __forceinline__ bool take(Some &some, const double (&level)[levels]) {
+  template <int Q> static GPR_DEVICE double &first(Some &some) { return pairs_of<Q>(some)[0].hi; }
+  template <int Q> static GPR_DEVICE bool take(Some &some, const double (&level)[levels]) {
     return take(pairs_of<Q>(some), level);
   }
-  static __device__ __forceinline__ void put(State &s, const Some &some) {
+  static GPR_DEVICE void put(State &s, const Some &some) {
     GPR_EACH(p, parts) {
       GPR_EACH(i, P) s.sum[p].pair[i] = some.sum[p][i];
       GPR_EACH(i, S) s.squares.pair[p * S + i] = some.square[p][i];
@@ -125,8 +120,7 @@ __device__ __noinline__ void merge_lanes_as_terms(Levels<W, P> *s, int lanes, in
   if (!__all_sync(GPR_ALL, fine)) return merge_slowly(s, lanes, step);
   all.give_all(*s);
 }
-template <class W, int P>
-__device__ __forceinline__ void merge_lanes_of(Levels<W, P> &s, int lanes, int step) {
+template <class W, int P> GPR_DEVICE void merge_lanes_of(Levels<W, P> &s, int lanes, int step) {
   Pair pair[P];
   bool lost = s.used;
   GPR_EACH(i, P) {
@@ -141,11 +135,8 @@ __device__ __forceinline__ void merge_lanes_of(Levels<W, P> &s, int lanes, int s
 template <class T> struct Move<PairMoments<T>> {
   typedef PairMoments<T> F;
   typedef typename F::State State;
-  static __device__ __forceinline__ void assign(State &to, const State &from) {
-    F::assign(to, from);
-  }
-  static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
-                                                   int64_t bytes) {
+  static GPR_DEVICE void assign(State &to, const State &from) { F::assign(to, from); }
+  static GPR_DEVICE void merge_all(State &s, const State *from, int64_t count, int64_t bytes) {
 #pragma unroll 1
     for (int64_t i = 0; i < count; i++) F::merge(s, *after(from, i * bytes));
   }
@@ -155,7 +146,7 @@ template <class T> struct Move<PairMoments<T>> {
     GPR_EACH(p, F::parts) merge_lanes_of(s->sum[p], lanes, step);
     merge_lanes_of(s->squares, lanes, step);
   }
-  static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
+  static GPR_DEVICE void merge_lanes(State &s, int lanes, int step = 1) {
     merge_lanes_of_all(&s, lanes, step);
   }
 };
@@ -169,7 +160,7 @@ template <class T> struct StagedRow<PairMoments<T>> {
   static constexpr int V = Packet<T>::count, parts = F::parts;
   typedef PartsOfBatch<T, STAGED_BYTES / sizeof(T)> All;
   /* each(f) calls f(x) for each element. */
-  template <class Each> static __device__ __forceinline__ void fold(State &s, Each each) {
+  template <class Each> static GPR_DEVICE void fold(State &s, Each each) {
     All batch;
     F::open(s);
     each([&](T x) { batch.see(x); });
@@ -190,7 +181,7 @@ template <class T> struct StagedRow<PairMoments<T>> {
   /* NVRTC takes generic lambdas here for the host's. */
   struct EachOfPackets {
     const StagedShare<T> &in;
-    template <class Fn> __device__ __forceinline__ void operator()(Fn f) const {
+    template <class Fn> GPR_DEVICE void operator()(Fn f) const {
 #pragma unroll 1
       for (int p = in.id; p < in.count / V; p += in.team) {
         Packet<T> v;
@@ -201,12 +192,12 @@ template <class T> struct StagedRow<PairMoments<T>> {
   };
   struct EachOfElements {
     const StagedShare<T> &in;
-    template <class Fn> __device__ __forceinline__ void operator()(Fn f) const {
+    template <class Fn> GPR_DEVICE void operator()(Fn f) const {
 #pragma unroll 1
       for (int i = in.id; i < in.count; i += in.team) f(in.element[i]);
     }
   };
-  static __device__ __forceinline__ void fold(const StagedShare<T> &in, State &s) {
+  static GPR_DEVICE void fold(const StagedShare<T> &in, State &s) {
     if (in.packet)
       fold(s, EachOfPackets{in});
     else
@@ -231,7 +222,7 @@ template <class R, int PARTS> struct FewMoments {
   bool nan;
   mutable bool certified;
   template <class Result, bool ROOT>
-  __device__ __forceinline__ Result spread(int64_t n, const gpr_spread *how) const {
+  GPR_DEVICE Result spread(int64_t n, const gpr_spread *how) const {
     Result result = round_case<Result>(SPREAD_NAN);
     certified = true;
     if (nan || n == 0) return result;
@@ -246,30 +237,30 @@ template <class T> struct Few<PairMoments<T>> {
   typedef PairMoments<T> F;
   static constexpr int parts = F::parts;
   PartsOfBatch<T, FEW_SHORT> batch;
-  __device__ __forceinline__ void see(T x) { batch.see(x); }
-  __device__ __forceinline__ bool open() { return batch.open() | batch.is_nan(); }
-  __device__ __forceinline__ void add(T x, int64_t) { batch.add(x); }
-  __device__ __forceinline__ FewMoments<typename F::Real, parts> moments() const {
+  GPR_DEVICE void see(T x) { batch.see(x); }
+  GPR_DEVICE bool open() { return batch.open() | batch.is_nan(); }
+  GPR_DEVICE void add(T x, int64_t) { batch.add(x); }
+  GPR_DEVICE FewMoments<typename F::Real, parts> moments() const {
     FewMoments<typename F::Real, parts> all;
     all.nan = batch.is_nan();
     batch.give(all);
     return all;
   }
-  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
+  GPR_DEVICE bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
     return finish_value<F>(a, o, n, moments());
   }
 };
 
 template <class T> struct One<PairMoments<T>> : OneSpread<PairMoments<T>> {
   typedef PairMoments<T> F;
-  __device__ __forceinline__ void add(T x, int64_t) {
+  GPR_DEVICE void add(T x, int64_t) {
     GPR_EACH(p, F::parts) this->finite &= F::real(x, p) - F::real(x, p) == 0;
   }
 };
 
 template <class T> struct Ones<PairMoments<T>> {
   static constexpr bool first = true;
-  static __device__ __forceinline__ bool suit(const gpr_axes_args &a) {
+  static GPR_DEVICE bool suit(const gpr_axes_args &a) {
     return !a.where && is_alone(1, {a.ddof, a.means, a.spread_nan});
   }
 };

@@ -8,10 +8,10 @@
 
 GPR_OPEN
 
-template <class W, int P> __device__ __forceinline__ LongView view_of(const Levels<W, P> &s) {
+template <class W, int P> GPR_DEVICE LongView view_of(const Levels<W, P> &s) {
   return {s.rest.word, Long<W>::words, Long<W>::bottom};
 }
-template <class W, int P> __device__ __forceinline__ Near near_of(const Levels<W, P> &s) {
+template <class W, int P> GPR_DEVICE Near near_of(const Levels<W, P> &s) {
   Near sum = near_of(s.pair[0].hi, s.pair[0].lo);
 #pragma unroll
   for (int i = 1; i < P; i++) sum = add(sum, near_of(s.pair[i].hi, s.pair[i].lo));
@@ -20,8 +20,7 @@ template <class W, int P> __device__ __forceinline__ Near near_of(const Levels<W
 }
 
 /* What tells most results of floats and halves. S: a MomentState, or its pairs alone. */
-template <class S>
-__device__ __forceinline__ Near plain_result(const S &s, int64_t n, double freedom, bool root) {
+template <class S> GPR_DEVICE Near plain_result(const S &s, int64_t n, double freedom, bool root) {
   constexpr int PARTS = S::parts;
   double squares = 0, size = 0, roots = 0;
   bool used = s.squares.used;
@@ -40,8 +39,7 @@ __device__ __forceinline__ Near plain_result(const S &s, int64_t n, double freed
 }
 
 /* The same of doubles. */
-template <class S>
-__device__ __forceinline__ Near coarse_result(const S &s, int64_t n, double freedom, bool root) {
+template <class S> GPR_DEVICE Near coarse_result(const S &s, int64_t n, double freedom, bool root) {
   constexpr int PARTS = S::parts;
   bool used = s.squares.used;
   Near sum[PARTS];
@@ -57,7 +55,7 @@ __device__ __forceinline__ Near coarse_result(const S &s, int64_t n, double free
 
 /* Pairs' sum in N doubles, the smaller windows first; `alone` where no pair has a lo. */
 template <int P, int N>
-__device__ __forceinline__ bool gathered(const Pair (&pair)[P], bool alone, double (&sum)[N]) {
+GPR_DEVICE bool gathered(const Pair (&pair)[P], bool alone, double (&sum)[N]) {
   if (alone) {
     double t[P];
     GPR_EACH(i, P) t[i] = pair[P - 1 - i].hi;
@@ -72,8 +70,7 @@ __device__ __forceinline__ bool gathered(const Pair (&pair)[P], bool alone, doub
 }
 /* What coarse_result does not tell; false where this does not either. */
 template <class S>
-__device__ __forceinline__ bool exact_result(const S &s, int64_t n, double freedom, bool root,
-                                             double *result) {
+GPR_DEVICE bool exact_result(const S &s, int64_t n, double freedom, bool root, double *result) {
   constexpr int PARTS = S::parts;
   ExactMoments<PARTS> m;
   bool fine = gathered(s.squares.pair, S::alone, m.squares) && !s.squares.used;
@@ -93,8 +90,7 @@ __device__ __noinline__ Near near_result(const MomentState<R, PARTS> *s, int64_t
 
 /* Whether that tells the result. */
 template <class R, class S>
-__device__ __forceinline__ bool round_quickly(const S &s, int64_t n, double freedom, bool root,
-                                              R *result) {
+GPR_DEVICE bool round_quickly(const S &s, int64_t n, double freedom, bool root, R *result) {
   if constexpr (S::is_double) {
     return round_near(coarse_result(s, n, freedom, root), result) ||
            exact_result(s, n, freedom, root, result);
@@ -123,8 +119,7 @@ template <class T> struct PairMomentsValue {
     q.how = how;
     return round_digits<R>(q, scratch, root);
   }
-  template <class R, bool ROOT>
-  __device__ __forceinline__ R spread(int64_t n, const gpr_spread *how) const {
+  template <class R, bool ROOT> GPR_DEVICE R spread(int64_t n, const gpr_spread *how) const {
     const double *means = how->means;
     uint32_t special = 0;
     for (int p = 0; p < F::parts; p++)
@@ -142,8 +137,7 @@ template <class T> struct PairMomentsValue {
 template <class T> struct StandsFor<PairMoments<T>> { typedef MomentsFold<T> Fold; };
 template <class T> struct View<PairMoments<T>> {
   typedef PairMomentsValue<T> Value;
-  static __device__ __forceinline__ Value of(const gpr_axes_args &a,
-                                             typename PairMoments<T>::State &s, int64_t) {
+  static GPR_DEVICE Value of(const gpr_axes_args &a, typename PairMoments<T>::State &s, int64_t) {
     return {&s, a.scratch};
   }
 };
@@ -155,12 +149,11 @@ template <class F> struct OneSpread {
   typedef NothingShared Shared;
   bool finite = true;
   mutable bool certified = true;
-  __device__ __forceinline__ void result(Value &value, const Shared &) const { value = *this; }
-  __device__ __forceinline__ bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
+  GPR_DEVICE void result(Value &value, const Shared &) const { value = *this; }
+  GPR_DEVICE bool finish(const gpr_axes_args &a, int64_t o, int64_t n) const {
     return finish_value<F>(a, o, n, *this);
   }
-  template <class R, bool ROOT>
-  __device__ __forceinline__ R spread(int64_t n, const gpr_spread *how) const {
+  template <class R, bool ROOT> GPR_DEVICE R spread(int64_t n, const gpr_spread *how) const {
     certified = is_alone(n, *how);
     return finite ? Format<R>::make(0) : round_case<R>(SPREAD_NAN);
   }

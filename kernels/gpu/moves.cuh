@@ -14,7 +14,7 @@ template <class T> struct MovedBytes<PairSum<T>> {
   static constexpr size_t value = PairSum<T>::parts * (sizeof(typename Real::Sum) + 8);
 };
 
-template <class S> __device__ __forceinline__ const S *after(const S *from, int64_t bytes) {
+template <class S> GPR_DEVICE const S *after(const S *from, int64_t bytes) {
   return (const S *)((const char *)from + bytes);
 }
 
@@ -25,9 +25,9 @@ template <class F> struct MergedAtOnce {
 };
 template <class F> struct Move {
   typedef typename F::State State;
-  static __device__ __forceinline__ void assign(State &to, const State &from) { to = from; }
+  static GPR_DEVICE void assign(State &to, const State &from) { to = from; }
   /* Every `step`-th of each `lanes` neighbours of a warp, powers of two; all have the result. */
-  static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
+  static GPR_DEVICE void merge_lanes(State &s, int lanes, int step = 1) {
 #pragma unroll 1
     for (int mask = lanes / 2; mask >= step; mask /= 2) {
       const State other = shuffle_xor(s, mask);
@@ -35,8 +35,7 @@ template <class F> struct Move {
     }
   }
   /* `count` states, so many bytes apart: several are on their way at a time, where they fit. */
-  static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
-                                                   int64_t bytes) {
+  static GPR_DEVICE void merge_all(State &s, const State *from, int64_t count, int64_t bytes) {
     constexpr int N = MergedAtOnce<F>::value;
     constexpr bool fewer = MergedAtOnce<F>::fewer;
     State part[N];
@@ -69,13 +68,13 @@ template <class S> __device__ __noinline__ void merge_slowly(S *s, int lanes, in
 }
 
 /* Three levels as terms; whether they hold all. */
-template <int N> __device__ __forceinline__ bool take_levels(Pair &sum, const double (&x)[N]) {
+template <int N> GPR_DEVICE bool take_levels(Pair &sum, const double (&x)[N]) {
   bool lost = false;
   sum.hi = x[0] + x[1];
   sum.lo = add_checked(rounding_error(x[0], x[1], sum.hi), x[2], lost);
   return !lost;
 }
-template <int N> __device__ __forceinline__ bool take_levels(Triple &sum, const double (&x)[N]) {
+template <int N> GPR_DEVICE bool take_levels(Triple &sum, const double (&x)[N]) {
   sum.hi = x[0] + x[1];
   const double low = rounding_error(x[0], x[1], sum.hi);
   sum.lo = low + x[2];
@@ -93,13 +92,11 @@ template <class T> struct StateTerms<PairSum<T>> {
   struct Some {
     Sum sum[sums];
   };
-  static __device__ __forceinline__ void get(const Pair &sum, double (&x)[2]) {
-    x[0] = sum.hi, x[1] = sum.lo;
-  }
-  static __device__ __forceinline__ void get(const Triple &sum, double (&x)[3]) {
+  static GPR_DEVICE void get(const Pair &sum, double (&x)[2]) { x[0] = sum.hi, x[1] = sum.lo; }
+  static GPR_DEVICE void get(const Triple &sum, double (&x)[3]) {
     x[0] = sum.hi, x[1] = sum.lo, x[2] = sum.tail;
   }
-  static __device__ __forceinline__ bool get(const State &s, double (&x)[sums][terms]) {
+  static GPR_DEVICE bool get(const State &s, double (&x)[sums][terms]) {
     bool used = false;
     GPR_EACH(q, sums) {
       get(s.part[q].sum, x[q]);
@@ -107,14 +104,11 @@ template <class T> struct StateTerms<PairSum<T>> {
     }
     return !used;
   }
-  template <int Q> static __device__ __forceinline__ double &first(Some &some) {
-    return some.sum[Q].hi;
-  }
-  template <int Q>
-  static __device__ __forceinline__ bool take(Some &some, const double (&level)[levels]) {
+  template <int Q> static GPR_DEVICE double &first(Some &some) { return some.sum[Q].hi; }
+  template <int Q> static GPR_DEVICE bool take(Some &some, const double (&level)[levels]) {
     return take_levels(some.sum[Q], level);
   }
-  static __device__ __forceinline__ void put(State &s, const Some &some) {
+  static GPR_DEVICE void put(State &s, const Some &some) {
     GPR_EACH(q, sums) s.part[q].sum = some.sum[q];
   }
 };
@@ -123,13 +117,11 @@ template <class T> struct Move<PairSum<T>> {
   typedef PairSum<T> F;
   typedef typename F::State State;
   typedef RealSum<typename F::Real> Real;
-  static __device__ __forceinline__ void assign(State &to, const State &from) {
-    F::assign(to, from);
-  }
+  static GPR_DEVICE void assign(State &to, const State &from) { F::assign(to, from); }
   /* The pairs of one part of N states, or of `count`: false if they do not fit. */
   enum { N = 8 };
-  static __device__ __forceinline__ bool merge_pairs(State &s, const State *from, int64_t count,
-                                                     int64_t bytes, int p) {
+  static GPR_DEVICE bool merge_pairs(State &s, const State *from, int64_t count, int64_t bytes,
+                                     int p) {
     typename Real::Sum next[N], sum = s.part[p].sum;
     bool lost = s.part[p].used;
     GPR_EACH(u, N) {
@@ -144,8 +136,7 @@ template <class T> struct Move<PairSum<T>> {
     if (!lost) s.part[p].sum = sum;
     return !lost;
   }
-  static __device__ __forceinline__ void merge_all(State &s, const State *from, int64_t count,
-                                                   int64_t bytes) {
+  static GPR_DEVICE void merge_all(State &s, const State *from, int64_t count, int64_t bytes) {
 #pragma unroll 1
     for (int p = 0; p < F::parts; p++) {
       int64_t i = 0;
@@ -155,7 +146,7 @@ template <class T> struct Move<PairSum<T>> {
       for (; i < count; i++) merge(s.part[p], after(from, i * bytes)->part[p]);
     }
   }
-  static __device__ __forceinline__ void merge_lanes(State &s, int lanes, int step = 1) {
+  static GPR_DEVICE void merge_lanes(State &s, int lanes, int step = 1) {
     if (lanes == GPR_WARP && step == 1 && merged_by_warp<F>(s)) return;
     typename Real::Sum sum[F::parts], other[F::parts];
     bool lost[F::parts];

@@ -151,7 +151,7 @@ GPR_FN bool round_near(const Near &x, double *out) {
   return ends.low == ends.high && fabs(ends.low) < 0x1p1000;
 }
 /* What lies between two doubles, as a result; whether that is told. */
-template <class R> __device__ __forceinline__ bool between(double low, double high, R *out) {
+template <class R> GPR_DEVICE bool between(double low, double high, R *out) {
   constexpr int count = (sizeof(R) + 3) / 4;
   R other;
   uint32_t words[2 * count] = {};
@@ -163,7 +163,7 @@ template <class R> __device__ __forceinline__ bool between(double low, double hi
   GPR_EACH(i, count) same &= words[i] == words[count + i];
   return same;
 }
-template <class T> __device__ __forceinline__ bool round_near(const Near &x, T *out) {
+template <class T> GPR_DEVICE bool round_near(const Near &x, T *out) {
   const double rest = fabs(x.lo) + loosened(x.off); /* infinite: the ends differ */
   const double off = rest == 0 ? 0 : rest + fabs(x.hi) * 0x1p-51;
   return between(x.hi - off, x.hi + off, out) && fabs(x.hi) < 0x1p1000;

@@ -28,39 +28,32 @@ template <class OP> struct Operands : LeafPlaces<Operands<OP>, gpr_operator_args
   using Base::dims;
 
   /* Addresses are those of the arrays' first streams. */
-  __device__ __forceinline__ int64_t data(int k) const { return number(OP::stream(k)); }
+  GPR_DEVICE int64_t data(int k) const { return number(OP::stream(k)); }
   /* Of all numbers, by their places: not through a pointer, since parameters are read faster. */
-  __device__ __forceinline__ int64_t number(int i) const { return a.far ? a.far[i] : a.near[i]; }
-  __device__ __forceinline__ int64_t length(int d) const {
-    return number(OP::STREAMS + OP::RESULTS + d);
-  }
-  __device__ __forceinline__ int64_t stride(int k, int d) const {
-    return length(dims() * (k + 1) + d);
-  }
-  __device__ __forceinline__ int64_t out_stride(int r, int d) const {
+  GPR_DEVICE int64_t number(int i) const { return a.far ? a.far[i] : a.near[i]; }
+  GPR_DEVICE int64_t length(int d) const { return number(OP::STREAMS + OP::RESULTS + d); }
+  GPR_DEVICE int64_t stride(int k, int d) const { return length(dims() * (k + 1) + d); }
+  GPR_DEVICE int64_t out_stride(int r, int d) const {
     return length(dims() * (OP::ARRAYS + 1) + r * (dims() + 1) + d);
   }
 
   /* Number m of a leaf of array k that lies there; its first stream is given. */
-  __device__ __forceinline__ int64_t address(int stream, int m, int64_t at) const {
+  GPR_DEVICE int64_t address(int stream, int m, int64_t at) const {
     return m ? at + (number(stream + m) - number(stream)) : at;
   }
   template <class T>
-  __device__ __forceinline__ T leaf(int k, int stream, int m,
-                                    const int64_t (&at)[OP::ARRAYS]) const {
+  GPR_DEVICE T leaf(int k, int stream, int m, const int64_t (&at)[OP::ARRAYS]) const {
     const char *from = (const char *)address(stream, m, at[k]);
     return a.odd >> k & 1 ? load_odd<T>(from, a.swapped >> k & 1) : __ldg((const T *)from);
   }
   /* Whether leaves are loaded as they lie, and by words. */
-  __device__ __forceinline__ bool is_direct() const { return !a.odd; }
-  __device__ __forceinline__ bool is_packed(int k) const { return a.packed >> k & 1; }
-  __device__ __forceinline__ bool all_packed() const {
+  GPR_DEVICE bool is_direct() const { return !a.odd; }
+  GPR_DEVICE bool is_packed(int k) const { return a.packed >> k & 1; }
+  GPR_DEVICE bool all_packed() const {
     return is_direct() && a.packed + 1 == (int64_t)1 << OP::ARRAYS;
   }
 
-  static __device__ __forceinline__ void *nodes(const gpr_operator_args &a) {
-    return (char *)a.scratch + a.nodes;
-  }
+  static GPR_DEVICE void *nodes(const gpr_operator_args &a) { return (char *)a.scratch + a.nodes; }
   /* at: how far the place lies from the first one of each result. */
   static __device__ __noinline__ void finish_place(const gpr_operator_args &a,
                                                    const int64_t (&at)[OUTS], const A &root) {

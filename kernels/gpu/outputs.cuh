@@ -13,15 +13,14 @@ enum { AXES_THREADS = 256 };
 enum { AXES_TICKETS = 4096, AXES_LOCKS = 1024, AXES_POOL = 4 * (AXES_TICKETS + AXES_LOCKS) };
 template <class F> struct PoolBytes { static constexpr size_t value = 0; };
 
-template <class F>
-__device__ __forceinline__ typename F::State *partials_of(const gpr_axes_args &a) {
+template <class F> GPR_DEVICE typename F::State *partials_of(const gpr_axes_args &a) {
   return (typename F::State *)((char *)a.scratch + AXES_POOL + PoolBytes<F>::value);
 }
 
 /* --- threads of a block that share an output -------------------------------------------------- */
 
 /* Whether lanes of a warp have the same x where `width` threads lie across and `height` down. */
-__device__ __forceinline__ bool by_lanes(int width, int height) {
+GPR_DEVICE bool by_lanes(int width, int height) {
   return width < GPR_WARP && width * height == AXES_THREADS;
 }
 
@@ -36,15 +35,15 @@ template <class F, int N = 1> struct Slots {
 
 /* N things of each thread and of the lanes that have the same x: merge(mine, theirs). */
 template <int N, class X, class Merge>
-__device__ __forceinline__ void merge_lanes(X (&all)[N], int width, Merge merge) {
+GPR_DEVICE void merge_lanes(X (&all)[N], int width, Merge merge) {
 #pragma unroll 1
   for (int mask = GPR_WARP / 2; mask >= width; mask /= 2)
     GPR_EACH(i, N) merge(all[i], shuffle_xor(all[i], mask));
 }
 /* And of all threads, by lanes and then by halves of the block. */
 template <int N, class X, class Merge>
-__device__ __forceinline__ void merge_halves(X (&all)[N], int x, int y, int width, int height,
-                                             X (*slot)[AXES_THREADS / 2], Merge merge) {
+GPR_DEVICE void merge_halves(X (&all)[N], int x, int y, int width, int height,
+                             X (*slot)[AXES_THREADS / 2], Merge merge) {
   if (by_lanes(width, height)) {
     merge_lanes(all, width, merge);
     height = AXES_THREADS / GPR_WARP;
@@ -67,8 +66,8 @@ template <class F, int N> struct Quick {
   typedef typename F::State State;
   static constexpr bool small = N * sizeof(State) <= 64 + 8; /* and a number beside */
   template <int SLOTS>
-  static __device__ __forceinline__ bool merge(State *s, int x, int y, int width, int height,
-                                               Slots<F, SLOTS> &slots) {
+  static GPR_DEVICE bool merge(State *s, int x, int y, int width, int height,
+                               Slots<F, SLOTS> &slots) {
     if constexpr (small) { /* all of them at a time */
       State all[N], (*slot)[AXES_THREADS / 2] = (State(*)[AXES_THREADS / 2]) & slots;
       static_assert(sizeof slots >= N * sizeof *slot, "");
@@ -87,7 +86,7 @@ template <class T, int N> struct Quick<PairSum<T>, N> {
   static constexpr int parts = F::parts, pairs = N * parts;
   /* Whether the states have more than pairs. */
   typedef typename RealSum<typename F::Real>::Sum Sum;
-  static __device__ __forceinline__ bool take(const typename F::State *s, Sum (&sum)[pairs]) {
+  static GPR_DEVICE bool take(const typename F::State *s, Sum (&sum)[pairs]) {
     bool more = false;
     GPR_EACH(i, pairs) {
       sum[i] = s[i / parts].part[i % parts].sum;
@@ -96,8 +95,8 @@ template <class T, int N> struct Quick<PairSum<T>, N> {
     return more;
   }
   template <int SLOTS>
-  static __device__ __forceinline__ bool merge(typename F::State *s, int x, int y, int width,
-                                               int height, Slots<F, SLOTS> &slots) {
+  static GPR_DEVICE bool merge(typename F::State *s, int x, int y, int width, int height,
+                               Slots<F, SLOTS> &slots) {
     Sum sum[pairs], (*slot)[AXES_THREADS / 2] = (Sum(*)[AXES_THREADS / 2]) & slots;
     static_assert(sizeof slots >= pairs * sizeof *slot, "");
     bool lost = take(s, sum);
@@ -112,8 +111,8 @@ template <class T, int N> struct Quick<PairSum<T>, N> {
 /* The N states of each of the threads (x, 0 … height) come to (x, 0). Called by all threads of the
  * block; those outside have y >= height. */
 template <class F, int N, int SLOTS>
-__device__ __forceinline__ void merge_down(typename F::State *s, int x, int y, int width,
-                                           int height, Slots<F, SLOTS> &slots) {
+GPR_DEVICE void merge_down(typename F::State *s, int x, int y, int width, int height,
+                           Slots<F, SLOTS> &slots) {
   constexpr int count = Slots<F, SLOTS>::count;
 #pragma unroll 1
   while (height > 1) {
@@ -139,8 +138,8 @@ __device__ __forceinline__ void merge_down(typename F::State *s, int x, int y, i
 /* The same of a block of all threads, neighbours of which lie across: as far as lanes of a warp
  * have the same x, by them. */
 template <class F, int N, int SLOTS>
-__device__ __forceinline__ void merge_across(typename F::State *s, int x, int y, int width,
-                                             int height, Slots<F, SLOTS> &slots) {
+GPR_DEVICE void merge_across(typename F::State *s, int x, int y, int width, int height,
+                             Slots<F, SLOTS> &slots) {
   if (Quick<F, N>::merge(s, x, y, width, height, slots)) return;
   if (by_lanes(width, height)) {
 #pragma unroll 1
@@ -154,9 +153,9 @@ __device__ __forceinline__ void merge_across(typename F::State *s, int x, int y,
 /* All threads' states, or `count` partial ones, come to thread 0: by lanes, and then by those of
  * one warp. */
 template <class F>
-__device__ __forceinline__ void merge_block(typename F::State &s, Slots<F> &slots,
-                                            const typename F::State *partial = nullptr,
-                                            int64_t count = AXES_THREADS) {
+GPR_DEVICE void merge_block(typename F::State &s, Slots<F> &slots,
+                            const typename F::State *partial = nullptr,
+                            int64_t count = AXES_THREADS) {
   constexpr int warps = AXES_THREADS / GPR_WARP;
   static_assert(Slots<F>::count >= warps, "");
   if constexpr (StateTerms<F>::sums > 0) {
@@ -190,10 +189,9 @@ __device__ __forceinline__ void merge_block(typename F::State &s, Slots<F> &slot
  * output j lies at partial[e·step + j]. done(j, state) is called by one thread of each; s is where
  * it is worked out. */
 template <class F, int SLOTS, class Done>
-__device__ __forceinline__ void merge_partials(const typename F::State *partial, int outputs,
-                                               int64_t entries, int64_t step,
-                                               Slots<F, SLOTS> &slots, typename F::State &s,
-                                               Done done) {
+GPR_DEVICE void merge_partials(const typename F::State *partial, int outputs, int64_t entries,
+                               int64_t step, Slots<F, SLOTS> &slots, typename F::State &s,
+                               Done done) {
   int height = 1;
   while (height < entries && 2 * height * outputs <= AXES_THREADS) height *= 2;
   const int width = AXES_THREADS / height, x = threadIdx.x % width, y = threadIdx.x / width;
@@ -212,9 +210,8 @@ __device__ __forceinline__ void merge_partials(const typename F::State *partial,
  * this block is it. The states of blocks go through the code that those of threads went through,
  * which the instruction cache has by then. */
 template <class F>
-__device__ __forceinline__ bool merge_parts(typename F::State &s, typename F::State *partial,
-                                            int64_t part, int64_t parts, uint32_t *ticket,
-                                            Slots<F> &slots) {
+GPR_DEVICE bool merge_parts(typename F::State &s, typename F::State *partial, int64_t part,
+                            int64_t parts, uint32_t *ticket, Slots<F> &slots) {
   for (bool last = false;; last = true) {
     merge_block<F>(s, slots, last ? partial : nullptr, last ? parts : (int64_t)AXES_THREADS);
     if (last || parts == 1) return true;

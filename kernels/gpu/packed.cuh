@@ -9,7 +9,7 @@ enum { PACKED_BLOCKS = 4, PACKED_LOADS = 4 };
 
 /* Rows one behind the other, of COUNT elements each: a power of two of them, a packet at most. NaN
  * is skipped in sums of one. */
-template <class F, int COUNT> __device__ __forceinline__ void fold_packed(const gpr_axes_args &a) {
+template <class F, int COUNT> GPR_DEVICE void fold_packed(const gpr_axes_args &a) {
   typedef typename F::Element T;
   constexpr int V = Packet<T>::count, N = V / COUNT;
   const int64_t full = a.outputs / N;
@@ -46,7 +46,7 @@ template <class T> struct PackedShape<Extremes<T>> {
 };
 
 /* Rows one behind the other, of TEAM packets each, one to a lane. */
-template <class F, int TEAM> __device__ __forceinline__ void fold_lanes(const gpr_axes_args &a) {
+template <class F, int TEAM> GPR_DEVICE void fold_lanes(const gpr_axes_args &a) {
   typedef typename F::Element T;
   constexpr int V = Packet<T>::count;
   const int id = threadIdx.x % TEAM;

@@ -11,7 +11,7 @@ GPR_OPEN
 /* Sums of products of bytes and of 16-bit halves. As __dp4a() and __dp2a_lo(), which NVRTC 12.0
  * declares but does not have. */
 #define GPR_DOT(name, instruction, type)                                      \
-  __device__ __forceinline__ type name(type a, type b, type sum) {            \
+  GPR_DEVICE type name(type a, type b, type sum) {                            \
     type d;                                                                   \
     asm(instruction " %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(sum)); \
     return d;                                                                 \
@@ -32,7 +32,7 @@ template <class T> union Packet {
 
 /* 16 bytes that will not be read again soon: past the first cache. Measured on an H200, 98.6 % of
  * the read limit, where plain and evict-first loads come to 94 to 98. */
-__device__ __forceinline__ uint4 load_once(const void *address) {
+GPR_DEVICE uint4 load_once(const void *address) {
 #ifdef __CUDA_ARCH__
   uint4 v;
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -45,24 +45,22 @@ __device__ __forceinline__ uint4 load_once(const void *address) {
 }
 
 /* The same of what `like` has. */
-__device__ __forceinline__ uint4 load_once_as(const void *address, uint4) {
-  return load_once(address);
-}
-__device__ __forceinline__ uint2 load_once_as(const void *address, uint2) {
+GPR_DEVICE uint4 load_once_as(const void *address, uint4) { return load_once(address); }
+GPR_DEVICE uint2 load_once_as(const void *address, uint2) {
   uint2 v;
   asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
                : "=r"(v.x), "=r"(v.y)
                : "l"(address));
   return v;
 }
-__device__ __forceinline__ uint32_t load_once_as(const void *address, uint32_t) {
+GPR_DEVICE uint32_t load_once_as(const void *address, uint32_t) {
   uint32_t v;
   asm volatile("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(v) : "l"(address));
   return v;
 }
 
 /* A packet from global to shared memory, by cp.async. */
-__device__ __forceinline__ void copy_packet(void *to, const void *from) {
+GPR_DEVICE void copy_packet(void *to, const void *from) {
 #if __CUDA_ARCH__ >= 800
   const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
@@ -72,7 +70,7 @@ __device__ __forceinline__ void copy_packet(void *to, const void *from) {
 }
 
 /* All of the block's have come. */
-__device__ __forceinline__ void copies_done() {
+GPR_DEVICE void copies_done() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
@@ -82,8 +80,7 @@ __device__ __forceinline__ void copies_done() {
 /* Makes the first packet's words wait for all the others', and for `with`: the compiler is apt to
  * put some of the loads, or an atomic that is under way meanwhile, behind the first additions, a
  * memory's latency later. threadIdx.y is zero, which it cannot know. */
-template <class T, int U>
-__device__ __forceinline__ void load_together(Packet<T> (&v)[U], uint32_t with) {
+template <class T, int U> GPR_DEVICE void load_together(Packet<T> (&v)[U], uint32_t with) {
 #pragma unroll
   for (int u = 1; u < U; u++) with |= v[u].words.w;
   with &= threadIdx.y;
@@ -111,12 +108,11 @@ template <class T> struct Packets {
   }
   __device__ uint4 load(int64_t p) const { return load_once(data + p * count); }
   /* Packets p, p + apart, …, all on their way at once. */
-  template <int U>
-  __device__ __forceinline__ void load(Packet<T> (&v)[U], int64_t p, int apart) const {
+  template <int U> GPR_DEVICE void load(Packet<T> (&v)[U], int64_t p, int apart) const {
     GPR_EACH(u, U) v[u].words = load(p + u * apart);
   }
   /* What is inside of packet p, and the other one around it. */
-  __device__ __forceinline__ void load_part(Packet<T> &v, int64_t p, T around) const {
+  GPR_DEVICE void load_part(Packet<T> &v, int64_t p, T around) const {
     GPR_EACH(j, count) {
       const int64_t i = p * count + j;
       v.element[j] = i >= first && i < stop ? data[i] : around;

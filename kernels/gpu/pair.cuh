@@ -32,11 +32,11 @@ GPR_FN void clear(Triple &p) { p.hi = p.lo = -0.0, p.tail = 0; }
 GPR_FN bool has_tail(const Pair &) { return false; }
 GPR_FN bool has_tail(const Triple &p) { return p.tail != 0; }
 /* each(x) of all doubles. */
-template <class Each> __device__ __forceinline__ void each_term(const Pair &p, Each each) {
+template <class Each> GPR_DEVICE void each_term(const Pair &p, Each each) {
   each(p.hi);
   each(p.lo);
 }
-template <class Each> __device__ __forceinline__ void each_term(const Triple &p, Each each) {
+template <class Each> GPR_DEVICE void each_term(const Triple &p, Each each) {
   each(p.hi);
   each(p.lo);
   if (p.tail != 0) each(p.tail);
@@ -60,11 +60,9 @@ GPR_FN void add_to_all(Triple &p, double x, bool &lost) {
 GPR_FN bool is_finite(double x) { return x - x == 0; }
 GPR_FN bool are_finite(double a, double b) { return (a - a) + (b - b) == 0; }
 /* As a result; of 16 bits by way of the float that is rounded to odd. */
-__device__ __forceinline__ void round_once(double x, double *out) { *out = x; }
-__device__ __forceinline__ void round_once(double x, float *out) { *out = (float)x; }
-template <class H> __device__ __forceinline__ void round_once(double x, H *out) {
-  *out = narrow(to_odd(x), H());
-}
+GPR_DEVICE void round_once(double x, double *out) { *out = x; }
+GPR_DEVICE void round_once(double x, float *out) { *out = (float)x; }
+template <class H> GPR_DEVICE void round_once(double x, H *out) { *out = narrow(to_odd(x), H()); }
 /* lost stays as it is where the sum of both is exact. */
 GPR_FN Pair merged(const Pair &a, const Pair &b, bool &lost) {
   Pair p;

@@ -24,12 +24,11 @@ template <class W, int PAIRS> struct Levels {
   uint32_t used;    /* rest is more than nothing */
   Long<W> rest;
 };
-template <class W, int P> __device__ __forceinline__ void open(Levels<W, P> &s) {
+template <class W, int P> GPR_DEVICE void open(Levels<W, P> &s) {
   GPR_EACH(i, P) s.pair[i] = {0, 0};
   s.special = s.used = 0;
 }
-template <class W, int P>
-__device__ __forceinline__ void assign(Levels<W, P> &to, const Levels<W, P> &from) {
+template <class W, int P> GPR_DEVICE void assign(Levels<W, P> &to, const Levels<W, P> &from) {
   GPR_EACH(i, P) to.pair[i] = from.pair[i];
   assign_rest(to, from);
 }
@@ -40,12 +39,12 @@ __device__ __forceinline__ void assign(Levels<W, P> &to, const Levels<W, P> &fro
 template <int N> struct Terms {
   static constexpr int count = N;
   double term[N];
-  template <class W, int P> __device__ __forceinline__ void open(const Levels<W, P> &s) {
+  template <class W, int P> GPR_DEVICE void open(const Levels<W, P> &s) {
     static_assert(N <= 2 * P, "");
     GPR_EACH(i, N) term[i] = i % 2 ? s.pair[i / 2].lo : s.pair[i / 2].hi;
   }
   /* With what further levels have; false: they do not fit. */
-  template <class W, int P> __device__ __forceinline__ bool open_all(const Levels<W, P> &s) {
+  template <class W, int P> GPR_DEVICE bool open_all(const Levels<W, P> &s) {
     bool lost = false;
     open(s);
     if (N < 2 * P) pack();
@@ -56,27 +55,27 @@ template <int N> struct Terms {
     }
     return !lost;
   }
-  template <class W, int P> __device__ __forceinline__ void give(Levels<W, P> &s) const {
+  template <class W, int P> GPR_DEVICE void give(Levels<W, P> &s) const {
     GPR_EACH(i, N) (i % 2 ? s.pair[i / 2].lo : s.pair[i / 2].hi) = term[i];
   }
-  template <class W, int P> __device__ __forceinline__ void give_all(Levels<W, P> &s) const {
+  template <class W, int P> GPR_DEVICE void give_all(Levels<W, P> &s) const {
     give(s);
 #pragma unroll
     for (int i = N / 2; i < P; i++) s.pair[i] = {0, 0};
   }
   /* None overlaps the next one any more, and there is room in the last. */
-  __device__ __forceinline__ void pack() {
+  GPR_DEVICE void pack() {
 #pragma unroll
     for (int i = N - 2; i >= 0; i--) carry(i);
     GPR_EACH(i, N - 1) carry(i);
   }
-  __device__ __forceinline__ void carry(int i) {
+  GPR_DEVICE void carry(int i) {
     const double t = term[i] + term[i + 1];
     term[i + 1] = rounding_error(term[i], term[i + 1], t);
     term[i] = t;
   }
   /* To those from FIRST on. */
-  template <int FIRST = 0> __device__ __forceinline__ void add(double x, bool &lost) {
+  template <int FIRST = 0> GPR_DEVICE void add(double x, bool &lost) {
 #pragma unroll
     for (int i = FIRST; i < N - 1; i++) {
       const double t = term[i] + x;
@@ -91,7 +90,7 @@ template <int N> struct Terms {
 enum { TERMS_MOST = 6 };
 template <int P> using AllTerms = Terms<(2 * P < TERMS_MOST ? 2 * P : (int)TERMS_MOST)>;
 /* All of the right one's, or none. */
-template <int N> __device__ __forceinline__ bool merge(Terms<N> &s, const Terms<N> &right) {
+template <int N> GPR_DEVICE bool merge(Terms<N> &s, const Terms<N> &right) {
   Terms<N> both = s;
   bool lost = false;
   both.pack();
@@ -120,8 +119,7 @@ __device__ __noinline__ void add_in_turn(Levels<W, P> *s, int level, double x) {
   }
   if (x != 0) add_rest(s, x);
 }
-template <class W, int P>
-__device__ __forceinline__ void add_to(Levels<W, P> &s, int level, double x) {
+template <class W, int P> GPR_DEVICE void add_to(Levels<W, P> &s, int level, double x) {
   Pair p = s.pair[level];
   bool lost = false;
   add(p, x, lost);
@@ -130,8 +128,7 @@ __device__ __forceinline__ void add_to(Levels<W, P> &s, int level, double x) {
   else
     s.pair[level] = p;
 }
-template <class W, int P>
-__device__ __forceinline__ void add_to(Levels<W, P> &s, int level, const Pair &x) {
+template <class W, int P> GPR_DEVICE void add_to(Levels<W, P> &s, int level, const Pair &x) {
   bool lost = false;
   const Pair p = merged(s.pair[level], x, lost);
   if (lost) {
@@ -160,8 +157,7 @@ __device__ __noinline__ void merge_terms(Levels<W, P> *s, const Levels<W, P> *ri
     add_in_turn(s, i, right->pair[i].lo);
   }
 }
-template <class W, int P>
-__device__ __forceinline__ void merge(Levels<W, P> &s, const Levels<W, P> &right) {
+template <class W, int P> GPR_DEVICE void merge(Levels<W, P> &s, const Levels<W, P> &right) {
   Pair pair[P];
   bool lost = false;
   GPR_EACH(i, P) pair[i] = merged(s.pair[i], right.pair[i], lost);
@@ -172,7 +168,7 @@ __device__ __forceinline__ void merge(Levels<W, P> &s, const Levels<W, P> &right
   if (right.used) merge_rests(&s, &right);
 }
 /* All of it in the long integer. */
-template <class W, int P> __device__ __forceinline__ void settle(Levels<W, P> &s) {
+template <class W, int P> GPR_DEVICE void settle(Levels<W, P> &s) {
 #pragma unroll 1
   for (int i = 0; i < P; i++) {
     add_rest(&s, s.pair[i].hi);
@@ -204,12 +200,11 @@ static __device__ __noinline__ void add_square(Long<SquaresOf<double>> *to, doub
 }
 
 /* x² of a float is a double; of a double it is two, unless it overflows or its end underflows. */
-template <int P>
-__device__ __forceinline__ void add_square_of(Levels<SquaresOf<float>, P> &s, int part, double x) {
+template <int P> GPR_DEVICE void add_square_of(Levels<SquaresOf<float>, P> &s, int part, double x) {
   add_to(s, part * MomentBatch<float, 1>::squares, x * x);
 }
 template <int P>
-__device__ __forceinline__ void add_square_of(Levels<SquaresOf<double>, P> &s, int part, double x) {
+GPR_DEVICE void add_square_of(Levels<SquaresOf<double>, P> &s, int part, double x) {
   const double size = fabs(x), p = x * x;
   const int level = part * MomentBatch<double, 1>::squares;
   if (size >= 0x1p-450 && size <= 0x1p500) {
@@ -222,11 +217,10 @@ __device__ __forceinline__ void add_square_of(Levels<SquaresOf<double>, P> &s, i
 }
 
 /* Where a NaN was met: nothing else matters to the part any more. */
-template <class R, int PARTS>
-__device__ __forceinline__ void set_nan(MomentState<R, PARTS> &s, int part) {
+template <class R, int PARTS> GPR_DEVICE void set_nan(MomentState<R, PARTS> &s, int part) {
   s.sum[part].pair[0].hi = NAN;
 }
-template <class S> __device__ __forceinline__ bool is_nan(const S &s, int part) {
+template <class S> GPR_DEVICE bool is_nan(const S &s, int part) {
   return s.sum[part].pair[0].hi != s.sum[part].pair[0].hi;
 }
 
@@ -251,13 +245,13 @@ template <class R, int PARTS> struct WideMoments {
   Terms<is_double ? 3 : 2> sum[PARTS];
   Terms<is_double ? 6 : 4> squares;
   bool lost;
-  __device__ __forceinline__ void open(const MomentState<R, PARTS> &s) {
+  GPR_DEVICE void open(const MomentState<R, PARTS> &s) {
     lost = false;
     squares.open(s.squares);
     squares.pack();
     GPR_EACH(p, PARTS) sum[p].open(s.sum[p]);
   }
-  __device__ __forceinline__ void add(int part, double x) {
+  GPR_DEVICE void add(int part, double x) {
     const double square = x * x;
     sum[part].add(x, lost);
     squares.add(square, lost);
@@ -268,11 +262,11 @@ template <class R, int PARTS> struct WideMoments {
     }
   }
   /* A batch's sums, which are exact. */
-  template <class Windows> __device__ __forceinline__ void take(int part, const Windows &windows) {
+  template <class Windows> GPR_DEVICE void take(int part, const Windows &windows) {
     GPR_EACH(i, Windows::sums) sum[part].add(windows.sum(i), lost);
     GPR_EACH(i, Windows::squares) squares.add(windows.square(i), lost);
   }
-  __device__ __forceinline__ bool give(MomentState<R, PARTS> &s) const {
+  GPR_DEVICE bool give(MomentState<R, PARTS> &s) const {
     if (lost) return false;
     squares.give(s.squares);
     GPR_EACH(p, PARTS) sum[p].give(s.sum[p]);
@@ -287,11 +281,11 @@ template <class T> struct PairMoments : FreeFold<T>, RealParts<T> {
   typedef typename RealParts<T>::Real Real;
   using RealParts<T>::parts, RealParts<T>::real;
   typedef MomentState<Real, parts> State;
-  static __device__ __forceinline__ void open(State &s) {
+  static GPR_DEVICE void open(State &s) {
     GPR_EACH(p, parts) gpr::open(s.sum[p]);
     gpr::open(s.squares);
   }
-  static __device__ __forceinline__ void add(State &s, T x, int64_t = 0) {
+  static GPR_DEVICE void add(State &s, T x, int64_t = 0) {
     for (int p = 0; p < parts; p++) add_alone(&s, p, (double)real(x, p));
   }
   /* The slow way of n numbers that a batch's windows do not hold; by eights they mostly do. Not
@@ -307,8 +301,7 @@ template <class T> struct PairMoments : FreeFold<T>, RealParts<T> {
     for (int i = 0; i < n; i++) add(*s, x[i]);
   }
   enum { FEW_OF_BATCH = 8 };
-  static __device__ __forceinline__ void add_few(WideMoments<Real, parts> &wide, int part,
-                                                 const T *x, int n) {
+  static GPR_DEVICE void add_few(WideMoments<Real, parts> &wide, int part, const T *x, int n) {
     typedef typename RealOf<T>::type Stored;
     MomentBatch<Stored, FEW_OF_BATCH> batch;
     WideBatch<Stored, FEW_OF_BATCH> windows;
@@ -327,11 +320,11 @@ template <class T> struct PairMoments : FreeFold<T>, RealParts<T> {
       for (int i = 0; i < n && i < FEW_OF_BATCH; i++) wide.add(part, (double)real(x[i], part));
     }
   }
-  static __device__ __forceinline__ void merge(State &s, const State &right) {
+  static GPR_DEVICE void merge(State &s, const State &right) {
     for (int p = 0; p < parts; p++) gpr::merge(s.sum[p], right.sum[p]);
     gpr::merge(s.squares, right.squares);
   }
-  static __device__ __forceinline__ void assign(State &to, const State &from) {
+  static GPR_DEVICE void assign(State &to, const State &from) {
     for (int p = 0; p < parts; p++) gpr::assign(to.sum[p], from.sum[p]);
     gpr::assign(to.squares, from.squares);
   }
@@ -342,24 +335,24 @@ template <class T, int N> struct PartsOfBatch {
   typedef PairMoments<T> F;
   typedef MomentBatch<typename RealOf<T>::type, N> Batch;
   Batch part[F::parts];
-  __device__ __forceinline__ void see(T x) {
+  GPR_DEVICE void see(T x) {
     GPR_EACH(p, F::parts) part[p].see(F::real(x, p));
   }
-  __device__ __forceinline__ bool open() {
+  GPR_DEVICE bool open() {
     bool fine = true;
     GPR_EACH(p, F::parts) fine &= part[p].open();
     return fine;
   }
-  __device__ __forceinline__ bool is_nan() const {
+  GPR_DEVICE bool is_nan() const {
     bool nan = false;
     GPR_EACH(p, F::parts) nan |= part[p].is_nan();
     return nan;
   }
-  __device__ __forceinline__ void add(T x) {
+  GPR_DEVICE void add(T x) {
     GPR_EACH(p, F::parts) part[p].add(F::real(x, p));
   }
   /* The sums, which are exact. */
-  template <class S> __device__ __forceinline__ void give(S &s) const {
+  template <class S> GPR_DEVICE void give(S &s) const {
     GPR_EACH(p, F::parts) {
       GPR_EACH(i, Batch::sums) s.sum[p].pair[i] = {part[p].sum(i), 0};
       GPR_EACH(i, Batch::squares) s.squares.pair[p * Batch::squares + i] = {part[p].square(i), 0};

@@ -44,7 +44,7 @@ static __device__ __noinline__ void add_long(uint64_t *to, const uint64_t *from,
   }
 }
 /* value·2^bit in the long integer's units, of 64 bits with a sign or without. */
-template <class R, class V> __device__ __forceinline__ void add_at(Long<R> &to, V value, int bit) {
+template <class R, class V> GPR_DEVICE void add_at(Long<R> &to, V value, int bit) {
   static_assert(sizeof value == 8, "");
   const int shift = bit & 63;
   add_words(to.word, Long<R>::words, bit >> 6, (uint64_t)value << shift,
@@ -61,7 +61,7 @@ template <class S> __device__ inline void use(S &s) {
   s.used = 1;
   clear_rest(s);
 }
-template <class S> __device__ __forceinline__ void assign_rest(S &to, const S &from) {
+template <class S> GPR_DEVICE void assign_rest(S &to, const S &from) {
   to.special = from.special;
   to.used = from.used;
   if (from.used)
@@ -86,16 +86,16 @@ template <class R> struct RealSum {
   uint32_t used;    /* rest is more than nothing */
   Long<R> rest;
 };
-template <class R> __device__ __forceinline__ void open(RealSum<R> &s) {
+template <class R> GPR_DEVICE void open(RealSum<R> &s) {
   clear(s.sum);
   s.special = s.used = 0;
 }
 /* As far as it is used. */
-template <class R> __device__ __forceinline__ void assign(RealSum<R> &to, const RealSum<R> &from) {
+template <class R> GPR_DEVICE void assign(RealSum<R> &to, const RealSum<R> &from) {
   to.sum = from.sum;
   assign_rest(to, from);
 }
-template <class R> __device__ __forceinline__ void add_one(RealSum<R> &s, double x) {
+template <class R> GPR_DEVICE void add_one(RealSum<R> &s, double x) {
   auto p = s.sum;
   bool lost = false;
   add_to_all(p, x, lost);
@@ -112,7 +112,7 @@ template <class R> __device__ __noinline__ void add_both(RealSum<R> *s, const Re
   if (right->used) add_long(s->rest.word, right->rest.word, Long<R>::words);
   each_term(right->sum, [&](double x) { add_rest(s, x); });
 }
-template <class R> __device__ __forceinline__ void merge(RealSum<R> &s, const RealSum<R> &right) {
+template <class R> GPR_DEVICE void merge(RealSum<R> &s, const RealSum<R> &right) {
   bool lost = right.used;
   const auto p = merged(s.sum, right.sum, lost);
   if (lost)
@@ -123,25 +123,21 @@ template <class R> __device__ __forceinline__ void merge(RealSum<R> &s, const Re
 
 /* --- rounding, once --------------------------------------------------------------------------- */
 
-template <class T> __device__ __forceinline__ void round_pair(double hi, double lo, T *out) {
+template <class T> GPR_DEVICE void round_pair(double hi, double lo, T *out) {
   const double sum = hi + lo;
   round_once(lo == 0 ? hi : to_odd(sum, rounding_error(hi, lo, sum)), out);
 }
-__device__ __forceinline__ void round_pair(double hi, double lo, double *out) {
-  *out = lo == 0 ? hi : hi + lo;
-}
-template <class T> __device__ __forceinline__ void round_terms(const Pair &p, T *out) {
+GPR_DEVICE void round_pair(double hi, double lo, double *out) { *out = lo == 0 ? hi : hi + lo; }
+template <class T> GPR_DEVICE void round_terms(const Pair &p, T *out) {
   round_pair(p.hi, p.lo, out);
 }
 /* Whether adding the terms up may overflow on the way to a sum that does not. */
-__device__ __forceinline__ bool is_near_the_end(const Pair &) { return false; }
-__device__ __forceinline__ bool is_near_the_end(const Triple &p) {
-  return p.tail != 0 && !(fabs(p.hi) < 0x1p1023);
-}
+GPR_DEVICE bool is_near_the_end(const Pair &) { return false; }
+GPR_DEVICE bool is_near_the_end(const Triple &p) { return p.tail != 0 && !(fabs(p.hi) < 0x1p1023); }
 /* Three TwoSums leave two terms, each of less than the one before's last bit, and what those were
  * rounded by, of which the second one's last bit keeps enough. (Boldo and Melquiond, "Emulation of
  * FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008.) */
-template <class T> __device__ __forceinline__ void round_terms(const Triple &p, T *out) {
+template <class T> GPR_DEVICE void round_terms(const Triple &p, T *out) {
   if (p.tail == 0) return round_pair(p.hi, p.lo, out);
   const double s = p.hi + p.lo, low = rounding_error(p.hi, p.lo, s);
   if constexpr (Same<T, double>::value) { /* both ends of what is left round the same */
@@ -160,7 +156,7 @@ template <class T> __device__ __forceinline__ void round_terms(const Triple &p, 
  * and two remainders mend that. Of finite x so large that the remainders are no less than the
  * smallest numbers; of zero without its sign. (Markstein, "Computation of elementary functions on
  * the IBM RISC System/6000 processor", 1990.) */
-__device__ __forceinline__ double divided_by(double x, double d, double reciprocal) {
+GPR_DEVICE double divided_by(double x, double d, double reciprocal) {
   double quotient = x * reciprocal;
   GPR_EACH(i, 2) quotient = fma(product_error(-quotient, d, -x), reciprocal, quotient);
   return quotient;
@@ -169,13 +165,12 @@ __device__ __forceinline__ double divided_by(double x, double d, double reciproc
 struct Over {
   int64_t n;
   double d, reciprocal;
-  __device__ __forceinline__ explicit Over(int64_t n) : n(n), d((double)n), reciprocal(1 / d) {}
-  __device__ __forceinline__ Over() : n(1), d(1), reciprocal(1) {}
+  GPR_DEVICE explicit Over(int64_t n) : n(n), d((double)n), reciprocal(1 / d) {}
+  GPR_DEVICE Over() : n(1), d(1), reciprocal(1) {}
 };
 /* Divided first: two digits of the quotient, the second one rounded to odd by the sign of what is
  * left. */
-template <class T, class S>
-__device__ __forceinline__ void round_quotient(const S &p, const Over &over, T *out) {
+template <class T, class S> GPR_DEVICE void round_quotient(const S &p, const Over &over, T *out) {
   const double d = over.d, reciprocal = over.reciprocal, hi = p.lo == 0 ? p.hi : p.hi + p.lo,
                lo = p.lo == 0 ? 0 : rounding_error(p.hi, p.lo, hi);
   const double first = divided_by(hi, d, reciprocal), rest = product_error(-first, d, -hi);
@@ -185,19 +180,16 @@ __device__ __forceinline__ void round_quotient(const S &p, const Over &over, T *
   round_pair(first, second == 0 ? 0 : second, out);
 }
 /* So far from the ends of the exponents that both digits are whole. */
-__device__ __forceinline__ bool can_divide(double x, int64_t n) {
+GPR_DEVICE bool can_divide(double x, int64_t n) {
   const double size = fabs(x);
   return n >> 53 == 0 && size > 0x1p-800 && size < 0x1p1000;
 }
-template <class S> __device__ __forceinline__ bool can_divide(const S &p, int64_t n) {
+template <class S> GPR_DEVICE bool can_divide(const S &p, int64_t n) {
   return !has_tail(p) && can_divide(p.hi, n) && (p.lo == 0 || fabs(p.lo) > 0x1p-900);
 }
 /* The same of three terms; false where that does not tell. */
-template <class T> __device__ __forceinline__ bool divide_terms(const Pair &, int64_t, T *) {
-  return false;
-}
-template <class T>
-__device__ __forceinline__ bool divide_terms(const Triple &p, int64_t n, T *out) {
+template <class T> GPR_DEVICE bool divide_terms(const Pair &, int64_t, T *) { return false; }
+template <class T> GPR_DEVICE bool divide_terms(const Triple &p, int64_t n, T *out) {
   const double d = (double)n, s = p.hi + p.lo, low = rounding_error(p.hi, p.lo, s);
   const double t = low + p.tail, last = rounding_error(low, p.tail, t);
   const double hi = s + t, left = rounding_error(s, t, hi);
@@ -226,14 +218,13 @@ __device__ __noinline__ void round_long(RealSum<R> *s, int64_t n, T *out) {
 }
 
 /* Of a sum that is not finite. */
-template <class T> __device__ __forceinline__ T narrow_special(double x) {
+template <class T> GPR_DEVICE T narrow_special(double x) {
   const uint64_t infinity = Format<T>::infinity(),
                  sign = infinity + (1ull << (Format<T>::precision - 1));
   return x != x ? quiet_nan<T>() : Format<T>::make(x < 0 ? sign | infinity : infinity);
 }
 /* The sum over n, rounded once. */
-template <class T, class R>
-__device__ __forceinline__ void round_sum(RealSum<R> &s, int64_t n, T *out) {
+template <class T, class R> GPR_DEVICE void round_sum(RealSum<R> &s, int64_t n, T *out) {
   if (s.sum.hi != s.sum.hi || (!s.used && !is_finite(s.sum.hi)))
     *out = narrow_special<T>(s.sum.hi);
   else if (!s.used && n == 1 && !is_near_the_end(s.sum))
@@ -257,16 +248,16 @@ template <class T> struct PairSum : FreeFold<T>, RealParts<T> {
   struct State {
     RealSum<Real> part[parts];
   };
-  static __device__ __forceinline__ void open(State &s) {
+  static GPR_DEVICE void open(State &s) {
     for (int p = 0; p < parts; p++) gpr::open(s.part[p]);
   }
-  static __device__ __forceinline__ void add(State &s, T x, int64_t) {
+  static GPR_DEVICE void add(State &s, T x, int64_t) {
     for (int p = 0; p < parts; p++) add_one(s.part[p], real(x, p));
   }
-  static __device__ __forceinline__ void merge(State &s, const State &right) {
+  static GPR_DEVICE void merge(State &s, const State &right) {
     for (int p = 0; p < parts; p++) gpr::merge(s.part[p], right.part[p]);
   }
-  static __device__ __forceinline__ void assign(State &to, const State &from) {
+  static GPR_DEVICE void assign(State &to, const State &from) {
     for (int p = 0; p < parts; p++) gpr::assign(to.part[p], from.part[p]);
   }
 };
@@ -283,17 +274,15 @@ template <class T> struct PairSumValue {
     round_sum(*sum, n, &out);
     return out;
   }
-  __device__ __forceinline__ void add(T x) {
+  GPR_DEVICE void add(T x) {
     add_to(sum, x);
     nothing = false;
   }
-  template <class R> __device__ __forceinline__ R part(int p, uint64_t n) {
+  template <class R> GPR_DEVICE R part(int p, uint64_t n) {
     if (nothing) sum->part[p].sum.hi = 0;
     return rounded<R>(&sum->part[p], (int64_t)n);
   }
-  template <class R> __device__ __forceinline__ R round(uint64_t n = 1) {
-    return Parts<R>::round(*this, n);
-  }
+  template <class R> GPR_DEVICE R round(uint64_t n = 1) { return Parts<R>::round(*this, n); }
 };
 
 GPR_CLOSE

@@ -28,33 +28,30 @@ template <class F> struct RowLane<Counted<F>> {
   static constexpr bool neutral = true;
   RowLane<F> lane;
   int64_t n = 0;
-  __device__ __forceinline__ void keep(typename Counted<F>::State *s) { lane.keep(&s->state); }
-  template <int U>
-  __device__ __forceinline__ void take(Packet<T> (&v)[U], int64_t index, int64_t step) {
+  GPR_DEVICE void keep(typename Counted<F>::State *s) { lane.keep(&s->state); }
+  template <int U> GPR_DEVICE void take(Packet<T> (&v)[U], int64_t index, int64_t step) {
     n -= drop_missing(v);
     lane.take(v, index, step);
   }
-  __device__ __forceinline__ void one(T x, int64_t index) {
+  GPR_DEVICE void one(T x, int64_t index) {
     if (is_nan_or_nat(x))
       n--;
     else
       lane.one(x, index);
   }
-  __device__ __forceinline__ void result(typename Counted<F>::State &s) {
+  GPR_DEVICE void result(typename Counted<F>::State &s) {
     lane.result(s.state);
     s.n = n;
   }
 };
 /* A state of all elements, or of as many as its n says. */
 template <class F> struct FinishRow {
-  static __device__ __forceinline__ void finish(const gpr_axes_args &a, int64_t o,
-                                                typename F::State &s) {
+  static GPR_DEVICE void finish(const gpr_axes_args &a, int64_t o, typename F::State &s) {
     finish_here<F>(a, o, s, a.count);
   }
 };
 template <class F> struct FinishRow<Counted<F>> {
-  static __device__ __forceinline__ void finish(const gpr_axes_args &a, int64_t o,
-                                                typename Counted<F>::State &s) {
+  static GPR_DEVICE void finish(const gpr_axes_args &a, int64_t o, typename Counted<F>::State &s) {
     const int64_t n = a.count + s.n;
     tell_least(a, n);
     finish_here<F>(a, o, s.state, n);
@@ -63,9 +60,8 @@ template <class F> struct FinishRow<Counted<F>> {
 
 /* U packets a thread from p on, a team's width apart, all inside. */
 template <int U, class F>
-__device__ __forceinline__ void fold_packets(RowLane<F> &lane,
-                                             const Packets<typename F::Element> &in, int64_t p,
-                                             int team, int64_t index) {
+GPR_DEVICE void fold_packets(RowLane<F> &lane, const Packets<typename F::Element> &in, int64_t p,
+                             int team, int64_t index) {
   typedef typename F::Element T;
   Packet<T> v[U];
   in.load(v, p, team);
@@ -74,8 +70,7 @@ __device__ __forceinline__ void fold_packets(RowLane<F> &lane,
 }
 
 /* Whether the packets at the ends may be read whole. */
-template <class T>
-__device__ __forceinline__ bool may_read_whole(const gpr_axes_args &a, const Packets<T> &in) {
+template <class T> GPR_DEVICE bool may_read_whole(const gpr_axes_args &a, const Packets<T> &in) {
   const char *const low = (const char *)in.data, *const high = low + in.packets() * 16;
   return in.stop <= in.first || (low >= a.low && high <= a.high);
 }
@@ -88,7 +83,7 @@ template <class F> GPR_FN GPR_CONSTEXPR bool has_quick_ends() {
 }
 /* Elements before `head` and from `tail` on become the nearest one between or -0.0. */
 template <bool REPEATS, class T>
-__device__ __forceinline__ void hide_ends(Packet<T> &v, int head, int tail = Packet<T>::count) {
+GPR_DEVICE void hide_ends(Packet<T> &v, int head, int tail = Packet<T>::count) {
 #pragma unroll
   for (int j = Packet<T>::count - 2; j >= 0; j--)
     if (j < head) v.element[j] = REPEATS ? v.element[j + REPEATS] : neutral_of<T>();
@@ -99,8 +94,7 @@ __device__ __forceinline__ void hide_ends(Packet<T> &v, int head, int tail = Pac
 /* U packets from p on, so far apart, of a run of two and more that may all be read whole, though
  * some lie outside: as if -0.0 were there, or the nearest element inside. */
 template <bool REPEATS, int U, class T>
-__device__ __forceinline__ void load_ends(const Packets<T> &in, int64_t p, int apart,
-                                          Packet<T> (&v)[U]) {
+GPR_DEVICE void load_ends(const Packets<T> &in, int64_t p, int apart, Packet<T> (&v)[U]) {
   enum { MANY = 1 << 20 };
   constexpr int V = Packet<T>::count;
   const int64_t last = in.packets() - 1;
@@ -117,8 +111,8 @@ __device__ __forceinline__ void load_ends(const Packets<T> &in, int64_t p, int a
  * each lane takes an element. All lanes are together where a packet may be repeated. Rows of 10000
  * halves that begin anywhere took 55 µs on an H200 for where their greatest stand, and take 23. */
 template <class F>
-__device__ __forceinline__ void fold_ends(const Packets<typename F::Element> &in, int64_t p,
-                                          int64_t index, RowLane<F> &lane) {
+GPR_DEVICE void fold_ends(const Packets<typename F::Element> &in, int64_t p, int64_t index,
+                          RowLane<F> &lane) {
   constexpr int V = Packet<typename F::Element>::count, MANY = ROWS_FEW * GPR_WARP;
   if constexpr (RowLane<F>::neutral) { /* seldom: most ends are read with the rest */
 #pragma unroll 1
@@ -146,8 +140,8 @@ __device__ __forceinline__ void fold_ends(const Packets<typename F::Element> &in
 /* The last packets of a run that may all be read whole, by half as many loads a lane as long as
  * those are enough. */
 template <int U, class F>
-__device__ __forceinline__ void fold_last(const Packets<typename F::Element> &in, int64_t first,
-                                          int64_t index, RowLane<F> &lane) {
+GPR_DEVICE void fold_last(const Packets<typename F::Element> &in, int64_t first, int64_t index,
+                          RowLane<F> &lane) {
   typedef typename F::Element T;
   if constexpr (U > ROWS_FEW)
     if (in.packets() - first <= U / 2 * GPR_WARP)
@@ -161,8 +155,8 @@ __device__ __forceinline__ void fold_last(const Packets<typename F::Element> &in
 /* Each lane's share of a tile of a warp's packets, RowsShape<F>::loads a lane, of which the last
  * may lie outside; whole: may_read_whole(). */
 template <class F>
-__device__ __forceinline__ void fold_tile(const Packets<typename F::Element> &in, int64_t first,
-                                          int64_t index, bool whole, RowLane<F> &lane) {
+GPR_DEVICE void fold_tile(const Packets<typename F::Element> &in, int64_t first, int64_t index,
+                          bool whole, RowLane<F> &lane) {
   typedef typename F::Element T;
   constexpr int loads = RowsShape<F>::loads, V = Packet<T>::count;
   constexpr bool has_ends = has_quick_ends<F>();
@@ -201,8 +195,8 @@ __device__ __forceinline__ void fold_tile(const Packets<typename F::Element> &in
  * time as some packets hold: of every second of 33 million floats sums took 52 µs on an H200 as
  * tiles (tile.cuh), and take 36, maxima 43 and 34, sums of 67 million halves 51 and 37. */
 template <class F>
-__device__ __forceinline__ void fold_apart(const char *base, int64_t stride, int64_t first,
-                                           int64_t count, RowLane<F> &lane) {
+GPR_DEVICE void fold_apart(const char *base, int64_t stride, int64_t first, int64_t count,
+                           RowLane<F> &lane) {
   typedef typename F::Element T;
   constexpr int V = Packet<T>::count, U = sizeof(T) > 1 ? 4 : 2, EACH = U * V;
   const int64_t stop = least(count, first + GPR_WARP * V * RowsShape<F>::loads);
@@ -230,8 +224,8 @@ __device__ __forceinline__ void fold_apart(const char *base, int64_t stride, int
  * is read at a time lies close together; tiles from a.drawn on are drawn, by each warp of the
  * blocks that share the output: 128 MiB of floats took 41.8 µs on an H200, and take 38.3. */
 template <class F>
-__device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *base, int64_t part,
-                                         int64_t parts, uint32_t *queue, RowLane<F> &lane) {
+GPR_DEVICE void fold_row(const gpr_axes_args &a, const char *base, int64_t part, int64_t parts,
+                         uint32_t *queue, RowLane<F> &lane) {
   typedef typename F::Element T;
   constexpr int WARPS = AXES_THREADS / GPR_WARP, TILE = GPR_WARP * RowsShape<F>::loads;
   const int64_t tiles = a.runs * a.tiles, stride = a.dim[a.kept + a.reduced - 1].stride;
@@ -267,7 +261,7 @@ __device__ __forceinline__ void fold_row(const gpr_axes_args &a, const char *bas
  * nothing else is on its way: 20000 rows of 4096 bfloat16 took 43 µs on an H200 for their maxima,
  * and take 39.5, 9000 of 3000 complex64 69.5 and 63 for their sums. To ask for every next tile,
  * too, took longer. */
-template <class F> __device__ __forceinline__ void expect(const gpr_axes_args &a, int64_t o) {
+template <class F> GPR_DEVICE void expect(const gpr_axes_args &a, int64_t o) {
   enum { LINE = 128 };
   const int at = lane_of() * LINE;
   if (o >= 0 && o < a.full && at < a.length * (int64_t)sizeof(typename F::Element))

@@ -21,13 +21,13 @@ struct Segment {
   const char *data;
   int64_t n;
 };
-__device__ __forceinline__ Segment segment_of(const gpr_axes_args &a, int64_t start, int64_t n,
-                                              int64_t kept, int bytes) {
+GPR_DEVICE Segment segment_of(const gpr_axes_args &a, int64_t start, int64_t n, int64_t kept,
+                              int bytes) {
   const char *base = a.data + offset_of<&gpr_axes_dim::stride>(a.dim, a.kept, kept);
   return {base + start * bytes, n > 0 ? n : 0};
 }
 /* x / per and the rest, which cost nothing where an array has one axis. */
-__device__ __forceinline__ int64_t share_out(int64_t x, int64_t per, int64_t &rest) {
+GPR_DEVICE int64_t share_out(int64_t x, int64_t per, int64_t &rest) {
   const int64_t quotient = per == 1 ? x : quotient_of(x, per);
   rest = x - quotient * per;
   return quotient;
@@ -55,7 +55,7 @@ __device__ __noinline__ void fold_part(const gpr_axes_args &a, const Segment seg
 
 /* By a block, of which the last one of its segment finishes it. */
 template <class F>
-__device__ __forceinline__ void fold_piece(const gpr_axes_args &a, int64_t work, Slots<F> &slots) {
+GPR_DEVICE void fold_piece(const gpr_axes_args &a, int64_t work, Slots<F> &slots) {
   typedef typename F::State State;
   int64_t kept;
   const int64_t i = share_out(work, a.per, kept);
@@ -78,8 +78,7 @@ __device__ __forceinline__ void fold_piece(const gpr_axes_args &a, int64_t work,
 
 /* A lane's packets id, id + team, …, whole ones: what lies around a segment may be read. */
 template <class F>
-__device__ __forceinline__ void fold_short(Few<F> &few, const char *data, unsigned n, int id,
-                                           int team) {
+GPR_DEVICE void fold_short(Few<F> &few, const char *data, unsigned n, int id, int team) {
   typedef typename F::Element T;
   constexpr int V = Packet<T>::count, U = sizeof(T) < 4 ? sizeof(T) : 5;
   const unsigned before = (unsigned)((uintptr_t)data % 16 / sizeof(T));
@@ -108,7 +107,7 @@ __device__ __noinline__ void fold_short_slowly(typename F::State &s, const char 
 }
 
 /* The place of the one that `before` others precede. */
-__device__ __forceinline__ int place_of_one(uint32_t mask, int before) {
+GPR_DEVICE int place_of_one(uint32_t mask, int before) {
   int place = 0;
 #pragma unroll
   for (int half = GPR_WARP / 2; half; half /= 2) {
@@ -121,8 +120,8 @@ __device__ __forceinline__ int place_of_one(uint32_t mask, int before) {
 /* Lane l has the elements of output first + l and how many there are, or -1. Those of more than
  * `least` and at most `most` are folded, side by side. */
 template <class F>
-__device__ __forceinline__ void fold_teams(const gpr_axes_args &a, int64_t first, const char *data,
-                                           int n, int team, int least, int most) {
+GPR_DEVICE void fold_teams(const gpr_axes_args &a, int64_t first, const char *data, int n, int team,
+                           int least, int most) {
   const uint32_t members = __ballot_sync(GPR_ALL, n > least && n <= most);
   const int id = lane_of() & (team - 1), count = __popc(members);
 #pragma unroll 1
@@ -143,8 +142,7 @@ __device__ __forceinline__ void fold_teams(const gpr_axes_args &a, int64_t first
 }
 
 /* A warp's segments, of which the long ones are others' work. */
-template <class F>
-__device__ __forceinline__ void fold_segments(const gpr_axes_args &a, int64_t first) {
+template <class F> GPR_DEVICE void fold_segments(const gpr_axes_args &a, int64_t first) {
   constexpr int bytes = sizeof(typename F::Element);
   static_assert(GPR_WARP * SEGMENTS_SHORT * bytes <= GPR_PIECE_BYTES / 4, "");
   const int64_t o = first + lane_of();

@@ -22,8 +22,8 @@ template <class T> struct ShallowShape<LongSum<T>> {
 /* Neighbouring results of one thread, and those of them, as bits, that need fold_again(): which is
  * called when it can spill nothing that is alive. */
 template <class F, class Few, int N, class Numbers>
-__device__ __forceinline__ uint32_t finish_few(const gpr_axes_args &a, int64_t o, int left,
-                                               Few (&few)[N], const Numbers &n) {
+GPR_DEVICE uint32_t finish_few(const gpr_axes_args &a, int64_t o, int left, Few (&few)[N],
+                               const Numbers &n) {
   const auto finish = [&](typename Few::Value(&value)[N]) {
     uint32_t missed = 0;
     finish_values<F>(a, o, value, n, left);
@@ -52,9 +52,9 @@ template <class F> struct Strip {
   const char *base;
   int64_t o, rest = 0; /* rest: columns from its first to the last of their rows */
   int left = 0;        /* columns that exist */
-  __device__ __forceinline__ Strip() {}
-  __device__ __forceinline__ Strip(const gpr_axes_args &a, int64_t t) { set(a, t); }
-  __device__ __forceinline__ void set(const gpr_axes_args &a, int64_t t) {
+  GPR_DEVICE Strip() {}
+  GPR_DEVICE Strip(const gpr_axes_args &a, int64_t t) { set(a, t); }
+  GPR_DEVICE void set(const gpr_axes_args &a, int64_t t) {
     if (t >= a.tiles) return;
     const int64_t width = a.dim[a.kept - 1].size, across = quotient_of(width + V - 1, V);
     const int64_t batch = across == a.tiles ? 0 : quotient_of(t, across),
@@ -64,12 +64,12 @@ template <class F> struct Strip {
     o = batch * width + first;
     set_left(width - first);
   }
-  __device__ __forceinline__ void set_left(int64_t columns) {
+  GPR_DEVICE void set_left(int64_t columns) {
     rest = columns;
     left = columns < V ? (int)columns : V;
   }
   /* A block's threads further on, in the same row mostly: without a division. */
-  __device__ __forceinline__ void follow(const gpr_axes_args &a, int64_t t, const Strip &before) {
+  GPR_DEVICE void follow(const gpr_axes_args &a, int64_t t, const Strip &before) {
     enum { STEP = AXES_THREADS * V };
     if (before.rest <= STEP) return set(a, t);
     base = before.base + STEP * a.dim[a.kept - 1].stride;
@@ -94,7 +94,7 @@ template <class F, bool SKIP> struct Skipping {
   typedef typename F::Element T;
   static constexpr int V = Strip<F>::V;
   uint32_t seen = 0; /* columns, as bits, that have a number */
-  template <int U> __device__ __forceinline__ void drop(StripOf<T> (&v)[U], int rows) {
+  template <int U> GPR_DEVICE void drop(StripOf<T> (&v)[U], int rows) {
     if constexpr (SKIP)
       GPR_EACH(i, U * V) {
         T &x = v[i / V].element[i % V];
@@ -104,8 +104,7 @@ template <class F, bool SKIP> struct Skipping {
           seen |= 1u << i % V;
       }
   }
-  template <class Few>
-  __device__ __forceinline__ void end(const gpr_axes_args &a, Few (&few)[V]) const {
+  template <class Few> GPR_DEVICE void end(const gpr_axes_args &a, Few (&few)[V]) const {
     if (!SKIP || a.has_initial) return;
     GPR_EACH(e, V)
       if (!(seen >> e & 1)) few[e].add(T{}, 0);
@@ -117,15 +116,15 @@ template <int U, bool ALL, class F, bool SKIP> struct RowsOfStrip {
   static constexpr int V = Strip<F>::V;
   StripOf<typename F::Element> v[U];
   int r, rows;
-  __device__ __forceinline__ RowsOfStrip(const gpr_axes_args &a, const Strip<F> &strip, int r,
-                                         Skipping<F, SKIP> &skipping)
+  GPR_DEVICE RowsOfStrip(const gpr_axes_args &a, const Strip<F> &strip, int r,
+                         Skipping<F, SKIP> &skipping)
       : r(r), rows((int)a.count - r) {
     const int64_t stride = a.dim[a.kept].stride;
     load_rows(v, strip.base + r * stride, stride, a.dim[a.kept - 1].stride, ALL ? U : rows,
               strip.left);
     skipping.drop(v, rows);
   }
-  template <class Few> __device__ __forceinline__ void add_to(Few (&few)[V]) const {
+  template <class Few> GPR_DEVICE void add_to(Few (&few)[V]) const {
     GPR_EACH(u, U) {
       if (!ALL && u >= rows) break;
       GPR_EACH(e, V) few[e].add(v[u].element[e], r + u);
@@ -138,7 +137,7 @@ template <int U, bool ALL, class F, bool SKIP> struct RowsOfStrip {
 enum { AGAIN_BY_COLUMNS = 5, ROWS_AGAIN = 8 };
 template <class F, bool SKIP> struct TallStrip : Strip<F> {
   using Strip<F>::Strip;
-  __device__ __forceinline__ uint32_t again(const gpr_axes_args &a) const {
+  GPR_DEVICE uint32_t again(const gpr_axes_args &a) const {
     Again<F> few[Strip<F>::V];
     Skipping<F, SKIP> skipping;
 #pragma unroll 1
@@ -160,15 +159,15 @@ __device__ __noinline__ void finish_strip(const gpr_axes_args *a, int64_t t, uin
 
 /* Whether plain additions will not do for some column of the warp's active lanes; more: to come. */
 template <class Few, int V>
-__device__ __forceinline__ bool are_far_apart(const Few (&few)[V], int count, bool more) {
+GPR_DEVICE bool are_far_apart(const Few (&few)[V], int count, bool more) {
   bool close = true;
   GPR_EACH(e, V) close &= more ? few[e].is_close() : few[e].fine(count);
   return __any_sync(__activemask(), !close);
 }
 /* ROWS rows of a strip that are loaded, and which of its columns were missed. */
 template <class F, class Few, int ROWS, bool SKIP>
-__device__ __forceinline__ uint32_t finish_rows(const gpr_axes_args &a, const Strip<F> &strip,
-                                                StripOf<typename F::Element> (&v)[ROWS]) {
+GPR_DEVICE uint32_t finish_rows(const gpr_axes_args &a, const Strip<F> &strip,
+                                StripOf<typename F::Element> (&v)[ROWS]) {
   typedef typename F::Element T;
   constexpr int V = StripShape<T>::count;
   Few few[V];
@@ -198,7 +197,7 @@ GPR_FN GPR_CONSTEXPR int strips_of(int rows, int bytes) {
   return rows == 1 ? 4 : rows == 2 || bytes < 16 ? 2 : 1;
 }
 template <class F, class Few, int ROWS, bool SKIP = false>
-__device__ __forceinline__ void fold_strips(const gpr_axes_args &a) {
+GPR_DEVICE void fold_strips(const gpr_axes_args &a) {
   typedef typename F::Element T;
   constexpr int V = StripShape<T>::count, STRIPS = strips_of(ROWS, StripShape<T>::bytes);
   const int64_t t = block_of(a) * AXES_THREADS * STRIPS + threadIdx.x,
@@ -232,16 +231,15 @@ template <class F, bool SKIP> struct StripRun {
   const int64_t t;
   const Strip<F> strip;
   Skipping<F, SKIP> skipping;
-  __device__ __forceinline__ StripRun(const gpr_axes_args &a, int64_t t)
-      : a(a), t(t), strip(a, t) {}
+  GPR_DEVICE StripRun(const gpr_axes_args &a, int64_t t) : a(a), t(t), strip(a, t) {}
 
-  template <class Few> __device__ __forceinline__ void end(Few (&few)[V]) {
+  template <class Few> GPR_DEVICE void end(Few (&few)[V]) {
     skipping.end(a, few);
     const uint32_t missed = finish_few<F>(a, strip.o, strip.left, few, a.count);
     if (missed) finish_strip<F, TallStrip<F, SKIP>>(&a, t, missed);
   }
   /* ROWS from row r on, which are there. */
-  template <int ROWS, class Few> __device__ __forceinline__ void add(int r, Few (&few)[V]) {
+  template <int ROWS, class Few> GPR_DEVICE void add(int r, Few (&few)[V]) {
     const RowsOfStrip<ROWS, true, F, SKIP> rows(a, strip, r, skipping);
     if constexpr (Begins<Few>::value)
       GPR_EACH(e, V)
@@ -252,8 +250,7 @@ template <class F, bool SKIP> struct StripRun {
    * takes as long as the others to add, and what is read apart waits for the memory again. Of 300
    * MiB in 7 rows means of doubles took 130 µs on an H200 by loads of four rows and of two, and
    * take 93, variances of floats 129 and 100, maxima of bytes 1290 and 179. */
-  template <int MOST, int LEAST, class Few>
-  __device__ __forceinline__ void add_last(int r, Few (&few)[V]) {
+  template <int MOST, int LEAST, class Few> GPR_DEVICE void add_last(int r, Few (&few)[V]) {
     if constexpr (MOST >= LEAST) {
       if ((int)a.count - r == MOST)
         add<MOST>(r, few);
@@ -262,19 +259,19 @@ template <class F, bool SKIP> struct StripRun {
     }
   }
   /* By some rows at a time, as many of them as there are. */
-  template <class Few> __device__ __forceinline__ void add_last_by(int r, Few (&few)[V]) {
+  template <class Few> GPR_DEVICE void add_last_by(int r, Few (&few)[V]) {
 #pragma unroll 1
     for (; r < (int)a.count; r += last)
       RowsOfStrip<last, false, F, SKIP>(a, strip, r, skipping).add_to(few);
   }
   /* All of up to ROWS_AT_ONCE; whether there are so many. */
-  template <class Few> __device__ __forceinline__ bool added_at_once(Few (&few)[V]) {
+  template <class Few> GPR_DEVICE bool added_at_once(Few (&few)[V]) {
     if (a.count < least_at_once(SKIP) || a.count > ROWS_AT_ONCE) return false;
     add_last<ROWS_AT_ONCE, least_at_once(SKIP)>(0, few);
     return true;
   }
   /* From row r on, of what is wide, whose code for each number of rows would be long. */
-  template <class Few> __device__ __forceinline__ void fold_wide_rows(int r, Few (&few)[V]) {
+  template <class Few> GPR_DEVICE void fold_wide_rows(int r, Few (&few)[V]) {
 #pragma unroll 1
     for (; r + loads <= (int)a.count; r += loads) add<loads>(r, few);
     add_last_by(r, few);
@@ -284,7 +281,7 @@ template <class F, bool SKIP> struct StripRun {
    * 24 rows of 475913 lognormal floats with a sigma of 5 took 40 µs on an H200 when they were read
    * again, and take 16, normal ones 11; by pairs from the start 14.6, and 3 rows of normal ones 56
    * in place of 49. 40 rows of 2.5 million bfloat16 took 330 read again, and take 93. */
-  template <class Few> __device__ __forceinline__ void fold_wide(Few (&few)[V]) {
+  template <class Few> GPR_DEVICE void fold_wide(Few (&few)[V]) {
     Again<F> again[V];
     int r = 0;
     /* In registers more than four rows would be too many to be added again. */
@@ -299,7 +296,7 @@ template <class F, bool SKIP> struct StripRun {
     }
     fold_wide_rows(r, again);
   }
-  __device__ __forceinline__ void fold() {
+  GPR_DEVICE void fold() {
     constexpr bool is_half = sizeof(typename F::Element) == 2;
     typename OfColumns<F>::few few[V];
     if constexpr (IsWide<F>::value) {

@@ -13,8 +13,7 @@ template <int U, class F> struct CountedRows {
   StripOf<T> v[U];
   uint32_t counts;
   int r;
-  __device__ __forceinline__ CountedRows(const gpr_axes_args &a, const MaskedStrip<F> &strip, int r,
-                                         int (&n)[V])
+  GPR_DEVICE CountedRows(const gpr_axes_args &a, const MaskedStrip<F> &strip, int r, int (&n)[V])
       : r(r) {
     const int rows = (int)a.count - r;
     const int64_t stride = a.dim[a.kept].stride;
@@ -26,7 +25,7 @@ template <int U, class F> struct CountedRows {
     GPR_EACH(u, U) column |= 1u << u * V;
     GPR_EACH(e, V) n[e] += __popc(counts & column << e);
   }
-  template <class Few> __device__ __forceinline__ void add_to(Few (&few)[V]) const {
+  template <class Few> GPR_DEVICE void add_to(Few (&few)[V]) const {
     GPR_EACH(i, U * V) {
       const T x = v[i / V].element[i % V];
       if constexpr (RowLane<F>::neutral)
@@ -40,7 +39,7 @@ template <class F> struct MaskedStrip : Strip<F> {
   using Strip<F>::V;
   const char *where;
   int64_t down, along; /* bytes of the mask from a row to the next, and from a column */
-  __device__ __forceinline__ MaskedStrip(const gpr_axes_args &a, int64_t t)
+  GPR_DEVICE MaskedStrip(const gpr_axes_args &a, int64_t t)
       : Strip<F>(a, t),
         where(a.where),
         down(a.dim[a.kept].where_stride),
@@ -51,7 +50,7 @@ template <class F> struct MaskedStrip : Strip<F> {
              (this->o - batch * a.dim[a.kept - 1].size) * along;
   }
   /* A bit for each element of U rows that counts, of which the first `rows` are there. */
-  template <int U> __device__ __forceinline__ uint32_t counting(int r, int rows) const {
+  template <int U> GPR_DEVICE uint32_t counting(int r, int rows) const {
     uint32_t bits = 0;
     if (!where) {
       GPR_EACH(u, U) bits |= (u < rows ? (1u << this->left) - 1 : 0) << u * V;
@@ -72,8 +71,7 @@ template <class F> struct MaskedStrip : Strip<F> {
     }
     return bits;
   }
-  template <class Few>
-  __device__ __forceinline__ uint32_t fold(const gpr_axes_args &a, Few (&few)[V]) const {
+  template <class Few> GPR_DEVICE uint32_t fold(const gpr_axes_args &a, Few (&few)[V]) const {
     typedef StripShape<typename F::Element> Shape;
     /* Of more, and what counts of them, the registers spilled. */
     constexpr int last = V > 1 ? Shape::loads / 2 : Shape::loads;
@@ -87,7 +85,7 @@ template <class F> struct MaskedStrip : Strip<F> {
       if (e < this->left) tell_least(a, n[e]);
     return finish_few<F>(a, this->o, this->left, few, n);
   }
-  __device__ __forceinline__ uint32_t again(const gpr_axes_args &a) const {
+  GPR_DEVICE uint32_t again(const gpr_axes_args &a) const {
     Again<F> few[V];
     return fold(a, few);
   }

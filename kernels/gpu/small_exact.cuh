@@ -21,8 +21,8 @@ template <class T> struct SmallShape : ExactShape<T> {
 
 /* A thread's share; of what lies outside the array -0.0, which no sum notices. */
 template <class S>
-__device__ __forceinline__ void read_share(const Packets<typename S::Stored> &in,
-                                           typename S::Real (&x)[SMALL_NUMBERS]) {
+GPR_DEVICE void read_share(const Packets<typename S::Stored> &in,
+                           typename S::Real (&x)[SMALL_NUMBERS]) {
   Packet<typename S::Stored> v[S::loads];
   const int64_t at = (int64_t)blockIdx.x * S::loads * blockDim.x + threadIdx.x;
   GPR_EACH(u, S::loads) {
@@ -37,8 +37,7 @@ __device__ __forceinline__ void read_share(const Packets<typename S::Stored> &in
 
 /* NaN and infinities of each part as bits; in their place comes what no sum notices. */
 template <class S>
-__device__ __forceinline__ void take_specials(typename S::Real (&x)[SMALL_NUMBERS],
-                                              uint32_t (&special)[S::parts]) {
+GPR_DEVICE void take_specials(typename S::Real (&x)[SMALL_NUMBERS], uint32_t (&special)[S::parts]) {
   GPR_EACH(i, SMALL_NUMBERS) {
     if (x[i] - x[i] == 0) continue;
     special[i % S::parts] |= x[i] != x[i] ? GPR_NAN : x[i] > 0 ? GPR_PLUS_INF : GPR_MINUS_INF;

@@ -27,8 +27,7 @@ struct SpreadQuestion {
 /* Plain doubles, for results of far fewer bits; `off` is infinite where they do not serve. size is
  * what the squares' terms come to without their signs. With u = 2^-53, the few operations on each
  * of n·size and (Σx)² are off by less than 16u of them, and the quotient by 4u. */
-__device__ __forceinline__ Near plain_spread(double numerator, double size, double divisor,
-                                             bool root) {
+GPR_DEVICE Near plain_spread(double numerator, double size, double divisor, bool root) {
   const double unit = 1 / divisor, value = numerator * unit, off = 0x1p-48 * size * unit;
   if (!(value > off)) return {0, 0, INFINITY};
   if (!root) return {value, 0, off};
@@ -39,7 +38,7 @@ __device__ __forceinline__ Near plain_spread(double numerator, double size, doub
 /* Doubles twice as long, for float64: a fifth of the operations that near_spread needs, since the
  * bounds are not of what is dropped but of what could be. With u = 2^-53 that is less than 2P·u of
  * the smaller terms of a sum of P pairs, and 16u² of each product and of their difference. */
-template <int P> __device__ __forceinline__ Near coarse_sum(const Pair (&pair)[P]) {
+template <int P> GPR_DEVICE Near coarse_sum(const Pair (&pair)[P]) {
   double hi = pair[0].hi, lo = pair[0].lo, size = fabs(lo);
 #pragma unroll
   for (int i = 1; i < P; i++) {
@@ -53,8 +52,7 @@ template <int P> __device__ __forceinline__ Near coarse_sum(const Pair (&pair)[P
   return sum;
 }
 template <int PARTS>
-__device__ __forceinline__ Near coarse_numerator(const Near (&sum)[PARTS], const Near &squares,
-                                                 double n) {
+GPR_DEVICE Near coarse_numerator(const Near (&sum)[PARTS], const Near &squares, double n) {
   double hi = n * squares.hi, lo = fma(n, squares.lo, product_error(n, squares.hi, hi));
   double size = hi, off = n * squares.off;
   GPR_EACH(p, PARTS) {
@@ -70,7 +68,7 @@ __device__ __forceinline__ Near coarse_numerator(const Near (&sum)[PARTS], const
   numerator.off = 2 * off + 0x1p-100 * size + 0x1p-1000; /* and what underflows */
   return numerator;
 }
-__device__ __forceinline__ Near coarse_spread(const Near &a, double n, double freedom, bool root) {
+GPR_DEVICE Near coarse_spread(const Near &a, double n, double freedom, bool root) {
   const double d = n * freedom;
   const bool exact = product_error(n, freedom, d) == 0; /* NaN is not */
   if (!exact || !(a.hi > 0x1p-700 && a.hi < 0x1p900 && a.off < a.hi / 2)) return {0, 0, INFINITY};
@@ -86,16 +84,15 @@ __device__ __forceinline__ Near coarse_spread(const Near &a, double n, double fr
  * refuses. */
 template <int PARTS> struct ExactMoments { double sum[PARTS][2], squares[3]; };
 /* sign·a·b as two doubles; `lost` as rest_of_product has it. */
-__device__ __forceinline__ void put_product(double *to, double a, double b, double sign,
-                                            double &lost) {
+GPR_DEVICE void put_product(double *to, double a, double b, double sign, double &lost) {
   const double p = a * b;
   to[1] = sign * p;
   to[0] = sign * rest_of_product(a, b, p, lost);
 }
 /* n·Σx² − (Σx)². The smallest come first, so that the first sweep rounds but little. */
 template <int PARTS>
-__device__ __forceinline__ bool exact_numerator(const ExactMoments<PARTS> &m, double n,
-                                                double (&numerator)[3], double &lost) {
+GPR_DEVICE bool exact_numerator(const ExactMoments<PARTS> &m, double n, double (&numerator)[3],
+                                double &lost) {
   double rest = fabs(m.squares[2]);
   GPR_EACH(p, PARTS) rest += fabs(m.sum[p][1]);
   if (rest == 0) { /* floats and whole numbers */
@@ -120,8 +117,8 @@ __device__ __forceinline__ bool exact_numerator(const ExactMoments<PARTS> &m, do
 /* What is nearer to numerator / d, or to its root: low, or the next double. The number in the
  * middle is low + half; its product with d, or its square's, is taken from the numerator, and the
  * sign tells. */
-__device__ __forceinline__ bool nearer_end(const double (&numerator)[3], double d, const Ends &ends,
-                                           bool root, double *out) {
+GPR_DEVICE bool nearer_end(const double (&numerator)[3], double d, const Ends &ends, bool root,
+                           double *out) {
   const double low = ends.low, half = (ends.high - low) / 2;
   const uint64_t last = bits(low);
   if (!(low > 0 && ends.high < 0x1p1000) || bits(ends.high) != last + 1) return false;
@@ -165,12 +162,12 @@ static __device__ __noinline__ bool exact_spread(const ExactMoments<PARTS> m, do
 }
 
 /* One number does not differ from its mean. */
-__device__ __forceinline__ bool is_alone(int64_t n, const gpr_spread &how) {
+GPR_DEVICE bool is_alone(int64_t n, const gpr_spread &how) {
   return n == 1 && !how.means && how.ddof < 1;
 }
 
 /* n − ddof as variance.h's degrees_of_freedom has it, in units of 2^-64; else not a number. */
-__device__ __forceinline__ double plain_freedom(int64_t n, double ddof) {
+GPR_DEVICE double plain_freedom(int64_t n, double ddof) {
   const double size = (double)n, freedom = size - ddof;
   const bool whole = ddof == 0 || (fabs(ddof) >= 0x1p-11 && fabs(ddof) < 0x1p53);
   const bool exact = n >> 53 == 0 && whole && rounding_error(size, -ddof, freedom) == 0;
@@ -179,8 +176,8 @@ __device__ __forceinline__ double plain_freedom(int64_t n, double ddof) {
 
 /* n·Σx² − (Σx)² or, with means, Σx² − 2mΣx + nm². */
 template <int PARTS>
-__device__ __forceinline__ Near near_numerator(const Near (&sum)[PARTS], const Near &squares,
-                                               double n, const double *means) {
+GPR_DEVICE Near near_numerator(const Near (&sum)[PARTS], const Near &squares, double n,
+                               const double *means) {
   Near total = means ? squares : multiply(squares, near_of(n));
   GPR_EACH(p, PARTS) {
     if (means) {
@@ -193,8 +190,8 @@ __device__ __forceinline__ Near near_numerator(const Near (&sum)[PARTS], const N
   return total;
 }
 /* An infinite `off` where it is not known. */
-__device__ __forceinline__ Near near_spread(const Near &numerator, double n, double freedom,
-                                            const double *means, bool root) {
+GPR_DEVICE Near near_spread(const Near &numerator, double n, double freedom, const double *means,
+                            bool root) {
   const Near none = {0, 0, INFINITY}, &a = numerator;
   if (!(freedom > 0)) return none;
   if (a.hi == 0 && a.lo == 0 && a.off == 0) return a;
@@ -297,8 +294,7 @@ static __device__ __noinline__ Leading spread_by_digits(const SpreadQuestion &q,
   return work_out(q, freedom, m);
 }
 
-template <class R>
-__device__ __forceinline__ R round_digits(const SpreadQuestion &q, void *scratch, bool root) {
+template <class R> GPR_DEVICE R round_digits(const SpreadQuestion &q, void *scratch, bool root) {
   const uint128 freedom = degrees_of_freedom(q.n, q.how.ddof);
   const Leading spread = spread_by_digits(q, freedom ? freedom : 1, scratch);
   if (!freedom) return round_case<R>(case_without_freedom(!spread.bits, q.how.nan));

@@ -19,14 +19,14 @@ template <class T> struct StagedShape<PairSum<T>> {
 };
 
 /* Each row is whole aligned packets. */
-template <class T> __device__ __forceinline__ bool are_staged_packets(const gpr_axes_args &a) {
+template <class T> GPR_DEVICE bool are_staged_packets(const gpr_axes_args &a) {
   return a.pitch && a.apart == 1 && a.count % Packet<T>::count == 0 && (uintptr_t)a.data % 16 == 0;
 }
 /* One output's elements, `apart` from each other. */
 template <class T> struct StagedElements {
   const T *first;
   int apart;
-  __device__ __forceinline__ T operator[](int i) const { return first[i * apart]; }
+  GPR_DEVICE T operator[](int i) const { return first[i * apart]; }
 };
 
 /* A lane's share of a staged row: elements id, id + team, …, or packets of them if it has some. */
@@ -45,8 +45,7 @@ template <class F> struct StagedRow {
 
   enum { TOGETHER = 4 }; /* independent loads */
   /* How many of them did not count: NaN, of what skips it. */
-  template <bool SKIP, class X>
-  static __device__ __forceinline__ int fold_packets(X &few, const Share &in) {
+  template <bool SKIP, class X> static GPR_DEVICE int fold_packets(X &few, const Share &in) {
     int gone = 0;
 #pragma unroll 1
     for (int p = in.id; p < in.count / V; p += in.team) {
@@ -59,8 +58,7 @@ template <class F> struct StagedRow {
     }
     return gone;
   }
-  template <bool SKIP, class X>
-  static __device__ __forceinline__ int fold_elements(X &few, const Share &in) {
+  template <bool SKIP, class X> static GPR_DEVICE int fold_elements(X &few, const Share &in) {
     const int team = in.team, step = team * in.element.apart;
     const T *from = in.element.first + in.id * in.element.apart;
     int gone = 0, i = in.id;
@@ -74,13 +72,12 @@ template <class F> struct StagedRow {
     for (; i < in.count; i += team, from += step) gone += !add<SKIP>(few, *from, i);
     return gone;
   }
-  template <bool SKIP, class X> static __device__ __forceinline__ bool add(X &few, T x, int index) {
+  template <bool SKIP, class X> static GPR_DEVICE bool add(X &few, T x, int index) {
     const bool counts = !SKIP || !is_nan_or_nat(x);
     if (counts) few.add(x, index);
     return counts;
   }
-  template <bool SKIP, class X>
-  static __device__ __forceinline__ int fold_all(X &few, const Share &in) {
+  template <bool SKIP, class X> static GPR_DEVICE int fold_all(X &few, const Share &in) {
     return in.packet ? fold_packets<SKIP>(few, in) : fold_elements<SKIP>(few, in);
   }
   /* The same as a lane of its share: others of its team may have told theirs. */
@@ -90,15 +87,14 @@ template <class F> struct StagedRow {
     for (int i = in.id * each; i < in.count; i += in.team * each)
       for (int j = i; j < i + each; j++) F::add(s, in.element[j], j);
   }
-  static __device__ __forceinline__ void fold(const Share &in, State &s) {
+  static GPR_DEVICE void fold(const Share &in, State &s) {
     Few<F> few;
     fold_all<false>(few, in);
     if (!few.done(s)) fold_slowly(s, in);
   }
   /* A row finished without states in memory; where lanes share rows the whole warp agrees. */
   template <bool SKIP>
-  static __device__ __forceinline__ bool quick(const gpr_axes_args &a, int64_t o, const Share &in,
-                                               bool here) {
+  static GPR_DEVICE bool quick(const gpr_axes_args &a, int64_t o, const Share &in, bool here) {
     if (finished<SKIP, Few<F>>(a, o, in, here)) return true;
     if constexpr (HasAgain<F>::value) return again<SKIP>(&a, o, in, here);
     return false;
@@ -110,8 +106,7 @@ template <class F> struct StagedRow {
     return finished<SKIP, Again<F>>(*a, o, in, here);
   }
   template <bool SKIP, class X>
-  static __device__ __forceinline__ bool finished(const gpr_axes_args &a, int64_t o,
-                                                  const Share &in, bool here) {
+  static GPR_DEVICE bool finished(const gpr_axes_args &a, int64_t o, const Share &in, bool here) {
     X few;
     int gone = fold_all<SKIP>(few, in);
     bool writes = here && in.id == 0, none = false;
@@ -136,17 +131,16 @@ template <class T> struct StagedTile {
   int width, pitch, length; /* width: columns of a batch, or 1; pitch 0: rows follow each other */
   int before, extent;       /* of the first packet; of a row, and what is before */
   int64_t beyond;           /* bytes from a row to the next */
-  __device__ __forceinline__ explicit StagedTile(const gpr_axes_args &a)
+  GPR_DEVICE explicit StagedTile(const gpr_axes_args &a)
       : width(a.neighbours),
         pitch(a.pitch),
         length((int)a.length),
         before((int)((uintptr_t)a.data % 16 / sizeof(T))),
         extent(before + ((int)a.count - 1) * a.apart + width),
         beyond(a.kept ? a.dim[0].stride : 0) {}
-  __device__ __forceinline__ int row_packets() const { return (unsigned)(extent + V - 1) / V; }
+  GPR_DEVICE int row_packets() const { return (unsigned)(extent + V - 1) / V; }
   /* `rows` of them, the array's last ones or not. */
-  __device__ __forceinline__ void copy(uint4 *stage, const char *data, int rows,
-                                       bool is_last) const {
+  GPR_DEVICE void copy(uint4 *stage, const char *data, int rows, bool is_last) const {
     const int each = row_packets();
     if (pitch && (pitch != each || beyond != 16 * each))
       return copy_apart(stage, data, rows, is_last);
@@ -156,8 +150,7 @@ template <class T> struct StagedTile {
       ((T *)stage)[i] = ((const T *)data)[i];
   }
   /* The array's last packet may not be there whole. */
-  __device__ __forceinline__ void copy_apart(uint4 *stage, const char *data, int rows,
-                                             bool is_last) const {
+  GPR_DEVICE void copy_apart(uint4 *stage, const char *data, int rows, bool is_last) const {
     const int each = row_packets(), left = is_last ? extent % V : 0,
               packets = rows * each - (left ? 1 : 0);
     const int down = AXES_THREADS / each, along = AXES_THREADS - down * each;
@@ -173,8 +166,7 @@ template <class T> struct StagedTile {
     }
   }
   /* Output `row` of the tile. */
-  __device__ __forceinline__ StagedElements<T> elements(const uint4 *stage, int row,
-                                                        int apart) const {
+  GPR_DEVICE StagedElements<T> elements(const uint4 *stage, int row, int apart) const {
     const int above = width == 1 ? row : row / width;
     const T *const batch =
         pitch ? (const T *)(stage + row * pitch) : (const T *)stage + above * length;
@@ -182,8 +174,7 @@ template <class T> struct StagedTile {
   }
 };
 
-template <class F, bool SKIP>
-__device__ __forceinline__ void fold_staged(const gpr_axes_args &a, uint4 *stage) {
+template <class F, bool SKIP> GPR_DEVICE void fold_staged(const gpr_axes_args &a, uint4 *stage) {
   typedef typename F::Element T;
   typedef typename F::State State;
   typedef StagedTile<T> Tile;

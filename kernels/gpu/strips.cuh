@@ -25,7 +25,7 @@ template <class T> union StripOf {
   __device__ StripOf() {}
   /* By the words around it: what they have beside it lies in an allocation's own 8 bytes, of which
    * memcheck may not know the last ones. */
-  __device__ __forceinline__ void load_shifted(const char *from) {
+  GPR_DEVICE void load_shifted(const char *from) {
     const int skew = (uintptr_t)from % 8 * 8;
     const uint2 *word = (const uint2 *)((uintptr_t)from & ~(uintptr_t)7);
     const uint2 first = __ldg(word);
@@ -39,7 +39,7 @@ template <class T> union StripOf {
     memcpy(element, both, bytes < 8 ? bytes : 8);
   }
   /* Of small elements to shift every row takes longer than to wait for those that need not be. */
-  __device__ __forceinline__ void load_full(const char *from) {
+  GPR_DEVICE void load_full(const char *from) {
     if ((uintptr_t)from % bytes == 0) {
       words = load_once_as(from, words);
     } else if (bytes >= 8 && (uintptr_t)from % (bytes / 2) == 0) {
@@ -56,8 +56,8 @@ template <class T> union StripOf {
  * waits for the memory before the next row is asked for. 100 MB of doubles in 12 rows took 37 µs on
  * an H200 so, and 32 by as many blocks. */
 template <int U, class T>
-__device__ __forceinline__ void load_rows(StripOf<T> (&v)[U], const char *from, int64_t stride,
-                                          int64_t step, int rows, int left) {
+GPR_DEVICE void load_rows(StripOf<T> (&v)[U], const char *from, int64_t stride, int64_t step,
+                          int rows, int left) {
   typedef StripOf<T> V;
   const bool is_full = left == V::count && step == (int64_t)sizeof(T);
   if (rows == 1) stride = 0; /* may be no multiple of a strip, and nothing lies that far away */

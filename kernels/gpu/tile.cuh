@@ -16,8 +16,8 @@ GPR_OPEN
 /* The threads of each output come together in the one with y == 0, where those are whole warps or
  * lanes of several. */
 template <class C>
-__device__ __forceinline__ void merge_warps(const gpr_axes_args &a, typename C::State &s, int x,
-                                            int y, Slots<C> &slots) {
+GPR_DEVICE void merge_warps(const gpr_axes_args &a, typename C::State &s, int x, int y,
+                            Slots<C> &slots) {
   int down = a.down;
   if (down == AXES_THREADS) return merge_block<C>(s, slots);
   if (a.across == 1 && down % GPR_WARP == 0) {
@@ -41,8 +41,8 @@ template <class C> struct Left {
 };
 /* The states of the threads, or those that were left. */
 template <class C>
-__device__ __forceinline__ void merge_tile(const gpr_axes_args &a, typename C::State &s, int x,
-                                           int y, bool mine, const Left<C> &left, Slots<C> &slots) {
+GPR_DEVICE void merge_tile(const gpr_axes_args &a, typename C::State &s, int x, int y, bool mine,
+                           const Left<C> &left, Slots<C> &slots) {
   const int lanes = a.across * a.down;
   const bool by_lanes = lanes <= GPR_WARP && (lanes & (lanes - 1)) == 0,
              by_columns = !by_lanes && a.across > 1 && a.beyond == 1 && a.down > 1;
@@ -82,8 +82,7 @@ struct Meeting {
   int64_t first, step, mine; /* parts */
   int entries;
   uint32_t *ticket;
-  __device__ __forceinline__ Meeting(const gpr_axes_args &a, int64_t tile, int64_t part,
-                                     bool by_crowds)
+  GPR_DEVICE Meeting(const gpr_axes_args &a, int64_t tile, int64_t part, bool by_crowds)
       : first(0), step(a.crowd), mine(part), ticket((uint32_t *)a.scratch + tile) {
     const int64_t crowd = seldom_quotient_of(part, step);
     entries = (int)seldom_quotient_of(a.split + step - 1, step);

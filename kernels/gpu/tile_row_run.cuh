@@ -29,7 +29,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
   using Base::where;
 
   /* A bit for each of the V bytes that is not 0. */
-  __device__ __forceinline__ uint32_t counted(const char *mask, bool aligned) const {
+  GPR_DEVICE uint32_t counted(const char *mask, bool aligned) const {
     uint32_t bits = 0;
     if (V % 4 == 0 && aligned) {
       GPR_EACH(i, V / 4) bits |= bits_of_bytes(((const uint32_t *)mask)[i]) << 4 * i;
@@ -38,9 +38,8 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
     }
     return bits;
   }
-  __device__ __forceinline__ void take(TileCell<F> &cell, typename Base::Run &run,
-                                       const Packet<From> (&v)[U], T (&x)[U * V], uint64_t valid,
-                                       int64_t r, int down) {
+  GPR_DEVICE void take(TileCell<F> &cell, typename Base::Run &run, const Packet<From> (&v)[U],
+                       T (&x)[U * V], uint64_t valid, int64_t r, int down) {
     if constexpr (F::ordered) {
       GPR_EACH(i, U * V) {
         const int at = i / V * (V * down) + i % V;
@@ -64,7 +63,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
     }
   }
   /* A bit for each of packet p's elements that is the run's. */
-  static __device__ __forceinline__ uint32_t own(const Packets<From> &in, int64_t p) {
+  static GPR_DEVICE uint32_t own(const Packets<From> &in, int64_t p) {
     uint32_t bits = (1u << V) - 1;
     if (p == 0) bits &= ~0u << in.first;
     if (in.stop - p * V < V) bits &= (1u << (in.stop - p * V)) - 1;
@@ -72,10 +71,9 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
   }
   /* At the ends of a run, or under a mask: a bit for each element that counts. Without a branch, so
    * that all loads are under way together. */
-  __device__ __forceinline__ uint64_t load_some(const Packets<From> &in, int64_t p, int down,
-                                                int64_t first, int64_t whole, int64_t stop,
-                                                const char *mask, bool aligned,
-                                                Packet<From> (&v)[U]) const {
+  GPR_DEVICE uint64_t load_some(const Packets<From> &in, int64_t p, int down, int64_t first,
+                                int64_t whole, int64_t stop, const char *mask, bool aligned,
+                                Packet<From> (&v)[U]) const {
     uint32_t bits[U];
     uint64_t valid = 0;
     GPR_EACH(u, U) v[u].words = in.load(inside(p + u * down, first, whole));
@@ -88,8 +86,8 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
   }
   /* Packets p, p + down, … as far as they come before `stop`, with neutral_of() around the elements
    * that are the run's: the number of these. */
-  static __device__ __forceinline__ int load_part(const Packets<From> &in, int64_t p, int down,
-                                                  int64_t stop, Packet<From> (&v)[U]) {
+  static GPR_DEVICE int load_part(const Packets<From> &in, int64_t p, int down, int64_t stop,
+                                  Packet<From> (&v)[U]) {
     enum { MANY = 1 << 20 };
     const int ahead = (int)least(stop - p, (int64_t)MANY),
               tail = (int)least(in.stop - p * V, (int64_t)MANY), head = p == 0 ? (int)in.first : 0;
@@ -104,8 +102,8 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
     return n;
   }
   /* Of a fold to which neutral_of() is nothing, packets that may all be read whole. */
-  __device__ __forceinline__ int64_t fold_whole(TileCell<F> &cell, const Packets<From> &in,
-                                                int64_t p, int down, int64_t stop) {
+  GPR_DEVICE int64_t fold_whole(TileCell<F> &cell, const Packets<From> &in, int64_t p, int down,
+                                int64_t stop) {
     int64_t n = 0;
     typename Base::Run run;
     if (in.packets() < stop) stop = in.packets();
@@ -128,8 +126,8 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
   }
   /* Packets p, p + down, … below stop; what belongs to none that may be read whole comes with the
    * first. */
-  __device__ __forceinline__ int64_t fold(TileCell<F> &cell, int64_t p, int down, int64_t stop,
-                                          int64_t length, const Steps &) {
+  GPR_DEVICE int64_t fold(TileCell<F> &cell, int64_t p, int down, int64_t stop, int64_t length,
+                          const Steps &) {
     const Packets<From> in(this->data, length);
     const bool all = !a.where && may_read_whole(a, in);
     if constexpr (RowLane<F>::neutral)
@@ -164,12 +162,12 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
     this->end(cell, run);
     return n;
   }
-  static __device__ __forceinline__ int64_t inside(int64_t p, int64_t first, int64_t whole) {
+  static GPR_DEVICE int64_t inside(int64_t p, int64_t first, int64_t whole) {
     return p < first ? first : p < whole ? p : whole - 1;
   }
   /* Elements below `head` and from `tail` on. */
-  __device__ __forceinline__ int64_t ends(TileCell<F> &cell, int y, int down, int64_t head,
-                                          int64_t tail, int64_t length) {
+  GPR_DEVICE int64_t ends(TileCell<F> &cell, int y, int down, int64_t head, int64_t tail,
+                          int64_t length) {
     if (tail < head) head = tail = length;
     const int64_t all = head + length - tail;
     int64_t n = 0;

@@ -10,17 +10,17 @@ GPR_OPEN
 /* Bytes, and steps of the index, from the box's first element. */
 template <bool ORDERED> struct BoxTable {
   int data[GPR_TILE_BOX], where[GPR_TILE_BOX];
-  __device__ __forceinline__ void set_index(int, int) {}
-  __device__ __forceinline__ int index_at(int) const { return 0; }
+  GPR_DEVICE void set_index(int, int) {}
+  GPR_DEVICE int index_at(int) const { return 0; }
 };
 template <> struct BoxTable<true> : BoxTable<false> {
   int index[GPR_TILE_BOX];
-  __device__ __forceinline__ void set_index(int r, int at) { index[r] = at; }
-  __device__ __forceinline__ int index_at(int r) const { return index[r]; }
+  GPR_DEVICE void set_index(int r, int at) { index[r] = at; }
+  GPR_DEVICE int index_at(int r) const { return index[r]; }
 };
 
 template <bool ORDERED>
-__device__ __forceinline__ void fill_table(BoxTable<ORDERED> &table, const gpr_axes_args &a) {
+GPR_DEVICE void fill_table(BoxTable<ORDERED> &table, const gpr_axes_args &a) {
   for (int r = threadIdx.x; r < a.box; r += AXES_THREADS) {
     int rest = r, data = 0, where = 0, index = 0;
     for (int d = a.kept + a.reduced - 1; d >= a.kept + a.reduced - a.boxed; d--) {
@@ -40,7 +40,7 @@ __device__ __forceinline__ void fill_table(BoxTable<ORDERED> &table, const gpr_a
 
 /* A bit for each of U bytes of a mask, of which the first `left` are asked for, that is zero.
  * Apart, or each byte would wait for the one before. */
-template <int U, class Byte> __device__ __forceinline__ uint32_t gone_of(int left, Byte byte) {
+template <int U, class Byte> GPR_DEVICE uint32_t gone_of(int left, Byte byte) {
   uint32_t gone = 0;
   GPR_EACH(u, U) gone |= (uint32_t)(byte(u < left ? u : 0) == 0) << u;
   return gone;
@@ -67,25 +67,23 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
   int64_t index;
   int64_t stride, where_stride, place; /* where there is no table */
 
-  __device__ __forceinline__ TileRun(const gpr_axes_args &args,
-                                     const BoxTable<F::ordered> *box = nullptr)
+  GPR_DEVICE TileRun(const gpr_axes_args &args, const BoxTable<F::ordered> *box = nullptr)
       : a(args), table(box) {
     const int inner = a.kept + a.reduced - 1;
     stride = a.dim[inner].stride;
     where_stride = a.dim[inner].where_stride;
     place = a.dim[inner].place;
   }
-  __device__ __forceinline__ T load(const char *from) const { return Load<T, LOAD>::get(from, a); }
-  __device__ __forceinline__ T load_here(const char *from) const {
+  GPR_DEVICE T load(const char *from) const { return Load<T, LOAD>::get(from, a); }
+  GPR_DEVICE T load_here(const char *from) const {
     return Load<T, LOAD>::template get<true>(from, a);
   }
-  __device__ __forceinline__ T at(int64_t r) const {
+  GPR_DEVICE T at(int64_t r) const {
     return load(data + (a.boxed > 1 ? table->data[r] : r * stride));
   }
   /* Elements r, r + down, …; of those that are not among `left` the first again. */
   template <int U, bool ALL>
-  __device__ __forceinline__ void load(T (&x)[U], int64_t r, int down, int left,
-                                       const Steps &steps) const {
+  GPR_DEVICE void load(T (&x)[U], int64_t r, int down, int left, const Steps &steps) const {
     if (a.boxed > 1) {
       GPR_EACH(u, U)
         x[u] = load_here(data + table->data[(int)r + (ALL || u < left ? u * down : 0)]);
@@ -96,29 +94,27 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
   }
   /* A bit for each of the elements that a mask leaves out. */
   template <int U>
-  __device__ __forceinline__ uint32_t masked(int64_t r, int down, int left,
-                                             const Steps &steps) const {
+  GPR_DEVICE uint32_t masked(int64_t r, int down, int left, const Steps &steps) const {
     const char *from = where + (a.boxed > 1 ? 0 : r * where_stride);
     if (a.boxed > 1)
       return gone_of<U>(left, [&](int u) { return from[table->where[(int)r + u * down]]; });
     if (left >= U) return gone_of<U>(U, [&](int u) { return from[u * steps.where]; });
     return gone_of<U>(left, [&](int u) { return from[u * steps.where]; });
   }
-  __device__ __forceinline__ int64_t index_of(int64_t r) const {
+  GPR_DEVICE int64_t index_of(int64_t r) const {
     return index + (a.boxed > 1 ? table->index_at((int)r) : r * place);
   }
   typedef typename TileCell<F>::Run Run;
   /* Elements come in the order of their index, which then need not be worked out for each. */
-  __device__ __forceinline__ bool in_order() const {
+  GPR_DEVICE bool in_order() const {
     return !F::ordered || (a.boxed == 1 && place >= 0 && a.box <= INT32_MAX && !a.starts);
   }
-  __device__ __forceinline__ void end(TileCell<F> &cell, const Run &run) const {
+  GPR_DEVICE void end(TileCell<F> &cell, const Run &run) const {
     if constexpr (F::ordered) cell.take(run, [&](int64_t r) { return index_of(r); });
   }
   /* All of them, which come in_order(). */
   template <int U>
-  __device__ __forceinline__ void add(TileCell<F> &cell, Run &run, const T (&x)[U], int64_t r,
-                                      int down) {
+  GPR_DEVICE void add(TileCell<F> &cell, Run &run, const T (&x)[U], int64_t r, int down) {
     if constexpr (F::ordered) {
       GPR_EACH(u, U) run.add(x[u], (int)r + u * down);
     } else {
@@ -127,8 +123,8 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
   }
   /* Those that `valid` says. */
   template <int U>
-  __device__ __forceinline__ void some(TileCell<F> &cell, Run &run, T (&x)[U], uint32_t valid,
-                                       int64_t r, int down) {
+  GPR_DEVICE void some(TileCell<F> &cell, Run &run, T (&x)[U], uint32_t valid, int64_t r,
+                       int down) {
     if constexpr (F::ordered) {
       if (in_order()) {
         GPR_EACH(u, U)
@@ -143,15 +139,15 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
   }
   /* A bit for each of so many elements r, r + down, … that counts. */
   template <int U>
-  __device__ __forceinline__ uint32_t counted(const T (&x)[U], int64_t r, int down, int left,
-                                              const Steps &steps) const {
+  GPR_DEVICE uint32_t counted(const T (&x)[U], int64_t r, int down, int left,
+                              const Steps &steps) const {
     uint32_t valid = left < U ? (1u << left) - 1 : ~0u >> (32 - U);
     if (a.where) valid &= ~masked<U>(r, down, left, steps);
     return a.skip ? less_missing(x, valid) : valid;
   }
   /* Elements r, r + down, … below stop, of so many that there are: how many counted. */
-  __device__ __forceinline__ int64_t fold(TileCell<F> &cell, int64_t r, int down, int64_t stop,
-                                          int64_t length, const Steps &steps) {
+  GPR_DEVICE int64_t fold(TileCell<F> &cell, int64_t r, int down, int64_t stop, int64_t length,
+                          const Steps &steps) {
     constexpr bool neutral = RowLane<F>::neutral;
     int64_t n = 0;
     Run run;

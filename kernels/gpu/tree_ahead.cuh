@@ -14,14 +14,14 @@ template <int LEAF, int N> struct RowPieces {
   static_assert(N * PIECES % GPR_WARP == 0 && N * LEAF % 16 == 0, "whole copies");
   int64_t from[COPIES], end; /* end: behind the last byte of all rows */
   int there[COPIES], own[N];
-  static __device__ __forceinline__ int row(int k) {
+  static GPR_DEVICE int row(int k) {
     return k < COPIES - 1 ? (k * GPR_WARP + lane_of()) / PIECES : lane_of();
   }
-  static __device__ __forceinline__ int piece(int k) {
+  static GPR_DEVICE int piece(int k) {
     return k < COPIES - 1 ? (k * GPR_WARP + lane_of()) % PIECES : (int)PIECES;
   }
   /* From the rows at `first` on, of which `bytes` are there. */
-  __device__ __forceinline__ void begin(int64_t first, int64_t step, int bytes, int64_t rows) {
+  GPR_DEVICE void begin(int64_t first, int64_t step, int bytes, int64_t rows) {
     end = first + (step > 0 ? (rows - 1) * step : 0) + bytes;
     GPR_EACH(k, COPIES) {
       const int64_t at = first + row(k) * step;
@@ -32,7 +32,7 @@ template <int LEAF, int N> struct RowPieces {
     GPR_EACH(j, N) own[j] = j * PITCH + (int)((first + j * step) & 15) + lane_of() * LEAF;
   }
   /* The packet that the last row ends in may not be there whole. */
-  __device__ __forceinline__ void bring(char *to, int64_t step) {
+  GPR_DEVICE void bring(char *to, int64_t step) {
     GPR_EACH(k, COPIES) {
       char *const place = to + row(k) * PITCH + piece(k) * 16;
       const char *const packet = (const char *)from[k];
@@ -43,7 +43,7 @@ template <int LEAF, int N> struct RowPieces {
       from[k] += N * step;
     }
   }
-  template <class T> __device__ __forceinline__ void get(T (&to)[N], const char *places) const {
+  template <class T> GPR_DEVICE void get(T (&to)[N], const char *places) const {
     GPR_EACH(j, N) to[j] = *(const T *)(places + own[j]);
   }
 };
@@ -63,7 +63,7 @@ template <class OP, class X> struct Ahead {
   int64_t at[OP::ARRAYS], parts; /* of the leaves that come next, and how much is left of them */
   Rows rows;
 
-  __device__ __forceinline__ void bring(int part) {
+  GPR_DEVICE void bring(int part) {
     if (parts > 0) {
       if constexpr (OP::HAS_ROWS)
         if (row) rows.bring(places + part * OF_PART, x.step[0]);
@@ -74,7 +74,7 @@ template <class OP, class X> struct Ahead {
     parts--;
     copies_begun();
   }
-  __device__ __forceinline__ void begin(const int64_t (&from)[OP::ARRAYS], int64_t runs) {
+  GPR_DEVICE void begin(const int64_t (&from)[OP::ARRAYS], int64_t runs) {
     GPR_EACH(k, OP::ARRAYS) at[k] = from[k];
     if constexpr (OP::HAS_ROWS)
       if (row) rows.begin(broadcast(at[0], 0), x.step[0], row, runs * OP::RUN);
@@ -82,7 +82,7 @@ template <class OP, class X> struct Ahead {
     GPR_EACH(part, PARTS) bring(part);
   }
   /* The leaves of a part, whose room the one that comes a run later has then. */
-  __device__ __forceinline__ void get(typename OP::template Leaves<MANY> &leaves, int part) {
+  GPR_DEVICE void get(typename OP::template Leaves<MANY> &leaves, int part) {
     own_copies_came<PARTS - 1>();
     if constexpr (OP::HAS_ROWS)
       if (row) {

@@ -15,7 +15,7 @@ struct PanelsCut {
   int64_t box, rows, groups; /* groups: of rows that a block takes parts of */
   int64_t share, whole;      /* whole: parts */
   int wide;
-  __device__ __forceinline__ explicit PanelsCut(const gpr_axes_args &a)
+  GPR_DEVICE explicit PanelsCut(const gpr_axes_args &a)
       : box(a.box),
         rows(quotient_of(a.count, a.box)),
         groups(quotient_of(rows + a.across - 1, a.across)),
@@ -24,11 +24,9 @@ struct PanelsCut {
         wide(a.across) {}
   /* As many for each group as a row has parts, at most: all groups' first ones, which lie side by
    * side, then all second ones. */
-  __device__ __forceinline__ int64_t panels() const {
-    return groups * quotient_of(box + share - 1, share);
-  }
+  GPR_DEVICE int64_t panels() const { return groups * quotient_of(box + share - 1, share); }
   /* The k-th part of a row; -1: it has no whole one. */
-  __device__ __forceinline__ int64_t part_of(int64_t row, int64_t k) const {
+  GPR_DEVICE int64_t part_of(int64_t row, int64_t k) const {
     const int64_t part = quotient_of(row * box + share - 1, share) + k;
     return row < rows && part < whole && part * share < (row + 1) * box ? part : -1;
   }
@@ -40,14 +38,13 @@ template <class OP, class X> struct Panel {
   const PanelsCut &cut;
   int64_t row, k; /* the first row */
 
-  __device__ __forceinline__ int64_t part_of(int r) const { return cut.part_of(row + r, k); }
-  __device__ __forceinline__ static int pitch(int64_t share) { return (int)share + 16 / LEAF; }
+  GPR_DEVICE int64_t part_of(int r) const { return cut.part_of(row + r, k); }
+  GPR_DEVICE static int pitch(int64_t share) { return (int)share + 16 / LEAF; }
 
   /* Elements [low, high) of the row that begins at `from`, every `step`-th from `first` on: the
    * row's first one would be leaf `place` of the stage. */
-  __device__ __forceinline__ static void copy_some(const PartOfRows<OP, X> &rows, int64_t from,
-                                                   int first, int step, int low, int high,
-                                                   char *stage, int place) {
+  GPR_DEVICE static void copy_some(const PartOfRows<OP, X> &rows, int64_t from, int first, int step,
+                                   int low, int high, char *stage, int place) {
     PlacesApart at(rows.dims_inside(), rows.x.a.boxed, first, step);
     const uint32_t many = (uint32_t)(high - low);
     const auto is_there = [=](int i) { return (uint32_t)(i - low) < many; };
@@ -70,7 +67,7 @@ template <class OP, class X> struct Panel {
   }
   /* The k-th parts begin up to `share` apart in their rows. Threads of all rows go through places
    * k·share, k·share + 1, … at once, each through those that are its part's. */
-  __device__ __forceinline__ void copy(const X &x, char *stage) const {
+  GPR_DEVICE void copy(const X &x, char *stage) const {
     const PartOfRows<OP, X> rows = {x, 0, 0};
     const int wide = cut.wide, r = threadIdx.x % wide, y = threadIdx.x / wide,
               step = THREADS / wide, share = (int)cut.share, box = (int)cut.box;
@@ -87,7 +84,7 @@ template <class OP, class X> struct Panel {
 };
 
 template <class OP, class X>
-__device__ __forceinline__ void fold_beside(const gpr_axes_args &a, StageRoom<OP> &room) {
+GPR_DEVICE void fold_beside(const gpr_axes_args &a, StageRoom<OP> &room) {
   const PanelsCut cut(a);
   const int64_t panels = cut.panels(), items = panels + (cut.whole < a.split);
   for (int64_t b = blockIdx.x; b < a.outputs * items; b += gridDim.x) {

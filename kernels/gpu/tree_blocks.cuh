@@ -11,8 +11,8 @@ GPR_OPEN
 
 /* The roots of `high` nodes for each of `wide` outputs, by a thread for each node. */
 template <class OP>
-__device__ __forceinline__ void fold_block(Branch<typename OP::State> *node, int x, int y, int wide,
-                                           int high, bool is_mine) {
+GPR_DEVICE void fold_block(Branch<typename OP::State> *node, int x, int y, int wide, int high,
+                           bool is_mine) {
 #pragma unroll 1
   for (int apart = 1; apart < high; apart *= 2) {
     __syncthreads();
@@ -50,8 +50,8 @@ __device__ __noinline__ void fold_parts(const Branch<typename OP::State> *from, 
 /* Up from a part's nodes of `wide` outputs, which come first, for as long as this block is the last
  * of the neighbours. True in the one block that has the roots. */
 template <class OP, class X, class ARGS>
-__device__ __forceinline__ bool climb_with(const ARGS &a, int64_t part, int64_t tile, int wide,
-                                           Branch<typename OP::State> *node) {
+GPR_DEVICE bool climb_with(const ARGS &a, int64_t part, int64_t tile, int wide,
+                           Branch<typename OP::State> *node) {
   typedef Branch<typename OP::State> B;
   enum { FAN = CLIMB_BLOCKS };
   uint32_t *ticket = (uint32_t *)a.scratch + tile * climb_tickets(a.split, FAN);
@@ -73,8 +73,7 @@ __device__ __forceinline__ bool climb_with(const ARGS &a, int64_t part, int64_t 
 
 /* Threads of which a.team go across outputs, or below 0 those that are neighbours along the index,
  * and a.rows along it; blocks have a.tiles of that many outputs, and a.split of them share one. */
-template <class OP, class X, class ARGS>
-__device__ __forceinline__ void fold_by_threads(const ARGS &a) {
+template <class OP, class X, class ARGS> GPR_DEVICE void fold_by_threads(const ARGS &a) {
   typedef typename OP::State A;
   typedef Branch<A> B;
   constexpr int of_warp = Ahead<OP, X>::BYTES;

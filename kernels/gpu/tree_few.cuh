@@ -19,7 +19,7 @@ template <class X> struct FewPlace { int64_t data[X::ARRAYS], out[X::OUTS]; };
 
 /* What divides takes longer than all else: here it does so once for N outputs. */
 template <class X, int N>
-__device__ __forceinline__ void find_places(const X &x, uint32_t (&o)[N], FewPlace<X> (&place)[N]) {
+GPR_DEVICE void find_places(const X &x, uint32_t (&o)[N], FewPlace<X> (&place)[N]) {
   GPR_EACH(n, N) {
     GPR_EACH(k, X::ARRAYS) place[n].data[k] = x.data(k);
     GPR_EACH(r, X::OUTS) place[n].out[r] = 0;
@@ -39,8 +39,7 @@ __device__ __forceinline__ void find_places(const X &x, uint32_t (&o)[N], FewPla
 }
 
 /* How far an output's elements lie from its first one. */
-template <class X, int N>
-__device__ __forceinline__ void find_leaves(const X &x, int64_t (&along)[N][X::ARRAYS]) {
+template <class X, int N> GPR_DEVICE void find_leaves(const X &x, int64_t (&along)[N][X::ARRAYS]) {
   const int dims = x.reduced(), last = x.kept() + dims - 1;
   const int line = (int)x.length(last), plane = dims > 2 ? line * (int)x.length(last - 1) : N;
   int of_line = 0, of_plane = 0;
@@ -63,7 +62,7 @@ __device__ __forceinline__ void find_leaves(const X &x, int64_t (&along)[N][X::A
  * all its outputs side by side. */
 enum { TREE_LINE_LEVELS = 10 };
 template <class OP, int N, bool IS_LINE = false, class X>
-__device__ __forceinline__ void fold_few(const X &x, uint32_t outputs) {
+GPR_DEVICE void fold_few(const X &x, uint32_t outputs) {
   typedef typename OP::State A;
   constexpr int many = tree_few(N * OP::LEAF);
   const uint32_t apart = gridDim.x * TREE_FEW_THREADS;

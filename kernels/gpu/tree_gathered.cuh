@@ -39,7 +39,7 @@ template <int THREADS, class Part> struct AlongLines {
   int lines, far; /* of THREADS: whole lines; what those digits do not hold */
   bool is_near;   /* there are no more dimensions */
   /* Of lines of `length` pieces, `step` apart, this thread's first is number `from`. */
-  __device__ __forceinline__ AlongLines(const Part &part, int64_t from, int length, int64_t step)
+  GPR_DEVICE AlongLines(const Part &part, int64_t from, int length, int64_t step)
       : part(part), step(step) {
     const gpr_axes_args &a = part.x.a;
     const gpr_axes_dim *const inner = a.dim + a.kept + a.reduced - 1;
@@ -63,14 +63,14 @@ template <int THREADS, class Part> struct AlongLines {
     place = part.begin_of(line) + (length - digit[0].left) * step;
     far = more;
   }
-  __device__ __forceinline__ bool go(Digit &digit, bool carried) {
+  GPR_DEVICE bool go(Digit &digit, bool carried) {
     digit.left -= digit.rest + carried;
     const bool ends = digit.left <= 0;
     digit.left += ends ? digit.size : 0;
     place += ends ? digit.carry : 0;
     return ends;
   }
-  __device__ __forceinline__ int64_t next() {
+  GPR_DEVICE int64_t next() {
     const int64_t here = place;
     place += on;
     bool carried = go(digit[0], false);
@@ -96,8 +96,7 @@ struct PlacesApart {
   int64_t step, number, size, whole, rest; /* of a step: whole innermost ones, and what is left */
   int64_t on, carry;                       /* bytes of a step, and from one's end to the next */
   Place place;
-  __device__ __forceinline__ PlacesApart(const gpr_axes_dim *dim, int many, int64_t number,
-                                         int64_t step)
+  GPR_DEVICE PlacesApart(const gpr_axes_dim *dim, int many, int64_t number, int64_t step)
       : dim(dim), many(many), step(step), number(number), place(find(dim, many, number)) {
     const gpr_axes_dim last = many ? dim[many - 1] : gpr_axes_dim();
     const int64_t next = many > 1 ? dim[many - 2].stride : 0;
@@ -117,7 +116,7 @@ struct PlacesApart {
     place.above = rows - (row - quotient_of(row, rows) * rows);
     return place;
   }
-  __device__ __forceinline__ void go() {
+  GPR_DEVICE void go() {
     number += step, place.at += on, place.left -= rest, place.above -= whole;
     if (place.left <= 0) place.at += carry, place.left += size, place.above--;
     if (place.above <= 0) place = find(dim, many, number);
@@ -131,22 +130,20 @@ template <class OP, class X> struct PartOfRows {
   int64_t first; /* leaf of the output */
   int leaves;
 
-  __device__ __forceinline__ int outer() const { return x.a.reduced - x.a.boxed; }
-  __device__ __forceinline__ const gpr_axes_dim *outer_dims() const { return x.a.dim + x.a.kept; }
-  __device__ __forceinline__ const gpr_axes_dim *dims_inside() const {
-    return outer_dims() + outer();
-  }
-  __device__ __forceinline__ int64_t begin_of(int64_t row) const {
+  GPR_DEVICE int outer() const { return x.a.reduced - x.a.boxed; }
+  GPR_DEVICE const gpr_axes_dim *outer_dims() const { return x.a.dim + x.a.kept; }
+  GPR_DEVICE const gpr_axes_dim *dims_inside() const { return outer_dims() + outer(); }
+  GPR_DEVICE int64_t begin_of(int64_t row) const {
     return x.base[0] + offset_of<&gpr_axes_dim::stride>(outer_dims(), outer(), row);
   }
-  __device__ __forceinline__ int64_t inside(int i) const {
+  GPR_DEVICE int64_t inside(int i) const {
     return offset_of<&gpr_axes_dim::stride>(dims_inside(), x.a.boxed, i);
   }
   /* Elements i, i + along, … below stop of the row that begins at `from`, each so far in; the row's
    * first one would be leaf `leaf` of the part. */
   template <class Inside>
-  __device__ __forceinline__ void copy_row(char *stage, int64_t from, int leaf, int i, int stop,
-                                           int along, const Inside &inside) const {
+  GPR_DEVICE void copy_row(char *stage, int64_t from, int leaf, int i, int stop, int along,
+                           const Inside &inside) const {
     if constexpr (LEAF < 4) {
 #pragma unroll 1
       for (; i < stop; i += TREE_LOADS * along) {
@@ -163,7 +160,7 @@ template <class OP, class X> struct PartOfRows {
     }
   }
   /* In lines of a.box, whose elements lie closest as they are numbered, by BYTES. */
-  template <int BYTES> __device__ __forceinline__ void copy_lines(char *stage) const {
+  template <int BYTES> GPR_DEVICE void copy_lines(char *stage) const {
     typedef typename Store<BYTES>::type Piece;
     enum { THREADS = OP::STAGED_THREADS, EACH = BYTES / LEAF };
     const int pieces = leaves / EACH, length = (int)x.a.box / EACH;
@@ -186,7 +183,7 @@ template <class OP, class X> struct PartOfRows {
         copy_one<Piece>(stage, i * BYTES, (const char *)at.next());
     }
   }
-  __device__ __forceinline__ void copy_lines(char *stage) const {
+  GPR_DEVICE void copy_lines(char *stage) const {
     const int bytes = x.a.pitch;
     if constexpr (LEAF < 16)
       if (bytes == 16) return copy_lines<16>(stage);
@@ -197,7 +194,7 @@ template <class OP, class X> struct PartOfRows {
     copy_lines<LEAF>(stage);
   }
   /* Of `across` rows at a time. */
-  __device__ __forceinline__ void copy_rows(char *stage, int across) const {
+  GPR_DEVICE void copy_rows(char *stage, int across) const {
     const int64_t box = x.a.box, rows = quotient_of(first + leaves + box - 1, box);
     const int along = OP::STAGED_THREADS / across;
     PlacesApart at(outer_dims(), outer(), quotient_of(first, box) + threadIdx.x % across, across);
@@ -215,7 +212,7 @@ template <class OP, class X> struct PartOfRows {
         copy_row(stage, from, (int)leaf, i, stop, along, [&](int i) { return inside(i); });
     }
   }
-  __device__ __forceinline__ void copy(char *stage) const {
+  GPR_DEVICE void copy(char *stage) const {
     if (x.a.packets == TREE_BY_LINES)
       copy_lines(stage);
     else
@@ -231,14 +228,14 @@ template <class OP> struct PartOfColumns {
   const char *from;
   int row, apart, bytes, skew, pitch; /* apart: from one column to the next */
 
-  __device__ __forceinline__ PartOfColumns(int64_t at, int row, int columns, int apart, int leaves)
+  GPR_DEVICE PartOfColumns(int64_t at, int row, int columns, int apart, int leaves)
       : from((const char *)at),
         row(row),
         apart(apart),
         bytes((leaves - 1) * row + (columns - 1) * apart + LEAF),
         skew((int)(at & 15)),
         pitch((int)OP::UNIT * row) {}
-  __device__ __forceinline__ void copy(char *stage) const {
+  GPR_DEVICE void copy(char *stage) const {
     const int end = skew + bytes, all = THREADS * 16;
     const int pitches = all / pitch, rest = all - pitches * pitch;
     const char *const packets = from - skew;
@@ -255,7 +252,7 @@ template <class OP> struct PartOfColumns {
   }
   /* A unit of column o, whose first leaf is i. */
   template <class Leaves>
-  __device__ __forceinline__ void load(Leaves &leaves, const char *stage, int o, int i) const {
+  GPR_DEVICE void load(Leaves &leaves, const char *stage, int o, int i) const {
     const char *const unit = stage + i / (int)OP::UNIT * (pitch + TREE_GAP);
     leaves.load_column(unit, skew + o * apart, row, pitch);
   }
@@ -263,8 +260,8 @@ template <class OP> struct PartOfColumns {
 
 /* From a block's roots, the i-th of part part_of(i), if that is one, of output o + i·apart. */
 template <class OP, class X, class PartOf>
-__device__ __forceinline__ void climb_all(const Staged<OP> &s, const gpr_axes_args &a, int64_t o,
-                                          int apart, const PartOf &part_of) {
+GPR_DEVICE void climb_all(const Staged<OP> &s, const gpr_axes_args &a, int64_t o, int apart,
+                          const PartOf &part_of) {
 #pragma unroll 1
   for (int i = warp_of(); i < s.outs; i += Staged<OP>::THREADS / GPR_WARP) {
     const int64_t part = part_of(i), to = o + i * apart;
@@ -276,7 +273,7 @@ __device__ __forceinline__ void climb_all(const Staged<OP> &s, const gpr_axes_ar
 /* a.split parts of a.share leaves are an output's; a.neighbours outputs are columns, if they are,
  * a.where_step bytes from each other, of rows of a.step bytes. */
 template <class OP, class X>
-__device__ __forceinline__ void fold_gathered(const gpr_axes_args &a, StageRoom<OP> &room) {
+GPR_DEVICE void fold_gathered(const gpr_axes_args &a, StageRoom<OP> &room) {
   typedef Staged<OP> S;
   const int outs = a.neighbours, row = (int)a.step;
   for (int64_t b = blockIdx.x; b < quotient_of(a.outputs, outs) * a.split; b += gridDim.x) {

@@ -30,14 +30,14 @@ GPR_CONSTEXPR int64_t tree_team(int64_t count, int64_t pitch, int leaf, int unit
 struct UnitOf {
   int wide, across, along, across_on, along_on;
   bool is_down;
-  __device__ __forceinline__ UnitOf(int outputs, int units, bool down, int threads)
+  GPR_DEVICE UnitOf(int outputs, int units, bool down, int threads)
       : wide(down ? outputs : units), is_down(down) {
     along = (int)threadIdx.x / wide, across = (int)threadIdx.x - along * wide;
     along_on = threads / wide, across_on = threads - along_on * wide;
   }
-  __device__ __forceinline__ int output() const { return is_down ? across : along; }
-  __device__ __forceinline__ int unit() const { return is_down ? along : across; }
-  __device__ __forceinline__ void go() {
+  GPR_DEVICE int output() const { return is_down ? across : along; }
+  GPR_DEVICE int unit() const { return is_down ? along : across; }
+  GPR_DEVICE void go() {
     along += along_on, across += across_on;
     if (across >= wide) across -= wide, along++;
   }
@@ -47,8 +47,7 @@ struct UnitOf {
 template <class OP> struct NodesThere {
   const typename OP::State *node;
   int apart, there;
-  template <class X>
-  __device__ __forceinline__ typename OP::State lift(const X &, int j, int64_t) const {
+  template <class X> GPR_DEVICE typename OP::State lift(const X &, int j, int64_t) const {
     return node[(j < there ? j : 0) * apart];
   }
 };
@@ -73,8 +72,7 @@ template <class OP> struct Staged {
   int outs, count, apart;
   int pitch, step; /* leaves from an output to the next, and from one of it to its next */
 
-  __device__ __forceinline__ Staged(StageRoom<OP> &room, int outs, int count, int apart, int pitch,
-                                    int step)
+  GPR_DEVICE Staged(StageRoom<OP> &room, int outs, int count, int apart, int pitch, int step)
       : stage((char *)room.leaves),
         node((A *)room.nodes),
         other((A *)room.leaves),
@@ -84,7 +82,7 @@ template <class OP> struct Staged {
         pitch(pitch),
         step(step) {}
   /* Their leaves, from `skew` bytes in. */
-  __device__ __forceinline__ void bring(int64_t base, int skew) const {
+  GPR_DEVICE void bring(int64_t base, int skew) const {
     const int bytes = skew + ((outs - 1) * pitch + (count - 1) * step + 1) * LEAF;
     const char *from = (const char *)(base - skew);
     const int packets = bytes & ~15; /* what is left may be all that is there of one */
@@ -95,7 +93,7 @@ template <class OP> struct Staged {
   /* Waits for what was copied; every output's root is its first node then. `load` takes what it is
    * to fill, an output, and the first of its leaves. */
   template <class X, class Load>
-  __device__ __forceinline__ void fold_units(const X &x, bool is_down, const Load &load) {
+  GPR_DEVICE void fold_units(const X &x, bool is_down, const Load &load) {
     copies_done();
     const int many = (count + UNIT - 1) / UNIT;
     UnitOf of(outs, many, is_down, THREADS);
@@ -115,7 +113,7 @@ template <class OP> struct Staged {
     }
   }
   /* Of outputs behind each other, from `skew` bytes in. */
-  template <class X> __device__ __forceinline__ void fold_rows(const X &x, int skew) {
+  template <class X> GPR_DEVICE void fold_rows(const X &x, int skew) {
     const bool is_even = (skew | pitch * LEAF) % 16 == 0;
     fold_units(x, count % UNIT != 0, [&](Leaves &leaves, int o, int i) {
       const char *const row = stage + skew + o * pitch * LEAF;
@@ -125,7 +123,7 @@ template <class OP> struct Staged {
     });
   }
   /* Nodes of eight times as many leaves each. */
-  template <class X> __device__ __forceinline__ int fold_nodes(const X &x, int before) {
+  template <class X> GPR_DEVICE int fold_nodes(const X &x, int before) {
     const int many = (before + TREE_FAN_STAGE - 1) / TREE_FAN_STAGE;
     UnitOf of(outs, many, true, THREADS);
 #pragma unroll 1
@@ -142,7 +140,7 @@ template <class OP> struct Staged {
 };
 
 template <class OP, class X, class ARGS>
-__device__ __forceinline__ void fold_staged(const ARGS &a, StageRoom<OP> &room) {
+GPR_DEVICE void fold_staged(const ARGS &a, StageRoom<OP> &room) {
   const int64_t wide = a.team;
   int pitch = (int)a.count, step = 1;
   if constexpr (OP::HAS_STEPS) pitch = a.pitch, step = a.apart;

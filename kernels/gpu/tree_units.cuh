@@ -15,12 +15,9 @@ template <class A> struct Branch {
   A value;
   int64_t there;
 };
-template <class OP> __device__ __forceinline__ Branch<typename OP::State> nothing() {
-  return {OP::identity(), 0};
-}
+template <class OP> GPR_DEVICE Branch<typename OP::State> nothing() { return {OP::identity(), 0}; }
 template <class OP>
-__device__ __forceinline__ void join(Branch<typename OP::State> &left,
-                                     const Branch<typename OP::State> &right) {
+GPR_DEVICE void join(Branch<typename OP::State> &left, const Branch<typename OP::State> &right) {
   if (right.there) OP::combine_apart(&left.value, &right.value, &left.value);
 }
 
@@ -36,10 +33,8 @@ template <class OP> struct Nodes {
   enum { FIT = NEAR_BYTES / (GPR_WARP * (int)sizeof(A)), NEAR = FIT > 8 ? 8 : FIT };
   enum { ROOM = NEAR > 0 ? NEAR *GPR_WARP : 1 }; /* of a warp, in nodes */
   A *near, *far;                                 /* this lane's, GPR_WARP apart; all levels */
-  __device__ __forceinline__ A get(int level) const {
-    return level < NEAR ? near[level * GPR_WARP] : far[level];
-  }
-  __device__ __forceinline__ void put(int level, const A &value) const {
+  GPR_DEVICE A get(int level) const { return level < NEAR ? near[level * GPR_WARP] : far[level]; }
+  GPR_DEVICE void put(int level, const A &value) const {
     if (level < NEAR)
       near[level * GPR_WARP] = value;
     else
@@ -53,12 +48,12 @@ template <class OP> struct Waiting {
   Nodes<OP> nodes;
   int count;
   /* The next node, which as many like it came before. */
-  __device__ __forceinline__ void push(A value, int64_t before) {
+  GPR_DEVICE void push(A value, int64_t before) {
 #pragma unroll 1
     for (; before & 1; before >>= 1) value = OP::combine(nodes.get(--count), value);
     nodes.put(count++, value);
   }
-  __device__ __forceinline__ A all() {
+  GPR_DEVICE A all() {
     A value = nodes.get(--count);
 #pragma unroll 1
     while (count) value = OP::combine(nodes.get(--count), value);
@@ -69,7 +64,7 @@ template <class OP> struct Waiting {
 /* --- how nodes become one --------------------------------------------------------------------- */
 
 /* By words, for which no address has to be chosen, which would put an array into memory. */
-template <class A> __device__ __forceinline__ A either(bool is_first, const A &a, const A &b) {
+template <class A> GPR_DEVICE A either(bool is_first, const A &a, const A &b) {
   constexpr int count = (sizeof(A) + 3) / 4;
   uint32_t of_a[count] = {}, of_b[count] = {};
   A chosen;
@@ -82,9 +77,8 @@ template <class A> __device__ __forceinline__ A either(bool is_first, const A &a
 
 template <class OP> struct Inline {
   typedef typename OP::State A;
-  __device__ __forceinline__ A operator()(const A &a, const A &b) { return OP::combine(a, b); }
-  template <class Right>
-  __device__ __forceinline__ A with(const A &a, bool is_there, const Right &right) {
+  GPR_DEVICE A operator()(const A &a, const A &b) { return OP::combine(a, b); }
+  template <class Right> GPR_DEVICE A with(const A &a, bool is_there, const Right &right) {
     if (is_there) return (*this)(a, right());
     return a;
   }
@@ -92,8 +86,8 @@ template <class OP> struct Inline {
 /* The same operator, compiled once. */
 template <class OP> struct Apart {
   typedef typename OP::State State, A;
-  static __device__ __forceinline__ A identity() { return OP::identity(); }
-  static __device__ __forceinline__ A combine(const A &a, const A &b) {
+  static GPR_DEVICE A identity() { return OP::identity(); }
+  static GPR_DEVICE A combine(const A &a, const A &b) {
     A both;
     OP::combine_apart(&a, &b, &both);
     return both;
@@ -103,12 +97,9 @@ template <class OP> struct Apart {
 template <class OP> struct Nearly {
   typedef typename OP::State A;
   QuickMath quick;
-  __device__ __forceinline__ A operator()(const A &a, const A &b) {
-    return OP::combine_quick(a, b, quick);
-  }
+  GPR_DEVICE A operator()(const A &a, const A &b) { return OP::combine_quick(a, b, quick); }
   /* What is not there says nothing of how sure the steps are. */
-  template <class Right>
-  __device__ __forceinline__ A with(const A &a, bool is_there, const Right &right) {
+  template <class Right> GPR_DEVICE A with(const A &a, bool is_there, const Right &right) {
     const QuickMath before = quick;
     const A both = (*this)(a, right());
     quick.of_roots = is_there ? quick.of_roots : before.of_roots;
@@ -126,7 +117,7 @@ template <class OP> __device__ __noinline__ void fold_apart(typename OP::State *
 }
 /* What `fold` makes of them; slowly if some lane is not sure, where all go together. */
 template <class OP, bool TOGETHER, class Fold>
-__device__ __forceinline__ typename OP::State fold_quickly(const Fold &fold) {
+GPR_DEVICE typename OP::State fold_quickly(const Fold &fold) {
   if constexpr (OP::IS_QUICK) {
     Nearly<OP> nearly;
     const typename OP::State found = fold(nearly);
@@ -143,14 +134,12 @@ __device__ __forceinline__ typename OP::State fold_quickly(const Fold &fold) {
 
 /* Of a copy in memory: what is made of leaves in registers would else be kept for this. */
 template <class OP, int N, class X, class Leaves>
-__device__ __forceinline__ void lift_all(const X &x, const Leaves &copy, int64_t i,
-                                         typename OP::State *to) {
+GPR_DEVICE void lift_all(const X &x, const Leaves &copy, int64_t i, typename OP::State *to) {
 #pragma unroll 1
   for (int j = 0; j < N; j++) to[j] = copy.lift(x, j, i + j);
 }
 template <class OP, int N, class X, class Leaves>
-__device__ __forceinline__ typename OP::State fold_slowly(const X &x, const Leaves &leaves,
-                                                          int64_t i, int there) {
+GPR_DEVICE typename OP::State fold_slowly(const X &x, const Leaves &leaves, int64_t i, int there) {
   typename OP::State node[N];
   const Leaves copy = leaves;
   lift_all<OP, N>(x, copy, i, node);
@@ -159,8 +148,8 @@ __device__ __forceinline__ typename OP::State fold_slowly(const X &x, const Leav
 }
 /* What is missing is always at the end: a right half is there if its first leaf is. */
 template <class OP, int N, class X, class Leaves, class How>
-__device__ __forceinline__ typename OP::State fold_there(const X &x, const Leaves &leaves,
-                                                         int64_t i, int j, int there, How &how) {
+GPR_DEVICE typename OP::State fold_there(const X &x, const Leaves &leaves, int64_t i, int j,
+                                         int there, How &how) {
   if constexpr (N == 1) {
     return leaves.lift(x, j, i + j);
   } else {
@@ -175,21 +164,18 @@ template <class OP, int N, class X, class Leaves> struct RunThere {
   const Leaves &leaves;
   int64_t i;
   int there;
-  template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
+  template <class How> GPR_DEVICE typename OP::State operator()(How &how) const {
     return fold_there<OP, N>(x, leaves, i, 0, there, how);
   }
-  __device__ __forceinline__ typename OP::State slowly() const {
-    return fold_slowly<OP, N>(x, leaves, i, there);
-  }
+  GPR_DEVICE typename OP::State slowly() const { return fold_slowly<OP, N>(x, leaves, i, there); }
 };
 template <class OP, int N, class X, class Leaves>
-__device__ __forceinline__ typename OP::State fold_leaves(const X &x, const Leaves &leaves,
-                                                          int64_t i, int there) {
+GPR_DEVICE typename OP::State fold_leaves(const X &x, const Leaves &leaves, int64_t i, int there) {
   return fold_quickly<OP, false>(RunThere<OP, N, X, Leaves>{x, leaves, i, there});
 }
 /* The node of up to N of them, wherever they lie. */
 template <class OP, int N, class X>
-__device__ __forceinline__ typename OP::State fold_some(const X &x, int64_t first, int64_t stop) {
+GPR_DEVICE typename OP::State fold_some(const X &x, int64_t first, int64_t stop) {
   typename OP::template Leaves<N> leaves;
   const int there = stop - first < N ? (int)(stop - first) : N;
   int64_t at[OP::ARRAYS], left = x.begin(at, first);
@@ -213,7 +199,7 @@ __device__ __forceinline__ typename OP::State fold_some(const X &x, int64_t firs
 
 /* The node of the next N parts of a run that is on its way. */
 template <class OP, class X, int N = Ahead<OP, X>::PARTS, int PART = 0>
-__device__ __forceinline__ typename OP::State fold_ahead(Ahead<OP, X> &ahead, int64_t i) {
+GPR_DEVICE typename OP::State fold_ahead(Ahead<OP, X> &ahead, int64_t i) {
   constexpr int many = Ahead<OP, X>::MANY;
   if constexpr (N > 1) {
     const typename OP::State left = fold_ahead<OP, X, N / 2, PART>(ahead, i);
@@ -227,8 +213,8 @@ __device__ __forceinline__ typename OP::State fold_ahead(Ahead<OP, X> &ahead, in
 
 /* Half a run of leaves, or the one of it: more of them would not fit into the registers. */
 template <class OP, class X>
-__device__ __forceinline__ typename OP::State fold_next(const X &x, int64_t (&at)[OP::ARRAYS],
-                                                        int64_t &left, int64_t i) {
+GPR_DEVICE typename OP::State fold_next(const X &x, int64_t (&at)[OP::ARRAYS], int64_t &left,
+                                        int64_t i) {
   constexpr int half = OP::RUN > 1 ? OP::RUN / 2 : 1;
   typename OP::template Leaves<half> leaves;
   if (x.all_packed() && (OP::is_even(at) || left >= half + (int)OP::BEYOND))
@@ -244,10 +230,9 @@ __device__ __forceinline__ typename OP::State fold_next(const X &x, int64_t (&at
 /* `near`: this lane's room for nodes. `places`: the warp's room for runs (Ahead), of which `row`
  * bytes are each row's if its lanes bring them together. */
 template <class OP, class X>
-__device__ __forceinline__ Branch<typename OP::State> fold_by_thread(const X &x, int64_t first,
-                                                                     int64_t stop,
-                                                                     typename OP::State *near,
-                                                                     char *places, int row) {
+GPR_DEVICE Branch<typename OP::State> fold_by_thread(const X &x, int64_t first, int64_t stop,
+                                                     typename OP::State *near, char *places,
+                                                     int row) {
   constexpr int times = OP::RUN / OP::LEAVES;
   typedef typename OP::State A;
   A far[OP::DEPTH];
@@ -289,8 +274,8 @@ __device__ __forceinline__ Branch<typename OP::State> fold_by_thread(const X &x,
 
 /* From the node of one of `parts` of output o, by a warp, to its end. */
 template <class OP, class X, class ARGS>
-__device__ __forceinline__ void climb_up(const ARGS &a, int64_t o, int64_t part, int64_t parts,
-                                         typename OP::State node) {
+GPR_DEVICE void climb_up(const ARGS &a, int64_t o, int64_t part, int64_t parts,
+                         typename OP::State node) {
   typename OP::State *const nodes = (typename OP::State *)X::nodes(a) + o * climb_nodes(a.split);
   uint32_t *const tickets = (uint32_t *)a.scratch + o * climb_tickets(a.split);
   if (climb<Apart<OP>>(node, part, parts, nodes, tickets) && lane_of() == 0) X::finish(a, o, node);

@@ -12,8 +12,7 @@ GPR_OPEN
 /* The node of both lanes whose numbers differ in that bit, or the left one if the right one is not
  * there; `other` is the other one's. */
 template <class A, class How>
-__device__ __forceinline__ A joined(int mask, const A &own, const A &other, How &how,
-                                    bool is_right_there = true) {
+GPR_DEVICE A joined(int mask, const A &own, const A &other, How &how, bool is_right_there = true) {
   const bool right = lane_of() & mask;
   return how.with(either(right, other, own), is_right_there,
                   [&] { return either(right, own, other); });
@@ -25,25 +24,23 @@ template <class OP> struct RowsOf {
   enum { PACKET = OP::PACKET, ROWS = OP::ROWS, ROW = GPR_WARP * PACKET, GROUP = ROWS * ROW };
   typedef typename OP::template Leaves<OP::PACKET> Leaves;
   /* The leaves of a group before a packet. */
-  static __device__ __forceinline__ int before(int row, int lane) {
-    return row * (int)ROW + lane * (int)PACKET;
-  }
+  static GPR_DEVICE int before(int row, int lane) { return row * (int)ROW + lane * (int)PACKET; }
 };
 
 /* Of which all is there. */
 template <class OP> struct WholeGroup {
   enum { leaves = RowsOf<OP>::GROUP };
-  static __device__ __forceinline__ int of_packet(int) { return OP::PACKET; }
-  static __device__ __forceinline__ bool is_there(int, int) { return true; }
+  static GPR_DEVICE int of_packet(int) { return OP::PACKET; }
+  static GPR_DEVICE bool is_there(int, int) { return true; }
 };
 /* Of which only the first `leaves` are. */
 template <class OP> struct CutGroup {
   int leaves;
-  __device__ __forceinline__ int of_packet(int row) const {
+  GPR_DEVICE int of_packet(int row) const {
     const int left = leaves - RowsOf<OP>::before(row, lane_of());
     return left < 0 ? 0 : left < (int)OP::PACKET ? left : (int)OP::PACKET;
   }
-  __device__ __forceinline__ bool is_there(int row, int lane) const {
+  GPR_DEVICE bool is_there(int row, int lane) const {
     return RowsOf<OP>::before(row, lane) < leaves;
   }
 };
@@ -51,7 +48,7 @@ template <class OP> struct CutGroup {
 /* Every lane sends away half of what it has of COUNT rows or groups of rows, until it has one: its
  * lowest bits say then which row, and the others which neighbouring lanes' packets. */
 template <int COUNT, int MASK, class A, class Group, class How>
-__device__ __forceinline__ void exchange(A *node, const Group &group, How &how) {
+GPR_DEVICE void exchange(A *node, const Group &group, How &how) {
   if constexpr (COUNT > 1) {
     const bool right = lane_of() & MASK;
     GPR_EACH(i, COUNT / 2) {
@@ -94,22 +91,21 @@ __device__ __noinline__ void fold_group_apart(typename OP::State *node, const Cu
 
 /* A group that lies side by side. */
 template <class OP, class Leaves>
-__device__ __forceinline__ void load_packed(Leaves (&leaves)[OP::ROWS],
-                                            const int64_t (&at)[OP::ARRAYS], bool is_even) {
+GPR_DEVICE void load_packed(Leaves (&leaves)[OP::ROWS], const int64_t (&at)[OP::ARRAYS],
+                            bool is_even) {
   if (is_even) {
     GPR_EACH(r, OP::ROWS) leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, true);
   } else {
     GPR_EACH(r, OP::ROWS) leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, false);
   }
 }
-template <class OP, class Leaves>
-__device__ __forceinline__ void settle(Leaves (&leaves)[OP::ROWS]) {
+template <class OP, class Leaves> GPR_DEVICE void settle(Leaves (&leaves)[OP::ROWS]) {
   GPR_EACH(r, OP::ROWS) leaves[r].settle();
 }
 /* A group whose rows lie in one line or two; whether they do. All lanes follow the lines. */
 template <class OP, class X, class Leaves>
-__device__ __forceinline__ bool load_lines(Leaves (&leaves)[OP::ROWS], const X &x, int64_t first,
-                                           const CutGroup<OP> &group) {
+GPR_DEVICE bool load_lines(Leaves (&leaves)[OP::ROWS], const X &x, int64_t first,
+                           const CutGroup<OP> &group) {
   enum { ROW = RowsOf<OP>::ROW };
   int64_t at[OP::ARRAYS], left = x.begin(at, first);
   if (!x.is_direct() || (left < group.leaves && x.line() < ROW)) return false;
@@ -133,7 +129,7 @@ template <class OP, class X, class Group> struct GroupRun {
   typename RowsOf<OP>::Leaves (&leaves)[OP::ROWS];
   int64_t first;
   const Group &group;
-  template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
+  template <class How> GPR_DEVICE typename OP::State operator()(How &how) const {
     typename OP::State node[OP::ROWS];
     GPR_EACH(r, OP::ROWS) {
       node[r] = OP::identity();
@@ -144,7 +140,7 @@ template <class OP, class X, class Group> struct GroupRun {
     exchange<OP::ROWS, 1>(node, group, how);
     return node[0];
   }
-  __device__ __forceinline__ typename OP::State slowly() const {
+  GPR_DEVICE typename OP::State slowly() const {
     typename OP::State node[OP::ROWS * OP::PACKET];
     typename RowsOf<OP>::Leaves copy[OP::ROWS];
     GPR_EACH(r, OP::ROWS) copy[r] = leaves[r];
@@ -166,8 +162,7 @@ __device__ __noinline__ void fold_packet(const X x, int64_t first, int64_t stop,
 
 /* A group, wherever it lies, a row at a time. */
 template <class OP, class X>
-__device__ __forceinline__ typename OP::State fold_anywhere(const X &x, int64_t first,
-                                                            const CutGroup<OP> &group) {
+GPR_DEVICE typename OP::State fold_anywhere(const X &x, int64_t first, const CutGroup<OP> &group) {
   typename OP::State node[OP::ROWS * OP::PACKET];
 #pragma unroll 1
   for (int r = 0; r < OP::ROWS; r++) {
@@ -191,11 +186,9 @@ template <class OP> struct LanesWaiting {
   Nodes<OP> nodes;
   uint32_t groups;
 
-  static __device__ __forceinline__ int after(int mask) {
-    return mask == GPR_WARP / 2 ? 1 : 2 * mask;
-  }
+  static GPR_DEVICE int after(int mask) { return mask == GPR_WARP / 2 ? 1 : 2 * mask; }
   /* What a next group's node becomes by those that wait for it. */
-  template <class How> __device__ __forceinline__ A with(A value, How &how) const {
+  template <class How> GPR_DEVICE A with(A value, How &how) const {
     int mask = FIRST, top = __popc(groups);
 #pragma unroll 1
     for (uint32_t before = groups; before & 1; before >>= 1, mask = after(mask)) {
@@ -205,13 +198,13 @@ template <class OP> struct LanesWaiting {
     }
     return value;
   }
-  __device__ __forceinline__ void push(const A &value) {
+  GPR_DEVICE void push(const A &value) {
     nodes.put(__popc(groups & (groups + 1)), value);
     groups++;
   }
   /* The node of all, in every lane: of those that wait, and of a last one, cut, of which the lanes
    * of `there` have some. It climbs as if what is missing on its right came too. */
-  template <class How> __device__ __forceinline__ A all(A value, uint32_t there, How &how) const {
+  template <class How> GPR_DEVICE A all(A value, uint32_t there, How &how) const {
     int mask = FIRST, top = __popc(groups);
 #pragma unroll 1
     for (uint32_t left = groups; left; left >>= 1, mask = after(mask)) {
@@ -235,10 +228,10 @@ template <class OP> struct LanesWaiting {
 template <class OP, class Run> struct WaitingRun {
   const LanesWaiting<OP> &waiting;
   const Run &run;
-  template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
+  template <class How> GPR_DEVICE typename OP::State operator()(How &how) const {
     return waiting.with(run(how), how);
   }
-  __device__ __forceinline__ typename OP::State slowly() const {
+  GPR_DEVICE typename OP::State slowly() const {
     Inline<Apart<OP>> how;
     return waiting.with(run.slowly(), how);
   }
@@ -248,10 +241,10 @@ template <class OP> struct LastRun {
   const LanesWaiting<OP> &waiting;
   const typename OP::State &node;
   uint32_t there;
-  template <class How> __device__ __forceinline__ typename OP::State operator()(How &how) const {
+  template <class How> GPR_DEVICE typename OP::State operator()(How &how) const {
     return waiting.all(node, there, how);
   }
-  __device__ __forceinline__ typename OP::State slowly() const {
+  GPR_DEVICE typename OP::State slowly() const {
     Inline<Apart<OP>> how;
     return (*this)(how);
   }
@@ -259,8 +252,7 @@ template <class OP> struct LastRun {
 
 /* As many whole groups as follow each other in one line; their leaves. */
 template <class OP, class X>
-__device__ __forceinline__ int64_t fold_line(LanesWaiting<OP> &waiting, const X &x, int64_t first,
-                                             int64_t stop) {
+GPR_DEVICE int64_t fold_line(LanesWaiting<OP> &waiting, const X &x, int64_t first, int64_t stop) {
   constexpr int all = RowsOf<OP>::GROUP;
   typedef GroupRun<OP, X, WholeGroup<OP>> Run;
   int64_t at[OP::ARRAYS], i = first;
@@ -284,8 +276,8 @@ __device__ __forceinline__ int64_t fold_line(LanesWaiting<OP> &waiting, const X 
 
 /* The node of [first, stop), in every lane. */
 template <class OP, class X>
-__device__ __forceinline__ typename OP::State fold_by_warp(const X &x, int64_t first, int64_t stop,
-                                                           typename OP::State *near) {
+GPR_DEVICE typename OP::State fold_by_warp(const X &x, int64_t first, int64_t stop,
+                                           typename OP::State *near) {
   typedef typename OP::State A;
   constexpr int all = RowsOf<OP>::GROUP;
   A far[OP::DEPTH], node = OP::identity();
@@ -315,8 +307,7 @@ __device__ __forceinline__ typename OP::State fold_by_warp(const X &x, int64_t f
 
 /* A block is a warp: no part waits for another one. An output has a.split parts, or what a short
  * one is worth. */
-template <class OP, class X, class ARGS>
-__device__ __forceinline__ void fold_by_warps(const ARGS &a) {
+template <class OP, class X, class ARGS> GPR_DEVICE void fold_by_warps(const ARGS &a) {
   typedef typename OP::State A;
   __shared__ uint4 near[(Nodes<OP>::ROOM * sizeof(A) + 15) / 16];
   for (int64_t b = blockIdx.x; b < a.outputs * a.split; b += gridDim.x) {

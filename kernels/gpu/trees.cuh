@@ -49,52 +49,44 @@ struct TreeElements : LeafPlaces<TreeElements<F, LOAD>, gpr_axes_args, 2> {
   using Base::Base;
   using Base::step;
 
-  __device__ __forceinline__ int64_t data(int k) const { return (int64_t)(k ? a.where : a.data); }
-  __device__ __forceinline__ int64_t length(int d) const { return a.dim[d].size; }
-  __device__ __forceinline__ int64_t stride(int k, int d) const {
+  GPR_DEVICE int64_t data(int k) const { return (int64_t)(k ? a.where : a.data); }
+  GPR_DEVICE int64_t length(int d) const { return a.dim[d].size; }
+  GPR_DEVICE int64_t stride(int k, int d) const {
     return k ? a.dim[d].where_stride : a.dim[d].stride;
   }
-  __device__ __forceinline__ int64_t out_stride(int, int d) const { return a.dim[d].place; }
-  __device__ __forceinline__ int64_t address(int, int, int64_t at) const { return at; }
-  __device__ __forceinline__ bool is_direct() const { return is_native && !a.where; }
-  __device__ __forceinline__ bool is_packed(int) const { return step[0] == (int64_t)sizeof(T); }
-  __device__ __forceinline__ bool all_packed() const { return is_direct() && is_packed(0); }
+  GPR_DEVICE int64_t out_stride(int, int d) const { return a.dim[d].place; }
+  GPR_DEVICE int64_t address(int, int, int64_t at) const { return at; }
+  GPR_DEVICE bool is_direct() const { return is_native && !a.where; }
+  GPR_DEVICE bool is_packed(int) const { return step[0] == (int64_t)sizeof(T); }
+  GPR_DEVICE bool all_packed() const { return is_direct() && is_packed(0); }
   /* Bytes of the row of this warp's outputs, of which this lane's is number o, if all that are
    * there lie side by side. Lanes beyond the last output have its place. */
-  __device__ __forceinline__ int row_of(int64_t o) const {
+  GPR_DEVICE int row_of(int64_t o) const {
     const int64_t there = a.outputs - broadcast(o, 0), mine = o < a.outputs ? lane_of() : there - 1;
     const bool is_row = base[0] == broadcast(base[0], 0) + mine * (int64_t)sizeof(T);
     if (!is_direct() || a.starts || there <= 0 || !__all_sync(GPR_ALL, is_row)) return 0;
     return (int)(there < GPR_WARP ? there : (int64_t)GPR_WARP) * (int)sizeof(T);
   }
 
-  static __device__ __forceinline__ Bits bits_of(T x) {
+  static GPR_DEVICE Bits bits_of(T x) {
     Bits bits;
     memcpy(&bits, &x, sizeof x);
     return bits;
   }
-  __device__ __forceinline__ Bits bits(const int64_t *at) const {
+  GPR_DEVICE Bits bits(const int64_t *at) const {
     return bits_of(Load<T, LOAD>::get((const char *)at[0], a));
   }
   /* What does not count is the identity. */
-  static __device__ __forceinline__ Bits nothing() {
-    return bits_of(narrow(F::Combine::identity(), T()));
-  }
-  __device__ __forceinline__ bool counts(const int64_t *at) const {
-    return !a.where || *(const char *)at[1];
-  }
+  static GPR_DEVICE Bits nothing() { return bits_of(narrow(F::Combine::identity(), T())); }
+  GPR_DEVICE bool counts(const int64_t *at) const { return !a.where || *(const char *)at[1]; }
 
-  static __device__ __forceinline__ void *nodes(const gpr_axes_args &a) {
-    return (char *)a.scratch + AXES_POOL;
-  }
-  static __device__ __forceinline__ void finish_place(const gpr_axes_args &a,
-                                                      const int64_t (&at)[OUTS],
-                                                      const typename F::Wide &root) {
+  static GPR_DEVICE void *nodes(const gpr_axes_args &a) { return (char *)a.scratch + AXES_POOL; }
+  static GPR_DEVICE void finish_place(const gpr_axes_args &a, const int64_t (&at)[OUTS],
+                                      const typename F::Wide &root) {
     const TreeValue<F> value[1] = {{root}};
     finish_values<F>(a, at[0], value, a.count, 1);
   }
-  static __device__ __forceinline__ void finish(const gpr_axes_args &a, int64_t o,
-                                                const typename F::Wide &root) {
+  static GPR_DEVICE void finish(const gpr_axes_args &a, int64_t o, const typename F::Wide &root) {
     const int64_t first = a.starts ? quotient_of(o, a.per) * a.per : 0;
     const int64_t at[OUTS] = {first + kept_place(a, o - first).out};
     finish_place(a, at, root);
@@ -112,60 +104,50 @@ template <class F> struct TreeOperator {
 
   enum { IS_QUICK = 0 };
   enum { BEYOND = LEAF < 4 ? 16 : 0 }; /* leaves that words reach over which begin within one */
-  static __device__ __forceinline__ bool is_even(const int64_t (&at)[ARRAYS]) {
-    return at[0] % 16 == 0;
-  }
-  static __device__ __forceinline__ void go(int64_t (&at)[ARRAYS], int leaves) {
-    at[0] += leaves * LEAF;
-  }
-  static __device__ __forceinline__ State identity() { return F::Combine::identity(); }
-  static __device__ __forceinline__ State combine(const State &a, const State &b) {
+  static GPR_DEVICE bool is_even(const int64_t (&at)[ARRAYS]) { return at[0] % 16 == 0; }
+  static GPR_DEVICE void go(int64_t (&at)[ARRAYS], int leaves) { at[0] += leaves * LEAF; }
+  static GPR_DEVICE State identity() { return F::Combine::identity(); }
+  static GPR_DEVICE State combine(const State &a, const State &b) {
     return F::Combine::combine(a, b);
   }
-  static __device__ __forceinline__ void combine_apart(const State *a, const State *b, State *to) {
+  static GPR_DEVICE void combine_apart(const State *a, const State *b, State *to) {
     *to = F::Combine::combine(*a, *b);
   }
   template <int N, class X>
-  static __device__ __forceinline__ void bring(char *places, const X &x, const int64_t *at) {
+  static GPR_DEVICE void bring(char *places, const X &x, const int64_t *at) {
     bring_leaves<Bits, 1, N>(places, x, 0, at[0], x.step[0]);
   }
   template <int N> struct Leaves {
     Given<Bits, 1, N> given;
     Bits bits[N];
-    __device__ __forceinline__ void load_packed(const int64_t (&at)[ARRAYS], int from,
-                                                bool is_even) {
+    GPR_DEVICE void load_packed(const int64_t (&at)[ARRAYS], int from, bool is_even) {
       given.load_packed(at[0] + from * LEAF, is_even);
     }
     template <class X>
-    __device__ __forceinline__ void load_lines(const X &x, const int64_t (&at)[ARRAYS],
-                                               const int64_t (&next)[ARRAYS], int from, int left,
-                                               int there) {
+    GPR_DEVICE void load_lines(const X &x, const int64_t (&at)[ARRAYS],
+                               const int64_t (&next)[ARRAYS], int from, int left, int there) {
       given.load_lines(x, 0, at[0], next[0], x.step[0], from, left, there);
     }
-    __device__ __forceinline__ void load_shared(const char *at, bool is_even) {
-      given.load_shared(at, is_even);
-    }
-    __device__ __forceinline__ void load_column(const char *at, int inside, int step, int pitch) {
+    GPR_DEVICE void load_shared(const char *at, bool is_even) { given.load_shared(at, is_even); }
+    GPR_DEVICE void load_column(const char *at, int inside, int step, int pitch) {
       given.load_column(at, inside, step, pitch);
     }
-    template <class X>
-    __device__ __forceinline__ void load_some(const X &x, const int64_t *at, int there) {
+    template <class X> GPR_DEVICE void load_some(const X &x, const int64_t *at, int there) {
       given.load_some(x, 0, at[0], x.step[0], x.is_packed(0), there);
     }
     template <class X>
-    __device__ __forceinline__ void load_leaf(const X &x, int j, const int64_t *place,
-                                              const int64_t *at, bool is_there) {
+    GPR_DEVICE void load_leaf(const X &x, int j, const int64_t *place, const int64_t *at,
+                              bool is_there) {
       given.load_leaf(x, 0, j, place[0] + at[0], is_there);
     }
-    template <class X>
-    __device__ __forceinline__ void load_one(const X &x, int j, const int64_t *at) {
+    template <class X> GPR_DEVICE void load_one(const X &x, int j, const int64_t *at) {
       const Bits loaded = x.bits(at);
       bits[j] = x.counts(at) ? loaded : x.nothing();
     }
     /* What was loaded has to be there. */
-    __device__ __forceinline__ void settle() { given.get(bits); }
-    __device__ __forceinline__ void get_own(const char *places) { get_own_leaves(bits, places); }
-    template <class X> __device__ __forceinline__ State lift(const X &x, int j, int64_t) const {
+    GPR_DEVICE void settle() { given.get(bits); }
+    GPR_DEVICE void get_own(const char *places) { get_own_leaves(bits, places); }
+    template <class X> GPR_DEVICE State lift(const X &x, int j, int64_t) const {
       T element;
       memcpy(&element, bits + j, sizeof element);
       const State value = wide(element); /* chosen: a branch for each leaf takes longer */

@@ -8,11 +8,11 @@ GPR_OPEN
 enum { GPR_WARP = 32 };
 #define GPR_ALL 0xffffffffu
 
-__device__ __forceinline__ int lane_of() { return threadIdx.x & (GPR_WARP - 1); }
-__device__ __forceinline__ int warp_of() { return threadIdx.x / GPR_WARP; }
+GPR_DEVICE int lane_of() { return threadIdx.x & (GPR_WARP - 1); }
+GPR_DEVICE int warp_of() { return threadIdx.x / GPR_WARP; }
 
 /* A type without padding, or with padding that nobody reads, as 32-bit words. */
-template <class S, class Move> __device__ __forceinline__ S move_words(const S &value, Move move) {
+template <class S, class Move> GPR_DEVICE S move_words(const S &value, Move move) {
   constexpr int count = (sizeof(S) + 3) / 4;
   uint32_t words[count] = {};
   S result;
@@ -21,30 +21,28 @@ template <class S, class Move> __device__ __forceinline__ S move_words(const S &
   memcpy(&result, words, sizeof result);
   return result;
 }
-template <class S> __device__ __forceinline__ S shuffle_down(const S &value, int by) {
+template <class S> GPR_DEVICE S shuffle_down(const S &value, int by) {
   return move_words(value, [=](uint32_t w) { return __shfl_down_sync(GPR_ALL, w, by); });
 }
-template <class S> __device__ __forceinline__ S shuffle_xor(const S &value, int mask) {
+template <class S> GPR_DEVICE S shuffle_xor(const S &value, int mask) {
   return move_words(value, [=](uint32_t w) { return __shfl_xor_sync(GPR_ALL, w, mask); });
 }
-template <class S> __device__ __forceinline__ S broadcast(const S &value, int lane) {
+template <class S> GPR_DEVICE S broadcast(const S &value, int lane) {
   return move_words(value, [=](uint32_t w) { return __shfl_sync(GPR_ALL, w, lane); });
 }
 
 /* One instruction since sm_80. */
 #if __CUDA_ARCH__ >= 800
-#define GPR_OF_WARP(name, both)                                 \
-  __device__ __forceinline__ uint32_t warp_##name(uint32_t x) { \
-    return __reduce_##name##_sync(GPR_ALL, x);                  \
-  }
+#define GPR_OF_WARP(name, both) \
+  GPR_DEVICE uint32_t warp_##name(uint32_t x) { return __reduce_##name##_sync(GPR_ALL, x); }
 #else
-#define GPR_OF_WARP(name, both)                                 \
-  __device__ __forceinline__ uint32_t warp_##name(uint32_t x) { \
-    for (int mask = GPR_WARP / 2; mask; mask /= 2) {            \
-      const uint32_t y = __shfl_xor_sync(GPR_ALL, x, mask);     \
-      x = both;                                                 \
-    }                                                           \
-    return x;                                                   \
+#define GPR_OF_WARP(name, both)                             \
+  GPR_DEVICE uint32_t warp_##name(uint32_t x) {             \
+    for (int mask = GPR_WARP / 2; mask; mask /= 2) {        \
+      const uint32_t y = __shfl_xor_sync(GPR_ALL, x, mask); \
+      x = both;                                             \
+    }                                                       \
+    return x;                                               \
   }
 #endif
 GPR_OF_WARP(max, x < y ? y : x)
@@ -53,7 +51,7 @@ GPR_OF_WARP(or, x | y)
 #undef GPR_OF_WARP
 
 /* Merges the states of a warp; every lane has the result. For folds of any order. */
-template <class F> __device__ __forceinline__ void merge_warp(typename F::State &s) {
+template <class F> GPR_DEVICE void merge_warp(typename F::State &s) {
 #pragma unroll
   for (int mask = GPR_WARP / 2; mask; mask /= 2) {
     const typename F::State other = shuffle_xor(s, mask);
@@ -62,7 +60,7 @@ template <class F> __device__ __forceinline__ void merge_warp(typename F::State 
 }
 
 /* Units that all lanes have counted. */
-__device__ __forceinline__ __int128 warp_units(int64_t units) {
+GPR_DEVICE __int128 warp_units(int64_t units) {
   const uint32_t a = warp_add((uint32_t)units & 0xffffff);
   const uint32_t b = warp_add((uint32_t)(units >> 24) & 0xffffff);
   const uint32_t c = warp_add((uint32_t)(int32_t)(units >> 48));
@@ -70,7 +68,7 @@ __device__ __forceinline__ __int128 warp_units(int64_t units) {
 }
 
 /* The greater or the lesser one; NaN stays. */
-template <bool GREATEST> __device__ __forceinline__ float better(float a, float b) {
+template <bool GREATEST> GPR_DEVICE float better(float a, float b) {
 #if __CUDA_ARCH__ >= 800
   float best;
   if (GREATEST)
@@ -83,8 +81,6 @@ template <bool GREATEST> __device__ __forceinline__ float better(float a, float 
 #endif
 }
 /* The larger one in size. */
-__device__ __forceinline__ float larger_or_nan(float most, float x) {
-  return better<true>(most, fabsf(x));
-}
+GPR_DEVICE float larger_or_nan(float most, float x) { return better<true>(most, fabsf(x)); }
 
 GPR_CLOSE

@@ -31,7 +31,7 @@ template <class F> struct StateTerms {
 };
 
 /* The upper half of its bits, rounded up: of zeros alone 0, of NaN alone above FINITE_END. */
-__device__ __forceinline__ uint32_t size_of(double x) {
+GPR_DEVICE uint32_t size_of(double x) {
   return ((uint32_t)(bits(x) >> 32) & 0x7fffffffu) | ((uint32_t)bits(x) != 0);
 }
 
@@ -50,7 +50,7 @@ template <class F, int STATES, int THREADS> struct LevelledSums {
   uint32_t plus = 0; /* bits: which sums met a +0.0, if sums have signs */
   bool lost = false, live[sums];
 
-  template <int I> __device__ __forceinline__ void see(const State &s) {
+  template <int I> GPR_DEVICE void see(const State &s) {
     lost |= !Terms::get(s, x[I]);
     if constexpr (Terms::counts) n += s.n;
     GPR_EACH(q, sums)
@@ -60,28 +60,28 @@ template <class F, int STATES, int THREADS> struct LevelledSums {
         if (Terms::signs && t == 0 && bits(x[I][q][t]) == 0) plus |= 1u << q;
       }
   }
-  template <int I> __device__ __forceinline__ void see_nothing() {
+  template <int I> GPR_DEVICE void see_nothing() {
     GPR_EACH(q, sums)
       GPR_EACH(t, terms) x[I][q][t] = -0.0;
   }
   /* By all who share the sums, who know the greatest terms: any(x) is whether x is true of any of
    * them. Infinities are lost; a NaN decides a sum, whatever else there is. */
-  template <class Any> __device__ __forceinline__ void decide(const Any &any) {
+  template <class Any> GPR_DEVICE void decide(const Any &any) {
     GPR_EACH(q, sums) {
       lost |= most[q] == FINITE_END;
       if (Terms::signs && most[q] == 0 && any(plus >> q & 1)) plus |= 1u << q;
     }
   }
   /* Level l's window of sum q: all terms are below 2^top. */
-  __device__ __forceinline__ int place(int q, int l) const {
+  GPR_DEVICE int place(int q, int l) const {
     const int top = most[q] ? (int)(most[q] >> 20) - 1022 : 0;
     return top + 52 - term_bits - l * (term_bits + 1);
   }
   /* Whether its unit is a normal number. */
-  static __device__ __forceinline__ bool is_place(int at) { return at <= 1023 && at - 52 >= -1022; }
+  static GPR_DEVICE bool is_place(int at) { return at <= 1023 && at - 52 >= -1022; }
   /* Lane q·levels + l has the units that all lanes have in level l of sum q, of the first `states`
    * states. All sums' levels go side by side: none waits for another's. */
-  __device__ __forceinline__ int64_t units(int states) {
+  GPR_DEVICE int64_t units(int states) {
     int64_t mine = 0;
     bool left = open_level<0>();
 #pragma unroll 1
@@ -89,14 +89,14 @@ template <class F, int STATES, int THREADS> struct LevelledSums {
     lost |= left;
     return mine;
   }
-  template <int Q> __device__ __forceinline__ bool open_level() {
+  template <int Q> GPR_DEVICE bool open_level() {
     live[Q] = most[Q] != 0 && most[Q] < FINITE_END;
     own = lane_of() / levels == Q ? place(Q, lane_of() % levels) : own;
     bool others = false;
     if constexpr (Q + 1 < sums) others = open_level<Q + 1>();
     return live[Q] || others;
   }
-  template <int Q> __device__ __forceinline__ bool add_level(int l, int states, int64_t &mine) {
+  template <int Q> GPR_DEVICE bool add_level(int l, int states, int64_t &mine) {
     if (live[Q]) {
       const int at = place(Q, l);
       const double start = window_start(at);
@@ -113,7 +113,7 @@ template <class F, int STATES, int THREADS> struct LevelledSums {
     return live[Q] || others;
   }
   /* Whether the window leaves anything of state I's terms. */
-  template <int Q, int I> __device__ __forceinline__ bool caught_any(double &window) {
+  template <int Q, int I> GPR_DEVICE bool caught_any(double &window) {
     bool left = false;
     GPR_EACH(t, terms) {
       if (t >= Terms::terms_of(Q)) continue;
@@ -131,13 +131,13 @@ template <class F, int STATES, int THREADS> struct LevelledSums {
     double level[count];
     int64_t n;
     uint32_t plus;
-    __device__ __forceinline__ void add(const Numbers &other) {
+    GPR_DEVICE void add(const Numbers &other) {
       GPR_EACH(i, count) level[i] += other.level[i];
       n += other.n;
       plus |= other.plus;
     }
   };
-  template <int Q = 0> __device__ __forceinline__ void number(bool two, Numbers &to) {
+  template <int Q = 0> GPR_DEVICE void number(bool two, Numbers &to) {
     bool left = most[Q] != 0 && most[Q] < FINITE_END;
     lost |= most[Q] == FINITE_END;
     GPR_EACH(l, Terms::levels_of(Q)) {
@@ -158,8 +158,7 @@ template <class F, int STATES, int THREADS> struct LevelledSums {
   }
   /* The terms of all that was added, by level_of(its lane, its number). */
   template <int Q, class LevelOf>
-  __device__ __forceinline__ bool take(typename Terms::Some &some, uint32_t met,
-                                       const LevelOf &level_of) const {
+  GPR_DEVICE bool take(typename Terms::Some &some, uint32_t met, const LevelOf &level_of) const {
     double level[levels];
     GPR_EACH(l, levels)
       level[l] = l < Terms::levels_of(Q) ? level_of(Q * levels + l, first_of(Q) + l) : 0;
@@ -169,11 +168,11 @@ template <class F, int STATES, int THREADS> struct LevelledSums {
     if constexpr (Q + 1 < sums) fits = take<Q + 1>(some, met, level_of) && fits;
     return fits;
   }
-  __device__ __forceinline__ bool take(typename Terms::Some &some, const Numbers &of) const {
+  GPR_DEVICE bool take(typename Terms::Some &some, const Numbers &of) const {
     return take<0>(some, of.plus, [&](int, int number) { return of.level[number]; });
   }
   /* What lanes have of the levels as terms of sums, by all lanes; false where those do not fit. */
-  __device__ __forceinline__ bool take(typename Terms::Some &some, int64_t units) const {
+  GPR_DEVICE bool take(typename Terms::Some &some, int64_t units) const {
     const double unit = from_bits((uint64_t)(own - 52 + 1023) << 52);
     const double mine = units ? (double)units * unit : 0;
     return take<0>(some, plus, [&](int lane, int) { return broadcast(mine, lane); });
@@ -182,9 +181,9 @@ template <class F, int STATES, int THREADS> struct LevelledSums {
 
 /* By all lanes of a warp, which then have what all have; or false, and they are as they were. */
 struct OfLanes {
-  __device__ __forceinline__ bool operator()(bool x) const { return __any_sync(GPR_ALL, x); }
+  GPR_DEVICE bool operator()(bool x) const { return __any_sync(GPR_ALL, x); }
 };
-template <class F> __device__ __forceinline__ bool merged_by_warp(typename F::State &s) {
+template <class F> GPR_DEVICE bool merged_by_warp(typename F::State &s) {
   LevelledSums<F, 1, GPR_WARP> all;
   all.template see<0>(s);
   GPR_EACH(q, all.sums) all.most[q] = warp_max(all.most[q]);
@@ -199,7 +198,7 @@ template <class F> __device__ __forceinline__ bool merged_by_warp(typename F::St
 /* By all threads of a block: the state of each, or `count` others, come to all; or false, and they
  * are as they were. */
 struct OfThreads {
-  __device__ __forceinline__ bool operator()(bool x) const { return __syncthreads_or(x); }
+  GPR_DEVICE bool operator()(bool x) const { return __syncthreads_or(x); }
 };
 template <class F, int WARPS> struct BlockOfSums {
   enum { STATES = 2, THREADS = WARPS * GPR_WARP };
@@ -208,7 +207,7 @@ template <class F, int WARPS> struct BlockOfSums {
   uint32_t most[Sums::sums][WARPS];
   int64_t n[WARPS], units[Sums::sums * Sums::levels][WARPS];
 
-  __device__ __forceinline__ void share(Sums &all) {
+  GPR_DEVICE void share(Sums &all) {
     __syncthreads();
     GPR_EACH(q, Sums::sums) {
       const uint32_t found = warp_max(all.most[q]);
@@ -226,7 +225,7 @@ template <class F, int WARPS> struct BlockOfSums {
     }
   }
   /* Each lane its level's, of all warps. */
-  __device__ __forceinline__ int64_t units_of_block(int64_t mine, bool &lost) {
+  GPR_DEVICE int64_t units_of_block(int64_t mine, bool &lost) {
     constexpr int lanes = Sums::sums * Sums::levels;
     if (lane_of() < lanes) units[lane_of()][warp_of()] = mine;
     lost = __syncthreads_or(lost);
@@ -236,15 +235,14 @@ template <class F, int WARPS> struct BlockOfSums {
     return mine;
   }
   template <int I>
-  static __device__ __forceinline__ void see(Sums &all, const State &s, const State *from,
-                                             int64_t count) {
+  static GPR_DEVICE void see(Sums &all, const State &s, const State *from, int64_t count) {
     const int64_t e = threadIdx.x + I * THREADS;
     if (e < count)
       all.template see<I>(from ? from[e] : s);
     else
       all.template see_nothing<I>();
   }
-  __device__ __forceinline__ bool merge(State &s, const State *from, int64_t count) {
+  GPR_DEVICE bool merge(State &s, const State *from, int64_t count) {
     if (count > STATES * THREADS) return false;
     const int states = count > THREADS + warp_of() * GPR_WARP ? 2 : 1;
     Sums all;

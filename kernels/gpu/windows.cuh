@@ -13,15 +13,15 @@ template <class R> struct RealLevels;
 template <> struct RealLevels<double> { static constexpr int count = 2; };
 template <> struct RealLevels<float> { static constexpr int count = 1; };
 
-__device__ __forceinline__ int unit_of(int unit1, int level) { return unit1 - level * LEVEL_BITS; }
-__device__ __forceinline__ int top_of_unit(int unit1) { return unit1 + 51 - GPR_HEADROOM; }
-__device__ __forceinline__ double start_of(int unit1, int level) {
+GPR_DEVICE int unit_of(int unit1, int level) { return unit1 - level * LEVEL_BITS; }
+GPR_DEVICE int top_of_unit(int unit1) { return unit1 + 51 - GPR_HEADROOM; }
+GPR_DEVICE double start_of(int unit1, int level) {
   return window_start(unit_of(unit1, level) + 52);
 }
 
 /* The first level's unit for numbers below 2^top. The second level's must not fall below the
  * subnormals. */
-__device__ __forceinline__ int unit_below(int top) {
+GPR_DEVICE int unit_below(int top) {
   const int least_top = GPR_BOTTOM + LEVEL_BITS + 51 - GPR_HEADROOM;
   top = top < least_top ? least_top : top > GPR_TOP_MAX ? GPR_TOP_MAX : top;
   return top + GPR_HEADROOM - 51;
@@ -73,8 +73,8 @@ template <class S> struct Tiles : Packets<typename S::Stored> {
 
 /* The thread's share of a tile. What lies outside the array becomes -0.0, which no sum notices. */
 template <class S>
-__device__ __forceinline__ void read_tile(const Tiles<S> &in, int64_t tile,
-                                          Packet<typename S::Stored> (&v)[S::loads]) {
+GPR_DEVICE void read_tile(const Tiles<S> &in, int64_t tile,
+                          Packet<typename S::Stored> (&v)[S::loads]) {
   const int64_t place = in.place(tile), at = place + threadIdx.x;
   if (in.inside(place, S::tile)) return in.load(v, at, S::threads);
   GPR_EACH(u, S::loads) in.load_part(v[u], at + u * S::threads, minus_zero<typename S::Stored>());
@@ -83,7 +83,7 @@ __device__ __forceinline__ void read_tile(const Tiles<S> &in, int64_t tile,
  * warps in step, and the memory would rest while these open their windows: 2^22 float32 take 11.2
  * µs so on an H200 instead of 11.7, and 2^24 21.4 instead of 21.9. Before each tile it was no gain:
  * 2 GiB took 531 µs instead of 474. */
-template <class S> __device__ __forceinline__ void expect_tile(const Tiles<S> &in, int64_t tile) {
+template <class S> GPR_DEVICE void expect_tile(const Tiles<S> &in, int64_t tile) {
   static_assert(S::loads * GPR_WARP * 16 == GPR_WARP * 128, "");
   const int64_t place = in.place(tile);
   if (!in.inside(place, S::tile)) return;
@@ -91,8 +91,7 @@ template <class S> __device__ __forceinline__ void expect_tile(const Tiles<S> &i
   asm volatile("prefetch.global.L2 [%0];" ::"l"(in.data + (place + packet) * S::per_load));
 }
 template <class S, int COUNT, int N>
-__device__ __forceinline__ void widen_all(const Packet<typename S::Stored> (&v)[COUNT],
-                                          typename S::Real (&x)[N]) {
+GPR_DEVICE void widen_all(const Packet<typename S::Stored> (&v)[COUNT], typename S::Real (&x)[N]) {
   GPR_EACH(i, N) x[i] = wide(v[i / S::per_load].element[i % S::per_load]);
 }
 
@@ -109,7 +108,7 @@ template <int PARTS, int LEVELS> struct Counts {
 
 /* The batch in LEVELS levels of a window; false if any lane's was not caught whole. */
 template <int PARTS, int LEVELS, class R, int N>
-__device__ __forceinline__ bool cascade(const R (&x)[N], int unit1, Counts<PARTS, LEVELS> &batch) {
+GPR_DEVICE bool cascade(const R (&x)[N], int unit1, Counts<PARTS, LEVELS> &batch) {
   static_assert(N <= GPR_BATCH, "a batch must leave the binade its headroom");
   double sum[PARTS][LEVELS];
   uint32_t away = 0, lost = 0;
@@ -138,7 +137,7 @@ __device__ __forceinline__ bool cascade(const R (&x)[N], int unit1, Counts<PARTS
 /* float32 in one level: plain sums, exact if the exponents lie close enough, which two comparisons
  * an element tell. Zero has no exponent that matters: less one, it is the greatest of all. */
 template <int PRECISION, int PARTS, int N>
-__device__ __forceinline__ bool close(const float (&x)[N], int unit1, Counts<PARTS, 1> &batch) {
+GPR_DEVICE bool close(const float (&x)[N], int unit1, Counts<PARTS, 1> &batch) {
   const double start = start_of(unit1, 0);
   double sum[2 * PARTS]; /* two of each part: half the latency */
   float most = 0;
@@ -165,8 +164,7 @@ __device__ __forceinline__ bool close(const float (&x)[N], int unit1, Counts<PAR
  * is 2^(fixed_unit + 22); eight numbers below 2^(that + 19) leave it its binade, and eight rests of
  * half a unit are exact in single precision down to fixed_unit. */
 template <class S>
-__device__ __forceinline__ bool halves(const Packet<float16> (&v)[S::loads], int,
-                                       Counts<1, 1> &batch) {
+GPR_DEVICE bool halves(const Packet<float16> (&v)[S::loads], int, Counts<1, 1> &batch) {
   enum { BELOW = 22, UNIT = S::fixed_unit + BELOW };
   const float start = __int_as_float((UNIT + 23 + 127) << 23 | 0x400000);
   const float scale = __int_as_float((BELOW - UNIT + 127) << 23);
@@ -189,8 +187,7 @@ __device__ __forceinline__ bool halves(const Packet<float16> (&v)[S::loads], int
 
 /* bfloat16 in one level of doubles. */
 template <class S>
-__device__ __forceinline__ bool halves(const Packet<bfloat16> (&v)[S::loads], int unit1,
-                                       Counts<1, 1> &batch) {
+GPR_DEVICE bool halves(const Packet<bfloat16> (&v)[S::loads], int unit1, Counts<1, 1> &batch) {
   const double start[2] = {start_of(unit1, 0), start_of(unit1 - HalfPairs::LESS, 0)};
   HalfPairs all(start[0], start[1]);
   GPR_EACH(u, S::loads)
@@ -205,8 +202,7 @@ __device__ __forceinline__ bool halves(const Packet<bfloat16> (&v)[S::loads], in
 
 /* A whole tile in as few levels as it may need. */
 template <class S, class C>
-__device__ __forceinline__ bool narrow_tile(const Packet<typename S::Stored> (&v)[S::loads],
-                                            int unit1, C &counts) {
+GPR_DEVICE bool narrow_tile(const Packet<typename S::Stored> (&v)[S::loads], int unit1, C &counts) {
   if constexpr (S::half) {
     return halves<S>(v, unit1, counts);
   } else {
@@ -221,9 +217,9 @@ __device__ __forceinline__ bool narrow_tile(const Packet<typename S::Stored> (&v
 
 /* 2^result is above every magnitude of the warp's batch; much above with NaN or inf. From the bits
  * as they are: a conversion here would be kept in registers for the sums. */
-__device__ __forceinline__ uint32_t high_bits(double x) { return (uint32_t)__double2hiint(x); }
-__device__ __forceinline__ uint32_t high_bits(float x) { return (uint32_t)__float_as_int(x); }
-template <class R, int N> __device__ __forceinline__ int top_of(const R (&x)[N]) {
+GPR_DEVICE uint32_t high_bits(double x) { return (uint32_t)__double2hiint(x); }
+GPR_DEVICE uint32_t high_bits(float x) { return (uint32_t)__float_as_int(x); }
+template <class R, int N> GPR_DEVICE int top_of(const R (&x)[N]) {
   constexpr int shift = sizeof(R) == 8 ? 20 : 23, infinite = sizeof(R) == 8 ? 0x7ff : 0xff;
   uint32_t most = 0;
   GPR_EACH(i, N) most = greatest(most, high_bits(x[i]) & 0x7fffffffu);

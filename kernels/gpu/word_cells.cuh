@@ -18,15 +18,13 @@ template <class T> struct WordExtremes {
   static constexpr bool is_there = true;
   static constexpr int most = 1 << 30, pairs = 2 / sizeof(T), all = 4 * pairs;
   PairBounds<T> bounds[all];
-  __device__ __forceinline__ void open() {
+  GPR_DEVICE void open() {
     GPR_EACH(p, all) bounds[p].open();
   }
-  __device__ __forceinline__ void add(int i, uint32_t w) {
+  GPR_DEVICE void add(int i, uint32_t w) {
     GPR_EACH(p, pairs) bounds[i * pairs + p].add(pair_keys<T>(w, p));
   }
-  __device__ __forceinline__ void give(int c, typename F::State &s, int) const {
-    bounds[c / 2].give(c % 2, s);
-  }
+  GPR_DEVICE void give(int c, typename F::State &s, int) const { bounds[c / 2].give(c % 2, s); }
 };
 /* Counts in the words' own halves or bytes. */
 template <class T, int WHAT> struct WordCounts {
@@ -34,12 +32,12 @@ template <class T, int WHAT> struct WordCounts {
   static constexpr bool is_there = true;
   static constexpr int bits = 8 * sizeof(T), most = (1 << bits) - 1, each = 32 / bits;
   uint32_t trues[4];
-  __device__ __forceinline__ void open() { trues[0] = trues[1] = trues[2] = trues[3] = 0; }
-  __device__ __forceinline__ void add(int i, uint32_t w) {
+  GPR_DEVICE void open() { trues[0] = trues[1] = trues[2] = trues[3] = 0; }
+  GPR_DEVICE void add(int i, uint32_t w) {
     trues[i] += (sizeof(T) == 1 ? true_bytes(w) : true_halves<Traits<T>::kind != KIND_FLOAT>(w)) >>
                 (bits - 1);
   }
-  __device__ __forceinline__ void give(int c, typename F::State &s, int words) const {
+  GPR_DEVICE void give(int c, typename F::State &s, int words) const {
     const int n = (int)(trues[c / each] >> c % each * bits & most);
     s.count += WHAT ? n : words - n;
   }
@@ -51,16 +49,16 @@ template <class FOLD> struct WordSums {
   static constexpr bool is_there = true;
   static constexpr int each = 4 / sizeof(T), most = 1 << (sizeof(T) == 1 ? 22 : 14);
   W sum[4 * each];
-  __device__ __forceinline__ void open() {
+  GPR_DEVICE void open() {
     GPR_EACH(c, 4 * each) sum[c] = 0;
   }
-  __device__ __forceinline__ void add(int i, uint32_t w) {
+  GPR_DEVICE void add(int i, uint32_t w) {
     GPR_EACH(e, each) {
       W &s = sum[i * each + e];
       s = sizeof(T) == 1 ? dot4((W)w, (W)(1u << 8 * e), s) : dot2_low((W)w, (W)(1u << 8 * e), s);
     }
   }
-  __device__ __forceinline__ void give(int c, typename F::State &s, int) const {
+  GPR_DEVICE void give(int c, typename F::State &s, int) const {
     const int64_t all = sum[c];
     if constexpr (Same<F, LongSum<T>>::value)
       F::merge(s, typename F::State{(uint64_t)all, all >> 63});
@@ -90,29 +88,28 @@ template <class F> struct WordCells {
   WordLane<F> lane;
   int words;
   State *over;
-  __device__ __forceinline__ void keep(State *states) {
+  GPR_DEVICE void keep(State *states) {
     over = states, words = 0;
     lane.open();
 #pragma unroll 1
     for (int c = 0; c < V; c++) F::open(over[c]);
   }
-  __device__ __forceinline__ void one(const Packet<T> &v) {
+  GPR_DEVICE void one(const Packet<T> &v) {
     GPR_EACH(i, 4) lane.add(i, word(v, i));
     words++;
   }
   /* Before so many more. */
-  __device__ __forceinline__ void make_room(int next) {
+  GPR_DEVICE void make_room(int next) {
     if (words + next <= WordLane<F>::most) return;
     done(over);
     words = 0;
     lane.open();
   }
-  template <int U>
-  __device__ __forceinline__ void some(T (&x)[U * V], uint64_t valid, int64_t, int64_t) {
+  template <int U> GPR_DEVICE void some(T (&x)[U * V], uint64_t valid, int64_t, int64_t) {
     GPR_EACH(i, U * V)
       if (valid >> i & 1) F::add(over[i % V], x[i], 0);
   }
-  __device__ __forceinline__ void done(State *) {
+  GPR_DEVICE void done(State *) {
     GPR_EACH(c, V) lane.give(c, over[c], words);
   }
 };
