@@ -141,8 +141,8 @@ def product(library, x, axes, where, skip, segments=None, multiprocessors=3):
     assert not failed, FAILURES[failed]
     assert not scratch[: 4 * 4096].any(), "tickets are left as they were"
     way = int(args.length)
-    if way == 0 and args.packets:
-        way = LINES - 1 + args.packets
+    if way == LINES:
+        way = LINES + args.packets
     if way == 1 and args.split > 32:
         way = CLIMBING
     return out.reshape((-1, *shape) if segments else shape), way

@@ -124,7 +124,9 @@ def staged(shape: Shape, dims: Dims, outputs: int, count: int, multiprocessors: 
     most = staged_most(shape, count)
     if most < (STAGED_LEAST if size > STAGE_FEW else 1):
         return None
-    team = min(most, -(-outputs // (multiprocessors * STAGED_BLOCKS)))
+    slots = multiprocessors * STAGED_BLOCKS
+    waves = -(-outputs // (most * slots))
+    team = -(-outputs // (waves * slots))
     tiles = -(-outputs // team)
     return Cut(STAGED, STAGED_THREADS, team, 1, tiles, 1, min(tiles, 1 << 30))
 

@@ -154,7 +154,7 @@ GPR_OP gpr_state either(bool is_first, gpr_state a, gpr_state b) {{
 def _leaves(program: Program, arrays: Sequence[Array]) -> str:
     """What is loaded of some leaves that follow each other."""
     members, packed, lines, some, few, one, settle, get_own = [], [], [], [], [], [], [], []
-    shared = "    given0.load_shared(at, is_even);" if len(arrays) == 1 else ""
+    shared = "    given0.load_shared(stage, at);" if len(arrays) == 1 else ""
     given, before = [""] * len(program.streams), 0
     for k, (streams, stream) in enumerate(arrays):
         of, size, first = stream.scalar.stored, len(streams), streams[0]
@@ -183,7 +183,7 @@ template <int N> struct UserLeaves {{
                                              int from, int left, int there) {{
 {chr(10).join(lines)}
   }}
-  __device__ __forceinline__ void load_shared(const char *at, bool is_even) {{
+  __device__ __forceinline__ void load_shared(const Stage &stage, int at) {{
 {shared}
   }}
   template <class X>

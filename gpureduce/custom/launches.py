@@ -123,8 +123,8 @@ def launch_of(case: Case, outs: Sequence[Out]) -> Launch | None:
     is_piece = len(case.arrays) == 1 and not case.segments and flags == (0, 0, 1)
     is_direct = not flags[0] and not case.segments
     how = (
-        (is_piece and cut.staged(shape, dims, *sizes))
-        or (is_direct and cut.few(shape, dims, *sizes))
+        (is_direct and cut.few(shape, dims, *sizes))
+        or (is_piece and cut.staged(shape, dims, *sizes))
         or cut.cut(shape, dims, len(case.arrays), *sizes)
     )
     numbers = np.array([0] * (len(inputs) + len(results)) + tables, np.int64)

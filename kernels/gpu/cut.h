@@ -13,6 +13,7 @@ struct AxesPrograms {
       *shallow; /* columns of up to three rows (of one without an initial value), and of more */
   gpr_program *skipping; /* sums that only_skips() NaN, which are not counted */
   gpr_program *counted, *packed, *staged, *rows;
+  gpr_program *gathered;     /* trees of what does not lie in their order */
   gpr_program *rows_counted; /* that skip NaN */
   gpr_program *columns;
   gpr_program *columns_counted; /* NaN is left out */
@@ -53,6 +54,7 @@ struct AxesRow : AxesPrograms, AxesBytes {
   int rows_blocks, rows_loads, columns_blocks, columns_loads;
   int columns_together; /* of a packet's, what blocks leave for each other as one */
   int rows_end_quickly; /* in the middle of a packet */
+  int rows_neutral;     /* to which -0.0 is nothing */
   double ends;          /* a block's start and end, in steps */
   size_t state;         /* bytes, the number that counted with it */
   size_t moved;         /* of those, what a block leaves to another one as a rule */

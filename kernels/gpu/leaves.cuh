@@ -6,13 +6,19 @@
 
 GPR_OPEN
 
-/* Bytes between what lies a unit apart in shared memory, or units' leaves would share banks. */
-enum { TREE_GAP = 16 };
-
 /* The greatest power of two up to 16 of which so many bytes are a multiple. */
 GPR_CONSTEXPR int word_of(int bytes) {
   return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
 }
+
+/* Leaves in shared memory. Where they are swizzled, packets change places within each 128 bytes, or
+ * what lies a power of two of them apart would share banks. */
+struct Stage {
+  char *bytes;
+  int swizzle; /* or 0 */
+  enum { SWIZZLE = 0x70 };
+  GPR_DEVICE char *at(int place) const { return bytes + (place ^ (place >> 3 & swizzle)); }
+};
 
 /* --- where they lie --------------------------------------------------------------------------- */
 
@@ -76,13 +82,13 @@ template <class X, class ARGS, int N> struct LeafPlaces {
 
 /* --- to registers ----------------------------------------------------------------------------- */
 
-/* What of these words begins `skew` bytes in. */
-template <int N> GPR_DEVICE void skip(uint32_t *w, int skew) {
+/* What of these words begins `skew` bytes in, a multiple of SIZE. */
+template <int N, int SIZE> GPR_DEVICE void skip(uint32_t *w, int skew) {
   if (skew & 8)
     GPR_EACH(i, N - 2) w[i] = w[i + 2];
-  if (skew & 4)
+  if (SIZE < 8 && skew & 4)
     GPR_EACH(i, N - 1) w[i] = w[i + 1];
-  if (skew & 3)
+  if (SIZE < 4 && skew & 3)
     GPR_EACH(i, N - 1) w[i] = (uint32_t)(((uint64_t)w[i + 1] << 32 | w[i]) >> (skew & 3) * 8);
 }
 
@@ -96,7 +102,7 @@ template <class T, int M, int N> struct Given {
   static constexpr bool is_shifted = is_small && word == 16;
   typedef typename Store<is_by_words ? word : size>::type Word;
   static constexpr int words = bytes / (int)sizeof(Word), most = words + is_shifted;
-  static constexpr int in_words = is_small ? bytes / 4 + 4 : bytes / 4;
+  static constexpr int in_words = bytes / 4 + (word == 16 || is_small ? 4 : 0);
   static constexpr int one_by_one = is_small ? M * N : 0;
   uint32_t w[one_by_one > in_words ? one_by_one : in_words];
   int skew; /* below 0: small numbers one by one */
@@ -144,32 +150,21 @@ template <class T, int M, int N> struct Given {
                              int from, int left, int there) {
     GPR_EACH(j, N) load_leaf(x, stream, j, (j < left ? at : next) + (from + j) * step, j < there);
   }
-  /* Of shared memory, which goes on behind them; even ones by words, or banks would be in each
-   * other's way. */
-  GPR_DEVICE void load_shared(const char *at, bool is_even) {
-    if (is_by_words && is_even) {
-      skew = 0;
-      GPR_EACH(i, words) {
-        const Word loaded = ((const Word *)at)[i];
-        memcpy((char *)w + i * (int)sizeof(Word), &loaded, sizeof loaded);
+  /* Of a stage from byte `at` on, which goes on behind them: whole packets, or one by one. */
+  GPR_DEVICE void load_shared(const Stage &stage, int at) {
+    if constexpr (word < 16) return load_column(stage, at, size);
+    skew = at & 15;
+#pragma unroll
+    for (int i = 0; i <= bytes / 16; i++)
+      if (i < bytes / 16 || skew) {
+        const uint4 packet = *(const uint4 *)stage.at(at - skew + 16 * i);
+        memcpy(w + 4 * i, &packet, sizeof packet);
       }
-    } else if constexpr (is_small) {
-      skew = (int)((uintptr_t)at & 3);
-      const uint32_t *from = (const uint32_t *)(at - skew);
-#pragma unroll
-      for (int i = 0; i <= (bytes + 3) / 4; i++) w[i] = from[i];
-    } else {
-      skew = 0;
-      GPR_EACH(n, M * N) take(n, ((const T *)at)[n]);
-    }
   }
-  /* Of shared memory, one by one, `step` bytes from one to the next, from `inside` on; of those
-   * that lie beyond `pitch` bytes each lies TREE_GAP farther. */
-  GPR_DEVICE void load_column(const char *at, int inside, int step, int pitch) {
+  /* One by one, `step` bytes from one to the next. */
+  GPR_DEVICE void load_column(const Stage &stage, int at, int step) {
     skew = is_small ? -1 : 0;
-#pragma unroll
-    for (int n = 0; n < M * N; n++, inside += step)
-      take(n, *(const T *)(at + inside + (inside < pitch ? 0 : (int)TREE_GAP)));
+    GPR_EACH(n, M * N) take(n, *(const T *)stage.at(at + n * step));
   }
   /* The first `there` of them, `step` bytes from one to the next. */
   template <class X>
@@ -183,9 +178,7 @@ template <class T, int M, int N> struct Given {
     }
   }
   GPR_DEVICE void get(T (&to)[M * N]) {
-    if constexpr (is_small) {
-      if (skew > 0) skip<in_words>(w, skew);
-    }
+    if (skew > 0) skip<in_words, size>(w, skew);
     /* One by one: a copy of all would go through memory. */
     GPR_EACH(n, M * N) {
       if constexpr (is_small)

@@ -41,6 +41,7 @@ GPR_PROGRAM_KIND(TreesByRows, "gpu/axes_kernels.cuh", nullptr, "trees_by_rows<F>
 GPR_PROGRAM_KIND(TreesAny, "gpu/axes_kernels.cuh", nullptr, "trees_by_threads<F, AnyDtype>");
 GPR_PROGRAM_KIND(TreeRows, "gpu/axes_kernels.cuh", nullptr, "trees_by_warps<F, F::Element>");
 GPR_PROGRAM_KIND(TreesStaged, "gpu/axes_kernels.cuh", nullptr, "trees_staged<F>");
+GPR_PROGRAM_KIND(TreesGathered, "gpu/axes_kernels.cuh", nullptr, "trees_gathered<F>");
 GPR_PROGRAM_KIND(TreesByChunks, "gpu/axes_kernels.cuh", nullptr, "trees_by_chunks<F>");
 GPR_PROGRAM_KIND(TreesOfFew, "gpu/axes_kernels.cuh", nullptr, "trees_of_few<F>");
 GPR_PROGRAM_KIND(TreeRowsAny, "gpu/axes_kernels.cuh", nullptr, "trees_by_warps<F, AnyDtype>");
@@ -212,6 +213,7 @@ template <class F> struct AxesKernels {
     row.rows_blocks = RowsShape<F>::blocks;
     row.rows_loads = RowsShape<F>::loads;
     row.rows_end_quickly = has_quick_ends<F>();
+    row.rows_neutral = RowLane<F>::neutral;
     row.ends = EndsOf<F>::value;
     row.columns_blocks = ColumnsShape<F>::blocks;
     row.columns_loads = ColumnsShape<F>::loads;
@@ -235,6 +237,7 @@ template <class T, template <class> class Op> struct AxesKernels<TreeFold<T, Op>
     row.any_rows = &Program<F, code::TreeRowsAny>::it;
     row.rows = &Program<F, code::TreesByChunks>::it;
     row.staged = &Program<F, code::TreesStaged>::it;
+    row.gathered = &Program<F, code::TreesGathered>::it;
     row.shallow = &Program<F, code::TreesOfFew>::it;
     row.is_tree = 1;
     row.bytes = (int)sizeof(T);

@@ -95,12 +95,12 @@ GPR_DEVICE void fold_beside(const gpr_axes_args &a, StageRoom<OP> &room) {
     const bool is_panel = item < panels;
     const int outs = is_panel ? cut.wide : 1;
     const int leaves = (int)(is_panel ? cut.share : a.count - cut.whole * cut.share);
-    Staged<OP> s(room, outs, leaves, outs | 1, panel.pitch(cut.share), 1);
+    Staged<OP> s(room, outs, leaves, outs | 1, panel.pitch(cut.share) * OP::LEAF, OP::LEAF);
     if (is_panel)
-      panel.copy(x, s.stage);
+      panel.copy(x, s.stage.bytes);
     else
-      PartOfRows<OP, X>{x, cut.whole * cut.share, leaves}.copy_rows(s.stage, 1);
-    s.fold_rows(x, 0);
+      PartOfRows<OP, X>{x, cut.whole * cut.share, leaves}.copy_rows(s.stage.bytes, 1);
+    s.fold(x);
     climb_all<OP, X>(s, a, o, 0, [&](int i) { return is_panel ? panel.part_of(i) : cut.whole; });
   }
 }

@@ -7,9 +7,9 @@
 
 GPR_OPEN
 
-/* What a block copies (a.packets): outputs behind each other; or parts of an output, in lines, by
- * rows or of neighbouring long rows (tree_beside.cuh), or of columns. */
-enum { TREE_BEHIND, TREE_BY_LINES, TREE_BY_ROWS, TREE_BY_PANELS, TREE_BY_COLUMNS };
+/* What a block copies (a.packets): parts of an output, in lines, by rows or of neighbouring long
+ * rows (tree_beside.cuh), or of columns. */
+enum { TREE_BY_LINES, TREE_BY_ROWS, TREE_BY_PANELS, TREE_BY_COLUMNS };
 /* A part has a power of two of leaves. It is cut into rows of a box: what is numbered inside the
  * dimension whose elements lie closest, or that dimension itself, if nothing is. Of so many rows
  * neighbours are read together, so many bytes of them. */
@@ -220,44 +220,6 @@ template <class OP, class X> struct PartOfRows {
   }
 };
 
-/* Columns that have so many bytes of each row, one piece of memory. The rows of a unit are a pitch,
- * and after each pitch there is a gap. */
-template <class OP> struct PartOfColumns {
-  typedef typename OP::Bits Bits;
-  enum { LEAF = OP::LEAF, THREADS = OP::STAGED_THREADS };
-  const char *from;
-  int row, apart, bytes, skew, pitch; /* apart: from one column to the next */
-
-  GPR_DEVICE PartOfColumns(int64_t at, int row, int columns, int apart, int leaves)
-      : from((const char *)at),
-        row(row),
-        apart(apart),
-        bytes((leaves - 1) * row + (columns - 1) * apart + LEAF),
-        skew((int)(at & 15)),
-        pitch((int)OP::UNIT * row) {}
-  GPR_DEVICE void copy(char *stage) const {
-    const int end = skew + bytes, all = THREADS * 16;
-    const int pitches = all / pitch, rest = all - pitches * pitch;
-    const char *const packets = from - skew;
-    int at = threadIdx.x * 16, inside = at % pitch, gaps = at / pitch * TREE_GAP;
-#pragma unroll 4
-    for (; at + 16 <= end; at += all) {
-      copy_packet(stage + at + gaps, packets + at);
-      const bool ends = inside + rest >= pitch;
-      inside += ends ? rest - pitch : rest;
-      gaps += (pitches + ends) * TREE_GAP;
-    }
-    for (; at < end; at += LEAF) /* less than a packet */
-      *(Bits *)(stage + at + gaps) = __ldg((const Bits *)(packets + at));
-  }
-  /* A unit of column o, whose first leaf is i. */
-  template <class Leaves>
-  GPR_DEVICE void load(Leaves &leaves, const char *stage, int o, int i) const {
-    const char *const unit = stage + i / (int)OP::UNIT * (pitch + TREE_GAP);
-    leaves.load_column(unit, skew + o * apart, row, pitch);
-  }
-};
-
 /* From a block's roots, the i-th of part part_of(i), if that is one, of output o + i·apart. */
 template <class OP, class X, class PartOf>
 GPR_DEVICE void climb_all(const Staged<OP> &s, const gpr_axes_args &a, int64_t o, int apart,
@@ -275,23 +237,19 @@ GPR_DEVICE void climb_all(const Staged<OP> &s, const gpr_axes_args &a, int64_t o
 template <class OP, class X>
 GPR_DEVICE void fold_gathered(const gpr_axes_args &a, StageRoom<OP> &room) {
   typedef Staged<OP> S;
-  const int outs = a.neighbours, row = (int)a.step;
+  const int outs = a.neighbours;
   for (int64_t b = blockIdx.x; b < quotient_of(a.outputs, outs) * a.split; b += gridDim.x) {
     const int64_t of = quotient_of(b, a.split), part = b - of * a.split, o = of * outs;
     const int64_t first = part * a.share;
     const X x(a, o);
     const int leaves = (int)(x.count - first < a.share ? x.count - first : a.share);
-    S s(room, outs, leaves, outs, leaves, 1);
-    if (a.packets == TREE_BY_COLUMNS) {
-      const PartOfColumns<OP> rows(x.base[0] + first * row, row, outs, (int)a.where_step, leaves);
-      rows.copy(s.stage);
-      s.fold_units(x, true, [&](typename S::Leaves &leaves, int o, int i) {
-        rows.load(leaves, s.stage, o, i);
-      });
-    } else {
-      PartOfRows<OP, X>{x, first, leaves}.copy(s.stage);
-      s.fold_rows(x, 0);
-    }
+    const bool by_columns = a.packets == TREE_BY_COLUMNS;
+    S s(room, outs, leaves, outs, (int)a.where_step, by_columns ? (int)a.step : (int)OP::LEAF);
+    if (by_columns)
+      s.bring(x.base[0] + first * a.step);
+    else
+      PartOfRows<OP, X>{x, first, leaves}.copy(s.stage.bytes);
+    s.fold(x);
     climb_all<OP, X>(s, a, o, 1, [&](int) { return part; });
   }
 }

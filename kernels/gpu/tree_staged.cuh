@@ -58,7 +58,8 @@ template <class OP> struct NodesThere {
 template <class OP> struct StageRoom {
   enum { STAGE = tree_stage(OP::UNIT * OP::LEAF, (int)sizeof(typename OP::State)) };
   enum { STEP = OP::HAS_STEPS ? 2 : 1 };
-  uint4 leaves[STAGE / 16 + ((STEP * OP::UNIT - 1) * OP::LEAF + 47) / 16];
+  enum { BYTES = STAGE + (STEP * OP::UNIT - 1) * OP::LEAF + 32, LINE = 128 };
+  alignas(LINE) uint4 leaves[(BYTES + LINE - 1) / LINE * LINE / 16];
   uint4 nodes[(TREE_ROOM - STAGE) / 16];
 };
 
@@ -67,13 +68,14 @@ template <class OP> struct Staged {
   typedef typename OP::State A;
   typedef typename OP::template Leaves<OP::UNIT> Leaves;
   enum { THREADS = OP::STAGED_THREADS, UNIT = OP::UNIT, LEAF = OP::LEAF };
-  char *stage;
+  Stage stage;
   A *node, *other;
   int outs, count, apart;
-  int pitch, step; /* leaves from an output to the next, and from one of it to its next */
+  int pitch, step; /* bytes from an output to the next, and from one of its leaves to the next */
+  int skew = 0;    /* bytes before the first of them */
 
   GPR_DEVICE Staged(StageRoom<OP> &room, int outs, int count, int apart, int pitch, int step)
-      : stage((char *)room.leaves),
+      : stage{(char *)room.leaves, 0},
         node((A *)room.nodes),
         other((A *)room.leaves),
         outs(outs),
@@ -81,27 +83,35 @@ template <class OP> struct Staged {
         apart(apart),
         pitch(pitch),
         step(step) {}
-  /* Their leaves, from `skew` bytes in. */
-  GPR_DEVICE void bring(int64_t base, int skew) const {
-    const int bytes = skew + ((outs - 1) * pitch + (count - 1) * step + 1) * LEAF;
+  /* Neighbouring threads have neighbouring outputs. */
+  GPR_DEVICE bool is_down() const { return count % UNIT != 0 || pitch < step; }
+  /* Their leaves, from the packet on that the first one is in. */
+  GPR_DEVICE void bring(int64_t base) {
+    skew = (int)(base & 15);
+    stage.swizzle = count % UNIT == 0 || pitch < step ? (int)Stage::SWIZZLE : 0;
+    const int bytes = skew + (outs - 1) * pitch + (count - 1) * step + LEAF;
     const char *from = (const char *)(base - skew);
     const int packets = bytes & ~15; /* what is left may be all that is there of one */
     for (int at = threadIdx.x * 16; at < packets; at += THREADS * 16)
-      copy_packet(stage + at, from + at);
-    for (int at = packets + threadIdx.x; at < bytes; at += THREADS) stage[at] = __ldg(from + at);
+      copy_packet(stage.at(at), from + at);
+    for (int at = packets + threadIdx.x; at < bytes; at += THREADS)
+      *stage.at(at) = __ldg(from + at);
   }
-  /* Waits for what was copied; every output's root is its first node then. `load` takes what it is
-   * to fill, an output, and the first of its leaves. */
-  template <class X, class Load>
-  GPR_DEVICE void fold_units(const X &x, bool is_down, const Load &load) {
+  GPR_DEVICE void load(Leaves &leaves, int at) const {
+    if constexpr (OP::HAS_STEPS)
+      if (step > LEAF) return leaves.load_column(stage, at, step);
+    leaves.load_shared(stage, at);
+  }
+  /* Waits for what was copied; every output's root is its first node then. */
+  template <class X> GPR_DEVICE void fold(const X &x) {
     copies_done();
     const int many = (count + UNIT - 1) / UNIT;
-    UnitOf of(outs, many, is_down, THREADS);
+    UnitOf of(outs, many, is_down(), THREADS);
 #pragma unroll 1
     for (int u = threadIdx.x; u < outs * many; u += THREADS, of.go()) {
       const int i = of.unit() * UNIT, o = of.output();
       Leaves leaves;
-      load(leaves, o, i);
+      load(leaves, skew + o * pitch + i * step);
       leaves.settle();
       node[of.unit() * apart + o] = fold_leaves<OP, UNIT>(x, leaves, i, count - i);
     }
@@ -111,16 +121,6 @@ template <class OP> struct Staged {
       left = fold_nodes(x, left);
       __syncthreads();
     }
-  }
-  /* Of outputs behind each other, from `skew` bytes in. */
-  template <class X> GPR_DEVICE void fold_rows(const X &x, int skew) {
-    const bool is_even = (skew | pitch * LEAF) % 16 == 0;
-    fold_units(x, count % UNIT != 0, [&](Leaves &leaves, int o, int i) {
-      const char *const row = stage + skew + o * pitch * LEAF;
-      if constexpr (OP::HAS_STEPS)
-        if (step > 1) return leaves.load_column(row, i * step * LEAF, step * LEAF, INT32_MAX);
-      leaves.load_shared(row + i * LEAF, is_even);
-    });
   }
   /* Nodes of eight times as many leaves each. */
   template <class X> GPR_DEVICE int fold_nodes(const X &x, int before) {
@@ -139,19 +139,20 @@ template <class OP> struct Staged {
   }
 };
 
+/* a.team outputs at a time of each a.per that lie behind each other. */
 template <class OP, class X, class ARGS>
 GPR_DEVICE void fold_staged(const ARGS &a, StageRoom<OP> &room) {
-  const int64_t wide = a.team;
+  const int64_t wide = a.team, each = quotient_of(a.per + wide - 1, wide);
   int pitch = (int)a.count, step = 1;
   if constexpr (OP::HAS_STEPS) pitch = a.pitch, step = a.apart;
   for (int64_t tile = blockIdx.x; tile < a.tiles; tile += gridDim.x) {
-    const int64_t o = tile * wide;
+    const int64_t above = quotient_of(tile, each), first = (tile - above * each) * wide;
+    const int64_t o = above * a.per + first;
     const X x(a, o);
-    const int outs = (int)(a.outputs - o < wide ? a.outputs - o : wide);
-    const int skew = (int)(x.base[0] & 15);
-    Staged<OP> s(room, outs, (int)x.count, outs | 1, pitch, step);
-    s.bring(x.base[0], skew);
-    s.fold_rows(x, skew);
+    const int outs = (int)least(a.per - first, wide);
+    Staged<OP> s(room, outs, (int)x.count, outs | 1, pitch * OP::LEAF, step * OP::LEAF);
+    s.bring(x.base[0]);
+    s.fold(x);
     for (int r = threadIdx.x; r < outs; r += OP::STAGED_THREADS) X::finish(a, o + r, s.node[r]);
     __syncthreads();
   }

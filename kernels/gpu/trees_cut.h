@@ -54,19 +54,26 @@ struct TreesCut : RowsCut {
     for (Size length = a.dim[d].size; length < least && d > a.kept; length *= a.dim[d].size) d--;
     return a.dim[d].stride;
   }
-  /* Outputs behind each other or nearly so, of which several, or a long one, are a block's. */
+  /* Outputs behind each other along the last kept dimension, or nearly so, of which a block takes
+   * several, or a long one; as many as leave all blocks the same. */
   bool staged_trees() {
-    const bool gaps = have_gaps();
-    const Size pitch = gaps ? a.dim[0].stride / row.bytes : a.count, bytes = pitch * row.bytes;
-    if (!is_plain() || a.count < 2) return false;
-    if (!gaps && !are_side_by_side()) return false;
+    const Size step = a.count > 1 ? reduced_stride() : row.bytes;
+    const Size wide = (a.count - 1) * step + row.bytes;
+    a.per = a.kept ? a.dim[a.kept - 1].size : 1;
+    const Size bytes = a.per > 1 ? a.dim[a.kept - 1].stride : wide, between = bytes - wide;
+    const bool are_near = between >= 0 && between < SECTOR && bytes % row.bytes == 0;
+    if (!is_plain() || a.reduced != 1 || a.count < 2 || !are_near) return false;
+    if (step != row.bytes && step != 2 * row.bytes) return false;
     if (a.outputs < multiprocessors && bytes > 4096) return false;
+    if (a.per < a.outputs && a.per * bytes < TREE_STAGED_BATCH) return false;
+    const Size pitch = bytes / row.bytes;
     const Size fit = tree_team(a.count, pitch, row.bytes, tree_unit(row.bytes), (Size)row.moved);
-    const Size fair = up(a.outputs, (Size)multiprocessors * TREE_STAGED_BLOCKS);
     if (fit < (bytes > 4096 ? TREE_STAGED_LEAST : 1)) return false;
-    a.team = (int)(fit < fair ? fit : fair);
-    a.pitch = (int)pitch, a.apart = gaps ? (int)(reduced_stride() / row.bytes) : 1;
-    a.tiles = up(a.outputs, a.team);
+    const Size slots = (Size)multiprocessors * TREE_STAGED_BLOCKS;
+    const Size fair = up(a.outputs, up(up(a.outputs, fit), slots) * slots), each = up(a.per, fair);
+    a.team = (int)up(a.per, each);
+    a.pitch = (int)pitch, a.apart = (int)(step / row.bytes);
+    a.tiles = a.outputs / a.per * each;
     return take_tree(row.staged, TREE_STAGED_THREADS, a.tiles, 0);
   }
   /* Parts of so many leaves of each output, whose roots climb (climb.cuh). */
@@ -98,7 +105,7 @@ struct TreesCut : RowsCut {
     a.box = is_line ? a.dim[inner()].size : inside / TREE_ROWS_LEAST;
     a.across = 1;
     if (!is_line)
-      a.across = TREE_STAGED_THREADS / tree_along(a.box, row.bytes, TREE_STAGED_THREADS);
+      a.across = TREE_GATHERED_THREADS / tree_along(a.box, row.bytes, TREE_GATHERED_THREADS);
     const Size most = row.bytes < 4 ? TREE_LINE_SMALL : TREE_LINE_BYTES;
     const bool is_packed =
         reduced_stride() == row.bytes && (a.reduced == 1 || a.box * row.bytes > most);
@@ -107,7 +114,7 @@ struct TreesCut : RowsCut {
       if ((share *= 2) > stage) return false;
     a.pitch = is_line ? bytes_of_pieces() : 0;
     a.packets = closest == inner() ? TREE_BY_LINES : TREE_BY_ROWS;
-    return take_parts(row.staged, TREE_STAGED_THREADS, a.outputs, share);
+    return take_parts(row.gathered, TREE_GATHERED_THREADS, a.outputs, share);
   }
   /* Panels (tree_beside.cuh): parts of neighbouring rows, a row being what is numbered inside the
    * dimension whose elements lie closest; as many of them as have TREE_ROWS_BYTES side by side, or
@@ -132,7 +139,7 @@ struct TreesCut : RowsCut {
     if (wide < LEAST || !has_tickets(share)) return false;
     a.across = (int)wide;
     a.packets = TREE_BY_PANELS;
-    take_parts(row.staged, TREE_STAGED_THREADS, a.outputs, share);
+    take_parts(row.gathered, TREE_GATHERED_THREADS, a.outputs, share);
     const Size panels = up(a.count / a.box, wide) * up(a.box, share);
     if (out.blocks > a.outputs * (panels + 1)) out.blocks = a.outputs * (panels + 1);
     return true;
@@ -155,7 +162,7 @@ struct TreesCut : RowsCut {
     for (int d = 0; d < a.kept - are_several; d++)
       if (magnitude(a.dim[d].stride) < wide) return false;
     const Size unit = tree_unit(row.bytes), stage = tree_stage(unit * row.bytes, (int)row.moved);
-    const Size each = unit * wide + TREE_GAP, nodes = columns * (Size)row.moved;
+    const Size each = unit * wide, nodes = columns * (Size)row.moved;
     const Size stage_units = stage / each, node_units = (TREE_ROOM - stage) / nodes;
     const Size most = unit * (stage_units < node_units ? stage_units : node_units);
     const Size batches = a.outputs / columns;
@@ -167,7 +174,7 @@ struct TreesCut : RowsCut {
     a.neighbours = (int)columns;
     a.step = wide, a.where_step = are_several ? beside.stride : 0;
     a.packets = TREE_BY_COLUMNS;
-    return take_parts(row.staged, TREE_STAGED_THREADS, batches, share);
+    return take_parts(row.gathered, TREE_GATHERED_THREADS, batches, share);
   }
   /* Columns, two or more for each of all threads, or a half of short ones: of 10 rows of ten
    * million halves products took 767 µs on an H200 by several threads each, and 101 by one; of 1000
@@ -223,7 +230,7 @@ struct TreesCut : RowsCut {
    * out one after the other, products of 50 lines of 9 floats took a thread 48 µs on an H200, of
    * one output or of 1000, which take 7 and 13; of 5000 outputs of 10 lines 26 and 35. */
   bool trees() {
-    if (trees_by_chunks() || staged_trees() || trees_of_few() || narrow_trees()) return true;
+    if (trees_by_chunks() || trees_of_few() || staged_trees() || narrow_trees()) return true;
     const Size length = GPR_WARP * tree_packet(row.bytes); /* of a warp's row */
     const bool across = a.outputs > 1 && kept_stride() < magnitude(line_stride(length));
     const bool is_long = a.count >= TREE_WARPS_LEAST;

@@ -84,6 +84,8 @@ void body() {
   const bool any = args.from != args.to || args.swap || args.unaligned;
   if (!unit)
     trees_staged<F>(args);
+  else if (unit == 4)
+    trees_gathered<F>(args);
   else if (unit == 2)
     trees_of_few<F>(args);
   else if (unit == 3)
@@ -296,13 +298,14 @@ extern "C" __attribute__((visibility("default"))) int reduced(gpr_axes_args *arg
 extern "C" __attribute__((visibility("default"))) int product(gpr_axes_args *args, int dtype,
                                                               int multiprocessors, void *scratch,
                                                               unsigned seed) {
-  static gpr_program by_threads, by_rows, by_warps, staged, of_few, by_chunks;
+  static gpr_program by_threads, by_rows, by_warps, staged, gathered, of_few, by_chunks;
   AxesRow row = {};
   gpr_axes_launch out = {};
   row.tile = row.any = &by_threads;
   row.columns = sizeof(PRODUCT_OF) == 2 ? &by_rows : nullptr;
   row.tile_rows = row.any_rows = &by_warps;
   row.staged = &staged;
+  row.gathered = &gathered;
   row.shallow = &of_few;
   row.rows = &by_chunks;
   row.is_tree = 1;
@@ -314,6 +317,7 @@ extern "C" __attribute__((visibility("default"))) int product(gpr_axes_args *arg
   args->scratch = scratch;
   if (!AxesCut{row, multiprocessors, *args, out, GPR_ANY_VARIANT}.select()) return 3;
   const int of_unit = out.kernel == &staged     ? 0
+                      : out.kernel == &gathered ? 4
                       : out.kernel == &of_few   ? 2
                       : out.kernel == &by_rows  ? 3
                       : out.kernel == &by_chunks ? 9

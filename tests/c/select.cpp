@@ -120,9 +120,8 @@ static bool are_parts_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
                            const gpr_axes_launch &launch) {
   const int unit = gpr::tree_unit(row.bytes) * row.bytes,
             stage = gpr::tree_stage(unit, (int)row.moved),
-            of_unit = a.packets == gpr::TREE_BY_COLUMNS
-                          ? (int)a.step * gpr::tree_unit(row.bytes) + gpr::TREE_GAP
-                          : unit;
+            of_unit =
+                a.packets == gpr::TREE_BY_COLUMNS ? (int)a.step * gpr::tree_unit(row.bytes) : unit;
   const int64_t units = (a.share * row.bytes + unit - 1) / unit;
   const size_t nodes = (size_t)(a.outputs * gpr::climb_nodes(a.split)) * row.state;
   if (a.share * a.split < a.count || a.share & (a.share - 1)) return true;
@@ -141,7 +140,7 @@ static bool are_parts_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
  * little room for their nodes and for those above them. */
 static bool are_trees_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
                            const gpr_axes_launch &launch) {
-  if (launch.kernel == row.staged && a.packets) return are_parts_lost(row, a, launch);
+  if (launch.kernel == row.gathered) return are_parts_lost(row, a, launch);
   if (launch.kernel == row.staged)
     return ((a.team - 1) * (int64_t)a.pitch + (a.count - 1) * a.apart + 1) * row.bytes >
            gpr::tree_stage(gpr::tree_unit(row.bytes) * row.bytes, (int)row.moved);
