@@ -78,6 +78,43 @@ def test_columns_that_many_blocks_share(op, dtype):
             assert took(op, runs, (0, 1), None)
 
 
+@pytest.mark.parametrize("op", ["sum", "var", "max", "nanmean", "argmax"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_runs_with_gaps(op, dtype):
+    """Of a few packets and of some hundred, that begin and end anywhere, and with the memory."""
+    rng = generator("runs", op, dtype)
+    for outputs, runs, n in (
+        (1, 9000, 13),
+        (1, 4001, 57),
+        (1, 2500, 130),
+        (2, 900, 250),
+        (3, 300, 900),
+        (700, 90, 41),
+    ):
+        a = draw(rng, np.dtype(dtype), outputs * runs * (n + 3)).reshape(outputs, runs, n + 3)
+        if op.startswith("nan"):
+            a[rng.random(a.shape) < 0.01] = np.nan
+        for view in (a[..., 1:-2], a[..., :-3], a[:, ::-1, 2:]):
+            assert took(op, view, (1, 2) if op != "argmax" else None, None)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_products_of_rows_in_batches(dtype):
+    """Batches with gaps between them, of rows that lie behind each other or nearly so."""
+    rng = generator("batches", dtype)
+    for batches, rows, n in (
+        (9, 40, 100),
+        (300, 7, 584),
+        (3, 5000, 33),
+        (2, 70, 1000),
+        (5, 1, 700),
+    ):
+        a = near_one(rng, np.dtype(dtype), batches * (rows + 2) * (n + 3))
+        a = a.reshape(batches, rows + 2, n + 3)
+        for view in (a[:, 1:-1], a[:, 1:-1, 1:-1], a[:, :-2, ::2], a[:, 2:, 3:]):
+            assert took("prod", view, 2, None)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_products_of_tall_columns_by_rows(dtype):
     """So many that a warp brings rows of them, which begin anywhere and end with the array; those

@@ -1,6 +1,7 @@
 """The device's kernel of any layout (kernels/gpu/tile.cuh), that of short rows (staged.cuh), and
-how rows are read whose elements lie apart (rows.cuh), where there is no device: compiled by g++,
-planned and launched as there, its threads as fibers; the results have the CPU's bits."""
+how rows are read whose elements lie apart or in short runs (rows.cuh), where there is no device:
+compiled by g++, planned and launched as there, its threads as fibers; the results have the CPU's
+bits."""
 
 import ctypes
 import math
@@ -182,6 +183,23 @@ def test_long_rows_whose_elements_lie_apart(library, fold):
             got, _ = reduced(library, ROWS[fold], a, (a.ndim - 1,), skip=op == "nansum")
             wanted = np.asarray(call(op, a, axis=a.ndim - 1, device="cpu"))
             assert_bits(got, wanted, f"{fold}, {a.shape} {a.strides}")
+
+
+@pytest.mark.parametrize("fold", [fold for fold in ROWS if ROWS[fold][1] != "max"])
+def test_short_runs(library, fold):
+    """Their packets as one sequence: runs that begin and end anywhere, and with the memory."""
+    _, op, dtype = ROWS[fold]
+    rng = generator("short runs", fold)
+    for runs, n in ((400, 13), (257, 40), (150, 87), (200, 64)):
+        whole = numbers(rng, dtype, 3 * runs * (n + 5), 1)
+        if op == "nansum":
+            whole[rng.random(whole.size) < 0.01] = np.nan
+        for at in range(4):
+            a = whole[at : at - 2 * runs * (n + 5)].copy()[: runs * (n + 5)].reshape(runs, n + 5)
+            for view in (a[:, :n], a[:, at + 1 : at + 1 + n], a[::-1, 5:]):
+                got, _ = reduced(library, ROWS[fold], view, (0, 1), skip=op == "nansum")
+                wanted = np.asarray(call(op, view, axis=None, device="cpu"))
+                assert_bits(got, wanted, f"{fold}, {view.shape} {view.strides} {at}")
 
 
 # Whole packets, what begins and ends in them, elements apart, and batches of a few columns.

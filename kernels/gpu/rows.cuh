@@ -152,25 +152,98 @@ GPR_DEVICE void fold_last(const Packets<typename F::Element> &in, int64_t first,
   lane.take(v, index - in.first + p * Packet<T>::count, GPR_WARP * Packet<T>::count);
 }
 
+/* Packets of short runs of the innermost dimension, which lie a stride apart, one run's behind the
+ * other's: a lane's next one is a warp's width on. */
+template <class T> struct ShortRuns {
+  static constexpr int V = Packet<T>::count;
+  const gpr_axes_args &a;
+  const char *const anywhere; /* a packet that may be read */
+  const char *from;           /* the run's first element */
+  int left;                   /* runs, this one among them, or enough of them */
+  int at;                     /* its packet */
+  int on, runs;               /* of a step: whole runs, and packets beyond */
+  GPR_DEVICE ShortRuns(const gpr_axes_args &a, const char *base, int64_t p)
+      : a(a), anywhere((const char *)(((uintptr_t)a.low + 15) & ~(uintptr_t)15)) {
+    enum { ENOUGH = 1 << 20 };
+    const int64_t run = quotient_of(p, a.packets);
+    at = (int)(p - run * a.packets);
+    from = base + run * stride();
+    left = (int)least(a.dim[a.kept].size - run, (int64_t)ENOUGH);
+    runs = small_quotient_of(GPR_WARP, a.packets);
+    on = GPR_WARP - runs * a.packets;
+  }
+  GPR_DEVICE int64_t stride() const { return a.dim[a.kept].stride; }
+  GPR_DEVICE Packets<T> run() const { return Packets<T>(from, a.length); }
+  GPR_DEVICE void go() {
+    const bool ends = at + on >= a.packets;
+    at += on - (ends ? a.packets : 0);
+    left -= runs + ends;
+    from += (runs + ends) * stride();
+  }
+  /* What of the packet is the run's, [first, stop >> 8); nothing, if it may not be read whole. */
+  GPR_DEVICE int load(Packet<T> &v, bool &is_part) const {
+    const Packets<T> in = run();
+    const char *const packet = (const char *)in.data + 16 * at;
+    const int stop = least((int)in.stop - V * at, V);
+    const bool is_there = left > 0 && stop > 0, is_whole = packet >= a.low && packet + 16 <= a.high;
+    is_part = is_there && !is_whole;
+    v.words = load_once(is_there && is_whole ? packet : anywhere);
+    return (at ? 0 : (int)in.first) | (is_there && is_whole ? stop : 0) << 8;
+  }
+};
+/* A lane's packets from p on, as if -0.0 were around the elements of the runs. A bit for each that
+ * may not be read whole. */
+template <int U, class T>
+GPR_DEVICE uint32_t load_short_runs(const gpr_axes_args &a, const char *base, int64_t p,
+                                    Packet<T> (&v)[U]) {
+  ShortRuns<T> run(a, base, p);
+  int ends[U];
+  uint32_t parts = 0;
+  GPR_EACH(u, U) {
+    bool is_part;
+    ends[u] = run.load(v[u], is_part);
+    parts |= (uint32_t)is_part << u;
+    run.go();
+  }
+  GPR_EACH(u, U) hide_ends<false>(v[u], ends[u] & 0xff, ends[u] >> 8);
+  return parts;
+}
+/* Those packets, element by element. */
+template <class F>
+GPR_DEVICE void fold_parts(const gpr_axes_args &a, const char *base, int64_t p, uint32_t parts,
+                           RowLane<F> &lane) {
+  typedef typename F::Element T;
+  ShortRuns<T> run(a, base, p);
+#pragma unroll 1
+  for (; parts; parts >>= 1, run.go())
+    if (parts & 1) run.run().each(run.at, [&](T x, int64_t, int) { lane.one(x, 0); });
+}
+
 /* Each lane's share of a tile of a warp's packets, RowsShape<F>::loads a lane, of which the last
  * may lie outside; whole: may_read_whole(). */
 template <class F>
-GPR_DEVICE void fold_tile(const Packets<typename F::Element> &in, int64_t first, int64_t index,
-                          bool whole, RowLane<F> &lane) {
+GPR_DEVICE void fold_tile(const gpr_axes_args &a, const Packets<typename F::Element> &in,
+                          int64_t first, int64_t index, bool whole, RowLane<F> &lane) {
   typedef typename F::Element T;
   constexpr int loads = RowsShape<F>::loads, V = Packet<T>::count;
   constexpr bool has_ends = has_quick_ends<F>();
   /* What lies before the first element is in the first lane's first packet. */
   const bool ends_inside = (first + GPR_WARP * loads) * V <= in.stop,
              inside = ends_inside && (first * V >= in.first || (has_ends && whole));
-  if (first >= in.packets()) return;
+  constexpr bool neutral = RowLane<F>::neutral;
+  const bool are_short = neutral && a.packets;
+  const char *const base = (const char *)(in.data + in.first);
+  if (!are_short && first >= in.packets()) return;
   if constexpr (has_ends && loads > ROWS_FEW)
-    if (whole && in.packets() - first <= loads / 2 * GPR_WARP)
+    if (!are_short && whole && in.packets() - first <= loads / 2 * GPR_WARP)
       return fold_last<loads / 2, F>(in, first, index, lane);
-  if (inside || (has_ends && whole)) {
+  if (are_short || inside || (has_ends && whole)) {
     const int64_t p = first + lane_of();
+    uint32_t parts = 0;
     Packet<T> v[loads];
-    if (inside) {
+    if (are_short) {
+      if constexpr (neutral) parts = load_short_runs(a, base, p, v);
+    } else if (inside) {
       in.load(v, p, GPR_WARP);
       if constexpr (has_ends)
         if (first * V < in.first) hide_ends<IsExtremes<F>::value>(v[0], p == 0 ? (int)in.first : 0);
@@ -178,6 +251,8 @@ GPR_DEVICE void fold_tile(const Packets<typename F::Element> &in, int64_t first,
       load_ends<IsExtremes<F>::value>(in, p, GPR_WARP, v);
     }
     lane.take(v, index - in.first + p * V, GPR_WARP * V);
+    if constexpr (neutral)
+      if (parts) fold_parts<F>(a, base, p, parts, lane);
     return;
   }
 #pragma unroll 1
@@ -252,7 +327,7 @@ GPR_DEVICE void fold_row(const gpr_axes_args &a, const char *base, int64_t part,
       if (are_apart)
         fold_apart<F>((const char *)(in.data + in.first), stride, tile * TILE * Packet<T>::count,
                       a.length, lane);
-    if (!are_apart) fold_tile<F>(in, tile * TILE, run * a.length, whole, lane);
+    if (!are_apart) fold_tile<F>(a, in, tile * TILE, run * a.length, whole, lane);
     t = draws ? a.drawn + (int64_t)__shfl_sync(GPR_ALL, drawn, 0) * WARPS + warp_of() : t + parts;
   }
 }

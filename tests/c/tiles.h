@@ -1,6 +1,5 @@
 /* Any layout by kernels/gpu/tile.cuh and short rows by staged.cuh, as a device plans and launches
- * them, and rows whose elements lie apart by a block each: g++ does not know how rows.cuh reads
- * others. */
+ * them, and rows whose elements lie apart or in short runs by a block each. */
 #include "../../kernels/gpu/table.cpp"
 
 extern "C" const gpr_ladder_table gpr_ladder_table_cuda = {};
@@ -12,16 +11,19 @@ extern "C" const gpr_segment_table gpr_segment_table_cuda = {no_segments};
 using namespace gpr;
 
 enum { ROWS = 20, STAGED = 40 };
-template <class F> static void rows_apart(const gpr_axes_args &a) {
+template <class F> static void rows_of(const gpr_axes_args &a) {
   static Slots<F> slots;
-  const int64_t o = blockIdx.x,
-                tile = GPR_WARP * RowsShape<F>::loads * Packet<typename F::Element>::count;
+  constexpr int V = Packet<typename F::Element>::count;
+  const int64_t o = blockIdx.x, tile = GPR_WARP * RowsShape<F>::loads * V;
   typename F::State s;
   RowLane<F> lane;
   lane.keep(&s);
+  const char *const base = a.data + offset_of<&gpr_axes_dim::stride>(a.dim, a.kept, o);
   for (int64_t t = warp_of(); t < a.tiles; t += AXES_THREADS / GPR_WARP)
-    fold_apart<F>(a.data + offset_of<&gpr_axes_dim::stride>(a.dim, a.kept, o), a.dim[a.kept].stride,
-                  t * tile, a.length, lane);
+    if (a.packets)
+      fold_tile<F>(a, Packets<typename F::Element>(base, a.length), t * tile / V, 0, true, lane);
+    else
+      fold_apart<F>(base, a.dim[a.kept].stride, t * tile, a.length, lane);
   lane.result(s);
   merge_block<F>(s, slots);
   if (threadIdx.x == 0) FinishRow<F>::finish(a, o, s);
@@ -39,13 +41,13 @@ static void tile_of(int fold, const gpr_axes_args &a) {
     case 5: return tile_of<PairMoments<float>>(a);
     case 6: return tile_of<PairMoments<double>>(a);
     case 7: return tile_of<PairSum<bfloat16>>(a);
-    case ROWS: return rows_apart<PairSum<float>>(a);
-    case ROWS + 1: return rows_apart<PairSum<complex<double>>>(a);
-    case ROWS + 2: return rows_apart<Extremes<complex<float>>>(a);
-    case ROWS + 3: return rows_apart<Extremes<complex<double>>>(a);
-    case ROWS + 4: return rows_apart<Extremes<int64_t>>(a);
-    case ROWS + 5: return rows_apart<Counted<PairSum<float>>>(a);
-    case ROWS + 6: return rows_apart<PairMoments<float>>(a);
+    case ROWS: return rows_of<PairSum<float>>(a);
+    case ROWS + 1: return rows_of<PairSum<complex<double>>>(a);
+    case ROWS + 2: return rows_of<Extremes<complex<float>>>(a);
+    case ROWS + 3: return rows_of<Extremes<complex<double>>>(a);
+    case ROWS + 4: return rows_of<Extremes<int64_t>>(a);
+    case ROWS + 5: return rows_of<Counted<PairSum<float>>>(a);
+    case ROWS + 6: return rows_of<PairMoments<float>>(a);
     case STAGED: return staged<PairSum<float>>(a);
     case STAGED + 1: return staged<PairSum<double>>(a);
     case STAGED + 2: return staged<PairSum<complex<float>>>(a);
