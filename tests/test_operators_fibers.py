@@ -80,7 +80,7 @@ def test_quick_steps(place, fibers):
     assert {unit for unit, *_ in fibers.launches} == {1, 32}
 
 
-SHORT = [((400, 5), 1), ((300, 30), 1), ((90, 101), 1), ((7, 99), 1)]
+SHORT = [((400, 12), 1), ((300, 30), 1), ((90, 101), 1), ((7, 99), 1)]
 
 
 @pytest.mark.parametrize("name", ["welford", "runs", "hypot", "matrices", "half"])

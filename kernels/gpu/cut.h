@@ -35,6 +35,7 @@ struct AxesBytes {
   int columns_bytes;             /* of the whole array, from which on there are columns */
   int alone_bytes, uneven_bytes; /* rows that are brief: short ones, or no multiples of those */
   int narrow; /* batches of narrow columns are staged from so many rows on, for each byte over 8 */
+  int packets_bytes; /* rows of whole packets that are neither brief nor staged */
 };
 /* And what their launch depends on. */
 struct AxesRow : AxesPrograms, AxesBytes {

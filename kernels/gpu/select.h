@@ -13,7 +13,7 @@ struct AxesCut : TreesCut {
   bool prefers_brief(Size least) {
     const Size bytes = a.count * row.bytes;
     const bool are_uneven = row.uneven_bytes && bytes % row.uneven_bytes;
-    return !wanted && is_native() && bytes <= row.brief_bytes &&
+    return !wanted && is_native() && bytes <= row.brief_bytes && !are_long_packets() &&
            (bytes >= least || bytes <= row.alone_bytes || are_uneven) && suits_brief();
   }
   bool suits_brief() { return waves_of_brief() > 0; }
@@ -71,6 +71,9 @@ struct AxesCut : TreesCut {
     const Size places = (Size)(uintptr_t)a.data | a.count * row.bytes | a.dim[0].stride;
     return a.reduced == 1 && a.kept == 1 && reduced_stride() == row.bytes && places % 16 == 0;
   }
+  bool are_long_packets() const {
+    return are_packets() && a.count * row.bytes >= row.packets_bytes;
+  }
   bool begin_with_packet() const { return (uintptr_t)a.data % 16 == 0; }
 
   /* Rows one behind the other, whole ones in a packet, or of two packets or four. */
@@ -119,6 +122,7 @@ struct AxesCut : TreesCut {
     const bool by_batches = narrow || (wanted && are_narrow());
     const bool gaps = have_gaps() && !by_batches && !are_packets();
     if (!row.staged || bytes > row.staged_most || are_brief_ones() ||
+        (are_long_packets() && !wanted) ||
         !(by_batches || gaps || are_packets() ||
           (are_side_by_side() && (bytes % 16 || begin_with_packet()))))
       return false;

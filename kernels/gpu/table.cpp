@@ -166,9 +166,9 @@ template <class F> struct AxesKernels {
     constexpr bool wide = sizeof(typename F::Element) >= 4 && few;
     typedef RowBytes<F> B;
     AxesRow row = {};
-    static_cast<AxesBytes &>(row) = {B::brief,   B::staged,    B::counted,   B::staged_most,
-                                     B::rows,    B::warp_rows, B::tile_rows, B::run,
-                                     B::columns, B::alone,     B::uneven,    B::narrow};
+    static_cast<AxesBytes &>(row) = {
+        B::brief, B::staged,  B::counted, B::staged_most, B::rows,   B::warp_rows, B::tile_rows,
+        B::run,   B::columns, B::alone,   B::uneven,      B::narrow, B::packets};
     constexpr bool columns = few || Begins<typename OfColumns<F>::few>::value;
     row.strips = program_if<F, code::Strips, columns>();
     row.shallow = program_if<F, code::Shallow, columns>();
