@@ -78,7 +78,7 @@ template <int THREADS, class Part> struct AlongLines {
 #pragma unroll
     for (int d = 1; d < DIGITS; d++) carried = go(digit[d], carried);
     if (!is_near && (carried || far))
-      place = part.begin_of(line) + (digit[0].size - digit[0].left) * step;
+      place = part.far_begin_of(line) + (digit[0].size - digit[0].left) * step;
     return here;
   }
 };
@@ -135,6 +135,10 @@ template <class OP, class X> struct PartOfRows {
   GPR_DEVICE const gpr_axes_dim *dims_inside() const { return outer_dims() + outer(); }
   GPR_DEVICE int64_t begin_of(int64_t row) const {
     return x.base[0] + offset_of<&gpr_axes_dim::stride>(outer_dims(), outer(), row);
+  }
+  /* Of three dimensions and more. */
+  GPR_DEVICE int64_t far_begin_of(int64_t row) const {
+    return x.base[0] + far_offset_of<&gpr_axes_dim::stride>(outer_dims(), outer(), row);
   }
   GPR_DEVICE int64_t inside(int i) const {
     return offset_of<&gpr_axes_dim::stride>(dims_inside(), x.a.boxed, i);
