@@ -3,10 +3,6 @@
 
 #include "rows.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { GPR_AXES_DIMS = 64, GPR_TILE_BOX = 1000 }; /* kept and reduced ones together; a table's */
 
 /* A piece of a segment that is longer than a quarter of one: a block's work. A piece is a whole
@@ -119,10 +115,4 @@ typedef struct gpr_axes_table {
                 gpr_axes_launch *launch);
 } gpr_axes_table;
 
-#ifndef __CUDACC__
-extern const gpr_axes_table gpr_axes_table_cuda;
-#endif
-
-#ifdef __cplusplus
-}
-#endif
+GPR_C const gpr_axes_table gpr_axes_table_cuda;

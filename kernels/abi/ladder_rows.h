@@ -6,10 +6,6 @@
 #include "ladder.h"
 #include "program.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What every textbook kernel takes. */
 typedef struct gpr_ladder_args {
   const void *data; /* device memory, aligned to its element */
@@ -38,10 +34,4 @@ typedef struct gpr_ladder_table {
   int rows;
 } gpr_ladder_table;
 
-#ifndef __CUDACC__
-extern const gpr_ladder_table gpr_ladder_table_cuda;
-#endif
-
-#ifdef __cplusplus
-}
-#endif
+GPR_C const gpr_ladder_table gpr_ladder_table_cuda;

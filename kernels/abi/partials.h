@@ -5,10 +5,7 @@
 
 #include "dtypes.h"
 #include "ops.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "program.h"
 
 /* What every partial begins with: how many were merged, that number times the kind, and how many
  * elements counted (where the fold cannot tell, whether there was one). */
@@ -29,8 +26,4 @@ typedef struct gpr_partial {
 } gpr_partial;
 
 /* [op * GPR_DTYPE_COUNT + dtype] */
-extern const gpr_partial *const gpr_partial_rows;
-
-#ifdef __cplusplus
-}
-#endif
+GPR_C const gpr_partial *const gpr_partial_rows;

@@ -1,8 +1,11 @@
 /* A kernel as text: compiled for a device when it is first launched there, by NVRTC. */
 #pragma once
 
+/* What both languages declare. */
 #ifdef __cplusplus
-extern "C" {
+#define GPR_C extern "C"
+#else
+#define GPR_C extern
 #endif
 
 typedef struct gpr_program {
@@ -17,9 +20,5 @@ typedef struct gpr_program {
 #ifndef __CUDACC__
 /* Every program that the tables hold, each once. At most `room` go to `to`; the result is how many
  * there are. */
-int gpr_programs(gpr_program **to, int room);
-#endif
-
-#ifdef __cplusplus
-}
+GPR_C int gpr_programs(gpr_program **to, int room);
 #endif

@@ -6,10 +6,6 @@
 
 #include "program.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Which orders give the same bits: any, any (sums kept as integers), the one tree. */
 enum gpr_law { GPR_FREE, GPR_EXACT, GPR_TREE };
 
@@ -188,10 +184,10 @@ typedef struct gpr_cpu_table {
 
 #ifndef __CUDACC__
 /* One for each instruction set that kernels/cpu/table.cpp was compiled for. */
-extern const gpr_cpu_table gpr_cpu_table_plain;
+GPR_C const gpr_cpu_table gpr_cpu_table_plain;
 #ifdef GPR_X86_LEVELS
-extern const gpr_cpu_table gpr_cpu_table_v3;
-extern const gpr_cpu_table gpr_cpu_table_v4;
+GPR_C const gpr_cpu_table gpr_cpu_table_v3;
+GPR_C const gpr_cpu_table gpr_cpu_table_v4;
 #endif
 
 /* By how many bytes the CPU's folds prefetch, and whether those of columns do; csrc/cpu.c knows the
@@ -295,10 +291,4 @@ typedef struct gpr_gpu_table {
   gpr_program *read; /* takes a gpr_read_args */
 } gpr_gpu_table;
 
-#ifndef __CUDACC__
-extern const gpr_gpu_table gpr_gpu_table_cuda;
-#endif
-
-#ifdef __cplusplus
-}
-#endif
+GPR_C const gpr_gpu_table gpr_gpu_table_cuda;

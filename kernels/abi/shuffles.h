@@ -47,12 +47,4 @@ typedef struct gpr_shuffle_table {
   const gpr_shuffle_row *row; /* GPR_SHUFFLE_COUNT of them */
 } gpr_shuffle_table;
 
-#ifndef __CUDACC__
-#ifdef __cplusplus
-extern "C" {
-#endif
-extern const gpr_shuffle_table gpr_shuffle_table_cuda;
-#ifdef __cplusplus
-}
-#endif
-#endif
+GPR_C const gpr_shuffle_table gpr_shuffle_table_cuda;

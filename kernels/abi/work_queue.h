@@ -39,12 +39,4 @@ typedef struct gpr_segment_table {
   const gpr_segment_row *row; /* GPR_SEGMENT_KERNEL_COUNT of them */
 } gpr_segment_table;
 
-#ifndef __CUDACC__
-#ifdef __cplusplus
-extern "C" {
-#endif
-extern const gpr_segment_table gpr_segment_table_cuda;
-#ifdef __cplusplus
-}
-#endif
-#endif
+GPR_C const gpr_segment_table gpr_segment_table_cuda;
