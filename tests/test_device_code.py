@@ -86,9 +86,8 @@ def chosen():
     dtypes = [dtype_of(fold) for _, fold, _ in PROGRAMS]
     alike = {}
     for number, (kernel, fold, header) in enumerate(PROGRAMS):
-        same = re.sub(r"Convert<.*", "Convert", kernel)
         kind = "" if header == "textbook/kernels.cuh" else kind_of(fold)
-        alike.setdefault((family_of(kernel, header), same, kind), []).append(number)
+        alike.setdefault((family_of(kernel, header), kernel, kind), []).append(number)
     families, had, all_of = {}, Counter(), Counter(dtypes)
     for (family, _, _), numbers in alike.items():
 

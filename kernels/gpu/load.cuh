@@ -44,6 +44,11 @@ template <class T, bool HERE> GPR_DEVICE T load_one(const char *from) {
 }
 
 template <class FROM> struct Convert;
+/* A fold with such elements. */
+template <class FOLD, class FROM> struct Converted {
+  typedef FOLD Fold;
+  typedef Convert<FROM> Load;
+};
 struct AnyDtype;
 
 template <class T, class LOAD> struct Load { /* LOAD: the element itself */

@@ -17,54 +17,41 @@
 GPR_OPEN
 
 namespace code {
-GPR_PROGRAM_KIND(FlatFree, "gpu/flat_kernels.cuh", nullptr, "flat_free<F>");
-GPR_PROGRAM_KIND(FlatExact, "gpu/flat_kernels.cuh", nullptr, "flat_exact<F::Element>");
-GPR_PROGRAM_KIND(SmallExact, "gpu/flat_kernels.cuh", nullptr, "small_exact<F::Element>");
-GPR_PROGRAM_KIND(FlatTree, "gpu/flat_kernels.cuh", nullptr, "flat_tree<F>");
-GPR_PROGRAM_KIND(Shallow, "gpu/axes_kernels.cuh", nullptr, "shallow<F>");
-GPR_PROGRAM_KIND(Strips, "gpu/axes_kernels.cuh", nullptr, "strips<F>");
-GPR_PROGRAM_KIND(Skipping, "gpu/axes_kernels.cuh", nullptr, "shallow<F, true>");
-GPR_PROGRAM_KIND(Counted, "gpu/axes_kernels.cuh", nullptr, "counted<F>");
-GPR_PROGRAM_KIND(Packed, "gpu/axes_kernels.cuh", nullptr, "packed<F>");
-GPR_PROGRAM_KIND(Staged, "gpu/axes_kernels.cuh", nullptr, "staged<F>");
-GPR_PROGRAM_KIND(Rows, "gpu/axes_kernels.cuh", nullptr, "rows<F>");
-GPR_PROGRAM_KIND(RowsCounted, "gpu/axes_kernels.cuh", nullptr, "rows<Counted<F>>");
-GPR_PROGRAM_KIND(Columns, "gpu/axes_kernels.cuh", nullptr, "columns<F>");
-GPR_PROGRAM_KIND(ColumnsCounted, "gpu/axes_kernels.cuh", nullptr, "columns<F, true>");
-GPR_PROGRAM_KIND(Segments, "gpu/axes_kernels.cuh", nullptr, "segments<F>");
-GPR_PROGRAM_KIND(Tile, "gpu/axes_kernels.cuh", nullptr, "tile<F, TileRun<F, F::Element>>");
-GPR_PROGRAM_KIND(TileAny, "gpu/axes_kernels.cuh", nullptr, "tile<F, TileRun<F, AnyDtype>>");
-GPR_PROGRAM_KIND(TileRows, "gpu/axes_kernels.cuh", nullptr, "tile<F, RowRun<F, F::Element>>");
-GPR_PROGRAM_KIND(Brief, "gpu/axes_kernels.cuh", nullptr, "brief<F>");
-GPR_PROGRAM_KIND(Trees, "gpu/axes_kernels.cuh", nullptr, "trees_by_threads<F, F::Element>");
-GPR_PROGRAM_KIND(TreesByRows, "gpu/axes_kernels.cuh", nullptr, "trees_by_rows<F>");
-GPR_PROGRAM_KIND(TreesAny, "gpu/axes_kernels.cuh", nullptr, "trees_by_threads<F, AnyDtype>");
-GPR_PROGRAM_KIND(TreeRows, "gpu/axes_kernels.cuh", nullptr, "trees_by_warps<F, F::Element>");
-GPR_PROGRAM_KIND(TreesStaged, "gpu/axes_kernels.cuh", nullptr, "trees_staged<F>");
-GPR_PROGRAM_KIND(TreesGathered, "gpu/axes_kernels.cuh", nullptr, "trees_gathered<F>");
-GPR_PROGRAM_KIND(TreesByChunks, "gpu/axes_kernels.cuh", nullptr, "trees_by_chunks<F>");
-GPR_PROGRAM_KIND(TreesOfFew, "gpu/axes_kernels.cuh", nullptr, "trees_of_few<F>");
-GPR_PROGRAM_KIND(TreeRowsAny, "gpu/axes_kernels.cuh", nullptr, "trees_by_warps<F, AnyDtype>");
-constexpr char tile_run[] = "tile<F, TileRun<F, ", row_run[] = "tile<F, RowRun<F, ",
-               brief_run[] = "brief<F, ";
-template <const char *RUN, class FROM> struct Converting {
-  static constexpr const char *header = "gpu/axes_kernels.cuh", *defines = nullptr;
-  struct Text {
-    char text[sizeof TypeName<Convert<FROM>>::name.text + 32];
-  };
-  static constexpr Text make() {
-    Text made{};
-    int at = 0;
-    const char *const parts[] = {RUN, TypeName<Convert<FROM>>::name.text};
-    for (const char *part : parts)
-      while (*part) made.text[at++] = *part++;
-    for (const char *open = RUN; *open; open++)
-      if (*open == '<') made.text[at++] = '>';
-    return made;
-  }
-  static constexpr Text name = make();
-  static constexpr const char *text = name.text;
-};
+#define GPR_FLAT_KIND(kind, text) GPR_PROGRAM_KIND(kind, "gpu/flat_kernels.cuh", nullptr, text)
+#define GPR_AXES_KIND(kind, text) GPR_PROGRAM_KIND(kind, "gpu/axes_kernels.cuh", nullptr, text)
+GPR_FLAT_KIND(FlatFree, "flat_free<F>");
+GPR_FLAT_KIND(FlatExact, "flat_exact<F::Element>");
+GPR_FLAT_KIND(SmallExact, "small_exact<F::Element>");
+GPR_FLAT_KIND(FlatTree, "flat_tree<F>");
+GPR_AXES_KIND(Shallow, "shallow<F>");
+GPR_AXES_KIND(Strips, "strips<F>");
+GPR_AXES_KIND(Skipping, "shallow<F, true>");
+GPR_AXES_KIND(Counted, "counted<F>");
+GPR_AXES_KIND(Packed, "packed<F>");
+GPR_AXES_KIND(Staged, "staged<F>");
+GPR_AXES_KIND(Rows, "rows<F>");
+GPR_AXES_KIND(RowsCounted, "rows<Counted<F>>");
+GPR_AXES_KIND(Columns, "columns<F>");
+GPR_AXES_KIND(ColumnsCounted, "columns<F, true>");
+GPR_AXES_KIND(Segments, "segments<F>");
+GPR_AXES_KIND(Tile, "tile<F, TileRun<F, F::Element>>");
+GPR_AXES_KIND(TileAny, "tile<F, TileRun<F, AnyDtype>>");
+GPR_AXES_KIND(TileRows, "tile<F, RowRun<F, F::Element>>");
+GPR_AXES_KIND(Brief, "brief<F>");
+GPR_AXES_KIND(Trees, "trees_by_threads<F, F::Element>");
+GPR_AXES_KIND(TreesByRows, "trees_by_rows<F>");
+GPR_AXES_KIND(TreesAny, "trees_by_threads<F, AnyDtype>");
+GPR_AXES_KIND(TreeRows, "trees_by_warps<F, F::Element>");
+GPR_AXES_KIND(TreesStaged, "trees_staged<F>");
+GPR_AXES_KIND(TreesGathered, "trees_gathered<F>");
+GPR_AXES_KIND(TreesByChunks, "trees_by_chunks<F>");
+GPR_AXES_KIND(TreesOfFew, "trees_of_few<F>");
+GPR_AXES_KIND(TreeRowsAny, "trees_by_warps<F, AnyDtype>");
+GPR_AXES_KIND(TileConverted, "tile<F::Fold, TileRun<F::Fold, F::Load>>");
+GPR_AXES_KIND(TileRowsConverted, "tile<F::Fold, RowRun<F::Fold, F::Load>>");
+GPR_AXES_KIND(BriefConverted, "brief<F::Fold, F::Load>");
+#undef GPR_FLAT_KIND
+#undef GPR_AXES_KIND
 }  // namespace code
 
 static gpr_program gather_program = {"gpu/gather.cuh", nullptr, nullptr,
@@ -155,8 +142,8 @@ template <> struct Converts<PairSum<double>, bfloat16> { static constexpr bool v
 template <> struct Converts<PairSum<double>, float> { static constexpr bool value = true; };
 template <> struct Converts<PairSum<double>, int32_t> { static constexpr bool value = true; };
 template <> struct Converts<PairSum<double>, boolean> { static constexpr bool value = true; };
-template <class F, const char *RUN, class FROM> constexpr gpr_program *convert_program() {
-  return program_if<F, code::Converting<RUN, FROM>, Converts<F, FROM>::value>();
+template <class F, class KERNEL, class FROM> constexpr gpr_program *convert_program() {
+  return program_if<Converted<F, FROM>, KERNEL, Converts<F, FROM>::value>();
 }
 
 template <class F> struct AxesKernels {
@@ -185,10 +172,10 @@ template <class F> struct AxesKernels {
     row.any = &Program<F, code::TileAny>::it;
     row.tile_rows = &Program<F, code::TileRows>::it;
     row.brief = program_if<F, code::Brief, Variants<F>::brief>();
-#define GPR_X(id, name, kind, bytes, type)                                \
-  row.convert[GPR_##id] = convert_program<F, code::tile_run, type>();     \
-  row.convert_rows[GPR_##id] = convert_program<F, code::row_run, type>(); \
-  row.convert_brief[GPR_##id] = convert_program<F, code::brief_run, type>();
+#define GPR_X(id, name, kind, bytes, type)                                          \
+  row.convert[GPR_##id] = convert_program<F, code::TileConverted, type>();          \
+  row.convert_rows[GPR_##id] = convert_program<F, code::TileRowsConverted, type>(); \
+  row.convert_brief[GPR_##id] = convert_program<F, code::BriefConverted, type>();
     GPR_DTYPES(GPR_X)
 #undef GPR_X
     row.bytes = (int)sizeof(typename F::Element);
