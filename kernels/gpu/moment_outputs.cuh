@@ -159,49 +159,37 @@ template <class T> struct StagedRow<PairMoments<T>> {
   typedef typename F::State State;
   static constexpr int V = Packet<T>::count, parts = F::parts;
   typedef PartsOfBatch<T, STAGED_BYTES / sizeof(T)> All;
-  /* each(f) calls f(x) for each element. */
-  template <class Each> static GPR_DEVICE void fold(State &s, Each each) {
+  /* fn(x) of each element. */
+  template <class Fn> static GPR_DEVICE void each(const StagedShare<T> &in, Fn fn) {
+    if (in.packet) {
+#pragma unroll 1
+      for (int p = in.id; p < in.count / V; p += in.team) {
+        Packet<T> v;
+        v.words = in.packet[p];
+        GPR_EACH(j, V) fn(v.element[j]);
+      }
+    } else {
+#pragma unroll 1
+      for (int i = in.id; i < in.count; i += in.team) fn(in.element[i]);
+    }
+  }
+  static GPR_DEVICE void fold(const StagedShare<T> &in, State &s) {
     All batch;
     F::open(s);
-    each([&](T x) { batch.see(x); });
+    each(in, [&](T x) { batch.see(x); });
     const bool fine = batch.open();
     if (!fine && batch.is_nan()) return set_nan(s, 0);
     if (!fine) {
       WideMoments<typename F::Real, parts> all;
       all.open(s);
-      each([&](T x) {
+      each(in, [&](T x) {
         GPR_EACH(p, parts) all.add(p, (double)F::real(x, p));
       });
-      if (!all.give(s)) each([&](T x) { F::add(s, x); });
+      if (!all.give(s)) each(in, [&](T x) { F::add(s, x); });
       return;
     }
-    each([&](T x) { batch.add(x); });
+    each(in, [&](T x) { batch.add(x); });
     batch.give(s);
-  }
-  /* NVRTC takes generic lambdas here for the host's. */
-  struct EachOfPackets {
-    const StagedShare<T> &in;
-    template <class Fn> GPR_DEVICE void operator()(Fn f) const {
-#pragma unroll 1
-      for (int p = in.id; p < in.count / V; p += in.team) {
-        Packet<T> v;
-        v.words = in.packet[p];
-        GPR_EACH(j, V) f(v.element[j]);
-      }
-    }
-  };
-  struct EachOfElements {
-    const StagedShare<T> &in;
-    template <class Fn> GPR_DEVICE void operator()(Fn f) const {
-#pragma unroll 1
-      for (int i = in.id; i < in.count; i += in.team) f(in.element[i]);
-    }
-  };
-  static GPR_DEVICE void fold(const StagedShare<T> &in, State &s) {
-    if (in.packet)
-      fold(s, EachOfPackets{in});
-    else
-      fold(s, EachOfElements{in});
   }
 };
 
