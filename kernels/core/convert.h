@@ -21,52 +21,40 @@ GPR_FN float to_odd(double x) {
   return from_bits(b | 1);
 }
 
-template <class To, Kind K> struct MakeOf { /* integers */
-  static GPR_METHOD To from(int64_t x) { return (To)x; }
-  static GPR_METHOD To from(uint64_t x) { return (To)x; }
-  static GPR_METHOD To from(double x) { return (To)to_int64(x); }
-};
-template <class To> struct MakeOf<To, KIND_FLOAT> { /* narrow ones */
-  static GPR_METHOD To from(int64_t x) { return narrow((float)x, To()); }
-  static GPR_METHOD To from(uint64_t x) { return narrow((float)x, To()); }
-  static GPR_METHOD To from(double x) { return narrow(to_odd(x), To()); }
-};
-template <class To> struct Make : MakeOf<To, Traits<To>::kind> {};
-template <> struct Make<uint64_t> {
-  static GPR_METHOD uint64_t from(int64_t x) { return (uint64_t)x; }
-  static GPR_METHOD uint64_t from(uint64_t x) { return x; }
-  static GPR_METHOD uint64_t from(double x) { return to_uint64(x); }
-};
-template <> struct Make<boolean> {
-  template <class W> static GPR_METHOD boolean from(W x) { return boolean{x != 0}; }
-};
-template <> struct Make<double> {
-  template <class W> static GPR_METHOD double from(W x) { return (double)x; }
-};
-template <> struct Make<float> {
-  template <class W> static GPR_METHOD float from(W x) { return (float)x; }
-};
-template <class R> struct Make<complex<R>> {
-  template <class W> static GPR_METHOD complex<R> from(W x) { return {Make<R>::from(x), 0}; }
-};
+/* Of an int64_t, uint64_t or double. */
+template <class To, class W> GPR_FN To make(W x) {
+  constexpr Kind kind = Traits<To>::kind;
+  constexpr bool of_real = Traits<W>::kind == KIND_FLOAT;
+  if constexpr (kind == KIND_BOOL)
+    return To{x != 0};
+  else if constexpr (kind == KIND_COMPLEX)
+    return To{(typename RealOf<To>::type)x, 0};
+  else if constexpr (kind == KIND_FLOAT && sizeof(To) >= sizeof(float))
+    return (To)x;
+  else if constexpr (kind == KIND_FLOAT && of_real)
+    return narrow(to_odd(x), To());
+  else if constexpr (kind == KIND_FLOAT)
+    return narrow((float)x, To());
+  else if constexpr (of_real && kind == KIND_UINT && sizeof(To) == 8)
+    return to_uint64(x);
+  else if constexpr (of_real)
+    return (To)to_int64(x);
+  else
+    return (To)x;
+}
 
 template <class W> GPR_FN W widest(W x) { return x; }
 GPR_FN double widest(float x) { return x; }
-template <class To, class From> GPR_FN To convert(From x) {
-  return Make<To>::from(widest(wide(x)));
-}
+template <class To, class From> GPR_FN To convert(From x) { return make<To>(widest(wide(x))); }
 
 /* Complex to real keeps the real part; to boolean looks at both. */
-template <class To> struct FromComplex {
-  template <class R> static GPR_METHOD To make(complex<R> x) { return convert<To>(x.re); }
-};
-template <> struct FromComplex<boolean> {
-  template <class R> static GPR_METHOD boolean make(complex<R> x) { return boolean{is_true(x)}; }
-};
-template <class Q> struct FromComplex<complex<Q>> {
-  template <class R> static GPR_METHOD complex<Q> make(complex<R> x) { return {(Q)x.re, (Q)x.im}; }
-};
-template <class To> GPR_FN To convert(complex<float> x) { return FromComplex<To>::make(x); }
-template <class To> GPR_FN To convert(complex<double> x) { return FromComplex<To>::make(x); }
+template <class To, class R> GPR_FN To convert(complex<R> x) {
+  if constexpr (Traits<To>::kind == KIND_BOOL)
+    return To{is_true(x)};
+  else if constexpr (Traits<To>::kind == KIND_COMPLEX)
+    return To{(typename RealOf<To>::type)x.re, (typename RealOf<To>::type)x.im};
+  else
+    return convert<To>(x.re);
+}
 
 GPR_CLOSE
