@@ -297,26 +297,13 @@ template <class T> struct PayloadOf<PeakToPeak<T>, Extremes<T>> {
 };
 
 /* What another fold's state begins with. */
-template <class F> struct Begins {
-  typedef void Sum;
-  typedef void Least;
-};
+template <class F> struct Begins { typedef void Sum, Least; };
+template <class T> struct Begins<MomentsFold<T>> : Begins<void> { typedef ExactFold<T> Sum; };
 /* Not of complex numbers: their parts are one in NaN. */
-template <class T> struct Begins<MomentsFold<T>> {
-  typedef ExactFold<T> Sum;
-  typedef void Least;
-};
-template <class R> struct Begins<MomentsFold<complex<R>>> {
-  typedef void Sum;
-  typedef void Least;
-};
-template <class T> struct Begins<IntegerMoments<T>> {
+template <class R> struct Begins<MomentsFold<complex<R>>> : Begins<void> {};
+template <class T> struct Begins<LongSum<T>> : Begins<void> { typedef IntegerSum<T> Least; };
+template <class T> struct Begins<IntegerMoments<T>> : Begins<LongSum<T>> {
   typedef LongSum<T> Sum;
-  typedef IntegerSum<T> Least;
-};
-template <class T> struct Begins<LongSum<T>> {
-  typedef void Sum;
-  typedef IntegerSum<T> Least;
 };
 
 /* The header, and whether there was an element where a fold counts none. */
