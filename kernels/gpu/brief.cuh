@@ -147,52 +147,67 @@ template <class F, class LOAD> GPR_DEVICE void fold_ones(const gpr_axes_args &a)
 
 /* --- a few lanes to each output --------------------------------------------------------------- */
 
-/* What a lane has of an output: `left` elements from r on, `down` apart. */
-template <class F, class LOAD = typename F::Element> struct BriefShare {
+/* Two neighbouring outputs of small elements to a lane, which reads both at once: of one each, a
+ * warp has too little under way. 64 MB of bfloat16 in 100 rows took 40 µs on an H200, and 30 so. */
+template <class F> GPR_FN GPR_CONSTEXPR bool can_be_pairs() {
+  return sizeof(typename F::Element) == 2 && !LooksFirst<F>::value;
+}
+
+/* What a lane has of WIDE outputs: `left` elements of each from r on, `down` apart. */
+template <class F, class LOAD = typename F::Element, int WIDE = 1> struct BriefShare {
   typedef typename F::Element T;
   const gpr_axes_args &a;
   const TileRun<F, LOAD> &run;
-  const char *data, *where; /* the output's first element */
+  const char *data, *where; /* the output's first element; of several the lane's next ones */
   int r, left, down;
 
-  /* The next U, or as many as there are; a bit for each that counts. */
-  template <int U> GPR_DEVICE uint32_t load(T (&x)[U]) const {
+  /* The next U, or as many as there are; a bit for each that there is. */
+  template <int U> GPR_DEVICE uint32_t load(T (&x)[1][U]) const {
     const char *from = data + r * run.stride;
     const int64_t step = told_now(down * run.stride);
-    uint32_t valid = ~0u >> (32 - U);
     if (left >= U) {
-      GPR_EACH(u, U) x[u] = run.load(from + u * step);
-    } else {
-      valid = (1u << left) - 1;
-      /* What is left as it was would be kept for the next round. */
-      GPR_EACH(u, U) x[u] = u < left ? run.load(from + u * step) : T();
+      GPR_EACH(u, U) x[0][u] = run.load(from + u * step);
+      return ~0u >> (32 - U);
     }
-    if (a.where) {
+    /* What is left as it was would be kept for the next round. */
+    GPR_EACH(u, U) x[0][u] = u < left ? run.load(from + u * step) : T();
+    return (1u << left) - 1;
+  }
+  template <int U> GPR_DEVICE uint32_t load(T (&x)[2][U]) const {
+    const int64_t step = told_now(down * run.stride);
+    GPR_EACH(u, U) {
+      union {
+        uint32_t word;
+        T element[2];
+      } both;
+      both.word = u < left ? *(const uint32_t *)(data + u * step) : 0;
+      GPR_EACH(e, 2) x[e][u] = both.element[e];
+    }
+    return left >= U ? ~0u >> (32 - U) : (1u << left) - 1;
+  }
+  /* To n how many of them counted. */
+  template <int U, class Lanes> GPR_DEVICE void fold(Lanes (&lanes)[WIDE], int (&n)[WIDE]) {
+    T x[WIDE][U];
+    uint32_t there = load(x);
+    if (WIDE == 1 && a.where) {
       const char *from = where + r * run.where_stride;
       const int64_t step = told_now(down * run.where_stride);
-      valid &= ~gone_of<U>(left, [&](int u) { return from[u * step]; });
+      there &= ~gone_of<U>(left, [&](int u) { return from[u * step]; });
     }
-    return a.skip ? less_missing(x, valid) : valid;
-  }
-  template <int U> GPR_DEVICE void pass() {
+    GPR_EACH(e, WIDE) {
+      const uint32_t valid = a.skip ? less_missing(x[e], there) : there;
+      lanes[e].add(x[e], valid, r, down);
+      n[e] += __popc(valid);
+    }
     r += U * down;
     left -= U;
+    if (WIDE > 1) data += U * down * run.stride;
   }
-  /* How many of them counted. */
-  template <int U, class Lanes> GPR_DEVICE int fold(Lanes &lanes) {
-    T x[U];
-    const uint32_t valid = load(x);
-    lanes.add(x, valid, r, down);
-    pass<U>();
-    return __popc(valid);
-  }
-  template <class Lanes> GPR_DEVICE int fold_all(Lanes &lanes) {
+  template <class Lanes> GPR_DEVICE void fold_all(Lanes (&lanes)[WIDE], int (&n)[WIDE]) {
     enum { FEW = 4 }; /* a round of all loads takes as long for one element as for all */
-    int n = 0;
 #pragma unroll 1
-    while (left > FEW) n += fold<BriefLanes<F>::loads>(lanes);
-    if (left > 0) n += fold<FEW>(lanes);
-    return n;
+    while (left > FEW) fold<BriefLanes<F>::loads>(lanes, n);
+    if (left > 0) fold<FEW>(lanes, n);
   }
 };
 
@@ -207,102 +222,53 @@ GPR_DEVICE bool finish_lanes(const gpr_axes_args &a, Lanes &lanes, int64_t out, 
   if (writes) tell_least(a, n);
   return lanes.finish(a, out, n, team, lost, writes) || !writes;
 }
-template <class Lanes, class F, class LOAD>
-GPR_DEVICE bool fold_share(const typename Lanes::Shared &shared, BriefShare<F, LOAD> mine,
-                           int64_t out, bool writes) {
-  bool lost = false;
-  Lanes lanes(shared, mine.run.place, &lost);
-  lanes.begin(mine);
-  const int n = mine.fold_all(lanes);
-  return finish_lanes(mine.a, lanes, out, n, lost, writes);
+template <class Lanes, class F, class LOAD, int WIDE>
+GPR_DEVICE void fold_share(const typename Lanes::Shared &shared, BriefShare<F, LOAD, WIDE> mine,
+                           int64_t out, bool writes, bool (&told)[WIDE]) {
+  const gpr_axes_args &a = mine.a;
+  bool lost[2] = {};
+  int n[WIDE] = {};
+  if constexpr (WIDE == 1) {
+    Lanes lanes[1] = {{shared, mine.run.place, lost}};
+    lanes->begin(mine);
+    mine.fold_all(lanes, n);
+    told[0] = finish_lanes(a, *lanes, out, *n, *lost, writes);
+  } else {
+    Lanes lanes[2] = {{shared, mine.run.place, lost}, {shared, mine.run.place, lost + 1}};
+    mine.fold_all(lanes, n);
+    GPR_EACH(e, 2)
+      told[e] = finish_lanes(a, lanes[e], out + e * a.dim[a.kept - 1].place, n[e], lost[e], writes);
+  }
 }
 /* Of a warp's lanes `across` neighbours take neighbouring outputs, and `down` of those the elements
- * of each. */
-template <class F, class LOAD> GPR_DEVICE void fold_by_lanes(const gpr_axes_args &a) {
-  const int across = log2_of(a.across), down = log2_of(a.down), team = a.across * a.down,
-            id = threadIdx.x & (team - 1), near = id & (a.across - 1), y = id >> across,
+ * of each; of several outputs each there are none across. */
+template <class F, class LOAD, int WIDE> GPR_DEVICE void fold_by_lanes(const gpr_axes_args &a) {
+  const int across = WIDE > 1 ? 0 : log2_of(a.across), neighbours = WIDE > 1 ? 1 : a.neighbours,
+            down = log2_of(a.down), id = threadIdx.x & ((1 << (across + down)) - 1),
+            near = id & ((1 << across) - 1), y = id >> across,
             teams = AXES_THREADS >> (across + down);
   const int share = ((int)a.count - y + a.down - 1) >> down;
-  const int64_t groups = a.neighbours == 1 ? a.outputs : quotient_of(a.outputs, a.neighbours);
+  const int64_t groups = (neighbours == 1 ? a.outputs : quotient_of(a.outputs, neighbours)) / WIDE;
   const typename BriefLanes<F>::Shared shared(a);
   const TileRun<F, LOAD> run(a);
 #pragma unroll 1
   for (int64_t first = block_of(a) * teams; first < groups; first += (int64_t)gridDim.x * teams) {
-    const int64_t group = first + (threadIdx.x >> (across + down)), k = group * a.neighbours + near;
-    const bool exists = group < groups && near < a.neighbours;
+    const int64_t group = first + (threadIdx.x >> (across + down)),
+                  k = (group * neighbours + near) * WIDE;
+    const bool exists = group < groups && near < neighbours;
     const KeptPlace place = kept_place(a, exists ? k : 0);
-    const BriefShare<F, LOAD> mine = {
-        a, run, a.data + place.data, a.where + place.where, y, exists ? share : 0, a.down};
+    const char *const data = a.data + place.data + (WIDE > 1 ? y * run.stride : 0);
+    const BriefShare<F, LOAD, WIDE> mine = {
+        a, run, data, a.where + place.where, y, exists ? share : 0, a.down};
     const bool writes = exists && y == 0;
-    bool told = fold_share<BriefLanes<F>>(shared, mine, place.out, writes);
+    bool told[WIDE];
+    fold_share<BriefLanes<F>>(shared, mine, place.out, writes, told);
     if constexpr (HasTies<F>::value)
-      if (__any_sync(GPR_ALL, !told))
-        told = fold_share<TiedLanes<F>>(shared, mine, place.out, writes && !told);
+      if (__any_sync(GPR_ALL, !told[0]))
+        fold_share<TiedLanes<F>>(shared, mine, place.out, writes && !told[0], told);
     if constexpr (!BriefLanes<F>::are_sure)
-      if (__any_sync(GPR_ALL, !told)) fold_again_together<F, LOAD>(&a, k, !told);
-  }
-}
-
-/* Two neighbouring outputs of small elements to a lane, which reads both at once: of one each, a
- * warp has too little under way. 64 MB of bfloat16 in 100 rows took 40 µs on an H200, and 30 so. */
-template <class F> GPR_FN GPR_CONSTEXPR bool can_be_pairs() {
-  return sizeof(typename F::Element) == 2 && !LooksFirst<F>::value;
-}
-template <class F> struct PairShare {
-  typedef typename F::Element T;
-  const gpr_axes_args &a;
-  const char *from;
-  int64_t step;
-  int r, left, n[2];
-  template <int U> GPR_DEVICE void fold(BriefLanes<F> (&lanes)[2]) {
-    union {
-      uint32_t word;
-      T element[2];
-    } v[U];
-    GPR_EACH(u, U) v[u].word = u < left ? *(const uint32_t *)(from + u * step) : 0;
-    GPR_EACH(e, 2) {
-      T x[U];
-      uint32_t valid = left >= U ? ~0u >> (32 - U) : (1u << left) - 1;
-      GPR_EACH(u, U) x[u] = v[u].element[e];
-      if (a.skip) valid = less_missing(x, valid);
-      lanes[e].add(x, valid, r, a.down);
-      n[e] += __popc(valid);
-    }
-    r += U * a.down;
-    left -= U;
-    from += U * step;
-  }
-};
-template <class F> GPR_DEVICE void fold_by_pairs(const gpr_axes_args &a) {
-  typedef typename F::Element T;
-  enum { FEW = 4 };
-  const int down = log2_of(a.down), y = threadIdx.x & (a.down - 1), teams = AXES_THREADS >> down;
-  const int inner = a.kept + a.reduced - 1;
-  const int64_t pairs = a.outputs / 2, stride = a.dim[inner].stride;
-#pragma unroll 1
-  for (int64_t first = block_of(a) * teams; first < pairs; first += (int64_t)gridDim.x * teams) {
-    const int64_t k = 2 * (first + (threadIdx.x >> down));
-    const bool exists = k < a.outputs;
-    const KeptPlace place = kept_place(a, exists ? k : 0);
-    bool lost[2] = {};
-    const typename BriefLanes<F>::Shared shared(a);
-    BriefLanes<F> lanes[2] = {{shared, a.dim[inner].place, lost},
-                              {shared, a.dim[inner].place, lost + 1}};
-    PairShare<F> mine = {a,
-                         a.data + place.data + y * stride,
-                         told_now(a.down * stride),
-                         y,
-                         exists ? ((int)a.count - y + a.down - 1) >> down : 0,
-                         {0, 0}};
-#pragma unroll 1
-    while (mine.left > FEW) mine.template fold<BriefLanes<F>::loads>(lanes);
-    if (mine.left > 0) mine.template fold<FEW>(lanes);
-    GPR_EACH(e, 2) {
-      const bool told = finish_lanes(a, lanes[e], place.out + e * a.dim[a.kept - 1].place,
-                                     mine.n[e], lost[e], exists && y == 0);
-      if constexpr (!BriefLanes<F>::are_sure)
-        if (__any_sync(GPR_ALL, !told)) fold_again_together<F, T>(&a, k + e, !told);
-    }
+      GPR_EACH(e, WIDE)
+        if (__any_sync(GPR_ALL, !told[e])) fold_again_together<F, LOAD>(&a, k + e, !told[e]);
   }
 }
 
@@ -317,9 +283,9 @@ __global__ void __launch_bounds__(AXES_THREADS, BriefShape<F>::blocks)
     brief(const __grid_constant__ gpr_axes_args a) {
   typedef typename F::Element T;
   if constexpr (BriefLanes<F>::loads > 0 && Same<LOAD, T>::value && can_be_pairs<F>())
-    if (a.team && a.groups == 2) return fold_by_pairs<F>(a);
+    if (a.team && a.groups == 2) return fold_by_lanes<F, T, 2>(a);
   if constexpr (BriefLanes<F>::loads > 0)
-    if (a.team) return fold_by_lanes<F, LOAD>(a);
+    if (a.team) return fold_by_lanes<F, LOAD, 1>(a);
   if (a.count == 1 && Ones<F>::suit(a)) return fold_ones<F, LOAD>(a);
   if (a.count <= 4) return fold_alone<4, F, LOAD>(a);
   if (a.count <= 8) return fold_alone<8, F, LOAD>(a);
