@@ -92,9 +92,9 @@ GPR_DEVICE void hide_ends(Packet<T> &v, int head, int tail = Packet<T>::count) {
     if (j >= tail) v.element[j] = REPEATS ? v.element[j - REPEATS] : neutral_of<T>();
 }
 /* U packets from p on, so far apart, of a run of two and more that may all be read whole, though
- * some lie outside: as if -0.0 were there, or the nearest element inside. */
+ * some lie outside: as if -0.0 were there, or the nearest element inside. How many lie inside. */
 template <bool REPEATS, int U, class T>
-GPR_DEVICE void load_ends(const Packets<T> &in, int64_t p, int apart, Packet<T> (&v)[U]) {
+GPR_DEVICE int load_ends(const Packets<T> &in, int64_t p, int apart, Packet<T> (&v)[U]) {
   enum { MANY = 1 << 20 };
   constexpr int V = Packet<T>::count;
   const int64_t last = in.packets() - 1;
@@ -105,6 +105,9 @@ GPR_DEVICE void load_ends(const Packets<T> &in, int64_t p, int apart, Packet<T> 
     const bool is_last = REPEATS && u * apart > ahead;
     hide_ends<REPEATS>(v[u], u ? 0 : head, is_last ? end : tail - u * apart * V);
   }
+  int inside = -head;
+  GPR_EACH(u, U) inside += least(greatest(tail - u * apart * V, 0), V);
+  return inside;
 }
 
 /* Packets [p, p + ROWS_FEW of each lane), of which some lie outside; of what lies partly outside

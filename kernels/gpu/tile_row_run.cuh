@@ -84,39 +84,22 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
       if (p + u * down >= first && p + u * down < stop) valid |= (uint64_t)bits[u] << u * V;
     return valid;
   }
-  /* Packets p, p + down, … as far as they come before `stop`, with neutral_of() around the elements
-   * that are the run's: the number of these. */
-  static GPR_DEVICE int load_part(const Packets<From> &in, int64_t p, int down, int64_t stop,
-                                  Packet<From> (&v)[U]) {
-    enum { MANY = 1 << 20 };
-    const int ahead = (int)least(stop - p, (int64_t)MANY),
-              tail = (int)least(in.stop - p * V, (int64_t)MANY), head = p == 0 ? (int)in.first : 0;
-    int n = 0;
-    GPR_EACH(u, U) v[u].words = in.load(p + (u * down < ahead ? u * down : 0));
-    GPR_EACH(u, U) {
-      const int left = u * down < ahead ? tail - u * down * V : 0, before = u ? 0 : head;
-      GPR_EACH(j, V)
-        if (j < before || j >= left) v[u].element[j] = neutral_of<From>();
-      n += left < V ? left > before ? left - before : 0 : V - before;
-    }
-    return n;
-  }
-  /* Of a fold to which neutral_of() is nothing, packets that may all be read whole. */
-  GPR_DEVICE int64_t fold_whole(TileCell<F> &cell, const Packets<From> &in, int64_t p, int down,
+  /* Of a fold to which neutral_of() is nothing, packets p, p + down, … below stop, that may all be
+   * read whole. */
+  GPR_DEVICE int64_t fold_whole(TileCell<F> &cell, Packets<From> in, int64_t p, int down,
                                 int64_t stop) {
     int64_t n = 0;
     typename Base::Run run;
-    if (in.packets() < stop) stop = in.packets();
+    in.stop = least(in.stop, stop * V);
 #pragma unroll 1
-    for (; p < stop; p += U * down) {
-      const int64_t last = p + (U - 1) * down;
+    for (; p * V < in.stop; p += U * down) {
       Packet<From> v[U];
       T x[U * V];
-      if (last < stop && in.inside(p, 1) && in.inside(last, 1)) {
+      if (in.inside(p, 1) && in.inside(p + (U - 1) * down, 1)) {
         in.load(v, p, down);
         n += U * V;
       } else {
-        n += load_part(in, p, down, stop, v);
+        n += load_ends<false>(in, p, down, v);
       }
       if (a.skip) n -= drop_missing(v);
       GPR_EACH(i, U * V) x[i] = Load<T, LOAD>::of(v[i / V].element[i % V]);
