@@ -10,8 +10,8 @@ from gpureduce.custom.graph import cost_of, in_order
 from gpureduce.custom.program import Program, Stream
 
 HEADER = "gpu/operator.cuh"
-BY_THREADS = "gpr::operate_by_threads<gpr::UserOperator>"
-BY_WARPS = "gpr::operate_by_warps<gpr::UserOperator>"
+BY_THREADS = "gpr::trees_by_threads<gpr::UserOperator, gpr::Operands<gpr::UserOperator>>"
+BY_WARPS = "gpr::trees_by_warps<gpr::UserOperator, gpr::Operands<gpr::UserOperator>>"
 FEW = "gpr::operate_few<gpr::UserOperator, {}>"  # of so many elements at most
 STAGED = "gpr::operate_staged<gpr::UserOperator>"
 WARP = 32

@@ -25,6 +25,7 @@ struct Stage {
 /* The leaves of an output in N arrays. X has the address of each array's first one, and of each
  * dimension the length and the steps. */
 template <class X, class ARGS, int N> struct LeafPlaces {
+  typedef ARGS Args;
   enum { ARRAYS = N };
   const ARGS &a;
   int64_t base[N], step[N], count; /* addresses; steps of the last dimension */

@@ -10,18 +10,6 @@
 
 GPR_OPEN
 
-template <class OP>
-__global__ void __launch_bounds__(OP::THREADS, OP::BLOCKS)
-    operate_by_threads(const __grid_constant__ gpr_operator_args a) {
-  fold_by_threads<OP, Operands<OP>>(a);
-}
-
-template <class OP>
-__global__ void __launch_bounds__(GPR_WARP, OP::WARPS)
-    operate_by_warps(const __grid_constant__ gpr_operator_args a) {
-  fold_by_warps<OP, Operands<OP>>(a);
-}
-
 /* Of N elements at most, which lie as they should. */
 template <class OP, int N>
 __global__ void __launch_bounds__(TREE_FEW_THREADS, OP::BLOCKS *OP::THREADS / TREE_FEW_THREADS)

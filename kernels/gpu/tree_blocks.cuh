@@ -73,7 +73,9 @@ GPR_DEVICE bool climb_with(const ARGS &a, int64_t part, int64_t tile, int wide,
 
 /* Threads of which a.team go across outputs, or below 0 those that are neighbours along the index,
  * and a.rows along it; blocks have a.tiles of that many outputs, and a.split of them share one. */
-template <class OP, class X, class ARGS> GPR_DEVICE void fold_by_threads(const ARGS &a) {
+template <class OP, class X>
+__global__ void __launch_bounds__(OP::THREADS, OP::BLOCKS)
+    trees_by_threads(const __grid_constant__ typename X::Args a) {
   typedef typename OP::State A;
   typedef Branch<A> B;
   constexpr int of_warp = Ahead<OP, X>::BYTES;

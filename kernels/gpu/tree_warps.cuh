@@ -307,7 +307,9 @@ GPR_DEVICE typename OP::State fold_by_warp(const X &x, int64_t first, int64_t st
 
 /* A block is a warp: no part waits for another one. An output has a.split parts, or what a short
  * one is worth. */
-template <class OP, class X, class ARGS> GPR_DEVICE void fold_by_warps(const ARGS &a) {
+template <class OP, class X>
+__global__ void __launch_bounds__(GPR_WARP, OP::WARPS)
+    trees_by_warps(const __grid_constant__ typename X::Args a) {
   typedef typename OP::State A;
   __shared__ uint4 near[(Nodes<OP>::ROOM * sizeof(A) + 15) / 16];
   for (int64_t b = blockIdx.x; b < a.outputs * a.split; b += gridDim.x) {

@@ -43,7 +43,7 @@ GPR_CONSTEXPR int tree_packet(int bytes) { return bytes < 2 ? 8 : bytes < 16 ? 1
 GPR_CONSTEXPR int tree_rows(int bytes) { return bytes < 4 ? 4 : 8; }
 
 /* The elements of one output: array 0, and 1 is the mask if there is one. */
-template <class F, class LOAD>
+template <class F, class LOAD = typename F::Element>
 struct TreeElements : LeafPlaces<TreeElements<F, LOAD>, gpr_axes_args, 2> {
   typedef LeafPlaces<TreeElements<F, LOAD>, gpr_axes_args, 2> Base;
   typedef typename F::Element T;
@@ -106,6 +106,7 @@ template <class F> struct TreeOperator {
   enum { LEAF = (int)sizeof(T), RUN = tree_run(LEAF), LEAVES = tree_leaves(LEAF) };
   enum { PACKET = tree_packet(LEAF), ROWS = tree_rows(LEAF), UNIT = tree_unit(LEAF) };
   enum { ARRAYS = 2, THREADS = TREE_THREADS, STAGED_THREADS = TREE_STAGED_THREADS, DEPTH = 60 };
+  enum { BLOCKS = TREE_BLOCKS, WARPS = TREE_WARPS };
   enum { IS_AHEAD = LEAF >= 4, HAS_ROWS = 0, HAS_STEPS = 1 }; /* as numbers can be copied */
 
   enum { IS_QUICK = 0 };
@@ -162,18 +163,6 @@ template <class F> struct TreeOperator {
   };
 };
 
-template <class F, class LOAD>
-__global__ void __launch_bounds__(TREE_THREADS, TREE_BLOCKS)
-    trees_by_threads(const __grid_constant__ gpr_axes_args a) {
-  fold_by_threads<TreeOperator<F>, TreeElements<F, LOAD>>(a);
-}
-
-template <class F, class LOAD>
-__global__ void __launch_bounds__(GPR_WARP, TREE_WARPS)
-    trees_by_warps(const __grid_constant__ gpr_axes_args a) {
-  fold_by_warps<TreeOperator<F>, TreeElements<F, LOAD>>(a);
-}
-
 /* Tall columns side by side of 16-bit numbers, whose rows a warp brings together. Of 19,810 rows of
  * 5,568 bfloat16 products took 123 µs on an H200 by each lane's own loads, and take 80; of floats
  * to complex doubles such columns took 1.07 to 1.4 times as long so. */
@@ -181,18 +170,13 @@ enum { TREE_ROWS_RUNS = 32 }; /* of a thread, at least: 3,000 rows of 1,000 took
 template <class F> struct TreeByRows : TreeOperator<F> {
   enum { IS_AHEAD = 0, HAS_ROWS = 1 };
 };
-template <class F>
-__global__ void __launch_bounds__(TREE_THREADS, TREE_BLOCKS)
-    trees_by_rows(const __grid_constant__ gpr_axes_args a) {
-  fold_by_threads<TreeByRows<F>, TreeElements<F, typename F::Element>>(a);
-}
 
 /* Long outputs of whole packets side by side. */
 template <class F>
 __global__ void __launch_bounds__(FLAT_THREADS, tree_blocks<typename F::Wide>())
     trees_by_chunks(const __grid_constant__ gpr_axes_args a) {
   typedef typename F::Wide A;
-  typedef TreeElements<F, typename F::Element> X;
+  typedef TreeElements<F> X;
   const int64_t warps = (int64_t)gridDim.x * (FLAT_THREADS / GPR_WARP);
   const TreeChunks<F> trees(a.outputs, a.count);
   const int64_t all = a.outputs * trees.chunks;
@@ -212,7 +196,7 @@ __global__ void __launch_bounds__(FLAT_THREADS, tree_blocks<typename F::Wide>())
 template <class F>
 __global__ void __launch_bounds__(TREE_FEW_THREADS, TREE_FEW_BLOCKS)
     trees_of_few(const __grid_constant__ gpr_axes_args a) {
-  typedef TreeElements<F, typename F::Element> X;
+  typedef TreeElements<F> X;
   typedef TreeOperator<F> OP;
   if (a.count <= 2)
     fold_few<OP, 2>(X(a), (uint32_t)a.outputs);
@@ -230,7 +214,7 @@ __global__ void __launch_bounds__(TREE_STAGED_THREADS, TREE_STAGED_BLOCKS)
     trees_staged(const __grid_constant__ gpr_axes_args a) {
   typedef TreeOperator<F> OP;
   __shared__ StageRoom<OP> room;
-  fold_staged<OP, TreeElements<F, typename F::Element>>(a, room);
+  fold_staged<OP, TreeElements<F>>(a, room);
 }
 
 /* Parts of outputs whose elements lie otherwise. */
@@ -240,7 +224,7 @@ template <class F> struct GatheredTrees : TreeOperator<F> {
 template <class F>
 __global__ void __launch_bounds__(TREE_GATHERED_THREADS, TREE_STAGED_BLOCKS)
     trees_gathered(const __grid_constant__ gpr_axes_args a) {
-  typedef TreeElements<F, typename F::Element> X;
+  typedef TreeElements<F> X;
   typedef GatheredTrees<F> OP;
   __shared__ StageRoom<OP> room;
   if (a.packets == TREE_BY_PANELS)

@@ -80,6 +80,9 @@ void body() {
   tile_of(unit, *(const gpr_axes_args *)arguments);
 #elif defined PRODUCT_OF
   typedef TreeFold<PRODUCT_OF, Times> F;
+  typedef TreeOperator<F> OP;
+  typedef TreeElements<F> X;
+  typedef TreeElements<F, AnyDtype> Any;
   const gpr_axes_args &args = *(const gpr_axes_args *)arguments;
   const bool any = args.from != args.to || args.swap || args.unaligned;
   if (!unit)
@@ -89,14 +92,15 @@ void body() {
   else if (unit == 2)
     trees_of_few<F>(args);
   else if (unit == 3)
-    trees_by_rows<F>(args);
+    trees_by_threads<TreeByRows<F>, X>(args);
   else if (unit == 9)
     trees_by_chunks<F>(args);
   else if (unit == 1)
-    any ? trees_by_threads<F, AnyDtype>(args) : trees_by_threads<F, F::Element>(args);
+    any ? trees_by_threads<OP, Any>(args) : trees_by_threads<OP, X>(args);
   else
-    any ? trees_by_warps<F, AnyDtype>(args) : trees_by_warps<F, F::Element>(args);
+    any ? trees_by_warps<OP, Any>(args) : trees_by_warps<OP, X>(args);
 #else
+  typedef Operands<UserOperator> X;
   if (!unit)
     operate_staged<UserOperator>(*(const gpr_operator_args *)arguments);
   else if (unit == 2)
@@ -106,9 +110,9 @@ void body() {
   else if (unit == 8)
     operate_few<UserOperator, 8>(*(const gpr_operator_args *)arguments);
   else if (unit == 1)
-    operate_by_threads<UserOperator>(*(const gpr_operator_args *)arguments);
+    trees_by_threads<UserOperator, X>(*(const gpr_operator_args *)arguments);
   else
-    operate_by_warps<UserOperator>(*(const gpr_operator_args *)arguments);
+    trees_by_warps<UserOperator, X>(*(const gpr_operator_args *)arguments);
 #endif
   wait_in(ENDED);
 }
@@ -202,7 +206,7 @@ int __all_sync(uint32_t lanes, int mine) {
 }
 int __any_sync(uint32_t lanes, int mine) { return !__all_sync(lanes, !mine); }
 uint32_t __ballot_sync(uint32_t, int mine) {
-  uint32_t all = (uint32_t)!!mine << threadIdx.x % LANES;
+  uint32_t all = (uint32_t) !!mine << threadIdx.x % LANES;
   for (int mask = 1; mask < LANES; mask *= 2)
     all |= shuffled(all, (int)(threadIdx.x % LANES) ^ mask);
   return all;
@@ -235,7 +239,8 @@ float __uint_as_float(uint32_t x) { return same_bits<float>(x); }
 double __hiloint2double(int high, int low) {
   return same_bits<double>((uint64_t)(uint32_t)high << 32 | (uint32_t)low);
 }
-template <class Half, class Choose> static uint32_t by_halves(uint32_t a, uint32_t b, Choose choose) {
+template <class Half, class Choose>
+static uint32_t by_halves(uint32_t a, uint32_t b, Choose choose) {
   const Half low = choose((Half)a, (Half)b), high = choose((Half)(a >> 16), (Half)(b >> 16));
   return (uint32_t)(uint16_t)high << 16 | (uint16_t)low;
 }
@@ -316,13 +321,13 @@ extern "C" __attribute__((visibility("default"))) int product(gpr_axes_args *arg
   args->to = dtype;
   args->scratch = scratch;
   if (!AxesCut{row, multiprocessors, *args, out, GPR_ANY_VARIANT}.select()) return 3;
-  const int of_unit = out.kernel == &staged     ? 0
-                      : out.kernel == &gathered ? 4
-                      : out.kernel == &of_few   ? 2
-                      : out.kernel == &by_rows  ? 3
+  const int of_unit = out.kernel == &staged      ? 0
+                      : out.kernel == &gathered  ? 4
+                      : out.kernel == &of_few    ? 2
+                      : out.kernel == &by_rows   ? 3
                       : out.kernel == &by_chunks ? 9
-                      : out.kernel == &by_warps ? 32
-                                                : 1;
+                      : out.kernel == &by_warps  ? 32
+                                                 : 1;
   const int failed = launch(args, (unsigned)out.blocks, (unsigned)out.threads, of_unit, seed);
   args->length = of_unit; /* for who asks which it was */
   return failed;
