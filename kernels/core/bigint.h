@@ -21,10 +21,8 @@ struct Big {
 /* Once in a kernel, and short: the compiler would inline and unroll each call of every kernel. */
 #ifdef __CUDACC__
 #define GPR_DIGIT_FN GPR_CALL
-#define GPR_ROLLED _Pragma("unroll 1")
 #else
 #define GPR_DIGIT_FN GPR_FN
-#define GPR_ROLLED
 #endif
 
 GPR_DIGIT_FN void trim(Big &x) {
@@ -34,21 +32,18 @@ GPR_DIGIT_FN void trim(Big &x) {
   if (!zeros) return;
   x.count -= zeros;
   x.at += zeros;
-  GPR_ROLLED
-  for (int i = 0; i < x.count; i++) x.digit[i] = x.digit[i + zeros];
+  GPR_ROLLED(int i = 0; i < x.count; i++) x.digit[i] = x.digit[i + zeros];
 }
 
 GPR_DIGIT_FN void copy(Big &to, const Big &from) {
   to.at = from.at;
   to.count = from.count;
-  GPR_ROLLED
-  for (int i = 0; i < from.count; i++) to.digit[i] = from.digit[i];
+  GPR_ROLLED(int i = 0; i < from.count; i++) to.digit[i] = from.digit[i];
 }
 
 GPR_DIGIT_FN void big_of(Big &x, uint128 value) {
   x.at = 0;
-  GPR_ROLLED
-  for (x.count = 0; value; value >>= 32) x.digit[x.count++] = (uint32_t)value;
+  GPR_ROLLED(x.count = 0; value; value >>= 32) x.digit[x.count++] = (uint32_t)value;
   trim(x);
 }
 
@@ -61,16 +56,14 @@ GPR_DIGIT_FN bool big_of(Big &x, const int64_t *word, int count) {
   while (count > low && !word[count - 1]) count--;
   x.at = low;
   x.count = 0;
-  GPR_ROLLED
-  for (int i = low; i < count || (over && over != -1); i++) {
+  GPR_ROLLED(int i = low; i < count || (over && over != -1); i++) {
     over += i < count ? word[i] : 0;
     x.digit[x.count++] = (uint32_t)over;
     over >>= 32;
   }
   const bool negative = over < 0;
   uint64_t borrow = negative;
-  GPR_ROLLED
-  for (int i = 0; negative && i < x.count; i++) {
+  GPR_ROLLED(int i = 0; negative && i < x.count; i++) {
     borrow += (uint32_t)~x.digit[i];
     x.digit[i] = (uint32_t)borrow;
     borrow >>= 32;
@@ -86,13 +79,10 @@ GPR_DIGIT_FN void multiply(Big &to, const Big &a, const Big &b) {
   uint32_t *digit = to.digit;
   to.at = a.at + b.at;
   to.count = rows ? rows + columns : 0;
-  GPR_ROLLED
-  for (int i = 0; i < columns; i++) digit[i] = 0;
-  GPR_ROLLED
-  for (int i = 0; i < rows; i++) {
+  GPR_ROLLED(int i = 0; i < columns; i++) digit[i] = 0;
+  GPR_ROLLED(int i = 0; i < rows; i++) {
     uint64_t over = 0;
-    GPR_ROLLED
-    for (int j = 0; j < columns; j++) {
+    GPR_ROLLED(int j = 0; j < columns; j++) {
       over += (uint64_t)left[i] * right[j] + digit[i + j];
       digit[i + j] = (uint32_t)over;
       over >>= 32;
@@ -108,17 +98,13 @@ GPR_DIGIT_FN void add(Big &x, const Big &y, bool minus = false) {
   if (!x.count) x.at = y.at;
   const int low = least(x.at, y.at), gap = x.at - low;
   const int high = greatest(x.at + x.count, y.at + y.count) + 1;
-  GPR_ROLLED
-  for (int i = x.count - 1; gap && i >= 0; i--) x.digit[i + gap] = x.digit[i];
-  GPR_ROLLED
-  for (int i = 0; i < gap; i++) x.digit[i] = 0;
-  GPR_ROLLED
-  for (int i = x.count + gap; i < high - low; i++) x.digit[i] = 0;
+  GPR_ROLLED(int i = x.count - 1; gap && i >= 0; i--) x.digit[i + gap] = x.digit[i];
+  GPR_ROLLED(int i = 0; i < gap; i++) x.digit[i] = 0;
+  GPR_ROLLED(int i = x.count + gap; i < high - low; i++) x.digit[i] = 0;
   x.at = low;
   x.count = high - low;
   int64_t over = 0;
-  GPR_ROLLED
-  for (int i = y.at - low; i < x.count && (over || i < y.at - low + y.count); i++) {
+  GPR_ROLLED(int i = y.at - low; i < x.count && (over || i < y.at - low + y.count); i++) {
     const int j = i - (y.at - low);
     const int64_t d = j < y.count ? (int64_t)y.digit[j] : 0;
     over += (int64_t)x.digit[i] + (minus ? -d : d);
@@ -134,8 +120,7 @@ GPR_DIGIT_FN void add(Big &x, const Big &y, bool minus = false) {
 GPR_DIGIT_FN int normalise(Big &x) {
   int shift = 0;
   while (!(x.digit[x.count - 1] << shift >> 31)) shift++;
-  GPR_ROLLED
-  for (int i = x.count - 1; shift && i >= 0; i--)
+  GPR_ROLLED(int i = x.count - 1; shift && i >= 0; i--)
     x.digit[i] = x.digit[i] << shift | (i ? x.digit[i - 1] >> (32 - shift) : 0);
   return shift;
 }
@@ -151,8 +136,7 @@ GPR_DIGIT_FN uint32_t divide_step(uint32_t *rest, const Big &d) {
   if (q >> 32) q = 0xffffffffu;
   uint64_t product = 0;
   int64_t over = 0;
-  GPR_ROLLED
-  for (int i = 0; i <= k; i++) {
+  GPR_ROLLED(int i = 0; i <= k; i++) {
     product += i < k ? q * d.digit[i] : 0;
     over += (int64_t)rest[i] - (int64_t)(product & 0xffffffffu);
     rest[i] = (uint32_t)over;
@@ -161,8 +145,7 @@ GPR_DIGIT_FN uint32_t divide_step(uint32_t *rest, const Big &d) {
   }
   while (over < 0) { /* the estimate was one or two too large */
     uint64_t sum = 0;
-    GPR_ROLLED
-    for (int i = 0; i <= k; i++) {
+    GPR_ROLLED(int i = 0; i <= k; i++) {
       sum += (uint64_t)rest[i] + (i < k ? d.digit[i] : 0);
       rest[i] = (uint32_t)sum;
       sum >>= 32;
@@ -181,10 +164,8 @@ GPR_DIGIT_FN Leading divide(const Big &x, Big &d) {
   uint32_t rest[GPR_DIVISOR_DIGITS + 1] = {};
   uint32_t lower = 0; /* the digit below result.bits, when these are full */
   int i = x.count;
-  GPR_ROLLED
-  for (bool full = false; !full;) {
-    GPR_ROLLED
-    for (int j = d.count; j > 0; j--) rest[j] = rest[j - 1];
+  GPR_ROLLED(bool full = false; !full;) {
+    GPR_ROLLED(int j = d.count; j > 0; j--) rest[j] = rest[j - 1];
     i--;
     rest[0] = i >= 0 ? x.digit[i] : 0;
     const uint32_t q = divide_step(rest, d);
@@ -198,10 +179,8 @@ GPR_DIGIT_FN Leading divide(const Big &x, Big &d) {
   result.exponent = 32 * (x.at + i + 1 - d.at) + shift - zeros;
   if (zeros) result.bits = result.bits << zeros | lower >> (32 - zeros);
   result.sticky = zeros ? (lower << zeros) != 0 : lower != 0;
-  GPR_ROLLED
-  for (int j = 0; j < d.count; j++) result.sticky |= rest[j] != 0;
-  GPR_ROLLED
-  for (i--; i >= 0; i--) result.sticky |= x.digit[i] != 0;
+  GPR_ROLLED(int j = 0; j < d.count; j++) result.sticky |= rest[j] != 0;
+  GPR_ROLLED(i--; i >= 0; i--) result.sticky |= x.digit[i] != 0;
   return result;
 }
 

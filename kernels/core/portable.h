@@ -25,6 +25,12 @@
 
 /* A loop of a device's that is unrolled: what it indexes can be in registers. */
 #define GPR_EACH(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++)
+/* One that is not, however often it goes round: its code stands once. */
+#ifdef __CUDACC__
+#define GPR_ROLLED(...) _Pragma("unroll 1") for (__VA_ARGS__)
+#else
+#define GPR_ROLLED(...) for (__VA_ARGS__)
+#endif
 
 /* A product that must not be fused with the addition that follows. GCC 12 needs to be told beside
  * -ffp-contract=off: its vectoriser turns a·b ∓ c·d into vfmaddsub all the same. */

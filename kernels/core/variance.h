@@ -171,8 +171,7 @@ GPR_CALL Leading spread_of(Moments &w, int64_t n, uint128 freedom, const double 
     multiply(w.divisor, w.freedom, w.count);
   }
   w.minus.count = 0;
-  GPR_ROLLED
-  for (int p = 0; p < w.parts; p++) add_spread(w, p, means ? means + p : 0);
+  GPR_ROLLED(int p = 0; p < w.parts; p++) add_spread(w, p, means ? means + p : 0);
   add(w.total, w.minus, true);
   Leading result = divide(w.total, w.divisor);
   result.exponent += 64 + 2 * w.grid; /* freedom counts in units of 2^-64 */

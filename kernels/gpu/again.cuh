@@ -20,8 +20,7 @@ __device__ __noinline__ bool tell_again(const gpr_axes_args *a, int64_t o, const
   enum { LOADS = 4 }; /* that do not wait for each other */
   Again<F> few;
   int64_t n = 0;
-#pragma unroll 1
-  for (int64_t i = 0; i < in.count; i += LOADS) {
+  GPR_ROLLED(int64_t i = 0; i < in.count; i += LOADS) {
     T x[LOADS];
     GPR_EACH(u, LOADS) {
       bool counts = i + u < in.count && !(in.where && !in.where[(i + u) * in.where_stride]);

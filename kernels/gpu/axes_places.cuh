@@ -33,8 +33,7 @@ GPR_DEVICE int64_t block_of(const gpr_axes_args &a) {
 template <int64_t gpr_axes_dim::*STRIDE>
 __device__ __noinline__ int64_t far_offset_of(const gpr_axes_dim *dim, int dims, int64_t at) {
   int64_t offset = 0;
-#pragma unroll 1
-  for (int d = dims - 1; d > 0; d--) {
+  GPR_ROLLED(int d = dims - 1; d > 0; d--) {
     const int64_t n = dim[d].size, rest = quotient_of(at, n);
     offset += (at - rest * n) * (dim[d].*STRIDE);
     at = rest;
@@ -61,8 +60,7 @@ GPR_DEVICE KeptPlace kept_place(const gpr_axes_args &a, int64_t k) {
     p.out += at * a.dim[d].place;
     if (a.where) p.where += at * a.dim[d].where_stride;
   };
-#pragma unroll 1
-  for (int d = a.kept - 1; d > 0; d--) {
+  GPR_ROLLED(int d = a.kept - 1; d > 0; d--) {
     const int64_t over = quotient_of(k, a.dim[d].size);
     add(d, k - over * a.dim[d].size);
     k = over;

@@ -178,8 +178,7 @@ template <int N> struct Passed<float, N> { typedef const Numbers<float, N> type;
 /* One by one, and what is lost even so goes to `rest`. */
 template <class X, int N, class Sum, class Rest>
 __device__ __noinline__ Sum added_singly(Sum sum, typename Passed<X, N>::type each, Rest rest) {
-#pragma unroll 1
-  for (int i = 0; i < N && sum.hi == sum.hi; i++) {
+  GPR_ROLLED(int i = 0; i < N && sum.hi == sum.hi; i++) {
     const X x = each.x[i];
     Sum p = sum;
     bool lost = false;

@@ -95,8 +95,7 @@ template <int U, class F, class LOAD> GPR_DEVICE void fold_alone(const gpr_axes_
     Brief<F, LOAD, U> brief[N];
     GPR_EACH(i, N)
       if (k + i * step < a.outputs) brief[i].open(a, run, k + i * step);
-#pragma unroll 1
-    for (int i = 0; i < N && k < a.outputs; i++, k += step) {
+    GPR_ROLLED(int i = 0; i < N && k < a.outputs; i++, k += step) {
       if (!brief[0].finish(a, run, differences)) fold_again<F, LOAD>(&a, k);
 #pragma unroll
       for (int j = 1; j < N; j++) brief[j - 1] = brief[j];
@@ -116,8 +115,7 @@ template <class F, class LOAD> GPR_DEVICE void fold_ones(const gpr_axes_args &a)
   constexpr int N = 4;
   const int64_t step = (int64_t)gridDim.x * AXES_THREADS;
   const TileRun<F, LOAD> run(a);
-#pragma unroll 1
-  for (int64_t k = block_of(a) * AXES_THREADS + threadIdx.x; k < a.outputs; k += N * step) {
+  GPR_ROLLED(int64_t k = block_of(a) * AXES_THREADS + threadIdx.x; k < a.outputs; k += N * step) {
     T x[N];
     int64_t out[N];
     GPR_EACH(i, N) {
@@ -140,8 +138,8 @@ template <class F, class LOAD> GPR_DEVICE void fold_ones(const gpr_axes_args &a)
       one.add(x[i], 0);
       if (is_nothing || !one.finish(a, out[i], 1)) missed |= 1u << i;
     }
-#pragma unroll 1
-    for (; missed; missed &= missed - 1) fold_again<F, LOAD>(&a, k + (__ffs(missed) - 1) * step);
+    GPR_ROLLED(; missed; missed &= missed - 1)
+      fold_again<F, LOAD>(&a, k + (__ffs(missed) - 1) * step);
   }
 }
 
@@ -217,8 +215,7 @@ template <class Lanes>
 GPR_DEVICE bool finish_lanes(const gpr_axes_args &a, Lanes &lanes, int64_t out, int n, bool lost,
                              bool writes) {
   const int team = a.across * a.down;
-#pragma unroll 1
-  for (int mask = team / 2; mask >= a.across; mask /= 2) n += shuffle_xor(n, mask);
+  GPR_ROLLED(int mask = team / 2; mask >= a.across; mask /= 2) n += shuffle_xor(n, mask);
   if (writes) tell_least(a, n);
   return lanes.finish(a, out, n, team, lost, writes) || !writes;
 }
@@ -251,8 +248,8 @@ template <class F, class LOAD, int WIDE> GPR_DEVICE void fold_by_lanes(const gpr
   const int64_t groups = (neighbours == 1 ? a.outputs : quotient_of(a.outputs, neighbours)) / WIDE;
   const typename BriefLanes<F>::Shared shared(a);
   const TileRun<F, LOAD> run(a);
-#pragma unroll 1
-  for (int64_t first = block_of(a) * teams; first < groups; first += (int64_t)gridDim.x * teams) {
+  GPR_ROLLED(int64_t first = block_of(a) * teams; first < groups;
+             first += (int64_t)gridDim.x * teams) {
     const int64_t group = first + (threadIdx.x >> (across + down)),
                   k = (group * neighbours + near) * WIDE;
     const bool exists = group < groups && near < neighbours;

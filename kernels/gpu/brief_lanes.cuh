@@ -73,12 +73,10 @@ template <class T> struct BriefLanes<PairSum<T>, false> {
   }
   GPR_DEVICE bool finish(const gpr_axes_args &a, int64_t o, int n, int team, bool lost, bool mine) {
     GPR_EACH(p, parts)
-#pragma unroll 1
-      for (int mask = team / 2; mask >= a.across; mask /= 2)
+      GPR_ROLLED(int mask = team / 2; mask >= a.across; mask /= 2)
         sum[p] = merged(sum[p], shuffle_xor(sum[p], mask), lost);
     int all = lost;
-#pragma unroll 1
-    for (int mask = team / 2; mask >= a.across; mask /= 2) all |= shuffle_xor(all, mask);
+    GPR_ROLLED(int mask = team / 2; mask >= a.across; mask /= 2) all |= shuffle_xor(all, mask);
     return mine && finish_value<F>(a, o, n, Few<F>::rounded(a, n, sum, !all));
   }
 };

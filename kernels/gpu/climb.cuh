@@ -26,8 +26,7 @@ GPR_CONSTEXPR int64_t climb_nodes(int64_t parts, int fan = CLIMB_FAN) {
 
 /* The fold of what the first `there` lanes have, in order; every lane has it. */
 template <class C, class A> GPR_DEVICE A fold_first(A v, int there) {
-#pragma unroll 1
-  for (int d = 1; d < GPR_WARP; d *= 2) {
+  GPR_ROLLED(int d = 1; d < GPR_WARP; d *= 2) {
     const A right = shuffle_down(v, d);
     if (!(lane_of() & (2 * d - 1)) && lane_of() + d < there) v = C::combine(v, right);
   }

@@ -50,21 +50,17 @@ GPR_DEVICE void join_groups(typename F::State *states, int x, int y, int width, 
   typedef typename F::State State;
   const int first = x * V, room = (int)(sizeof slots / sizeof(State)) / groups; /* columns */
   State *const slot = (State *)&slots; /* by groups of those */
-#pragma unroll 1
-  for (int begin = 0; begin < width; begin += room) {
+  GPR_ROLLED(int begin = 0; begin < width; begin += room) {
     const int here = least(width - begin, room);
     int group = first / width, column = first - group * width - begin;
     __syncthreads();
-#pragma unroll 1
-    for (int e = 0; y == 0 && e < V; e++) {
+    GPR_ROLLED(int e = 0; y == 0 && e < V; e++) {
       if (column >= 0 && column < here) Move<F>::assign(slot[group * room + column], states[e]);
       if (++column == width - begin) column = -begin, group++;
     }
     __syncthreads();
-#pragma unroll 1
-    for (int j = threadIdx.x; j < here; j += AXES_THREADS) {
-#pragma unroll 1
-      for (int g = 1; g < groups; g++) F::merge(slot[j], slot[g * room + j]);
+    GPR_ROLLED(int j = threadIdx.x; j < here; j += AXES_THREADS) {
+      GPR_ROLLED(int g = 1; g < groups; g++) F::merge(slot[j], slot[g * room + j]);
       done(begin + j, slot[j]);
     }
   }
@@ -162,8 +158,7 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
     merge_across<F, V>(states, x, y, wide, high, slots);
     if (SKIPS) merge_gone<F>(gone, x, y, wide, high, slots);
     const int first = x * V;
-#pragma unroll 1
-    for (int e = 0; y == 0 && e < V && first + e < at.columns; e++) {
+    GPR_ROLLED(int e = 0; y == 0 && e < V && first + e < at.columns; e++) {
       const int64_t n = SKIPS ? a.count - gone[e] : a.count;
       if (SKIPS) tell_least(a, n);
       finish_output<F>(&a, at.batch * at.width + at.here + first + e, states + e, n);
@@ -187,8 +182,7 @@ __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
     if (a.split > 1 || groups > 1) return share_states<F, V, G>(a, at, x, y, s, slots);
     const int64_t o = at.batch * at.width + first;
     const int64_t left = at.here + at.columns - first;
-#pragma unroll 1
-    for (int e = 0; y == 0 && e < V && e < left; e += G)
+    GPR_ROLLED(int e = 0; y == 0 && e < V && e < left; e += G)
       finish_neighbours<F, G>(&a, o + e, s + e / G, (int)least(left - e, (int64_t)G));
   }
 }

@@ -178,8 +178,7 @@ template <class CELLS, bool ANYWHERE = false> struct ColumnsOf {
   /* Rows r, r + step, … below stop. By words what is not left is taken too: nobody asks for it. */
   GPR_DEVICE void some(CELLS &cells, int64_t r, int64_t step, int64_t stop) const {
     constexpr int FEW = 4;
-#pragma unroll 1
-    for (; r < stop; r += FEW * step) {
+    GPR_ROLLED(; r < stop; r += FEW * step) {
       Packet<T> v[FEW];
       GPR_EACH(u, FEW)
         if (r + u * step < stop) load(r + u * step, v[u]);
@@ -200,8 +199,7 @@ template <class CELLS, bool ANYWHERE = false> struct ColumnsOf {
   /* A range of a run: rows r, r + step, … below stop. */
   GPR_DEVICE void fold(CELLS &cells, int64_t r, int64_t step, int64_t stop) const {
     if (left == V)
-#pragma unroll 1
-      for (; r + (U - 1) * step < stop; r += U * step) batch(cells, r, step);
+      GPR_ROLLED(; r + (U - 1) * step < stop; r += U * step) batch(cells, r, step);
     some(cells, r, step, stop);
   }
   /* The first elements of its packet of row r. */
@@ -221,8 +219,7 @@ template <class CELLS, bool ANYWHERE = false> struct ColumnsOf {
     const int64_t turn = U * step, count = quotient_of(t.full, turn), stop = count * turn;
     int64_t r = t.part * turn + y;
     if (left == V)
-#pragma unroll 1
-      for (int64_t next; r < stop; r = next) {
+      GPR_ROLLED(int64_t next; r < stop; r = next) {
         uint32_t drawn = 0;
         next = r + parts * turn;
         if (next >= t.from && lane_of() == 0) drawn = atomicAdd(t.queue, 1);
@@ -231,8 +228,7 @@ template <class CELLS, bool ANYWHERE = false> struct ColumnsOf {
       }
     /* Turns of a packet that ends the row, and then the rows that are less than a turn. */
     const bool ends = count - quotient_of(count, parts) * parts == t.part;
-#pragma unroll 1
-    for (bool more = true; more; r += parts * turn) {
+    GPR_ROLLED(bool more = true; more; r += parts * turn) {
       more = r < stop;
       if (more || ends) some(cells, more ? r : stop + y, step, more ? r - y + turn : t.full);
     }
@@ -268,8 +264,7 @@ __device__ __noinline__ void fold_runs(const gpr_axes_args &a, IN in, int64_t st
   const int64_t run = a.dim[a.kept + a.reduced - 1].size;
   CELLS cells;
   cells.keep(states);
-#pragma unroll 1
-  for (int64_t begin = quotient_of(start, run) * run; in.left && begin < stop; begin += run) {
+  GPR_ROLLED(int64_t begin = quotient_of(start, run) * run; in.left && begin < stop; begin += run) {
     const int64_t first = start > begin ? start - begin : 0,
                   end = stop - begin < run ? stop - begin : run;
     in.base = base + offset_of<&gpr_axes_dim::stride>(a.dim + a.kept, a.reduced - 1,

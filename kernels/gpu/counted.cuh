@@ -49,8 +49,7 @@ template <class F> struct Move<Counted<F>> {
     Move<F>::merge_all(s.state, &from->state, count, bytes);
     /* Each of them by itself would wait for the memory. */
     enum { N = 8 };
-#pragma unroll 1
-    for (int64_t i = 0; i < count; i += N) {
+    GPR_ROLLED(int64_t i = 0; i < count; i += N) {
       int64_t n[N];
       GPR_EACH(u, N) n[u] = i + u < count ? after(from, (i + u) * bytes)->n : 0;
       GPR_EACH(u, N) s.n += n[u];

@@ -338,8 +338,7 @@ template <class T, class ALL> struct LanesByDifferences {
     }
   }
   GPR_DEVICE bool finish(const gpr_axes_args &a, int64_t o, int n, int team, bool, bool mine) {
-#pragma unroll 1
-    for (int mask = team / 2; mask >= a.across; mask /= 2) all.merge(shuffle_xor(all, mask));
+    GPR_ROLLED(int mask = team / 2; mask >= a.across; mask /= 2) all.merge(shuffle_xor(all, mask));
     const double depth = loads / CHAINS + 2 + rounds + 1 + MERGES;
     return mine && finish_value<F>(a, o, n, DifferencesValue<ALL>{all, &usual, depth, false});
   }

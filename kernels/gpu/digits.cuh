@@ -61,8 +61,7 @@ template <class R> struct Digits {
       met |= UINT64_C(1) << OTHER | (uint64_t)s->special << SPECIAL;
       const bool negative = s->rest.word[Long<R>::words - 1] >> 63;
       uint64_t borrow = negative;
-#pragma unroll 1
-      for (int i = 0; i < Long<R>::words; i++) {
+      GPR_ROLLED(int i = 0; i < Long<R>::words; i++) {
         const uint64_t m = (negative ? ~s->rest.word[i] : s->rest.word[i]) + borrow;
         borrow = borrow && !m;
         if (m) to.add_magnitude(m, 64 * i, negative, met);
@@ -98,9 +97,8 @@ template <class R> struct Digits {
     uint64_t met = at_once < digits ? __ldcg(word) : all;
     const int least = __ffsll((long long)(met & all)) - 1;
     open(s);
-#pragma unroll 1
-    for (int top = 63 - __clzll((long long)(met & all)); least >= 0 && top >= least;
-         top -= at_once) { /* from the top, where less is lost */
+    GPR_ROLLED(int top = 63 - __clzll((long long)(met & all)); least >= 0 && top >= least;
+               top -= at_once) { /* from the top, where less is lost */
       int64_t value[at_once];
       GPR_EACH(u, at_once)
         value[u] = top - u >= least ? (int64_t)__ldcg(word + (1 + top - u) * step) : 0;
@@ -180,8 +178,7 @@ template <class T> struct Joint<PairSum<T>> {
     int team = 1;
     while (team < GPR_WARP && 2 * team <= entries && 2 * team * cells <= AXES_THREADS) team *= 2;
     const int lane = threadIdx.x % team;
-#pragma unroll 1
-    for (int first = 0; first < cells; first += AXES_THREADS / team) {
+    GPR_ROLLED(int first = 0; first < cells; first += AXES_THREADS / team) {
       const int cell = first + threadIdx.x / team, c = cell / parts;
       const bool exists = cell < cells && c < here;
       const D to = of(exists ? c : 0, cell % parts);
@@ -213,10 +210,8 @@ template <class T> struct Joint<PairSum<T>> {
   /* By all threads of the last block: done(j, s) by one thread for each of `outputs`. s is where a
    * state is worked out. */
   template <class Done> GPR_DEVICE void take(int outputs, State &s, Done done) const {
-#pragma unroll 1
-    for (int j = threadIdx.x; j < outputs; j += AXES_THREADS) {
-#pragma unroll 1
-      for (int p = 0; p < parts; p++) of(j, p).take(s.part[p]);
+    GPR_ROLLED(int j = threadIdx.x; j < outputs; j += AXES_THREADS) {
+      GPR_ROLLED(int p = 0; p < parts; p++) of(j, p).take(s.part[p]);
       done(j, s);
     }
   }

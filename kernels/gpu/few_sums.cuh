@@ -87,8 +87,7 @@ template <class R, class Stored> struct FewReals {
   /* A team's as one batch, if that is exact in all of the warp; all lanes have it. */
   GPR_DEVICE bool join(int team) {
     int doubled = 0;
-#pragma unroll 1
-    for (int mask = team / 2; mask; mask /= 2, doubled++) batch.join(mask);
+    GPR_ROLLED(int mask = team / 2; mask; mask /= 2, doubled++) batch.join(mask);
     return __all_sync(GPR_ALL, batch.fine(doubled));
   }
 };
@@ -113,8 +112,7 @@ template <class R, class Stored> struct PairReals {
   }
   GPR_DEVICE Pair terms() const { return {batch.sum, errors}; }
   GPR_DEVICE bool join(int team) {
-#pragma unroll 1
-    for (int mask = team / 2; mask; mask /= 2) {
+    GPR_ROLLED(int mask = team / 2; mask; mask /= 2) {
       errors += shuffle_xor(errors, mask);
       add_double(shuffle_xor(batch.sum, mask));
       batch.see_lane(mask);
@@ -258,8 +256,7 @@ template <class T, template <class, class> class Reals> struct FewSums {
     if (__any_sync(GPR_ALL, lost)) return false;
     GPR_EACH(p, F::parts) {
       sum[p] = part[p].terms();
-#pragma unroll 1
-      for (int mask = team / 2; mask; mask /= 2)
+      GPR_ROLLED(int mask = team / 2; mask; mask /= 2)
         sum[p] = merged(sum[p], shuffle_xor(sum[p], mask), lost);
     }
     return !__any_sync(GPR_ALL, lost);

@@ -128,8 +128,8 @@ template <class T> struct LaneSum {
     bool lost = false;
     sum = terms[part];
     if (!missed) return true;
-#pragma unroll 1
-    for (int mask = GPR_WARP / 2; mask; mask /= 2) sum = merged(sum, shuffle_xor(sum, mask), lost);
+    GPR_ROLLED(int mask = GPR_WARP / 2; mask; mask /= 2)
+      sum = merged(sum, shuffle_xor(sum, mask), lost);
     return !__any_sync(GPR_ALL, lost);
   }
   /* All that the warp has of a part: lane 0 has it. */

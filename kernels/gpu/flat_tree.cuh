@@ -116,8 +116,7 @@ template <class T, class F> struct TreeWarp {
   __device__ A cut_group(int64_t start) const {
     A own = C::identity();
     int rows = 0;
-#pragma unroll 1
-    for (int left = (int)(n - start); left > 0; left -= (int)row, start += row, rows++) {
+    GPR_ROLLED(int left = (int)(n - start); left > 0; left -= (int)row, start += row, rows++) {
       const int first = lane_of() * V;
       const A some = fold_some<V>(data + start + first, left - first);
       const A all = fold_first<C>(some, (left + V - 1) / V);
@@ -133,8 +132,7 @@ template <class T, class F> struct TreeWarp {
     static_assert(TREE_GROUPS == 1 << levels, "");
     A left[levels], value = C::identity();
     int done = 0;
-#pragma unroll 1
-    for (; done < groups && start < n; done++, start += group) {
+    GPR_ROLLED(; done < groups && start < n; done++, start += group) {
       value = start + group <= n ? full_group(start) : cut_group(start);
       bool joins = true;
       GPR_EACH(l, levels) {

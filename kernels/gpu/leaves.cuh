@@ -57,8 +57,7 @@ template <class X, class ARGS, int N> struct LeafPlaces {
   /* To a place of some dimensions in C order; what it is in the last of them. */
   GPR_DEVICE int64_t go(int64_t *at, int first, int stop, int64_t place) const {
     int64_t last = 0;
-#pragma unroll 1
-    for (int d = stop - 1; d >= first; d--) {
+    GPR_ROLLED(int d = stop - 1; d >= first; d--) {
       const int64_t many = own().length(d), over = d > first ? quotient_of(place, many) : 0;
       const int64_t here = place - over * many;
       GPR_EACH(k, N) at[k] += here * own().stride(k, d);

@@ -111,8 +111,7 @@ template <class W, int P>
 __device__ __noinline__ void merge_lanes_as_terms(Levels<W, P> *s, int lanes, int step) {
   AllTerms<P> all;
   bool fine = all.open_all(*s) && !s->used;
-#pragma unroll 1
-  for (int mask = lanes / 2; mask >= step; mask /= 2) {
+  GPR_ROLLED(int mask = lanes / 2; mask >= step; mask /= 2) {
     AllTerms<P> other;
     GPR_EACH(i, all.count) other.term[i] = shuffle_xor(all.term[i], mask);
     fine &= merge(all, other);
@@ -125,8 +124,7 @@ template <class W, int P> GPR_DEVICE void merge_lanes_of(Levels<W, P> &s, int la
   bool lost = s.used;
   GPR_EACH(i, P) {
     pair[i] = s.pair[i];
-#pragma unroll 1
-    for (int mask = lanes / 2; mask >= step; mask /= 2)
+    GPR_ROLLED(int mask = lanes / 2; mask >= step; mask /= 2)
       pair[i] = merged(pair[i], shuffle_xor(pair[i], mask), lost);
   }
   if (__any_sync(GPR_ALL, lost)) return merge_lanes_as_terms(&s, lanes, step);
@@ -137,8 +135,7 @@ template <class T> struct Move<PairMoments<T>> {
   typedef typename F::State State;
   static GPR_DEVICE void assign(State &to, const State &from) { F::assign(to, from); }
   static GPR_DEVICE void merge_all(State &s, const State *from, int64_t count, int64_t bytes) {
-#pragma unroll 1
-    for (int64_t i = 0; i < count; i++) F::merge(s, *after(from, i * bytes));
+    GPR_ROLLED(int64_t i = 0; i < count; i++) F::merge(s, *after(from, i * bytes));
   }
   /* Once in a kernel, which has up to five that call it. */
   static __device__ __noinline__ void merge_lanes_of_all(State *s, int lanes, int step) {
@@ -162,15 +159,13 @@ template <class T> struct StagedRow<PairMoments<T>> {
   /* fn(x) of each element. */
   template <class Fn> static GPR_DEVICE void each(const StagedShare<T> &in, Fn fn) {
     if (in.packet) {
-#pragma unroll 1
-      for (int p = in.id; p < in.count / V; p += in.team) {
+      GPR_ROLLED(int p = in.id; p < in.count / V; p += in.team) {
         Packet<T> v;
         v.words = in.packet[p];
         GPR_EACH(j, V) fn(v.element[j]);
       }
     } else {
-#pragma unroll 1
-      for (int i = in.id; i < in.count; i += in.team) fn(in.element[i]);
+      GPR_ROLLED(int i = in.id; i < in.count; i += in.team) fn(in.element[i]);
     }
   }
   static GPR_DEVICE void fold(const StagedShare<T> &in, State &s) {

@@ -28,8 +28,7 @@ template <class F> struct Move {
   static GPR_DEVICE void assign(State &to, const State &from) { to = from; }
   /* Every `step`-th of each `lanes` neighbours of a warp, powers of two; all have the result. */
   static GPR_DEVICE void merge_lanes(State &s, int lanes, int step = 1) {
-#pragma unroll 1
-    for (int mask = lanes / 2; mask >= step; mask /= 2) {
+    GPR_ROLLED(int mask = lanes / 2; mask >= step; mask /= 2) {
       const State other = shuffle_xor(s, mask);
       F::merge(s, other);
     }
@@ -40,22 +39,19 @@ template <class F> struct Move {
     constexpr bool fewer = MergedAtOnce<F>::fewer;
     State part[N];
     int64_t i = 0;
-#pragma unroll 1
-    for (; i + (fewer ? 1 : N) <= count; i += N) {
+    GPR_ROLLED(; i + (fewer ? 1 : N) <= count; i += N) {
       GPR_EACH(u, N)
         if (!fewer || i + u < count) part[u] = *after(from, (i + u) * bytes);
       GPR_EACH(u, N)
         if (!fewer || i + u < count) F::merge(s, part[u]);
     }
-#pragma unroll 1
-    for (; i < count; i++) F::merge(s, *after(from, i * bytes));
+    GPR_ROLLED(; i < count; i++) F::merge(s, *after(from, i * bytes));
   }
 };
 
 /* Only what a thread could not hold makes a state a used one, and zeros keep their signs. */
 template <class S> __device__ __noinline__ void merge_slowly(S *s, int lanes, int step) {
-#pragma unroll 1
-  for (int mask = lanes / 2; mask >= step; mask /= 2) {
+  GPR_ROLLED(int mask = lanes / 2; mask >= step; mask /= 2) {
     S other;
     const bool rests = __any_sync(GPR_ALL, s->used);
     if (rests && !s->used) clear_rest(*s);
@@ -137,13 +133,11 @@ template <class T> struct Move<PairSum<T>> {
     return !lost;
   }
   static GPR_DEVICE void merge_all(State &s, const State *from, int64_t count, int64_t bytes) {
-#pragma unroll 1
-    for (int p = 0; p < F::parts; p++) {
+    GPR_ROLLED(int p = 0; p < F::parts; p++) {
       int64_t i = 0;
 #pragma unroll 1
       while (i < count && merge_pairs(s, after(from, i * bytes), count - i, bytes, p)) i += N;
-#pragma unroll 1
-      for (; i < count; i++) merge(s.part[p], after(from, i * bytes)->part[p]);
+      GPR_ROLLED(; i < count; i++) merge(s.part[p], after(from, i * bytes)->part[p]);
     }
   }
   static GPR_DEVICE void merge_lanes(State &s, int lanes, int step = 1) {
@@ -154,8 +148,7 @@ template <class T> struct Move<PairSum<T>> {
       sum[p] = s.part[p].sum, lost[p] = s.part[p].used;
       other[p] = shuffle_xor(sum[p], lanes / 2);
     }
-#pragma unroll 1
-    for (int mask = lanes / 2; mask >= step; mask /= 2)
+    GPR_ROLLED(int mask = lanes / 2; mask >= step; mask /= 2)
       GPR_EACH(p, F::parts) {
         sum[p] = merged(sum[p], other[p], lost[p]);
         other[p] = shuffle_xor(sum[p], mask / 2); /* the next one's, while this one is checked */

@@ -85,8 +85,7 @@ GPR_CALL Near near_of(const uint64_t *word, int words, int bottom) {
   const int last = digit < 6 ? 0 : digit - 5;
   Near sum = {0, 0, 0};
   if (bottom + 32 * digit > 900 || bottom + 32 * last < -900) return {0, 0, INFINITY};
-  GPR_ROLLED
-  for (int i = digit; i >= last; i--) {
+  GPR_ROLLED(int i = digit; i >= last; i--) {
     const double unit = power_of_two(bottom + 32 * i);
     sum = add(sum, near_of(at(i) * unit));
     if (i > last) continue;
@@ -118,16 +117,14 @@ template <int K> GPR_FN double sweep(double (&t)[K], int end) {
 enum { NEAR_SWEEPS = 8 };
 template <int K, int N> GPR_FN bool gathered(double (&t)[K], double (&sum)[N]) {
   bool done = false;
-  GPR_ROLLED
-  for (int i = 0; i < NEAR_SWEEPS && !done; i++) done = sweep(t, K - N) == 0;
+  GPR_ROLLED(int i = 0; i < NEAR_SWEEPS && !done; i++) done = sweep(t, K - N) == 0;
   GPR_EACH(i, N) sum[i] = t[K - 1 - i];
   return done;
 }
 /* The sign of the sum: that of the last, once it is more than twice the others together. NaN where
  * that does not come. */
 template <int K> GPR_FN double sign_of_sum(double (&t)[K]) {
-  GPR_ROLLED
-  for (int i = 0; i < NEAR_SWEEPS; i++) {
+  GPR_ROLLED(int i = 0; i < NEAR_SWEEPS; i++) {
     const double others = sweep(t, K - 1);
     if (others == 0 || fabs(t[K - 1]) > 2 * others) return t[K - 1];
   }

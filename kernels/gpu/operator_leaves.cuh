@@ -71,8 +71,7 @@ template <class OP> struct Operands : LeafPlaces<Operands<OP>, gpr_operator_args
     int64_t at[OUTS];
     o -= segment * a.per;
     GPR_EACH(r, OUTS) at[r] = segment * x.out_stride(r, x.dims());
-#pragma unroll 1
-    for (int d = x.kept() - 1; d >= 0; d--) {
+    GPR_ROLLED(int d = x.kept() - 1; d >= 0; d--) {
       const int64_t over = d ? quotient_of(o, x.length(d)) : 0, here = o - over * x.length(d);
       GPR_EACH(r, OUTS) at[r] += here * x.out_stride(r, d);
       o = over;

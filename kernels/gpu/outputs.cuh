@@ -36,8 +36,7 @@ template <class F, int N = 1> struct Slots {
 /* N things of each thread and of the lanes that have the same x: merge(mine, theirs). */
 template <int N, class X, class Merge>
 GPR_DEVICE void merge_lanes(X (&all)[N], int width, Merge merge) {
-#pragma unroll 1
-  for (int mask = GPR_WARP / 2; mask >= width; mask /= 2)
+  GPR_ROLLED(int mask = GPR_WARP / 2; mask >= width; mask /= 2)
     GPR_EACH(i, N) merge(all[i], shuffle_xor(all[i], mask));
 }
 /* And of all threads, by lanes and then by halves of the block. */
@@ -49,8 +48,7 @@ GPR_DEVICE void merge_halves(X (&all)[N], int x, int y, int width, int height,
     height = AXES_THREADS / GPR_WARP;
     y = lane_of() < width ? warp_of() : height;
   }
-#pragma unroll 1
-  for (int half; height > 1; height = half) {
+  GPR_ROLLED(int half; height > 1; height = half) {
     half = (height + 1) / 2;
     __syncthreads();
     if (y >= half && y < height)
@@ -119,15 +117,12 @@ GPR_DEVICE void merge_down(typename F::State *s, int x, int y, int width, int he
     const int half = (height + 1) / 2, sent = (height - half) * width;
     const int give = y >= half && y < height ? (y - half) * width + x : -1;
     const int get = y + half < height ? y * width + x : -1;
-#pragma unroll 1
-    for (int first = 0; first < sent * N; first += count) {
+    GPR_ROLLED(int first = 0; first < sent * N; first += count) {
       __syncthreads();
-#pragma unroll 1
-      for (int e = 0, at = give - first; give >= 0 && e < N; e++, at += sent)
+      GPR_ROLLED(int e = 0, at = give - first; give >= 0 && e < N; e++, at += sent)
         if (at >= 0 && at < count) Move<F>::assign(slots.slot[at], s[e]);
       __syncthreads();
-#pragma unroll 1
-      for (int e = 0, at = get - first; get >= 0 && e < N; e++, at += sent)
+      GPR_ROLLED(int e = 0, at = get - first; get >= 0 && e < N; e++, at += sent)
         if (at >= 0 && at < count) F::merge(s[e], slots.slot[at]);
     }
     height = half;
@@ -142,8 +137,7 @@ GPR_DEVICE void merge_across(typename F::State *s, int x, int y, int width, int 
                              Slots<F, SLOTS> &slots) {
   if (Quick<F, N>::merge(s, x, y, width, height, slots)) return;
   if (by_lanes(width, height)) {
-#pragma unroll 1
-    for (int e = 0; e < N; e++) Move<F>::merge_lanes(s[e], GPR_WARP, width);
+    GPR_ROLLED(int e = 0; e < N; e++) Move<F>::merge_lanes(s[e], GPR_WARP, width);
     height = AXES_THREADS / GPR_WARP;
     y = lane_of() < width ? warp_of() : height;
   }
@@ -168,8 +162,7 @@ GPR_DEVICE void merge_block(typename F::State &s, Slots<F> &slots,
     Move<F>::merge_all(s, partial + threadIdx.x,
                        quotient_of(count - threadIdx.x + AXES_THREADS - 1, AXES_THREADS),
                        AXES_THREADS * (int64_t)sizeof s);
-#pragma unroll 1
-  for (bool all = false;; all = true) {
+  GPR_ROLLED(bool all = false;; all = true) {
     Move<F>::merge_lanes(s, GPR_WARP);
     if (all) return;
     __syncthreads();

@@ -48,8 +48,7 @@ template <int N> struct Terms {
     bool lost = false;
     open(s);
     if (N < 2 * P) pack();
-#pragma unroll 1
-    for (int i = N / 2; i < P; i++) {
+    GPR_ROLLED(int i = N / 2; i < P; i++) {
       add(s.pair[i].hi, lost);
       add(s.pair[i].lo, lost);
     }
@@ -108,8 +107,7 @@ __device__ __noinline__ void add_in_turn(Levels<W, P> *s, int level, double x) {
   all.pack();
   all.add(x, lost);
   if (!lost) return all.give_all(*s);
-#pragma unroll 1
-  for (; level < P && x != 0; level++) {
+  GPR_ROLLED(; level < P && x != 0; level++) {
     const Pair p = s->pair[level];
     const double t = p.hi + x, error = rounding_error(p.hi, x, t);
     const double u = p.lo + error, left = rounding_error(p.lo, error, u);
@@ -151,8 +149,7 @@ template <class W, int P>
 __device__ __noinline__ void merge_terms(Levels<W, P> *s, const Levels<W, P> *right) {
   AllTerms<P> all, others;
   if (all.open_all(*s) && others.open_all(*right) && merge(all, others)) return all.give_all(*s);
-#pragma unroll 1
-  for (int i = 0; i < P; i++) {
+  GPR_ROLLED(int i = 0; i < P; i++) {
     add_in_turn(s, i, right->pair[i].hi);
     add_in_turn(s, i, right->pair[i].lo);
   }
@@ -169,8 +166,7 @@ template <class W, int P> GPR_DEVICE void merge(Levels<W, P> &s, const Levels<W,
 }
 /* All of it in the long integer. */
 template <class W, int P> GPR_DEVICE void settle(Levels<W, P> &s) {
-#pragma unroll 1
-  for (int i = 0; i < P; i++) {
+  GPR_ROLLED(int i = 0; i < P; i++) {
     add_rest(&s, s.pair[i].hi);
     add_rest(&s, s.pair[i].lo);
     s.pair[i] = {0, 0};
@@ -293,12 +289,10 @@ template <class T> struct PairMoments : FreeFold<T>, RealParts<T> {
   static __device__ __noinline__ void add_all(State *s, const T *x, int n) {
     WideMoments<Real, parts> wide;
     wide.open(*s);
-#pragma unroll 1
-    for (int i = 0; i < n; i += FEW_OF_BATCH)
+    GPR_ROLLED(int i = 0; i < n; i += FEW_OF_BATCH)
       GPR_EACH(p, parts) add_few(wide, p, x + i, n - i);
     if (wide.give(*s)) return;
-#pragma unroll 1
-    for (int i = 0; i < n; i++) add(*s, x[i]);
+    GPR_ROLLED(int i = 0; i < n; i++) add(*s, x[i]);
   }
   enum { FEW_OF_BATCH = 8 };
   static GPR_DEVICE void add_few(WideMoments<Real, parts> &wide, int part, const T *x, int n) {
@@ -316,8 +310,8 @@ template <class T> struct PairMoments : FreeFold<T>, RealParts<T> {
       GPR_EACH(i, FEW_OF_BATCH) windows.add((double)few[i]);
       wide.take(part, windows);
     } else {
-#pragma unroll 1
-      for (int i = 0; i < n && i < FEW_OF_BATCH; i++) wide.add(part, (double)real(x[i], part));
+      GPR_ROLLED(int i = 0; i < n && i < FEW_OF_BATCH; i++)
+        wide.add(part, (double)real(x[i], part));
     }
   }
   static GPR_DEVICE void merge(State &s, const State &right) {

@@ -25,8 +25,7 @@ template <class R> struct Long {
 static __device__ __noinline__ void add_words(uint64_t *word, int words, int at, uint64_t low,
                                               uint64_t high, uint64_t sign) {
   uint64_t over = 0;
-#pragma unroll 1
-  for (int i = at; i < words; i++) {
+  GPR_ROLLED(int i = at; i < words; i++) {
     const uint64_t value = i == at ? low : i == at + 1 ? high : sign;
     if (i > at + 1 && (over ? sign : ~sign) == ~0ull) return; /* nothing changes any more */
     const uint64_t sum = word[i] + value, all = sum + over;
@@ -53,8 +52,7 @@ template <class R, class V> GPR_DEVICE void add_at(Long<R> &to, V value, int bit
 
 /* Of a state that has one beside it, which is seldom used: `special` and `used` tell. */
 template <class S> __device__ inline void clear_rest(S &s) {
-#pragma unroll 1
-  for (int i = 0; i < decltype(s.rest)::words; i++) s.rest.word[i] = 0;
+  GPR_ROLLED(int i = 0; i < decltype(s.rest)::words; i++) s.rest.word[i] = 0;
 }
 template <class S> __device__ inline void use(S &s) {
   if (s.used) return;
@@ -65,8 +63,7 @@ template <class S> GPR_DEVICE void assign_rest(S &to, const S &from) {
   to.special = from.special;
   to.used = from.used;
   if (from.used)
-#pragma unroll 1
-    for (int i = 0; i < decltype(to.rest)::words; i++) to.rest.word[i] = from.rest.word[i];
+    GPR_ROLLED(int i = 0; i < decltype(to.rest)::words; i++) to.rest.word[i] = from.rest.word[i];
 }
 /* A multiple of the least number; NaN and infinities go to special. Not inlined: it stands where
  * nothing else is alive. */

@@ -118,22 +118,19 @@ GPR_DEVICE void fold_ends(const Packets<typename F::Element> &in, int64_t p, int
                           RowLane<F> &lane) {
   constexpr int V = Packet<typename F::Element>::count, MANY = ROWS_FEW * GPR_WARP;
   if constexpr (RowLane<F>::neutral) { /* seldom: most ends are read with the rest */
-#pragma unroll 1
-    for (int64_t q = p + lane_of(); q < p + MANY; q += GPR_WARP)
+    GPR_ROLLED(int64_t q = p + lane_of(); q < p + MANY; q += GPR_WARP)
       in.each(q, [&](typename F::Element x, int64_t i, int) { lane.one(x, index + i); });
     return;
   }
   const int64_t begin = in.first ? 1 : 0, end = in.stop / V, all = in.packets();
   const int64_t low = greatest(p, begin), high = least(p + MANY, end);
-#pragma unroll 1
-  for (int64_t q = p + lane_of(); q < p + MANY && low < high; q += GPR_WARP) {
+  GPR_ROLLED(int64_t q = p + lane_of(); q < p + MANY && low < high; q += GPR_WARP) {
     if constexpr (F::ordered || IsExtremes<F>::value)
       fold_packets<1>(lane, in, least(greatest(q, low), high - 1), 0, index);
     else if (q >= low && q < high)
       fold_packets<1>(lane, in, q, 0, index);
   }
-#pragma unroll 1
-  for (int64_t q = begin ? 0 : end; q < all; q = greatest(end, q + 1)) {
+  GPR_ROLLED(int64_t q = begin ? 0 : end; q < all; q = greatest(end, q + 1)) {
     const int64_t i = q * V + lane_of();
     if (q >= p && q < p + MANY && lane_of() < V && i >= in.first && i < in.stop)
       lane.one(in.data[i], index + i - in.first);
@@ -258,8 +255,7 @@ GPR_DEVICE void fold_tile(const gpr_axes_args &a, const Packets<typename F::Elem
       if (parts) fold_parts<F>(a, base, p, parts, lane);
     return;
   }
-#pragma unroll 1
-  for (int u = 0; u < loads; u += ROWS_FEW) {
+  GPR_ROLLED(int u = 0; u < loads; u += ROWS_FEW) {
     const int64_t p = first + u * GPR_WARP;
     if (p >= in.packets()) break;
     if (in.inside(p, ROWS_FEW * GPR_WARP))
@@ -278,8 +274,7 @@ GPR_DEVICE void fold_apart(const char *base, int64_t stride, int64_t first, int6
   typedef typename F::Element T;
   constexpr int V = Packet<T>::count, U = sizeof(T) > 1 ? 4 : 2, EACH = U * V;
   const int64_t stop = least(count, first + GPR_WARP * V * RowsShape<F>::loads);
-#pragma unroll 1
-  for (int64_t i = first + lane_of(); i - lane_of() < stop; i += EACH * GPR_WARP) {
+  GPR_ROLLED(int64_t i = first + lane_of(); i - lane_of() < stop; i += EACH * GPR_WARP) {
     const char *const from = base + i * stride;
     const int64_t step = told_now(GPR_WARP * stride);
     const int left = i < stop ? (int)(stop - i + GPR_WARP - 1) / GPR_WARP : 0;

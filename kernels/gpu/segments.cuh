@@ -84,8 +84,7 @@ GPR_DEVICE void fold_short(Few<F> &few, const char *data, unsigned n, int id, in
   const unsigned before = (unsigned)((uintptr_t)data % 16 / sizeof(T));
   const unsigned packets = n ? (before + n + V - 1) / V : 0;
   const uint4 *packet = (const uint4 *)(data - before * sizeof(T));
-#pragma unroll 1
-  for (unsigned first = id; first < packets; first += U * team) {
+  GPR_ROLLED(unsigned first = id; first < packets; first += U * team) {
     Packet<T> v[U];
     GPR_EACH(u, U)
       if (first + u * team < packets) v[u].words = __ldg(packet + (first + u * team));
@@ -124,8 +123,7 @@ GPR_DEVICE void fold_teams(const gpr_axes_args &a, int64_t first, const char *da
                            int least, int most) {
   const uint32_t members = __ballot_sync(GPR_ALL, n > least && n <= most);
   const int id = lane_of() & (team - 1), count = __popc(members);
-#pragma unroll 1
-  for (int done = 0; done < count; done += GPR_WARP / team) {
+  GPR_ROLLED(int done = 0; done < count; done += GPR_WARP / team) {
     const int k = done + lane_of() / team;
     const bool mine = k < count;
     const int j = place_of_one(members, mine ? k : 0);
@@ -155,8 +153,7 @@ template <class F> GPR_DEVICE void fold_segments(const gpr_axes_args &a, int64_t
   const Packets<typename F::Element> in(mine.data, mine.n);
   const bool few = mine.n <= GPR_WARP * SEGMENTS_SHORT && may_read_whole(a, in);
   int least = -1, most = SEGMENTS_TINY;
-#pragma unroll 1
-  for (int team = 1; team <= GPR_WARP; team = team == 1 ? (int)SEGMENTS_TEAM : 2 * team) {
+  GPR_ROLLED(int team = 1; team <= GPR_WARP; team = team == 1 ? (int)SEGMENTS_TEAM : 2 * team) {
     fold_teams<F>(a, first, mine.data, few ? (int)mine.n : -1, team, least, most);
     least = most;
     most = team == 1 ? SEGMENTS_TEAM * SEGMENTS_SHORT : 2 * most;

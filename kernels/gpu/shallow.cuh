@@ -140,8 +140,7 @@ template <class F, bool SKIP> struct TallStrip : Strip<F> {
   GPR_DEVICE uint32_t again(const gpr_axes_args &a) const {
     Again<F> few[Strip<F>::V];
     Skipping<F, SKIP> skipping;
-#pragma unroll 1
-    for (int r = 0; r < (int)a.count; r += ROWS_AGAIN)
+    GPR_ROLLED(int r = 0; r < (int)a.count; r += ROWS_AGAIN)
       RowsOfStrip<ROWS_AGAIN, false, F, SKIP>(a, *this, r, skipping).add_to(few);
     skipping.end(a, few);
     return finish_few<F>(a, this->o, this->left, few, a.count);
@@ -153,8 +152,7 @@ __device__ __noinline__ void finish_strip(const gpr_axes_args *a, int64_t t, uin
   const STRIP strip(*a, t);
   if constexpr (HasAgain<F>::value && !Same<STRIP, Strip<F>>::value)
     if (a->count > AGAIN_BY_COLUMNS) missed &= strip.again(*a);
-#pragma unroll 1
-  for (; missed; missed &= missed - 1) fold_again<F>(a, strip.o + __ffs(missed) - 1);
+  GPR_ROLLED(; missed; missed &= missed - 1) fold_again<F>(a, strip.o + __ffs(missed) - 1);
 }
 
 /* Whether plain additions will not do for some column of the warp's active lanes; more: to come. */
@@ -214,8 +212,7 @@ GPR_DEVICE void fold_strips(const gpr_axes_args &a) {
   uint32_t missed = 0;
   GPR_EACH(s, STRIPS)
     if (strip[s].left) missed |= finish_rows<F, Few, ROWS, SKIP>(a, strip[s], v[s]) << s * V;
-#pragma unroll 1
-  for (int s = 0; missed; s++, missed >>= V)
+  GPR_ROLLED(int s = 0; missed; s++, missed >>= V)
     if (const uint32_t some = missed & ((1u << V) - 1))
       finish_strip<F, Strip<F>>(&a, t + s * AXES_THREADS, some);
 }
@@ -260,8 +257,7 @@ template <class F, bool SKIP> struct StripRun {
   }
   /* By some rows at a time, as many of them as there are. */
   template <class Few> GPR_DEVICE void add_last_by(int r, Few (&few)[V]) {
-#pragma unroll 1
-    for (; r < (int)a.count; r += last)
+    GPR_ROLLED(; r < (int)a.count; r += last)
       RowsOfStrip<last, false, F, SKIP>(a, strip, r, skipping).add_to(few);
   }
   /* All of up to ROWS_AT_ONCE; whether there are so many. */
@@ -272,8 +268,7 @@ template <class F, bool SKIP> struct StripRun {
   }
   /* From row r on, of what is wide, whose code for each number of rows would be long. */
   template <class Few> GPR_DEVICE void fold_wide_rows(int r, Few (&few)[V]) {
-#pragma unroll 1
-    for (; r + loads <= (int)a.count; r += loads) add<loads>(r, few);
+    GPR_ROLLED(; r + loads <= (int)a.count; r += loads) add<loads>(r, few);
     add_last_by(r, few);
     end(few);
   }
@@ -304,8 +299,8 @@ template <class F, bool SKIP> struct StripRun {
     } else {
       int r = 0;
       if (is_half && added_at_once(few)) return end(few);
-#pragma unroll 1
-      for (; a.count > ROWS_AT_ONCE && r + loads <= (int)a.count; r += loads) add<loads>(r, few);
+      GPR_ROLLED(; a.count > ROWS_AT_ONCE && r + loads <= (int)a.count; r += loads)
+        add<loads>(r, few);
       if constexpr (is_half) /* of more code of theirs the registers spill */
         add_last_by(r, few);
       else

@@ -76,11 +76,9 @@ template <class F> struct MaskedStrip : Strip<F> {
     /* Of more, and what counts of them, the registers spilled. */
     constexpr int last = V > 1 ? Shape::loads / 2 : Shape::loads;
     int n[V] = {}, r = 0;
-#pragma unroll 1
-    for (; r + Shape::loads <= (int)a.count; r += Shape::loads)
+    GPR_ROLLED(; r + Shape::loads <= (int)a.count; r += Shape::loads)
       CountedRows<Shape::loads, F>(a, *this, r, n).add_to(few);
-#pragma unroll 1
-    for (; r < (int)a.count; r += last) CountedRows<last, F>(a, *this, r, n).add_to(few);
+    GPR_ROLLED(; r < (int)a.count; r += last) CountedRows<last, F>(a, *this, r, n).add_to(few);
     GPR_EACH(e, V)
       if (e < this->left) tell_least(a, n[e]);
     return finish_few<F>(a, this->o, this->left, few, n);

@@ -218,8 +218,7 @@ static __device__ __noinline__ bool big_of(Big &big, const LongView &x, int grid
   uint64_t borrow = negative;
   big.count = 0;
   big.at = (x.bottom - grid) / 32 + 2 * low;
-#pragma unroll 1
-  for (int i = low; i < high; i++) {
+  GPR_ROLLED(int i = low; i < high; i++) {
     const uint64_t word = negative ? ~x.word[i] + borrow : x.word[i];
     borrow = borrow && !word;
     big.digit[big.count++] = (uint32_t)word;
@@ -235,8 +234,7 @@ static __device__ __noinline__ Leading work_out(const SpreadQuestion &q, uint128
   m.grid = SPREAD_GRID;
   m.parts = q.parts;
   m.special = 0;
-#pragma unroll 1
-  for (int p = 0; p < q.parts; p++) m.negative[p] = big_of(m.sum[p], q.sum[p], SPREAD_GRID);
+  GPR_ROLLED(int p = 0; p < q.parts; p++) m.negative[p] = big_of(m.sum[p], q.sum[p], SPREAD_GRID);
   big_of(m.squares, q.squares, 2 * SPREAD_GRID);
   return spread_of(m, q.n, freedom, q.how.means);
 }

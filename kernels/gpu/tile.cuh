@@ -167,8 +167,7 @@ __global__ void __launch_bounds__(AXES_THREADS, TileShape<F>::blocks)
     s.n = n;
     enum { BY_CROWDS, BY_ALL, DONE };
     Left<C> left = {nullptr, 0, 0};
-#pragma unroll 1
-    for (int level = a.split == 1 ? DONE : a.crowd > 1 ? BY_CROWDS : BY_ALL;; level++) {
+    GPR_ROLLED(int level = a.split == 1 ? DONE : a.crowd > 1 ? BY_CROWDS : BY_ALL;; level++) {
       merge_tile<C>(a, s, x, y, mine, left, slots);
       if (level == DONE) {
         if (mine && y == 0) {

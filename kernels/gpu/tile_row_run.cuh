@@ -91,8 +91,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
     int64_t n = 0;
     typename Base::Run run;
     in.stop = least(in.stop, stop * V);
-#pragma unroll 1
-    for (; p * V < in.stop; p += U * down) {
+    GPR_ROLLED(; p * V < in.stop; p += U * down) {
       Packet<From> v[U];
       T x[U * V];
       if (in.inside(p, 1) && in.inside(p + (U - 1) * down, 1)) {
@@ -124,8 +123,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
       n = ends(cell, (int)p, down, first * V - in.first, whole * V - in.first, length);
     if (whole < stop) stop = whole;
     if (first >= whole) return n;
-#pragma unroll 1
-    for (; p < stop; p += U * down) {
+    GPR_ROLLED(; p < stop; p += U * down) {
       const int64_t last = p + (U - 1) * down;
       Packet<From> v[U];
       T x[U * V];
@@ -154,8 +152,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
     if (tail < head) head = tail = length;
     const int64_t all = head + length - tail;
     int64_t n = 0;
-#pragma unroll 1
-    for (int64_t i = y; i < all; i += down) {
+    GPR_ROLLED(int64_t i = y; i < all; i += down) {
       const int64_t r = i < head ? i : tail + i - head;
       T x[1] = {this->at(r)};
       if ((a.where && !this->where[r]) || (a.skip && is_nan_or_nat(x[0]))) continue;

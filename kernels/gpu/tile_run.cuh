@@ -152,8 +152,7 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
     int64_t n = 0;
     Run run;
     if (length < stop) stop = length;
-#pragma unroll 1
-    for (; r < stop; r += U * down) {
+    GPR_ROLLED(; r < stop; r += U * down) {
       T x[U];
       uint32_t valid = ~0u >> (32 - U);
       const bool are_all = r + (U - 1) * down < stop;
@@ -224,8 +223,7 @@ __device__ __noinline__ void fold_again_together(const gpr_axes_args *a, int64_t
     if (missed) fold_again<F, LOAD>(a, k);
     return;
   }
-#pragma unroll 1
-  for (; left; left &= left - 1) {
+  GPR_ROLLED(; left; left &= left - 1) {
     const KeptPlace place = kept_place(*a, broadcast(k, __ffs(left) - 1));
     typename C::State s;
     s.n = fold_part<F, LOAD>(a, &place, lane_of(), GPR_WARP, &s.state);

@@ -54,8 +54,7 @@ template <class OP, class X> struct Panel {
         if (is_there(i))
           copy_one<Bits>(stage, (place + i) * LEAF, (const char *)from + at.place.at);
     } else {
-#pragma unroll 1
-      for (int i = first; i < high; i += LOADS * step) {
+      GPR_ROLLED(int i = first; i < high; i += LOADS * step) {
         Bits loaded[LOADS];
 #pragma unroll
         for (int u = 0; u < LOADS; u++, at.go())

@@ -13,8 +13,7 @@ GPR_OPEN
 template <class OP>
 GPR_DEVICE void fold_block(Branch<typename OP::State> *node, int x, int y, int wide, int high,
                            bool is_mine) {
-#pragma unroll 1
-  for (int apart = 1; apart < high; apart *= 2) {
+  GPR_ROLLED(int apart = 1; apart < high; apart *= 2) {
     __syncthreads();
     if (is_mine && y % (2 * apart) == 0 && y + apart < high)
       join<OP>(node[y * wide + x], node[(y + apart) * wide + x]);
@@ -56,8 +55,7 @@ GPR_DEVICE bool climb_with(const ARGS &a, int64_t part, int64_t tile, int wide,
   enum { FAN = CLIMB_BLOCKS };
   uint32_t *ticket = (uint32_t *)a.scratch + tile * climb_tickets(a.split, FAN);
   B *nodes = (B *)X::nodes(a) + tile * climb_nodes(a.split, FAN) * wide;
-#pragma unroll 1
-  for (int64_t count = a.split; count > 1;) {
+  GPR_ROLLED(int64_t count = a.split; count > 1;) {
     const int64_t parent = part / FAN, left = count - parent * FAN;
     const int children = left < FAN ? (int)left : (int)FAN;
     if (threadIdx.x < wide) nodes[part * wide + threadIdx.x] = node[threadIdx.x];

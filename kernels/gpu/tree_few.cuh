@@ -24,8 +24,7 @@ GPR_DEVICE void find_places(const X &x, uint32_t (&o)[N], FewPlace<X> (&place)[N
     GPR_EACH(k, X::ARRAYS) place[n].data[k] = x.data(k);
     GPR_EACH(r, X::OUTS) place[n].out[r] = 0;
   }
-#pragma unroll 1
-  for (int d = x.kept() - 1; d >= 0; d--) {
+  GPR_ROLLED(int d = x.kept() - 1; d >= 0; d--) {
     const uint32_t many = (uint32_t)x.length(d), inverse = d ? 0xffffffffu / many : 0;
     GPR_EACH(n, N) {
       uint32_t over = (uint32_t)((uint64_t)o[n] * inverse >> 32); /* or one more */
@@ -76,8 +75,7 @@ GPR_DEVICE void fold_few(const X &x, uint32_t outputs) {
   GPR_EACH(n, many) o[n] = first + n * apart < outputs ? first + n * apart : first;
   find_places(x, o, place);
   if constexpr (!IS_LINE) find_leaves(x, along);
-#pragma unroll 1
-  for (int r = 0; r < rounds; r++) {
+  GPR_ROLLED(int r = 0; r < rounds; r++) {
     typename OP::template Leaves<N> leaves[many];
     const int there = count - r * N;
     GPR_EACH(j, N) {
@@ -92,14 +90,12 @@ GPR_DEVICE void fold_few(const X &x, uint32_t outputs) {
       node[n] = fold_leaves<OP, N>(x, leaves[n], r * N, there);
     }
     int level = 0;
-#pragma unroll 1
-    for (int before = r; before & 1; before >>= 1, level++)
+    GPR_ROLLED(int before = r; before & 1; before >>= 1, level++)
       GPR_EACH(n, many) node[n] = OP::combine(waiting[level][n], node[n]);
     if (r + 1 < rounds)
       GPR_EACH(n, many) waiting[level][n] = node[n];
     else
-#pragma unroll 1
-      for (int left = r >> level; left >>= 1;)
+      GPR_ROLLED(int left = r >> level; left >>= 1;)
         if (level++, left & 1)
           GPR_EACH(n, many) node[n] = OP::combine(waiting[level][n], node[n]);
   }

@@ -149,8 +149,7 @@ template <class OP, class X> struct PartOfRows {
   GPR_DEVICE void copy_row(char *stage, int64_t from, int leaf, int i, int stop, int along,
                            const Inside &inside) const {
     if constexpr (LEAF < 4) {
-#pragma unroll 1
-      for (; i < stop; i += TREE_LOADS * along) {
+      GPR_ROLLED(; i < stop; i += TREE_LOADS * along) {
         Bits loaded[TREE_LOADS];
         GPR_EACH(u, TREE_LOADS)
           if (i + u * along < stop) loaded[u] = __ldg((const Bits *)(from + inside(i + u * along)));
@@ -171,8 +170,7 @@ template <class OP, class X> struct PartOfRows {
     AlongLines<THREADS, PartOfRows> at(*this, first / EACH + threadIdx.x, length,
                                        EACH > 1 ? (int64_t)BYTES : x.step[0]);
     if constexpr (BYTES < 4) {
-#pragma unroll 1
-      for (int i = threadIdx.x; i < pieces; i += TREE_LOADS * THREADS) {
+      GPR_ROLLED(int i = threadIdx.x; i < pieces; i += TREE_LOADS * THREADS) {
         Piece loaded[TREE_LOADS];
         GPR_EACH(u, TREE_LOADS) {
           const int64_t from = at.next();
@@ -202,8 +200,7 @@ template <class OP, class X> struct PartOfRows {
     const int64_t box = x.a.box, rows = quotient_of(first + leaves + box - 1, box);
     const int along = OP::STAGED_THREADS / across;
     PlacesApart at(outer_dims(), outer(), quotient_of(first, box) + threadIdx.x % across, across);
-#pragma unroll 1
-    for (; at.number < rows; at.go()) {
+    GPR_ROLLED(; at.number < rows; at.go()) {
       const int64_t leaf = at.number * box - first, from = x.base[0] + at.place.at;
       const int begin = leaf < 0 ? (int)-leaf : 0,
                 stop = leaf + box < leaves ? (int)box : (int)(leaves - leaf);
@@ -228,8 +225,7 @@ template <class OP, class X> struct PartOfRows {
 template <class OP, class X, class PartOf>
 GPR_DEVICE void climb_all(const Staged<OP> &s, const gpr_axes_args &a, int64_t o, int apart,
                           const PartOf &part_of) {
-#pragma unroll 1
-  for (int i = warp_of(); i < s.outs; i += Staged<OP>::THREADS / GPR_WARP) {
+  GPR_ROLLED(int i = warp_of(); i < s.outs; i += Staged<OP>::THREADS / GPR_WARP) {
     const int64_t part = part_of(i), to = o + i * apart;
     if (part >= 0) climb_up<OP, X>(a, to, part, a.split, s.node[i]);
   }

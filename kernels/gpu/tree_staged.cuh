@@ -107,8 +107,7 @@ template <class OP> struct Staged {
     copies_done();
     const int many = (count + UNIT - 1) / UNIT;
     UnitOf of(outs, many, is_down(), THREADS);
-#pragma unroll 1
-    for (int u = threadIdx.x; u < outs * many; u += THREADS, of.go()) {
+    GPR_ROLLED(int u = threadIdx.x; u < outs * many; u += THREADS, of.go()) {
       const int i = of.unit() * UNIT, o = of.output();
       Leaves leaves;
       load(leaves, skew + o * pitch + i * step);
@@ -116,8 +115,7 @@ template <class OP> struct Staged {
       node[of.unit() * apart + o] = fold_leaves<OP, UNIT>(x, leaves, i, count - i);
     }
     __syncthreads();
-#pragma unroll 1
-    for (int left = many; left > 1;) {
+    GPR_ROLLED(int left = many; left > 1;) {
       left = fold_nodes(x, left);
       __syncthreads();
     }
@@ -126,8 +124,7 @@ template <class OP> struct Staged {
   template <class X> GPR_DEVICE int fold_nodes(const X &x, int before) {
     const int many = (before + TREE_FAN_STAGE - 1) / TREE_FAN_STAGE;
     UnitOf of(outs, many, true, THREADS);
-#pragma unroll 1
-    for (int u = threadIdx.x; u < outs * many; u += THREADS, of.go()) {
+    GPR_ROLLED(int u = threadIdx.x; u < outs * many; u += THREADS, of.go()) {
       const int first = of.unit() * TREE_FAN_STAGE, o = of.output();
       const NodesThere<OP> nodes = {node + first * apart + o, apart, before - first};
       other[of.unit() * apart + o] =

@@ -49,8 +49,7 @@ template <class OP> struct Waiting {
   int count;
   /* The next node, which as many like it came before. */
   GPR_DEVICE void push(A value, int64_t before) {
-#pragma unroll 1
-    for (; before & 1; before >>= 1) value = OP::combine(nodes.get(--count), value);
+    GPR_ROLLED(; before & 1; before >>= 1) value = OP::combine(nodes.get(--count), value);
     nodes.put(count++, value);
   }
   GPR_DEVICE A all() {
@@ -109,10 +108,8 @@ template <class OP> struct Nearly {
 };
 /* The first `there` of some nodes in memory, to the first of them. */
 template <class OP> __device__ __noinline__ void fold_apart(typename OP::State *node, int there) {
-#pragma unroll 1
-  for (int apart = 1; apart < there; apart *= 2)
-#pragma unroll 1
-    for (int j = 0; j + apart < there; j += 2 * apart)
+  GPR_ROLLED(int apart = 1; apart < there; apart *= 2)
+    GPR_ROLLED(int j = 0; j + apart < there; j += 2 * apart)
       OP::combine_apart(node + j, node + j + apart, node + j);
 }
 /* What `fold` makes of them; slowly if some lane is not sure, where all go together. */
@@ -135,8 +132,7 @@ GPR_DEVICE typename OP::State fold_quickly(const Fold &fold) {
 /* Of a copy in memory: what is made of leaves in registers would else be kept for this. */
 template <class OP, int N, class X, class Leaves>
 GPR_DEVICE void lift_all(const X &x, const Leaves &copy, int64_t i, typename OP::State *to) {
-#pragma unroll 1
-  for (int j = 0; j < N; j++) to[j] = copy.lift(x, j, i + j);
+  GPR_ROLLED(int j = 0; j < N; j++) to[j] = copy.lift(x, j, i + j);
 }
 template <class OP, int N, class X, class Leaves>
 GPR_DEVICE typename OP::State fold_slowly(const X &x, const Leaves &leaves, int64_t i, int there) {
@@ -251,12 +247,10 @@ GPR_DEVICE Branch<typename OP::State> fold_by_thread(const X &x, int64_t first, 
     if constexpr (Ahead<OP, X>::BYTES > 0)
       if (is_ahead) ahead.begin(at, runs);
     A value;
-#pragma unroll 1
-    for (int64_t n = 0; n < runs; n++, i += OP::RUN, done += times) {
+    GPR_ROLLED(int64_t n = 0; n < runs; n++, i += OP::RUN, done += times) {
       if constexpr (Ahead<OP, X>::BYTES > 0)
         if (is_ahead) value = fold_ahead<OP>(ahead, i);
-#pragma unroll 1
-      for (int half = 0; !is_ahead && half < OP::RUN; half += (OP::RUN + 1) / 2) {
+      GPR_ROLLED(int half = 0; !is_ahead && half < OP::RUN; half += (OP::RUN + 1) / 2) {
         const A next = fold_next<OP>(x, at, left, i + half);
         value = half ? OP::combine(value, next) : next;
       }

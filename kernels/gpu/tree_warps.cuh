@@ -67,10 +67,8 @@ template <class OP>
 __device__ __noinline__ void exchange_apart(typename OP::State *node, const CutGroup<OP> group) {
   typedef typename OP::State A;
   Inline<Apart<OP>> how;
-#pragma unroll 1
-  for (int mask = 1; mask < OP::ROWS; mask *= 2)
-#pragma unroll 1
-    for (int i = 0; i < OP::ROWS / 2 / mask; i++) {
+  GPR_ROLLED(int mask = 1; mask < OP::ROWS; mask *= 2)
+    GPR_ROLLED(int i = 0; i < OP::ROWS / 2 / mask; i++) {
       const int right = (lane_of() & mask) != 0, row = 2 * mask * i + (lane_of() & (2 * mask - 1)),
                 beside = (lane_of() & -(2 * mask)) | mask;
       const A *const pair = node + 2 * i * OP::PACKET;
@@ -82,8 +80,8 @@ __device__ __noinline__ void exchange_apart(typename OP::State *node, const CutG
 /* A group's node of its leaves', which are in memory. */
 template <class OP>
 __device__ __noinline__ void fold_group_apart(typename OP::State *node, const CutGroup<OP> group) {
-#pragma unroll 1
-  for (int r = 0; r < OP::ROWS; r++) fold_apart<OP>(node + r * OP::PACKET, group.of_packet(r));
+  GPR_ROLLED(int r = 0; r < OP::ROWS; r++)
+    fold_apart<OP>(node + r * OP::PACKET, group.of_packet(r));
   exchange_apart<OP>(node, group);
 }
 
@@ -144,8 +142,7 @@ template <class OP, class X, class Group> struct GroupRun {
     typename OP::State node[OP::ROWS * OP::PACKET];
     typename RowsOf<OP>::Leaves copy[OP::ROWS];
     GPR_EACH(r, OP::ROWS) copy[r] = leaves[r];
-#pragma unroll 1
-    for (int r = 0; r < OP::ROWS; r++)
+    GPR_ROLLED(int r = 0; r < OP::ROWS; r++)
       lift_all<OP, OP::PACKET>(x, copy[r], first + RowsOf<OP>::before(r, lane_of()),
                                node + r * OP::PACKET);
     fold_group_apart<OP>(node, CutGroup<OP>{group.leaves});
@@ -164,8 +161,7 @@ __device__ __noinline__ void fold_packet(const X x, int64_t first, int64_t stop,
 template <class OP, class X>
 GPR_DEVICE typename OP::State fold_anywhere(const X &x, int64_t first, const CutGroup<OP> &group) {
   typename OP::State node[OP::ROWS * OP::PACKET];
-#pragma unroll 1
-  for (int r = 0; r < OP::ROWS; r++) {
+  GPR_ROLLED(int r = 0; r < OP::ROWS; r++) {
     const int64_t i = first + RowsOf<OP>::before(r, lane_of());
     node[r * OP::PACKET] = OP::identity();
     if (group.of_packet(r)) fold_packet<OP>(x, i, i + group.of_packet(r), node + r * OP::PACKET);
@@ -190,8 +186,7 @@ template <class OP> struct LanesWaiting {
   /* What a next group's node becomes by those that wait for it. */
   template <class How> GPR_DEVICE A with(A value, How &how) const {
     int mask = FIRST, top = __popc(groups);
-#pragma unroll 1
-    for (uint32_t before = groups; before & 1; before >>= 1, mask = after(mask)) {
+    GPR_ROLLED(uint32_t before = groups; before & 1; before >>= 1, mask = after(mask)) {
       const bool right = lane_of() & mask;
       const A left = nodes.get(--top), send = either(right, left, value);
       value = joined(mask, either(right, value, left), shuffle_xor(send, mask), how);
@@ -206,8 +201,7 @@ template <class OP> struct LanesWaiting {
    * of `there` have some. It climbs as if what is missing on its right came too. */
   template <class How> GPR_DEVICE A all(A value, uint32_t there, How &how) const {
     int mask = FIRST, top = __popc(groups);
-#pragma unroll 1
-    for (uint32_t left = groups; left; left >>= 1, mask = after(mask)) {
+    GPR_ROLLED(uint32_t left = groups; left; left >>= 1, mask = after(mask)) {
       const bool right = lane_of() & mask, waits = left & 1;
       if (!waits && !there) continue;
       const A before = waits ? nodes.get(--top) : value;
@@ -217,8 +211,7 @@ template <class OP> struct LanesWaiting {
       there = __ballot_sync(GPR_ALL, right ? waits && there >> (lane_of() ^ mask) & 1
                                            : waits || there >> lane_of() & 1);
     }
-#pragma unroll 1
-    for (int i = 0; i < 5; i++, mask = after(mask)) {
+    GPR_ROLLED(int i = 0; i < 5; i++, mask = after(mask)) {
       value = joined(mask, value, shuffle_xor(value, mask), how, there >> (lane_of() | mask) & 1);
       there = __ballot_sync(GPR_ALL, there >> (lane_of() & ~mask) & 1);
     }
@@ -262,8 +255,7 @@ GPR_DEVICE int64_t fold_line(LanesWaiting<OP> &waiting, const X &x, int64_t firs
   const int64_t groups = fits < there ? fits : there;
   if (groups <= 0) return 0;
   OP::go(at, lane_of() * (int)OP::PACKET);
-#pragma unroll 1
-  for (int64_t n = groups; n > 0; n--, i += all) {
+  GPR_ROLLED(int64_t n = groups; n > 0; n--, i += all) {
     typename RowsOf<OP>::Leaves leaves[OP::ROWS];
     load_packed<OP>(leaves, at, is_even);
     OP::go(at, all);

@@ -84,8 +84,7 @@ template <class F, int STATES, int THREADS> struct LevelledSums {
   GPR_DEVICE int64_t units(int states) {
     int64_t mine = 0;
     bool left = open_level<0>();
-#pragma unroll 1
-    for (int l = 0; l < levels && left; l++) left = add_level<0>(l, states, mine);
+    GPR_ROLLED(int l = 0; l < levels && left; l++) left = add_level<0>(l, states, mine);
     lost |= left;
     return mine;
   }

@@ -91,8 +91,7 @@ template <class F> struct WordCells {
   GPR_DEVICE void keep(State *states) {
     over = states, words = 0;
     lane.open();
-#pragma unroll 1
-    for (int c = 0; c < V; c++) F::open(over[c]);
+    GPR_ROLLED(int c = 0; c < V; c++) F::open(over[c]);
   }
   GPR_DEVICE void one(const Packet<T> &v) {
     GPR_EACH(i, 4) lane.add(i, word(v, i));
