@@ -24,7 +24,8 @@
 #define GPR_DEVICE __device__ __forceinline__
 
 /* A loop of a device's that is unrolled: what it indexes can be in registers. */
-#define GPR_EACH(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++)
+#define GPR_UNROLLED(...) _Pragma("unroll") for (__VA_ARGS__)
+#define GPR_EACH(i, n) GPR_UNROLLED(int i = 0; i < (n); i++)
 /* One that is not, however often it goes round: its code stands once. */
 #ifdef __CUDACC__
 #define GPR_ROLLED(...) _Pragma("unroll 1") for (__VA_ARGS__)

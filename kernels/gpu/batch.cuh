@@ -149,8 +149,7 @@ GPR_FN bool added_together(Sum &sum, const float (&x)[N], int first,
   TwoWindows windows;
   windows.open(batch);
   bool lost = !windows.fit;
-#pragma unroll
-  for (int i = 0; i < N; i += EVERY) windows.add(copied(x[first + i]));
+  GPR_UNROLLED(int i = 0; i < N; i += EVERY) windows.add(copied(x[first + i]));
   add_to_all(sum, windows.sum(0), lost);
   add_to_all(sum, windows.sum(1), lost);
   return !lost;
@@ -166,8 +165,7 @@ template <class T, int N> struct BatchOf<double, T, N> { typedef NoBatch type; }
 template <int EVERY, class Sum, int N>
 GPR_FN bool added_together(Sum &sum, const double (&x)[N], int first, const NoBatch &) {
   bool lost = false;
-#pragma unroll
-  for (int i = 0; i < N; i += EVERY) add_to_all(sum, x[first + i], lost);
+  GPR_UNROLLED(int i = 0; i < N; i += EVERY) add_to_all(sum, x[first + i], lost);
   return !lost;
 }
 /* Floats by value, so that they, like a sum, stay in registers: by a reference 1927 rows of 52535
@@ -220,8 +218,7 @@ GPR_DEVICE void settle(Sum &sum, const Sum &p, bool lost, const X (&x)[N], int f
   if constexpr (sizeof(X) == 4)
     nan = batch.is_nan(), special = batch.is_special();
   else
-#pragma unroll
-    for (int i = first; i < N; i += EVERY) nan |= x[i] != x[i], special |= !is_finite(x[i]);
+    GPR_UNROLLED(int i = first; i < N; i += EVERY) nan |= x[i] != x[i], special |= !is_finite(x[i]);
   if (nan) {
     sum.hi = NAN;
   } else if (special || is_finite(sum.hi)) {
@@ -252,14 +249,12 @@ template <class T, int N, int EVERY, bool NEAR = false, class Sum, class X, clas
 GPR_DEVICE void take(Sum &sum, const X (&x)[N], int first, Rest rest) {
   typename BatchOf<X, T, N / EVERY>::type batch;
   if constexpr (sizeof(X) == 4) {
-#pragma unroll
-    for (int i = first; i < N; i += EVERY) batch.add(x[i]);
+    GPR_UNROLLED(int i = first; i < N; i += EVERY) batch.add(x[i]);
     take_batch<T, N, EVERY, NEAR>(sum, x, first, batch, rest);
   } else {
     Sum p = sum;
     bool lost = false;
-#pragma unroll
-    for (int i = first; i < N; i += EVERY) add(p, x[i], lost);
+    GPR_UNROLLED(int i = first; i < N; i += EVERY) add(p, x[i], lost);
     settle<T, N, EVERY, NEAR>(sum, p, lost, x, first, batch, rest);
   }
 }
@@ -268,8 +263,7 @@ template <int N, bool NEAR, class Sum, class Rest>
 GPR_DEVICE void take_pairs(Sum &sum, const bfloat16 (&x)[N], Rest rest) {
   HalfPairs pairs(-0.0, -0.0);
   float w[N];
-#pragma unroll
-  for (int i = 0; i < N; i += 2) pairs.add((uint32_t)x[i + 1].bits << 16 | x[i].bits);
+  GPR_UNROLLED(int i = 0; i < N; i += 2) pairs.add((uint32_t)x[i + 1].bits << 16 | x[i].bits);
   GPR_EACH(i, N) w[i] = wide(x[i]);
   take_batch<bfloat16, N, 1, NEAR>(sum, w, 0, pairs.template batch<N>(), rest);
 }

@@ -12,8 +12,7 @@ struct BfloatRange {
   enum { FINITE = 0x00800080 }; /* added to a size, it makes NaN and infinities negative */
   uint32_t most = FINITE, least = 0xffffffffu; /* least: all less one, so that zeros are greatest */
   template <int N> GPR_DEVICE void see(const bfloat16 (&x)[N]) {
-#pragma unroll
-    for (int i = 0; i < N; i += 2) {
+    GPR_UNROLLED(int i = 0; i < N; i += 2) {
       const uint32_t other = i + 1 < N ? x[i + 1 < N ? i + 1 : i].bits : 0;
       const uint32_t size = (x[i].bits | other << 16) & 0x7fff7fffu;
       most = __viaddmax_s16x2(size, FINITE, most);

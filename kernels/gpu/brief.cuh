@@ -97,8 +97,7 @@ template <int U, class F, class LOAD> GPR_DEVICE void fold_alone(const gpr_axes_
       if (k + i * step < a.outputs) brief[i].open(a, run, k + i * step);
     GPR_ROLLED(int i = 0; i < N && k < a.outputs; i++, k += step) {
       if (!brief[0].finish(a, run, differences)) fold_again<F, LOAD>(&a, k);
-#pragma unroll
-      for (int j = 1; j < N; j++) brief[j - 1] = brief[j];
+      GPR_UNROLLED(int j = 1; j < N; j++) brief[j - 1] = brief[j];
     }
   }
 }

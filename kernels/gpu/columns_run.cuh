@@ -152,13 +152,11 @@ template <class CELLS, bool ANYWHERE = false> struct ColumnsOf {
   GPR_DEVICE void load_part(const T *from, Packet<T> &v) const {
     constexpr int each = sizeof(T) < 4 && !ANYWHERE ? 4 / sizeof(T) : 1;
     v.words = make_uint4(0, 0, 0, 0);
-#pragma unroll
-    for (int e = 0; e < V; e += each)
+    GPR_UNROLLED(int e = 0; e < V; e += each)
       if (each > 1 && e + each <= left)
         memcpy(&v.element[e], __builtin_assume_aligned(from + e, 4), 4);
       else
-#pragma unroll
-        for (int i = e; i < e + each; i++)
+        GPR_UNROLLED(int i = e; i < e + each; i++)
           if (i < left) v.element[i] = from[i];
   }
   /* U rows from r on; what was drawn for the next ones is then there too. */

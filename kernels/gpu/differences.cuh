@@ -273,8 +273,7 @@ template <class T> struct ByDifferences<PairMoments<T>> {
   GPR_DEVICE bool by(const gpr_axes_args &a, int64_t o, const T (&x)[U], uint32_t counts) const {
     T from = {};
     DifferencesValue<All> value = {{}, &usual, U, false};
-#pragma unroll
-    for (int u = U - 1; u >= 0; u--)
+    GPR_UNROLLED(int u = U - 1; u >= 0; u--)
       if (counts >> u & 1) from = x[u];
     add_all(value.all, x, counts, from);
     return finish_value<F>(a, o, __popc(counts), value);
@@ -308,8 +307,7 @@ template <class T, class ALL> struct LanesByDifferences {
     T x[LOOKS];
     GPR_EACH(u, LOOKS)
       x[u] = share.run.load(share.data + (u < share.a.count ? u * share.run.stride : 0));
-#pragma unroll
-    for (int u = LOOKS - 1; u >= 0; u--) {
+    GPR_UNROLLED(int u = LOOKS - 1; u >= 0; u--) {
       bool finite = true;
       GPR_EACH(p, F::parts) finite &= F::real(x[u], p) - F::real(x[u], p) == 0;
       if (finite) from = x[u];
@@ -318,8 +316,7 @@ template <class T, class ALL> struct LanesByDifferences {
   template <int U> GPR_DEVICE void add(const T (&x)[U], uint32_t valid, int, int) {
     constexpr int each = U < CHAINS ? 1 : U / CHAINS;
     if (is_alone && !rounds)
-#pragma unroll
-      for (int u = U - 1; u >= 0; u--)
+      GPR_UNROLLED(int u = U - 1; u >= 0; u--)
         if (valid >> u & 1) from = x[u];
     rounds++;
     if constexpr (sizeof(ALL) > 4 * sizeof(double)) { /* pairs have no chains */

@@ -108,8 +108,7 @@ template <class T> struct LaneSum {
       return;
     }
     missed = true;
-#pragma unroll
-    for (int b = 0; b < S::loads * S::per_load; b += SOME) {
+    GPR_UNROLLED(int b = 0; b < S::loads * S::per_load; b += SOME) {
       R x[SOME];
       GPR_EACH(i, SOME) x[i] = wide(v[(b + i) / S::per_load].element[(b + i) % S::per_load]);
       GPR_EACH(p, parts)

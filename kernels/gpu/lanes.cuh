@@ -141,8 +141,7 @@ template <class T> struct Products<T, true> : AnyLane<IntegerProduct<T>> {
   template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
     constexpr int group = 4 / sizeof(T);
     GPR_EACH(u, U)
-#pragma unroll
-      for (int j = 0; j < Packet<T>::count; j += group) {
+      GPR_UNROLLED(int j = 0; j < Packet<T>::count; j += group) {
         typename Word<T>::type product = 1;
         GPR_EACH(k, group) product *= in_word(v[u], j + k);
         this->state.product *= (uint64_t)product;

@@ -15,8 +15,7 @@ template <bool GREATEST, class T, int U> GPR_DEVICE T best_of_batch(const Packet
   if constexpr (sizeof(T) == 4) {
     T best[4];
     GPR_EACH(i, 4) best[i] = v[0].element[i];
-#pragma unroll
-    for (int i = 4; i < 4 * U; i++)
+    GPR_UNROLLED(int i = 4; i < 4 * U; i++)
       best[i % 4] = better<GREATEST>(best[i % 4], v[i / 4].element[i % 4]);
     return better<GREATEST>(better<GREATEST>(best[0], best[1]), better<GREATEST>(best[2], best[3]));
   }
@@ -24,8 +23,8 @@ template <bool GREATEST, class T, int U> GPR_DEVICE T best_of_batch(const Packet
   if constexpr (sizeof(T) == 2 && is_float) {
     uint32_t best[4];
     GPR_EACH(i, 4) best[i] = word(v, i);
-#pragma unroll
-    for (int i = 4; i < 4 * U; i++) best[i % 4] = best_pair<GREATEST>(best[i % 4], word(v, i), T());
+    GPR_UNROLLED(int i = 4; i < 4 * U; i++)
+      best[i % 4] = best_pair<GREATEST>(best[i % 4], word(v, i), T());
     best[0] = best_pair<GREATEST>(best[0], best[1], T());
     best[2] = best_pair<GREATEST>(best[2], best[3], T());
     const uint32_t pair = best_pair<GREATEST>(best[0], best[2], T());
@@ -67,15 +66,13 @@ template <class T> GPR_DEVICE uint32_t alike_in_word(uint32_t w, T best) {
 template <class T, int U> GPR_DEVICE int first_in_words(const Packet<T> (&v)[U], T best) {
   uint32_t alike[4] = {};
   int packet = 0, place = 0;
-#pragma unroll
-  for (int u = U - 1; u >= 0; u--) {
+  GPR_UNROLLED(int u = U - 1; u >= 0; u--) {
     uint32_t here[4], any = 0;
     GPR_EACH(i, 4) any |= here[i] = alike_in_word(word(v[u], i), best);
     if (any) packet = u;
     GPR_EACH(i, 4) alike[i] = any ? here[i] : alike[i];
   }
-#pragma unroll
-  for (int i = 3; i >= 0; i--)
+  GPR_UNROLLED(int i = 3; i >= 0; i--)
     if (alike[i]) place = i * 32 + __ffs((int)alike[i]) - 1;
   return packet * Packet<T>::count + place / (8 * (int)sizeof(T));
 }
@@ -86,11 +83,9 @@ template <class T, int U> GPR_DEVICE int first_alike(const Packet<T> (&v)[U], T 
   } else {
     int where = 0;
     const bool is_nan = best != best;
-#pragma unroll
-    for (int i = U * V - 1; i >= 0 && !is_nan; i--)
+    GPR_UNROLLED(int i = U * V - 1; i >= 0 && !is_nan; i--)
       if (v[i / V].element[i % V] == best) where = i;
-#pragma unroll
-    for (int i = U * V - 1; i >= 0 && is_nan; i--)
+    GPR_UNROLLED(int i = U * V - 1; i >= 0 && is_nan; i--)
       if (v[i / V].element[i % V] != v[i / V].element[i % V]) where = i;
     return where;
   }
@@ -134,8 +129,7 @@ struct Lane<Position<T, GREATEST>> : AnyLane<Position<T, GREATEST>> {
     if constexpr (sizeof(T) <= 4) {
       where = first_alike(v, best);
     } else {
-#pragma unroll
-      for (int i = 1; i < U * V; i++) {
+      GPR_UNROLLED(int i = 1; i < U * V; i++) {
         const T x = v[i / V].element[i % V];
         if (R::beats(x, best) && !R::poisoned(best)) best = x, where = i;
       }

@@ -154,8 +154,7 @@ template <class T, int M, int N> struct Given {
   GPR_DEVICE void load_shared(const Stage &stage, int at) {
     if constexpr (word < 16) return load_column(stage, at, size);
     skew = at & 15;
-#pragma unroll
-    for (int i = 0; i <= bytes / 16; i++)
+    GPR_EACH(i, bytes / 16 + 1)
       if (i < bytes / 16 || skew) {
         const uint4 packet = *(const uint4 *)stage.at(at - skew + 16 * i);
         memcpy(w + 4 * i, &packet, sizeof packet);
@@ -218,8 +217,7 @@ GPR_DEVICE void bring_leaves(char *places, const X &x, int stream, int64_t at, i
   char *const own = places + lane_of() * (int)sizeof(T);
   GPR_EACH(m, M) {
     const char *from = (const char *)x.address(stream, m, at);
-#pragma unroll
-    for (int j = 0; j < N; j++, from += step)
+    GPR_UNROLLED(int j = 0; j < N; j++, from += step)
       copy_one<T>(own, (j * M + m) * GPR_WARP * (int)sizeof(T), from);
   }
 }

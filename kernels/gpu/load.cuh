@@ -101,8 +101,7 @@ template <class T> GPR_DEVICE bool is_nan_or_nat(T x) {
 template <class T, int N> GPR_DEVICE uint32_t less_missing(const T (&x)[N], uint32_t valid) {
   bool any = false;
   GPR_EACH(i, N) any |= is_nan_or_nat(x[i]);
-#pragma unroll
-  for (int i = 0; any && i < N; i++)
+  GPR_UNROLLED(int i = 0; any && i < N; i++)
     if (is_nan_or_nat(x[i])) valid &= ~(1u << i);
   return valid;
 }

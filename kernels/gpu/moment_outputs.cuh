@@ -79,8 +79,7 @@ template <class T> struct StateTerms<PairMoments<T>> {
       bool lost = false;
       Terms<2 * N> all;
       GPR_EACH(i, 2 * N) all.term[i] = level[i];
-#pragma unroll
-      for (int i = 0; i < 2 * N; i += 2) all.carry(i);
+      GPR_UNROLLED(int i = 0; i < 2 * N; i += 2) all.carry(i);
       if (N == S && levels > 2 * N && level[levels - 1] != 0) {
         all.pack();
         all.add(level[levels - 1], lost);

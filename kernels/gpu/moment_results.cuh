@@ -13,8 +13,7 @@ template <class W, int P> GPR_DEVICE LongView view_of(const Levels<W, P> &s) {
 }
 template <class W, int P> GPR_DEVICE Near near_of(const Levels<W, P> &s) {
   Near sum = near_of(s.pair[0].hi, s.pair[0].lo);
-#pragma unroll
-  for (int i = 1; i < P; i++) sum = add(sum, near_of(s.pair[i].hi, s.pair[i].lo));
+  GPR_UNROLLED(int i = 1; i < P; i++) sum = add(sum, near_of(s.pair[i].hi, s.pair[i].lo));
   if (s.used) sum = add(sum, near_of(s.rest.word, Long<W>::words, Long<W>::bottom));
   return sum;
 }

@@ -103,8 +103,7 @@ GPR_CALL Near near_of(const uint64_t *word, int words, int bottom) {
  * rounded by. The sum of the others' sizes, of those that stand before `end`. */
 template <int K> GPR_FN double sweep(double (&t)[K], int end) {
   double others = 0;
-#pragma unroll
-  for (int i = 1; i < K; i++) {
+  GPR_UNROLLED(int i = 1; i < K; i++) {
     const double s = t[i - 1] + t[i];
     t[i - 1] = rounding_error(t[i - 1], t[i], s);
     t[i] = s;

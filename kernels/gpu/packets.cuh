@@ -81,8 +81,7 @@ GPR_DEVICE void copies_done() {
  * put some of the loads, or an atomic that is under way meanwhile, behind the first additions, a
  * memory's latency later. threadIdx.y is zero, which it cannot know. */
 template <class T, int U> GPR_DEVICE void load_together(Packet<T> (&v)[U], uint32_t with) {
-#pragma unroll
-  for (int u = 1; u < U; u++) with |= v[u].words.w;
+  GPR_UNROLLED(int u = 1; u < U; u++) with |= v[u].words.w;
   with &= threadIdx.y;
   v[0].words.x |= with;
   v[0].words.y |= with;

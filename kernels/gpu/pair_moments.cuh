@@ -59,13 +59,11 @@ template <int N> struct Terms {
   }
   template <class W, int P> GPR_DEVICE void give_all(Levels<W, P> &s) const {
     give(s);
-#pragma unroll
-    for (int i = N / 2; i < P; i++) s.pair[i] = {0, 0};
+    GPR_UNROLLED(int i = N / 2; i < P; i++) s.pair[i] = {0, 0};
   }
   /* None overlaps the next one any more, and there is room in the last. */
   GPR_DEVICE void pack() {
-#pragma unroll
-    for (int i = N - 2; i >= 0; i--) carry(i);
+    GPR_UNROLLED(int i = N - 2; i >= 0; i--) carry(i);
     GPR_EACH(i, N - 1) carry(i);
   }
   GPR_DEVICE void carry(int i) {
@@ -75,8 +73,7 @@ template <int N> struct Terms {
   }
   /* To those from FIRST on. */
   template <int FIRST = 0> GPR_DEVICE void add(double x, bool &lost) {
-#pragma unroll
-    for (int i = FIRST; i < N - 1; i++) {
+    GPR_UNROLLED(int i = FIRST; i < N - 1; i++) {
       const double t = term[i] + x;
       x = rounding_error(term[i], x, t);
       term[i] = t;

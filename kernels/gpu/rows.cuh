@@ -84,11 +84,9 @@ template <class F> GPR_FN GPR_CONSTEXPR bool has_quick_ends() {
 /* Elements before `head` and from `tail` on become the nearest one between or -0.0. */
 template <bool REPEATS, class T>
 GPR_DEVICE void hide_ends(Packet<T> &v, int head, int tail = Packet<T>::count) {
-#pragma unroll
-  for (int j = Packet<T>::count - 2; j >= 0; j--)
+  GPR_UNROLLED(int j = Packet<T>::count - 2; j >= 0; j--)
     if (j < head) v.element[j] = REPEATS ? v.element[j + REPEATS] : neutral_of<T>();
-#pragma unroll
-  for (int j = REPEATS; j < Packet<T>::count; j++)
+  GPR_UNROLLED(int j = REPEATS; j < Packet<T>::count; j++)
     if (j >= tail) v.element[j] = REPEATS ? v.element[j - REPEATS] : neutral_of<T>();
 }
 /* U packets from p on, so far apart, of a run of two and more that may all be read whole, though

@@ -108,8 +108,7 @@ __device__ __noinline__ void fold_short_slowly(typename F::State &s, const char 
 /* The place of the one that `before` others precede. */
 GPR_DEVICE int place_of_one(uint32_t mask, int before) {
   int place = 0;
-#pragma unroll
-  for (int half = GPR_WARP / 2; half; half /= 2) {
+  GPR_UNROLLED(int half = GPR_WARP / 2; half; half /= 2) {
     const int below = __popc(mask >> place & ((1u << half) - 1));
     if (before >= below) before -= below, place += half;
   }

@@ -59,8 +59,7 @@ template <class F> struct MaskedStrip : Strip<F> {
     const char *from = where + r * down;
     typedef typename Store<V>::type Word;
     const bool by_words = this->left == V && along == 1 && ((uintptr_t)from | down) % V == 0;
-#pragma unroll
-    for (int u = 0; u < U; u++, from += down) {
+    GPR_UNROLLED(int u = 0; u < U; u++, from += down) {
       if (u >= rows) continue;
       if (by_words) {
         bits |= bits_of_bytes(*(const Word *)from) << u * V;

@@ -65,8 +65,8 @@ __global__ void __launch_bounds__(GPR_SMALL_THREADS) small_exact(gpr_flat_args a
   const bool fine = cascade(x, unit1, counts);
   GPR_EACH(p, S::parts) {
     bool other = false;
-#pragma unroll
-    for (int i = p; i < SMALL_NUMBERS; i += S::parts) other |= bits(x[i]) != bits(minus_zero<R>());
+    GPR_UNROLLED(int i = p; i < SMALL_NUMBERS; i += S::parts)
+      other |= bits(x[i]) != bits(minus_zero<R>());
     other = __any_sync(GPR_ALL, other);
     const uint32_t met = warp_or(special[p]) << GPR_LINE_SPECIAL;
     const __int128 high = warp_units(counts.units[p][0]), low = warp_units(counts.units[p][1]);

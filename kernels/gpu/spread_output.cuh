@@ -40,8 +40,7 @@ GPR_DEVICE Near plain_spread(double numerator, double size, double divisor, bool
  * the smaller terms of a sum of P pairs, and 16u² of each product and of their difference. */
 template <int P> GPR_DEVICE Near coarse_sum(const Pair (&pair)[P]) {
   double hi = pair[0].hi, lo = pair[0].lo, size = fabs(lo);
-#pragma unroll
-  for (int i = 1; i < P; i++) {
+  GPR_UNROLLED(int i = 1; i < P; i++) {
     const double t = hi + pair[i].hi, error = rounding_error(hi, pair[i].hi, t);
     hi = t;
     lo = (lo + error) + pair[i].lo;

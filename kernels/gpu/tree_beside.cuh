@@ -56,8 +56,7 @@ template <class OP, class X> struct Panel {
     } else {
       GPR_ROLLED(int i = first; i < high; i += LOADS * step) {
         Bits loaded[LOADS];
-#pragma unroll
-        for (int u = 0; u < LOADS; u++, at.go())
+        GPR_UNROLLED(int u = 0; u < LOADS; u++, at.go())
           if (is_there(i + u * step)) loaded[u] = __ldg((const Bits *)(from + at.place.at));
         GPR_EACH(u, LOADS)
           if (is_there(i + u * step)) *(Bits *)(stage + (place + i + u * step) * LEAF) = loaded[u];

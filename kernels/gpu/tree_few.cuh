@@ -43,8 +43,7 @@ template <class X, int N> GPR_DEVICE void find_leaves(const X &x, int64_t (&alon
   const int line = (int)x.length(last), plane = dims > 2 ? line * (int)x.length(last - 1) : N;
   int of_line = 0, of_plane = 0;
   GPR_EACH(k, X::ARRAYS) along[0][k] = 0;
-#pragma unroll
-  for (int j = 1; j < N; j++) {
+  GPR_UNROLLED(int j = 1; j < N; j++) {
     const bool is_line = dims > 1 && ++of_line == line, is_plane = ++of_plane == plane;
     GPR_EACH(k, X::ARRAYS) {
       along[j][k] = along[j - 1][k] + x.stride(k, last);

@@ -75,8 +75,7 @@ template <int THREADS, class Part> struct AlongLines {
     place += on;
     bool carried = go(digit[0], false);
     line += lines + carried;
-#pragma unroll
-    for (int d = 1; d < DIGITS; d++) carried = go(digit[d], carried);
+    GPR_UNROLLED(int d = 1; d < DIGITS; d++) carried = go(digit[d], carried);
     if (!is_near && (carried || far))
       place = part.far_begin_of(line) + (digit[0].size - digit[0].left) * step;
     return here;

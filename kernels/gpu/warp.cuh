@@ -52,8 +52,7 @@ GPR_OF_WARP(or, x | y)
 
 /* Merges the states of a warp; every lane has the result. For folds of any order. */
 template <class F> GPR_DEVICE void merge_warp(typename F::State &s) {
-#pragma unroll
-  for (int mask = GPR_WARP / 2; mask; mask /= 2) {
+  GPR_UNROLLED(int mask = GPR_WARP / 2; mask; mask /= 2) {
     const typename F::State other = shuffle_xor(s, mask);
     F::merge(s, other);
   }
