@@ -10,7 +10,7 @@
 
 GPR_OPEN
 
-enum { TREE_ROWS = 8, TREE_GROUPS = 16 };
+enum { TREE_ROWS = 8, TREE_GROUPS = 16, TREE_GROUP = GPR_WARP * 16 * TREE_ROWS }; /* bytes */
 /* A multiprocessor: as many as leave registers for the nodes of a chunk. */
 template <class A> GPR_CONSTEXPR int tree_blocks() { return sizeof(A) > 16 ? 2 : 3; }
 /* One launch folds 4 GiB at most, in chunks of 64 KiB. */
@@ -41,7 +41,7 @@ template <class T, class F> struct TreeWarp {
   /* Elements of a lane in a row, and rows of a group: a lane loads 16 bytes TREE_ROWS times. */
   static constexpr int V = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
   static constexpr int ROWS = sizeof(T) > 16 ? TREE_ROWS * 16 / (int)sizeof(T) : TREE_ROWS;
-  static constexpr int64_t row = GPR_WARP * V, group = ROWS * row;
+  static constexpr int64_t row = GPR_WARP * V, group = TREE_GROUP / sizeof(T);
 
   const T *data;
   int64_t n;
@@ -165,21 +165,30 @@ GPR_FN int64_t chunks_of(int64_t outputs, int64_t groups, int64_t warps, int &ea
     groups = (groups + 1) / 2;
   return groups;
 }
-/* Trees of n elements each, which lie side by side. */
+/* Trees of n elements each, which lie side by side, by all warps of the grid. */
 template <class F> struct TreeChunks {
   typedef TreeWarp<typename F::Element, F> W;
   typedef typename F::Wide A;
-  int64_t n, chunks;
+  int64_t outputs, n, warps, chunks;
   int groups;
-  GPR_DEVICE TreeChunks(int64_t outputs, int64_t n) : n(n) {
-    chunks = chunks_of(outputs, (n + W::group - 1) / W::group,
-                       (int64_t)gridDim.x * (FLAT_THREADS / GPR_WARP), groups);
+  GPR_DEVICE TreeChunks(int64_t outputs, int64_t n)
+      : outputs(outputs), n(n), warps((int64_t)gridDim.x * (FLAT_THREADS / GPR_WARP)) {
+    chunks = chunks_of(outputs, (n + W::group - 1) / W::group, warps, groups);
   }
-  /* Chunk c of one of them; true in the one warp that comes to its root. */
-  GPR_DEVICE bool fold(const void *data, int64_t c, A *nodes, uint32_t *tickets, A &root) const {
-    const W warp = {(const typename F::Element *)data, n, (uintptr_t)data % 16 == 0, groups};
-    root = warp.some_chunk(c * groups * W::group);
-    return climb<typename F::Combine>(root, c, chunks, nodes, tickets);
+  /* Tree o begins at at(o), and done(o, root) is its end, by one thread. */
+  template <class At, class Done>
+  GPR_DEVICE void fold(A *nodes, uint32_t *tickets, const At &at, const Done &done) const {
+    for (int64_t c = (int64_t)blockIdx.x * (FLAT_THREADS / GPR_WARP) + warp_of();
+         c < outputs * chunks; c += warps) {
+      const int64_t o = outputs == 1 ? 0 : quotient_of(c, chunks), part = c - o * chunks;
+      const void *const data = at(o);
+      const W warp = {(const typename F::Element *)data, n, (uintptr_t)data % 16 == 0, groups};
+      A root = warp.some_chunk(part * groups * W::group);
+      if (climb<typename F::Combine>(root, part, chunks, nodes + o * climb_nodes(chunks),
+                                     tickets + o * climb_tickets(chunks)) &&
+          lane_of() == 0)
+        done(o, root);
+    }
   }
 };
 
@@ -189,13 +198,9 @@ __global__ void __launch_bounds__(FLAT_THREADS, tree_blocks<typename F::Wide>())
   typedef typename F::Wide A;
   A *const nodes = scratch_at<A>(args.scratch, SCRATCH_PARTIALS);
   uint32_t *const tickets = scratch_at<uint32_t>(args.scratch, SCRATCH_COUNTERS);
-  const int64_t warps = (int64_t)gridDim.x * (FLAT_THREADS / GPR_WARP);
-  const TreeChunks<F> trees(1, args.n);
-  for (int64_t c = (int64_t)blockIdx.x * (FLAT_THREADS / GPR_WARP) + warp_of(); c < trees.chunks;
-       c += warps) {
-    A value;
-    if (!trees.fold(args.data, c, nodes, tickets, value) || lane_of() != 0) continue;
-    /* One node over the aligned block that holds the part: what it lacks is at the end of all. */
+  const auto data = [&](int64_t) { return args.data; };
+  /* One node over the aligned block that holds the part: what it lacks is at the end of all. */
+  const auto done = [&](int64_t, const A &value) {
     int level = 0;
     while (1ll << level < args.n) level++;
     TreeAnswer<A> root;
@@ -204,7 +209,8 @@ __global__ void __launch_bounds__(FLAT_THREADS, tree_blocks<typename F::Wide>())
     root.node.value = value;
     root.node.level = level;
     answer(args, root);
-  }
+  };
+  TreeChunks<F>(1, args.n).fold(nodes, tickets, data, done);
 }
 
 GPR_CLOSE

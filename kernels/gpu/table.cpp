@@ -89,16 +89,14 @@ template <class F> struct GpuRow<F, GPR_EXACT> {
       {&Program<F, code::SmallExact>::it, 16 * SmallShape<T>::loads}};
 };
 template <class F> struct GpuRow<F, GPR_TREE> {
-  typedef TreeWarp<typename F::Element, F> W;
-  static constexpr gpr_gpu_row row = {
-      &Program<F, code::FlatTree>::it,
-      sizeof(TreeAnswer<typename F::Wide>) / 4,
-      0,
-      FLAT_THREADS,
-      (int)(FLAT_THREADS / GPR_WARP * W::group * sizeof(typename F::Element)),
-      0,
-      {},
-      {}};
+  static constexpr gpr_gpu_row row = {&Program<F, code::FlatTree>::it,
+                                      sizeof(TreeAnswer<typename F::Wide>) / 4,
+                                      0,
+                                      FLAT_THREADS,
+                                      FLAT_THREADS * 16 * TREE_ROWS,
+                                      0,
+                                      {},
+                                      {}};
 };
 /* Folds that have no kernel over whole arrays. */
 template <class T> struct GpuRow<MomentsFold<T>, GPR_EXACT> {

@@ -177,19 +177,11 @@ __global__ void __launch_bounds__(FLAT_THREADS, tree_blocks<typename F::Wide>())
     trees_by_chunks(const __grid_constant__ gpr_axes_args a) {
   typedef typename F::Wide A;
   typedef TreeElements<F> X;
-  const int64_t warps = (int64_t)gridDim.x * (FLAT_THREADS / GPR_WARP);
-  const TreeChunks<F> trees(a.outputs, a.count);
-  const int64_t all = a.outputs * trees.chunks;
-  for (int64_t c = (int64_t)blockIdx.x * (FLAT_THREADS / GPR_WARP) + warp_of(); c < all;
-       c += warps) {
-    const int64_t o = a.outputs == 1 ? 0 : quotient_of(c, trees.chunks);
-    const char *const data = a.data + offset_of<&gpr_axes_dim::stride>(a.dim, a.kept, o);
-    A root;
-    if (trees.fold(data, c - o * trees.chunks, (A *)X::nodes(a) + o * climb_nodes(trees.chunks),
-                   (uint32_t *)a.scratch + o * climb_tickets(trees.chunks), root) &&
-        lane_of() == 0)
-      X::finish(a, o, root);
-  }
+  const auto data = [&](int64_t o) {
+    return a.data + offset_of<&gpr_axes_dim::stride>(a.dim, a.kept, o);
+  };
+  const auto done = [&](int64_t o, const A &root) { X::finish(a, o, root); };
+  TreeChunks<F>(a.outputs, a.count).fold((A *)X::nodes(a), (uint32_t *)a.scratch, data, done);
 }
 
 /* Of few elements as they are. */

@@ -199,7 +199,7 @@ struct TreesCut : RowsCut {
   }
   /* Long outputs of whole packets side by side (flat_tree.cuh). */
   bool trees_by_chunks() {
-    const Size group = GPR_WARP * 16 * TREE_ROWS, groups = up(a.count * row.bytes, group);
+    const Size groups = up(a.count * row.bytes, TREE_GROUP);
     Size places = (Size)(uintptr_t)a.data;
     for (int d = 0; d < a.kept; d++) places |= a.dim[d].stride;
     if (!is_plain() || a.skip || a.reduced != 1 || reduced_stride() != row.bytes || places % 16 ||
