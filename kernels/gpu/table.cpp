@@ -1,7 +1,6 @@
 /* The device half of the table: operators × dtypes become programs, by the host's compiler. */
 #include "../core/alike.h"
 #include "select.h"
-#include "axes_folds.h"
 #include "flat.cuh"
 #include "flat_exact.cuh"
 #include "flat_tree.cuh"
@@ -234,6 +233,13 @@ template <class T, template <class> class Op> struct AxesKernels<TreeFold<T, Op>
 template <> struct AxesKernels<void> {
   static constexpr AxesRow row() { return {}; }
 };
+/* Folds for which the device has others; all() goes by what it is not (Seen). */
+template <class T> struct AxesKernels<ExactFold<T>> : AxesKernels<PairSum<T>> {};
+template <class T> struct AxesKernels<MomentsFold<T>> : AxesKernels<PairMoments<T>> {};
+template <class T> struct AxesKernels<Counting<T, 0>> : AxesKernels<Counting<T, 1>> {};
+/* Products of matrices are never taken along an axis. */
+template <class T, template <class> class Op>
+struct AxesKernels<TreeFold<matrix<T>, Op>> : AxesKernels<void> {};
 
 /* --- the tables ------------------------------------------------------------------------------- */
 
@@ -246,8 +252,7 @@ template <template <class> class Op> constexpr void fill(Tables &tables, int op)
   AxesRow *axes = tables.axes + op * GPR_DTYPE_COUNT;
 #define GPR_X(id, name, kind, bytes, type)                                   \
   whole[GPR_##id] = gpu_row<typename AsKernels<Op, type>::Operator::Fold>(); \
-  axes[GPR_##id] =                                                           \
-      AxesKernels<typename AxesFold<typename AsKernels<Op, type>::Operator::Fold>::Fold>::row();
+  axes[GPR_##id] = AxesKernels<typename AsKernels<Op, type>::Operator::Fold>::row();
   GPR_DTYPES(GPR_X)
 #undef GPR_X
 }
