@@ -60,53 +60,44 @@ static gpr_program read_through = {"gpu/read_only.cuh", nullptr, nullptr,
 
 /* --- whole arrays ----------------------------------------------------------------------------- */
 
+template <class F> struct IsWhole { static constexpr bool value = true; };
+template <class T> struct IsWhole<MomentsFold<T>> { static constexpr bool value = false; };
+template <class T> struct IsWhole<IntegerMoments<T>> { static constexpr bool value = false; };
+template <class T> struct IsWhole<Positions<T>> { static constexpr bool value = false; };
+template <> struct IsWhole<void> { static constexpr bool value = false; };
+
 /* By the fold's law: rows that share a fold share a kernel. */
-template <class F, gpr_law LAW> struct GpuRow;
-template <class F> struct GpuRow<F, GPR_FREE> {
-  static constexpr gpr_gpu_row row = {&Program<F, code::FlatFree>::it,
-                                      (sizeof(typename F::State) + 3) / 4,
-                                      0,
-                                      FLAT_THREADS,
-                                      16 * FLAT_TILE,
-                                      FLAT_BLOCKS,
-                                      {},
-                                      {}};
-};
-template <class F> struct GpuRow<F, GPR_EXACT> {
-  typedef typename F::Element T;
-  typedef typename F::State State;
-  static_assert(ExactShape<T>::blocks * F::parts <= GPR_LINES_MOST, "");
-  static_assert(sizeof(State) / 4 * 33 / 32 + 1 <= GPR_LINES_AT, "");
-  static constexpr gpr_gpu_row row = {
-      &Program<F, code::FlatExact>::it,
-      sizeof(State) / 4,
-      (sizeof(State) / 4 + 31) / 32,
-      ExactShape<T>::threads,
-      16 * ExactShape<T>::tile,
-      ExactShape<T>::blocks,
-      {F::parts, take_lines<State>},
-      {&Program<F, code::SmallExact>::it, 16 * SmallShape<T>::loads}};
-};
-template <class F> struct GpuRow<F, GPR_TREE> {
-  static constexpr gpr_gpu_row row = {&Program<F, code::FlatTree>::it,
-                                      sizeof(TreeAnswer<typename F::Wide>) / 4,
-                                      0,
-                                      FLAT_THREADS,
-                                      FLAT_THREADS * 16 * TREE_ROWS,
-                                      0,
-                                      {},
-                                      {}};
-};
-/* Folds that have no kernel over whole arrays. */
-template <class T> struct GpuRow<MomentsFold<T>, GPR_EXACT> {
-  static constexpr gpr_gpu_row row = {};
-};
-template <class T> struct GpuRow<Positions<T>, GPR_FREE> { static constexpr gpr_gpu_row row = {}; };
-template <class T> struct GpuRow<IntegerMoments<T>, GPR_FREE> {
-  static constexpr gpr_gpu_row row = {};
-};
-template <class F> constexpr gpr_gpu_row gpu_row() { return GpuRow<F, F::law>::row; }
-template <> constexpr gpr_gpu_row gpu_row<void>() { return {}; }
+template <class F> constexpr gpr_gpu_row gpu_row() {
+  gpr_gpu_row row = {};
+  if constexpr (!IsWhole<F>::value) {
+    return row;
+  } else if constexpr (F::law == GPR_FREE) {
+    row.flat = &Program<F, code::FlatFree>::it;
+    row.words = (sizeof(typename F::State) + 3) / 4;
+    row.threads = FLAT_THREADS;
+    row.tile = 16 * FLAT_TILE;
+    row.blocks = FLAT_BLOCKS;
+  } else if constexpr (F::law == GPR_EXACT) {
+    typedef typename F::State State;
+    typedef ExactShape<typename F::Element> Shape;
+    static_assert(Shape::blocks * F::parts <= GPR_LINES_MOST, "");
+    static_assert(sizeof(State) / 4 * 33 / 32 + 1 <= GPR_LINES_AT, "");
+    row.flat = &Program<F, code::FlatExact>::it;
+    row.words = sizeof(State) / 4;
+    row.masks = (row.words + 31) / 32;
+    row.threads = Shape::threads;
+    row.tile = 16 * Shape::tile;
+    row.blocks = Shape::blocks;
+    row.lines = {F::parts, take_lines<State>};
+    row.small = {&Program<F, code::SmallExact>::it, 16 * SmallShape<typename F::Element>::loads};
+  } else {
+    row.flat = &Program<F, code::FlatTree>::it;
+    row.words = sizeof(TreeAnswer<typename F::Wide>) / 4;
+    row.threads = FLAT_THREADS;
+    row.tile = FLAT_THREADS * 16 * TREE_ROWS;
+  }
+  return row;
+}
 
 /* --- many outputs ----------------------------------------------------------------------------- */
 
