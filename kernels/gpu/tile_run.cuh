@@ -7,16 +7,9 @@
 
 GPR_OPEN
 
-/* Bytes, and steps of the index, from the box's first element. */
+/* Bytes, and steps of the index if that matters, from the box's first element. */
 template <bool ORDERED> struct BoxTable {
-  int data[GPR_TILE_BOX], where[GPR_TILE_BOX];
-  GPR_DEVICE void set_index(int, int) {}
-  GPR_DEVICE int index_at(int) const { return 0; }
-};
-template <> struct BoxTable<true> : BoxTable<false> {
-  int index[GPR_TILE_BOX];
-  GPR_DEVICE void set_index(int r, int at) { index[r] = at; }
-  GPR_DEVICE int index_at(int r) const { return index[r]; }
+  int data[GPR_TILE_BOX], where[GPR_TILE_BOX], index[ORDERED ? GPR_TILE_BOX : 1];
 };
 
 template <bool ORDERED>
@@ -33,7 +26,7 @@ GPR_DEVICE void fill_table(BoxTable<ORDERED> &table, const gpr_axes_args &a) {
     }
     table.data[r] = data;
     table.where[r] = where;
-    table.set_index(r, index);
+    if (ORDERED) table.index[r] = index;
   }
   __syncthreads();
 }
@@ -102,7 +95,7 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
     return gone_of<U>(left, [&](int u) { return from[u * steps.where]; });
   }
   GPR_DEVICE int64_t index_of(int64_t r) const {
-    return index + (a.boxed > 1 ? table->index_at((int)r) : r * place);
+    return index + (a.boxed > 1 ? table->index[(int)r] : r * place);
   }
   typedef typename TileCell<F>::Run Run;
   /* Elements come in the order of their index, which then need not be worked out for each. */
