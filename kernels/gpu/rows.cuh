@@ -212,14 +212,13 @@ GPR_DEVICE void fold_parts(const gpr_axes_args &a, const char *base, int64_t p, 
                            RowLane<F> &lane) {
   typedef typename F::Element T;
   ShortRuns<T> run(a, base, p);
-#pragma unroll 1
-  for (; parts; parts >>= 1, run.go())
+  GPR_ROLLED(; parts; parts >>= 1, run.go())
     if (parts & 1) run.run().each(run.at, [&](T x, int64_t, int) { lane.one(x, 0); });
 }
 
 /* Each lane's share of a tile of a warp's packets, RowsShape<F>::loads a lane, of which the last
  * may lie outside; whole: may_read_whole(). */
-template <class F>
+template <class F, bool MAY_BE_SHORT = RowLane<F>::neutral>
 GPR_DEVICE void fold_tile(const gpr_axes_args &a, const Packets<typename F::Element> &in,
                           int64_t first, int64_t index, bool whole, RowLane<F> &lane) {
   typedef typename F::Element T;
@@ -228,8 +227,7 @@ GPR_DEVICE void fold_tile(const gpr_axes_args &a, const Packets<typename F::Elem
   /* What lies before the first element is in the first lane's first packet. */
   const bool ends_inside = (first + GPR_WARP * loads) * V <= in.stop,
              inside = ends_inside && (first * V >= in.first || (has_ends && whole));
-  constexpr bool neutral = RowLane<F>::neutral;
-  const bool are_short = neutral && a.packets;
+  const bool are_short = MAY_BE_SHORT && a.packets;
   const char *const base = (const char *)(in.data + in.first);
   if (!are_short && first >= in.packets()) return;
   if constexpr (has_ends && loads > ROWS_FEW)
@@ -240,7 +238,7 @@ GPR_DEVICE void fold_tile(const gpr_axes_args &a, const Packets<typename F::Elem
     uint32_t parts = 0;
     Packet<T> v[loads];
     if (are_short) {
-      if constexpr (neutral) parts = load_short_runs(a, base, p, v);
+      if constexpr (MAY_BE_SHORT) parts = load_short_runs(a, base, p, v);
     } else if (inside) {
       in.load(v, p, GPR_WARP);
       if constexpr (has_ends)
@@ -249,7 +247,7 @@ GPR_DEVICE void fold_tile(const gpr_axes_args &a, const Packets<typename F::Elem
       load_ends<IsExtremes<F>::value>(in, p, GPR_WARP, v);
     }
     lane.take(v, index - in.first + p * V, GPR_WARP * V);
-    if constexpr (neutral)
+    if constexpr (MAY_BE_SHORT)
       if (parts) fold_parts<F>(a, base, p, parts, lane);
     return;
   }

@@ -49,7 +49,7 @@ __device__ __noinline__ void fold_part(const gpr_axes_args &a, const Segment seg
   if (stop > in.packets()) stop = in.packets();
   for (int64_t p = first + (alone ? 0 : warp_of()) * tile; p < stop;
        p += (alone ? 1 : warps) * tile)
-    fold_tile<F>(in, p, 0, whole, lane);
+    fold_tile<F, false>(a, in, p, 0, whole, lane);
   lane.result(*s);
 }
 
