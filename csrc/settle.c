@@ -73,8 +73,8 @@ static void take_alone(const gpr_plan *flat, gpr_places *places) {
     places->devices &= ~places->devices + 1; /* the first one */
 }
 
-gpr_status gpr_settle(const gpr_resolved *what, const gpr_view *view, const gpr_options *options,
-                      gpr_places *places, gpr_plan *flat, int *is_whole) {
+static gpr_status settle(const gpr_resolved *what, const gpr_view *view, const gpr_options *options,
+                         gpr_places *places, gpr_plan *flat, int *is_whole) {
   *is_whole = is_flat(what, view, options) && !gpr_variant_of(options);
   if (gpr_variant_of(options)) return choose_for_variant(what, view, options, places);
   if (!*is_whole && options->kernel != GPR_NO_KERNEL)
@@ -95,4 +95,17 @@ gpr_status gpr_settle(const gpr_resolved *what, const gpr_view *view, const gpr_
   if (*is_whole)
     *is_whole = gpr_gpu_folds_whole(flat) && (!gpr_is_there(options) || pays_by_host(flat));
   return GPR_OK;
+}
+
+/* What works without a device, which the array is not on. */
+static const char *way_out(const gpr_options *options) {
+  if (options->kernel == GPR_NO_KERNEL) return "use device=\"cpu\"";
+  return options->device == GPR_DEVICE_AUTO ? "leave out kernel=" : "leave out kernel= and device=";
+}
+
+gpr_status gpr_settle(const gpr_resolved *what, const gpr_view *view, const gpr_options *options,
+                      gpr_places *places, gpr_plan *flat, int *is_whole) {
+  const gpr_status status = settle(what, view, options, places, flat, is_whole);
+  if (status != GPR_DEVICE_ERROR || gpr_lies(view) >= 0 || gpr_device_count()) return status;
+  return gpr_fail(status, "%s, or %s", gpr_error(), way_out(options));
 }

@@ -112,13 +112,18 @@ def test_only_where_it_is_a_keyword():
 @pytest.mark.skipif(COUNT > 0, reason="there is a GPU")
 @each_kernel
 def test_without_a_gpu(kernel):
-    for work in (
-        lambda: gpureduce.sum([1, 2], kernel=kernel),
-        lambda: gpureduce.reduce([1.0], np.minimum, kernel=kernel, device="cuda"),
-        lambda: _core.kernel_time(kernel, "sum", [1, 2], "auto", 3),
+    """Nothing is advised that takes no kernel, as the CPU."""
+    for work, way_out in (
+        (lambda: gpureduce.sum([1, 2], kernel=kernel), ", or leave out kernel="),
+        (
+            lambda: gpureduce.reduce([1.0], np.minimum, kernel=kernel, device="cuda"),
+            ", or leave out kernel= and device=",
+        ),
+        (lambda: _core.kernel_time(kernel, "sum", [1, 2], "auto", 3), ""),
     ):
-        with pytest.raises(gpureduce.DeviceError, match="CUDA"):
+        with pytest.raises(gpureduce.DeviceError, match="CUDA") as caught:
             work()
+        assert str(caught.value) == WHY + way_out
 
 
 def test_what_cannot_be_timed():

@@ -15,12 +15,13 @@ from operator_cases import CASES, expected
 from table import SANITIZED
 
 import gpureduce
-from gpureduce import Operator, OperatorError
+from gpureduce import Operator, OperatorError, _core
 from gpureduce.custom import evaluate, native, runner, toolchain
 from gpureduce.custom.arrays import kind
 
 pytestmark = pytest.mark.skipif(SANITIZED, reason="AddressSanitizer is not for compilers")
 
+COUNT, WHY = _core.device_count()
 _made = {}
 
 
@@ -382,6 +383,24 @@ def test_what_is_more_than_an_array_is_refused():
         made("matrices")(X)
     with pytest.raises(TypeError, match="not bool"):
         op(X, where=np.ones(4))
+
+
+@pytest.mark.skipif(COUNT > 0, reason="there is a GPU")
+@pytest.mark.parametrize(
+    ("given", "way_out"),
+    [
+        ({"device": "cuda"}, 'use device="cpu"'),
+        ({"kernel": "single_block_noncomm"}, "leave out kernel="),
+        ({"kernel": "single_block_noncomm", "device": "cuda:1"}, "leave out kernel= and device="),
+    ],
+)
+def test_without_a_device_what_is_advised_works(given, way_out):
+    plus = made("two sum")
+    with pytest.raises(gpureduce.DeviceError) as caught:
+        gpureduce.reduce(X, plus, **given)
+    assert str(caught.value) == f"{WHY}, or {way_out}"
+    advised = {"device": "cpu"} if "kernel" not in given else {}
+    assert gpureduce.reduce(X, plus, **advised) == plus(X)
 
 
 def test_devices_are_refused_by_name():

@@ -198,8 +198,9 @@ def test_swap_has_four_values():
 @pytest.mark.skipif(COUNT > 0, reason="there is a GPU")
 def test_without_a_device_it_says_what_is_missing(function):
     more = (0, 3) if function == "swap" else ()
-    with pytest.raises(gpureduce.DeviceError, match="driver"):
+    with pytest.raises(gpureduce.DeviceError, match="driver") as caught:
         getattr(warp, function)(N, 1, *more)
+    assert str(caught.value) == WHY and "device=" not in WHY, "there is none of the CPU"
 
 
 @pytest.mark.parametrize("function", warp.__all__)

@@ -120,5 +120,6 @@ def test_repeats_are_counted_from_one():
 @pytest.mark.skipif(COUNT > 0, reason="there is a GPU")
 @each_kernel
 def test_without_a_device_it_says_what_is_missing(kernel):
-    with pytest.raises(gpureduce.DeviceError, match="driver"):
+    with pytest.raises(gpureduce.DeviceError, match="driver") as caught:
         work_queue.segment_sums(A, [0, 5], kernel=kernel)
+    assert str(caught.value) == WHY and "device=" not in WHY, "there is none of the CPU"

@@ -69,7 +69,7 @@ static int count_devices(void) {
   if (result == CUDA_SUCCESS || result == CUDA_ERROR_NO_DEVICE) {
     gpr_fail(GPR_DEVICE_ERROR,
              "no CUDA device can be used: the driver sees none; look whether nvidia-smi lists one "
-             "that CUDA_VISIBLE_DEVICES hides, or use device=\"cpu\"");
+             "that CUDA_VISIBLE_DEVICES hides");
     return 0;
   }
   cu.GetErrorName(result, &name);
@@ -83,7 +83,7 @@ int gpr_device_count(void) {
   if (atomic_load_explicit(&devices.forked, memory_order_relaxed)) {
     gpr_fail(GPR_DEVICE_ERROR,
              "CUDA was used before fork(), and the child cannot use it: start "
-             "processes with multiprocessing's \"spawn\", or use device=\"cpu\"");
+             "processes with multiprocessing's \"spawn\"");
     return 0;
   }
   int count = atomic_load_explicit(&devices.count, memory_order_relaxed);

@@ -33,10 +33,7 @@ static int is_old(void) {
 static void find(void) {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) {
-    explain(
-        "there is no NVIDIA driver (libcuda.so.1 was not found): install one, or use "
-        "device=\"cpu\"",
-        "");
+    explain("there is no NVIDIA driver (libcuda.so.1 was not found): install one", "");
     return;
   }
   const char *lacks = NULL;

@@ -70,8 +70,10 @@ def viewed(name: str, a: Any) -> Placed | None:
     )  # fmt: skip
 
 
-def device_of(name: str, device: Any, arrays: Sequence[Any]) -> int | None:
-    """Which device is to fold them; None: the host."""
+def device_of(
+    name: str, device: Any, arrays: Sequence[Any], way_out: str = 'use device="cpu"'
+) -> int | None:
+    """Which device is to fold them; None: the host. way_out: what works without any."""
     if not isinstance(device, str):
         raise TypeError(f"{name}: device is a text, as 'cuda:0', not {type(device).__name__}")
     kind, _, number = device.partition(":")
@@ -94,8 +96,10 @@ def device_of(name: str, device: Any, arrays: Sequence[Any]) -> int | None:
     if there and wanted not in there:
         raise ValueError(f"{name}: the inputs are on cuda:{min(there)}, not on {device}")
     count, why = _core.device_count()
+    if not count:
+        raise _core.DeviceError(why if there else f"{why}, or {way_out}")
     if wanted >= count:
-        raise _core.DeviceError(why or f"there is no {device}: {count} devices are there")
+        raise _core.DeviceError(f"there is no {device}: {count} devices are there")
     return wanted
 
 

@@ -132,7 +132,8 @@ def reduce(
         if asked is not None:
             raise ValueError(f"{op.name}: kernel {name} takes no {what}")
     about = _about(op, name)
-    there = places.device_of(op.name, "cuda" if device == "auto" else device, inputs)
+    way_out = f"leave out kernel={'' if device == 'auto' else ' and device='}"
+    there = places.device_of(op.name, "cuda" if device == "auto" else device, inputs, way_out)
     assert there is not None
     given = given_of(op, inputs, there)
     if len(host.axes_of(axis, len(given.shape))) < len(given.shape):
