@@ -100,6 +100,65 @@ def test_outputs_side_by_side(name, shape):
                 assert in_one_pass(ours) == in_one_pass(theirs), (dtype, values)
 
 
+def in_parts(name, a, axis):
+    halves = (gpureduce.partials(half, name, axis=axis) for half in (a[:4], a[4:]))
+    return gpureduce.finish(gpureduce.merge(halves))
+
+
+def by_rows(name, a, axis):
+    acc = gpureduce.Accumulator(name, a.shape[1:] if axis == 0 else (), a.dtype)
+    for row in a:
+        acc.add(row)
+    return acc.result()
+
+
+def by_dask(name, a, axis):
+    chunks = pytest.importorskip("dask.array").from_array(a, chunks=(4, -1))
+    return getattr(gpureduce, name)(chunks, axis=axis).compute(scheduler="synchronous")
+
+
+def by_zarr(name, a, axis):
+    return getattr(gpureduce, name)(pytest.importorskip("zarr").array(a, chunks=(4, 7)), axis=axis)
+
+
+@pytest.mark.parametrize("way", [in_parts, by_rows, by_dask, by_zarr])
+@pytest.mark.parametrize("name", [name for name in ARITHMETIC if not name.endswith("prod")])
+def test_what_comes_in_parts(name, way):
+    """The functions' own, but where words have infinities of both signs as NaN; products of floats
+    know their value alone."""
+    rng = generator(f"warnings in parts {name} {way.__name__}")
+    for dtype in ("f2", "f4", "f8", "F", "D"):
+        real = np.dtype(dtype.lower() if dtype != "D" else "f8")
+        big = np.full((9, 7), BIG.get(dtype, np.finfo(real).max), dtype)
+        big[3:] *= np.where(np.arange(7) < 4, 1, -1).astype(dtype)
+        x = rng.standard_normal((9, 7)).astype(dtype)
+        alone = x.copy()
+        alone[2, 1] = np.inf
+        alone[:, 5] = big[:, 5]
+        for a in (x, big, alone, np.where(rng.random(x.shape) < 0.2, np.nan, x), x * np.nan, x[:0]):
+            for axis in (None, 0):
+                if name == "ptp" and (dtype in "FD" or way is by_rows or not len(a)):
+                    continue
+                if not len(a) and way in (by_rows, by_dask, by_zarr):
+                    continue
+                want = told(getattr(gpureduce, name), np.ascontiguousarray(a), axis=axis)
+                (got, ours), (result, texts) = told(way, name, a, axis), want
+                assert got == result, (dtype, axis)
+                assert in_one_pass(ours) == in_one_pass(texts), (dtype, axis)
+                assert ours == texts or way is by_zarr, (dtype, axis)
+
+
+def test_parts_that_clash():
+    """Infinities of both signs are NaN to canonical words, where that is not left out."""
+    parts = [gpureduce.partials([x], "sum") for x in (np.inf, -np.inf)]
+    assert told(gpureduce.finish, gpureduce.merge(parts))[1] == []
+    skipping = [gpureduce.partials([x, np.nan], "nansum") for x in (np.inf, -np.inf)]
+    texts = told(gpureduce.finish, gpureduce.merge(skipping))[1]
+    assert texts == [(RuntimeWarning, "invalid value encountered in reduce")]
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError, match="overflow"):
+        gpureduce.finish(gpureduce.partials([1e308, 1e308], "sum"))
+
+
 @pytest.mark.parametrize("name", ["std", "nanstd", "var"])
 def test_deviations_of_two(name):
     for n in (1, 9, 3000):

@@ -40,7 +40,7 @@ static int exec_module(PyObject *module) {
   gpr_programs_open();
   PyMethodDef *const methods[] = {gpr_call_methods,   gpr_list_methods,    gpr_partials_methods,
                                   gpr_timing_methods, gpr_program_methods, gpr_operator_methods,
-                                  gpr_part_methods};
+                                  gpr_part_methods,   gpr_warn_methods};
   for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
     if (PyModule_AddFunctions(module, methods[i])) return -1;
   if (PyModule_AddStringConstant(module, "__version__", GPUREDUCE_VERSION)) return -1;

@@ -5,9 +5,10 @@
 
 #include "../gpureduce.h"
 
-/* Of call.c, lists.c, partials.c, timing.c, programs.c, operators.c and parts.c. */
+/* Of call.c, lists.c, partials.c, timing.c, programs.c, operators.c, parts.c and warn.c. */
 extern PyMethodDef gpr_call_methods[], gpr_list_methods[], gpr_partials_methods[],
-    gpr_timing_methods[], gpr_program_methods[], gpr_operator_methods[], gpr_part_methods[];
+    gpr_timing_methods[], gpr_program_methods[], gpr_operator_methods[], gpr_part_methods[],
+    gpr_warn_methods[];
 
 /* Raises what the status and gpr_error() say; NULL. */
 PyObject *gpr_raise(gpr_status status);

@@ -4,6 +4,7 @@
 #include <numpy/ufuncobject.h>
 
 #include "../cpu.h"
+#include "module.h"
 #include "parse.h"
 
 int gpr_warn_init(void) { return PyUFunc_ImportUFuncAPI() >= 0; }
@@ -351,3 +352,18 @@ int gpr_warn(const gpr_call *call, int64_t least, int finite, int64_t decided, c
   }
   return give(call, flags, text, least);
 }
+
+/* float_errors(name, flags of NPY_FPE_*): as np.errstate says. */
+static PyObject *float_errors(PyObject *module, PyObject *args) {
+  const char *name;
+  int flags;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "si", &name, &flags)) return NULL;
+  if (flags && PyUFunc_GiveFloatingpointErrors(name, flags) < 0) return NULL;
+  Py_RETURN_NONE;
+}
+
+PyMethodDef gpr_warn_methods[] = {
+    {"float_errors", float_errors, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};

@@ -12,6 +12,7 @@ from gpureduce.partial import merging
 from gpureduce.partial.axes import along
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.kinds import INDEX, Kind, kind_of
+from gpureduce.partial.warn import Met, warn
 
 Doubles = NDArray[np.float64]
 
@@ -46,6 +47,11 @@ class Brief:
         kind = self.kind
         return _core.brief_finish(kind.row, kind.dtype, what, kind.number, ddof, self.parts)
 
+    def _met(self) -> Met:
+        """The first sum of a pair is infinite or NaN where an element is."""
+        first = np.array([part[:, 1:2] for part in self.parts])
+        return np.isinf(first).any(0), np.isnan(first).any(0)
+
     def merged(self) -> "Brief | Partials":
         """As words where doubles do not hold it."""
         found, _ = self._into(_INTO_BRIEF)
@@ -60,7 +66,7 @@ class Brief:
     def finish(self, op: str, ddof: float) -> Any:
         """As merging.finish does."""
         found, least = self._into(INDEX[op], ddof)
-        merging.warn(op, self.kind, least, ddof)
+        warn(op, self.kind, found, least, ddof, self._met, len(self.shape))
         return found.reshape(self.shape)[()]
 
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from gpureduce.partial import trees
 from gpureduce.partial.axes import along, axes_of
 from gpureduce.partial.carrier import Partials, Words, checked
 from gpureduce.partial.kinds import INDEX, MERGED, OWN_TREE, Kind, dtype_of, kind_of, name_of
+from gpureduce.partial.warn import met_in_words, warn
 
 _ROWS = {(op, dtype): result for op, dtype, result, _ in _core.rows()}
 # So that what is added up stays in the second cache.
@@ -268,29 +268,6 @@ def _rounded_into(kind: Kind, asked: str, dtype: DTypeLike | None) -> np.dtype[A
     )
 
 
-def warn(asked: str, kind: Kind, least: int, ddof: float) -> None:
-    """In the words of csrc/python/warn.c, which are NumPy's."""
-    nonempty = ("min", "max", "ptp", "minmax", "argmin", "argmax", "argminmax")
-    skips = asked.startswith("nan") and kind.dtype.kind in "fcmMV"
-    text = None
-    if asked.removeprefix("nan") in nonempty and not least:
-        if skips and "arg" not in asked:
-            text = "All-NaN slice encountered"
-        elif skips:
-            raise ValueError("All-NaN slice encountered")
-        else:
-            raise ValueError(
-                f"gpureduce.finish: there is no element to take the {asked} of, which has no "
-                "identity"
-            )
-    if asked.endswith("mean") and not least and kind.dtype.kind not in "mM":
-        text = "Mean of empty slice"
-    if asked.endswith(("var", "std")) and least - ddof <= 0:
-        text = "Degrees of freedom <= 0 for slice" + "." * skips
-    if text:
-        warnings.warn(text, RuntimeWarning, stacklevel=4)
-
-
 def real(ddof: Any, function: str) -> float:
     """ddof as a number, without float()'s reading of texts."""
     try:
@@ -348,7 +325,7 @@ def finish(p: Partials, op: Any = None, *, ddof: float = 0, dtype: DTypeLike | N
     found, least = _core.partials_finish(
         p.kind.row, p.kind.dtype, INDEX[asked], into, real(ddof, "finish"), flat
     )
-    warn(asked, p.kind, least, ddof)
+    warn(asked, p.kind, found, least, ddof, lambda: met_in_words(p.kind, flat), len(p.shape))
     if dtype is not None and found.dtype != dtype_of(dtype):
         found = found.astype(dtype_of(dtype))
     several = len(found) // p.size if p.size else 1 + (asked in ("minmax", "argminmax"))
