@@ -179,6 +179,29 @@ def test_parts_of_complex_numbers(name, dtype):
         assert got[1] == want[1] or got[0] != want[0], a
 
 
+@pytest.mark.parametrize("name", ["sum", "nansum", "mean", "nanmean"])
+@pytest.mark.parametrize("dtype", ["F", "D"])
+def test_parts_of_complex_numbers_in_any_layout(name, dtype):
+    """A part that overflows is told of beside one that is infinite, or no number."""
+    rng = generator(f"warnings of parts {name} {dtype}")
+    big = float(np.finfo(dtype).max)
+    for shape in [(3, 40), (40, 2), (5, 130), (130, 40), (3, 700)]:
+        for reason in (0, np.inf, complex(0, np.inf), np.nan, complex(np.nan, np.inf)):
+            x = (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+            x[:, 1] = complex(big, -big)
+            x[rng.integers(shape[0]), 1] = reason
+            is_left_out = name.startswith("nan") and reason != reason
+            one_is_finite = np.isfinite([np.real(reason), np.imag(reason)]).any()
+            overflows = name.endswith("sum") and (is_left_out or one_is_finite)
+            wanted = ("overflow",) if overflows else ()
+            flipped = np.asfortranarray(x), x[:, ::-1], x[::-1], np.repeat(x, 2, 1)[:, ::2]
+            turned = (np.ascontiguousarray(x.T), 1), (x.astype(x.dtype.newbyteorder()), 0)
+            for a, axis in ((x, 0), *((a, 0) for a in flipped), *turned):
+                texts = told(getattr(gpureduce, name), a, axis=axis)[1]
+                got = tuple(text.split()[0] for _, text in texts)
+                assert got == wanted, (shape, reason, axis, a.strides)
+
+
 def test_what_is_masked_tells_nothing():
     a = np.array([[np.nan, 1.0, np.inf], [2.0, 3.0, -np.inf]])
     for where in (np.array([True, False, True]), np.array([[False], [True]]), a != np.inf):

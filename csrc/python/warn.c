@@ -62,11 +62,19 @@ static int64_t next_special(const char *data, int64_t i, int64_t count, const re
 /* --- where a result came from ----------------------------------------------------------------- */
 
 /* Outputs that are no numbers and whose elements have not been seen to be none: a bit for each
- * class. */
+ * class, or for each of either part. */
 typedef struct pending {
   unsigned char *classes;
   int64_t left, read; /* read: elements, or so, since Ctrl-C was asked for */
+  int apart;          /* the parts of complex sums, which add up by themselves */
+  int skips;          /* elements do not count for the NaN in another part */
 } pending;
+
+enum { CLASSES = INFINITE | NO_NUMBER, IMAGINARY = 2 };
+
+static int bit_of(const pending *p, int class, int64_t i) {
+  return p->apart && i % 2 ? class << IMAGINARY : class;
+}
 
 /* Some milliseconds' look. */
 enum { AT_A_TIME = 1 << 22 };
@@ -81,9 +89,9 @@ static void ask_for_signals(pending *p, int64_t read) {
   PyGILState_Release(state);
 }
 
-static void is_known(pending *p, int64_t output, int class) {
-  if (!(p->classes[output] & class)) return;
-  p->classes[output] &= (unsigned char)~class;
+static void is_known(pending *p, int64_t output, int bit) {
+  if (!(p->classes[output] & bit)) return;
+  p->classes[output] &= (unsigned char)~bit;
   p->left--;
 }
 
@@ -104,9 +112,12 @@ static void look_at_row(const char *data, const char *mask, const gpr_dims *dims
       i--;
       continue;
     }
-    const int64_t element = i / r->parts;
-    const int class = class_of(data + element * stride + i % r->parts * r->bytes, r);
-    if (class && (!mask || mask[element * step])) is_known(p, output + element * place, class);
+    const int64_t element = i / r->parts, part = i % r->parts;
+    const char *at = data + element * stride;
+    const int class = class_of(at + part * r->bytes, r);
+    if (!class || (mask && !mask[element * step])) continue;
+    if (p->skips && class_of(at + (r->parts - 1 - part) * r->bytes, r) == NO_NUMBER) continue;
+    is_known(p, output + element * place, bit_of(p, class, i));
   }
 }
 
@@ -188,14 +199,14 @@ static double look_of_one(const gpr_call *call) {
 }
 /* Whether there is such an output that no element explains, by the first: then it is all one what
  * the others are. */
-static int is_met(const gpr_call *call, int class, int64_t count, const real *r, pending *p) {
+static int is_met(const gpr_call *call, int bit, int64_t count, const real *r, pending *p) {
   int64_t i = 0;
-  while (i < count && !(p->classes[i] & class)) i++;
+  while (i < count && !(p->classes[i] & bit)) i++;
   if (i == count || call->options.starts) return 0;
   look_at_array(call, 0, i, r, p);
-  if (!(p->classes[i] & class)) return 0;
-  for (; i < count; i++) is_known(p, i, class);
-  return class;
+  if (!(p->classes[i] & bit)) return 0;
+  for (; i < count; i++) is_known(p, i, bit);
+  return bit;
 }
 /* Of few outputs each by itself, since the others' elements need not be read. */
 static void look_for(const gpr_call *call, int64_t count, const real *r, pending *p) {
@@ -212,40 +223,47 @@ static void look_for(const gpr_call *call, int64_t count, const real *r, pending
 /* Integers have none, and NumPy hands them to the functions that do not look. */
 static int skips_nan(const gpr_call *call) { return gpr_skips(call->op, call->view.dtype); }
 
+static int are_apart(const gpr_call *call) {
+  return gpr_dtypes[call->what.result].kind == 'c' && gpr_dtypes[call->view.dtype].kind == 'c' &&
+         call->what.row->law == GPR_EXACT;
+}
+
 /* Flags of what went wrong: of numbers a result that is none. `told`: that nothing counted.
  * decided: gpr_infinities', which tells without a look at the elements whether they explain as many
  * infinite results, and that variances are no numbers for them alone; or -1. */
 static int flags_of(const gpr_call *call, const char *results, int64_t count, int told,
                     int64_t decided) {
   const int is_spread = (gpr_ops[call->op].flags & GPR_SPREAD) != 0;
-  int64_t many = 0, last = -1;
+  int64_t many = 0;
   const int skips = skips_nan(call), infinite = told ? NPY_FPE_DIVIDEBYZERO : NPY_FPE_OVERFLOW;
   const real r = real_of(call->what.result, 0), of = real_of(call->view.dtype, call->view.swapped);
-  pending p = {PyMem_RawCalloc((size_t)count, 1), 0, 0};
+  pending p = {.classes = PyMem_RawCalloc((size_t)count, 1),
+               .apart = are_apart(call),
+               .skips = skips && of.parts == 2};
   int flags = 0, found = 0;
   if (!p.classes) return 0;
   for (int64_t i = 0; (i = next_special(results, i, count * r.parts, &r)) < count * r.parts; i++) {
-    const int class = class_of(results + i * r.bytes, &r),
-              is_new = !(p.classes[i / r.parts] & class);
+    const int class = class_of(results + i * r.bytes, &r), bit = bit_of(&p, class, i);
     if (class == NO_NUMBER && skips) {
       flags |= told ? 0 : NPY_FPE_INVALID;
     } else if (class == INFINITE && decided >= 0) {
-      many += last != i / r.parts;
-      last = i / r.parts;
+      many++;
     } else if (class == NO_NUMBER && is_spread && decided > 0) {
       found = NO_NUMBER;
-    } else if (is_new) {
-      p.classes[i / r.parts] |= (unsigned char)class;
+    } else if (!(p.classes[i / r.parts] & bit)) {
+      p.classes[i / r.parts] |= (unsigned char)bit;
       p.left++;
     }
   }
   if (of.infinity && p.left) {
-    found |= is_met(call, NO_NUMBER, count, &of, &p) | is_met(call, INFINITE, count, &of, &p);
+    for (int bit = 1; bit <= NO_NUMBER << IMAGINARY; bit <<= 1)
+      found |= is_met(call, bit, count, &of, &p);
     look_for(call, count, &of, &p);
   }
   if (decided >= 0 && many > (is_spread ? 0 : decided)) found |= INFINITE;
   for (int64_t i = 0; p.left && i < count; i++) found |= p.classes[i];
   PyMem_RawFree(p.classes);
+  found = (found | found >> IMAGINARY) & CLASSES;
   return flags | (found & NO_NUMBER ? NPY_FPE_INVALID : 0) | (found & INFINITE ? infinite : 0);
 }
 
@@ -323,8 +341,9 @@ enum { FEW = 512 };
 
 static int look(const gpr_call *call, int finite, int64_t decided, const char *results,
                 int64_t count, int told) {
-  /* An infinite part of a complex number explains the other one, too: kernels may not know, of
-   * numbers that are left out for one part, and where the other is no number. */
+  /* Of complex numbers kernels tell whether a part is infinite, so that of as many parts in all
+   * each is explained; they may not know of numbers that are left out for the NaN in one part, and
+   * where the other is no number. */
   const int is_complex = gpr_dtypes[call->view.dtype].kind == 'c';
   if (finite && !told) return flags_of_finite(call, results, count);
   if (told || (is_complex && skips_nan(call))) decided = -1;
