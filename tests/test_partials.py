@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+import tracemalloc
 import warnings
 from itertools import pairwise
 
@@ -157,6 +158,33 @@ def test_floats_are_rounded_once_into_what_is_asked():
         finish(partials(ints, "mean"), dtype="f4")
     with pytest.raises(TypeError, match="does not finish into"):
         finish(partials(x, "max"), dtype="f8")
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c16"])
+def test_products_of_views_are_taken_by_parts(dtype, monkeypatch):
+    """However many elements are copied at a time, the words of a copy of all."""
+    rng = generator("products of views", dtype)
+    x = draw(rng, np.dtype(dtype), 7 * 5 * 6 * 2).reshape(7, 5, 6, 2)
+    views = [x.T, x[::-1], x[:, ::2], x.transpose(1, 0, 3, 2), np.broadcast_to(x[:1], x.shape)]
+    for copied in (1, 24, 100, 1000, 1 << 20):
+        monkeypatch.setattr("gpureduce.partial.trees._COPIED_BYTES", copied)
+        for view in views:
+            where = rng.random(view.shape) < 0.7
+            for axis in (None, (0, 1), (0, 2), (1, 3), (0, 1, 3), 2, ()):
+                for how in ({}, {"where": where, "offset": 5, "keepdims": True}):
+                    want = partials(np.ascontiguousarray(view), "prod", axis, **how)
+                    assert partials(view, "prod", axis, **how).tobytes() == want.tobytes()
+
+
+def test_products_of_large_views_copy_little():
+    x = np.ones((1500, 2000))
+    for view, axis in ((x.T, None), (x[::-1], (0, 1)), (x.reshape(1500, 20, 100), (0, 2))):
+        tracemalloc.start()
+        try:
+            assert finish(partials(view, "prod", axis=axis)).max() == 1
+            assert tracemalloc.get_traced_memory()[1] < x.nbytes / 2
+        finally:
+            tracemalloc.stop()
 
 
 def test_positions_in_a_whole_of_several_axes():

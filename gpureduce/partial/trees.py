@@ -1,5 +1,7 @@
 """Parts of the one tree over the index: the fewest aligned blocks that cover [start, stop)."""
 
+import itertools
+import math
 import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,6 +16,8 @@ from gpureduce.partial.kinds import HEADER, Kind, dtype_of, name_of
 Node = list[NDArray[Any]]
 # After the header, the bounds.
 START, STOP, VALUES = HEADER, HEADER + 1, HEADER + 2
+# Of an array at a time, so that a view costs no second copy of all.
+_COPIED_BYTES = 4 << 20
 
 
 def cover(start: int, stop: int) -> Iterator[tuple[int, int]]:
@@ -130,22 +134,46 @@ def taken(
     kind: Kind, x: NDArray[Any], axis: Any, keepdims: bool, where: Any, offset: Any
 ) -> Partials:
     """The blocks of an array whose first element along the reduced axes has this index."""
-    shape, axes = x.shape, axes_of(axis, x.ndim)
+    axes = axes_of(axis, x.ndim)
     start = start_of(offset)
-    one = len(axes) == 1
-    if not one:
-        x = as_one(x, axes, shape)
-        where = where if where is True else as_one(where, axes, shape)
-    elif where is not True:
-        where = np.broadcast_to(where, shape)
-    at = axes[0] if one else 0
-    count = x.shape[at]
-    nodes = []
-    for first, stop in cover(start, start + count):
-        part = (slice(None),) * at + (slice(first - start, stop - start),)
-        mask = where if where is True else where[part]
-        nodes.append(kind.tree.fold(x[part], (at,), mask))
-    left = left_of(shape, axes, keepdims)
-    if keepdims:
-        nodes = [[value.reshape(left) for value in node] for node in nodes]
-    return packed(kind, left, start, start + count, nodes)
+    at = axes[0] if len(axes) == 1 else 0
+    mask = where if where is True else np.broadcast_to(where, x.shape)
+    pushed = _Pushed(kind, start)
+    for piece, counts in _pieces(x, mask, axes):
+        begin = pushed.stop
+        for first, stop in cover(begin, begin + piece.shape[at]):
+            part = (slice(None),) * at + (slice(first - begin, stop - begin),)
+            node = kind.tree.fold(piece[part], (at,), True if counts is True else counts[part])
+            pushed.push(node, _level((first, stop)))
+    left = left_of(x.shape, axes, keepdims)
+    nodes = [[value.reshape(left) for value in node] for node, _ in pushed.nodes]
+    return packed(kind, left, start, pushed.stop, nodes)
+
+
+def _pieces(x: NDArray[Any], mask: Any, axes: tuple[int, ...]) -> Iterator[tuple[Any, Any]]:
+    """As it is along one axis; else with the reduced axes as the first, in C order of them, some at
+    a time where they have to be copied."""
+    if len(axes) == 1:
+        yield x, mask
+        return
+    long = [d for d in axes if x.shape[d] != 1]
+    lie_so = all(x.strides[a] == x.strides[b] * x.shape[b] for a, b in itertools.pairwise(long))
+    for cut in [...] if lie_so or not x.size else _cuts(x.shape, axes, x.itemsize):
+        part = x[cut]
+        counts = mask if mask is True else as_one(mask[cut], axes, part.shape)
+        yield as_one(part, axes, part.shape), counts
+
+
+def _cuts(shape: Sequence[int], axes: Sequence[int], itemsize: int) -> Iterator[tuple[slice, ...]]:
+    """Parts that follow each other in C order of the axes, of no more bytes than are copied."""
+    size, steps = itemsize * math.prod(shape), list(shape)
+    for d in axes:
+        size //= shape[d]
+        steps[d] = min(shape[d], max(1, _COPIED_BYTES // size))
+        if steps[d] > 1:
+            break
+    ranges = [
+        [slice(s, s + step) for s in range(0, n, step)]
+        for n, step in zip(shape, steps, strict=True)
+    ]
+    return itertools.product(*ranges)
