@@ -130,7 +130,7 @@ static gpr_status fold(axes_run *r, int64_t nanoseconds) {
     r->state = OVER;
     return GPR_OK;
   }
-  return check(cu.EventRecord(r->waiter->done, r->stream), "cuEventRecord", r->device);
+  return CU(r->device, EventRecord, r->waiter->done, r->stream);
 }
 
 /* GPR_MORE: nothing has come of what is waited for. */
@@ -246,13 +246,12 @@ static gpr_status time_launches(axes_run *r, CUevent *ends, int repeats, double 
   if (!status) status = launch(r);
   for (int i = 0; !status && i <= repeats; i++) {
     if (i) status = launch_again(r);
-    if (!status) status = check(cu.EventRecord(ends[i], r->stream), "cuEventRecord", r->device);
+    if (!status) status = CU(r->device, EventRecord, ends[i], r->stream);
   }
   if (!status) status = check(cu.EventSynchronize(ends[repeats]), "a reduction", r->device);
   for (int i = 0; !status && i < repeats; i++) {
     float time = 0;
-    status =
-        check(cu.EventElapsedTime(&time, ends[i], ends[i + 1]), "cuEventElapsedTime", r->device);
+    status = CU(r->device, EventElapsedTime, &time, ends[i], ends[i + 1]);
     milliseconds[i] = time;
   }
   return status;
@@ -268,7 +267,7 @@ static gpr_status time_run(gpr_run *base, int repeats, double *milliseconds) {
   gpr_status status = enter(r);
   if (status) goto fail;
   for (int i = 0; !status && i <= repeats; i++)
-    status = check(cu.EventCreate(&ends[i], CU_EVENT_DEFAULT), "cuEventCreate", r->device);
+    status = CU(r->device, EventCreate, &ends[i], CU_EVENT_DEFAULT);
   if (!status) status = time_launches(r, ends, repeats, milliseconds);
   for (int i = 0; i <= repeats && ends[i]; i++) cu.EventDestroy(ends[i]);
   leave(r);
@@ -322,7 +321,7 @@ static gpr_status prepare(axes_run *r) {
   const gpr_axes *x = &r->axes;
   gpr_status status = GPR_OK;
   if (r->plan.device < 0) {
-    status = check(cu.StreamCreate(&r->own, CU_STREAM_NON_BLOCKING), "cuStreamCreate", r->device);
+    status = CU(r->device, StreamCreate, &r->own, CU_STREAM_NON_BLOCKING);
     r->stream = r->own;
   }
   if (!status && r->in_place && x->where)

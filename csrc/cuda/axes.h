@@ -89,10 +89,10 @@ static inline gpr_status allocate(axes_run *r, void *to, size_t bytes) {
   return gpr_cuda_allocate((void **)to, bytes, r->device, r->stream);
 }
 static inline gpr_status fill(axes_run *r, void *to, unsigned char byte, size_t bytes) {
-  return check(cu.MemsetD8Async(to, byte, bytes, r->stream), "cuMemsetD8Async", r->device);
+  return CU(r->device, MemsetD8Async, to, byte, bytes, r->stream);
 }
 static inline gpr_status copy(axes_run *r, void *to, const void *from, size_t bytes) {
-  return check(cu.MemcpyAsync(to, from, bytes, r->stream), "cuMemcpyAsync", r->device);
+  return CU(r->device, MemcpyAsync, to, from, bytes, r->stream);
 }
 static inline gpr_status copy_rows(axes_run *r, void *to, int64_t to_pitch, const void *from,
                                    int64_t from_pitch, int64_t width, int64_t rows) {

@@ -134,15 +134,13 @@ static gpr_status copy(const gpr_copies *c, const piece *p) {
   if (!p->n) return GPR_OK;
   if (!s->is_staged && s->row) return copy_rows(c, p, to);
   if (s->is_staged) from = gpr_filling_place(&c->filling, p->filling);
-  return check(cu.MemcpyAsync(to, from, (size_t)(p->n * s->bytes), c->space->copies),
-               "cuMemcpyAsync", c->device);
+  return CU(c->device, MemcpyAsync, to, from, (size_t)(p->n * s->bytes), c->space->copies);
 }
 
 static gpr_status launch(gpr_copies *c, int slot) {
   const gpr_status status = copy(c, &c->pieces[slot]);
   if (status) return status;
-  return check(cu.EventRecord(c->space->copied[slot], c->space->copies), "cuEventRecord",
-               c->device);
+  return CU(c->device, EventRecord, c->space->copied[slot], c->space->copies);
 }
 
 static gpr_status collect(gpr_copies *c, int *busy) {

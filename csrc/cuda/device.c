@@ -132,13 +132,10 @@ static gpr_status retain_context(int device) {
   gpr_status status = GPR_OK;
   pthread_mutex_lock(&devices.lock);
   if (!atomic_load(&devices.context[device])) {
-    status = check(cu.DeviceGet(&handle, device), "cuDeviceGet", device);
+    status = CU(device, DeviceGet, &handle, device);
     for (int i = 0; !status && i < KNOWN; i++)
-      status = check(cu.DeviceGetAttribute(&devices.known[device][i], attributes[i], handle),
-                     "cuDeviceGetAttribute", device);
-    if (!status)
-      status =
-          check(cu.DevicePrimaryCtxRetain(&context, handle), "cuDevicePrimaryCtxRetain", device);
+      status = CU(device, DeviceGetAttribute, &devices.known[device][i], attributes[i], handle);
+    if (!status) status = CU(device, DevicePrimaryCtxRetain, &context, handle);
     if (!status) atomic_store(&devices.context[device], context);
   }
   pthread_mutex_unlock(&devices.lock);
@@ -153,9 +150,9 @@ gpr_status gpr_cuda_enter(int device, CUcontext *before) {
     return gpr_fail(GPR_DEVICE_ERROR, "there is no device cuda:%d: there are %d, numbered from 0",
                     device, count);
   if (!atomic_load(&devices.context[device])) status = retain_context(device);
-  if (!status) status = check(cu.CtxGetCurrent(before), "cuCtxGetCurrent", device);
+  if (!status) status = CU(device, CtxGetCurrent, before);
   if (status || *before == devices.context[device]) return status;
-  return check(cu.CtxPushCurrent(devices.context[device]), "cuCtxPushCurrent", device);
+  return CU(device, CtxPushCurrent, devices.context[device]);
 }
 
 void gpr_cuda_leave(int device, CUcontext before) {
@@ -212,7 +209,7 @@ gpr_status gpr_cuda_copy_rows(void *to, int64_t to_pitch, const void *from, int6
                                    .dstPitch = (size_t)to_pitch,
                                    .WidthInBytes = (size_t)width,
                                    .Height = (size_t)rows};
-  return check(cu.Memcpy2DAsync(&rectangle, stream), "cuMemcpy2DAsync", device);
+  return CU(device, Memcpy2DAsync, &rectangle, stream);
 }
 
 int gpr_cuda_wait(int64_t since, int64_t now) {

@@ -9,6 +9,7 @@ gpr_status gpr_cuda_check(CUresult result, const char *call, int device);
 static inline gpr_status check(CUresult result, const char *call, int device) {
   return result == CUDA_SUCCESS ? GPR_OK : gpr_cuda_check(result, call, device);
 }
+#define CU(device, name, ...) check(cu.name(__VA_ARGS__), "cu" #name, device)
 
 /* Makes the device's primary context the thread's, which the CUDA runtime and the libraries of
  * arrays use too; gpr_cuda_leave() puts back the one that was. */

@@ -14,10 +14,9 @@ gpr_status gpr_device_info(int device, gpr_device *out) {
   gpr_status status = gpr_cuda_enter(device, &before);
   if (status) return status;
   memset(out, 0, sizeof *out);
-  if ((status = check(cu.DeviceGet(&handle, device), "cuDeviceGet", device)) ||
-      (status = check(cu.DeviceGetName(out->name, (int)sizeof out->name - 1, handle),
-                      "cuDeviceGetName", device)) ||
-      (status = check(cu.MemGetInfo(&unused, &total), "cuMemGetInfo", device)))
+  if ((status = CU(device, DeviceGet, &handle, device)) ||
+      (status = CU(device, DeviceGetName, out->name, (int)sizeof out->name - 1, handle)) ||
+      (status = CU(device, MemGetInfo, &unused, &total)))
     goto end;
   out->driver = cu.version;
   out->memory_total = (int64_t)total;
@@ -62,11 +61,11 @@ static gpr_status transfer_rate(const transfer *t, int device, CUstream stream, 
   gpr_status status;
   for (int i = -1; i < TIMES; i++) { /* the first is not counted */
     float time = 0;
-    if ((status = check(cu.EventRecord(begin, stream), "cuEventRecord", device)) ||
+    if ((status = CU(device, EventRecord, begin, stream)) ||
         (status = transfer_once(t, device, stream)) ||
-        (status = check(cu.EventRecord(end, stream), "cuEventRecord", device)) ||
+        (status = CU(device, EventRecord, end, stream)) ||
         (status = check(cu.EventSynchronize(end), "a transfer", device)) ||
-        (status = check(cu.EventElapsedTime(&time, begin, end), "cuEventElapsedTime", device)))
+        (status = CU(device, EventElapsedTime, &time, begin, end)))
       return status;
     int at = i;
     for (; at > 0 && times[at - 1] > time; at--) times[at] = times[at - 1];
@@ -95,14 +94,12 @@ gpr_status gpr_bandwidth_test(int device, int64_t bytes, gpr_bandwidth *out) {
   }
   const unsigned pinning = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
   if ((status = gpr_cuda_function_now(gpr_gpu_table_cuda.read, device, &read)) ||
-      (status =
-           check(cu.MemHostAlloc(&pinned, (size_t)bytes, pinning), "cuMemHostAlloc", device)) ||
-      (status = check(cu.MemAlloc(&here, (size_t)bytes), "cuMemAlloc", device)) ||
-      (status = check(cu.MemAlloc(&there, (size_t)bytes), "cuMemAlloc", device)) ||
-      (status =
-           check(cu.StreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate", device)) ||
-      (status = check(cu.EventCreate(&begin, CU_EVENT_DEFAULT), "cuEventCreate", device)) ||
-      (status = check(cu.EventCreate(&end, CU_EVENT_DEFAULT), "cuEventCreate", device)))
+      (status = CU(device, MemHostAlloc, &pinned, (size_t)bytes, pinning)) ||
+      (status = CU(device, MemAlloc, &here, (size_t)bytes)) ||
+      (status = CU(device, MemAlloc, &there, (size_t)bytes)) ||
+      (status = CU(device, StreamCreate, &stream, CU_STREAM_NON_BLOCKING)) ||
+      (status = CU(device, EventCreate, &begin, CU_EVENT_DEFAULT)) ||
+      (status = CU(device, EventCreate, &end, CU_EVENT_DEFAULT)))
     goto fail;
   memset(pageable, 0x5a, (size_t)bytes); /* pages that were never written are all one */
   memset(pinned, 0x5a, (size_t)bytes);

@@ -247,8 +247,7 @@ static gpr_status load(gpr_image image, int device, int *unfit, loaded *out) {
   if (unfit) *unfit = is_unfit(result);
   if (!unfit || !*unfit) status = check(result, "cuModuleLoadData", device);
   if (result == CUDA_SUCCESS) {
-    status = check(cu.ModuleGetFunction(&out->function, out->module, name), "cuModuleGetFunction",
-                   device);
+    status = CU(device, ModuleGetFunction, &out->function, out->module, name);
     if (status) cu.ModuleUnload(out->module);
   }
   free(image.bytes);

@@ -105,8 +105,8 @@ static gpr_status pack_in(ladder *l) {
   for (int64_t i = 0; !status && i < l->plan.count; i += block) {
     const int64_t m = least(block, l->plan.count - i);
     gpr_pack(&l->plan, l->plan.data, i, m, packed, scratch);
-    status = check(cu.MemcpyHtoD((char *)l->array + i * l->bytes, packed, (size_t)(m * l->bytes)),
-                   "cuMemcpyHtoD", l->device);
+    status =
+        CU(l->device, MemcpyHtoD, (char *)l->array + i * l->bytes, packed, (size_t)(m * l->bytes));
   }
   return status;
 }
@@ -117,13 +117,12 @@ static gpr_status bring(ladder *l) {
   const int64_t n = p->count;
   l->args.data = p->data;
   if (n == 0 || (p->device >= 0 && p->direct)) return GPR_OK;
-  gpr_status status =
-      check(cu.MemAlloc(&l->array, (size_t)(n * l->bytes)), "cuMemAlloc", l->device);
+  gpr_status status = CU(l->device, MemAlloc, &l->array, (size_t)(n * l->bytes));
   if (status) return status;
   l->args.data = l->array;
   if (is_gathered(l)) return gpr_cuda_gather(l->gather, p, 0, n, l->array, l->device, p->stream);
   if (!p->direct) return pack_in(l);
-  return check(cu.MemcpyHtoD(l->array, p->data, (size_t)(n * l->bytes)), "cuMemcpyHtoD", l->device);
+  return CU(l->device, MemcpyHtoD, l->array, p->data, (size_t)(n * l->bytes));
 }
 
 /* All of them first: nothing is to be compiled between two launches. */
@@ -148,7 +147,7 @@ static gpr_status make_ready(ladder *l) {
   const size_t copy_at = (PARTIALS_AT + (size_t)l->args.blocks * value + 255) & ~(size_t)255;
   const size_t bytes =
       l->kernel ? copy_at + (size_t)l->args.copied * value : gpr_gpu_table_cuda.scratch_bytes;
-  status = check(cu.MemAlloc(&l->scratch, bytes), "cuMemAlloc", l->device);
+  status = CU(l->device, MemAlloc, &l->scratch, bytes);
   if (status) return status;
   l->args.ticket = (uint32_t *)l->scratch;
   l->args.result = l->scratch + RESULT_AT;
@@ -157,9 +156,8 @@ static gpr_status make_ready(ladder *l) {
   if (!l->kernel) {
     const size_t words = (size_t)gpr_cuda_answer_words(l->device) * sizeof *l->answer;
     const unsigned pinning = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
-    if ((status = check(cu.MemsetD8Async(l->scratch, 0, bytes, l->plan.stream), "cuMemsetD8Async",
-                        l->device)) ||
-        (status = check(cu.MemHostAlloc(&l->answer, words, pinning), "cuMemHostAlloc", l->device)))
+    if ((status = CU(l->device, MemsetD8Async, l->scratch, 0, bytes, l->plan.stream)) ||
+        (status = CU(l->device, MemHostAlloc, &l->answer, words, pinning)))
       return status;
   }
   return bring(l);
@@ -175,8 +173,8 @@ static gpr_status launch(ladder *l, CUfunction function, int64_t blocks, int thr
 /* What a kernel finds: the ticket at 0, and a copy that it may write. */
 static gpr_status lay_out(ladder *l) {
   if (!l->kernel) return GPR_OK;
-  const gpr_status status = check(cu.MemsetD8Async(l->args.ticket, 0, TICKET_BYTES, l->plan.stream),
-                                  "cuMemsetD8Async", l->device);
+  const gpr_status status =
+      CU(l->device, MemsetD8Async, l->args.ticket, 0, TICKET_BYTES, l->plan.stream);
   if (status || !l->args.copied) return status;
   return launch(l, l->lift, least(rounds(l->args.copied, GPR_LADDER_THREADS), GPR_GPU_BLOCKS_MAX),
                 GPR_LADDER_THREADS);
@@ -217,9 +215,8 @@ static gpr_status step(gpr_run *base, int64_t nanoseconds) {
   gpr_status status = gpr_cuda_enter(l->device, &before);
   if (status) return status;
   if (!(status = make_ready(l)) && !(status = lay_out(l)) && !(status = fold(l)) &&
-      !(status = check(
-            cu.MemcpyAsync(l->result, l->args.result, (size_t)l->row->result_bytes, l->plan.stream),
-            "cuMemcpyAsync", l->device)))
+      !(status = CU(l->device, MemcpyAsync, l->result, l->args.result, (size_t)l->row->result_bytes,
+                    l->plan.stream)))
     status = check(cu.StreamSynchronize(l->plan.stream), l->about->name, l->device);
   release(l);
   gpr_cuda_leave(l->device, before);
@@ -266,11 +263,10 @@ static gpr_status time_once(ladder *l, void *cold, int64_t bytes, CUevent begin,
   float time = 0;
   gpr_status status = lay_out(l);
   if (status || (status = read_through(l, cold, bytes)) ||
-      (status = check(cu.EventRecord(begin, stream), "cuEventRecord", l->device)) ||
-      (status = fold(l)) ||
-      (status = check(cu.EventRecord(end, stream), "cuEventRecord", l->device)) ||
+      (status = CU(l->device, EventRecord, begin, stream)) || (status = fold(l)) ||
+      (status = CU(l->device, EventRecord, end, stream)) ||
       (status = check(cu.EventSynchronize(end), l->about->name, l->device)) ||
-      (status = check(cu.EventElapsedTime(&time, begin, end), "cuEventElapsedTime", l->device)))
+      (status = CU(l->device, EventElapsedTime, &time, begin, end)))
     return status;
   *milliseconds = time;
   return GPR_OK;
@@ -288,12 +284,10 @@ gpr_status gpr_gpu_ladder_time(const gpr_plan *plan, int kernel, int device, int
   const int64_t cache = gpr_cuda_attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device);
   const int64_t bytes = cache * COLD_CACHES + 16;
   if ((status = gpr_cuda_function_now(gpr_gpu_table_cuda.read, device, &l.read)) ||
-      (status = check(cu.MemAlloc(&cold, (size_t)bytes), "cuMemAlloc", device)) ||
-      (status = check(cu.MemsetD8Async(cold, 0, (size_t)bytes, plan->stream), "cuMemsetD8Async",
-                      device)) ||
-      (status = check(cu.EventCreate(&begin, CU_EVENT_DEFAULT), "cuEventCreate", device)) ||
-      (status = check(cu.EventCreate(&end, CU_EVENT_DEFAULT), "cuEventCreate", device)) ||
-      (status = make_ready(&l)))
+      (status = CU(device, MemAlloc, &cold, (size_t)bytes)) ||
+      (status = CU(device, MemsetD8Async, cold, 0, (size_t)bytes, plan->stream)) ||
+      (status = CU(device, EventCreate, &begin, CU_EVENT_DEFAULT)) ||
+      (status = CU(device, EventCreate, &end, CU_EVENT_DEFAULT)) || (status = make_ready(&l)))
     goto fail;
   for (int i = -1; !status && i < repeats; i++) /* the first is not counted */
     status = time_once(&l, cold, bytes, begin, end, &milliseconds[i < 0 ? 0 : i]);

@@ -37,20 +37,16 @@ void gpr_cuda_launcher_free(gpr_launcher *launcher) {
 }
 
 static gpr_status make(launch_graph *g, const CUDA_KERNEL_NODE_PARAMS *launch, int device) {
-  gpr_status status = check(cu.GraphCreate(&g->graph, 0), "cuGraphCreate", device);
-  if (!status)
-    status = check(cu.GraphAddKernelNode(&g->node, g->graph, NULL, 0, launch),
-                   "cuGraphAddKernelNode", device);
-  if (!status)
-    status = check(cu.GraphInstantiate(&g->runnable, g->graph, 0), "cuGraphInstantiate", device);
+  gpr_status status = CU(device, GraphCreate, &g->graph, 0);
+  if (!status) status = CU(device, GraphAddKernelNode, &g->node, g->graph, NULL, 0, launch);
+  if (!status) status = CU(device, GraphInstantiate, &g->runnable, g->graph, 0);
   if (status) unmake(g);
   return status;
 }
 
 static gpr_status set(launch_graph *g, const CUDA_KERNEL_NODE_PARAMS *launch, int device) {
   if (!g->runnable) return make(g, launch, device);
-  return check(cu.GraphExecKernelNodeSetParams(g->runnable, g->node, launch),
-               "cuGraphExecKernelNodeSetParams", device);
+  return CU(device, GraphExecKernelNodeSetParams, g->runnable, g->node, launch);
 }
 
 /* The launch's, or the one that was not used for longest. */

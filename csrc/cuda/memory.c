@@ -19,11 +19,10 @@ static gpr_status make_pool(int device) {
   uint64_t keep = kept_bytes;
   CUmemoryPool pool;
   const int before = gpr_cuda_relaxed();
-  gpr_status status = check(cu.MemPoolCreate(&pool, &wanted), "cuMemPoolCreate", device);
+  gpr_status status = CU(device, MemPoolCreate, &pool, &wanted);
   gpr_cuda_strict(before);
   if (status) return status;
-  status = check(cu.MemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep),
-                 "cuMemPoolSetAttribute", device);
+  status = CU(device, MemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep);
   if (status)
     cu.MemPoolDestroy(pool);
   else
@@ -42,8 +41,7 @@ gpr_status gpr_cuda_allocate(void **out, size_t bytes, int device, CUstream stre
   }
   pthread_mutex_unlock(&memory.lock);
   if (status) return status;
-  return check(cu.MemAllocFromPoolAsync(out, bytes + !bytes, memory.pool[device], stream),
-               "cuMemAllocFromPoolAsync", device);
+  return CU(device, MemAllocFromPoolAsync, out, bytes + !bytes, memory.pool[device], stream);
 }
 
 void gpr_cuda_release(void *memory, CUstream stream) {
@@ -78,8 +76,8 @@ gpr_status gpr_gpu_mark(int device, void *stream, void **mark) {
   if (is_default(stream)) return GPR_OK;
   gpr_status status = gpr_cuda_enter(device, &before);
   if (status) return status;
-  status = check(cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate", device);
-  if (!status) status = check(cu.EventRecord(event, stream), "cuEventRecord", device);
+  status = CU(device, EventCreate, &event, CU_EVENT_DISABLE_TIMING);
+  if (!status) status = CU(device, EventRecord, event, stream);
   if (status && event) cu.EventDestroy(event);
   if (!status) *mark = event;
   gpr_cuda_leave(device, before);
@@ -90,7 +88,7 @@ gpr_status gpr_gpu_put(int device, void *stream, void *to, const void *from, siz
   CUcontext before;
   gpr_status status = gpr_cuda_enter(device, &before);
   if (status) return status;
-  status = check(cu.MemcpyAsync(to, from, bytes, stream), "cuMemcpyAsync", device);
+  status = CU(device, MemcpyAsync, to, from, bytes, stream);
   gpr_cuda_leave(device, before);
   return status;
 }
@@ -118,10 +116,9 @@ gpr_status gpr_gpu_order(int device, void *before, void *stream) {
   gpr_status status = gpr_cuda_enter(device, &context);
   if (status) return status;
   status = check_graphs(before, stream);
-  if (!status)
-    status = check(cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate", device);
-  if (!status) status = check(cu.EventRecord(event, before), "cuEventRecord", device);
-  if (!status) status = check(cu.StreamWaitEvent(stream, event, 0), "cuStreamWaitEvent", device);
+  if (!status) status = CU(device, EventCreate, &event, CU_EVENT_DISABLE_TIMING);
+  if (!status) status = CU(device, EventRecord, event, before);
+  if (!status) status = CU(device, StreamWaitEvent, stream, event, 0);
   if (event) cu.EventDestroy(event);
   gpr_cuda_leave(device, context);
   return status;
@@ -132,7 +129,7 @@ gpr_status gpr_gpu_follow(int device, void *mark, void *stream) {
   if (!mark) return gpr_gpu_order(device, NULL, stream);
   gpr_status status = gpr_cuda_enter(device, &before);
   if (status) return status;
-  status = check(cu.StreamWaitEvent(stream, mark, 0), "cuStreamWaitEvent", device);
+  status = CU(device, StreamWaitEvent, stream, mark, 0);
   gpr_cuda_leave(device, before);
   return status;
 }
@@ -152,7 +149,7 @@ gpr_status gpr_gpu_pin(size_t bytes, void **out) {
   gpr_status status = gpr_cuda_enter(0, &before);
   *out = NULL;
   if (status) return status;
-  status = check(cu.MemHostAlloc(out, bytes, CU_MEMHOSTALLOC_PORTABLE), "cuMemHostAlloc", 0);
+  status = CU(0, MemHostAlloc, out, bytes, CU_MEMHOSTALLOC_PORTABLE);
   gpr_cuda_leave(0, before);
   return status;
 }
@@ -168,8 +165,7 @@ gpr_status gpr_gpu_wait(int device, void *stream) {
   CUcontext before;
   gpr_status status = gpr_cuda_enter(device, &before);
   if (status) return status;
-  if (!gpr_cuda_is_capturing(stream))
-    status = check(cu.StreamSynchronize(stream), "cuStreamSynchronize", device);
+  if (!gpr_cuda_is_capturing(stream)) status = CU(device, StreamSynchronize, stream);
   gpr_cuda_leave(device, before);
   return status;
 }

@@ -59,8 +59,7 @@ static gpr_status bring_words(const gpr_operator_launch *l, room *r) {
                     "captured into a graph");
   gpr_status status = gpr_cuda_allocate((void **)&r->words, bytes, l->device, l->stream);
   if (!status) /* which has read them when it returns */
-    status =
-        check(cu.MemcpyAsync(r->words, l->words, bytes, l->stream), "cuMemcpyAsync", l->device);
+    status = CU(l->device, MemcpyAsync, r->words, l->words, bytes, l->stream);
   l->args->starts = l->segments ? r->words : NULL;
   l->args->stops = l->segments ? r->words + l->segments : NULL;
   l->args->far = l->far ? r->words + 2 * l->segments : NULL;
@@ -78,8 +77,7 @@ static gpr_status find_scratch(const gpr_operator_launch *l, room *r) {
   if (status || l->args->scratch) return status;
   status = gpr_cuda_allocate(&r->scratch, l->scratch, l->device, l->stream);
   if (!status)
-    status = check(cu.MemsetD8Async(r->scratch, 0, (size_t)l->args->nodes, l->stream),
-                   "cuMemsetD8Async", l->device);
+    status = CU(l->device, MemsetD8Async, r->scratch, 0, (size_t)l->args->nodes, l->stream);
   l->args->scratch = r->scratch;
   return status;
 }
@@ -126,9 +124,8 @@ gpr_status gpr_gpu_move(int device, void *stream, void *to, const void *from, si
     status = gpr_fail(GPR_BAD_VALUE,
                       "what comes from the host, or goes there, cannot be captured "
                       "into a graph");
-  if (!status && bytes)
-    status = check(cu.MemcpyAsync(to, from, bytes, stream), "cuMemcpyAsync", device);
-  if (!status) status = check(cu.StreamSynchronize(stream), "cuStreamSynchronize", device);
+  if (!status && bytes) status = CU(device, MemcpyAsync, to, from, bytes, stream);
+  if (!status) status = CU(device, StreamSynchronize, stream);
   gpr_cuda_leave(device, before);
   return status;
 }

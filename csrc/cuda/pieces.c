@@ -13,13 +13,9 @@ static gpr_answer *answer_of(const gpu_run *r, int slot) {
 
 static gpr_status copy_piece(gpu_run *r, int slot, const void *from, int64_t n, char *to) {
   workspace *w = r->space;
-  gpr_status status = check(cu.MemcpyAsync(to, from, (size_t)(n * r->bytes), w->copies),
-                            "cuMemcpyAsync", r->device);
-  if (!status)
-    status = check(cu.EventRecord(w->copied[slot], w->copies), "cuEventRecord", r->device);
-  if (!status)
-    status =
-        check(cu.StreamWaitEvent(r->stream, w->copied[slot], 0), "cuStreamWaitEvent", r->device);
+  gpr_status status = CU(r->device, MemcpyAsync, to, from, (size_t)(n * r->bytes), w->copies);
+  if (!status) status = CU(r->device, EventRecord, w->copied[slot], w->copies);
+  if (!status) status = CU(r->device, StreamWaitEvent, r->stream, w->copied[slot], 0);
   return status;
 }
 

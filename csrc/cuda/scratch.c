@@ -46,7 +46,7 @@ gpr_status gpr_kept_take(int device, CUstream stream, gpr_kept **out) {
   unsigned long long id;
   *out = NULL;
   if (gpr_cuda_is_capturing(stream)) return GPR_OK;
-  const gpr_status status = check(cu.StreamGetId(stream, &id), "cuStreamGetId", device);
+  const gpr_status status = CU(device, StreamGetId, stream, &id);
   if (status) return status;
   pthread_mutex_lock(&kept.lock);
   gpr_kept *k = place_of(device, id);
@@ -78,9 +78,9 @@ static gpr_status make_scratch(scratch *of, int device, CUstream stream, size_t 
   while (size < bytes) size *= 2;
   if (of->memory) cu.MemFree(of->memory);
   of->memory = NULL;
-  gpr_status status = check(cu.MemAlloc(&memory, size), "cuMemAlloc", device);
+  gpr_status status = CU(device, MemAlloc, &memory, size);
   if (status) return status;
-  status = check(cu.MemsetD8Async(memory, 0, size, stream), "cuMemsetD8Async", device);
+  status = CU(device, MemsetD8Async, memory, 0, size, stream);
   if (status) {
     cu.MemFree(memory);
     return status;
@@ -126,12 +126,10 @@ static gpr_status make_waiter(int device, gpr_waiter **out) {
   enum { LINE = 64 };
   gpr_waiter *w = calloc(1, sizeof *w);
   if (!w) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory to wait with");
-  gpr_status status =
-      check(cu.EventCreate(&w->done, CU_EVENT_DISABLE_TIMING), "cuEventCreate", device);
+  gpr_status status = CU(device, EventCreate, &w->done, CU_EVENT_DISABLE_TIMING);
   if (!status)
-    status = check(cu.MemHostAlloc(&w->least, LINE + GPR_WAITER_BYTES,
-                                   CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE),
-                   "cuMemHostAlloc", device);
+    status = CU(device, MemHostAlloc, &w->least, LINE + GPR_WAITER_BYTES,
+                CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE);
   if (status) {
     gpr_waiter_free(w);
     return status;

@@ -22,9 +22,9 @@ static gpr_status run(const gpr_shuffle_row *row, int dtype, int device, gpr_shu
   void *data = NULL;
   gpr_status status;
   there.out = NULL;
-  if ((status = check(cu.MemAlloc(&data, bytes), "cuMemAlloc", device)) ||
-      (status = check(cu.MemAlloc(&there.out, bytes), "cuMemAlloc", device)) ||
-      (status = check(cu.MemcpyHtoD(data, args.data, bytes), "cuMemcpyHtoD", device)))
+  if ((status = CU(device, MemAlloc, &data, bytes)) ||
+      (status = CU(device, MemAlloc, &there.out, bytes)) ||
+      (status = CU(device, MemcpyHtoD, data, args.data, bytes)))
     goto fail;
   there.data = data;
   if ((status = launch(row, dtype, device, there))) goto fail;

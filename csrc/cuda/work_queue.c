@@ -21,14 +21,14 @@ static gpr_status bring(segments *s, const gpr_segment_args *here, size_t bytes)
   gpr_status status;
   s->args = *here;
   s->args.sum = NULL;
-  if ((status = check(cu.MemAlloc(&s->data, bytes + !bytes), "cuMemAlloc", s->device)) ||
-      (status = check(cu.MemAlloc(&s->offset, list), "cuMemAlloc", s->device)) ||
-      (status = check(cu.MemAlloc(&s->args.sum, list), "cuMemAlloc", s->device)) ||
-      (status = check(cu.MemAlloc(&s->args.next, sizeof *s->args.next), "cuMemAlloc", s->device)) ||
-      (status = check(cu.MemcpyHtoD(s->data, here->data, bytes), "cuMemcpyHtoD", s->device)) ||
-      (status = check(cu.MemcpyHtoD(s->offset, here->offset, list), "cuMemcpyHtoD", s->device)) ||
-      (status = check(cu.EventCreate(&s->begin, CU_EVENT_DEFAULT), "cuEventCreate", s->device)) ||
-      (status = check(cu.EventCreate(&s->end, CU_EVENT_DEFAULT), "cuEventCreate", s->device)))
+  if ((status = CU(s->device, MemAlloc, &s->data, bytes + !bytes)) ||
+      (status = CU(s->device, MemAlloc, &s->offset, list)) ||
+      (status = CU(s->device, MemAlloc, &s->args.sum, list)) ||
+      (status = CU(s->device, MemAlloc, &s->args.next, sizeof *s->args.next)) ||
+      (status = CU(s->device, MemcpyHtoD, s->data, here->data, bytes)) ||
+      (status = CU(s->device, MemcpyHtoD, s->offset, here->offset, list)) ||
+      (status = CU(s->device, EventCreate, &s->begin, CU_EVENT_DEFAULT)) ||
+      (status = CU(s->device, EventCreate, &s->end, CU_EVENT_DEFAULT)))
     return status;
   s->args.data = s->data;
   s->args.offset = s->offset;
@@ -49,9 +49,8 @@ static gpr_status shape_grid(segments *s) {
   int each;
   gpr_status status;
   if ((status = gpr_cuda_function_now(s->kernel, s->device, &s->function)) ||
-      (status = check(
-           cu.OccupancyMaxActiveBlocksPerMultiprocessor(&each, s->function, GPR_SEGMENT_THREADS, 0),
-           "cuOccupancyMaxActiveBlocksPerMultiprocessor", s->device)))
+      (status = CU(s->device, OccupancyMaxActiveBlocksPerMultiprocessor, &each, s->function,
+                   GPR_SEGMENT_THREADS, 0)))
     return status;
   const int64_t most = (int64_t)gpr_cuda_multiprocessors(s->device) * each;
   s->blocks = (int)(s->args.count < most ? s->args.count : most);
@@ -61,15 +60,13 @@ static gpr_status shape_grid(segments *s) {
 static gpr_status launch(segments *s, double *milliseconds) {
   float time = 0;
   gpr_status status;
-  if ((status = check(cu.MemsetD8Async(s->args.next, 0, sizeof *s->args.next, NULL),
-                      "cuMemsetD8Async", s->device)) ||
-      (status = check(cu.EventRecord(s->begin, NULL), "cuEventRecord", s->device)) ||
+  if ((status = CU(s->device, MemsetD8Async, s->args.next, 0, sizeof *s->args.next, NULL)) ||
+      (status = CU(s->device, EventRecord, s->begin, NULL)) ||
       (status = gpr_cuda_start(s->function, s->blocks, GPR_SEGMENT_THREADS, &s->args,
                                "the launch of the sums", s->device, NULL)) ||
-      (status = check(cu.EventRecord(s->end, NULL), "cuEventRecord", s->device)) ||
+      (status = CU(s->device, EventRecord, s->end, NULL)) ||
       (status = check(cu.EventSynchronize(s->end), "sums of segments", s->device)) ||
-      (status =
-           check(cu.EventElapsedTime(&time, s->begin, s->end), "cuEventElapsedTime", s->device)))
+      (status = CU(s->device, EventElapsedTime, &time, s->begin, s->end)))
     return status;
   *milliseconds = time;
   return GPR_OK;
@@ -81,8 +78,7 @@ static gpr_status run(segments *s, const gpr_segment_args *here, size_t bytes, i
   if (!status) status = shape_grid(s);
   for (int i = 0; !status && i < repeats; i++) status = launch(s, milliseconds + i);
   if (status) return status;
-  return check(cu.MemcpyDtoH(here->sum, s->args.sum, (size_t)here->count * sizeof *here->sum),
-               "cuMemcpyDtoH", s->device);
+  return CU(s->device, MemcpyDtoH, here->sum, s->args.sum, (size_t)here->count * sizeof *here->sum);
 }
 
 gpr_status gpr_gpu_segment_sums(const char *name, int dtype, int device, gpr_segment_args args,

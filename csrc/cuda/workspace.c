@@ -31,28 +31,24 @@ void gpr_workspace_free(workspace *w) {
 }
 
 static gpr_status make_streams(workspace *w, int device) {
-  gpr_status status =
-      check(cu.StreamCreate(&w->stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate", device);
-  if (!status)
-    status = check(cu.StreamCreate(&w->copies, CU_STREAM_NON_BLOCKING), "cuStreamCreate", device);
+  gpr_status status = CU(device, StreamCreate, &w->stream, CU_STREAM_NON_BLOCKING);
+  if (!status) status = CU(device, StreamCreate, &w->copies, CU_STREAM_NON_BLOCKING);
   for (int i = 0; !status && i < SLOTS; i++)
-    status = check(cu.EventCreate(&w->copied[i], CU_EVENT_DISABLE_TIMING), "cuEventCreate", device);
+    status = CU(device, EventCreate, &w->copied[i], CU_EVENT_DISABLE_TIMING);
   return status;
 }
 
 static gpr_status make_memory(workspace *w, int device) {
   const size_t bytes = gpr_gpu_table_cuda.scratch_bytes;
   const size_t answer_bytes = SLOTS * (size_t)w->answer_words * sizeof(gpr_answer);
-  gpr_status status = check(cu.MemAlloc(&w->scratch, bytes), "cuMemAlloc", device);
+  gpr_status status = CU(device, MemAlloc, &w->scratch, bytes);
+  if (!status) status = CU(device, MemsetD8Async, w->scratch, 0, bytes, w->stream);
   if (!status)
-    status = check(cu.MemsetD8Async(w->scratch, 0, bytes, w->stream), "cuMemsetD8Async", device);
-  if (!status)
-    status = check(cu.MemHostAlloc(&w->answers, answer_bytes,
-                                   CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE),
-                   "cuMemHostAlloc", device);
+    status = CU(device, MemHostAlloc, &w->answers, answer_bytes,
+                CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE);
   if (status) return status;
   memset(w->answers, 0, answer_bytes);
-  return check(cu.StreamSynchronize(w->stream), "cuStreamSynchronize", device);
+  return CU(device, StreamSynchronize, w->stream);
 }
 
 static gpr_status make(int device, workspace **out) {
@@ -98,9 +94,8 @@ void gpr_workspace_give(int device, workspace *w) {
 gpr_status gpr_workspace_ring(workspace *w, int device, int pinned) {
   const size_t bytes = SLOTS * (size_t)PIECE_BYTES;
   gpr_status status = GPR_OK;
-  if (!w->ring) status = check(cu.MemAlloc(&w->ring, bytes), "cuMemAlloc", device);
+  if (!w->ring) status = CU(device, MemAlloc, &w->ring, bytes);
   if (!status && pinned && !w->pinned)
-    status = check(cu.MemHostAlloc(&w->pinned, bytes, CU_MEMHOSTALLOC_PORTABLE), "cuMemHostAlloc",
-                   device);
+    status = CU(device, MemHostAlloc, &w->pinned, bytes, CU_MEMHOSTALLOC_PORTABLE);
   return status;
 }
