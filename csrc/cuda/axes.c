@@ -284,12 +284,8 @@ static int has_axes(const gpr_run *base) { return base->backend == &axes; }
 gpr_status gpr_gpu_axes_bring_by(gpr_run *base, gpr_copies *copies) {
   axes_run *r = (axes_run *)base;
   if (!has_axes(base)) return GPR_OK;
-  gpr_status status = enter(r);
-  if (status) return status;
   r->copies = copies;
-  status = gpr_slabs_begin(r);
-  leave(r);
-  return status;
+  return ON(r->device, gpr_slabs_begin(r));
 }
 
 int gpr_gpu_axes_all_come(const gpr_run *base) {
@@ -349,11 +345,7 @@ gpr_status gpr_gpu_axes_open(const gpr_plan *plan, int device, gpr_run **out) {
   r->stream = plan->stream;
   r->in_place = plan->device >= 0;
   r->state = OVER;
-  gpr_status status = enter(r);
-  if (!status) {
-    if (r->axes.outputs) status = prepare(r);
-    leave(r);
-  }
+  const gpr_status status = ON(device, r->axes.outputs ? prepare(r) : GPR_OK);
   if (status)
     close_run(&r->base);
   else

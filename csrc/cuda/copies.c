@@ -44,12 +44,7 @@ gpr_status gpr_copies_open(int device, gpr_copies **out) {
   *out = NULL;
   if (!c) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for copies");
   c->device = device;
-  CUcontext before;
-  gpr_status status = gpr_cuda_enter(device, &before);
-  if (!status) {
-    status = gpr_workspace_take(device, &c->space);
-    gpr_cuda_leave(device, before);
-  }
+  const gpr_status status = ON(device, gpr_workspace_take(device, &c->space));
   if (status)
     gpr_copies_close(c);
   else

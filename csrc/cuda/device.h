@@ -15,6 +15,17 @@ static inline gpr_status check(CUresult result, const char *call, int device) {
  * arrays use too; gpr_cuda_leave() puts back the one that was. */
 gpr_status gpr_cuda_enter(int device, CUcontext *before);
 void gpr_cuda_leave(int device, CUcontext before);
+/* The status of what is done in between. */
+#define ON(device, work)                               \
+  ({                                                   \
+    CUcontext left_;                                   \
+    gpr_status done_ = gpr_cuda_enter(device, &left_); \
+    if (!done_) {                                      \
+      done_ = (work);                                  \
+      gpr_cuda_leave(device, left_);                   \
+    }                                                  \
+    done_;                                             \
+  })
 
 /* Of a device that was entered. 0 where it is not known; of the compute capability and the
  * multiprocessors it is. */

@@ -6,18 +6,15 @@
 #include "gpu.h"
 #include "device.h"
 
-gpr_status gpr_device_info(int device, gpr_device *out) {
-  CUcontext before;
+static gpr_status query(int device, gpr_device *out) {
   CUdevice handle;
   size_t unused = 0, total = 0;
-  if (!out) return gpr_fail(GPR_BAD_VALUE, "gpr_device_info: there is no place for the answer");
-  gpr_status status = gpr_cuda_enter(device, &before);
-  if (status) return status;
+  gpr_status status;
   memset(out, 0, sizeof *out);
   if ((status = CU(device, DeviceGet, &handle, device)) ||
       (status = CU(device, DeviceGetName, out->name, (int)sizeof out->name - 1, handle)) ||
       (status = CU(device, MemGetInfo, &unused, &total)))
-    goto end;
+    return status;
   out->driver = cu.version;
   out->memory_total = (int64_t)total;
   out->memory_free = (int64_t)unused;
@@ -33,9 +30,12 @@ gpr_status gpr_device_info(int device, gpr_device *out) {
   out->l2_bytes = gpr_cuda_attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device);
   out->shared_bytes =
       gpr_cuda_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device);
-end:
-  gpr_cuda_leave(device, before);
-  return status;
+  return GPR_OK;
+}
+
+gpr_status gpr_device_info(int device, gpr_device *out) {
+  if (!out) return gpr_fail(GPR_BAD_VALUE, "gpr_device_info: there is no place for the answer");
+  return ON(device, query(device, out));
 }
 
 typedef struct transfer {

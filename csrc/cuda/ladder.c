@@ -208,19 +208,20 @@ static gpr_status fold(ladder *l) {
 
 /* --- a run ------------------------------------------------------------------------------------ */
 
-static gpr_status step(gpr_run *base, int64_t nanoseconds) {
-  ladder *l = (ladder *)base;
-  CUcontext before;
-  (void)nanoseconds;
-  gpr_status status = gpr_cuda_enter(l->device, &before);
-  if (status) return status;
+static gpr_status work(ladder *l) {
+  gpr_status status;
   if (!(status = make_ready(l)) && !(status = lay_out(l)) && !(status = fold(l)) &&
       !(status = CU(l->device, MemcpyAsync, l->result, l->args.result, (size_t)l->row->result_bytes,
                     l->plan.stream)))
     status = check(cu.StreamSynchronize(l->plan.stream), l->about->name, l->device);
   release(l);
-  gpr_cuda_leave(l->device, before);
   return status;
+}
+
+static gpr_status step(gpr_run *base, int64_t nanoseconds) {
+  ladder *l = (ladder *)base;
+  (void)nanoseconds;
+  return ON(l->device, work(l));
 }
 
 static gpr_status finish(gpr_run *base, const void *initial, void *result) {

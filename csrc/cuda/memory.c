@@ -50,47 +50,40 @@ void gpr_cuda_release(void *memory, CUstream stream) {
 
 /* --- for results that stay on the device ------------------------------------------------------ */
 
+static gpr_status allocate(int device, size_t bytes, void *stream, void **out) {
+  if (!gpr_cuda_is_capturing(stream)) return gpr_cuda_allocate(out, bytes, device, stream);
+  return gpr_fail(GPR_BAD_VALUE,
+                  "a graph that is captured on cuda:%d cannot have memory of gpureduce's own: "
+                  "give out= there",
+                  device);
+}
+
 gpr_status gpr_gpu_allocate(int device, size_t bytes, void *stream, void **out) {
-  CUcontext before;
-  gpr_status status = gpr_cuda_enter(device, &before);
   *out = NULL;
-  if (status) return status;
-  if (gpr_cuda_is_capturing(stream))
-    status = gpr_fail(GPR_BAD_VALUE,
-                      "a graph that is captured on cuda:%d cannot have memory of gpureduce's own: "
-                      "give out= there",
-                      device);
-  else
-    status = gpr_cuda_allocate(out, bytes, device, stream);
-  gpr_cuda_leave(device, before);
-  return status;
+  return ON(device, allocate(device, bytes, stream, out));
 }
 
 /* The legacy default stream has another name: 1. */
 static int is_default(const void *stream) { return !stream || (uintptr_t)stream == 1; }
 
-gpr_status gpr_gpu_mark(int device, void *stream, void **mark) {
+static gpr_status make_mark(int device, CUstream stream, void **mark) {
   CUevent event = NULL;
-  CUcontext before;
-  *mark = NULL;
-  if (is_default(stream)) return GPR_OK;
-  gpr_status status = gpr_cuda_enter(device, &before);
-  if (status) return status;
-  status = CU(device, EventCreate, &event, CU_EVENT_DISABLE_TIMING);
+  gpr_status status = CU(device, EventCreate, &event, CU_EVENT_DISABLE_TIMING);
   if (!status) status = CU(device, EventRecord, event, stream);
-  if (status && event) cu.EventDestroy(event);
-  if (!status) *mark = event;
-  gpr_cuda_leave(device, before);
+  if (!status)
+    *mark = event;
+  else if (event)
+    cu.EventDestroy(event);
   return status;
 }
 
+gpr_status gpr_gpu_mark(int device, void *stream, void **mark) {
+  *mark = NULL;
+  return is_default(stream) ? GPR_OK : ON(device, make_mark(device, stream, mark));
+}
+
 gpr_status gpr_gpu_put(int device, void *stream, void *to, const void *from, size_t bytes) {
-  CUcontext before;
-  gpr_status status = gpr_cuda_enter(device, &before);
-  if (status) return status;
-  status = CU(device, MemcpyAsync, to, from, bytes, stream);
-  gpr_cuda_leave(device, before);
-  return status;
+  return ON(device, CU(device, MemcpyAsync, to, from, bytes, stream));
 }
 
 int gpr_gpu_is_capturing(int device, void *stream) {
@@ -109,29 +102,23 @@ static gpr_status check_graphs(void *before, void *stream) {
                   "not: give arrays of the captured stream alone");
 }
 
-gpr_status gpr_gpu_order(int device, void *before, void *stream) {
-  CUevent event = NULL;
-  CUcontext context;
-  if (before == stream || (is_default(before) && is_default(stream))) return GPR_OK;
-  gpr_status status = gpr_cuda_enter(device, &context);
-  if (status) return status;
-  status = check_graphs(before, stream);
-  if (!status) status = CU(device, EventCreate, &event, CU_EVENT_DISABLE_TIMING);
-  if (!status) status = CU(device, EventRecord, event, before);
-  if (!status) status = CU(device, StreamWaitEvent, stream, event, 0);
-  if (event) cu.EventDestroy(event);
-  gpr_cuda_leave(device, context);
+static gpr_status order(int device, void *before, void *stream) {
+  void *mark = NULL;
+  gpr_status status = check_graphs(before, stream);
+  if (!status) status = make_mark(device, before, &mark);
+  if (!status) status = CU(device, StreamWaitEvent, stream, mark, 0);
+  if (mark) cu.EventDestroy(mark);
   return status;
 }
 
+gpr_status gpr_gpu_order(int device, void *before, void *stream) {
+  const int are_one = before == stream || (is_default(before) && is_default(stream));
+  return are_one ? GPR_OK : ON(device, order(device, before, stream));
+}
+
 gpr_status gpr_gpu_follow(int device, void *mark, void *stream) {
-  CUcontext before;
   if (!mark) return gpr_gpu_order(device, NULL, stream);
-  gpr_status status = gpr_cuda_enter(device, &before);
-  if (status) return status;
-  status = CU(device, StreamWaitEvent, stream, mark, 0);
-  gpr_cuda_leave(device, before);
-  return status;
+  return ON(device, CU(device, StreamWaitEvent, stream, mark, 0));
 }
 
 /* Without the order the host waits; memory that may be in use still is given up. */
@@ -145,13 +132,8 @@ void gpr_gpu_release(int device, void *memory, void *mark) {
 }
 
 gpr_status gpr_gpu_pin(size_t bytes, void **out) {
-  CUcontext before;
-  gpr_status status = gpr_cuda_enter(0, &before);
   *out = NULL;
-  if (status) return status;
-  status = CU(0, MemHostAlloc, out, bytes, CU_MEMHOSTALLOC_PORTABLE);
-  gpr_cuda_leave(0, before);
-  return status;
+  return ON(0, CU(0, MemHostAlloc, out, bytes, CU_MEMHOSTALLOC_PORTABLE));
 }
 
 void gpr_gpu_unpin(void *memory) {
@@ -162,10 +144,5 @@ void gpr_gpu_unpin(void *memory) {
 }
 
 gpr_status gpr_gpu_wait(int device, void *stream) {
-  CUcontext before;
-  gpr_status status = gpr_cuda_enter(device, &before);
-  if (status) return status;
-  if (!gpr_cuda_is_capturing(stream)) status = CU(device, StreamSynchronize, stream);
-  gpr_cuda_leave(device, before);
-  return status;
+  return ON(device, gpr_cuda_is_capturing(stream) ? GPR_OK : CU(device, StreamSynchronize, stream));
 }

@@ -99,33 +99,21 @@ static gpr_status launch(const gpr_operator_launch *l, int64_t nanoseconds) {
 }
 
 gpr_status gpr_gpu_operator(const gpr_operator_launch *l, int64_t nanoseconds) {
-  CUcontext before;
-  gpr_status status = gpr_cuda_enter(l->device, &before);
-  if (status) return status;
-  status = launch(l, nanoseconds);
-  gpr_cuda_leave(l->device, before);
-  return status;
+  return ON(l->device, launch(l, nanoseconds));
 }
 
 gpr_status gpr_gpu_multiprocessors(int device, int *number) {
-  CUcontext before;
-  const gpr_status status = gpr_cuda_enter(device, &before);
-  if (status) return status;
-  *number = gpr_cuda_multiprocessors(device);
-  gpr_cuda_leave(device, before);
-  return GPR_OK;
+  return ON(device, (*number = gpr_cuda_multiprocessors(device), GPR_OK));
+}
+
+static gpr_status move(int device, CUstream stream, void *to, const void *from, size_t bytes) {
+  if (gpr_cuda_is_capturing(stream))
+    return gpr_fail(GPR_BAD_VALUE,
+                    "what comes from the host, or goes there, cannot be captured into a graph");
+  const gpr_status status = bytes ? CU(device, MemcpyAsync, to, from, bytes, stream) : GPR_OK;
+  return status ? status : CU(device, StreamSynchronize, stream);
 }
 
 gpr_status gpr_gpu_move(int device, void *stream, void *to, const void *from, size_t bytes) {
-  CUcontext before;
-  gpr_status status = gpr_cuda_enter(device, &before);
-  if (status) return status;
-  if (gpr_cuda_is_capturing(stream))
-    status = gpr_fail(GPR_BAD_VALUE,
-                      "what comes from the host, or goes there, cannot be captured "
-                      "into a graph");
-  if (!status && bytes) status = CU(device, MemcpyAsync, to, from, bytes, stream);
-  if (!status) status = CU(device, StreamSynchronize, stream);
-  gpr_cuda_leave(device, before);
-  return status;
+  return ON(device, move(device, stream, to, from, bytes));
 }

@@ -232,11 +232,7 @@ static gpr_status begin(const gpr_plan *plan, int device, gpr_deal *deal, gpr_ru
   r->queue = deal ? &deal->queue : &r->own;
   r->ended = gpr_queue_is_empty(r->queue);
   r->awaited_words = -1;
-  gpr_status status = gpr_cuda_enter(device, &r->before);
-  if (!status) {
-    status = start(r);
-    gpr_cuda_leave(device, r->before);
-  }
+  const gpr_status status = ON(device, start(r));
   if (status)
     close_run(&r->base);
   else

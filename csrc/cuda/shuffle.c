@@ -38,14 +38,9 @@ fail:
 gpr_status gpr_gpu_shuffle(const char *name, int dtype, int device, gpr_shuffle_args args) {
   const gpr_shuffle_row *row = gpr_shuffle_table_cuda.row;
   const gpr_shuffle_row *end = row + GPR_SHUFFLE_COUNT;
-  CUcontext before;
   while (row < end && strcmp(row->name, name)) row++;
   if (row == end) return gpr_fail(GPR_BAD_VALUE, "no shuffle is called %s", name);
   if (!row->kernel[dtype])
     return gpr_fail(GPR_BAD_TYPE, "%s: not defined for dtype %s", name, gpr_dtypes[dtype].name);
-  gpr_status status = gpr_cuda_enter(device, &before);
-  if (status) return status;
-  if (args.n) status = run(row, dtype, device, args);
-  gpr_cuda_leave(device, before);
-  return status;
+  return ON(device, args.n ? run(row, dtype, device, args) : GPR_OK);
 }
