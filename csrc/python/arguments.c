@@ -4,19 +4,14 @@
 #include "../plan.h"
 #include "foreign.h"
 #include "libraries.h"
+#include "objects.h"
 
 PyObject *gpr_no_value, *gpr_axis_error, *gpr_auto;
 
 int gpr_arguments_init(void) {
-  PyObject *numpy = PyImport_ImportModule("numpy");
-  PyObject *exceptions = PyImport_ImportModule("numpy.exceptions");
-  if (numpy && exceptions && !gpr_no_value) {
-    gpr_no_value = PyObject_GetAttrString(numpy, "_NoValue");
-    gpr_axis_error = PyObject_GetAttrString(exceptions, "AxisError");
-  }
+  if (!gpr_no_value) gpr_no_value = gpr_imported("numpy", "_NoValue");
+  if (!gpr_axis_error) gpr_axis_error = gpr_imported("numpy.exceptions", "AxisError");
   if (!gpr_auto) gpr_auto = PyUnicode_InternFromString("auto");
-  Py_XDECREF(exceptions);
-  Py_XDECREF(numpy);
   return gpr_no_value && gpr_axis_error && gpr_auto;
 }
 
@@ -48,11 +43,9 @@ static int named(int fine, const gpr_call *call, const char *argument) {
 
 /* Tensors of a dtype that PyTorch gives to NumPy in no way, by their bits. */
 static PyArrayObject *of_torch(PyObject *object) {
-  PyObject *module = PyImport_ImportModule("gpureduce.libraries"), *array = NULL, *given = NULL;
-  if (module) given = PyObject_CallMethod(module, "of_torch", "O", object);
-  if (given) array = PyArray_FromAny(given, NULL, 0, 0, 0, NULL);
+  PyObject *given = gpr_ask("gpureduce.libraries", "of_torch", PyTuple_Pack(1, object));
+  PyObject *array = given ? PyArray_FromAny(given, NULL, 0, 0, 0, NULL) : NULL;
   Py_XDECREF(given);
-  Py_XDECREF(module);
   return (PyArrayObject *)array;
 }
 
@@ -204,13 +197,11 @@ static int warn_complex(int dtype, const gpr_options *options) {
   if (options->dtype == GPR_NO_DTYPE || gpr_dtypes[dtype].kind != 'c') return 1;
   const char kind = gpr_dtypes[options->dtype].kind;
   if (kind == 'c' || kind == 'b') return 1;
-  PyObject *module = PyImport_ImportModule("numpy.exceptions"), *category = NULL;
-  if (module) category = PyObject_GetAttrString(module, "ComplexWarning");
+  PyObject *category = gpr_imported("numpy.exceptions", "ComplexWarning");
   const int fine =
       category &&
       !PyErr_WarnEx(category, "Casting complex values to real discards the imaginary part", 1);
   Py_XDECREF(category);
-  Py_XDECREF(module);
   return fine;
 }
 

@@ -8,6 +8,7 @@
 #include "../cuda/gpu.h"
 #include "../few.h"
 #include "module.h"
+#include "objects.h"
 #include "results.h"
 #include "warn.h"
 
@@ -171,11 +172,7 @@ static PyObject *of_its_library(PyObject *result, PyObject *given) {
   if (!arrays || PyArray_Check(given) || PyList_Check(given) || PyTuple_Check(given) ||
       !PyObject_HasAttrString(given, "__dlpack__"))
     return result;
-  PyObject *module = PyImport_ImportModule("gpureduce.libraries"), *own = NULL;
-  if (module) own = PyObject_CallMethod(module, "of_host", "OO", result, given);
-  Py_XDECREF(module);
-  Py_DECREF(result);
-  return own;
+  return gpr_ask("gpureduce.libraries", "of_host", Py_BuildValue("(NO)", result, given));
 }
 
 /* --- what Python calls ------------------------------------------------------------------------ */

@@ -3,6 +3,7 @@
 #include "descr.h"
 
 #include "../../kernels/abi/lists.h"
+#include "objects.h"
 
 /* NumPy's type numbers below NPY_NTYPES_LEGACY, as ours; filled in once at import. */
 static int builtin_dtype[NPY_NTYPES_LEGACY];
@@ -78,11 +79,9 @@ PyArray_Descr *gpr_result_descr(int dtype, PyArray_Descr *descr) {
   if (descr && type->kind == 'm' && descr->kind == 'M') return as_timedelta(descr);
   for (int num = 0; num < NPY_NTYPES_LEGACY; num++)
     if (builtin_dtype[num] == dtype) return PyArray_DescrFromType(num);
-  PyObject *package = PyImport_ImportModule("ml_dtypes"), *name = NULL;
+  PyObject *name = gpr_imported("ml_dtypes", type->name);
   PyArray_Descr *result = NULL;
-  if (package) name = PyObject_GetAttrString(package, type->name);
   if (name && !PyArray_DescrConverter(name, &result)) result = NULL;
   Py_XDECREF(name);
-  Py_XDECREF(package);
   return result;
 }

@@ -9,6 +9,7 @@
 #include "dlpack.h"
 #include "../cuda/gpu.h"
 #include "module.h"
+#include "objects.h"
 
 /* Device memory that arrays and DLPack's tensors share; whoever is last may not hold the GIL. */
 typedef struct buffer {
@@ -95,20 +96,10 @@ static void dealloc(PyObject *self) {
 
 /* --- what other libraries ask for ------------------------------------------------------------- */
 
-static PyObject *tuple_of(const int64_t *values, int n, int64_t scale) {
-  PyObject *tuple = PyTuple_New(n);
-  for (int d = 0; tuple && d < n; d++) {
-    PyObject *value = PyLong_FromLongLong(values[d] * scale);
-    if (!value) Py_CLEAR(tuple);
-    if (tuple) PyTuple_SET_ITEM(tuple, d, value);
-  }
-  return tuple;
-}
-
 static PyObject *get_shape(PyObject *self, void *unused) {
   const device_array *a = (device_array *)self;
   (void)unused;
-  return tuple_of(a->shape, a->ndim, 1);
+  return gpr_tuple_of(a->ndim, a->shape, 1);
 }
 
 static PyObject *get_dtype(PyObject *self, void *unused) {
@@ -126,9 +117,9 @@ static PyObject *get_interface(PyObject *self, void *unused) {
     return PyErr_Format(PyExc_BufferError, "%s", gpr_error());
   snprintf(typestr, sizeof typestr, "%c%c%d", dtype->bytes == 1 ? '|' : '<', dtype->kind,
            dtype->bytes);
-  return Py_BuildValue("{s:N,s:N,s:s,s:(NO),s:i,s:i}", "shape", tuple_of(a->shape, a->ndim, 1),
-                       "strides", tuple_of(a->strides, a->ndim, dtype->bytes), "typestr", typestr,
-                       "data",
+  return Py_BuildValue("{s:N,s:N,s:s,s:(NO),s:i,s:i}", "shape", gpr_tuple_of(a->ndim, a->shape, 1),
+                       "strides", gpr_tuple_of(a->ndim, a->strides, dtype->bytes), "typestr",
+                       typestr, "data",
                        PyLong_FromVoidPtr((char *)a->buffer->data + a->offset * dtype->bytes),
                        Py_False, "version", 3, "stream", 1);
 }
@@ -202,7 +193,7 @@ static PyObject *dlpack(PyObject *self, PyObject *args, PyObject *keywords) {
 
 static PyObject *represent(PyObject *self) {
   const device_array *a = (device_array *)self;
-  PyObject *shape = tuple_of(a->shape, a->ndim, 1), *text = NULL;
+  PyObject *shape = gpr_tuple_of(a->ndim, a->shape, 1), *text = NULL;
   if (shape)
     text = PyUnicode_FromFormat("<gpureduce.DeviceArray of shape %R, dtype %s, on cuda:%d>", shape,
                                 gpr_dtypes[a->dtype].name, a->buffer->device);

@@ -6,6 +6,7 @@
 
 #include "../../kernels/abi/lists.h"
 #include "foreign.h"
+#include "objects.h"
 
 enum { TORCH, CUPY, TENSOR, NDARRAY, DTYPE, SHAPE, STRIDES, STRIDE, DATA, PTR };
 enum { DEVICE_ID = PTR + 1, DATA_PTR, GET_DEVICE, PERMUTE, TRANSPOSE, CUDA, CORE };
@@ -192,16 +193,6 @@ int gpr_library_view(int library, PyObject *array, gpr_view *view) {
 
 /* --- new arrays ------------------------------------------------------------------------------- */
 
-static PyObject *tuple_of(int n, const int64_t *numbers) {
-  PyObject *tuple = PyTuple_New(n);
-  for (int i = 0; tuple && i < n; i++) {
-    PyObject *number = PyLong_FromLongLong(numbers[i]);
-    if (!number) Py_CLEAR(tuple);
-    if (tuple) PyTuple_SET_ITEM(tuple, i, number);
-  }
-  return tuple;
-}
-
 /* In C order, on the current device, of no subclass; NULL without an exception if that is not to be
  * had. */
 static PyObject *make_there(const library *l, PyObject *like, int dtype, int ndim,
@@ -209,7 +200,7 @@ static PyObject *make_there(const library *l, PyObject *like, int dtype, int ndi
   int64_t strides[GPR_DIMS_MAX + 1], next = 1;
   if (!l->empty || !Py_IS_TYPE(like, l->type)) return NULL;
   for (int d = ndim; d--; next *= shape[d] > 1 ? shape[d] : 1) strides[d] = next;
-  PyObject *steps = tuple_of(ndim, strides), *made = NULL;
+  PyObject *steps = gpr_tuple_of(ndim, strides, 1), *made = NULL;
   if (steps) made = PyObject_CallFunctionObjArgs(l->empty, lengths, steps, l->dtypes[dtype], NULL);
   Py_XDECREF(steps);
   if (!made) PyErr_Clear();
@@ -241,7 +232,7 @@ static int lies_there(int library, int device, PyObject **array, void **data) {
 int gpr_library_empty(int library, PyObject *like, int likes_dtype, int device, int dtype, int ndim,
                       const int64_t *shape, PyObject **array, void **data) {
   if (!find(library)->dtypes[dtype]) return 0;
-  PyObject *lengths = tuple_of(ndim, shape);
+  PyObject *lengths = gpr_tuple_of(ndim, shape, 1);
   *array = lengths ? make_there(find(library), like, dtype, ndim, shape, lengths) : NULL;
   int made = lies_there(library, device, array, data);
   if (!made && lengths && !PyErr_Occurred()) {
@@ -256,7 +247,7 @@ int gpr_library_empty(int library, PyObject *like, int likes_dtype, int device, 
 PyObject *gpr_library_permuted(int library, PyObject *array, int ndim, const int *axes) {
   int64_t numbers[GPR_DIMS_MAX + 1];
   for (int d = 0; d < ndim; d++) numbers[d] = axes[d];
-  PyObject *order = tuple_of(ndim, numbers), *view = NULL;
+  PyObject *order = gpr_tuple_of(ndim, numbers, 1), *view = NULL;
   PyObject *method = library == GPR_TORCH ? names[PERMUTE] : names[TRANSPOSE];
   if (order) view = PyObject_CallMethodOneArg(array, method, order);
   Py_XDECREF(order);

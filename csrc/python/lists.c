@@ -6,6 +6,7 @@
 #include "../cpu.h"
 #include "../gpureduce.h"
 #include "module.h"
+#include "objects.h"
 
 static PyObject *flag(const gpr_op_info *o, int which) { return PyBool_FromLong(o->flags & which); }
 
@@ -23,8 +24,7 @@ static PyObject *operators(PyObject *module, PyObject *unused) {
         PyBool_FromLong(!(o->flags & GPR_NO_OUT)), "nonempty", flag(o, GPR_NONEMPTY), "position",
         flag(o, GPR_POSITION), "spread", flag(o, GPR_SPREAD), "skips_nan", flag(o, GPR_SKIPS_NAN),
         "takes_kernel", flag(o, GPR_TAKES_KERNEL), "matrices", flag(o, GPR_MATRICES));
-    if (!item || PyList_Append(list, item)) Py_CLEAR(list);
-    Py_XDECREF(item);
+    gpr_append(&list, item);
   }
   return list;
 }
@@ -32,11 +32,8 @@ static PyObject *operators(PyObject *module, PyObject *unused) {
 static PyObject *dtypes(PyObject *module, PyObject *unused) {
   (void)module, (void)unused;
   PyObject *list = PyList_New(0);
-  for (int d = 0; list && d < GPR_DTYPE_COUNT; d++) {
-    PyObject *item = PyUnicode_FromString(gpr_dtypes[d].name);
-    if (!item || PyList_Append(list, item)) Py_CLEAR(list);
-    Py_XDECREF(item);
-  }
+  for (int d = 0; list && d < GPR_DTYPE_COUNT; d++)
+    gpr_append(&list, PyUnicode_FromString(gpr_dtypes[d].name));
   return list;
 }
 
@@ -54,8 +51,7 @@ static PyObject *kernels(PyObject *module, PyObject *unused) {
                       k->flags & GPR_IN_PLACE ? Py_True : Py_False, "second_launch",
                       k->flags & GPR_SECOND_LAUNCH ? Py_True : Py_False, "threads", k->least,
                       k->most, "unroll", k->unroll, "grid", grids[k->grid]);
-    if (!item || PyList_Append(list, item)) Py_CLEAR(list);
-    Py_XDECREF(item);
+    gpr_append(&list, item);
   }
   return list;
 }
@@ -63,12 +59,8 @@ static PyObject *kernels(PyObject *module, PyObject *unused) {
 static PyObject *kernel_dtypes(PyObject *module, PyObject *unused) {
   (void)module, (void)unused;
   PyObject *list = PyList_New(0);
-  for (int d = 0; list && d < GPR_DTYPE_COUNT; d++) {
-    if (!gpr_kernel_dtypes[d]) continue;
-    PyObject *item = PyUnicode_FromString(gpr_dtypes[d].name);
-    if (!item || PyList_Append(list, item)) Py_CLEAR(list);
-    Py_XDECREF(item);
-  }
+  for (int d = 0; list && d < GPR_DTYPE_COUNT; d++)
+    if (gpr_kernel_dtypes[d]) gpr_append(&list, PyUnicode_FromString(gpr_dtypes[d].name));
   return list;
 }
 
@@ -81,10 +73,8 @@ static PyObject *rows(PyObject *module, PyObject *unused) {
   for (int i = 0; list && i < GPR_OP_COUNT * GPR_DTYPE_COUNT; i++) {
     const gpr_row *row = &gpr_cpu_table_here()->row[i];
     if (!row->open || (gpr_ops[row->op].flags & GPR_HIDDEN)) continue;
-    PyObject *item = Py_BuildValue("(ssss)", gpr_ops[row->op].name, gpr_dtypes[row->dtype].name,
-                                   gpr_dtypes[row->result].name, laws[row->law]);
-    if (!item || PyList_Append(list, item)) Py_CLEAR(list);
-    Py_XDECREF(item);
+    gpr_append(&list, Py_BuildValue("(ssss)", gpr_ops[row->op].name, gpr_dtypes[row->dtype].name,
+                                    gpr_dtypes[row->result].name, laws[row->law]));
   }
   return list;
 }
@@ -140,8 +130,7 @@ static PyObject *devices(PyObject *module, PyObject *unused) {
           "memory_total", (long long)d.memory_total, "memory_free", (long long)d.memory_free,
           "l2_bytes", (long long)d.l2_bytes, "shared_bytes", (long long)d.shared_bytes, "driver",
           d.driver / 1000, d.driver % 1000 / 10);
-    if (!item || PyList_Append(list, item)) Py_CLEAR(list);
-    Py_XDECREF(item);
+    gpr_append(&list, item);
   }
   return list;
 }

@@ -7,20 +7,11 @@
 #include "device_array.h"
 #include "foreign.h"
 #include "module.h"
+#include "objects.h"
 
 enum { STEP_NANOSECONDS = 50 * 1000 * 1000 };
 
 /* --- arrays ----------------------------------------------------------------------------------- */
-
-static PyObject *numbers_of(const int64_t *values, int n) {
-  PyObject *tuple = PyTuple_New(n);
-  for (int i = 0; tuple && i < n; i++) {
-    PyObject *value = PyLong_FromLongLong(values[i]);
-    if (!value) Py_CLEAR(tuple);
-    if (tuple) PyTuple_SET_ITEM(tuple, i, value);
-  }
-  return tuple;
-}
 
 /* device_view(object, name): where an array lies on a device, or None; the last one keeps it there:
  * (address, dtype, shape, strides, device, stream, swapped, read only, whether the stream is its
@@ -35,8 +26,8 @@ static PyObject *device_view(PyObject *module, PyObject *args) {
   if (found < 0) return NULL;
   if (found == GPR_NOT_THERE) Py_RETURN_NONE;
   return Py_BuildValue("(NsNNiNiiiN)", PyLong_FromVoidPtr((void *)(uintptr_t)view.data),
-                       gpr_dtypes[view.dtype].name, numbers_of(view.shape, view.ndim),
-                       numbers_of(view.strides, view.ndim), view.device,
+                       gpr_dtypes[view.dtype].name, gpr_tuple_of(view.ndim, view.shape, 1),
+                       gpr_tuple_of(view.ndim, view.strides, 1), view.device,
                        PyLong_FromVoidPtr(view.stream), view.swapped, view.read_only,
                        found == GPR_ON_ITS_STREAM, holder);
 }

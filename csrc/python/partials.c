@@ -6,6 +6,7 @@
 #include "../../kernels/abi/partials.h"
 #include "../brief.h"
 #include "module.h"
+#include "objects.h"
 
 /* --- what there is ---------------------------------------------------------------------------- */
 
@@ -13,9 +14,7 @@ static PyObject *answers_of(int op, int dtype) {
   PyObject *list = PyList_New(0);
   for (int asked = 0; list && asked < GPR_OP_COUNT; asked++) {
     if ((gpr_ops[asked].flags & GPR_HIDDEN) || !gpr_partials_answer(op, dtype, asked)) continue;
-    PyObject *name = PyUnicode_FromString(gpr_ops[asked].name);
-    if (!name || PyList_Append(list, name)) Py_CLEAR(list);
-    Py_XDECREF(name);
+    gpr_append(&list, PyUnicode_FromString(gpr_ops[asked].name));
   }
   return list;
 }
@@ -28,12 +27,11 @@ static PyObject *partials_rows(PyObject *module, PyObject *unused) {
   for (int i = 0; list && i < GPR_OP_COUNT * GPR_DTYPE_COUNT; i++) {
     const int op = i / GPR_DTYPE_COUNT, dtype = i % GPR_DTYPE_COUNT;
     if (!gpr_partials_words(op, dtype) || (gpr_ops[op].flags & GPR_HIDDEN)) continue;
-    PyObject *item =
-        Py_BuildValue("(sssiNN)", gpr_ops[op].name, gpr_dtypes[dtype].name,
-                      gpr_ops[gpr_partials_op(op, dtype)].name, gpr_partials_words(op, dtype),
-                      PyBool_FromLong(gpr_partials_are_additive(op, dtype)), answers_of(op, dtype));
-    if (!item || PyList_Append(list, item)) Py_CLEAR(list);
-    Py_XDECREF(item);
+    gpr_append(&list, Py_BuildValue("(sssiNN)", gpr_ops[op].name, gpr_dtypes[dtype].name,
+                                    gpr_ops[gpr_partials_op(op, dtype)].name,
+                                    gpr_partials_words(op, dtype),
+                                    PyBool_FromLong(gpr_partials_are_additive(op, dtype)),
+                                    answers_of(op, dtype)));
   }
   return list;
 }

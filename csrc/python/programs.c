@@ -1,5 +1,6 @@
 #define PY_SSIZE_T_CLEAN
 #include "module.h"
+#include "objects.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,14 +16,9 @@ enum { PROGRAMS_MOST = 1 << 14 };
 /* A function of gpureduce.compiler; whatever goes wrong is as if it had given nothing, but Ctrl-C
  * is left to be met again. */
 static PyObject *ask(const char *function, PyObject *arguments) {
-  PyObject *module = arguments ? PyImport_ImportModule("gpureduce.compiler") : NULL;
-  PyObject *callable = module ? PyObject_GetAttrString(module, function) : NULL;
-  PyObject *answer = callable ? PyObject_CallObject(callable, arguments) : NULL;
+  PyObject *answer = gpr_ask("gpureduce.compiler", function, arguments);
   if (!answer && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
   if (!answer) PyErr_Clear();
-  Py_XDECREF(callable);
-  Py_XDECREF(module);
-  Py_XDECREF(arguments);
   return answer;
 }
 
@@ -84,10 +80,8 @@ static PyObject *programs(PyObject *module, PyObject *unused) {
   PyObject *list = PyList_New(0);
   (void)module, (void)unused;
   for (int i = 0; list && i < count; i++) {
-    PyObject *item =
-        Py_BuildValue("(sss)", all[i]->kernel, all[i]->fold ? all[i]->fold : "", all[i]->header);
-    if (!item || PyList_Append(list, item)) Py_CLEAR(list);
-    Py_XDECREF(item);
+    gpr_append(&list, Py_BuildValue("(sss)", all[i]->kernel, all[i]->fold ? all[i]->fold : "",
+                                    all[i]->header));
   }
   return list;
 }

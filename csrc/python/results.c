@@ -7,6 +7,7 @@
 #include "foreign.h"
 #include "libraries.h"
 #include "module.h"
+#include "objects.h"
 
 static PyObject *scalar(const gpr_value *value, int which, PyArray_Descr *of) {
   const unsigned char *bytes = value->bytes + which * gpr_dtypes[value->dtype].bytes;
@@ -187,11 +188,8 @@ static PyObject *own_kind(const gpr_call *call, const gpr_room *room, int which)
   for (int d = 0; d < call->ndim; d++) shape[d] = call->shape[d];
   steps(call, 1, strides);
   PyObject *view = gpr_device_array_view(room->array, which * outputs, call->ndim, shape, strides);
-  PyObject *module = view ? PyImport_ImportModule("gpureduce.libraries") : NULL, *result = NULL;
-  if (module) result = PyObject_CallMethod(module, "of_its_kind", "OO", view, call->array);
-  Py_XDECREF(module);
-  Py_XDECREF(view);
-  return result;
+  if (!view) return NULL;
+  return gpr_ask("gpureduce.libraries", "of_its_kind", Py_BuildValue("(NO)", view, call->array));
 }
 
 PyObject *gpr_room_results(const gpr_call *call, const gpr_room *room) {

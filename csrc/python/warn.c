@@ -5,6 +5,7 @@
 
 #include "../cpu.h"
 #include "module.h"
+#include "objects.h"
 #include "parse.h"
 
 int gpr_warn_init(void) { return PyUFunc_ImportUFuncAPI() >= 0; }
@@ -303,15 +304,13 @@ static int give(const gpr_call *call, int flags, const char *text, int64_t least
 /* Whether np.errstate asks for any of it; -1 with an error, which may be Ctrl-C. */
 static int is_asked_for(void) {
   static const char *const kinds[] = {"invalid", "over", "divide"};
-  PyObject *numpy = PyImport_ImportModule("numpy");
-  PyObject *modes = numpy ? PyObject_CallMethod(numpy, "geterr", NULL) : NULL;
+  PyObject *modes = gpr_ask("numpy", "geterr", PyTuple_New(0));
   int asked = !modes ? -1 : !PyDict_Check(modes);
   for (size_t i = 0; !asked && i < sizeof kinds / sizeof kinds[0]; i++) {
     PyObject *mode = PyDict_GetItemString(modes, kinds[i]); /* borrowed */
     asked = !mode || !PyUnicode_Check(mode) || PyUnicode_CompareWithASCIIString(mode, "ignore");
   }
   Py_XDECREF(modes);
-  Py_XDECREF(numpy);
   return asked;
 }
 
