@@ -83,26 +83,6 @@ static gpr_dims slab_kept(const axes_run *r, int64_t slab) {
   return kept;
 }
 
-/* All dimensions, the kept ones first, by the size of their strides: as the array lies in memory.
- */
-static int order_in_memory(const gpr_dims *kept, const gpr_dims *reduced, int *order) {
-  const int n = kept->n + reduced->n;
-  for (int d = 0; d < n; d++) {
-    const int64_t stride =
-        magnitude(d < kept->n ? kept->strides[d] : reduced->strides[d - kept->n]);
-    int at = d;
-    for (; at > 0; at--) {
-      const int other = order[at - 1];
-      const int64_t before =
-          other < kept->n ? kept->strides[other] : reduced->strides[other - kept->n];
-      if (magnitude(before) >= stride) break;
-      order[at] = other;
-    }
-    order[at] = d;
-  }
-  return n;
-}
-
 /* The slab's elements, or its mask, as a plan without axes; what is packed gets strides of its own.
  */
 typedef struct slab {
@@ -125,24 +105,34 @@ static void set_shape(gpr_plan *p, gpr_dims *dims, int64_t count) {
   p->direct = !p->cast && !p->swap && p->ndim == 1 && p->strides[0] == p->bytes;
 }
 
+/* All dimensions as they lie in memory; places: their numbers, those of the kept ones first. */
+static gpr_dims in_memory(const gpr_dims *kept, const gpr_dims *reduced) {
+  gpr_dims all = {.n = 0};
+  for (int i = 0; i < kept->n + reduced->n; i++) {
+    const gpr_dims *of = i < kept->n ? kept : reduced;
+    const int d = i < kept->n ? i : i - kept->n;
+    gpr_dims_append(&all, of->shape[d], of->strides[d], of->where[d]);
+    all.place[i] = i;
+  }
+  gpr_dims_sort(&all);
+  return all;
+}
+
 static void make_slab(const axes_run *r, int64_t number, slab *s) {
-  int order[2 * GPR_DIMS_MAX];
-  gpr_dims elements = {.n = 0}, mask = {.n = 0};
   s->kept = slab_kept(r, number);
   s->reduced = r->axes.reduced;
-  const int n = order_in_memory(&s->kept, &s->reduced, order);
+  gpr_dims elements = in_memory(&s->kept, &s->reduced), mask = {.n = 0};
+  for (int i = 0; i < elements.n; i++)
+    gpr_dims_append(&mask, elements.shape[i], elements.where[i], 0);
   s->count = 1;
-  for (int i = n - 1; i >= 0; i--) {
-    gpr_dims *of = order[i] < s->kept.n ? &s->kept : &s->reduced;
-    const int d = order[i] < s->kept.n ? order[i] : order[i] - s->kept.n;
-    elements.shape[i] = mask.shape[i] = of->shape[d];
-    elements.strides[i] = of->strides[d];
-    mask.strides[i] = of->where[d];
-    elements.where[i] = mask.where[i] = elements.place[i] = mask.place[i] = 0;
+  for (int i = elements.n - 1; i >= 0; i--) {
+    const int at = (int)elements.place[i];
+    gpr_dims *of = at < s->kept.n ? &s->kept : &s->reduced;
+    const int d = at < s->kept.n ? at : at - s->kept.n;
     of->strides[d] = of->where[d] = s->count;
     s->count *= of->shape[d];
+    elements.where[i] = elements.place[i] = 0;
   }
-  elements.n = mask.n = n;
   const int64_t at = gpr_slab_start(r, number);
   const int64_t first = r->cut < 0 ? 0 : at * r->axes.kept.strides[r->cut];
   s->elements = r->plan;
