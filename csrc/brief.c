@@ -4,19 +4,14 @@
 #include <pthread.h>
 
 #include "../kernels/abi/lists.h"
-#include "cpu.h"
 #include "errors.h"
 #include "partials.h"
 
 /* Outputs at a time, whose states stay in the first cache. */
 enum { SOME = 32, QUICK_MOST = 256 };
 
-static const gpr_row *row_of(int op, int dtype) {
-  return &gpr_cpu_table_here()->row[op * GPR_DTYPE_COUNT + dtype];
-}
-
 int gpr_brief_doubles(int op, int dtype) {
-  const gpr_row *row = row_of(op, dtype);
+  const gpr_row *row = gpr_row_of(op, dtype);
   return row->brief ? row->brief->doubles : 0;
 }
 
@@ -26,7 +21,7 @@ static gpr_row rows[2][GPR_DTYPE_COUNT];
 static void make_rows(void) {
   for (int i = 0; i < 2 * GPR_DTYPE_COUNT; i++) {
     gpr_row *row = &rows[i / GPR_DTYPE_COUNT][i % GPR_DTYPE_COUNT];
-    *row = *row_of(i < GPR_DTYPE_COUNT ? GPR_OP_SUM : GPR_OP_VAR, i % GPR_DTYPE_COUNT);
+    *row = *gpr_row_of(i < GPR_DTYPE_COUNT ? GPR_OP_SUM : GPR_OP_VAR, i % GPR_DTYPE_COUNT);
     if (!row->brief) continue;
     row->op = GPR_OP_SUM; /* with is no gpr_spread */
     row->result = GPR_FLOAT64;
@@ -101,11 +96,12 @@ gpr_status gpr_brief_finish(int op, int dtype, int into, uint32_t kind, double d
                             void *results, int64_t *least) {
   const int asked = into < 0 ? op : into;
   const gpr_spread spread = {ddof, NULL, gpr_skips(asked, dtype) || ddof != ddof};
-  gpr_resolved what = {.op = op, .row = row_of(op, dtype)};
-  if (!gpr_brief_doubles(op, dtype) || row_of(asked, dtype)->brief != what.row->brief || count < 1)
+  gpr_resolved what = {.op = op, .row = gpr_row_of(op, dtype)};
+  if (!gpr_brief_doubles(op, dtype) || gpr_row_of(asked, dtype)->brief != what.row->brief ||
+      count < 1)
     return gpr_fail(GPR_BAD_TYPE, "%s of %s: there are no such partials", gpr_ops[op].name,
                     gpr_dtypes[dtype].name);
-  what.row = row_of(asked, dtype);
+  what.row = gpr_row_of(asked, dtype);
   if (into == GPR_INTO_WORDS) gpr_partials_resolve(&what);
   if (into == GPR_INTO_BRIEF) gpr_brief_resolve(&what);
   const void *with = gpr_ops[asked].flags & GPR_SPREAD ? &spread : NULL;

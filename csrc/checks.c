@@ -110,13 +110,17 @@ static void append(char *list, size_t bytes, const char *name) {
 }
 
 gpr_status gpr_check_kernel(const gpr_row *row, int64_t n, const gpr_options *options) {
-  const gpr_kernel_info *k = &gpr_kernels[options->kernel];
-  const char *name = gpr_ops[row->op].name;
+  const int variant = options->kernel - GPR_KERNEL_COUNT;
+  const gpr_kernel_info *k = &gpr_kernels[variant < 0 ? options->kernel : 0];
+  const char *name = gpr_ops[row->op].name,
+             *kernel = variant < 0 ? k->name : gpr_variants[variant].name;
   char list[256] = "";
   if (options->device == GPR_DEVICE_CPU)
     return gpr_fail(GPR_BAD_VALUE, "%s: kernel %s is a GPU's; device=\"cpu\" has none by a name",
-                    name, k->name);
-  if (options->kernel == GPR_KERNEL_DEFAULT) return GPR_OK;
+                    name, kernel);
+  if (variant >= 0 && (gpr_ops[row->op].flags & GPR_MATRICES))
+    return gpr_fail(GPR_BAD_TYPE, "%s: kernel %s takes no matrices", name, kernel);
+  if (variant >= 0 || options->kernel == GPR_KERNEL_DEFAULT) return GPR_OK;
   if (!(gpr_ops[row->op].flags & GPR_TAKES_KERNEL)) {
     for (int o = 0; o < GPR_OP_COUNT; o++)
       if (gpr_ops[o].flags & GPR_TAKES_KERNEL) append(list, sizeof list, gpr_ops[o].name);

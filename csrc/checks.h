@@ -6,5 +6,5 @@
 /* What is asked of the array, wherever it is. */
 gpr_status gpr_check(const gpr_resolved *what, const gpr_view *view, const gpr_options *options);
 
-/* Whether the textbook kernel can take n elements of this dtype. */
+/* Whether the kernel that is named can take n elements of this dtype, as far as its table tells. */
 gpr_status gpr_check_kernel(const gpr_row *row, int64_t n, const gpr_options *options);

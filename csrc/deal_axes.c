@@ -49,14 +49,8 @@ static int is_kept(const axes_deal *r, int d) { return !(r->options.axes >> d & 
 
 /* --- slabs ------------------------------------------------------------------------------------ */
 
-static double bytes_of(const gpr_view *view) {
-  double bytes = gpr_dtype_size(view->dtype);
-  for (int d = 0; d < view->ndim; d++) bytes *= (double)view->shape[d];
-  return bytes;
-}
-
 static int64_t step_of(const gpr_view *view, int d) {
-  return view->shape[d] < 2 ? 0 : view->strides[d] < 0 ? -view->strides[d] : view->strides[d];
+  return view->shape[d] < 2 ? 0 : gpr_magnitude(view->strides[d]);
 }
 /* Whether a reduced axis is the outermost in memory. */
 static int is_scattered(const axes_deal *r) {
@@ -70,7 +64,7 @@ static int is_scattered(const axes_deal *r) {
 
 /* The first kept axis, whose places and those of the axes before it are enough slabs; how many. */
 static int64_t choose_slabs(axes_deal *r, int places) {
-  double each = bytes_of(&r->view), wanted = each / (SLABS_PER_PLACE * places);
+  double each = gpr_bytes(&r->view), wanted = each / (SLABS_PER_PLACE * places);
   int64_t before = 1;
   if (wanted > SLAB_MOST) wanted = SLAB_MOST;
   if (is_scattered(r)) wanted = each / (SCATTERED_PER_PLACE * places);

@@ -3,8 +3,7 @@
 #include "../kernels/abi/lists.h"
 #include "errors.h"
 #include "layout.h"
-
-static int is_dtype(int dtype) { return dtype >= 0 && dtype < GPR_DTYPE_COUNT; }
+#include "resolve.h"
 
 static gpr_status check_place(const char *name, const gpr_view *view) {
   if (view->memory != GPR_HOST_MEMORY && view->memory != GPR_CUDA_MEMORY)
@@ -48,7 +47,7 @@ static gpr_status check_shape(const char *name, const gpr_view *view) {
 
 gpr_status gpr_check_view(const char *function, const gpr_view *view) {
   if (!view) return gpr_fail(GPR_BAD_VALUE, "%s: the view is NULL", function);
-  if (!is_dtype(view->dtype))
+  if (!gpr_is_dtype(view->dtype))
     return gpr_fail(GPR_BAD_TYPE, "%s: dtype %d is none; GPR_BOOL (0) to %d are", function,
                     view->dtype, GPR_DTYPE_COUNT - 1);
   if (view->ndim < 0 || view->ndim > GPR_DIMS_MAX)
@@ -90,7 +89,7 @@ gpr_status gpr_check_options(const char *function, const gpr_view *view, const g
     return gpr_fail(GPR_BAD_VALUE,
                     "%s: the options are not made by gpr_defaults() of this version, %s", function,
                     GPUREDUCE_VERSION);
-  if (o->dtype != GPR_NO_DTYPE && !is_dtype(o->dtype))
+  if (o->dtype != GPR_NO_DTYPE && !gpr_is_dtype(o->dtype))
     return gpr_fail(GPR_BAD_TYPE, "%s: options dtype %d is none; GPR_NO_DTYPE or one would do",
                     function, o->dtype);
   if (o->device < GPR_DEVICE_LIST || o->out_device < GPR_DEVICE_CPU)
@@ -110,7 +109,7 @@ gpr_status gpr_check_options(const char *function, const gpr_view *view, const g
   if (o->out_order != GPR_C_ORDER && o->out_order != GPR_MEMORY_ORDER)
     return gpr_fail(GPR_BAD_VALUE, "%s: out_order %d is neither GPR_C_ORDER nor GPR_MEMORY_ORDER",
                     function, o->out_order);
-  if (o->initial && !is_dtype(o->initial->dtype))
+  if (o->initial && !gpr_is_dtype(o->initial->dtype))
     return gpr_fail(GPR_BAD_TYPE, "%s: dtype %d of initial is none", function, o->initial->dtype);
   const gpr_status status = check_segments(function, o);
   return status || !o->where ? status : check_mask(function, view, o->where);

@@ -2,7 +2,11 @@
 
 #include "../kernels/abi/lists.h"
 
-static int64_t size_of(int64_t x) { return x < 0 ? -x : x; }
+double gpr_bytes(const gpr_view *view) {
+  double bytes = gpr_dtypes[view->dtype].bytes;
+  for (int d = 0; d < view->ndim; d++) bytes *= (double)view->shape[d];
+  return bytes;
+}
 
 void gpr_dims_copy(gpr_dims *to, const gpr_dims *from) {
   to->n = from->n;
@@ -48,7 +52,8 @@ static void swap(int64_t *all, int a, int b) {
 
 void gpr_dims_sort(gpr_dims *dims) {
   for (int d = 1; d < dims->n; d++)
-    for (int e = d; e > 0 && size_of(dims->strides[e - 1]) < size_of(dims->strides[e]); e--) {
+    for (int e = d; e > 0 && gpr_magnitude(dims->strides[e - 1]) < gpr_magnitude(dims->strides[e]);
+         e--) {
       swap(dims->shape, e - 1, e);
       swap(dims->strides, e - 1, e);
       swap(dims->where, e - 1, e);
@@ -89,7 +94,8 @@ int gpr_memory_order(const gpr_view *view, uint64_t reduced, int *axes) {
   for (int d = 0; d < view->ndim; d++) {
     if (reduced >> d & 1) continue;
     int at = n++;
-    for (; at > 0 && size_of(view->strides[axes[at - 1]]) < size_of(view->strides[d]); at--)
+    for (; at > 0 && gpr_magnitude(view->strides[axes[at - 1]]) < gpr_magnitude(view->strides[d]);
+         at--)
       axes[at] = axes[at - 1];
     axes[at] = d;
   }

@@ -8,6 +8,11 @@ static inline int gpr_lies(const gpr_view *view) {
   return view->memory == GPR_CUDA_MEMORY ? view->device : GPR_DEVICE_CPU;
 }
 
+/* Bytes of all elements. */
+double gpr_bytes(const gpr_view *view);
+
+static inline int64_t gpr_magnitude(int64_t stride) { return stride < 0 ? -stride : stride; }
+
 /* Dimensions, the last one the fastest. */
 typedef struct gpr_dims {
   int n;

@@ -8,23 +8,17 @@
 
 #include "../kernels/abi/lists.h"
 #include "../kernels/abi/partials.h"
-#include "cpu.h"
 #include "errors.h"
 
 enum { ROWS = GPR_OP_COUNT * GPR_DTYPE_COUNT };
 /* Additions of digits below 2^32 that an int64 holds. */
 #define GPR_MERGES_MOST (INT64_C(1) << 31)
 
-static int is_row(int op, int dtype) {
-  return op >= 0 && op < GPR_OP_COUNT && dtype >= 0 && dtype < GPR_DTYPE_COUNT;
-}
+static int is_row(int op, int dtype) { return gpr_is_op(op) && gpr_is_dtype(dtype); }
 /* Without words where there are none. */
 static const gpr_partial *partial_of(int op, int dtype) {
   static const gpr_partial none;
   return is_row(op, dtype) ? &gpr_partial_rows[op * GPR_DTYPE_COUNT + dtype] : &none;
-}
-static const gpr_row *row_of(int op, int dtype) {
-  return &gpr_cpu_table_here()->row[op * GPR_DTYPE_COUNT + dtype];
 }
 
 /* --- rows ------------------------------------------------------------------------------------- */
@@ -35,7 +29,7 @@ static void make_rows(void) {
   for (int i = 0; i < ROWS; i++) {
     const gpr_partial *partial = &gpr_partial_rows[i];
     gpr_row *row = &rows[i];
-    *row = gpr_cpu_table_here()->row[i];
+    *row = *gpr_row_of(i / GPR_DTYPE_COUNT, i % GPR_DTYPE_COUNT);
     if (!partial->words || !row->open) continue;
     if (gpr_ops[row->op].flags & GPR_SPREAD) row->op = GPR_OP_SUM; /* with is no gpr_spread */
     row->result = GPR_INT64;
@@ -176,7 +170,7 @@ gpr_status gpr_partials_merge(int op, int dtype, uint32_t kind, const int64_t *w
   gpr_status status = check(op, dtype);
   if (!status) status = check_places("gpr_partials_merge", words, count, outputs, merged);
   if (status) return status;
-  const gpr_row *row = row_of(op, dtype);
+  const gpr_row *row = gpr_row_of(op, dtype);
   if (gpr_partials_check(kind, words, partial->words, count * outputs))
     return gpr_fail(GPR_BAD_VALUE, "words are not those of partials of %s of %s", gpr_ops[op].name,
                     gpr_dtypes[dtype].name);
@@ -211,8 +205,8 @@ static gpr_status check_finish(int op, int dtype, int asked, int result_dtype) {
   if (!gpr_partials_answer(op, dtype, asked))
     return gpr_fail(GPR_BAD_VALUE, "partials of %s of %s do not answer %s", gpr_ops[op].name,
                     gpr_dtypes[dtype].name, gpr_ops[asked].name);
-  if (row_of(op, dtype)->law == GPR_EXACT ? rounds_into(dtype, result_dtype)
-                                          : dtype == result_dtype)
+  if (gpr_row_of(op, dtype)->law == GPR_EXACT ? rounds_into(dtype, result_dtype)
+                                              : dtype == result_dtype)
     return GPR_OK;
   return gpr_fail(GPR_BAD_TYPE, "partials of %s of %s do not finish into %s", gpr_ops[op].name,
                   gpr_dtypes[dtype].name, gpr_dtypes[result_dtype].name);
@@ -226,11 +220,11 @@ gpr_status gpr_partials_finish(int op, int dtype, int asked, int result_dtype, d
   if (!status)
     status = check_places("gpr_partials_finish", words, 1, outputs, least ? results : NULL);
   if (status) return status;
-  const gpr_row *row = row_of(asked, result_dtype);
+  const gpr_row *row = gpr_row_of(asked, result_dtype);
   const gpr_spread spread = {ddof, NULL, gpr_skips(asked, dtype) || ddof != ddof};
   const void *with = gpr_ops[asked].flags & GPR_SPREAD ? &spread : NULL;
   const int bytes = gpr_dtypes[row->result].bytes * row->results;
-  char *state = states_of(row_of(op, dtype)->state_bytes, 1);
+  char *state = states_of(gpr_row_of(op, dtype)->state_bytes, 1);
   if (!state) return GPR_OUT_OF_MEMORY;
   *least = INT64_MAX;
   for (int64_t o = 0; o < outputs; o++) {

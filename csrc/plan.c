@@ -75,21 +75,20 @@ static int lies_ready(const gpr_plan *p) {
          (uintptr_t)p->data % (uintptr_t)unit_of(&gpr_dtypes[p->dtype]) == 0;
 }
 
-static int64_t size_of(int64_t x) { return x < 0 ? -x : x; }
-
 static gpr_strands find_strands(const gpr_plan *p) {
   gpr_strands s = {.length = 1};
   int d = p->ndim - 1, pays = p->row->ordered && p->row->scalars == 1;
   for (int i = d; i-- > 0;)
-    if (size_of(p->strides[i]) < size_of(p->strides[d])) d = i;
+    if (gpr_magnitude(p->strides[i]) < gpr_magnitude(p->strides[d])) d = i;
   s.all = p->shape[d];
   s.step = p->strides[d];
   s.n = STRANDS_BYTES / p->bytes < s.all ? STRANDS_BYTES / p->bytes : s.all;
   for (int i = d + 1; i < p->ndim; i++) {
     s.length *= p->shape[i];
-    pays = pays && size_of(p->strides[i]) >= LINE_BYTES;
+    pays = pays && gpr_magnitude(p->strides[i]) >= LINE_BYTES;
   }
-  pays = pays && s.n > 1 && 2 * size_of(s.step) <= LINE_BYTES && s.length <= STRANDS_MOST / s.n;
+  pays =
+      pays && s.n > 1 && 2 * gpr_magnitude(s.step) <= LINE_BYTES && s.length <= STRANDS_MOST / s.n;
   if (!pays || s.length * p->bytes < FAR_BYTES) s.length = 0;
   return s;
 }

@@ -54,9 +54,7 @@ static void finish_with(gpr_with *with, const gpr_resolved *what, const gpr_opti
   } else if (options->initial && !skips_initial(what->op, options->initial)) {
     const int from = options->initial->dtype;
     with->initial = *options->initial;
-    if (from != to)
-      gpr_cpu_table_here()->cast[from * GPR_DTYPE_COUNT + to](options->initial->bytes,
-                                                              with->initial.bytes, 1);
+    if (from != to) gpr_cast_of(from, to)(options->initial->bytes, with->initial.bytes, 1);
     with->given = with->initial.bytes;
   }
 }
@@ -149,7 +147,7 @@ static gpr_status check_place(const gpr_resolved *what, int device, const gpr_vi
 
 /* What can be told before the operator is looked up. */
 static gpr_status check_given(int op, const gpr_view *view, const gpr_options *options) {
-  if (op < 0 || op >= GPR_OP_COUNT)
+  if (!gpr_is_op(op))
     return gpr_fail(GPR_BAD_VALUE, "operator %d is none; gpr_op_index() gives them", op);
   const gpr_status status = gpr_check_view(gpr_ops[op].name, view);
   return status ? status : gpr_check_options(gpr_ops[op].name, view, options);
@@ -339,7 +337,7 @@ gpr_status gpr_kernel_time(const char *op, const gpr_view *view, const gpr_optio
   if (status) return status;
   gpr_plan plan;
   gpr_flat_plan(&plan, &what, view);
-  status = gpr_settle_kernel(&plan, options, &places);
+  status = gpr_settle_kernel(what.row, plan.count, gpr_lies(view), options, &places);
   return status ? status
                 : gpr_gpu_ladder_time(&plan, options->kernel, gpr_first_place(places), repeats,
                                       milliseconds);

@@ -25,7 +25,7 @@ int gpr_kernel_index(const char *name) {
   return GPR_NO_KERNEL;
 }
 
-static const gpr_row *row_of(int op, int dtype) {
+const gpr_row *gpr_row_of(int op, int dtype) {
   return &gpr_cpu_table_here()->row[op * GPR_DTYPE_COUNT + dtype];
 }
 gpr_cast gpr_cast_of(int from, int to) {
@@ -38,22 +38,19 @@ int gpr_skips(int op, int dtype) {
   return (gpr_ops[op].flags & which) && gpr_cpu_table_here()->skip[dtype];
 }
 
-static int is_op(int op) { return op >= 0 && op < GPR_OP_COUNT; }
-static int is_dtype(int dtype) { return dtype >= 0 && dtype < GPR_DTYPE_COUNT; }
-
 int gpr_results(int op) {
-  if (!is_op(op)) return 0;
+  if (!gpr_is_op(op)) return 0;
   int results = 1;
   for (int dtype = 0; dtype < GPR_DTYPE_COUNT; dtype++)
-    if (row_of(op, dtype)->results > results) results = row_of(op, dtype)->results;
+    if (gpr_row_of(op, dtype)->results > results) results = gpr_row_of(op, dtype)->results;
   return results;
 }
 
 int gpr_result_dtype(int op, int dtype, const gpr_options *options) {
   const int asked = options ? options->dtype : GPR_NO_DTYPE;
-  if (!is_op(op) || !is_dtype(dtype) || (asked != GPR_NO_DTYPE && !is_dtype(asked)))
+  if (!gpr_is_op(op) || !gpr_is_dtype(dtype) || (asked != GPR_NO_DTYPE && !gpr_is_dtype(asked)))
     return GPR_NO_DTYPE;
-  const int result = row_of(op, asked == GPR_NO_DTYPE ? dtype : asked)->result;
+  const int result = gpr_row_of(op, asked == GPR_NO_DTYPE ? dtype : asked)->result;
   const int narrows = asked != GPR_NO_DTYPE && (gpr_ops[op].flags & GPR_TAKES_DTYPE);
   return narrows && result != GPR_NO_DTYPE ? asked : result;
 }
@@ -63,7 +60,7 @@ int gpr_result_dtype(int op, int dtype, const gpr_options *options) {
  * of their kind, and that of means and variances of those that doubles hold. */
 static int folded_dtype(int op, int from, const gpr_options *options) {
   if (options->dtype == GPR_NO_DTYPE) return from;
-  const int fits = row_of(op, from)->result == options->dtype;
+  const int fits = gpr_row_of(op, from)->result == options->dtype;
   const int whole = strchr("iub", gpr_dtypes[from].kind) && !options->partials;
   const int held = whole && (options->dtype != GPR_FLOAT64 || gpr_dtypes[from].bytes <= 4);
   return fits && (held || !(gpr_ops[op].flags & GPR_TAKES_DTYPE)) ? from : options->dtype;
@@ -71,7 +68,7 @@ static int folded_dtype(int op, int from, const gpr_options *options) {
 
 gpr_resolved gpr_resolve(int op, int dtype, const gpr_options *options) {
   const int folded = folded_dtype(op, dtype, options);
-  const gpr_row *row = row_of(op, folded);
+  const gpr_row *row = gpr_row_of(op, folded);
   gpr_resolved r = {.op = op,
                     .row = row,
                     .is_cast = folded != dtype,

@@ -1,6 +1,7 @@
 /* An operator, for elements of one dtype and what is asked of them: worked out once a call. */
 #pragma once
 
+#include "../kernels/abi/ops.h"
 #include "../kernels/abi/rows.h"
 #include "gpureduce.h"
 
@@ -15,6 +16,12 @@ typedef struct gpr_resolved {
   int results;     /* values of each output */
   int skips;       /* NaN and NaT do not count */
 } gpr_resolved;
+
+static inline int gpr_is_op(int op) { return op >= 0 && op < GPR_OP_COUNT; }
+static inline int gpr_is_dtype(int dtype) { return dtype >= 0 && dtype < GPR_DTYPE_COUNT; }
+
+/* How the CPU folds elements of the dtype. */
+const gpr_row *gpr_row_of(int op, int dtype);
 
 gpr_resolved gpr_resolve(int op, int dtype, const gpr_options *options);
 

@@ -10,28 +10,14 @@ void gpr_flat_plan(gpr_plan *plan, const gpr_resolved *what, const gpr_view *vie
   gpr_plan_make(plan, view, what->row, what->cast, (gpr_limits){gpr_threads()});
 }
 
-/* A kernel that is asked for by name works on one device. */
-static gpr_status choose_for_named(const gpr_options *options, int lies, gpr_places *places) {
+gpr_status gpr_settle_kernel(const gpr_row *row, int64_t count, int lies,
+                             const gpr_options *options, gpr_places *places) {
   gpr_options named = *options;
+  gpr_status status = gpr_check_kernel(row, count, options);
   if (options->device == GPR_DEVICE_AUTO && lies < 0) named.device = 0;
-  const gpr_status status = gpr_places_of(&named, lies, places);
+  if (!status) status = gpr_places_of(&named, lies, places);
   if (status || !gpr_are_several(*places)) return status;
   return gpr_fail(GPR_BAD_VALUE, "a kernel that is named works on one device, not on several");
-}
-static gpr_status choose_for_variant(const gpr_resolved *what, const gpr_view *view,
-                                     const gpr_options *options, gpr_places *places) {
-  const char *variant = gpr_variants[gpr_variant_of(options)].name;
-  if (options->device == GPR_DEVICE_CPU)
-    return gpr_fail(GPR_BAD_VALUE, "%s: kernel %s is a GPU's; device=\"cpu\" has none by a name",
-                    gpr_ops[what->op].name, variant);
-  if (gpr_ops[what->op].flags & GPR_MATRICES)
-    return gpr_fail(GPR_BAD_TYPE, "%s: kernel %s takes no matrices", gpr_ops[what->op].name,
-                    variant);
-  return choose_for_named(options, gpr_lies(view), places);
-}
-gpr_status gpr_settle_kernel(const gpr_plan *plan, const gpr_options *options, gpr_places *places) {
-  const gpr_status status = gpr_check_kernel(plan->row, plan->count, options);
-  return status ? status : choose_for_named(options, plan->device, places);
 }
 
 /* One output of all elements: axes that are kept have one index. */
@@ -57,8 +43,7 @@ static int has_partials_there(const gpr_resolved *what, const gpr_plan *flat, in
 static gpr_places fastest(const gpr_resolved *what, const gpr_view *view,
                           const gpr_options *options, const gpr_plan *flat, int is_whole) {
   const gpr_places cpu = {0, 1};
-  double bytes = gpr_dtypes[view->dtype].bytes;
-  for (int d = 0; d < view->ndim; d++) bytes *= (double)view->shape[d];
+  const double bytes = gpr_bytes(view);
   if (bytes < GPR_LARGE_BYTES || options->partials || !gpr_is_dense(view)) return cpu;
   if (is_whole ? !gpr_gpu_folds_whole(flat) : !gpr_deal_slabs(what, view, options)) return cpu;
   return gpr_fastest(view->data, bytes);
@@ -75,13 +60,14 @@ static void take_alone(const gpr_plan *flat, gpr_places *places) {
 
 static gpr_status settle(const gpr_resolved *what, const gpr_view *view, const gpr_options *options,
                          gpr_places *places, gpr_plan *flat, int *is_whole) {
-  *is_whole = is_flat(what, view, options) && !gpr_variant_of(options);
-  if (gpr_variant_of(options)) return choose_for_variant(what, view, options, places);
-  if (!*is_whole && options->kernel != GPR_NO_KERNEL)
+  const int variant = gpr_variant_of(options), named = options->kernel != GPR_NO_KERNEL;
+  *is_whole = is_flat(what, view, options) && !variant;
+  if (!*is_whole && named && !variant)
     return gpr_fail(GPR_BAD_VALUE, "%s: kernel %s reduces whole arrays alone",
                     gpr_ops[what->op].name, gpr_kernels[options->kernel].name);
   if (*is_whole) gpr_flat_plan(flat, what, view);
-  if (options->kernel != GPR_NO_KERNEL) return gpr_settle_kernel(flat, options, places);
+  if (named)
+    return gpr_settle_kernel(what->row, variant ? 0 : flat->count, gpr_lies(view), options, places);
   const gpr_status status = gpr_places_of(options, gpr_lies(view), places);
   if (!status && options->device == GPR_DEVICE_AUTO && gpr_lies(view) < 0)
     *places = fastest(what, view, options, flat, *is_whole);

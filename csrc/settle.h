@@ -23,8 +23,10 @@ static inline int gpr_chose_devices(const gpr_options *options, const gpr_view *
          gpr_lies(view) < 0 && places.devices;
 }
 
-/* Where a textbook kernel works on the plan. */
-gpr_status gpr_settle_kernel(const gpr_plan *plan, const gpr_options *options, gpr_places *places);
+/* Where the kernel that is named works, which is one device, on so many elements that lie there or,
+ * with GPR_DEVICE_CPU, on the host. */
+gpr_status gpr_settle_kernel(const gpr_row *row, int64_t count, int lies,
+                             const gpr_options *options, gpr_places *places);
 
 /* Where to work and, with *is_whole, the plan whose elements all go into one state there. */
 gpr_status gpr_settle(const gpr_resolved *what, const gpr_view *view, const gpr_options *options,

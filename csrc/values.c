@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "../kernels/abi/lists.h"
-#include "cpu.h"
 #include "errors.h"
 #include "given.h"
 #include "plan.h"
+#include "resolve.h"
 
 const char *gpr_version(void) { return GPUREDUCE_VERSION; }
 
@@ -22,14 +22,14 @@ const char *gpr_strerror(int status) {
   }
 }
 
-static int is_dtype(int dtype) { return dtype >= 0 && dtype < GPR_DTYPE_COUNT; }
+const char *gpr_dtype_name(int dtype) {
+  return gpr_is_dtype(dtype) ? gpr_dtypes[dtype].name : NULL;
+}
 
-const char *gpr_dtype_name(int dtype) { return is_dtype(dtype) ? gpr_dtypes[dtype].name : NULL; }
-
-int gpr_dtype_size(int dtype) { return is_dtype(dtype) ? gpr_dtypes[dtype].bytes : 0; }
+int gpr_dtype_size(int dtype) { return gpr_is_dtype(dtype) ? gpr_dtypes[dtype].bytes : 0; }
 
 const char *gpr_op_name(int op) {
-  if (op < 0 || op >= GPR_OP_COUNT || (gpr_ops[op].flags & GPR_HIDDEN)) return NULL;
+  if (!gpr_is_op(op) || (gpr_ops[op].flags & GPR_HIDDEN)) return NULL;
   return gpr_ops[op].name;
 }
 
@@ -64,12 +64,12 @@ int64_t gpr_outputs(const gpr_view *view, const gpr_options *options) {
 
 /* The value as one of another dtype, of 8 bytes. */
 static gpr_status converted(const gpr_value *value, int which, int to, void *number) {
-  if (!value || !is_dtype(value->dtype) || which < 0 || which > 1)
+  if (!value || !gpr_is_dtype(value->dtype) || which < 0 || which > 1)
     return gpr_fail(GPR_BAD_VALUE, "no value %d: give a gpr_value of gpr_reduce() and 0 or 1",
                     which);
   const int from = value->dtype;
   const unsigned char *bytes = value->bytes + which * gpr_dtypes[from].bytes;
-  const gpr_cast cast = gpr_cpu_table_here()->cast[from * GPR_DTYPE_COUNT + to];
+  const gpr_cast cast = gpr_cast_of(from, to);
   if (gpr_dtypes[from].kind == 'c' || (from != to && !cast))
     return gpr_fail(GPR_BAD_TYPE, "a value of dtype %s is no %s", gpr_dtypes[from].name,
                     gpr_dtypes[to].name);

@@ -12,8 +12,6 @@ enum { RUN_BYTES = 64 << 10, FREE_PARTS = 4 };
 /* From pinned memory the copy engine takes them, for which these are long. */
 enum { ROW_BYTES = 4 << 10 };
 
-static int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
-
 /* Bytes at one index of a kept dimension. */
 static double bytes_at(const axes_run *r, int d) {
   double bytes = (double)r->plan.count * row_bytes(r);
@@ -30,21 +28,22 @@ static int choose_cut(const axes_run *r) {
   for (int d = 0; d < kept->n; d++) {
     if (longest < 0 || kept->shape[d] > kept->shape[longest]) longest = d;
     if (bytes_at(r, d) > SLAB_BYTES || kept->shape[d] == 1) continue;
-    if (cut < 0 || magnitude(kept->strides[d]) > magnitude(kept->strides[cut])) cut = d;
+    if (cut < 0 || gpr_magnitude(kept->strides[d]) > gpr_magnitude(kept->strides[cut])) cut = d;
   }
   return cut < 0 ? longest : cut;
 }
 
 static int is_outermost(const axes_run *r, int d) {
-  const int64_t stride = magnitude(r->axes.kept.strides[d]);
+  const int64_t stride = gpr_magnitude(r->axes.kept.strides[d]);
   for (int i = 0; i < r->axes.reduced.n; i++)
-    if (r->axes.reduced.shape[i] > 1 && magnitude(r->axes.reduced.strides[i]) > stride) return 0;
+    if (r->axes.reduced.shape[i] > 1 && gpr_magnitude(r->axes.reduced.strides[i]) > stride)
+      return 0;
   return 1;
 }
 
 /* How many places of the dimension come in long runs, as far as there is memory. */
 static double long_runs(const axes_run *r, double each) {
-  const int64_t stride = magnitude(r->axes.kept.strides[r->cut]);
+  const int64_t stride = gpr_magnitude(r->axes.kept.strides[r->cut]);
   size_t unused = 0, total;
   if (!stride || is_outermost(r, r->cut)) return 0;
   if (cu.MemGetInfo(&unused, &total) != CUDA_SUCCESS) return 0;

@@ -40,7 +40,7 @@ static PyObject *partials_rows(PyObject *module, PyObject *unused) {
 
 /* Contiguous words of partials of the operator, as `ndim` dimensions; a borrowed reference. */
 static int check_words(PyArrayObject *words, int op, int dtype, int ndim) {
-  if (op < 0 || op >= GPR_OP_COUNT || dtype == GPR_NO_DTYPE || !gpr_partials_words(op, dtype)) {
+  if (!gpr_is_op(op) || dtype == GPR_NO_DTYPE || !gpr_partials_words(op, dtype)) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "there are no such partials");
     return 0;
   }
@@ -105,8 +105,7 @@ static PyObject *partials_finish(PyObject *module, PyObject *args) {
     return NULL;
   const int dtype = gpr_supported_dtype(descr, "finish"), to = gpr_supported_dtype(into, "finish");
   if (!check_words(words, op, dtype, 2) || to == GPR_NO_DTYPE) return NULL;
-  if (asked < 0 || asked >= GPR_OP_COUNT)
-    return PyErr_Format(PyExc_ValueError, "no operator %d", asked);
+  if (!gpr_is_op(asked)) return PyErr_Format(PyExc_ValueError, "no operator %d", asked);
   const int result = gpr_result_dtype(asked, to, NULL);
   npy_intp count = PyArray_DIM(words, 0) * gpr_results(asked);
   PyArray_Descr *of = result == GPR_NO_DTYPE ? NULL : gpr_result_descr(result, into);
@@ -133,7 +132,7 @@ static PyObject *brief_doubles(PyObject *module, PyObject *args) {
   (void)module;
   if (!PyArg_ParseTuple(args, "iO!", &op, &PyArrayDescr_Type, &descr)) return NULL;
   const int dtype = gpr_supported_dtype(descr, "partials");
-  if (op < 0 || op >= GPR_OP_COUNT || dtype == GPR_NO_DTYPE) {
+  if (!gpr_is_op(op) || dtype == GPR_NO_DTYPE) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "there are no such partials");
     return NULL;
   }
@@ -170,7 +169,7 @@ static PyObject *brief_finish(PyObject *module, PyObject *args) {
                         &PyTuple_Type, &parts))
     return NULL;
   const int dtype = gpr_supported_dtype(descr, "finish");
-  const int known = op >= 0 && op < GPR_OP_COUNT && into < GPR_OP_COUNT && dtype != GPR_NO_DTYPE;
+  const int known = gpr_is_op(op) && into < GPR_OP_COUNT && dtype != GPR_NO_DTYPE;
   const int doubles = known ? gpr_brief_doubles(op, dtype) : 0;
   const Py_ssize_t count = PyTuple_GET_SIZE(parts);
   const double **place = PyMem_Malloc((size_t)(count + 1) * sizeof *place);

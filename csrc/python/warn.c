@@ -191,7 +191,7 @@ static double look_of_one(const gpr_call *call) {
   double elements = 1;
   int64_t step = INT64_MAX; /* to the nearest */
   for (int d = 0; d < view->ndim; d++) {
-    const int64_t stride = view->strides[d] < 0 ? -view->strides[d] : view->strides[d];
+    const int64_t stride = gpr_magnitude(view->strides[d]);
     if (!(call->options.axes >> d & 1) || view->shape[d] < 2) continue;
     elements *= (double)view->shape[d];
     if (stride < step) step = stride;
