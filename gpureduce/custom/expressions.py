@@ -218,7 +218,7 @@ class Expressions:
 # --- functions of the texts' own ------------------------------------------------------------------
 
 
-def _part(place: int) -> Callable[[Maker, Value], Value]:
+def part(place: int) -> Callable[[Maker, Value], Value]:
     def take(maker: Maker, x: Value) -> Value:
         x = maker.strong(x)
         if isinstance(x, Complex):
@@ -228,7 +228,7 @@ def _part(place: int) -> Callable[[Maker, Value], Value]:
     return take
 
 
-def _conjugate(maker: Maker, x: Value) -> Value:
+def conjugate(maker: Maker, x: Value) -> Value:
     x = maker.strong(x)
     return Complex(x.re, maker.real(maker.negative(x.im), "conj")) if isinstance(x, Complex) else x
 
@@ -239,7 +239,7 @@ OWN: dict[str, tuple[int, Callable[..., Value]]] = {
     "abs": (1, Maker.absolute),
     "labs": (1, Maker.absolute),
     "cabs": (1, Maker.absolute),
-    "creal": (1, _part(0)),
-    "cimag": (1, _part(1)),
-    "conj": (1, _conjugate),
+    "creal": (1, part(0)),
+    "cimag": (1, part(1)),
+    "conj": (1, conjugate),
 }

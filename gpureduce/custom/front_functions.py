@@ -7,7 +7,7 @@ from gpureduce.custom.errors import OperatorError
 from gpureduce.custom.exact import Exact
 from gpureduce.custom.expressions import Record
 from gpureduce.custom.front_python import translate
-from gpureduce.custom.front_text import check_names, constants
+from gpureduce.custom.front_text import check_names, constants, record
 from gpureduce.custom.graph import Graph, Node
 from gpureduce.custom.program import Input
 from gpureduce.custom.python_expressions import Tuple, flat
@@ -64,7 +64,7 @@ class Functions:
     def combine(
         self, graph: Graph, state: State, a: Sequence[Held], b: Sequence[Held]
     ) -> list[Held]:
-        given = [_record(state, name, held) for name, held in (("a", a), ("b", b))]
+        given = [record(state, name, held) for name, held in (("a", a), ("b", b))]
         return _fields(self.combined, graph, state, translate(self.combined, graph, given))
 
     def identity(self, graph: Graph, state: State) -> list[Held] | None:
@@ -74,7 +74,7 @@ class Functions:
         if self.finished is None:
             return dict(zip((f.name for f in state.fields), held, strict=True))
         source = self.finished
-        value = translate(source, graph, [_record(state, "a", held)])
+        value = translate(source, graph, [record(state, "a", held)])
         if isinstance(value, dict):
             if not value:
                 raise source.wrong(source.tree(), "finish: it names no result")
@@ -87,13 +87,6 @@ class Functions:
                 raise source.wrong(source.tree(), "give several results by name: {'mean': …}")
             found[name] = Maker(graph, as_numpy=True).strong(one)
         return found
-
-
-def _record(state: State, name: str, held: Sequence[Held]) -> Held | Record:
-    if state.is_number:
-        return held[0]
-    pairs = zip(state.fields, held, strict=True)
-    return Record(name, {field.name: value for field, value in pairs})
 
 
 def _fields(source: Source, graph: Graph, state: State | None, value: Any) -> list[Held]:

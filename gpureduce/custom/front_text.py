@@ -71,7 +71,7 @@ class Texts:
     def combine(
         self, graph: Graph, state: State, a: Sequence[Held], b: Sequence[Held]
     ) -> list[Held]:
-        given = {name: _side(state, name, held) for name, held in (("a", a), ("b", b))}
+        given = {name: record(state, name, held) for name, held in (("a", a), ("b", b))}
         return self._run(self.texts["combine"], graph, state, given)
 
     def identity(self, graph: Graph, state: State) -> list[Held] | None:
@@ -102,7 +102,7 @@ def _names(state: State | None) -> str:
     return "" if state is None else ", ".join(field.name for field in state.fields)
 
 
-def _side(state: State, name: str, held: Sequence[Held]) -> Held | Record:
+def record(state: State, name: str, held: Sequence[Held]) -> Held | Record:
     if state.is_number:
         return held[0]
     pairs = zip(state.fields, held, strict=True)

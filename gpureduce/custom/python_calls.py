@@ -6,6 +6,7 @@ from typing import Any
 
 from gpureduce.custom.errors import Slip
 from gpureduce.custom.exact import Exact
+from gpureduce.custom.expressions import conjugate, part
 from gpureduce.custom.functions import FUNCTIONS
 from gpureduce.custom.graph import Node
 from gpureduce.custom.scalars import F8, I8, Kind
@@ -145,23 +146,6 @@ def _nan_skipping(name: str, op: str) -> Callable[..., Value]:
     return of
 
 
-def _part(place: int) -> Callable[..., Value]:
-    def of(maker: Maker, x: Value) -> Value:
-        x = maker.strong(x)
-        if isinstance(x, Complex):
-            return x[place]
-        return maker.graph.const(0, x.type) if place else x
-
-    return of
-
-
-def conjugate(maker: Maker, x: Value) -> Value:
-    x = maker.strong(x)
-    if isinstance(x, Complex):
-        return Complex(x.re, maker.real(maker.negative(x.im), "conjugate"))
-    return x
-
-
 def _to_int(name: str) -> Callable[..., Value]:
     def of(maker: Maker, x: Value) -> Value:
         if isinstance(x, Weak):
@@ -188,8 +172,8 @@ _OWN: dict[str, tuple[int, Callable[..., Value]]] = {
     "fmax": (2, _nan_skipping("fmax", ">")),
     "where": (3, Maker.select),
     "square": (1, lambda maker, x: maker.binary("*", x, x)),
-    "real": (1, _part(0)),
-    "imag": (1, _part(1)),
+    "real": (1, part(0)),
+    "imag": (1, part(1)),
     "conjugate": (1, conjugate),
     "int floor": (1, _to_int("floor")),
     "int ceil": (1, _to_int("ceil")),

@@ -9,7 +9,7 @@ import numpy as np
 from gpureduce.custom import python_calls as calls
 from gpureduce.custom.errors import OperatorError, Slip
 from gpureduce.custom.exact import Exact
-from gpureduce.custom.expressions import Maybe, Record
+from gpureduce.custom.expressions import Maybe, Record, conjugate
 from gpureduce.custom.graph import Graph, Node
 from gpureduce.custom.python_source import Meaning, Source, meaning_of
 from gpureduce.custom.scalars import kind_of
@@ -281,7 +281,7 @@ class Expressions:
         if isinstance(e.func, ast.Attribute) and e.func.attr in ("conjugate", "conj"):
             of = self.value(e.func.value)
             if _is_number(of):
-                return self.tried(e, calls.conjugate, self.maker, of)
+                return self.tried(e, conjugate, self.maker, of)
         function = self.value(e.func)
         if not isinstance(function, Meaning) or function.sort not in ("function", "type"):
             raise self.source.wrong(e, "this is no function")
