@@ -68,26 +68,21 @@ __all__ = [
 globals().update(_functions.PUBLIC)
 
 # Users' operators are a fifth of the time that the import would take; many need none.
-_CUSTOM = {
-    "Operator": "operator",
-    "OperatorError": "errors",
-    "check_operator": "laws",
-    "operator": "decorator",
-}
-_PARTIAL = {
-    "Accumulator": "accumulator",
-    "Partials": "carrier",
-    "fingerprint": "merging",
-    "finish": "merging",
-    "from_words": "merging",
-    "merge": "merging",
-    "partials": "take",
-    "words": "merging",
+_LATE = {
+    "Accumulator": "partial.accumulator",
+    "Operator": "custom.operator",
+    "OperatorError": "custom.errors",
+    "Partials": "partial.carrier",
+    "check_operator": "custom.laws",
+    "fingerprint": "partial.merging",
+    "finish": "partial.merging",
+    "from_words": "partial.merging",
+    "merge": "partial.merging",
+    "operator": "custom.decorator",
+    "partials": "partial.take",
+    "words": "partial.merging",
 }
 _MODULES = ("array_api", "warp", "work_queue")
-_LATE = {name: f"custom.{module}" for name, module in _CUSTOM.items()} | {
-    name: f"partial.{module}" for name, module in _PARTIAL.items()
-}
 
 
 def __getattr__(name: str) -> _Any:

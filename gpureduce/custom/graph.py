@@ -1,6 +1,7 @@
 """Calculations as a graph: each node is one operation on numbers, without loops, branches or
 effects, so that C, C++ and NumPy can make the same of it. Equal nodes are one."""
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 
 from gpureduce.custom.errors import Slip
@@ -81,23 +82,15 @@ class Graph:
         return self.node(op, type_, (x, y))
 
 
-_FOLDED: dict[str, Callable[[int, int], int]] = {
-    "add": lambda x, y: x + y,
-    "sub": lambda x, y: x - y,
-    "mul": lambda x, y: x * y,
-    "lt": lambda x, y: x < y,
-    "le": lambda x, y: x <= y,
-    "gt": lambda x, y: x > y,
-    "ge": lambda x, y: x >= y,
-    "eq": lambda x, y: x == y,
-    "ne": lambda x, y: x != y,
-    "div": lambda x, y: (abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)) if y else 0,
-    "rem": lambda x, y: (abs(x) % abs(y) * (-1 if x < 0 else 1)) if y else 0,
-}
 COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "rem"}
 BITWISE = {"&": "and", "|": "or", "^": "xor"}
 SHIFTS = {"<<": "shl", ">>": "shr"}
+_FOLDED: dict[str, Callable[[int, int], int]] = {
+    **{name: getattr(operator, name) for name in ("add", "sub", "mul", *COMPARISONS.values())},
+    "div": lambda x, y: (abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)) if y else 0,
+    "rem": lambda x, y: (abs(x) % abs(y) * (-1 if x < 0 else 1)) if y else 0,
+}
 
 
 def wrapped(value: int, type_: Scalar) -> int:

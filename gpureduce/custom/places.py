@@ -41,10 +41,6 @@ class Placed(NamedTuple):
         low = self.address + sum(r for r in reach if r < 0)
         return low, self.address + sum(r for r in reach if r > 0) + size
 
-    @property
-    def order_of_bytes(self) -> str:
-        return "other" if self.swapped else "own"
-
 
 def _kind_named(name: str, dtype: str) -> Kind:
     if dtype == "bfloat16":

@@ -1,6 +1,7 @@
 """Values of a calculation and what may be done with them: real numbers are nodes of a graph,
 complex ones pairs of them. C's rules of types, or NumPy's for operators written in Python."""
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -362,19 +363,14 @@ def _has_no_fraction(value: object) -> bool:
 
 
 _WEAK: dict[str, Callable[..., Constant | None]] = {
-    "+": lambda x, y: x + y,
-    "-": lambda x, y: x - y,
-    "*": lambda x, y: x * y,
-    "/": lambda x, y: x / y,
-    "<": lambda x, y: x < y,
-    "<=": lambda x, y: x <= y,
-    ">": lambda x, y: x > y,
-    ">=": lambda x, y: x >= y,
-    "==": lambda x, y: x == y,
-    "!=": lambda x, y: x != y,
-    "&": lambda x, y: x & y,
-    "|": lambda x, y: x | y,
-    "^": lambda x, y: x ^ y,
+    **{sign: getattr(operator, name) for sign, name in COMPARISONS.items()},
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
     "<<": lambda x, y: x << y if 0 <= y < 64 else None,
     ">>": lambda x, y: x >> y if 0 <= y < 64 else None,
 }
