@@ -106,6 +106,9 @@ static gpr_status open_axes(const gpr_resolved *what, const gpr_view *view, int 
   return GPR_OK;
 }
 
+/* What runs of several keep: each of them finishes its own. */
+static struct gpr_wide dealt;
+
 /* By several, each with outputs of its own; where that cannot be, by the CPU alone, or by the first
  * device. */
 static gpr_status open_dealt(const gpr_resolved *what, const gpr_view *view, gpr_places places,
@@ -113,14 +116,7 @@ static gpr_status open_dealt(const gpr_resolved *what, const gpr_view *view, gpr
   const gpr_status status = gpr_deal_axes_open(what, view, options, places, run);
   const int alone = places.cpu ? GPR_DEVICE_CPU : gpr_first_place(places);
   if (status || !*run) return status ? status : open_axes(what, view, alone, options, block, run);
-  struct gpr_wide *wide = gpr_block_take(block, sizeof *wide);
-  if (!wide) {
-    (*run)->backend->close(*run);
-    *run = NULL;
-    return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for a run");
-  }
-  memset(wide, 0, sizeof *wide);
-  (*run)->wide = wide;
+  (*run)->wide = &dealt;
   (*run)->total = 1;
   for (int d = 0; d < view->ndim; d++) (*run)->total *= view->shape[d];
   return GPR_OK;

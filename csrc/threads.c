@@ -111,7 +111,7 @@ static void *worker(void *unused) {
 }
 
 /* Signals are for the threads that Python knows. */
-static int start_thread(void *(*run)(void *), void *argument) {
+int gpr_thread_start(void *(*run)(void *), void *argument) {
   pthread_attr_t attributes;
   pthread_t thread;
   sigset_t all, old;
@@ -123,27 +123,6 @@ static int start_thread(void *(*run)(void *), void *argument) {
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   pthread_attr_destroy(&attributes);
   return !failed;
-}
-
-typedef struct errand {
-  void (*work)(void *argument);
-  void *argument;
-} errand;
-
-static void *run_errand(void *argument) {
-  const errand e = *(errand *)argument;
-  free(argument);
-  e.work(e.argument);
-  return NULL;
-}
-
-int gpr_thread_start(void (*work)(void *argument), void *argument) {
-  errand *e = malloc(sizeof *e);
-  if (!e) return 0;
-  *e = (errand){work, argument};
-  if (start_thread(run_errand, e)) return 1;
-  free(e);
-  return 0;
 }
 
 void gpr_team_offer(gpr_team *team) {
@@ -160,7 +139,7 @@ void gpr_team_offer(gpr_team *team) {
   /* A thread that cannot be started is no error: the caller does its share. */
   for (int missing = team->helpers - pool.idle; missing > 0 && pool.workers < THREADS_MAX;
        missing--)
-    if (start_thread(worker, NULL))
+    if (gpr_thread_start(worker, NULL))
       pool.workers++;
     else
       break;

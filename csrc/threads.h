@@ -30,7 +30,7 @@ int gpr_team_wait(gpr_team *team, int64_t nanoseconds);
 int gpr_team_lost(const gpr_team *team);
 
 /* A thread of its own, which nobody joins; 0 where there is none to be had. */
-int gpr_thread_start(void (*work)(void *argument), void *argument);
+int gpr_thread_start(void *(*work)(void *argument), void *argument);
 
 /* A condition whose waits end at a time of gpr_now(). */
 void gpr_condition_init(pthread_cond_t *condition);

@@ -12,10 +12,6 @@ gpr_driver cu;
 static char missing[256]; /* "": nothing is */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void explain(const char *what, const char *detail) {
-  snprintf(missing, sizeof missing, "%s%s", what, detail);
-}
-
 static int is_old(void) {
   const CUresult result = cu.DriverGetVersion ? cu.DriverGetVersion(&cu.version) : CUDA_SUCCESS;
   if (result != CUDA_SUCCESS) {
@@ -33,7 +29,7 @@ static int is_old(void) {
 static void find(void) {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) {
-    explain("there is no NVIDIA driver (libcuda.so.1 was not found): install one", "");
+    strcpy(missing, "there is no NVIDIA driver (libcuda.so.1 was not found): install one");
     return;
   }
   const char *lacks = NULL;
@@ -43,7 +39,7 @@ static void find(void) {
   GPR_DRIVER(GPR_X)
 #undef GPR_X
   if (is_old()) return;
-  if (lacks) explain("the NVIDIA driver's libcuda.so.1 has no ", lacks);
+  if (lacks) snprintf(missing, sizeof missing, "the NVIDIA driver's libcuda.so.1 has no %s", lacks);
 }
 
 const char *gpr_driver_open(void) {

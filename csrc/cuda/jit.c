@@ -92,7 +92,7 @@ static void let_go(job *j) {
   free_job(j);
 }
 
-static void compile(void *argument) {
+static void *compile(void *argument) {
   job *j = argument;
   gpr_image image;
   const gpr_status status = gpr_nvrtc_compile(j->program, j->arch, j->newest, j->folders, &image);
@@ -107,6 +107,7 @@ static void compile(void *argument) {
   if (!status && !problem) let_go(j);
   pthread_cond_broadcast(&jit.done);
   pthread_mutex_unlock(&jit.lock);
+  return NULL;
 }
 
 static job *known_job(const char *key) {

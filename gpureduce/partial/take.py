@@ -119,11 +119,7 @@ def partials(
             a = a.astype(dtype)
         return trees.taken(kind, a, axis, keepdims, where, offset)
     how = (INDEX[name], a, _plain(axis), dtype, bool(keepdims), where, "cpu", kind.number)
-    arguments = (*how, False)
-    if progress:
-        p = Partials(kind, name, shown(progress, "partials", _core.partials, *arguments))
-    else:
-        p = Partials(kind, name, _core.partials(*arguments, None))
+    p = Partials(kind, name, shown(progress, "partials", _core.partials, *how, False))
     if kind.op in ("var", "nanvar") and kind.dtype.kind in "fV":
         _look_for_signs(p, a, op=kind.op, axis=axis, dtype=dtype, where=where, keepdims=keepdims)
     if kind.is_position and not (whole is None and type(offset) is int and offset == 0):
