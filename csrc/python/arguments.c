@@ -52,9 +52,8 @@ static PyArrayObject *of_torch(PyObject *object) {
 static PyArrayObject *as_array(PyObject *object, const char *function) {
   if (PyArray_CheckExact(object)) return (PyArrayObject *)Py_NewRef(object);
   if (PyObject_HasAttrString(object, "mask") && PyObject_HasAttrString(object, "compressed")) {
-    PyErr_Format(PyExc_TypeError,
-                 "gpureduce.%s: a masked array is not taken; give a.compressed() or a.filled(...)",
-                 function);
+    gpr_refuse(PyExc_TypeError, function,
+               "a masked array is not taken; give a.compressed() or a.filled(...)");
     return NULL;
   }
   if (gpr_library_of(object) == GPR_TORCH) return of_torch(object);
@@ -109,9 +108,7 @@ static int parse_kernel(PyObject *object, const char *function, int *kernel) {
     Py_SETREF(names, PyUnicode_FromFormat("%U, %s", names, gpr_kernels[k].name));
   for (int v = GPR_ANY_VARIANT + 1; names && v < GPR_VARIANT_END; v++)
     Py_SETREF(names, PyUnicode_FromFormat("%U, %s", names, gpr_variants[v].name));
-  if (names)
-    PyErr_Format(PyExc_ValueError, "gpureduce.%s: kernel %R is not one of %U", function, object,
-                 names);
+  if (names) gpr_refuse(PyExc_ValueError, function, "kernel %R is not one of %U", object, names);
   Py_XDECREF(names);
   return 0;
 }
@@ -135,10 +132,9 @@ static int check_unit(PyArray_Descr *asked, PyArray_Descr *descr, const char *fu
     fits = native && own && bare &&
            (PyArray_EquivTypes(native, own) || PyArray_EquivTypes(native, bare));
     if (!fits && !PyErr_Occurred())
-      PyErr_Format(PyExc_TypeError,
-                   "gpureduce.%s: %R has another unit than the array's %R; "
-                   "convert with a.astype() first",
-                   function, asked, descr);
+      gpr_refuse(PyExc_TypeError, function,
+                 "%R has another unit than the array's %R; convert with a.astype() first", asked,
+                 descr);
   }
   Py_XDECREF(bare);
   Py_XDECREF(own);
@@ -214,9 +210,8 @@ static void mask_error(const gpr_call *call, const gpr_view *mask) {
   PyObject *array = PyArray_IntTupleFromIntp(call->view.ndim, own);
   PyObject *where = PyArray_IntTupleFromIntp(mask->ndim, other);
   if (array && where)
-    PyErr_Format(PyExc_ValueError,
-                 "gpureduce.%s: where of shape %R could not be broadcast to the array's shape %R",
-                 call->name, where, array);
+    gpr_refuse(PyExc_ValueError, call->name,
+               "where of shape %R could not be broadcast to the array's shape %R", where, array);
   Py_XDECREF(where);
   Py_XDECREF(array);
 }
@@ -240,10 +235,8 @@ static int broadcast_mask(gpr_call *call, const gpr_view *mask) {
 static int parse_where(PyObject *object, gpr_call *call) {
   gpr_view mask;
   if (!object || object == gpr_no_value || object == Py_True) return 1;
-  if (object == Py_None && gpr_counts_first(call)) {
-    PyErr_Format(PyExc_TypeError, "gpureduce.%s: where must be a mask, not None", call->name);
-    return 0;
-  }
+  if (object == Py_None && gpr_counts_first(call))
+    return gpr_refuse(PyExc_TypeError, call->name, "where must be a mask, not None");
   call->options.where = &call->where;
   if (call->view.device < 0) { /* look_again() fills it in */
     call->where_holder = PyArray_FromAny(object, PyArray_DescrFromType(NPY_BOOL), 0, 0, 0, NULL);
@@ -251,14 +244,12 @@ static int parse_where(PyObject *object, gpr_call *call) {
   }
   const int found = gpr_foreign_view(object, call->name, &mask, &call->where_holder);
   if (!found)
-    PyErr_Format(PyExc_TypeError, "gpureduce.%s: where must lie on the device, as the array does",
-                 call->name);
+    gpr_refuse(PyExc_TypeError, call->name, "where must lie on the device, as the array does");
   if (found <= 0) return 0;
-  if (mask.device != call->view.device) {
-    PyErr_Format(PyExc_ValueError, "gpureduce.%s: where lies on cuda:%d, and the array on cuda:%d",
-                 call->name, mask.device, call->view.device);
-    return 0;
-  }
+  if (mask.device != call->view.device)
+    return gpr_refuse(PyExc_ValueError, call->name,
+                      "where lies on cuda:%d, and the array on cuda:%d", mask.device,
+                      call->view.device);
   return broadcast_mask(call, &mask);
 }
 
@@ -271,12 +262,9 @@ static int look_again(gpr_call *call) {
   int same = PyArray_NDIM(array) == view->ndim && PyArray_ITEMSIZE(array) == bytes;
   for (int d = 0; same && d < view->ndim; d++)
     same = PyArray_DIM(array, d) == view->shape[d] && PyArray_STRIDE(array, d) == view->strides[d];
-  if (!same) {
-    PyErr_Format(PyExc_RuntimeError,
-                 "gpureduce.%s: the array was resized while the other arguments were read",
-                 call->name);
-    return 0;
-  }
+  if (!same)
+    return gpr_refuse(PyExc_RuntimeError, call->name,
+                      "the array was resized while the other arguments were read");
   call->view.data = PyArray_DATA(array);
   if (!call->where_holder) return 1;
   gpr_view mask;
@@ -289,8 +277,8 @@ static int copy_numbers(PyArrayObject *to, PyObject *object, const char *functio
   int fits = from && gpr_is_number(PyArray_DESCR(from)) &&
              (PyArray_ISCOMPLEX(to) || !PyArray_ISCOMPLEX(from));
   if (from && !fits)
-    PyErr_Format(PyExc_TypeError, "gpureduce.%s: mean is of %s numbers, not of %R", function,
-                 PyArray_ISCOMPLEX(to) ? "complex" : "real", (PyObject *)PyArray_DESCR(from));
+    gpr_refuse(PyExc_TypeError, function, "mean is of %s numbers, not of %R",
+               PyArray_ISCOMPLEX(to) ? "complex" : "real", (PyObject *)PyArray_DESCR(from));
   fits = fits && PyArray_CopyInto(to, from) >= 0;
   Py_XDECREF(from);
   return fits;
@@ -302,8 +290,8 @@ static int parse_spread(const gpr_given *given, gpr_call *call) {
   if (given->ddof) call->options.ddof = PyFloat_AsDouble(given->ddof);
   if (PyErr_Occurred()) {
     if (PyErr_ExceptionMatches(PyExc_TypeError))
-      PyErr_Format(PyExc_TypeError, "gpureduce.%s: ddof must be a real number, not %.200s",
-                   call->name, Py_TYPE(given->ddof)->tp_name);
+      gpr_refuse(PyExc_TypeError, call->name, "ddof must be a real number, not %.200s",
+                 Py_TYPE(given->ddof)->tp_name);
     return 0;
   }
   if (!gpr_is_given(given->mean)) return 1;
@@ -326,11 +314,9 @@ static int check_matrices(const gpr_given *given, const gpr_call *call) {
                     (gpr_is_given(given->where) && given->where != Py_True) ||
                     (gpr_is_given(given->keepdims) && given->keepdims != Py_False);
   if (!asked || !(gpr_ops[call->op].flags & GPR_MATRICES)) return 1;
-  PyErr_Format(PyExc_ValueError,
-               "gpureduce.%s: all matrices are multiplied into one; there is no axis, out, "
-               "keepdims, where or segment",
-               call->name);
-  return 0;
+  return gpr_refuse(PyExc_ValueError, call->name,
+                    "all matrices are multiplied into one; there is no axis, out, "
+                    "keepdims, where or segment");
 }
 
 static int parse_all(const gpr_given *given, gpr_call *call) {

@@ -1,6 +1,8 @@
 #define NO_IMPORT_ARRAY
 #include "parse.h"
 
+#include "objects.h"
+
 /* --- axis, keepdims --------------------------------------------------------------------------- */
 
 static int as_int(PyObject *object, const char *name, PyObject *too_large, const gpr_call *call,
@@ -9,9 +11,8 @@ static int as_int(PyObject *object, const char *name, PyObject *too_large, const
   if (number == -1 && PyErr_Occurred()) return 0;
   *value = (int)number;
   if (*value == number) return 1;
-  PyErr_Format(too_large, "gpureduce.%s: %s=%zd does not fit into a C int", call->name, name,
-               (Py_ssize_t)number);
-  return 0;
+  return gpr_refuse(too_large, call->name, "%s=%zd does not fit into a C int", name,
+                    (Py_ssize_t)number);
 }
 
 int gpr_counts_first(const gpr_call *call) {
@@ -94,9 +95,8 @@ static PyArrayObject *whole_indices(PyObject *object, const char *function) {
   PyArray_Descr *whole = PyArray_DescrFromType(NPY_INT64);
   PyArrayObject *result = NULL;
   if (given && PyArray_SIZE(given) && !PyArray_CanCastArrayTo(given, whole, NPY_SAFE_CASTING))
-    PyErr_Format(PyExc_TypeError,
-                 "gpureduce.%s: starts and stops are integers of 64 bits, not of %R", function,
-                 (PyObject *)PyArray_DESCR(given));
+    gpr_refuse(PyExc_TypeError, function, "starts and stops are integers of 64 bits, not of %R",
+               (PyObject *)PyArray_DESCR(given));
   else if (given)
     result = indices((PyObject *)given, NPY_ARRAY_FORCECAST);
   Py_DECREF(whole);
@@ -137,29 +137,22 @@ int gpr_parse_segments(const gpr_given *given, gpr_call *call) {
   if (!given->starts) return 1;
   for (int d = 0; d < call->view.ndim; d++)
     if (call->options.axes >> d & 1) axes++, length = call->view.shape[d];
-  if (axes != 1) {
-    PyErr_Format(
-        call->view.ndim ? PyExc_ValueError : PyExc_TypeError,
-        "gpureduce.%s: one axis is cut into segments, and axis= names %d; the array has %d",
-        call->name, axes, call->view.ndim);
-    return 0;
-  }
+  if (axes != 1)
+    return gpr_refuse(call->view.ndim ? PyExc_ValueError : PyExc_TypeError, call->name,
+                      "one axis is cut into segments, and axis= names %d; the array has %d", axes,
+                      call->view.ndim);
   if (!call->stops && !end_segments(call, length)) return 0;
   call->options.segments = PyArray_SIZE(call->starts);
   call->options.starts = PyArray_DATA(call->starts);
   call->options.stops = PyArray_DATA(call->stops);
-  if (PyArray_SIZE(call->stops) != call->options.segments) {
-    PyErr_Format(PyExc_ValueError, "gpureduce.%s: %zd starts and %zd stops", call->name,
-                 (Py_ssize_t)call->options.segments, (Py_ssize_t)PyArray_SIZE(call->stops));
-    return 0;
-  }
+  if (PyArray_SIZE(call->stops) != call->options.segments)
+    return gpr_refuse(PyExc_ValueError, call->name, "%zd starts and %zd stops",
+                      (Py_ssize_t)call->options.segments, (Py_ssize_t)PyArray_SIZE(call->stops));
   for (int64_t i = 0; i < call->options.segments; i++)
-    if (call->options.starts[i] < 0 || call->options.stops[i] > length) {
-      PyErr_Format(PyExc_IndexError,
-                   "gpureduce.%s: segment %lld, [%lld, %lld), is not within [0, %lld)", call->name,
-                   (long long)i, (long long)call->options.starts[i],
-                   (long long)call->options.stops[i], (long long)length);
-      return 0;
-    }
+    if (call->options.starts[i] < 0 || call->options.stops[i] > length)
+      return gpr_refuse(PyExc_IndexError, call->name,
+                        "segment %lld, [%lld, %lld), is not within [0, %lld)", (long long)i,
+                        (long long)call->options.starts[i], (long long)call->options.stops[i],
+                        (long long)length);
   return 1;
 }

@@ -41,8 +41,8 @@ int gpr_dtype_of(PyArray_Descr *descr) {
 int gpr_supported_dtype(PyArray_Descr *descr, const char *function) {
   const int dtype = gpr_dtype_of(descr);
   if (dtype == GPR_NO_DTYPE)
-    PyErr_Format(PyExc_TypeError, "gpureduce.%s: %R is not supported; " WHAT_IS_SUPPORTED, function,
-                 (PyObject *)descr);
+    gpr_refuse(PyExc_TypeError, function, "%R is not supported; " WHAT_IS_SUPPORTED,
+               (PyObject *)descr);
   return dtype;
 }
 
@@ -50,10 +50,9 @@ int gpr_supported_array(PyArrayObject *array, PyObject *given, const char *funct
   PyArray_Descr *descr = PyArray_DESCR(array);
   if (PyArray_Check(given) || gpr_dtype_of(descr) != GPR_NO_DTYPE)
     return gpr_supported_dtype(descr, function);
-  PyErr_Format(
-      PyExc_TypeError,
-      "gpureduce.%s: a %.200s, of which NumPy makes %R, is not supported; " WHAT_IS_SUPPORTED,
-      function, Py_TYPE(given)->tp_name, (PyObject *)descr);
+  gpr_refuse(PyExc_TypeError, function,
+             "a %.200s, of which NumPy makes %R, is not supported; " WHAT_IS_SUPPORTED,
+             Py_TYPE(given)->tp_name, (PyObject *)descr);
   return GPR_NO_DTYPE;
 }
 

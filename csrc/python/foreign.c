@@ -6,6 +6,7 @@
 #include "../../kernels/abi/lists.h"
 #include "dlpack.h"
 #include "libraries.h"
+#include "objects.h"
 #include "../cuda/gpu.h"
 
 /* Made once: a name costs as much as the look-up. */
@@ -77,9 +78,8 @@ static void c_strides(gpr_view *view) {
 
 static int check_ndim(long ndim, const char *function) {
   if (ndim >= 0 && ndim <= GPR_DIMS_MAX) return 1;
-  PyErr_Format(PyExc_ValueError, "gpureduce.%s: an array of %ld dimensions; %d are possible",
-               function, ndim, GPR_DIMS_MAX);
-  return 0;
+  return gpr_refuse(PyExc_ValueError, function, "an array of %ld dimensions; %d are possible", ndim,
+                    GPR_DIMS_MAX);
 }
 
 /* Not below zero, and no more elements than can be counted. */
@@ -90,9 +90,7 @@ static int check_shape(const gpr_view *view, const char *function) {
     const int overflows = view->shape[d] && __builtin_mul_overflow(count, view->shape[d], &count);
     if (view->shape[d] < 0 || overflows) fine = 0;
   }
-  if (!fine)
-    PyErr_Format(PyExc_ValueError, "gpureduce.%s: the device array has an impossible shape",
-                 function);
+  if (!fine) gpr_refuse(PyExc_ValueError, function, "the device array has an impossible shape");
   return fine;
 }
 
@@ -102,10 +100,9 @@ static int view_of_tensor(const gpr_dl_tensor *t, const char *function, gpr_view
   const int bytes = t->dtype.bits / 8;
   if (!check_ndim(t->ndim, function)) return -1;
   if (!is_cuda(t->device.type) || t->device.id < 0) {
-    PyErr_Format(PyExc_ValueError,
-                 "gpureduce.%s: the DLPack tensor names device %d of type %d, which is no CUDA "
-                 "device",
-                 function, t->device.id, t->device.type);
+    gpr_refuse(PyExc_ValueError, function,
+               "the DLPack tensor names device %d of type %d, which is no CUDA device",
+               t->device.id, t->device.type);
     return -1;
   }
   *view = (gpr_view){.data = (const char *)t->data + t->byte_offset,
@@ -115,10 +112,9 @@ static int view_of_tensor(const gpr_dl_tensor *t, const char *function, gpr_view
                                   ? find_dtype(gpr_dl_kind(t->dtype.code), bytes)
                                   : GPR_NO_DTYPE};
   if (view->dtype == GPR_NO_DTYPE) {
-    PyErr_Format(
-        PyExc_TypeError,
-        "gpureduce.%s: a DLPack tensor of type code %d, %d bits and %d lanes is not supported",
-        function, t->dtype.code, t->dtype.bits, t->dtype.lanes);
+    gpr_refuse(PyExc_TypeError, function,
+               "a DLPack tensor of type code %d, %d bits and %d lanes is not supported",
+               t->dtype.code, t->dtype.bits, t->dtype.lanes);
     return -1;
   }
   for (int d = 0; d < t->ndim; d++) view->shape[d] = t->shape[d];
@@ -184,11 +180,9 @@ static int says(PyObject *object, PyObject *name) {
  * gradients or are to be conjugated first. Neither looks at a sign that is to be changed. */
 static int check_negated(PyObject *object, const char *function) {
   if (!says(object, name_negated)) return !PyErr_Occurred();
-  PyErr_Format(PyExc_BufferError,
-               "gpureduce.%s: the tensor is a view whose signs are not changed yet: use "
-               "tensor.resolve_neg()",
-               function);
-  return 0;
+  return gpr_refuse(
+      PyExc_BufferError, function,
+      "the tensor is a view whose signs are not changed yet: use tensor.resolve_neg()");
 }
 static int is_refused(PyObject *object, int is_complex) {
   return is_true(optional_attribute(object, name_gradient)) ||
@@ -206,8 +200,7 @@ static int view_by_exchange(const gpr_dl_exchange *exchange, PyObject *object, c
   if (!check_negated(object, function)) return -1;
   if (exchange->current_stream(tensor.device.type, tensor.device.id, &stream)) {
     if (!PyErr_Occurred())
-      PyErr_Format(PyExc_BufferError, "gpureduce.%s: the tensor's library names no stream",
-                   function);
+      gpr_refuse(PyExc_BufferError, function, "the tensor's library names no stream");
     return -1;
   }
   const int result = view_of_tensor(&tensor, function, view);
@@ -227,8 +220,7 @@ static int view_by_library(int library, PyObject *object, const char *function, 
 
 static int bad_interface(const char *function, const char *what) {
   if (!PyErr_Occurred())
-    PyErr_Format(PyExc_ValueError, "gpureduce.%s: __cuda_array_interface__ has no valid %s",
-                 function, what);
+    gpr_refuse(PyExc_ValueError, function, "__cuda_array_interface__ has no valid %s", what);
   return -1;
 }
 
@@ -264,7 +256,7 @@ static int read_interface(PyObject *dict, const char *function, gpr_view *view) 
            *mask = PyDict_GetItemString(dict, "mask");
   *view = (gpr_view){.device = GPR_DEVICE_CPU};
   if (mask && mask != Py_None) {
-    PyErr_Format(PyExc_TypeError, "gpureduce.%s: masked device arrays are not supported", function);
+    gpr_refuse(PyExc_TypeError, function, "masked device arrays are not supported");
     return -1;
   }
   if (!shape || !PyTuple_Check(shape)) return bad_interface(function, "shape");
@@ -275,8 +267,8 @@ static int read_interface(PyObject *dict, const char *function, gpr_view *view) 
   if (!read_typestr(PyDict_GetItemString(dict, "typestr"), view))
     return bad_interface(function, "typestr");
   if (view->dtype == GPR_NO_DTYPE) {
-    PyErr_Format(PyExc_TypeError, "gpureduce.%s: device arrays of type %R are not supported",
-                 function, PyDict_GetItemString(dict, "typestr"));
+    gpr_refuse(PyExc_TypeError, function, "device arrays of type %R are not supported",
+               PyDict_GetItemString(dict, "typestr"));
     return -1;
   }
   c_strides(view);
@@ -293,9 +285,8 @@ static int read_interface(PyObject *dict, const char *function, gpr_view *view) 
   if (view->device >= 0) return 1;
   for (int d = 0; d < view->ndim; d++)
     if (view->shape[d] == 0) return view->device = 0, 1; /* nothing will be read */
-  PyErr_Format(PyExc_ValueError,
-               "gpureduce.%s: the array's address %p is not one of a CUDA device's memory",
-               function, view->data);
+  gpr_refuse(PyExc_ValueError, function,
+             "the array's address %p is not one of a CUDA device's memory", view->data);
   return -1;
 }
 

@@ -29,3 +29,14 @@ PyObject *gpr_tuple_of(int n, const int64_t *numbers, int64_t scale) {
   }
   return tuple;
 }
+
+int gpr_refuse(PyObject *type, const char *function, const char *format, ...) {
+  va_list arguments;
+  PyErr_Clear(); /* as what is written may call Python */
+  va_start(arguments, format);
+  PyObject *text = PyUnicode_FromFormatV(format, arguments);
+  va_end(arguments);
+  if (text) PyErr_Format(type, "gpureduce.%s: %U", function, text);
+  Py_XDECREF(text);
+  return 0;
+}

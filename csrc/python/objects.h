@@ -1,4 +1,4 @@
-/* Python's modules, lists and tuples, as several files need them. */
+/* Python's modules, lists, tuples and exceptions, as several files need them. */
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -17,3 +17,6 @@ void gpr_append(PyObject **list, PyObject *item);
 
 /* Numbers, each multiplied by `scale`. */
 PyObject *gpr_tuple_of(int n, const int64_t *numbers, int64_t scale);
+
+/* Raises what a function of the package refuses, in words of PyErr_Format(); 0. */
+int gpr_refuse(PyObject *type, const char *function, const char *format, ...);

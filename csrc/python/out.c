@@ -2,6 +2,7 @@
 #include "parse.h"
 
 #include "foreign.h"
+#include "objects.h"
 
 static int is_time(const PyArray_Descr *descr) { return descr->kind == 'm' || descr->kind == 'M'; }
 
@@ -27,8 +28,8 @@ static int check_cast(const gpr_call *call, PyArray_Descr *to) {
   if (flags & GPR_POSITION) fits = PyArray_CanCastTypeTo(to, from, NPY_SAFE_CASTING);
   if (flags & GPR_OUT_KIND) fits &= PyArray_CanCastTypeTo(from, to, NPY_SAME_KIND_CASTING);
   if (!fits)
-    PyErr_Format(PyExc_TypeError, "gpureduce.%s: cannot cast the result from %R to out's %R",
-                 call->name, (PyObject *)from, (PyObject *)to);
+    gpr_refuse(PyExc_TypeError, call->name, "cannot cast the result from %R to out's %R",
+               (PyObject *)from, (PyObject *)to);
   Py_DECREF(from);
   return fits;
 }
@@ -36,8 +37,7 @@ static int check_cast(const gpr_call *call, PyArray_Descr *to) {
 static int shape_error(const gpr_call *call, PyObject *given) {
   PyObject *shape = PyArray_IntTupleFromIntp(call->ndim, call->shape);
   if (shape && given)
-    PyErr_Format(PyExc_ValueError, "gpureduce.%s: the result has shape %R, and out %R", call->name,
-                 shape, given);
+    gpr_refuse(PyExc_ValueError, call->name, "the result has shape %R, and out %R", shape, given);
   Py_XDECREF(given);
   Py_XDECREF(shape);
   return 0;
@@ -45,11 +45,9 @@ static int shape_error(const gpr_call *call, PyObject *given) {
 
 static int check_out(PyObject *object, const gpr_call *call) {
   PyArrayObject *out = (PyArrayObject *)object;
-  if (!PyArray_Check(object)) {
-    PyErr_Format(PyExc_TypeError, "gpureduce.%s: out must be an array or ..., not %.200s",
-                 call->name, Py_TYPE(object)->tp_name);
-    return 0;
-  }
+  if (!PyArray_Check(object))
+    return gpr_refuse(PyExc_TypeError, call->name, "out must be an array or ..., not %.200s",
+                      Py_TYPE(object)->tp_name);
   int fits = PyArray_NDIM(out) == call->ndim;
   for (int d = 0; fits && d < call->ndim; d++) fits = PyArray_DIM(out, d) == call->shape[d];
   if (!fits)
@@ -66,11 +64,9 @@ static int parse_device_out(PyObject *object, gpr_call *call) {
   const int found =
       call->what.results == 1 ? gpr_foreign_view(object, call->name, &out, &call->out_holder) : 0;
   if (found < 0) return 0;
-  if (!found || out.device != call->view.device) {
-    PyErr_Format(PyExc_TypeError, "gpureduce.%s: out must be one array on cuda:%d, where a is",
-                 call->name, call->view.device);
-    return 0;
-  }
+  if (!found || out.device != call->view.device)
+    return gpr_refuse(PyExc_TypeError, call->name, "out must be one array on cuda:%d, where a is",
+                      call->view.device);
   int fits = out.ndim == call->ndim, ready = !out.read_only && !out.swapped;
   int64_t stride = gpr_dtypes[dtype].bytes;
   for (int d = call->ndim - 1; fits && d >= 0; d--) {
@@ -79,18 +75,13 @@ static int parse_device_out(PyObject *object, gpr_call *call) {
     stride *= out.shape[d];
   }
   if (!fits) return shape_error(call, PyArray_IntTupleFromIntp(out.ndim, out.shape));
-  if (out.dtype != dtype) {
-    PyErr_Format(PyExc_TypeError, "gpureduce.%s: the result is of dtype %s, and out of %s",
-                 call->name, gpr_dtypes[dtype].name, gpr_dtypes[out.dtype].name);
-    return 0;
-  }
-  if (!ready || call->segments_axis) {
-    PyErr_Format(PyExc_ValueError,
-                 "gpureduce.%s: out must be writeable and in C order, and segments must be along "
-                 "the first axis",
-                 call->name);
-    return 0;
-  }
+  if (out.dtype != dtype)
+    return gpr_refuse(PyExc_TypeError, call->name, "the result is of dtype %s, and out of %s",
+                      gpr_dtypes[dtype].name, gpr_dtypes[out.dtype].name);
+  if (!ready || call->segments_axis)
+    return gpr_refuse(PyExc_ValueError, call->name,
+                      "out must be writeable and in C order, and segments must be along "
+                      "the first axis");
   call->device_out = object;
   call->out_stream = out.stream;
   call->out_is_known = found == GPR_ON_ITS_STREAM;
@@ -107,11 +98,9 @@ int gpr_parse_out(PyObject *object, gpr_call *call) {
     call->out[0] = (PyArrayObject *)object;
     return check_out(object, call);
   }
-  if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != results) {
-    PyErr_Format(PyExc_TypeError, "gpureduce.%s: out must be a tuple of %d arrays or ...",
-                 call->name, results);
-    return 0;
-  }
+  if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != results)
+    return gpr_refuse(PyExc_TypeError, call->name, "out must be a tuple of %d arrays or ...",
+                      results);
   for (int i = 0; i < results; i++) {
     call->out[i] = (PyArrayObject *)PyTuple_GET_ITEM(object, i);
     if (!check_out((PyObject *)call->out[i], call)) return 0;
@@ -151,7 +140,6 @@ int gpr_check_inexact(PyObject *out, const gpr_call *call) {
     if (dtype == GPR_NO_DTYPE || !gpr_is_inexact(dtype)) what = "out";
   }
   if (what)
-    PyErr_Format(PyExc_TypeError, "gpureduce.%s: if a is inexact, then %s must be inexact",
-                 call->name, what);
+    gpr_refuse(PyExc_TypeError, call->name, "if a is inexact, then %s must be inexact", what);
   return !what;
 }
