@@ -35,8 +35,8 @@ static int run_to_end(gpr_run *run, npy_intp bytes, PyObject *progress) {
   const int64_t slice = progress ? PROGRESS_NANOSECONDS : SIGNAL_NANOSECONDS;
   gpr_status status = bytes < GIL_BYTES ? gpr_step(run, slice) : GPR_MORE;
   while (status == GPR_MORE) {
-    Py_BEGIN_ALLOW_THREADS status = gpr_step(run, slice);
-    Py_END_ALLOW_THREADS if (status == GPR_MORE && PyErr_CheckSignals()) return 0;
+    status = UNLOCKED(gpr_step(run, slice));
+    if (status == GPR_MORE && PyErr_CheckSignals()) return 0;
     if (status == GPR_MORE && progress && !report(run, progress)) return 0;
   }
   if (status) gpr_raise(status);
@@ -55,10 +55,8 @@ static void close_run(gpr_run *run, npy_intp bytes) {
 
 /* What is measured of a large array takes its time. */
 static gpr_status open_run(gpr_call *call, npy_intp bytes, gpr_run **run) {
-  gpr_status status;
   if (bytes < OPEN_BYTES) return gpr_open(call->op, &call->view, &call->options, run);
-  Py_BEGIN_ALLOW_THREADS status = gpr_open(call->op, &call->view, &call->options, run);
-  Py_END_ALLOW_THREADS return status;
+  return UNLOCKED(gpr_open(call->op, &call->view, &call->options, run));
 }
 
 /* --- the call --------------------------------------------------------------------------------- */
@@ -129,11 +127,10 @@ static gpr_status reduce_there(gpr_call *call, PyObject *progress, int *fine) {
  * came by DLPack nobody knows the stream, and the host waits. */
 static PyObject *hand_out(const gpr_call *call) {
   const int device = call->view.device;
-  gpr_status status;
-  Py_BEGIN_ALLOW_THREADS status = call->out_is_known
-                                      ? gpr_gpu_order(device, call->view.stream, call->out_stream)
-                                      : gpr_gpu_wait(device, call->view.stream);
-  Py_END_ALLOW_THREADS return status ? gpr_raise(status) : Py_NewRef(call->device_out);
+  const gpr_status status =
+      UNLOCKED(call->out_is_known ? gpr_gpu_order(device, call->view.stream, call->out_stream)
+                                  : gpr_gpu_wait(device, call->view.stream));
+  return status ? gpr_raise(status) : Py_NewRef(call->device_out);
 }
 
 static PyObject *perform_there(gpr_call *call, PyObject *progress) {

@@ -115,9 +115,8 @@ static PyObject *devices(PyObject *module, PyObject *unused) {
   PyObject *list = PyList_New(0);
   for (int i = 0; list && i < n; i++) {
     gpr_device d;
-    gpr_status status;
-    Py_BEGIN_ALLOW_THREADS status = gpr_device_info(i, &d);
-    Py_END_ALLOW_THREADS PyObject *item = NULL;
+    const gpr_status status = UNLOCKED(gpr_device_info(i, &d));
+    PyObject *item = NULL;
     if (status)
       gpr_raise(status);
     else

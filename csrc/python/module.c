@@ -27,6 +27,8 @@ PyObject *gpr_raise(gpr_status status) {
   return PyErr_Format(type, "%s%s", package_of(gpr_error()), gpr_error());
 }
 
+PyObject *gpr_nothing(gpr_status status) { return status ? gpr_raise(status) : Py_NewRef(Py_None); }
+
 static int exec_module(PyObject *module) {
   if (PyArray_ImportNumPyAPI() < 0) return -1;
   gpr_match_builtin_dtypes();

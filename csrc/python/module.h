@@ -12,6 +12,17 @@ extern PyMethodDef gpr_call_methods[], gpr_list_methods[], gpr_partials_methods[
 
 /* Raises what the status and gpr_error() say; NULL. */
 PyObject *gpr_raise(gpr_status status);
+/* The same, but None of GPR_OK. */
+PyObject *gpr_nothing(gpr_status status);
+
+/* What `work`, which needs no GIL, gives without it. */
+#define UNLOCKED(work)                           \
+  ({                                             \
+    PyThreadState *state_ = PyEval_SaveThread(); \
+    const __typeof__(work) done_ = (work);       \
+    PyEval_RestoreThread(state_);                \
+    done_;                                       \
+  })
 
 /* Lets the library ask what it needs to make kernels; once, when the module is made. */
 void gpr_programs_open(void);

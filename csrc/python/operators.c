@@ -70,8 +70,7 @@ static PyObject *device_mark(PyObject *module, PyObject *args) {
   unsigned long long stream;
   (void)module;
   if (!PyArg_ParseTuple(args, "OK", &array, &stream) || !is_device_array(array)) return NULL;
-  if (!gpr_device_array_mark(array, pointer_of(stream))) return gpr_raise(GPR_DEVICE_ERROR);
-  Py_RETURN_NONE;
+  return gpr_nothing(gpr_device_array_mark(array, pointer_of(stream)) ? GPR_OK : GPR_DEVICE_ERROR);
 }
 
 static int read_numbers(PyObject *tuple, int64_t *to) {
@@ -97,25 +96,19 @@ static PyObject *device_shaped(PyObject *module, PyObject *args) {
 
 /* --- copies and order ------------------------------------------------------------------------- */
 
-static PyObject *answer(gpr_status status) {
-  if (status) return gpr_raise(status);
-  Py_RETURN_NONE;
-}
-
 /* device_put(device, stream, address, bytes-like), device_get(device, stream, address, to) */
 static PyObject *move(PyObject *args, int is_put) {
   int device;
   unsigned long long stream, address;
   Py_buffer host;
-  gpr_status status;
   if (!PyArg_ParseTuple(args, is_put ? "iKKy*" : "iKKw*", &device, &stream, &address, &host))
     return NULL;
   void *there = pointer_of(address);
-  Py_BEGIN_ALLOW_THREADS status =
-      gpr_gpu_move(device, pointer_of(stream), is_put ? there : host.buf, is_put ? host.buf : there,
-                   (size_t)host.len);
-  Py_END_ALLOW_THREADS PyBuffer_Release(&host);
-  return answer(status);
+  const gpr_status status =
+      UNLOCKED(gpr_gpu_move(device, pointer_of(stream), is_put ? there : host.buf,
+                            is_put ? host.buf : there, (size_t)host.len));
+  PyBuffer_Release(&host);
+  return gpr_nothing(status);
 }
 static PyObject *device_put(PyObject *module, PyObject *args) {
   (void)module;
@@ -132,17 +125,15 @@ static PyObject *device_order(PyObject *module, PyObject *args) {
   unsigned long long before, stream;
   (void)module;
   if (!PyArg_ParseTuple(args, "iKK", &device, &before, &stream)) return NULL;
-  return answer(gpr_gpu_order(device, pointer_of(before), pointer_of(stream)));
+  return gpr_nothing(gpr_gpu_order(device, pointer_of(before), pointer_of(stream)));
 }
 
 static PyObject *device_wait(PyObject *module, PyObject *args) {
   int device;
   unsigned long long stream;
-  gpr_status status;
   (void)module;
   if (!PyArg_ParseTuple(args, "iK", &device, &stream)) return NULL;
-  Py_BEGIN_ALLOW_THREADS status = gpr_gpu_wait(device, pointer_of(stream));
-  Py_END_ALLOW_THREADS return answer(status);
+  return gpr_nothing(UNLOCKED(gpr_gpu_wait(device, pointer_of(stream))));
 }
 
 static PyObject *multiprocessors(PyObject *module, PyObject *args) {
@@ -174,10 +165,8 @@ static PyObject *operator_program(PyObject *module, PyObject *args) {
 /* The program may be dropped by who has it while the compiler has it still. */
 static gpr_status launch_at_last(const gpr_operator_launch *l) {
   gpr_status status;
-  do {
-    Py_BEGIN_ALLOW_THREADS status = gpr_gpu_operator(l, STEP_NANOSECONDS);
-    Py_END_ALLOW_THREADS
-  } while (status == GPR_MORE && !PyErr_CheckSignals());
+  do status = UNLOCKED(gpr_gpu_operator(l, STEP_NANOSECONDS));
+  while (status == GPR_MORE && !PyErr_CheckSignals());
   return status;
 }
 
@@ -207,7 +196,7 @@ static PyObject *operator_launch(PyObject *module, PyObject *arguments) {
   l.blocks = blocks, l.scratch = (size_t)scratch;
   l.segments = segments, l.far = far;
   const gpr_status status = launch_at_last(&l);
-  if (!PyErr_Occurred()) result = answer(status);
+  if (!PyErr_Occurred()) result = gpr_nothing(status);
 fail:
   PyBuffer_Release(&args);
   PyBuffer_Release(&words);

@@ -73,7 +73,6 @@ static PyObject *partials_merge(PyObject *module, PyObject *args) {
   PyArray_Descr *descr;
   unsigned int kind;
   PyArrayObject *words;
-  gpr_status status;
   (void)module;
   if (!PyArg_ParseTuple(args, "iO!IO!", &op, &PyArrayDescr_Type, &descr, &kind, &PyArray_Type,
                         &words))
@@ -82,10 +81,10 @@ static PyObject *partials_merge(PyObject *module, PyObject *args) {
   if (!check_words(words, op, dtype, 3)) return NULL;
   PyArrayObject *merged = (PyArrayObject *)PyArray_SimpleNew(2, PyArray_DIMS(words) + 1, NPY_INT64);
   if (!merged) return NULL;
-  Py_BEGIN_ALLOW_THREADS status =
-      gpr_partials_merge(op, dtype, kind, PyArray_DATA(words), PyArray_DIM(words, 0),
-                         PyArray_DIM(words, 1), PyArray_DATA(merged));
-  Py_END_ALLOW_THREADS if (!status) return (PyObject *)merged;
+  const gpr_status status =
+      UNLOCKED(gpr_partials_merge(op, dtype, kind, PyArray_DATA(words), PyArray_DIM(words, 0),
+                                  PyArray_DIM(words, 1), PyArray_DATA(merged)));
+  if (!status) return (PyObject *)merged;
   Py_DECREF(merged);
   return gpr_raise(status);
 }
@@ -98,7 +97,6 @@ static PyObject *partials_finish(PyObject *module, PyObject *args) {
   double ddof;
   PyArrayObject *words;
   int64_t least;
-  gpr_status status;
   (void)module;
   if (!PyArg_ParseTuple(args, "iO!iO!dO!", &op, &PyArrayDescr_Type, &descr, &asked,
                         &PyArrayDescr_Type, &into, &ddof, &PyArray_Type, &words))
@@ -115,10 +113,10 @@ static PyObject *partials_finish(PyObject *module, PyObject *args) {
   }
   PyArrayObject *results = (PyArrayObject *)PyArray_Empty(1, &count, of, 0);
   if (!results) return NULL;
-  Py_BEGIN_ALLOW_THREADS status =
-      gpr_partials_finish(op, dtype, asked, to, ddof, PyArray_DATA(words), PyArray_DIM(words, 0),
-                          PyArray_DATA(results), &least);
-  Py_END_ALLOW_THREADS if (!status) return Py_BuildValue("(NL)", results, (long long)least);
+  const gpr_status status =
+      UNLOCKED(gpr_partials_finish(op, dtype, asked, to, ddof, PyArray_DATA(words),
+                                   PyArray_DIM(words, 0), PyArray_DATA(results), &least));
+  if (!status) return Py_BuildValue("(NL)", results, (long long)least);
   Py_DECREF(results);
   return gpr_raise(status);
 }
@@ -188,11 +186,9 @@ static PyObject *brief_finish(PyObject *module, PyObject *args) {
     PyArray_Descr *of = gpr_result_descr(gpr_result_dtype(into, dtype, NULL), descr);
     results = of ? (PyArrayObject *)PyArray_Empty(1, shape, of, 0) : NULL;
   }
-  if (results) {
-    Py_BEGIN_ALLOW_THREADS status = gpr_brief_finish(op, dtype, into, kind, ddof, place, count,
-                                                     outputs, PyArray_DATA(results), &least);
-    Py_END_ALLOW_THREADS
-  }
+  if (results)
+    status = UNLOCKED(gpr_brief_finish(op, dtype, into, kind, ddof, place, count, outputs,
+                                       PyArray_DATA(results), &least));
   PyMem_Free(place);
   const int is_held = !results || status || into != GPR_INTO_BRIEF ||
                       gpr_brief_is_held(PyArray_DATA(results), outputs, doubles);

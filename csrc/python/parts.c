@@ -48,8 +48,8 @@ static gpr_status step_all(part *parts, Py_ssize_t count) {
 static int run_all(part *parts, Py_ssize_t count) {
   gpr_status status = GPR_MORE;
   while (status == GPR_MORE) {
-    Py_BEGIN_ALLOW_THREADS status = step_all(parts, count);
-    Py_END_ALLOW_THREADS if (status == GPR_MORE && PyErr_CheckSignals()) return 0;
+    status = UNLOCKED(step_all(parts, count));
+    if (status == GPR_MORE && PyErr_CheckSignals()) return 0;
   }
   for (Py_ssize_t i = 0; !status && i < count; i++) status = gpr_finish(parts[i].run, NULL);
   if (status) gpr_raise(status);

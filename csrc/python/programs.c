@@ -100,9 +100,8 @@ static PyObject *program_image(PyObject *module, PyObject *args) {
   if (index < 0 || index >= count)
     return PyErr_Format(PyExc_IndexError, "there are %d programs, numbered from 0", count);
   gpr_program *program = all[index];
-  gpr_status status;
-  Py_BEGIN_ALLOW_THREADS status = gpr_program_image(program, arch, key, &was_there, &image);
-  Py_END_ALLOW_THREADS if (status) return gpr_raise(status);
+  const gpr_status status = UNLOCKED(gpr_program_image(program, arch, key, &was_there, &image));
+  if (status) return gpr_raise(status);
   PyObject *answer =
       Py_BuildValue("(sy#N)", key, image.bytes, (Py_ssize_t)image.size, PyBool_FromLong(was_there));
   free(image.bytes);
@@ -116,9 +115,8 @@ static PyObject *compiler(PyObject *module, PyObject *arch) {
   const char *name = PyUnicode_AsUTF8(arch);
   if (!name) return NULL;
   if (!strchr(name, '_')) return PyErr_Format(PyExc_ValueError, "%s is no architecture", name);
-  gpr_status status;
-  Py_BEGIN_ALLOW_THREADS status = gpr_compiler_about(name, text, sizeof text);
-  Py_END_ALLOW_THREADS return Py_BuildValue("(Ns)", PyBool_FromLong(status == GPR_OK), text);
+  const gpr_status status = UNLOCKED(gpr_compiler_about(name, text, sizeof text));
+  return Py_BuildValue("(Ns)", PyBool_FromLong(status == GPR_OK), text);
 }
 
 /* cache_folder(): its path, or None. */

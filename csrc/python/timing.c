@@ -12,23 +12,24 @@ static PyObject *bandwidth(PyObject *module, PyObject *args) {
   int device;
   long long bytes;
   gpr_bandwidth b;
-  gpr_status status;
   (void)module;
   if (!PyArg_ParseTuple(args, "iL", &device, &bytes)) return NULL;
-  Py_BEGIN_ALLOW_THREADS status = gpr_bandwidth_test(device, bytes, &b);
-  Py_END_ALLOW_THREADS if (status) return gpr_raise(status);
+  const gpr_status status = UNLOCKED(gpr_bandwidth_test(device, bytes, &b));
+  if (status) return gpr_raise(status);
   return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d,s:d}", "to_device_pinned", b.to_device_pinned,
                        "to_device_pageable", b.to_device_pageable, "to_host_pinned",
                        b.to_host_pinned, "to_host_pageable", b.to_host_pageable, "on_device",
                        b.on_device, "read", b.read);
 }
 
-static PyObject *list_of(const double *values, int n) {
-  PyObject *list = PyList_New(n);
+/* The times, which are given up, as a list; or what went wrong. */
+static PyObject *told(gpr_status status, double *times, int n) {
+  PyObject *list = status ? gpr_raise(status) : PyList_New(n);
   for (int i = 0; list && i < n; i++) {
-    PyObject *value = PyFloat_FromDouble(values[i]);
+    PyObject *value = PyFloat_FromDouble(times[i]);
     if (!value || PyList_SetItem(list, i, value)) Py_CLEAR(list);
   }
+  PyMem_Free(times);
   return list;
 }
 
@@ -51,17 +52,13 @@ static PyObject *kernel_time(PyObject *module, PyObject *args) {
   gpr_given given = {NULL};
   int repeats;
   gpr_call call;
-  gpr_status status;
-  PyObject *result = NULL;
   (void)module;
   if (!PyArg_ParseTuple(args, "OsOOi", &given.kernel, &op, &given.a, &given.device, &repeats))
     return NULL;
   double *times = open_timed(op, &given, repeats, &call);
   if (!times) return NULL;
-  Py_BEGIN_ALLOW_THREADS status = gpr_kernel_time(op, &call.view, &call.options, repeats, times);
-  Py_END_ALLOW_THREADS if (status) gpr_raise(status);
-  else result = list_of(times, repeats);
-  PyMem_Free(times);
+  PyObject *result = told(UNLOCKED(gpr_kernel_time(op, &call.view, &call.options, repeats, times)),
+                          times, repeats);
   gpr_arguments_close(&call);
   return result;
 }
@@ -95,15 +92,13 @@ static PyObject *axes_time(PyObject *module, PyObject *args) {
     call.options.out_device = call.view.device;
     status = gpr_open(index, &call.view, &call.options, &run);
   }
-  if (!status) {
-    Py_BEGIN_ALLOW_THREADS status = gpr_time(run, repeats, times);
-    Py_END_ALLOW_THREADS
-  }
-  if (status && !PyErr_Occurred()) gpr_raise(status);
-  if (!status) result = list_of(times, repeats);
+  if (!status) status = UNLOCKED(gpr_time(run, repeats, times));
 fail:
+  if (PyErr_Occurred())
+    PyMem_Free(times);
+  else
+    result = told(status, times, repeats);
   gpr_close(run);
-  PyMem_Free(times);
   Py_XDECREF(out);
   gpr_arguments_close(&call);
   return result;
@@ -115,7 +110,6 @@ static PyObject *shuffle(PyObject *module, PyObject *args) {
   const char *name;
   PyArrayObject *x, *out;
   gpr_shuffle_args shuffle;
-  gpr_status status;
   (void)module;
   if (!PyArg_ParseTuple(args, "sO!O!iiii", &name, &PyArray_Type, &x, &PyArray_Type, &out,
                         &shuffle.width, &shuffle.by, &shuffle.i, &shuffle.j))
@@ -125,9 +119,7 @@ static PyObject *shuffle(PyObject *module, PyObject *args) {
   shuffle.data = PyArray_DATA(x);
   shuffle.out = PyArray_DATA(out);
   shuffle.n = PyArray_SIZE(x);
-  Py_BEGIN_ALLOW_THREADS status = gpr_gpu_shuffle(name, dtype, 0, shuffle);
-  Py_END_ALLOW_THREADS if (status) return gpr_raise(status);
-  Py_RETURN_NONE;
+  return gpr_nothing(UNLOCKED(gpr_gpu_shuffle(name, dtype, 0, shuffle)));
 }
 
 /* segment_sums(name, a, offsets, out, repeats): the milliseconds of each launch. The arrays are
@@ -135,9 +127,7 @@ static PyObject *shuffle(PyObject *module, PyObject *args) {
 static PyObject *segment_sums(PyObject *module, PyObject *args) {
   const char *name;
   PyArrayObject *a, *offsets, *out;
-  PyObject *result = NULL;
   int repeats;
-  gpr_status status;
   (void)module;
   if (!PyArg_ParseTuple(args, "sO!O!O!i", &name, &PyArray_Type, &a, &PyArray_Type, &offsets,
                         &PyArray_Type, &out, &repeats))
@@ -151,11 +141,8 @@ static PyObject *segment_sums(PyObject *module, PyObject *args) {
                                      .count = PyArray_SIZE(offsets)};
   double *times = PyMem_Calloc((size_t)repeats, sizeof *times);
   if (!times) return PyErr_NoMemory();
-  Py_BEGIN_ALLOW_THREADS status = gpr_gpu_segment_sums(name, dtype, 0, segments, repeats, times);
-  Py_END_ALLOW_THREADS if (status) gpr_raise(status);
-  else result = list_of(times, repeats);
-  PyMem_Free(times);
-  return result;
+  return told(UNLOCKED(gpr_gpu_segment_sums(name, dtype, 0, segments, repeats, times)), times,
+              repeats);
 }
 
 /* speeds(): of each kind of memory None, or bytes a second of the CPU, the devices and both, the
@@ -189,10 +176,7 @@ static PyObject *measure_speeds(PyObject *module, PyObject *number) {
   const long long bytes = PyLong_AsLongLong(number);
   if (PyErr_Occurred()) return NULL;
   if (bytes < 1) return PyErr_Format(PyExc_ValueError, "%lld bytes cannot be measured", bytes);
-  gpr_status status;
-  Py_BEGIN_ALLOW_THREADS status = gpr_speeds_measure_all(bytes);
-  Py_END_ALLOW_THREADS if (status) return gpr_raise(status);
-  Py_RETURN_NONE;
+  return gpr_nothing(UNLOCKED(gpr_speeds_measure_all(bytes)));
 }
 
 PyMethodDef gpr_timing_methods[] = {

@@ -365,8 +365,8 @@ int gpr_warn(const gpr_call *call, int64_t least, int finite, int64_t decided, c
   if (is_few) {
     flags = look(call, finite, decided, results, count, text != NULL);
   } else if (asked) {
-    Py_BEGIN_ALLOW_THREADS flags = look(call, finite, decided, results, count, text != NULL);
-    Py_END_ALLOW_THREADS if (PyErr_Occurred()) return 0;
+    flags = UNLOCKED(look(call, finite, decided, results, count, text != NULL));
+    if (PyErr_Occurred()) return 0;
   }
   return give(call, flags, text, least);
 }
