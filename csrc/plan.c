@@ -49,6 +49,18 @@ static void begin(gpr_plan *p, const gpr_view *view, const gpr_row *row, gpr_cas
   p->swap = view->swapped && unit_of(type) > 1 ? unit_of(type) : 0;
 }
 
+void gpr_plan_shape(gpr_plan *p, gpr_dims *dims) {
+  if (!p->count || !dims->n) {
+    dims->n = 0;
+    gpr_dims_append(dims, p->count, p->bytes, 0);
+  }
+  p->ndim = dims->n;
+  for (int d = 0; d < dims->n; d++) {
+    p->shape[d] = dims->shape[d];
+    p->strides[d] = dims->strides[d];
+  }
+}
+
 /* The dimensions of the elements: what they are in any order, or in theirs. */
 static void settle(gpr_plan *p, gpr_dims *dims, const char **where) {
   for (int d = 0; d < dims->n; d++) p->count *= dims->shape[d];
@@ -59,15 +71,7 @@ static void settle(gpr_plan *p, gpr_dims *dims, const char **where) {
     }
     gpr_dims_coalesce(dims);
   }
-  if (!p->count || !dims->n) {
-    dims->n = 0;
-    gpr_dims_append(dims, p->count, p->bytes, 0);
-  }
-  p->ndim = dims->n;
-  for (int d = 0; d < dims->n; d++) {
-    p->shape[d] = dims->shape[d];
-    p->strides[d] = dims->strides[d];
-  }
+  gpr_plan_shape(p, dims);
 }
 
 static int lies_ready(const gpr_plan *p) {

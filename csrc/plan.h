@@ -74,6 +74,9 @@ typedef struct gpr_plan {
 void gpr_axes_copy(gpr_axes *to, const gpr_axes *from);
 void gpr_plan_copy(gpr_plan *to, const gpr_plan *from);
 
+/* As few dimensions of as many elements as the plan has. */
+void gpr_plan_shape(gpr_plan *plan, gpr_dims *dims);
+
 /* view and row stay the caller's, and the plan points to the view's data. */
 void gpr_plan_make(gpr_plan *plan, const gpr_view *view, const gpr_row *row, gpr_cast cast,
                    gpr_limits limits);

@@ -94,13 +94,7 @@ static void set_shape(gpr_plan *p, gpr_dims *dims, int64_t count) {
   gpr_dims_coalesce(dims);
   p->axes = NULL;
   p->count = count;
-  p->ndim = dims->n ? dims->n : 1;
-  p->shape[0] = count;
-  p->strides[0] = p->bytes;
-  for (int d = 0; d < dims->n; d++) {
-    p->shape[d] = dims->shape[d];
-    p->strides[d] = dims->strides[d];
-  }
+  gpr_plan_shape(p, dims);
   p->direct = !p->cast && !p->swap && p->ndim == 1 && p->strides[0] == p->bytes;
 }
 

@@ -60,21 +60,20 @@ static const char *why(const char *path, const char *what) {
   return trouble;
 }
 
+/* Whether there is a folder of this path, which may be made; else the reason in *problem. */
+static int have_folder(const char *path, int make, const char **problem) {
+  if (!make || !mkdir(path, 0700) || errno == EEXIST) return 1;
+  *problem = why(path, strerror(errno));
+  return 0;
+}
+
 /* The folder, opened; -1 with the reason in *problem. */
 static int open_folder(int make, const char **problem) {
   char path[4096];
   struct stat is;
   *problem = "neither XDG_CACHE_HOME nor HOME names a folder";
-  if (!folder_above(path, sizeof path)) return -1;
-  if (make && mkdir(path, 0700) && errno != EEXIST) {
-    *problem = why(path, strerror(errno));
-    return -1;
-  }
-  if (!gpr_cache_folder(path, sizeof path)) return -1;
-  if (make && mkdir(path, 0700) && errno != EEXIST) {
-    *problem = why(path, strerror(errno));
-    return -1;
-  }
+  if (!folder_above(path, sizeof path) || !have_folder(path, make, problem)) return -1;
+  if (!gpr_cache_folder(path, sizeof path) || !have_folder(path, make, problem)) return -1;
   const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) {
     *problem = why(path, strerror(errno));
@@ -105,19 +104,11 @@ static head head_of(gpr_image image) {
   return h;
 }
 
-static int read_all(int file, void *to, size_t size) {
+/* Reads, or writes, all of the bytes. */
+static int move_all(int file, void *bytes, size_t size, int writes) {
   for (size_t done = 0; done < size;) {
-    const ssize_t n = read(file, (char *)to + done, size - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return 0;
-    done += (size_t)n;
-  }
-  return 1;
-}
-
-static int write_all(int file, const void *from, size_t size) {
-  for (size_t done = 0; done < size;) {
-    const ssize_t n = write(file, (const char *)from + done, size - done);
+    char *at = (char *)bytes + done;
+    const ssize_t n = writes ? write(file, at, size - done) : read(file, at, size - done);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return 0;
     done += (size_t)n;
@@ -131,12 +122,12 @@ static gpr_image read_image(int file) {
   struct stat is;
   head h;
   if (fstat(file, &is) || !S_ISREG(is.st_mode) || !is_ours(&is)) return image;
-  if (!read_all(file, &h, sizeof h) || memcmp(h.magic, magic, sizeof magic)) return image;
+  if (!move_all(file, &h, sizeof h, 0) || memcmp(h.magic, magic, sizeof magic)) return image;
   if (h.size == 0 || (uint64_t)is.st_size != sizeof h + h.size) return image;
   image.size = h.size;
   image.bytes = malloc(image.size);
   if (!image.bytes) return image;
-  if (read_all(file, image.bytes, image.size) && memchr(image.bytes, 0, image.size)) {
+  if (move_all(file, image.bytes, image.size, 0) && memchr(image.bytes, 0, image.size)) {
     const head same = head_of(image);
     if (same.digest == h.digest) return image;
   }
@@ -161,10 +152,10 @@ gpr_image gpr_cache_read(const char *key) {
 }
 
 static int write_image(int folder, const char *name, gpr_image image) {
-  const head h = head_of(image);
+  head h = head_of(image);
   const int file = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) return 0;
-  int fine = write_all(file, &h, sizeof h) && write_all(file, image.bytes, image.size);
+  int fine = move_all(file, &h, sizeof h, 1) && move_all(file, image.bytes, image.size, 1);
   const int error = errno;
   fine = close(file) == 0 && fine;
   if (!fine && error) errno = error;
